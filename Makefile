@@ -1,0 +1,36 @@
+# Two commands: `make run` builds and starts the server, `make test` installs what the tests need and runs them all.
+
+VERSION ?= $(shell git describe --tags --always 2>/dev/null || echo 0.1.0)
+BIN     := bin/hermes-mobile
+
+.PHONY: run build test lint unit e2e conformance bench fuzz clean
+
+run: build
+	@./$(BIN) serve
+
+build:
+	@CGO_ENABLED=0 go build -trimpath -ldflags "-s -w -X main.version=$(VERSION)" -o $(BIN) ./cmd/hermes-mobile
+
+test:
+	@bash scripts/test.sh
+
+lint:
+	@bash scripts/lint.sh
+
+unit:
+	@bash scripts/unit.sh
+
+e2e: build
+	@bash scripts/e2e.sh
+
+conformance: build
+	@bash scripts/conformance.sh
+
+bench: build
+	@bash scripts/bench.sh
+
+fuzz:
+	@bash scripts/fuzz.sh
+
+clean:
+	@rm -rf bin .cache

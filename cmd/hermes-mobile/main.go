@@ -1,0 +1,23 @@
+// Command hermes-mobile is the way to reach one's own Hermes Agent from a phone, a browser, a terminal or an app.
+package main
+
+import (
+	"context"
+	"os"
+	"os/signal"
+	"syscall"
+)
+
+func main() { os.Exit(run(os.Args[1:])) }
+
+// run is the whole program; it returns the exit status.
+func run(args []string) int {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	cmd := root()
+	cmd.SetArgs(args)
+	if err := cmd.ExecuteContext(ctx); err != nil {
+		return fail(cmd.ErrOrStderr(), err)
+	}
+	return 0
+}

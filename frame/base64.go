@@ -1,0 +1,26 @@
+package frame
+
+import (
+	"bytes"
+	"encoding/base64"
+)
+
+// decodeBase64 takes the standard and the URL-safe alphabet, with padding or without (doc/protocol.md §5).
+func decodeBase64(s []byte) ([]byte, bool) {
+	padded := len(s)
+	s = bytes.TrimRight(s, "=")
+	if pad := padded - len(s); pad > 0 && (pad > 2 || padded%4 != 0) {
+		return nil, false
+	}
+	enc := base64.RawStdEncoding
+	if bytes.IndexByte(s, '-') >= 0 || bytes.IndexByte(s, '_') >= 0 {
+		enc = base64.RawURLEncoding
+	}
+	// The package skips line breaks; a frame has none.
+	if bytes.IndexByte(s, '\n') >= 0 || bytes.IndexByte(s, '\r') >= 0 {
+		return nil, false
+	}
+	b := make([]byte, enc.DecodedLen(len(s)))
+	n, err := enc.Decode(b, s)
+	return b[:n], err == nil
+}

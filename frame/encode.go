@@ -1,0 +1,194 @@
+package frame
+
+import (
+	"encoding/base64"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// Text and names come from people and agents: what is not UTF-8 in them is replaced, never a reason to lose a frame.
+var encodeOptions = json.JoinOptions(json.DefaultOptionsV2(), jsontext.AllowInvalidUTF8(true))
+
+// EncodeDown writes a frame as the server sends it.
+func EncodeDown(f Down) []byte {
+	switch f := f.(type) {
+	case *Message:
+		return f.AppendJSON(make([]byte, 0, len(f.Text)+160))
+	case *Media:
+		return f.encode(true)
+	case *Result:
+		return f.encode()
+	}
+	return withType(downName(f), f)
+}
+
+func downName(f Down) string {
+	switch f := f.(type) {
+	case *Ready:
+		return "ready"
+	case *CapabilitiesChanged:
+		return "capabilities"
+	case *Approved:
+		return "approved"
+	case *Accepted:
+		return "accepted"
+	case *Delivered:
+		return "delivered"
+	case *Message:
+		return "message"
+	case *Media:
+		return "media"
+	case *Prompt:
+		return "prompt"
+	case *PromptDone:
+		return "prompt_done"
+	case *Typing:
+		return "typing"
+	case *Avatar:
+		return "avatar"
+	case *Tool:
+		return "tool"
+	case *Pong:
+		return "pong"
+	case *Result:
+		return "result"
+	case *Error:
+		return "error"
+	case *Unknown:
+		return f.Type
+	}
+	panic(fmt.Sprintf("frame: no such down frame %T", f))
+}
+
+// EncodeUp writes a frame as a device sends it.
+func EncodeUp(f Up) []byte {
+	switch f := f.(type) {
+	case *Hello:
+		return withType("hello", f)
+	case *Text:
+		return withType("text", f)
+	case *Audio:
+		return withType("audio", f)
+	case *Media:
+		return f.encode(false)
+	case *Answer:
+		return withType("prompt", f)
+	case *Stop:
+		return withType("stop", f)
+	case *Ack:
+		return withType("ack", f)
+	case *Deliver:
+		return withType("deliver", f)
+	case *Ping:
+		return withType("ping", f)
+	case *Call:
+		return f.encode()
+	}
+	panic(fmt.Sprintf("frame: no such up frame %T", f))
+}
+
+// withType puts "t" before the members of an object.
+func withType(t string, v any) []byte {
+	body, err := json.Marshal(v, encodeOptions)
+	if err != nil {
+		panic(fmt.Sprintf("frame: encode %T: %v", v, err)) // every type here is made of strings, numbers and booleans
+	}
+	b := make([]byte, 0, len(body)+len(t)+8)
+	b = quote(append(b, `{"t":`...), t)
+	if len(body) > 2 {
+		b = append(b, ',')
+	}
+	return append(b, body[1:]...)
+}
+
+// encode writes the data straight into the frame: a part has megabytes, and every copy of them counts.
+// Down, "final" is always there: clients read it without asking.
+func (m *Media) encode(down bool) []byte {
+	head := *m
+	head.Data = nil
+	b := withType("media", &head)
+	if down && !m.Final {
+		b = append(b[:len(b)-1], `,"final":false}`...)
+	}
+	if m.Data == nil {
+		return b
+	}
+	b = append(slices.Grow(b[:len(b)-1], base64.StdEncoding.EncodedLen(len(m.Data))+16), `,"data":"`...)
+	b = base64.StdEncoding.AppendEncode(b, m.Data)
+	return append(b, `"}`...)
+}
+
+// AppendJSON appends the frame to b. It is written by hand because a streamed reply sends many of them.
+func (m *Message) AppendJSON(b []byte) []byte {
+	b = append(b, `{"t":"message","id":`...)
+	b = quote(b, m.ID)
+	if m.Append != nil {
+		b = append(b, `,"edit":true,"at":`...)
+		b = strconv.AppendInt(b, int64(m.At), 10)
+		b = append(b, `,"append":`...)
+		b = quote(b, *m.Append)
+	} else {
+		b = append(b, `,"text":`...)
+		b = quote(b, m.Text)
+		if m.Edit {
+			b = append(b, `,"edit":true`...)
+		}
+		b = append(b, `,"chunk":{"index":`...)
+		b = strconv.AppendInt(b, int64(m.Chunk.Index), 10)
+		b = append(b, `,"total":`...)
+		b = strconv.AppendInt(b, int64(m.Chunk.Total), 10)
+		b = append(b, '}')
+	}
+	b = append(b, `,"final":`...)
+	b = strconv.AppendBool(b, m.Final)
+	if m.Interrupted {
+		b = append(b, `,"interrupted":true`...)
+	}
+	for _, f := range [...]struct{ name, value string }{{`,"reply_to":`, m.ReplyTo}, {`,"source":`, m.Source}, {`,"job":`, m.Job}} {
+		if f.value != "" {
+			b = append(b, f.name...)
+			b = quote(b, f.value)
+		}
+	}
+	if m.Seq != 0 {
+		b = append(b, `,"seq":`...)
+		b = strconv.AppendInt(b, m.Seq, 10)
+	}
+	return append(b, '}')
+}
+
+func quote(b []byte, s string) []byte {
+	q, err := jsontext.AppendQuote(b, s)
+	if err != nil { // invalid UTF-8
+		q, _ = jsontext.AppendQuote(b, strings.ToValidUTF8(s, "\uFFFD"))
+	}
+	return q
+}
+
+func (r *Result) encode() []byte {
+	b := quote([]byte(`{"t":"result","id":`), r.ID)
+	if r.Err != nil {
+		e, _ := json.Marshal(r.Err, encodeOptions)
+		return append(append(append(b, `,"error":`...), e...), '}')
+	}
+	b = append(b, `,"result":`...)
+	if len(r.Result) == 0 {
+		b = append(b, "{}"...)
+	}
+	return append(append(b, r.Result...), '}')
+}
+
+func (c *Call) encode() []byte {
+	b := quote([]byte(`{"t":"call","id":`), c.ID)
+	b = quote(append(b, `,"method":`...), c.Method)
+	b = append(b, `,"params":`...)
+	if len(c.Params) == 0 {
+		b = append(b, "{}"...)
+	}
+	return append(append(b, c.Params...), '}')
+}

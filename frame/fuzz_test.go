@@ -1,0 +1,166 @@
+package frame
+
+import (
+	"bytes"
+	"encoding/json"
+	"strings"
+	"testing"
+)
+
+// seed adds the vectors of one direction. An empty corpus would fuzz nothing and say nothing, so it is a failure.
+func seed(f *testing.F, direction string) {
+	f.Helper()
+	added := 0
+	for _, v := range vectors(f) {
+		// Messages of a megabyte are tested as vectors; mutating them finds nothing that small ones do not.
+		if raw := v.raw(); v.Direction == direction && len(raw) < 64<<10 {
+			f.Add(raw)
+			added++
+		}
+	}
+	if added < minVectors/4 {
+		f.Fatalf("%d vectors to start from: the corpus is missing", added)
+	}
+}
+
+func FuzzDecodeUp(f *testing.F) {
+	seed(f, "up")
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		kept := bytes.Clone(raw)
+		frame, err := DecodeUp(raw)
+		if !bytes.Equal(raw, kept) {
+			t.Fatal("the decoder changed the message")
+		}
+		if err != nil {
+			if frame != nil {
+				t.Fatalf("an error with half a frame: %#v", frame)
+			}
+			answer := EncodeDown(checkError(t, err))
+			if back, err := DecodeDown(answer); err != nil || !json.Valid(answer) || *back.(*Error) != *checkError(t, mustFail(raw)) {
+				t.Fatalf("the answer %s is not read back: %#v, %v", answer, back, err)
+			}
+			return
+		}
+		if !json.Valid(raw) {
+			t.Fatalf("taken, and encoding/json does not: %q", raw)
+		}
+		if h, ok := frame.(*Hello); ok && h.Token == "" && h.Pair == "" {
+			return // "token":"" is taken so that the server can call it wrong; no client writes it
+		}
+		want := show(meaning(frame))
+		written := EncodeUp(frame)
+		if !json.Valid(written) {
+			t.Fatalf("written out as no JSON: %q", written)
+		}
+		again, err := DecodeUp(written)
+		if err != nil {
+			t.Fatalf("written out as %s it is refused: %v", written, err)
+		}
+		if got := show(meaning(again)); got != want || upName(again) != upName(frame) {
+			t.Fatalf("written out as %s\n got %s\nwant %s", written, got, want)
+		}
+	})
+}
+
+func mustFail(raw []byte) error {
+	_, err := DecodeUp(raw)
+	return err
+}
+
+func FuzzDecodeDown(f *testing.F) {
+	seed(f, "down")
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		frame, err := DecodeDown(raw)
+		if err != nil {
+			if frame != nil || err.Error() == "" {
+				t.Fatalf("an error with half a frame or without words: %#v, %q", frame, err)
+			}
+			return
+		}
+		settle(frame)
+		written := EncodeDown(frame)
+		again, err := DecodeDown(written)
+		if err != nil {
+			t.Fatalf("%#v\nwritten out as %s it is refused: %v", frame, written, err)
+		}
+		if got, want := show(meaning(again)), show(meaning(frame)); got != want || downName(again) != downName(frame) {
+			t.Fatalf("written out as %s\n got %s\nwant %s", written, got, want)
+		}
+	})
+}
+
+// settle takes out of a decoded frame what no server says at once, and what is therefore not written again.
+func settle(f Down) {
+	switch f := f.(type) {
+	case *Message:
+		if f.Append != nil {
+			f.Text, f.Chunk, f.Edit = "", Chunk{}, true
+		} else {
+			f.At = 0
+		}
+	case *Result:
+		if f.Err != nil {
+			f.Result = nil
+		}
+	}
+}
+
+// FuzzTooDeep compares the quick scan, which jumps over strings, with one that reads every byte, and on well-formed JSON
+// with what encoding/json counts.
+func FuzzTooDeep(f *testing.F) {
+	seed(f, "up")
+	for _, n := range []int{MaxDepth - 1, MaxDepth, MaxDepth + 1} {
+		f.Add([]byte(strings.Repeat("[", n) + strings.Repeat("]", n)))
+		f.Add([]byte(strings.Repeat(`{"\\\"[":`, n) + `"\\"` + strings.Repeat("}", n)))
+	}
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		got := tooDeep(raw)
+		if want := depthByBytes(raw) > MaxDepth; got != want {
+			t.Fatalf("tooDeep = %v, want %v for %q", got, want, raw)
+		}
+		if json.Valid(raw) {
+			if want := depthByTokens(raw) > MaxDepth; got != want {
+				t.Fatalf("tooDeep = %v, want %v by encoding/json for %q", got, want, raw)
+			}
+		}
+	})
+}
+
+func depthByBytes(raw []byte) (deepest int) {
+	depth, inString, escaped := 0, false, false
+	for _, c := range raw {
+		switch {
+		case escaped:
+			escaped = false
+		case inString && c == '\\':
+			escaped = true
+		case c == '"':
+			inString = !inString
+		case inString:
+		case c == '{' || c == '[':
+			depth++
+			deepest = max(deepest, depth)
+		case c == '}' || c == ']':
+			depth--
+		}
+	}
+	return deepest
+}
+
+func depthByTokens(raw []byte) (deepest int) {
+	dec := json.NewDecoder(bytes.NewReader(raw))
+	dec.UseNumber() // a number may be too large for a float
+	for depth := 0; ; {
+		token, err := dec.Token()
+		if err != nil {
+			return deepest
+		}
+		switch token {
+		case json.Delim('{'), json.Delim('['):
+			depth++
+			deepest = max(deepest, depth)
+		case json.Delim('}'), json.Delim(']'):
+			depth--
+		}
+	}
+}

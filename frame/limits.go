@@ -1,0 +1,23 @@
+package frame
+
+// Limits of the protocol, in bytes unless they say otherwise (doc/protocol.md §1, §3, §5). A server announces those that
+// it can change in Capabilities; a client obeys the announced ones.
+const (
+	MaxFrame     = 16 << 20 // one frame as it is on the wire
+	MaxText      = 1 << 20  // text of one message, UTF-8
+	MaxAudio     = 8 << 20  // one voice message
+	MaxMedia     = 8 << 20  // one file, and all unfinished uploads of a device together
+	ChunkBytes   = 3 << 20  // raw bytes in one part of a file
+	MinChunk     = 4 << 10  // raw bytes in a part that is not the last
+	MaxParts     = 2048     // parts of one file
+	MaxUploads   = 8        // unfinished uploads of a device
+	MaxDepth     = 64       // nesting of a frame, the frame itself counted
+	MaxID        = 128      // characters of a message id, device id or user id
+	MaxName      = 128      // characters of a name, platform or app
+	MessageChunk = 4000     // code points of one chunk of a reply that is not streamed
+	// PromptSeconds is how long a question card lives by default.
+	PromptSeconds = 300
+)
+
+// SessionPrefix comes before a device id in the name of its session, as Hermes knows it: mobile:<device id>.
+const SessionPrefix = "mobile:"

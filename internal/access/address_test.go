@@ -1,0 +1,177 @@
+package access
+
+import (
+	"crypto/tls"
+	"net/http"
+	"net/netip"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+func TestClient(t *testing.T) {
+	for _, c := range []struct {
+		proxies, peer string
+		headers       []string // name, value, name, value
+		want          string
+		loopback      bool
+	}{
+		{"", "127.0.0.1:5", nil, "127.0.0.1", true},
+		{"", "[::1]:5", nil, "::1", true},
+		{"", "[::ffff:127.0.0.1]:5", nil, "127.0.0.1", true},
+		{"none", "127.0.0.1:5", nil, "127.0.0.1", true},
+		{"", "192.0.2.1:5", nil, "192.0.2.1", false},
+		{"", "[fe80::1%eth0]:5", nil, "fe80::1", false},
+		{"", "127.0.0.1:5", []string{"X-Forwarded-For", "203.0.113.5"}, "203.0.113.5", false},
+		{"", "127.0.0.1:5", []string{"X-Forwarded-For", "198.51.100.1, 203.0.113.5"}, "203.0.113.5", false},
+		{"", "127.0.0.1:5", []string{"X-Forwarded-For", "203.0.113.5, 127.0.0.1"}, "203.0.113.5", false},
+		{"", "127.0.0.1:5", []string{"X-Forwarded-For", "127.0.0.1,203.0.113.5,127.0.0.9"}, "203.0.113.5", false},
+		{"", "127.0.0.1:5", []string{"X-Forwarded-For", "198.51.100.1", "X-Forwarded-For", "203.0.113.5"}, "203.0.113.5", false},
+		{"", "127.0.0.1:5", []string{"X-Forwarded-For", "127.0.0.2"}, "127.0.0.1", false},
+		{"", "127.0.0.1:5", []string{"X-Forwarded-For", ""}, "127.0.0.1", false},
+		{"", "127.0.0.1:5", []string{"X-Forwarded-For", "203.0.113.5, unknown"}, "127.0.0.1", false},
+		{"", "127.0.0.1:5", []string{"X-Forwarded-For", "unknown, 203.0.113.5"}, "203.0.113.5", false},
+		{"", "127.0.0.1:5", []string{"X-Forwarded-For", "203.0.113.5:4711"}, "203.0.113.5", false},
+		{"", "127.0.0.1:5", []string{"X-Forwarded-For", "[2001:db8::1]:4711,"}, "2001:db8::1", false},
+		{"", "127.0.0.1:5", []string{"X-Forwarded-For", "[2001:db8::1]"}, "2001:db8::1", false},
+		{"", "127.0.0.1:5", []string{"X-Forwarded-For", "::ffff:203.0.113.5"}, "203.0.113.5", false},
+		{"", "127.0.0.1:5", []string{"X-Forwarded-For", "203.0.113.5" + strings.Repeat(",127.0.0.1", 100)}, "127.0.0.1", false},
+		{"none", "127.0.0.1:5", []string{"X-Forwarded-For", "203.0.113.5"}, "127.0.0.1", false},
+		{"", "192.0.2.1:5", []string{"X-Forwarded-For", "203.0.113.5"}, "192.0.2.1", false},
+		{"10.0.0.0/8, ::1", "10.9.9.9:5", []string{"X-Forwarded-For", "203.0.113.5,10.1.1.1"}, "203.0.113.5", false},
+		{"10.0.0.0/8", "127.0.0.1:5", []string{"X-Forwarded-For", "203.0.113.5"}, "127.0.0.1", false},
+		{"", "127.0.0.1:5", []string{"Forwarded", "for=203.0.113.5"}, "127.0.0.1", false},
+		{"", "127.0.0.1:5", []string{"X-Real-IP", "203.0.113.5"}, "127.0.0.1", false},
+		{"", "127.0.0.1:5", []string{"X-Forwarded-Proto", "https"}, "127.0.0.1", false},
+		{"", "127.0.0.1:5", []string{"x-forwarded-whatever", ""}, "127.0.0.1", false},
+		{"", "@", nil, "invalid IP", false},
+		{"", "", []string{"X-Forwarded-For", "203.0.113.5"}, "invalid IP", false},
+	} {
+		r := &http.Request{RemoteAddr: c.peer, Header: http.Header{}}
+		for i := 0; i < len(c.headers); i += 2 {
+			r.Header.Add(c.headers[i], c.headers[i+1])
+		}
+		got, loopback := Client(r, must[Proxies](t)(ParseProxies(c.proxies)))
+		if got.String() != c.want || loopback != c.loopback {
+			t.Errorf("%q %s %q: %s %v", c.proxies, c.peer, c.headers, got, loopback)
+		}
+	}
+}
+
+func TestClientProperty(t *testing.T) {
+	proxies := must[Proxies](t)(ParseProxies(""))
+	part := rapid.OneOf(rapid.String(), rapid.SampledFrom([]string{"127.0.0.1", "203.0.113.5", "::1", "[", "]", ":", "%", ","}))
+	rapid.Check(t, func(t *rapid.T) {
+		forged := strings.Join(rapid.SliceOf(part).Draw(t, "forged"), ",")
+		r := &http.Request{RemoteAddr: "127.0.0.1:5", Header: http.Header{"X-Forwarded-For": {forged}}}
+		if addr, loopback := Client(r, proxies); !addr.IsValid() || loopback {
+			t.Fatal(addr, loopback)
+		}
+		// Whatever a client forges, what the proxy adds is what counts.
+		r.Header.Set("X-Forwarded-For", forged+", 198.51.100.7")
+		if addr, _ := Client(r, proxies); addr != netip.MustParseAddr("198.51.100.7") {
+			t.Fatal(addr)
+		}
+	})
+}
+
+func TestParseProxies(t *testing.T) {
+	for list, want := range map[string]string{
+		"": "127.0.0.0/8 ::1/128", " ": "127.0.0.0/8 ::1/128", "none": "", "10.1.2.3/8": "10.0.0.0/8",
+		"10.0.0.1, 2001:db8::/32,": "10.0.0.1/32 2001:db8::/32", "::ffff:10.0.0.0/104": "10.0.0.0/8", "::ffff:10.0.0.1": "10.0.0.1/32",
+	} {
+		var got []string
+		for _, p := range must[Proxies](t)(ParseProxies(list)) {
+			got = append(got, p.String())
+		}
+		if strings.Join(got, " ") != want {
+			t.Errorf("%q: %q", list, got)
+		}
+	}
+	for _, list := range []string{"none,10.0.0.1", "localhost", "10.0.0.0/33", "10.0.0", "*"} {
+		if _, err := ParseProxies(list); err == nil {
+			t.Errorf("%q is taken", list)
+		}
+	}
+}
+
+func TestOriginAllowed(t *testing.T) {
+	listed := must[[]string](t)(ParseOrigins("https://app.example, https://Two.example:8443/, capacitor://localhost,http://three.example:80"))
+	for _, c := range []struct {
+		host   string
+		origin []string
+		tls    bool
+		want   bool
+	}{
+		{"127.0.0.1:8787", nil, false, true},
+		{"127.0.0.1:8787", []string{""}, false, true},
+		{"127.0.0.1:8787", []string{"http://127.0.0.1:8787"}, false, true},
+		{"127.0.0.1:8787", []string{"http://127.0.0.1"}, false, false},
+		{"127.0.0.1:8787", []string{"http://127.0.0.1:8788"}, false, false},
+		{"127.0.0.1:8787", []string{"http://127.0.0.1.evil.example:8787"}, false, false},
+		{"127.0.0.1:8787", []string{"http://localhost:8787"}, false, false},
+		{"127.0.0.1:8787", []string{"https://app.example"}, false, true},
+		{"127.0.0.1:8787", []string{"https://app.example:443"}, false, true},
+		{"127.0.0.1:8787", []string{"HTTPS://APP.example"}, false, true},
+		{"127.0.0.1:8787", []string{"http://app.example"}, false, false},
+		{"127.0.0.1:8787", []string{"https://app.example:444"}, false, false},
+		{"127.0.0.1:8787", []string{"https://app.example.evil.example"}, false, false},
+		{"127.0.0.1:8787", []string{"https://evil.example"}, false, false},
+		{"127.0.0.1:8787", []string{"https://two.example:8443"}, false, true},
+		{"127.0.0.1:8787", []string{"https://two.example"}, false, false},
+		{"127.0.0.1:8787", []string{"http://three.example"}, false, true},
+		{"127.0.0.1:8787", []string{"capacitor://localhost"}, false, true},
+		{"127.0.0.1:8787", []string{"ionic://localhost"}, false, false},
+		{"localhost", []string{"ionic://localhost"}, false, false},
+		{"127.0.0.1:8787", []string{"null"}, false, false},
+		{"null", []string{"null"}, false, false},
+		{"127.0.0.1:8787", []string{"file://"}, false, false},
+		{"127.0.0.1:8787", []string{"https://app.example", "https://app.example"}, false, false},
+		{"127.0.0.1:8787", []string{"https://app.example https://evil.example"}, false, false},
+		{"127.0.0.1:8787", []string{"https://x@app.example"}, false, false},
+		{"127.0.0.1:8787", []string{"https://app.example/"}, false, false},
+		{"127.0.0.1:8787", []string{"https://app.example?"}, false, false},
+		{"127.0.0.1:8787", []string{"https://app.example#"}, false, false},
+		{"127.0.0.1:8787", []string{"//127.0.0.1:8787"}, false, false},
+		{"127.0.0.1:8787", []string{"http://127.0.0.1:8787\\@evil.example"}, false, false},
+		{"a.example", []string{"https://a.example"}, false, true},
+		{"a.example:443", []string{"https://a.example"}, false, true},
+		{"A.example", []string{"https://a.EXAMPLE"}, true, true},
+		{"a.example", []string{"http://a.example"}, true, false},
+		{"a.example:8787", []string{"https://a.example"}, false, false},
+		{"[::1]:8787", []string{"http://[::1]:8787"}, false, true},
+		{"[::1]", []string{"http://[::1]"}, false, true},
+		{"", []string{"http://"}, false, false},
+		{"", []string{"https://evil.example"}, false, false},
+		{"evil.example/a.example", []string{"https://a.example"}, false, false},
+	} {
+		r := &http.Request{Host: c.host, Header: http.Header{}}
+		if c.origin != nil {
+			r.Header["Origin"] = c.origin
+		}
+		r.Header.Set("X-Forwarded-Host", "evil.example")
+		if c.tls {
+			r.TLS = &tls.ConnectionState{}
+		}
+		if got := OriginAllowed(r, listed); got != c.want {
+			t.Errorf("%s %q: %v", c.host, c.origin, got)
+		}
+	}
+	for _, bad := range []string{"null", "*", "app.example", "https://", "https://app.example/path", "https://*.example", "https://a b"} {
+		if _, err := ParseOrigins(bad); err == nil {
+			t.Errorf("%q is taken", bad)
+		}
+	}
+	r := &http.Request{Host: "h", Header: http.Header{"Origin": {"null"}}}
+	if OriginAllowed(r, []string{"null"}) {
+		t.Error("null, listed")
+	}
+}
+
+func TestOriginNeverPanics(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		r := &http.Request{Host: rapid.String().Draw(t, "host"), Header: http.Header{"Origin": {rapid.StringN(1, 30, -1).Draw(t, "origin")}}}
+		OriginAllowed(r, []string{rapid.String().Draw(t, "listed")})
+	})
+}

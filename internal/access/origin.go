@@ -1,0 +1,98 @@
+package access
+
+import (
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+)
+
+// ParseOrigins reads the comma list of MOBILE_ALLOWED_ORIGINS: each item a
+// scheme, a host and perhaps a port, as browsers send them
+// (https://app.example:8443, capacitor://localhost). "null" cannot be listed:
+// any page can have that origin.
+func ParseOrigins(list string) ([]string, error) {
+	var origins []string
+	for _, item := range strings.Split(list, ",") {
+		item = strings.TrimSpace(item)
+		if item == "" {
+			continue
+		}
+		origin, ok := canonicalOrigin(strings.TrimSuffix(item, "/"), false)
+		if !ok {
+			return nil, fmt.Errorf("%q is no origin such as https://app.example", item)
+		}
+		origins = append(origins, origin)
+	}
+	return origins, nil
+}
+
+// OriginAllowed says whether the page that made a request may connect (protocol
+// §1): one of the same host and port as the request, or one that is listed,
+// scheme, host and port. Requests without an Origin are of native apps and
+// allowed. "null" and what is no origin are refused.
+//
+// The Host of the request is what counts as the same host, also behind a
+// proxy; X-Forwarded-Host is not looked at. A proxy that rewrites the Host
+// needs its origin listed.
+func OriginAllowed(r *http.Request, allowed []string) bool {
+	values := r.Header.Values("Origin")
+	if len(values) == 0 || len(values) == 1 && values[0] == "" {
+		return true
+	}
+	if len(values) > 1 {
+		return false
+	}
+	origin, ok := canonicalOrigin(values[0], false)
+	if !ok {
+		return false
+	}
+	for _, a := range allowed {
+		if a, ok := canonicalOrigin(strings.TrimSuffix(a, "/"), false); ok && a == origin {
+			return true
+		}
+	}
+	scheme, _, _ := strings.Cut(origin, "://")
+	if scheme != "http" && scheme != "https" {
+		return false // an app's own scheme is no host of ours
+	}
+	// Which scheme the browser used is known only without a proxy. Behind one
+	// it is taken to be the page's, which matters only for the default port.
+	if r.TLS != nil {
+		scheme = "https"
+	}
+	page, _ := canonicalOrigin(origin, true)
+	here, ok := canonicalOrigin(scheme+"://"+r.Host, true)
+	return ok && hostPort(page) == hostPort(here)
+}
+
+// canonicalOrigin writes an origin in the one way that can be compared: lower
+// case, and without the default port, or always with it.
+func canonicalOrigin(s string, withPort bool) (string, bool) {
+	u, err := url.Parse(s)
+	if err != nil || u.Scheme == "" || u.Hostname() == "" || u.User != nil || u.Path != "" || u.RawQuery != "" ||
+		u.ForceQuery || u.Fragment != "" || strings.ContainsAny(s, "#*\\ ") || strings.HasSuffix(u.Host, ":") {
+		return "", false
+	}
+	scheme, host, port := strings.ToLower(u.Scheme), strings.ToLower(u.Hostname()), u.Port()
+	standard := map[string]string{"http": "80", "https": "443"}[scheme]
+	switch {
+	case withPort && port == "":
+		port = standard
+	case !withPort && port == standard:
+		port = ""
+	}
+	if port != "" || withPort {
+		return scheme + "://" + net.JoinHostPort(host, port), true
+	}
+	if strings.Contains(host, ":") {
+		host = "[" + host + "]"
+	}
+	return scheme + "://" + host, true
+}
+
+func hostPort(origin string) string {
+	_, rest, _ := strings.Cut(origin, "://")
+	return rest
+}

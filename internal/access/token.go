@@ -1,0 +1,219 @@
+package access
+
+import (
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"strings"
+	"sync/atomic"
+)
+
+// Kind says what the holder of a token may do.
+type Kind uint8
+
+const (
+	// App is the token of an app: it chats (protocol §2).
+	App Kind = iota
+	// Deliver is the token of a sender: it only delivers (protocol §2).
+	Deliver
+)
+
+// String names the kind for log lines and listings.
+func (k Kind) String() string {
+	if k == Deliver {
+		return "deliver"
+	}
+	return "app"
+}
+
+// MainLabel is the label of MOBILE_TOKEN. Pass it to ParseTokens as the
+// default label of that list.
+const MainLabel = "main"
+
+const (
+	maxSecret = 512 // longer ones are no tokens, and would only cost time to hash
+	maxLabel  = 64
+)
+
+// ErrDuplicate says that a label or a token stands twice where each must be
+// one of a kind.
+var ErrDuplicate = errors.New("label or token stands twice")
+
+// Token is one accepted token. Its label, never its secret, is what devices
+// are bound to and what is shown.
+type Token struct {
+	// Label is 1 to 64 characters of A-Z a-z 0-9 . _ -
+	Label string
+	// Secret is the token itself.
+	Secret string `json:"-"`
+	// Kind is what it is good for.
+	Kind Kind
+}
+
+// String shows the label only, so that a token that ends up in a log line by
+// mistake keeps its secret.
+func (t Token) String() string { return t.Kind.String() + " token " + t.Label }
+
+// GoString is like String, for %#v.
+func (t Token) GoString() string { return t.String() }
+
+// ParseTokens reads a comma list whose items are `token` or `label=token`
+// (protocol §2). Spaces around items are dropped, and so are empty items.
+//
+// The first item without a label gets defaultLabel where that is not empty;
+// every other one gets a label made from a hash of the token, so that the same
+// token has the same label after a restart, wherever in the list it stands.
+// That hash is short and only made for labels, hence of no use for guessing.
+//
+// An item may hold "=" at its end, as Base64 does: it is a token then. A label
+// or token that stands twice is ErrDuplicate. Errors name the item by its
+// position, since any part of a mistyped item may belong to a secret.
+func ParseTokens(list string, kind Kind, defaultLabel string) ([]Token, error) {
+	var tokens []Token
+	for i, item := range strings.Split(list, ",") {
+		item = strings.TrimSpace(item)
+		if item == "" {
+			continue
+		}
+		label, secret := splitItem(item)
+		if !validSecret(secret) {
+			return nil, fmt.Errorf("item %d: a token is 1 to %d printable ASCII characters without spaces", i+1, maxSecret)
+		}
+		switch {
+		case label != "":
+		case defaultLabel != "":
+			label, defaultLabel = defaultLabel, ""
+		default:
+			label = hashLabel(secret)
+		}
+		tokens = append(tokens, Token{Label: label, Secret: secret, Kind: kind})
+		if err := CheckTokens(tokens); err != nil {
+			return nil, fmt.Errorf("item %d: %w", i+1, err)
+		}
+	}
+	return tokens, nil
+}
+
+// CheckTokens reports ErrDuplicate when a label or a secret stands twice. Use
+// it on all tokens together before Tokens.Replace: two labels for one secret
+// would make the binding of a device depend on the order of the lists.
+func CheckTokens(tokens []Token) error {
+	labels, secrets := map[string]bool{}, map[string]bool{}
+	for _, t := range tokens {
+		if labels[t.Label] || secrets[t.Secret] {
+			return ErrDuplicate
+		}
+		labels[t.Label], secrets[t.Secret] = true, true
+	}
+	return nil
+}
+
+// splitItem parts `label=token`. Only what has the form of a label is one, and
+// padding is not a token.
+func splitItem(item string) (label, secret string) {
+	label, secret, found := strings.Cut(item, "=")
+	if !found || !ValidLabel(label) || strings.Trim(secret, "=") == "" {
+		return "", item
+	}
+	return label, secret
+}
+
+// ValidLabel says whether s may be the label of a token: 1 to 64 characters of
+// A-Z a-z 0-9 . _ -
+func ValidLabel(s string) bool {
+	if s == "" || len(s) > maxLabel {
+		return false
+	}
+	for _, c := range []byte(s) {
+		if (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9') && c != '.' && c != '_' && c != '-' {
+			return false
+		}
+	}
+	return true
+}
+
+func validSecret(s string) bool {
+	if s == "" || len(s) > maxSecret {
+		return false
+	}
+	for _, c := range []byte(s) {
+		if c <= ' ' || c > '~' || c == ',' {
+			return false
+		}
+	}
+	return true
+}
+
+// hashLabel gives the label of a token that has none. The prefix keeps it
+// apart from HashSecret, so that a label is no part of a stored hash.
+func hashLabel(secret string) string {
+	sum := sha256.Sum256([]byte("hermes-mobile token label\x00" + secret))
+	return "token-" + hex.EncodeToString(sum[:4])
+}
+
+// NewSecret makes a token: 64 hex digits, 256 bits of crypto/rand.
+func NewSecret() string {
+	var b [32]byte
+	rand.Read(b[:]) // never fails, it ends the process instead (crypto/rand)
+	return hex.EncodeToString(b[:])
+}
+
+// HashSecret is how a device's own token is stored: SHA-256 in hex. That is
+// enough for the 256 random bits of NewSecret and for nothing a human chose.
+func HashSecret(secret string) string {
+	sum := sha256.Sum256([]byte(secret))
+	return hex.EncodeToString(sum[:])
+}
+
+// Tokens is the set of accepted tokens. The zero value accepts none. It may be
+// replaced while others match against it.
+type Tokens struct {
+	set atomic.Pointer[[]hashedToken]
+}
+
+type hashedToken struct {
+	label string
+	kind  Kind
+	hash  [sha256.Size]byte
+}
+
+// Replace puts other tokens in place of the present ones at once. The secrets
+// are not kept, only their hashes. Tokens without a secret are left out.
+func (t *Tokens) Replace(tokens []Token) {
+	set := make([]hashedToken, 0, len(tokens))
+	for _, token := range tokens {
+		if token.Secret != "" {
+			set = append(set, hashedToken{token.Label, token.Kind, sha256.Sum256([]byte(token.Secret))})
+		}
+	}
+	t.set.Store(&set)
+}
+
+// Match looks a secret up. The time it takes tells nothing about the tokens:
+// hashes are compared, in constant time, and always all of them. Where a
+// secret stands twice the first one counts.
+func (t *Tokens) Match(secret string) (label string, kind Kind, ok bool) {
+	set := t.set.Load()
+	if set == nil || secret == "" || len(secret) > maxSecret {
+		return "", 0, false
+	}
+	hash, found := sha256.Sum256([]byte(secret)), -1
+	for i := len(*set) - 1; i >= 0; i-- {
+		found = subtle.ConstantTimeSelect(subtle.ConstantTimeCompare(hash[:], (*set)[i].hash[:]), i, found)
+	}
+	if found < 0 {
+		return "", 0, false
+	}
+	return (*set)[found].label, (*set)[found].kind, true
+}
+
+// Len is the number of tokens.
+func (t *Tokens) Len() int {
+	if set := t.set.Load(); set != nil {
+		return len(*set)
+	}
+	return 0
+}

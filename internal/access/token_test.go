@@ -1,0 +1,234 @@
+package access
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+func TestParseTokens(t *testing.T) {
+	const a, b = "aaaaaaaaaaaaaaaa", "bbbbbbbbbbbbbbbb"
+	for _, c := range []struct {
+		list, byDefault string
+		want            []Token
+		err             bool
+	}{
+		{list: ""},
+		{list: " , ,"},
+		{list: a, byDefault: MainLabel, want: []Token{{"main", a, App}}},
+		{list: "tablet=" + a + " , " + b, want: []Token{{"tablet", a, App}, {hashLabel(b), b, App}}},
+		{list: "x=" + a + "," + b, byDefault: MainLabel, want: []Token{{"x", a, App}, {"main", b, App}}},
+		{list: a + "=", want: []Token{{hashLabel(a + "="), a + "=", App}}},
+		{list: a + "==", want: []Token{{hashLabel(a + "=="), a + "==", App}}},
+		{list: "l=" + a + "==", want: []Token{{"l", a + "==", App}}},
+		{list: "my label=" + a, err: true},
+		{list: a + "," + a, err: true},
+		{list: "l=" + a + ",l=" + b, err: true},
+		{list: "l=" + a + ",m=" + a, err: true},
+		{list: strings.Repeat("a", maxSecret+1), err: true},
+		{list: "geheim\x00nis", err: true},
+		{list: "schlüssel", err: true},
+	} {
+		got, err := ParseTokens(c.list, App, c.byDefault)
+		if (err != nil) != c.err || !c.err && !slices.Equal(tokenFields(got), tokenFields(c.want)) {
+			t.Errorf("%q: %v, %v", c.list, tokenFields(got), err)
+		}
+		if err != nil && (strings.Contains(err.Error(), a) || strings.Contains(err.Error(), "geheim")) {
+			t.Errorf("%q: the error tells: %v", c.list, err)
+		}
+	}
+}
+
+func tokenFields(tokens []Token) (fields [][3]string) {
+	for _, t := range tokens {
+		fields = append(fields, [3]string{t.Label, t.Secret, t.Kind.String()})
+	}
+	return fields
+}
+
+func TestLabelsStayInAnyOrder(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		secrets := rapid.SliceOfNDistinct(rapid.StringMatching(`[0-9a-f]{64}`), 1, 6, rapid.ID).Draw(t, "secrets")
+		shuffled := rapid.Permutation(secrets).Draw(t, "shuffled")
+		one, err := ParseTokens(strings.Join(secrets, ","), Deliver, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		two, err := ParseTokens(strings.Join(shuffled, ", "), Deliver, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		label := map[string]string{}
+		for _, x := range one {
+			label[x.Secret] = x.Label
+			if strings.Contains(HashSecret(x.Secret), strings.TrimPrefix(x.Label, "token-")) || !ValidLabel(x.Label) {
+				t.Fatal("label", x.Label)
+			}
+		}
+		for _, x := range two {
+			if label[x.Secret] != x.Label {
+				t.Fatal("labels differ")
+			}
+		}
+	})
+}
+
+func TestParseTokensNeverPanics(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		tokens, err := ParseTokens(rapid.String().Draw(t, "list"), App, "")
+		if err == nil {
+			for _, x := range tokens {
+				if !ValidLabel(x.Label) || !validSecret(x.Secret) {
+					t.Fatal("bad token")
+				}
+			}
+		}
+	})
+}
+
+func TestMatch(t *testing.T) {
+	var s Tokens
+	if _, _, ok := s.Match("x"); ok || s.Len() != 0 {
+		t.Fatal("empty set matches")
+	}
+	s.Replace([]Token{{"a", "one", App}, {"b", "two", Deliver}, {"none", "", App}, {"c", "two", App}})
+	for secret, want := range map[string]string{"one": "a app", "two": "b deliver"} {
+		label, kind, ok := s.Match(secret)
+		if got := label + " " + kind.String(); !ok || got != want {
+			t.Error(secret, got)
+		}
+	}
+	for _, secret := range []string{"", "on", "onee", "ONE", "a=one", strings.Repeat("x", 1<<20)} {
+		if _, _, ok := s.Match(secret); ok {
+			t.Errorf("%.20q matches", secret)
+		}
+	}
+	s.Replace(nil)
+	if _, _, ok := s.Match("one"); ok {
+		t.Error("matches after it was replaced")
+	}
+}
+
+func TestMatchWhileReplaced(t *testing.T) {
+	var s Tokens
+	s.Replace([]Token{{"a", "one", App}})
+	var wg sync.WaitGroup
+	for range 4 {
+		wg.Go(func() {
+			for i := range 500 {
+				s.Replace([]Token{{"a", "one", App}, {"b", fmt.Sprint(i), App}})
+				if label, _, ok := s.Match("one"); !ok || label != "a" {
+					t.Error("lost")
+				}
+			}
+		})
+	}
+	wg.Wait()
+}
+
+func TestTokenKeepsItsSecret(t *testing.T) {
+	x := Token{"a", "geheimnis", App}
+	j, _ := json.Marshal(x)
+	for _, s := range []string{fmt.Sprint(x), fmt.Sprintf("%+v %#v %s %q", x, x, x, []Token{x}), string(j)} {
+		if strings.Contains(s, "geheimnis") {
+			t.Error(s)
+		}
+	}
+}
+
+func TestTokenFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "tokens")
+	if tokens := must[[]Token](t)(LoadFile(path)); len(tokens) != 0 {
+		t.Fatal(tokens)
+	}
+	write(t, path, "# ours\r\n\nold=aaaaaaaa")
+	os.Chmod(path, 0o644)
+	secret := must[string](t)(AddToFile(path, "new"))
+	if len(secret) != 64 {
+		t.Error("length", len(secret))
+	}
+	if _, err := AddToFile(path, "new"); !errors.Is(err, ErrDuplicate) {
+		t.Error(err)
+	}
+	if _, err := AddToFile(path, "a b"); err == nil {
+		t.Error("a label with a space")
+	}
+	got := must[[]Token](t)(LoadFile(path))
+	if len(got) != 2 || got[1] != (Token{"new", secret, App}) {
+		t.Error(got)
+	}
+	if info := must[fs.FileInfo](t)(os.Stat(path)); info.Mode().Perm() != 0o600 {
+		t.Error(info.Mode())
+	}
+	if err := RemoveFromFile(path, "old"); err != nil {
+		t.Error(err)
+	}
+	if err := RemoveFromFile(path, "old"); !errors.Is(err, ErrUnknownLabel) {
+		t.Error(err)
+	}
+	if text := string(must[[]byte](t)(os.ReadFile(path))); text != "# ours\n\nnew="+secret+"\n" {
+		t.Errorf("%q", text)
+	}
+	for _, bad := range []string{"geheimnis\n", "a=geheimnis\na=b\n", "=geheimnis\n", "a=ge heimnis\n"} {
+		write(t, path, bad)
+		if _, err := LoadFile(path); err == nil || strings.Contains(err.Error(), "heimnis") {
+			t.Errorf("%q: %v", bad, err)
+		}
+		if _, err := AddToFile(path, "other"); err == nil {
+			t.Errorf("%q: added to a damaged file", bad)
+		}
+	}
+}
+
+func TestTokenFileManyAtOnce(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "tokens")
+	var wg sync.WaitGroup
+	for i := range 8 {
+		wg.Go(func() {
+			if _, err := AddToFile(path, fmt.Sprint("l", i)); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	if got := must[[]Token](t)(LoadFile(path)); len(got) != 8 {
+		t.Error(got)
+	}
+}
+
+func TestParseList(t *testing.T) {
+	l := ParseList(" tel-1 ,tel-2,, ")
+	if !l.Has("tel-1") || !l.Has("tel-2") || l.Has("TEL-1") || l.Has("tel-") || l.Has("") || len(l) != 2 || !l.Set() || ParseList(" ,").Set() {
+		t.Error(l)
+	}
+}
+
+func TestCodes(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		code := NewCode()
+		if !ValidCode(code) || len(code) != 8 || strings.ContainsAny(code, "O0I1") {
+			t.Fatal("form of a code")
+		}
+		shown := FormatCode(code)
+		if NormalizeCode(" "+strings.ToLower(shown)+"\n") != code || NormalizeCode(code[:3]+" \u2013"+code[3:]) != code {
+			t.Fatal("not understood")
+		}
+	})
+	for _, s := range []string{"", "ABCDEFG", "ABCDEFGO", "ABCDEFGHJ", "abcdefgh"} {
+		if ValidCode(s) {
+			t.Error(s)
+		}
+	}
+	if FormatCode("X") != "X" {
+		t.Error("a short one")
+	}
+}

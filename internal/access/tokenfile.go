@@ -1,0 +1,132 @@
+package access
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"strings"
+)
+
+// ErrUnknownLabel says that no token of the file has this label.
+var ErrUnknownLabel = errors.New("no token with this label")
+
+// LoadFile reads a token file: one `label=token` a line, of kind App; empty
+// lines and lines that begin with # are skipped. A file that is not there
+// holds no tokens. Errors name the line, never what it says.
+func LoadFile(path string) ([]Token, error) {
+	lines, err := tokenLines(path)
+	if err != nil {
+		return nil, err
+	}
+	var tokens []Token
+	for i, line := range lines {
+		label, secret, ok := parseLine(line)
+		if !ok {
+			continue
+		}
+		if !ValidLabel(label) || !validSecret(secret) {
+			return nil, fmt.Errorf("token file %s, line %d: expected label=token", path, i+1)
+		}
+		tokens = append(tokens, Token{Label: label, Secret: secret, Kind: App})
+		if err := CheckTokens(tokens); err != nil {
+			return nil, fmt.Errorf("token file %s, line %d: %w", path, i+1, err)
+		}
+	}
+	return tokens, nil
+}
+
+// AddToFile makes a new token, adds it to the file under the label, and
+// returns it: it can be shown this once. The file is made where it is missing,
+// has mode 0600, and is replaced as a whole; comments stay. A label that is
+// there already is ErrDuplicate.
+func AddToFile(path, label string) (secret string, err error) {
+	if !ValidLabel(label) {
+		return "", fmt.Errorf("label: 1 to %d characters of A-Z a-z 0-9 . _ -", maxLabel)
+	}
+	err = withTokenFile(path, func(lines []string, tokens []Token) ([]string, error) {
+		for _, t := range tokens {
+			if t.Label == label {
+				return nil, fmt.Errorf("label %s: %w", label, ErrDuplicate)
+			}
+		}
+		secret = NewSecret()
+		return append(lines, label+"="+secret), nil
+	})
+	if err != nil {
+		return "", err
+	}
+	return secret, nil
+}
+
+// RemoveFromFile takes the token with this label out of the file. A label that
+// is not there is ErrUnknownLabel.
+func RemoveFromFile(path, label string) error {
+	return withTokenFile(path, func(lines []string, _ []Token) ([]string, error) {
+		kept := lines[:0:0]
+		for _, line := range lines {
+			if l, _, ok := parseLine(line); !ok || l != label {
+				kept = append(kept, line)
+			}
+		}
+		if len(kept) == len(lines) {
+			return nil, ErrUnknownLabel
+		}
+		return kept, nil
+	})
+}
+
+// withTokenFile changes a token file that reads without errors, while no other
+// process of ours does.
+func withTokenFile(path string, change func([]string, []Token) ([]string, error)) error {
+	unlock, err := lockFile(path + ".lock")
+	if err != nil {
+		return fmt.Errorf("token file: %w", err)
+	}
+	defer unlock()
+	tokens, err := LoadFile(path)
+	if err != nil {
+		return err
+	}
+	lines, err := tokenLines(path)
+	if err != nil {
+		return err
+	}
+	if lines, err = change(lines, tokens); err != nil {
+		return err
+	}
+	text := strings.Join(lines, "\n")
+	if text != "" {
+		text += "\n"
+	}
+	if err := replaceFile(path, []byte(text), nil); err != nil {
+		return fmt.Errorf("token file: %w", err)
+	}
+	return nil
+}
+
+// tokenLines reads the lines of a token file, without the last line's end.
+func tokenLines(path string) ([]string, error) {
+	data, _, err := readFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("token file: %w", err)
+	}
+	data = bytes.TrimRight(bytes.ReplaceAll(data, []byte("\r\n"), []byte("\n")), "\n")
+	if len(data) == 0 {
+		return nil, nil
+	}
+	return strings.Split(string(data), "\n"), nil
+}
+
+// parseLine parts a line that is neither empty nor a comment.
+func parseLine(line string) (label, secret string, ok bool) {
+	line = strings.TrimSpace(line)
+	if line == "" || line[0] == '#' {
+		return "", "", false
+	}
+	label, secret, _ = strings.Cut(line, "=")
+	return strings.TrimSpace(label), strings.TrimSpace(secret), true
+}

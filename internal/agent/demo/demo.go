@@ -1,0 +1,161 @@
+// Package demo is the scripted agent: it shows every feature in the first minute without a Hermes, and lets any client be
+// tested. What it does is written down line by line in doc/demo-agent.md.
+package demo
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"hermes-mobile/internal/chat"
+)
+
+// Agent is the scripted agent. It implements chat.Agent.
+type Agent struct {
+	files chat.Files
+	log   *slog.Logger
+
+	mu    sync.Mutex
+	host  chat.Host
+	ctx   context.Context
+	turns map[string]*turn // by device
+	away  bool
+	work  sync.WaitGroup
+}
+
+// New makes an agent that keeps its files in files.
+func New(files chat.Files, log *slog.Logger) *Agent {
+	return &Agent{files: files, log: log, turns: map[string]*turn{}}
+}
+
+// Name implements chat.Agent.
+func (a *Agent) Name() string { return "demo" }
+
+// Run implements chat.Agent.
+func (a *Agent) Run(ctx context.Context, host chat.Host) error {
+	a.mu.Lock()
+	a.ctx, a.host = ctx, host
+	a.mu.Unlock()
+	host.Changed()
+	<-ctx.Done()
+	a.mu.Lock() // no turn begins after this
+	a.mu.Unlock()
+	a.work.Wait()
+	return nil
+}
+
+// Status implements chat.Agent.
+func (a *Agent) Status(string) chat.Status {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	detail := "the built-in scripted agent"
+	if a.away {
+		detail = "away because /demo away asked for it"
+	}
+	return chat.Status{Online: a.host != nil && !a.away, Edit: true, Typing: true, Prompt: true, Stop: true, Tool: true, FilesIn: true, Files: true, Detail: detail}
+}
+
+// Admits implements chat.Agent: a second message waits for its turn.
+func (a *Agent) Admits(chat.Input) bool { return false }
+
+// Hand implements chat.Agent.
+func (a *Agent) Hand(in chat.Input, taken func(error)) {
+	a.mu.Lock()
+	if a.ctx == nil || a.ctx.Err() != nil || a.away {
+		a.mu.Unlock()
+		taken(chat.ErrAway)
+		return
+	}
+	ctx, stop := context.WithCancel(a.ctx)
+	t := &turn{agent: a, in: in, ctx: ctx, stop: stop, skip: in.Texts, answers: make(chan answered, 8)}
+	a.turns[in.Device] = t
+	a.work.Add(1)
+	a.mu.Unlock()
+	taken(nil)
+	go func() {
+		defer a.work.Done()
+		defer stop()
+		t.run()
+		a.mu.Lock()
+		if a.turns[in.Device] == t {
+			delete(a.turns, in.Device)
+		}
+		a.mu.Unlock()
+		t.rest()
+	}()
+}
+
+// Stop implements chat.Agent.
+func (a *Agent) Stop(device string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if t := a.turns[device]; t != nil {
+		t.stopped.Store(true)
+		t.stop()
+	}
+}
+
+// Answer implements chat.Agent.
+func (a *Agent) Answer(card chat.Card, answer chat.Answer, taken func(error)) {
+	a.mu.Lock()
+	for _, t := range a.turns {
+		if t.in.N != card.N {
+			continue
+		}
+		select {
+		case t.answers <- answered{card, answer, taken}:
+			a.mu.Unlock()
+			return
+		default:
+		}
+	}
+	a.mu.Unlock()
+	taken(nil) // its turn has ended: nobody waits for it
+}
+
+// goAway makes the agent unreachable for a while.
+func (a *Agent) goAway(d time.Duration) {
+	a.mu.Lock()
+	a.away = true
+	a.mu.Unlock()
+	a.host.Changed()
+	a.after(d, func() {
+		a.mu.Lock()
+		a.away = false
+		a.mu.Unlock()
+		a.host.Changed()
+	})
+}
+
+// after runs f once d has passed, unless the agent ends before.
+func (a *Agent) after(d time.Duration, f func()) {
+	a.work.Add(1)
+	go func() {
+		defer a.work.Done()
+		if pause(a.ctx, d) {
+			f()
+		}
+	}()
+}
+
+// pause waits; false: ctx ended first.
+func pause(ctx context.Context, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+func (a *Agent) post(device string, events ...chat.Event) {
+	a.host.Post(device, func(err error) {
+		if err != nil {
+			a.log.Debug("the demo agent's words were not taken", "device", device, "error", fmt.Sprint(err))
+		}
+	}, events...)
+}

@@ -1,0 +1,222 @@
+package demo
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"time"
+
+	"hermes-mobile/internal/chat"
+)
+
+// Bounds of what a line may ask for.
+const (
+	maxSeconds = 24 * 60 * 60
+	maxSteps   = 100_000
+	maxLong    = 5_000_000
+	maxFile    = 256 << 20
+)
+
+// run does what the person's line asks for.
+func (t *turn) run() {
+	if t.in.File != nil {
+		t.received()
+		return
+	}
+	line := t.in.Text
+	name, argument := "", ""
+	if rest, ok := strings.CutPrefix(line, "/demo "); ok {
+		name, argument, _ = strings.Cut(rest, " ")
+	}
+	switch {
+	case line == "/sethome":
+		t.agent.post(t.in.Device, chat.Home{})
+		t.reply("home: mobile:" + t.in.Device)
+	case name == "" || !t.demo(name, argument):
+		text := "You said: " + line
+		t.stream(words(text, 4), 50*time.Millisecond, text)
+	}
+}
+
+// demo does one `/demo` line; false: it is none.
+func (t *turn) demo(name, argument string) bool {
+	switch name {
+	case "stream":
+		t.number(argument, 1, maxSteps, func(n int) { t.stream(counted(n), 10*time.Millisecond, last(counted(n))) })
+	case "pause":
+		t.number(argument, 0, maxSeconds, func(n int) {
+			t.stream([]string{"before", "before after"}, time.Duration(n)*time.Second, "before after")
+		})
+	case "rewrite":
+		t.stream([]string{"one", "one two", "one two three", "three two one"}, 150*time.Millisecond, "three two one.")
+	case "long":
+		t.number(argument, 1, maxLong, func(n int) { t.reply(long(n)) })
+	case "approval":
+		t.ask([]chat.Card{approval}, cardText)
+	case "confirm":
+		t.ask([]chat.Card{confirm}, cardText)
+	case "clarify":
+		t.ask([]chat.Card{clarify}, cardText)
+	case "two-cards":
+		t.ask([]chat.Card{approval, clarify}, cardText)
+	case "image", "voice", "video", "animation":
+		t.sample(name)
+	case "file":
+		if argument == "" {
+			t.sample(name)
+		} else {
+			t.number(argument, 0, maxFile, t.file)
+		}
+	case "tool":
+		t.tool()
+	case "slow":
+		t.number(argument, 0, maxSeconds, t.slow)
+	case "fail":
+		t.reply("The agent failed in the middle of its work: this is what an error looks like. Nothing else was lost, go on.")
+	case "say":
+		seconds, text, _ := strings.Cut(argument, " ")
+		t.number(seconds, 0, maxSeconds, func(n int) { t.later(n, text) })
+	case "twice":
+		t.final(t.message(chat.NewID(), "one", true), false)
+		t.final(t.message(chat.NewID(), "two", true), true)
+	case "away":
+		t.number(argument, 1, maxSeconds, func(n int) {
+			t.reply("away")
+			t.agent.goAway(time.Duration(n) * time.Second)
+		})
+	default:
+		return false
+	}
+	return true
+}
+
+// number reads a whole number and says what is wrong with it otherwise.
+func (t *turn) number(s string, least, most int, f func(int)) {
+	n, err := strconv.Atoi(s)
+	if err != nil || n < least || n > most {
+		t.reply(fmt.Sprintf("That needs a whole number from %d to %d.", least, most))
+		return
+	}
+	f(n)
+}
+
+// counted returns "w1", "w1 w2", … up to n words.
+func counted(n int) []string {
+	var b strings.Builder
+	ends := make([]int, n)
+	for i := range n {
+		if i > 0 {
+			b.WriteByte(' ')
+		}
+		b.WriteString("w" + strconv.Itoa(i+1))
+		ends[i] = b.Len()
+	}
+	steps := make([]string, n)
+	for i, end := range ends {
+		steps[i] = b.String()[:end]
+	}
+	return steps
+}
+
+func last(steps []string) string { return steps[len(steps)-1] }
+
+const (
+	lineLength = 79
+	family     = "\U0001F468\u200D\U0001F469\u200D\U0001F467\u200D\U0001F466"
+	flag       = "\U0001F1E9\U0001F1EA"
+)
+
+// long returns exactly n code points in lines of 79 and a newline. The last line may be cut: between clusters, and filled
+// with dots.
+func long(n int) string {
+	var b strings.Builder
+	for i := 1; n > 0; i++ {
+		prefix := strconv.Itoa(i) + " "
+		if i%10 == 0 {
+			prefix += family + " " + flag + " "
+		}
+		length := min(n, lineLength)
+		b.WriteString(fill(prefix, length))
+		if n -= length; n > 0 {
+			b.WriteByte('\n')
+			n--
+		}
+	}
+	return b.String()
+}
+
+// fill makes a line of n code points that begins with prefix.
+func fill(prefix string, n int) string {
+	runes := []rune(prefix)
+	if len(runes) > n { // cut where no cluster ends up in pieces: before the family, or before the flag
+		cut := n
+		for cut > 0 && runes[cut-1] != ' ' && !('0' <= runes[cut-1] && runes[cut-1] <= '9') {
+			cut--
+		}
+		return string(runes[:cut]) + strings.Repeat(".", n-cut)
+	}
+	const text = "the quick brown fox jumps over the lazy dog and rests in the shade of an old tree "
+	return prefix + strings.Repeat(text, 2)[:n-len(runes)]
+}
+
+func (t *turn) slow(n int) {
+	if !pause(t.ctx, time.Duration(n)*time.Second) {
+		if t.stopped.Load() {
+			t.interrupted()
+		}
+		return
+	}
+	t.reply(fmt.Sprintf("done after %d s", n))
+}
+
+func (t *turn) later(n int, text string) {
+	t.reply(fmt.Sprintf("in %d s", n))
+	a, device := t.agent, t.in.Device
+	a.after(time.Duration(n)*time.Second, func() {
+		a.post(device, chat.Say{ID: chat.NewID(), Text: text, Final: true})
+	})
+}
+
+func (t *turn) tool() {
+	step := chat.ToolStep{ID: chat.NewID(), Name: "terminal", Title: "make", N: t.in.N}
+	for _, s := range []struct{ state, text string }{{"started", ""}, {"progress", "compiling"}, {"done", "finished"}} {
+		step.State, step.Text = s.state, s.text
+		t.agent.post(t.in.Device, step)
+		if !pause(t.ctx, 50*time.Millisecond) {
+			if t.stopped.Load() {
+				t.interrupted()
+			}
+			return
+		}
+	}
+	t.reply("tool: done")
+}
+
+// received says what came: kind, name, size and hash.
+func (t *turn) received() {
+	f := t.in.File
+	kind := f.Kind
+	if t.in.Kind == chat.Voice {
+		kind = "audio"
+	}
+	r, err := t.agent.files.Open(f.Hash)
+	if err != nil {
+		t.reply("The file could not be read: " + err.Error())
+		return
+	}
+	defer r.Close()
+	sum := sha256.New()
+	size, err := io.Copy(sum, r)
+	if err != nil {
+		t.reply("The file could not be read: " + err.Error())
+		return
+	}
+	text := fmt.Sprintf("received %s %s %d sha256:%s", kind, f.Name, size, hex.EncodeToString(sum.Sum(nil)))
+	if t.in.Text != "" {
+		text += " text:" + t.in.Text
+	}
+	t.reply(text)
+}

@@ -1,0 +1,174 @@
+package demo
+
+import (
+	"context"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"hermes-mobile/internal/chat"
+)
+
+// turn is the answer to one input, run by a goroutine of its own.
+type turn struct {
+	agent   *Agent
+	in      chat.Input
+	ctx     context.Context
+	stop    context.CancelFunc
+	stopped atomic.Bool // by the person, not by the end of the server
+	ended   bool
+	skip    int // finals that an earlier life has stored already
+	answers chan answered
+}
+
+type answered struct {
+	card   chat.Card
+	answer chat.Answer
+	taken  func(error)
+}
+
+// say makes a step or a final of this turn.
+func (t *turn) message(id, text string, final bool) chat.Say {
+	return chat.Say{ID: id, Text: text, Final: final, ReplyTo: t.in.ID, N: t.in.N}
+}
+
+// final says one whole message. last: the turn ends with it.
+func (t *turn) final(say chat.Say, last bool) {
+	events := []chat.Event{}
+	if t.skip > 0 {
+		t.skip--
+	} else {
+		events = append(events, say)
+	}
+	if last {
+		t.ended = true
+		events = append(events, chat.Done{N: t.in.N})
+	}
+	if len(events) > 0 {
+		t.agent.post(t.in.Device, events...)
+	}
+}
+
+// reply says one whole message, which ends the turn.
+func (t *turn) reply(text string) { t.final(t.message(chat.NewID(), text, true), true) }
+
+// stream says texts one after the other as steps of one message, with a pause before each but the first; then the final,
+// which ends the turn.
+func (t *turn) stream(steps []string, every time.Duration, final string) {
+	id := chat.NewID()
+	if t.skip > 0 { // its final is stored
+		t.final(t.message(id, final, true), true)
+		return
+	}
+	said := ""
+	for i, text := range steps {
+		if i > 0 && !pause(t.ctx, every) {
+			t.cut(id, said)
+			return
+		}
+		said = text
+		t.agent.post(t.in.Device, t.message(id, text, false))
+	}
+	if !pause(t.ctx, every) {
+		t.cut(id, said)
+		return
+	}
+	t.final(t.message(id, final, true), true)
+}
+
+// cut ends a message with what there was, when the person stopped it. When it is the server that stops, the turn is left
+// as it is: it runs again in the next life.
+func (t *turn) cut(id, said string) {
+	if !t.stopped.Load() {
+		return
+	}
+	say := t.message(id, said, true)
+	say.Interrupted = true
+	t.final(say, true)
+}
+
+// words cuts a text after every n words.
+func words(text string, n int) []string {
+	if many := strings.Count(text, " ") / 2000; many > n { // nobody waits a quarter of an hour for an echo
+		n = many
+	}
+	var steps []string
+	count := 0
+	for i := range len(text) {
+		if text[i] == ' ' {
+			if count++; count == n {
+				steps = append(steps, text[:i])
+				count = 0
+			}
+		}
+	}
+	return append(steps, text)
+}
+
+// ask shows cards, unless an earlier life of this turn did, and says one text for each answer, in the order they come.
+func (t *turn) ask(cards []chat.Card, text func(chat.Card, chat.Answer) string) {
+	open := map[string]bool{}
+	if t.in.Handed && (len(t.in.Cards) > 0 || t.skip > 0) {
+		t.skip = 0 // what was said belongs to cards that are settled
+		for _, c := range t.in.Cards {
+			open[c.ID] = true
+		}
+	} else {
+		var events []chat.Event
+		for _, c := range cards {
+			c.ID, c.N = chat.NewID(), t.in.N
+			open[c.ID] = true
+			events = append(events, chat.Ask{Card: c})
+		}
+		t.agent.post(t.in.Device, events...)
+	}
+	for len(open) > 0 {
+		select {
+		case a := <-t.answers:
+			if !open[a.card.ID] {
+				a.taken(nil)
+				continue
+			}
+			delete(open, a.card.ID)
+			say := t.message(chat.NewID(), text(a.card, a.answer), true)
+			say.Settles = a.card.ID
+			t.final(say, len(open) == 0)
+			a.taken(nil)
+		case <-t.ctx.Done():
+			if t.stopped.Load() {
+				for id := range open {
+					t.agent.post(t.in.Device, chat.CloseCard{ID: id, Expired: true})
+				}
+				t.interrupted()
+			}
+			return
+		}
+	}
+	if !t.ended {
+		t.end()
+	}
+}
+
+// interrupted ends a turn that the person stopped before it said anything.
+func (t *turn) interrupted() {
+	say := t.message(chat.NewID(), "stopped", true)
+	say.Interrupted = true
+	t.final(say, true)
+}
+
+func (t *turn) end() {
+	t.ended = true
+	t.agent.post(t.in.Device, chat.Done{N: t.in.N})
+}
+
+// rest settles answers that came when the turn was over.
+func (t *turn) rest() {
+	for {
+		select {
+		case a := <-t.answers:
+			a.taken(nil)
+		default:
+			return
+		}
+	}
+}

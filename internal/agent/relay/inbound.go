@@ -1,0 +1,227 @@
+package relay
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+	"time"
+
+	"hermes-mobile/internal/chat"
+)
+
+const (
+	// maxFrame is what an event may measure: the gateway's WebSocket library
+	// closes the connection at 1 MiB a message (its default, read in its source).
+	maxFrame = 1<<20 - 1024
+	// mediaLife is how long a file may be fetched by the gateway, which does so
+	// at once or when it comes back.
+	mediaLife = time.Hour
+)
+
+var (
+	errTooLong  = errors.New("This message is too long for the agent. Please send it as a file or in parts.")
+	errNoFiles  = errors.New("The agent's gateway cannot take files: it is an older version on another machine.")
+	errFileGone = errors.New("The file is no longer on the server. Please send it again.")
+)
+
+// hand is chat.Agent.Hand.
+func (g *gateway) hand(in chat.Input, taken func(error)) {
+	g.do(func() {
+		tell := func(err error) { g.later(func() { taken(err) }) }
+		c := g.convo(in.Device)
+		switch {
+		case c == nil || g.retired:
+			tell(chat.ErrAway)
+			return
+		case in.Handed:
+			g.adopt(c, in)
+			tell(nil)
+			return
+		case isStop(&in) && c.turn != nil:
+			tell(nil)
+			g.stopTurn(c)
+			g.post(in.Device, chat.Done{N: in.N})
+			return
+		case !g.online():
+			tell(chat.ErrAway)
+			return
+		}
+		c.op = g.a.now()
+		c.who = person{device: in.DeviceName, user: in.User, userName: in.UserName}
+		ev := g.event(c, in.Text, "text", g.mid(in.N))
+		if in.ReplyTo != "" {
+			ev.ReplyToID = in.ReplyTo
+			if in.Quote != "" {
+				own := ownID.MatchString(in.ReplyTo)
+				author := ev.Source.UserName
+				if own {
+					author = "Hermes"
+				}
+				ev.ReplyTo = &quoted{Text: in.Quote, Author: author, IsOwn: own}
+			}
+		}
+		if in.Kind == chat.Text || in.File == nil {
+			g.send(c, in, ev, tell)
+			return
+		}
+		g.handFile(c, in, ev, tell)
+	})
+}
+
+// ownID is the form of the ids that this agent gave its messages.
+var ownID = regexp.MustCompile(`^[0-9a-f]{18}$`)
+
+// mid is the message_id of an input: the same whenever it is sent, so that a
+// newer gateway drops repeats (relay-facts §1).
+func (g *gateway) mid(n int64) string { return fmt.Sprintf("m%d-%s", n, g.a.opt.Instance) }
+
+func (g *gateway) event(c *convo, text, kind, mid string) event {
+	name := c.who.device
+	if name == "" {
+		name = c.device
+	}
+	user := c.who.user
+	if user == "" {
+		user = c.device
+	}
+	userName := c.who.userName
+	if userName == "" {
+		userName = name
+	}
+	return event{Text: text, MessageType: kind, MessageID: mid, Source: source{
+		Platform: g.platform(), ChatID: c.device, ChatType: "dm", ChatName: name, UserID: user, UserName: userName,
+	}}
+}
+
+// handFile adds the file of an input to its event. It becomes an address of ours
+// that only this gateway may read, or a copy on this machine, which is the only
+// way for older gateways (relay-facts §5); never anything that the device said.
+func (g *gateway) handFile(c *convo, in chat.Input, ev event, tell func(error)) {
+	f := in.File
+	kind := f.Kind
+	if in.Kind == chat.Voice {
+		kind = "voice"
+	}
+	switch kind {
+	case "image", "animation":
+		ev.MessageType = "photo"
+	case "voice", "audio", "video":
+		ev.MessageType = kind
+	default:
+		ev.MessageType = "document"
+	}
+	add := func(url string) {
+		ev.MediaURLs = []string{url}
+		ev.Media = []wireMedia{{URL: url, Mime: f.Mime, Filename: f.Name}}
+	}
+	local := g.local()
+	switch {
+	case g.version == Older && !local:
+		tell(errNoFiles)
+	case g.version == Newer || !local:
+		add(g.mediaBase() + g.a.fileDown(g.config().ID, f))
+		g.send(c, in, ev, tell)
+	default:
+		ok := g.a.goDo(func(context.Context) {
+			path, err := g.a.files.LocalCopy(f.Hash, f.Name)
+			g.do(func() {
+				switch {
+				case err != nil:
+					g.log.Error("relay: no copy of a file for the gateway", "input", in.N, "err", err)
+					tell(errFileGone)
+				case !g.online():
+					tell(chat.ErrAway)
+				default:
+					add(path)
+					g.send(c, in, ev, tell)
+				}
+			})
+		})
+		if !ok {
+			tell(chat.ErrAway)
+		}
+	}
+}
+
+// send queues an event. It begins a turn, unless one runs: then it is an input
+// that was admitted, whose part is done when the gateway has it.
+func (g *gateway) send(c *convo, in chat.Input, ev event, tell func(error)) {
+	it := &item{id: ev.MessageID, device: c.device}
+	it.frame = encode(inboundFrame{Type: "inbound", BufferID: it.id, Event: ev})
+	if len(it.frame) > maxFrame {
+		tell(errTooLong)
+		return
+	}
+	home := func() {
+		if in.Kind == chat.Text && command(in.Text) == "/sethome" {
+			g.post(c.device, chat.Home{})
+		}
+	}
+	if c.turn != nil {
+		c.question = false
+		c.turn.sign = g.a.now()
+		it.acked = func() {
+			tell(nil)
+			home()
+			g.post(c.device, chat.Done{N: in.N})
+		}
+		it.refused = tell
+		g.enqueue(it)
+		return
+	}
+	t := &turn{n: in.N, inputID: in.ID, mid: ev.MessageID}
+	g.begin(c, t)
+	it.acked = func() {
+		t.acked = true
+		t.began, t.sign = g.a.now(), g.a.now()
+		tell(nil)
+		home()
+	}
+	it.refused = func(err error) {
+		if c.turn == t {
+			c.turn = nil
+		}
+		tell(err)
+	}
+	g.enqueue(it)
+}
+
+// adopt takes an input that was acknowledged in an earlier life of this process.
+// It is not sent again (relay-facts §10): its turn goes on until its end is seen
+// or nothing is heard of it.
+func (g *gateway) adopt(c *convo, in chat.Input) {
+	if c.turn != nil && c.turn.n == in.N {
+		return
+	}
+	if c.turn != nil {
+		g.endTurn(c, true)
+	}
+	c.who = person{device: in.DeviceName, user: in.User, userName: in.UserName}
+	t := &turn{n: in.N, inputID: in.ID, mid: g.mid(in.N), acked: true, handed: true, texts: in.Texts, content: true}
+	g.begin(c, t)
+	for _, card := range in.Cards {
+		if st, err := parseCardState(card.State); err == nil && st.Gateway == g.config().ID && !g.stale(st.Nonce) {
+			c.cards[card.ID] = st.Nonce
+		}
+	}
+}
+
+// local reports whether the gateway can read our files.
+func (g *gateway) local() bool {
+	if l := g.config().Local; l != nil {
+		return *l
+	}
+	return g.link != nil && g.link.local
+}
+
+func (g *gateway) mediaBase() string {
+	if u := g.config().PublicURL; u != "" {
+		return strings.TrimRight(u, "/")
+	}
+	if g.link != nil {
+		return g.link.base
+	}
+	return ""
+}

@@ -1,0 +1,205 @@
+package relay
+
+import (
+	"errors"
+	"strings"
+
+	"hermes-mobile/internal/chat"
+)
+
+// readAction reads the action of an outbound frame. What cannot be read comes
+// back with a description of why, and is answered with it.
+func readAction(env *envelope) *action {
+	a := &action{}
+	if err := decode(env.Action, a); err != nil {
+		*a = action{description: "the action cannot be read"}
+	} else if a.ChatID == "" {
+		a.description = "no chat_id"
+	}
+	a.bytes = len(env.Action)
+	a.requestID = string(env.RequestID)
+	return a
+}
+
+// answer sends the result of an outbound op, if it is still waited for.
+func (g *gateway) answer(requestID string, r result) {
+	if _, ok := g.waiting[requestID]; !ok || g.link == nil {
+		return
+	}
+	delete(g.waiting, requestID)
+	g.link.send(encode(resultFrame{Type: "outbound_result", RequestID: requestID, Result: r}))
+}
+
+// fail answers an op that will never be shown.
+func (g *gateway) fail(a *action, text string) {
+	g.answer(a.requestID, result{Error: text})
+}
+
+// interim answers an op of which nothing is stored: at once, before any other
+// work (relay-facts §7), or when the hub is quick again.
+func (g *gateway) interim(a *action, messageID string) {
+	if g.slow() && len(g.held) < hardPending {
+		g.held = append(g.held, a.requestID)
+		return
+	}
+	g.answer(a.requestID, result{Success: true, MessageID: messageID})
+}
+
+// settle returns what answers an op when its events are stored.
+func (g *gateway) settle(a *action, messageID string) func(error) {
+	return func(err error) {
+		switch {
+		case err == nil:
+			g.answer(a.requestID, result{Success: true, MessageID: messageID})
+		case errors.Is(err, chat.ErrNoDevice):
+			g.fail(a, "no such device")
+		default:
+			g.log.Error("relay: cannot store what the gateway sent", "op", string(a.Op), "err", err)
+			g.fail(a, "cannot be stored now")
+		}
+	}
+}
+
+// outbound takes one op of the gateway (relay-facts §4). Every one is answered.
+func (g *gateway) outbound(env *envelope, a *action, owner *gateway) {
+	if a.requestID == "" {
+		return // cannot be answered, so it is not done
+	}
+	if _, twice := g.waiting[a.requestID]; twice {
+		return
+	}
+	if len(g.waiting) >= 2*hardPending {
+		g.overload("unanswered ops")
+		return
+	}
+	g.waiting[a.requestID] = &pendingAnswer{since: g.a.now()}
+	if newerOps[string(a.Op)] {
+		g.sawNewer()
+	}
+	if p := string(env.Platform); p != "" && len(g.names) > 0 && p == g.names[0] {
+		g.known = p
+	}
+	if a.description != "" {
+		g.fail(a, a.description)
+		return
+	}
+	if owner != g {
+		g.a.count(CountForeign, g.config().ID)
+		g.log.Warn("relay: op for a device that this gateway does not serve", "op", string(a.Op), "device", string(a.ChatID))
+		g.fail(a, "this device is not served by this gateway")
+		return
+	}
+	device := string(a.ChatID)
+	c := g.convos[device]
+	switch a.Op {
+	case "typing":
+		g.interim(a, "")
+		g.opTyping(c)
+	case "react":
+		g.interim(a, "")
+		g.opReact(c, a)
+	case "get_chat_info":
+		g.answer(a.requestID, result{Success: true, ChatInfo: &chatInfo{Name: device, Type: "dm"}})
+	case "draft", "edit", "send", "prompt", "send_media":
+		if c == nil {
+			if c = g.convo(device); c == nil {
+				g.fail(a, "too many conversations")
+				return
+			}
+		}
+		c.op = g.a.now()
+		switch a.Op {
+		case "draft":
+			g.interim(a, "")
+			g.opDraft(c, a)
+		case "edit":
+			g.opEdit(c, a)
+		case "send":
+			g.sawSend(c, a)
+			g.opSend(c, a)
+		case "prompt":
+			g.opPrompt(c, a)
+		case "send_media":
+			g.opMedia(c, a)
+		}
+	case "delete":
+		g.fail(a, "messages cannot be taken back")
+	default:
+		g.fail(a, "unsupported op")
+	}
+}
+
+// opSend takes a message: a whole one, or the first piece of one that will be
+// edited.
+func (g *gateway) opSend(c *convo, a *action) {
+	if a.Metadata.JobID != "" {
+		g.opCron(c, a)
+		return
+	}
+	if g.swallow(c, a) {
+		g.answer(a.requestID, result{Success: true, MessageID: chat.NewID()})
+		return
+	}
+	replyID := a.replyID()
+	t := c.turnOf(replyID)
+	if t != nil {
+		g.alive(t)
+		t.content = true
+	}
+	if strings.TrimSpace(string(a.Content)) == "" {
+		g.answer(a.requestID, result{Success: true, MessageID: chat.NewID()})
+		return
+	}
+	if r := c.repeat(a, g.a.now()); r != nil {
+		g.a.count(CountRepeat, g.config().ID)
+		g.log.Info("relay: a message that was there already", "device", c.device, "message", r.id)
+		g.joinRepeat(r, a)
+		g.afterSend(c, t, a)
+		return
+	}
+	if a.Metadata.ExpectEdits && !a.Metadata.Notify {
+		// Beside drafts it is the first part of a long reply, whole (§4), unless
+		// it has a cursor: then the gateway went back to the edit form.
+		if _, cut := cutCursor(string(a.Content)); cut || c.draftOf(replyID) == nil {
+			g.beginStream(c, t, a)
+			return
+		}
+	}
+	id, before := g.takeOver(c, t, a)
+	text, cut := cutCursor(string(a.Content))
+	if before == nil && a.plain() {
+		t = nil // nobody asked for it
+	}
+	say := g.say(t, id, text)
+	say.Final = true
+	say.Interrupted = cut || t != nil && t.stopping
+	events := append(before, say)
+	g.storeFinal(c, replyID, say, g.settle(a, id), events...)
+	g.afterSend(c, c.turnOf(replyID), a)
+}
+
+// storeFinal stores events of which say is a final message, and remembers it
+// for repeats.
+func (g *gateway) storeFinal(c *convo, replyID string, say chat.Say, then func(error), events ...chat.Event) {
+	r := c.remember(replyID, say, g.a.now())
+	g.store(c.device, len(say.Text), func(err error) {
+		r.stored = err == nil
+		if err != nil {
+			c.unremember(r)
+		}
+		then(err)
+		for _, w := range r.waiters {
+			w(err)
+		}
+		r.waiters = nil
+	}, events...)
+}
+
+// say returns a message of turn t, which may be nil.
+func (g *gateway) say(t *turn, id, text string) chat.Say {
+	s := chat.Say{ID: id, Text: text}
+	if t != nil {
+		s.ReplyTo, s.N = t.inputID, t.n
+	}
+	return s
+}

@@ -1,0 +1,129 @@
+package relay
+
+import (
+	"fmt"
+	"time"
+
+	"hermes-mobile/internal/chat"
+)
+
+// Refusal is a dial or request that was turned away.
+type Refusal struct {
+	At      time.Time
+	Gateway string // where it could be told and is configured
+	From    string
+	Reason  string
+	Skew    time.Duration // the gateway's clock minus ours, where it could be told
+}
+
+// State is a picture for status and doctor.
+type State struct {
+	Gateways    []GatewayState
+	Refusals    int64
+	LastRefusal *Refusal
+}
+
+// GatewayState is a picture of one gateway.
+type GatewayState struct {
+	ID, Name   string
+	Online     bool
+	Idle       bool      // it said that it stops
+	Since      time.Time // connected, or away
+	From       string
+	Names      []string // that it said in hello
+	KnownName  string   // the one that it proved to know (relay-facts §9)
+	Version    Version
+	Local      bool
+	Turns      int
+	Waiting    int // events without a receipt
+	Wedged     bool
+	Wedges     int64
+	LastWedge  time.Time
+	BadLines   int64
+	SameIDSeen bool // connections of this id replace one another: two gateways with one id?
+	BusyAckOff *bool
+}
+
+// State returns a picture of all gateways.
+func (a *Agent) State() State {
+	a.mu.Lock()
+	s := State{Refusals: a.refusals}
+	if a.lastRefusal != nil {
+		r := *a.lastRefusal
+		s.LastRefusal = &r
+	}
+	a.mu.Unlock()
+	for _, g := range a.routes.Load().list {
+		s.Gateways = append(s.Gateways, g.state())
+	}
+	return s
+}
+
+func (g *gateway) state() GatewayState {
+	cfg := g.config()
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	s := GatewayState{
+		ID: cfg.ID, Name: cfg.Name, Online: g.online(), Idle: g.idle, Since: g.awaySince,
+		Names: append([]string(nil), g.names...), KnownName: g.known, Version: g.version, Local: g.local(),
+		Waiting: len(g.queue), Wedged: g.wedged, Wedges: g.wedges, LastWedge: g.lastWedge, BadLines: g.badLines,
+		SameIDSeen: g.sameID(), BusyAckOff: cfg.BusyAckOff,
+	}
+	if g.link != nil {
+		s.Since, s.From = g.connectedAt, g.link.from
+	}
+	for c := range g.active {
+		if c.turn != nil {
+			s.Turns++
+		}
+	}
+	return s
+}
+
+// sameID reports whether living connections replaced one another so often that
+// two gateways must share an id.
+func (g *gateway) sameID() bool {
+	const often = 3
+	n := 0
+	for _, t := range g.replacedAt {
+		if g.a.now().Sub(t) < 2*time.Minute {
+			n++
+		}
+	}
+	return n >= often
+}
+
+// status is chat.Agent.Status. Until the version is known the newer one is
+// assumed.
+func (g *gateway) status() chat.Status {
+	cfg := g.config()
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	newer := g.version != Older
+	s := chat.Status{
+		Online: g.online(), Edit: newer, Typing: newer, Prompt: newer, Stop: true,
+		FilesIn: newer || g.local(), Files: newer,
+	}
+	version := "version not known yet"
+	switch g.version {
+	case Older:
+		version = "version 0.19 or older"
+	case Newer:
+		version = "version 0.22 or newer"
+	}
+	switch {
+	case g.wedged:
+		s.Detail = fmt.Sprintf("gateway %s, %s, takes nothing since %s: its reader is stuck", cfg.Name, version, g.wedgedAt.UTC().Format(time.TimeOnly))
+	case s.Online:
+		s.Detail = fmt.Sprintf("gateway %s, %s", cfg.Name, version)
+	case g.idle:
+		s.Detail = fmt.Sprintf("gateway %s is stopping or restarting", cfg.Name)
+	case g.link != nil:
+		s.Detail = fmt.Sprintf("gateway %s is connecting", cfg.Name)
+	case g.connectedAt.IsZero():
+		s.Detail = fmt.Sprintf("gateway %s has not connected yet", cfg.Name)
+	default:
+		s.Detail = fmt.Sprintf("gateway %s is away since %s", cfg.Name, g.awaySince.UTC().Format(time.DateTime))
+	}
+	return s
+}

@@ -1,0 +1,77 @@
+// Package config reads the settings of "hermes-mobile serve", checks them, and
+// hands them on as one typed struct.
+//
+// A setting is looked for in this order, and the first place that has it wins:
+//
+//  1. the command line's flags,
+//  2. the process environment,
+//  3. hermes-mobile.yaml in the data folder (or the file given with --config),
+//  4. the file .env in the Hermes home.
+//
+// So where the yaml file and .env both set a key, the yaml file wins. An empty
+// value counts as not set, in every one of these places. Of .env, which belongs
+// to Hermes, only MOBILE_* and GATEWAY_RELAY_ID and GATEWAY_RELAY_SECRET are
+// read. Secrets have no flag, because a command line is visible to everybody on
+// the machine.
+//
+// The table of keys is in key.go; it also feeds the flags' help and the
+// documentation.
+package config
+
+// A Config is a full set of checked settings, as [Load] returns it. Every field
+// has its default filled in.
+type Config struct {
+	Host string // IP address without brackets, or a host name
+	Port int    // 0: the system picks one
+	Path string // of the device endpoint, such as "/ws"
+
+	// Comma lists of token or label=token, checked but not split. No token and
+	// no label stands twice in them. Each may be empty.
+	Token         Secret // the app's own, as a rule one token without a label
+	ExtraTokens   Secret
+	DeliverTokens Secret // these may only deliver
+
+	AllowedDevices []string // nil: every device
+	AllowedUsers   []string
+	AllowAllUsers  bool
+
+	AllowedOrigins []string // scheme://host[:port], in lower case
+	TrustedProxies string   // comma list of addresses and prefixes, or "none"
+	PublicURL      string   // without a slash at the end; empty: the Host of the request
+
+	OfflineDelivery string // "queue" or "reject"
+	AvatarURL       string
+
+	PromptSeconds int
+	MaxMediaBytes int64
+	OutboxDays    int
+	OutboxEntries int
+
+	MetricsToken Secret
+	LogLevel     string // "debug", "info", "warn" or "error"
+	LogFormat    string // "text" or "json"
+
+	Data             string // data folder; Load does not create it
+	HermesHome       string // empty only when there is no home directory and no HERMES_HOME
+	HermesHomeExists bool
+
+	Agent    string // what to run: "relay" or "demo"; "auto" is already decided
+	AgentWhy string // one sentence that says which agent, and why
+
+	Gateways []Gateway
+}
+
+// A Gateway is one Hermes gateway that may dial in to the relay.
+type Gateway struct {
+	ID     string // may contain a colon
+	Secret Secret
+	Name   string // for people; empty: none
+
+	// Devices says whom the gateway serves: device ids, "user:<id>", or "*"
+	// for everybody whom no other gateway names. No entry stands at two gateways.
+	Devices []string
+
+	Local      *bool  // runs on this machine? nil: decide by the peer's address
+	BusyAckOff *bool  // are busy acks known to be off in its config.yaml? nil: not known
+	PublicURL  string // replaces Config.PublicURL for this gateway's devices
+}

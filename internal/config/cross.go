@@ -1,0 +1,121 @@
+package config
+
+import (
+	"fmt"
+	"net/url"
+	"os"
+	"runtime"
+	"strings"
+)
+
+// mainLabel is the label that the package access gives the first token of
+// MOBILE_TOKEN, where it has none.
+const mainLabel = "main"
+
+// checkTokens refuses a token or a label that stands twice, in one list or in
+// two. Binding and revoking go by the label and rights by the list, so with two
+// of them neither would do what the owner thinks.
+func (l *loader) checkTokens() {
+	tokens, labels := map[string]string{}, map[string]string{} // to the key that has it
+	for _, name := range []string{"MOBILE_TOKEN", "MOBILE_EXTRA_TOKENS", "MOBILE_DELIVER_TOKENS", "MOBILE_METRICS_TOKEN"} {
+		v, ok := l.get(name)
+		if !ok {
+			continue
+		}
+		for i, item := range split(v.text) {
+			label, token := splitLabel(item)
+			if name == "MOBILE_TOKEN" && label == "" && i == 0 {
+				label = mainLabel
+			}
+			if name == "MOBILE_METRICS_TOKEN" {
+				label, token = "", item
+			}
+			if token == "" {
+				continue
+			}
+			if key, again := tokens[token]; again {
+				l.bad(v, problemf("has at item %d a token that stands in %s too: give each its own, made with: openssl rand -hex 32", i+1, key))
+			} else if key, again := labels[label]; again && label != "" {
+				l.bad(v, problemf("has at item %d a label that stands in %s too: give each its own (a MOBILE_TOKEN without a label has the label %s)", i+1, key, mainLabel))
+			}
+			tokens[token], labels[label] = v.key, v.key
+		}
+	}
+}
+
+// decideAgent settles "auto" and says why the agent is what it is.
+func (l *loader) decideAgent(c *Config) {
+	v, set := l.get(agentName)
+	if set && c.Agent != "auto" {
+		c.AgentWhy = fmt.Sprintf("%s, because %s says so (%s)", c.Agent, v.key, v.where)
+	} else if why := l.foundRelay(c); why != "" {
+		c.Agent, c.AgentWhy = "relay", "relay, because "+why
+	} else {
+		c.Agent, c.AgentWhy = "demo", "demo, because there is neither a relay secret nor a Hermes home"
+		if c.HermesHome != "" {
+			c.AgentWhy += " at " + l.short(c.HermesHome)
+		}
+	}
+	if c.Agent == "relay" && len(c.Gateways) == 0 {
+		l.warn(relayID, "", "no gateway can dial in yet, because no relay id and secret are set: run hermes-mobile setup, or set %s and %s", relayID, relaySecret)
+	}
+}
+
+func (l *loader) foundRelay(c *Config) string {
+	for _, name := range []string{relaySecret, hermesRelaySecret} {
+		if v, ok := l.get(name); ok {
+			return fmt.Sprintf("%s is set (%s)", v.key, v.where)
+		}
+	}
+	if len(l.gateways) > 0 {
+		return fmt.Sprintf("gateways are listed (%s)", l.gateways[0].where)
+	}
+	if c.HermesHomeExists {
+		return fmt.Sprintf("there is a Hermes home at %s", l.short(c.HermesHome))
+	}
+	return ""
+}
+
+// checkExposure warns where tokens would cross a network unencrypted. Who names
+// an https address or the proxy in front has seen to it.
+func (l *loader) checkExposure(c *Config) {
+	if u, err := url.Parse(c.PublicURL); err == nil && u.Scheme == "http" && !loopback(u.Hostname()) {
+		v, _ := l.get("MOBILE_PUBLIC_URL")
+		l.warn(v.key, v.where, "%s (%s) is plain http: off this machine tokens and messages go over the network unencrypted; put a TLS proxy in front and give its https address",
+			v.key, v.where)
+		return
+	}
+	if c.Host == "" || loopback(c.Host) || strings.HasPrefix(c.PublicURL, "https:") {
+		return
+	}
+	if _, set := l.get("MOBILE_TRUSTED_PROXIES"); set && c.TrustedProxies != "none" {
+		return
+	}
+	v, _ := l.get("MOBILE_HOST")
+	l.warn(v.key, v.where, "%s: %q (%s) can be reached from other machines, and plain ws:// off this machine must go through TLS: put a TLS proxy in front and set MOBILE_PUBLIC_URL to its https address",
+		v.key, c.Host, v.where)
+}
+
+// checkMode warns if other users of the machine can read a file with secrets.
+func (l *loader) checkMode(file string) {
+	if runtime.GOOS == "windows" {
+		return // its mode bits say nothing about who may read
+	}
+	fi, err := os.Stat(file)
+	if err != nil || fi.Mode().Perm()&0o044 == 0 {
+		return
+	}
+	shown := l.short(file)
+	l.warn("", "in "+shown, "%s holds secrets and other users of this machine can read it: chmod 600 %s", shown, shellWord(shown, file))
+}
+
+// shellWord returns shown if a shell takes it as one word, else file in quotes
+// (in which ~ would not be expanded).
+func shellWord(shown, file string) string {
+	for _, r := range shown {
+		if !strings.ContainsRune("/~._-+:@", r) && !('0' <= r && r <= '9' || 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z') {
+			return "'" + strings.ReplaceAll(file, "'", `'\''`) + "'"
+		}
+	}
+	return shown
+}

@@ -1,0 +1,212 @@
+package config
+
+import (
+	"slices"
+	"strings"
+)
+
+// A Kind says how the value of a key is written.
+type Kind string
+
+// The kinds of values.
+const (
+	Text     Kind = "text"
+	Number   Kind = "whole number"
+	YesNo    Kind = "yes or no"
+	Choice   Kind = "one of"
+	List     Kind = "comma list"
+	URL      Kind = "URL"
+	Folder   Kind = "folder"
+	Password Kind = "secret"
+	Entries  Kind = "list of gateways" // in the yaml file only
+)
+
+// Names that are not MOBILE_*: Hermes' own, which we read too.
+const (
+	hermesHomeName    = "HERMES_HOME"
+	hermesRelayID     = "GATEWAY_RELAY_ID"
+	hermesRelaySecret = "GATEWAY_RELAY_SECRET"
+)
+
+const (
+	prefix       = "MOBILE_"
+	dataName     = "MOBILE_DATA"
+	agentName    = "MOBILE_AGENT"
+	relayID      = "MOBILE_RELAY_ID"
+	relaySecret  = "MOBILE_RELAY_SECRET"
+	gatewaysName = "MOBILE_GATEWAYS"
+)
+
+// ignored are MOBILE_* names that Hermes itself writes and reads for a platform
+// called "mobile". They are no business of ours and no typing errors either.
+var ignored = []string{"MOBILE_HOME_CHANNEL", "MOBILE_HOME_CHANNEL_NAME", "MOBILE_HOME_CHANNEL_THREAD_ID"}
+
+// A Key describes one setting. It is what the flags' help and the documentation
+// are made from.
+type Key struct {
+	Name    string   // in the environment, such as MOBILE_PORT
+	Kind    Kind     // how the value is written
+	Default string   // as it would be written; empty: none, or Help says what
+	Choices []string // of a Choice
+	Help    string   // one line
+
+	set func(c *Config, v string) error // checks v and stores it; nil: read by hand
+}
+
+// Secret reports whether the value must never be shown.
+func (k Key) Secret() bool { return k.Kind == Password }
+
+// Flag returns the name of the command line's flag, without dashes in front, or
+// nothing where there is none: secrets, lists of gateways, and Hermes' own names.
+func (k Key) Flag() string {
+	if k.Secret() || k.Kind == Entries {
+		return ""
+	}
+	return strings.ReplaceAll(k.YAML(), "_", "-")
+}
+
+// YAML returns the key in hermes-mobile.yaml, or nothing for Hermes' own names.
+func (k Key) YAML() string {
+	name, ours := strings.CutPrefix(k.Name, prefix)
+	if !ours {
+		return ""
+	}
+	return strings.ToLower(name)
+}
+
+// Env returns the name of the environment variable, or nothing for what only
+// the yaml file can hold.
+func (k Key) Env() string {
+	if k.Kind == Entries {
+		return ""
+	}
+	return k.Name
+}
+
+// Keys returns the table of all settings, in the order of the documentation.
+func Keys() []Key { return slices.Clone(table) }
+
+var (
+	offline = []string{"queue", "reject"}
+	levels  = []string{"debug", "info", "warn", "error"}
+	formats = []string{"text", "json"}
+	agents  = []string{"auto", "relay", "direct", "demo"}
+)
+
+var table = []Key{
+	{Name: "MOBILE_HOST", Kind: Text, Default: "127.0.0.1",
+		Help: "address to listen on; keep it on this machine unless a TLS proxy stands in front",
+		set:  func(c *Config, v string) error { return setHost(&c.Host, v) }},
+	{Name: "MOBILE_PORT", Kind: Number, Default: "8787",
+		Help: "port to listen on, 0 lets the system pick one",
+		set:  func(c *Config, v string) error { return setPort(&c.Port, v) }},
+	{Name: "MOBILE_PATH", Kind: Text, Default: "/ws",
+		Help: "path of the WebSocket endpoint for devices",
+		set:  func(c *Config, v string) error { return setPath(&c.Path, v) }},
+
+	{Name: "MOBILE_TOKEN", Kind: Password,
+		Help: "token that an app sends in its hello, 16 characters or more",
+		set:  func(c *Config, v string) error { return setTokens(&c.Token, v) }},
+	{Name: "MOBILE_EXTRA_TOKENS", Kind: Password,
+		Help: "further tokens, a comma list of token or label=token, to tell apps apart",
+		set:  func(c *Config, v string) error { return setTokens(&c.ExtraTokens, v) }},
+	{Name: "MOBILE_DELIVER_TOKENS", Kind: Password,
+		Help: "tokens that may deliver messages and nothing else, a comma list of token or label=token",
+		set:  func(c *Config, v string) error { return setTokens(&c.DeliverTokens, v) }},
+	{Name: "MOBILE_ALLOWED_DEVICES", Kind: List,
+		Help: "device ids that may connect; not set: every device with a valid token",
+		set:  func(c *Config, v string) error { return setIDs(&c.AllowedDevices, v, "device ids") }},
+	{Name: "MOBILE_ALLOWED_USERS", Kind: List,
+		Help: "user ids that are approved in advance; no other user may connect unless approved by pairing",
+		set:  func(c *Config, v string) error { return setUsers(&c.AllowedUsers, v) }},
+	{Name: "MOBILE_ALLOW_ALL_USERS", Kind: YesNo, Default: "no",
+		Help: "approve every user with a valid token",
+		set:  func(c *Config, v string) error { return setYesNo(&c.AllowAllUsers, v) }},
+
+	{Name: "MOBILE_ALLOWED_ORIGINS", Kind: List,
+		Help: "origins of web pages on other hosts that may connect, such as https://app.example.com",
+		set:  func(c *Config, v string) error { return setOrigins(&c.AllowedOrigins, v) }},
+	{Name: "MOBILE_TRUSTED_PROXIES", Kind: List, Default: "127.0.0.0/8,::1/128",
+		Help: "addresses and prefixes of proxies whose X-Forwarded-For counts, or none",
+		set:  func(c *Config, v string) error { return setProxies(&c.TrustedProxies, v) }},
+	{Name: "MOBILE_PUBLIC_URL", Kind: URL,
+		Help: "address of this server as devices reach it, for links and QR codes; not set: the Host of the request",
+		set:  func(c *Config, v string) error { return setPublicURL(&c.PublicURL, v) }},
+
+	{Name: "MOBILE_OFFLINE_DELIVERY", Kind: Choice, Default: "queue", Choices: offline,
+		Help: "what happens to a delivery for a device that is away",
+		set:  func(c *Config, v string) error { return setChoice(&c.OfflineDelivery, v, offline) }},
+	{Name: "MOBILE_AVATAR_URL", Kind: URL,
+		Help: "page that apps show as the avatar",
+		set:  func(c *Config, v string) error { return setAvatarURL(&c.AvatarURL, v) }},
+	{Name: "MOBILE_PROMPT_SECONDS", Kind: Number, Default: "300",
+		Help: "life of a question card, where the agent sets no time of its own",
+		set:  func(c *Config, v string) error { return setNumber(&c.PromptSeconds, v, 1, 86400) }},
+	{Name: "MOBILE_MAX_MEDIA_BYTES", Kind: Number, Default: "8388608",
+		Help: "largest file in either direction, from 1048576 (1 MiB) to 1073741824 (1 GiB)",
+		set:  func(c *Config, v string) error { return setNumber(&c.MaxMediaBytes, v, 1<<20, 1<<30) }},
+	{Name: "MOBILE_OUTBOX_DAYS", Kind: Number, Default: "7",
+		Help: "days that a message waits for a device that is away",
+		set:  func(c *Config, v string) error { return setNumber(&c.OutboxDays, v, 1, 3650) }},
+	{Name: "MOBILE_OUTBOX_ENTRIES", Kind: Number, Default: "10000",
+		Help: "messages that wait for one device at most",
+		set:  func(c *Config, v string) error { return setNumber(&c.OutboxEntries, v, 1, 10_000_000) }},
+
+	{Name: "MOBILE_METRICS_TOKEN", Kind: Password,
+		Help: "bearer token for /metrics from other machines",
+		set:  func(c *Config, v string) error { return setMetricsToken(&c.MetricsToken, v) }},
+	{Name: "MOBILE_LOG_LEVEL", Kind: Choice, Default: "info", Choices: levels,
+		Help: "least important message that is logged",
+		set:  func(c *Config, v string) error { return setChoice(&c.LogLevel, v, levels) }},
+	{Name: "MOBILE_LOG_FORMAT", Kind: Choice, Default: "text", Choices: formats,
+		Help: "form of the log",
+		set:  func(c *Config, v string) error { return setChoice(&c.LogFormat, v, formats) }},
+
+	{Name: dataName, Kind: Folder,
+		Help: "folder of the database and of hermes-mobile.yaml; not set: $XDG_DATA_HOME/hermes-mobile or ~/.local/share/hermes-mobile"},
+	{Name: hermesHomeName, Kind: Folder,
+		Help: "home folder of Hermes, read from the environment only; not set: ~/.hermes"},
+
+	{Name: agentName, Kind: Choice, Default: "auto", Choices: agents,
+		Help: "who answers: relay (a Hermes gateway that dials in), demo (built in), auto (relay where Hermes is found, else demo)",
+		set:  func(c *Config, v string) error { return setAgent(&c.Agent, v) }},
+	{Name: relayID, Kind: Text,
+		Help: "id of the Hermes gateway that dials in; replaces GATEWAY_RELAY_ID, together with MOBILE_RELAY_SECRET"},
+	{Name: relaySecret, Kind: Password,
+		Help: "secret of that gateway; replaces GATEWAY_RELAY_SECRET, together with MOBILE_RELAY_ID"},
+	{Name: hermesRelayID, Kind: Text,
+		Help: "id with which the Hermes gateway dials in, as Hermes' own .env has it"},
+	{Name: hermesRelaySecret, Kind: Password,
+		Help: "secret that belongs to GATEWAY_RELAY_ID"},
+	{Name: gatewaysName, Kind: Entries,
+		Help: "gateways that may dial in, each with id, secret, name, devices, local, busy_ack_off and public_url; in hermes-mobile.yaml only"},
+}
+
+// keyNamed returns the entry of the table for an environment name.
+func keyNamed(name string) (Key, bool) {
+	i := slices.IndexFunc(table, func(k Key) bool { return k.Name == name })
+	if i < 0 {
+		return Key{}, false
+	}
+	return table[i], true
+}
+
+// names lists what f returns for each key of the table, without the empty ones.
+func names(f func(Key) string) []string {
+	var all []string
+	for _, k := range table {
+		if n := f(k); n != "" {
+			all = append(all, n)
+		}
+	}
+	return all
+}
+
+// envName is the name of k for suggestions in the environment and in .env: only
+// ours, since an unknown name is reported only if it starts like ours.
+func envName(k Key) string {
+	if !strings.HasPrefix(k.Name, prefix) {
+		return ""
+	}
+	return k.Env()
+}

@@ -1,0 +1,302 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Sources are the places where settings come from, so that a test needs neither
+// a real environment nor a real home.
+type Sources struct {
+	Flags      map[string]string // by Key.Flag, only those that the user set
+	Environ    []string          // "NAME=value", as os.Environ returns it
+	HomeDir    string            // for ~ and the default folders
+	ConfigFile string            // of --config; empty: hermes-mobile.yaml in the data folder, which may be missing
+}
+
+// FromOS returns the sources of the running process, without flags.
+func FromOS() Sources {
+	home, _ := os.UserHomeDir() // a service may have none; Load says so if it matters
+	return Sources{Environ: os.Environ(), HomeDir: home}
+}
+
+// The places, in rising order of precedence.
+type place int
+
+const (
+	byDefault place = iota
+	inDotenv
+	inYAML
+	inEnviron
+	byFlag
+)
+
+// A value is what one place has for a key.
+type value struct {
+	text  string
+	key   string // the key as it is written there
+	where string
+	place place
+	hide  bool // a secret
+}
+
+// A loader collects what the places have, and what is wrong with it.
+type loader struct {
+	src      Sources
+	values   [byFlag + 1]map[string]value // by place and Key.Name
+	gateways []gatewayEntry
+	warnings []Warning
+	errs     []error
+}
+
+// Load reads and checks all settings. All bad values are reported at once, as
+// [BadValue] errors joined together; the warnings are good in either case.
+func Load(src Sources) (*Config, []Warning, error) {
+	l := &loader{src: src}
+	for i := range l.values {
+		l.values[i] = map[string]value{}
+	}
+	c := &Config{}
+
+	l.readFlags()
+	environ := l.readEnviron()
+	c.HermesHome = l.hermesHome()
+	if c.HermesHome != "" {
+		fi, err := os.Stat(c.HermesHome)
+		c.HermesHomeExists = err == nil && fi.IsDir()
+		l.readDotenv(filepath.Join(c.HermesHome, ".env"), environ)
+	}
+	l.readConfigFile()
+	c.Data = l.dataFolder()
+	if c.Data == "" {
+		l.bad(value{key: dataName}, problemf("is not set and there is no home directory: set it to the folder for the database"))
+	}
+
+	for _, k := range table {
+		v, ok := l.get(k.Name)
+		if k.set == nil {
+			continue
+		}
+		if !ok {
+			if k.Default == "" {
+				continue
+			}
+			v = value{text: k.Default, key: k.Name, where: "default"}
+		}
+		if err := k.set(c, v.text); err != nil {
+			l.bad(v, err)
+		}
+	}
+	l.checkTokens()
+	l.assembleGateways(c)
+	l.decideAgent(c)
+	l.checkExposure(c)
+	if len(l.errs) > 0 {
+		return nil, l.warnings, errors.Join(l.errs...)
+	}
+	return c, l.warnings, nil
+}
+
+// get returns the value that wins for an environment name.
+func (l *loader) get(name string) (value, bool) {
+	for p := byFlag; p > byDefault; p-- {
+		if v, ok := l.values[p][name]; ok {
+			return v, true
+		}
+	}
+	return value{place: byDefault}, false
+}
+
+// put stores a value; an empty one counts as not set.
+func (l *loader) put(name string, v value) {
+	k, _ := keyNamed(name)
+	v.hide = k.Secret()
+	if v.text = strings.TrimSpace(v.text); v.text != "" {
+		l.values[v.place][name] = v
+	} else {
+		delete(l.values[v.place], name) // an earlier line of the same file
+	}
+}
+
+func (l *loader) readFlags() {
+	for _, flag := range slices.Sorted(maps.Keys(l.src.Flags)) {
+		i := slices.IndexFunc(table, func(k Key) bool { return flag != "" && k.Flag() == flag })
+		if i < 0 {
+			l.unknown("--"+quoteOdd(flag), "command line", flag, names(Key.Flag), "--")
+			continue
+		}
+		l.put(table[i].Name, value{text: l.src.Flags[flag], key: table[i].Name, where: "flag --" + flag, place: byFlag})
+	}
+}
+
+// readEnviron returns the whole environment too, for ${NAME} in .env.
+func (l *loader) readEnviron() map[string]string {
+	environ := make(map[string]string, len(l.src.Environ))
+	for _, e := range l.src.Environ {
+		if name, v, ok := strings.Cut(e, "="); ok {
+			environ[name] = v
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(environ)) {
+		l.named(name, value{text: environ[name], key: name, where: "environment", place: inEnviron})
+	}
+	return environ
+}
+
+// named takes a value from the environment or from .env, if the name is ours.
+func (l *loader) named(name string, v value) {
+	switch k, known := keyNamed(name); {
+	case known && k.Kind == Entries:
+		l.warn(name, v.where, "%s (%s) is ignored: gateways are listed in hermes-mobile.yaml only", name, v.where)
+	case known && !(v.place == inDotenv && name == hermesHomeName):
+		l.put(name, v)
+	case known || !strings.HasPrefix(name, prefix) || slices.Contains(ignored, name):
+	default:
+		l.unknown(quoteOdd(name), v.where, name, names(envName), "")
+	}
+}
+
+func (l *loader) hermesHome() string {
+	if v, ok := l.get(hermesHomeName); ok {
+		return l.path(v.text)
+	}
+	if l.src.HomeDir == "" {
+		return ""
+	}
+	return filepath.Join(l.src.HomeDir, ".hermes")
+}
+
+func (l *loader) dataFolder() string {
+	if v, ok := l.get(dataName); ok {
+		return l.path(v.text)
+	}
+	for _, e := range l.src.Environ {
+		// The XDG specification says to ignore a relative path.
+		if dir, ok := strings.CutPrefix(e, "XDG_DATA_HOME="); ok && filepath.IsAbs(dir) {
+			return filepath.Join(dir, "hermes-mobile")
+		}
+	}
+	if l.src.HomeDir == "" {
+		return ""
+	}
+	return filepath.Join(l.src.HomeDir, ".local", "share", "hermes-mobile")
+}
+
+// readDotenv reads Hermes' .env, which need not exist.
+func (l *loader) readDotenv(file string, environ map[string]string) {
+	text, err := os.ReadFile(file)
+	if errors.Is(err, os.ErrNotExist) {
+		return
+	}
+	if err != nil {
+		l.unreadable(file, err)
+		return
+	}
+	set := map[string]string{}
+	lookup := func(name string) (string, bool) {
+		if v, ok := set[name]; ok {
+			return v, true
+		}
+		v, ok := environ[name]
+		return v, ok
+	}
+	secrets := false
+	for _, b := range parseDotenv(string(text)) {
+		where := l.at(file, b.line)
+		switch {
+		case b.bad:
+			// Other lines are none of our business, and what such a line holds
+			// may be secret.
+			if strings.Contains(b.value, prefix) || strings.Contains(b.value, hermesRelayID) || strings.Contains(b.value, hermesRelaySecret) {
+				l.warn("", where, "a line is skipped (%s): it is not NAME=value, or a quote is not closed", where)
+			}
+		case b.bare:
+			if strings.HasPrefix(b.key, prefix) {
+				l.warn(b.key, where, "%s (%s) is ignored: it has no = and no value", quoteOdd(b.key), where)
+			}
+		default:
+			v := expand(b.value, lookup)
+			set[b.key] = v
+			l.named(b.key, value{text: v, key: b.key, where: where, place: inDotenv})
+			if k, ok := keyNamed(b.key); ok && k.Secret() && v != "" {
+				secrets = true
+			}
+		}
+	}
+	if secrets {
+		l.checkMode(file)
+	}
+}
+
+// bad notes a value that stops the start.
+func (l *loader) bad(v value, err error) {
+	e := &BadValue{Key: v.key, Value: v.text, Where: v.where, Problem: err.Error()}
+	if p := (*problem)(nil); v.hide || errors.As(err, &p) && p.hide {
+		e.Value = ""
+	}
+	l.errs = append(l.errs, e)
+}
+
+func (l *loader) unreadable(file string, err error) {
+	if pe := (*os.PathError)(nil); errors.As(err, &pe) {
+		err = pe.Err
+	}
+	l.errs = append(l.errs, fmt.Errorf("cannot read %s: %w", l.short(file), err))
+}
+
+func (l *loader) warn(key, where, format string, args ...any) {
+	l.warnings = append(l.warnings, Warning{Key: key, Where: where, Text: fmt.Sprintf(format, args...)})
+}
+
+// unknown warns of a name that is in no table and suggests one of known, which
+// are printed with mark in front.
+func (l *loader) unknown(shown, where, name string, known []string, mark string) {
+	best, likely := nearest(name, known)
+	hint := "did you mean " + mark + best + "?"
+	if !likely {
+		hint = "it is ignored, and the nearest known name is " + mark + best
+	}
+	l.warn(name, where, "unknown setting %s (%s): %s", shown, where, hint)
+}
+
+// quoteOdd quotes a name that would garble a line.
+func quoteOdd(name string) string {
+	for _, r := range name {
+		if r <= ' ' || r == '"' || r == '(' || !strconv.IsPrint(r) {
+			return strconv.Quote(shorten(name))
+		}
+	}
+	if name == "" {
+		return `""`
+	}
+	return shorten(name)
+}
+
+// path makes ~ the home directory.
+func (l *loader) path(p string) string {
+	if rest, ok := strings.CutPrefix(p, "~"); ok && l.src.HomeDir != "" && (rest == "" || rest[0] == '/' || rest[0] == filepath.Separator) {
+		p = l.src.HomeDir + rest
+	}
+	return filepath.Clean(p)
+}
+
+// short is the reverse of path, for messages.
+func (l *loader) short(p string) string {
+	if l.src.HomeDir == "" {
+		return p
+	}
+	if rest, ok := strings.CutPrefix(p, filepath.Clean(l.src.HomeDir)+string(filepath.Separator)); ok {
+		return "~/" + filepath.ToSlash(rest)
+	}
+	return p
+}
+
+func (l *loader) at(file string, line int) string {
+	return fmt.Sprintf("in %s, line %d", l.short(file), line)
+}

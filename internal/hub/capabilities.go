@@ -1,0 +1,45 @@
+package hub
+
+import (
+	"hermes-mobile/frame"
+	"hermes-mobile/internal/chat"
+)
+
+func agentState(st chat.Status) frame.AgentState {
+	if st.Online {
+		return frame.Online
+	}
+	return frame.Away
+}
+
+// capabilities says what a device can do with the agent as it is now.
+func (h *Hub) capabilities(st chat.Status) frame.Capabilities {
+	return frame.Capabilities{
+		Text: true, Audio: st.FilesIn, Media: st.FilesIn, Prompt: st.Prompt, Edit: st.Edit, Typing: st.Typing, Avatar: true, Deliver: true,
+		Resume: true, Accepted: true, Stop: st.Stop, Delta: st.Edit, Tool: st.Tool, MediaURL: st.Files, Call: []string{callDevices},
+		MaxMediaBytes: h.MaxMedia, MaxFrameBytes: frame.MaxFrame, ChunkBytes: frame.ChunkBytes, MaxParts: frame.MaxParts,
+		MinChunkBytes: frame.MinChunk, MaxUploads: frame.MaxUploads, PromptSeconds: int(h.PromptLife.Seconds()),
+	}
+}
+
+// statusChanged: the agent may be able to do other things than before.
+type statusChanged struct{}
+
+func (statusChanged) apply(s *session, b *batch) {
+	b.then(func() {
+		if s.dev == nil {
+			return
+		}
+		st := s.hub.Agent.Status(s.id)
+		changed := st
+		changed.Detail = s.shown.Detail
+		if s.conn != nil && changed != s.shown {
+			s.conn.send(&frame.CapabilitiesChanged{Capabilities: s.hub.capabilities(st), Agent: agentState(st)})
+		}
+		s.shown = st
+		if st.Online {
+			s.next()
+			s.tellDecisions()
+		}
+	})
+}

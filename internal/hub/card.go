@@ -1,0 +1,301 @@
+package hub
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"hermes-mobile/frame"
+	"hermes-mobile/internal/chat"
+	"hermes-mobile/internal/store"
+)
+
+// card is a question that is open, or decided while the agent does not know it yet.
+type card struct {
+	chat.Card
+	row   store.Card
+	again bool // to be shown after the backlog: the device saw it on an earlier connection
+	told  bool // the agent is being told the decision
+	timer *time.Timer
+}
+
+// readCard reads a stored card.
+func readCard(row store.Card) (*card, error) {
+	k := &card{row: row}
+	if err := json.Unmarshal(row.Body, &k.Card); err != nil {
+		return nil, fmt.Errorf("read card: %w", err)
+	}
+	return k, nil
+}
+
+func (s *session) loadCard(row store.Card) error {
+	k, err := readCard(row)
+	if err != nil {
+		return err
+	}
+	s.cards = append(s.cards, k)
+	s.watch(k)
+	return nil
+}
+
+// watch arms the expiry of an open card.
+func (s *session) watch(k *card) {
+	if k.row.State == store.CardOpen {
+		id := k.ID
+		k.timer = time.AfterFunc(max(0, time.Until(k.row.Expires)), func() { s.hub.post(s.id, expired{id}) })
+	}
+}
+
+func (s *session) card(id string) *card {
+	for _, k := range s.cards {
+		if k.ID == id {
+			return k
+		}
+	}
+	return nil
+}
+
+// drop forgets a card that is settled.
+func (s *session) drop(id string) {
+	for i, k := range s.cards {
+		if k.ID == id {
+			stop(&k.timer)
+			s.cards = append(s.cards[:i:i], s.cards[i+1:]...)
+			return
+		}
+	}
+}
+
+// prompt is the card as a frame.
+func (k *card) prompt() *frame.Prompt {
+	p := &frame.Prompt{ID: k.ID, Kind: k.Kind, Text: k.Text, Command: k.Command, Description: k.Description,
+		ExpiresAt: k.row.Expires.UTC().Truncate(time.Second)}
+	for _, o := range k.Options {
+		p.Options = append(p.Options, frame.Option(o))
+	}
+	return p
+}
+
+// maxCardLife bounds what an agent may ask for.
+const maxCardLife = 30 * 24 * time.Hour
+
+// ask shows a card of the agent.
+func (s *session) ask(b *batch, c chat.Card) {
+	life := c.Life
+	if life <= 0 {
+		life = s.hub.PromptLife
+	}
+	life = min(life, maxCardLife)
+	body, err := json.Marshal(c)
+	if err != nil {
+		panic(fmt.Sprintf("hub: encode a card: %v", err))
+	}
+	k := &card{Card: c, row: store.Card{ID: c.ID, Device: s.dev.N, N: c.N, Seq: s.seq + 1, Body: body, Expires: time.Now().Add(life)}}
+	p := k.prompt()
+	p.Session = s.dev.Session()
+	b.then(func() {
+		s.cards = append(s.cards, k)
+		s.watch(k)
+	})
+	s.append(b, &entry{Prompt: p}, func(tx *store.Tx) error { return tx.AddCard(k.row) }, func(err error) {
+		if err != nil {
+			s.drop(c.ID)
+			return
+		}
+		s.hub.Metrics.Cards.WithLabelValues("asked").Inc()
+	})
+}
+
+// safe is the value that stands for an invented option and for no answer in time; empty where a kind has none.
+func safe(kind string) string {
+	switch kind {
+	case frame.ExecApproval:
+		return "deny"
+	case frame.SlashConfirm:
+		return "cancel"
+	}
+	return ""
+}
+
+// choice works out what an answer means on a card.
+func (k *card) choice(f *frame.Answer) (chat.Answer, *frame.Error) {
+	bad := func(message string) (chat.Answer, *frame.Error) {
+		return chat.Answer{}, &frame.Error{Code: frame.BadFrame, Message: message, Ref: ref(f)}
+	}
+	other := k.Kind == frame.Clarify && (f.OptionID == frame.OtherOption || f.OptionID == "" && f.Text != "")
+	switch {
+	case other && f.Text == "":
+		return bad("send your own answer in \"text\" along with option_id other")
+	case other:
+		return chat.Answer{OptionID: frame.OtherOption, Text: f.Text}, nil
+	case f.OptionID == "":
+		return bad("choose one of the card's options by its option_id")
+	}
+	for _, o := range k.Options {
+		if o.ID == f.OptionID {
+			return chat.Answer{OptionID: f.OptionID}, nil
+		}
+	}
+	if v := safe(k.Kind); v != "" {
+		return chat.Answer{OptionID: v}, nil
+	}
+	return bad("the card has no such option: choose one of its option ids")
+}
+
+// answer decides a card. Exactly one answer counts; a later one is told what was decided.
+func (s *session) answer(b *batch, e *received, f *frame.Answer) {
+	s.flush(b)
+	if s.seen(b, e, f.ID) {
+		return
+	}
+	k := s.card(f.PromptID)
+	if k == nil || k.row.State != store.CardOpen {
+		s.late(b, e, f)
+		return
+	}
+	choice, refusal := k.choice(f)
+	if refusal != nil {
+		e.c.send(refusal)
+		return
+	}
+	device := s.dev.N
+	s.decide(b, k, choice, func(tx *store.Tx) error {
+		if f.ID == "" {
+			return nil
+		}
+		_, _, err := tx.Accept(device, f.ID, store.Done, nil, "", time.Now())
+		return err
+	}, func(err error) {
+		if err != nil {
+			e.fail(s, err)
+			return
+		}
+		s.hub.Metrics.Cards.WithLabelValues("answered").Inc()
+		if f.ID != "" {
+			e.c.send(&frame.Accepted{ID: f.ID})
+		}
+		s.tellDecisions()
+	})
+}
+
+// decide stores the decision of an open card with its prompt_done.
+func (s *session) decide(b *batch, k *card, a chat.Answer, op func(*store.Tx) error, after func(error)) {
+	stop(&k.timer)
+	k.row.State, k.row.OptionID, k.row.Text, k.row.Expired = store.CardDecided, a.OptionID, a.Text, a.Expired
+	s.append(b, &entry{Done: &frame.PromptDone{PromptID: k.ID, ID: k.ID, OptionID: a.OptionID, Expired: a.Expired}}, func(tx *store.Tx) error {
+		if _, err := tx.Decide(k.ID, a.OptionID, a.Text, a.Expired); err != nil {
+			return err
+		}
+		return op(tx)
+	}, func(err error) {
+		if err != nil { // it stays open
+			k.row.State = store.CardOpen
+			s.watch(k)
+		}
+		after(err)
+	})
+}
+
+// late answers an answer to a card that is decided, unknown, or another device's.
+func (s *session) late(b *batch, e *received, f *frame.Answer) {
+	row, found, err := s.hub.store.Card(s.hub.ctx, f.PromptID)
+	if err != nil {
+		s.hub.storeFailed("look a card up", err)
+		e.fail(s, err)
+		return
+	}
+	if found && row.Device != s.dev.N {
+		e.c.send(&frame.Error{Code: frame.Forbidden, Message: "this card was shown to another device, which alone may answer it", Ref: ref(f)})
+		return
+	}
+	done := &frame.PromptDone{PromptID: f.PromptID, ID: f.PromptID, OptionID: row.OptionID, Expired: !found || row.Expired}
+	if f.ID == "" {
+		e.c.send(done)
+		return
+	}
+	device := s.dev.N
+	b.do(func(tx *store.Tx) error {
+		_, _, err := tx.Accept(device, f.ID, store.Done, nil, "", time.Now())
+		return err
+	}, func(err error) {
+		if err != nil {
+			e.fail(s, err)
+			return
+		}
+		e.c.send(done)
+		e.c.send(&frame.Accepted{ID: f.ID})
+	})
+}
+
+// expired: nobody answered a card in time.
+type expired struct{ id string }
+
+func (e expired) apply(s *session, b *batch) {
+	s.flush(b)
+	k := s.card(e.id)
+	if s.dev == nil || k == nil || k.row.State != store.CardOpen {
+		return
+	}
+	s.decide(b, k, chat.Answer{OptionID: safe(k.Kind), Expired: true}, none, func(err error) {
+		if err == nil {
+			s.hub.Metrics.Cards.WithLabelValues("expired").Inc()
+			s.tellDecisions()
+		}
+	})
+}
+
+func none(*store.Tx) error { return nil }
+
+// closeCard: the agent decided by itself, or waits no longer.
+func (s *session) closeCard(b *batch, e chat.CloseCard) {
+	s.flush(b)
+	k := s.card(e.ID)
+	if k == nil || k.row.State != store.CardOpen {
+		return
+	}
+	s.decide(b, k, chat.Answer{OptionID: e.OptionID, Expired: e.Expired}, func(tx *store.Tx) error { return tx.Settle(e.ID) }, func(err error) {
+		if err == nil {
+			s.hub.Metrics.Cards.WithLabelValues("closed").Inc()
+			s.drop(e.ID)
+		}
+	})
+}
+
+// tellDecisions tells the agent how cards were decided, while it is there.
+func (s *session) tellDecisions() {
+	if s.dev == nil || !s.hub.Agent.Status(s.id).Online {
+		return
+	}
+	for _, k := range s.cards {
+		if k.row.State != store.CardDecided || k.told {
+			continue
+		}
+		k.told = true
+		id := k.ID
+		s.hub.Agent.Answer(k.Card, chat.Answer{OptionID: k.row.OptionID, Text: k.row.Text, Expired: k.row.Expired}, func(err error) {
+			s.hub.post(s.id, settled{id: id, err: err})
+		})
+	}
+}
+
+// settled: the agent said whether it knows a decision.
+type settled struct {
+	id  string
+	err error
+}
+
+func (e settled) apply(s *session, b *batch) {
+	k := s.card(e.id)
+	if k == nil {
+		return
+	}
+	if e.err != nil {
+		k.told = false // told again when the agent is back
+		return
+	}
+	b.do(func(tx *store.Tx) error { return tx.Settle(e.id) }, func(err error) {
+		if err == nil {
+			s.drop(e.id)
+		}
+	})
+}

@@ -1,0 +1,264 @@
+package hub
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/netip"
+	"strconv"
+	"sync/atomic"
+	"time"
+
+	"hermes-mobile/frame"
+	"hermes-mobile/internal/access"
+	"hermes-mobile/internal/wsconn"
+)
+
+// Bounds of what waits to be written to one device. Durable frames are given to a connection only while less than
+// softQueue waits, so a slow phone holds one large frame and little more; what is live only and does not fit in
+// maxQueue ends the connection with 1013.
+const (
+	softQueue  = 512 << 10
+	maxQueue   = 24 << 20
+	writeStall = 30 * time.Second
+)
+
+// conn is one connection of a device, or of a sender of deliveries. Its fields belong to the reading goroutine, except
+// where they say otherwise.
+type conn struct {
+	hub         *Hub
+	ws          *wsconn.Conn
+	session     *session // after hello
+	sender      string   // device id of a connection with a delivery token; receives no chat
+	senderLabel string   // of that token
+	loopback    bool
+	delta       bool // belongs to the session's queue after hello, like tool
+	tool        bool
+	told        bool                    // the session's: it was told how things stand
+	welcome     bool                    // the session's: it knows that it is approved
+	liveSession atomic.Pointer[session] // set while it is the live connection of its device
+	waiting     atomic.Bool             // the session wants to hear when the queue has drained
+	addr        netip.Addr
+	base        string // scheme and host for links
+	timer       *time.Timer
+}
+
+// Accept upgrades a request to a device connection. The caller has checked path, origin and throttling.
+func (h *Hub) Accept(w http.ResponseWriter, r *http.Request, addr netip.Addr, loopback bool, base string) {
+	ws, err := wsconn.Upgrade(w, r, wsconn.Options{MaxMessage: frame.MaxFrame, MaxQueue: maxQueue, LowWater: softQueue / 2,
+		WriteStall: writeStall, Keeper: h.Keeper})
+	if err != nil {
+		h.log.Debug("an upgrade failed", "addr", addr, "error", err)
+		return
+	}
+	c := &conn{hub: h, ws: ws, addr: addr, loopback: loopback, base: base}
+	h.conns.Store(c, struct{}{})
+	h.open.Add(1)
+	h.Metrics.Connections.Inc()
+	c.timer = time.AfterFunc(h.HelloTimeout, func() {
+		c.send(&frame.Error{Code: frame.BadFrame, Message: "no hello came in time: send it as the first frame"})
+		c.end(frame.CloseTryLater, "no hello in time")
+	})
+	ws.Serve(c)
+	if h.closing.Load() {
+		c.end(frame.CloseGoingAway, "the server stops: connect again")
+	}
+}
+
+// send queues a frame. It may be called from any goroutine.
+func (c *conn) send(f frame.Down) {
+	if e, ok := f.(*frame.Error); ok {
+		c.hub.Metrics.Refused.WithLabelValues(string(e.Code)).Inc()
+	}
+	c.write(frame.EncodeDown(f))
+}
+
+func (c *conn) write(p []byte) {
+	if err := c.ws.Send(p); errors.Is(err, wsconn.ErrFull) {
+		c.hub.Metrics.Closes.WithLabelValues(strconv.Itoa(int(frame.CloseTryLater))).Inc()
+		c.ws.Abort(int(frame.CloseTryLater), "too much waits to be read")
+	}
+}
+
+// end closes the connection after what is queued.
+func (c *conn) end(code frame.CloseCode, reason string) {
+	c.hub.Metrics.Closes.WithLabelValues(strconv.Itoa(int(code))).Inc()
+	c.ws.Close(int(code), reason)
+}
+
+// refuse turns a connection away before it is a device's.
+func (c *conn) refuse(e *frame.Error, code frame.CloseCode) {
+	c.hub.Metrics.Hellos.WithLabelValues(string(e.Code)).Inc()
+	c.send(e)
+	c.end(code, string(e.Code))
+}
+
+// Message implements wsconn.Handler.
+func (c *conn) Message(_ *wsconn.Conn, text bool, payload []byte) {
+	var f frame.Up
+	err := error(&frame.Error{Code: frame.BadFrame, Message: "a frame is a text message, not a binary one"})
+	if text {
+		f, err = frame.DecodeUp(payload)
+	}
+	if c.session == nil && c.sender == "" {
+		c.first(f, err)
+		return
+	}
+	if err != nil {
+		var e *frame.Error
+		if !errors.As(err, &e) {
+			e = &frame.Error{Code: frame.Internal, Message: "the server could not read the frame"}
+		}
+		c.send(e)
+		return
+	}
+	switch f := f.(type) {
+	case *frame.Hello:
+		c.send(&frame.Error{Code: frame.BadFrame, Message: "this connection has said hello already: open another one"})
+	case *frame.Ping:
+		c.send(&frame.Pong{ID: f.ID, Time: time.Now().UTC().Truncate(time.Millisecond)})
+	case *frame.Deliver:
+		c.deliver(f)
+	default:
+		if c.sender != "" {
+			c.send(&frame.Error{Code: frame.Forbidden, Message: "a connection with a delivery token may only deliver and ping", Ref: ref(f)})
+			return
+		}
+		c.session.post(&received{c: c, f: f})
+		c.session.wait()
+	}
+}
+
+// ref is the id by which an error names a frame.
+func ref(f frame.Up) string {
+	switch f := f.(type) {
+	case *frame.Text:
+		return f.ID
+	case *frame.Audio:
+		return f.ID
+	case *frame.Media:
+		return f.ID
+	case *frame.Stop:
+		return f.ID
+	case *frame.Call:
+		return f.ID
+	case *frame.Deliver:
+		return f.ID
+	case *frame.Answer:
+		if f.ID == "" {
+			return f.PromptID
+		}
+		return f.ID
+	}
+	return ""
+}
+
+// first handles the first message of a connection, which must be hello.
+func (c *conn) first(f frame.Up, err error) {
+	if !c.timer.Stop() {
+		return // too late: the connection is being closed
+	}
+	c.timer = nil
+	hello, ok := f.(*frame.Hello)
+	if !ok {
+		e := &frame.Error{Code: frame.BadFrame, Message: "the first frame must be hello"}
+		var bad *frame.Error
+		if errors.As(err, &bad) && bad.Code == frame.BadFrame {
+			e = bad
+		}
+		c.refuse(e, frame.CloseNoAccess)
+		return
+	}
+	g, e := c.hub.grant(hello, c.addr)
+	if e != nil {
+		code := frame.CloseNoAccess
+		if e.Code.Retry() {
+			code = frame.CloseTryLater
+		}
+		c.hub.log.Warn("a device was refused", "device", hello.Device.ID, "addr", c.addr, "code", e.Code)
+		c.refuse(e, code)
+		return
+	}
+	if g.kind == access.Deliver {
+		c.greetSender(hello, g.label)
+		return
+	}
+	for _, a := range hello.Accept {
+		c.delta = c.delta || a == frame.AcceptDelta
+		c.tool = c.tool || a == frame.AcceptTool
+	}
+	for {
+		c.session = c.hub.session(hello.Device.ID)
+		if c.session.post(&helloed{c: c, f: hello, grant: g}) {
+			return
+		}
+	}
+}
+
+// TooBig implements wsconn.Handler.
+func (c *conn) TooBig(*wsconn.Conn) {
+	c.send(&frame.Error{Code: frame.TooBig, Message: "a frame may have 16 MiB: send files in parts"})
+}
+
+// Drained implements wsconn.Handler.
+func (c *conn) Drained(*wsconn.Conn) {
+	if c.waiting.CompareAndSwap(true, false) && c.session != nil {
+		c.session.post(drained{c})
+	}
+}
+
+// Closed implements wsconn.Handler.
+func (c *conn) Closed(_ *wsconn.Conn, err error) {
+	if c.timer != nil {
+		c.timer.Stop()
+	}
+	if errors.Is(err, wsconn.ErrSlow) {
+		c.hub.Metrics.Closes.WithLabelValues("slow").Inc()
+	}
+	if c.session != nil {
+		c.session.post(gone{c})
+	}
+	c.hub.conns.Delete(c)
+	c.hub.open.Add(-1)
+	c.hub.Metrics.Connections.Dec()
+}
+
+// grant says who a hello is from, by its token. It counts wrong tokens against the address.
+type grant struct {
+	label string // what the device is bound to
+	kind  access.Kind
+	own   bool   // by the device's own token
+	pair  string // hash of a one-time code that is still to be redeemed
+	addr  netip.Addr
+}
+
+func (h *Hub) grant(f *frame.Hello, addr netip.Addr) (grant, *frame.Error) {
+	if after, blocked := h.Guard.Blocked(addr); blocked {
+		return grant{}, &frame.Error{Code: frame.RateLimited, Message: "too many wrong tokens came from this address: wait before the next try", RetryAfter: seconds(after)}
+	}
+	if f.Pair != "" {
+		return grant{label: ownLabel(f.Device.ID), own: true, pair: access.HashSecret(access.NormalizeCode(f.Pair)), addr: addr}, nil
+	}
+	if label, kind, ok := h.Tokens.Match(f.Token); ok {
+		return grant{label: label, kind: kind, addr: addr}, nil
+	}
+	ctx, cancel := context.WithTimeout(h.ctx, 10*time.Second)
+	defer cancel()
+	dev, err := h.store.DeviceByToken(ctx, access.HashSecret(f.Token))
+	switch {
+	case err != nil:
+		h.storeFailed("look a token up", err)
+		return grant{}, &frame.Error{Code: frame.Internal, Message: "the server cannot read its store: try again later"}
+	case dev == nil:
+		h.Guard.Wrong(addr)
+		return grant{}, &frame.Error{Code: frame.AuthFailed, Message: "the token is wrong: ask the agent's owner for the right one"}
+	case dev.ID != f.Device.ID:
+		return grant{}, &frame.Error{Code: frame.Forbidden, Message: "this token belongs to another device: pair this one"}
+	}
+	return grant{label: ownLabel(dev.ID), own: true, addr: addr}, nil
+}
+
+// ownLabel is the label of a device's own token.
+func ownLabel(device string) string { return "device:" + device }
+
+func seconds(d time.Duration) int { return max(1, int((d+time.Second-1)/time.Second)) }

@@ -1,0 +1,178 @@
+package hub
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"time"
+
+	"hermes-mobile/frame"
+	"hermes-mobile/internal/chat"
+	"hermes-mobile/internal/media"
+	"hermes-mobile/internal/store"
+)
+
+// homeAddress stands for the device that is the home channel.
+const homeAddress = "home"
+
+// deliver takes a delivery from a connection: of a sender with a delivery token, or from this machine.
+func (c *conn) deliver(f *frame.Deliver) {
+	sender := c.sender
+	if sender == "" {
+		if !c.loopback {
+			c.send(&frame.Error{Code: frame.Forbidden, Message: "deliveries come from the server's own machine, or with a token of MOBILE_DELIVER_TOKENS", Ref: f.ID})
+			return
+		}
+		sender = c.session.id
+	}
+	if c.session == nil {
+		c.hub.deliver(sender, f, c.send)
+		return
+	}
+	c.session.post(&received{c: c, f: f})
+	c.session.wait()
+}
+
+// greetSender answers the hello of a connection with a delivery token. It is no device: it may be open several times, is
+// bound to nothing, and cannot be addressed.
+func (c *conn) greetSender(f *frame.Hello, label string) {
+	c.sender, c.senderLabel = f.Device.ID, label
+	c.hub.Metrics.Hellos.WithLabelValues("sender").Inc()
+	c.hub.log.Info("a sender of deliveries is connected", "device", f.Device.ID, "addr", c.addr)
+	st := c.hub.Agent.Status(f.Device.ID)
+	c.send(&frame.Ready{Session: frame.SessionPrefix + f.Device.ID, AvatarURL: c.hub.AvatarURL, Capabilities: frame.Capabilities{Deliver: true, Accepted: true,
+		Call: []string{}, MaxMediaBytes: c.hub.MaxMedia, MaxFrameBytes: frame.MaxFrame}, Protocol: frame.Protocol, Server: "hermes-mobile/" + c.hub.Version,
+		Approved: true, Agent: agentState(st), Resume: frame.Span{Epoch: "none", From: 1}})
+}
+
+// Deliver sends a text or file to a device, as the frame does, and waits for the answer: *frame.Delivered or *frame.Error.
+func (h *Hub) Deliver(ctx context.Context, sender string, f *frame.Deliver) (frame.Down, error) {
+	answer := make(chan frame.Down, 1)
+	h.deliver(sender, f, func(d frame.Down) { answer <- d })
+	select {
+	case d := <-answer:
+		return d, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+func (h *Hub) deliver(sender string, f *frame.Deliver, reply func(frame.Down)) {
+	to := strings.TrimPrefix(f.To, frame.SessionPrefix)
+	if f.To == homeAddress {
+		if to = *h.home.Load(); to == "" {
+			h.offline(f, reply, "no device is the home channel: send /sethome from it")
+			return
+		}
+	}
+	h.post(to, &delivery{sender: sender, f: f, reply: reply})
+}
+
+func (h *Hub) offline(f *frame.Deliver, reply func(frame.Down), why string) {
+	h.Metrics.Deliveries.WithLabelValues("offline").Inc()
+	reply(&frame.Error{Code: frame.DeviceOffline, Message: why, Ref: f.ID})
+}
+
+// delivery: somebody sends this device something.
+type delivery struct {
+	sender string
+	f      *frame.Deliver
+	reply  func(frame.Down)
+}
+
+func (e *delivery) weight() int { return len(e.f.Data) + len(e.f.Text) }
+
+func (e *delivery) fail(_ *session, _ error) { e.reply(storeDown(e.f.ID)) }
+
+func (e *delivery) apply(s *session, b *batch) {
+	s.flush(b)
+	h, f := s.hub, e.f
+	if f.ID != "" {
+		queued, known, err := h.store.Delivered(h.ctx, e.sender, f.ID)
+		if err != nil {
+			h.storeFailed("look a delivery up", err)
+			e.fail(s, err)
+			return
+		}
+		if known {
+			e.reply(&frame.Delivered{ID: f.ID, Queued: queued})
+			return
+		}
+	}
+	live := s.conn != nil
+	switch {
+	case s.dev == nil || s.dev.Revoked || !h.approved(s.dev.UserID):
+		h.offline(f, e.reply, "there is no approved device of this name: check \"to\"")
+		return
+	case !live && (f.RequireLive || h.RejectOffline):
+		h.offline(f, e.reply, "the device is not connected")
+		return
+	case s.count >= h.OutboxEntries:
+		h.offline(f, e.reply, "too much waits for this device already: it must connect first")
+		return
+	}
+	var file *media.File
+	if f.Data != nil {
+		if int64(len(f.Data)) > h.MaxMedia {
+			e.reply(&frame.Error{Code: frame.TooBig, Message: "the file is larger than max_media_bytes", Ref: f.ID})
+			return
+		}
+		put, err := h.Files.Put(f.Data)
+		if err != nil {
+			h.storeFailed("store a file", err)
+			e.fail(s, err)
+			return
+		}
+		file = &put
+	}
+	now := time.Now()
+	note := func(tx *store.Tx) error {
+		if f.ID == "" {
+			return nil
+		}
+		dup, _, err := tx.Deliver(e.sender, f.ID, !live, now)
+		if err == nil && dup {
+			err = errTwice
+		}
+		return err
+	}
+	answer := func(err error) {
+		switch {
+		case errors.Is(err, errTwice): // the same delivery was made on another way at the same moment
+			h.post(s.id, e)
+		case err != nil:
+			e.fail(s, err)
+		default:
+			h.Metrics.Deliveries.WithLabelValues(map[bool]string{true: "live", false: "queued"}[live]).Inc()
+			e.reply(&frame.Delivered{ID: f.ID, Queued: !live})
+		}
+	}
+	if file == nil {
+		s.append(b, &entry{Message: &frame.Message{ID: chat.NewID(), Text: f.Text, Final: true}}, note, answer)
+		return
+	}
+	kind, mime := media.Correct(f.Kind, f.Mime, head(f.Data))
+	s.append(b, &entry{Media: &frame.Media{ID: chat.NewID(), Kind: kind, Mime: mime, Filename: media.CleanName(f.Filename), Caption: f.Text,
+		Size: file.Size}, Hash: file.Hash}, note, answer)
+}
+
+var errTwice = errors.New("the delivery was made already")
+
+func head(b []byte) []byte { return b[:min(len(b), 4096)] }
+
+// sendFile stores a file of the agent for the device.
+func (s *session) sendFile(b *batch, e chat.SendFile) {
+	s.hub.Metrics.FilesOut.Inc()
+	kind, mime := e.File.Kind, e.File.Mime
+	if kind == "" {
+		kind = "document"
+	}
+	b.then(s.speak)
+	m := &frame.Media{ID: e.ID, Kind: kind, Mime: mime, Filename: media.CleanName(e.File.Name), Caption: e.Caption, Size: e.File.Size, ReplyTo: e.ReplyTo, Source: e.Source}
+	s.append(b, &entry{Media: m, Hash: e.File.Hash}, func(tx *store.Tx) error {
+		if e.N != 0 {
+			return tx.Said(e.N)
+		}
+		return nil
+	}, nil)
+}

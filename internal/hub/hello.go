@@ -1,0 +1,212 @@
+package hub
+
+import (
+	"time"
+
+	"hermes-mobile/frame"
+	"hermes-mobile/internal/access"
+	"hermes-mobile/internal/store"
+)
+
+// helloed: a connection said hello for this device with a valid token, or with a one-time code.
+type helloed struct {
+	c     *conn
+	f     *frame.Hello
+	grant grant
+}
+
+func (e *helloed) fail(_ *session, _ error) { e.c.refuse(storeDown(""), frame.CloseTryLater) }
+
+func storeDown(ref string) *frame.Error {
+	return &frame.Error{Code: frame.Internal, Message: "the server cannot use its store now, nothing was taken: try again later", Ref: ref}
+}
+
+func (e *helloed) apply(s *session, b *batch) {
+	s.flush(b)
+	h, f := s.hub, e.f
+	now := time.Now()
+	if e.grant.pair != "" {
+		valid, err := h.store.Invited(h.ctx, e.grant.pair, now)
+		if err != nil {
+			h.storeFailed("look a pairing code up", err)
+			e.fail(s, err)
+			return
+		}
+		if !valid {
+			e.wrongCode(s)
+			return
+		}
+	}
+	if refusal := e.refusal(s); refusal != nil {
+		h.log.Warn("a device was refused", "device", s.id, "addr", e.grant.addr, "code", refusal.Code)
+		code := frame.CloseNoAccess
+		if refusal.Code.Retry() {
+			code = frame.CloseTryLater
+		}
+		b.then(func() { e.c.refuse(refusal, code) })
+		return
+	}
+	next := store.Device{ID: s.id}
+	if s.dev != nil {
+		next = *s.dev
+	}
+	next.Name, next.Platform, next.App = f.Device.Name, f.Device.Platform, f.Device.App
+	if s.dev != nil && next.Name == "" {
+		next.Name = s.dev.Name
+	}
+	next.UserID, next.UserName, next.Label = user(f), f.User.Name, e.grant.label
+	token, redeemed := "", true
+	if e.grant.pair != "" {
+		token = access.NewSecret()
+		next.TokenHash = access.HashSecret(token)
+	}
+	attach := func(err error) {
+		switch {
+		case err != nil:
+			e.fail(s, err)
+			return
+		case !redeemed:
+			e.wrongCode(s)
+			return
+		case token != "" && !h.approved(next.UserID):
+			if _, err := h.Pairing.ApproveUser(next.UserID, next.UserName); err != nil {
+				h.log.Error("the approval of a paired device could not be written", "device", s.id, "error", err)
+			}
+		}
+		s.dev = &next
+		s.attach(e.c, f.Resume, token)
+	}
+	if s.dev != nil && next == *s.dev {
+		b.then(func() { attach(nil) })
+		return
+	}
+	b.do(func(tx *store.Tx) (err error) {
+		if e.grant.pair != "" {
+			if redeemed, err = tx.RedeemInvite(e.grant.pair, now); err != nil || !redeemed {
+				return err
+			}
+		}
+		if s.dev == nil {
+			return tx.AddDevice(&next, now)
+		}
+		return tx.SaveDevice(&next, now)
+	}, attach)
+}
+
+// wrongCode turns a connection away whose one-time code is not valid, and counts it as a guess.
+func (e *helloed) wrongCode(s *session) {
+	s.hub.Guard.Wrong(e.grant.addr)
+	s.hub.log.Warn("a device was refused", "device", s.id, "addr", e.grant.addr, "code", frame.AuthFailed)
+	e.c.refuse(&frame.Error{Code: frame.AuthFailed, Message: "the pairing code is wrong, used or too old: make a new one with hermes-mobile pair"}, frame.CloseNoAccess)
+}
+
+func user(f *frame.Hello) string {
+	if f.User.ID == "" {
+		return f.Device.ID
+	}
+	return f.User.ID
+}
+
+// refusal says why this hello is turned away, nil if it is not.
+func (e *helloed) refusal(s *session) *frame.Error {
+	h := s.hub
+	switch {
+	case s.dev != nil && s.dev.Revoked:
+		return &frame.Error{Code: frame.AuthFailed, Message: "this device was revoked by the agent's owner"}
+	case s.dev != nil && s.dev.Label != "" && s.dev.Label != e.grant.label, s.dev != nil && s.dev.Label != "" && e.grant.pair != "":
+		return &frame.Error{Code: frame.Forbidden, Message: "this device id is bound to another token: choose another id, or have the owner run hermes-mobile devices unbind"}
+	case h.AllowedDevices.Set() && !h.AllowedDevices.Has(s.id):
+		return &frame.Error{Code: frame.AuthFailed, Message: "this device is not on the owner's list MOBILE_ALLOWED_DEVICES"}
+	case h.AllowedUsers.Set() && e.grant.pair == "" && !h.approved(user(e.f)):
+		return &frame.Error{Code: frame.AuthFailed, Message: "this user is neither on the owner's list MOBILE_ALLOWED_USERS nor approved"}
+	}
+	if s.conn != nil {
+		if after, ok := h.replaced.Allow(s.id); !ok {
+			return &frame.Error{Code: frame.RateLimited, Message: "this device replaced its own connection too often: wait before the next try", RetryAfter: seconds(after)}
+		}
+	}
+	return nil
+}
+
+// attach makes a connection the device's live one and tells it what follows.
+func (s *session) attach(c *conn, resume *frame.Cursor, token string) {
+	h := s.hub
+	if old := s.conn; old != nil {
+		s.detach()
+		old.end(frame.CloseReplaced, "a newer connection of this device took over")
+	}
+	s.conn = c
+	c.liveSession.Store(s)
+	from, lost := s.dev.Sent, false
+	if resume != nil {
+		from, lost = s.dev.Floor, true
+		if resume.Epoch == s.dev.Epoch && resume.Seq >= s.dev.Floor && resume.Seq <= s.seq {
+			from, lost = resume.Seq, false
+		}
+	}
+	s.cursor, s.written, s.part = from, from, 0
+	s.behind = s.seq > from
+	s.shown = h.Agent.Status(s.id)
+	for _, st := range s.streams {
+		st.shown, st.units = nil, 0
+	}
+	approved := h.approved(s.dev.UserID)
+	c.welcome = approved
+	h.Metrics.Hellos.WithLabelValues("ready").Inc()
+	h.log.Info("a device is connected", "device", s.id, "addr", c.addr, "approved", approved, "replay", s.seq-from, "lost", lost)
+	c.send(&frame.Ready{Session: s.dev.Session(), AvatarURL: h.AvatarURL, Capabilities: h.capabilities(s.shown), Protocol: frame.Protocol,
+		Server: "hermes-mobile/" + h.Version, Approved: approved, Agent: agentState(s.shown), Token: token,
+		Resume: frame.Span{Epoch: s.dev.Epoch, From: from + 1, To: s.seq, Lost: lost}})
+	for _, k := range s.cards { // those that the replay does not bring
+		if k.row.State == store.CardOpen {
+			k.again = k.row.Seq <= from
+		}
+	}
+	if resume != nil && !lost {
+		s.forget(resume.Seq)
+	}
+	s.pump()
+}
+
+// gone: a connection has ended.
+type gone struct{ c *conn }
+
+func (e gone) apply(s *session, _ *batch) {
+	if s.conn == e.c {
+		s.detach()
+		s.hub.log.Info("a device is gone", "device", s.id)
+	}
+}
+
+// detach takes the connection from the session: uploads are freed, and what it was sent is noted.
+func (s *session) detach() {
+	if s.conn.ws.Queued() == 0 && s.part == 0 {
+		s.written = s.cursor
+	}
+	s.conn.liveSession.Store(nil)
+	s.conn = nil
+	s.noteSent()
+	if s.uploads != nil {
+		s.uploads.Free()
+		s.uploads = nil
+	}
+	stop(&s.timers.flush)
+	stop(&s.timers.uploads)
+	if stop(&s.timers.idle); !s.typing {
+		s.avatar = avatarIdle
+	}
+}
+
+// noteSent stores how far the device was sent its outbox, without waiting for it.
+func (s *session) noteSent() {
+	if s.dev == nil || s.written <= s.dev.Sent {
+		return
+	}
+	n, seq := s.dev.N, s.written
+	s.dev.Sent = seq
+	s.hub.store.Go(func(tx *store.Tx) error { return tx.Sent(n, seq, time.Now()) }, func(err error) {
+		if err != nil {
+			s.hub.storeFailed("note what was sent", err)
+		}
+	})
+}

@@ -1,0 +1,251 @@
+// Package hub holds the connections and the device sessions. It is the only place where frames become the words of
+// package chat and back.
+//
+// Each device has a session, a serial queue that owns its state (session.go). The order of things is always: check,
+// store, then tell. A message is accepted when the inbox has it; a reply goes to the outbox before the socket; a card's
+// decision is stored before the agent hears it. A session is in memory while its device is connected or something of it
+// is unfinished; all of it can be read back from the store.
+package hub
+
+import (
+	"context"
+	"fmt"
+	"hash/maphash"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"hermes-mobile/frame"
+	"hermes-mobile/internal/access"
+	"hermes-mobile/internal/chat"
+	"hermes-mobile/internal/media"
+	"hermes-mobile/internal/metrics"
+	"hermes-mobile/internal/store"
+	"hermes-mobile/internal/wsconn"
+)
+
+// Options is what a hub is made of. All fields are needed unless they say otherwise.
+type Options struct {
+	Store   *store.Store
+	Files   *media.Store
+	Links   *media.Signer
+	Agent   chat.Agent
+	Tokens  *access.Tokens
+	Pairing *access.Pairing
+	Guard   *access.Guard
+	Keeper  *wsconn.Keeper
+	Metrics *metrics.Set
+	Log     *slog.Logger
+
+	Version        string
+	AvatarURL      string // may be empty
+	PublicURL      string // may be empty: the Host of the request
+	AllowAllUsers  bool
+	AllowedUsers   access.List // empty: no list
+	AllowedDevices access.List // empty: no list
+	PromptLife     time.Duration
+	MaxMedia       int64
+	OutboxEntries  int
+	RejectOffline  bool // deliveries to devices that are away are refused
+	TurnLease      time.Duration
+	HelloTimeout   time.Duration
+}
+
+// Hub holds all sessions. Its methods may be called from several goroutines at once.
+type Hub struct {
+	Options
+	store *store.Store
+	log   *slog.Logger
+	ctx   context.Context
+	end   context.CancelFunc
+
+	shards   [64]shard
+	seed     maphash.Seed
+	conns    sync.Map     // *conn → struct{}: every open connection
+	open     atomic.Int64 // connections
+	work     sync.WaitGroup
+	replaced *access.Limiter
+	closing  atomic.Bool
+	home     atomic.Pointer[string]
+	failing  atomic.Int64 // unix ms of the last failure of the store
+}
+
+type shard struct {
+	mu       sync.Mutex
+	sessions map[string]*session
+}
+
+// New makes a hub. Its Start must be called before connections come.
+func New(o Options) *Hub {
+	h := &Hub{Options: o, store: o.Store, log: o.Log, seed: maphash.MakeSeed(), replaced: access.NewLimiter(time.Now)}
+	h.ctx, h.end = context.WithCancel(context.Background())
+	for i := range h.shards {
+		h.shards[i].sessions = map[string]*session{}
+	}
+	return h
+}
+
+// Start wakes the sessions in which something is unfinished: messages that wait, messages without an end, cards.
+func (h *Hub) Start(ctx context.Context) error {
+	home, err := h.store.Meta(ctx, metaHome)
+	if err != nil {
+		return fmt.Errorf("start hub: %w", err)
+	}
+	name := string(home)
+	h.home.Store(&name)
+	ids, err := h.store.Work(ctx)
+	if err != nil {
+		return fmt.Errorf("start hub: %w", err)
+	}
+	for _, id := range ids {
+		h.post(id, wake{})
+	}
+	return nil
+}
+
+const metaHome = "home"
+
+// wake only makes a session read what was left.
+type wake struct{}
+
+func (wake) apply(*session, *batch) {}
+
+func (h *Hub) shard(id string) *shard {
+	return &h.shards[maphash.String(h.seed, id)%uint64(len(h.shards))]
+}
+
+// session returns the session of a device, and makes it where there is none.
+func (h *Hub) session(id string) *session {
+	sh := h.shard(id)
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	s := sh.sessions[id]
+	if s == nil {
+		s = &session{hub: h, id: id}
+		sh.sessions[id] = s
+	}
+	return s
+}
+
+// remove takes an idle session out. It is called with the session's lock held.
+func (h *Hub) remove(s *session) bool {
+	sh := h.shard(s.id)
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	if sh.sessions[s.id] != s {
+		return false
+	}
+	delete(sh.sessions, s.id)
+	return true
+}
+
+func (h *Hub) post(id string, e event) {
+	for !h.session(id).post(e) {
+	}
+}
+
+// each calls f for every session that is in memory.
+func (h *Hub) each(f func(*session)) {
+	for i := range h.shards {
+		sh := &h.shards[i]
+		sh.mu.Lock()
+		list := make([]*session, 0, len(sh.sessions))
+		for _, s := range sh.sessions {
+			list = append(list, s)
+		}
+		sh.mu.Unlock()
+		for _, s := range list {
+			f(s)
+		}
+	}
+}
+
+// Post implements chat.Host.
+func (h *Hub) Post(device string, done func(error), events ...chat.Event) {
+	h.post(device, &said{events: events, done: done})
+}
+
+// Changed implements chat.Host.
+func (h *Hub) Changed() {
+	h.each(func(s *session) { s.post(statusChanged{}) })
+}
+
+// OpenCards implements chat.Host.
+func (h *Hub) OpenCards(ctx context.Context, device string) ([]chat.Card, error) {
+	dev, err := h.store.Device(ctx, device)
+	if err != nil || dev == nil {
+		return nil, err
+	}
+	rows, err := h.store.Cards(ctx, dev.N)
+	if err != nil {
+		return nil, err
+	}
+	var list []chat.Card
+	for _, row := range rows {
+		if row.State != store.CardOpen {
+			continue
+		}
+		c, err := readCard(row)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, c.Card)
+	}
+	return list, nil
+}
+
+// approved reports whether a user may talk to the agent.
+func (h *Hub) approved(user string) bool {
+	return h.AllowAllUsers || h.AllowedUsers.Has(user) || h.Pairing.Approved(user)
+}
+
+// storeFailed notes that the store could not do its work. What was asked is refused by those who asked.
+func (h *Hub) storeFailed(what string, err error) {
+	h.failing.Store(time.Now().UnixMilli())
+	h.Metrics.StoreErrors.Inc()
+	h.log.Error("the store failed: "+what, "error", err)
+}
+
+// StoreFailedAt returns when the store last failed; zero if it never did.
+func (h *Hub) StoreFailedAt() time.Time {
+	if ms := h.failing.Load(); ms != 0 {
+		return time.UnixMilli(ms)
+	}
+	return time.Time{}
+}
+
+// Close ends everything: messages that are being streamed get their end, devices are told that the server goes away, and
+// what is written to them is flushed until ctx ends. No connection may be added any more.
+func (h *Hub) Close(ctx context.Context) {
+	h.closing.Store(true)
+	h.each(func(s *session) { s.post(shutdown{}) })
+	wait(ctx, h.work.Wait)
+	h.conns.Range(func(c, _ any) bool {
+		c.(*conn).end(frame.CloseGoingAway, "the server stops: connect again")
+		return true
+	})
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for h.open.Load() > 0 && ctx.Err() == nil {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+		}
+	}
+	h.conns.Range(func(c, _ any) bool {
+		c.(*conn).ws.CloseNow()
+		return true
+	})
+	h.end()
+	h.work.Wait()
+}
+
+func wait(ctx context.Context, f func()) {
+	done := make(chan struct{})
+	go func() { defer close(done); f() }()
+	select {
+	case <-done:
+	case <-ctx.Done():
+	}
+}

@@ -1,0 +1,338 @@
+package hub
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"hermes-mobile/frame"
+	"hermes-mobile/internal/access"
+	"hermes-mobile/internal/chat"
+	"hermes-mobile/internal/media"
+	"hermes-mobile/internal/store"
+)
+
+// received: the live connection brought a frame.
+type received struct {
+	c *conn
+	f frame.Up
+}
+
+func (e *received) weight() int {
+	switch f := e.f.(type) {
+	case *frame.Media:
+		return len(f.Data)
+	case *frame.Audio:
+		return len(f.Data)
+	case *frame.Text:
+		return len(f.Text)
+	case *frame.Deliver:
+		return len(f.Data)
+	}
+	return 64
+}
+
+func (e *received) fail(_ *session, _ error) { e.c.send(storeDown(ref(e.f))) }
+
+func (e *received) apply(s *session, b *batch) {
+	s.flushHello(e.c, b)
+	if s.conn != e.c {
+		return // of a connection that was refused or replaced meanwhile
+	}
+	if ack, ok := e.f.(*frame.Ack); ok {
+		b.then(func() { s.forget(ack.Seq) })
+		return
+	}
+	if d, ok := e.f.(*frame.Deliver); ok {
+		b.then(func() { s.hub.deliver(s.id, d, e.c.send) })
+		return
+	}
+	if !s.hub.approved(s.dev.UserID) {
+		s.stranger(b, e.f)
+		return
+	}
+	switch f := e.f.(type) {
+	case *frame.Text:
+		s.accept(b, e, f.ID, chat.Input{ID: f.ID, Kind: chat.Text, Text: f.Text, ReplyTo: f.ReplyTo})
+	case *frame.Audio:
+		s.audio(b, e, f)
+	case *frame.Media:
+		s.upload(b, e, f)
+	case *frame.Answer:
+		s.answer(b, e, f)
+	case *frame.Stop:
+		s.stop(b, e, f)
+	case *frame.Call:
+		s.call(b, f)
+	}
+}
+
+// flushHello makes a hello of this connection in the same batch take effect first.
+func (s *session) flushHello(c *conn, b *batch) {
+	if s.conn != c {
+		s.flush(b)
+	}
+}
+
+// accept stores a message and gives its receipt; then it waits for its turn.
+func (s *session) accept(b *batch, e *received, id string, in chat.Input) {
+	in.Device, in.Quote = s.id, s.quote(in.ReplyTo)
+	body, err := json.Marshal(in)
+	if err != nil {
+		panic(fmt.Sprintf("hub: encode an input: %v", err))
+	}
+	hash := ""
+	if in.File != nil {
+		hash = in.File.Hash
+	}
+	device, dup := s.dev.N, false
+	b.do(func(tx *store.Tx) (err error) {
+		in.N, dup, err = tx.Accept(device, id, store.Waiting, body, hash, time.Now())
+		return err
+	}, func(err error) {
+		switch {
+		case err != nil:
+			e.fail(s, err)
+			return
+		case dup:
+			s.duplicate(e.c, id)
+			return
+		}
+		s.hub.Metrics.Accepted.WithLabelValues(kindName(in.Kind)).Inc()
+		away := !s.hub.Agent.Status(s.id).Online
+		e.c.send(&frame.Accepted{ID: id, Queued: away})
+		if s.turn != nil && !away && s.hub.Agent.Admits(in) {
+			if s.aside == nil {
+				s.aside = map[int64]chat.Input{}
+			}
+			s.aside[in.N] = in
+			s.hand(in)
+			return
+		}
+		s.waiting = append(s.waiting, in)
+		s.next()
+	})
+}
+
+func (s *session) duplicate(c *conn, id string) {
+	s.hub.Metrics.Duplicates.Inc()
+	c.send(&frame.Accepted{ID: id, Duplicate: true})
+}
+
+func kindName(k chat.InputKind) string {
+	switch k {
+	case chat.Voice:
+		return "audio"
+	case chat.Media:
+		return "media"
+	}
+	return "text"
+}
+
+// input reads a stored message.
+func (s *session) input(e store.Entry) (chat.Input, error) {
+	var in chat.Input
+	if err := json.Unmarshal(e.Body, &in); err != nil {
+		return in, err
+	}
+	in.N, in.Device, in.Handed, in.Texts = e.N, s.id, e.State == store.Handed, e.Texts
+	return in, nil
+}
+
+// quote finds the text of a message that the person replies to, while the outbox has it.
+func (s *session) quote(id string) string {
+	if id == "" {
+		return ""
+	}
+	text, looked := "", 0
+	err := s.hub.store.Messages(s.hub.ctx, s.dev.N, s.dev.Floor, func(body []byte) bool {
+		var e entry
+		if json.Unmarshal(body, &e) == nil && e.Message != nil && e.Message.ID == id {
+			text = e.Message.Text
+			return false
+		}
+		looked++
+		return looked < 500
+	})
+	if err != nil {
+		s.hub.storeFailed("look a quoted message up", err)
+	}
+	return text
+}
+
+// seen reports whether a message id is known, and answers the duplicate then. Errors are answered, too.
+func (s *session) seen(b *batch, e *received, id string) bool {
+	if id == "" {
+		return false
+	}
+	s.flush(b)
+	known, err := s.hub.store.Seen(s.hub.ctx, s.dev.N, id)
+	if err != nil {
+		s.hub.storeFailed("look a message id up", err)
+		e.fail(s, err)
+		return true
+	}
+	if known {
+		s.duplicate(e.c, id)
+	}
+	return known
+}
+
+func (s *session) audio(b *batch, e *received, f *frame.Audio) {
+	if !s.hub.Agent.Status(s.id).FilesIn {
+		e.c.send(noFiles(f.ID))
+		return
+	}
+	if r := media.CheckAudio(f.Format, f.Data); r != nil {
+		e.c.send(refused(r, f.ID))
+		return
+	}
+	if s.seen(b, e, f.ID) {
+		return
+	}
+	file, err := s.hub.Files.Put(f.Data)
+	if err != nil {
+		s.hub.storeFailed("store a voice message", err)
+		e.fail(s, err)
+		return
+	}
+	s.accept(b, e, f.ID, chat.Input{ID: f.ID, Kind: chat.Voice, Text: f.Text, File: &chat.File{Kind: "voice", Mime: media.AudioMime(f.Format),
+		Name: "voice." + f.Format, Hash: file.Hash, Size: file.Size}})
+}
+
+func noFiles(ref string) *frame.Error {
+	return &frame.Error{Code: frame.Forbidden, Message: "the agent takes no files as it is connected now: see capabilities", Ref: ref}
+}
+
+func refused(r *media.Refusal, ref string) *frame.Error {
+	code := frame.BadFrame
+	if r.TooBig {
+		code = frame.TooBig
+	}
+	return &frame.Error{Code: code, Message: r.Reason, Ref: ref}
+}
+
+// upload takes a file, or a part of one.
+func (s *session) upload(b *batch, e *received, f *frame.Media) {
+	if !s.hub.Agent.Status(s.id).FilesIn {
+		e.c.send(noFiles(f.ID))
+		return
+	}
+	if s.seen(b, e, f.ID) {
+		return
+	}
+	if s.uploads == nil {
+		limits := media.DefaultLimits()
+		limits.MaxFile = s.hub.MaxMedia
+		s.uploads = media.NewAssembler(limits, s.hub.Files)
+	}
+	now := time.Now()
+	up, err := s.uploads.Add(media.Part{ID: f.ID, Kind: f.Kind, Mime: f.Mime, Filename: f.Filename, Caption: f.Caption, Data: f.Data, Part: f.Part, Parts: f.Parts}, now)
+	if next := s.uploads.Next(); !next.IsZero() {
+		s.start(&s.timers.uploads, next.Sub(now), uploadsOld{})
+	}
+	var r *media.Refusal
+	switch {
+	case errors.As(err, &r):
+		e.c.send(refused(r, f.ID))
+		return
+	case err != nil:
+		s.hub.storeFailed("store a file", err)
+		e.fail(s, err)
+		return
+	case up == nil:
+		return
+	}
+	s.accept(b, e, f.ID, chat.Input{ID: f.ID, Kind: chat.Media, Text: up.Caption, File: &chat.File{Kind: up.Kind, Mime: up.Mime, Name: up.Filename,
+		Hash: up.File.Hash, Size: up.File.Size}})
+}
+
+// uploadsOld: an unfinished upload may have had no part for too long.
+type uploadsOld struct{}
+
+func (uploadsOld) apply(s *session, _ *batch) {
+	s.timers.uploads = nil
+	if s.uploads == nil {
+		return
+	}
+	now := time.Now()
+	s.uploads.Expire(now)
+	if next := s.uploads.Next(); !next.IsZero() {
+		s.start(&s.timers.uploads, next.Sub(now), uploadsOld{})
+	}
+}
+
+// stop interrupts the running turn.
+func (s *session) stop(b *batch, e *received, f *frame.Stop) {
+	interrupt := func() {
+		if s.turn != nil {
+			s.hub.Agent.Stop(s.id)
+		}
+	}
+	if f.ID == "" {
+		b.then(interrupt)
+		return
+	}
+	device, dup := s.dev.N, false
+	b.do(func(tx *store.Tx) (err error) {
+		_, dup, err = tx.Accept(device, f.ID, store.Done, nil, "", time.Now())
+		return err
+	}, func(err error) {
+		switch {
+		case err != nil:
+			e.fail(s, err)
+		case dup:
+			s.duplicate(e.c, f.ID)
+		default:
+			e.c.send(&frame.Accepted{ID: f.ID})
+			interrupt()
+		}
+	})
+}
+
+// stranger answers whoever is not approved: with a pairing code, or with how long to wait. Nothing is accepted or kept.
+func (s *session) stranger(b *batch, f frame.Up) {
+	switch f.(type) {
+	case *frame.Text, *frame.Audio, *frame.Media:
+	default:
+		b.then(func() {
+			s.conn.send(&frame.Error{Code: frame.Forbidden, Message: "this device is not approved yet: send a message to get a pairing code", Ref: ref(f)})
+		})
+		return
+	}
+	b.then(func() {
+		text := s.pairingText()
+		s.conn.send(&frame.Message{ID: chat.NewID(), Text: text, Chunk: frame.Chunk{Total: 1}, Final: true, ReplyTo: ref(f)})
+	})
+}
+
+func (s *session) pairingText() string {
+	code, err := s.hub.Pairing.Request(s.dev.UserID, s.dev.UserName)
+	var delay *access.DelayError
+	switch {
+	case err == nil:
+		return "This device is not approved yet. Its pairing code is " + code + ", valid for one hour. The owner of the agent approves it with\n\n    " +
+			"hermes-mobile pairing approve " + code + "\n\nor with `hermes pairing approve mobile " + code + "`. Then send the message again."
+	case errors.As(err, &delay):
+		why := "a pairing code was given a short while ago"
+		if errors.Is(err, access.ErrTooMany) {
+			why = "too many devices are waiting for approval"
+		} else if errors.Is(err, access.ErrLocked) {
+			why = "too many wrong codes were tried"
+		}
+		return "This device is not approved yet, and " + why + ": wait for the owner, or try again in " + minutes(delay.RetryAfter) + "."
+	default:
+		s.hub.log.Error("a pairing request could not be made", "device", s.id, "error", err)
+		return "This device is not approved yet, and no pairing code can be made now: ask the owner of the agent to look at the server's log."
+	}
+}
+
+func minutes(d time.Duration) string {
+	n := int((d + time.Minute - 1) / time.Minute)
+	if n <= 1 {
+		return "a minute"
+	}
+	return strings.TrimSpace(fmt.Sprintf("%d minutes", n))
+}

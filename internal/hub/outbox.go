@@ -1,0 +1,261 @@
+package hub
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"hermes-mobile/frame"
+	"hermes-mobile/internal/store"
+)
+
+// entry is what an outbox row holds, by its kind. Times and parts are worked out when it is sent.
+type entry struct {
+	seq     int64
+	Message *frame.Message    `json:"message,omitempty"`
+	Media   *frame.Media      `json:"media,omitempty"`
+	Hash    string            `json:"hash,omitempty"` // of the file
+	Prompt  *frame.Prompt     `json:"prompt,omitempty"`
+	Done    *frame.PromptDone `json:"done,omitempty"`
+}
+
+func (e *entry) kind() store.Kind {
+	switch {
+	case e.Message != nil:
+		return store.KindMessage
+	case e.Media != nil:
+		return store.KindMedia
+	case e.Prompt != nil:
+		return store.KindPrompt
+	}
+	return store.KindPromptDone
+}
+
+// append stores an entry in the outbox with whatever else op stores, and sends it then. after may be nil.
+func (s *session) append(b *batch, e *entry, op func(*store.Tx) error, after func(error)) {
+	s.seq++
+	e.seq = s.seq
+	body, err := json.Marshal(e)
+	if err != nil {
+		panic(fmt.Sprintf("hub: encode an outbox entry: %v", err)) // strings and numbers only
+	}
+	device, drop := s.dev.N, int64(0)
+	if s.count >= s.hub.OutboxEntries {
+		drop = s.seq - int64(s.count) // entries were allotted one after the other: this leaves room for one
+	}
+	b.do(func(tx *store.Tx) error {
+		if drop > 0 {
+			if err := tx.Forget(device, drop); err != nil {
+				return err
+			}
+		}
+		if err := tx.Append(device, e.seq, e.kind(), body, e.Hash, time.Now()); err != nil {
+			return err
+		}
+		if op != nil {
+			return op(tx)
+		}
+		return nil
+	}, func(err error) {
+		if err == nil {
+			if drop > s.dev.Floor {
+				s.dev.Floor = drop
+			} else {
+				s.count++
+			}
+			s.deliverEntry(e)
+		}
+		if after != nil {
+			after(err)
+		}
+	})
+}
+
+// deliverEntry sends a stored entry to the live connection, unless older ones are still to come: then the pump brings it.
+func (s *session) deliverEntry(e *entry) {
+	if s.conn == nil {
+		return
+	}
+	if s.behind || s.full() {
+		s.behind = true
+		s.await()
+		return
+	}
+	if s.send(e) {
+		s.behind = true
+		s.await()
+	}
+}
+
+// full reports whether the connection has enough to write for now.
+func (s *session) full() bool { return s.conn.ws.Queued() >= softQueue }
+
+// await asks for an event when the connection's queue has drained.
+func (s *session) await() {
+	s.conn.waiting.Store(true)
+	if s.conn.ws.Queued() <= softQueue/2 {
+		s.conn.Drained(s.conn.ws) // it drained before we asked
+	}
+}
+
+// drained: what waited to be written to a connection has gone.
+type drained struct{ c *conn }
+
+func (e drained) apply(s *session, b *batch) {
+	b.then(func() {
+		if s.conn == e.c {
+			s.pump()
+		}
+	})
+}
+
+// pumpRows bounds what one read takes from the outbox.
+const pumpRows = 16
+
+// pump sends the backlog, as far as the connection takes it, and then what is live.
+func (s *session) pump() {
+	for s.behind {
+		if s.full() {
+			s.await()
+			return
+		}
+		rows, err := s.hub.store.Outbox(s.hub.ctx, s.dev.N, s.cursor, pumpRows)
+		if err != nil {
+			s.hub.storeFailed("read an outbox", err)
+			s.conn.send(storeDown(""))
+			s.conn.end(frame.CloseTryLater, "the store failed")
+			return
+		}
+		for _, row := range rows {
+			if s.full() {
+				break
+			}
+			var e entry
+			if err := json.Unmarshal(row.Body, &e); err != nil {
+				s.hub.log.Error("a stored frame cannot be read", "device", s.id, "seq", row.Seq, "error", err)
+				s.cursor = row.Seq
+				continue
+			}
+			e.seq = row.Seq
+			if s.send(&e) {
+				break
+			}
+		}
+		if s.cursor >= s.seq || len(rows) == 0 {
+			s.behind = false
+		}
+	}
+	if s.conn.ws.Queued() == 0 {
+		s.written = s.cursor
+	}
+	s.showAgain()
+	s.flushStreams()
+}
+
+// send gives an entry to the connection and moves the cursor. more: it is a file of which parts are still to be sent.
+func (s *session) send(e *entry) (more bool) {
+	c := s.conn
+	switch {
+	case e.Message != nil:
+		s.sendMessage(e)
+	case e.Media != nil:
+		if s.sendMedia(e) {
+			return true
+		}
+	case e.Prompt != nil:
+		p := *e.Prompt
+		p.Seq, p.TimeoutSeconds = e.seq, left(p.ExpiresAt)
+		c.send(&p)
+		if k := s.card(p.ID); k != nil {
+			k.again = false
+		}
+	case e.Done != nil:
+		d := *e.Done
+		d.Seq = e.seq
+		c.send(&d)
+	}
+	s.cursor, s.part = e.seq, 0
+	if c.ws.Queued() == 0 {
+		s.written = s.cursor
+	}
+	return false
+}
+
+// left is how many seconds a card has.
+func left(expires time.Time) int { return max(0, int(time.Until(expires).Seconds()+0.5)) }
+
+func (s *session) sendMessage(e *entry) {
+	m := *e.Message
+	m.Seq = e.seq
+	if m.Edit {
+		m.Chunk.Total = 1
+		s.conn.write(frame.EncodeDown(&m))
+		return
+	}
+	pieces := chunks(m.Text, frame.MessageChunk)
+	replyTo := m.ReplyTo
+	for i, piece := range pieces {
+		m.Text, m.Chunk, m.Final = piece, frame.Chunk{Index: i, Total: len(pieces)}, i == len(pieces)-1
+		if m.ReplyTo = ""; m.Final {
+			m.ReplyTo = replyTo
+		}
+		s.conn.write(frame.EncodeDown(&m))
+	}
+}
+
+// linkLife is how long a link to a large file is valid (doc/protocol.md §5).
+const linkLife = time.Hour
+
+// sendMedia gives the connection the next parts of a file. more: there are others to come, when it has room again.
+func (s *session) sendMedia(e *entry) (more bool) {
+	m := *e.Media
+	m.Seq = e.seq
+	if m.Size > s.hub.MaxMedia {
+		m.Parts, m.Final = 1, true
+		m.URL = s.base() + s.hub.Links.Sign(s.id, e.Hash, m.Filename, m.Mime, time.Now().Add(linkLife))
+		s.conn.send(&m)
+		return false
+	}
+	m.Parts = max(1, int((m.Size+frame.ChunkBytes-1)/frame.ChunkBytes))
+	for ; s.part < m.Parts; s.part++ {
+		if s.full() {
+			return true
+		}
+		data, err := s.hub.Files.ReadPart(e.Hash, int64(s.part)*frame.ChunkBytes, frame.ChunkBytes)
+		if err != nil {
+			s.hub.log.Error("a stored file cannot be read", "device", s.id, "seq", e.seq, "error", err)
+			s.conn.send(&frame.Error{Code: frame.Internal, Message: "the server lost a file that was on its way: ask the agent for it again", Ref: m.ID})
+			return false
+		}
+		m.Part, m.Final, m.Data = s.part, s.part == m.Parts-1, data
+		s.conn.write(frame.EncodeDown(&m))
+	}
+	return false
+}
+
+func (s *session) base() string {
+	if s.hub.PublicURL != "" {
+		return s.hub.PublicURL
+	}
+	return s.conn.base
+}
+
+// forget drops from the outbox what the device has stored.
+func (s *session) forget(seq int64) {
+	if seq = min(seq, s.seq); seq <= s.dev.Floor {
+		return
+	}
+	n, dev := s.dev.N, s.dev
+	s.hub.store.Go(func(tx *store.Tx) error { return tx.Forget(n, seq) }, func(err error) {
+		if err != nil {
+			s.hub.storeFailed("forget what was acknowledged", err)
+		}
+	})
+	dev.Floor = seq
+	dev.Sent = max(dev.Sent, seq)
+	s.written = max(s.written, seq)
+	s.count = int(min(int64(s.count), s.seq-seq)) // an upper bound: numbers may have been skipped
+	if seq > s.cursor {
+		s.cursor, s.part = seq, 0
+	}
+}

@@ -1,0 +1,272 @@
+package hub
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"time"
+
+	"hermes-mobile/frame"
+	"hermes-mobile/internal/access"
+	"hermes-mobile/internal/store"
+)
+
+// ErrUnknownDevice: no device has this id.
+var ErrUnknownDevice = errors.New("no device has this id: hermes-mobile devices list shows those there are")
+
+// DeviceInfo is a device as its owner sees it.
+type DeviceInfo struct {
+	ID        string    `json:"id"`
+	Name      string    `json:"name"`
+	Platform  string    `json:"platform,omitempty"`
+	App       string    `json:"app,omitempty"`
+	User      string    `json:"user"`
+	UserName  string    `json:"user_name,omitempty"`
+	Token     string    `json:"token"` // label of the token it is bound to
+	Connected bool      `json:"connected"`
+	Approved  bool      `json:"approved"`
+	Revoked   bool      `json:"revoked"`
+	Home      bool      `json:"home"`
+	Waiting   int       `json:"waiting"` // frames in its outbox
+	SeenAt    time.Time `json:"seen_at"`
+}
+
+// Devices lists all devices, the last seen first.
+func (h *Hub) Devices(ctx context.Context) ([]DeviceInfo, error) {
+	list, err := h.store.Devices(ctx)
+	if err != nil {
+		return nil, err
+	}
+	live := h.live()
+	out := make([]DeviceInfo, 0, len(list))
+	for _, d := range list {
+		waiting, _, err := h.store.OutboxBounds(ctx, d.N)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, DeviceInfo{ID: d.ID, Name: d.Name, Platform: d.Platform, App: d.App, User: d.UserID, UserName: d.UserName, Token: d.Label,
+			Connected: live[d.ID], Approved: h.approved(d.UserID), Revoked: d.Revoked, Home: d.ID == *h.home.Load(), Waiting: waiting,
+			SeenAt: d.SeenAt.UTC().Truncate(time.Second)})
+	}
+	return out, nil
+}
+
+// live returns the ids of the devices that are connected.
+func (h *Hub) live() map[string]bool {
+	live := map[string]bool{}
+	h.conns.Range(func(c, _ any) bool {
+		if s := c.(*conn).liveSession.Load(); s != nil {
+			live[s.id] = true
+		}
+		return true
+	})
+	return live
+}
+
+// Connections returns the number of open connections.
+func (h *Hub) Connections() int { return int(h.open.Load()) }
+
+// Rename changes a device's name for display.
+func (h *Hub) Rename(ctx context.Context, id, name string) error {
+	return h.ask(ctx, id, func(s *session, b *batch, done func(error)) {
+		name := frame.CleanName(name)
+		b.do(func(tx *store.Tx) error { return tx.RenameDevice(s.dev.N, name) }, func(err error) {
+			if err == nil {
+				s.dev.Name = name
+			}
+			done(err)
+		})
+	})
+}
+
+// Unbind makes a device forget the token it is bound to, its own token and its revocation; a live connection of it is
+// ended, since it may be of the wrong app.
+func (h *Hub) Unbind(ctx context.Context, id string) error {
+	return h.ask(ctx, id, func(s *session, b *batch, done func(error)) {
+		b.do(func(tx *store.Tx) error { return tx.UnbindDevice(s.dev.N) }, func(err error) {
+			if err == nil {
+				s.dev.Label, s.dev.TokenHash, s.dev.Revoked = "", "", false
+				s.disconnect(frame.CloseTryLater, "this device was unbound")
+			}
+			done(err)
+		})
+	})
+}
+
+// Revoke ends a device's connection at once, drops its uploads, its outbox and its own token, and refuses its id until
+// Unbind. The approval of its user stays.
+func (h *Hub) Revoke(ctx context.Context, id string) error {
+	return h.ask(ctx, id, func(s *session, b *batch, done func(error)) { s.wipe(b, true, done) })
+}
+
+// UserRevoked ends the connections of all devices of a user who is no longer approved, and drops what was kept for them.
+func (h *Hub) UserRevoked(ctx context.Context, user string) error {
+	list, err := h.store.DevicesOf(ctx, user)
+	if err != nil {
+		return err
+	}
+	if h.approved(user) { // let in by the settings anyway
+		return nil
+	}
+	var errs []error
+	for _, d := range list {
+		errs = append(errs, h.ask(ctx, d.ID, func(s *session, b *batch, done func(error)) { s.wipe(b, false, done) }))
+	}
+	return errors.Join(errs...)
+}
+
+// UserApproved tells the live connections of a user that it may talk now.
+func (h *Hub) UserApproved(ctx context.Context, user string) error {
+	list, err := h.store.DevicesOf(ctx, user)
+	if err != nil {
+		return err
+	}
+	for _, d := range list {
+		h.post(d.ID, approvedNow{})
+	}
+	return nil
+}
+
+// approvedNow: the device's user was approved.
+type approvedNow struct{}
+
+func (approvedNow) apply(s *session, b *batch) {
+	b.then(func() {
+		if s.conn != nil && !s.conn.welcome {
+			s.conn.welcome = true
+			s.conn.send(&frame.Approved{})
+		}
+	})
+}
+
+// TokensChanged ends the connections of devices whose token is no longer accepted.
+func (h *Hub) TokensChanged(labels map[string]bool) {
+	h.each(func(s *session) { s.post(tokensChanged{labels}) })
+	h.conns.Range(func(k, _ any) bool {
+		if c := k.(*conn); c.senderLabel != "" && !labels[c.senderLabel] {
+			c.end(frame.CloseNoAccess, "the token was removed")
+		}
+		return true
+	})
+}
+
+type tokensChanged struct{ labels map[string]bool }
+
+func (e tokensChanged) apply(s *session, b *batch) {
+	b.then(func() {
+		if s.dev != nil && s.dev.TokenHash == "" && !e.labels[s.dev.Label] {
+			s.disconnect(frame.CloseNoAccess, "the token was removed")
+		}
+	})
+}
+
+// Invite stores a new one-time pairing code and returns it.
+func (h *Hub) Invite(life time.Duration) (code string, expires time.Time, err error) {
+	code, expires = access.NewCode(), time.Now().Add(life)
+	return code, expires, h.store.Do(func(tx *store.Tx) error { return tx.AddInvite(access.HashSecret(code), expires) })
+}
+
+// disconnect ends the live connection.
+func (s *session) disconnect(code frame.CloseCode, reason string) {
+	if c := s.conn; c != nil {
+		s.detach()
+		c.end(code, reason)
+	}
+}
+
+// wipe drops everything that is kept for the device.
+func (s *session) wipe(b *batch, revoke bool, done func(error)) {
+	var epoch string
+	seq := s.seq
+	b.do(func(tx *store.Tx) (err error) {
+		if epoch, err = tx.WipeDevice(s.dev.N, seq); err != nil || !revoke {
+			return err
+		}
+		return tx.RevokeDevice(s.dev.N)
+	}, func(err error) {
+		if err != nil {
+			done(err)
+			return
+		}
+		s.hub.log.Info("what was kept for a device was dropped", "device", s.id, "revoked", revoke)
+		s.disconnect(frame.CloseNoAccess, "the agent's owner took the access away")
+		running := s.turn != nil
+		for _, k := range s.cards {
+			stop(&k.timer)
+		}
+		s.waiting, s.aside, s.streams, s.cards, s.turn = nil, nil, nil, nil, nil
+		for _, t := range []**time.Timer{&s.timers.flush, &s.timers.idle, &s.timers.lease, &s.timers.working, &s.timers.uploads} {
+			stop(t)
+		}
+		s.typing, s.avatar = false, avatarIdle
+		s.dev.Epoch, s.dev.Floor, s.dev.Sent, s.count = epoch, seq, seq, 0
+		if revoke {
+			s.dev.TokenHash, s.dev.Revoked = "", true
+		}
+		if running {
+			s.hub.Agent.Stop(s.id)
+		}
+		done(nil)
+	})
+}
+
+// ask runs f in a device's session and waits for it.
+func (h *Hub) ask(ctx context.Context, id string, f func(s *session, b *batch, done func(error))) error {
+	done := make(chan error, 1)
+	h.post(id, &asked{f: f, done: func(err error) { done <- err }})
+	select {
+	case err := <-done:
+		return err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// asked: the owner wants something done with this device.
+type asked struct {
+	f    func(*session, *batch, func(error))
+	done func(error)
+}
+
+func (e *asked) fail(_ *session, err error) { e.done(err) }
+
+func (e *asked) apply(s *session, b *batch) {
+	s.flush(b)
+	if s.dev == nil {
+		e.done(ErrUnknownDevice)
+		return
+	}
+	e.f(s, b, e.done)
+}
+
+// callDevices lists the devices of one's own user.
+const callDevices = "devices.list"
+
+// call answers a call of the control plane.
+func (s *session) call(b *batch, f *frame.Call) {
+	b.then(func() {
+		if f.Method != callDevices {
+			s.conn.send(&frame.Result{ID: f.ID, Err: &frame.CallError{Code: "unknown_method", Message: "this server has no such method: see capabilities.call"}})
+			return
+		}
+		list, err := s.hub.store.DevicesOf(s.hub.ctx, s.dev.UserID)
+		if err != nil {
+			s.hub.storeFailed("list devices", err)
+			s.conn.send(&frame.Result{ID: f.ID, Err: &frame.CallError{Code: string(frame.Internal), Message: "the server cannot use its store now: try again later"}})
+			return
+		}
+		type device struct {
+			ID        string    `json:"id"`
+			Name      string    `json:"name"`
+			Connected bool      `json:"connected"`
+			SeenAt    time.Time `json:"seen_at"`
+		}
+		live := s.hub.live()
+		out := make([]device, 0, len(list))
+		for _, d := range list {
+			out = append(out, device{ID: d.ID, Name: d.Name, Connected: live[d.ID], SeenAt: d.SeenAt.UTC().Truncate(time.Second)})
+		}
+		result, _ := json.Marshal(map[string]any{"devices": out})
+		s.conn.send(&frame.Result{ID: f.ID, Result: result})
+	})
+}

@@ -1,0 +1,302 @@
+package hub
+
+import (
+	"sync"
+	"time"
+
+	"hermes-mobile/internal/chat"
+	"hermes-mobile/internal/media"
+	"hermes-mobile/internal/store"
+)
+
+// session is the conversation of one device. Its state belongs to its queue: readers, timers, the agent and the admin
+// interface only post events, which are applied one after the other by a goroutine that exists while there are any.
+type session struct {
+	hub *Hub
+	id  string // of the device
+
+	mu      sync.Mutex
+	mail    []event
+	weight  int  // bytes of the events in mail
+	running bool // a goroutine is applying events
+	dead    bool // left the hub; a new session must be made
+	room    chan struct{}
+
+	// What follows belongs to the queue.
+	loaded bool
+	dev    *store.Device // nil: no such device
+	seq    int64         // the newest that was allotted
+	count  int           // entries in the outbox
+
+	conn    *conn
+	cursor  int64 // newest seq given to conn
+	part    int   // parts of the file after cursor that conn was given
+	written int64 // newest seq known to have left for the device
+	behind  bool  // the outbox holds entries after cursor that conn was not given
+
+	waiting []chat.Input // accepted, not yet handed over
+	turn    *turn
+	aside   map[int64]chat.Input // handed over in the middle of a turn
+	streams []*stream
+	cards   []*card // open or not settled
+	uploads *media.Assembler
+
+	typing   bool
+	avatar   string
+	shown    chat.Status // what the device was last told
+	lastEdit time.Time
+	timers   timers
+}
+
+// event is something that happens to a session. apply runs in the session's queue: it checks, and gives the batch what
+// is to be stored and what is to be done then. Whatever depends on earlier events of the same batch belongs in the latter.
+type event interface {
+	apply(s *session, b *batch)
+}
+
+// weighted is an event that holds many bytes.
+type weighted interface{ weight() int }
+
+// maxMail bounds the bytes a session holds unapplied; a reader that brings more waits.
+const maxMail = 24 << 20
+
+// maxBatch bounds the events of one transaction.
+const maxBatch = 256
+
+// batch collects what one run of the queue stores, and what follows from it, in order.
+type batch struct{ steps []step }
+
+type step struct {
+	op    func(*store.Tx) error
+	after func(error)
+}
+
+// do stores something, then calls after with the outcome for the whole batch.
+func (b *batch) do(op func(*store.Tx) error, after func(error)) {
+	b.steps = append(b.steps, step{op, after})
+}
+
+// then runs f in order with what is stored; not at all where storing failed. With nothing to be stored it runs at once.
+func (b *batch) then(f func()) {
+	if len(b.steps) == 0 {
+		f()
+		return
+	}
+	b.steps = append(b.steps, step{after: func(err error) {
+		if err == nil {
+			f()
+		}
+	}})
+}
+
+// flush stores what the batch holds so far, for an event that depends on what came before it.
+func (s *session) flush(b *batch) {
+	if len(b.steps) > 0 {
+		s.commit(b)
+		b.steps = nil
+	}
+}
+
+// post gives the session an event. It never blocks. false: the session has left the hub.
+func (s *session) post(e event) bool {
+	s.mu.Lock()
+	if s.dead {
+		s.mu.Unlock()
+		return false
+	}
+	s.mail = append(s.mail, e)
+	if w, ok := e.(weighted); ok {
+		s.weight += w.weight()
+	}
+	start := !s.running
+	s.running = true
+	s.mu.Unlock()
+	if start {
+		s.hub.work.Add(1)
+		go s.run()
+	}
+	return true
+}
+
+// wait blocks a reader while the session holds too much unapplied.
+func (s *session) wait() {
+	for {
+		s.mu.Lock()
+		if s.weight <= maxMail || s.dead {
+			s.mu.Unlock()
+			return
+		}
+		if s.room == nil {
+			s.room = make(chan struct{})
+		}
+		room := s.room
+		s.mu.Unlock()
+		<-room
+	}
+}
+
+func (s *session) run() {
+	defer s.hub.work.Done()
+	for {
+		s.mu.Lock()
+		if len(s.mail) == 0 {
+			if s.idle() && s.hub.remove(s) {
+				s.dead = true
+			}
+			s.running = false
+			s.mail = nil // an idle phone holds no memory for what it said last
+			s.mu.Unlock()
+			return
+		}
+		n := min(len(s.mail), maxBatch)
+		events := s.mail[:n:n]
+		s.mail = s.mail[n:]
+		s.mu.Unlock()
+
+		s.apply(events)
+
+		s.mu.Lock()
+		for _, e := range events {
+			if w, ok := e.(weighted); ok {
+				s.weight -= w.weight()
+			}
+		}
+		if s.room != nil && s.weight <= maxMail {
+			close(s.room)
+			s.room = nil
+		}
+		s.mu.Unlock()
+	}
+}
+
+func (s *session) apply(events []event) {
+	var b batch
+	if !s.loaded {
+		if err := s.load(&b); err != nil {
+			s.hub.storeFailed("load a session", err)
+			for _, e := range events {
+				if f, ok := e.(failing); ok {
+					f.fail(s, err)
+				}
+			}
+			return
+		}
+	}
+	for _, e := range events {
+		e.apply(s, &b)
+	}
+	s.commit(&b)
+}
+
+// failing is an event that somebody waits for.
+type failing interface {
+	fail(s *session, err error)
+}
+
+func (s *session) commit(b *batch) {
+	ops := 0
+	for _, st := range b.steps {
+		if st.op != nil {
+			ops++
+		}
+	}
+	var err error
+	if ops > 0 {
+		err = s.hub.store.Do(func(tx *store.Tx) error {
+			for _, st := range b.steps {
+				if st.op != nil {
+					if err := st.op(tx); err != nil {
+						return err
+					}
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			s.hub.storeFailed("store what happened", err)
+		}
+	}
+	for _, st := range b.steps {
+		if st.after != nil {
+			st.after(err)
+		}
+	}
+}
+
+// idle reports whether nothing of this session needs memory: everything that matters is in the store.
+func (s *session) idle() bool {
+	return s.conn == nil && s.turn == nil && len(s.waiting) == 0 && len(s.aside) == 0 && len(s.streams) == 0 && len(s.cards) == 0 && !s.timers.any()
+}
+
+// load reads what an earlier session or an earlier life of the server left.
+func (s *session) load(b *batch) error {
+	ctx := s.hub.ctx
+	dev, err := s.hub.store.Device(ctx, s.id)
+	if err != nil {
+		return err
+	}
+	s.avatar = avatarIdle
+	if dev == nil {
+		s.loaded = true
+		return nil
+	}
+	count, newest, err := s.hub.store.OutboxBounds(ctx, dev.N)
+	if err != nil {
+		return err
+	}
+	entries, err := s.hub.store.Inbox(ctx, dev.N)
+	if err != nil {
+		return err
+	}
+	cards, err := s.hub.store.Cards(ctx, dev.N)
+	if err != nil {
+		return err
+	}
+	open, err := s.hub.store.OpenMessages(ctx, dev.N)
+	if err != nil {
+		return err
+	}
+	s.dev, s.count, s.seq = dev, count, max(newest, dev.Floor, dev.Sent)
+	s.loaded = true
+	for _, e := range entries {
+		in, err := s.input(e)
+		if err != nil {
+			s.hub.log.Error("a stored message cannot be read", "device", s.id, "n", e.N, "error", err)
+			continue
+		}
+		s.waiting = append(s.waiting, in)
+	}
+	for _, c := range cards {
+		if err := s.loadCard(c); err != nil {
+			s.hub.log.Error("a stored card cannot be read", "device", s.id, "error", err)
+		}
+	}
+	for _, m := range open { // begun in an earlier life: it ends with what there was
+		s.final(b, chat.Say{ID: m.ID, Text: m.Text, Final: true, Interrupted: true, ReplyTo: m.ReplyTo}, true)
+	}
+	b.then(func() { s.next(); s.tellDecisions() })
+	return nil
+}
+
+// timers of a session; each posts an event. A nil one is not running.
+type timers struct {
+	flush, idle, lease, working, uploads *time.Timer
+}
+
+func (t *timers) any() bool {
+	return t.flush != nil || t.idle != nil || t.lease != nil || t.working != nil || t.uploads != nil
+}
+
+// start arms a timer that posts e after d, unless it is running.
+func (s *session) start(t **time.Timer, d time.Duration, e event) {
+	if *t == nil {
+		*t = time.AfterFunc(max(d, 0), func() { s.post(e) })
+	}
+}
+
+func stop(t **time.Timer) {
+	if *t != nil {
+		(*t).Stop()
+		*t = nil
+	}
+}

@@ -1,0 +1,146 @@
+package hub
+
+import (
+	"strings"
+	"time"
+
+	"hermes-mobile/frame"
+	"hermes-mobile/internal/chat"
+	"hermes-mobile/internal/store"
+)
+
+// editInterval keeps streamed steps at 8 a second a device (doc/protocol.md §4).
+const editInterval = 125 * time.Millisecond
+
+// saveInterval is how often the text of a message that is being streamed is stored, so that a crash leaves what there was.
+const saveInterval = 2 * time.Second
+
+// stream is a message that was begun and has no final yet.
+type stream struct {
+	say   chat.Say // the newest step
+	shown *string  // what the connection was last sent; nil: nothing yet
+	units int      // UTF-16 length of shown
+	saved time.Time
+}
+
+func (st *stream) dirty() bool { return st.shown == nil || *st.shown != st.say.Text }
+
+func (s *session) stream(id string) *stream {
+	for _, st := range s.streams {
+		if st.say.ID == id {
+			return st
+		}
+	}
+	return nil
+}
+
+// say applies a step of a message, or its final.
+func (s *session) say(b *batch, e chat.Say) {
+	e.Text = strings.ToValidUTF8(e.Text, "\uFFFD") // lengths are counted in it
+	if e.Final {
+		s.final(b, e, s.stream(e.ID) != nil)
+		return
+	}
+	st := s.stream(e.ID)
+	now := time.Now()
+	if st == nil {
+		st = &stream{}
+		s.streams = append(s.streams, st)
+	}
+	st.say = e
+	if st.saved.IsZero() {
+		// The row must be there before the device sees the message, or a crash would leave it without an end.
+		device, m := s.dev.N, store.OpenMessage{ID: e.ID, N: e.N, ReplyTo: e.ReplyTo, Text: e.Text}
+		b.do(func(tx *store.Tx) error { return tx.SetOpen(device, m) }, nil)
+		st.saved = now
+	} else if now.Sub(st.saved) >= saveInterval {
+		st.saved = now
+		device, m := s.dev.N, store.OpenMessage{ID: e.ID, N: e.N, ReplyTo: e.ReplyTo, Text: e.Text}
+		s.hub.store.Go(func(tx *store.Tx) error { return tx.SetOpen(device, m) }, func(err error) {
+			if err != nil {
+				s.hub.storeFailed("store how far a message has come", err)
+			}
+		})
+	}
+	b.then(func() {
+		s.speak()
+		s.flushStreams()
+	})
+}
+
+// final stores the end of a message and sends it. streamed: the device may have seen steps of it.
+func (s *session) final(b *batch, e chat.Say, streamed bool) {
+	for i, st := range s.streams {
+		if st.say.ID == e.ID {
+			s.streams = append(s.streams[:i:i], s.streams[i+1:]...)
+			break
+		}
+	}
+	s.hub.Metrics.Finals.Inc()
+	device := s.dev.N
+	m := &frame.Message{ID: e.ID, Text: e.Text, Edit: streamed, Final: true, Interrupted: e.Interrupted, ReplyTo: e.ReplyTo, Source: e.Source, Job: e.Job}
+	b.then(func() { s.speak() })
+	s.append(b, &entry{Message: m}, func(tx *store.Tx) error {
+		if streamed {
+			if err := tx.CloseOpen(device, e.ID); err != nil {
+				return err
+			}
+		}
+		if e.Settles != "" {
+			if err := tx.Settle(e.Settles); err != nil {
+				return err
+			}
+		}
+		if e.N != 0 {
+			return tx.Said(e.N)
+		}
+		return nil
+	}, nil)
+}
+
+// flush: it is time for the next streamed step.
+type flush struct{}
+
+func (flush) apply(s *session, b *batch) {
+	s.timers.flush = nil
+	b.then(func() { s.flushStreams() })
+}
+
+// flushStreams sends the newest step of each message that has one, as far as rate and connection allow. A step never
+// overtakes the backlog.
+func (s *session) flushStreams() {
+	if s.conn == nil || s.behind {
+		return
+	}
+	for _, st := range s.streams {
+		if !st.dirty() {
+			continue
+		}
+		if s.full() {
+			s.await()
+			return
+		}
+		if wait := editInterval - time.Since(s.lastEdit); wait > 0 && st.shown != nil {
+			s.start(&s.timers.flush, wait, flush{})
+			return
+		}
+		s.lastEdit = time.Now()
+		s.sendStep(st)
+	}
+}
+
+func (s *session) sendStep(st *stream) {
+	text := st.say.Text
+	m := frame.Message{ID: st.say.ID, Edit: true, Chunk: frame.Chunk{Total: 1}}
+	if s.conn.delta && st.shown != nil && strings.HasPrefix(text, *st.shown) {
+		added := text[len(*st.shown):]
+		m.Append, m.At = &added, st.units
+		st.units += utf16Len(added)
+	} else {
+		m.Text = text
+		st.units = utf16Len(text)
+	}
+	st.shown = &text
+	s.hub.Metrics.Interims.Inc()
+	s.conn.write(frame.EncodeDown(&m))
+}

@@ -1,0 +1,350 @@
+package hub
+
+import (
+	"errors"
+	"slices"
+	"time"
+
+	"hermes-mobile/frame"
+	"hermes-mobile/internal/chat"
+	"hermes-mobile/internal/store"
+)
+
+// turn is an input that the agent works on. Whatever happens to the agent, the lease ends it.
+type turn struct {
+	in   chat.Input
+	sign time.Time // the agent's last sign of life
+}
+
+const (
+	avatarIdle     = "idle"
+	avatarThinking = "thinking"
+	avatarSpeaking = "speaking"
+
+	idleAfter    = time.Second      // from the end of a turn to avatar idle
+	workingLease = 15 * time.Second // of Working outside of a turn
+)
+
+// next hands the oldest waiting input to the agent, when no turn is running and the agent is there.
+func (s *session) next() {
+	if s.turn != nil || len(s.waiting) == 0 || s.hub.closing.Load() || !s.hub.Agent.Status(s.id).Online {
+		return
+	}
+	in := s.waiting[0]
+	s.waiting = s.waiting[1:]
+	s.turn = &turn{in: in, sign: time.Now()}
+	s.start(&s.timers.lease, s.hub.TurnLease, leaseOver{})
+	s.indicate(avatarThinking, true)
+	s.hand(in)
+}
+
+func (s *session) hand(in chat.Input) {
+	in.DeviceName, in.User, in.UserName = s.dev.Name, s.dev.UserID, s.dev.UserName
+	if in.Handed {
+		for _, k := range s.cards {
+			if k.row.N == in.N {
+				in.Cards = append(in.Cards, k.Card)
+			}
+		}
+	}
+	s.hub.Agent.Hand(in, func(err error) { s.hub.post(s.id, &taken{n: in.N, err: err}) })
+}
+
+// taken: the agent said whether it took an input.
+type taken struct {
+	n   int64
+	err error
+}
+
+func (e *taken) apply(s *session, b *batch) {
+	if s.dev == nil {
+		return
+	}
+	if e.err == nil {
+		b.do(func(tx *store.Tx) error { return tx.HandedOver(e.n) }, nil)
+		return
+	}
+	if !errors.Is(e.err, chat.ErrAway) {
+		text := "The agent could not take this message: " + e.err.Error()
+		if in := s.given(e.n); in != nil {
+			s.final(b, chat.Say{ID: chat.NewID(), Text: text, Final: true, ReplyTo: in.ID}, false)
+		}
+		s.done(b, chat.Done{N: e.n})
+		return
+	}
+	b.then(func() {
+		in, ok := s.aside[e.n]
+		switch {
+		case ok:
+			delete(s.aside, e.n)
+		case s.turn != nil && s.turn.in.N == e.n:
+			in = s.turn.in
+			s.endTurn()
+		default:
+			return
+		}
+		at, _ := slices.BinarySearchFunc(s.waiting, in.N, func(w chat.Input, n int64) int { return int(w.N - n) })
+		s.waiting = slices.Insert(s.waiting, at, in)
+	})
+}
+
+// given returns the input n that the agent has, nil if it has not.
+func (s *session) given(n int64) *chat.Input {
+	if s.turn != nil && s.turn.in.N == n {
+		return &s.turn.in
+	}
+	if in, ok := s.aside[n]; ok {
+		return &in
+	}
+	return nil
+}
+
+// said: the agent has something for this conversation.
+type said struct {
+	events []chat.Event
+	done   func(error)
+}
+
+func (e *said) fail(_ *session, err error) {
+	if e.done != nil {
+		e.done(err)
+	}
+}
+
+func (e *said) apply(s *session, b *batch) {
+	if s.dev == nil || s.dev.Revoked {
+		e.fail(s, chat.ErrNoDevice)
+		return
+	}
+	if s.turn != nil {
+		s.turn.sign = time.Now()
+	}
+	for _, ev := range e.events {
+		switch ev := ev.(type) {
+		case chat.Say:
+			s.say(b, ev)
+		case chat.SendFile:
+			s.sendFile(b, ev)
+		case chat.Ask:
+			s.ask(b, ev.Card)
+		case chat.CloseCard:
+			s.closeCard(b, ev)
+		case chat.Working:
+			b.then(s.working)
+		case chat.ToolStep:
+			b.then(func() { s.tool(ev) })
+		case chat.Home:
+			s.makeHome(b)
+		case chat.Done:
+			s.done(b, ev)
+		}
+	}
+	if e.done != nil {
+		b.do(nil, e.done)
+	}
+}
+
+// done ends a turn: messages that have no end get one, the indicator goes off, and the next input is handed over.
+func (s *session) done(b *batch, e chat.Done) {
+	outcome := "done"
+	if e.Interrupted {
+		outcome = "interrupted"
+	}
+	s.hub.Metrics.Turns.WithLabelValues(outcome).Inc()
+	for _, st := range slices.Clone(s.streams) {
+		if st.say.N == e.N {
+			last := st.say
+			last.Final, last.Interrupted = true, true
+			s.final(b, last, true)
+		}
+	}
+	b.do(func(tx *store.Tx) error { return tx.TurnDone(e.N) }, func(err error) {
+		delete(s.aside, e.N)
+		if s.turn != nil && s.turn.in.N == e.N {
+			s.endTurn()
+			if err == nil {
+				s.next()
+			}
+		}
+	})
+}
+
+// endTurn turns the indicator off.
+func (s *session) endTurn() {
+	s.turn = nil
+	stop(&s.timers.lease)
+	s.rest()
+}
+
+func (s *session) rest() {
+	if s.typing {
+		s.typing = false
+		s.live(&frame.Typing{Stop: true})
+	}
+	if s.conn == nil {
+		s.avatar = avatarIdle
+		return
+	}
+	stop(&s.timers.idle)
+	s.start(&s.timers.idle, idleAfter, idleNow{})
+}
+
+// idleNow: a second has passed since the turn ended.
+type idleNow struct{}
+
+func (idleNow) apply(s *session, b *batch) {
+	s.timers.idle = nil
+	b.then(func() {
+		if s.turn == nil && !s.typing && s.avatar != avatarIdle {
+			s.avatar = avatarIdle
+			s.live(&frame.Avatar{State: avatarIdle})
+		}
+	})
+}
+
+// leaseOver: a turn may have been without any sign of life for too long.
+type leaseOver struct{}
+
+func (leaseOver) apply(s *session, b *batch) {
+	s.timers.lease = nil
+	if s.turn == nil {
+		return
+	}
+	until := s.turn.sign.Add(s.hub.TurnLease)
+	for _, k := range s.cards { // a question may be answered until it expires
+		if k.row.N == s.turn.in.N && k.row.Expires.After(until) {
+			until = k.row.Expires.Add(time.Minute)
+		}
+	}
+	if wait := time.Until(until); wait > 0 {
+		s.start(&s.timers.lease, wait, leaseOver{})
+		return
+	}
+	s.hub.log.Warn("a turn ended because the agent gave no sign of life", "device", s.id, "n", s.turn.in.N)
+	s.done(b, chat.Done{N: s.turn.in.N, Interrupted: true})
+}
+
+// indicate shows what the agent does.
+func (s *session) indicate(avatar string, typing bool) {
+	stop(&s.timers.idle)
+	if s.avatar != avatar {
+		s.avatar = avatar
+		s.live(&frame.Avatar{State: avatar})
+	}
+	if typing && !s.typing {
+		s.typing = true
+		s.live(&frame.Typing{})
+	}
+}
+
+// speak shows that text of a turn has come.
+func (s *session) speak() {
+	if s.turn != nil && s.avatar != avatarSpeaking {
+		s.indicate(avatarSpeaking, false)
+	}
+}
+
+// working: the agent said that it works. Outside of a turn of ours that holds for a while only.
+func (s *session) working() {
+	if s.turn != nil {
+		s.indicate(s.avatar, true)
+		return
+	}
+	if s.avatar == avatarIdle {
+		s.indicate(avatarThinking, true)
+	} else {
+		s.indicate(s.avatar, true)
+	}
+	stop(&s.timers.working)
+	s.start(&s.timers.working, workingLease, workingOver{})
+}
+
+// workingOver: the agent has not said for a while that it works.
+type workingOver struct{}
+
+func (workingOver) apply(s *session, b *batch) {
+	s.timers.working = nil
+	b.then(func() {
+		if s.turn == nil {
+			s.rest()
+		}
+	})
+}
+
+// live sends a frame that means something only now. While the device is behind it is left out: when it has caught up it
+// is told how things stand then.
+func (s *session) live(f frame.Down) {
+	if s.conn != nil && !s.behind {
+		s.conn.send(f)
+	}
+}
+
+// showAgain tells a device that has caught up how things stand: open cards that the backlog did not bring, indicators.
+func (s *session) showAgain() {
+	for _, k := range s.cards {
+		if k.again {
+			k.again = false
+			p := k.prompt()
+			p.Seq, p.TimeoutSeconds = k.row.Seq, left(p.ExpiresAt)
+			s.conn.send(p)
+		}
+	}
+	if s.conn.told {
+		return
+	}
+	s.conn.told = true
+	if s.avatar != avatarIdle {
+		s.conn.send(&frame.Avatar{State: s.avatar})
+	}
+	if s.typing {
+		s.conn.send(&frame.Typing{})
+	}
+}
+
+func (s *session) tool(e chat.ToolStep) {
+	if s.conn == nil || !s.conn.tool {
+		return
+	}
+	f := &frame.Tool{ID: e.ID, Name: e.Name, State: e.State, Title: e.Title, Text: e.Text}
+	if in := s.given(e.N); in != nil {
+		f.Turn = in.ID
+	}
+	s.live(f)
+}
+
+func (s *session) makeHome(b *batch) {
+	id := s.id
+	b.do(func(tx *store.Tx) error { return tx.SetMeta(metaHome, []byte(id)) }, func(err error) {
+		if err == nil {
+			s.hub.home.Store(&id)
+		}
+	})
+}
+
+// shutdown: the server stops. Messages that are being streamed get their end now.
+type shutdown struct{}
+
+func (shutdown) apply(s *session, b *batch) {
+	if s.dev == nil {
+		return
+	}
+	for _, st := range slices.Clone(s.streams) {
+		last := st.say
+		last.Final, last.Interrupted = true, true
+		s.final(b, last, true)
+	}
+	b.then(func() {
+		for _, t := range []**time.Timer{&s.timers.flush, &s.timers.idle, &s.timers.lease, &s.timers.working, &s.timers.uploads} {
+			stop(t)
+		}
+		for _, k := range s.cards {
+			stop(&k.timer)
+		}
+		if s.conn != nil && !s.behind && s.conn.ws.Queued() == 0 {
+			s.written = s.cursor
+		}
+		if s.conn != nil {
+			s.noteSent()
+		}
+	})
+}

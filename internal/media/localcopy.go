@@ -1,0 +1,79 @@
+package media
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"time"
+
+	"github.com/gabriel-vasile/mimetype"
+)
+
+// LocalCopy returns the absolute path of a copy of a stored file, with mode
+// 0600 and the name of filename as [CleanName] makes it, for an agent on this
+// machine that wants a path. A name without extension gets the one of the
+// content, when that has a signature. Asking again replaces the copy, so that
+// it is whole and unchanged again; a reader of the former one is not disturbed.
+//
+// It goes when the original is swept, whose age begins anew here. For a hash
+// that is not stored the error is fs.ErrNotExist by errors.Is.
+//
+// It is a copy and not a hard link: an agent's tool that edits in place would
+// change the stored file, whose name would then lie about its content. File
+// systems with shared blocks make the copy cheap.
+func (s *Store) LocalCopy(hash, filename string) (string, error) {
+	src, err := s.Open(hash)
+	if err != nil {
+		return "", err
+	}
+	defer src.Close()
+	name := CleanName(filename)
+	if ext := path.Ext(name); ext == "" || ext == emptyExt {
+		found, err := mimetype.DetectReader(src)
+		if err != nil {
+			return "", fmt.Errorf("media: local copy: %w", err)
+		}
+		if _, err := src.Seek(0, io.SeekStart); err != nil {
+			return "", fmt.Errorf("media: local copy: %w", err)
+		}
+		name = cut(name, maxName-len(found.Extension())) + found.Extension()
+	}
+	t, err := s.temp()
+	if err != nil {
+		return "", fmt.Errorf("media: local copy: %w", err)
+	}
+	// No sync: after a crash the agent is asked again, which copies again.
+	if _, err := io.Copy(t, src); err != nil {
+		discard(t)
+		return "", fmt.Errorf("media: local copy: %w", err)
+	}
+	if err := t.Close(); err != nil {
+		discard(t)
+		return "", fmt.Errorf("media: local copy: %w", err)
+	}
+	to := filepath.Join(s.local(), hash, name)
+	if err := s.place(t.Name(), to, hash); err != nil {
+		_ = os.Remove(t.Name())
+		return "", fmt.Errorf("media: local copy: %w", err)
+	}
+	return to, nil
+}
+
+// place moves a finished copy to its path unless the original was swept while
+// it was made: nothing would ever remove the copy then.
+func (s *Store) place(from, to, hash string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := time.Now()
+	if err := os.Chtimes(s.file(hash), now, now); err != nil {
+		return err
+	}
+	if err := os.Mkdir(filepath.Dir(to), 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	return os.Rename(from, to)
+}

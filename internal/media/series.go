@@ -1,0 +1,176 @@
+package media
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"os"
+	"time"
+)
+
+// series is one unfinished upload of several parts.
+type series struct {
+	kind, mime, filename, caption string
+
+	count  int             // how many parts it will have
+	parts  map[int]segment // those that came; a map, since one part of 2048 must not cost 2048 entries
+	size   int64           // bytes of all parts
+	memory int64           // bytes of the parts that are in memory
+	spool  string          // path of the temporary file, empty while all is in memory
+	end    int64           // where the next part goes in the temporary file
+	last   time.Time       // when its last part came
+}
+
+// segment is one part: in memory when data is set, else size bytes at off in
+// the temporary file. An empty part has nothing anywhere.
+type segment struct {
+	data []byte
+	off  int64
+	size int
+}
+
+// fill takes the metadata that no frame carried yet.
+func (s *series) fill(p Part) {
+	for _, f := range s.fields(p) {
+		if *f.held == "" {
+			*f.held = f.got
+		}
+	}
+}
+
+// contradicts tells what in p does not fit the frames seen before.
+func (s *series) contradicts(p Part) *Refusal {
+	if p.Parts != s.count {
+		return badFrame("parts differs from the first frame of this id; send the whole file again from part 0.")
+	}
+	total := 0
+	for _, f := range s.fields(p) {
+		if f.got != "" && *f.held != "" && f.got != *f.held {
+			return badFrame(f.name + " differs from the first frame of this id; send the whole file again from part 0.")
+		}
+		total += max(len(f.got), len(*f.held))
+	}
+	if total > maxMeta {
+		return tooBig("The caption and the names of a file must stay below 1 MiB.")
+	}
+	return nil
+}
+
+type field struct {
+	name string
+	held *string
+	got  string
+}
+
+func (s *series) fields(p Part) [4]field {
+	return [4]field{
+		{"kind", &s.kind, p.Kind},
+		{"mime", &s.mime, p.Mime},
+		{"filename", &s.filename, p.Filename},
+		{"caption", &s.caption, p.Caption},
+	}
+}
+
+// same reports whether the part that was taken as g has exactly these bytes.
+func (s *series) same(g segment, data []byte) (bool, error) {
+	if g.size != len(data) {
+		return false, nil
+	}
+	if g.data != nil || g.size == 0 {
+		return bytes.Equal(g.data, data), nil
+	}
+	f, err := os.Open(s.spool)
+	if err != nil {
+		return false, fmt.Errorf("media: read spooled parts: %w", err)
+	}
+	defer f.Close()
+	held := make([]byte, min(g.size, 64<<10))
+	for off := 0; off < g.size; off += len(held) {
+		held = held[:min(len(held), g.size-off)]
+		if _, err := f.ReadAt(held, g.off+int64(off)); err != nil {
+			return false, fmt.Errorf("media: read spooled parts: %w", err)
+		}
+		if !bytes.Equal(held, data[off:off+len(held)]) {
+			return false, nil
+		}
+	}
+	return true, nil
+}
+
+// toDisk moves the parts in memory to the temporary file and appends p. The
+// file is not held open between parts: many devices with many series must not
+// use the process's descriptors up.
+func (s *series) toDisk(files *Store, p Part) (err error) {
+	var f *os.File
+	if s.spool == "" {
+		f, err = files.temp()
+	} else {
+		f, err = os.OpenFile(s.spool, os.O_WRONLY, 0)
+	}
+	if err != nil {
+		return fmt.Errorf("media: spool upload: %w", err)
+	}
+	s.spool = f.Name()
+	defer func() {
+		// A late write error may show only here, and lost bytes would be found
+		// no earlier than when the file is put together.
+		if e := f.Close(); e != nil && err == nil {
+			err = fmt.Errorf("media: spool upload: %w", e)
+		}
+	}()
+	for i, g := range s.parts {
+		if g.data == nil {
+			continue
+		}
+		if err := s.write(f, i, g.data); err != nil {
+			return err
+		}
+	}
+	s.memory = 0
+	return s.write(f, p.Part, p.Data)
+}
+
+// write puts one part at the end of the temporary file.
+func (s *series) write(f *os.File, part int, data []byte) error {
+	if _, err := f.WriteAt(data, s.end); err != nil {
+		return fmt.Errorf("media: spool upload: %w", err)
+	}
+	s.parts[part] = segment{off: s.end, size: len(data)}
+	s.end += int64(len(data))
+	return nil
+}
+
+// reader reads the whole file in order, with last as the part that completes
+// it. The closer must be closed when reading is done.
+func (s *series) reader(last Part) (io.Reader, io.Closer, error) {
+	var f *os.File
+	var closer io.Closer = io.NopCloser(nil)
+	if s.spool != "" {
+		var err error
+		if f, err = os.Open(s.spool); err != nil {
+			return nil, nil, fmt.Errorf("media: read spooled parts: %w", err)
+		}
+		closer = f
+	}
+	all := make([]io.Reader, 0, s.count)
+	for i := range s.count {
+		switch g, ok := s.parts[i]; {
+		case !ok:
+			all = append(all, bytes.NewReader(last.Data))
+		case g.data != nil:
+			all = append(all, bytes.NewReader(g.data))
+		case g.size > 0:
+			all = append(all, io.NewSectionReader(f, g.off, int64(g.size)))
+		}
+	}
+	return io.MultiReader(all...), closer, nil
+}
+
+// free removes the temporary file. One that cannot be removed is left for the
+// next OpenStore: there is nobody who could do more about it now.
+func (s *series) free() {
+	if s.spool != "" {
+		_ = os.Remove(s.spool)
+	}
+	s.parts = nil
+}

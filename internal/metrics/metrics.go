@@ -1,0 +1,71 @@
+// Package metrics names what the server counts, for Prometheus.
+package metrics
+
+import (
+	"net/http"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+)
+
+// Set is every metric of one server. Labels are bounded: codes and kinds, never ids.
+type Set struct {
+	registry *prometheus.Registry
+
+	Connections prometheus.Gauge
+	Hellos      *prometheus.CounterVec // outcome: ready or an error code
+	Closes      *prometheus.CounterVec // code
+	Accepted    *prometheus.CounterVec // kind
+	Duplicates  prometheus.Counter
+	Refused     *prometheus.CounterVec // code
+	Finals      prometheus.Counter
+	Interims    prometheus.Counter
+	FilesOut    prometheus.Counter
+	Cards       *prometheus.CounterVec // outcome: asked, answered, expired, closed
+	Deliveries  *prometheus.CounterVec // outcome: live, queued, offline
+	Turns       *prometheus.CounterVec // outcome: done, interrupted
+	StoreErrors prometheus.Counter
+	Gateway     *prometheus.CounterVec // event: refused, wedge, bad_line, …
+}
+
+// New makes a set with a registry of its own.
+func New(version string) *Set {
+	s := &Set{registry: prometheus.NewRegistry()}
+	counter := func(name, help string) prometheus.Counter {
+		c := prometheus.NewCounter(prometheus.CounterOpts{Namespace: "hermes_mobile", Name: name, Help: help})
+		s.registry.MustRegister(c)
+		return c
+	}
+	vec := func(name, help, label string) *prometheus.CounterVec {
+		c := prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: "hermes_mobile", Name: name, Help: help}, []string{label})
+		s.registry.MustRegister(c)
+		return c
+	}
+	gauge := func(name, help string) prometheus.Gauge {
+		g := prometheus.NewGauge(prometheus.GaugeOpts{Namespace: "hermes_mobile", Name: name, Help: help})
+		s.registry.MustRegister(g)
+		return g
+	}
+	s.Connections = gauge("device_connections", "Open device connections.")
+	s.Hellos = vec("hellos_total", "Answers to hello.", "outcome")
+	s.Closes = vec("device_closes_total", "Device connections that the server ended, by close code.", "code")
+	s.Accepted = vec("accepted_total", "Messages accepted from devices.", "kind")
+	s.Duplicates = counter("duplicates_total", "Messages that were known already.")
+	s.Refused = vec("refused_total", "Frames answered with an error.", "code")
+	s.Finals = counter("replies_total", "Messages stored for devices.")
+	s.Interims = counter("stream_frames_total", "Streamed steps sent to devices.")
+	s.FilesOut = counter("files_out_total", "Files stored for devices.")
+	s.Cards = vec("cards_total", "Question cards.", "outcome")
+	s.Deliveries = vec("deliveries_total", "Deliveries.", "outcome")
+	s.Turns = vec("turns_total", "Turns that ended.", "outcome")
+	s.StoreErrors = counter("store_errors_total", "Writes or reads that the store could not make.")
+	s.Gateway = vec("gateway_events_total", "What happened on the links of Hermes gateways.", "event")
+	info := prometheus.NewGauge(prometheus.GaugeOpts{Namespace: "hermes_mobile", Name: "build_info", Help: "The version.", ConstLabels: prometheus.Labels{"version": version}})
+	info.Set(1)
+	s.registry.MustRegister(info, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	return s
+}
+
+// Handler serves the metrics.
+func (s *Set) Handler() http.Handler { return promhttp.HandlerFor(s.registry, promhttp.HandlerOpts{}) }

@@ -1,0 +1,283 @@
+package server
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"time"
+
+	"hermes-mobile/frame"
+	"hermes-mobile/internal/access"
+)
+
+// AdminSocket is the name of the admin interface in the data folder. Whoever may open it owns the server.
+const AdminSocket = "admin.sock"
+
+// listenAdmin takes the admin socket, which also keeps a second server out of the same data folder.
+func listenAdmin(ctx context.Context, data string) (net.Listener, error) {
+	path := filepath.Join(data, AdminSocket)
+	var d net.Dialer
+	if c, err := d.DialContext(ctx, "unix", path); err == nil {
+		_ = c.Close()
+		return nil, fmt.Errorf("a server is running on the data folder %s already: stop it, or give this one another folder with --data", data)
+	}
+	_ = os.Remove(path) // left by a server that was killed
+	l, err := net.Listen("unix", path)
+	if err != nil {
+		return nil, fmt.Errorf("cannot open the admin socket: %w; a shorter path for the data folder helps where it is too long", err)
+	}
+	if err := os.Chmod(path, 0o600); err != nil {
+		_ = l.Close()
+		return nil, fmt.Errorf("protect the admin socket: %w", err)
+	}
+	return l, nil
+}
+
+// Status is what `hermes-mobile status` shows.
+type Status struct {
+	Version     string    `json:"version"`
+	Address     string    `json:"address"` // of the device endpoint
+	PublicURL   string    `json:"public_url,omitempty"`
+	Data        string    `json:"data"`
+	Started     time.Time `json:"started"`
+	Agent       string    `json:"agent"`
+	AgentWhy    string    `json:"agent_why"`
+	AgentOnline bool      `json:"agent_online"`
+	AgentDetail string    `json:"agent_detail"`
+	Gateways    any       `json:"gateways,omitempty"`
+	Devices     int       `json:"devices"`
+	Connected   int       `json:"connected"`
+	Pending     int       `json:"pending"` // pairing requests
+	Health      Health    `json:"health"`
+}
+
+// Invitation is a one-time code for a new device.
+type Invitation struct {
+	Code    string    `json:"code"`
+	Link    string    `json:"link"`
+	Address string    `json:"address"`
+	Expires time.Time `json:"expires_at"`
+	Local   bool      `json:"local"` // the address is of this machine only
+}
+
+// PairingList is what `hermes-mobile pairing list --json` shows.
+type PairingList struct {
+	Pending  []access.Pending `json:"pending"`
+	Approved []access.User    `json:"approved"`
+}
+
+// Approved tells whom an approval was for.
+type Approved struct {
+	User access.User `json:"user"`
+	// Anyway says why a revoked user is let in all the same, empty where it is not.
+	Anyway string `json:"anyway,omitempty"`
+}
+
+// Command is the body of a request to the admin interface; each uses the fields it needs.
+type Command struct {
+	ID    string         `json:"id,omitempty"`
+	Name  string         `json:"name,omitempty"`
+	Label string         `json:"label,omitempty"`
+	Path  string         `json:"path,omitempty"`
+	Frame *frame.Deliver `json:"frame,omitempty"`
+}
+
+// NewToken is a token that was just made: the only time its secret is shown.
+type NewToken struct {
+	Label string `json:"label"`
+	Token string `json:"token"`
+}
+
+// inviteLife is how long a one-time code is valid (doc/protocol.md §8).
+const inviteLife = 10 * time.Minute
+
+func (s *Server) adminHandler() http.Handler {
+	mux := http.NewServeMux()
+	handle := func(pattern string, f func(context.Context, Command) (any, error)) {
+		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
+			var c Command
+			if r.Method != http.MethodGet {
+				if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, 64<<20)).Decode(&c); err != nil {
+					answer(w, nil, fmt.Errorf("the request cannot be read: %w", err))
+					return
+				}
+			}
+			v, err := f(r.Context(), c)
+			answer(w, v, err)
+		})
+	}
+	handle("GET /status", func(ctx context.Context, _ Command) (any, error) { return s.status(ctx) })
+	handle("GET /devices", func(ctx context.Context, _ Command) (any, error) { return s.hub.Devices(ctx) })
+	handle("POST /devices/rename", func(ctx context.Context, c Command) (any, error) { return nil, s.hub.Rename(ctx, c.ID, c.Name) })
+	handle("POST /devices/unbind", func(ctx context.Context, c Command) (any, error) { return nil, s.hub.Unbind(ctx, c.ID) })
+	handle("POST /devices/revoke", func(ctx context.Context, c Command) (any, error) { return nil, s.hub.Revoke(ctx, c.ID) })
+	handle("GET /pairing", func(context.Context, Command) (any, error) { return ListPairing(s.pairing) })
+	handle("POST /pairing/approve", func(ctx context.Context, c Command) (any, error) {
+		user, err := s.pairing.Approve(c.ID)
+		if err != nil {
+			return nil, err
+		}
+		return Approved{User: user}, s.hub.UserApproved(ctx, user.UserID)
+	})
+	handle("POST /pairing/revoke", s.revokeUser)
+	handle("POST /pair", func(context.Context, Command) (any, error) { return s.invite() })
+	handle("GET /tokens", func(context.Context, Command) (any, error) {
+		_, info, err := s.readTokens(s.cfg)
+		return info, err
+	})
+	handle("POST /tokens/add", func(_ context.Context, c Command) (any, error) {
+		token, err := s.addToken(c.Label)
+		if err != nil {
+			return nil, err
+		}
+		return NewToken{c.Label, token}, s.Reload(s.cfg)
+	})
+	handle("POST /tokens/remove", func(_ context.Context, c Command) (any, error) {
+		if err := access.RemoveFromFile(s.tokenPath(), c.Label); err != nil {
+			if errors.Is(err, access.ErrUnknownLabel) {
+				err = fmt.Errorf("%w in the token file: tokens of MOBILE_TOKEN and its like are removed where they are set, then send the server SIGHUP", err)
+			}
+			return nil, err
+		}
+		return nil, s.Reload(s.cfg)
+	})
+	handle("POST /deliver", func(ctx context.Context, c Command) (any, error) {
+		if c.Frame == nil {
+			return nil, errors.New("the delivery is missing")
+		}
+		d, err := s.hub.Deliver(ctx, "hermes-mobile deliver", c.Frame)
+		if err != nil {
+			return nil, err
+		}
+		if e, ok := d.(*frame.Error); ok {
+			return nil, e
+		}
+		return d, nil
+	})
+	handle("POST /backup", func(ctx context.Context, c Command) (any, error) { return nil, s.store.Backup(ctx, c.Path) })
+	return mux
+}
+
+// failure is the body of a refused request.
+type failure struct {
+	Code    string `json:"code"`
+	Message string `json:"message"`
+}
+
+func answer(w http.ResponseWriter, v any, err error) {
+	w.Header().Set("Content-Type", "application/json")
+	if err != nil {
+		f := failure{"refused", err.Error()}
+		var e *frame.Error
+		if errors.As(err, &e) {
+			f = failure{string(e.Code), e.Message}
+		}
+		w.WriteHeader(http.StatusUnprocessableEntity)
+		v = f
+	}
+	_ = json.NewEncoder(w).Encode(v)
+}
+
+// ListPairing lists requests and approvals.
+func ListPairing(p *access.Pairing) (PairingList, error) {
+	pending, approved, err := p.List()
+	if pending == nil {
+		pending = []access.Pending{}
+	}
+	if approved == nil {
+		approved = []access.User{}
+	}
+	return PairingList{pending, approved}, err
+}
+
+func (s *Server) revokeUser(ctx context.Context, c Command) (any, error) {
+	err := s.pairing.Revoke(c.ID)
+	if err != nil {
+		return nil, err
+	}
+	out := Approved{User: access.User{UserID: c.ID}}
+	switch {
+	case s.cfg.AllowAllUsers:
+		out.Anyway = "MOBILE_ALLOW_ALL_USERS lets everybody with a token in: this user, too"
+	case set(s.cfg.AllowedUsers).Has(c.ID):
+		out.Anyway = "MOBILE_ALLOWED_USERS names this user, who is let in all the same"
+	}
+	return out, s.hub.UserRevoked(ctx, c.ID)
+}
+
+func (s *Server) invite() (Invitation, error) {
+	code, expires, err := s.hub.Invite(inviteLife)
+	if err != nil {
+		return Invitation{}, err
+	}
+	code = access.FormatCode(code)
+	base, local := s.publicBase()
+	fragment := url.Values{"pair": {code}}
+	if s.cfg.Path != "/ws" {
+		fragment.Set("path", s.cfg.Path)
+	}
+	return Invitation{Code: code, Link: base + "/#" + fragment.Encode(), Address: base + s.cfg.Path, Expires: expires.UTC().Truncate(time.Second), Local: local}, nil
+}
+
+// publicBase is the address that a device elsewhere can use, as far as the server knows. local: it is this machine only.
+func (s *Server) publicBase() (base string, local bool) {
+	if s.cfg.PublicURL != "" {
+		return s.cfg.PublicURL, false
+	}
+	host, port, err := net.SplitHostPort(s.listener.Addr().String())
+	if err != nil {
+		return "http://" + s.listener.Addr().String(), true
+	}
+	ip := net.ParseIP(host)
+	if ip != nil && ip.IsUnspecified() {
+		if host = outward(); host == "" {
+			host = "127.0.0.1"
+		}
+		ip = net.ParseIP(host)
+	}
+	return "http://" + net.JoinHostPort(host, port), ip != nil && ip.IsLoopback()
+}
+
+// outward is the first address of this machine that others in its network can reach.
+func outward() string {
+	addrs, err := net.InterfaceAddrs()
+	if err != nil {
+		return ""
+	}
+	for _, a := range addrs {
+		if n, ok := a.(*net.IPNet); ok && n.IP.To4() != nil && n.IP.IsPrivate() {
+			return n.IP.String()
+		}
+	}
+	return ""
+}
+
+func (s *Server) status(ctx context.Context) (Status, error) {
+	devices, err := s.hub.Devices(ctx)
+	if err != nil {
+		return Status{}, err
+	}
+	list, err := ListPairing(s.pairing)
+	if err != nil {
+		s.log.Warn("the pairing requests cannot be listed", "error", err)
+	}
+	agent := s.agent.Status("")
+	st := Status{Version: s.version, Address: "ws://" + s.listener.Addr().String() + s.cfg.Path, PublicURL: s.cfg.PublicURL, Data: s.cfg.Data,
+		Started: s.started.UTC().Truncate(time.Second), Agent: s.agent.Name(), AgentWhy: s.cfg.AgentWhy, AgentOnline: agent.Online, AgentDetail: agent.Detail,
+		Devices: len(devices), Pending: len(list.Pending), Health: s.health()}
+	for _, d := range devices {
+		if d.Connected {
+			st.Connected++
+		}
+	}
+	if g, ok := s.agent.(interface{ Gateways() any }); ok {
+		st.Gateways = g.Gateways()
+	}
+	return st, nil
+}

@@ -1,0 +1,82 @@
+package server
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"syscall"
+)
+
+// ErrNotRunning: no server answers on the data folder.
+var ErrNotRunning = errors.New("no server is running on this data folder")
+
+// Client speaks to the admin interface of a running server.
+type Client struct {
+	data string
+	http *http.Client
+}
+
+// NewClient makes a client for the server that runs on a data folder.
+func NewClient(data string) *Client {
+	dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
+		var d net.Dialer
+		return d.DialContext(ctx, "unix", filepath.Join(data, AdminSocket))
+	}
+	return &Client{data: data, http: &http.Client{Transport: &http.Transport{DialContext: dial, DisableKeepAlives: true}}}
+}
+
+// Refused is why the server did not do what was asked.
+type Refused struct{ Code, Message string }
+
+// Error returns the server's sentence.
+func (e *Refused) Error() string { return e.Message }
+
+// Get asks for something and decodes the answer into out.
+func (c *Client) Get(ctx context.Context, path string, out any) error {
+	return c.do(ctx, http.MethodGet, path, nil, out)
+}
+
+// Post has something done. out may be nil.
+func (c *Client) Post(ctx context.Context, path string, in Command, out any) error {
+	body, err := json.Marshal(in)
+	if err != nil {
+		return err
+	}
+	return c.do(ctx, http.MethodPost, path, bytes.NewReader(body), out)
+}
+
+func (c *Client) do(ctx context.Context, method, path string, body io.Reader, out any) error {
+	req, err := http.NewRequestWithContext(ctx, method, "http://admin"+path, body)
+	if err != nil {
+		return err
+	}
+	resp, err := c.http.Do(req)
+	if err != nil {
+		if errors.Is(err, os.ErrNotExist) || errors.Is(err, syscall.ECONNREFUSED) {
+			return fmt.Errorf("%w (%s)", ErrNotRunning, c.data)
+		}
+		return fmt.Errorf("ask the running server: %w", err)
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		var f failure
+		if err := json.NewDecoder(resp.Body).Decode(&f); err != nil {
+			return fmt.Errorf("the running server answered %s", resp.Status)
+		}
+		return &Refused{f.Code, f.Message}
+	}
+	if out == nil {
+		return nil
+	}
+	if err := json.NewDecoder(resp.Body).Decode(out); err != nil {
+		return fmt.Errorf("read the running server's answer: %w", err)
+	}
+	return nil
+}

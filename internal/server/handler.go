@@ -1,0 +1,92 @@
+package server
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strconv"
+	"time"
+
+	"hermes-mobile/internal/access"
+	"hermes-mobile/internal/media"
+)
+
+// handler serves everything that comes over the network.
+func (s *Server) handler() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc(s.cfg.Path, s.device)
+	if h, ok := s.agent.(interface{ Handler() http.Handler }); ok {
+		relay := h.Handler()
+		mux.Handle("/relay", relay)
+		mux.Handle("/relay/", relay)
+	}
+	mux.Handle(media.LinkPrefix, media.Handler(s.files, media.NewSigner(s.linkKey), time.Now))
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+		fmt.Fprintln(w, "ok")
+	})
+	mux.HandleFunc("GET /readyz", s.ready)
+	mux.HandleFunc("GET /metrics", s.serveMetrics)
+	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+		fmt.Fprintf(w, "This is a Hermes Mobile server. Apps connect to %s by WebSocket.\n", s.cfg.Path)
+	})
+	return mux
+}
+
+// device is the endpoint for devices: it turns away what need not become a connection.
+func (s *Server) device(w http.ResponseWriter, r *http.Request) {
+	addr, loopback := access.Client(r, s.proxies)
+	if r.URL.Query().Has("token") {
+		http.Error(w, "A token in the address is not accepted: it would stand in logs. Connect without it and send it in the first frame, hello.", http.StatusBadRequest)
+		return
+	}
+	if !access.OriginAllowed(r, s.origins) {
+		http.Error(w, "Pages of this origin may not connect: the owner can list it in MOBILE_ALLOWED_ORIGINS.", http.StatusForbidden)
+		return
+	}
+	if after, blocked := s.guard.Blocked(addr); blocked {
+		w.Header().Set("Retry-After", strconv.Itoa(int(after.Seconds())+1))
+		http.Error(w, "Too many wrong tokens came from this address: wait before the next try.", http.StatusTooManyRequests)
+		return
+	}
+	s.hub.Accept(w, r, addr, loopback, s.base(r))
+}
+
+// base is the scheme and host by which the client reached the server, for links.
+func (s *Server) base(r *http.Request) string {
+	scheme, host := "http", r.Host
+	if r.TLS != nil {
+		scheme = "https"
+	}
+	if peer, err := access.Peer(r); err == nil && s.proxies.Trusts(peer) {
+		if v := r.Header.Get("X-Forwarded-Proto"); v == "https" || v == "http" {
+			scheme = v
+		}
+		if v := r.Header.Get("X-Forwarded-Host"); v != "" {
+			host = v
+		}
+	}
+	return scheme + "://" + host
+}
+
+// ready says whether the server can take messages, and what stands in the way if not.
+func (s *Server) ready(w http.ResponseWriter, _ *http.Request) {
+	report := s.health()
+	w.Header().Set("Content-Type", "application/json")
+	if !report.Ready {
+		w.WriteHeader(http.StatusServiceUnavailable)
+	}
+	_ = json.NewEncoder(w).Encode(report)
+}
+
+// serveMetrics is for this machine, or with the metrics token.
+func (s *Server) serveMetrics(w http.ResponseWriter, r *http.Request) {
+	_, loopback := access.Client(r, s.proxies)
+	token := s.cfg.MetricsToken.Reveal()
+	if !loopback && (token == "" || !sameSecret(bearer(r), token)) {
+		http.Error(w, "Metrics are for this machine, or with MOBILE_METRICS_TOKEN as a bearer token.", http.StatusForbidden)
+		return
+	}
+	s.metrics.Handler().ServeHTTP(w, r)
+}

@@ -1,0 +1,128 @@
+package server
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"hermes-mobile/internal/access"
+	"hermes-mobile/internal/agent/relay"
+	"hermes-mobile/internal/chat"
+	"hermes-mobile/internal/store"
+)
+
+// Keys under which the relay's own things are kept.
+const (
+	metaInstance = "relay_instance" // names this data folder to gateways
+	metaVersions = "relay_versions" // of gateways, as learnt
+)
+
+// newRelay makes the agent that gateways dial in to. Where no gateway is set it makes an id and a secret, once, for the
+// owner to put into Hermes' settings.
+func (s *Server) newRelay(ctx context.Context, key [32]byte) (chat.Agent, error) {
+	instance, err := s.remembered(ctx, metaInstance, func() []byte { return []byte(access.NewSecret()[:8]) })
+	if err != nil {
+		return nil, err
+	}
+	var gateways []relay.Gateway
+	for _, g := range s.cfg.Gateways {
+		gateways = append(gateways, relay.Gateway{ID: g.ID, Secret: g.Secret.Reveal(), Name: g.Name, Devices: g.Devices, Local: g.Local,
+			BusyAckOff: g.BusyAckOff, PublicURL: g.PublicURL})
+	}
+	if len(gateways) == 0 {
+		id, secret, err := ownGateway(s.gatewayPath())
+		if err != nil {
+			return nil, err
+		}
+		gateways = []relay.Gateway{{ID: id, Secret: secret, Devices: []string{"*"}}}
+	}
+	versions, err := s.store.Meta(ctx, metaVersions)
+	if err != nil {
+		return nil, err
+	}
+	known := map[string]relay.Version{}
+	if len(versions) > 0 {
+		if err := json.Unmarshal(versions, &known); err != nil {
+			s.log.Warn("what was known of the gateways' versions cannot be read", "error", err)
+		}
+	}
+	learnt := maps.Clone(known)
+	return relay.New(relay.Options{Gateways: gateways, Files: files{s.files}, Log: s.log, Key: key[:], Instance: string(instance), Keeper: s.keeper,
+		UserOf: s.userOf, Known: known, Remember: s.rememberVersions(learnt),
+		Count: func(what, _ string) { s.metrics.Gateway.WithLabelValues(what).Inc() }}), nil
+}
+
+// rememberVersions returns what stores the version of a gateway, without waiting for it.
+func (s *Server) rememberVersions(known map[string]relay.Version) func(string, relay.Version) {
+	var mu sync.Mutex
+	return func(id string, v relay.Version) {
+		mu.Lock()
+		defer mu.Unlock()
+		known[id] = v
+		b, _ := json.Marshal(known)
+		s.store.Go(func(tx *store.Tx) error { return tx.SetMeta(metaVersions, b) }, func(err error) {
+			if err != nil {
+				s.log.Error("the version of a gateway could not be stored", "gateway", id, "error", err)
+			}
+		})
+	}
+}
+
+// gatewayFile holds the id and secret that were made for a gateway, in the form that goes into Hermes' .env.
+const gatewayFile = "relay.env"
+
+func (s *Server) gatewayPath() string { return filepath.Join(s.cfg.Data, gatewayFile) }
+
+// ownGateway reads the id and secret that were made where none was set, and makes them the first time.
+func ownGateway(path string) (id, secret string, err error) {
+	text, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		text = fmt.Appendf(nil, "GATEWAY_RELAY_ID=hermes-%s\nGATEWAY_RELAY_SECRET=%s\n", access.NewSecret()[:8], access.NewSecret())
+		err = os.WriteFile(path, text, 0o600)
+	}
+	if err != nil {
+		return "", "", fmt.Errorf("the gateway's id and secret: %w", err)
+	}
+	for line := range strings.Lines(string(text)) {
+		name, value, _ := strings.Cut(strings.TrimSpace(line), "=")
+		switch name {
+		case "GATEWAY_RELAY_ID":
+			id = value
+		case "GATEWAY_RELAY_SECRET":
+			secret = value
+		}
+	}
+	if id == "" || secret == "" {
+		return "", "", fmt.Errorf("%s has no id or no secret: delete it to have new ones made", path)
+	}
+	return id, secret, nil
+}
+
+// remembered returns a value of the store, and makes it where there is none.
+func (s *Server) remembered(ctx context.Context, key string, make func() []byte) ([]byte, error) {
+	v, err := s.store.Meta(ctx, key)
+	if err != nil || len(v) > 0 {
+		return v, err
+	}
+	v = make()
+	return v, s.store.Do(func(tx *store.Tx) error { return tx.SetMeta(key, v) })
+}
+
+// userOf is whose a device is.
+func (s *Server) userOf(device string) string {
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	d, err := s.store.Device(ctx, device)
+	if err != nil || d == nil {
+		return ""
+	}
+	return d.UserID
+}

@@ -1,0 +1,271 @@
+// Package server puts the parts together: settings, store, access, agent and hub behind one listener, and the admin
+// interface on a unix socket in the data folder. Hub and agents meet only here.
+package server
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"hermes-mobile/internal/access"
+	"hermes-mobile/internal/chat"
+	"hermes-mobile/internal/config"
+	"hermes-mobile/internal/hub"
+	"hermes-mobile/internal/media"
+	"hermes-mobile/internal/metrics"
+	"hermes-mobile/internal/store"
+	"hermes-mobile/internal/wsconn"
+)
+
+// Times of the running server.
+const (
+	pingEvery    = 25 * time.Second
+	silenceLimit = 60 * time.Second
+	helloTimeout = 10 * time.Second
+	turnLease    = 20 * time.Minute
+	sweepEvery   = time.Hour
+	closeTimeout = 8 * time.Second // SIGTERM is to be clean within ten seconds
+	idsKept      = 24 * time.Hour
+	filesKept    = 25 * time.Hour // longer than the link to a file and the gateway's time to fetch it
+)
+
+// Server is a running or startable server.
+type Server struct {
+	cfg     *config.Config
+	version string
+	log     *slog.Logger
+	started time.Time
+
+	store   *store.Store
+	files   *media.Store
+	tokens  *access.Tokens
+	pairing *access.Pairing
+	guard   *access.Guard
+	proxies access.Proxies
+	origins []string
+	metrics *metrics.Set
+	keeper  *wsconn.Keeper
+	agent   chat.Agent
+	hub     *hub.Hub
+	linkKey [32]byte
+
+	listener net.Listener
+	admin    net.Listener
+	madeTok  bool // no token was set: one was made
+
+	reload sync.Mutex
+}
+
+// New opens everything a server needs and begins to listen. Close it, or Run it, which closes it.
+func New(ctx context.Context, cfg *config.Config, version string, log *slog.Logger) (s *Server, err error) {
+	s = &Server{cfg: cfg, version: version, log: log, started: time.Now(), tokens: &access.Tokens{}, guard: access.NewGuard(time.Now),
+		metrics: metrics.New(version), keeper: wsconn.NewKeeper(pingEvery, silenceLimit)}
+	defer func() {
+		if err != nil {
+			s.release()
+		}
+	}()
+	if err := os.MkdirAll(cfg.Data, 0o700); err != nil {
+		return s, fmt.Errorf("the data folder cannot be made: %w; name another one with --data or MOBILE_DATA", err)
+	}
+	if s.admin, err = listenAdmin(ctx, cfg.Data); err != nil {
+		return s, err
+	}
+	if s.proxies, err = access.ParseProxies(cfg.TrustedProxies); err != nil {
+		return s, err
+	}
+	if s.origins, err = access.ParseOrigins(strings.Join(cfg.AllowedOrigins, ",")); err != nil {
+		return s, err
+	}
+	if s.madeTok, err = s.loadTokens(); err != nil {
+		return s, err
+	}
+	if s.pairing, err = OpenPairing(cfg); err != nil {
+		return s, err
+	}
+	if s.store, err = store.Open(ctx, cfg.Data); err != nil {
+		return s, err
+	}
+	if s.files, err = media.OpenStore(filepath.Join(cfg.Data, "files")); err != nil {
+		return s, err
+	}
+	key, err := s.secretKey(ctx)
+	if err != nil {
+		return s, err
+	}
+	s.linkKey = key
+	links := media.NewSigner(key)
+	if s.agent, err = s.newAgent(ctx, key); err != nil {
+		return s, err
+	}
+	s.hub = hub.New(hub.Options{Store: s.store, Files: s.files, Links: links, Agent: s.agent, Tokens: s.tokens, Pairing: s.pairing, Guard: s.guard,
+		Keeper: s.keeper, Metrics: s.metrics, Log: log, Version: version, AvatarURL: cfg.AvatarURL, PublicURL: cfg.PublicURL,
+		AllowAllUsers: cfg.AllowAllUsers, AllowedUsers: set(cfg.AllowedUsers), AllowedDevices: set(cfg.AllowedDevices),
+		PromptLife: time.Duration(cfg.PromptSeconds) * time.Second, MaxMedia: cfg.MaxMediaBytes, OutboxEntries: cfg.OutboxEntries,
+		RejectOffline: cfg.OfflineDelivery == "reject", TurnLease: turnLease, HelloTimeout: helloTimeout})
+	if s.listener, err = net.Listen("tcp", net.JoinHostPort(cfg.Host, strconv.Itoa(cfg.Port))); err != nil {
+		return s, fmt.Errorf("cannot listen: %w; end what uses the port, or choose another with --port or MOBILE_PORT", err)
+	}
+	return s, nil
+}
+
+func set(ids []string) access.List { return access.ParseList(strings.Join(ids, ",")) }
+
+// OpenPairing opens the pairing files: Hermes' own where there is a Hermes home, else ours in the same form.
+func OpenPairing(cfg *config.Config) (*access.Pairing, error) {
+	dir := filepath.Join(cfg.Data, "pairing")
+	if cfg.HermesHomeExists {
+		dir = access.PairingDir(cfg.HermesHome)
+	}
+	return access.OpenPairing(dir, "mobile")
+}
+
+// secretKey signs links; it is made once for a data folder.
+func (s *Server) secretKey(ctx context.Context) (key [32]byte, err error) {
+	const name = "link_key"
+	stored, err := s.store.Meta(ctx, name)
+	if err != nil {
+		return key, err
+	}
+	if len(stored) == len(key) {
+		copy(key[:], stored)
+		return key, nil
+	}
+	rand.Read(key[:])
+	return key, s.store.Do(func(tx *store.Tx) error { return tx.SetMeta(name, key[:]) })
+}
+
+// Addr is the address the server listens on.
+func (s *Server) Addr() net.Addr { return s.listener.Addr() }
+
+// Run serves until ctx ends, then stops in order: no new connections, messages that are being streamed get their end,
+// devices are told, the agent ends, the store closes last.
+func (s *Server) Run(ctx context.Context) error {
+	defer s.release()
+	life, end := context.WithCancel(context.WithoutCancel(ctx))
+	defer end()
+	var work sync.WaitGroup
+	agentDone := make(chan struct{})
+	agentCtx, endAgent := context.WithCancel(life)
+	defer endAgent()
+	work.Go(func() { s.keeper.Run(life) })
+	if err := s.hub.Start(ctx); err != nil {
+		return err
+	}
+	go func() {
+		defer close(agentDone)
+		if err := s.agent.Run(agentCtx, s.hub); err != nil && agentCtx.Err() == nil {
+			s.log.Error("the agent ended", "error", err)
+		}
+	}()
+	work.Go(func() { s.pairing.Watch(life, s.pairingChanged(life)) })
+	work.Go(func() { s.sweep(life) })
+
+	web := s.httpServer(s.handler())
+	admin := s.httpServer(s.adminHandler())
+	failed := make(chan error, 2)
+	work.Go(func() { failed <- web.Serve(s.listener) })
+	work.Go(func() { failed <- admin.Serve(s.admin) })
+
+	var err error
+	select {
+	case <-ctx.Done():
+	case err = <-failed:
+	}
+	s.log.Info("stopping")
+	grace, cancel := context.WithTimeout(life, closeTimeout)
+	defer cancel()
+	_ = s.listener.Close()
+	s.hub.Close(grace)
+	endAgent()
+	<-agentDone
+	err = errors.Join(ignoreClosed(err), ignoreClosed(web.Shutdown(grace)), ignoreClosed(admin.Shutdown(grace)))
+	_ = web.Close()
+	_ = admin.Close()
+	end()
+	work.Wait()
+	return err
+}
+
+func ignoreClosed(err error) error {
+	if errors.Is(err, http.ErrServerClosed) || errors.Is(err, net.ErrClosed) || errors.Is(err, context.DeadlineExceeded) {
+		return nil
+	}
+	return err
+}
+
+func (s *Server) httpServer(h http.Handler) *http.Server {
+	return &http.Server{Handler: h, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: time.Minute, MaxHeaderBytes: 32 << 10,
+		ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelWarn)}
+}
+
+// release closes what New opened; the store last.
+func (s *Server) release() {
+	if s.listener != nil {
+		_ = s.listener.Close()
+	}
+	if s.admin != nil {
+		_ = s.admin.Close()
+	}
+	if s.store != nil {
+		if err := s.store.Close(); err != nil {
+			s.log.Error("the store did not close cleanly", "error", err)
+		}
+		s.store = nil
+	}
+}
+
+// pairingChanged carries approvals and revocations to the live connections, whoever made them.
+func (s *Server) pairingChanged(ctx context.Context) func(access.Change) {
+	return func(c access.Change) {
+		if c.Err != nil {
+			s.log.Error("the pairing files cannot be read: nobody counts as approved until they can", "error", c.Err)
+			return
+		}
+		for _, user := range c.Approved {
+			if err := s.hub.UserApproved(ctx, user); err != nil {
+				s.log.Error("an approval could not be told", "user", user, "error", err)
+			}
+		}
+		for _, user := range c.Revoked {
+			if err := s.hub.UserRevoked(ctx, user); err != nil {
+				s.log.Error("a revocation could not be carried out", "user", user, "error", err)
+			}
+		}
+	}
+}
+
+// sweep drops what is past its time, now and every hour.
+func (s *Server) sweep(ctx context.Context) {
+	tick := time.NewTicker(sweepEvery)
+	defer tick.Stop()
+	for {
+		now := time.Now()
+		keep := store.Retention{IDs: idsKept, Outbox: time.Duration(s.cfg.OutboxDays) * 24 * time.Hour, Entries: s.cfg.OutboxEntries}
+		if err := s.store.Sweep(ctx, keep, now); err != nil && ctx.Err() == nil {
+			s.log.Error("old entries could not be dropped", "error", err)
+		} else if used, err := s.store.Hashes(ctx); err == nil {
+			removed, freed, err := s.files.Sweep(ctx, func(hash string) bool { return used[hash] }, filesKept, now)
+			if err != nil && ctx.Err() == nil {
+				s.log.Error("old files could not be dropped", "error", err)
+			} else if removed > 0 {
+				s.log.Info("old files were dropped", "files", removed, "bytes", freed)
+			}
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return
+		}
+	}
+}

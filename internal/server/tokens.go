@@ -1,0 +1,116 @@
+package server
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+
+	"hermes-mobile/internal/access"
+	"hermes-mobile/internal/config"
+)
+
+// tokenFile holds the tokens that `token add` and the first start made.
+const tokenFile = "tokens"
+
+// firstLabel is the label of the token that the first start makes.
+const firstLabel = "app"
+
+// TokenInfo is a token as its owner sees it: never its secret.
+type TokenInfo struct {
+	Label  string `json:"label"`
+	Kind   string `json:"kind"`
+	Source string `json:"source"`
+}
+
+// loadTokens reads all tokens anew. made: there was none for apps, and one was made.
+func (s *Server) loadTokens() (made bool, err error) {
+	list, _, err := s.readTokens(s.cfg)
+	if err != nil {
+		return false, err
+	}
+	apps := 0
+	for _, t := range list {
+		if t.Kind == access.App {
+			apps++
+		}
+	}
+	if apps == 0 {
+		if _, err := access.AddToFile(s.tokenPath(), firstLabel); err != nil {
+			return false, fmt.Errorf("make the first token: %w", err)
+		}
+		if list, _, err = s.readTokens(s.cfg); err != nil {
+			return false, err
+		}
+	}
+	s.tokens.Replace(list)
+	return apps == 0, nil
+}
+
+func (s *Server) tokenPath() string { return filepath.Join(s.cfg.Data, tokenFile) }
+
+func (s *Server) readTokens(cfg *config.Config) (list []access.Token, info []TokenInfo, err error) {
+	add := func(source string, kind access.Kind, text config.Secret, label string) {
+		if text == "" {
+			return
+		}
+		tokens, e := access.ParseTokens(text.Reveal(), kind, label)
+		if e != nil {
+			err = errors.Join(err, fmt.Errorf("%s: %w", source, e))
+		}
+		for _, t := range tokens {
+			list = append(list, t)
+			info = append(info, TokenInfo{Label: t.Label, Kind: t.Kind.String(), Source: source})
+		}
+	}
+	add("MOBILE_TOKEN", access.App, cfg.Token, access.MainLabel)
+	add("MOBILE_EXTRA_TOKENS", access.App, cfg.ExtraTokens, "")
+	add("MOBILE_DELIVER_TOKENS", access.Deliver, cfg.DeliverTokens, "")
+	file, e := access.LoadFile(filepath.Join(cfg.Data, tokenFile))
+	if e != nil {
+		err = errors.Join(err, e)
+	}
+	for _, t := range file {
+		list = append(list, t)
+		info = append(info, TokenInfo{Label: t.Label, Kind: t.Kind.String(), Source: tokenFile})
+	}
+	if err == nil {
+		err = access.CheckTokens(list)
+	}
+	return list, info, err
+}
+
+// Reload takes the token lists of newly read settings into use and ends the connections whose token is gone.
+func (s *Server) Reload(cfg *config.Config) error {
+	s.reload.Lock()
+	defer s.reload.Unlock()
+	next := *s.cfg
+	next.Token, next.ExtraTokens, next.DeliverTokens = cfg.Token, cfg.ExtraTokens, cfg.DeliverTokens
+	list, _, err := s.readTokens(&next)
+	if err != nil {
+		return fmt.Errorf("the tokens stay as they were: %w", err)
+	}
+	s.cfg = &next
+	s.tokens.Replace(list)
+	labels := map[string]bool{}
+	for _, t := range list {
+		labels[t.Label] = true
+	}
+	s.hub.TokensChanged(labels)
+	s.log.Info("tokens were read again", "tokens", len(list))
+	return nil
+}
+
+func (s *Server) addToken(label string) (string, error) {
+	s.reload.Lock()
+	defer s.reload.Unlock()
+	_, info, err := s.readTokens(s.cfg)
+	if err != nil {
+		return "", err
+	}
+	for _, t := range info {
+		if t.Label == label {
+			return "", fmt.Errorf("%w: %q is in use (%s)", access.ErrDuplicate, label, t.Source)
+		}
+	}
+	return access.AddToFile(s.tokenPath(), label)
+}

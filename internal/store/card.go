@@ -1,0 +1,72 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"time"
+)
+
+// CardState is how far a card has come.
+type CardState int
+
+// A card is open, then decided, then settled: the agent knows the decision.
+const (
+	CardOpen CardState = iota
+	CardDecided
+	CardSettled
+)
+
+// Card is a question and its decision.
+type Card struct {
+	ID       string
+	Device   int64
+	N        int64 // the message whose turn asks; 0 if none
+	Seq      int64
+	Body     []byte
+	Expires  time.Time
+	State    CardState
+	OptionID string
+	Text     string
+	Expired  bool
+}
+
+// AddCard stores an open card.
+func (t *Tx) AddCard(c Card) error {
+	return t.must("card.add", c.ID, c.Device, c.N, c.Seq, c.Body, c.Expires.UnixMilli())
+}
+
+// Decide decides an open card. first is false when it was decided before; then nothing changed.
+func (t *Tx) Decide(id, optionID, text string, expired bool) (first bool, err error) {
+	changed, _, err := t.exec("card.decide", optionID, text, expired, id)
+	return changed > 0, err
+}
+
+// Settle notes that the agent knows the decision.
+func (t *Tx) Settle(id string) error { return t.must("card.settle", id) }
+
+func (s *Store) cards(ctx context.Context, name string, args ...any) ([]Card, error) {
+	var list []Card
+	err := s.rows(ctx, name, func(r *sql.Rows) error {
+		var c Card
+		var expires int64
+		err := r.Scan(&c.ID, &c.Device, &c.N, &c.Seq, &c.Body, &expires, &c.State, &c.OptionID, &c.Text, &c.Expired)
+		c.Expires = time.UnixMilli(expires)
+		list = append(list, c)
+		return err
+	}, args...)
+	return list, err
+}
+
+// Card returns a card by its id; ok is false when there is none.
+func (s *Store) Card(ctx context.Context, id string) (c Card, ok bool, err error) {
+	list, err := s.cards(ctx, "card.id", id)
+	if err != nil || len(list) == 0 {
+		return Card{}, false, err
+	}
+	return list[0], true, nil
+}
+
+// Cards returns the cards of a device that are not settled, oldest first.
+func (s *Store) Cards(ctx context.Context, device int64) ([]Card, error) {
+	return s.cards(ctx, "card.live", device)
+}

@@ -1,0 +1,132 @@
+package store
+
+import (
+	"context"
+	"crypto/rand"
+	"database/sql"
+	"encoding/hex"
+	"time"
+)
+
+// Device is one installation of an app, as the store knows it.
+type Device struct {
+	N                       int64
+	ID, Name, Platform, App string
+	UserID, UserName        string
+	Label                   string // of the token it is bound to; empty = not bound
+	TokenHash               string // of its own token; empty = none
+	Epoch                   string // the life of its outbox
+	Floor                   int64  // everything up to this seq is gone from the outbox
+	Sent                    int64  // the newest seq that some connection was sent
+	Revoked                 bool
+	CreatedAt, SeenAt       time.Time
+}
+
+// Session is the device's conversation as Hermes names it.
+func (d *Device) Session() string { return "mobile:" + d.ID }
+
+func scanDevice(r *sql.Rows) (*Device, error) {
+	d := &Device{}
+	var created, seen int64
+	err := r.Scan(&d.N, &d.ID, &d.Name, &d.Platform, &d.App, &d.UserID, &d.UserName, &d.Label, &d.TokenHash, &d.Epoch, &d.Floor, &d.Sent,
+		&d.Revoked, &created, &seen)
+	d.CreatedAt, d.SeenAt = time.UnixMilli(created), time.UnixMilli(seen)
+	return d, err
+}
+
+func (s *Store) devices(ctx context.Context, name string, args ...any) ([]*Device, error) {
+	var list []*Device
+	err := s.rows(ctx, name, func(r *sql.Rows) error {
+		d, err := scanDevice(r)
+		list = append(list, d)
+		return err
+	}, args...)
+	return list, err
+}
+
+func one(list []*Device, err error) (*Device, error) {
+	if err != nil || len(list) == 0 {
+		return nil, err
+	}
+	return list[0], nil
+}
+
+// Device returns a device by its id, nil when there is none.
+func (s *Store) Device(ctx context.Context, id string) (*Device, error) {
+	return one(s.devices(ctx, "device.id", id))
+}
+
+// DeviceByToken returns the device whose own token has this hash, nil when there is none.
+func (s *Store) DeviceByToken(ctx context.Context, hash string) (*Device, error) {
+	return one(s.devices(ctx, "device.token", hash))
+}
+
+// Devices returns all devices, the last seen first.
+func (s *Store) Devices(ctx context.Context) ([]*Device, error) { return s.devices(ctx, "device.list") }
+
+// DevicesOf returns the devices of a user.
+func (s *Store) DevicesOf(ctx context.Context, user string) ([]*Device, error) {
+	return s.devices(ctx, "device.user", user)
+}
+
+// Work returns the ids of the devices for which something is unfinished: messages that wait, messages without an end,
+// cards that are not settled.
+func (s *Store) Work(ctx context.Context) ([]string, error) { return s.strings(ctx, "device.work") }
+
+func (s *Store) strings(ctx context.Context, name string, args ...any) ([]string, error) {
+	var list []string
+	err := s.rows(ctx, name, func(r *sql.Rows) error {
+		var v string
+		err := r.Scan(&v)
+		list = append(list, v)
+		return err
+	}, args...)
+	return list, err
+}
+
+// AddDevice stores a new device and gives it an epoch.
+func (t *Tx) AddDevice(d *Device, now time.Time) error {
+	d.Epoch, d.CreatedAt, d.SeenAt = newEpoch(), now, now
+	_, n, err := t.exec("device.add", d.ID, d.Name, d.Platform, d.App, d.UserID, d.UserName, d.Label, d.TokenHash, d.Epoch, now.UnixMilli(), now.UnixMilli())
+	d.N = n
+	return err
+}
+
+// SaveDevice stores what a hello may change: names, user, binding and own token.
+func (t *Tx) SaveDevice(d *Device, now time.Time) error {
+	return t.must("device.hello", d.Name, d.Platform, d.App, d.UserID, d.UserName, d.Label, d.TokenHash, now.UnixMilli(), d.N)
+}
+
+// RenameDevice changes the name for display.
+func (t *Tx) RenameDevice(n int64, name string) error { return t.must("device.name", name, n) }
+
+// UnbindDevice forgets the token a device is bound to, its own token and its revocation.
+func (t *Tx) UnbindDevice(n int64) error { return t.must("device.unbind", n) }
+
+// RevokeDevice refuses a device from now on and drops its own token.
+func (t *Tx) RevokeDevice(n int64) error { return t.must("device.revoke", n) }
+
+// WipeDevice drops everything kept for a device and begins a new epoch of its outbox after seq.
+func (t *Tx) WipeDevice(n, seq int64) (epoch string, err error) {
+	epoch = newEpoch()
+	for _, name := range []string{"inbox.wipe", "open.wipe", "card.wipe"} {
+		if err := t.must(name, n); err != nil {
+			return "", err
+		}
+	}
+	if err := t.must("outbox.forget", n, seq); err != nil {
+		return "", err
+	}
+	return epoch, t.must("device.wipe", epoch, seq, seq, n)
+}
+
+// Sent notes the newest seq that a connection was sent.
+func (t *Tx) Sent(n, seq int64, now time.Time) error {
+	return t.must("device.sent", seq, now.UnixMilli(), n)
+}
+
+func newEpoch() string {
+	var b [6]byte
+	rand.Read(b[:])
+	return hex.EncodeToString(b[:])
+}

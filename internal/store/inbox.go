@@ -1,0 +1,70 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"time"
+)
+
+// State of a message in the inbox.
+type State int
+
+// A message waits, then the agent has taken it, then its turn is done.
+const (
+	Waiting State = iota
+	Handed
+	Done
+)
+
+// Entry is an accepted message that is not done.
+type Entry struct {
+	N     int64
+	ID    string
+	State State
+	Texts int // messages and files its turn has stored
+	Body  []byte
+}
+
+// Accept stores a message. dup: the device has used this id before, and nothing was stored. An empty id is never a
+// duplicate. hash names the file that the message brings, if it does.
+func (t *Tx) Accept(device int64, id string, state State, body []byte, hash string, now time.Time) (n int64, dup bool, err error) {
+	changed, n, err := t.exec("inbox.add", device, optional(id), now.UnixMilli(), int(state), body, optional(hash))
+	return n, changed == 0, err
+}
+
+func optional(s string) any {
+	if s == "" {
+		return nil
+	}
+	return s
+}
+
+// HandedOver notes that the agent has taken a message.
+func (t *Tx) HandedOver(n int64) error { return t.must("inbox.handed", n) }
+
+// TurnDone ends a message's turn; its id stays known.
+func (t *Tx) TurnDone(n int64) error { return t.must("inbox.done", n) }
+
+// Said counts a message or file that the turn of n has stored.
+func (t *Tx) Said(n int64) error { return t.must("inbox.text", n) }
+
+// Inbox returns the messages of a device that are not done, in the order they were accepted.
+func (s *Store) Inbox(ctx context.Context, device int64) ([]Entry, error) {
+	var list []Entry
+	err := s.rows(ctx, "inbox.open", func(r *sql.Rows) error {
+		var e Entry
+		var id sql.NullString
+		err := r.Scan(&e.N, &id, &e.State, &e.Texts, &e.Body)
+		e.ID = id.String
+		list = append(list, e)
+		return err
+	}, device)
+	return list, err
+}
+
+// Seen reports whether a device has used a message id within the last day.
+func (s *Store) Seen(ctx context.Context, device int64, id string) (bool, error) {
+	found := false
+	err := s.rows(ctx, "inbox.seen", func(*sql.Rows) error { found = true; return nil }, device, id)
+	return found, err
+}

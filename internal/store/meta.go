@@ -1,0 +1,105 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"time"
+)
+
+func unwraps(err, target error) bool { return errors.Is(err, target) }
+
+// Deliver notes a delivery. dup: this sender has used this id before; queued is then what was answered first.
+func (t *Tx) Deliver(sender, id string, queued bool, now time.Time) (dup, wasQueued bool, err error) {
+	changed, _, err := t.exec("delivery.add", sender, id, now.UnixMilli(), queued)
+	if err != nil || changed > 0 {
+		return false, queued, err
+	}
+	err = t.conn.QueryRowContext(t.ctx, queries["delivery.id"], sender, id).Scan(&wasQueued)
+	return true, wasQueued, err
+}
+
+// Delivered looks up what a delivery was answered; known is false when this sender has not used this id within a day.
+func (s *Store) Delivered(ctx context.Context, sender, id string) (queued, known bool, err error) {
+	err = s.rows(ctx, "delivery.id", func(r *sql.Rows) error { known = true; return r.Scan(&queued) }, sender, id)
+	return queued, known, err
+}
+
+// AddInvite stores the hash of a one-time pairing code.
+func (t *Tx) AddInvite(hash string, expires time.Time) error {
+	return t.must("invite.add", hash, expires.UnixMilli())
+}
+
+// Invited reports whether a one-time pairing code is valid, without using it up.
+func (s *Store) Invited(ctx context.Context, hash string, now time.Time) (ok bool, err error) {
+	err = s.rows(ctx, "invite.valid", func(*sql.Rows) error { ok = true; return nil }, hash, now.UnixMilli())
+	return ok, err
+}
+
+// RedeemInvite uses up a one-time pairing code; ok is false when there is none that is valid.
+func (t *Tx) RedeemInvite(hash string, now time.Time) (ok bool, err error) {
+	changed, _, err := t.exec("invite.redeem", hash, now.UnixMilli())
+	return changed > 0, err
+}
+
+// SetMeta stores a value of the whole installation.
+func (t *Tx) SetMeta(key string, value []byte) error { return t.must("meta.set", key, value) }
+
+// AddMeta stores a value unless there is one already.
+func (t *Tx) AddMeta(key string, value []byte) error { return t.must("meta.add", key, value) }
+
+// Meta returns a value of the whole installation, nil when there is none.
+func (s *Store) Meta(ctx context.Context, key string) ([]byte, error) {
+	var v []byte
+	err := s.rows(ctx, "meta.get", func(r *sql.Rows) error { return r.Scan(&v) }, key)
+	return v, err
+}
+
+// Hashes returns the hashes of all files that something refers to.
+func (s *Store) Hashes(ctx context.Context) (map[string]bool, error) {
+	list, err := s.strings(ctx, "hash.all")
+	set := make(map[string]bool, len(list))
+	for _, h := range list {
+		set[h] = true
+	}
+	return set, err
+}
+
+// Retention says how long things are kept.
+type Retention struct {
+	IDs     time.Duration // message and delivery ids, to know them again
+	Outbox  time.Duration // what a device did not fetch
+	Entries int           // of one device's outbox
+}
+
+// Sweep drops what is older than its time.
+func (s *Store) Sweep(ctx context.Context, keep Retention, now time.Time) error {
+	type bound struct{ device, seq int64 }
+	var drop []bound
+	collect := func(r *sql.Rows) error {
+		var b bound
+		err := r.Scan(&b.device, &b.seq)
+		drop = append(drop, b)
+		return err
+	}
+	if err := s.rows(ctx, "outbox.old", collect, now.Add(-keep.Outbox).UnixMilli()); err != nil {
+		return err
+	}
+	if err := s.rows(ctx, "outbox.many", collect, keep.Entries); err != nil {
+		return err
+	}
+	return s.Do(func(t *Tx) error {
+		for _, b := range drop {
+			if err := t.Forget(b.device, b.seq); err != nil {
+				return err
+			}
+		}
+		day := now.Add(-keep.IDs).UnixMilli()
+		for _, name := range []string{"inbox.sweep", "delivery.sweep", "card.sweep"} {
+			if err := t.must(name, day); err != nil {
+				return err
+			}
+		}
+		return t.must("invite.sweep", now.UnixMilli())
+	})
+}

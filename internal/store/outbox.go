@@ -1,0 +1,105 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"time"
+)
+
+// Kind tells what an outbox entry holds.
+type Kind int
+
+// The kinds of outbox entries.
+const (
+	KindMessage Kind = iota + 1
+	KindMedia
+	KindPrompt
+	KindPromptDone
+)
+
+// Out is an entry of a device's outbox.
+type Out struct {
+	Seq  int64
+	At   time.Time
+	Kind Kind
+	Body []byte
+}
+
+// Append stores an entry. The caller allots seq, growing within the device. hash names the file it refers to, if it does.
+func (t *Tx) Append(device, seq int64, kind Kind, body []byte, hash string, now time.Time) error {
+	return t.must("outbox.add", device, seq, now.UnixMilli(), int(kind), body, optional(hash))
+}
+
+// Forget drops everything of a device's outbox up to seq.
+func (t *Tx) Forget(device, seq int64) error {
+	if err := t.must("outbox.forget", device, seq); err != nil {
+		return err
+	}
+	return t.must("device.floor", seq, device)
+}
+
+// Outbox returns up to limit entries after seq, in order.
+func (s *Store) Outbox(ctx context.Context, device, after int64, limit int) ([]Out, error) {
+	var list []Out
+	err := s.rows(ctx, "outbox.after", func(r *sql.Rows) error {
+		var o Out
+		var at int64
+		err := r.Scan(&o.Seq, &at, &o.Kind, &o.Body)
+		o.At = time.UnixMilli(at)
+		list = append(list, o)
+		return err
+	}, device, after, limit)
+	return list, err
+}
+
+// OutboxBounds returns how many entries a device has, and the newest seq (0 if none).
+func (s *Store) OutboxBounds(ctx context.Context, device int64) (count int, newest int64, err error) {
+	err = s.rows(ctx, "outbox.bounds", func(r *sql.Rows) error { return r.Scan(&count, &newest) }, device)
+	return count, newest, err
+}
+
+// Messages calls f with the stored messages of a device after seq, newest first, until it returns false.
+func (s *Store) Messages(ctx context.Context, device, after int64, f func(body []byte) bool) error {
+	stop := fmt.Errorf("found")
+	err := s.rows(ctx, "outbox.find", func(r *sql.Rows) error {
+		var body []byte
+		if err := r.Scan(&body); err != nil {
+			return err
+		}
+		if !f(body) {
+			return stop
+		}
+		return nil
+	}, device, after)
+	if err != nil && ctx.Err() == nil && unwraps(err, stop) {
+		return nil
+	}
+	return err
+}
+
+// OpenMessage is a message that was begun and has no final.
+type OpenMessage struct {
+	ID, ReplyTo, Text string
+	N                 int64
+}
+
+// SetOpen notes that a message was begun, or how far it has come.
+func (t *Tx) SetOpen(device int64, m OpenMessage) error {
+	return t.must("open.set", device, m.ID, m.N, m.ReplyTo, m.Text)
+}
+
+// CloseOpen notes that a message has its final.
+func (t *Tx) CloseOpen(device int64, id string) error { return t.must("open.close", device, id) }
+
+// OpenMessages returns the messages of a device that have no final.
+func (s *Store) OpenMessages(ctx context.Context, device int64) ([]OpenMessage, error) {
+	var list []OpenMessage
+	err := s.rows(ctx, "open.list", func(r *sql.Rows) error {
+		var m OpenMessage
+		err := r.Scan(&m.ID, &m.N, &m.ReplyTo, &m.Text)
+		list = append(list, m)
+		return err
+	}, device)
+	return list, err
+}

@@ -1,0 +1,76 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+)
+
+// migrations bring a database from version i to i+1. A published one is never changed: add another.
+var migrations = []string{`
+CREATE TABLE meta (k TEXT PRIMARY KEY, v BLOB NOT NULL) WITHOUT ROWID;
+
+CREATE TABLE device (
+  n INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, name TEXT NOT NULL, platform TEXT NOT NULL, app TEXT NOT NULL,
+  user_id TEXT NOT NULL, user_name TEXT NOT NULL,
+  label TEXT NOT NULL,               -- of the token that the device is bound to; '' = not bound
+  token_hash TEXT NOT NULL,          -- of the device's own token; '' = none
+  epoch TEXT NOT NULL,               -- the life of its outbox
+  floor INTEGER NOT NULL,            -- the outbox goes back to here: everything up to it is gone
+  sent INTEGER NOT NULL,             -- the newest frame that some connection was sent
+  revoked INTEGER NOT NULL, created_at INTEGER NOT NULL, seen_at INTEGER NOT NULL);
+CREATE INDEX device_token ON device(token_hash) WHERE token_hash <> '';
+CREATE INDEX device_user ON device(user_id);
+
+-- Accepted messages. A row stays for a day after it is done, without its body, so that the same id is known again.
+CREATE TABLE inbox (
+  n INTEGER PRIMARY KEY AUTOINCREMENT, device INTEGER NOT NULL, id TEXT, at INTEGER NOT NULL,
+  state INTEGER NOT NULL,            -- 0 waiting, 1 taken by the agent, 2 done
+  texts INTEGER NOT NULL DEFAULT 0,  -- messages and files that its turn has stored
+  body BLOB, hash TEXT, UNIQUE (device, id));
+CREATE INDEX inbox_open ON inbox(device, n) WHERE state < 2;
+CREATE INDEX inbox_at ON inbox(at);
+
+CREATE TABLE outbox (
+  device INTEGER NOT NULL, seq INTEGER NOT NULL, at INTEGER NOT NULL, kind INTEGER NOT NULL, body BLOB NOT NULL, hash TEXT,
+  PRIMARY KEY (device, seq)) WITHOUT ROWID;
+
+-- Messages that were begun and have no final yet.
+CREATE TABLE open_message (
+  device INTEGER NOT NULL, id TEXT NOT NULL, n INTEGER NOT NULL, reply_to TEXT NOT NULL, text TEXT NOT NULL,
+  PRIMARY KEY (device, id)) WITHOUT ROWID;
+
+CREATE TABLE card (
+  id TEXT PRIMARY KEY, device INTEGER NOT NULL, n INTEGER NOT NULL, seq INTEGER NOT NULL, body BLOB NOT NULL,
+  expires_at INTEGER NOT NULL,
+  state INTEGER NOT NULL,            -- 0 open, 1 decided, 2 settled: the agent knows
+  option_id TEXT NOT NULL DEFAULT '', text TEXT NOT NULL DEFAULT '', expired INTEGER NOT NULL DEFAULT 0) WITHOUT ROWID;
+CREATE INDEX card_live ON card(device) WHERE state < 2;
+CREATE INDEX card_expires ON card(expires_at);
+
+CREATE TABLE delivery (
+  sender TEXT NOT NULL, id TEXT NOT NULL, at INTEGER NOT NULL, queued INTEGER NOT NULL,
+  PRIMARY KEY (sender, id)) WITHOUT ROWID;
+CREATE INDEX delivery_at ON delivery(at);
+
+CREATE TABLE invite (hash TEXT PRIMARY KEY, expires_at INTEGER NOT NULL) WITHOUT ROWID;
+`}
+
+// migrate brings the schema up to date, one version a transaction. A database of a newer program is left alone.
+func migrate(ctx context.Context, c *sql.Conn) error {
+	var version int
+	if err := c.QueryRowContext(ctx, "PRAGMA user_version").Scan(&version); err != nil {
+		return fmt.Errorf("read the schema version: %w", err)
+	}
+	if version > len(migrations) {
+		return fmt.Errorf("the database has schema version %d, this program knows %d: run the newer program, or restore a backup", version, len(migrations))
+	}
+	for ; version < len(migrations); version++ {
+		text := fmt.Sprintf("BEGIN IMMEDIATE; %s; PRAGMA user_version = %d; COMMIT", migrations[version], version+1)
+		if _, err := c.ExecContext(ctx, text); err != nil {
+			_, _ = c.ExecContext(ctx, "ROLLBACK")
+			return fmt.Errorf("migrate to schema version %d: %w", version+1, err)
+		}
+	}
+	return nil
+}

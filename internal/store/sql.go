@@ -1,0 +1,75 @@
+package store
+
+// writes are the statements of Tx, by name.
+var writes = map[string]string{
+	"device.add": `INSERT INTO device(id, name, platform, app, user_id, user_name, label, token_hash, epoch, floor, sent, revoked, created_at, seen_at)
+		VALUES(?,?,?,?,?,?,?,?,?,0,0,0,?,?)`,
+	"device.hello":  `UPDATE device SET name=?, platform=?, app=?, user_id=?, user_name=?, label=?, token_hash=?, seen_at=? WHERE n=?`,
+	"device.name":   `UPDATE device SET name=? WHERE n=?`,
+	"device.unbind": `UPDATE device SET label='', token_hash='', revoked=0 WHERE n=?`,
+	"device.revoke": `UPDATE device SET token_hash='', revoked=1 WHERE n=?`,
+	"device.wipe":   `UPDATE device SET epoch=?, floor=?, sent=? WHERE n=?`,
+	"device.sent":   `UPDATE device SET sent=max(sent, ?), seen_at=max(seen_at, ?) WHERE n=?`,
+	"device.floor":  `UPDATE device SET floor=max(floor, ?) WHERE n=?`,
+
+	"inbox.add":    `INSERT INTO inbox(device, id, at, state, body, hash) VALUES(?,?,?,?,?,?) ON CONFLICT(device, id) DO NOTHING`,
+	"inbox.handed": `UPDATE inbox SET state=1 WHERE n=? AND state=0`,
+	"inbox.done":   `UPDATE inbox SET state=2, body=NULL, hash=NULL WHERE n=?`,
+	"inbox.text":   `UPDATE inbox SET texts=texts+1 WHERE n=?`,
+	"inbox.wipe":   `UPDATE inbox SET state=2, body=NULL, hash=NULL WHERE device=? AND state<2`,
+	"inbox.sweep":  `DELETE FROM inbox WHERE at<? AND state=2`,
+
+	"outbox.add":    `INSERT INTO outbox(device, seq, at, kind, body, hash) VALUES(?,?,?,?,?,?)`,
+	"outbox.forget": `DELETE FROM outbox WHERE device=? AND seq<=?`,
+
+	"open.set":   `INSERT INTO open_message(device, id, n, reply_to, text) VALUES(?,?,?,?,?) ON CONFLICT(device, id) DO UPDATE SET text=excluded.text`,
+	"open.close": `DELETE FROM open_message WHERE device=? AND id=?`,
+	"open.wipe":  `DELETE FROM open_message WHERE device=?`,
+
+	"card.add":    `INSERT INTO card(id, device, n, seq, body, expires_at, state) VALUES(?,?,?,?,?,?,0)`,
+	"card.decide": `UPDATE card SET state=1, option_id=?, text=?, expired=? WHERE id=? AND state=0`,
+	"card.settle": `UPDATE card SET state=2 WHERE id=? AND state=1`,
+	"card.wipe":   `UPDATE card SET state=2, expired=1 WHERE device=? AND state<2`,
+	"card.sweep":  `DELETE FROM card WHERE expires_at<? AND state=2`,
+
+	"delivery.add":   `INSERT INTO delivery(sender, id, at, queued) VALUES(?,?,?,?) ON CONFLICT(sender, id) DO NOTHING`,
+	"delivery.sweep": `DELETE FROM delivery WHERE at<?`,
+
+	"invite.add":    `INSERT INTO invite(hash, expires_at) VALUES(?,?) ON CONFLICT(hash) DO NOTHING`,
+	"invite.redeem": `DELETE FROM invite WHERE hash=? AND expires_at>?`,
+	"invite.sweep":  `DELETE FROM invite WHERE expires_at<?`,
+
+	"meta.set": `INSERT INTO meta(k, v) VALUES(?,?) ON CONFLICT(k) DO UPDATE SET v=excluded.v`,
+	"meta.add": `INSERT INTO meta(k, v) VALUES(?,?) ON CONFLICT(k) DO NOTHING`,
+}
+
+const deviceColumns = `n, id, name, platform, app, user_id, user_name, label, token_hash, epoch, floor, sent, revoked, created_at, seen_at`
+
+// queries are the statements of Store, by name.
+var queries = map[string]string{
+	"device.id":    `SELECT ` + deviceColumns + ` FROM device WHERE id=?`,
+	"device.token": `SELECT ` + deviceColumns + ` FROM device WHERE token_hash=? AND token_hash<>''`,
+	"device.user":  `SELECT ` + deviceColumns + ` FROM device WHERE user_id=? ORDER BY n`,
+	"device.list":  `SELECT ` + deviceColumns + ` FROM device ORDER BY seen_at DESC, n`,
+	"device.work": `SELECT id FROM device WHERE n IN (SELECT device FROM inbox WHERE state<2 UNION SELECT device FROM open_message
+		UNION SELECT device FROM card WHERE state<2) ORDER BY n`,
+
+	"inbox.open": `SELECT n, id, state, texts, body FROM inbox WHERE device=? AND state<2 ORDER BY n`,
+	"inbox.seen": `SELECT 1 FROM inbox WHERE device=? AND id=?`,
+
+	"outbox.after":  `SELECT seq, at, kind, body FROM outbox WHERE device=? AND seq>? ORDER BY seq LIMIT ?`,
+	"outbox.bounds": `SELECT count(*), coalesce(max(seq), 0) FROM outbox WHERE device=?`,
+	"outbox.find":   `SELECT body FROM outbox WHERE device=? AND kind=1 AND seq>? ORDER BY seq DESC`,
+	"outbox.old":    `SELECT device, max(seq) FROM outbox WHERE at<? GROUP BY device`,
+	"outbox.many":   `SELECT device, max(seq) FROM (SELECT device, seq, row_number() OVER (PARTITION BY device ORDER BY seq DESC) AS r FROM outbox) WHERE r>? GROUP BY device`,
+
+	"open.list": `SELECT id, n, reply_to, text FROM open_message WHERE device=? ORDER BY id`,
+
+	"card.id":   `SELECT id, device, n, seq, body, expires_at, state, option_id, text, expired FROM card WHERE id=?`,
+	"card.live": `SELECT id, device, n, seq, body, expires_at, state, option_id, text, expired FROM card WHERE device=? AND state<2 ORDER BY seq`,
+
+	"delivery.id":  `SELECT queued FROM delivery WHERE sender=? AND id=?`,
+	"invite.valid": `SELECT 1 FROM invite WHERE hash=? AND expires_at>?`,
+	"meta.get":     `SELECT v FROM meta WHERE k=?`,
+	"hash.all":     `SELECT hash FROM inbox WHERE hash IS NOT NULL AND state<2 UNION SELECT hash FROM outbox WHERE hash IS NOT NULL`,
+}

@@ -1,0 +1,289 @@
+// Package store keeps what must survive: devices, the inbox of accepted messages, the outbox of each device, question
+// cards, open messages and deliveries. It is the only package that speaks SQL.
+//
+// One SQLite file in write-ahead mode, synchronous=FULL. All writing goes through one goroutine that puts whatever waits
+// into one transaction (group commit), so that 64 writers cost about as many disk flushes as one. Reading uses a small
+// pool of connections of its own. Every method may be called from several goroutines at once.
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+
+	_ "modernc.org/sqlite" // the driver "sqlite"
+)
+
+// File is the name of the database in the data folder.
+const File = "hermes-mobile.db"
+
+// ErrClosed: the store was closed before the write could be made.
+var ErrClosed = errors.New("the store is closed")
+
+// Store is an open database.
+type Store struct {
+	read  *sql.DB
+	write *sql.DB
+	conn  *sql.Conn // the writer's only connection
+	stmt  map[string]*sql.Stmt
+	reads map[string]*sql.Stmt
+
+	queue   chan job
+	closing chan struct{}
+	closed  chan struct{}
+}
+
+type job struct {
+	run  func(*Tx) error
+	done func(error)
+}
+
+// maxGroup bounds one transaction, so that the first of a long queue does not wait for the last.
+const maxGroup = 512
+
+// Open opens the database in a folder, makes it where there is none, and brings its schema up to date.
+func Open(ctx context.Context, dir string) (*Store, error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, fmt.Errorf("open store: %w", err)
+	}
+	path := filepath.Join(dir, File)
+	s := &Store{queue: make(chan job, 4096), closing: make(chan struct{}), closed: make(chan struct{}),
+		stmt: map[string]*sql.Stmt{}, reads: map[string]*sql.Stmt{}}
+	if err := s.open(ctx, path); err != nil {
+		s.shut()
+		return nil, fmt.Errorf("open store %s: %w", path, err)
+	}
+	go s.writer(context.WithoutCancel(ctx))
+	return s, nil
+}
+
+func source(path string, pragmas ...string) string {
+	q := url.Values{"_pragma": append(pragmas, "busy_timeout(10000)", "journal_mode(WAL)", "synchronous(FULL)", "foreign_keys(1)")}
+	return "file:" + (&url.URL{Path: path}).EscapedPath() + "?" + q.Encode()
+}
+
+func (s *Store) open(ctx context.Context, path string) error {
+	var err error
+	if s.write, err = sql.Open("sqlite", source(path, "cache_size(-8000)")); err != nil {
+		return err
+	}
+	s.write.SetMaxOpenConns(1)
+	if s.conn, err = s.write.Conn(ctx); err != nil {
+		return err
+	}
+	if err := os.Chmod(path, 0o600); err != nil {
+		return err
+	}
+	if err := migrate(ctx, s.conn); err != nil {
+		return err
+	}
+	for name, text := range writes {
+		if s.stmt[name], err = s.conn.PrepareContext(ctx, text); err != nil {
+			return fmt.Errorf("prepare %s: %w", name, err)
+		}
+	}
+	if s.read, err = sql.Open("sqlite", source(path, "cache_size(-4000)", "query_only(1)")); err != nil {
+		return err
+	}
+	s.read.SetMaxOpenConns(4)
+	s.read.SetMaxIdleConns(4)
+	for name, text := range queries {
+		if s.reads[name], err = s.read.PrepareContext(ctx, text); err != nil {
+			return fmt.Errorf("prepare %s: %w", name, err)
+		}
+	}
+	return nil
+}
+
+// Do runs f in a transaction together with whatever else waits, and returns when it is on the disk. When f fails nothing
+// of it is stored; f may be run more than once. Writes of one goroutine are made in the order of its calls.
+func (s *Store) Do(f func(*Tx) error) error {
+	done := make(chan error, 1)
+	s.Go(f, func(err error) { done <- err })
+	return <-done
+}
+
+// Go is Do without waiting: done is called from the writer's goroutine and must not block.
+func (s *Store) Go(f func(*Tx) error, done func(error)) {
+	select {
+	case <-s.closing:
+		done(ErrClosed)
+		return
+	default:
+	}
+	select {
+	case s.queue <- job{f, done}:
+	case <-s.closing:
+		done(ErrClosed)
+	}
+}
+
+func (s *Store) writer(ctx context.Context) {
+	defer close(s.closed)
+	tx := &Tx{ctx: ctx, stmt: s.stmt, conn: s.conn}
+	var group []job
+	for {
+		select {
+		case j := <-s.queue:
+			group = append(group[:0], j)
+		case <-s.closing:
+			s.drain(tx)
+			return
+		}
+		s.commit(tx, s.gather(group))
+	}
+}
+
+func (s *Store) gather(group []job) []job {
+	for len(group) < maxGroup {
+		select {
+		case j := <-s.queue:
+			group = append(group, j)
+		default:
+			return group
+		}
+	}
+	return group
+}
+
+// drain writes what was queued before the store began to close.
+func (s *Store) drain(tx *Tx) {
+	for {
+		group := s.gather(nil)
+		if len(group) == 0 {
+			return
+		}
+		s.commit(tx, group)
+	}
+}
+
+func (s *Store) commit(tx *Tx, group []job) {
+	err := tx.run(func() error {
+		for _, j := range group {
+			if err := j.run(tx); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err == nil || len(group) == 1 {
+		for _, j := range group {
+			j.done(err)
+		}
+		return
+	}
+	// One of them failed and took the others along: each gets a transaction of its own.
+	for _, j := range group {
+		j.done(tx.run(func() error { return j.run(tx) }))
+	}
+}
+
+// Close writes what waits and closes the database.
+func (s *Store) Close() error {
+	close(s.closing)
+	<-s.closed
+	return s.shut()
+}
+
+func (s *Store) shut() error {
+	var errs []error
+	for _, st := range s.stmt {
+		if st != nil {
+			errs = append(errs, st.Close())
+		}
+	}
+	for _, st := range s.reads {
+		if st != nil {
+			errs = append(errs, st.Close())
+		}
+	}
+	if s.conn != nil {
+		errs = append(errs, s.conn.Close())
+	}
+	for _, db := range []*sql.DB{s.write, s.read} {
+		if db != nil {
+			errs = append(errs, db.Close())
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// Backup writes a consistent copy of the database to a file that must not exist, while everything goes on.
+func (s *Store) Backup(ctx context.Context, path string) error {
+	if _, err := os.Lstat(path); err == nil {
+		return fmt.Errorf("backup: %s exists already: name a new file", path)
+	}
+	if _, err := s.read.ExecContext(ctx, "VACUUM INTO ?", path); err != nil {
+		return fmt.Errorf("backup: %w", err)
+	}
+	if err := os.Chmod(path, 0o600); err != nil {
+		return fmt.Errorf("backup: %w", err)
+	}
+	return nil
+}
+
+// Tx is a transaction. It is used inside the function given to Do or Go only.
+type Tx struct {
+	ctx  context.Context
+	conn *sql.Conn
+	stmt map[string]*sql.Stmt
+}
+
+func (t *Tx) run(f func() error) error {
+	if _, err := t.conn.ExecContext(t.ctx, "BEGIN IMMEDIATE"); err != nil {
+		return fmt.Errorf("begin: %w", err)
+	}
+	err := f()
+	if err == nil {
+		if _, err = t.conn.ExecContext(t.ctx, "COMMIT"); err == nil {
+			return nil
+		}
+		err = fmt.Errorf("commit: %w", err)
+	}
+	if _, e := t.conn.ExecContext(t.ctx, "ROLLBACK"); e != nil {
+		err = errors.Join(err, fmt.Errorf("rollback: %w", e))
+	}
+	return err
+}
+
+// exec runs one of writes and returns the number of rows it changed and the last row id.
+func (t *Tx) exec(name string, args ...any) (changed, id int64, err error) {
+	r, err := t.stmt[name].ExecContext(t.ctx, args...)
+	if err != nil {
+		return 0, 0, fmt.Errorf("%s: %w", name, err)
+	}
+	if changed, err = r.RowsAffected(); err != nil {
+		return 0, 0, fmt.Errorf("%s: %w", name, err)
+	}
+	if id, err = r.LastInsertId(); err != nil {
+		return 0, 0, fmt.Errorf("%s: %w", name, err)
+	}
+	return changed, id, nil
+}
+
+func (t *Tx) must(name string, args ...any) error {
+	_, _, err := t.exec(name, args...)
+	return err
+}
+
+// rows runs one of queries and calls scan for each row.
+func (s *Store) rows(ctx context.Context, name string, scan func(*sql.Rows) error, args ...any) error {
+	rows, err := s.reads[name].QueryContext(ctx, args...)
+	if err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	defer rows.Close()
+	for rows.Next() {
+		if err := scan(rows); err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+	}
+	if err := rows.Err(); err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	return nil
+}

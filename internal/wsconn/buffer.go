@@ -1,0 +1,48 @@
+package wsconn
+
+import (
+	"bytes"
+	"sync"
+
+	"github.com/gobwas/ws"
+)
+
+const (
+	smallBuffer = 8 << 10  // most frames of a chat fit in it
+	largeBuffer = 64 << 10 // the largest that is kept for reuse
+)
+
+// buffer is a pooled byte slice together with what gobwas/ws needs to read and
+// write frame headers, which would otherwise be allocated for every frame.
+type buffer struct {
+	b   []byte // its length is its size, except in reader.msg
+	src bytes.Reader
+	hdr [ws.MaxHeaderSize]byte
+}
+
+var (
+	smallPool = sync.Pool{New: func() any { return &buffer{b: make([]byte, smallBuffer)} }}
+	largePool = sync.Pool{New: func() any { return &buffer{b: make([]byte, largeBuffer)} }}
+)
+
+// getBuffer returns a small buffer when n bytes fit in one, else a large one.
+func getBuffer(n int) *buffer {
+	if n <= smallBuffer {
+		return smallPool.Get().(*buffer)
+	}
+	return largePool.Get().(*buffer)
+}
+
+// put gives the buffer back. One that has grown past the large size is left to
+// the garbage collector: a few big files must not stay in memory for good.
+func (b *buffer) put() {
+	b.src.Reset(nil)
+	switch cap(b.b) {
+	case smallBuffer:
+		b.b = b.b[:smallBuffer]
+		smallPool.Put(b)
+	case largeBuffer:
+		b.b = b.b[:largeBuffer]
+		largePool.Put(b)
+	}
+}

@@ -1,0 +1,331 @@
+package wsconn
+
+import (
+	"net"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+	"unicode/utf8"
+
+	"github.com/gobwas/ws"
+)
+
+const (
+	// closeWait is how long a closing connection waits for progress: of its
+	// own queue, and then for the peer's close frame.
+	closeWait = 5 * time.Second
+	// closeExtensions is how many times closeWait starts anew because the peer
+	// is still taking what was queued before the close frame.
+	closeExtensions = 5
+	// afterWriteError is how long what the peer sent before it went away is
+	// still read after a write has failed: usually its close frame.
+	afterWriteError = time.Second
+)
+
+// Conn is the server's side of one WebSocket. All methods may be called from
+// any goroutine and none of them waits for the peer, except where said.
+//
+// Every Conn that Upgrade returned must be given to Serve, or else be closed.
+type Conn struct {
+	nc  net.Conn
+	rc  syscall.RawConn // nil: nc is used as a stream
+	opt Options
+
+	// Bound once, because a method value is an allocation.
+	readFn, writeFn func(fd uintptr) bool
+
+	in      reader        // of the reading goroutine only
+	seen    atomic.Uint32 // Keeper's tick of the last traffic, see Keeper
+	discard atomic.Bool   // what comes from the peer is thrown away
+	slot    keeperSlot    // guarded by the Keeper's lock
+
+	mu       sync.Mutex
+	h        Handler // nil until Serve
+	out      queue
+	inFlight int   // bytes taken from out that a stream write has not finished
+	writing  bool  // somebody has the duty to write what is queued
+	reading  bool  // the reading goroutine has not ended
+	writers  int32 // writing goroutines that have not ended
+	above    bool  // the queue was above LowWater, Drained is due
+
+	closing   bool // no more Send
+	closeSent bool // our close frame is written
+	peerClose bool // the peer's close frame was read
+	dead      bool // the socket is closed or being closed
+	ended     bool // Handler.Closed has returned
+
+	extended  uint8         // how often closeWait was started anew
+	closeLeft int           // bytes waiting when it last was
+	cause     error         // what Closed will be told
+	writeErr  error         // why writing failed
+	done      chan struct{} // made on demand
+}
+
+func newConn(nc net.Conn, first []byte, o Options) *Conn {
+	c := &Conn{nc: nc, rc: rawConn(nc), opt: o}
+	c.in.first = first
+	c.in.max = o.MaxMessage
+	if c.rc != nil {
+		c.readFn, c.writeFn = c.tryRead, c.tryWrite
+	}
+	return c
+}
+
+// Serve starts reading and returns at once, so that the HTTP handler can return
+// and its stack and buffers are freed. It may be called once; h is called as
+// Handler says. On a connection that is closed already, h.Closed is all that
+// is called.
+func (c *Conn) Serve(h Handler) {
+	c.mu.Lock()
+	switch c.h.(type) {
+	case nil:
+	case nobody: // Close came first
+		c.mu.Unlock()
+		go func() {
+			<-c.Done()
+			h.Closed(c, c.cause)
+		}()
+		return
+	default:
+		c.mu.Unlock()
+		panic("wsconn: Serve called twice")
+	}
+	c.h, c.reading = h, true
+	if c.drained() {
+		c.startWriter(func() { h.Drained(c) })
+	}
+	c.mu.Unlock()
+	c.opt.Keeper.add(c)
+	go c.read()
+}
+
+// nobody is the handler of a connection that is closed before it is served.
+type nobody struct{}
+
+func (nobody) Message(*Conn, bool, []byte) {}
+func (nobody) TooBig(*Conn)                {}
+func (nobody) Drained(*Conn)               {}
+func (nobody) Closed(*Conn, error)         {}
+
+// SetMaxMessage changes Options.MaxMessage, for instance when the peer has
+// shown who it is. It may be called before Serve and from Handler.Message only,
+// and applies to frames not yet begun.
+func (c *Conn) SetMaxMessage(n int64) { c.in.max = n }
+
+// RemoteAddr is the address of the peer's end of the socket.
+func (c *Conn) RemoteAddr() net.Addr { return c.nc.RemoteAddr() }
+
+// Send queues p as one text message. It never waits: what the socket takes at
+// once is written at once by the caller, the rest by a goroutine. Messages are
+// written in the order in which Send was called. The slice is kept: it must not
+// be changed any more, and may be sent to many connections.
+//
+// It returns ErrFull, or ErrClosed once the connection is closing; nil says that
+// the message is queued, not that the peer has it.
+func (c *Conn) Send(p []byte) error {
+	f := outFrame{p: p, op: ws.OpText}
+	c.mu.Lock()
+	if c.closing || c.dead {
+		c.mu.Unlock()
+		return ErrClosed
+	}
+	if waiting := c.out.size + c.inFlight; waiting > 0 && c.opt.MaxQueue > 0 && waiting+f.size() > c.opt.MaxQueue {
+		c.mu.Unlock()
+		return ErrFull
+	}
+	c.out.push(f)
+	c.write()
+	return nil
+}
+
+// Ping sends a ping with no payload, before messages that wait. The Keeper does
+// this for every connection.
+func (c *Conn) Ping() { c.control(ws.OpPing, nil) }
+
+func (c *Conn) control(op ws.OpCode, p []byte) {
+	c.mu.Lock()
+	if c.closing || c.dead {
+		c.mu.Unlock()
+		return
+	}
+	c.out.control(outFrame{p: p, op: op})
+	c.write()
+}
+
+// Queued returns how many bytes wait to be written, frame headers included.
+func (c *Conn) Queued() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.out.size + c.inFlight
+}
+
+// Close starts the close handshake (RFC 6455 §7.1.2): what is queued is
+// written, then the close frame, then the peer has some seconds to answer with
+// its own. Meanwhile what it sends is thrown away. A peer that does nothing is
+// cut off after five seconds, one that still takes what is queued after thirty
+// at most. Only the first of Close, Abort and CloseNow counts.
+//
+// The reason is cut to 123 bytes. With CodeNoStatus or 0 the frame carries
+// neither code nor reason. A connection that was never given to Serve may be
+// closed like this too.
+func (c *Conn) Close(code int, reason string) { c.shut(code, reason, false) }
+
+// Abort is Close for a peer that is too slow or no longer welcome: messages of
+// which nothing has been written yet are thrown away.
+func (c *Conn) Abort(code int, reason string) { c.shut(code, reason, true) }
+
+// CloseNow closes the socket without a close frame and throws away what is
+// queued.
+func (c *Conn) CloseNow() { c.kill(ErrClosed, abrupt) }
+
+// Done returns a channel that is closed when Handler.Closed has returned; for a
+// connection never served, when its socket is closed.
+func (c *Conn) Done() <-chan struct{} {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.done == nil {
+		c.done = make(chan struct{})
+		if c.ended {
+			close(c.done)
+		}
+	}
+	return c.done
+}
+
+func (c *Conn) shut(code int, reason string, drop bool) {
+	for len(reason) > ws.MaxControlFramePayloadSize-2 {
+		_, n := utf8.DecodeLastRuneInString(reason)
+		reason = reason[:len(reason)-n]
+	}
+	if code == 0 {
+		code = CodeNoStatus
+	}
+	var body []byte
+	if code != CodeNoStatus {
+		body = ws.NewCloseFrameBody(ws.StatusCode(code), reason)
+	}
+	c.shutWith(body, CloseError{Code: code, Reason: reason, Local: true}, drop)
+}
+
+// shutWith queues the close frame and starts the time that is left.
+func (c *Conn) shutWith(body []byte, why CloseError, drop bool) {
+	c.mu.Lock()
+	if c.closing || c.dead {
+		c.mu.Unlock()
+		return
+	}
+	c.closing = true
+	c.cause = why
+	c.discard.Store(true)
+	if drop {
+		c.out.drop()
+	}
+	c.out.push(outFrame{p: body, op: ws.OpClose})
+	c.closeLeft = c.out.size + c.inFlight
+	if c.h == nil {
+		c.h, c.reading = nobody{}, true
+		go c.read()
+	}
+	// Under the lock, so that it cannot come after the deadline in the past
+	// that sent sets when both close frames are through.
+	_ = c.nc.SetReadDeadline(time.Now().Add(closeWait))
+	c.write()
+}
+
+// overdue decides at the read deadline of a closing connection whether the peer
+// gets more time.
+func (c *Conn) overdue() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	left := c.out.size + c.inFlight
+	if c.dead || c.closeSent || c.writeErr != nil || left >= c.closeLeft || c.extended >= closeExtensions {
+		return true
+	}
+	c.closeLeft = left
+	c.extended++
+	_ = c.nc.SetReadDeadline(time.Now().Add(closeWait))
+	return false
+}
+
+// How kill closes the socket.
+type ending uint8
+
+const (
+	gentle ending = iota // may wait for TLS to say goodbye
+	abrupt               // never waits
+	reset                // and the kernel forgets what the peer has not taken
+)
+
+// kill closes the socket and frees the queue. It must be called without the
+// lock and not from inside a raw read or write, because closing a socket waits
+// for those to end.
+func (c *Conn) kill(why error, how ending) {
+	c.mu.Lock()
+	if c.dead {
+		c.mu.Unlock()
+		return
+	}
+	c.dead = true
+	if c.cause == nil {
+		c.cause = why
+	}
+	c.out.reset()
+	c.inFlight = 0
+	served := c.h != nil
+	c.mu.Unlock()
+	c.discard.Store(true)
+
+	if tc, ok := c.nc.(interface{ NetConn() net.Conn }); ok && how != gentle {
+		hangUp(tc.NetConn(), how)
+	}
+	hangUp(c.nc, how)
+	if !served {
+		c.end(nil)
+	}
+}
+
+func hangUp(nc net.Conn, how ending) {
+	if tcp, ok := nc.(*net.TCPConn); ok && how == reset {
+		_ = tcp.SetLinger(0)
+	}
+	_ = nc.Close()
+}
+
+// readerEnded and writerEnded: whichever goroutine is the last to notice the end
+// calls Closed, so that no other call can come after it.
+func (c *Conn) readerEnded() {
+	c.mu.Lock()
+	c.reading = false
+	last := c.writers == 0
+	h := c.h
+	c.mu.Unlock()
+	if last {
+		c.end(h)
+	}
+}
+
+func (c *Conn) writerEnded() {
+	c.mu.Lock()
+	c.writers--
+	last := c.writers == 0 && c.h != nil && !c.reading
+	h := c.h
+	c.mu.Unlock()
+	if last {
+		c.end(h)
+	}
+}
+
+func (c *Conn) end(h Handler) {
+	if h != nil {
+		h.Closed(c, c.cause) // never written again once dead is set
+	}
+	c.mu.Lock()
+	if !c.ended {
+		c.ended = true
+		if c.done != nil {
+			close(c.done)
+		}
+	}
+	c.mu.Unlock()
+}

@@ -1,0 +1,92 @@
+package wsconn
+
+import (
+	"bytes"
+	"io"
+	"net"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/gobwas/ws"
+)
+
+// cutConn is a peer whose bytes come in pieces of cut and who takes everything.
+type cutConn struct {
+	in  *bytes.Reader
+	cut int
+	out bytes.Buffer
+}
+
+func (c *cutConn) Read(p []byte) (int, error)     { return c.in.Read(p[:min(len(p), c.cut)]) }
+func (c *cutConn) Write(p []byte) (int, error)    { return c.out.Write(p) }
+func (*cutConn) Close() error                     { return nil }
+func (*cutConn) LocalAddr() net.Addr              { return nil }
+func (*cutConn) RemoteAddr() net.Addr             { return nil }
+func (*cutConn) SetDeadline(time.Time) error      { return nil }
+func (*cutConn) SetReadDeadline(time.Time) error  { return nil }
+func (*cutConn) SetWriteDeadline(time.Time) error { return nil }
+
+// play gives the bytes to a connection and returns what its handler was told.
+func play(t *testing.T, stream []byte, cut int) *recorder {
+	nc := &cutConn{in: bytes.NewReader(stream), cut: cut}
+	r := &recorder{}
+	c := newConn(nc, nil, Options{MaxMessage: 20_000})
+	c.Serve(r)
+	select {
+	case <-c.Done():
+	case <-time.After(patience):
+		t.Fatal("does not end")
+	}
+	// All that was written is whole frames, and after a close frame nothing.
+	for closed := false; nc.out.Len() > 0; {
+		f, err := ws.ReadFrame(&nc.out)
+		if err != nil || closed {
+			t.Fatalf("wrote odd bytes: %v, closed before: %v", err, closed)
+		}
+		closed = f.Header.OpCode == ws.OpClose
+	}
+	return r
+}
+
+// FuzzFrames: whatever a peer sends, and however the bytes are cut, the handler is
+// told the same and is told the end once.
+func FuzzFrames(f *testing.F) {
+	f.Add([]byte{})
+	f.Add(text("hello"))
+	f.Add(slices.Concat(masked(ws.OpText, false, "a"), masked(ws.OpPing, true, "p"), masked(ws.OpContinuation, true, "b")))
+	f.Add(slices.Concat(text(string(make([]byte, 9000))), masked(ws.OpClose, true, closeBody(1000, "bye")), text("late")))
+	f.Add(text(string(make([]byte, 20_001))))
+	f.Add([]byte{0x82, 0xff, 0, 0, 1, 0, 0, 0, 0, 0, 1, 2, 3, 4, 5})
+	f.Fuzz(func(t *testing.T, stream []byte) {
+		want := play(t, stream, len(stream)+1)
+		for _, cut := range []int{1, 13, 4096} {
+			got := play(t, stream, cut)
+			if !slices.Equal(got.got, want.got) || got.big != want.big {
+				t.Fatalf("cut %d: %q, %d too big; whole: %q, %d", cut, got.got, got.big, want.got, want.big)
+			}
+			if len(got.closed) != 1 || got.late || got.closed[0] != want.closed[0] {
+				t.Fatalf("cut %d: closed with %v; whole: %v", cut, got.closed, want.closed)
+			}
+		}
+	})
+}
+
+// A frame that announces much and brings little holds little.
+func TestAnnouncedSizeReservesNothing(t *testing.T) {
+	h := []byte{0x82, 0xff, 0, 0, 0, 0, 1, 0, 0, 0, 1, 2, 3, 4} // 16 MiB
+	for _, brought := range []int{0, 10, 10_000, 100_000, 1_000_000} {
+		in := bytes.NewReader(slices.Concat(h, make([]byte, brought)))
+		c := newConn(&cutConn{in: in, cut: 5000}, nil, Options{MaxMessage: 16 << 20})
+		if err := c.readAll(); err != io.EOF {
+			t.Fatal(err)
+		}
+		held := 0
+		if c.in.msg != nil {
+			held = cap(c.in.msg.b)
+		}
+		if held > max(2*brought, largeBuffer) || brought <= smallBuffer && held > smallBuffer {
+			t.Fatalf("%d bytes came, %d are held", brought, held)
+		}
+	}
+}

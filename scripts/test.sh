@@ -1,0 +1,24 @@
+#!/usr/bin/env bash
+# All tests, quiet: only summaries and failures. Each part can be run alone by its make target.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+failed=()
+part() {
+  local name=$1 began=$SECONDS
+  shift
+  if "$@"; then
+    echo "== $name: ok ($((SECONDS - began)) s)"
+  else
+    echo "== $name: FAILED ($((SECONDS - began)) s)"
+    failed+=("$name")
+  fi
+}
+make --no-print-directory build
+part lint bash scripts/lint.sh
+part unit bash scripts/unit.sh
+part conformance bash scripts/conformance.sh
+part e2e bash scripts/e2e.sh
+if [ ${#failed[@]} -gt 0 ]; then
+  echo "failed: ${failed[*]}"
+  exit 1
+fi
