@@ -26,8 +26,6 @@ type hinted struct {
 func (h *hinted) Error() string { return h.err.Error() }
 func (h *hinted) Unwrap() error { return h.err }
 
-func withHint(err error, hint string) error { return &hinted{err, hint} }
-
 // fail prints an error and returns the exit status.
 func fail(w io.Writer, err error) int {
 	hint := ""
@@ -90,11 +88,4 @@ func clean(s string) string {
 		}
 		return r
 	}, s)
-}
-
-func yes(b bool) string {
-	if b {
-		return "yes"
-	}
-	return "no"
 }

@@ -204,9 +204,5 @@ func (s *session) noteSent() {
 	}
 	n, seq := s.dev.N, s.written
 	s.dev.Sent = seq
-	s.hub.store.Go(func(tx *store.Tx) error { return tx.Sent(n, seq, time.Now()) }, func(err error) {
-		if err != nil {
-			s.hub.storeFailed("note what was sent", err)
-		}
-	})
+	s.later("note what was sent", func(tx *store.Tx) error { return tx.Sent(n, seq, time.Now()) })
 }

@@ -246,11 +246,7 @@ func (s *session) forget(seq int64) {
 		return
 	}
 	n, dev := s.dev.N, s.dev
-	s.hub.store.Go(func(tx *store.Tx) error { return tx.Forget(n, seq) }, func(err error) {
-		if err != nil {
-			s.hub.storeFailed("forget what was acknowledged", err)
-		}
-	})
+	s.later("forget what was acknowledged", func(tx *store.Tx) error { return tx.Forget(n, seq) })
 	dev.Floor = seq
 	dev.Sent = max(dev.Sent, seq)
 	s.written = max(s.written, seq)

@@ -41,6 +41,8 @@ type session struct {
 	cards   []*card // open or not settled
 	uploads *media.Assembler
 
+	pending int // writes that nobody waits for and that are not made yet
+
 	typing   bool
 	avatar   string
 	shown    chat.Status // what the device was last told
@@ -225,8 +227,25 @@ func (s *session) commit(b *batch) {
 
 // idle reports whether nothing of this session needs memory: everything that matters is in the store.
 func (s *session) idle() bool {
-	return s.conn == nil && s.turn == nil && len(s.waiting) == 0 && len(s.aside) == 0 && len(s.streams) == 0 && len(s.cards) == 0 && !s.timers.any()
+	return s.conn == nil && s.pending == 0 && s.turn == nil && len(s.waiting) == 0 && len(s.aside) == 0 && len(s.streams) == 0 && len(s.cards) == 0 && !s.timers.any()
 }
+
+// later stores something without waiting for it. The session stays in memory until it is stored, for the next one reads
+// what this one knows from the store.
+func (s *session) later(what string, op func(*store.Tx) error) {
+	s.pending++
+	s.hub.store.Go(op, func(err error) {
+		if err != nil {
+			s.hub.storeFailed(what, err)
+		}
+		s.post(stored{})
+	})
+}
+
+// stored: a write that nobody waited for was made, or failed.
+type stored struct{}
+
+func (stored) apply(s *session, _ *batch) { s.pending-- }
 
 // load reads what an earlier session or an earlier life of the server left.
 func (s *session) load(b *batch) error {

@@ -56,11 +56,7 @@ func (s *session) say(b *batch, e chat.Say) {
 	} else if now.Sub(st.saved) >= saveInterval {
 		st.saved = now
 		device, m := s.dev.N, store.OpenMessage{ID: e.ID, N: e.N, ReplyTo: e.ReplyTo, Text: e.Text}
-		s.hub.store.Go(func(tx *store.Tx) error { return tx.SetOpen(device, m) }, func(err error) {
-			if err != nil {
-				s.hub.storeFailed("store how far a message has come", err)
-			}
-		})
+		s.later("store how far a message has come", func(tx *store.Tx) error { return tx.SetOpen(device, m) })
 	}
 	b.then(func() {
 		s.speak()

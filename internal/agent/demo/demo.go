@@ -17,12 +17,13 @@ type Agent struct {
 	files chat.Files
 	log   *slog.Logger
 
-	mu    sync.Mutex
-	host  chat.Host
-	ctx   context.Context
-	turns map[string]*turn // by device
-	away  bool
-	work  sync.WaitGroup
+	mu     sync.Mutex
+	host   chat.Host
+	ctx    context.Context
+	turns  map[string]*turn // by device
+	away   bool
+	closed bool
+	work   sync.WaitGroup
 }
 
 // New makes an agent that keeps its files in files.
@@ -40,7 +41,8 @@ func (a *Agent) Run(ctx context.Context, host chat.Host) error {
 	a.mu.Unlock()
 	host.Changed()
 	<-ctx.Done()
-	a.mu.Lock() // no turn begins after this
+	a.mu.Lock()
+	a.closed = true // no turn begins after this
 	a.mu.Unlock()
 	a.work.Wait()
 	return nil
@@ -63,7 +65,7 @@ func (a *Agent) Admits(chat.Input) bool { return false }
 // Hand implements chat.Agent.
 func (a *Agent) Hand(in chat.Input, taken func(error)) {
 	a.mu.Lock()
-	if a.ctx == nil || a.ctx.Err() != nil || a.away {
+	if a.ctx == nil || a.closed || a.away {
 		a.mu.Unlock()
 		taken(chat.ErrAway)
 		return
@@ -131,6 +133,11 @@ func (a *Agent) goAway(d time.Duration) {
 
 // after runs f once d has passed, unless the agent ends before.
 func (a *Agent) after(d time.Duration, f func()) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.closed {
+		return
+	}
 	a.work.Add(1)
 	go func() {
 		defer a.work.Done()
