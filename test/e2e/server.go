@@ -1,0 +1,180 @@
+// Package e2e tests the built server with the real Hermes gateway of both versions, as its users run it.
+package e2e
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// patience is how long a test waits for what should come at once on a machine that is busy with other tests.
+const patience = 60 * time.Second
+
+var build = sync.OnceValues(func() (string, error) {
+	dir, err := os.MkdirTemp("", "hermes-mobile-e2e-")
+	if err != nil {
+		return "", err
+	}
+	path := filepath.Join(dir, "hermes-mobile")
+	cmd := exec.Command("go", "build", "-o", path, "hermes-mobile/cmd/hermes-mobile")
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("build the server: %w\n%s", err, out)
+	}
+	return path, nil
+})
+
+// Server is a server process with folders of its own.
+type Server struct {
+	t      testing.TB
+	Binary string
+	Data   string
+	Port   int
+	Token  string
+	ID     string // the gateway's id and secret
+	Secret string
+	Env    []string
+
+	mu   sync.Mutex
+	cmd  *exec.Cmd
+	done chan struct{}
+	log  *os.File
+}
+
+// NewServer prepares a server for the relay agent; Start starts it. More settings may be added to Env before.
+func NewServer(t testing.TB, env ...string) *Server {
+	t.Helper()
+	binary, err := build()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	log, err := os.Create(filepath.Join(dir, "server.log"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &Server{t: t, Binary: binary, Data: filepath.Join(dir, "data"), Port: freePort(t), Token: secret(), ID: "gw-e2e", Secret: secret(), log: log}
+	s.Env = append([]string{"MOBILE_HOST=127.0.0.1", "MOBILE_PORT=" + strconv.Itoa(s.Port), "MOBILE_TOKEN=" + s.Token, "MOBILE_DATA=" + s.Data,
+		"MOBILE_ALLOW_ALL_USERS=1", "MOBILE_RELAY_ID=" + s.ID, "MOBILE_RELAY_SECRET=" + s.Secret, "HERMES_HOME=" + filepath.Join(dir, "no-hermes"),
+		"HOME=" + dir, "MOBILE_LOG_LEVEL=debug", "PATH=" + os.Getenv("PATH")}, env...)
+	t.Cleanup(func() {
+		s.Kill()
+		if t.Failed() {
+			t.Logf("the server's log ends with:\n%s", s.LogTail(60))
+		}
+		_ = log.Close()
+	})
+	return s
+}
+
+func secret() string {
+	var b [32]byte
+	rand.Read(b[:])
+	return hex.EncodeToString(b[:])
+}
+
+func freePort(t testing.TB) int {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().(*net.TCPAddr).Port
+}
+
+// Start starts the process and waits until it answers.
+func (s *Server) Start() *Server {
+	s.t.Helper()
+	cmd := exec.Command(s.Binary, "serve", "--agent", "relay")
+	cmd.Env, cmd.Stdout, cmd.Stderr = s.Env, s.log, s.log
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if err := cmd.Start(); err != nil {
+		s.t.Fatal(err)
+	}
+	done := make(chan struct{})
+	s.mu.Lock()
+	s.cmd, s.done = cmd, done
+	s.mu.Unlock()
+	go func() { defer close(done); _ = cmd.Wait() }()
+	deadline := time.Now().Add(patience)
+	for {
+		c, err := net.Dial("tcp", "127.0.0.1:"+strconv.Itoa(s.Port))
+		if err == nil {
+			_ = c.Close()
+			return s
+		}
+		select {
+		case <-done:
+			s.t.Fatalf("the server ended at its start:\n%s", s.LogTail(20))
+		default:
+		}
+		if time.Now().After(deadline) {
+			s.t.Fatalf("the server does not listen: %v", err)
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+}
+
+// signal ends the process with a signal and waits for it.
+func (s *Server) signal(sig syscall.Signal) {
+	s.mu.Lock()
+	cmd, done := s.cmd, s.done
+	s.cmd = nil
+	s.mu.Unlock()
+	if cmd == nil {
+		return
+	}
+	_ = syscall.Kill(-cmd.Process.Pid, sig)
+	select {
+	case <-done:
+	case <-time.After(15 * time.Second):
+		s.t.Errorf("the server did not end within 15 s of %v", sig)
+		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
+		<-done
+	}
+}
+
+// Kill ends the process as a power cut would.
+func (s *Server) Kill() { s.signal(syscall.SIGKILL) }
+
+// Stop ends the process politely.
+func (s *Server) Stop() { s.signal(syscall.SIGTERM) }
+
+// URL is where devices connect.
+func (s *Server) URL() string { return fmt.Sprintf("ws://127.0.0.1:%d/ws", s.Port) }
+
+// Base is what a gateway is told.
+func (s *Server) Base() string { return fmt.Sprintf("http://127.0.0.1:%d", s.Port) }
+
+// CLI runs another subcommand on the same settings.
+func (s *Server) CLI(ctx context.Context, args ...string) (string, error) {
+	cmd := exec.CommandContext(ctx, s.Binary, args...)
+	cmd.Env = s.Env
+	var out bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &out
+	err := cmd.Run()
+	return out.String(), err
+}
+
+// LogTail is the end of the server's log.
+func (s *Server) LogTail(lines int) string {
+	text, err := os.ReadFile(s.log.Name())
+	if err != nil {
+		return err.Error()
+	}
+	all := strings.Split(strings.TrimSpace(string(text)), "\n")
+	return strings.Join(all[max(0, len(all)-lines):], "\n")
+}
