@@ -200,6 +200,10 @@ func (h *Hub) approved(user string) bool {
 	return h.AllowAllUsers || h.AllowedUsers.Has(user) || h.Pairing.Approved(user)
 }
 
+// thrownOut reports whether a user is known not to be approved, so that what the agent still says to it is dropped. While
+// the pairing files cannot be read nobody is: a fault of the disk is no reason to lose a reply.
+func (h *Hub) thrownOut(user string) bool { return !h.approved(user) && h.Pairing.Check() == nil }
+
 // storeFailed notes that the store could not do its work. What was asked is refused by those who asked.
 func (h *Hub) storeFailed(what string, err error) {
 	h.failing.Store(time.Now().UnixMilli())

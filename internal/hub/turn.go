@@ -112,7 +112,7 @@ func (e *said) fail(_ *session, err error) {
 }
 
 func (e *said) apply(s *session, b *batch) {
-	if s.dev == nil || s.dev.Revoked {
+	if s.dev == nil || s.dev.Revoked || s.hub.thrownOut(s.dev.UserID) {
 		e.fail(s, chat.ErrNoDevice)
 		return
 	}
