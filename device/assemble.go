@@ -1,0 +1,106 @@
+package device
+
+import (
+	"fmt"
+	"strings"
+	"unicode/utf16"
+	"unicode/utf8"
+
+	"hermes-mobile/frame"
+)
+
+// reply is a message that is coming in: whole texts with additions, or chunks of one text (§4).
+type reply struct {
+	whole  string
+	units  int // length of whole in UTF-16 code units
+	chunks []string
+}
+
+// take adds a frame; false: the text is as it was, because an addition does not fit what is here. The next whole frame
+// repairs that.
+func (r *reply) take(m *frame.Message) bool {
+	switch {
+	case m.Append != nil && !m.Final:
+		if m.At != r.units {
+			return false
+		}
+		r.whole += *m.Append
+		r.units += units(*m.Append)
+	case m.Append != nil: // a final is whole; one that is not is taken as well as it goes
+		r.whole += *m.Append
+	case m.Edit || m.Chunk.Total <= 1:
+		r.whole, r.units, r.chunks = m.Text, units(m.Text), nil
+	default:
+		for len(r.chunks) <= m.Chunk.Index && m.Chunk.Index < m.Chunk.Total && len(r.chunks) < 1<<20 {
+			r.chunks = append(r.chunks, "")
+		}
+		if i := m.Chunk.Index; i >= 0 && i < len(r.chunks) {
+			r.chunks[i] = m.Text
+		}
+	}
+	return true
+}
+
+func (r *reply) text() string {
+	if r.chunks != nil {
+		return strings.Join(r.chunks, "")
+	}
+	return r.whole
+}
+
+// units counts the UTF-16 code units of a text.
+func units(s string) int {
+	n := 0
+	for _, r := range s {
+		if r == utf8.RuneError {
+			n++
+			continue
+		}
+		n += utf16.RuneLen(r)
+	}
+	return n
+}
+
+// incoming is a file that is coming in, part by part in order (§5).
+type incoming struct {
+	limit int64
+	file  File
+	next  int
+}
+
+// take adds a part; true: the file is complete, or the Err in it says why it never will be.
+func (in *incoming) take(m *frame.Media) bool {
+	f := &in.file
+	if m.Part == 0 {
+		*f = File{ID: m.ID, Kind: m.Kind, Mime: m.Mime, Filename: m.Filename, Caption: m.Caption, Size: m.Size,
+			ReplyTo: m.ReplyTo, Source: m.Source, URL: m.URL}
+	}
+	if f.Caption == "" {
+		f.Caption = m.Caption
+	}
+	last := m.Final || m.Part >= m.Parts-1
+	switch {
+	case f.Err != nil:
+	case m.Part != in.next:
+		f.Err = fmt.Errorf("device: file %q: part %d came where part %d was due", f.Filename, m.Part, in.next)
+	case int64(len(f.Data)+len(m.Data)) > in.limit:
+		f.Err = fmt.Errorf("device: file %q is larger than the %d bytes this app takes", f.Filename, in.limit)
+	default:
+		f.Data = append(f.Data, m.Data...)
+		in.next++
+	}
+	if f.Err != nil {
+		f.Data = nil
+	}
+	if !last {
+		return false
+	}
+	if f.Err == nil && f.URL == "" && f.Size > 0 && int64(len(f.Data)) != f.Size {
+		f.Err = fmt.Errorf("device: file %q has %d bytes and should have %d", f.Filename, len(f.Data), f.Size)
+		f.Data = nil
+	}
+	if f.Err == nil && f.URL == "" {
+		f.Size = int64(len(f.Data))
+	}
+	return true
+}

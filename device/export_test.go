@@ -1,0 +1,6 @@
+package device
+
+import "time"
+
+// SetRoomWait shortens the patience with a slow loop.
+func (c *Config) SetRoomWait(d time.Duration) { c.roomWait = d }

@@ -1,0 +1,321 @@
+package device_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"hermes-mobile/device"
+	"hermes-mobile/device/devicetest"
+	"hermes-mobile/frame"
+)
+
+func text(s string) *string { return &s }
+
+func TestStreamedReply(t *testing.T) {
+	srv := devicetest.New(t)
+	a := open(t, config(srv.URL))
+	c := srv.Accept(nil)
+	c.Send(&frame.Message{ID: "r", Text: "😀 one", Edit: true, Chunk: frame.Chunk{Total: 1}})
+	expect(a, func(m device.Message) bool { return m.Text == "😀 one" && !m.Final })
+	c.Send(&frame.Message{ID: "r", Append: text(" two"), At: 6}) // the emoji is two units
+	expect(a, func(m device.Message) bool { return m.Text == "😀 one two" })
+	c.Send(&frame.Message{ID: "r", Append: text("?"), At: 99}) // does not fit: wait for a whole one
+	c.Send(&frame.Message{ID: "x", Append: text("?"), At: 5})
+	c.Send(&frame.Message{ID: "r", Text: "all new", Edit: true, Chunk: frame.Chunk{Total: 1}})
+	expect(a, func(m device.Message) bool { return m.Text == "all new" })
+	c.Send(&frame.Message{ID: "r", Append: text("!"), At: 7})
+	expect(a, func(m device.Message) bool { return m.Text == "all new!" })
+	c.Send(&frame.Message{ID: "r", Text: "all new! done", Edit: true, Final: true, ReplyTo: "m1", Seq: 3, Chunk: frame.Chunk{Total: 1}})
+	if m := expect(a, final("r")); m.Text != "all new! done" || m.ReplyTo != "m1" {
+		t.Fatalf("%+v", m)
+	}
+	for _, m := range all[device.Message](a) {
+		if strings.Contains(m.Text, "?") {
+			t.Fatalf("%+v", m)
+		}
+	}
+	eventually(t, "ack of 3", func() bool { acks := c.Acks(); return len(acks) > 0 && acks[len(acks)-1].Seq == 3 })
+}
+
+func TestResumeGivesEachOnce(t *testing.T) {
+	srv := devicetest.New(t)
+	a := open(t, config(srv.URL))
+	c := srv.Accept(nil)
+	c.Send(&frame.Message{ID: "r1", Text: "one", Final: true, Seq: 1})
+	expect(a, final("r1"))
+	// Cut in the middle of a message in chunks.
+	c.Send(&frame.Message{ID: "r2", Text: "tw", Chunk: frame.Chunk{Index: 0, Total: 2}, Seq: 2})
+	expect(a, func(m device.Message) bool { return m.ID == "r2" })
+	c.Drop()
+	c = srv.Accept(nil)
+	if r := c.Hello.Resume; r == nil || r.Epoch != "e1" || r.Seq != 1 {
+		t.Fatalf("resume %+v", r)
+	}
+	c.Send(&frame.Message{ID: "r1", Text: "one", Final: true, Seq: 1}, // a server that goes back too far
+		&frame.Message{ID: "r2", Text: "tw", Chunk: frame.Chunk{Index: 0, Total: 2}, Seq: 2},
+		&frame.Message{ID: "r2", Text: "o", Chunk: frame.Chunk{Index: 1, Total: 2}, Final: true, Seq: 2})
+	if m := expect(a, final("r2")); m.Text != "two" {
+		t.Fatalf("%+v", m)
+	}
+	n := 0
+	for _, m := range all[device.Message](a) {
+		if m.Final {
+			n++
+		}
+	}
+	if n != 2 {
+		t.Fatal(n, "finals")
+	}
+}
+
+func TestCursorMovesWhenHandled(t *testing.T) {
+	srv := devicetest.New(t)
+	store := device.NewMemoryStore()
+	cfg := config(srv.URL)
+	cfg.Store = store
+	a := quiet(t, cfg)
+	c := srv.Accept(nil)
+	c.Send(&frame.Message{ID: "r1", Text: "one", Final: true, Seq: 1}, &frame.Message{ID: "r2", Text: "two", Final: true, Seq: 2})
+	for ev := range a.Events(t.Context()) {
+		if m, ok := ev.(device.Message); ok && m.ID == "r1" {
+			if s, _ := store.Load(); s.Cursor.Seq != 0 {
+				t.Fatal("moved before the body ended")
+			}
+			break
+		}
+	}
+	if s, _ := store.Load(); s.Cursor != (frame.Cursor{Epoch: "e1", Seq: 1}) {
+		t.Fatalf("%+v", s.Cursor)
+	}
+	func() { // a panic leaves the event unhandled
+		defer func() { recover() }()
+		for ev := range a.Events(t.Context()) {
+			if _, ok := ev.(device.Message); ok {
+				panic("the app")
+			}
+		}
+	}()
+	if s, _ := store.Load(); s.Cursor.Seq != 1 {
+		t.Fatalf("%+v", s.Cursor)
+	}
+	a.Close(t.Context()) // and says so to the server
+	if acks := c.Acks(); len(acks) == 0 || acks[len(acks)-1].Seq != 1 {
+		t.Fatal(acks)
+	}
+	a = open(t, cfg)
+	c = srv.Accept(nil)
+	if r := c.Hello.Resume; r == nil || r.Seq != 1 {
+		t.Fatalf("resume %+v", r)
+	}
+	c.Send(&frame.Message{ID: "r2", Text: "two", Final: true, Seq: 2})
+	expect(a, final("r2"))
+}
+
+func TestHistoryLost(t *testing.T) {
+	srv := devicetest.New(t)
+	a := open(t, config(srv.URL))
+	c := srv.Accept(nil)
+	c.Send(&frame.Message{ID: "r1", Text: "one", Final: true, Seq: 40})
+	expect(a, final("r1"))
+	c.Drop()
+	c = srv.Next()
+	r := devicetest.Ready(devicetest.Expect[*frame.Hello](c))
+	r.Resume = frame.Span{Epoch: "e2", From: 1, To: 1, Lost: true}
+	c.Send(r, &frame.Message{ID: "r1", Text: "one", Final: true, Seq: 1})
+	expect[device.HistoryLost](a, nil)
+	expect(a, final("r1"))
+	c.Drop()
+	c = srv.Next()
+	if h := devicetest.Expect[*frame.Hello](c); h.Resume.Epoch != "e2" || h.Resume.Seq != 1 {
+		t.Fatalf("%+v", h.Resume)
+	}
+}
+
+func TestFilesComeDown(t *testing.T) {
+	srv := devicetest.New(t)
+	a := open(t, config(srv.URL))
+	c := srv.Accept(nil)
+	part := func(i int, data string, final bool) *frame.Media {
+		return &frame.Media{ID: "f", Kind: "voice", Mime: "audio/ogg", Filename: "v.ogg", Size: 6, Part: i, Parts: 3, Final: final, Data: []byte(data), Seq: 1}
+	}
+	c.Send(part(0, "ab", false), part(1, "cd", false))
+	c.Drop() // half a file is none
+	c = srv.Accept(nil)
+	c.Send(part(0, "ab", false), &frame.Message{ID: "between", Text: "x", Final: true, Seq: 2}, part(1, "cd", false), part(2, "ef", true))
+	f := expect[device.File](a, nil)
+	if string(f.Data) != "abcdef" || f.Kind != "voice" || f.Filename != "v.ogg" || f.Err != nil {
+		t.Fatalf("%+v", f)
+	}
+	eventually(t, "ack of both", func() bool { acks := c.Acks(); return len(acks) > 0 && acks[len(acks)-1].Seq == 2 })
+	c.Send(part(0, "ab", false), part(1, "cd", false), part(2, "ef", true)) // again: dropped
+	c.Send(&frame.Media{ID: "g", Kind: "hologram", Size: 9, Parts: 1, Final: true, Data: []byte("ab"), Seq: 3})
+	if f := expect[device.File](a, nil); f.ID != "g" || f.Err == nil || f.Data != nil || f.Kind != "hologram" {
+		t.Fatalf("%+v", f)
+	}
+}
+
+func TestCards(t *testing.T) {
+	srv := devicetest.New(t)
+	a := open(t, config(srv.URL))
+	c := srv.Accept(nil)
+	c.Send(&frame.Message{ID: "r1", Text: "x", Final: true, Seq: 1})
+	card := &frame.Prompt{ID: "p1", Kind: frame.ExecApproval, Command: "rm -rf build", Options: []frame.Option{{ID: "once"}, {ID: "deny"}}, Seq: 3}
+	c.Send(card)
+	if p := expect[device.CardShown](a, nil); p.Again || p.Command != "rm -rf build" {
+		t.Fatalf("%+v", p)
+	}
+	c.Drop()
+	c = srv.Accept(nil)
+	c.Send(card, &frame.Message{ID: "r2", Text: "missed", Final: true, Seq: 2}) // the card comes first, with its own seq
+	if p := expect[device.CardShown](a, nil); !p.Again || p.ID != "p1" {
+		t.Fatalf("%+v", p)
+	}
+	expect(a, final("r2"))
+	ans, err := a.Answer(t.Context(), "p1", "once", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := devicetest.Expect[*frame.Answer](c)
+	if f.PromptID != "p1" || f.OptionID != "once" || f.ID == "" {
+		t.Fatalf("%+v", f)
+	}
+	c.Drop() // before the receipt
+	c = srv.Accept(nil)
+	if again := devicetest.Expect[*frame.Answer](c); again.ID != f.ID {
+		t.Fatal("another id")
+	}
+	c.Send(&frame.PromptDone{PromptID: "p1", ID: "p1", OptionID: "once", Seq: 4})
+	if d := expect[device.CardDone](a, nil); d.ID != "p1" || d.OptionID != "once" {
+		t.Fatalf("%+v", d)
+	}
+	if _, err := ans.Wait(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	c.Send(&frame.PromptDone{PromptID: "p1", ID: "p1", OptionID: "once", Seq: 4}, card, &frame.Message{ID: "end", Text: "x", Final: true, Seq: 5})
+	expect(a, final("end"))
+	if n := len(all[device.CardDone](a)); n != 1 {
+		t.Fatal(n, "ends of one card")
+	}
+	if n := len(all[device.CardShown](a)); n != 2 {
+		t.Fatal(n, "shows of a card that is over")
+	}
+}
+
+func TestUnknownThingsPassBy(t *testing.T) {
+	srv := devicetest.New(t)
+	a := open(t, config(srv.URL))
+	c := srv.Accept(nil)
+	for _, s := range []string{`{"t":"hologram","x":1}`, `null`, `[]`, `{}`, `nonsense`, `{"t":7}`, `{"t":"message","id":5}`} {
+		c.SendRaw(s)
+	}
+	c.Send(&frame.Error{Code: frame.Internal, Message: "disk full"}, &frame.Message{ID: "r", Text: "fine", Final: true, Seq: 1})
+	expect(a, final("r"))
+	if u := all[device.Unknown](a); len(u) == 0 || u[0].Type != "hologram" || !bytes.Contains(u[0].Raw, []byte(`"x":1`)) {
+		t.Fatalf("%+v", u)
+	}
+	if len(all[device.Problem](a)) == 0 {
+		t.Fatal("no problem told")
+	}
+}
+
+func TestTypingGoesOffByItself(t *testing.T) {
+	srv := devicetest.New(t)
+	cfg := config(srv.URL)
+	cfg.TypingLease = 30 * time.Millisecond
+	a := open(t, cfg)
+	c := srv.Accept(nil)
+	c.Send(&frame.Avatar{State: "thinking"}, &frame.Typing{})
+	expect(a, func(x device.Activity) bool { return x.Typing && x.Avatar == "thinking" })
+	expect(a, func(x device.Activity) bool { return !x.Typing && x.Avatar == "idle" })
+	c.Send(&frame.Typing{})
+	expect(a, func(x device.Activity) bool { return x.Typing })
+	c.Drop()
+	expect(a, func(x device.Activity) bool { return !x.Typing })
+}
+
+func TestSlowLoopLosesNothing(t *testing.T) {
+	srv := devicetest.New(t)
+	cfg := config(srv.URL)
+	cfg.QueueBytes = 10_000
+	cfg.SetRoomWait(20 * time.Millisecond)
+	a := quiet(t, cfg)
+	c := srv.Accept(nil)
+	const n = 40
+	send := func(c *devicetest.Conn, from int) {
+		for i := from; i <= n; i++ {
+			c.Send(&frame.Message{ID: fmt.Sprint("r", i), Text: strings.Repeat("x", 1000), Final: true, Seq: int64(i)})
+		}
+	}
+	send(c, 1)
+	m, _ := a.Send(t.Context(), "still works")
+	c.Send(&frame.Accepted{ID: devicetest.Expect[*frame.Text](c).ID}) // after the wait for room
+	if _, err := m.Wait(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	a.listen(nil)
+	// It reconnects when the loop has caught up, as often as it takes.
+	for got := 0; got < n; {
+		c = srv.Accept(nil)
+		got = int(c.Hello.Resume.Seq)
+		if got == 0 {
+			t.Fatal("nothing was handled")
+		}
+		send(c, got+1)
+		eventually(t, "all, or another connection", func() bool { return len(all[device.Message](a)) == n || c.Left() })
+		if len(all[device.Message](a)) == n {
+			break
+		}
+	}
+	expect(a, final(fmt.Sprint("r", n)))
+	i := 0
+	for _, m := range all[device.Message](a) {
+		if i++; m.ID != fmt.Sprint("r", i) {
+			t.Fatalf("%s where r%d was due", m.ID, i)
+		}
+	}
+}
+
+func TestNextEventComesAgainUntilHandled(t *testing.T) {
+	srv := devicetest.New(t)
+	a := quiet(t, config(srv.URL))
+	c := srv.Accept(nil)
+	c.Send(&frame.Message{ID: "r1", Text: "one", Final: true, Seq: 1})
+	next := func() (device.Message, func()) {
+		for {
+			ev, handled, err := a.NextEvent(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if m, ok := ev.(device.Message); ok {
+				return m, handled
+			}
+			handled()
+		}
+	}
+	next()
+	m, handled := next()
+	if m.ID != "r1" {
+		t.Fatalf("%+v", m)
+	}
+	handled()
+	handled() // once is what counts
+	a.Seen()
+	eventually(t, "ack, seen", func() bool {
+		acks := c.Acks()
+		return len(acks) > 0 && acks[len(acks)-1] == (frame.Ack{Seq: 1, Seen: true})
+	})
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, _, err := a.NextEvent(ctx); !errors.Is(err, context.Canceled) {
+		t.Fatal(err)
+	}
+	a.Close(t.Context())
+	if _, _, err := a.NextEvent(t.Context()); !errors.Is(err, device.ErrClosed) {
+		t.Fatal(err)
+	}
+}
