@@ -64,7 +64,8 @@ type Host interface {
 	// nil, is called once from any goroutine: with nil when everything is stored (and will reach the device whatever
 	// happens), else with why not, and then nothing of it was applied. An unknown or revoked device gives ErrNoDevice.
 	Post(device string, done func(error), events ...Event)
-	// Changed tells the hub that Status may have changed, for all devices: it tells them, and hands over what waits.
+	// Changed tells the hub that Status or Admits may have changed, for all devices: it tells them, and hands over what
+	// waits.
 	Changed()
 	// OpenCards returns the cards of a device that are open, oldest first. It may block on the store.
 	OpenCards(ctx context.Context, device string) ([]Card, error)
@@ -90,13 +91,14 @@ type Input struct {
 	UserName   string
 	ID         string // the app's own id of the message; may be empty
 	Kind       InputKind
-	Text       string // the text, the caption of a file, or the words of a voice message where the app knows them
-	ReplyTo    string // id of the message that the person replies to; may be empty
-	Quote      string // text of that message, where it is still known
-	File       *File  // for Voice and Document
-	Handed     bool   // it was taken in an earlier life of this process; what became of it is not known
-	Cards      []Card // with Handed: the cards of its turn that are not settled
-	Texts      int    // with Handed: how many final messages and files its turn had already stored
+	Text       string   // the text, the caption of a file, or the words of a voice message where the app knows them
+	ReplyTo    string   // id of the message that the person replies to; may be empty
+	Quote      string   // text of that message, where it is still known
+	File       *File    // for Voice and Document
+	Handed     bool     // it was taken in an earlier life of this process; what became of it is not known
+	Cards      []Card   // with Handed: the cards of its turn that are not settled
+	Texts      int      // with Handed: how many final messages and files its turn had already stored
+	Said       []string // with Handed: the texts of those messages, as far as they are still known
 }
 
 // InputKind tells what an Input is.

@@ -39,6 +39,7 @@ func (statusChanged) apply(s *session, b *batch) {
 		s.shown = st
 		if st.Online {
 			s.next()
+			s.admit()
 			s.tellDecisions()
 		}
 	})

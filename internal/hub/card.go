@@ -81,6 +81,9 @@ const maxCardLife = 30 * 24 * time.Hour
 
 // ask shows a card of the agent.
 func (s *session) ask(b *batch, c chat.Card) {
+	if s.card(c.ID) != nil { // asked already; a second row of its id would fail everything it is stored with
+		return
+	}
 	life := c.Life
 	if life <= 0 {
 		life = s.hub.PromptLife
@@ -291,6 +294,7 @@ func (e settled) apply(s *session, b *batch) {
 	}
 	if e.err != nil {
 		k.told = false // told again when the agent is back
+		s.again()
 		return
 	}
 	b.do(func(tx *store.Tx) error { return tx.Settle(e.id) }, func(err error) {

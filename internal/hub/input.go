@@ -104,11 +104,7 @@ func (s *session) accept(b *batch, e *received, id string, in chat.Input) {
 		away := !s.hub.Agent.Status(s.id).Online
 		e.c.send(&frame.Accepted{ID: id, Queued: away})
 		if s.turn != nil && !away && s.hub.Agent.Admits(in) {
-			if s.aside == nil {
-				s.aside = map[int64]chat.Input{}
-			}
-			s.aside[in.N] = in
-			s.hand(in)
+			s.handAside(in)
 			return
 		}
 		s.waiting = append(s.waiting, in)
@@ -146,15 +142,12 @@ func (s *session) quote(id string) string {
 	if id == "" {
 		return ""
 	}
-	text, looked := "", 0
-	err := s.hub.store.Messages(s.hub.ctx, s.dev.N, s.dev.Floor, func(body []byte) bool {
-		var e entry
-		if json.Unmarshal(body, &e) == nil && e.Message != nil && e.Message.ID == id {
+	text := ""
+	err := s.messages(func(e *entry) bool {
+		if e.Message.ID == id {
 			text = e.Message.Text
-			return false
 		}
-		looked++
-		return looked < 500
+		return e.Message.ID != id
 	})
 	if err != nil {
 		s.hub.storeFailed("look a quoted message up", err)

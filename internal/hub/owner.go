@@ -195,7 +195,7 @@ func (s *session) wipe(b *batch, revoke bool, done func(error)) {
 			stop(&k.timer)
 		}
 		s.waiting, s.aside, s.streams, s.cards, s.turn = nil, nil, nil, nil, nil
-		for _, t := range []**time.Timer{&s.timers.flush, &s.timers.idle, &s.timers.lease, &s.timers.working, &s.timers.uploads} {
+		for _, t := range []**time.Timer{&s.timers.flush, &s.timers.idle, &s.timers.lease, &s.timers.working, &s.timers.uploads, &s.timers.retry} {
 			stop(t)
 		}
 		s.typing, s.avatar = false, avatarIdle

@@ -1,6 +1,7 @@
 package hub
 
 import (
+	"encoding/json"
 	"sync"
 	"time"
 
@@ -285,6 +286,9 @@ func (s *session) load(b *batch) error {
 		}
 		s.waiting = append(s.waiting, in)
 	}
+	if err := s.recall(); err != nil {
+		return err
+	}
 	for _, c := range cards {
 		if err := s.loadCard(c); err != nil {
 			s.hub.log.Error("a stored card cannot be read", "device", s.id, "error", err)
@@ -297,13 +301,46 @@ func (s *session) load(b *batch) error {
 	return nil
 }
 
+// recall finds what the turns of an earlier life have said, for agents that would say it again.
+func (s *session) recall() error {
+	for i := range s.waiting {
+		in := &s.waiting[i]
+		if !in.Handed || in.Texts == 0 {
+			continue
+		}
+		err := s.messages(func(e *entry) bool {
+			if e.N == in.N {
+				in.Said = append(in.Said, e.Message.Text)
+			}
+			return len(in.Said) < in.Texts
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// messages calls f with the newest messages of the outbox, newest first, until it returns false.
+func (s *session) messages(f func(*entry) bool) error {
+	looked := 0
+	return s.hub.store.Messages(s.hub.ctx, s.dev.N, s.dev.Floor, func(body []byte) bool {
+		var e entry
+		if json.Unmarshal(body, &e) == nil && e.Message != nil && !f(&e) {
+			return false
+		}
+		looked++
+		return looked < 500
+	})
+}
+
 // timers of a session; each posts an event. A nil one is not running.
 type timers struct {
-	flush, idle, lease, working, uploads *time.Timer
+	flush, idle, lease, working, uploads, retry *time.Timer
 }
 
 func (t *timers) any() bool {
-	return t.flush != nil || t.idle != nil || t.lease != nil || t.working != nil || t.uploads != nil
+	return t.flush != nil || t.idle != nil || t.lease != nil || t.working != nil || t.uploads != nil || t.retry != nil
 }
 
 // start arms a timer that posts e after d, unless it is running.

@@ -76,7 +76,7 @@ func (s *session) final(b *batch, e chat.Say, streamed bool) {
 	device := s.dev.N
 	m := &frame.Message{ID: e.ID, Text: e.Text, Edit: streamed, Final: true, Interrupted: e.Interrupted, ReplyTo: e.ReplyTo, Source: e.Source, Job: e.Job}
 	b.then(func() { s.speak() })
-	s.append(b, &entry{Message: m}, func(tx *store.Tx) error {
+	s.append(b, &entry{N: e.N, Message: m}, func(tx *store.Tx) error {
 		if streamed {
 			if err := tx.CloseOpen(device, e.ID); err != nil {
 				return err

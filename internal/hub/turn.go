@@ -23,6 +23,7 @@ const (
 
 	idleAfter    = time.Second      // from the end of a turn to avatar idle
 	workingLease = 15 * time.Second // of Working outside of a turn
+	retryAway    = time.Second      // until an agent that was away for a moment is asked again
 )
 
 // next hands the oldest waiting input to the agent, when no turn is running and the agent is there.
@@ -35,6 +36,23 @@ func (s *session) next() {
 	s.turn = &turn{in: in, sign: time.Now()}
 	s.start(&s.timers.lease, s.hub.TurnLease, leaseOver{})
 	s.indicate(avatarThinking, true)
+	s.hand(in)
+}
+
+// admit hands over what waits and may now pass in the middle of a turn.
+func (s *session) admit() {
+	for s.turn != nil && len(s.waiting) > 0 && s.hub.Agent.Admits(s.waiting[0]) {
+		in := s.waiting[0]
+		s.waiting = s.waiting[1:]
+		s.handAside(in)
+	}
+}
+
+func (s *session) handAside(in chat.Input) {
+	if s.aside == nil {
+		s.aside = map[int64]chat.Input{}
+	}
+	s.aside[in.N] = in
 	s.hand(in)
 }
 
@@ -85,7 +103,23 @@ func (e *taken) apply(s *session, b *batch) {
 		}
 		at, _ := slices.BinarySearchFunc(s.waiting, in.N, func(w chat.Input, n int64) int { return int(w.N - n) })
 		s.waiting = slices.Insert(s.waiting, at, in)
+		s.again()
 	})
+}
+
+// again makes another try in a while where the agent says that it is away and its status says otherwise: it was away for
+// a moment, and the change was told before the hub knew that it matters.
+func (s *session) again() {
+	if s.hub.Agent.Status(s.id).Online && !s.hub.closing.Load() {
+		s.start(&s.timers.retry, retryAway, retryNow{})
+	}
+}
+
+type retryNow struct{}
+
+func (retryNow) apply(s *session, b *batch) {
+	s.timers.retry = nil
+	b.then(func() { s.next(); s.tellDecisions() })
 }
 
 // given returns the input n that the agent has, nil if it has not.
@@ -331,10 +365,11 @@ func (shutdown) apply(s *session, b *batch) {
 	for _, st := range slices.Clone(s.streams) {
 		last := st.say
 		last.Final, last.Interrupted = true, true
+		last.N = 0 // it does not count as said, as after a crash: the turn is handed over again, and its answer is to come whole
 		s.final(b, last, true)
 	}
 	b.then(func() {
-		for _, t := range []**time.Timer{&s.timers.flush, &s.timers.idle, &s.timers.lease, &s.timers.working, &s.timers.uploads} {
+		for _, t := range []**time.Timer{&s.timers.flush, &s.timers.idle, &s.timers.lease, &s.timers.working, &s.timers.uploads, &s.timers.retry} {
 			stop(t)
 		}
 		for _, k := range s.cards {

@@ -11,9 +11,11 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net/url"
 	"os"
 	"path/filepath"
+	"sync"
 
 	_ "modernc.org/sqlite" // the driver "sqlite"
 )
@@ -26,6 +28,7 @@ var ErrClosed = errors.New("the store is closed")
 
 // Store is an open database.
 type Store struct {
+	path  string
 	read  *sql.DB
 	write *sql.DB
 	conn  *sql.Conn // the writer's only connection
@@ -33,6 +36,7 @@ type Store struct {
 	reads map[string]*sql.Stmt
 
 	queue   chan job
+	enter   sync.RWMutex // held for reading while something is put into queue: nothing is once closing is closed
 	closing chan struct{}
 	closed  chan struct{}
 }
@@ -51,7 +55,7 @@ func Open(ctx context.Context, dir string) (*Store, error) {
 		return nil, fmt.Errorf("open store: %w", err)
 	}
 	path := filepath.Join(dir, File)
-	s := &Store{queue: make(chan job, 4096), closing: make(chan struct{}), closed: make(chan struct{}),
+	s := &Store{path: path, queue: make(chan job, 4096), closing: make(chan struct{}), closed: make(chan struct{}),
 		stmt: map[string]*sql.Stmt{}, reads: map[string]*sql.Stmt{}}
 	if err := s.open(ctx, path); err != nil {
 		s.shut()
@@ -107,18 +111,15 @@ func (s *Store) Do(f func(*Tx) error) error {
 	return <-done
 }
 
-// Go is Do without waiting: done is called from the writer's goroutine and must not block.
+// Go is Do without waiting: done is called from the writer's goroutine and must neither block nor write.
 func (s *Store) Go(f func(*Tx) error, done func(error)) {
+	s.enter.RLock()
+	defer s.enter.RUnlock()
 	select {
 	case <-s.closing:
 		done(ErrClosed)
-		return
 	default:
-	}
-	select {
-	case s.queue <- job{f, done}:
-	case <-s.closing:
-		done(ErrClosed)
+		s.queue <- job{f, done}
 	}
 }
 
@@ -184,7 +185,9 @@ func (s *Store) commit(tx *Tx, group []job) {
 
 // Close writes what waits and closes the database.
 func (s *Store) Close() error {
+	s.enter.Lock()
 	close(s.closing)
+	s.enter.Unlock()
 	<-s.closed
 	return s.shut()
 }
@@ -213,14 +216,22 @@ func (s *Store) shut() error {
 }
 
 // Backup writes a consistent copy of the database to a file that must not exist, while everything goes on.
-func (s *Store) Backup(ctx context.Context, path string) error {
-	if _, err := os.Lstat(path); err == nil {
+func (s *Store) Backup(ctx context.Context, path string) (err error) {
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600) // VACUUM INTO takes an empty file
+	if errors.Is(err, fs.ErrExist) {
 		return fmt.Errorf("backup: %s exists already: name a new file", path)
 	}
-	if _, err := s.read.ExecContext(ctx, "VACUUM INTO ?", path); err != nil {
+	if err != nil {
 		return fmt.Errorf("backup: %w", err)
 	}
-	if err := os.Chmod(path, 0o600); err != nil {
+	_ = f.Close()
+	db, err := sql.Open("sqlite", source(s.path)) // the readers' connections may write nothing at all
+	if err == nil {
+		defer db.Close()
+		_, err = db.ExecContext(ctx, "VACUUM INTO ?", path)
+	}
+	if err != nil {
+		_ = os.Remove(path)
 		return fmt.Errorf("backup: %w", err)
 	}
 	return nil

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"log/slog"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -68,7 +69,9 @@ type Agent struct {
 	signer  *media.Signer
 	routes  atomic.Pointer[routes]
 	wake    chan struct{}
-	setting sync.Mutex     // one SetGateways at a time
+	setting sync.Mutex // one SetGateways at a time
+	users   sync.Map   // whose a device is, see userOf
+	usersN  atomic.Int64
 	work    sync.WaitGroup // goroutines that prepare something
 
 	mu            sync.Mutex
@@ -90,6 +93,7 @@ type routes struct {
 	list     []*gateway
 	device   map[string]*gateway // exact id, or "user:<id>"
 	fallback *gateway            // the first with "*"
+	byUser   bool                // there is a "user:<id>"
 }
 
 // closePatience is how long gateways have to answer the close at the end of Run.
@@ -161,6 +165,7 @@ func (a *Agent) SetGateways(list []Gateway) {
 				}
 			} else if next.device[d] == nil {
 				next.device[d] = g
+				next.byUser = next.byUser || strings.HasPrefix(d, "user:")
 			}
 		}
 	}
@@ -181,8 +186,8 @@ func (a *Agent) serves(device string) *gateway {
 	if g := r.device[device]; g != nil {
 		return g
 	}
-	if a.opt.UserOf != nil {
-		if u := a.opt.UserOf(device); u != "" {
+	if r.byUser && a.opt.UserOf != nil {
+		if u := a.userOf(device); u != "" {
 			if g := r.device["user:"+u]; g != nil {
 				return g
 			}
@@ -190,6 +195,31 @@ func (a *Agent) serves(device string) *gateway {
 	}
 	return r.fallback
 }
+
+// userOf asks whose a device is, and remembers it for a moment: it is asked for
+// every op of a gateway.
+func (a *Agent) userOf(device string) string {
+	type entry struct {
+		user string
+		at   time.Time
+	}
+	now := a.now()
+	if e, ok := a.users.Load(device); ok && now.Sub(e.(entry).at).Abs() < keepUser {
+		return e.(entry).user
+	}
+	u := a.opt.UserOf(device)
+	if a.usersN.Add(1) > maxUsers {
+		a.usersN.Store(0)
+		a.users.Clear()
+	}
+	a.users.Store(device, entry{u, now})
+	return u
+}
+
+const (
+	keepUser = 10 * time.Second
+	maxUsers = 10_000
+)
 
 func (a *Agent) getHost() chat.Host {
 	a.mu.Lock()
@@ -220,7 +250,10 @@ func (a *Agent) Run(ctx context.Context, host chat.Host) error {
 	for ctx.Err() == nil {
 		select {
 		case <-ctx.Done():
+			continue
 		case <-a.wake:
+			timer.Reset(a.tick)
+			continue
 		case <-timer.C:
 		}
 		busy := false
@@ -310,8 +343,13 @@ func (a *Agent) Admits(in chat.Input) bool {
 func (a *Agent) Stop(device string) {
 	if g := a.serves(device); g != nil {
 		g.do(func() {
-			if c := g.convos[device]; c != nil && c.turn != nil {
+			c := g.convos[device]
+			switch {
+			case c == nil:
+			case c.turn != nil:
 				g.stopTurn(c)
+			case g.online() && a.now().Sub(c.stray) < strayTyping:
+				g.sendInterrupt(c) // the gateway works by itself
 			}
 		})
 	}

@@ -66,9 +66,10 @@ type gateway struct {
 	nonce string // of the process now, where a prompt showed it
 	dead  string // of the process before, where known
 
-	convos map[string]*convo
-	active map[*convo]struct{} // those the clock must look at
-	swept  time.Time
+	convos  map[string]*convo
+	active  map[*convo]struct{} // those the clock must look at
+	swept   time.Time
+	watched bool // the clock will look soon by itself
 }
 
 // pendingAnswer is an outbound op that is being worked on.
@@ -91,7 +92,8 @@ func (g *gateway) config() *Gateway { return g.cfg.Load() }
 func (g *gateway) do(f func()) {
 	g.mu.Lock()
 	f()
-	if g.busy() {
+	if !g.watched && g.busy() {
+		g.watched = true
 		g.a.kick()
 	}
 	if g.telling {
@@ -234,11 +236,7 @@ func (g *gateway) ack(bufferID string) {
 		g.changed()
 	}
 	it.acked()
-	for c := range g.active {
-		if c.turn != nil && c.turn.stopDue {
-			g.interrupt(c)
-		}
-	}
+	g.stopsDue()
 	g.pump()
 }
 
@@ -254,6 +252,21 @@ func (g *gateway) unqueue(all bool) {
 	}
 	g.queue = keep
 	g.inflight = nil
+	for c := range g.active {
+		if it := c.parked; it != nil {
+			c.parked = nil
+			it.refused(chat.ErrAway)
+		}
+	}
+}
+
+// stopsDue sends the interrupts that could not be sent before.
+func (g *gateway) stopsDue() {
+	for c := range g.active {
+		if c.turn != nil && c.turn.stopDue {
+			g.interrupt(c)
+		}
+	}
 }
 
 // dropLink closes the connection; linkGone follows at once.
@@ -334,6 +347,7 @@ func (g *gateway) clock() (busy bool) {
 			g.sweep(now)
 		}
 		busy = g.busy()
+		g.watched = busy
 	})
 	return busy
 }

@@ -75,7 +75,12 @@ func (h *fakeHost) Post(device string, done func(error), events ...chat.Event) {
 		err = chat.ErrNoDevice
 	}
 	if h.hold && done != nil {
-		h.held = append(h.held, func() { h.record(device, events); done(nil) })
+		h.held = append(h.held, func() {
+			h.mu.Lock()
+			h.record(device, events)
+			h.mu.Unlock()
+			done(nil)
+		})
 		return
 	}
 	if err == nil {
@@ -88,6 +93,12 @@ func (h *fakeHost) Post(device string, done func(error), events ...chat.Event) {
 
 func (h *fakeHost) record(device string, events []chat.Event) {
 	h.events[device] = append(h.events[device], events...)
+}
+
+func (h *fakeHost) set(hold bool, fail error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.hold, h.fail = hold, fail
 }
 
 func (h *fakeHost) release() {
@@ -201,8 +212,9 @@ type rig struct {
 	clock *clock
 	srv   *httptest.Server
 	files dirFiles
-	log   *bytes.Buffer
-	stop  func()
+	// ignore is a kind of frame that peers are not shown; set before they dial.
+	ignore any
+	stop   func()
 }
 
 func newRig(t testing.TB, change func(*Options)) *rig {
@@ -251,7 +263,7 @@ func (r *rig) until(what string, cond func() bool) {
 		}
 		select {
 		case <-r.h.woken:
-		case <-time.After(2 * time.Millisecond):
+		case <-time.After(300 * time.Microsecond):
 		}
 	}
 }
@@ -287,6 +299,11 @@ func (r *rig) settle() {
 // pass moves the clock in steps and lets the agent look at it.
 func (r *rig) pass(d time.Duration) {
 	r.t.Helper()
+	r.move(d)
+	r.settle()
+}
+
+func (r *rig) move(d time.Duration) {
 	for d > 0 {
 		step := min(d, 100*time.Millisecond)
 		if d > 30*time.Second {
@@ -298,7 +315,6 @@ func (r *rig) pass(d time.Duration) {
 			g.clock()
 		}
 	}
-	r.settle()
 }
 
 func bearer(id, secret string, exp time.Time) string {
@@ -350,7 +366,9 @@ func (r *rig) dialAs(id, secret string) (*peer, *http.Response, error) {
 				if err := json.Unmarshal(line, &m); err != nil {
 					r.t.Errorf("bad line from the agent: %s", line)
 				}
-				p.in <- m
+				if m["type"] != r.ignore {
+					p.in <- m
+				}
 			}
 		}
 	}()

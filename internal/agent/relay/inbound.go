@@ -48,6 +48,10 @@ func (g *gateway) hand(in chat.Input, taken func(error)) {
 			tell(chat.ErrAway)
 			return
 		}
+		if c.turn != nil && !g.mayEnter(c, &in) {
+			// The hub has given the turn up, or it would not hand this over.
+			g.endTurn(c, true)
+		}
 		c.op = g.a.now()
 		c.who = person{device: in.DeviceName, user: in.User, userName: in.UserName}
 		ev := g.event(c, in.Text, "text", g.mid(in.N))
@@ -98,6 +102,8 @@ func (g *gateway) event(c *convo, text, kind, mid string) event {
 // handFile adds the file of an input to its event. It becomes an address of ours
 // that only this gateway may read, or a copy on this machine, which is the only
 // way for older gateways (relay-facts §5); never anything that the device said.
+// The address is preferred: a copy must be readable for the gateway's user, and
+// lie where the gateway sees the same disk.
 func (g *gateway) handFile(c *convo, in chat.Input, ev event, tell func(error)) {
 	f := in.File
 	kind := f.Kind
@@ -116,11 +122,10 @@ func (g *gateway) handFile(c *convo, in chat.Input, ev event, tell func(error)) 
 		ev.MediaURLs = []string{url}
 		ev.Media = []wireMedia{{URL: url, Mime: f.Mime, Filename: f.Name}}
 	}
-	local := g.local()
 	switch {
-	case g.version == Older && !local:
+	case g.version == Older && !g.local():
 		tell(errNoFiles)
-	case g.version == Newer || !local:
+	case g.version != Older:
 		add(g.mediaBase() + g.a.fileDown(g.config().ID, f))
 		g.send(c, in, ev, tell)
 	default:
@@ -160,7 +165,7 @@ func (g *gateway) send(c *convo, in chat.Input, ev event, tell func(error)) {
 		}
 	}
 	if c.turn != nil {
-		c.question = false
+		c.question, c.plainLast = false, time.Time{}
 		c.turn.sign = g.a.now()
 		it.acked = func() {
 			tell(nil)
@@ -185,6 +190,10 @@ func (g *gateway) send(c *convo, in chat.Input, ev event, tell func(error)) {
 		}
 		tell(err)
 	}
+	if g.version != Older && g.a.now().Sub(c.stray) < strayTyping {
+		c.parked = it
+		return
+	}
 	g.enqueue(it)
 }
 
@@ -201,6 +210,9 @@ func (g *gateway) adopt(c *convo, in chat.Input) {
 	c.who = person{device: in.DeviceName, user: in.User, userName: in.UserName}
 	t := &turn{n: in.N, inputID: in.ID, mid: g.mid(in.N), acked: true, handed: true, texts: in.Texts, content: true}
 	g.begin(c, t)
+	for _, text := range in.Said { // the gateway says it again where our answer was lost with us
+		c.remember(t.mid, chat.Say{ID: chat.NewID(), Text: text}, g.a.now()).stored = true
+	}
 	for _, card := range in.Cards {
 		if st, err := parseCardState(card.State); err == nil && st.Gateway == g.config().ID && !g.stale(st.Nonce) {
 			c.cards[card.ID] = st.Nonce

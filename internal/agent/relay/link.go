@@ -242,6 +242,7 @@ func (g *gateway) hello(name string) {
 			c.turn.sign = g.helloAt // it gets its time anew
 		}
 	}
+	g.stopsDue()
 	g.pump()
 	g.changed()
 }

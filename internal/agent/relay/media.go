@@ -1,6 +1,7 @@
 package relay
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"mime"
@@ -109,7 +110,9 @@ func (a *Agent) upload(w http.ResponseWriter, r *http.Request) {
 	if err != nil {
 		g.log.Warn("relay: a file of the agent could not be stored", "err", err)
 		status := http.StatusInternalServerError
-		if size > maxUpload || strings.Contains(err.Error(), "too large") {
+		var over *http.MaxBytesError
+		var big *media.Refusal
+		if errors.As(err, &over) || errors.As(err, &big) && big.TooBig {
 			status = http.StatusRequestEntityTooLarge
 		}
 		http.Error(w, "cannot be stored", status)

@@ -137,7 +137,6 @@ func (g *gateway) opSend(c *convo, a *action) {
 		return
 	}
 	if g.swallow(c, a) {
-		g.answer(a.requestID, result{Success: true, MessageID: chat.NewID()})
 		return
 	}
 	replyID := a.replyID()
@@ -146,8 +145,9 @@ func (g *gateway) opSend(c *convo, a *action) {
 		g.alive(t)
 		t.content = true
 	}
-	if strings.TrimSpace(string(a.Content)) == "" {
+	if text, _ := cutCursor(string(a.Content)); strings.TrimSpace(text) == "" && !a.Metadata.ExpectEdits {
 		g.answer(a.requestID, result{Success: true, MessageID: chat.NewID()})
+		g.afterSend(c, t, a)
 		return
 	}
 	if r := c.repeat(a, g.a.now()); r != nil {
@@ -165,8 +165,12 @@ func (g *gateway) opSend(c *convo, a *action) {
 			return
 		}
 	}
-	id, before := g.takeOver(c, t, a)
 	text, cut := cutCursor(string(a.Content))
+	if strings.TrimSpace(text) == "" {
+		g.answer(a.requestID, result{Success: true, MessageID: chat.NewID()})
+		return
+	}
+	id, before := g.takeOver(c, a)
 	if before == nil && a.plain() {
 		t = nil // nobody asked for it
 	}

@@ -294,7 +294,7 @@ func hasOption(card chat.Card, id string) bool {
 	return false
 }
 
-// swallow reports whether a send is only the confirmation of a card's answer:
+// swallow answers a send, and reports true, when it is only the confirmation of a card's answer:
 // "✅ Approved once", "✏️ Type your answer:". It says nothing that prompt_done
 // does not. The words cannot be matched, so the place is: the gateway starts to
 // send it while it handles the event (recordings 00, 04, 09, 10 and its source),
@@ -313,6 +313,7 @@ func (g *gateway) swallow(c *convo, a *action) bool {
 	if c.turn != nil {
 		c.turn.sign = g.a.now()
 	}
+	g.answer(a.requestID, result{Success: true, MessageID: chat.NewID()})
 	if then := c.onReceipt; then != nil {
 		c.onReceipt = nil
 		then(true)

@@ -42,6 +42,7 @@ type stream struct {
 	cursor  bool   // a cursor was seen
 	cut     bool   // the newest text had one: more was to come
 	begun   bool   // a step was posted
+	shown   string // its text
 	last    time.Time
 }
 
@@ -111,7 +112,7 @@ func (g *gateway) step(c *convo, s *stream) {
 	if text == "" || g.slow() && s.begun {
 		return
 	}
-	s.begun = true
+	s.begun, s.shown = true, text
 	g.post(c.device, g.say(c.turnOf(s.replyID), s.id, text))
 }
 
@@ -120,8 +121,11 @@ func (g *gateway) step(c *convo, s *stream) {
 func (g *gateway) ends(c *convo, s *stream, interrupted bool) chat.Event {
 	g.drop(c, s)
 	text := endText(s.text)
-	if !s.begun && strings.TrimSpace(text) == "" {
-		return nil
+	if strings.TrimSpace(text) == "" {
+		if !s.begun {
+			return nil
+		}
+		text = s.shown // never less than there was
 	}
 	say := g.say(c.turnOf(s.replyID), s.id, text)
 	say.Final, say.Interrupted = true, interrupted
@@ -174,18 +178,18 @@ func (g *gateway) beginStream(c *convo, t *turn, a *action) {
 		}
 	}
 	id := chat.NewID()
-	begun := false
+	s := &stream{wire: id, id: id, replyID: replyID, last: g.a.now()}
 	if d := c.draftOf(replyID); d != nil {
-		id, begun = d.id, d.begun
+		id = d.id
+		s.wire, s.id, s.begun, s.shown = id, id, d.begun, d.shown
 		g.drop(c, d)
 	}
-	s := &stream{wire: id, id: id, replyID: replyID, begun: begun, last: g.a.now()}
 	g.setText(s, a.Content)
 	s.cursor = s.cut
 	c.streams = append(c.streams, s)
 	g.active[c] = struct{}{}
 	if text := interimText(s.text); text != "" {
-		s.begun = true
+		s.begun, s.shown = true, text
 		events = append(events, g.say(t, id, text))
 	}
 	if len(events) == 0 {
@@ -199,25 +203,30 @@ func (g *gateway) beginStream(c *convo, t *turn, a *action) {
 // before it. It continues the open message of its turn when it replaces its
 // draft, or begins with its text (relay-facts §7: after a wedge the whole text
 // comes as a new message); else that one is ended, and this is the rest (§10).
-func (g *gateway) takeOver(c *convo, t *turn, a *action) (id string, before []chat.Event) {
+func (g *gateway) takeOver(c *convo, a *action) (id string, before []chat.Event) {
 	id = chat.NewID()
 	replyID := a.replyID()
 	if replyID == "" {
 		return id, nil
 	}
+	taken := false
 	for _, s := range slices.Clone(c.streams) {
 		if s.replyID != replyID {
 			continue
 		}
 		switch {
+		case taken:
+			if e := g.ends(c, s, s.draft || s.cut); e != nil {
+				before = append(before, e)
+			}
 		case s.draft:
-			id = s.id
+			id, taken = s.id, true
 			if a.Metadata.Notify {
 				c.sealed = s.draftID
 			}
 			g.drop(c, s)
 		case strings.HasPrefix(endText(string(a.Content)), strings.TrimRight(endText(s.text), " \n")):
-			id = s.id
+			id, taken = s.id, true
 			g.drop(c, s)
 		default:
 			if e := g.ends(c, s, false); e != nil {
@@ -248,20 +257,32 @@ func (g *gateway) opEdit(c *convo, a *action) {
 		t.content = true
 	}
 	if s == nil {
-		// Ended already, or from before our restart: more of it is a new message.
+		// Ended already, or from before our restart. The same text is nothing
+		// new, anything else goes on as another message: nothing is lost.
+		// Tool progress is such, whose lines grow (§4).
+		s = &stream{wire: wire, id: chat.NewID()}
+		if c.turn != nil {
+			s.replyID = c.turn.mid
+		}
 		for _, f := range c.finals {
-			if f.text == endText(text) && (f.wire == wire || f.id == wire || f.replyID != "" && c.turn != nil && f.replyID == c.turn.mid) {
+			known := f.wire == wire || f.id == wire
+			if known {
+				s.replyID = f.replyID
+			}
+			if f.text == endText(text) && (known || f.replyID != "" && f.replyID == s.replyID) {
 				g.answer(a.requestID, result{Success: true, MessageID: wire})
 				return
 			}
 		}
-		if strings.TrimSpace(text) == "" || len(c.streams) >= maxStreams {
+		if strings.TrimSpace(text) == "" {
 			g.answer(a.requestID, result{Success: true, MessageID: wire})
 			return
 		}
-		s = &stream{wire: wire, id: chat.NewID(), cursor: true}
-		if c.turn != nil {
-			s.replyID = c.turn.mid
+		if len(c.streams) >= maxStreams {
+			oldest := c.streams[0]
+			if e := g.ends(c, oldest, oldest.draft || oldest.cut); e != nil {
+				g.store(c.device, a.bytes, func(error) {}, e)
+			}
 		}
 		c.streams = append(c.streams, s)
 	}

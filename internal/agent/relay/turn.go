@@ -47,7 +47,14 @@ const (
 	firstNotice  = 1500 * time.Millisecond
 	workingEvery = time.Second
 	keepConvo    = 20 * time.Minute
-	keepTurns    = 4
+	// strayTyping: typing that does not come from a turn of ours tells that the
+	// gateway works on this conversation by itself: it resumed a turn after its
+	// restart, say. An event would meet a busy session (§7), so it waits, but
+	// not for ever.
+	strayTyping = 2500 * time.Millisecond
+	strayAfter  = time.Second // a last tick of our own turn may come late
+	strayMax    = 5 * time.Minute
+	keepTurns   = 4
 )
 
 // convo is the conversation of one device with this gateway.
@@ -61,6 +68,10 @@ type convo struct {
 	op      time.Time
 	working time.Time // when it was last told
 	who     person
+
+	ended  time.Time // when the last turn was
+	stray  time.Time // the last typing of no turn of ours
+	parked *item     // waits until that stops
 
 	question  bool      // the gateway may be waiting for words of the person
 	plainLast time.Time // when the last op was a plain send; zero: it was another
@@ -175,8 +186,11 @@ func (g *gateway) opTyping(c *convo) {
 		c.question = false
 	}
 	t := c.turn
-	if t == nil {
-		return // the last tick of a turn that has ended
+	if t == nil || c.parked != nil {
+		if now.Sub(c.ended) > strayAfter {
+			c.stray = now
+		}
+		return
 	}
 	t.sign = now
 	if !t.notified.IsZero() {
@@ -241,7 +255,7 @@ func (g *gateway) afterSend(c *convo, t *turn, a *action) {
 		return
 	}
 	notify := bool(a.Metadata.Notify)
-	if t == nil && g.version == Older && a.replyID() == "" {
+	if t == nil && a.replyID() == "" && (notify || g.version == Older) {
 		cur.sign = now
 		if notify {
 			t = cur // the end of a turn that the gateway continued by itself
@@ -249,7 +263,8 @@ func (g *gateway) afterSend(c *convo, t *turn, a *action) {
 	}
 	if a.plain() {
 		c.plainLast = now
-		if g.version == Older && !(c.turns <= 1 && !cur.content && now.Sub(cur.began) < firstNotice) {
+		early := c.turns <= 1 && !cur.content && now.Sub(cur.began) < firstNotice // "no home channel", say
+		if g.version == Older && (!early || asksInWords(string(a.Content))) {
 			g.asks(c)
 		}
 		return
@@ -264,6 +279,12 @@ func (g *gateway) afterSend(c *convo, t *turn, a *action) {
 	} else {
 		cur.notified = now
 	}
+}
+
+// asksInWords reports whether a text of an older gateway is a question by its shape: they begin with this mark, or name
+// the command that answers. Neither is translated.
+func asksInWords(text string) bool {
+	return strings.HasPrefix(text, "❓") || strings.Contains(text, "/approve")
 }
 
 // asks notes that the gateway may wait for words, so that they are admitted.
@@ -291,6 +312,10 @@ func (g *gateway) lookAt(c *convo, now time.Time) {
 	if !c.question && g.version == Newer && t.acked && !c.plainLast.IsZero() && len(c.cards) == 0 &&
 		now.Sub(c.plainLast) > typingPaused && g.inflight == nil {
 		g.asks(c)
+	}
+	if it := c.parked; it != nil && (now.Sub(c.stray) > strayTyping || now.Sub(t.began) > strayMax) {
+		c.parked = nil
+		g.enqueue(it)
 	}
 	if !t.acked {
 		return // its lease begins with the receipt
@@ -343,7 +368,7 @@ func (g *gateway) quiet(c *convo, now time.Time) {
 // endTurn ends the turn that runs, and what is open of it.
 func (g *gateway) endTurn(c *convo, interrupted bool) {
 	t := c.turn
-	c.turn = nil
+	c.turn, c.ended = nil, g.a.now()
 	c.question, c.plainLast = false, time.Time{}
 	c.past = append(c.past, t)
 	if len(c.past) > keepTurns {
@@ -367,6 +392,10 @@ func (g *gateway) stopTurn(c *convo) {
 		return
 	}
 	t.stopping, t.stopDue = true, true
+	if it := c.parked; it != nil { // it need not begin at all; what it waits for is stopped
+		c.parked = nil
+		it.acked()
+	}
 	g.interrupt(c)
 }
 
@@ -374,7 +403,7 @@ func (g *gateway) stopTurn(c *convo) {
 // then it would not be read anyway.
 func (g *gateway) interrupt(c *convo) {
 	t := c.turn
-	if !t.acked || g.inflight != nil {
+	if !t.acked || g.inflight != nil || !g.online() {
 		return
 	}
 	t.stopDue = false
@@ -382,9 +411,10 @@ func (g *gateway) interrupt(c *convo) {
 	if g.version == Older {
 		t.stopBy = g.a.now().Add(stopGraceOlder)
 	}
-	if !g.online() {
-		return
-	}
+	g.sendInterrupt(c)
+}
+
+func (g *gateway) sendInterrupt(c *convo) {
 	// The key names the platform that the gateway made of ours: unknown names
 	// are "relay" to it (§5, §9). While that is not settled both are sent, a
 	// wrong one is ignored.
@@ -423,17 +453,19 @@ func isStop(in *chat.Input) bool {
 // stop command, which becomes an interrupt; words that answer an open question;
 // and, for older gateways, the commands that answer an approval, although they
 // make it deaf for 30 s. There is no other way.
-func (g *gateway) admits(in chat.Input) (yes bool) {
-	if in.Kind != chat.Text {
-		return false
-	}
+func (g *gateway) admits(in chat.Input) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	c := g.convos[in.Device]
-	if c == nil || c.turn == nil {
+	return c != nil && c.turn != nil && g.mayEnter(c, &in)
+}
+
+// mayEnter is admits, for a conversation whose turn runs.
+func (g *gateway) mayEnter(c *convo, in *chat.Input) bool {
+	if in.Kind != chat.Text {
 		return false
 	}
-	if isStop(&in) {
+	if isStop(in) {
 		return true
 	}
 	if !c.turn.acked || !c.turn.endAt.IsZero() {

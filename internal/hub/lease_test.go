@@ -1,0 +1,115 @@
+package hub_test
+
+import (
+	"testing"
+	"time"
+
+	"hermes-mobile/frame"
+	"hermes-mobile/internal/chat"
+	"hermes-mobile/internal/hub"
+)
+
+func shortLease(d time.Duration) func(*hub.Options) {
+	return func(o *hub.Options) { o.TurnLease = d }
+}
+
+// An agent that takes a message and is never heard of again: the turn ends, what was begun gets its end, the indicator
+// goes off, and the next message has its turn.
+func TestLeaseEndsASilentTurn(t *testing.T) {
+	const lease = 150 * time.Millisecond
+	w := newWorld(t, shortLease(lease))
+	c := w.connect("d")
+	c.text("m1", "one")
+	c.text("m2", "two")
+	h := w.take()
+	var last time.Time
+	for _, text := range []string{"a", "a b", "a b c"} { // signs of life: the lease runs from the last
+		until(t, "some of the lease to pass", func() bool { return last.IsZero() || time.Since(last) > lease/2 })
+		last = time.Now()
+		w.post("d", chat.Say{ID: "s1", Text: text, N: h.N, ReplyTo: h.ID})
+	}
+	m := find(c, func(m *frame.Message) bool { return m.Final })
+	if early := time.Since(last); early < lease {
+		t.Errorf("the turn was ended after %v, the lease is %v", early, lease)
+	}
+	if m.ID != "s1" || m.Text != "a b c" || !m.Interrupted || m.ReplyTo != "m1" || m.Seq == 0 {
+		t.Errorf("the end of the message: %s", show(m))
+	}
+	if y := find[*frame.Typing](c, nil); !y.Stop {
+		t.Error("typing stays on")
+	}
+	if h := w.take(); h.Text != "two" || h.Handed {
+		t.Errorf("handed %+v", h.Input)
+	}
+	w.post("d", chat.Done{N: h.N}) // the lost one comes back: too late to matter
+	c.sync()
+}
+
+// Also an agent that never says whether it took the message.
+func TestLeaseEndsAHandWithoutAnswer(t *testing.T) {
+	w := newWorld(t, shortLease(50*time.Millisecond))
+	c := w.connect("d")
+	c.text("m1", "one")
+	c.text("m2", "two")
+	w.next()
+	if h := w.take(); h.Text != "two" {
+		t.Errorf("handed %q", h.Text)
+	}
+}
+
+// A person may take the card's time to answer; the lease waits for that.
+func TestLeaseWaitsForOpenCards(t *testing.T) {
+	const lease = 50 * time.Millisecond
+	w := newWorld(t, shortLease(lease))
+	c := w.connect("d")
+	c.text("m1", "one")
+	c.text("m2", "two")
+	h := w.take()
+	w.post("d", chat.Ask{Card: approvalCard("c1", h.N)})
+	asked := time.Now()
+	until(t, "several leases to pass", func() bool { return time.Since(asked) > 6*lease })
+	c.sync()
+	w.idle()
+	c.send(&frame.Answer{PromptID: "c1", OptionID: "once"})
+	a := w.told()
+	w.post("d", chat.Say{ID: "s1", Text: "approval: once", Final: true, N: h.N, Settles: "c1"}, chat.Done{N: h.N})
+	a.taken(nil)
+	if h := w.take(); h.Text != "two" {
+		t.Errorf("handed %q", h.Text)
+	}
+}
+
+// Once the card is answered the agent is alone again, and the lease counts: not the hour that the card could have lived.
+func TestLeaseCountsAfterTheAnswer(t *testing.T) {
+	const lease = 50 * time.Millisecond
+	w := newWorld(t, shortLease(lease))
+	c := w.connect("d")
+	c.text("m1", "one")
+	c.text("m2", "two")
+	h := w.take()
+	card := approvalCard("c1", h.N)
+	card.Life = time.Hour
+	w.post("d", chat.Ask{Card: card})
+	asked := time.Now()
+	until(t, "several leases to pass", func() bool { return time.Since(asked) > 4*lease })
+	c.send(&frame.Answer{PromptID: "c1", OptionID: "once"})
+	w.told().taken(nil) // and silence
+	if h := w.take(); h.Text != "two" {
+		t.Errorf("handed %q", h.Text)
+	}
+}
+
+// A message in the middle of another's turn has no lease of its own, and is not in the way of what follows.
+func TestLeaseAndAdmitted(t *testing.T) {
+	w := newWorld(t, shortLease(80*time.Millisecond))
+	w.agent.admits = func(in chat.Input) bool { return in.Text == "/x" }
+	c := w.connect("d")
+	c.text("m1", "one")
+	w.take()
+	c.text("m2", "/x")
+	w.take() // and silence about both
+	c.text("m3", "three")
+	if h := w.take(); h.Text != "three" {
+		t.Errorf("handed %q", h.Text)
+	}
+}

@@ -1,0 +1,206 @@
+package hub_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"hermes-mobile/frame"
+	"hermes-mobile/internal/chat"
+	"hermes-mobile/internal/hub"
+	"hermes-mobile/internal/store"
+)
+
+func (w *world) say(device, text string) {
+	w.t.Helper()
+	w.post(device, chat.Say{ID: chat.NewID(), Text: text, Final: true})
+}
+
+// texts returns the texts of the durable messages among frames, and checks that their numbers grow.
+func texts(t tb, frames []frame.Down) []string {
+	t.Helper()
+	list, last := []string{}, int64(0)
+	for _, f := range frames {
+		if m, is := f.(*frame.Message); is && m.Final {
+			if m.Seq <= last {
+				t.Fatalf("message %s follows number %d", show(m), last)
+			}
+			list, last = append(list, m.Text), m.Seq
+		}
+	}
+	return list
+}
+
+func wantTexts(t tb, got []string, from, to int) {
+	t.Helper()
+	want := []string{}
+	for i := from; i <= to; i++ {
+		want = append(want, fmt.Sprint(i))
+	}
+	if fmt.Sprint(got) != fmt.Sprint(want) {
+		t.Fatalf("got %v, want %v", got, want)
+	}
+}
+
+// A full outbox: the agent's words push the oldest out, and who asks for those is told that something is lost.
+func TestOutboxIsFull(t *testing.T) {
+	w := newWorld(t, func(o *hub.Options) { o.OutboxEntries = 5 })
+	c := w.connect("d")
+	epoch := c.Ready.Resume.Epoch
+	c.drop()
+	for i := 1; i <= 8; i++ {
+		w.say("d", fmt.Sprint(i))
+	}
+	sender := w.connect("s", withToken(deliverToken))
+	sender.send(&frame.Deliver{ID: "x1", To: "d", Text: "9"})
+	if e := expect[*frame.Error](sender); e.Code != frame.DeviceOffline || e.Ref != "x1" {
+		t.Errorf("a delivery to a full outbox gets %s", show(e))
+	}
+	for _, tc := range []struct {
+		seq  int64
+		lost bool
+		from int
+	}{{0, true, 4}, {2, true, 4}, {3, false, 4}, {9, true, 4}} { // the right one comes last but one: it acknowledges
+		c := w.connect("d", withResume(epoch, tc.seq))
+		if c.Ready.Resume.Lost != tc.lost {
+			t.Errorf("resume from %d says lost %v", tc.seq, c.Ready.Resume.Lost)
+		}
+		wantTexts(t, texts(t, c.sync()), tc.from, 8)
+	}
+	c = w.connect("d", withResume(epoch, 6))
+	wantTexts(t, texts(t, c.sync()), 7, 8)
+	sender.send(&frame.Deliver{ID: "x1", To: "d", Text: "9"}) // an error used no id up
+	if d := expect[*frame.Delivered](sender); d.Queued {
+		t.Errorf("delivered %s", show(d))
+	}
+	wantTexts(t, texts(t, c.sync()), 9, 9)
+	w.restart()
+	c = w.connect("d", withResume(epoch, 4))
+	if !c.Ready.Resume.Lost {
+		t.Error("after a restart the floor is forgotten")
+	}
+	wantTexts(t, texts(t, c.sync()), 7, 9)
+}
+
+// Many at once through a nearly full outbox: never more than allowed remain.
+func TestOutboxFilledAtOnce(t *testing.T) {
+	w := newWorld(t, func(o *hub.Options) { o.OutboxEntries = 5 })
+	w.connect("d").drop()
+	var events []chat.Event
+	for i := 1; i <= 20; i++ {
+		events = append(events, chat.Say{ID: chat.NewID(), Text: fmt.Sprint(i), Final: true})
+	}
+	w.post("d", events...)
+	w.say("d", "21")
+	if list := value[[]hub.DeviceInfo](t)(w.hub.Devices(ctx)); list[0].Waiting > 5 {
+		t.Errorf("%d entries wait, 5 are allowed", list[0].Waiting)
+	}
+	c := w.connect("d", withResume("another", 0))
+	got := texts(t, c.sync())
+	if len(got) == 0 || got[len(got)-1] != "21" {
+		t.Errorf("replayed %v", got)
+	}
+}
+
+// The sweep drops what is too old while the device is connected: then its cursor is behind, and it must be told so.
+func TestSweepUnderALiveSession(t *testing.T) {
+	w := newWorld(t, nil)
+	c := w.connect("d")
+	epoch := c.Ready.Resume.Epoch
+	for i := 1; i <= 6; i++ {
+		w.say("d", fmt.Sprint(i))
+	}
+	wantTexts(t, texts(t, c.sync()), 1, 6)
+	ok(t, w.store.Sweep(ctx, store.Retention{IDs: time.Hour, Outbox: time.Hour, Entries: 2}, time.Now()))
+	c = w.connect("d", withResume(epoch, 1)) // it lost what it had after 1; the old connection is still there
+	got := texts(t, c.sync())
+	wantTexts(t, got, 5, 6)
+	if !c.Ready.Resume.Lost {
+		t.Error("2 to 4 are gone and the device is told that nothing is lost")
+	}
+}
+
+// A client that never resumes nor acknowledges gets what no connection of it was ever sent.
+func TestClientWithoutCursor(t *testing.T) {
+	w := newWorld(t, nil)
+	c := w.connect("d")
+	w.say("d", "1")
+	wantTexts(t, texts(t, c.sync()), 1, 1)
+	c.drop()
+	w.say("d", "2")
+	c = w.connect("d")
+	wantTexts(t, texts(t, c.sync()), 2, 2)
+	w.restart()
+	w.say("d", "3")
+	c = w.connect("d")
+	wantTexts(t, texts(t, c.sync()), 3, 3)
+	c = w.connect("d")
+	wantTexts(t, texts(t, c.sync()), 1, 0)
+}
+
+// What waited in the server for a slow client that then left was never written to its socket: it must come again.
+func TestClientWithoutCursorThatWasSlow(t *testing.T) {
+	for name, leave := range map[string]func(*client){
+		"leaves without a word": func(c *client) { _ = c.ws.CloseNow() },
+		"is replaced":           func(c *client) { _ = c.w.connect("d") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, nil)
+			c := w.open("d", slow())
+			until(t, "the device to be connected", func() bool { return w.live("d") })
+			const each, many = 4000, 100
+			for i := 1; i <= many; i++ {
+				w.say("d", fmt.Sprintf("%0*d", each, i))
+			}
+			leave(c)
+			if name != "is replaced" {
+				until(t, "the device to be gone", func() bool { return !w.live("d") })
+				c.startReading()
+			}
+			var got []string
+			for len(got) == 0 || got[len(got)-1] != fmt.Sprintf("%0*d", each, many) {
+				c = w.connect("d", withResumeOf(w, "d"))
+				got = texts(t, c.sync())
+				if len(got) == 0 {
+					t.Fatalf("%d messages of %d bytes went to a client that read nothing, and none comes again: the buffers in between hold far less", many, each)
+				}
+			}
+			t.Logf("%d of %d came again", len(got), many)
+			if len(got) < many/2 {
+				t.Errorf("only %d of %d messages came again to a client that had read nothing", len(got), many)
+			}
+		})
+	}
+}
+
+// withResumeOf is no resume at all: the client of the reference.
+func withResumeOf(*world, string) option { return func(*dialing) {} }
+
+// live reports whether a device is connected.
+func (w *world) live(id string) bool {
+	for _, d := range value[[]hub.DeviceInfo](w.t)(w.hub.Devices(ctx)) {
+		if d.ID == id {
+			return d.Connected
+		}
+	}
+	return false
+}
+
+// An acknowledgement of what was never sent is one of everything there is, and does no harm to what follows.
+func TestAckOfTheFuture(t *testing.T) {
+	w := newWorld(t, nil)
+	c := w.connect("d")
+	epoch := c.Ready.Resume.Epoch
+	w.say("d", "1")
+	wantTexts(t, texts(t, c.sync()), 1, 1)
+	c.send(&frame.Ack{Seq: 1 << 60})
+	c.send(&frame.Ack{Seq: 0})
+	c.sync()
+	w.say("d", "2")
+	wantTexts(t, texts(t, c.sync()), 2, 2)
+	c = w.connect("d", withResume(epoch, 1))
+	if c.Ready.Resume.Lost {
+		t.Error("lost")
+	}
+	wantTexts(t, texts(t, c.sync()), 2, 2)
+}

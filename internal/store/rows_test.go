@@ -1,0 +1,173 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+)
+
+func TestDeviceLife(t *testing.T) {
+	s := open(t, t.TempDir())
+	n := device(t, s, "tel-1")
+	get := func() *Device { t.Helper(); return value[*Device](t)(s.Device(ctx, "tel-1")) }
+	d := get()
+	epoch := d.Epoch
+	if d.N != n || epoch == "" || d.Session() != "mobile:tel-1" || !d.CreatedAt.Equal(t0) {
+		t.Fatalf("device %+v", d)
+	}
+	d.Name, d.UserID, d.UserName, d.Label, d.TokenHash = "Phone", "anna", "Anna", "device:tel-1", "aa"
+	do(t, s, func(tx *Tx) error { return tx.SaveDevice(d, t0.Add(time.Minute)) })
+	if got := value[*Device](t)(s.DeviceByToken(ctx, "aa")); got == nil || got.Name != "Phone" || got.UserName != "Anna" || !got.SeenAt.Equal(t0.Add(time.Minute)) {
+		t.Fatalf("after a hello %+v", got)
+	}
+	do(t, s, func(tx *Tx) error { return tx.RenameDevice(n, "Telefon") })
+	do(t, s, func(tx *Tx) error { return tx.RevokeDevice(n) })
+	if d = get(); !d.Revoked || d.TokenHash != "" || d.Label != "device:tel-1" || d.Name != "Telefon" {
+		t.Errorf("revoked: %+v", d)
+	}
+	if got := value[*Device](t)(s.DeviceByToken(ctx, "aa")); got != nil {
+		t.Error("the token of a revoked device is known")
+	}
+	do(t, s, func(tx *Tx) error { return tx.UnbindDevice(n) })
+	if d = get(); d.Revoked || d.Label != "" {
+		t.Errorf("unbound: %+v", d)
+	}
+	// Nobody is found by the token that devices without one have.
+	if got := value[*Device](t)(s.DeviceByToken(ctx, "")); got != nil {
+		t.Errorf("the empty token finds %+v", got)
+	}
+	if list := value[[]*Device](t)(s.DevicesOf(ctx, "anna")); len(list) != 1 || list[0].ID != "tel-1" {
+		t.Errorf("devices of anna: %v", list)
+	}
+	if get().Epoch != epoch {
+		t.Error("the life of the outbox ended without being wiped")
+	}
+}
+
+func TestDeviceIDIsTakenOnce(t *testing.T) {
+	s := open(t, t.TempDir())
+	device(t, s, "tel-1")
+	if err := s.Do(func(tx *Tx) error { return tx.AddDevice(&Device{ID: "tel-1"}, t0) }); err == nil {
+		t.Error("two devices have one id")
+	}
+}
+
+func TestSentAndFloorOnlyGrow(t *testing.T) {
+	s := open(t, t.TempDir())
+	n := device(t, s, "d")
+	for _, seq := range []int64{5, 3, 9, 1} {
+		do(t, s, func(tx *Tx) error {
+			if err := tx.Sent(n, seq, t0); err != nil {
+				return err
+			}
+			return tx.Forget(n, seq)
+		})
+	}
+	if d := value[*Device](t)(s.Device(ctx, "d")); d.Sent != 9 || d.Floor != 9 {
+		t.Errorf("sent %d floor %d, want 9 and 9", d.Sent, d.Floor)
+	}
+}
+
+// A wipe drops everything of one device and nothing of another; what it used stays known, so that nothing comes twice.
+func TestWipe(t *testing.T) {
+	s := open(t, t.TempDir())
+	var devs [2]int64
+	for i := range devs {
+		devs[i] = device(t, s, fmt.Sprint("d", i))
+		do(t, s, func(tx *Tx) error {
+			n, _, err := tx.Accept(devs[i], "m1", Waiting, []byte("{}"), fmt.Sprint("in", i), t0)
+			if err != nil {
+				return err
+			}
+			return errors.Join(
+				tx.Append(devs[i], 1, KindMessage, []byte("1"), fmt.Sprint("out", i), t0),
+				tx.SetOpen(devs[i], OpenMessage{ID: "r", N: n}),
+				tx.AddCard(Card{ID: fmt.Sprint("c", i), Device: devs[i], Body: []byte("{}"), Expires: t0}))
+		})
+	}
+	before := value[*Device](t)(s.Device(ctx, "d0"))
+	var epoch string
+	do(t, s, func(tx *Tx) (err error) { epoch, err = tx.WipeDevice(devs[0], 7); return err })
+	after := value[*Device](t)(s.Device(ctx, "d0"))
+	if epoch == before.Epoch || after.Epoch != epoch || after.Floor != 7 || after.Sent != 7 {
+		t.Errorf("after the wipe %+v", after)
+	}
+	if in, out := value[[]Entry](t)(s.Inbox(ctx, devs[0])), seqs(t, s, devs[0]); len(in)+len(out) != 0 {
+		t.Errorf("left: %v %v", in, out)
+	}
+	if open, cards := value[[]OpenMessage](t)(s.OpenMessages(ctx, devs[0])), value[[]Card](t)(s.Cards(ctx, devs[0])); len(open)+len(cards) != 0 {
+		t.Errorf("left: %v %v", open, cards)
+	}
+	if !value[bool](t)(s.Seen(ctx, devs[0], "m1")) {
+		t.Error("the message id is forgotten: the phone's retry would become a new turn")
+	}
+	if c, found, err := s.Card(ctx, "c0"); err != nil || !found || !c.Expired {
+		t.Errorf("card %+v found %v (%v): an answer to it must meet an expired card", c, found, err)
+	}
+	if h := value[map[string]bool](t)(s.Hashes(ctx)); len(h) != 2 || !h["in1"] || !h["out1"] {
+		t.Errorf("files in use %v, want those of the other device", h)
+	}
+	if work := value[[]string](t)(s.Work(ctx)); !slices.Equal(work, []string{"d1"}) {
+		t.Errorf("work %v", work)
+	}
+}
+
+func TestMessagesNewestFirst(t *testing.T) {
+	s := open(t, t.TempDir())
+	dev := device(t, s, "d")
+	for i := int64(1); i <= 6; i++ {
+		kind := KindMessage
+		if i == 4 {
+			kind = KindMedia
+		}
+		do(t, s, func(tx *Tx) error { return tx.Append(dev, i, kind, fmt.Append(nil, i), "", t0) })
+	}
+	var got []string
+	ok(t, s.Messages(ctx, dev, 1, func(b []byte) bool { got = append(got, string(b)); return len(got) < 3 }))
+	if !slices.Equal(got, []string{"6", "5", "3"}) {
+		t.Errorf("messages %v", got)
+	}
+	cancelled, cancel := context.WithCancel(ctx)
+	cancel()
+	if err := s.Messages(cancelled, dev, 0, func([]byte) bool { return false }); err == nil {
+		t.Error("a reader whose time is over got an answer")
+	}
+}
+
+func TestMeta(t *testing.T) {
+	s := open(t, t.TempDir())
+	if v := value[[]byte](t)(s.Meta(ctx, "k")); v != nil {
+		t.Errorf("%q", v)
+	}
+	do(t, s, func(tx *Tx) error { return tx.AddMeta("k", []byte("1")) })
+	do(t, s, func(tx *Tx) error { return tx.AddMeta("k", []byte("2")) })
+	if v := value[[]byte](t)(s.Meta(ctx, "k")); string(v) != "1" {
+		t.Errorf("added twice: %q", v)
+	}
+	do(t, s, func(tx *Tx) error { return tx.SetMeta("k", []byte("3")) })
+	if v := value[[]byte](t)(s.Meta(ctx, "k")); string(v) != "3" {
+		t.Errorf("set: %q", v)
+	}
+}
+
+// Open messages are kept with how far they have come, until they have their final.
+func TestOpenMessages(t *testing.T) {
+	s := open(t, t.TempDir())
+	dev := device(t, s, "d")
+	for _, text := range []string{"a", "a b", "a b c"} {
+		do(t, s, func(tx *Tx) error {
+			return tx.SetOpen(dev, OpenMessage{ID: "r1", N: 4, ReplyTo: "m", Text: text})
+		})
+	}
+	do(t, s, func(tx *Tx) error { return tx.SetOpen(dev, OpenMessage{ID: "r2"}) })
+	if list := value[[]OpenMessage](t)(s.OpenMessages(ctx, dev)); len(list) != 2 || list[0] != (OpenMessage{ID: "r1", N: 4, ReplyTo: "m", Text: "a b c"}) {
+		t.Errorf("open messages %+v", list)
+	}
+	do(t, s, func(tx *Tx) error { return tx.CloseOpen(dev, "r1") })
+	if list := value[[]OpenMessage](t)(s.OpenMessages(ctx, dev)); len(list) != 1 || list[0].ID != "r2" {
+		t.Errorf("open messages %+v", list)
+	}
+}

@@ -1,0 +1,69 @@
+package term
+
+import (
+	"context"
+	"errors"
+	"os"
+	"sync"
+
+	tea "charm.land/bubbletea/v2"
+	"github.com/charmbracelet/colorprofile"
+
+	"hermes-mobile/device"
+)
+
+// runFull is the full-screen chat.
+func runFull(ctx context.Context, o Options) error {
+	ctx, cancel := context.WithCancel(ctx)
+	options := []tea.ProgramOption{tea.WithContext(ctx), tea.WithInput(o.In), tea.WithOutput(o.Out)}
+	if _, ok := o.Out.(*os.File); !ok {
+		options = append(options, tea.WithWindowSize(80, 24)) // nobody can be asked
+	}
+	if o.NoColor {
+		options = append(options, tea.WithColorProfile(colorprofile.ASCII))
+	}
+	p := tea.NewProgram(newModel(ctx, o.Device, o), options...)
+	var pump sync.WaitGroup
+	pump.Go(func() { feed(ctx, o.Device, o.SaveDir, true, p.Send) })
+	_, err := p.Run()
+	parent := context.Cause(ctx)
+	cancel()
+	pump.Wait()
+	if parent != nil {
+		return parent
+	}
+	if errors.Is(err, tea.ErrInterrupted) {
+		return nil
+	}
+	return err
+}
+
+// feed takes events off the device and hands each to the screen. A file is on the disk first: once the event counts as
+// handled the server may forget it. One that comes by link is fetched later, for that may take long.
+// Person says that somebody looks at the screen.
+func feed(ctx context.Context, d *device.Device, dir string, person bool, send func(tea.Msg)) {
+	for {
+		ev, handled, err := d.NextEvent(ctx)
+		if err != nil {
+			return
+		}
+		shown := make(chan struct{})
+		msg := eventMsg{ev: ev, handled: func() { close(shown) }}
+		if f, ok := ev.(device.File); ok && (f.URL == "" || f.Err != nil) {
+			msg.path, msg.err = save(ctx, d, dir, f)
+		}
+		send(msg)
+		select {
+		case <-shown:
+			handled()
+			switch ev.(type) {
+			case device.Message, device.File, device.CardDone:
+				if person {
+					d.Seen()
+				}
+			}
+		case <-ctx.Done():
+			return
+		}
+	}
+}

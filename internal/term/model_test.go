@@ -1,0 +1,354 @@
+package term
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	tea "charm.land/bubbletea/v2"
+
+	"hermes-mobile/device"
+	"hermes-mobile/frame"
+)
+
+// fake is a device that only notes what it is asked.
+type fake struct {
+	asked  []string
+	err    error
+	status device.Status
+	sent   int
+}
+
+func (f *fake) note(format string, args ...any) (*device.Outgoing, error) {
+	if f.err != nil {
+		return nil, f.err
+	}
+	f.asked = append(f.asked, fmt.Sprintf(format, args...))
+	f.sent++
+	return &device.Outgoing{ID: fmt.Sprint("m", f.sent)}, nil
+}
+
+func (f *fake) Send(_ context.Context, text string, _ ...device.SendOption) (*device.Outgoing, error) {
+	return f.note("send %s", text)
+}
+func (f *fake) SendFile(_ context.Context, o device.FileOptions, _ ...device.SendOption) (*device.Outgoing, error) {
+	return f.note("file %s %s %d %s", o.Name, o.Mime, o.Size, o.Caption)
+}
+func (f *fake) Answer(_ context.Context, card, option, text string) (*device.Outgoing, error) {
+	return f.note("answer %s %s %s", card, option, text)
+}
+func (f *fake) Stop(context.Context) error  { f.asked = append(f.asked, "stop"); return nil }
+func (f *fake) Reconnect()                  { f.asked = append(f.asked, "reconnect") }
+func (f *fake) Status() device.Status       { return f.status }
+func (f *fake) Activity() device.Activity   { return device.Activity{} }
+func (f *fake) Pending() []*device.Outgoing { return nil }
+func (f *fake) Download(_ context.Context, file device.File, w io.Writer) (int64, error) {
+	n, err := w.Write(file.Data)
+	return int64(n), err
+}
+
+// screen is a model under test with a clock of its own.
+type screen struct {
+	*model
+	t     *testing.T
+	fake  *fake
+	clock time.Time
+}
+
+func newScreen(t *testing.T) *screen {
+	f := &fake{status: device.Status{State: device.Online, Approved: true, Agent: frame.Online}}
+	s := &screen{t: t, fake: f, clock: time.Date(2026, 1, 2, 15, 4, 5, 0, time.Local)}
+	s.model = newModel(t.Context(), f, Options{Address: "ws://agent/ws", SaveDir: t.TempDir(), NoColor: true})
+	s.now = func() time.Time { return s.clock }
+	s.Init()
+	s.Update(tea.WindowSizeMsg{Width: 80, Height: 30})
+	return s
+}
+
+func (s *screen) event(ev device.Event) tea.Cmd {
+	s.t.Helper()
+	handled := false
+	_, cmd := s.Update(eventMsg{ev: ev, handled: func() { handled = true }})
+	if !handled {
+		s.t.Fatal("the event was not handled")
+	}
+	return cmd
+}
+
+// keys types text, or presses named keys in <>.
+func (s *screen) keys(text string) tea.Cmd {
+	var cmd tea.Cmd
+	for text != "" {
+		var k tea.KeyPressMsg
+		if name, rest, ok := strings.Cut(text[1:], ">"); text[0] == '<' && ok {
+			text = rest
+			k = map[string]tea.KeyPressMsg{
+				"enter": {Code: tea.KeyEnter}, "esc": {Code: tea.KeyEscape}, "tab": {Code: tea.KeyTab}, "up": {Code: tea.KeyUp},
+				"down": {Code: tea.KeyDown}, "pgup": {Code: tea.KeyPgUp}, "pgdown": {Code: tea.KeyPgDown}, "bs": {Code: tea.KeyBackspace},
+				"ctrl+j": {Code: 'j', Mod: tea.ModCtrl}, "alt+enter": {Code: tea.KeyEnter, Mod: tea.ModAlt}, "ctrl+x": {Code: 'x', Mod: tea.ModCtrl},
+				"ctrl+r": {Code: 'r', Mod: tea.ModCtrl}, "ctrl+c": {Code: 'c', Mod: tea.ModCtrl}, "ctrl+d": {Code: 'd', Mod: tea.ModCtrl},
+			}[name]
+		} else {
+			r := []rune(text)[0]
+			text = text[len(string(r)):]
+			k = tea.KeyPressMsg{Code: r, Text: string(r)}
+		}
+		_, cmd = s.Update(k)
+	}
+	return cmd
+}
+
+func (s *screen) shows(want ...string) {
+	s.t.Helper()
+	got := strip(s.View().Content)
+	for _, w := range want {
+		if !strings.Contains(got, w) {
+			s.t.Fatalf("%q is not on the screen:\n%s", w, got)
+		}
+	}
+	if n := strings.Count(got, "\n") + 1; n != s.height {
+		s.t.Fatalf("%d lines on a screen of %d", n, s.height)
+	}
+	safe(s.t, s.View().Content)
+}
+
+func (s *screen) hides(not ...string) {
+	s.t.Helper()
+	for _, w := range not {
+		if got := strip(s.View().Content); strings.Contains(got, w) {
+			s.t.Fatalf("%q is on the screen:\n%s", w, got)
+		}
+	}
+}
+
+func (s *screen) did(want ...string) {
+	s.t.Helper()
+	if fmt.Sprint(s.fake.asked) != fmt.Sprint(want) {
+		s.t.Fatalf("asked %q, not %q", s.fake.asked, want)
+	}
+	s.fake.asked = nil
+}
+
+func TestMessagesAndReceipts(t *testing.T) {
+	s := newScreen(t)
+	s.keys("two<ctrl+j>lines<enter>")
+	s.did("send two\nlines")
+	s.shows("You", "two", "lines", "on its way", "Friday, 2 January 2026")
+	s.event(device.Receipt{ID: "m1", Queued: true})
+	s.shows("✓ waits for the agent")
+	s.event(device.Receipt{ID: "m1"})
+	s.hides("waits for the agent")
+	s.keys("again<enter>")
+	s.event(device.Receipt{ID: "m2", Err: &frame.Error{Code: frame.TooBig, Message: "too long, cut it"}})
+	s.shows("✗ too long, cut it")
+	s.fake.err = errors.New("disk full")
+	s.keys("kept<enter>")
+	s.shows("Not sent: disk full", "› kept") // and still in the input
+}
+
+func TestReplyStreamsPlainAndEndsRendered(t *testing.T) {
+	s := newScreen(t)
+	s.event(device.Activity{Typing: true, Avatar: "thinking"})
+	s.shows("the agent is thinking")
+	s.event(device.Message{ID: "r", Text: "some **bo"})
+	s.shows("some **bo")
+	s.event(device.Message{ID: "r", Text: "some **bold** text\n\n- one\n- two", Final: true, Interrupted: true, Source: frame.SourceCron, Job: "daily\x1b"})
+	s.event(device.Activity{Avatar: "idle"})
+	s.shows("• one", "scheduled daily␛ · interrupted")
+	s.hides("thinking")
+	if n := len(s.entries); n != 1 {
+		t.Fatal(n, "entries for one reply")
+	}
+	s.event(device.Message{ID: "evil", Text: "\x1b[2J\x1b]0;x\x07 &#27;[2J"})
+	s.shows("␛[2J")
+	s.event(device.Message{ID: "evil", Text: "\x1b[2J\x1b]0;x\x07 &#27;[2J", Final: true})
+	s.shows("␛[2J")
+}
+
+func TestLinkLossEndsWhatGrew(t *testing.T) {
+	s := newScreen(t)
+	s.event(device.Message{ID: "r", Text: "half"})
+	s.shows("the agent is working")
+	st := s.fake.status
+	st.State, st.Until, st.Err, st.Unconfirmed = device.Waiting, s.clock.Add(7*time.Second), errors.New("dial tcp 1.2.3.4:5: connection refused"), 2
+	s.event(device.StatusChanged{Status: st})
+	s.shows("offline", "ws://agent/ws", "connecting in 7 s (Ctrl+R now)", "2 not sent yet", "connection refused")
+	s.hides("the agent is working")
+	s.keys("<ctrl+r>")
+	s.did("reconnect")
+}
+
+func TestConnectionLine(t *testing.T) {
+	now := time.Now()
+	for want, st := range map[string]device.Status{
+		"● online · ws://agent/ws":                {State: device.Online, Approved: true, Agent: frame.Online},
+		"the agent is away":                       {State: device.Online, Approved: true, Agent: frame.Away},
+		"Your code is ABCD2345":                   {State: device.Online, Pairing: "Your code is\nABCD2345"},
+		"get a pairing code":                      {State: device.Online},
+		"no access · the token is wrong · Ctrl+R": {State: device.NoAccess, Err: &device.NoAccessError{Code: frame.AuthFailed, Message: "the token is wrong"}},
+		"connected from somewhere else":           {State: device.Replaced, Err: device.ErrReplaced},
+		"connecting ·":                            {State: device.Connecting, Until: now},
+	} {
+		s := newScreen(t)
+		s.event(device.StatusChanged{Status: st})
+		s.shows(want)
+	}
+}
+
+func TestCardAnsweredByNumber(t *testing.T) {
+	s := newScreen(t)
+	show := device.CardShown{Prompt: frame.Prompt{ID: "p1", Kind: frame.ExecApproval, Command: "rm -rf \x1bbuild", Description: "Deletes it", TimeoutSeconds: 300,
+		Options: []frame.Option{{ID: "once", Label: "Allow once", Style: "primary"}, {ID: "deny", Label: "Deny", Style: "danger"}}}}
+	s.event(show)
+	s.shows("Allow this command?", "$ rm -rf ␛build", "Deletes it", "1 Allow once", "2 Deny", "5:00 left")
+	s.keys("2")
+	s.did() // too soon: it was typed for something else
+	s.clock = s.clock.Add(time.Second)
+	s.event(show) // after a reconnect
+	s.keys("2")
+	s.did("answer p1 deny ")
+	s.shows("sending: Deny")
+	s.keys("1")
+	s.did() // one answer
+	s.event(device.Receipt{ID: "m1", Err: &frame.Error{Code: frame.Forbidden, Message: "not yours"}})
+	s.shows("not yours", "number, or ↑↓ and Enter")
+	s.keys("<up><enter>")
+	s.did("answer p1 once ")
+	s.event(device.CardDone{ID: "p1", OptionID: "once"})
+	s.shows("Allow this command? rm -rf ␛build", "→ answered: Allow once")
+	s.hides("5:00 left")
+}
+
+func TestSeveralCardsAndOwnWords(t *testing.T) {
+	s := newScreen(t)
+	s.event(device.CardShown{Prompt: frame.Prompt{ID: "a", Kind: frame.SlashConfirm, Text: "Sure?", Options: []frame.Option{{ID: "once", Label: "Yes"}}}})
+	s.event(device.CardShown{Prompt: frame.Prompt{ID: "b", Kind: frame.Clarify, Text: "Which format?", TimeoutSeconds: 5,
+		Options: []frame.Option{{ID: "c0", Label: "CSV"}, {ID: "other", Label: "Own"}}}})
+	s.clock = s.clock.Add(6 * time.Second)
+	s.shows("Sure?", "card 1 of 2")
+	s.keys("<tab>")
+	s.shows("Which format?", "time is up")
+	s.keys("hello 1<enter>") // a message is a message, also with a card open
+	s.did("send hello 1")
+	s.keys("o")
+	s.shows("your own words below")
+	s.keys("<esc>o1 TSV please<enter>")
+	s.did("answer b other 1 TSV please")
+	s.event(device.CardDone{ID: "b", OptionID: "other"})
+	s.shows("→ answered: 1 TSV please", "Sure?")
+	s.event(device.CardDone{ID: "a", OptionID: "once"})
+	s.shows("→ answered elsewhere: Yes")
+	s.event(device.CardShown{Prompt: frame.Prompt{ID: "c", Kind: "newkind", Text: "Hm?"}})
+	s.event(device.CardDone{ID: "c", Expired: true})
+	s.shows("→ expired")
+}
+
+func TestStop(t *testing.T) {
+	s := newScreen(t)
+	s.keys("<esc>")
+	s.did()
+	s.event(device.Activity{Typing: true})
+	run(s.keys("<esc>"))
+	run(s.keys("<ctrl+x>"))
+	run(s.keys("/stop<enter>"))
+	s.did("stop", "stop", "stop")
+}
+
+// run runs a command and what it is made of, but nothing that waits for a clock.
+func run(cmd tea.Cmd) {
+	if cmd == nil {
+		return
+	}
+	done := make(chan tea.Msg, 1)
+	go func() { done <- cmd() }()
+	select {
+	case msg := <-done:
+		if batch, ok := msg.(tea.BatchMsg); ok {
+			for _, c := range batch {
+				run(c)
+			}
+		}
+	case <-time.After(time.Second):
+	}
+}
+
+func TestCommands(t *testing.T) {
+	s := newScreen(t)
+	s.keys("/help<enter>")
+	s.did("send /help") // the agent's
+	s.keys("/keys<enter>")
+	s.shows("PgUp")
+	s.keys("/send nowhere.txt<enter>")
+	s.shows("Not sent:", "no such file")
+	dir := t.TempDir()
+	os.WriteFile(filepath.Join(dir, "a file.txt"), []byte("12345"), 0o600)
+	s.keys("<ctrl+c>/send " + dir + "/a<tab>")
+	if got := s.input.Value(); got != "/send "+dir+`/a\ file.txt` {
+		t.Fatal(got)
+	}
+	if cmd := s.keys("<ctrl+c>"); cmd != nil && fmt.Sprintf("%T", cmd()) == "tea.QuitMsg" {
+		t.Fatal("the first Ctrl+C clears the input")
+	}
+	if _, ok := s.keys("/quit<enter>")().(tea.QuitMsg); !ok {
+		t.Fatal("no quit")
+	}
+	if _, ok := s.keys("<ctrl+c><ctrl+c>")().(tea.QuitMsg); !ok {
+		t.Fatal("no quit")
+	}
+}
+
+func TestHistoryOfInputs(t *testing.T) {
+	s := newScreen(t)
+	s.keys("one<enter>two<enter>draft<up>")
+	if s.input.Value() != "two" {
+		t.Fatal(s.input.Value())
+	}
+	s.keys("<up><up>")
+	if s.input.Value() != "one" {
+		t.Fatal(s.input.Value())
+	}
+	s.keys("<down><down>")
+	if s.input.Value() != "draft" {
+		t.Fatal(s.input.Value())
+	}
+}
+
+func TestFilesAndTools(t *testing.T) {
+	s := newScreen(t)
+	s.Update(eventMsg{ev: device.File{ID: "f", Kind: "image", Filename: "../x.png", Size: 2048, Caption: "look"}, path: "/tmp/x.png"})
+	s.shows("image x.png, 2.0 KiB", "look", "saved as /tmp/x.png")
+	s.event(device.File{ID: "g", Kind: "video", URL: "/x", Data: []byte("abc"), Filename: "v.mp4"})
+	s.shows("fetching")
+	s.Update(savedMsg{id: "g", path: "/tmp/v.mp4"})
+	s.shows("saved as /tmp/v.mp4")
+	for _, state := range []string{"started", "progress", "done"} {
+		s.event(device.Tool{Tool: frame.Tool{ID: "t1", Name: "terminal", State: state, Title: "ls\nrm"}})
+	}
+	s.shows("⚙ terminal · done · ls rm")
+	s.hides("started", "progress")
+}
+
+func TestFollowsUnlessScrolledUp(t *testing.T) {
+	s := newScreen(t)
+	for i := range 40 {
+		s.event(device.Message{ID: fmt.Sprint("r", i), Text: fmt.Sprint("reply ", i), Final: true})
+	}
+	s.shows("reply 39")
+	s.keys("<pgup>")
+	s.event(device.Message{ID: "new", Text: "the newest", Final: true})
+	s.hides("the newest")
+	s.shows("new messages below")
+	s.keys("<pgdown><pgdown><pgdown>")
+	s.shows("the newest")
+	s.hides("new messages below")
+	s.Update(tea.WindowSizeMsg{Width: 30, Height: 8}) // small, and still itself
+	s.shows("the newest")
+	s.Update(tea.WindowSizeMsg{Width: 1, Height: 1})
+	s.View()
+}

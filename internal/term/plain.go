@@ -1,0 +1,361 @@
+package term
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	tea "charm.land/bubbletea/v2"
+	"github.com/charmbracelet/x/term"
+
+	"hermes-mobile/device"
+	"hermes-mobile/frame"
+)
+
+// plain is the line mode. One goroutine runs it; lines and events come in by channels.
+//
+// It is made for scripts: a line is taken when the agent is done with the one before, or has put a question. Only /stop and
+// /quit are taken at once.
+type plain struct {
+	ctx context.Context
+	d   *device.Device
+	o   Options
+
+	lines  <-chan string // closed at the end of the input
+	readTo error         // after lines was closed: why reading ended, nil for the end
+	ahead  *string       // read, but not its turn yet
+	eof    bool
+
+	open     map[string]bool // messages whose turn has not ended
+	answered bool            // something final came since the last message was sent
+	cards    []*card
+	tools    map[string]string
+	typing   bool      // as of the events: the device may know of an end before the last message was printed
+	coded    bool      // the pairing code was printed
+	quiet    time.Time // when something last happened
+	bad      error     // the first thing that went wrong; the chat goes on
+}
+
+// patience is how long a turn may be silent, without an indicator, after an answer that does not say what it answers.
+const patience = 3 * time.Second
+
+func runPlain(ctx context.Context, o Options) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	p := &plain{ctx: ctx, d: o.Device, o: o, open: map[string]bool{}, tools: map[string]string{}, quiet: time.Now(), typing: o.Device.Activity().Typing}
+	p.readLines()
+	for _, out := range o.Device.Pending() {
+		if _, ok := out.Frame.(*frame.Text); ok {
+			p.open[out.ID] = true
+		}
+	}
+	events := make(chan eventMsg)
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		feed(ctx, o.Device, o.SaveDir, false, func(msg tea.Msg) {
+			select {
+			case events <- msg.(eventMsg):
+			case <-ctx.Done():
+			}
+		})
+	}()
+	err := p.run(events, ended)
+	cancel()
+	<-ended
+	return err
+}
+
+// readLines reads the input on its own. Where the input cannot be interrupted (a terminal) it ends with the process.
+func (p *plain) readLines() {
+	lines := make(chan string)
+	p.lines = lines
+	go func() {
+		defer close(lines)
+		r := bufio.NewReader(p.o.In)
+		for {
+			s, err := r.ReadString('\n')
+			if s = strings.TrimRight(s, "\r\n"); s != "" || err == nil {
+				select {
+				case lines <- s:
+				case <-p.ctx.Done():
+					return
+				}
+			}
+			if err != nil {
+				if !errors.Is(err, io.EOF) {
+					p.readTo = err
+				}
+				return
+			}
+		}
+	}()
+}
+
+func (p *plain) run(events <-chan eventMsg, ended <-chan struct{}) error {
+	tick := time.NewTicker(200 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		if p.ahead != nil && p.ready() {
+			s := *p.ahead
+			p.ahead = nil
+			p.input(s)
+			continue
+		}
+		if p.ahead != nil && script(p.o.In) || p.eof {
+			if err := p.stuck(); err != nil {
+				return err
+			}
+		}
+		if p.ahead == nil && p.eof && p.idle() {
+			return errors.Join(p.bad, p.readTo)
+		}
+		lines := p.lines
+		if p.ahead != nil || p.eof {
+			lines = nil
+		}
+		select {
+		case s, ok := <-lines:
+			switch c, own := parseCommand(s); {
+			case !ok:
+				p.eof = true
+			case own && c.name == "quit":
+				return p.bad
+			case own && c.name == "stop":
+				if err := p.d.Stop(p.ctx); err != nil {
+					p.problem(err)
+				}
+			default:
+				p.ahead = &s
+			}
+		case msg := <-events:
+			p.quiet = time.Now()
+			err := p.event(msg)
+			msg.handled()
+			if err != nil {
+				return err
+			}
+		case <-ended:
+			return context.Cause(p.ctx)
+		case <-tick.C:
+		}
+	}
+}
+
+// ready reports whether the next line may be taken.
+func (p *plain) ready() bool { return p.card() != nil || p.idle() }
+
+// card is the oldest one without an answer.
+func (p *plain) card() *card {
+	for _, c := range p.cards {
+		if c.asked == "" {
+			return c
+		}
+	}
+	return nil
+}
+
+// idle reports whether the agent is done with everything that was sent.
+func (p *plain) idle() bool {
+	if p.typing || p.d.Status().Unconfirmed > 0 || len(p.cards) > 0 {
+		return false
+	}
+	// Answers that do not say what they answer: something came, and then nothing more for a while.
+	return len(p.open) == 0 || p.answered && time.Since(p.quiet) > patience
+}
+
+// stuck says why there will be no answer, when a person would have to do something.
+func (p *plain) stuck() error {
+	if p.coded && !p.d.Status().Approved {
+		return ErrNotApproved
+	}
+	return nil
+}
+
+// script reports whether nobody sits at the input who could wait for an approval.
+func script(in io.Reader) bool {
+	f, ok := in.(*os.File)
+	return !ok || !term.IsTerminal(f.Fd())
+}
+
+// input does what a line says.
+func (p *plain) input(s string) {
+	if c := p.card(); c != nil && p.answer(c, strings.TrimSpace(s)) {
+		return
+	}
+	c, own := parseCommand(s)
+	switch {
+	case strings.TrimSpace(s) == "":
+	case own && c.name == "keys":
+		p.print("/send PATH caption sends a file, /stop stops, /quit leaves; a number answers a card. All else goes to the agent.")
+	case own && c.name == "send":
+		f, o, err := openFile(c.arg)
+		if err != nil {
+			p.problem(err)
+			return
+		}
+		out, err := p.d.SendFile(p.ctx, o)
+		if err != nil {
+			f.Close()
+			p.problem(err)
+			return
+		}
+		go func() { <-out.Done(); f.Close() }()
+		p.sent(out.ID)
+	default:
+		out, err := p.d.Send(p.ctx, s)
+		if err != nil {
+			p.problem(err)
+			return
+		}
+		p.sent(out.ID)
+	}
+}
+
+func (p *plain) sent(id string) {
+	p.open[id] = true
+	p.answered = false
+	p.quiet = time.Now()
+}
+
+// answer takes a line as the answer to a card: a number, the name of an option, or own words where they are asked for.
+func (p *plain) answer(c *card, s string) bool {
+	option, text, label := "", "", s
+	if n, err := strconv.Atoi(s); err == nil && n >= 1 && n <= len(c.options) {
+		option, label = c.options[n-1].ID, c.options[n-1].Label
+	} else {
+		for _, o := range c.options {
+			if strings.EqualFold(s, o.ID) || strings.EqualFold(s, o.Label) {
+				option, label = o.ID, o.Label
+			}
+		}
+	}
+	switch {
+	case c.own() && option == frame.OtherOption:
+		p.print("write your answer:")
+		return true
+	case option == "" && c.own() && s != "":
+		option, text = frame.OtherOption, s
+	case option == "":
+		return false
+	}
+	out, err := p.d.Answer(p.ctx, c.id, option, text)
+	if err != nil {
+		p.problem(err)
+		return true
+	}
+	c.asked, c.receipt = line(label), out.ID
+	p.answered = false
+	return true
+}
+
+// event prints what happened. An error ends the chat.
+func (p *plain) event(msg eventMsg) error {
+	switch ev := msg.ev.(type) {
+	case device.Message:
+		if !ev.Final {
+			return nil
+		}
+		p.over(ev.ReplyTo)
+		p.print("%s", clean(ev.Text))
+		p.coded = p.coded || p.d.Status().Pairing != ""
+	case device.File:
+		p.over(ev.ReplyTo)
+		path, err := msg.path, msg.err
+		if path == "" && err == nil {
+			path, err = save(p.ctx, p.d, p.o.SaveDir, ev)
+		}
+		if err != nil {
+			p.problem(fmt.Errorf("%s was not saved: %w", safeName(ev.Filename), err))
+			return nil
+		}
+		what, caption, _ := strings.Cut(describe(ev), "\n")
+		p.print("[%s] %s", what, line(path))
+		if caption != "" {
+			p.print("%s", caption)
+		}
+	case device.CardShown:
+		p.shown(ev)
+	case device.CardDone:
+		for i, c := range p.cards {
+			if c.id == ev.ID {
+				p.cards = append(p.cards[:i:i], p.cards[i+1:]...)
+				p.print("(%s)", c.end(ev))
+				break
+			}
+		}
+	case device.Receipt:
+		p.receipt(ev)
+	case device.Tool:
+		if l := join([]string{line(ev.Name), line(ev.State), line(ev.Title)}); p.tools[ev.ID] != l {
+			p.tools[ev.ID] = l
+			fmt.Fprintln(p.o.Err, "· "+l)
+		}
+	case device.Activity:
+		p.typing = ev.Typing
+	case device.HistoryLost:
+		fmt.Fprintln(p.o.Err, "some messages since the last time are lost at the server")
+	case device.Problem:
+		p.problem(ev.Err)
+	case device.StatusChanged:
+		switch ev.State {
+		case device.NoAccess, device.Replaced:
+			return ev.Err
+		}
+	}
+	return nil
+}
+
+// over notes that a message was answered.
+func (p *plain) over(id string) {
+	delete(p.open, id)
+	p.answered = true
+}
+
+func (p *plain) receipt(r device.Receipt) {
+	if r.Err == nil {
+		return
+	}
+	delete(p.open, r.ID)
+	for _, c := range p.cards {
+		if c.receipt == r.ID {
+			c.asked, c.receipt = "", ""
+		}
+	}
+	p.problem(r.Err)
+}
+
+func (p *plain) shown(ev device.CardShown) {
+	for _, c := range p.cards {
+		if c.id == ev.ID {
+			return
+		}
+	}
+	c := newCard(ev.Prompt, time.Now())
+	p.cards = append(p.cards, c)
+	p.print("? %s", c.title())
+	for _, s := range []string{c.text, c.about} {
+		if s != "" && line(s) != c.title() {
+			p.print("  %s", strings.ReplaceAll(s, "\n", "\n  "))
+		}
+	}
+	for i, o := range c.options {
+		p.print("  %d) %s", i+1, o.Label)
+	}
+}
+
+func (p *plain) print(format string, args ...any) { fmt.Fprintf(p.o.Out, format+"\n", args...) }
+
+// problem tells what went wrong and keeps the first for the end.
+func (p *plain) problem(err error) {
+	fmt.Fprintln(p.o.Err, "! "+reason(err))
+	if p.bad == nil && !errors.Is(err, os.ErrClosed) {
+		p.bad = err
+	}
+}

@@ -1,0 +1,92 @@
+package term
+
+import (
+	"strings"
+
+	tea "charm.land/bubbletea/v2"
+)
+
+// resize takes the size of the terminal.
+func (m *model) resize(width, height int) {
+	m.width, m.height = max(width, 20), max(height, 6)
+	m.shape.width = m.width
+	m.input.SetWidth(m.width)
+	m.refresh()
+}
+
+// refresh lays the transcript out and keeps the newest in sight, unless the person has scrolled up.
+func (m *model) refresh() {
+	follow := m.view.AtBottom()
+	m.view.SetWidth(m.width)
+	m.view.SetHeight(m.bodyHeight())
+	m.view.SetContentLines(m.transcript())
+	if follow {
+		m.view.GotoBottom()
+	}
+	m.unread = m.unread && !m.view.AtBottom()
+}
+
+// panel is what stands between the transcript and the input: the card, and a line on what the agent does.
+func (m *model) panel() []string {
+	lines := m.cardPanel()
+	state := ""
+	switch {
+	case m.choices != "":
+		state = m.style.dim.Render(m.choices)
+	case m.busy():
+		what := "the agent is working"
+		switch m.activity.Avatar {
+		case "thinking":
+			what = "the agent is thinking"
+		case "speaking":
+			what = "the agent is answering"
+		}
+		state = m.spin.View() + " " + m.style.dim.Render(what+" (Esc stops it)")
+	case m.unread:
+		state = m.style.warn.Render("↓ new messages below (Ctrl+End)")
+	}
+	return append(lines, cut(state, m.width))
+}
+
+func (m *model) bodyHeight() int {
+	return max(m.height-len(m.header())-len(m.panel())-m.input.Height(), 1)
+}
+
+// header is the connection line. One that asks for something, with a pairing code say, takes up to three lines.
+func (m *model) header() []string {
+	text, level := connection(m.status, m.opts.Address, m.now())
+	style := [...]struct {
+		mark  string
+		style func(...string) string
+	}{{"● ", m.style.good.Render}, {"◌ ", m.style.warn.Render}, {"✗ ", m.style.bad.Render}}[level]
+	if level == 0 {
+		return []string{cut(style.style(style.mark+text), m.width)}
+	}
+	lines := wrap(style.mark+text, m.width)
+	lines = lines[:min(len(lines), 3)]
+	for i := range lines {
+		lines[i] = style.style(lines[i])
+	}
+	return lines
+}
+
+// View implements tea.Model.
+func (m *model) View() tea.View {
+	panel := m.panel()
+	body := strings.Split(m.view.View(), "\n")
+	lines := append(m.header(), body[:min(len(body), m.bodyHeight())]...)
+	lines = append(lines, panel...)
+	top := len(lines)
+	lines = append(lines, strings.Split(m.input.View(), "\n")...)
+	v := tea.NewView(pad(lines, max(m.height, len(lines))))
+	if c := m.input.Cursor(); c != nil {
+		c.Position.Y += top
+		v.Cursor = c
+	}
+	v.AltScreen = true
+	v.WindowTitle = "Hermes"
+	if m.opts.Mouse {
+		v.MouseMode = tea.MouseModeCellMotion
+	}
+	return v
+}
