@@ -133,14 +133,13 @@ func (m *model) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer ws.CloseNow()
 	ws.SetReadLimit(frame.MaxFrame)
 	ctx := context.Background()
-	_, data, err := ws.Read(ctx)
-	if err != nil {
+	f := m.read(ctx, ws)
+	if f == nil {
 		return
 	}
-	f, err := frame.DecodeUp(data)
 	hello, ok := f.(*frame.Hello)
-	if err != nil || !ok {
-		m.problem("first frame", string(data))
+	if !ok {
+		m.problem("first frame", fmt.Sprintf("%T", f))
 		return
 	}
 	m.mu.Lock()
@@ -160,14 +159,9 @@ func (m *model) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	m.flush(ctx)
 	m.mu.Unlock()
 	for {
-		_, data, err := ws.Read(ctx)
-		if err != nil {
+		f := m.read(ctx, ws)
+		if f == nil {
 			return
-		}
-		f, err := frame.DecodeUp(data)
-		if err != nil {
-			m.problem(err.Error(), string(data))
-			continue
 		}
 		m.mu.Lock()
 		switch f := f.(type) {
@@ -186,6 +180,23 @@ func (m *model) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 		m.mu.Unlock()
 	}
+}
+
+// read returns nil when the connection is at its end. What is no frame is only the client's fault when something follows:
+// the library gives the beginning of a message for a whole one when the connection breaks there.
+func (m *model) read(ctx context.Context, ws *websocket.Conn) frame.Up {
+	_, data, err := ws.Read(ctx)
+	if err != nil {
+		return nil
+	}
+	f, err := frame.DecodeUp(data)
+	if err == nil {
+		return f
+	}
+	if _, _, end := ws.Read(ctx); end == nil {
+		m.problem(err.Error(), string(data))
+	}
+	return nil
 }
 
 func (m *model) problem(s ...string) {
@@ -304,6 +315,8 @@ func TestNothingIsLostOrDoubled(t *testing.T) {
 					handled++
 				case device.HistoryLost:
 					m.problem("history lost")
+				case device.Problem:
+					m.problem(ev.Err.Error())
 				}
 				mu.Unlock()
 			}

@@ -323,8 +323,11 @@ func TestCapabilitiesAndApproval(t *testing.T) {
 		t.Fatalf("status %+v", s)
 	}
 	a.Send(t.Context(), "more")
+	a.Answer(t.Context(), "old-card", "once", "")
+	file, _ := a.SendFile(t.Context(), device.FileOptions{Data: make([]byte, 1<<20)})
 	c.Silent(30 * time.Millisecond) // no second request for a code
 	c.Send(&frame.Approved{})
+	c.Send(&frame.Accepted{ID: devicetest.Expect[*frame.Answer](c).ID})
 	if again := devicetest.Expect[*frame.Text](c); again.ID != first.ID {
 		t.Fatal("another id after approval")
 	}
@@ -332,7 +335,18 @@ func TestCapabilitiesAndApproval(t *testing.T) {
 	if _, err := sent.Wait(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	c.Send(&frame.Accepted{ID: devicetest.Expect[*frame.Text](c).ID})
+	for more := true; more; {
+		switch f := c.Read().(type) {
+		case *frame.Text:
+			c.Send(&frame.Accepted{ID: f.ID})
+		case *frame.Media:
+			more = f.Part < f.Parts-1
+		}
+	}
+	c.Send(&frame.Accepted{ID: file.ID})
+	if err := a.Flush(t.Context()); err != nil {
+		t.Fatal(err)
+	}
 	if s := a.Status(); !s.Approved || s.Pairing != "" {
 		t.Fatalf("status %+v", s)
 	}

@@ -26,6 +26,9 @@ type link struct {
 	// Of the reading goroutine alone.
 	said  *frame.Error // the last error frame that belongs to nothing
 	after time.Duration
+	// cut is the error of a message that is no frame. The library gives the beginning of a message for a whole one when the
+	// connection breaks there (1.8.15 takes the io.EOF for the message's): that is only known after the next read.
+	cut error
 }
 
 func (l *link) hear() { l.heard.Store(time.Now().UnixNano()) }
@@ -120,6 +123,10 @@ func (d *Device) serve(l *link) error {
 			break
 		}
 		l.hear()
+		if l.cut != nil {
+			d.in.push(queued{ev: Problem{l.cut}, spare: true})
+			l.cut = nil
+		}
 		if typ == websocket.MessageText {
 			d.receive(l, data)
 			l.hear() // receive may have waited for room, which is not the server's silence

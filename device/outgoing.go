@@ -89,8 +89,9 @@ func options(opts []SendOption) (sendOptions, error) {
 }
 
 // Send takes a message for the agent: once it returns nil the message is in the store and is sent, again and again where
-// needed, until the server has it; messages and voice messages stay in order. It does not wait for a connection. Errors:
-// *frame.Error for a text that no server takes (empty, over 1 MiB), ErrClosed, or the store's.
+// needed, until the server has it; messages and voice messages stay in order. It does not wait for a connection. While
+// the device is not approved, the first message is what makes the server give a pairing code (Status.Pairing); everything
+// waits for the approval. Errors: *frame.Error for a text that no server takes (empty, over 1 MiB), ErrClosed, or the store's.
 func (d *Device) Send(ctx context.Context, text string, opts ...SendOption) (*Outgoing, error) {
 	o, err := options(opts)
 	if err != nil {
@@ -285,6 +286,9 @@ func (d *Device) refused(e *frame.Error) {
 		}
 		signal(d.wake)
 	default:
+		if e.Code == frame.Forbidden && !d.Status().Approved {
+			return // for want of approval: it is sent again after that
+		}
 		d.settle(Receipt{ID: e.Ref, Err: e})
 	}
 }

@@ -11,7 +11,7 @@ import (
 func (d *Device) receive(l *link, data []byte) {
 	f, err := frame.DecodeDown(data)
 	if err != nil {
-		d.in.push(queued{ev: Problem{fmt.Errorf("device: the server sent what is no frame: %w", err)}, spare: true})
+		l.cut = fmt.Errorf("device: the server sent what is no frame: %w", err)
 		return
 	}
 	switch f := f.(type) {
@@ -116,7 +116,7 @@ func (d *Device) message(l *link, m *frame.Message) {
 	key := "message " + m.ID
 	switch {
 	case m.Final:
-		if !approved {
+		if !approved && m.Seq == 0 { // what is numbered is from before
 			d.change(func(s *Status) { s.Pairing = text })
 		}
 		d.durable(l, ev, key, m.Seq, len(text))

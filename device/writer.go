@@ -114,8 +114,12 @@ func (d *Device) next(l *link, now time.Time) (*job, time.Duration) {
 }
 
 // dueLocked tells how long until a frame may be sent, again where it was: now on a new link, later where the receipt is
-// missing. A device that is not approved gets no receipts: there everything is sent once a link, and after approval.
+// missing. A device that is not approved gets no receipts but a pairing code for its first message: there the messages
+// are sent once a link, and all again after approval.
 func (d *Device) dueLocked(l *link, o *Outgoing, now time.Time) time.Duration {
+	if !d.status.Approved && o.lane != talk {
+		return time.Hour
+	}
 	due := o.hold
 	if o.sentOn == l {
 		if !d.status.Approved {

@@ -7,6 +7,7 @@ import (
 	"mime"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -18,23 +19,30 @@ func deliverCommand() *cobra.Command {
 	var f frame.Deliver
 	var file string
 	cmd := jsonFlag(&cobra.Command{
-		Use:   "deliver --to DEVICE --text TEXT",
+		Use:   "deliver --to DEVICE (--text TEXT | --file FILE)",
 		Short: "Send a text or a file to a device, as a scheduled job would",
-		Args:  cobra.NoArgs,
+		Long: `Send a text or a file to a device. It waits for a device that is away, unless --require-live is given or the server runs
+with MOBILE_OFFLINE_DELIVERY=reject. "home" is the device that sent /sethome.`,
+		Example: `  hermes-mobile deliver --to home --text "The laundry is done"
+  df -h | hermes-mobile deliver --to tel-1 --text -
+  hermes-mobile deliver --to tel-1 --file report.pdf --text "As asked" --id report-2026-05`,
+		Args: takes(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if f.Text == "" && file == "" {
-				return errors.New("a delivery needs --text or --file")
-			}
-			if file != "" {
-				if err := attach(&f, file); err != nil {
-					return err
-				}
+			if err := fill(cmd, &f, file); err != nil {
+				return err
 			}
 			d, err := post[frame.Delivered](cmd.Context(), cmd, "/deliver", server.Command{Frame: &f})
 			if err != nil {
+				if refused := (*server.Refused)(nil); errors.As(err, &refused) && refused.Code == string(frame.DeviceOffline) {
+					err = hint(err, "see the devices with: hermes-mobile devices list")
+				}
 				return err
 			}
-			return show(cmd, map[string]any{"to": f.To, "queued": d.Queued}, func(w io.Writer) {
+			result := map[string]any{"to": f.To, "queued": d.Queued}
+			if d.ID != "" {
+				result["id"] = d.ID
+			}
+			return show(cmd, result, func(w io.Writer) {
 				if d.Queued {
 					fmt.Fprintf(w, "kept for %s, which is away\n", clean(f.To))
 					return
@@ -43,13 +51,50 @@ func deliverCommand() *cobra.Command {
 			})
 		},
 	})
-	cmd.Flags().StringVar(&f.To, "to", "", "device id, mobile:<device id>, or home")
-	cmd.Flags().StringVar(&f.Text, "text", "", "text of the message, or caption of the file")
-	cmd.Flags().StringVar(&file, "file", "", "file to send")
-	cmd.Flags().StringVar(&f.ID, "id", "", "id of the delivery: the same one is made once")
+	cmd.Flags().StringVar(&f.To, "to", "", "`device` id, mobile:<device id>, or home")
+	cmd.Flags().StringVar(&f.Text, "text", "", "`text` of the message, or caption of the file; - reads it from standard input")
+	cmd.Flags().StringVar(&file, "file", "", "`file` to send")
+	cmd.Flags().StringVar(&f.ID, "id", "", "`id` of the delivery: within 24 hours the same one is made once")
 	cmd.Flags().BoolVar(&f.RequireLive, "require-live", false, "fail if the device is not connected now")
-	_ = cmd.MarkFlagRequired("to")
+	_ = cmd.MarkFlagFilename("file")
 	return cmd
+}
+
+// largestFile is what fits a request to the running server, in base64.
+const largestFile = 47 << 20
+
+// fill completes the delivery by what the flags name, and checks it as the server checks what comes over the network.
+func fill(cmd *cobra.Command, f *frame.Deliver, file string) error {
+	if f.To == "" {
+		return misuse(cmd, "--to is missing")
+	}
+	if f.Text == "-" {
+		text, err := io.ReadAll(io.LimitReader(cmd.InOrStdin(), frame.MaxText+2))
+		if err != nil {
+			return fmt.Errorf("read the text: %w", err)
+		}
+		f.Text = strings.TrimSuffix(string(text), "\n")
+		if f.Text == "" && file == "" {
+			return errors.New("there is no text on standard input")
+		}
+	}
+	if f.Text == "" && file == "" {
+		return misuse(cmd, "--text or --file is missing")
+	}
+	check := *f
+	if file != "" {
+		check.Data = []byte{0}
+	}
+	if _, err := frame.DecodeUp(frame.EncodeUp(&check)); err != nil {
+		if bad := (*frame.Error)(nil); errors.As(err, &bad) {
+			return misuse(cmd, "%s", bad.Message)
+		}
+		return err
+	}
+	if file == "" {
+		return nil
+	}
+	return attach(f, file)
 }
 
 func attach(f *frame.Deliver, path string) error {
@@ -57,8 +102,11 @@ func attach(f *frame.Deliver, path string) error {
 	if err != nil {
 		return err
 	}
-	if info.Size() == 0 || info.IsDir() {
+	if info.Size() == 0 || !info.Mode().IsRegular() {
 		return fmt.Errorf("%s is not a file with something in it", path)
+	}
+	if info.Size() > largestFile {
+		return fmt.Errorf("%s is larger than %d MiB, which a delivery cannot be", path, largestFile>>20)
 	}
 	if f.Data, err = os.ReadFile(path); err != nil {
 		return err

@@ -12,25 +12,37 @@ import (
 )
 
 func devicesCommand() *cobra.Command {
-	cmd := &cobra.Command{Use: "devices", Short: "List, rename, unbind and revoke devices"}
-	act := func(use, short, path, done string, args int) *cobra.Command {
-		return jsonFlag(&cobra.Command{Use: use, Short: short, Args: cobra.ExactArgs(args), RunE: func(cmd *cobra.Command, a []string) error {
-			in := server.Command{ID: a[0]}
-			if args > 1 {
-				in.Name = a[1]
+	// act is a command that has something done with one device.
+	act := func(path, done string, cmd *cobra.Command, names ...string) *cobra.Command {
+		cmd.Args = takes(names...)
+		cmd.RunE = func(cmd *cobra.Command, args []string) error {
+			in := server.Command{ID: args[0]}
+			if len(args) > 1 {
+				in.Name = args[1]
 			}
 			if _, err := post[any](cmd.Context(), cmd, path, in); err != nil {
 				return err
 			}
-			return show(cmd, map[string]string{"device": a[0], "done": done}, func(w io.Writer) { fmt.Fprintf(w, "%s %s\n", done, clean(a[0])) })
-		}})
+			return show(cmd, map[string]string{"device": args[0], "done": done}, func(w io.Writer) { fmt.Fprintf(w, "%s %s\n", done, clean(args[0])) })
+		}
+		return jsonFlag(cmd)
 	}
-	cmd.AddCommand(
-		jsonFlag(&cobra.Command{Use: "list", Short: "List all devices", Args: cobra.NoArgs, RunE: listDevices}),
-		act("rename ID NAME", "Give a device another name for display", "/devices/rename", "renamed", 2),
-		act("unbind ID", "Forget the token a device is bound to, and its revocation", "/devices/unbind", "unbound", 1),
-		act("revoke ID", "Close a device's connection, drop what is kept for it, and refuse it from now on", "/devices/revoke", "revoked", 1))
-	return cmd
+	return group(&cobra.Command{Use: "devices", Short: "List, rename, unbind and revoke devices",
+		Example: `  hermes-mobile devices list
+  hermes-mobile devices revoke tel-1`},
+		jsonFlag(&cobra.Command{Use: "list", Short: "List all devices, the last seen first", Args: takes(), RunE: listDevices,
+			Example: `  hermes-mobile devices list
+  hermes-mobile devices list --json | jq -r '.[] | select(.connected).id'`}),
+		act("/devices/rename", "renamed", &cobra.Command{Use: "rename ID NAME", Short: "Give a device another name for display",
+			Example: `  hermes-mobile devices rename tel-1 "Anna's phone"`}, "ID", "NAME"),
+		act("/devices/unbind", "unbound", &cobra.Command{Use: "unbind ID", Short: "Let a device come with another token, or come back after it was revoked",
+			Long: `Forget the token that a device is bound to, and that it was revoked. What waits for it stays. The next app that comes with
+this id and a valid token, or pairs again, is the device.`,
+			Example: `  hermes-mobile devices unbind tel-1`}, "ID"),
+		act("/devices/revoke", "revoked", &cobra.Command{Use: "revoke ID", Short: "Shut a device out: a phone that was lost, say",
+			Long: `Close a device's connection at once, drop what is kept for it and its own token, and refuse it until "devices unbind".
+The approval of its user stays, for the user's other devices: hermes-mobile pairing revoke takes that away.`,
+			Example: `  hermes-mobile devices revoke tel-1`}, "ID"))
 }
 
 func listDevices(cmd *cobra.Command, _ []string) error {

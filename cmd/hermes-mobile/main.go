@@ -14,6 +14,7 @@ func main() { os.Exit(run(os.Args[1:])) }
 func run(args []string) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
+	context.AfterFunc(ctx, stop) // who presses Ctrl-C again does not want to wait
 	cmd := root()
 	cmd.SetArgs(args)
 	if err := cmd.ExecuteContext(ctx); err != nil {

@@ -5,17 +5,24 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"strings"
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
 	"hermes-mobile/internal/config"
-	"hermes-mobile/internal/server"
 )
 
 // What commands print: results go to standard output, in words or with --json as one JSON value; what went wrong goes to
-// standard error as a cause and, where there is one, a hint line that says what to do. Nothing else is printed.
+// standard error as a cause and, where there is one, a hint line that says what to do. Nothing else is printed. Messages
+// begin with a small letter and have no full stop.
+
+// Exit statuses other than 0.
+const (
+	statusFailed  = 1 // it could not be done
+	statusMisused = 2 // the command line is not understood
+)
 
 // hinted is an error with what to do about it.
 type hinted struct {
@@ -26,27 +33,38 @@ type hinted struct {
 func (h *hinted) Error() string { return h.err.Error() }
 func (h *hinted) Unwrap() error { return h.err }
 
+// hint adds what to do to an error that has no hint yet.
+func hint(err error, text string) error {
+	var h *hinted
+	if err == nil || errors.As(err, &h) {
+		return err
+	}
+	return &hinted{err, text}
+}
+
 // fail prints an error and returns the exit status.
 func fail(w io.Writer, err error) int {
-	hint := ""
-	var h *hinted
+	status, hint := statusFailed, ""
+	var (
+		h   *hinted
+		m   *misused
+		bad *config.BadValue
+	)
 	switch {
+	case errors.As(err, &m):
+		status, hint = statusMisused, m.hint
 	case errors.As(err, &h):
 		hint = h.hint
-	case errors.Is(err, server.ErrNotRunning):
-		hint = "start it with: hermes-mobile serve"
+	case errors.As(err, &bad):
+		hint = "nothing was done; every setting is described by: hermes-mobile serve --help"
 	}
-	var bad *config.BadValue
-	if errors.As(err, &bad) {
-		hint = "nothing was started; see the settings with: hermes-mobile serve --help"
-	}
-	for line := range strings.SplitSeq(strings.TrimSpace(err.Error()), "\n") {
-		fmt.Fprintln(w, "error:", line)
+	for line := range strings.SplitSeq(strings.TrimSpace(err.Error()), "\n") { // joined errors have a line each
+		fmt.Fprintln(w, "error:", clean(line))
 	}
 	if hint != "" {
 		fmt.Fprintln(w, "hint:", hint)
 	}
-	return 1
+	return status
 }
 
 // show prints a result: as JSON where that was asked for, else by f.
@@ -80,12 +98,32 @@ func table(w io.Writer, head string, rows func(row func(cells ...any))) {
 	_ = t.Flush()
 }
 
-// clean keeps what devices call themselves from steering the terminal.
+// clean keeps what devices call themselves from steering the terminal, or from turning the line around.
 func clean(s string) string {
 	return strings.Map(func(r rune) rune {
-		if r < 0x20 || r == 0x7f || 0x80 <= r && r < 0xa0 {
+		switch {
+		case r < 0x20, r == 0x7f, 0x80 <= r && r < 0xa0,
+			r == 0x200e, r == 0x200f, 0x2028 <= r && r <= 0x202e, 0x2066 <= r && r <= 0x2069:
 			return -1
 		}
 		return r
 	}, s)
+}
+
+// terminal says whether w is a terminal that knows colours, rather than a file or a program.
+func terminal(w io.Writer) bool {
+	f, ok := w.(*os.File)
+	if !ok || os.Getenv("TERM") == "dumb" {
+		return false
+	}
+	info, err := f.Stat()
+	return err == nil && info.Mode()&os.ModeCharDevice != 0
+}
+
+// shellWord writes s so that a shell takes it as one word.
+func shellWord(s string) string {
+	if s != "" && strings.Trim(s, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789/._-+:@%,") == "" {
+		return s
+	}
+	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
 }

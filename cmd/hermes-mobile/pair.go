@@ -3,7 +3,7 @@ package main
 import (
 	"fmt"
 	"io"
-	"time"
+	"strings"
 
 	"github.com/mdp/qrterminal/v3"
 	"github.com/spf13/cobra"
@@ -15,22 +15,41 @@ func pairCommand() *cobra.Command {
 	return jsonFlag(&cobra.Command{
 		Use:   "pair",
 		Short: "Show a QR code and a link with a one-time code that pairs a phone",
-		Args:  cobra.NoArgs,
+		Long: `Show a QR code and a link with a one-time code. Who opens it within ten minutes is approved, and gets a token of its own
+that works for this one device; a code works once. Run it again for the next phone.`,
+		Example: `  hermes-mobile pair
+  hermes-mobile pair --json | jq -r .link`,
+		Args: takes(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			inv, err := post[server.Invitation](cmd.Context(), cmd, "/pair", server.Command{})
 			if err != nil {
 				return err
 			}
-			return show(cmd, inv, func(w io.Writer) {
-				qrterminal.GenerateWithConfig(inv.Link, qrterminal.Config{Level: qrterminal.L, Writer: w, HalfBlocks: true, QuietZone: 1,
-					BlackChar: qrterminal.BLACK_BLACK, WhiteChar: qrterminal.WHITE_WHITE, BlackWhiteChar: qrterminal.BLACK_WHITE, WhiteBlackChar: qrterminal.WHITE_BLACK})
-				fmt.Fprintf(w, "\nScan it with the phone, or open the link:\n\n  %s\n\n", inv.Link)
-				fmt.Fprintf(w, "Address  %s\nCode     %s  (once, until %s)\n", inv.Address, inv.Code, inv.Expires.Local().Format(time.TimeOnly))
-				if inv.Local {
-					fmt.Fprintln(w, "\nThis address is of this machine only. For a phone set MOBILE_PUBLIC_URL to the address of your reverse proxy,")
-					fmt.Fprintln(w, "or MOBILE_HOST=0.0.0.0 to be reached in your own network, and start the server again.")
-				}
-			})
+			return show(cmd, inv, func(w io.Writer) { showInvitation(w, inv) })
 		},
 	})
+}
+
+func showInvitation(w io.Writer, inv server.Invitation) {
+	drawQR(w, inv.Link, terminal(w))
+	fmt.Fprintf(w, "\nScan this with the phone, or open the link there:\n  %s\n\n", inv.Link)
+	fmt.Fprintf(w, "Address  %s\nCode     %s  (works once, until %s)\n", inv.Address, inv.Code, inv.Expires.Local().Format("15:04"))
+	if inv.Local {
+		fmt.Fprintln(w, "\nThis address is of this machine only. For a phone set MOBILE_PUBLIC_URL to the address of your reverse proxy,")
+		fmt.Fprintln(w, "or MOBILE_HOST=0.0.0.0 to be reached in your own network, and start the server again.")
+	}
+}
+
+// drawQR draws a QR code in half blocks: 24 lines with the text below it. In colour it is dark on light whatever the
+// terminal's own colours are, since not every camera reads it the other way around.
+func drawQR(w io.Writer, text string, colour bool) {
+	var b strings.Builder
+	qrterminal.GenerateWithConfig(text, qrterminal.Config{Level: qrterminal.L, Writer: &b, HalfBlocks: true, QuietZone: 2,
+		BlackChar: qrterminal.BLACK_BLACK, WhiteChar: qrterminal.WHITE_WHITE, BlackWhiteChar: qrterminal.BLACK_WHITE, WhiteBlackChar: qrterminal.WHITE_BLACK})
+	for line := range strings.Lines(b.String()) {
+		if colour {
+			line = "\x1b[97;40m" + strings.TrimSuffix(line, "\n") + "\x1b[0m\n" // blocks are the light modules
+		}
+		_, _ = io.WriteString(w, line)
+	}
 }

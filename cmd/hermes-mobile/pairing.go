@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 
 	"github.com/spf13/cobra"
 
@@ -14,27 +15,36 @@ import (
 const platform = "mobile"
 
 func pairingCommand() *cobra.Command {
-	cmd := &cobra.Command{Use: "pairing", Short: "List, approve and revoke who may talk to the agent"}
-	list := jsonFlag(&cobra.Command{Use: "list [mobile]", Short: "List requests and approved users", Args: platformThen(0),
+	list := jsonFlag(&cobra.Command{Use: "list [mobile]", Short: "List requests and approved users", Args: platformThen(),
+		Example: `  hermes-mobile pairing list
+  hermes-mobile pairing list --json | jq -r '.pending[].request_id'`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return listPairing(cmd) }})
-	approve := jsonFlag(&cobra.Command{Use: "approve [mobile] CODE_OR_REQUEST_ID", Short: "Approve the user of a request", Args: platformThen(1),
+	approve := jsonFlag(&cobra.Command{Use: "approve [mobile] CODE_OR_REQUEST", Short: "Approve the user of a request", Args: platformThen("CODE_OR_REQUEST"),
+		Long: `Approve the user of a request, by the code that the device was shown or by the request's id in "pairing list".`,
+		Example: `  hermes-mobile pairing approve 7KQ4M2XD
+  hermes-mobile pairing approve mobile 84b9042da9357a03`,
 		RunE: func(cmd *cobra.Command, args []string) error { return approveUser(cmd, args[len(args)-1]) }})
-	revoke := jsonFlag(&cobra.Command{Use: "revoke [mobile] USER", Short: "Take a user's approval away and close the connections", Args: platformThen(1),
-		RunE: func(cmd *cobra.Command, args []string) error { return revokeUser(cmd, args[len(args)-1]) }})
-	cmd.AddCommand(list, approve, revoke)
-	return cmd
+	revoke := jsonFlag(&cobra.Command{Use: "revoke [mobile] USER", Short: "Take a user's approval away and close the connections", Args: platformThen("USER"),
+		Example: `  hermes-mobile pairing revoke anna`,
+		RunE:    func(cmd *cobra.Command, args []string) error { return revokeUser(cmd, args[len(args)-1]) }})
+	return group(&cobra.Command{Use: "pairing", Short: "List, approve and revoke who may talk to the agent",
+		Long: `List, approve and revoke who may talk to the agent. The same requests and approvals are seen by "hermes pairing", where
+Hermes is on this machine. This works without a running server, too. To pair a phone by QR code: hermes-mobile pair.`,
+		Example: `  hermes-mobile pairing list
+  hermes-mobile pairing approve 7KQ4M2XD`}, list, approve, revoke)
 }
 
-// platformThen takes n arguments, with or without the platform's name before them, as Hermes spells it.
-func platformThen(n int) cobra.PositionalArgs {
-	return func(_ *cobra.Command, args []string) error {
-		if len(args) == n+1 && args[0] == platform || len(args) == n && (n == 0 || args[0] != platform) {
-			return nil
+// platformThen takes arguments with or without the platform's name before them, as Hermes spells it.
+func platformThen(names ...string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		n := len(names)
+		if len(args) == n+1 && args[0] != platform {
+			return misuse(cmd, "unknown platform %q: only %s is known here", args[0], platform)
 		}
-		if n == 0 {
-			return fmt.Errorf("only the platform %q is known here", platform)
+		if len(args) > n || len(args) > 0 && len(args) == n && args[0] == platform {
+			args = args[1:]
 		}
-		return fmt.Errorf("one argument is needed, with %q before it or without", platform)
+		return takes(names...)(cmd, args)
 	}
 }
 
@@ -43,9 +53,12 @@ func withFiles(cmd *cobra.Command, err error, f func(*access.Pairing) error) err
 	if !errors.Is(err, server.ErrNotRunning) {
 		return err
 	}
-	cfg, _, err := settings(cmd)
-	if err != nil {
-		return err
+	cfg, _, e := settings(cmd)
+	if e != nil {
+		return e
+	}
+	if _, e := os.Stat(cfg.Data); e != nil && !cfg.HermesHomeExists {
+		return err // there are no files, and a mistyped folder is not to be made
 	}
 	p, err := server.OpenPairing(cfg)
 	if err != nil {
@@ -73,6 +86,9 @@ func listPairing(cmd *cobra.Command) error {
 			})
 			fmt.Fprintln(w, "\nApprove one with: hermes-mobile pairing approve REQUEST")
 		}
+		if len(l.Pending) > 0 && len(l.Approved) > 0 {
+			fmt.Fprintln(w)
+		}
 		if len(l.Approved) > 0 {
 			table(w, "APPROVED | NAME", func(row func(...any)) {
 				for _, u := range l.Approved {
@@ -87,7 +103,7 @@ func approveUser(cmd *cobra.Command, arg string) error {
 	a, err := post[server.Approved](cmd.Context(), cmd, "/pairing/approve", server.Command{ID: arg})
 	if err != nil {
 		if err := withFiles(cmd, err, func(p *access.Pairing) (e error) { a.User, e = p.Approve(arg); return e }); err != nil {
-			return err
+			return hint(err, "hermes-mobile pairing list shows who waits, and the ids of the requests, which work as well as codes")
 		}
 	}
 	return show(cmd, a, func(w io.Writer) { fmt.Fprintf(w, "approved %s\n", clean(a.User.UserID)) })
@@ -97,7 +113,7 @@ func revokeUser(cmd *cobra.Command, user string) error {
 	a, err := post[server.Approved](cmd.Context(), cmd, "/pairing/revoke", server.Command{ID: user})
 	if err != nil {
 		if err := withFiles(cmd, err, func(p *access.Pairing) error { a.User.UserID = user; return p.Revoke(user) }); err != nil {
-			return err
+			return hint(err, "hermes-mobile pairing list shows who is approved")
 		}
 	}
 	return show(cmd, a, func(w io.Writer) {

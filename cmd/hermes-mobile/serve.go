@@ -7,6 +7,8 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
+	"path/filepath"
+	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -17,20 +19,84 @@ import (
 
 func serveCommand() *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   "serve",
-		Short: "Run the server: devices and the Hermes gateway connect to it",
+		Use:        "serve",
+		SuggestFor: []string{"start", "run", "server", "up"},
+		Short:      "Run the server: devices and the Hermes gateway connect to it",
 		Long: `Run the server. Every setting is a flag, an environment variable, or a key of hermes-mobile.yaml in the data folder;
 MOBILE_* settings are also read from the .env of the Hermes home. Flags win over the environment, the environment over files.
-Secrets have no flag: they would show in the list of processes.`,
-		Args: cobra.NoArgs,
+
+SIGHUP reads the tokens again and ends the connections whose token is gone. SIGTERM and Ctrl-C stop the server; devices
+come back by themselves.
+
+` + flagless(),
+		Example: `  hermes-mobile serve
+  hermes-mobile serve --agent demo --port 9000
+  hermes-mobile serve --public-url https://agent.example.com`,
+		Args: takes(),
 		RunE: func(cmd *cobra.Command, _ []string) error { return serve(cmd) },
 	}
+	cmd.Flags().SortFlags = false // in the order of the documentation
 	for _, k := range config.Keys() {
-		if name := k.Flag(); name != "" && name != "data" {
-			cmd.Flags().String(name, "", fmt.Sprintf("%s (%s)", k.Help, k.Env()))
+		name := k.Flag()
+		if name == "" || name == "data" {
+			continue
+		}
+		help := fmt.Sprintf("%s (%s", k.Help, k.Env())
+		if k.Default != "" {
+			help += ", default " + k.Default
+		}
+		cmd.Flags().Var(&setting{kind: placeholder(k)}, name, help+")")
+		if k.Kind == config.YesNo {
+			cmd.Flags().Lookup(name).NoOptDefVal = "true"
+		}
+		if len(k.Choices) > 0 {
+			_ = cmd.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(k.Choices, cobra.ShellCompDirectiveNoFileComp))
 		}
 	}
 	return cmd
+}
+
+// flagless lists the settings that have no flag: secrets would show in the list of processes.
+func flagless() string {
+	var b strings.Builder
+	b.WriteString("Settings that have no flag:\n")
+	for _, k := range config.Keys() {
+		name := k.Env()
+		if name == "" {
+			name = k.YAML() + ":"
+		}
+		if k.Flag() == "" {
+			fmt.Fprintf(&b, "  %-21s  %s\n", name, k.Help)
+		}
+	}
+	return strings.TrimSuffix(b.String(), "\n")
+}
+
+// setting is the value of a flag. It is checked with all other settings, by the package config.
+type setting struct{ text, kind string }
+
+func (s *setting) String() string     { return s.text }
+func (s *setting) Set(v string) error { s.text = v; return nil }
+func (s *setting) Type() string       { return s.kind }
+
+// placeholder is what stands for the value in the help.
+func placeholder(k config.Key) string {
+	switch k.Kind {
+	case config.YesNo:
+		return "bool" // the library shows it as a flag without a value
+	case config.Number:
+		return "number"
+	case config.List:
+		return "list"
+	case config.URL:
+		return "url"
+	case config.Choice:
+		if !strings.Contains(k.Help, k.Choices[0]) {
+			return strings.Join(k.Choices, "|")
+		}
+		return "name"
+	}
+	return "text"
 }
 
 func serve(cmd *cobra.Command) error {
@@ -48,11 +114,10 @@ func serve(cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	s.Banner(cmd.OutOrStdout())
-
 	reload := make(chan os.Signal, 1)
 	signal.Notify(reload, syscall.SIGHUP)
 	defer signal.Stop(reload)
+	s.Banner(cmd.OutOrStdout(), program(cmd)) // whoever has read it may send signals
 	done := make(chan error, 1)
 	go func() { done <- s.Run(ctx) }()
 	for {
@@ -69,6 +134,18 @@ func serve(cmd *cobra.Command) error {
 			}
 		}
 	}
+}
+
+// program is how the other commands are called: as this one was, with the same data folder.
+func program(cmd *cobra.Command) string {
+	name := os.Args[0]
+	if filepath.IsAbs(name) {
+		name = filepath.Base(name)
+	}
+	if f := cmd.Flags().Lookup("data"); f != nil && f.Changed {
+		name += " --data " + f.Value.String()
+	}
+	return name
 }
 
 func logger(w io.Writer, cfg *config.Config) *slog.Logger {

@@ -14,7 +14,9 @@ func statusCommand() *cobra.Command {
 	return jsonFlag(&cobra.Command{
 		Use:   "status",
 		Short: "Show how the running server and its agent are",
-		Args:  cobra.NoArgs,
+		Example: `  hermes-mobile status
+  hermes-mobile status --json | jq .agent_online`,
+		Args: takes(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			st, err := get[server.Status](cmd.Context(), cmd, "/status")
 			if err != nil {
@@ -37,7 +39,7 @@ func statusCommand() *cobra.Command {
 				fmt.Fprintf(w, "devices   %d known, %d connected, %d waiting for approval\n", st.Devices, st.Connected, st.Pending)
 				fmt.Fprintf(w, "data      %s\n", st.Data)
 				for _, f := range st.Health.Findings {
-					fmt.Fprintf(w, "%s   %s\n", f.Severity, clean(f.Text))
+					fmt.Fprintf(w, "%-9s %s\n", f.Severity, clean(f.Text))
 				}
 			})
 		},

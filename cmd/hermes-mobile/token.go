@@ -10,13 +10,24 @@ import (
 )
 
 func tokenCommand() *cobra.Command {
-	cmd := &cobra.Command{Use: "token", Short: "List, add and remove the tokens by which apps are let in"}
-	cmd.AddCommand(
-		jsonFlag(&cobra.Command{Use: "list", Short: "List the labels of all tokens", Args: cobra.NoArgs, RunE: listTokens}),
-		jsonFlag(&cobra.Command{Use: "add LABEL", Short: "Make a token for an app and show it, this once", Args: cobra.ExactArgs(1), RunE: addToken}),
-		jsonFlag(&cobra.Command{Use: "remove LABEL", Short: "Remove a token and close the connections that used it", Args: cobra.ExactArgs(1), RunE: removeToken}))
-	return cmd
+	return group(&cobra.Command{Use: "token", Short: "List, add and remove the tokens by which apps are let in",
+		Long: `List, add and remove the tokens by which apps are let in. One app, one token: then one can be taken away alone.
+A phone that is paired gets a token of its own, which is not listed here: see hermes-mobile devices.`,
+		Example: `  hermes-mobile token list
+  hermes-mobile token add kitchen-tablet`},
+		jsonFlag(&cobra.Command{Use: "list", Short: "List the labels of all tokens, never the tokens", Args: takes(), RunE: listTokens,
+			Example: `  hermes-mobile token list`}),
+		jsonFlag(&cobra.Command{Use: "add LABEL", Short: "Make a token for an app and show it, this once", Args: takes("LABEL"), RunE: addToken,
+			Long:    `Make a token for an app, and show it. It counts at once. LABEL is 1 to 64 of A-Z a-z 0-9 . _ -`,
+			Example: `  hermes-mobile token add kitchen-tablet`}),
+		jsonFlag(&cobra.Command{Use: "remove LABEL", Short: "Remove a token and close the connections that used it", Args: takes("LABEL"), RunE: removeToken,
+			Long: `Remove a token that the first start or "token add" made, and close the connections that used it. Tokens of MOBILE_TOKEN,
+MOBILE_EXTRA_TOKENS and MOBILE_DELIVER_TOKENS are removed where they are set; SIGHUP makes the server read that again.`,
+			Example: `  hermes-mobile token remove kitchen-tablet`}))
 }
+
+// mayDo says in words what the kind of a token may do.
+var mayDo = map[string]string{"app": "chat", "deliver": "deliver only"}
 
 func listTokens(cmd *cobra.Command, _ []string) error {
 	list, err := get[[]server.TokenInfo](cmd.Context(), cmd, "/tokens")
@@ -24,9 +35,9 @@ func listTokens(cmd *cobra.Command, _ []string) error {
 		return err
 	}
 	return show(cmd, list, func(w io.Writer) {
-		table(w, "LABEL | MAY | FROM", func(row func(...any)) {
+		table(w, "LABEL | MAY | STANDS IN", func(row func(...any)) {
 			for _, t := range list {
-				row(t.Label, t.Kind, t.Source)
+				row(t.Label, mayDo[t.Kind], t.Source)
 			}
 		})
 	})

@@ -14,7 +14,9 @@ func versionCommand() *cobra.Command {
 	return jsonFlag(&cobra.Command{
 		Use:   "version",
 		Short: "Show the version",
-		Args:  cobra.NoArgs,
+		Example: `  hermes-mobile version
+  hermes-mobile version --json`,
+		Args: takes(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			v := map[string]any{"version": version, "protocol": frame.Protocol, "go": runtime.Version(), "platform": runtime.GOOS + "/" + runtime.GOARCH}
 			return show(cmd, v, func(w io.Writer) {

@@ -180,11 +180,16 @@ type Conn struct {
 
 func (c *Conn) read() {
 	defer close(c.gone)
+	odd := ""
 	for {
 		typ, data, err := c.ws.Read(c.ctx)
 		if err != nil {
 			c.err = err
 			return
+		}
+		if odd != "" { // it was no message that a broken connection cut short
+			c.t.Errorf("devicetest: the client sent %s", odd)
+			odd = ""
 		}
 		if typ != websocket.MessageText {
 			c.t.Errorf("devicetest: the client sent a binary message")
@@ -192,7 +197,7 @@ func (c *Conn) read() {
 		}
 		f, err := frame.DecodeUp(data)
 		if err != nil {
-			c.t.Errorf("devicetest: the client sent %.200q: %v", data, err)
+			odd = fmt.Sprintf("%.200q: %v", data, err)
 			continue
 		}
 		if a, ok := f.(*frame.Ack); ok {

@@ -56,9 +56,6 @@ func (l *loader) decideAgent(c *Config) {
 			c.AgentWhy += " at " + l.short(c.HermesHome)
 		}
 	}
-	if c.Agent == "relay" && len(c.Gateways) == 0 {
-		l.warn(relayID, "", "no gateway can dial in yet, because no relay id and secret are set: run hermes-mobile setup, or set %s and %s", relayID, relaySecret)
-	}
 }
 
 func (l *loader) foundRelay(c *Config) string {

@@ -297,6 +297,9 @@ func (e settled) apply(s *session, b *batch) {
 		s.again()
 		return
 	}
+	if s.turn != nil {
+		s.turn.sign = time.Now()
+	}
 	b.do(func(tx *store.Tx) error { return tx.Settle(e.id) }, func(err error) {
 		if err == nil {
 			s.drop(e.id)

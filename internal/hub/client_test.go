@@ -224,7 +224,12 @@ func show(f frame.Down) string { return string(frame.EncodeDown(f)) }
 
 func (c *client) send(f frame.Up) {
 	c.w.t.Helper()
-	ok(c.w.t, c.ws.Write(ctx, websocket.MessageText, frame.EncodeUp(f)))
+	ok(c.w.t, c.write(f))
+}
+
+// write is send for a connection that may be gone.
+func (c *client) write(f frame.Up) error {
+	return c.ws.Write(ctx, websocket.MessageText, frame.EncodeUp(f))
 }
 
 // text sends a message and waits for its receipt.

@@ -2,6 +2,8 @@ package hub
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/binary"
 	"errors"
 	"net/http"
 	"net/netip"
@@ -30,14 +32,15 @@ type conn struct {
 	ws          *wsconn.Conn
 	session     *session // after hello
 	sender      string   // device id of a connection with a delivery token; receives no chat
-	senderLabel string   // of that token
 	loopback    bool
 	delta       bool // belongs to the session's queue after hello, like tool
 	tool        bool
 	told        bool                    // the session's: it was told how things stand
 	welcome     bool                    // the session's: it knows that it is approved
+	token       atomic.Uint64           // TokenSum of the app token it was let in by; 0: a device's own, or none yet
 	liveSession atomic.Pointer[session] // set while it is the live connection of its device
 	waiting     atomic.Bool             // the session wants to hear when the queue has drained
+	broken      atomic.Bool             // something it was given was not written, or the socket is gone
 	addr        netip.Addr
 	base        string // scheme and host for links
 	timer       *time.Timer
@@ -74,11 +77,18 @@ func (c *conn) send(f frame.Down) {
 }
 
 func (c *conn) write(p []byte) {
-	if err := c.ws.Send(p); errors.Is(err, wsconn.ErrFull) {
+	err := c.ws.Send(p)
+	if err != nil {
+		c.broken.Store(true)
+	}
+	if errors.Is(err, wsconn.ErrFull) {
 		c.hub.Metrics.Closes.WithLabelValues(strconv.Itoa(int(frame.CloseTryLater))).Inc()
 		c.ws.Abort(int(frame.CloseTryLater), "too much waits to be read")
 	}
 }
+
+// clear reports whether everything that the connection was given has been written to the socket.
+func (c *conn) clear() bool { return c.ws.Queued() == 0 && !c.broken.Load() }
 
 // end closes the connection after what is queued.
 func (c *conn) end(code frame.CloseCode, reason string) {
@@ -179,8 +189,9 @@ func (c *conn) first(f frame.Up, err error) {
 		c.refuse(e, code)
 		return
 	}
+	c.token.Store(g.sum)
 	if g.kind == access.Deliver {
-		c.greetSender(hello, g.label)
+		c.greetSender(hello)
 		return
 	}
 	for _, a := range hello.Accept {
@@ -215,6 +226,7 @@ func (c *conn) Closed(_ *wsconn.Conn, err error) {
 	if errors.Is(err, wsconn.ErrSlow) {
 		c.hub.Metrics.Closes.WithLabelValues("slow").Inc()
 	}
+	c.broken.Store(true) // its queue is empty now because it was thrown away
 	if c.session != nil {
 		c.session.post(gone{c})
 	}
@@ -225,6 +237,7 @@ func (c *conn) Closed(_ *wsconn.Conn, err error) {
 
 // grant says who a hello is from, by its token. It counts wrong tokens against the address.
 type grant struct {
+	sum   uint64 // of the app token, 0 for a device's own
 	label string // what the device is bound to
 	kind  access.Kind
 	own   bool   // by the device's own token
@@ -240,7 +253,7 @@ func (h *Hub) grant(f *frame.Hello, addr netip.Addr) (grant, *frame.Error) {
 		return grant{label: ownLabel(f.Device.ID), own: true, pair: access.HashSecret(access.NormalizeCode(f.Pair)), addr: addr}, nil
 	}
 	if label, kind, ok := h.Tokens.Match(f.Token); ok {
-		return grant{label: label, kind: kind, addr: addr}, nil
+		return grant{label: label, kind: kind, addr: addr, sum: TokenSum(f.Token)}, nil
 	}
 	ctx, cancel := context.WithTimeout(h.ctx, 10*time.Second)
 	defer cancel()
@@ -256,6 +269,12 @@ func (h *Hub) grant(f *frame.Hello, addr netip.Addr) (grant, *frame.Error) {
 		return grant{}, &frame.Error{Code: frame.Forbidden, Message: "this token belongs to another device: pair this one"}
 	}
 	return grant{label: ownLabel(dev.ID), own: true, addr: addr}, nil
+}
+
+// TokenSum stands for a token where only equality matters.
+func TokenSum(secret string) uint64 {
+	sum := sha256.Sum256([]byte(secret))
+	return binary.BigEndian.Uint64(sum[:8]) | 1 // never zero, which stands for none
 }
 
 // ownLabel is the label of a device's own token.

@@ -35,8 +35,8 @@ func (c *conn) deliver(f *frame.Deliver) {
 
 // greetSender answers the hello of a connection with a delivery token. It is no device: it may be open several times, is
 // bound to nothing, and cannot be addressed.
-func (c *conn) greetSender(f *frame.Hello, label string) {
-	c.sender, c.senderLabel = f.Device.ID, label
+func (c *conn) greetSender(f *frame.Hello) {
+	c.sender = f.Device.ID
 	c.hub.Metrics.Hellos.WithLabelValues("sender").Inc()
 	c.hub.log.Info("a sender of deliveries is connected", "device", f.Device.ID, "addr", c.addr)
 	st := c.hub.Agent.Status(f.Device.ID)

@@ -115,6 +115,8 @@ func (e *helloed) refusal(s *session) *frame.Error {
 		return &frame.Error{Code: frame.AuthFailed, Message: "this device was revoked by the agent's owner"}
 	case s.dev != nil && s.dev.Label != "" && s.dev.Label != e.grant.label, s.dev != nil && s.dev.Label != "" && e.grant.pair != "":
 		return &frame.Error{Code: frame.Forbidden, Message: "this device id is bound to another token: choose another id, or have the owner run hermes-mobile devices unbind"}
+	case e.grant.pair == "" && s.foreignUser(user(e.f), e.grant.label):
+		return &frame.Error{Code: frame.Forbidden, Message: "this user id belongs to devices with another token: choose another user.id, or pair this device with a code of hermes-mobile pair"}
 	case h.AllowedDevices.Set() && !h.AllowedDevices.Has(s.id):
 		return &frame.Error{Code: frame.AuthFailed, Message: "this device is not on the owner's list MOBILE_ALLOWED_DEVICES"}
 	case h.AllowedUsers.Set() && e.grant.pair == "" && !h.approved(user(e.f)):
@@ -128,6 +130,27 @@ func (e *helloed) refusal(s *session) *frame.Error {
 	return nil
 }
 
+// foreignUser reports whether a user id is bound to another token: devices use it, and none of them with this token. A
+// device that had it before keeps it, and a one-time code of the owner lets a further device in.
+func (s *session) foreignUser(user, label string) bool {
+	if s.dev != nil && s.dev.UserID == user {
+		return false
+	}
+	list, err := s.hub.store.DevicesOf(s.hub.ctx, user)
+	if err != nil {
+		s.hub.storeFailed("look a user up", err)
+		return true
+	}
+	bound := false
+	for _, d := range list {
+		if d.Label == label {
+			return false
+		}
+		bound = bound || d.Label != ""
+	}
+	return bound
+}
+
 // attach makes a connection the device's live one and tells it what follows.
 func (s *session) attach(c *conn, resume *frame.Cursor, token string) {
 	h := s.hub
@@ -137,6 +160,9 @@ func (s *session) attach(c *conn, resume *frame.Cursor, token string) {
 	}
 	s.conn = c
 	c.liveSession.Store(s)
+	if row, err := h.store.Device(h.ctx, s.id); err == nil && row != nil {
+		s.dev.Floor = max(s.dev.Floor, row.Floor) // a sweep may have dropped old entries since this session was read
+	}
 	from, lost := s.dev.Sent, false
 	if resume != nil {
 		from, lost = s.dev.Floor, true
@@ -180,9 +206,7 @@ func (e gone) apply(s *session, _ *batch) {
 
 // detach takes the connection from the session: uploads are freed, and what it was sent is noted.
 func (s *session) detach() {
-	if s.conn.ws.Queued() == 0 && s.part == 0 {
-		s.written = s.cursor
-	}
+	s.noteWritten()
 	s.conn.liveSession.Store(nil)
 	s.conn = nil
 	s.noteSent()
@@ -194,6 +218,13 @@ func (s *session) detach() {
 	stop(&s.timers.uploads)
 	if stop(&s.timers.idle); !s.typing {
 		s.avatar = avatarIdle
+	}
+}
+
+// noteWritten remembers how far the outbox has left for the device.
+func (s *session) noteWritten() {
+	if s.conn.clear() {
+		s.written = s.cursor
 	}
 }
 

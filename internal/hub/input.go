@@ -41,6 +41,7 @@ func (e *received) apply(s *session, b *batch) {
 	if s.conn != e.c {
 		return // of a connection that was refused or replaced meanwhile
 	}
+	s.noteWritten()
 	if ack, ok := e.f.(*frame.Ack); ok {
 		b.then(func() { s.forget(ack.Seq) })
 		return
@@ -50,7 +51,7 @@ func (e *received) apply(s *session, b *batch) {
 		return
 	}
 	if !s.hub.approved(s.dev.UserID) {
-		s.stranger(b, e.f)
+		s.stranger(b, e)
 		return
 	}
 	switch f := e.f.(type) {
@@ -65,7 +66,7 @@ func (e *received) apply(s *session, b *batch) {
 	case *frame.Stop:
 		s.stop(b, e, f)
 	case *frame.Call:
-		s.call(b, f)
+		s.call(b, e.c, f)
 	}
 }
 
@@ -286,18 +287,22 @@ func (s *session) stop(b *batch, e *received, f *frame.Stop) {
 }
 
 // stranger answers whoever is not approved: with a pairing code, or with how long to wait. Nothing is accepted or kept.
-func (s *session) stranger(b *batch, f frame.Up) {
+func (s *session) stranger(b *batch, e *received) {
+	f := e.f // the answers go to its connection, which may not be the session's any more when they are given
 	switch f.(type) {
 	case *frame.Text, *frame.Audio, *frame.Media:
 	default:
 		b.then(func() {
-			s.conn.send(&frame.Error{Code: frame.Forbidden, Message: "this device is not approved yet: send a message to get a pairing code", Ref: ref(f)})
+			e.c.send(&frame.Error{Code: frame.Forbidden, Message: "this device is not approved yet: send a message to get a pairing code", Ref: ref(f)})
 		})
 		return
 	}
+	if m, ok := f.(*frame.Media); ok && m.Part > 0 {
+		return // the first part of the file was answered
+	}
 	b.then(func() {
 		text := s.pairingText()
-		s.conn.send(&frame.Message{ID: chat.NewID(), Text: text, Chunk: frame.Chunk{Total: 1}, Final: true, ReplyTo: ref(f)})
+		e.c.send(&frame.Message{ID: chat.NewID(), Text: text, Chunk: frame.Chunk{Total: 1}, Final: true, ReplyTo: ref(f)})
 	})
 }
 

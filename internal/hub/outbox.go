@@ -43,6 +43,8 @@ func (s *session) append(b *batch, e *entry, op func(*store.Tx) error, after fun
 	device, drop := s.dev.N, int64(0)
 	if s.count >= s.hub.OutboxEntries {
 		drop = s.seq - int64(s.count) // entries were allotted one after the other: this leaves room for one
+	} else {
+		s.count++ // now: others of the same batch count it; where storing fails it is an upper bound
 	}
 	b.do(func(tx *store.Tx) error {
 		if drop > 0 {
@@ -59,11 +61,7 @@ func (s *session) append(b *batch, e *entry, op func(*store.Tx) error, after fun
 		return nil
 	}, func(err error) {
 		if err == nil {
-			if drop > s.dev.Floor {
-				s.dev.Floor = drop
-			} else {
-				s.count++
-			}
+			s.dev.Floor = max(s.dev.Floor, drop)
 			s.deliverEntry(e)
 		}
 		if after != nil {
@@ -146,9 +144,7 @@ func (s *session) pump() {
 			s.behind = false
 		}
 	}
-	if s.conn.ws.Queued() == 0 {
-		s.written = s.cursor
-	}
+	s.noteWritten()
 	s.showAgain()
 	s.flushStreams()
 }
@@ -176,9 +172,7 @@ func (s *session) send(e *entry) (more bool) {
 		c.send(&d)
 	}
 	s.cursor, s.part = e.seq, 0
-	if c.ws.Queued() == 0 {
-		s.written = s.cursor
-	}
+	s.noteWritten()
 	return false
 }
 

@@ -139,24 +139,13 @@ func (approvedNow) apply(s *session, b *batch) {
 	})
 }
 
-// TokensChanged ends the connections of devices whose token is no longer accepted.
-func (h *Hub) TokensChanged(labels map[string]bool) {
-	h.each(func(s *session) { s.post(tokensChanged{labels}) })
+// TokensChanged ends the connections whose token is no longer accepted. accepted holds the TokenSum of each that is.
+func (h *Hub) TokensChanged(accepted map[uint64]bool) {
 	h.conns.Range(func(k, _ any) bool {
-		if c := k.(*conn); c.senderLabel != "" && !labels[c.senderLabel] {
+		if c := k.(*conn); c.token.Load() != 0 && !accepted[c.token.Load()] {
 			c.end(frame.CloseNoAccess, "the token was removed")
 		}
 		return true
-	})
-}
-
-type tokensChanged struct{ labels map[string]bool }
-
-func (e tokensChanged) apply(s *session, b *batch) {
-	b.then(func() {
-		if s.dev != nil && s.dev.TokenHash == "" && !e.labels[s.dev.Label] {
-			s.disconnect(frame.CloseNoAccess, "the token was removed")
-		}
 	})
 }
 
@@ -242,17 +231,17 @@ func (e *asked) apply(s *session, b *batch) {
 // callDevices lists the devices of one's own user.
 const callDevices = "devices.list"
 
-// call answers a call of the control plane.
-func (s *session) call(b *batch, f *frame.Call) {
+// call answers a call of the control plane, which came on c: the session may have none or another when it is answered.
+func (s *session) call(b *batch, c *conn, f *frame.Call) {
 	b.then(func() {
 		if f.Method != callDevices {
-			s.conn.send(&frame.Result{ID: f.ID, Err: &frame.CallError{Code: "unknown_method", Message: "this server has no such method: see capabilities.call"}})
+			c.send(&frame.Result{ID: f.ID, Err: &frame.CallError{Code: "unknown_method", Message: "this server has no such method: see capabilities.call"}})
 			return
 		}
 		list, err := s.hub.store.DevicesOf(s.hub.ctx, s.dev.UserID)
 		if err != nil {
 			s.hub.storeFailed("list devices", err)
-			s.conn.send(&frame.Result{ID: f.ID, Err: &frame.CallError{Code: string(frame.Internal), Message: "the server cannot use its store now: try again later"}})
+			c.send(&frame.Result{ID: f.ID, Err: &frame.CallError{Code: string(frame.Internal), Message: "the server cannot use its store now: try again later"}})
 			return
 		}
 		type device struct {
@@ -267,6 +256,6 @@ func (s *session) call(b *batch, f *frame.Call) {
 			out = append(out, device{ID: d.ID, Name: d.Name, Connected: live[d.ID], SeenAt: d.SeenAt.UTC().Truncate(time.Second)})
 		}
 		result, _ := json.Marshal(map[string]any{"devices": out})
-		s.conn.send(&frame.Result{ID: f.ID, Result: result})
+		c.send(&frame.Result{ID: f.ID, Result: result})
 	})
 }

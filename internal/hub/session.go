@@ -2,6 +2,7 @@ package hub
 
 import (
 	"encoding/json"
+	"errors"
 	"sync"
 	"time"
 
@@ -215,7 +216,7 @@ func (s *session) commit(b *batch) {
 			}
 			return nil
 		})
-		if err != nil {
+		if err != nil && !errors.Is(err, errTwice) {
 			s.hub.storeFailed("store what happened", err)
 		}
 	}

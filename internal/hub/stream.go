@@ -66,8 +66,10 @@ func (s *session) say(b *batch, e chat.Say) {
 
 // final stores the end of a message and sends it. streamed: the device may have seen steps of it.
 func (s *session) final(b *batch, e chat.Say, streamed bool) {
+	var ended *stream
 	for i, st := range s.streams {
 		if st.say.ID == e.ID {
+			ended = st
 			s.streams = append(s.streams[:i:i], s.streams[i+1:]...)
 			break
 		}
@@ -91,7 +93,11 @@ func (s *session) final(b *batch, e chat.Say, streamed bool) {
 			return tx.Said(e.N)
 		}
 		return nil
-	}, nil)
+	}, func(err error) {
+		if err != nil && ended != nil { // it has no end yet: it gets one with its turn, or when the server stops
+			s.streams = append(s.streams, ended)
+		}
+	})
 }
 
 // flush: it is time for the next streamed step.

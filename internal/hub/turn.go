@@ -198,6 +198,8 @@ func (s *session) done(b *batch, e chat.Done) {
 			s.endTurn()
 			if err == nil {
 				s.next()
+			} else { // the agent thinks that it ended, or was silent for too long: what waits must not wait for ever
+				s.start(&s.timers.retry, retryAway, retryNow{})
 			}
 		}
 	})
@@ -251,7 +253,7 @@ func (leaseOver) apply(s *session, b *batch) {
 		}
 	}
 	if wait := time.Until(until); wait > 0 {
-		s.start(&s.timers.lease, wait, leaseOver{})
+		s.start(&s.timers.lease, min(wait, s.hub.TurnLease), leaseOver{}) // a card may be answered long before it expires
 		return
 	}
 	s.hub.log.Warn("a turn ended because the agent gave no sign of life", "device", s.id, "n", s.turn.in.N)
@@ -319,7 +321,7 @@ func (s *session) showAgain() {
 		if k.again {
 			k.again = false
 			p := k.prompt()
-			p.Seq, p.TimeoutSeconds = k.row.Seq, left(p.ExpiresAt)
+			p.Session, p.Seq, p.TimeoutSeconds = s.dev.Session(), k.row.Seq, left(p.ExpiresAt)
 			s.conn.send(p)
 		}
 	}
@@ -375,10 +377,8 @@ func (shutdown) apply(s *session, b *batch) {
 		for _, k := range s.cards {
 			stop(&k.timer)
 		}
-		if s.conn != nil && !s.behind && s.conn.ws.Queued() == 0 {
-			s.written = s.cursor
-		}
 		if s.conn != nil {
+			s.noteWritten()
 			s.noteSent()
 		}
 	})

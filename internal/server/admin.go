@@ -10,10 +10,12 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"hermes-mobile/frame"
 	"hermes-mobile/internal/access"
+	"hermes-mobile/internal/agent/relay"
 )
 
 // AdminSocket is the name of the admin interface in the data folder. Whoever may open it owns the server.
@@ -41,20 +43,20 @@ func listenAdmin(ctx context.Context, data string) (net.Listener, error) {
 
 // Status is what `hermes-mobile status` shows.
 type Status struct {
-	Version     string    `json:"version"`
-	Address     string    `json:"address"` // of the device endpoint
-	PublicURL   string    `json:"public_url,omitempty"`
-	Data        string    `json:"data"`
-	Started     time.Time `json:"started"`
-	Agent       string    `json:"agent"`
-	AgentWhy    string    `json:"agent_why"`
-	AgentOnline bool      `json:"agent_online"`
-	AgentDetail string    `json:"agent_detail"`
-	Gateways    any       `json:"gateways,omitempty"`
-	Devices     int       `json:"devices"`
-	Connected   int       `json:"connected"`
-	Pending     int       `json:"pending"` // pairing requests
-	Health      Health    `json:"health"`
+	Version     string       `json:"version"`
+	Address     string       `json:"address"` // of the device endpoint
+	PublicURL   string       `json:"public_url,omitempty"`
+	Data        string       `json:"data"`
+	Started     time.Time    `json:"started"`
+	Agent       string       `json:"agent"`
+	AgentWhy    string       `json:"agent_why"`
+	AgentOnline bool         `json:"agent_online"`
+	AgentDetail string       `json:"agent_detail"`
+	Relay       *relay.State `json:"relay,omitempty"`
+	Devices     int          `json:"devices"`
+	Connected   int          `json:"connected"`
+	Pending     int          `json:"pending"` // pairing requests
+	Health      Health       `json:"health"`
 }
 
 // Invitation is a one-time code for a new device.
@@ -151,6 +153,9 @@ func (s *Server) adminHandler() http.Handler {
 		if c.Frame == nil {
 			return nil, errors.New("the delivery is missing")
 		}
+		if _, err := frame.DecodeUp(frame.EncodeUp(c.Frame)); err != nil { // the same checks as on the wire
+			return nil, err
+		}
 		d, err := s.hub.Deliver(ctx, "hermes-mobile deliver", c.Frame)
 		if err != nil {
 			return nil, err
@@ -222,7 +227,7 @@ func (s *Server) invite() (Invitation, error) {
 	if s.cfg.Path != "/ws" {
 		fragment.Set("path", s.cfg.Path)
 	}
-	return Invitation{Code: code, Link: base + "/#" + fragment.Encode(), Address: base + s.cfg.Path, Expires: expires.UTC().Truncate(time.Second), Local: local}, nil
+	return Invitation{Code: code, Link: base + "/#" + fragment.Encode(), Address: "ws" + strings.TrimPrefix(base, "http") + s.cfg.Path, Expires: expires.UTC().Truncate(time.Second), Local: local}, nil
 }
 
 // publicBase is the address that a device elsewhere can use, as far as the server knows. local: it is this machine only.
@@ -244,18 +249,26 @@ func (s *Server) publicBase() (base string, local bool) {
 	return "http://" + net.JoinHostPort(host, port), ip != nil && ip.IsLoopback()
 }
 
-// outward is the first address of this machine that others in its network can reach.
+// outward is an address of this machine that others can reach, one of a private network first.
 func outward() string {
 	addrs, err := net.InterfaceAddrs()
 	if err != nil {
 		return ""
 	}
+	other := ""
 	for _, a := range addrs {
-		if n, ok := a.(*net.IPNet); ok && n.IP.To4() != nil && n.IP.IsPrivate() {
+		n, ok := a.(*net.IPNet)
+		if !ok || n.IP.To4() == nil || !n.IP.IsGlobalUnicast() {
+			continue
+		}
+		if n.IP.IsPrivate() {
 			return n.IP.String()
 		}
+		if other == "" {
+			other = n.IP.String()
+		}
 	}
-	return ""
+	return other
 }
 
 func (s *Server) status(ctx context.Context) (Status, error) {
@@ -276,8 +289,9 @@ func (s *Server) status(ctx context.Context) (Status, error) {
 			st.Connected++
 		}
 	}
-	if g, ok := s.agent.(interface{ Gateways() any }); ok {
-		st.Gateways = g.Gateways()
+	if r, ok := s.agent.(*relay.Agent); ok {
+		state := r.State()
+		st.Relay = &state
 	}
 	return st, nil
 }

@@ -6,8 +6,9 @@ import (
 )
 
 // Banner says, when the server starts: where it listens, which agent and how it is, how to pair a phone, how to connect
-// Hermes where it is not, and where the data is. It shows no token.
-func (s *Server) Banner(w io.Writer) {
+// Hermes where it is not, and where the data is. It shows no token. program is how the person called this program, for
+// the commands that it names.
+func (s *Server) Banner(w io.Writer, program string) {
 	fmt.Fprintf(w, "hermes-mobile %s\n\n", s.version)
 	fmt.Fprintf(w, "  listening  ws://%s%s\n", s.listener.Addr(), s.cfg.Path)
 	if s.cfg.PublicURL != "" {
@@ -18,8 +19,8 @@ func (s *Server) Banner(w io.Writer) {
 	if s.madeTok {
 		fmt.Fprintf(w, "  token      made for apps without pairing: it stands in %s\n", s.tokenPath())
 	}
-	fmt.Fprintf(w, "\n  Pair a phone:      hermes-mobile pair\n")
-	fmt.Fprintf(w, "  Talk from here:    hermes-mobile chat\n")
+	fmt.Fprintf(w, "\n  Pair a phone:      %s pair\n", program)
+	fmt.Fprintf(w, "  Talk from here:    %s chat\n", program)
 	if s.cfg.Agent == "relay" {
 		s.connectHermes(w)
 	}
@@ -36,13 +37,13 @@ func (s *Server) connectHermes(w io.Writer) {
 	fmt.Fprintf(w, `
   Hermes is not connected yet. Put its id and secret into the .env of the Hermes home (%s):
 
-    cat %s >> %s/.env
+    (umask 077; cat %s >> %s/.env)
 
   add to config.yaml there
 
     gateway: {relay_url: "%s"}
     platforms: {relay: {enabled: true, extra: {relay_url: "%s"}}}
-    streaming: {enabled: true}
+    streaming: {enabled: true}    # Hermes 0.22 and newer; leave this line out on 0.19
     display: {busy_ack_enabled: false, busy_input_mode: queue, platforms: {relay: {tool_progress: "off"}}}
 
   and restart the gateway: hermes gateway run

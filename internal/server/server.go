@@ -87,6 +87,9 @@ func New(ctx context.Context, cfg *config.Config, version string, log *slog.Logg
 	if s.origins, err = access.ParseOrigins(strings.Join(cfg.AllowedOrigins, ",")); err != nil {
 		return s, err
 	}
+	if s.listener, err = net.Listen("tcp", net.JoinHostPort(cfg.Host, strconv.Itoa(cfg.Port))); err != nil {
+		return s, fmt.Errorf("cannot listen: %w; end what uses the port, or choose another with --port or MOBILE_PORT", err)
+	}
 	if s.madeTok, err = s.loadTokens(); err != nil {
 		return s, err
 	}
@@ -113,9 +116,6 @@ func New(ctx context.Context, cfg *config.Config, version string, log *slog.Logg
 		AllowAllUsers: cfg.AllowAllUsers, AllowedUsers: set(cfg.AllowedUsers), AllowedDevices: set(cfg.AllowedDevices),
 		PromptLife: time.Duration(cfg.PromptSeconds) * time.Second, MaxMedia: cfg.MaxMediaBytes, OutboxEntries: cfg.OutboxEntries,
 		RejectOffline: cfg.OfflineDelivery == "reject", TurnLease: turnLease, HelloTimeout: helloTimeout})
-	if s.listener, err = net.Listen("tcp", net.JoinHostPort(cfg.Host, strconv.Itoa(cfg.Port))); err != nil {
-		return s, fmt.Errorf("cannot listen: %w; end what uses the port, or choose another with --port or MOBILE_PORT", err)
-	}
 	return s, nil
 }
 

@@ -7,6 +7,7 @@ import (
 
 	"hermes-mobile/internal/access"
 	"hermes-mobile/internal/config"
+	"hermes-mobile/internal/hub"
 )
 
 // tokenFile holds the tokens that `token add` and the first start made.
@@ -91,11 +92,11 @@ func (s *Server) Reload(cfg *config.Config) error {
 	}
 	s.cfg = &next
 	s.tokens.Replace(list)
-	labels := map[string]bool{}
+	accepted := map[uint64]bool{}
 	for _, t := range list {
-		labels[t.Label] = true
+		accepted[hub.TokenSum(t.Secret)] = true
 	}
-	s.hub.TokensChanged(labels)
+	s.hub.TokensChanged(accepted)
 	s.log.Info("tokens were read again", "tokens", len(list))
 	return nil
 }

@@ -85,6 +85,9 @@ func (s *Store) open(ctx context.Context, path string) error {
 	if err := migrate(ctx, s.conn); err != nil {
 		return err
 	}
+	if err := afterRestore(ctx, s.conn); err != nil {
+		return fmt.Errorf("begin anew after a restore: %w", err)
+	}
 	for name, text := range writes {
 		if s.stmt[name], err = s.conn.PrepareContext(ctx, text); err != nil {
 			return fmt.Errorf("prepare %s: %w", name, err)
@@ -228,13 +231,40 @@ func (s *Store) Backup(ctx context.Context, path string) (err error) {
 	db, err := sql.Open("sqlite", source(s.path)) // the readers' connections may write nothing at all
 	if err == nil {
 		defer db.Close()
-		_, err = db.ExecContext(ctx, "VACUUM INTO ?", path)
+		if _, err = db.ExecContext(ctx, "VACUUM INTO ?", path); err == nil {
+			err = markCopy(ctx, path)
+		}
 	}
 	if err != nil {
 		_ = os.Remove(path)
 		return fmt.Errorf("backup: %w", err)
 	}
 	return nil
+}
+
+// metaCopy marks a database as a copy made by Backup.
+const metaCopy = "copy"
+
+// markCopy marks a copy, so that a server started on it knows that it goes back in time.
+func markCopy(ctx context.Context, path string) error {
+	db, err := sql.Open("sqlite", "file:"+(&url.URL{Path: path}).EscapedPath()+"?_pragma=journal_mode(DELETE)&_pragma=synchronous(FULL)")
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	_, err = db.ExecContext(ctx, "INSERT INTO meta(k, v) VALUES(?, x'01') ON CONFLICT(k) DO NOTHING", metaCopy)
+	return err
+}
+
+// afterRestore begins a new epoch of every outbox in a database that was restored from a copy: numbers that were used
+// after the copy was made would be used again, and a device that is ahead would take new frames for known ones.
+func afterRestore(ctx context.Context, c *sql.Conn) error {
+	var n int
+	if err := c.QueryRowContext(ctx, "SELECT count(*) FROM meta WHERE k=?", metaCopy).Scan(&n); err != nil || n == 0 {
+		return err
+	}
+	_, err := c.ExecContext(ctx, "BEGIN IMMEDIATE; UPDATE device SET epoch=lower(hex(randomblob(6))); DELETE FROM meta WHERE k='"+metaCopy+"'; COMMIT")
+	return err
 }
 
 // Tx is a transaction. It is used inside the function given to Do or Go only.

@@ -42,11 +42,14 @@ type Options struct {
 // device's Store is durable, and sent when it is.
 var ErrNotApproved = errors.New("this device is not approved yet: give the code above to the agent's owner, then try again")
 
+// ErrUnanswered: the input of the line mode ended while the agent waits for the answer to a question.
+var ErrUnanswered = errors.New("the input ended while a question is open: answer it with a further line, or from another run of hermes-mobile chat before it expires")
+
 // closing is how long the device may take to say goodbye.
 const closing = 3 * time.Second
 
 // Run chats until the person leaves (nil), the input of the line mode ends, or ctx ends (its error). In line mode it also
-// returns the reason why there can be no chat (*device.NoAccessError, device.ErrReplaced, ErrNotApproved), or why a
+// returns the reason why there can be no chat (*device.NoAccessError, device.ErrReplaced, ErrNotApproved, ErrUnanswered), or why a
 // message was refused; in full screen the person sees it and decides.
 func Run(ctx context.Context, o Options) error {
 	if o.In == nil {

@@ -175,6 +175,9 @@ func (p *plain) stuck() error {
 	if p.coded && !p.d.Status().Approved {
 		return ErrNotApproved
 	}
+	if p.eof && p.ahead == nil && p.card() != nil {
+		return ErrUnanswered
+	}
 	return nil
 }
 

@@ -1,0 +1,69 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+	"go.uber.org/goleak"
+)
+
+// The test binary is the command itself: "hermes-mobile" in a script runs main.
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){"hermes-mobile": main})
+}
+
+// TestScripts runs testdata/*.txtar. Beside what testscript has, they use
+//
+//	serve [ARG...]               start a server on a port of its own; its output goes to serve.out and serve.err, its address to $ADDR
+//	stop [KILL]                  end it: by SIGTERM it must end with status 0 within ten seconds
+//	hup                          send it SIGHUP
+//	dev NAME WHAT [ARG...]       be a device (device_test.go)
+//	exits STATUS COMMAND...      run a command that must end with this status
+//	json FILE [PATH=VALUE...]    the file, or stdout, is one JSON value that has these values (check_test.go)
+//	capture NAME FILE REGEXP     set $NAME to the expression's group
+//	await REGEXP FILE            wait until the file has it
+//	mode PERM FILE               the file has this mode
+//	qr FILE TEXT                 the file has a QR code of the text, drawn so that a camera reads it
+//	occupy NAME                  listen on a port of this machine and set $NAME to it
+func TestScripts(t *testing.T) {
+	t.Cleanup(func() { goleak.VerifyNone(t) })
+	testscript.Run(t, testscript.Params{
+		Dir: "testdata",
+		Setup: func(e *testscript.Env) error {
+			// A short path, for the admin socket's sake.
+			e.Setenv("DATA", filepath.Join(e.WorkDir, "d"))
+			e.Setenv("MOBILE_DATA", filepath.Join(e.WorkDir, "d"))
+			e.Setenv("HOME", filepath.Join(e.WorkDir, "home"))
+			s := &script{devices: map[string]*phone{}}
+			e.Values[scriptKey{}] = s
+			return os.MkdirAll(filepath.Join(e.WorkDir, "home"), 0o700)
+		},
+		Condition: func(cond string) (bool, error) { return cond == "root" && os.Geteuid() == 0, nil },
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"serve": cmdServe, "stop": cmdStop, "hup": cmdHup, "dev": cmdDevice, "exits": cmdExits, "json": cmdJSON,
+			"capture": cmdCapture, "await": cmdAwait, "mode": cmdMode, "qr": cmdQR, "occupy": cmdOccupy,
+		},
+		RequireExplicitExec: true,
+		RequireUniqueNames:  true,
+	})
+}
+
+// script is what one script has running.
+type script struct {
+	server  *process
+	devices map[string]*phone
+}
+
+type scriptKey struct{}
+
+func of(ts *testscript.TestScript) *script { return ts.Value(scriptKey{}).(*script) }
+
+// usage ends a script that calls a command wrongly.
+func usage(ts *testscript.TestScript, neg, wrong bool, form string) {
+	if neg || wrong {
+		ts.Fatalf("usage: %s", strings.TrimSpace(form))
+	}
+}

@@ -1,0 +1,264 @@
+package hub_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"hermes-mobile/frame"
+	"hermes-mobile/internal/chat"
+)
+
+// The store takes nothing (its disk is full): what a device sends is refused with a code that says "later", the connection
+// goes on, and once there is room the same message is taken as new.
+func TestStoreFailsForMessages(t *testing.T) {
+	w := newWorld(t, nil)
+	c := w.connect("d")
+	wav := append([]byte("RIFF\x24\x00\x00\x00WAVEfmt "), make([]byte, 32)...)
+	frames := map[string]frame.Up{
+		"m1": &frame.Text{ID: "m1", Text: "one"},
+		"m2": &frame.Audio{ID: "m2", Format: "wav", Data: wav},
+		"m3": &frame.Media{ID: "m3", Kind: "document", Mime: "text/plain", Filename: "a.txt", Data: []byte("hello"), Parts: 1},
+		"m4": &frame.Stop{ID: "m4"},
+	}
+	w.failWrites("inbox")
+	for id, f := range frames {
+		c.send(f)
+		if e := expect[*frame.Error](c); e.Code != frame.Internal || e.Ref != id || !e.Code.Retry() {
+			t.Errorf("%s gets %s", id, show(e))
+		}
+	}
+	if w.hub.StoreFailedAt().IsZero() {
+		t.Error("the failure is not noted")
+	}
+	c.send(&frame.Ping{ID: "p"})
+	expect[*frame.Pong](c)
+	c.sync()
+	w.idle()
+	w.healWrites("inbox")
+	for id, f := range frames {
+		c.send(f)
+		if a := expect[*frame.Accepted](c); a.Duplicate || a.ID != id {
+			t.Errorf("%s again gets %s", id, show(a))
+		}
+	}
+	for range 3 {
+		w.reply(w.take(), "fine")
+	}
+}
+
+// Deliveries, likewise, of text and of files.
+func TestStoreFailsForDeliveries(t *testing.T) {
+	w := newWorld(t, nil)
+	c := w.connect("d")
+	s := w.connect("s", withToken(deliverToken))
+	deliveries := []*frame.Deliver{{ID: "x1", To: "d", Text: "one"}, {ID: "x2", To: "d", Kind: "document", Filename: "a.txt", Data: []byte("hello")}}
+	for _, table := range []string{"outbox", "delivery"} {
+		w.failWrites(table)
+		for _, d := range deliveries {
+			s.send(d)
+			if e := expect[*frame.Error](s); e.Code != frame.Internal || e.Ref != d.ID {
+				t.Errorf("%s gets %s", d.ID, show(e))
+			}
+		}
+		w.healWrites(table)
+	}
+	c.quiet() // nothing half done
+	for _, d := range deliveries {
+		s.send(d)
+		if a := expect[*frame.Delivered](s); a.Queued || a.ID != d.ID {
+			t.Errorf("%s again gets %s", d.ID, show(a))
+		}
+	}
+	if m := expect[*frame.Message](c); m.Text != "one" {
+		t.Errorf("got %s", show(m))
+	}
+	if m := expect[*frame.Media](c); m.Filename != "a.txt" {
+		t.Errorf("got %s", show(m))
+	}
+}
+
+// A post of several events of which one cannot be stored: nothing of it is seen, and the agent may say it again.
+func TestStoreFailsForAPost(t *testing.T) {
+	w := newWorld(t, nil)
+	c := w.connect("d")
+	c.text("m1", "one")
+	c.text("m2", "two")
+	h := w.take()
+	w.post("d", chat.Say{ID: "s1", Text: "step", N: h.N, ReplyTo: h.ID})
+	expect[*frame.Message](c)
+	w.failWrites("card")
+	events := []chat.Event{
+		chat.Say{ID: "s1", Text: "step done", Final: true, N: h.N, ReplyTo: h.ID},
+		chat.Ask{Card: approvalCard("c1", h.N)},
+		chat.Home{},
+		chat.Done{N: h.N},
+	}
+	if err := w.try("d", events...); err == nil {
+		t.Fatal("stored in spite of the failing store")
+	}
+	c.quiet()
+	if n, _ := w.unsettled(t); n != 0 {
+		t.Error("the card is there")
+	}
+	s := w.connect("s", withToken(deliverToken))
+	s.send(&frame.Deliver{ID: "x1", To: "home", Text: "one"})
+	if e := expect[*frame.Error](s); e.Code != frame.DeviceOffline {
+		t.Errorf("half of the post made the device the home: %s", show(e))
+	}
+	w.healWrites("card")
+	ok(t, w.try("d", events...))
+	if m := c.message(); m.ID != "s1" || m.Text != "step done" || m.Interrupted {
+		t.Errorf("got %s", show(m))
+	}
+	expect[*frame.Prompt](c)
+	if h := w.take(); h.Text != "two" {
+		t.Errorf("handed %q", h.Text)
+	}
+	c.sync() // that it was taken is stored without anybody waiting
+	w = w.crash()
+	if h := w.next(); h.Text != "two" || !h.Handed {
+		t.Errorf("after a crash handed %+v", h.Input)
+	}
+}
+
+// The turn's end cannot be stored: the next message is not lost, and no turn runs for ever.
+func TestStoreFailsForDone(t *testing.T) {
+	w := newWorld(t, nil)
+	c := w.connect("d")
+	c.text("m1", "one")
+	c.text("m2", "two")
+	h := w.take()
+	w.sql("CREATE TRIGGER test_done BEFORE UPDATE OF state ON inbox WHEN NEW.state = 2 BEGIN SELECT RAISE(ABORT, 'disk full'); END")
+	if err := w.try("d", chat.Done{N: h.N}); err == nil {
+		t.Fatal("stored in spite of the failing store")
+	}
+	w.sql("DROP TRIGGER test_done")
+	ok(t, w.try("d", chat.Done{N: h.N}))
+	if h := w.take(); h.Text != "two" {
+		t.Errorf("handed %q", h.Text)
+	}
+}
+
+// The end of a streamed message cannot be stored, and the agent does not try again: its end still comes, with the turn's.
+func TestStoreFailsForAFinal(t *testing.T) {
+	w := newWorld(t, nil)
+	c := w.connect("d")
+	c.text("m1", "one")
+	h := w.take()
+	w.post("d", chat.Say{ID: "s1", Text: "step", N: h.N, ReplyTo: h.ID})
+	expect[*frame.Message](c)
+	w.failWrites("outbox")
+	if err := w.try("d", chat.Say{ID: "s1", Text: "step done", Final: true, N: h.N, ReplyTo: h.ID}); err == nil {
+		t.Fatal("stored in spite of the failing store")
+	}
+	w.healWrites("outbox")
+	w.post("d", chat.Done{N: h.N})
+	var m *frame.Message
+	for _, f := range c.sync() {
+		if got, is := f.(*frame.Message); is && got.Final {
+			m = got
+		}
+	}
+	if m == nil || m.ID != "s1" {
+		t.Error("a message was begun and has no end while the server runs")
+	}
+}
+
+// A decision that cannot be stored was not made: the card stays open, and the next answer decides it.
+func TestStoreFailsForADecision(t *testing.T) {
+	w := newWorld(t, nil)
+	c := w.connect("d")
+	w.post("d", chat.Ask{Card: approvalCard("c1", 0)})
+	expect[*frame.Prompt](c)
+	w.failWrites("outbox")
+	c.send(&frame.Answer{ID: "a1", PromptID: "c1", OptionID: "once"})
+	if e := expect[*frame.Error](c); e.Code != frame.Internal || e.Ref != "a1" {
+		t.Errorf("the answer gets %s", show(e))
+	}
+	c.sync()
+	w.idle()
+	w.healWrites("outbox")
+	c.send(&frame.Answer{ID: "a1", PromptID: "c1", OptionID: "deny"})
+	if d := expect[*frame.PromptDone](c); d.OptionID != "deny" {
+		t.Errorf("decided %s", show(d))
+	}
+	if a := w.told(); a.answer.OptionID != "deny" {
+		t.Errorf("told %+v", a.answer)
+	}
+}
+
+// A hello that cannot be stored or read is answered with "later", not with "wrong".
+func TestStoreFailsForHello(t *testing.T) {
+	w := newWorld(t, nil)
+	w.failWrites("device")
+	if code, closed := w.open("new").refusal(); code != frame.Internal || closed != int(frame.CloseTryLater) {
+		t.Errorf("refused with %s and %d", code, closed)
+	}
+	w.healWrites("device")
+	c := w.connect("new")
+	w.say("new", "1")
+	expect[*frame.Message](c)
+	c.drop()
+	until(t, "the session to leave memory", func() bool { return w.hub.Sessions() == 0 })
+	for _, table := range []string{"card", "inbox", "outbox", "open_message"} { // the session cannot be read back
+		w.sql("ALTER TABLE " + table + " RENAME TO away")
+		if code, closed := w.open("new").refusal(); code != frame.Internal || closed != int(frame.CloseTryLater) {
+			t.Errorf("without table %s refused with %s and %d", table, code, closed)
+		}
+		if err := w.try("new", chat.Say{ID: "s", Text: "x", Final: true}); err == nil {
+			t.Errorf("without table %s a message was stored", table)
+		}
+		if _, err := w.hub.Deliver(ctx, "s", &frame.Deliver{ID: table, To: "new", Text: "x"}); err != nil {
+			t.Errorf("a delivery without table %s: %v", table, err)
+		}
+		w.sql("ALTER TABLE away RENAME TO " + table)
+	}
+	c = w.connect("new", withResume("x", 0))
+	wantTexts(t, texts(t, c.sync()), 1, 1)
+}
+
+// The backlog cannot be read in the middle of a replay: the connection is ended with "later", and the next one gets all.
+func TestStoreFailsDuringReplay(t *testing.T) {
+	w := newWorld(t, nil)
+	w.connect("d").drop()
+	const many = 300
+	for i := 1; i <= many; i++ {
+		w.say("d", fmt.Sprintf("%d %05000d", i, 0))
+	}
+	c := w.open("d", slow())
+	until(t, "the device to be connected", func() bool { return w.live("d") })
+	w.sql("ALTER TABLE outbox RENAME TO away")
+	c.startReading()
+	if code := c.closed(); code != int(frame.CloseTryLater) {
+		t.Errorf("closed with %d", code)
+	}
+	w.sql("ALTER TABLE away RENAME TO outbox")
+	c = w.connect("d", withResume("x", 0))
+	if got := texts(t, c.sync()); len(got) != many {
+		// What did not fit at once comes after the round trip.
+		for len(got) < many {
+			got = append(got, c.message().Text)
+		}
+	}
+	c.text("m1", "fine?")
+}
+
+// Writes that nobody waits for fail while a message is being streamed: the stream goes on.
+func TestStoreFailsInMidStream(t *testing.T) {
+	w := newWorld(t, nil)
+	c := w.connect("d")
+	w.post("d", chat.Say{ID: "s1", Text: "a"})
+	expect[*frame.Message](c)
+	w.failWrites("open_message")
+	began := time.Now()
+	for i := 0; time.Since(began) < 2200*time.Millisecond; i++ { // past the interval at which the text is saved
+		w.hub.Post("d", nil, chat.Say{ID: "s1", Text: fmt.Sprint("a ", i)})
+		c.sync()
+	}
+	w.healWrites("open_message")
+	w.post("d", chat.Say{ID: "s1", Text: "the end", Final: true})
+	if m := c.message(); m.Text != "the end" || m.Interrupted {
+		t.Errorf("final %s", show(m))
+	}
+}
