@@ -163,7 +163,7 @@ func (s *session) attach(c *conn, resume *frame.Cursor, token string) {
 	if row, err := h.store.Device(h.ctx, s.id); err == nil && row != nil {
 		s.dev.Floor = max(s.dev.Floor, row.Floor) // a sweep may have dropped old entries since this session was read
 	}
-	from, lost := s.dev.Sent, false
+	from, lost := max(s.dev.Sent, s.dev.Floor), false
 	if resume != nil {
 		from, lost = s.dev.Floor, true
 		if resume.Epoch == s.dev.Epoch && resume.Seq >= s.dev.Floor && resume.Seq <= s.seq {

@@ -64,7 +64,7 @@ type Hub struct {
 	seed     maphash.Seed
 	conns    sync.Map     // *conn → struct{}: every open connection
 	open     atomic.Int64 // connections
-	work     sync.WaitGroup
+	work     tally
 	replaced *access.Limiter
 	closing  atomic.Bool
 	home     atomic.Pointer[string]
@@ -243,6 +243,40 @@ func (h *Hub) Close(ctx context.Context) {
 	})
 	h.end()
 	h.work.Wait()
+}
+
+// tally counts what is being done. Unlike a sync.WaitGroup it may rise from zero while somebody waits: sessions begin to
+// work for whoever posts to them, also while the hub is being closed.
+type tally struct {
+	mu   sync.Mutex
+	n    int
+	zero chan struct{} // closed when n falls to zero; nil while nobody waits
+}
+
+func (t *tally) Add(n int) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.n += n; t.n == 0 && t.zero != nil {
+		close(t.zero)
+		t.zero = nil
+	}
+}
+
+func (t *tally) Done() { t.Add(-1) }
+
+// Wait returns when the count has been zero once.
+func (t *tally) Wait() {
+	t.mu.Lock()
+	if t.n == 0 {
+		t.mu.Unlock()
+		return
+	}
+	if t.zero == nil {
+		t.zero = make(chan struct{})
+	}
+	zero := t.zero
+	t.mu.Unlock()
+	<-zero
 }
 
 func wait(ctx context.Context, f func()) {

@@ -236,7 +236,9 @@ func (s *session) idle() bool {
 // what this one knows from the store.
 func (s *session) later(what string, op func(*store.Tx) error) {
 	s.pending++
+	s.hub.work.Add(1) // Close waits for it, so that nothing is posted when it has returned
 	s.hub.store.Go(op, func(err error) {
+		defer s.hub.work.Done()
 		if err != nil {
 			s.hub.storeFailed(what, err)
 		}
