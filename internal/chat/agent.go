@@ -91,14 +91,13 @@ type Input struct {
 	UserName   string
 	ID         string // the app's own id of the message; may be empty
 	Kind       InputKind
-	Text       string   // the text, the caption of a file, or the words of a voice message where the app knows them
-	ReplyTo    string   // id of the message that the person replies to; may be empty
-	Quote      string   // text of that message, where it is still known
-	File       *File    // for Voice and Document
-	Handed     bool     // it was taken in an earlier life of this process; what became of it is not known
-	Cards      []Card   // with Handed: the cards of its turn that are not settled
-	Texts      int      // with Handed: how many final messages and files its turn had already stored
-	Said       []string // with Handed: the texts of those messages, as far as they are still known
+	Text       string // the text, the caption of a file, or the words of a voice message where the app knows them
+	ReplyTo    string // id of the message that the person replies to; may be empty
+	Quote      string // text of that message, where it is still known
+	File       *File  // for Voice and Document
+	Handed     bool   // it was taken in an earlier life of this process; what became of it is not known
+	Cards      []Card // with Handed: the cards of its turn that are not settled
+	Texts      int    // with Handed: how many final messages and files its turn had already stored
 }
 
 // InputKind tells what an Input is.

@@ -15,7 +15,10 @@ type Say struct {
 	N           int64  // Input.N of the turn, 0 for what nobody asked for
 	Source      string // "cron" for scheduled messages
 	Job         string // the scheduled job's name
-	Settles     string // id of the card whose decision this is the effect of: stored together
+	// Repeats, with Final, is set when the agent may be saying again what it said before: then nothing is stored when the
+	// turn N, or where N is 0 the last turn that said something, has a final message of exactly this text.
+	Repeats string
+	Settles string // id of the card whose decision this is the effect of: stored together
 }
 
 // SendFile is a file of the agent. It is stored in Files before.

@@ -96,10 +96,8 @@ func (s *session) ask(b *batch, c chat.Card) {
 	k := &card{Card: c, row: store.Card{ID: c.ID, Device: s.dev.N, N: c.N, Seq: s.seq + 1, Body: body, Expires: time.Now().Add(life)}}
 	p := k.prompt()
 	p.Session = s.dev.Session()
-	b.then(func() {
-		s.cards = append(s.cards, k)
-		s.watch(k)
-	})
+	s.cards = append(s.cards, k) // now, for a later event of the same post may close it
+	s.watch(k)
 	s.append(b, &entry{Prompt: p}, func(tx *store.Tx) error { return tx.AddCard(k.row) }, func(err error) {
 		if err != nil {
 			s.drop(c.ID)
@@ -191,7 +189,7 @@ func (s *session) decide(b *batch, k *card, a chat.Answer, op func(*store.Tx) er
 		}
 		return op(tx)
 	}, func(err error) {
-		if err != nil { // it stays open
+		if err != nil && s.card(k.ID) == k { // it stays open, unless it was asked in the same batch
 			k.row.State = store.CardOpen
 			s.watch(k)
 		}
@@ -251,13 +249,13 @@ func none(*store.Tx) error { return nil }
 
 // closeCard: the agent decided by itself, or waits no longer.
 func (s *session) closeCard(b *batch, e chat.CloseCard) {
-	s.flush(b)
-	k := s.card(e.ID)
+	k := s.card(e.ID) // without a flush: a post is one transaction
 	if k == nil || k.row.State != store.CardOpen {
 		return
 	}
+	k.told = true // by itself
 	s.decide(b, k, chat.Answer{OptionID: e.OptionID, Expired: e.Expired}, func(tx *store.Tx) error { return tx.Settle(e.ID) }, func(err error) {
-		if err == nil {
+		if k.told = err == nil; k.told {
 			s.hub.Metrics.Cards.WithLabelValues("closed").Inc()
 			s.drop(e.ID)
 		}

@@ -262,3 +262,40 @@ func TestStoreFailsInMidStream(t *testing.T) {
 		t.Errorf("final %s", show(m))
 	}
 }
+
+// A post is one transaction also where it closes a card in the middle.
+func TestStoreFailsForAPostThatClosesACard(t *testing.T) {
+	w := newWorld(t, nil)
+	c := w.connect("d")
+	w.post("d", chat.Ask{Card: approvalCard("c1", 0)})
+	expect[*frame.Prompt](c)
+	w.failWrites("card")
+	events := []chat.Event{
+		chat.Say{ID: "s1", Text: "one", Final: true},
+		chat.CloseCard{ID: "c1", OptionID: "once"},
+		chat.Ask{Card: approvalCard("c2", 0)},
+		chat.CloseCard{ID: "c2", OptionID: "deny"},
+	}
+	if err := w.try("d", events...); err == nil {
+		t.Fatal("stored in spite of the failing store")
+	}
+	c.quiet()
+	if open, all := w.unsettled(t); open != 1 || all != 1 {
+		t.Errorf("%d cards are open, %d not settled: the first one was closed", open, all)
+	}
+	w.healWrites("card")
+	ok(t, w.try("d", events...))
+	if m := c.message(); m.Text != "one" {
+		t.Errorf("got %s", show(m))
+	}
+	if d := expect[*frame.PromptDone](c); d.PromptID != "c1" || d.OptionID != "once" {
+		t.Errorf("got %s", show(d))
+	}
+	expect[*frame.Prompt](c)
+	if d := expect[*frame.PromptDone](c); d.PromptID != "c2" || d.OptionID != "deny" {
+		t.Errorf("got %s", show(d))
+	}
+	w.idle()
+	c.drop()
+	until(t, "the session to leave memory", func() bool { return w.hub.Sessions() == 0 })
+}

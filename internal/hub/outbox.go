@@ -12,7 +12,6 @@ import (
 // entry is what an outbox row holds, by its kind. Times and parts are worked out when it is sent.
 type entry struct {
 	seq     int64
-	N       int64             `json:"n,omitempty"` // the input whose turn it belongs to
 	Message *frame.Message    `json:"message,omitempty"`
 	Media   *frame.Media      `json:"media,omitempty"`
 	Hash    string            `json:"hash,omitempty"` // of the file

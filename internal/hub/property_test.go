@@ -1,6 +1,7 @@
 package hub_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"slices"
 	"testing"
@@ -10,6 +11,7 @@ import (
 
 	"hermes-mobile/frame"
 	"hermes-mobile/internal/chat"
+	"hermes-mobile/internal/store"
 )
 
 // journal is the model of one device's conversation: what is durable, in order, and how far the device has come.
@@ -220,11 +222,20 @@ func (p *player) nextTurn() {
 
 func (p *player) newID() string { p.j.ids++; return fmt.Sprint("s", p.j.ids) }
 
+// cutText is the text of a message in the outbox that a crash cut.
+func cutText(t *rapid.T, rows []store.Out) string {
+	var e struct{ Message struct{ Text string } }
+	if len(rows) != 1 {
+		t.Fatalf("%d entries follow a crash in mid-message, want its end", len(rows))
+	}
+	ok(t, json.Unmarshal(rows[0].Body, &e))
+	return e.Message.Text
+}
+
 func TestSessionAgainstModel(t *testing.T) {
 	word := rapid.SampledFrom([]string{" one", " zwei", " 三", " 👩‍👩‍👧‍👦", "\n", " "})
 	rapid.Check(t, func(t *rapid.T) {
-		w := newWorld(t, nil)
-		p := &player{t: t, w: w, j: &journal{begun: map[string]bool{}}, shown: map[string]string{}}
+		p := &player{t: t, w: newWorld(t, nil), j: &journal{begun: map[string]bool{}}, shown: map[string]string{}}
 		j := p.j
 		p.connect()
 		needTurn := func(t *rapid.T) hand {
@@ -270,7 +281,7 @@ func TestSessionAgainstModel(t *testing.T) {
 					text = "rewritten" + text
 				}
 				j.steps = append(j.steps, text)
-				w.post(device, chat.Say{ID: j.stream, Text: text, N: h.N, ReplyTo: h.ID})
+				p.w.post(device, chat.Say{ID: j.stream, Text: text, N: h.N, ReplyTo: h.ID})
 			},
 			"final": func(t *rapid.T) {
 				h := needTurn(t)
@@ -279,12 +290,12 @@ func TestSessionAgainstModel(t *testing.T) {
 					say.ID = p.newID()
 				}
 				j.stream, j.steps = "", nil
-				w.post(device, say)
+				p.w.post(device, say)
 				p.stored(p.final(say)...)
 			},
 			"unasked": func(t *rapid.T) {
 				say := chat.Say{ID: p.newID(), Text: "by the way", Final: true}
-				w.post(device, say)
+				p.w.post(device, say)
 				p.stored(p.final(say)...)
 			},
 			"done": func(t *rapid.T) {
@@ -293,7 +304,7 @@ func TestSessionAgainstModel(t *testing.T) {
 				if rapid.Bool().Draw(t, "with a text") {
 					events = append(events, chat.Say{ID: p.newID(), Text: "last words", Final: true, N: h.N})
 				}
-				w.post(device, append(events, chat.Done{N: h.N})...)
+				p.w.post(device, append(events, chat.Done{N: h.N})...)
 				p.stored(append(p.final(events...), p.endStream()...)...)
 				j.turn = nil
 				p.nextTurn()
@@ -314,7 +325,7 @@ func TestSessionAgainstModel(t *testing.T) {
 				if p.c != nil {
 					p.catchUp()
 					p.c.drop()
-					until(t, "the device to be gone", func() bool { return !w.live(device) })
+					until(t, "the device to be gone", func() bool { return !p.w.live(device) })
 				}
 				p.connect()
 			},
@@ -322,31 +333,59 @@ func TestSessionAgainstModel(t *testing.T) {
 				needConn(t)
 				p.catchUp()
 				p.c.drop()
-				until(t, "the device to be gone", func() bool { return !w.live(device) })
+				until(t, "the device to be gone", func() bool { return !p.w.live(device) })
 				p.c = nil
 			},
 			"restart": func(t *rapid.T) {
 				if p.c != nil {
 					p.catchUp()
 				}
-				w.restart()
+				p.w.restart()
 				p.c = nil // what it still got comes from the store, which is looked at next
 				last := p.endStream()
 				p.stored(last...)
 				if len(last) > 0 {
-					dev, err := w.store.Device(ctx, device)
+					dev, err := p.w.store.Device(ctx, device)
 					ok(t, err)
 					j.sent = max(j.sent, min(dev.Sent, j.newest())) // the end may have left before the connection was closed
 				}
 				if h := j.turn; h != nil {
-					next := w.take()
+					next := p.w.take()
 					if next.N != h.N || !next.Handed || next.Text != h.Text {
 						t.Fatalf("after a restart handed %+v, want the turn that ran", next.Input)
 					}
 					j.turn = &next
 				}
 			},
-			"": func(t *rapid.T) { w.idle() },
+			"crash": func(t *rapid.T) {
+				if p.c != nil {
+					p.catchUp()
+				}
+				ok(t, p.w.store.Do(func(*store.Tx) error { return nil })) // after the writes that nobody waits for
+				p.w = p.w.crash()
+				p.c = nil
+				dev, err := p.w.store.Device(ctx, device)
+				ok(t, err)
+				j.sent = max(dev.Sent, j.floor) // noted without anybody waiting: what is not on the disk comes again
+				if h := j.turn; h != nil {
+					next := p.w.take()
+					if next.N != h.N || next.Text != h.Text {
+						t.Fatalf("after a crash handed %+v, want the turn that ran", next.Input)
+					}
+					j.turn = &next
+				}
+				if j.stream != "" { // its text is stored now and then only
+					rows, err := p.w.store.Outbox(ctx, 1, j.newest(), 1)
+					ok(t, err)
+					text := cutText(t, rows)
+					if !slices.Contains(j.steps[1:], text) {
+						t.Fatalf("after a crash %q is what was said, of %q", text, j.steps)
+					}
+					j.steps = append(j.steps, text)
+				}
+				p.stored(p.endStream()...)
+			},
+			"": func(t *rapid.T) { p.w.idle() },
 		})
 		if p.c == nil {
 			p.connect()
@@ -354,7 +393,7 @@ func TestSessionAgainstModel(t *testing.T) {
 		p.catchUp()
 		for j.turn != nil { // in the end every message that was begun has its end
 			h := *j.turn
-			w.post(device, chat.Done{N: h.N})
+			p.w.post(device, chat.Done{N: h.N})
 			p.stored(p.endStream()...)
 			j.turn = nil
 			p.nextTurn()

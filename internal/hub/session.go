@@ -289,9 +289,6 @@ func (s *session) load(b *batch) error {
 		}
 		s.waiting = append(s.waiting, in)
 	}
-	if err := s.recall(); err != nil {
-		return err
-	}
 	for _, c := range cards {
 		if err := s.loadCard(c); err != nil {
 			s.hub.log.Error("a stored card cannot be read", "device", s.id, "error", err)
@@ -301,26 +298,6 @@ func (s *session) load(b *batch) error {
 		s.final(b, chat.Say{ID: m.ID, Text: m.Text, Final: true, Interrupted: true, ReplyTo: m.ReplyTo}, true)
 	}
 	b.then(func() { s.next(); s.tellDecisions() })
-	return nil
-}
-
-// recall finds what the turns of an earlier life have said, for agents that would say it again.
-func (s *session) recall() error {
-	for i := range s.waiting {
-		in := &s.waiting[i]
-		if !in.Handed || in.Texts == 0 {
-			continue
-		}
-		err := s.messages(func(e *entry) bool {
-			if e.N == in.N {
-				in.Said = append(in.Said, e.Message.Text)
-			}
-			return len(in.Said) < in.Texts
-		})
-		if err != nil {
-			return err
-		}
-	}
 	return nil
 }
 

@@ -38,6 +38,9 @@ func (s *session) stream(id string) *stream {
 func (s *session) say(b *batch, e chat.Say) {
 	e.Text = strings.ToValidUTF8(e.Text, "\uFFFD") // lengths are counted in it
 	if e.Final {
+		if s.repeats(b, e) {
+			return
+		}
 		s.final(b, e, s.stream(e.ID) != nil)
 		return
 	}
@@ -78,7 +81,7 @@ func (s *session) final(b *batch, e chat.Say, streamed bool) {
 	device := s.dev.N
 	m := &frame.Message{ID: e.ID, Text: e.Text, Edit: streamed, Final: true, Interrupted: e.Interrupted, ReplyTo: e.ReplyTo, Source: e.Source, Job: e.Job}
 	b.then(func() { s.speak() })
-	s.append(b, &entry{N: e.N, Message: m}, func(tx *store.Tx) error {
+	s.append(b, &entry{Message: m}, func(tx *store.Tx) error {
 		if streamed {
 			if err := tx.CloseOpen(device, e.ID); err != nil {
 				return err
@@ -89,15 +92,45 @@ func (s *session) final(b *batch, e chat.Say, streamed bool) {
 				return err
 			}
 		}
-		if e.N != 0 {
-			return tx.Said(e.N)
-		}
-		return nil
+		return s.noteSaid(tx, e)
 	}, func(err error) {
 		if err != nil && ended != nil { // it has no end yet: it gets one with its turn, or when the server stops
 			s.streams = append(s.streams, ended)
 		}
 	})
+}
+
+// repeats reports whether a final says again what was said before.
+func (s *session) repeats(b *batch, e chat.Say) bool {
+	if e.Repeats == "" || s.stream(e.ID) != nil {
+		return false
+	}
+	s.flush(b)
+	known, err := s.hub.store.Said(s.hub.ctx, s.dev.N, e.N, e.Repeats)
+	if err != nil {
+		s.hub.storeFailed("look up what was said", err)
+	}
+	return known
+}
+
+// noteSaid stores that a reply was said, to know it when the agent says it again.
+func (s *session) noteSaid(tx *store.Tx, e chat.Say) error {
+	if e.N != 0 {
+		if err := tx.Said(e.N); err != nil {
+			return err
+		}
+	}
+	if e.Interrupted || e.N == 0 && e.Repeats == "" {
+		return nil
+	}
+	now := time.Now()
+	if err := tx.NoteSaid(s.dev.N, e.N, e.Text, now); err != nil {
+		return err
+	}
+	if e.Repeats == "" || e.Repeats == e.Text {
+		return nil
+	}
+	return tx.NoteSaid(s.dev.N, e.N, e.Repeats, now)
 }
 
 // flush: it is time for the next streamed step.

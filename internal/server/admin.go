@@ -130,7 +130,7 @@ func (s *Server) adminHandler() http.Handler {
 	handle("POST /pairing/revoke", s.revokeUser)
 	handle("POST /pair", func(context.Context, Command) (any, error) { return s.invite() })
 	handle("GET /tokens", func(context.Context, Command) (any, error) {
-		_, info, err := s.readTokens(s.cfg)
+		_, info, err := s.readTokens(s.latest.Load())
 		return info, err
 	})
 	handle("POST /tokens/add", func(_ context.Context, c Command) (any, error) {
@@ -138,7 +138,7 @@ func (s *Server) adminHandler() http.Handler {
 		if err != nil {
 			return nil, err
 		}
-		return NewToken{c.Label, token}, s.Reload(s.cfg)
+		return NewToken{c.Label, token}, s.Reload(nil)
 	})
 	handle("POST /tokens/remove", func(_ context.Context, c Command) (any, error) {
 		if err := access.RemoveFromFile(s.tokenPath(), c.Label); err != nil {
@@ -147,7 +147,7 @@ func (s *Server) adminHandler() http.Handler {
 			}
 			return nil, err
 		}
-		return nil, s.Reload(s.cfg)
+		return nil, s.Reload(nil)
 	})
 	handle("POST /deliver", func(ctx context.Context, c Command) (any, error) {
 		if c.Frame == nil {

@@ -15,6 +15,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"hermes-mobile/internal/access"
@@ -41,7 +42,8 @@ const (
 
 // Server is a running or startable server.
 type Server struct {
-	cfg     *config.Config
+	cfg     *config.Config                // of the start; never changed
+	latest  atomic.Pointer[config.Config] // with the token lists as they were last read
 	version string
 	log     *slog.Logger
 	started time.Time
@@ -70,6 +72,7 @@ type Server struct {
 func New(ctx context.Context, cfg *config.Config, version string, log *slog.Logger) (s *Server, err error) {
 	s = &Server{cfg: cfg, version: version, log: log, started: time.Now(), tokens: &access.Tokens{}, guard: access.NewGuard(time.Now),
 		metrics: metrics.New(version), keeper: wsconn.NewKeeper(pingEvery, silenceLimit)}
+	s.latest.Store(cfg)
 	defer func() {
 		if err != nil {
 			s.release()
@@ -148,8 +151,8 @@ func (s *Server) secretKey(ctx context.Context) (key [32]byte, err error) {
 // Addr is the address the server listens on.
 func (s *Server) Addr() net.Addr { return s.listener.Addr() }
 
-// Run serves until ctx ends, then stops in order: no new connections, messages that are being streamed get their end,
-// devices are told, the agent ends, the store closes last.
+// Run serves until ctx ends, then stops in order: no new connections, the agent ends, messages that are being streamed get
+// their end, devices are told, the store closes last.
 func (s *Server) Run(ctx context.Context) error {
 	defer s.release()
 	life, end := context.WithCancel(context.WithoutCancel(ctx))
@@ -186,9 +189,9 @@ func (s *Server) Run(ctx context.Context) error {
 	grace, cancel := context.WithTimeout(life, closeTimeout)
 	defer cancel()
 	_ = s.listener.Close()
-	s.hub.Close(grace)
-	endAgent()
+	endAgent() // first: what it began is ended by the hub, and must not be ended by both
 	<-agentDone
+	s.hub.Close(grace)
 	err = errors.Join(ignoreClosed(err), ignoreClosed(web.Shutdown(grace)), ignoreClosed(admin.Shutdown(grace)))
 	_ = web.Close()
 	_ = admin.Close()

@@ -80,17 +80,21 @@ func (s *Server) readTokens(cfg *config.Config) (list []access.Token, info []Tok
 	return list, info, err
 }
 
-// Reload takes the token lists of newly read settings into use and ends the connections whose token is gone.
+// Reload takes the token lists of newly read settings into use and ends the connections whose token is gone. With nil the
+// settings stay and only the token file is read again.
 func (s *Server) Reload(cfg *config.Config) error {
 	s.reload.Lock()
 	defer s.reload.Unlock()
+	if cfg == nil {
+		cfg = s.latest.Load()
+	}
 	next := *s.cfg
 	next.Token, next.ExtraTokens, next.DeliverTokens = cfg.Token, cfg.ExtraTokens, cfg.DeliverTokens
 	list, _, err := s.readTokens(&next)
 	if err != nil {
 		return fmt.Errorf("the tokens stay as they were: %w", err)
 	}
-	s.cfg = &next
+	s.latest.Store(&next)
 	s.tokens.Replace(list)
 	accepted := map[uint64]bool{}
 	for _, t := range list {
@@ -104,7 +108,7 @@ func (s *Server) Reload(cfg *config.Config) error {
 func (s *Server) addToken(label string) (string, error) {
 	s.reload.Lock()
 	defer s.reload.Unlock()
-	_, info, err := s.readTokens(s.cfg)
+	_, info, err := s.readTokens(s.latest.Load())
 	if err != nil {
 		return "", err
 	}

@@ -72,6 +72,9 @@ type Retention struct {
 	Entries int           // of one device's outbox
 }
 
+// keepSaid is how long it is known what agents said; what they say again they say soon.
+const keepSaid = time.Hour
+
 // Sweep drops what is older than its time.
 func (s *Store) Sweep(ctx context.Context, keep Retention, now time.Time) error {
 	type bound struct{ device, seq int64 }
@@ -93,6 +96,9 @@ func (s *Store) Sweep(ctx context.Context, keep Retention, now time.Time) error 
 			if err := t.Forget(b.device, b.seq); err != nil {
 				return err
 			}
+		}
+		if err := t.must("said.sweep", now.Add(-keepSaid).UnixMilli()); err != nil {
+			return err
 		}
 		day := now.Add(-keep.IDs).UnixMilli()
 		for _, name := range []string{"inbox.sweep", "delivery.sweep", "card.sweep"} {

@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"crypto/sha256"
 	"database/sql"
 	"fmt"
 	"time"
@@ -76,6 +77,23 @@ func (s *Store) Messages(ctx context.Context, device, after int64, f func(body [
 		return nil
 	}
 	return err
+}
+
+// NoteSaid notes that an agent's final message to input n has this text; n 0 stands for the last input that was answered.
+func (t *Tx) NoteSaid(device, n int64, text string, now time.Time) error {
+	return t.must("said.add", device, n, sumOf(text), now.UnixMilli())
+}
+
+// Said reports whether an agent's final message to input n had this text, within the time that is kept; n 0 stands for
+// the last input that was answered.
+func (s *Store) Said(ctx context.Context, device, n int64, text string) (known bool, err error) {
+	err = s.rows(ctx, "said.known", func(*sql.Rows) error { known = true; return nil }, device, n, sumOf(text))
+	return known, err
+}
+
+func sumOf(text string) []byte {
+	sum := sha256.Sum256([]byte(text))
+	return sum[:16]
 }
 
 // OpenMessage is a message that was begun and has no final.

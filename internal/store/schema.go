@@ -40,6 +40,11 @@ CREATE TABLE open_message (
   device INTEGER NOT NULL, id TEXT NOT NULL, n INTEGER NOT NULL, reply_to TEXT NOT NULL, text TEXT NOT NULL,
   PRIMARY KEY (device, id)) WITHOUT ROWID;
 
+-- What agents said lately, to know it when they say it again: hashes of final messages, by the input they answer.
+CREATE TABLE said (
+  device INTEGER NOT NULL, n INTEGER NOT NULL, sum BLOB NOT NULL, at INTEGER NOT NULL,
+  PRIMARY KEY (device, n, sum)) WITHOUT ROWID;
+
 CREATE TABLE card (
   id TEXT PRIMARY KEY, device INTEGER NOT NULL, n INTEGER NOT NULL, seq INTEGER NOT NULL, body BLOB NOT NULL,
   expires_at INTEGER NOT NULL,

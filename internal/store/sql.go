@@ -22,6 +22,11 @@ var writes = map[string]string{
 	"outbox.add":    `INSERT INTO outbox(device, seq, at, kind, body, hash) VALUES(?,?,?,?,?,?)`,
 	"outbox.forget": `DELETE FROM outbox WHERE device=? AND seq<=?`,
 
+	"said.add": `INSERT INTO said(device, n, sum, at) VALUES(?1, CASE WHEN ?2>0 THEN ?2 ELSE coalesce((SELECT max(n) FROM said WHERE device=?1), 0) END, ?3, ?4)
+		ON CONFLICT(device, n, sum) DO NOTHING`,
+	"said.wipe":  `DELETE FROM said WHERE device=?`,
+	"said.sweep": `DELETE FROM said WHERE at<?`,
+
 	"open.set":   `INSERT INTO open_message(device, id, n, reply_to, text) VALUES(?,?,?,?,?) ON CONFLICT(device, id) DO UPDATE SET text=excluded.text`,
 	"open.close": `DELETE FROM open_message WHERE device=? AND id=?`,
 	"open.wipe":  `DELETE FROM open_message WHERE device=?`,
@@ -62,6 +67,8 @@ var queries = map[string]string{
 	"outbox.find":   `SELECT body FROM outbox WHERE device=? AND kind=1 AND seq>? ORDER BY seq DESC`,
 	"outbox.old":    `SELECT device, max(seq) FROM outbox WHERE at<? GROUP BY device`,
 	"outbox.many":   `SELECT device, max(seq) FROM (SELECT device, seq, row_number() OVER (PARTITION BY device ORDER BY seq DESC) AS r FROM outbox) WHERE r>? GROUP BY device`,
+
+	"said.known": `SELECT 1 FROM said WHERE device=?1 AND sum=?3 AND n=CASE WHEN ?2>0 THEN ?2 ELSE (SELECT max(n) FROM said WHERE device=?1) END`,
 
 	"open.list": `SELECT id, n, reply_to, text FROM open_message WHERE device=? ORDER BY id`,
 

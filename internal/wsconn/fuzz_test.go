@@ -40,7 +40,7 @@ func play(t *testing.T, stream []byte, cut int) *recorder {
 	}
 	// All that was written is whole frames, and after a close frame nothing.
 	for closed := false; nc.out.Len() > 0; {
-		f, err := ws.ReadFrame(&nc.out)
+		f, err := readFrame(&nc.out)
 		if err != nil || closed {
 			t.Fatalf("wrote odd bytes: %v, closed before: %v", err, closed)
 		}

@@ -324,3 +324,14 @@ func keep(t testing.TB, interval, limit time.Duration) *Keeper {
 	t.Cleanup(func() { cancel(); wg.Wait() })
 	return k
 }
+
+// readFrame reads one frame that this package wrote.
+func readFrame(r io.Reader) (ws.Frame, error) {
+	h, err := ws.ReadHeader(r)
+	if err != nil {
+		return ws.Frame{}, err
+	}
+	payload := make([]byte, h.Length)
+	_, err = io.ReadFull(r, payload)
+	return ws.Frame{Header: h, Payload: payload}, err
+}

@@ -245,7 +245,7 @@ func TestQueue(t *testing.T) {
 	in := strings.NewReader(string(out))
 	texts, last := 0, ws.OpText
 	for in.Len() > 0 {
-		f, err := ws.ReadFrame(in)
+		f, err := readFrame(in)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -286,6 +286,9 @@ func (g *gateway) linkGone(l *link) {
 	g.awaySince = g.a.now()
 	clear(g.waiting)
 	g.held = nil
+	for _, c := range g.convos {
+		c.receipts = 0 // a confirmation that was lost comes no more
+	}
 	for _, it := range g.queue {
 		it.written = time.Time{}
 	}

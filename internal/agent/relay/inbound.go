@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -21,9 +22,9 @@ const (
 )
 
 var (
-	errTooLong  = errors.New("This message is too long for the agent. Please send it as a file or in parts.")
-	errNoFiles  = errors.New("The agent's gateway cannot take files: it is an older version on another machine.")
-	errFileGone = errors.New("The file is no longer on the server. Please send it again.")
+	errTooLong  = errors.New("it is too long for the gateway, send it as a file or in parts")
+	errNoFiles  = errors.New("its gateway cannot take files, being an older version on another machine")
+	errFileGone = errors.New("the file is no longer on the server, send it again")
 )
 
 // hand is chat.Agent.Hand.
@@ -210,12 +211,13 @@ func (g *gateway) adopt(c *convo, in chat.Input) {
 	c.who = person{device: in.DeviceName, user: in.User, userName: in.UserName}
 	t := &turn{n: in.N, inputID: in.ID, mid: g.mid(in.N), acked: true, handed: true, texts: in.Texts, content: true}
 	g.begin(c, t)
-	for _, text := range in.Said { // the gateway says it again where our answer was lost with us
-		c.remember(t.mid, chat.Say{ID: chat.NewID(), Text: text}, g.a.now()).stored = true
+	if slices.Contains(c.marked, t.mid) { // it ended before we knew of it again
+		t.endAt = g.a.now().Add(lingerMark)
 	}
 	for _, card := range in.Cards {
 		if st, err := parseCardState(card.State); err == nil && st.Gateway == g.config().ID && !g.stale(st.Nonce) {
 			c.cards[card.ID] = st.Nonce
+			t.waitsFor(card.ID, st.Kind)
 		}
 	}
 }

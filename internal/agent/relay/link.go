@@ -29,7 +29,7 @@ const (
 	writeStall = 90 * time.Second
 	// maxMessageLength is announced so large that replies are not split: the
 	// hub splits for the device (protocol §4).
-	maxMessageLength = 100_000
+	maxMessageLength = 500_000
 )
 
 // ops are the ops we announce (relay-facts §3).

@@ -108,6 +108,7 @@ func (g *gateway) outbound(env *envelope, a *action, owner *gateway) {
 			}
 		}
 		c.op = g.a.now()
+		g.claim(c, a)
 		switch a.Op {
 		case "draft":
 			g.interim(a, "")
@@ -139,6 +140,7 @@ func (g *gateway) opSend(c *convo, a *action) {
 	if g.swallow(c, a) {
 		return
 	}
+	repeats, of := g.recovered(c, a)
 	replyID := a.replyID()
 	t := c.turnOf(replyID)
 	if t != nil {
@@ -175,11 +177,35 @@ func (g *gateway) opSend(c *convo, a *action) {
 		t = nil // nobody asked for it
 	}
 	say := g.say(t, id, text)
-	say.Final = true
+	say.Final, say.Repeats = true, repeats
+	if of != nil {
+		say.N = of.n
+	}
+	if t == nil && replyID != "" || t != nil && t.handed { // what it said in our earlier life it may say again
+		say.Repeats = text
+	}
 	say.Interrupted = cut || t != nil && t.stopping
 	events := append(before, say)
 	g.storeFinal(c, replyID, say, g.settle(a, id), events...)
 	g.afterSend(c, c.turnOf(replyID), a)
+}
+
+// recovered reads a reply that the gateway sends again because it missed our answer (relay-facts §10), and returns its
+// text without the line that says so, and the turn that was running when the connection was lost, if one was: mostly it
+// is the reply to that.
+func (g *gateway) recovered(c *convo, a *action) (text string, of *turn) {
+	if a.replyID() != "" || !isRecovered(string(a.Content)) {
+		return "", nil
+	}
+	head, text, ok := strings.Cut(string(a.Content), "\n")
+	if text = strings.TrimLeft(text, "\n"); !ok || text == "" || len(head) > maxPrefix {
+		return "", nil
+	}
+	if t := c.turn; t != nil && t.acked && (t.handed || t.began.Before(g.helloAt)) {
+		t.content = true
+		of = t
+	}
+	return text, of
 }
 
 // storeFinal stores events of which say is a final message, and remembers it

@@ -73,8 +73,8 @@ func (g *gateway) opPrompt(c *convo, a *action) {
 		}
 		seen[string(o.ID)] = true
 		opt := chat.Option{ID: string(o.ID), Label: string(o.Label)}
-		if opt.Label == "" {
-			opt.Label = opt.ID
+		if opt.Label == "" || rawKey(opt.Label) {
+			opt.Label = plainLabel(opt.ID)
 		}
 		if o.Style == "primary" || o.Style == "danger" {
 			opt.Style = string(o.Style)
@@ -95,6 +95,7 @@ func (g *gateway) opPrompt(c *convo, a *action) {
 	if card.Kind == "exec_approval" {
 		card.Command, card.Description = splitApproval(card.Text)
 	}
+	card.Text = cardText(card)
 	nonce := nonceOf(string(a.PromptID))
 	if nonce != "" && nonce != g.nonce {
 		old := g.nonce
@@ -117,6 +118,7 @@ func (g *gateway) opPrompt(c *convo, a *action) {
 	}
 	card.State = encode(st)
 	c.cards[card.ID] = nonce
+	c.turn.waitsFor(card.ID, card.Kind)
 	done := g.settle(a, cardPrefix+card.ID)
 	g.store(c.device, a.bytes, func(err error) {
 		if err != nil {
@@ -149,6 +151,71 @@ func splitApproval(text string) (command, reason string) {
 		reason = words
 	}
 	return strings.Trim(block, "\r\n"), strings.TrimSpace(reason)
+}
+
+// waitsFor notes that a turn cannot go on before the card is answered, so that the card is over with the turn: nothing
+// else tells when the turn is stopped, or its process dies. The card of a command outlives its turn.
+func (t *turn) waitsFor(card, kind string) {
+	if t != nil && (kind == "exec_approval" || kind == "clarify") {
+		t.asked = append(t.asked, card)
+	}
+}
+
+// rawKey reports whether a text is the name of a translation instead of one: a gateway without its translations says
+// "gateway.exec_approval.action_once" where it means "Allow once".
+func rawKey(s string) bool {
+	dots := 0
+	for i, r := range s {
+		switch {
+		case r == '.':
+			dots++
+		case r != '_' && (r < 'a' || r > 'z') && (i == 0 || r < '0' || r > '9'):
+			return false
+		}
+	}
+	return dots > 0
+}
+
+// plainLabel is what an option is called where the gateway has no name for it. The ids are those of relay-facts §5.
+func plainLabel(id string) string {
+	switch id {
+	case "once":
+		return "Yes, this once"
+	case "session":
+		return "Yes, for this session"
+	case "always":
+		return "Yes, always"
+	case "deny":
+		return "No"
+	case "cancel":
+		return "Cancel"
+	case "other":
+		return "Something else"
+	}
+	return id
+}
+
+// cardText is the question without what the card shows elsewhere: of an approval what stands before the command, of any
+// card no line that is only the name of a translation.
+func cardText(card chat.Card) string {
+	text := card.Text
+	if card.Command != "" {
+		text, _, _ = strings.Cut(text, "```")
+	}
+	var lines []string
+	for line := range strings.SplitSeq(text, "\n") {
+		words := strings.Fields(line)
+		if len(words) == 0 || !rawKey(words[len(words)-1]) || len(words) > 2 {
+			lines = append(lines, line)
+		}
+	}
+	if text = strings.TrimSpace(strings.Join(lines, "\n")); text != "" {
+		return text
+	}
+	if card.Command != "" {
+		return "May I run this command?"
+	}
+	return strings.TrimSpace(card.Text)
 }
 
 // cardGone notes that a card is not open any more.
@@ -302,7 +369,7 @@ func hasOption(card chat.Card, id string) bool {
 // milliseconds of the acknowledgement. Exactly one is left out an answer;
 // the second one after a confirmation of /new, which has the outcome, is shown.
 func (g *gateway) swallow(c *convo, a *action) bool {
-	if !a.plain() || len(strings.TrimSpace(string(a.Content))) > 200 {
+	if !a.plain() || isRecovered(string(a.Content)) || len(strings.TrimSpace(string(a.Content))) > 200 {
 		return false
 	}
 	if c.receipts == 0 || g.a.now().After(c.receiptBy) {

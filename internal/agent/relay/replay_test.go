@@ -58,7 +58,6 @@ type player struct {
 	n       int64
 	inputs  map[string]int64 // number by device of the turn
 	waiting map[string][]chat.Input
-	cards   int
 	expect  int // words that the agent sends by itself
 	buffers map[string]string
 	out     strings.Builder

@@ -199,6 +199,9 @@ func (g *gateway) beginStream(c *convo, t *turn, a *action) {
 	g.store(c.device, a.bytes, g.settle(a, id), events...)
 }
 
+// isRecovered reports whether a text is a reply that the gateway sends again.
+func isRecovered(text string) bool { return strings.HasPrefix(text, "♻") }
+
 // takeOver decides under which id a whole message goes, and what is to be ended
 // before it. It continues the open message of its turn when it replaces its
 // draft, or begins with its text (relay-facts §7: after a wedge the whole text
@@ -206,12 +209,14 @@ func (g *gateway) beginStream(c *convo, t *turn, a *action) {
 func (g *gateway) takeOver(c *convo, a *action) (id string, before []chat.Event) {
 	id = chat.NewID()
 	replyID := a.replyID()
-	if replyID == "" {
+	// A turn that the gateway goes on with by itself has no message's id (§10),
+	// nor has a recovered reply.
+	if replyID == "" && (!bool(a.Metadata.Notify) || isRecovered(string(a.Content))) {
 		return id, nil
 	}
 	taken := false
 	for _, s := range slices.Clone(c.streams) {
-		if s.replyID != replyID {
+		if s.replyID != replyID || replyID == "" && !s.draft {
 			continue
 		}
 		switch {
@@ -348,7 +353,7 @@ func (c *convo) repeat(a *action, now time.Time) *final {
 		head := strings.TrimRight(prefix, "\n")
 		switch {
 		case strings.Contains(head, "\n"):
-		case replyID == "" && strings.HasPrefix(head, "♻"):
+		case replyID == "" && isRecovered(head):
 			return f
 		case replyID != "" && strings.HasPrefix(head, "(") && strings.HasSuffix(head, ":)"):
 			return f

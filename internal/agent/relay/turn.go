@@ -24,6 +24,8 @@ const (
 	lingerMark   = 250 * time.Millisecond // after the second mark
 	lingerEyes   = 500 * time.Millisecond // after the eyes are gone, if no second mark comes
 	lingerNotify = 500 * time.Millisecond // after the last message of an older gateway
+	// lingerUnnamed is longer: files may follow, and no marks.
+	lingerUnnamed = 2 * time.Second
 	// quietNotify is for a newer gateway whose marks do not come: during a wedge
 	// they are 30 s late.
 	quietNotify = 40 * time.Second
@@ -41,6 +43,9 @@ const (
 	leaseCard      = 2 * time.Hour   // while the person is asked; cards expire before
 	leaseAway      = 2 * time.Minute // the gateway does not come back
 	handedQuiet    = 60 * time.Second
+	// typingGone ends a turn of a newer gateway that began on another connection or in another life of ours: its marks may
+	// have been lost in between, but while it ran it would type every two seconds.
+	typingGone = 15 * time.Second
 	// typingPaused: a newer gateway types every two seconds except while it asks
 	// the person something (recording 11, and its source).
 	typingPaused = 5 * time.Second
@@ -64,7 +69,8 @@ type convo struct {
 	past    []*turn // the last ones, for what comes late
 	streams []*stream
 	finals  []*final
-	sealed  string // draft_id whose message is final
+	marked  []string // messages that were marked as done while no turn ran
+	sealed  string   // draft_id whose message is final
 	op      time.Time
 	working time.Time // when it was last told
 	who     person
@@ -107,6 +113,8 @@ type turn struct {
 	stopDue  bool      // to be interrupted as soon as frames may be sent
 	stopping bool
 	stopBy   time.Time
+	unnamed  bool     // its messages do not say that they are its, see claim
+	asked    []string // cards that it waits for
 }
 
 func (g *gateway) convo(device string) *convo {
@@ -151,6 +159,23 @@ func (c *convo) turnOf(mid string) *turn {
 		}
 	}
 	return nil
+}
+
+// claim gives what names no message to the turn that runs, where that is sure to be meant: a newer gateway that was
+// restarted in mid-turn goes on with the turn by itself, and an event that it queued while it started runs later. Both
+// come without marks, or after them, and without the message's id. A recovered reply is no such thing (relay-facts §10).
+func (g *gateway) claim(c *convo, a *action) {
+	t := c.turn
+	if t == nil || !t.acked || g.version == Older || a.replyID() != "" || a.Metadata.JobID != "" {
+		return
+	}
+	if a.Op != "draft" && (a.Op != "send" || a.plain() || isRecovered(string(a.Content))) {
+		return
+	}
+	if t.unnamed || !t.marked || !t.queued.IsZero() || t.began.Before(g.helloAt) {
+		t.unnamed = true
+		a.Metadata.ReplyTo = loose(t.mid)
+	}
 }
 
 // begin makes t the turn that runs.
@@ -202,16 +227,25 @@ func (g *gateway) opTyping(c *convo) {
 	}
 }
 
+// eyes are on the message that the gateway works on.
+const eyes = "👀"
+
 // opReact reads the marks on the person's message. Which emoji stand for what
 // differs by platform name; the first is the one that is put on and taken off
 // again, any other is the outcome.
 func (g *gateway) opReact(c *convo, a *action) {
-	if c == nil || c.turn == nil || c.turn.mid != string(a.MessageID) {
+	if c == nil {
+		return
+	}
+	if c.turn == nil || c.turn.mid != string(a.MessageID) {
+		if c.turn == nil && (a.Emoji != eyes || bool(a.Remove)) { // perhaps of a turn that the hub is about to hand us again
+			c.marked = append(c.marked, string(a.MessageID))
+			c.marked = c.marked[max(0, len(c.marked)-keepTurns):]
+		}
 		return
 	}
 	t, now := c.turn, g.a.now()
 	c.op, t.sign = now, now
-	const eyes = "👀"
 	switch {
 	case a.Emoji == eyes && !bool(a.Remove):
 		// Once, or twice in gateways with several profiles, or anew after the
@@ -271,12 +305,20 @@ func (g *gateway) afterSend(c *convo, t *turn, a *action) {
 	}
 	c.plainLast = time.Time{}
 	if t != cur || !notify {
+		if notify && t != nil && g.version == Older {
+			// Of a turn that ran twice (relay-facts §5), or of this one: it
+			// names the former when its event waited for that in the gateway.
+			cur.notified = now
+		}
 		return
 	}
 	c.question = false
-	if g.version == Older {
+	switch {
+	case g.version == Older:
 		cur.endAt = now.Add(lingerNotify)
-	} else {
+	case cur.unnamed: // its marks are gone already
+		cur.endAt = now.Add(lingerUnnamed)
+	default:
 		cur.notified = now
 	}
 }
@@ -338,8 +380,10 @@ func (g *gateway) lookAt(c *convo, now time.Time) {
 		if after(g.awaySince, leaseAway) && after(t.sign, leaseAway) {
 			g.expired(c)
 		}
-	case t.handed && !t.marked && after(t.sign, handedQuiet) && (t.texts > 0 || g.version == Newer):
-		g.endTurn(c, t.texts == 0)
+	case g.version == Newer && (t.handed || t.began.Before(g.helloAt)) && after(t.sign, typingGone):
+		g.endTurn(c, !t.content || t.handed && t.texts == 0)
+	case t.handed && after(t.sign, handedQuiet) && t.texts > 0:
+		g.endTurn(c, false)
 	case after(t.sign, leaseNewer) && g.version != Older, after(t.sign, leaseOlder):
 		g.expired(c)
 	}
@@ -380,6 +424,12 @@ func (g *gateway) endTurn(c *convo, interrupted bool) {
 			if e := g.ends(c, s, interrupted || t.stopping || s.draft || s.cut); e != nil {
 				events = append(events, e)
 			}
+		}
+	}
+	for _, id := range t.asked {
+		if _, open := c.cards[id]; open {
+			delete(c.cards, id)
+			events = append(events, chat.CloseCard{ID: id, Expired: true})
 		}
 	}
 	g.post(c.device, append(events, chat.Done{N: t.n, Interrupted: interrupted})...)

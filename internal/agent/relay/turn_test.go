@@ -279,7 +279,7 @@ func TestStop(t *testing.T) {
 		t.Errorf("%v", d)
 	}
 	// Frames with the platform prove the name.
-	mid = p.turn("tel", 4, "slow")
+	p.turn("tel", 4, "slow")
 	p.send(obj("type", "outbound", "requestId", "k", "platform", "mobile", "action", obj("op", "typing", "chat_id", "tel")))
 	p.expect("outbound_result")
 	r.a.Stop("tel")
@@ -303,7 +303,7 @@ func TestHanded(t *testing.T) {
 	p := r.dial()
 	p.nothing() // not sent again
 	p.ok(obj("op", "typing", "chat_id", "tel"))
-	r.pass(30 * time.Second)
+	r.pass(10 * time.Second)
 	if len(r.h.dones("tel")) != 0 {
 		t.Error("ended although it types")
 	}
