@@ -49,7 +49,7 @@ func TestCards(t *testing.T) {
 	if c := cards[0]; c.Command != "rm x" || c.Description != "r" || msg != cardPrefix+c.ID || c.Options[1].Style != "danger" {
 		t.Errorf("card %+v", c)
 	}
-	if c := cards[3]; len(c.Options) != 2 || c.Options[0].Label != "once" {
+	if c := cards[3]; len(c.Options) != 2 || c.Options[0].Label != "Yes, this once" {
 		t.Errorf("card %+v", c)
 	}
 	for _, i := range []int{1, 0} {
