@@ -4,7 +4,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 	"unicode/utf16"
 	"unicode/utf8"
 
@@ -184,10 +183,9 @@ func TestChunksEndSoon(t *testing.T) {
 		"flags":    strings.Repeat("🇩", 1<<18),
 		"garbage":  strings.Repeat("\xff", 1<<20),
 	} {
-		begin := time.Now()
-		n := len(chunks(text, 4000))
-		if took := time.Since(begin); took > 3*time.Second {
-			t.Errorf("%s: %v for %d pieces", name, took, n)
+		// Work that grew with the square of the length would run into the time limit of all tests.
+		if got := strings.Join(chunks(text, 4000), ""); got != text {
+			t.Errorf("%s: the pieces do not join to the text", name)
 		}
 	}
 }

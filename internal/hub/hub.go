@@ -111,6 +111,17 @@ type wake struct{}
 
 func (wake) apply(*session, *batch) {}
 
+// fail makes another try later: what waits must not wait for somebody to write.
+func (e wake) fail(s *session, _ error) {
+	time.AfterFunc(wakeAgain, func() {
+		if !s.hub.closing.Load() {
+			s.hub.post(s.id, e)
+		}
+	})
+}
+
+const wakeAgain = 5 * time.Second
+
 func (h *Hub) shard(id string) *shard {
 	return &h.shards[maphash.String(h.seed, id)%uint64(len(h.shards))]
 }

@@ -69,12 +69,15 @@ func (t *turn) stream(steps []string, every time.Duration, final string) {
 		said = text
 		t.agent.post(t.in.Device, t.message(id, text, false))
 	}
-	if !pause(t.ctx, every) {
+	if !pause(t.ctx, min(every, lastPause)) {
 		t.cut(id, said)
 		return
 	}
 	t.final(t.message(id, final, true), true)
 }
+
+// lastPause is the longest pause between the last step of a message and its final.
+const lastPause = 150 * time.Millisecond
 
 // cut ends a message with what there was, when the person stopped it. When it is the server that stops, the turn is left
 // as it is: it runs again in the next life.

@@ -191,7 +191,7 @@ func (g *gateway) send(c *convo, in chat.Input, ev event, tell func(error)) {
 		}
 		tell(err)
 	}
-	if g.version != Older && g.a.now().Sub(c.stray) < strayTyping {
+	if g.version != Older && g.a.now().Sub(c.stray) < strayTyping || in.Kind == chat.Text && command(in.Text) != "" && g.rests(c) {
 		c.parked = it
 		return
 	}

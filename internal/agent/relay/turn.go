@@ -24,6 +24,9 @@ const (
 	lingerMark   = 250 * time.Millisecond // after the second mark
 	lingerEyes   = 500 * time.Millisecond // after the eyes are gone, if no second mark comes
 	lingerNotify = 500 * time.Millisecond // after the last message of an older gateway
+	// restOlder: an older gateway holds the session for a moment after the last message, for more than 0.6 s when it has
+	// much to do. A command that comes then makes it deaf for 30 s, for everybody (relay-facts §7).
+	restOlder = 2 * time.Second
 	// lingerUnnamed is longer: files may follow, and no marks.
 	lingerUnnamed = 2 * time.Second
 	// quietNotify is for a newer gateway whose marks do not come: during a wedge
@@ -164,8 +167,16 @@ func (c *convo) turnOf(mid string) *turn {
 // claim gives what names no message to the turn that runs, where that is sure to be meant: a newer gateway that was
 // restarted in mid-turn goes on with the turn by itself, and an event that it queued while it started runs later. Both
 // come without marks, or after them, and without the message's id. A recovered reply is no such thing (relay-facts §10).
+//
+// An older gateway names the message of a turn that was stopped when it answers what waited behind that.
 func (g *gateway) claim(c *convo, a *action) {
 	t := c.turn
+	if t != nil && t.acked && g.version == Older && a.Op == "send" && bool(a.Metadata.Notify) {
+		if past := c.turnOf(a.replyID()); past != nil && past != t && past.stopping {
+			a.ReplyTo = loose(t.mid)
+		}
+		return
+	}
 	if t == nil || !t.acked || g.version == Older || a.replyID() != "" || a.Metadata.JobID != "" {
 		return
 	}
@@ -176,6 +187,11 @@ func (g *gateway) claim(c *convo, a *action) {
 		t.unnamed = true
 		a.Metadata.ReplyTo = loose(t.mid)
 	}
+}
+
+// rests reports whether an older gateway may still hold the session of a turn that has ended.
+func (g *gateway) rests(c *convo) bool {
+	return g.version == Older && g.a.now().Sub(c.ended) < restOlder
 }
 
 // begin makes t the turn that runs.
@@ -355,7 +371,7 @@ func (g *gateway) lookAt(c *convo, now time.Time) {
 		now.Sub(c.plainLast) > typingPaused && g.inflight == nil {
 		g.asks(c)
 	}
-	if it := c.parked; it != nil && (now.Sub(c.stray) > strayTyping || now.Sub(t.began) > strayMax) {
+	if it := c.parked; it != nil && (now.Sub(c.stray) > strayTyping && !g.rests(c) || now.Sub(t.began) > strayMax) {
 		c.parked = nil
 		g.enqueue(it)
 	}

@@ -1,0 +1,53 @@
+package relay
+
+import (
+	"testing"
+	"time"
+)
+
+// An older gateway is given a moment before a command follows a turn; other messages follow at once.
+func TestOlderRestsBeforeCommand(t *testing.T) {
+	r := newRig(t, func(o *Options) { o.Known = map[string]Version{"gw": Older} })
+	p := r.dial()
+	done := func(n int) {
+		t.Helper()
+		r.pass(lingerNotify + 200*time.Millisecond)
+		if d := r.h.dones("tel"); len(d) != n {
+			t.Fatalf("the ends are %+v", d)
+		}
+	}
+	r.say("tel", 1, "hi")
+	p.event()
+	p.reply("tel", "m1-x", "one")
+	done(1)
+	r.say("tel", 2, "hi again")
+	p.event()
+	p.reply("tel", "m2-x", "two")
+	done(2)
+	rc := r.say("tel", 3, "/status")
+	p.nothing()
+	r.pass(restOlder)
+	p.event()
+	r.until("taken", func() bool { return rc.is(nil) })
+}
+
+// What waited in an older gateway behind a turn that was stopped is answered under the name of that turn.
+func TestOlderAnswersBehindStop(t *testing.T) {
+	r := newRig(t, func(o *Options) { o.Known = map[string]Version{"gw": Older} })
+	p := r.dial()
+	r.say("tel", 1, "hi")
+	p.event()
+	r.a.Stop("tel")
+	p.expect("interrupt_inbound")
+	r.pass(stopGraceOlder + time.Second)
+	r.say("tel", 2, "hi again")
+	p.event()
+	p.reply("tel", "m1-x", "two")
+	r.pass(time.Second)
+	if f := r.h.finals("tel"); len(f) != 1 || f[0].N != 2 || f[0].Interrupted {
+		t.Errorf("the finals are %+v", f)
+	}
+	if d := r.h.dones("tel"); len(d) != 2 || d[1].N != 2 || d[1].Interrupted {
+		t.Errorf("the ends are %+v", d)
+	}
+}

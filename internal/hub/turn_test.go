@@ -1,0 +1,69 @@
+package hub_test
+
+import (
+	"testing"
+	"time"
+
+	"hermes-mobile/frame"
+	"hermes-mobile/internal/chat"
+)
+
+// Stop reaches the agent while a turn runs, and only then.
+func TestStop(t *testing.T) {
+	w := newWorld(t, nil)
+	c := w.connect("d")
+	c.send(&frame.Stop{ID: "x1"})
+	if a := expect[*frame.Accepted](c); a.Duplicate {
+		t.Errorf("receipt %s", show(a))
+	}
+	c.text("m1", "one")
+	h := w.take()
+	c.send(&frame.Stop{})
+	if d := receive(t, w.agent.stops, "the stop"); d != "d" {
+		t.Errorf("stop of %q", d)
+	}
+	for range 2 {
+		c.send(&frame.Stop{ID: "x2"})
+	}
+	receive(t, w.agent.stops, "the stop")
+	c.sync()
+	w.post("d", chat.Done{N: h.N, Interrupted: true})
+	c.sync()
+	c.send(&frame.Stop{})
+	c.sync()
+	if len(w.agent.stops) != 0 {
+		t.Errorf("%d stops too many", len(w.agent.stops))
+	}
+}
+
+// Working outside of a turn shows the indicator, and a turn's end turns it off.
+func TestIndicators(t *testing.T) {
+	w := newWorld(t, nil)
+	c := w.connect("d")
+	c.text("m1", "one")
+	if a := find[*frame.Avatar](c, nil); a.State != "thinking" {
+		t.Errorf("avatar %s", a.State)
+	}
+	if y := find[*frame.Typing](c, nil); y.Stop {
+		t.Error("typing is off")
+	}
+	h := w.take()
+	w.post("d", chat.Working{})
+	w.reply(h, "1")
+	if a := find[*frame.Avatar](c, nil); a.State != "speaking" {
+		t.Errorf("avatar %s", a.State)
+	}
+	if m := find[*frame.Message](c, nil); m.Text != "1" {
+		t.Errorf("reply %s", show(m))
+	}
+	if y := find[*frame.Typing](c, nil); !y.Stop {
+		t.Error("typing stays on")
+	}
+	began := time.Now()
+	if a := find[*frame.Avatar](c, nil); a.State != "idle" {
+		t.Errorf("avatar %s", a.State)
+	}
+	if d := time.Since(began); d < 500*time.Millisecond || d > 5*time.Second {
+		t.Errorf("idle came after %v, want a second", d)
+	}
+}

@@ -1,0 +1,287 @@
+package crash
+
+import (
+	"fmt"
+	"strings"
+
+	"hermes-mobile/test/gateway"
+)
+
+// violation is a promise that was broken.
+type violation struct {
+	promise string
+	text    string
+	chat    string // whose trace tells more
+	word    string // what to look for there
+}
+
+// checker compares what the phones and the sender know with what the gateway recorded.
+type checker struct {
+	w     *world
+	found []violation
+}
+
+func (c *checker) broken(promise, chat, word, format string, args ...any) {
+	c.found = append(c.found, violation{promise: promise, chat: chat, word: word, text: fmt.Sprintf(format, args...)})
+}
+
+// The promises, in the words of the protocol.
+const (
+	handed   = "an accepted message is handed to the agent, and acted on exactly once (§3)"
+	inOrder  = "messages are handed over in the order accepted (§3)"
+	once     = "a reply reaches its device exactly once, and no other device (§4)"
+	order    = "replies come in order (§4)"
+	cut      = "a message that was cut is a beginning of what was being said (§4)"
+	decided  = "a card is decided exactly once, and prompt_done says what the agent was told (§7)"
+	files    = "files arrive whole (§5)"
+	delivers = "what was answered with delivered arrives exactly once (§8)"
+	sane     = "nothing else goes wrong"
+)
+
+// check returns every broken promise.
+func (w *world) check() []violation {
+	c := &checker{w: w}
+	acted := map[string][]gateway.Input{}
+	for _, in := range w.gw.Acted() {
+		acted[in.Chat] = append(acted[in.Chat], in)
+	}
+	replies := map[string][]gateway.Reply{}
+	for _, r := range w.gw.Replies() {
+		replies[r.Chat] = append(replies[r.Chat], r)
+	}
+	decisions := map[string][]gateway.Decision{}
+	for _, d := range w.gw.Decisions() {
+		decisions[d.Chat] = append(decisions[d.Chat], d)
+	}
+	for _, p := range w.phones {
+		p.mu.Lock()
+		c.inputs(p, acted[p.id])
+		c.replies(p, replies[p.id])
+		c.cards(p, decisions[p.id])
+		c.deliveries(p)
+		for _, n := range p.notes {
+			c.broken(sane, p.id, "--", "%s: %s", p.id, n)
+		}
+		p.mu.Unlock()
+	}
+	w.mu.Lock()
+	for _, d := range w.deliveries {
+		if d.err != nil {
+			c.broken(delivers, "", "", "delivery %s to %s failed: %v", d.id, d.to, d.err)
+		}
+	}
+	w.mu.Unlock()
+	for _, f := range w.gw.Faults() {
+		c.broken(sane, "", "!!", "the gateway: %s", f)
+	}
+	for _, line := range w.srv.errors() {
+		c.broken(sane, "", "", "the server's log: %s", line)
+	}
+	return c.found
+}
+
+// inputs checks the way up.
+func (c *checker) inputs(p *phone, acted []gateway.Input) {
+	times := map[string]int{}
+	shas := map[string]string{}
+	for _, in := range acted {
+		times[in.Text]++
+		shas[in.Text] = in.SHA
+	}
+	var texts, ups []string
+	for _, m := range p.sent {
+		receipt, accepted := "no receipt", false
+		if m.out != nil {
+			select {
+			case <-m.out.Done():
+				r, err := m.out.Wait(c.w.t.Context())
+				accepted = err == nil
+				receipt = fmt.Sprintf("receipt duplicate=%v queued=%v err=%v", r.Duplicate, r.Queued, err)
+			default:
+			}
+		}
+		n := times[m.text]
+		delete(times, m.text)
+		switch {
+		case n == 0 && accepted:
+			c.broken(handed, p.id, m.text, "%s %s (%s) never reached the agent", p.id, m.id, receipt)
+		case n == 0:
+			c.broken(handed, p.id, m.text, "%s %s was never accepted (%s)", p.id, m.id, receipt)
+		case n > 1:
+			c.broken(handed, p.id, m.text, "%s %s (%s) was acted on %d times", p.id, m.id, receipt, n)
+		case m.sha != "" && shas[m.text] != m.sha:
+			c.broken(files, p.id, m.text, "%s %s arrived with sha256 %.12s, it was sent with %.12s", p.id, m.id, shas[m.text], m.sha)
+		}
+		if n > 0 {
+			if m.sha != "" {
+				ups = append(ups, m.text)
+			} else {
+				texts = append(texts, m.text)
+			}
+		}
+	}
+	for text, n := range times {
+		c.broken(handed, p.id, text, "%s: the agent acted %d times on %.60q, which this device never sent", p.id, n, text)
+	}
+	// Texts have an order among themselves, and so have files: the SDK sends files behind.
+	for _, sent := range [][]string{texts, ups} {
+		i := 0
+		for _, in := range acted {
+			if i < len(sent) && in.Text == sent[i] {
+				i++
+			} else if strings.HasPrefix(in.Text, "take ") == (len(sent) > 0 && strings.HasPrefix(sent[0], "take ")) && i < len(sent) {
+				c.broken(inOrder, p.id, in.Text, "%s: the agent acted on %.50q where %.50q was due", p.id, in.Text, sent[i])
+				break
+			}
+		}
+	}
+}
+
+// replies checks the way down.
+func (c *checker) replies(p *phone, sent []gateway.Reply) {
+	want := map[string]*gateway.Reply{}
+	for i := range sent {
+		want[sent[i].Text] = &sent[i]
+	}
+	seen := map[string][]string{}
+	ids := map[string]int{}
+	last, at := "", -1
+	index := map[string]int{}
+	for i := range sent {
+		index[sent[i].Text] = i
+	}
+	for _, g := range p.got {
+		ids[g.id]++
+		text, recovered := strings.CutPrefix(g.text, gateway.RecoveredPrefix)
+		if strings.HasPrefix(text, "delivery ") || strings.HasPrefix(text, "✅ Noted ") {
+			continue
+		}
+		if g.interrupted {
+			begun := false
+			for w := range want {
+				begun = begun || strings.HasPrefix(w, text)
+			}
+			if !begun {
+				c.broken(cut, p.id, text, "%s got the cut message %s %.60q, which is no beginning of any reply to it", p.id, g.id, g.text)
+			}
+			continue
+		}
+		r := want[text]
+		if r == nil {
+			c.broken(once, p.id, text, "%s got %s %.80q, which the agent never said to it", p.id, g.id, g.text)
+			continue
+		}
+		how := "as it was"
+		if recovered {
+			how = "recovered"
+		}
+		seen[text] = append(seen[text], g.id+" "+how)
+		if r.File != "" && g.file != r.File {
+			c.broken(files, p.id, text, "%s got %q with sha256 %.12s, it was sent with %.12s", p.id, text, g.file, r.File)
+		}
+		if len(seen[text]) > 1 {
+			continue
+		}
+		if index[text] < at {
+			c.broken(order, p.id, text, "%s got %.50q after %.50q", p.id, text, last)
+		}
+		last, at = text, index[text]
+	}
+	for i := range sent {
+		r, n := &sent[i], len(seen[sent[i].Text])
+		switch {
+		case n == 0 && r.File != "" && !r.Confirmed: // given up by the gateway, which said so
+		case n == 0:
+			c.broken(once, p.id, r.Text, "%s never got %.60q (confirmed=%v, sent %d times, refusals %q)", p.id, r.Text, r.Confirmed, r.Sent, r.Refusals)
+		case n > 1:
+			c.broken(once, p.id, r.Text, "%s got %.60q %d times: %s (sent %d times)", p.id, r.Text, n, strings.Join(seen[r.Text], ", "), r.Sent)
+		}
+	}
+	for id, n := range ids {
+		if n > 1 {
+			c.broken(once, p.id, id, "%s got the end of message %s %d times", p.id, id, n)
+		}
+	}
+	for _, m := range p.sent {
+		if m.want != "" && len(seen[m.want]) == 0 {
+			c.broken(once, p.id, m.text, "%s %s has no answer", p.id, m.id)
+		}
+	}
+}
+
+// cards checks questions and their answers. The text of a card is unique, so it tells which prompt of the agent it is.
+func (c *checker) cards(p *phone, asked []gateway.Decision) {
+	byText := map[string]*gateway.Decision{}
+	for i := range asked {
+		byText[asked[i].Text] = &asked[i]
+	}
+	shown := map[string]int{}
+	for _, k := range p.cards {
+		shown[k.text]++
+		d := byText[k.text]
+		switch {
+		case d == nil:
+			c.broken(decided, p.id, k.text, "%s was shown card %s %q, which the agent never asked it", p.id, k.id, k.text)
+			continue
+		case len(k.done) != 1:
+			c.broken(decided, p.id, k.text, "%s: card %s %q was told %d times how it ended: %v", p.id, k.id, k.text, len(k.done), k.done)
+			continue
+		}
+		done := k.done[0]
+		switch {
+		case done.Expired:
+			c.broken(decided, p.id, k.text, "%s: card %s %q expired, though it was answered with %v", p.id, k.id, k.text, k.answers)
+		case d.Answers != 1:
+			c.broken(decided, p.id, k.text, "%s: the agent was told %d times how %q (card %s) was decided", p.id, d.Answers, k.text, k.id)
+		case d.Option != done.OptionID:
+			c.broken(decided, p.id, k.text, "%s: card %s %q: prompt_done says %s, the agent was told %s", p.id, k.id, k.text, done.OptionID, d.Option)
+		case !contains(k.answers, done.OptionID):
+			c.broken(decided, p.id, k.text, "%s: card %s %q was decided as %s, the person chose of %v", p.id, k.id, k.text, done.OptionID, k.answers)
+		}
+	}
+	for i := range asked {
+		d := &asked[i]
+		if n := shown[d.Text]; n > 1 || n == 0 && d.Shown {
+			c.broken(decided, p.id, d.Text, "%s was shown %q as %d cards", p.id, d.Text, n)
+		}
+	}
+}
+
+func contains(list []string, s string) bool {
+	for _, x := range list {
+		if x == s {
+			return true
+		}
+	}
+	return false
+}
+
+// deliveries checks what came from the sender.
+func (c *checker) deliveries(p *phone) {
+	came := map[string][]seen{}
+	for _, g := range p.got {
+		if strings.HasPrefix(g.text, "delivery ") {
+			came[g.text] = append(came[g.text], g)
+		}
+	}
+	c.w.mu.Lock()
+	defer c.w.mu.Unlock()
+	for _, d := range c.w.deliveries {
+		if d.to != p.id {
+			continue
+		}
+		list := came[d.text]
+		delete(came, d.text)
+		switch {
+		case len(list) == 0 && d.delivered:
+			c.broken(delivers, p.id, d.text, "%s never got %s", p.id, d.id)
+		case len(list) > 1:
+			c.broken(delivers, p.id, d.text, "%s got %s %d times", p.id, d.id, len(list))
+		case len(list) == 1 && d.sha != "" && list[0].file != d.sha:
+			c.broken(files, p.id, d.text, "%s got %s with sha256 %.12s, it was sent with %.12s", p.id, d.id, list[0].file, d.sha)
+		}
+	}
+	for text := range came {
+		c.broken(delivers, p.id, text, "%s got %q, which was for another device", p.id, text)
+	}
+}

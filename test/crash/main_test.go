@@ -1,0 +1,65 @@
+package crash
+
+import (
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"go.uber.org/goleak"
+)
+
+var (
+	seedFlag = flag.Uint64("seed", 0, "repeat the plan of a run; 0: a new one")
+	onlyFlag = flag.String("moments", "", "a comma list of the kinds of moments to hit, such as reply,card; empty: all")
+	keepFlag = flag.String("keep", "", "copy the server's log of a failed test into this folder")
+)
+
+// binary is the built server.
+var binary string
+
+func TestMain(m *testing.M) {
+	flag.Parse()
+	if *onlyFlag != "" {
+		kinds = strings.Split(*onlyFlag, ",")
+	}
+	os.Exit(run(m))
+}
+
+func run(m *testing.M) int {
+	dir, err := os.MkdirTemp("", "hermes-mobile-crash-")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer os.RemoveAll(dir)
+	binary = filepath.Join(dir, "hermes-mobile")
+	build := exec.Command("go", "build", "-o", binary, "hermes-mobile/cmd/hermes-mobile")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		fmt.Fprintf(os.Stderr, "build the server: %v\n%s", err, out)
+		return 1
+	}
+	status := m.Run()
+	if status == 0 {
+		if err := goleak.Find(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
+	}
+	return status
+}
+
+// newRand returns the random numbers of a test and prints the seed.
+func newRand(t *testing.T) (*rand.Rand, uint64) {
+	seed := *seedFlag
+	if seed == 0 {
+		seed = rand.Uint64()
+	}
+	t.Logf("seed %d (repeat with: go test -race ./test/crash -run %s -seed %d)", seed, t.Name(), seed)
+	return rand.New(rand.NewPCG(seed, 0)), seed
+}

@@ -1,0 +1,166 @@
+package crash
+
+import (
+	"bytes"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+const (
+	appToken    = "crash-test-app-token-0123456789"
+	relayID     = "gw:crash"
+	relaySecret = "crash-test-relay-secret-0123456789"
+)
+
+// server is the process under test. Port and data folder stay the same over all of its lives.
+type server struct {
+	t    *testing.T
+	port int
+	dir  string
+	log  *os.File
+
+	mu    sync.Mutex
+	cmd   *exec.Cmd
+	done  chan struct{} // of this life: it was waited for
+	meant bool          // its end was meant
+	lives int
+	ended bool
+}
+
+func startServer(t *testing.T) *server {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &server{t: t, port: l.Addr().(*net.TCPAddr).Port, dir: t.TempDir()}
+	_ = l.Close()
+	if s.log, err = os.Create(filepath.Join(s.dir, "server.log")); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.close)
+	s.start()
+	return s
+}
+
+func (s *server) addr() string { return "127.0.0.1:" + strconv.Itoa(s.port) }
+
+// start begins a new life.
+func (s *server) start() {
+	cmd := exec.Command(binary, "serve")
+	cmd.Dir = s.dir
+	cmd.Env = []string{
+		"HOME=" + s.dir, "PATH=" + os.Getenv("PATH"), "HERMES_HOME=" + filepath.Join(s.dir, "no-hermes"),
+		"MOBILE_DATA=" + filepath.Join(s.dir, "data"), "MOBILE_HOST=127.0.0.1", "MOBILE_PORT=" + strconv.Itoa(s.port),
+		"MOBILE_AGENT=relay", "MOBILE_TOKEN=" + appToken, "MOBILE_ALLOW_ALL_USERS=1",
+		"MOBILE_RELAY_ID=" + relayID, "MOBILE_RELAY_SECRET=" + relaySecret,
+		"GOTRACEBACK=all",
+	}
+	cmd.Stdout, cmd.Stderr = s.log, s.log
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	dieWithParent(cmd.SysProcAttr)
+	done, started := make(chan struct{}), make(chan error, 1)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.lives++
+	fmt.Fprintf(s.log, "=== life %d\n", s.lives)
+	go func() {
+		// The child dies with the thread that forked it, so that thread must live as long.
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		err := cmd.Start()
+		started <- err
+		if err != nil {
+			return
+		}
+		err = cmd.Wait()
+		s.mu.Lock()
+		if !s.meant {
+			s.t.Errorf("the server ended by itself: %v\n%s", err, s.tail(60))
+		}
+		s.mu.Unlock()
+		close(done)
+	}()
+	if err := <-started; err != nil {
+		s.t.Errorf("start the server: %v", err)
+		close(done)
+	}
+	s.cmd, s.done, s.meant = cmd, done, false
+}
+
+// signal ends this life and waits for it.
+func (s *server) signal(sig syscall.Signal, patience time.Duration) {
+	s.mu.Lock()
+	cmd, done := s.cmd, s.done
+	s.meant = true
+	fmt.Fprintf(s.log, "=== %v\n", sig)
+	s.mu.Unlock()
+	if cmd.Process == nil {
+		return
+	}
+	_ = syscall.Kill(-cmd.Process.Pid, sig)
+	t := time.NewTimer(patience)
+	defer t.Stop()
+	select {
+	case <-done:
+	case <-t.C:
+		s.t.Errorf("the server did not end within %s after %v\n%s", patience, sig, s.tail(60))
+		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
+		<-done
+	}
+}
+
+func (s *server) close() {
+	s.mu.Lock()
+	ended := s.ended
+	s.ended = true
+	s.mu.Unlock()
+	if ended {
+		return
+	}
+	s.signal(syscall.SIGKILL, 10*time.Second)
+	_ = s.log.Close()
+	if *keepFlag != "" && s.t.Failed() {
+		if b, err := os.ReadFile(s.log.Name()); err == nil {
+			_ = os.WriteFile(filepath.Join(*keepFlag, s.t.Name()+".log"), b, 0o600)
+		}
+	}
+}
+
+// tail returns the last lines of the log, without those that say only that somebody came or went.
+func (s *server) tail(n int) string {
+	b, err := os.ReadFile(s.log.Name())
+	if err != nil {
+		return err.Error()
+	}
+	var lines []string
+	for line := range bytes.Lines(b) {
+		text := string(line)
+		if !strings.Contains(text, "a device is ") {
+			lines = append(lines, text)
+		}
+	}
+	return strings.Join(lines[max(0, len(lines)-n):], "")
+}
+
+// errors returns the lines of the log that tell of a fault of the server.
+func (s *server) errors() []string {
+	b, _ := os.ReadFile(s.log.Name())
+	var list []string
+	for line := range bytes.Lines(b) {
+		if bytes.Contains(line, []byte("level=ERROR")) || bytes.HasPrefix(line, []byte("panic:")) {
+			list = append(list, strings.TrimSpace(string(line)))
+		}
+	}
+	return list
+}

@@ -1,0 +1,253 @@
+package crash
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"time"
+
+	"hermes-mobile/device"
+	"hermes-mobile/frame"
+	"hermes-mobile/test/gateway"
+)
+
+const (
+	phones = 8
+	// settleWithin is long: a server that was killed in the middle of a turn may take a minute to be sure of its end.
+	settleWithin = 150 * time.Second
+)
+
+// delivery is what the sender of deliveries sent.
+type delivery struct {
+	id, to, text, sha string
+	delivered         bool
+	err               error
+}
+
+// world is everything in a test: the server, the gateway, the phones and a sender of deliveries.
+type world struct {
+	t    *testing.T
+	seed uint64
+	srv  *server
+	gw   *gateway.Gateway
+
+	phones []*phone
+	sender *device.Device
+
+	mu         sync.Mutex
+	change     chan struct{} // closed at each change
+	moments    map[string]chan struct{}
+	hits       map[string]int // kinds of moments at which something was broken
+	deliveries []*delivery
+
+	stop  context.CancelFunc // of the load
+	load  sync.WaitGroup
+	loops sync.WaitGroup
+}
+
+// newWorld starts everything and waits until all are connected.
+func newWorld(t *testing.T, seed uint64, cfg gateway.Config) *world {
+	t.Helper()
+	w := &world{t: t, seed: seed, change: make(chan struct{}), moments: map[string]chan struct{}{}, hits: map[string]int{}}
+	for _, kind := range allKinds {
+		w.moments[kind] = make(chan struct{})
+	}
+	w.srv = startServer(t)
+	cfg.URL, cfg.ID, cfg.Secret = "http://"+w.srv.addr(), relayID, relaySecret
+	cfg.OnOp = func(op string) {
+		switch op {
+		case "draft":
+			w.moment("stream")
+		case "send":
+			w.moment("reply")
+		case "prompt":
+			w.moment("card")
+		case "decision":
+			w.moment("decision")
+		case "upload", "send_media", "download":
+			w.moment("file")
+		}
+	}
+	w.gw = gateway.New(cfg)
+	t.Cleanup(w.close)
+	for n := range phones {
+		p, err := newPhone(w, n)
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.phones = append(w.phones, p)
+		w.loops.Go(p.listen)
+	}
+	var err error
+	w.sender, err = device.Open(context.Background(), device.Config{URL: "ws://" + w.srv.addr() + "/ws", Token: appToken, Device: frame.Device{ID: "sender"},
+		Backoff: device.Backoff{Min: 20 * time.Millisecond, Max: 200 * time.Millisecond}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.loops.Go(func() {
+		for range w.sender.Events(context.Background()) {
+			w.changed()
+		}
+	})
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	if !w.wait(ctx, func() bool {
+		for _, p := range w.phones {
+			if s := p.dev.Status(); s.State != device.Online || s.Agent != frame.Online {
+				return false
+			}
+		}
+		return w.sender.Status().State == device.Online
+	}) {
+		t.Fatalf("not everybody was connected in time\n%s", w.srv.tail(60))
+	}
+	return w
+}
+
+// close ends everything that still runs.
+func (w *world) close() {
+	if w.stop != nil {
+		w.stop()
+	}
+	w.load.Wait()
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	for _, p := range w.phones {
+		_ = p.dev.Close(ctx)
+		p.taps.Wait()
+	}
+	if w.sender != nil {
+		_ = w.sender.Close(ctx)
+	}
+	w.loops.Wait()
+	w.gw.Close()
+}
+
+// changed wakes those who wait for a condition.
+func (w *world) changed() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	close(w.change)
+	w.change = make(chan struct{})
+}
+
+// wait waits for a condition over what the phones and the gateway know.
+func (w *world) wait(ctx context.Context, ok func() bool) bool {
+	for {
+		w.mu.Lock()
+		mine := w.change
+		w.mu.Unlock()
+		theirs := w.gw.Changed()
+		if ok() {
+			return true
+		}
+		select {
+		case <-mine:
+		case <-theirs:
+		case <-ctx.Done():
+			return false
+		}
+	}
+}
+
+// kinds of moments at which something is to break, each in turn: those of allKinds unless a flag says otherwise.
+var (
+	kinds    = allKinds
+	allKinds = []string{"accept", "stream", "reply", "card", "decision", "delivery", "file"}
+)
+
+// moment says that something of this kind is about to happen.
+func (w *world) moment(kind string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	close(w.moments[kind])
+	w.moments[kind] = make(chan struct{})
+}
+
+// await waits a random time and then for a moment of this kind, and returns a little after it began, in its midst.
+func (w *world) await(rng *rand.Rand, kind string, low, high time.Duration) {
+	time.Sleep(low + time.Duration(rng.Int64N(int64(high-low))))
+	w.mu.Lock()
+	c := w.moments[kind]
+	w.mu.Unlock()
+	t := time.NewTimer(time.Second)
+	defer t.Stop()
+	select {
+	case <-c:
+		w.hits[kind]++
+	case <-t.C:
+		w.hits["none"]++
+	}
+	// Most things take about a millisecond; a few, such as files, take longer.
+	time.Sleep(time.Duration(rng.Int64N(1_000<<rng.IntN(5))) * time.Microsecond)
+}
+
+// begin puts everything under load.
+func (w *world) begin() {
+	ctx, cancel := context.WithCancel(context.Background())
+	w.stop = cancel
+	for _, p := range w.phones {
+		w.load.Go(func() { p.load(ctx) })
+	}
+	w.load.Go(func() { w.deliver(ctx) })
+}
+
+// deliver sends deliveries until ctx ends. The last one is waited for.
+func (w *world) deliver(ctx context.Context) {
+	rng := rand.New(rand.NewPCG(w.seed, 1000))
+	for n := 1; ; n++ {
+		t := time.NewTimer(10*time.Millisecond + time.Duration(rng.IntN(150))*time.Millisecond)
+		select {
+		case <-t.C:
+		case <-ctx.Done():
+			t.Stop()
+			return
+		}
+		d := &delivery{id: fmt.Sprintf("d-%d", n), to: w.phones[rng.IntN(len(w.phones))].id, text: fmt.Sprintf("delivery %d", n)}
+		f := frame.Deliver{ID: d.id, To: d.to, Text: d.text}
+		if rng.IntN(5) == 0 {
+			f.Kind, f.Mime, f.Filename, f.Data = "document", "application/octet-stream", d.id+".bin", gateway.FileOf(d.id)
+			d.sha = gateway.SHA(f.Data)
+		}
+		w.mu.Lock()
+		w.deliveries = append(w.deliveries, d)
+		w.mu.Unlock()
+		w.moment("delivery")
+		patience, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+		_, err := w.sender.Deliver(patience, f)
+		cancel()
+		w.mu.Lock()
+		d.delivered, d.err = err == nil, err
+		w.mu.Unlock()
+	}
+}
+
+// settle ends the load and waits until everything has come to its end; then a last message of each phone goes the whole way,
+// so that whatever was before it in the outboxes has come, doubles too.
+func (w *world) settle() error {
+	w.stop()
+	w.load.Wait()
+	ctx, cancel := context.WithTimeout(w.t.Context(), settleWithin)
+	defer cancel()
+	quiet := func() bool {
+		for _, p := range w.phones {
+			if !p.quiet() {
+				return false
+			}
+		}
+		return w.gw.Idle()
+	}
+	if !w.wait(ctx, quiet) {
+		return errors.New("it did not come to rest within " + settleWithin.String())
+	}
+	for _, p := range w.phones {
+		p.text(p.id+".last", "echo "+p.id+".last", "reply "+p.id+".last")
+	}
+	if !w.wait(ctx, quiet) {
+		return errors.New("a last message of each phone was not answered in time")
+	}
+	return nil
+}
