@@ -180,6 +180,8 @@ func (s *session) attach(c *conn, resume *frame.Cursor, token string) {
 	c.welcome = approved
 	h.Metrics.Hellos.WithLabelValues("ready").Inc()
 	h.log.Info("a device is connected", "device", s.id, "addr", c.addr, "approved", approved, "replay", s.seq-from, "lost", lost)
+	c.ws.Cork() // ready and what follows it: one write
+	defer c.ws.Uncork()
 	c.send(&frame.Ready{Session: s.dev.Session(), AvatarURL: h.AvatarURL, Capabilities: h.capabilities(s.shown), Protocol: frame.Protocol,
 		Server: "hermes-mobile/" + h.Version, Approved: approved, Agent: agentState(s.shown), Token: token,
 		Resume: frame.Span{Epoch: s.dev.Epoch, From: from + 1, To: s.seq, Lost: lost}})

@@ -220,6 +220,10 @@ func (s *session) commit(b *batch) {
 			s.hub.storeFailed("store what happened", err)
 		}
 	}
+	if c := s.conn; c != nil && len(b.steps) > 1 { // receipts of several messages, or the end of a turn: one write
+		c.ws.Cork()
+		defer c.ws.Uncork()
+	}
 	for _, st := range b.steps {
 		if st.after != nil {
 			st.after(err)

@@ -13,7 +13,7 @@ import (
 const editInterval = 125 * time.Millisecond
 
 // saveInterval is how often the text of a message that is being streamed is stored, so that a crash leaves what there was.
-const saveInterval = 2 * time.Second
+const saveInterval = 5 * time.Second
 
 // stream is a message that was begun and has no final yet.
 type stream struct {

@@ -48,6 +48,7 @@ type Conn struct {
 	reading  bool  // the reading goroutine has not ended
 	writers  int32 // writing goroutines that have not ended
 	above    bool  // the queue was above LowWater, Drained is due
+	corked   int   // calls of Cork without their Uncork
 
 	closing   bool // no more Send
 	closeSent bool // our close frame is written
@@ -137,6 +138,24 @@ func (c *Conn) Send(p []byte) error {
 	c.out.push(f)
 	c.write()
 	return nil
+}
+
+// Cork holds back what is sent until Uncork, so that several messages need one
+// write. Calls nest. The time between must be short, and Send's limits hold.
+func (c *Conn) Cork() {
+	c.mu.Lock()
+	c.corked++
+	c.mu.Unlock()
+}
+
+// Uncork ends the holding back and writes what is queued, as Send does.
+func (c *Conn) Uncork() {
+	c.mu.Lock()
+	if c.corked--; c.corked > 0 || c.out.size == 0 {
+		c.mu.Unlock()
+		return
+	}
+	c.write()
 }
 
 // Ping sends a ping with no payload, before messages that wait. The Keeper does

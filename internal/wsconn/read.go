@@ -119,7 +119,7 @@ func (c *Conn) readAll() error {
 		in.first = nil
 	}
 	for {
-		if err := c.parse(); err != nil {
+		if err := c.parseAll(); err != nil {
 			return err
 		}
 		err := c.fill()
@@ -198,6 +198,14 @@ func (c *Conn) tryRead(fd uintptr) bool {
 	}
 	c.in.buf, c.in.r, c.in.w = b, 0, n
 	return true
+}
+
+func (c *Conn) parseAll() error {
+	if c.opt.Batch {
+		c.Cork()
+		defer c.Uncork()
+	}
+	return c.parse()
 }
 
 // parse handles all that can be handled of what was read.

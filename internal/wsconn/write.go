@@ -18,7 +18,7 @@ const streamChunk = 16 << 10
 // attempt that does not wait, and passes it on to a goroutine only when the
 // socket is full. Whoever finds the flag set has nothing to do but queue.
 func (c *Conn) write() {
-	if c.writing || c.dead {
+	if c.writing || c.dead || c.corked > 0 {
 		c.noteAbove()
 		c.mu.Unlock()
 		return

@@ -47,6 +47,10 @@ type Options struct {
 	// takes something is kept. Zero: no limit.
 	WriteStall time.Duration
 
+	// Batch holds back what is sent until all that was read is handled: one
+	// write answers many messages. For handlers that never wait.
+	Batch bool
+
 	// Keeper pings the connection and drops it when it is silent. One Keeper
 	// serves all connections of a server. Nil: no pings, no silence limit.
 	Keeper *Keeper

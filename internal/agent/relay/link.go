@@ -59,7 +59,8 @@ func (a *Agent) upgrade(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	conn, err := wsconn.Upgrade(w, r, wsconn.Options{
-		MaxMessage: maxLine, MaxQueue: maxOut, WriteStall: writeStall, Keeper: a.opt.Keeper,
+		MaxMessage: maxLine, MaxQueue: maxOut, LowWater: maxOut / 2, WriteStall: writeStall, Keeper: a.opt.Keeper,
+		Batch: true, // a gateway that streams for many devices sends many ops at a time, each with its answer
 	})
 	if err != nil {
 		g.log.Warn("relay: upgrade failed", "err", err)

@@ -27,7 +27,7 @@ func (g *gateway) answer(requestID string, r result) {
 		return
 	}
 	delete(g.waiting, requestID)
-	g.link.send(encode(resultFrame{Type: "outbound_result", RequestID: requestID, Result: r}))
+	g.link.send(encodeResult(requestID, r))
 }
 
 // fail answers an op that will never be shown.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"strconv"
+	"unicode/utf8"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -22,6 +23,12 @@ func (l *loose) UnmarshalJSON(b []byte) error {
 	case len(b) == 0 || bytes.Equal(b, []byte("null")):
 		*l = ""
 	case b[0] == '"':
+		// b is a value that the decoder has checked. What needs no unquoting is not unquoted: a streamed reply brings
+		// its whole text with every step.
+		if bytes.IndexByte(b, '\\') < 0 && utf8.Valid(b) {
+			*l = loose(b[1 : len(b)-1])
+			return nil
+		}
 		var s string
 		if err := json.Unmarshal(b, &s, readOptions); err != nil {
 			return err
@@ -213,6 +220,25 @@ type interruptFrame struct {
 var readOptions = json.JoinOptions(jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
 
 func decode(b []byte, to any) error { return json.Unmarshal(b, to, readOptions) }
+
+// encodeResult makes the line of an outbound_result. The usual ones are written by hand: every step of every streamed
+// reply has one.
+func encodeResult(requestID string, r result) []byte {
+	if r.Error == "" && r.ChatInfo == nil {
+		b := append(make([]byte, 0, 128+len(requestID)+len(r.MessageID)), `{"type":"outbound_result","requestId":`...)
+		b, err := jsontext.AppendQuote(b, requestID)
+		b = append(b, `,"result":{"success":`...)
+		b = strconv.AppendBool(b, r.Success)
+		if r.MessageID != "" && err == nil {
+			b = append(b, `,"message_id":`...)
+			b, err = jsontext.AppendQuote(b, r.MessageID)
+		}
+		if err == nil {
+			return append(b, "}}\n"...)
+		}
+	}
+	return encode(resultFrame{Type: "outbound_result", RequestID: requestID, Result: r})
+}
 
 // encode makes one line. The frames are ours, so it cannot fail.
 func encode(frame any) []byte {

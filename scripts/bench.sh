@@ -1,0 +1,29 @@
+#!/usr/bin/env bash
+# Measures the built binary on this machine and prints one table. It is no test: it fails when something is lost or not
+# answered, never because of a time.
+#
+#   scripts/bench.sh [idle|stream|accepts|fanout|start|storm …]
+#
+# BENCH_N       connections of the large ones (10000)
+# BENCH_REPEAT  how often stream, accepts, fanout and start are measured (3)
+# BENCH_DIR     where the data goes: on the disk that is to be measured (the temporary folder)
+# BENCH_BIN     the server (bin/hermes-mobile)
+# BENCH_PROFILE a folder: then a server of the same code with pprof is measured, and its profiles are put there
+set -euo pipefail
+cd "$(dirname "$0")/.."
+export CGO_ENABLED=0
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+bin=${BENCH_BIN:-bin/hermes-mobile}
+go build -trimpath -o "$work/bench" ./test/bench
+profile=()
+if [ -n "${BENCH_PROFILE:-}" ]; then
+  mkdir -p "$BENCH_PROFILE"
+  bin=$work/profiled
+  go build -trimpath -o "$bin" ./test/bench/profiled
+  profile=(-profile "$(cd "$BENCH_PROFILE" && pwd)")
+elif [ ! -x "$bin" ]; then
+  make -s build
+fi
+ulimit -n "$(ulimit -Hn)"
+"$work/bench" -bin "$bin" -n "${BENCH_N:-10000}" -repeat "${BENCH_REPEAT:-3}" -dir "${BENCH_DIR:-}" "${profile[@]}" "$@"
