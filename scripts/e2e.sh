@@ -3,5 +3,4 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 bash test/hermes/install.sh >/dev/null
-go test -timeout 20m -p 1 ./test/... 2>&1 | grep -v 'no test files' || exit 1
-exit "${PIPESTATUS[0]}"
+go test -timeout 20m -p 1 ./test/... 2>&1 | { grep -v 'no test files' || true; }

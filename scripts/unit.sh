@@ -2,5 +2,4 @@
 # The Go tests that need nothing but Go, with the race detector.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-go test -race -timeout 10m $(go list ./... | grep -v '/test/') 2>&1 | grep -v 'no test files' || exit 1
-exit "${PIPESTATUS[0]}"
+go test -race -timeout 10m $(go list ./... | grep -v '/test/') 2>&1 | { grep -v 'no test files' || true; }

@@ -16,7 +16,8 @@ import (
 // other devices of its user go on.
 func TestRevokeDevice(t *testing.T) {
 	w := newWorld(t, nil)
-	c, other := w.connect("d", withUser("anna")), w.connect("e", withUser("anna"))
+	c := w.connect("d", withUser("anna"))
+	w.connect("e", withUser("anna"))
 	epoch := c.Ready.Resume.Epoch
 	c.text("m1", "one")
 	h := w.take()
@@ -35,7 +36,7 @@ func TestRevokeDevice(t *testing.T) {
 		}
 		w.restart() // it stays refused
 	}
-	other = w.connect("e", withUser("anna"))
+	other := w.connect("e", withUser("anna"))
 	other.send(&frame.Deliver{})
 	if e := expect[*frame.Error](other); e.Code != frame.BadFrame && e.Code != frame.Forbidden {
 		t.Errorf("got %s", show(e))
@@ -74,7 +75,7 @@ func TestUnbind(t *testing.T) {
 	if code := c.closed(); code != int(frame.CloseTryLater) {
 		t.Errorf("closed with %d", code)
 	}
-	c = w.connect("d", withToken(extraToken))
+	w.connect("d", withToken(extraToken))
 	if code, _ := w.open("d").refusal(); code != frame.Forbidden {
 		t.Errorf("the first token is refused with %s", code)
 	}
