@@ -24,28 +24,33 @@ type Phone struct {
 	done   chan struct{}
 	cancel context.CancelFunc
 	store  device.Store
+	left   bool
 }
 
-// NewPhone connects a device.
-func NewPhone(t testing.TB, s *Server, id string) *Phone {
+// NewPhone connects a device. Its configuration may be changed before.
+func NewPhone(t testing.TB, s *Server, id string, change ...func(*device.Config)) *Phone {
 	t.Helper()
 	p := &Phone{t: t, ID: id, store: device.NewMemoryStore()}
-	p.open(s)
+	p.open(s, change...)
 	t.Cleanup(p.Leave)
 	return p
 }
 
-func (p *Phone) open(s *Server) {
+func (p *Phone) open(s *Server, change ...func(*device.Config)) {
 	p.t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
-	d, err := device.Open(ctx, device.Config{URL: s.URL(), Token: s.Token, Device: frame.Device{ID: p.ID, Name: "Phone " + p.ID}, Store: p.store, Tools: true,
-		Backoff: device.Backoff{Min: 50 * time.Millisecond, Max: time.Second}})
+	cfg := device.Config{URL: s.URL(), Token: s.Token, Device: frame.Device{ID: p.ID, Name: "Phone " + p.ID}, Store: p.store, Tools: true,
+		Backoff: device.Backoff{Min: 50 * time.Millisecond, Max: time.Second}}
+	for _, c := range change {
+		c(&cfg)
+	}
+	d, err := device.Open(ctx, cfg)
 	if err != nil {
 		cancel()
 		p.t.Fatal(err)
 	}
 	p.mu.Lock()
-	p.Device, p.cancel, p.news, p.done = d, cancel, make(chan struct{}), make(chan struct{})
+	p.Device, p.cancel, p.news, p.done, p.left = d, cancel, make(chan struct{}), make(chan struct{}), false
 	p.mu.Unlock()
 	go func() {
 		defer close(p.done)
@@ -61,6 +66,10 @@ func (p *Phone) open(s *Server) {
 
 // Leave closes the connection, as a phone that is put away.
 func (p *Phone) Leave() {
+	if p.left {
+		return
+	}
+	p.left = true
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
 	_ = p.Close(ctx)
@@ -70,6 +79,13 @@ func (p *Phone) Leave() {
 
 // Return connects again with what the device has stored.
 func (p *Phone) Return(s *Server) { p.t.Helper(); p.open(s) }
+
+// Reinstall connects again with nothing stored, as after the app was removed and installed anew.
+func (p *Phone) Reinstall(s *Server) {
+	p.t.Helper()
+	p.store = device.NewMemoryStore()
+	p.open(s)
+}
 
 // Mark is the place in the events from which on a test looks.
 func (p *Phone) Mark() int {
@@ -87,6 +103,12 @@ func (p *Phone) Since(mark int) []device.Event {
 
 // Wait returns the first event from a place on that matches.
 func Wait[T device.Event](p *Phone, mark int, what string, match func(T) bool) T {
+	p.t.Helper()
+	return WaitFor(p, mark, patience, what, match)
+}
+
+// WaitFor is Wait with another patience.
+func WaitFor[T device.Event](p *Phone, mark int, patience time.Duration, what string, match func(T) bool) T {
 	p.t.Helper()
 	deadline := time.After(patience)
 	for at := mark; ; {
@@ -122,26 +144,61 @@ func (p *Phone) tail(mark int) string {
 // Say sends a text and waits for its receipt.
 func (p *Phone) Say(text string) (id string) {
 	p.t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
-	defer cancel()
-	out, err := p.Send(ctx, text)
+	return p.Receipt(p.Submit(text)).ID
+}
+
+// Submit sends a text and does not wait.
+func (p *Phone) Submit(text string) *device.Outgoing {
+	p.t.Helper()
+	out, err := p.Send(p.t.Context(), text)
 	if err != nil {
 		p.t.Fatal(err)
 	}
+	return out
+}
+
+// Receipt waits for the receipt of what was sent, which must be good.
+func (p *Phone) Receipt(out *device.Outgoing) device.Receipt {
+	p.t.Helper()
+	ctx, cancel := context.WithTimeout(p.t.Context(), patience)
+	defer cancel()
 	r, err := out.Wait(ctx)
 	if err != nil {
+		p.t.Fatalf("%s: no good receipt for %v: %v", p.ID, out.Frame, err)
+	}
+	return r
+}
+
+// Upload sends a file and waits for its receipt.
+func (p *Phone) Upload(f device.FileOptions) (id string) {
+	p.t.Helper()
+	out, err := p.SendFile(p.t.Context(), f)
+	if err != nil {
 		p.t.Fatal(err)
 	}
-	if r.Err != nil {
-		p.t.Fatalf("%q was refused: %v", text, r.Err)
-	}
-	return out.ID
+	return p.Receipt(out).ID
 }
 
 // Final waits for a finished message that matches.
 func (p *Phone) Final(mark int, what string, match func(device.Message) bool) device.Message {
 	p.t.Helper()
 	return Wait(p, mark, what, func(m device.Message) bool { return m.Final && match(m) })
+}
+
+// Answered waits for a finished message of the turn that id began.
+func (p *Phone) Answered(mark int, id string) device.Message {
+	p.t.Helper()
+	return p.Final(mark, "the answer to "+id, func(m device.Message) bool { return m.ReplyTo == id })
+}
+
+// Finals lists the finished messages from a place on.
+func (p *Phone) Finals(mark int) (list []device.Message) {
+	for _, ev := range p.Since(mark) {
+		if m, ok := ev.(device.Message); ok && m.Final {
+			list = append(list, m)
+		}
+	}
+	return list
 }
 
 // Ask sends a text and waits for a finished message that contains want.
@@ -152,11 +209,42 @@ func (p *Phone) Ask(text, want string) device.Message {
 	return p.Final(mark, fmt.Sprintf("the answer %q to %q", want, text), func(m device.Message) bool { return strings.Contains(m.Text, want) })
 }
 
-// Online waits until the agent can be reached.
-func (p *Phone) Online() {
+// Card waits for a question card.
+func (p *Phone) Card(mark int, kind string) device.CardShown {
 	p.t.Helper()
-	if p.Status().Agent == frame.Online && p.Status().State == device.Online {
+	return Wait(p, mark, "a card "+kind, func(c device.CardShown) bool { return c.Kind == kind })
+}
+
+// Choose answers a card and waits for its end.
+func (p *Phone) Choose(c device.CardShown, option, text string) device.CardDone {
+	p.t.Helper()
+	mark := p.Mark()
+	out, err := p.Answer(p.t.Context(), c.ID, option, text)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	p.Receipt(out)
+	return Wait(p, mark, "the end of the card", func(d device.CardDone) bool { return d.ID == c.ID })
+}
+
+// Idle waits until the agent does not show as working.
+func (p *Phone) Idle() {
+	p.t.Helper()
+	if p.Activity().Typing {
+		Wait(p, 0, "the end of the indicator", func(device.Activity) bool { return !p.Activity().Typing })
+	}
+}
+
+// Online waits until the agent can be reached.
+func (p *Phone) Online() { p.t.Helper(); p.Agent(frame.Online) }
+
+// Agent waits until the agent is online or away.
+func (p *Phone) Agent(state frame.AgentState) {
+	p.t.Helper()
+	is := func(s device.Status) bool { return s.Agent == state && s.State == device.Online }
+	mark := p.Mark()
+	if is(p.Status()) {
 		return
 	}
-	Wait(p, 0, "the agent", func(s device.StatusChanged) bool { return s.Agent == frame.Online && s.State == device.Online })
+	Wait(p, mark, "the agent "+string(state), func(device.StatusChanged) bool { return is(p.Status()) })
 }

@@ -6,11 +6,14 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/hex"
+	"encoding/json"
 	"fmt"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -19,8 +22,8 @@ import (
 	"time"
 )
 
-// patience is how long a test waits for what should come at once on a machine that is busy with other tests.
-const patience = 60 * time.Second
+// patience is how long a test waits for what should come soon, on a machine that is busy with other tests.
+const patience = 90 * time.Second
 
 var build = sync.OnceValues(func() (string, error) {
 	dir, err := os.MkdirTemp("", "hermes-mobile-e2e-")
@@ -31,6 +34,7 @@ var build = sync.OnceValues(func() (string, error) {
 	cmd := exec.Command("go", "build", "-o", path, "hermes-mobile/cmd/hermes-mobile")
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := cmd.CombinedOutput(); err != nil {
+		_ = os.RemoveAll(dir)
 		return "", fmt.Errorf("build the server: %w\n%s", err, out)
 	}
 	return path, nil
@@ -53,14 +57,20 @@ type Server struct {
 	log  *os.File
 }
 
-// NewServer prepares a server for the relay agent; Start starts it. More settings may be added to Env before.
+// NewServer prepares a server for the relay agent; Start starts it. Settings replace the harness's own, and NAME= takes one
+// away.
 func NewServer(t testing.TB, env ...string) *Server {
 	t.Helper()
 	binary, err := build()
 	if err != nil {
 		t.Fatal(err)
 	}
-	dir := t.TempDir()
+	// Not t.TempDir: a test's name would make the path of the admin socket too long.
+	dir, err := os.MkdirTemp("", "hm-e2e-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	log, err := os.Create(filepath.Join(dir, "server.log"))
 	if err != nil {
 		t.Fatal(err)
@@ -69,6 +79,10 @@ func NewServer(t testing.TB, env ...string) *Server {
 	s.Env = append([]string{"MOBILE_HOST=127.0.0.1", "MOBILE_PORT=" + strconv.Itoa(s.Port), "MOBILE_TOKEN=" + s.Token, "MOBILE_DATA=" + s.Data,
 		"MOBILE_ALLOW_ALL_USERS=1", "MOBILE_RELAY_ID=" + s.ID, "MOBILE_RELAY_SECRET=" + s.Secret, "HERMES_HOME=" + filepath.Join(dir, "no-hermes"),
 		"HOME=" + dir, "MOBILE_LOG_LEVEL=debug", "PATH=" + os.Getenv("PATH")}, env...)
+	s.Env = slices.DeleteFunc(s.Env, func(line string) bool {
+		name, value, _ := strings.Cut(line, "=")
+		return value == "" || !slices.Contains(env, line) && slices.ContainsFunc(env, func(l string) bool { return strings.HasPrefix(l, name+"=") })
+	})
 	t.Cleanup(func() {
 		s.Kill()
 		if t.Failed() {
@@ -101,14 +115,25 @@ func (s *Server) Start() *Server {
 	cmd := exec.Command(s.Binary, "serve", "--agent", "relay")
 	cmd.Env, cmd.Stdout, cmd.Stderr = s.Env, s.log, s.log
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	if err := cmd.Start(); err != nil {
+	dieWithParent(cmd.SysProcAttr)
+	done, started := make(chan struct{}), make(chan error, 1)
+	go func() {
+		// "Parent" means the thread that forked, so that thread must live as long as the child.
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		defer close(done)
+		err := cmd.Start()
+		started <- err
+		if err == nil {
+			_ = cmd.Wait()
+		}
+	}()
+	if err := <-started; err != nil {
 		s.t.Fatal(err)
 	}
-	done := make(chan struct{})
 	s.mu.Lock()
 	s.cmd, s.done = cmd, done
 	s.mu.Unlock()
-	go func() { defer close(done); _ = cmd.Wait() }()
 	deadline := time.Now().Add(patience)
 	for {
 		c, err := net.Dial("tcp", "127.0.0.1:"+strconv.Itoa(s.Port))
@@ -167,6 +192,18 @@ func (s *Server) CLI(ctx context.Context, args ...string) (string, error) {
 	cmd.Stdout, cmd.Stderr = &out, &out
 	err := cmd.Run()
 	return out.String(), err
+}
+
+// JSON runs a subcommand that prints JSON and reads what it prints.
+func (s *Server) JSON(t testing.TB, to any, args ...string) {
+	t.Helper()
+	out, err := s.CLI(t.Context(), append(args, "--json")...)
+	if err == nil {
+		err = json.Unmarshal([]byte(out), to)
+	}
+	if err != nil {
+		t.Fatalf("hermes-mobile %s: %v\n%s", strings.Join(args, " "), err, out)
+	}
 }
 
 // LogTail is the end of the server's log.
