@@ -71,7 +71,6 @@ type Gateway struct {
 	// for everybody whom no other gateway names. No entry stands at two gateways.
 	Devices []string
 
-	Local      *bool  // runs on this machine? nil: decide by the peer's address
-	BusyAckOff *bool  // are busy acks known to be off in its config.yaml? nil: not known
-	PublicURL  string // replaces Config.PublicURL for this gateway's devices
+	Local     *bool  // runs on this machine? nil: decide by the peer's address
+	PublicURL string // replaces Config.PublicURL for this gateway's devices
 }

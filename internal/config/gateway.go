@@ -21,7 +21,7 @@ type gatewayEntry struct {
 }
 
 // gatewayKeys are the keys of one entry of "gateways".
-var gatewayKeys = []string{"id", "secret", "name", "devices", "local", "busy_ack_off", "public_url"}
+var gatewayKeys = []string{"id", "secret", "name", "devices", "local", "public_url"}
 
 // readGateways reads the list "gateways" of the yaml file.
 func (y *yamlReader) readGateways(n ast.Node) {
@@ -85,8 +85,6 @@ func (y *yamlReader) gatewaySetting(g *gatewayEntry, e *ast.MappingValueNode) {
 		err = setDevices(&g.Devices, text)
 	case "local":
 		err = setMaybe(&g.Local, text)
-	case "busy_ack_off":
-		err = setMaybe(&g.BusyAckOff, text)
 	case "public_url":
 		err = setPublicURL(&g.PublicURL, text)
 	}

@@ -13,7 +13,6 @@ gateways:
     name: Home
     devices: [tel-1, "user:anna"]
     local: true
-    busy_ack_off: no
     public_url: https://home.example/
   - id: vps
     secret: 0123456789abcdef1111
@@ -21,8 +20,8 @@ gateways:
 `
 
 func TestGateways(t *testing.T) {
-	yes, no := true, false
-	home := Gateway{ID: "gw:home", Secret: "0123456789abcdef0000", Name: "Home", Devices: []string{"tel-1", "user:anna"}, Local: &yes, BusyAckOff: &no, PublicURL: "https://home.example"}
+	yes := true
+	home := Gateway{ID: "gw:home", Secret: "0123456789abcdef0000", Name: "Home", Devices: []string{"tel-1", "user:anna"}, Local: &yes, PublicURL: "https://home.example"}
 	vps := Gateway{ID: "vps", Secret: "0123456789abcdef1111", Devices: []string{"*"}}
 	changed := vps
 	changed.Secret = "0123456789abcdef2222"
@@ -37,7 +36,7 @@ func TestGateways(t *testing.T) {
 		{"two", fixture{yaml: twoGateways}, []Gateway{home, vps}, nil},
 		{"environment replaces a secret", fixture{yaml: twoGateways, environ: []string{"GATEWAY_RELAY_ID=vps", "GATEWAY_RELAY_SECRET=0123456789abcdef2222"}}, []Gateway{home, changed}, nil},
 		{"yaml wins over .env", fixture{yaml: twoGateways, dotenv: "GATEWAY_RELAY_ID=vps\nGATEWAY_RELAY_SECRET=0123456789abcdef2222\n"}, []Gateway{home, vps},
-			[]string{"GATEWAY_RELAY_SECRET (in ~/.hermes/.env, line 2) differs from the secret of gateways[1] (" + file + "10), which is the one that counts: make them the same, or the gateway that uses it is refused"}},
+			[]string{"GATEWAY_RELAY_SECRET (in ~/.hermes/.env, line 2) differs from the secret of gateways[1] (" + file + "9), which is the one that counts: make them the same, or the gateway that uses it is refused"}},
 		{"one more from .env", fixture{yaml: twoGateways, dotenv: "GATEWAY_RELAY_ID=own\nGATEWAY_RELAY_SECRET=0123456789abcdef2222\n"},
 			[]Gateway{home, vps, {ID: "own", Secret: "0123456789abcdef2222"}},
 			[]string{`gateway "own" of GATEWAY_RELAY_ID (in ~/.hermes/.env, line 1) serves no device, because gateways[1] serves all: list it under gateways too, with its devices`}},

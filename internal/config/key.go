@@ -179,7 +179,7 @@ var table = []Key{
 	{Name: hermesRelaySecret, Kind: Password,
 		Help: "secret that belongs to GATEWAY_RELAY_ID"},
 	{Name: gatewaysName, Kind: Entries,
-		Help: "gateways that may dial in, each with id, secret, name, devices, local, busy_ack_off and public_url; in hermes-mobile.yaml only"},
+		Help: "gateways that may dial in, each with id, secret, name, devices, local and public_url; in hermes-mobile.yaml only"},
 }
 
 // keyNamed returns the entry of the table for an environment name.

@@ -23,7 +23,7 @@ func TestUnknown(t *testing.T) {
 		{fixture{dotenv: "\nMOBILE_HOTS=x\n", environ: []string{"MOBILE_AGENT=demo"}}, "unknown setting MOBILE_HOTS (in ~/.hermes/.env, line 2): did you mean MOBILE_HOST?"},
 		{fixture{yaml: "port: 1\nMOBILE_PORT: 2\n"}, "unknown setting MOBILE_PORT (" + yaml + "2): did you mean port?"},
 		{fixture{yaml: "prompt-seconds: 2\n"}, "unknown setting prompt-seconds (" + yaml + "1): did you mean prompt_seconds?"},
-		{fixture{yaml: "gateways:\n- id: a\n  secret: 0123456789abcdef\n  busy_ack: yes\n"}, "unknown setting gateways[0].busy_ack (" + yaml + "4): did you mean busy_ack_off?"},
+		{fixture{yaml: "gateways:\n- id: a\n  secret: 0123456789abcdef\n  locl: yes\n"}, "unknown setting gateways[0].locl (" + yaml + "4): did you mean local?"},
 		{fixture{flags: map[string]string{"prot": "1"}}, "unknown setting --prot (command line): did you mean --port?"},
 		{fixture{environ: []string{"MOBILE_GATEWAYS=x"}}, "MOBILE_GATEWAYS (environment) is ignored: gateways are listed in hermes-mobile.yaml only"},
 	}

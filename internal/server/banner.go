@@ -3,6 +3,8 @@ package server
 import (
 	"fmt"
 	"io"
+	"path/filepath"
+	"strings"
 )
 
 // Banner says, when the server starts: where it listens, which agent and how it is, how to pair a phone, how to connect
@@ -37,7 +39,7 @@ func (s *Server) connectHermes(w io.Writer) {
 	fmt.Fprintf(w, `
   Hermes is not connected yet. Put its id and secret into the .env of the Hermes home (%s):
 
-    (umask 077; cat %s >> %s/.env)
+    (umask 077; cat %s >> %s)
 
   add to config.yaml there
 
@@ -47,5 +49,15 @@ func (s *Server) connectHermes(w io.Writer) {
     display: {busy_ack_enabled: false, busy_input_mode: queue, platforms: {relay: {tool_progress: "off"}}}
 
   and restart the gateway: hermes gateway run
-`, s.cfg.HermesHome, s.gatewayPath(), s.cfg.HermesHome, url, url)
+`, s.cfg.HermesHome, quoted(s.gatewayPath()), quoted(filepath.Join(s.cfg.HermesHome, ".env")), url, url)
+}
+
+// quoted writes a path as a shell takes it.
+func quoted(path string) string {
+	if strings.IndexFunc(path, func(r rune) bool {
+		return !strings.ContainsRune("/._-+@%", r) && (r < '0' || r > '9') && (r < 'A' || r > 'Z') && (r < 'a' || r > 'z')
+	}) < 0 {
+		return path
+	}
+	return "'" + strings.ReplaceAll(path, "'", `'\''`) + "'"
 }

@@ -35,7 +35,7 @@ func (s *Server) newRelay(ctx context.Context, key [32]byte) (chat.Agent, error)
 	var gateways []relay.Gateway
 	for _, g := range s.cfg.Gateways {
 		gateways = append(gateways, relay.Gateway{ID: g.ID, Secret: g.Secret.Reveal(), Name: g.Name, Devices: g.Devices, Local: g.Local,
-			BusyAckOff: g.BusyAckOff, PublicURL: g.PublicURL})
+			PublicURL: g.PublicURL})
 	}
 	if len(gateways) == 0 {
 		id, secret, err := ownGateway(s.gatewayPath())

@@ -27,9 +27,6 @@ type Gateway struct {
 	// Local says whether the gateway is on this machine and can read our files;
 	// nil: it is when it dials over loopback without a proxy between.
 	Local *bool
-	// BusyAckOff says whether the gateway has display.busy_ack_enabled: false
-	// (relay-facts §7); nil: not known.
-	BusyAckOff *bool
 	// PublicURL is where the gateway reaches us, for the addresses of files;
 	// empty: the host it dialled.
 	PublicURL string

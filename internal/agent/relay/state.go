@@ -41,7 +41,6 @@ type GatewayState struct {
 	LastWedge  time.Time
 	BadLines   int64
 	SameIDSeen bool // connections of this id replace one another: two gateways with one id?
-	BusyAckOff *bool
 }
 
 // State returns a picture of all gateways.
@@ -67,7 +66,7 @@ func (g *gateway) state() GatewayState {
 		ID: cfg.ID, Name: cfg.Name, Online: g.online(), Idle: g.idle, Since: g.awaySince,
 		Names: append([]string(nil), g.names...), KnownName: g.known, Version: g.version, Local: g.local(),
 		Waiting: len(g.queue), Wedged: g.wedged, Wedges: g.wedges, LastWedge: g.lastWedge, BadLines: g.badLines,
-		SameIDSeen: g.sameID(), BusyAckOff: cfg.BusyAckOff,
+		SameIDSeen: g.sameID(),
 	}
 	if g.link != nil {
 		s.Since, s.From = g.connectedAt, g.link.from

@@ -1,0 +1,50 @@
+// Command client sends one message and prints the answer.
+package main
+
+import (
+	"context"
+	"fmt"
+	"log"
+	"os"
+
+	"hermes-mobile/device"
+	"hermes-mobile/frame"
+)
+
+func main() {
+	ctx := context.Background()
+	store, err := device.NewFileStore("my-device") // cursor, unsent messages and the device's token
+	if err != nil {
+		log.Fatal(err)
+	}
+	dev, err := device.Open(ctx, device.Config{
+		URL:      os.Getenv("HERMES_URL"),  // wss://agent.example.com/ws
+		PairCode: os.Getenv("HERMES_PAIR"), // the first time only
+		Device:   frame.Device{ID: "bot-1", Name: "Bot"},
+		Store:    store,
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer dev.Close(ctx)
+	if err := dev.WaitOnline(ctx); err != nil {
+		log.Fatal(err) // the sentence for the person is in it
+	}
+	if _, err := dev.Send(ctx, "What is the weather?"); err != nil {
+		log.Fatal(err)
+	}
+	for ev := range dev.Events(ctx) {
+		switch ev := ev.(type) {
+		case device.Message:
+			if ev.Final {
+				fmt.Println(ev.Text)
+				return
+			}
+		case device.CardShown:
+			fmt.Println(ev.Text, ev.Command) // ask the person; this one never says yes
+			if ev.Kind == frame.ExecApproval {
+				dev.Answer(ctx, ev.ID, "deny", "")
+			}
+		}
+	}
+}
