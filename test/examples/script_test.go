@@ -9,7 +9,6 @@ import (
 	"image/png"
 	"regexp"
 	"testing"
-	"time"
 )
 
 // record plays the script and returns one real frame of every type.
@@ -166,7 +165,6 @@ func resume(s *server, rec *recording, phone *client, own, epoch string, seq int
 	phone.send("", `{"t":"ping","id":"p2"}`)
 	phone.expect("", "t", "pong", "id", "p2")
 	phone.close()
-	time.Sleep(200 * time.Millisecond) // for the server to see it
 	phone = s.dial(rec)
 	phone.send("hello-resume", `{"t":"hello","token":%q,"device":{"id":"tel-1"},"user":{"id":"anna"},"accept":["delta","tool"],"resume":{"epoch":%q,"seq":%d}}`, own, epoch, seq-1)
 	phone.expect("ready", "t", "ready")
