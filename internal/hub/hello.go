@@ -180,8 +180,7 @@ func (s *session) attach(c *conn, resume *frame.Cursor, token string) {
 	c.welcome = approved
 	h.Metrics.Hellos.WithLabelValues("ready").Inc()
 	h.log.Info("a device is connected", "device", s.id, "addr", c.addr, "approved", approved, "replay", s.seq-from, "lost", lost)
-	c.ws.Cork() // ready and what follows it: one write
-	defer c.ws.Uncork()
+	defer s.together(c)() // ready and what follows it
 	c.send(&frame.Ready{Session: s.dev.Session(), AvatarURL: h.AvatarURL, Capabilities: h.capabilities(s.shown), Protocol: frame.Protocol,
 		Server: "hermes-mobile/" + h.Version, Approved: approved, Agent: agentState(s.shown), Token: token,
 		Resume: frame.Span{Epoch: s.dev.Epoch, From: from + 1, To: s.seq, Lost: lost}})
@@ -220,6 +219,17 @@ func (s *session) detach() {
 	stop(&s.timers.uploads)
 	if stop(&s.timers.idle); !s.typing {
 		s.avatar = avatarIdle
+	}
+}
+
+// together makes one write of what a connection is given until the function it returns is called.
+func (s *session) together(c *conn) (end func()) {
+	c.ws.Cork()
+	return func() {
+		c.ws.Uncork()
+		if s.conn == c {
+			s.noteWritten()
+		}
 	}
 }
 

@@ -192,3 +192,26 @@ func TestAckOfTheFuture(t *testing.T) {
 	}
 	wantTexts(t, texts(t, c.sync()), 2, 2)
 }
+
+// What one write brought counts as sent like what came alone: it does not come again to a client without a cursor.
+func TestClientWithoutCursorAfterABatch(t *testing.T) {
+	for _, replaced := range []bool{false, true} {
+		t.Run(fmt.Sprint("replaced ", replaced), func(t *testing.T) {
+			w := newWorld(t, nil)
+			c := w.connect("d")
+			c.text("m1", "hello")
+			h := w.take()
+			w.post("d", chat.Say{ID: "s1", Text: "one", Final: true, N: h.N}, chat.Say{ID: "s2", Text: "two", Final: true, N: h.N}, chat.Done{N: h.N})
+			for _, want := range []string{"one", "two"} {
+				if m := c.message(); m.Text != want {
+					t.Errorf("got %s", show(m))
+				}
+			}
+			if !replaced {
+				c.drop()
+				until(t, "the device to be gone", func() bool { return !w.live("d") })
+			}
+			w.connect("d").quiet()
+		})
+	}
+}

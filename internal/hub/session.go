@@ -221,8 +221,7 @@ func (s *session) commit(b *batch) {
 		}
 	}
 	if c := s.conn; c != nil && len(b.steps) > 1 { // receipts of several messages, or the end of a turn: one write
-		c.ws.Cork()
-		defer c.ws.Uncork()
+		defer s.together(c)()
 	}
 	for _, st := range b.steps {
 		if st.after != nil {
