@@ -5,8 +5,17 @@ import (
 	"encoding/base64"
 )
 
-// decodeBase64 takes the standard and the URL-safe alphabet, with padding or without (doc/protocol.md §5).
+// decodeBase64 takes the standard and the URL-safe alphabet, with padding or without, and line breaks in it
+// (doc/protocol.md §5).
 func decodeBase64(s []byte) ([]byte, bool) {
+	if bytes.IndexByte(s, '\n') >= 0 || bytes.IndexByte(s, '\r') >= 0 { // some encoders break lines unless told not to
+		s = bytes.Map(func(r rune) rune {
+			if r == '\n' || r == '\r' {
+				return -1
+			}
+			return r
+		}, s)
+	}
 	padded := len(s)
 	s = bytes.TrimRight(s, "=")
 	if pad := padded - len(s); pad > 0 && (pad > 2 || padded%4 != 0) {
@@ -15,10 +24,6 @@ func decodeBase64(s []byte) ([]byte, bool) {
 	enc := base64.RawStdEncoding
 	if bytes.IndexByte(s, '-') >= 0 || bytes.IndexByte(s, '_') >= 0 {
 		enc = base64.RawURLEncoding
-	}
-	// The package skips line breaks; a frame has none.
-	if bytes.IndexByte(s, '\n') >= 0 || bytes.IndexByte(s, '\r') >= 0 {
-		return nil, false
 	}
 	b := make([]byte, enc.DecodedLen(len(s)))
 	n, err := enc.Decode(b, s)

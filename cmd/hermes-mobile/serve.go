@@ -6,6 +6,7 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"os/exec"
 	"os/signal"
 	"path/filepath"
 	"strings"
@@ -139,11 +140,18 @@ func serve(cmd *cobra.Command) error {
 // program is how the other commands are called: as this one was, with the same data folder.
 func program(cmd *cobra.Command) string {
 	name := os.Args[0]
-	if filepath.IsAbs(name) {
+	if found, err := exec.LookPath(filepath.Base(name)); err == nil && filepath.IsAbs(name) && found == name {
 		name = filepath.Base(name)
 	}
+	data := os.Getenv("MOBILE_DATA") // the other terminal may not have it
 	if f := cmd.Flags().Lookup("data"); f != nil && f.Changed {
-		name += " --data " + f.Value.String()
+		data = f.Value.String()
+	}
+	if data != "" {
+		name += " --data " + server.Quoted(data)
+	}
+	if f := cmd.Flags().Lookup("config"); f != nil && f.Changed {
+		name += " --config " + server.Quoted(f.Value.String())
 	}
 	return name
 }

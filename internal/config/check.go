@@ -52,7 +52,7 @@ func loopback(host string) bool {
 func setPort(to *int, v string) error {
 	n, err := strconv.ParseInt(v, 10, 32)
 	if err != nil || n < 0 || n > 65535 {
-		return problemf("is not a port: give a whole number from 1 to 65535")
+		return problemf("is not a port: give a whole number from 1 to 65535, or 0 for any free one")
 	}
 	*to = int(n)
 	return nil

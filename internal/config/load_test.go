@@ -142,9 +142,9 @@ func TestBadValues(t *testing.T) {
 		want string // lines of the error, the home written as ~
 	}{
 		{"port in .env", fixture{dotenv: "# ours\n\nexport MOBILE_PORT='87x87' # no\n"},
-			`MOBILE_PORT: "87x87" (in ~/.hermes/.env, line 3) is not a port: give a whole number from 1 to 65535`},
+			`MOBILE_PORT: "87x87" (in ~/.hermes/.env, line 3) is not a port: give a whole number from 1 to 65535, or 0 for any free one`},
 		{"port too big", fixture{environ: []string{"MOBILE_PORT=65536"}},
-			`MOBILE_PORT: "65536" (environment) is not a port: give a whole number from 1 to 65535`},
+			`MOBILE_PORT: "65536" (environment) is not a port: give a whole number from 1 to 65535, or 0 for any free one`},
 		{"flag", fixture{flags: map[string]string{"prompt-seconds": "0"}},
 			`MOBILE_PROMPT_SECONDS: "0" (flag --prompt-seconds) is out of range: give a whole number from 1 to 86400`},
 		{"yaml", fixture{yaml: "# x\noffline_delivery: drop\n"},
@@ -167,7 +167,7 @@ func TestBadValues(t *testing.T) {
 			`MOBILE_PUBLIC_URL (environment) holds a user name: write it like https://agent.example.com`},
 		{"all at once", fixture{environ: []string{"MOBILE_HOST=a b", "MOBILE_PORT=x", "MOBILE_ALLOW_ALL_USERS=maybe"}},
 			`MOBILE_HOST: "a b" (environment) is not an address: give an IP address or a host name without a port, 0.0.0.0 for every interface` + "\n" +
-				`MOBILE_PORT: "x" (environment) is not a port: give a whole number from 1 to 65535` + "\n" +
+				`MOBILE_PORT: "x" (environment) is not a port: give a whole number from 1 to 65535, or 0 for any free one` + "\n" +
 				`MOBILE_ALLOW_ALL_USERS: "maybe" (environment) is neither yes nor no: give 1 or 0`},
 		{"token twice", fixture{environ: []string{"MOBILE_TOKEN=0123456789abcdef", "MOBILE_DELIVER_TOKENS=cron=0123456789abcdef"}},
 			`MOBILE_DELIVER_TOKENS (environment) has at item 1 a token that stands in MOBILE_TOKEN too: give each its own, made with: openssl rand -hex 32`},

@@ -69,7 +69,7 @@ func (s *session) drop(id string) {
 // prompt is the card as a frame.
 func (k *card) prompt() *frame.Prompt {
 	p := &frame.Prompt{ID: k.ID, Kind: k.Kind, Text: k.Text, Command: k.Command, Description: k.Description,
-		ExpiresAt: k.row.Expires.UTC().Truncate(time.Second)}
+		ExpiresAt: k.row.Expires.UTC().Add(time.Second - 1).Truncate(time.Second)} // rounded up
 	for _, o := range k.Options {
 		p.Options = append(p.Options, frame.Option(o))
 	}

@@ -23,6 +23,7 @@ const (
 	softQueue  = 512 << 10
 	maxQueue   = 24 << 20
 	writeStall = 30 * time.Second
+	maxHello   = 64 << 10 // before the first frame nobody may make the server hold more
 )
 
 // conn is one connection of a device, or of a sender of deliveries. Its fields belong to the reading goroutine, except
@@ -40,7 +41,7 @@ type conn struct {
 	token       atomic.Uint64           // TokenSum of the app token it was let in by; 0: a device's own, or none yet
 	liveSession atomic.Pointer[session] // set while it is the live connection of its device
 	waiting     atomic.Bool             // the session wants to hear when the queue has drained
-	broken      atomic.Bool             // something it was given was not written, or the socket is gone
+	broken      atomic.Bool             // something it was given was not taken
 	addr        netip.Addr
 	base        string // scheme and host for links
 	timer       *time.Timer
@@ -48,7 +49,7 @@ type conn struct {
 
 // Accept upgrades a request to a device connection. The caller has checked path, origin and throttling.
 func (h *Hub) Accept(w http.ResponseWriter, r *http.Request, addr netip.Addr, loopback bool, base string) {
-	ws, err := wsconn.Upgrade(w, r, wsconn.Options{MaxMessage: frame.MaxFrame, MaxQueue: maxQueue, LowWater: softQueue / 2,
+	ws, err := wsconn.Upgrade(w, r, wsconn.Options{MaxMessage: maxHello, MaxQueue: maxQueue, LowWater: softQueue / 2,
 		WriteStall: writeStall, Keeper: h.Keeper})
 	if err != nil {
 		h.log.Debug("an upgrade failed", "addr", addr, "error", err)
@@ -88,7 +89,7 @@ func (c *conn) write(p []byte) {
 }
 
 // clear reports whether everything that the connection was given has been written to the socket.
-func (c *conn) clear() bool { return c.ws.Queued() == 0 && !c.broken.Load() }
+func (c *conn) clear() bool { return c.ws.Queued() == 0 && c.ws.Lost() == 0 && !c.broken.Load() }
 
 // end closes the connection after what is queued.
 func (c *conn) end(code frame.CloseCode, reason string) {
@@ -179,21 +180,24 @@ func (c *conn) first(f frame.Up, err error) {
 		c.refuse(e, frame.CloseNoAccess)
 		return
 	}
+	c.token.Store(TokenSum(hello.Token)) // before it is looked up: a removal of the token meets one of the two
 	g, e := c.hub.grant(hello, c.addr)
 	if e != nil {
 		code := frame.CloseNoAccess
 		if e.Code.Retry() {
 			code = frame.CloseTryLater
 		}
-		c.hub.log.Warn("a device was refused", "device", hello.Device.ID, "addr", c.addr, "code", e.Code)
+		c.hub.log.Warn("a device was refused", "device", hello.Device.ID, "addr", c.addr, "code", e.Code, "why", e.Message)
 		c.refuse(e, code)
 		return
 	}
 	c.token.Store(g.sum)
 	if g.kind == access.Deliver {
+		c.ws.SetMaxMessage(frame.MaxFrame)
 		c.greetSender(hello)
 		return
 	}
+	c.ws.SetMaxMessage(frame.MaxFrame)
 	for _, a := range hello.Accept {
 		c.delta = c.delta || a == frame.AcceptDelta
 		c.tool = c.tool || a == frame.AcceptTool
@@ -226,7 +230,6 @@ func (c *conn) Closed(_ *wsconn.Conn, err error) {
 	if errors.Is(err, wsconn.ErrSlow) {
 		c.hub.Metrics.Closes.WithLabelValues("slow").Inc()
 	}
-	c.broken.Store(true) // its queue is empty now because it was thrown away
 	if c.session != nil {
 		c.session.post(gone{c})
 	}

@@ -27,10 +27,13 @@ func (c *conn) deliver(f *frame.Deliver) {
 	}
 	if c.session == nil {
 		c.hub.deliver(sender, f, c.send)
-		return
+	} else {
+		c.session.post(&received{c: c, f: f})
+		c.session.wait()
 	}
-	c.session.post(&received{c: c, f: f})
-	c.session.wait()
+	if to := c.hub.addressee(f.To); to != "" {
+		c.hub.session(to).wait() // a sender that is faster than the disk waits for it
+	}
 }
 
 // greetSender answers the hello of a connection with a delivery token. It is no device: it may be open several times, is
@@ -58,14 +61,20 @@ func (h *Hub) Deliver(ctx context.Context, sender string, f *frame.Deliver) (fra
 }
 
 func (h *Hub) deliver(sender string, f *frame.Deliver, reply func(frame.Down)) {
-	to := strings.TrimPrefix(f.To, frame.SessionPrefix)
-	if f.To == homeAddress {
-		if to = *h.home.Load(); to == "" {
-			h.offline(f, reply, "no device is the home channel: send /sethome from it")
-			return
-		}
+	to := h.addressee(f.To)
+	if to == "" {
+		h.offline(f, reply, "no device is the home channel: send /sethome from it")
+		return
 	}
 	h.post(to, &delivery{sender: sender, f: f, reply: reply})
+}
+
+// addressee is the device that an address stands for; empty when that is the home channel and there is none.
+func (h *Hub) addressee(to string) string {
+	if to == homeAddress {
+		return *h.home.Load()
+	}
+	return strings.TrimPrefix(to, frame.SessionPrefix)
 }
 
 func (h *Hub) offline(f *frame.Deliver, reply func(frame.Down), why string) {

@@ -38,7 +38,7 @@ func (e *helloed) apply(s *session, b *batch) {
 		}
 	}
 	if refusal := e.refusal(s); refusal != nil {
-		h.log.Warn("a device was refused", "device", s.id, "addr", e.grant.addr, "code", refusal.Code)
+		h.log.Warn("a device was refused", "device", s.id, "addr", e.grant.addr, "code", refusal.Code, "why", refusal.Message)
 		code := frame.CloseNoAccess
 		if refusal.Code.Retry() {
 			code = frame.CloseTryLater
@@ -96,7 +96,7 @@ func (e *helloed) apply(s *session, b *batch) {
 // wrongCode turns a connection away whose one-time code is not valid, and counts it as a guess.
 func (e *helloed) wrongCode(s *session) {
 	s.hub.Guard.Wrong(e.grant.addr)
-	s.hub.log.Warn("a device was refused", "device", s.id, "addr", e.grant.addr, "code", frame.AuthFailed)
+	s.hub.log.Warn("a device was refused", "device", s.id, "addr", e.grant.addr, "code", frame.AuthFailed, "why", "wrong pairing code")
 	e.c.refuse(&frame.Error{Code: frame.AuthFailed, Message: "the pairing code is wrong, used or too old: make a new one with hermes-mobile pair"}, frame.CloseNoAccess)
 }
 

@@ -47,6 +47,12 @@ func (e *received) apply(s *session, b *batch) {
 		return
 	}
 	if d, ok := e.f.(*frame.Deliver); ok {
+		if !s.hub.approved(s.dev.UserID) { // a tunnel makes every phone local
+			b.then(func() {
+				e.c.send(&frame.Error{Code: frame.Forbidden, Message: "this device is not approved: approve it, or deliver with a token of MOBILE_DELIVER_TOKENS", Ref: d.ID})
+			})
+			return
+		}
 		b.then(func() { s.hub.deliver(s.id, d, e.c.send) })
 		return
 	}

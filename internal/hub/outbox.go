@@ -176,7 +176,7 @@ func (s *session) send(e *entry) (more bool) {
 }
 
 // left is how many seconds a card has.
-func left(expires time.Time) int { return max(0, int(time.Until(expires).Seconds()+0.5)) }
+func left(expires time.Time) int { return max(0, int(time.Until(expires).Seconds())) }
 
 func (s *session) sendMessage(e *entry) {
 	m := *e.Message

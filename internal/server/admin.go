@@ -32,7 +32,10 @@ func listenAdmin(ctx context.Context, data string) (net.Listener, error) {
 	_ = os.Remove(path) // left by a server that was killed
 	l, err := net.Listen("unix", path)
 	if err != nil {
-		return nil, fmt.Errorf("cannot open the admin socket: %w; a shorter path for the data folder helps where it is too long", err)
+		if len(path) > 100 {
+			return nil, fmt.Errorf("cannot open the admin socket: %w; the path of the data folder is too long, choose a shorter one with --data", err)
+		}
+		return nil, fmt.Errorf("the data folder cannot be written: %w; see its mode and owner, or choose another one with --data", err)
 	}
 	if err := os.Chmod(path, 0o600); err != nil {
 		_ = l.Close()

@@ -49,11 +49,11 @@ func (s *Server) connectHermes(w io.Writer) {
     display: {busy_ack_enabled: false, busy_input_mode: queue, platforms: {relay: {tool_progress: "off"}}}
 
   and restart the gateway: hermes gateway run
-`, s.cfg.HermesHome, quoted(s.gatewayPath()), quoted(filepath.Join(s.cfg.HermesHome, ".env")), url, url)
+`, s.cfg.HermesHome, Quoted(s.gatewayPath()), Quoted(filepath.Join(s.cfg.HermesHome, ".env")), url, url)
 }
 
-// quoted writes a path as a shell takes it.
-func quoted(path string) string {
+// Quoted writes a path as a shell takes it.
+func Quoted(path string) string {
 	if strings.IndexFunc(path, func(r rune) bool {
 		return !strings.ContainsRune("/._-+@%", r) && (r < '0' || r > '9') && (r < 'A' || r > 'Z') && (r < 'a' || r > 'z')
 	}) < 0 {

@@ -17,8 +17,8 @@ type Health struct {
 // Finding is something its owner should know, with what to do.
 type Finding struct {
 	Code     string `json:"code"`
-	Severity string `json:"severity"` // error: messages are refused; warning: something does not work
-	Text     string `json:"text"`
+	Severity string `json:"severity"`       // error: messages are refused; warning: something does not work
+	Text     string `json:"text,omitempty"` // for this machine only
 }
 
 // storeTrouble is how long a failure of the store counts.

@@ -90,7 +90,7 @@ func New(ctx context.Context, cfg *config.Config, version string, log *slog.Logg
 	if s.origins, err = access.ParseOrigins(strings.Join(cfg.AllowedOrigins, ",")); err != nil {
 		return s, err
 	}
-	if s.listener, err = net.Listen("tcp", net.JoinHostPort(cfg.Host, strconv.Itoa(cfg.Port))); err != nil {
+	if s.listener, err = net.Listen(network(cfg.Host), net.JoinHostPort(cfg.Host, strconv.Itoa(cfg.Port))); err != nil {
 		return s, fmt.Errorf("cannot listen: %w; end what uses the port, or choose another with --port or MOBILE_PORT", err)
 	}
 	if s.madeTok, err = s.loadTokens(); err != nil {
@@ -120,6 +120,14 @@ func New(ctx context.Context, cfg *config.Config, version string, log *slog.Logg
 		PromptLife: time.Duration(cfg.PromptSeconds) * time.Second, MaxMedia: cfg.MaxMediaBytes, OutboxEntries: cfg.OutboxEntries,
 		RejectOffline: cfg.OfflineDelivery == "reject", TurnLease: turnLease, HelloTimeout: helloTimeout})
 	return s, nil
+}
+
+// network keeps 0.0.0.0 from meaning every IPv6 address, too.
+func network(host string) string {
+	if ip := net.ParseIP(host); ip != nil && ip.To4() != nil {
+		return "tcp4"
+	}
+	return "tcp"
 }
 
 func set(ids []string) access.List { return access.ParseList(strings.Join(ids, ",")) }

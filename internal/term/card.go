@@ -35,6 +35,11 @@ func newCard(p frame.Prompt, now time.Time) *card {
 		}
 		c.options = append(c.options, frame.Option{ID: o.ID, Label: label, Style: o.Style})
 	}
+	for i, o := range c.options { // Enter on an empty line must not allow a command
+		if p.Kind == frame.ExecApproval && o.Style == "danger" {
+			c.selected = i
+		}
+	}
 	// The seconds left are the server's; its clock may differ from ours.
 	if p.TimeoutSeconds > 0 {
 		c.deadline = now.Add(time.Duration(p.TimeoutSeconds) * time.Second)
@@ -66,6 +71,14 @@ func (c *card) label(option string) string {
 
 // own reports whether the person may answer in their own words.
 func (c *card) own() bool { return c.kind == frame.Clarify }
+
+// help says how the card is answered.
+func (c *card) help() string {
+	if c.own() {
+		return "number or ↑↓, then Enter; or write your own answer"
+	}
+	return "number or ↑↓, then Enter"
+}
 
 // end says how the card ended, in words.
 func (c *card) end(d device.CardDone) string {
@@ -157,7 +170,7 @@ func (m *model) cardPanel() []string {
 	case c.own():
 		body = append(body, m.style.dim.Render(cut("number or ↑↓ and Enter, o for your own words", width)))
 	default:
-		body = append(body, m.style.dim.Render(cut("number, or ↑↓ and Enter", width)))
+		body = append(body, m.style.dim.Render(cut(c.help(), width)))
 	}
 	return strings.Split(m.style.box.Width(m.shape.width).Render(strings.Join(body, "\n")), "\n")
 }
@@ -204,9 +217,7 @@ func (m *model) cardKey(key string) bool {
 		if err != nil || n < 1 || n > 9 {
 			return false
 		}
-		if n <= len(c.options) {
-			m.choose(c, c.options[n-1])
-		}
+		c.selected = min(n, len(c.options)) - 1 // Enter confirms: a digit may be the beginning of a message
 	}
 	return true
 }

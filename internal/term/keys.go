@@ -137,6 +137,11 @@ func (m *model) enter() tea.Cmd {
 		m.setInput("")
 		return nil
 	}
+	if c := m.card(); c != nil && c.own() && c.asked == "" && !strings.HasPrefix(text, "/") {
+		m.answer(c, frame.OtherOption, text, text)
+		m.setInput("")
+		return nil
+	}
 	if n := len(m.past); n == 0 || m.past[n-1] != text {
 		m.past = append(m.past, text)
 	}

@@ -207,17 +207,20 @@ func TestCardAnsweredByNumber(t *testing.T) {
 		Options: []frame.Option{{ID: "once", Label: "Allow once", Style: "primary"}, {ID: "deny", Label: "Deny", Style: "danger"}}}}
 	s.event(show)
 	s.shows("Allow this command?", "$ rm -rf ␛build", "Deletes it", "1 Allow once", "2 Deny", "5:00 left")
-	s.keys("2")
+	s.shows("▸ 2 Deny") // Enter alone allows nothing
+	s.keys("2<enter>")
 	s.did() // too soon: it was typed for something else
 	s.clock = s.clock.Add(time.Second)
 	s.event(show) // after a reconnect
 	s.keys("2")
+	s.did() // Enter confirms
+	s.keys("<enter>")
 	s.did("answer p1 deny ")
 	s.shows("sending: Deny")
-	s.keys("1")
+	s.keys("1<enter>")
 	s.did() // one answer
 	s.event(device.Receipt{ID: "m1", Err: &frame.Error{Code: frame.Forbidden, Message: "not yours"}})
-	s.shows("not yours", "number, or ↑↓ and Enter")
+	s.shows("not yours", "number or ↑↓, then Enter")
 	s.keys("<up><enter>")
 	s.did("answer p1 once ")
 	s.event(device.CardDone{ID: "p1", OptionID: "once"})
@@ -234,14 +237,14 @@ func TestSeveralCardsAndOwnWords(t *testing.T) {
 	s.shows("Sure?", "card 1 of 2")
 	s.keys("<tab>")
 	s.shows("Which format?", "time is up")
-	s.keys("hello 1<enter>") // a message is a message, also with a card open
-	s.did("send hello 1")
+	s.keys("/help<enter>") // a command is none, also with a card open
+	s.did("send /help")
 	s.keys("o")
 	s.shows("your own words below")
-	s.keys("<esc>o1 TSV please<enter>")
-	s.did("answer b other 1 TSV please")
+	s.keys("<esc>TSV please, 1<enter>")
+	s.did("answer b other TSV please, 1")
 	s.event(device.CardDone{ID: "b", OptionID: "other"})
-	s.shows("→ answered: 1 TSV please", "Sure?")
+	s.shows("→ answered: TSV please, 1", "Sure?")
 	s.event(device.CardDone{ID: "a", OptionID: "once"})
 	s.shows("→ answered elsewhere: Yes")
 	s.event(device.CardShown{Prompt: frame.Prompt{ID: "c", Kind: "newkind", Text: "Hm?"}})

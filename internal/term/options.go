@@ -26,7 +26,7 @@ type Options struct {
 	Out io.Writer // default os.Stdout
 	Err io.Writer // what went wrong, in line mode; default os.Stderr
 
-	// SaveDir takes received files. Default: hermes in the person's Downloads folder, else the working directory.
+	// SaveDir takes received files. Default: Downloads/hermes in the person's home.
 	SaveDir string
 	// NoColor leaves colours out. NO_COLOR in the environment does too.
 	NoColor bool
@@ -91,13 +91,10 @@ func terminal(s any) bool {
 	return !ok || term.IsTerminal(f.Fd())
 }
 
-// downloads is where people look for files.
+// downloads is where people look for files; it is made when the first one comes.
 func downloads() string {
 	if home, err := os.UserHomeDir(); err == nil {
-		d := filepath.Join(home, "Downloads")
-		if info, err := os.Stat(d); err == nil && info.IsDir() {
-			return filepath.Join(d, "hermes")
-		}
+		return filepath.Join(home, "Downloads", "hermes")
 	}
 	return "."
 }

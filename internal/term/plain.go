@@ -38,6 +38,7 @@ type plain struct {
 	tools    map[string]string
 	typing   bool      // as of the events: the device may know of an end before the last message was printed
 	coded    bool      // the pairing code was printed
+	offline  bool      // it was said that there is no connection
 	quiet    time.Time // when something last happened
 	bad      error     // the first thing that went wrong; the chat goes on
 }
@@ -310,6 +311,13 @@ func (p *plain) event(msg eventMsg) error {
 		switch ev.State {
 		case device.NoAccess, device.Replaced:
 			return ev.Err
+		case device.Waiting:
+			if ev.Err != nil && !p.offline {
+				p.offline = true
+				fmt.Fprintf(p.o.Err, "offline: %s; trying again\n", reason(ev.Err))
+			}
+		case device.Online:
+			p.offline = false
 		}
 	}
 	return nil

@@ -48,6 +48,7 @@ type Conn struct {
 	reading  bool  // the reading goroutine has not ended
 	writers  int32 // writing goroutines that have not ended
 	above    bool  // the queue was above LowWater, Drained is due
+	lost     int   // bytes that were thrown away unwritten
 	corked   int   // calls of Cork without their Uncork
 
 	closing   bool // no more Send
@@ -179,6 +180,14 @@ func (c *Conn) Queued() int {
 	return c.out.size + c.inFlight
 }
 
+// Lost returns how many bytes were thrown away unwritten when the connection
+// ended, frame headers included.
+func (c *Conn) Lost() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.lost
+}
+
 // Close starts the close handshake (RFC 6455 §7.1.2): what is queued is
 // written, then the close frame, then the peer has some seconds to answer with
 // its own. Meanwhile what it sends is thrown away. A peer that does nothing is
@@ -238,7 +247,9 @@ func (c *Conn) shutWith(body []byte, why CloseError, drop bool) {
 	c.cause = why
 	c.discard.Store(true)
 	if drop {
+		before := c.out.size
 		c.out.drop()
+		c.lost += before - c.out.size
 	}
 	c.out.push(outFrame{p: body, op: ws.OpClose})
 	c.closeLeft = c.out.size + c.inFlight
@@ -289,6 +300,7 @@ func (c *Conn) kill(why error, how ending) {
 	if c.cause == nil {
 		c.cause = why
 	}
+	c.lost += c.out.size + c.inFlight
 	c.out.reset()
 	c.inFlight = 0
 	served := c.h != nil

@@ -215,6 +215,7 @@ func (c *Conn) failWrite(err error) {
 		return
 	}
 	c.writeErr = err
+	c.lost += c.out.size + 1 // at least what was being written
 	c.out.reset()
 	_ = c.nc.SetReadDeadline(time.Now().Add(afterWriteError))
 }
