@@ -27,6 +27,7 @@ var ranks = map[string]int{
 	"internal/agent/demo":  2,
 	"internal/agent/relay": 2,
 	"internal/term":        2,
+	"internal/setup":       2,
 
 	"device":            1,
 	"device/devicetest": 1, // a server for tests of apps

@@ -24,20 +24,22 @@ func (s *Server) Banner(w io.Writer, program string) {
 	fmt.Fprintf(w, "\n  Pair a phone:      %s pair\n", program)
 	fmt.Fprintf(w, "  Talk from here:    %s chat\n", program)
 	if s.cfg.Agent == "relay" {
-		s.connectHermes(w)
+		s.connectHermes(w, program)
 	}
 	fmt.Fprintln(w)
 }
 
 // connectHermes prints the lines that make a Hermes gateway dial in, where none has been told to yet.
-func (s *Server) connectHermes(w io.Writer) {
+func (s *Server) connectHermes(w io.Writer, program string) {
 	if len(s.cfg.Gateways) > 0 {
 		fmt.Fprintf(w, "  Hermes:            waiting for the gateway to dial in (start it with: hermes gateway run)\n")
 		return
 	}
 	url, _ := s.publicBase()
 	fmt.Fprintf(w, `
-  Hermes is not connected yet. Put its id and secret into the .env of the Hermes home (%s):
+  Hermes is not connected yet. Connect it:  %s setup
+
+  Or by hand: put its id and secret into the .env of the Hermes home (%s):
 
     (umask 077; cat %s >> %s)
 
@@ -49,7 +51,7 @@ func (s *Server) connectHermes(w io.Writer) {
     display: {busy_ack_enabled: false, busy_input_mode: queue, platforms: {relay: {tool_progress: "off"}}}
 
   and restart the gateway: hermes gateway run
-`, s.cfg.HermesHome, Quoted(s.gatewayPath()), Quoted(filepath.Join(s.cfg.HermesHome, ".env")), url, url)
+`, program, s.cfg.HermesHome, Quoted(s.gatewayPath()), Quoted(filepath.Join(s.cfg.HermesHome, ".env")), url, url)
 }
 
 // Quoted writes a path as a shell takes it.

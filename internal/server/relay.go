@@ -81,6 +81,21 @@ const gatewayFile = "relay.env"
 
 func (s *Server) gatewayPath() string { return filepath.Join(s.cfg.Data, gatewayFile) }
 
+// OwnGateway returns the id and secret of a data folder for which none are set, and makes them the first time, as a server that
+// starts on it does.
+func OwnGateway(data string) (id, secret string, err error) {
+	if err := os.MkdirAll(data, 0o700); err != nil {
+		return "", "", err
+	}
+	return ownGateway(filepath.Join(data, gatewayFile))
+}
+
+// HasOwnGateway reports whether OwnGateway has made them already.
+func HasOwnGateway(data string) bool {
+	_, err := os.Stat(filepath.Join(data, gatewayFile))
+	return err == nil
+}
+
 // ownGateway reads the id and secret that were made where none was set, and makes them the first time.
 func ownGateway(path string) (id, secret string, err error) {
 	text, err := os.ReadFile(path)

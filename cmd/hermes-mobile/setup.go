@@ -1,0 +1,454 @@
+package main
+
+import (
+	"bufio"
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/url"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/charmbracelet/x/term"
+	"github.com/spf13/cobra"
+
+	"hermes-mobile/internal/config"
+	"hermes-mobile/internal/server"
+	"hermes-mobile/internal/setup"
+)
+
+type setupFlags struct {
+	profile, version, url, remote, service string
+	yes, replace, print, undo, plugin      bool
+	wait                                   time.Duration
+}
+
+func setupCommand() *cobra.Command {
+	var f setupFlags
+	cmd := jsonFlag(&cobra.Command{
+		Use:        "setup",
+		SuggestFor: []string{"connect", "install", "init"},
+		Short:      "Connect the Hermes on this machine to the server",
+		Long: `Connect the Hermes on this machine to the server. It shows the lines that config.yaml and .env of the Hermes home need, asks,
+and writes them. Comments, order and all other keys stay, and so do the other messengers of that Hermes; a backup is kept
+beside each file, and --undo takes everything back. Run again, it finds nothing to do.
+
+Then it waits for the gateway to dial in, and shows the QR code that pairs a phone. HERMES_HOME names another Hermes home.`,
+		Example: `  hermes-mobile setup
+  hermes-mobile setup --print
+  hermes-mobile setup --yes --profile work
+  hermes-mobile setup --service systemd
+  hermes-mobile setup --remote https://agent.example.com
+  hermes-mobile setup --undo`,
+		Args: takes(),
+		RunE: func(cmd *cobra.Command, _ []string) error { return runSetup(cmd, f) },
+	})
+	fl := cmd.Flags()
+	fl.SortFlags = false
+	fl.BoolVarP(&f.yes, "yes", "y", false, "do not ask")
+	fl.BoolVar(&f.print, "print", false, "show what would be written, and write nothing")
+	fl.BoolVar(&f.undo, "undo", false, "take back what earlier runs wrote")
+	fl.StringVar(&f.profile, "profile", "", "`name` of the Hermes profile")
+	fl.StringVar(&f.version, "hermes-version", "", "`version` of Hermes, where it cannot be found out")
+	fl.StringVar(&f.url, "url", "", "`address` of the server for the gateway (default: that of the running server, on this machine)")
+	fl.BoolVar(&f.replace, "replace", false, "with --yes: also replace the settings of another connector")
+	fl.BoolVar(&f.plugin, "plugin", false, "add a plug-in for /sethome and jobs with \"deliver: mobile\" (Hermes 0.22 and newer)")
+	fl.StringVar(&f.service, "service", "", "start the server as a service: `kind` is auto, systemd, launchd or windows")
+	fl.StringVar(&f.remote, "remote", "", "show what to paste on the machine of another Hermes; `address` is the server's, as seen from there")
+	fl.DurationVar(&f.wait, "wait", time.Minute, "how long to wait for the gateway")
+	_ = cmd.RegisterFlagCompletionFunc("service", cobra.FixedCompletions(append([]string{"auto"}, setup.Kinds...), cobra.ShellCompDirectiveNoFileComp))
+	return cmd
+}
+
+// setupResult is what --json shows.
+type setupResult struct {
+	Home      setup.Home         `json:"hermes_home"`
+	Version   setup.Version      `json:"hermes_version"`
+	URL       string             `json:"url"`
+	Files     []setup.Shown      `json:"files"`
+	Conflicts []string           `json:"conflicts,omitempty"`
+	Notes     []string           `json:"notes,omitempty"`
+	Written   bool               `json:"written"`
+	Backups   []string           `json:"backups,omitempty"`
+	Steps     []string           `json:"steps,omitempty"` // for the owner to do
+	Connected bool               `json:"connected"`
+	Pair      *server.Invitation `json:"pair,omitempty"`
+}
+
+// wizard is one run of the command.
+type wizard struct {
+	cmd    *cobra.Command
+	f      setupFlags
+	cfg    *config.Config
+	out    io.Writer // for words; nowhere with --json
+	asJSON bool
+	in     *bufio.Reader
+	result setupResult
+}
+
+func runSetup(cmd *cobra.Command, f setupFlags) error {
+	modes := 0
+	for _, on := range []bool{f.print, f.undo, f.remote != ""} {
+		if on {
+			modes++
+		}
+	}
+	if modes > 1 {
+		return misuse(cmd, "--print, --undo and --remote exclude one another")
+	}
+	if f.replace && !f.yes {
+		return misuse(cmd, "--replace goes with --yes")
+	}
+	cfg, _, err := settings(cmd)
+	if err != nil {
+		return err
+	}
+	w := &wizard{cmd: cmd, f: f, cfg: cfg, out: cmd.OutOrStdout(), in: bufio.NewReader(cmd.InOrStdin())}
+	if w.asJSON, _ = cmd.Flags().GetBool("json"); w.asJSON {
+		w.out = io.Discard
+	}
+	if f.remote != "" {
+		return w.remote()
+	}
+	homes, err := setup.Homes(cfg.HermesHome)
+	if err != nil {
+		return hint(err, "install Hermes and start it once, name its home with HERMES_HOME, or use --remote for one on another machine")
+	}
+	if err := w.chooseHome(homes); err != nil {
+		return err
+	}
+	if f.undo {
+		return w.undo()
+	}
+	return w.run()
+}
+
+func (w *wizard) say(format string, args ...any) {
+	fmt.Fprintln(w.out, clean(fmt.Sprintf(format, args...)))
+}
+
+// chooseHome takes the profile that was named, or asks where there are several.
+func (w *wizard) chooseHome(homes []setup.Home) (err error) {
+	if w.f.profile != "" {
+		w.result.Home, err = setup.Pick(homes, w.f.profile)
+		return err
+	}
+	i := slices.IndexFunc(homes, func(h setup.Home) bool { return h.Active })
+	w.result.Home = homes[i]
+	if len(homes) == 1 {
+		return nil
+	}
+	var names []string
+	for _, h := range homes {
+		names = append(names, h.Name())
+	}
+	if !w.asking() {
+		w.result.Notes = append(w.result.Notes, fmt.Sprintf("Hermes has the profiles %s: this is about %s; name another with --profile", strings.Join(names, ", "), homes[i].Name()))
+		return nil
+	}
+	name, err := w.ask(fmt.Sprintf("Which profile of Hermes: %s? [%s] ", strings.Join(names, ", "), homes[i].Name()))
+	if err != nil {
+		return err
+	}
+	w.result.Home, err = setup.Pick(homes, cmp.Or(name, homes[i].Name()))
+	return err
+}
+
+// asking reports whether there is somebody to ask.
+func (w *wizard) asking() bool {
+	in, ok := w.cmd.InOrStdin().(*os.File)
+	return ok && term.IsTerminal(in.Fd()) && !w.f.yes && !w.f.print && !w.asJSON
+}
+
+// ask reads a line. Ctrl-C ends the wait.
+func (w *wizard) ask(question string) (string, error) {
+	fmt.Fprint(w.out, question)
+	type answer struct {
+		text string
+		err  error
+	}
+	read := make(chan answer, 1)
+	go func() {
+		text, err := w.in.ReadString('\n')
+		read <- answer{strings.TrimSpace(text), err}
+	}()
+	select {
+	case a := <-read:
+		if a.err != nil && a.text == "" {
+			return "", errors.New("there was no answer: nothing was written")
+		}
+		return a.text, nil
+	case <-w.cmd.Context().Done():
+		fmt.Fprintln(w.out)
+		return "", errors.New("stopped: nothing was written")
+	}
+}
+
+func (w *wizard) yes(question string) (bool, error) {
+	text, err := w.ask(question + " [y/N] ")
+	text = strings.ToLower(text)
+	return text == "y" || text == "yes", err
+}
+
+// remote shows what to paste elsewhere.
+func (w *wizard) remote() error {
+	u, err := url.Parse(w.f.remote)
+	if err != nil || u.Host == "" || !slices.Contains([]string{"http", "https", "ws", "wss"}, u.Scheme) || u.RawQuery != "" || u.Fragment != "" || u.User != nil {
+		return misuse(w.cmd, "--remote takes the address of this server, such as https://agent.example.com")
+	}
+	v, err := w.namedVersion()
+	if err != nil {
+		return err
+	}
+	id, secret, _, err := w.pair(true)
+	if err != nil {
+		return err
+	}
+	if u.Scheme == "http" || u.Scheme == "ws" {
+		fmt.Fprintln(w.cmd.ErrOrStderr(), "warning: this address is not encrypted: messages and files go over the network as they are; use https behind a TLS proxy")
+	}
+	var st server.Status
+	if err := server.NewClient(w.cfg.Data).Get(w.cmd.Context(), "/status", &st); err == nil && !knows(st, id) {
+		fmt.Fprintln(w.cmd.ErrOrStderr(), "warning: the running server does not know this id yet: end it and start it again")
+	}
+	text := setup.Remote(w.f.remote, id, secret, v)
+	return show(w.cmd, map[string]string{"url": w.f.remote, "id": id, "secret": secret, "text": text}, func(out io.Writer) { fmt.Fprint(out, text) })
+}
+
+func (w *wizard) namedVersion() (setup.Version, error) {
+	if w.f.version == "" {
+		return setup.Version{}, nil
+	}
+	v, ok := setup.ParseVersion(w.f.version)
+	if !ok {
+		return v, misuse(w.cmd, "--hermes-version takes a version such as 0.22.2")
+	}
+	return v, nil
+}
+
+// pair returns the id and secret by which the server lets the gateway in, and all that it lets in. Without make none are made.
+func (w *wizard) pair(make bool) (id, secret string, accepted map[string]string, err error) {
+	accepted = map[string]string{}
+	for i, g := range w.cfg.Gateways {
+		accepted[g.ID] = g.Secret.Reveal()
+		if i == 0 || slices.Contains(g.Devices, "*") {
+			id, secret = g.ID, g.Secret.Reveal()
+		}
+	}
+	switch {
+	case id != "":
+		return id, secret, accepted, nil
+	case make || server.HasOwnGateway(w.cfg.Data):
+		id, secret, err = server.OwnGateway(w.cfg.Data)
+		accepted[id] = secret
+		return id, secret, accepted, err
+	}
+	return "<made when it is written>", "", accepted, nil
+}
+
+// run shows, asks, writes, waits, and ends with the QR code.
+func (w *wizard) run() error {
+	v, err := w.namedVersion()
+	if err != nil {
+		return err
+	}
+	how := "--hermes-version"
+	if w.f.version == "" {
+		v, how = setup.FindVersion(w.cmd.Context(), w.result.Home.Path)
+	}
+	w.result.Version = v
+	w.say("Hermes home     %s", w.result.Home.Path)
+	w.say("Hermes version  %s (%s)", v, how)
+	if v == (setup.Version{}) {
+		w.result.Notes = append(w.result.Notes, "the version of Hermes is unknown ("+how+"): what is right for all versions is written, which leaves streaming off; name it with --hermes-version")
+	}
+	if os.Getenv("GATEWAY_RELAY_URL") != "" {
+		w.result.Notes = append(w.result.Notes, "GATEWAY_RELAY_URL is set in this environment: a gateway that is started with it switches every other messenger off in Hermes 0.22; take it out")
+	}
+	if w.result.URL, err = w.address(); err != nil {
+		return err
+	}
+	plan, err := w.plan(false)
+	if err != nil {
+		return err
+	}
+	w.show(plan)
+	if len(plan.ByHand) > 0 {
+		var errs []error
+		for _, e := range plan.ByHand {
+			errs = append(errs, e)
+		}
+		return &hinted{errors.Join(errs...), "nothing was written; write these keys yourself and run this again for the rest"}
+	}
+	if w.f.print {
+		return w.end()
+	}
+	if !plan.Done() {
+		if err := w.agree(plan); err != nil {
+			return err
+		}
+		if plan, err = w.plan(true); err != nil {
+			return err
+		}
+		plan.Replace = true // agreed to
+		if w.result.Backups, err = plan.Write(w.cfg.Data, time.Now()); err != nil {
+			return hint(err, "see what was written with --print, take it back with --undo")
+		}
+		w.result.Written = true
+		w.say("\nWritten. To take it back: %s setup --undo", program(w.cmd))
+		for _, b := range w.result.Backups {
+			w.say("  backup  %s", b)
+		}
+	}
+	for _, s := range w.result.Steps {
+		w.say("  run     %s", s)
+	}
+	return w.connect(plan)
+}
+
+// plan works out what is to be written. Secrets are made only to be written.
+func (w *wizard) plan(write bool) (*setup.Plan, error) {
+	id, secret, accepted, err := w.pair(write)
+	if err != nil {
+		return nil, err
+	}
+	p, err := setup.NewPlan(setup.Options{Home: w.result.Home, Version: w.result.Version, URL: w.result.URL, ID: id, Secret: secret, Accepted: accepted,
+		Plugin: w.f.plugin})
+	if err != nil {
+		return nil, err
+	}
+	if w.f.service == "" {
+		return p, nil
+	}
+	binary, err := setup.Binary()
+	if err != nil {
+		return nil, err
+	}
+	user, err := os.UserHomeDir()
+	if err != nil {
+		return nil, err
+	}
+	s, err := setup.NewService(w.f.service, setup.Program{Binary: binary, Data: w.cfg.Data, HermesHome: w.cfg.HermesHome, User: user})
+	if err != nil {
+		return nil, misuse(w.cmd, "--service: %s", err)
+	}
+	w.result.Steps = s.Steps
+	f, err := s.File()
+	if err == nil && f != nil {
+		p.Files = append(p.Files, f)
+	}
+	return p, err
+}
+
+// address is where a gateway on this machine finds the server.
+func (w *wizard) address() (string, error) {
+	if w.f.url != "" {
+		u, err := url.Parse(w.f.url)
+		if err != nil || u.Host == "" || !slices.Contains([]string{"http", "https", "ws", "wss"}, u.Scheme) || strings.ContainsAny(w.f.url, "\"\\") {
+			return "", misuse(w.cmd, "--url takes an address such as http://127.0.0.1:8787")
+		}
+		return strings.TrimRight(w.f.url, "/"), nil
+	}
+	host, port := w.cfg.Host, strconv.Itoa(w.cfg.Port)
+	var st server.Status
+	if err := server.NewClient(w.cfg.Data).Get(w.cmd.Context(), "/status", &st); err == nil {
+		u, err := url.Parse(st.Address)
+		if err != nil {
+			return "", err
+		}
+		host, port = u.Hostname(), u.Port()
+	}
+	if ip := net.ParseIP(host); host == "" || ip != nil && ip.IsUnspecified() {
+		host = "127.0.0.1"
+	}
+	if port == "0" {
+		return "", &hinted{errors.New("the system picks the server's port, and the server does not run"), "start it first, or give it a port with MOBILE_PORT"}
+	}
+	return "http://" + net.JoinHostPort(host, port), nil
+}
+
+// show prints the plan.
+func (w *wizard) show(p *setup.Plan) {
+	w.result.Files, w.result.Conflicts = append([]setup.Shown{}, p.Show()...), p.Conflicts
+	w.result.Notes = append(w.result.Notes, p.Notes...)
+	w.say("Server          %s", p.URL)
+	for _, f := range w.result.Files {
+		title := f.Path
+		if f.New {
+			title += " (new)"
+		}
+		w.say("\n%s", title)
+		for _, l := range f.Lines {
+			w.say("  %s", l)
+		}
+	}
+	if len(w.result.Files) > 0 {
+		w.say("\n<secret> is the one in relay.env of the data folder, or the one that is set for the server.")
+	}
+	for _, n := range w.result.Notes {
+		w.say("note: %s", n)
+	}
+	for _, c := range p.Conflicts {
+		w.say("replaces: %s", c)
+	}
+	if p.Done() {
+		w.say("\nHermes has all of it already: nothing to write.")
+	}
+}
+
+// agree returns nil where the plan may be written.
+func (w *wizard) agree(p *setup.Plan) error {
+	switch {
+	case w.f.yes && len(p.Conflicts) > 0 && !w.f.replace:
+		return &hinted{fmt.Errorf("%w: nothing was written (%s)", setup.ErrConflict, strings.Join(p.Conflicts, "; ")), "replace its settings with: --yes --replace"}
+	case w.f.yes:
+		return nil
+	case !w.asking():
+		return &hinted{errors.New("nothing was written, because there is no terminal to ask at"), "write it without asking with: --yes"}
+	}
+	question := "\nWrite this?"
+	if len(p.Conflicts) > 0 {
+		question = "\nThis takes Hermes away from the other connector. Write it all the same?"
+	}
+	ok, err := w.yes(question)
+	if err == nil && !ok {
+		err = errors.New("nothing was written")
+	}
+	return err
+}
+
+// undo takes everything back.
+func (w *wizard) undo() error {
+	list, err := setup.Undo(w.cfg.Data, w.result.Home.Path)
+	if err != nil {
+		return err
+	}
+	var left []string
+	if err := show(w.cmd, map[string]any{"hermes_home": w.result.Home, "files": append([]setup.Undone{}, list...)}, func(out io.Writer) {
+		if len(list) == 0 {
+			fmt.Fprintf(out, "nothing to undo: this data folder has no note of changes to %s\n", clean(w.result.Home.Path))
+		}
+		for _, u := range list {
+			fmt.Fprintf(out, "%s: %s\n", clean(u.Path), u.What)
+			if u.Backup != "" {
+				fmt.Fprintf(out, "  as it was before: %s\n", clean(u.Backup))
+			}
+		}
+	}); err != nil {
+		return err
+	}
+	for _, u := range list {
+		for _, key := range u.Left {
+			left = append(left, fmt.Sprintf("%s: %s was changed since, and stays", u.Path, key))
+		}
+	}
+	if len(left) > 0 {
+		return &hinted{errors.New(strings.Join(left, "\n")), "take these out yourself"}
+	}
+	return nil
+}

@@ -1,0 +1,247 @@
+package setup
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/goccy/go-yaml"
+	"github.com/goccy/go-yaml/ast"
+	"github.com/goccy/go-yaml/lexer"
+	"github.com/goccy/go-yaml/parser"
+	"github.com/goccy/go-yaml/token"
+)
+
+// Broken is a config.yaml that is not touched, because it is not what Hermes can read.
+type Broken struct {
+	Line    int
+	Problem string
+}
+
+// Error names the line and what is wrong with it.
+func (e *Broken) Error() string {
+	return fmt.Sprintf("config.yaml, line %d: %s; it is left as it is: repair it first", e.Line, e.Problem)
+}
+
+// document is a config.yaml: its text in lines, its tree for places, its values to compare.
+type document struct {
+	bom      string
+	lines    []string // each with its line end
+	root     ast.Node // a mapping; nil where there are comments at most
+	end      int      // lines from here on are past the document
+	value    any      // in order, with double keys twice
+	comments []string
+	step     int // by how much this file indents
+}
+
+const bom = "\ufeff"
+
+// parse reads a config.yaml.
+func parse(text []byte) (d *document, err error) {
+	defer func() {
+		if r := recover(); r != nil { // the library's: a strange file must not look like a fault of ours
+			d, err = nil, &Broken{1, fmt.Sprintf("it cannot be read: %v", r)}
+		}
+	}()
+	if i := firstInvalid(text); i >= 0 {
+		return nil, &Broken{1 + bytes.Count(text[:i], []byte("\n")), "a byte that is not UTF-8, or a zero"}
+	}
+	d = &document{step: 2}
+	rest, marked := strings.CutPrefix(string(text), bom)
+	if marked {
+		d.bom = bom
+	}
+	d.lines = slices.Collect(strings.Lines(rest))
+	d.end = len(d.lines)
+	// The parser sees plain line ends; the lines keep their own.
+	plain := strings.ReplaceAll(rest, "\r\n", "\n")
+	if i := strings.IndexByte(plain, '\r'); i >= 0 {
+		return nil, &Broken{1 + strings.Count(plain[:i], "\n"), "a carriage return that ends no line"}
+	}
+	file, err := parser.ParseBytes([]byte(plain), 0, parser.AllowDuplicateMapKey())
+	if err != nil {
+		return nil, broken(err)
+	}
+	seen := false
+	for _, doc := range file.Docs {
+		switch doc.Body.(type) {
+		case *ast.DirectiveNode:
+			continue
+		case nil, *ast.CommentGroupNode:
+			if doc.Start == nil {
+				continue
+			}
+		}
+		if seen {
+			return nil, &Broken{docLine(doc), "a second document begins, which Hermes cannot read"}
+		}
+		seen, d.root = true, doc.Body
+		if doc.End != nil {
+			d.end = doc.End.Position.Line - 1
+		}
+	}
+	if err := d.checkRoot(); err != nil {
+		return nil, err
+	}
+	if d.root != nil {
+		v := &values{anchors: map[string]ast.Node{}}
+		if d.value, err = v.of(d.root, 0); err != nil {
+			return nil, broken(err)
+		}
+	}
+	for _, t := range lexer.Tokenize(plain) {
+		if t.Type == token.CommentType {
+			d.comments = append(d.comments, t.Value)
+		}
+	}
+	d.learnStep()
+	return d, nil
+}
+
+func docLine(doc *ast.DocumentNode) int {
+	switch {
+	case doc.Start != nil:
+		return doc.Start.Position.Line
+	case doc.Body != nil:
+		return doc.Body.GetToken().Position.Line
+	}
+	return 1
+}
+
+func firstInvalid(text []byte) int {
+	for i := 0; i < len(text); {
+		r, n := utf8.DecodeRune(text[i:])
+		if r == 0 || r == utf8.RuneError && n <= 1 {
+			return i
+		}
+		i += n
+	}
+	return -1
+}
+
+// broken takes the place and the reason from the library's error, whose own text quotes the file, secrets and all.
+func broken(err error) error {
+	b := &Broken{1, "not valid YAML: " + err.Error()}
+	if e := yaml.Error(nil); errors.As(err, &e) {
+		b.Problem = "not valid YAML: " + e.GetMessage()
+		if t := e.GetToken(); t != nil && t.Position != nil {
+			b.Line = t.Position.Line
+		}
+	}
+	return b
+}
+
+// checkRoot makes sure that the top level is a map, or nothing.
+func (d *document) checkRoot() error {
+	switch n := bare(d.root).(type) {
+	case nil:
+		d.root = nil
+	case *ast.MappingNode, *ast.MappingValueNode:
+	case *ast.CommentGroupNode:
+		d.root = nil
+	case *ast.NullNode:
+		if at := n.GetToken().Position; at.Line <= len(d.lines) && strings.Trim(d.lines[at.Line-1], "- \r\n\t") != "" {
+			return &Broken{at.Line, "the top level is no map of keys"}
+		}
+		d.root = nil
+	default:
+		return &Broken{n.GetToken().Position.Line, "the top level is no map of keys"}
+	}
+	return nil
+}
+
+// learnStep takes over the indentation that the file itself has.
+func (d *document) learnStep() {
+	entries, flow := entriesOf(d.root)
+	if flow {
+		return
+	}
+	for _, e := range entries {
+		below, flow := entriesOf(e.Value)
+		if len(below) == 0 || flow {
+			continue
+		}
+		if step := column(below[0]) - column(e); step > 0 && step < 9 {
+			d.step = step
+			return
+		}
+	}
+}
+
+// bytes puts lines together again.
+func (d *document) bytes(lines []string) []byte { return []byte(d.bom + strings.Join(lines, "")) }
+
+// eol is the line end of the file: that of its first line.
+func (d *document) eol() string {
+	if len(d.lines) > 0 && strings.HasSuffix(d.lines[0], "\r\n") {
+		return "\r\n"
+	}
+	return "\n"
+}
+
+// bare takes anchor and tag off a node.
+func bare(n ast.Node) ast.Node {
+	for {
+		switch x := n.(type) {
+		case *ast.AnchorNode:
+			n = x.Value
+		case *ast.TagNode:
+			n = x.Value
+		default:
+			return n
+		}
+	}
+}
+
+// entriesOf returns the entries of a mapping, and whether it is written in braces.
+func entriesOf(n ast.Node) (list []*ast.MappingValueNode, flow bool) {
+	switch x := bare(n).(type) {
+	case *ast.MappingNode:
+		return x.Values, x.IsFlowStyle
+	case *ast.MappingValueNode:
+		return []*ast.MappingValueNode{x}, x.IsFlowStyle
+	}
+	return nil, false
+}
+
+func isMapping(n ast.Node) bool {
+	switch bare(n).(type) {
+	case *ast.MappingNode, *ast.MappingValueNode:
+		return true
+	}
+	return false
+}
+
+// name is the key of an entry; "" for merged and explicit ("? …") keys, which are never ours.
+func name(e *ast.MappingValueNode) string {
+	if _, ok := e.Key.(*ast.StringNode); !ok {
+		return ""
+	}
+	return e.Key.GetToken().Value
+}
+
+// find returns the entry that counts, with its index: of double keys the last, as with Hermes.
+func find(list []*ast.MappingValueNode, key string) (int, *ast.MappingValueNode) {
+	for i, e := range slices.Backward(list) {
+		if name(e) == key {
+			return i, e
+		}
+	}
+	return -1, nil
+}
+
+func line(e *ast.MappingValueNode) int   { return e.Key.GetToken().Position.Line }
+func column(e *ast.MappingValueNode) int { return e.Key.GetToken().Position.Column }
+
+// at is the byte offset in a line of a column that counts characters from 1.
+func at(text string, column int) int {
+	for i := range text {
+		if column--; column == 0 {
+			return i
+		}
+	}
+	return len(text)
+}

@@ -1,0 +1,73 @@
+package setup
+
+import (
+	"cmp"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// Home is a Hermes home: the main one, or one of its profiles.
+type Home struct {
+	Path    string `json:"path"`
+	Profile string `json:"profile,omitempty"` // empty: the main one
+	// Active: hermes without -p uses this one.
+	Active bool `json:"-"`
+}
+
+// The main home's name, as hermes -p takes it.
+const mainProfile = "default"
+
+// Name is what hermes -p takes.
+func (h Home) Name() string { return cmp.Or(h.Profile, mainProfile) }
+
+// profileName is what Hermes accepts as a profile's name, and with it as the name of its folder.
+var profileName = regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,63}$`)
+
+// Homes returns the Hermes home at a path and, if that is a main one, its profiles. The first is the one at the path.
+func Homes(path string) ([]Home, error) {
+	if path == "" {
+		return nil, fmt.Errorf("there is no home directory to look for Hermes in")
+	}
+	path, err := filepath.Abs(path)
+	if err != nil {
+		return nil, err
+	}
+	if info, err := os.Stat(path); err != nil || !info.IsDir() {
+		return nil, fmt.Errorf("there is no Hermes home at %s", path)
+	}
+	if dir := filepath.Dir(path); filepath.Base(dir) == "profiles" && profileName.MatchString(filepath.Base(path)) {
+		return []Home{{Path: path, Profile: filepath.Base(path), Active: true}}, nil
+	}
+	list := []Home{{Path: path}}
+	entries, _ := os.ReadDir(filepath.Join(path, "profiles")) // most have none
+	for _, e := range entries {
+		dir := filepath.Join(path, "profiles", e.Name())
+		if info, err := os.Stat(dir); err == nil && info.IsDir() && profileName.MatchString(e.Name()) {
+			list = append(list, Home{Path: dir, Profile: e.Name()})
+		}
+	}
+	active := 0
+	if text, err := os.ReadFile(filepath.Join(path, "active_profile")); err == nil {
+		name := strings.ToLower(strings.TrimSpace(string(text)))
+		active = max(0, slices.IndexFunc(list, func(h Home) bool { return h.Name() == name }))
+	}
+	list[active].Active = true
+	return list, nil
+}
+
+// Pick returns the home of a profile.
+func Pick(list []Home, profile string) (Home, error) {
+	profile = strings.ToLower(strings.TrimSpace(profile))
+	var names []string
+	for _, h := range list {
+		if h.Name() == profile {
+			return h, nil
+		}
+		names = append(names, h.Name())
+	}
+	return Home{}, fmt.Errorf("there is no profile %q: there is %s", profile, strings.Join(names, ", "))
+}

@@ -1,0 +1,195 @@
+package setup
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/goccy/go-yaml/ast"
+)
+
+// revert takes one change back. It returns false where the key has another value than the one that was set, or cannot be
+// taken out without touching others; a key that is gone is taken back already.
+func revert(text []byte, c Change) ([]byte, bool) {
+	w := want{path: strings.Split(c.Key, "."), text: c.New, item: c.Item}
+	d, err := parse(text)
+	if err != nil {
+		return nil, false
+	}
+	v, ok := lookup(d.value, w.path)
+	if !ok || c.Item && !d.has(w) {
+		return text, true
+	}
+	if !c.Item && !w.matches(v) {
+		return nil, false
+	}
+	for _, lines := range d.without(w, c) {
+		out := d.bytes(lines)
+		if gone(out, w, c) && verify(out, text, w) == nil {
+			return out, true
+		}
+	}
+	return nil, false
+}
+
+// gone reports whether a change is out of the text.
+func gone(text []byte, w want, c Change) bool {
+	d, err := parse(text)
+	if err != nil {
+		return false
+	}
+	v, there := lookup(d.value, w.path)
+	switch {
+	case c.Item:
+		return !d.has(w)
+	case c.Old == "" || c.Old == "null":
+		return !there || !w.matches(v) // a merge may have one below it
+	}
+	return there
+}
+
+// without works out texts in which a change is taken back.
+func (d *document) without(w want, c Change) [][]string {
+	var chain []*ast.MappingValueNode
+	flows := []bool{}
+	alone := []bool{}
+	n := d.root
+	for _, key := range w.path {
+		list, flow := entriesOf(n)
+		_, e := find(list, key)
+		if e == nil {
+			return nil
+		}
+		chain, flows, alone = append(chain, e), append(flows, flow), append(alone, len(list) == 1)
+		n = e.Value
+	}
+	last := len(chain) - 1
+	value := bare(chain[last].Value)
+	switch {
+	case c.Item && c.From >= len(w.path):
+		return d.withoutItem(value, w)
+	case c.From < 0:
+		var out [][]string
+		for _, k := range d.swap(value, c.Old, c) {
+			out = append(out, k.lines)
+		}
+		return out
+	}
+	// Maps that were made for this key, and hold nothing else now, go with it; or else the key alone.
+	var out [][]string
+	for top := c.From; top <= last; top++ {
+		if slices.Contains(alone[top+1:], false) {
+			continue
+		}
+		if flows[top] {
+			out = append(out, d.cutEntry(chain[top], value)...)
+			continue
+		}
+		end := lastLine(value)
+		if end < line(chain[top]) {
+			continue
+		}
+		out = append(out, d.cutLines(line(chain[top])-1, end))
+		if top > 0 && alone[top] && flows[top] == flows[top-1] {
+			// The map above was there, without keys: written out as such it stays one.
+			continue
+		}
+	}
+	// A map that stood without a value got one on its own line.
+	if c.From > 0 && c.From <= last {
+		if m, ok := bare(chain[c.From-1].Value).(*ast.MappingNode); ok && m.IsFlowStyle && m.End != nil && m.Start.Position.Line == m.End.Position.Line && alone[c.From] {
+			out = append(out, d.cutSpan(m.Start.Position.Line, m.Start.Position.Column, m.End.Position.Column+1))
+		}
+	}
+	return out
+}
+
+// lastLine is the last line of a value that was written by us, in one line.
+func lastLine(n ast.Node) int {
+	if s, ok := n.(*ast.SequenceNode); ok && s.End != nil {
+		return s.End.Position.Line
+	}
+	return n.GetToken().Position.Line
+}
+
+func (d *document) cutLines(from, to int) []string {
+	out := slices.Concat(d.lines[:from], d.lines[to:])
+	if to == len(d.lines) && from > 0 && !strings.HasSuffix(d.lines[to-1], "\n") {
+		out = slices.Clone(out)
+		out[from-1] = strings.TrimRight(out[from-1], "\r\n") // as the file was
+	}
+	return out
+}
+
+// cutSpan takes columns from..to-1 out of a line.
+func (d *document) cutSpan(row, from, to int) []string {
+	l := d.lines[row-1]
+	out := slices.Clone(d.lines)
+	out[row-1] = strings.TrimRight(l[:at(l, from)], " ") + l[at(l, to):]
+	return out
+}
+
+// cutEntry takes an entry out of a map in braces, with one comma.
+func (d *document) cutEntry(e *ast.MappingValueNode, leaf ast.Node) [][]string {
+	row, from := line(e), column(e)
+	to := 0
+	switch x := bare(e.Value).(type) {
+	case *ast.MappingNode:
+		if x.End == nil || x.End.Position.Line != row {
+			return nil
+		}
+		to = x.End.Position.Column + 1
+	case *ast.SequenceNode:
+		if x.End == nil || x.End.Position.Line != row {
+			return nil
+		}
+		to = x.End.Position.Column + 1
+	default:
+		r, _, end, ok := d.span(leaf)
+		if !ok || r != row {
+			return nil
+		}
+		to = len([]rune(d.lines[row-1][:end])) + 1
+	}
+	return d.cutListed(row, from, to)
+}
+
+// cutListed takes columns from..to-1 out of a line, with the comma before or behind them.
+func (d *document) cutListed(row, from, to int) [][]string {
+	l := d.lines[row-1]
+	head, tail := l[:at(l, from)], l[at(l, to):]
+	cut := func(head, tail string) []string {
+		out := slices.Clone(d.lines)
+		out[row-1] = head + tail
+		return out
+	}
+	var out [][]string
+	if h := strings.TrimRight(head, " \t"); strings.HasSuffix(h, ",") {
+		out = append(out, cut(strings.TrimSuffix(h, ","), tail), cut(h, tail))
+	}
+	if t := strings.TrimLeft(tail, " \t"); strings.HasPrefix(t, ",") {
+		out = append(out, cut(head, strings.TrimLeft(t[1:], " \t")))
+	}
+	return append(out, cut(head, tail))
+}
+
+func (d *document) withoutItem(value ast.Node, w want) [][]string {
+	s, ok := value.(*ast.SequenceNode)
+	if !ok {
+		return nil
+	}
+	for _, item := range s.Values {
+		t := item.GetToken()
+		if t.Value != unquoted(w.text) {
+			continue
+		}
+		if !s.IsFlowStyle {
+			return [][]string{d.cutLines(t.Position.Line-1, t.Position.Line)}
+		}
+		row, _, end, ok := d.span(item)
+		if !ok {
+			return nil
+		}
+		return d.cutListed(row, t.Position.Column, len([]rune(d.lines[row-1][:end]))+1)
+	}
+	return nil
+}

@@ -1,0 +1,309 @@
+package setup
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// install makes a Hermes home with these files.
+func install(t *testing.T, config, env []byte) (home, data string) {
+	t.Helper()
+	home, data = filepath.Join(t.TempDir(), ".hermes"), filepath.Join(t.TempDir(), "data")
+	if err := os.Mkdir(home, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for name, text := range map[string][]byte{configFile: config, envFile: env} {
+		if text != nil {
+			put(t, filepath.Join(home, name), text, 0o640)
+		}
+	}
+	return home, data
+}
+
+func put(t *testing.T, path string, text []byte, mode os.FileMode) {
+	t.Helper()
+	if err := os.WriteFile(path, text, mode); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(path, mode); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func read(t *testing.T, path string) []byte {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}
+
+func options(home string) Options {
+	return Options{Home: Home{Path: home}, Version: Version{0, 22}, URL: testURL, ID: "hermes-1", Secret: "s3cret-s3cret-s3cret", Plugin: true}
+}
+
+func plan(t *testing.T, o Options) *Plan {
+	t.Helper()
+	p, err := NewPlan(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+func write(t *testing.T, p *Plan, data string) []string {
+	t.Helper()
+	p.Replace = true
+	backups, err := p.Write(data, time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return backups
+}
+
+// files lists what is below a folder, with content and mode.
+func files(t *testing.T, dir string) map[string]string {
+	t.Helper()
+	list := map[string]string{}
+	err := filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			list[path+"/"] = ""
+			return err
+		}
+		info, err := d.Info()
+		if err == nil {
+			list[path] = info.Mode().String() + string(read(t, path))
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return list
+}
+
+func sameFiles(t *testing.T, got, want map[string]string) {
+	t.Helper()
+	for path := range want {
+		if got[path] != want[path] {
+			t.Errorf("%s is\n%q\nand was\n%q", path, got[path], want[path])
+		}
+	}
+	for path := range got {
+		if _, ok := want[path]; !ok {
+			t.Errorf("%s is left", path)
+		}
+	}
+}
+
+// TestWriteAndUndo: written once, a second run finds nothing to do, and an undo puts back every byte and mode.
+func TestWriteAndUndo(t *testing.T) {
+	for file, text := range corpus(t) {
+		if strings.HasPrefix(file, "broken-") || strings.HasPrefix(file, "hand-") {
+			home, data := install(t, text, nil)
+			before := files(t, home)
+			p, err := NewPlan(options(home))
+			if err == nil {
+				if _, err = p.Write(data, time.Now()); err == nil {
+					t.Errorf("%s was written", file)
+				}
+			}
+			sameFiles(t, files(t, home), before)
+			continue
+		}
+		t.Run(file, func(t *testing.T) {
+			home, data := install(t, text, []byte("# mine\nOPENAI_API_KEY=x\n"))
+			before := files(t, home)
+			p := plan(t, options(home))
+			shown := p.Show()
+			if len(shown) == 0 {
+				t.Error("nothing is shown")
+			}
+			for _, s := range shown {
+				if strings.Contains(strings.Join(s.Lines, "\n"), p.Secret) {
+					t.Errorf("the secret is shown: %q", s.Lines)
+				}
+			}
+			backups := write(t, p, data)
+			if len(backups) == 0 {
+				t.Error("there is no backup")
+			}
+			if again := plan(t, options(home)); !again.Done() {
+				t.Errorf("the second time there is to do %+v", again.Show())
+			}
+			for _, name := range []string{configFile, envFile} {
+				info, err := os.Stat(filepath.Join(home, name))
+				if err != nil {
+					t.Fatal(err)
+				}
+				if want := map[string]os.FileMode{configFile: 0o640, envFile: 0o600}[name]; info.Mode().Perm() != want && runtime.GOOS != "windows" {
+					t.Errorf("%s has mode %v, want %v", name, info.Mode(), want)
+				}
+			}
+			if _, err := Undo(data, home); err != nil {
+				t.Fatal(err)
+			}
+			sameFiles(t, files(t, home), before)
+			if left := files(t, data); len(left) > 1 {
+				t.Errorf("the data folder has %v", left)
+			}
+		})
+	}
+}
+
+// TestFreshHome: what was made is removed.
+func TestFreshHome(t *testing.T) {
+	home, data := install(t, nil, nil)
+	before := files(t, home)
+	write(t, plan(t, options(home)), data)
+	if info, err := os.Stat(filepath.Join(home, envFile)); err != nil || info.Mode().Perm() != 0o600 && runtime.GOOS != "windows" {
+		t.Errorf("%v %v", info, err)
+	}
+	put(t, filepath.Join(home, "plugins", pluginName, "x"), nil, 0o600)
+	if err := os.Remove(filepath.Join(home, "plugins", pluginName, "x")); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Mkdir(filepath.Join(home, "plugins", pluginName, "__pycache__"), 0o700); err != nil { // as Python does
+		t.Fatal(err)
+	}
+	if _, err := Undo(data, home); err != nil {
+		t.Fatal(err)
+	}
+	sameFiles(t, files(t, home), before)
+	if list, err := Undo(data, home); err != nil || len(list) != 0 {
+		t.Errorf("a second undo says %v %v", list, err)
+	}
+}
+
+// TestTwoRuns: what two runs wrote is undone as one.
+func TestTwoRuns(t *testing.T) {
+	home, data := install(t, []byte("model: x # y\n"), []byte("A=b"))
+	before := files(t, home)
+	o := options(home)
+	o.Plugin = false
+	write(t, plan(t, o), data)
+	write(t, plan(t, options(home)), data)
+	o.URL = "http://127.0.0.1:9"
+	write(t, plan(t, o), data)
+	list, err := Undo(data, home)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, u := range list {
+		if len(u.Left) > 0 || u.Backup != "" {
+			t.Errorf("%+v", u)
+		}
+	}
+	sameFiles(t, files(t, home), before)
+}
+
+// TestUndoAfterOthers: what the owner wrote since stays, and only our keys go.
+func TestUndoAfterOthers(t *testing.T) {
+	home, data := install(t, []byte("display: # mine\n  busy_input_mode: steer\n  busy_ack_enabled: true\n"), []byte("A=1\nGATEWAY_RELAY_URL=http://127.0.0.1:8787\n"))
+	write(t, plan(t, options(home)), data)
+	config, env := filepath.Join(home, configFile), filepath.Join(home, envFile)
+	text := append(read(t, config), "model: {default: x} # new\n"...)
+	text = bytes.Replace(text, []byte("busy_ack_enabled: false"), []byte("busy_ack_enabled: 5"), 1)
+	put(t, config, text, 0o640)
+	put(t, env, append(read(t, env), "B=2\n"...), 0o600)
+	list, err := Undo(data, home)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := string(read(t, config)), "display: # mine\n  busy_input_mode: steer\n  busy_ack_enabled: 5\nmodel: {default: x} # new\n"; got != want {
+		t.Errorf("config.yaml is\n%s\nwant\n%s", got, want)
+	}
+	if got, want := string(read(t, env)), "A=1\nB=2\nGATEWAY_RELAY_URL=http://127.0.0.1:8787\n"; got != want {
+		t.Errorf(".env is\n%s\nwant\n%s", got, want)
+	}
+	for _, u := range list {
+		if filepath.Base(u.Path) == configFile && !slices.Equal(u.Left, []string{"display.busy_ack_enabled"}) {
+			t.Errorf("%+v", u)
+		}
+	}
+}
+
+// TestConflicts: another connector's settings are not replaced unasked.
+func TestConflicts(t *testing.T) {
+	for name, tc := range map[string]struct{ config, env string }{
+		"config":   {"gateway: {relay_url: https://other.example.com}\n", ""},
+		"platform": {"platforms: {relay: {extra: {relay_url: https://other.example.com}}}\n", ""},
+		"env":      {"", "GATEWAY_RELAY_URL=https://other.example.com\n"},
+		"id":       {"", "GATEWAY_RELAY_ID=gw-other\nGATEWAY_RELAY_SECRET=other\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			home, data := install(t, []byte(tc.config), []byte(tc.env))
+			before := files(t, home)
+			p := plan(t, options(home))
+			if len(p.Conflicts) == 0 {
+				t.Error("no conflict is named")
+			}
+			if _, err := p.Write(data, time.Now()); err == nil {
+				t.Error("it was written")
+			}
+			sameFiles(t, files(t, home), before)
+		})
+	}
+}
+
+// TestKeptPair: an id and a secret that the server lets in stay, and nothing moves that is right.
+func TestKeptPair(t *testing.T) {
+	home, _ := install(t, nil, []byte("export GATEWAY_RELAY_ID='gw mine' # x\nGATEWAY_RELAY_SECRET=\"a b c\"\n"))
+	o := options(home)
+	o.Plugin, o.Accepted = false, map[string]string{"gw mine": "a b c"}
+	p := plan(t, o)
+	if p.ID != "gw mine" || len(p.Conflicts) > 0 || len(p.Files[0].Changes) > 0 || !bytes.Equal(p.Files[0].Before, p.Files[0].After) {
+		t.Errorf("%+v %+v", p.ID, p.Files[0])
+	}
+}
+
+// TestPluginRefused: it would break 0.19, and may break what is unknown.
+func TestPluginRefused(t *testing.T) {
+	home, _ := install(t, nil, nil)
+	for _, v := range []Version{{0, 19}, {0, 21}, {}} {
+		o := options(home)
+		o.Version = v
+		if _, err := NewPlan(o); err == nil || !strings.Contains(err.Error(), "0.22 or newer") {
+			t.Errorf("with %v it says %v", v, err)
+		}
+	}
+}
+
+// TestMeanwhile: a file that changed after the plan is not written over.
+func TestMeanwhile(t *testing.T) {
+	home, data := install(t, []byte("a: 1\n"), nil)
+	p := plan(t, options(home))
+	put(t, filepath.Join(home, configFile), []byte("a: 2\n"), 0o600)
+	if _, err := p.Write(data, time.Now()); err == nil || !strings.Contains(err.Error(), "meanwhile") {
+		t.Errorf("it says %v", err)
+	}
+	if got := string(read(t, filepath.Join(home, configFile))); got != "a: 2\n" {
+		t.Errorf("it is %q", got)
+	}
+}
+
+func TestLinkStays(t *testing.T) {
+	home, data := install(t, nil, nil)
+	real := filepath.Join(t.TempDir(), "dotfiles.yaml")
+	put(t, real, []byte("a: 1\n"), 0o600)
+	if err := os.Symlink(real, filepath.Join(home, configFile)); err != nil {
+		t.Skip(err)
+	}
+	write(t, plan(t, options(home)), data)
+	if info, err := os.Lstat(filepath.Join(home, configFile)); err != nil || info.Mode()&os.ModeSymlink == 0 {
+		t.Errorf("the link is %v %v", info, err)
+	}
+	if !bytes.Contains(read(t, real), []byte("relay_url")) {
+		t.Error("the file behind the link was not written")
+	}
+	if _, err := Undo(data, home); err != nil || string(read(t, real)) != "a: 1\n" {
+		t.Errorf("%v %q", err, read(t, real))
+	}
+}

@@ -1,0 +1,117 @@
+package setup
+
+import (
+	"fmt"
+	"path/filepath"
+	"strings"
+)
+
+// hiddenSecret stands for the secret where a plan is shown.
+const hiddenSecret = "<secret>"
+
+// Shown is a file of the plan as a person sees it.
+type Shown struct {
+	Path  string   `json:"path"`
+	New   bool     `json:"new,omitempty"`
+	Lines []string `json:"lines"`
+}
+
+// Show returns what is to be written, line by line, without the secret and without what else is in a line.
+func (p *Plan) Show() (list []Shown) {
+	for _, f := range p.Files {
+		if !f.changed() {
+			continue
+		}
+		s := Shown{Path: f.Path, New: !f.Exists}
+		switch filepath.Base(f.Path) {
+		case envFile:
+			s.Lines = showEnv(f.Changes)
+		case configFile:
+			s.Lines = showConfig(f.Changes)
+		default:
+			if f.Exists {
+				s.Lines = append(s.Lines, "  the whole file becomes:")
+			}
+			for l := range strings.Lines(string(f.After)) {
+				s.Lines = append(s.Lines, "+ "+strings.TrimRight(l, "\r\n"))
+			}
+		}
+		list = append(list, s)
+	}
+	return list
+}
+
+func showEnv(changes []Change) (out []string) {
+	for _, c := range changes {
+		value := c.New
+		if c.Key == envSecret {
+			value = hiddenSecret
+		}
+		switch {
+		case c.New == "" && c.Key == envURL:
+			out = append(out, "- "+c.Key+"="+hideUser(c.Old))
+		case c.Old != "" && c.Key != envSecret:
+			out = append(out, fmt.Sprintf("  %s: %s becomes %s", c.Key, c.Old, value))
+		default:
+			out = append(out, "+ "+c.Key+"="+value)
+		}
+	}
+	return out
+}
+
+func showConfig(changes []Change) (out []string) {
+	added := map[string]bool{}
+	last := ""
+	for _, c := range changes {
+		path := strings.Split(c.Key, ".")
+		old := hideUser(c.Old)
+		switch {
+		case c.text == nil && c.From < 0:
+			out = append(out, fmt.Sprintf("  line %d: %s: %s becomes %s", c.Line, c.Key, old, c.New))
+		case c.text == nil && c.Item:
+			out = append(out, fmt.Sprintf("  line %d: %s: + %s", c.Line, c.Key, c.New))
+		case c.text == nil:
+			out = append(out, fmt.Sprintf("  line %d: + %s: %s", c.Line, c.Key, c.New))
+		default:
+			parent := strings.Join(path[:min(c.From, len(path))], ".")
+			if parent != "" && (!added[parent] || last != path[0]) && last != parent {
+				out = append(out, "  in "+parent+":")
+			}
+			for _, l := range c.text {
+				out = append(out, "+ "+strings.TrimRight(l, "\r\n"))
+			}
+			for i := c.From; i < len(path); i++ {
+				added[strings.Join(path[:i+1], ".")] = true
+			}
+			if last = path[0]; parent != "" && !added[parent] {
+				last = parent
+			}
+		}
+	}
+	return out
+}
+
+// Remote is what to paste on the machine of a Hermes elsewhere, secret and all. newer leaves no doubt about the version.
+func Remote(url, id, secret string, v Version) string {
+	url = strings.TrimRight(url, "/")
+	streaming := ""
+	switch {
+	case v.Streams():
+		streaming = "streaming: {enabled: true}\n"
+	case !v.known():
+		streaming = "streaming: {enabled: true}    # Hermes 0.22 and newer; leave this line out on 0.19\n"
+	}
+	return fmt.Sprintf(`On the machine of Hermes, add to ~/.hermes/.env (chmod 600; anybody who has the secret can pose as your agent):
+
+%s=%s
+%s=%s
+
+add to ~/.hermes/config.yaml, or merge with the keys that are there:
+
+gateway: {relay_url: %q}
+platforms: {relay: {enabled: true, extra: {relay_url: %q}}}
+%sdisplay: {busy_ack_enabled: false, busy_input_mode: queue, platforms: {relay: {tool_progress: "off"}}}
+
+and restart the gateway: hermes gateway restart (or end it and start it again: hermes gateway run)
+`, envID, id, envSecret, secret, url, url, streaming)
+}

@@ -1,0 +1,102 @@
+package setup
+
+import (
+	"fmt"
+
+	"github.com/goccy/go-yaml"
+	"github.com/goccy/go-yaml/ast"
+)
+
+// values turns a tree into values to compare: maps in their order, with double keys twice. Keys of a merge ("<<") come first,
+// so that the last of a name is the one that counts, as it is to Hermes.
+type values struct{ anchors map[string]ast.Node }
+
+// deepest bounds how far aliases may lead: a file could hold itself.
+const deepest = 100
+
+func (v *values) of(n ast.Node, depth int) (any, error) {
+	if depth > deepest {
+		return nil, fmt.Errorf("aliases lead in a circle, or maps are nested too deep")
+	}
+	switch x := n.(type) {
+	case nil:
+		return nil, nil
+	case *ast.AnchorNode:
+		v.anchors[x.Name.GetToken().Value] = x.Value
+		return v.of(x.Value, depth+1)
+	case *ast.AliasNode:
+		target, ok := v.anchors[x.Value.GetToken().Value]
+		if !ok {
+			return nil, fmt.Errorf("the alias *%s has no anchor", x.Value.GetToken().Value)
+		}
+		return v.of(target, depth+1)
+	case *ast.TagNode:
+		if isMapping(x.Value) {
+			return v.of(x.Value, depth+1)
+		}
+	case *ast.SequenceNode:
+		list := []any{}
+		for _, item := range x.Values {
+			value, err := v.of(item, depth+1)
+			if err != nil {
+				return nil, err
+			}
+			list = append(list, value)
+		}
+		return list, nil
+	case *ast.MappingNode, *ast.MappingValueNode:
+		return v.mapping(x, depth)
+	case *ast.CommentGroupNode:
+		return nil, nil
+	}
+	var out any
+	err := yaml.NodeToValue(n, &out, yaml.UseOrderedMap(), yaml.AllowDuplicateMapKey())
+	return out, err
+}
+
+func (v *values) mapping(n ast.Node, depth int) (any, error) {
+	merged, own := yaml.MapSlice{}, yaml.MapSlice{}
+	entries, _ := entriesOf(n)
+	for _, e := range entries {
+		value, err := v.of(e.Value, depth+1)
+		if err != nil {
+			return nil, err
+		}
+		if _, ok := e.Key.(*ast.MergeKeyNode); ok {
+			for _, part := range parts(value) {
+				merged = append(merged, part...)
+			}
+			continue
+		}
+		var key any
+		switch k := e.Key.(type) {
+		case *ast.MappingKeyNode:
+			if key, err = v.of(k.Value, depth+1); err != nil {
+				return nil, err
+			}
+			key = fmt.Sprint(key)
+		case *ast.StringNode:
+			key = k.Value
+		default:
+			if key, err = v.of(k, depth+1); err != nil {
+				return nil, err
+			}
+			key = fmt.Sprint(key)
+		}
+		own = append(own, yaml.MapItem{Key: key, Value: value})
+	}
+	return append(merged, own...), nil
+}
+
+// parts are the maps that a merge names: one, or a list of which the first counts most.
+func parts(v any) (list []yaml.MapSlice) {
+	switch x := v.(type) {
+	case yaml.MapSlice:
+		list = append(list, x)
+	case []any:
+		for i := len(x) - 1; i >= 0; i-- {
+			list = append(list, parts(x[i])...)
+		}
+	}
+	return list
+}

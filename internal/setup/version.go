@@ -1,0 +1,163 @@
+package setup
+
+import (
+	"bufio"
+	"cmp"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Version is a release of Hermes, as far as it matters here. The zero value is unknown.
+type Version struct{ Major, Minor int }
+
+// The first release that streams over a relay and knows platforms of plug-ins. What lies between 0.19 and it was not
+// measured, and is treated as 0.19 is.
+var newer = Version{0, 22}
+
+func (v Version) known() bool { return v != Version{} }
+
+// Streams reports whether replies can be streamed over a relay.
+func (v Version) Streams() bool { return v.known() && !v.less(newer) }
+
+func (v Version) less(o Version) bool {
+	return cmp.Or(cmp.Compare(v.Major, o.Major), cmp.Compare(v.Minor, o.Minor)) < 0
+}
+
+// String is the version, or "unknown".
+func (v Version) String() string {
+	if !v.known() {
+		return "unknown"
+	}
+	return fmt.Sprintf("%d.%d", v.Major, v.Minor)
+}
+
+// MarshalText writes it as String does.
+func (v Version) MarshalText() ([]byte, error) { return []byte(v.String()), nil }
+
+var versionForm = regexp.MustCompile(`(?:^|[^0-9.])v?(\d{1,4})\.(\d{1,4})(?:\.[0-9A-Za-z.+-]+)?(?:[^0-9.]|$)`)
+
+// ParseVersion reads a version such as 0.22.2, and the first one in a longer text.
+func ParseVersion(text string) (Version, bool) {
+	m := versionForm.FindStringSubmatch(text)
+	if m == nil {
+		return Version{}, false
+	}
+	major, _ := strconv.Atoi(m[1])
+	minor, _ := strconv.Atoi(m[2])
+	v := Version{major, minor}
+	return v, v.known()
+}
+
+// askFor bounds how long hermes --version may take: 0.19 looks for updates first.
+const askFor = 15 * time.Second
+
+// FindVersion asks the hermes program of this machine for its version, or else looks at what is installed beside it. how
+// says where it came from, or why it is unknown.
+func FindVersion(ctx context.Context, home string) (v Version, how string) {
+	program := findProgram(home)
+	if program == "" {
+		return v, "no hermes program was found on PATH or in the usual places"
+	}
+	if v, ok := ask(ctx, program, home); ok {
+		return v, program + " --version"
+	}
+	if v, path := installed(program); v.known() {
+		return v, path
+	}
+	return v, program + " does not say its version"
+}
+
+// findProgram looks for hermes on PATH and where its installers put it.
+func findProgram(home string) string {
+	if path, err := exec.LookPath("hermes"); err == nil {
+		return path
+	}
+	bin, exe := "bin", "hermes"
+	if runtime.GOOS == "windows" {
+		bin, exe = "Scripts", "hermes.exe"
+	}
+	root := home
+	if filepath.Base(filepath.Dir(home)) == "profiles" {
+		root = filepath.Dir(filepath.Dir(home))
+	}
+	var places []string
+	for _, dir := range []string{"hermes-agent/venv", "hermes-agent/.venv", "venv", ".venv"} {
+		places = append(places, filepath.Join(root, filepath.FromSlash(dir), bin, exe))
+	}
+	if user, err := os.UserHomeDir(); err == nil {
+		places = append(places, filepath.Join(user, ".local", "bin", exe))
+		for _, dir := range []string{".local/share/uv/tools/hermes-agent", ".local/share/pipx/venvs/hermes-agent", ".local/pipx/venvs/hermes-agent"} {
+			places = append(places, filepath.Join(user, filepath.FromSlash(dir), bin, exe))
+		}
+	}
+	for _, path := range append(places, "/usr/local/bin/hermes", "/opt/hermes/venv/bin/hermes", "/opt/hermes/.venv/bin/hermes") {
+		if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() {
+			return path
+		}
+	}
+	return ""
+}
+
+// ask runs hermes --version. Its first line counts, also when the rest takes too long.
+func ask(ctx context.Context, program, home string) (Version, bool) {
+	ctx, cancel := context.WithTimeout(ctx, askFor)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, program, "--version")
+	cmd.WaitDelay = time.Second
+	cmd.Env = append(slices.DeleteFunc(os.Environ(), func(e string) bool {
+		name, _, _ := strings.Cut(strings.ToUpper(e), "=")
+		return strings.HasSuffix(name, "_PROXY")
+	}), "HERMES_HOME="+home, "NO_COLOR=1")
+	out, err := cmd.StdoutPipe()
+	if err != nil || cmd.Start() != nil {
+		return Version{}, false
+	}
+	lines := bufio.NewScanner(out)
+	for lines.Scan() {
+		if v, ok := ParseVersion(lines.Text()); ok && strings.Contains(strings.ToLower(lines.Text()), "hermes") {
+			cancel() // what follows is of no use
+			_ = cmd.Wait()
+			return v, true
+		}
+	}
+	_ = cmd.Wait()
+	return Version{}, false
+}
+
+// installed reads the version from the packages of the program's own environment.
+func installed(program string) (Version, string) {
+	envs := []string{filepath.Dir(filepath.Dir(program))}
+	if real, err := filepath.EvalSymlinks(program); err == nil {
+		envs = append(envs, filepath.Dir(filepath.Dir(real)))
+	}
+	if f, err := os.Open(program); err == nil {
+		head := make([]byte, 1024)
+		n, _ := f.Read(head)
+		_ = f.Close()
+		if line, _, _ := strings.Cut(string(head[:n]), "\n"); strings.HasPrefix(line, "#!/") {
+			python := strings.Fields(strings.TrimPrefix(line, "#!"))[0]
+			envs = append(envs, filepath.Dir(filepath.Dir(python)))
+		}
+	}
+	for _, env := range envs {
+		for _, lib := range []string{"lib/python3*/site-packages", "lib64/python3*/site-packages", "Lib/site-packages"} {
+			found, _ := filepath.Glob(filepath.Join(env, filepath.FromSlash(lib), "hermes_agent*-*.dist-info"))
+			for _, path := range found {
+				_, version, _ := strings.Cut(filepath.Base(path), "-")
+				if v, ok := ParseVersion(strings.TrimSuffix(version, ".dist-info")); ok {
+					return v, path
+				}
+			}
+		}
+	}
+	return Version{}, ""
+}

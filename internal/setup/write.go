@@ -1,0 +1,172 @@
+package setup
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+)
+
+// ErrConflict: the plan would replace the settings of another connector, and Replace is not set.
+var ErrConflict = errors.New("this Hermes is set up for another connector")
+
+// Write keeps a backup of each file, notes in the data folder how to undo, and writes the files. It returns the backups.
+func (p *Plan) Write(data string, now time.Time) (backups []string, err error) {
+	switch {
+	case len(p.ByHand) > 0:
+		return nil, p.ByHand[0]
+	case len(p.Conflicts) > 0 && !p.Replace:
+		return nil, ErrConflict
+	case p.Secret == "":
+		return nil, errors.New("there is no secret to write")
+	}
+	s := step{Home: p.Home.Path, Time: now.UTC().Truncate(time.Second)}
+	for _, f := range p.Files {
+		if !f.changed() {
+			continue
+		}
+		r := record{Path: f.Path, Existed: f.Exists, Before: sum(f.Before), After: sum(f.After), Changes: sealed(f)}
+		if f.Exists {
+			info, err := os.Stat(f.Path)
+			if err != nil {
+				return backups, err
+			}
+			r.Mode = info.Mode().Perm()
+			if r.Backup, err = backup(f, now); err != nil {
+				return backups, fmt.Errorf("nothing was written, because no backup can be made: %w", err)
+			}
+			backups = append(backups, r.Backup)
+		}
+		s.Files = append(s.Files, r)
+	}
+	if len(s.Files) == 0 {
+		return nil, nil
+	}
+	if s.Made, err = makeDirs(p.Files); err != nil {
+		return backups, err
+	}
+	// Before the files: what is half done can be undone, too.
+	if err := remember(data, s); err != nil {
+		return backups, fmt.Errorf("nothing was written, because no note for --undo can be made: %w", err)
+	}
+	for _, f := range p.Files {
+		if !f.changed() {
+			continue
+		}
+		if err := replace(f.Path, f.Before, f.After, f.Exists, f.Mode); err != nil {
+			return backups, err
+		}
+	}
+	return backups, nil
+}
+
+// sealed are the changes without values that are secret: a sum is enough to know them again.
+func sealed(f *File) []Change {
+	list := make([]Change, len(f.Changes))
+	for i, c := range f.Changes {
+		if list[i] = c; filepath.Base(f.Path) == envFile {
+			list[i] = Change{Key: c.Key, New: sum([]byte(c.New))}
+			if c.New == "" {
+				list[i].New = "" // taken out
+			}
+		}
+	}
+	return list
+}
+
+// makeDirs makes the folders of new files, and returns those that were missing.
+func makeDirs(files []*File) (made []string, err error) {
+	for _, f := range files {
+		if f.Exists || !f.changed() {
+			continue
+		}
+		var missing []string
+		for dir := filepath.Dir(f.Path); ; dir = filepath.Dir(dir) {
+			if _, err := os.Stat(dir); !errors.Is(err, fs.ErrNotExist) {
+				break
+			}
+			missing = append([]string{dir}, missing...)
+		}
+		for _, dir := range missing {
+			if err := os.Mkdir(dir, 0o755); err != nil {
+				return made, err
+			}
+			matchOwner(dir, filepath.Dir(dir))
+			made = append(made, dir)
+		}
+	}
+	return made, nil
+}
+
+// backup copies a file beside itself, readable by nobody else.
+func backup(f *File, now time.Time) (string, error) {
+	path := f.Path
+	if real, err := filepath.EvalSymlinks(path); err == nil {
+		path = real
+	}
+	base := path + ".hermes-mobile-" + now.UTC().Format("20060102T150405Z")
+	for i := 0; ; i++ {
+		name := base
+		if i > 0 {
+			name = fmt.Sprintf("%s-%d", base, i)
+		}
+		b, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, f.Mode&0o700)
+		if errors.Is(err, fs.ErrExist) && i < 100 {
+			continue
+		}
+		if err != nil {
+			return "", err
+		}
+		_, err = b.Write(f.Before)
+		err = errors.Join(err, b.Sync(), b.Close())
+		copyOwner(name, path)
+		return name, err
+	}
+}
+
+var errMeanwhile = errors.New("it was changed by somebody else meanwhile: run this again")
+
+// replace writes a file as a whole: who reads it sees the old or the new one. A link stays one. The file must still be what
+// it was when the change was worked out.
+func replace(path string, before, after []byte, existed bool, mode fs.FileMode) (err error) {
+	if real, err := filepath.EvalSymlinks(path); err == nil {
+		path = real
+	}
+	dir := filepath.Dir(path)
+	draft, err := os.CreateTemp(dir, "."+filepath.Base(path)+"-*.tmp")
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			_ = os.Remove(draft.Name())
+		}
+	}()
+	_, err = draft.Write(after)
+	if err = errors.Join(err, draft.Sync(), draft.Close()); err != nil {
+		return err
+	}
+	if err := os.Chmod(draft.Name(), mode); err != nil {
+		return err
+	}
+	if existed {
+		copyOwner(draft.Name(), path)
+	} else {
+		matchOwner(draft.Name(), dir)
+	}
+	now, err := os.ReadFile(path)
+	if existed && (err != nil || !bytes.Equal(now, before)) || !existed && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("%s: %w", path, errMeanwhile)
+	}
+	if err := os.Rename(draft.Name(), path); err != nil {
+		return err
+	}
+	if d, err := os.Open(dir); err == nil { // so that it survives a loss of power; not all systems can do it
+		_ = d.Sync()
+		_ = d.Close()
+	}
+	return nil
+}

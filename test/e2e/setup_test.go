@@ -1,0 +1,237 @@
+package e2e
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"hermes-mobile/device"
+	"hermes-mobile/test/hermes"
+)
+
+// TestSetup connects the real Hermes with one command, beside a messenger that it has already, and takes it all back.
+func TestSetup(t *testing.T) {
+	both(t, func(t *testing.T, v hermes.Version) {
+		other := newMessenger(t)
+		w, before := newSetup(t, v, other)
+		env := filepath.Join(w.gateway.Home(), ".env")
+
+		if w.newer() {
+			// What setup is for: by the environment variable the messenger would be switched off.
+			put(t, env, string(before[env])+"GATEWAY_RELAY_URL="+w.server.Base()+"\n")
+			w.gateway.Run()
+			w.logs(t, "disabling directly-connected platform 'mattermost'")
+			w.gateway.Stop()
+			if n := other.asked.Load(); n > 0 {
+				t.Errorf("the messenger was asked %d times", n)
+			}
+			before[env] = read(t, env)
+		}
+
+		p := w.setup(t)
+		p.Ask("FM:text(hello)", "hello")
+		p.Leave()
+		w.logs(t, "Connecting to mattermost")
+		for end := time.Now().Add(patience); other.asked.Load() == 0; time.Sleep(50 * time.Millisecond) {
+			if time.Now().After(end) {
+				t.Fatal("the other messenger is not connected")
+			}
+		}
+		if strings.Contains(string(read(t, env)), "GATEWAY_RELAY_URL") {
+			t.Error("the variable that switches others off is in .env still")
+		}
+		w.gateway.Stop()
+
+		var again struct{ Written bool }
+		w.server.JSON(t, &again, "setup", "--yes", "--wait", "0")
+		if again.Written {
+			t.Error("the second time something was written")
+		}
+		w.undo(t, before)
+	})
+}
+
+// TestSetupPlugin: with the plug-in the phone can be the home channel, and jobs go to it by the platform's name.
+func TestSetupPlugin(t *testing.T) {
+	t.Parallel()
+	w, before := newSetup(t, hermes.V022, nil)
+	p := w.setup(t, "--plugin")
+	p.Ask("FM:text(hello)", "hello")
+	mark := p.Mark()
+	m := p.Answered(mark, p.Say("/sethome"))
+	t.Logf("/sethome was answered %q", m.Text)
+	p.Idle()
+	if env := read(t, filepath.Join(w.gateway.Home(), ".env")); !strings.Contains(string(env), "MOBILE_HOME_CHANNEL="+p.ID) {
+		t.Errorf("Hermes has not stored the home channel")
+	}
+	p.Ask("FM:cron(mobile) FM:text(made)", "made")
+	p.Idle()
+	checkCron(t, WaitFor(p, p.Mark(), cronPatience, "the job's message", isCron))
+	p.Leave()
+	w.gateway.Stop()
+
+	// Hermes itself has written to both files meanwhile: only our keys go.
+	out, err := w.server.CLI(t.Context(), "setup", "--undo")
+	if err != nil {
+		t.Errorf("%v\n%s", err, out)
+	}
+	t.Log(out)
+	for path := range before {
+		text := string(read(t, path))
+		for _, word := range []string{"mobile-platform", "relay_url", "GATEWAY_RELAY"} {
+			if strings.Contains(text, word) {
+				t.Errorf("%s has %s still:\n%s", path, word, text)
+			}
+		}
+	}
+}
+
+// newSetup prepares a Hermes home that knows nothing of a server, with an owner's own settings and words, and the server.
+func newSetup(t *testing.T, v hermes.Version, other *messenger) (*world, map[string][]byte) {
+	t.Helper()
+	w := &world{t: t, version: v, model: hermes.Model(t)}
+	extra := map[string]any{"display": map[string]any{"busy_ack_enabled": true, "busy_input_mode": "interrupt", "platforms": map[string]any{}}}
+	if other != nil {
+		extra["platforms"] = map[string]any{"mattermost": map[string]any{"enabled": true, "token": "mm-5f2c9b7e1d8a4036b1c2", "extra": map[string]any{"url": other.url}}}
+	}
+	setup := hermes.Setup{Version: v, ModelURL: w.model.URL, ConfigExtra: extra, Env: []string{"RELAY_HOME_CHANNEL=nobody"}}
+	w.gateway = hermes.New(t, setup)
+	config, env := filepath.Join(w.gateway.Home(), "config.yaml"), filepath.Join(w.gateway.Home(), ".env")
+	put(t, config, "# My own Hermes\n\n"+string(read(t, config))+"\n# the end\n")
+	before := map[string][]byte{config: read(t, config), env: read(t, env)}
+	w.server = NewServer(t, "HERMES_HOME="+w.gateway.Home(), "MOBILE_RELAY_ID=", "MOBILE_RELAY_SECRET=", "MOBILE_ALLOW_ALL_USERS=",
+		"PATH="+programs(t, v)+string(os.PathListSeparator)+os.Getenv("PATH")).Start()
+	return w, before
+}
+
+// programs is the folder of the hermes of a version, as it is on its owner's PATH.
+func programs(t *testing.T, v hermes.Version) string {
+	t.Helper()
+	if err := hermes.Available(v); err != nil {
+		t.Fatal(err)
+	}
+	cache := os.Getenv("HERMES_TEST_CACHE")
+	if cache == "" {
+		home, err := os.UserHomeDir()
+		if err != nil {
+			t.Fatal(err)
+		}
+		cache = filepath.Join(home, ".cache", "hermes-mobile-test")
+	}
+	found, _ := filepath.Glob(filepath.Join(cache, string(v)+"-*", ".complete"))
+	if len(found) == 0 {
+		t.Fatalf("no hermes %s in %s", v, cache)
+	}
+	return filepath.Join(filepath.Dir(found[0]), "bin")
+}
+
+// setup runs the command, starts the gateway while it waits, and pairs a phone with the code that it ends with.
+func (w *world) setup(t *testing.T, args ...string) *Phone {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
+	defer cancel()
+	type result struct {
+		out string
+		err error
+	}
+	done := make(chan result, 1)
+	go func() {
+		out, err := w.server.CLI(ctx, append([]string{"setup", "--yes", "--json", "--wait", "90s"}, args...)...)
+		done <- result{out, err}
+	}()
+	config := filepath.Join(w.gateway.Home(), "config.yaml")
+	for end := time.Now().Add(patience); !strings.Contains(string(read(t, config)), "relay_url"); time.Sleep(20 * time.Millisecond) {
+		select {
+		case r := <-done:
+			t.Fatalf("setup: %v\n%s", r.err, r.out)
+		default:
+		}
+		if time.Now().After(end) {
+			t.Fatal("setup wrote nothing")
+		}
+	}
+	w.gateway.Run()
+	r := <-done
+	var said struct {
+		Version   string `json:"hermes_version"`
+		Connected bool
+		Pair      struct{ Code string }
+	}
+	if err := json.Unmarshal([]byte(r.out), &said); r.err != nil || err != nil {
+		t.Fatalf("setup: %v, %v\n%s", r.err, err, r.out)
+	}
+	if !strings.HasPrefix(string(w.version), said.Version+".") || !said.Connected || said.Pair.Code == "" {
+		t.Fatalf("setup says\n%s", r.out)
+	}
+	p := NewPhone(t, w.server, "tel-1", func(c *device.Config) { c.Token, c.PairCode = "", said.Pair.Code })
+	p.Online()
+	return p
+}
+
+// undo takes everything back: byte for byte, with nothing left beside it.
+func (w *world) undo(t *testing.T, before map[string][]byte) {
+	t.Helper()
+	out, err := w.server.CLI(t.Context(), "setup", "--undo")
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	for path, text := range before {
+		if got := read(t, path); string(got) != string(text) {
+			t.Errorf("undone, %s is\n%s\nand was\n%s\n%s", path, got, text, out)
+		}
+		if left, _ := filepath.Glob(path + ".hermes-mobile-*"); len(left) > 0 {
+			t.Errorf("there is %q still", left)
+		}
+	}
+}
+
+// logs waits until Hermes' logs have a text.
+func (w *world) logs(t *testing.T, text string) {
+	t.Helper()
+	for end := time.Now().Add(patience); !strings.Contains(w.gateway.Logs(), text); time.Sleep(100 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("Hermes does not log %q", text)
+		}
+	}
+}
+
+// messenger is another messenger's server, which only counts how often it is asked.
+type messenger struct {
+	url   string
+	asked atomic.Int64
+}
+
+func newMessenger(t *testing.T) *messenger {
+	t.Helper()
+	m := &messenger{}
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		m.asked.Add(1)
+		http.Error(w, "{}", http.StatusServiceUnavailable)
+	}))
+	t.Cleanup(s.Close)
+	m.url = s.URL
+	return m
+}
+
+func read(t *testing.T, path string) []byte {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}
+
+func put(t *testing.T, path, text string) {
+	t.Helper()
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
