@@ -119,6 +119,9 @@ func TestHealth(t *testing.T) {
 	if code, body := r.get("/readyz"); code != http.StatusServiceUnavailable || !strings.Contains(body, "store_failed") || !strings.Contains(body, r.cfg.Data) {
 		t.Errorf("readyz %d %q", code, body)
 	}
+	if code, body := r.get("/readyz", "X-Forwarded-For: 203.0.113.9"); code != http.StatusServiceUnavailable || !strings.Contains(body, "store_failed") || strings.Contains(body, r.cfg.Data) {
+		t.Errorf("readyz from elsewhere: %d %q", code, body)
+	}
 	if code, _ := r.get("/healthz"); code != http.StatusOK {
 		t.Errorf("healthz %d: a restart would not help", code)
 	}
