@@ -115,6 +115,7 @@ func serve(cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
+	attached := hasTerminal() && !signal.Ignored(syscall.SIGHUP) // ignored: started with nohup, to outlive its window
 	reload := make(chan os.Signal, 1)
 	signal.Notify(reload, syscall.SIGHUP)
 	defer signal.Stop(reload)
@@ -126,6 +127,10 @@ func serve(cmd *cobra.Command) error {
 		case err := <-done:
 			return err
 		case <-reload:
+			if attached && !hasTerminal() { // the signal says that the window was closed
+				stop()
+				continue
+			}
 			next, _, err := settings(cmd)
 			if err == nil {
 				err = s.Reload(next)
@@ -135,6 +140,16 @@ func serve(cmd *cobra.Command) error {
 			}
 		}
 	}
+}
+
+// hasTerminal reports whether this process has a controlling terminal, which it loses when the window is closed.
+func hasTerminal() bool {
+	f, err := os.OpenFile("/dev/tty", os.O_RDWR, 0)
+	if err != nil {
+		return false
+	}
+	_ = f.Close()
+	return true
 }
 
 // program is how the other commands are called: as this one was, with the same data folder.
