@@ -170,7 +170,7 @@ func (s *Server) Run(ctx context.Context) error {
 	agentCtx, endAgent := context.WithCancel(life)
 	defer endAgent()
 	work.Go(func() { s.keeper.Run(life) })
-	if err := s.hub.Start(ctx); err != nil {
+	if err := s.hub.Start(life); err != nil {
 		return err
 	}
 	go func() {
