@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"database/sql"
-	"fmt"
 	"time"
 )
 
@@ -40,6 +39,14 @@ func (t *Tx) Forget(device, seq int64) error {
 	return t.must("device.floor", seq, device)
 }
 
+// Expire drops everything of a device's outbox up to seq that it did not fetch in time.
+func (t *Tx) Expire(device, seq int64, now time.Time) error {
+	if err := t.must("delivery.expired", device, seq, now.UnixMilli()); err != nil {
+		return err
+	}
+	return t.Forget(device, seq)
+}
+
 // Outbox returns up to limit entries after seq, in order.
 func (s *Store) Outbox(ctx context.Context, device, after int64, limit int) ([]Out, error) {
 	var list []Out
@@ -62,21 +69,17 @@ func (s *Store) OutboxBounds(ctx context.Context, device int64) (count int, newe
 
 // Messages calls f with the stored messages of a device after seq, newest first, until it returns false.
 func (s *Store) Messages(ctx context.Context, device, after int64, f func(body []byte) bool) error {
-	stop := fmt.Errorf("found")
 	err := s.rows(ctx, "outbox.find", func(r *sql.Rows) error {
 		var body []byte
 		if err := r.Scan(&body); err != nil {
 			return err
 		}
 		if !f(body) {
-			return stop
+			return errEnough
 		}
 		return nil
 	}, device, after)
-	if err != nil && ctx.Err() == nil && unwraps(err, stop) {
-		return nil
-	}
-	return err
+	return enough(err)
 }
 
 // NoteSaid notes that an agent's final message to input n has this text; n 0 stands for the last input that was answered.

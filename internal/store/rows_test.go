@@ -90,7 +90,7 @@ func TestWipe(t *testing.T) {
 	}
 	before := value[*Device](t)(s.Device(ctx, "d0"))
 	var epoch string
-	do(t, s, func(tx *Tx) (err error) { epoch, err = tx.WipeDevice(devs[0], 7); return err })
+	do(t, s, func(tx *Tx) (err error) { epoch, err = tx.WipeDevice(devs[0], 7, t0); return err })
 	after := value[*Device](t)(s.Device(ctx, "d0"))
 	if epoch == before.Epoch || after.Epoch != epoch || after.Floor != 7 || after.Sent != 7 {
 		t.Errorf("after the wipe %+v", after)
