@@ -1,6 +1,7 @@
 package term
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"strings"
@@ -17,6 +18,17 @@ func reason(err error) string {
 		return line(f.Message)
 	}
 	return strings.TrimPrefix(line(err.Error()), "device: ")
+}
+
+// peer is another device in words.
+func peer(p frame.Peer) string { return line(cmp.Or(p.Name, p.ID)) }
+
+// echo is what another device said, in words.
+func echo(e device.Echo) string {
+	if f, ok := e.Attachment(); ok {
+		return describe(f)
+	}
+	return clean(e.Text)
 }
 
 // describe is a file in one line.
