@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/coder/websocket"
 
@@ -208,6 +209,15 @@ func TestBaseOfLinks(t *testing.T) {
 				t.Errorf("a changed link answers %d", code)
 			}
 		})
+	}
+}
+
+// A proxy keeps quiet connections to use them again. If we closed one first, what it sends at that moment would fail.
+func TestQuietConnectionsOutliveProxies(t *testing.T) {
+	r := start(t, "MOBILE_TOKEN="+mainToken)
+	const caddy = 2 * time.Minute // the longest of those in doc/operate.md
+	if got := r.server.httpServer(nil).IdleTimeout; got <= caddy {
+		t.Errorf("quiet connections are closed after %s, before the proxy forgets them", got)
 	}
 }
 

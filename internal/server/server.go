@@ -37,7 +37,8 @@ const (
 	sweepEvery   = time.Hour
 	closeTimeout = 8 * time.Second // SIGTERM is to be clean within ten seconds
 	idsKept      = 24 * time.Hour
-	filesKept    = 25 * time.Hour // longer than the link to a file and the gateway's time to fetch it
+	keepAlive    = 3 * time.Minute // longer than proxies keep a quiet connection (Caddy: 2 min), or they use one that we are closing
+	filesKept    = 25 * time.Hour  // longer than the link to a file and the gateway's time to fetch it
 )
 
 // Server is a running or startable server.
@@ -216,7 +217,7 @@ func ignoreClosed(err error) error {
 }
 
 func (s *Server) httpServer(h http.Handler) *http.Server {
-	return &http.Server{Handler: h, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: time.Minute, MaxHeaderBytes: 32 << 10,
+	return &http.Server{Handler: h, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: keepAlive, MaxHeaderBytes: 32 << 10,
 		ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelWarn)}
 }
 
