@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"net/http"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -16,8 +17,13 @@ import (
 func TestGateway(t *testing.T) {
 	each(t, func(t *testing.T, kind string) {
 		f := newFront(t, kind, relayLine(kind))
-		p := open(t, f, "relay", "MOBILE_PUBLIC_URL="+f.url())
-		fetched := &paths{next: f.transport("")}
+		// Only the proxy's own address is trusted: by default that of this gateway would be, too.
+		p := open(t, f, "relay", "MOBILE_PUBLIC_URL="+f.url(), "MOBILE_TRUSTED_PROXIES=127.0.0.1")
+		home := ""
+		if runtime.GOOS == "linux" {
+			home = "127.0.0.70"
+		}
+		fetched := &paths{next: f.transport(home)}
 		g := gateway.New(gateway.Config{URL: f.url(), ID: p.server.ID, Secret: p.server.Secret, Kind: true, Client: &http.Client{Transport: fetched}})
 		t.Cleanup(g.Close)
 		phone := p.phone("tel-1")
@@ -41,6 +47,26 @@ func TestGateway(t *testing.T) {
 
 		if address, err := g.Upload("large.bin", random(25<<20)); err != nil || !strings.HasPrefix(address, f.url()) {
 			t.Errorf("a file of 25 MiB: %q, %v", address, err)
+		}
+
+		if home == "" {
+			return
+		}
+		const stranger = "127.0.0.71"
+		outside := f.client(stranger)
+		defer outside.CloseIdleConnections()
+		if status, _ := fetch(t, outside, f.url()+"/relay", http.Header{"Authorization": {"Bearer wrong"}}); status != http.StatusUnauthorized {
+			t.Errorf("a stranger at the gateway's door: %d", status)
+		}
+		var status struct {
+			Relay struct {
+				Gateways    []struct{ From string }
+				LastRefusal struct{ From string }
+			}
+		}
+		p.server.JSON(t, &status, "status")
+		if r := status.Relay; len(r.Gateways) != 1 || r.Gateways[0].From != home || r.LastRefusal.From != stranger {
+			t.Errorf("status shows other addresses: %+v", r)
 		}
 	})
 }
