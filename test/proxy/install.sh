@@ -13,15 +13,17 @@ mkdir -p "$cache"
 cache=$(cd "$cache" && pwd)
 PATH=$PATH:/usr/sbin:/usr/local/sbin
 
-# The recipe has stream_close_delay, which Caddy knows since 2.7.
-new_enough() {
-	[[ $("$1" version 2>/dev/null) =~ ^v?([0-9]+)\.([0-9]+) ]] || return 1
-	((BASH_REMATCH[1] > 2 || BASH_REMATCH[1] == 2 && BASH_REMATCH[2] >= 7))
+# at_least MAJOR.MINOR TEXT: the first version in the text is that one or a newer one.
+at_least() {
+	local major=${1%.*} minor=${1#*.}
+	[[ $2 =~ ([0-9]+)\.([0-9]+) ]] || return 1
+	((BASH_REMATCH[1] > major || BASH_REMATCH[1] == major && BASH_REMATCH[2] >= minor))
 }
 
 install_caddy() {
 	local dir=$cache/caddy-$caddy_version found
-	if found=$(command -v caddy) && new_enough "$found"; then
+	# The recipe has stream_close_delay, which Caddy knows since 2.7.
+	if found=$(command -v caddy) && at_least 2.7 "$("$found" version 2>/dev/null)"; then
 		echo "caddy $found"
 		return
 	fi
@@ -53,11 +55,11 @@ unpack() {
 		return 1
 	fi
 	if [ -n "$(missing root/usr/sbin/nginx)" ]; then
-		for name in $(dpkg-deb -f "$deb" Depends | tr ',' '\n' | awk '$1 ~ /^lib/ {print $1}'); do
+		for name in $(dpkg-deb -f "$deb" Depends | tr ',' '\n' | awk '$1 ~ /^lib/ && $1 !~ /^libc6/ {print $1}'); do
 			fetch "$name" || continue
 			for deb in "$name"_*.deb; do dpkg-deb -x "$deb" root; done
 		done
-		printf '#!/bin/sh\nLD_LIBRARY_PATH=%s exec %s "$@"\n' "$(find "$dir/root" -name '*.so*' -printf '%h\n' | sort -u | paste -sd :)" \
+		printf '#!/bin/sh\nLD_LIBRARY_PATH="%s" exec "%s" "$@"\n' "$(find "$dir/root" -name '*.so*' -printf '%h\n' | sort -u | paste -sd :)" \
 			"$dir/root/usr/sbin/nginx" >nginx
 		chmod 755 nginx
 		if ! ./nginx -v >/dev/null 2>&1; then
@@ -85,7 +87,11 @@ fetch() {
 install_nginx() {
 	local dir=$cache/nginx found why
 	if found=$(command -v nginx); then
-		echo "nginx $found"
+		if at_least 1.20 "$("$found" -v 2>&1)"; then # the tests start it with -e
+			echo "nginx $found"
+		else
+			echo "nginx - $found is older than 1.20"
+		fi
 		return
 	fi
 	if [ ! -e "$dir/nginx" ]; then
