@@ -107,17 +107,6 @@ func secret() string {
 	return hex.EncodeToString(b[:])
 }
 
-// FreePort is a port of this machine on which nothing listens now.
-func FreePort(t testing.TB) int {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().(*net.TCPAddr).Port
-}
-
 // Start starts the process and waits until it answers.
 func (s *Server) Start() *Server {
 	s.t.Helper()

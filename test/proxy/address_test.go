@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/coder/websocket"
+
+	"hermes-mobile/frame"
 )
 
 // Addresses of phones. All of 127.0.0.0/8 is this machine, and only Linux lets a program use it as it is.
@@ -83,6 +85,7 @@ func TestNotThisMachine(t *testing.T) {
 		p := newPlace(t, newFront(t, kind))
 		phone := p.phone("tel-1")
 		phone.Ask("/demo away 3600", "away") // a finding of /readyz
+		phone.Agent(frame.Away)
 		direct := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 		outside := p.front.client("")
 		defer outside.CloseIdleConnections()

@@ -36,7 +36,7 @@ func TestChat(t *testing.T) {
 		}
 
 		mark := phone.Mark()
-		answer := phone.Ask("one two three four five six seven eight nine", "nine")
+		answer := phone.Ask("/demo stream 200", "w200")
 		steps := 0
 		for _, ev := range phone.Since(mark) {
 			if m, ok := ev.(device.Message); ok && m.ID == answer.ID && !m.Final {
@@ -61,7 +61,7 @@ func TestDelta(t *testing.T) {
 		s := p.connect("", http.Header{"Origin": {p.front.url()}})
 		s.send(object{"t": "hello", "token": p.server.Token, "device": object{"id": "page"}, "accept": []string{"delta"}})
 		s.find("ready")
-		s.send(object{"t": "text", "id": "m1", "text": "/demo stream 60"})
+		s.send(object{"t": "text", "id": "m1", "text": "/demo stream 200"})
 		appended := 0
 		for {
 			o := s.find("message", "error")
@@ -85,26 +85,26 @@ func TestDelta(t *testing.T) {
 }
 
 // The agent is silent for longer than the proxy waits for a quiet connection, and the phone does nothing either: the
-// server's pings keep it. That limit is half a minute here, which is harder than the hour of nginx's recipe and its own
+// server's pings keep it. That limit is 35 seconds here, which is harder than the hour of nginx's recipe and its own
 // default of a minute. Caddy has no such limit: there it is only seen that pings come through.
 func TestSilence(t *testing.T) {
 	each(t, func(t *testing.T, kind string) {
 		f := newFront(t, kind)
 		if kind == "nginx" {
-			f.changed(swap("proxy_read_timeout 1h", "proxy_read_timeout 30s"), swap("proxy_send_timeout 1h", "proxy_send_timeout 30s"))
+			f.changed(swap("proxy_read_timeout 1h", "proxy_read_timeout 35s"), swap("proxy_send_timeout 1h", "proxy_send_timeout 35s"))
 		}
 		p := newPlace(t, f)
 		var pings atomic.Int32
 		s := p.hello("tel-1", "", nil, func(o *websocket.DialOptions) {
 			o.OnPingReceived = func(context.Context, []byte) bool { pings.Add(1); return true }
 		})
-		const seconds = 40
+		const seconds = 45
 		s.send(object{"t": "text", "id": "m1", "text": "/demo slow " + strconv.Itoa(seconds)})
 		if text := s.final(); !strings.HasPrefix(text, "done after") {
 			t.Errorf("the answer is %q", text)
 		}
 		if pings.Load() == 0 {
-			t.Error("no ping came in a silence of 40 s")
+			t.Errorf("no ping came in a silence of %d s", seconds)
 		}
 	})
 }
