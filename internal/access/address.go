@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/netip"
+	"net/url"
 	"strings"
 )
 
@@ -128,6 +129,33 @@ func forwarded(h http.Header) bool {
 		}
 	}
 	return false
+}
+
+// Base gives the scheme and host by which a client reached this server, for links. Where the headers of the proxy are
+// believed, the last X-Forwarded-Proto and X-Forwarded-Host count, which the proxy next to us has set; what is no scheme or
+// host of the web does not.
+func Base(r *http.Request, believed bool) string {
+	scheme, host := "http", r.Host
+	if r.TLS != nil {
+		scheme = "https"
+	}
+	if believed {
+		if v := strings.ToLower(lastItem(r.Header.Values("X-Forwarded-Proto"))); v == "https" || v == "http" {
+			scheme = v
+		}
+		if v := lastItem(r.Header.Values("X-Forwarded-Host")); v != "" {
+			if u, err := url.Parse("http://" + v); err == nil && u.Host == v && u.Hostname() != "" {
+				host = v
+			}
+		}
+	}
+	return scheme + "://" + host
+}
+
+// lastItem is the last of a comma list that may be spread over several header lines.
+func lastItem(lines []string) string {
+	list := strings.Join(lines, ",")
+	return strings.TrimSpace(list[strings.LastIndexByte(list, ',')+1:])
 }
 
 // Peer gives the address of the other end of a request's connection, whatever its headers say.

@@ -55,19 +55,14 @@ func (s *Server) device(w http.ResponseWriter, r *http.Request) {
 
 // base is the scheme and host by which the client reached the server, for links.
 func (s *Server) base(r *http.Request) string {
-	scheme, host := "http", r.Host
-	if r.TLS != nil {
-		scheme = "https"
-	}
-	if peer, err := access.Peer(r); err == nil && s.proxies.Trusts(peer) {
-		if v := r.Header.Get("X-Forwarded-Proto"); v == "https" || v == "http" {
-			scheme = v
-		}
-		if v := r.Header.Get("X-Forwarded-Host"); v != "" {
-			host = v
-		}
-	}
-	return scheme + "://" + host
+	peer, err := access.Peer(r)
+	return access.Base(r, err == nil && s.proxies.Trusts(peer))
+}
+
+// clientAddress names who made a request, for log and status.
+func (s *Server) clientAddress(r *http.Request) string {
+	addr, _ := access.Client(r, s.proxies)
+	return addr.String()
 }
 
 // ready says whether the server can take messages, and what stands in the way if not.

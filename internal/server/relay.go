@@ -56,7 +56,7 @@ func (s *Server) newRelay(ctx context.Context, key [32]byte) (chat.Agent, error)
 	}
 	learnt := maps.Clone(known)
 	return relay.New(relay.Options{Gateways: gateways, Files: files{s.files}, Log: s.log, Key: key[:], Instance: string(instance), Keeper: s.keeper,
-		UserOf: s.userOf, Known: known, Remember: s.rememberVersions(learnt),
+		From: s.clientAddress, UserOf: s.userOf, Known: known, Remember: s.rememberVersions(learnt),
 		Count: func(what, _ string) { s.metrics.Gateway.WithLabelValues(what).Inc() }}), nil
 }
 

@@ -38,6 +38,7 @@ const (
 	closeTimeout = 8 * time.Second // SIGTERM is to be clean within ten seconds
 	idsKept      = 24 * time.Hour
 	recordsKept  = 30 * 24 * time.Hour // of deliveries
+	keepAlive    = 3 * time.Minute     // longer than proxies keep a quiet connection (Caddy: 2 min), or they use one that we are closing
 	filesKept    = 25 * time.Hour      // longer than the link to a file and the gateway's time to fetch it
 )
 
@@ -217,7 +218,7 @@ func ignoreClosed(err error) error {
 }
 
 func (s *Server) httpServer(h http.Handler) *http.Server {
-	return &http.Server{Handler: h, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: time.Minute, MaxHeaderBytes: 32 << 10,
+	return &http.Server{Handler: h, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: keepAlive, MaxHeaderBytes: 32 << 10,
 		ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelWarn)}
 }
 

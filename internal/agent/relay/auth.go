@@ -114,8 +114,9 @@ func (a *Agent) authorize(w http.ResponseWriter, r *http.Request) *gateway {
 
 func (a *Agent) refused(r *http.Request, no *refusal) {
 	a.count(CountRefused, no.Gateway)
+	from := a.opt.From(r)
 	a.mu.Lock()
-	a.lastRefusal = &Refusal{At: a.now(), Gateway: no.Gateway, From: r.RemoteAddr, Reason: no.Reason, Skew: no.Skew}
+	a.lastRefusal = &Refusal{At: a.now(), Gateway: no.Gateway, From: from, Reason: no.Reason, Skew: no.Skew}
 	a.refusals++
 	quiet := a.now().Sub(a.refusalLogged) < time.Second && a.now().After(a.refusalLogged)
 	n := a.refusals
@@ -124,7 +125,7 @@ func (a *Agent) refused(r *http.Request, no *refusal) {
 	}
 	a.mu.Unlock()
 	if !quiet {
-		a.log.Warn("relay: a gateway was refused", "gateway", no.Gateway, "reason", no.Reason, "from", r.RemoteAddr,
+		a.log.Warn("relay: a gateway was refused", "gateway", no.Gateway, "reason", no.Reason, "from", from,
 			"path", r.URL.Path, "clock_difference", no.Skew, "refused_so_far", n)
 	}
 }
