@@ -10,7 +10,7 @@ export interface UnknownFrame {
 
 /**
  * decode reads one text message of a server as a client must: what is absent or null gets what it says then, unknown fields
- * are dropped, an unknown type gives an UnknownFrame. It throws a SyntaxError for what no server of this protocol sends.
+ * are dropped, an unknown type gives an UnknownFrame. It throws for what no server of this protocol sends.
  */
 export function decode(text: string): Down | UnknownFrame {
   const frame: unknown = JSON.parse(text)
@@ -23,7 +23,10 @@ export function decode(text: string): Down | UnknownFrame {
 
 /** encode writes a frame as a device sends it. */
 export function encode(frame: Up): string {
-  return JSON.stringify(frame, (_, value: unknown) => (value instanceof Uint8Array ? toBase64(value) : value))
+  // Not the value that is handed over: a Buffer of Node has made something else of itself by then.
+  return JSON.stringify(frame, function (this: Record<string, unknown>, key, value: unknown) {
+    return this[key] instanceof Uint8Array ? toBase64(this[key]) : value
+  })
 }
 
 function isObject(value: unknown): value is Record<string, unknown> {

@@ -1,23 +1,24 @@
+import type { Acks } from './acks.js'
 import { decode, encode } from './codec.js'
 import type { Settings } from './config.js'
-import { ClosedError, LinkLostError, NoAccessError, ReplacedError } from './errors.js'
+import { LinkLostError, NoAccessError, ReplacedError } from './errors.js'
 import { CLOSE_NO_ACCESS, CLOSE_REPLACED, CLOSE_TOO_BIG, type Error as ErrorFrame, type Hello, type Ready } from './frames.js'
 import { FROZEN, Link } from './link.js'
-import { seconds } from './outgoing.js'
+import { seconds, type Outbox } from './outgoing.js'
 import { fillReady, frameError } from './receive.js'
 import type { Status } from './status.js'
 
-/** What the connector serves. */
+/** What the connector serves: the device. */
 export interface Host {
-  readonly status: Readonly<Status>
+  readonly current: Readonly<Status>
+  readonly acks: Acks
+  readonly outbox: Outbox
   change(changes: Partial<Status>): void
   hello(): Hello
   online(link: Link, ready: Ready): void
   /** One text message after ready; it returns an error frame that belongs to nothing. */
   take(link: Link, text: string): ErrorFrame | undefined
   offline(): void
-  /** The server closed because a frame was too large. */
-  tooBig(): void
   /** Whether a pairing code is worth a try after this refusal. */
   pairInstead(refused: NoAccessError): boolean
 }
@@ -90,7 +91,7 @@ export class Connector {
 
   /** reconnect tries at once, whatever ended the last connection; a live one is probed. */
   reconnect(): void {
-    const { state } = this.host.status
+    const { state } = this.host.current
     this.suspended = false
     this.trouble = Date.now()
     if (state === 'online') this.link?.probe()
@@ -109,25 +110,29 @@ export class Connector {
 
   /** doubt looks whether a live connection still lives. */
   doubt(): void {
-    if (this.host.status.state === 'online') this.link?.probe()
+    if (this.host.current.state === 'online') this.link?.probe()
   }
 
   /** suspend ends the connection, until reconnect or wake. */
   suspend(): void {
     if (!this.wanted()) return
     this.suspended = true
-    this.link?.end()
-    this.nudge?.()
+    this.leave()
   }
 
   close(): void {
     this.closed = true
-    this.link?.end(new ClosedError())
+    this.leave()
+  }
+
+  private leave(): void {
+    this.host.acks.flush()
+    this.link?.end()
     this.nudge?.()
   }
 
   private wanted(): boolean {
-    return !['noAccess', 'replaced', 'closed'].includes(this.host.status.state)
+    return !['noAccess', 'replaced', 'closed'].includes(this.host.current.state)
   }
 
   /** sleep waits; true: it was ended early. */
@@ -183,19 +188,14 @@ export class Connector {
       return { error: noAccess(said, error), after, online }
     }
     if (code === CLOSE_REPLACED) return { error: new ReplacedError(), after, online }
-    if (code === CLOSE_TOO_BIG && since) host.tooBig()
-    const status = since ? 0 : Number(/^Unexpected server response: (\d+)/.exec(error.message)?.[1] ?? 0) // the words of ws
-    if (status in refusals) return { error: new NoAccessError(refusals[status]!, '', status), after, online }
+    if (code === CLOSE_TOO_BIG && since) host.outbox.tooBig()
+    const status = /^Unexpected server response: (40[0134])/.exec(error.message)?.[1] // the words of ws; a browser says nothing
+    if (status) {
+      const refused = `the server answered HTTP ${status}: check the address, and whether this origin may connect`
+      return { error: new NoAccessError(refused, '', Number(status)), after, online }
+    }
     return { error: said && !since ? frameError(said) : error, after, online }
   }
-}
-
-/** Answers to an upgrade that trying again does not change. */
-const refusals: Record<number, string> = {
-  400: 'the server does not take this address: check it',
-  401: 'something in front of the server asks for a login',
-  403: 'the server does not let this origin in',
-  404: 'there is no Hermes Mobile at this address: check the path',
 }
 
 function decodeOrNothing(text: string): ReturnType<typeof decode> | undefined {

@@ -6,7 +6,7 @@ import { catchUp, Connector } from './connect.js'
 import { fetchFile, fetchWhole, type DownloadOptions, type Fetcher } from './download.js'
 import { CallError, ClosedError, FrameError, UnsupportedError, type NoAccessError } from './errors.js'
 import type { Event, EventOf, FileEvent } from './events.js'
-import { MAX_AUDIO, type Capabilities, type Cursor, type Deliver, type Delivered, type Hello, type Ready, type Result, type Span } from './frames.js'
+import { MAX_AUDIO, type Capabilities, type Cursor, type Deliver, type Delivered, type Error as ErrorFrame, type Hello, type Ready, type Result, type Span } from './frames.js'
 import { Inbox, type Queued } from './inbox.js'
 import type { Link } from './link.js'
 import { Listeners } from './listen.js'
@@ -46,58 +46,45 @@ export async function open(config: Config): Promise<Device> {
 
 /** Device is one installation and its connection. Make it with open. */
 export class Device {
-  private readonly inbox: Inbox
-  private readonly outbox: Outbox
+  /** @internal */ readonly inbox: Inbox
+  /** @internal */ readonly outbox: Outbox
+  /** @internal */ readonly current: Status = noStatus()
+  /** @internal */ readonly indicator: Activity
+  /** @internal */ readonly acks: Acks
+  /** @internal */ readonly calls = new Calls()
+  /** @internal */ readonly place: { epoch: string; position: Position } // what came, and of which life of the server's outbox it is
   private readonly receiver: Receiver
   private readonly connector: Connector
-  private readonly current: Status = noStatus()
-  private readonly indicator: Activity
-  private readonly acks: Acks
-  private readonly calls = new Calls()
   private readonly listeners = new Listeners()
-  private readonly unwatch: () => void
+  private readonly unwatch: (() => void) | undefined
   private readonly ended: Promise<void>
-  private readonly closing = new Set<() => void>()
 
   private live: Link | undefined // while online
   private token: string
   private pairing: boolean // use the pair code next
   private paired = false // the pair code was used up
   private cursor: Cursor // handled by the app and stored
-  private readonly place: { epoch: string; position: Position }
   private storing: Promise<unknown> = Promise.resolve()
   private loop: object | undefined // who takes events
 
   /** @internal */
   constructor(
-    private readonly settings: Settings,
+    /** @internal */ readonly settings: Settings,
     saved: Saved,
   ) {
     this.token = saved.token ?? ''
     this.pairing = !this.token
     this.cursor = saved.cursor ?? { epoch: '', seq: 0 }
     this.place = { epoch: this.cursor.epoch, position: new Position(this.cursor.seq) }
-    const change = (changes: Partial<Status>) => this.change(changes)
     this.inbox = new Inbox(settings.queueBytes)
     this.indicator = new Activity(this.inbox, settings.typingLease, () => this.listeners.tell('activity', () => ({ type: 'activity', ...this.activity })))
-    this.outbox = new Outbox(settings.store, this.inbox, this.current, settings.receiptTimeout, () => change({ unconfirmed: this.outbox.all.size }))
+    this.outbox = new Outbox(settings.store, this.inbox, this.current, settings.receiptTimeout, () => this.change({ unconfirmed: this.outbox.all.size }))
     this.outbox.restore(saved.queue ?? [])
     this.acks = new Acks(() => (this.current.capabilities.resume ? this.live : undefined))
-    this.receiver = new Receiver({
-      inbox: this.inbox, outbox: this.outbox, activity: this.indicator, status: this.current, maxFileBytes: settings.maxFileBytes, place: this.place,
-      change, answer: (id, frame) => this.calls.answer(id, frame),
-    })
-    this.connector = new Connector(settings, {
-      status: this.current, change,
-      hello: () => this.hello(),
-      online: (link, ready) => this.online(link, ready),
-      take: (link, text) => this.receiver.take(link, text),
-      offline: () => this.offline(),
-      tooBig: () => this.outbox.tooBig(),
-      pairInstead: (refused) => this.pairInstead(refused),
-    })
+    this.receiver = new Receiver(this)
+    this.connector = new Connector(settings, this)
     const around = settings.surroundings ?? surroundingsHere()
-    this.unwatch = around ? watch({ wake: () => this.connector.wake(), doubt: () => this.connector.doubt(), suspend: () => this.suspend() }, around) : () => {}
+    if (around) this.unwatch = watch(this.connector, around)
     this.ended = this.connector.run().then(() => this.shut())
   }
 
@@ -133,7 +120,6 @@ export class Device {
 
   /** suspend closes the connection until reconnect, for an app that goes to the background. Nothing is lost. */
   suspend(): void {
-    this.acks.flush()
     this.connector.suspend()
   }
 
@@ -142,7 +128,6 @@ export class Device {
    * without receipt stay in the store.
    */
   async close(): Promise<void> {
-    this.acks.flush()
     this.connector.close()
     await this.ended
     await this.storing
@@ -351,21 +336,14 @@ export class Device {
 
   /** pause waits; close and the signal end it with an error. */
   private async pause(ms: number, signal?: AbortSignal): Promise<void> {
-    if (this.current.state === 'closed') throw new ClosedError()
     let timer: ReturnType<typeof setTimeout> | undefined
-    let end!: () => void
+    const over = new Promise<void>((resolve) => (timer = setTimeout(resolve, ms)))
     try {
-      await until(
-        new Promise<void>((resolve, reject) => {
-          timer = setTimeout(resolve, ms)
-          this.closing.add((end = () => reject(new ClosedError())))
-        }),
-        signal,
-      )
+      await until(Promise.race([over, this.ended]), signal)
     } finally {
       clearTimeout(timer)
-      this.closing.delete(end)
     }
+    if (this.current.state === 'closed') throw new ClosedError()
   }
 
   /** offer refuses what the agent cannot do now; before the first ready nothing is known. */
@@ -373,7 +351,8 @@ export class Device {
     if (this.current.agent !== '' && !can(this.current.capabilities)) throw new UnsupportedError(what)
   }
 
-  private change(changes: Partial<Status>): void {
+  /** @internal */
+  change(changes: Partial<Status>): void {
     if (changes.state && changes.state !== this.current.state) this.current.since = Date.now()
     Object.assign(this.current, changes)
     this.inbox.push({ event: { type: 'status', status: this.status }, key: 'status' })
@@ -420,7 +399,13 @@ export class Device {
     return kept
   }
 
-  private hello(): Hello {
+  /** take takes one text message after ready; it returns an error frame that belongs to nothing. @internal */
+  take(link: Link, text: string): ErrorFrame | undefined {
+    return this.receiver.take(link, text)
+  }
+
+  /** @internal */
+  hello(): Hello {
     const { device, user, token, pair, delta, tools } = this.settings
     const usePair = !token && this.pairing && pair && !this.paired
     return {
@@ -431,14 +416,15 @@ export class Device {
     }
   }
 
-  private pairInstead(refused: NoAccessError): boolean {
+  /** @internal */
+  pairInstead(refused: NoAccessError): boolean {
     const { token, pair } = this.settings
     if (token || !pair || this.pairing || this.paired || refused.code !== 'auth_failed') return false
     return (this.pairing = true)
   }
 
-  /** online takes over what ready says. */
-  private online(link: Link, r: Ready): void {
+  /** online takes over what ready says. @internal */
+  online(link: Link, r: Ready): void {
     if (r.token) {
       this.token = r.token
       this.pairing = false
@@ -474,8 +460,8 @@ export class Device {
     Object.assign(this.place, { epoch, position: new Position(at) })
   }
 
-  /** offline takes back what only a live connection has. */
-  private offline(): void {
+  /** offline takes back what only a live connection has. @internal */
+  offline(): void {
     this.live = undefined
     this.outbox.detach()
     this.receiver.drop()
@@ -485,14 +471,13 @@ export class Device {
 
   /** shut is the end: nobody may wait any longer. */
   private shut(): void {
-    this.unwatch()
+    this.unwatch?.()
     this.change({ state: 'closed', until: 0 })
     this.indicator.stop()
     this.acks.clear()
     this.outbox.close()
     this.calls.drop(new ClosedError())
     this.inbox.stop()
-    for (const end of [...this.closing]) end()
   }
 }
 

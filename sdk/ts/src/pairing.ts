@@ -1,3 +1,5 @@
+import { address } from './config.js'
+
 /** What a pairing link says (doc/protocol.md §8). */
 export interface PairingLink {
   /** Address of the WebSocket, for Config.url. */
@@ -10,23 +12,18 @@ export interface PairingLink {
 
 /** parsePairingLink reads `https://host[:port]/#pair=CODE[&path=/x][&fingerprint=…]`. undefined: the text is no such link. */
 export function parsePairingLink(text: string): PairingLink | undefined {
-  const found = /^http(s?):\/\/([^/?#@\s\\]+)(\/[^?#\s\\]*)?#(\S+)$/i.exec(text.trim())
-  if (!found) return undefined
-  const [, secure, host, prefix = '', fragment] = found
-  const words = new Map<string, string>()
-  try {
-    for (const word of fragment!.split('&')) {
-      const [name = '', ...value] = word.split('=')
-      words.set(name, decodeURIComponent(value.join('=').replace(/\+/g, ' ')))
-    }
-  } catch {
-    return undefined // a damaged escape
+  const [base = '', fragment = ''] = text.trim().split('#')
+  const word = (name: string) => {
+    const found = new RegExp(`(?:^|&)${name}=([^&]*)`).exec(fragment)
+    return found ? decodeURIComponent(found[1]!.replace(/\+/g, ' ')) : ''
   }
-  const pair = words.get('pair')
-  const path = words.get('path') || '/ws'
-  if (!pair || !/^\/[^?#\s\\]*$/.test(path)) return undefined
-  const link: PairingLink = { url: `ws${secure!.toLowerCase()}://${host}${prefix.replace(/\/$/, '')}${path}`, pair }
-  const fingerprint = words.get('fingerprint')
-  if (fingerprint) link.fingerprint = fingerprint
-  return link
+  try {
+    const pair = word('pair')
+    const path = word('path') || '/ws'
+    if (!pair || path[0] !== '/' || !/^https?:\/\/[^/?][^?]*$/i.test(base)) return undefined
+    const fingerprint = word('fingerprint')
+    return { url: address(base.replace(/\/$/, '') + path), pair, ...(fingerprint && { fingerprint }) }
+  } catch {
+    return undefined // no address, or a damaged escape
+  }
 }

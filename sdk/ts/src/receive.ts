@@ -1,6 +1,8 @@
 import type { Activity } from './activity.js'
 import { Incoming, Reply } from './assemble.js'
+import type { Calls } from './call.js'
 import { decode } from './codec.js'
+import type { Settings } from './config.js'
 import { FrameError } from './errors.js'
 import { echoEvent, type Event, type MessageEvent } from './events.js'
 import type { Error as ErrorFrame, Media, Message, Prompt, PromptDone, Ready } from './frames.js'
@@ -10,19 +12,17 @@ import type { Outbox } from './outgoing.js'
 import type { Position } from './position.js'
 import type { Status } from './status.js'
 
-/** What the receiver works on; the device owns it. */
+/** What the receiver works on: the device. */
 export interface Parts {
   readonly inbox: Inbox
   readonly outbox: Outbox
-  readonly activity: Activity
-  readonly status: Status
-  readonly maxFileBytes: number
-  /** What came, and of which life of the server's outbox it is. */
+  readonly indicator: Activity
+  readonly current: Readonly<Status>
+  readonly settings: Settings
+  readonly calls: Calls
   readonly place: { epoch: string; position: Position }
   /** Tells of a changed status. */
   change(changes: Partial<Status>): void
-  /** An answer to a call, a ping or a delivery; true: somebody waits for it. */
-  answer(id: string, frame: unknown): boolean
 }
 
 /** Receiver turns the frames of the server into events. */
@@ -42,7 +42,7 @@ export class Receiver {
 
   /** take takes one text message after ready. It returns the last word of the server where that is an error that belongs to nothing. */
   take(link: Link, text: string): ErrorFrame | undefined {
-    const { inbox, outbox, activity, change, answer } = this.parts
+    const { inbox, outbox, indicator, calls } = this.parts
     let f: ReturnType<typeof decode>
     try {
       f = decode(text)
@@ -72,29 +72,29 @@ export class Receiver {
       case 'error':
         return this.error(f)
       case 'typing':
-        activity.set(!f.stop, activity.avatar)
+        indicator.set(!f.stop, indicator.avatar)
         break
       case 'avatar':
-        activity.set(activity.typing, f.state)
+        indicator.set(indicator.typing, f.state)
         break
       case 'tool': {
-        activity.sign()
+        indicator.sign()
         const { t: _, ...tool } = f
         inbox.push({ event: { type: 'tool', ...tool }, key: `tool ${f.id}${f.state}`, size: f.text.length, spare: true })
         break
       }
       case 'capabilities':
-        change({ capabilities: f.capabilities, agent: f.agent || this.parts.status.agent })
+        this.parts.change({ capabilities: f.capabilities, agent: f.agent || this.parts.current.agent })
         outbox.kick()
         break
       case 'approved':
-        change({ approved: true, pairing: '' })
+        this.parts.change({ approved: true, pairing: '' })
         outbox.again()
         break
       case 'delivered':
       case 'pong':
       case 'result':
-        answer(f.id, f)
+        calls.answer(f.id, f)
         break
       case '?':
         inbox.push({ event: { type: 'unknown', frame: f.frame }, size: text.length, spare: true })
@@ -115,9 +115,9 @@ export class Receiver {
   }
 
   private message(link: Link, m: Message): void {
-    const { inbox, activity, status, change, place } = this.parts
+    const { inbox, indicator, current, place } = this.parts
     if (!this.fresh(m.seq)) return
-    activity.sign()
+    indicator.sign()
     const reply = this.replies.get(m.id) ?? new Reply()
     this.replies.set(m.id, reply)
     const changed = reply.take(m)
@@ -127,7 +127,7 @@ export class Receiver {
     const key = 'message ' + id
     if (final) {
       this.replies.delete(id)
-      if (!status.approved && m.seq === 0) change({ pairing: text }) // what is numbered is from before
+      if (!current.approved && m.seq === 0) this.parts.change({ pairing: text }) // what is numbered is from before
       this.durable(link, event, key, m.seq, text.length)
     } else if (changed) {
       place.position.begin(key, m.seq)
@@ -137,10 +137,10 @@ export class Receiver {
 
   private media(link: Link, m: Media): void {
     if (!this.fresh(m.seq)) return
-    this.parts.activity.sign()
+    this.parts.indicator.sign()
     let file = this.files.get(m.id)
     if (!file || m.part === 0) {
-      file = new Incoming(m, this.parts.maxFileBytes) // a file that starts over was cut before
+      file = new Incoming(m, this.parts.settings.maxFileBytes) // a file that starts over was cut before
       this.files.set(m.id, file)
     }
     const key = 'media ' + m.id
@@ -154,7 +154,7 @@ export class Receiver {
 
   /** A card comes again after a reconnect with its first seq, ahead of what was missed: its seq never moves the cursor, its id tells what came before. */
   private card(p: Prompt): void {
-    this.parts.activity.sign()
+    this.parts.indicator.sign()
     const known = this.cards.get(p.id)
     if (known === false) return // replayed, and over long since
     this.remember(p.id, true)
@@ -185,7 +185,7 @@ export class Receiver {
 
   private error(e: ErrorFrame): ErrorFrame | undefined {
     if (e.ref && this.parts.outbox.all.has(e.ref)) this.parts.outbox.refused(e)
-    else if (!e.ref || !this.parts.answer(e.ref, e)) {
+    else if (!e.ref || !this.parts.calls.answer(e.ref, e)) {
       this.parts.inbox.push({ event: { type: 'problem', error: frameError(e) }, spare: true })
       return e
     }
