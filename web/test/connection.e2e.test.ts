@@ -1,7 +1,9 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import type { Browser } from 'playwright-core'
-import { launch, noBrowser, online, PHONE, reads, say, Server, TOKEN, Visitor } from './rig'
+import { launch, noBrowser, online, PHONE, reads, say, Server, TOKEN, until, Visitor } from './rig'
 
 describe('the connection', { skip: noBrowser, concurrency: 2 }, () => {
   let browser: Browser
@@ -126,6 +128,37 @@ describe('the connection', { skip: noBrowser, concurrency: 2 }, () => {
     await page.getByText('No access').waitFor()
     await page.getByRole('button', { name: 'Pair again' }).waitFor()
     assert.deepEqual(await visitor.leave(), [])
+  })
+
+  it('drives the avatar page of the owner, in a frame that gets nothing else', async () => {
+    const stranger = createServer((_, response) => {
+      response.setHeader('Content-Type', 'text/html')
+      response.end(`<title>avatar</title><body style="background:#fc0"><script>
+        window.heard = []
+        addEventListener('message', (e) => heard.push(e.data.hermesAvatar + ' ' + e.data.value))
+        parent.postMessage({ hermesAvatar: 'ready' }, '*')
+        try { parent.document.title; heard.push('reached the page') } catch {}
+      </script>`)
+    })
+    await new Promise<void>((resolve) => stranger.listen(0, '127.0.0.1', resolve))
+    const address = `http://127.0.0.1:${(stranger.address() as AddressInfo).port}/avatar.html`
+    const server = await Server.start({ MOBILE_AVATAR_URL: address })
+    try {
+      const visitor = await Visitor.come(browser, server)
+      const page = await visitor.pair()
+      await page.locator('iframe.face').waitFor()
+      assert.equal(await page.locator('iframe.face').getAttribute('sandbox'), 'allow-scripts')
+      await say(page, 'hello avatar')
+      await reads(page, 'You said: hello avatar')
+      const heard = () => page.frames().find((frame) => frame.url() === address)!.evaluate(() => (window as unknown as { heard: string[] }).heard)
+      await until(async () => (await heard()).includes('speak You said: hello avatar'), 'the avatar speaks')
+      const all = await heard()
+      assert.ok(all.includes('setState thinking') && all.includes('setState speaking') && !all.includes('reached the page'), all.join())
+      assert.deepEqual(await visitor.leave(), ['asked a stranger: ' + address])
+    } finally {
+      await server.end()
+      stranger.close()
+    }
   })
 
   on('says when it is not alone: devices of the same person are listed beside the conversation', async (server) => {

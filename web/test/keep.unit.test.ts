@@ -6,7 +6,6 @@ import { History } from '../src/keep/history'
 import { DiskStore } from '../src/keep/store'
 import { Conversation } from '../src/talk/conversation'
 import { keys, type Fresh, type Item, type TextItem } from '../src/talk/item'
-import { wav } from '../src/talk/wav'
 
 let made = 0
 const database = () => openDatabase('ws://a/ws', 'device-' + made++)
@@ -116,12 +115,4 @@ it('deletes a database', async () => {
   db.close()
   await deleteDatabase('ws://a/ws', 'gone')
   assert.equal((await new DiskStore(await openDatabase('ws://a/ws', 'gone')).load()).token, undefined)
-})
-
-it('writes WAV', () => {
-  const bytes = wav(new Float32Array([0, 1, -1, 2]))
-  const view = new DataView(bytes.buffer)
-  assert.equal(new TextDecoder().decode(bytes.subarray(0, 16)).replace(/[^A-Z]/gi, ''), 'RIFFWAVEfmt')
-  assert.deepEqual([view.getUint32(4, true), view.getUint32(40, true)], [44, 8])
-  assert.deepEqual([44, 46, 48, 50].map((at) => view.getInt16(at, true)), [0, 32767, -32767, 32767])
 })

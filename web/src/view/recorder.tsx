@@ -1,16 +1,13 @@
+import type { Recording } from '@hermes-mobile/sdk/mic'
 import { useEffect, useRef, useState } from 'preact/hooks'
-import type { Recording } from '../talk/microphone'
 import type { Talk } from '../talk/talk'
 import { t } from '../words/words'
 import { minutes } from './clock'
 import { loudness } from './face'
 import { Icon } from './icon'
-import { inform } from './notice'
+import { complain, inform } from './notice'
 
-/** A voice message may have 8 MiB, which are a little more than four minutes. */
-const LONGEST = 240
-
-/** Recorder records a voice message; done closes it. */
+/** Recorder records a voice message; done closes it. A recording that is as long as a message may be is sent. */
 export function Recorder({ talk, done }: { talk: Talk; done: () => void }) {
   const recording = useRef<Recording>(undefined)
   const [seconds, setSeconds] = useState(0)
@@ -22,9 +19,17 @@ export function Recorder({ talk, done }: { talk: Talk; done: () => void }) {
       if (!navigator.mediaDevices?.getUserMedia) throw new Error('microphoneNeedsHttps')
       const { record } = await import('../talk/microphone')
       const made = await record((level) => (loudness.value = level))
-      if (over) return made.discard()
+      if (over) return made.cancel()
       recording.current = made
       setReady(true)
+      const wav = await made.wav
+      if (wav.length <= 44) return // it was discarded, or nothing was heard
+      if (recording.current === made) {
+        recording.current = undefined
+        inform(t('recordingFull'))
+        done()
+      }
+      await talk.sending.voice(wav).catch(complain)
     }
     start().catch((error: Error) => {
       inform(t(error.message === 'microphoneNeedsHttps' ? 'microphoneNeedsHttps' : 'noMicrophone'))
@@ -32,7 +37,7 @@ export function Recorder({ talk, done }: { talk: Talk; done: () => void }) {
     })
     return () => {
       over = true
-      recording.current?.discard()
+      recording.current?.cancel()
       loudness.value = undefined
     }
   }, [])
@@ -44,25 +49,18 @@ export function Recorder({ talk, done }: { talk: Talk; done: () => void }) {
     return () => clearInterval(timer)
   }, [ready])
 
-  const send = async () => {
+  const send = () => {
     const made = recording.current
-    if (!made) return
     recording.current = undefined
+    void made?.stop()
     done()
-    await talk.sending.voice(await made.stop())
   }
-
-  useEffect(() => {
-    if (seconds < LONGEST) return
-    inform(t('recordingFull'))
-    void send()
-  }, [seconds >= LONGEST])
 
   return (
     <div class="recorder" role="group" aria-label={t('recording')} onKeyDown={(e) => e.key === 'Escape' && done()}>
       <button type="button" class="round" aria-label={t('discardRecording')} onClick={done}><Icon name="trash" /></button>
       <span class="recorder-words"><span class="dot" />{minutes(seconds)}<Level /></span>
-      <button type="button" class="round primary" aria-label={t('sendRecording')} disabled={!ready} onClick={() => void send()} ref={(button) => { if (ready && document.activeElement === document.body) button?.focus() }}><Icon name="send" /></button>
+      <button type="button" class="round primary" aria-label={t('sendRecording')} disabled={!ready} onClick={send} ref={(button) => { if (ready && document.activeElement === document.body) button?.focus() }}><Icon name="send" /></button>
     </div>
   )
 }
