@@ -33,11 +33,11 @@ export async function fetchFile(
   const take = async (bytes: Uint8Array) => {
     try {
       await write(bytes)
+      total += bytes.length
+      progress?.(total, file.size)
     } catch (error) {
       throw new WriteError(error)
     }
-    total += bytes.length
-    progress?.(total, file.size)
   }
   if (!file.url) {
     const data = file.data ?? new Uint8Array(0)
