@@ -261,7 +261,8 @@ export class Outbox {
     // Meanwhile the link may be another, or the series refused.
     if (this.link !== link || o.sentOn !== link || u.next !== part + 1 || !this.all.has(o.id) || !link.send(encode(frame))) return
     o.sentAt = Date.now()
-    u.progress?.(Math.min((part + 1) * u.partSize, u.size), u.size)
+    const done = Math.min((part + 1) * u.partSize, u.size)
+    queueMicrotask(() => u.progress?.(done, u.size)) // what the app throws there does not end the writing
     if (u.next === u.parts) this.wrote(o)
   }
 

@@ -81,6 +81,25 @@ describe('files up', () => {
       assert.equal((await peer.next('media')).filename, 'good.bin')
     }))
 
+  test('what the app throws while it is told of the progress does not end the writing', () =>
+    withServer(undefined, async (server) => {
+      const others = process.listeners('uncaughtException')
+      process.removeAllListeners('uncaughtException')
+      const fault = new Promise((resolve) => process.once('uncaughtException', resolve))
+      const device = await server.open()
+      const peer = await server.peer()
+      await peer.welcome()
+      const progress = () => {
+        throw new Error('of the app')
+      }
+      await device.sendFile({ data: bytes(10), progress })
+      await peer.next('media')
+      assert.equal(((await within('the fault', fault)) as Error).message, 'of the app')
+      for (const other of others) process.on('uncaughtException', other)
+      await device.send('next')
+      assert.equal((await peer.next()).text, 'next')
+    }))
+
   test('a series that is refused for a while begins anew', () =>
     withServer(undefined, async (server) => {
       const device = await server.open()
@@ -155,6 +174,7 @@ describe('files down', () => {
         throw new Error('no room')
       }
       await assert.rejects(within('the end', device.downloadTo(linked('/x'), write)), /no room/)
+      await assert.rejects(within('the end', device.download(linked('/x'), { progress: write })), /no room/)
       const controller = new AbortController()
       const busy = device.download(linked('/busy'), { signal: controller.signal })
       controller.abort(new Error('never mind'))
