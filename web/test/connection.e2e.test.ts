@@ -70,6 +70,27 @@ describe('the connection', { skip: noBrowser, concurrency: 2 }, () => {
     assert.deepEqual(await visitor.leave(), [])
   })
 
+  on('wakes up without a false alarm', async (server) => {
+    const visitor = await Visitor.come(browser, server, PHONE)
+    const page = await visitor.pair()
+    await page.evaluate(() => {
+      const page = window as unknown as { told: string[] }
+      page.told = []
+      new MutationObserver(() => page.told.push(document.querySelector('.lines')?.textContent ?? '')).observe(document.querySelector('.lines')!, { childList: true, subtree: true, characterData: true })
+    })
+    const devtools = await visitor.context.newCDPSession(page)
+    await devtools.send('Page.setWebLifecycleState', { state: 'frozen' })
+    await server.down('SIGKILL') // the connection dies while the phone sleeps
+    await server.up()
+    await devtools.send('Page.setWebLifecycleState', { state: 'active' })
+    await online(page)
+    await say(page, 'good morning')
+    await reads(page, 'You said: good morning')
+    const told = await page.evaluate(() => (window as unknown as { told: string[] }).told)
+    assert.ok(!told.some((text) => /cannot be reached|No access/.test(text)), told.join(' | '))
+    assert.deepEqual(await visitor.leave(), [])
+  })
+
   on('is in one tab at a time, and the person says in which', async (server) => {
     const visitor = await Visitor.come(browser, server)
     const first = await visitor.pair()

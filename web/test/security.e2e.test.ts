@@ -83,7 +83,7 @@ describe('hostile words', { skip: noBrowser }, () => {
     })
     const page = await hostile(visitor, frames)
     await until(async () => (await page.locator('.row').count()) >= Math.min(corpus.length, 200), 'all is shown', 60_000)
-    await page.locator(`[data-id=x${corpus.length - 1}]`).waitFor({timeout:15000}).catch(async () => { throw new Error(JSON.stringify([await page.locator('.row').count(), await page.evaluate(() => [...document.querySelectorAll('[data-id^=x]')].slice(-3).map(e=>e.outerHTML.slice(0, 300))), await page.evaluate(()=>[document.querySelector('.notices')?.textContent, document.querySelector('[data-state]')?.outerHTML]), visitor.trouble.slice(0, 5)]))})
+    await page.locator(`[data-id=x${corpus.length - 1}]`).waitFor()
     await page.locator('details.tools summary').last().click()
     assert.deepEqual(await inspect(page), [])
     // What was kept is shown as harmlessly when it is read again.

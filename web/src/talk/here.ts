@@ -53,6 +53,7 @@ export async function enter({ url, ...entrance }: Invitation, name: string, user
     throw error instanceof DOMException ? (status.error ?? new Error(t('unreachable'))) : error
   }
   saveProfile(profile)
+  void navigator.storage?.persist?.().catch(() => false) // or a browser that runs out of room may throw the history away
   invitation.value = undefined
   talk.value = next
   if (old) await discard(old)
