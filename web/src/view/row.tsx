@@ -33,7 +33,7 @@ export const Row = memo(function Row({ talk, id, before, jump }: Props) {
   if (!item) return null
   const previous = before ? talk.conversation.get(before) : undefined
   const separate = !previous || !sameDay(previous.at, item.at)
-  const joined = !separate && previous.mine === item.mine && previous.from === item.from && previous.kind !== 'tools' && item.at - previous.at < 120_000
+  const joined = !separate && previous.mine === item.mine && previous.from === item.from && previous.kind !== 'tools' && previous.kind !== 'card' && item.at - previous.at < 120_000
   return (
     <>
       {separate && <h2 class="day">{day(item.at)}</h2>}
