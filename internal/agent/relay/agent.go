@@ -76,6 +76,7 @@ type Agent struct {
 	ctx           context.Context // of Run; nil before and after
 	links         map[*link]struct{}
 	lastRefusal   *Refusal
+	refusedLast   map[string]Refusal // by configured id; "": who could not be told
 	refusals      int64
 	refusalLogged time.Time
 
@@ -108,7 +109,7 @@ func New(o Options) *Agent {
 		o.Instance = "0"
 	}
 	a := &Agent{
-		log: o.Log, opt: o, files: o.Files, wake: make(chan struct{}, 1), links: map[*link]struct{}{},
+		log: o.Log, opt: o, files: o.Files, wake: make(chan struct{}, 1), links: map[*link]struct{}{}, refusedLast: map[string]Refusal{},
 		signer: media.NewSigner(sha256.Sum256(append([]byte("hermes-mobile relay media 1\x00"), o.Key...))),
 		tick:   100 * time.Millisecond,
 	}
