@@ -1,8 +1,10 @@
 package doctor
 
 import (
+	"errors"
 	"fmt"
 	"strings"
+	"syscall"
 	"time"
 
 	"hermes-mobile/internal/config"
@@ -120,7 +122,14 @@ func (e *examination) folder() {
 		return
 	}
 	if d.Unwrit != nil {
-		e.find("data_unwritable", "", fmt.Sprintf("Give the folder to the user that runs the server: chown -R USER %s; chmod 700 %s", shellWord(d.Path), shellWord(d.Path)), "The data folder %s cannot be written: %s", d.Path, sentence(d.Unwrit.Error()))
+		do := fmt.Sprintf("Give the folder to the user that runs the server: chown -R USER %s; chmod 700 %s", shellWord(d.Path), shellWord(d.Path))
+		switch {
+		case errors.Is(d.Unwrit, syscall.ENOSPC):
+			do = "Free space, or move the data folder with MOBILE_DATA."
+		case errors.Is(d.Unwrit, syscall.EROFS):
+			do = "Remount that disk for writing; if it fell back to reading only, look at the log of the system: the disk may be dying."
+		}
+		e.find("data_unwritable", "", do, "The data folder %s cannot be written: %s", d.Path, sentence(d.Unwrit.Error()))
 	}
 	if d.Total > 0 && (d.Free < lowSpace || d.Free < d.Total/lowShare && d.Free < nearSpace) {
 		e.find("disk_low", "", "Free space, or move the data folder with MOBILE_DATA.", "Of the disk of %s only %s of %s are free (%d %%).", d.Path, size(d.Free), size(d.Total), d.Free*100/d.Total)

@@ -67,18 +67,20 @@ func (e *examination) links() (list []link) {
 // relay looks at the gateways that dial in.
 func (e *examination) relay() {
 	links := e.links()
-	online, here, known := 0, len(links) == 0, false // none: no server has made a secret yet
+	online, known := 0, false
+	expected := expectation{here: len(links) == 0, first: len(links) == 0} // no server has made a secret yet
 	for _, l := range links {
 		if l.online() {
 			online++
+		} else if !l.elsewhere {
+			expected.here, expected.first = true, expected.first || !l.been()
 		}
-		here = here || !l.elsewhere && !l.online()
 		known = known || l.elsewhere || l.been()
 	}
 	if h := e.Hermes; h != nil {
 		switch {
 		case h.Exists:
-			e.hermes(links, here)
+			e.hermes(links, expected)
 		case !known && online == 0:
 			e.find("hermes_missing", "", "Install Hermes or name its home with HERMES_HOME; for one on another machine: hermes-mobile setup --remote ADDRESS",
 				"There is no Hermes home at %s, and no gateway has ever dialled in.", e.Config.HermesHome)

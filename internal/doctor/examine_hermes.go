@@ -40,6 +40,7 @@ func (e *examination) local(id string) bool {
 		e.find("hermes_too_old", id, "Update it (hermes update), then: "+hermesCommand(h.Home, "gateway restart"), "Hermes is %s, and a phone needs 0.19 or newer.", h.Version)
 	}
 	if h.Files == nil {
+		e.find("hermes_unreadable", id, "Run the server as the user that runs Hermes, or let it read that home", "The settings of Hermes in %s cannot be read: %s", h.Home.Path, sentence(h.Unread.Error()))
 		return false
 	}
 	if h.Files.Broken != nil {
@@ -52,11 +53,17 @@ func (e *examination) local(id string) bool {
 	return true
 }
 
-// hermes looks at the Hermes of this machine as a gateway that dials in. expected: some gateway is away that could be it.
-func (e *examination) hermes(links []link, expected bool) {
+// expectation says whether the Hermes of this machine may be a gateway that is away.
+type expectation struct {
+	here  bool // some gateway is away that could be it
+	first bool // one of them has never been there
+}
+
+// hermes looks at the Hermes of this machine as a gateway that dials in.
+func (e *examination) hermes(links []link, expected expectation) {
 	h := e.Hermes
 	if h.Files == nil || h.Files.Broken != nil {
-		if expected {
+		if expected.here {
 			e.local("")
 		}
 		return
@@ -70,7 +77,8 @@ func (e *examination) hermes(links []link, expected bool) {
 		}
 	}
 	if !r.complete() {
-		if expected {
+		// One that was there before was told of the server: on another machine, where this one knows nothing of it.
+		if expected.first || expected.here && !r.blank() {
 			e.local("")
 			e.find("relay_not_configured", "", "Let hermes-mobile write it: hermes-mobile setup; then restart the gateway", "Hermes (%s) is not told of this server: %s", h.Home.Path, r.lacks(h.Files))
 			e.otherMessengers(e.version(mine))
@@ -78,7 +86,7 @@ func (e *examination) hermes(links []link, expected bool) {
 		}
 		return
 	}
-	if !expected && mine == nil {
+	if !expected.here && mine == nil {
 		return // it belongs to another server
 	}
 	e.local(r.id)
@@ -123,6 +131,11 @@ func relayOf(f *setup.Files) relaySettings {
 
 func (r relaySettings) complete() bool {
 	return !r.off && (r.fromEnv || r.here && r.also) && r.id != "" && r.secret != ""
+}
+
+// blank reports whether there is no word of a relay at all.
+func (r relaySettings) blank() bool {
+	return !r.fromEnv && !r.here && !r.also && r.id == "" && r.secret == ""
 }
 
 // lacks says what is missing.

@@ -50,6 +50,7 @@ type Hermes struct {
 	Exists  bool
 	Version setup.Version
 	Files   *setup.Files // nil: they cannot be read
+	Unread  error        // why not
 	Process *setup.Process
 }
 

@@ -69,7 +69,7 @@ func TestDataUnwritable(t *testing.T) {
 	}
 
 	list := Examine(folderFacts(&Folder{Path: dir, Unwrit: syscall.EROFS}))
-	mustFind(t, list, "data_unwritable", dir, "read-only", "chown")
+	mustFind(t, list, "data_unwritable", dir, "read-only", "Remount")
 	if Ready(list) || !Ready(Examine(folderFacts(&Folder{Path: dir}))) {
 		t.Error("messages are refused while it cannot be written, and only then")
 	}

@@ -7,7 +7,9 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
+	"hermes-mobile/internal/agent/relay"
 	"hermes-mobile/internal/config"
 )
 
@@ -59,6 +61,28 @@ func TestHermesBroken(t *testing.T) {
 		mustFind(t, list, "hermes_config_broken", "line ")
 		mustNotFind(t, list, "relay_not_configured", "model_missing", "busy_ack_on")
 	}
+}
+
+func TestHermesUnreadable(t *testing.T) {
+	h := newHome(t, right(t), rightEnv)
+	ok(t, os.Remove(filepath.Join(h.path, ".env")))
+	ok(t, os.Mkdir(filepath.Join(h.path, ".env"), 0o700))
+	cfg := newHome(t, "", "").config() // which the server would read, too
+	cfg.HermesHome = h.path
+	f := &Facts{Config: cfg, Gateways: cfg.Gateways, Hermes: LookHermes(t.Context(), cfg, nil)}
+	mustFind(t, Examine(f), "hermes_unreadable", h.path, ".env")
+}
+
+// A gateway that was there before and runs elsewhere makes nobody look for it in a Hermes that knows nothing of the server.
+func TestHermesOfSomebodyElse(t *testing.T) {
+	h := newHome(t, model, "TELEGRAM_BOT_TOKEN=x\n")
+	f := h.look("0.22.2")
+	state := relay.GatewayState{ID: "gw-home", Name: "gw-home", Version: relay.Newer}
+	f.Server = &Server{Started: time.Now(), Relay: &relay.State{Gateways: []relay.GatewayState{state}}}
+	mustNotFind(t, Examine(f), "relay_not_configured", "gateway_not_running", "hermes_missing")
+	mustFind(t, Examine(f), "gateway_not_dialled", "gw-home")
+	f.Server.Relay.Gateways[0].Version = relay.Unknown
+	mustFind(t, Examine(f), "relay_not_configured")
 }
 
 func TestModelMissing(t *testing.T) {

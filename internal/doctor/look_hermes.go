@@ -20,10 +20,7 @@ func LookHermes(ctx context.Context, cfg *config.Config, version func(ctx contex
 		files, err := setup.ReadFiles(home)
 		told := err == nil && files.Broken == nil && relayOf(files).complete()
 		if i == 0 || told || home.Active && (h.Files == nil || !relayOf(h.Files).complete()) {
-			h.Home, h.Files = home, nil
-			if err == nil {
-				h.Files = files
-			}
+			h.Home, h.Files, h.Unread = home, files, err
 		}
 		if told {
 			break
