@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"net"
 	"strings"
 	"time"
 
@@ -98,13 +99,8 @@ func (e *examination) relay() {
 // refusals look at those who dial and are not let in.
 func (e *examination) refusals(links []link, missing bool) {
 	for _, r := range e.Server.Relay.RefusedLast {
-		if e.Now.Sub(r.At) > stillRefused {
+		if e.Now.Sub(r.At) > stillRefused || letInSince(r, links) || e.changedSince(r) {
 			continue
-		}
-		for _, l := range links {
-			if l.id == r.Gateway && (l.online() || l.state != nil && l.state.Seen && r.At.Before(l.state.Since)) {
-				r.Kind = "" // it was let in since
-			}
 		}
 		at := clock(r.At)
 		switch r.Kind {
@@ -129,6 +125,42 @@ func (e *examination) refusals(links []link, missing bool) {
 			}
 		}
 	}
+}
+
+// letInSince reports whether who was refused was let in after it. Of one that could not be told the machine tells.
+func letInSince(r relay.Refusal, links []link) bool {
+	for _, l := range links {
+		switch s := l.state; {
+		case s == nil:
+		case l.id == r.Gateway:
+			if s.Online || s.Seen && r.At.Before(s.Since) {
+				return true
+			}
+		case r.Gateway == "" && s.Online && s.Since.After(r.At) && hostOf(s.From) == hostOf(r.From):
+			return true
+		}
+	}
+	return false
+}
+
+// changedSince reports whether the settings of the Hermes here were put right after a refusal; the gateway has yet to be
+// restarted.
+func (e *examination) changedSince(r relay.Refusal) bool {
+	h := e.Hermes
+	if h == nil || h.Files == nil || h.Files.Broken != nil || r.Kind == relay.ClockOff || !h.Files.Changed.After(r.At) {
+		return false
+	}
+	is := relayOf(h.Files)
+	g, known := e.gateway(is.id)
+	return is.complete() && known && sameSecret(g.Secret.Reveal(), is.secret) && (r.Gateway == "" || r.Gateway == is.id)
+}
+
+func hostOf(address string) string {
+	host, _, err := net.SplitHostPort(address)
+	if err != nil {
+		return address
+	}
+	return host
 }
 
 func (e *examination) ids() string {

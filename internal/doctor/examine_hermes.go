@@ -122,7 +122,7 @@ func relayOf(f *setup.Files) relaySettings {
 	enabled, set := f.Value("platforms.relay.enabled")
 	r.off = set && !truthy(enabled)
 	if r.url, r.fromEnv = f.Env("GATEWAY_RELAY_URL"); r.fromEnv {
-		r.where = "GATEWAY_RELAY_URL in " + f.EnvPath
+		r.where = "GATEWAY_RELAY_URL in " + f.EnvWhere("GATEWAY_RELAY_URL")
 	} else if r.url = top; top != "" {
 		r.where = "gateway.relay_url in " + f.ConfigPath
 	}
@@ -297,7 +297,7 @@ func (e *examination) otherMessengers(v setup.Version) {
 	slices.Sort(off)
 	if off = slices.Compact(off); len(off) > 0 {
 		e.find("other_messengers_off", "", "hermes-mobile setup moves it to config.yaml; or GATEWAY_RELAY_ALLOW_DIRECT_PLATFORMS=true in .env; then restart the gateway",
-			"GATEWAY_RELAY_URL in %s switches off what else Hermes has: %s.", f.EnvPath, strings.Join(off, ", "))
+			"GATEWAY_RELAY_URL in %s switches off what else Hermes has: %s.", f.EnvWhere("GATEWAY_RELAY_URL"), strings.Join(off, ", "))
 	}
 }
 
@@ -307,7 +307,7 @@ func (e *examination) apiServer() {
 	if h == nil || !h.Exists || h.Files == nil || h.Files.Broken != nil {
 		return
 	}
-	key, where := "", "API_SERVER_KEY in "+h.Files.EnvPath
+	key, where := "", "API_SERVER_KEY in "+h.Files.EnvWhere("API_SERVER_KEY")
 	if v, ok := h.Files.Env("API_SERVER_KEY"); ok {
 		key = v
 	} else if key = h.Files.Text("platforms.api_server.extra.key"); key != "" {

@@ -177,6 +177,9 @@ func (e *examination) address(r relaySettings) {
 			return
 		}
 	}
+	if _, err := netip.ParseAddr(dialled.host); err != nil && !local && dialled.port == port && dialled.secure == secure && dialled.path == "" {
+		return // a name of this machine that is known elsewhere, such as in a container
+	}
 	server := scheme(secure) + "://" + net.JoinHostPort(host, cmp.Or(port, "?"))
 	if e.Config.PublicURL != "" {
 		server += " and " + e.Config.PublicURL

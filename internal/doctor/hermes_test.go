@@ -4,6 +4,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
 	"testing"
@@ -123,6 +124,26 @@ func TestRelayNotConfigured(t *testing.T) {
 	mustNotFind(t, newHome(t, in, "").examine("0.22.2"), "relay_not_configured", "gateway_wrong_secret")
 }
 
+// A gateway may have its variables from a service or a container.
+func TestHermesIsToldByItsEnvironment(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("only Linux tells what a process was started with")
+	}
+	sleep, err := exec.LookPath("sleep")
+	ok(t, err)
+	cmd := exec.Command(sleep, "60")
+	cmd.Env = append(strings.Split(strings.TrimSpace(rightEnv), "\n"), "GATEWAY_RELAY_URL=http://127.0.0.1:8787")
+	ok(t, cmd.Start())
+	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
+	h := newHome(t, model+"display: {busy_ack_enabled: false, busy_input_mode: queue}\n", "")
+	h.write("gateway.pid", strconv.Itoa(cmd.Process.Pid))
+	if got := codes(h.examine("0.19.0")); len(got) != 1 || got[0] != "server_not_running" {
+		t.Errorf("%q", got)
+	}
+	h.write(".env", "GATEWAY_RELAY_ID=gw-other\n") // counts more
+	mustFind(t, h.examine("0.19.0"), "gateway_unknown_id", "gw-other")
+}
+
 func TestGatewayNotRunning(t *testing.T) {
 	h := newHome(t, right(t), rightEnv)
 	mustFind(t, h.examine("0.22.2"), "gateway_not_running", "hermes gateway run")
@@ -173,6 +194,8 @@ func TestRelayURL(t *testing.T) {
 		{url: "https://agent.example.com", environ: []string{"MOBILE_PUBLIC_URL=https://agent.example.com"}},
 		{url: "wss://agent.example.com:443/relay", environ: []string{"MOBILE_PUBLIC_URL=https://agent.example.com/"}},
 		{url: "http://[::1]:8787", environ: []string{"MOBILE_HOST=::"}},
+		{url: "http://host.docker.internal:8787"},
+		{url: "http://host.docker.internal:8788", code: "relay_url_address", says: []string{"another host"}},
 		{url: "https://127.0.0.1:8787", code: "relay_url_scheme", says: []string{"https://127.0.0.1:8787", "Write http there"}},
 		{url: "wss://localhost:8787", code: "relay_url_scheme", says: []string{"Write http there"}},
 		{url: "http://agent.example.com", code: "relay_url_scheme", environ: []string{"MOBILE_PUBLIC_URL=https://agent.example.com"}, says: []string{"Write https there"}},

@@ -28,6 +28,9 @@ func LookHermes(ctx context.Context, cfg *config.Config, version func(ctx contex
 	}
 	if p, ok := setup.Running(h.Home); ok {
 		h.Process = &p
+		if h.Files != nil {
+			h.Files.Inherit(p)
+		}
 	}
 	if version != nil {
 		h.Version = version(ctx, h.Home.Path)

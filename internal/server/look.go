@@ -12,8 +12,9 @@ import (
 )
 
 const (
-	// lookEvery is how old a look may be before another one is taken.
-	lookEvery = 10 * time.Second
+	// How old a look may be before another one is taken: for the status, and for /readyz, which is asked over and over.
+	lookEvery  = 10 * time.Second
+	readyEvery = 30 * time.Second
 	// lookTimeout bounds one look; versionKept is how long the version of Hermes is believed.
 	lookTimeout = 20 * time.Second
 	versionKept = time.Hour
@@ -77,7 +78,7 @@ func (l *looks) end() {
 
 // last returns the newest look, nil if there is none yet, and asks for another one where it is old.
 func (l *looks) last() *look {
-	newest, _ := l.ask(time.Now().Add(-lookEvery))
+	newest, _ := l.ask(time.Now().Add(-readyEvery))
 	return newest
 }
 

@@ -25,3 +25,15 @@ func alive(pid int, started int64) bool {
 	now, err := strconv.ParseInt(fields[19], 10, 64)
 	return started == 0 || err != nil || max(now-started, started-now) <= drift
 }
+
+// environ is what a process was started with; nothing where that is not for us to see.
+func environ(pid int) []string {
+	if pid <= 0 {
+		return nil
+	}
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid))
+	if err != nil {
+		return nil
+	}
+	return strings.Split(string(text), "\x00")
+}

@@ -3,6 +3,7 @@ package setup
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 )
@@ -16,9 +17,10 @@ type Files struct {
 	// EnvPath and ConfigPath are where they are, or would be.
 	EnvPath, ConfigPath string
 
-	config any
-	env    []byte
-	home   string
+	config    any
+	env       []byte
+	inherited map[string]string
+	home      string
 }
 
 // ReadFiles reads config.yaml and .env of a Hermes home. One that is missing is empty.
@@ -47,8 +49,37 @@ func ReadFiles(home Home) (*Files, error) {
 	return f, nil
 }
 
-// Env returns a variable of .env; an empty one counts as not set.
-func (f *Files) Env(name string) (string, bool) { return getenv(f.env, name) }
+// Env returns a variable of .env, or one that the gateway was started with; an empty one counts as not set.
+func (f *Files) Env(name string) (string, bool) {
+	if v, ok := getenv(f.env, name); ok {
+		return v, true
+	}
+	v := f.inherited[name]
+	return v, v != ""
+}
+
+// EnvWhere says where a variable that Env returns stands.
+func (f *Files) EnvWhere(name string) string {
+	if _, ok := getenv(f.env, name); ok {
+		return f.EnvPath
+	}
+	return "the environment of the gateway"
+}
+
+// inheritable are the variables of a gateway's process that matter here.
+var inheritable = []string{"GATEWAY_RELAY_", "HERMES_GATEWAY_", "API_SERVER_"}
+
+// Inherit takes over what a gateway was started with, by a service or a container, where that can be seen. What .env says
+// counts more, as it does to Hermes.
+func (f *Files) Inherit(p Process) {
+	f.inherited = map[string]string{}
+	for _, line := range environ(p.PID) {
+		name, value, _ := strings.Cut(line, "=")
+		if slices.ContainsFunc(inheritable, func(prefix string) bool { return strings.HasPrefix(name, prefix) }) {
+			f.inherited[name] = strings.TrimSpace(value)
+		}
+	}
+}
 
 // Value returns what stands in config.yaml at a path such as gateway.relay_url.
 func (f *Files) Value(path string) (any, bool) { return lookup(f.config, strings.Split(path, ".")) }
