@@ -63,7 +63,7 @@ func diagnose(cmd *cobra.Command) doctorResult {
 	ctx, cancel := context.WithTimeout(cmd.Context(), doctorPatience)
 	defer cancel()
 	client := server.NewClient(cfg.Data)
-	f := &doctor.Facts{Now: time.Now(), Config: cfg}
+	f := &doctor.Facts{Now: time.Now(), Config: cfg, Warnings: cfg.Warnings}
 	var found server.Diagnosis
 	switch err := client.Get(ctx, "/doctor", &found); {
 	case err == nil:

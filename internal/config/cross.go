@@ -105,6 +105,7 @@ func (l *loader) checkMode(file string) {
 	}
 	shown := l.short(file)
 	l.warn("", "in "+shown, "%s holds secrets and other users of this machine can read it: chmod 600 %s", shown, shellWord(shown, file))
+	l.warnings[len(l.warnings)-1].File = file
 }
 
 // shellWord returns shown if a shell takes it as one word, else file in quotes

@@ -78,8 +78,11 @@ var obviously = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 const ahead = 10 * time.Minute
 
 func (e *examination) server() {
-	for _, w := range e.Config.Warnings {
+	for _, w := range e.Warnings {
 		code, do := "settings_warning", "Correct it, then restart the server."
+		if w.File != "" {
+			do = "chmod 600 " + shellWord(w.File)
+		}
 		if w.Plain {
 			code, do = "unencrypted", "Put a TLS proxy in front and set MOBILE_PUBLIC_URL to its https address, or leave it in a network that you trust."
 		}

@@ -15,6 +15,8 @@ import (
 type Facts struct {
 	Now    time.Time
 	Config *config.Config
+	// Warnings are those of the settings that still hold.
+	Warnings []config.Warning
 	// Gateways are those that the server lets in, also the one whose secret it made itself.
 	Gateways []config.Gateway
 

@@ -139,11 +139,21 @@ func TestSettings(t *testing.T) {
 	}
 	cfg, err := load("MOBILE_PROT=1")
 	ok(t, err)
-	mustFind(t, Examine(&Facts{Config: cfg}), "settings_warning", "MOBILE_PROT", "MOBILE_PORT")
+	mustFind(t, Examine(&Facts{Config: cfg, Warnings: cfg.Warnings}), "settings_warning", "MOBILE_PROT", "MOBILE_PORT")
 	cfg, err = load("MOBILE_HOST=0.0.0.0")
 	ok(t, err)
-	list = Examine(&Facts{Config: cfg})
+	list = Examine(&Facts{Config: cfg, Warnings: cfg.Warnings})
 	mustFind(t, list, "unencrypted", "MOBILE_HOST")
 	mustNotFind(t, list, "settings_warning")
+
+	if runtime.GOOS != "windows" { // what was put right while the server runs is not said again
+		file := filepath.Join(dir, "hermes-mobile.yaml")
+		ok(t, os.WriteFile(file, []byte("token: 0123456789abcdef0123456789abcdef\n"), 0o644))
+		cfg, err = load()
+		ok(t, err)
+		mustFind(t, Examine(&Facts{Config: cfg, Warnings: StillTrue(cfg.Warnings)}), "settings_warning", "hermes-mobile.yaml", "chmod 600 "+file)
+		ok(t, os.Chmod(file, 0o600))
+		mustNotFind(t, Examine(&Facts{Config: cfg, Warnings: StillTrue(cfg.Warnings)}), "settings_warning")
+	}
 	mustFind(t, []Finding{NoAnswer(dir, errors.New("permission denied"))}, "server_silent", dir, "permission denied.")
 }

@@ -6,6 +6,9 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
+
+	"hermes-mobile/internal/config"
 )
 
 // holders are the files of the data folder that hold secrets or messages.
@@ -47,4 +50,12 @@ func write(folder string) error {
 	}
 	_ = f.Close()
 	return os.Remove(f.Name())
+}
+
+// StillTrue leaves out the warnings of a start that do not hold any more: of files that others cannot read now.
+func StillTrue(warnings []config.Warning) []config.Warning {
+	return slices.DeleteFunc(slices.Clone(warnings), func(w config.Warning) bool {
+		info, err := os.Stat(w.File)
+		return w.File != "" && (err != nil || info.Mode().Perm()&0o044 == 0)
+	})
 }

@@ -70,7 +70,7 @@ func (s *Server) facts(l *look) *doctor.Facts {
 		links := r.State()
 		state.Relay = &links
 	}
-	f := &doctor.Facts{Now: now, Config: s.cfg, Gateways: s.letIn, Server: state, Pairing: s.pairing.Check()}
+	f := &doctor.Facts{Now: now, Config: s.cfg, Warnings: doctor.StillTrue(s.cfg.Warnings), Gateways: s.letIn, Server: state, Pairing: s.pairing.Check()}
 	if l != nil {
 		f.Hermes, f.Folder, state.Aging = l.hermes, l.folder, l.aging
 	}
