@@ -20,7 +20,7 @@ import (
 // quick is the patience with what never comes, some that with what comes after something that must, slow that with what must.
 const (
 	quick = 300 * time.Millisecond
-	some  = 2 * time.Second
+	some  = 6 * time.Second
 	slow  = 20 * time.Second
 )
 
@@ -162,15 +162,18 @@ func (r *rig) holding(back, all bool) string {
 }
 
 func TestDoctorProxyBuffers(t *testing.T) {
-	r := start(t, "MOBILE_TOKEN="+mainToken)
+	t.Parallel()
 	for name, tc := range map[string]struct{ back, all bool }{
 		"what the server says":     {true, false},
 		"what the phone says":      {false, false},
 		"the answer to an upgrade": {true, true},
 	} {
-		_, list := r.tries(r.holding(tc.back, tc.all), some)
-		t.Log(name)
-		mustFind(t, list, "proxy_buffers", "buffering")
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := start(t, "MOBILE_TOKEN="+mainToken)
+			_, list := r.tries(r.holding(tc.back, tc.all), some)
+			mustFind(t, list, "proxy_buffers", "buffering")
+		})
 	}
 }
 
