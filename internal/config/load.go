@@ -100,6 +100,7 @@ func Load(src Sources) (*Config, []Warning, error) {
 	if len(l.errs) > 0 {
 		return nil, l.warnings, errors.Join(l.errs...)
 	}
+	c.Warnings = l.warnings
 	return c, l.warnings, nil
 }
 
@@ -252,6 +253,11 @@ func (l *loader) unreadable(file string, err error) {
 
 func (l *loader) warn(key, where, format string, args ...any) {
 	l.warnings = append(l.warnings, Warning{Key: key, Where: where, Text: fmt.Sprintf(format, args...)})
+}
+
+func (l *loader) warnPlain(key, where, format string, args ...any) {
+	l.warn(key, where, format, args...)
+	l.warnings[len(l.warnings)-1].Plain = true
 }
 
 // unknown warns of a name that is in no table and suggests one of known, which
