@@ -1,6 +1,7 @@
 package cert
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -37,6 +38,8 @@ type auto struct {
 	life   context.Context
 	end    context.CancelFunc
 	closed sync.Once
+	retry  time.Duration
+	again  chan struct{} // asks for a try now
 }
 
 func openAuto(o Options, f *fault) (*auto, error) {
@@ -57,7 +60,7 @@ func openAuto(o Options, f *fault) (*auto, error) {
 			return nil, fmt.Errorf("%s holds no certificate: MOBILE_TLS_ACME_ROOT names a PEM file with the root of the ACME server", o.RootFile)
 		}
 	}
-	a := &auto{name: o.Hosts[0], log: o.Log, fault: f}
+	a := &auto{name: o.Hosts[0], log: o.Log, fault: f, retry: cmp.Or(o.retry, firstRetry), again: make(chan struct{}, 1)}
 	a.life, a.end = context.WithCancel(context.Background())
 	logger := zapLogger(o.Log)
 	a.cache = certmagic.NewCache(certmagic.CacheOptions{Logger: logger, RenewCheckInterval: o.every,
@@ -93,7 +96,7 @@ func (a *auto) event(_ context.Context, what string, data map[string]any) error 
 
 // run obtains the first certificate. When it is there, certmagic renews it.
 func (a *auto) run(ctx context.Context) {
-	for wait := firstRetry; ; wait = min(2*wait, lastRetry) {
+	for wait := a.retry; ; wait = min(2*wait, lastRetry) {
 		err := a.obtain(ctx)
 		if err == nil || ctx.Err() != nil {
 			break
@@ -103,6 +106,9 @@ func (a *auto) run(ctx context.Context) {
 		timer := time.NewTimer(wait)
 		select {
 		case <-timer.C:
+		case <-a.again:
+			timer.Stop()
+			wait = a.retry
 		case <-ctx.Done():
 			timer.Stop()
 			return
@@ -115,7 +121,7 @@ func (a *auto) obtain(ctx context.Context) error {
 	c, err := a.config.CacheManagedCertificate(ctx, a.name)
 	if err == nil {
 		if c.NeedsRenewal(a.config) {
-			return a.reload() // it may have ended while the server was down
+			return a.cache.RenewManagedCertificates(a.life) // it may have ended while the server was down
 		}
 		return nil
 	}
@@ -132,8 +138,14 @@ func (a *auto) obtain(ctx context.Context) error {
 	return err
 }
 
-// reload renews now, if it is time.
-func (a *auto) reload() error { return a.cache.RenewManagedCertificates(a.life) }
+// reload tries now what is waited for: the first certificate, or a renewal if it is time.
+func (a *auto) reload() error {
+	select {
+	case a.again <- struct{}{}:
+	default:
+	}
+	return a.cache.RenewManagedCertificates(a.life)
+}
 
 func (a *auto) get(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
 	return a.config.GetCertificate(hello)

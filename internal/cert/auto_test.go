@@ -17,7 +17,7 @@ import (
 // An authority that cannot be reached stops nothing: the state says so, and the end comes at once.
 func TestAutoWithoutAnAuthority(t *testing.T) {
 	w := newWorld(t, Auto)
-	w.o.every = 0
+	w.o.every, w.o.retry = 0, time.Hour
 	w.o.Hosts, w.o.Host, w.o.Port, w.o.Directory = []string{"agent.example.com"}, "127.0.0.1", 1, "https://127.0.0.1:1/directory"
 	c := w.open()
 	stop := w.run(c)
@@ -28,6 +28,11 @@ func TestAutoWithoutAnAuthority(t *testing.T) {
 	if !strings.Contains(c.State().String(), "no certificate yet") {
 		t.Errorf("%q", c.State())
 	}
+	// Who has mended something need not wait.
+	at := c.State().LastErrorAt
+	w.clock.add(0, 0, 1)
+	ok(t, c.Reload())
+	until(t, "another try", func() bool { return c.State().LastErrorAt.After(at) })
 	stop()
 	if got := modeOf(t, w.path("")); got != 0o700 {
 		t.Errorf("mode %o", got)

@@ -51,6 +51,7 @@ type Options struct {
 
 	now   func() time.Time // for tests; nil: time.Now
 	every time.Duration    // for tests: between two looks; 0: as the mode needs
+	retry time.Duration    // for tests: before the second try of Auto; 0: firstRetry
 	names func() []string  // for tests: names and addresses of the machine; nil: the real ones
 }
 

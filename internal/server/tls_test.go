@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/netip"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -77,6 +78,35 @@ func TestAddressesWithoutTLS(t *testing.T) {
 	ok(t, r.admin.Post(t.Context(), "/pair", Command{}, &inv))
 	if inv.Fingerprint != "" || strings.Contains(inv.Link, "fingerprint") {
 		t.Errorf("invitation %+v", inv)
+	}
+}
+
+// at is a listener that says it is somewhere.
+type at struct {
+	net.Listener
+	addr string
+}
+
+func (l at) Addr() net.Addr { return net.TCPAddrFromAddrPort(netip.MustParseAddrPort(l.addr)) }
+
+// A gateway beside the server is sent to where plain HTTP is served.
+func TestAddressForThisMachine(t *testing.T) {
+	for _, tt := range []struct {
+		addr       string
+		plain, tls string
+	}{
+		{"127.0.0.1:1", "http://127.0.0.1:1", "http://127.0.0.1:1"},
+		{"[::1]:1", "http://[::1]:1", "http://[::1]:1"},
+		{"0.0.0.0:1", "http://127.0.0.1:1", "http://127.0.0.1:1"},
+		{"[::]:1", "http://127.0.0.1:1", "http://127.0.0.1:1"},
+		{"192.0.2.7:1", "http://192.0.2.7:1", ""},
+	} {
+		for want, certs := range map[*string]*cert.Certificates{&tt.plain: nil, &tt.tls: {}} {
+			s := &Server{listener: at{addr: tt.addr}, certs: certs}
+			if got := s.localBase(); got != *want {
+				t.Errorf("%s, with TLS: %v: %q, want %q", tt.addr, certs != nil, got, *want)
+			}
+		}
 	}
 }
 

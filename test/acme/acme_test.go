@@ -15,6 +15,7 @@ import (
 	"hermes-mobile/frame"
 	"hermes-mobile/internal/cert"
 	"hermes-mobile/internal/server"
+	"hermes-mobile/test/gateway"
 )
 
 func (s *program) state() cert.State {
@@ -42,8 +43,8 @@ func (s *program) dialer() func(context.Context, string, string) (net.Conn, erro
 	}
 }
 
-// talk has a phone that trusts these roots and nothing else connect, say something and hear an answer.
-func (s *program) talk(id string, roots *x509.CertPool) {
+// talk has a phone that trusts these roots and nothing else connect, say something and hear the answer.
+func (s *program) talk(id string, roots *x509.CertPool, text, answer string) {
 	s.t.Helper()
 	var inv server.Invitation
 	s.command(&inv, "pair")
@@ -53,12 +54,15 @@ func (s *program) talk(id string, roots *x509.CertPool) {
 	d, err := device.Open(s.t.Context(), device.Config{URL: inv.Address, PairCode: inv.Code, Device: frame.Device{ID: id}, TLS: &tls.Config{RootCAs: roots}, DialContext: s.dialer()})
 	ok(s.t, err)
 	defer d.Close(s.t.Context())
-	_, err = d.Send(s.t.Context(), "hello")
+	_, err = d.Send(s.t.Context(), text)
 	ok(s.t, err)
 	ctx, cancel := context.WithTimeout(s.t.Context(), patience)
 	defer cancel()
 	for e := range d.Events(ctx) {
 		if m, is := e.(device.Message); is && m.Final {
+			if m.Text != answer {
+				s.t.Errorf("%q is answered with %q", text, m.Text)
+			}
 			return
 		}
 	}
@@ -88,7 +92,7 @@ func TestCertificateComesByItself(t *testing.T) {
 		t.Errorf("the certificate: %+v", first)
 	}
 	roots := a.roots()
-	s.talk("tel-1", roots)
+	s.talk("tel-1", roots, "hello", "You said: hello")
 
 	s.end(syscall.SIGTERM)
 	a.end(syscall.SIGTERM)
@@ -96,24 +100,28 @@ func TestCertificateComesByItself(t *testing.T) {
 	if st := s.state(); st.Leaf != first.Leaf {
 		t.Errorf("after a restart there is another certificate: %+v", st)
 	}
-	s.talk("tel-2", roots)
+	s.talk("tel-2", roots, "hello", "You said: hello")
 }
 
 // A certificate that ends soon is replaced while the server runs, and a phone sees the new one. The name is checked over
-// plain HTTP on the server's own port.
+// plain HTTP on the server's own port. The gateway is beside the server and dials it by plain HTTP, as without TLS.
 func TestRenewal(t *testing.T) {
 	t.Parallel()
 	port := freePort(t)
-	a := newAuthority(t, port, 1, time.Minute)
+	a := newAuthority(t, port, 1, 10*time.Minute)
 	a.begin()
 	s := newServer(t, port, a)
+	const id, secret = "gw-acme", "0123456789abcdef0123456789abcdef"
+	s.env = append(s.env, "MOBILE_AGENT=relay", "MOBILE_RELAY_ID="+id, "MOBILE_RELAY_SECRET="+secret)
 	s.begin()
+	gw := gateway.New(gateway.Config{URL: "http://127.0.0.1:" + strconv.Itoa(port), ID: id, Secret: secret, Kind: true})
+	defer gw.Close()
 	first := s.certificate("")
-	s.talk("tel-1", a.roots())
+	s.talk("tel-1", a.roots(), "echo 1 hello", "reply 1 hello")
 	ok(t, s.cmd.Process.Signal(syscall.SIGHUP)) // look now, not in ten minutes
 	second := s.certificate(first.Leaf)
-	if !second.NotAfter.After(first.NotAfter) {
+	if second.NotAfter.Before(first.NotAfter) {
 		t.Errorf("%+v was renewed to %+v", first, second)
 	}
-	s.talk("tel-2", a.roots())
+	s.talk("tel-2", a.roots(), "echo 2 hello", "reply 2 hello")
 }

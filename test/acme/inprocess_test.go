@@ -23,7 +23,7 @@ func TestNothingIsLeft(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	ok(t, err)
 	port := l.Addr().(*net.TCPAddr).Port
-	a := newAuthority(t, 1, port, time.Minute)
+	a := newAuthority(t, 1, port, 10*time.Minute)
 	a.begin()
 	own := fmt.Sprintf("p%d.home.test", port) // certmagic remembers failures by name, beyond this test
 	here := goleak.IgnoreCurrent()
