@@ -46,8 +46,11 @@ func openAuthority(dir string, now time.Time, log *slog.Logger) (*authority, err
 	unused := errors.Is(leafErr, fs.ErrNotExist) // a first start that was cut off: no phone has seen it
 	switch {
 	case noCert && noKey, (noCert || noKey) && unused:
-		if !unused {
+		switch {
+		case !unused:
 			log.Warn("the server's own authority is gone and made anew: phones must be paired again", "file", certPath)
+		case noCert != noKey:
+			log.Warn("the server's own authority was left unfinished and is made anew", "file", certPath)
 		}
 		return makeAuthority(certPath, keyPath, now)
 	case certErr != nil || keyErr != nil:

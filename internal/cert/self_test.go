@@ -200,8 +200,8 @@ func TestSelfFirstStartCutOff(t *testing.T) {
 	for _, name := range []string{authorityCert, leafCert, leafKey} {
 		ok(t, os.Remove(w.path(name)))
 	}
-	if len(shown(t, w.open())) != 2 {
-		t.Error("no chain")
+	if len(shown(t, w.open())) != 2 || !w.log.has("left unfinished") {
+		t.Error("no chain, or nobody is told")
 	}
 }
 

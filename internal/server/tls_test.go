@@ -110,6 +110,19 @@ func TestAddressForThisMachine(t *testing.T) {
 	}
 }
 
+// Behind a public address the lines for a Hermes on this machine name the address on this machine all the same: a proxy
+// need not pass the gateway's path on, and Hermes does not know the server's own authority.
+func TestBannerNamesTheLocalAddress(t *testing.T) {
+	for _, mode := range []string{"off", "self"} {
+		r := start(t, "MOBILE_AGENT=relay", "MOBILE_PUBLIC_URL=https://agent.example.com", "MOBILE_TLS="+mode)
+		var b strings.Builder
+		r.server.Banner(&b, "hermes-mobile")
+		if want := `gateway: {relay_url: "http://` + r.server.Addr().String() + `"}`; !strings.Contains(b.String(), want) {
+			t.Errorf("%s: the banner lacks %s:\n%s", mode, want, b.String())
+		}
+	}
+}
+
 // Phones come encrypted, programs of this machine plain; a proxy of this machine counts as it does without TLS.
 func TestBothKindsAreServed(t *testing.T) {
 	r := start(t, "MOBILE_TLS=self", "MOBILE_TOKEN="+mainToken, "MOBILE_MAX_MEDIA_BYTES=1048576")
