@@ -34,6 +34,7 @@ var ranks = map[string]int{
 	"device":            1,
 	"device/devicetest": 1, // a server for tests of apps
 	"internal/access":   1,
+	"internal/cert":     1,
 	"internal/media":    1,
 	"internal/store":    1,
 	"internal/wsconn":   1,
@@ -55,6 +56,10 @@ var frugal = map[string][]string{
 var single = map[string]string{
 	"modernc.org/sqlite":   "internal/store",
 	"github.com/gobwas/ws": "internal/wsconn",
+
+	"github.com/caddyserver/certmagic": "internal/cert",
+	"github.com/mholt/acmez":           "internal/cert",
+	"go.uber.org/zap":                  "internal/cert",
 }
 
 // testFolders hold tests of the whole, which may import anything.

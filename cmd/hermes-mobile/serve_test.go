@@ -24,7 +24,7 @@ type process struct {
 }
 
 // listening is the banner's line with the address.
-var listening = regexp.MustCompile(`(?m)^  listening  (ws://\S+)$`)
+var listening = regexp.MustCompile(`(?m)^  listening  (wss?://\S+)$`)
 
 func cmdServe(ts *testscript.TestScript, neg bool, args []string) {
 	s := of(ts)
@@ -68,7 +68,8 @@ func cmdServe(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Setenv("ADDR", addr)
 	// It listens already, so this waits until it answers; by then the banner is whole.
 	c := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: patience}
-	resp, err := c.Get("http" + strings.TrimPrefix(addr[:strings.LastIndex(addr, "/")], "ws") + "/healthz")
+	_, host, _ := strings.Cut(addr, "://")
+	resp, err := c.Get("http://" + host[:strings.Index(host, "/")] + "/healthz") // with TLS, too, from this machine
 	ts.Check(err)
 	ts.Check(resp.Body.Close())
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"hermes-mobile/internal/cert"
 	"hermes-mobile/internal/server"
 )
 
@@ -34,6 +35,9 @@ func statusCommand() *cobra.Command {
 				fmt.Fprintf(w, "address   %s\n", st.Address)
 				if st.PublicURL != "" {
 					fmt.Fprintf(w, "public    %s\n", st.PublicURL)
+				}
+				if st.TLS.Mode != cert.Off {
+					fmt.Fprintf(w, "tls       %s\n", clean(st.TLS.String()))
 				}
 				fmt.Fprintf(w, "agent     %s\n", clean(agent))
 				fmt.Fprintf(w, "devices   %d known, %d connected, %d waiting for approval\n", st.Devices, st.Connected, st.Pending)

@@ -94,6 +94,7 @@ func Load(src Sources) (*Config, []Warning, error) {
 		}
 	}
 	l.checkTokens()
+	l.checkTLS(c)
 	l.assembleGateways(c)
 	l.decideAgent(c)
 	l.checkExposure(c)

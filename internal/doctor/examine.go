@@ -84,7 +84,7 @@ func (e *examination) server() {
 			do = "chmod 600 " + shellWord(w.File)
 		}
 		if w.Plain {
-			code, do = "unencrypted", "Put a TLS proxy in front and set MOBILE_PUBLIC_URL to its https address, or leave it in a network that you trust."
+			code, do = "unencrypted", "Switch TLS on (MOBILE_TLS=self, say), or put a TLS proxy in front and set MOBILE_PUBLIC_URL to its https address; or leave it in a network that you trust."
 		}
 		e.find(code, "", do, "%s", sentence(w.Text))
 	}

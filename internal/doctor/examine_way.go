@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"hermes-mobile/internal/cert"
 	"hermes-mobile/internal/setup"
 )
 
@@ -39,9 +40,34 @@ func (e *examination) way() {
 			e.find("proxy_buffers", "", "Switch buffering off for these paths (nginx: proxy_buffering off), and inspection of WebSockets", "The proxy holds back what is sent. %s", text)
 		}
 	}
+	if e.Server != nil && e.Server.TLS != nil {
+		e.ownCertificate(*e.Server.TLS)
+	}
 	for _, c := range e.Certificates {
 		e.certificate(c)
 	}
+}
+
+// ownCertificate looks at the certificate of the server itself. One that is renewed by itself is no matter while that works.
+func (e *examination) ownCertificate(s cert.State) {
+	switch {
+	case s.NotAfter.IsZero():
+		why := "the authority has not answered yet."
+		if s.LastError != "" {
+			why = sentence(s.LastError)
+		}
+		e.find("certificate_missing", "", "Have the name lead here and port 443 or 80 of it reach the server; then send the server SIGHUP", "The server has no certificate yet: %s", why)
+		return
+	case s.LastError != "":
+		e.find("certificate_not_renewed", "", "Mend that, then send the server SIGHUP", "Since %s the certificate cannot be renewed: %s It is good until %s UTC.", clock(s.LastErrorAt), sentence(s.LastError), s.NotAfter.UTC().Format(time.DateTime))
+	case s.Mode != cert.Files && e.Now.Before(s.NotAfter):
+		return
+	}
+	host := "the server"
+	if len(s.Names) > 0 {
+		host = s.Names[0]
+	}
+	e.certificate(Certificate{Host: host, Names: s.Names, To: s.NotAfter})
 }
 
 func (e *examination) certificate(c Certificate) {
@@ -58,9 +84,26 @@ func (e *examination) certificate(c Certificate) {
 		names := strings.Join(c.Names, ", ")
 		e.find("certificate_wrong_name", c.Host, "Get one for that name, or correct MOBILE_PUBLIC_URL", "The certificate of %s is for another name: %s.", c.Host, cmp.Or(names, "none"))
 	}
-	if c.Unknown {
+	if c.Unknown && e.Config.TLS != cert.Self { // phones pin that one
 		e.find("certificate_untrusted", c.Host, "With an authority of your own: install its certificate on the phones", "This machine does not know who signed the certificate of %s: %s.", c.Host, cmp.Or(c.Issuer, "nobody"))
 	}
+}
+
+// speaks reports whether a gateway that dials a target has to use TLS. On the machine's own loopback it never has to; what the
+// server has signed itself it does not trust.
+func speaks(tls *cert.State, dialled target) bool {
+	switch {
+	case tls == nil || tls.Mode == cert.Self:
+		return false
+	case dialled.secure:
+		return true
+	}
+	return !loopback(dialled.host)
+}
+
+func loopback(host string) bool {
+	addr, err := netip.ParseAddr(host)
+	return host == "localhost" || strings.HasSuffix(host, ".localhost") || err == nil && addr.Unmap().IsLoopback()
 }
 
 // target is an address in parts that can be compared.
@@ -142,18 +185,19 @@ func (e *examination) address(r relaySettings) {
 	if e.Config.Port != 0 {
 		port = strconv.Itoa(e.Config.Port)
 	}
-	secure := false
+	var tls *cert.State
 	if e.Server != nil {
 		if h, p, err := net.SplitHostPort(e.Server.Address); err == nil {
 			host, port = h, p
 		}
-		secure = e.Server.TLS
+		tls = e.Server.TLS
 	}
+	secure := speaks(tls, dialled)
 	outside := []string{e.Config.PublicURL}
 	if g, known := e.gateway(r.id); known {
 		outside = append(outside, g.PublicURL)
 	}
-	local := own(dialled.host)
+	local := own(dialled.host) && (tls == nil || tls.Mode != cert.Self || loopback(dialled.host))
 	if local && (port == "" || dialled.port == port) && dialled.secure == secure && hears(host, dialled.host) && dialled.path == "" {
 		return
 	}

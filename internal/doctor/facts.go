@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"hermes-mobile/internal/agent/relay"
+	"hermes-mobile/internal/cert"
 	"hermes-mobile/internal/config"
 	"hermes-mobile/internal/hub"
 	"hermes-mobile/internal/setup"
@@ -31,8 +32,8 @@ type Facts struct {
 
 // Server is how the running server is.
 type Server struct {
-	Address     string // host:port that it listens on
-	TLS         bool
+	Address     string      // host:port that it listens on
+	TLS         *cert.State // nil: it speaks plain HTTP
 	Started     time.Time
 	AgentOnline bool
 	AgentDetail string

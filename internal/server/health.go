@@ -70,6 +70,10 @@ func (s *Server) facts(l *look) *doctor.Facts {
 		links := r.State()
 		state.Relay = &links
 	}
+	if s.certs != nil {
+		is := s.certs.State()
+		state.TLS = &is
+	}
 	f := &doctor.Facts{Now: now, Config: s.cfg, Warnings: doctor.StillTrue(s.cfg.Warnings), Gateways: s.letIn, Server: state, Pairing: s.pairing.Check()}
 	if l != nil {
 		f.Hermes, f.Folder, state.Aging = l.hermes, l.folder, l.aging

@@ -7,6 +7,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	stdlog "log"
 	"log/slog"
 	"net"
 	"net/http"
@@ -19,6 +20,7 @@ import (
 	"time"
 
 	"hermes-mobile/internal/access"
+	"hermes-mobile/internal/cert"
 	"hermes-mobile/internal/chat"
 	"hermes-mobile/internal/config"
 	"hermes-mobile/internal/doctor"
@@ -72,6 +74,7 @@ type Server struct {
 	probes    probes
 
 	listener net.Listener
+	certs    *cert.Certificates // nil: without TLS
 	admin    net.Listener
 	madeTok  bool // no token was set: one was made
 
@@ -104,6 +107,9 @@ func New(ctx context.Context, cfg *config.Config, version string, log *slog.Logg
 	}
 	if s.listener, err = net.Listen(network(cfg.Host), net.JoinHostPort(cfg.Host, strconv.Itoa(cfg.Port))); err != nil {
 		return s, fmt.Errorf("cannot listen: %w%s; end what uses the port, or choose another with --port or MOBILE_PORT", err, holder(err, cfg.Host, cfg.Port))
+	}
+	if err = s.openCertificate(); err != nil {
+		return s, err
 	}
 	if s.madeTok, err = s.loadTokens(); err != nil {
 		return s, err
@@ -207,8 +213,14 @@ func (s *Server) Run(ctx context.Context) error {
 	work.Go(func() { s.pairing.Watch(life, s.pairingChanged(life)) })
 	work.Go(func() { s.sweep(life) })
 	work.Go(func() { s.looks.run(life) })
+	if s.certs != nil {
+		work.Go(func() { s.certs.Run(life) })
+	}
 
-	web := s.httpServer(s.handler())
+	web := s.httpServer(s.encrypted(s.handler()))
+	if s.certs != nil {
+		web.TLSNextProto = s.certs.Silent()
+	}
 	admin := s.httpServer(s.adminHandler())
 	failed := make(chan error, 2)
 	work.Go(func() { failed <- web.Serve(s.listener) })
@@ -244,7 +256,7 @@ func ignoreClosed(err error) error {
 
 func (s *Server) httpServer(h http.Handler) *http.Server {
 	return &http.Server{Handler: h, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: keepAlive, MaxHeaderBytes: 32 << 10,
-		ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelWarn)}
+		ErrorLog: stdlog.New(handshakes{s.log}, "", 0)}
 }
 
 // release closes what New opened; the store last.
@@ -254,6 +266,9 @@ func (s *Server) release() {
 	}
 	if s.admin != nil {
 		_ = s.admin.Close()
+	}
+	if s.certs != nil {
+		s.certs.Close()
 	}
 	if s.store != nil {
 		if err := s.store.Close(); err != nil {
