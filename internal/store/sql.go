@@ -41,7 +41,8 @@ var writes = map[string]string{
 	"delivery.sweep": `DELETE FROM delivery WHERE at<?`,
 
 	"invite.add":    `INSERT INTO invite(hash, expires_at) VALUES(?,?) ON CONFLICT(hash) DO NOTHING`,
-	"invite.redeem": `DELETE FROM invite WHERE hash=? AND expires_at>?`,
+	"invite.redeem": `UPDATE OR REPLACE invite SET hash=?1 WHERE hash IN (?1, ?2) AND expires_at>?3`,
+	"invite.forget": `DELETE FROM invite WHERE substr(hash, instr(hash || ' ', ' ')) = ' ' || (SELECT id FROM device WHERE n=?)`,
 	"invite.sweep":  `DELETE FROM invite WHERE expires_at<?`,
 
 	"meta.set": `INSERT INTO meta(k, v) VALUES(?,?) ON CONFLICT(k) DO UPDATE SET v=excluded.v`,
@@ -76,7 +77,8 @@ var queries = map[string]string{
 	"card.live": `SELECT id, device, n, seq, body, expires_at, state, option_id, text, expired FROM card WHERE device=? AND state<2 ORDER BY seq`,
 
 	"delivery.id":  `SELECT queued FROM delivery WHERE sender=? AND id=?`,
-	"invite.valid": `SELECT 1 FROM invite WHERE hash=? AND expires_at>?`,
+	"invite.valid": `SELECT hash FROM invite WHERE hash IN (?, ?) AND expires_at>?`,
+	"invite.used":  `SELECT 1 FROM invite WHERE substr(hash, instr(hash || ' ', ' ')) = ' ' || ?`,
 	"meta.get":     `SELECT v FROM meta WHERE k=?`,
 	"hash.all":     `SELECT hash FROM inbox WHERE hash IS NOT NULL AND state<2 UNION SELECT hash FROM outbox WHERE hash IS NOT NULL`,
 }
