@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"net/netip"
 	"strconv"
 	"time"
 
@@ -38,19 +39,27 @@ func (s *Server) handler() http.Handler {
 func (s *Server) device(w http.ResponseWriter, r *http.Request) {
 	addr, loopback := access.Client(r, s.proxies)
 	if r.URL.Query().Has("token") {
-		http.Error(w, "A token in the address is not accepted: it would stand in logs. Connect without it and send it in the first frame, hello.", http.StatusBadRequest)
+		s.turnAway(w, addr, http.StatusBadRequest, "a token in the address",
+			"A token in the address is not accepted: it would stand in logs. Connect without it and send it in the first frame, hello.")
 		return
 	}
 	if !access.OriginAllowed(r, s.origins) {
-		http.Error(w, "Pages of this origin may not connect: the owner can list it in MOBILE_ALLOWED_ORIGINS.", http.StatusForbidden)
+		s.turnAway(w, addr, http.StatusForbidden, "the origin is not in MOBILE_ALLOWED_ORIGINS",
+			"Pages of this origin may not connect: the owner can list it in MOBILE_ALLOWED_ORIGINS.")
 		return
 	}
 	if after, blocked := s.guard.Blocked(addr); blocked {
 		w.Header().Set("Retry-After", strconv.Itoa(int(after.Seconds())+1))
-		http.Error(w, "Too many wrong tokens came from this address: wait before the next try.", http.StatusTooManyRequests)
+		s.turnAway(w, addr, http.StatusTooManyRequests, "too many wrong tokens", "Too many wrong tokens came from this address: wait before the next try.")
 		return
 	}
 	s.hub.Accept(w, r, addr, loopback, s.base(r))
+}
+
+// turnAway answers a request that becomes no connection.
+func (s *Server) turnAway(w http.ResponseWriter, addr netip.Addr, status int, why, answer string) {
+	s.refusals.note(addr, status, why)
+	http.Error(w, answer, status)
 }
 
 // base is the scheme and host by which the client reached the server, for links.

@@ -61,6 +61,8 @@ type Server struct {
 	hub     *hub.Hub
 	linkKey [32]byte
 
+	refusals *refusals
+
 	listener net.Listener
 	admin    net.Listener
 	madeTok  bool // no token was set: one was made
@@ -71,7 +73,7 @@ type Server struct {
 // New opens everything a server needs and begins to listen. Close it, or Run it, which closes it.
 func New(ctx context.Context, cfg *config.Config, version string, log *slog.Logger) (s *Server, err error) {
 	s = &Server{cfg: cfg, version: version, log: log, started: time.Now(), tokens: &access.Tokens{}, guard: access.NewGuard(time.Now),
-		metrics: metrics.New(version), keeper: wsconn.NewKeeper(pingEvery, silenceLimit)}
+		refusals: newRefusals(log, time.Now), metrics: metrics.New(version), keeper: wsconn.NewKeeper(pingEvery, silenceLimit)}
 	s.latest.Store(cfg)
 	defer func() {
 		if err != nil {
