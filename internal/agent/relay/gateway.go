@@ -12,6 +12,7 @@ import (
 
 const (
 	wedgeAfter   = time.Second      // an ack that takes longer (relay-facts §5: 2 to 5 ms)
+	deafAfter    = 2 * time.Minute  // without an ack the connection is given up: the longest wedge takes 30 s (relay-facts §7)
 	keepUnacked  = 2 * time.Minute  // how long an event that was written is kept while the gateway is away
 	answerWithin = 20 * time.Second // a gateway waits 30 s (relay-facts §4)
 	maxTries     = 8                // an event over which so many connections were lost is refused
@@ -334,6 +335,10 @@ func (g *gateway) clock() (busy bool) {
 			g.log.Warn("relay: no receipt for an event: the gateway's reader is stuck, it usually takes 30 s", "event", it.id)
 			g.a.count(CountWedge, g.config().ID)
 			g.changed()
+		}
+		if it := g.inflight; it != nil && now.Sub(it.written) > deafAfter {
+			g.log.Warn("relay: still no receipt for the event, closing: the gateway dials again and gets it once more", "event", it.id, "tries", it.tries)
+			g.dropLink(closeTryLater, "takes no events")
 		}
 		if g.link == nil && len(g.queue) > 0 && now.Sub(g.awaySince) > keepUnacked {
 			g.unqueue(true)
