@@ -345,6 +345,7 @@ func (s *session) tool(e chat.ToolStep) {
 	if in := s.given(e.N); in != nil {
 		f.Turn = in.ID
 	}
+	s.overtake()
 	s.live(f)
 }
 
