@@ -62,6 +62,7 @@ type gateway struct {
 	pendingBytes int
 	openBytes    int // of messages that are not final
 	badLines     int64
+	noted        map[string]*noted // by the text of the line
 
 	// Prompts.
 	nonce string // of the process now, where a prompt showed it
@@ -79,7 +80,7 @@ type pendingAnswer struct{ since time.Time }
 func newGateway(a *Agent, cfg Gateway) *gateway {
 	g := &gateway{
 		a: a, log: a.log.With("gateway", cfg.ID), version: a.opt.Known[cfg.ID],
-		waiting: map[string]*pendingAnswer{}, convos: map[string]*convo{}, active: map[*convo]struct{}{},
+		waiting: map[string]*pendingAnswer{}, convos: map[string]*convo{}, noted: map[string]*noted{}, active: map[*convo]struct{}{},
 		awaySince: a.now(),
 	}
 	g.cfg.Store(&cfg)

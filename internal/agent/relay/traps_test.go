@@ -1,7 +1,10 @@
 package relay
 
 import (
+	"bytes"
+	"errors"
 	"fmt"
+	"log/slog"
 	"strings"
 	"testing"
 	"time"
@@ -303,5 +306,40 @@ func TestOpenMessagesAreBounded(t *testing.T) {
 	defer g.mu.Unlock()
 	if g.openBytes != 0 {
 		t.Errorf("%d bytes are still held", g.openBytes)
+	}
+}
+
+// Whatever a gateway does wrong, however often, the log grows by a few lines a second, and no name it gives fills one.
+func TestLogIsBounded(t *testing.T) {
+	var log bytes.Buffer
+	r := newRig(t, func(o *Options) {
+		o.Log = slog.New(slog.NewTextHandler(&log, nil))
+		o.Gateways = []Gateway{{ID: "gw", Secret: "s3cret", Devices: []string{"tel"}}, {ID: "b", Secret: "sb", Devices: []string{"*"}}}
+	})
+	p := r.dial()
+	long := strings.Repeat("ä", 100_000)
+	const each = 200
+	for range 3 {
+		for i := range each {
+			p.op(obj("op", long, "chat_id", fmt.Sprint("foreign", i, long), "content", "x"))
+			p.raw([]byte("garbage\n"))
+			p.send(obj("type", "going_idle"))
+			p.expect("going_idle_ack")
+			p.send(obj("type", "hello", "platform", "relay"))
+			p.expect("descriptor")
+		}
+		r.pass(notedEvery)
+	}
+	r.h.set(false, errors.New("disk full"))
+	for range each {
+		p.op(obj("op", "send", "chat_id", "tel", "content", "x"))
+	}
+	r.stop()
+	text := log.String()
+	if n := strings.Count(text, "\n"); n > 30 || len(text) > 10_000 {
+		t.Errorf("%d lines, %d bytes:\n%.2000s", n, len(text), text)
+	}
+	if n := strings.Count(text, fmt.Sprint("left_out=", each-1)); n < 4 {
+		t.Errorf("what was left out is told %d times:\n%s", n, text)
 	}
 }
