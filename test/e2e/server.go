@@ -40,6 +40,13 @@ var build = sync.OnceValues(func() (string, error) {
 	return path, nil
 })
 
+// Tidy removes the program that was built; call it when all tests are over.
+func Tidy() {
+	if path, err := build(); err == nil {
+		_ = os.RemoveAll(filepath.Dir(path))
+	}
+}
+
 // Server is a server process with folders of its own.
 type Server struct {
 	t      testing.TB
