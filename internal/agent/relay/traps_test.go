@@ -156,7 +156,7 @@ func TestNeverAcks(t *testing.T) {
 	}
 	r.pass(deafAfter + time.Second)
 	p.cut(closeTryLater)
-	p = r.dial()
+	r.dial()
 	r.until("given up", func() bool { return first.calls() == 1 })
 	if first.is(nil) || first.is(chat.ErrAway) {
 		t.Errorf("the event that nobody took: %v", first.got)
