@@ -136,7 +136,7 @@ var traps = []trap{
 	{"field 26: typing never ends", "it ends by itself", []string{here + "TestTypingEnds", relay + "TestAwayEndsTurn", hub + "TestLeaseEndsASilentTurn"}},
 
 	{"one event cannot be stored", "it takes no others along", []string{hub + "TestOneBadEventInABatch", hub + "TestOneBadMessageInABatch", "internal/store.TestFailingJobTakesNobodyAlong"}},
-	{"the link drops while a phone is paired", "it comes again with the same code, and nobody else does", []string{hub + "TestPairingCutBeforeReady", "internal/store.TestInviteBelongsToItsDevice"}},
+	{"the link drops while a phone is paired", "it comes again with the same code, and nobody else does", []string{hub + "TestPairingCutBeforeReady", "internal/store.TestInviteBelongsToItsDevice", here + "TestPairedOverABadLink"}},
 	{"names of files", "are names, in both directions", []string{here + "TestNamesOfFiles", "internal/media.TestCleanName"}},
 	{"two writers on one session", "the newer connection has it", []string{hub + "TestFramesOfAReplacedConnection", hub + "TestReplacedTooOften"}},
 	{"the order of messages queued while away", "is kept", []string{here + "TestQueuedOverRestarts", hub + "TestAwayKeepsOrder"}},
