@@ -13,6 +13,7 @@ type helloed struct {
 	c     *conn
 	f     *frame.Hello
 	grant grant
+	again bool // with the code that this device was paired by, since the answer was lost
 }
 
 func (e *helloed) fail(_ *session, _ error) { e.c.refuse(storeDown(""), frame.CloseTryLater) }
@@ -26,12 +27,13 @@ func (e *helloed) apply(s *session, b *batch) {
 	h, f := s.hub, e.f
 	now := time.Now()
 	if e.grant.pair != "" {
-		valid, err := h.store.Invited(h.ctx, e.grant.pair, now)
+		valid, again, err := h.store.Invited(h.ctx, e.grant.pair, s.id, now)
 		if err != nil {
 			h.storeFailed("look a pairing code up", err)
 			e.fail(s, err)
 			return
 		}
+		e.again = again
 		if !valid {
 			e.wrongCode(s)
 			return
@@ -82,6 +84,9 @@ func (e *helloed) apply(s *session, b *batch) {
 			s.parted()
 		}
 		s.dev = &next
+		if e.grant.own && e.grant.pair == "" {
+			s.paired()
+		}
 		s.attach(e.c, f.Resume, token)
 	}
 	if s.dev != nil && next == *s.dev {
@@ -90,7 +95,7 @@ func (e *helloed) apply(s *session, b *batch) {
 	}
 	b.do(func(tx *store.Tx) (err error) {
 		if e.grant.pair != "" {
-			if redeemed, err = tx.RedeemInvite(e.grant.pair, now); err != nil || !redeemed {
+			if redeemed, err = tx.RedeemInvite(e.grant.pair, s.id, now); err != nil || !redeemed {
 				return err
 			}
 		}
@@ -104,6 +109,18 @@ func (e *helloed) apply(s *session, b *batch) {
 		}
 		return tx.SaveDevice(&next, now)
 	}, attach)
+}
+
+// paired: the device came with its own token. From now on the code that it was paired by is good for nothing.
+func (s *session) paired() {
+	used, err := s.hub.store.Redeemed(s.hub.ctx, s.id)
+	if err != nil {
+		s.hub.storeFailed("look a pairing code up", err)
+		return
+	}
+	if n := s.dev.N; used {
+		s.later("forget a used pairing code", func(tx *store.Tx) error { return tx.ForgetInvites(n) })
+	}
 }
 
 // wrongCode turns a connection away whose one-time code is not valid, and counts it as a guess.
@@ -128,7 +145,7 @@ func (e *helloed) refusal(s *session) *frame.Error {
 	switch {
 	case s.dev != nil && s.dev.Revoked:
 		return &frame.Error{Code: frame.AuthFailed, Message: "this device was revoked by the agent's owner"}
-	case s.dev != nil && s.dev.Label != "" && s.dev.Label != e.grant.label, s.dev != nil && s.dev.Label != "" && e.grant.pair != "":
+	case s.dev != nil && s.dev.Label != "" && s.dev.Label != e.grant.label, s.dev != nil && s.dev.Label != "" && e.grant.pair != "" && !e.again:
 		return &frame.Error{Code: frame.Forbidden, Message: "this device id is bound to another token: choose another id, or have the owner run hermes-mobile devices unbind"}
 	case e.grant.pair == "" && s.foreignUser(user(e.f), e.grant.label):
 		return &frame.Error{Code: frame.Forbidden, Message: "this user id belongs to devices with another token: choose another user.id, or pair this device with a code of hermes-mobile pair"}

@@ -77,6 +77,9 @@ func (s *session) deliverEntry(e *entry) {
 	if s.conn == nil {
 		return
 	}
+	if e.Prompt != nil || e.Media != nil {
+		s.overtake()
+	}
 	if s.behind || s.full() {
 		s.behind = true
 		s.await()

@@ -354,6 +354,7 @@ func (s *session) tool(e chat.ToolStep) {
 		f.Turn = in.ID
 	}
 	if own {
+		s.overtake()
 		s.live(f)
 	}
 	s.pass(usedTool{f})

@@ -3,6 +3,7 @@ package server
 import (
 	"fmt"
 	"net/http"
+	"net/netip"
 	"strconv"
 	"time"
 
@@ -40,22 +41,28 @@ func (s *Server) device(w http.ResponseWriter, r *http.Request) {
 	}
 	addr, loopback := access.Client(r, s.proxies)
 	if r.URL.Query().Has("token") {
-		s.requests.Note("", addr, "400", "a token in the address")
-		http.Error(w, "A token in the address is not accepted: it would stand in logs. Connect without it and send it in the first frame, hello.", http.StatusBadRequest)
+		s.turnAway(w, addr, http.StatusBadRequest, "a token in the address",
+			"A token in the address is not accepted: it would stand in logs. Connect without it and send it in the first frame, hello.")
 		return
 	}
 	if !access.OriginAllowed(r, s.origins) {
-		s.requests.Note("", addr, "403", fmt.Sprintf("a page of the origin %q, which is not listed", r.Header.Get("Origin")))
-		http.Error(w, "Pages of this origin may not connect: the owner can list it in MOBILE_ALLOWED_ORIGINS.", http.StatusForbidden)
+		s.turnAway(w, addr, http.StatusForbidden, fmt.Sprintf("a page of the origin %q, which is not listed", r.Header.Get("Origin")),
+			"Pages of this origin may not connect: the owner can list it in MOBILE_ALLOWED_ORIGINS.")
 		return
 	}
 	if after, blocked := s.guard.Blocked(addr); blocked {
-		s.requests.Note("", addr, "429", "too many wrong tokens came from there")
 		w.Header().Set("Retry-After", strconv.Itoa(int(after.Seconds())+1))
-		http.Error(w, "Too many wrong tokens came from this address: wait before the next try.", http.StatusTooManyRequests)
+		s.turnAway(w, addr, http.StatusTooManyRequests, "too many wrong tokens", "Too many wrong tokens came from this address: wait before the next try.")
 		return
 	}
 	s.hub.Accept(w, r, addr, loopback, s.base(r))
+}
+
+// turnAway answers a request that becomes no connection.
+func (s *Server) turnAway(w http.ResponseWriter, addr netip.Addr, status int, why, answer string) {
+	s.requests.Note("", addr, strconv.Itoa(status), why)
+	s.turned.note(addr, status, why)
+	http.Error(w, answer, status)
 }
 
 // base is the scheme and host by which the client reached the server, for links.

@@ -72,6 +72,7 @@ type Server struct {
 	requests  *hub.Refusals
 	forwarded *hub.Refusals
 	probes    probes
+	turned    *refusalLog
 
 	listener net.Listener
 	certs    *cert.Certificates // nil: without TLS
@@ -84,7 +85,7 @@ type Server struct {
 // New opens everything a server needs and begins to listen. Close it, or Run it, which closes it.
 func New(ctx context.Context, cfg *config.Config, version string, log *slog.Logger) (s *Server, err error) {
 	s = &Server{cfg: cfg, version: version, log: log, started: time.Now(), tokens: &access.Tokens{}, guard: access.NewGuard(time.Now),
-		metrics: metrics.New(version), keeper: wsconn.NewKeeper(pingEvery, silenceLimit)}
+		turned: newRefusalLog(log, time.Now), metrics: metrics.New(version), keeper: wsconn.NewKeeper(pingEvery, silenceLimit)}
 	s.latest.Store(cfg)
 	s.looks = newLooks(s.look)
 	s.requests, s.forwarded = newRefusals()

@@ -47,6 +47,36 @@ func TestDeviceLife(t *testing.T) {
 	}
 }
 
+// A one-time code is for the first device that uses it, until that needs it no more.
+func TestInviteBelongsToItsDevice(t *testing.T) {
+	s := open(t, t.TempDir())
+	n := device(t, s, "tel 1")
+	device(t, s, "1") // the end of the other's id
+	redeem := func(device string) (done bool) {
+		t.Helper()
+		do(t, s, func(tx *Tx) (err error) { done, err = tx.RedeemInvite("code", device, t0); return err })
+		return done
+	}
+	for name, forget := range map[string]func(*Tx) error{
+		"forgotten": func(tx *Tx) error { return tx.ForgetInvites(n) },
+		"unbound":   func(tx *Tx) error { return tx.UnbindDevice(n) },
+		"revoked":   func(tx *Tx) error { return tx.RevokeDevice(n) },
+	} {
+		do(t, s, func(tx *Tx) error { return tx.AddInvite("code", t0.Add(time.Minute)) })
+		do(t, s, func(tx *Tx) error { return tx.AddInvite("another", t0.Add(time.Minute)) })
+		if value[bool](t)(s.Redeemed(ctx, "tel 1")) || !redeem("tel 1") || !redeem("tel 1") || redeem("1") || !value[bool](t)(s.Redeemed(ctx, "tel 1")) || value[bool](t)(s.Redeemed(ctx, "1")) {
+			t.Errorf("%s: the code is not its device's alone", name)
+		}
+		do(t, s, forget)
+		if redeem("tel 1") || value[bool](t)(s.Redeemed(ctx, "tel 1")) {
+			t.Errorf("%s: the code is still good", name)
+		}
+		if valid, again, err := s.Invited(ctx, "another", "tel 1", t0); err != nil || !valid || again {
+			t.Errorf("%s: a code that nobody used is gone (%v)", name, err)
+		}
+	}
+}
+
 func TestDeviceIDIsTakenOnce(t *testing.T) {
 	s := open(t, t.TempDir())
 	device(t, s, "tel-1")

@@ -92,6 +92,8 @@ ALTER TABLE card ADD COLUMN decided_by TEXT NOT NULL DEFAULT ''; -- id of the de
 CREATE TABLE share (
   n INTEGER PRIMARY KEY AUTOINCREMENT, device INTEGER NOT NULL, kind INTEGER NOT NULL, body BLOB NOT NULL, hash TEXT);
 CREATE INDEX share_device ON share(device, n);
+
+ALTER TABLE invite ADD COLUMN device TEXT NOT NULL DEFAULT ''; -- id of the one that has used the code, which may again
 `}
 
 // migrate brings the schema up to date, one version a transaction. A database of a newer program is left alone.

@@ -55,7 +55,8 @@ var writes = map[string]string{
 	"delivery.sweep":   `DELETE FROM delivery WHERE fresh=0 AND at<?`,
 
 	"invite.add":    `INSERT INTO invite(hash, expires_at) VALUES(?,?) ON CONFLICT(hash) DO NOTHING`,
-	"invite.redeem": `DELETE FROM invite WHERE hash=? AND expires_at>?`,
+	"invite.redeem": `UPDATE invite SET device=?2 WHERE hash=?1 AND device IN ('', ?2) AND expires_at>?3`,
+	"invite.forget": `DELETE FROM invite WHERE device<>'' AND device=(SELECT id FROM device WHERE n=?)`,
 	"invite.sweep":  `DELETE FROM invite WHERE expires_at<?`,
 
 	"meta.set": `INSERT INTO meta(k, v) VALUES(?,?) ON CONFLICT(k) DO UPDATE SET v=excluded.v`,
@@ -102,7 +103,8 @@ var queries = map[string]string{
 		FROM delivery WHERE device=? AND seen_at=0 AND expired_at=0`,
 	"delivery.list": `SELECT d.n, d.at, d.source, d.sender, coalesce(d.id, ''), d.job, v.id, d.message, d.sent_at, d.acked_at, d.seen_at, d.expired_at
 		FROM delivery d JOIN device v ON v.n=d.device WHERE (?1='' OR v.id=?1) ORDER BY d.n DESC`,
-	"invite.valid": `SELECT 1 FROM invite WHERE hash=? AND expires_at>?`,
+	"invite.valid": `SELECT device FROM invite WHERE hash=? AND device IN ('', ?) AND expires_at>?`,
+	"invite.used":  `SELECT 1 FROM invite WHERE device=? AND device<>''`,
 	"meta.get":     `SELECT v FROM meta WHERE k=?`,
 	"hash.all": `SELECT hash FROM inbox WHERE hash IS NOT NULL AND state<2 UNION SELECT hash FROM outbox WHERE hash IS NOT NULL
 		UNION SELECT hash FROM share WHERE hash IS NOT NULL`,

@@ -78,7 +78,10 @@ func (p *Phone) Leave() {
 }
 
 // Return connects again with what the device has stored.
-func (p *Phone) Return(s *Server) { p.t.Helper(); p.open(s) }
+func (p *Phone) Return(s *Server, change ...func(*device.Config)) {
+	p.t.Helper()
+	p.open(s, change...)
+}
 
 // Reinstall connects again with nothing stored, as after the app was removed and installed anew.
 func (p *Phone) Reinstall(s *Server) {

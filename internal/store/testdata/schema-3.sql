@@ -58,7 +58,7 @@ CREATE UNIQUE INDEX delivery_id ON delivery(sender, id) WHERE fresh=1;
 CREATE INDEX delivery_open ON delivery(device, seq) WHERE seen_at=0 AND expired_at=0;
 CREATE INDEX delivery_at ON delivery(at);
 
-CREATE TABLE invite (hash TEXT PRIMARY KEY, expires_at INTEGER NOT NULL) WITHOUT ROWID;
+CREATE TABLE invite (hash TEXT PRIMARY KEY, expires_at INTEGER NOT NULL, device TEXT NOT NULL DEFAULT '') WITHOUT ROWID;
 
 CREATE TABLE share (
   n INTEGER PRIMARY KEY AUTOINCREMENT, device INTEGER NOT NULL, kind INTEGER NOT NULL, body BLOB NOT NULL, hash TEXT);
