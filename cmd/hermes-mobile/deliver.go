@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"mime"
 	"os"
 	"path/filepath"
@@ -22,7 +23,7 @@ func deliverCommand() *cobra.Command {
 		Use:   "deliver --to DEVICE (--text TEXT | --file FILE)",
 		Short: "Send a text or a file to a device, as a scheduled job would",
 		Long: `Send a text or a file to a device. It waits for a device that is away, unless --require-live is given or the server runs
-with MOBILE_OFFLINE_DELIVERY=reject. "home" is the device that sent /sethome.`,
+with MOBILE_OFFLINE_DELIVERY=reject. "home" is the device that sent /sethome, or that "hermes-mobile home set" named.`,
 		Example: `  hermes-mobile deliver --to home --text "The laundry is done"
   df -h | hermes-mobile deliver --to tel-1 --text -
   hermes-mobile deliver --to tel-1 --file report.pdf --text "As asked" --id report-2026-05`,
@@ -31,23 +32,27 @@ with MOBILE_OFFLINE_DELIVERY=reject. "home" is the device that sent /sethome.`,
 			if err := fill(cmd, &f, file); err != nil {
 				return err
 			}
-			d, err := post[frame.Delivered](cmd.Context(), cmd, "/deliver", server.Command{Frame: &f})
+			d, err := post[server.Delivery](cmd.Context(), cmd, "/deliver", server.Command{Frame: &f})
 			if err != nil {
 				if refused := (*server.Refused)(nil); errors.As(err, &refused) && refused.Code == string(frame.DeviceOffline) {
-					err = hint(err, "see the devices with: hermes-mobile devices list")
+					err = hint(err, "see the devices with: hermes-mobile devices list, and the home channel with: hermes-mobile home")
 				}
 				return err
 			}
-			result := map[string]any{"to": f.To, "queued": d.Queued}
+			result := map[string]any{"to": f.To, "device": d.Device, "queued": d.Queued}
 			if d.ID != "" {
 				result["id"] = d.ID
 			}
 			return show(cmd, result, func(w io.Writer) {
+				to := clean(d.Device)
+				if f.To == "home" {
+					to = "home: " + to
+				}
 				if d.Queued {
-					fmt.Fprintf(w, "kept for %s, which is away\n", clean(f.To))
+					fmt.Fprintf(w, "kept for %s, which is away\n", to)
 					return
 				}
-				fmt.Fprintf(w, "sent to %s\n", clean(f.To))
+				fmt.Fprintf(w, "sent to %s\n", to)
 			})
 		},
 	})
@@ -99,8 +104,11 @@ func fill(cmd *cobra.Command, f *frame.Deliver, file string) error {
 
 func attach(f *frame.Deliver, path string) error {
 	info, err := os.Stat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("there is no file %s", path)
+	}
 	if err != nil {
-		return err
+		return fmt.Errorf("the file cannot be read: %w", err)
 	}
 	if info.Size() == 0 || !info.Mode().IsRegular() {
 		return fmt.Errorf("%s is not a file with something in it", path)
