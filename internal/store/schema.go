@@ -59,6 +59,12 @@ CREATE TABLE delivery (
 CREATE INDEX delivery_at ON delivery(at);
 
 CREATE TABLE invite (hash TEXT PRIMARY KEY, expires_at INTEGER NOT NULL) WITHOUT ROWID;
+`, `
+-- Beginnings of the last final messages, for replies that quote them: the outbox forgets what the device has.
+CREATE TABLE quote (
+  device INTEGER NOT NULL, id TEXT NOT NULL, at INTEGER NOT NULL, text TEXT NOT NULL,
+  PRIMARY KEY (device, id)) WITHOUT ROWID;
+CREATE INDEX quote_at ON quote(at);
 `}
 
 // migrate brings the schema up to date, one version a transaction. A database of a newer program is left alone.
