@@ -28,6 +28,7 @@ func TestMain(m *testing.M) {
 //	mode PERM FILE               the file has this mode
 //	qr FILE TEXT                 the file has a QR code of the text, drawn so that a camera reads it
 //	occupy NAME                  listen on a port of this machine and set $NAME to it
+//
 // ("stop" is testscript's own word for the end of the script.)
 func TestScripts(t *testing.T) {
 	t.Cleanup(func() { goleak.VerifyNone(t) })

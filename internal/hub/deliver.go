@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"strings"
-	"time"
 
 	"hermes-mobile/frame"
 	"hermes-mobile/internal/chat"
@@ -134,17 +133,8 @@ func (e *delivery) apply(s *session, b *batch) {
 		}
 		file = &put
 	}
-	now := time.Now()
-	note := func(tx *store.Tx) error {
-		if f.ID == "" {
-			return nil
-		}
-		dup, _, err := tx.Deliver(e.sender, f.ID, !live, now)
-		if err == nil && dup {
-			err = errTwice
-		}
-		return err
-	}
+	message := chat.NewID()
+	note := s.record(store.Delivery{Source: sourceDeliver, Sender: e.sender, ID: f.ID, Message: message, Queued: !live})
 	answer := func(err error) {
 		switch {
 		case errors.Is(err, errTwice): // the same delivery was made on another way at the same moment
@@ -157,11 +147,11 @@ func (e *delivery) apply(s *session, b *batch) {
 		}
 	}
 	if file == nil {
-		s.append(b, &entry{Message: &frame.Message{ID: chat.NewID(), Text: f.Text, Final: true}}, note, answer)
+		s.append(b, &entry{Message: &frame.Message{ID: message, Text: f.Text, Final: true}}, note, answer)
 		return
 	}
 	kind, mime := media.Correct(f.Kind, f.Mime, head(f.Data))
-	s.append(b, &entry{Media: &frame.Media{ID: chat.NewID(), Kind: kind, Mime: mime, Filename: media.CleanName(f.Filename), Caption: f.Text,
+	s.append(b, &entry{Media: &frame.Media{ID: message, Kind: kind, Mime: mime, Filename: media.CleanName(f.Filename), Caption: f.Text,
 		Size: file.Size}, Hash: file.Hash}, note, answer)
 }
 
@@ -178,10 +168,14 @@ func (s *session) sendFile(b *batch, e chat.SendFile) {
 	}
 	b.then(s.speak)
 	m := &frame.Media{ID: e.ID, Kind: kind, Mime: mime, Filename: media.CleanName(e.File.Name), Caption: e.Caption, Size: e.File.Size, ReplyTo: e.ReplyTo, Source: e.Source}
+	record := none
+	if e.Source == frame.SourceCron {
+		record = s.record(store.Delivery{Source: e.Source, Job: e.Job, Message: e.ID, Queued: s.conn == nil})
+	}
 	s.append(b, &entry{Media: m, Hash: e.File.Hash}, func(tx *store.Tx) error {
 		if e.N != 0 {
-			return tx.Said(e.N)
+			return errors.Join(record(tx), tx.Said(e.N))
 		}
-		return nil
+		return record(tx)
 	}, nil)
 }

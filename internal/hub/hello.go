@@ -237,6 +237,7 @@ func (s *session) together(c *conn) (end func()) {
 func (s *session) noteWritten() {
 	if s.conn.clear() {
 		s.written = s.cursor
+		s.deliveriesSent()
 	}
 }
 

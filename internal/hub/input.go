@@ -43,7 +43,12 @@ func (e *received) apply(s *session, b *batch) {
 	}
 	s.noteWritten()
 	if ack, ok := e.f.(*frame.Ack); ok {
-		b.then(func() { s.forget(ack.Seq) })
+		b.then(func() {
+			if ack.Seen {
+				s.deliveriesAcked(min(ack.Seq, s.seq), true)
+			}
+			s.forget(ack.Seq)
+		})
 		return
 	}
 	if d, ok := e.f.(*frame.Deliver); ok {

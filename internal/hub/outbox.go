@@ -47,7 +47,7 @@ func (s *session) append(b *batch, e *entry, op func(*store.Tx) error, after fun
 	}
 	b.do(func(tx *store.Tx) error {
 		if drop > 0 {
-			if err := tx.Forget(device, drop); err != nil {
+			if err := tx.Expire(device, drop, time.Now()); err != nil {
 				return err
 			}
 		}
@@ -245,6 +245,7 @@ func (s *session) forget(seq int64) {
 		return
 	}
 	n, dev := s.dev.N, s.dev
+	s.deliveriesAcked(seq, false)
 	s.later("forget what was acknowledged", func(tx *store.Tx) error { return tx.Forget(n, seq) })
 	dev.Floor = seq
 	dev.Sent = max(dev.Sent, seq)

@@ -168,7 +168,7 @@ func (s *session) wipe(b *batch, revoke bool, done func(error)) {
 	var epoch string
 	seq := s.seq
 	b.do(func(tx *store.Tx) (err error) {
-		if epoch, err = tx.WipeDevice(s.dev.N, seq); err != nil || !revoke {
+		if epoch, err = tx.WipeDevice(s.dev.N, seq, time.Now()); err != nil || !revoke {
 			return err
 		}
 		return tx.RevokeDevice(s.dev.N)

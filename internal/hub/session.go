@@ -33,7 +33,8 @@ type session struct {
 	cursor  int64 // newest seq given to conn
 	part    int   // parts of the file after cursor that conn was given
 	written int64 // newest seq known to have left for the device
-	behind  bool  // the outbox holds entries after cursor that conn was not given
+	trail   store.Trail
+	behind  bool // the outbox holds entries after cursor that conn was not given
 
 	waiting []chat.Input // accepted, not yet handed over
 	turn    *turn
@@ -281,7 +282,11 @@ func (s *session) load(b *batch) error {
 	if err != nil {
 		return err
 	}
-	s.dev, s.count, s.seq = dev, count, max(newest, dev.Floor, dev.Sent)
+	trail, err := s.hub.store.Trail(ctx, dev.N)
+	if err != nil {
+		return err
+	}
+	s.dev, s.count, s.seq, s.trail = dev, count, max(newest, dev.Floor, dev.Sent), trail
 	s.loaded = true
 	for _, e := range entries {
 		in, err := s.input(e)

@@ -81,7 +81,14 @@ func (s *session) final(b *batch, e chat.Say, streamed bool) {
 	device := s.dev.N
 	m := &frame.Message{ID: e.ID, Text: e.Text, Edit: streamed, Final: true, Interrupted: e.Interrupted, ReplyTo: e.ReplyTo, Source: e.Source, Job: e.Job}
 	b.then(func() { s.speak() })
+	record := none
+	if e.Source == frame.SourceCron {
+		record = s.record(store.Delivery{Source: e.Source, Job: e.Job, Message: e.ID, Queued: s.conn == nil})
+	}
 	s.append(b, &entry{Message: m}, func(tx *store.Tx) error {
+		if err := record(tx); err != nil {
+			return err
+		}
 		if streamed {
 			if err := tx.CloseOpen(device, e.ID); err != nil {
 				return err

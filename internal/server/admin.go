@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"time"
 
@@ -155,6 +156,16 @@ func (s *Server) adminHandler() http.Handler {
 			return nil, err
 		}
 		return nil, s.Reload(nil)
+	})
+	mux.HandleFunc("GET /deliveries", func(w http.ResponseWriter, r *http.Request) {
+		q := r.URL.Query()
+		limit, err := strconv.Atoi(q.Get("limit"))
+		if err != nil {
+			answer(w, nil, fmt.Errorf("the limit: %w", err))
+			return
+		}
+		list, err := s.hub.Deliveries(r.Context(), q.Get("device"), q.Get("state"), limit)
+		answer(w, list, err)
 	})
 	handle("POST /deliver", func(ctx context.Context, c Command) (any, error) {
 		if c.Frame == nil {

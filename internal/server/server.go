@@ -37,7 +37,8 @@ const (
 	sweepEvery   = time.Hour
 	closeTimeout = 8 * time.Second // SIGTERM is to be clean within ten seconds
 	idsKept      = 24 * time.Hour
-	filesKept    = 25 * time.Hour // longer than the link to a file and the gateway's time to fetch it
+	recordsKept  = 30 * 24 * time.Hour // of deliveries
+	filesKept    = 25 * time.Hour      // longer than the link to a file and the gateway's time to fetch it
 )
 
 // Server is a running or startable server.
@@ -262,7 +263,7 @@ func (s *Server) sweep(ctx context.Context) {
 	defer tick.Stop()
 	for {
 		now := time.Now()
-		keep := store.Retention{IDs: idsKept, Outbox: time.Duration(s.cfg.OutboxDays) * 24 * time.Hour, Entries: s.cfg.OutboxEntries}
+		keep := store.Retention{IDs: idsKept, Records: recordsKept, Outbox: time.Duration(s.cfg.OutboxDays) * 24 * time.Hour, Entries: s.cfg.OutboxEntries}
 		if err := s.store.Sweep(ctx, keep, now); err != nil && ctx.Err() == nil {
 			s.log.Error("old entries could not be dropped", "error", err)
 		} else if used, err := s.store.Hashes(ctx); err == nil {

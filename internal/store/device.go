@@ -107,12 +107,15 @@ func (t *Tx) UnbindDevice(n int64) error { return t.must("device.unbind", n) }
 func (t *Tx) RevokeDevice(n int64) error { return t.must("device.revoke", n) }
 
 // WipeDevice drops everything kept for a device and begins a new epoch of its outbox after seq.
-func (t *Tx) WipeDevice(n, seq int64) (epoch string, err error) {
+func (t *Tx) WipeDevice(n, seq int64, now time.Time) (epoch string, err error) {
 	epoch = newEpoch()
 	for _, name := range []string{"inbox.wipe", "open.wipe", "card.wipe", "said.wipe", "quote.wipe"} {
 		if err := t.must(name, n); err != nil {
 			return "", err
 		}
+	}
+	if err := t.must("delivery.expired", n, seq, now.UnixMilli()); err != nil {
+		return "", err
 	}
 	if err := t.must("outbox.forget", n, seq); err != nil {
 		return "", err

@@ -3,27 +3,8 @@ package store
 import (
 	"context"
 	"database/sql"
-	"errors"
 	"time"
 )
-
-func unwraps(err, target error) bool { return errors.Is(err, target) }
-
-// Deliver notes a delivery. dup: this sender has used this id before; queued is then what was answered first.
-func (t *Tx) Deliver(sender, id string, queued bool, now time.Time) (dup, wasQueued bool, err error) {
-	changed, _, err := t.exec("delivery.add", sender, id, now.UnixMilli(), queued)
-	if err != nil || changed > 0 {
-		return false, queued, err
-	}
-	err = t.conn.QueryRowContext(t.ctx, queries["delivery.id"], sender, id).Scan(&wasQueued)
-	return true, wasQueued, err
-}
-
-// Delivered looks up what a delivery was answered; known is false when this sender has not used this id within a day.
-func (s *Store) Delivered(ctx context.Context, sender, id string) (queued, known bool, err error) {
-	err = s.rows(ctx, "delivery.id", func(r *sql.Rows) error { known = true; return r.Scan(&queued) }, sender, id)
-	return queued, known, err
-}
 
 // AddInvite stores the hash of a one-time pairing code.
 func (t *Tx) AddInvite(hash string, expires time.Time) error {
@@ -68,6 +49,7 @@ func (s *Store) Hashes(ctx context.Context) (map[string]bool, error) {
 // Retention says how long things are kept.
 type Retention struct {
 	IDs     time.Duration // message and delivery ids, to know them again
+	Records time.Duration // of deliveries
 	Outbox  time.Duration // what a device did not fetch
 	Entries int           // of one device's outbox
 }
@@ -96,7 +78,7 @@ func (s *Store) Sweep(ctx context.Context, keep Retention, now time.Time) error 
 	}
 	return s.Do(func(t *Tx) error {
 		for _, b := range drop {
-			if err := t.Forget(b.device, b.seq); err != nil {
+			if err := t.Expire(b.device, b.seq, now); err != nil {
 				return err
 			}
 		}
@@ -110,10 +92,13 @@ func (s *Store) Sweep(ctx context.Context, keep Retention, now time.Time) error 
 			return err
 		}
 		day := now.Add(-keep.IDs).UnixMilli()
-		for _, name := range []string{"inbox.sweep", "delivery.sweep", "card.sweep"} {
+		for _, name := range []string{"inbox.sweep", "delivery.old", "card.sweep"} {
 			if err := t.must(name, day); err != nil {
 				return err
 			}
+		}
+		if err := t.must("delivery.sweep", now.Add(-keep.Records).UnixMilli()); err != nil {
+			return err
 		}
 		return t.must("invite.sweep", now.UnixMilli())
 	})

@@ -39,6 +39,14 @@ func (t *Tx) Forget(device, seq int64) error {
 	return t.must("device.floor", seq, device)
 }
 
+// Expire drops everything of a device's outbox up to seq that it did not fetch in time.
+func (t *Tx) Expire(device, seq int64, now time.Time) error {
+	if err := t.must("delivery.expired", device, seq, now.UnixMilli()); err != nil {
+		return err
+	}
+	return t.Forget(device, seq)
+}
+
 // Outbox returns up to limit entries after seq, in order.
 func (s *Store) Outbox(ctx context.Context, device, after int64, limit int) ([]Out, error) {
 	var list []Out

@@ -91,7 +91,7 @@ func TestWipe(t *testing.T) {
 	}
 	before := value[*Device](t)(s.Device(ctx, "d0"))
 	var epoch string
-	do(t, s, func(tx *Tx) (err error) { epoch, err = tx.WipeDevice(devs[0], 7); return err })
+	do(t, s, func(tx *Tx) (err error) { epoch, err = tx.WipeDevice(devs[0], 7, t0); return err })
 	after := value[*Device](t)(s.Device(ctx, "d0"))
 	if epoch == before.Epoch || after.Epoch != epoch || after.Floor != 7 || after.Sent != 7 {
 		t.Errorf("after the wipe %+v", after)
@@ -150,7 +150,7 @@ func TestQuote(t *testing.T) {
 	want(other, "x", "old")
 	ok(t, s.Sweep(ctx, rule, t0.Add(time.Hour+time.Second)))
 	want(other, "x", "")
-	do(t, s, func(tx *Tx) error { _, err := tx.WipeDevice(dev, 0); return err })
+	do(t, s, func(tx *Tx) error { _, err := tx.WipeDevice(dev, 0, t0); return err })
 	want(dev, fmt.Sprint(keepQuotes), "")
 	cancelled, cancel := context.WithCancel(ctx)
 	cancel()

@@ -60,6 +60,25 @@ CREATE INDEX delivery_at ON delivery(at);
 
 CREATE TABLE invite (hash TEXT PRIMARY KEY, expires_at INTEGER NOT NULL) WITHOUT ROWID;
 `, `
+-- What was delivered unasked, and how far it came. Rows of version 1 keep their id only: their device is 0.
+ALTER TABLE delivery RENAME TO delivery_1;
+DROP INDEX delivery_at;
+CREATE TABLE delivery (
+  n INTEGER PRIMARY KEY AUTOINCREMENT, sender TEXT NOT NULL, id TEXT,
+  fresh INTEGER NOT NULL,            -- the id is still known, so that the same delivery is made once
+  at INTEGER NOT NULL,
+  queued INTEGER NOT NULL,           -- what its sender was answered
+  source TEXT NOT NULL,              -- deliver, cron
+  job TEXT NOT NULL, device INTEGER NOT NULL, seq INTEGER NOT NULL, message TEXT NOT NULL,
+  sent_at INTEGER NOT NULL DEFAULT 0, acked_at INTEGER NOT NULL DEFAULT 0, seen_at INTEGER NOT NULL DEFAULT 0,
+  expired_at INTEGER NOT NULL DEFAULT 0);
+INSERT INTO delivery(sender, id, fresh, at, queued, source, job, device, seq, message)
+  SELECT sender, id, 1, at, queued, 'deliver', '', 0, 0, '' FROM delivery_1 ORDER BY at;
+DROP TABLE delivery_1;
+CREATE UNIQUE INDEX delivery_id ON delivery(sender, id) WHERE fresh=1;
+CREATE INDEX delivery_open ON delivery(device, seq) WHERE seen_at=0 AND expired_at=0;
+CREATE INDEX delivery_at ON delivery(at);
+`, `
 -- Beginnings of the last final messages, for replies that quote them: the outbox forgets what the device has.
 CREATE TABLE quote (
   device INTEGER NOT NULL, id TEXT NOT NULL, at INTEGER NOT NULL, text TEXT NOT NULL,

@@ -43,8 +43,15 @@ var writes = map[string]string{
 	"card.wipe":   `UPDATE card SET state=2, expired=1 WHERE device=? AND state<2`,
 	"card.sweep":  `DELETE FROM card WHERE expires_at<? AND state=2`,
 
-	"delivery.add":   `INSERT INTO delivery(sender, id, at, queued) VALUES(?,?,?,?) ON CONFLICT(sender, id) DO NOTHING`,
-	"delivery.sweep": `DELETE FROM delivery WHERE at<?`,
+	"delivery.add": `INSERT INTO delivery(sender, id, fresh, at, queued, source, job, device, seq, message) VALUES(?,?,1,?,?,?,?,?,?,?)
+		ON CONFLICT(sender, id) WHERE fresh=1 DO NOTHING`,
+	"delivery.sent":  `UPDATE delivery SET sent_at=?3 WHERE device=?1 AND seq<=?2 AND sent_at=0 AND seen_at=0 AND expired_at=0`,
+	"delivery.acked": `UPDATE delivery SET acked_at=?3, sent_at=CASE sent_at WHEN 0 THEN ?3 ELSE sent_at END WHERE device=?1 AND seq<=?2 AND acked_at=0 AND seen_at=0 AND expired_at=0`,
+	"delivery.seen": `UPDATE delivery SET seen_at=?3, acked_at=CASE acked_at WHEN 0 THEN ?3 ELSE acked_at END, sent_at=CASE sent_at WHEN 0 THEN ?3 ELSE sent_at END
+		WHERE device=?1 AND seq<=?2 AND seen_at=0 AND expired_at=0`,
+	"delivery.expired": `UPDATE delivery SET expired_at=?3 WHERE device=?1 AND seq<=?2 AND sent_at=0 AND seen_at=0 AND expired_at=0`,
+	"delivery.old":     `UPDATE delivery SET fresh=0 WHERE fresh=1 AND at<?`,
+	"delivery.sweep":   `DELETE FROM delivery WHERE fresh=0 AND at<?`,
 
 	"invite.add":    `INSERT INTO invite(hash, expires_at) VALUES(?,?) ON CONFLICT(hash) DO NOTHING`,
 	"invite.redeem": `DELETE FROM invite WHERE hash=? AND expires_at>?`,
@@ -82,7 +89,11 @@ var queries = map[string]string{
 	"card.id":   `SELECT id, device, n, seq, body, expires_at, state, option_id, text, expired FROM card WHERE id=?`,
 	"card.live": `SELECT id, device, n, seq, body, expires_at, state, option_id, text, expired FROM card WHERE device=? AND state<2 ORDER BY seq`,
 
-	"delivery.id":  `SELECT queued FROM delivery WHERE sender=? AND id=?`,
+	"delivery.id": `SELECT queued FROM delivery WHERE sender=? AND id=? AND fresh=1`,
+	"delivery.trail": `SELECT coalesce(max(seq), 0), coalesce(min(iif(sent_at=0, seq, NULL)), 0), coalesce(min(iif(acked_at=0, seq, NULL)), 0), coalesce(min(seq), 0)
+		FROM delivery WHERE device=? AND seen_at=0 AND expired_at=0`,
+	"delivery.list": `SELECT d.n, d.at, d.source, d.sender, coalesce(d.id, ''), d.job, v.id, d.message, d.sent_at, d.acked_at, d.seen_at, d.expired_at
+		FROM delivery d JOIN device v ON v.n=d.device WHERE (?1='' OR v.id=?1) ORDER BY d.n DESC`,
 	"invite.valid": `SELECT 1 FROM invite WHERE hash=? AND expires_at>?`,
 	"meta.get":     `SELECT v FROM meta WHERE k=?`,
 	"hash.all":     `SELECT hash FROM inbox WHERE hash IS NOT NULL AND state<2 UNION SELECT hash FROM outbox WHERE hash IS NOT NULL`,

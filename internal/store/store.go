@@ -328,3 +328,14 @@ func (s *Store) rows(ctx context.Context, name string, scan func(*sql.Rows) erro
 	}
 	return nil
 }
+
+// errEnough ends rows early.
+var errEnough = errors.New("enough")
+
+// enough takes the error of rows that were ended early for what it is.
+func enough(err error) error {
+	if errors.Is(err, errEnough) {
+		return nil
+	}
+	return err
+}

@@ -247,7 +247,10 @@ func TestSweepAgainstModel(t *testing.T) {
 			"deliver": func(t *rapid.T) {
 				key, queued := id.Draw(t, "id"), rapid.Bool().Draw(t, "queued")
 				var dup, first bool
-				do(t, s, func(tx *Tx) (err error) { dup, first, err = tx.Deliver("sender", key, queued, m.now); return err })
+				do(t, s, func(tx *Tx) (err error) {
+					dup, first, err = tx.Deliver(Delivery{Sender: "sender", ID: key, Queued: queued, Source: "deliver"}, 1, 1, m.now)
+					return err
+				})
 				old, known := m.sent[key]
 				if !known {
 					old = modelDelivery{m.now, queued}

@@ -45,20 +45,21 @@ CREATE INDEX card_live ON card(device) WHERE state < 2;
 CREATE INDEX card_expires ON card(expires_at);
 
 CREATE TABLE delivery (
-  sender TEXT NOT NULL, id TEXT NOT NULL, at INTEGER NOT NULL, queued INTEGER NOT NULL,
-  PRIMARY KEY (sender, id)) WITHOUT ROWID;
+  n INTEGER PRIMARY KEY AUTOINCREMENT, sender TEXT NOT NULL, id TEXT,
+  fresh INTEGER NOT NULL,            -- the id is still known, so that the same delivery is made once
+  at INTEGER NOT NULL,
+  queued INTEGER NOT NULL,           -- what its sender was answered
+  source TEXT NOT NULL,              -- deliver, cron
+  job TEXT NOT NULL, device INTEGER NOT NULL, seq INTEGER NOT NULL, message TEXT NOT NULL,
+  sent_at INTEGER NOT NULL DEFAULT 0, acked_at INTEGER NOT NULL DEFAULT 0, seen_at INTEGER NOT NULL DEFAULT 0,
+  expired_at INTEGER NOT NULL DEFAULT 0);
+CREATE UNIQUE INDEX delivery_id ON delivery(sender, id) WHERE fresh=1;
+CREATE INDEX delivery_open ON delivery(device, seq) WHERE seen_at=0 AND expired_at=0;
 CREATE INDEX delivery_at ON delivery(at);
 
 CREATE TABLE invite (hash TEXT PRIMARY KEY, expires_at INTEGER NOT NULL) WITHOUT ROWID;
 
--- Beginnings of the last final messages, for replies that quote them: the outbox forgets what the device has.
-CREATE TABLE quote (
-  device INTEGER NOT NULL, id TEXT NOT NULL, at INTEGER NOT NULL, text TEXT NOT NULL,
-  PRIMARY KEY (device, id)) WITHOUT ROWID;
-CREATE INDEX quote_at ON quote(at);
-
 -- Rows of every kind, as version 2 wrote them.
-INSERT INTO quote(device, id, at, text) VALUES(1, 'r1', 1767366000000, 'one');
 INSERT INTO meta(k, v) VALUES('home', 'tel-1');
 INSERT INTO device(n, id, name, platform, app, user_id, user_name, label, token_hash, epoch, floor, sent, revoked, created_at, seen_at)
   VALUES(1, 'tel-1', 'Phone', 'android', 'demo/1.2', 'anna', 'Anna', 'main', '', 'k3f9', 2, 4, 0, 1767366000000, 1767366060000),
@@ -71,6 +72,6 @@ INSERT INTO outbox(device, seq, at, kind, body, hash)
 INSERT INTO open_message(device, id, n, reply_to, text) VALUES(1, 'r3', 2, 'm2', 'half a');
 INSERT INTO card(id, device, n, seq, body, expires_at, state, option_id, text, expired)
   VALUES('c1', 1, 2, 4, '{"ID":"c1"}', 1767366300000, 0, '', '', 0), ('c2', 1, 2, 2, '{"ID":"c2"}', 1767366300000, 1, 'deny', '', 1);
-INSERT INTO delivery(sender, id, at, queued) VALUES('tel-2', 'd1', 1767366000000, 1);
+INSERT INTO delivery(sender, id, fresh, at, queued, source, job, device, seq, message) VALUES('tel-2', 'd1', 1, 1767366000000, 1, 'deliver', '', 1, 3, 'r1');
 INSERT INTO invite(hash, expires_at) VALUES('cafe', 4102444800000);
 PRAGMA user_version = 2;

@@ -1,0 +1,95 @@
+package hub
+
+import (
+	"context"
+	"time"
+
+	"hermes-mobile/internal/store"
+)
+
+// sourceDeliver marks what somebody delivered; what the agent sent on schedule has frame.SourceCron.
+const sourceDeliver = "deliver"
+
+// record returns what stores the record of a delivery along with the entry that is appended next.
+func (s *session) record(d store.Delivery) func(*store.Tx) error {
+	device, seq := s.dev.N, s.seq+1
+	s.trail.Last = seq // now: the entry is sent before anything else is told that it is stored
+	return func(tx *store.Tx) error {
+		dup, _, err := tx.Deliver(d, device, seq, time.Now())
+		switch {
+		case err != nil:
+			return err
+		case dup:
+			return errTwice
+		}
+		return nil
+	}
+}
+
+// deliveriesSent notes what was written to the device, without waiting for it.
+func (s *session) deliveriesSent() {
+	if seq := min(s.written, s.trail.Last); seq > s.trail.Sent {
+		s.trail.Sent = seq
+		n := s.dev.N
+		s.later("note which deliveries were sent", func(tx *store.Tx) error { return tx.DeliveriesSent(n, seq, time.Now()) })
+	}
+}
+
+// deliveriesAcked notes what the device has, and seen, what a person was shown. It is called before the outbox forgets.
+func (s *session) deliveriesAcked(seq int64, seen bool) {
+	n, now := s.dev.N, time.Now()
+	seq = min(seq, s.trail.Last)
+	switch {
+	case seen && seq > s.trail.Seen:
+		s.trail.Seen = seq
+		s.later("note which deliveries were seen", func(tx *store.Tx) error { return tx.DeliveriesSeen(n, seq, now) })
+	case seq > s.trail.Acked:
+		s.later("note which deliveries arrived", func(tx *store.Tx) error { return tx.DeliveriesAcked(n, seq, now) })
+	default:
+		return
+	}
+	s.trail.Sent, s.trail.Acked = max(s.trail.Sent, seq), max(s.trail.Acked, seq)
+}
+
+// DeliveryInfo is the record of a delivery as the owner sees it.
+type DeliveryInfo struct {
+	Number  int64     `json:"number"`
+	At      time.Time `json:"at"`
+	Device  string    `json:"device"`
+	Source  string    `json:"source"`           // deliver, cron
+	Sender  string    `json:"sender,omitempty"` // who delivered it; not for cron
+	ID      string    `json:"id,omitempty"`     // the sender's own
+	Job     string    `json:"job,omitempty"`    // the scheduled job's name
+	Message string    `json:"message"`          // id of the message or file
+	State   string    `json:"state"`            // queued, sent, delivered, seen, expired
+
+	SentAt      *time.Time `json:"sent_at,omitempty"`
+	DeliveredAt *time.Time `json:"delivered_at,omitempty"`
+	SeenAt      *time.Time `json:"seen_at,omitempty"`
+	ExpiredAt   *time.Time `json:"expired_at,omitempty"`
+}
+
+// DeliveryStates are the states of a delivery, in the order in which it takes them. The last is instead of the others: the
+// device did not come in time.
+var DeliveryStates = []string{"queued", "sent", "delivered", "seen", "expired"}
+
+// Deliveries lists the newest deliveries, at most limit, to one device where it is named, and in one state where that is.
+func (h *Hub) Deliveries(ctx context.Context, device, state string, limit int) ([]DeliveryInfo, error) {
+	list := []DeliveryInfo{}
+	err := h.store.Deliveries(ctx, device, func(d store.Delivery) bool {
+		info := DeliveryInfo{Number: d.N, At: d.At.UTC(), Device: d.Device, Source: d.Source, Sender: d.Sender, ID: d.ID, Job: d.Job, Message: d.Message}
+		info.State = DeliveryStates[0]
+		for i, at := range []time.Time{d.SentAt, d.AckedAt, d.SeenAt, d.ExpiredAt} {
+			if !at.IsZero() {
+				at := at.UTC()
+				*[]**time.Time{&info.SentAt, &info.DeliveredAt, &info.SeenAt, &info.ExpiredAt}[i] = &at
+				info.State = DeliveryStates[i+1]
+			}
+		}
+		if state == "" || state == info.State {
+			list = append(list, info)
+		}
+		return len(list) < limit
+	})
+	return list, err
+}
