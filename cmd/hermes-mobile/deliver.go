@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"mime"
 	"os"
 	"path/filepath"
@@ -14,6 +13,7 @@ import (
 
 	"hermes-mobile/frame"
 	"hermes-mobile/internal/server"
+	"hermes-mobile/internal/term"
 )
 
 func deliverCommand() *cobra.Command {
@@ -104,11 +104,8 @@ func fill(cmd *cobra.Command, f *frame.Deliver, file string) error {
 
 func attach(f *frame.Deliver, path string) error {
 	info, err := os.Stat(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("there is no file %s", path)
-	}
 	if err != nil {
-		return fmt.Errorf("the file cannot be read: %w", err)
+		return term.Unreadable(path, err)
 	}
 	if info.Size() == 0 || !info.Mode().IsRegular() {
 		return fmt.Errorf("%s is not a file with something in it", path)
@@ -117,7 +114,7 @@ func attach(f *frame.Deliver, path string) error {
 		return fmt.Errorf("%s is larger than %d MiB, which a delivery cannot be", path, largestFile>>20)
 	}
 	if f.Data, err = os.ReadFile(path); err != nil {
-		return err
+		return term.Unreadable(path, err)
 	}
 	f.Filename = filepath.Base(path)
 	f.Mime = mime.TypeByExtension(filepath.Ext(path))

@@ -3,6 +3,7 @@ package term
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"strings"
 	"time"
 
@@ -17,6 +18,17 @@ func reason(err error) string {
 		return line(f.Message)
 	}
 	return strings.TrimPrefix(line(err.Error()), "device: ")
+}
+
+// Unreadable says in words why a file that a person named cannot be opened.
+func Unreadable(path string, err error) error {
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return fmt.Errorf("there is no file %s", path)
+	case errors.Is(err, fs.ErrPermission):
+		return fmt.Errorf("you have no right to read %s", path)
+	}
+	return fmt.Errorf("%s cannot be read: %w", path, err)
 }
 
 // describe is a file in one line.
