@@ -193,7 +193,7 @@ func (h *homing) tell(to server.HomeChannel, dry bool) error {
 	h.result.Hermes = &homeOfHermes{Home: home, Variable: c.Variable, Device: c.Device, Files: p.Show(), Written: !dry && !p.Done(), Backups: backups}
 	if !dry {
 		h.result.Hermes.Device = to.Device.ID
-		h.note("the gateway need not be restarted: Hermes reads this before its next message or job")
+		h.note("the gateway need not be restarted: Hermes has this from its next message or job on")
 	}
 	h.limits(c, to.Gateway.Version)
 	return nil

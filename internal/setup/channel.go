@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Where Hermes looks for its home channel. Without the plug-in it knows the connection as "relay" only, for which /sethome is
+// Where Hermes looks for its home channel; it reads .env anew in each turn and before each job. Without the plug-in it knows the connection as "relay" only, for which /sethome is
 // refused from 0.22 on. With it the variable decides where a job goes, and config.yaml what is told to the model and to whom
 // notices go; Hermes' own /sethome writes both.
 const (
