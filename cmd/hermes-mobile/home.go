@@ -159,7 +159,10 @@ func (h *homing) set(id string, dry bool) error {
 
 // tell tells Hermes.
 func (h *homing) tell(to server.HomeChannel, dry bool) error {
-	const undone = "the server's home channel is set, and only Hermes does not know of it"
+	undone := "the server's home channel is set, and only Hermes does not know of it"
+	if dry {
+		undone = "nothing was changed"
+	}
 	if to.Gateway == nil {
 		h.note("no Hermes serves this device: only deliveries to this server's \"home\" reach it")
 		return nil
@@ -180,7 +183,7 @@ func (h *homing) tell(to server.HomeChannel, dry bool) error {
 		p, backups, err = setup.WriteChannel(h.cfg.Data, home, c, to.Device.ID, to.Device.User, time.Now())
 	}
 	if err != nil {
-		return hint(fmt.Errorf("Hermes was not told: %w", err), undone)
+		return hint(fmt.Errorf("the home channel of Hermes was not set: %w", err), undone)
 	}
 	var errs []error
 	for _, e := range p.ByHand {
