@@ -46,6 +46,19 @@ type CardDone struct {
 	ID       string
 	OptionID string
 	Expired  bool
+	By       *frame.Peer // in a shared conversation, the device that answered
+}
+
+// Echo is what another device of a shared conversation said (§8): show it as the person's own. Durable.
+type Echo struct{ frame.Echo }
+
+// Attachment is the file or voice message of the Echo, for [Device.Download]; ok is false where it brought none.
+func (e Echo) Attachment() (f File, ok bool) {
+	if e.File == nil {
+		return File{}, false
+	}
+	return File{ID: e.ID, Kind: e.File.Kind, Mime: e.File.Mime, Filename: e.File.Filename, Caption: e.Text, Size: e.File.Size, ReplyTo: e.ReplyTo,
+		URL: e.File.URL}, true
 }
 
 // Receipt is the end of something that was sent: the server has it, or Err says why it never will (*frame.Error).
@@ -87,6 +100,7 @@ func (Message) event()       {}
 func (File) event()          {}
 func (CardShown) event()     {}
 func (CardDone) event()      {}
+func (Echo) event()          {}
 func (Receipt) event()       {}
 func (Activity) event()      {}
 func (Tool) event()          {}

@@ -23,6 +23,10 @@ func (d *Device) receive(l *link, data []byte) {
 		d.prompt(f)
 	case *frame.PromptDone:
 		d.promptDone(l, f)
+	case *frame.Echo:
+		if d.fresh(f.Seq) {
+			d.durable(l, Echo{*f}, "", f.Seq, len(f.Text))
+		}
 	case *frame.Accepted:
 		d.settle(Receipt{ID: f.ID, Duplicate: f.Duplicate, Queued: f.Queued})
 	case *frame.Error:
@@ -179,7 +183,7 @@ func (d *Device) promptDone(l *link, p *frame.PromptDone) {
 	d.rememberLocked(id, false)
 	fresh := d.pos.fresh(p.Seq)
 	d.mu.Unlock()
-	ev := CardDone{ID: id, OptionID: p.OptionID, Expired: p.Expired}
+	ev := CardDone{ID: id, OptionID: p.OptionID, Expired: p.Expired, By: p.By}
 	switch {
 	case fresh && p.Seq > 0:
 		d.durable(l, ev, "", p.Seq, 0)

@@ -206,6 +206,31 @@ func TestCards(t *testing.T) {
 	}
 }
 
+// In a shared conversation what others say, and who answered a card, comes once and moves the cursor.
+func TestSharedConversation(t *testing.T) {
+	srv := devicetest.New(t)
+	a := open(t, config(srv.URL))
+	c := srv.Accept(nil)
+	echo := &frame.Echo{ID: "m7", From: frame.Peer{ID: "tab-1", Name: "Tablet"}, Text: "look", Seq: 1,
+		File: &frame.EchoFile{Kind: "image", Mime: "image/png", Filename: "a.png", Size: 3, URL: srv.URL + "/media/x"}}
+	done := &frame.PromptDone{PromptID: "p1", ID: "p1", OptionID: "deny", By: &frame.Peer{ID: "tab-1"}, Seq: 2}
+	c.Send(echo, done)
+	e := expect[device.Echo](a, nil)
+	if f, ok := e.Attachment(); !ok || e.Text != "look" || e.From.Name != "Tablet" || f.Filename != "a.png" || f.URL != echo.File.URL || f.Caption != "look" {
+		t.Errorf("%+v", e)
+	}
+	if d := expect[device.CardDone](a, nil); d.By == nil || d.By.ID != "tab-1" {
+		t.Errorf("%+v", d)
+	}
+	eventually(t, "the ack", func() bool { acks := c.Acks(); return len(acks) > 0 && acks[len(acks)-1].Seq == 2 })
+	c.Send(echo, &frame.Echo{ID: "m8", Text: "words", Seq: 3})
+	if e := expect[device.Echo](a, nil); e.ID != "m8" {
+		t.Errorf("came again: %+v", e)
+	} else if _, ok := e.Attachment(); ok {
+		t.Error("a text has a file")
+	}
+}
+
 func TestUnknownThingsPassBy(t *testing.T) {
 	srv := devicetest.New(t)
 	a := open(t, config(srv.URL))

@@ -59,6 +59,8 @@ func newDown(t string) Down {
 		return &Prompt{}
 	case "prompt_done":
 		return &PromptDone{}
+	case "echo":
+		return &Echo{}
 	case "typing":
 		return &Typing{}
 	case "avatar":

@@ -53,6 +53,7 @@ type Capabilities struct {
 	Tool     bool     `json:"tool"`
 	MediaURL bool     `json:"media_url"`
 	Push     bool     `json:"push"`
+	Shared   bool     `json:"shared"` // the conversation is shared with other devices
 	Call     []string `json:"call"`
 
 	MaxMediaBytes int64 `json:"max_media_bytes"`
@@ -162,13 +163,40 @@ type Option struct {
 	Style string `json:"style"`
 }
 
-// PromptDone says how a card ended. PromptID and ID are the same.
+// PromptDone says how a card ended. PromptID and ID are the same. In a shared conversation By is the device that answered.
 type PromptDone struct {
 	PromptID string `json:"prompt_id"`
 	ID       string `json:"id"`
 	OptionID string `json:"option_id,omitzero"`
 	Expired  bool   `json:"expired"`
+	By       *Peer  `json:"by,omitzero"`
 	Seq      int64  `json:"seq,omitzero"`
+}
+
+// Peer is a device of a shared conversation (doc/protocol.md §8), with its name for display, which may be empty.
+type Peer struct {
+	ID   string `json:"id"`
+	Name string `json:"name,omitzero"`
+}
+
+// Echo is what another device of a shared conversation said (doc/protocol.md §8). ID is the message's own, by which
+// replies name it; Text is its text or caption.
+type Echo struct {
+	ID      string    `json:"id,omitzero"`
+	From    Peer      `json:"from"`
+	Text    string    `json:"text,omitzero"`
+	ReplyTo string    `json:"reply_to,omitzero"`
+	File    *EchoFile `json:"file,omitzero"`
+	Seq     int64     `json:"seq,omitzero"`
+}
+
+// EchoFile is the file or voice message (kind voice) of an Echo. Size is in bytes; URL as in Media.
+type EchoFile struct {
+	Kind     string `json:"kind"`
+	Mime     string `json:"mime"`
+	Filename string `json:"filename"`
+	Size     int64  `json:"size"`
+	URL      string `json:"url"`
 }
 
 // Typing: the agent works, or with Stop it is done.
@@ -236,6 +264,7 @@ func (*Message) down()             {}
 func (*Media) down()               {}
 func (*Prompt) down()              {}
 func (*PromptDone) down()          {}
+func (*Echo) down()                {}
 func (*Typing) down()              {}
 func (*Avatar) down()              {}
 func (*Tool) down()                {}

@@ -47,6 +47,8 @@ func downName(f Down) string {
 		return "prompt"
 	case *PromptDone:
 		return "prompt_done"
+	case *Echo:
+		return "echo"
 	case *Typing:
 		return "typing"
 	case *Avatar:

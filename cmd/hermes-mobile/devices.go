@@ -27,7 +27,7 @@ func devicesCommand() *cobra.Command {
 		}
 		return jsonFlag(cmd)
 	}
-	return group(&cobra.Command{Use: "devices", Short: "List, rename, unbind and revoke devices",
+	return group(&cobra.Command{Use: "devices", Short: "List, rename, share, unbind and revoke devices",
 		Example: `  hermes-mobile devices list
   hermes-mobile devices revoke tel-1`},
 		jsonFlag(&cobra.Command{Use: "list", Short: "List all devices, the last seen first", Args: takes(), RunE: listDevices,
@@ -35,6 +35,12 @@ func devicesCommand() *cobra.Command {
   hermes-mobile devices list --json | jq -r '.[] | select(.connected).id'`}),
 		act("/devices/rename", "renamed", &cobra.Command{Use: "rename ID NAME", Short: "Give a device another name for display",
 			Example: `  hermes-mobile devices rename tel-1 "Anna's phone"`}, "ID", "NAME"),
+		act("/devices/join", "joined", &cobra.Command{Use: "join ID CONVERSATION", Short: "Let a device take part in the conversation of another one of its user",
+			Long: `Let a device take part in the conversation of another device of the same user, which CONVERSATION names. From then on both
+get all messages, replies and question cards; the first answer to a card counts. Its own conversation rests until "devices leave".`,
+			Example: `  hermes-mobile devices join tab-1 tel-1`}, "ID", "CONVERSATION"),
+		act("/devices/leave", "left", &cobra.Command{Use: "leave ID", Short: "Give a device its own conversation again",
+			Example: `  hermes-mobile devices leave tab-1`}, "ID"),
 		act("/devices/unbind", "unbound", &cobra.Command{Use: "unbind ID", Short: "Let a device come with another token, or come back after it was revoked",
 			Long: `Forget the token that a device is bound to, and that it was revoked. What waits for it stays. The next app that comes with
 this id and a valid token, or pairs again, is the device.`,
@@ -80,6 +86,9 @@ func deviceState(d hub.DeviceInfo) string {
 	}
 	if d.Home {
 		state += ", home"
+	}
+	if d.Conversation != "" {
+		state += ", in the conversation of " + d.Conversation
 	}
 	return state
 }

@@ -4,10 +4,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"hermes-mobile/frame"
 	"hermes-mobile/internal/agent/relay"
 	"hermes-mobile/internal/config"
 	"hermes-mobile/internal/hub"
@@ -145,6 +147,9 @@ func (h *homing) set(id string, dry bool) error {
 		return err
 	}
 	h.result.Device = to.Device
+	if asked := strings.TrimPrefix(id, frame.SessionPrefix); asked != to.Device.ID {
+		h.note("%s takes part in the conversation of %s, which the home channel goes by", asked, to.Device.ID)
+	}
 	err = h.tell(to, dry)
 	if showErr := show(h.cmd, h.result, func(w io.Writer) {
 		if !dry {

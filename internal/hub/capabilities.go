@@ -12,11 +12,12 @@ func agentState(st chat.Status) frame.AgentState {
 	return frame.Away
 }
 
-// capabilities says what a device can do with the agent as it is now.
-func (h *Hub) capabilities(st chat.Status) frame.Capabilities {
+// capabilities says what the device can do with the agent as it is now.
+func (s *session) capabilities(st chat.Status) frame.Capabilities {
+	h := s.hub
 	return frame.Capabilities{
 		Text: true, Audio: st.FilesIn, Media: st.FilesIn, Prompt: st.Prompt, Edit: st.Edit, Typing: st.Typing, Avatar: true, Deliver: true,
-		Resume: true, Accepted: true, Stop: st.Stop, Delta: st.Edit, Tool: st.Tool, MediaURL: st.Files, Call: []string{callDevices},
+		Resume: true, Accepted: true, Stop: st.Stop, Delta: st.Edit, Tool: st.Tool, MediaURL: st.Files, Shared: s.shares(), Call: []string{callDevices},
 		MaxMediaBytes: h.MaxMedia, MaxFrameBytes: frame.MaxFrame, ChunkBytes: frame.ChunkBytes, MaxParts: frame.MaxParts,
 		MinChunkBytes: frame.MinChunk, MaxUploads: frame.MaxUploads, PromptSeconds: int(h.PromptLife.Seconds()),
 	}
@@ -30,11 +31,11 @@ func (statusChanged) apply(s *session, b *batch) {
 		if s.dev == nil {
 			return
 		}
-		st := s.hub.Agent.Status(s.id)
+		st := s.hub.Agent.Status(s.dev.Talks())
 		changed := st
 		changed.Detail = s.shown.Detail
 		if s.conn != nil && changed != s.shown {
-			s.conn.send(&frame.CapabilitiesChanged{Capabilities: s.hub.capabilities(st), Agent: agentState(st)})
+			s.conn.send(&frame.CapabilitiesChanged{Capabilities: s.capabilities(st), Agent: agentState(st)})
 		}
 		s.shown = st
 		if st.Online {

@@ -98,7 +98,7 @@ func (s *session) ask(b *batch, c chat.Card) {
 	p.Session = s.dev.Session()
 	s.cards = append(s.cards, k) // now, for a later event of the same post may close it
 	s.watch(k)
-	s.append(b, &entry{Prompt: p}, func(tx *store.Tx) error { return tx.AddCard(k.row) }, func(err error) {
+	s.appendAll(b, &entry{Prompt: p}, func(tx *store.Tx) error { return tx.AddCard(k.row) }, func(err error) {
 		if err != nil {
 			s.drop(c.ID)
 			return
@@ -149,9 +149,26 @@ func (s *session) answer(b *batch, e *received, f *frame.Answer) {
 	if s.seen(b, e, f.ID) {
 		return
 	}
+	if s.joined() && s.card(f.PromptID) == nil {
+		row, found, err := s.hub.store.Card(s.hub.ctx, f.PromptID)
+		switch {
+		case err != nil:
+			s.hub.storeFailed("look a card up", err)
+			e.fail(s, err)
+			return
+		case found && row.Device == s.lead:
+			s.hub.post(s.dev.Conversation, &answered{e: e, f: f, member: s.peer(), device: s.dev.N})
+			return
+		}
+	}
+	s.take(b, e, f, s.dev.N, s.peer())
+}
+
+// take takes the answer that a device of the conversation gave to one of its cards.
+func (s *session) take(b *batch, e *received, f *frame.Answer, device int64, by frame.Peer) {
 	k := s.card(f.PromptID)
 	if k == nil || k.row.State != store.CardOpen {
-		s.late(b, e, f)
+		s.late(b, e, f, device)
 		return
 	}
 	choice, refusal := k.choice(f)
@@ -159,8 +176,7 @@ func (s *session) answer(b *batch, e *received, f *frame.Answer) {
 		e.c.send(refusal)
 		return
 	}
-	device := s.dev.N
-	s.decide(b, k, choice, func(tx *store.Tx) error {
+	s.decide(b, k, choice, &by, func(tx *store.Tx) error {
 		if f.ID == "" {
 			return nil
 		}
@@ -179,12 +195,18 @@ func (s *session) answer(b *batch, e *received, f *frame.Answer) {
 	})
 }
 
-// decide stores the decision of an open card with its prompt_done.
-func (s *session) decide(b *batch, k *card, a chat.Answer, op func(*store.Tx) error, after func(error)) {
+// decide stores the decision of an open card with its prompt_done. by is who decided, nil if that was no device.
+func (s *session) decide(b *batch, k *card, a chat.Answer, by *frame.Peer, op func(*store.Tx) error, after func(error)) {
 	stop(&k.timer)
+	who := ""
+	if len(s.members) == 0 {
+		by = nil
+	} else if by != nil {
+		who = by.ID
+	}
 	k.row.State, k.row.OptionID, k.row.Text, k.row.Expired = store.CardDecided, a.OptionID, a.Text, a.Expired
-	s.append(b, &entry{Done: &frame.PromptDone{PromptID: k.ID, ID: k.ID, OptionID: a.OptionID, Expired: a.Expired}}, func(tx *store.Tx) error {
-		if _, err := tx.Decide(k.ID, a.OptionID, a.Text, a.Expired); err != nil {
+	s.appendAll(b, &entry{Done: &frame.PromptDone{PromptID: k.ID, ID: k.ID, OptionID: a.OptionID, Expired: a.Expired, By: by}}, func(tx *store.Tx) error {
+		if _, err := tx.Decide(k.ID, a.OptionID, a.Text, a.Expired, who); err != nil {
 			return err
 		}
 		return op(tx)
@@ -198,7 +220,7 @@ func (s *session) decide(b *batch, k *card, a chat.Answer, op func(*store.Tx) er
 }
 
 // late answers an answer to a card that is decided, unknown, or another device's.
-func (s *session) late(b *batch, e *received, f *frame.Answer) {
+func (s *session) late(b *batch, e *received, f *frame.Answer, device int64) {
 	row, found, err := s.hub.store.Card(s.hub.ctx, f.PromptID)
 	if err != nil {
 		s.hub.storeFailed("look a card up", err)
@@ -209,12 +231,11 @@ func (s *session) late(b *batch, e *received, f *frame.Answer) {
 		e.c.send(&frame.Error{Code: frame.Forbidden, Message: "this card was shown to another device, which alone may answer it", Ref: ref(f)})
 		return
 	}
-	done := &frame.PromptDone{PromptID: f.PromptID, ID: f.PromptID, OptionID: row.OptionID, Expired: !found || row.Expired}
+	done := &frame.PromptDone{PromptID: f.PromptID, ID: f.PromptID, OptionID: row.OptionID, Expired: !found || row.Expired, By: s.decidedBy(row)}
 	if f.ID == "" {
 		e.c.send(done)
 		return
 	}
-	device := s.dev.N
 	b.do(func(tx *store.Tx) error {
 		_, _, err := tx.Accept(device, f.ID, store.Done, nil, "", time.Now())
 		return err
@@ -228,6 +249,18 @@ func (s *session) late(b *batch, e *received, f *frame.Answer) {
 	})
 }
 
+// decidedBy is the device that answered a card of a shared conversation, nil if none did.
+func (s *session) decidedBy(row store.Card) *frame.Peer {
+	if row.By == "" {
+		return nil
+	}
+	by := &frame.Peer{ID: row.By}
+	if dev, err := s.hub.store.Device(s.hub.ctx, row.By); err == nil && dev != nil {
+		by.Name = dev.Name
+	}
+	return by
+}
+
 // expired: nobody answered a card in time.
 type expired struct{ id string }
 
@@ -237,7 +270,7 @@ func (e expired) apply(s *session, b *batch) {
 	if s.dev == nil || k == nil || k.row.State != store.CardOpen {
 		return
 	}
-	s.decide(b, k, chat.Answer{OptionID: safe(k.Kind), Expired: true}, none, func(err error) {
+	s.decide(b, k, chat.Answer{OptionID: safe(k.Kind), Expired: true}, nil, none, func(err error) {
 		if err == nil {
 			s.hub.Metrics.Cards.WithLabelValues("expired").Inc()
 			s.tellDecisions()
@@ -254,7 +287,7 @@ func (s *session) closeCard(b *batch, e chat.CloseCard) {
 		return
 	}
 	k.told = true // by itself
-	s.decide(b, k, chat.Answer{OptionID: e.OptionID, Expired: e.Expired}, func(tx *store.Tx) error { return tx.Settle(e.ID) }, func(err error) {
+	s.decide(b, k, chat.Answer{OptionID: e.OptionID, Expired: e.Expired}, nil, func(tx *store.Tx) error { return tx.Settle(e.ID) }, func(err error) {
 		if k.told = err == nil; k.told {
 			s.hub.Metrics.Cards.WithLabelValues("closed").Inc()
 			s.drop(e.ID)

@@ -172,7 +172,7 @@ func (s *session) sendFile(b *batch, e chat.SendFile) {
 	if e.Source == frame.SourceCron {
 		record = s.record(store.Delivery{Source: e.Source, Job: e.Job, Message: e.ID, Queued: s.conn == nil})
 	}
-	s.append(b, &entry{Media: m, Hash: e.File.Hash}, func(tx *store.Tx) error {
+	s.appendAll(b, &entry{Media: m, Hash: e.File.Hash}, func(tx *store.Tx) error {
 		if e.N != 0 {
 			return errors.Join(record(tx), tx.Said(e.N))
 		}

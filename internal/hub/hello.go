@@ -60,6 +60,10 @@ func (e *helloed) apply(s *session, b *batch) {
 		token = access.NewSecret()
 		next.TokenHash = access.HashSecret(token)
 	}
+	moved := s.dev != nil && s.dev.UserID != next.UserID && s.shares() // conversations are shared by devices of one user
+	if moved {
+		next.Conversation = ""
+	}
 	attach := func(err error) {
 		switch {
 		case err != nil:
@@ -72,6 +76,9 @@ func (e *helloed) apply(s *session, b *batch) {
 			if _, err := h.Pairing.ApproveUser(next.UserID, next.UserName); err != nil {
 				h.log.Error("the approval of a paired device could not be written", "device", s.id, "error", err)
 			}
+		}
+		if moved {
+			s.parted()
 		}
 		s.dev = &next
 		s.attach(e.c, f.Resume, token)
@@ -88,6 +95,11 @@ func (e *helloed) apply(s *session, b *batch) {
 		}
 		if s.dev == nil {
 			return tx.AddDevice(&next, now)
+		}
+		if moved {
+			if err := tx.Part(next.N); err != nil {
+				return err
+			}
 		}
 		return tx.SaveDevice(&next, now)
 	}, attach)
@@ -172,7 +184,8 @@ func (s *session) attach(c *conn, resume *frame.Cursor, token string) {
 	}
 	s.cursor, s.written, s.part = from, from, 0
 	s.behind = s.seq > from
-	s.shown = h.Agent.Status(s.id)
+	s.shown = h.Agent.Status(s.dev.Talks())
+	s.resumed, s.leadCards = from, nil
 	for _, st := range s.streams {
 		st.shown, st.units = nil, 0
 	}
@@ -181,7 +194,7 @@ func (s *session) attach(c *conn, resume *frame.Cursor, token string) {
 	h.Metrics.Hellos.WithLabelValues("ready").Inc()
 	h.log.Info("a device is connected", "device", s.id, "addr", c.addr, "approved", approved, "replay", s.seq-from, "lost", lost)
 	defer s.together(c)() // ready and what follows it
-	c.send(&frame.Ready{Session: s.dev.Session(), AvatarURL: h.AvatarURL, Capabilities: h.capabilities(s.shown), Protocol: frame.Protocol,
+	c.send(&frame.Ready{Session: s.dev.Session(), AvatarURL: h.AvatarURL, Capabilities: s.capabilities(s.shown), Protocol: frame.Protocol,
 		Server: "hermes-mobile/" + h.Version, Approved: approved, Agent: agentState(s.shown), Token: token,
 		Resume: frame.Span{Epoch: s.dev.Epoch, From: from + 1, To: s.seq, Lost: lost}})
 	for _, k := range s.cards { // those that the replay does not bring
@@ -193,6 +206,9 @@ func (s *session) attach(c *conn, resume *frame.Cursor, token string) {
 		s.forget(resume.Seq)
 	}
 	s.pump()
+	if s.joined() {
+		h.post(s.dev.Conversation, catchUp{s.id})
+	}
 }
 
 // gone: a connection has ended.
@@ -217,6 +233,9 @@ func (s *session) detach() {
 	}
 	stop(&s.timers.flush)
 	stop(&s.timers.uploads)
+	if s.joined() {
+		s.unmirror()
+	}
 	if stop(&s.timers.idle); !s.typing {
 		s.avatar = avatarIdle
 	}

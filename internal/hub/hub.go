@@ -69,6 +69,8 @@ type Hub struct {
 	closing  atomic.Bool
 	home     atomic.Pointer[string]
 	failing  atomic.Int64 // unix ms of the last failure of the store
+	sharing  atomic.Bool  // some conversation is shared, or was
+	grouping sync.Mutex   // held while devices join or leave a conversation
 }
 
 type shard struct {
@@ -94,6 +96,11 @@ func (h *Hub) Start(ctx context.Context) error {
 	}
 	name := string(home)
 	h.home.Store(&name)
+	sharing, err := h.store.Sharing(ctx)
+	if err != nil {
+		return fmt.Errorf("start hub: %w", err)
+	}
+	h.sharing.Store(sharing)
 	ids, err := h.store.Work(ctx)
 	if err != nil {
 		return fmt.Errorf("start hub: %w", err)

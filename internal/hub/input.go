@@ -1,9 +1,11 @@
 package hub
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -90,7 +92,7 @@ func (s *session) flushHello(c *conn, b *batch) {
 
 // accept stores a message and gives its receipt; then it waits for its turn.
 func (s *session) accept(b *batch, e *received, id string, in chat.Input) {
-	in.Device, in.Quote = s.id, s.quote(in.ReplyTo)
+	in.Device, in.Quote = s.dev.Talks(), s.quote(in.ReplyTo)
 	body, err := json.Marshal(in)
 	if err != nil {
 		panic(fmt.Sprintf("hub: encode an input: %v", err))
@@ -99,10 +101,19 @@ func (s *session) accept(b *batch, e *received, id string, in chat.Input) {
 	if in.File != nil {
 		hash = in.File.Hash
 	}
-	device, dup := s.dev.N, false
+	device, conversation, dup := s.dev.N, s.dev.N, false
+	if s.joined() {
+		conversation = s.lead
+	}
+	share := none
+	if s.shares() {
+		share = s.share(&entry{Echo: echo(in, s.peer()), Hash: hash})
+	}
 	b.do(func(tx *store.Tx) (err error) {
-		in.N, dup, err = tx.Accept(device, id, store.Waiting, body, hash, time.Now())
-		return err
+		if in.N, dup, err = tx.AcceptFor(conversation, device, id, store.Waiting, body, hash, time.Now()); err != nil || dup {
+			return err
+		}
+		return share(tx)
 	}, func(err error) {
 		switch {
 		case err != nil:
@@ -113,15 +124,40 @@ func (s *session) accept(b *batch, e *received, id string, in chat.Input) {
 			return
 		}
 		s.hub.Metrics.Accepted.WithLabelValues(kindName(in.Kind)).Inc()
-		away := !s.hub.Agent.Status(s.id).Online
+		away := !s.hub.Agent.Status(in.Device).Online
 		e.c.send(&frame.Accepted{ID: id, Queued: away})
-		if s.turn != nil && !away && s.hub.Agent.Admits(in) {
-			s.handAside(in)
+		if in.Device != s.id {
+			s.hub.post(in.Device, &arrived{in: in, away: away, member: s.id})
 			return
 		}
-		s.waiting = append(s.waiting, in)
-		s.next()
+		s.wakeMembers("")
+		s.enter(in, away)
 	})
+}
+
+// enter hands an accepted input to the agent, now or when its turn has come.
+func (s *session) enter(in chat.Input, away bool) {
+	if s.turn != nil && !away && s.hub.Agent.Admits(in) {
+		s.handAside(in)
+		return
+	}
+	s.line(in)
+	s.next()
+}
+
+// line puts an input among those that wait, in the order in which they were accepted.
+func (s *session) line(in chat.Input) {
+	at, _ := slices.BinarySearchFunc(s.waiting, in.N, func(w chat.Input, n int64) int { return cmp.Compare(w.N, n) })
+	s.waiting = slices.Insert(s.waiting, at, in)
+}
+
+// echo is an input as the other devices of its conversation see it.
+func echo(in chat.Input, from frame.Peer) *frame.Echo {
+	e := &frame.Echo{ID: in.ID, From: from, Text: in.Text, ReplyTo: in.ReplyTo}
+	if f := in.File; f != nil {
+		e.File = &frame.EchoFile{Kind: f.Kind, Mime: f.Mime, Filename: f.Name, Size: f.Size}
+	}
+	return e
 }
 
 func (s *session) duplicate(c *conn, id string) {
@@ -180,7 +216,7 @@ func (s *session) seen(b *batch, e *received, id string) bool {
 }
 
 func (s *session) audio(b *batch, e *received, f *frame.Audio) {
-	if !s.hub.Agent.Status(s.id).FilesIn {
+	if !s.hub.Agent.Status(s.dev.Talks()).FilesIn {
 		e.c.send(noFiles(f.ID))
 		return
 	}
@@ -215,7 +251,7 @@ func refused(r *media.Refusal, ref string) *frame.Error {
 
 // upload takes a file, or a part of one.
 func (s *session) upload(b *batch, e *received, f *frame.Media) {
-	if !s.hub.Agent.Status(s.id).FilesIn {
+	if !s.hub.Agent.Status(s.dev.Talks()).FilesIn {
 		e.c.send(noFiles(f.ID))
 		return
 	}
@@ -265,13 +301,8 @@ func (uploadsOld) apply(s *session, _ *batch) {
 
 // stop interrupts the running turn.
 func (s *session) stop(b *batch, e *received, f *frame.Stop) {
-	interrupt := func() {
-		if s.turn != nil {
-			s.hub.Agent.Stop(s.id)
-		}
-	}
 	if f.ID == "" {
-		b.then(interrupt)
+		b.then(s.interrupt)
 		return
 	}
 	device, dup := s.dev.N, false
@@ -286,9 +317,18 @@ func (s *session) stop(b *batch, e *received, f *frame.Stop) {
 			s.duplicate(e.c, f.ID)
 		default:
 			e.c.send(&frame.Accepted{ID: f.ID})
-			interrupt()
+			s.interrupt()
 		}
 	})
+}
+
+func (s *session) interrupt() {
+	switch {
+	case s.joined():
+		s.hub.post(s.dev.Conversation, interrupted{})
+	case s.turn != nil:
+		s.hub.Agent.Stop(s.id)
+	}
 }
 
 // stranger answers whoever is not approved: with a pairing code, or with how long to wait. Nothing is accepted or kept.

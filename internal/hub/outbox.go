@@ -17,6 +17,7 @@ type entry struct {
 	Hash    string            `json:"hash,omitempty"` // of the file
 	Prompt  *frame.Prompt     `json:"prompt,omitempty"`
 	Done    *frame.PromptDone `json:"done,omitempty"`
+	Echo    *frame.Echo       `json:"echo,omitempty"`
 }
 
 func (e *entry) kind() store.Kind {
@@ -27,6 +28,8 @@ func (e *entry) kind() store.Kind {
 		return store.KindMedia
 	case e.Prompt != nil:
 		return store.KindPrompt
+	case e.Echo != nil:
+		return store.KindEcho
 	}
 	return store.KindPromptDone
 }
@@ -174,6 +177,15 @@ func (s *session) send(e *entry) (more bool) {
 		d := *e.Done
 		d.Seq = e.seq
 		c.send(&d)
+	case e.Echo != nil:
+		f := *e.Echo
+		f.Seq = e.seq
+		if f.File != nil {
+			file := *f.File
+			file.URL = s.link(e.Hash, file.Filename, file.Mime)
+			f.File = &file
+		}
+		c.send(&f)
 	}
 	s.cursor, s.part = e.seq, 0
 	s.noteWritten()
@@ -211,7 +223,7 @@ func (s *session) sendMedia(e *entry) (more bool) {
 	m.Seq = e.seq
 	if m.Size > s.hub.MaxMedia {
 		m.Parts, m.Final = 1, true
-		m.URL = s.base() + s.hub.Links.Sign(s.id, e.Hash, m.Filename, m.Mime, time.Now().Add(linkLife))
+		m.URL = s.link(e.Hash, m.Filename, m.Mime)
 		s.conn.send(&m)
 		return false
 	}
@@ -232,11 +244,13 @@ func (s *session) sendMedia(e *entry) (more bool) {
 	return false
 }
 
-func (s *session) base() string {
+// link is where the device can fetch a file for a while.
+func (s *session) link(hash, name, mime string) string {
+	base := s.conn.base
 	if s.hub.PublicURL != "" {
-		return s.hub.PublicURL
+		base = s.hub.PublicURL
 	}
-	return s.conn.base
+	return base + s.hub.Links.Sign(s.id, hash, name, mime, time.Now().Add(linkLife))
 }
 
 // forget drops from the outbox what the device has stored.
@@ -254,4 +268,13 @@ func (s *session) forget(seq int64) {
 	if seq > s.cursor {
 		s.cursor, s.part = seq, 0
 	}
+}
+
+// readPrompt returns the card that a stored entry shows, nil if it shows none.
+func readPrompt(body []byte) *frame.Prompt {
+	var e entry
+	if err := json.Unmarshal(body, &e); err != nil {
+		return nil
+	}
+	return e.Prompt
 }

@@ -16,19 +16,22 @@ var ErrUnknownDevice = errors.New("no device has this id: hermes-mobile devices 
 
 // DeviceInfo is a device as its owner sees it.
 type DeviceInfo struct {
-	ID        string    `json:"id"`
-	Name      string    `json:"name"`
-	Platform  string    `json:"platform,omitempty"`
-	App       string    `json:"app,omitempty"`
-	User      string    `json:"user"`
-	UserName  string    `json:"user_name,omitempty"`
-	Token     string    `json:"token"` // label of the token it is bound to
-	Connected bool      `json:"connected"`
-	Approved  bool      `json:"approved"`
-	Revoked   bool      `json:"revoked"`
-	Home      bool      `json:"home"`
-	Waiting   int       `json:"waiting"` // frames in its outbox
-	SeenAt    time.Time `json:"seen_at"`
+	ID        string `json:"id"`
+	Name      string `json:"name"`
+	Platform  string `json:"platform,omitempty"`
+	App       string `json:"app,omitempty"`
+	User      string `json:"user"`
+	UserName  string `json:"user_name,omitempty"`
+	Token     string `json:"token"` // label of the token it is bound to
+	Connected bool   `json:"connected"`
+	Approved  bool   `json:"approved"`
+	Revoked   bool   `json:"revoked"`
+	Home      bool   `json:"home"`
+	// Conversation is the device whose conversation it has joined, empty for its own.
+	Conversation string `json:"conversation,omitempty"`
+
+	Waiting int       `json:"waiting"` // frames in its outbox
+	SeenAt  time.Time `json:"seen_at"`
 }
 
 // Devices lists all devices, the last seen first.
@@ -45,7 +48,7 @@ func (h *Hub) Devices(ctx context.Context) ([]DeviceInfo, error) {
 			return nil, err
 		}
 		out = append(out, DeviceInfo{ID: d.ID, Name: d.Name, Platform: d.Platform, App: d.App, User: d.UserID, UserName: d.UserName, Token: d.Label,
-			Connected: live[d.ID], Approved: h.approved(d.UserID), Revoked: d.Revoked, Home: d.ID == *h.home.Load(), Waiting: waiting,
+			Connected: live[d.ID], Approved: h.approved(d.UserID), Revoked: d.Revoked, Home: d.ID == *h.home.Load(), Conversation: d.Conversation, Waiting: waiting,
 			SeenAt: d.SeenAt.UTC().Truncate(time.Second)})
 	}
 	return out, nil
@@ -83,8 +86,9 @@ func (h *Hub) Rename(ctx context.Context, id, name string) error {
 // ended, since it may be of the wrong app.
 func (h *Hub) Unbind(ctx context.Context, id string) error {
 	return h.ask(ctx, id, func(s *session, b *batch, done func(error)) {
-		b.do(func(tx *store.Tx) error { return tx.UnbindDevice(s.dev.N) }, func(err error) {
+		b.do(func(tx *store.Tx) error { return errors.Join(tx.UnbindDevice(s.dev.N), tx.Part(s.dev.N)) }, func(err error) {
 			if err == nil {
+				s.parted()
 				s.dev.Label, s.dev.TokenHash, s.dev.Revoked = "", "", false
 				s.disconnect(frame.CloseTryLater, "this device was unbound")
 			}
@@ -168,6 +172,9 @@ func (s *session) wipe(b *batch, revoke bool, done func(error)) {
 	var epoch string
 	seq := s.seq
 	b.do(func(tx *store.Tx) (err error) {
+		if err := tx.Part(s.dev.N); err != nil {
+			return err
+		}
 		if epoch, err = tx.WipeDevice(s.dev.N, seq, time.Now()); err != nil || !revoke {
 			return err
 		}
@@ -178,6 +185,7 @@ func (s *session) wipe(b *batch, revoke bool, done func(error)) {
 			return
 		}
 		s.hub.log.Info("what was kept for a device was dropped", "device", s.id, "revoked", revoke)
+		s.parted()
 		s.disconnect(frame.CloseNoAccess, "the agent's owner took the access away")
 		running := s.turn != nil
 		for _, k := range s.cards {
@@ -249,11 +257,13 @@ func (s *session) call(b *batch, c *conn, f *frame.Call) {
 			Name      string    `json:"name"`
 			Connected bool      `json:"connected"`
 			SeenAt    time.Time `json:"seen_at"`
+
+			Conversation string `json:"conversation,omitempty"`
 		}
 		live := s.hub.live()
 		out := make([]device, 0, len(list))
 		for _, d := range list {
-			out = append(out, device{ID: d.ID, Name: d.Name, Connected: live[d.ID], SeenAt: d.SeenAt.UTC().Truncate(time.Second)})
+			out = append(out, device{ID: d.ID, Name: d.Name, Connected: live[d.ID], SeenAt: d.SeenAt.UTC().Truncate(time.Second), Conversation: d.Conversation})
 		}
 		result, _ := json.Marshal(map[string]any{"devices": out})
 		c.send(&frame.Result{ID: f.ID, Result: result})

@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	"hermes-mobile/frame"
 	"hermes-mobile/internal/chat"
 	"hermes-mobile/internal/media"
 	"hermes-mobile/internal/store"
@@ -42,6 +43,14 @@ type session struct {
 	streams []*stream
 	cards   []*card // open or not settled
 	uploads *media.Assembler
+
+	// Of a conversation that is shared with other devices (shared.go).
+	members   []string        // that have joined this one
+	lead      int64           // number of the device whose conversation this one has joined, 0 if none
+	loadedTo  int64           // inputs up to here were read from the store
+	taken     int64           // what is shared was taken up to here
+	resumed   int64           // the cursor at which conn began
+	leadCards []*frame.Prompt // open cards of the lead, to be shown after the backlog
 
 	pending int // writes that nobody waits for and that are not made yet
 
@@ -266,7 +275,11 @@ func (s *session) load(b *batch) error {
 		s.loaded = true
 		return nil
 	}
-	count, newest, err := s.hub.store.OutboxBounds(ctx, dev.N)
+	count, last, err := s.hub.store.OutboxBounds(ctx, dev.N)
+	if err != nil {
+		return err
+	}
+	newest, err := s.hub.store.NewestInput(ctx) // before the inbox is read: what is accepted meanwhile comes by itself
 	if err != nil {
 		return err
 	}
@@ -286,9 +299,15 @@ func (s *session) load(b *batch) error {
 	if err != nil {
 		return err
 	}
-	s.dev, s.count, s.seq, s.trail = dev, count, max(newest, dev.Floor, dev.Sent), trail
+	if err := s.loadGroup(dev.Conversation); err != nil {
+		return err
+	}
+	s.dev, s.count, s.seq, s.trail, s.loadedTo = dev, count, max(last, dev.Floor, dev.Sent), trail, newest
 	s.loaded = true
 	for _, e := range entries {
+		if e.N > newest {
+			break
+		}
 		in, err := s.input(e)
 		if err != nil {
 			s.hub.log.Error("a stored message cannot be read", "device", s.id, "n", e.N, "error", err)
@@ -305,6 +324,9 @@ func (s *session) load(b *batch) error {
 		s.final(b, chat.Say{ID: m.ID, Text: m.Text, Final: true, Interrupted: true, ReplyTo: m.ReplyTo}, true)
 	}
 	b.then(func() { s.next(); s.tellDecisions() })
+	if s.hub.sharing.Load() {
+		s.post(shared{})
+	}
 	return nil
 }
 

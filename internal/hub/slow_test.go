@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -71,15 +72,18 @@ func TestPingFlood(t *testing.T) {
 	c := w.open("d", slow())
 	until(t, "the device to be connected", func() bool { return w.live("d") })
 	ping := frame.EncodeUp(&frame.Ping{ID: strings.Repeat("p", 128)})
-	flooded := make(chan int, 1)
+	flooded, enough := make(chan int, 1), make(chan struct{})
 	go func() {
 		n := 0
+		done := sync.OnceFunc(func() { close(enough) })
+		defer done() // where the connection ended before
 		for ; n < 1<<20; n++ {
 			if c.ws.Write(ctx, websocket.MessageText, ping) != nil {
 				break
 			}
 			if n == 140_000 { // more than what may wait was asked for
 				c.startReading()
+				done()
 			}
 		}
 		flooded <- n
@@ -89,6 +93,7 @@ func TestPingFlood(t *testing.T) {
 	if m := good.message(); m.Text != "fine" {
 		t.Errorf("reply %s", show(m))
 	}
+	<-enough
 	if code := c.closed(); code != int(frame.CloseTryLater) {
 		t.Errorf("closed with %d, want 1013", code)
 	}

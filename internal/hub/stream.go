@@ -21,6 +21,8 @@ type stream struct {
 	shown *string  // what the connection was last sent; nil: nothing yet
 	units int      // UTF-16 length of shown
 	saved time.Time
+
+	mirror bool // of the conversation of another device, whose session stores and ends it
 }
 
 func (st *stream) dirty() bool { return st.shown == nil || *st.shown != st.say.Text }
@@ -64,19 +66,13 @@ func (s *session) say(b *batch, e chat.Say) {
 	b.then(func() {
 		s.speak()
 		s.flushStreams()
+		s.pass(stepped{e})
 	})
 }
 
 // final stores the end of a message and sends it. streamed: the device may have seen steps of it.
 func (s *session) final(b *batch, e chat.Say, streamed bool) {
-	var ended *stream
-	for i, st := range s.streams {
-		if st.say.ID == e.ID {
-			ended = st
-			s.streams = append(s.streams[:i:i], s.streams[i+1:]...)
-			break
-		}
-	}
+	ended := s.dropStream(e.ID)
 	s.hub.Metrics.Finals.Inc()
 	device := s.dev.N
 	m := &frame.Message{ID: e.ID, Text: e.Text, Edit: streamed, Final: true, Interrupted: e.Interrupted, ReplyTo: e.ReplyTo, Source: e.Source, Job: e.Job}
@@ -85,7 +81,7 @@ func (s *session) final(b *batch, e chat.Say, streamed bool) {
 	if e.Source == frame.SourceCron {
 		record = s.record(store.Delivery{Source: e.Source, Job: e.Job, Message: e.ID, Queued: s.conn == nil})
 	}
-	s.append(b, &entry{Message: m}, func(tx *store.Tx) error {
+	s.appendAll(b, &entry{Message: m}, func(tx *store.Tx) error {
 		if err := record(tx); err != nil {
 			return err
 		}

@@ -101,8 +101,7 @@ func (e *taken) apply(s *session, b *batch) {
 		default:
 			return
 		}
-		at, _ := slices.BinarySearchFunc(s.waiting, in.N, func(w chat.Input, n int64) int { return int(w.N - n) })
-		s.waiting = slices.Insert(s.waiting, at, in)
+		s.line(in)
 		s.again()
 	})
 }
@@ -119,6 +118,10 @@ type retryNow struct{}
 
 func (retryNow) apply(s *session, b *batch) {
 	s.timers.retry = nil
+	if s.hub.sharing.Load() {
+		s.flush(b)
+		s.takeShared(b)
+	}
 	b.then(func() { s.next(); s.tellDecisions() })
 }
 
@@ -186,7 +189,7 @@ func (s *session) done(b *batch, e chat.Done) {
 	}
 	s.hub.Metrics.Turns.WithLabelValues(outcome).Inc()
 	for _, st := range slices.Clone(s.streams) {
-		if st.say.N == e.N {
+		if st.say.N == e.N && !st.mirror {
 			last := st.say
 			last.Final, last.Interrupted = true, true
 			s.final(b, last, true)
@@ -217,7 +220,8 @@ func (s *session) rest() {
 		s.typing = false
 		s.live(&frame.Typing{Stop: true})
 	}
-	if s.conn == nil {
+	defer s.passIndicators()
+	if s.conn == nil && len(s.members) == 0 {
 		s.avatar = avatarIdle
 		return
 	}
@@ -234,6 +238,7 @@ func (idleNow) apply(s *session, b *batch) {
 		if s.turn == nil && !s.typing && s.avatar != avatarIdle {
 			s.avatar = avatarIdle
 			s.live(&frame.Avatar{State: avatarIdle})
+			s.passIndicators()
 		}
 	})
 }
@@ -271,6 +276,7 @@ func (s *session) indicate(avatar string, typing bool) {
 		s.typing = true
 		s.live(&frame.Typing{})
 	}
+	s.passIndicators()
 }
 
 // speak shows that text of a turn has come.
@@ -325,6 +331,7 @@ func (s *session) showAgain() {
 			s.conn.send(p)
 		}
 	}
+	s.showOthersCards()
 	if s.conn.told {
 		return
 	}
@@ -338,14 +345,18 @@ func (s *session) showAgain() {
 }
 
 func (s *session) tool(e chat.ToolStep) {
-	if s.conn == nil || !s.conn.tool {
+	own := s.conn != nil && s.conn.tool
+	if !own && len(s.members) == 0 {
 		return
 	}
 	f := &frame.Tool{ID: e.ID, Name: e.Name, State: e.State, Title: e.Title, Text: e.Text}
 	if in := s.given(e.N); in != nil {
 		f.Turn = in.ID
 	}
-	s.live(f)
+	if own {
+		s.live(f)
+	}
+	s.pass(usedTool{f})
 }
 
 // shutdown: the server stops. Messages that are being streamed get their end now.
@@ -356,6 +367,9 @@ func (shutdown) apply(s *session, b *batch) {
 		return
 	}
 	for _, st := range slices.Clone(s.streams) {
+		if st.mirror {
+			continue
+		}
 		last := st.say
 		last.Final, last.Interrupted = true, true
 		last.N = 0 // it does not count as said, as after a crash: the turn is handed over again, and its answer is to come whole

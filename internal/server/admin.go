@@ -121,6 +121,12 @@ func (s *Server) adminHandler() http.Handler {
 	handle("GET /status", func(ctx context.Context, _ Command) (any, error) { return s.status(ctx) })
 	handle("GET /devices", func(ctx context.Context, _ Command) (any, error) { return s.hub.Devices(ctx) })
 	handle("POST /devices/rename", func(ctx context.Context, c Command) (any, error) { return nil, s.hub.Rename(ctx, c.ID, c.Name) })
+	handle("POST /devices/join", func(ctx context.Context, c Command) (any, error) {
+		return nil, s.hub.Join(ctx, strings.TrimPrefix(c.ID, frame.SessionPrefix), strings.TrimPrefix(c.Name, frame.SessionPrefix))
+	})
+	handle("POST /devices/leave", func(ctx context.Context, c Command) (any, error) {
+		return nil, s.hub.Leave(ctx, strings.TrimPrefix(c.ID, frame.SessionPrefix))
+	})
 	handle("POST /devices/unbind", func(ctx context.Context, c Command) (any, error) { return nil, s.hub.Unbind(ctx, c.ID) })
 	handle("POST /devices/revoke", func(ctx context.Context, c Command) (any, error) { return nil, s.hub.Revoke(ctx, c.ID) })
 	handle("GET /home", func(ctx context.Context, _ Command) (any, error) { return s.home(ctx) })

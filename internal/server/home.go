@@ -38,7 +38,8 @@ func (s *Server) withGateway(d *hub.DeviceInfo) HomeChannel {
 	return c
 }
 
-// candidate describes a device that may become the home channel.
+// candidate describes the device that becomes the home channel when this one is named: a conversation that several share
+// goes by one of them, under whose id Hermes knows it.
 func (s *Server) candidate(ctx context.Context, id string) (HomeChannel, error) {
 	list, err := s.hub.Devices(ctx)
 	if err != nil {
@@ -46,6 +47,9 @@ func (s *Server) candidate(ctx context.Context, id string) (HomeChannel, error) 
 	}
 	id = strings.TrimPrefix(id, frame.SessionPrefix)
 	for _, d := range list {
+		if d.ID == id && d.Conversation != "" {
+			return s.candidate(ctx, d.Conversation)
+		}
 		if d.ID == id {
 			return s.withGateway(&d), nil
 		}
@@ -54,7 +58,11 @@ func (s *Server) candidate(ctx context.Context, id string) (HomeChannel, error) 
 }
 
 func (s *Server) setHome(ctx context.Context, id string) (HomeChannel, error) {
-	if err := s.hub.SetHome(ctx, strings.TrimPrefix(id, frame.SessionPrefix)); err != nil {
+	c, err := s.candidate(ctx, id)
+	if err == nil {
+		err = s.hub.SetHome(ctx, c.Device.ID)
+	}
+	if err != nil {
 		return HomeChannel{}, err
 	}
 	return s.home(ctx)

@@ -28,6 +28,7 @@ type Card struct {
 	OptionID string
 	Text     string
 	Expired  bool
+	By       string // id of the device that answered; empty: the agent, nobody, or a device that has the conversation alone
 }
 
 // AddCard stores an open card.
@@ -36,8 +37,8 @@ func (t *Tx) AddCard(c Card) error {
 }
 
 // Decide decides an open card. first is false when it was decided before; then nothing changed.
-func (t *Tx) Decide(id, optionID, text string, expired bool) (first bool, err error) {
-	changed, _, err := t.exec("card.decide", optionID, text, expired, id)
+func (t *Tx) Decide(id, optionID, text string, expired bool, by string) (first bool, err error) {
+	changed, _, err := t.exec("card.decide", optionID, text, expired, by, id)
 	return changed > 0, err
 }
 
@@ -49,7 +50,7 @@ func (s *Store) cards(ctx context.Context, name string, args ...any) ([]Card, er
 	err := s.rows(ctx, name, func(r *sql.Rows) error {
 		var c Card
 		var expires int64
-		err := r.Scan(&c.ID, &c.Device, &c.N, &c.Seq, &c.Body, &expires, &c.State, &c.OptionID, &c.Text, &c.Expired)
+		err := r.Scan(&c.ID, &c.Device, &c.N, &c.Seq, &c.Body, &expires, &c.State, &c.OptionID, &c.Text, &c.Expired, &c.By)
 		c.Expires = time.UnixMilli(expires)
 		list = append(list, c)
 		return err

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"database/sql"
@@ -19,17 +20,21 @@ type Device struct {
 	Floor                   int64  // everything up to this seq is gone from the outbox
 	Sent                    int64  // the newest seq that some connection was sent
 	Revoked                 bool
+	Conversation            string // id of the device whose conversation it has joined; empty = its own
 	CreatedAt, SeenAt       time.Time
 }
 
 // Session is the device's conversation as Hermes names it.
-func (d *Device) Session() string { return "mobile:" + d.ID }
+func (d *Device) Session() string { return "mobile:" + d.Talks() }
+
+// Talks is the id of the device whose conversation this one takes part in: mostly its own.
+func (d *Device) Talks() string { return cmp.Or(d.Conversation, d.ID) }
 
 func scanDevice(r *sql.Rows) (*Device, error) {
 	d := &Device{}
 	var created, seen int64
 	err := r.Scan(&d.N, &d.ID, &d.Name, &d.Platform, &d.App, &d.UserID, &d.UserName, &d.Label, &d.TokenHash, &d.Epoch, &d.Floor, &d.Sent,
-		&d.Revoked, &created, &seen)
+		&d.Revoked, &d.Conversation, &created, &seen)
 	d.CreatedAt, d.SeenAt = time.UnixMilli(created), time.UnixMilli(seen)
 	return d, err
 }
@@ -109,7 +114,7 @@ func (t *Tx) RevokeDevice(n int64) error { return t.must("device.revoke", n) }
 // WipeDevice drops everything kept for a device and begins a new epoch of its outbox after seq.
 func (t *Tx) WipeDevice(n, seq int64, now time.Time) (epoch string, err error) {
 	epoch = newEpoch()
-	for _, name := range []string{"inbox.wipe", "open.wipe", "card.wipe", "said.wipe", "quote.wipe"} {
+	for _, name := range []string{"inbox.wipe", "open.wipe", "card.wipe", "said.wipe", "share.wipe", "quote.wipe"} {
 		if err := t.must(name, n); err != nil {
 			return "", err
 		}

@@ -28,7 +28,12 @@ type Entry struct {
 // Accept stores a message. dup: the device has used this id before, and nothing was stored. An empty id is never a
 // duplicate. hash names the file that the message brings, if it does.
 func (t *Tx) Accept(device int64, id string, state State, body []byte, hash string, now time.Time) (n int64, dup bool, err error) {
-	changed, n, err := t.exec("inbox.add", device, optional(id), now.UnixMilli(), int(state), body, optional(hash))
+	return t.AcceptFor(device, device, id, state, body, hash, now)
+}
+
+// AcceptFor is Accept for a message to the conversation of another device.
+func (t *Tx) AcceptFor(conversation, device int64, id string, state State, body []byte, hash string, now time.Time) (n int64, dup bool, err error) {
+	changed, n, err := t.exec("inbox.add", conversation, device, optional(id), now.UnixMilli(), int(state), body, optional(hash))
 	return n, changed == 0, err
 }
 
@@ -48,7 +53,7 @@ func (t *Tx) TurnDone(n int64) error { return t.must("inbox.done", n) }
 // Said counts a message or file that the turn of n has stored.
 func (t *Tx) Said(n int64) error { return t.must("inbox.text", n) }
 
-// Inbox returns the messages of a device that are not done, in the order they were accepted.
+// Inbox returns the messages to a device's conversation that are not done, in the order they were accepted.
 func (s *Store) Inbox(ctx context.Context, device int64) ([]Entry, error) {
 	var list []Entry
 	err := s.rows(ctx, "inbox.open", func(r *sql.Rows) error {
@@ -60,6 +65,12 @@ func (s *Store) Inbox(ctx context.Context, device int64) ([]Entry, error) {
 		return err
 	}, device)
 	return list, err
+}
+
+// NewestInput returns the number of the newest accepted message, 0 where there is none.
+func (s *Store) NewestInput(ctx context.Context) (n int64, err error) {
+	err = s.rows(ctx, "inbox.newest", func(r *sql.Rows) error { return r.Scan(&n) })
+	return n, err
 }
 
 // Seen reports whether a device has used a message id within the last day.

@@ -16,6 +16,7 @@ const (
 	KindMedia
 	KindPrompt
 	KindPromptDone
+	KindEcho
 )
 
 // Out is an entry of a device's outbox.
@@ -49,15 +50,24 @@ func (t *Tx) Expire(device, seq int64, now time.Time) error {
 
 // Outbox returns up to limit entries after seq, in order.
 func (s *Store) Outbox(ctx context.Context, device, after int64, limit int) ([]Out, error) {
+	return s.entries(ctx, "outbox.after", device, after, limit)
+}
+
+// OutboxCards returns the entries of a device that show a card, oldest first.
+func (s *Store) OutboxCards(ctx context.Context, device int64) ([]Out, error) {
+	return s.entries(ctx, "outbox.cards", device)
+}
+
+func (s *Store) entries(ctx context.Context, name string, args ...any) ([]Out, error) {
 	var list []Out
-	err := s.rows(ctx, "outbox.after", func(r *sql.Rows) error {
+	err := s.rows(ctx, name, func(r *sql.Rows) error {
 		var o Out
 		var at int64
 		err := r.Scan(&o.Seq, &at, &o.Kind, &o.Body)
 		o.At = time.UnixMilli(at)
 		list = append(list, o)
 		return err
-	}, device, after, limit)
+	}, args...)
 	return list, err
 }
 

@@ -79,6 +79,20 @@ CREATE UNIQUE INDEX delivery_id ON delivery(sender, id) WHERE fresh=1;
 CREATE INDEX delivery_open ON delivery(device, seq) WHERE seen_at=0 AND expired_at=0;
 CREATE INDEX delivery_at ON delivery(at);
 `, `
+-- Conversations of several devices. A message belongs to one, which is that of its device otherwise.
+ALTER TABLE device ADD COLUMN conversation TEXT NOT NULL DEFAULT ''; -- id of the device whose conversation it has joined
+CREATE INDEX device_conversation ON device(conversation) WHERE conversation <> '';
+ALTER TABLE inbox ADD COLUMN conversation INTEGER NOT NULL DEFAULT 0;
+UPDATE inbox SET conversation=device;
+DROP INDEX inbox_open;
+CREATE INDEX inbox_open ON inbox(conversation, n) WHERE state < 2;
+ALTER TABLE card ADD COLUMN decided_by TEXT NOT NULL DEFAULT ''; -- id of the device that answered
+
+-- What a device has not taken into its outbox yet of what came in the conversation it shares.
+CREATE TABLE share (
+  n INTEGER PRIMARY KEY AUTOINCREMENT, device INTEGER NOT NULL, kind INTEGER NOT NULL, body BLOB NOT NULL, hash TEXT);
+CREATE INDEX share_device ON share(device, n);
+`, `
 -- Beginnings of the last final messages, for replies that quote them: the outbox forgets what the device has.
 CREATE TABLE quote (
   device INTEGER NOT NULL, id TEXT NOT NULL, at INTEGER NOT NULL, text TEXT NOT NULL,

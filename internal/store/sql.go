@@ -10,17 +10,24 @@ var writes = map[string]string{
 	"device.revoke": `UPDATE device SET token_hash='', revoked=1 WHERE n=?`,
 	"device.wipe":   `UPDATE device SET epoch=?, floor=?, sent=? WHERE n=?`,
 	"device.sent":   `UPDATE device SET sent=max(sent, ?), seen_at=max(seen_at, ?) WHERE n=?`,
+	"device.join":   `UPDATE device SET conversation=? WHERE n=?`,
+	"device.part":   `UPDATE device SET conversation='' WHERE n=?1 OR conversation<>'' AND conversation=(SELECT id FROM device WHERE n=?1)`,
 	"device.floor":  `UPDATE device SET floor=max(floor, ?) WHERE n=?`,
 
-	"inbox.add":    `INSERT INTO inbox(device, id, at, state, body, hash) VALUES(?,?,?,?,?,?) ON CONFLICT(device, id) DO NOTHING`,
+	"inbox.add":    `INSERT INTO inbox(conversation, device, id, at, state, body, hash) VALUES(?,?,?,?,?,?,?) ON CONFLICT(device, id) DO NOTHING`,
 	"inbox.handed": `UPDATE inbox SET state=1 WHERE n=? AND state=0`,
 	"inbox.done":   `UPDATE inbox SET state=2, body=NULL, hash=NULL WHERE n=?`,
 	"inbox.text":   `UPDATE inbox SET texts=texts+1 WHERE n=?`,
-	"inbox.wipe":   `UPDATE inbox SET state=2, body=NULL, hash=NULL WHERE device=? AND state<2`,
+	"inbox.wipe":   `UPDATE inbox SET state=2, body=NULL, hash=NULL WHERE (device=?1 OR conversation=?1) AND state<2`,
 	"inbox.sweep":  `DELETE FROM inbox WHERE at<? AND state=2`,
 
 	"outbox.add":    `INSERT INTO outbox(device, seq, at, kind, body, hash) VALUES(?,?,?,?,?,?)`,
 	"outbox.forget": `DELETE FROM outbox WHERE device=? AND seq<=?`,
+
+	"share.add": `INSERT INTO share(device, kind, body, hash) SELECT n, ?2, ?3, ?4 FROM device WHERE id=?1 AND n<>?5
+		UNION ALL SELECT n, ?2, ?3, ?4 FROM device WHERE conversation<>'' AND conversation=?1 AND n<>?5`,
+	"share.take": `DELETE FROM share WHERE n=?`,
+	"share.wipe": `DELETE FROM share WHERE device=?`,
 
 	"said.add": `INSERT INTO said(device, n, sum, at) VALUES(?1, CASE WHEN ?2>0 THEN ?2 ELSE coalesce((SELECT max(n) FROM said WHERE device=?1), 0) END, ?3, ?4)
 		ON CONFLICT(device, n, sum) DO NOTHING`,
@@ -38,7 +45,7 @@ var writes = map[string]string{
 	"open.wipe":  `DELETE FROM open_message WHERE device=?`,
 
 	"card.add":    `INSERT INTO card(id, device, n, seq, body, expires_at, state) VALUES(?,?,?,?,?,?,0)`,
-	"card.decide": `UPDATE card SET state=1, option_id=?, text=?, expired=? WHERE id=? AND state=0`,
+	"card.decide": `UPDATE card SET state=1, option_id=?, text=?, expired=?, decided_by=? WHERE id=? AND state=0`,
 	"card.settle": `UPDATE card SET state=2 WHERE id=? AND state=1`,
 	"card.wipe":   `UPDATE card SET state=2, expired=1 WHERE device=? AND state<2`,
 	"card.sweep":  `DELETE FROM card WHERE expires_at<? AND state=2`,
@@ -61,7 +68,7 @@ var writes = map[string]string{
 	"meta.add": `INSERT INTO meta(k, v) VALUES(?,?) ON CONFLICT(k) DO NOTHING`,
 }
 
-const deviceColumns = `n, id, name, platform, app, user_id, user_name, label, token_hash, epoch, floor, sent, revoked, created_at, seen_at`
+const deviceColumns = `n, id, name, platform, app, user_id, user_name, label, token_hash, epoch, floor, sent, revoked, conversation, created_at, seen_at`
 
 // queries are the statements of Store, by name.
 var queries = map[string]string{
@@ -69,16 +76,22 @@ var queries = map[string]string{
 	"device.token": `SELECT ` + deviceColumns + ` FROM device WHERE token_hash=? AND token_hash<>''`,
 	"device.user":  `SELECT ` + deviceColumns + ` FROM device WHERE user_id=? ORDER BY n`,
 	"device.list":  `SELECT ` + deviceColumns + ` FROM device ORDER BY seen_at DESC, n`,
-	"device.work": `SELECT id FROM device WHERE n IN (SELECT device FROM inbox WHERE state<2 UNION SELECT device FROM open_message
-		UNION SELECT device FROM card WHERE state<2) ORDER BY n`,
+	"device.work": `SELECT id FROM device WHERE n IN (SELECT conversation FROM inbox WHERE state<2 UNION SELECT device FROM open_message
+		UNION SELECT device FROM card WHERE state<2 UNION SELECT device FROM share) ORDER BY n`,
+	"device.members": `SELECT id FROM device WHERE conversation=? AND conversation<>'' ORDER BY n`,
+	"device.sharing": `SELECT 1 FROM device WHERE conversation<>'' LIMIT 1`,
 
-	"inbox.open": `SELECT n, id, state, texts, body FROM inbox WHERE device=? AND state<2 ORDER BY n`,
-	"inbox.seen": `SELECT 1 FROM inbox WHERE device=? AND id=?`,
+	"inbox.open":   `SELECT n, id, state, texts, body FROM inbox WHERE conversation=? AND state<2 ORDER BY n`,
+	"inbox.newest": `SELECT coalesce(max(n), 0) FROM inbox`,
+	"inbox.seen":   `SELECT 1 FROM inbox WHERE device=? AND id=?`,
 
 	"outbox.after":  `SELECT seq, at, kind, body FROM outbox WHERE device=? AND seq>? ORDER BY seq LIMIT ?`,
 	"outbox.bounds": `SELECT count(*), coalesce(max(seq), 0) FROM outbox WHERE device=?`,
+	"outbox.cards":  `SELECT seq, at, kind, body FROM outbox WHERE device=? AND kind=3 ORDER BY seq`,
 	"outbox.old":    `SELECT device, max(seq) FROM outbox WHERE at<? GROUP BY device`,
 	"outbox.many":   `SELECT device, max(seq) FROM (SELECT device, seq, row_number() OVER (PARTITION BY device ORDER BY seq DESC) AS r FROM outbox) WHERE r>? GROUP BY device`,
+
+	"share.list": `SELECT n, kind, body, coalesce(hash, '') FROM share WHERE device=? AND n>? ORDER BY n LIMIT ?`,
 
 	"said.known": `SELECT 1 FROM said WHERE device=?1 AND sum=?3 AND n=CASE WHEN ?2>0 THEN ?2 ELSE (SELECT max(n) FROM said WHERE device=?1) END`,
 
@@ -86,8 +99,8 @@ var queries = map[string]string{
 
 	"open.list": `SELECT id, n, reply_to, text FROM open_message WHERE device=? ORDER BY id`,
 
-	"card.id":   `SELECT id, device, n, seq, body, expires_at, state, option_id, text, expired FROM card WHERE id=?`,
-	"card.live": `SELECT id, device, n, seq, body, expires_at, state, option_id, text, expired FROM card WHERE device=? AND state<2 ORDER BY seq`,
+	"card.id":   `SELECT id, device, n, seq, body, expires_at, state, option_id, text, expired, decided_by FROM card WHERE id=?`,
+	"card.live": `SELECT id, device, n, seq, body, expires_at, state, option_id, text, expired, decided_by FROM card WHERE device=? AND state<2 ORDER BY seq`,
 
 	"delivery.id": `SELECT queued FROM delivery WHERE sender=? AND id=? AND fresh=1`,
 	"delivery.trail": `SELECT coalesce(max(seq), 0), coalesce(min(iif(sent_at=0, seq, NULL)), 0), coalesce(min(iif(acked_at=0, seq, NULL)), 0), coalesce(min(seq), 0)
@@ -96,5 +109,6 @@ var queries = map[string]string{
 		FROM delivery d JOIN device v ON v.n=d.device WHERE (?1='' OR v.id=?1) ORDER BY d.n DESC`,
 	"invite.valid": `SELECT 1 FROM invite WHERE hash=? AND expires_at>?`,
 	"meta.get":     `SELECT v FROM meta WHERE k=?`,
-	"hash.all":     `SELECT hash FROM inbox WHERE hash IS NOT NULL AND state<2 UNION SELECT hash FROM outbox WHERE hash IS NOT NULL`,
+	"hash.all": `SELECT hash FROM inbox WHERE hash IS NOT NULL AND state<2 UNION SELECT hash FROM outbox WHERE hash IS NOT NULL
+		UNION SELECT hash FROM share WHERE hash IS NOT NULL`,
 }

@@ -274,7 +274,7 @@ func TestSweepAgainstModel(t *testing.T) {
 				key, c := pickCard(t, m)
 				option := rapid.SampledFrom([]string{"once", "deny"}).Draw(t, "option")
 				var first bool
-				do(t, s, func(tx *Tx) (err error) { first, err = tx.Decide(key, option, "", false); return err })
+				do(t, s, func(tx *Tx) (err error) { first, err = tx.Decide(key, option, "", false, ""); return err })
 				if first != (c.state == CardOpen) {
 					t.Fatalf("decided first %v in state %v", first, c.state)
 				}

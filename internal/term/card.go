@@ -88,6 +88,8 @@ func (c *card) end(d device.CardDone) string {
 		return "expired"
 	case d.Expired:
 		return "expired: " + said
+	case c.asked == "" && d.By != nil:
+		return "answered on " + peer(*d.By) + ": " + said
 	case c.asked == "":
 		return "answered elsewhere: " + said
 	case d.OptionID == frame.OtherOption:

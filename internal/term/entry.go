@@ -30,7 +30,7 @@ type entry struct {
 	mark  mark
 	why   string // of failed
 	final bool   // of reply
-	extra string // reply: scheduled, interrupted; file: where it was saved
+	extra string // mine: the other device; reply: scheduled, interrupted; file: where it was saved
 	sent  *atomic.Int64
 	total int64
 
@@ -73,7 +73,11 @@ func (m *model) draw(e *entry) []string {
 	clock := e.at.Format("15:04")
 	switch e.kind {
 	case mine:
-		return append(m.block(s.mine.Render("You")+s.dim.Render(" · "+clock+" ")+m.tick(e), wrap(e.text, width-2)), "")
+		who := "You"
+		if e.extra != "" {
+			who += " on " + e.extra
+		}
+		return append(m.block(s.mine.Render(who)+s.dim.Render(" · "+clock+" ")+m.tick(e), wrap(e.text, width-2)), "")
 	case reply:
 		head := s.agent.Render("Agent") + s.dim.Render(" · "+clock)
 		if e.extra != "" {

@@ -57,7 +57,7 @@ func feed(ctx context.Context, d *device.Device, dir string, person bool, send f
 		case <-shown:
 			handled()
 			switch ev.(type) {
-			case device.Message, device.File, device.CardDone:
+			case device.Message, device.File, device.CardDone, device.Echo:
 				if person {
 					d.Seen()
 				}

@@ -220,6 +220,8 @@ func (m *model) event(msg eventMsg) tea.Cmd {
 		m.cardShown(ev)
 	case device.CardDone:
 		m.cardDone(ev)
+	case device.Echo:
+		m.add(&entry{kind: mine, id: "echo " + ev.ID, text: echo(ev), mark: accepted, extra: peer(ev.From)})
 	case device.Receipt:
 		m.receipt(ev)
 	case device.Activity:

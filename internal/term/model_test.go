@@ -252,6 +252,17 @@ func TestSeveralCardsAndOwnWords(t *testing.T) {
 	s.shows("→ expired")
 }
 
+func TestSharedConversation(t *testing.T) {
+	s := newScreen(t)
+	from := frame.Peer{ID: "tab-1", Name: "Tab\x1blet"}
+	s.event(device.Echo{Echo: frame.Echo{ID: "m1", From: from, Text: "from the other"}})
+	s.event(device.Echo{Echo: frame.Echo{From: frame.Peer{ID: "tab-2"}, Text: "look", File: &frame.EchoFile{Kind: "image", Filename: "../a.png", Size: 3}}})
+	s.shows("You on Tab␛let", "from the other", "You on tab-2", "image a.png, 3 B", "look")
+	s.event(device.CardShown{Prompt: frame.Prompt{ID: "a", Kind: frame.SlashConfirm, Text: "Sure?", Options: []frame.Option{{ID: "once", Label: "Yes"}}}})
+	s.event(device.CardDone{ID: "a", OptionID: "once", By: &from})
+	s.shows("→ answered on Tab␛let: Yes")
+}
+
 func TestStop(t *testing.T) {
 	s := newScreen(t)
 	s.keys("<esc>")

@@ -294,6 +294,8 @@ func (p *plain) event(msg eventMsg) error {
 				break
 			}
 		}
+	case device.Echo:
+		p.print("(%s: %s)", peer(ev.From), echo(ev))
 	case device.Receipt:
 		p.receipt(ev)
 	case device.Tool:

@@ -130,6 +130,19 @@ func TestPlainCards(t *testing.T) {
 	}
 }
 
+func TestPlainSharedConversation(t *testing.T) {
+	x := start(t, strings.NewReader("go\n"))
+	c := x.srv.Accept(nil)
+	id := text(t, c, "go")
+	c.Send(&frame.Echo{ID: "m1", From: frame.Peer{ID: "tab-1"}, Text: "me too", Seq: 1}, &frame.Message{ID: "r", Text: "done", Final: true, ReplyTo: id, Seq: 2}, &frame.Typing{Stop: true})
+	if err := x.wait(); err != nil {
+		t.Fatal(err)
+	}
+	if want := "(tab-1: me too)\ndone\n"; x.out.String() != want {
+		t.Fatalf("%q, not %q", x.out.String(), want)
+	}
+}
+
 func TestPlainSendsFilesAndStops(t *testing.T) {
 	in, w := io.Pipe()
 	x := start(t, in)

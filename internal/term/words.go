@@ -1,6 +1,7 @@
 package term
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -29,6 +30,17 @@ func Unreadable(path string, err error) error {
 		return fmt.Errorf("you have no right to read %s", path)
 	}
 	return fmt.Errorf("%s cannot be read: %w", path, err)
+}
+
+// peer is another device in words.
+func peer(p frame.Peer) string { return line(cmp.Or(p.Name, p.ID)) }
+
+// echo is what another device said, in words.
+func echo(e device.Echo) string {
+	if f, ok := e.Attachment(); ok {
+		return describe(f)
+	}
+	return clean(e.Text)
 }
 
 // describe is a file in one line.

@@ -18,6 +18,7 @@ func TestChat(t *testing.T) {
 			"long":      long,
 			"new":       startAfresh,
 			"order":     order,
+			"share":     share,
 			"stop":      stopTurn,
 			"stop word": stopWord,
 			"stream":    stream,

@@ -24,6 +24,7 @@ func record(t *testing.T) *recording {
 	seq := away(phone)
 	stranger(s, rec)
 	resume(s, rec, phone, own, epoch, seq)
+	share(s, rec, own)
 	return rec
 }
 
@@ -169,6 +170,31 @@ func resume(s *server, rec *recording, phone *client, own, epoch string, seq int
 	phone.send("hello-resume", `{"t":"hello","token":%q,"device":{"id":"tel-1"},"user":{"id":"anna"},"accept":["delta","tool"],"resume":{"epoch":%q,"seq":%d}}`, own, epoch, seq-1)
 	phone.expect("ready", "t", "ready")
 	phone.expect("", "t", "message", "seq", seq)
+}
+
+// share has a tablet take part in the phone's conversation, and answer a card there.
+func share(s *server, rec *recording, own string) {
+	const hello = `{"t":"hello","token":%q,"device":{"id":"tab-2","name":"Tablet"},"user":{"id":"anna"}}`
+	var invitation struct{ Code string }
+	if err := json.Unmarshal(s.command("pair", "--json"), &invitation); err != nil {
+		s.t.Fatal(err)
+	}
+	tablet := s.dial(rec)
+	tablet.send("", `{"t":"hello","pair":%q,"device":{"id":"tab-2","name":"Tablet"},"user":{"id":"anna"}}`, invitation.Code)
+	token := tablet.expect("", "t", "ready", "token", present).text("token")
+	s.command("devices", "join", "tab-2", "tel-1")
+	tablet.close()
+	tablet = s.dial(rec)
+	tablet.send("", hello, token)
+	tablet.expect("", "t", "ready", "session", "mobile:tel-1")
+	phone := s.dial(rec)
+	phone.send("", `{"t":"hello","token":%q,"device":{"id":"tel-1","name":"Phone"},"user":{"id":"anna"}}`, own)
+	phone.expect("", "t", "ready")
+	tablet.send("", `{"t":"text","id":"m20","text":"/demo approval"}`)
+	phone.expect("echo", "t", "echo", "id", "m20")
+	card := tablet.expect("", "t", "prompt", "kind", "exec_approval")
+	tablet.send("", `{"t":"prompt","id":"a20","prompt_id":%q,"option_id":"deny"}`, card.text("id"))
+	phone.expect("prompt-done-by", "t", "prompt_done", "option_id", "deny")
 }
 
 // dot is a picture of one pixel.

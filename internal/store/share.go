@@ -1,0 +1,54 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+)
+
+// Join makes a device take part in the conversation of another, which must have its own; with an empty name, in its own.
+func (t *Tx) Join(device int64, conversation string) error {
+	return t.must("device.join", conversation, device)
+}
+
+// Part ends what a device shares: it has its own conversation again, and so has everyone who had joined it.
+func (t *Tx) Part(device int64) error { return t.must("device.part", device) }
+
+// Members returns the ids of the devices that have joined the conversation of another.
+func (s *Store) Members(ctx context.Context, conversation string) ([]string, error) {
+	return s.strings(ctx, "device.members", conversation)
+}
+
+// Sharing reports whether any conversation is shared.
+func (s *Store) Sharing(ctx context.Context) (yes bool, err error) {
+	err = s.rows(ctx, "device.sharing", func(*sql.Rows) error { yes = true; return nil })
+	return yes, err
+}
+
+// Share gives an outbox entry to all devices of a conversation but one. Each takes it into its own outbox, for only its
+// session allots numbers there.
+func (t *Tx) Share(conversation string, except int64, kind Kind, body []byte, hash string) error {
+	return t.must("share.add", conversation, int(kind), body, optional(hash), except)
+}
+
+// Shared is an entry that a device has not taken into its outbox yet.
+type Shared struct {
+	N    int64
+	Kind Kind
+	Body []byte
+	Hash string
+}
+
+// Shared returns up to limit entries for a device after n, in order.
+func (s *Store) Shared(ctx context.Context, device, n int64, limit int) ([]Shared, error) {
+	var list []Shared
+	err := s.rows(ctx, "share.list", func(r *sql.Rows) error {
+		var e Shared
+		err := r.Scan(&e.N, &e.Kind, &e.Body, &e.Hash)
+		list = append(list, e)
+		return err
+	}, device, n, limit)
+	return list, err
+}
+
+// TakeShared drops an entry that is stored in the device's outbox along with this.
+func (t *Tx) TakeShared(n int64) error { return t.must("share.take", n) }
