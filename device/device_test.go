@@ -255,6 +255,29 @@ func TestRefusedUpgrades(t *testing.T) {
 	expect(a, state(device.Online))
 }
 
+// Proxies that learn their servers (from a container engine, say) answer 404 while one restarts. A device that has known
+// the server before goes on trying, in the same life and in the next.
+func TestNotFoundForAWhile(t *testing.T) {
+	srv := devicetest.New(t)
+	gone := func(w http.ResponseWriter, r *http.Request) { http.NotFound(w, r) }
+	cfg := config(srv.URL)
+	cfg.Store = device.NewMemoryStore()
+	a := open(t, cfg)
+	c := srv.Accept(nil)
+	expect(a, state(device.Online))
+	srv.Refuse(gone)
+	srv.Refuse(gone)
+	c.Drop()
+	srv.Accept(nil)
+	expect(a, state(device.Online))
+	a.Close(t.Context())
+
+	srv.Refuse(gone)
+	a = open(t, cfg)
+	srv.Accept(nil)
+	expect(a, state(device.Online))
+}
+
 func TestGoingAwayAndTryLater(t *testing.T) {
 	srv := devicetest.New(t)
 	a := open(t, config(srv.URL))
@@ -335,12 +358,13 @@ func TestCapabilitiesAndApproval(t *testing.T) {
 	if _, err := sent.Wait(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	for more := true; more; {
+	for text, whole := false, false; !text || !whole; { // in either order
 		switch f := c.Read().(type) {
 		case *frame.Text:
+			text = true
 			c.Send(&frame.Accepted{ID: f.ID})
 		case *frame.Media:
-			more = f.Part < f.Parts-1
+			whole = f.Part == f.Parts-1
 		}
 	}
 	c.Send(&frame.Accepted{ID: file.ID})

@@ -163,10 +163,23 @@ func (d *Device) dial(l *link) (*websocket.Conn, ending) {
 		return nil, ending{err: err}
 	}
 	switch resp.StatusCode {
-	case http.StatusBadRequest, http.StatusUnauthorized, http.StatusForbidden, http.StatusNotFound:
+	case http.StatusNotFound:
+		// Some proxies answer so while the server behind them restarts. A wrong path is found out before the first ready.
+		if d.met() {
+			break
+		}
+		fallthrough
+	case http.StatusBadRequest, http.StatusUnauthorized, http.StatusForbidden:
 		return nil, ending{err: &NoAccessError{Status: resp.StatusCode, Message: refusal(resp)}}
 	}
 	return nil, ending{err: err, after: retryAfter(resp.Header.Get("Retry-After"), time.Now())}
+}
+
+// met reports whether there was a server at the address before, in this life of the program or in one that is stored.
+func (d *Device) met() bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.status.Session != "" || d.cursor.Epoch != ""
 }
 
 // refusal is what a refused upgrade says: its own words where they are short and plain.

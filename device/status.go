@@ -44,7 +44,8 @@ var (
 	ErrReplaced = errors.New("device: a newer connection of this device took over")
 )
 
-// NoAccessError says why the device stopped trying (§1: close code 1008, or a refused upgrade).
+// NoAccessError says why the device stopped trying (§1: close code 1008, or an upgrade refused with 400, 401, 403, or with
+// 404 where there never was a server at the address).
 type NoAccessError struct {
 	Code    frame.Code // auth_failed, forbidden or bad_frame; empty where the server gave none
 	Status  int        // HTTP status of a refused upgrade, else 0

@@ -38,9 +38,7 @@ func statusCommand() *cobra.Command {
 				fmt.Fprintf(w, "agent     %s\n", clean(agent))
 				fmt.Fprintf(w, "devices   %d known, %d connected, %d waiting for approval\n", st.Devices, st.Connected, st.Pending)
 				fmt.Fprintf(w, "data      %s\n", st.Data)
-				for _, f := range st.Health.Findings {
-					fmt.Fprintf(w, "%-9s %s\n", f.Severity, clean(f.Text))
-				}
+				printFindings(w, st.Health.Findings)
 			})
 		},
 	})

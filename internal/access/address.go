@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/netip"
+	"net/url"
 	"strings"
 )
 
@@ -83,7 +84,7 @@ func Client(r *http.Request, p Proxies) (addr netip.Addr, loopback bool) {
 	if peer, err := netip.ParseAddrPort(r.RemoteAddr); err == nil {
 		addr = peer.Addr().Unmap().WithZone("")
 	}
-	loopback = addr.IsLoopback() && !forwarded(r.Header)
+	loopback = addr.IsLoopback() && !Forwarded(r.Header)
 	if !p.Trusts(addr) {
 		return addr, loopback
 	}
@@ -119,8 +120,8 @@ func parseHop(s string) (netip.Addr, bool) {
 	return addr.Unmap().WithZone(""), true
 }
 
-// forwarded says whether a request came through a proxy, by its own account.
-func forwarded(h http.Header) bool {
+// Forwarded says whether a request came through a proxy, by its own account.
+func Forwarded(h http.Header) bool {
 	for name := range h {
 		name = strings.ToLower(name)
 		if name == "forwarded" || name == "x-real-ip" || strings.HasPrefix(name, "x-forwarded-") {
@@ -128,6 +129,33 @@ func forwarded(h http.Header) bool {
 		}
 	}
 	return false
+}
+
+// Base gives the scheme and host by which a client reached this server, for links. Where the headers of the proxy are
+// believed, the last X-Forwarded-Proto and X-Forwarded-Host count, which the proxy next to us has set; what is no scheme or
+// host of the web does not.
+func Base(r *http.Request, believed bool) string {
+	scheme, host := "http", r.Host
+	if r.TLS != nil {
+		scheme = "https"
+	}
+	if believed {
+		if v := strings.ToLower(lastItem(r.Header.Values("X-Forwarded-Proto"))); v == "https" || v == "http" {
+			scheme = v
+		}
+		if v := lastItem(r.Header.Values("X-Forwarded-Host")); v != "" {
+			if u, err := url.Parse("http://" + v); err == nil && u.Host == v && u.Hostname() != "" {
+				host = v
+			}
+		}
+	}
+	return scheme + "://" + host
+}
+
+// lastItem is the last of a comma list that may be spread over several header lines.
+func lastItem(lines []string) string {
+	list := strings.Join(lines, ",")
+	return strings.TrimSpace(list[strings.LastIndexByte(list, ',')+1:])
 }
 
 // Peer gives the address of the other end of a request's connection, whatever its headers say.

@@ -169,6 +169,34 @@ func TestOriginAllowed(t *testing.T) {
 	}
 }
 
+func TestBase(t *testing.T) {
+	for _, c := range []struct {
+		tls, believed bool
+		proto, host   []string
+		want          string
+	}{
+		{false, true, nil, nil, "http://a.example:8787"},
+		{true, true, nil, nil, "https://a.example:8787"},
+		{false, true, []string{"https"}, []string{"phone.example:8443"}, "https://phone.example:8443"},
+		{false, true, []string{"HTTPS"}, []string{"[2001:db8::1]:8443"}, "https://[2001:db8::1]:8443"},
+		{false, false, []string{"https"}, []string{"phone.example"}, "http://a.example:8787"},
+		{false, true, []string{"http, https"}, []string{"forged.example, phone.example"}, "https://phone.example"},
+		{false, true, []string{"http", "https"}, []string{"forged.example", "phone.example"}, "https://phone.example"},
+		{true, true, []string{"javascript"}, []string{"x@phone.example"}, "https://a.example:8787"},
+		{false, true, []string{""}, []string{"phone.example/path"}, "http://a.example:8787"},
+		{false, true, nil, []string{"a b"}, "http://a.example:8787"},
+		{false, true, nil, []string{":8443"}, "http://a.example:8787"},
+	} {
+		r := &http.Request{Host: "a.example:8787", Header: http.Header{"X-Forwarded-Proto": c.proto, "X-Forwarded-Host": c.host}}
+		if c.tls {
+			r.TLS = &tls.ConnectionState{}
+		}
+		if got := Base(r, c.believed); got != c.want {
+			t.Errorf("%q %q, believed %v: %s, want %s", c.proto, c.host, c.believed, got, c.want)
+		}
+	}
+}
+
 func TestOriginNeverPanics(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		r := &http.Request{Host: rapid.String().Draw(t, "host"), Header: http.Header{"Origin": {rapid.StringN(1, 30, -1).Draw(t, "origin")}}}

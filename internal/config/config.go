@@ -57,8 +57,11 @@ type Config struct {
 
 	Agent    string // what to run: "relay" or "demo"; "auto" is already decided
 	AgentWhy string // one sentence that says which agent, and why
+	AgentSet bool   // the owner chose it; else it was found
 
 	Gateways []Gateway
+
+	Warnings []Warning // those that Load returned
 }
 
 // A Gateway is one Hermes gateway that may dial in to the relay.

@@ -38,6 +38,7 @@ func (e *helloed) apply(s *session, b *batch) {
 		}
 	}
 	if refusal := e.refusal(s); refusal != nil {
+		h.noteRefused(s.id, e.grant.addr, refusal)
 		h.log.Warn("a device was refused", "device", s.id, "addr", e.grant.addr, "code", refusal.Code, "why", refusal.Message)
 		code := frame.CloseNoAccess
 		if refusal.Code.Retry() {
@@ -109,7 +110,9 @@ func (e *helloed) apply(s *session, b *batch) {
 func (e *helloed) wrongCode(s *session) {
 	s.hub.Guard.Wrong(e.grant.addr)
 	s.hub.log.Warn("a device was refused", "device", s.id, "addr", e.grant.addr, "code", frame.AuthFailed, "why", "wrong pairing code")
-	e.c.refuse(&frame.Error{Code: frame.AuthFailed, Message: "the pairing code is wrong, used or too old: make a new one with hermes-mobile pair"}, frame.CloseNoAccess)
+	refusal := &frame.Error{Code: frame.AuthFailed, Message: "the pairing code is wrong, used or too old: make a new one with hermes-mobile pair"}
+	s.hub.noteRefused(s.id, e.grant.addr, refusal)
+	e.c.refuse(refusal, frame.CloseNoAccess)
 }
 
 func user(f *frame.Hello) string {
@@ -192,6 +195,7 @@ func (s *session) attach(c *conn, resume *frame.Cursor, token string) {
 	approved := h.approved(s.dev.UserID)
 	c.welcome = approved
 	h.Metrics.Hellos.WithLabelValues("ready").Inc()
+	h.refusals.Forget(s.id)
 	h.log.Info("a device is connected", "device", s.id, "addr", c.addr, "approved", approved, "replay", s.seq-from, "lost", lost)
 	defer s.together(c)() // ready and what follows it
 	c.send(&frame.Ready{Session: s.dev.Session(), AvatarURL: h.AvatarURL, Capabilities: s.capabilities(s.shown), Protocol: frame.Protocol,

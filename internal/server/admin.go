@@ -119,6 +119,8 @@ func (s *Server) adminHandler() http.Handler {
 		})
 	}
 	handle("GET /status", func(ctx context.Context, _ Command) (any, error) { return s.status(ctx) })
+	handle("GET /doctor", func(ctx context.Context, _ Command) (any, error) { return s.diagnose(ctx) })
+	handle("POST /doctor/probe", func(context.Context, Command) (any, error) { return s.probes.announce(), nil })
 	handle("GET /devices", func(ctx context.Context, _ Command) (any, error) { return s.hub.Devices(ctx) })
 	handle("POST /devices/rename", func(ctx context.Context, c Command) (any, error) { return nil, s.hub.Rename(ctx, c.ID, c.Name) })
 	handle("POST /devices/join", func(ctx context.Context, c Command) (any, error) {
@@ -312,7 +314,7 @@ func (s *Server) status(ctx context.Context) (Status, error) {
 	agent := s.agent.Status("")
 	st := Status{Version: s.version, Address: "ws://" + s.listener.Addr().String() + s.cfg.Path, PublicURL: s.cfg.PublicURL, Data: s.cfg.Data,
 		Started: s.started.UTC().Truncate(time.Second), Agent: s.agent.Name(), AgentWhy: s.cfg.AgentWhy, AgentOnline: agent.Online, AgentDetail: agent.Detail,
-		Devices: len(devices), Pending: len(list.Pending), Health: s.health()}
+		Devices: len(devices), Pending: len(list.Pending), Health: s.health(ctx)}
 	for _, d := range devices {
 		if d.Connected {
 			st.Connected++

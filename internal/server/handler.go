@@ -1,7 +1,6 @@
 package server
 
 import (
-	"encoding/json"
 	"fmt"
 	"net/http"
 	"strconv"
@@ -31,21 +30,27 @@ func (s *Server) handler() http.Handler {
 		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 		fmt.Fprintf(w, "This is a Hermes Mobile server. Apps connect to %s by WebSocket.\n", s.cfg.Path)
 	})
-	return mux
+	return s.noteProxies(mux)
 }
 
 // device is the endpoint for devices: it turns away what need not become a connection.
 func (s *Server) device(w http.ResponseWriter, r *http.Request) {
+	if s.probes.serve(w, r) {
+		return
+	}
 	addr, loopback := access.Client(r, s.proxies)
 	if r.URL.Query().Has("token") {
+		s.requests.Note("", addr, "400", "a token in the address")
 		http.Error(w, "A token in the address is not accepted: it would stand in logs. Connect without it and send it in the first frame, hello.", http.StatusBadRequest)
 		return
 	}
 	if !access.OriginAllowed(r, s.origins) {
+		s.requests.Note("", addr, "403", fmt.Sprintf("a page of the origin %q, which is not listed", r.Header.Get("Origin")))
 		http.Error(w, "Pages of this origin may not connect: the owner can list it in MOBILE_ALLOWED_ORIGINS.", http.StatusForbidden)
 		return
 	}
 	if after, blocked := s.guard.Blocked(addr); blocked {
+		s.requests.Note("", addr, "429", "too many wrong tokens came from there")
 		w.Header().Set("Retry-After", strconv.Itoa(int(after.Seconds())+1))
 		http.Error(w, "Too many wrong tokens came from this address: wait before the next try.", http.StatusTooManyRequests)
 		return
@@ -55,34 +60,14 @@ func (s *Server) device(w http.ResponseWriter, r *http.Request) {
 
 // base is the scheme and host by which the client reached the server, for links.
 func (s *Server) base(r *http.Request) string {
-	scheme, host := "http", r.Host
-	if r.TLS != nil {
-		scheme = "https"
-	}
-	if peer, err := access.Peer(r); err == nil && s.proxies.Trusts(peer) {
-		if v := r.Header.Get("X-Forwarded-Proto"); v == "https" || v == "http" {
-			scheme = v
-		}
-		if v := r.Header.Get("X-Forwarded-Host"); v != "" {
-			host = v
-		}
-	}
-	return scheme + "://" + host
+	peer, err := access.Peer(r)
+	return access.Base(r, err == nil && s.proxies.Trusts(peer))
 }
 
-// ready says whether the server can take messages, and what stands in the way if not.
-func (s *Server) ready(w http.ResponseWriter, r *http.Request) {
-	report := s.health()
-	if _, loopback := access.Client(r, s.proxies); !loopback { // the texts name paths and gateways
-		for i := range report.Findings {
-			report.Findings[i].Text = ""
-		}
-	}
-	w.Header().Set("Content-Type", "application/json")
-	if !report.Ready {
-		w.WriteHeader(http.StatusServiceUnavailable)
-	}
-	_ = json.NewEncoder(w).Encode(report)
+// clientAddress names who made a request, for log and status.
+func (s *Server) clientAddress(r *http.Request) string {
+	addr, _ := access.Client(r, s.proxies)
+	return addr.String()
 }
 
 // serveMetrics is for this machine, or with the metrics token.

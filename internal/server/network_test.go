@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/coder/websocket"
 
@@ -180,6 +181,8 @@ func TestBaseOfLinks(t *testing.T) {
 		{name: "direct"},
 		{name: "trusted proxy", headers: []string{"X-Forwarded-For: 192.0.2.1", "X-Forwarded-Proto: https", "X-Forwarded-Host: phone.example"}, want: "https://phone.example"},
 		{name: "only the scheme", headers: []string{"X-Forwarded-Proto: https"}, want: "https://"},
+		{name: "a chain of proxies", headers: []string{"X-Forwarded-For: 192.0.2.1, 127.0.0.1", "X-Forwarded-Proto: http, https", "X-Forwarded-Host: evil.example, phone.example"}, want: "https://phone.example"},
+		{name: "no host", headers: []string{"X-Forwarded-Proto: https", "X-Forwarded-Host: evil.example/x"}, want: "https://"},
 		{name: "odd scheme", headers: []string{"X-Forwarded-Proto: javascript"}},
 		{name: "untrusted proxy", environ: []string{"MOBILE_TRUSTED_PROXIES=none"}, headers: []string{"X-Forwarded-Proto: https", "X-Forwarded-Host: evil.example"}},
 		{name: "public URL", environ: []string{"MOBILE_PUBLIC_URL=https://public.example"}, headers: []string{"X-Forwarded-Host: other.example"}, want: "https://public.example"},
@@ -208,6 +211,15 @@ func TestBaseOfLinks(t *testing.T) {
 				t.Errorf("a changed link answers %d", code)
 			}
 		})
+	}
+}
+
+// A proxy keeps quiet connections to use them again. If we closed one first, what it sends at that moment would fail.
+func TestQuietConnectionsOutliveProxies(t *testing.T) {
+	r := start(t, "MOBILE_TOKEN="+mainToken)
+	const caddy = 2 * time.Minute // the longest of those in doc/operate.md
+	if got := r.server.httpServer(nil).IdleTimeout; got <= caddy {
+		t.Errorf("quiet connections are closed after %s, before the proxy forgets them", got)
 	}
 }
 

@@ -44,6 +44,7 @@ func (s *Server) newRelay(ctx context.Context, key [32]byte) (chat.Agent, error)
 		}
 		gateways = []relay.Gateway{{ID: id, Secret: secret, Devices: []string{"*"}}}
 	}
+	s.letIn = LetIn(s.cfg)
 	versions, err := s.store.Meta(ctx, metaVersions)
 	if err != nil {
 		return nil, err
@@ -56,7 +57,7 @@ func (s *Server) newRelay(ctx context.Context, key [32]byte) (chat.Agent, error)
 	}
 	learnt := maps.Clone(known)
 	return relay.New(relay.Options{Gateways: gateways, Files: files{s.files}, Log: s.log, Key: key[:], Instance: string(instance), Keeper: s.keeper,
-		UserOf: s.userOf, Known: known, Remember: s.rememberVersions(learnt),
+		From: s.clientAddress, UserOf: s.userOf, Known: known, Remember: s.rememberVersions(learnt),
 		Count: func(what, _ string) { s.metrics.Gateway.WithLabelValues(what).Inc() }}), nil
 }
 

@@ -21,6 +21,7 @@ import (
 	"hermes-mobile/internal/access"
 	"hermes-mobile/internal/chat"
 	"hermes-mobile/internal/config"
+	"hermes-mobile/internal/doctor"
 	"hermes-mobile/internal/hub"
 	"hermes-mobile/internal/media"
 	"hermes-mobile/internal/metrics"
@@ -38,6 +39,7 @@ const (
 	closeTimeout = 8 * time.Second // SIGTERM is to be clean within ten seconds
 	idsKept      = 24 * time.Hour
 	recordsKept  = 30 * 24 * time.Hour // of deliveries
+	keepAlive    = 3 * time.Minute     // longer than proxies keep a quiet connection (Caddy: 2 min), or they use one that we are closing
 	filesKept    = 25 * time.Hour      // longer than the link to a file and the gateway's time to fetch it
 )
 
@@ -62,6 +64,13 @@ type Server struct {
 	hub     *hub.Hub
 	linkKey [32]byte
 
+	looks     *looks
+	hermes    versions
+	letIn     []config.Gateway // also the one whose secret was made here
+	requests  *hub.Refusals
+	forwarded *hub.Refusals
+	probes    probes
+
 	listener net.Listener
 	admin    net.Listener
 	madeTok  bool // no token was set: one was made
@@ -74,6 +83,8 @@ func New(ctx context.Context, cfg *config.Config, version string, log *slog.Logg
 	s = &Server{cfg: cfg, version: version, log: log, started: time.Now(), tokens: &access.Tokens{}, guard: access.NewGuard(time.Now),
 		metrics: metrics.New(version), keeper: wsconn.NewKeeper(pingEvery, silenceLimit)}
 	s.latest.Store(cfg)
+	s.looks = newLooks(s.look)
+	s.requests, s.forwarded = newRefusals()
 	defer func() {
 		if err != nil {
 			s.release()
@@ -92,7 +103,7 @@ func New(ctx context.Context, cfg *config.Config, version string, log *slog.Logg
 		return s, err
 	}
 	if s.listener, err = net.Listen(network(cfg.Host), net.JoinHostPort(cfg.Host, strconv.Itoa(cfg.Port))); err != nil {
-		return s, fmt.Errorf("cannot listen: %w; end what uses the port, or choose another with --port or MOBILE_PORT", err)
+		return s, fmt.Errorf("cannot listen: %w%s; end what uses the port, or choose another with --port or MOBILE_PORT", err, holder(err, cfg.Host, cfg.Port))
 	}
 	if s.madeTok, err = s.loadTokens(); err != nil {
 		return s, err
@@ -131,15 +142,28 @@ func network(host string) string {
 	return "tcp"
 }
 
+// holder names the program that has the port, where that is why it cannot be had.
+func holder(err error, host string, port int) string {
+	if doctor.InUse(err) {
+		if name := doctor.PortHolder(host, port); name != "" {
+			return " by " + name
+		}
+	}
+	return ""
+}
+
 func set(ids []string) access.List { return access.ParseList(strings.Join(ids, ",")) }
 
 // OpenPairing opens the pairing files: Hermes' own where there is a Hermes home, else ours in the same form.
 func OpenPairing(cfg *config.Config) (*access.Pairing, error) {
-	dir := filepath.Join(cfg.Data, "pairing")
+	return access.OpenPairing(pairingDir(cfg), "mobile")
+}
+
+func pairingDir(cfg *config.Config) string {
 	if cfg.HermesHomeExists {
-		dir = access.PairingDir(cfg.HermesHome)
+		return access.PairingDir(cfg.HermesHome)
 	}
-	return access.OpenPairing(dir, "mobile")
+	return filepath.Join(cfg.Data, "pairing")
 }
 
 // secretKey signs links; it is made once for a data folder.
@@ -182,6 +206,7 @@ func (s *Server) Run(ctx context.Context) error {
 	}()
 	work.Go(func() { s.pairing.Watch(life, s.pairingChanged(life)) })
 	work.Go(func() { s.sweep(life) })
+	work.Go(func() { s.looks.run(life) })
 
 	web := s.httpServer(s.handler())
 	admin := s.httpServer(s.adminHandler())
@@ -204,6 +229,7 @@ func (s *Server) Run(ctx context.Context) error {
 	err = errors.Join(ignoreClosed(err), ignoreClosed(web.Shutdown(grace)), ignoreClosed(admin.Shutdown(grace)))
 	_ = web.Close()
 	_ = admin.Close()
+	s.probes.close()
 	end()
 	work.Wait()
 	return err
@@ -217,7 +243,7 @@ func ignoreClosed(err error) error {
 }
 
 func (s *Server) httpServer(h http.Handler) *http.Server {
-	return &http.Server{Handler: h, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: time.Minute, MaxHeaderBytes: 32 << 10,
+	return &http.Server{Handler: h, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: keepAlive, MaxHeaderBytes: 32 << 10,
 		ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelWarn)}
 }
 

@@ -88,8 +88,10 @@ var queries = map[string]string{
 	"outbox.after":  `SELECT seq, at, kind, body FROM outbox WHERE device=? AND seq>? ORDER BY seq LIMIT ?`,
 	"outbox.bounds": `SELECT count(*), coalesce(max(seq), 0) FROM outbox WHERE device=?`,
 	"outbox.cards":  `SELECT seq, at, kind, body FROM outbox WHERE device=? AND kind=3 ORDER BY seq`,
-	"outbox.old":    `SELECT device, max(seq) FROM outbox WHERE at<? GROUP BY device`,
-	"outbox.many":   `SELECT device, max(seq) FROM (SELECT device, seq, row_number() OVER (PARTITION BY device ORDER BY seq DESC) AS r FROM outbox) WHERE r>? GROUP BY device`,
+	"outbox.aging": `SELECT d.id, o.at, (SELECT count(*) FROM outbox WHERE device=d.n AND at<?1) FROM device d
+		JOIN outbox o ON o.device=d.n AND o.seq=(SELECT min(seq) FROM outbox WHERE device=d.n) WHERE o.at<?1 ORDER BY o.at LIMIT ?2`,
+	"outbox.old":  `SELECT device, max(seq) FROM outbox WHERE at<? GROUP BY device`,
+	"outbox.many": `SELECT device, max(seq) FROM (SELECT device, seq, row_number() OVER (PARTITION BY device ORDER BY seq DESC) AS r FROM outbox) WHERE r>? GROUP BY device`,
 
 	"share.list": `SELECT n, kind, body, coalesce(hash, '') FROM share WHERE device=? AND n>? ORDER BY n LIMIT ?`,
 

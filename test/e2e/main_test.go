@@ -3,7 +3,6 @@ package e2e
 import (
 	"flag"
 	"os"
-	"path/filepath"
 	"testing"
 )
 
@@ -18,8 +17,6 @@ func TestMain(m *testing.M) {
 		_ = flag.Set("test.parallel", atOnce)
 	}
 	code := m.Run()
-	if path, err := build(); err == nil {
-		_ = os.RemoveAll(filepath.Dir(path))
-	}
+	RemoveBuild()
 	os.Exit(code)
 }

@@ -40,10 +40,18 @@ var build = sync.OnceValues(func() (string, error) {
 	return path, nil
 })
 
+// RemoveBuild removes the server that was built for the tests. A TestMain calls it at its end.
+func RemoveBuild() {
+	if path, err := build(); err == nil {
+		_ = os.RemoveAll(filepath.Dir(path))
+	}
+}
+
 // Server is a server process with folders of its own.
 type Server struct {
 	t      testing.TB
 	Binary string
+	Agent  string // relay, unless set before the start
 	Data   string
 	Port   int
 	Token  string
@@ -57,7 +65,7 @@ type Server struct {
 	log  *os.File
 }
 
-// NewServer prepares a server for the relay agent; Start starts it. Settings replace the harness's own, and NAME= takes one
+// NewServer prepares a server; Start starts it. Settings replace the harness's own, and NAME= takes one
 // away.
 func NewServer(t testing.TB, env ...string) *Server {
 	t.Helper()
@@ -75,7 +83,7 @@ func NewServer(t testing.TB, env ...string) *Server {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &Server{t: t, Binary: binary, Data: filepath.Join(dir, "data"), Port: freePort(t), Token: secret(), ID: "gw-e2e", Secret: secret(), log: log}
+	s := &Server{t: t, Binary: binary, Agent: "relay", Data: filepath.Join(dir, "data"), Port: FreePort(t), Token: secret(), ID: "gw-e2e", Secret: secret(), log: log}
 	s.Env = append([]string{"MOBILE_HOST=127.0.0.1", "MOBILE_PORT=" + strconv.Itoa(s.Port), "MOBILE_TOKEN=" + s.Token, "MOBILE_DATA=" + s.Data,
 		"MOBILE_ALLOW_ALL_USERS=1", "MOBILE_RELAY_ID=" + s.ID, "MOBILE_RELAY_SECRET=" + s.Secret, "HERMES_HOME=" + filepath.Join(dir, "no-hermes"),
 		"HOME=" + dir, "MOBILE_LOG_LEVEL=debug", "PATH=" + os.Getenv("PATH")}, env...)
@@ -99,20 +107,10 @@ func secret() string {
 	return hex.EncodeToString(b[:])
 }
 
-func freePort(t testing.TB) int {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().(*net.TCPAddr).Port
-}
-
 // Start starts the process and waits until it answers.
 func (s *Server) Start() *Server {
 	s.t.Helper()
-	cmd := exec.Command(s.Binary, "serve", "--agent", "relay")
+	cmd := exec.Command(s.Binary, "serve", "--agent", s.Agent)
 	cmd.Env, cmd.Stdout, cmd.Stderr = s.Env, s.log, s.log
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	dieWithParent(cmd.SysProcAttr)

@@ -44,9 +44,11 @@ const RecoveredPrefix = "♻️ Recovered reply — the messaging platform recon
 
 // Config says how a gateway behaves. URL, ID and Secret are needed.
 type Config struct {
-	URL    string // GATEWAY_RELAY_URL: http://host:port
+	URL    string // GATEWAY_RELAY_URL: http://host:port or https://host:port
 	ID     string
 	Secret string
+	// Client makes its connections; one of its own when nil.
+	Client *http.Client
 	Form   Form
 	// LoseMarks drops marks and typing that cannot be sent, as a stock gateway does. A server then has to find the end
 	// of a turn in another way, which takes it up to minutes.
@@ -101,9 +103,12 @@ func New(cfg Config) *Gateway {
 	if cfg.OnOp == nil {
 		cfg.OnOp = func(string) {}
 	}
+	if cfg.Client == nil {
+		cfg.Client = &http.Client{Transport: &http.Transport{}}
+	}
 	cfg.URL = strings.TrimRight(cfg.URL, "/")
 	g := &Gateway{cfg: cfg, nonce: fmt.Sprintf("%06x", rand.IntN(1<<24)), changed: make(chan struct{}), chats: map[string]*chat{},
-		client: &http.Client{Transport: &http.Transport{}}, rec: newRecord()}
+		client: cfg.Client, rec: newRecord()}
 	g.ctx, g.cancel = context.WithCancel(context.Background())
 	g.work.Go(g.run)
 	return g

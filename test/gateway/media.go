@@ -41,7 +41,7 @@ func (g *Gateway) sendFile(in *Input, n string) {
 	g.rec.replies = append(g.rec.replies, r)
 	g.mu.Unlock()
 	name := n + ".bin"
-	ref, err := g.upload(name, data)
+	ref, err := g.Upload(name, data)
 	if err == nil {
 		res, out := g.op(map[string]any{"op": "send_media", "chat_id": in.Chat, "media_kind": "document", "source_url": ref, "content": r.Text,
 			"filename": name, "reply_to": nil, "metadata": map[string]any{}})
@@ -61,8 +61,8 @@ func (g *Gateway) sendFile(in *Input, n string) {
 	}
 }
 
-// upload puts a file on the server (relay-facts §5) and returns its address.
-func (g *Gateway) upload(name string, data []byte) (string, error) {
+// Upload puts a file on the server (relay-facts §5) and returns its address.
+func (g *Gateway) Upload(name string, data []byte) (string, error) {
 	g.cfg.OnOp("upload")
 	req, err := http.NewRequestWithContext(g.ctx, http.MethodPost, g.cfg.URL+"/relay/media", bytes.NewReader(data))
 	if err != nil {
@@ -79,8 +79,11 @@ func (g *Gateway) upload(name string, data []byte) (string, error) {
 	var answer struct {
 		ID string `json:"id"`
 	}
-	if err := json.NewDecoder(resp.Body).Decode(&answer); err != nil || resp.StatusCode != http.StatusOK || answer.ID == "" {
-		return "", fmt.Errorf("upload: HTTP %d: %w", resp.StatusCode, err)
+	if resp.StatusCode != http.StatusOK {
+		return "", fmt.Errorf("upload: HTTP %d", resp.StatusCode)
+	}
+	if err := json.NewDecoder(resp.Body).Decode(&answer); err != nil {
+		return "", fmt.Errorf("upload: %w", err)
 	}
 	return g.cfg.URL + "/relay/media/" + answer.ID, nil
 }

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"log/slog"
+	"net/http"
 	"slices"
 	"strings"
 	"sync"
@@ -47,6 +48,9 @@ type Options struct {
 	// UserOf tells whose device it is, for Devices lists with "user:<id>". It
 	// must not call the agent.
 	UserOf func(device string) string
+	// From names who made a request, for log and status: behind a proxy that is
+	// not the peer. The peer when nil.
+	From func(r *http.Request) string
 	// Keeper pings the sockets; nil leaves that to the gateways.
 	Keeper *wsconn.Keeper
 	// Known are versions that were learnt in an earlier life, by gateway id;
@@ -76,6 +80,7 @@ type Agent struct {
 	ctx           context.Context // of Run; nil before and after
 	links         map[*link]struct{}
 	lastRefusal   *Refusal
+	refusedLast   map[string]Refusal // by configured id; "": who could not be told
 	refusals      int64
 	refusalLogged time.Time
 
@@ -104,11 +109,14 @@ func New(o Options) *Agent {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
+	if o.From == nil {
+		o.From = func(r *http.Request) string { return r.RemoteAddr }
+	}
 	if o.Instance == "" {
 		o.Instance = "0"
 	}
 	a := &Agent{
-		log: o.Log, opt: o, files: o.Files, wake: make(chan struct{}, 1), links: map[*link]struct{}{},
+		log: o.Log, opt: o, files: o.Files, wake: make(chan struct{}, 1), links: map[*link]struct{}{}, refusedLast: map[string]Refusal{},
 		signer: media.NewSigner(sha256.Sum256(append([]byte("hermes-mobile relay media 1\x00"), o.Key...))),
 		tick:   100 * time.Millisecond,
 	}

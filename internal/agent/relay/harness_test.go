@@ -334,12 +334,14 @@ type peer struct {
 	n    int
 }
 
-func (r *rig) dialAs(id, secret string) (*peer, *http.Response, error) {
+func (r *rig) dialAs(id, secret string, header ...string) (*peer, *http.Response, error) {
+	headers := http.Header{"Authorization": {bearer(id, secret, r.clock.now().Add(300*time.Second))}}
+	for i := 0; i < len(header); i += 2 {
+		headers.Set(header[i], header[i+1])
+	}
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
-	conn, resp, err := websocket.Dial(ctx, "ws"+strings.TrimPrefix(r.srv.URL, "http")+"/relay", &websocket.DialOptions{
-		HTTPHeader: http.Header{"Authorization": {bearer(id, secret, r.clock.now().Add(300*time.Second))}},
-	})
+	conn, resp, err := websocket.Dial(ctx, "ws"+strings.TrimPrefix(r.srv.URL, "http")+"/relay", &websocket.DialOptions{HTTPHeader: headers})
 	if err != nil {
 		return nil, resp, err
 	}

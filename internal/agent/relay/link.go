@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"hermes-mobile/internal/access"
 	"hermes-mobile/internal/wsconn"
 )
 
@@ -66,7 +67,7 @@ func (a *Agent) upgrade(w http.ResponseWriter, r *http.Request) {
 		g.log.Warn("relay: upgrade failed", "err", err)
 		return
 	}
-	l := &link{g: g, conn: conn, base: baseURL(r), local: isLocal(r), from: r.RemoteAddr}
+	l := &link{g: g, conn: conn, base: access.Base(r, true), local: isLocal(r), from: a.opt.From(r)}
 	a.mu.Lock()
 	if a.ctx == nil {
 		a.mu.Unlock()
@@ -277,15 +278,6 @@ func (g *gateway) goingIdle() {
 func wholeObject(b []byte) bool {
 	var env envelope
 	return decode(b, &env) == nil
-}
-
-// baseURL is where the gateway that made this request reaches us.
-func baseURL(r *http.Request) string {
-	scheme := "http"
-	if r.TLS != nil || strings.EqualFold(r.Header.Get("X-Forwarded-Proto"), "https") {
-		scheme = "https"
-	}
-	return scheme + "://" + r.Host
 }
 
 // isLocal reports whether the gateway runs on this machine as far as one can see.

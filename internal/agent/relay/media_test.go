@@ -194,3 +194,20 @@ func TestFileToAgent(t *testing.T) {
 		t.Errorf("%v", rc.got)
 	}
 }
+
+// Behind a proxy that puts its own name for us into Host, a gateway gets addresses of files that begin with the one it
+// dialled.
+func TestFileAddressBehindProxy(t *testing.T) {
+	r := newRig(t, func(o *Options) { o.Known = map[string]Version{"gw": Newer} })
+	p, _, err := r.dialAs("gw", "s3cret", "X-Forwarded-Proto", "https", "X-Forwarded-Host", "agent.example.com:8443", "X-Forwarded-For", "203.0.113.5")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.hello()
+	rc := &receipt{}
+	r.a.Hand(chat.Input{N: 1, Device: "tel", Kind: chat.Media, File: &chat.File{Kind: "image", Mime: "image/png", Name: "x.png", Hash: r.files.put(t, "picture"), Size: 7}}, rc.taken)
+	if url := p.event()["media_urls"].([]any)[0].(string); !strings.HasPrefix(url, "https://agent.example.com:8443/relay/media/") {
+		t.Errorf("address %s", url)
+	}
+	r.until("taken", func() bool { return rc.is(nil) })
+}

@@ -1,0 +1,7 @@
+//go:build !linux
+
+package proxy
+
+import "syscall"
+
+func dieWithParent(*syscall.SysProcAttr) {}
