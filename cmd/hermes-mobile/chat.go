@@ -70,7 +70,7 @@ func chat(cmd *cobra.Command, target string, f chatFlags) error {
 	if target == "" {
 		var st server.Status
 		if err := server.NewClient(cfg.Data).Get(cmd.Context(), "/status", &st); err != nil {
-			return err
+			return notRunning(cmd, err)
 		}
 		if err := here(&c, st); err != nil {
 			return err
@@ -210,7 +210,7 @@ func readToken(path string) (string, error) {
 	if path != "-" {
 		f, err := os.Open(path)
 		if err != nil {
-			return "", err
+			return "", term.Unreadable(path, err)
 		}
 		defer f.Close()
 		in = f

@@ -28,7 +28,7 @@ var listening = regexp.MustCompile(`(?m)^  listening  (wss?://\S+)$`)
 
 func cmdServe(ts *testscript.TestScript, neg bool, args []string) {
 	s := of(ts)
-	usage(ts, neg, s.server != nil, "serve [ARG...], after a stop of the one before")
+	usage(ts, neg, s.server != nil, "serve [ARG...], after a halt of the one before")
 	ts.Check(ts.Exec("env", "-0")) // the script's environment, which testscript gives to commands only
 	env := strings.Split(strings.TrimSuffix(ts.ReadFile("stdout"), "\x00"), "\x00")
 
@@ -74,9 +74,9 @@ func cmdServe(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(resp.Body.Close())
 }
 
-func cmdStop(ts *testscript.TestScript, neg bool, args []string) {
+func cmdHalt(ts *testscript.TestScript, neg bool, args []string) {
 	s := of(ts)
-	usage(ts, neg, s.server == nil || len(args) > 1, "stop [KILL], after serve")
+	usage(ts, neg, s.server == nil || len(args) > 1, "halt [KILL], after serve")
 	p := s.server
 	sig := syscall.SIGTERM
 	if len(args) > 0 {

@@ -151,14 +151,14 @@ func (l *loader) readEnviron() map[string]string {
 	return environ
 }
 
-// named takes a value from the environment or from .env, if the name is ours.
+// named takes a value from the environment or from .env, if the name is ours. An unknown name that is empty is not set, either.
 func (l *loader) named(name string, v value) {
 	switch k, known := keyNamed(name); {
 	case known && k.Kind == Entries:
 		l.warn(name, v.where, "%s (%s) is ignored: gateways are listed in hermes-mobile.yaml only", name, v.where)
 	case known && !(v.place == inDotenv && name == hermesHomeName):
 		l.put(name, v)
-	case known || !strings.HasPrefix(name, prefix) || slices.Contains(ignored, name):
+	case known || v.text == "" || !strings.HasPrefix(name, prefix) || slices.Contains(ignored, name):
 	default:
 		l.unknown(quoteOdd(name), v.where, name, names(envName), "")
 	}

@@ -75,7 +75,7 @@ func (e *helloed) apply(s *session, b *batch) {
 		case !redeemed:
 			e.wrongCode(s)
 			return
-		case token != "" && !h.approved(next.UserID):
+		case token != "" && !h.Pairing.Approved(next.UserID): // also where the settings let it in now: they may change
 			if _, err := h.Pairing.ApproveUser(next.UserID, next.UserName); err != nil {
 				h.log.Error("the approval of a paired device could not be written", "device", s.id, "error", err)
 			}

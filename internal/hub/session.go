@@ -1,7 +1,6 @@
 package hub
 
 import (
-	"encoding/json"
 	"errors"
 	"slices"
 	"sync"
@@ -362,19 +361,6 @@ func (s *session) load(b *batch) error {
 		s.post(shared{})
 	}
 	return nil
-}
-
-// messages calls f with the newest messages of the outbox, newest first, until it returns false.
-func (s *session) messages(f func(*entry) bool) error {
-	looked := 0
-	return s.hub.store.Messages(s.hub.ctx, s.dev.N, s.dev.Floor, func(body []byte) bool {
-		var e entry
-		if json.Unmarshal(body, &e) == nil && e.Message != nil && !f(&e) {
-			return false
-		}
-		looked++
-		return looked < 500
-	})
 }
 
 // timers of a session; each posts an event. A nil one is not running.

@@ -136,6 +136,10 @@ func (s *Server) adminHandler() http.Handler {
 	})
 	handle("POST /devices/unbind", func(ctx context.Context, c Command) (any, error) { return nil, s.hub.Unbind(ctx, c.ID) })
 	handle("POST /devices/revoke", func(ctx context.Context, c Command) (any, error) { return nil, s.hub.Revoke(ctx, c.ID) })
+	handle("GET /home", func(ctx context.Context, _ Command) (any, error) { return s.home(ctx) })
+	handle("POST /home/look", func(ctx context.Context, c Command) (any, error) { return s.candidate(ctx, c.ID) })
+	handle("POST /home/set", func(ctx context.Context, c Command) (any, error) { return s.setHome(ctx, c.ID) })
+	handle("POST /home/clear", func(context.Context, Command) (any, error) { return nil, s.hub.ClearHome() })
 	handle("GET /pairing", func(context.Context, Command) (any, error) { return ListPairing(s.pairing) })
 	handle("POST /pairing/approve", func(ctx context.Context, c Command) (any, error) {
 		user, err := s.pairing.Approve(c.ID)
@@ -183,14 +187,19 @@ func (s *Server) adminHandler() http.Handler {
 		if _, err := frame.DecodeUp(frame.EncodeUp(c.Frame)); err != nil { // the same checks as on the wire
 			return nil, err
 		}
+		// Home is looked up once, so that the device that is named is the one that gets it.
+		c.Frame.To = s.hub.Addressee(c.Frame.To)
 		d, err := s.hub.Deliver(ctx, "hermes-mobile deliver", c.Frame)
 		if err != nil {
 			return nil, err
 		}
-		if e, ok := d.(*frame.Error); ok {
-			return nil, e
+		switch d := d.(type) {
+		case *frame.Error:
+			return nil, d
+		case *frame.Delivered:
+			return Delivery{*d, c.Frame.To}, nil
 		}
-		return d, nil
+		return nil, fmt.Errorf("a delivery was answered with %T", d)
 	})
 	handle("POST /backup", func(ctx context.Context, c Command) (any, error) { return nil, s.store.Backup(ctx, c.Path) })
 	return mux

@@ -122,7 +122,11 @@ func (s *Server) addToken(label string) (string, error) {
 	}
 	for _, t := range info {
 		if t.Label == label {
-			return "", fmt.Errorf("%w: %q is in use (%s)", access.ErrDuplicate, label, t.Source)
+			where := t.Source
+			if where == tokenFile {
+				where = "made with token add; hermes-mobile token remove takes it away"
+			}
+			return "", fmt.Errorf("there is a token with the label %q already (%s): choose another label", label, where)
 		}
 	}
 	return access.AddToFile(s.tokenPath(), label)

@@ -124,7 +124,7 @@ func (t *Tx) RevokeDevice(n int64) error {
 // WipeDevice drops everything kept for a device and begins a new epoch of its outbox after seq.
 func (t *Tx) WipeDevice(n, seq int64, now time.Time) (epoch string, err error) {
 	epoch = newEpoch()
-	for _, name := range []string{"inbox.wipe", "open.wipe", "card.wipe", "said.wipe", "share.wipe"} {
+	for _, name := range []string{"inbox.wipe", "open.wipe", "card.wipe", "said.wipe", "share.wipe", "quote.wipe"} {
 		if err := t.must(name, n); err != nil {
 			return "", err
 		}

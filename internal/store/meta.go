@@ -72,6 +72,9 @@ type Retention struct {
 // keepSaid is how long it is known what agents said; what they say again they say soon.
 const keepSaid = time.Hour
 
+// keepQuotes is how many messages of a device can be quoted.
+const keepQuotes = 200
+
 // Sweep drops what is older than its time.
 func (s *Store) Sweep(ctx context.Context, keep Retention, now time.Time) error {
 	type bound struct{ device, seq int64 }
@@ -95,6 +98,12 @@ func (s *Store) Sweep(ctx context.Context, keep Retention, now time.Time) error 
 			}
 		}
 		if err := t.must("said.sweep", now.Add(-keepSaid).UnixMilli()); err != nil {
+			return err
+		}
+		if err := t.must("quote.sweep", now.Add(-keep.Outbox).UnixMilli()); err != nil {
+			return err
+		}
+		if err := t.must("quote.many", keepQuotes); err != nil {
 			return err
 		}
 		day := now.Add(-keep.IDs).UnixMilli()

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 )
@@ -145,24 +146,45 @@ func TestWipe(t *testing.T) {
 	}
 }
 
-func TestMessagesNewestFirst(t *testing.T) {
+func TestQuote(t *testing.T) {
 	s := open(t, t.TempDir())
-	dev := device(t, s, "d")
-	for i := int64(1); i <= 6; i++ {
-		kind := KindMessage
-		if i == 4 {
-			kind = KindMedia
+	dev, other := device(t, s, "d"), device(t, s, "e")
+	keep := func(dev int64, id, text string, at time.Time) {
+		t.Helper()
+		do(t, s, func(tx *Tx) error { return tx.KeepQuote(dev, id, text, at) })
+	}
+	want := func(dev int64, id, text string) {
+		t.Helper()
+		if got := value[string](t)(s.Quote(ctx, dev, id)); got != text {
+			t.Errorf("of %s is kept %q, want %q", id, got, text)
 		}
-		do(t, s, func(tx *Tx) error { return tx.Append(dev, i, kind, fmt.Append(nil, i), "", t0) })
 	}
-	var got []string
-	ok(t, s.Messages(ctx, dev, 1, func(b []byte) bool { got = append(got, string(b)); return len(got) < 3 }))
-	if !slices.Equal(got, []string{"6", "5", "3"}) {
-		t.Errorf("messages %v", got)
+	for _, c := range []struct{ text, kept string }{
+		{"short", "short"}, {"", ""},
+		{strings.Repeat("👍", maxQuote), strings.Repeat("👍", maxQuote)},
+		{strings.Repeat("👍", 3*maxQuote), strings.Repeat("👍", maxQuote)},
+		{strings.Repeat("é", maxQuote) + "x", strings.Repeat("é", maxQuote)},
+	} {
+		keep(dev, "m", c.text, t0)
+		want(dev, "m", c.kept)
 	}
+	want(other, "m", "")
+	for i := range keepQuotes + 10 {
+		keep(dev, fmt.Sprint(i), "text", t0.Add(time.Duration(i)*time.Second))
+	}
+	keep(other, "x", "old", t0)
+	rule := Retention{IDs: time.Hour, Outbox: time.Hour, Entries: 10}
+	ok(t, s.Sweep(ctx, rule, t0.Add(time.Hour)))
+	want(dev, "9", "")
+	want(dev, "10", "text")
+	want(other, "x", "old")
+	ok(t, s.Sweep(ctx, rule, t0.Add(time.Hour+time.Second)))
+	want(other, "x", "")
+	do(t, s, func(tx *Tx) error { _, err := tx.WipeDevice(dev, 0, t0); return err })
+	want(dev, fmt.Sprint(keepQuotes), "")
 	cancelled, cancel := context.WithCancel(ctx)
 	cancel()
-	if err := s.Messages(cancelled, dev, 0, func([]byte) bool { return false }); err == nil {
+	if _, err := s.Quote(cancelled, dev, "m"); err == nil {
 		t.Error("a reader whose time is over got an answer")
 	}
 }

@@ -34,6 +34,12 @@ var writes = map[string]string{
 	"said.wipe":  `DELETE FROM said WHERE device=?`,
 	"said.sweep": `DELETE FROM said WHERE at<?`,
 
+	"quote.keep":  `INSERT INTO quote(device, id, at, text) VALUES(?,?,?,?) ON CONFLICT(device, id) DO UPDATE SET at=excluded.at, text=excluded.text`,
+	"quote.wipe":  `DELETE FROM quote WHERE device=?`,
+	"quote.sweep": `DELETE FROM quote WHERE at<?`,
+	"quote.many": `DELETE FROM quote WHERE (device, id) IN
+		(SELECT device, id FROM (SELECT device, id, row_number() OVER (PARTITION BY device ORDER BY at DESC, id) AS r FROM quote) WHERE r>?)`,
+
 	"open.set":   `INSERT INTO open_message(device, id, n, reply_to, text) VALUES(?,?,?,?,?) ON CONFLICT(device, id) DO UPDATE SET text=excluded.text`,
 	"open.close": `DELETE FROM open_message WHERE device=? AND id=?`,
 	"open.wipe":  `DELETE FROM open_message WHERE device=?`,
@@ -82,7 +88,6 @@ var queries = map[string]string{
 
 	"outbox.after":  `SELECT seq, at, kind, body FROM outbox WHERE device=? AND seq>? ORDER BY seq LIMIT ?`,
 	"outbox.bounds": `SELECT count(*), coalesce(max(seq), 0) FROM outbox WHERE device=?`,
-	"outbox.find":   `SELECT body FROM outbox WHERE device=? AND kind=1 AND seq>? ORDER BY seq DESC`,
 	"outbox.cards":  `SELECT seq, at, kind, body FROM outbox WHERE device=? AND kind=3 ORDER BY seq`,
 	"outbox.aging": `SELECT d.id, o.at, (SELECT count(*) FROM outbox WHERE device=d.n AND at<?1) FROM device d
 		JOIN outbox o ON o.device=d.n AND o.seq=(SELECT min(seq) FROM outbox WHERE device=d.n) WHERE o.at<?1 ORDER BY o.at LIMIT ?2`,
@@ -92,6 +97,8 @@ var queries = map[string]string{
 	"share.list": `SELECT n, kind, body, coalesce(hash, '') FROM share WHERE device=? AND n>? ORDER BY n LIMIT ?`,
 
 	"said.known": `SELECT 1 FROM said WHERE device=?1 AND sum=?3 AND n=CASE WHEN ?2>0 THEN ?2 ELSE (SELECT max(n) FROM said WHERE device=?1) END`,
+
+	"quote.id": `SELECT text FROM quote WHERE device=? AND id=?`,
 
 	"open.list": `SELECT id, n, reply_to, text FROM open_message WHERE device=? ORDER BY id`,
 

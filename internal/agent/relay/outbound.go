@@ -141,6 +141,7 @@ func (g *gateway) opSend(c *convo, a *action) {
 	if g.swallow(c, a) {
 		return
 	}
+	g.truthful(c, a)
 	repeats, of := g.recovered(c, a)
 	replyID := a.replyID()
 	t := c.turnOf(replyID)

@@ -79,6 +79,16 @@ func (a *Agent) State() State {
 	return s
 }
 
+// GatewayOf returns a picture of the gateway that serves a device, nil where none does.
+func (a *Agent) GatewayOf(device string) *GatewayState {
+	g := a.serves(device)
+	if g == nil {
+		return nil
+	}
+	s := g.state()
+	return &s
+}
+
 func (g *gateway) state() GatewayState {
 	cfg := g.config()
 	g.mu.Lock()

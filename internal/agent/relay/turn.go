@@ -102,6 +102,7 @@ type turn struct {
 	n       int64
 	inputID string
 	mid     string // message_id on the wire
+	home    bool   // it is a /sethome
 	acked   bool   // the gateway has it
 	handed  bool   // began in an earlier life of this process
 	texts   int    // with handed: messages it had stored
