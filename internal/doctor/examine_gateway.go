@@ -24,6 +24,7 @@ func (e *examination) agent() {
 		if !e.Config.AgentSet {
 			e.find("demo_agent", "", "Install Hermes or name its home with HERMES_HOME, restart the server, and run: hermes-mobile setup", "The built-in demo agent answers: %s", sentence(strings.TrimPrefix(e.Config.AgentWhy, "demo, because ")))
 		}
+		e.away()
 	case "direct":
 		e.local("")
 		e.apiServer()
