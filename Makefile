@@ -3,7 +3,7 @@
 VERSION ?= $(shell git describe --tags --always 2>/dev/null || echo 0.1.0)
 BIN     := bin/hermes-mobile
 
-.PHONY: run build test lint unit e2e conformance bench fuzz clean
+.PHONY: run build test lint unit sdk sdk-docs e2e conformance bench fuzz clean
 
 run: build
 	@./$(BIN) serve
@@ -19,6 +19,12 @@ lint:
 
 unit:
 	@bash scripts/unit.sh
+
+sdk: build
+	@bash scripts/sdk.sh
+
+sdk-docs: sdk
+	@echo sdk/ts/docs/index.html
 
 e2e: build
 	@bash scripts/e2e.sh

@@ -16,6 +16,7 @@ part() {
 make --no-print-directory build
 part lint bash scripts/lint.sh
 part unit bash scripts/unit.sh
+part sdk bash scripts/sdk.sh
 part conformance bash scripts/conformance.sh
 part e2e bash scripts/e2e.sh
 if [ ${#failed[@]} -gt 0 ]; then
