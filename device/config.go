@@ -40,8 +40,9 @@ type Config struct {
 
 	// TLS is used for wss and https, as it is.
 	TLS *tls.Config
-	// Fingerprint pins the server's certificate: the SHA-256 of its DER form in hex, with or without colons. With it
-	// nothing else about the certificate is checked, so that a self-signed one works.
+	// Fingerprint pins the server's certificate, or the authority that has signed it and is sent along: the SHA-256 of the
+	// DER form in hex, with or without colons. With it neither the name nor who else vouches is checked, so that a server
+	// with an authority of its own works at any address. A pairing link has it as fingerprint (§8).
 	Fingerprint string
 	// DialContext opens the TCP connections. Default: net.Dialer.
 	DialContext func(ctx context.Context, network, addr string) (net.Conn, error)

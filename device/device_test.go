@@ -360,12 +360,13 @@ func TestCapabilitiesAndApproval(t *testing.T) {
 	if _, err := sent.Wait(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	for more := true; more; {
+	for text, whole := false, false; !text || !whole; { // in either order
 		switch f := c.Read().(type) {
 		case *frame.Text:
+			text = true
 			c.Send(&frame.Accepted{ID: f.ID})
 		case *frame.Media:
-			more = f.Part < f.Parts-1
+			whole = f.Part == f.Parts-1
 		}
 	}
 	c.Send(&frame.Accepted{ID: file.ID})

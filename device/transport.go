@@ -3,13 +3,15 @@ package device
 import (
 	"crypto/sha256"
 	"crypto/tls"
+	"crypto/x509"
 	"encoding/hex"
 	"errors"
 	"net/http"
 	"strings"
+	"time"
 )
 
-// ErrFingerprint: the server's certificate is not the one that was pinned. It stands in Status.Err while the device goes
+// ErrFingerprint: the server's certificate is not the one that was pinned, and not signed by it. It stands in Status.Err while the device goes
 // on trying: somebody may be in between, or the server has a new certificate and must be paired again.
 var ErrFingerprint = errors.New("device: the server's certificate is not the one this device was paired with")
 
@@ -33,16 +35,31 @@ func (c *Config) client() (client *http.Client, own bool, err error) {
 		if t.TLSClientConfig == nil {
 			t.TLSClientConfig = &tls.Config{MinVersion: tls.VersionTLS12}
 		}
-		// The pin replaces the chain of trust: a self-signed certificate has none.
+		// The pin replaces the chain of trust, which ends nowhere in the system: names and authorities are not looked at.
 		t.TLSClientConfig.InsecureSkipVerify = true
 		t.TLSClientConfig.VerifyConnection = func(s tls.ConnectionState) error {
-			if len(s.PeerCertificates) == 0 || sha256.Sum256(s.PeerCertificates[0].Raw) != pin {
-				return ErrFingerprint
-			}
-			return nil
+			return checkPin(s.PeerCertificates, pin, time.Now())
 		}
 	}
 	return &http.Client{Transport: t}, true, nil
+}
+
+// checkPin accepts the pinned certificate itself, and one that a pinned authority has signed for now. The authority must be
+// sent along, since only its fingerprint is known here.
+func checkPin(chain []*x509.Certificate, pin [sha256.Size]byte, now time.Time) error {
+	for i, c := range chain {
+		if sha256.Sum256(c.Raw) != pin {
+			continue
+		}
+		if i == 0 {
+			return nil
+		}
+		leaf := chain[0]
+		if c.IsCA && leaf.CheckSignatureFrom(c) == nil && !now.Before(leaf.NotBefore) && !now.After(leaf.NotAfter) {
+			return nil
+		}
+	}
+	return ErrFingerprint
 }
 
 func parseFingerprint(s string) (pin [sha256.Size]byte, err error) {

@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
-# End to end: the real Hermes of both versions, real reverse proxies, real processes, kill -9. Never from the cache, which
+# End to end: the real Hermes of both versions, real reverse proxies, a real ACME server, real processes, kill -9. Never from the cache, which
 # does not know the binary that these tests build.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 bash test/hermes/install.sh >/dev/null
 bash test/proxy/install.sh >/dev/null
+bash test/acme/install.sh >/dev/null
 go test -count=1 -timeout 20m -p 1 ./test/... 2>&1 | { grep -v 'no test files' || true; }

@@ -17,6 +17,7 @@ import (
 	"hermes-mobile/device"
 	"hermes-mobile/frame"
 	"hermes-mobile/internal/access"
+	"hermes-mobile/internal/cert"
 	"hermes-mobile/internal/server"
 	"hermes-mobile/internal/term"
 )
@@ -33,6 +34,7 @@ func chatCommand() *cobra.Command {
 		Short: "Talk to the agent from this terminal",
 		Long: `Talk to the agent from this terminal. Without an argument it joins the server that runs on this machine, and pairs itself.
 With a link of "hermes-mobile pair" it redeems the one-time code in it; with an address it needs --token-file or --pair once.
+Which certificate the server must have is in the link too, and is kept.
 
 Where input or output is no terminal it reads a message from each line and prints the replies as text.`,
 		Example: `  hermes-mobile chat
@@ -52,7 +54,7 @@ Where input or output is no terminal it reads a message from each line and print
 	cmd.Flags().StringVar(&f.pair, "pair", "", "one-time code of hermes-mobile pair")
 	cmd.Flags().StringVar(&f.name, "name", "", "name of this device for display (default: the machine's name)")
 	cmd.Flags().StringVar(&f.save, "save", "", "folder for received files (default: hermes in the Downloads folder)")
-	cmd.Flags().StringVar(&f.fingerprint, "fingerprint", "", "SHA-256 of the server's certificate, for one that is self-signed")
+	cmd.Flags().StringVar(&f.fingerprint, "fingerprint", "", "SHA-256 of the server's certificate or of its authority, as hermes-mobile status shows it there (default: from the link)")
 	cmd.Flags().BoolVar(&f.plain, "plain", false, "line mode, also on a terminal")
 	cmd.Flags().BoolVar(&f.noColor, "no-color", false, "no colours")
 	cmd.Flags().BoolVar(&f.mouse, "mouse", false, "let the mouse wheel scroll")
@@ -68,9 +70,11 @@ func chat(cmd *cobra.Command, target string, f chatFlags) error {
 	if target == "" {
 		var st server.Status
 		if err := server.NewClient(cfg.Data).Get(cmd.Context(), "/status", &st); err != nil {
+			return notRunning(cmd, err)
+		}
+		if err := here(&c, st); err != nil {
 			return err
 		}
-		c.URL = st.Address
 	} else if err := aim(&c, target); err != nil {
 		return err
 	}
@@ -82,6 +86,11 @@ func chat(cmd *cobra.Command, target string, f chatFlags) error {
 	dir := filepath.Join(cfg.Data, "chat", place(c.URL, target))
 	if c.Device.ID, err = ownID(dir); err != nil {
 		return err
+	}
+	if target != "" {
+		if c.Fingerprint, err = pin(dir, c.Fingerprint); err != nil {
+			return err
+		}
 	}
 	c.Device.Platform, c.Device.App = "terminal", "hermes-mobile/"+version
 	if c.Device.Name = f.name; c.Device.Name == "" {
@@ -101,6 +110,38 @@ func chat(cmd *cobra.Command, target string, f chatFlags) error {
 		return nil // Ctrl+C
 	}
 	return err
+}
+
+// here aims at the server on this machine, whose certificate is known from itself.
+func here(c *device.Config, st server.Status) error {
+	c.URL = st.Address
+	switch {
+	case c.Fingerprint != "" || st.TLS.Mode == cert.Off:
+	case st.TLS.Fingerprint != "":
+		c.Fingerprint = st.TLS.Fingerprint
+	case st.Local != "": // the certificate is for a name that this machine need not know
+		u, err := url.Parse(st.Address)
+		if err != nil {
+			return err
+		}
+		c.URL = st.Local + u.Path
+	case st.TLS.Leaf != "":
+		c.Fingerprint = st.TLS.Leaf
+	}
+	return nil
+}
+
+// pin keeps the fingerprint that a link had, for the next time.
+func pin(dir, given string) (string, error) {
+	path := filepath.Join(dir, "fingerprint")
+	if given == "" {
+		text, err := os.ReadFile(path)
+		if errors.Is(err, os.ErrNotExist) {
+			err = nil
+		}
+		return strings.TrimSpace(string(text)), err
+	}
+	return given, os.WriteFile(path, []byte(given+"\n"), 0o600)
 }
 
 // aim takes an address, or a link of `pair` with its code in the fragment.
@@ -169,7 +210,7 @@ func readToken(path string) (string, error) {
 	if path != "-" {
 		f, err := os.Open(path)
 		if err != nil {
-			return "", err
+			return "", term.Unreadable(path, err)
 		}
 		defer f.Close()
 		in = f

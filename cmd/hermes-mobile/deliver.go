@@ -13,6 +13,7 @@ import (
 
 	"hermes-mobile/frame"
 	"hermes-mobile/internal/server"
+	"hermes-mobile/internal/term"
 )
 
 func deliverCommand() *cobra.Command {
@@ -22,7 +23,7 @@ func deliverCommand() *cobra.Command {
 		Use:   "deliver --to DEVICE (--text TEXT | --file FILE)",
 		Short: "Send a text or a file to a device, as a scheduled job would",
 		Long: `Send a text or a file to a device. It waits for a device that is away, unless --require-live is given or the server runs
-with MOBILE_OFFLINE_DELIVERY=reject. "home" is the device that sent /sethome.`,
+with MOBILE_OFFLINE_DELIVERY=reject. "home" is the device that sent /sethome, or that "hermes-mobile home set" named.`,
 		Example: `  hermes-mobile deliver --to home --text "The laundry is done"
   df -h | hermes-mobile deliver --to tel-1 --text -
   hermes-mobile deliver --to tel-1 --file report.pdf --text "As asked" --id report-2026-05`,
@@ -31,23 +32,27 @@ with MOBILE_OFFLINE_DELIVERY=reject. "home" is the device that sent /sethome.`,
 			if err := fill(cmd, &f, file); err != nil {
 				return err
 			}
-			d, err := post[frame.Delivered](cmd.Context(), cmd, "/deliver", server.Command{Frame: &f})
+			d, err := post[server.Delivery](cmd.Context(), cmd, "/deliver", server.Command{Frame: &f})
 			if err != nil {
 				if refused := (*server.Refused)(nil); errors.As(err, &refused) && refused.Code == string(frame.DeviceOffline) {
-					err = hint(err, "see the devices with: hermes-mobile devices list")
+					err = hint(err, "see the devices with: hermes-mobile devices list, and the home channel with: hermes-mobile home")
 				}
 				return err
 			}
-			result := map[string]any{"to": f.To, "queued": d.Queued}
+			result := map[string]any{"to": f.To, "device": d.Device, "queued": d.Queued}
 			if d.ID != "" {
 				result["id"] = d.ID
 			}
 			return show(cmd, result, func(w io.Writer) {
+				to := clean(d.Device)
+				if f.To == "home" {
+					to = "home: " + to
+				}
 				if d.Queued {
-					fmt.Fprintf(w, "kept for %s, which is away\n", clean(f.To))
+					fmt.Fprintf(w, "kept for %s, which is away\n", to)
 					return
 				}
-				fmt.Fprintf(w, "sent to %s\n", clean(f.To))
+				fmt.Fprintf(w, "sent to %s\n", to)
 			})
 		},
 	})
@@ -100,7 +105,7 @@ func fill(cmd *cobra.Command, f *frame.Deliver, file string) error {
 func attach(f *frame.Deliver, path string) error {
 	info, err := os.Stat(path)
 	if err != nil {
-		return err
+		return term.Unreadable(path, err)
 	}
 	if info.Size() == 0 || !info.Mode().IsRegular() {
 		return fmt.Errorf("%s is not a file with something in it", path)
@@ -109,7 +114,7 @@ func attach(f *frame.Deliver, path string) error {
 		return fmt.Errorf("%s is larger than %d MiB, which a delivery cannot be", path, largestFile>>20)
 	}
 	if f.Data, err = os.ReadFile(path); err != nil {
-		return err
+		return term.Unreadable(path, err)
 	}
 	f.Filename = filepath.Base(path)
 	f.Mime = mime.TypeByExtension(filepath.Ext(path))

@@ -63,7 +63,11 @@ func listDevices(cmd *cobra.Command, _ []string) error {
 		}
 		table(w, "DEVICE | NAME | USER | TOKEN | STATE | WAITING | LAST SEEN", func(row func(...any)) {
 			for _, d := range list {
-				row(d.ID, d.Name, d.User, d.Token, deviceState(d), d.Waiting, d.SeenAt.Local().Format(time.DateTime))
+				seen := d.SeenAt.Local().Format(time.DateTime)
+				if d.Connected {
+					seen = "now"
+				}
+				row(d.ID, d.Name, d.User, d.Token, deviceState(d), d.Waiting, seen)
 			}
 		})
 	})

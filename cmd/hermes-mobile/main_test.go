@@ -18,7 +18,7 @@ func TestMain(m *testing.M) {
 // TestScripts runs testdata/*.txtar. Beside what testscript has, they use
 //
 //	serve [ARG...]               start a server on a port of its own; its output goes to serve.out and serve.err, its address to $ADDR
-//	stop [KILL]                  end it: by SIGTERM it must end with status 0 within ten seconds
+//	halt [KILL]                  end it: by SIGTERM it must end with status 0 within ten seconds
 //	hup                          send it SIGHUP
 //	dev NAME WHAT [ARG...]       be a device (device_test.go)
 //	exits STATUS COMMAND...      run a command that must end with this status
@@ -28,6 +28,8 @@ func TestMain(m *testing.M) {
 //	mode PERM FILE               the file has this mode
 //	qr FILE TEXT                 the file has a QR code of the text, drawn so that a camera reads it
 //	occupy NAME                  listen on a port of this machine and set $NAME to it
+//
+// ("stop" is testscript's own word for the end of the script.)
 func TestScripts(t *testing.T) {
 	t.Cleanup(func() { goleak.VerifyNone(t) })
 	testscript.Run(t, testscript.Params{
@@ -43,7 +45,7 @@ func TestScripts(t *testing.T) {
 		},
 		Condition: func(cond string) (bool, error) { return cond == "root" && os.Geteuid() == 0, nil },
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"serve": cmdServe, "stop": cmdStop, "hup": cmdHup, "dev": cmdDevice, "exits": cmdExits, "json": cmdJSON,
+			"serve": cmdServe, "halt": cmdHalt, "hup": cmdHup, "dev": cmdDevice, "exits": cmdExits, "json": cmdJSON,
 			"capture": cmdCapture, "await": cmdAwait, "mode": cmdMode, "qr": cmdQR, "occupy": cmdOccupy,
 		},
 		RequireExplicitExec: true,

@@ -44,6 +44,9 @@ func hint(err error, text string) error {
 
 // fail prints an error and returns the exit status.
 func fail(w io.Writer, err error) int {
+	if errors.Is(err, errUnwell) {
+		return statusFailed
+	}
 	status, hint := statusFailed, ""
 	var (
 		h   *hinted

@@ -31,16 +31,20 @@ that works for this one device; a code works once. Run it again for the next pho
 }
 
 func showInvitation(w io.Writer, inv server.Invitation) {
+	if inv.Local { // before the code, so that nobody scans it in vain
+		fmt.Fprintln(w, "This address is of this machine only. For a phone set MOBILE_PUBLIC_URL to the address of your reverse proxy,")
+		fmt.Fprintln(w, "or MOBILE_HOST=0.0.0.0 and MOBILE_TLS=self to be reached in your own network, and start the server again.")
+		fmt.Fprintln(w)
+	}
 	drawQR(w, inv.Link, terminal(w))
 	fmt.Fprintf(w, "\nScan this with the phone, or open the link there:\n  %s\n\n", inv.Link)
 	fmt.Fprintf(w, "Address  %s\nCode     %s  (works once, until %s)\n", inv.Address, inv.Code, inv.Expires.Local().Format("15:04"))
-	if inv.Local {
-		fmt.Fprintln(w, "\nThis address is of this machine only. For a phone set MOBILE_PUBLIC_URL to the address of your reverse proxy,")
-		fmt.Fprintln(w, "or MOBILE_HOST=0.0.0.0 to be reached in your own network, and start the server again.")
+	if inv.Fingerprint != "" {
+		fmt.Fprintf(w, "Pin      %s  (the certificate's authority; the link has it)\n", inv.Fingerprint)
 	}
 }
 
-// drawQR draws a QR code in half blocks: 24 lines with the text below it. In colour it is dark on light whatever the
+// drawQR draws a QR code in half blocks: with the text below it 24 lines, and some more with a fingerprint. In colour it is dark on light whatever the
 // terminal's own colours are, since not every camera reads it the other way around.
 func drawQR(w io.Writer, text string, colour bool) {
 	var b strings.Builder

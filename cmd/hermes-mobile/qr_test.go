@@ -18,6 +18,9 @@ func readQR(drawn, text string) error {
 	for line := range strings.Lines(drawn) {
 		line = strings.TrimSuffix(line, "\n")
 		if !strings.ContainsAny(line, "█▀▄") {
+			if len(rows) == 0 {
+				continue // a text above
+			}
 			break // the text below
 		}
 		var upper, lower []bool

@@ -26,7 +26,7 @@ func serveCommand() *cobra.Command {
 		Long: `Run the server. Every setting is a flag, an environment variable, or a key of hermes-mobile.yaml in the data folder;
 MOBILE_* settings are also read from the .env of the Hermes home. Flags win over the environment, the environment over files.
 
-SIGHUP reads the tokens again and ends the connections whose token is gone. SIGTERM and Ctrl-C stop the server; devices
+SIGHUP reads the tokens again and ends the connections whose token is gone, and reads the certificate again. SIGTERM and Ctrl-C stop the server; devices
 come back by themselves.
 
 ` + flagless(),
@@ -47,6 +47,9 @@ come back by themselves.
 			help += ", default " + k.Default
 		}
 		cmd.Flags().Var(&setting{kind: placeholder(k)}, name, help+")")
+		if k.Kind == config.File {
+			_ = cmd.MarkFlagFilename(name)
+		}
 		if k.Kind == config.YesNo {
 			cmd.Flags().Lookup(name).NoOptDefVal = "true"
 		}
@@ -91,6 +94,8 @@ func placeholder(k config.Key) string {
 		return "list"
 	case config.URL:
 		return "url"
+	case config.File:
+		return "file"
 	case config.Choice:
 		if !strings.Contains(k.Help, k.Choices[0]) {
 			return strings.Join(k.Choices, "|")

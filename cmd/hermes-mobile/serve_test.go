@@ -24,11 +24,11 @@ type process struct {
 }
 
 // listening is the banner's line with the address.
-var listening = regexp.MustCompile(`(?m)^  listening  (ws://\S+)$`)
+var listening = regexp.MustCompile(`(?m)^  listening  (wss?://\S+)$`)
 
 func cmdServe(ts *testscript.TestScript, neg bool, args []string) {
 	s := of(ts)
-	usage(ts, neg, s.server != nil, "serve [ARG...], after a stop of the one before")
+	usage(ts, neg, s.server != nil, "serve [ARG...], after a halt of the one before")
 	ts.Check(ts.Exec("env", "-0")) // the script's environment, which testscript gives to commands only
 	env := strings.Split(strings.TrimSuffix(ts.ReadFile("stdout"), "\x00"), "\x00")
 
@@ -68,14 +68,15 @@ func cmdServe(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Setenv("ADDR", addr)
 	// It listens already, so this waits until it answers; by then the banner is whole.
 	c := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: patience}
-	resp, err := c.Get("http" + strings.TrimPrefix(addr[:strings.LastIndex(addr, "/")], "ws") + "/healthz")
+	_, host, _ := strings.Cut(addr, "://")
+	resp, err := c.Get("http://" + host[:strings.Index(host, "/")] + "/healthz") // with TLS, too, from this machine
 	ts.Check(err)
 	ts.Check(resp.Body.Close())
 }
 
-func cmdStop(ts *testscript.TestScript, neg bool, args []string) {
+func cmdHalt(ts *testscript.TestScript, neg bool, args []string) {
 	s := of(ts)
-	usage(ts, neg, s.server == nil || len(args) > 1, "stop [KILL], after serve")
+	usage(ts, neg, s.server == nil || len(args) > 1, "halt [KILL], after serve")
 	p := s.server
 	sig := syscall.SIGTERM
 	if len(args) > 0 {

@@ -17,6 +17,7 @@ import (
 	"github.com/charmbracelet/x/term"
 	"github.com/spf13/cobra"
 
+	"hermes-mobile/internal/cert"
 	"hermes-mobile/internal/config"
 	"hermes-mobile/internal/server"
 	"hermes-mobile/internal/setup"
@@ -210,7 +211,7 @@ func (w *wizard) remote() error {
 		return err
 	}
 	if u.Scheme == "http" || u.Scheme == "ws" {
-		fmt.Fprintln(w.cmd.ErrOrStderr(), "warning: this address is not encrypted: messages and files go over the network as they are; use https behind a TLS proxy")
+		fmt.Fprintln(w.cmd.ErrOrStderr(), "warning: this address is not encrypted: messages and files go over the network as they are; use https, with MOBILE_TLS or behind a TLS proxy")
 	}
 	var st server.Status
 	if err := server.NewClient(w.cfg.Data).Get(w.cmd.Context(), "/status", &st); err == nil && !knows(st, id) {
@@ -357,6 +358,13 @@ func (w *wizard) address() (string, error) {
 	host, port := w.cfg.Host, strconv.Itoa(w.cfg.Port)
 	var st server.Status
 	if err := server.NewClient(w.cfg.Data).Get(w.cmd.Context(), "/status", &st); err == nil {
+		if st.Local != "" {
+			return st.Local, nil
+		}
+		if st.TLS.Mode != cert.Off {
+			return "", &hinted{fmt.Errorf("a gateway on this machine does not reach the server: it listens on %s, and plain HTTP is for 127.0.0.1 only", st.Address),
+				"set MOBILE_HOST=0.0.0.0, or name an address whose certificate Hermes trusts with --url"}
+		}
 		u, err := url.Parse(st.Address)
 		if err != nil {
 			return "", err

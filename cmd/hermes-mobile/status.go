@@ -7,8 +7,32 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"hermes-mobile/internal/agent/relay"
+	"hermes-mobile/internal/cert"
 	"hermes-mobile/internal/server"
 )
+
+// gatewayLine is one of several gateways in words.
+func gatewayLine(g relay.GatewayState) string {
+	line := g.Name
+	if line == "" {
+		line = g.ID
+	}
+	switch {
+	case g.Wedged:
+		line += ", stuck: it takes nothing"
+	case g.Online:
+		line += ", online"
+	case g.Idle:
+		line += ", stopping or restarting"
+	default:
+		line += ", away"
+	}
+	if g.SameIDSeen {
+		line += "; two gateways seem to use this id"
+	}
+	return line
+}
 
 func statusCommand() *cobra.Command {
 	return jsonFlag(&cobra.Command{
@@ -35,12 +59,18 @@ func statusCommand() *cobra.Command {
 				if st.PublicURL != "" {
 					fmt.Fprintf(w, "public    %s\n", st.PublicURL)
 				}
+				if st.TLS.Mode != cert.Off {
+					fmt.Fprintf(w, "tls       %s\n", clean(st.TLS.String()))
+				}
 				fmt.Fprintf(w, "agent     %s\n", clean(agent))
+				if st.Relay != nil && len(st.Relay.Gateways) > 1 { // the line above is of the one for most devices
+					for _, g := range st.Relay.Gateways {
+						fmt.Fprintf(w, "gateway   %s\n", clean(gatewayLine(g)))
+					}
+				}
 				fmt.Fprintf(w, "devices   %d known, %d connected, %d waiting for approval\n", st.Devices, st.Connected, st.Pending)
 				fmt.Fprintf(w, "data      %s\n", st.Data)
-				for _, f := range st.Health.Findings {
-					fmt.Fprintf(w, "%-9s %s\n", f.Severity, clean(f.Text))
-				}
+				printFindings(w, st.Health.Findings)
 			})
 		},
 	})

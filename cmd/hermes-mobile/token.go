@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"hermes-mobile/internal/access"
 	"hermes-mobile/internal/server"
 )
 
@@ -44,6 +45,9 @@ func listTokens(cmd *cobra.Command, _ []string) error {
 }
 
 func addToken(cmd *cobra.Command, args []string) error {
+	if !access.ValidLabel(args[0]) {
+		return misuse(cmd, "%q is no label: it takes 1 to 64 of A-Z a-z 0-9 . _ -, and no spaces", clean(args[0]))
+	}
 	t, err := post[server.NewToken](cmd.Context(), cmd, "/tokens/add", server.Command{Label: args[0]})
 	if err != nil {
 		return err

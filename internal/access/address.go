@@ -84,7 +84,7 @@ func Client(r *http.Request, p Proxies) (addr netip.Addr, loopback bool) {
 	if peer, err := netip.ParseAddrPort(r.RemoteAddr); err == nil {
 		addr = peer.Addr().Unmap().WithZone("")
 	}
-	loopback = addr.IsLoopback() && !forwarded(r.Header)
+	loopback = addr.IsLoopback() && !Forwarded(r.Header)
 	if !p.Trusts(addr) {
 		return addr, loopback
 	}
@@ -120,8 +120,8 @@ func parseHop(s string) (netip.Addr, bool) {
 	return addr.Unmap().WithZone(""), true
 }
 
-// forwarded says whether a request came through a proxy, by its own account.
-func forwarded(h http.Header) bool {
+// Forwarded says whether a request came through a proxy, by its own account.
+func Forwarded(h http.Header) bool {
 	for name := range h {
 		name = strings.ToLower(name)
 		if name == "forwarded" || name == "x-real-ip" || strings.HasPrefix(name, "x-forwarded-") {

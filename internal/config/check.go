@@ -1,6 +1,7 @@
 package config
 
 import (
+	"net/mail"
 	"net/netip"
 	"net/url"
 	"regexp"
@@ -231,6 +232,29 @@ func setPublicURL(to *string, v string) error {
 		return problemf(`has a part after "?" or "#": write it like %s`, example)
 	}
 	*to = strings.TrimRight(u.String(), "/")
+	return nil
+}
+
+// setDirectory takes the address of an ACME server, which must be https: everything rests on it.
+func setDirectory(to *string, v string) error {
+	const example = "https://acme-v02.api.letsencrypt.org/directory"
+	u, err := webURL(v, example)
+	if err != nil {
+		return err
+	}
+	if u.Scheme != "https" {
+		return problemf("is not https: write it like %s", example)
+	}
+	*to = u.String()
+	return nil
+}
+
+func setEmail(to *string, v string) error {
+	a, err := mail.ParseAddress(v)
+	if err != nil || a.Name != "" || a.Address != v {
+		return problemf("is not an email address: write it like me@example.com")
+	}
+	*to = v
 	return nil
 }
 

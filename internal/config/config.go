@@ -18,6 +18,8 @@
 // documentation.
 package config
 
+import "net/url"
+
 // A Config is a full set of checked settings, as [Load] returns it. Every field
 // has its default filled in.
 type Config struct {
@@ -39,6 +41,13 @@ type Config struct {
 	TrustedProxies string   // comma list of addresses and prefixes, or "none"
 	PublicURL      string   // without a slash at the end; empty: the Host of the request
 
+	TLS         string // "off", "auto", "self" or "files"
+	TLSEmail    string // of auto, may be empty
+	TLSACME     string // of auto; empty: Let's Encrypt
+	TLSACMERoot string // of auto, a path; empty: the roots of the system
+	TLSCert     string // of files, a path
+	TLSKey      string // of files, a path
+
 	OfflineDelivery string // "queue" or "reject"
 	AvatarURL       string
 
@@ -57,8 +66,20 @@ type Config struct {
 
 	Agent    string // what to run: "relay" or "demo"; "auto" is already decided
 	AgentWhy string // one sentence that says which agent, and why
+	AgentSet bool   // the owner chose it; else it was found
 
 	Gateways []Gateway
+
+	Warnings []Warning // those that Load returned
+}
+
+// PublicHost returns the host of PublicURL without its port, empty where there is none.
+func (c *Config) PublicHost() string {
+	u, err := url.Parse(c.PublicURL)
+	if err != nil {
+		return ""
+	}
+	return u.Hostname()
 }
 
 // A Gateway is one Hermes gateway that may dial in to the relay.

@@ -47,6 +47,7 @@ func (l *loader) checkTokens() {
 func (l *loader) decideAgent(c *Config) {
 	v, set := l.get(agentName)
 	if set && c.Agent != "auto" {
+		c.AgentSet = true
 		c.AgentWhy = fmt.Sprintf("%s, because %s says so (%s)", c.Agent, v.key, v.where)
 	} else if why := l.foundRelay(c); why != "" {
 		c.Agent, c.AgentWhy = "relay", "relay, because "+why
@@ -77,19 +78,19 @@ func (l *loader) foundRelay(c *Config) string {
 // an https address or the proxy in front has seen to it.
 func (l *loader) checkExposure(c *Config) {
 	if u, err := url.Parse(c.PublicURL); err == nil && u.Scheme == "http" && !loopback(u.Hostname()) {
-		v, _ := l.get("MOBILE_PUBLIC_URL")
-		l.warn(v.key, v.where, "%s (%s) is plain http: off this machine tokens and messages go over the network unencrypted; put a TLS proxy in front and give its https address",
+		v, _ := l.get(publicName)
+		l.warnPlain(v.key, v.where, "%s (%s) is plain http: off this machine tokens and messages go over the network unencrypted; put a TLS proxy in front and give its https address",
 			v.key, v.where)
 		return
 	}
-	if c.Host == "" || loopback(c.Host) || strings.HasPrefix(c.PublicURL, "https:") {
+	if c.TLS != "off" || c.Host == "" || loopback(c.Host) || strings.HasPrefix(c.PublicURL, "https:") {
 		return
 	}
 	if _, set := l.get("MOBILE_TRUSTED_PROXIES"); set && c.TrustedProxies != "none" {
 		return
 	}
 	v, _ := l.get("MOBILE_HOST")
-	l.warn(v.key, v.where, "%s: %q (%s) can be reached from other machines, and plain ws:// off this machine must go through TLS: put a TLS proxy in front and set MOBILE_PUBLIC_URL to its https address",
+	l.warnPlain(v.key, v.where, "%s: %q (%s) can be reached from other machines, and plain ws:// off this machine must go through TLS: set MOBILE_TLS=self, or put a TLS proxy in front and set MOBILE_PUBLIC_URL to its https address",
 		v.key, c.Host, v.where)
 }
 
@@ -104,6 +105,7 @@ func (l *loader) checkMode(file string) {
 	}
 	shown := l.short(file)
 	l.warn("", "in "+shown, "%s holds secrets and other users of this machine can read it: chmod 600 %s", shown, shellWord(shown, file))
+	l.warnings[len(l.warnings)-1].File = file
 }
 
 // shellWord returns shown if a shell takes it as one word, else file in quotes

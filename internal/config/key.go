@@ -17,6 +17,7 @@ const (
 	List     Kind = "comma list"
 	URL      Kind = "URL"
 	Folder   Kind = "folder"
+	File     Kind = "file"
 	Password Kind = "secret"
 	Entries  Kind = "list of gateways" // in the yaml file only
 )
@@ -32,6 +33,8 @@ const (
 	prefix       = "MOBILE_"
 	dataName     = "MOBILE_DATA"
 	agentName    = "MOBILE_AGENT"
+	publicName   = "MOBILE_PUBLIC_URL"
+	tlsName      = "MOBILE_TLS"
 	relayID      = "MOBILE_RELAY_ID"
 	relaySecret  = "MOBILE_RELAY_SECRET"
 	gatewaysName = "MOBILE_GATEWAYS"
@@ -91,11 +94,12 @@ var (
 	levels  = []string{"debug", "info", "warn", "error"}
 	formats = []string{"text", "json"}
 	agents  = []string{"auto", "relay", "direct", "demo"}
+	modes   = []string{"off", "auto", "self", "files"}
 )
 
 var table = []Key{
 	{Name: "MOBILE_HOST", Kind: Text, Default: "127.0.0.1",
-		Help: "address to listen on; keep it on this machine unless a TLS proxy stands in front",
+		Help: "address to listen on; keep it on this machine unless TLS is on or a TLS proxy stands in front",
 		set:  func(c *Config, v string) error { return setHost(&c.Host, v) }},
 	{Name: "MOBILE_PORT", Kind: Number, Default: "8787",
 		Help: "port to listen on, 0 lets the system pick one",
@@ -129,9 +133,28 @@ var table = []Key{
 	{Name: "MOBILE_TRUSTED_PROXIES", Kind: List, Default: "127.0.0.0/8,::1/128",
 		Help: "addresses and prefixes of proxies whose X-Forwarded-For counts, or none",
 		set:  func(c *Config, v string) error { return setProxies(&c.TrustedProxies, v) }},
-	{Name: "MOBILE_PUBLIC_URL", Kind: URL,
+	{Name: publicName, Kind: URL,
 		Help: "address of this server as devices reach it, for links and QR codes; not set: the Host of the request",
 		set:  func(c *Config, v string) error { return setPublicURL(&c.PublicURL, v) }},
+
+	{Name: tlsName, Kind: Choice, Default: "off", Choices: modes,
+		Help: "who makes the server's certificate: off (none, a proxy does TLS), auto (an ACME authority such as Let's Encrypt), self (the server, and paired phones know it), files (somebody else)",
+		set:  func(c *Config, v string) error { return setChoice(&c.TLS, v, modes) }},
+	{Name: "MOBILE_TLS_EMAIL", Kind: Text,
+		Help: "with auto: address to which the authority may write",
+		set:  func(c *Config, v string) error { return setEmail(&c.TLSEmail, v) }},
+	{Name: "MOBILE_TLS_ACME", Kind: URL,
+		Help: "with auto: directory URL of the ACME server; not set: Let's Encrypt",
+		set:  func(c *Config, v string) error { return setDirectory(&c.TLSACME, v) }},
+	{Name: "MOBILE_TLS_ACME_ROOT", Kind: File,
+		Help: "with auto: PEM file with the root certificate of a private ACME server",
+		set:  func(c *Config, v string) error { c.TLSACMERoot = v; return nil }},
+	{Name: "MOBILE_TLS_CERT", Kind: File,
+		Help: "with files: PEM file with the certificate and its chain, read again when it changes",
+		set:  func(c *Config, v string) error { c.TLSCert = v; return nil }},
+	{Name: "MOBILE_TLS_KEY", Kind: File,
+		Help: "with files: PEM file with the certificate's key",
+		set:  func(c *Config, v string) error { c.TLSKey = v; return nil }},
 
 	{Name: "MOBILE_OFFLINE_DELIVERY", Kind: Choice, Default: "queue", Choices: offline,
 		Help: "what happens to a delivery for a device that is away",

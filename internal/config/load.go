@@ -94,12 +94,14 @@ func Load(src Sources) (*Config, []Warning, error) {
 		}
 	}
 	l.checkTokens()
+	l.checkTLS(c)
 	l.assembleGateways(c)
 	l.decideAgent(c)
 	l.checkExposure(c)
 	if len(l.errs) > 0 {
 		return nil, l.warnings, errors.Join(l.errs...)
 	}
+	c.Warnings = l.warnings
 	return c, l.warnings, nil
 }
 
@@ -149,14 +151,14 @@ func (l *loader) readEnviron() map[string]string {
 	return environ
 }
 
-// named takes a value from the environment or from .env, if the name is ours.
+// named takes a value from the environment or from .env, if the name is ours. An unknown name that is empty is not set, either.
 func (l *loader) named(name string, v value) {
 	switch k, known := keyNamed(name); {
 	case known && k.Kind == Entries:
 		l.warn(name, v.where, "%s (%s) is ignored: gateways are listed in hermes-mobile.yaml only", name, v.where)
 	case known && !(v.place == inDotenv && name == hermesHomeName):
 		l.put(name, v)
-	case known || !strings.HasPrefix(name, prefix) || slices.Contains(ignored, name):
+	case known || v.text == "" || !strings.HasPrefix(name, prefix) || slices.Contains(ignored, name):
 	default:
 		l.unknown(quoteOdd(name), v.where, name, names(envName), "")
 	}
@@ -252,6 +254,11 @@ func (l *loader) unreadable(file string, err error) {
 
 func (l *loader) warn(key, where, format string, args ...any) {
 	l.warnings = append(l.warnings, Warning{Key: key, Where: where, Text: fmt.Sprintf(format, args...)})
+}
+
+func (l *loader) warnPlain(key, where, format string, args ...any) {
+	l.warn(key, where, format, args...)
+	l.warnings[len(l.warnings)-1].Plain = true
 }
 
 // unknown warns of a name that is in no table and suggests one of known, which

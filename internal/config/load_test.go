@@ -189,7 +189,7 @@ func TestBadValues(t *testing.T) {
 }
 
 func TestExposure(t *testing.T) {
-	const open = `MOBILE_HOST: "0.0.0.0" (environment) can be reached from other machines, and plain ws:// off this machine must go through TLS: put a TLS proxy in front and set MOBILE_PUBLIC_URL to its https address`
+	const open = `MOBILE_HOST: "0.0.0.0" (environment) can be reached from other machines, and plain ws:// off this machine must go through TLS: set MOBILE_TLS=self, or put a TLS proxy in front and set MOBILE_PUBLIC_URL to its https address`
 	tests := []struct {
 		environ []string
 		want    []string
@@ -200,6 +200,7 @@ func TestExposure(t *testing.T) {
 		{[]string{"MOBILE_HOST=0.0.0.0", "MOBILE_TRUSTED_PROXIES=none"}, []string{open}},
 		{[]string{"MOBILE_HOST=0.0.0.0", "MOBILE_TRUSTED_PROXIES=10.0.0.0/8"}, nil},
 		{[]string{"MOBILE_HOST=0.0.0.0", "MOBILE_PUBLIC_URL=https://a.example"}, nil},
+		{[]string{"MOBILE_HOST=0.0.0.0", "MOBILE_TLS=self"}, nil},
 		{[]string{"MOBILE_HOST=0.0.0.0", "MOBILE_PUBLIC_URL=http://localhost:8787"}, []string{open}},
 		{[]string{"MOBILE_PUBLIC_URL=http://a.example"}, []string{"MOBILE_PUBLIC_URL (environment) is plain http: off this machine tokens and messages go over the network unencrypted; put a TLS proxy in front and give its https address"}},
 	}

@@ -39,6 +39,8 @@ type Warning struct {
 	Key   string // the setting or file it is about, may be empty
 	Where string // where that was found, may be empty
 	Text  string // the whole sentence, Key and Where included
+	File  string // that others can read, where it is about that
+	Plain bool   // it is about words that go over a network unencrypted, which an owner may want
 }
 
 // String returns the whole sentence.

@@ -129,6 +129,58 @@ func TestTokenRemoved(t *testing.T) {
 	}
 }
 
+// The link drops after a one-time code was redeemed and before the device has its token: the same device may come again
+// with the code, also after a restart, and nobody else may. Its first hello with its own token ends that.
+func TestPairingCutBeforeReady(t *testing.T) {
+	w := newWorld(t, func(o *hub.Options) { o.AllowAllUsers = false })
+	code, _, err := w.hub.Invite(time.Minute)
+	ok(t, err)
+	paired := func(id string) bool {
+		list, err := w.hub.Devices(ctx)
+		ok(t, err)
+		return len(list) == 1 && list[0].ID == id && list[0].Token == "device:"+id
+	}
+	cut := w.open("tel", withPair(code), slow()) // reads nothing: its ready is lost
+	until(t, "the code to be redeemed", func() bool { return paired("tel") })
+	_ = cut.ws.CloseNow()
+	w.restart()
+	for range 2 {
+		if code, closed := w.open("thief", withPair(code)).refusal(); code != frame.AuthFailed || closed != int(frame.CloseNoAccess) {
+			t.Errorf("another device with the code is refused with %s and %d", code, closed)
+		}
+	}
+	again := w.connect("tel", withPair(code))
+	first := again.Ready.Token
+	if first == "" || !again.Ready.Approved {
+		t.Fatalf("the second try gets %s", show(again.Ready))
+	}
+	again = w.connect("tel", withPair(code)) // that ready may have been lost, too
+	if again.Ready.Token == "" || again.Ready.Token == first {
+		t.Fatalf("the third try gets %s", show(again.Ready))
+	}
+	again.text("m1", "hello")
+	if code, _ := w.open("tel", withToken(first)).refusal(); code != frame.AuthFailed {
+		t.Errorf("the token that was replaced: %s", code)
+	}
+	w.connect("tel", withToken(again.Ready.Token))
+	until(t, "the code to be used up", func() bool { return !value[bool](t)(w.store.Redeemed(ctx, "tel")) })
+	if code, closed := w.open("tel", withPair(code)).refusal(); code != frame.AuthFailed || closed != int(frame.CloseNoAccess) {
+		t.Errorf("the code after it was used up: %s and %d", code, closed)
+	}
+	// A code is no way around the binding of a device that it did not pair, nor around its owner's no.
+	other, _, err := w.hub.Invite(time.Minute)
+	ok(t, err)
+	if code, _ := w.open("tel", withPair(other)).refusal(); code != frame.Forbidden {
+		t.Errorf("a fresh code for a bound device: %s", code)
+	}
+	w.connect("tab", withPair(other))
+	ok(t, w.hub.Revoke(ctx, "tab"))
+	ok(t, w.hub.Unbind(ctx, "tab"))
+	if code, _ := w.open("tab", withPair(other)).refusal(); code != frame.AuthFailed {
+		t.Errorf("the code of a device that was revoked: %s", code)
+	}
+}
+
 // A message of a stranger is answered with a code; its approval is told on the live connection, once, and holds from the
 // next message on. Its revocation ends all connections of the user and drops what was kept.
 func TestApprovalOnLiveConnections(t *testing.T) {

@@ -442,3 +442,31 @@ func (w *world) put(b []byte) (hashed, error) {
 	f, err := w.files.Put(b)
 	return hashed{f.Hash, f.Size}, err
 }
+
+// What a person replies to reaches the agent in words, also long after the device has acknowledged it, and only the
+// device's own messages do.
+func TestQuoteOutlivesTheOutbox(t *testing.T) {
+	w := newWorld(t, nil)
+	c, other := w.connect("d"), w.connect("e")
+	w.post("d", chat.Say{ID: "s1", Text: "cron says hi", Final: true, Source: frame.SourceCron, Job: "j"})
+	m := c.message()
+	c.send(&frame.Ack{Seq: m.Seq})
+	c.sync()
+	for i, q := range []struct {
+		c         *client
+		id, quote string
+	}{{c, "s1", "cron says hi"}, {other, "s1", ""}, {c, "s2", ""}} {
+		q.c.send(&frame.Text{ID: fmt.Sprint("m", i), Text: "why?", ReplyTo: q.id})
+		h := w.take()
+		if h.Quote != q.quote || h.ReplyTo != q.id {
+			t.Errorf("handed %+v", h.Input)
+		}
+		w.reply(h, "because")
+	}
+	w.restart()
+	c = w.connect("d")
+	c.send(&frame.Text{ID: "m9", Text: "why?", ReplyTo: "s1"})
+	if h := w.take(); h.Quote != "cron says hi" {
+		t.Errorf("after a restart handed %+v", h.Input)
+	}
+}

@@ -187,6 +187,7 @@ func (c *conn) first(f frame.Up, err error) {
 		if e.Code.Retry() {
 			code = frame.CloseTryLater
 		}
+		c.hub.noteRefused(hello.Device.ID, c.addr, e)
 		c.hub.log.Warn("a device was refused", "device", hello.Device.ID, "addr", c.addr, "code", e.Code, "why", e.Message)
 		c.refuse(e, code)
 		return

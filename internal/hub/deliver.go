@@ -30,7 +30,7 @@ func (c *conn) deliver(f *frame.Deliver) {
 		c.session.post(&received{c: c, f: f})
 		c.session.wait()
 	}
-	if to := c.hub.addressee(f.To); to != "" {
+	if to := c.hub.Addressee(f.To); to != "" {
 		c.hub.session(to).wait() // a sender that is faster than the disk waits for it
 	}
 }
@@ -60,7 +60,7 @@ func (h *Hub) Deliver(ctx context.Context, sender string, f *frame.Deliver) (fra
 }
 
 func (h *Hub) deliver(sender string, f *frame.Deliver, reply func(frame.Down)) {
-	to := h.addressee(f.To)
+	to := h.Addressee(f.To)
 	if to == "" {
 		h.offline(f, reply, "no device is the home channel: send /sethome from it")
 		return
@@ -68,8 +68,8 @@ func (h *Hub) deliver(sender string, f *frame.Deliver, reply func(frame.Down)) {
 	h.post(to, &delivery{sender: sender, f: f, reply: reply})
 }
 
-// addressee is the device that an address stands for; empty when that is the home channel and there is none.
-func (h *Hub) addressee(to string) string {
+// Addressee is the device that an address stands for; empty when that is the home channel and there is none.
+func (h *Hub) Addressee(to string) string {
 	if to == homeAddress {
 		return *h.home.Load()
 	}

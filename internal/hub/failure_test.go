@@ -299,3 +299,99 @@ func TestStoreFailsForAPostThatClosesACard(t *testing.T) {
 	c.drop()
 	until(t, "the session to leave memory", func() bool { return w.hub.Sessions() == 0 })
 }
+
+// While the disk is busy events pile up and are stored together: one of them that cannot be stored takes no others along,
+// of whatever kind they are, and what is told keeps its order.
+func TestOneBadEventInABatch(t *testing.T) {
+	w := newWorld(t, nil)
+	c := w.connect("d")
+	c.text("m1", "one")
+	h := w.take()
+	c.text("m2", "two")
+	w.sql("CREATE TRIGGER test_bad BEFORE INSERT ON card WHEN NEW.id = 'bad' BEGIN SELECT RAISE(ABORT, 'cannot be stored'); END")
+	release := w.holdDisk()
+	outcomes := map[string]chan error{}
+	post := func(name string, events ...chat.Event) {
+		done := make(chan error, 1)
+		outcomes[name] = done
+		w.hub.Post("d", func(err error) { done <- err }, events...)
+	}
+	post("first", chat.Say{ID: "s0", Text: "first", Final: true}) // waits for the disk; the others wait for it
+	post("before", chat.Say{ID: "s1", Text: "before", Final: true, N: h.N, ReplyTo: h.ID})
+	post("good card", chat.Ask{Card: approvalCard("good", 0)})
+	post("bad card", chat.Say{ID: "s2", Text: "with the bad card", Final: true}, chat.Ask{Card: approvalCard("bad", 0)})
+	post("after", chat.Say{ID: "s3", Text: "after", Final: true})
+	post("done", chat.Done{N: h.N})
+	release()
+	for name, done := range outcomes {
+		if err := receive(t, done, name); (err != nil) != (name == "bad card") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	for _, want := range []string{"first", "before"} {
+		if m := c.message(); m.Text != want {
+			t.Errorf("got %s, want %s", show(m), want)
+		}
+	}
+	if p := expect[*frame.Prompt](c); p.ID != "good" {
+		t.Errorf("got %s", show(p))
+	}
+	if m := c.message(); m.Text != "after" {
+		t.Errorf("got %s", show(m))
+	}
+	if h := w.take(); h.Text != "two" { // the turn has ended
+		t.Errorf("handed %q", h.Text)
+	}
+	c.quiet()
+	if open, all := w.unsettled(t); open != 1 || all != 1 {
+		t.Errorf("%d cards are open, %d not settled", open, all)
+	}
+	// Nothing of it is lost or doubled for a device that comes later.
+	c = w.connect("d", withResume(c.Ready.Resume.Epoch, 0))
+	wantFinals := []string{"first", "before", "after"}
+	for _, f := range c.sync() {
+		if m, is := f.(*frame.Message); is {
+			if len(wantFinals) == 0 || m.Text != wantFinals[0] {
+				t.Fatalf("replayed %s, want %v", show(m), wantFinals)
+			}
+			wantFinals = wantFinals[1:]
+		}
+	}
+	if len(wantFinals) != 0 {
+		t.Errorf("not replayed: %v", wantFinals)
+	}
+}
+
+// Messages of a device that pile up: the one that cannot be stored is refused, the others are taken, each with its receipt.
+func TestOneBadMessageInABatch(t *testing.T) {
+	w := newWorld(t, nil)
+	c := w.connect("d")
+	w.sql("CREATE TRIGGER test_bad BEFORE INSERT ON inbox WHEN NEW.id = 'm3' BEGIN SELECT RAISE(ABORT, 'cannot be stored'); END")
+	release := w.holdDisk()
+	const many = 5
+	for i := 1; i <= many; i++ {
+		c.send(&frame.Text{ID: fmt.Sprint("m", i), Text: fmt.Sprint(i)})
+	}
+	c.send(&frame.Ping{ID: "p"})
+	expect[*frame.Pong](c) // all are read
+	release()
+	for i := 1; i <= many; i++ {
+		id := fmt.Sprint("m", i)
+		if id == "m3" {
+			if e := expect[*frame.Error](c); e.Code != frame.Internal || e.Ref != id {
+				t.Errorf("%s gets %s", id, show(e))
+			}
+			continue
+		}
+		if a := expect[*frame.Accepted](c); a.ID != id || a.Duplicate {
+			t.Errorf("%s gets %s", id, show(a))
+		}
+	}
+	for _, want := range []string{"1", "2", "4", "5"} {
+		h := w.take()
+		if h.Text != want {
+			t.Errorf("handed %q, want %q", h.Text, want)
+		}
+		w.post("d", chat.Done{N: h.N})
+	}
+}

@@ -13,6 +13,7 @@ type helloed struct {
 	c     *conn
 	f     *frame.Hello
 	grant grant
+	again bool // with the code that this device was paired by, since the answer was lost
 }
 
 func (e *helloed) fail(_ *session, _ error) { e.c.refuse(storeDown(""), frame.CloseTryLater) }
@@ -26,18 +27,20 @@ func (e *helloed) apply(s *session, b *batch) {
 	h, f := s.hub, e.f
 	now := time.Now()
 	if e.grant.pair != "" {
-		valid, err := h.store.Invited(h.ctx, e.grant.pair, now)
+		valid, again, err := h.store.Invited(h.ctx, e.grant.pair, s.id, now)
 		if err != nil {
 			h.storeFailed("look a pairing code up", err)
 			e.fail(s, err)
 			return
 		}
+		e.again = again
 		if !valid {
 			e.wrongCode(s)
 			return
 		}
 	}
 	if refusal := e.refusal(s); refusal != nil {
+		h.noteRefused(s.id, e.grant.addr, refusal)
 		h.log.Warn("a device was refused", "device", s.id, "addr", e.grant.addr, "code", refusal.Code, "why", refusal.Message)
 		code := frame.CloseNoAccess
 		if refusal.Code.Retry() {
@@ -72,7 +75,7 @@ func (e *helloed) apply(s *session, b *batch) {
 		case !redeemed:
 			e.wrongCode(s)
 			return
-		case token != "" && !h.approved(next.UserID):
+		case token != "" && !h.Pairing.Approved(next.UserID): // also where the settings let it in now: they may change
 			if _, err := h.Pairing.ApproveUser(next.UserID, next.UserName); err != nil {
 				h.log.Error("the approval of a paired device could not be written", "device", s.id, "error", err)
 			}
@@ -81,6 +84,9 @@ func (e *helloed) apply(s *session, b *batch) {
 			s.parted()
 		}
 		s.dev = &next
+		if e.grant.own && e.grant.pair == "" {
+			s.paired()
+		}
 		s.attach(e.c, f.Resume, token)
 	}
 	if s.dev != nil && next == *s.dev {
@@ -89,7 +95,7 @@ func (e *helloed) apply(s *session, b *batch) {
 	}
 	b.do(func(tx *store.Tx) (err error) {
 		if e.grant.pair != "" {
-			if redeemed, err = tx.RedeemInvite(e.grant.pair, now); err != nil || !redeemed {
+			if redeemed, err = tx.RedeemInvite(e.grant.pair, s.id, now); err != nil || !redeemed {
 				return err
 			}
 		}
@@ -105,11 +111,25 @@ func (e *helloed) apply(s *session, b *batch) {
 	}, attach)
 }
 
+// paired: the device came with its own token. From now on the code that it was paired by is good for nothing.
+func (s *session) paired() {
+	used, err := s.hub.store.Redeemed(s.hub.ctx, s.id)
+	if err != nil {
+		s.hub.storeFailed("look a pairing code up", err)
+		return
+	}
+	if n := s.dev.N; used {
+		s.later("forget a used pairing code", func(tx *store.Tx) error { return tx.ForgetInvites(n) })
+	}
+}
+
 // wrongCode turns a connection away whose one-time code is not valid, and counts it as a guess.
 func (e *helloed) wrongCode(s *session) {
 	s.hub.Guard.Wrong(e.grant.addr)
 	s.hub.log.Warn("a device was refused", "device", s.id, "addr", e.grant.addr, "code", frame.AuthFailed, "why", "wrong pairing code")
-	e.c.refuse(&frame.Error{Code: frame.AuthFailed, Message: "the pairing code is wrong, used or too old: make a new one with hermes-mobile pair"}, frame.CloseNoAccess)
+	refusal := &frame.Error{Code: frame.AuthFailed, Message: "the pairing code is wrong, used or too old: make a new one with hermes-mobile pair"}
+	s.hub.noteRefused(s.id, e.grant.addr, refusal)
+	e.c.refuse(refusal, frame.CloseNoAccess)
 }
 
 func user(f *frame.Hello) string {
@@ -125,7 +145,7 @@ func (e *helloed) refusal(s *session) *frame.Error {
 	switch {
 	case s.dev != nil && s.dev.Revoked:
 		return &frame.Error{Code: frame.AuthFailed, Message: "this device was revoked by the agent's owner"}
-	case s.dev != nil && s.dev.Label != "" && s.dev.Label != e.grant.label, s.dev != nil && s.dev.Label != "" && e.grant.pair != "":
+	case s.dev != nil && s.dev.Label != "" && s.dev.Label != e.grant.label, s.dev != nil && s.dev.Label != "" && e.grant.pair != "" && !e.again:
 		return &frame.Error{Code: frame.Forbidden, Message: "this device id is bound to another token: choose another id, or have the owner run hermes-mobile devices unbind"}
 	case e.grant.pair == "" && s.foreignUser(user(e.f), e.grant.label):
 		return &frame.Error{Code: frame.Forbidden, Message: "this user id belongs to devices with another token: choose another user.id, or pair this device with a code of hermes-mobile pair"}
@@ -192,6 +212,7 @@ func (s *session) attach(c *conn, resume *frame.Cursor, token string) {
 	approved := h.approved(s.dev.UserID)
 	c.welcome = approved
 	h.Metrics.Hellos.WithLabelValues("ready").Inc()
+	h.refusals.Forget(s.id)
 	h.log.Info("a device is connected", "device", s.id, "addr", c.addr, "approved", approved, "replay", s.seq-from, "lost", lost)
 	defer s.together(c)() // ready and what follows it
 	c.send(&frame.Ready{Session: s.dev.Session(), AvatarURL: h.AvatarURL, Capabilities: s.capabilities(s.shown), Protocol: frame.Protocol,

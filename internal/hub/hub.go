@@ -66,6 +66,7 @@ type Hub struct {
 	open     atomic.Int64 // connections
 	work     tally
 	replaced *access.Limiter
+	refusals *Refusals
 	closing  atomic.Bool
 	home     atomic.Pointer[string]
 	failing  atomic.Int64 // unix ms of the last failure of the store
@@ -80,7 +81,8 @@ type shard struct {
 
 // New makes a hub. Its Start must be called before connections come.
 func New(o Options) *Hub {
-	h := &Hub{Options: o, store: o.Store, log: o.Log, seed: maphash.MakeSeed(), replaced: access.NewLimiter(time.Now)}
+	h := &Hub{Options: o, store: o.Store, log: o.Log, seed: maphash.MakeSeed(), replaced: access.NewLimiter(time.Now),
+		refusals: NewRefusals(time.Now)}
 	h.ctx, h.end = context.WithCancel(context.Background())
 	for i := range h.shards {
 		h.shards[i].sessions = map[string]*session{}

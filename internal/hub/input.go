@@ -185,18 +185,12 @@ func (s *session) input(e store.Entry) (chat.Input, error) {
 	return in, nil
 }
 
-// quote finds the text of a message that the person replies to, while the outbox has it.
+// quote finds the text of a message that the person replies to, while it is kept.
 func (s *session) quote(id string) string {
 	if id == "" {
 		return ""
 	}
-	text := ""
-	err := s.messages(func(e *entry) bool {
-		if e.Message.ID == id {
-			text = e.Message.Text
-		}
-		return e.Message.ID != id
-	})
+	text, err := s.hub.store.Quote(s.hub.ctx, s.dev.N, id)
 	if err != nil {
 		s.hub.storeFailed("look a quoted message up", err)
 	}

@@ -208,6 +208,22 @@ func (w *world) sql(statement string) {
 	ok(w.t, err)
 }
 
+// holdDisk keeps the store from writing until release is called, as a disk does that is busy.
+func (w *world) holdDisk() (release func()) {
+	w.t.Helper()
+	db := value[*sql.DB](w.t)(sql.Open("sqlite", "file:"+filepath.Join(w.dir, store.File)+"?_pragma=busy_timeout(10000)&_txlock=immediate"))
+	tx := value[*sql.Tx](w.t)(db.BeginTx(ctx, nil))
+	var once sync.Once
+	release = func() {
+		once.Do(func() {
+			_ = tx.Rollback()
+			_ = db.Close()
+		})
+	}
+	w.t.Cleanup(release)
+	return release
+}
+
 // failWrites makes every insert into a table fail until healed.
 func (w *world) failWrites(table string) {
 	w.t.Helper()

@@ -99,6 +99,7 @@ type usedTool struct{ f *frame.Tool }
 func (e usedTool) apply(s *session, b *batch) {
 	b.then(func() {
 		if s.reflects() && s.conn.tool {
+			s.overtake()
 			s.live(e.f)
 		}
 	})

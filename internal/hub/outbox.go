@@ -57,6 +57,11 @@ func (s *session) append(b *batch, e *entry, op func(*store.Tx) error, after fun
 		if err := tx.Append(device, e.seq, e.kind(), body, e.Hash, time.Now()); err != nil {
 			return err
 		}
+		if e.Message != nil {
+			if err := tx.KeepQuote(device, e.Message.ID, e.Message.Text, time.Now()); err != nil {
+				return err
+			}
+		}
 		if op != nil {
 			return op(tx)
 		}
@@ -76,6 +81,9 @@ func (s *session) append(b *batch, e *entry, op func(*store.Tx) error, after fun
 func (s *session) deliverEntry(e *entry) {
 	if s.conn == nil {
 		return
+	}
+	if e.Prompt != nil || e.Media != nil {
+		s.overtake()
 	}
 	if s.behind || s.full() {
 		s.behind = true

@@ -1,8 +1,8 @@
 package hub
 
 import (
-	"encoding/json"
 	"errors"
+	"slices"
 	"sync"
 	"time"
 
@@ -78,29 +78,34 @@ const maxMail = 24 << 20
 const maxBatch = 256
 
 // batch collects what one run of the queue stores, and what follows from it, in order.
-type batch struct{ steps []step }
+type batch struct {
+	steps []step
+	event int // number of the event that adds steps now; 0: reading the session back
+}
 
 type step struct {
+	event int
 	op    func(*store.Tx) error
 	after func(error)
 }
 
-// do stores something, then calls after with the outcome for the whole batch.
+// do stores something, then calls after with the outcome. What one event stores is stored whole or not at all.
 func (b *batch) do(op func(*store.Tx) error, after func(error)) {
-	b.steps = append(b.steps, step{op, after})
+	b.steps = append(b.steps, step{b.event, op, after})
 }
 
-// then runs f in order with what is stored; not at all where storing failed. With nothing to be stored it runs at once.
+// then runs f in order with what is stored; not at all where storing this event failed. With nothing to be stored it runs
+// at once.
 func (b *batch) then(f func()) {
 	if len(b.steps) == 0 {
 		f()
 		return
 	}
-	b.steps = append(b.steps, step{after: func(err error) {
+	b.do(nil, func(err error) {
 		if err == nil {
 			f()
 		}
-	}})
+	})
 }
 
 // flush stores what the batch holds so far, for an event that depends on what came before it.
@@ -196,7 +201,8 @@ func (s *session) apply(events []event) {
 			return
 		}
 	}
-	for _, e := range events {
+	for i, e := range events {
+		b.event = i + 1
 		e.apply(s, &b)
 	}
 	s.commit(&b)
@@ -208,36 +214,62 @@ type failing interface {
 }
 
 func (s *session) commit(b *batch) {
-	ops := 0
-	for _, st := range b.steps {
-		if st.op != nil {
-			ops++
-		}
-	}
-	var err error
-	if ops > 0 {
-		err = s.hub.store.Do(func(tx *store.Tx) error {
-			for _, st := range b.steps {
-				if st.op != nil {
-					if err := st.op(tx); err != nil {
-						return err
-					}
-				}
-			}
-			return nil
-		})
-		if err != nil && !errors.Is(err, errTwice) {
-			s.hub.storeFailed("store what happened", err)
-		}
-	}
+	failed := s.save(b.steps)
 	if c := s.conn; c != nil && len(b.steps) > 1 { // receipts of several messages, or the end of a turn: one write
 		defer s.together(c)()
 	}
 	for _, st := range b.steps {
 		if st.after != nil {
-			st.after(err)
+			st.after(failed[st.event])
 		}
 	}
+}
+
+// save stores steps in one transaction. When that fails each event gets one of its own, so that one that cannot be stored
+// takes no others along. It returns the errors by the number of the event.
+func (s *session) save(steps []step) map[int]error {
+	err := s.transact(steps)
+	if err == nil {
+		return nil
+	}
+	failed := map[int]error{}
+	for rest := steps; len(rest) > 0; {
+		n := slices.IndexFunc(rest, func(st step) bool { return st.event != rest[0].event })
+		if n < 0 {
+			n = len(rest)
+		}
+		if n < len(steps) {
+			err = s.transact(rest[:n])
+		}
+		if err != nil {
+			failed[rest[0].event] = err
+		}
+		rest = rest[n:]
+	}
+	for _, err := range failed { // once: a full disk fails all of them
+		if !errors.Is(err, errTwice) {
+			s.hub.storeFailed("store what happened", err)
+			break
+		}
+	}
+	return failed
+}
+
+// transact stores steps, all of them or none.
+func (s *session) transact(steps []step) error {
+	if !slices.ContainsFunc(steps, func(st step) bool { return st.op != nil }) {
+		return nil
+	}
+	return s.hub.store.Do(func(tx *store.Tx) error {
+		for _, st := range steps {
+			if st.op != nil {
+				if err := st.op(tx); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	})
 }
 
 // idle reports whether nothing of this session needs memory: everything that matters is in the store.
@@ -329,19 +361,6 @@ func (s *session) load(b *batch) error {
 		s.post(shared{})
 	}
 	return nil
-}
-
-// messages calls f with the newest messages of the outbox, newest first, until it returns false.
-func (s *session) messages(f func(*entry) bool) error {
-	looked := 0
-	return s.hub.store.Messages(s.hub.ctx, s.dev.N, s.dev.Floor, func(body []byte) bool {
-		var e entry
-		if json.Unmarshal(body, &e) == nil && e.Message != nil && !f(&e) {
-			return false
-		}
-		looked++
-		return looked < 500
-	})
 }
 
 // timers of a session; each posts an event. A nil one is not running.

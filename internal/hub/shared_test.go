@@ -281,8 +281,8 @@ func TestSharedStream(t *testing.T) {
 			break
 		}
 	}
-	if !tool {
-		tool = expect[*frame.Tool](late).Turn == "m1"
+	if !tool && expect[*frame.Tool](late).Turn != "m1" {
+		t.Error("the tool belongs to another turn")
 	}
 	w.post("phone", chat.Say{ID: "s1", Text: "one two three", Final: true, N: h.N, ReplyTo: "m1"}, chat.Done{N: h.N})
 	for _, c := range []*client{phone, late} {

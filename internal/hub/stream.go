@@ -167,6 +167,20 @@ func (s *session) flushStreams() {
 	}
 }
 
+// overtake sends the steps that wait for their time, before something that the device shows below them: a tool, a card, a
+// file. A reply that is behind it would seem to come later than it did.
+func (s *session) overtake() {
+	if s.conn == nil || s.behind {
+		return
+	}
+	for _, st := range s.streams {
+		if st.shown != nil && st.dirty() && !s.full() {
+			s.lastEdit = time.Now()
+			s.sendStep(st)
+		}
+	}
+}
+
 func (s *session) sendStep(st *stream) {
 	text := st.say.Text
 	m := frame.Message{ID: st.say.ID, Edit: true, Chunk: frame.Chunk{Total: 1}}

@@ -171,7 +171,7 @@ func (e *said) apply(s *session, b *batch) {
 		case chat.ToolStep:
 			b.then(func() { s.tool(ev) })
 		case chat.Home:
-			s.makeHome(b)
+			s.makeHome(b, nil)
 		case chat.Done:
 			s.done(b, ev)
 		}
@@ -354,18 +354,10 @@ func (s *session) tool(e chat.ToolStep) {
 		f.Turn = in.ID
 	}
 	if own {
+		s.overtake()
 		s.live(f)
 	}
 	s.pass(usedTool{f})
-}
-
-func (s *session) makeHome(b *batch) {
-	id := s.id
-	b.do(func(tx *store.Tx) error { return tx.SetMeta(metaHome, []byte(id)) }, func(err error) {
-		if err == nil {
-			s.hub.home.Store(&id)
-		}
-	})
 }
 
 // shutdown: the server stops. Messages that are being streamed get their end now.

@@ -1,6 +1,7 @@
 package hub_test
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -33,6 +34,46 @@ func TestStop(t *testing.T) {
 	c.sync()
 	if len(w.agent.stops) != 0 {
 		t.Errorf("%d stops too many", len(w.agent.stops))
+	}
+}
+
+// Steps come faster than they are sent. What is shown below them comes after the newest of them, and the final is whole.
+func TestStepsBeforeWhatFollows(t *testing.T) {
+	w := newWorld(t, nil)
+	for name, opts := range map[string][]option{"whole": {func(d *dialing) { d.hello.Accept = []string{frame.AcceptTool} }}, "delta": {withDelta()}} {
+		c := w.connect(name, opts...)
+		f := value[hashed](t)(w.put([]byte("a file")))
+		follow := []chat.Event{
+			chat.ToolStep{ID: "t", Name: "terminal", State: "started"},
+			chat.Ask{Card: approvalCard(name, 0)},
+			chat.SendFile{ID: "f", File: chat.File{Kind: "document", Name: "f.txt", Hash: f.hash, Size: f.size}},
+		}
+		text, shown := "", ""
+		for _, next := range follow {
+			for i := range 200 {
+				text += fmt.Sprint(i, " ")
+				w.hub.Post(name, nil, chat.Say{ID: "s1", Text: text})
+			}
+			w.post(name, next)
+			for came := false; !came; {
+				f, err := c.any()
+				ok(t, err)
+				switch f := f.(type) {
+				case *frame.Message:
+					if shown = f.Text; f.Append != nil {
+						shown = text[:f.At] + *f.Append
+					}
+				case *frame.Tool, *frame.Prompt, *frame.Media:
+					if came = true; shown != text {
+						t.Errorf("%s: %T came after %d bytes of %d", name, next, len(shown), len(text))
+					}
+				}
+			}
+		}
+		w.post(name, chat.Say{ID: "s1", Text: text + "end", Final: true})
+		if m := c.message(); m.Text != text+"end" && (m.Append == nil || text[:m.At]+*m.Append != text+"end") {
+			t.Errorf("%s: the final is %s", name, show(m))
+		}
 	}
 }
 

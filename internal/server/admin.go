@@ -17,6 +17,7 @@ import (
 	"hermes-mobile/frame"
 	"hermes-mobile/internal/access"
 	"hermes-mobile/internal/agent/relay"
+	"hermes-mobile/internal/cert"
 )
 
 // AdminSocket is the name of the admin interface in the data folder. Whoever may open it owns the server.
@@ -48,7 +49,8 @@ func listenAdmin(ctx context.Context, data string) (net.Listener, error) {
 // Status is what `hermes-mobile status` shows.
 type Status struct {
 	Version     string       `json:"version"`
-	Address     string       `json:"address"` // of the device endpoint
+	Address     string       `json:"address"`         // of the device endpoint
+	Local       string       `json:"local,omitempty"` // where programs on this machine reach the server by plain HTTP
 	PublicURL   string       `json:"public_url,omitempty"`
 	Data        string       `json:"data"`
 	Started     time.Time    `json:"started"`
@@ -60,16 +62,19 @@ type Status struct {
 	Devices     int          `json:"devices"`
 	Connected   int          `json:"connected"`
 	Pending     int          `json:"pending"` // pairing requests
+	TLS         cert.State   `json:"tls"`
 	Health      Health       `json:"health"`
 }
 
 // Invitation is a one-time code for a new device.
 type Invitation struct {
-	Code    string    `json:"code"`
-	Link    string    `json:"link"`
-	Address string    `json:"address"`
-	Expires time.Time `json:"expires_at"`
-	Local   bool      `json:"local"` // the address is of this machine only
+	Code    string `json:"code"`
+	Link    string `json:"link"`
+	Address string `json:"address"`
+	// Fingerprint is what the phone pins: the SHA-256 of the server's own authority. Empty where it need not.
+	Fingerprint string    `json:"fingerprint,omitempty"`
+	Expires     time.Time `json:"expires_at"`
+	Local       bool      `json:"local"` // the address is of this machine only
 }
 
 // PairingList is what `hermes-mobile pairing list --json` shows.
@@ -119,6 +124,8 @@ func (s *Server) adminHandler() http.Handler {
 		})
 	}
 	handle("GET /status", func(ctx context.Context, _ Command) (any, error) { return s.status(ctx) })
+	handle("GET /doctor", func(ctx context.Context, _ Command) (any, error) { return s.diagnose(ctx) })
+	handle("POST /doctor/probe", func(context.Context, Command) (any, error) { return s.probes.announce(), nil })
 	handle("GET /devices", func(ctx context.Context, _ Command) (any, error) { return s.hub.Devices(ctx) })
 	handle("POST /devices/rename", func(ctx context.Context, c Command) (any, error) { return nil, s.hub.Rename(ctx, c.ID, c.Name) })
 	handle("POST /devices/join", func(ctx context.Context, c Command) (any, error) {
@@ -129,6 +136,10 @@ func (s *Server) adminHandler() http.Handler {
 	})
 	handle("POST /devices/unbind", func(ctx context.Context, c Command) (any, error) { return nil, s.hub.Unbind(ctx, c.ID) })
 	handle("POST /devices/revoke", func(ctx context.Context, c Command) (any, error) { return nil, s.hub.Revoke(ctx, c.ID) })
+	handle("GET /home", func(ctx context.Context, _ Command) (any, error) { return s.home(ctx) })
+	handle("POST /home/look", func(ctx context.Context, c Command) (any, error) { return s.candidate(ctx, c.ID) })
+	handle("POST /home/set", func(ctx context.Context, c Command) (any, error) { return s.setHome(ctx, c.ID) })
+	handle("POST /home/clear", func(context.Context, Command) (any, error) { return nil, s.hub.ClearHome() })
 	handle("GET /pairing", func(context.Context, Command) (any, error) { return ListPairing(s.pairing) })
 	handle("POST /pairing/approve", func(ctx context.Context, c Command) (any, error) {
 		user, err := s.pairing.Approve(c.ID)
@@ -176,14 +187,19 @@ func (s *Server) adminHandler() http.Handler {
 		if _, err := frame.DecodeUp(frame.EncodeUp(c.Frame)); err != nil { // the same checks as on the wire
 			return nil, err
 		}
+		// Home is looked up once, so that the device that is named is the one that gets it.
+		c.Frame.To = s.hub.Addressee(c.Frame.To)
 		d, err := s.hub.Deliver(ctx, "hermes-mobile deliver", c.Frame)
 		if err != nil {
 			return nil, err
 		}
-		if e, ok := d.(*frame.Error); ok {
-			return nil, e
+		switch d := d.(type) {
+		case *frame.Error:
+			return nil, d
+		case *frame.Delivered:
+			return Delivery{*d, c.Frame.To}, nil
 		}
-		return d, nil
+		return nil, fmt.Errorf("a delivery was answered with %T", d)
 	})
 	handle("POST /backup", func(ctx context.Context, c Command) (any, error) { return nil, s.store.Backup(ctx, c.Path) })
 	return mux
@@ -243,11 +259,16 @@ func (s *Server) invite() (Invitation, error) {
 	}
 	code = access.FormatCode(code)
 	base, local := s.publicBase()
-	fragment := url.Values{"pair": {code}}
-	if s.cfg.Path != "/ws" {
-		fragment.Set("path", s.cfg.Path)
+	link := base + "/#pair=" + url.QueryEscape(code)
+	pin := s.fingerprint()
+	if pin != "" {
+		link += "&fingerprint=" + pin
 	}
-	return Invitation{Code: code, Link: base + "/#" + fragment.Encode(), Address: "ws" + strings.TrimPrefix(base, "http") + s.cfg.Path, Expires: expires.UTC().Truncate(time.Second), Local: local}, nil
+	if s.cfg.Path != "/ws" {
+		link += "&path=" + url.QueryEscape(s.cfg.Path)
+	}
+	return Invitation{Code: code, Link: link, Address: "ws" + strings.TrimPrefix(base, "http") + s.cfg.Path, Fingerprint: pin,
+		Expires: expires.UTC().Truncate(time.Second), Local: local}, nil
 }
 
 // publicBase is the address that a device elsewhere can use, as far as the server knows. local: it is this machine only.
@@ -257,7 +278,7 @@ func (s *Server) publicBase() (base string, local bool) {
 	}
 	host, port, err := net.SplitHostPort(s.listener.Addr().String())
 	if err != nil {
-		return "http://" + s.listener.Addr().String(), true
+		return s.scheme() + "://" + s.listener.Addr().String(), true
 	}
 	ip := net.ParseIP(host)
 	if ip != nil && ip.IsUnspecified() {
@@ -266,7 +287,12 @@ func (s *Server) publicBase() (base string, local bool) {
 		}
 		ip = net.ParseIP(host)
 	}
-	return "http://" + net.JoinHostPort(host, port), ip != nil && ip.IsLoopback()
+	return s.scheme() + "://" + net.JoinHostPort(host, port), ip != nil && ip.IsLoopback()
+}
+
+// address is the device endpoint, as it is listened on.
+func (s *Server) address() string {
+	return "ws" + strings.TrimPrefix(s.scheme(), "http") + "://" + s.listener.Addr().String() + s.cfg.Path
 }
 
 // outward is an address of this machine that others can reach, one of a private network first.
@@ -301,9 +327,9 @@ func (s *Server) status(ctx context.Context) (Status, error) {
 		s.log.Warn("the pairing requests cannot be listed", "error", err)
 	}
 	agent := s.agent.Status("")
-	st := Status{Version: s.version, Address: "ws://" + s.listener.Addr().String() + s.cfg.Path, PublicURL: s.cfg.PublicURL, Data: s.cfg.Data,
+	st := Status{Version: s.version, Address: s.address(), Local: s.localBase(), TLS: s.Certificate(), PublicURL: s.cfg.PublicURL, Data: s.cfg.Data,
 		Started: s.started.UTC().Truncate(time.Second), Agent: s.agent.Name(), AgentWhy: s.cfg.AgentWhy, AgentOnline: agent.Online, AgentDetail: agent.Detail,
-		Devices: len(devices), Pending: len(list.Pending), Health: s.health()}
+		Devices: len(devices), Pending: len(list.Pending), Health: s.health(ctx)}
 	for _, d := range devices {
 		if d.Connected {
 			st.Connected++

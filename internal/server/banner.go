@@ -12,9 +12,12 @@ import (
 // the commands that it names.
 func (s *Server) Banner(w io.Writer, program string) {
 	fmt.Fprintf(w, "hermes-mobile %s\n\n", s.version)
-	fmt.Fprintf(w, "  listening  ws://%s%s\n", s.listener.Addr(), s.cfg.Path)
+	fmt.Fprintf(w, "  listening  %s\n", s.address())
 	if s.cfg.PublicURL != "" {
 		fmt.Fprintf(w, "  public     %s\n", s.cfg.PublicURL)
+	}
+	if s.certs != nil {
+		fmt.Fprintf(w, "  tls        %s\n", s.Certificate())
 	}
 	fmt.Fprintf(w, "  agent      %s\n", s.cfg.AgentWhy)
 	fmt.Fprintf(w, "  data       %s\n", s.cfg.Data)
@@ -35,7 +38,10 @@ func (s *Server) connectHermes(w io.Writer, program string) {
 		fmt.Fprintf(w, "  Hermes:            waiting for the gateway to dial in (start it with: hermes gateway run)\n")
 		return
 	}
-	url, _ := s.publicBase()
+	url := s.localBase()
+	if url == "" {
+		url, _ = s.publicBase()
+	}
 	fmt.Fprintf(w, `
   Hermes is not connected yet. Connect it:  %s setup
 

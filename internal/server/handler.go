@@ -1,9 +1,9 @@
 package server
 
 import (
-	"encoding/json"
 	"fmt"
 	"net/http"
+	"net/netip"
 	"strconv"
 	"time"
 
@@ -33,26 +33,38 @@ func (s *Server) handler() http.Handler {
 		}
 		mux.Handle("GET "+path, s.page)
 	}
-	return mux
+	return s.noteProxies(mux)
 }
 
 // device is the endpoint for devices: it turns away what need not become a connection.
 func (s *Server) device(w http.ResponseWriter, r *http.Request) {
+	if s.probes.serve(w, r) {
+		return
+	}
 	addr, loopback := access.Client(r, s.proxies)
 	if r.URL.Query().Has("token") {
-		http.Error(w, "A token in the address is not accepted: it would stand in logs. Connect without it and send it in the first frame, hello.", http.StatusBadRequest)
+		s.turnAway(w, addr, http.StatusBadRequest, "a token in the address",
+			"A token in the address is not accepted: it would stand in logs. Connect without it and send it in the first frame, hello.")
 		return
 	}
 	if !access.OriginAllowed(r, s.origins) {
-		http.Error(w, "Pages of this origin may not connect: the owner can list it in MOBILE_ALLOWED_ORIGINS.", http.StatusForbidden)
+		s.turnAway(w, addr, http.StatusForbidden, fmt.Sprintf("a page of the origin %q, which is not listed", r.Header.Get("Origin")),
+			"Pages of this origin may not connect: the owner can list it in MOBILE_ALLOWED_ORIGINS.")
 		return
 	}
 	if after, blocked := s.guard.Blocked(addr); blocked {
 		w.Header().Set("Retry-After", strconv.Itoa(int(after.Seconds())+1))
-		http.Error(w, "Too many wrong tokens came from this address: wait before the next try.", http.StatusTooManyRequests)
+		s.turnAway(w, addr, http.StatusTooManyRequests, "too many wrong tokens", "Too many wrong tokens came from this address: wait before the next try.")
 		return
 	}
 	s.hub.Accept(w, r, addr, loopback, s.base(r))
+}
+
+// turnAway answers a request that becomes no connection.
+func (s *Server) turnAway(w http.ResponseWriter, addr netip.Addr, status int, why, answer string) {
+	s.requests.Note("", addr, strconv.Itoa(status), why)
+	s.turned.note(addr, status, why)
+	http.Error(w, answer, status)
 }
 
 // base is the scheme and host by which the client reached the server, for links.
@@ -65,21 +77,6 @@ func (s *Server) base(r *http.Request) string {
 func (s *Server) clientAddress(r *http.Request) string {
 	addr, _ := access.Client(r, s.proxies)
 	return addr.String()
-}
-
-// ready says whether the server can take messages, and what stands in the way if not.
-func (s *Server) ready(w http.ResponseWriter, r *http.Request) {
-	report := s.health()
-	if _, loopback := access.Client(r, s.proxies); !loopback { // the texts name paths and gateways
-		for i := range report.Findings {
-			report.Findings[i].Text = ""
-		}
-	}
-	w.Header().Set("Content-Type", "application/json")
-	if !report.Ready {
-		w.WriteHeader(http.StatusServiceUnavailable)
-	}
-	_ = json.NewEncoder(w).Encode(report)
 }
 
 // serveMetrics is for this machine, or with the metrics token.

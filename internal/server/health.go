@@ -1,42 +1,138 @@
 package server
 
 import (
+	"context"
 	"crypto/sha256"
 	"crypto/subtle"
+	"encoding/json"
+	"errors"
+	"io/fs"
 	"net/http"
+	"os"
 	"strings"
 	"time"
+
+	"hermes-mobile/internal/access"
+	"hermes-mobile/internal/agent/relay"
+	"hermes-mobile/internal/config"
+	"hermes-mobile/internal/doctor"
+	"hermes-mobile/internal/hub"
 )
 
-// Health is what /readyz answers.
+// Health is what /readyz answers, and what the status shows.
 type Health struct {
-	Ready    bool      `json:"ready"`
-	Findings []Finding `json:"findings"`
+	Ready    bool             `json:"ready"`
+	Findings []doctor.Finding `json:"findings"`
 }
 
-// Finding is something its owner should know, with what to do.
-type Finding struct {
-	Code     string `json:"code"`
-	Severity string `json:"severity"`       // error: messages are refused; warning: something does not work
-	Text     string `json:"text,omitempty"` // for this machine only
+// Diagnosis is what the running server tells the doctor, who looks further from outside.
+type Diagnosis struct {
+	Findings  []doctor.Finding `json:"findings"` // whole: what follows from others is in it
+	Checked   []string         `json:"checked"`
+	PublicURL string           `json:"public_url,omitempty"`
+	Path      string           `json:"path"`
 }
 
-// storeTrouble is how long a failure of the store counts.
-const storeTrouble = time.Minute
+const (
+	// storeTrouble is how long a failure of the store counts.
+	storeTrouble = time.Minute
+	// statusPatience bounds how long the status waits for a new look at the machine, doctorPatience the same of the doctor.
+	statusPatience = 2 * time.Second
+	doctorPatience = 20 * time.Second
+)
 
-func (s *Server) health() Health {
-	h := Health{Ready: true, Findings: []Finding{}}
-	if at := s.hub.StoreFailedAt(); !at.IsZero() && time.Since(at) < storeTrouble {
-		h.Ready = false
-		h.Findings = append(h.Findings, Finding{"store_failed", "error", "The store in " + s.cfg.Data + " failed a moment ago: look at the free space and the mode of the folder, and at the log."})
+// health is for the status: what was seen lately, and a new look where that does not take long.
+func (s *Server) health(ctx context.Context) Health {
+	return s.judge(s.looks.fresh(ctx, lookEvery, statusPatience))
+}
+
+func (s *Server) judge(l *look) Health {
+	all := doctor.Examine(s.facts(l))
+	return Health{doctor.Ready(all), doctor.Shorten(all)}
+}
+
+// diagnose looks anew at everything.
+func (s *Server) diagnose(ctx context.Context) (Diagnosis, error) {
+	f := s.facts(s.looks.fresh(ctx, 0, doctorPatience))
+	return Diagnosis{doctor.Examine(f), doctor.Checked(f), s.cfg.PublicURL, s.cfg.Path}, nil
+}
+
+// facts are what the server knows of itself, at once, and what it has seen around it.
+func (s *Server) facts(l *look) *doctor.Facts {
+	now := time.Now()
+	agent := s.agent.Status("")
+	state := &doctor.Server{Address: s.listener.Addr().String(), Started: s.started, AgentOnline: agent.Online, AgentDetail: agent.Detail,
+		Devices: s.hub.Refused(), Requests: s.requests.Often(), Forwarded: s.forwarded.Often()}
+	if at := s.hub.StoreFailedAt(); !at.IsZero() && now.Sub(at) < storeTrouble {
+		state.StoreFailed = true
 	}
-	if st := s.agent.Status(""); !st.Online {
-		h.Findings = append(h.Findings, Finding{"agent_away", "warning", "The agent is away (" + st.Detail + "): messages are accepted and wait."})
+	if r, ok := s.agent.(*relay.Agent); ok {
+		links := r.State()
+		state.Relay = &links
 	}
-	if err := s.pairing.Check(); err != nil {
-		h.Findings = append(h.Findings, Finding{"pairing_unreadable", "warning", "Nobody can be approved: " + err.Error()})
+	if s.certs != nil {
+		is := s.certs.State()
+		state.TLS = &is
 	}
-	return h
+	f := &doctor.Facts{Now: now, Config: s.cfg, Warnings: doctor.StillTrue(s.cfg.Warnings), Gateways: s.letIn, Server: state, Pairing: s.pairing.Check()}
+	if l != nil {
+		f.Hermes, f.Folder, state.Aging = l.hermes, l.folder, l.aging
+	}
+	return f
+}
+
+// LetIn are the gateways that a server on these settings lets in; none where it would have to make a secret first.
+func LetIn(cfg *config.Config) []config.Gateway {
+	if len(cfg.Gateways) > 0 || !HasOwnGateway(cfg.Data) {
+		return cfg.Gateways
+	}
+	id, secret, err := OwnGateway(cfg.Data)
+	if err != nil {
+		return nil
+	}
+	return []config.Gateway{{ID: id, Secret: config.Secret(secret), Devices: []string{"*"}}}
+}
+
+// CheckPairing says why the pairing files cannot be read, and makes nothing: where there are none yet all is well.
+func CheckPairing(cfg *config.Config) error {
+	if _, err := os.Stat(pairingDir(cfg)); errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	p, err := OpenPairing(cfg)
+	if err != nil {
+		return err
+	}
+	return p.Check()
+}
+
+// ready says whether the server can take messages, and what stands in the way if not. It waits for nothing.
+func (s *Server) ready(w http.ResponseWriter, r *http.Request) {
+	report := s.judge(s.looks.last())
+	if _, loopback := access.Client(r, s.proxies); !loopback { // the texts name paths, devices and gateways
+		report.Findings = doctor.ForStrangers(report.Findings)
+	}
+	w.Header().Set("Content-Type", "application/json")
+	if !report.Ready {
+		w.WriteHeader(http.StatusServiceUnavailable)
+	}
+	_ = json.NewEncoder(w).Encode(report)
+}
+
+// noteProxies remembers peers that send forwarding headers and are not trusted: proxies that were forgotten, mostly.
+func (s *Server) noteProxies(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if access.Forwarded(r.Header) {
+			if peer, err := access.Peer(r); err == nil && !s.proxies.Trusts(peer) {
+				s.forwarded.Note("", peer, "forwarded", "")
+			}
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// newRefusals makes the memories of who was turned away before the hub saw it.
+func newRefusals() (requests, forwarded *hub.Refusals) {
+	return hub.NewRefusals(time.Now), hub.NewRefusals(time.Now)
 }
 
 func bearer(r *http.Request) string {

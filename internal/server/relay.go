@@ -44,6 +44,7 @@ func (s *Server) newRelay(ctx context.Context, key [32]byte) (chat.Agent, error)
 		}
 		gateways = []relay.Gateway{{ID: id, Secret: secret, Devices: []string{"*"}}}
 	}
+	s.letIn = LetIn(s.cfg)
 	versions, err := s.store.Meta(ctx, metaVersions)
 	if err != nil {
 		return nil, err

@@ -7,6 +7,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	stdlog "log"
 	"log/slog"
 	"net"
 	"net/http"
@@ -19,8 +20,10 @@ import (
 	"time"
 
 	"hermes-mobile/internal/access"
+	"hermes-mobile/internal/cert"
 	"hermes-mobile/internal/chat"
 	"hermes-mobile/internal/config"
+	"hermes-mobile/internal/doctor"
 	"hermes-mobile/internal/hub"
 	"hermes-mobile/internal/media"
 	"hermes-mobile/internal/metrics"
@@ -65,7 +68,16 @@ type Server struct {
 	page    *web.Page
 	linkKey [32]byte
 
+	looks     *looks
+	hermes    versions
+	letIn     []config.Gateway // also the one whose secret was made here
+	requests  *hub.Refusals
+	forwarded *hub.Refusals
+	probes    probes
+	turned    *refusalLog
+
 	listener net.Listener
+	certs    *cert.Certificates // nil: without TLS
 	admin    net.Listener
 	madeTok  bool // no token was set: one was made
 
@@ -75,8 +87,10 @@ type Server struct {
 // New opens everything a server needs and begins to listen. Close it, or Run it, which closes it.
 func New(ctx context.Context, cfg *config.Config, version string, log *slog.Logger) (s *Server, err error) {
 	s = &Server{cfg: cfg, version: version, log: log, started: time.Now(), tokens: &access.Tokens{}, guard: access.NewGuard(time.Now),
-		metrics: metrics.New(version), keeper: wsconn.NewKeeper(pingEvery, silenceLimit)}
+		turned: newRefusalLog(log, time.Now), metrics: metrics.New(version), keeper: wsconn.NewKeeper(pingEvery, silenceLimit)}
 	s.latest.Store(cfg)
+	s.looks = newLooks(s.look)
+	s.requests, s.forwarded = newRefusals()
 	defer func() {
 		if err != nil {
 			s.release()
@@ -95,7 +109,10 @@ func New(ctx context.Context, cfg *config.Config, version string, log *slog.Logg
 		return s, err
 	}
 	if s.listener, err = net.Listen(network(cfg.Host), net.JoinHostPort(cfg.Host, strconv.Itoa(cfg.Port))); err != nil {
-		return s, fmt.Errorf("cannot listen: %w; end what uses the port, or choose another with --port or MOBILE_PORT", err)
+		return s, fmt.Errorf("cannot listen: %w%s; end what uses the port, or choose another with --port or MOBILE_PORT", err, holder(err, cfg.Host, cfg.Port))
+	}
+	if err = s.openCertificate(); err != nil {
+		return s, err
 	}
 	if s.madeTok, err = s.loadTokens(); err != nil {
 		return s, err
@@ -137,15 +154,28 @@ func network(host string) string {
 	return "tcp"
 }
 
+// holder names the program that has the port, where that is why it cannot be had.
+func holder(err error, host string, port int) string {
+	if doctor.InUse(err) {
+		if name := doctor.PortHolder(host, port); name != "" {
+			return " by " + name
+		}
+	}
+	return ""
+}
+
 func set(ids []string) access.List { return access.ParseList(strings.Join(ids, ",")) }
 
 // OpenPairing opens the pairing files: Hermes' own where there is a Hermes home, else ours in the same form.
 func OpenPairing(cfg *config.Config) (*access.Pairing, error) {
-	dir := filepath.Join(cfg.Data, "pairing")
+	return access.OpenPairing(pairingDir(cfg), "mobile")
+}
+
+func pairingDir(cfg *config.Config) string {
 	if cfg.HermesHomeExists {
-		dir = access.PairingDir(cfg.HermesHome)
+		return access.PairingDir(cfg.HermesHome)
 	}
-	return access.OpenPairing(dir, "mobile")
+	return filepath.Join(cfg.Data, "pairing")
 }
 
 // secretKey signs links; it is made once for a data folder.
@@ -188,8 +218,15 @@ func (s *Server) Run(ctx context.Context) error {
 	}()
 	work.Go(func() { s.pairing.Watch(life, s.pairingChanged(life)) })
 	work.Go(func() { s.sweep(life) })
+	work.Go(func() { s.looks.run(life) })
+	if s.certs != nil {
+		work.Go(func() { s.certs.Run(life) })
+	}
 
-	web := s.httpServer(s.handler())
+	web := s.httpServer(s.encrypted(s.handler()))
+	if s.certs != nil {
+		web.TLSNextProto = s.certs.Silent()
+	}
 	admin := s.httpServer(s.adminHandler())
 	failed := make(chan error, 2)
 	work.Go(func() { failed <- web.Serve(s.listener) })
@@ -210,6 +247,7 @@ func (s *Server) Run(ctx context.Context) error {
 	err = errors.Join(ignoreClosed(err), ignoreClosed(web.Shutdown(grace)), ignoreClosed(admin.Shutdown(grace)))
 	_ = web.Close()
 	_ = admin.Close()
+	s.probes.close()
 	end()
 	work.Wait()
 	return err
@@ -224,7 +262,7 @@ func ignoreClosed(err error) error {
 
 func (s *Server) httpServer(h http.Handler) *http.Server {
 	return &http.Server{Handler: h, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: keepAlive, MaxHeaderBytes: 32 << 10,
-		ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelWarn)}
+		ErrorLog: stdlog.New(handshakes{s.log}, "", 0)}
 }
 
 // release closes what New opened; the store last.
@@ -234,6 +272,9 @@ func (s *Server) release() {
 	}
 	if s.admin != nil {
 		_ = s.admin.Close()
+	}
+	if s.certs != nil {
+		s.certs.Close()
 	}
 	if s.store != nil {
 		if err := s.store.Close(); err != nil {

@@ -80,9 +80,17 @@ func (s *Server) readTokens(cfg *config.Config) (list []access.Token, info []Tok
 	return list, info, err
 }
 
-// Reload takes the token lists of newly read settings into use and ends the connections whose token is gone. With nil the
-// settings stay and only the token file is read again.
+// Reload takes the token lists of newly read settings into use and ends the connections whose token is gone, and looks for
+// another certificate. With nil the settings stay and only the token file is read again.
 func (s *Server) Reload(cfg *config.Config) error {
+	var err error
+	if cfg != nil && s.certs != nil {
+		err = s.certs.Reload()
+	}
+	return errors.Join(err, s.reloadTokens(cfg))
+}
+
+func (s *Server) reloadTokens(cfg *config.Config) error {
 	s.reload.Lock()
 	defer s.reload.Unlock()
 	if cfg == nil {
@@ -114,7 +122,11 @@ func (s *Server) addToken(label string) (string, error) {
 	}
 	for _, t := range info {
 		if t.Label == label {
-			return "", fmt.Errorf("%w: %q is in use (%s)", access.ErrDuplicate, label, t.Source)
+			where := t.Source
+			if where == tokenFile {
+				where = "made with token add; hermes-mobile token remove takes it away"
+			}
+			return "", fmt.Errorf("there is a token with the label %q already (%s): choose another label", label, where)
 		}
 	}
 	return access.AddToFile(s.tokenPath(), label)

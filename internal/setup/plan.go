@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"strings"
 )
 
@@ -47,6 +46,7 @@ type Plan struct {
 	Notes []string
 	// ByHand is what could not be worked out.
 	ByHand []*ByHand
+	step   string // what kind of run it is, see step.Kind
 }
 
 // Names of Hermes' files and of the variables that are set.
@@ -96,11 +96,7 @@ func NewPlan(o Options) (*Plan, error) {
 		return nil, fmt.Errorf("%w; the version of this one is unknown, name it with --hermes-version", ErrPlugin)
 	}
 	p := &Plan{Options: o}
-	config, err := readFile(filepath.Join(o.Home.Path, configFile), 0o600)
-	if err != nil {
-		return nil, err
-	}
-	env, err := readFile(filepath.Join(o.Home.Path, envFile), 0o600)
+	env, config, err := readBoth(o.Home)
 	if err != nil {
 		return nil, err
 	}
@@ -141,11 +137,25 @@ func (p *Plan) planConfig(f *File) error {
 	if err != nil {
 		return err
 	}
-	for _, w := range wants(p.Version, p.URL, p.Plugin) {
+	list := wants(p.Version, p.URL, p.Plugin)
+	for _, w := range list {
 		old, _ := lookup(before.value, w.path)
 		if s, ok := old.(string); ok && s != "" && w.path[len(w.path)-1] == "relay_url" && !before.has(w) {
 			p.conflict("config.yaml: %s is %s, the address of another connector: a gateway has one, and would leave that one", w.key(), hideUser(s))
 		}
+	}
+	if err := p.apply(f, list); err != nil {
+		return err
+	}
+	if on, _ := lookup(before.value, []string{"streaming", "enabled"}); on == true && p.Version.known() && !p.Version.Streams() {
+		p.note("config.yaml: streaming.enabled is on, and Hermes %s cannot stream over a relay: phones get a first fragment and then the rest; set it to false if no other messenger needs it", p.Version)
+	}
+	return nil
+}
+
+// apply sets values in config.yaml, and notes those that have to be set by hand.
+func (p *Plan) apply(f *File, list []want) error {
+	for _, w := range list {
 		out, c, err := apply(f.After, w)
 		if hand := (*ByHand)(nil); errors.As(err, &hand) {
 			p.ByHand = append(p.ByHand, hand)
@@ -158,23 +168,22 @@ func (p *Plan) planConfig(f *File) error {
 			f.Changes = append(f.Changes, *c)
 		}
 	}
-	if on, _ := lookup(before.value, []string{"streaming", "enabled"}); on == true && p.Version.known() && !p.Version.Streams() {
-		p.note("config.yaml: streaming.enabled is on, and Hermes %s cannot stream over a relay: phones get a first fragment and then the rest; set it to false if no other messenger needs it", p.Version)
+	return nil
+}
+
+// set gives a variable of .env a value.
+func (f *File) set(name, value string) error {
+	out, c, err := setenv(f.After, name, value)
+	if err != nil {
+		return err
+	}
+	if f.After = out; c != nil {
+		f.Changes = append(f.Changes, *c)
 	}
 	return nil
 }
 
 func (p *Plan) planEnv(f *File) error {
-	set := func(name, value string) error {
-		out, c, err := setenv(f.After, name, value)
-		if err != nil {
-			return err
-		}
-		if f.After = out; c != nil {
-			f.Changes = append(f.Changes, *c)
-		}
-		return nil
-	}
 	if old, ok := getenv(f.Before, envURL); ok {
 		p.note(".env: %s is set, and moves to config.yaml: as a variable it makes Hermes 0.22 switch every other messenger (Telegram, …) off", envURL)
 		if strings.TrimRight(old, "/") != strings.TrimRight(p.URL, "/") {
@@ -191,28 +200,33 @@ func (p *Plan) planEnv(f *File) error {
 	if hasID && id != p.ID || hasSecret && p.Secret != "" && secret != p.Secret {
 		p.conflict(".env: %s and %s are set, and are not those that the server on this data folder lets in", envID, envSecret)
 	}
-	if err := set(envID, p.ID); err != nil {
+	if err := f.set(envID, p.ID); err != nil {
 		return err
 	}
 	if p.Secret != "" || !hasSecret {
-		if err := set(envSecret, p.Secret); err != nil {
+		if err := f.set(envSecret, p.Secret); err != nil {
 			return err
 		}
 	}
 	names, hasNames := getenv(f.Before, envPlatforms)
 	switch {
 	case p.Plugin:
-		if err := set(envPlatforms, pluginPlatform); err != nil {
+		if err := f.set(envPlatforms, pluginPlatform); err != nil {
 			return err
 		}
 	case hasNames && p.Version.Streams() && names == pluginPlatform && !p.pluginThere():
 		p.note(".env: %s=%s without the plug-in: scheduled jobs cannot be delivered; run this with --plugin, or take the line out", envPlatforms, names)
 	}
+	p.protect(f)
+	return nil
+}
+
+// protect takes the rights of others off a .env that is written.
+func (p *Plan) protect(f *File) {
 	if f.changed() && f.Exists && f.Mode&0o077 != 0 {
 		p.note(".env: others could read it: its mode becomes 600")
 		f.Mode = 0o600
 	}
-	return nil
 }
 
 func (p *Plan) note(format string, args ...any) {

@@ -18,6 +18,7 @@ const stateFile = "setup.json"
 
 // step is one run that wrote something.
 type step struct {
+	Kind  string    `json:"kind,omitempty"` // empty, or stepChannel
 	Home  string    `json:"home"`
 	Time  time.Time `json:"time"`
 	Files []record  `json:"files"`
@@ -102,14 +103,17 @@ const (
 
 // Undo takes back all that was written into a home, the last first. A file that nobody changed since is put back byte for
 // byte; out of another only our keys are taken.
-func Undo(data, home string) (list []Undone, err error) {
+func Undo(data, home string) (list []Undone, err error) { return undo(data, home, "") }
+
+// undo takes back the runs of one kind, or with an empty one all.
+func undo(data, home, kind string) (list []Undone, err error) {
 	steps, err := recall(data)
 	if err != nil {
 		return nil, err
 	}
 	for i := len(steps) - 1; i >= 0; i-- {
 		s := steps[i]
-		if s.Home != home {
+		if s.Home != home || kind != "" && s.Kind != kind {
 			continue
 		}
 		for _, r := range slices.Backward(s.Files) {

@@ -107,3 +107,12 @@ func lookup(v any, path []string) (any, bool) {
 	}
 	return v, v != nil
 }
+
+// keysOf are the keys of a map, in their order.
+func keysOf(v any) (keys []string) {
+	m, _ := v.(yaml.MapSlice)
+	for _, e := range m {
+		keys = append(keys, fmt.Sprint(e.Key))
+	}
+	return keys
+}

@@ -76,6 +76,21 @@ func FindVersion(ctx context.Context, home string) (v Version, how string) {
 	return v, program + " does not say its version"
 }
 
+// LookVersion is FindVersion without a process: it only looks at what is installed. path is the program, empty where there is
+// none.
+func LookVersion(home string) (v Version, path string) {
+	if path = findProgram(home); path != "" {
+		v, _ = installed(path)
+	}
+	return v, path
+}
+
+// Known reports whether the version is known.
+func (v Version) Known() bool { return v.known() }
+
+// Before reports whether a version is older than another; an unknown one is not.
+func (v Version) Before(o Version) bool { return v.known() && v.less(o) }
+
 // findProgram looks for hermes on PATH and where its installers put it.
 func findProgram(home string) string {
 	if path, err := exec.LookPath("hermes"); err == nil {

@@ -20,10 +20,10 @@ func (p *Plan) Write(data string, now time.Time) (backups []string, err error) {
 		return nil, p.ByHand[0]
 	case len(p.Conflicts) > 0 && !p.Replace:
 		return nil, ErrConflict
-	case p.Secret == "":
+	case p.step == "" && p.Secret == "":
 		return nil, errors.New("there is no secret to write")
 	}
-	s := step{Home: p.Home.Path, Time: now.UTC().Truncate(time.Second)}
+	s := step{Kind: p.step, Home: p.Home.Path, Time: now.UTC().Truncate(time.Second)}
 	for _, f := range p.Files {
 		if !f.changed() {
 			continue

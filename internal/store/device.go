@@ -105,16 +105,26 @@ func (t *Tx) SaveDevice(d *Device, now time.Time) error {
 // RenameDevice changes the name for display.
 func (t *Tx) RenameDevice(n int64, name string) error { return t.must("device.name", name, n) }
 
-// UnbindDevice forgets the token a device is bound to, its own token and its revocation.
-func (t *Tx) UnbindDevice(n int64) error { return t.must("device.unbind", n) }
+// UnbindDevice forgets the token a device is bound to, its own token, its pairing and its revocation.
+func (t *Tx) UnbindDevice(n int64) error {
+	if err := t.ForgetInvites(n); err != nil {
+		return err
+	}
+	return t.must("device.unbind", n)
+}
 
-// RevokeDevice refuses a device from now on and drops its own token.
-func (t *Tx) RevokeDevice(n int64) error { return t.must("device.revoke", n) }
+// RevokeDevice refuses a device from now on and drops its own token and its pairing.
+func (t *Tx) RevokeDevice(n int64) error {
+	if err := t.ForgetInvites(n); err != nil {
+		return err
+	}
+	return t.must("device.revoke", n)
+}
 
 // WipeDevice drops everything kept for a device and begins a new epoch of its outbox after seq.
 func (t *Tx) WipeDevice(n, seq int64, now time.Time) (epoch string, err error) {
 	epoch = newEpoch()
-	for _, name := range []string{"inbox.wipe", "open.wipe", "card.wipe", "said.wipe", "share.wipe"} {
+	for _, name := range []string{"inbox.wipe", "open.wipe", "card.wipe", "said.wipe", "share.wipe", "quote.wipe"} {
 		if err := t.must(name, n); err != nil {
 			return "", err
 		}

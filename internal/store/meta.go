@@ -11,17 +11,32 @@ func (t *Tx) AddInvite(hash string, expires time.Time) error {
 	return t.must("invite.add", hash, expires.UnixMilli())
 }
 
-// Invited reports whether a one-time pairing code is valid, without using it up.
-func (s *Store) Invited(ctx context.Context, hash string, now time.Time) (ok bool, err error) {
-	err = s.rows(ctx, "invite.valid", func(*sql.Rows) error { ok = true; return nil }, hash, now.UnixMilli())
+// Invited reports whether a one-time pairing code is valid for a device, without using it up; again: it has used it before,
+// which it may since the answer with its token may have been lost.
+func (s *Store) Invited(ctx context.Context, hash, device string, now time.Time) (ok, again bool, err error) {
+	err = s.rows(ctx, "invite.valid", func(r *sql.Rows) error {
+		var by string
+		err := r.Scan(&by)
+		ok, again = true, by != ""
+		return err
+	}, hash, device, now.UnixMilli())
+	return ok, again, err
+}
+
+// RedeemInvite keeps a one-time pairing code for this device alone; ok is false when there is none that is valid for it.
+func (t *Tx) RedeemInvite(hash, device string, now time.Time) (ok bool, err error) {
+	changed, _, err := t.exec("invite.redeem", hash, device, now.UnixMilli())
+	return changed > 0, err
+}
+
+// Redeemed reports whether there is a pairing code that a device has used and may use again.
+func (s *Store) Redeemed(ctx context.Context, device string) (ok bool, err error) {
+	err = s.rows(ctx, "invite.used", func(*sql.Rows) error { ok = true; return nil }, device)
 	return ok, err
 }
 
-// RedeemInvite uses up a one-time pairing code; ok is false when there is none that is valid.
-func (t *Tx) RedeemInvite(hash string, now time.Time) (ok bool, err error) {
-	changed, _, err := t.exec("invite.redeem", hash, now.UnixMilli())
-	return changed > 0, err
-}
+// ForgetInvites drops the pairing codes that a device has used.
+func (t *Tx) ForgetInvites(n int64) error { return t.must("invite.forget", n) }
 
 // SetMeta stores a value of the whole installation.
 func (t *Tx) SetMeta(key string, value []byte) error { return t.must("meta.set", key, value) }
@@ -57,6 +72,9 @@ type Retention struct {
 // keepSaid is how long it is known what agents said; what they say again they say soon.
 const keepSaid = time.Hour
 
+// keepQuotes is how many messages of a device can be quoted.
+const keepQuotes = 200
+
 // Sweep drops what is older than its time.
 func (s *Store) Sweep(ctx context.Context, keep Retention, now time.Time) error {
 	type bound struct{ device, seq int64 }
@@ -80,6 +98,12 @@ func (s *Store) Sweep(ctx context.Context, keep Retention, now time.Time) error 
 			}
 		}
 		if err := t.must("said.sweep", now.Add(-keepSaid).UnixMilli()); err != nil {
+			return err
+		}
+		if err := t.must("quote.sweep", now.Add(-keep.Outbox).UnixMilli()); err != nil {
+			return err
+		}
+		if err := t.must("quote.many", keepQuotes); err != nil {
 			return err
 		}
 		day := now.Add(-keep.IDs).UnixMilli()

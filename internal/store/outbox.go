@@ -77,19 +77,25 @@ func (s *Store) OutboxBounds(ctx context.Context, device int64) (count int, newe
 	return count, newest, err
 }
 
-// Messages calls f with the stored messages of a device after seq, newest first, until it returns false.
-func (s *Store) Messages(ctx context.Context, device, after int64, f func(body []byte) bool) error {
-	err := s.rows(ctx, "outbox.find", func(r *sql.Rows) error {
-		var body []byte
-		if err := r.Scan(&body); err != nil {
-			return err
+// maxQuote is how many characters of a message are kept for replies that quote it.
+const maxQuote = 500
+
+// KeepQuote keeps the beginning of a final message.
+func (t *Tx) KeepQuote(device int64, id, text string, now time.Time) error {
+	n := 0
+	for i := range text {
+		if n++; n > maxQuote {
+			text = text[:i]
+			break
 		}
-		if !f(body) {
-			return errEnough
-		}
-		return nil
-	}, device, after)
-	return enough(err)
+	}
+	return t.must("quote.keep", device, id, now.UnixMilli(), text)
+}
+
+// Quote returns the beginning of a final message, empty when it is not kept.
+func (s *Store) Quote(ctx context.Context, device int64, id string) (text string, err error) {
+	err = s.rows(ctx, "quote.id", func(r *sql.Rows) error { return r.Scan(&text) }, device, id)
+	return text, err
 }
 
 // NoteSaid notes that an agent's final message to input n has this text; n 0 stands for the last input that was answered.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 )
@@ -44,6 +45,36 @@ func TestDeviceLife(t *testing.T) {
 	}
 	if get().Epoch != epoch {
 		t.Error("the life of the outbox ended without being wiped")
+	}
+}
+
+// A one-time code is for the first device that uses it, until that needs it no more.
+func TestInviteBelongsToItsDevice(t *testing.T) {
+	s := open(t, t.TempDir())
+	n := device(t, s, "tel 1")
+	device(t, s, "1") // the end of the other's id
+	redeem := func(device string) (done bool) {
+		t.Helper()
+		do(t, s, func(tx *Tx) (err error) { done, err = tx.RedeemInvite("code", device, t0); return err })
+		return done
+	}
+	for name, forget := range map[string]func(*Tx) error{
+		"forgotten": func(tx *Tx) error { return tx.ForgetInvites(n) },
+		"unbound":   func(tx *Tx) error { return tx.UnbindDevice(n) },
+		"revoked":   func(tx *Tx) error { return tx.RevokeDevice(n) },
+	} {
+		do(t, s, func(tx *Tx) error { return tx.AddInvite("code", t0.Add(time.Minute)) })
+		do(t, s, func(tx *Tx) error { return tx.AddInvite("another", t0.Add(time.Minute)) })
+		if value[bool](t)(s.Redeemed(ctx, "tel 1")) || !redeem("tel 1") || !redeem("tel 1") || redeem("1") || !value[bool](t)(s.Redeemed(ctx, "tel 1")) || value[bool](t)(s.Redeemed(ctx, "1")) {
+			t.Errorf("%s: the code is not its device's alone", name)
+		}
+		do(t, s, forget)
+		if redeem("tel 1") || value[bool](t)(s.Redeemed(ctx, "tel 1")) {
+			t.Errorf("%s: the code is still good", name)
+		}
+		if valid, again, err := s.Invited(ctx, "another", "tel 1", t0); err != nil || !valid || again {
+			t.Errorf("%s: a code that nobody used is gone (%v)", name, err)
+		}
 	}
 }
 
@@ -115,24 +146,45 @@ func TestWipe(t *testing.T) {
 	}
 }
 
-func TestMessagesNewestFirst(t *testing.T) {
+func TestQuote(t *testing.T) {
 	s := open(t, t.TempDir())
-	dev := device(t, s, "d")
-	for i := int64(1); i <= 6; i++ {
-		kind := KindMessage
-		if i == 4 {
-			kind = KindMedia
+	dev, other := device(t, s, "d"), device(t, s, "e")
+	keep := func(dev int64, id, text string, at time.Time) {
+		t.Helper()
+		do(t, s, func(tx *Tx) error { return tx.KeepQuote(dev, id, text, at) })
+	}
+	want := func(dev int64, id, text string) {
+		t.Helper()
+		if got := value[string](t)(s.Quote(ctx, dev, id)); got != text {
+			t.Errorf("of %s is kept %q, want %q", id, got, text)
 		}
-		do(t, s, func(tx *Tx) error { return tx.Append(dev, i, kind, fmt.Append(nil, i), "", t0) })
 	}
-	var got []string
-	ok(t, s.Messages(ctx, dev, 1, func(b []byte) bool { got = append(got, string(b)); return len(got) < 3 }))
-	if !slices.Equal(got, []string{"6", "5", "3"}) {
-		t.Errorf("messages %v", got)
+	for _, c := range []struct{ text, kept string }{
+		{"short", "short"}, {"", ""},
+		{strings.Repeat("👍", maxQuote), strings.Repeat("👍", maxQuote)},
+		{strings.Repeat("👍", 3*maxQuote), strings.Repeat("👍", maxQuote)},
+		{strings.Repeat("é", maxQuote) + "x", strings.Repeat("é", maxQuote)},
+	} {
+		keep(dev, "m", c.text, t0)
+		want(dev, "m", c.kept)
 	}
+	want(other, "m", "")
+	for i := range keepQuotes + 10 {
+		keep(dev, fmt.Sprint(i), "text", t0.Add(time.Duration(i)*time.Second))
+	}
+	keep(other, "x", "old", t0)
+	rule := Retention{IDs: time.Hour, Outbox: time.Hour, Entries: 10}
+	ok(t, s.Sweep(ctx, rule, t0.Add(time.Hour)))
+	want(dev, "9", "")
+	want(dev, "10", "text")
+	want(other, "x", "old")
+	ok(t, s.Sweep(ctx, rule, t0.Add(time.Hour+time.Second)))
+	want(other, "x", "")
+	do(t, s, func(tx *Tx) error { _, err := tx.WipeDevice(dev, 0, t0); return err })
+	want(dev, fmt.Sprint(keepQuotes), "")
 	cancelled, cancel := context.WithCancel(ctx)
 	cancel()
-	if err := s.Messages(cancelled, dev, 0, func([]byte) bool { return false }); err == nil {
+	if _, err := s.Quote(cancelled, dev, "m"); err == nil {
 		t.Error("a reader whose time is over got an answer")
 	}
 }

@@ -78,7 +78,7 @@ DROP TABLE delivery_1;
 CREATE UNIQUE INDEX delivery_id ON delivery(sender, id) WHERE fresh=1;
 CREATE INDEX delivery_open ON delivery(device, seq) WHERE seen_at=0 AND expired_at=0;
 CREATE INDEX delivery_at ON delivery(at);
-`, `
+
 -- Conversations of several devices. A message belongs to one, which is that of its device otherwise.
 ALTER TABLE device ADD COLUMN conversation TEXT NOT NULL DEFAULT ''; -- id of the device whose conversation it has joined
 CREATE INDEX device_conversation ON device(conversation) WHERE conversation <> '';
@@ -92,6 +92,14 @@ ALTER TABLE card ADD COLUMN decided_by TEXT NOT NULL DEFAULT ''; -- id of the de
 CREATE TABLE share (
   n INTEGER PRIMARY KEY AUTOINCREMENT, device INTEGER NOT NULL, kind INTEGER NOT NULL, body BLOB NOT NULL, hash TEXT);
 CREATE INDEX share_device ON share(device, n);
+
+-- Beginnings of the last final messages, for replies that quote them: the outbox forgets what the device has.
+CREATE TABLE quote (
+  device INTEGER NOT NULL, id TEXT NOT NULL, at INTEGER NOT NULL, text TEXT NOT NULL,
+  PRIMARY KEY (device, id)) WITHOUT ROWID;
+CREATE INDEX quote_at ON quote(at);
+
+ALTER TABLE invite ADD COLUMN device TEXT NOT NULL DEFAULT ''; -- id of the one that has used the code, which may again
 `}
 
 // migrate brings the schema up to date, one version a transaction. A database of a newer program is left alone.

@@ -34,6 +34,12 @@ var writes = map[string]string{
 	"said.wipe":  `DELETE FROM said WHERE device=?`,
 	"said.sweep": `DELETE FROM said WHERE at<?`,
 
+	"quote.keep":  `INSERT INTO quote(device, id, at, text) VALUES(?,?,?,?) ON CONFLICT(device, id) DO UPDATE SET at=excluded.at, text=excluded.text`,
+	"quote.wipe":  `DELETE FROM quote WHERE device=?`,
+	"quote.sweep": `DELETE FROM quote WHERE at<?`,
+	"quote.many": `DELETE FROM quote WHERE (device, id) IN
+		(SELECT device, id FROM (SELECT device, id, row_number() OVER (PARTITION BY device ORDER BY at DESC, id) AS r FROM quote) WHERE r>?)`,
+
 	"open.set":   `INSERT INTO open_message(device, id, n, reply_to, text) VALUES(?,?,?,?,?) ON CONFLICT(device, id) DO UPDATE SET text=excluded.text`,
 	"open.close": `DELETE FROM open_message WHERE device=? AND id=?`,
 	"open.wipe":  `DELETE FROM open_message WHERE device=?`,
@@ -55,7 +61,8 @@ var writes = map[string]string{
 	"delivery.sweep":   `DELETE FROM delivery WHERE fresh=0 AND at<?`,
 
 	"invite.add":    `INSERT INTO invite(hash, expires_at) VALUES(?,?) ON CONFLICT(hash) DO NOTHING`,
-	"invite.redeem": `DELETE FROM invite WHERE hash=? AND expires_at>?`,
+	"invite.redeem": `UPDATE invite SET device=?2 WHERE hash=?1 AND device IN ('', ?2) AND expires_at>?3`,
+	"invite.forget": `DELETE FROM invite WHERE device<>'' AND device=(SELECT id FROM device WHERE n=?)`,
 	"invite.sweep":  `DELETE FROM invite WHERE expires_at<?`,
 
 	"meta.set": `INSERT INTO meta(k, v) VALUES(?,?) ON CONFLICT(k) DO UPDATE SET v=excluded.v`,
@@ -81,14 +88,17 @@ var queries = map[string]string{
 
 	"outbox.after":  `SELECT seq, at, kind, body FROM outbox WHERE device=? AND seq>? ORDER BY seq LIMIT ?`,
 	"outbox.bounds": `SELECT count(*), coalesce(max(seq), 0) FROM outbox WHERE device=?`,
-	"outbox.find":   `SELECT body FROM outbox WHERE device=? AND kind=1 AND seq>? ORDER BY seq DESC`,
 	"outbox.cards":  `SELECT seq, at, kind, body FROM outbox WHERE device=? AND kind=3 ORDER BY seq`,
-	"outbox.old":    `SELECT device, max(seq) FROM outbox WHERE at<? GROUP BY device`,
-	"outbox.many":   `SELECT device, max(seq) FROM (SELECT device, seq, row_number() OVER (PARTITION BY device ORDER BY seq DESC) AS r FROM outbox) WHERE r>? GROUP BY device`,
+	"outbox.aging": `SELECT d.id, o.at, (SELECT count(*) FROM outbox WHERE device=d.n AND at<?1) FROM device d
+		JOIN outbox o ON o.device=d.n AND o.seq=(SELECT min(seq) FROM outbox WHERE device=d.n) WHERE o.at<?1 ORDER BY o.at LIMIT ?2`,
+	"outbox.old":  `SELECT device, max(seq) FROM outbox WHERE at<? GROUP BY device`,
+	"outbox.many": `SELECT device, max(seq) FROM (SELECT device, seq, row_number() OVER (PARTITION BY device ORDER BY seq DESC) AS r FROM outbox) WHERE r>? GROUP BY device`,
 
 	"share.list": `SELECT n, kind, body, coalesce(hash, '') FROM share WHERE device=? AND n>? ORDER BY n LIMIT ?`,
 
 	"said.known": `SELECT 1 FROM said WHERE device=?1 AND sum=?3 AND n=CASE WHEN ?2>0 THEN ?2 ELSE (SELECT max(n) FROM said WHERE device=?1) END`,
+
+	"quote.id": `SELECT text FROM quote WHERE device=? AND id=?`,
 
 	"open.list": `SELECT id, n, reply_to, text FROM open_message WHERE device=? ORDER BY id`,
 
@@ -100,7 +110,8 @@ var queries = map[string]string{
 		FROM delivery WHERE device=? AND seen_at=0 AND expired_at=0`,
 	"delivery.list": `SELECT d.n, d.at, d.source, d.sender, coalesce(d.id, ''), d.job, v.id, d.message, d.sent_at, d.acked_at, d.seen_at, d.expired_at
 		FROM delivery d JOIN device v ON v.n=d.device WHERE (?1='' OR v.id=?1) ORDER BY d.n DESC`,
-	"invite.valid": `SELECT 1 FROM invite WHERE hash=? AND expires_at>?`,
+	"invite.valid": `SELECT device FROM invite WHERE hash=? AND device IN ('', ?) AND expires_at>?`,
+	"invite.used":  `SELECT 1 FROM invite WHERE device=? AND device<>''`,
 	"meta.get":     `SELECT v FROM meta WHERE k=?`,
 	"hash.all": `SELECT hash FROM inbox WHERE hash IS NOT NULL AND state<2 UNION SELECT hash FROM outbox WHERE hash IS NOT NULL
 		UNION SELECT hash FROM share WHERE hash IS NOT NULL`,

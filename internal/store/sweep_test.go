@@ -18,6 +18,7 @@ type model struct {
 	sent  map[string]modelDelivery // by sender and id
 	cards map[string]*modelCard
 	bill  map[string]time.Time // one-time codes
+	used  map[string]string    // and the devices that used them
 }
 
 type modelDevice struct {
@@ -91,6 +92,7 @@ func (m *model) sweep(keep Retention) {
 		return c.state == CardSettled && c.expires.Before(m.now.Add(-keep.IDs))
 	})
 	maps.DeleteFunc(m.bill, func(_ string, at time.Time) bool { return at.Before(m.now) })
+	maps.DeleteFunc(m.used, func(code, _ string) bool { _, there := m.bill[code]; return !there })
 }
 
 func (m *model) check(t *rapid.T, s *Store) {
@@ -168,9 +170,12 @@ func (m *model) check(t *rapid.T, s *Store) {
 		if want, have := m.sent[id]; err != nil || known != have || queued != want.queued {
 			t.Fatalf("delivery %s: known %v queued %v (%v), want %v %v", id, known, queued, err, have, want.queued)
 		}
-		_, valid := m.bill[id]
-		if got := value[bool](t)(s.Invited(ctx, id, m.now)); got != (valid && m.bill[id].After(m.now)) {
-			t.Fatalf("code %s: valid %v", id, got)
+		for _, dev := range []string{"tel-1", "tel-2"} {
+			valid, again, err := s.Invited(ctx, id, dev, m.now)
+			owner := m.used[id]
+			if want := m.bill[id].After(m.now) && (owner == "" || owner == dev); err != nil || valid != want || again != (want && owner == dev) {
+				t.Fatalf("code %s of %q: valid %v again %v for %s (%v)", id, owner, valid, again, dev, err)
+			}
 		}
 	}
 }
@@ -184,7 +189,7 @@ func TestSweepAgainstModel(t *testing.T) {
 		defer os.RemoveAll(dir)
 		s := value[*Store](t)(Open(ctx, dir))
 		defer func() { ok(t, s.Close()) }()
-		m := &model{now: t0, sent: map[string]modelDelivery{}, cards: map[string]*modelCard{}, bill: map[string]time.Time{}}
+		m := &model{now: t0, sent: map[string]modelDelivery{}, cards: map[string]*modelCard{}, bill: map[string]time.Time{}, used: map[string]string{}}
 		for _, name := range []string{"d1", "d2"} {
 			m.devs = append(m.devs, &modelDevice{n: device(t, s, name), name: name, outbox: map[int64]modelEntry{}})
 		}
@@ -292,20 +297,22 @@ func TestSweepAgainstModel(t *testing.T) {
 			"invite": func(t *rapid.T) {
 				key := id.Draw(t, "code")
 				at := m.now.Add(10 * time.Minute)
-				do(t, s, func(tx *Tx) error { return tx.AddInvite(key, at) })
-				if _, known := m.bill[key]; !known {
-					m.bill[key] = at
+				if _, known := m.bill[key]; known {
+					t.Skip("no code is made twice")
 				}
+				do(t, s, func(tx *Tx) error { return tx.AddInvite(key, at) })
+				m.bill[key] = at
 			},
 			"redeem": func(t *rapid.T) {
 				key := id.Draw(t, "code")
+				dev := rapid.SampledFrom([]string{"tel-1", "tel-2"}).Draw(t, "device")
 				var redeemed bool
-				do(t, s, func(tx *Tx) (err error) { redeemed, err = tx.RedeemInvite(key, m.now); return err })
-				if want := m.bill[key].After(m.now); redeemed != want {
-					t.Fatalf("code %s redeemed %v", key, redeemed)
+				do(t, s, func(tx *Tx) (err error) { redeemed, err = tx.RedeemInvite(key, dev, m.now); return err })
+				if want := m.bill[key].After(m.now) && (m.used[key] == "" || m.used[key] == dev); redeemed != want {
+					t.Fatalf("code %s of %q redeemed %v by %s", key, m.used[key], redeemed, dev)
 				}
 				if redeemed {
-					delete(m.bill, key)
+					m.used[key] = dev
 				}
 			},
 			"wait": func(t *rapid.T) {

@@ -85,11 +85,11 @@ func openFile(arg string) (*os.File, device.FileOptions, error) {
 	}
 	f, err := os.Open(home(path))
 	if err != nil {
-		return nil, device.FileOptions{}, err
+		return nil, device.FileOptions{}, Unreadable(path, err)
 	}
 	info, err := f.Stat()
 	if err == nil && !info.Mode().IsRegular() {
-		err = fmt.Errorf("%s is no file", path)
+		err = fmt.Errorf("%s is not a file that can be sent", path)
 	}
 	if err != nil {
 		f.Close()

@@ -299,7 +299,7 @@ func TestCommands(t *testing.T) {
 	s.keys("/keys<enter>")
 	s.shows("PgUp")
 	s.keys("/send nowhere.txt<enter>")
-	s.shows("Not sent:", "no such file")
+	s.shows("Not sent: there is no file nowhere.txt")
 	dir := t.TempDir()
 	os.WriteFile(filepath.Join(dir, "a file.txt"), []byte("12345"), 0o600)
 	s.keys("<ctrl+c>/send " + dir + "/a<tab>")

@@ -198,7 +198,7 @@ func TestPlainSaysWhyThereIsNoChat(t *testing.T) {
 	f := devicetest.Expect[*frame.Text](c)
 	c.Send(&frame.Error{Code: frame.TooBig, Message: "too long", Ref: f.ID})
 	var e *frame.Error
-	if err := x.wait(); !errors.As(err, &e) || x.out.String() != "" || !strings.Contains(x.err.String(), "! too long\n! open nowhere: no such file") {
+	if err := x.wait(); !errors.As(err, &e) || x.out.String() != "" || !strings.Contains(x.err.String(), "! too long\n! there is no file nowhere") {
 		t.Fatal(err, x.out.String(), x.err.String())
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"io/fs"
 	"strings"
 	"time"
 
@@ -18,6 +19,17 @@ func reason(err error) string {
 		return line(f.Message)
 	}
 	return strings.TrimPrefix(line(err.Error()), "device: ")
+}
+
+// Unreadable says in words why a file that a person named cannot be opened.
+func Unreadable(path string, err error) error {
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return fmt.Errorf("there is no file %s", path)
+	case errors.Is(err, fs.ErrPermission):
+		return fmt.Errorf("you have no right to read %s", path)
+	}
+	return fmt.Errorf("%s cannot be read: %w", path, err)
 }
 
 // peer is another device in words.

@@ -24,7 +24,6 @@ func TestChat(t *testing.T) {
 			"stream":    stream,
 			"text":      text,
 		}
-		wait := map[string]func(*testing.T, *world){"cron": cron, "cron away": cronAway}
 		measure := map[string]func(*testing.T, *world){"busy": busy}
 		if w.newer() {
 			talk["approve"] = approve
@@ -35,6 +34,6 @@ func TestChat(t *testing.T) {
 			talk["no cards"] = noCards
 			talk["files as text"] = filesAsText
 		}
-		w.run(talk, wait, measure)
+		w.run(talk, measure)
 	})
 }

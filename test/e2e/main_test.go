@@ -17,6 +17,6 @@ func TestMain(m *testing.M) {
 		_ = flag.Set("test.parallel", atOnce)
 	}
 	code := m.Run()
-	RemoveBuild()
+	Tidy()
 	os.Exit(code)
 }

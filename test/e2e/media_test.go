@@ -146,12 +146,18 @@ func (p *Phone) fileDown(t *testing.T, name, kind, mime string, data []byte) {
 	}
 }
 
-// filesAsText: the older version cannot send files: it says so in words.
+// filesAsText: the older version cannot send files, and says before that it cannot.
 func filesAsText(t *testing.T, w *world) {
 	p := w.phone(t, "files-down")
 	if c := p.Status().Capabilities; c.MediaURL || !c.Media || !c.Audio {
 		t.Errorf("the capabilities are %+v", c)
 	}
+	p.fileAsText(t)
+}
+
+// fileAsText: of a file of the agent the text comes, and no file.
+func (p *Phone) fileAsText(t *testing.T) {
+	t.Helper()
 	mark := p.Mark()
 	id := p.Say("FM:media(" + write(t, "view.png", picture(t, 2)) + ")")
 	m := p.Answered(mark, id)
@@ -161,7 +167,6 @@ func filesAsText(t *testing.T, w *world) {
 			t.Errorf("a file came: %+v", f)
 		}
 	}
-	t.Logf("what came: %q, with %d messages", m.Text, len(p.Finals(mark)))
 	if !strings.Contains(m.Text, "Here is your file.") {
 		t.Errorf("the text is %q", m.Text)
 	}

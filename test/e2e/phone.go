@@ -24,24 +24,25 @@ type Phone struct {
 	done   chan struct{}
 	cancel context.CancelFunc
 	store  device.Store
+	change []func(*device.Config)
 	left   bool
 }
 
 // NewPhone connects a device. Its configuration may be changed before.
 func NewPhone(t testing.TB, s *Server, id string, change ...func(*device.Config)) *Phone {
 	t.Helper()
-	p := &Phone{t: t, ID: id, store: device.NewMemoryStore()}
-	p.open(s, change...)
+	p := &Phone{t: t, ID: id, store: device.NewMemoryStore(), change: change}
+	p.open(s)
 	t.Cleanup(p.Leave)
 	return p
 }
 
-func (p *Phone) open(s *Server, change ...func(*device.Config)) {
+func (p *Phone) open(s *Server) {
 	p.t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	cfg := device.Config{URL: s.URL(), Token: s.Token, Device: frame.Device{ID: p.ID, Name: "Phone " + p.ID}, Store: p.store, Tools: true,
 		Backoff: device.Backoff{Min: 50 * time.Millisecond, Max: time.Second}}
-	for _, c := range change {
+	for _, c := range p.change {
 		c(&cfg)
 	}
 	d, err := device.Open(ctx, cfg)
@@ -77,8 +78,12 @@ func (p *Phone) Leave() {
 	<-p.done
 }
 
-// Return connects again with what the device has stored.
-func (p *Phone) Return(s *Server) { p.t.Helper(); p.open(s) }
+// Return connects again with what the device has stored, and perhaps with further changes of its configuration.
+func (p *Phone) Return(s *Server, change ...func(*device.Config)) {
+	p.t.Helper()
+	p.change = append(p.change, change...)
+	p.open(s)
+}
 
 // Reinstall connects again with nothing stored, as after the app was removed and installed anew.
 func (p *Phone) Reinstall(s *Server) {

@@ -40,8 +40,8 @@ var build = sync.OnceValues(func() (string, error) {
 	return path, nil
 })
 
-// RemoveBuild removes the server that was built for the tests. A TestMain calls it at its end.
-func RemoveBuild() {
+// Tidy removes the program that was built; call it when all tests are over.
+func Tidy() {
 	if path, err := build(); err == nil {
 		_ = os.RemoveAll(filepath.Dir(path))
 	}

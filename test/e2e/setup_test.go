@@ -13,10 +13,12 @@ import (
 	"time"
 
 	"hermes-mobile/device"
+	"hermes-mobile/frame"
 	"hermes-mobile/test/hermes"
 )
 
-// TestSetup connects the real Hermes with one command, beside a messenger that it has already, and takes it all back.
+// TestSetup connects the real Hermes with one command, beside a messenger that it has already, uses all that the connection is
+// for, and takes it back.
 func TestSetup(t *testing.T) {
 	both(t, func(t *testing.T, v hermes.Version) {
 		other := newMessenger(t)
@@ -36,14 +38,23 @@ func TestSetup(t *testing.T) {
 		}
 
 		p := w.setup(t)
-		p.Ask("FM:text(hello)", "hello")
-		p.Leave()
-		w.logs(t, "Connecting to mattermost")
-		for end := time.Now().Add(patience); other.asked.Load() == 0; time.Sleep(50 * time.Millisecond) {
-			if time.Now().After(end) {
-				t.Fatal("the other messenger is not connected")
-			}
+		w.firstWords(t, p)
+		away := w.pair(t, "tel-2")
+		w.homeByCommand(t, p, away)
+		w.files(t, p)
+		jobs := []job{{"origin", p, p}, {"origin", away, away}}
+		if !w.newer() { // the newer version refuses to make such a job
+			jobs = append(jobs, job{"relay:" + away.ID, p, away})
 		}
+		w.makeJobs(t, jobs)
+		got := w.runJobs(t, jobs, away, func() {})
+		p.quotes(t, got[jobs[0].words()])
+		w.approval(t, p)
+		w.gateway.Stop()
+		w.runJobs(t, jobs, away, w.gateway.Run)
+
+		w.logs(t, "Connecting to mattermost")
+		w.await(t, "the other messenger", func() bool { return other.asked.Load() > 0 })
 		if strings.Contains(string(read(t, env)), "GATEWAY_RELAY_URL") {
 			t.Error("the variable that switches others off is in .env still")
 		}
@@ -58,23 +69,130 @@ func TestSetup(t *testing.T) {
 	})
 }
 
-// TestSetupPlugin: with the plug-in the phone can be the home channel, and jobs go to it by the platform's name.
+// firstWords: what a phone says first is answered, and truthfully: the newer version refuses /sethome here.
+func (w *world) firstWords(t *testing.T, p *Phone) {
+	t.Helper()
+	if w.newer() {
+		mark := p.Mark()
+		if m := p.Answered(mark, p.Say("/sethome")); !strings.Contains(m.Text, "home channel now") || !strings.Contains(m.Text, "setup --plugin") {
+			t.Errorf("/sethome was answered %q", m.Text)
+		}
+		p.Idle()
+	}
+	mark := p.Mark()
+	p.Ask("FM:text(hello)", "hello")
+	p.Idle()
+	if n := len(p.Finals(mark)); n != 2 {
+		t.Errorf("beside the answer there is a notice that Hermes has no home channel; what came is %+v", p.Finals(mark))
+	}
+}
+
+// homeByCommand: the owner chooses the home channel, and Hermes knows of it without a restart, from its next turn on: another
+// phone that talks to it for the first time then is not told that it has none.
+func (w *world) homeByCommand(t *testing.T, p, other *Phone) {
+	t.Helper()
+	var set struct {
+		Device struct{ ID string }
+		Hermes struct {
+			Written          bool
+			Variable, Device string
+		}
+	}
+	w.server.JSON(t, &set, "home", "set", p.ID)
+	if set.Device.ID != p.ID || !set.Hermes.Written || set.Hermes.Variable != "RELAY_HOME_CHANNEL" || set.Hermes.Device != p.ID {
+		t.Errorf("home set says %+v", set)
+	}
+	p.Ask("FM:text(a turn)", "a turn")
+	p.Idle()
+	mark := other.Mark()
+	other.Ask("FM:text(hello too)", "hello too")
+	other.Idle()
+	if all := other.Finals(mark); len(all) != 1 {
+		t.Errorf("beside the answer came %+v", all)
+	}
+	mark = p.Mark()
+	if out, err := w.server.CLI(t.Context(), "deliver", "--to", "home", "--text", "dinner is ready"); err != nil || out != "sent to home: "+p.ID+"\n" {
+		t.Errorf("%v\n%s", err, out)
+	}
+	p.Final(mark, "the delivery", func(m device.Message) bool { return m.Text == "dinner is ready" })
+}
+
+// files go both ways, with the older version to the agent only.
+func (w *world) files(t *testing.T, p *Phone) {
+	t.Helper()
+	p.pictureUp(t, 6)
+	if w.newer() {
+		p.fileDown(t, "view.png", "image", "image/png", picture(t, 7))
+	} else {
+		p.fileAsText(t)
+	}
+}
+
+// approval: a command runs when the person has said so, by a card or, with the older version, in words.
+func (w *world) approval(t *testing.T, p *Phone) {
+	t.Helper()
+	if !w.newer() {
+		p.answerInWords(t, "/approve", `"exit_code": 0`, "BLOCKED")
+		return
+	}
+	mark := p.Mark()
+	id := p.Say("FM:exec")
+	card := p.Card(mark, frame.ExecApproval)
+	if done := p.Choose(card, "once", ""); done.OptionID != "once" || done.Expired {
+		t.Errorf("the card ended as %+v", done)
+	}
+	if m := p.Answered(mark, id); !strings.Contains(m.Text, `"exit_code": 0`) {
+		t.Errorf("the command's result is %q", m.Text)
+	}
+	p.Idle()
+}
+
+// TestSetupPlugin: with the plug-in a phone can be Hermes' home channel, and jobs go to it and to others by the platform's name.
 func TestSetupPlugin(t *testing.T) {
 	t.Parallel()
 	w, before := newSetup(t, hermes.V022, nil)
 	p := w.setup(t, "--plugin")
+	away := w.pair(t, "tel-2")
+	env := filepath.Join(w.gateway.Home(), ".env")
 	p.Ask("FM:text(hello)", "hello")
-	mark := p.Mark()
-	m := p.Answered(mark, p.Say("/sethome"))
-	t.Logf("/sethome was answered %q", m.Text)
-	p.Idle()
-	if env := read(t, filepath.Join(w.gateway.Home(), ".env")); !strings.Contains(string(env), "MOBILE_HOME_CHANNEL="+p.ID) {
+	away.Ask("FM:text(hello)", "hello")
+	mark := away.Mark()
+	if m := away.Answered(mark, away.Say("/sethome")); strings.Contains(m.Text, "Hermes itself keeps no home channel") {
+		t.Errorf("/sethome was answered %q", m.Text)
+	}
+	away.Idle()
+	if !strings.Contains(string(read(t, env)), "MOBILE_HOME_CHANNEL="+away.ID) {
 		t.Errorf("Hermes has not stored the home channel")
 	}
-	p.Ask("FM:cron(mobile) FM:text(made)", "made")
-	p.Idle()
-	checkCron(t, WaitFor(p, p.Mark(), cronPatience, "the job's message", isCron))
+	var set struct {
+		Hermes struct {
+			Written          bool
+			Variable, Device string
+		}
+	}
+	w.server.JSON(t, &set, "home", "set", p.ID)
+	if !set.Hermes.Written || set.Hermes.Variable != "MOBILE_HOME_CHANNEL" || set.Hermes.Device != p.ID {
+		t.Errorf("home set says %+v", set)
+	}
+	jobs := []job{{"mobile", away, p}, {"mobile:" + away.ID, p, away}, {"all", away, p}, {"origin", p, p}}
+	w.makeJobs(t, jobs)
+	got := w.runJobs(t, jobs, away, func() {})
+	p.quotes(t, got[jobs[0].words()])
+	away.quotes(t, got[jobs[1].words()])
+	w.gateway.Stop()
+	w.server.Stop()
+	w.server.Start()
+	w.runJobs(t, jobs, away, w.gateway.Run)
+
+	var now struct {
+		Device *struct{ ID string }
+		Hermes struct{ Device string }
+	}
+	if w.server.JSON(t, &now, "home", "clear"); now.Device != nil || now.Hermes.Device != away.ID {
+		t.Errorf("home clear says %+v", now) // it was away's before, by Hermes' own doing
+	}
 	p.Leave()
+	away.Leave()
 	w.gateway.Stop()
 
 	// Hermes itself has written to both files meanwhile: only our keys go.
@@ -82,7 +200,6 @@ func TestSetupPlugin(t *testing.T) {
 	if err != nil {
 		t.Errorf("%v\n%s", err, out)
 	}
-	t.Log(out)
 	for path := range before {
 		text := string(read(t, path))
 		for _, word := range []string{"mobile-platform", "relay_url", "GATEWAY_RELAY"} {
@@ -93,6 +210,16 @@ func TestSetupPlugin(t *testing.T) {
 	}
 }
 
+// pair pairs another phone, with the code of hermes-mobile pair.
+func (w *world) pair(t *testing.T, id string) *Phone {
+	t.Helper()
+	var inv struct{ Code string }
+	w.server.JSON(t, &inv, "pair")
+	p := NewPhone(t, w.server, id, func(c *device.Config) { c.Token, c.PairCode = "", inv.Code })
+	p.Online()
+	return p
+}
+
 // newSetup prepares a Hermes home that knows nothing of a server, with an owner's own settings and words, and the server.
 func newSetup(t *testing.T, v hermes.Version, other *messenger) (*world, map[string][]byte) {
 	t.Helper()
@@ -101,7 +228,7 @@ func newSetup(t *testing.T, v hermes.Version, other *messenger) (*world, map[str
 	if other != nil {
 		extra["platforms"] = map[string]any{"mattermost": map[string]any{"enabled": true, "token": "mm-5f2c9b7e1d8a4036b1c2", "extra": map[string]any{"url": other.url}}}
 	}
-	setup := hermes.Setup{Version: v, ModelURL: w.model.URL, ConfigExtra: extra, Env: []string{"RELAY_HOME_CHANNEL=nobody"}}
+	setup := hermes.Setup{Version: v, ModelURL: w.model.URL, ConfigExtra: extra}
 	w.gateway = hermes.New(t, setup)
 	config, env := filepath.Join(w.gateway.Home(), "config.yaml"), filepath.Join(w.gateway.Home(), ".env")
 	put(t, config, "# My own Hermes\n\n"+string(read(t, config))+"\n# the end\n")

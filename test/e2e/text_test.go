@@ -189,17 +189,8 @@ func busy(t *testing.T, w *world) {
 	id := a.Say("FM:slow(10)")
 	Wait(a, markA, "the indicator", func(ev device.Activity) bool { return ev.Typing })
 	status := a.Say("/status")
-	best := time.Hour // the gateway has other conversations to attend to, so one slow answer proves nothing
-	for i := range 3 {
-		began := time.Now()
-		if m := b.Ask(fmt.Sprintf("FM:text(quick %d)", i), "quick"); strings.Contains(m.Text, "Line") {
-			t.Errorf("b got %q", m.Text)
-		}
-		best = min(best, time.Since(began))
-	}
-	t.Logf("b was answered in %v", best.Round(time.Millisecond))
-	if best > 2*time.Second {
-		t.Errorf("b was answered after %v", best)
+	if m := b.Ask("FM:text(quick)", "quick"); strings.Contains(m.Text, "Line") {
+		t.Errorf("b got %q", m.Text)
 	}
 	if len(a.Finals(markA)) > 0 {
 		t.Errorf("a's turn was over before b was answered: %+v", a.Finals(markA))
@@ -210,7 +201,7 @@ func busy(t *testing.T, w *world) {
 	if m := a.Answered(markA, status); m.Text == "" || strings.Contains(m.Text, "Line") {
 		t.Errorf("the status is %+v", m)
 	}
-	if n := len(b.Finals(markB)); n != 3 {
+	if n := len(b.Finals(markB)); n != 1 {
 		t.Errorf("b got %d messages: %+v", n, b.Finals(markB))
 	}
 }

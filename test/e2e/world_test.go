@@ -85,9 +85,9 @@ func (w *world) phone(t *testing.T, id string) *Phone {
 }
 
 // run runs the scenarios as parallel subtests, each with devices of its own. Those that measure times begin when the rest
-// has ended, but for the ones that only wait.
-func (w *world) run(talk, wait, measure map[string]func(*testing.T, *world)) {
-	for _, group := range []map[string]func(*testing.T, *world){talk, wait, measure} {
+// has ended.
+func (w *world) run(talk, measure map[string]func(*testing.T, *world)) {
+	for _, group := range []map[string]func(*testing.T, *world){talk, measure} {
 		for _, name := range slices.Sorted(maps.Keys(group)) {
 			w.t.Run(name, func(t *testing.T) {
 				if talk[name] != nil {

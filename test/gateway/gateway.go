@@ -141,10 +141,12 @@ func (g *Gateway) Online() bool {
 	return g.link != nil && g.link.ready
 }
 
-// token is the bearer of an upgrade or a request (§3).
-func (g *Gateway) token() string {
-	signed := fmt.Sprintf("%s:%d", g.cfg.ID, time.Now().Add(300*time.Second).Unix())
-	mac := hmac.New(sha256.New, []byte(g.cfg.Secret))
+func (g *Gateway) token() string { return token(g.cfg.ID, g.cfg.Secret, time.Now()) }
+
+// token is the bearer of an upgrade or a request that was made at a time (§3).
+func token(id, secret string, made time.Time) string {
+	signed := fmt.Sprintf("%s:%d", id, made.Add(300*time.Second).Unix())
+	mac := hmac.New(sha256.New, []byte(secret))
 	mac.Write([]byte(signed))
 	return base64.RawURLEncoding.EncodeToString([]byte(signed + ":" + hex.EncodeToString(mac.Sum(nil))))
 }

@@ -58,6 +58,7 @@ type record struct {
 	links      int
 	duplicates int
 	resent     int
+	strangers  int // answers to prompts of earlier processes
 	notes      []note
 }
 
@@ -198,6 +199,7 @@ func (g *Gateway) Faults() []string {
 // Counts is a summary for people.
 type Counts struct {
 	Links, Inputs, Duplicates, Prompts, Replies, Resent int
+	Strangers                                           int         // answers to prompts of an earlier process
 	Closes                                              map[int]int // of links, by close code; -1: without one
 }
 
@@ -206,7 +208,7 @@ func (g *Gateway) Counts() Counts {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	r := &g.rec
-	return Counts{Links: r.links, Inputs: len(r.inputs), Duplicates: r.duplicates, Prompts: len(r.order), Replies: len(r.replies), Resent: r.resent,
+	return Counts{Links: r.links, Inputs: len(r.inputs), Duplicates: r.duplicates, Prompts: len(r.order), Replies: len(r.replies), Resent: r.resent, Strangers: r.strangers,
 		Closes: maps.Clone(r.closes)}
 }
 

@@ -239,6 +239,10 @@ func (g *Gateway) decision(d *Decision) string {
 // sent while the event is handled.
 func (g *Gateway) decideLocked(in *Input, prompt, option string) {
 	d := g.rec.prompts[prompt]
+	if nonce, _, _ := strings.Cut(prompt, "."); d == nil && nonce != g.nonce {
+		g.rec.strangers++ // of an earlier process: ignored without a word (§5)
+		return
+	}
 	if d == nil || d.Chat != in.Chat {
 		g.rec.faults = append(g.rec.faults, fmt.Sprintf("chat %s answered the prompt %q, which was never asked there", in.Chat, prompt))
 		return

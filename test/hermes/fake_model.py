@@ -13,6 +13,7 @@ The newest user message says what to answer, by words ``FM:name`` or ``FM:name(a
   FM:exec(cmd)         tool `terminal`, by default with a command that needs approval
   FM:clarify           tool `clarify` with two choices     FM:clarifyopen    the same without choices
   FM:cron(target)      tool that makes a cron job, every minute, delivered to target (default origin)
+  FM:cron(target, abc) the same, for a job that says "abc" and runs twice
   FM:send(target)      tool `send_message`                 FM:tool(name {…}) any tool with these arguments
   FM:system            the end of the system prompt        FM:history        how many messages it was sent
   FM:hang(60)          no answer for 60 seconds            FM:fail           HTTP 500
@@ -155,9 +156,12 @@ def decide(messages: list[dict[str, Any]], tools: dict[str, Any]) -> Plan:
         case "clarifyopen":
             return tool_plan(tools, "clarify", clarify_args(tools, "What is your name?", None))
         case "cron":
-            job = {"action": "create", "prompt": "FM:text(cron says hi)", "schedule": "every 1m", "name": "fake cron"}
+            target, twice, said = arg.partition(", ")
+            job = {"action": "create", "prompt": f"FM:text({said or 'cron says hi'})", "schedule": "every 1m", "name": "fake cron"}
+            if twice:
+                job["repeat"] = 2
             old = "cronjob" in tools or "tool_call" not in tools
-            return tool_plan(tools, "cronjob" if old else "cronjob_manage", {**job, "deliver": arg or "origin"})
+            return tool_plan(tools, "cronjob" if old else "cronjob_manage", {**job, "deliver": target or "origin"})
         case "send":
             return tool_plan(tools, "send_message", {"action": "send", "target": arg, "message": "sent by tool"})
         case "tool":

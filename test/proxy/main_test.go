@@ -26,7 +26,7 @@ func TestMain(m *testing.M) {
 		_ = flag.Set("test.parallel", atOnce)
 	}
 	code := m.Run()
-	e2e.RemoveBuild()
+	e2e.Tidy()
 	if code == 0 {
 		if err := goleak.Find(); err != nil {
 			fmt.Fprintln(os.Stderr, err)

@@ -80,6 +80,7 @@ type Agent struct {
 	ctx           context.Context // of Run; nil before and after
 	links         map[*link]struct{}
 	lastRefusal   *Refusal
+	refusedLast   map[string]Refusal // by configured id; "": who could not be told
 	refusals      int64
 	refusalLogged time.Time
 
@@ -115,7 +116,7 @@ func New(o Options) *Agent {
 		o.Instance = "0"
 	}
 	a := &Agent{
-		log: o.Log, opt: o, files: o.Files, wake: make(chan struct{}, 1), links: map[*link]struct{}{},
+		log: o.Log, opt: o, files: o.Files, wake: make(chan struct{}, 1), links: map[*link]struct{}{}, refusedLast: map[string]Refusal{},
 		signer: media.NewSigner(sha256.Sum256(append([]byte("hermes-mobile relay media 1\x00"), o.Key...))),
 		tick:   100 * time.Millisecond,
 	}

@@ -28,6 +28,7 @@ const (
 // holds any part of the bearer but the id of a gateway that is configured.
 type refusal struct {
 	Gateway string // configured id, or empty
+	Kind    RefusalKind
 	Reason  string
 	// Skew is the gateway's clock minus ours, where the signature was right.
 	Skew time.Duration
@@ -40,22 +41,22 @@ func verify(header string, secret func(id string) (string, bool), now time.Time)
 	scheme, token, ok := strings.Cut(strings.TrimSpace(header), " ")
 	switch {
 	case header == "":
-		return "", &refusal{Reason: "no bearer: set both relay id and relay secret in the gateway"}
+		return "", &refusal{Kind: NoBearer, Reason: "no bearer: set both relay id and relay secret in the gateway"}
 	case !ok || !strings.EqualFold(scheme, "Bearer") || len(token) > maxBearer:
-		return "", &refusal{Reason: "not a bearer"}
+		return "", &refusal{Kind: BadBearer, Reason: "not a bearer"}
 	}
 	raw, err := base64.RawURLEncoding.DecodeString(strings.TrimRight(strings.TrimSpace(token), "="))
 	if err != nil {
-		return "", &refusal{Reason: "malformed token"}
+		return "", &refusal{Kind: BadBearer, Reason: "malformed token"}
 	}
 	signed, sig, ok := cutLast(string(raw))
 	if !ok {
-		return "", &refusal{Reason: "malformed token"}
+		return "", &refusal{Kind: BadBearer, Reason: "malformed token"}
 	}
 	payload, expText, ok := cutLast(signed)
 	exp, err := strconv.ParseInt(expText, 10, 64)
 	if !ok || err != nil || payload == "" {
-		return "", &refusal{Reason: "malformed token"}
+		return "", &refusal{Kind: BadBearer, Reason: "malformed token"}
 	}
 	key, known := secret(payload)
 	mac := hmac.New(sha256.New, []byte(key)) // also for an unknown id: no difference in time
@@ -64,16 +65,16 @@ func verify(header string, secret func(id string) (string, bool), now time.Time)
 	same := hmac.Equal(want, []byte(sig))
 	switch {
 	case !known || key == "":
-		return "", &refusal{Reason: "unknown gateway id"}
+		return "", &refusal{Kind: UnknownID, Reason: "unknown gateway id"}
 	case !same:
-		return "", &refusal{Gateway: payload, Reason: "wrong secret"}
+		return "", &refusal{Gateway: payload, Kind: WrongSecret, Reason: "wrong secret"}
 	}
 	skew := time.Unix(exp, 0).Add(-tokenLife).Sub(now).Round(time.Second)
 	switch left := time.Unix(exp, 0).Sub(now); {
 	case left < -tokenGrace:
-		return "", &refusal{Gateway: payload, Skew: skew, Reason: fmt.Sprintf("the token is old: is the gateway's clock %s behind ours?", -skew)}
+		return "", &refusal{Gateway: payload, Kind: ClockOff, Skew: skew, Reason: fmt.Sprintf("the token is old: is the gateway's clock %s behind ours?", -skew)}
 	case left > tokenAhead:
-		return "", &refusal{Gateway: payload, Skew: skew, Reason: fmt.Sprintf("the token is from the future: is the gateway's clock %s ahead of ours?", skew)}
+		return "", &refusal{Gateway: payload, Kind: ClockOff, Skew: skew, Reason: fmt.Sprintf("the token is from the future: is the gateway's clock %s ahead of ours?", skew)}
 	}
 	return payload, nil
 }
@@ -116,7 +117,8 @@ func (a *Agent) refused(r *http.Request, no *refusal) {
 	a.count(CountRefused, no.Gateway)
 	from := a.opt.From(r)
 	a.mu.Lock()
-	a.lastRefusal = &Refusal{At: a.now(), Gateway: no.Gateway, From: from, Reason: no.Reason, Skew: no.Skew}
+	a.lastRefusal = &Refusal{At: a.now(), Gateway: no.Gateway, Kind: no.Kind, From: from, Reason: no.Reason, Skew: no.Skew}
+	a.refusedLast[no.Gateway] = *a.lastRefusal
 	a.refusals++
 	quiet := a.now().Sub(a.refusalLogged) < time.Second && a.now().After(a.refusalLogged)
 	n := a.refusals

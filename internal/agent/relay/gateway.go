@@ -12,6 +12,7 @@ import (
 
 const (
 	wedgeAfter   = time.Second      // an ack that takes longer (relay-facts §5: 2 to 5 ms)
+	deafAfter    = 2 * time.Minute  // without an ack the connection is given up: the longest wedge takes 30 s (relay-facts §7)
 	keepUnacked  = 2 * time.Minute  // how long an event that was written is kept while the gateway is away
 	answerWithin = 20 * time.Second // a gateway waits 30 s (relay-facts §4)
 	maxTries     = 8                // an event over which so many connections were lost is refused
@@ -61,6 +62,7 @@ type gateway struct {
 	pendingBytes int
 	openBytes    int // of messages that are not final
 	badLines     int64
+	noted        map[string]*noted // by the text of the line
 
 	// Prompts.
 	nonce string // of the process now, where a prompt showed it
@@ -78,7 +80,7 @@ type pendingAnswer struct{ since time.Time }
 func newGateway(a *Agent, cfg Gateway) *gateway {
 	g := &gateway{
 		a: a, log: a.log.With("gateway", cfg.ID), version: a.opt.Known[cfg.ID],
-		waiting: map[string]*pendingAnswer{}, convos: map[string]*convo{}, active: map[*convo]struct{}{},
+		waiting: map[string]*pendingAnswer{}, convos: map[string]*convo{}, noted: map[string]*noted{}, active: map[*convo]struct{}{},
 		awaySince: a.now(),
 	}
 	g.cfg.Store(&cfg)
@@ -334,6 +336,10 @@ func (g *gateway) clock() (busy bool) {
 			g.log.Warn("relay: no receipt for an event: the gateway's reader is stuck, it usually takes 30 s", "event", it.id)
 			g.a.count(CountWedge, g.config().ID)
 			g.changed()
+		}
+		if it := g.inflight; it != nil && now.Sub(it.written) > deafAfter {
+			g.log.Warn("relay: still no receipt for the event, closing: the gateway dials again and gets it once more", "event", it.id, "tries", it.tries)
+			g.dropLink(closeTryLater, "takes no events")
 		}
 		if g.link == nil && len(g.queue) > 0 && now.Sub(g.awaySince) > keepUnacked {
 			g.unqueue(true)

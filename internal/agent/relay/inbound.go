@@ -65,6 +65,9 @@ func (g *gateway) hand(in chat.Input, taken func(error)) {
 					author = "Hermes"
 				}
 				ev.ReplyTo = &quoted{Text: in.Quote, Author: author, IsOwn: own}
+				if g.version == Older && c.turn == nil {
+					ev.Text = withQuote(ev.Text, ev.ReplyTo)
+				}
 			}
 		}
 		if in.Kind == chat.Text || in.File == nil {
@@ -161,7 +164,7 @@ func (g *gateway) send(c *convo, in chat.Input, ev event, tell func(error)) {
 		return
 	}
 	home := func() {
-		if in.Kind == chat.Text && command(in.Text) == "/sethome" {
+		if setsHome(&in) {
 			g.post(c.device, chat.Home{})
 		}
 	}
@@ -177,7 +180,7 @@ func (g *gateway) send(c *convo, in chat.Input, ev event, tell func(error)) {
 		g.enqueue(it)
 		return
 	}
-	t := &turn{n: in.N, inputID: in.ID, mid: ev.MessageID}
+	t := &turn{n: in.N, inputID: in.ID, mid: ev.MessageID, home: setsHome(&in)}
 	g.begin(c, t)
 	it.acked = func() {
 		t.acked = true
@@ -209,7 +212,7 @@ func (g *gateway) adopt(c *convo, in chat.Input) {
 		g.endTurn(c, true)
 	}
 	c.who = person{device: in.DeviceName, user: in.User, userName: in.UserName}
-	t := &turn{n: in.N, inputID: in.ID, mid: g.mid(in.N), acked: true, handed: true, texts: in.Texts, content: true}
+	t := &turn{n: in.N, inputID: in.ID, mid: g.mid(in.N), home: setsHome(&in), acked: true, handed: true, texts: in.Texts, content: true}
 	g.begin(c, t)
 	if slices.Contains(c.marked, t.mid) { // it ended before we knew of it again
 		t.endAt = g.a.now().Add(lingerMark)

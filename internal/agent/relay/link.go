@@ -2,6 +2,7 @@ package relay
 
 import (
 	"bytes"
+	"log/slog"
 	"net"
 	"net/http"
 	"strings"
@@ -260,7 +261,7 @@ func (g *gateway) goingIdle() {
 		return
 	}
 	g.idle = true
-	g.log.Info("relay: the gateway stops or restarts")
+	g.note(slog.LevelInfo, "relay: the gateway stops or restarts")
 	if g.nonce != "" {
 		g.dead, g.nonce = g.nonce, ""
 	}

@@ -2,6 +2,7 @@ package relay
 
 import (
 	"errors"
+	"log/slog"
 	"strings"
 
 	"hermes-mobile/internal/chat"
@@ -54,7 +55,7 @@ func (g *gateway) settle(a *action, messageID string) func(error) {
 		case errors.Is(err, chat.ErrNoDevice):
 			g.fail(a, "no such device")
 		default:
-			g.log.Error("relay: cannot store what the gateway sent", "op", string(a.Op), "err", err)
+			g.note(slog.LevelError, "relay: cannot store what the gateway sent", "op", string(a.Op), "err", err)
 			g.fail(a, "cannot be stored now")
 		}
 	}
@@ -85,7 +86,7 @@ func (g *gateway) outbound(env *envelope, a *action, owner *gateway) {
 	}
 	if owner != g {
 		g.a.count(CountForeign, g.config().ID)
-		g.log.Warn("relay: op for a device that this gateway does not serve", "op", string(a.Op), "device", string(a.ChatID))
+		g.note(slog.LevelWarn, "relay: op for a device that this gateway does not serve", "op", clip(string(a.Op)), "device", clip(string(a.ChatID)))
 		g.fail(a, "this device is not served by this gateway")
 		return
 	}
@@ -140,6 +141,7 @@ func (g *gateway) opSend(c *convo, a *action) {
 	if g.swallow(c, a) {
 		return
 	}
+	g.truthful(c, a)
 	repeats, of := g.recovered(c, a)
 	replyID := a.replyID()
 	t := c.turnOf(replyID)
@@ -154,7 +156,7 @@ func (g *gateway) opSend(c *convo, a *action) {
 	}
 	if r := c.repeat(a, g.a.now()); r != nil {
 		g.a.count(CountRepeat, g.config().ID)
-		g.log.Info("relay: a message that was there already", "device", c.device, "message", r.id)
+		g.note(slog.LevelInfo, "relay: a message that was there already", "device", c.device, "message", r.id)
 		g.joinRepeat(r, a)
 		g.afterSend(c, t, a)
 		return

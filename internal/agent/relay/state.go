@@ -2,6 +2,7 @@ package relay
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"hermes-mobile/internal/chat"
@@ -11,16 +12,31 @@ import (
 type Refusal struct {
 	At      time.Time
 	Gateway string // where it could be told and is configured
+	Kind    RefusalKind
 	From    string
 	Reason  string
 	Skew    time.Duration // the gateway's clock minus ours, where it could be told
 }
+
+// RefusalKind is what is wrong with a bearer.
+type RefusalKind string
+
+// The kinds of refusals.
+const (
+	NoBearer    RefusalKind = "no bearer" // the gateway has no id and secret
+	BadBearer   RefusalKind = "bad bearer"
+	UnknownID   RefusalKind = "unknown id"
+	WrongSecret RefusalKind = "wrong secret"
+	ClockOff    RefusalKind = "clock off" // the token is too old or from the future
+)
 
 // State is a picture for status and doctor.
 type State struct {
 	Gateways    []GatewayState
 	Refusals    int64
 	LastRefusal *Refusal
+	// RefusedLast has the last refusal of each gateway, and of those that could not be told, the newest first.
+	RefusedLast []Refusal
 }
 
 // GatewayState is a picture of one gateway.
@@ -28,6 +44,7 @@ type GatewayState struct {
 	ID, Name   string
 	Online     bool
 	Idle       bool      // it said that it stops
+	Seen       bool      // it was connected since the start
 	Since      time.Time // connected, or away
 	From       string
 	Names      []string // that it said in hello
@@ -51,11 +68,25 @@ func (a *Agent) State() State {
 		r := *a.lastRefusal
 		s.LastRefusal = &r
 	}
+	for _, r := range a.refusedLast {
+		s.RefusedLast = append(s.RefusedLast, r)
+	}
 	a.mu.Unlock()
+	slices.SortFunc(s.RefusedLast, func(x, y Refusal) int { return y.At.Compare(x.At) })
 	for _, g := range a.routes.Load().list {
 		s.Gateways = append(s.Gateways, g.state())
 	}
 	return s
+}
+
+// GatewayOf returns a picture of the gateway that serves a device, nil where none does.
+func (a *Agent) GatewayOf(device string) *GatewayState {
+	g := a.serves(device)
+	if g == nil {
+		return nil
+	}
+	s := g.state()
+	return &s
 }
 
 func (g *gateway) state() GatewayState {
@@ -63,7 +94,7 @@ func (g *gateway) state() GatewayState {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	s := GatewayState{
-		ID: cfg.ID, Name: cfg.Name, Online: g.online(), Idle: g.idle, Since: g.awaySince,
+		ID: cfg.ID, Name: cfg.Name, Online: g.online(), Idle: g.idle, Seen: !g.connectedAt.IsZero(), Since: g.awaySince,
 		Names: append([]string(nil), g.names...), KnownName: g.known, Version: g.version, Local: g.local(),
 		Waiting: len(g.queue), Wedged: g.wedged, Wedges: g.wedges, LastWedge: g.lastWedge, BadLines: g.badLines,
 		SameIDSeen: g.sameID(),

@@ -347,21 +347,6 @@ func TestTooLong(t *testing.T) {
 	p.event()
 }
 
-func TestSetHome(t *testing.T) {
-	r := newRig(t, nil)
-	p := r.dial()
-	r.say("tel", 1, " /sethome ")
-	p.event()
-	r.until("home", func() bool {
-		for _, e := range r.h.all("tel") {
-			if _, ok := e.(chat.Home); ok {
-				return true
-			}
-		}
-		return false
-	})
-}
-
 func TestQuote(t *testing.T) {
 	r := newRig(t, nil)
 	p := r.dial()

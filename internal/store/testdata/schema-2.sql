@@ -10,7 +10,8 @@ CREATE TABLE device (
   epoch TEXT NOT NULL,               -- the life of its outbox
   floor INTEGER NOT NULL,            -- the outbox goes back to here: everything up to it is gone
   sent INTEGER NOT NULL,             -- the newest frame that some connection was sent
-  revoked INTEGER NOT NULL, created_at INTEGER NOT NULL, seen_at INTEGER NOT NULL);
+  revoked INTEGER NOT NULL, created_at INTEGER NOT NULL, seen_at INTEGER NOT NULL, conversation TEXT NOT NULL DEFAULT '');
+CREATE INDEX device_conversation ON device(conversation) WHERE conversation <> '';
 CREATE INDEX device_token ON device(token_hash) WHERE token_hash <> '';
 CREATE INDEX device_user ON device(user_id);
 
@@ -19,8 +20,8 @@ CREATE TABLE inbox (
   n INTEGER PRIMARY KEY AUTOINCREMENT, device INTEGER NOT NULL, id TEXT, at INTEGER NOT NULL,
   state INTEGER NOT NULL,            -- 0 waiting, 1 taken by the agent, 2 done
   texts INTEGER NOT NULL DEFAULT 0,  -- messages and files that its turn has stored
-  body BLOB, hash TEXT, UNIQUE (device, id));
-CREATE INDEX inbox_open ON inbox(device, n) WHERE state < 2;
+  body BLOB, hash TEXT, conversation INTEGER NOT NULL DEFAULT 0, UNIQUE (device, id));
+CREATE INDEX inbox_open ON inbox(conversation, n) WHERE state < 2;
 CREATE INDEX inbox_at ON inbox(at);
 
 CREATE TABLE outbox (
@@ -40,7 +41,7 @@ CREATE TABLE card (
   id TEXT PRIMARY KEY, device INTEGER NOT NULL, n INTEGER NOT NULL, seq INTEGER NOT NULL, body BLOB NOT NULL,
   expires_at INTEGER NOT NULL,
   state INTEGER NOT NULL,            -- 0 open, 1 decided, 2 settled: the agent knows
-  option_id TEXT NOT NULL DEFAULT '', text TEXT NOT NULL DEFAULT '', expired INTEGER NOT NULL DEFAULT 0) WITHOUT ROWID;
+  option_id TEXT NOT NULL DEFAULT '', text TEXT NOT NULL DEFAULT '', expired INTEGER NOT NULL DEFAULT 0, decided_by TEXT NOT NULL DEFAULT '') WITHOUT ROWID;
 CREATE INDEX card_live ON card(device) WHERE state < 2;
 CREATE INDEX card_expires ON card(expires_at);
 
@@ -57,16 +58,27 @@ CREATE UNIQUE INDEX delivery_id ON delivery(sender, id) WHERE fresh=1;
 CREATE INDEX delivery_open ON delivery(device, seq) WHERE seen_at=0 AND expired_at=0;
 CREATE INDEX delivery_at ON delivery(at);
 
-CREATE TABLE invite (hash TEXT PRIMARY KEY, expires_at INTEGER NOT NULL) WITHOUT ROWID;
+CREATE TABLE invite (hash TEXT PRIMARY KEY, expires_at INTEGER NOT NULL, device TEXT NOT NULL DEFAULT '') WITHOUT ROWID;
+
+CREATE TABLE share (
+  n INTEGER PRIMARY KEY AUTOINCREMENT, device INTEGER NOT NULL, kind INTEGER NOT NULL, body BLOB NOT NULL, hash TEXT);
+CREATE INDEX share_device ON share(device, n);
+
+-- Beginnings of the last final messages, for replies that quote them: the outbox forgets what the device has.
+CREATE TABLE quote (
+  device INTEGER NOT NULL, id TEXT NOT NULL, at INTEGER NOT NULL, text TEXT NOT NULL,
+  PRIMARY KEY (device, id)) WITHOUT ROWID;
+CREATE INDEX quote_at ON quote(at);
 
 -- Rows of every kind, as version 2 wrote them.
+INSERT INTO quote(device, id, at, text) VALUES(1, 'r1', 1767366000000, 'one');
 INSERT INTO meta(k, v) VALUES('home', 'tel-1');
 INSERT INTO device(n, id, name, platform, app, user_id, user_name, label, token_hash, epoch, floor, sent, revoked, created_at, seen_at)
   VALUES(1, 'tel-1', 'Phone', 'android', 'demo/1.2', 'anna', 'Anna', 'main', '', 'k3f9', 2, 4, 0, 1767366000000, 1767366060000),
         (2, 'tel-2', '', '', '', 'bert', '', 'device:tel-2', 'aa11', 'x0', 0, 0, 1, 1767366000000, 1767366000000);
-INSERT INTO inbox(n, device, id, at, state, texts, body, hash)
-  VALUES(1, 1, 'm1', 1767366000000, 2, 1, NULL, NULL), (2, 1, 'm2', 1767366001000, 1, 2, '{"Text":"two"}', 'f00d'),
-        (3, 1, NULL, 1767366002000, 0, 0, '{"Text":"three"}', NULL);
+INSERT INTO inbox(n, conversation, device, id, at, state, texts, body, hash)
+  VALUES(1, 1, 1, 'm1', 1767366000000, 2, 1, NULL, NULL), (2, 1, 1, 'm2', 1767366001000, 1, 2, '{"Text":"two"}', 'f00d'),
+        (3, 1, 1, NULL, 1767366002000, 0, 0, '{"Text":"three"}', NULL);
 INSERT INTO outbox(device, seq, at, kind, body, hash)
   VALUES(1, 3, 1767366000000, 1, '{"message":{"id":"r1","text":"one"}}', NULL), (1, 5, 1767366001000, 2, '{"media":{"id":"r2"}}', 'beef');
 INSERT INTO open_message(device, id, n, reply_to, text) VALUES(1, 'r3', 2, 'm2', 'half a');

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { describe, test } from 'node:test'
+import { WebSocket } from 'ws'
 import { ClosedError, DownloadError, type FileEvent } from '../src/index.js'
 import { fromBase64, toBase64 } from '../src/base64.js'
 import { capabilities, Scripted } from './scripted.js'
@@ -43,16 +44,29 @@ describe('files up', () => {
       assert.equal(progress.at(-1), 1)
     }))
 
-  test('a message gets between the parts', () =>
+  test('a message gets between the parts, however slow the network', () =>
     withServer(undefined, async (server) => {
-      const device = await server.open()
+      let most = 0
+      let socket: WebSocket | undefined
+      class Watched extends WebSocket {
+        override send(data: string): void {
+          super.send(data)
+          socket = this
+          most = Math.max(most, this.bufferedAmount)
+        }
+      }
+      const device = await server.open({ WebSocket: Watched })
       const peer = await server.peer()
       await peer.welcome()
-      let text: Promise<unknown> | undefined
-      await device.sendFile({ data: bytes(2_000_000), progress: () => (text ??= device.send('wait for me')) })
+      await device.waitOnline()
+      peer.socket.pause()
+      await device.sendFile({ data: bytes(8_000_000) })
+      await eventually('the network is full', () => socket!.bufferedAmount > 64 << 10)
+      await device.send('let me through')
+      peer.socket.resume()
       await peer.next('text')
-      assert.ok(peer.got.filter((f) => f.t === 'media').length < 8)
-      await text
+      assert.ok(peer.got.filter((f) => f.t === 'media').length < 30)
+      assert.ok(most < 500_000, `${most} bytes waited in the socket`)
     }))
 
   test('the server’s limits are obeyed', () =>

@@ -1,0 +1,79 @@
+package cert
+
+import (
+	"bytes"
+	"crypto/ecdsa"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+)
+
+// readLeaf reads the server's certificate; nil without an error: there is none.
+func readLeaf(dir string) (*tls.Certificate, error) {
+	c, err := tls.LoadX509KeyPair(filepath.Join(dir, leafCert), filepath.Join(dir, leafKey))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &c, nil
+}
+
+// writeLeaf stores a certificate with its key. A crash in between leaves two that do not fit, and a new one is made.
+func writeLeaf(dir string, c *tls.Certificate) error {
+	return errors.Join(writeKey(filepath.Join(dir, leafKey), c.PrivateKey.(*ecdsa.PrivateKey)), writeCerts(filepath.Join(dir, leafCert), c.Certificate...))
+}
+
+func writeKey(path string, key *ecdsa.PrivateKey) error {
+	der, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		return err
+	}
+	return replaceFile(path, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}), 0o600)
+}
+
+func writeCerts(path string, ders ...[]byte) error {
+	var b bytes.Buffer
+	for _, der := range ders {
+		if err := pem.Encode(&b, &pem.Block{Type: "CERTIFICATE", Bytes: der}); err != nil {
+			return err
+		}
+	}
+	return replaceFile(path, b.Bytes(), 0o644)
+}
+
+// replaceFile writes a file so that there is either the old one or the whole new one, whatever happens.
+func replaceFile(path string, data []byte, mode fs.FileMode) (err error) {
+	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*.new")
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			_ = os.Remove(f.Name())
+		}
+	}()
+	_, err = f.Write(data)
+	err = errors.Join(err, f.Chmod(mode), f.Sync(), f.Close())
+	if err != nil {
+		return err
+	}
+	return os.Rename(f.Name(), path)
+}
+
+// protect takes a key away from other users of the machine.
+func protect(path string, log *slog.Logger) error {
+	fi, err := os.Stat(path)
+	if err != nil || fi.Mode().Perm()&0o077 == 0 {
+		return err
+	}
+	log.Warn("a key could be read by other users of this machine; its mode is set right", "file", path, "mode", fmt.Sprintf("%04o", fi.Mode().Perm()))
+	return os.Chmod(path, 0o600)
+}

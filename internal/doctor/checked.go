@@ -1,0 +1,50 @@
+package doctor
+
+import (
+	"fmt"
+	"time"
+)
+
+// Checked says in short what the facts are of, so that "all is well" says of what.
+func Checked(f *Facts) (list []string) {
+	say := func(format string, args ...any) { list = append(list, fmt.Sprintf(format, args...)) }
+	if s := f.Server; s != nil {
+		say("server       on %s since %s", s.Address, s.Started.Local().Format(time.DateTime))
+	}
+	if d := f.Folder; d != nil {
+		space := ""
+		if d.Total > 0 {
+			space = fmt.Sprintf(", %s free", size(d.Free))
+		}
+		say("data folder  %s%s", d.Path, space)
+	}
+	if h := f.Hermes; h != nil && h.Exists {
+		how := "its gateway is not running"
+		if h.Process != nil {
+			how = "its gateway runs"
+			if h.Process.PID > 0 {
+				how += fmt.Sprintf(" (process %d)", h.Process.PID)
+			}
+		}
+		say("Hermes       %s, version %s, %s", h.Home.Path, h.Version, how)
+	}
+	if s := f.Server; s != nil && s.Relay != nil {
+		for _, g := range s.Relay.Gateways {
+			how := "away"
+			if g.Online {
+				how = "connected since " + g.Since.Local().Format(time.DateTime)
+			}
+			say("gateway      %s, %s", g.Name, how)
+		}
+	}
+	if p := f.Port; p != nil {
+		say("port         %s", p.Address)
+	}
+	if p := f.Public; p != nil {
+		say("public       %s, WebSocket %s", p.URL, map[bool]string{true: "works", false: "does not work"}[p.Result == PublicGood])
+	}
+	for _, c := range f.Certificates {
+		say("certificate  of %s, until %s", c.Host, c.To.UTC().Format(time.DateOnly))
+	}
+	return list
+}

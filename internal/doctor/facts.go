@@ -1,0 +1,114 @@
+package doctor
+
+import (
+	"net/netip"
+	"time"
+
+	"hermes-mobile/internal/agent/relay"
+	"hermes-mobile/internal/cert"
+	"hermes-mobile/internal/config"
+	"hermes-mobile/internal/hub"
+	"hermes-mobile/internal/setup"
+	"hermes-mobile/internal/store"
+)
+
+// Facts are what was seen. What was not looked at is nil or empty, and nothing is found there.
+type Facts struct {
+	Now    time.Time
+	Config *config.Config
+	// Warnings are those of the settings that still hold.
+	Warnings []config.Warning
+	// Gateways are those that the server lets in, also the one whose secret it made itself.
+	Gateways []config.Gateway
+
+	Server       *Server // nil: none is running
+	Pairing      error   // why the pairing files cannot be read
+	Hermes       *Hermes
+	Folder       *Folder
+	Port         *Port
+	Public       *Public
+	Certificates []Certificate
+}
+
+// Server is how the running server is.
+type Server struct {
+	Address     string      // host:port that it listens on
+	TLS         *cert.State // nil: it speaks plain HTTP
+	Started     time.Time
+	AgentOnline bool
+	AgentDetail string
+	Relay       *relay.State // nil: another agent
+
+	StoreFailed bool // a moment ago
+	Aging       []store.Aging
+
+	Devices   []hub.Refused // turned away at hello
+	Requests  []hub.Refused // turned away before it; Code is the HTTP status
+	Forwarded []hub.Refused // peers that are not trusted and send forwarding headers
+}
+
+// Hermes is the Hermes of this machine.
+type Hermes struct {
+	Home    setup.Home
+	Exists  bool
+	Version setup.Version
+	Files   *setup.Files // nil: they cannot be read
+	Unread  error        // why not
+	Process *setup.Process
+}
+
+// Folder is the data folder.
+type Folder struct {
+	Path     string
+	Unwrit   error    // why it cannot be written
+	Free     uint64   // bytes for us
+	Total    uint64   // 0: not known
+	Readable []string // files with secrets that others may read
+	Future   time.Time
+	FutureOf string // a file that was written later than now, by our clock
+}
+
+// Port is the port that a server would listen on.
+type Port struct {
+	Address string
+	Taken   bool
+	Holder  string // in words; empty: not known
+}
+
+// Public is what happens at the public address, seen from here.
+type Public struct {
+	URL    string
+	Result PublicResult
+	Detail string
+}
+
+// PublicResult is how a try of the public address ended.
+type PublicResult string
+
+// The results.
+const (
+	PublicGood        PublicResult = "good"
+	PublicUnreachable PublicResult = "unreachable"
+	PublicLogin       PublicResult = "login"
+	PublicOther       PublicResult = "other server"
+	PublicNoUpgrade   PublicResult = "no upgrade"
+	PublicBuffers     PublicResult = "buffers"
+)
+
+// Certificate is one that the server is reached by. It comes from a look at the public address, or from the server itself.
+type Certificate struct {
+	Host     string // that it should be for
+	Names    []string
+	Issuer   string
+	From, To time.Time
+	BadName  bool
+	Unknown  bool // not signed by an authority that this machine knows
+}
+
+// refusedFrom is an address in words.
+func refusedFrom(a netip.Addr) string {
+	if !a.IsValid() {
+		return "an unknown address"
+	}
+	return a.String()
+}

@@ -1,0 +1,159 @@
+package doctor
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"hermes-mobile/internal/config"
+)
+
+// asNobody makes the test binary look at a folder as a user who is not root.
+const asNobody = "HERMES_DOCTOR_TEST_FOLDER"
+
+func init() {
+	folder := os.Getenv(asNobody)
+	if folder == "" {
+		return
+	}
+	if os.Geteuid() == 0 {
+		if err := giveUpRoot(); err != nil {
+			fmt.Println(err)
+			os.Exit(1)
+		}
+	}
+	for _, f := range Shorten(Examine(folderFacts(LookFolder(folder)))) {
+		fmt.Println(f.Code, f.Text)
+	}
+	os.Exit(0)
+}
+
+func folderFacts(d *Folder) *Facts {
+	return &Facts{Now: time.Now(), Config: &config.Config{Agent: "demo", AgentSet: true, Data: d.Path}, Folder: d}
+}
+
+func TestDataUnwritable(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("modes of folders say nothing there")
+	}
+	dir, err := os.MkdirTemp("", "doctor")
+	ok(t, err)
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	look := func() string {
+		cmd := exec.CommandContext(t.Context(), os.Args[0])
+		cmd.Env = append(os.Environ(), asNobody+"="+dir)
+		out, err := cmd.CombinedOutput()
+		if err != nil {
+			t.Fatalf("%v\n%s", err, out)
+		}
+		return string(out)
+	}
+	ok(t, os.Chmod(dir, 0o777))
+	if out := look(); strings.Contains(out, "data_unwritable") {
+		t.Errorf("it may be written: %s", out)
+	}
+	ok(t, os.Chmod(dir, 0o555))
+	if out := look(); !strings.Contains(out, "data_unwritable The data folder "+dir+" cannot be written: permission denied.") {
+		t.Errorf("it may not be written: %s", out)
+	}
+	if left, _ := os.ReadDir(dir); len(left) > 0 {
+		t.Errorf("the try left %v", left)
+	}
+
+	list := Examine(folderFacts(&Folder{Path: dir, Unwrit: syscall.EROFS}))
+	mustFind(t, list, "data_unwritable", dir, "read-only", "Remount")
+	if Ready(list) || !Ready(Examine(folderFacts(&Folder{Path: dir}))) {
+		t.Error("messages are refused while it cannot be written, and only then")
+	}
+	// One that the first start has yet to make is no fault.
+	if d := LookFolder(filepath.Join(dir, "none")); d.Unwrit != nil {
+		t.Error(d.Unwrit)
+	}
+}
+
+func TestDiskLow(t *testing.T) {
+	for _, tc := range []struct {
+		free, total uint64
+		low         bool
+	}{
+		{199 << 20, 1 << 30, true}, {201 << 20, 1 << 30, false}, {4 << 30, 100 << 30, true}, {6 << 30, 100 << 30, false}, {50 << 30, 2 << 40, false}, {100 << 20, 2 << 40, true}, {0, 0, false},
+	} {
+		list := Examine(folderFacts(&Folder{Path: "/d", Free: tc.free, Total: tc.total}))
+		if tc.low {
+			mustFind(t, list, "disk_low", "/d", "MOBILE_DATA")
+		} else {
+			mustNotFind(t, list, "disk_low")
+		}
+	}
+	if free, total, known := space(t.TempDir()); known && (total == 0 || free > total) {
+		t.Errorf("%d of %d are free", free, total)
+	}
+}
+
+func TestSecretReadable(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("modes of files say nothing there")
+	}
+	dir := t.TempDir()
+	path := filepath.Join(dir, "tokens")
+	ok(t, os.WriteFile(path, []byte("app=x\n"), 0o600))
+	mustNotFind(t, Examine(folderFacts(LookFolder(dir))), "secret_readable")
+	for _, mode := range []fs.FileMode{0o640, 0o604, 0o644} {
+		ok(t, os.Chmod(path, mode))
+		mustFind(t, Examine(folderFacts(LookFolder(dir))), "secret_readable", path, "chmod 600 "+path)
+	}
+}
+
+func TestClockIsObviouslyWrong(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "hermes-mobile.db")
+	ok(t, os.WriteFile(path, nil, 0o600))
+	mustNotFind(t, Examine(folderFacts(LookFolder(dir))), "clock_skew")
+	later := time.Now().Add(90 * time.Minute)
+	ok(t, os.Chtimes(path, later, later))
+	mustFind(t, Examine(folderFacts(LookFolder(dir))), "clock_skew", "at least 5", "seconds behind", path)
+	f := folderFacts(&Folder{Path: dir})
+	f.Now = time.Unix(120, 0)
+	mustFind(t, Examine(f), "clock_skew", "1970-01-01 00:02:00")
+}
+
+func TestSettings(t *testing.T) {
+	dir := t.TempDir()
+	load := func(environ ...string) (*config.Config, error) {
+		cfg, _, err := config.Load(config.Sources{Environ: append([]string{"MOBILE_DATA=" + dir}, environ...), HomeDir: dir})
+		return cfg, err
+	}
+	_, err := load("MOBILE_PORT=x", "MOBILE_OUTBOX_DAYS=-1")
+	list := SettingsRefused(err)
+	mustFind(t, list, "settings_refused", "MOBILE_PORT")
+	if len(list) != 2 || len(Shorten(append(list, finding("server_not_running", "", "x.", "y")))) != 2 {
+		t.Errorf("%q", codes(list))
+	}
+	cfg, err := load("MOBILE_PROT=1")
+	ok(t, err)
+	mustFind(t, Examine(&Facts{Config: cfg, Warnings: cfg.Warnings}), "settings_warning", "MOBILE_PROT", "MOBILE_PORT")
+	cfg, err = load("MOBILE_HOST=0.0.0.0")
+	ok(t, err)
+	list = Examine(&Facts{Config: cfg, Warnings: cfg.Warnings})
+	mustFind(t, list, "unencrypted", "MOBILE_HOST")
+	mustNotFind(t, list, "settings_warning")
+
+	if runtime.GOOS != "windows" { // what was put right while the server runs is not said again
+		file := filepath.Join(dir, "hermes-mobile.yaml")
+		ok(t, os.WriteFile(file, []byte("token: 0123456789abcdef0123456789abcdef\n"), 0o644))
+		cfg, err = load()
+		ok(t, err)
+		mustFind(t, Examine(&Facts{Config: cfg, Warnings: StillTrue(cfg.Warnings)}), "settings_warning", "hermes-mobile.yaml", "chmod 600 "+file)
+		ok(t, os.Chmod(file, 0o600))
+		mustNotFind(t, Examine(&Facts{Config: cfg, Warnings: StillTrue(cfg.Warnings)}), "settings_warning")
+	}
+	mustFind(t, []Finding{NoAnswer(dir, errors.New("permission denied"))}, "server_silent", dir, "permission denied.")
+}

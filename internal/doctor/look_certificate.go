@@ -1,0 +1,58 @@
+package doctor
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"net"
+	"net/url"
+	"time"
+)
+
+// LookCertificate fetches the certificate at an https address and judges nothing that a fact can say: it may be expired, for
+// another name, or signed by nobody we know.
+func LookCertificate(ctx context.Context, address string, now time.Time) (c Certificate, ok bool) {
+	u, err := url.Parse(address)
+	if err != nil || u.Scheme != "https" {
+		return c, false
+	}
+	port := u.Port()
+	if port == "" {
+		port = "443"
+	}
+	d := tls.Dialer{Config: &tls.Config{InsecureSkipVerify: true, ServerName: u.Hostname()}} // it is looked at below
+	conn, err := d.DialContext(ctx, "tcp", net.JoinHostPort(u.Hostname(), port))
+	if err != nil {
+		return c, false
+	}
+	defer conn.Close()
+	chain := conn.(*tls.Conn).ConnectionState().PeerCertificates
+	if len(chain) == 0 {
+		return c, false
+	}
+	return describe(chain, u.Hostname(), now), true
+}
+
+// describe says what there is to know of a chain that a server sent.
+func describe(chain []*x509.Certificate, host string, now time.Time) Certificate {
+	leaf := chain[0]
+	c := Certificate{Host: host, Issuer: leaf.Issuer.String(), From: leaf.NotBefore, To: leaf.NotAfter, BadName: leaf.VerifyHostname(host) != nil}
+	c.Names = append(c.Names, leaf.DNSNames...)
+	for _, ip := range leaf.IPAddresses {
+		c.Names = append(c.Names, ip.String())
+	}
+	between := x509.NewCertPool()
+	for _, next := range chain[1:] {
+		between.AddCert(next)
+	}
+	at := now // whether it is known is another question than whether it has expired
+	if at.After(leaf.NotAfter) {
+		at = leaf.NotAfter
+	}
+	if at.Before(leaf.NotBefore) {
+		at = leaf.NotBefore
+	}
+	_, err := leaf.Verify(x509.VerifyOptions{Intermediates: between, CurrentTime: at})
+	c.Unknown = err != nil
+	return c
+}

@@ -1,0 +1,61 @@
+package doctor
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+
+	"hermes-mobile/internal/config"
+)
+
+// holders are the files of the data folder that hold secrets or messages.
+var holders = []string{"tokens", "relay.env", "hermes-mobile.db", "hermes-mobile.db-wal"}
+
+// LookFolder looks at the data folder. One that is not there yet is nothing to complain of.
+func LookFolder(path string) *Folder {
+	d := &Folder{Path: path}
+	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+		return d
+	}
+	d.Unwrit = write(path)
+	if free, total, ok := space(path); ok {
+		d.Free, d.Total = free, total
+	}
+	for _, name := range holders {
+		info, err := os.Stat(filepath.Join(path, name))
+		if err != nil {
+			continue
+		}
+		if runtime.GOOS != "windows" && info.Mode().Perm()&0o077 != 0 {
+			d.Readable = append(d.Readable, filepath.Join(path, name))
+		}
+		if info.ModTime().After(d.Future) {
+			d.Future, d.FutureOf = info.ModTime(), filepath.Join(path, name)
+		}
+	}
+	return d
+}
+
+// write tries to make a file, which is the only question that a file system answers rightly.
+func write(folder string) error {
+	f, err := os.CreateTemp(folder, ".doctor-*")
+	if err != nil {
+		if pe := (*os.PathError)(nil); errors.As(err, &pe) {
+			return pe.Err
+		}
+		return err
+	}
+	_ = f.Close()
+	return os.Remove(f.Name())
+}
+
+// StillTrue leaves out the warnings of a start that do not hold any more: of files that others cannot read now.
+func StillTrue(warnings []config.Warning) []config.Warning {
+	return slices.DeleteFunc(slices.Clone(warnings), func(w config.Warning) bool {
+		info, err := os.Stat(w.File)
+		return w.File != "" && (err != nil || info.Mode().Perm()&0o044 == 0)
+	})
+}

@@ -1,0 +1,36 @@
+package doctor
+
+import (
+	"errors"
+	"net"
+	"net/netip"
+	"runtime"
+	"strconv"
+	"syscall"
+)
+
+// LookPort tries whether a server could listen on an address. With port 0, which is any, there is nothing to try.
+func LookPort(host string, port int) *Port {
+	if port == 0 {
+		return nil
+	}
+	p := &Port{Address: net.JoinHostPort(host, strconv.Itoa(port))}
+	network := "tcp"
+	if ip, err := netip.ParseAddr(host); err == nil && ip.Is4() {
+		network = "tcp4" // 0.0.0.0 does not mean every IPv6 address
+	}
+	l, err := net.Listen(network, p.Address)
+	if err == nil {
+		_ = l.Close()
+		return p
+	}
+	if InUse(err) {
+		p.Taken, p.Holder = true, PortHolder(host, port)
+	}
+	return p
+}
+
+// InUse reports whether listening failed because another program has the port.
+func InUse(err error) bool {
+	return errors.Is(err, syscall.EADDRINUSE) || runtime.GOOS == "windows" && errors.Is(err, syscall.Errno(10048)) // WSAEADDRINUSE
+}

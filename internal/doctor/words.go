@@ -1,0 +1,54 @@
+package doctor
+
+import (
+	"fmt"
+	"strings"
+	"time"
+)
+
+// clock is a time of today, in words.
+func clock(t time.Time) string { return t.Local().Format("15:04") }
+
+func plural(n int, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", n, many)
+}
+
+// size is a number of bytes in words.
+func size(n uint64) string {
+	for _, u := range []struct {
+		name string
+		of   uint64
+	}{{"TiB", 1 << 40}, {"GiB", 1 << 30}, {"MiB", 1 << 20}, {"KiB", 1 << 10}} {
+		if n >= 10*u.of {
+			return fmt.Sprintf("%d %s", n/u.of, u.name)
+		}
+		if n >= u.of {
+			return fmt.Sprintf("%.1f %s", float64(n)/float64(u.of), u.name)
+		}
+	}
+	return fmt.Sprintf("%d bytes", n)
+}
+
+// stretch is a length of time in words, as exact as a person wants it.
+func stretch(d time.Duration) string {
+	switch d = d.Round(time.Second); {
+	case d < 2*time.Minute:
+		return plural(int(d.Seconds()), "second", "seconds")
+	case d < 2*time.Hour:
+		return plural(int(d.Minutes()), "minute", "minutes")
+	case d < 48*time.Hour:
+		return plural(int(d.Hours()), "hour", "hours")
+	}
+	return plural(int(d.Hours()/24), "day", "days")
+}
+
+// shellWord writes s so that a shell takes it as one word.
+func shellWord(s string) string {
+	if s != "" && strings.Trim(s, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789/._-+:@%,") == "" {
+		return s
+	}
+	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+}

@@ -1,0 +1,5 @@
+package acme
+
+import "syscall"
+
+func dieWithParent(attr *syscall.SysProcAttr) { attr.Pdeathsig = syscall.SIGKILL }

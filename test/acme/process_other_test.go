@@ -1,0 +1,7 @@
+//go:build unix && !linux
+
+package acme
+
+import "syscall"
+
+func dieWithParent(*syscall.SysProcAttr) {}
