@@ -158,7 +158,7 @@ export const en = {
   sendRecording: 'Send the recording',
   discardRecording: 'Discard the recording',
   noMicrophone: 'The microphone cannot be used: allow it in the settings of the browser.',
-  microphoneNeedsHttps: 'A browser gives the microphone only to pages of https. The owner can set that up with a reverse proxy.',
+  microphoneNeedsHttps: 'A browser gives the microphone only to pages of https. The owner of the server can set that up.',
   recordingFull: 'A voice message is at most four minutes long.',
   // Settings
   settings: 'Settings',

@@ -154,7 +154,7 @@ export const ru: Record<keyof typeof en, string> = {
   sendRecording: 'Отправить запись',
   discardRecording: 'Удалить запись',
   noMicrophone: 'Микрофон недоступен: разрешите его в настройках браузера.',
-  microphoneNeedsHttps: 'Браузер даёт микрофон только страницам https. Владелец может настроить это через обратный прокси.',
+  microphoneNeedsHttps: 'Браузер даёт микрофон только страницам https. Владелец сервера может это настроить.',
   recordingFull: 'Голосовое сообщение длится не дольше четырёх минут.',
   settings: 'Настройки',
   close: 'Закрыть',
