@@ -39,6 +39,7 @@ var ranks = map[string]int{
 	"internal/store":    1,
 	"internal/wsconn":   1,
 	"internal/config":   1,
+	"internal/web":      1,
 
 	"frame":            0,
 	"internal/chat":    0,

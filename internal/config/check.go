@@ -60,7 +60,8 @@ func setPort(to *int, v string) error {
 }
 
 // taken are the paths that the server uses itself.
-var taken = []string{"/relay", "/media", "/healthz", "/readyz", "/metrics"}
+var taken = []string{"/relay", "/media", "/healthz", "/readyz", "/metrics", "/assets", "/sw.js", "/manifest.webmanifest", "/icon.svg", "/icon-180.png", "/icon-192.png",
+	"/icon-512.png", "/icon-maskable-512.png"}
 
 func setPath(to *string, v string) error {
 	const remedy = `start it with "/" and use letters, digits, ".", "_", "~", "-", such as /ws`

@@ -27,10 +27,12 @@ func (s *Server) handler() http.Handler {
 	})
 	mux.HandleFunc("GET /readyz", s.ready)
 	mux.HandleFunc("GET /metrics", s.serveMetrics)
-	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-		fmt.Fprintf(w, "This is a Hermes Mobile server. Apps connect to %s by WebSocket.\n", s.cfg.Path)
-	})
+	for _, path := range s.page.Paths() {
+		if path == "/" {
+			path = "/{$}"
+		}
+		mux.Handle("GET "+path, s.page)
+	}
 	return s.noteProxies(mux)
 }
 

@@ -28,6 +28,7 @@ import (
 	"hermes-mobile/internal/media"
 	"hermes-mobile/internal/metrics"
 	"hermes-mobile/internal/store"
+	"hermes-mobile/internal/web"
 	"hermes-mobile/internal/wsconn"
 )
 
@@ -64,6 +65,7 @@ type Server struct {
 	keeper  *wsconn.Keeper
 	agent   chat.Agent
 	hub     *hub.Hub
+	page    *web.Page
 	linkKey [32]byte
 
 	looks     *looks
@@ -122,6 +124,9 @@ func New(ctx context.Context, cfg *config.Config, version string, log *slog.Logg
 		return s, err
 	}
 	if s.files, err = media.OpenStore(filepath.Join(cfg.Data, "files")); err != nil {
+		return s, err
+	}
+	if s.page, err = web.New(web.Options{Path: cfg.Path, AvatarURL: cfg.AvatarURL, Base: s.base}); err != nil {
 		return s, err
 	}
 	key, err := s.secretKey(ctx)

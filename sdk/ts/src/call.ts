@@ -1,0 +1,58 @@
+import { encode } from './codec.js'
+import { LinkLostError } from './errors.js'
+import type { Call, Deliver, Error as ErrorFrame, Ping, Stop } from './frames.js'
+import type { Link } from './link.js'
+import { frameError } from './receive.js'
+
+/** How long something is waited for. */
+export interface Waiting {
+  signal?: AbortSignal
+}
+
+/** Calls are frames of the live link that wait for their answer. */
+export class Calls {
+  private waiting = new Map<string, { resolve: (frame: unknown) => void; reject: (error: Error) => void }>()
+
+  /** send writes a frame; false: there is no link. */
+  send(link: Link | undefined, frame: Stop | Ping | Call | Deliver): boolean {
+    return link?.send(encode(frame)) ?? false
+  }
+
+  /** ask writes a frame and waits for what answers its id. An error frame is thrown. */
+  async ask(link: Link | undefined, frame: (Ping | Call | Deliver) & { id?: string }, signal?: AbortSignal): Promise<unknown> {
+    const id = frame.id!
+    const answer = new Promise((resolve, reject) => this.waiting.set(id, { resolve, reject }))
+    try {
+      if (!this.send(link, frame)) throw new LinkLostError()
+      const got = (await until(answer, signal)) as ErrorFrame
+      if (got.t === 'error') throw frameError(got)
+      return got
+    } finally {
+      this.waiting.delete(id)
+    }
+  }
+
+  /** answer gives an answer to who waits for it; false: nobody does. */
+  answer(id: string, frame: unknown): boolean {
+    const asked = this.waiting.get(id)
+    asked?.resolve(frame)
+    return asked !== undefined
+  }
+
+  /** drop ends every wait. */
+  drop(error: Error = new LinkLostError()): void {
+    for (const { reject } of this.waiting.values()) reject(error)
+    this.waiting.clear()
+  }
+}
+
+/** until waits for a promise, or throws the signal's reason. */
+export function until<T>(promise: Promise<T>, signal?: AbortSignal): Promise<T> {
+  if (!signal) return promise
+  return new Promise((resolve, reject) => {
+    const abort = () => reject(signal.reason as Error)
+    if (signal.aborted) abort()
+    signal.addEventListener('abort', abort)
+    promise.then(resolve, reject).finally(() => signal.removeEventListener('abort', abort))
+  })
+}

@@ -1,0 +1,126 @@
+import { join } from './assemble.js'
+import { DownloadError } from './errors.js'
+import type { FileEvent } from './events.js'
+
+/** How a file is fetched. */
+export interface DownloadOptions {
+  signal?: AbortSignal
+  /** Called with the bytes so far; total is 0 where it is not known. */
+  progress?: (received: number, total: number) => void
+}
+
+/** Where and how downloads are made. */
+export interface Fetcher {
+  fetch: typeof fetch
+  /** The server's address, by which a link that is no whole one is read. */
+  base: string
+  /** Waits before attempt n; it throws when the device was closed or the signal aborted. */
+  pause(n: number, signal?: AbortSignal): Promise<void>
+}
+
+/**
+ * fetchFile hands the file over piece by piece: from data, or from the link, going on where it broke until the signal ends it.
+ * It returns the number of bytes.
+ */
+export async function fetchFile(
+  by: Fetcher,
+  file: FileEvent,
+  write: (bytes: Uint8Array) => void | Promise<void>,
+  { signal, progress }: DownloadOptions,
+): Promise<number> {
+  if (file.error) throw file.error
+  let total = 0
+  const take = async (bytes: Uint8Array) => {
+    try {
+      await write(bytes)
+    } catch (error) {
+      throw new WriteError(error)
+    }
+    total += bytes.length
+    progress?.(total, file.size)
+  }
+  if (!file.url) {
+    const data = file.data ?? new Uint8Array(0)
+    await write(data)
+    progress?.(data.length, data.length)
+    return data.length
+  }
+  const url = fileURL(file.url, by.base)
+  for (let attempt = 0; ; attempt++) {
+    const before = total
+    try {
+      await fetchFrom(by, url, total, take, signal)
+      if (!file.size || total === file.size) return total
+      if (total > file.size) throw new DownloadError(`${total} bytes came where ${file.size} were due`)
+    } catch (error) {
+      if (error instanceof WriteError) throw error.cause
+      if (error instanceof DownloadError) throw error
+    }
+    if (total > before) attempt = 0
+    await by.pause(attempt, signal)
+  }
+}
+
+/** fetchWhole is fetchFile into memory. */
+export async function fetchWhole(by: Fetcher, file: FileEvent, options: DownloadOptions): Promise<Uint8Array> {
+  const parts: Uint8Array[] = []
+  const bytes = await fetchFile(by, file, (part) => void parts.push(part), options)
+  return join(parts, bytes)
+}
+
+/** WriteError keeps an error of the app apart from those of the network. */
+class WriteError extends Error {
+  constructor(override readonly cause: unknown) {
+    super()
+  }
+}
+
+/** fileURL makes the link absolute. It is on this server: another scheme than the web's is never followed. */
+function fileURL(link: string, base: string): string {
+  let url: URL
+  try {
+    url = new URL(link, base.replace(/^ws/, 'http'))
+  } catch {
+    throw new DownloadError('the link is no address')
+  }
+  if (!/^https?:$/.test(url.protocol)) throw new DownloadError('the link is no web address')
+  return url.href
+}
+
+/** fetchFrom gets what follows the first `from` bytes. */
+async function fetchFrom(by: Fetcher, url: string, from: number, take: (bytes: Uint8Array) => Promise<void>, signal?: AbortSignal): Promise<void> {
+  const init: RequestInit = { credentials: 'omit', headers: from > 0 ? { Range: `bytes=${from}-` } : {} }
+  if (signal) init.signal = signal
+  const response = await by.fetch(url, init)
+  const { status } = response
+  if (status === 429 || status >= 500) throw new Error(`HTTP ${status}`)
+  if (status === 403 || status === 410) throw new DownloadError('the link has expired or is not for this device', status)
+  if (status !== 200 && status !== 206) throw new DownloadError(response.statusText.toLowerCase() || 'the file could not be fetched', status)
+  // A page of another host may not be shown the range that came; a server sends the one that was asked for.
+  const range = response.headers.get('Content-Range') ?? `bytes ${from}-`
+  if (status === 206 && !range.startsWith(`bytes ${from}-`)) throw new DownloadError('another part of the file came than was asked for')
+  let skip = status === 200 ? from : 0 // all of it again
+  for await (const piece of pieces(response)) {
+    const rest = piece.subarray(Math.min(skip, piece.length))
+    skip -= piece.length - rest.length
+    if (rest.length > 0) await take(rest)
+  }
+}
+
+/** pieces reads a body as it comes; React Native has it as a whole only. */
+async function* pieces(response: Response): AsyncGenerator<Uint8Array> {
+  const reader = response.body?.getReader?.()
+  if (!reader) {
+    yield new Uint8Array(await response.arrayBuffer())
+    return
+  }
+  try {
+    for (;;) {
+      const { done, value } = await reader.read()
+      if (done) return
+      yield value
+    }
+  } finally {
+    void reader.cancel().catch(() => {})
+  }
+}

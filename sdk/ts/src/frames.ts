@@ -1,0 +1,452 @@
+// Made from the Go package frame by `go run ./sdk/ts/generate`. Do not edit.
+
+/** The version of the device protocol that this package speaks, as in ready.protocol. */
+export const PROTOCOL = 1
+
+/** The reason in an error frame (doc/protocol.md §10). */
+export type Code =
+  /** AuthFailed: the token or pairing code is wrong, or the device or user is not allowed. Closed with 1008; do not retry. */
+  | 'auth_failed'
+  /** Unsupported: the server does not know this frame type. The connection goes on; do not retry. */
+  | 'unsupported_frame'
+  /** Forbidden: this connection may not do that: a device bound to another token, a card of another device, a delivery from outside. Do not retry. */
+  | 'forbidden'
+  /** TooBig: a frame, text, file or upload is over its limit. Do not retry the same content. */
+  | 'too_big'
+  /** BadFrame: the frame is malformed or contradicts an earlier one. Do not retry the same content. */
+  | 'bad_frame'
+  /** DeviceOffline: a delivery's addressee is unknown, not approved, away where it must be live, or its outbox is full. Retry later if the device may come back. */
+  | 'device_offline'
+  /** RateLimited: too often; retry after Error.RetryAfter seconds. */
+  | 'rate_limited'
+  /** Internal: the server could not do it, for example because its disk is full. Nothing was taken; retry later with the same id. */
+  | 'internal'
+
+// The close codes the server uses (doc/protocol.md §1), and what each asks of the client.
+/** CloseGoingAway: the server stops or restarts. Reconnect. */
+export const CLOSE_GOING_AWAY = 1001
+/** CloseNoAccess: no access. Do not reconnect; tell the person. */
+export const CLOSE_NO_ACCESS = 1008
+/** CloseTooBig: a frame was larger than MaxFrame. Reconnect, and do not send it again. */
+export const CLOSE_TOO_BIG = 1009
+/** CloseTryLater: overloaded, too slow a reader, or no hello in time. Reconnect with back-off; nothing durable is lost. */
+export const CLOSE_TRY_LATER = 1013
+/** CloseReplaced: a newer connection of the same device took over. Do not reconnect by itself. */
+export const CLOSE_REPLACED = 4409
+
+// Limits of the protocol, in bytes unless they say otherwise (doc/protocol.md §1, §3, §5).
+/** one frame as it is on the wire */
+export const MAX_FRAME = 16777216
+/** text of one message, UTF-8 */
+export const MAX_TEXT = 1048576
+/** one voice message */
+export const MAX_AUDIO = 8388608
+/** one file, and all unfinished uploads of a device together */
+export const MAX_MEDIA = 8388608
+/** raw bytes in one part of a file */
+export const CHUNK_BYTES = 3145728
+/** raw bytes in a part that is not the last */
+export const MIN_CHUNK = 4096
+/** parts of one file */
+export const MAX_PARTS = 2048
+/** unfinished uploads of a device */
+export const MAX_UPLOADS = 8
+/** nesting of a frame, the frame itself counted */
+export const MAX_DEPTH = 64
+/** characters of a message id, device id or user id */
+export const MAX_ID = 128
+/** characters of a name, platform or app */
+export const MAX_NAME = 128
+/** code points of one chunk of a reply that is not streamed */
+export const MESSAGE_CHUNK = 4000
+/** PromptSeconds is how long a question card lives by default. */
+export const PROMPT_SECONDS = 300
+export const SESSION_PREFIX = 'mobile:'
+
+/** Whether the agent can be reached now; empty before the first ready. While it is away messages are accepted and wait. */
+export type AgentState = '' | 'online' | 'away'
+
+/** Device is one installation of an app. ID is 1 to 128 characters of A-Z a-z 0-9 . _ - : @ and must stay the same; the rest is optional, for display, and cut to 128 characters. */
+export interface Device {
+  id: string
+  name?: string
+  platform?: string
+  app?: string
+}
+
+/** User is who owns one or more devices. ID has the form of a device id and defaults to it. */
+export interface User {
+  id?: string
+  name?: string
+}
+
+/** Cursor says what a client has stored: every durable frame up to Seq of the outbox life Epoch (doc/protocol.md §4). */
+export interface Cursor {
+  epoch: string
+  seq: number
+}
+
+/** Hello is the first frame of every connection (doc/protocol.md §2). */
+export interface Hello {
+  t: 'hello'
+  /** the app's or the device's own token */
+  token?: string
+  /** a one-time pairing code instead of a token */
+  pair?: string
+  device: Device
+  user?: User
+  /** opt-in features: AcceptDelta, AcceptTool */
+  accept?: string[]
+  /** Resume is the cursor of a client that keeps one. A malformed one decodes to a cursor of no epoch, which matches none. */
+  resume?: Cursor
+}
+
+/** Text is a message to the agent. ID is the client's own, 1 to 128 printable characters, the same when it is sent again; without one the message cannot be protected from doubles. */
+export interface Text {
+  t: 'text'
+  id?: string
+  text: string
+  reply_to?: string
+}
+
+/** Audio is a voice message. Format is wav, ogg, m4a, mp3 or webm; Text, where the app recognised the speech itself, goes to the agent beside the file. */
+export interface Audio {
+  t: 'audio'
+  id?: string
+  format: string
+  data: Uint8Array
+  text?: string
+}
+
+/** Media is a file or a part of one, in either direction (doc/protocol.md §5). Up, Kind is image, video, document or audio; down also voice and animation. Down, the last part has Final; a file over the limit comes with URL and no Data. */
+export interface MediaUp {
+  t: 'media'
+  id?: string
+  kind?: string
+  mime?: string
+  filename?: string
+  caption?: string
+  part: number
+  parts: number
+  data?: Uint8Array
+}
+
+/** Answer is the answer to a question card (t is "prompt"). Either OptionID, or Text, or OptionID "other" with Text. */
+export interface Answer {
+  t: 'prompt'
+  id?: string
+  prompt_id: string
+  option_id?: string
+  text?: string
+}
+
+/** Stop interrupts the running turn. */
+export interface Stop {
+  t: 'stop'
+  id?: string
+}
+
+/** Ack says that everything up to Seq is stored on the device; Seen, that a person was shown it. */
+export interface Ack {
+  t: 'ack'
+  seq: number
+  seen?: boolean
+}
+
+/** Deliver sends a text, a file or both to another device (doc/protocol.md §8). To is a device id, mobile:<device id>, or home. File fields are used when Data is set. */
+export interface Deliver {
+  t: 'deliver'
+  id?: string
+  to: string
+  text?: string
+  kind?: string
+  mime?: string
+  filename?: string
+  data?: Uint8Array
+  require_live?: boolean
+}
+
+/** Ping is answered by Pong, for platforms that cannot see WebSocket control frames. */
+export interface Ping {
+  t: 'ping'
+  id?: string
+}
+
+/** Call asks for something of the control plane (doc/protocol.md §9); it is answered by Result. Params is a JSON object. */
+export interface Call {
+  t: 'call'
+  id: string
+  method: string
+  params?: unknown
+}
+
+/** Capabilities says what this agent connection can do now. Absent or false means: do not use. Sizes are in bytes. */
+export interface Capabilities {
+  text: boolean
+  audio: boolean
+  media: boolean
+  prompt: boolean
+  edit: boolean
+  typing: boolean
+  avatar: boolean
+  deliver: boolean
+  resume: boolean
+  accepted: boolean
+  stop: boolean
+  delta: boolean
+  tool: boolean
+  media_url: boolean
+  push: boolean
+  /** the conversation is shared with other devices */
+  shared: boolean
+  call: string[]
+  max_media_bytes: number
+  max_frame_bytes: number
+  chunk_bytes: number
+  max_parts: number
+  min_chunk_bytes: number
+  max_uploads: number
+  prompt_seconds: number
+}
+
+/** Span tells what follows a Ready: durable frames from From to To (nothing where From > To). Lost: the client's cursor could not be honoured, and all there is comes again. */
+export interface Span {
+  epoch: string
+  from: number
+  to: number
+  lost: boolean
+}
+
+/** Ready answers an accepted Hello. Token is set only after pairing: the device's own, to be kept and used from then on. */
+export interface Ready {
+  t: 'ready'
+  session: string
+  avatar_url: string
+  capabilities: Capabilities
+  protocol: number
+  server: string
+  approved: boolean
+  agent: AgentState
+  resume: Span
+  token: string
+}
+
+/** CapabilitiesChanged replaces what Ready said (t is "capabilities"). */
+export interface CapabilitiesChanged {
+  t: 'capabilities'
+  capabilities: Capabilities
+  agent: AgentState
+}
+
+/** Approved tells a waiting device that it was approved. */
+export interface Approved {
+  t: 'approved'
+}
+
+/** Accepted is the receipt for a message: it is stored and will reach the agent. Queued: the agent is away. */
+export interface Accepted {
+  t: 'accepted'
+  id: string
+  duplicate: boolean
+  queued: boolean
+}
+
+/** Delivered is the receipt for a Deliver. Queued: the device is away and gets it later. */
+export interface Delivered {
+  t: 'delivered'
+  id: string
+  queued: boolean
+}
+
+/** Chunk tells which piece of a long reply a Message is. */
+export interface Chunk {
+  index: number
+  total: number
+}
+
+/** Message is a reply or a piece of one (doc/protocol.md §4). Without Append, Text is the chunk's text, or with Edit the whole text so far. With Append, only what was added after At UTF-16 code units comes. Final messages carry Seq. */
+export interface Message {
+  t: 'message'
+  id: string
+  text: string
+  edit: boolean
+  append?: string
+  at: number
+  chunk: Chunk
+  final: boolean
+  interrupted: boolean
+  reply_to: string
+  /** SourceCron for scheduled messages, else empty */
+  source: string
+  /** the scheduled job's name */
+  job: string
+  seq: number
+}
+
+/** Media is a file or a part of one, in either direction (doc/protocol.md §5). Up, Kind is image, video, document or audio; down also voice and animation. Down, the last part has Final; a file over the limit comes with URL and no Data. */
+export interface Media {
+  t: 'media'
+  id: string
+  kind: string
+  mime: string
+  filename: string
+  caption: string
+  size: number
+  part: number
+  parts: number
+  final: boolean
+  reply_to: string
+  source: string
+  url: string
+  seq: number
+  data: Uint8Array
+}
+
+/** Option is one button of a card. Style is "primary", "danger" or empty. */
+export interface Option {
+  id: string
+  label: string
+  style: string
+}
+
+/** Prompt is a question card (doc/protocol.md §7). Command and Description come with exec_approval. */
+export interface Prompt {
+  t: 'prompt'
+  id: string
+  kind: string
+  text: string
+  command: string
+  description: string
+  options: Option[]
+  session: string
+  timeout_seconds: number
+  expires_at: string
+  seq: number
+}
+
+/** Peer is a device of a shared conversation (doc/protocol.md §8), with its name for display, which may be empty. */
+export interface Peer {
+  id: string
+  name: string
+}
+
+/** PromptDone says how a card ended. PromptID and ID are the same. In a shared conversation By is the device that answered. */
+export interface PromptDone {
+  t: 'prompt_done'
+  prompt_id: string
+  id: string
+  option_id: string
+  expired: boolean
+  by?: Peer
+  seq: number
+}
+
+/** EchoFile is the file or voice message (kind voice) of an Echo. Size is in bytes; URL as in Media. */
+export interface EchoFile {
+  kind: string
+  mime: string
+  filename: string
+  size: number
+  url: string
+}
+
+/** Echo is what another device of a shared conversation said (doc/protocol.md §8). ID is the message's own, by which replies name it; Text is its text or caption. */
+export interface Echo {
+  t: 'echo'
+  id: string
+  from: Peer
+  text: string
+  reply_to: string
+  file?: EchoFile
+  seq: number
+}
+
+/** Typing: the agent works, or with Stop it is done. */
+export interface Typing {
+  t: 'typing'
+  stop: boolean
+}
+
+/** Avatar is the state to show: idle, thinking or speaking. */
+export interface Avatar {
+  t: 'avatar'
+  state: string
+}
+
+/** Tool tells what the agent is doing, for display (doc/protocol.md §6). State is started, progress, done or failed. */
+export interface Tool {
+  t: 'tool'
+  id: string
+  name: string
+  state: string
+  title: string
+  text: string
+  turn: string
+}
+
+/** Pong answers Ping with the server's time. */
+export interface Pong {
+  t: 'pong'
+  id: string
+  time: string
+}
+
+/** CallError is why a call was not done. */
+export interface CallError {
+  code: string
+  message: string
+}
+
+/** Result answers Call: Result holds JSON, or Err says why not. */
+export interface Result {
+  t: 'result'
+  id: string
+  result?: unknown
+  error?: CallError
+}
+
+/** Error is an error frame, and a Go error. Message is one plain sentence that says what to do; Ref is the id of the frame it is about; RetryAfter is in seconds, zero where it does not apply. */
+export interface Error {
+  t: 'error'
+  code: Code | (string & {})
+  message: string
+  ref: string
+  retry_after: number
+}
+
+/** A frame from a device to the server. */
+export type Up = Hello | Text | Audio | MediaUp | Answer | Stop | Ack | Deliver | Ping | Call
+
+/** A frame from the server to a device. */
+export type Down = Ready | CapabilitiesChanged | Approved | Accepted | Delivered | Message | Media | Prompt | PromptDone | Echo | Typing | Avatar | Tool | Pong | Result | Error
+
+/** What an absent field says: a value of its type, 'bytes' for base64, 'any' for any JSON, a list for a list. A name with ? stays absent. */
+export type Shape = '' | 0 | false | 'bytes' | 'any' | readonly [Shape] | { [name: string]: Shape }
+
+const capabilities = { text: false, audio: false, media: false, prompt: false, edit: false, typing: false, avatar: false, deliver: false, resume: false, accepted: false, stop: false, delta: false, tool: false, media_url: false, push: false, shared: false, call: [''], max_media_bytes: 0, max_frame_bytes: 0, chunk_bytes: 0, max_parts: 0, min_chunk_bytes: 0, max_uploads: 0, prompt_seconds: 0 } as const
+const span = { epoch: '', from: 0, to: 0, lost: false } as const
+const chunk = { index: 0, total: 0 } as const
+const option = { id: '', label: '', style: '' } as const
+const peer = { id: '', name: '' } as const
+const echoFile = { kind: '', mime: '', filename: '', size: 0, url: '' } as const
+const callError = { code: '', message: '' } as const
+
+/** The frames that the server sends, by their type. */
+export const DOWN: { [type in Down['t']]: { [name: string]: Shape } } = {
+  ready: { session: '', avatar_url: '', capabilities: capabilities, protocol: 0, server: '', approved: false, agent: '', resume: span, token: '' },
+  capabilities: { capabilities: capabilities, agent: '' },
+  approved: {},
+  accepted: { id: '', duplicate: false, queued: false },
+  delivered: { id: '', queued: false },
+  message: { id: '', text: '', edit: false, 'append?': '', at: 0, chunk: chunk, final: false, interrupted: false, reply_to: '', source: '', job: '', seq: 0 },
+  media: { id: '', kind: '', mime: '', filename: '', caption: '', size: 0, part: 0, parts: 0, final: false, reply_to: '', source: '', url: '', seq: 0, data: 'bytes' },
+  prompt: { id: '', kind: '', text: '', command: '', description: '', options: [option], session: '', timeout_seconds: 0, expires_at: '', seq: 0 },
+  prompt_done: { prompt_id: '', id: '', option_id: '', expired: false, 'by?': peer, seq: 0 },
+  echo: { id: '', from: peer, text: '', reply_to: '', 'file?': echoFile, seq: 0 },
+  typing: { stop: false },
+  avatar: { state: '' },
+  tool: { id: '', name: '', state: '', title: '', text: '', turn: '' },
+  pong: { id: '', time: '' },
+  result: { id: '', 'result?': 'any', 'error?': callError },
+  error: { code: '', message: '', ref: '', retry_after: 0 },
+}

@@ -1,0 +1,204 @@
+import type { Activity } from './activity.js'
+import { Incoming, Reply } from './assemble.js'
+import type { Calls } from './call.js'
+import { decode } from './codec.js'
+import type { Settings } from './config.js'
+import { FrameError } from './errors.js'
+import { echoEvent, type Event, type MessageEvent } from './events.js'
+import type { Error as ErrorFrame, Media, Message, Prompt, PromptDone, Ready } from './frames.js'
+import type { Inbox } from './inbox.js'
+import type { Link } from './link.js'
+import type { Outbox } from './outgoing.js'
+import type { Position } from './position.js'
+import type { Status } from './status.js'
+
+/** What the receiver works on: the device. */
+export interface Parts {
+  readonly inbox: Inbox
+  readonly outbox: Outbox
+  readonly indicator: Activity
+  readonly current: Readonly<Status>
+  readonly settings: Settings
+  readonly calls: Calls
+  readonly place: { epoch: string; position: Position }
+  /** Tells of a changed status. */
+  change(changes: Partial<Status>): void
+}
+
+/** Receiver turns the frames of the server into events. */
+export class Receiver {
+  private replies = new Map<string, Reply>()
+  private files = new Map<string, Incoming>()
+  private cards = new Map<string, boolean>() // id to whether it is open
+
+  constructor(private readonly parts: Parts) {}
+
+  /** drop forgets what is unfinished: the link dropped. */
+  drop(): void {
+    this.replies.clear()
+    this.files.clear()
+    this.parts.place.position.cut()
+  }
+
+  /** take takes one text message after ready. It returns the last word of the server where that is an error that belongs to nothing. */
+  take(link: Link, text: string): ErrorFrame | undefined {
+    const { inbox, outbox, indicator, calls } = this.parts
+    let f: ReturnType<typeof decode>
+    try {
+      f = decode(text)
+    } catch (error) {
+      inbox.push({ event: { type: 'problem', error: error as Error }, spare: true })
+      return undefined
+    }
+    switch (f.t) {
+      case 'message':
+        this.message(link, f)
+        break
+      case 'media':
+        this.media(link, f)
+        break
+      case 'prompt':
+        this.card(f)
+        break
+      case 'prompt_done':
+        this.cardDone(link, f)
+        break
+      case 'echo':
+        if (this.fresh(f.seq)) this.durable(link, echoEvent(f), '', f.seq, f.text.length)
+        break
+      case 'accepted':
+        outbox.settle(f.id, { duplicate: f.duplicate, queued: f.queued })
+        break
+      case 'error':
+        return this.error(f)
+      case 'typing':
+        indicator.set(!f.stop, indicator.avatar)
+        break
+      case 'avatar':
+        indicator.set(indicator.typing, f.state)
+        break
+      case 'tool': {
+        indicator.sign()
+        const { t: _, ...tool } = f
+        inbox.push({ event: { type: 'tool', ...tool }, key: `tool ${f.id}${f.state}`, size: f.text.length, spare: true })
+        break
+      }
+      case 'capabilities':
+        this.parts.change({ capabilities: f.capabilities, agent: f.agent || this.parts.current.agent })
+        outbox.kick()
+        break
+      case 'approved':
+        this.parts.change({ approved: true, pairing: '' })
+        outbox.again()
+        break
+      case 'delivered':
+      case 'pong':
+      case 'result':
+        calls.answer(f.id, f)
+        break
+      case '?':
+        inbox.push({ event: { type: 'unknown', frame: f.frame }, size: text.length, spare: true })
+    }
+    return undefined
+  }
+
+  private fresh(seq: number): boolean {
+    return this.parts.place.position.fresh(seq)
+  }
+
+  /** durable hands a durable event to the loop, or leaves it to the server where there is no room. */
+  private durable(link: Link, event: Event, key: string, seq: number, size: number): void {
+    const { inbox, place } = this.parts
+    link.behind ||= seq > 0 && inbox.full
+    if (seq > 0 && link.behind) return // position.done was not called: it is still to come
+    inbox.push({ event, size, epoch: place.epoch, seq: place.position.done(key, seq) })
+  }
+
+  private message(link: Link, m: Message): void {
+    const { inbox, indicator, current, place } = this.parts
+    if (!this.fresh(m.seq)) return
+    indicator.sign()
+    const reply = this.replies.get(m.id) ?? new Reply()
+    this.replies.set(m.id, reply)
+    const changed = reply.take(m)
+    const text = reply.text()
+    const { id, final, interrupted, source, job } = m
+    const event: MessageEvent = { type: 'message', id, text, final, interrupted, replyTo: m.reply_to, source, job }
+    const key = 'message ' + id
+    if (final) {
+      this.replies.delete(id)
+      if (!current.approved && m.seq === 0) this.parts.change({ pairing: text }) // what is numbered is from before
+      this.durable(link, event, key, m.seq, text.length)
+    } else if (changed) {
+      place.position.begin(key, m.seq)
+      if (!link.behind) inbox.push({ event, key, size: text.length, spare: true })
+    }
+  }
+
+  private media(link: Link, m: Media): void {
+    if (!this.fresh(m.seq)) return
+    this.parts.indicator.sign()
+    let file = this.files.get(m.id)
+    if (!file || m.part === 0) {
+      file = new Incoming(m, this.parts.settings.maxFileBytes) // a file that starts over was cut before
+      this.files.set(m.id, file)
+    }
+    const key = 'media ' + m.id
+    if (!file.take(m)) {
+      this.parts.place.position.begin(key, m.seq)
+      return
+    }
+    this.files.delete(m.id)
+    this.durable(link, file.file, key, m.seq, file.file.data?.length ?? 0)
+  }
+
+  /** A card comes again after a reconnect with its first seq, ahead of what was missed: its seq never moves the cursor, its id tells what came before. */
+  private card(p: Prompt): void {
+    this.parts.indicator.sign()
+    const known = this.cards.get(p.id)
+    if (known === false) return // replayed, and over long since
+    this.remember(p.id, true)
+    const { id, kind, text, command, description, options } = p
+    this.parts.inbox.push({
+      event: {
+        type: 'card', id, kind, text, command, description, options, timeoutSeconds: p.timeout_seconds, expiresAt: p.expires_at, again: known === true,
+      },
+      size: text.length + command.length,
+    })
+  }
+
+  private cardDone(link: Link, p: PromptDone): void {
+    const id = p.prompt_id || p.id
+    this.parts.outbox.answered(id)
+    const known = this.cards.get(id)
+    this.remember(id, false)
+    const event: Event = { type: 'cardDone', id, optionId: p.option_id, expired: p.expired, ...(p.by && { by: p.by }) }
+    if (p.seq > 0 && this.fresh(p.seq)) this.durable(link, event, '', p.seq, 0)
+    else if (known !== false) this.parts.inbox.push({ event }) // what a late answer is told has no seq, or an old one
+  }
+
+  /** remember keeps what is known about a card; of those that are over, a bounded number. */
+  private remember(id: string, open: boolean): void {
+    if (this.cards.size > 1024) for (const [old, still] of this.cards) if (!still) this.cards.delete(old)
+    this.cards.set(id, open)
+  }
+
+  private error(e: ErrorFrame): ErrorFrame | undefined {
+    if (e.ref && this.parts.outbox.all.has(e.ref)) this.parts.outbox.refused(e)
+    else if (!e.ref || !this.parts.calls.answer(e.ref, e)) {
+      this.parts.inbox.push({ event: { type: 'problem', error: frameError(e) }, spare: true })
+      return e
+    }
+    return undefined
+  }
+}
+
+/** frameError makes an error frame one that can be thrown. */
+export function frameError(e: ErrorFrame): FrameError {
+  return new FrameError(e.code, e.message, e.ref, e.retry_after)
+}
+
+/** fillReady says what a server of the reference leaves out: there is nothing about approval and the agent, so nothing to wait for. */
+export function fillReady(r: Ready): Ready {
+  return { ...r, approved: r.approved || r.protocol === 0, agent: r.agent || 'online' }
+}

@@ -1,0 +1,240 @@
+import assert from 'node:assert/strict'
+import { afterEach, beforeEach, describe, test } from 'node:test'
+import { type Event } from '../src/index.js'
+import { Position } from '../src/position.js'
+import { finalMessage, Scripted, type Peer } from './scripted.js'
+import { Collected, eventually, within } from './wait.js'
+
+describe('receiving', () => {
+  let server: Scripted
+  beforeEach(async () => {
+    server = await Scripted.start()
+  })
+  afterEach(() => server.stop())
+
+  test('additions count UTF-16 units, and one that does not fit waits for a whole text', async () => {
+    const device = await server.open()
+    const got = new Collected(device)
+    const peer = await server.peer()
+    await peer.welcome()
+    const step = (at: number, append: string) => ({ t: 'message', id: 'r1', edit: true, at, append, final: false })
+    const texts = () => got.of('message').map((message) => message.text)
+    peer.send({ t: 'message', id: 'r1', text: '👩‍💻', edit: true, chunk: { index: 0, total: 1 }, final: false })
+    await eventually('the first step', () => texts().includes('👩‍💻'))
+    peer.send(step(5, ' writes'))
+    await eventually('the addition', () => texts().at(-1) === '👩‍💻 writes')
+    peer.send(step(99, 'lost'), { t: 'avatar', state: 'speaking' })
+    await got.first('activity', (activity) => activity.avatar === 'speaking')
+    assert.equal(texts().at(-1), '👩‍💻 writes')
+    peer.send({ t: 'message', id: 'r1', text: 'all of it', edit: true, chunk: { index: 0, total: 1 }, final: true, reply_to: 'm1', seq: 1 })
+    const last = await got.first('message', (message) => message.final)
+    assert.deepEqual(last, { type: 'message', id: 'r1', text: 'all of it', final: true, interrupted: false, replyTo: 'm1', source: '', job: '' })
+  })
+
+  test('pieces are joined, and the cursor waits for the last', async () => {
+    const device = await server.open()
+    const got = new Collected(device)
+    const peer = await server.peer()
+    await peer.welcome()
+    const piece = (index: number, text: string) => ({ t: 'message', id: 'r1', text, chunk: { index, total: 3 }, final: index === 2, seq: 5 })
+    peer.send(piece(0, 'a'), finalMessage('r2', 'between', 6), piece(1, 'b'))
+    await got.first('message', (message) => message.text === 'between')
+    peer.socket.terminate()
+    const second = await server.peer()
+    const { resume } = await second.welcome({ resume: { epoch: 'e1', from: 1, to: 6, lost: false } })
+    assert.deepEqual(resume, { epoch: 'e1', seq: 0 })
+    second.send(piece(0, 'a'), piece(1, 'b'), piece(2, 'c'), finalMessage('r2', 'between', 6))
+    await got.first('message', (message) => message.text === 'abc')
+    assert.equal((await second.next('ack')).seq, 6)
+    assert.deepEqual(got.finals(), ['between', 'abc'])
+  })
+
+  test('files are put together, and what is wrong with one is told', async () => {
+    const device = await server.open({ maxFileBytes: 8 })
+    const got = new Collected(device)
+    const peer = await server.peer()
+    await peer.welcome()
+    const part = (id: string, n: number, of: number, data: string, seq: number, more = {}) => ({
+      t: 'media', id, kind: 'image', mime: 'image/png', filename: 'a.png', caption: 'Look', size: 6, part: n, parts: of, final: n === of - 1, seq,
+      data: Buffer.from(data).toString('base64'), ...more,
+    })
+    peer.send(part('f1', 0, 2, 'abc', 1), part('f1', 1, 2, 'def', 1))
+    const { data, ...file } = await got.first('file')
+    assert.equal(Buffer.from(data!).toString(), 'abcdef')
+    assert.deepEqual(file, {
+      type: 'file', id: 'f1', kind: 'image', mime: 'image/png', filename: 'a.png', caption: 'Look', size: 6, replyTo: '', source: '', url: '',
+    })
+    assert.deepEqual(await device.download(await got.first('file')), data)
+    peer.send(part('f2', 0, 3, 'abc', 2), part('f2', 2, 3, 'def', 2), part('f3', 0, 1, 'abcdefghi', 3, { size: 9 }), part('f4', 0, 1, 'abc', 4))
+    for (const [id, why] of [['f2', /part 2/], ['f3', /larger/], ['f4', /3 bytes/]] as const) {
+      const broken = await got.first('file', (f) => f.id === id)
+      assert.match(broken.error!.message, why)
+      assert.equal(broken.data, undefined)
+      await assert.rejects(device.download(broken), why)
+    }
+  })
+
+  test('echoes, tools and frames of later versions', async () => {
+    const device = await server.open({ tools: true })
+    const got = new Collected(device)
+    const peer = await server.peer()
+    await peer.welcome()
+    const file = { kind: 'voice', mime: 'audio/wav', filename: 'v.wav', size: 9, url: '/media/x' }
+    peer.send({ t: 'echo', id: 'm20', from: { id: 'tab-2', name: 'Tablet' }, text: 'hi', seq: 1 }, { t: 'echo', id: 'm21', from: { id: 'tab-2' }, file, seq: 2 })
+    peer.send({ t: 'tool', id: 'x', name: 'terminal', state: 'progress', title: 'make', text: 'compiling', turn: 'm9' }, { t: 'hologram', depth: 3 })
+    assert.deepEqual(await got.first('echo'), { type: 'echo', id: 'm20', from: { id: 'tab-2', name: 'Tablet' }, text: 'hi', replyTo: '' })
+    assert.deepEqual((await got.first('echo', (e) => e.id === 'm21')).file, { type: 'file', id: 'm21', ...file, caption: '', replyTo: '', source: '' })
+    assert.deepEqual(await got.first('tool'), {
+      type: 'tool', id: 'x', name: 'terminal', state: 'progress', title: 'make', text: 'compiling', turn: 'm9',
+    })
+    assert.deepEqual((await got.first('unknown')).frame, { t: 'hologram', depth: 3 })
+    peer.socket.send('no frame')
+    peer.send({ t: 'error', code: 'bad_frame', message: 'odd' })
+    await got.first('problem', (p) => p.error instanceof SyntaxError)
+    await got.first('problem', (p) => p.error.message === 'odd')
+    assert.equal((await peer.next('ack')).seq, 2)
+  })
+
+  test('the indicator goes off by itself', async () => {
+    const device = await server.open({ typingLease: 30 })
+    const got = new Collected(device)
+    const peer = await server.peer()
+    await peer.welcome()
+    const off = () => eventually('off', () => !device.activity.typing && device.activity.avatar === 'idle')
+    peer.send({ t: 'avatar', state: 'thinking' }, { t: 'typing' })
+    await got.first('activity', (activity) => activity.typing)
+    await off() // no sign of work
+    peer.send({ t: 'typing' }, { t: 'typing', stop: true })
+    await off()
+    peer.send({ t: 'typing' })
+    await eventually('on', () => device.activity.typing)
+    peer.socket.terminate()
+    await off()
+  })
+
+  test('an event counts once its handling has ended', async () => {
+    const device = await server.open()
+    const peer = await server.peer()
+    await peer.welcome()
+    peer.send(finalMessage('r1', 'one', 1), finalMessage('r2', 'two', 2))
+    const message = async () => {
+      for (;;) {
+        const held = await within('an event', device.next())
+        if (held.event.type === 'message') return { ...held, event: held.event }
+        await held.handled()
+      }
+    }
+    assert.equal((await message()).event.text, 'one')
+    const again = await message() // it was not handled
+    assert.equal(again.event.text, 'one')
+    assert.equal(peer.got.filter((f) => f.t === 'ack').length, 0)
+    await again.handled()
+    await again.handled() // twice is harmless
+    assert.equal((await peer.next('ack')).seq, 1)
+    for await (const event of device.events()) if (event.type === 'message') break // leaving handles it, too
+    assert.equal((await peer.next('ack')).seq, 2)
+    device.seen()
+    assert.deepEqual(await peer.next('ack'), { t: 'ack', seq: 2, seen: true })
+  })
+
+  test('many events make few acks', async () => {
+    const device = await server.open()
+    const got = new Collected(device)
+    const peer = await server.peer()
+    await peer.welcome()
+    for (let n = 1; n <= 120; n++) peer.send(finalMessage('r' + n, String(n), n))
+    await eventually('the last ack', () => peer.got.filter((f) => f.t === 'ack').at(-1)?.seq === 120)
+    assert.deepEqual(got.finals().map(Number), Array.from({ length: 120 }, (_, n) => n + 1))
+    assert.ok(peer.got.filter((f) => f.t === 'ack').length < 20)
+  })
+
+  test('listeners are called in order, and their faults are not ours', async () => {
+    const device = await server.open()
+    const seen: string[] = []
+    const states: string[] = []
+    const others = process.listeners('uncaughtException')
+    process.removeAllListeners('uncaughtException')
+    const fault = new Promise((resolve) => process.once('uncaughtException', resolve))
+    device.on('status', ({ status }) => states.push(status.state))
+    const peer = await server.peer()
+    await peer.welcome()
+    await eventually('the status is told without listeners of messages', () => states.includes('online'))
+    device.on('cardDone', () => seen.push('card'))
+    peer.send({ t: 'prompt_done', id: 'c1', option_id: 'x', expired: true, seq: 1 }, finalMessage('r1', 'one', 2), finalMessage('r2', 'two', 3))
+    const pong = device.ping()
+    peer.send({ t: 'pong', id: (await peer.next('ping')).id })
+    await pong
+    assert.equal(seen.length, 0) // nothing flows yet
+    const off = device.on('message', async ({ text }) => {
+      await Promise.resolve()
+      seen.push(text)
+      if (text === 'one') throw new Error('of the app')
+    })
+    await eventually('all', () => seen.length === 3)
+    assert.deepEqual(seen, ['card', 'one', 'two'])
+    assert.equal(((await within('the fault', fault)) as Error).message, 'of the app')
+    for (const other of others) process.on('uncaughtException', other)
+    off()
+    peer.send(finalMessage('r3', 'three', 4))
+    device.on('*', (event) => event.type === 'message' && seen.push(event.text))
+    await eventually('the rest', () => seen.at(-1) === 'three')
+    await eventually('the last ack', () => peer.got.filter((f) => f.t === 'ack').at(-1)?.seq === 4)
+  })
+
+  test('there is one who takes the events', async () => {
+    const device = await server.open()
+    const loop = device.events()
+    const first = loop.next()
+    await assert.rejects(device.events().next(), /somebody takes the events/)
+    await assert.rejects(device.next(), /somebody takes the events/)
+    assert.throws(() => device.on('message', () => {}), /somebody takes the events/)
+    await first
+    await loop.return!()
+    const off = device.on('message', () => {})
+    await assert.rejects(device.next(), /somebody takes the events/)
+    off()
+  })
+
+  test('a slow loop loses nothing, and gets nothing twice', async () => {
+    const device = await server.open({ queueBytes: 2_000 })
+    const total = 60
+    const serve = async (peer: Peer) => {
+      const { resume } = await peer.welcome({ resume: { epoch: 'e1', from: 1, to: total, lost: false } })
+      const from = ((resume as { seq: number } | undefined)?.seq ?? 0) + 1
+      for (let n = from; n <= total; n++) peer.send(finalMessage('r' + n, `${n} ${'x'.repeat(200)}`, n))
+    }
+    const first = await server.peer()
+    await serve(first)
+    await eventually('the first of them', () => device.status.state === 'online')
+    const got: Event[] = []
+    const loop = (async () => {
+      for await (const event of device.events()) {
+        got.push(event)
+        if (event.type === 'message' && event.text.startsWith(`${total} `)) return
+      }
+    })()
+    const more = (async () => {
+      for (;;) await serve(await server.peer())
+    })().catch(() => {}) // until the server stops
+    await within('all of them', loop)
+    const numbers = got.flatMap((event) => (event.type === 'message' ? [parseInt(event.text)] : []))
+    assert.deepEqual(numbers, Array.from({ length: total }, (_, n) => n + 1))
+    assert.ok(server.peers.length > 1)
+    void more
+  })
+})
+
+test('the cursor never passes what is unfinished', () => {
+  const p = new Position(10)
+  p.begin('file', 11)
+  assert.equal(p.done('', 12), 10)
+  assert.ok(!p.fresh(12))
+  assert.ok(p.fresh(11))
+  assert.equal(p.done('', 14), 10)
+  assert.equal(p.done('file', 11), 14)
+  assert.ok(!p.fresh(13)) // numbers skip
+  p.begin('again', 15)
+  p.cut()
+  assert.equal(p.done('', 16), 16)
+  assert.equal(p.done('', 0), 0)
+})

@@ -1,0 +1,71 @@
+import type { Item } from '../talk/item'
+import { done, result } from './database'
+
+/** History is what was said, on the disk. Without a database it keeps nothing. */
+export class History {
+  constructor(private readonly db: IDBDatabase | undefined) {}
+
+  /** put stores an item, with the bytes of its file where it has some, and returns once it is safe. */
+  async put(item: Item, blob?: Blob): Promise<void> {
+    if (!this.db) return
+    const tx = this.db.transaction(blob ? ['items', 'blobs'] : ['items'], 'readwrite', { durability: 'strict' })
+    tx.objectStore('items').put(item)
+    if (blob) tx.objectStore('blobs').put(blob, item.key)
+    await done(tx)
+  }
+
+  async get(key: string): Promise<Item | undefined> {
+    if (!this.db) return undefined
+    return (await result(this.db.transaction('items').objectStore('items').get(key))) as Item | undefined
+  }
+
+  /** before gives up to `count` items that stand before n, oldest first. */
+  async before(n: number, count: number): Promise<Item[]> {
+    if (!this.db) return []
+    const found: Item[] = []
+    const index = this.db.transaction('items').objectStore('items').index('n')
+    await new Promise<void>((resolve, reject) => {
+      const request = index.openCursor(IDBKeyRange.upperBound(n, true), 'prev')
+      request.onerror = () => reject(request.error)
+      request.onsuccess = () => {
+        const cursor = request.result
+        if (!cursor || found.length >= count) return resolve()
+        found.unshift(cursor.value as Item)
+        cursor.continue()
+      }
+    })
+    return found
+  }
+
+  /** waiting gives what has no receipt. */
+  async waiting(): Promise<Item[]> {
+    if (!this.db) return []
+    return (await result(this.db.transaction('items').objectStore('items').index('progress').getAll('waiting'))) as Item[]
+  }
+
+  async blob(key: string): Promise<Blob | undefined> {
+    if (!this.db) return undefined
+    return (await result(this.db.transaction('blobs').objectStore('blobs').get(key))) as Blob | undefined
+  }
+
+  /** remove forgets one item and its bytes. */
+  async remove(key: string): Promise<void> {
+    if (!this.db) return
+    const tx = this.db.transaction(['items', 'blobs'], 'readwrite')
+    tx.objectStore('items').delete(key)
+    tx.objectStore('blobs').delete(key)
+    await done(tx)
+  }
+
+  /** clear forgets what was said, except what is still to be sent. */
+  async clear(keep: ReadonlySet<string>): Promise<void> {
+    if (!this.db) return
+    const tx = this.db.transaction(['items', 'blobs'], 'readwrite')
+    for (const name of ['items', 'blobs']) {
+      const store = tx.objectStore(name)
+      const request = store.getAllKeys()
+      request.onsuccess = () => request.result.filter((key) => !keep.has(String(key))).forEach((key) => store.delete(key))
+    }
+    await done(tx)
+  }
+}

@@ -1,0 +1,54 @@
+import { parsePairingLink } from '@hermes-mobile/sdk'
+
+/** What a person brings to get in. */
+export interface Invitation {
+  pair?: string
+  token?: string
+  /** Address of the WebSocket. */
+  url: string
+}
+
+/** folder is the address that the page is served below, ending in a slash. */
+export function folder(): string {
+  return new URL('.', location.href).href
+}
+
+/** addressHere is the WebSocket of the server that served this page. */
+export function addressHere(path = document.querySelector<HTMLMetaElement>('meta[name=hermes-path]')?.content || '/ws'): string {
+  return folder().replace(/^http/, 'ws').replace(/\/$/, '') + path
+}
+
+/** takeFragment reads the pairing link that opened this page, and takes its code out of the address bar and the history at once. */
+export function takeFragment(): Invitation | undefined {
+  if (!location.hash) return undefined
+  const link = parsePairingLink(location.href.replace(location.search, ''))
+  history.replaceState(null, '', location.pathname + location.search)
+  return link && { pair: link.pair, url: link.url }
+}
+
+/** elsewhere gives the page of another server, which has to be opened for it: this page speaks to its own server only. */
+export function elsewhere(url: string): string {
+  const there = new URL(url.replace(/^ws/, 'http'))
+  return there.host === location.host ? '' : there.origin + '/'
+}
+
+/** readInvitation understands a pairing link, or a code alone. */
+export function readInvitation(text: string): Invitation | undefined {
+  const link = parsePairingLink(text)
+  if (link) return { pair: link.pair, url: link.url }
+  const code = text.trim().toUpperCase()
+  return /^[A-Z0-9]{4}-?[A-Z0-9]{4}$/.test(code) ? { pair: code, url: addressHere() } : undefined
+}
+
+/** readAddress brings what a person types as an address into that of a WebSocket; undefined: it is none. */
+export function readAddress(text: string): string | undefined {
+  const here = new URL(addressHere())
+  const typed = text.trim()
+  try {
+    const url = new URL(/^(wss?|https?):\/\//i.test(typed) ? typed : `${here.protocol}//${typed}`)
+    if (!/^(wss?|https?):$/.test(url.protocol) || url.username || url.password) return undefined
+    return `${/s:$/.test(url.protocol) ? 'wss' : 'ws'}://${url.host}${url.pathname === '/' ? here.pathname : url.pathname}`
+  } catch {
+    return undefined
+  }
+}

@@ -1,0 +1,85 @@
+import { signal } from '@preact/signals'
+import { deleteDatabase } from '../keep/database'
+import { loadProfile, newProfile, saveProfile, write, type Profile } from '../keep/profile'
+import { inform } from '../view/notice'
+import { t } from '../words/words'
+import { takeFragment, type Invitation } from './entrance'
+import { Talk } from './talk'
+
+/** The conversation of this page; undefined: nobody is signed in. */
+export const talk = signal<Talk | undefined>(undefined)
+/** A link that was opened and not used yet. */
+export const invitation = signal<Invitation | undefined>(undefined)
+/** Nothing is known before the disk was read. */
+export const starting = signal(true)
+
+/** begin opens what is kept, and reads the link that opened the page. */
+export async function begin(): Promise<void> {
+  invitation.value = takeFragment()
+  window.addEventListener('hashchange', () => {
+    const link = takeFragment()
+    if (link) arrive(link)
+  })
+  const profile = loadProfile()
+  if (profile) {
+    if (invitation.peek()) arrive(invitation.peek()!, true)
+    talk.value = await Talk.start(profile)
+  }
+  starting.value = false
+}
+
+/** arrive takes a link. Who is in already keeps what there is. */
+function arrive(link: Invitation, known = Boolean(talk.peek())): void {
+  invitation.value = link
+  if (known) inform(t('alreadyPaired'))
+}
+
+/** enter gets a new device in. The server's first answer decides; until then nothing of it is kept. */
+export async function enter({ url, ...entrance }: Invitation, name: string, user: string): Promise<void> {
+  const old = talk.peek()
+  const profile = newProfile(url, name, user)
+  const next = await Talk.start(profile, entrance)
+  try {
+    await next.device.waitOnline({ signal: AbortSignal.timeout(20_000) })
+  } catch (error) {
+    const status = next.device.status
+    await discard(next)
+    throw error instanceof DOMException ? (status.error ?? new Error(t('unreachable'))) : error
+  }
+  saveProfile(profile)
+  invitation.value = undefined
+  talk.value = next
+  if (old) await discard(old)
+}
+
+/** takeOver has this tab be the one that is connected, with what the other tab stored meanwhile. */
+export async function takeOver(): Promise<void> {
+  const old = talk.peek()
+  if (!old) return
+  await old.close()
+  talk.value = await Talk.start(old.profile)
+}
+
+/** rename changes what this device is called; the server hears it with the next connection. */
+export async function rename(name: string): Promise<void> {
+  const old = talk.peek()
+  if (!old || !name.trim() || name === old.profile.name) return
+  const profile: Profile = { ...old.profile, name: name.trim() }
+  saveProfile(profile)
+  await old.close()
+  talk.value = await Talk.start(profile)
+}
+
+/** signOut forgets the token and everything else that is kept of this device. */
+export async function signOut(): Promise<void> {
+  const old = talk.peek()
+  saveProfile(undefined)
+  talk.value = undefined
+  if (old) await discard(old)
+}
+
+async function discard(old: Talk): Promise<void> {
+  write('hermes.draft.' + old.profile.id, '')
+  await old.close()
+  await deleteDatabase(old.profile.url, old.profile.id)
+}

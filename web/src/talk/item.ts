@@ -1,0 +1,98 @@
+import type { frame } from '@hermes-mobile/sdk'
+
+/** How far something of one's own got. `sent`: written, and this server gives no receipts. */
+export type Progress = 'waiting' | 'sent' | 'accepted' | 'queued' | 'failed'
+
+interface Base {
+  /** Names it in the history: who said it and the id, see keys. */
+  key: string
+  id: string
+  /** Its place. */
+  n: number
+  /** When it came or was written, by this device's clock. */
+  at: number
+  /** Said by the person, here or on another device. */
+  mine: boolean
+  replyTo: string
+  /** The other device of a shared conversation that said it. */
+  from?: string
+  /** Of what was said here. */
+  progress?: Progress
+  error?: string
+  /** `cron` for a scheduled message. */
+  source?: string
+  job?: string
+}
+
+export interface TextItem extends Base {
+  kind: 'text'
+  text: string
+  final: boolean
+  interrupted?: boolean
+}
+
+export interface FileItem extends Base {
+  kind: 'file'
+  /** image, voice, video, document, animation, audio, or one not known yet. */
+  fileKind: string
+  name: string
+  mime: string
+  size: number
+  caption: string
+  /** A link, good for an hour from `at`; empty where the bytes are kept here. */
+  url: string
+}
+
+export interface CardItem extends Base {
+  kind: 'card'
+  cardKind: string
+  text: string
+  command: string
+  description: string
+  options: frame.Option[]
+  /** When nobody's answer counts any more, by this device's clock. */
+  until: number
+  /** What was chosen here, before the server confirmed it. */
+  chosen?: { option: string; text: string }
+  done?: { option: string; expired: boolean; by: string }
+}
+
+export interface ToolStep {
+  id: string
+  name: string
+  state: string
+  title: string
+  text: string
+}
+
+/** What the agent did in a turn. */
+export interface ToolItem extends Base {
+  kind: 'tools'
+  steps: ToolStep[]
+}
+
+export type Item = TextItem | FileItem | CardItem | ToolItem
+
+/** A new item has no place yet. */
+export type Fresh<T extends Item = Item> = T extends Item ? Omit<T, 'n' | 'at'> & { n?: number; at?: number } : never
+
+/** The ids of two sides are made apart from one another, and may be the same. */
+export const keys = {
+  mine: (id: string) => 'm' + id,
+  agent: (id: string) => 'a' + id,
+  card: (id: string) => 'c' + id,
+  tools: (turn: string) => 't' + turn,
+}
+
+/** words gives what an item says, for a quote, the clipboard and a screen reader. */
+export function words(item: Item): string {
+  switch (item.kind) {
+    case 'text':
+    case 'card':
+      return item.text
+    case 'file':
+      return item.caption || item.name
+    case 'tools':
+      return item.steps.map((step) => step.title || step.name).join(', ')
+  }
+}

@@ -1,0 +1,105 @@
+import type { CardEvent, Device, Event, FileEvent, MessageEvent, ToolEvent } from '@hermes-mobile/sdk'
+import { announce, complain, inform } from '../view/notice'
+import { t } from '../words/words'
+import type { Conversation } from './conversation'
+import { keys, type CardItem, type FileItem, type Fresh, type ToolItem } from './item'
+import type { Sending } from './send'
+
+/** Receiving puts what the server says into the conversation. An event has been handled when it is on the disk. */
+export class Receiving {
+  constructor(
+    private readonly device: Device,
+    private readonly conversation: Conversation,
+    private readonly sending: Sending,
+    private readonly self: string,
+  ) {}
+
+  async take(event: Event): Promise<void> {
+    switch (event.type) {
+      case 'message':
+        return this.message(event)
+      case 'file':
+        await this.file(keys.agent(event.id), event, {})
+        announce(t('fileCame', { name: event.filename }))
+        return
+      case 'card':
+        return this.card(event)
+      case 'cardDone':
+        return this.conversation.change<CardItem>(keys.card(event.id), {
+          done: { option: event.optionId, expired: event.expired, by: event.by && event.by.id !== this.self ? event.by.name || event.by.id : '' },
+        })
+      case 'echo': {
+        const from = event.from.name || event.from.id
+        if (event.file) return this.file(keys.mine(event.id), event.file, { mine: true, from })
+        await this.conversation.put({
+          kind: 'text', key: keys.mine(event.id), id: event.id, mine: true, from, text: event.text, final: true, replyTo: keyOf(this.conversation, event.replyTo),
+        })
+        return
+      }
+      case 'receipt':
+        return this.sending.receipt(event)
+      case 'tool':
+        return this.tool(event)
+      case 'historyLost':
+        inform(t('historyLost'))
+        return
+      case 'problem':
+        complain(event.error)
+        return
+    }
+  }
+
+  private async message(event: MessageEvent): Promise<void> {
+    // The pairing code is on a screen of its own.
+    if (!this.device.status.approved && event.final && event.text === this.device.status.pairing) return
+    const { id, text, final, interrupted, source, job } = event
+    const item: Fresh = { kind: 'text', key: keys.agent(id), id, mine: false, text, final, interrupted, source, job, replyTo: event.replyTo && keys.mine(event.replyTo) }
+    if (!final) {
+      this.conversation.step(item)
+      return
+    }
+    await this.conversation.put(item)
+    announce(text)
+    if (event.replyTo) await this.sending.answered(event.replyTo)
+  }
+
+  private async file(key: string, event: FileEvent, more: { mine?: boolean; from?: string }): Promise<void> {
+    const { id, kind, mime, filename, caption, size, url, data, error, source } = event
+    const item: Fresh<FileItem> = {
+      kind: 'file', key, id, mine: false, fileKind: kind, mime, name: filename, caption, size: size || data?.length || 0, url, source,
+      replyTo: event.replyTo && keys.mine(event.replyTo), ...(error && { error: error.message }), ...more,
+    }
+    await this.conversation.put(item, data && new Blob([data as Uint8Array<ArrayBuffer>], { type: mime }))
+  }
+
+  private async card(event: CardEvent): Promise<void> {
+    const { id, kind, text, command, description, options } = event
+    const key = keys.card(id)
+    const known = this.conversation.get(key) as CardItem | undefined
+    await this.conversation.put({
+      kind: 'card', key, id, mine: false, replyTo: '', cardKind: kind, text, command, description, options, until: Date.now() + event.timeoutSeconds * 1000,
+      ...(known?.chosen && { chosen: known.chosen }),
+    })
+    if (!event.again) announce(t('cardCame', { text }))
+  }
+
+  private async tool(event: ToolEvent): Promise<void> {
+    const { id, name, state, title, text } = event
+    const key = keys.tools(event.turn || id)
+    const known = (this.conversation.get(key) as ToolItem | undefined)?.steps ?? []
+    const step = { id, name, state, title, text }
+    const steps = known.some((s) => s.id === id) ? known.map((s) => (s.id === id ? merge(s, step) : s)) : [...known, step]
+    await this.conversation.put({ kind: 'tools', key, id: event.turn || id, mine: false, replyTo: '', steps })
+  }
+}
+
+/** merge keeps the title and the last text that was told where a later step leaves them out. */
+function merge<T extends { title: string; text: string }>(old: T, step: T): T {
+  return { ...step, title: step.title || old.title, text: step.text || old.text }
+}
+
+/** keyOf finds who said the message that is answered. */
+function keyOf(conversation: Conversation, id: string): string {
+  if (!id) return ''
+  return conversation.get(keys.agent(id)) ? keys.agent(id) : keys.mine(id)
+}

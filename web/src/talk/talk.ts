@@ -1,0 +1,87 @@
+import { MemoryStore, open, type Device, type Event, type Status } from '@hermes-mobile/sdk'
+import { signal, type Signal } from '@preact/signals'
+import { openDatabase } from '../keep/database'
+import { History } from '../keep/history'
+import type { Profile } from '../keep/profile'
+import { DiskStore } from '../keep/store'
+import { Conversation } from './conversation'
+import { Receiving } from './receive'
+import { Sending } from './send'
+
+/** What opens a connection beside the profile. */
+export interface Entrance {
+  token?: string
+  pair?: string
+}
+
+/** Talk is one device's connection with all that is shown of it. */
+export class Talk {
+  readonly status: Signal<Status>
+  readonly activity: Signal<{ typing: boolean; avatar: string }>
+  readonly sending: Sending
+  private readonly receiving: Receiving
+  private readonly look = () => this.lookedAt()
+  private closed = false
+
+  private constructor(
+    readonly profile: Profile,
+    readonly device: Device,
+    readonly conversation: Conversation,
+    /** False: this browser keeps nothing. */
+    readonly durable: boolean,
+    store: DiskStore | undefined,
+  ) {
+    this.status = signal(device.status)
+    this.activity = signal(device.activity)
+    this.sending = new Sending(device, conversation, store)
+    this.receiving = new Receiving(device, conversation, this.sending, profile.id)
+    device.on('status', ({ status }) => {
+      const before = this.status.peek()
+      this.status.value = status
+      if (status.agent === 'online' && before.agent === 'away') void this.sending.agentIsBack()
+    })
+    device.on('activity', ({ typing, avatar }) => (this.activity.value = { typing, avatar }))
+    document.addEventListener('visibilitychange', this.look)
+  }
+
+  /** start shows what is kept and begins to connect. */
+  static async start(profile: Profile, { token, pair }: Entrance = {}): Promise<Talk> {
+    const db = await openDatabase(profile.url, profile.id).catch(() => undefined)
+    const store = db && new DiskStore(db)
+    if (token) await store?.setToken(token)
+    const conversation = new Conversation(new History(db))
+    await conversation.load()
+    const device = await open({
+      url: profile.url, pair, tools: true, store: store ?? new MemoryStore(),
+      ...(!store && token && { token }),
+      device: { id: profile.id, name: profile.name, platform: 'web', app: 'hermes-mobile-web' },
+      ...(profile.user && { user: { id: profile.user, name: profile.user } }),
+    })
+    const talk = new Talk(profile, device, conversation, Boolean(db), store)
+    await talk.sending.restore()
+    device.on('*', (event) => talk.take(event))
+    talk.db = db
+    return talk
+  }
+
+  private db: IDBDatabase | undefined
+
+  private async take(event: Event): Promise<void> {
+    await this.receiving.take(event)
+    if (event.type === 'message' || event.type === 'file' || event.type === 'card' || event.type === 'echo') this.lookedAt()
+  }
+
+  /** lookedAt says that a person sees what has come, if the page is visible. The cursor moves after the event, so a moment later. */
+  private lookedAt(): void {
+    setTimeout(() => {
+      if (!this.closed && document.visibilityState === 'visible') this.device.seen()
+    }, 100)
+  }
+
+  async close(): Promise<void> {
+    this.closed = true
+    document.removeEventListener('visibilitychange', this.look)
+    await this.device.close()
+    this.db?.close()
+  }
+}

@@ -1,0 +1,36 @@
+import { useEffect } from 'preact/hooks'
+import { invitation, starting, talk } from '../talk/here'
+import { language, t } from '../words/words'
+import { Chat } from './chat'
+import { spoken } from './notice'
+import { Notices } from './notices'
+import { Waiting } from './waiting'
+import { Welcome, pairingAgain } from './welcome'
+
+/** App picks the screen: getting in, waiting for the owner, or the conversation. */
+export function App() {
+  const lang = language.value
+  useEffect(() => {
+    document.documentElement.lang = lang
+    document.title = t('title')
+  }, [lang])
+  return (
+    <>
+      <Screen />
+      <Notices />
+      <div class="hidden" role="status" aria-live="polite">{spoken.value}</div>
+    </>
+  )
+}
+
+function Screen() {
+  if (starting.value) return <main class="screen" aria-busy="true" />
+  const here = talk.value
+  if (!here || pairingAgain.value) return <Welcome invitation={invitation.value} />
+  const { state, approved } = here.status.value
+  const fresh = here.conversation.order.value.length === 0
+  // A device that the owner has not let in, and which has nothing to show.
+  if (!approved && state === 'online') return <Waiting talk={here} />
+  if (!approved && fresh && here.status.value.agent !== '' && state !== 'noAccess' && state !== 'replaced') return <Waiting talk={here} />
+  return <Chat talk={here} key={here.profile.id} />
+}

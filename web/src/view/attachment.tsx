@@ -1,0 +1,71 @@
+import { useEffect, useState } from 'preact/hooks'
+import { newID } from '../talk/id'
+import { t } from '../words/words'
+import { bytes } from './clock'
+import { attachments } from './composer'
+import { Icon } from './icon'
+
+interface Content {
+  blob: Blob
+  name: string
+}
+
+/** Attachment is a file that waits for the message to be sent. */
+export interface Attachment extends Content {
+  id: string
+  /** A picture in fewer pixels, where that saves something. */
+  smaller?: Content
+  /** Send that one. */
+  reduce: boolean
+}
+
+/** The longer side of a picture that was made smaller. */
+const SIDE = 1600
+const PICTURE = /^image\/(jpeg|png|webp|avif|heic|heif)$/
+
+/** take accepts a file, or says in a sentence why not. */
+export async function take(file: File, limit: number): Promise<Attachment | string> {
+  if (file.size === 0) return t('fileEmpty', { name: file.name })
+  const smaller = PICTURE.test(file.type) ? await reduced(file).catch(() => undefined) : undefined
+  const over = limit > 0 && file.size > limit
+  if (over && !(smaller && smaller.blob.size <= limit)) return t('fileTooBig', { name: file.name, size: bytes(file.size), limit: bytes(limit) })
+  return { id: newID(), blob: file, name: file.name || 'file', smaller, reduce: over }
+}
+
+/** reduced makes a picture smaller; undefined: that would save little. */
+async function reduced(file: File): Promise<Content | undefined> {
+  const picture = await createImageBitmap(file)
+  const scale = SIDE / Math.max(picture.width, picture.height)
+  if (scale >= 1) return undefined
+  const canvas = document.createElement('canvas')
+  canvas.width = Math.round(picture.width * scale)
+  canvas.height = Math.round(picture.height * scale)
+  canvas.getContext('2d')!.drawImage(picture, 0, 0, canvas.width, canvas.height)
+  picture.close()
+  const blob = await new Promise<Blob | null>((resolve) => canvas.toBlob(resolve, 'image/jpeg', 0.85))
+  if (!blob || blob.size > file.size * 0.8) return undefined
+  return { blob, name: file.name.replace(/\.\w+$/, '') + '.jpg' }
+}
+
+export function Attached({ file }: { file: Attachment }) {
+  const [preview, setPreview] = useState('')
+  useEffect(() => {
+    if (!file.blob.type.startsWith('image/')) return
+    const url = URL.createObjectURL(file.blob)
+    setPreview(url)
+    return () => URL.revokeObjectURL(url)
+  }, [file.blob])
+  const forced = file.reduce && file.smaller && file.blob.size > file.smaller.blob.size * 100
+  const change = (reduce: boolean) => (attachments.value = attachments.peek().map((other) => (other.id === file.id ? { ...other, reduce } : other)))
+  return (
+    <li>
+      {preview ? <img src={preview} alt="" /> : <Icon name="file" />}
+      <span class="attached-words"><b dir="auto">{file.name}</b>
+        {file.smaller ? (
+          <label class="check-line"><input type="checkbox" checked={file.reduce} disabled={forced} onChange={(e) => change(e.currentTarget.checked)} />{t('makeSmaller', { from: bytes(file.blob.size), to: bytes(file.smaller.blob.size) })}</label>
+        ) : <small>{bytes(file.blob.size)}</small>}
+      </span>
+      <button type="button" class="round" aria-label={t('remove', { name: file.name })} onClick={() => (attachments.value = attachments.peek().filter((other) => other.id !== file.id))}><Icon name="close" /></button>
+    </li>
+  )
+}

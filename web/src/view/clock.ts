@@ -1,0 +1,53 @@
+import { signal } from '@preact/signals'
+import { useEffect } from 'preact/hooks'
+import { language } from '../words/words'
+
+/** The time, once a second while something on the screen counts. */
+const now = signal(Date.now())
+let watchers = 0
+let timer: ReturnType<typeof setInterval> | undefined
+
+/** useNow gives the time and draws anew each second, while `counting`. */
+export function useNow(counting: boolean): number {
+  useEffect(() => {
+    if (!counting) return
+    now.value = Date.now()
+    if (watchers++ === 0) timer = setInterval(() => (now.value = Date.now()), 1000)
+    return () => {
+      if (--watchers === 0) clearInterval(timer)
+    }
+  }, [counting])
+  return counting ? Math.max(now.value, Date.now()) : Date.now()
+}
+
+export function time(at: number): string {
+  return new Intl.DateTimeFormat(language.value, { hour: 'numeric', minute: '2-digit' }).format(at)
+}
+
+export function day(at: number): string {
+  const then = new Date(at)
+  const today = new Date()
+  const days = Math.round((new Date(today).setHours(0, 0, 0, 0) - new Date(then).setHours(0, 0, 0, 0)) / 86_400_000)
+  if (days < 2) {
+    const words = new Intl.RelativeTimeFormat(language.value, { numeric: 'auto' }).format(-days, 'day')
+    return words[0]!.toLocaleUpperCase(language.value) + words.slice(1)
+  }
+  const year = then.getFullYear() === today.getFullYear() ? undefined : 'numeric'
+  return new Intl.DateTimeFormat(language.value, { weekday: 'long', day: 'numeric', month: 'long', year }).format(at)
+}
+
+export function sameDay(a: number, b: number): boolean {
+  return new Date(a).toDateString() === new Date(b).toDateString()
+}
+
+export function minutes(seconds: number): string {
+  const whole = Math.max(0, Math.floor(seconds))
+  return `${Math.floor(whole / 60)}:${String(whole % 60).padStart(2, '0')}`
+}
+
+export function bytes(n: number): string {
+  const units = ['byte', 'kilobyte', 'megabyte', 'gigabyte'] as const
+  const power = Math.min(3, Math.max(0, Math.floor(Math.log2(Math.max(n, 1)) / 10)))
+  const unit = units[power]!
+  return new Intl.NumberFormat(language.value, { style: 'unit', unit, unitDisplay: 'short', maximumFractionDigits: power ? 1 : 0 }).format(n / 1024 ** power)
+}

@@ -1,0 +1,165 @@
+import { signal } from '@preact/signals'
+import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks'
+import { read, write } from '../keep/profile'
+import { words } from '../talk/item'
+import type { Talk } from '../talk/talk'
+import { t } from '../words/words'
+import { Attached, take, type Attachment } from './attachment'
+import { answering } from './chat'
+import { Icon } from './icon'
+import { useMedia } from './media'
+import { complain, inform } from './notice'
+import { Recorder } from './recorder'
+
+/** Files that were chosen and not sent yet. */
+export const attachments = signal<readonly Attachment[]>([])
+
+/** Composer is where the person writes, attaches and records. What is not sent stays, also when the page is closed. */
+export function Composer({ talk }: { talk: Talk }) {
+  const draft = 'hermes.draft.' + talk.profile.id
+  const [text, setText] = useState(() => read(draft))
+  const [menu, setMenu] = useState(false)
+  const [over, setOver] = useState(false)
+  const [recording, setRecording] = useState(false)
+  const field = useRef<HTMLTextAreaElement>(null)
+  const touch = useMedia('(pointer: coarse)')
+  const { capabilities, agent, state } = talk.status.value
+  const { typing, avatar } = talk.activity.value
+  const known = agent !== '' // before the first contact nothing is known, and nothing is forbidden
+  const quoted = answering.value
+  const files = attachments.value
+  const busy = state === 'online' && (typing || avatar !== 'idle') && capabilities.stop
+  const empty = !text.trim() && files.length === 0
+
+  useEffect(() => write(draft, text), [draft, text])
+  useLayoutEffect(() => {
+    const box = field.current!
+    box.style.height = 'auto'
+    box.style.height = box.scrollHeight + 'px'
+  }, [text])
+
+  const attach = async (list: Iterable<File>) => {
+    setMenu(false)
+    if (known && !capabilities.media) return inform(t('noFiles'))
+    for (const file of list) {
+      const taken = await take(file, capabilities.max_media_bytes)
+      if (typeof taken === 'string') inform(taken)
+      else attachments.value = [...attachments.peek(), taken]
+    }
+    field.current?.focus()
+  }
+
+  const send = async (event?: Event) => {
+    event?.preventDefault()
+    if (empty) return
+    const words = text.trim()
+    setText('')
+    attachments.value = []
+    answering.value = undefined
+    field.current?.focus()
+    try {
+      if (files.length === 0) await talk.sending.say(words, quoted)
+      for (const [i, file] of files.entries()) {
+        const { blob, name } = file.reduce && file.smaller ? file.smaller : file
+        await talk.sending.file({ blob, name, caption: i === 0 ? words : '' })
+      }
+    } catch (error) {
+      complain(error)
+    }
+  }
+
+  const key = (event: KeyboardEvent) => {
+    if (event.key === 'Enter' && !event.shiftKey && !event.isComposing && (!touch || event.ctrlKey || event.metaKey)) void send(event)
+    if (event.key === 'Escape') answering.value = undefined
+  }
+
+  const paste = (event: ClipboardEvent) => {
+    const list = event.clipboardData?.files
+    if (!list?.length) return
+    event.preventDefault()
+    void attach(list)
+  }
+
+  // A file may be dropped anywhere on the page.
+  useEffect(() => {
+    const hasFiles = (e: DragEvent) => e.dataTransfer?.types.includes('Files')
+    const drag = (e: DragEvent) => {
+      if (!hasFiles(e)) return
+      e.preventDefault()
+      setOver(true)
+    }
+    const leave = (e: DragEvent) => !e.relatedTarget && setOver(false)
+    const drop = (e: DragEvent) => {
+      if (!hasFiles(e)) return
+      e.preventDefault()
+      setOver(false)
+      void attach([...e.dataTransfer!.files])
+    }
+    addEventListener('dragover', drag)
+    addEventListener('dragleave', leave)
+    addEventListener('drop', drop)
+    return () => {
+      removeEventListener('dragover', drag)
+      removeEventListener('dragleave', leave)
+      removeEventListener('drop', drop)
+    }
+  })
+
+  return (
+    <form class={`composer ${over ? 'over' : ''}`} onSubmit={send}>
+      {quoted && (
+        <div class="answering">
+          <Icon name="reply" /><span class="answering-words" dir="auto"><b>{quoted.mine ? t('you') : t('agent')}</b> {words(quoted).slice(0, 160)}</span>
+          <button type="button" class="round" aria-label={t('cancelReply')} onClick={() => (answering.value = undefined)}><Icon name="close" /></button>
+        </div>
+      )}
+      {files.length > 0 && <ul class="attached" aria-label={t('attached')}>{files.map((file) => <Attached key={file.id} file={file} />)}</ul>}
+      {over && <div class="drop" aria-hidden="true">{t('dropHere')}</div>}
+      {recording ? <Recorder talk={talk} done={() => setRecording(false)} /> : (
+        <div class="compose-line">
+          {(!known || capabilities.media) && (
+            <div class="attach">
+              <button type="button" class="round" aria-label={t('attach')} aria-expanded={menu} aria-controls="attach-menu" onClick={() => setMenu(!menu)}><Icon name="attach" /></button>
+              {menu && (
+                <div class="menu" id="attach-menu" role="group" aria-label={t('attach')} onKeyDown={(e) => e.key === 'Escape' && setMenu(false)}>
+                  <Picker icon="photo" label={t('photoOrVideo')} accept="image/*,video/*" multiple take={attach} />
+                  {touch && <Picker icon="camera" label={t('camera')} accept="image/*" capture take={attach} />}
+                  <Picker icon="file" label={t('anyFile')} multiple take={attach} />
+                </div>
+              )}
+            </div>
+          )}
+          <textarea id="composer" ref={field} rows={1} value={text} dir="auto" aria-label={t('message')} placeholder={t('message')} enterkeyhint={touch ? 'enter' : 'send'}
+            onInput={(e) => setText(e.currentTarget.value)} onKeyDown={key} onPaste={paste} onFocus={() => setMenu(false)} />
+          {busy && <button type="button" class="round stop" aria-label={t('stop')} onClick={() => void talk.device.stop({ signal: AbortSignal.timeout(5000) }).catch(complain)}><Icon name="stop" /></button>}
+          {empty && (!known || capabilities.audio) ? (
+            !busy && <button type="button" class="round" aria-label={t('record')} onClick={() => setRecording(true)}><Icon name="mic" /></button>
+          ) : (
+            (!busy || !empty) && <button type="submit" class="round primary" aria-label={t('send')} disabled={empty}><Icon name="send" /></button>
+          )}
+        </div>
+      )}
+    </form>
+  )
+}
+
+interface PickerProps {
+  icon: 'photo' | 'camera' | 'file'
+  label: string
+  accept?: string
+  multiple?: boolean
+  capture?: boolean
+  take: (files: Iterable<File>) => Promise<void>
+}
+
+/** Picker is a line of the menu that opens the system's choice of files. */
+function Picker({ icon, label, accept, multiple, capture, take }: PickerProps) {
+  const input = useRef<HTMLInputElement>(null)
+  return (
+    <>
+      <button type="button" onClick={() => input.current?.click()}><Icon name={icon} />{label}</button>
+      <input ref={input} class="hidden" type="file" tabindex={-1} aria-hidden="true" accept={accept} multiple={multiple} {...(capture && { capture: 'environment' })}
+        onChange={(e) => void take([...(e.currentTarget.files ?? [])])} />
+    </>
+  )
+}

@@ -1,0 +1,13 @@
+import { t, type Key } from '../words/words'
+
+const sentences: Record<string, Key> = {
+  auth_failed: 'errorAuth', forbidden: 'errorForbidden', too_big: 'errorTooBig', rate_limited: 'errorRate', internal: 'errorInternal',
+}
+
+/** explain says what went wrong in the person's language where it is a known case, else in the words it came with. */
+export function explain(error: unknown): string {
+  const { code = '', name = '', message } = error as Error & { code?: string }
+  if (name === 'UnsupportedError') return t('errorUnsupported')
+  const known = sentences[code]
+  return known ? t(known) : message || String(error)
+}

@@ -1,0 +1,104 @@
+import { useEffect, useRef, useState } from 'preact/hooks'
+import { folder } from '../talk/entrance'
+import type { FileItem } from '../talk/item'
+import type { Talk } from '../talk/talk'
+import { t } from '../words/words'
+import { bytes } from './clock'
+import { Icon } from './icon'
+import { still } from './media'
+import { Player } from './player'
+import { Text } from './text'
+
+/** A link of the server works for an hour. */
+const LINK_LIFE = 3_600_000
+
+/** linkHere has a link fetched from the address that the page is at: it is the same server, whatever name it calls itself. */
+function linkHere(url: string): string {
+  const at = url.lastIndexOf('/media/')
+  return at < 0 ? '' : folder() + url.slice(at + 1).replace(/[?#].*/s, '')
+}
+
+/** useFile gives an address of the bytes: of those that are kept, else of the server's link while it works. */
+function useFile(talk: Talk, item: FileItem): { url: string; state: 'loading' | 'here' | 'linked' | 'gone' } {
+  const [url, setUrl] = useState('')
+  const [missing, setMissing] = useState(false)
+  useEffect(() => {
+    if (item.url || item.error && !item.mine) return
+    let made = ''
+    let over = false
+    void talk.conversation.history.blob(item.key).catch(() => undefined).then((blob) => {
+      if (over) return
+      if (!blob) return setMissing(true)
+      made = URL.createObjectURL(viewable(item) ? blob : new Blob([blob], { type: 'application/octet-stream' }))
+      setUrl(made)
+    })
+    return () => {
+      over = true
+      if (made) URL.revokeObjectURL(made)
+    }
+  }, [talk, item.key, item.url])
+  if (item.url) return Date.now() < item.at + LINK_LIFE ? { url: linkHere(item.url), state: 'linked' } : { url: '', state: 'gone' }
+  return { url, state: url ? 'here' : missing || item.error ? 'gone' : 'loading' }
+}
+
+/** viewable kinds are shown by an element that runs nothing; everything else is only ever saved. */
+function viewable(item: FileItem): boolean {
+  return /^(image|video|audio)\//.test(item.mime)
+}
+
+/** File is a picture, a recording, a film, or a card with a name to save. */
+export function File({ item, talk }: { item: FileItem; talk: Talk }) {
+  const { url, state } = useFile(talk, item)
+  const upload = talk.sending.uploads.get(item.key)
+  const fraction = item.progress === 'waiting' ? upload?.value : undefined
+  return (
+    <>
+      <Shown item={item} url={url} state={state} />
+      {fraction !== undefined && <progress class="upload" max={1} value={fraction} aria-label={t('uploading')} />}
+      {item.caption && (item.mine ? <div class="text plain" dir="auto">{item.caption}</div> : <Text text={item.caption} finished />)}
+    </>
+  )
+}
+
+function Shown({ item, url, state }: { item: FileItem; url: string; state: string }) {
+  const { fileKind, mime } = item
+  const [broken, setBroken] = useState(false)
+  const fail = () => setBroken(true)
+  if (state === 'loading') return <div class="file-wait" aria-busy="true" />
+  if (url && !broken) {
+    if (fileKind === 'image' || (fileKind === 'animation' && mime.startsWith('image/'))) return <Picture item={item} url={url} fail={fail} />
+    if (fileKind === 'animation' && mime.startsWith('video/')) return <video class="film" src={url} loop muted playsInline autoplay={!still()} controls={still()} onError={fail} aria-label={item.name} />
+    if (fileKind === 'video') return <video class="film" src={url} controls playsInline preload="metadata" onError={fail} aria-label={item.name} />
+    if (fileKind === 'voice' || fileKind === 'audio') return <Player src={url} name={fileKind === 'voice' ? t('voiceMessage') : item.name} fail={fail} />
+  }
+  return (
+    <div class="file">
+      <span class="file-icon"><Icon name="file" /></span>
+      <span class="file-words"><b dir="auto">{item.name}</b><small>{item.error && !item.mine ? item.error : state === 'gone' ? t(item.url ? 'linkExpired' : 'notKept') : item.size ? bytes(item.size) : ''}</small></span>
+      {url && <a class="round" href={url} download={item.name} aria-label={t('download', { name: item.name })}><Icon name="download" /></a>}
+    </div>
+  )
+}
+
+/** Picture opens large. */
+function Picture({ item, url, fail }: { item: FileItem; url: string; fail: () => void }) {
+  const large = useRef<HTMLDialogElement>(null)
+  const [open, setOpen] = useState(false)
+  useEffect(() => {
+    if (open) large.current?.showModal()
+  }, [open])
+  return (
+    <>
+      <button type="button" class="picture" onClick={() => setOpen(true)} aria-label={t('enlarge', { name: item.name })}><img src={url} alt={item.caption || item.name} onError={fail} decoding="async" /></button>
+      {open && (
+        <dialog class="large" ref={large} onClose={() => setOpen(false)} onClick={() => large.current?.close()} aria-label={item.name}>
+          <img src={url} alt={item.caption || item.name} />
+          <div class="large-bar">
+            <a class="round" href={url} download={item.name} aria-label={t('download', { name: item.name })} onClick={(e) => e.stopPropagation()}><Icon name="download" /></a>
+            <button type="button" class="round" aria-label={t('close')}><Icon name="close" /></button>
+          </div>
+        </dialog>
+      )}
+    </>
+  )
+}

@@ -1,0 +1,64 @@
+import DOMPurify from 'dompurify'
+import { Lexer, Marked, Parser, type Token, type Tokens } from 'marked'
+import { t } from '../words/words'
+
+/** What may stand in a message. No styles, no forms, nothing that loads from elsewhere. */
+const ALLOWED = {
+  ALLOWED_TAGS: [
+    'a', 'b', 'blockquote', 'br', 'button', 'code', 'del', 'div', 'em', 'h1', 'h2', 'h3', 'h4', 'h5', 'h6', 'hr', 'img', 'input', 'li', 'ol', 'p', 'pre', 's',
+    'span', 'strong', 'sub', 'sup', 'table', 'tbody', 'td', 'th', 'thead', 'tr', 'ul',
+  ],
+  ALLOWED_ATTR: ['href', 'title', 'class', 'type', 'checked', 'disabled', 'start', 'align', 'src', 'alt', 'target', 'rel', 'dir', 'tabindex', 'role', 'aria-label'],
+  ALLOWED_URI_REGEXP: /^(?:https?:|mailto:|tel:|data:image\/(?:png|jpeg|gif|webp);base64,)/i,
+  ALLOW_DATA_ATTR: false,
+  ALLOW_ARIA_ATTR: false,
+}
+
+const LINK = /^(https?:|mailto:|tel:)/i
+const PICTURE = /^data:image\/(png|jpeg|gif|webp);base64,[A-Za-z0-9+/=]+$/
+
+export function escape(text: string): string {
+  return text.replace(/[&<>"']/g, (c) => ({ '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;', "'": '&#39;' })[c]!)
+}
+
+const marked = new Marked({
+  gfm: true,
+  breaks: true,
+  renderer: {
+    // HTML in a message is text to be read, except the line break that tables need.
+    html({ text }) {
+      return text.split(/(<br\s*\/?>)/i).map((part, i) => (i % 2 ? '<br>' : escape(part))).join('')
+    },
+    code({ text, lang = '' }) {
+      const name = /^[\w+#.-]{1,30}/.exec(lang)?.[0] ?? ''
+      return `<div class="code" dir="ltr"><div class="code-head"><span>${escape(name)}</span><button type="button" class="code-copy">${escape(t('copy'))}</button></div><pre tabindex="0" role="region" aria-label="${escape(t('codeBlock'))}"><code class="${name ? 'language-' + escape(name) : ''}">${escape(text)}</code></pre></div>`
+    },
+    link({ href, title, tokens }) {
+      const inner = this.parser.parseInline(tokens)
+      if (!LINK.test(href)) return inner
+      return `<a href="${escape(href)}"${title ? ` title="${escape(title)}"` : ''} target="_blank" rel="noopener noreferrer">${inner}</a>`
+    },
+    // A picture from elsewhere would tell a stranger that it is being read: it becomes a link.
+    image({ href, text }) {
+      if (PICTURE.test(href)) return `<img src="${href}" alt="${escape(text)}">`
+      return LINK.test(href) ? `<a href="${escape(href)}" target="_blank" rel="noopener noreferrer">${escape(text || href)}</a>` : escape(text)
+    },
+    table(token: Tokens.Table) {
+      const cells = (row: Tokens.TableCell[]) => row.map((cell) => this.tablecell(cell)).join('')
+      const body = token.rows.map((row) => `<tr>${cells(row)}</tr>`).join('')
+      return `<div class="table" tabindex="0" role="region" aria-label="${escape(t('table'))}"><table><thead><tr>${cells(token.header)}</tr></thead><tbody>${body}</tbody></table></div>`
+    },
+    checkbox({ checked }) {
+      return `<span class="check" role="img" aria-label="${escape(t(checked ? 'checked' : 'unchecked'))}">${checked ? '☑' : '☐'}</span> `
+    },
+  },
+})
+
+/**
+ * blocks gives a text as safe HTML, in the pieces that stand below one another: of a reply that grows only the last one changes, and what
+ * did not change is not touched in the page.
+ */
+export function blocks(text: string): string[] {
+  const tokens = new Lexer(marked.defaults).lex(text)
+  return tokens.filter((token: Token) => token.type !== 'space' && token.type !== 'def').map((token) => DOMPurify.sanitize(new Parser(marked.defaults).parse([token]), ALLOWED))
+}

@@ -1,0 +1,126 @@
+import { useState } from 'preact/hooks'
+import { memo } from 'preact/compat'
+import type { Conversation } from '../talk/conversation'
+import { words, type Item } from '../talk/item'
+import type { Talk } from '../talk/talk'
+import { t } from '../words/words'
+import { answering } from './chat'
+import { day, sameDay, time } from './clock'
+import { copy } from './copy'
+import { File } from './file'
+import { Icon, type IconName } from './icon'
+import { inform } from './notice'
+import { Question } from './question'
+import { Text } from './text'
+import { Tools } from './tools'
+
+interface Props {
+  talk: Talk
+  /** Key of the item. */
+  id: string
+  /** Key of the item before. */
+  before?: string
+  jump: (key: string) => void
+}
+
+/** Row is one item. It is drawn anew when that item changes, and not when others do. */
+export const Row = memo(function Row({ talk, id, before, jump }: Props) {
+  const item = talk.conversation.at(id)?.value
+  const [open, setOpen] = useState(false)
+  if (!item) return null
+  const previous = before ? talk.conversation.get(before) : undefined
+  const separate = !previous || !sameDay(previous.at, item.at)
+  const joined = !separate && previous.mine === item.mine && previous.from === item.from && previous.kind !== 'tools' && item.at - previous.at < 120_000
+  return (
+    <>
+      {separate && <h2 class="day">{day(item.at)}</h2>}
+      {item.kind === 'tools' ? (
+        <div class="row" id={'row-' + id} tabindex={-1}><Tools item={item} /></div>
+      ) : item.kind === 'card' ? (
+        <div class="row" id={'row-' + id} tabindex={-1}><Question talk={talk} card={item} /></div>
+      ) : (
+        <article class={`row ${item.mine ? 'mine' : 'theirs'} ${joined ? 'joined' : ''}`} id={'row-' + id} tabindex={-1} data-id={item.id} aria-label={label(item)}>
+          <div class={`bubble ${item.kind}-bubble ${item.progress === 'failed' ? 'failed' : ''}`}>
+            {item.from && !joined && <p class="from" dir="auto">{t('fromDevice', { name: item.from })}</p>}
+            {item.source === 'cron' && <p class="from scheduled"><Icon name="clock" /><span dir="auto">{item.job ? t('scheduledJob', { job: item.job }) : t('scheduled')}</span></p>}
+            <Quote conversation={talk.conversation} item={item} jump={jump} />
+            {item.kind === 'text' ? <Words item={item} /> : <File item={item} talk={talk} />}
+            {item.kind === 'text' && item.interrupted && <p class="cut">{t('interruptedMessage')}</p>}
+            <p class="meta">
+              {item.kind === 'text' && !item.final ? <span class="quiet">{t('writing')}</span> : <time dateTime={new Date(item.at).toISOString()}>{time(item.at)}</time>}
+              {item.progress && <Mark item={item} />}
+            </p>
+            {item.progress === 'failed' && (
+              <p class="problem" role="alert"><span dir="auto">{item.error || t('failed')}</span> <button type="button" class="small" onClick={() => void talk.sending.again(item)}><Icon name="retry" />{t('retry')}</button></p>
+            )}
+          </div>
+          <div class={`tools-bar ${open ? 'open' : ''}`}>
+            <button type="button" class="round" aria-label={t('actions')} aria-expanded={open} onClick={() => setOpen(!open)}><Icon name="more" /></button>
+            {open && <Actions item={item} done={() => setOpen(false)} />}
+          </div>
+        </article>
+      )}
+    </>
+  )
+})
+
+/** Words shows one's own text as it was written, and the agent's with its formatting. */
+function Words({ item }: { item: Item & { kind: 'text' } }) {
+  return item.mine ? <div class="text plain" dir="auto">{item.text}</div> : <Text text={item.text} finished={item.final} />
+}
+
+function label(item: Item): string {
+  const who = item.mine ? (item.from ? t('fromDevice', { name: item.from }) : t('you')) : t('agent')
+  return `${who}, ${time(item.at)}`
+}
+
+/** Quote is the message that is answered, where that is not plain from the place. */
+function Quote({ conversation, item, jump }: { conversation: Conversation; item: Item; jump: (key: string) => void }) {
+  if (!item.replyTo) return null
+  if (!item.mine) {
+    const order = conversation.order.peek()
+    let at = order.lastIndexOf(item.key) - 1
+    while (at >= 0 && !conversation.get(order[at]!)?.mine) at--
+    if (order[at] === item.replyTo) return null
+  }
+  const quoted = conversation.get(item.replyTo)
+  if (!quoted && !item.mine) return null
+  return (
+    <button type="button" class="quote" dir="auto" onClick={() => jump(item.replyTo)} aria-label={t('jumpToQuote')}>
+      <b>{quoted?.mine === false ? t('agent') : t('you')}</b>
+      <span>{quoted ? words(quoted).slice(0, 160) : t('earlierMessage')}</span>
+    </button>
+  )
+}
+
+const marks: Record<NonNullable<Item['progress']>, { icon: IconName; key: 'waitingToSend' | 'sent' | 'accepted' | 'queuedMessage' | 'failed' }> = {
+  waiting: { icon: 'clock', key: 'waitingToSend' },
+  sent: { icon: 'check', key: 'sent' },
+  accepted: { icon: 'checks', key: 'accepted' },
+  queued: { icon: 'check', key: 'queuedMessage' },
+  failed: { icon: 'warning', key: 'failed' },
+}
+
+function Mark({ item }: { item: Item }) {
+  const { icon, key } = marks[item.progress!]
+  return <span class={`mark ${item.progress}`} role="img" aria-label={t(key)} title={t(key)} data-progress={item.progress}><Icon name={icon} /></span>
+}
+
+function Actions({ item, done }: { item: Item; done: () => void }) {
+  const act = (what: () => unknown) => () => {
+    what()
+    done()
+  }
+  const reply = () => {
+    answering.value = item
+    document.getElementById('composer')?.focus()
+  }
+  const text = words(item)
+  return (
+    <div class="actions" role="group" aria-label={t('actions')}>
+      <button type="button" class="small" onClick={act(reply)}><Icon name="reply" />{t('reply')}</button>
+      <button type="button" class="small" onClick={act(async () => inform(t((await copy(text)) ? 'copied' : 'notCopied')))}><Icon name="copy" />{t('copy')}</button>
+      {'share' in navigator && <button type="button" class="small" onClick={act(() => navigator.share({ text }).catch(() => {}))}><Icon name="share" />{t('share')}</button>}
+    </div>
+  )
+}

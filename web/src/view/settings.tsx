@@ -1,0 +1,64 @@
+import type { RefObject } from 'preact'
+import { useState } from 'preact/hooks'
+import { rename, signOut } from '../talk/here'
+import type { Talk } from '../talk/talk'
+import { chooseLanguage, language, languages, t, type Language } from '../words/words'
+import { Icon } from './icon'
+import { inform } from './notice'
+import { chooseTheme, theme, themes, type Theme } from './theme'
+
+const themeWords = { auto: 'themeAuto', light: 'themeLight', dark: 'themeDark' } as const
+
+/** Settings is what the person can choose on this device. */
+export function Settings({ talk, dialog }: { talk: Talk; dialog: RefObject<HTMLDialogElement | null> }) {
+  const [name, setName] = useState(talk.profile.name)
+  const [sure, setSure] = useState<'' | 'clear' | 'out'>('')
+  const { session, server } = talk.status.value
+  const close = () => dialog.current?.close()
+  const clear = async () => {
+    await talk.conversation.clear()
+    setSure('')
+    close()
+    inform(t('cleared'))
+  }
+  return (
+    <dialog class="panel" ref={dialog} aria-labelledby="settings-title" onClose={() => setSure('')} onClick={(e) => e.target === dialog.current && close()}>
+      <div class="panel-inner">
+        <header><h2 id="settings-title">{t('settings')}</h2><button type="button" class="round" aria-label={t('close')} onClick={close}><Icon name="close" /></button></header>
+        <form onSubmit={(e) => { e.preventDefault(); void rename(name) }}>
+          <label>{t('deviceName')}<span class="beside"><input value={name} onInput={(e) => setName(e.currentTarget.value)} maxLength={60} dir="auto" autocomplete="off" />
+            {name.trim() && name !== talk.profile.name ? <button type="submit">{t('save')}</button> : null}</span></label>
+        </form>
+        <label>{t('language')}
+          <select value={language.value} onChange={(e) => chooseLanguage(e.currentTarget.value as Language)}>
+            {Object.entries(languages).map(([tag, own]) => <option key={tag} value={tag} lang={tag}>{own}</option>)}
+          </select>
+        </label>
+        <label>{t('theme')}
+          <select value={theme.value} onChange={(e) => chooseTheme(e.currentTarget.value as Theme)}>
+            {themes.map((one) => <option key={one} value={one}>{t(themeWords[one])}</option>)}
+          </select>
+        </label>
+        {!talk.durable && <p class="problem">{t('notDurable')}</p>}
+        <dl class="facts">
+          <dt>{t('conversation')}</dt><dd dir="ltr">{session || '–'}</dd>
+          <dt>{t('server')}</dt><dd dir="ltr">{server || '–'}</dd>
+        </dl>
+        <Sure question={t('clearSure')} label={t('clearHistory')} open={sure === 'clear'} ask={() => setSure('clear')} cancel={() => setSure('')} run={clear} />
+        <Sure question={t('signOutSure')} label={t('signOut')} open={sure === 'out'} ask={() => setSure('out')} cancel={() => setSure('')} run={() => { close(); void signOut() }} />
+      </div>
+    </dialog>
+  )
+}
+
+/** Sure asks once more before something is gone. */
+function Sure({ question, label, open, ask, cancel, run }: { question: string; label: string; open: boolean; ask: () => void; cancel: () => void; run: () => void }) {
+  if (!open) return <button type="button" class="wide" onClick={ask}>{label}</button>
+  return (
+    <div class="sure" role="group" aria-label={label}>
+      <p>{question}</p>
+      <button type="button" class="danger" onClick={run}>{label}</button>
+      <button type="button" onClick={cancel}>{t('cancel')}</button>
+    </div>
+  )
+}

@@ -1,0 +1,48 @@
+/** The service worker: it keeps the files of the page, all of one version, and nothing else. What the server says is never kept here. */
+declare const VERSION: string
+declare const FILES: string[]
+declare const self: {
+  registration: { scope: string }
+  clients: { claim(): Promise<void> }
+  location: Location
+  skipWaiting(): Promise<void>
+  addEventListener(type: string, listener: (event: any) => void): void
+}
+
+const CACHE = 'hermes-page ' + VERSION
+/** The page's own files, by their whole address. */
+const ours = new Set(FILES.map((file) => new URL(file, self.location.href).href))
+const page = new URL('./', self.location.href).href
+
+self.addEventListener('install', (event) => {
+  event.waitUntil(caches.open(CACHE).then((cache) => cache.addAll(FILES.map((file) => new Request(file, { cache: 'reload' })))))
+})
+
+self.addEventListener('message', (event) => {
+  if (event.data === 'now') void self.skipWaiting()
+})
+
+self.addEventListener('activate', (event) => {
+  event.waitUntil(
+    (async () => {
+      for (const name of await caches.keys()) if (name.startsWith('hermes-page ') && name !== CACHE) await caches.delete(name)
+      await self.clients.claim()
+    })(),
+  )
+})
+
+self.addEventListener('fetch', (event) => {
+  const { request } = event as { request: Request }
+  if (request.method !== 'GET') return
+  const url = new URL(request.url)
+  const address = url.origin + url.pathname
+  if (!ours.has(address)) return
+  event.respondWith(
+    (async () => {
+      const cache = await caches.open(CACHE)
+      return (await cache.match(address === page ? page : address)) ?? fetch(request)
+    })(),
+  )
+})
+
+export {}
