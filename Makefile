@@ -3,7 +3,7 @@
 VERSION ?= $(shell git describe --tags --always 2>/dev/null || echo 0.1.0)
 BIN     := bin/hermes-mobile
 
-.PHONY: run build test lint unit e2e conformance bench fuzz clean
+.PHONY: run build test lint unit sdk sdk-docs e2e web web-build screens conformance bench fuzz clean
 
 run: build
 	@./$(BIN) serve
@@ -20,8 +20,23 @@ lint:
 unit:
 	@bash scripts/unit.sh
 
+sdk: build
+	@bash scripts/sdk.sh
+
+sdk-docs: sdk
+	@echo sdk/ts/docs/index.html
+
 e2e: build
 	@bash scripts/e2e.sh
+
+web: build
+	@bash scripts/web.sh
+
+web-build:
+	@cd web && npm ci --silent --no-progress && node build.mjs
+
+screens: build
+	@cd web && node test/screens.mjs
 
 conformance: build
 	@bash scripts/conformance.sh

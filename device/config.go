@@ -136,9 +136,12 @@ func parseURL(s string) (*url.URL, error) {
 	return u, nil
 }
 
-// redact keeps what may be a token out of an error text.
+// redact keeps what may be a secret out of an error text: a user's password, a query, a pairing code after #.
 func redact(s string) string {
-	if i := strings.IndexAny(s, "?@"); i >= 0 {
+	if i := strings.LastIndex(s, "@"); i >= 0 {
+		s = "…" + s[i:]
+	}
+	if i := strings.IndexAny(s, "?#"); i >= 0 {
 		return s[:i] + "…"
 	}
 	return s

@@ -173,6 +173,8 @@ func TestConfigIsChecked(t *testing.T) {
 		"token in URL":   func(c *device.Config) { c.URL = "ws://h/ws?token=abc" },
 		"bad pin":        func(c *device.Config) { c.Fingerprint = "abcd" },
 		"ftp":            func(c *device.Config) { c.URL = "ftp://h/ws" },
+		"no address":     func(c *device.Config) { c.URL = "ws://u:secret@h h/ws" },
+		"code, no host":  func(c *device.Config) { c.URL = "https:///#pair=secret" },
 		"password in it": func(c *device.Config) { c.URL = "ws://u:secret@h/ws" },
 	} {
 		cfg := config("ws://127.0.0.1:1")

@@ -40,6 +40,7 @@ var ranks = map[string]int{
 	"internal/wsconn":   1,
 	"internal/config":   1,
 	"internal/web":      1,
+	"sdk/ts/generate":   1,
 
 	"frame":            0,
 	"internal/chat":    0,

@@ -16,8 +16,10 @@ part() {
 make --no-print-directory build
 part lint bash scripts/lint.sh
 part unit bash scripts/unit.sh
+part sdk bash scripts/sdk.sh
 part conformance bash scripts/conformance.sh
 part e2e bash scripts/e2e.sh
+part web bash scripts/web.sh
 if [ ${#failed[@]} -gt 0 ]; then
   echo "failed: ${failed[*]}"
   exit 1

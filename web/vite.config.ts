@@ -18,6 +18,7 @@ export default defineConfig({
     outDir: here('../internal/web/dist'),
     emptyOutDir: true,
     target: 'es2022',
+    cssTarget: ['chrome109', 'firefox115', 'safari16'],
     assetsInlineLimit: 0,
     modulePreload: { polyfill: false },
     reportCompressedSize: false,

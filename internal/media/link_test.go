@@ -171,6 +171,23 @@ func TestHandler(t *testing.T) {
 	s.expect(s.get("GET", link), 403, nil)
 }
 
+// A page of another host that may connect must be able to read its files, and to see why it cannot.
+func TestPagesOfOtherOrigins(t *testing.T) {
+	s := newSite(t)
+	link := s.link(pattern(100), "a.bin", "")
+	for _, path := range []string{link, LinkPrefix + "wrong"} {
+		res := s.get("GET", path, "Origin", "https://app.example.com", "Range", "bytes=10-")
+		if res.Header.Get("Access-Control-Allow-Origin") != "*" || res.Header.Get("Access-Control-Expose-Headers") != "Content-Range" {
+			t.Errorf("%s: %v", path, res.Header)
+		}
+	}
+	res := s.get("OPTIONS", link, "Origin", "https://app.example.com", "Access-Control-Request-Method", "GET", "Access-Control-Request-Headers", "range")
+	s.expect(res, 204, []byte{})
+	if res.Header.Get("Access-Control-Allow-Headers") != "Range" || res.Header.Get("Access-Control-Allow-Methods") != "GET, HEAD" {
+		t.Errorf("the browser's question is answered by %v", res.Header)
+	}
+}
+
 func TestNothingRunsOnOurOrigin(t *testing.T) {
 	s := newSite(t)
 	for mimeType, want := range map[string][2]string{

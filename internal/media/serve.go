@@ -9,7 +9,7 @@ import (
 )
 
 // Handler serves the files behind signed links to GET and HEAD, with range
-// requests (protocol §5); mount it at [LinkPrefix]. It answers 403 for a link
+// requests, also to web pages of other origins (protocol §5); mount it at [LinkPrefix]. It answers 403 for a link
 // that was changed or has expired, 404 for a file that is gone. now tells the
 // time, time.Now in production.
 //
@@ -23,6 +23,16 @@ func Handler(store *Store, signer *Signer, now func() time.Time) http.Handler {
 		h.Set("X-Content-Type-Options", "nosniff")
 		h.Set("Content-Security-Policy", "sandbox; default-src 'none'")
 		h.Set("Referrer-Policy", "no-referrer") // the address is the permission
+		// And so a page of any origin may read what it has the address of; nothing here goes by cookies.
+		h.Set("Access-Control-Allow-Origin", "*")
+		h.Set("Access-Control-Expose-Headers", "Content-Range")
+		if r.Method == http.MethodOptions {
+			h.Set("Access-Control-Allow-Methods", "GET, HEAD")
+			h.Set("Access-Control-Allow-Headers", "Range")
+			h.Set("Access-Control-Max-Age", "86400")
+			w.WriteHeader(http.StatusNoContent)
+			return
+		}
 		if r.Method != http.MethodGet && r.Method != http.MethodHead {
 			h.Set("Allow", "GET, HEAD")
 			fail(w, "Only GET and HEAD are served here.", http.StatusMethodNotAllowed)

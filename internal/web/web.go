@@ -16,6 +16,7 @@ import (
 	"path"
 	"regexp"
 	"strings"
+	"sync"
 )
 
 //go:embed all:dist
@@ -35,7 +36,7 @@ type Options struct {
 type file struct {
 	mime       string
 	plain      []byte
-	compressed []byte // nil where that saves nothing
+	compressed func() []byte // nil where that saves nothing; made when the first client wants it
 	etag       string
 	fixed      bool // its name changes with its content
 }
@@ -89,14 +90,19 @@ func prepare(name string, content []byte) *file {
 	if f.mime == "" {
 		f.mime = mime.TypeByExtension(path.Ext(name))
 	}
+	f.compressed = sync.OnceValue(func() []byte { return compress(content) })
+	return f
+}
+
+func compress(content []byte) []byte {
 	var b bytes.Buffer
 	w, _ := gzip.NewWriterLevel(&b, gzip.BestCompression) // the level is a valid one
 	_, _ = w.Write(content)                               // a Buffer takes everything
 	_ = w.Close()
-	if b.Len() < len(content)*9/10 {
-		f.compressed = b.Bytes()
+	if b.Len() > len(content)*9/10 {
+		return nil
 	}
-	return f
+	return b.Bytes()
 }
 
 // Paths are the addresses of all files.
@@ -129,9 +135,11 @@ func (p *Page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		h.Set("Cache-Control", "no-cache")
 	}
 	body, tag := f.plain, f.etag
-	if f.compressed != nil && acceptsGzip(r) {
-		body, tag = f.compressed, f.etag+"-gz"
-		h.Set("Content-Encoding", "gzip")
+	if acceptsGzip(r) {
+		if small := f.compressed(); small != nil {
+			body, tag = small, f.etag+"-gz"
+			h.Set("Content-Encoding", "gzip")
+		}
 	}
 	h.Set("ETag", `"`+tag+`"`)
 	serve(w, r, body, `"`+tag+`"`)

@@ -11,6 +11,8 @@ await build({
   bundle: true, platform: 'node', format: 'esm', target: 'node20', packages: 'external', sourcemap: 'inline', outdir: 'build/test',
   outExtension: { '.js': '.mjs' }, logLevel: 'warning',
 })
+// Not bundled: it finds the package by its name, as an app does.
+await build({ entryPoints: ['example/client.ts'], format: 'esm', target: 'node20', outfile: 'build/example/client.mjs', logLevel: 'warning' })
 const { outputFiles } = await build({ entryPoints: ['src/index.ts'], bundle: true, minify: true, format: 'esm', target: 'es2022', write: false })
 const size = gzipSync(outputFiles[0].contents, { level: 9 }).length
 writeFileSync('build/hermes-mobile.min.js', outputFiles[0].contents)

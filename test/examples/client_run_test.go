@@ -9,16 +9,26 @@ import (
 	"testing"
 )
 
-// The Go program of doc/clients.md is the one in the folder client, and it works.
-func TestGoClient(t *testing.T) {
-	text := "```go\n" + source(t, "test", "examples", "client", "main.go") + "```\n"
-	if *update {
-		rewrite(t, "clients.md", "file", func(string) string { return text })
-	}
-	if blocks(t, "clients.md", "file")["test/examples/client/main.go"] != text {
-		t.Error("doc/clients.md does not show test/examples/client/main.go as it is; write it anew with -update")
-	}
+// programs are those that doc/clients.md shows as they are. The TypeScript one is run by the tests of the SDK.
+var programs = map[string]string{"test/examples/client/main.go": "go", "sdk/ts/example/client.ts": "ts"}
 
+func TestPrograms(t *testing.T) {
+	shown := func(path string) string {
+		return "```" + programs[path] + "\n" + source(t, strings.Split(path, "/")...) + "```\n"
+	}
+	if *update {
+		rewrite(t, "clients.md", "file", shown)
+	}
+	found := blocks(t, "clients.md", "file")
+	for path := range programs {
+		if found[path] != shown(path) {
+			t.Errorf("doc/clients.md does not show %s as it is; write it anew with -update", path)
+		}
+	}
+}
+
+// The Go program of doc/clients.md works.
+func TestGoClient(t *testing.T) {
 	s := startServer(t)
 	var invitation struct{ Code string }
 	if err := json.Unmarshal(s.command("pair", "--json"), &invitation); err != nil {

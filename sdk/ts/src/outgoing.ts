@@ -1,3 +1,4 @@
+import { fromBase64 } from './base64.js'
 import { encode } from './codec.js'
 import { ClosedError, FrameError } from './errors.js'
 import type { ReceiptEvent } from './events.js'
@@ -84,14 +85,15 @@ export class Outbox {
   /** restore queues what an earlier life left. A frame of a later version is sent as it is, each for itself. */
   restore(entries: Entry[]): void {
     for (const { id, frame } of entries) {
-      let parsed: { t?: unknown } = {}
+      let parsed: { t?: unknown; data?: unknown }
       try {
-        parsed = JSON.parse(frame) as { t?: unknown }
+        parsed = JSON.parse(frame) as Text
+        if (parsed.t === 'audio') parsed.data = fromBase64(parsed.data as string)
       } catch {
         continue // nothing a server could take
       }
-      const lane = parsed.t === 'text' || parsed.t === 'audio' ? 'talk' : 'aside'
-      this.all.set(id, new Outgoing(id, lane === 'talk' || parsed.t === 'prompt' ? (parsed as Text) : undefined, lane, frame))
+      const talk = parsed.t === 'text' || parsed.t === 'audio'
+      this.all.set(id, new Outgoing(id, talk || parsed.t === 'prompt' ? (parsed as Text) : undefined, talk ? 'talk' : 'aside', frame))
     }
     this.status.unconfirmed = this.all.size
   }

@@ -32,27 +32,38 @@ export interface Entry {
   frame: string
 }
 
-/** A Store that forgets everything with the page or process. */
+/** A Store that forgets everything with the page or process, unless a class that extends it keeps what load gives whenever changed is called. */
 export class MemoryStore implements Store {
-  private saved: Saved & { queue: Entry[] } = { queue: [] }
+  private saved: Saved & { queue: Entry[] }
+
+  constructor(saved: Saved = {}) {
+    this.saved = { queue: [], ...saved }
+  }
 
   load(): Saved {
-    return { ...this.saved, queue: [...this.saved.queue] }
+    return { ...this.saved }
   }
 
-  setCursor(cursor: Cursor): void {
+  setCursor(cursor: Cursor): void | Promise<void> {
     this.saved.cursor = cursor
+    return this.changed()
   }
 
-  setToken(token: string): void {
+  setToken(token: string): void | Promise<void> {
     this.saved.token = token
+    return this.changed()
   }
 
-  add(entry: Entry): void {
-    this.saved.queue.push(entry)
+  add(entry: Entry): void | Promise<void> {
+    this.saved.queue = [...this.saved.queue, entry]
+    return this.changed()
   }
 
-  remove(id: string): void {
+  remove(id: string): void | Promise<void> {
     this.saved.queue = this.saved.queue.filter((entry) => entry.id !== id)
+    return this.changed()
   }
+
+  /** Does nothing here. */
+  protected changed(): void | Promise<void> {}
 }

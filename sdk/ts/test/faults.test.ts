@@ -191,7 +191,7 @@ describe('against the real server', { concurrency: 3 }, () => {
   })
 
   test('a pairing link gets a device in, and revoking gets it out', async () => {
-    const { Link, link = Link } = JSON.parse(await server.command('pair', '--json')) as Record<string, string>
+    const { link } = JSON.parse(await server.command('pair', '--json')) as Record<string, string>
     const { url, pair } = parsePairingLink(link!)!
     const store = new MemoryStore()
     const device = await openAt(url, 'paired', { token: undefined, pair, store })

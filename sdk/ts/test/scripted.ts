@@ -61,6 +61,8 @@ export function finalMessage(id: string, text: string, seq: number, more: Frame 
 /** Scripted is a server that says what a test tells it to. */
 export class Scripted {
   readonly peers: Peer[] = []
+  /** Called for each connection, where a test has no script but a behaviour. */
+  serve: ((peer: Peer) => void) | undefined
   private taken = 0
   private devices: Device[] = []
 
@@ -68,7 +70,11 @@ export class Scripted {
     private readonly http: Server,
     private readonly sockets: WebSocketServer,
   ) {
-    sockets.on('connection', (socket) => this.peers.push(new Peer(socket)))
+    sockets.on('connection', (socket) => {
+      const peer = new Peer(socket)
+      this.peers.push(peer)
+      this.serve?.(peer)
+    })
   }
 
   static async start(request: (q: IncomingMessage, r: ServerResponse) => void = (_, r) => r.writeHead(404).end()): Promise<Scripted> {

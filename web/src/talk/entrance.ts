@@ -26,6 +26,12 @@ export function takeFragment(): Invitation | undefined {
   return link && { pair: link.pair, url: link.url }
 }
 
+/** linkHere has a file's link fetched from the address that the page is at: it is the same server, whatever name it calls itself. */
+export function linkHere(url: string): string {
+  const at = url.lastIndexOf('/media/')
+  return at < 0 ? '' : folder() + url.slice(at + 1).replace(/[?#].*/s, '')
+}
+
 /** elsewhere gives the page of another server, which has to be opened for it: this page speaks to its own server only. */
 export function elsewhere(url: string): string {
   const there = new URL(url.replace(/^ws/, 'http'))
@@ -45,9 +51,9 @@ export function readAddress(text: string): string | undefined {
   const here = new URL(addressHere())
   const typed = text.trim()
   try {
-    const url = new URL(/^(wss?|https?):\/\//i.test(typed) ? typed : `${here.protocol}//${typed}`)
+    const url = new URL(/^[a-z][a-z0-9+.-]*:\/\//i.test(typed) ? typed : `${here.protocol}//${typed}`)
     if (!/^(wss?|https?):$/.test(url.protocol) || url.username || url.password) return undefined
-    return `${/s:$/.test(url.protocol) ? 'wss' : 'ws'}://${url.host}${url.pathname === '/' ? here.pathname : url.pathname}`
+    return `${/^(wss|https):$/.test(url.protocol) ? 'wss' : 'ws'}://${url.host}${url.pathname === '/' ? here.pathname : url.pathname}`
   } catch {
     return undefined
   }

@@ -1,7 +1,7 @@
 import { signal } from '@preact/signals'
 import { deleteDatabase } from '../keep/database'
 import { loadProfile, newProfile, saveProfile, write, type Profile } from '../keep/profile'
-import { inform } from '../view/notice'
+import { complain, inform } from '../view/notice'
 import { t } from '../words/words'
 import { takeFragment, type Invitation } from './entrance'
 import { Talk } from './talk'
@@ -23,7 +23,10 @@ export async function begin(): Promise<void> {
   const profile = loadProfile()
   if (profile) {
     if (invitation.peek()) arrive(invitation.peek()!, true)
-    talk.value = await Talk.start(profile)
+    talk.value = await Talk.start(profile).catch((error: unknown) => {
+      complain(error)
+      return undefined
+    })
   }
   starting.value = false
 }

@@ -31,6 +31,9 @@ export interface TextItem extends Base {
   interrupted?: boolean
 }
 
+/** A link of the server works for an hour. */
+export const LINK_LIFE = 3_600_000
+
 export interface FileItem extends Base {
   kind: 'file'
   /** image, voice, video, document, animation, audio, or one not known yet. */

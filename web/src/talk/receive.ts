@@ -2,8 +2,12 @@ import type { CardEvent, Device, Event, FileEvent, MessageEvent, ToolEvent } fro
 import { announce, complain, inform } from '../view/notice'
 import { t } from '../words/words'
 import type { Conversation } from './conversation'
-import { keys, type CardItem, type FileItem, type Fresh, type ToolItem } from './item'
+import { linkHere } from './entrance'
+import { keys, LINK_LIFE, type CardItem, type FileItem, type Fresh, type ToolItem } from './item'
 import type { Sending } from './send'
+
+/** A file by link is kept up to this size. */
+const KEPT = 32 << 20
 
 /** Receiving puts what the server says into the conversation. An event has been handled when it is on the disk. */
 export class Receiving {
@@ -69,7 +73,25 @@ export class Receiving {
       kind: 'file', key, id, mine: false, fileKind: kind, mime, name: filename, caption, size: size || data?.length || 0, url, source,
       replyTo: event.replyTo && keys.mine(event.replyTo), ...(error && { error: error.message }), ...more,
     }
-    await this.conversation.put(item, data && new Blob([data as Uint8Array<ArrayBuffer>], { type: mime }))
+    const placed = await this.conversation.put(item, data && new Blob([data as Uint8Array<ArrayBuffer>], { type: mime }))
+    void this.fetch(placed as FileItem)
+  }
+
+  /** fetchLinks fetches what an earlier life of the page did not. */
+  fetchLinks(): void {
+    for (const item of this.conversation.all()) if (item.kind === 'file') void this.fetch(item)
+  }
+
+  /** fetch brings what came as a link, so that it is here when the link has expired. Large files are left to the person. */
+  private async fetch({ key, id, fileKind, mime, name, size, url, at }: FileItem): Promise<void> {
+    if (!url || size > KEPT || Date.now() > at + LINK_LIFE) return
+    try {
+      const bytes = await this.device.download({ type: 'file', id, kind: fileKind, mime, filename: name, caption: '', size, replyTo: '', source: '', url: linkHere(url) })
+      const now = this.conversation.get(key)
+      if (now) await this.conversation.put({ ...now, url: '' } as Fresh, new Blob([bytes as Uint8Array<ArrayBuffer>], { type: mime }))
+    } catch {
+      // The link is still there, as long as it works.
+    }
   }
 
   private async card(event: CardEvent): Promise<void> {

@@ -59,6 +59,7 @@ export class Talk {
     })
     const talk = new Talk(profile, device, conversation, Boolean(db), store)
     await talk.sending.restore()
+    talk.receiving.fetchLinks()
     device.on('*', (event) => talk.take(event))
     talk.db = db
     return talk

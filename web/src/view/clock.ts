@@ -1,6 +1,6 @@
 import { signal } from '@preact/signals'
 import { useEffect } from 'preact/hooks'
-import { language } from '../words/words'
+import { locale } from '../words/words'
 
 /** The time, once a second while something on the screen counts. */
 const now = signal(Date.now())
@@ -21,7 +21,7 @@ export function useNow(counting: boolean): number {
 }
 
 export function time(at: number): string {
-  return new Intl.DateTimeFormat(language.value, { hour: 'numeric', minute: '2-digit' }).format(at)
+  return new Intl.DateTimeFormat(locale.value, { hour: 'numeric', minute: '2-digit' }).format(at)
 }
 
 export function day(at: number): string {
@@ -29,11 +29,11 @@ export function day(at: number): string {
   const today = new Date()
   const days = Math.round((new Date(today).setHours(0, 0, 0, 0) - new Date(then).setHours(0, 0, 0, 0)) / 86_400_000)
   if (days < 2) {
-    const words = new Intl.RelativeTimeFormat(language.value, { numeric: 'auto' }).format(-days, 'day')
-    return words[0]!.toLocaleUpperCase(language.value) + words.slice(1)
+    const words = new Intl.RelativeTimeFormat(locale.value, { numeric: 'auto' }).format(-days, 'day')
+    return words[0]!.toLocaleUpperCase(locale.value) + words.slice(1)
   }
   const year = then.getFullYear() === today.getFullYear() ? undefined : 'numeric'
-  return new Intl.DateTimeFormat(language.value, { weekday: 'long', day: 'numeric', month: 'long', year }).format(at)
+  return new Intl.DateTimeFormat(locale.value, { weekday: 'long', day: 'numeric', month: 'long', year }).format(at)
 }
 
 export function sameDay(a: number, b: number): boolean {
@@ -49,5 +49,5 @@ export function bytes(n: number): string {
   const units = ['byte', 'kilobyte', 'megabyte', 'gigabyte'] as const
   const power = Math.min(3, Math.max(0, Math.floor(Math.log2(Math.max(n, 1)) / 10)))
   const unit = units[power]!
-  return new Intl.NumberFormat(language.value, { style: 'unit', unit, unitDisplay: 'short', maximumFractionDigits: power ? 1 : 0 }).format(n / 1024 ** power)
+  return new Intl.NumberFormat(locale.value, { style: 'unit', unit, unitDisplay: power ? 'short' : 'long', maximumFractionDigits: power ? 1 : 0 }).format(n / 1024 ** power)
 }

@@ -5,6 +5,7 @@ import { words } from '../talk/item'
 import type { Talk } from '../talk/talk'
 import { t } from '../words/words'
 import { Attached, take, type Attachment } from './attachment'
+import { useAway } from './away'
 import { answering } from './chat'
 import { Icon } from './icon'
 import { useMedia } from './media'
@@ -22,6 +23,8 @@ export function Composer({ talk }: { talk: Talk }) {
   const [over, setOver] = useState(false)
   const [recording, setRecording] = useState(false)
   const field = useRef<HTMLTextAreaElement>(null)
+  const choice = useRef<HTMLDivElement>(null)
+  useAway(menu, choice, () => setMenu(false))
   const touch = useMedia('(pointer: coarse)')
   const { capabilities, agent, state } = talk.status.value
   const { typing, avatar } = talk.activity.value
@@ -118,10 +121,10 @@ export function Composer({ talk }: { talk: Talk }) {
       {recording ? <Recorder talk={talk} done={() => setRecording(false)} /> : (
         <div class="compose-line">
           {(!known || capabilities.media) && (
-            <div class="attach">
+            <div class="attach" ref={choice} onKeyDown={(e) => e.key === 'Escape' && setMenu(false)}>
               <button type="button" class="round" aria-label={t('attach')} aria-expanded={menu} aria-controls="attach-menu" onClick={() => setMenu(!menu)}><Icon name="attach" /></button>
               {menu && (
-                <div class="menu" id="attach-menu" role="group" aria-label={t('attach')} onKeyDown={(e) => e.key === 'Escape' && setMenu(false)}>
+                <div class="menu" id="attach-menu" role="group" aria-label={t('attach')}>
                   <Picker icon="photo" label={t('photoOrVideo')} accept="image/*,video/*" multiple take={attach} />
                   {touch && <Picker icon="camera" label={t('camera')} accept="image/*" capture take={attach} />}
                   <Picker icon="file" label={t('anyFile')} multiple take={attach} />
@@ -130,7 +133,7 @@ export function Composer({ talk }: { talk: Talk }) {
             </div>
           )}
           <textarea id="composer" ref={field} rows={1} value={text} dir="auto" aria-label={t('message')} placeholder={t('message')} enterkeyhint={touch ? 'enter' : 'send'}
-            onInput={(e) => setText(e.currentTarget.value)} onKeyDown={key} onPaste={paste} onFocus={() => setMenu(false)} />
+            onInput={(e) => setText(e.currentTarget.value)} onKeyDown={key} onPaste={paste} />
           {busy && <button type="button" class="round stop" aria-label={t('stop')} onClick={() => void talk.device.stop({ signal: AbortSignal.timeout(5000) }).catch(complain)}><Icon name="stop" /></button>}
           {empty && (!known || capabilities.audio) ? (
             !busy && <button type="button" class="round" aria-label={t('record')} onClick={() => setRecording(true)}><Icon name="mic" /></button>

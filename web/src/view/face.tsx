@@ -1,4 +1,6 @@
 import { signal } from '@preact/signals'
+import { avatarFrame } from '@hermes-mobile/sdk/avatar'
+import { useEffect, useRef } from 'preact/hooks'
 import type { Talk } from '../talk/talk'
 import { t } from '../words/words'
 import { Avatar } from './avatar'
@@ -9,11 +11,25 @@ export const loudness = signal<number | undefined>(undefined)
 /** Face is the agent's avatar: the page that the owner set, in a closed frame, or the built-in one. */
 export function Face({ talk }: { talk: Talk }) {
   const { avatarUrl } = talk.status.value
-  const { avatar } = talk.activity.value
+  if (/^https?:\/\//i.test(avatarUrl)) return <Framed talk={talk} url={avatarUrl} />
   const level = loudness.value
-  const state = level === undefined ? avatar || 'idle' : 'listening'
-  if (/^https?:\/\//i.test(avatarUrl)) {
-    return <iframe class="face" src={avatarUrl} sandbox="allow-scripts" title={t('avatar')} referrerpolicy="no-referrer" />
-  }
+  const state = level === undefined ? talk.activity.value.avatar || 'idle' : 'listening'
   return <div class="face" data-avatar={state}><Avatar state={state} level={level} /></div>
+}
+
+/** Framed tells the owner's page what the agent does. It gets messages and nothing else: it has no origin, and no access to this page. */
+function Framed({ talk, url }: { talk: Talk; url: string }) {
+  const frame = useRef<HTMLIFrameElement>(null)
+  useEffect(() => {
+    const avatar = avatarFrame(frame.current!)
+    avatar.setState(talk.activity.peek().avatar as 'idle')
+    const ends = [
+      avatar.follow({ on: (type, listener) => talk.device.on(type, listener) }),
+      talk.device.on('message', ({ final, text }) => final && avatar.speak(text)),
+      loudness.subscribe((level) => avatar.setVolume(level ?? 0)),
+      avatar.close,
+    ]
+    return () => ends.forEach((end) => end())
+  }, [talk, url])
+  return <iframe class="face" ref={frame} src={url} sandbox="allow-scripts" title={t('avatar')} referrerpolicy="no-referrer" />
 }

@@ -1,6 +1,6 @@
 import { useEffect, useRef, useState } from 'preact/hooks'
-import { folder } from '../talk/entrance'
-import type { FileItem } from '../talk/item'
+import { linkHere } from '../talk/entrance'
+import { LINK_LIFE, type FileItem } from '../talk/item'
 import type { Talk } from '../talk/talk'
 import { t } from '../words/words'
 import { bytes } from './clock'
@@ -8,15 +8,6 @@ import { Icon } from './icon'
 import { still } from './media'
 import { Player } from './player'
 import { Text } from './text'
-
-/** A link of the server works for an hour. */
-const LINK_LIFE = 3_600_000
-
-/** linkHere has a link fetched from the address that the page is at: it is the same server, whatever name it calls itself. */
-function linkHere(url: string): string {
-  const at = url.lastIndexOf('/media/')
-  return at < 0 ? '' : folder() + url.slice(at + 1).replace(/[?#].*/s, '')
-}
 
 /** useFile gives an address of the bytes: of those that are kept, else of the server's link while it works. */
 function useFile(talk: Talk, item: FileItem): { url: string; state: 'loading' | 'here' | 'linked' | 'gone' } {

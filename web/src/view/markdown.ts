@@ -5,13 +5,15 @@ import { t } from '../words/words'
 /** What may stand in a message. No styles, no forms, nothing that loads from elsewhere. */
 const ALLOWED = {
   ALLOWED_TAGS: [
-    'a', 'b', 'blockquote', 'br', 'button', 'code', 'del', 'div', 'em', 'h1', 'h2', 'h3', 'h4', 'h5', 'h6', 'hr', 'img', 'input', 'li', 'ol', 'p', 'pre', 's',
+    'a', 'b', 'blockquote', 'br', 'button', 'code', 'del', 'div', 'em', 'h1', 'h2', 'h3', 'h4', 'h5', 'h6', 'hr', 'img', 'li', 'ol', 'p', 'pre', 's',
     'span', 'strong', 'sub', 'sup', 'table', 'tbody', 'td', 'th', 'thead', 'tr', 'ul',
   ],
-  ALLOWED_ATTR: ['href', 'title', 'class', 'type', 'checked', 'disabled', 'start', 'align', 'src', 'alt', 'target', 'rel', 'dir', 'tabindex', 'role', 'aria-label'],
+  ALLOWED_ATTR: ['href', 'title', 'class', 'type', 'start', 'align', 'src', 'alt', 'target', 'rel', 'dir', 'tabindex', 'role', 'aria-label'],
   ALLOWED_URI_REGEXP: /^(?:https?:|mailto:|tel:|data:image\/(?:png|jpeg|gif|webp);base64,)/i,
+  // Everything else that may stand there must look like an address of that kind.
+  ADD_URI_SAFE_ATTR: ['target', 'rel', 'tabindex', 'type', 'start', 'align', 'dir', 'role', 'aria-label', 'class', 'title', 'alt'],
   ALLOW_DATA_ATTR: false,
-  ALLOW_ARIA_ATTR: false,
+  ALLOW_ARIA_ATTR: true,
 }
 
 const LINK = /^(https?:|mailto:|tel:)/i
@@ -31,7 +33,7 @@ const marked = new Marked({
     },
     code({ text, lang = '' }) {
       const name = /^[\w+#.-]{1,30}/.exec(lang)?.[0] ?? ''
-      return `<div class="code" dir="ltr"><div class="code-head"><span>${escape(name)}</span><button type="button" class="code-copy">${escape(t('copy'))}</button></div><pre tabindex="0" role="region" aria-label="${escape(t('codeBlock'))}"><code class="${name ? 'language-' + escape(name) : ''}">${escape(text)}</code></pre></div>`
+      return `<div class="code" dir="ltr"><div class="code-head"><span>${escape(name)}</span><button type="button" class="code-copy">${escape(t('copy'))}</button></div><pre tabindex="0" role="group" aria-label="${escape(t('codeBlock'))}"><code class="${name ? 'language-' + escape(name) : ''}">${escape(text)}</code></pre></div>`
     },
     link({ href, title, tokens }) {
       const inner = this.parser.parseInline(tokens)
@@ -46,7 +48,7 @@ const marked = new Marked({
     table(token: Tokens.Table) {
       const cells = (row: Tokens.TableCell[]) => row.map((cell) => this.tablecell(cell)).join('')
       const body = token.rows.map((row) => `<tr>${cells(row)}</tr>`).join('')
-      return `<div class="table" tabindex="0" role="region" aria-label="${escape(t('table'))}"><table><thead><tr>${cells(token.header)}</tr></thead><tbody>${body}</tbody></table></div>`
+      return `<div class="table" tabindex="0" role="group" aria-label="${escape(t('table'))}"><table><thead><tr>${cells(token.header)}</tr></thead><tbody>${body}</tbody></table></div>`
     },
     checkbox({ checked }) {
       return `<span class="check" role="img" aria-label="${escape(t(checked ? 'checked' : 'unchecked'))}">${checked ? '☑' : '☐'}</span> `

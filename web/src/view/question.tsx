@@ -29,7 +29,7 @@ export function Question({ talk, card }: { talk: Talk; card: CardItem }) {
         {!done && left > 0 && <span class="left" role="timer" aria-label={t('timeLeft', { time: minutes(left) })}>{minutes(left)}</span>}
       </header>
       <p class="asked" dir="auto">{card.text}</p>
-      {card.command && <pre class="shell" dir="ltr" tabindex={0} role="region" aria-label={t('command')}><code>{card.command}</code></pre>}
+      {card.command && <pre class="shell" dir="ltr" tabindex={0} role="group" aria-label={t('command')}><code>{card.command}</code></pre>}
       {card.description && <p class="quiet" dir="auto">{card.description}</p>}
       {open && left > 0 && (
         <div class="options" role="group" aria-label={t('answers')}>

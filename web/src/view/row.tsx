@@ -1,9 +1,10 @@
-import { useState } from 'preact/hooks'
+import { useRef, useState } from 'preact/hooks'
 import { memo } from 'preact/compat'
 import type { Conversation } from '../talk/conversation'
 import { words, type Item } from '../talk/item'
 import type { Talk } from '../talk/talk'
 import { t } from '../words/words'
+import { useAway } from './away'
 import { answering } from './chat'
 import { day, sameDay, time } from './clock'
 import { copy } from './copy'
@@ -27,6 +28,8 @@ interface Props {
 export const Row = memo(function Row({ talk, id, before, jump }: Props) {
   const item = talk.conversation.at(id)?.value
   const [open, setOpen] = useState(false)
+  const bar = useRef<HTMLDivElement>(null)
+  useAway(open, bar, () => setOpen(false))
   if (!item) return null
   const previous = before ? talk.conversation.get(before) : undefined
   const separate = !previous || !sameDay(previous.at, item.at)
@@ -54,7 +57,7 @@ export const Row = memo(function Row({ talk, id, before, jump }: Props) {
               <p class="problem" role="alert"><span dir="auto">{item.error || t('failed')}</span> <button type="button" class="small" onClick={() => void talk.sending.again(item)}><Icon name="retry" />{t('retry')}</button></p>
             )}
           </div>
-          <div class={`tools-bar ${open ? 'open' : ''}`}>
+          <div class={`tools-bar ${open ? 'open' : ''}`} ref={bar} onKeyDown={(e) => e.key === 'Escape' && setOpen(false)}>
             <button type="button" class="round" aria-label={t('actions')} aria-expanded={open} onClick={() => setOpen(!open)}><Icon name="more" /></button>
             {open && <Actions item={item} done={() => setOpen(false)} />}
           </div>

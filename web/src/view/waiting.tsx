@@ -19,6 +19,11 @@ export function Waiting({ talk }: { talk: Talk }) {
     event.preventDefault()
     if (text.trim()) void talk.sending.say(text.trim())
   }
+  /** A code lives an hour; a new connection says the first message again, and gets a new one. */
+  const askAgain = () => {
+    talk.device.suspend()
+    talk.device.reconnect()
+  }
   return (
     <main class="screen welcome">
       <div class="card-panel">
@@ -46,6 +51,7 @@ export function Waiting({ talk }: { talk: Talk }) {
             <button type="submit" class="primary wide">{t('askForCode')}</button>
           </form>
         )}
+        {pairing && <button type="button" class="link" onClick={askAgain}>{t('askAgain')}</button>}
         <button type="button" class="link" onClick={() => void signOut()}>{t('startOver')}</button>
       </div>
     </main>

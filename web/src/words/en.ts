@@ -33,6 +33,7 @@ export const en = {
   firstMessageLabel: 'Your first message. It is delivered once you are let in.',
   firstMessage: 'Hello!',
   askForCode: 'Ask for a pairing code',
+  askAgain: 'Ask for a new code',
   asking: 'Asking for a pairing code…',
   showCode: 'Show this code to the owner of the agent:',
   pairingCode: 'Pairing code',

@@ -33,6 +33,7 @@ export const ru: Record<keyof typeof en, string> = {
   firstMessageLabel: 'Ваше первое сообщение. Оно будет доставлено, когда вас впустят.',
   firstMessage: 'Здравствуйте!',
   askForCode: 'Запросить код',
+  askAgain: 'Запросить новый код',
   asking: 'Запрашиваем код…',
   showCode: 'Покажите этот код владельцу агента:',
   pairingCode: 'Код подключения',

@@ -23,6 +23,9 @@ function preferred(): Language {
 export const language = signal<Language>(preferred())
 const table = computed(() => tables[language.value])
 
+/** The person's own way to write times and numbers, in the language of the page. */
+export const locale = computed(() => globalThis.navigator?.languages?.find((tag) => tag.startsWith(language.value)) ?? language.value)
+
 export function chooseLanguage(next: Language): void {
   write(CHOSEN, next)
   language.value = next

@@ -1,0 +1,99 @@
+/**
+ * The avatar: a web page that shows what the agent is doing. The page defines `window.hermesAvatar`; an app with a web view calls that.
+ * Here are both ends for a page that stands in a sandboxed frame, where only messages get through.
+ *
+ * @packageDocumentation
+ */
+import type { ActivityEvent } from './events.js'
+
+/** What an avatar shows. */
+export type AvatarState = 'idle' | 'thinking' | 'speaking'
+
+/** The object `window.hermesAvatar` of an avatar page. */
+export interface Avatar {
+  setState(state: AvatarState): void
+  /** Say or show a line of the agent. */
+  speak(text: string): void
+  /** How loud the microphone is while the person records, 0 to 1. */
+  setVolume(level: number): void
+}
+
+/** An avatar in a frame. */
+export interface AvatarFrame extends Avatar {
+  /** Shows what a device tells; it returns what ends that. */
+  follow(device: { on(type: 'activity', listener: (event: ActivityEvent) => void): () => void }): () => void
+  /** Ends it; the frame stays. */
+  close(): void
+}
+
+/** hello asks a page that was there first to say ready. */
+type Message = { hermesAvatar: 'ready' | 'hello' } | { [call in keyof Avatar]: { hermesAvatar: call; value: Parameters<Avatar[call]>[0] } }[keyof Avatar]
+
+const states: readonly string[] = ['idle', 'thinking', 'speaking']
+
+/** stateOf reads a state; one that is not known is shown as idle. */
+export function stateOf(state: string): AvatarState {
+  return states.includes(state) ? (state as AvatarState) : 'idle'
+}
+
+/**
+ * avatarFrame drives the page in a frame (`<iframe sandbox="allow-scripts" src="…">`). What is said before the page is there reaches it then,
+ * and so does the state when the page loads anew. origin: who may be in the frame, for one that keeps its origin; a sandboxed one has none.
+ */
+export function avatarFrame(frame: HTMLIFrameElement, origin = '*', host: Window = window): AvatarFrame {
+  let ready = false
+  let state: AvatarState = 'idle'
+  let line: string | undefined // waits for the page
+  const post = (message: Message) => frame.contentWindow?.postMessage(message, origin)
+  const hear = (event: MessageEvent<Message | null>) => {
+    if (event.source !== frame.contentWindow || event.data?.hermesAvatar !== 'ready') return
+    if (origin !== '*' && event.origin !== origin) return
+    ready = true
+    post({ hermesAvatar: 'setState', value: state })
+    if (line !== undefined) post({ hermesAvatar: 'speak', value: line })
+    line = undefined
+  }
+  host.addEventListener('message', hear)
+  post({ hermesAvatar: 'hello' })
+  const avatar: AvatarFrame = {
+    setState(next) {
+      state = stateOf(next)
+      if (ready) post({ hermesAvatar: 'setState', value: state })
+    },
+    speak(text) {
+      if (ready) post({ hermesAvatar: 'speak', value: text })
+      else line = text
+    },
+    setVolume(level) {
+      if (ready) post({ hermesAvatar: 'setVolume', value: volumeOf(level) })
+    },
+    follow: (device) => device.on('activity', (activity) => avatar.setState(stateOf(activity.avatar))),
+    close: () => host.removeEventListener('message', hear),
+  }
+  return avatar
+}
+
+/**
+ * avatarPage is the other end, in the page: it makes the avatar `window.hermesAvatar` for web views, and has it hear the frame's owner, whom it tells
+ * that it is there. It returns what ends that.
+ */
+export function avatarPage(avatar: Avatar, page: Window & { hermesAvatar?: Avatar } = window): () => void {
+  page.hermesAvatar = avatar
+  const greet = () => page.parent.postMessage({ hermesAvatar: 'ready' } satisfies Message, '*')
+  const hear = (event: MessageEvent<Message | null>) => {
+    if (event.source !== page.parent || typeof event.data !== 'object' || event.data === null) return
+    const { hermesAvatar: call, value } = event.data as { hermesAvatar?: unknown; value?: unknown }
+    if (call === 'hello') greet()
+    else if (call === 'setState' && typeof value === 'string') avatar.setState(stateOf(value))
+    else if (call === 'speak' && typeof value === 'string') avatar.speak(value)
+    else if (call === 'setVolume' && typeof value === 'number') avatar.setVolume(volumeOf(value))
+  }
+  if (page.parent === page) return () => {} // a web view: nobody is around it
+  page.addEventListener('message', hear)
+  greet()
+  return () => page.removeEventListener('message', hear)
+}
+
+function volumeOf(level: number): number {
+  return Math.max(0, Math.min(1, level)) || 0
+}

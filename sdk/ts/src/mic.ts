@@ -1,0 +1,8 @@
+/**
+ * Records voice messages as the agent understands them best: WAV, 16 kHz, mono, 16 bit.
+ *
+ * @packageDocumentation
+ */
+export { recordWav, type Recording, type RecordOptions } from './mic/record.js'
+export { Resampler } from './mic/resample.js'
+export { encodeWav, levelOf } from './mic/wav.js'

@@ -1,0 +1,173 @@
+import assert from 'node:assert/strict'
+import { after, before, describe, it } from 'node:test'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import type { Browser } from 'playwright-core'
+import { launch, noBrowser, online, PHONE, reads, say, Server, TOKEN, until, Visitor } from './rig'
+
+describe('the connection', { skip: noBrowser, concurrency: 2 }, () => {
+  let browser: Browser
+  before(async () => {
+    browser = await launch()
+  })
+  after(async () => {
+    await browser?.close()
+  })
+
+  /** on gives a test a server of its own. */
+  const on = (name: string, run: (server: Server) => Promise<void>, env?: Record<string, string>) =>
+    it(name, async () => {
+      const server = await Server.start(env)
+      try {
+        await run(server)
+      } finally {
+        await server.end()
+      }
+    })
+
+  on('opens without a network, with the history, and sends when it is back', async (server) => {
+    const visitor = await Visitor.come(browser, server, PHONE)
+    const page = await visitor.pair()
+    await say(page, 'remember this')
+    await reads(page, 'You said: remember this')
+    await say(page, '/demo image')
+    await page.locator('.picture img').waitFor()
+    await page.evaluate(() => navigator.serviceWorker.ready)
+    // Nothing of the server's words is kept by the worker.
+    const kept = await page.evaluate(async () => (await Promise.all((await caches.keys()).map(async (name) => (await (await caches.open(name)).keys()).map((request) => request.url)))).flat())
+    assert.ok(kept.length > 5 && kept.every((url) => !/\/media\/|\/ws|healthz/.test(url)), kept.join())
+    await server.down('SIGKILL')
+    await page.reload()
+    await reads(page, 'You said: remember this')
+    await page.locator('.picture img').waitFor()
+    await page.getByText('The connection was interrupted.').or(page.getByText('The server cannot be reached.')).first().waitFor()
+    await say(page, 'written while away')
+    await page.locator('[data-progress=waiting]').waitFor()
+    await page.reload()
+    await page.locator('.mine').filter({ hasText: 'written while away' }).waitFor()
+    await server.up()
+    await page.getByRole('button', { name: 'Try now' }).click().catch(() => {}) // it may be quicker by itself
+    await reads(page, 'You said: written while away')
+    assert.equal(await page.locator('.mine').filter({ hasText: 'written while away' }).count(), 1)
+    assert.equal(await page.locator('[data-progress=waiting]').count(), 0)
+    assert.deepEqual(await visitor.leave(), [])
+  })
+
+  on('says that it is offline, and is back without an error', async (server) => {
+    const visitor = await Visitor.come(browser, server)
+    const page = await visitor.pair()
+    await visitor.context.setOffline(true)
+    await server.down('SIGKILL') // a browser that is told to be offline keeps its sockets
+    await page.getByText('This device is offline.').waitFor()
+    assert.equal(await page.getByText('cannot be reached').count(), 0)
+    await say(page, 'later')
+    await server.up()
+    await visitor.context.setOffline(false)
+    await reads(page, 'You said: later')
+    assert.equal(await page.getByText('cannot be reached').count(), 0)
+    assert.deepEqual(await visitor.leave(), [])
+  })
+
+  on('is in one tab at a time, and the person says in which', async (server) => {
+    const visitor = await Visitor.come(browser, server)
+    const first = await visitor.pair()
+    await say(first, 'in the first')
+    await reads(first, 'You said: in the first')
+    const second = await visitor.open()
+    await online(second)
+    await reads(second, 'You said: in the first')
+    await first.getByText('open in another tab').waitFor()
+    await say(second, 'in the second')
+    await reads(second, 'You said: in the second')
+    await first.getByRole('button', { name: 'Use it here' }).click()
+    await reads(first, 'You said: in the second')
+    await second.getByText('open in another tab').waitFor()
+    await say(first, 'and back')
+    await reads(first, 'You said: and back')
+    assert.equal(await first.locator('.theirs').count(), 3)
+    assert.deepEqual(await visitor.leave(), [])
+  })
+
+  on('tells that the agent is away and what waits for it', async (server) => {
+    const visitor = await Visitor.come(browser, server)
+    const page = await visitor.pair()
+    await say(page, '/demo away 4')
+    await page.getByText('Agent away').waitFor()
+    await say(page, 'are you there?')
+    await page.locator('[data-progress=queued]').waitFor()
+    await page.getByText('1 message waits.').waitFor()
+    await reads(page, 'You said: are you there?')
+    await page.locator('[data-progress=queued]').waitFor({ state: 'detached' })
+    assert.deepEqual(await visitor.leave(), [])
+  })
+
+  on('lets a device in by token once the owner approves it, by itself', async (server) => {
+    const visitor = await Visitor.come(browser, server, PHONE)
+    const page = await visitor.open()
+    await page.getByRole('button', { name: 'Address and token' }).click()
+    await page.getByLabel('Token').fill('9'.repeat(64))
+    await page.getByRole('button', { name: 'Connect' }).click()
+    await page.getByRole('alert').filter({ hasText: 'wrong' }).waitFor()
+    await page.getByLabel('Address').fill('wss://other.example.com/ws')
+    await page.getByRole('button', { name: 'Connect' }).click()
+    assert.equal(await page.getByRole('alert').getByRole('link').getAttribute('href'), 'https://other.example.com/')
+    await page.getByLabel('Address').fill(`127.0.0.1:${server.port}`)
+    await page.getByLabel('Token').fill(TOKEN)
+    await page.getByRole('button', { name: 'Connect' }).click()
+    await page.getByRole('button', { name: 'Ask for a pairing code' }).click()
+    const code = await page.getByLabel('Pairing code').textContent()
+    await page.getByText(`hermes-mobile pairing approve ${code}`).waitFor()
+    await server.cli('pairing', 'approve', code!)
+    await reads(page, 'You said: Hello!') // what was written first came through
+    assert.equal(await page.locator('.mine').count(), 1)
+    // The token is in no place that a script of another page, or a log, could see.
+    assert.equal(await page.evaluate((token) => JSON.stringify({ ...localStorage }).includes(token) || document.cookie.includes(token), TOKEN), false)
+    // The owner takes the approval away, and the page says so.
+    const { id } = await page.evaluate(() => JSON.parse(localStorage.getItem('hermes.profile')!) as { id: string })
+    await server.cli('devices', 'revoke', id)
+    await page.getByText('No access').waitFor()
+    await page.getByRole('button', { name: 'Pair again' }).waitFor()
+    assert.deepEqual(await visitor.leave(), [])
+  })
+
+  it('drives the avatar page of the owner, in a frame that gets nothing else', async () => {
+    const stranger = createServer((_, response) => {
+      response.setHeader('Content-Type', 'text/html')
+      response.end(`<title>avatar</title><body style="background:#fc0"><script>
+        window.heard = []
+        addEventListener('message', (e) => heard.push(e.data.hermesAvatar + ' ' + e.data.value))
+        parent.postMessage({ hermesAvatar: 'ready' }, '*')
+        try { parent.document.title; heard.push('reached the page') } catch {}
+      </script>`)
+    })
+    await new Promise<void>((resolve) => stranger.listen(0, '127.0.0.1', resolve))
+    const address = `http://127.0.0.1:${(stranger.address() as AddressInfo).port}/avatar.html`
+    const server = await Server.start({ MOBILE_AVATAR_URL: address })
+    try {
+      const visitor = await Visitor.come(browser, server)
+      const page = await visitor.pair()
+      await page.locator('iframe.face').waitFor()
+      assert.equal(await page.locator('iframe.face').getAttribute('sandbox'), 'allow-scripts')
+      await say(page, 'hello avatar')
+      await reads(page, 'You said: hello avatar')
+      const heard = () => page.frames().find((frame) => frame.url() === address)!.evaluate(() => (window as unknown as { heard: string[] }).heard)
+      await until(async () => (await heard()).includes('speak You said: hello avatar'), 'the avatar speaks')
+      const all = await heard()
+      assert.ok(all.includes('setState thinking') && all.includes('setState speaking') && !all.includes('reached the page'), all.join())
+      assert.deepEqual(await visitor.leave(), ['asked a stranger: ' + address])
+    } finally {
+      await server.end()
+      stranger.close()
+    }
+  })
+
+  on('says when it is not alone: devices of the same person are listed beside the conversation', async (server) => {
+    const one = await Visitor.come(browser, server)
+    const two = await Visitor.come(browser, server)
+    await one.pair('Laptop', 'ben')
+    const page = await two.pair('Desk', 'ben')
+    await page.locator('.devices').getByText('Laptop').waitFor()
+    assert.deepEqual(await one.leave(), [])
+    assert.deepEqual(await two.leave(), [])
+  })
+})

@@ -1,0 +1,174 @@
+import { execFile, spawn, type ChildProcess } from 'node:child_process'
+import { existsSync, mkdtempSync, rmSync } from 'node:fs'
+import { createServer } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+import { chromium, type Browser, type BrowserContext, type BrowserContextOptions, type Page } from 'playwright-core'
+
+const run = promisify(execFile)
+const BINARY = join(process.cwd(), '../bin/hermes-mobile')
+export const TOKEN = '7'.repeat(64)
+
+export function freePort(): Promise<number> {
+  return new Promise((resolve, reject) => {
+    const probe = createServer()
+    probe.once('error', reject)
+    probe.listen(0, '127.0.0.1', () => {
+      const { port } = probe.address() as { port: number }
+      probe.close(() => resolve(port))
+    })
+  })
+}
+
+/** Server is the real binary with the demo agent, in a folder of its own. */
+export class Server {
+  readonly data = mkdtempSync(join(tmpdir(), 'hermes-web-'))
+  private process: ChildProcess | undefined
+
+  private constructor(
+    readonly port: number,
+    private readonly env: Record<string, string>,
+  ) {}
+
+  static async start(env: Record<string, string> = {}): Promise<Server> {
+    const server = new Server(await freePort(), env)
+    await server.up()
+    return server
+  }
+
+  get url(): string {
+    return `http://127.0.0.1:${this.port}/`
+  }
+
+  async up(): Promise<void> {
+    this.process = spawn(BINARY, ['serve', '--agent', 'demo', '--data', this.data, '--host', '127.0.0.1', '--port', String(this.port)], {
+      stdio: 'ignore', env: { PATH: process.env.PATH, HOME: this.data, MOBILE_TOKEN: TOKEN, ...this.env },
+    })
+    await until(async () => (await fetch(this.url + 'healthz').catch(() => undefined))?.ok, 'the server is up')
+  }
+
+  async down(signal: NodeJS.Signals = 'SIGTERM'): Promise<void> {
+    const { process } = this
+    if (!process) return
+    const gone = new Promise((resolve) => process.once('exit', resolve))
+    process.kill(signal)
+    await gone
+    this.process = undefined
+  }
+
+  async end(): Promise<void> {
+    await this.down()
+    rmSync(this.data, { recursive: true, force: true })
+  }
+
+  /** cli runs a command of the binary on this server and gives what it printed. */
+  async cli(...args: string[]): Promise<string> {
+    return (await run(BINARY, [...args, '--data', this.data], { env: { PATH: process.env.PATH, HOME: this.data } })).stdout
+  }
+
+  async pairingLink(): Promise<string> {
+    return (JSON.parse(await this.cli('pair', '--json')) as { link: string }).link
+  }
+}
+
+/** until waits for a condition. */
+export async function until(condition: () => unknown, what: string, limit = 30_000): Promise<void> {
+  for (const end = Date.now() + limit; ; ) {
+    if (await condition()) return
+    if (Date.now() > end) throw new Error('waited in vain until ' + what)
+    await new Promise((resolve) => setTimeout(resolve, 50))
+  }
+}
+
+const CHROMIUM = process.env.CHROMIUM ?? ['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome'].find((path) => existsSync(path))
+/** Why the tests in a browser are left out, where they are. */
+export const noBrowser = CHROMIUM ? false : 'there is no Chromium: run test/web/install.sh as root, or name one with CHROMIUM'
+
+export function launch(): Promise<Browser> {
+  return chromium.launch({
+    executablePath: CHROMIUM,
+    args: [
+      '--headless', '--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking', '--disable-component-update',
+      '--disable-sync', '--use-fake-device-for-media-stream', '--use-fake-ui-for-media-stream', '--autoplay-policy=no-user-gesture-required',
+    ],
+  })
+}
+
+export const PHONE: BrowserContextOptions = { viewport: { width: 390, height: 844 }, hasTouch: true, isMobile: true, locale: 'en-GB' }
+export const DESKTOP: BrowserContextOptions = { viewport: { width: 1280, height: 800 }, locale: 'en-GB' }
+
+/** Visitor is a browser of one person, which notes everything that must not happen. */
+export class Visitor {
+  readonly trouble: string[] = []
+  /** Requests to anybody but the server. */
+  readonly strangers: string[] = []
+
+  private constructor(
+    readonly context: BrowserContext,
+    readonly server: Server,
+  ) {}
+
+  static async come(browser: Browser, server: Server, options: BrowserContextOptions = DESKTOP): Promise<Visitor> {
+    const visitor = new Visitor(await browser.newContext({ permissions: [], ...options }), server)
+    await visitor.context.addInitScript(() => {
+      const page = window as unknown as { ran: number; violations: string[] }
+      page.ran = 0
+      page.violations = []
+      document.addEventListener('securitypolicyviolation', (e) => page.violations.push(`${e.violatedDirective} ${e.blockedURI}`))
+    })
+    visitor.context.on('request', (request) => {
+      if (/^https?:/.test(request.url()) && !request.url().startsWith(server.url)) visitor.strangers.push(request.url())
+    })
+    return visitor
+  }
+
+  async open(url = this.server.url): Promise<Page> {
+    const page = await this.context.newPage()
+    page.setDefaultTimeout(30_000)
+    page.on('pageerror', (error) => this.trouble.push(String(error.stack)))
+    page.on('console', (message) => {
+      // Without a network the browser says so itself.
+      if (message.type() === 'error' && !/net::ERR_|WebSocket connection to .* failed/.test(message.text())) this.trouble.push(message.text())
+    })
+    await page.goto(url)
+    return page
+  }
+
+  /** pair comes in by a link of the owner. */
+  async pair(name = 'Browser', user = ''): Promise<Page> {
+    const page = await this.open(await this.server.pairingLink())
+    await page.getByLabel('Name of this device').fill(name)
+    if (user) {
+      await page.getByText('More', { exact: true }).click()
+      await page.getByLabel('Person').fill(user)
+    }
+    await page.getByRole('button', { name: 'Connect' }).click()
+    await online(page)
+    return page
+  }
+
+  /** leave ends the visit. It returns what happened that must not. */
+  async leave(): Promise<string[]> {
+    for (const page of this.context.pages()) {
+      const violations = await page.evaluate(() => (window as unknown as { violations?: string[] }).violations ?? []).catch(() => [])
+      this.trouble.push(...violations.map((v) => 'content security policy: ' + v))
+    }
+    await this.context.close()
+    return [...this.trouble, ...this.strangers.map((url) => 'asked a stranger: ' + url)]
+  }
+}
+
+export async function online(page: Page): Promise<void> {
+  await page.waitForSelector('[data-state=online]')
+}
+
+export async function say(page: Page, text: string): Promise<void> {
+  await page.locator('#composer').fill(text)
+  await page.getByRole('button', { name: 'Send' }).click()
+}
+
+/** reads waits for a message of the agent with this text. */
+export async function reads(page: Page, text: string | RegExp): Promise<void> {
+  await page.locator('.theirs').filter({ hasText: text }).last().waitFor()
+}

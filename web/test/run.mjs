@@ -1,0 +1,32 @@
+// Bundles the tests whose names hold one of the words given, or all, and runs them: node test/run.mjs unit
+import { spawnSync } from 'node:child_process'
+import { readdirSync, rmSync } from 'node:fs'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import * as esbuild from 'esbuild'
+
+const root = fileURLToPath(new URL('..', import.meta.url))
+const words = process.argv.slice(2)
+const tests = readdirSync(join(root, 'test')).filter((name) => name.endsWith('.test.ts') && (words.length === 0 || words.some((word) => name.includes(word))))
+const out = join(root, '.cache/test-' + (words.join('-') || 'all'))
+rmSync(out, { recursive: true, force: true })
+await esbuild.build({
+  entryPoints: tests.map((name) => join(root, 'test', name)),
+  outdir: out,
+  outExtension: { '.js': '.mjs' },
+  bundle: true,
+  splitting: false,
+  platform: 'node',
+  format: 'esm',
+  packages: 'external',
+  target: 'node20',
+  jsx: 'automatic',
+  jsxImportSource: 'preact',
+  sourcemap: 'inline',
+  alias: { '@hermes-mobile/sdk': join(root, '../sdk/ts/src/index.ts') },
+  loader: { '.js': 'js' },
+  logLevel: 'warning',
+})
+const files = tests.map((name) => join(out, name.replace('.ts', '.mjs')))
+const { status } = spawnSync(process.execPath, ['--enable-source-maps', '--test', '--test-concurrency=2', '--test-reporter=' + join(root, 'test/quiet.mjs'), ...files], { cwd: root, stdio: 'inherit' })
+process.exit(status ?? 1)

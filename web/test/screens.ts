@@ -1,0 +1,117 @@
+import { mkdirSync } from 'node:fs'
+import { join } from 'node:path'
+import type { BrowserContextOptions, Page } from 'playwright-core'
+import { launch, reads, say, Server, TOKEN, Visitor } from './rig'
+
+const folder = join(process.cwd(), '../doc/screens')
+mkdirSync(folder, { recursive: true })
+
+const PLAN = `Here is the plan for **Saturday**:
+
+1. Take the *early* train
+2. Lunch at the harbour
+3. Walk along the coast
+
+| Hour | Place | Weather |
+|------|-------|---------|
+| 9:40 | Station | 14 °C |
+| 13:00 | Harbour | 18 °C |
+
+\`\`\`python
+def pack(items):
+    return sorted(set(items))  # nothing twice
+\`\`\`
+Shall I book it?`
+
+const server = await Server.start()
+const browser = await launch()
+
+/** take makes the picture of a screen in light and in dark. */
+async function take(page: Page, size: string, name: string): Promise<void> {
+  for (const colorScheme of ['light', 'dark'] as const) {
+    await page.emulateMedia({ colorScheme, reducedMotion: 'reduce' })
+    await page.screenshot({ path: join(folder, `${name}-${size}-${colorScheme}.png`), animations: 'disabled', caret: 'hide' })
+  }
+  await page.emulateMedia({ colorScheme: 'light', reducedMotion: 'reduce' })
+}
+
+const sizes: Record<string, BrowserContextOptions> = {
+  phone: { viewport: { width: 390, height: 844 }, hasTouch: true, isMobile: true, locale: 'en-GB' },
+  wide: { viewport: { width: 1280, height: 800 }, locale: 'en-GB' },
+}
+for (const [size, options] of Object.entries(sizes)) {
+  const visitor = await Visitor.come(browser, server, options)
+  const page = await visitor.open()
+  await take(page, size, '01-welcome')
+  await page.getByRole('button', { name: 'Address and token' }).click()
+  await page.getByLabel('Token').fill(TOKEN)
+  await page.getByLabel('Name of this device').fill(size === 'phone' ? 'Phone' : 'Desk')
+  await page.getByRole('button', { name: 'Connect' }).click()
+  await page.getByRole('button', { name: 'Ask for a pairing code' }).click()
+  const code = await page.getByLabel('Pairing code').textContent()
+  await take(page, size, '02-pairing-code')
+  await server.cli('pairing', 'approve', code!)
+  await reads(page, 'You said: Hello!')
+  await page.getByRole('button', { name: 'Settings' }).click()
+  await page.getByRole('button', { name: 'Clear history' }).click()
+  await page.getByRole('group', { name: 'Clear history' }).getByRole('button', { name: 'Clear history' }).click()
+  await page.getByRole('button', { name: 'Close' }).click()
+  await page.getByText('What can I do for you?').waitFor()
+  await take(page, size, '03-empty')
+  const { id } = await page.evaluate(() => JSON.parse(localStorage.getItem('hermes.profile')!) as { id: string })
+  await server.cli('deliver', '--to', id, '--text', PLAN)
+  await reads(page, 'Shall I book it?')
+  await page.locator('.hljs-keyword').first().waitFor()
+  await say(page, 'Yes, for two please. And send me a picture of the harbour.')
+  await reads(page, 'You said: Yes, for two please. And send me a picture of the harbour.')
+  await idle(page)
+  await take(page, size, '04-chat')
+  await say(page, '/demo image')
+  await reads(page, 'image for you')
+  await say(page, '/demo voice')
+  await reads(page, 'voice for you')
+  await say(page, '/demo file')
+  await reads(page, 'file for you')
+  await idle(page)
+  await take(page, size, '05-files')
+  await say(page, '/demo tool')
+  await reads(page, 'tool: done')
+  await say(page, '/demo approval')
+  await page.getByRole('button', { name: 'Allow once' }).waitFor()
+  await take(page, size, '06-approval')
+  await page.getByRole('button', { name: 'Allow once' }).click()
+  await reads(page, 'approval: once')
+  await say(page, '/demo clarify')
+  await page.getByRole('button', { name: 'Something else' }).click()
+  await page.getByLabel('In your own words').fill('a spreadsheet')
+  await take(page, size, '07-question')
+  await page.getByRole('button', { name: 'Answer' }).click()
+  await reads(page, 'clarify: a spreadsheet')
+  await idle(page)
+  await page.locator('.theirs').last().getByRole('button', { name: 'Actions' }).click()
+  await page.getByRole('button', { name: 'Reply' }).click()
+  await page.getByRole('button', { name: 'Attach' }).click()
+  await page.locator('.menu input[type=file]').last().setInputFiles({ name: 'budget.xlsx', mimeType: 'application/vnd.ms-excel', buffer: Buffer.alloc(48_000, 1) })
+  await page.locator('#composer').fill('Like this one')
+  await page.locator('.theirs').last().getByRole('button', { name: 'Actions' }).click()
+  await take(page, size, '08-writing')
+  await page.getByRole('button', { name: 'Settings' }).click()
+  await take(page, size, '09-settings')
+  await page.keyboard.press('Escape')
+  await page.getByRole('button', { name: 'Remove budget.xlsx' }).click()
+  await page.getByRole('button', { name: 'Do not reply' }).click()
+  await page.locator('#composer').fill('')
+  await server.down('SIGKILL')
+  await page.locator('[data-state=waiting]').waitFor()
+  await say(page, 'Are you still there?')
+  await page.getByText(/kept/).waitFor()
+  await take(page, size, '10-no-connection')
+  await server.up()
+  await visitor.leave()
+}
+await browser.close()
+await server.end()
+
+async function idle(page: Page): Promise<void> {
+  await page.getByText('Online', { exact: true }).waitFor()
+}
