@@ -140,20 +140,20 @@ func TestOwnerIsHidden(t *testing.T) {
 	r := start(t, "MOBILE_TOKEN="+mainToken, "MOBILE_ADMIN_TOKEN=")
 	unknown := text(t, r.ask(visit{path: "/nothing"}))
 	for name, v := range map[string]visit{
-		"another machine":                {peer: "192.0.2.9"},
-		"another machine, named local":   {peer: "192.0.2.9", host: "localhost"},
-		"another machine that pretends":  {peer: "192.0.2.9", headers: []string{"X-Forwarded-For: 127.0.0.1"}},
-		"another machine by https":       {peer: "2001:db8::1", https: true},
-		"behind a proxy here":            {headers: []string{"X-Forwarded-For: 192.0.2.9"}},
-		"behind a proxy, pretending":     {headers: []string{"X-Forwarded-For: 127.0.0.1"}},
-		"behind a proxy, RFC 7239":       {headers: []string{"Forwarded: for=127.0.0.1"}},
-		"behind a proxy, X-Real-IP":      {headers: []string{"X-Real-IP: 127.0.0.1"}},
-		"behind a proxy that says Via":   {headers: []string{"Via: 1.1 a"}},
-		"a name that points here":        {host: "evil.example"},
-		"a name that begins like it":     {host: "localhost.evil.example:8787"},
-		"a name that ends like it":       {host: "127.0.0.1.evil.example"},
-		"the network address from here":  {host: "192.168.1.5:8787"},
-		"no name":                        {host: ":8787"},
+		"another machine":               {peer: "192.0.2.9"},
+		"another machine, named local":  {peer: "192.0.2.9", host: "localhost"},
+		"another machine that pretends": {peer: "192.0.2.9", headers: []string{"X-Forwarded-For: 127.0.0.1"}},
+		"another machine by https":      {peer: "2001:db8::1", https: true},
+		"behind a proxy here":           {headers: []string{"X-Forwarded-For: 192.0.2.9"}},
+		"behind a proxy, pretending":    {headers: []string{"X-Forwarded-For: 127.0.0.1"}},
+		"behind a proxy, RFC 7239":      {headers: []string{"Forwarded: for=127.0.0.1"}},
+		"behind a proxy, X-Real-IP":     {headers: []string{"X-Real-IP: 127.0.0.1"}},
+		"behind a proxy that says Via":  {headers: []string{"Via: 1.1 a"}},
+		"a name that points here":       {host: "evil.example"},
+		"a name that begins like it":    {host: "localhost.evil.example:8787"},
+		"a name that ends like it":      {host: "127.0.0.1.evil.example"},
+		"the network address from here": {host: "192.168.1.5:8787"},
+		"no name":                       {host: ":8787"},
 	} {
 		for _, v.path = range []string{"/admin", "/admin/", "/admin/api/session", "/admin/api/login", "/admin/api/overview", "/admin/api/nothing"} {
 			for _, v.method = range []string{http.MethodGet, http.MethodPost, http.MethodOptions} {
@@ -508,5 +508,25 @@ func TestOwnerInvitation(t *testing.T) {
 	}
 	if !strings.Contains(inv.Link, inv.Code) {
 		t.Errorf("%+v", inv.Invitation)
+	}
+}
+
+func TestBannerNamesTheOwnersPage(t *testing.T) {
+	for name, tt := range map[string]struct {
+		environ []string
+		want    string
+	}{
+		"here":          {nil, "http://127.0.0.1:PORT/admin"},
+		"every address": {[]string{"MOBILE_HOST=0.0.0.0", "MOBILE_PUBLIC_URL=https://agent.example"}, "http://127.0.0.1:PORT/admin"},
+		"with TLS":      {[]string{"MOBILE_TLS=self"}, "http://127.0.0.1:PORT/admin"},
+	} {
+		r := start(t, append(tt.environ, "MOBILE_TOKEN="+mainToken)...)
+		var b strings.Builder
+		r.server.Banner(&b, "hermes-mobile")
+		_, port, err := net.SplitHostPort(r.server.Addr().String())
+		ok(t, err)
+		if want := strings.Replace(tt.want, "PORT", port, 1); !strings.Contains(b.String(), want+"\n") {
+			t.Errorf("%s: the banner lacks %s:\n%s", name, want, b.String())
+		}
 	}
 }

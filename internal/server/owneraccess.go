@@ -3,7 +3,9 @@ package server
 import (
 	"encoding/json"
 	"mime"
+	"net"
 	"net/http"
+	"net/url"
 	"strconv"
 	"strings"
 
@@ -39,6 +41,20 @@ func (s *Server) ownerPage() http.Handler {
 		w.Header().Set("Cache-Control", "no-store")
 		mux.ServeHTTP(w, r)
 	})
+}
+
+// ownerAddress is where the owner's page opens, on this machine if it does there; empty where it does nowhere.
+func (s *Server) ownerAddress() string {
+	if u, err := url.Parse(s.localBase()); err == nil {
+		if ip := net.ParseIP(u.Hostname()); ip != nil && ip.IsLoopback() {
+			return u.String() + web.OwnerPath
+		}
+	}
+	if s.cfg.AdminToken == "" {
+		return ""
+	}
+	base, _ := s.publicBase()
+	return base + web.OwnerPath
 }
 
 // ownerAPI lets nobody through to the admin interface but the owner, on the owner's page.
