@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// programs are those that doc/clients.md shows as they are. The TypeScript one is run by the tests of the SDK.
-var programs = map[string]string{"test/examples/client/main.go": "go", "sdk/ts/example/client.ts": "ts"}
+// programs are those that doc/clients.md shows as they are. Those in TypeScript and Kotlin are run by the tests of the SDK.
+var programs = map[string]string{"test/examples/client/main.go": "go", "sdk/ts/example/client.ts": "ts", "sdk/kotlin/src/Hermes.kt": "kotlin"}
 
 func TestPrograms(t *testing.T) {
 	shown := func(path string) string {

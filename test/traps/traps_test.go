@@ -33,7 +33,7 @@ const (
 var traps = []trap{
 	// §7, the table: what makes a gateway deaf for 30 s while a turn runs in that chat.
 	{"wedge: /approve or /deny in words, older", "sent, for there is no other way; what comes out meanwhile is shown, everything else waits",
-		[]string{relay + "TestWedgeTable", relay + "TestOlderFilesAndAdmission", recorded + "0.19.0/07-exec-approve-by-text-wedge.want", e2eTest + "TestApproveByText"}},
+		[]string{relay + "TestWedgeTable", relay + "TestOlderFilesAndAdmission", recorded + "0.19.0/07-exec-approve-by-text-wedge.want", e2eTest + "TestDenyByText"}},
 	{"wedge: /approve or /deny in words, newer", "waits for the end of the turn; a card is answered by its own event",
 		[]string{relay + "TestWedgeTable", here + "TestAnswerInWords", recorded + "0.22.2/07-exec-approve-by-text-wedge.want"}},
 	{"wedge: a command with a reply, both versions", "waits for the end of the turn",
@@ -74,7 +74,7 @@ var traps = []trap{
 	{"a recovered reply", "is known as a repeat, or shown when it is none", []string{relay + "TestRepeats", "test/crash.TestGatewayDrops"}},
 
 	// §11: failing answers.
-	{"the phone is away when the reply comes", "success: it is kept for the phone", []string{here + "TestPhoneIsAway", hub + "TestAwayKeepsOrder", e2eTest + "cronAway"}},
+	{"the phone is away when the reply comes", "success: it is kept for the phone", []string{here + "TestPhoneIsAway", hub + "TestAwayKeepsOrder", e2eTest + "TestSetup"}},
 	{"a refused final is tried again in other forms", "only what is never shown is refused, and a repeat in plain form is known",
 		[]string{relay + "TestRepeats", relay + "TestStoreFailure", recorded + "0.22.2/71-connector-refuses.want"}},
 	{"a decline by code", "is never answered: the store failing is an error, everything else is success", []string{relay + "TestStoreFailure", here + "TestPhoneIsAway"}},
@@ -125,7 +125,7 @@ var traps = []trap{
 	{"field 17: the splitter", "joins back to the same, keeps clusters, a silly limit is refused",
 		[]string{hub + "TestChunksKeepClusters", hub + "TestChunksOfRealTexts", hub + "TestChunksRefusesASillyLimit", hub + "TestChunksEndSoon"}},
 	{"field 19: a delivery to who is busy, away or nobody", "once, and never OK for nothing",
-		[]string{here + "TestDeliveryDuringATurn", here + "TestPhoneIsAway", hub + "TestDeliveryTwiceAtOnce", hub + "TestOutboxIsFull", relay + "TestCronBesideTurn", e2eTest + "cronAway"}},
+		[]string{here + "TestDeliveryDuringATurn", here + "TestPhoneIsAway", hub + "TestDeliveryTwiceAtOnce", hub + "TestOutboxIsFull", relay + "TestCronBesideTurn", e2eTest + "TestSetup"}},
 	{"field 20: double after resume", "everything once, in order; the older connection is replaced", []string{hub + "TestSessionAgainstModel", hub + "TestFileCutByReconnect", hub + "TestLiveNeverOvertakesTheBacklog", "test/crash.TestKill"}},
 	{"field 21: never acknowledged, replayed by each restart", "each is stored, and run once", []string{here + "TestQueuedOverRestarts", "test/crash.TestRestartPolitely"}},
 	{"field 22: a throttled step", "the newest comes before the tool, the card, the file; the final is whole", []string{hub + "TestStepsBeforeWhatFollows", relay + "TestEditForm"}},

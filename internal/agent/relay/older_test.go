@@ -1,6 +1,7 @@
 package relay
 
 import (
+	"fmt"
 	"testing"
 	"time"
 )
@@ -26,9 +27,35 @@ func TestOlderRestsBeforeCommand(t *testing.T) {
 	done(2)
 	rc := r.say("tel", 3, "/status")
 	p.nothing()
-	r.pass(restOlder)
+	r.pass(restSession)
 	p.event()
 	r.until("taken", func() bool { return rc.is(nil) })
+}
+
+// A newer gateway is left alone for a moment, too, before it gets a command; words go at once.
+func TestNewerRestsBeforeACommand(t *testing.T) {
+	r := newRig(t, func(o *Options) { o.Known = map[string]Version{"gw": Newer} })
+	p := r.dial()
+	turn := func(n int64, text string) {
+		t.Helper()
+		r.say("tel", n, text)
+		mid := p.event()["message_id"].(string)
+		p.react("tel", mid, "👀", false)
+		p.reply("tel", mid, fmt.Sprint("done ", n))
+		p.end("tel", mid)
+		r.pass(lingerMark + 100*time.Millisecond)
+		if d := r.h.dones("tel"); len(d) != int(n) {
+			t.Fatalf("the ends are %+v", d)
+		}
+	}
+	turn(1, "hi")
+	turn(2, "hi again")
+	r.say("tel", 3, "/new")
+	p.nothing()
+	r.pass(restSession)
+	if ev := p.event(); ev["text"] != "/new" {
+		t.Errorf("the event is %v", ev)
+	}
 }
 
 // What waited in an older gateway behind a turn that was stopped is answered under the name of that turn.

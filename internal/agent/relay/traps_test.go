@@ -51,7 +51,7 @@ func TestWedgeTable(t *testing.T) {
 				if version == Newer {
 					p.end("tel", mid)
 				}
-				r.pass(restOlder + time.Second)
+				r.pass(restSession + time.Second)
 				if len(r.h.dones("tel")) != i+1 {
 					t.Fatalf("%q did not end", s)
 				}

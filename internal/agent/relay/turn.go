@@ -24,9 +24,10 @@ const (
 	lingerMark   = 250 * time.Millisecond // after the second mark
 	lingerEyes   = 500 * time.Millisecond // after the eyes are gone, if no second mark comes
 	lingerNotify = 500 * time.Millisecond // after the last message of an older gateway
-	// restOlder: an older gateway holds the session for a moment after the last message, for more than 0.6 s when it has
-	// much to do. A command that comes then makes it deaf for 30 s, for everybody (relay-facts §7).
-	restOlder = 2 * time.Second
+	// restSession: a gateway holds the session for a moment after the last message or mark, for more than 0.6 s when it has
+	// much to do. A command that comes then makes it deaf for 30 s, for everybody (relay-facts §7): an older one for its
+	// answer, a newer one for the card that asks whether it is meant.
+	restSession = 2 * time.Second
 	// lingerUnnamed is longer: files may follow, and no marks.
 	lingerUnnamed = 2 * time.Second
 	// quietNotify is for a newer gateway whose marks do not come: during a wedge
@@ -190,9 +191,9 @@ func (g *gateway) claim(c *convo, a *action) {
 	}
 }
 
-// rests reports whether an older gateway may still hold the session of a turn that has ended.
+// rests reports whether the gateway may still hold the session of a turn that has ended.
 func (g *gateway) rests(c *convo) bool {
-	return g.version == Older && g.a.now().Sub(c.ended) < restOlder
+	return g.a.now().Sub(c.ended) < restSession
 }
 
 // begin makes t the turn that runs.

@@ -47,12 +47,25 @@ export class Calls {
 }
 
 /** until waits for a promise, or throws the signal's reason. */
-export function until<T>(promise: Promise<T>, signal?: AbortSignal): Promise<T> {
+export async function until<T>(promise: Promise<T>, signal?: AbortSignal): Promise<T> {
   if (!signal) return promise
-  return new Promise((resolve, reject) => {
-    const abort = () => reject(signal.reason as Error)
-    if (signal.aborted) abort()
-    signal.addEventListener('abort', abort)
-    promise.then(resolve, reject).finally(() => signal.removeEventListener('abort', abort))
-  })
+  check(signal)
+  let abort!: () => void
+  const aborted = new Promise<never>((_, reject) => (abort = () => reject(reason(signal))))
+  signal.addEventListener('abort', abort)
+  try {
+    return await Promise.race([promise, aborted])
+  } finally {
+    signal.removeEventListener('abort', abort)
+  }
+}
+
+/** check throws the reason of a signal that has aborted. */
+export function check(signal?: AbortSignal): void {
+  if (signal?.aborted) throw reason(signal)
+}
+
+// React Native's signals have no reason.
+function reason(signal: AbortSignal): Error {
+  return (signal.reason as Error | undefined) ?? new Error('aborted')
 }

@@ -1,6 +1,6 @@
 import { Acks } from './acks.js'
 import { Activity } from './activity.js'
-import { Calls, until, type Waiting } from './call.js'
+import { Calls, check, until, type Waiting } from './call.js'
 import { settings, newID, type Config, type Settings } from './config.js'
 import { catchUp, Connector } from './connect.js'
 import { fetchFile, fetchWhole, type DownloadOptions, type Fetcher } from './download.js'
@@ -101,7 +101,7 @@ export class Device {
   /** waitOnline returns when the device is online. It throws the NoAccessError or ReplacedError that ended the attempts, a ClosedError, or the signal's reason. */
   async waitOnline({ signal }: Waiting = {}): Promise<void> {
     for (;;) {
-      signal?.throwIfAborted()
+      check(signal)
       const { state, error } = this.current
       if (state === 'online') return
       if (state === 'closed') throw new ClosedError()
@@ -175,7 +175,7 @@ export class Device {
     const q = await this.inbox.take(signal)
     this.loop = undefined
     if (!q) {
-      signal?.throwIfAborted()
+      check(signal)
       throw new ClosedError()
     }
     let open = true

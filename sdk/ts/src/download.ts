@@ -33,11 +33,11 @@ export async function fetchFile(
   const take = async (bytes: Uint8Array) => {
     try {
       await write(bytes)
+      total += bytes.length
+      progress?.(total, file.size)
     } catch (error) {
       throw new WriteError(error)
     }
-    total += bytes.length
-    progress?.(total, file.size)
   }
   if (!file.url) {
     const data = file.data ?? new Uint8Array(0)
@@ -100,25 +100,18 @@ async function fetchFrom(by: Fetcher, url: string, from: number, take: (bytes: U
   const range = response.headers.get('Content-Range') ?? `bytes ${from}-`
   if (status === 206 && !range.startsWith(`bytes ${from}-`)) throw new DownloadError('another part of the file came than was asked for')
   let skip = status === 200 ? from : 0 // all of it again
-  for await (const piece of pieces(response)) {
-    const rest = piece.subarray(Math.min(skip, piece.length))
-    skip -= piece.length - rest.length
+  const piece = async (bytes: Uint8Array) => {
+    const rest = bytes.subarray(Math.min(skip, bytes.length))
+    skip -= bytes.length - rest.length
     if (rest.length > 0) await take(rest)
   }
-}
-
-/** pieces reads a body as it comes; React Native has it as a whole only. */
-async function* pieces(response: Response): AsyncGenerator<Uint8Array> {
   const reader = response.body?.getReader?.()
-  if (!reader) {
-    yield new Uint8Array(await response.arrayBuffer())
-    return
-  }
+  if (!reader) return piece(new Uint8Array(await response.arrayBuffer())) // React Native has the body as a whole only
   try {
     for (;;) {
       const { done, value } = await reader.read()
       if (done) return
-      yield value
+      await piece(value)
     }
   } finally {
     void reader.cancel().catch(() => {})

@@ -37,12 +37,6 @@ export class Outgoing {
   }
 
   /** @internal */
-  restart(): void {
-    this.sentOn = undefined
-    if (this.upload) this.upload.next = 0
-  }
-
-  /** @internal */
   end(what: Partial<Receipt>): Receipt {
     const receipt = { id: this.id, duplicate: false, queued: false, unconfirmed: false, ...what }
     this.finish(receipt)
@@ -116,10 +110,10 @@ export class Outbox {
     return added
   }
 
-  /** attach gives it a live link; all that has no receipt is due again. */
+  /** attach gives it a live link; all that has no receipt is due on it. */
   attach(link: Link): void {
     this.link = link
-    this.again()
+    this.kick()
   }
 
   detach(): void {
@@ -127,9 +121,9 @@ export class Outbox {
     clearTimeout(this.timer)
   }
 
-  /** again makes everything without receipt due: on a new link, or after approval. */
+  /** again makes everything without receipt due on the same link: after approval. */
   again(): void {
-    for (const o of this.all.values()) o.restart()
+    for (const o of this.all.values()) o.sentOn = undefined
     this.kick()
   }
 
@@ -159,7 +153,7 @@ export class Outbox {
     if (e.code === 'rate_limited' || e.code === 'internal') {
       const wait = Math.min(1000 * 2 ** o.tries++, 30_000)
       o.hold = Date.now() + Math.max(wait, seconds(e.retry_after))
-      o.restart()
+      o.sentOn = undefined // a file begins anew
       this.kick()
     } else if (e.code !== 'forbidden' || this.status.approved) {
       // Else it is for want of approval, and sent again after that.
@@ -261,7 +255,8 @@ export class Outbox {
     // Meanwhile the link may be another, or the series refused.
     if (this.link !== link || o.sentOn !== link || u.next !== part + 1 || !this.all.has(o.id) || !link.send(encode(frame))) return
     o.sentAt = Date.now()
-    u.progress?.(Math.min((part + 1) * u.partSize, u.size), u.size)
+    const done = Math.min((part + 1) * u.partSize, u.size)
+    queueMicrotask(() => u.progress?.(done, u.size)) // what the app throws there does not end the writing
     if (u.next === u.parts) this.wrote(o)
   }
 

@@ -190,6 +190,22 @@ describe('against the real server', { concurrency: 3 }, () => {
     await Promise.all([device.close(), sender.close()])
   })
 
+  test('the WebSocket of the platform is used, and one is asked for where there is none', async (t) => {
+    const scope = globalThis as { WebSocket?: unknown }
+    const own = scope.WebSocket
+    t.after(() => (scope.WebSocket = own))
+    delete scope.WebSocket
+    const url = `ws://127.0.0.1:${server.port}`
+    await assert.rejects(openAt(url, 'global', { WebSocket: undefined }), /set Config.WebSocket/)
+    scope.WebSocket = own ?? WebSocket // Node 20 has none
+    const device = await openAt(url, 'global', { WebSocket: undefined })
+    const got = new Collected(device)
+    await device.send('hi')
+    await got.first('message', (message) => message.text === 'You said: hi')
+    await device.close()
+    await assert.rejects(openAt(url, 'wrong', { token: 'x'.repeat(32) }).then((d) => d.waitOnline()), NoAccessError)
+  })
+
   test('a pairing link gets a device in, and revoking gets it out', async () => {
     const { link } = JSON.parse(await server.command('pair', '--json')) as Record<string, string>
     const { url, pair } = parsePairingLink(link!)!

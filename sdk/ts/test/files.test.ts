@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { describe, test } from 'node:test'
+import { WebSocket } from 'ws'
 import { ClosedError, DownloadError, type FileEvent } from '../src/index.js'
 import { fromBase64, toBase64 } from '../src/base64.js'
 import { capabilities, Scripted } from './scripted.js'
@@ -43,16 +44,29 @@ describe('files up', () => {
       assert.equal(progress.at(-1), 1)
     }))
 
-  test('a message gets between the parts', () =>
+  test('a message gets between the parts, however slow the network', () =>
     withServer(undefined, async (server) => {
-      const device = await server.open()
+      let most = 0
+      let socket: WebSocket | undefined
+      class Watched extends WebSocket {
+        override send(data: string): void {
+          super.send(data)
+          socket = this
+          most = Math.max(most, this.bufferedAmount)
+        }
+      }
+      const device = await server.open({ WebSocket: Watched })
       const peer = await server.peer()
       await peer.welcome()
-      let text: Promise<unknown> | undefined
-      await device.sendFile({ data: bytes(2_000_000), progress: () => (text ??= device.send('wait for me')) })
+      await device.waitOnline()
+      peer.socket.pause()
+      await device.sendFile({ data: bytes(8_000_000) })
+      await eventually('the network is full', () => socket!.bufferedAmount > 64 << 10)
+      await device.send('let me through')
+      peer.socket.resume()
       await peer.next('text')
-      assert.ok(peer.got.filter((f) => f.t === 'media').length < 8)
-      await text
+      assert.ok(peer.got.filter((f) => f.t === 'media').length < 30)
+      assert.ok(most < 500_000, `${most} bytes waited in the socket`)
     }))
 
   test('the server’s limits are obeyed', () =>
@@ -79,6 +93,25 @@ describe('files up', () => {
       await assert.rejects(within('the end', broken.wait()), /unplugged/)
       await assert.rejects(within('the end', short.wait()), /has changed/)
       assert.equal((await peer.next('media')).filename, 'good.bin')
+    }))
+
+  test('what the app throws while it is told of the progress does not end the writing', () =>
+    withServer(undefined, async (server) => {
+      const others = process.listeners('uncaughtException')
+      process.removeAllListeners('uncaughtException')
+      const fault = new Promise((resolve) => process.once('uncaughtException', resolve))
+      const device = await server.open()
+      const peer = await server.peer()
+      await peer.welcome()
+      const progress = () => {
+        throw new Error('of the app')
+      }
+      await device.sendFile({ data: bytes(10), progress })
+      await peer.next('media')
+      assert.equal(((await within('the fault', fault)) as Error).message, 'of the app')
+      for (const other of others) process.on('uncaughtException', other)
+      await device.send('next')
+      assert.equal((await peer.next()).text, 'next')
     }))
 
   test('a series that is refused for a while begins anew', () =>
@@ -155,6 +188,7 @@ describe('files down', () => {
         throw new Error('no room')
       }
       await assert.rejects(within('the end', device.downloadTo(linked('/x'), write)), /no room/)
+      await assert.rejects(within('the end', device.download(linked('/x'), { progress: write })), /no room/)
       const controller = new AbortController()
       const busy = device.download(linked('/busy'), { signal: controller.signal })
       controller.abort(new Error('never mind'))

@@ -146,6 +146,8 @@ describe('sending', () => {
     peer.send(finalMessage('r1', 'one', 1))
     assert.match((await got.first('problem')).error.message, /full/)
     await got.first('message') // it goes on
+    await device.close() // which would tell what is owed
+    await eventually('the end', () => peer.closed)
     assert.equal(peer.got.filter((f) => f.t === 'ack').length, 0)
   })
 
