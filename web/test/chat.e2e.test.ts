@@ -30,6 +30,11 @@ describe('the conversation', { skip: noBrowser, concurrency: 2 }, () => {
     await page.locator('#composer').fill('one')
     await page.keyboard.press('Enter')
     assert.equal(await page.locator('#composer').inputValue(), 'one\n')
+    // The owner sees that a delivery was shown.
+    const { id } = await page.evaluate(() => JSON.parse(localStorage.getItem('hermes.profile')!) as { id: string })
+    await server.cli('deliver', '--to', id, '--text', 'The backup is done.')
+    await reads(page, 'The backup is done.')
+    await until(async () => /seen/.test(await server.cli('deliveries')), 'the delivery was seen')
     // What was not sent is still there when the page is opened anew.
     await page.locator('#composer').fill('half a thought')
     await page.reload()
@@ -130,7 +135,7 @@ describe('the conversation', { skip: noBrowser, concurrency: 2 }, () => {
     const tools = page.locator('details.tools')
     assert.equal(await tools.evaluate((details) => (details as HTMLDetailsElement).open), false)
     await tools.locator('summary').click()
-    await tools.getByText('terminal').waitFor()
+    await tools.getByText('terminal', { exact: true }).waitFor()
     assert.deepEqual(await visitor.leave(), [])
   })
 
@@ -147,6 +152,11 @@ describe('the conversation', { skip: noBrowser, concurrency: 2 }, () => {
     await say(first, 'from the laptop')
     await second.locator('.mine').filter({ hasText: 'From Laptop' }).filter({ hasText: 'from the laptop' }).waitFor()
     await reads(second, 'You said: from the laptop')
+    await first.getByRole('button', { name: 'Attach' }).click()
+    await first.locator('.menu input[type=file]').last().setInputFiles({ name: 'shared.txt', mimeType: 'text/plain', buffer: Buffer.from('for both') })
+    await first.getByRole('button', { name: 'Send' }).click()
+    const file = second.locator('.mine').filter({ hasText: 'shared.txt' }).getByRole('link')
+    await until(async () => (await file.getAttribute('href'))?.startsWith('blob:'), 'the file of the other device is kept here') // its link expires
     await say(first, '/demo approval')
     await second.getByRole('button', { name: 'Deny' }).click()
     await first.locator('.question').getByText('Answered by Tablet: Deny').waitFor()

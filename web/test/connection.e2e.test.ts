@@ -1,7 +1,9 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
+import { readFileSync } from 'node:fs'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import { extname, join } from 'node:path'
 import type { Browser } from 'playwright-core'
 import { launch, noBrowser, online, PHONE, reads, say, Server, TOKEN, until, Visitor } from './rig'
 
@@ -65,6 +67,27 @@ describe('the connection', { skip: noBrowser, concurrency: 2 }, () => {
     await visitor.context.setOffline(false)
     await reads(page, 'You said: later')
     assert.equal(await page.getByText('cannot be reached').count(), 0)
+    assert.deepEqual(await visitor.leave(), [])
+  })
+
+  on('wakes up without a false alarm', async (server) => {
+    const visitor = await Visitor.come(browser, server, PHONE)
+    const page = await visitor.pair()
+    await page.evaluate(() => {
+      const page = window as unknown as { told: string[] }
+      page.told = []
+      new MutationObserver(() => page.told.push(document.querySelector('.lines')?.textContent ?? '')).observe(document.querySelector('.lines')!, { childList: true, subtree: true, characterData: true })
+    })
+    const devtools = await visitor.context.newCDPSession(page)
+    await devtools.send('Page.setWebLifecycleState', { state: 'frozen' })
+    await server.down('SIGKILL') // the connection dies while the phone sleeps
+    await server.up()
+    await devtools.send('Page.setWebLifecycleState', { state: 'active' })
+    await online(page)
+    await say(page, 'good morning')
+    await reads(page, 'You said: good morning')
+    const told = await page.evaluate(() => (window as unknown as { told: string[] }).told)
+    assert.ok(!told.some((text) => /cannot be reached|No access/.test(text)), told.join(' | '))
     assert.deepEqual(await visitor.leave(), [])
   })
 
@@ -155,9 +178,87 @@ describe('the connection', { skip: noBrowser, concurrency: 2 }, () => {
       const all = await heard()
       assert.ok(all.includes('setState thinking') && all.includes('setState speaking') && !all.includes('reached the page'), all.join())
       assert.deepEqual(await visitor.leave(), ['asked a stranger: ' + address])
+      // A page that is kept for opening offline learns of another choice of the owner.
+      delete server.env.MOBILE_AVATAR_URL
+      await server.down()
+      await server.up()
+      const later = await Visitor.come(browser, server)
+      const kept = await later.pair()
+      await kept.evaluate(() => navigator.serviceWorker.ready)
+      server.env.MOBILE_AVATAR_URL = address
+      await server.down()
+      await server.up()
+      await kept.reload()
+      await online(kept)
+      await kept.locator('.face').waitFor()
+      await until(() => kept.evaluate(async (origin) => {
+        const [name] = await caches.keys()
+        return (await (await caches.open(name!)).match('./'))?.headers.get('Content-Security-Policy')?.includes(origin)
+      }, new URL(address).origin), 'the kept page is renewed')
+      await kept.reload()
+      await kept.locator('iframe.face').waitFor()
+      await until(() => kept.frames().some((frame) => frame.url() === address), 'the frame is there')
+      await later.context.close()
     } finally {
       await server.end()
       stranger.close()
+    }
+  })
+
+  on('can be installed', async (server) => {
+    const visitor = await Visitor.come(browser, server, PHONE)
+    const page = await visitor.open()
+    await page.evaluate(() => navigator.serviceWorker.ready)
+    const devtools = await visitor.context.newCDPSession(page)
+    const { errors, data } = await devtools.send('Page.getAppManifest')
+    assert.deepEqual(errors, [])
+    for (const icon of (JSON.parse(data!) as { icons: { src: string; sizes: string }[] }).icons) {
+      const size = await page.evaluate(async (src) => {
+        const image = new Image()
+        image.src = src
+        await image.decode()
+        return `${image.naturalWidth}x${image.naturalHeight}`
+      }, icon.src)
+      if (icon.sizes !== 'any') assert.equal(size, icon.sizes, icon.src)
+    }
+    // A browser of the tests is in private mode, which is no fault of the page.
+    const { installabilityErrors } = await devtools.send('Page.getInstallabilityErrors')
+    assert.deepEqual(installabilityErrors.filter(({ errorId }) => errorId !== 'in-incognito'), [])
+    assert.deepEqual(await visitor.leave(), [])
+  })
+
+  it('offers a new version, and has the person say when', async () => {
+    const folder = join(process.cwd(), '../internal/web/dist')
+    let version = 1
+    const types: Record<string, string> = { '.html': 'text/html', '.js': 'text/javascript', '.css': 'text/css', '.svg': 'image/svg+xml', '.webmanifest': 'application/manifest+json', '.png': 'image/png' }
+    const files = createServer((request, response) => {
+      const name = request.url === '/' ? '/index.html' : request.url!
+      try {
+        let content = readFileSync(join(folder, name))
+        if (name === '/sw.js') content = Buffer.from(content.toString().replace(/hermes-page [0-9a-f]{16}/, `hermes-page ${version}`))
+        response.setHeader('Content-Type', types[extname(name)] ?? 'text/plain')
+        response.end(content)
+      } catch {
+        response.writeHead(404).end()
+      }
+    })
+    await new Promise<void>((resolve) => files.listen(0, '127.0.0.1', resolve))
+    const context = await browser.newContext({ locale: 'en-GB' })
+    try {
+      const page = await context.newPage()
+      await page.goto(`http://127.0.0.1:${(files.address() as AddressInfo).port}/`)
+      await page.evaluate(() => navigator.serviceWorker.ready)
+      await page.reload() // now it is the worker that answers
+      version = 2
+      await page.reload()
+      await page.getByText('A new version of the page is ready.').waitFor()
+      const reloaded = page.waitForEvent('load')
+      await page.getByRole('button', { name: 'Reload' }).click()
+      await reloaded
+      await until(async () => (await page.evaluate(() => caches.keys())).join() === 'hermes-page 2', 'only the new version is kept')
+    } finally {
+      await context.close()
+      files.close()
     }
   })
 

@@ -107,6 +107,27 @@ it('works without a database, and keeps nothing', async () => {
   await conversation.put(text('a'))
   await conversation.change(keys.agent('a'), { error: 'x' })
   assert.equal(conversation.get(keys.agent('a'))?.error, 'x')
+  await conversation.put(text('f'), new Blob(['bytes']))
+  assert.equal((await conversation.history.blob(keys.agent('f')))?.size, 5) // for this page
+})
+
+it('shows what there is no room for, and says so', async () => {
+  const db = await database()
+  const conversation = new Conversation(new History(db))
+  await conversation.load()
+  const put = IDBObjectStore.prototype.put
+  IDBObjectStore.prototype.put = function (...args) {
+    const request = put.apply(this, args)
+    this.transaction.abort()
+    return request
+  }
+  try {
+    await assert.rejects(conversation.put(text('f'), new Blob(['bytes'])))
+  } finally {
+    IDBObjectStore.prototype.put = put
+  }
+  assert.equal(conversation.get(keys.agent('f'))?.id, 'f')
+  assert.equal((await conversation.history.blob(keys.agent('f')))?.size, 5)
 })
 
 it('deletes a database', async () => {

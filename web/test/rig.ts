@@ -28,7 +28,8 @@ export class Server {
 
   private constructor(
     readonly port: number,
-    private readonly env: Record<string, string>,
+    /** The owner's settings; they hold from the next up on. */
+    readonly env: Record<string, string>,
   ) {}
 
   static async start(env: Record<string, string> = {}): Promise<Server> {

@@ -55,7 +55,7 @@ for (const [size, options] of Object.entries(sizes)) {
   await page.getByRole('button', { name: 'Settings' }).click()
   await page.getByRole('button', { name: 'Clear history' }).click()
   await page.getByRole('group', { name: 'Clear history' }).getByRole('button', { name: 'Clear history' }).click()
-  await page.getByRole('button', { name: 'Close' }).click()
+  await page.locator('.notice').getByRole('button', { name: 'Close' }).click()
   await page.getByText('What can I do for you?').waitFor()
   await take(page, size, '03-empty')
   const { id } = await page.evaluate(() => JSON.parse(localStorage.getItem('hermes.profile')!) as { id: string })

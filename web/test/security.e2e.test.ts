@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
-import type { Browser, Page, WebSocketRoute } from 'playwright-core'
+import type { Browser, Page } from 'playwright-core'
 import { launch, noBrowser, online, Server, until, Visitor } from './rig'
+import { scripted } from './scripted'
 
 /** What a hostile text tries. RUN stands for a script that would show that it ran. */
 const html = [
@@ -28,11 +29,6 @@ const markdown = [
 const scripts = ['window.ran++', 'top.ran=1', 'alert(1)', 'self["ra"+"n"]=1', 'eval(`ran=1`)']
 const corpus = [...html, ...markdown].flatMap((template, i) => [0, 1, 2].map((turn) => template.replaceAll('RUN', scripts[(i + turn) % scripts.length]!)))
 
-const CAPABILITIES = {
-  text: true, audio: true, media: true, prompt: true, edit: true, typing: true, avatar: true, deliver: true, resume: true, accepted: true, stop: true, delta: true, tool: true,
-  media_url: true, push: false, shared: true, call: ['devices.list'], max_media_bytes: 8388608, max_frame_bytes: 16777216, chunk_bytes: 3145728, max_parts: 2048, min_chunk_bytes: 4096, max_uploads: 8, prompt_seconds: 300,
-}
-
 describe('hostile words', { skip: noBrowser }, () => {
   let server: Server
   let browser: Browser
@@ -45,31 +41,12 @@ describe('hostile words', { skip: noBrowser }, () => {
     await server?.end()
   })
 
-  /** hostile puts a server of our own behind the page, which says what `frames` holds. */
-  async function hostile(visitor: Visitor, frames: object[], ready: object = {}): Promise<Page> {
-    const page = await visitor.context.newPage()
-    page.on('dialog', (dialog) => {
-      visitor.trouble.push('a dialog: ' + dialog.message())
-      void dialog.dismiss()
-    })
-    page.on('pageerror', (error) => visitor.trouble.push(String(error.stack)))
-    page.on('console', (message) => message.type() === 'error' && visitor.trouble.push(message.text()))
-    await page.routeWebSocket(/\/ws$/, (socket: WebSocketRoute) => {
-      socket.onMessage((data) => {
-        const frame = JSON.parse(String(data)) as { t: string; id: string }
-        if (frame.t === 'hello') {
-          const last = frames.length
-          socket.send(JSON.stringify({ t: 'ready', session: corpus[0], capabilities: CAPABILITIES, protocol: 1, server: corpus[1], approved: true, agent: 'online', resume: { epoch: 'e', from: 1, to: last, lost: false }, token: '5'.repeat(64), ...ready }))
-          frames.forEach((f, i) => socket.send(JSON.stringify('seq' in f ? { ...f, seq: i + 1 } : f)))
-        }
-        if (frame.t === 'call') socket.send(JSON.stringify({ t: 'result', id: frame.id, result: { devices: corpus.slice(0, 20).map((text, i) => ({ id: 'd' + i, name: text, connected: true, seen_at: text })) } }))
-      })
-    })
-    await page.goto(server.url + '#pair=AAAA-BBBB')
-    await page.getByRole('button', { name: 'Connect' }).click()
-    await online(page)
-    return page
-  }
+  /** hostile has a server behind the page that says what `frames` holds. */
+  const hostile = (visitor: Visitor, frames: object[], ready: object = {}) =>
+    scripted(visitor, { ready: { session: corpus[0], server: corpus[1], resume: { epoch: 'e', from: 1, to: frames.length, lost: false }, ...ready }, frames: frames.map((frame, i) => ('seq' in frame ? { ...frame, seq: i + 1 } : frame)), answer: (frame) => {
+      if (frame.t === 'call') return [{ t: 'result', id: frame.id, result: { devices: corpus.slice(0, 20).map((text, i) => ({ id: 'd' + i, name: text, connected: true, seen_at: text })) } }]
+      return []
+    } })
 
   /** inspect looks for what must not be in the page. */
   async function inspect(page: Page): Promise<string[]> {

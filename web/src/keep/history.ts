@@ -1,17 +1,21 @@
 import type { Item } from '../talk/item'
 import { done, result } from './database'
 
-/** History is what was said, on the disk. Without a database it keeps nothing. */
+/** History is what was said, on the disk. Without a database, or room in it, files are kept for this page only. */
 export class History {
+  private readonly memory = new Map<string, Blob>()
+
   constructor(private readonly db: IDBDatabase | undefined) {}
 
   /** put stores an item, with the bytes of its file where it has some, and returns once it is safe. */
   async put(item: Item, blob?: Blob): Promise<void> {
+    if (blob) this.memory.set(item.key, blob)
     if (!this.db) return
     const tx = this.db.transaction(blob ? ['items', 'blobs'] : ['items'], 'readwrite', { durability: 'strict' })
     tx.objectStore('items').put(item)
     if (blob) tx.objectStore('blobs').put(blob, item.key)
     await done(tx)
+    this.memory.delete(item.key)
   }
 
   async get(key: string): Promise<Item | undefined> {
@@ -44,12 +48,14 @@ export class History {
   }
 
   async blob(key: string): Promise<Blob | undefined> {
-    if (!this.db) return undefined
+    const here = this.memory.get(key)
+    if (here || !this.db) return here
     return (await result(this.db.transaction('blobs').objectStore('blobs').get(key))) as Blob | undefined
   }
 
   /** remove forgets one item and its bytes. */
   async remove(key: string): Promise<void> {
+    this.memory.delete(key)
     if (!this.db) return
     const tx = this.db.transaction(['items', 'blobs'], 'readwrite')
     tx.objectStore('items').delete(key)
@@ -59,6 +65,7 @@ export class History {
 
   /** clear forgets what was said, except what is still to be sent. */
   async clear(keep: ReadonlySet<string>): Promise<void> {
+    for (const key of [...this.memory.keys()]) if (!keep.has(key)) this.memory.delete(key)
     if (!this.db) return
     const tx = this.db.transaction(['items', 'blobs'], 'readwrite')
     for (const name of ['items', 'blobs']) {

@@ -10,7 +10,8 @@ export interface Profile {
   user?: string
 }
 
-const PROFILE = 'hermes.profile'
+/** Where the profile is in localStorage. */
+export const PROFILE = 'hermes.profile'
 
 /** read gives a value of localStorage; a browser that refuses it has none. */
 export function read(name: string): string {

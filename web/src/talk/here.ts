@@ -1,6 +1,6 @@
 import { signal } from '@preact/signals'
 import { deleteDatabase } from '../keep/database'
-import { loadProfile, newProfile, saveProfile, write, type Profile } from '../keep/profile'
+import { loadProfile, newProfile, PROFILE, saveProfile, write, type Profile } from '../keep/profile'
 import { complain, inform } from '../view/notice'
 import { t } from '../words/words'
 import { takeFragment, type Invitation } from './entrance'
@@ -19,6 +19,9 @@ export async function begin(): Promise<void> {
   window.addEventListener('hashchange', () => {
     const link = takeFragment()
     if (link) arrive(link)
+  })
+  window.addEventListener('storage', ({ key, newValue }) => {
+    if (key === PROFILE && !newValue) void leave() // another tab signed out
   })
   const profile = loadProfile()
   if (profile) {
@@ -50,6 +53,7 @@ export async function enter({ url, ...entrance }: Invitation, name: string, user
     throw error instanceof DOMException ? (status.error ?? new Error(t('unreachable'))) : error
   }
   saveProfile(profile)
+  void navigator.storage?.persist?.().catch(() => false) // or a browser that runs out of room may throw the history away
   invitation.value = undefined
   talk.value = next
   if (old) await discard(old)
@@ -71,6 +75,13 @@ export async function rename(name: string): Promise<void> {
   saveProfile(profile)
   await old.close()
   talk.value = await Talk.start(profile)
+}
+
+/** leave ends the conversation of this page, and touches nothing that is kept. */
+async function leave(): Promise<void> {
+  const old = talk.peek()
+  talk.value = undefined
+  await old?.close()
 }
 
 /** signOut forgets the token and everything else that is kept of this device. */

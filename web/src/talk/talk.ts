@@ -4,6 +4,8 @@ import { openDatabase } from '../keep/database'
 import { History } from '../keep/history'
 import type { Profile } from '../keep/profile'
 import { DiskStore } from '../keep/store'
+import { inform } from '../view/notice'
+import { t } from '../words/words'
 import { Conversation } from './conversation'
 import { Receiving } from './receive'
 import { Sending } from './send'
@@ -68,7 +70,7 @@ export class Talk {
   private db: IDBDatabase | undefined
 
   private async take(event: Event): Promise<void> {
-    await this.receiving.take(event)
+    await this.receiving.take(event).catch(() => inform(t('notStored')))
     if (event.type === 'message' || event.type === 'file' || event.type === 'card' || event.type === 'echo') this.lookedAt()
   }
 

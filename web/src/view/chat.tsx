@@ -43,5 +43,5 @@ export function Chat({ talk }: { talk: Talk }) {
 /** State is the connection in a word. */
 export function State({ talk }: { talk: Talk }) {
   const { tone, text } = stateOf(talk)
-  return <p class={`state ${tone}`} role="status" data-state={talk.status.value.state}><span class="dot" />{text}</p>
+  return <p class={`state ${tone}`} data-state={talk.status.value.state}><span class="dot" />{text}</p>
 }

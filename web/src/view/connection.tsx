@@ -30,36 +30,40 @@ export function stateOf(talk: Talk): { tone: 'good' | 'wait' | 'bad'; text: stri
   return { tone: 'wait', text: t(state === 'waiting' ? 'noConnection' : 'connecting') }
 }
 
-/** Connection is the line below the header: what is wrong with the connection, and what to do. Nothing is there while all is well. */
+/** Connection is what is wrong with the connection, and what to do. Nothing is there while all is well. */
 export function Connection({ talk }: { talk: Talk }) {
+  return <div class="lines" role="status"><Line talk={talk} /></div>
+}
+
+function Line({ talk }: { talk: Talk }) {
   const { state, until, error, agent, unconfirmed } = talk.status.value
   const now = useNow(state === 'waiting' && until > 0)
-  const left = Math.max(0, Math.ceil((until - now) / 1000))
   const kept = unconfirmed > 0 ? ' ' + count('kept', unconfirmed) : ''
-  if (state === 'online' && agent === 'away') {
-    const n = queued(talk)
-    return <p class="line" role="status">{t('agentAwayText')}{n > 0 && ' ' + count('queued', n)}</p>
+  const again = <button type="button" class="small" onClick={() => talk.device.reconnect()}>{t('retryNow')}</button>
+  switch (state) {
+    case 'online': {
+      if (agent !== 'away') return null
+      const n = queued(talk)
+      return <p class="line">{t('agentAwayText')}{n > 0 && ' ' + count('queued', n)}</p>
+    }
+    case 'replaced':
+      return <p class="line">{t('replaced')} <button type="button" class="small" onClick={() => void takeOver()}>{t('useHere')}</button></p>
+    case 'noAccess':
+      return (
+        <p class="line bad"><span dir="auto">{t('noAccessText')} {explain(error ?? '')}</span> {again}
+          <button type="button" class="small" onClick={() => (pairingAgain.value = true)}>{t('pairAgain')}</button>
+        </p>
+      )
+    case 'waiting':
+      return (
+        <p class="line">{network.value ? t(error ? 'unreachable' : 'interrupted') : t('offlineText')}{kept}{' '}
+          {network.value && until > 0 && <span class="quiet" aria-hidden="true">{count('nextTry', Math.max(0, Math.ceil((until - now) / 1000)))} </span>}
+          {again}
+        </p>
+      )
+    case 'connecting':
+      return error || kept ? <p class="line">{t(error ? 'unreachable' : 'connecting')}{kept}</p> : null
+    case 'closed':
+      return null
   }
-  if (state === 'online' || state === 'closed') return null
-  if (state === 'replaced') {
-    return <p class="line" role="status">{t('replaced')} <button type="button" class="small" onClick={() => void takeOver()}>{t('useHere')}</button></p>
-  }
-  if (state === 'noAccess') {
-    return (
-      <p class="line bad" role="alert"><span dir="auto">{t('noAccessText')} {explain(error ?? '')}</span>{' '}
-        <button type="button" class="small" onClick={() => talk.device.reconnect()}>{t('retryNow')}</button>{' '}
-        <button type="button" class="small" onClick={() => (pairingAgain.value = true)}>{t('pairAgain')}</button>
-      </p>
-    )
-  }
-  if (state === 'waiting') {
-    const why = !network.value ? t('offlineText') : error ? t('unreachable') : t('interrupted')
-    return (
-      <p class="line"><span role="status">{why}{kept}</span>{' '}
-        {network.value && until > 0 && <span class="quiet">{count('nextTry', left)} </span>}
-        <button type="button" class="small" onClick={() => talk.device.reconnect()}>{t('retryNow')}</button>
-      </p>
-    )
-  }
-  return error || kept ? <p class="line" role="status">{error ? t('unreachable') : t('connecting')}{kept}</p> : null
 }

@@ -1,6 +1,6 @@
 import { signal } from '@preact/signals'
 import { avatarFrame } from '@hermes-mobile/sdk/avatar'
-import { useEffect, useRef } from 'preact/hooks'
+import { useEffect, useRef, useState } from 'preact/hooks'
 import type { Talk } from '../talk/talk'
 import { t } from '../words/words'
 import { Avatar } from './avatar'
@@ -12,6 +12,10 @@ export const loudness = signal<number | undefined>(undefined)
 export function Face({ talk }: { talk: Talk }) {
   const { avatarUrl } = talk.status.value
   if (/^https?:\/\//i.test(avatarUrl)) return <Framed talk={talk} url={avatarUrl} />
+  return <BuiltIn talk={talk} />
+}
+
+function BuiltIn({ talk }: { talk: Talk }) {
   const level = loudness.value
   const state = level === undefined ? talk.activity.value.avatar || 'idle' : 'listening'
   return <div class="face" data-avatar={state}><Avatar state={state} level={level} /></div>
@@ -19,6 +23,7 @@ export function Face({ talk }: { talk: Talk }) {
 
 /** Framed tells the owner's page what the agent does. It gets messages and nothing else: it has no origin, and no access to this page. */
 function Framed({ talk, url }: { talk: Talk; url: string }) {
+  const [blocked, setBlocked] = useState(false)
   const frame = useRef<HTMLIFrameElement>(null)
   useEffect(() => {
     const avatar = avatarFrame(frame.current!)
@@ -31,5 +36,12 @@ function Framed({ talk, url }: { talk: Talk; url: string }) {
     ]
     return () => ends.forEach((end) => end())
   }, [talk, url])
+  // A page that was kept from before the owner chose this one does not allow it; the next time it does.
+  useEffect(() => {
+    const refused = (event: SecurityPolicyViolationEvent) => event.effectiveDirective === 'frame-src' && setBlocked(true)
+    document.addEventListener('securitypolicyviolation', refused)
+    return () => document.removeEventListener('securitypolicyviolation', refused)
+  }, [])
+  if (blocked) return <BuiltIn talk={talk} />
   return <iframe class="face" ref={frame} src={url} sandbox="allow-scripts" title={t('avatar')} referrerpolicy="no-referrer" />
 }

@@ -1,5 +1,5 @@
 import { useSignal } from '@preact/signals'
-import { useEffect, useLayoutEffect, useRef } from 'preact/hooks'
+import { useCallback, useEffect, useLayoutEffect, useRef } from 'preact/hooks'
 import type { Talk } from '../talk/talk'
 import { count, t } from '../words/words'
 import { Avatar } from './avatar'
@@ -69,7 +69,7 @@ export function List({ talk }: { talk: Talk }) {
   }
 
   /** jump shows an item, and reads the history as far back as it takes. */
-  const jump = async (key: string) => {
+  const jump = useCallback(async (key: string) => {
     while (!conversation.at(key) && conversation.more.peek()) await earlier()
     requestAnimationFrame(() => {
       const row = document.getElementById('row-' + key)
@@ -80,7 +80,7 @@ export function List({ talk }: { talk: Talk }) {
       row.classList.add('found')
       setTimeout(() => row.classList.remove('found'), 1500)
     })
-  }
+  }, [talk])
 
   return (
     <div class="list-box">

@@ -1,6 +1,6 @@
 import DOMPurify from 'dompurify'
 import { Lexer, Marked, Parser, type Token, type Tokens } from 'marked'
-import { t } from '../words/words'
+import { language, t } from '../words/words'
 
 /** What may stand in a message. No styles, no forms, nothing that loads from elsewhere. */
 const ALLOWED = {
@@ -56,11 +56,24 @@ const marked = new Marked({
   },
 })
 
+/** Blocks that were made before: of a long reply that grows all but the last. */
+const done = new Map<string, string>()
+const KEPT = 1000
+
 /**
  * blocks gives a text as safe HTML, in the pieces that stand below one another: of a reply that grows only the last one changes, and what
  * did not change is not touched in the page.
  */
 export function blocks(text: string): string[] {
   const tokens = new Lexer(marked.defaults).lex(text)
-  return tokens.filter((token: Token) => token.type !== 'space' && token.type !== 'def').map((token) => DOMPurify.sanitize(new Parser(marked.defaults).parse([token]), ALLOWED))
+  // What a name of a link stands for may be told further down.
+  const around = language.peek() + JSON.stringify(tokens.links)
+  return tokens.filter((token: Token) => token.type !== 'space' && token.type !== 'def').map((token) => {
+    const key = around + token.raw
+    const made = done.get(key) ?? DOMPurify.sanitize(new Parser(marked.defaults).parse([token]), ALLOWED)
+    done.delete(key) // the newest stand last
+    done.set(key, made)
+    if (done.size > KEPT) done.delete(done.keys().next().value!)
+    return made
+  })
 }

@@ -28,8 +28,8 @@ interface Props {
 export const Row = memo(function Row({ talk, id, before, jump }: Props) {
   const item = talk.conversation.at(id)?.value
   const [open, setOpen] = useState(false)
-  const bar = useRef<HTMLDivElement>(null)
-  useAway(open, bar, () => setOpen(false))
+  const article = useRef<HTMLElement>(null)
+  useAway(open, article, () => setOpen(false))
   if (!item) return null
   const previous = before ? talk.conversation.get(before) : undefined
   const separate = !previous || !sameDay(previous.at, item.at)
@@ -42,7 +42,7 @@ export const Row = memo(function Row({ talk, id, before, jump }: Props) {
       ) : item.kind === 'card' ? (
         <div class="row" id={'row-' + id} tabindex={-1}><Question talk={talk} card={item} /></div>
       ) : (
-        <article class={`row ${item.mine ? 'mine' : 'theirs'} ${joined ? 'joined' : ''}`} id={'row-' + id} tabindex={-1} data-id={item.id} aria-label={label(item)}>
+        <article class={`row ${item.mine ? 'mine' : 'theirs'} ${joined ? 'joined' : ''}`} id={'row-' + id} tabindex={-1} data-id={item.id} aria-label={label(item)} ref={article} onKeyDown={(e) => e.key === 'Escape' && setOpen(false)}>
           <div class={`bubble ${item.kind}-bubble ${item.progress === 'failed' ? 'failed' : ''}`}>
             {item.from && !joined && <p class="from" dir="auto">{t('fromDevice', { name: item.from })}</p>}
             {item.source === 'cron' && <p class="from scheduled"><Icon name="clock" /><span dir="auto">{item.job ? t('scheduledJob', { job: item.job }) : t('scheduled')}</span></p>}
@@ -57,10 +57,8 @@ export const Row = memo(function Row({ talk, id, before, jump }: Props) {
               <p class="problem" role="alert"><span dir="auto">{item.error || t('failed')}</span> <button type="button" class="small" onClick={() => void talk.sending.again(item)}><Icon name="retry" />{t('retry')}</button></p>
             )}
           </div>
-          <div class={`tools-bar ${open ? 'open' : ''}`} ref={bar} onKeyDown={(e) => e.key === 'Escape' && setOpen(false)}>
-            <button type="button" class="round" aria-label={t('actions')} aria-expanded={open} onClick={() => setOpen(!open)}><Icon name="more" /></button>
-            {open && <Actions item={item} done={() => setOpen(false)} />}
-          </div>
+          <button type="button" class={`round dots ${open ? 'open' : ''}`} aria-label={t('actions')} aria-expanded={open} onClick={() => setOpen(!open)}><Icon name="more" /></button>
+          {open && <Actions item={item} done={() => setOpen(false)} />}
         </article>
       )}
     </>

@@ -11,7 +11,7 @@ export function Tools({ item }: { item: ToolItem }) {
   const running = item.steps.some((step) => step.state === 'started' || step.state === 'progress')
   return (
     <details class={`tools ${running ? 'running' : ''}`}>
-      <summary><Icon name="tool" /><span dir="auto">{running ? `${last.name}${last.title ? ': ' + last.title : ''}` : count('toolsUsed', item.steps.length)}</span></summary>
+      <summary><Icon name="tool" /><span dir="auto">{running || item.steps.length === 1 ? `${last.name}${last.title ? ': ' + last.title : ''}` : count('toolsUsed', item.steps.length)}</span></summary>
       <ul>
         {item.steps.map((step) => (
           <li key={step.id} class={step.state}>

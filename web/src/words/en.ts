@@ -174,6 +174,7 @@ export const en = {
   otherDevices: 'Your other devices',
   deviceOnline: 'online',
   notDurable: 'This browser keeps nothing: the history is gone when the page is closed.',
+  notStored: 'The browser could not store a message: it has no room. What is new is gone when the page is closed.',
   clearHistory: 'Clear history',
   clearSure: 'All messages and files are removed from this browser. The agent keeps its own memory.',
   cleared: 'The history was cleared.',

@@ -40,9 +40,18 @@ self.addEventListener('fetch', (event) => {
   event.respondWith(
     (async () => {
       const cache = await caches.open(CACHE)
-      return (await cache.match(address === page ? page : address)) ?? fetch(request)
+      return (await cache.match(address)) ?? fetch(request)
     })(),
   )
+  if (address === page) event.waitUntil(renew().catch(() => {})) // there is no network, which is what this is for
 })
+
+/** renew brings the page itself up to date, for the settings of the owner that are in it. A page of another version comes with its own worker. */
+async function renew(): Promise<void> {
+  const response = await fetch(page, { cache: 'no-cache' })
+  if (!response.ok || response.redirected) return
+  const names = (await response.clone().text()).match(/\.\/assets\/[^"]+/g) ?? []
+  if (names.length > 0 && names.every((name) => ours.has(new URL(name, page).href))) await (await caches.open(CACHE)).put(page, response)
+}
 
 export {}

@@ -1,0 +1,46 @@
+import type { Page, WebSocketRoute } from 'playwright-core'
+import { online, type Visitor } from './rig'
+
+const CAPABILITIES = {
+  text: true, audio: true, media: true, prompt: true, edit: true, typing: true, avatar: true, deliver: true, resume: true, accepted: true, stop: true, delta: true, tool: true,
+  media_url: true, push: false, shared: true, call: ['devices.list'], max_media_bytes: 8388608, max_frame_bytes: 16777216, chunk_bytes: 3145728, max_parts: 2048, min_chunk_bytes: 4096, max_uploads: 8, prompt_seconds: 300,
+}
+
+interface Up {
+  t: string
+  id: string
+}
+
+export interface Script {
+  /** What ready says beside the usual. */
+  ready?: object
+  /** Said after each ready. */
+  frames?: object[]
+  /** What is said to a frame of the page. */
+  answer?: (frame: Up & Record<string, unknown>) => object[]
+}
+
+/** scripted opens the page with a server of the test's own behind its WebSocket, for what the real one says seldom or never. */
+export async function scripted(visitor: Visitor, { ready = {}, frames = [], answer = () => [] }: Script): Promise<Page> {
+  const page = await visitor.context.newPage()
+  page.on('dialog', (dialog) => {
+    visitor.trouble.push('a dialog: ' + dialog.message())
+    void dialog.dismiss()
+  })
+  page.on('pageerror', (error) => visitor.trouble.push(String(error.stack)))
+  page.on('console', (message) => message.type() === 'error' && visitor.trouble.push(message.text()))
+  await page.routeWebSocket(/\/ws$/, (socket: WebSocketRoute) => {
+    socket.onMessage((data) => {
+      const frame = JSON.parse(String(data)) as Up & Record<string, unknown>
+      if (frame.t === 'hello') {
+        socket.send(JSON.stringify({ t: 'ready', session: 'mobile:x', capabilities: CAPABILITIES, protocol: 1, server: 'scripted/1', approved: true, agent: 'online', resume: { epoch: 'e', from: 1, to: 0, lost: false }, token: '5'.repeat(64), ...ready }))
+        for (const said of frames) socket.send(JSON.stringify(said))
+      }
+      for (const said of answer(frame)) socket.send(JSON.stringify(said))
+    })
+  })
+  await page.goto(visitor.server.url + '#pair=AAAA-BBBB')
+  await page.getByRole('button', { name: 'Connect' }).click()
+  await online(page)
+  return page
+}

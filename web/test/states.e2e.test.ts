@@ -1,0 +1,88 @@
+import assert from 'node:assert/strict'
+import { after, before, describe, it } from 'node:test'
+import type { Browser } from 'playwright-core'
+import { launch, noBrowser, say, Server, Visitor } from './rig'
+import { scripted } from './scripted'
+
+describe('states that are seldom', { skip: noBrowser, concurrency: 2 }, () => {
+  let server: Server
+  let browser: Browser
+  before(async () => {
+    server = await Server.start()
+    browser = await launch()
+  })
+  after(async () => {
+    await browser?.close()
+    await server?.end()
+  })
+
+  it('a message that failed says why, and is sent again under its id', async () => {
+    const visitor = await Visitor.come(browser, server)
+    const ids: unknown[] = []
+    const page = await scripted(visitor, {
+      answer: (frame) => {
+        if (frame.t !== 'text') return []
+        ids.push(frame.id)
+        return ids.length === 1 ? [{ t: 'error', code: 'too_big', message: 'x', ref: frame.id }] : [{ t: 'accepted', id: frame.id, duplicate: false, queued: false }]
+      },
+    })
+    await say(page, 'once more')
+    await page.getByText('This is larger than the server takes.').waitFor()
+    await page.reload()
+    await page.getByText('This is larger than the server takes.').waitFor()
+    await page.getByRole('button', { name: 'Retry' }).click()
+    await page.locator('[data-progress=accepted]').waitFor()
+    assert.equal(await page.locator('.mine').count(), 1)
+    assert.equal(ids[0], ids[1])
+    assert.deepEqual(await visitor.leave(), [])
+  })
+
+  it('scheduled messages are marked, cards of unknown kinds are shown, others’ answers are named', async () => {
+    const visitor = await Visitor.come(browser, server)
+    const card = (id: string, kind: string, seconds = 300) => ({ t: 'prompt', id, kind, text: 'Card ' + id, options: [{ id: 'yes', label: 'Yes', style: 'primary' }], timeout_seconds: seconds, expires_at: '2000-01-01T00:00:00Z', seq: 0 })
+    const page = await scripted(visitor, {
+      frames: [
+        { t: 'message', id: '1', text: 'Good morning', chunk: { index: 0, total: 1 }, final: true, source: 'cron', job: 'Breakfast', seq: 1 },
+        { t: 'media', id: '2', kind: 'hologram', mime: 'application/x-hologram', filename: 'holo.x', caption: '', size: 1, part: 0, parts: 1, final: true, data: 'eA==', seq: 2 },
+        card('new', 'of_the_future'), card('gone', 'clarify'), card('theirs', 'exec_approval'), card('late', 'clarify', 0),
+        { t: 'prompt_done', prompt_id: 'gone', id: 'gone', option_id: '', expired: true, seq: 3 },
+        { t: 'prompt_done', prompt_id: 'theirs', id: 'theirs', option_id: 'yes', expired: false, by: { id: 'other', name: 'Kitchen' }, seq: 4 },
+      ],
+      answer: (frame) => (frame.t === 'prompt' ? [{ t: 'prompt_done', prompt_id: frame.prompt_id, id: frame.prompt_id, option_id: frame.option_id, expired: false, seq: 5 }] : []),
+    })
+    await page.getByText('Scheduled: Breakfast').waitFor()
+    await page.locator('.file').getByText('holo.x').waitFor()
+    await page.locator('[data-card=gone]').getByText('Expired without an answer.').waitFor()
+    await page.locator('[data-card=theirs]').getByText('Answered by Kitchen: Yes').waitFor()
+    await page.locator('[data-card=late]').getByText('The time is up.').waitFor() // whatever the clocks say
+    await page.locator('[data-card=new]').getByRole('button', { name: 'Yes' }).click()
+    await page.locator('[data-card=new]').getByText('Answered: Yes').waitFor()
+    assert.equal(await page.locator('.question').getByRole('button').count(), 0)
+    assert.deepEqual(await visitor.leave(), [])
+  })
+
+  it('what the agent cannot do is not offered', async () => {
+    const visitor = await Visitor.come(browser, server)
+    const page = await scripted(visitor, { ready: { capabilities: { text: true, max_media_bytes: 1000, call: [] } } })
+    await page.locator('#composer').fill('x')
+    await page.locator('#composer').fill('')
+    for (const name of ['Attach', 'Record a voice message', 'Stop the agent']) assert.equal(await page.getByRole('button', { name }).count(), 0, name)
+    assert.deepEqual(await visitor.leave(), [])
+  })
+
+  it('what could not be resumed is told, and nothing stands there twice', async () => {
+    const visitor = await Visitor.come(browser, server)
+    const message = (id: string, seq: number) => ({ t: 'message', id, text: 'Message ' + id, chunk: { index: 0, total: 1 }, final: true, seq })
+    const script = { ready: { resume: { epoch: 'e', from: 1, to: 2, lost: false } }, frames: [message('1', 1), message('2', 2)] }
+    const page = await scripted(visitor, script)
+    await page.locator('.theirs').nth(1).waitFor()
+    script.ready.resume.epoch = 'another'
+    script.ready.resume.lost = true
+    script.frames.push(message('3', 3))
+    await page.reload()
+    await page.locator('.theirs').filter({ hasText: 'Message 3' }).waitFor()
+    await page.getByText('could not go on where this device was').waitFor()
+    assert.equal(await page.locator('.theirs').count(), 3)
+    assert.deepEqual(await visitor.leave(), [])
+  })
+})
