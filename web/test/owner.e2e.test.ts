@@ -216,6 +216,50 @@ describe("the owner's page", { skip: noBrowser, concurrency: 1 }, () => {
     }
   })
 
+  it('shows the agent and its gateways', async () => {
+    const owner = await Visitor.come(browser, server)
+    // The demo agent has no gateways: the answer gets some of a relay agent.
+    await owner.context.route('**/admin/api/overview', async (route) => {
+      const response = await route.fetch()
+      const all = (await response.json()) as { status: Record<string, unknown> }
+      const since = new Date(Date.now() - 3 * 3600_000).toISOString()
+      const gateway = { Seen: true, Since: since, From: '192.0.2.5', Version: '0.22', Turns: 2, Waiting: 1, Wedges: 0 }
+      all.status.relay = { Gateways: [{ ...gateway, ID: 'gw-1', Name: 'Home', Online: true }, { ...gateway, ID: 'gw-2', Name: '', Online: false, Wedges: 3 }], Refusals: 0 }
+      await route.fulfill({ response, json: all })
+    })
+    const page = await owner.open(server.url + 'admin')
+    await row(page, 'Gateway Home').filter({ hasText: 'online since 3 hours ago' }).filter({ hasText: 'turns running: 2' }).waitFor()
+    await row(page, 'Gateway gw-2').filter({ hasText: 'away since 3 hours ago' }).filter({ hasText: 'stalls: 3' }).waitFor()
+    await page.locator('.own-numbers div').filter({ hasText: 'Gateways online' }).filter({ hasText: '1 / 2' }).waitFor()
+    await accessible(page, 'gateways')
+    assert.deepEqual(await owner.leave(), [])
+  })
+
+  it('is never kept in the browser, also where the chat is', async () => {
+    const owner = await Visitor.come(browser, server)
+    const page = await owner.pair('Same browser')
+    await page.evaluate(() => navigator.serviceWorker.ready)
+    await page.goto(server.url + 'admin')
+    await page.getByRole('heading', { level: 1, name: "Owner's page" }).waitFor()
+    await page.getByRole('heading', { level: 2, name: 'Overview' }).waitFor()
+    const kept = await page.evaluate(async () => (await Promise.all((await caches.keys()).map(async (name) => (await (await caches.open(name)).keys()).map((request) => request.url)))).flat())
+    assert.deepEqual(kept.filter((url) => url.includes('admin')), [])
+    assert.deepEqual(await owner.leave(), [])
+  })
+
+  it('says that what is shown may be old while the server is away, and goes on when it is back', async () => {
+    const gone = await Server.start()
+    const owner = await Visitor.come(browser, gone)
+    const page = await owner.open(gone.url + 'admin')
+    await page.getByRole('heading', { level: 2, name: 'Overview' }).waitFor()
+    await gone.down('SIGKILL')
+    await page.getByText('What is shown may be old').waitFor()
+    await gone.up()
+    await page.getByText('What is shown may be old').waitFor({ state: 'detached' })
+    assert.deepEqual(await owner.leave(), [])
+    await gone.end()
+  })
+
   it('can be used by keyboard alone', async () => {
     const owner = await Visitor.come(browser, server)
     const page = await owner.open(server.url + 'admin')
