@@ -10,9 +10,12 @@ const root = fileURLToPath(new URL('.', import.meta.url))
 const out = resolve(process.argv[2] ?? join(root, '../internal/web/dist'))
 await build({ configFile: join(root, 'vite.config.ts'), logLevel: 'warn', build: { outDir: out } })
 
+/** The owner's page is for one person and always asks its server: it is not kept. */
+const kept = (file) => file !== 'admin.html' && !file.startsWith('assets/admin-')
 const files = readdirSync(out, { recursive: true, withFileTypes: true })
   .filter((entry) => entry.isFile())
   .map((entry) => relative(out, join(entry.parentPath, entry.name)).replaceAll('\\', '/'))
+  .filter(kept)
   .sort()
 const version = createHash('sha256')
 for (const file of files) version.update(file + '\0').update(readFileSync(join(out, file)))

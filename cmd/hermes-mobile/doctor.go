@@ -30,13 +30,6 @@ explained in doc/troubleshooting.md.`,
 	})
 }
 
-// doctorResult is what --json shows.
-type doctorResult struct {
-	Well     bool             `json:"well"` // neither error nor warning
-	Findings []doctor.Finding `json:"findings"`
-	Checked  []string         `json:"checked"`
-}
-
 // doctorPatience bounds the whole, also where the server hangs.
 const doctorPatience = time.Minute
 
@@ -45,7 +38,7 @@ var errUnwell = errors.New("")
 
 func runDoctor(cmd *cobra.Command, _ []string) error {
 	result := diagnose(cmd)
-	if err := show(cmd, result, func(w io.Writer) { result.print(w) }); err != nil {
+	if err := show(cmd, result, func(w io.Writer) { printReport(w, result) }); err != nil {
 		return err
 	}
 	if !result.Well {
@@ -55,10 +48,10 @@ func runDoctor(cmd *cobra.Command, _ []string) error {
 }
 
 // diagnose asks the server that runs and looks at the rest; without one it looks at all that can be seen.
-func diagnose(cmd *cobra.Command) doctorResult {
+func diagnose(cmd *cobra.Command) doctor.Report {
 	cfg, _, err := settings(cmd)
 	if err != nil {
-		return conclude(doctor.SettingsRefused(err), nil)
+		return doctor.Conclude(doctor.SettingsRefused(err), nil)
 	}
 	ctx, cancel := context.WithTimeout(cmd.Context(), doctorPatience)
 	defer cancel()
@@ -68,7 +61,7 @@ func diagnose(cmd *cobra.Command) doctorResult {
 	switch err := client.Get(ctx, "/doctor", &found); {
 	case err == nil:
 		outside(ctx, client, f, found)
-		return conclude(append(found.Findings, doctor.ExamineOutside(f)...), append(found.Checked, doctor.Checked(f)...))
+		return doctor.Conclude(append(found.Findings, doctor.ExamineOutside(f)...), append(found.Checked, doctor.Checked(f)...))
 	case errors.Is(err, server.ErrNotRunning):
 		f.Gateways, f.Folder, f.Port = server.LetIn(cfg), doctor.LookFolder(cfg.Data), doctor.LookPort(cfg.Host, cfg.Port)
 		if cfg.Agent != "demo" {
@@ -76,9 +69,9 @@ func diagnose(cmd *cobra.Command) doctorResult {
 		}
 		f.Pairing = server.CheckPairing(cfg)
 		doctor.LookOutside(ctx, f, cfg.PublicURL, cfg.Path, nil)
-		return conclude(doctor.Examine(f), doctor.Checked(f))
+		return doctor.Conclude(doctor.Examine(f), doctor.Checked(f))
 	default:
-		return conclude([]doctor.Finding{doctor.NoAnswer(cfg.Data, err)}, nil)
+		return doctor.Conclude([]doctor.Finding{doctor.NoAnswer(cfg.Data, err)}, nil)
 	}
 }
 
@@ -95,16 +88,8 @@ func outside(ctx context.Context, client *server.Client, f *doctor.Facts, found 
 	doctor.LookOutside(ctx, f, found.PublicURL, found.Path, &probe)
 }
 
-func conclude(all []doctor.Finding, checked []string) doctorResult {
-	r := doctorResult{Findings: doctor.Shorten(all), Checked: checked}
-	if r.Checked == nil {
-		r.Checked = []string{}
-	}
-	r.Well = doctor.Well(r.Findings)
-	return r
-}
-
-func (r doctorResult) print(w io.Writer) {
+// printReport prints findings, and what was looked at.
+func printReport(w io.Writer, r doctor.Report) {
 	printFindings(w, r.Findings)
 	if r.Well {
 		if len(r.Findings) > 0 {

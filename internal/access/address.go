@@ -2,6 +2,7 @@ package access
 
 import (
 	"fmt"
+	"net"
 	"net/http"
 	"net/netip"
 	"net/url"
@@ -105,6 +106,27 @@ func Client(r *http.Request, p Proxies) (addr netip.Addr, loopback bool) {
 		}
 	}
 	return addr, loopback
+}
+
+// FromHere says whether the owner's own browser or program on this machine made a request, to this machine by name: the peer is
+// of this machine, no header says that somebody else is behind it, and the Host is one that only this machine has. A page of
+// another site whose name was made to point here has its own name in Host. HTTP/1.0 is what a proxy speaks that says nothing
+// of itself.
+func FromHere(r *http.Request, p Proxies) bool {
+	_, loopback := Client(r, p)
+	return loopback && loopbackHost(r.Host) && r.ProtoAtLeast(1, 1) && len(r.Header.Values("Via")) == 0
+}
+
+// loopbackHost reports whether a Host, with or without a port, names this machine.
+func loopbackHost(host string) bool {
+	if name, _, err := net.SplitHostPort(host); err == nil {
+		host = name
+	}
+	if strings.EqualFold(host, "localhost") {
+		return true
+	}
+	addr, err := netip.ParseAddr(strings.TrimSuffix(strings.TrimPrefix(host, "["), "]"))
+	return err == nil && addr.Unmap().IsLoopback()
 }
 
 // parseHop reads an entry of X-Forwarded-For; some proxies add the port.

@@ -3,6 +3,7 @@ package access
 import (
 	"crypto/tls"
 	"net/http"
+	"net/http/httptest"
 	"net/netip"
 	"strings"
 	"testing"
@@ -202,4 +203,72 @@ func TestOriginNeverPanics(t *testing.T) {
 		r := &http.Request{Host: rapid.String().Draw(t, "host"), Header: http.Header{"Origin": {rapid.StringN(1, 30, -1).Draw(t, "origin")}}}
 		OriginAllowed(r, []string{rapid.String().Draw(t, "listed")})
 	})
+}
+
+func TestFromHere(t *testing.T) {
+	proxies := must[Proxies](t)(ParseProxies(""))
+	for _, tt := range []struct {
+		peer, host string
+		header     string
+		want       bool
+	}{
+		{"127.0.0.1:5", "127.0.0.1:8787", "", true},
+		{"[::1]:5", "[::1]:8787", "", true},
+		{"[::ffff:127.0.0.1]:5", "localhost", "", true},
+		{"127.0.0.1:5", "LocalHost:8787", "", true},
+		{"127.0.0.1:5", "[::ffff:127.0.0.1]", "", true},
+		{"127.0.0.1:5", "agent.example", "", false},
+		{"127.0.0.1:5", "localhost.agent.example", "", false},
+		{"127.0.0.1:5", "127.0.0.1.agent.example:8787", "", false},
+		{"127.0.0.1:5", "10.0.0.1:8787", "", false},
+		{"127.0.0.1:5", "", "", false},
+		{"10.0.0.2:5", "127.0.0.1", "", false},
+		{"not an address", "127.0.0.1", "", false},
+		{"127.0.0.1:5", "127.0.0.1", "X-Forwarded-For", false},
+		{"127.0.0.1:5", "127.0.0.1", "x-forwarded-host", false},
+		{"127.0.0.1:5", "127.0.0.1", "Forwarded", false},
+		{"127.0.0.1:5", "127.0.0.1", "Via", false},
+	} {
+		r := httptest.NewRequest(http.MethodGet, "/", nil)
+		r.RemoteAddr, r.Host = tt.peer, tt.host
+		if tt.header != "" {
+			r.Header.Set(tt.header, "127.0.0.1")
+		}
+		if got := FromHere(r, proxies); got != tt.want {
+			t.Errorf("%+v: %v", tt, got)
+		}
+	}
+	old := httptest.NewRequest(http.MethodGet, "/", nil)
+	old.RemoteAddr, old.Host, old.ProtoMajor, old.ProtoMinor = "127.0.0.1:5", "127.0.0.1", 1, 0
+	if FromHere(old, proxies) {
+		t.Error("HTTP/1.0 is a browser here")
+	}
+}
+
+func TestSameOrigin(t *testing.T) {
+	for _, tt := range []struct {
+		address string
+		origins []string
+		want    bool
+	}{
+		{"https://a.example", []string{"https://a.example"}, true},
+		{"https://a.example:443", []string{"https://A.example"}, true},
+		{"http://a.example:8787/below", []string{"http://a.example:8787"}, true},
+		{"https://a.example", []string{"http://a.example"}, false},
+		{"https://a.example", []string{"https://a.example:8443"}, false},
+		{"https://a.example", []string{"https://b.a.example"}, false},
+		{"https://a.example", []string{"null"}, false},
+		{"https://a.example", nil, false},
+		{"https://a.example", []string{""}, false},
+		{"https://a.example", []string{"https://a.example", "https://a.example"}, false},
+		{"", []string{"null"}, false},
+		{"", nil, false},
+		{"", []string{""}, false},
+	} {
+		r := httptest.NewRequest(http.MethodPost, "/", nil)
+		r.Header["Origin"] = tt.origins
+		if got := SameOrigin(r, tt.address); got != tt.want {
+			t.Errorf("%+v: %v", tt, got)
+		}
+	}
 }

@@ -67,6 +67,19 @@ func OriginAllowed(r *http.Request, allowed []string) bool {
 	return ok && hostPort(page) == hostPort(here)
 }
 
+// SameOrigin says whether a request comes from a page of this address: it has one Origin, and that is equal in scheme, host and
+// port. It is for what a page changes, so a request without an Origin is refused.
+func SameOrigin(r *http.Request, address string) bool {
+	values := r.Header.Values("Origin")
+	u, err := url.Parse(address)
+	if len(values) != 1 || err != nil {
+		return false
+	}
+	page, isOrigin := canonicalOrigin(values[0], false)
+	own, ok := canonicalOrigin(u.Scheme+"://"+u.Host, false)
+	return isOrigin && ok && page == own
+}
+
 // canonicalOrigin writes an origin in the one way that can be compared: lower
 // case, and without the default port, or always with it.
 func canonicalOrigin(s string, withPort bool) (string, bool) {

@@ -60,7 +60,7 @@ func setPort(to *int, v string) error {
 }
 
 // taken are the paths that the server uses itself.
-var taken = []string{"/relay", "/media", "/healthz", "/readyz", "/metrics", "/assets", "/sw.js", "/manifest.webmanifest", "/icon.svg", "/icon-180.png", "/icon-192.png",
+var taken = []string{"/relay", "/media", "/healthz", "/readyz", "/metrics", "/admin", "/assets", "/sw.js", "/manifest.webmanifest", "/icon.svg", "/icon-180.png", "/icon-192.png",
 	"/icon-512.png", "/icon-maskable-512.png"}
 
 func setPath(to *string, v string) error {
@@ -298,7 +298,7 @@ func badToken(v string) error {
 	return nil
 }
 
-func setMetricsToken(to *Secret, v string) error {
+func setToken(to *Secret, v string) error {
 	if err := badToken(v); err != nil {
 		return err
 	}

@@ -57,6 +57,7 @@ type Config struct {
 	OutboxEntries int
 
 	MetricsToken Secret
+	AdminToken   Secret // empty: nobody administers this server from another machine
 	LogLevel     string // "debug", "info", "warn" or "error"
 	LogFormat    string // "text" or "json"
 

@@ -17,7 +17,7 @@ const mainLabel = "main"
 // of them neither would do what the owner thinks.
 func (l *loader) checkTokens() {
 	tokens, labels := map[string]string{}, map[string]string{} // to the key that has it
-	for _, name := range []string{"MOBILE_TOKEN", "MOBILE_EXTRA_TOKENS", "MOBILE_DELIVER_TOKENS", "MOBILE_METRICS_TOKEN"} {
+	for _, name := range []string{"MOBILE_TOKEN", "MOBILE_EXTRA_TOKENS", "MOBILE_DELIVER_TOKENS", "MOBILE_METRICS_TOKEN", "MOBILE_ADMIN_TOKEN"} {
 		v, ok := l.get(name)
 		if !ok {
 			continue
@@ -27,7 +27,7 @@ func (l *loader) checkTokens() {
 			if name == "MOBILE_TOKEN" && label == "" && i == 0 {
 				label = mainLabel
 			}
-			if name == "MOBILE_METRICS_TOKEN" {
+			if name == "MOBILE_METRICS_TOKEN" || name == "MOBILE_ADMIN_TOKEN" {
 				label, token = "", item
 			}
 			if token == "" {

@@ -177,7 +177,10 @@ var table = []Key{
 
 	{Name: "MOBILE_METRICS_TOKEN", Kind: Password,
 		Help: "bearer token for /metrics from other machines",
-		set:  func(c *Config, v string) error { return setMetricsToken(&c.MetricsToken, v) }},
+		set:  func(c *Config, v string) error { return setToken(&c.MetricsToken, v) }},
+	{Name: "MOBILE_ADMIN_TOKEN", Kind: Password,
+		Help: "token with which the owner's page /admin is opened from other machines; not set: from this machine only",
+		set:  func(c *Config, v string) error { return setToken(&c.AdminToken, v) }},
 	{Name: "MOBILE_LOG_LEVEL", Kind: Choice, Default: "info", Choices: levels,
 		Help: "least important message that is logged",
 		set:  func(c *Config, v string) error { return setChoice(&c.LogLevel, v, levels) }},

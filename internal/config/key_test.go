@@ -41,6 +41,7 @@ var samples = map[string]struct {
 	"MOBILE_OUTBOX_DAYS":      {"1", "OutboxDays", 1, []string{"0", "3651"}},
 	"MOBILE_OUTBOX_ENTRIES":   {"1", "OutboxEntries", 1, []string{"0", "10000001"}},
 	"MOBILE_METRICS_TOKEN":    {someSecret, "MetricsToken", Secret(someSecret), []string{"short"}},
+	"MOBILE_ADMIN_TOKEN":      {someSecret, "AdminToken", Secret(someSecret), []string{"short"}},
 	"MOBILE_LOG_LEVEL":        {"DEBUG", "LogLevel", "debug", []string{"trace"}},
 	"MOBILE_LOG_FORMAT":       {"json", "LogFormat", "json", []string{"xml"}},
 	"MOBILE_DATA":             {"/srv/hm/", "Data", "/srv/hm", nil},

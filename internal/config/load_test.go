@@ -171,6 +171,8 @@ func TestBadValues(t *testing.T) {
 				`MOBILE_ALLOW_ALL_USERS: "maybe" (environment) is neither yes nor no: give 1 or 0`},
 		{"token twice", fixture{environ: []string{"MOBILE_TOKEN=0123456789abcdef", "MOBILE_DELIVER_TOKENS=cron=0123456789abcdef"}},
 			`MOBILE_DELIVER_TOKENS (environment) has at item 1 a token that stands in MOBILE_TOKEN too: give each its own, made with: openssl rand -hex 32`},
+		{"a token that opens the owner's page, too", fixture{environ: []string{"MOBILE_TOKEN=0123456789abcdef", "MOBILE_ADMIN_TOKEN=0123456789abcdef"}},
+			`MOBILE_ADMIN_TOKEN (environment) has at item 1 a token that stands in MOBILE_TOKEN too: give each its own, made with: openssl rand -hex 32`},
 		{"label twice", fixture{environ: []string{"MOBILE_EXTRA_TOKENS=a=0123456789abcdef", "MOBILE_DELIVER_TOKENS=a=0123456789abcdeF"}},
 			`MOBILE_DELIVER_TOKENS (environment) has at item 1 a label that stands in MOBILE_EXTRA_TOKENS too: give each its own (a MOBILE_TOKEN without a label has the label main)`},
 	}

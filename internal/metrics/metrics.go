@@ -3,11 +3,15 @@ package metrics
 
 import (
 	"net/http"
+	"strings"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
+
+// namespace begins every name.
+const namespace = "hermes_mobile"
 
 // Set is every metric of one server. Labels are bounded: codes and kinds, never ids.
 type Set struct {
@@ -33,17 +37,17 @@ type Set struct {
 func New(version string) *Set {
 	s := &Set{registry: prometheus.NewRegistry()}
 	counter := func(name, help string) prometheus.Counter {
-		c := prometheus.NewCounter(prometheus.CounterOpts{Namespace: "hermes_mobile", Name: name, Help: help})
+		c := prometheus.NewCounter(prometheus.CounterOpts{Namespace: namespace, Name: name, Help: help})
 		s.registry.MustRegister(c)
 		return c
 	}
 	vec := func(name, help, label string) *prometheus.CounterVec {
-		c := prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: "hermes_mobile", Name: name, Help: help}, []string{label})
+		c := prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: namespace, Name: name, Help: help}, []string{label})
 		s.registry.MustRegister(c)
 		return c
 	}
 	gauge := func(name, help string) prometheus.Gauge {
-		g := prometheus.NewGauge(prometheus.GaugeOpts{Namespace: "hermes_mobile", Name: name, Help: help})
+		g := prometheus.NewGauge(prometheus.GaugeOpts{Namespace: namespace, Name: name, Help: help})
 		s.registry.MustRegister(g)
 		return g
 	}
@@ -61,10 +65,27 @@ func New(version string) *Set {
 	s.Turns = vec("turns_total", "Turns that ended.", "outcome")
 	s.StoreErrors = counter("store_errors_total", "Writes or reads that the store could not make.")
 	s.Gateway = vec("gateway_events_total", "What happened on the links of Hermes gateways.", "event")
-	info := prometheus.NewGauge(prometheus.GaugeOpts{Namespace: "hermes_mobile", Name: "build_info", Help: "The version.", ConstLabels: prometheus.Labels{"version": version}})
+	info := prometheus.NewGauge(prometheus.GaugeOpts{Namespace: namespace, Name: "build_info", Help: "The version.", ConstLabels: prometheus.Labels{"version": version}})
 	info.Set(1)
 	s.registry.MustRegister(info, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return s
+}
+
+// Totals gives what was counted as one number each, by its name without the prefix: a counter with a label is the sum over its
+// values.
+func (s *Set) Totals() (map[string]float64, error) {
+	families, err := s.registry.Gather()
+	totals := map[string]float64{}
+	for _, f := range families {
+		name, ours := strings.CutPrefix(f.GetName(), namespace+"_")
+		if !ours {
+			continue
+		}
+		for _, m := range f.GetMetric() {
+			totals[name] += m.GetCounter().GetValue() + m.GetGauge().GetValue() // of one kind only
+		}
+	}
+	return totals, err
 }
 
 // Handler serves the metrics.

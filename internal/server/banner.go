@@ -26,6 +26,9 @@ func (s *Server) Banner(w io.Writer, program string) {
 	}
 	fmt.Fprintf(w, "\n  Pair a phone:      %s pair\n", program)
 	fmt.Fprintf(w, "  Talk from here:    %s chat\n", program)
+	if address := s.ownerAddress(); address != "" {
+		fmt.Fprintf(w, "  Look after it:     %s\n", address)
+	}
 	if s.cfg.Agent == "relay" {
 		s.connectHermes(w, program)
 	}

@@ -9,6 +9,7 @@ import (
 
 	"hermes-mobile/internal/access"
 	"hermes-mobile/internal/media"
+	"hermes-mobile/internal/web"
 )
 
 // handler serves everything that comes over the network.
@@ -33,6 +34,9 @@ func (s *Server) handler() http.Handler {
 		}
 		mux.Handle("GET "+path, s.page)
 	}
+	owner := s.ownerPage()
+	mux.Handle(web.OwnerPath, owner)
+	mux.Handle(web.OwnerPath+"/", owner)
 	return s.noteProxies(mux)
 }
 

@@ -59,6 +59,7 @@ type Server struct {
 	tokens  *access.Tokens
 	pairing *access.Pairing
 	guard   *access.Guard
+	owners  *ownerSessions
 	proxies access.Proxies
 	origins []string
 	metrics *metrics.Set
@@ -87,7 +88,7 @@ type Server struct {
 // New opens everything a server needs and begins to listen. Close it, or Run it, which closes it.
 func New(ctx context.Context, cfg *config.Config, version string, log *slog.Logger) (s *Server, err error) {
 	s = &Server{cfg: cfg, version: version, log: log, started: time.Now(), tokens: &access.Tokens{}, guard: access.NewGuard(time.Now),
-		turned: newRefusalLog(log, time.Now), metrics: metrics.New(version), keeper: wsconn.NewKeeper(pingEvery, silenceLimit)}
+		owners: newOwnerSessions(time.Now), turned: newRefusalLog(log, time.Now), metrics: metrics.New(version), keeper: wsconn.NewKeeper(pingEvery, silenceLimit)}
 	s.latest.Store(cfg)
 	s.looks = newLooks(s.look)
 	s.requests, s.forwarded = newRefusals()

@@ -48,6 +48,12 @@ type Page struct {
 	base  func(*http.Request) string
 }
 
+// OwnerPath is the address of the owner's page, which not everybody may see: the server looks who asks.
+const (
+	OwnerPath = "/admin"
+	ownerFile = "admin.html"
+)
+
 // pathMeta is where the page reads the path of its server's endpoint.
 const pathMeta = `<meta name="hermes-path" content="/ws"`
 
@@ -68,6 +74,9 @@ func New(o Options) (*Page, error) {
 		content, err := fs.ReadFile(root, name)
 		if err != nil {
 			return err
+		}
+		if name == ownerFile {
+			name = strings.TrimPrefix(OwnerPath, "/")
 		}
 		if name == "index.html" {
 			content = bytes.Replace(content, []byte(pathMeta), []byte(`<meta name="hermes-path" content="`+html.EscapeString(o.Path)+`"`), 1)
@@ -105,11 +114,13 @@ func compress(content []byte) []byte {
 	return b.Bytes()
 }
 
-// Paths are the addresses of all files.
+// Paths are the addresses of all files that everybody may have.
 func (p *Page) Paths() []string {
 	var list []string
 	for name := range p.files {
-		list = append(list, name)
+		if name != OwnerPath {
+			list = append(list, name)
+		}
 	}
 	return list
 }
@@ -129,9 +140,12 @@ func (p *Page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.Set("Cross-Origin-Opener-Policy", "same-origin")
 	h.Set("Permissions-Policy", "microphone=(self), camera=(self), geolocation=(), payment=(), usb=()")
 	h.Set("Vary", "Accept-Encoding")
-	if f.fixed {
+	switch {
+	case f.fixed:
 		h.Set("Cache-Control", "public, max-age=31536000, immutable")
-	} else {
+	case r.URL.Path == OwnerPath:
+		h.Set("Cache-Control", "no-store")
+	default:
 		h.Set("Cache-Control", "no-cache")
 	}
 	body, tag := f.plain, f.etag

@@ -131,6 +131,16 @@ func nothing(t testing.TB, g *gateway.Raw) {
 	}
 }
 
+// gone reports whether a gateway's connection has ended.
+func gone(g *gateway.Raw) bool {
+	select {
+	case <-g.Gone():
+		return true
+	default:
+		return false
+	}
+}
+
 // ends waits until the server has closed a gateway's connection, and returns how.
 func ends(t testing.TB, g *gateway.Raw) int {
 	t.Helper()

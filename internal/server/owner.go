@@ -1,0 +1,145 @@
+package server
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	"rsc.io/qr"
+
+	"hermes-mobile/internal/doctor"
+	"hermes-mobile/internal/hub"
+)
+
+// sharedRoutes are those of the admin interface that the owner's page uses as they are. Missing on purpose: what names files of
+// this machine or sends to devices.
+var sharedRoutes = []string{
+	"GET /deliveries",
+	"POST /devices/rename", "POST /devices/join", "POST /devices/leave", "POST /devices/unbind", "POST /devices/revoke",
+	"POST /home/set", "POST /home/clear",
+	"POST /pairing/approve", "POST /pairing/revoke",
+	"POST /tokens/add", "POST /tokens/remove",
+}
+
+// Overview is what the owner's page shows, and asks for every few seconds.
+type Overview struct {
+	Status  Status             `json:"status"`
+	Devices []hub.DeviceInfo   `json:"devices"`
+	Home    HomeChannel        `json:"home"`
+	Pairing PairingList        `json:"pairing"`
+	Tokens  []TokenInfo        `json:"tokens"`
+	Totals  map[string]float64 `json:"totals"` // of the metrics, since the start
+	// Problems say what cannot be shown, and why.
+	Problems []string `json:"problems"`
+}
+
+// Invited is an invitation that can be scanned off a screen.
+type Invited struct {
+	Invitation
+	QR Modules `json:"qr"`
+}
+
+// Modules are the dark squares of a QR code as an SVG path, in a view box of Size by Size that has the quiet zone in it.
+type Modules struct {
+	Size int    `json:"size"`
+	Path string `json:"path"`
+}
+
+// ownerRoutes serve the owner's page: mostly they are those of the admin interface.
+func (s *Server) ownerRoutes() http.Handler {
+	mux := http.NewServeMux()
+	admin := s.adminHandler()
+	for _, route := range sharedRoutes {
+		mux.Handle(route, admin)
+	}
+	mux.HandleFunc("GET /overview", func(w http.ResponseWriter, r *http.Request) {
+		v, err := s.overview(r.Context())
+		answer(w, v, err)
+	})
+	mux.HandleFunc("GET /doctor", func(w http.ResponseWriter, r *http.Request) {
+		v, err := s.checkUp(r.Context())
+		answer(w, v, err)
+	})
+	mux.HandleFunc("POST /pair", func(w http.ResponseWriter, _ *http.Request) {
+		v, err := s.invited()
+		answer(w, v, err)
+	})
+	return mux
+}
+
+func (s *Server) overview(ctx context.Context) (o Overview, err error) {
+	o.Problems = []string{}
+	note := func(err error) {
+		if err != nil {
+			o.Problems = append(o.Problems, err.Error())
+		}
+	}
+	if o.Status, err = s.status(ctx); err != nil {
+		return o, err
+	}
+	if o.Devices, err = s.hub.Devices(ctx); err != nil {
+		return o, err
+	}
+	if o.Home, err = s.home(ctx); err != nil {
+		return o, err
+	}
+	o.Pairing, err = ListPairing(s.pairing)
+	note(err)
+	_, o.Tokens, err = s.readTokens(s.latest.Load())
+	note(err)
+	if o.Tokens == nil {
+		o.Tokens = []TokenInfo{}
+	}
+	o.Totals, err = s.metrics.Totals()
+	note(err)
+	return o, nil
+}
+
+// checkUp is all that the doctor finds: what the server knows, and its public address as it is seen from this machine.
+func (s *Server) checkUp(ctx context.Context) (doctor.Report, error) {
+	found, err := s.diagnose(ctx)
+	if err != nil {
+		return doctor.Report{}, err
+	}
+	f := &doctor.Facts{Now: time.Now(), Config: s.cfg, Warnings: s.cfg.Warnings}
+	if found.PublicURL != "" {
+		probe := s.probes.announce()
+		doctor.LookOutside(ctx, f, found.PublicURL, found.Path, &probe)
+	}
+	return doctor.Conclude(append(found.Findings, doctor.ExamineOutside(f)...), append(found.Checked, doctor.Checked(f)...)), nil
+}
+
+func (s *Server) invited() (Invited, error) {
+	inv, err := s.invite()
+	if err != nil {
+		return Invited{}, err
+	}
+	code, err := qr.Encode(inv.Link, qr.M)
+	if err != nil {
+		return Invited{}, fmt.Errorf("draw the QR code: %w", err)
+	}
+	return Invited{inv, modules(code)}, nil
+}
+
+// quietZone is how much light a reader wants around a QR code, in modules.
+const quietZone = 4
+
+// modules draws each run of dark modules in a row as one rectangle.
+func modules(code *qr.Code) Modules {
+	var path strings.Builder
+	for y := range code.Size {
+		for x := 0; x < code.Size; x++ {
+			n := 0
+			for code.Black(x+n, y) {
+				n++
+			}
+			if n > 0 {
+				fmt.Fprintf(&path, "M%d %dh%dv1h-%dz", x+quietZone, y+quietZone, n, n)
+				x += n
+			}
+		}
+	}
+	return Modules{Size: code.Size + 2*quietZone, Path: path.String()}
+}

@@ -1,0 +1,152 @@
+import { t } from '../words/words'
+
+/** Access is how far the server lets this browser get. */
+export interface Access {
+  access: 'here' | 'session' | 'login' | 'encrypt'
+  plain: boolean
+}
+
+export interface Finding {
+  code: string
+  severity: 'error' | 'warning' | 'note'
+  about?: string
+  text?: string
+  do?: string
+  see?: string
+}
+
+export interface Report {
+  well: boolean
+  findings: Finding[]
+  checked: string[]
+}
+
+export interface Device {
+  id: string
+  name: string
+  platform?: string
+  app?: string
+  user: string
+  user_name?: string
+  token: string
+  connected: boolean
+  approved: boolean
+  revoked: boolean
+  home: boolean
+  conversation?: string
+  waiting: number
+  seen_at: string
+}
+
+export interface Gateway {
+  ID: string
+  Name: string
+  Online: boolean
+  Seen: boolean
+  Since: string
+  From: string
+  Version: string
+  Turns: number
+  Waiting: number
+  Wedges: number
+}
+
+export interface Status {
+  version: string
+  address: string
+  public_url?: string
+  data: string
+  started: string
+  agent: string
+  agent_why: string
+  agent_online: boolean
+  agent_detail: string
+  relay?: { Gateways: Gateway[] | null; Refusals: number }
+  devices: number
+  connected: number
+  pending: number
+  tls: { mode: string; not_after?: string; last_error?: string }
+  health: { ready: boolean; findings: Finding[] }
+}
+
+export interface Pending {
+  request_id: string
+  user_id: string
+  user_name: string
+  age_minutes: number
+}
+
+export interface User {
+  user_id: string
+  user_name: string
+  approved_at?: string
+}
+
+export interface Token {
+  label: string
+  kind: string
+  source: string
+}
+
+export interface Overview {
+  status: Status
+  devices: Device[]
+  home: { device: Device | null }
+  pairing: { pending: Pending[]; approved: User[] }
+  tokens: Token[]
+  totals: Record<string, number> | null
+  problems: string[]
+}
+
+export interface Invited {
+  code: string
+  link: string
+  address: string
+  fingerprint?: string
+  expires_at: string
+  local: boolean
+  qr: { size: number; path: string }
+}
+
+export interface Delivery {
+  number: number
+  at: string
+  device: string
+  source: string
+  sender?: string
+  id?: string
+  job?: string
+  state: string
+  sent_at?: string
+  delivered_at?: string
+  seen_at?: string
+  expired_at?: string
+}
+
+/** Refusal is what the server did not do, and why. */
+export class Refusal extends Error {
+  constructor(
+    readonly status: number,
+    readonly code: string,
+    message: string,
+  ) {
+    super(message)
+  }
+}
+
+const PATIENCE = 90_000
+
+/** ask asks the server for something, or with a body has it do something. */
+export async function ask<T>(path: string, body?: object): Promise<T> {
+  const headers: Record<string, string> = { 'X-Hermes-Mobile-Admin': '1' }
+  if (body) headers['Content-Type'] = 'application/json'
+  let response: Response
+  try {
+    response = await fetch('admin/api' + path, { method: body ? 'POST' : 'GET', headers, body: body && JSON.stringify(body), cache: 'no-store', signal: AbortSignal.timeout(PATIENCE) })
+  } catch {
+    throw new Refusal(0, 'unreachable', t('unreachable'))
+  }
+  const answer = (await response.json().catch(() => ({}))) as { code?: string; message?: string }
+  if (!response.ok) throw new Refusal(response.status, answer.code ?? '', answer.message ?? response.statusText)
+  return answer as T
+}

@@ -1,0 +1,70 @@
+import { signal } from '@preact/signals'
+import { useEffect, useRef, useState } from 'preact/hooks'
+import { t } from '../words/words'
+import { Icon } from '../view/icon'
+
+/** Question is what the owner is asked before something is done. */
+export interface Question {
+  title: string
+  text?: string
+  /** What the button says. */
+  label: string
+  danger?: boolean
+  /** A text, or one of several, that goes with it. */
+  field?: { label: string; value: string; options?: { value: string; label: string }[] }
+  run(value: string): Promise<unknown>
+}
+
+const question = signal<Question | undefined>(undefined)
+
+export function ask(next: Question): void {
+  question.value = next
+}
+
+/** Dialog shows the question that is open. It stays open until the server has answered, and where it refused. */
+export function Dialog() {
+  const open = question.value
+  const dialog = useRef<HTMLDialogElement>(null)
+  const [value, setValue] = useState('')
+  const [busy, setBusy] = useState(false)
+  useEffect(() => {
+    if (!open) return
+    setValue(open.field?.value ?? '')
+    setBusy(false)
+    dialog.current?.showModal()
+  }, [open])
+  const close = () => dialog.current?.close()
+  const submit = async (event: Event) => {
+    event.preventDefault()
+    if (!open || busy) return
+    setBusy(true)
+    const done = await open.run(value)
+    setBusy(false)
+    if (done) close()
+  }
+  return (
+    <dialog class="panel" ref={dialog} aria-labelledby="question-title" onClose={() => (question.value = undefined)} onClick={(e) => e.target === dialog.current && close()}>
+      {open && (
+        <form class="panel-inner" onSubmit={submit}>
+          <header><h2 id="question-title">{open.title}</h2><button type="button" class="round" aria-label={t('close')} onClick={close}><Icon name="close" /></button></header>
+          {open.text && <p dir="auto">{open.text}</p>}
+          {open.field && (
+            <label>{open.field.label}
+              {open.field.options ? (
+                <select value={value} onChange={(e) => setValue(e.currentTarget.value)}>
+                  {open.field.options.map((one) => <option key={one.value} value={one.value}>{one.label}</option>)}
+                </select>
+              ) : (
+                <input value={value} onInput={(e) => setValue(e.currentTarget.value)} maxLength={60} dir="auto" autocomplete="off" required />
+              )}
+            </label>
+          )}
+          <div class="choices">
+            <button type="button" onClick={close}>{t('cancel')}</button>
+            <button type="submit" class={open.danger ? 'danger' : 'primary'} disabled={busy}>{open.label}</button>
+          </div>
+        </form>
+      )}
+    </dialog>
+  )
+}

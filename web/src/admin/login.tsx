@@ -1,0 +1,41 @@
+import { useState } from 'preact/hooks'
+import { t, type Key } from '../words/words'
+import { Choices } from './choices'
+import { access, login } from './state'
+
+const reasons: Record<string, Key> = { wrong_token: 'ownWrongToken', rate_limited: 'ownTooMany', encrypt: 'ownEncrypt', unreachable: 'unreachable', foreign: 'ownForeign' }
+
+/** Login asks for the admin token. It is sent once and not kept. */
+export function Login() {
+  const [token, setToken] = useState('')
+  const [busy, setBusy] = useState(false)
+  const [wrong, setWrong] = useState('')
+  const submit = async (event: Event) => {
+    event.preventDefault()
+    setBusy(true)
+    const code = await login(token.trim())
+    setBusy(false)
+    setWrong(code && t(reasons[code] ?? 'unreachable'))
+    if (!code) setToken('')
+  }
+  return (
+    <main class="screen">
+      <div class="card-panel">
+        <h1>{t('ownTitle')}</h1>
+        {access.value?.access === 'encrypt' ? (
+          <p role="alert">{t('ownEncrypt')}</p>
+        ) : (
+          <form class="own-form" onSubmit={submit}>
+            {access.value?.plain && <p class="problem">{t('ownPlain')}</p>}
+            <label>{t('ownToken')}<small>{t('ownTokenHint')}</small>
+              <input type="password" value={token} onInput={(e) => setToken(e.currentTarget.value)} autocomplete="current-password" maxLength={512} required aria-invalid={wrong ? true : undefined} />
+            </label>
+            <p class="problem" role="alert">{wrong}</p>
+            <button type="submit" class="primary wide" disabled={busy}>{t('ownLogin')}</button>
+          </form>
+        )}
+        <Choices />
+      </div>
+    </main>
+  )
+}
