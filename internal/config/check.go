@@ -60,7 +60,7 @@ func setPort(to *int, v string) error {
 }
 
 // taken are the paths that the server uses itself.
-var taken = []string{"/relay", "/media", "/healthz", "/readyz", "/metrics"}
+var taken = []string{"/relay", "/media", "/push", "/healthz", "/readyz", "/metrics"}
 
 func setPath(to *string, v string) error {
 	const remedy = `start it with "/" and use letters, digits, ".", "_", "~", "-", such as /ws`
