@@ -21,8 +21,8 @@ func (s *Server) openPush() {
 	if subject == "" {
 		if s.cfg.Push != "off" {
 			s.pushOff = why
+			s.log.Info("devices that are away are not notified", "why", why)
 		}
-		s.log.Info("devices that are away are not notified", "why", why)
 		return
 	}
 	keys, err := push.OpenKeys(s.cfg.Data)
