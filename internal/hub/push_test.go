@@ -17,8 +17,10 @@ import (
 	"hermes-mobile/internal/wsconn"
 )
 
-// pushWait is the time for a device to come back in these tests: long enough to do several things within it.
+// pushWait is the time for a device to come back where nothing has to be done within it; unhurried is for where it has.
 const pushWait = 300 * time.Millisecond
+
+func unhurried(o *hub.Options) { o.PushWait = 3 * time.Second }
 
 // pushWorld is a world whose devices can be notified by a push service on this machine.
 type pushWorld struct {
@@ -157,11 +159,10 @@ func TestPushTellsADeviceThatIsAway(t *testing.T) {
 
 func TestPushCoalesces(t *testing.T) {
 	t.Parallel()
-	w := newPushWorld(t, nil)
+	w := newPushWorld(t, unhurried)
 	w.away("d", map[string]any{"content": true})
-	for i := range 3 {
-		w.post("d", say(fmt.Sprint("message ", i)))
-	}
+	w.post("d", say("message 0"))
+	w.post("d", say("message 1"), say("message 2"))
 	if n := w.notified(); n.Count != 3 || len(n.IDs) != 3 || n.Body != "message 2" || n.Title != "Hermes" {
 		t.Errorf("%s", n.raw.Body)
 	}
@@ -171,7 +172,7 @@ func TestPushCoalesces(t *testing.T) {
 // A device that comes in time is not told, and one that goes again before it got everything is.
 func TestPushWaitsForTheDevice(t *testing.T) {
 	t.Parallel()
-	w := newPushWorld(t, nil)
+	w := newPushWorld(t, unhurried)
 	w.away("d", nil)
 	w.post("d", say("one"))
 	c := w.connect("d")
@@ -397,7 +398,7 @@ func TestPushOfAnExpiredCard(t *testing.T) {
 	w := newPushWorld(t, nil)
 	w.away("d", nil)
 	card := approvalCard("c1", 0)
-	card.Life = 3 * pushWait
+	card.Life = 4 * time.Second
 	w.post("d", chat.Ask{Card: card})
 	if n := w.notified(); n.Type != "card" {
 		t.Errorf("%s", n.raw.Body)

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"hermes-mobile/frame"
 	"hermes-mobile/internal/chat"
@@ -124,7 +125,7 @@ func TestPushServiceFails(t *testing.T) {
 // A device whose access is taken away loses its registrations, and so does one whose browser became another device.
 func TestPushRegistrationsGo(t *testing.T) {
 	t.Parallel()
-	w := newPushWorld(t, nil)
+	w := newPushWorld(t, unhurried)
 	left := func(n int64) int { return len(value[[][]byte](t)(w.store.Push(ctx, n))) }
 	w.away("d", nil)
 	ok(t, w.hub.Unbind(ctx, "d"))
@@ -222,7 +223,7 @@ func TestPushActionExpires(t *testing.T) {
 	w := newPushWorld(t, func(o *hub.Options) { o.PushActions = []byte("key") })
 	w.away("d", map[string]any{"content": true})
 	card := approvalCard("c1", 0)
-	card.Life = 2 * pushWait
+	card.Life = 4 * time.Second
 	w.post("d", chat.Ask{Card: card})
 	token := w.notified().Actions[0].Token
 	if a := w.told(); !a.answer.Expired {
