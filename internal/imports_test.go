@@ -36,11 +36,14 @@ var ranks = map[string]int{
 	"internal/access":   1,
 	"internal/cert":     1,
 	"internal/media":    1,
-	"internal/store":    1,
-	"internal/wsconn":   1,
-	"internal/config":   1,
-	"internal/web":      1,
-	"sdk/ts/generate":   1,
+	"internal/push":     1,
+
+	"internal/push/pushtest": 1, // a push service for tests
+	"internal/store":         1,
+	"internal/wsconn":        1,
+	"internal/config":        1,
+	"internal/web":           1,
+	"sdk/ts/generate":        1,
 
 	"frame":            0,
 	"internal/chat":    0,
@@ -58,6 +61,8 @@ var frugal = map[string][]string{
 var single = map[string]string{
 	"modernc.org/sqlite":   "internal/store",
 	"github.com/gobwas/ws": "internal/wsconn",
+
+	"github.com/SherClockHolmes/webpush-go": "internal/push",
 
 	"github.com/caddyserver/certmagic": "internal/cert",
 	"github.com/mholt/acmez":           "internal/cert",

@@ -18,7 +18,10 @@
 // documentation.
 package config
 
-import "net/url"
+import (
+	"net/url"
+	"strings"
+)
 
 // A Config is a full set of checked settings, as [Load] returns it. Every field
 // has its default filled in.
@@ -47,6 +50,11 @@ type Config struct {
 	TLSACMERoot string // of auto, a path; empty: the roots of the system
 	TLSCert     string // of files, a path
 	TLSKey      string // of files, a path
+
+	Push        string   // "on" or "off"
+	PushContact string   // mailto: or https:, may be empty
+	PushHosts   []string // host names and addresses, in lower case
+	PushActions bool
 
 	OfflineDelivery string // "queue" or "reject"
 	AvatarURL       string
@@ -81,6 +89,19 @@ func (c *Config) PublicHost() string {
 		return ""
 	}
 	return u.Hostname()
+}
+
+// PushSubject returns who push services are told runs this server, and why notifications cannot be sent where it is empty.
+func (c *Config) PushSubject() (subject, why string) {
+	switch {
+	case c.Push == "off":
+		return "", "MOBILE_PUSH is off"
+	case c.PushContact != "":
+		return c.PushContact, ""
+	case strings.HasPrefix(c.PublicURL, "https:"):
+		return c.PublicURL, ""
+	}
+	return "", "push services want to know who runs this server, and neither MOBILE_PUSH_CONTACT nor an https MOBILE_PUBLIC_URL is set"
 }
 
 // A Gateway is one Hermes gateway that may dial in to the relay.

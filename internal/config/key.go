@@ -94,6 +94,7 @@ var (
 	levels  = []string{"debug", "info", "warn", "error"}
 	formats = []string{"text", "json"}
 	agents  = []string{"auto", "relay", "direct", "demo"}
+	onOff   = []string{"on", "off"}
 	modes   = []string{"off", "auto", "self", "files"}
 )
 
@@ -174,6 +175,19 @@ var table = []Key{
 	{Name: "MOBILE_OUTBOX_ENTRIES", Kind: Number, Default: "10000",
 		Help: "messages that wait for one device at most",
 		set:  func(c *Config, v string) error { return setNumber(&c.OutboxEntries, v, 1, 10_000_000) }},
+
+	{Name: "MOBILE_PUSH", Kind: Choice, Default: "on", Choices: onOff,
+		Help: "notifications for devices that are away and have asked for them; they need a contact",
+		set:  func(c *Config, v string) error { return setChoice(&c.Push, v, onOff) }},
+	{Name: "MOBILE_PUSH_CONTACT", Kind: Text,
+		Help: "mailto: or https: address that push services are told, to reach whoever runs this server; not set: an https MOBILE_PUBLIC_URL",
+		set:  func(c *Config, v string) error { return setContact(&c.PushContact, v) }},
+	{Name: "MOBILE_PUSH_HOSTS", Kind: List,
+		Help: "hosts of push services in your own network, which may have private addresses and plain http, such as ntfy.home.arpa",
+		set:  func(c *Config, v string) error { return setHosts(&c.PushHosts, v) }},
+	{Name: "MOBILE_PUSH_ACTIONS", Kind: YesNo, Default: "no",
+		Help: "let a notification of an approval be answered by its buttons, without opening the app",
+		set:  func(c *Config, v string) error { return setYesNo(&c.PushActions, v) }},
 
 	{Name: "MOBILE_METRICS_TOKEN", Kind: Password,
 		Help: "bearer token for /metrics from other machines",

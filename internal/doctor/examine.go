@@ -106,6 +106,9 @@ func (e *examination) server() {
 			e.find("store_failed", "", "Look at the free space, at the mode of the folder, and at the server's log.", "The store in %s failed a moment ago%s; what was sent was refused.", e.Config.Data, space)
 		}
 	}
+	if e.Server != nil && e.Server.PushOff != "" {
+		e.find("push_off", "", "Set MOBILE_PUSH_CONTACT=mailto:YOU@EXAMPLE.COM, or MOBILE_PUSH=off if you want no notifications, and restart the server.", "Phones that are away are not notified: %s", sentence(e.Server.PushOff))
+	}
 	if e.Pairing != nil {
 		e.find("pairing_unreadable", "", "Repair the file or its mode; if it is damaged for good, move it away and approve everybody again.", "Nobody can be approved: %s", sentence(e.Pairing.Error()))
 	}

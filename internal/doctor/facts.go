@@ -39,7 +39,8 @@ type Server struct {
 	AgentDetail string
 	Relay       *relay.State // nil: another agent
 
-	StoreFailed bool // a moment ago
+	StoreFailed bool   // a moment ago
+	PushOff     string // why there are no notifications, where the owner has not switched them off
 	Aging       []store.Aging
 
 	Devices   []hub.Refused // turned away at hello

@@ -98,6 +98,13 @@ func TestDiskLow(t *testing.T) {
 	}
 }
 
+func TestPushOff(t *testing.T) {
+	f := &Facts{Now: time.Now(), Config: &config.Config{Agent: "demo", AgentSet: true}, Server: &Server{AgentOnline: true}}
+	mustNotFind(t, Examine(f), "push_off")
+	f.Server.PushOff = "nobody is named"
+	mustFind(t, Examine(f), "push_off", "not notified: nobody is named.", "MOBILE_PUSH_CONTACT")
+}
+
 func TestSecretReadable(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("modes of files say nothing there")

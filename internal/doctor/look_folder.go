@@ -12,7 +12,7 @@ import (
 )
 
 // holders are the files of the data folder that hold secrets or messages.
-var holders = []string{"tokens", "relay.env", "hermes-mobile.db", "hermes-mobile.db-wal"}
+var holders = []string{"tokens", "relay.env", "vapid.json", "hermes-mobile.db", "hermes-mobile.db-wal"}
 
 // LookFolder looks at the data folder. One that is not there yet is nothing to complain of.
 func LookFolder(path string) *Folder {

@@ -17,10 +17,18 @@ func (s *session) capabilities(st chat.Status) frame.Capabilities {
 	h := s.hub
 	return frame.Capabilities{
 		Text: true, Audio: st.FilesIn, Media: st.FilesIn, Prompt: st.Prompt, Edit: st.Edit, Typing: st.Typing, Avatar: true, Deliver: true,
-		Resume: true, Accepted: true, Stop: st.Stop, Delta: st.Edit, Tool: st.Tool, MediaURL: st.Files, Shared: s.shares(), Call: []string{callDevices},
+		Resume: true, Accepted: true, Stop: st.Stop, Delta: st.Edit, Tool: st.Tool, MediaURL: st.Files, Push: h.Push != nil, Shared: s.shares(), Call: h.calls(),
 		MaxMediaBytes: h.MaxMedia, MaxFrameBytes: frame.MaxFrame, ChunkBytes: frame.ChunkBytes, MaxParts: frame.MaxParts,
 		MinChunkBytes: frame.MinChunk, MaxUploads: frame.MaxUploads, PromptSeconds: int(h.PromptLife.Seconds()),
 	}
+}
+
+// calls are the methods that there are.
+func (h *Hub) calls() []string {
+	if h.Push == nil {
+		return []string{callDevices}
+	}
+	return []string{callDevices, callPushKey, callPushRegister, callPushUnregister, callPushTest}
 }
 
 // statusChanged: the agent may be able to do other things than before.

@@ -232,11 +232,23 @@ func (c *conn) Closed(_ *wsconn.Conn, err error) {
 		c.hub.Metrics.Closes.WithLabelValues("slow").Inc()
 	}
 	if c.session != nil {
-		c.session.post(gone{c})
+		c.session.post(gone{c, c.silence(err)})
 	}
 	c.hub.conns.Delete(c)
 	c.hub.open.Add(-1)
 	c.hub.Metrics.Connections.Dec()
+}
+
+// silence is how long the device may have been away when its connection ended with err: what was written meanwhile may
+// never have arrived.
+func (c *conn) silence(err error) time.Duration {
+	switch {
+	case errors.Is(err, wsconn.ErrSilent):
+		return c.hub.Keeper.Silence()
+	case errors.Is(err, wsconn.ErrSlow):
+		return writeStall
+	}
+	return 0
 }
 
 // grant says who a hello is from, by its token. It counts wrong tokens against the address.

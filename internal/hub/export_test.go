@@ -1,8 +1,15 @@
 package hub
 
+import "time"
+
 // Sessions is the number of sessions in memory.
 func (h *Hub) Sessions() int {
 	n := 0
 	h.each(func(*session) { n++ })
 	return n
+}
+
+// ActionToken signs a token as a notification holds it.
+func (h *Hub) ActionToken(device, card, option string) string {
+	return h.sign(actionToken{device, card, option, time.Now().Add(time.Hour).Unix()})
 }

@@ -191,6 +191,8 @@ func (s *session) attach(c *conn, resume *frame.Cursor, token string) {
 		old.end(frame.CloseReplaced, "a newer connection of this device took over")
 	}
 	s.conn = c
+	s.push.doubt = 0
+	stop(&s.timers.notice)
 	c.liveSession.Store(s)
 	if row, err := h.store.Device(h.ctx, s.id); err == nil && row != nil {
 		s.dev.Floor = max(s.dev.Floor, row.Floor) // a sweep may have dropped old entries since this session was read
@@ -233,10 +235,15 @@ func (s *session) attach(c *conn, resume *frame.Cursor, token string) {
 }
 
 // gone: a connection has ended.
-type gone struct{ c *conn }
+type gone struct {
+	c       *conn
+	silence time.Duration // before that, in which the device may have been away already
+}
 
-func (e gone) apply(s *session, _ *batch) {
+func (e gone) apply(s *session, b *batch) {
+	s.flush(b) // which may end the connection, too
 	if s.conn == e.c {
+		s.doubt(e.silence)
 		s.detach()
 		s.hub.log.Info("a device is gone", "device", s.id)
 	}
@@ -248,6 +255,8 @@ func (s *session) detach() {
 	s.conn.liveSession.Store(nil)
 	s.conn = nil
 	s.noteSent()
+	s.push.given = nil
+	s.noticeLater() // what it was not given after all
 	if s.uploads != nil {
 		s.uploads.Free()
 		s.uploads = nil

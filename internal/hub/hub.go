@@ -21,6 +21,7 @@ import (
 	"hermes-mobile/internal/chat"
 	"hermes-mobile/internal/media"
 	"hermes-mobile/internal/metrics"
+	"hermes-mobile/internal/push"
 	"hermes-mobile/internal/store"
 	"hermes-mobile/internal/wsconn"
 )
@@ -50,6 +51,11 @@ type Options struct {
 	RejectOffline  bool // deliveries to devices that are away are refused
 	TurnLease      time.Duration
 	HelloTimeout   time.Duration
+
+	Push        *push.Sender  // nil: devices that are away are not notified
+	PushActions []byte        // key of the tokens by which a notification answers a card; nil: it cannot
+	PushWait    time.Duration // that a device has to come before it is notified; 0: pushWait
+	OutboxLife  time.Duration // how long an entry waits for its device; 0: a week
 }
 
 // Hub holds all sessions. Its methods may be called from several goroutines at once.
@@ -72,6 +78,8 @@ type Hub struct {
 	failing  atomic.Int64 // unix ms of the last failure of the store
 	sharing  atomic.Bool  // some conversation is shared, or was
 	grouping sync.Mutex   // held while devices join or leave a conversation
+	pushes   pushes
+	tested   *access.Limiter // of push.test, by device
 }
 
 type shard struct {
@@ -82,7 +90,14 @@ type shard struct {
 // New makes a hub. Its Start must be called before connections come.
 func New(o Options) *Hub {
 	h := &Hub{Options: o, store: o.Store, log: o.Log, seed: maphash.MakeSeed(), replaced: access.NewLimiter(time.Now),
-		refusals: NewRefusals(time.Now)}
+		refusals: NewRefusals(time.Now), tested: access.NewLimiter(time.Now)}
+	if h.PushWait <= 0 {
+		h.PushWait = pushWait
+	}
+	if h.OutboxLife <= 0 {
+		h.OutboxLife = 7 * 24 * time.Hour
+	}
+	h.pushes.init()
 	h.ctx, h.end = context.WithCancel(context.Background())
 	for i := range h.shards {
 		h.shards[i].sessions = map[string]*session{}
@@ -106,6 +121,13 @@ func (h *Hub) Start(ctx context.Context) error {
 	ids, err := h.store.Work(ctx)
 	if err != nil {
 		return fmt.Errorf("start hub: %w", err)
+	}
+	if h.Push != nil {
+		due, err := h.store.NoticesDue(ctx)
+		if err != nil {
+			return fmt.Errorf("start hub: %w", err)
+		}
+		ids = append(ids, due...)
 	}
 	for _, id := range ids {
 		h.post(id, wake{})
@@ -245,6 +267,7 @@ func (h *Hub) Close(ctx context.Context) {
 	h.closing.Store(true)
 	h.each(func(s *session) { s.post(shutdown{}) })
 	wait(ctx, h.work.Wait)
+	h.pushes.close(ctx)
 	h.conns.Range(func(c, _ any) bool {
 		c.(*conn).end(frame.CloseGoingAway, "the server stops: connect again")
 		return true

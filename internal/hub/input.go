@@ -48,6 +48,7 @@ func (e *received) apply(s *session, b *batch) {
 		b.then(func() {
 			if ack.Seen {
 				s.deliveriesAcked(min(ack.Seq, s.seq), true)
+				s.tellSeen(ack.Seq)
 			}
 			s.forget(ack.Seq)
 		})

@@ -70,6 +70,7 @@ func (s *session) append(b *batch, e *entry, op func(*store.Tx) error, after fun
 		if err == nil {
 			s.dev.Floor = max(s.dev.Floor, drop)
 			s.deliverEntry(e)
+			s.pushEntry(e)
 		}
 		if after != nil {
 			after(err)
@@ -192,6 +193,7 @@ func (s *session) send(e *entry) (more bool) {
 	}
 	s.cursor, s.part = e.seq, 0
 	s.noteWritten()
+	s.noteGiven(e)
 	return false
 }
 
@@ -267,6 +269,7 @@ func (s *session) forget(seq int64) {
 	dev.Floor = seq
 	dev.Sent = max(dev.Sent, seq)
 	s.written = max(s.written, seq)
+	s.withdrawLater()
 	s.count = int(min(int64(s.count), s.seq-seq)) // an upper bound: numbers may have been skipped
 	if seq > s.cursor {
 		s.cursor, s.part = seq, 0

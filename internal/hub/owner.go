@@ -89,6 +89,7 @@ func (h *Hub) Unbind(ctx context.Context, id string) error {
 		b.do(func(tx *store.Tx) error { return errors.Join(tx.UnbindDevice(s.dev.N), tx.Part(s.dev.N)) }, func(err error) {
 			if err == nil {
 				s.parted()
+				s.push = pushState{}
 				s.dev.Label, s.dev.TokenHash, s.dev.Revoked = "", "", false
 				s.disconnect(frame.CloseTryLater, "this device was unbound")
 			}
@@ -191,8 +192,9 @@ func (s *session) wipe(b *batch, revoke bool, done func(error)) {
 		for _, k := range s.cards {
 			stop(&k.timer)
 		}
+		s.push = pushState{}
 		s.waiting, s.aside, s.streams, s.cards, s.turn = nil, nil, nil, nil, nil
-		for _, t := range []**time.Timer{&s.timers.flush, &s.timers.idle, &s.timers.lease, &s.timers.working, &s.timers.uploads, &s.timers.retry} {
+		for _, t := range []**time.Timer{&s.timers.flush, &s.timers.idle, &s.timers.lease, &s.timers.working, &s.timers.uploads, &s.timers.retry, &s.timers.notice, &s.timers.withdraw} {
 			stop(t)
 		}
 		s.typing, s.avatar = false, avatarIdle
@@ -241,6 +243,9 @@ const callDevices = "devices.list"
 
 // call answers a call of the control plane, which came on c: the session may have none or another when it is answered.
 func (s *session) call(b *batch, c *conn, f *frame.Call) {
+	if s.hub.Push != nil && s.pushCall(b, c, f) {
+		return
+	}
 	b.then(func() {
 		if f.Method != callDevices {
 			c.send(&frame.Result{ID: f.ID, Err: &frame.CallError{Code: "unknown_method", Message: "this server has no such method: see capabilities.call"}})

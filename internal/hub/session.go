@@ -53,6 +53,8 @@ type session struct {
 	resumed   int64           // the cursor at which conn began
 	leadCards []*frame.Prompt // open cards of the lead, to be shown after the backlog
 
+	push pushState
+
 	pending int // writes that nobody waits for and that are not made yet
 
 	typing   bool
@@ -335,8 +337,15 @@ func (s *session) load(b *batch) error {
 	if err := s.loadGroup(dev.Conversation); err != nil {
 		return err
 	}
+	pushes, err := s.readPush(dev)
+	if err != nil {
+		return err
+	}
 	s.dev, s.count, s.seq, s.trail, s.loadedTo = dev, count, max(last, dev.Floor, dev.Sent), trail, newest
 	s.loaded = true
+	s.push = pushes
+	s.noticeLater()
+	s.withdrawLater()
 	for _, e := range entries {
 		if e.N > newest {
 			break
@@ -365,11 +374,11 @@ func (s *session) load(b *batch) error {
 
 // timers of a session; each posts an event. A nil one is not running.
 type timers struct {
-	flush, idle, lease, working, uploads, retry *time.Timer
+	flush, idle, lease, working, uploads, retry, notice, withdraw *time.Timer
 }
 
 func (t *timers) any() bool {
-	return t.flush != nil || t.idle != nil || t.lease != nil || t.working != nil || t.uploads != nil || t.retry != nil
+	return t.flush != nil || t.idle != nil || t.lease != nil || t.working != nil || t.uploads != nil || t.retry != nil || t.notice != nil || t.withdraw != nil
 }
 
 // start arms a timer that posts e after d, unless it is running.

@@ -377,7 +377,7 @@ func (shutdown) apply(s *session, b *batch) {
 		s.final(b, last, true)
 	}
 	b.then(func() {
-		for _, t := range []**time.Timer{&s.timers.flush, &s.timers.idle, &s.timers.lease, &s.timers.working, &s.timers.uploads, &s.timers.retry} {
+		for _, t := range []**time.Timer{&s.timers.flush, &s.timers.idle, &s.timers.lease, &s.timers.working, &s.timers.uploads, &s.timers.retry, &s.timers.notice, &s.timers.withdraw} {
 			stop(t)
 		}
 		for _, k := range s.cards {

@@ -29,6 +29,7 @@ type Set struct {
 	Cards       *prometheus.CounterVec // outcome: asked, answered, expired, closed
 	Deliveries  *prometheus.CounterVec // outcome: live, queued, offline
 	Turns       *prometheus.CounterVec // outcome: done, interrupted
+	Pushes      *prometheus.CounterVec // outcome: sent, gone, refused, …
 	StoreErrors prometheus.Counter
 	Gateway     *prometheus.CounterVec // event: refused, wedge, bad_line, …
 }
@@ -63,6 +64,7 @@ func New(version string) *Set {
 	s.Cards = vec("cards_total", "Question cards.", "outcome")
 	s.Deliveries = vec("deliveries_total", "Deliveries.", "outcome")
 	s.Turns = vec("turns_total", "Turns that ended.", "outcome")
+	s.Pushes = vec("pushes_total", "Notifications for devices that are away.", "outcome")
 	s.StoreErrors = counter("store_errors_total", "Writes or reads that the store could not make.")
 	s.Gateway = vec("gateway_events_total", "What happened on the links of Hermes gateways.", "event")
 	info := prometheus.NewGauge(prometheus.GaugeOpts{Namespace: namespace, Name: "build_info", Help: "The version.", ConstLabels: prometheus.Labels{"version": version}})

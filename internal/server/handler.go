@@ -22,6 +22,9 @@ func (s *Server) handler() http.Handler {
 		mux.Handle("/relay/", relay)
 	}
 	mux.Handle(media.LinkPrefix, media.Handler(s.files, media.NewSigner(s.linkKey), time.Now))
+	if s.push != nil && s.cfg.PushActions {
+		mux.HandleFunc("POST "+pushActionPath, s.pushAction)
+	}
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 		fmt.Fprintln(w, "ok")

@@ -27,6 +27,7 @@ import (
 	"hermes-mobile/internal/hub"
 	"hermes-mobile/internal/media"
 	"hermes-mobile/internal/metrics"
+	"hermes-mobile/internal/push"
 	"hermes-mobile/internal/store"
 	"hermes-mobile/internal/web"
 	"hermes-mobile/internal/wsconn"
@@ -67,6 +68,8 @@ type Server struct {
 	agent   chat.Agent
 	hub     *hub.Hub
 	page    *web.Page
+	push    *push.Sender // nil: there are no notifications
+	pushOff string       // why not, where the owner has not switched them off
 	linkKey [32]byte
 
 	looks     *looks
@@ -139,7 +142,9 @@ func New(ctx context.Context, cfg *config.Config, version string, log *slog.Logg
 	if s.agent, err = s.newAgent(ctx, key); err != nil {
 		return s, err
 	}
-	s.hub = hub.New(hub.Options{Store: s.store, Files: s.files, Links: links, Agent: s.agent, Tokens: s.tokens, Pairing: s.pairing, Guard: s.guard,
+	s.openPush()
+	s.hub = hub.New(hub.Options{Push: s.push, PushActions: s.pushKey(), OutboxLife: time.Duration(cfg.OutboxDays) * 24 * time.Hour,
+		Store: s.store, Files: s.files, Links: links, Agent: s.agent, Tokens: s.tokens, Pairing: s.pairing, Guard: s.guard,
 		Keeper: s.keeper, Metrics: s.metrics, Log: log, Version: version, AvatarURL: cfg.AvatarURL, PublicURL: cfg.PublicURL,
 		AllowAllUsers: cfg.AllowAllUsers, AllowedUsers: set(cfg.AllowedUsers), AllowedDevices: set(cfg.AllowedDevices),
 		PromptLife: time.Duration(cfg.PromptSeconds) * time.Second, MaxMedia: cfg.MaxMediaBytes, OutboxEntries: cfg.OutboxEntries,
@@ -276,6 +281,9 @@ func (s *Server) release() {
 	}
 	if s.certs != nil {
 		s.certs.Close()
+	}
+	if s.push != nil {
+		s.push.Close()
 	}
 	if s.store != nil {
 		if err := s.store.Close(); err != nil {

@@ -105,9 +105,12 @@ func (t *Tx) SaveDevice(d *Device, now time.Time) error {
 // RenameDevice changes the name for display.
 func (t *Tx) RenameDevice(n int64, name string) error { return t.must("device.name", name, n) }
 
-// UnbindDevice forgets the token a device is bound to, its own token, its pairing and its revocation.
+// UnbindDevice forgets the token a device is bound to, its own token, its pairing, where it is notified, and its revocation.
 func (t *Tx) UnbindDevice(n int64) error {
 	if err := t.ForgetInvites(n); err != nil {
+		return err
+	}
+	if err := t.ForgetPush(n); err != nil {
 		return err
 	}
 	return t.must("device.unbind", n)
@@ -124,7 +127,7 @@ func (t *Tx) RevokeDevice(n int64) error {
 // WipeDevice drops everything kept for a device and begins a new epoch of its outbox after seq.
 func (t *Tx) WipeDevice(n, seq int64, now time.Time) (epoch string, err error) {
 	epoch = newEpoch()
-	for _, name := range []string{"inbox.wipe", "open.wipe", "card.wipe", "said.wipe", "share.wipe", "quote.wipe"} {
+	for _, name := range []string{"inbox.wipe", "open.wipe", "card.wipe", "said.wipe", "share.wipe", "quote.wipe", "push.wipe", "notice.wipe"} {
 		if err := t.must(name, n); err != nil {
 			return "", err
 		}

@@ -103,6 +103,9 @@ func (s *Store) Sweep(ctx context.Context, keep Retention, now time.Time) error 
 		if err := t.must("quote.sweep", now.Add(-keep.Outbox).UnixMilli()); err != nil {
 			return err
 		}
+		if err := t.must("notice.sweep", now.Add(-keep.Outbox).UnixMilli()); err != nil {
+			return err
+		}
 		if err := t.must("quote.many", keepQuotes); err != nil {
 			return err
 		}

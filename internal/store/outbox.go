@@ -71,6 +71,12 @@ func (s *Store) entries(ctx context.Context, name string, args ...any) ([]Out, e
 	return list, err
 }
 
+// FirstSince returns the seq of the oldest entry that a device's outbox got since a time, 0 if there is none.
+func (s *Store) FirstSince(ctx context.Context, device int64, since time.Time) (seq int64, err error) {
+	err = s.rows(ctx, "outbox.since", func(r *sql.Rows) error { return r.Scan(&seq) }, device, since.UnixMilli())
+	return seq, err
+}
+
 // OutboxBounds returns how many entries a device has, and the newest seq (0 if none).
 func (s *Store) OutboxBounds(ctx context.Context, device int64) (count int, newest int64, err error) {
 	err = s.rows(ctx, "outbox.bounds", func(r *sql.Rows) error { return r.Scan(&count, &newest) }, device)

@@ -100,6 +100,18 @@ CREATE TABLE quote (
 CREATE INDEX quote_at ON quote(at);
 
 ALTER TABLE invite ADD COLUMN device TEXT NOT NULL DEFAULT ''; -- id of the one that has used the code, which may again
+
+-- Where devices that are away are notified.
+CREATE TABLE push (
+  device INTEGER NOT NULL, endpoint TEXT NOT NULL, at INTEGER NOT NULL, body BLOB NOT NULL,
+  PRIMARY KEY (device, endpoint)) WITHOUT ROWID;
+
+-- Entries of the outbox that were notified of, so that none is twice.
+CREATE TABLE notice (
+  device INTEGER NOT NULL, seq INTEGER NOT NULL, id TEXT NOT NULL, at INTEGER NOT NULL,
+  withdrawn INTEGER NOT NULL,        -- nothing of it is shown any more
+  PRIMARY KEY (device, seq)) WITHOUT ROWID;
+CREATE INDEX notice_at ON notice(at);
 `}
 
 // migrate brings the schema up to date, one version a transaction. A database of a newer program is left alone.

@@ -65,11 +65,29 @@ var writes = map[string]string{
 	"invite.forget": `DELETE FROM invite WHERE device<>'' AND device=(SELECT id FROM device WHERE n=?)`,
 	"invite.sweep":  `DELETE FROM invite WHERE expires_at<?`,
 
+	"push.add":    `INSERT INTO push(device, endpoint, at, body) VALUES(?,?,?,?) ON CONFLICT(device, endpoint) DO UPDATE SET at=excluded.at, body=excluded.body`,
+	"push.remove": `DELETE FROM push WHERE device=? AND endpoint=?`,
+	"push.wipe":   `DELETE FROM push WHERE device=?`,
+
+	"notice.add": `INSERT OR IGNORE INTO notice(device, seq, id, at, withdrawn) SELECT o.device, o.seq, ` + entryID + `, ?3, ?4 FROM outbox o
+		WHERE o.device=?1 AND o.seq>?2 AND o.kind<=3`,
+	"notice.withdraw": `UPDATE notice SET withdrawn=1 WHERE device=? AND seq=?`,
+	"notice.drop":     `DELETE FROM notice WHERE device=?1 AND withdrawn=1 AND seq<=(SELECT floor FROM device WHERE n=?1)`,
+	"notice.wipe":     `DELETE FROM notice WHERE device=?`,
+	"notice.sweep":    `DELETE FROM notice WHERE at<?`,
+
 	"meta.set": `INSERT INTO meta(k, v) VALUES(?,?) ON CONFLICT(k) DO UPDATE SET v=excluded.v`,
 	"meta.add": `INSERT INTO meta(k, v) VALUES(?,?) ON CONFLICT(k) DO NOTHING`,
 }
 
 const deviceColumns = `n, id, name, platform, app, user_id, user_name, label, token_hash, epoch, floor, sent, revoked, conversation, created_at, seen_at`
+
+// entryID is the id of what an outbox entry o shows.
+const entryID = `coalesce(json_extract(CAST(o.body AS TEXT), '$.message.id'), json_extract(CAST(o.body AS TEXT), '$.media.id'), json_extract(CAST(o.body AS TEXT), '$.prompt.id'), '')`
+
+// unread is from where and which entries of outbox o were not written to the device: messages, files, and cards that are open.
+const unread = `FROM outbox o LEFT JOIN notice n ON n.device=o.device AND n.seq=o.seq WHERE o.device=? AND o.seq>? AND o.kind<=3
+		AND (o.kind<>3 OR EXISTS (SELECT 1 FROM card WHERE id=` + entryID + ` AND state=0))`
 
 // queries are the statements of Store, by name.
 var queries = map[string]string{
@@ -87,6 +105,7 @@ var queries = map[string]string{
 	"inbox.seen":   `SELECT 1 FROM inbox WHERE device=? AND id=?`,
 
 	"outbox.after":  `SELECT seq, at, kind, body FROM outbox WHERE device=? AND seq>? ORDER BY seq LIMIT ?`,
+	"outbox.since":  `SELECT seq FROM outbox WHERE device=? AND at>=? ORDER BY seq LIMIT 1`,
 	"outbox.bounds": `SELECT count(*), coalesce(max(seq), 0) FROM outbox WHERE device=?`,
 	"outbox.cards":  `SELECT seq, at, kind, body FROM outbox WHERE device=? AND kind=3 ORDER BY seq`,
 	"outbox.aging": `SELECT d.id, o.at, (SELECT count(*) FROM outbox WHERE device=d.n AND at<?1) FROM device d
@@ -110,6 +129,13 @@ var queries = map[string]string{
 		FROM delivery WHERE device=? AND seen_at=0 AND expired_at=0`,
 	"delivery.list": `SELECT d.n, d.at, d.source, d.sender, coalesce(d.id, ''), d.job, v.id, d.message, d.sent_at, d.acked_at, d.seen_at, d.expired_at
 		FROM delivery d JOIN device v ON v.n=d.device WHERE (?1='' OR v.id=?1) ORDER BY d.n DESC`,
+	"push.list":    `SELECT body FROM push WHERE device=? ORDER BY at, endpoint`,
+	"notice.shown": `SELECT seq, id FROM notice WHERE device=? AND withdrawn=0 ORDER BY seq`,
+	"notice.due": `SELECT d.id FROM device d WHERE d.revoked=0 AND EXISTS (SELECT 1 FROM push WHERE device=d.n) AND EXISTS (SELECT 1 FROM outbox o
+		WHERE o.device=d.n AND o.seq>max(d.sent, d.floor) AND o.kind<=3 AND NOT EXISTS (SELECT 1 FROM notice WHERE device=o.device AND seq=o.seq)) ORDER BY d.n`,
+	"unread.count": `SELECT count(*), count(*)-count(n.seq) ` + unread,
+	"unread.list":  `SELECT o.seq, o.kind, ` + entryID + `, n.seq IS NOT NULL ` + unread + ` ORDER BY o.seq DESC LIMIT ?`,
+
 	"invite.valid": `SELECT device FROM invite WHERE hash=? AND device IN ('', ?) AND expires_at>?`,
 	"invite.used":  `SELECT 1 FROM invite WHERE device=? AND device<>''`,
 	"meta.get":     `SELECT v FROM meta WHERE k=?`,

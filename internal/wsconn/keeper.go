@@ -54,6 +54,12 @@ func NewKeeper(interval, limit time.Duration) *Keeper {
 	return k
 }
 
+// Silence returns how long at most nothing had come from a peer that was dropped
+// with ErrSilent; generously, since a busy machine drops it later.
+func (k *Keeper) Silence() time.Duration {
+	return time.Duration(k.limit)*(k.interval/keeperSlots) + k.interval
+}
+
 // Run does the work until ctx is done. It must run once.
 func (k *Keeper) Run(ctx context.Context) {
 	t := time.NewTicker(k.interval / keeperSlots)

@@ -188,7 +188,10 @@ var replacements = []struct {
 	old *regexp.Regexp
 	new string
 }{
-	{regexp.MustCompile(`"token":"[^"]*"`), `"token":"<64 hex characters>"`},
+	{regexp.MustCompile(`"token":"[^".]*"`), `"token":"<64 hex characters>"`},
+	{regexp.MustCompile(`"token":"[^"]*\.[^"]*"`), `"token":"eyJkIjoi….Vb3x…"`},
+	{regexp.MustCompile(`"endpoint":"[^"]*"`), `"endpoint":"https://push.example.net/send/…"`},
+	{regexp.MustCompile(`"(p256dh|auth|key)":"([^"]{6})[^"]*"`), `"$1":"$2…"`},
 	{regexp.MustCompile(`"pair":"[^"]*"`), `"pair":"7KQ4-M2XD"`},
 	{regexp.MustCompile(`"epoch":"[0-9a-f]+"`), `"epoch":"5e1f0c77"`},
 	{regexp.MustCompile(`"data":"([^"]{24})[^"]+"`), `"data":"$1…"`},

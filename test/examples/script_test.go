@@ -9,6 +9,9 @@ import (
 	"image/png"
 	"regexp"
 	"testing"
+	"time"
+
+	"hermes-mobile/internal/push/pushtest"
 )
 
 // record plays the script and returns one real frame of every type.
@@ -24,7 +27,8 @@ func record(t *testing.T) *recording {
 	seq := away(phone)
 	stranger(s, rec)
 	resume(s, rec, phone, own, epoch, seq)
-	share(s, rec, own)
+	reader, tablet := share(s, rec, own)
+	notify(s, rec, reader, tablet)
 	return rec
 }
 
@@ -173,13 +177,13 @@ func resume(s *server, rec *recording, phone *client, own, epoch string, seq int
 }
 
 // share has a tablet take part in the phone's conversation, and answer a card there.
-func share(s *server, rec *recording, own string) {
+func share(s *server, rec *recording, own string) (phone, tablet *client) {
 	const hello = `{"t":"hello","token":%q,"device":{"id":"tab-2","name":"Tablet"},"user":{"id":"anna"}}`
 	var invitation struct{ Code string }
 	if err := json.Unmarshal(s.command("pair", "--json"), &invitation); err != nil {
 		s.t.Fatal(err)
 	}
-	tablet := s.dial(rec)
+	tablet = s.dial(rec)
 	tablet.send("", `{"t":"hello","pair":%q,"device":{"id":"tab-2","name":"Tablet"},"user":{"id":"anna"}}`, invitation.Code)
 	token := tablet.expect("", "t", "ready", "token", present).text("token")
 	s.command("devices", "join", "tab-2", "tel-1")
@@ -187,7 +191,7 @@ func share(s *server, rec *recording, own string) {
 	tablet = s.dial(rec)
 	tablet.send("", hello, token)
 	tablet.expect("", "t", "ready", "session", "mobile:tel-1")
-	phone := s.dial(rec)
+	phone = s.dial(rec)
 	phone.send("", `{"t":"hello","token":%q,"device":{"id":"tel-1","name":"Phone"},"user":{"id":"anna"}}`, own)
 	phone.expect("", "t", "ready")
 	tablet.send("", `{"t":"text","id":"m20","text":"/demo approval"}`)
@@ -195,6 +199,45 @@ func share(s *server, rec *recording, own string) {
 	card := tablet.expect("", "t", "prompt", "kind", "exec_approval")
 	tablet.send("", `{"t":"prompt","id":"a20","prompt_id":%q,"option_id":"deny"}`, card.text("id"))
 	phone.expect("prompt-done-by", "t", "prompt_done", "option_id", "deny")
+	return phone, tablet
+}
+
+// notify has the tablet notified while it is away.
+func notify(s *server, rec *recording, phone, tablet *client) {
+	service := pushtest.New()
+	defer service.Close()
+	sub := service.Subscribe()
+	got := func(name string) {
+		select {
+		case n := <-service.Got:
+			if n.Err != nil {
+				s.t.Fatal(n.Err)
+			}
+			rec.keep(name, []byte(n.Body))
+		case <-time.After(patience):
+			s.t.Fatalf("no notification %s came", name)
+		}
+	}
+	tablet.send("push-key", `{"t":"call","id":"p1","method":"push.key","params":{}}`)
+	tablet.expect("push-key-result", "t", "result", "id", "p1")
+	tablet.send("push-register", `{"t":"call","id":"p2","method":"push.register","params":{"kind":"webpush","endpoint":%q,"keys":{"p256dh":%q,"auth":%q},`+
+		`"content":true}}`, sub.Endpoint, sub.P256dh, sub.Auth)
+	tablet.expect("push-register-result", "t", "result", "id", "p2")
+	tablet.send("push-test", `{"t":"call","id":"p3","method":"push.test","params":{}}`)
+	got("notice-test")
+	tablet.expect("push-test-result", "t", "result", "id", "p3")
+	tablet.send("", `{"t":"ack","seq":1000000}`) // all that there is
+	tablet.send("", `{"t":"ping","id":"p4"}`)
+	tablet.expect("", "t", "pong", "id", "p4")
+	tablet.close()
+	phone.expect("", "t", "prompt", "kind", "exec_approval") // of the tablet's question
+	phone.send("", `{"t":"text","id":"m21","text":"/demo twice"}`)
+	got("notice-message")
+	phone.send("", `{"t":"text","id":"m22","text":"/demo approval"}`)
+	card := phone.expect("", "t", "prompt", "kind", "exec_approval")
+	got("notice-card")
+	phone.send("", `{"t":"prompt","id":"a21","prompt_id":%q,"option_id":"deny"}`, card.text("id"))
+	got("notice-withdraw")
 }
 
 // dot is a picture of one pixel.

@@ -10,6 +10,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"hermes-mobile/internal/push/pushtest"
 )
 
 // Secrets of the server under test. They never reach a document: see clean.
@@ -42,7 +44,7 @@ func startServer(t *testing.T) *server {
 	}
 	s.env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + dir, "MOBILE_DATA=" + filepath.Join(dir, "data"), "MOBILE_AGENT=demo", "MOBILE_PORT=0",
 		"MOBILE_TOKEN=" + appToken, "MOBILE_DELIVER_TOKENS=cron=" + deliverToken, "MOBILE_PUBLIC_URL=https://agent.example.com",
-		"MOBILE_AVATAR_URL=https://agent.example.com/avatar.html"}
+		"MOBILE_PUSH_HOSTS=" + pushtest.Host, "MOBILE_PUSH_ACTIONS=yes", "MOBILE_AVATAR_URL=https://agent.example.com/avatar.html"}
 	var log bytes.Buffer
 	serve := exec.Command(s.program, "serve")
 	serve.Env, serve.Stderr = s.env, &log

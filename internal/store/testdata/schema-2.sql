@@ -70,6 +70,17 @@ CREATE TABLE quote (
   PRIMARY KEY (device, id)) WITHOUT ROWID;
 CREATE INDEX quote_at ON quote(at);
 
+-- Where devices that are away are notified.
+CREATE TABLE push (
+  device INTEGER NOT NULL, endpoint TEXT NOT NULL, at INTEGER NOT NULL, body BLOB NOT NULL,
+  PRIMARY KEY (device, endpoint)) WITHOUT ROWID;
+
+CREATE TABLE notice (
+  device INTEGER NOT NULL, seq INTEGER NOT NULL, id TEXT NOT NULL, at INTEGER NOT NULL,
+  withdrawn INTEGER NOT NULL,        -- nothing of it is shown any more
+  PRIMARY KEY (device, seq)) WITHOUT ROWID;
+CREATE INDEX notice_at ON notice(at);
+
 -- Rows of every kind, as version 2 wrote them.
 INSERT INTO quote(device, id, at, text) VALUES(1, 'r1', 1767366000000, 'one');
 INSERT INTO meta(k, v) VALUES('home', 'tel-1');
@@ -86,4 +97,6 @@ INSERT INTO card(id, device, n, seq, body, expires_at, state, option_id, text, e
   VALUES('c1', 1, 2, 4, '{"ID":"c1"}', 1767366300000, 0, '', '', 0), ('c2', 1, 2, 2, '{"ID":"c2"}', 1767366300000, 1, 'deny', '', 1);
 INSERT INTO delivery(sender, id, fresh, at, queued, source, job, device, seq, message) VALUES('tel-2', 'd1', 1, 1767366000000, 1, 'deliver', '', 1, 3, 'r1');
 INSERT INTO invite(hash, expires_at) VALUES('cafe', 4102444800000);
+INSERT INTO push(device, endpoint, at, body) VALUES(1, 'https://push.example.net/x1', 1767366000000, '{"kind":"webpush"}');
+INSERT INTO notice(device, seq, id, at, withdrawn) VALUES(1, 3, 'r1', 1767366000000, 0), (1, 5, 'r2', 1767366001000, 1);
 PRAGMA user_version = 2;

@@ -1,0 +1,172 @@
+package hub
+
+import (
+	"bytes"
+	"cmp"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/rivo/uniseg"
+
+	"hermes-mobile/frame"
+	"hermes-mobile/internal/push"
+)
+
+// notice is what a device is notified of.
+type notice struct {
+	entry *entry // the newest, or the newest card
+	ids   []string
+	count int
+	life  time.Duration
+}
+
+// noticeBody is the text of a notification.
+type noticeBody struct {
+	Type    string         `json:"type"`
+	IDs     []string       `json:"ids"`
+	Count   int            `json:"count"`
+	Title   string         `json:"title,omitempty"`
+	Body    string         `json:"body,omitempty"`
+	Actions []noticeAction `json:"actions,omitempty"`
+}
+
+// noticeAction is an option of a card that the notification itself can choose.
+type noticeAction struct {
+	ID    string `json:"id"`
+	Label string `json:"label"`
+	Token string `json:"token"`
+}
+
+// Bounds of what is shown of a message.
+const (
+	maxTitle = 60
+	maxWords = 120
+)
+
+// agentTitle stands for the agent.
+const agentTitle = "Hermes"
+
+// note makes the notification for one target.
+func (s *session) note(n notice, t push.Target) push.Note {
+	e := n.entry
+	body := noticeBody{IDs: n.ids, Count: n.count}
+	topic := "messages"
+	switch {
+	case e.Prompt != nil:
+		body.Type, topic = "card", e.Prompt.ID
+	case e.Media != nil:
+		body.Type = "file"
+	default:
+		body.Type = "message"
+	}
+	if t.Content {
+		body.Title, body.Body = words(e)
+		if e.Prompt != nil && s.hub.PushActions != nil && t.Encrypted() {
+			body.Actions = s.actions(e.Prompt)
+		}
+	}
+	return push.Note{Body: fit(body), TTL: n.life, Urgent: e.Prompt != nil, Topic: s.topic(topic)}
+}
+
+// withdrawal makes the notification that takes others back.
+func (s *session) withdrawal(ids []string) push.Note {
+	topic := "" // what is still shown must not be replaced by it
+	if len(s.push.shown) == 0 {
+		topic = s.topic("messages")
+	}
+	if len(ids) == 1 {
+		if _, isCard, err := s.hub.store.Card(s.hub.ctx, ids[0]); err == nil && isCard {
+			topic = s.topic(ids[0])
+		}
+	}
+	return push.Note{Body: fit(noticeBody{Type: "withdraw", IDs: ids, Count: len(ids)}), TTL: s.hub.OutboxLife, Topic: topic}
+}
+
+// topic is how the push service knows notifications that replace one another (RFC 8030 §5.4). It says nothing to it.
+func (s *session) topic(of string) string {
+	sum := sha256.Sum256([]byte(s.dev.Epoch + "\n" + s.id + "\n" + of))
+	return base64.RawURLEncoding.EncodeToString(sum[:18])
+}
+
+// fit encodes a notification so that it is not too large: the oldest ids go first, then the actions.
+func fit(n noticeBody) []byte {
+	for {
+		var out bytes.Buffer
+		enc := json.NewEncoder(&out)
+		enc.SetEscapeHTML(false)
+		if err := enc.Encode(n); err != nil {
+			panic(fmt.Sprintf("hub: encode a notification: %v", err)) // strings and numbers only
+		}
+		text := bytes.TrimSpace(out.Bytes())
+		switch {
+		case len(text) <= push.MaxBody:
+			return text
+		case len(n.IDs) > 1:
+			n.IDs = n.IDs[1:]
+		case n.Actions != nil:
+			n.Actions = nil
+		default:
+			n.Title, n.Body, n.IDs = "", "", []string{}
+		}
+	}
+}
+
+// words are title and text of what an entry says.
+func words(e *entry) (title, text string) {
+	title = agentTitle
+	switch {
+	case e.Prompt != nil:
+		text = plain(e.Prompt.Text)
+		if e.Prompt.Kind == frame.ExecApproval && e.Prompt.Command != "" {
+			text = strings.TrimSpace(text + "\n" + clip(strings.Join(strings.Fields(e.Prompt.Command), " "), maxWords))
+		}
+	case e.Media != nil:
+		text = plain(cmp.Or(e.Media.Caption, e.Media.Filename))
+	case e.Message != nil:
+		title, text = cmp.Or(e.Message.Job, agentTitle), plain(e.Message.Text)
+	}
+	return clip(title, maxTitle), text
+}
+
+// Marks of Markdown that are not words.
+var (
+	fences  = regexp.MustCompile("(?m)^[ \t]*(```|~~~).*$")
+	leaders = regexp.MustCompile(`(?m)^[ \t]*(#{1,6}|>|[-*+])[ \t]+`)
+	links   = regexp.MustCompile(`!?\[([^\]\n]*)\]\([^)\n]*\)`)
+	strong  = regexp.MustCompile("\\*\\*|__|`")
+)
+
+// plain is the beginning of a text without Markdown's marks, in one line.
+func plain(text string) string {
+	if len(text) > 8<<10 {
+		text = strings.ToValidUTF8(text[:8<<10], "")
+	}
+	text = fences.ReplaceAllString(text, "")
+	text = leaders.ReplaceAllString(text, "")
+	text = links.ReplaceAllString(text, "$1")
+	text = strong.ReplaceAllString(text, "")
+	return clip(strings.Join(strings.Fields(text), " "), maxWords)
+}
+
+// clip cuts a text between characters as people see them, so that at most n remain.
+func clip(text string, n int) string {
+	rest, state := text, -1
+	for i := 0; i < n && rest != ""; i++ {
+		_, rest, _, state = uniseg.FirstGraphemeClusterInString(rest, state)
+	}
+	if rest == "" {
+		return bound(text, n)
+	}
+	return bound(text[:len(text)-len(rest)], n-1) + "…"
+}
+
+// bound keeps a character of a thousand code points from being one.
+func bound(text string, n int) string {
+	runes := []rune(text)
+	return string(runes[:min(len(runes), n)])
+}

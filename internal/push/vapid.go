@@ -1,0 +1,81 @@
+package push
+
+import (
+	"crypto/ecdh"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/SherClockHolmes/webpush-go"
+)
+
+// KeysFile is the name of the key pair's file in the data folder.
+const KeysFile = "vapid.json"
+
+// Keys is the key pair by which push services know this server (RFC 8292), in base64url. Subscriptions of browsers are bound
+// to it: with another one all of them would have to be made anew.
+type Keys struct {
+	Public  string `json:"public_key"`
+	Private string `json:"private_key"`
+}
+
+// OpenKeys reads the key pair of a data folder, and makes it the first time.
+func OpenKeys(dir string) (*Keys, error) {
+	path := filepath.Join(dir, KeysFile)
+	text, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return makeKeys(path)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("the key pair for notifications cannot be read: %w", err)
+	}
+	k := &Keys{}
+	if err := json.Unmarshal(text, k); err != nil || !k.belong() {
+		return nil, fmt.Errorf("%s holds no key pair: put it back from a backup, or delete it and have every device register anew", path)
+	}
+	return k, nil
+}
+
+func makeKeys(path string) (*Keys, error) {
+	private, public, err := webpush.GenerateVAPIDKeys()
+	if err != nil {
+		return nil, fmt.Errorf("make a key pair for notifications: %w", err)
+	}
+	k := &Keys{Public: public, Private: private}
+	text, err := json.Marshal(k)
+	if err != nil {
+		return nil, fmt.Errorf("make a key pair for notifications: %w", err)
+	}
+	if err := writeWhole(path, append(text, '\n')); err != nil {
+		return nil, fmt.Errorf("the key pair for notifications cannot be written: %w", err)
+	}
+	return k, nil
+}
+
+// writeWhole makes a file that is there whole or not at all, also after a power cut.
+func writeWhole(path string, text []byte) error {
+	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*") // of mode 0600
+	if err != nil {
+		return err
+	}
+	defer os.Remove(f.Name())
+	_, err = f.Write(text)
+	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
+		return err
+	}
+	return os.Rename(f.Name(), path)
+}
+
+// belong reports whether the two halves are of one pair.
+func (k *Keys) belong() bool {
+	secret, err := decode(k.Private)
+	if err != nil {
+		return false
+	}
+	private, err := ecdh.P256().NewPrivateKey(secret)
+	return err == nil && base64.RawURLEncoding.EncodeToString(private.PublicKey().Bytes()) == k.Public
+}
