@@ -1,12 +1,15 @@
 package hub_test
 
 import (
+	"database/sql"
 	"fmt"
+	"path/filepath"
 	"testing"
 	"time"
 
 	"hermes-mobile/frame"
 	"hermes-mobile/internal/chat"
+	"hermes-mobile/internal/store"
 )
 
 // The store takes nothing (its disk is full): what a device sends is refused with a code that says "later", the connection
@@ -393,5 +396,30 @@ func TestOneBadMessageInABatch(t *testing.T) {
 			t.Errorf("handed %q, want %q", h.Text, want)
 		}
 		w.post("d", chat.Done{N: h.N})
+	}
+}
+
+// A device that is revoked, and gone before that is stored: both come to the session at once.
+func TestGoneWhileRevoked(t *testing.T) {
+	for range 10 {
+		w := newWorld(t, nil)
+		c := w.connect("d")
+		c.sync()
+		db := value[*sql.DB](t)(sql.Open("sqlite", "file:"+filepath.Join(w.dir, store.File)+"?_pragma=busy_timeout(10000)"))
+		db.SetMaxOpenConns(1)
+		exec := func(statement string) { _, err := db.ExecContext(ctx, statement); ok(t, err) }
+		exec("BEGIN IMMEDIATE") // nothing can be stored
+		c.send(&frame.Text{ID: "m1", Text: "this keeps the session busy"})
+		revoked := make(chan error, 1)
+		go func() { revoked <- w.hub.Revoke(ctx, "d") }()
+		_ = c.ws.CloseNow()
+		until(t, "the connection to be gone", func() bool { return w.hub.Connections() == 0 })
+		exec("ROLLBACK")
+		ok(t, receive(t, revoked, "the revocation"))
+		ok(t, db.Close())
+		if w.live("d") {
+			t.Error("it is still connected")
+		}
+		w.close()
 	}
 }
