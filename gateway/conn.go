@@ -1,0 +1,162 @@
+package gateway
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// maxAnswer is the most bytes that are read of one JSON answer. A page of 500 messages with tool results is the largest
+// that occurs; api-facts §4.1 has single frames of 7 MB.
+const maxAnswer = 64 << 20
+
+// conn is a route that was proven to lead to the gateway of the profile, with what is needed to use it. It is immutable, so
+// a turn that holds one keeps to its route whatever the client decides meanwhile.
+type conn struct {
+	route     Route
+	base      *url.URL
+	http      *http.Client         // no overall timeout, redirects off, TLS as the profile asks
+	authorize func(*http.Request)  // adds the credential
+	answered  func(*http.Response) // takes refreshed cookies
+	caps      *Capabilities
+}
+
+// request builds the call of an advertised operation. vars fill the {variables} of its path, in pairs of name and value.
+// body is marshalled to JSON; nil is no body. The API server wants a length (a chunked body over its limit is taken for
+// bad JSON) and refuses any Origin (api-facts §1.2, §1.3).
+func (cn *conn) request(ctx context.Context, operation string, vars []string, query url.Values, body any) (*http.Request, error) {
+	endpoint, err := cn.caps.Endpoint(operation)
+	if err != nil {
+		return nil, err
+	}
+	path := endpoint.Path
+	for i := 0; i+1 < len(vars); i += 2 {
+		path = strings.ReplaceAll(path, "{"+vars[i]+"}", url.PathEscape(vars[i+1]))
+	}
+	if strings.ContainsAny(path, "{}") {
+		return nil, &UnavailableError{Operation: operation}
+	}
+	return cn.requestPath(ctx, endpoint.Method, path, query, body)
+}
+
+// requestPath builds a call of an escaped path below the base address.
+func (cn *conn) requestPath(ctx context.Context, method, path string, query url.Values, body any) (*http.Request, error) {
+	address := strings.TrimSuffix(cn.base.String(), "/") + path
+	if len(query) > 0 {
+		address += "?" + query.Encode()
+	}
+	var reader io.Reader
+	if body != nil {
+		data, err := json.Marshal(body)
+		if err != nil {
+			return nil, fmt.Errorf("request: %w", err)
+		}
+		reader = bytes.NewReader(data)
+	}
+	req, err := http.NewRequestWithContext(ctx, method, address, reader)
+	if err != nil {
+		return nil, errors.New("request: the address is malformed")
+	}
+	if body != nil {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	req.Header.Set("Accept", "application/json")
+	cn.authorize(req)
+	return req, nil
+}
+
+// send does a request once. An answer other than 2xx is an [*Error] and its body is closed. Errors of the network name
+// neither address nor credential: they are a [*linkError].
+func (cn *conn) send(req *http.Request) (*http.Response, error) {
+	resp, err := cn.http.Do(req)
+	if err != nil {
+		return nil, &linkError{cause: err}
+	}
+	cn.answered(resp)
+	if resp.StatusCode/100 != 2 {
+		defer resp.Body.Close()
+		return nil, refusal(resp)
+	}
+	return resp, nil
+}
+
+// call does a request and decodes the answer into out, where out is not nil.
+func (cn *conn) call(req *http.Request, out any) error {
+	resp, err := cn.send(req)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	data, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer+1))
+	if err != nil {
+		return &linkError{cause: err}
+	}
+	if len(data) > maxAnswer {
+		return fmt.Errorf("the answer: %w", ErrTooBig)
+	}
+	if out == nil {
+		return nil
+	}
+	if err := json.Unmarshal(data, out); err != nil {
+		return fmt.Errorf("the gateway's answer cannot be read: %w", err)
+	}
+	return nil
+}
+
+// linkError is a request that failed below HTTP: the route is in doubt, not the request. Its text names no host.
+type linkError struct{ cause error }
+
+func (e *linkError) Error() string {
+	var netErr interface{ Timeout() bool }
+	switch {
+	case errors.Is(e.cause, context.Canceled):
+		return "the request was cancelled"
+	case errors.As(e.cause, &netErr) && netErr.Timeout():
+		return "the gateway did not answer in time"
+	case errors.Is(e.cause, io.ErrUnexpectedEOF), errors.Is(e.cause, io.EOF):
+		return "the connection to the gateway broke"
+	default:
+		return "the gateway cannot be reached"
+	}
+}
+
+func (e *linkError) Unwrap() error { return e.cause }
+
+// refusal reads the body of an answer other than 2xx: four shapes occur (api-facts §1.1).
+func refusal(resp *http.Response) *Error {
+	e := &Error{Status: resp.StatusCode}
+	if seconds, err := strconv.Atoi(resp.Header.Get("Retry-After")); err == nil && seconds > 0 {
+		e.RetryAfter = time.Duration(seconds) * time.Second
+	}
+	data, _ := io.ReadAll(io.LimitReader(resp.Body, 64<<10)) // what did not arrive is not said
+	var body struct {
+		Error  json.RawMessage `json:"error"`
+		Detail json.RawMessage `json:"detail"`
+	}
+	if json.Unmarshal(data, &body) != nil {
+		return e
+	}
+	var envelope struct {
+		Message string          `json:"message"`
+		Code    json.RawMessage `json:"code"`
+		Type    json.RawMessage `json:"type"`
+	}
+	switch {
+	case json.Unmarshal(body.Error, &envelope) == nil && envelope.Message != "":
+		e.Message, e.Code = envelope.Message, text(envelope.Code)
+	case text(body.Error) != "":
+		e.Message = text(body.Error)
+	}
+	if detail := text(body.Detail); detail != "" {
+		e.Code, e.Message = e.Message, detail
+	}
+	return e
+}
