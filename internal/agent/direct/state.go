@@ -26,14 +26,19 @@ type conversation struct {
 	Model    string   `json:"model,omitempty"`
 	Provider string   `json:"provider,omitempty"`
 	Turn     *begun   `json:"turn,omitempty"`
-	Usage    []usage  `json:"usage,omitempty"` // of the last turns, the oldest first
+	// History and Response are what a gateway without sessions is told again.
+	History  []gateway.Said `json:"history,omitempty"`
+	Response string         `json:"response,omitempty"`
+	Usage    []usage        `json:"usage,omitempty"` // of the last turns, the oldest first
 }
 
 // begun is a turn that was begun at the gateway and has no end here yet.
 type begun struct {
-	N     int64          `json:"n"`
-	Key   string         `json:"key"`             // makes its start safe to repeat
-	Lease *gateway.Lease `json:"lease,omitempty"` // nil: the answer to its start was not seen
+	N int64 `json:"n"`
+
+	Lease  *gateway.Lease `json:"lease,omitempty"`
+	Asked  []string       `json:"asked,omitempty"`  // approvals that were shown, by id
+	Learnt bool           `json:"learnt,omitempty"` // what it leaves for the next turn is kept
 }
 
 // usage is what a turn cost.
