@@ -46,6 +46,7 @@ var ranks = map[string]int{
 	"sdk/ts/generate":        1,
 
 	"frame":            0,
+	"gateway":          0,
 	"internal/chat":    0,
 	"internal/metrics": 0,
 }
