@@ -20,6 +20,8 @@ var (
 	ErrTooBig = errors.New("more than the limit")
 	// ErrCut: a stream ended without saying how the turn ended. What became of the turn is found out by [Turn.Reconcile].
 	ErrCut = errors.New("the stream was cut")
+	// ErrLate: the approval was answered before, or nobody waits for the answer any more.
+	ErrLate = errors.New("the approval is no longer open")
 	// ErrClosed: the client or turn was closed.
 	ErrClosed = errors.New("closed")
 )
