@@ -50,6 +50,9 @@ func (cn *conn) request(ctx context.Context, operation string, vars []string, qu
 	}
 	path := endpoint.Path
 	for i := 0; i+1 < len(vars); i += 2 {
+		if !strings.Contains(path, "{"+vars[i]+"}") {
+			continue
+		}
 		if vars[i+1] == "" || vars[i+1] == "." || vars[i+1] == ".." { // another operation's path
 			return nil, fmt.Errorf("%s: the %s is malformed", operation, vars[i])
 		}

@@ -40,6 +40,11 @@ func (e *linkError) Error() string {
 	return "the gateway cannot be reached"
 }
 
+// Is makes it ErrUnreachable, unless it was given up here.
+func (e *linkError) Is(target error) bool {
+	return target == ErrUnreachable && !errors.Is(e.cause, context.Canceled)
+}
+
 // Unwrap gives the cause as far as it names no host: the errors of net, net/url, tls and x509 do.
 func (e *linkError) Unwrap() error {
 	var timeout interface{ Timeout() bool }
