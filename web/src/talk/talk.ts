@@ -70,7 +70,12 @@ export class Talk {
   private db: IDBDatabase | undefined
 
   private async take(event: Event): Promise<void> {
-    await this.receiving.take(event).catch(() => inform(t('notStored')))
+    try {
+      await this.receiving.take(event)
+    } catch (error) {
+      inform(t('notStored'))
+      throw error // the server keeps what is not on the disk here, and says it again
+    }
     if (event.type === 'message' || event.type === 'file' || event.type === 'card' || event.type === 'echo') this.lookedAt()
   }
 
