@@ -4,8 +4,9 @@ import (
 	"bufio"
 	"encoding/json"
 	"io"
+	"net"
 	"net/http"
-	"slices"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -181,12 +182,38 @@ func (a caller) stream(path, body string, seen func(event)) []event {
 	}
 }
 
-// names are those of events, each once.
-func eventNames(list []event) (out []string) {
-	for _, e := range list {
-		if !slices.Contains(out, e.name) {
-			out = append(out, e.name)
+// TestSetupAPI: the real Hermes starts its API server with what setup --api has written, and goes back to what it was.
+func TestSetupAPI(t *testing.T) {
+	both(t, func(t *testing.T, v hermes.Version) {
+		w, before := newSetup(t, v, nil)
+		env := filepath.Join(w.gateway.Home(), ".env")
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
 		}
-	}
-	return out
+		base := "http://" + l.Addr().String()
+		_ = l.Close()
+		_, port, _ := net.SplitHostPort(l.Addr().String())
+		put(t, env, string(before[env])+"API_SERVER_PORT="+port+"\n") // the owner's own, as 8642 may be taken here
+		before[env] = read(t, env)
+
+		var said struct {
+			Written bool
+			API     struct {
+				URL string
+				Key string `json:"key_name"`
+			}
+		}
+		w.server.JSON(t, &said, "setup", "--api", "--yes")
+		if !said.Written || said.API.URL != base || said.API.Key != "API_SERVER_KEY" {
+			t.Fatalf("setup says %+v", said)
+		}
+		_, rest, _ := strings.Cut(string(read(t, env)), said.API.Key+"=")
+		key, _, _ := strings.Cut(rest, "\n")
+		w.gateway.Run()
+		w.gateway.AwaitAPIAt(base)
+		caller{t, base, key, nil}.turn("hello")
+		w.gateway.Stop()
+		w.undo(t, before)
+	})
 }
