@@ -25,11 +25,12 @@ var ranks = map[string]int{
 
 	"internal/doctor": 3,
 
-	"internal/hub":         2,
-	"internal/agent/demo":  2,
-	"internal/agent/relay": 2,
-	"internal/term":        2,
-	"internal/setup":       2,
+	"internal/hub":          2,
+	"internal/agent/demo":   2,
+	"internal/agent/direct": 2,
+	"internal/agent/relay":  2,
+	"internal/term":         2,
+	"internal/setup":        2,
 
 	"device":            1,
 	"device/devicetest": 1, // a server for tests of apps

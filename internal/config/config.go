@@ -67,9 +67,11 @@ type Config struct {
 	MetricsToken Secret
 	AdminToken   Secret // empty: nobody administers this server from another machine
 
-	FrontAPI bool   // serve Hermes' API to users who log in
-	APIURL   string // of Hermes' API server, without a slash at the end
-	APIKey   Secret // of the same; empty: none was found
+	FrontAPI    bool   // serve Hermes' API to users who log in
+	APIURL      string // of Hermes' API server, without a slash at the end
+	APIKey      Secret // of the same; empty: none was found
+	APIKind     string // "hermes" or "openai"
+	APISessions string // "own" or "all"
 
 	LogLevel  string // "debug", "info", "warn" or "error"
 	LogFormat string // "text" or "json"

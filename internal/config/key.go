@@ -206,6 +206,12 @@ var table = []Key{
 		Help: "file that holds that key and nothing else"},
 	{Name: hermesAPIKey, Kind: Password,
 		Help: "that key, as Hermes' own .env has it"},
+	{Name: "MOBILE_API_KIND", Kind: Choice, Default: "hermes", Choices: []string{"hermes", "openai"},
+		Help: "what MOBILE_API_URL is: hermes, or openai (any other server with OpenAI's API, such as Ollama or llama.cpp)",
+		set:  func(c *Config, v string) error { return setChoice(&c.APIKind, v, []string{"hermes", "openai"}) }},
+	{Name: "MOBILE_API_SESSIONS", Kind: Choice, Default: "own", Choices: []string{"own", "all"},
+		Help: "sessions of Hermes that a conversation sees with the direct agent: own (those it began), all (every session, and the jobs)",
+		set:  func(c *Config, v string) error { return setChoice(&c.APISessions, v, []string{"own", "all"}) }},
 
 	{Name: "MOBILE_METRICS_TOKEN", Kind: Password,
 		Help: "bearer token for /metrics from other machines",

@@ -34,12 +34,14 @@ func (s *Server) newDirect(ctx context.Context) (chat.Agent, error) {
 // newGatewayClient makes the client of the API that the settings name.
 func (s *Server) newGatewayClient() (*gateway.Client, error) {
 	// The owner wrote the address, so plain http is meant; the client allows it in private networks only.
-	profile := gateway.Profile{Schema: gateway.ProfileSchema, ID: "serve", Name: "serve", Remote: s.cfg.APIURL, Auth: gateway.AuthNone, Insecure: true,
-		Kind: gateway.Kind(s.cfg.APIKind)}
+	profile := gateway.Profile{ID: "serve", Name: "serve", Remote: s.cfg.APIURL, Auth: gateway.AuthNone, Insecure: true}
+	if s.cfg.APIKind == "openai" {
+		profile.Kind = gateway.OpenAI
+	}
 	var credentials gateway.Credentials
 	if key := s.cfg.APIKey.Reveal(); key != "" {
 		profile.Auth = gateway.AuthBearer
-		credentials = gateway.NewCredentials(profile, gateway.NewSecret(key))
+		credentials = gateway.Credentials{Token: gateway.NewSecret(key)}
 	}
 	client, err := gateway.New(profile, credentials, gateway.Options{Log: s.log, Measured: true})
 	if err != nil {
