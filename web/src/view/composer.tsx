@@ -15,7 +15,11 @@ import { Recorder } from './recorder'
 /** Composer is where the person writes, attaches and records. What is not sent stays, also when the page is closed. */
 export function Composer({ talk }: { talk: Talk }) {
   const draft = 'hermes.draft.' + talk.profile.id
-  const [text, setText] = useState(() => read(draft))
+  const [text, show] = useState(() => read(draft))
+  const setText = (text: string) => {
+    show(text)
+    write(draft, text) // at once: the page may be gone with the next key
+  }
   const [menu, setMenu] = useState(false)
   const [over, setOver] = useState(false)
   const [recording, setRecording] = useState(false)
@@ -32,7 +36,6 @@ export function Composer({ talk }: { talk: Talk }) {
   const busy = state === 'online' && (typing || avatar !== 'idle') && capabilities.stop
   const empty = !text.trim() && files.length === 0
 
-  useEffect(() => write(draft, text), [draft, text])
   useLayoutEffect(() => {
     const box = field.current!
     box.style.height = 'auto'
