@@ -1,11 +1,13 @@
 import { MemoryStore, open, type Device, type Event, type Status } from '@hermes-mobile/sdk'
 import { signal, type Signal } from '@preact/signals'
+import { AttachedStore } from '../keep/attached'
 import { openDatabase } from '../keep/database'
 import { History } from '../keep/history'
 import type { Profile } from '../keep/profile'
 import { DiskStore } from '../keep/store'
 import { inform } from '../view/notice'
 import { t } from '../words/words'
+import { Attachments } from './attachments'
 import { Conversation } from './conversation'
 import { Receiving } from './receive'
 import { Sending } from './send'
@@ -29,6 +31,7 @@ export class Talk {
     readonly profile: Profile,
     readonly device: Device,
     readonly conversation: Conversation,
+    readonly attachments: Attachments,
     /** False: this browser keeps nothing. */
     readonly durable: boolean,
     store: DiskStore | undefined,
@@ -53,13 +56,15 @@ export class Talk {
     if (token) await store?.setToken(token)
     const conversation = new Conversation(new History(db))
     await conversation.load()
+    const attachments = new Attachments(new AttachedStore(db))
+    await attachments.load(conversation.history)
     const device = await open({
       url: profile.url, pair, tools: true, store: store ?? new MemoryStore(),
       ...(!store && token && { token }),
       device: { id: profile.id, name: profile.name, platform: 'web', app: 'hermes-mobile-web' },
       ...(profile.user && { user: { id: profile.user, name: profile.user } }),
     })
-    const talk = new Talk(profile, device, conversation, Boolean(db), store)
+    const talk = new Talk(profile, device, conversation, attachments, Boolean(db), store)
     await talk.sending.restore()
     talk.receiving.fetchLinks()
     device.on('*', (event) => talk.take(event))

@@ -142,6 +142,8 @@ export const en = {
   send: 'Send',
   stop: 'Stop the agent',
   attach: 'Attach',
+  commands: 'Commands',
+  commandsFound: 'Commands: {count}',
   attached: 'Attached files',
   photoOrVideo: 'Photo or video',
   camera: 'Camera',

@@ -138,6 +138,8 @@ export const ru: Record<keyof typeof en, string> = {
   send: 'Отправить',
   stop: 'Остановить агента',
   attach: 'Приложить',
+  commands: 'Команды',
+  commandsFound: 'Команды: {count}',
   attached: 'Приложенные файлы',
   photoOrVideo: 'Фото или видео',
   camera: 'Камера',
