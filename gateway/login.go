@@ -263,7 +263,7 @@ func (c *Client) setCredentials(change func(*Credentials) bool) {
 	defer c.telling.Unlock()
 	c.mu.Lock()
 	changed := change(&c.creds)
-	creds := c.creds.For(c.profile)
+	creds := c.creds.For(*c.profile)
 	c.mu.Unlock()
 	if changed && c.options.OnCredentials != nil {
 		c.options.OnCredentials(creds)
