@@ -318,6 +318,25 @@ func TestSilentLogin(t *testing.T) {
 	on(t, c, Remote)
 }
 
+// A local address that knows no session of the remote one is not used, and does not lead to one login after another.
+func TestLocalThatKnowsNoSession(t *testing.T) {
+	t.Parallel()
+	d := newDashboard(t)
+	other := newHermes(t, "0.22.2")
+	other.admit = func(*http.Request) bool { return false }
+	local, remote := serve(t, other), serve(t, d)
+	c := client(t, Profile{Remote: remote.URL, Local: local.URL, Auth: AuthPassword}, func(creds *Credentials, _ *Options) { creds.Password = NewSecret(testPassword) })
+	for range 3 {
+		c.NetworkChanged()
+		if route := on(t, c, Remote); !strings.Contains(route.Reason, "refused the credential") {
+			t.Errorf("the reason is %q", route.Reason)
+		}
+	}
+	if d.tries() != 1 {
+		t.Errorf("%d logins were made", d.tries())
+	}
+}
+
 // Cookies that a gateway sets on any answer replace the old ones, and the host program is told.
 func TestRefresh(t *testing.T) {
 	t.Parallel()

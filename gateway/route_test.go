@@ -253,6 +253,24 @@ func TestOneChoiceForAll(t *testing.T) {
 	}
 }
 
+// What was found while the network changed is worth nothing.
+func TestNetworkChangesMeanwhile(t *testing.T) {
+	t.Parallel()
+	gw := newHermes(t, "0.22.2")
+	remote := serve(t, gw)
+	c := client(t, Profile{Remote: remote.URL})
+	changes := 0
+	gw.routes["/v1/capabilities"] = func(w http.ResponseWriter, r *http.Request) {
+		if changes++; changes == 1 {
+			c.NetworkChanged()
+		}
+		recordedAnswers()["0.22.2"]["capabilities"].answer(w)
+	}
+	if route := on(t, c, Remote); changes != 2 || route.Generation != 1 {
+		t.Errorf("%d proofs, generation %d", changes, route.Generation)
+	}
+}
+
 func TestClose(t *testing.T) {
 	t.Parallel()
 	hang := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { <-r.Context().Done() }))
