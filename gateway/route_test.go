@@ -53,6 +53,10 @@ func TestLocalThatIsNotTheGateway(t *testing.T) {
 			w.Header().Set("Content-Type", "application/json")
 			io.WriteString(w, "<html>Welcome</html>")
 		}, want: "not a Hermes gateway"},
+		{name: "page in the form of a health", handler: func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Type", "text/html")
+			io.WriteString(w, `{"status":"ok","platform":"hermes-agent","version":"0.22.2"}`)
+		}, want: "not a Hermes gateway"},
 		{name: "redirecting portal", handler: func(w http.ResponseWriter, r *http.Request) {
 			http.Redirect(w, r, elsewhere.URL+"/login", http.StatusFound)
 		}, want: "redirect"},
