@@ -7,7 +7,6 @@ import (
 	"errors"
 	"io"
 	"net"
-	"net/http"
 	"net/url"
 	"syscall"
 )
@@ -92,8 +91,7 @@ func foreign(err error) bool {
 	var opErr *net.OpError
 	var dnsErr *net.DNSError
 	var addrErr *net.AddrError
-	var protocol *http.ProtocolError
-	return errors.As(err, &urlErr) || errors.As(err, &opErr) || errors.As(err, &dnsErr) || errors.As(err, &addrErr) || errors.As(err, &protocol)
+	return errors.As(err, &urlErr) || errors.As(err, &opErr) || errors.As(err, &dnsErr) || errors.As(err, &addrErr)
 }
 
 // inDoubt reports whether an error speaks against the route rather than against the request, so the next one should choose
