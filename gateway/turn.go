@@ -239,7 +239,7 @@ func (t *Turn) heed(ctx context.Context, event Event, kept []Event) []Event {
 		ids := t.approvals.answered(e.Choice, e.count)
 		t.postDue(ctx, nil)
 		for _, id := range ids {
-			e.ID = id
+			e.ApprovalID = id
 			kept = append(kept, e.stamp(t.complete(e.Meta)))
 		}
 		if len(ids) > 0 {
@@ -266,7 +266,7 @@ func (t *Turn) complete(m Meta) Meta {
 	if m.RunID == "" {
 		m.RunID = lease.RunID
 	}
-	m.ID = t.position.String(t.decoder)
+	m.Position = t.position.String(t.decoder)
 	return m
 }
 
