@@ -168,12 +168,12 @@ func TestIdleStream(t *testing.T) {
 		for range 40 { // together much longer than the limit
 			_, _ = w.Write([]byte(": keepalive\n\n"))
 			_ = control.Flush()
-			time.Sleep(25 * time.Millisecond)
+			time.Sleep(50 * time.Millisecond)
 		}
 		close(alive)
 		<-r.Context().Done()
 	})
-	turn := start(t, g, TurnRequest{SessionID: "s", Text: "hi", Way: WaySession, Idle: 500 * time.Millisecond})
+	turn := start(t, g, TurnRequest{SessionID: "s", Text: "hi", Way: WaySession, Idle: 1500 * time.Millisecond})
 	_, ended := follow(t, turn)
 	select {
 	case <-alive:

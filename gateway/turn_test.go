@@ -377,3 +377,133 @@ func TestReaderMayLeave(t *testing.T) {
 		t.Errorf("outcome %+v", ended.Outcome)
 	}
 }
+
+// Events that the gateway kept no longer: the reader is told, and the text is put right at the end.
+func TestReplayIsTruncated(t *testing.T) {
+	t.Parallel()
+	g := newGateway(t, "0.22.2")
+	g.on("GET /api/sessions/s/messages", answer(200, rows("s")), answer(200, rows("s", row(1, "user", "hi", ""),
+		row(2, "assistant", "First.", `,"tool_calls":[{}]`), row(3, "tool", "{}", ""), stopRow(4, "Last."))))
+	g.on("POST /v1/runs", answer(202, created))
+	g.on("GET /v1/runs/run_1/events", stream(": open\n\ndata: {\"event\":\"replay.truncated\",\"oldest_retained_seq\":1200}\n\n"+
+		"id: 1200\ndata: {\"event\":\"message.delta\",\"delta\":\"st.\"}\n\nid: 1201\ndata: {\"event\":\"run.completed\",\"output\":\"Last.\"}\n\n"))
+	events, ended := follow(t, start(t, g, TurnRequest{SessionID: "s", Text: "hi"}))
+	if _, ok := events[0].(Gap); !ok {
+		t.Errorf("the reader is not told: %+v", events)
+	}
+	if ended.Outcome.Text() != "First.\n\nLast." || ended.Outcome.Partial {
+		t.Errorf("outcome %+v", ended.Outcome)
+	}
+}
+
+// The events are gone, as after a restart of the gateway, and the state of the run is there.
+func TestRunWithoutEvents(t *testing.T) {
+	t.Parallel()
+	g := newGateway(t, "0.22.2")
+	g.on("POST /v1/runs", answer(202, created))
+	g.on("GET /v1/runs/run_1", answer(200, string(recording(t, "0.22.2", "run_idempotent_status_after_sigkill.json"))))
+	_, ended := follow(t, start(t, g, TurnRequest{Text: "hi"}))
+	var why *Error
+	if o := ended.Outcome; o.State != Interrupted || !errors.As(o.Err, &why) || why.Message != "The gateway restarted before this run settled." {
+		t.Errorf("outcome %+v", o)
+	}
+}
+
+// A gateway that is full, stops or starts is waited for; a refused credential is the reader's, and the turn goes on after it.
+func TestFollowingMeetsTrouble(t *testing.T) {
+	t.Parallel()
+	g := newGateway(t, "0.22.2")
+	g.on("POST /v1/runs", answer(202, created))
+	g.on("GET /v1/runs/run_1/events", answer(503, `{}`), vanish, answer(429, `{}`), stream(": open\n\n"), answer(401, `{}`),
+		stream(runEvents(`{"event":"run.completed","output":"x"}`)))
+	g.on("GET /v1/runs/run_1", answer(200, `{"status":"running"}`))
+	turn := start(t, g, TurnRequest{Text: "hi"})
+	var failed error
+	for _, err := range turn.Events(t.Context()) {
+		failed = err
+	}
+	if !errors.Is(failed, ErrSignIn) {
+		t.Errorf("the reader got %v", failed)
+	}
+	if _, ended := follow(t, turn); ended.Outcome.Text() != "x" {
+		t.Errorf("outcome %+v", ended.Outcome)
+	}
+}
+
+// One reader at a time, and none of a closed turn.
+func TestReaders(t *testing.T) {
+	t.Parallel()
+	g := newGateway(t, "0.22.2")
+	release := make(chan struct{})
+	g.on("POST /v1/runs", answer(202, created))
+	g.on("GET /v1/runs/run_1/events", hold(runEvents(`{"event":"message.delta","delta":"a"}`), release, ""))
+	defer close(release)
+	turn := start(t, g, TurnRequest{Text: "hi"})
+	closed := false
+	for event, err := range turn.Events(t.Context()) {
+		if closed {
+			if !errors.Is(err, ErrClosed) {
+				t.Errorf("after Close: %v, %v", event, err)
+			}
+			continue
+		}
+		must(t, err)
+		for _, err := range turn.Events(t.Context()) {
+			if err == nil {
+				t.Error("a second reader gets events")
+			}
+		}
+		if _, err := turn.Reconcile(t.Context()); err == nil {
+			t.Error("the outcome is looked up beside a reader")
+		}
+		closed = true
+		turn.Close()
+		turn.Close()
+	}
+	for name, err := range map[string]error{"stop": turn.Stop(t.Context()), "steer": turn.Steer(t.Context(), "x"), "answer": turn.Answer(t.Context(), ApprovalAnswer{Choice: "once"})} {
+		if !errors.Is(err, ErrClosed) {
+			t.Errorf("%s of a closed turn: %v", name, err)
+		}
+	}
+}
+
+// An outcome that was not known may be known later.
+func TestReconcileLater(t *testing.T) {
+	t.Parallel()
+	g := newGateway(t, "0.19.0")
+	g.on("GET /api/sessions/s/messages", answer(200, rows("s")), answer(200, rows("s", row(1, "user", "hi", ""))))
+	g.on("POST /v1/runs", answer(202, created))
+	g.on("GET /v1/runs/run_1/events", cutStream(""))
+	turn := start(t, g, TurnRequest{SessionID: "s", Text: "hi", Patience: 1})
+	if _, ended := follow(t, turn); ended.Outcome.State != Unknown || !errors.Is(ended.Outcome.Err, ErrCut) {
+		t.Fatalf("outcome %+v", ended.Outcome)
+	}
+	g.on("GET /api/sessions/s/messages", answer(200, rows("s", row(1, "user", "hi", ""), stopRow(2, "late"))))
+	o, err := turn.Reconcile(t.Context())
+	if err != nil || o.State != Completed || o.Text() != "late" {
+		t.Errorf("outcome %+v, %v", o, err)
+	}
+}
+
+// Tools are told of only where the gateway advertises it.
+func TestToolEventsAreGated(t *testing.T) {
+	t.Parallel()
+	data := recording(t, "0.22.2", "capabilities.json")
+	caps, err := ParseCapabilities(bytes.Replace(data, []byte(`"tool_progress_events": true`), []byte(`"tool_progress_events": false`), 1))
+	must(t, err)
+	g := newGatewayWith(t, caps)
+	g.on("POST /v1/runs", answer(202, created))
+	g.on("GET /v1/runs/run_1/events", stream(runEvents(`{"event":"message.delta","delta":"a"}`, `{"event":"tool.started","tool":"x"}`,
+		`{"event":"tool.completed","tool":"x"}`, `{"event":"message.delta","delta":"\n\nb"}`, `{"event":"run.completed","output":"b"}`)))
+	turn := start(t, g, TurnRequest{Text: "hi"})
+	events, ended := follow(t, turn)
+	for _, e := range events {
+		switch e.(type) {
+		case ToolStarted, ToolEnded:
+			t.Errorf("told of %+v", e)
+		}
+	}
+	if turn.Lease().ToolEvents || ended.Outcome.Text() != "a\n\nb" {
+		t.Errorf("outcome %+v", ended.Outcome)
+	}
+}
