@@ -194,3 +194,53 @@ func TestStopAndSteerWhereTheyCannotBe(t *testing.T) {
 		t.Error("a call whose context is done says nothing")
 	}
 }
+
+// An approval in a stream of completions is answered under the id of the completion.
+func TestApprovalOfACompletion(t *testing.T) {
+	t.Parallel()
+	g := newGateway(t, "0.22.2")
+	g.on("POST /v1/chat/completions", stream(string(recording(t, "0.22.2", "chat_completions_stream_approval.sse"))))
+	g.on("POST /v1/runs/chatcmpl-9bb97b19771b4c40bfeaf5c6a7702/approval", answer(200, `{"resolved":1}`))
+	turn := start(t, g, TurnRequest{Text: "hi", Way: WayCompletions})
+	asked := false
+	for event, err := range turn.Events(t.Context()) {
+		must(t, err)
+		if e, ok := event.(ApprovalRequested); ok {
+			asked = true
+			must(t, turn.Answer(t.Context(), ApprovalAnswer{RequestID: e.Approval.ID, Choice: "once"}))
+		}
+	}
+	if !asked || len(g.requests("POST /v1/runs/chatcmpl-9bb97b19771b4c40bfeaf5c6a7702/approval")) != 1 {
+		t.Error("the answer did not arrive")
+	}
+}
+
+// Everything that waits can be answered at once.
+func TestAnswerAll(t *testing.T) {
+	t.Parallel()
+	g := newGateway(t, "0.19.0")
+	release := make(chan struct{})
+	g.on("POST /v1/runs", answer(202, created))
+	g.on("GET /v1/runs/run_1/events", hold(`data: {"event":"approval.request","command":"a","timestamp":1}`+"\n\n"+`data: {"event":"approval.request","command":"b","timestamp":2}`+"\n\n",
+		release, `data: {"event":"approval.responded","choice":"deny","resolved":2}`+"\n\n"+`data: {"event":"run.completed","output":"x"}`+"\n\n"))
+	g.on("POST /v1/runs/run_1/approval", answer(200, `{"resolved":2}`))
+	turn := start(t, g, TurnRequest{Text: "hi"})
+	var asked, told []string
+	for event, err := range turn.Events(t.Context()) {
+		must(t, err)
+		switch e := event.(type) {
+		case ApprovalRequested:
+			if asked = append(asked, e.Approval.ID); len(asked) == 2 {
+				must(t, turn.Answer(t.Context(), ApprovalAnswer{RequestID: asked[1], Choice: "deny", All: true}))
+				close(release)
+			}
+		case ApprovalAnswered:
+			told = append(told, e.ApprovalID)
+		}
+	}
+	slices.Sort(asked)
+	slices.Sort(told)
+	if posts := g.requests("POST /v1/runs/run_1/approval"); len(posts) != 1 || string(posts[0].Body) != `{"all":true,"choice":"deny"}` || !slices.Equal(asked, told) {
+		t.Errorf("%d answers, told of %q and of %q", len(posts), asked, told)
+	}
+}

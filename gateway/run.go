@@ -160,7 +160,7 @@ func newLease(cn *conn, way Way, req TurnRequest, after int64) (Lease, error) {
 	}
 	path := strings.TrimPrefix(probe.URL.EscapedPath(), strings.TrimSuffix(cn.base.EscapedPath(), "/"))
 	lease := Lease{Way: way, Method: endpoint.Method, Endpoint: path, Key: req.Key, ToolEvents: cn.caps.Feature("tool_progress_events"),
-		Started: time.Now().UTC().Truncate(time.Millisecond), Idle: req.Idle, Patience: req.Patience, After: after, Digest: digest(req.Text)}
+		Images: len(req.Images), Started: time.Now().UTC().Truncate(time.Millisecond), Idle: req.Idle, Patience: req.Patience, After: after, Digest: digest(req.Text)}
 	if way == WayRun || way == WaySession {
 		lease.SessionID = req.SessionID
 	}
@@ -208,8 +208,10 @@ func (t *Turn) startRun(ctx context.Context, cn *conn, body json.RawMessage) err
 			t.decoder, t.lost = &runDecoder{sessionID: t.Lease().SessionID}, true
 			t.settle()
 			return nil
-		case !sent && (!retried(err) || ctx.Err() != nil), n == maxRepeats:
+		case !sent && (!retried(err) || ctx.Err() != nil):
 			return err
+		case n == maxRepeats:
+			return fmt.Errorf("it is not known whether the turn was started, ask again with its key: %w", err)
 		}
 		if err := wait(ctx, n); err != nil {
 			return err

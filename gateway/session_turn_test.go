@@ -250,3 +250,117 @@ func TestLeftRunIsWaitedFor(t *testing.T) {
 		t.Errorf("%d lines are kept", n)
 	}
 }
+
+// A turn keeps to the route it began on while its stream lasts; what is asked later takes the new one.
+func TestRouteChangesMeanwhile(t *testing.T) {
+	t.Parallel()
+	for _, way := range []Way{WaySession, WayRun} {
+		t.Run(string(way), func(t *testing.T) {
+			t.Parallel()
+			first, second := newGateway(t, "0.22.2"), newGateway(t, "0.22.2")
+			release := make(chan struct{})
+			ending := sessionEvents("run.completed", `{"completed":true}`)
+			first.on("GET /api/sessions/s/messages", answer(200, rows("s")))
+			first.on("POST /v1/runs", answer(202, created))
+			first.on("POST /api/sessions/s/chat/stream", hold(sessionEvents("run.started", `{}`, "assistant.delta", `{"delta":"x"}`), release, ending))
+			second.on("GET /v1/runs/run_1/events", stream(runEvents(`{"event":"run.completed","output":"x"}`)))
+			second.on("POST /v1/runs/run_1/stop", answer(200, `{}`))
+			turn := start(t, first, TurnRequest{SessionID: "s", Text: "hi", Way: way})
+			if turn.Lease().Generation != 3 {
+				t.Errorf("lease %#v", turn.Lease())
+			}
+			first.moveTo(second, 4)
+			close(release)
+			if _, ended := follow(t, turn); ended.Outcome.State != Completed || ended.Outcome.Text() != "x" {
+				t.Errorf("outcome %+v", ended.Outcome)
+			}
+			if want := map[Way]uint64{WaySession: 3, WayRun: 4}[way]; turn.Lease().Generation != want {
+				t.Errorf("generation %d", turn.Lease().Generation)
+			}
+			if n := len(second.asked); (n == 0) != (way == WaySession) {
+				t.Errorf("the new route was asked %d times", n)
+			}
+		})
+	}
+}
+
+// The context of the start bounds the start only.
+func TestStartContextEnds(t *testing.T) {
+	t.Parallel()
+	g := newGateway(t, "0.22.2")
+	release := make(chan struct{})
+	g.on("GET /api/sessions/s/messages", answer(200, rows("s")))
+	g.on("POST /api/sessions/s/chat/stream", hold(sessionEvents("run.started", `{}`), release, sessionEvents("assistant.delta", `{"delta":"x"}`, "run.completed", `{"completed":true}`)))
+	ctx, cancel := context.WithCancel(t.Context())
+	turn, err := g.client.StartTurn(ctx, TurnRequest{SessionID: "s", Text: "hi", Way: WaySession})
+	must(t, err)
+	defer turn.Close()
+	cancel()
+	close(release)
+	if _, ended := follow(t, turn); ended.Outcome.State != Completed || ended.Outcome.Text() != "x" {
+		t.Errorf("outcome %+v", ended.Outcome)
+	}
+}
+
+// The stream of a session on 0.22 is stopped by its run, and answered there.
+func TestSessionStreamIsStopped(t *testing.T) {
+	t.Parallel()
+	g := newGateway(t, "0.22.2")
+	release := make(chan struct{})
+	g.on("GET /api/sessions/s/messages", answer(200, rows("s")))
+	data := string(recording(t, "0.22.2", "chat_stream_stopped.sse"))
+	data = strings.ReplaceAll(strings.ReplaceAll(data, "s-stop", "s"), "run_3f9c25f682864756b9cbcbb7a071e44c", "run_1")
+	cutAt := strings.Index(data, "event: assistant.completed")
+	g.on("POST /api/sessions/s/chat/stream", hold(data[:cutAt], release, data[cutAt:]))
+	g.on("POST /v1/runs/run_1/stop", func(w http.ResponseWriter, r *http.Request) {
+		close(release)
+		answer(200, `{"run_id":"run_1","status":"stopping"}`)(w, r)
+	})
+	turn := start(t, g, TurnRequest{SessionID: "s", Text: "hi", Way: WaySession})
+	var ended Ended
+	stopped := false
+	for event, err := range turn.Events(t.Context()) {
+		must(t, err)
+		if _, ok := event.(Delta); ok && !stopped {
+			stopped = true
+			must(t, turn.Stop(t.Context()))
+		}
+		if e, ok := event.(Ended); ok {
+			ended = e
+		}
+	}
+	if ended.Outcome.State != Cancelled || ended.Outcome.Text() != "tok0 tok1 tok2 tok3 tok4 tok5" {
+		t.Errorf("outcome %+v", ended.Outcome)
+	}
+}
+
+// An image is stored with other words than were sent: the turn is found all the same.
+func TestCutTurnWithAnImage(t *testing.T) {
+	t.Parallel()
+	g := newGateway(t, "0.19.0")
+	g.on("GET /api/sessions/s/messages", answer(200, rows("s", row(1, "user", "before", ""), stopRow(2, "old"))),
+		answer(200, rows("s", row(1, "user", "before", ""), stopRow(2, "old"), row(3, "user", "what\n[screenshot]", ""), stopRow(4, "a cat"))))
+	g.on("POST /api/sessions/s/chat/stream", cutStream(""))
+	_, ended := follow(t, start(t, g, TurnRequest{SessionID: "s", Text: "what", Images: []Image{{Mime: "image/png", Data: []byte("x")}}}))
+	if ended.Outcome.State != Completed || ended.Outcome.Text() != "a cat" {
+		t.Errorf("outcome %+v", ended.Outcome)
+	}
+}
+
+// A turn that is closed while its reader waits for an outcome lets the reader go.
+func TestCloseWhileSettling(t *testing.T) {
+	t.Parallel()
+	g := newGateway(t, "0.19.0")
+	g.on("GET /v1/runs/run_1", answer(200, `{"status":"running"}`))
+	turn, err := g.client.ResumeTurn(t.Context(), Lease{Way: WayRun, RunID: "run_1", Idle: defaultIdle, Patience: defaultPatience}, "")
+	must(t, err)
+	for _, err := range turn.Events(t.Context()) {
+		if err != nil {
+			if !errors.Is(err, ErrClosed) {
+				t.Errorf("the reader got %v", err)
+			}
+			return
+		}
+		go turn.Close()
+	}
+}

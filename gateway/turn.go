@@ -39,6 +39,7 @@ type Turn struct {
 	stopped bool // Stop was called
 	place   *sessionPlace
 	ended   *Ended
+	leave   context.CancelFunc // ends the wait of the reader
 
 	// What follows belongs to the reader of Events.
 	decoder  turnDecoder
@@ -99,8 +100,16 @@ func (t *Turn) Events(ctx context.Context) iter.Seq2[Event, error] {
 			yield(nil, errReading)
 			return
 		}
+		ctx, cancel := context.WithCancel(ctx)
+		defer cancel()
+		t.mu.Lock()
+		t.leave = cancel
+		t.mu.Unlock()
 		for {
 			event, err := t.nextEvent(ctx)
+			if err != nil && t.isClosed() {
+				err = ErrClosed
+			}
 			if err != nil {
 				yield(nil, err)
 				return
@@ -320,8 +329,11 @@ func (t *Turn) Close() {
 		run = t.lease.RunID
 	}
 	t.closed = true
-	place := t.place
+	place, leave := t.place, t.leave
 	t.mu.Unlock()
+	if leave != nil {
+		leave()
+	}
 	t.dropStream()
 	place.leave(run)
 }
