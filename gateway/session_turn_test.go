@@ -364,3 +364,37 @@ func TestCloseWhileSettling(t *testing.T) {
 		go turn.Close()
 	}
 }
+
+// A reader that takes its time is not a gateway that is silent.
+func TestSlowReader(t *testing.T) {
+	t.Parallel()
+	g := newGateway(t, "0.22.2")
+	release := make(chan struct{})
+	g.on("GET /api/sessions/s/messages", answer(200, rows("s")))
+	g.on("POST /api/sessions/s/chat/stream", hold(sessionEvents("assistant.delta", `{"delta":"x"}`), release, sessionEvents("run.completed", `{"completed":true}`)))
+	const idle = time.Second
+	turn := start(t, g, TurnRequest{SessionID: "s", Text: "hi", Way: WaySession, Idle: idle})
+	for event, err := range turn.Events(t.Context()) {
+		must(t, err)
+		switch e := event.(type) {
+		case Delta:
+			close(release)
+			time.Sleep(idle + idle/4)
+		case Status:
+			t.Errorf("the stream was given up: %+v", e)
+		}
+	}
+}
+
+// The events of a run on 0.19 are asked for once, whatever becomes of that call.
+func TestOldGatewayHasOneReader(t *testing.T) {
+	t.Parallel()
+	g := newGateway(t, "0.19.0")
+	g.on("POST /v1/runs", answer(202, created))
+	g.on("GET /v1/runs/run_1/events", answer(503, `{}`))
+	g.on("GET /v1/runs/run_1", answer(200, `{"status":"completed","output":"x"}`))
+	_, ended := follow(t, start(t, g, TurnRequest{Text: "hi"}))
+	if n := len(g.requests("GET /v1/runs/run_1/events")); n != 1 || ended.Outcome.Text() != "x" {
+		t.Errorf("%d readers, outcome %+v", n, ended.Outcome)
+	}
+}
