@@ -90,8 +90,12 @@ func (b *approvals) record(a ApprovalAnswer) (*question, error) {
 		return nil, ErrLate
 	case q == nil:
 		return nil, nil
+	case q.closed && !q.told && q.answer == nil && q.asked.id != "":
+		q.closed = false // that nobody waits was only concluded: the gateway knows
 	case q.closed, q.answer != nil:
 		return nil, ErrLate
+	}
+	switch {
 	case len(q.offers) > 0 && !slices.Contains(q.offers, a.Choice):
 		return nil, fmt.Errorf("the choice is not one of %s", strings.Join(q.offers, ", "))
 	}

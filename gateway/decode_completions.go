@@ -10,6 +10,7 @@ import (
 // speaks it.
 type completionsDecoder struct {
 	id     string
+	at     time.Time
 	text   turnText
 	finish string // finish_reason; not empty once the reply is whole
 	usage  Usage
@@ -111,12 +112,12 @@ func (d *completionsDecoder) named(ev ServerEvent, out []Event) []Event {
 func (d *completionsDecoder) chunk(f *completionFrame, out []Event) []Event {
 	meta := Meta{MessageID: f.ID, Time: atSeconds(f.Created)}
 	if d.id == "" && f.ID != "" {
-		d.id = f.ID
+		d.id, d.at = f.ID, meta.Time
 		out = append(out, Started{Meta: meta})
 	}
 	if f.Usage != nil {
 		d.usage = Usage{Input: f.Usage.Prompt, Output: f.Usage.Completion, Total: f.Usage.Total}
-		d.marked = true // the usage is counted when the reply is whole
+		d.marked = d.marked || len(f.Choices) == 0 // a chunk of its own comes when the reply is whole
 	}
 	for _, choice := range f.Choices {
 		if choice.Index != 0 {
@@ -152,7 +153,7 @@ func (d *completionsDecoder) chunk(f *completionFrame, out []Event) []Event {
 func (d *completionsDecoder) close(out []Event) []Event {
 	d.over = true
 	o, _ := d.end()
-	meta := Meta{MessageID: d.id, Time: time.Now().UTC()}
+	meta := Meta{MessageID: d.id, Time: d.at}
 	if o.Usage != (Usage{}) {
 		out = append(out, UsageReported{Meta: meta, Usage: o.Usage})
 	}

@@ -29,7 +29,7 @@ func (d *runDecoder) decode(ev ServerEvent, out []Event) []Event {
 		return out
 	}
 	meta := f.meta()
-	meta.ID, meta.SessionID = ev.ID, d.sessionID
+	meta.Position, meta.SessionID = ev.ID, d.sessionID
 	switch f.Event {
 	case "message.delta":
 		return d.text.delta(meta, f.Delta, out)
@@ -57,7 +57,7 @@ func (d *runDecoder) decode(ev ServerEvent, out []Event) []Event {
 	case "subagent.start", "subagent.complete":
 		return append(out, Status{Meta: meta, Kind: f.Event, Text: f.Text + f.Preview})
 	case "replay.truncated":
-		meta.ID = ""
+		meta.Position = ""
 		return append(out, Gap{Meta: meta})
 	default:
 		if state, ok := runStates[f.Event]; ok {

@@ -24,9 +24,9 @@ type Meta struct {
 	SessionID string
 	RunID     string
 	MessageID string
-	// ID is the position in the stream, for [Client.ResumeTurn]. Only runs of gateways that replay have one (api-facts §5).
-	ID   string
-	Time time.Time
+	// Position is the place in the stream, for [Client.ResumeTurn]. Only runs of gateways that replay have one (api-facts §5).
+	Position string
+	Time     time.Time
 }
 
 // At returns the meta data itself.
@@ -105,8 +105,8 @@ type Approval struct {
 // ApprovalAnswered says that an approval was answered, by this client or another.
 type ApprovalAnswered struct {
 	Meta
-	ID     string // of the approval; empty where it was answered before this client saw it
-	Choice string
+	ApprovalID string // empty where it was answered before this client saw it
+	Choice     string
 
 	count int // how many the gateway says this answered
 }
@@ -150,7 +150,7 @@ type UsageReported struct {
 // Ended is the last event of a turn.
 type Ended struct {
 	Meta
-	Outcome
+	Outcome Outcome
 }
 
 // State is how a turn ended.
@@ -179,7 +179,7 @@ type Outcome struct {
 	// ResponseID continues a chain of WayResponses: the next TurnRequest's Previous.
 	ResponseID string
 	// Err is set for every other state than Completed and Cancelled: an [*Error] where the gateway said why, else [ErrCut].
-	Err error
+	Err error `json:"-"`
 }
 
 // Text is the reply as a person reads it: the segments with an empty line between them.
@@ -201,8 +201,8 @@ func (r *Reply) Apply(e Event) {
 	case Commentary:
 		*r.at(e.Index) = e.Text
 	case Ended:
-		if len(e.Segments) > 0 {
-			r.segments = append([]string(nil), e.Segments...)
+		if segments := e.Outcome.Segments; len(segments) > 0 {
+			r.segments = append([]string(nil), segments...)
 		}
 	}
 }

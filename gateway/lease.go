@@ -40,8 +40,9 @@ type Lease struct {
 	Patience time.Duration `json:"patience"` // how long an outcome is looked for where nothing moves
 
 	// What the transcript was before the turn, to know its rows from others.
-	After  int64  `json:"after"`           // id of the last row; -1 where that is not known
-	Digest string `json:"digest"`          // of the text
+	After  int64  `json:"after"`  // id of the last row; -1 where that is not known
+	Digest string `json:"digest"` // of the text
+	Images int    `json:"images,omitempty"`
 	Chain  string `json:"chain,omitempty"` // of WayResponses: the response before
 }
 

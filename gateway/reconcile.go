@@ -194,18 +194,19 @@ func (t *Turn) rows(ctx context.Context, session string) (rows []storedRow, know
 		return nil, false, false, err
 	}
 	lease := t.Lease()
-	rows, known = turnRows(stored.Rows, lease.After, lease.Digest)
+	rows, known = turnRows(stored.Rows, lease)
 	return rows, known, true, nil
 }
 
-// turnRows cuts the rows of one turn out of a transcript: those between its message and the next one.
-func turnRows(all []storedRow, after int64, digestOf string) (rows []storedRow, known bool) {
-	mine := func(r storedRow) bool { return r.Role == "user" && digest(r.text()) == digestOf }
+// turnRows cuts the rows of one turn out of a transcript: those between its message and the next one. A message with images
+// is stored with words of the gateway in their place (api-facts §4.8), so there it is the first one after the lease.
+func turnRows(all []storedRow, lease Lease) (rows []storedRow, known bool) {
 	first := -1
 	for i, row := range all {
-		if mine(row) && (row.number() > after || after < 0) {
+		late := lease.After < 0 || row.number() > lease.After
+		if row.Role == "user" && late && (lease.Images > 0 || digest(row.text()) == lease.Digest) {
 			first = i
-			if after >= 0 {
+			if lease.After >= 0 {
 				break // else the newest that reads so
 			}
 		}

@@ -160,7 +160,7 @@ func newLease(cn *conn, way Way, req TurnRequest, after int64) (Lease, error) {
 	}
 	path := strings.TrimPrefix(probe.URL.EscapedPath(), strings.TrimSuffix(cn.base.EscapedPath(), "/"))
 	lease := Lease{Way: way, Method: endpoint.Method, Endpoint: path, Key: req.Key, ToolEvents: cn.caps.Feature("tool_progress_events"),
-		Started: time.Now().UTC().Truncate(time.Millisecond), Idle: req.Idle, Patience: req.Patience, After: after, Digest: digest(req.Text)}
+		Images: len(req.Images), Started: time.Now().UTC().Truncate(time.Millisecond), Idle: req.Idle, Patience: req.Patience, After: after, Digest: digest(req.Text)}
 	if way == WayRun || way == WaySession {
 		lease.SessionID = req.SessionID
 	}
@@ -208,8 +208,10 @@ func (t *Turn) startRun(ctx context.Context, cn *conn, body json.RawMessage) err
 			t.decoder, t.lost = &runDecoder{sessionID: t.Lease().SessionID}, true
 			t.settle()
 			return nil
-		case !sent && (!retried(err) || ctx.Err() != nil), n == maxRepeats:
+		case !sent && (!retried(err) || ctx.Err() != nil):
 			return err
+		case n == maxRepeats:
+			return fmt.Errorf("it is not known whether the turn was started, ask again with its key: %w", err)
 		}
 		if err := wait(ctx, n); err != nil {
 			return err
@@ -347,18 +349,18 @@ func (t *Turn) stored() bool {
 	return way == WayRun || way == WaySession
 }
 
-// ResumeTurn comes back to a turn, after a restart of the program or on another device. lastEventID is Meta.ID of the last
+// ResumeTurn comes back to a turn, after a restart of the program or on another device. position is Meta.Position of the last
 // event that was handled, or empty: a gateway that replays (0.22) goes on after it, and begins anew without one. Others
 // cannot: the outcome is waited for and comes as [Ended]. So it is with the other ways than [WayRun]. The route may be
 // another than that of the lease, for it leads to the same gateway.
 //
 // Approvals that are open come again under the same id. A lease without RunID is of a turn whose start was not confirmed:
 // its Ended tells what the gateway stored of it, with [Absent] for nothing.
-func (c *Client) ResumeTurn(ctx context.Context, lease Lease, lastEventID string) (*Turn, error) {
+func (c *Client) ResumeTurn(ctx context.Context, lease Lease, position string) (*Turn, error) {
 	if lease.Way.operation() == "" || lease.Idle <= 0 || lease.Patience <= 0 {
 		return nil, errors.New("the lease is not one of a turn")
 	}
-	at, err := parsePosition(lastEventID)
+	at, err := parsePosition(position)
 	if err != nil {
 		return nil, err
 	}

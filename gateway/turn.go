@@ -39,6 +39,7 @@ type Turn struct {
 	stopped bool // Stop was called
 	place   *sessionPlace
 	ended   *Ended
+	leave   context.CancelFunc // ends the wait of the reader
 
 	// What follows belongs to the reader of Events.
 	decoder  turnDecoder
@@ -99,8 +100,16 @@ func (t *Turn) Events(ctx context.Context) iter.Seq2[Event, error] {
 			yield(nil, errReading)
 			return
 		}
+		ctx, cancel := context.WithCancel(ctx)
+		defer cancel()
+		t.mu.Lock()
+		t.leave = cancel
+		t.mu.Unlock()
 		for {
 			event, err := t.nextEvent(ctx)
+			if err != nil && t.isClosed() {
+				err = ErrClosed
+			}
 			if err != nil {
 				yield(nil, err)
 				return
@@ -239,7 +248,7 @@ func (t *Turn) heed(ctx context.Context, event Event, kept []Event) []Event {
 		ids := t.approvals.answered(e.Choice, e.count)
 		t.postDue(ctx, nil)
 		for _, id := range ids {
-			e.ID = id
+			e.ApprovalID = id
 			kept = append(kept, e.stamp(t.complete(e.Meta)))
 		}
 		if len(ids) > 0 {
@@ -266,7 +275,7 @@ func (t *Turn) complete(m Meta) Meta {
 	if m.RunID == "" {
 		m.RunID = lease.RunID
 	}
-	m.ID = t.position.String(t.decoder)
+	m.Position = t.position.String(t.decoder)
 	return m
 }
 
@@ -320,8 +329,11 @@ func (t *Turn) Close() {
 		run = t.lease.RunID
 	}
 	t.closed = true
-	place := t.place
+	place, leave := t.place, t.leave
 	t.mu.Unlock()
+	if leave != nil {
+		leave()
+	}
 	t.dropStream()
 	place.leave(run)
 }

@@ -26,10 +26,10 @@ func TestRunIsFollowed(t *testing.T) {
 	var leases []Lease
 	turn := start(t, g, TurnRequest{SessionID: "s 1", Text: "KW_TOOL please", Instructions: "be kind", OnLease: func(l Lease) { leases = append(leases, l) }})
 	list, ended := follow(t, turn)
-	if turn.Way() != WayRun || ended.State != Completed || ended.Text() != "Let me look.\n\nThe tool said hello-from-tool." || ended.Usage.Total != 36 {
+	if turn.Way() != WayRun || ended.Outcome.State != Completed || ended.Outcome.Text() != "Let me look.\n\nThe tool said hello-from-tool." || ended.Outcome.Usage.Total != 36 {
 		t.Errorf("way %s, outcome %+v", turn.Way(), ended.Outcome)
 	}
-	if reply(list) != ended.Text() {
+	if reply(list) != ended.Outcome.Text() {
 		t.Errorf("the events make %q", reply(list))
 	}
 	post := g.requests("POST /v1/runs")[0]
@@ -68,7 +68,7 @@ func TestRunOfOldGateway(t *testing.T) {
 	g.on("POST /v1/runs", answer(202, `{"run_id":"`+id+`","status":"started"}`))
 	g.on("GET /v1/runs/"+id+"/events", stream(string(recordedStream(t, "0.19.0", "run_tool_events.sse"))))
 	_, ended := follow(t, start(t, g, TurnRequest{SessionID: "s", Text: "three"}))
-	if ended.State != Completed || ended.Text() != "Let me look.\n\nThe tool said hello-from-tool." {
+	if ended.Outcome.State != Completed || ended.Outcome.Text() != "Let me look.\n\nThe tool said hello-from-tool." {
 		t.Errorf("outcome %+v", ended.Outcome)
 	}
 	post := g.requests("POST /v1/runs")[0]
@@ -116,7 +116,7 @@ func TestRunCutAtEveryByte(t *testing.T) {
 		if want == "" {
 			want = got.String()
 		}
-		if got.String() != want || ended.Text() != "One\n\nTwo 😀" {
+		if got.String() != want || ended.Outcome.Text() != "One\n\nTwo 😀" {
 			t.Fatalf("cut at byte %d:\n%s\nwant\n%s", at, got.String(), want)
 		}
 		if at < len(whole)-1 && len(g.requests("POST /v1/runs")) != 1 {
@@ -157,7 +157,7 @@ func TestRunCutOnOldGateway(t *testing.T) {
 			g.on("GET /v1/runs/run_1/events", tc.events)
 			g.on("GET /v1/runs/run_1", tc.status...)
 			_, ended := follow(t, start(t, g, TurnRequest{SessionID: "s", Text: "hi"}))
-			if ended.State != tc.state || ended.Text() != tc.text || (ended.Err != nil) == (tc.state == Completed || tc.state == Cancelled) {
+			if ended.Outcome.State != tc.state || ended.Outcome.Text() != tc.text || (ended.Outcome.Err != nil) == (tc.state == Completed || tc.state == Cancelled) {
 				t.Errorf("outcome %+v", ended.Outcome)
 			}
 			if n := len(g.requests("GET /v1/runs/run_1/events")); n != 1 {
@@ -182,7 +182,7 @@ func TestLostReply(t *testing.T) {
 				t.Errorf("a repeat differs: %s", p.Body)
 			}
 		}
-		if len(posts) < 3 || ended.Text() != "once" {
+		if len(posts) < 3 || ended.Outcome.Text() != "once" {
 			t.Errorf("%d calls, outcome %+v", len(posts), ended.Outcome)
 		}
 	})
@@ -211,7 +211,7 @@ func TestLostReply(t *testing.T) {
 			g.on("GET /api/sessions/s/messages", answer(200, rows("s")), answer(200, tc.rows))
 			g.on("POST /v1/runs", vanish)
 			_, ended := follow(t, start(t, g, TurnRequest{SessionID: "s", Text: "hi"}))
-			if ended.State != tc.state || ended.Text() != tc.text {
+			if ended.Outcome.State != tc.state || ended.Outcome.Text() != tc.text {
 				t.Errorf("outcome %+v", ended.Outcome)
 			}
 			if n := len(g.requests("POST /v1/runs")); n != 1 {
@@ -246,7 +246,7 @@ func TestResume(t *testing.T) {
 		for event, err := range turn.Events(t.Context()) {
 			must(t, err)
 			before.Apply(event)
-			last = event.At().ID
+			last = event.At().Position
 			if n++; n == stop {
 				break
 			}
@@ -273,7 +273,7 @@ func TestResume(t *testing.T) {
 			before.Apply(event)
 		}
 		again.Close()
-		if before.Text() != "Let me look.\n\nIt said so." || ended.Text() != before.Text() || ended.State != Completed {
+		if before.Text() != "Let me look.\n\nIt said so." || ended.Outcome.Text() != before.Text() || ended.Outcome.State != Completed {
 			t.Errorf("after %d events and a restart the text is %q, the outcome %+v", stop, before.Text(), ended.Outcome)
 		}
 		g.Server.Close()
@@ -288,7 +288,7 @@ func TestSessionStream(t *testing.T) {
 	g.on("POST /api/sessions/s-image/chat/stream", stream(string(recordedStream(t, "0.22.2", "chat_stream_image.sse"))))
 	turn := start(t, g, TurnRequest{SessionID: "s-image", Text: "KW_IMG what", Images: []Image{{Mime: "image/png", Data: []byte("png")}}})
 	_, ended := follow(t, turn)
-	if turn.Way() != WaySession || ended.State != Completed || ended.Text() != "images seen: 0 []" || turn.Lease().RunID == "" {
+	if turn.Way() != WaySession || ended.Outcome.State != Completed || ended.Outcome.Text() != "images seen: 0 []" || turn.Lease().RunID == "" {
 		t.Errorf("way %s, outcome %+v", turn.Way(), ended.Outcome)
 	}
 	body := string(g.requests("POST /api/sessions/s-image/chat/stream")[0].Body)
@@ -326,10 +326,10 @@ func TestAnswerStopSteer(t *testing.T) {
 			close(release)
 		}
 	}
-	if answered, ok := seen[1].(ApprovalAnswered); !ok || answered.ID != "r1" || answered.Choice != "once" {
+	if answered, ok := seen[1].(ApprovalAnswered); !ok || answered.ApprovalID != "r1" || answered.Choice != "once" {
 		t.Errorf("events %+v", seen)
 	}
-	if ended := seen[len(seen)-1].(Ended); ended.State != Cancelled || ended.Err != nil {
+	if ended := seen[len(seen)-1].(Ended); ended.Outcome.State != Cancelled || ended.Outcome.Err != nil {
 		t.Errorf("outcome %+v", ended)
 	}
 	if body := string(g.requests("POST /v1/runs/run_1/approval")[0].Body); body != `{"choice":"once","request_id":"r1"}` {
@@ -373,7 +373,137 @@ func TestReaderMayLeave(t *testing.T) {
 			t.Errorf("it came again: %+v", event)
 		}
 	}
-	if ended.State != Completed || ended.Text() != "ab" {
+	if ended.Outcome.State != Completed || ended.Outcome.Text() != "ab" {
+		t.Errorf("outcome %+v", ended.Outcome)
+	}
+}
+
+// Events that the gateway kept no longer: the reader is told, and the text is put right at the end.
+func TestReplayIsTruncated(t *testing.T) {
+	t.Parallel()
+	g := newGateway(t, "0.22.2")
+	g.on("GET /api/sessions/s/messages", answer(200, rows("s")), answer(200, rows("s", row(1, "user", "hi", ""),
+		row(2, "assistant", "First.", `,"tool_calls":[{}]`), row(3, "tool", "{}", ""), stopRow(4, "Last."))))
+	g.on("POST /v1/runs", answer(202, created))
+	g.on("GET /v1/runs/run_1/events", stream(": open\n\ndata: {\"event\":\"replay.truncated\",\"oldest_retained_seq\":1200}\n\n"+
+		"id: 1200\ndata: {\"event\":\"message.delta\",\"delta\":\"st.\"}\n\nid: 1201\ndata: {\"event\":\"run.completed\",\"output\":\"Last.\"}\n\n"))
+	events, ended := follow(t, start(t, g, TurnRequest{SessionID: "s", Text: "hi"}))
+	if _, ok := events[0].(Gap); !ok {
+		t.Errorf("the reader is not told: %+v", events)
+	}
+	if ended.Outcome.Text() != "First.\n\nLast." || ended.Outcome.Partial {
+		t.Errorf("outcome %+v", ended.Outcome)
+	}
+}
+
+// The events are gone, as after a restart of the gateway, and the state of the run is there.
+func TestRunWithoutEvents(t *testing.T) {
+	t.Parallel()
+	g := newGateway(t, "0.22.2")
+	g.on("POST /v1/runs", answer(202, created))
+	g.on("GET /v1/runs/run_1", answer(200, string(recordedStream(t, "0.22.2", "run_idempotent_status_after_sigkill.json"))))
+	_, ended := follow(t, start(t, g, TurnRequest{Text: "hi"}))
+	var why *Error
+	if o := ended.Outcome; o.State != Interrupted || !errors.As(o.Err, &why) || why.Message != "The gateway restarted before this run settled." {
+		t.Errorf("outcome %+v", o)
+	}
+}
+
+// A gateway that is full, stops or starts is waited for; a refused credential is the reader's, and the turn goes on after it.
+func TestFollowingMeetsTrouble(t *testing.T) {
+	t.Parallel()
+	g := newGateway(t, "0.22.2")
+	g.on("POST /v1/runs", answer(202, created))
+	g.on("GET /v1/runs/run_1/events", answer(503, `{}`), vanish, answer(429, `{}`), stream(": open\n\n"), answer(401, `{}`),
+		stream(runEvents(`{"event":"run.completed","output":"x"}`)))
+	g.on("GET /v1/runs/run_1", answer(200, `{"status":"running"}`))
+	turn := start(t, g, TurnRequest{Text: "hi"})
+	var failed error
+	for _, err := range turn.Events(t.Context()) {
+		failed = err
+	}
+	if !errors.Is(failed, ErrSignIn) {
+		t.Errorf("the reader got %v", failed)
+	}
+	if _, ended := follow(t, turn); ended.Outcome.Text() != "x" {
+		t.Errorf("outcome %+v", ended.Outcome)
+	}
+}
+
+// One reader at a time, and none of a closed turn.
+func TestReaders(t *testing.T) {
+	t.Parallel()
+	g := newGateway(t, "0.22.2")
+	release := make(chan struct{})
+	g.on("POST /v1/runs", answer(202, created))
+	g.on("GET /v1/runs/run_1/events", hold(runEvents(`{"event":"message.delta","delta":"a"}`), release, ""))
+	defer close(release)
+	turn := start(t, g, TurnRequest{Text: "hi"})
+	closed := false
+	for event, err := range turn.Events(t.Context()) {
+		if closed {
+			if !errors.Is(err, ErrClosed) {
+				t.Errorf("after Close: %v, %v", event, err)
+			}
+			continue
+		}
+		must(t, err)
+		for _, err := range turn.Events(t.Context()) {
+			if err == nil {
+				t.Error("a second reader gets events")
+			}
+		}
+		if _, err := turn.Reconcile(t.Context()); err == nil {
+			t.Error("the outcome is looked up beside a reader")
+		}
+		closed = true
+		turn.Close()
+		turn.Close()
+	}
+	for name, err := range map[string]error{"stop": turn.Stop(t.Context()), "steer": turn.Steer(t.Context(), "x"), "answer": turn.Answer(t.Context(), ApprovalAnswer{Choice: "once"})} {
+		if !errors.Is(err, ErrClosed) {
+			t.Errorf("%s of a closed turn: %v", name, err)
+		}
+	}
+}
+
+// An outcome that was not known may be known later.
+func TestReconcileLater(t *testing.T) {
+	t.Parallel()
+	g := newGateway(t, "0.19.0")
+	g.on("GET /api/sessions/s/messages", answer(200, rows("s")), answer(200, rows("s", row(1, "user", "hi", ""))))
+	g.on("POST /v1/runs", answer(202, created))
+	g.on("GET /v1/runs/run_1/events", cutStream(""))
+	turn := start(t, g, TurnRequest{SessionID: "s", Text: "hi", Patience: 1})
+	if _, ended := follow(t, turn); ended.Outcome.State != Unknown || !errors.Is(ended.Outcome.Err, ErrCut) {
+		t.Fatalf("outcome %+v", ended.Outcome)
+	}
+	g.on("GET /api/sessions/s/messages", answer(200, rows("s", row(1, "user", "hi", ""), stopRow(2, "late"))))
+	o, err := turn.Reconcile(t.Context())
+	if err != nil || o.State != Completed || o.Text() != "late" {
+		t.Errorf("outcome %+v, %v", o, err)
+	}
+}
+
+// Tools are told of only where the gateway advertises it.
+func TestToolEventsAreGated(t *testing.T) {
+	t.Parallel()
+	data := recordedStream(t, "0.22.2", "capabilities.json")
+	caps, err := ParseCapabilities(bytes.Replace(data, []byte(`"tool_progress_events": true`), []byte(`"tool_progress_events": false`), 1))
+	must(t, err)
+	g := newGatewayWith(t, caps)
+	g.on("POST /v1/runs", answer(202, created))
+	g.on("GET /v1/runs/run_1/events", stream(runEvents(`{"event":"message.delta","delta":"a"}`, `{"event":"tool.started","tool":"x"}`,
+		`{"event":"tool.completed","tool":"x"}`, `{"event":"message.delta","delta":"\n\nb"}`, `{"event":"run.completed","output":"b"}`)))
+	turn := start(t, g, TurnRequest{Text: "hi"})
+	events, ended := follow(t, turn)
+	for _, e := range events {
+		switch e.(type) {
+		case ToolStarted, ToolEnded:
+			t.Errorf("told of %+v", e)
+		}
+	}
+	if turn.Lease().ToolEvents || ended.Outcome.Text() != "a\n\nb" {
 		t.Errorf("outcome %+v", ended.Outcome)
 	}
 }

@@ -81,6 +81,13 @@ func newGatewayWith(t testing.TB, caps *Capabilities) *fakeGateway {
 // clientOn is a client that uses one proven route.
 func clientOn(cn *conn) *Client { return &Client{current: cn} }
 
+// moveTo makes another gateway's route the one that the next request takes.
+func (g *fakeGateway) moveTo(other *fakeGateway, generation uint64) {
+	cn := *other.client.current
+	cn.route.Generation = generation
+	g.client.current = &cn
+}
+
 func (g *fakeGateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, _ := io.ReadAll(r.Body)
 	key := r.Method + " " + r.URL.EscapedPath()
