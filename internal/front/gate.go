@@ -58,6 +58,10 @@ func (f *Front) gate(turn bool, h handler) http.Handler {
 		ctx, done := f.live.begin(r.Context(), c.id, c.login)
 		defer done()
 		r = r.WithContext(ctx)
+		if turn && !f.holds(ctx, c) {
+			f.nobody(w, r) // the login ended before this request was among those that end with it
+			return
+		}
 		body, release, ok := f.body(w, r)
 		defer release()
 		if ok {

@@ -12,6 +12,7 @@ import (
 	"math"
 	"mime"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -257,6 +258,12 @@ func (f *Front) spend(k *store.FrontToken, now time.Time) error {
 		return nil
 	}
 	return f.o.Store.Do(func(tx *store.Tx) error { return tx.SpendFrontToken(k.Parent, now) })
+}
+
+// holds reports whether a login has not ended.
+func (f *Front) holds(ctx context.Context, c caller) bool {
+	logins, err := f.o.Store.FrontLogins(ctx, c.id)
+	return err == nil && slices.Contains(logins, c.login)
 }
 
 func (f *Front) endLogin(login string) error {

@@ -247,8 +247,12 @@ func newUpstream(t *testing.T) *upstream {
 	})
 	mux.HandleFunc("GET /api/sessions", u.list)
 	mux.HandleFunc("POST /api/sessions", func(w http.ResponseWriter, r *http.Request) {
-		var in struct{ ID string }
+		var in struct{ ID, Title string }
 		_ = json.Unmarshal(u.body(), &in)
+		if in.Title == "refused" {
+			say(w, 400, map[string]any{"error": map[string]any{"code": "invalid_title"}})
+			return
+		}
 		if in.ID != "" && u.session(in.ID) != nil {
 			say(w, 409, map[string]any{"error": map[string]any{"code": "session_exists"}})
 			return

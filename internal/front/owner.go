@@ -24,9 +24,10 @@ const (
 // deepest bounds how far a session is followed to those that it came from.
 const deepest = 32
 
-// sessionID reports whether an id can be one of a session. Hermes does not check everywhere.
+// sessionID reports whether an id can be one of a session. Hermes does not check everywhere, and takes blanks off in some
+// places only: what is checked here and what it makes of it must be the same.
 func sessionID(id string) bool {
-	return id != "" && len(id) <= 256 && utf8.ValidString(id) && !strings.ContainsAny(id, "/\\") && !strings.Contains(id, "..") && id != "." &&
+	return id != "" && strings.TrimSpace(id) == id && len(id) <= 256 && utf8.ValidString(id) && !strings.ContainsAny(id, "/\\") && !strings.Contains(id, "..") && id != "." &&
 		!strings.ContainsFunc(id, func(r rune) bool { return r < ' ' || r == 0x7f })
 }
 
@@ -114,11 +115,16 @@ func (f *Front) mayUse(ctx context.Context, c caller, id string) (bool, error) {
 	if err != nil || is != free {
 		return is == own, err
 	}
+	return f.first(ctx, c, id)
+}
+
+// first makes a free session the user's, unless another one was faster.
+func (f *Front) first(ctx context.Context, c caller, id string) (bool, error) {
 	if err := f.claim(store.FrontSession, id, c.id); err != nil {
 		return false, err
 	}
 	owner, err := f.ownerOf(ctx, store.FrontSession, id)
-	return owner == c.id, err // another one may have been faster
+	return owner == c.id, err
 }
 
 // run reports whether a run is a user's: it was started here, or it is that of a turn in an own session.

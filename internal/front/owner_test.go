@@ -76,15 +76,24 @@ func TestSessionsAreOnesOwn(t *testing.T) {
 	anna.want(404, "GET", "/api/sessions/"+child, "")
 	bert.want(201, "POST", "/api/sessions", `{"id":"`+child+`"}`)
 	bert.want(200, "GET", "/api/sessions/"+child, "")
-	r.up.remove(child) // by the owner of the machine
-	anna.want(201, "POST", "/api/sessions", `{"id":"`+child+`"}`)
-	anna.want(200, "GET", "/api/sessions/"+child, "")
-	bert.want(404, "GET", "/api/sessions/"+child, "")
+	anna.want(409, "POST", "/api/sessions", `{"id":"`+child+`"}`)
+	r.up.remove(child) // by the owner of the machine: it may be about to be made
+	anna.want(409, "POST", "/api/sessions", `{"id":"`+child+`"}`, "session_exists")
+	bert.want(201, "POST", "/api/sessions", `{"id":"`+child+`"}`)
+	for _, body := range []string{`{"id":"telegram-1"}`, `{"session_id":"telegram-1"}`, `{"id":"free-one","id":"telegram-1"}`} {
+		anna.want(409, "POST", "/api/sessions/"+id+"/fork", body)
+		anna.want(409, "POST", "/api/sessions", body)
+	}
+	anna.want(404, "GET", "/api/sessions/telegram-1", "")
+	anna.want(404, "GET", "/api/sessions/free-one", "")
 	bert.want(409, "POST", "/api/sessions", `{"id":"`+id+`"}`)
 	bert.want(404, "GET", "/api/sessions/"+id, "")
-	for _, body := range []string{`{"id":"a/b"}`, `{"session_id":"../x"}`, `{"id":7}`} {
+	for _, body := range []string{`{"id":"a/b"}`, `{"session_id":"../x"}`, `{"id":7}`, `{"id":" ` + id + `"}`, `{"id":"` + id + `\u00a0"}`} {
 		bert.want(400, "POST", "/api/sessions", body, "invalid_session_id")
 	}
+	// A session that Hermes refuses leaves its id free.
+	anna.want(400, "POST", "/api/sessions", `{"id":"later","title":"refused"}`)
+	bert.want(201, "POST", "/api/sessions", `{"id":"later"}`)
 	for _, body := range []string{"", "[]", "null", "{", `"x"`} {
 		bert.want(400, "POST", "/api/sessions", body, "Invalid JSON in request body")
 	}
@@ -189,6 +198,7 @@ func TestRuns(t *testing.T) {
 		bert.want(404, "POST", "/v1/runs", `{"session_id":"mine","input":"x","session\u005fid":"`+foreign+`"}`, "session_not_found")
 	}
 	bert.want(400, "POST", "/v1/runs", `{"input":"x","session_id":5}`, "invalid_session_id")
+	bert.want(400, "POST", "/v1/runs", `{"input":"x","session_id":"`+id+` "}`, "invalid_session_id")
 	bert.want(202, "POST", "/v1/runs", `{"input":"x","session_id":"new-one"}`)
 	anna.want(404, "POST", "/v1/runs", `{"input":"x","session_id":"new-one"}`)
 	bert.want(400, "POST", "/v1/runs", "", "Invalid JSON")

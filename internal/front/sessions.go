@@ -61,10 +61,36 @@ func (f *Front) deleteSession(w http.ResponseWriter, r *http.Request, c caller, 
 	})
 }
 
-// made notes that the session of an answer is the user's.
-func (f *Front) made(c caller) func(*http.Response) error {
-	return func(resp *http.Response) error {
+// make sends on what makes a session, and notes that the session is the user's. An id that the body gives is the user's before
+// Hermes hears of it: nobody else can have it in between.
+func (f *Front) make(w http.ResponseWriter, r *http.Request, c caller, path string, body []byte) {
+	in, id, ok := newSessionID(w, body)
+	if !ok {
+		return
+	}
+	claimed := false
+	if id != "" {
+		is, err := f.session(r.Context(), c, id)
+		if err == nil && is == free {
+			claimed, err = f.first(r.Context(), c, id)
+			if claimed {
+				is = own
+			}
+		}
+		switch {
+		case err != nil:
+			f.trouble(w, r, err)
+			return
+		case is != own:
+			refuse(w, http.StatusConflict, badRequest, "session_exists", "Session already exists: "+id)
+			return
+		}
+	}
+	f.forward(w, r, passage{path: path, body: in.body(), caller: c, done: func(resp *http.Response) error {
 		if resp.StatusCode/100 != 2 {
+			if claimed {
+				return f.forget(store.FrontSession, id)
+			}
 			return nil
 		}
 		body, err := whole(resp)
@@ -76,38 +102,34 @@ func (f *Front) made(c caller) func(*http.Response) error {
 			return err
 		}
 		return f.take(store.FrontSession, s.Session.ID, c.id)
-	}
+	}})
 }
 
-// withNewID checks the id that a body gives a new session.
-func withNewID(w http.ResponseWriter, body []byte) bool {
-	fields, ok := object(body)
-	if !ok {
+// newSessionID returns the id that a body gives a new session, if it gives one; a wrong one it has answered.
+func newSessionID(w http.ResponseWriter, body []byte) (in fields, id string, ok bool) {
+	if in, ok = object(body); !ok {
 		badJSON(w)
-		return false
+		return nil, "", false
 	}
-	for _, name := range []string{"id", "session_id"} {
-		id, set, ok := fields.text(name)
-		if !ok || set && !sessionID(id) {
+	for _, name := range []string{"session_id", "id"} { // of both the API server takes the second
+		text, set, ok := in.text(name)
+		if !ok || set && !sessionID(text) {
 			badSessionID(w)
-			return false
+			return nil, "", false
+		}
+		if set {
+			id = text
 		}
 	}
-	return true
+	return in, id, true
 }
 
 func (f *Front) createSession(w http.ResponseWriter, r *http.Request, c caller, body []byte) {
-	if withNewID(w, body) {
-		f.forward(w, r, passage{path: "/api/sessions", body: body, caller: c, done: f.made(c)})
-	}
+	f.make(w, r, c, "/api/sessions", body)
 }
 
 func (f *Front) forkSession(w http.ResponseWriter, r *http.Request, c caller, body []byte) {
-	f.withSession(w, r, c, func(path string) {
-		if withNewID(w, body) {
-			f.forward(w, r, passage{path: path, body: body, caller: c, done: f.made(c)})
-		}
-	})
+	f.withSession(w, r, c, func(path string) { f.make(w, r, c, path, body) })
 }
 
 const (
