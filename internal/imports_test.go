@@ -29,6 +29,7 @@ var ranks = map[string]int{
 	"internal/agent/demo":   2,
 	"internal/agent/direct": 2,
 	"internal/agent/relay":  2,
+	"internal/front":        2,
 	"internal/term":         2,
 	"internal/setup":        2,
 
@@ -62,6 +63,7 @@ var frugal = map[string][]string{
 // single libraries are spoken to by one package only, which can then be exchanged for another. Folders of tests aside.
 var single = map[string]string{
 	"modernc.org/sqlite":   "internal/store",
+	"golang.org/x/crypto":  "internal/front",
 	"github.com/gobwas/ws": "internal/wsconn",
 
 	"github.com/SherClockHolmes/webpush-go": "internal/push",

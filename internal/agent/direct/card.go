@@ -173,7 +173,7 @@ func (t *turn) answered(e gateway.ApprovalAnswered) {
 	t.mu.Lock()
 	var events []chat.Event
 	for _, q := range t.asked {
-		if q.approval == e.ID && !q.decided {
+		if q.approval == e.ApprovalID && !q.decided {
 			q.decided = true
 			events = append(events, chat.CloseCard{ID: q.card, OptionID: e.Choice})
 		}

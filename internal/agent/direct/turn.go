@@ -329,7 +329,7 @@ func (t *turn) follow(running *gateway.Turn) (again bool) {
 		case gateway.ApprovalAnswered:
 			t.answered(e)
 		case gateway.Ended:
-			if e.State == gateway.Absent && t.resumed {
+			if e.Outcome.State == gateway.Absent && t.resumed {
 				return true
 			}
 			t.ended(r, e.Outcome)
