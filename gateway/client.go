@@ -25,6 +25,7 @@ type Client struct {
 	epoch    uint64     // grows with each change of the network
 	choosing *choice
 	chosen   uint64        // generation of the newest route
+	without  string        // why there is none, as it was last logged
 	changed  chan struct{} // closed when the route changes
 	closed   bool
 	profile  *Profile // behind a pointer, so that no verb of fmt prints its addresses

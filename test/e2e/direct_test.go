@@ -351,6 +351,7 @@ func TestDirectGatewayRestarts(t *testing.T) {
 		Wait(p, mark, "some text", func(m device.Message) bool { return strings.Contains(m.Text, "Line 0001") })
 		w.gateway.Kill()
 		waiting := p.Mark()
+		p.Submit("/new") // the model would read the first message again
 		second := p.Submit("FM:text(waited)")
 		p.Agent(frame.Away)
 		w.gateway.Run()

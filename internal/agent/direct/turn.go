@@ -328,6 +328,10 @@ func (t *turn) follow(running *gateway.Turn) (again bool) {
 			t.ask(r, e.Approval)
 		case gateway.ApprovalAnswered:
 			t.answered(e)
+		case gateway.Status:
+			if e.Kind == gateway.StatusReconnecting || e.Kind == gateway.StatusSettling {
+				t.agent.doubt()
+			}
 		case gateway.Ended:
 			if e.Outcome.State == gateway.Absent && t.resumed {
 				return true
