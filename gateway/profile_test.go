@@ -36,6 +36,8 @@ func TestProfileMigration(t *testing.T) {
 			Profile{ID: "7", Remote: "https://gateway.test", Local: "http://localhost:8642", Auth: AuthPassword, Username: "me", Session: "s", Migrated: true}},
 		{"0, no sign-in", `{"remoteUrl":"https://gateway.test","url":"https://old.test","auth":"none","localUrl":null}`,
 			Profile{Remote: "https://gateway.test", Auth: AuthNone, Migrated: true}},
+		{"0, written by hand", `{"remote":"https://gateway.test","local":"https://home.test"}`,
+			Profile{Remote: "https://gateway.test", Local: "https://home.test", Auth: AuthBearer, Migrated: true}},
 		{"1", `{"schema":1,"id":"7","remote_url":"https://gateway.test","local_url":"https://home.test","auth_mode":"bearer","preferences":{"a":[1]}}`,
 			Profile{ID: "7", Remote: "https://gateway.test", Local: "https://home.test", Auth: AuthBearer, Preferences: map[string]json.RawMessage{"a": json.RawMessage("[1]")}, Migrated: true, MigratedFrom: 1}},
 		{"2", `{"schema":2,"id":"","name":"","remote":"https://gateway.test","auth":"bearer"}`, Profile{Remote: "https://gateway.test", Auth: AuthBearer}},
