@@ -244,3 +244,38 @@ func TestAnswerAll(t *testing.T) {
 		t.Errorf("%d answers, told of %q and of %q", len(posts), asked, told)
 	}
 }
+
+// Two people answer in the same moment: one wins, and the other is told so.
+func TestAnsweredTwiceAtOnce(t *testing.T) {
+	t.Parallel()
+	g := newGateway(t, "0.22.2")
+	release := make(chan struct{})
+	defer close(release)
+	g.on("POST /v1/runs", answer(202, created))
+	g.on("GET /v1/runs/run_1/events", hold(runEvents(`{"event":"approval.request","request_id":"r1"}`), release, ""))
+	g.on("POST /v1/runs/run_1/approval", answer(200, `{"resolved":1}`))
+	turn := start(t, g, TurnRequest{Text: "hi"})
+	for _, err := range turn.Events(t.Context()) {
+		must(t, err)
+		break
+	}
+	results := make(chan error)
+	const people = 8
+	for i := range people {
+		go func() {
+			results <- turn.Answer(t.Context(), ApprovalAnswer{RequestID: "r1", Choice: []string{"once", "deny"}[i%2]})
+		}()
+	}
+	won := 0
+	for range people {
+		switch err := <-results; {
+		case err == nil:
+			won++
+		case !errors.Is(err, ErrLate):
+			t.Error(err)
+		}
+	}
+	if n := len(g.requests("POST /v1/runs/run_1/approval")); won != 1 || n != 1 {
+		t.Errorf("%d won, %d answers were sent", won, n)
+	}
+}

@@ -20,6 +20,11 @@ func (r runRecord) over() bool {
 	return over
 }
 
+// runs reports whether the run is on its way. A state that this package does not know is neither.
+func (r runRecord) runs() bool {
+	return slices.Contains([]string{"queued", "started", "running", "waiting_for_approval", "stopping"}, r.Status)
+}
+
 // runStatus asks for the state of a run.
 func (c *Client) runStatus(ctx context.Context, id string) (runRecord, error) {
 	var r runRecord
@@ -112,14 +117,14 @@ func (t *Turn) lookup(ctx context.Context, s *settlement, emit func(Event)) (o O
 		r, err := t.client.runStatus(ctx, lease.RunID)
 		var refused *Error
 		switch {
-		case err == nil && !r.over():
+		case err == nil && r.runs():
 			s.moved = time.Now()
 			t.waiting(r, s, emit)
 			return o, false, nil
-		case err == nil:
+		case err == nil && r.over():
 			record = &r
-		case errors.Is(err, ErrUnavailable), errors.As(err, &refused) && refused.Status == http.StatusNotFound:
-			// The gateway was started anew, or the record is too old: the session may know.
+		case err == nil, errors.Is(err, ErrUnavailable), errors.As(err, &refused) && refused.Status == http.StatusNotFound:
+			// The state is of no use here, the gateway was started anew, or the record is too old: the session may know.
 		default:
 			return o, false, err
 		}

@@ -3,11 +3,9 @@ package gateway
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"iter"
 	"math/rand/v2"
-	"strings"
 	"sync"
 	"time"
 )
@@ -202,9 +200,11 @@ func (t *Turn) read(ctx context.Context, stream *turnStream, cn *conn) error {
 
 // take reads what an event of the stream means.
 func (t *Turn) take(ctx context.Context, ev ServerEvent) {
-	if !t.position.advance(ev.ID) {
+	fresh, missed := t.position.advance(ev.ID)
+	if !fresh {
 		return
 	}
+	t.gap = t.gap || missed
 	t.tries = 0
 	decoded := t.decoder.decode(ev, nil)
 	for _, event := range decoded {
@@ -349,68 +349,4 @@ func wait(ctx context.Context, n int) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-}
-
-// position is a place in the events of a run: the number of the last one, and where the text was.
-type position struct {
-	seq     int64 // -1: before the first
-	segment int
-	has     bool
-	tool    bool
-}
-
-// parsePosition reads what String made, or a plain number.
-func parsePosition(s string) (position, error) {
-	if s == "" {
-		return position{seq: -1}, nil
-	}
-	var p position
-	number, rest, _ := strings.Cut(s, ".")
-	if _, err := fmt.Sscanf(number, "%d", &p.seq); err != nil || p.seq < 0 {
-		return p, errors.New("the position in the stream is not one of an event")
-	}
-	if rest != "" {
-		if _, err := fmt.Sscanf(rest, "%d", &p.segment); err != nil || p.segment < 0 || p.segment > 1<<20 {
-			return p, errors.New("the position in the stream is not one of an event")
-		}
-		p.has, p.tool = strings.Contains(rest, "t"), strings.Contains(rest, "c")
-	}
-	return p, nil
-}
-
-// advance takes the id of the next event; false is one that came before. A stream without ids always advances.
-func (p *position) advance(id string) bool {
-	var seq int64
-	if _, err := fmt.Sscanf(id, "%d", &seq); err != nil {
-		return true
-	}
-	if seq <= p.seq {
-		return false
-	}
-	p.seq = seq
-	return true
-}
-
-// number is the plain number; empty before the first.
-func (p *position) number() string {
-	if p.seq < 0 {
-		return ""
-	}
-	return fmt.Sprint(p.seq)
-}
-
-// String is the position with the state of the text, so that a resumed turn numbers its segments on.
-func (p *position) String(d turnDecoder) string {
-	run, ok := d.(*runDecoder)
-	if !ok || p.seq < 0 {
-		return ""
-	}
-	flags := ""
-	if run.text.has {
-		flags += "t"
-	}
-	if run.text.tool {
-		flags += "c"
-	}
-	return fmt.Sprintf("%d.%d%s", p.seq, run.text.current, flags)
 }
