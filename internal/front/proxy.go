@@ -212,7 +212,7 @@ func setBody(resp *http.Response, body []byte) {
 	resp.Header.Set("Content-Length", strconv.Itoa(len(body)))
 }
 
-// ask makes a request of the front door's own.
+// ask makes a request of the front door's own. A status of 500 and above is an error: it says nothing of what is asked for.
 func (f *Front) ask(ctx context.Context, path, query string, to any) (status int, err error) {
 	ctx, cancel := context.WithTimeout(ctx, askPatience)
 	defer cancel()
@@ -230,6 +230,9 @@ func (f *Front) ask(ctx context.Context, path, query string, to any) (status int
 	defer resp.Body.Close()
 	if resp.StatusCode == http.StatusUnauthorized {
 		return resp.StatusCode, errKey
+	}
+	if resp.StatusCode >= 500 {
+		return resp.StatusCode, fmt.Errorf("it answers with status %d", resp.StatusCode)
 	}
 	if resp.StatusCode != http.StatusOK {
 		return resp.StatusCode, nil

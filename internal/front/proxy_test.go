@@ -218,6 +218,18 @@ func TestUpstreamTrouble(t *testing.T) {
 	}
 }
 
+// TestUnsure: where Hermes cannot say whose a session is, nobody gets it, and nobody is told that there is none.
+func TestUnsure(t *testing.T) {
+	r := newRig(t)
+	c := r.login("anna")
+	c.want(502, "GET", "/api/sessions/broken", "", "upstream_unavailable")
+	c.want(502, "POST", "/v1/runs", `{"input":"x","session_id":"broken"}`)
+	c.want(502, "POST", "/api/sessions", `{"id":"broken"}`)
+	if owner, err := r.store.FrontOwner(t.Context(), "session", "broken"); err != nil || owner != "" {
+		t.Errorf("it is %q's (%v)", owner, err)
+	}
+}
+
 // TestClose: requests end when the server does, and no login with them.
 func TestClose(t *testing.T) {
 	r := newRig(t)
