@@ -255,9 +255,11 @@ func TestAnsweredTwiceAtOnce(t *testing.T) {
 	g.on("GET /v1/runs/run_1/events", hold(runEvents(`{"event":"approval.request","request_id":"r1"}`), release, ""))
 	g.on("POST /v1/runs/run_1/approval", answer(200, `{"resolved":1}`))
 	turn := start(t, g, TurnRequest{Text: "hi"})
-	for _, err := range turn.Events(t.Context()) {
+	for event, err := range turn.Events(t.Context()) {
 		must(t, err)
-		break
+		if _, ok := event.(ApprovalRequested); ok {
+			break
+		}
 	}
 	results := make(chan error)
 	const people = 8
