@@ -255,9 +255,11 @@ func TestAnsweredTwiceAtOnce(t *testing.T) {
 	g.on("GET /v1/runs/run_1/events", hold(runEvents(`{"event":"approval.request","request_id":"r1"}`), release, ""))
 	g.on("POST /v1/runs/run_1/approval", answer(200, `{"resolved":1}`))
 	turn := start(t, g, TurnRequest{Text: "hi"})
-	for _, err := range turn.Events(t.Context()) {
+	for event, err := range turn.Events(t.Context()) {
 		must(t, err)
-		break
+		if _, ok := event.(ApprovalRequested); ok {
+			break
+		}
 	}
 	results := make(chan error)
 	const people = 8
@@ -277,5 +279,19 @@ func TestAnsweredTwiceAtOnce(t *testing.T) {
 	}
 	if n := len(g.requests("POST /v1/runs/run_1/approval")); won != 1 || n != 1 {
 		t.Errorf("%d won, %d answers were sent", won, n)
+	}
+}
+
+// After a restart of the program an answer without an id goes to the oldest question, as 0.19 has it.
+func TestAnswerAfterRestartOnOldGateway(t *testing.T) {
+	t.Parallel()
+	g := newGateway(t, "0.19.0")
+	g.on("POST /v1/runs/run_1/approval", answer(200, `{"resolved":1}`))
+	turn, err := g.client.ResumeTurn(t.Context(), Lease{Way: WayRun, RunID: "run_1", Idle: defaultIdle, Patience: defaultPatience}, "")
+	must(t, err)
+	defer turn.Close()
+	must(t, turn.Answer(t.Context(), ApprovalAnswer{Choice: "once"}))
+	if body := string(g.requests("POST /v1/runs/run_1/approval")[0].Body); body != `{"choice":"once"}` {
+		t.Errorf("answered with %s", body)
 	}
 }

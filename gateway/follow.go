@@ -11,7 +11,9 @@ import (
 // cannot: the outcome is waited for and comes as [Ended]. So it is with the other ways than [WayRun]. The route may be
 // another than that of the lease, for it leads to the same gateway.
 //
-// Approvals that are open come again under the same id. A lease without RunID is of a turn whose start was not confirmed:
+// An approval that was told of before is answered by its id all the same. Where the events cannot be had, 0.22 tells of an
+// open one again under the same id; of 0.19 comes a [Status] of StatusWaiting, and an answer without RequestID goes to the
+// oldest. A lease without RunID is of a turn whose start was not confirmed:
 // its Ended tells what the gateway stored of it, with [Absent] for nothing.
 func (c *Client) ResumeTurn(ctx context.Context, lease Lease, position string) (*Turn, error) {
 	if lease.Way.operation() == "" || lease.Idle <= 0 || lease.Patience <= 0 {

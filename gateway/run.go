@@ -194,6 +194,7 @@ func (t *Turn) startRun(ctx context.Context, cn *conn, body json.RawMessage) err
 			}
 			t.setLease(lease)
 			t.decoder = &runDecoder{sessionID: lease.SessionID, runID: id}
+			t.queue = append(t.queue, Started{Meta: t.here()}) // its events do not say so
 			return nil
 		}
 		t.client.report(ctx, cn, err)
