@@ -112,6 +112,7 @@ func (t *Turn) Reconcile(ctx context.Context) (Outcome, error) {
 // lookup asks once. found is false while the turn may still move.
 func (t *Turn) lookup(ctx context.Context, s *settlement, emit func(Event)) (o Outcome, found bool, err error) {
 	lease := t.Lease()
+	patience := lease.Patience
 	var record *runRecord
 	if lease.RunID != "" && (lease.Way == WayRun || lease.Way == WaySession && t.traits.newer) {
 		r, err := t.client.runStatus(ctx, lease.RunID)
@@ -123,8 +124,12 @@ func (t *Turn) lookup(ctx context.Context, s *settlement, emit func(Event)) (o O
 			return o, false, nil
 		case err == nil && r.over():
 			record = &r
-		case err == nil, errors.Is(err, ErrUnavailable), errors.As(err, &refused) && refused.Status == http.StatusNotFound:
-			// The state is of no use here, the gateway was started anew, or the record is too old: the session may know.
+		case errors.As(err, &refused) && refused.Status == http.StatusNotFound:
+			// The gateway was started anew, or the record is too old. A gateway that was asked to end goes on for about 20 s
+			// and may yet store the answer (api-facts §4.6), so the session is looked at for longer than that.
+			patience /= 4
+		case err == nil, errors.Is(err, ErrUnavailable):
+			// The state is of no use here: the session may know.
 		default:
 			return o, false, err
 		}
@@ -149,7 +154,7 @@ func (t *Turn) lookup(ctx context.Context, s *settlement, emit func(Event)) (o O
 	}
 	quiet := time.Since(s.moved)
 	switch {
-	case !readable, known && quiet >= lease.Patience, !known && quiet >= lease.Patience/4:
+	case !readable, known && quiet >= patience, !known && quiet >= lease.Patience/4:
 		o = t.seen()
 		if t.lost && !known && readable && lease.After >= 0 {
 			o = Outcome{State: Absent, Err: ErrCut}

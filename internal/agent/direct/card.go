@@ -83,6 +83,9 @@ func (a *Agent) answer(ctx context.Context, t *turn, card chat.Card, answer chat
 		return nil
 	}
 	choice := gateway.ApprovalAnswer{RequestID: of.ID, Choice: answer.OptionID}
+	if t.in.Handed && strings.HasPrefix(of.ID, "approval-") && !t.knows(of.ID) {
+		choice.RequestID = "" // a gateway without ids (0.19) that was asked before a restart: the oldest that waits
+	}
 	if answer.OptionID == allChoice {
 		choice.Choice, choice.All = "once", true
 	}
@@ -155,6 +158,13 @@ func (t *turn) askedBefore(id string) (known bool, card string) {
 	}
 	c, err := t.agent.memory.get(t.ctx, t.in.Device)
 	return err == nil && c.Turn != nil && c.Turn.N == t.in.N && slices.Contains(c.Turn.Asked, id), ""
+}
+
+// knows reports whether the gateway asked this in the present life.
+func (t *turn) knows(approval string) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return slices.ContainsFunc(t.asked, func(q *question) bool { return q.approval == approval })
 }
 
 // decided notes that the person answered.

@@ -206,18 +206,21 @@ func (t *turn) start() (*gateway.Turn, error) {
 	if err != nil {
 		return nil, err
 	}
-	if b := known.Turn; b != nil && b.N == t.in.N && b.Lease != nil {
-		t.session, t.resumed = b.Lease.SessionID, true
-		return t.agent.Client.ResumeTurn(t.ctx, *b.Lease, "")
-	}
+	caps := t.agent.capabilities()
 	t.resumed = false
+	if b := known.Turn; b != nil && b.N == t.in.N && b.Lease != nil {
+		if b.Lease.RunID != "" || b.Lease.Way != gateway.WayRun || !caps.Feature("runs_idempotency") {
+			t.session, t.resumed = b.Lease.SessionID, true
+			return t.agent.Client.ResumeTurn(t.ctx, *b.Lease, "")
+		}
+		known.Session = b.Lease.SessionID // started again with its key it is the same run
+	}
 	images, err := t.attached()
 	if err != nil {
 		return nil, err
 	}
 	req := gateway.TurnRequest{Text: t.text(), Images: images, Model: known.Model, Provider: known.Provider,
 		Key: fmt.Sprintf("hermes-mobile-%s-%d", t.agent.Instance, t.in.N)}
-	caps := t.agent.capabilities()
 	sessions := caps.Offers("session_create")
 	if sessions {
 		if req.SessionID, err = t.agent.session(t.ctx, t.in.Device, known); err != nil {
