@@ -17,8 +17,12 @@ func agentState(st chat.Status) frame.AgentState {
 // capabilities says what the device can do with the agent as it is now.
 func (s *session) capabilities(st chat.Status) frame.Capabilities {
 	h := s.hub
+	var kinds []string
+	if st.Images && !st.FilesIn {
+		kinds = []string{"image"}
+	}
 	return frame.Capabilities{
-		Text: true, Audio: st.FilesIn, Media: st.FilesIn, Prompt: st.Prompt, Edit: st.Edit, Typing: st.Typing, Avatar: true, Deliver: true,
+		Text: true, Audio: st.FilesIn, Media: st.FilesIn || st.Images, MediaKinds: kinds, Prompt: st.Prompt, Edit: st.Edit, Typing: st.Typing, Avatar: true, Deliver: true,
 		Resume: true, Accepted: true, Stop: st.Stop, Delta: st.Edit, Tool: st.Tool, MediaURL: st.Files, Push: h.Push != nil, Shared: s.shares(), Call: s.offered,
 		MaxMediaBytes: h.MaxMedia, MaxFrameBytes: frame.MaxFrame, ChunkBytes: frame.ChunkBytes, MaxParts: frame.MaxParts,
 		MinChunkBytes: frame.MinChunk, MaxUploads: frame.MaxUploads, PromptSeconds: int(h.PromptLife.Seconds()),

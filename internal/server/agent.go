@@ -17,6 +17,8 @@ func (s *Server) newAgent(ctx context.Context, key [32]byte) (chat.Agent, error)
 		return demo.New(files{s.files}, s.log), nil
 	case "relay":
 		return s.newRelay(ctx, key)
+	case "direct":
+		return s.newDirect(ctx)
 	}
 	return nil, fmt.Errorf("there is no agent %q", s.cfg.Agent)
 }

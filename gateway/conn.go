@@ -1,0 +1,186 @@
+package gateway
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// maxAnswer is the most bytes that are read of one JSON answer. A page of 500 messages with tool results is the largest
+// that occurs; api-facts §4.1 has single frames of 7 MB.
+const maxAnswer = 64 << 20
+
+// conn is a route that was proven to lead to the gateway of the profile, with what is needed to use it. It is immutable, so
+// a turn that holds one keeps to its route whatever the client decides meanwhile.
+type conn struct {
+	route     Route
+	base      *url.URL
+	http      *http.Client         // no overall timeout, redirects off, TLS as the profile asks
+	authorize func(*http.Request)  // adds the credential
+	answered  func(*http.Response) // takes refreshed cookies
+	caps      *Capabilities
+
+	signIn func(sent *http.Request) bool // after a 401: signs in anew where that is possible; may be nil
+	scrub  func(string) string           // takes secrets and hosts out of what the gateway says; may be nil
+}
+
+// clean takes out of a text of the gateway's what must not be shown: it may quote what it was sent.
+func (cn *conn) clean(s string) string {
+	if cn.scrub == nil {
+		return s
+	}
+	return cn.scrub(s)
+}
+
+// request builds the call of an advertised operation. vars fill the {variables} of its path, in pairs of name and value.
+// body is marshalled to JSON; nil is no body. The API server wants a length (a chunked body over its limit is taken for
+// bad JSON) and refuses any Origin (api-facts §1.2, §1.3).
+func (cn *conn) request(ctx context.Context, operation string, vars []string, query url.Values, body any) (*http.Request, error) {
+	endpoint, err := cn.caps.Endpoint(operation)
+	if err != nil {
+		return nil, err
+	}
+	path := endpoint.Path
+	for i := 0; i+1 < len(vars); i += 2 {
+		variable, value := "{"+vars[i]+"}", vars[i+1]
+		if !strings.Contains(path, variable) {
+			continue
+		}
+		if value == "" || value == "." || value == ".." { // another operation's path
+			return nil, fmt.Errorf("%s: the %s is malformed", operation, vars[i])
+		}
+		path = strings.ReplaceAll(path, variable, url.PathEscape(value))
+	}
+	if strings.ContainsAny(path, "{}") {
+		return nil, &UnavailableError{Operation: operation}
+	}
+	return cn.requestPath(ctx, endpoint.Method, path, query, body)
+}
+
+// requestPath builds a call of an escaped path below the base address.
+func (cn *conn) requestPath(ctx context.Context, method, path string, query url.Values, body any) (*http.Request, error) {
+	address := strings.TrimSuffix(cn.base.String(), "/") + path
+	if len(query) > 0 {
+		address += "?" + query.Encode()
+	}
+	var reader io.Reader
+	if body != nil {
+		data, err := json.Marshal(body)
+		if err != nil {
+			return nil, fmt.Errorf("request: %w", err)
+		}
+		reader = bytes.NewReader(data)
+	}
+	req, err := http.NewRequestWithContext(ctx, method, address, reader)
+	if err != nil {
+		return nil, errors.New("request: the address is malformed")
+	}
+	if body != nil {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	req.Header.Set("Accept", "application/json")
+	req.Header.Set("User-Agent", userAgent)
+	cn.authorize(req)
+	return req, nil
+}
+
+// send does a request once. An answer other than 2xx is an [*Error] and its body is closed. Errors of the network name
+// neither address nor credential: they are a [*linkError]. A 401 means that nothing was done with the request, so where a
+// login can be repeated it is sent once more after that.
+func (cn *conn) send(req *http.Request) (*http.Response, error) {
+	resp, err := cn.do(req)
+	if err != nil {
+		return nil, err
+	}
+	if resp.StatusCode == http.StatusUnauthorized && cn.signIn != nil && (req.Body == nil || req.GetBody != nil) && cn.signIn(req) {
+		resp.Body.Close()
+		again := req.Clone(req.Context())
+		if req.GetBody != nil {
+			if again.Body, err = req.GetBody(); err != nil {
+				return nil, fmt.Errorf("request: %w", err)
+			}
+		}
+		cn.authorize(again)
+		if resp, err = cn.do(again); err != nil {
+			return nil, err
+		}
+	}
+	if resp.StatusCode/100 != 2 {
+		defer resp.Body.Close()
+		refused := refusal(resp)
+		refused.Message, refused.Code = cn.clean(refused.Message), cn.clean(refused.Code)
+		return nil, refused
+	}
+	return resp, nil
+}
+
+func (cn *conn) do(req *http.Request) (*http.Response, error) {
+	resp, err := cn.http.Do(req)
+	if err != nil {
+		return nil, &linkError{cause: err}
+	}
+	cn.answered(resp)
+	return resp, nil
+}
+
+// call does a request and decodes the answer into out, where out is not nil.
+func (cn *conn) call(req *http.Request, out any) error {
+	resp, err := cn.send(req)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	data, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer+1))
+	if err != nil {
+		return &linkError{cause: err}
+	}
+	if len(data) > maxAnswer {
+		return fmt.Errorf("the answer: %w", ErrTooBig)
+	}
+	if out == nil {
+		return nil
+	}
+	if json.Unmarshal(data, out) != nil {
+		return errUnreadable
+	}
+	return nil
+}
+
+// refusal reads the body of an answer other than 2xx: four shapes occur (api-facts §1.1).
+func refusal(resp *http.Response) *Error {
+	e := &Error{Status: resp.StatusCode}
+	if seconds, err := strconv.Atoi(resp.Header.Get("Retry-After")); err == nil && seconds > 0 {
+		e.RetryAfter = time.Duration(seconds) * time.Second
+	}
+	data, _ := io.ReadAll(io.LimitReader(resp.Body, 64<<10)) // what did not arrive is not said
+	var body struct {
+		Error  json.RawMessage `json:"error"`
+		Detail json.RawMessage `json:"detail"`
+	}
+	if json.Unmarshal(data, &body) != nil {
+		return e
+	}
+	var envelope struct {
+		Message string          `json:"message"`
+		Code    json.RawMessage `json:"code"`
+		Type    json.RawMessage `json:"type"`
+	}
+	switch {
+	case json.Unmarshal(body.Error, &envelope) == nil && envelope.Message != "":
+		e.Message, e.Code = envelope.Message, text(envelope.Code)
+	case text(body.Error) != "":
+		e.Message = text(body.Error)
+	}
+	if detail := text(body.Detail); detail != "" {
+		e.Code, e.Message = e.Message, detail
+	}
+	return e
+}
