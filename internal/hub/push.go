@@ -139,7 +139,7 @@ func (s *session) notify(b *batch, u store.Unread, from int64) error {
 	}
 	now := time.Now()
 	targets := s.loud(now)
-	n := notice{entry: &e, count: u.Count, life: s.hub.OutboxLife - now.Sub(rows[0].At)}
+	n := notice{entry: &e, id: u.List[newest].ID, count: u.Count, life: s.hub.OutboxLife - now.Sub(rows[0].At)}
 	for _, unread := range u.List {
 		n.ids = append(n.ids, unread.ID)
 	}

@@ -48,6 +48,7 @@ func newPushWorld(t *testing.T, change func(*hub.Options)) *pushWorld {
 // notification is what an app reads in one.
 type notification struct {
 	Type    string
+	ID      string
 	IDs     []string
 	Count   int
 	Title   string
@@ -163,7 +164,7 @@ func TestPushCoalesces(t *testing.T) {
 	w.away("d", map[string]any{"content": true})
 	w.post("d", say("message 0"))
 	w.post("d", say("message 1"), say("message 2"))
-	if n := w.notified(); n.Count != 3 || len(n.IDs) != 3 || n.Body != "message 2" || n.Title != "Hermes" {
+	if n := w.notified(); n.Count != 3 || len(n.IDs) != 3 || n.ID != n.IDs[2] || n.Body != "message 2" || n.Title != "Hermes" {
 		t.Errorf("%s", n.raw.Body)
 	}
 	w.silent()
@@ -378,7 +379,7 @@ func TestPushOfACard(t *testing.T) {
 	card.Text, card.Command, card.Life = "**May I?** <b>", "rm -rf   build", time.Minute
 	w.post("d", say("before"), chat.Ask{Card: card}, say("after"))
 	n := w.notified()
-	if n.Type != "card" || n.Count != 3 || n.Body != "May I? <b>\nrm -rf build" || n.Actions != nil || n.raw.Header.Get("Urgency") != "high" {
+	if n.Type != "card" || n.ID != "c1" || n.Count != 3 || n.Body != "May I? <b>\nrm -rf build" || n.Actions != nil || n.raw.Header.Get("Urgency") != "high" {
 		t.Errorf("%s %v", n.raw.Body, n.raw.Header)
 	}
 	var ttl int
