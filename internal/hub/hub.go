@@ -55,6 +55,7 @@ type Options struct {
 	Push        *push.Sender  // nil: devices that are away are not notified
 	PushActions []byte        // key of the tokens by which a notification answers a card; nil: it cannot
 	PushWait    time.Duration // that a device has to come before it is notified; 0: pushWait
+	LastMoments time.Duration // before the end of a connection, in which what was written may not have been read; 0: lastMoments
 	OutboxLife  time.Duration // how long an entry waits for its device; 0: a week
 }
 
@@ -93,6 +94,9 @@ func New(o Options) *Hub {
 		refusals: NewRefusals(time.Now), tested: access.NewLimiter(time.Now)}
 	if h.PushWait <= 0 {
 		h.PushWait = pushWait
+	}
+	if h.LastMoments <= 0 {
+		h.LastMoments = lastMoments
 	}
 	if h.OutboxLife <= 0 {
 		h.OutboxLife = 7 * 24 * time.Hour

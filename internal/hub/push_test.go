@@ -138,7 +138,7 @@ func TestPushTellsADeviceThatIsAway(t *testing.T) {
 	}
 	w.register(c, nil)
 	w.post("d", say("while it is there"))
-	c.message()
+	c.send(&frame.Ack{Seq: c.message().Seq})
 	c.drop()
 	m := say("secret words")
 	w.post("d", m)
@@ -198,6 +198,24 @@ func TestPushOfWhatWasSentIntoSilence(t *testing.T) {
 	if n := w.notified(); !slices.Equal(n.IDs, []string{m.ID}) {
 		t.Errorf("%s", n.raw.Body)
 	}
+}
+
+// A page that is being closed does not read what is on its way to it, and is told of that. What it acknowledged it has.
+func TestPushOfWhatCameAsTheDeviceWent(t *testing.T) {
+	t.Parallel()
+	w := newPushWorld(t, func(o *hub.Options) { o.LastMoments = time.Hour })
+	c := w.connect("d")
+	w.register(c, nil)
+	w.post("d", say("read"))
+	c.send(&frame.Ack{Seq: c.message().Seq})
+	m := say("not read")
+	w.post("d", m)
+	c.message() // it was written
+	c.drop()
+	if n := w.notified(); n.Count != 1 || !slices.Equal(n.IDs, []string{m.ID}) {
+		t.Errorf("%s", n.raw.Body)
+	}
+	w.silent()
 }
 
 // Steps, the end of a card and what was said on another device are no news, and neither is what waited before.
