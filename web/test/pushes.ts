@@ -15,8 +15,8 @@ export interface Sent {
 /** PushService stands for that of a browser's vendor, which cannot be reached from here. Its host is for MOBILE_PUSH_HOSTS. */
 export class PushService {
   static readonly host = '127.0.0.1'
-  /** The status of HTTP that the server is answered with. */
-  answer = 201
+  /** Endpoints that refuse what comes, with a status of HTTP. */
+  readonly refusing = new Map<string, number>()
   private readonly sent: Sent[] = []
   private readonly keys = new Map<string, { ecdh: ECDH; auth: string }>()
 
@@ -30,11 +30,12 @@ export class PushService {
       for await (const chunk of request) chunks.push(chunk as Buffer)
       const path = request.url ?? ''
       const keys = service.keys.get(path)
-      if (keys && service.answer === 201) {
+      const refused = [...service.refusing].find(([endpoint]) => endpoint.endsWith(path))?.[1]
+      if (keys && !refused) {
         const text = ece.decrypt(Buffer.concat(chunks), { version: 'aes128gcm', privateKey: keys.ecdh, authSecret: keys.auth }).toString()
         service.sent.push({ path, text, notice: JSON.parse(text) as Sent['notice'] })
       }
-      response.writeHead(keys ? service.answer : 404).end()
+      response.writeHead(refused ?? (keys ? 201 : 404)).end()
     })
     await new Promise<void>((resolve) => http.listen(0, PushService.host, resolve))
     return service

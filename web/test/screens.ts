@@ -102,7 +102,7 @@ for (const [size, options] of Object.entries(sizes)) {
   await page.getByLabel('Notify me').check()
   await page.locator('[data-notify=on]').waitFor()
   await page.getByLabel('Quiet hours').check()
-  await page.getByLabel('Notifications').scrollIntoViewIfNeeded()
+  await page.getByRole('region', { name: 'Notifications' }).scrollIntoViewIfNeeded()
   await take(page, size, '09-settings')
   await page.keyboard.press('Escape')
   await page.getByRole('button', { name: 'Remove budget.xlsx' }).click()

@@ -130,6 +130,12 @@ export class Notifying {
     await this.renew()
   }
 
+  /** resume wants what an earlier device of this browser wanted, which had the permission. */
+  async resume({ content, quiet }: Wish): Promise<void> {
+    this.change({ on: true, content, quiet })
+    await this.renew()
+  }
+
   private change(changes: Partial<Wish>): void {
     this.wish.value = { ...this.wish.peek(), ...changes }
     saveWish(this.id, this.wish.peek())

@@ -73,7 +73,10 @@ export async function enter({ url, ...entrance }: Invitation, name: string, user
   void navigator.storage?.persist?.().catch(() => false) // or a browser that runs out of room may throw the history away
   invitation.value = undefined
   talk.value = next
-  if (old) await discard(old)
+  if (!old) return
+  const wish = old.notifying.wish.peek()
+  await discard(old)
+  if (wish.on && old.profile.url === url) await next.notifying.resume(wish) // the same browser, for the same agent
 }
 
 /** takeOver has this tab be the one that is connected, with what the other tab stored meanwhile. */
