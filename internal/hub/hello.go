@@ -243,7 +243,7 @@ type gone struct {
 func (e gone) apply(s *session, b *batch) {
 	s.flush(b) // which may end the connection, too
 	if s.conn == e.c {
-		s.doubt(e.silence)
+		s.doubt(max(e.silence, s.hub.LastMoments))
 		s.detach()
 		s.hub.log.Info("a device is gone", "device", s.id)
 	}

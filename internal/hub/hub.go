@@ -56,6 +56,7 @@ type Options struct {
 	PushActions []byte        // key of the tokens by which a notification answers a card; nil: it cannot
 	PushWait    time.Duration // that a device has to come before it is notified; 0: pushWait
 	CallLife    time.Duration // that the agent has to answer a call; 0: callLife
+	LastMoments time.Duration // before the end of a connection, in which what was written may not have been read; 0: lastMoments
 	OutboxLife  time.Duration // how long an entry waits for its device; 0: a week
 }
 
@@ -95,6 +96,9 @@ func New(o Options) *Hub {
 		refusals: NewRefusals(time.Now), tested: access.NewLimiter(time.Now)}
 	if h.PushWait <= 0 {
 		h.PushWait = pushWait
+	}
+	if h.LastMoments <= 0 {
+		h.LastMoments = lastMoments
 	}
 	if h.OutboxLife <= 0 {
 		h.OutboxLife = 7 * 24 * time.Hour
