@@ -21,8 +21,14 @@ export function freePort(): Promise<number> {
   })
 }
 
+/** Host is a server that a visitor comes to. */
+export interface Host {
+  readonly url: string
+  cli(...args: string[]): Promise<string>
+}
+
 /** Server is the real binary with the demo agent, in a folder of its own. */
-export class Server {
+export class Server implements Host {
   readonly data = mkdtempSync(join(tmpdir(), 'hermes-web-'))
   private process: ChildProcess | undefined
 
@@ -68,9 +74,13 @@ export class Server {
     return (await run(BINARY, [...args, '--data', this.data], { env: { PATH: process.env.PATH, HOME: this.data } })).stdout
   }
 
-  async pairingLink(): Promise<string> {
-    return (JSON.parse(await this.cli('pair', '--json')) as { link: string }).link
+  pairingLink(): Promise<string> {
+    return pairingLink(this)
   }
+}
+
+export async function pairingLink(host: Host): Promise<string> {
+  return (JSON.parse(await host.cli('pair', '--json')) as { link: string }).link
 }
 
 /** until waits for a condition. */
@@ -82,7 +92,7 @@ export async function until(condition: () => unknown, what: string, limit = 30_0
   }
 }
 
-const CHROMIUM = process.env.CHROMIUM ?? ['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome'].find((path) => existsSync(path))
+const CHROMIUM = process.env.CHROMIUM || ['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome'].find((path) => existsSync(path))
 /** Why the tests in a browser are left out, where they are. */
 export const noBrowser = CHROMIUM ? false : 'there is no Chromium: run test/web/install.sh as root, or name one with CHROMIUM'
 
@@ -107,10 +117,10 @@ export class Visitor {
 
   private constructor(
     readonly context: BrowserContext,
-    readonly server: Server,
+    readonly server: Host,
   ) {}
 
-  static async come(browser: Browser, server: Server, options: BrowserContextOptions = DESKTOP): Promise<Visitor> {
+  static async come(browser: Browser, server: Host, options: BrowserContextOptions = DESKTOP): Promise<Visitor> {
     const visitor = new Visitor(await browser.newContext({ permissions: [], ...options }), server)
     await visitor.context.addInitScript(() => {
       const page = window as unknown as { ran: number; violations: string[] }
@@ -138,7 +148,7 @@ export class Visitor {
 
   /** pair comes in by a link of the owner. */
   async pair(name = 'Browser', user = ''): Promise<Page> {
-    const page = await this.open(await this.server.pairingLink())
+    const page = await this.open(await pairingLink(this.server))
     await page.getByLabel('Name of this device').fill(name)
     if (user) {
       await page.getByText('More', { exact: true }).click()
