@@ -7,7 +7,7 @@ import { promisify } from 'node:util'
 import { chromium, type Browser, type BrowserContext, type BrowserContextOptions, type Page } from 'playwright-core'
 
 const run = promisify(execFile)
-const BINARY = join(process.cwd(), '../bin/hermes-mobile')
+const BINARY = process.env.HERMES_MOBILE_BIN ?? join(process.cwd(), '../bin/hermes-mobile')
 export const TOKEN = '7'.repeat(64)
 
 export function freePort(): Promise<number> {
@@ -96,14 +96,23 @@ const CHROMIUM = process.env.CHROMIUM || ['/usr/bin/chromium', '/usr/bin/chromiu
 /** Why the tests in a browser are left out, where they are. */
 export const noBrowser = CHROMIUM ? false : 'there is no Chromium: run test/web/install.sh as root, or name one with CHROMIUM'
 
+const OPTIONS = {
+  executablePath: CHROMIUM,
+  args: [
+    '--headless', '--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking', '--disable-component-update',
+    '--disable-sync', '--use-fake-device-for-media-stream', '--use-fake-ui-for-media-stream', '--autoplay-policy=no-user-gesture-required',
+    // A browser asks its maker about many things by itself: nothing but this machine can be found.
+    '--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1, EXCLUDE localhost',
+  ],
+}
+
 export function launch(): Promise<Browser> {
-  return chromium.launch({
-    executablePath: CHROMIUM,
-    args: [
-      '--headless', '--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking', '--disable-component-update',
-      '--disable-sync', '--use-fake-device-for-media-stream', '--use-fake-ui-for-media-stream', '--autoplay-policy=no-user-gesture-required',
-    ],
-  })
+  return chromium.launch(OPTIONS)
+}
+
+/** launchOpen starts a browser that other tools may drive by a port, with the data of one person in a folder. */
+export function launchOpen(folder: string, port: number, more: string[] = []): Promise<BrowserContext> {
+  return chromium.launchPersistentContext(folder, { ...OPTIONS, locale: 'en-GB', args: [...OPTIONS.args, `--remote-debugging-port=${port}`, ...more] })
 }
 
 export const PHONE: BrowserContextOptions = { viewport: { width: 390, height: 844 }, hasTouch: true, isMobile: true, locale: 'en-GB' }
@@ -121,7 +130,12 @@ export class Visitor {
   ) {}
 
   static async come(browser: Browser, server: Host, options: BrowserContextOptions = DESKTOP): Promise<Visitor> {
-    const visitor = new Visitor(await browser.newContext({ permissions: [], ...options }), server)
+    return Visitor.of(await browser.newContext({ permissions: [], ...options }), server)
+  }
+
+  /** of has a visitor in a browser that is there. */
+  static async of(context: BrowserContext, server: Host): Promise<Visitor> {
+    const visitor = new Visitor(context, server)
     await visitor.context.addInitScript(() => {
       const page = window as unknown as { ran: number; violations: string[] }
       page.ran = 0
