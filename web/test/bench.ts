@@ -141,9 +141,11 @@ async function edits(browser: Browser, server: Server): Promise<void> {
     await page.locator('#composer').focus()
     await forget(page)
     let n = 0
-    const writing = setInterval(() => step(++n), 1000 / 60)
     const typed = 'the quick brown fox jumps over the lazy dog while the agent writes a very long reply'
     const began = Date.now()
+    const writing = setInterval(() => {
+      for (const due = ((Date.now() - began) * 60) / 1000; n < due; ) step(++n)
+    }, 1000 / 60)
     for (const letter of typed) {
       await devtools.send('Input.dispatchKeyEvent', { type: 'char', text: letter })
       await sleep(60)
