@@ -34,7 +34,7 @@ export function Composer({ talk }: { talk: Talk }) {
   const busy = state === 'online' && (typing || avatar !== 'idle') && capabilities.stop
   const empty = !text.trim() && files.length === 0
 
-  useEffect(() => write(draft, text), [draft, text])
+  useLayoutEffect(() => write(draft, text), [draft, text]) // at once: the page may be closed with the next key
   useLayoutEffect(() => {
     const box = field.current!
     box.style.height = 'auto'
