@@ -36,7 +36,7 @@ web-build:
 	@cd web && npm ci --silent --no-progress && node build.mjs
 
 screens: build
-	@cd web && node test/screens.mjs
+	@cd web && node test/bundled.mjs screens
 
 conformance: build
 	@bash scripts/conformance.sh

@@ -2,10 +2,10 @@
 # Measures the built binary on this machine and prints one table. It is no test: it fails when something is lost or not
 # answered, never because of a time.
 #
-#   scripts/bench.sh [idle|stream|accepts|fanout|start|storm …]
+#   scripts/bench.sh [idle|stream|accepts|fanout|start|storm|page …]
 #
 # BENCH_N       connections of the large ones (10000)
-# BENCH_REPEAT  how often stream, accepts, fanout and start are measured (3)
+# BENCH_REPEAT  how often stream, accepts, fanout, start and page are measured (3)
 # BENCH_DIR     where the data goes: on the disk that is to be measured (the temporary folder)
 # BENCH_BIN     the server (bin/hermes-mobile)
 # BENCH_PROFILE a folder: then a server of the same code with pprof is measured, and its profiles are put there

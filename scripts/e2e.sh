@@ -6,4 +6,8 @@ cd "$(dirname "$0")/.."
 bash test/hermes/install.sh >/dev/null
 bash test/proxy/install.sh >/dev/null
 bash test/acme/install.sh >/dev/null
+# Without these the tests of the web page are left out.
+if ! why=$({ bash test/web/node.sh && bash test/web/packages.sh && bash test/web/install.sh; } 2>&1); then
+  echo "e2e: the journeys of the web page are left out: $why"
+fi
 go test -count=1 -timeout 20m -p 1 ./test/... 2>&1 | { grep -v 'no test files' || true; }

@@ -4,8 +4,8 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 root=$PWD
-if ! node -e 'const [a, b] = process.versions.node.split(".").map(Number); process.exit(a > 20 || (a === 20 && b >= 19) ? 0 : 1)' 2>/dev/null; then
-  echo "web: left out, there is no Node 20.19 or later"
+if ! why=$(bash test/web/node.sh 2>&1); then
+  echo "web: left out, $why"
   exit 0
 fi
 cd web
@@ -13,11 +13,7 @@ if grep -q '"resolved"' package-lock.json; then
   echo "web/package-lock.json names where packages come from: install again, with the .npmrc of this folder"
   exit 1
 fi
-lock=$(sha256sum package-lock.json | cut -c1-64)
-if [ "$(cat node_modules/.lock 2>/dev/null)" != "$lock" ]; then
-  npm ci --silent --no-progress
-  echo "$lock" >node_modules/.lock
-fi
+bash "$root/test/web/packages.sh"
 npx tsc --noEmit
 node test/run.mjs unit
 built=$(mktemp -d)

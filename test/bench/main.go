@@ -1,5 +1,5 @@
 // Bench measures a built hermes-mobile as a process of its own: memory and CPU an idle device, CPU a streamed frame,
-// durable accepts a second, fan-out, a storm of reconnects, and the time to start. This process is the load: devices and a
+// durable accepts a second, fan-out, a storm of reconnects, the time to start, and the web page in a browser. This process is the load: devices and a
 // scripted Hermes gateway on loopback. It counts every receipt and every reply, and fails when one is missing; it never
 // fails because of a time.
 //
@@ -52,6 +52,7 @@ var benches = []struct {
 	{"fanout", 4 * time.Minute, fanout},
 	{"start", 5 * time.Minute, start},
 	{"storm", 5 * time.Minute, storm},
+	{"page", 10 * time.Minute, page},
 }
 
 func main() {
@@ -67,12 +68,12 @@ func run() error {
 	flag.StringVar(&s.profile, "profile", "", "folder for profiles of the server; -bin must be test/bench/profiled then")
 	flag.IntVar(&s.n, "n", 10000, "connections in idle and fanout, devices in start and storm")
 	flag.IntVar(&s.streams, "streams", 1000, "devices that are streamed to at nearly eight steps a second each")
-	flag.IntVar(&s.repeat, "repeat", 3, "how often stream, accepts, fanout and start are measured")
+	flag.IntVar(&s.repeat, "repeat", 3, "how often stream, accepts, fanout, start and page are measured")
 	dir := flag.String("dir", "", "folder for data, on the disk that is to be measured (default: a temporary one)")
 	flag.Parse()
 	for _, name := range flag.Args() {
 		if !known(name) {
-			return fmt.Errorf("there is no bench %q: idle, stream, accepts, fanout, start, storm", name)
+			return fmt.Errorf("there is no bench %q: idle, stream, accepts, fanout, start, storm, page", name)
 		}
 	}
 	if s.repeat < 1 || s.n < 100 || s.streams < 1 {

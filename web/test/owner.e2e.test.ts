@@ -89,7 +89,7 @@ describe("the owner's page", { skip: noBrowser, concurrency: 1 }, () => {
     const page = await owner.open(server.url + 'admin#/people')
     await accessible(page, 'a request')
     const user = (await page.locator('.own-row').filter({ has: page.getByRole('button', { name: /^Approve / }) }).locator('code').textContent())!
-    await page.getByRole('button', { name: /^Approve / }).click()
+    await page.getByRole('button', { name: 'Approve Visitor' }).click()
     await reads(chat, 'You said: Hello!')
     await page.getByText('Nobody is asking.').waitFor()
     await row(page, user).getByRole('button', { name: /^Revoke / }).click()
@@ -189,6 +189,11 @@ describe("the owner's page", { skip: noBrowser, concurrency: 1 }, () => {
     await page.getByRole('button', { name: 'Check again' }).click()
     assert.equal((await again).status(), 200)
     await finding.first().waitFor()
+    // What the doctor found is told in other places too.
+    await page.getByRole('navigation').locator('.own-count').waitFor()
+    await go(page, 'Overview')
+    await page.getByRole('main').getByRole('link', { name: '1 finding needs you' }).waitFor()
+    assert.equal(await page.getByText('All is well.').count(), 0)
     assert.deepEqual(await owner.leave(), [])
     await ill.end()
   })

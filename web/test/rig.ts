@@ -7,7 +7,7 @@ import { promisify } from 'node:util'
 import { chromium, type Browser, type BrowserContext, type BrowserContextOptions, type Page } from 'playwright-core'
 
 const run = promisify(execFile)
-const BINARY = join(process.cwd(), '../bin/hermes-mobile')
+const BINARY = process.env.HERMES_MOBILE_BIN ?? join(process.cwd(), '../bin/hermes-mobile')
 export const TOKEN = '7'.repeat(64)
 
 export function freePort(): Promise<number> {
@@ -21,8 +21,14 @@ export function freePort(): Promise<number> {
   })
 }
 
+/** Host is a server that a visitor comes to. */
+export interface Host {
+  readonly url: string
+  cli(...args: string[]): Promise<string>
+}
+
 /** Server is the real binary with the demo agent, in a folder of its own. */
-export class Server {
+export class Server implements Host {
   readonly data = mkdtempSync(join(tmpdir(), 'hermes-web-'))
   private process: ChildProcess | undefined
 
@@ -68,9 +74,13 @@ export class Server {
     return (await run(BINARY, [...args, '--data', this.data], { env: { PATH: process.env.PATH, HOME: this.data } })).stdout
   }
 
-  async pairingLink(): Promise<string> {
-    return (JSON.parse(await this.cli('pair', '--json')) as { link: string }).link
+  pairingLink(): Promise<string> {
+    return pairingLink(this)
   }
+}
+
+export async function pairingLink(host: Host): Promise<string> {
+  return (JSON.parse(await host.cli('pair', '--json')) as { link: string }).link
 }
 
 /** until waits for a condition. */
@@ -82,18 +92,27 @@ export async function until(condition: () => unknown, what: string, limit = 30_0
   }
 }
 
-const CHROMIUM = process.env.CHROMIUM ?? ['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome'].find((path) => existsSync(path))
+const CHROMIUM = process.env.CHROMIUM || ['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome'].find((path) => existsSync(path))
 /** Why the tests in a browser are left out, where they are. */
 export const noBrowser = CHROMIUM ? false : 'there is no Chromium: run test/web/install.sh as root, or name one with CHROMIUM'
 
+const OPTIONS = {
+  executablePath: CHROMIUM,
+  args: [
+    '--headless', '--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking', '--disable-component-update',
+    '--disable-sync', '--use-fake-device-for-media-stream', '--use-fake-ui-for-media-stream', '--autoplay-policy=no-user-gesture-required',
+    // A browser asks its maker about many things by itself: nothing but this machine can be found.
+    '--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1, EXCLUDE localhost',
+  ],
+}
+
 export function launch(): Promise<Browser> {
-  return chromium.launch({
-    executablePath: CHROMIUM,
-    args: [
-      '--headless', '--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking', '--disable-component-update',
-      '--disable-sync', '--use-fake-device-for-media-stream', '--use-fake-ui-for-media-stream', '--autoplay-policy=no-user-gesture-required',
-    ],
-  })
+  return chromium.launch(OPTIONS)
+}
+
+/** launchOpen starts a browser that other tools may drive by a port, with the data of one person in a folder. */
+export function launchOpen(folder: string, port: number, more: string[] = []): Promise<BrowserContext> {
+  return chromium.launchPersistentContext(folder, { ...OPTIONS, locale: 'en-GB', args: [...OPTIONS.args, `--remote-debugging-port=${port}`, ...more] })
 }
 
 export const PHONE: BrowserContextOptions = { viewport: { width: 390, height: 844 }, hasTouch: true, isMobile: true, locale: 'en-GB' }
@@ -107,11 +126,16 @@ export class Visitor {
 
   private constructor(
     readonly context: BrowserContext,
-    readonly server: Server,
+    readonly server: Host,
   ) {}
 
-  static async come(browser: Browser, server: Server, options: BrowserContextOptions = DESKTOP): Promise<Visitor> {
-    const visitor = new Visitor(await browser.newContext({ permissions: [], ...options }), server)
+  static async come(browser: Browser, server: Host, options: BrowserContextOptions = DESKTOP): Promise<Visitor> {
+    return Visitor.of(await browser.newContext({ permissions: [], ...options }), server)
+  }
+
+  /** of has a visitor in a browser that is there. */
+  static async of(context: BrowserContext, server: Host): Promise<Visitor> {
+    const visitor = new Visitor(context, server)
     await visitor.context.addInitScript(() => {
       const page = window as unknown as { ran: number; violations: string[] }
       page.ran = 0
@@ -138,7 +162,7 @@ export class Visitor {
 
   /** pair comes in by a link of the owner. */
   async pair(name = 'Browser', user = ''): Promise<Page> {
-    const page = await this.open(await this.server.pairingLink())
+    const page = await this.open(await pairingLink(this.server))
     await page.getByLabel('Name of this device').fill(name)
     if (user) {
       await page.getByText('More', { exact: true }).click()

@@ -1,6 +1,6 @@
 // Bundles the tests whose names hold one of the words given, or all, and runs them: node test/run.mjs unit
 import { spawnSync } from 'node:child_process'
-import { readdirSync, rmSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, readdirSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import * as esbuild from 'esbuild'
@@ -8,8 +8,9 @@ import * as esbuild from 'esbuild'
 const root = fileURLToPath(new URL('..', import.meta.url))
 const words = process.argv.slice(2)
 const tests = readdirSync(join(root, 'test')).filter((name) => name.endsWith('.test.ts') && (words.length === 0 || words.some((word) => name.includes(word))))
-const out = join(root, '.cache/test-' + (words.join('-') || 'all'))
-rmSync(out, { recursive: true, force: true })
+mkdirSync(join(root, '.cache'), { recursive: true })
+const out = mkdtempSync(join(root, '.cache/test-')) // its own, for the same tests may run twice at a time
+process.on('exit', () => rmSync(out, { recursive: true, force: true }))
 await esbuild.build({
   entryPoints: tests.map((name) => join(root, 'test', name)),
   outdir: out,

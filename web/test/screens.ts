@@ -2,7 +2,7 @@ import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import type { BrowserContextOptions, Page } from 'playwright-core'
 import { PushService, Subscriber } from './pushes'
-import { launch, reads, say, Server, TOKEN, Visitor } from './rig'
+import { freePort, launch, online, reads, say, Server, TOKEN, until, Visitor } from './rig'
 
 const folder = join(process.cwd(), '../doc/screens')
 mkdirSync(folder, { recursive: true })
@@ -116,9 +116,58 @@ for (const [size, options] of Object.entries(sizes)) {
   await server.up()
   await visitor.leave()
 }
+await owner()
 await browser.close()
 await server.end()
 await service.end()
+
+/** owner shows the owner's page of a server that is in use: devices, somebody who asks to come in, deliveries, and something to put right. */
+async function owner(): Promise<void> {
+  const used = await Server.start({ MOBILE_PUBLIC_URL: `https://127.0.0.1:${await freePort()}` })
+  const [kitchen, pocket, asking] = [await Visitor.come(browser, used), await Visitor.come(browser, used, sizes.phone), await Visitor.come(browser, used, sizes.phone)]
+  const link = async () => (await used.pairingLink()).replace(/^https:[^#]*\/?#/, used.url + '#')
+  const ids: string[] = []
+  for (const [visitor, name, user] of [[kitchen, 'Kitchen tablet', 'anna'], [pocket, 'Pocket', 'anna']] as const) {
+    const page = await visitor.open(await link())
+    await page.getByLabel('Name of this device').fill(name)
+    await page.getByText('More', { exact: true }).click()
+    await page.getByLabel('Person').fill(user)
+    await page.getByRole('button', { name: 'Connect' }).click()
+    await online(page)
+    await say(page, 'Hello')
+    await reads(page, 'You said: Hello')
+    ids.push(await page.evaluate(() => (JSON.parse(localStorage.getItem('hermes.profile')!) as { id: string }).id))
+  }
+  const page = await asking.open(used.url)
+  await page.getByRole('button', { name: 'Address and token' }).click()
+  await page.getByLabel('Address').fill(used.url.replace('http', 'ws') + 'ws')
+  await page.getByLabel('Token').fill(TOKEN)
+  await page.getByLabel('Name of this device').fill('Visitor')
+  await page.getByRole('button', { name: 'Connect' }).click()
+  await page.getByRole('button', { name: 'Ask for a pairing code' }).click()
+  await page.getByLabel('Pairing code').waitFor()
+  await used.cli('home', 'set', ids[0]!)
+  await used.cli('deliver', '--to', ids[0]!, '--id', 'backup-2026-11-29', '--text', 'The backup is done.')
+  await kitchen.context.pages()[0]!.locator('.theirs').filter({ hasText: 'The backup is done.' }).waitFor()
+  await pocket.context.close()
+  await until(async () => (JSON.parse(await used.cli('devices', 'list', '--json')) as { id: string; connected: boolean }[]).some(({ id, connected }) => id === ids[1] && !connected), 'the phone is away')
+  await used.cli('deliver', '--to', ids[1]!, '--id', 'weather-2026-11-30', '--text', 'Rain at eight.')
+  await used.cli('deliver', '--to', ids[1]!, '--id', 'news-2026-11-30', '--text', 'News')
+  for (const [size, options] of Object.entries(sizes)) {
+    const visitor = await Visitor.come(browser, used, options)
+    const page = await visitor.open(used.url + 'admin')
+    // The doctor first: what he finds is told in the overview.
+    for (const [number, place] of [[15, 'Doctor'], [11, 'Overview'], [12, 'Devices'], [13, 'People'], [14, 'Deliveries']] as const) {
+      await page.getByRole('navigation').getByRole('link', { name: place }).click()
+      await page.getByRole('heading', { level: 2, name: place }).waitFor()
+      await page.locator('[aria-busy=true]').waitFor({ state: 'detached' })
+      if (place === 'Doctor') await page.getByText('What to do:').first().waitFor()
+      await take(page, size, `${number}-owner-${place.toLowerCase()}`)
+    }
+    await visitor.leave()
+  }
+  await used.end()
+}
 
 async function idle(page: Page): Promise<void> {
   await page.getByText('Online', { exact: true }).waitFor()

@@ -6,6 +6,9 @@ export const CAPABILITIES = {
   media_url: true, push: false, shared: true, call: ['devices.list'], max_media_bytes: 8388608, max_frame_bytes: 16777216, chunk_bytes: 3145728, max_parts: 2048, min_chunk_bytes: 4096, max_uploads: 8, prompt_seconds: 300,
 }
 
+/** What such a server greets a page with. */
+export const READY = { t: 'ready', session: 'mobile:x', capabilities: CAPABILITIES, protocol: 1, server: 'scripted/1', approved: true, agent: 'online', resume: { epoch: 'e', from: 1, to: 0, lost: false }, token: '5'.repeat(64) }
+
 interface Up {
   t: string
   id: string
@@ -33,7 +36,7 @@ export async function scripted(visitor: Visitor, { ready = {}, frames = [], answ
     socket.onMessage((data) => {
       const frame = JSON.parse(String(data)) as Up & Record<string, unknown>
       if (frame.t === 'hello') {
-        socket.send(JSON.stringify({ t: 'ready', session: 'mobile:x', capabilities: CAPABILITIES, protocol: 1, server: 'scripted/1', approved: true, agent: 'online', resume: { epoch: 'e', from: 1, to: 0, lost: false }, token: '5'.repeat(64), ...ready }))
+        socket.send(JSON.stringify({ ...READY, ...ready }))
         for (const said of frames) socket.send(JSON.stringify(said))
       }
       for (const said of answer(frame)) socket.send(JSON.stringify(said))

@@ -1,7 +1,7 @@
 import { count, t } from '../words/words'
 import type { Gateway } from './api'
 import { State } from './badge'
-import { overview } from './state'
+import { overview, trouble } from './state'
 import { ago, moment, number } from './format'
 
 /** Glance is the state of the server in numbers, its agent and its gateways. */
@@ -10,11 +10,10 @@ export function Glance() {
   const gateways = status.relay?.Gateways ?? []
   const waiting = devices.reduce((sum, device) => sum + device.waiting, 0)
   const total = (name: string) => number(totals?.[name] ?? 0)
-  const trouble = status.health.findings.filter((finding) => finding.severity !== 'note').length
   return (
     <>
-      <p class={trouble ? 'own-state bad' : 'own-state good'}>
-        {trouble ? <a href="#/doctor">{count('ownTrouble', trouble)}</a> : t('ownWell')}
+      <p class={trouble.value ? 'own-state bad' : 'own-state good'}>
+        {trouble.value ? <a href="#/doctor">{count('ownTrouble', trouble.value)}</a> : t('ownWell')}
       </p>
       <dl class="own-numbers">
         <Figure name={t('ownConnected')} value={`${number(status.connected)} / ${number(status.devices)}`} />

@@ -10,7 +10,7 @@ import { Doctor } from './doctor'
 import { Glance } from './glance'
 import { Login } from './login'
 import { People } from './people'
-import { access, entered, overview, place, places, stale, type Place } from './state'
+import { access, entered, overview, place, places, stale, trouble, type Place } from './state'
 import { Tokens } from './tokens'
 
 const names = { overview: 'ownOverview', devices: 'ownDevices', people: 'ownPeople', deliveries: 'ownDeliveries', doctor: 'ownDoctor', tokens: 'ownTokens' } as const
@@ -66,7 +66,7 @@ function Places() {
 
 /** Count says how much waits for the owner in a place. */
 function Count({ of }: { of: Place }) {
-  const { pairing, status } = overview.value!
-  const n = of === 'people' ? pairing.pending.length : of === 'doctor' ? status.health.findings.filter((f) => f.severity !== 'note').length : 0
+  const { pairing } = overview.value!
+  const n = of === 'people' ? pairing.pending.length : of === 'doctor' ? trouble.value : 0
   return n > 0 ? <span class="own-count">{n}</span> : null
 }

@@ -66,8 +66,14 @@ function Code({ invited: { code, link, qr, expires_at, fingerprint, local } }: {
   )
 }
 
+/** who is what a person is called: by a name, or by the names of the devices. The id below it is what counts. */
+function who(id: string, name: string): string {
+  if (name && name !== id) return name
+  return overview.value!.devices.filter((device) => device.user === id && device.name !== id).map((device) => device.name).filter(Boolean).join(', ') || id
+}
+
 function Asks({ pending: { request_id, user_id, user_name, age_minutes } }: { pending: Pending }) {
-  const name = user_name || user_id
+  const name = who(user_id, user_name)
   return (
     <li class="own-row">
       <div class="own-row-head"><strong dir="auto">{name}</strong><span class="own-badge wait">{count('ownAge', age_minutes)}</span></div>
@@ -82,7 +88,7 @@ function Asks({ pending: { request_id, user_id, user_name, age_minutes } }: { pe
 }
 
 function May({ user: { user_id, user_name, approved_at } }: { user: User }) {
-  const name = user_name || user_id
+  const name = who(user_id, user_name ?? '')
   const revoke = () =>
     ask({
       title: t('ownRevokeUser'), text: t('ownRevokeUserSure', { name }), label: t('ownRevoke'), danger: true,

@@ -1,6 +1,6 @@
-import { effect, signal, untracked } from '@preact/signals'
+import { computed, effect, signal, untracked } from '@preact/signals'
 import { complain } from '../view/notice'
-import { ask, Refusal, type Access, type Delivery, type Overview, type Report } from './api'
+import { ask, Refusal, type Access, type Delivery, type Finding, type Overview, type Report } from './api'
 
 /** How often the page looks anew while it is on the screen. */
 const EVERY = 4000
@@ -18,6 +18,11 @@ export const deliveries = signal<Delivery[] | undefined>(undefined)
 export const filter = signal({ device: '', state: '' })
 export const report = signal<Report | undefined>(undefined)
 export const examining = signal(false)
+/** trouble is how much is wrong: what the server sees by itself, and what the doctor found when he was asked last. */
+export const trouble = computed(() => {
+  const all: Finding[] = [...(overview.value?.status.health.findings ?? []), ...(report.value?.findings ?? [])]
+  return new Set(all.filter(({ severity }) => severity !== 'note').map(({ code, about }) => `${code} ${about ?? ''}`)).size
+})
 /** Why what is shown may be old; empty where it is not. */
 export const stale = signal('')
 

@@ -26,19 +26,16 @@ export class History {
   /** before gives up to `count` items that stand before n, oldest first. */
   async before(n: number, count: number): Promise<Item[]> {
     if (!this.db) return []
-    const found: Item[] = []
     const index = this.db.transaction('items').objectStore('items').index('n')
-    await new Promise<void>((resolve, reject) => {
-      const request = index.openCursor(IDBKeyRange.upperBound(n, true), 'prev')
-      request.onerror = () => reject(request.error)
-      request.onsuccess = () => {
-        const cursor = request.result
-        if (!cursor || found.length >= count) return resolve()
-        found.unshift(cursor.value as Item)
-        cursor.continue()
-      }
-    })
-    return found
+    const older = IDBKeyRange.upperBound(n, true)
+    // Where the part begins, and then all of it at once: a cursor over each of them takes many times as long.
+    const cursor = await result(index.openKeyCursor(older, 'prev'))
+    if (!cursor) return []
+    if (count === 1) return [await result(index.get(cursor.key))]
+    const { request } = cursor
+    cursor.advance(count - 1)
+    const begin = await result(request)
+    return result(index.getAll(begin ? IDBKeyRange.bound(begin.key, n, false, true) : older)) as Promise<Item[]>
   }
 
   /** waiting gives what has no receipt. */

@@ -5,6 +5,9 @@ import type { Fresh, Item } from './item'
 /** So many items are read from the disk at a time. */
 const PAGE = 60
 
+/** A frame of the screen, in milliseconds. */
+const FRAME = 16
+
 /**
  * Conversation is what is on the screen: the order of the items, and a signal for each, so that a change redraws one message and no
  * other. Steps of a reply that is being written are shown at most once a frame of the screen; whatever is final is shown at once, and is
@@ -79,17 +82,31 @@ export class Conversation {
     return item
   }
 
-  /** step shows an item with the next frame of the screen, the newest only. */
+  /**
+   * step shows an item with the next frame of the screen, the newest only. Where drawing takes long, the page is left to the person for as
+   * long again.
+   */
   step(fresh: Fresh): void {
     this.steps.set(fresh.key, fresh)
     if (this.drawing) return
     this.drawing = true
-    const draw = () => {
+    if (document.visibilityState === 'visible') requestAnimationFrame(() => this.draw())
+    else setTimeout(() => this.draw(), 500) // a hidden page has no frames
+  }
+
+  private draw(): void {
+    const began = performance.now()
+    batch(() => [...this.steps.values()].forEach((step) => this.show(step)))
+    const after = () => {
       this.drawing = false
-      batch(() => [...this.steps.values()].forEach((step) => this.show(step)))
+      const [next] = this.steps.values()
+      if (next) this.step(next)
     }
-    if (document.visibilityState === 'visible') requestAnimationFrame(draw)
-    else setTimeout(draw, 500) // a hidden page has no frames
+    setTimeout(() => {
+      const took = performance.now() - began // with layout and paint
+      if (took < FRAME) after()
+      else setTimeout(after, Math.min(took, 200))
+    })
   }
 
   /** put shows an item and keeps it. One that was kept before and is not on the screen keeps its place. */

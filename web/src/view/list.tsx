@@ -1,4 +1,4 @@
-import { useSignal } from '@preact/signals'
+import { useComputed, useSignal } from '@preact/signals'
 import { useCallback, useEffect, useLayoutEffect, useRef } from 'preact/hooks'
 import { wanted } from '../talk/here'
 import type { Talk } from '../talk/talk'
@@ -7,25 +7,34 @@ import { Avatar } from './avatar'
 import { Icon } from './icon'
 import { still } from './media'
 import { Row } from './row'
+import { around, bounds, down, end, MOST, STEP, up, type Part } from './window'
 
 /** So near to the end the list follows what comes. */
 const NEAR = 60
+/** So near to an edge of what is drawn more is drawn. */
+const EDGE = 800
 
-/** List is what was said, oldest first. It follows the end as long as the person looks there. */
+/** List is what was said, oldest first. It follows the end as long as the person looks there; of a long history only a part is in the page. */
 export function List({ talk }: { talk: Talk }) {
   const { conversation } = talk
   const frame = useRef<HTMLDivElement>(null)
   const inner = useRef<HTMLDivElement>(null)
   const follows = useRef(true)
   const top = useRef(0) // where the list stood last
-  const height = useRef(0) // before earlier items were put in front
+  const held = useRef<{ key: string; top: number }>(undefined) // a row that must not move while others come and go
+  const reading = useRef(false)
   const away = useSignal(false)
   const unread = useSignal(0)
+  const shown = useSignal<Part>({})
   const order = conversation.order.value
+  const [from, to] = bounds(order, shown.value)
   const last = order.at(-1)
   const { typing, avatar } = talk.activity.value
-  const newest = last ? conversation.at(last)?.value : undefined
-  const writing = newest?.kind === 'text' && !newest.mine && !newest.final
+  // A reply that grows redraws its own row only.
+  const writing = useComputed(() => {
+    const newest = conversation.at(conversation.order.value.at(-1) ?? '')?.value
+    return newest?.kind === 'text' && !newest.mine && !newest.final
+  }).value
 
   const toEnd = (smooth = false) => frame.current?.scrollTo({ top: frame.current.scrollHeight, behavior: smooth && !still() ? 'smooth' : 'instant' })
 
@@ -34,49 +43,88 @@ export function List({ talk }: { talk: Talk }) {
     watch.observe(inner.current!)
     watch.observe(frame.current!)
     toEnd()
-    return () => watch.disconnect()
+    // The rest of what is at hand comes after the first paint.
+    const rest = requestAnimationFrame(() => setTimeout(() => follows.current && (shown.value = end(conversation.order.peek()))))
+    return () => {
+      watch.disconnect()
+      cancelAnimationFrame(rest)
+    }
   }, [])
 
   useEffect(() => {
-    if (newest?.mine && !newest.from) {
+    const newest = last && conversation.get(last)
+    if (newest && newest.mine && !newest.from) {
       follows.current = true
+      if (shown.peek().last !== undefined) shown.value = end(order)
       toEnd()
     } else if (!follows.current && newest) unread.value++
+    if (follows.current && to - from > MOST + STEP) shown.value = end(order)
   }, [last])
 
-  // What was put in front must not move what is being read.
+  // What was put in front, or taken away there, must not move what is being read.
   useLayoutEffect(() => {
-    const box = frame.current!
-    if (height.current > 0) box.scrollTop += box.scrollHeight - height.current
-    height.current = 0
-  }, [order[0]])
+    const row = held.current && document.getElementById('row-' + held.current.key)
+    if (row) frame.current!.scrollTop += row.getBoundingClientRect().top - held.current!.top
+    held.current = undefined
+    if (follows.current) toEnd()
+  }, [order, shown.value])
+
+  /** hold keeps the row at the top of the screen where it is, whatever the next drawing puts in front of it. */
+  const hold = () => {
+    const { top } = frame.current!.getBoundingClientRect()
+    for (const row of inner.current!.querySelectorAll<HTMLElement>(':scope > .row')) {
+      const place = row.getBoundingClientRect()
+      if (place.bottom < top) continue
+      held.current ??= { key: row.id.slice(4), top: place.top }
+      break
+    }
+  }
+  useEffect(() => conversation.order.subscribe(() => !follows.current && hold()), [conversation])
+
+  const show = (part: Part) => {
+    hold()
+    shown.value = part
+  }
 
   const scrolled = () => {
     const box = frame.current!
+    const rest = box.scrollHeight - box.scrollTop - box.clientHeight
     // What comes moves the end away before the list follows; only a person scrolls up.
-    if (box.scrollHeight - box.scrollTop - box.clientHeight < NEAR) follows.current = true
+    if (rest < NEAR && shown.peek().last === undefined) follows.current = true
     else if (box.scrollTop < top.current) follows.current = false
+    const rises = box.scrollTop < top.current
     top.current = box.scrollTop
     away.value = !follows.current
     if (follows.current) unread.value = 0
-    if (box.scrollTop < 400 && conversation.more.peek() && height.current === 0) void earlier()
+    if (held.current) return // a part is on its way
+    if (box.scrollTop < EDGE) void earlier()
+    else if (!rises && rest < EDGE && shown.peek().last !== undefined) show(down(conversation.order.peek(), shown.peek()))
   }
 
+  /** earlier shows older rows, from the disk where they are not at hand. */
   const earlier = async () => {
-    height.current = frame.current!.scrollHeight
-    const first = conversation.order.peek()[0]
-    await conversation.earlier()
-    if (conversation.order.peek()[0] === first) height.current = 0
+    if (reading.current) return
+    reading.current = true
+    const first = () => bounds(conversation.order.peek(), shown.peek())[0]
+    if (first() < STEP && conversation.more.peek()) await conversation.earlier().catch(() => undefined) // the disk may refuse; scrolling asks again
+    reading.current = false
+    if (first() > 0) show(up(conversation.order.peek(), shown.peek()))
   }
 
   /** jump shows an item, and reads the history as far back as it takes. */
   const jump = useCallback(async (key: string) => {
-    while (!conversation.at(key) && conversation.more.peek()) await earlier()
+    while (!conversation.at(key) && conversation.more.peek()) await conversation.earlier()
+    const order = conversation.order.peek()
+    const [from, to] = bounds(order, shown.peek())
+    const at = order.indexOf(key)
+    if (at < 0) return
+    follows.current = false
+    const far = at < from || at >= to
+    if (far) shown.value = around(order, key)
     requestAnimationFrame(() => {
       const row = document.getElementById('row-' + key)
       if (!row) return
-      follows.current = false
-      row.scrollIntoView({ block: 'center', behavior: still() ? 'instant' : 'smooth' })
+      row.scrollIntoView({ block: 'center', behavior: far || still() ? 'instant' : 'smooth' })
       row.focus({ preventScroll: true })
       row.classList.add('found')
       setTimeout(() => row.classList.remove('found'), 1500)
@@ -94,17 +142,24 @@ export function List({ talk }: { talk: Talk }) {
     })
   }, [talk, sought, last])
 
+  const goToEnd = () => {
+    const far = shown.peek().last !== undefined
+    if (far) shown.value = end(conversation.order.peek())
+    follows.current = far
+    toEnd(!far)
+  }
+
   return (
     <div class="list-box">
       <div class="list" ref={frame} onScroll={scrolled} tabindex={0} role="region" aria-label={t('conversation')}>
         <div class="list-inner" ref={inner} role="log" aria-live="off" aria-label={t('messages')}>
           {order.length === 0 && <div class="empty"><Avatar state="idle" /><p>{t('emptyTitle')}</p><p class="quiet">{t('emptyText')}</p></div>}
-          {order.map((key, i) => <Row key={key} talk={talk} id={key} before={order[i - 1]} jump={jump} />)}
-          {typing && !writing && <div class="row"><div class="bubble typing" role="img" aria-label={t(avatar === 'speaking' ? 'speaking' : 'thinking')}><i /><i /><i /></div></div>}
+          {order.slice(from, to).map((key, i) => <Row key={key} talk={talk} id={key} before={order[from + i - 1]} jump={jump} />)}
+          {typing && !writing && to === order.length && <div class="row"><div class="bubble typing" role="img" aria-label={t(avatar === 'speaking' ? 'speaking' : 'thinking')}><i /><i /><i /></div></div>}
         </div>
       </div>
       {away.value && (
-        <button type="button" class="to-end" aria-label={unread.value ? count('unread', unread.value) : t('toEnd')} onClick={() => toEnd(true)}>
+        <button type="button" class="to-end" aria-label={unread.value ? count('unread', unread.value) : t('toEnd')} onClick={goToEnd}>
           <Icon name="down" />{unread.value > 0 && <span class="badge">{unread.value}</span>}
         </button>
       )}

@@ -60,20 +60,45 @@ const marked = new Marked({
 const done = new Map<string, string>()
 const KEPT = 1000
 
+/** html gives a block as safe HTML; around is what its meaning depends on beside its own text. */
+function html(token: Token, around: string): string {
+  const key = around + token.raw
+  const made = done.get(key) ?? DOMPurify.sanitize(new Parser(marked.defaults).parse([token]), ALLOWED)
+  done.delete(key) // the newest stand last
+  done.set(key, made)
+  if (done.size > KEPT) done.delete(done.keys().next().value!)
+  return made
+}
+
+const drawn = (token: Token) => token.type !== 'space' && token.type !== 'def'
+
+/** A text in blocks. Of one that grows, what is settled stays as it is. */
+export interface Blocks {
+  readonly html: readonly string[]
+  /** The text of all blocks but the last. Nothing that is written behind a block changes the blocks before it. */
+  readonly settled: string
+  readonly language: string
+}
+
 /**
  * blocks gives a text as safe HTML, in the pieces that stand below one another: of a reply that grows only the last one changes, and what
- * did not change is not touched in the page.
+ * did not change is neither read again nor touched in the page.
  */
-export function blocks(text: string): string[] {
+export function blocks(text: string, before?: Blocks): Blocks {
+  const now = language.peek()
+  if (before && before.settled && before.language === now && text.startsWith(before.settled)) {
+    const rest = lex(text.slice(before.settled.length))
+    if (!rest.named) return { html: [...before.html.slice(0, -1), ...rest.blocks.map((token) => html(token, now + '{}'))], settled: before.settled + rest.settled, language: now }
+  }
+  const { blocks, settled, named, links } = lex(text)
+  return { html: blocks.map((token) => html(token, now + links)), settled: named ? '' : settled, language: now }
+}
+
+function lex(text: string) {
   const tokens = new Lexer(marked.defaults).lex(text)
-  // What a name of a link stands for may be told further down.
-  const around = language.peek() + JSON.stringify(tokens.links)
-  return tokens.filter((token: Token) => token.type !== 'space' && token.type !== 'def').map((token) => {
-    const key = around + token.raw
-    const made = done.get(key) ?? DOMPurify.sanitize(new Parser(marked.defaults).parse([token]), ALLOWED)
-    done.delete(key) // the newest stand last
-    done.set(key, made)
-    if (done.size > KEPT) done.delete(done.keys().next().value!)
-    return made
-  })
+  // What a name of a link stands for may be told further down: then no block is settled.
+  const links = JSON.stringify(tokens.links)
+  const last = tokens.findLastIndex(drawn)
+  const settled = tokens.slice(0, Math.max(0, last)).map((token) => token.raw).join('')
+  return { blocks: tokens.filter(drawn), links, named: links !== '{}', settled: text.startsWith(settled) ? settled : '' } // line ends of other systems are made alike
 }

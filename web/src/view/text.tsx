@@ -2,7 +2,7 @@ import { memo } from 'preact/compat'
 import { useEffect, useMemo, useRef } from 'preact/hooks'
 import { language, t } from '../words/words'
 import { copy } from './copy'
-import { blocks } from './markdown'
+import { blocks, type Blocks } from './markdown'
 
 /** Block is one paragraph, list, table or piece of code. It is touched only when its HTML changes. */
 const Block = memo(function Block({ html, finished }: { html: string; finished: boolean }) {
@@ -17,7 +17,8 @@ const Block = memo(function Block({ html, finished }: { html: string; finished: 
 /** Text shows a message with its formatting. */
 export function Text({ text, finished }: { text: string; finished: boolean }) {
   const lang = language.value
-  const parts = useMemo(() => blocks(text), [text, lang])
+  const before = useRef<Blocks>(undefined)
+  const { html: parts } = useMemo(() => (before.current = blocks(text, before.current)), [text, lang])
   return (
     <div class="text" onClick={press}>
       {parts.map((html, i) => <Block key={i} html={html} finished={finished || i < parts.length - 1} />)}

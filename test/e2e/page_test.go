@@ -1,0 +1,88 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"hermes-mobile/test/hermes"
+)
+
+// TestPage has a person use the web page in a real browser, with the real Hermes behind it. What is done there stands in
+// web/test/journey.hermes.test.ts.
+func TestPage(t *testing.T) {
+	if why := noPage(); why != "" {
+		t.Skip(why)
+	}
+	both(t, func(t *testing.T, v hermes.Version) {
+		w := newWorld(t, v)
+		ctx, cancel := context.WithTimeout(t.Context(), 3*patience)
+		defer cancel()
+		cmd := exec.CommandContext(ctx, "node", "test/run.mjs", "journey.hermes")
+		cmd.Dir = filepath.Join("..", "..", "web")
+		cmd.Env = append([]string{"HERMES_JOURNEY=" + w.server.Base() + "/", "HERMES_JOURNEY_BINARY=" + w.server.Binary, "CHROMIUM=" + os.Getenv("CHROMIUM")}, w.server.Env...)
+		if w.newer() {
+			cmd.Env = append(cmd.Env, "HERMES_JOURNEY_NEWER=1")
+		}
+		// A browser and its pages are processes below it.
+		cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+		cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM) }
+		cmd.WaitDelay = 10 * time.Second
+		out, err := cmd.CombinedOutput()
+		if err != nil {
+			t.Fatalf("the page with Hermes %s: %v\n%s", v, err, out)
+		}
+		t.Logf("%s", out)
+		if !w.heardVoice() {
+			t.Errorf("the model was not given the transcript of a voice message: %q", w.transcripts())
+		}
+	})
+}
+
+// heardVoice reports whether the model was given a transcript of half a second of sound, or more.
+func (w *world) heardVoice() bool {
+	for _, text := range w.transcripts() {
+		var size int
+		if _, err := fmt.Sscanf(text, "transcript of %d bytes", &size); err != nil || size < 16_000 {
+			continue
+		}
+		for _, r := range w.model.Requests() {
+			if strings.Contains(r.LastUser(), text) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// transcripts are what the model made of voice messages.
+func (w *world) transcripts() (list []string) {
+	for _, r := range w.model.Requests() {
+		if r.Kind == "transcription" {
+			list = append(list, r.Reply)
+		}
+	}
+	return list
+}
+
+// noPage says what is missing for tests of the web page, or nothing.
+func noPage() string {
+	if out, err := exec.Command("bash", filepath.Join("..", "web", "node.sh")).CombinedOutput(); err != nil {
+		return strings.TrimSpace(string(out))
+	}
+	if _, err := os.Stat(filepath.Join("..", "..", "web", "node_modules", "playwright-core")); err != nil {
+		return "the packages of the web page are not installed: run test/web/packages.sh"
+	}
+	for _, path := range []string{os.Getenv("CHROMIUM"), "/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"} {
+		if _, err := os.Stat(path); path != "" && err == nil {
+			return ""
+		}
+	}
+	return "there is no Chromium: run test/web/install.sh as root, or name one with CHROMIUM"
+}
