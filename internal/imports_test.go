@@ -43,9 +43,11 @@ var ranks = map[string]int{
 	"internal/wsconn":        1,
 	"internal/config":        1,
 	"internal/web":           1,
+	"internal/vault":         1,
 	"sdk/ts/generate":        1,
 
 	"frame":            0,
+	"gateway":          0,
 	"internal/chat":    0,
 	"internal/metrics": 0,
 }
@@ -63,6 +65,9 @@ var single = map[string]string{
 	"github.com/gobwas/ws": "internal/wsconn",
 
 	"github.com/SherClockHolmes/webpush-go": "internal/push",
+
+	"filippo.io/age":                "internal/vault",
+	"github.com/zalando/go-keyring": "internal/vault",
 
 	"github.com/caddyserver/certmagic": "internal/cert",
 	"github.com/mholt/acmez":           "internal/cert",
