@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 )
 
@@ -20,6 +22,7 @@ type Capabilities struct {
 	Model    string // the one model id of the gateway: hermes-agent or the name of its profile
 	Version  string // of GET /health, as the route was proven with; may be empty
 	Auth     string // bearer
+	ID       string // instance_id, an opaque id of the gateway; empty where it offers none
 
 	features  map[string]json.RawMessage
 	endpoints map[string]Endpoint
@@ -31,6 +34,7 @@ func ParseCapabilities(body []byte) (*Capabilities, error) {
 		Platform  json.RawMessage `json:"platform"`
 		Model     json.RawMessage `json:"model"`
 		Auth      json.RawMessage `json:"auth"`
+		ID        json.RawMessage `json:"instance_id"`
 		Features  json.RawMessage `json:"features"`
 		Endpoints json.RawMessage `json:"endpoints"`
 	}
@@ -40,13 +44,13 @@ func ParseCapabilities(body []byte) (*Capabilities, error) {
 	if err := json.Unmarshal(body, &raw); err != nil {
 		return nil, fmt.Errorf("capabilities: %w", err)
 	}
-	caps := &Capabilities{Platform: text(raw.Platform), Model: text(raw.Model), features: map[string]json.RawMessage{}, endpoints: map[string]Endpoint{}}
+	caps := &Capabilities{Platform: text(raw.Platform), Model: text(raw.Model), ID: text(raw.ID), features: map[string]json.RawMessage{}, endpoints: map[string]Endpoint{}}
 	var auth struct{ Type json.RawMessage }
 	if json.Unmarshal(raw.Auth, &auth) == nil {
 		caps.Auth = text(auth.Type)
 	}
 	var features map[string]json.RawMessage
-	if json.Unmarshal(raw.Features, &features) == nil {
+	if json.Unmarshal(raw.Features, &features) == nil && features != nil {
 		caps.features = features
 	}
 	var endpoints map[string]json.RawMessage
@@ -112,4 +116,34 @@ func (c *Capabilities) Endpoint(operation string) (Endpoint, error) {
 func (c *Capabilities) Offers(operation string) bool {
 	_, err := c.Endpoint(operation)
 	return err == nil
+}
+
+// Endpoints lists the operations that are advertised, sorted.
+func (c *Capabilities) Endpoints() []string {
+	if c == nil {
+		return nil
+	}
+	return slices.Sorted(maps.Keys(c.endpoints))
+}
+
+// Features lists the features that are on, sorted.
+func (c *Capabilities) Features() []string {
+	if c == nil {
+		return nil
+	}
+	return slices.Sorted(func(yield func(string) bool) {
+		for name := range c.features {
+			if c.Feature(name) && !yield(name) {
+				return
+			}
+		}
+	})
+}
+
+// with returns capabilities that have more endpoints. One that is advertised stays as it is.
+func (c *Capabilities) with(more map[string]Endpoint) *Capabilities {
+	next := *c
+	next.endpoints = maps.Clone(more)
+	maps.Copy(next.endpoints, c.endpoints)
+	return &next
 }

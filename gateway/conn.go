@@ -27,6 +27,17 @@ type conn struct {
 	authorize func(*http.Request)  // adds the credential
 	answered  func(*http.Response) // takes refreshed cookies
 	caps      *Capabilities
+
+	signIn func(sent *http.Request) bool // after a 401: signs in anew where that is possible; may be nil
+	scrub  func(string) string           // takes secrets and hosts out of what the gateway says; may be nil
+}
+
+// clean takes out of a text of the gateway's what must not be shown: it may quote what it was sent.
+func (cn *conn) clean(s string) string {
+	if cn.scrub == nil {
+		return s
+	}
+	return cn.scrub(s)
 }
 
 // request builds the call of an advertised operation. vars fill the {variables} of its path, in pairs of name and value.
@@ -39,6 +50,9 @@ func (cn *conn) request(ctx context.Context, operation string, vars []string, qu
 	}
 	path := endpoint.Path
 	for i := 0; i+1 < len(vars); i += 2 {
+		if vars[i+1] == "" || vars[i+1] == "." || vars[i+1] == ".." { // another operation's path
+			return nil, fmt.Errorf("%s: the %s is malformed", operation, vars[i])
+		}
 		path = strings.ReplaceAll(path, "{"+vars[i]+"}", url.PathEscape(vars[i+1]))
 	}
 	if strings.ContainsAny(path, "{}") {
@@ -69,22 +83,47 @@ func (cn *conn) requestPath(ctx context.Context, method, path string, query url.
 		req.Header.Set("Content-Type", "application/json")
 	}
 	req.Header.Set("Accept", "application/json")
+	req.Header.Set("User-Agent", userAgent)
 	cn.authorize(req)
 	return req, nil
 }
 
 // send does a request once. An answer other than 2xx is an [*Error] and its body is closed. Errors of the network name
-// neither address nor credential: they are a [*linkError].
+// neither address nor credential: they are a [*linkError]. A 401 means that nothing was done with the request, so where a
+// login can be repeated it is sent once more after that.
 func (cn *conn) send(req *http.Request) (*http.Response, error) {
+	resp, err := cn.do(req)
+	if err != nil {
+		return nil, err
+	}
+	if resp.StatusCode == http.StatusUnauthorized && cn.signIn != nil && (req.Body == nil || req.GetBody != nil) && cn.signIn(req) {
+		resp.Body.Close()
+		again := req.Clone(req.Context())
+		if req.GetBody != nil {
+			if again.Body, err = req.GetBody(); err != nil {
+				return nil, fmt.Errorf("request: %w", err)
+			}
+		}
+		cn.authorize(again)
+		if resp, err = cn.do(again); err != nil {
+			return nil, err
+		}
+	}
+	if resp.StatusCode/100 != 2 {
+		defer resp.Body.Close()
+		refused := refusal(resp)
+		refused.Message, refused.Code = cn.clean(refused.Message), cn.clean(refused.Code)
+		return nil, refused
+	}
+	return resp, nil
+}
+
+func (cn *conn) do(req *http.Request) (*http.Response, error) {
 	resp, err := cn.http.Do(req)
 	if err != nil {
 		return nil, &linkError{cause: err}
 	}
 	cn.answered(resp)
-	if resp.StatusCode/100 != 2 {
-		defer resp.Body.Close()
-		return nil, refusal(resp)
-	}
 	return resp, nil
 }
 
@@ -105,30 +144,11 @@ func (cn *conn) call(req *http.Request, out any) error {
 	if out == nil {
 		return nil
 	}
-	if err := json.Unmarshal(data, out); err != nil {
-		return fmt.Errorf("the gateway's answer cannot be read: %w", err)
+	if json.Unmarshal(data, out) != nil {
+		return errUnreadable
 	}
 	return nil
 }
-
-// linkError is a request that failed below HTTP: the route is in doubt, not the request. Its text names no host.
-type linkError struct{ cause error }
-
-func (e *linkError) Error() string {
-	var netErr interface{ Timeout() bool }
-	switch {
-	case errors.Is(e.cause, context.Canceled):
-		return "the request was cancelled"
-	case errors.As(e.cause, &netErr) && netErr.Timeout():
-		return "the gateway did not answer in time"
-	case errors.Is(e.cause, io.ErrUnexpectedEOF), errors.Is(e.cause, io.EOF):
-		return "the connection to the gateway broke"
-	default:
-		return "the gateway cannot be reached"
-	}
-}
-
-func (e *linkError) Unwrap() error { return e.cause }
 
 // refusal reads the body of an answer other than 2xx: four shapes occur (api-facts §1.1).
 func refusal(resp *http.Response) *Error {

@@ -1,6 +1,11 @@
 package gateway
 
-import "time"
+import (
+	"context"
+	"errors"
+	"iter"
+	"time"
+)
 
 // RouteKind tells which of the two addresses of a profile a route uses.
 type RouteKind string
@@ -13,8 +18,158 @@ const (
 
 // Route is the way a client uses now.
 type Route struct {
-	Kind       RouteKind
-	Since      time.Time
-	Reason     string // why this one, in a plain sentence without any host
-	Generation uint64 // grows with each choice, so a later choice is never taken for an earlier one
+	Kind       RouteKind `json:"kind"`
+	Since      time.Time `json:"since"`
+	Reason     string    `json:"reason"`     // why this one, in a plain sentence without any host
+	Generation uint64    `json:"generation"` // grows with each choice, so a later choice is never taken for an earlier one
+}
+
+// NoRouteError says of each address why it cannot be used. It is [ErrNoRoute], and [ErrSignIn] or [ErrIdentity] where that
+// is the cause at one of them. Its text names no host.
+type NoRouteError struct {
+	Local  error // nil: there is no such address, or it was not tried for want of a credential
+	Remote error
+}
+
+func (e *NoRouteError) Error() string {
+	if e.Local == nil {
+		return ErrNoRoute.Error() + ": " + e.Remote.Error()
+	}
+	return ErrNoRoute.Error() + ": local address: " + e.Local.Error() + "; remote address: " + e.Remote.Error()
+}
+
+// Unwrap gives the causes.
+func (e *NoRouteError) Unwrap() []error {
+	causes := []error{ErrNoRoute}
+	for _, err := range []error{e.Local, e.Remote} {
+		if err != nil {
+			causes = append(causes, err)
+		}
+	}
+	return causes
+}
+
+// Route returns the route of the newest choice; ok is false where there is none in use.
+func (c *Client) Route() (route Route, ok bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.current == nil {
+		return Route{}, false
+	}
+	return c.current.route, true
+}
+
+// Watch yields the route in use, if there is one, and then each newly chosen one, until ctx ends or the client is closed.
+// Who is slow gets the newest only.
+func (c *Client) Watch(ctx context.Context) iter.Seq[Route] {
+	return func(yield func(Route) bool) {
+		var last uint64
+		for {
+			c.mu.Lock()
+			changed, current := c.changed, c.current
+			c.mu.Unlock()
+			if current != nil && current.route.Generation > last {
+				last = current.route.Generation
+				if !yield(current.route) {
+					return
+				}
+				continue
+			}
+			select {
+			case <-changed:
+			case <-ctx.Done():
+				return
+			case <-c.ctx.Done():
+				return
+			}
+		}
+	}
+}
+
+// choice is one choosing of a route, shared by all who wait for it.
+type choice struct {
+	done chan struct{}
+	cn   *conn
+	err  error
+}
+
+// choose finds a route and makes it the current one. Where the network changed meanwhile what was found is worth nothing,
+// so it looks again, a few times.
+func (c *Client) choose(ch *choice) {
+	for range 3 {
+		c.mu.Lock()
+		epoch := c.epoch
+		c.stale = false
+		c.mu.Unlock()
+		ch.cn, ch.err = c.find()
+		c.mu.Lock()
+		again := c.epoch != epoch && !c.closed
+		c.mu.Unlock()
+		if !again {
+			break
+		}
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	defer close(ch.done)
+	c.choosing = nil
+	if c.closed {
+		ch.cn, ch.err = nil, ErrClosed
+	}
+	c.current = ch.cn
+	if ch.cn == nil {
+		c.options.Log.Info("no route to the gateway", "why", c.reason, "error", ch.err)
+		return
+	}
+	c.chosen++
+	ch.cn.route.Generation = c.chosen // before anybody else has it
+	close(c.changed)
+	c.changed = make(chan struct{})
+	route := ch.cn.route
+	c.options.Log.Info("route to the gateway", "kind", route.Kind, "generation", route.Generation, "why", c.reason, "reason", route.Reason)
+}
+
+// find tries the Local address, and then Remote at once.
+func (c *Client) find() (*conn, error) {
+	reason := "the only address of this gateway"
+	var localErr error
+	if err := c.signedIn(c.ctx); err != nil {
+		c.mu.Lock()
+		c.note(Remote, err)
+		c.mu.Unlock()
+		return nil, &NoRouteError{Remote: err}
+	}
+	if c.local != nil {
+		cn, err := c.prove(c.ctx, c.local)
+		if err == nil {
+			cn.route.Reason = "the local address answers as this gateway"
+			return cn, nil
+		}
+		c.mu.Lock()
+		c.note(Local, err)
+		c.mu.Unlock()
+		localErr = err
+		reason = "the local address is not used: " + plain(err)
+	}
+	cn, err := c.prove(c.ctx, c.remote)
+	if err == nil {
+		cn.route.Reason = reason
+		return cn, nil
+	}
+	c.mu.Lock()
+	c.note(Remote, err)
+	c.mu.Unlock()
+	return nil, &NoRouteError{Local: localErr, Remote: err}
+}
+
+// plain is an error without what a gateway said, which might be anything.
+func plain(err error) string {
+	var refused *Error
+	if !errors.As(err, &refused) {
+		return err.Error()
+	}
+	if errors.Is(err, ErrSignIn) {
+		return "the gateway refused the credential"
+	}
+	return (&Error{Status: refused.Status}).Error()
 }

@@ -2,7 +2,7 @@
 # Formatting, vet and staticcheck; govulncheck where its database can be reached.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-unformatted=$(gofmt -l cmd device frame internal sdk/ts/generate test)
+unformatted=$(gofmt -l cmd device frame gateway internal sdk/ts/generate test)
 if [ -n "$unformatted" ]; then
   echo "not formatted with gofmt:"
   echo "$unformatted"

@@ -1,0 +1,82 @@
+package gateway
+
+import (
+	"errors"
+	"net"
+	"net/netip"
+	"net/url"
+	"strings"
+)
+
+// parseAddress reads the address of a gateway into the form in which addresses are compared: scheme and host in lower case,
+// no default port, no slash at the end. A path before that is kept, for gateways behind a proxy. A path of "/v1" is what other OpenAI
+// servers call their base, and is taken off for them.
+func parseAddress(raw string, kind Kind) (*url.URL, error) {
+	u, err := url.Parse(raw)
+	switch {
+	case err != nil: // which quotes the address
+		return nil, errors.New("is not a URL")
+	case u.Scheme == "" || u.Host == "" || u.Opaque != "":
+		return nil, errors.New("must be a whole URL, such as https://gateway.example.org")
+	case u.Scheme != "https" && u.Scheme != "http":
+		return nil, errors.New("must begin with https://")
+	case u.User != nil:
+		return nil, errors.New("must not hold a user name or password; those are credentials")
+	case u.RawQuery != "" || u.ForceQuery || u.Fragment != "":
+		return nil, errors.New("must not have anything after a ? or #")
+	case u.Hostname() == "" || strings.ContainsAny(u.Hostname(), " \t\r\n"):
+		return nil, errors.New("names no host")
+	case strings.Contains(u.EscapedPath(), "..") || strings.Contains(u.EscapedPath(), "//"):
+		return nil, errors.New("has a path that cannot be used")
+	}
+	host, port := strings.ToLower(strings.TrimSuffix(u.Hostname(), ".")), u.Port()
+	if port == "" && strings.HasSuffix(u.Host, ":") || port == "443" && u.Scheme == "https" || port == "80" && u.Scheme == "http" {
+		port = ""
+	}
+	clean := &url.URL{Scheme: u.Scheme, Host: host}
+	if strings.Contains(host, ":") {
+		clean.Host = "[" + host + "]"
+	}
+	if port != "" {
+		clean.Host = net.JoinHostPort(host, port)
+	}
+	path := strings.TrimRight(u.EscapedPath(), "/")
+	if kind == OpenAI {
+		path = strings.TrimSuffix(path, "/v1")
+	}
+	if clean.Path, err = url.PathUnescape(path); err != nil {
+		return nil, errors.New("has a path that cannot be used")
+	}
+	clean.RawPath = path
+	return clean, nil
+}
+
+// checkPlain says whether an address without TLS may be configured: this machine, or with insecure a private network. A
+// name may stand for anything, so what it stands for is checked again once it is connected ([plainAllowed]).
+func checkPlain(u *url.URL, insecure bool) error {
+	if u.Scheme != "http" {
+		return nil
+	}
+	host := u.Hostname()
+	if host == "localhost" || strings.HasSuffix(host, ".localhost") {
+		return nil
+	}
+	ip, err := netip.ParseAddr(host)
+	switch {
+	case err != nil && insecure, err == nil && plainAllowed(ip, insecure):
+		return nil
+	case insecure:
+		return errors.New("must begin with https://: plain http is for this machine and private networks only")
+	default:
+		return errors.New("must begin with https://, or plain http must be allowed for private networks")
+	}
+}
+
+// shared is the range of RFC 6598, which mesh networks of private machines use.
+var shared = netip.MustParsePrefix("100.64.0.0/10")
+
+// plainAllowed reports whether a peer may be spoken to without TLS.
+func plainAllowed(ip netip.Addr, insecure bool) bool {
+	ip = ip.Unmap()
+	return ip.IsLoopback() || insecure && (ip.IsPrivate() || ip.IsLinkLocalUnicast() || shared.Contains(ip))
+}

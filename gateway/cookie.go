@@ -1,0 +1,131 @@
+package gateway
+
+import (
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// cookieNames are the only cookies that are taken and sent: those of a Hermes login, bare or with the prefixes of
+// RFC 6265bis §4.1.3 that a gateway uses behind TLS (api-facts §10).
+var cookieNames = func() map[string]bool {
+	names := map[string]bool{}
+	for _, name := range []string{"hermes_session_at", "hermes_session_rt", "hermes_session_provider"} {
+		names[name], names["__Host-"+name], names["__Secure-"+name] = true, true, true
+	}
+	return names
+}()
+
+// maxCookie is the most bytes of a cookie's value; browsers take 4096 for name and value.
+const maxCookie = 4096
+
+// validCookieValue reports whether a value is made of cookie-octets, optionally in quotes (RFC 6265 §4.1.1). Nothing else
+// goes into a header: a line end or semicolon would add headers or cookies of a stranger's choice.
+func validCookieValue(value string) bool {
+	if len(value) >= 2 && value[0] == '"' && value[len(value)-1] == '"' {
+		value = value[1 : len(value)-1]
+	}
+	for i := range len(value) {
+		switch b := value[i]; {
+		case b <= ' ', b >= 0x7f, b == '"', b == ',', b == ';', b == '\\':
+			return false
+		}
+	}
+	return value != "" && len(value) <= maxCookie
+}
+
+// setCookie is one Set-Cookie header that may be honoured. Without a value it deletes.
+type setCookie struct {
+	cookie Cookie
+	gone   bool
+}
+
+// readSetCookie reads a Set-Cookie header, as RFC 6265 §5.2 does. net/http's own reader takes the quotes off, and what is sent
+// back must be what was set. Of a header that breaks a rule nothing is taken.
+func readSetCookie(header string, secure bool, now time.Time) (setCookie, bool) {
+	pair, rest, _ := strings.Cut(header, ";")
+	name, value, ok := strings.Cut(pair, "=")
+	name, value = strings.Trim(name, " \t"), strings.Trim(value, " \t")
+	if !ok || !cookieNames[name] {
+		return setCookie{}, false
+	}
+	c := setCookie{cookie: Cookie{Name: name, Value: NewSecret(value)}}
+	var path, domain string
+	var aged bool
+	for attribute := range strings.SplitSeq(rest, ";") {
+		key, v, _ := strings.Cut(attribute, "=")
+		v = strings.Trim(v, " \t")
+		switch strings.ToLower(strings.Trim(key, " \t")) {
+		case "secure":
+			c.cookie.Secure = true
+		case "path":
+			path = v
+		case "domain":
+			domain = v
+		case "max-age":
+			if seconds, err := strconv.ParseInt(v, 10, 64); err == nil {
+				aged, c.gone = true, seconds <= 0
+				c.cookie.Expires = now.Add(time.Duration(min(seconds, 1<<31)) * time.Second)
+			}
+		case "expires":
+			if at, err := http.ParseTime(v); err == nil && !aged {
+				c.gone, c.cookie.Expires = !at.After(now), at
+			}
+		}
+	}
+	host, prefixed := strings.HasPrefix(name, "__Host-"), strings.HasPrefix(name, "__")
+	switch {
+	case c.cookie.Secure && !secure, prefixed && !c.cookie.Secure, host && (path != "/" || domain != ""):
+		return setCookie{}, false
+	case !c.gone && !validCookieValue(value):
+		return setCookie{}, false
+	}
+	return c, true
+}
+
+// readSetCookies reads all that may be honoured of an answer.
+func readSetCookies(resp *http.Response, secure bool, now time.Time) []setCookie {
+	var all []setCookie
+	for _, header := range resp.Header.Values("Set-Cookie") {
+		if c, ok := readSetCookie(header, secure, now); ok {
+			all = append(all, c)
+		}
+	}
+	return all
+}
+
+// merge returns the cookies after an answer has set and deleted some, and whether anything is different.
+func merge(cookies []Cookie, set []setCookie) ([]Cookie, bool) {
+	next, changed := slices.Clone(cookies), false
+	for _, s := range set {
+		i := slices.IndexFunc(next, func(c Cookie) bool { return c.Name == s.cookie.Name })
+		switch {
+		case i >= 0 && s.gone:
+			next, changed = slices.Delete(next, i, i+1), true
+		case i >= 0 && next[i] != s.cookie:
+			next[i], changed = s.cookie, true
+		case i < 0 && !s.gone:
+			next, changed = append(next, s.cookie), true
+		}
+	}
+	return next, changed
+}
+
+// cookieHeader is the Cookie header for a route, and nothing where no cookie may go there.
+func cookieHeader(cookies []Cookie, secure bool, now time.Time) string {
+	var pairs []string
+	for _, c := range cookies {
+		if (c.Secure && !secure) || (!c.Expires.IsZero() && !c.Expires.After(now)) || !cookieNames[c.Name] || !validCookieValue(c.Value.Reveal()) {
+			continue
+		}
+		pairs = append(pairs, c.Name+"="+c.Value.Reveal())
+	}
+	return strings.Join(pairs, "; ")
+}
+
+// carriesSession reports whether cookies can open a session: the one that names the provider alone cannot.
+func carriesSession(header string) bool {
+	return strings.Contains(header, "hermes_session_at=") || strings.Contains(header, "hermes_session_rt=")
+}

@@ -1,0 +1,98 @@
+package gateway
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// maxFailures is how many failures are remembered.
+const maxFailures = 20
+
+// Failure is one thing that spoke against a route.
+type Failure struct {
+	At      time.Time `json:"at"`
+	Route   RouteKind `json:"route"`
+	Problem string    `json:"problem"` // a plain sentence without any host
+}
+
+// Diagnostics are what a person may copy to ask for help: no secret and no host is in them.
+type Diagnostics struct {
+	Route        *Route    `json:"route"`            // nil: none in use
+	Choosing     string    `json:"choosing"`         // why a route was or will be chosen
+	Local        bool      `json:"local_configured"` // whether there is a Local address
+	Auth         AuthMode  `json:"auth"`
+	SignedIn     bool      `json:"signed_in"` // whether there is a credential to send
+	Platform     string    `json:"platform"`
+	Version      string    `json:"version"`
+	Model        string    `json:"model"`
+	Capabilities []string  `json:"capabilities"` // advertised operations and features
+	Failures     []Failure `json:"failures"`     // the newest last, 20 at most
+}
+
+// note remembers a failure. The caller holds the lock.
+func (c *Client) note(kind RouteKind, err error) {
+	if err == nil {
+		return
+	}
+	c.failures = append(c.failures, Failure{At: c.options.Clock(), Route: kind, Problem: plain(err)})
+	if extra := len(c.failures) - maxFailures; extra > 0 {
+		c.failures = slices.Delete(c.failures, 0, extra)
+	}
+}
+
+// Diagnostics tells how things stand. It asks nobody.
+func (c *Client) Diagnostics() Diagnostics {
+	c.mu.Lock()
+	d := Diagnostics{Choosing: c.reason, Local: c.local != nil, Auth: c.profile.Auth, Failures: slices.Clone(c.failures)}
+	switch c.profile.Auth {
+	case AuthNone:
+		d.SignedIn = true
+	case AuthBearer:
+		d.SignedIn = !c.creds.Token.IsZero()
+	case AuthPassword:
+		d.SignedIn = carriesSession(cookieHeader(c.creds.Cookies, true, c.options.Clock()))
+	}
+	if id := c.profile.Identity; id != nil {
+		d.Platform, d.Version, d.Model = id.Platform, id.Version, id.Model
+	}
+	current := c.current
+	c.mu.Unlock()
+	if current != nil {
+		route := current.route
+		d.Route = &route
+		d.Platform, d.Version, d.Model = current.caps.Platform, current.caps.Version, current.caps.Model
+		d.Capabilities = append(current.caps.Endpoints(), current.caps.Features()...)
+	}
+	// What a gateway calls itself may hold anything.
+	d.Platform, d.Version, d.Model = c.scrub(d.Platform), c.scrub(d.Version), c.scrub(d.Model)
+	for i, name := range d.Capabilities {
+		d.Capabilities[i] = c.scrub(name)
+	}
+	return d
+}
+
+// String is a text of a few lines.
+func (d Diagnostics) String() string {
+	var b strings.Builder
+	line := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
+	if d.Route != nil {
+		line("route: %s since %s (%s), choice %d", d.Route.Kind, d.Route.Since.UTC().Format(time.RFC3339), d.Route.Reason, d.Route.Generation)
+	} else {
+		line("route: none")
+	}
+	line("chosen because: %s", d.Choosing)
+	line("local address configured: %t", d.Local)
+	line("sign-in: %s, credential kept: %t", d.Auth, d.SignedIn)
+	line("gateway: %s %s, model %s", d.Platform, d.Version, d.Model)
+	line("offers: %s", strings.Join(d.Capabilities, " "))
+	for _, f := range d.Failures {
+		line("%s %s: %s", f.At.UTC().Format(time.RFC3339), f.Route, f.Problem)
+	}
+	return b.String()
+}
+
+// JSON is the same for a program.
+func (d Diagnostics) JSON() ([]byte, error) { return json.MarshalIndent(d, "", "  ") }

@@ -1,0 +1,114 @@
+package gateway
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"syscall"
+)
+
+// linkError is a request that failed below HTTP: the route is in doubt, not the request. Its text names no host.
+type linkError struct{ cause error }
+
+// What a route may be refused for, in words for people.
+var (
+	errUnreadable  = errors.New("the gateway's answer cannot be read")
+	errNotGateway  = errors.New("something answered that is not a Hermes gateway, such as the sign-in page of a network")
+	errRedirect    = errors.New("it answered with a redirect, which is not followed")
+	errCertificate = errors.New("its certificate cannot be trusted")
+	errPlain       = errors.New("the host is not in a private network, where plain http is allowed")
+	errSecureOnly  = errors.New("the cookies of the login may be sent over https only")
+)
+
+func (e *linkError) Error() string {
+	if cause := e.Unwrap(); cause != nil && !errors.As(cause, new(syscall.Errno)) {
+		switch {
+		case errors.Is(cause, context.Canceled):
+			return "the request was cancelled"
+		case errors.Is(cause, context.DeadlineExceeded):
+			return "the gateway did not answer in time"
+		case errors.Is(cause, io.ErrUnexpectedEOF), errors.Is(cause, io.EOF):
+			return "the connection to the gateway broke"
+		}
+		return cause.Error()
+	}
+	return "the gateway cannot be reached"
+}
+
+// Unwrap gives the cause as far as it names no host: the errors of net, net/url, tls and x509 do.
+func (e *linkError) Unwrap() error {
+	var timeout interface{ Timeout() bool }
+	var errno syscall.Errno
+	var unknown x509.UnknownAuthorityError
+	var hostname x509.HostnameError
+	var invalid x509.CertificateInvalidError
+	var unverified *tls.CertificateVerificationError
+	for _, known := range []error{
+		ErrIdentity, ErrSignIn, ErrCut, ErrTooBig, ErrClosed, errUnreadable, errNotGateway, errRedirect, errPlain, errSecureOnly, context.Canceled,
+	} {
+		if errors.Is(e.cause, known) {
+			return only(e.cause, known)
+		}
+	}
+	switch {
+	case errors.As(e.cause, &timeout) && timeout.Timeout():
+		return context.DeadlineExceeded
+	case errors.As(e.cause, &unknown), errors.As(e.cause, &hostname), errors.As(e.cause, &invalid), errors.As(e.cause, &unverified):
+		return errCertificate
+	case errors.Is(e.cause, io.ErrUnexpectedEOF):
+		return io.ErrUnexpectedEOF
+	case errors.Is(e.cause, io.EOF):
+		return io.EOF
+	case errors.As(e.cause, &errno):
+		return errno
+	case foreign(e.cause):
+		return nil
+	}
+	return e.cause
+}
+
+// only is the innermost wrapper of a known error that is ours, or that error: wrappers of net and net/http name the host.
+func only(err, known error) error {
+	var ours *identityError
+	if errors.As(err, &ours) {
+		return ours
+	}
+	return known
+}
+
+// foreign reports whether an error is of a kind that prints addresses.
+func foreign(err error) bool {
+	var urlErr *url.Error
+	var opErr *net.OpError
+	var dnsErr *net.DNSError
+	var addrErr *net.AddrError
+	var protocol *http.ProtocolError
+	return errors.As(err, &urlErr) || errors.As(err, &opErr) || errors.As(err, &dnsErr) || errors.As(err, &addrErr) || errors.As(err, &protocol)
+}
+
+// inDoubt reports whether an error speaks against the route rather than against the request, so the next one should choose
+// anew: nothing came, what came is no API answer, or a proxy answered in place of the gateway.
+func inDoubt(err error) bool {
+	var link *linkError
+	var refused *Error
+	switch {
+	case err == nil, errors.Is(err, context.Canceled):
+		return false
+	case errors.As(err, &link), errors.Is(err, errUnreadable):
+		return true
+	case errors.As(err, &refused):
+		switch refused.Status {
+		case 401:
+			return true
+		case 502, 503, 504:
+			return refused.Code == ""
+		}
+		return refused.Status/100 == 3
+	}
+	return false
+}

@@ -1,0 +1,93 @@
+package gateway
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"os"
+	"syscall"
+	"time"
+)
+
+// SystemConnectivity watches the network by the means of the system: netlink on Linux. Elsewhere, and where a system does
+// not let programs listen (Android), Watch returns an error and the host program calls [Client.NetworkChanged].
+func SystemConnectivity() ConnectivityWatcher { return netlinkWatcher{settle: 500 * time.Millisecond} }
+
+type netlinkWatcher struct {
+	settle time.Duration // how long it must be quiet: one change of network is many messages
+}
+
+// Groups of rtnetlink(7): interfaces, addresses and routes.
+const (
+	groupLink      = 0x1
+	groupIPv4Addr  = 0x10
+	groupIPv4Route = 0x40
+	groupIPv6Addr  = 0x100
+	groupIPv6Route = 0x400
+)
+
+// Watch implements [ConnectivityWatcher].
+func (w netlinkWatcher) Watch(ctx context.Context, changed func()) error {
+	fd, err := syscall.Socket(syscall.AF_NETLINK, syscall.SOCK_RAW|syscall.SOCK_CLOEXEC|syscall.SOCK_NONBLOCK, syscall.NETLINK_ROUTE)
+	if err != nil {
+		return fmt.Errorf("netlink: %w", err)
+	}
+	address := &syscall.SockaddrNetlink{Family: syscall.AF_NETLINK, Groups: groupLink | groupIPv4Addr | groupIPv4Route | groupIPv6Addr | groupIPv6Route}
+	if err := syscall.Bind(fd, address); err != nil {
+		syscall.Close(fd)
+		return fmt.Errorf("netlink: %w", err)
+	}
+	socket := os.NewFile(uintptr(fd), "netlink")
+	defer socket.Close()
+	// What waits for messages and what waits for quiet are one loop: the deadline of the read is the end of the quiet.
+	defer context.AfterFunc(ctx, func() { socket.Close() })()
+	buffer := make([]byte, 64<<10)
+	waiting := false
+	for {
+		n, err := socket.Read(buffer)
+		switch {
+		case ctx.Err() != nil:
+			return nil
+		case errors.Is(err, os.ErrDeadlineExceeded):
+			waiting = false
+			if err := socket.SetReadDeadline(time.Time{}); err != nil {
+				return fmt.Errorf("netlink: %w", err)
+			}
+			changed()
+			continue
+		case errors.Is(err, syscall.ENOBUFS): // more happened than the system kept
+		case err != nil:
+			return fmt.Errorf("netlink: %w", err)
+		case !matters(buffer[:n]):
+			continue
+		}
+		if !waiting { // from the first message on, so that a stream of them cannot put it off for ever
+			waiting = true
+			if err := socket.SetReadDeadline(time.Now().Add(w.settle)); err != nil {
+				return fmt.Errorf("netlink: %w", err)
+			}
+		}
+	}
+}
+
+// matters reports whether messages say that something changed. Statistics of wireless interfaces come as messages of an
+// interface that changed nothing.
+func matters(data []byte) bool {
+	messages, err := syscall.ParseNetlinkMessage(data)
+	if err != nil {
+		return true
+	}
+	for _, m := range messages {
+		switch m.Header.Type {
+		case syscall.RTM_NEWLINK:
+			const change = 12 // ifi_change of struct ifinfomsg
+			if len(m.Data) < change+4 || binary.NativeEndian.Uint32(m.Data[change:]) != 0 {
+				return true
+			}
+		case syscall.RTM_DELLINK, syscall.RTM_NEWADDR, syscall.RTM_DELADDR, syscall.RTM_NEWROUTE, syscall.RTM_DELROUTE:
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,53 @@
+package gateway
+
+import (
+	"context"
+	"crypto/x509"
+	"log/slog"
+	"net"
+	"time"
+)
+
+// Options are what a [Client] is made with besides its profile. The zero value works.
+type Options struct {
+	RootCAs       *x509.CertPool // trusted authorities; nil: those of the system
+	Log           *slog.Logger   // nil: nothing is logged
+	ProbeTimeout  time.Duration  // for each step of proving the Local address; 0: 1.5 s
+	RemoteTimeout time.Duration  // for each step of proving the Remote address; 0: 15 s
+
+	// Watch tells of changes of the network, such as [SystemConnectivity]; nil: the host program calls NetworkChanged.
+	Watch ConnectivityWatcher
+	// OnCredentials gets the credentials after a login, a refresh by the gateway or a logout, to be kept. OnProfile gets the
+	// profile when something was learnt. Both are called one at a time and must not call the client.
+	OnCredentials func(Credentials)
+	OnProfile     func(Profile)
+
+	// Measured offers operations that the gateway's version is known to have though it does not advertise them: the jobs of
+	// 0.19 and 0.22 (api-facts §2). Off, those give ErrUnavailable.
+	Measured bool
+
+	Clock func() time.Time                                                     // nil: time.Now
+	Dial  func(ctx context.Context, network, address string) (net.Conn, error) // how connections are made; nil: net.Dialer
+}
+
+func (o Options) filled() Options {
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	if o.ProbeTimeout <= 0 {
+		o.ProbeTimeout = 1500 * time.Millisecond
+	}
+	if o.RemoteTimeout <= 0 {
+		o.RemoteTimeout = 15 * time.Second
+	}
+	if o.Clock == nil {
+		o.Clock = time.Now
+	}
+	return o
+}
+
+// ConnectivityWatcher tells of changes of the network.
+type ConnectivityWatcher interface {
+	// Watch calls changed after each change until ctx ends, and then returns nil. An error means that it cannot watch here.
+	Watch(ctx context.Context, changed func()) error
+}
