@@ -30,6 +30,7 @@ var ranks = map[string]int{
 	"internal/agent/relay": 2,
 	"internal/term":        2,
 	"internal/setup":       2,
+	"internal/onboard":     2,
 
 	"device":            1,
 	"device/devicetest": 1, // a server for tests of apps
@@ -38,13 +39,14 @@ var ranks = map[string]int{
 	"internal/media":    1,
 	"internal/push":     1,
 
-	"internal/push/pushtest": 1, // a push service for tests
-	"internal/store":         1,
-	"internal/wsconn":        1,
-	"internal/config":        1,
-	"internal/web":           1,
-	"internal/vault":         1,
-	"sdk/ts/generate":        1,
+	"internal/push/pushtest":       1, // a push service for tests
+	"internal/store":               1,
+	"internal/wsconn":              1,
+	"internal/config":              1,
+	"internal/web":                 1,
+	"internal/vault":               1,
+	"internal/onboard/onboardtest": 1, // a gateway for tests
+	"sdk/ts/generate":              1,
 
 	"frame":            0,
 	"gateway":          0,

@@ -24,7 +24,7 @@ const (
 
 // How much work scrypt does, as a power of two. A host program's key is random already.
 const (
-	phraseWork = 18 // about a second on a small machine
+	phraseWork = 18
 	hostWork   = 10
 	mostWork   = 20
 )
@@ -219,7 +219,7 @@ func (f *fileBackend) encrypt(name string, text []byte, to age.Recipient) error 
 	if err != nil {
 		return fmt.Errorf("encrypt the credentials: %w", err)
 	}
-	if err := replace(f.path(name), out.Bytes()); err != nil {
+	if err := Replace(f.path(name), out.Bytes()); err != nil {
 		return fmt.Errorf("store the credentials: %w", err)
 	}
 	return nil

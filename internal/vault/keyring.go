@@ -42,7 +42,7 @@ func readScope(dir string) (string, error) {
 }
 
 func writeScope(dir, scope string) error {
-	if err := replace(filepath.Join(dir, scopeFile), []byte(scope+"\n")); err != nil {
+	if err := Replace(filepath.Join(dir, scopeFile), []byte(scope+"\n")); err != nil {
 		return fmt.Errorf("the folder of the credentials: %w", err)
 	}
 	return nil

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// replace writes a file as a whole with mode 0600: after a crash there is the old one or the new one.
-func replace(path string, data []byte) (err error) {
+// Replace writes a file as a whole with mode 0600: after a crash there is the old one or the new one.
+func Replace(path string, data []byte) (err error) {
 	draft, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-*.tmp") // mode 0600
 	if err != nil {
 		return err

@@ -90,8 +90,8 @@ type Options struct {
 	Key gateway.Secret
 	// NoKeyring leaves the system's keyring alone.
 	NoKeyring bool
-
-	work int // of scrypt for a passphrase; tests take less
+	// Work is what scrypt does to a passphrase, as a power of two. 0: 18, about a second on a small machine.
+	Work int
 }
 
 // backend is a place for secrets. Its methods are called one at a time.
@@ -122,8 +122,8 @@ func Open(o Options) (*Vault, error) {
 	if err := os.MkdirAll(o.Dir, 0o700); err != nil {
 		return nil, fmt.Errorf("the folder of the credentials: %w", err)
 	}
-	if o.work == 0 {
-		o.work = phraseWork
+	if o.Work == 0 {
+		o.Work = phraseWork
 	}
 	v := &Vault{options: o}
 	return v, v.choose()
@@ -197,7 +197,7 @@ func (v *Vault) Unlock(passphrase gateway.Secret) error {
 	if v.state == Unmade && len([]rune(passphrase.Reveal())) < MinPassphrase {
 		return fmt.Errorf("%w: take at least %d characters", ErrPassphrase, MinPassphrase)
 	}
-	err := v.back.(*fileBackend).open(passphrase.Reveal(), v.options.work)
+	err := v.back.(*fileBackend).open(passphrase.Reveal(), v.options.Work)
 	var lost *SignInError
 	switch {
 	case errors.As(err, &lost) && lost.Problem == WrongKey:

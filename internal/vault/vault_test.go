@@ -110,7 +110,7 @@ func TestPassphrase(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	phrase := gateway.NewSecret("correct horse")
-	v, err := Open(Options{Dir: dir, NoKeyring: true, work: 10})
+	v, err := Open(Options{Dir: dir, NoKeyring: true, Work: 10})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -127,7 +127,7 @@ func TestPassphrase(t *testing.T) {
 		t.Fatal(err)
 	}
 	save(t, v, home, token)
-	again, err := Open(Options{Dir: dir, NoKeyring: true, work: 10})
+	again, err := Open(Options{Dir: dir, NoKeyring: true, Work: 10})
 	if err != nil {
 		t.Fatal(err)
 	}
