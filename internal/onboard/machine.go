@@ -30,7 +30,7 @@ type Machine struct {
 
 	acting sync.Mutex // one action at a time, which may take as long as a test
 
-	mu       sync.Mutex // guards what follows, and is never held while something is waited for
+	mu       sync.Mutex // guards what follows; held for a small file at most
 	step     Step
 	saved    *gateway.Profile // in use; nil before the first setup
 	draft    gateway.Profile
@@ -164,15 +164,39 @@ func (m *Machine) SignedOut() {
 	}
 }
 
-// Learnt keeps what the running client learnt or was given, so that an edit begins from it.
-func (m *Machine) Learnt(change func(*gateway.Profile, *gateway.Credentials)) {
+// KeepProfile stores what the running client learnt of its gateway. That of a client whose profile was replaced meanwhile is not.
+func (m *Machine) KeepProfile(p gateway.Profile) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.step == Done && m.saved != nil {
-		change(&m.draft, &m.creds)
-		p := m.draft
-		m.saved = &p
+	if m.saved == nil || !same(*m.saved, p) {
+		return
 	}
+	next := *m.saved
+	next.Identity = p.Identity
+	m.note(m.o.Keep.SaveProfile(next))
+	m.saved = &next
+	if same(next, m.draft) {
+		m.draft.Identity = p.Identity
+	}
+}
+
+// KeepCredentials stores what the running client was given by its gateway, such as refreshed cookies.
+func (m *Machine) KeepCredentials(p gateway.Profile, c gateway.Credentials) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.saved == nil || !same(*m.saved, p) {
+		return
+	}
+	m.note(m.o.Keep.SaveCredentials(p, c))
+	if m.step == Done {
+		m.creds = c.For(m.draft)
+	}
+}
+
+// same reports whether two profiles reach the same account in the same way.
+func same(a, b gateway.Profile) bool {
+	return a.ID == b.ID && a.Remote == b.Remote && a.Local == b.Local && a.Auth == b.Auth && a.Username == b.Username && a.RemoteKey == b.RemoteKey &&
+		a.LocalKey == b.LocalKey
 }
 
 // Do carries an action out. The error is of the program, such as a disk that is full; what a person did wrong stands in the state.

@@ -35,8 +35,6 @@ type rig struct {
 	all   []State // every state that was shown
 }
 
-func (r *rig) vault() *vault.Vault { return r.o.Keep.Vault }
-
 func begin(t *testing.T, dir string, roots *x509.CertPool) *rig {
 	t.Helper()
 	v, err := vault.Open(vault.Options{Dir: dir, Key: gateway.NewSecret(strings.Repeat("k", 40))})

@@ -38,24 +38,19 @@ func (m *Machine) test(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if result.Passed {
-		if err := m.store(p, creds, saved); err != nil {
-			m.mu.Lock()
-			defer m.mu.Unlock()
-			m.result = &result
-			if errors.Is(err, gateway.ErrSignIn) {
-				m.step, m.problems = Unlock, []Problem{{Field: "passphrase", Code: Lost, Text: sentence(err)}}
-				return nil
-			}
-			return err
-		}
-	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.result = &result
-	if result.Passed {
-		m.saved, m.draft, m.creds, m.step = &p, p, creds, Done
+	if !result.Passed {
+		return nil
 	}
+	if err := m.store(p, creds, saved); errors.Is(err, gateway.ErrSignIn) {
+		m.step, m.problems = Unlock, []Problem{{Field: "passphrase", Code: Lost, Text: sentence(err)}}
+		return nil
+	} else if err != nil {
+		return err
+	}
+	m.saved, m.draft, m.creds, m.step, m.legacy = &p, p, creds, Done, false
 	return nil
 }
 

@@ -1,0 +1,211 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+
+	"hermes-mobile/gateway"
+	"hermes-mobile/internal/chat"
+)
+
+// link is the agent that the server has: it passes everything on to the agent of the gateway that is set up, which may be exchanged, and
+// is away where there is none.
+type link struct {
+	log   *slog.Logger
+	files chat.Files
+
+	mu      sync.Mutex
+	ctx     context.Context
+	work    *sync.WaitGroup
+	agent   chat.Agent // of now; nil: none
+	newest  *change    // what is to be, until Run takes it
+	wake    chan struct{}
+	turning map[string]int64 // the inputs whose turns are open, by device
+}
+
+// change is another agent with its client.
+type change struct {
+	agent  chat.Agent
+	client *gateway.Client
+}
+
+func newLink(log *slog.Logger) *link {
+	return &link{log: log, wake: make(chan struct{}, 1), turning: map[string]int64{}}
+}
+
+// begin says who waits for what replace starts.
+func (l *link) begin(ctx context.Context, work *sync.WaitGroup) { l.ctx, l.work = ctx, work }
+
+// replace has another agent take over as soon as the one of now has ended, and connects its client.
+func (l *link) replace(client *gateway.Client, agent func(*slog.Logger, chat.Files) chat.Agent, signedOut func()) {
+	next := &change{agent(l.log, l.files), client}
+	l.mu.Lock()
+	passed := l.newest
+	l.newest = next
+	l.mu.Unlock()
+	if passed != nil { // it never ran
+		_ = passed.client.Close()
+	}
+	select {
+	case l.wake <- struct{}{}:
+	default:
+	}
+	l.work.Go(func() {
+		var none *gateway.NoRouteError
+		if _, err := client.Connect(l.ctx); errors.As(err, &none) && errors.Is(none.Remote, gateway.ErrSignIn) {
+			signedOut()
+		}
+	})
+}
+
+// Name implements chat.Agent.
+func (l *link) Name() string { return "direct" }
+
+// Run implements chat.Agent.
+func (l *link) Run(ctx context.Context, host chat.Host) error {
+	end := func() {}
+	defer func() {
+		end()
+		l.mu.Lock()
+		left := l.newest
+		l.newest = nil
+		l.mu.Unlock()
+		if left != nil {
+			_ = left.client.Close()
+		}
+	}()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-l.wake:
+		}
+		end()
+		l.mu.Lock()
+		next := l.newest
+		l.newest = nil
+		l.mu.Unlock()
+		if next == nil {
+			end = func() {}
+			continue
+		}
+		end = l.run(ctx, next, host)
+	}
+}
+
+// run starts an agent, and returns what ends it with all that is its own.
+func (l *link) run(ctx context.Context, c *change, host chat.Host) (end func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	done := make(chan struct{})
+	l.mu.Lock()
+	l.agent = c.agent
+	l.mu.Unlock()
+	go func() {
+		defer close(done)
+		if err := c.agent.Run(ctx, &watching{host, l}); err != nil && ctx.Err() == nil {
+			l.log.Error("the agent ended", "error", err)
+		}
+	}()
+	return func() {
+		stopping := ctx.Err() != nil // the server ends what is open itself then
+		l.mu.Lock()
+		l.agent = nil
+		l.mu.Unlock()
+		cancel()
+		<-done
+		_ = c.client.Close()
+		l.mu.Lock()
+		left := l.turning
+		l.turning = map[string]int64{}
+		l.mu.Unlock()
+		if stopping {
+			return
+		}
+		for device, n := range left {
+			host.Post(device, nil, chat.Done{N: n, Interrupted: true})
+		}
+		host.Changed()
+	}
+}
+
+// watching is the host of an agent: it notes which turns have ended.
+type watching struct {
+	chat.Host
+	link *link
+}
+
+// Post implements chat.Host.
+func (w *watching) Post(device string, done func(error), events ...chat.Event) {
+	for _, e := range events {
+		if d, ok := e.(chat.Done); ok {
+			w.link.ended(device, d.N)
+		}
+	}
+	w.Host.Post(device, done, events...)
+}
+
+func (l *link) ended(device string, n int64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.turning[device] == n {
+		delete(l.turning, device)
+	}
+}
+
+func (l *link) now() chat.Agent {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.agent
+}
+
+// Status implements chat.Agent.
+func (l *link) Status(device string) chat.Status {
+	if a := l.now(); a != nil {
+		return a.Status(device)
+	}
+	return chat.Status{Detail: "no gateway is set up"}
+}
+
+// Hand implements chat.Agent.
+func (l *link) Hand(in chat.Input, taken func(error)) {
+	l.mu.Lock()
+	a := l.agent
+	if a != nil && l.turning[in.Device] == 0 { // a further input of a turn that runs has no end of its own
+		l.turning[in.Device] = in.N
+	}
+	l.mu.Unlock()
+	if a == nil {
+		taken(chat.ErrAway)
+		return
+	}
+	a.Hand(in, func(err error) {
+		if err != nil {
+			l.ended(in.Device, in.N)
+		}
+		taken(err)
+	})
+}
+
+// Admits implements chat.Agent.
+func (l *link) Admits(in chat.Input) bool {
+	a := l.now()
+	return a != nil && a.Admits(in)
+}
+
+// Stop implements chat.Agent.
+func (l *link) Stop(device string) {
+	if a := l.now(); a != nil {
+		a.Stop(device)
+	}
+}
+
+// Answer implements chat.Agent.
+func (l *link) Answer(card chat.Card, answer chat.Answer, taken func(error)) {
+	if a := l.now(); a != nil {
+		a.Answer(card, answer, taken)
+		return
+	}
+	taken(chat.ErrAway)
+}
