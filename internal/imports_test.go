@@ -26,6 +26,7 @@ var ranks = map[string]int{
 	"internal/server": 4,
 
 	"internal/doctor": 3,
+	"internal/ask":    3,
 
 	"internal/hub":         2,
 	"internal/agent/demo":  2,

@@ -2,6 +2,7 @@ package onboard
 
 import (
 	"errors"
+	"net/url"
 	"strings"
 
 	"hermes-mobile/gateway"
@@ -204,4 +205,10 @@ func sentence(err error) string {
 		return ""
 	}
 	return strings.ToUpper(text[:1]) + strings.TrimSuffix(text[1:], ".") + "."
+}
+
+// Plain reports whether what a person typed as an address goes without encryption, which is to be agreed to. This machine needs no word.
+func Plain(address string) bool {
+	u, err := url.Parse(complete(address))
+	return err == nil && u.Scheme == "http" && u.Hostname() != "localhost" && !strings.HasPrefix(u.Hostname(), "127.") && u.Hostname() != "::1"
 }

@@ -11,6 +11,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"log"
 	"math/big"
 	"net"
 	"net/http"
@@ -20,7 +21,7 @@ import (
 	"time"
 )
 
-// Gateway is a fake Hermes gateway over TLS. It is trusted by nobody: its certificate is signed by itself.
+// Gateway is a fake Hermes gateway, over TLS unless it is to be without. It is trusted by nobody: its certificate is signed by itself.
 type Gateway struct {
 	URL  string
 	Cert *x509.Certificate
@@ -31,6 +32,7 @@ type Gateway struct {
 	password string
 	model    string
 	seen     []string
+	plain    bool
 	server   *httptest.Server
 }
 
@@ -47,6 +49,9 @@ func WithLogin(user, password string) Option {
 
 // WithModel names its model, by which one gateway differs from another.
 func WithModel(model string) Option { return func(g *Gateway) { g.model = model } }
+
+// WithoutTLS has it speak plain http, as a gateway does on its own machine.
+func WithoutTLS() Option { return func(g *Gateway) { g.plain = true } }
 
 // Start starts a gateway on this machine for the time of a test.
 func Start(t testing.TB, options ...Option) *Gateway {
@@ -77,11 +82,15 @@ func Start(t testing.TB, options ...Option) *Gateway {
 		g.mu.Unlock()
 		mux.ServeHTTP(w, r)
 	}))
-	certificate := selfSigned(t)
-	g.Cert = certificate.Leaf
-	g.server.TLS = &tls.Config{Certificates: []tls.Certificate{certificate}}
-	g.server.Config.ErrorLog = nil
-	g.server.StartTLS()
+	g.server.Config.ErrorLog = log.New(io.Discard, "", 0) // handshakes that fail on purpose
+	if g.plain {
+		g.server.Start()
+	} else {
+		certificate := selfSigned(t)
+		g.Cert = certificate.Leaf
+		g.server.TLS = &tls.Config{Certificates: []tls.Certificate{certificate}}
+		g.server.StartTLS()
+	}
 	t.Cleanup(g.server.Close)
 	g.URL = g.server.URL
 	return g
@@ -91,7 +100,9 @@ func Start(t testing.TB, options ...Option) *Gateway {
 func Roots(gateways ...*Gateway) *x509.CertPool {
 	pool := x509.NewCertPool()
 	for _, g := range gateways {
-		pool.AddCert(g.Cert)
+		if g.Cert != nil {
+			pool.AddCert(g.Cert)
+		}
 	}
 	return pool
 }
