@@ -7,7 +7,7 @@ import { promisify } from 'node:util'
 import { chromium, type Browser, type BrowserContext, type BrowserContextOptions, type Page } from 'playwright-core'
 
 const run = promisify(execFile)
-const BINARY = join(process.cwd(), '../bin/hermes-mobile')
+export const BINARY = join(process.cwd(), '../bin/hermes-mobile')
 export const TOKEN = '7'.repeat(64)
 
 export function freePort(): Promise<number> {
@@ -99,6 +99,12 @@ export function launch(): Promise<Browser> {
 export const PHONE: BrowserContextOptions = { viewport: { width: 390, height: 844 }, hasTouch: true, isMobile: true, locale: 'en-GB' }
 export const DESKTOP: BrowserContextOptions = { viewport: { width: 1280, height: 800 }, locale: 'en-GB' }
 
+/** What a visitor visits: a server that pairs it, or the app. */
+export interface Visited {
+  readonly url: string
+  pairingLink?(): Promise<string>
+}
+
 /** Visitor is a browser of one person, which notes everything that must not happen. */
 export class Visitor {
   readonly trouble: string[] = []
@@ -107,10 +113,10 @@ export class Visitor {
 
   private constructor(
     readonly context: BrowserContext,
-    readonly server: Server,
+    readonly server: Visited,
   ) {}
 
-  static async come(browser: Browser, server: Server, options: BrowserContextOptions = DESKTOP): Promise<Visitor> {
+  static async come(browser: Browser, server: Visited, options: BrowserContextOptions = DESKTOP): Promise<Visitor> {
     const visitor = new Visitor(await browser.newContext({ permissions: [], ...options }), server)
     await visitor.context.addInitScript(() => {
       const page = window as unknown as { ran: number; violations: string[] }
@@ -138,7 +144,7 @@ export class Visitor {
 
   /** pair comes in by a link of the owner. */
   async pair(name = 'Browser', user = ''): Promise<Page> {
-    const page = await this.open(await this.server.pairingLink())
+    const page = await this.open(await this.server.pairingLink!())
     await page.getByLabel('Name of this device').fill(name)
     if (user) {
       await page.getByText('More', { exact: true }).click()
