@@ -69,6 +69,7 @@ The address and the conversation stay in the data folder of this machine. Creden
 		if a.Local == "-" {
 			a.Local = ""
 		}
+		a.Insecure = s.Insecure && onboard.Plain(a.Local)
 		if err == nil && onboard.Plain(a.Local) && !s.Insecure {
 			a.Insecure, err = agrees(ctx, p, "This address is not encrypted. Allow that within private networks?")
 		}

@@ -20,7 +20,7 @@ func complete(address string) string {
 
 func (m *Machine) setRemote(a Action) {
 	next := m.draft
-	next.Remote, next.Insecure = complete(a.Remote), a.Insecure
+	next.Remote, next.Insecure = complete(a.Remote), a.Insecure || m.draft.Insecure && Plain(m.draft.Local)
 	if m.wrong(next, "remote") {
 		m.draft.Remote, m.draft.Insecure, m.step = next.Remote, next.Insecure, Remote
 		return
@@ -34,7 +34,7 @@ func (m *Machine) setRemote(a Action) {
 
 func (m *Machine) setLocal(a Action) {
 	next := m.draft
-	next.Local, next.Insecure = complete(a.Local), m.draft.Insecure || a.Insecure
+	next.Local, next.Insecure = complete(a.Local), a.Insecure || m.draft.Insecure && Plain(m.draft.Remote)
 	if m.wrong(next, "local") {
 		m.draft.Local, m.step = next.Local, Local
 		return

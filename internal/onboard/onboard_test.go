@@ -230,6 +230,31 @@ func TestNoAuth(t *testing.T) {
 	}
 }
 
+// That an address without encryption was agreed to is about that address.
+func TestInsecure(t *testing.T) {
+	t.Parallel()
+	r := begin(t, t.TempDir(), nil)
+	r.do(Remote, Action{Do: Begin}, Action{Do: SetRemote, Remote: "http://192.168.7.7"})
+	r.do(Local, Action{Do: SetRemote, Remote: "https://gateway.example.org"})
+	if s := r.do(Local, Action{Do: SetLocal, Local: "http://192.168.7.7"}); s.Problems[0].Code != NotHTTPS {
+		t.Errorf("%+v", s.Problems)
+	}
+	if s := r.do(Auth, Action{Do: SetLocal, Local: "http://192.168.7.7", Insecure: true}); !s.Insecure {
+		t.Errorf("%+v", s)
+	}
+	if s := r.do(Local, Action{Do: Back}, Action{Do: Back}, Action{Do: SetRemote, Remote: "https://gateway.example.org"}); !s.Insecure {
+		t.Error("an edit of Remote took the word for Local back")
+	}
+	if s := r.do(Auth, Action{Do: SetLocal}); s.Insecure {
+		t.Error("the word outlived the address")
+	}
+	for address, want := range map[string]bool{"http://localhost:8642": false, "http://127.0.0.1": false, "http://10.0.0.1": true, "https://x": false, "x.example": false, "": false} {
+		if Plain(address) != want {
+			t.Errorf("Plain(%q) is %t", address, !want)
+		}
+	}
+}
+
 func TestSelfSigned(t *testing.T) {
 	t.Parallel()
 	g := onboardtest.Start(t, onboardtest.WithToken(token))

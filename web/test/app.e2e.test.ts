@@ -211,7 +211,6 @@ describe('the direct client', { skip: noBrowser }, () => {
     await title(page, 'Stored credentials')
     await page.getByLabel('Passphrase').fill(PHRASE)
     await next(page)
-    await page.getByRole('button', { name: 'Start the conversation' }).click()
     await reads(page, 'You said: hello')
     await online(page)
     await say(page, 'again')

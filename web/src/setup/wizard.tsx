@@ -17,23 +17,20 @@ export function Wizard() {
   const title = useRef<HTMLHeadingElement>(null)
   useEffect(() => title.current?.focus(), [state.step])
 
+  const finish = () => (busyWithSetup.value = false)
   /** send carries an action out; the test follows by itself where everything for it is there. */
   const send = async (action: Action) => {
     setBusy(true)
     setTrouble('')
     try {
       const next = await act(action)
-      if (next.step === 'test' && !next.result && next.problems.length === 0 && action.do !== 'back') await act({ do: 'test' })
+      if (next.step === 'done' && !next.result) finish() // opened, or left
+      else if (next.step === 'test' && !next.result && next.problems.length === 0 && action.do !== 'back') await act({ do: 'test' })
     } catch (error) {
       setTrouble(explain(error))
     } finally {
       setBusy(false)
     }
-  }
-  const finish = () => (busyWithSetup.value = false)
-  const leave = async () => {
-    await send({ do: 'leave' })
-    if (setup.peek()?.step === 'done') finish()
   }
   const View = views[state.step]
   return (
@@ -47,7 +44,7 @@ export function Wizard() {
         {state.step !== 'welcome' && state.step !== 'done' && !(state.editing && state.step === 'remote') && (
           <button type="button" class="link" disabled={busy} onClick={() => void send({ do: 'back' })}>{t('back')}</button>
         )}
-        {state.editing && <button type="button" class="link" disabled={busy} onClick={() => void leave()}>{t('cancel')}</button>}
+        {state.editing && <button type="button" class="link" disabled={busy} onClick={() => void send({ do: 'leave' })}>{t('cancel')}</button>}
       </div>
     </main>
   )
