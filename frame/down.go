@@ -55,6 +55,8 @@ type Capabilities struct {
 	Push     bool     `json:"push"`
 	Shared   bool     `json:"shared"` // the conversation is shared with other devices
 	Call     []string `json:"call"`
+	// MediaKinds are the kinds of files that the agent takes, where it does not take all: see Media.Kind.
+	MediaKinds []string `json:"media_kinds,omitzero"`
 
 	MaxMediaBytes int64 `json:"max_media_bytes"`
 	MaxFrameBytes int64 `json:"max_frame_bytes"`

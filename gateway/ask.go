@@ -35,10 +35,10 @@ func (c *Client) ask(ctx context.Context, operation string, vars []string, query
 	}
 }
 
-// seconds is a time in float seconds, as the gateway sends it (api-facts §12.11). null is the zero time.
-type seconds struct{ time.Time }
+// instant is a time in float seconds, as the gateway sends it (api-facts §12.11). null is the zero time.
+type instant struct{ time.Time }
 
-func (s *seconds) UnmarshalJSON(data []byte) error {
+func (s *instant) UnmarshalJSON(data []byte) error {
 	var n json.Number
 	if json.Unmarshal(data, &n) != nil { // a string: RFC 3339, as jobs have it
 		at, err := time.Parse(time.RFC3339Nano, text(data))
@@ -58,7 +58,7 @@ func (s *seconds) UnmarshalJSON(data []byte) error {
 	whole, fraction, _ := strings.Cut(n.String(), ".")
 	sec, err := strconv.ParseInt(whole, 10, 64)
 	f, ferr := strconv.ParseFloat("0."+fraction+"0", 64)
-	if err != nil || ferr != nil { // an exponent
+	if err != nil || ferr != nil || strings.ContainsAny(n.String(), "eE") {
 		f, err := n.Float64()
 		if err != nil || math.Abs(f) > 1e12 {
 			return nil

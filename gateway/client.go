@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"strings"
 	"sync"
@@ -24,9 +25,10 @@ type Client struct {
 	epoch    uint64     // grows with each change of the network
 	choosing *choice
 	chosen   uint64        // generation of the newest route
+	without  string        // why there is none, as it was last logged
 	changed  chan struct{} // closed when the route changes
 	closed   bool
-	profile  Profile
+	profile  *Profile // behind a pointer, so that no verb of fmt prints its addresses
 	creds    Credentials
 	refused  Secret // a kept password that did not open the gateway
 	failures []Failure
@@ -51,8 +53,9 @@ func New(profile Profile, credentials Credentials, options Options) (*Client, er
 	if err := profile.Validate(); err != nil {
 		return nil, fmt.Errorf("the profile cannot be used: %w", err)
 	}
+	own := profile.clone()
 	c := &Client{
-		options: options.filled(), kind: profile.Kind, insecure: profile.Insecure, profile: profile.clone(), creds: credentials.For(profile),
+		options: options.filled(), kind: profile.Kind, insecure: profile.Insecure, profile: &own, creds: credentials.For(profile),
 		changed: make(chan struct{}), login: make(chan struct{}, 1), stale: true, reason: "the first request",
 	}
 	c.ctx, c.cancel = context.WithCancel(context.Background())
@@ -203,8 +206,8 @@ func (c *Client) String() string {
 	return "gateway client on the " + string(route.Kind) + " route"
 }
 
-// GoString is String, for %#v.
-func (c *Client) GoString() string { return c.String() }
+// Format writes String, whatever the verb.
+func (c *Client) Format(f fmt.State, _ rune) { io.WriteString(f, c.String()) }
 
 // LogValue is what log/slog writes.
 func (c *Client) LogValue() slog.Value { return slog.StringValue(c.String()) }

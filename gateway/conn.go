@@ -50,10 +50,14 @@ func (cn *conn) request(ctx context.Context, operation string, vars []string, qu
 	}
 	path := endpoint.Path
 	for i := 0; i+1 < len(vars); i += 2 {
-		if vars[i+1] == "" || vars[i+1] == "." || vars[i+1] == ".." { // another operation's path
+		variable, value := "{"+vars[i]+"}", vars[i+1]
+		if !strings.Contains(path, variable) {
+			continue
+		}
+		if value == "" || value == "." || value == ".." { // another operation's path
 			return nil, fmt.Errorf("%s: the %s is malformed", operation, vars[i])
 		}
-		path = strings.ReplaceAll(path, "{"+vars[i]+"}", url.PathEscape(vars[i+1]))
+		path = strings.ReplaceAll(path, variable, url.PathEscape(value))
 	}
 	if strings.ContainsAny(path, "{}") {
 		return nil, &UnavailableError{Operation: operation}

@@ -17,6 +17,6 @@
 // server that speaks OpenAI's HTTP API turns work without sessions.
 //
 // All methods may be called concurrently. Errors are typed: [*Error], [*UnavailableError], [*NoRouteError], [ErrSignIn],
-// [ErrIdentity], [ErrCut], [ErrTooBig], [ErrClosed]. Nothing is logged unless [Options.Log] is set, and never an address, a
+// [ErrIdentity], [ErrUnreachable], [ErrCut], [ErrTooBig], [ErrClosed]. Nothing is logged unless [Options.Log] is set, and never an address, a
 // token or a text. The package imports the standard library only.
 package gateway

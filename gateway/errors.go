@@ -12,6 +12,8 @@ var (
 	ErrUnavailable = errors.New("not offered by this gateway")
 	// ErrSignIn: the gateway refused the credential, or there is none where one is needed. Nothing is repeated by itself.
 	ErrSignIn = errors.New("sign in again")
+	// ErrUnreachable: a request failed below HTTP. Whether it was taken is not known unless the call says so.
+	ErrUnreachable = errors.New("the gateway cannot be reached")
 	// ErrNoRoute: neither address could be used. See [NoRouteError].
 	ErrNoRoute = errors.New("no usable route to the gateway")
 	// ErrIdentity: a host answered that is not the gateway of the profile.
@@ -20,6 +22,8 @@ var (
 	ErrTooBig = errors.New("more than the limit")
 	// ErrCut: a stream ended without saying how the turn ended. What became of the turn is found out by [Turn.Reconcile].
 	ErrCut = errors.New("the stream was cut")
+	// ErrLate: the approval was answered before, or nobody waits for the answer any more.
+	ErrLate = errors.New("the approval is no longer open")
 	// ErrClosed: the client or turn was closed.
 	ErrClosed = errors.New("closed")
 )

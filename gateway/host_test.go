@@ -36,7 +36,7 @@ type recorded struct {
 
 var versions = []string{"0.19.0", "0.22.2"}
 
-var recordings = sync.OnceValue(func() map[string]map[string]recorded {
+var recordedAnswers = sync.OnceValue(func() map[string]map[string]recorded {
 	all := map[string]map[string]recorded{}
 	for _, version := range versions {
 		data, err := answerFiles.ReadFile("testdata/answers/" + version + ".json")
@@ -52,9 +52,9 @@ var recordings = sync.OnceValue(func() map[string]map[string]recorded {
 	return all
 })
 
-func recording(t *testing.T, version, name string) recorded {
+func recordedAnswer(t *testing.T, version, name string) recorded {
 	t.Helper()
-	r, ok := recordings()[version][name]
+	r, ok := recordedAnswers()[version][name]
 	if !ok {
 		t.Fatalf("there is no recording %s of %s", name, version)
 	}
@@ -256,7 +256,7 @@ type hermes struct {
 func newHermes(t testing.TB, version string) *hermes {
 	t.Helper()
 	g := &hermes{version: version, token: testToken, routes: map[string]http.HandlerFunc{}, count: map[string]int{}}
-	if err := json.Unmarshal(recordings()[version]["capabilities"].Body, &g.caps); err != nil {
+	if err := json.Unmarshal(recordedAnswers()[version]["capabilities"].Body, &g.caps); err != nil {
 		t.Fatal(err)
 	}
 	return g
@@ -302,15 +302,15 @@ func (g *hermes) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 		route(w, r)
 	case !admitted:
-		recordings()["0.22.2"]["models_wrong_key"].answer(w)
+		recordedAnswers()["0.22.2"]["models_wrong_key"].answer(w)
 	case route != nil:
 		route(w, r)
 	case r.URL.Path == "/v1/capabilities":
 		w.Write(caps)
 	case r.URL.Path == "/v1/models":
-		recordings()["0.22.2"]["models"].answer(w)
+		recordedAnswers()["0.22.2"]["models"].answer(w)
 	case r.URL.Path == "/api/sessions" && r.Method == http.MethodGet:
-		recordings()["0.22.2"]["session_list_limit_clamped"].answer(w)
+		recordedAnswers()["0.22.2"]["session_list_limit_clamped"].answer(w)
 	default:
 		http.NotFound(w, r)
 	}
@@ -325,7 +325,7 @@ func client(t testing.TB, p Profile, change ...func(*Credentials, *Options)) *Cl
 	if p.Auth == AuthPassword && p.Username == "" {
 		p.Username = testUser
 	}
-	creds, options := Credentials{}, Options{RootCAs: authority().pool, ProbeTimeout: 5 * time.Second}
+	creds, options := Credentials{}, Options{RootCAs: authority().pool, ProbeTimeout: 20 * time.Second}
 	if p.Auth == AuthBearer {
 		creds.Token = NewSecret(testToken)
 	}
@@ -341,7 +341,7 @@ func client(t testing.TB, p Profile, change ...func(*Credentials, *Options)) *Cl
 }
 
 func impatient(_ *Credentials, o *Options) {
-	o.ProbeTimeout, o.RemoteTimeout = 300*time.Millisecond, 5*time.Second
+	o.ProbeTimeout = 300 * time.Millisecond
 }
 
 // on asks for the sessions, and wants that done on a route of a kind.

@@ -63,10 +63,10 @@ func (j *Job) UnmarshalJSON(data []byte) error {
 		} `json:"repeat"`
 		Model      string          `json:"model"`
 		Provider   string          `json:"provider"`
-		Created    seconds         `json:"created_at"`
-		NextRun    seconds         `json:"next_run_at"`
-		LastRun    seconds         `json:"last_run_at"`
-		Paused     seconds         `json:"paused_at"`
+		Created    instant         `json:"created_at"`
+		NextRun    instant         `json:"next_run_at"`
+		LastRun    instant         `json:"last_run_at"`
+		Paused     instant         `json:"paused_at"`
 		LastStatus string          `json:"last_status"`
 		LastError  json.RawMessage `json:"last_error"`
 	}

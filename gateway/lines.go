@@ -8,7 +8,7 @@ import (
 // lines are the open connections of a client, so that Close ends them all and waits for those that are being made.
 type lines struct {
 	mu     sync.Mutex
-	open   map[net.Conn]struct{}
+	open   map[*line]struct{}
 	making sync.WaitGroup
 	closed bool
 }
@@ -21,7 +21,7 @@ type line struct {
 
 func (l *line) Close() error {
 	l.lines.mu.Lock()
-	delete(l.lines.open, l.Conn)
+	delete(l.lines.open, l)
 	l.lines.mu.Unlock()
 	return l.Conn.Close()
 }
@@ -46,10 +46,11 @@ func (l *lines) keep(raw net.Conn) (net.Conn, error) {
 		return nil, ErrClosed
 	}
 	if l.open == nil {
-		l.open = map[net.Conn]struct{}{}
+		l.open = map[*line]struct{}{}
 	}
-	l.open[raw] = struct{}{}
-	return &line{raw, l}, nil
+	made := &line{raw, l} // a connection of the host program's own making may be no key of a map
+	l.open[made] = struct{}{}
+	return made, nil
 }
 
 func (l *lines) closeAll() {
@@ -58,8 +59,8 @@ func (l *lines) closeAll() {
 	open := l.open
 	l.open = nil
 	l.mu.Unlock()
-	for raw := range open {
-		raw.Close()
+	for one := range open {
+		one.Close()
 	}
 	l.making.Wait()
 }

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"io"
 	"net"
-	"net/http"
 	"net/url"
 	"syscall"
 )
@@ -38,6 +37,11 @@ func (e *linkError) Error() string {
 		return cause.Error()
 	}
 	return "the gateway cannot be reached"
+}
+
+// Is makes it ErrUnreachable, unless it was given up here.
+func (e *linkError) Is(target error) bool {
+	return target == ErrUnreachable && !errors.Is(e.cause, context.Canceled)
 }
 
 // Unwrap gives the cause as far as it names no host: the errors of net, net/url, tls and x509 do.
@@ -87,8 +91,7 @@ func foreign(err error) bool {
 	var opErr *net.OpError
 	var dnsErr *net.DNSError
 	var addrErr *net.AddrError
-	var protocol *http.ProtocolError
-	return errors.As(err, &urlErr) || errors.As(err, &opErr) || errors.As(err, &dnsErr) || errors.As(err, &addrErr) || errors.As(err, &protocol)
+	return errors.As(err, &urlErr) || errors.As(err, &opErr) || errors.As(err, &dnsErr) || errors.As(err, &addrErr)
 }
 
 // inDoubt reports whether an error speaks against the route rather than against the request, so the next one should choose

@@ -17,7 +17,7 @@ import (
 const maxWords = 4096
 
 // Login signs in with the profile's user name at the Remote address and keeps the session cookies and the password
-// (api-facts §10). The earlier session ends, whether or not the login succeeds. A refusal is an [*Error] whose text is ours:
+// (api-facts §10). Once it is sent the earlier session ends here, whether or not it succeeds. A refusal is an [*Error] whose text is ours:
 // an answer may quote the password. Wrong words are [ErrSignIn].
 func (c *Client) Login(ctx context.Context, password Secret) error {
 	if c.profileAuth() != AuthPassword {
@@ -263,7 +263,7 @@ func (c *Client) setCredentials(change func(*Credentials) bool) {
 	defer c.telling.Unlock()
 	c.mu.Lock()
 	changed := change(&c.creds)
-	creds := c.creds.For(c.profile)
+	creds := c.creds.For(*c.profile)
 	c.mu.Unlock()
 	if changed && c.options.OnCredentials != nil {
 		c.options.OnCredentials(creds)

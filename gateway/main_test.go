@@ -2,8 +2,12 @@ package gateway
 
 import (
 	"testing"
+	"time"
 
 	"go.uber.org/goleak"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	pause, pauseMost = time.Millisecond, 5*time.Millisecond
+	goleak.VerifyTestMain(m)
+}

@@ -48,7 +48,7 @@ func (m *Message) UnmarshalJSON(data []byte) error {
 		} `json:"tool_calls"`
 		ToolCallID   string          `json:"tool_call_id"`
 		ToolName     string          `json:"tool_name"`
-		At           seconds         `json:"timestamp"`
+		At           instant         `json:"timestamp"`
 		FinishReason string          `json:"finish_reason"`
 		Reasoning    json.RawMessage `json:"reasoning"`
 		Other        json.RawMessage `json:"reasoning_content"`

@@ -21,7 +21,7 @@ func (m *Model) UnmarshalJSON(data []byte) error {
 	var w struct {
 		ID        string          `json:"id"`
 		Owner     string          `json:"owned_by"`
-		Created   seconds         `json:"created"`
+		Created   instant         `json:"created"`
 		Endpoints json.RawMessage `json:"supported_endpoints"`
 	}
 	if err := json.Unmarshal(data, &w); err != nil {

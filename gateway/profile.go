@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"maps"
 	"strings"
@@ -179,8 +180,8 @@ func (p Profile) MarshalJSON() ([]byte, error) {
 // String tells the profile's name and nothing of its addresses.
 func (p Profile) String() string { return fmt.Sprintf("profile %q", p.Name) }
 
-// GoString is String, for %#v.
-func (p Profile) GoString() string { return p.String() }
+// Format writes String, whatever the verb.
+func (p Profile) Format(f fmt.State, _ rune) { io.WriteString(f, p.String()) }
 
 // LogValue is what log/slog writes.
 func (p Profile) LogValue() slog.Value { return slog.StringValue(p.String()) }

@@ -15,7 +15,7 @@ import (
 var migrations = [Schema]func(map[string]json.RawMessage) map[string]json.RawMessage{
 	func(old map[string]json.RawMessage) map[string]json.RawMessage {
 		return pick(old, map[string][]string{
-			"id": {"id"}, "name": {"name"}, "remote_url": {"remoteUrl", "baseUrl", "url"}, "local_url": {"localUrl"},
+			"id": {"id"}, "name": {"name"}, "remote_url": {"remoteUrl", "baseUrl", "url", "remote"}, "local_url": {"localUrl", "local"},
 			"auth_mode": {"authMode", "auth"}, "username": {"username"}, "session": {"sessionId", "session"}, "preferences": {"preferences"},
 		})
 	},

@@ -29,7 +29,8 @@ func (c *Client) prove(ctx context.Context, l *link) (*conn, error) {
 	// Cookies that the answer sets are taken once it is known whose they are.
 	var answers []*http.Response
 	cn.answered = func(resp *http.Response) { answers = append(answers, resp) }
-	if c.profileAuth() == AuthPassword {
+	if l.kind == Remote && c.profileAuth() == AuthPassword {
+		// A Local address that knows no session of Remote's would lead to a login with each choice.
 		cn.signIn = func(sent *http.Request) bool { return c.signInAgain(ctx, sent.Header.Get("Cookie")) == nil }
 	}
 	err := within(ctx, l, func(ctx context.Context) (err error) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"iter"
+	"log/slog"
 	"time"
 )
 
@@ -118,9 +119,16 @@ func (c *Client) choose(ch *choice) {
 	}
 	c.current = ch.cn
 	if ch.cn == nil {
-		c.options.Log.Info("no route to the gateway", "why", c.reason, "error", ch.err)
+		level := slog.LevelInfo
+		if problem := ch.err.Error(); problem == c.without {
+			level = slog.LevelDebug // it was said
+		} else {
+			c.without = problem
+		}
+		c.options.Log.Log(c.ctx, level, "no route to the gateway", "why", c.reason, "error", ch.err)
 		return
 	}
+	c.without = ""
 	c.chosen++
 	ch.cn.route.Generation = c.chosen // before anybody else has it
 	close(c.changed)

@@ -53,6 +53,10 @@ func TestLocalThatIsNotTheGateway(t *testing.T) {
 			w.Header().Set("Content-Type", "application/json")
 			io.WriteString(w, "<html>Welcome</html>")
 		}, want: "not a Hermes gateway"},
+		{name: "page in the form of a health", handler: func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Type", "text/html")
+			io.WriteString(w, `{"status":"ok","platform":"hermes-agent","version":"0.22.2"}`)
+		}, want: "not a Hermes gateway"},
 		{name: "redirecting portal", handler: func(w http.ResponseWriter, r *http.Request) {
 			http.Redirect(w, r, elsewhere.URL+"/login", http.StatusFound)
 		}, want: "redirect"},
@@ -77,7 +81,11 @@ func TestLocalThatIsNotTheGateway(t *testing.T) {
 			t.Parallel()
 			remote := serve(t, newHermes(t, "0.22.2"))
 			local := serve(t, tc.handler, tc.options...)
-			c := client(t, Profile{Remote: remote.URL, Local: strings.Replace(local.URL, "http:", "https:", 1), LocalKey: tc.pin}, impatient)
+			patience := func(*Credentials, *Options) {}
+			if tc.name == "hanging" {
+				patience = impatient
+			}
+			c := client(t, Profile{Remote: remote.URL, Local: strings.Replace(local.URL, "http:", "https:", 1), LocalKey: tc.pin}, patience)
 			route := on(t, c, Remote)
 			local.gotNothingSecret(testToken)
 			if !strings.Contains(route.Reason, tc.want) {
@@ -246,6 +254,24 @@ func TestOneChoiceForAll(t *testing.T) {
 	}
 	if n := gw.asked("/v1/capabilities"); n != 1 {
 		t.Errorf("the gateway was proven %d times", n)
+	}
+}
+
+// What was found while the network changed is worth nothing.
+func TestNetworkChangesMeanwhile(t *testing.T) {
+	t.Parallel()
+	gw := newHermes(t, "0.22.2")
+	remote := serve(t, gw)
+	c := client(t, Profile{Remote: remote.URL})
+	changes := 0
+	gw.routes["/v1/capabilities"] = func(w http.ResponseWriter, r *http.Request) {
+		if changes++; changes == 1 {
+			c.NetworkChanged()
+		}
+		recordedAnswers()["0.22.2"]["capabilities"].answer(w)
+	}
+	if route := on(t, c, Remote); changes != 2 || route.Generation != 1 {
+		t.Errorf("%d proofs, generation %d", changes, route.Generation)
 	}
 }
 

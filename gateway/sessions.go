@@ -39,9 +39,9 @@ func (s *Session) UnmarshalJSON(data []byte) error {
 		Title           string  `json:"title"`
 		Preview         string  `json:"preview"`
 		Parent          string  `json:"parent_session_id"`
-		Started         seconds `json:"started_at"`
-		Ended           seconds `json:"ended_at"`
-		LastActive      seconds `json:"last_active"`
+		Started         instant `json:"started_at"`
+		Ended           instant `json:"ended_at"`
+		LastActive      instant `json:"last_active"`
 		EndReason       string  `json:"end_reason"`
 		Messages        int     `json:"message_count"`
 		ToolCalls       int     `json:"tool_call_count"`

@@ -28,12 +28,14 @@ var ranks = map[string]int{
 	"internal/doctor": 3,
 	"internal/ask":    3,
 
-	"internal/hub":         2,
-	"internal/agent/demo":  2,
-	"internal/agent/relay": 2,
-	"internal/term":        2,
-	"internal/setup":       2,
-	"internal/onboard":     2,
+	"internal/hub":          2,
+	"internal/agent/demo":   2,
+	"internal/agent/direct": 2,
+	"internal/agent/relay":  2,
+	"internal/front":        2,
+	"internal/term":         2,
+	"internal/setup":        2,
+	"internal/onboard":      2,
 
 	"device":            1,
 	"device/devicetest": 1, // a server for tests of apps
@@ -67,6 +69,7 @@ var frugal = map[string][]string{
 // single libraries are spoken to by one package only, which can then be exchanged for another. Folders of tests aside.
 var single = map[string]string{
 	"modernc.org/sqlite":   "internal/store",
+	"golang.org/x/crypto":  "internal/front",
 	"github.com/gobwas/ws": "internal/wsconn",
 
 	"github.com/SherClockHolmes/webpush-go": "internal/push",

@@ -17,10 +17,8 @@ import (
 
 	"hermes-mobile/device"
 	"hermes-mobile/gateway"
-	"hermes-mobile/internal/agent/demo"
 	"hermes-mobile/internal/app"
 	"hermes-mobile/internal/ask"
-	"hermes-mobile/internal/chat"
 	"hermes-mobile/internal/config"
 	"hermes-mobile/internal/onboard"
 	"hermes-mobile/internal/term"
@@ -29,9 +27,6 @@ import (
 
 // keyFDName is the environment variable that names the descriptor of the key.
 const keyFDName = "HERMES_MOBILE_KEY_FD"
-
-// appAgent makes the agent behind the app.
-var appAgent = func(p app.Parts) chat.Agent { return demo.New(p.Files, p.Log) }
 
 type appFlags struct {
 	terminal, noBrowser, noKeyring, diagnostics, setup bool
@@ -75,7 +70,7 @@ func runApp(cmd *cobra.Command, f appFlags) error {
 	if err != nil {
 		return err
 	}
-	o := app.Options{Data: data, Port: f.port, Version: version, NoKeyring: f.noKeyring, Agent: appAgent}
+	o := app.Options{Data: data, Port: f.port, Version: version, NoKeyring: f.noKeyring}
 	if o.Key, err = hostKey(cmd, f); err != nil {
 		return err
 	}

@@ -25,7 +25,7 @@ import (
 
 type setupFlags struct {
 	profile, version, url, remote, service string
-	yes, replace, print, undo, plugin      bool
+	yes, replace, print, undo, plugin, api bool
 	wait                                   time.Duration
 }
 
@@ -44,6 +44,7 @@ Then it waits for the gateway to dial in, and shows the QR code that pairs a pho
   hermes-mobile setup --print
   hermes-mobile setup --yes --profile work
   hermes-mobile setup --service systemd
+  hermes-mobile setup --api
   hermes-mobile setup --remote https://agent.example.com
   hermes-mobile setup --undo`,
 		Args: takes(),
@@ -59,6 +60,7 @@ Then it waits for the gateway to dial in, and shows the QR code that pairs a pho
 	fl.StringVar(&f.url, "url", "", "`address` of the server for the gateway (default: that of the running server, on this machine)")
 	fl.BoolVar(&f.replace, "replace", false, "with --yes: also replace the settings of another connector")
 	fl.BoolVar(&f.plugin, "plugin", false, "add a plug-in for /sethome and jobs with \"deliver: mobile\" (Hermes 0.22 and newer)")
+	fl.BoolVar(&f.api, "api", false, "switch Hermes' API server on instead, for the agent \"direct\" and for the front door")
 	fl.StringVar(&f.service, "service", "", "start the server as a service: `kind` is auto, systemd, launchd or windows")
 	fl.StringVar(&f.remote, "remote", "", "show what to paste on the machine of another Hermes; `address` is the server's, as seen from there")
 	fl.DurationVar(&f.wait, "wait", time.Minute, "how long to wait for the gateway")
@@ -79,6 +81,7 @@ type setupResult struct {
 	Steps     []string           `json:"steps,omitempty"` // for the owner to do
 	Connected bool               `json:"connected"`
 	Pair      *server.Invitation `json:"pair,omitempty"`
+	API       *setup.API         `json:"api,omitempty"` // with --api
 }
 
 // wizard is one run of the command.
@@ -101,6 +104,9 @@ func runSetup(cmd *cobra.Command, f setupFlags) error {
 	}
 	if modes > 1 {
 		return misuse(cmd, "--print, --undo and --remote exclude one another")
+	}
+	if f.api && (f.remote != "" || f.url != "" || f.plugin || f.service != "" || f.replace) {
+		return misuse(cmd, "--api goes with --yes, --print, --undo, --profile and --json only")
 	}
 	if f.replace && !f.yes {
 		return misuse(cmd, "--replace goes with --yes")
@@ -125,6 +131,9 @@ func runSetup(cmd *cobra.Command, f setupFlags) error {
 	}
 	if f.undo {
 		return w.undo()
+	}
+	if f.api {
+		return w.api()
 	}
 	return w.run()
 }
@@ -278,13 +287,9 @@ func (w *wizard) run() error {
 	if err != nil {
 		return err
 	}
-	w.show(plan)
-	if len(plan.ByHand) > 0 {
-		var errs []error
-		for _, e := range plan.ByHand {
-			errs = append(errs, e)
-		}
-		return &hinted{errors.Join(errs...), "nothing was written; write these keys yourself and run this again for the rest"}
+	w.say("Server          %s", plan.URL)
+	if err := w.show(plan, "<secret> is the one in relay.env of the data folder, or the one that is set for the server."); err != nil {
+		return err
 	}
 	if w.f.print {
 		return w.end()
@@ -296,20 +301,28 @@ func (w *wizard) run() error {
 		if plan, err = w.plan(true); err != nil {
 			return err
 		}
-		plan.Replace = true // agreed to
-		if w.result.Backups, err = plan.Write(w.cfg.Data, time.Now()); err != nil {
-			return hint(err, "see what was written with --print, take it back with --undo")
-		}
-		w.result.Written = true
-		w.say("\nWritten. To take it back: %s setup --undo", program(w.cmd))
-		for _, b := range w.result.Backups {
-			w.say("  backup  %s", b)
+		if err := w.write(plan); err != nil {
+			return err
 		}
 	}
 	for _, s := range w.result.Steps {
 		w.say("  run     %s", s)
 	}
 	return w.connect(plan)
+}
+
+// write writes what was agreed to.
+func (w *wizard) write(plan *setup.Plan) (err error) {
+	plan.Replace = true
+	if w.result.Backups, err = plan.Write(w.cfg.Data, time.Now()); err != nil {
+		return hint(err, "see what was written with --print, take it back with --undo")
+	}
+	w.result.Written = true
+	w.say("\nWritten. To take it back: %s setup --undo", program(w.cmd))
+	for _, b := range w.result.Backups {
+		w.say("  backup  %s", b)
+	}
+	return nil
 }
 
 // plan works out what is to be written. Secrets are made only to be written.
@@ -380,11 +393,10 @@ func (w *wizard) address() (string, error) {
 	return "http://" + net.JoinHostPort(host, port), nil
 }
 
-// show prints the plan.
-func (w *wizard) show(p *setup.Plan) {
+// show prints the plan, and returns an error where it cannot be carried out.
+func (w *wizard) show(p *setup.Plan, secret string) error {
 	w.result.Files, w.result.Conflicts = append([]setup.Shown{}, p.Show()...), p.Conflicts
 	w.result.Notes = append(w.result.Notes, p.Notes...)
-	w.say("Server          %s", p.URL)
 	for _, f := range w.result.Files {
 		title := f.Path
 		if f.New {
@@ -396,7 +408,7 @@ func (w *wizard) show(p *setup.Plan) {
 		}
 	}
 	if len(w.result.Files) > 0 {
-		w.say("\n<secret> is the one in relay.env of the data folder, or the one that is set for the server.")
+		w.say("\n%s", secret)
 	}
 	for _, n := range w.result.Notes {
 		w.say("note: %s", n)
@@ -407,6 +419,14 @@ func (w *wizard) show(p *setup.Plan) {
 	if p.Done() {
 		w.say("\nHermes has all of it already: nothing to write.")
 	}
+	var errs []error
+	for _, e := range p.ByHand {
+		errs = append(errs, e)
+	}
+	if len(errs) > 0 {
+		return &hinted{errors.Join(errs...), "nothing was written; write these keys yourself and run this again for the rest"}
+	}
+	return nil
 }
 
 // agree returns nil where the plan may be written.

@@ -35,8 +35,6 @@ type Parts struct {
 	Client *gateway.Client // its own until Run has ended
 	Files  chat.Files
 	Log    *slog.Logger
-	// SignedOut is to be called when the gateway refuses the credential: the person is asked to sign in again.
-	SignedOut func()
 }
 
 // Options is what an app needs.
@@ -47,8 +45,8 @@ type Options struct {
 	Log       *slog.Logger
 	Key       gateway.Secret // of a host program, for the vault
 	NoKeyring bool
-	RootCAs   *x509.CertPool // that vouch for gateways; nil: those of the system
-	Agent     func(Parts) chat.Agent
+	RootCAs   *x509.CertPool         // that vouch for gateways; nil: those of the system
+	Agent     func(Parts) chat.Agent // nil: the direct agent
 }
 
 // App is the running program. Make it with New, then Run it.
@@ -59,6 +57,7 @@ type App struct {
 	server  *server.Server
 	guard   *Guard
 	link    *link
+	parts   server.Parts
 	port    int
 	started time.Time
 
@@ -71,7 +70,8 @@ func New(ctx context.Context, o Options) (*App, error) {
 	if server.NewClient(o.Data).Get(ctx, "/app/here", nil) == nil {
 		return nil, ErrRunning
 	}
-	a := &App{o: o, link: newLink(o.Log), started: time.Now()}
+	a := &App{o: o, started: time.Now()}
+	a.link = newLink(o.Log, func() { a.setup.SignedOut() })
 	if err := os.MkdirAll(o.Data, 0o700); err != nil {
 		return nil, fmt.Errorf("the data folder cannot be made: %w; name another one with --data", err)
 	}
@@ -126,7 +126,7 @@ func (a *App) listen() (l net.Listener, err error) {
 func (a *App) guarded(next http.Handler) http.Handler { return a.guard.before(a.routes(next)) }
 
 func (a *App) agent(p server.Parts) (chat.Agent, error) {
-	a.link.files = p.Files
+	a.parts = p
 	return a.link, nil
 }
 
@@ -167,9 +167,15 @@ func (a *App) use(p gateway.Profile, c gateway.Credentials) {
 	a.mu.Lock()
 	a.client = client
 	a.mu.Unlock()
-	a.link.replace(client, func(log *slog.Logger, files chat.Files) chat.Agent {
-		return a.o.Agent(Parts{Client: client, Files: files, Log: log, SignedOut: a.setup.SignedOut})
-	}, a.setup.SignedOut)
+	a.link.replace(client, a.newAgent(p, client))
+}
+
+// newAgent makes the agent of a client. What it remembers is of this account at this gateway, and of no other.
+func (a *App) newAgent(p gateway.Profile, client *gateway.Client) chat.Agent {
+	if a.o.Agent != nil {
+		return a.o.Agent(Parts{Client: client, Files: a.parts.Files, Log: a.parts.Log})
+	}
+	return a.parts.Direct(client, gateway.Credentials{}.For(p).Binding[:16])
 }
 
 func (a *App) current() *gateway.Client {

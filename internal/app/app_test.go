@@ -87,22 +87,30 @@ func folder(t *testing.T) string {
 
 func options(dir string, log io.Writer, gateways ...*onboardtest.Gateway) Options {
 	return Options{Data: dir, Version: "1.2.3", Log: slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug})), Key: hostKey,
-		RootCAs: onboardtest.Roots(gateways...), Agent: func(p Parts) chat.Agent { return demo.New(p.Files, p.Log) }}
+		RootCAs: onboardtest.Roots(gateways...)}
 }
 
 func start(t *testing.T, dir string, gateways ...*onboardtest.Gateway) *rig {
+	t.Helper()
+	return begin(t, dir, false, gateways...)
+}
+
+// begin starts an app with the direct agent, or with the demo agent in its place.
+func begin(t *testing.T, dir string, scripted bool, gateways ...*onboardtest.Gateway) *rig {
 	t.Helper()
 	r := &rig{t: t, dir: dir, log: &journal{}}
 	jar, err := cookiejar.New(nil)
 	ok(t, err)
 	r.http = &http.Client{Jar: jar, Transport: &http.Transport{}}
 	o := options(dir, r.log, gateways...)
-	o.Agent = func(p Parts) chat.Agent {
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		a := demo.New(p.Files, p.Log)
-		r.agents = append(r.agents, a)
-		return a
+	if scripted {
+		o.Agent = func(p Parts) chat.Agent {
+			r.mu.Lock()
+			defer r.mu.Unlock()
+			a := demo.New(p.Files, p.Log)
+			r.agents = append(r.agents, a)
+			return a
+		}
 	}
 	r.App, err = New(context.Background(), o)
 	ok(t, err)
@@ -276,7 +284,7 @@ func TestSetupToChat(t *testing.T) {
 func TestAnotherGateway(t *testing.T) {
 	t.Parallel()
 	g, other := onboardtest.Start(t), onboardtest.Start(t)
-	r := start(t, folder(t), g, other)
+	r := begin(t, folder(t), true, g, other)
 	r.enter()
 	steps := func(g *onboardtest.Gateway) []do {
 		return []do{{"do": "remote", "remote": g.URL}, {"do": "local"}, {"do": "auth", "auth": "none"}, {"do": "test"}}
@@ -358,6 +366,33 @@ func TestRefusedLater(t *testing.T) {
 	})
 	if s := r.setUp(do{"do": "auth", "auth": "bearer", "secret": "rotated-token"}, do{"do": "test"}); s.Step != onboard.Done {
 		t.Errorf("%+v", s)
+	}
+}
+
+// It refuses while the app runs: the same, and what was written meanwhile is answered after that.
+func TestRefusedWhileRunning(t *testing.T) {
+	t.Parallel()
+	g := onboardtest.Start(t, onboardtest.WithToken(token))
+	r := start(t, folder(t), g)
+	r.enter()
+	r.setUp(do{"do": "begin"}, do{"do": "remote", "remote": g.URL}, do{"do": "local"}, do{"do": "auth", "auth": "bearer", "secret": token}, do{"do": "test"})
+	if got := r.chatting("before"); !strings.Contains(got, "before") {
+		t.Fatalf("the reply is %q", got)
+	}
+	g.SetToken("rotated-token")
+	done := make(chan string, 1)
+	go func() { done <- r.chatting("meanwhile") }()
+	until(t, "the question for the credential", func() bool {
+		return ask[onboard.State](r, http.MethodGet, "/app/state", nil).Step == onboard.Auth
+	})
+	if s := r.setUp(do{"do": "auth", "auth": "bearer", "secret": "rotated-token"}, do{"do": "test"}); s.Step != onboard.Done {
+		t.Errorf("%+v", s)
+	}
+	if got := <-done; got == "no reply" {
+		t.Error("what was written meanwhile was not answered")
+	}
+	if got := r.chatting("after"); !strings.Contains(got, "after") {
+		t.Errorf("the reply is %q", got)
 	}
 }
 

@@ -13,8 +13,8 @@ import (
 // link is the agent that the server has: it passes everything on to the agent of the gateway that is set up, which may be exchanged, and
 // is away where there is none.
 type link struct {
-	log   *slog.Logger
-	files chat.Files
+	log       *slog.Logger
+	signedOut func() // the gateway refuses the credential
 
 	mu      sync.Mutex
 	ctx     context.Context
@@ -31,16 +31,16 @@ type change struct {
 	client *gateway.Client
 }
 
-func newLink(log *slog.Logger) *link {
-	return &link{log: log, wake: make(chan struct{}, 1), turning: map[string]int64{}}
+func newLink(log *slog.Logger, signedOut func()) *link {
+	return &link{log: log, signedOut: signedOut, wake: make(chan struct{}, 1), turning: map[string]int64{}}
 }
 
 // begin says who waits for what replace starts.
 func (l *link) begin(ctx context.Context, work *sync.WaitGroup) { l.ctx, l.work = ctx, work }
 
 // replace has another agent take over as soon as the one of now has ended, and connects its client.
-func (l *link) replace(client *gateway.Client, agent func(*slog.Logger, chat.Files) chat.Agent, signedOut func()) {
-	next := &change{agent(l.log, l.files), client}
+func (l *link) replace(client *gateway.Client, agent chat.Agent) {
+	next := &change{agent, client}
 	l.mu.Lock()
 	passed := l.newest
 	l.newest = next
@@ -52,12 +52,15 @@ func (l *link) replace(client *gateway.Client, agent func(*slog.Logger, chat.Fil
 	case l.wake <- struct{}{}:
 	default:
 	}
-	l.work.Go(func() {
-		var none *gateway.NoRouteError
-		if _, err := client.Connect(l.ctx); errors.As(err, &none) && errors.Is(none.Remote, gateway.ErrSignIn) {
-			signedOut()
-		}
-	})
+	l.work.Go(func() { l.check(client) })
+}
+
+// check connects, to learn whether the credential is still good.
+func (l *link) check(client *gateway.Client) {
+	var none *gateway.NoRouteError
+	if _, err := client.Connect(l.ctx); errors.As(err, &none) && errors.Is(none.Remote, gateway.ErrSignIn) {
+		l.signedOut()
+	}
 }
 
 // Name implements chat.Agent.
@@ -104,7 +107,7 @@ func (l *link) run(ctx context.Context, c *change, host chat.Host) (end func()) 
 	l.mu.Unlock()
 	go func() {
 		defer close(done)
-		if err := c.agent.Run(ctx, &watching{host, l}); err != nil && ctx.Err() == nil {
+		if err := c.agent.Run(ctx, &watching{Host: host, link: l, of: c}); err != nil && ctx.Err() == nil {
 			l.log.Error("the agent ended", "error", err)
 		}
 	}()
@@ -130,10 +133,27 @@ func (l *link) run(ctx context.Context, c *change, host chat.Host) (end func()) 
 	}
 }
 
-// watching is the host of an agent: it notes which turns have ended.
+// watching is the host of an agent: it notes which turns have ended, and looks why the agent goes away.
 type watching struct {
 	chat.Host
 	link *link
+	of   *change
+
+	mu     sync.Mutex
+	online bool
+}
+
+// Changed implements chat.Host.
+func (w *watching) Changed() {
+	w.Host.Changed()
+	now := w.of.agent.Status("").Online
+	w.mu.Lock()
+	left := w.online && !now
+	w.online = now
+	w.mu.Unlock()
+	if left && w.link.ctx.Err() == nil {
+		w.link.work.Go(func() { w.link.check(w.of.client) })
+	}
 }
 
 // Post implements chat.Host.
@@ -192,6 +212,22 @@ func (l *link) Hand(in chat.Input, taken func(error)) {
 func (l *link) Admits(in chat.Input) bool {
 	a := l.now()
 	return a != nil && a.Admits(in)
+}
+
+// Methods implements chat.Caller.
+func (l *link) Methods(device string) []string {
+	if c, ok := l.now().(chat.Caller); ok {
+		return c.Methods(device)
+	}
+	return nil
+}
+
+// Call implements chat.Caller.
+func (l *link) Call(ctx context.Context, call chat.Call) ([]byte, error) {
+	if c, ok := l.now().(chat.Caller); ok {
+		return c.Call(ctx, call)
+	}
+	return nil, chat.ErrAway
 }
 
 // Stop implements chat.Agent.

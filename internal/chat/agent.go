@@ -52,6 +52,7 @@ type Status struct {
 	Stop    bool // a turn can be interrupted
 	Tool    bool // it tells what tools it uses
 	FilesIn bool // it takes files and voice
+	Images  bool // it takes images, and where FilesIn is not set nothing else
 	Files   bool // it sends files
 	// Detail is a short sentence for the owner: which gateway and version, or why it is away.
 	Detail string

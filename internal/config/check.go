@@ -121,11 +121,9 @@ func setChoice(to *string, v string, choices []string) error {
 
 func setAgent(to *string, v string) error {
 	switch v = strings.ToLower(v); v {
-	case "auto", "relay", "demo":
+	case "auto", "relay", "direct", "demo":
 		*to = v
 		return nil
-	case "direct":
-		return problemf(": direct is not in this version; use relay or demo")
 	}
 	return problemf("is not an agent: use %s", orList(agents))
 }

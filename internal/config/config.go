@@ -10,8 +10,8 @@
 //
 // So where the yaml file and .env both set a key, the yaml file wins. An empty
 // value counts as not set, in every one of these places. Of .env, which belongs
-// to Hermes, only MOBILE_* and GATEWAY_RELAY_ID and GATEWAY_RELAY_SECRET are
-// read. Secrets have no flag, because a command line is visible to everybody on
+// to Hermes, only MOBILE_*, GATEWAY_RELAY_ID, GATEWAY_RELAY_SECRET and
+// API_SERVER_KEY are read. Secrets have no flag, because a command line is visible to everybody on
 // the machine.
 //
 // The table of keys is in key.go; it also feeds the flags' help and the
@@ -66,8 +66,15 @@ type Config struct {
 
 	MetricsToken Secret
 	AdminToken   Secret // empty: nobody administers this server from another machine
-	LogLevel     string // "debug", "info", "warn" or "error"
-	LogFormat    string // "text" or "json"
+
+	FrontAPI    bool   // serve Hermes' API to users who log in
+	APIURL      string // of Hermes' API server, without a slash at the end
+	APIKey      Secret // of the same; empty: none was found
+	APIKind     string // "hermes" or "openai"
+	APISessions string // "own" or "all"
+
+	LogLevel  string // "debug", "info", "warn" or "error"
+	LogFormat string // "text" or "json"
 
 	Data             string // data folder; Load does not create it
 	HermesHome       string // empty only when there is no home directory and no HERMES_HOME

@@ -74,6 +74,19 @@ func (l *loader) foundRelay(c *Config) string {
 	return ""
 }
 
+// checkFront refuses a path for devices that is one of the API's.
+func (l *loader) checkFront(c *Config) {
+	if !c.FrontAPI {
+		return
+	}
+	for _, p := range []string{"/auth", "/api", "/v1", "/health", "/login"} {
+		if c.Path == p || strings.HasPrefix(c.Path, p+"/") {
+			v, _ := l.get("MOBILE_PATH")
+			l.bad(v, problemf("is a path of the API that MOBILE_FRONT_API serves: choose another, such as /ws"))
+		}
+	}
+}
+
 // checkExposure warns where tokens would cross a network unencrypted. Who names
 // an https address or the proxy in front has seen to it.
 func (l *loader) checkExposure(c *Config) {

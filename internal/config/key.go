@@ -27,6 +27,7 @@ const (
 	hermesHomeName    = "HERMES_HOME"
 	hermesRelayID     = "GATEWAY_RELAY_ID"
 	hermesRelaySecret = "GATEWAY_RELAY_SECRET"
+	hermesAPIKey      = "API_SERVER_KEY"
 )
 
 const (
@@ -38,6 +39,9 @@ const (
 	relayID      = "MOBILE_RELAY_ID"
 	relaySecret  = "MOBILE_RELAY_SECRET"
 	gatewaysName = "MOBILE_GATEWAYS"
+	apiURLName   = "MOBILE_API_URL"
+	apiKeyName   = "MOBILE_API_KEY"
+	apiKeyFile   = "MOBILE_API_KEY_FILE"
 )
 
 // ignored are MOBILE_* names that Hermes itself writes and reads for a platform
@@ -188,6 +192,26 @@ var table = []Key{
 	{Name: "MOBILE_PUSH_ACTIONS", Kind: YesNo, Default: "no",
 		Help: "let a notification of an approval be answered by its buttons, without opening the app",
 		set:  func(c *Config, v string) error { return setYesNo(&c.PushActions, v) }},
+
+	{Name: "MOBILE_FRONT_API", Kind: YesNo, Default: "no",
+		Help: "serve Hermes' API to users who log in with a name and a password",
+		set:  func(c *Config, v string) error { return setYesNo(&c.FrontAPI, v) }},
+	{Name: apiURLName, Kind: URL, Default: "http://127.0.0.1:8642",
+		Help: "address of Hermes' API server, as this server reaches it",
+		set:  func(c *Config, v string) error { return setAPIURL(&c.APIURL, v) }},
+	{Name: apiKeyName, Kind: Password,
+		Help: "key of Hermes' API server; not set: MOBILE_API_KEY_FILE, or API_SERVER_KEY where the API server is on this machine",
+		set:  func(c *Config, v string) error { return setAPIKey(&c.APIKey, v) }},
+	{Name: apiKeyFile, Kind: File,
+		Help: "file that holds that key and nothing else"},
+	{Name: hermesAPIKey, Kind: Password,
+		Help: "that key, as Hermes' own .env has it"},
+	{Name: "MOBILE_API_KIND", Kind: Choice, Default: "hermes", Choices: []string{"hermes", "openai"},
+		Help: "what MOBILE_API_URL is: hermes, or openai (any other server with OpenAI's API, such as Ollama or llama.cpp)",
+		set:  func(c *Config, v string) error { return setChoice(&c.APIKind, v, []string{"hermes", "openai"}) }},
+	{Name: "MOBILE_API_SESSIONS", Kind: Choice, Default: "own", Choices: []string{"own", "all"},
+		Help: "sessions of Hermes that a conversation sees with the direct agent: own (those it began), all (every session, and the jobs)",
+		set:  func(c *Config, v string) error { return setChoice(&c.APISessions, v, []string{"own", "all"}) }},
 
 	{Name: "MOBILE_METRICS_TOKEN", Kind: Password,
 		Help: "bearer token for /metrics from other machines",

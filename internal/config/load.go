@@ -93,8 +93,10 @@ func Load(src Sources) (*Config, []Warning, error) {
 			l.bad(v, err)
 		}
 	}
+	l.findAPIKey(c)
 	l.checkTokens()
 	l.checkTLS(c)
+	l.checkFront(c)
 	l.assembleGateways(c)
 	l.decideAgent(c)
 	l.checkExposure(c)
@@ -226,7 +228,7 @@ func (l *loader) readDotenv(file string, environ map[string]string) {
 		case b.bad:
 			// Other lines are none of our business, and what such a line holds
 			// may be secret.
-			if strings.Contains(b.value, prefix) || strings.Contains(b.value, hermesRelayID) || strings.Contains(b.value, hermesRelaySecret) {
+			if strings.Contains(b.value, prefix) || strings.Contains(b.value, hermesRelayID) || strings.Contains(b.value, hermesRelaySecret) || strings.Contains(b.value, hermesAPIKey) {
 				l.warn("", where, "a line is skipped (%s): it is not NAME=value, or a quote is not closed", where)
 			}
 		case b.bare:

@@ -155,8 +155,6 @@ func TestBadValues(t *testing.T) {
 			`metrics_token (in ~/.local/share/hermes-mobile/hermes-mobile.yaml, line 1) is shorter than 16 characters: make a new one with: openssl rand -hex 32`},
 		{"secret in a list", fixture{environ: []string{"MOBILE_EXTRA_TOKENS=a=0123456789abcdef,b=short"}},
 			`MOBILE_EXTRA_TOKENS (environment) has a token at item 2 that is shorter than 16 characters: make a new one with: openssl rand -hex 32`},
-		{"direct", fixture{environ: []string{"MOBILE_AGENT=direct"}},
-			`MOBILE_AGENT: "direct" (environment): direct is not in this version; use relay or demo`},
 		{"agent", fixture{environ: []string{"MOBILE_AGENT=robot"}},
 			`MOBILE_AGENT: "robot" (environment) is not an agent: use auto, relay, direct or demo`},
 		{"path", fixture{environ: []string{"MOBILE_PATH=/media/ws"}},

@@ -80,6 +80,12 @@ var serverArea = Area{"The server", []Code{
 	{Name: "push_off", Severity: Note, Title: "Phones that are away are not notified",
 		Why: "Notifications are not switched off, and cannot be sent. Push services want to know who runs the server, or the key pair in the data folder cannot be read: the finding says which. Messages wait for the phone as ever.",
 		Do:  "Set `MOBILE_PUSH_CONTACT` (`mailto:me@example.com`) or an https `MOBILE_PUBLIC_URL`, and restart the server; or set `MOBILE_PUSH=off`."},
+	{Name: "front_api_down", Severity: Error, Title: "The front door leads nowhere",
+		Why: "`MOBILE_FRONT_API` is on, and Hermes' API server does not answer, or does not take the key. Who logs in gets an error with every request.",
+		Do:  "`hermes-mobile setup --api` switches the API server on; then restart the gateway. For one elsewhere set `MOBILE_API_URL` and `MOBILE_API_KEY`.", After: []string{"settings_refused", "api_server_off", "gateway_not_running"}},
+	{Name: "front_no_users", Severity: Warning, Title: "Nobody may come in at the front door",
+		Why: "`MOBILE_FRONT_API` is on, and there is no user who could log in.",
+		Do:  "`hermes-mobile users add NAME`, or set `MOBILE_FRONT_API=no`."},
 	{Name: "pairing_unreadable", Severity: Warning, Title: "The pairing files cannot be read",
 		Why: "Nobody counts as approved and nobody can be approved while that is so. They are Hermes' own files where this machine has a Hermes home.",
 		Do:  "Repair the file that is named, or its mode. If it is damaged for good, move it away: everybody then has to be approved again."},
@@ -112,7 +118,7 @@ var hermesArea = Area{"Hermes on this machine", []Code{
 		Do:  "`hermes gateway run`, or `hermes gateway start` where it is a service.", After: []string{"hermes_missing", "hermes_too_old", "hermes_config_broken", "relay_not_configured"}},
 	{Name: "api_server_off", Severity: Error, Title: "Hermes' API server is off",
 		Why: "The agent `direct` speaks to Hermes' API server, which needs a key of 16 characters or more.",
-		Do:  "Put `API_SERVER_ENABLED=true` and `API_SERVER_KEY=` with the output of `openssl rand -hex 32` into the `.env` of the Hermes home, then restart the gateway.", After: []string{"hermes_missing", "hermes_too_old", "hermes_config_broken"}},
+		Do:  "`hermes-mobile setup --api` puts `API_SERVER_ENABLED=true` and an `API_SERVER_KEY` into the `.env` of the Hermes home; then restart the gateway.", After: []string{"hermes_missing", "hermes_too_old", "hermes_config_broken"}},
 }}
 
 // unreachable are the reasons for which a gateway cannot dial in at all.

@@ -112,7 +112,24 @@ func (e *examination) server() {
 	if e.Pairing != nil {
 		e.find("pairing_unreadable", "", "Repair the file or its mode; if it is damaged for good, move it away and approve everybody again.", "Nobody can be approved: %s", sentence(e.Pairing.Error()))
 	}
+	e.front()
 	e.folder()
+}
+
+func (e *examination) front() {
+	f := e.Front
+	switch {
+	case f == nil:
+		return
+	case f.NoKey:
+		e.find("front_api_down", "", "Run hermes-mobile setup --api, or set MOBILE_API_KEY, and restart the server; or set MOBILE_FRONT_API=no.", "Hermes' API is served to users, and the server has no key for Hermes' API server at %s.", f.URL)
+	case f.Down != nil:
+		e.find("front_api_down", "", "Switch it on with hermes-mobile setup --api and restart the gateway, or correct MOBILE_API_URL and MOBILE_API_KEY; or set MOBILE_FRONT_API=no.",
+			"Hermes' API is served to users, and Hermes' API server at %s cannot be used: %s", f.URL, sentence(f.Down.Error()))
+	}
+	if f.Users == 0 {
+		e.find("front_no_users", "", "Add one: hermes-mobile users add NAME; or set MOBILE_FRONT_API=no.", "Hermes' API is served to users who log in, and there are none.")
+	}
 }
 
 // Limits of a disk that is nearly full. A twentieth of a large disk is plenty still.

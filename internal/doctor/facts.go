@@ -25,6 +25,7 @@ type Facts struct {
 	Pairing      error   // why the pairing files cannot be read
 	Hermes       *Hermes
 	Folder       *Folder
+	Front        *Front // nil: Hermes' API is not served
 	Port         *Port
 	Public       *Public
 	Certificates []Certificate
@@ -67,6 +68,14 @@ type Folder struct {
 	Readable []string // files with secrets that others may read
 	Future   time.Time
 	FutureOf string // a file that was written later than now, by our clock
+}
+
+// Front is the front door of Hermes' API.
+type Front struct {
+	URL   string // of the API server
+	NoKey bool   // for it
+	Down  error  // why the API server cannot be used
+	Users int    // negative: not known
 }
 
 // Port is the port that a server would listen on.

@@ -3,6 +3,7 @@ package hub_test
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -468,5 +469,35 @@ func TestQuoteOutlivesTheOutbox(t *testing.T) {
 	c.send(&frame.Text{ID: "m9", Text: "why?", ReplyTo: "s1"})
 	if h := w.take(); h.Quote != "cron says hi" {
 		t.Errorf("after a restart handed %+v", h.Input)
+	}
+}
+
+// An agent that takes images only: other files are refused at their first part, before anything of them was kept, and the
+// capabilities say so.
+func TestImagesOnly(t *testing.T) {
+	w := newWorld(t, nil)
+	w.agent.set(func(s *chat.Status) { s.FilesIn, s.Images = false, true })
+	c := w.connect("d")
+	if caps := c.Ready.Capabilities; caps.Audio || !caps.Media || !slices.Equal(caps.MediaKinds, []string{"image"}) {
+		t.Errorf("capabilities %+v", caps)
+	}
+	c.send(&frame.Media{ID: "u1", Kind: "document", Filename: "a.pdf", Mime: "application/pdf", Data: make([]byte, 5000), Parts: 3})
+	if e := expect[*frame.Error](c); e.Code != frame.Forbidden || e.Ref != "u1" || !strings.Contains(e.Message, "images only") {
+		t.Errorf("answered %s", show(e))
+	}
+	c.send(&frame.Audio{ID: "v1", Format: "ogg", Data: []byte("OggS")})
+	if e := expect[*frame.Error](c); e.Code != frame.Forbidden || e.Ref != "v1" {
+		t.Errorf("answered %s", show(e))
+	}
+	c.send(&frame.Media{ID: "u2", Kind: "image", Filename: "a.png", Mime: "image/png", Data: []byte("\x89PNG\r\n\x1a\n"), Parts: 1})
+	if a := find[*frame.Accepted](c, nil); a.ID != "u2" {
+		t.Errorf("receipt %s", show(a))
+	}
+	if h := w.take(); h.File == nil || h.File.Kind != "image" {
+		t.Errorf("handed %+v", h.Input)
+	}
+	w.agent.set(func(s *chat.Status) { s.FilesIn = true })
+	if caps := find[*frame.CapabilitiesChanged](c, nil).Capabilities; !caps.Audio || caps.MediaKinds != nil {
+		t.Errorf("capabilities %+v", caps)
 	}
 }

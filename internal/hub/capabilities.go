@@ -1,6 +1,8 @@
 package hub
 
 import (
+	"slices"
+
 	"hermes-mobile/frame"
 	"hermes-mobile/internal/chat"
 )
@@ -15,20 +17,26 @@ func agentState(st chat.Status) frame.AgentState {
 // capabilities says what the device can do with the agent as it is now.
 func (s *session) capabilities(st chat.Status) frame.Capabilities {
 	h := s.hub
+	var kinds []string
+	if st.Images && !st.FilesIn {
+		kinds = []string{"image"}
+	}
 	return frame.Capabilities{
-		Text: true, Audio: st.FilesIn, Media: st.FilesIn, Prompt: st.Prompt, Edit: st.Edit, Typing: st.Typing, Avatar: true, Deliver: true,
-		Resume: true, Accepted: true, Stop: st.Stop, Delta: st.Edit, Tool: st.Tool, MediaURL: st.Files, Push: h.Push != nil, Shared: s.shares(), Call: h.calls(),
+		Text: true, Audio: st.FilesIn, Media: st.FilesIn || st.Images, MediaKinds: kinds, Prompt: st.Prompt, Edit: st.Edit, Typing: st.Typing, Avatar: true, Deliver: true,
+		Resume: true, Accepted: true, Stop: st.Stop, Delta: st.Edit, Tool: st.Tool, MediaURL: st.Files, Push: h.Push != nil, Shared: s.shares(), Call: s.offered,
 		MaxMediaBytes: h.MaxMedia, MaxFrameBytes: frame.MaxFrame, ChunkBytes: frame.ChunkBytes, MaxParts: frame.MaxParts,
 		MinChunkBytes: frame.MinChunk, MaxUploads: frame.MaxUploads, PromptSeconds: int(h.PromptLife.Seconds()),
 	}
 }
 
-// calls are the methods that there are.
-func (h *Hub) calls() []string {
-	if h.Push == nil {
-		return []string{callDevices}
-	}
-	return []string{callDevices, callPushKey, callPushRegister, callPushUnregister, callPushTest}
+// look takes in what the agent can do for the device now. It reports whether the device was told something else.
+func (s *session) look() bool {
+	st, calls := s.hub.Agent.Status(s.dev.Talks()), s.hub.calls(s.dev.Talks())
+	before := s.shown
+	before.Detail = st.Detail // is for the owner
+	changed := st != before || !slices.Equal(calls, s.offered)
+	s.shown, s.offered = st, calls
+	return changed
 }
 
 // statusChanged: the agent may be able to do other things than before.
@@ -39,14 +47,10 @@ func (statusChanged) apply(s *session, b *batch) {
 		if s.dev == nil {
 			return
 		}
-		st := s.hub.Agent.Status(s.dev.Talks())
-		changed := st
-		changed.Detail = s.shown.Detail
-		if s.conn != nil && changed != s.shown {
-			s.conn.send(&frame.CapabilitiesChanged{Capabilities: s.capabilities(st), Agent: agentState(st)})
+		if s.look() && s.conn != nil {
+			s.conn.send(&frame.CapabilitiesChanged{Capabilities: s.capabilities(s.shown), Agent: agentState(s.shown)})
 		}
-		s.shown = st
-		if st.Online {
+		if s.shown.Online {
 			s.next()
 			s.admit()
 			s.tellDecisions()

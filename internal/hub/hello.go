@@ -206,7 +206,7 @@ func (s *session) attach(c *conn, resume *frame.Cursor, token string) {
 	}
 	s.cursor, s.written, s.part = from, from, 0
 	s.behind = s.seq > from
-	s.shown = h.Agent.Status(s.dev.Talks())
+	s.look()
 	s.resumed, s.leadCards = from, nil
 	for _, st := range s.streams {
 		st.shown, st.units = nil, 0
@@ -243,7 +243,7 @@ type gone struct {
 func (e gone) apply(s *session, b *batch) {
 	s.flush(b) // which may end the connection, too
 	if s.conn == e.c {
-		s.doubt(e.silence)
+		s.doubt(max(e.silence, s.hub.LastMoments))
 		s.detach()
 		s.hub.log.Info("a device is gone", "device", s.id)
 	}

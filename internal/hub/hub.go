@@ -55,6 +55,8 @@ type Options struct {
 	Push        *push.Sender  // nil: devices that are away are not notified
 	PushActions []byte        // key of the tokens by which a notification answers a card; nil: it cannot
 	PushWait    time.Duration // that a device has to come before it is notified; 0: pushWait
+	CallLife    time.Duration // that the agent has to answer a call; 0: callLife
+	LastMoments time.Duration // before the end of a connection, in which what was written may not have been read; 0: lastMoments
 	OutboxLife  time.Duration // how long an entry waits for its device; 0: a week
 }
 
@@ -79,6 +81,7 @@ type Hub struct {
 	sharing  atomic.Bool  // some conversation is shared, or was
 	grouping sync.Mutex   // held while devices join or leave a conversation
 	pushes   pushes
+	asking   asking
 	tested   *access.Limiter // of push.test, by device
 }
 
@@ -94,10 +97,17 @@ func New(o Options) *Hub {
 	if h.PushWait <= 0 {
 		h.PushWait = pushWait
 	}
+	if h.LastMoments <= 0 {
+		h.LastMoments = lastMoments
+	}
 	if h.OutboxLife <= 0 {
 		h.OutboxLife = 7 * 24 * time.Hour
 	}
+	if h.CallLife <= 0 {
+		h.CallLife = callLife
+	}
 	h.pushes.init()
+	h.asking.init()
 	h.ctx, h.end = context.WithCancel(context.Background())
 	for i := range h.shards {
 		h.shards[i].sessions = map[string]*session{}
@@ -267,6 +277,7 @@ func (h *Hub) Close(ctx context.Context) {
 	h.closing.Store(true)
 	h.each(func(s *session) { s.post(shutdown{}) })
 	wait(ctx, h.work.Wait)
+	h.asking.close(ctx)
 	h.pushes.close(ctx)
 	h.conns.Range(func(c, _ any) bool {
 		c.(*conn).end(frame.CloseGoingAway, "the server stops: connect again")

@@ -242,6 +242,10 @@ func noFiles(ref string) *frame.Error {
 	return &frame.Error{Code: frame.Forbidden, Message: "the agent takes no files as it is connected now: see capabilities", Ref: ref}
 }
 
+func imagesOnly(ref string) *frame.Error {
+	return &frame.Error{Code: frame.Forbidden, Message: "the agent takes images only, as it is connected now: see media_kinds in capabilities", Ref: ref}
+}
+
 func refused(r *media.Refusal, ref string) *frame.Error {
 	code := frame.BadFrame
 	if r.TooBig {
@@ -252,9 +256,15 @@ func refused(r *media.Refusal, ref string) *frame.Error {
 
 // upload takes a file, or a part of one.
 func (s *session) upload(b *batch, e *received, f *frame.Media) {
-	if !s.hub.Agent.Status(s.dev.Talks()).FilesIn {
-		e.c.send(noFiles(f.ID))
-		return
+	if st := s.hub.Agent.Status(s.dev.Talks()); !st.FilesIn {
+		if !st.Images {
+			e.c.send(noFiles(f.ID))
+			return
+		}
+		if f.Kind != "image" {
+			e.c.send(imagesOnly(f.ID))
+			return
+		}
 	}
 	if s.seen(b, e, f.ID) {
 		return

@@ -2,7 +2,6 @@ package hub
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"time"
 
@@ -236,41 +235,4 @@ func (e *asked) apply(s *session, b *batch) {
 		return
 	}
 	e.f(s, b, e.done)
-}
-
-// callDevices lists the devices of one's own user.
-const callDevices = "devices.list"
-
-// call answers a call of the control plane, which came on c: the session may have none or another when it is answered.
-func (s *session) call(b *batch, c *conn, f *frame.Call) {
-	if s.hub.Push != nil && s.pushCall(b, c, f) {
-		return
-	}
-	b.then(func() {
-		if f.Method != callDevices {
-			c.send(&frame.Result{ID: f.ID, Err: &frame.CallError{Code: "unknown_method", Message: "this server has no such method: see capabilities.call"}})
-			return
-		}
-		list, err := s.hub.store.DevicesOf(s.hub.ctx, s.dev.UserID)
-		if err != nil {
-			s.hub.storeFailed("list devices", err)
-			c.send(&frame.Result{ID: f.ID, Err: &frame.CallError{Code: string(frame.Internal), Message: "the server cannot use its store now: try again later"}})
-			return
-		}
-		type device struct {
-			ID        string    `json:"id"`
-			Name      string    `json:"name"`
-			Connected bool      `json:"connected"`
-			SeenAt    time.Time `json:"seen_at"`
-
-			Conversation string `json:"conversation,omitempty"`
-		}
-		live := s.hub.live()
-		out := make([]device, 0, len(list))
-		for _, d := range list {
-			out = append(out, device{ID: d.ID, Name: d.Name, Connected: live[d.ID], SeenAt: d.SeenAt.UTC().Truncate(time.Second), Conversation: d.Conversation})
-		}
-		result, _ := json.Marshal(map[string]any{"devices": out})
-		c.send(&frame.Result{ID: f.ID, Result: result})
-	})
 }

@@ -86,10 +86,14 @@ func (s *session) unreadFrom() int64 {
 	return max(sent, s.dev.Floor)
 }
 
+// lastMoments is how long before its end a connection may have been written to in vain: a page that is being closed does
+// not read what is on its way. What it has read it acknowledges within that time, or as it goes.
+const lastMoments = time.Second
+
 // doubt is called when the live connection has ended after a silence. A phone that falls asleep says nothing, and what was
 // written until that was noticed is lost: it is to be notified of that, too.
 func (s *session) doubt(silence time.Duration) {
-	if silence == 0 || !s.notified() {
+	if !s.notified() {
 		return
 	}
 	seq, err := s.hub.store.FirstSince(s.hub.ctx, s.dev.N, time.Now().Add(-silence))
@@ -139,7 +143,7 @@ func (s *session) notify(b *batch, u store.Unread, from int64) error {
 	}
 	now := time.Now()
 	targets := s.loud(now)
-	n := notice{entry: &e, count: u.Count, life: s.hub.OutboxLife - now.Sub(rows[0].At)}
+	n := notice{entry: &e, id: u.List[newest].ID, count: u.Count, life: s.hub.OutboxLife - now.Sub(rows[0].At)}
 	for _, unread := range u.List {
 		n.ids = append(n.ids, unread.ID)
 	}

@@ -48,6 +48,7 @@ func newPushWorld(t *testing.T, change func(*hub.Options)) *pushWorld {
 // notification is what an app reads in one.
 type notification struct {
 	Type    string
+	ID      string
 	IDs     []string
 	Count   int
 	Title   string
@@ -137,7 +138,7 @@ func TestPushTellsADeviceThatIsAway(t *testing.T) {
 	}
 	w.register(c, nil)
 	w.post("d", say("while it is there"))
-	c.message()
+	c.send(&frame.Ack{Seq: c.message().Seq})
 	c.drop()
 	m := say("secret words")
 	w.post("d", m)
@@ -163,7 +164,7 @@ func TestPushCoalesces(t *testing.T) {
 	w.away("d", map[string]any{"content": true})
 	w.post("d", say("message 0"))
 	w.post("d", say("message 1"), say("message 2"))
-	if n := w.notified(); n.Count != 3 || len(n.IDs) != 3 || n.Body != "message 2" || n.Title != "Hermes" {
+	if n := w.notified(); n.Count != 3 || len(n.IDs) != 3 || n.ID != n.IDs[2] || n.Body != "message 2" || n.Title != "Hermes" {
 		t.Errorf("%s", n.raw.Body)
 	}
 	w.silent()
@@ -197,6 +198,24 @@ func TestPushOfWhatWasSentIntoSilence(t *testing.T) {
 	if n := w.notified(); !slices.Equal(n.IDs, []string{m.ID}) {
 		t.Errorf("%s", n.raw.Body)
 	}
+}
+
+// A page that is being closed does not read what is on its way to it, and is told of that. What it acknowledged it has.
+func TestPushOfWhatCameAsTheDeviceWent(t *testing.T) {
+	t.Parallel()
+	w := newPushWorld(t, func(o *hub.Options) { o.LastMoments = time.Hour })
+	c := w.connect("d")
+	w.register(c, nil)
+	w.post("d", say("read"))
+	c.send(&frame.Ack{Seq: c.message().Seq})
+	m := say("not read")
+	w.post("d", m)
+	c.message() // it was written
+	c.drop()
+	if n := w.notified(); n.Count != 1 || !slices.Equal(n.IDs, []string{m.ID}) {
+		t.Errorf("%s", n.raw.Body)
+	}
+	w.silent()
 }
 
 // Steps, the end of a card and what was said on another device are no news, and neither is what waited before.
@@ -378,7 +397,7 @@ func TestPushOfACard(t *testing.T) {
 	card.Text, card.Command, card.Life = "**May I?** <b>", "rm -rf   build", time.Minute
 	w.post("d", say("before"), chat.Ask{Card: card}, say("after"))
 	n := w.notified()
-	if n.Type != "card" || n.Count != 3 || n.Body != "May I? <b>\nrm -rf build" || n.Actions != nil || n.raw.Header.Get("Urgency") != "high" {
+	if n.Type != "card" || n.ID != "c1" || n.Count != 3 || n.Body != "May I? <b>\nrm -rf build" || n.Actions != nil || n.raw.Header.Get("Urgency") != "high" {
 		t.Errorf("%s %v", n.raw.Body, n.raw.Header)
 	}
 	var ttl int

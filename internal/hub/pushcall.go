@@ -23,13 +23,6 @@ const (
 // maxTargets bounds the registrations of one device.
 const maxTargets = 5
 
-// Codes of calls that are refused, besides those of frames.
-const (
-	badParams = "bad_params"
-	tooMany   = "too_many"
-	notFound  = "not_found"
-)
-
 // pushCall answers the calls about notifications. false: it is another one.
 func (s *session) pushCall(b *batch, c *conn, f *frame.Call) bool {
 	var do func(*batch, *callAnswer, *frame.Call)
@@ -50,45 +43,6 @@ func (s *session) pushCall(b *batch, c *conn, f *frame.Call) bool {
 	return true
 }
 
-// callAnswer answers one call.
-type callAnswer struct {
-	c  *conn
-	id string
-}
-
-func (a *callAnswer) refuse(code, message string) {
-	a.c.send(&frame.Result{ID: a.id, Err: &frame.CallError{Code: code, Message: message}})
-}
-
-func (a *callAnswer) give(result any) {
-	text, err := json.Marshal(result)
-	if err != nil {
-		panic(fmt.Sprintf("hub: encode a result: %v", err)) // strings and numbers only
-	}
-	a.c.send(&frame.Result{ID: a.id, Result: text})
-}
-
-// done answers a call that stores something.
-func (a *callAnswer) done(err error) {
-	if err != nil {
-		a.refuse(string(frame.Internal), storeDown("").Message)
-		return
-	}
-	a.give(map[string]bool{"ok": true})
-}
-
-// params reads the parameters of a call. false: they are bad, and the call is answered.
-func (a *callAnswer) params(f *frame.Call, to any) bool {
-	if len(f.Params) == 0 {
-		return true
-	}
-	if err := json.Unmarshal(f.Params, to); err != nil {
-		a.refuse(badParams, "the parameters do not have the form that the protocol describes for "+f.Method)
-		return false
-	}
-	return true
-}
-
 func (s *session) callKey(b *batch, a *callAnswer, _ *frame.Call) {
 	b.then(func() { a.give(map[string]string{"key": s.hub.Push.PublicKey()}) })
 }
@@ -103,7 +57,7 @@ func (s *session) callRegister(b *batch, a *callAnswer, f *frame.Call) {
 		err = t.Quiet.Check()
 	}
 	if err != nil {
-		a.refuse(badParams, err.Error())
+		a.refuse(chat.BadParams, err.Error())
 		return
 	}
 	targets := slices.DeleteFunc(slices.Clone(s.push.targets), func(o push.Target) bool { return o.Endpoint == t.Endpoint })
@@ -167,7 +121,7 @@ func (s *session) callTest(b *batch, a *callAnswer, f *frame.Call) {
 		at = slices.IndexFunc(s.push.targets, func(t push.Target) bool { return t.Endpoint == p.Endpoint })
 	}
 	if at < 0 {
-		a.refuse(notFound, "the device has not registered this endpoint: call push.register first")
+		a.refuse(chat.NotFound, "the device has not registered this endpoint: call push.register first")
 		return
 	}
 	if after, ok := s.hub.tested.Allow(s.id); !ok {

@@ -296,7 +296,7 @@ func TestPushActionsAreContent(t *testing.T) {
 	w := newPushWorld(t, func(o *hub.Options) { o.PushActions = []byte("key") })
 	w.away("d", nil)
 	w.post("d", chat.Ask{Card: approvalCard("c1", 0)})
-	if n := w.notified(); n.raw.Body != `{"type":"card","ids":["c1"],"count":1}` {
+	if n := w.notified(); n.raw.Body != `{"type":"card","id":"c1","ids":["c1"],"count":1}` {
 		t.Errorf("%s", n.raw.Body)
 	}
 }

@@ -20,6 +20,7 @@ import (
 // notice is what a device is notified of.
 type notice struct {
 	entry *entry // the newest, or the newest card
+	id    string // of entry
 	ids   []string
 	count int
 	life  time.Duration
@@ -28,6 +29,7 @@ type notice struct {
 // noticeBody is the text of a notification.
 type noticeBody struct {
 	Type    string         `json:"type"`
+	ID      string         `json:"id,omitempty"` // what it is about, one of those below
 	IDs     []string       `json:"ids"`
 	Count   int            `json:"count"`
 	Title   string         `json:"title,omitempty"`
@@ -54,7 +56,7 @@ const agentTitle = "Hermes"
 // note makes the notification for one target.
 func (s *session) note(n notice, t push.Target) push.Note {
 	e := n.entry
-	body := noticeBody{IDs: n.ids, Count: n.count}
+	body := noticeBody{ID: n.id, IDs: n.ids, Count: n.count}
 	topic := "messages"
 	switch {
 	case e.Prompt != nil:

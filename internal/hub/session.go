@@ -60,6 +60,7 @@ type session struct {
 	typing   bool
 	avatar   string
 	shown    chat.Status // what the device was last told
+	offered  []string    // and what it may call
 	lastEdit time.Time
 	timers   timers
 }

@@ -31,6 +31,9 @@ type Set struct {
 	Turns       *prometheus.CounterVec // outcome: done, interrupted
 	Pushes      *prometheus.CounterVec // outcome: sent, gone, refused, …
 	StoreErrors prometheus.Counter
+	FrontLogins *prometheus.CounterVec // outcome: ok, wrong, throttled, reused
+	FrontCalls  *prometheus.CounterVec // status: 2xx, 4xx, …
+	FrontTurns  prometheus.Gauge
 	Gateway     *prometheus.CounterVec // event: refused, wedge, bad_line, …
 }
 
@@ -66,6 +69,9 @@ func New(version string) *Set {
 	s.Turns = vec("turns_total", "Turns that ended.", "outcome")
 	s.Pushes = vec("pushes_total", "Notifications for devices that are away.", "outcome")
 	s.StoreErrors = counter("store_errors_total", "Writes or reads that the store could not make.")
+	s.FrontLogins = vec("front_logins_total", "Logins at the front door of the API.", "outcome")
+	s.FrontCalls = vec("front_requests_total", "Requests of users at the front door of the API, by the class of the answer.", "status")
+	s.FrontTurns = gauge("front_turns", "Turns and event streams that go through the front door of the API now.")
 	s.Gateway = vec("gateway_events_total", "What happened on the links of Hermes gateways.", "event")
 	info := prometheus.NewGauge(prometheus.GaugeOpts{Namespace: namespace, Name: "build_info", Help: "The version.", ConstLabels: prometheus.Labels{"version": version}})
 	info.Set(1)

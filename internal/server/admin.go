@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"net/http"
 	"net/url"
@@ -97,7 +98,21 @@ type Command struct {
 	Label string         `json:"label,omitempty"`
 	Path  string         `json:"path,omitempty"`
 	Frame *frame.Deliver `json:"frame,omitempty"`
+	// Password of a user.
+	Password Password `json:"password,omitempty"`
 }
+
+// Password is one on its way to the server. It does not show itself when it is printed or logged.
+type Password string
+
+// Reveal returns it.
+func (p Password) Reveal() string { return string(p) }
+
+// Format hides it from every verb.
+func (p Password) Format(f fmt.State, _ rune) { _, _ = f.Write([]byte("[secret]")) }
+
+// LogValue hides it from the log.
+func (p Password) LogValue() slog.Value { return slog.StringValue("[secret]") }
 
 // NewToken is a token that was just made: the only time its secret is shown.
 type NewToken struct {
@@ -170,6 +185,12 @@ func (s *Server) adminHandler() http.Handler {
 		}
 		return nil, s.Reload(nil)
 	})
+	handle("GET /users", func(ctx context.Context, _ Command) (any, error) { return s.users.List(ctx) })
+	handle("POST /users/add", func(ctx context.Context, c Command) (any, error) {
+		return nil, s.users.Add(ctx, c.Name, c.Password.Reveal())
+	})
+	handle("POST /users/remove", s.removeUser)
+	handle("POST /users/passwd", s.setPassword)
 	mux.HandleFunc("GET /deliveries", func(w http.ResponseWriter, r *http.Request) {
 		q := r.URL.Query()
 		limit, err := strconv.Atoi(q.Get("limit"))

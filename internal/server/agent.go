@@ -13,13 +13,15 @@ import (
 // newAgent makes the agent that the settings chose.
 func (s *Server) newAgent(ctx context.Context, key [32]byte) (chat.Agent, error) {
 	if s.within.agent != nil {
-		return s.within.agent(Parts{Files: files{s.files}, Log: s.log})
+		return s.newWithin(ctx)
 	}
 	switch s.cfg.Agent {
 	case "demo":
 		return demo.New(files{s.files}, s.log), nil
 	case "relay":
 		return s.newRelay(ctx, key)
+	case "direct":
+		return s.newDirect(ctx)
 	}
 	return nil, fmt.Errorf("there is no agent %q", s.cfg.Agent)
 }

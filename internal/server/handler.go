@@ -37,6 +37,7 @@ func (s *Server) handler() http.Handler {
 		}
 		mux.Handle("GET "+path, s.page)
 	}
+	s.mountFront(mux)
 	owner := s.ownerPage()
 	mux.Handle(web.OwnerPath, owner)
 	mux.Handle(web.OwnerPath+"/", owner)

@@ -76,7 +76,7 @@ func (s *Server) facts(l *look) *doctor.Facts {
 	}
 	f := &doctor.Facts{Now: now, Config: s.cfg, Warnings: doctor.StillTrue(s.cfg.Warnings), Gateways: s.letIn, Server: state, Pairing: s.pairing.Check()}
 	if l != nil {
-		f.Hermes, f.Folder, state.Aging = l.hermes, l.folder, l.aging
+		f.Hermes, f.Folder, f.Front, state.Aging = l.hermes, l.folder, l.front, l.aging
 	}
 	return f
 }

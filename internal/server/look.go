@@ -27,6 +27,7 @@ type look struct {
 	at     time.Time
 	hermes *doctor.Hermes
 	folder *doctor.Folder
+	front  *doctor.Front
 	aging  []store.Aging
 }
 
@@ -118,7 +119,7 @@ func (l *looks) fresh(ctx context.Context, age, patience time.Duration) *look {
 
 // look looks around.
 func (s *Server) look(ctx context.Context) *look {
-	l := &look{at: time.Now(), folder: doctor.LookFolder(s.cfg.Data)}
+	l := &look{at: time.Now(), folder: doctor.LookFolder(s.cfg.Data), front: s.lookFront(ctx)}
 	if s.cfg.Agent != "demo" {
 		l.hermes = doctor.LookHermes(ctx, s.cfg, s.hermes.of)
 	}

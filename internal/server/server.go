@@ -24,6 +24,7 @@ import (
 	"hermes-mobile/internal/chat"
 	"hermes-mobile/internal/config"
 	"hermes-mobile/internal/doctor"
+	"hermes-mobile/internal/front"
 	"hermes-mobile/internal/hub"
 	"hermes-mobile/internal/media"
 	"hermes-mobile/internal/metrics"
@@ -70,6 +71,8 @@ type Server struct {
 	page    *web.Page
 	push    *push.Sender // nil: there are no notifications
 	pushOff string       // why not, where the owner has not switched them off
+	users   *front.Users
+	front   *front.Front // nil: Hermes' API is not served
 	linkKey [32]byte
 
 	looks     *looks
@@ -145,6 +148,9 @@ func New(ctx context.Context, cfg *config.Config, version string, log *slog.Logg
 	s.linkKey = key
 	links := media.NewSigner(key)
 	if s.agent, err = s.newAgent(ctx, key); err != nil {
+		return s, err
+	}
+	if err = s.openFront(); err != nil {
 		return s, err
 	}
 	s.openPush()
@@ -266,6 +272,9 @@ func (s *Server) Run(ctx context.Context) error {
 	_ = s.listener.Close()
 	endAgent() // first: what it began is ended by the hub, and must not be ended by both
 	<-agentDone
+	if s.front != nil {
+		s.front.Close()
+	}
 	s.hub.Close(grace)
 	err = errors.Join(ignoreClosed(err), ignoreClosed(web.Shutdown(grace)), ignoreClosed(admin.Shutdown(grace)))
 	_ = web.Close()
@@ -301,6 +310,9 @@ func (s *Server) release() {
 	}
 	if s.push != nil {
 		s.push.Close()
+	}
+	if s.front != nil {
+		s.front.Close()
 	}
 	if s.store != nil {
 		if err := s.store.Close(); err != nil {

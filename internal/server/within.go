@@ -5,6 +5,7 @@ import (
 	"net"
 	"net/http"
 
+	"hermes-mobile/gateway"
 	"hermes-mobile/internal/chat"
 )
 
@@ -23,6 +24,9 @@ type Option func(*within)
 type Parts struct {
 	Files chat.Files
 	Log   *slog.Logger
+	// Direct makes the agent of a gateway, which the program closes after its Run. scope keeps what it remembers apart from that of another
+	// gateway or account.
+	Direct func(client *gateway.Client, scope string) chat.Agent
 }
 
 // ListeningBy has listen make the listener, in place of the settings' host and port.

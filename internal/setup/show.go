@@ -44,13 +44,14 @@ func (p *Plan) Show() (list []Shown) {
 func showEnv(changes []Change) (out []string) {
 	for _, c := range changes {
 		value := c.New
-		if c.Key == envSecret {
+		secret := c.Key == envSecret || c.Key == envAPIKey
+		if secret {
 			value = hiddenSecret
 		}
 		switch {
 		case c.New == "" && c.Key == envURL:
 			out = append(out, "- "+c.Key+"="+hideUser(c.Old))
-		case c.Old != "" && c.Key != envSecret:
+		case c.Old != "" && !secret:
 			out = append(out, fmt.Sprintf("  %s: %s becomes %s", c.Key, c.Old, value))
 		default:
 			out = append(out, "+ "+c.Key+"="+value)

@@ -18,7 +18,7 @@ const stateFile = "setup.json"
 
 // step is one run that wrote something.
 type step struct {
-	Kind  string    `json:"kind,omitempty"` // empty, or stepChannel
+	Kind  string    `json:"kind,omitempty"` // empty, stepChannel or stepAPI
 	Home  string    `json:"home"`
 	Time  time.Time `json:"time"`
 	Files []record  `json:"files"`

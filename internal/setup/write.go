@@ -20,7 +20,7 @@ func (p *Plan) Write(data string, now time.Time) (backups []string, err error) {
 		return nil, p.ByHand[0]
 	case len(p.Conflicts) > 0 && !p.Replace:
 		return nil, ErrConflict
-	case p.step == "" && p.Secret == "":
+	case p.step != stepChannel && p.Secret == "":
 		return nil, errors.New("there is no secret to write")
 	}
 	s := step{Kind: p.step, Home: p.Home.Path, Time: now.UTC().Truncate(time.Second)}

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -134,13 +135,31 @@ func within(t failer, d time.Duration, what string, f func()) {
 // copyFiles copies the database with its journals as they are at this moment, like a crash of the machine leaves them.
 func copyFiles(t failer, from, to string) {
 	t.Helper()
-	// The order matters for nothing but the copy: pages reach the file only after they are in the journal.
-	for _, suffix := range []string{"", "-wal"} {
-		data, err := os.ReadFile(filepath.Join(from, File+suffix))
-		if errors.Is(err, os.ErrNotExist) {
-			continue
+	// Pages reach the file only after they are in the journal, so the file is copied first. A journal that was begun anew
+	// between the two reads has lost what the copy of the file lacks, which no crash does: then it is copied again.
+	for {
+		begun := journalHead(t, from)
+		for _, suffix := range []string{"", "-wal"} {
+			data, err := os.ReadFile(filepath.Join(from, File+suffix))
+			if errors.Is(err, os.ErrNotExist) {
+				continue
+			}
+			ok(t, err)
+			ok(t, os.WriteFile(filepath.Join(to, File+suffix), data, 0o600))
 		}
-		ok(t, err)
-		ok(t, os.WriteFile(filepath.Join(to, File+suffix), data, 0o600))
+		if bytes.Equal(begun, journalHead(t, to)) {
+			return
+		}
 	}
+}
+
+// journalHead is the beginning of a journal, which is another one each time that it is begun anew.
+func journalHead(t failer, dir string) []byte {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join(dir, File+"-wal"))
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	ok(t, err)
+	return data[:min(32, len(data))]
 }

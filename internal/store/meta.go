@@ -118,6 +118,9 @@ func (s *Store) Sweep(ctx context.Context, keep Retention, now time.Time) error 
 		if err := t.must("delivery.sweep", now.Add(-keep.Records).UnixMilli()); err != nil {
 			return err
 		}
+		if err := t.sweepFront(now); err != nil {
+			return err
+		}
 		return t.must("invite.sweep", now.UnixMilli())
 	})
 }

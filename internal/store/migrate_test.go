@@ -122,6 +122,18 @@ func wantFrozenRows(t *testing.T, s *Store, version int) {
 			t.Errorf("what it was notified of: %+v", list)
 		}
 	}
+	if version > 2 {
+		u := value[*FrontUser](t)(s.FrontUser(ctx, "anna"))
+		if u == nil || u.ID != "u1" || u.Password != "$argon2id$v=19$m=32768,t=3,p=1$c2FsdA$aGFzaA" || u.SeenAt.UnixMilli() != 1767366002000 {
+			t.Errorf("who logs in: %+v", u)
+		}
+		if k := value[*FrontToken](t)(s.FrontToken(ctx, "ab02")); k == nil || k.User != "u1" || k.Name != "anna" || k.Login != "l1" || !k.Refresh || k.SpentAt.IsZero() {
+			t.Errorf("what a cookie holds: %+v", k)
+		}
+		if owner := value[string](t)(s.FrontOwner(ctx, FrontSession, "s1")); owner != "u1" {
+			t.Errorf("the session is %q's", owner)
+		}
+	}
 	if valid, again, err := s.Invited(ctx, "cafe", "tel-1", time.UnixMilli(4_000_000_000_000)); err != nil || !valid || again {
 		t.Errorf("the one-time code: valid %v again %v error %v", valid, again, err)
 	}

@@ -112,6 +112,32 @@ CREATE TABLE notice (
   withdrawn INTEGER NOT NULL,        -- nothing of it is shown any more
   PRIMARY KEY (device, seq)) WITHOUT ROWID;
 CREATE INDEX notice_at ON notice(at);
+`, `
+-- People who log in at the front door of the API.
+CREATE TABLE front_user (
+  id TEXT PRIMARY KEY, name TEXT NOT NULL UNIQUE,
+  password TEXT NOT NULL,            -- its hash, with how it was made
+  created_at INTEGER NOT NULL, changed_at INTEGER NOT NULL, seen_at INTEGER NOT NULL);
+
+-- What their cookies hold, by its hash.
+CREATE TABLE front_token (
+  hash TEXT PRIMARY KEY, login TEXT NOT NULL, user_id TEXT NOT NULL,
+  refresh INTEGER NOT NULL,          -- it only gives new ones
+  at INTEGER NOT NULL, until INTEGER NOT NULL,
+  parent TEXT NOT NULL,              -- hash of the one that gave it; '' once it was used, or from a password
+  spent_at INTEGER NOT NULL);        -- one that it gave was used; 0: not yet
+CREATE INDEX front_token_login ON front_token(login);
+CREATE INDEX front_token_user ON front_token(user_id);
+CREATE INDEX front_token_parent ON front_token(parent);
+CREATE INDEX front_token_until ON front_token(until);
+
+-- Whose the things of Hermes' API are.
+CREATE TABLE front_owner (
+  kind TEXT NOT NULL,                -- session, run, response, job
+  id TEXT NOT NULL, user_id TEXT NOT NULL, at INTEGER NOT NULL,
+  PRIMARY KEY (kind, id));
+CREATE INDEX front_owner_user ON front_owner(user_id, kind);
+CREATE INDEX front_owner_at ON front_owner(kind, at);
 `}
 
 // migrate brings the schema up to date, one version a transaction. A database of a newer program is left alone.

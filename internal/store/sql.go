@@ -60,10 +60,29 @@ var writes = map[string]string{
 	"delivery.old":     `UPDATE delivery SET fresh=0 WHERE fresh=1 AND at<?`,
 	"delivery.sweep":   `DELETE FROM delivery WHERE fresh=0 AND at<?`,
 
-	"invite.add":    `INSERT INTO invite(hash, expires_at) VALUES(?,?) ON CONFLICT(hash) DO NOTHING`,
-	"invite.redeem": `UPDATE invite SET device=?2 WHERE hash=?1 AND device IN ('', ?2) AND expires_at>?3`,
-	"invite.forget": `DELETE FROM invite WHERE device<>'' AND device=(SELECT id FROM device WHERE n=?)`,
-	"invite.sweep":  `DELETE FROM invite WHERE expires_at<?`,
+	"invite.add":          `INSERT INTO invite(hash, expires_at) VALUES(?,?) ON CONFLICT(hash) DO NOTHING`,
+	"invite.redeem":       `UPDATE invite SET device=?2 WHERE hash=?1 AND device IN ('', ?2) AND expires_at>?3`,
+	"invite.forget":       `DELETE FROM invite WHERE device<>'' AND device=(SELECT id FROM device WHERE n=?)`,
+	"front_user.add":      `INSERT INTO front_user(id, name, password, created_at, changed_at, seen_at) VALUES(?,?,?,?,?,0) ON CONFLICT(name) DO NOTHING`,
+	"front_user.password": `UPDATE front_user SET password=?, changed_at=? WHERE id=?`,
+	"front_user.rehash":   `UPDATE front_user SET password=? WHERE id=? AND password=?`,
+	"front_user.seen":     `UPDATE front_user SET seen_at=? WHERE id=?`,
+	"front_user.remove":   `DELETE FROM front_user WHERE id=?`,
+
+	"front_token.add":   `INSERT INTO front_token(hash, login, user_id, refresh, at, until, parent, spent_at) VALUES(?,?,?,?,?,?,?,0)`,
+	"front_token.spend": `UPDATE front_token SET spent_at=? WHERE spent_at=0 AND hash=?`,
+	"front_token.adopt": `UPDATE front_token SET parent='' WHERE parent=?`,
+	"front_token.login": `DELETE FROM front_token WHERE login=?`,
+	"front_token.user":  `DELETE FROM front_token WHERE user_id=?`,
+	"front_token.sweep": `DELETE FROM front_token WHERE until<?`,
+
+	"front_owner.claim":  `INSERT INTO front_owner(kind, id, user_id, at) VALUES(?,?,?,?) ON CONFLICT(kind, id) DO NOTHING`,
+	"front_owner.take":   `INSERT INTO front_owner(kind, id, user_id, at) VALUES(?,?,?,?) ON CONFLICT(kind, id) DO UPDATE SET user_id=excluded.user_id, at=excluded.at`,
+	"front_owner.forget": `DELETE FROM front_owner WHERE kind=? AND id=?`,
+	"front_owner.user":   `DELETE FROM front_owner WHERE user_id=?`,
+	"front_owner.sweep":  `DELETE FROM front_owner WHERE kind=? AND at<?`,
+
+	"invite.sweep": `DELETE FROM invite WHERE expires_at<?`,
 
 	"push.add":    `INSERT INTO push(device, endpoint, at, body) VALUES(?,?,?,?) ON CONFLICT(device, endpoint) DO UPDATE SET at=excluded.at, body=excluded.body`,
 	"push.remove": `DELETE FROM push WHERE device=? AND endpoint=?`,
@@ -135,6 +154,13 @@ var queries = map[string]string{
 		WHERE o.device=d.n AND o.seq>max(d.sent, d.floor) AND o.kind<=3 AND NOT EXISTS (SELECT 1 FROM notice WHERE device=o.device AND seq=o.seq)) ORDER BY d.n`,
 	"unread.count": `SELECT count(*), count(*)-count(n.seq) ` + unread,
 	"unread.list":  `SELECT o.seq, o.kind, ` + entryID + `, n.seq IS NOT NULL ` + unread + ` ORDER BY o.seq DESC LIMIT ?`,
+
+	"front_user.list":    `SELECT id, name, password, created_at, changed_at, seen_at FROM front_user ORDER BY name`,
+	"front_user.name":    `SELECT id, name, password, created_at, changed_at, seen_at FROM front_user WHERE name=?`,
+	"front_token.hash":   `SELECT t.login, t.user_id, u.name, t.refresh, t.until, t.parent, t.spent_at FROM front_token t JOIN front_user u ON u.id=t.user_id WHERE t.hash=?`,
+	"front_token.logins": `SELECT login FROM front_token WHERE user_id=? GROUP BY login ORDER BY max(at) DESC, login`,
+	"front_owner.id":     `SELECT user_id FROM front_owner WHERE kind=? AND id=?`,
+	"front_owner.user":   `SELECT id FROM front_owner WHERE user_id=? AND kind=?`,
 
 	"invite.valid": `SELECT device FROM invite WHERE hash=? AND device IN ('', ?) AND expires_at>?`,
 	"invite.used":  `SELECT 1 FROM invite WHERE device=? AND device<>''`,

@@ -1,5 +1,5 @@
 // Package store keeps what must survive: devices, the inbox of accepted messages, the outbox of each device, question
-// cards, open messages and deliveries. It is the only package that speaks SQL.
+// cards, open messages, deliveries, and who owns what behind the front door of the API. It is the only package that speaks SQL.
 //
 // One SQLite file in write-ahead mode, synchronous=FULL. All writing goes through one goroutine that puts whatever waits
 // into one transaction (group commit), so that 64 writers cost about as many disk flushes as one. Reading uses a small
@@ -257,13 +257,14 @@ func markCopy(ctx context.Context, path string) error {
 }
 
 // afterRestore begins a new epoch of every outbox in a database that was restored from a copy: numbers that were used
-// after the copy was made would be used again, and a device that is ahead would take new frames for known ones.
+// after the copy was made would be used again, and a device that is ahead would take new frames for known ones. People log in again: a login that was ended after the copy
+// was made must not come back.
 func afterRestore(ctx context.Context, c *sql.Conn) error {
 	var n int
 	if err := c.QueryRowContext(ctx, "SELECT count(*) FROM meta WHERE k=?", metaCopy).Scan(&n); err != nil || n == 0 {
 		return err
 	}
-	_, err := c.ExecContext(ctx, "BEGIN IMMEDIATE; UPDATE device SET epoch=lower(hex(randomblob(6))); DELETE FROM meta WHERE k='"+metaCopy+"'; COMMIT")
+	_, err := c.ExecContext(ctx, "BEGIN IMMEDIATE; UPDATE device SET epoch=lower(hex(randomblob(6))); DELETE FROM front_token; DELETE FROM meta WHERE k='"+metaCopy+"'; COMMIT")
 	return err
 }
 

@@ -111,7 +111,7 @@ func init() {
 		if err := s.Do(func(tx *Tx) error { return tx.AddDevice(d, t0) }); err != nil {
 			return err
 		}
-		limit := syscall.Rlimit{Cur: 200 << 10, Max: 200 << 10}
+		limit := syscall.Rlimit{Cur: 300 << 10, Max: 300 << 10}
 		if err := syscall.Setrlimit(syscall.RLIMIT_FSIZE, &limit); err != nil {
 			return err
 		}

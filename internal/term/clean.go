@@ -1,12 +1,8 @@
 package term
 
 import (
-	"regexp"
-	"strconv"
 	"strings"
 	"unicode"
-
-	"github.com/charmbracelet/x/ansi"
 )
 
 // clean makes a text from outside safe for the terminal. Newlines stay, tabs become spaces, and every other control
@@ -59,42 +55,3 @@ func odd(r rune) bool {
 
 // line is clean for a place that has one line.
 func line(s string) string { return strings.Join(strings.Fields(clean(s)), " ") }
-
-var reference = regexp.MustCompile(`&#([xX][0-9a-fA-F]{1,8}|[0-9]{1,10});?`)
-
-// noReferences replaces the references of markdown that stand for a control character: its reader would make the
-// character itself of them.
-func noReferences(s string) string {
-	if !strings.Contains(s, "&#") {
-		return s
-	}
-	return reference.ReplaceAllStringFunc(s, func(ref string) string {
-		digits, base := strings.TrimSuffix(ref[2:], ";"), 10
-		if digits[0] == 'x' || digits[0] == 'X' {
-			digits, base = digits[1:], 16
-		}
-		if n, err := strconv.ParseUint(digits, base, 32); err != nil || n > unicode.MaxRune || odd(rune(n)) {
-			return "\uFFFD"
-		}
-		return ref
-	})
-}
-
-// onlyColours lets the colours of rendered markdown through (CSI … m) and no other sequence.
-func onlyColours(s string) string {
-	var b strings.Builder
-	var state byte
-	for len(s) > 0 {
-		seq, width, n, next := ansi.DecodeSequence(s, state, nil)
-		switch {
-		case width > 0, seq == "\n":
-			b.WriteString(seq)
-		case len(seq) > 2 && strings.HasPrefix(seq, "\x1b[") && strings.HasSuffix(seq, "m") && strings.Trim(seq[2:len(seq)-1], "0123456789;:") == "":
-			b.WriteString(seq)
-		case len(seq) > 0 && seq[0] >= 0x20 && seq[0] != 0x7f && !odd([]rune(seq)[0]): // no width, but no control: a mark
-			b.WriteString(seq)
-		}
-		s, state = s[n:], next
-	}
-	return b.String()
-}

@@ -62,8 +62,8 @@ func TestNothingOddReachesTheTerminal(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		s := strings.Join(rapid.SliceOfN(rapid.OneOf(piece, rapid.String()), 0, 12).Draw(rt, "text"), "")
 		safe(rt, clean(s))
-		for _, style := range []string{"dark", "notty"} {
-			safe(rt, strings.Join(md.render(clean(s), 40, style), "\n"))
+		for _, on := range []paint{unpainted, onDark} {
+			safe(rt, strings.Join(md.render(clean(s), 40, on), "\n"))
 		}
 	})
 }

@@ -3,8 +3,8 @@
 //
 // Rules of the output:
 //
-//   - Whatever came from outside (texts, names, commands, errors) goes through clean before it is laid out, and markdown
-//     through onlyColours after it: no control character of a message reaches the terminal.
+//   - Whatever came from outside (texts, names, commands, errors) goes through clean before it is laid out, and what the
+//     references of markdown stand for goes through it again: no control character of a message reaches the terminal.
 //   - The connection line is always there and says what is true now, and what the person can do about it.
 //   - Standard output carries the chat and nothing else.
 //

@@ -84,7 +84,7 @@ func (m *model) draw(e *entry) []string {
 			head += s.dim.Render(" · " + e.extra)
 		}
 		if e.final { // a growing text is cheap to show plain, and half of a table is none
-			lines := m.md.render(e.text, width, styleName(m.shape.dark, m.shape.colour)) // indented by its style
+			lines := m.md.render(e.text, width, paintOf(m.shape.dark, m.shape.colour))
 			return append(append([]string{cut(head, width)}, lines...), "")
 		}
 		return append(m.block(head, wrap(e.text, width-2)), "")

@@ -7,6 +7,5 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	// The clock of the regular expressions behind the colours of code ends by itself a second after the last of them.
-	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/dlclark/regexp2.runClock"))
+	goleak.VerifyTestMain(m)
 }

@@ -1,60 +1,57 @@
 package term
 
 import (
+	"slices"
 	"strings"
 
-	"charm.land/glamour/v2"
-	"charm.land/glamour/v2/styles"
-	"charm.land/lipgloss/v2"
+	"github.com/yuin/goldmark/extension"
+	"github.com/yuin/goldmark/parser"
+	source "github.com/yuin/goldmark/text"
+	"github.com/yuin/goldmark/util"
 )
 
-// markdown renders final messages for one width and one palette.
+// markdown renders final messages. It keeps what is the same for all of them.
 type markdown struct {
-	width    int
-	style    string
-	renderer *glamour.TermRenderer
+	parser parser.Parser
+	inks   map[paint]inks
 }
 
-// render lays out a cleaned text. What cannot be rendered comes as it is.
-func (m *markdown) render(text string, width int, style string) []string {
-	if m.renderer == nil || m.width != width || m.style != style {
-		r, err := glamour.NewTermRenderer(glamour.WithStandardStyle(style), glamour.WithWordWrap(max(width-2, 10)), glamour.WithPreservedNewLines())
-		if err != nil {
-			return wrap(text, width)
+// margin is the indentation of a message below its headline.
+const margin = 2
+
+// render lays out a cleaned text. No line is wider than width, which is at least 4.
+func (m *markdown) render(s string, width int, on paint) []string {
+	width = max(width, 4)
+	inner := width - margin
+	var lines []string
+	if !heavy(s) {
+		if m.parser == nil {
+			m.parser, m.inks = newParser(), map[paint]inks{}
 		}
-		m.renderer, m.width, m.style = r, width, style
+		if m.inks[on] == nil {
+			m.inks[on] = inks{}
+		}
+		p := &page{source: []byte(s), paint: on, inks: m.inks[on]}
+		lines = p.blocks(m.parser.Parse(source.NewReader(p.source)), inner, false)
 	}
-	out, err := m.renderer.Render(noReferences(text))
-	if err != nil {
-		return wrap(text, width)
+	if !slices.ContainsFunc(lines, func(l string) bool { return l != "" }) { // link definitions alone show nothing
+		lines = wrap(strings.Trim(s, "\n"), inner)
 	}
-	lines := strings.Split(strings.Trim(onlyColours(out), "\n"), "\n")
-	for len(lines) > 0 && blank(lines[0]) {
-		lines = lines[1:]
-	}
-	for len(lines) > 0 && blank(lines[len(lines)-1]) {
-		lines = lines[:len(lines)-1]
-	}
-	// Code and tables are not wrapped by the renderer.
-	return strings.Split(lipgloss.Wrap(strings.Join(lines, "\n"), width, ""), "\n")
+	return indent(lines, strings.Repeat(" ", margin), strings.Repeat(" ", margin))
 }
 
-func blank(s string) bool {
-	return lipgloss.Width(strings.TrimSpace(s)) == 0 || strings.TrimSpace(strip(s)) == ""
-}
-
-// wrap lays out a cleaned text as it is.
-func wrap(s string, width int) []string {
-	return strings.Split(lipgloss.Wrap(s, max(width, 1), ""), "\n")
-}
-
-// style names the palette.
-func styleName(dark, colour bool) string {
-	switch {
-	case !colour:
-		return styles.NoTTYStyle
-	case dark:
-		return styles.DarkStyle
-	}
-	return styles.LightStyle
+// newParser reads what GitHub reads: CommonMark with tables, strikethrough, task lists and bare addresses.
+func newParser() parser.Parser {
+	return parser.NewParser(
+		parser.WithBlockParsers(parser.DefaultBlockParsers()...),
+		parser.WithInlineParsers(parser.DefaultInlineParsers()...),
+		parser.WithInlineParsers(
+			util.Prioritized(extension.NewTaskCheckBoxParser(), 0),
+			util.Prioritized(extension.NewStrikethroughParser(), 500),
+			util.Prioritized(extension.NewLinkifyParser(), 999),
+		),
+		parser.WithParagraphTransformers(parser.DefaultParagraphTransformers()...),
+		parser.WithParagraphTransformers(util.Prioritized(extension.NewTableParagraphTransformer(), 200)),
+		parser.WithASTTransformers(util.Prioritized(extension.NewTableASTTransformer(), 0)),
+	)
 }

@@ -198,6 +198,7 @@ var replacements = []struct {
 	{regexp.MustCompile(`"url":"([^"]*/media/)[^"]*"`), `"url":"$1…"`},
 	{regexp.MustCompile(`"(time|expires_at|seen_at)":"[^"]*"`), `"$1":"2026-01-02T15:04:05Z"`},
 	{regexp.MustCompile(`"server":"hermes-mobile/[^"]*"`), `"server":"hermes-mobile/0.1.0"`},
+	{regexp.MustCompile(`("commands":\[\{[^}]*\},\{[^}]*\}),.*\]`), `$1]`},
 	{regexp.MustCompile(`"retry_after":\d+`), `"retry_after":60`},
 	{code, "7KQ4M2XD"},
 }

@@ -112,6 +112,8 @@ func rest(c *client) {
 	c.expect("pong", "t", "pong")
 	c.send("call", `{"t":"call","id":"c1","method":"devices.list","params":{}}`)
 	c.expect("result", "t", "result", "id", "c1")
+	c.send("commands", `{"t":"call","id":"c3","method":"commands.list","params":{}}`)
+	c.expect("commands-result", "t", "result", "id", "c3")
 	c.send("", `{"t":"call","id":"c2","method":"models.list"}`)
 	c.expect("result-error", "t", "result", "id", "c2")
 	c.send("", `{"t":"text","id":"m10","text":" "}`)

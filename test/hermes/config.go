@@ -3,6 +3,7 @@
 package hermes
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -28,6 +29,11 @@ type Setup struct {
 	// the other platforms of a gateway running.
 	ConfigForm bool
 
+	// API turns the API server on, at an address of loopback that Gateway.API tells. It goes with a relay or without one.
+	API bool
+	// ApprovalSeconds is how long a command waits for a yes; 0 means 60.
+	ApprovalSeconds int
+
 	// ModelURL is the base address of an OpenAI-compatible API, as [FakeModel.URL].
 	ModelURL string
 	// Streaming turns on streamed replies, which only 0.22.2 delivers well over a relay.
@@ -40,6 +46,8 @@ type Setup struct {
 	Env []string
 	// ConfigExtra is merged into config.yaml, map by map, over everything else.
 	ConfigExtra map[string]any
+
+	api API // chosen by New
 }
 
 // baseConfig is the configuration every gateway starts with.
@@ -54,7 +62,7 @@ func (s Setup) baseConfig() map[string]any {
 		},
 		"streaming": map[string]any{"enabled": s.Streaming},
 		// manual always asks; the default lets a model judge first.
-		"approvals": map[string]any{"mode": "manual", "timeout": 60},
+		"approvals": map[string]any{"mode": "manual", "timeout": cmp.Or(s.ApprovalSeconds, 60)},
 
 		// Otherwise the first turn waits for a probe of the machine's Python tools.
 		"agent": map[string]any{"environment_probe": false},
@@ -117,7 +125,7 @@ func (s Setup) baseEnv() []string {
 			env = append(env, "GATEWAY_RELAY_ID="+s.RelayID, "GATEWAY_RELAY_SECRET="+s.RelaySecret)
 		}
 	}
-	return env
+	return append(env, s.api.env()...)
 }
 
 // write makes the home's .env and config.yaml.

@@ -146,6 +146,8 @@ def decide(messages: list[dict[str, Any]], tools: dict[str, Any]) -> Plan:
             return Plan("late", wait=float(arg or 60))
         case "fail":
             return Plan(status=500)
+        case "status":
+            return Plan(status=int(arg or 400))
     if not tools:  # a side call, for a title or the like
         return Plan("Side call title")
     match name:

@@ -42,6 +42,12 @@ func New(t testing.TB, s Setup) *Gateway {
 	if err := Available(s.Version); err != nil {
 		t.Fatal(err)
 	}
+	if s.API {
+		var err error
+		if s.api, err = newAPI(); err != nil {
+			t.Fatal(err)
+		}
+	}
 	// Not t.TempDir: a test's name would make the path of the gateway's socket too long.
 	root, err := os.MkdirTemp("", "hermes-")
 	if err != nil {
@@ -168,7 +174,7 @@ func (g *Gateway) running() bool {
 // Home is the gateway's HERMES_HOME.
 func (g *Gateway) Home() string { return g.home }
 
-// Logs returns what the gateway printed and wrote to its log files, without the relay secret.
+// Logs returns what the gateway printed and wrote to its log files, without the secrets of relay and API server.
 func (g *Gateway) Logs() string {
 	paths, _ := filepath.Glob(filepath.Join(g.home, "logs", "*.log"))
 	var out bytes.Buffer
@@ -177,10 +183,13 @@ func (g *Gateway) Logs() string {
 			fmt.Fprintf(&out, "--- %s\n%s\n", filepath.Base(path), text)
 		}
 	}
-	if g.setup.RelaySecret == "" {
-		return out.String()
+	text := out.String()
+	for _, secret := range []string{g.setup.RelaySecret, g.setup.api.Key} {
+		if secret != "" {
+			text = strings.ReplaceAll(text, secret, "<secret>")
+		}
 	}
-	return strings.ReplaceAll(out.String(), g.setup.RelaySecret, "<secret>")
+	return text
 }
 
 // Outside lists the hosts outside this machine that Hermes tried to reach; the tries failed.

@@ -54,6 +54,10 @@ describe('for everyone', { skip: noBrowser, concurrency: 2 }, () => {
     await reads(page, 'You said: Hello!')
     await say(page, '# Title\n\n- one\n- [x] two\n\n> quote\n\n| a | b |\n|---|---|\n| 1 | 2 |\n\n`code` [link](https://example.com)\n\n```go\nfunc main() {}\n```')
     await reads(page, 'func main')
+    await page.locator('#composer').fill('/demo t')
+    await page.getByRole('listbox', { name: 'Commands' }).waitFor()
+    await accessible(page, 'commands')
+    await page.locator('#composer').fill('')
     for (const word of ['tool', 'image', 'voice', 'file', 'approval', 'clarify']) {
       await say(page, '/demo ' + word)
       if (word === 'approval') await page.getByRole('button', { name: 'Allow once' }).waitFor()

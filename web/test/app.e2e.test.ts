@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { spawn, type ChildProcess } from 'node:child_process'
 import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs'
-import { createServer, type Server as HTTPServer } from 'node:http'
+import { createServer, type IncomingMessage, type Server as HTTPServer, type ServerResponse } from 'node:http'
 import { createRequire } from 'node:module'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -13,7 +13,7 @@ const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.mi
 const TOKEN = 'token-that-nobody-may-see'
 const PHRASE = 'correct horse'
 
-/** Gateway answers what a client asks to find out whether it is a Hermes gateway. */
+/** Gateway is a Hermes gateway that says what it was told. */
 class Gateway {
   token = TOKEN
   url = ''
@@ -24,12 +24,50 @@ class Gateway {
     this.url = `http://127.0.0.1:${port}`
     this.server = createServer((request, response) => {
       const answer = (status: number, body: object) => response.writeHead(status, { 'Content-Type': 'application/json' }).end(JSON.stringify(body))
-      if (request.url === '/health') return answer(200, { status: 'ok', platform: 'hermes-agent', version: '0.22.0' })
+      const endpoint = (method: string, path: string) => ({ method, path })
+      const route = `${request.method} ${request.url!.replace(/\?.*/, '')}`
+      if (route === 'GET /health') return answer(200, { status: 'ok', platform: 'hermes-agent', version: '0.22.0' })
       if (request.headers.authorization !== 'Bearer ' + this.token) return answer(401, { error: { message: 'Invalid API key', code: 'invalid_api_key' } })
-      if (request.url === '/v1/capabilities') return answer(200, { platform: 'hermes-agent', model: 'hermes-agent', auth: { type: 'bearer' }, features: {}, endpoints: {} })
+      switch (route) {
+        case 'GET /v1/models':
+          return answer(200, { object: 'list', data: [{ id: 'hermes-agent' }] })
+        case 'GET /v1/capabilities':
+          return answer(200, {
+            platform: 'hermes-agent', model: 'hermes-agent', auth: { type: 'bearer' }, features: { session_chat_streaming: true },
+            endpoints: {
+              models: endpoint('GET', '/v1/models'), session_create: endpoint('POST', '/api/sessions'), session_messages: endpoint('GET', '/api/sessions/{session_id}/messages'),
+              session_chat_stream: endpoint('POST', '/api/sessions/{session_id}/chat/stream'),
+            },
+          })
+        case 'POST /api/sessions':
+          return answer(201, { session: { id: 's', title: 's' } })
+        case 'GET /api/sessions/s/messages':
+          return answer(200, { session_id: 's', data: [] })
+        case 'POST /api/sessions/s/chat/stream':
+          return void this.echo(request, response)
+      }
       return answer(404, {})
     }).listen(port, '127.0.0.1')
     await new Promise((resolve) => this.server!.once('listening', resolve))
+  }
+
+  /** echo is a turn that says what it was told. */
+  private async echo(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    let body = ''
+    for await (const part of request) body += String(part)
+    const { message, input } = JSON.parse(body) as { message?: string; input?: string }
+    const content = 'You said: ' + (message ?? input)
+    const events: [string, object][] = [
+      ['run.started', {}],
+      ['message.started', { message: { id: 'm', role: 'assistant' } }],
+      ['assistant.delta', { message_id: 'm', delta: content }],
+      ['assistant.completed', { message_id: 'm', content, completed: true }],
+      ['run.completed', { message_id: 'm', completed: true, messages: [{ role: 'assistant', content }] }],
+      ['done', {}],
+    ]
+    response.writeHead(200, { 'Content-Type': 'text/event-stream' })
+    events.forEach(([name, data], i) => response.write(`event: ${name}\ndata: ${JSON.stringify({ ...data, session_id: 's', run_id: 'r', seq: i + 1 })}\n\n`))
+    response.end()
   }
 
   down(): void {

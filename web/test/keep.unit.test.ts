@@ -1,11 +1,14 @@
 import 'fake-indexeddb/auto'
 import assert from 'node:assert/strict'
 import { it } from 'node:test'
+import { AttachedStore } from '../src/keep/attached'
 import { deleteDatabase, openDatabase } from '../src/keep/database'
 import { History } from '../src/keep/history'
 import { DiskStore } from '../src/keep/store'
+import { Attachments } from '../src/talk/attachments'
 import { Conversation } from '../src/talk/conversation'
 import { keys, type Fresh, type Item, type TextItem } from '../src/talk/item'
+import { Sending } from '../src/talk/send'
 
 let made = 0
 const database = () => openDatabase('ws://a/ws', 'device-' + made++)
@@ -111,10 +114,8 @@ it('works without a database, and keeps nothing', async () => {
   assert.equal((await conversation.history.blob(keys.agent('f')))?.size, 5) // for this page
 })
 
-it('shows what there is no room for, and says so', async () => {
-  const db = await database()
-  const conversation = new Conversation(new History(db))
-  await conversation.load()
+/** full has the browser refuse to store anything meanwhile. */
+async function full(act: () => Promise<unknown>): Promise<void> {
   const put = IDBObjectStore.prototype.put
   IDBObjectStore.prototype.put = function (...args) {
     const request = put.apply(this, args)
@@ -122,12 +123,77 @@ it('shows what there is no room for, and says so', async () => {
     return request
   }
   try {
-    await assert.rejects(conversation.put(text('f'), new Blob(['bytes'])))
+    await act()
   } finally {
     IDBObjectStore.prototype.put = put
   }
+}
+
+it('shows what there is no room for, and says so', async () => {
+  const db = await database()
+  const conversation = new Conversation(new History(db))
+  await conversation.load()
+  await full(() => assert.rejects(conversation.put(text('f'), new Blob(['bytes']))))
   assert.equal(conversation.get(keys.agent('f'))?.id, 'f')
   assert.equal((await conversation.history.blob(keys.agent('f')))?.size, 5)
+})
+
+it('sends a file for which there is no room, and shows how far it is from the start', async () => {
+  const conversation = new Conversation(new History(await database()))
+  await conversation.load()
+  const sent: { id: string; size: number; begun: number | undefined }[] = []
+  const device = {
+    sendFile: async ({ data, progress }: { data: Blob; progress: (sent: number, total: number) => void }, { id }: { id: string }) => {
+      sent.push({ id, size: data.size, begun: sending.uploads.get(keys.mine(id))?.value })
+      progress(1, 2)
+    },
+  }
+  const sending = new Sending(device as never, conversation, undefined)
+  await full(() => sending.file({ id: 'f', blob: new Blob(['bytes']), name: 'a.bin', caption: '' }))
+  assert.deepEqual(sent, [{ id: 'f', size: 5, begun: 0 }])
+  assert.equal(sending.uploads.get(keys.mine('f'))?.value, 0.5)
+  assert.equal(conversation.get(keys.mine('f'))?.progress, 'waiting')
+})
+
+it('keeps what is attached, in order, until it is taken off or sent', async () => {
+  const db = await database()
+  const history = new History(db)
+  const load = async () => {
+    const attachments = new Attachments(new AttachedStore(db))
+    await attachments.load(history)
+    return attachments
+  }
+  const file = (id: string) => ({ id, name: id + '.bin', blob: new Blob([id]), smaller: undefined, reduce: false })
+  const names = (attachments: Attachments) => attachments.list.value.map(({ name, reduce }) => name + (reduce ? ' smaller' : ''))
+  const first = await load()
+  for (let i = 0; i < 12; i++) await first.add(file('f' + i))
+  await first.reduce('f3', true)
+  for (let i = 4; i < 12; i++) await first.remove('f' + i)
+  const second = await load()
+  assert.deepEqual(names(second), ['f0.bin', 'f1.bin', 'f2.bin', 'f3.bin smaller'])
+  assert.equal(await second.list.value[1]!.blob.text(), 'f1')
+  await second.add(file('f12'))
+  void second.add(file('never'))
+  await second.remove('never') // taken off while it is being written
+  // The page ends while they are being sent: what the conversation has is not offered again.
+  second.take()
+  assert.deepEqual(names(second), [])
+  await history.put({ ...text('f0'), key: keys.mine('f0'), mine: true, progress: 'waiting', n: 1, at: 1 } as Item)
+  await second.remove('f1')
+  assert.deepEqual(names(await load()), ['f2.bin', 'f3.bin smaller', 'f12.bin'])
+  assert.deepEqual(names(await load()), ['f2.bin', 'f3.bin smaller', 'f12.bin'])
+  // No room: it is here for this page.
+  const third = await load()
+  await full(() => third.add(file('f13')))
+  assert.equal(third.list.value.length, 4)
+  assert.equal((await load()).list.value.length, 3)
+  const none = new Attachments(new AttachedStore(undefined))
+  await none.add(file('f14'))
+  await none.remove('f14')
+  assert.deepEqual(names(none), [])
+  // It is no part of the history, and stays when that is cleared.
+  await history.clear(new Set())
+  assert.equal((await load()).list.value.length, 3)
 })
 
 it('deletes a database', async () => {

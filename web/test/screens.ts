@@ -1,6 +1,7 @@
 import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import type { BrowserContextOptions, Page } from 'playwright-core'
+import { PushService, Subscriber } from './pushes'
 import { launch, reads, say, Server, TOKEN, Visitor } from './rig'
 
 const folder = join(process.cwd(), '../doc/screens')
@@ -23,7 +24,8 @@ def pack(items):
 \`\`\`
 Shall I book it?`
 
-const server = await Server.start()
+const service = await PushService.start()
+const server = await Server.start({ MOBILE_PUSH_CONTACT: 'mailto:owner@example.com', MOBILE_PUSH_HOSTS: PushService.host })
 const browser = await launch()
 
 /** take makes the picture of a screen in light and in dark. */
@@ -41,6 +43,7 @@ const sizes: Record<string, BrowserContextOptions> = {
 }
 for (const [size, options] of Object.entries(sizes)) {
   const visitor = await Visitor.come(browser, server, options)
+  await (await Subscriber.come(visitor, service)).permit()
   const page = await visitor.open()
   await take(page, size, '01-welcome')
   await page.getByRole('button', { name: 'Address and token' }).click()
@@ -96,6 +99,10 @@ for (const [size, options] of Object.entries(sizes)) {
   await page.locator('.theirs').last().getByRole('button', { name: 'Actions' }).click()
   await take(page, size, '08-writing')
   await page.getByRole('button', { name: 'Settings' }).click()
+  await page.getByLabel('Notify me').check()
+  await page.locator('[data-notify=on]').waitFor()
+  await page.getByLabel('Quiet hours').check()
+  await page.getByRole('region', { name: 'Notifications' }).scrollIntoViewIfNeeded()
   await take(page, size, '09-settings')
   await page.keyboard.press('Escape')
   await page.getByRole('button', { name: 'Remove budget.xlsx' }).click()
@@ -111,6 +118,7 @@ for (const [size, options] of Object.entries(sizes)) {
 }
 await browser.close()
 await server.end()
+await service.end()
 
 async function idle(page: Page): Promise<void> {
   await page.getByText('Online', { exact: true }).waitFor()

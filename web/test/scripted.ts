@@ -1,7 +1,7 @@
 import type { Page, WebSocketRoute } from 'playwright-core'
 import { online, type Visitor } from './rig'
 
-const CAPABILITIES = {
+export const CAPABILITIES = {
   text: true, audio: true, media: true, prompt: true, edit: true, typing: true, avatar: true, deliver: true, resume: true, accepted: true, stop: true, delta: true, tool: true,
   media_url: true, push: false, shared: true, call: ['devices.list'], max_media_bytes: 8388608, max_frame_bytes: 16777216, chunk_bytes: 3145728, max_parts: 2048, min_chunk_bytes: 4096, max_uploads: 8, prompt_seconds: 300,
 }

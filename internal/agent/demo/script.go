@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -27,69 +28,28 @@ func (t *turn) run() {
 		return
 	}
 	line := t.in.Text
-	name, argument := "", ""
-	if rest, ok := strings.CutPrefix(line, "/demo "); ok {
-		name, argument, _ = strings.Cut(rest, " ")
-	}
 	switch {
-	case line == "/sethome":
+	case line == setHome:
 		t.agent.post(t.in.Device, chat.Home{})
 		t.reply("home: mobile:" + t.in.Device)
-	case name == "" || !t.demo(name, argument):
+	case !t.demo(line):
 		text := "You said: " + line
 		t.stream(words(text, 4), 50*time.Millisecond, text)
 	}
 }
 
-// demo does one `/demo` line; false: it is none.
-func (t *turn) demo(name, argument string) bool {
-	switch name {
-	case "stream":
-		t.number(argument, 1, maxSteps, func(n int) { t.stream(counted(n), 10*time.Millisecond, last(counted(n))) })
-	case "pause":
-		t.number(argument, 0, maxSeconds, func(n int) {
-			t.stream([]string{"before", "before after"}, time.Duration(n)*time.Second, "before after")
-		})
-	case "rewrite":
-		t.stream([]string{"one", "one two", "one two three", "three two one"}, 150*time.Millisecond, "three two one.")
-	case "long":
-		t.number(argument, 1, maxLong, func(n int) { t.reply(long(n)) })
-	case "approval":
-		t.ask([]chat.Card{approval}, cardText)
-	case "confirm":
-		t.ask([]chat.Card{confirm}, cardText)
-	case "clarify":
-		t.ask([]chat.Card{clarify}, cardText)
-	case "two-cards":
-		t.ask([]chat.Card{approval, clarify}, cardText)
-	case "image", "voice", "video", "animation":
-		t.sample(name)
-	case "file":
-		if argument == "" {
-			t.sample(name)
-		} else {
-			t.number(argument, 0, maxFile, t.file)
-		}
-	case "tool":
-		t.tool()
-	case "slow":
-		t.number(argument, 0, maxSeconds, t.slow)
-	case "fail":
-		t.reply("The agent failed in the middle of its work: this is what an error looks like. Nothing else was lost, go on.")
-	case "say":
-		seconds, text, _ := strings.Cut(argument, " ")
-		t.number(seconds, 0, maxSeconds, func(n int) { t.later(n, text) })
-	case "twice":
-		t.final(t.message(chat.NewID(), "one", true), false)
-		t.final(t.message(chat.NewID(), "two", true), true)
-	case "away":
-		t.number(argument, 1, maxSeconds, func(n int) {
-			t.reply("away")
-			t.agent.goAway(time.Duration(n) * time.Second)
-		})
-	default:
+// demo does a `/demo` line; false: it is none.
+func (t *turn) demo(line string) bool {
+	rest, ok := strings.CutPrefix(line, "/demo ")
+	if !ok {
 		return false
 	}
+	name, argument, _ := strings.Cut(rest, " ")
+	at := slices.IndexFunc(script, func(l scripted) bool { return l.name == name })
+	if at < 0 {
+		return false
+	}
+	script[at].do(t, argument)
 	return true
 }
 

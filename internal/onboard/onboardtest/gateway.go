@@ -70,8 +70,25 @@ func Start(t testing.TB, options ...Option) *Gateway {
 	mux.HandleFunc("GET /v1/capabilities", g.authorized(func(w http.ResponseWriter) {
 		answer(w, http.StatusOK, map[string]any{"object": "hermes.api_server.capabilities", "platform": "hermes-agent", "model": g.Model(),
 			"auth": map[string]any{"type": "bearer", "required": true}, "features": map[string]any{"session_chat_streaming": true},
-			"endpoints": map[string]any{"session_list": map[string]any{"method": "GET", "path": "/api/sessions"}}})
+			"endpoints": map[string]any{"session_list": endpoint("GET", "/api/sessions"), "session_create": endpoint("POST", "/api/sessions"),
+				"session_messages": endpoint("GET", "/api/sessions/{session_id}/messages"), "session_chat_stream": endpoint("POST", "/api/sessions/{session_id}/chat/stream"),
+				"models": endpoint("GET", "/v1/models")}})
 	}))
+	mux.HandleFunc("POST /api/sessions", g.authorized(func(w http.ResponseWriter) {
+		answer(w, http.StatusCreated, map[string]any{"object": "hermes.session", "session": map[string]any{"id": "s", "title": "s"}})
+	}))
+	mux.HandleFunc("GET /api/sessions/s/messages", g.authorized(func(w http.ResponseWriter) {
+		answer(w, http.StatusOK, map[string]any{"object": "list", "session_id": "s", "data": []any{}})
+	}))
+	mux.HandleFunc("POST /api/sessions/s/chat/stream", func(w http.ResponseWriter, r *http.Request) {
+		var in struct{ Message, Input string }
+		body, err := io.ReadAll(io.LimitReader(r.Body, 1<<20))
+		if err != nil || json.Unmarshal(body, &in) != nil {
+			answer(w, http.StatusBadRequest, map[string]any{})
+			return
+		}
+		g.authorized(func(w http.ResponseWriter) { echo(w, in.Message+in.Input) })(w, r)
+	})
 	mux.HandleFunc("GET /v1/models", g.authorized(func(w http.ResponseWriter) {
 		answer(w, http.StatusOK, map[string]any{"object": "list", "data": []any{map[string]any{"id": g.Model(), "object": "model"}}})
 	}))
@@ -137,6 +154,31 @@ func (g *Gateway) Seen() []string {
 
 // Stop ends it before the test does.
 func (g *Gateway) Stop() { g.server.Close() }
+
+func endpoint(method, path string) map[string]any {
+	return map[string]any{"method": method, "path": path}
+}
+
+// echo is a turn that says what it was told.
+func echo(w http.ResponseWriter, input string) {
+	w.Header().Set("Content-Type", "text/event-stream")
+	text := "You said: " + input
+	for i, e := range []struct {
+		name string
+		data map[string]any
+	}{
+		{"run.started", map[string]any{}},
+		{"message.started", map[string]any{"message": map[string]any{"id": "m", "role": "assistant"}}},
+		{"assistant.delta", map[string]any{"message_id": "m", "delta": text}},
+		{"assistant.completed", map[string]any{"message_id": "m", "content": text, "completed": true}},
+		{"run.completed", map[string]any{"message_id": "m", "completed": true, "messages": []any{map[string]any{"role": "assistant", "content": text}}}},
+		{"done", map[string]any{}},
+	} {
+		e.data["session_id"], e.data["run_id"], e.data["seq"] = "s", "r", i+1
+		data, _ := json.Marshal(e.data) // strings and numbers
+		fmt.Fprintf(w, "event: %s\ndata: %s\n\n", e.name, data)
+	}
+}
 
 const session = `"session.of.the.login"`
 

@@ -4,6 +4,7 @@
  *
  * @packageDocumentation
  */
+import type { Device } from './device.js'
 import type { ActivityEvent } from './events.js'
 
 /** What an avatar shows. */
@@ -18,10 +19,15 @@ export interface Avatar {
   setVolume(level: number): void
 }
 
+/** What an avatar follows, beside a Device: something of the app's own that tells of activity. */
+export interface TellsActivity {
+  on(type: 'activity', listener: (event: ActivityEvent) => void): () => void
+}
+
 /** An avatar in a frame. */
 export interface AvatarFrame extends Avatar {
-  /** Shows what a device tells; it returns what ends that. */
-  follow(device: { on(type: 'activity', listener: (event: ActivityEvent) => void): () => void }): () => void
+  /** Shows what a device tells from now on; it returns what ends that. */
+  follow(device: Pick<Device, 'on'> | TellsActivity): () => void
   /** Ends it; the frame stays. */
   close(): void
 }
@@ -67,7 +73,7 @@ export function avatarFrame(frame: HTMLIFrameElement, origin = '*', host: Window
     setVolume(level) {
       if (ready) post({ hermesAvatar: 'setVolume', value: volumeOf(level) })
     },
-    follow: (device) => device.on('activity', (activity) => avatar.setState(stateOf(activity.avatar))),
+    follow: (device) => (device as TellsActivity).on('activity', (activity) => avatar.setState(stateOf(activity.avatar))),
     close: () => host.removeEventListener('message', hear),
   }
   return avatar

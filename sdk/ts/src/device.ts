@@ -11,7 +11,7 @@ import { Inbox, type Queued } from './inbox.js'
 import type { Link } from './link.js'
 import { Listeners } from './listen.js'
 import { attempt, checkText, Outbox, seconds, type Outgoing } from './outgoing.js'
-import { Position } from './position.js'
+import { Position, type Place } from './position.js'
 import { Receiver } from './receive.js'
 import { noStatus, type Status } from './status.js'
 import type { Saved } from './store.js'
@@ -52,7 +52,7 @@ export class Device {
   /** @internal */ readonly indicator: Activity
   /** @internal */ readonly acks: Acks
   /** @internal */ readonly calls = new Calls()
-  /** @internal */ readonly place: { epoch: string; position: Position } // what came, and of which life of the server's outbox it is
+  /** @internal */ place: Place
   private readonly receiver: Receiver
   private readonly connector: Connector
   private readonly listeners = new Listeners()
@@ -193,6 +193,9 @@ export class Device {
    * on calls the listener for each event of a type, or of all with `*`, and returns what ends that. Events go out one after the other,
    * in order, each once its listeners have ended, promises included. They begin to flow with the first listener of `message` or `*`,
    * so add the others before it; and there is no loop over events beside them. `status` and `activity` are told at once and in any case.
+   *
+   * A durable event of which a listener throws or rejects is not handled. The platform reports the error, the events after it go out, and the
+   * server is told of none of them: after the next reconnect, or the next start, it and what followed come again. So store by id.
    */
   on<T extends Event['type']>(type: T, listener: (event: EventOf<T>) => unknown): () => void
   on(type: '*', listener: (event: Event) => unknown): () => void
@@ -238,7 +241,7 @@ export class Device {
 
   /**
    * sendFile takes a file for the agent. It is sent in parts behind all messages, and as a whole again after a drop, with the same id.
-   * Unlike a message it does not survive the end of the page or process.
+   * Unlike a message it does not survive the end of the page or process: openUploads of `@hermes-mobile/sdk/uploads` is for that.
    */
   async sendFile(file: FileToSend, options: Omit<SendOptions, 'replyTo'> = {}): Promise<Outgoing> {
     const id = messageID(options)
@@ -371,7 +374,8 @@ export class Device {
       if (!q) return
       if (!this.listeners.flowing) this.inbox.settle(false)
       else {
-        await this.listeners.dispatch(q.event)
+        // What was not handled is left out of the acks, and so is all that follows: an ack names the last of all.
+        if (!(await this.listeners.dispatch(q.event)) && q.place) q.place.missed = true
         await this.handled(q)
       }
     }
@@ -381,11 +385,11 @@ export class Device {
   /** handled removes an event, stores the cursor and lets the server know in time. */
   private async handled(q: Queued): Promise<void> {
     this.inbox.settle(true)
-    const { epoch = '', seq = 0 } = q
-    if (seq > 0 && epoch === this.place.epoch && (seq > this.cursor.seq || epoch !== this.cursor.epoch)) {
-      const cursor = { epoch, seq }
+    const { place, seq = 0 } = q
+    if (seq > 0 && place === this.place && !place.missed && (seq > this.cursor.seq || place.epoch !== this.cursor.epoch)) {
+      const cursor = { epoch: place.epoch, seq }
       // Stored first, then told: the server forgets what it is told.
-      if ((await this.keep(cursor)) && this.place.epoch === epoch) {
+      if ((await this.keep(cursor)) && place === this.place) {
         this.cursor = cursor
         this.acks.note(seq)
       }
@@ -453,11 +457,11 @@ export class Device {
       this.cursor = { epoch: s.epoch, seq: at }
       // From here on this device resumes: what it was sent and did not handle must come again, even before the first ack.
       void this.keep(this.cursor)
-    }
+    } else if (this.place.missed) this.settle(s.epoch, this.cursor.seq) // it comes again, and what followed it
   }
 
   private settle(epoch: string, at: number): void {
-    Object.assign(this.place, { epoch, position: new Position(at) })
+    this.place = { epoch, position: new Position(at) }
   }
 
   /** offline takes back what only a live connection has. @internal */

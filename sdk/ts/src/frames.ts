@@ -200,6 +200,8 @@ export interface Capabilities {
   /** the conversation is shared with other devices */
   shared: boolean
   call: string[]
+  /** MediaKinds are the kinds of files that the agent takes, where it does not take all: see Media.Kind. */
+  media_kinds: string[]
   max_media_bytes: number
   max_frame_bytes: number
   chunk_bytes: number
@@ -423,7 +425,7 @@ export type Down = Ready | CapabilitiesChanged | Approved | Accepted | Delivered
 /** What an absent field says: a value of its type, 'bytes' for base64, 'any' for any JSON, a list for a list. A name with ? stays absent. */
 export type Shape = '' | 0 | false | 'bytes' | 'any' | readonly [Shape] | { [name: string]: Shape }
 
-const capabilities = { text: false, audio: false, media: false, prompt: false, edit: false, typing: false, avatar: false, deliver: false, resume: false, accepted: false, stop: false, delta: false, tool: false, media_url: false, push: false, shared: false, call: [''], max_media_bytes: 0, max_frame_bytes: 0, chunk_bytes: 0, max_parts: 0, min_chunk_bytes: 0, max_uploads: 0, prompt_seconds: 0 } as const
+const capabilities = { text: false, audio: false, media: false, prompt: false, edit: false, typing: false, avatar: false, deliver: false, resume: false, accepted: false, stop: false, delta: false, tool: false, media_url: false, push: false, shared: false, call: [''], media_kinds: [''], max_media_bytes: 0, max_frame_bytes: 0, chunk_bytes: 0, max_parts: 0, min_chunk_bytes: 0, max_uploads: 0, prompt_seconds: 0 } as const
 const span = { epoch: '', from: 0, to: 0, lost: false } as const
 const chunk = { index: 0, total: 0 } as const
 const option = { id: '', label: '', style: '' } as const

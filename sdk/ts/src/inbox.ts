@@ -1,12 +1,13 @@
 import type { Event } from './events.js'
+import type { Place } from './position.js'
 
 /** An event on its way to the loop. */
 export interface Queued {
   event: Event
   /** Bytes, about. */
   size?: number
-  /** With seq: the life of the outbox it belongs to. */
-  epoch?: string
+  /** Of a durable event: where it came. */
+  place?: Place
   /** What the cursor is once this one is handled; 0 for live events. */
   seq?: number
   /** A newer live event of the same key replaces this one. */

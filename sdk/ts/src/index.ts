@@ -7,10 +7,10 @@
  *
  * - What {@link Device.send}, {@link Device.sendVoice}, {@link Device.sendFile} and {@link Device.answer} took reaches the server at least
  *   once and, for messages, in the order they were sent; the server drops the doubles by id. With a durable {@link Store} texts, voice
- *   messages and answers survive the end of the page or process too.
+ *   messages and answers survive the end of the page or process too; files do with `@hermes-mobile/sdk/uploads`.
  * - What the server sends durably (final messages, files, cards' ends, deliveries) comes out of {@link Device.events} or
  *   {@link Device.on} once and in order, across reconnects. The server is told that an event arrived only after it was handled and the
- *   new cursor was stored. A page that ends in between gets that event again.
+ *   new cursor was stored. A page that ends in between gets that event again, and so does one whose listener threw.
  *
  * @packageDocumentation
  */

@@ -20,16 +20,19 @@ export class Listeners {
     return this.of('message').length + this.of('*').length > 0
   }
 
-  /** dispatch calls the listeners of an event, one after the other. What one of them throws is the app's fault, and no reason to stop. */
-  async dispatch(event: Event): Promise<void> {
+  /** dispatch calls the listeners of an event, one after the other; false: one of them threw or rejected. The others are called all the same. */
+  async dispatch(event: Event): Promise<boolean> {
+    let handled = true
     const states = event.type === 'status' || event.type === 'activity' // were told
     for (const listener of [...(states ? [] : this.of(event.type)), ...this.of('*')]) {
       try {
         await listener(event)
       } catch (error) {
+        handled = false
         uncaught(error)
       }
     }
+    return handled
   }
 
   /** tell brings a state to its listeners at once: the newest, after what is going on now. */

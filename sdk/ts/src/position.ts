@@ -1,3 +1,10 @@
+/** Place is what came, in one life of the server's outbox. missed: an event was not handled, and the cursor must not pass it. */
+export interface Place {
+  epoch: string
+  position: Position
+  missed?: boolean
+}
+
 /**
  * Position knows which durable frames came, so that each counts once (doc/protocol.md §4). They come in the order of their
  * seq, but a long message or a file comes in pieces that share one, and another frame may come in between: then the cursor

@@ -9,7 +9,7 @@ import type { Error as ErrorFrame, Media, Message, Prompt, PromptDone, Ready } f
 import type { Inbox } from './inbox.js'
 import type { Link } from './link.js'
 import type { Outbox } from './outgoing.js'
-import type { Position } from './position.js'
+import type { Place } from './position.js'
 import type { Status } from './status.js'
 
 /** What the receiver works on: the device. */
@@ -20,7 +20,7 @@ export interface Parts {
   readonly current: Readonly<Status>
   readonly settings: Settings
   readonly calls: Calls
-  readonly place: { epoch: string; position: Position }
+  readonly place: Place
   /** Tells of a changed status. */
   change(changes: Partial<Status>): void
 }
@@ -111,7 +111,7 @@ export class Receiver {
     const { inbox, place } = this.parts
     link.behind ||= seq > 0 && inbox.full
     if (seq > 0 && link.behind) return // position.done was not called: it is still to come
-    inbox.push({ event, size, epoch: place.epoch, seq: place.position.done(key, seq) })
+    inbox.push({ event, size, place, seq: place.position.done(key, seq) })
   }
 
   private message(link: Link, m: Message): void {

@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { avatarFrame, avatarPage, type Avatar } from '../src/avatar.js'
+import { Scripted } from './scripted.js'
+import { eventually } from './wait.js'
 
 /** A window that is sent messages, with who sent them and from where. */
 class FakeWindow extends EventTarget {
@@ -110,6 +112,23 @@ test('it follows a device', () => {
   end()
   assert.deepEqual(calls, ['thinking', 'idle'])
   assert.equal(off, 1)
+})
+
+test('it follows the SDK’s own device', async () => {
+  const server = await Scripted.start()
+  try {
+    const { calls, driver, load } = setUp()
+    load()
+    const device = await server.open()
+    const end = driver.follow(device)
+    const peer = await server.peer()
+    await peer.welcome()
+    peer.send({ t: 'avatar', state: 'thinking' })
+    await eventually('the avatar thinks', () => calls.at(-1) === 'thinking')
+    end()
+  } finally {
+    await server.stop()
+  }
 })
 
 test('in a web view there is nobody around', () => {

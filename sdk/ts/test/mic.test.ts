@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { readFile } from 'node:fs/promises'
 import { describe, test } from 'node:test'
 import { encodeWav, levelOf, recordWav, Resampler, type Recording } from '../src/mic.js'
 
@@ -73,6 +74,7 @@ class FakeAudio {
   closed = 0
   processor: { onaudioprocess?: (event: unknown) => void; connect(): void; disconnect(): void } | undefined
   port: { onmessage?: (event: unknown) => void } = {}
+  readonly loaded: string[] = []
 
   constructor(readonly rate: number, readonly worklets: boolean) {}
 
@@ -82,7 +84,7 @@ class FakeAudio {
     class Context {
       sampleRate = fake.rate
       destination = {}
-      audioWorklet = fake.worklets ? { addModule: () => Promise.resolve() } : undefined
+      audioWorklet = fake.worklets ? { addModule: (url: string) => Promise.resolve(fake.loaded.push(url)) } : undefined
       resume = () => Promise.resolve()
       close = () => Promise.resolve(fake.closed++)
       createMediaStreamSource = () => node
@@ -129,6 +131,27 @@ describe('a recording', () => {
       delete scope.AudioWorkletNode
     })
   }
+
+  test('by a worklet from an address, which says what the one made on the spot says', async (t) => {
+    const scope = globalThis as { AudioWorkletNode?: unknown }
+    const audio = new FakeAudio(48_000, true)
+    scope.AudioWorkletNode = class {
+      port = audio.port
+      connect() {}
+      disconnect() {}
+    }
+    const made: Blob[] = []
+    t.mock.method(URL, 'createObjectURL', (blob: Blob) => `blob:${made.push(blob)}`)
+    const revoked = t.mock.method(URL, 'revokeObjectURL', () => {})
+    const record = async (options = {}) => (await recordWav({ audio: audio.parts, ...options })).cancel()
+    await record({ worklet: '/assets/worklet.js' })
+    assert.deepEqual([audio.loaded, made.length, revoked.mock.callCount()], [['/assets/worklet.js'], 0, 0])
+    await record()
+    assert.deepEqual([audio.loaded[1], revoked.mock.calls[0]!.arguments], ['blob:1', ['blob:1']])
+    const words = (text: string) => text.replace(/^\/\/.*/gm, '').trim()
+    assert.equal(words(await made[0]!.text()), words(await readFile('worklet.js', 'utf8')))
+    delete scope.AudioWorkletNode
+  })
 
   const full = async (audio: FakeAudio, options = {}): Promise<Recording> => recordWav({ audio: audio.parts, ...options })
 

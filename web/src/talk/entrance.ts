@@ -26,6 +26,18 @@ export function takeFragment(): Invitation | undefined {
   return link && { pair: link.pair, url: link.url }
 }
 
+/** takeShow reads what a notification opened the page for, and takes it out of the address bar. */
+export function takeShow(): string {
+  const id = /^#show=(.+)$/.exec(location.hash)?.[1]
+  if (!id) return ''
+  history.replaceState(null, '', location.pathname + location.search)
+  try {
+    return decodeURIComponent(id)
+  } catch {
+    return ''
+  }
+}
+
 /** linkHere has a file's link fetched from the address that the page is at: it is the same server, whatever name it calls itself. */
 export function linkHere(url: string): string {
   const at = url.lastIndexOf('/media/')

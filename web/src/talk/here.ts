@@ -4,29 +4,36 @@ import { deleteDatabase } from '../keep/database'
 import { loadProfile, newProfile, PROFILE, saveProfile, write, type Profile } from '../keep/profile'
 import { complain, inform } from '../view/notice'
 import { t } from '../words/words'
-import { takeFragment, type Invitation } from './entrance'
+import { takeFragment, takeShow, type Invitation } from './entrance'
 import { Talk } from './talk'
 
 /** The conversation of this page; undefined: nobody is signed in. */
 export const talk = signal<Talk | undefined>(undefined)
 /** A link that was opened and not used yet. */
 export const invitation = signal<Invitation | undefined>(undefined)
+/** The message or card that a notification told of and the person wants to see; empty: none. */
+export const wanted = signal('')
 /** Nothing is known before the disk was read. */
 export const starting = signal(true)
 
 /** begin opens what is kept, and reads the link that opened the page. */
 export async function begin(): Promise<void> {
+  wanted.value = takeShow()
   if (direct) {
     watch()
     void look()
   } else invitation.value = takeFragment()
   window.addEventListener('hashchange', () => {
+    const id = takeShow()
+    if (id) return show(id)
     const link = direct ? undefined : takeFragment()
     if (link) arrive(link)
   })
   window.addEventListener('storage', ({ key, newValue }) => {
     if (key === PROFILE && !newValue) void leave() // another tab signed out
   })
+  // Chosen in a notification, and passed on by the service worker.
+  navigator.serviceWorker?.addEventListener('message', ({ data }: MessageEvent<{ show?: string }>) => data.show !== undefined && show(data.show))
   const profile = loadProfile()
   if (profile) {
     if (invitation.peek()) arrive(invitation.peek()!, true)
@@ -36,6 +43,16 @@ export async function begin(): Promise<void> {
     })
   }
   starting.value = false
+}
+
+/** show brings the conversation to what a notification told of, as soon as it has come. */
+function show(id: string): void {
+  wanted.value = id
+  document.querySelectorAll('dialog').forEach((dialog) => dialog.close())
+  const here = talk.peek()
+  const state = here?.device.status.state
+  if (state === 'replaced') void takeOver()
+  else if (state === 'waiting') here?.device.reconnect()
 }
 
 /** arrive takes a link. Who is in already keeps what there is. */
@@ -60,7 +77,10 @@ export async function enter({ url, ...entrance }: Invitation, name: string, user
   void navigator.storage?.persist?.().catch(() => false) // or a browser that runs out of room may throw the history away
   invitation.value = undefined
   talk.value = next
-  if (old) await discard(old)
+  if (!old) return
+  const wish = old.notifying.wish.peek()
+  await discard(old)
+  if (wish.on && old.profile.url === url) await next.notifying.resume(wish) // the same browser, for the same agent
 }
 
 /** takeOver has this tab be the one that is connected, with what the other tab stored meanwhile. */
@@ -98,6 +118,7 @@ export async function signOut(): Promise<void> {
 
 async function discard(old: Talk): Promise<void> {
   write('hermes.draft.' + old.profile.id, '')
+  await old.notifying.signOut()
   await old.close()
   await deleteDatabase(old.profile.url, old.profile.id)
 }

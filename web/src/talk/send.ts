@@ -1,7 +1,8 @@
 import type { Device, ReceiptEvent } from '@hermes-mobile/sdk'
 import { signal, type Signal } from '@preact/signals'
 import { explain } from '../view/explain'
-import { complain } from '../view/notice'
+import { complain, inform } from '../view/notice'
+import { t } from '../words/words'
 import type { DiskStore } from '../keep/store'
 import type { Conversation } from './conversation'
 import { newID } from './id'
@@ -9,6 +10,8 @@ import { keys, type CardItem, type FileItem, type Fresh, type Item, type TextIte
 
 /** A file that the person chose. */
 export interface Chosen {
+  /** Of the message that it becomes. */
+  id: string
   blob: Blob
   name: string
   caption: string
@@ -46,10 +49,10 @@ export class Sending {
   async voice(wav: Uint8Array): Promise<void> {
     const id = newID()
     const blob = new Blob([wav as Uint8Array<ArrayBuffer>], { type: 'audio/wav' })
-    const item = (await this.conversation.put(
+    const item = await this.keep(
       { kind: 'file', key: keys.mine(id), id, mine: true, fileKind: 'voice', name: 'voice.wav', mime: 'audio/wav', size: blob.size, caption: '', url: '', replyTo: '', progress: 'waiting' },
       blob,
-    )) as FileItem
+    )
     await this.sendVoice(item, blob)
   }
 
@@ -62,26 +65,37 @@ export class Sending {
   }
 
   /** file sends a file. It is kept here too, and sent again when the page is opened anew in the middle. */
-  async file({ blob, name, caption }: Chosen): Promise<void> {
-    const id = newID()
+  async file({ id, blob, name, caption }: Chosen): Promise<void> {
     const major = blob.type.split('/')[0]!
-    const item = (await this.conversation.put(
+    const key = keys.mine(id)
+    this.uploads.set(key, signal(0)) // before the item is drawn
+    const item = await this.keep(
       {
-        kind: 'file', key: keys.mine(id), id, mine: true, fileKind: ['image', 'video', 'audio'].includes(major) ? major : 'document', name, mime: blob.type,
+        kind: 'file', key, id, mine: true, fileKind: ['image', 'video', 'audio'].includes(major) ? major : 'document', name, mime: blob.type,
         size: blob.size, caption, url: '', replyTo: '', progress: 'waiting',
       },
       blob,
-    )) as FileItem
+    )
     await this.upload(item, blob)
   }
 
+  /** keep shows a file and stores it. One for which there is no room is sent all the same, from memory. */
+  private async keep(fresh: Fresh<FileItem>, blob: Blob): Promise<FileItem> {
+    try {
+      return (await this.conversation.put(fresh, blob)) as FileItem
+    } catch {
+      inform(t('notStored'))
+      return this.conversation.get(fresh.key) as FileItem
+    }
+  }
+
   private async upload(item: FileItem, blob: Blob): Promise<void> {
-    const progress = signal(0)
-    this.uploads.set(item.key, progress)
+    const progress = this.uploads.get(item.key)
     try {
       const { name, mime, caption, id } = item
-      await this.device.sendFile({ data: blob, name, mime, caption, progress: (sent, total) => (progress.value = sent / total) }, { id })
+      await this.device.sendFile({ data: blob, name, mime, caption, progress: (sent, total) => progress && (progress.value = sent / total) }, { id })
     } catch (error) {
+      this.uploads.delete(item.key)
       await this.failed(item, error)
     }
   }
@@ -93,6 +107,7 @@ export class Sending {
     if (fresh.kind !== 'file') return
     const blob = await this.conversation.history.blob(item.key)
     if (!blob) return
+    if (fresh.fileKind !== 'voice') this.uploads.set(item.key, signal(0))
     await this.conversation.put(fresh)
     await (fresh.fileKind === 'voice' ? this.sendVoice(fresh, blob) : this.upload(fresh, blob))
   }

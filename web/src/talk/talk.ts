@@ -1,12 +1,16 @@
 import { MemoryStore, open, type Device, type Event, type Status } from '@hermes-mobile/sdk'
 import { signal, type Signal } from '@preact/signals'
+import { AttachedStore } from '../keep/attached'
 import { openDatabase } from '../keep/database'
 import { History } from '../keep/history'
 import type { Profile } from '../keep/profile'
+import { Notifying } from '../notify/notifying'
 import { DiskStore } from '../keep/store'
 import { inform } from '../view/notice'
 import { t } from '../words/words'
+import { Attachments } from './attachments'
 import { Conversation } from './conversation'
+import { keys } from './item'
 import { Receiving } from './receive'
 import { Sending } from './send'
 
@@ -21,6 +25,7 @@ export class Talk {
   readonly status: Signal<Status>
   readonly activity: Signal<{ typing: boolean; avatar: string }>
   readonly sending: Sending
+  readonly notifying: Notifying
   private readonly receiving: Receiving
   private readonly look = () => this.lookedAt()
   private closed = false
@@ -29,6 +34,7 @@ export class Talk {
     readonly profile: Profile,
     readonly device: Device,
     readonly conversation: Conversation,
+    readonly attachments: Attachments,
     /** False: this browser keeps nothing. */
     readonly durable: boolean,
     store: DiskStore | undefined,
@@ -36,6 +42,7 @@ export class Talk {
     this.status = signal(device.status)
     this.activity = signal(device.activity)
     this.sending = new Sending(device, conversation, store)
+    this.notifying = new Notifying(device, profile.id)
     this.receiving = new Receiving(device, conversation, this.sending, profile.id)
     device.on('status', ({ status }) => {
       const before = this.status.peek()
@@ -53,37 +60,58 @@ export class Talk {
     if (token) await store?.setToken(token)
     const conversation = new Conversation(new History(db))
     await conversation.load()
+    const attachments = new Attachments(new AttachedStore(db))
+    await attachments.load(conversation.history)
     const device = await open({
       url: profile.url, pair, tools: true, store: store ?? new MemoryStore(),
       ...(!store && token && { token }),
       device: { id: profile.id, name: profile.name, platform: 'web', app: 'hermes-mobile-web' },
       ...(profile.user && { user: { id: profile.user, name: profile.user } }),
     })
-    const talk = new Talk(profile, device, conversation, Boolean(db), store)
+    const talk = new Talk(profile, device, conversation, attachments, Boolean(db), store)
     await talk.sending.restore()
     talk.receiving.fetchLinks()
     device.on('*', (event) => talk.take(event))
     talk.db = db
+    talk.lookedAt()
     return talk
   }
 
   private db: IDBDatabase | undefined
 
   private async take(event: Event): Promise<void> {
-    await this.receiving.take(event).catch(() => inform(t('notStored')))
+    try {
+      await this.receiving.take(event)
+    } catch (error) {
+      inform(t('notStored'))
+      throw error // the server keeps what is not on the disk here, and says it again
+    }
     if (event.type === 'message' || event.type === 'file' || event.type === 'card' || event.type === 'echo') this.lookedAt()
   }
 
   /** lookedAt says that a person sees what has come, if the page is visible. The cursor moves after the event, so a moment later. */
   private lookedAt(): void {
     setTimeout(() => {
-      if (!this.closed && document.visibilityState === 'visible') this.device.seen()
+      if (this.closed || document.visibilityState !== 'visible') return
+      this.device.seen()
+      void this.notifying.tidy((id) => this.has(id)).catch(() => {}) // then the person closes them
     }, 100)
+  }
+
+  /** keyOf names what the server calls so in the history, where it has come; undefined: it has not. */
+  async keyOf(id: string): Promise<string | undefined> {
+    for (const key of [keys.card(id), keys.agent(id)]) if (this.conversation.at(key) || (await this.conversation.history.get(key))) return key
+    return undefined
+  }
+
+  private async has(id: string): Promise<boolean> {
+    return (await this.keyOf(id)) !== undefined
   }
 
   async close(): Promise<void> {
     this.closed = true
     document.removeEventListener('visibilitychange', this.look)
+    this.notifying.close()
     await this.device.close()
     this.db?.close()
   }

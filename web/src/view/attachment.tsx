@@ -1,23 +1,9 @@
 import { useEffect, useState } from 'preact/hooks'
+import type { Attachment, Attachments, Content } from '../talk/attachments'
 import { newID } from '../talk/id'
 import { t } from '../words/words'
 import { bytes } from './clock'
-import { attachments } from './composer'
 import { Icon } from './icon'
-
-interface Content {
-  blob: Blob
-  name: string
-}
-
-/** Attachment is a file that waits for the message to be sent. */
-export interface Attachment extends Content {
-  id: string
-  /** A picture in fewer pixels, where that saves something. */
-  smaller?: Content
-  /** Send that one. */
-  reduce: boolean
-}
 
 /** The longer side of a picture that was made smaller. */
 const SIDE = 1600
@@ -47,7 +33,7 @@ async function reduced(file: File): Promise<Content | undefined> {
   return { blob, name: file.name.replace(/\.\w+$/, '') + '.jpg' }
 }
 
-export function Attached({ file }: { file: Attachment }) {
+export function Attached({ file, attachments }: { file: Attachment; attachments: Attachments }) {
   const [preview, setPreview] = useState('')
   useEffect(() => {
     if (!file.blob.type.startsWith('image/')) return
@@ -56,16 +42,15 @@ export function Attached({ file }: { file: Attachment }) {
     return () => URL.revokeObjectURL(url)
   }, [file.blob])
   const forced = file.reduce && file.smaller && file.blob.size > file.smaller.blob.size * 100
-  const change = (reduce: boolean) => (attachments.value = attachments.peek().map((other) => (other.id === file.id ? { ...other, reduce } : other)))
   return (
     <li>
       {preview ? <img src={preview} alt="" /> : <Icon name="file" />}
       <span class="attached-words"><b dir="auto">{file.name}</b>
         {file.smaller ? (
-          <label class="check-line"><input type="checkbox" checked={file.reduce} disabled={forced} onChange={(e) => change(e.currentTarget.checked)} />{t('makeSmaller', { from: bytes(file.blob.size), to: bytes(file.smaller.blob.size) })}</label>
+          <label class="check-line"><input type="checkbox" checked={file.reduce} disabled={forced} onChange={(e) => void attachments.reduce(file.id, e.currentTarget.checked)} />{t('makeSmaller', { from: bytes(file.blob.size), to: bytes(file.smaller.blob.size) })}</label>
         ) : <small>{bytes(file.blob.size)}</small>}
       </span>
-      <button type="button" class="round" aria-label={t('remove', { name: file.name })} onClick={() => (attachments.value = attachments.peek().filter((other) => other.id !== file.id))}><Icon name="close" /></button>
+      <button type="button" class="round" aria-label={t('remove', { name: file.name })} onClick={() => void attachments.remove(file.id)}><Icon name="close" /></button>
     </li>
   )
 }

@@ -1,24 +1,25 @@
-import { signal } from '@preact/signals'
 import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks'
 import { read, write } from '../keep/profile'
 import { words } from '../talk/item'
 import type { Talk } from '../talk/talk'
 import { t } from '../words/words'
-import { Attached, take, type Attachment } from './attachment'
+import { Attached, take } from './attachment'
 import { useAway } from './away'
 import { answering } from './chat'
 import { Icon } from './icon'
 import { useMedia } from './media'
 import { complain, inform } from './notice'
+import { Commands, suggests, usePalette } from './palette'
 import { Recorder } from './recorder'
-
-/** Files that were chosen and not sent yet. */
-export const attachments = signal<readonly Attachment[]>([])
 
 /** Composer is where the person writes, attaches and records. What is not sent stays, also when the page is closed. */
 export function Composer({ talk }: { talk: Talk }) {
   const draft = 'hermes.draft.' + talk.profile.id
-  const [text, setText] = useState(() => read(draft))
+  const [text, show] = useState(() => read(draft))
+  const setText = (text: string) => {
+    show(text)
+    write(draft, text) // at once: the page may be gone with the next key
+  }
   const [menu, setMenu] = useState(false)
   const [over, setOver] = useState(false)
   const [recording, setRecording] = useState(false)
@@ -30,11 +31,11 @@ export function Composer({ talk }: { talk: Talk }) {
   const { typing, avatar } = talk.activity.value
   const known = agent !== '' // before the first contact nothing is known, and nothing is forbidden
   const quoted = answering.value
-  const files = attachments.value
+  const files = talk.attachments.list.value
+  const palette = usePalette(talk, text)
   const busy = state === 'online' && (typing || avatar !== 'idle') && capabilities.stop
   const empty = !text.trim() && files.length === 0
 
-  useEffect(() => write(draft, text), [draft, text])
   useLayoutEffect(() => {
     const box = field.current!
     box.style.height = 'auto'
@@ -47,7 +48,7 @@ export function Composer({ talk }: { talk: Talk }) {
     for (const file of list) {
       const taken = await take(file, capabilities.max_media_bytes)
       if (typeof taken === 'string') inform(taken)
-      else attachments.value = [...attachments.peek(), taken]
+      else void talk.attachments.add(taken)
     }
     field.current?.focus()
   }
@@ -57,21 +58,43 @@ export function Composer({ talk }: { talk: Talk }) {
     if (empty) return
     const words = text.trim()
     setText('')
-    attachments.value = []
+    talk.attachments.take()
     answering.value = undefined
     field.current?.focus()
     try {
       if (files.length === 0) await talk.sending.say(words, quoted)
       for (const [i, file] of files.entries()) {
         const { blob, name } = file.reduce && file.smaller ? file.smaller : file
-        await talk.sending.file({ blob, name, caption: i === 0 ? words : '' })
+        await talk.sending.file({ id: file.id, blob, name, caption: i === 0 ? words : '' })
+        await talk.attachments.remove(file.id)
       }
     } catch (error) {
       complain(error)
     }
   }
 
+  const complete = (at?: number) => {
+    const taken = palette.take(at)
+    if (taken === undefined) return
+    setText(taken)
+    field.current?.focus()
+  }
+
+  /** inPalette does what a key does there; false: it is not for the palette. */
+  const inPalette = (event: KeyboardEvent): boolean => {
+    const { found, active } = palette
+    if (found.length === 0 || event.isComposing || event.ctrlKey || event.metaKey || event.altKey || event.shiftKey) return false
+    if (event.key === 'ArrowDown') palette.choose((active + 1) % found.length)
+    else if (event.key === 'ArrowUp') palette.choose((active + found.length - 1) % found.length)
+    else if (event.key === 'Tab' || (event.key === 'Enter' && palette.completes)) complete()
+    else if (event.key === 'Escape') palette.close()
+    else return false
+    event.preventDefault()
+    return true
+  }
+
   const key = (event: KeyboardEvent) => {
+    if (inPalette(event)) return
     if (event.key === 'Enter' && !event.shiftKey && !event.isComposing && (!touch || event.ctrlKey || event.metaKey)) void send(event)
     if (event.key === 'Escape') answering.value = undefined
   }
@@ -116,7 +139,8 @@ export function Composer({ talk }: { talk: Talk }) {
           <button type="button" class="round" aria-label={t('cancelReply')} onClick={() => (answering.value = undefined)}><Icon name="close" /></button>
         </div>
       )}
-      {files.length > 0 && <ul class="attached" aria-label={t('attached')}>{files.map((file) => <Attached key={file.id} file={file} />)}</ul>}
+      {files.length > 0 && <ul class="attached" aria-label={t('attached')}>{files.map((file) => <Attached key={file.id} file={file} attachments={talk.attachments} />)}</ul>}
+      {!recording && <Commands palette={palette} take={complete} />}
       {over && <div class="drop" aria-hidden="true">{t('dropHere')}</div>}
       {recording ? <Recorder talk={talk} done={() => setRecording(false)} /> : (
         <div class="compose-line">
@@ -133,6 +157,7 @@ export function Composer({ talk }: { talk: Talk }) {
             </div>
           )}
           <textarea id="composer" ref={field} rows={1} value={text} dir="auto" aria-label={t('message')} placeholder={t('message')} enterkeyhint={touch ? 'enter' : 'send'}
+            {...(palette.found.length > 0 && suggests(palette))}
             onInput={(e) => setText(e.currentTarget.value)} onKeyDown={key} onPaste={paste} />
           {busy && <button type="button" class="round stop" aria-label={t('stop')} onClick={() => void talk.device.stop({ signal: AbortSignal.timeout(5000) }).catch(complain)}><Icon name="stop" /></button>}
           {empty && (!known || capabilities.audio) ? (

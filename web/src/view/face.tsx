@@ -29,7 +29,7 @@ function Framed({ talk, url }: { talk: Talk; url: string }) {
     const avatar = avatarFrame(frame.current!)
     avatar.setState(talk.activity.peek().avatar as 'idle')
     const ends = [
-      avatar.follow({ on: (type, listener) => talk.device.on(type, listener) }),
+      avatar.follow(talk.device),
       talk.device.on('message', ({ final, text }) => final && avatar.speak(text)),
       loudness.subscribe((level) => avatar.setVolume(level ?? 0)),
       avatar.close,

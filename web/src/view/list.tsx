@@ -1,5 +1,6 @@
 import { useSignal } from '@preact/signals'
 import { useCallback, useEffect, useLayoutEffect, useRef } from 'preact/hooks'
+import { wanted } from '../talk/here'
 import type { Talk } from '../talk/talk'
 import { count, t } from '../words/words'
 import { Avatar } from './avatar'
@@ -81,6 +82,17 @@ export function List({ talk }: { talk: Talk }) {
       setTimeout(() => row.classList.remove('found'), 1500)
     })
   }, [talk])
+
+  // What a notification told of may still be on its way.
+  const sought = wanted.value
+  useEffect(() => {
+    if (!sought) return
+    void talk.keyOf(sought).then((key) => {
+      if (!key || wanted.peek() !== sought) return
+      wanted.value = ''
+      void jump(key)
+    })
+  }, [talk, sought, last])
 
   return (
     <div class="list-box">

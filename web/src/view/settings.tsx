@@ -7,6 +7,7 @@ import type { Talk } from '../talk/talk'
 import { chooseLanguage, language, languages, t, type Language } from '../words/words'
 import { Icon } from './icon'
 import { inform } from './notice'
+import { Notifications } from './notifications'
 import { chooseTheme, theme, themes, type Theme } from './theme'
 
 const themeWords = { auto: 'themeAuto', light: 'themeLight', dark: 'themeDark' } as const
@@ -41,6 +42,7 @@ export function Settings({ talk, dialog }: { talk: Talk; dialog: RefObject<HTMLD
             {themes.map((one) => <option key={one} value={one}>{t(themeWords[one])}</option>)}
           </select>
         </label>
+        <Notifications notifying={talk.notifying} />
         {!talk.durable && <p class="problem">{t('notDurable')}</p>}
         <dl class="facts">
           <dt>{t('conversation')}</dt><dd dir="ltr">{session || '–'}</dd>

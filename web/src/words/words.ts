@@ -1,6 +1,7 @@
 import { computed, signal } from '@preact/signals'
 import { read, write } from '../keep/profile'
 import { en } from './en'
+import { fill, form } from './fill'
 import { ru } from './ru'
 
 export type Key = keyof typeof en
@@ -33,12 +34,10 @@ export function chooseLanguage(next: Language): void {
 
 /** t gives a text, with {names} filled in. */
 export function t(key: Key, values: Record<string, string | number> = {}): string {
-  return table.value[key].replace(/\{(\w+)\}/g, (whole, name: string) => String(values[name] ?? whole))
+  return fill(table.value[key], values)
 }
 
 /** count gives the form of a text that fits the number n. */
 export function count(name: Counted, n: number): string {
-  const form = new Intl.PluralRules(language.value).select(n)
-  const key = (name + form[0]!.toUpperCase() + form.slice(1)) as Key
-  return t(key in table.value ? key : (`${name}Other` as Key), { n })
+  return form(table.value, language.value, name, n)
 }

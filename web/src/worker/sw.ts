@@ -1,37 +1,32 @@
-/** The service worker: it keeps the files of the page, all of one version, and nothing else. What the server says is never kept here. */
+import './push'
+import { page, worker } from './scope'
+
+/** The service worker: it keeps the files of the page, all of one version, and shows notifications. What the server says is never kept here. */
 declare const VERSION: string
 declare const FILES: string[]
-declare const self: {
-  registration: { scope: string }
-  clients: { claim(): Promise<void> }
-  location: Location
-  skipWaiting(): Promise<void>
-  addEventListener(type: string, listener: (event: any) => void): void
-}
 
 const CACHE = 'hermes-page ' + VERSION
 /** The page's own files, by their whole address. */
 const ours = new Set(FILES.map((file) => new URL(file, self.location.href).href))
-const page = new URL('./', self.location.href).href
 
-self.addEventListener('install', (event) => {
+worker.addEventListener('install', (event) => {
   event.waitUntil(caches.open(CACHE).then((cache) => cache.addAll(FILES.map((file) => new Request(file, { cache: 'reload' })))))
 })
 
-self.addEventListener('message', (event) => {
-  if (event.data === 'now') void self.skipWaiting()
+worker.addEventListener('message', (event) => {
+  if (event.data === 'now') void worker.skipWaiting()
 })
 
-self.addEventListener('activate', (event) => {
+worker.addEventListener('activate', (event) => {
   event.waitUntil(
     (async () => {
       for (const name of await caches.keys()) if (name.startsWith('hermes-page ') && name !== CACHE) await caches.delete(name)
-      await self.clients.claim()
+      await worker.clients.claim()
     })(),
   )
 })
 
-self.addEventListener('fetch', (event) => {
+worker.addEventListener('fetch', (event) => {
   const { request } = event as { request: Request }
   if (request.method !== 'GET') return
   const url = new URL(request.url)
@@ -53,5 +48,3 @@ async function renew(): Promise<void> {
   const names = (await response.clone().text()).match(/\.\/assets\/[^"]+/g) ?? []
   if (names.length > 0 && names.every((name) => ours.has(new URL(name, page).href))) await (await caches.open(CACHE)).put(page, response)
 }
-
-export {}

@@ -13,6 +13,11 @@ export interface RecordOptions {
   maxBytes?: number
   /** A microphone that is open already; it stays open. */
   stream?: MediaStream
+  /**
+   * Address of the recording's audio worklet, the file `@hermes-mobile/sdk/worklet.js`, for a page whose policy forbids scripts from `blob:`.
+   * Without it the worklet is made on the spot. Where neither may be, the browser's older script processor records.
+   */
+  worklet?: string | URL
   /** The platform's parts, for tests. */
   audio?: { AudioContext: typeof AudioContext; mediaDevices?: Pick<MediaDevices, 'getUserMedia'> }
 }
@@ -88,7 +93,7 @@ async function record(context: AudioContext, stream: MediaStream, release: () =>
     if (count >= most) end(true)
   }
   const source = context.createMediaStreamSource(stream)
-  const tap = await tapOn(context, take)
+  const tap = await tapOn(context, take, options.worklet)
   source.connect(tap)
   tap.connect(context.destination) // what leads nowhere is not run; it is silent
   return {
@@ -120,8 +125,8 @@ class Meter {
   }
 }
 
-/** The worklet's own program: it hands over what comes in. */
-const worklet = `registerProcessor('hermes-tap', class extends AudioWorkletProcessor {
+/** What worklet.js of the package says, too: it hands over what comes in. */
+const program = `registerProcessor('hermes-tap', class extends AudioWorkletProcessor {
   process([[samples]]) {
     if (samples) this.port.postMessage(samples.slice())
     return true
@@ -129,14 +134,10 @@ const worklet = `registerProcessor('hermes-tap', class extends AudioWorkletProce
 })`
 
 /** tapOn is a node that hands over what goes through it: a worklet, or where that is not to be had the older script processor. */
-async function tapOn(context: AudioContext, take: (samples: Float32Array) => void): Promise<AudioNode> {
+async function tapOn(context: AudioContext, take: (samples: Float32Array) => void, worklet?: string | URL): Promise<AudioNode> {
+  const made = worklet ? '' : URL.createObjectURL(new Blob([program], { type: 'text/javascript' }))
   try {
-    const url = URL.createObjectURL(new Blob([worklet], { type: 'text/javascript' }))
-    try {
-      await context.audioWorklet.addModule(url)
-    } finally {
-      URL.revokeObjectURL(url)
-    }
+    await context.audioWorklet.addModule(worklet ?? made)
     const node = new AudioWorkletNode(context, 'hermes-tap', { numberOfInputs: 1, numberOfOutputs: 1, channelCount: 1, channelCountMode: 'explicit' })
     node.port.onmessage = (event: MessageEvent<Float32Array>) => take(event.data)
     return node
@@ -145,5 +146,7 @@ async function tapOn(context: AudioContext, take: (samples: Float32Array) => voi
     const node = context.createScriptProcessor(4096, 1, 1)
     node.onaudioprocess = (event) => take(event.inputBuffer.getChannelData(0).slice())
     return node
+  } finally {
+    if (made) URL.revokeObjectURL(made)
   }
 }

@@ -1,0 +1,40 @@
+package main
+
+import (
+	"hermes-mobile/internal/setup"
+)
+
+// What hermes-mobile setup --api does: it switches Hermes' API server on, and says what our side needs to know of it.
+func (w *wizard) api() error {
+	plan, api, err := setup.NewAPIPlan(w.result.Home, "")
+	if err != nil {
+		return err
+	}
+	w.say("Hermes home     %s", w.result.Home.Path)
+	if err := w.show(plan, "<secret> is made when it is written, and stands there only."); err != nil {
+		return err
+	}
+	if !w.f.print && !plan.Done() {
+		if err := w.agree(plan); err != nil {
+			return err
+		}
+		if plan, api, err = setup.NewAPIPlan(w.result.Home, setup.NewAPIKey()); err != nil {
+			return err
+		}
+		if err := w.write(plan); err != nil {
+			return err
+		}
+		w.next("restart the gateway, so that it starts its API server", plan.Restart())
+	}
+	w.result.URL, w.result.API = api.URL, &api
+	w.say("\nThe settings of this server that go with it:")
+	w.say("  MOBILE_API_URL=%s", api.URL)
+	switch {
+	case api.FromHere && w.result.Home.Path == w.cfg.HermesHome:
+		w.say("  the key is %s in %s; a server on this machine reads it there", api.KeyName, api.KeyPlace)
+	default:
+		api.FromHere = false
+		w.say("  MOBILE_API_KEY_FILE names a file with the key, which is %s in %s", api.KeyName, api.KeyPlace)
+	}
+	return w.end()
+}

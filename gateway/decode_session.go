@@ -1,0 +1,165 @@
+package gateway
+
+// sessionDecoder reads POST /api/sessions/{id}/chat/stream (api-facts §4).
+type sessionDecoder struct {
+	sessionID string
+	runID     string // of this turn, once run.started said it
+	text      turnText
+	streamed  bool   // a delta came
+	held      string // of assistant.completed, until run.* says whether it is a reply or a failure
+	heldMeta  Meta
+	whole     bool // assistant.completed says that the reply is whole
+	over      bool
+	bad       bool
+}
+
+func (d *sessionDecoder) damaged() bool { return d.bad }
+
+func (d *sessionDecoder) decode(ev ServerEvent, out []Event) []Event {
+	if d.over {
+		return out
+	}
+	var f turnFrame
+	if !readFrame(ev.Data, &f) {
+		d.bad = true
+		return out
+	}
+	if d.foreign(ev.Name, &f) {
+		return out
+	}
+	meta := f.meta()
+	switch ev.Name {
+	case "run.started":
+		d.runID = f.RunID
+		return append(out, Started{Meta: meta})
+	case "assistant.delta":
+		d.streamed = d.streamed || f.Delta != ""
+		return d.text.delta(meta, f.Delta, out)
+	case "assistant.commentary":
+		return d.text.commentary(meta, f.Text, f.Streamed, out)
+	case "reasoning.delta":
+		if piece := f.Delta + f.Text; piece != "" {
+			return append(out, Reasoning{Meta: meta, Text: piece})
+		}
+	case "tool.started":
+		d.text.tool = true
+		return append(out, ToolStarted{Meta: meta, Name: f.ToolName, Preview: f.Preview, Args: object(f.Args)})
+	case "tool.completed", "tool.failed":
+		d.text.tool = true
+		return append(out, ToolEnded{Meta: meta, Name: f.ToolName, Failed: ev.Name == "tool.failed", Preview: f.Preview})
+	case "approval.request":
+		return append(out, ApprovalRequested{Meta: meta, Approval: f.approval()})
+	case "run.queued":
+		return append(out, Status{Meta: meta, Kind: StatusQueued, Text: f.Status})
+	case "assistant.completed":
+		d.held, d.heldMeta, d.whole = f.Content, meta, f.Completed == nil || *f.Completed
+	case "error":
+		return d.finish(meta, Outcome{State: Failed, Segments: d.text.reply.Segments(), SessionID: d.sessionID, Err: failure(&f)}, out)
+	default:
+		if state, ok := runStates[ev.Name]; ok {
+			return d.ended(&f, meta, state, out)
+		}
+		// message.started and done say nothing that others do not; tool.progress is a copy of visible text.
+	}
+	return out
+}
+
+// foreign reports whether an event belongs to another turn. A gateway that goes on in a new session when it compresses the
+// old one says so in the terminal events of the same run; these are followed (api-facts §12.11).
+func (d *sessionDecoder) foreign(name string, f *turnFrame) bool {
+	if d.runID != "" && f.RunID != "" && f.RunID != d.runID {
+		return true
+	}
+	if f.SessionID == "" || f.SessionID == d.sessionID {
+		return false
+	}
+	_, terminal := runStates[name]
+	return !(terminal || name == "assistant.completed") || d.runID == "" || f.RunID != d.runID
+}
+
+// ended reads run.completed and its like.
+func (d *sessionDecoder) ended(f *turnFrame, meta Meta, state State, out []Event) []Event {
+	o := f.outcome(state)
+	if o.State == Completed && f.Messages != nil && len(*f.Messages) == 0 && !d.streamed {
+		// 0.19 says "completed" of a turn whose model failed, with the failure as the reply (api-facts §4.4).
+		o.State = Failed
+	}
+	if o.State == Failed {
+		if message := d.held; message != "" {
+			o.Err = &Error{Code: f.Code, Message: message}
+		} else if o.Err == nil {
+			o.Err = &Error{Code: f.Code, Message: "the model gave no reply"}
+		}
+		o.Segments = d.text.reply.Segments()
+		return d.finish(meta, o, out)
+	}
+	out = d.release(out)
+	o.Segments = d.segments(f.Messages)
+	return d.finish(meta, o, out)
+}
+
+// segments is the whole reply: what the gateway stored, but for the last segment what assistant.completed says, where
+// images are written out (api-facts §4.3, §4.7).
+func (d *sessionDecoder) segments(rows *[]storedRow) []string {
+	if rows == nil {
+		return d.text.reply.Segments()
+	}
+	var segments []string
+	last := false // the last row that speaks is the end of the reply
+	for _, row := range *rows {
+		if row.spoken() {
+			segments = append(segments, row.text())
+		}
+		if row.Role == "assistant" || row.Role == "tool" {
+			last = row.spoken() && !row.calls()
+		}
+	}
+	switch {
+	case d.held == "":
+	case last:
+		segments[len(segments)-1] = d.held
+	default:
+		segments = append(segments, d.held)
+	}
+	return segments
+}
+
+// release gives out the text of assistant.completed.
+func (d *sessionDecoder) release(out []Event) []Event {
+	return d.text.whole(d.heldMeta, d.held, out)
+}
+
+func (d *sessionDecoder) finish(meta Meta, o Outcome, out []Event) []Event {
+	d.over = true
+	if o.SessionID == "" {
+		o.SessionID = d.sessionID
+	}
+	if o.Usage != (Usage{}) {
+		out = append(out, UsageReported{Meta: meta, Usage: o.Usage})
+	}
+	return append(out, Ended{Meta: meta, Outcome: o})
+}
+
+// end: a stream without run.* ended for a reason of its own (api-facts §4.6), unless nobody knows better.
+func (d *sessionDecoder) end() (Outcome, bool) {
+	if d.whole {
+		d.release(nil)
+		return Outcome{State: Completed, Segments: d.text.reply.Segments(), SessionID: d.sessionID}, false
+	}
+	d.release(nil)
+	o := cut(Unknown, &d.text.reply)
+	o.SessionID = d.sessionID
+	return o, false
+}
+
+// failure is what an error event says.
+func failure(f *turnFrame) *Error {
+	e := &Error{Code: f.Code, Message: text(f.Message)}
+	if e.Message == "" {
+		e.Message = text(f.Error)
+	}
+	if e.Message == "" {
+		e.Message = "the gateway gave no reason"
+	}
+	return e
+}

@@ -1,0 +1,77 @@
+package gateway
+
+import (
+	"context"
+	"encoding/json"
+	"net/url"
+	"strconv"
+)
+
+// maxHistory is the most bytes of the history that is sent with a run: with the message and its frame it stays under the
+// limit of a request.
+const maxHistory = 8_000_000
+
+// transcript is what a gateway stored of a session.
+type transcript struct {
+	SessionID string      `json:"session_id"` // where the rows are; it may differ from what was asked for
+	Rows      []storedRow `json:"data"`
+}
+
+// last is the id of the newest row; 0 where there is none.
+func (t transcript) last() int64 {
+	if len(t.Rows) == 0 {
+		return 0
+	}
+	return t.Rows[len(t.Rows)-1].number()
+}
+
+// number is the id of a row, or -1.
+func (r storedRow) number() int64 {
+	n, err := strconv.ParseInt(string(r.ID), 10, 64)
+	if err != nil {
+		return -1
+	}
+	return n
+}
+
+// readTranscript reads the last rows of a session: at most newest, where the gateway pages; 0 is as many as it gives.
+func readTranscript(ctx context.Context, cn *conn, session string, newest int) (transcript, error) {
+	var query url.Values
+	if newest > 0 && traits(cn).newer {
+		query = url.Values{"limit": {strconv.Itoa(newest)}, "order": {"latest"}}
+	}
+	var t transcript
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	req, err := cn.request(ctx, "session_messages", []string{"session_id", session}, query, nil)
+	if err != nil {
+		return t, err
+	}
+	err = cn.call(req, &t)
+	return t, err
+}
+
+// history is what was said in a session, for a run on a gateway that does not load it itself (0.19, api-facts §5): text
+// only, and the newest that fits, beginning with what a person said.
+func (t transcript) history(limit int) []Said {
+	var all []Said
+	for _, row := range t.Rows {
+		if row.Role == "user" && row.text() != "" && row.DisplayKind != "hidden" || row.spoken() {
+			all = append(all, Said{Role: row.Role, Text: row.text()})
+		}
+	}
+	first, size := len(all), 0
+	for first > 0 {
+		data, err := json.Marshal(all[first-1])
+		if size += len(data) + 1; err != nil || size > limit {
+			break
+		}
+		first--
+	}
+	if first > 0 {
+		for first < len(all) && all[first].Role != "user" {
+			first++
+		}
+	}
+	return all[first:]
+}

@@ -1,0 +1,74 @@
+package gateway
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// position is a place in the events of a run: the number of the last one, and where the text was.
+type position struct {
+	seq     int64 // -1: before the first
+	segment int
+	has     bool
+	tool    bool
+}
+
+// parsePosition reads what String made, or a plain number.
+func parsePosition(s string) (position, error) {
+	if s == "" {
+		return position{seq: -1}, nil
+	}
+	var p position
+	number, rest, _ := strings.Cut(s, ".")
+	if _, err := fmt.Sscanf(number, "%d", &p.seq); err != nil || p.seq < 0 {
+		return p, errors.New("the position in the stream is not one of an event")
+	}
+	if rest != "" {
+		if _, err := fmt.Sscanf(rest, "%d", &p.segment); err != nil || p.segment < 0 || p.segment > 1<<20 {
+			return p, errors.New("the position in the stream is not one of an event")
+		}
+		p.has, p.tool = strings.Contains(rest, "t"), strings.Contains(rest, "c")
+	}
+	return p, nil
+}
+
+// advance takes the id of the next event. It is not fresh where it came before, and some were missed where it is not the
+// next one. A stream without ids always advances.
+func (p *position) advance(id string) (fresh, missed bool) {
+	seq, err := strconv.ParseInt(id, 10, 64)
+	if err != nil {
+		return true, false
+	}
+	if seq <= p.seq {
+		return false, false
+	}
+	missed = seq > p.seq+1
+	p.seq = seq
+	return true, missed
+}
+
+// number is the plain number; empty before the first.
+func (p *position) number() string {
+	if p.seq < 0 {
+		return ""
+	}
+	return fmt.Sprint(p.seq)
+}
+
+// String is the position with the state of the text, so that a resumed turn numbers its segments on.
+func (p *position) String(d turnDecoder) string {
+	run, ok := d.(*runDecoder)
+	if !ok || p.seq < 0 {
+		return ""
+	}
+	flags := ""
+	if run.text.has {
+		flags += "t"
+	}
+	if run.text.tool {
+		flags += "c"
+	}
+	return fmt.Sprintf("%d.%d%s", p.seq, run.text.current, flags)
+}

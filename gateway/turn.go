@@ -1,0 +1,352 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+	"io"
+	"iter"
+	"math/rand/v2"
+	"sync"
+	"time"
+)
+
+// callTimeout bounds the calls of a turn that are no stream.
+const callTimeout = 60 * time.Second
+
+// pause is how long to wait before the first repeat; it doubles up to pauseMost.
+var (
+	pause     = 250 * time.Millisecond
+	pauseMost = 10 * time.Second
+)
+
+// Turn is one turn of a conversation. All methods may be called concurrently, but there is one reader of Events at a time.
+// A turn starts no goroutine: it moves while its events are read. It must be closed.
+type Turn struct {
+	client    *Client
+	traits    turnTraits
+	onLease   func(Lease)
+	approvals approvals
+	reader    chan struct{} // holds one token
+	posting   chan struct{} // holds one token: answers reach the gateway in order
+
+	mu      sync.Mutex // guards what follows
+	lease   Lease
+	stream  *turnStream
+	streamc *conn // the route of the stream
+	closed  bool
+	stopped bool // Stop was called
+	place   *sessionPlace
+	ended   *Ended
+	leave   context.CancelFunc // ends the wait of the reader
+
+	// What follows belongs to the reader of Events.
+	decoder  turnDecoder
+	queue    []Event
+	position position
+	gap      bool // events are missing, so the text is not whole
+	lost     bool // the reply of the call that started it was lost
+	settling *settlement
+	tries    int  // streams that gave nothing, one after the other
+	opened   bool // the events of the run were asked for
+}
+
+func newTurn(c *Client, cn *conn, lease Lease, onLease func(Lease)) *Turn {
+	t := &Turn{client: c, traits: traits(cn), onLease: onLease, lease: lease, reader: make(chan struct{}, 1), posting: make(chan struct{}, 1)}
+	t.reader <- struct{}{}
+	t.posting <- struct{}{}
+	t.position.seq = -1
+	return t
+}
+
+// Lease returns what the turn is bound to now.
+func (t *Turn) Lease() Lease {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.lease
+}
+
+// Way says how the turn is run.
+func (t *Turn) Way() Way { return t.Lease().Way }
+
+// setLease takes a new lease and tells the program.
+func (t *Turn) setLease(lease Lease) {
+	t.mu.Lock()
+	same := t.lease == lease
+	t.lease = lease
+	t.mu.Unlock()
+	if !same && t.onLease != nil {
+		t.onLease(lease)
+	}
+}
+
+// errReading: two readers would each get half of the events.
+var errReading = errors.New("the events of the turn are being read already")
+
+// Events gives what happens until the turn is over; the last event is [Ended], and nothing comes after it. It waits for as
+// long as the turn takes, opens broken streams of runs anew where the gateway replays, and finds out the outcome where a
+// stream ended without saying it. The route is not chosen anew while a stream lasts.
+//
+// An error ends the sequence and not the turn: ctx is done ([context.Context.Err]), the turn was closed ([ErrClosed]), or
+// the gateway refuses ([ErrSignIn], [ErrIdentity], [*Error]). Events may then be called again, as after a break out of the
+// loop, and goes on where it stopped. What fails in the turn itself is no error but an Ended.
+func (t *Turn) Events(ctx context.Context) iter.Seq2[Event, error] {
+	return func(yield func(Event, error) bool) {
+		select {
+		case <-t.reader:
+			defer func() { t.reader <- struct{}{} }()
+		default:
+			yield(nil, errReading)
+			return
+		}
+		ctx, cancel := context.WithCancel(ctx)
+		defer cancel()
+		t.mu.Lock()
+		t.leave = cancel
+		t.mu.Unlock()
+		for {
+			event, err := t.nextEvent(ctx)
+			if err != nil && t.isClosed() {
+				err = ErrClosed
+			}
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+			if _, over := event.(Ended); !yield(event, nil) || over {
+				return
+			}
+		}
+	}
+}
+
+// nextEvent returns the next event of the queue, and fills that.
+func (t *Turn) nextEvent(ctx context.Context) (Event, error) {
+	for {
+		if len(t.queue) > 0 {
+			event := t.queue[0]
+			t.queue = t.queue[1:]
+			if ended, ok := event.(Ended); ok {
+				t.finish(&ended)
+			}
+			return event, nil
+		}
+		t.mu.Lock()
+		ended, closed, stream, cn := t.ended, t.closed, t.stream, t.streamc
+		t.mu.Unlock()
+		switch {
+		case ended != nil:
+			return *ended, nil
+		case closed:
+			return nil, ErrClosed
+		case ctx.Err() != nil:
+			return nil, ctx.Err()
+		}
+		var err error
+		if stream == nil {
+			err = t.goOn(ctx)
+		} else {
+			err = t.read(ctx, stream, cn)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+}
+
+// read takes the next event of the stream.
+func (t *Turn) read(ctx context.Context, stream *turnStream, cn *conn) error {
+	ev, err := stream.next(ctx)
+	if err == nil {
+		t.take(ctx, ev)
+		return nil
+	}
+	t.dropStream()
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	t.mu.Lock()
+	closed, stopped := t.closed, t.stopped
+	t.mu.Unlock()
+	if closed {
+		return ErrClosed
+	}
+	outcome, sure := t.decoder.end()
+	switch {
+	case sure:
+		t.end(outcome)
+		return nil
+	case stopped && !t.stored():
+		outcome.State, outcome.Err = Cancelled, nil
+		t.end(outcome)
+		return nil
+	}
+	if err != io.EOF && !errors.Is(err, ErrTooBig) {
+		t.client.failed(cn, err)
+	}
+	if !t.stored() {
+		t.end(outcome)
+		return nil
+	}
+	if t.Way() != WayRun || !t.traits.newer || errors.Is(err, ErrTooBig) {
+		t.settle()
+		return nil
+	}
+	if t.tries == 0 {
+		t.queue = append(t.queue, Status{Meta: t.here(), Kind: StatusReconnecting})
+	}
+	t.tries++
+	return nil
+}
+
+// take reads what an event of the stream means.
+func (t *Turn) take(ctx context.Context, ev ServerEvent) {
+	fresh, missed := t.position.advance(ev.ID)
+	if !fresh {
+		return
+	}
+	t.gap = t.gap || missed
+	t.tries = 0
+	decoded := t.decoder.decode(ev, nil)
+	for _, event := range decoded {
+		t.queue = t.heed(ctx, event, t.queue)
+	}
+}
+
+// heed does what an event asks of the turn, and keeps it for the reader where it is for him.
+func (t *Turn) heed(ctx context.Context, event Event, kept []Event) []Event {
+	lease := t.Lease()
+	switch e := event.(type) {
+	case Started:
+		if e.RunID != "" && lease.RunID == "" {
+			lease.RunID = e.RunID
+			t.setLease(lease)
+		}
+	case Gap:
+		t.gap = true
+	case ToolStarted:
+		t.approvals.tool(true)
+		if !lease.ToolEvents {
+			return kept
+		}
+	case ToolEnded:
+		t.approvals.tool(false)
+		t.postDue(ctx, nil)
+		if !lease.ToolEvents {
+			return kept
+		}
+	case ApprovalRequested:
+		if lease.Way == WayCompletions && lease.RunID == "" && e.RunID != "" {
+			lease.RunID = e.RunID // approvals of completions are answered under their id (api-facts §6)
+			t.setLease(lease)
+		}
+		var show bool
+		if e.Approval, show = t.approvals.ask(e.Approval, t.position.number(), true); !show {
+			return kept
+		}
+		event = e
+	case ApprovalAnswered:
+		ids := t.approvals.answered(e.Choice, e.count)
+		t.postDue(ctx, nil)
+		for _, id := range ids {
+			e.ApprovalID = id
+			kept = append(kept, e.stamp(t.complete(e.Meta)))
+		}
+		if len(ids) > 0 {
+			return kept
+		}
+	case Ended:
+		if t.gap || t.decoder.damaged() {
+			t.mend(ctx, &e.Outcome)
+		}
+		event = e
+	}
+	return append(kept, event.stamp(t.complete(event.At())))
+}
+
+// here is where events belong that this package makes.
+func (t *Turn) here() Meta { return t.complete(Meta{Time: time.Now().UTC()}) }
+
+// complete fills in what an event does not say.
+func (t *Turn) complete(m Meta) Meta {
+	lease := t.Lease()
+	if m.SessionID == "" {
+		m.SessionID = lease.SessionID
+	}
+	if m.RunID == "" {
+		m.RunID = lease.RunID
+	}
+	m.Position = t.position.String(t.decoder)
+	return m
+}
+
+// end makes outcome the end of the turn.
+func (t *Turn) end(o Outcome) {
+	if o.SessionID == "" {
+		o.SessionID = t.Lease().SessionID
+	}
+	t.queue = append(t.queue, Ended{Meta: t.here(), Outcome: o})
+}
+
+// finish gives back what the turn held.
+func (t *Turn) finish(ended *Ended) {
+	t.mu.Lock()
+	t.ended = ended
+	place := t.place
+	t.mu.Unlock()
+	t.dropStream()
+	place.leave("")
+}
+
+func (t *Turn) dropStream() {
+	t.mu.Lock()
+	stream := t.stream
+	t.stream, t.streamc = nil, nil
+	t.mu.Unlock()
+	if stream != nil {
+		stream.close()
+	}
+}
+
+// keep makes s the stream of the turn, unless it was closed meanwhile.
+func (t *Turn) keep(s *turnStream, cn *conn) {
+	t.mu.Lock()
+	closed := t.closed
+	if !closed {
+		t.stream, t.streamc = s, cn
+	}
+	t.mu.Unlock()
+	if closed {
+		s.close()
+	}
+}
+
+// Close lets go of the turn. A run goes on at the gateway, and [Client.ResumeTurn] comes back to it; the other ways end
+// with their stream, but for a session of 0.19, which goes on unseen (api-facts §4.5). It may be called several times.
+func (t *Turn) Close() {
+	t.mu.Lock()
+	run := ""
+	if t.ended == nil && t.lease.Way == WayRun {
+		run = t.lease.RunID
+	}
+	t.closed = true
+	place, leave := t.place, t.leave
+	t.mu.Unlock()
+	if leave != nil {
+		leave()
+	}
+	t.dropStream()
+	place.leave(run)
+}
+
+// wait pauses before the n-th repeat, n from 0, with some jitter.
+func wait(ctx context.Context, n int) error {
+	d := min(pause<<min(n, 10), pauseMost)
+	timer := time.NewTimer(d/2 + rand.N(d/2+1))
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}

@@ -1,0 +1,96 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+	"io"
+	"mime"
+	"net/http"
+	"net/http/httptrace"
+	"sync/atomic"
+	"time"
+)
+
+// silence is a stream that gave nothing for too long, not even a comment.
+type silence struct{}
+
+func (silence) Error() string { return "nothing came" }
+func (silence) Timeout() bool { return true }
+
+// turnStream is an open answer. Its life is its own: the context of a call that reads from it ends that call only after
+// the stream was closed.
+type turnStream struct {
+	reader *EventReader
+	body   io.ReadCloser
+	ctx    context.Context
+	cancel context.CancelCauseFunc
+	idle   time.Duration
+	timer  *time.Timer
+	sse    bool // else one JSON document
+}
+
+// openStream does the call of a stream once. sent reports whether the gateway may have read the request.
+func openStream(ctx context.Context, cn *conn, idle time.Duration, build func(context.Context) (*http.Request, error)) (s *turnStream, sent bool, err error) {
+	s = &turnStream{idle: idle}
+	s.ctx, s.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
+	stop := context.AfterFunc(ctx, func() { s.cancel(context.Cause(ctx)) })
+	defer stop()
+	s.timer = time.AfterFunc(idle, func() { s.cancel(silence{}) })
+	defer s.timer.Stop()
+	var wrote atomic.Bool
+	req, err := build(traceSent(s.ctx, &wrote))
+	if err != nil {
+		s.cancel(nil)
+		return nil, false, err
+	}
+	req.Header.Set("Accept", "text/event-stream, application/json;q=0.5")
+	resp, err := cn.send(req)
+	if err != nil {
+		err = s.explain(err)
+		s.cancel(nil)
+		return nil, wrote.Load(), err
+	}
+	kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type")) // nothing where it is malformed
+	s.sse = kind == "text/event-stream"
+	s.body = resp.Body
+	s.reader = NewEventReader(s, 0)
+	return s, true, nil
+}
+
+// traceSent notes in wrote that a request left this machine.
+func traceSent(ctx context.Context, wrote *atomic.Bool) context.Context {
+	return httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{WroteHeaders: func() { wrote.Store(true) }})
+}
+
+// Read reads the body and gives up when nothing comes. Bytes of any kind are life, comments too.
+func (s *turnStream) Read(p []byte) (int, error) {
+	s.timer.Reset(s.idle)
+	n, err := s.body.Read(p)
+	s.timer.Stop()
+	return n, err
+}
+
+// next returns the next event. Its error is io.EOF, ErrTooBig or a [*linkError].
+func (s *turnStream) next(ctx context.Context) (ServerEvent, error) {
+	stop := context.AfterFunc(ctx, func() { s.cancel(context.Cause(ctx)) })
+	defer stop()
+	ev, err := s.reader.Next()
+	if err != nil && err != io.EOF && !errors.Is(err, ErrTooBig) {
+		err = s.explain(&linkError{cause: err})
+	}
+	return ev, err
+}
+
+// explain puts why this end gave up in the place of "cancelled".
+func (s *turnStream) explain(err error) error {
+	var link *linkError
+	if errors.As(err, &link) && errors.Is(context.Cause(s.ctx), silence{}) {
+		return &linkError{cause: silence{}}
+	}
+	return err
+}
+
+func (s *turnStream) close() {
+	s.cancel(ErrClosed)
+	s.body.Close()
+}

@@ -1,0 +1,92 @@
+package demo
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+	"time"
+
+	"hermes-mobile/internal/chat"
+)
+
+// scripted is one word after `/demo`, and what it does with the rest of the line.
+type scripted struct {
+	name, args, says string
+	do               func(t *turn, argument string)
+}
+
+// setHome makes the device the home channel.
+const setHome = "/sethome"
+
+// script is all of them, in the order in which a person reads them.
+var script = []scripted{
+	{"stream", "N", "streams N words, one a step", func(t *turn, argument string) {
+		t.number(argument, 1, maxSteps, func(n int) { t.stream(counted(n), 10*time.Millisecond, last(counted(n))) })
+	}},
+	{"pause", "N", "streams, is silent for N seconds, and goes on", func(t *turn, argument string) {
+		t.number(argument, 0, maxSeconds, func(n int) {
+			t.stream([]string{"before", "before after"}, time.Duration(n)*time.Second, "before after")
+		})
+	}},
+	{"rewrite", "", "streams, then changes all it said", func(t *turn, _ string) {
+		t.stream([]string{"one", "one two", "one two three", "three two one"}, 150*time.Millisecond, "three two one.")
+	}},
+	{"long", "N", "one reply of N characters", func(t *turn, argument string) {
+		t.number(argument, 1, maxLong, func(n int) { t.reply(long(n)) })
+	}},
+	{"twice", "", "two replies to one message", func(t *turn, _ string) {
+		t.final(t.message(chat.NewID(), "one", true), false)
+		t.final(t.message(chat.NewID(), "two", true), true)
+	}},
+	{"approval", "", "asks whether it may run a command", func(t *turn, _ string) { t.ask([]chat.Card{approval}, cardText) }},
+	{"confirm", "", "asks whether it may go on", func(t *turn, _ string) { t.ask([]chat.Card{confirm}, cardText) }},
+	{"clarify", "", "asks which format you want", func(t *turn, _ string) { t.ask([]chat.Card{clarify}, cardText) }},
+	{"two-cards", "", "asks two questions at once", func(t *turn, _ string) { t.ask([]chat.Card{approval, clarify}, cardText) }},
+	{"image", "", "sends a picture", func(t *turn, _ string) { t.sample("image") }},
+	{"voice", "", "sends a voice message", func(t *turn, _ string) { t.sample("voice") }},
+	{"video", "", "sends a film", func(t *turn, _ string) { t.sample("video") }},
+	{"animation", "", "sends an animation", func(t *turn, _ string) { t.sample("animation") }},
+	{"file", "[N]", "sends a document, or a file of N bytes", func(t *turn, argument string) {
+		if argument == "" {
+			t.sample("file")
+		} else {
+			t.number(argument, 0, maxFile, t.file)
+		}
+	}},
+	{"tool", "", "tells of a tool that it uses", func(t *turn, _ string) { t.tool() }},
+	{"slow", "N", "works for N seconds", func(t *turn, argument string) { t.number(argument, 0, maxSeconds, t.slow) }},
+	{"fail", "", "fails in the middle of its work", func(t *turn, _ string) {
+		t.reply("The agent failed in the middle of its work: this is what an error looks like. Nothing else was lost, go on.")
+	}},
+	{"say", "N TEXT", "says TEXT by itself, N seconds later", func(t *turn, argument string) {
+		seconds, text, _ := strings.Cut(argument, " ")
+		t.number(seconds, 0, maxSeconds, func(n int) { t.later(n, text) })
+	}},
+	{"away", "N", "is gone for N seconds", func(t *turn, argument string) {
+		t.number(argument, 1, maxSeconds, func(n int) {
+			t.reply("away")
+			t.agent.goAway(time.Duration(n) * time.Second)
+		})
+	}},
+}
+
+var _ chat.Caller = (*Agent)(nil)
+
+// Methods implements chat.Caller.
+func (a *Agent) Methods(string) []string { return []string{chat.CommandsList} }
+
+// Call implements chat.Caller.
+func (a *Agent) Call(context.Context, chat.Call) ([]byte, error) {
+	a.mu.Lock()
+	away := a.host == nil || a.away || a.closed
+	a.mu.Unlock()
+	if away {
+		return nil, chat.ErrAway
+	}
+	list := make([]chat.Command, 0, len(script)+1)
+	for _, l := range script {
+		list = append(list, chat.Command{Name: "/demo " + l.name, Description: l.says, Args: l.args})
+	}
+	list = append(list, chat.Command{Name: setHome, Description: "makes this device the home channel"})
+	return json.Marshal(chat.Commands{Commands: list})
+}

@@ -1,0 +1,86 @@
+package demo
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"hermes-mobile/internal/chat"
+)
+
+// commands asks the agent for what a person may type.
+func (s *stage) commands() (list []chat.Command) {
+	s.t.Helper()
+	if got := s.agent.Methods("d"); !slices.Equal(got, []string{chat.CommandsList}) {
+		s.t.Fatalf("methods %q", got)
+	}
+	result, err := s.agent.Call(context.Background(), chat.Call{Device: "d", From: "d", Method: chat.CommandsList, Params: []byte("{}")})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	var commands chat.Commands
+	if err := json.Unmarshal(result, &commands); err != nil {
+		s.t.Fatal(err)
+	}
+	return commands.Commands
+}
+
+// Whatever is offered is written down, and the other way round.
+func TestCommandsAreTheDocuments(t *testing.T) {
+	text, err := os.ReadFile("../../../doc/demo-agent.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var want []string
+	for row := range strings.Lines(string(text)) {
+		cell, _, _ := strings.Cut(strings.TrimPrefix(row, "| "), " | ")
+		if !strings.HasPrefix(cell, "`/") {
+			continue
+		}
+		for _, word := range regexp.MustCompile("`([^`]+)`").FindAllStringSubmatch(cell, -1) {
+			line := word[1]
+			if !strings.HasPrefix(line, "/") {
+				line = "/demo " + line
+			}
+			line, _, _ = strings.Cut(line, " N")
+			if !slices.Contains(want, line) {
+				want = append(want, line)
+			}
+		}
+	}
+	if len(want) < 15 {
+		t.Fatalf("the document names %q only", want)
+	}
+	var got []string
+	for _, c := range newStage(t).commands() {
+		got = append(got, c.Name)
+		if c.Description == "" || len(c.Description) > 60 {
+			t.Errorf("%s: %q does not fit beside its name", c.Name, c.Description)
+		}
+	}
+	slices.Sort(want)
+	if sorted := slices.Sorted(slices.Values(got)); !slices.Equal(sorted, want) {
+		t.Errorf("offered %q, the document has %q", sorted, want)
+	}
+}
+
+func TestCommandsWhileAway(t *testing.T) {
+	s := newStage(t)
+	s.final(s.text("/demo away 1"))
+	if !receive(t, s.host.moved, "the agent to be gone").Online {
+		if _, err := s.agent.Call(context.Background(), chat.Call{Method: chat.CommandsList}); err != nil && !errors.Is(err, chat.ErrAway) {
+			t.Errorf("while away: %v", err)
+		}
+	}
+	if st := receive(t, s.host.moved, "the agent to be back"); !st.Online {
+		t.Fatal("not back")
+	}
+	if len(s.commands()) == 0 {
+		t.Error("no commands")
+	}
+}

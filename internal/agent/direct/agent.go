@@ -1,0 +1,245 @@
+// Package direct is the agent behind which stands Hermes' HTTP API, or any server that speaks OpenAI's: each conversation
+// is a session of the gateway, and each turn a run that is read to its end here, so a phone that sleeps kills no task.
+//
+// What a restart must not forget is written down before anything depends on it (state.go): the key under which a turn is
+// started, its lease, and which approvals were shown. A turn of an earlier life is taken up from there.
+package direct
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"hermes-mobile/gateway"
+	"hermes-mobile/internal/chat"
+)
+
+// Options are what an agent is made of.
+type Options struct {
+	Client *gateway.Client
+	Keep   Keep
+	Files  chat.Files
+	Log    *slog.Logger
+	// Instance names this data folder in the keys of turns, so that a wiped folder does not repeat those of an earlier one.
+	Instance string
+	// AllSessions lets each conversation see and continue every session of the gateway, and its jobs. Else it sees those
+	// that it began.
+	AllSessions bool
+	// ApprovalLife is how long the gateway waits for an answer; 0: as its version does unless its owner set another.
+	ApprovalLife time.Duration
+}
+
+// Agent implements chat.Agent and chat.Caller.
+type Agent struct {
+	Options
+	memory *memory
+	online atomic.Bool
+	look   chan struct{} // the route is in doubt
+	work   sync.WaitGroup
+
+	mu     sync.Mutex
+	host   chat.Host
+	ctx    context.Context // of Run; nil before
+	closed bool
+	turns  map[string]*turn // by device
+	caps   *gateway.Capabilities
+	detail string
+}
+
+var (
+	_ chat.Agent  = (*Agent)(nil)
+	_ chat.Caller = (*Agent)(nil)
+)
+
+// New returns an agent. It does nothing before Run, and leaves the client to its owner.
+func New(o Options) *Agent {
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	return &Agent{Options: o, memory: newMemory(o.Keep), look: make(chan struct{}, 1), turns: map[string]*turn{}, detail: "not connected yet"}
+}
+
+// Name implements chat.Agent.
+func (a *Agent) Name() string { return "direct" }
+
+const (
+	checkEvery = 30 * time.Second // how often a quiet gateway is looked at
+	firstRetry = time.Second
+	lastRetry  = 30 * time.Second
+	checkLimit = 15 * time.Second
+)
+
+// Run implements chat.Agent: it keeps the way to the gateway known.
+func (a *Agent) Run(ctx context.Context, host chat.Host) error {
+	a.mu.Lock()
+	a.ctx, a.host = ctx, host
+	a.mu.Unlock()
+	host.Changed()
+	wait, retry := time.Duration(0), firstRetry
+	for {
+		select {
+		case <-time.After(wait):
+		case <-a.look:
+		case <-ctx.Done():
+			a.mu.Lock()
+			a.closed = true // no turn begins after this
+			a.mu.Unlock()
+			a.work.Wait()
+			return nil
+		}
+		if a.check(ctx) {
+			wait, retry = checkEvery, firstRetry
+		} else {
+			wait, retry = retry, min(2*retry, lastRetry)
+		}
+	}
+}
+
+// check finds out whether the gateway can be used.
+func (a *Agent) check(ctx context.Context) bool {
+	ctx, cancel := context.WithTimeout(ctx, checkLimit)
+	defer cancel()
+	var caps *gateway.Capabilities
+	_, err := a.Client.Models(ctx)
+	if err == nil || errors.Is(err, gateway.ErrUnavailable) {
+		caps, err = a.Client.Capabilities(ctx)
+	}
+	detail := ""
+	switch {
+	case err != nil:
+		detail = err.Error()
+	default:
+		detail = "Hermes' API"
+		if caps.Version != "" {
+			detail += ", version " + caps.Version
+		}
+		if route, ok := a.Client.Route(); ok {
+			detail += ", by the " + string(route.Kind) + " address"
+		}
+	}
+	a.mu.Lock()
+	changed := a.online.Swap(err == nil) != (err == nil) || a.detail != detail
+	if err == nil {
+		a.caps = caps
+	}
+	a.detail = detail
+	a.mu.Unlock()
+	if changed {
+		if err != nil {
+			a.Log.Warn("the gateway cannot be used", "error", err)
+		} else {
+			a.Log.Info("the gateway can be used", "detail", detail)
+		}
+		a.host.Changed()
+	}
+	return err == nil
+}
+
+// doubt has the way to the gateway looked at now.
+func (a *Agent) doubt() {
+	select {
+	case a.look <- struct{}{}:
+	default:
+	}
+}
+
+// Status implements chat.Agent.
+func (a *Agent) Status(string) chat.Status {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	s := chat.Status{Online: a.online.Load() && !a.closed, Edit: true, Typing: true, Files: true, Detail: a.detail}
+	if a.caps != nil {
+		s.Prompt = a.caps.Offers("run_approval")
+		s.Stop = a.caps.Offers("run_stop")
+		s.Tool = a.caps.Feature("tool_progress_events")
+		s.Images = a.caps.Offers("session_chat_stream") || a.caps.Offers("chat_completions")
+	}
+	return s
+}
+
+// capabilities are what the gateway last said of itself; nil before it said anything.
+func (a *Agent) capabilities() *gateway.Capabilities {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.caps
+}
+
+// Admits implements chat.Agent: what is about the running turn passes.
+func (a *Agent) Admits(in chat.Input) bool {
+	c, _ := command(in)
+	return c != nil && c.aside
+}
+
+// Hand implements chat.Agent.
+func (a *Agent) Hand(in chat.Input, taken func(error)) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.ctx == nil || a.closed || !a.online.Load() {
+		go taken(chat.ErrAway)
+		return
+	}
+	ctx, cancel := context.WithCancel(a.ctx)
+	var once sync.Once
+	t := &turn{agent: a, in: in, ctx: ctx, cancel: cancel, begun: make(chan struct{}), taken: func(err error) { once.Do(func() { taken(err) }) }}
+	if !a.Admits(in) {
+		a.turns[in.Device] = t
+	}
+	a.work.Add(1)
+	go func() {
+		defer a.work.Done()
+		defer cancel()
+		t.run()
+		a.mu.Lock()
+		if a.turns[in.Device] == t {
+			delete(a.turns, in.Device)
+		}
+		a.mu.Unlock()
+	}()
+}
+
+// turnOf is the running turn of a device, nil where there is none.
+func (a *Agent) turnOf(device string) *turn {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.turns[device]
+}
+
+// Stop implements chat.Agent.
+func (a *Agent) Stop(device string) {
+	if t := a.turnOf(device); t != nil {
+		t.stop()
+	}
+}
+
+// Answer implements chat.Agent.
+func (a *Agent) Answer(card chat.Card, answer chat.Answer, taken func(error)) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.ctx == nil || a.closed {
+		go taken(chat.ErrAway)
+		return
+	}
+	ctx := a.ctx
+	var t *turn
+	for _, running := range a.turns {
+		if running.in.N == card.N {
+			t = running
+		}
+	}
+	a.work.Add(1)
+	go func() {
+		defer a.work.Done()
+		taken(a.answer(ctx, t, card, answer))
+	}()
+}
+
+// post gives events to a conversation. What cannot be stored is told in the log by the hub.
+func (a *Agent) post(device string, events ...chat.Event) { a.host.Post(device, nil, events...) }
+
+// away reports whether an error means that the gateway cannot be reached, rather than that it refused.
+func away(err error) bool {
+	return errors.Is(err, gateway.ErrNoRoute) || errors.Is(err, gateway.ErrUnreachable) || errors.Is(err, gateway.ErrSignIn) || errors.Is(err, gateway.ErrIdentity)
+}

@@ -1,0 +1,446 @@
+package direct
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"slices"
+	"strconv"
+	"time"
+
+	"hermes-mobile/gateway"
+	"hermes-mobile/internal/chat"
+)
+
+// method is a call of doc/protocol.md §9 (Sessions, models and jobs).
+type method struct {
+	name    string
+	needs   string // the operation that the gateway must offer; empty: none
+	jobs    bool   // about the jobs of the whole gateway
+	respond func(a *Agent, ctx context.Context, device string, params []byte) (any, error)
+}
+
+var methods = []method{
+	{name: chat.CommandsList, respond: func(a *Agent, _ context.Context, _ string, _ []byte) (any, error) {
+		return chat.Commands{Commands: a.commands()}, nil
+	}},
+	{name: "sessions.list", needs: "sessions", respond: (*Agent).listSessions},
+	{name: "sessions.create", needs: "session_create", respond: (*Agent).createSession},
+	{name: "sessions.open", needs: "session", respond: (*Agent).openSession},
+	{name: "sessions.rename", needs: "session_update", respond: (*Agent).renameSession},
+	{name: "sessions.fork", needs: "session_fork", respond: (*Agent).forkSession},
+	{name: "sessions.delete", needs: "session_delete", respond: (*Agent).deleteSession},
+	{name: "sessions.history", needs: "session_messages", respond: (*Agent).history},
+	{name: "models.list", needs: "models", respond: (*Agent).listModels},
+	{name: "models.choose", needs: "models", respond: (*Agent).chooseModel},
+	{name: "jobs.list", needs: "jobs", jobs: true, respond: (*Agent).listJobs},
+	{name: "jobs.create", needs: "job_create", jobs: true, respond: (*Agent).createJob},
+	{name: "jobs.pause", needs: "job_pause", jobs: true, respond: oneJob((*gateway.Client).PauseJob)},
+	{name: "jobs.resume", needs: "job_resume", jobs: true, respond: oneJob((*gateway.Client).ResumeJob)},
+	{name: "jobs.run", needs: "job_run", jobs: true, respond: oneJob((*gateway.Client).RunJob)},
+	{name: "jobs.delete", needs: "job_delete", jobs: true, respond: (*Agent).deleteJob},
+	{name: "usage.list", respond: (*Agent).listUsage},
+	{name: "route.show", respond: (*Agent).showRoute},
+}
+
+// Methods implements chat.Caller: what the gateway offers, and what the conversation may see.
+func (a *Agent) Methods(string) []string {
+	caps := a.capabilities()
+	var list []string
+	for _, m := range methods {
+		if (m.needs == "" || caps != nil && caps.Offers(m.needs)) && (!m.jobs || a.AllSessions) {
+			list = append(list, m.name)
+		}
+	}
+	return list
+}
+
+// Call implements chat.Caller.
+func (a *Agent) Call(ctx context.Context, call chat.Call) ([]byte, error) {
+	at := slices.IndexFunc(methods, func(m method) bool { return m.name == call.Method })
+	if at < 0 || !slices.Contains(a.Methods(call.Device), call.Method) {
+		return nil, &chat.CallError{Code: unavailable, Message: "the gateway does not offer this now"}
+	}
+	if a.context() == nil {
+		return nil, chat.ErrAway
+	}
+	result, err := methods[at].respond(a, ctx, call.Device, call.Params)
+	if err != nil {
+		if away(err) {
+			a.doubt()
+		}
+		return nil, refusal(err)
+	}
+	return json.Marshal(result)
+}
+
+// context is that of Run, nil before it and after.
+func (a *Agent) context() context.Context {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.closed {
+		return nil
+	}
+	return a.ctx
+}
+
+// Codes of calls that are refused, besides those of package chat.
+const (
+	unavailable = "unavailable" // the gateway cannot be reached, or does not offer it
+	refused     = "refused"     // by the gateway, which says why
+)
+
+// refusal is an error as the device is told it.
+func refusal(err error) error {
+	var own *chat.CallError
+	var said *gateway.Error
+	switch {
+	case errors.As(err, &own):
+		return own
+	case away(err):
+		return &chat.CallError{Code: unavailable, Message: "the gateway cannot be used now: " + sentence(err)}
+	case errors.Is(err, gateway.ErrUnavailable):
+		return &chat.CallError{Code: unavailable, Message: sentence(err)}
+	case errors.As(err, &said) && said.Status == 404:
+		return errNotFound
+	case errors.As(err, &said) && said.Status < 500:
+		return &chat.CallError{Code: refused, Message: sentence(err)}
+	}
+	return err
+}
+
+var errNotFound = &chat.CallError{Code: chat.NotFound, Message: "there is no such thing, or it is not of this conversation"}
+
+// read takes the parameters of a call.
+func read(params []byte, to any) error {
+	if err := json.Unmarshal(params, to); err != nil {
+		return &chat.CallError{Code: chat.BadParams, Message: "the parameters do not have the form that the protocol describes"}
+	}
+	return nil
+}
+
+func missing(name string) error {
+	return &chat.CallError{Code: chat.BadParams, Message: name + " is missing"}
+}
+
+// sessionInfo is a session as calls show it.
+type sessionInfo struct {
+	ID       string    `json:"id"`
+	Title    string    `json:"title"`
+	Preview  string    `json:"preview"`
+	At       time.Time `json:"at"`
+	Messages int       `json:"messages"`
+	Source   string    `json:"source"`
+	Current  bool      `json:"current"`
+}
+
+func info(s gateway.Session, known conversation) sessionInfo {
+	at := s.LastActive
+	if at.IsZero() {
+		at = s.Started
+	}
+	return sessionInfo{ID: s.ID, Title: s.Title, Preview: s.Preview, At: at.UTC().Truncate(time.Second), Messages: s.Messages, Source: s.Source, Current: s.ID == known.Session}
+}
+
+const (
+	defaultPage = 50
+	maxPage     = 200
+)
+
+func page(limit int) int {
+	if limit <= 0 {
+		return defaultPage
+	}
+	return min(limit, maxPage)
+}
+
+// cursor is where the next page begins. It is opaque to devices.
+func cursor(n int) string { return base64.RawURLEncoding.EncodeToString([]byte(strconv.Itoa(n))) }
+
+func fromCursor(s string) (int, error) {
+	if s == "" {
+		return 0, nil
+	}
+	b, err := base64.RawURLEncoding.DecodeString(s)
+	n, err2 := strconv.Atoi(string(b))
+	if err != nil || err2 != nil || n < 0 {
+		return 0, &chat.CallError{Code: chat.BadParams, Message: "the cursor is not one of this server"}
+	}
+	return n, nil
+}
+
+func (a *Agent) listSessions(ctx context.Context, device string, params []byte) (any, error) {
+	var p struct {
+		Limit  int
+		Cursor string
+	}
+	if err := read(params, &p); err != nil {
+		return nil, err
+	}
+	offset, err := fromCursor(p.Cursor)
+	if err != nil {
+		return nil, err
+	}
+	known, err := a.memory.get(ctx, device)
+	if err != nil {
+		return nil, err
+	}
+	type list struct {
+		Sessions []sessionInfo `json:"sessions"`
+		Cursor   string        `json:"cursor,omitempty"`
+	}
+	out := list{Sessions: []sessionInfo{}}
+	limit := page(p.Limit)
+	// Pages are of what the conversation sees, so where it does not see all those before are passed over.
+	query := gateway.SessionQuery{Limit: maxPage}
+	if !a.AllSessions {
+		query.Source = "api_server"
+	}
+	n := 0
+	for s, err := range a.Client.Sessions(ctx, query) {
+		if err != nil {
+			return nil, err
+		}
+		if s.Hidden || s.Internal || !a.sees(known, s.ID) {
+			continue
+		}
+		if n++; n <= offset {
+			continue
+		}
+		if len(out.Sessions) == limit {
+			out.Cursor = cursor(offset + limit)
+			break
+		}
+		out.Sessions = append(out.Sessions, info(s, known))
+		if !a.AllSessions && n == len(known.Sessions) {
+			break // there are no others
+		}
+	}
+	return out, nil
+}
+
+type sessionAnswer struct {
+	Session sessionInfo `json:"session"`
+}
+
+func (a *Agent) createSession(ctx context.Context, device string, params []byte) (any, error) {
+	var p struct{ Title string }
+	if err := read(params, &p); err != nil {
+		return nil, err
+	}
+	id, err := a.newSession(ctx, device, p.Title)
+	if err != nil {
+		return nil, err
+	}
+	return a.answerSession(ctx, device, id)
+}
+
+func (a *Agent) answerSession(ctx context.Context, device, id string) (any, error) {
+	s, err := a.Client.Session(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	known, err := a.memory.get(ctx, device)
+	return sessionAnswer{info(s, known)}, err
+}
+
+// seen reads the id of a session that the conversation sees.
+func (a *Agent) seen(ctx context.Context, device, id string) (conversation, error) {
+	known, err := a.memory.get(ctx, device)
+	switch {
+	case err != nil:
+		return known, err
+	case id == "":
+		return known, missing("id")
+	case !a.sees(known, id):
+		return known, errNotFound
+	}
+	return known, nil
+}
+
+type sessionParams struct{ ID, Title string }
+
+func (a *Agent) openSession(ctx context.Context, device string, params []byte) (any, error) {
+	var p sessionParams
+	if err := read(params, &p); err != nil {
+		return nil, err
+	}
+	if _, err := a.seen(ctx, device, p.ID); err != nil {
+		return nil, err
+	}
+	if _, err := a.Client.Session(ctx, p.ID); err != nil {
+		return nil, err
+	}
+	if err := a.open(ctx, device, p.ID); err != nil {
+		return nil, err
+	}
+	return a.answerSession(ctx, device, p.ID)
+}
+
+func (a *Agent) renameSession(ctx context.Context, device string, params []byte) (any, error) {
+	var p sessionParams
+	if err := read(params, &p); err != nil {
+		return nil, err
+	}
+	known, err := a.seen(ctx, device, p.ID)
+	if err != nil {
+		return nil, err
+	}
+	if p.Title == "" {
+		return nil, missing("title")
+	}
+	s, err := a.Client.RenameSession(ctx, p.ID, p.Title)
+	if err != nil {
+		return nil, err
+	}
+	return sessionAnswer{info(s, known)}, nil
+}
+
+func (a *Agent) forkSession(ctx context.Context, device string, params []byte) (any, error) {
+	var p sessionParams
+	if err := read(params, &p); err != nil {
+		return nil, err
+	}
+	known, err := a.seen(ctx, device, p.ID)
+	if err != nil {
+		return nil, err
+	}
+	s, err := a.Client.ForkSession(ctx, p.ID, gateway.NewSession{Title: p.Title})
+	if err != nil {
+		return nil, err
+	}
+	err = a.memory.change(ctx, device, func(c *conversation) { c.Sessions = append(slices.Clone(c.Sessions), s.ID) })
+	return sessionAnswer{info(s, known)}, err
+}
+
+type done struct {
+	OK bool `json:"ok"`
+}
+
+func (a *Agent) deleteSession(ctx context.Context, device string, params []byte) (any, error) {
+	var p sessionParams
+	if err := read(params, &p); err != nil {
+		return nil, err
+	}
+	if _, err := a.seen(ctx, device, p.ID); err != nil {
+		return nil, err
+	}
+	if t := a.turnOf(device); t != nil {
+		if known, err := a.memory.get(ctx, device); err == nil && known.Session == p.ID {
+			return nil, &chat.CallError{Code: refused, Message: "a turn runs in this session: stop it, or wait for its end"}
+		}
+	}
+	if err := a.Client.DeleteSession(ctx, p.ID); err != nil {
+		return nil, err
+	}
+	err := a.memory.change(ctx, device, func(c *conversation) {
+		if c.Session == p.ID {
+			c.Session = ""
+		}
+		c.Sessions = slices.DeleteFunc(slices.Clone(c.Sessions), func(id string) bool { return id == p.ID })
+	})
+	return done{true}, err
+}
+
+// messageInfo is a message of a session's history.
+type messageInfo struct {
+	ID   int64     `json:"id"`
+	Role string    `json:"role"`
+	Text string    `json:"text"`
+	At   time.Time `json:"at"`
+	Tool string    `json:"tool,omitempty"`
+}
+
+// maxToolText is what is shown of a tool's result in bytes: whole ones may have many MB.
+const maxToolText = 4 << 10
+
+func (a *Agent) history(ctx context.Context, device string, params []byte) (any, error) {
+	var p struct {
+		ID     string
+		Limit  int
+		Cursor string
+	}
+	if err := read(params, &p); err != nil {
+		return nil, err
+	}
+	offset, err := fromCursor(p.Cursor)
+	if err != nil {
+		return nil, err
+	}
+	if p.ID == "" {
+		known, err := a.memory.get(ctx, device)
+		if err != nil {
+			return nil, err
+		}
+		p.ID = known.Session
+	} else if _, err := a.seen(ctx, device, p.ID); err != nil {
+		return nil, err
+	}
+	type list struct {
+		Messages []messageInfo `json:"messages"`
+		Cursor   string        `json:"cursor,omitempty"`
+	}
+	out := list{Messages: []messageInfo{}}
+	if p.ID == "" {
+		return out, nil // nothing was said yet
+	}
+	limit := page(p.Limit)
+	got, err := a.Client.Messages(ctx, p.ID, gateway.MessageQuery{Latest: true, Limit: limit, Offset: offset})
+	if err != nil {
+		return nil, err
+	}
+	size := 0
+	for _, m := range slices.Backward(got.Messages) {
+		text := m.Content
+		switch {
+		case m.Display == "hidden", m.Role == "assistant" && text == "", m.Role != "user" && m.Role != "assistant" && m.Role != "tool":
+			continue
+		case m.Role == "tool":
+			text = cutText(text, maxToolText)
+		default:
+			text = shown(text)
+		}
+		if size += len(text); size > chat.MaxResult/2 && len(out.Messages) > 0 {
+			text = cutText(text, maxToolText)
+		}
+		out.Messages = append(out.Messages, messageInfo{ID: m.ID, Role: m.Role, Text: text, At: m.At.UTC().Truncate(time.Second), Tool: m.ToolName})
+	}
+	slices.Reverse(out.Messages)
+	if got.More {
+		out.Cursor = cursor(offset + limit)
+	}
+	return out, nil
+}
+
+// cutText shortens a text to n bytes, at the beginning of a character.
+func cutText(text string, n int) string {
+	if len(text) <= n {
+		return text
+	}
+	for n > 0 && text[n]&0xc0 == 0x80 {
+		n--
+	}
+	return text[:n] + "…"
+}
+
+func (a *Agent) listUsage(ctx context.Context, device string, _ []byte) (any, error) {
+	known, err := a.memory.get(ctx, device)
+	if known.Usage == nil {
+		known.Usage = []usage{}
+	}
+	return map[string]any{"turns": known.Usage}, err
+}
+
+func (a *Agent) showRoute(context.Context, string, []byte) (any, error) {
+	out := map[string]any{"diagnostics": a.Client.Diagnostics().String()}
+	if caps := a.capabilities(); caps != nil && caps.Version != "" {
+		out["version"] = caps.Version
+	}
+	if route, ok := a.Client.Route(); ok {
+		out["kind"], out["reason"], out["since"] = route.Kind, route.Reason, route.Since.UTC().Truncate(time.Second)
+		return out, nil
+	}
+	out["reason"] = a.Status("").Detail
+	return out, nil
+}

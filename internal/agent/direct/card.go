@@ -1,0 +1,221 @@
+package direct
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"slices"
+	"strings"
+	"time"
+
+	"hermes-mobile/gateway"
+	"hermes-mobile/internal/chat"
+)
+
+// How long gateways wait for an answer where their settings say nothing else (api-facts §6), and how much earlier a card
+// ends, so that no answer comes too late.
+const (
+	lifeOlder = 60 * time.Second
+	lifeNewer = 300 * time.Second
+	lifeEarly = 2 * time.Second
+)
+
+// approval is the agent's own part of a card.
+type approval struct {
+	ID     string `json:"id"` // of the approval in its turn
+	Device string `json:"device"`
+}
+
+// allChoice answers every question that is open.
+const allChoice = "all"
+
+// choices are what a gateway may offer, in the order they are shown.
+var choices = []chat.Option{
+	{ID: "once", Label: "Allow once", Style: "primary"},
+	{ID: "session", Label: "Allow until this turn ends"}, // what the API means by session (api-facts §6)
+	{ID: "always", Label: "Always allow"},
+	{ID: "deny", Label: "Deny", Style: "danger"},
+}
+
+// card is the question as a card. others: further questions of the turn are open.
+func (t *turn) card(a gateway.Approval, others bool) chat.Card {
+	state, _ := json.Marshal(approval{ID: a.ID, Device: t.in.Device}) // a string
+	c := chat.Card{ID: chat.NewID(), N: t.in.N, Kind: "exec_approval", Text: "May I run this command?", Command: a.Command, Description: a.Description, State: state}
+	for _, o := range choices {
+		if slices.Contains(a.Choices, o.ID) {
+			c.Options = append(c.Options, o)
+			if o.ID == "once" && others {
+				c.Options = append(c.Options, chat.Option{ID: allChoice, Label: "Allow once, all that are open"})
+			}
+		}
+	}
+	if c.Command == "" {
+		c.Text = "May I do this?"
+	}
+	c.Life = t.agent.ApprovalLife
+	if caps := t.agent.capabilities(); c.Life == 0 && caps != nil && caps.Offers("run_steer") {
+		c.Life = lifeNewer // the newer version, which is told by what it offers (api-facts §0.7)
+	} else if c.Life == 0 {
+		c.Life = lifeOlder
+	}
+	c.Life = max(c.Life-lifeEarly, time.Second)
+	return c
+}
+
+// answer tells the gateway how a card was decided. ErrAway: it is to be told again.
+func (a *Agent) answer(ctx context.Context, t *turn, card chat.Card, answer chat.Answer) error {
+	var of approval
+	if json.Unmarshal(card.State, &of) != nil || of.ID == "" {
+		return nil // not a card of this agent: the agent was another one when it was asked
+	}
+	if t == nil {
+		known, err := a.memory.get(ctx, of.Device)
+		if err != nil || known.Turn != nil && known.Turn.N == card.N {
+			return chat.ErrAway // its turn is taken up again soon
+		}
+		return nil // its turn is over
+	}
+	running, err := t.followed(ctx)
+	if err != nil {
+		return chat.ErrAway
+	}
+	if running == nil {
+		return nil
+	}
+	choice := gateway.ApprovalAnswer{RequestID: of.ID, Choice: answer.OptionID}
+	if t.in.Handed && strings.HasPrefix(of.ID, "approval-") && !t.knows(of.ID) {
+		choice.RequestID = "" // a gateway without ids (0.19) that was asked before a restart: the oldest that waits
+	}
+	if answer.OptionID == allChoice {
+		choice.Choice, choice.All = "once", true
+	}
+	t.decided(of.ID, answer)
+	err = running.Answer(ctx, choice)
+	switch {
+	case err == nil:
+		if choice.All {
+			t.closeOthers(of.ID, "once")
+		}
+		return nil
+	case errors.Is(err, gateway.ErrLate):
+		if !answer.Expired {
+			t.note("The answer came too late: the gateway no longer waited for it.")
+		}
+		return nil
+	case away(err):
+		a.doubt()
+		return chat.ErrAway
+	}
+	a.Log.Warn("the gateway did not take the answer to an approval", "device", t.in.Device, "error", err)
+	t.note("The gateway did not take the answer: " + strings.TrimSuffix(err.Error(), ".") + ".")
+	return nil
+}
+
+// ask shows a question, unless an earlier life did. What was said before it is finished.
+func (t *turn) ask(r *reply, a gateway.Approval) {
+	t.mu.Lock()
+	open := 0
+	for _, q := range t.asked {
+		if q.approval == a.ID {
+			t.mu.Unlock()
+			return
+		}
+		if !q.decided {
+			open++
+		}
+	}
+	q := &question{approval: a.ID}
+	t.asked = append(t.asked, q)
+	known, before := t.askedBefore(a.ID)
+	if known {
+		q.card, q.decided = before, before == ""
+		t.mu.Unlock()
+		return
+	}
+	card := t.card(a, open > 0)
+	q.card = card.ID
+	t.mu.Unlock()
+	err := t.agent.memory.change(context.WithoutCancel(t.ctx), t.in.Device, func(c *conversation) {
+		if c.Turn != nil && c.Turn.N == t.in.N {
+			next := *c.Turn
+			next.Asked = append(slices.Clone(next.Asked), a.ID)
+			c.Turn = &next
+		}
+	})
+	if err != nil {
+		t.agent.Log.Error("a question could not be written down: after a crash it may be asked twice", "device", t.in.Device, "error", err)
+	}
+	t.post(append(r.finish(), chat.Ask{Card: card})...)
+}
+
+// askedBefore reports whether an earlier life showed an approval, and its card where that is still to be decided.
+func (t *turn) askedBefore(id string) (known bool, card string) {
+	for _, c := range t.in.Cards {
+		var of approval
+		if json.Unmarshal(c.State, &of) == nil && of.ID == id {
+			return true, c.ID
+		}
+	}
+	c, err := t.agent.memory.get(t.ctx, t.in.Device)
+	return err == nil && c.Turn != nil && c.Turn.N == t.in.N && slices.Contains(c.Turn.Asked, id), ""
+}
+
+// knows reports whether the gateway asked this in the present life.
+func (t *turn) knows(approval string) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return slices.ContainsFunc(t.asked, func(q *question) bool { return q.approval == approval })
+}
+
+// decided notes that the person answered.
+func (t *turn) decided(approval string, answer chat.Answer) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, q := range t.asked {
+		if q.approval == approval {
+			q.decided = true
+		}
+	}
+}
+
+// answered closes the card of an approval that somebody else answered.
+func (t *turn) answered(e gateway.ApprovalAnswered) {
+	t.mu.Lock()
+	var events []chat.Event
+	for _, q := range t.asked {
+		if q.approval == e.ApprovalID && !q.decided {
+			q.decided = true
+			events = append(events, chat.CloseCard{ID: q.card, OptionID: e.Choice})
+		}
+	}
+	t.mu.Unlock()
+	t.post(events...)
+}
+
+// closeOthers closes what an answer to all has decided, too.
+func (t *turn) closeOthers(approval, choice string) {
+	t.mu.Lock()
+	var events []chat.Event
+	for _, q := range t.asked {
+		if q.approval != approval && !q.decided {
+			q.decided = true
+			events = append(events, chat.CloseCard{ID: q.card, OptionID: choice})
+		}
+	}
+	t.mu.Unlock()
+	t.post(events...)
+}
+
+// closeAll ends the questions that nobody waits for any more.
+func (t *turn) closeAll() []chat.Event {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	var events []chat.Event
+	for _, q := range t.asked {
+		if !q.decided {
+			q.decided = true
+			events = append(events, chat.CloseCard{ID: q.card, Expired: true})
+		}
+	}
+	return events
+}

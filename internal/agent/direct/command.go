@@ -1,0 +1,149 @@
+package direct
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"hermes-mobile/gateway"
+	"hermes-mobile/internal/chat"
+)
+
+// slash is a command that is typed as a message. To Hermes' API they are plain text (api-facts §4), so they are ours.
+type slash struct {
+	name, args, about string
+	aside             bool // it is about the running turn, and does not wait for its end
+	offered           func(*gateway.Capabilities) bool
+	run               func(t *turn, args string) string
+}
+
+var slashes []*slash
+
+func init() {
+	always := func(*gateway.Capabilities) bool { return true }
+	slashes = []*slash{
+		{name: "/new", args: "[title]", about: "begin a new session", offered: always, run: (*turn).slashNew},
+		{name: "/stop", about: "stop what is being done", aside: true, offered: offers("run_stop"), run: (*turn).slashStop},
+		{name: "/status", about: "say which session, model and gateway this is", aside: true, offered: always, run: (*turn).slashStatus},
+		{name: "/model", args: "[name]", about: "show the models, or choose one", offered: offers("models"), run: (*turn).slashModel},
+		{name: "/help", about: "list these commands", aside: true, offered: always, run: (*turn).slashHelp},
+	}
+}
+
+func offers(operation string) func(*gateway.Capabilities) bool {
+	return func(c *gateway.Capabilities) bool { return c != nil && c.Offers(operation) }
+}
+
+// command is the command that an input is, nil where it is none. What is not one of ours is for the model.
+func command(in chat.Input) (*slash, string) {
+	if in.Kind != chat.Text || !strings.HasPrefix(in.Text, "/") {
+		return nil, ""
+	}
+	name, args, _ := strings.Cut(strings.TrimSpace(in.Text), " ")
+	for _, c := range slashes {
+		if strings.EqualFold(c.name, name) {
+			return c, strings.TrimSpace(args)
+		}
+	}
+	return nil, ""
+}
+
+func (t *turn) slashNew(title string) string {
+	if !offers("session_create")(t.agent.capabilities()) {
+		if err := t.agent.open(t.ctx, t.in.Device, ""); err != nil {
+			return sentence(err)
+		}
+		return "A new conversation."
+	}
+	ctx, cancel := context.WithTimeout(t.ctx, callLimit)
+	defer cancel()
+	if _, err := t.agent.newSession(ctx, t.in.Device, title); err != nil {
+		return "No new session: " + sentence(err)
+	}
+	if title != "" {
+		return "A new session: " + title
+	}
+	return "A new session."
+}
+
+func (t *turn) slashStop(string) string {
+	running := t.agent.turnOf(t.in.Device)
+	if running == nil {
+		return "Nothing is being done."
+	}
+	running.stop()
+	return ""
+}
+
+func (t *turn) slashStatus(string) string {
+	a := t.agent
+	known, err := a.memory.get(t.ctx, t.in.Device)
+	if err != nil {
+		return sentence(err)
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s.\n", strings.TrimSuffix(a.Status(t.in.Device).Detail, "."))
+	if known.Session != "" {
+		fmt.Fprintf(&b, "Session: `%s`\n", known.Session)
+	}
+	if known.Model != "" {
+		fmt.Fprintf(&b, "Model: `%s`\n", known.Model)
+	}
+	if a.turnOf(t.in.Device) != nil {
+		b.WriteString("It is working on your message.\n")
+	}
+	return strings.TrimSpace(b.String())
+}
+
+func (t *turn) slashModel(name string) string {
+	ctx, cancel := context.WithTimeout(t.ctx, callLimit)
+	defer cancel()
+	known, err := t.agent.memory.get(ctx, t.in.Device)
+	if err != nil {
+		return sentence(err)
+	}
+	list, err := t.agent.models(ctx, known)
+	if err != nil {
+		return "The models cannot be listed: " + sentence(err)
+	}
+	if name == "" {
+		var b strings.Builder
+		for _, m := range list {
+			mark := ""
+			if m.Current {
+				mark = " (in use)"
+			}
+			fmt.Fprintf(&b, "- `%s`%s\n", m.ID, mark)
+		}
+		return strings.TrimSpace(b.String())
+	}
+	for _, m := range list {
+		if strings.EqualFold(m.ID, name) || strings.EqualFold(m.Name, name) {
+			if err := t.agent.choose(ctx, t.in.Device, m.ID, m.Provider); err != nil {
+				return sentence(err)
+			}
+			return "From now on: " + m.ID
+		}
+	}
+	return "This gateway has no model " + name + ". /model lists those there are."
+}
+
+func (t *turn) slashHelp(string) string {
+	var b strings.Builder
+	for _, c := range t.agent.commands() {
+		fmt.Fprintf(&b, "- `%s` %s\n", strings.TrimSpace(c.Name+" "+c.Args), c.Description)
+	}
+	return strings.TrimSpace(b.String())
+}
+
+// commands are those that the gateway can follow.
+func (a *Agent) commands() []chat.Command {
+	caps := a.capabilities()
+	var list []chat.Command
+	for _, c := range slashes {
+		if c.offered(caps) {
+			list = append(list, chat.Command{Name: c.name, Description: c.about, Args: c.args})
+		}
+	}
+	return list
+}

@@ -1,0 +1,72 @@
+package direct
+
+import (
+	"bytes"
+	"encoding/base64"
+	"fmt"
+	"io"
+	"regexp"
+	"strings"
+
+	"hermes-mobile/gateway"
+	"hermes-mobile/internal/chat"
+)
+
+const (
+	// maxImage keeps a turn with an image below the 10,000,000 bytes of a request, as base64 (api-facts §1.2).
+	maxImage = 7 << 20
+	// maxImageOut is more than the 5 MB that Hermes puts into a reply (api-facts §4.7).
+	maxImageOut = 8 << 20
+)
+
+// attached reads the image that a person sent.
+func (t *turn) attached() ([]gateway.Image, error) {
+	f := t.in.File
+	if f == nil {
+		return nil, nil
+	}
+	if f.Kind != "image" {
+		return nil, fmt.Errorf("the gateway's HTTP API takes images and no other files")
+	}
+	if f.Size > maxImage {
+		return nil, fmt.Errorf("the gateway's HTTP API takes images of up to %d MiB, this one has %d", maxImage>>20, (f.Size+1<<20-1)>>20)
+	}
+	file, err := t.agent.Files.Open(f.Hash)
+	if err != nil {
+		return nil, fmt.Errorf("the image is no longer there")
+	}
+	defer file.Close()
+	data, err := io.ReadAll(io.LimitReader(file, maxImage+1))
+	if err != nil {
+		return nil, fmt.Errorf("the image cannot be read")
+	}
+	return []gateway.Image{{Mime: f.Mime, Data: data}}, nil
+}
+
+// inlined finds the images that Hermes puts into the text of a reply (api-facts §4.7).
+var inlined = regexp.MustCompile(`!\[([^\]\n]*)\]\(data:(image/[a-z+.-]+);base64,([A-Za-z0-9+/=]+)\)`)
+
+// images takes the images out of a text and returns them as files. What is none stays in the text.
+func (t *turn) images(text string) (string, []chat.Event) {
+	if !strings.Contains(text, "](data:image/") {
+		return text, nil
+	}
+	var files []chat.Event
+	text = inlined.ReplaceAllStringFunc(text, func(whole string) string {
+		part := inlined.FindStringSubmatch(whole)
+		data, err := base64.StdEncoding.DecodeString(part[3])
+		if err != nil {
+			return whole
+		}
+		hash, size, err := t.agent.Files.Put(bytes.NewReader(data), maxImageOut)
+		if err != nil {
+			t.agent.Log.Warn("an image of a reply could not be stored", "error", err)
+			return "*An image of this reply could not be stored.*"
+		}
+		kind := strings.TrimPrefix(part[2], "image/")
+		files = append(files, chat.SendFile{ID: chat.NewID(), ReplyTo: t.in.ID, N: t.in.N,
+			File: chat.File{Kind: "image", Mime: part[2], Name: fmt.Sprintf("image-%d.%s", len(files)+1, strings.TrimSuffix(kind, "+xml")), Hash: hash, Size: size}})
+		return ""
+	})
+	return strings.TrimSpace(text), files
+}

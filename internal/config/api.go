@@ -1,0 +1,77 @@
+package config
+
+import (
+	"errors"
+	"net/url"
+	"os"
+	"strings"
+)
+
+// setAPIURL takes the address of Hermes' API server, which may have a path.
+func setAPIURL(to *string, v string) error {
+	const example = "http://127.0.0.1:8642"
+	u, err := webURL(v, example)
+	if err != nil {
+		return err
+	}
+	if u.RawQuery != "" || u.ForceQuery || strings.Contains(v, "#") || u.User != nil {
+		return problemf("has a user or a part after %q or %q: write it like %s", "?", "#", example)
+	}
+	*to = strings.TrimRight(u.String(), "/")
+	return nil
+}
+
+// minAPIKey is the shortest key that Hermes takes for its API server.
+const minAPIKey = 16
+
+func setAPIKey(to *Secret, v string) error {
+	switch {
+	case len(v) < minAPIKey:
+		return problemf("is shorter than %d characters, and Hermes starts its API server with no such key: give the one that Hermes has", minAPIKey)
+	case !visible(v):
+		return problemf("holds a space or a sign that is none of ASCII: give the key that Hermes has, and nothing else")
+	}
+	*to = Secret(v)
+	return nil
+}
+
+// visible reports whether a text can stand in a header as one word.
+func visible(s string) bool {
+	return !strings.ContainsFunc(s, func(r rune) bool { return r <= ' ' || r > '~' })
+}
+
+// findAPIKey looks for the key of Hermes' API server where MOBILE_API_KEY does not say it. Hermes' own one is for this
+// machine: it is not sent to another.
+func (l *loader) findAPIKey(c *Config) {
+	u, err := url.Parse(c.APIURL)
+	if err != nil || c.APIURL == "" {
+		return
+	}
+	here := loopback(u.Hostname())
+	if v, set := l.get(apiURLName); set && u.Scheme == "http" && !here {
+		l.warnPlain(v.key, v.where, "%s (%s) is plain http on another machine: the key of Hermes' API server and all that is said go over the network unencrypted; use https, or a tunnel to this machine",
+			v.key, v.where)
+	}
+	if c.APIKey != "" {
+		return
+	}
+	if v, set := l.get(apiKeyFile); set {
+		file := l.path(v.text)
+		text, err := os.ReadFile(file)
+		if pe := (*os.PathError)(nil); errors.As(err, &pe) {
+			err = pe.Err
+		}
+		if err != nil {
+			l.bad(v, problemf("cannot be read: %s", err))
+			return
+		}
+		l.checkMode(file)
+		if err := setAPIKey(&c.APIKey, strings.TrimSpace(string(text))); err != nil {
+			l.bad(v, err)
+		}
+		return
+	}
+	if v, set := l.get(hermesAPIKey); set && here && len(v.text) >= minAPIKey && visible(v.text) {
+		c.APIKey = Secret(v.text)
+	}
+}

@@ -1,0 +1,56 @@
+package front
+
+import (
+	"encoding/json"
+	"net/http"
+)
+
+func writeJSON(w http.ResponseWriter, status int, v any) {
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("X-Content-Type-Options", "nosniff")
+	w.WriteHeader(status)
+	_ = json.NewEncoder(w).Encode(v)
+}
+
+// fault is an error as the API server and OpenAI write it.
+type fault struct {
+	Message string  `json:"message"`
+	Type    string  `json:"type"`
+	Param   *string `json:"param"`
+	Code    *string `json:"code"`
+}
+
+// refuse answers as the API server does. An empty code is null.
+func refuse(w http.ResponseWriter, status int, kind, code, message string) {
+	f := fault{Message: message, Type: kind}
+	if code != "" {
+		f.Code = &code
+	}
+	writeJSON(w, status, map[string]fault{"error": f})
+}
+
+const badRequest = "invalid_request_error"
+
+func noSession(w http.ResponseWriter, id string) {
+	refuse(w, http.StatusNotFound, badRequest, "session_not_found", "Session not found: "+id)
+}
+
+func noRun(w http.ResponseWriter, id string) {
+	refuse(w, http.StatusNotFound, badRequest, "run_not_found", "Run not found: "+id)
+}
+
+func noResponse(w http.ResponseWriter, id string) {
+	refuse(w, http.StatusNotFound, badRequest, "", "Response not found: "+id)
+}
+
+func noJob(w http.ResponseWriter) {
+	writeJSON(w, http.StatusNotFound, map[string]string{"error": "Job not found"})
+}
+
+func badJSON(w http.ResponseWriter) {
+	refuse(w, http.StatusBadRequest, badRequest, "", "Invalid JSON in request body")
+}
+
+func badSessionID(w http.ResponseWriter) {
+	refuse(w, http.StatusBadRequest, badRequest, "invalid_session_id", "Invalid session ID")
+}

@@ -1,0 +1,127 @@
+package front
+
+import (
+	"log/slog"
+	"net/http"
+	"net/http/httputil"
+	"net/netip"
+	"net/url"
+	"sync/atomic"
+	"time"
+
+	"hermes-mobile/internal/metrics"
+	"hermes-mobile/internal/store"
+)
+
+// Limits bound what one user, and all together, may use.
+type Limits struct {
+	Burst  int           // requests of a user at once
+	Every  time.Duration // after which another one is allowed
+	Open   int           // requests of a user at a time
+	Turns  int           // of these, turns and streams of events
+	Bodies int64         // bytes of all bodies that are held at a time
+}
+
+// DefaultLimits leave room for an app with several sessions open, and for the ten turns that Hermes runs at a time.
+var DefaultLimits = Limits{Burst: 100, Every: 100 * time.Millisecond, Open: 24, Turns: 8, Bodies: 64 << 20}
+
+// Options are what a Front needs.
+type Options struct {
+	Store   *store.Store
+	Users   *Users
+	URL     string // of the API server
+	Key     string // of the same
+	Log     *slog.Logger
+	Metrics *metrics.Set
+	Now     func() time.Time
+	Limits  Limits
+	// Client tells who makes a request, Base the scheme and host by which it came, Own whether a page of these is of this server.
+	Client func(*http.Request) netip.Addr
+	Base   func(*http.Request) string
+	Own    func(*http.Request) bool
+}
+
+// Front is the front door. Its methods may be called from any goroutine.
+type Front struct {
+	o        Options
+	target   *url.URL
+	proxy    *httputil.ReverseProxy
+	upstream *http.Transport
+	tries    *tries
+	pace     *pace
+	live     *live
+	held     atomic.Int64 // bytes of bodies
+}
+
+// New makes a front door. Close it.
+func New(o Options) (*Front, error) {
+	target, err := url.Parse(o.URL)
+	if err != nil {
+		return nil, err
+	}
+	if o.Limits == (Limits{}) {
+		o.Limits = DefaultLimits
+	}
+	f := &Front{o: o, target: target, upstream: newTransport(), tries: newTries(o.Now), pace: newPace(o.Now, o.Limits), live: newLive()}
+	f.proxy = f.newProxy()
+	return f, nil
+}
+
+// Close ends all requests that are under way.
+func (f *Front) Close() {
+	f.live.close()
+	f.upstream.CloseIdleConnections()
+}
+
+// EndUser ends the requests of a user who was removed or has another password.
+func (f *Front) EndUser(id string) { f.live.end(id, "") }
+
+// Prefixes are the paths that Handler serves; those that end in a slash with all below them.
+func Prefixes() []string { return []string{"/auth/", "/api/", "/v1/", "/health", "/login"} }
+
+// Handler serves the paths of Prefixes.
+func (f *Front) Handler() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /health", f.health)
+	mux.HandleFunc("GET /v1/health", f.health)
+
+	mux.HandleFunc("GET /login", loginPage)
+	mux.HandleFunc("GET /api/auth/providers", providers)
+	mux.HandleFunc("POST /auth/password-login", f.passwordLogin)
+	mux.HandleFunc("POST /auth/logout", f.logout)
+	mux.HandleFunc("GET /api/auth/me", f.me)
+
+	for _, path := range []string{"/v1/models", "/v1/skills", "/v1/toolsets", "/api/model/options"} {
+		f.handle(mux, "GET "+path, f.pass)
+	}
+	f.handle(mux, "GET /v1/capabilities", f.capabilities)
+
+	f.handle(mux, "GET /api/sessions", f.listSessions)
+	f.handle(mux, "POST /api/sessions", f.createSession)
+	for _, route := range []string{"GET /api/sessions/{id}", "PATCH /api/sessions/{id}", "GET /api/sessions/{id}/messages", "POST /api/sessions/{id}/model"} {
+		f.handle(mux, route, f.ownSession)
+	}
+	f.handle(mux, "DELETE /api/sessions/{id}", f.deleteSession)
+	f.handle(mux, "POST /api/sessions/{id}/fork", f.forkSession)
+	f.turn(mux, "POST /api/sessions/{id}/chat", f.ownSession)
+	f.turn(mux, "POST /api/sessions/{id}/chat/stream", f.ownSession)
+
+	f.turn(mux, "POST /v1/chat/completions", f.complete)
+	f.turn(mux, "POST /v1/responses", f.respond)
+	f.handle(mux, "GET /v1/responses/{id}", f.ownResponse)
+	f.handle(mux, "DELETE /v1/responses/{id}", f.ownResponse)
+
+	f.handle(mux, "POST /v1/runs", f.startRun)
+	f.handle(mux, "GET /v1/runs/{id}", f.ownRun)
+	f.turn(mux, "GET /v1/runs/{id}/events", f.ownRun)
+	for _, what := range []string{"approval", "stop", "steer"} {
+		f.handle(mux, "POST /v1/runs/{id}/"+what, f.ownRun)
+	}
+
+	f.handle(mux, "GET /api/jobs", f.listJobs)
+	f.handle(mux, "POST /api/jobs", f.createJob)
+	for _, route := range []string{"GET /api/jobs/{id}", "PATCH /api/jobs/{id}", "DELETE /api/jobs/{id}", "POST /api/jobs/{id}/pause", "POST /api/jobs/{id}/resume", "POST /api/jobs/{id}/run"} {
+		f.handle(mux, route, f.ownJob)
+	}
+	return mux
+}

@@ -1,0 +1,259 @@
+package front
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"net/http/httputil"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+)
+
+const (
+	dialPatience = 5 * time.Second
+	// askPatience bounds what the front door asks the API server of its own accord.
+	askPatience = 15 * time.Second
+	// maxAnswer bounds an answer that is read here and not only passed on.
+	maxAnswer = 64 << 20
+)
+
+// Headers of the API server.
+const (
+	sessionIDHeader  = "X-Hermes-Session-Id"
+	sessionKeyHeader = "X-Hermes-Session-Key"
+	idempotency      = "Idempotency-Key"
+)
+
+// passage is what becomes of a request on its way to the API server.
+type passage struct {
+	path      string // escaped, of the API server
+	query     string
+	body      []byte
+	caller    caller
+	in        *http.Request // as it came
+	sessionID string        // to be named by a header
+	key       string        // of the conversation, as the client calls it
+	// done sees the answer before the client does. With an error the client gets another one.
+	done func(*http.Response) error
+}
+
+type passageKey struct{}
+
+func newTransport() *http.Transport {
+	return &http.Transport{
+		DialContext:         (&net.Dialer{Timeout: dialPatience}).DialContext,
+		TLSHandshakeTimeout: dialPatience,
+		MaxIdleConnsPerHost: 16,
+		IdleConnTimeout:     time.Minute,
+		DisableCompression:  true, // what is streamed goes on as it comes
+	}
+}
+
+func (f *Front) newProxy() *httputil.ReverseProxy {
+	return &httputil.ReverseProxy{
+		Transport:      f.upstream,
+		FlushInterval:  -1,
+		Rewrite:        f.rewrite,
+		ModifyResponse: f.answered,
+		ErrorHandler:   f.failed,
+		ErrorLog:       log.New(io.Discard, "", 0), // what it would say is that a client is gone
+	}
+}
+
+// forward sends a request to the API server and its answer back.
+func (f *Front) forward(w http.ResponseWriter, r *http.Request, p passage) {
+	p.in = r
+	r = r.WithContext(context.WithValue(r.Context(), passageKey{}, &p))
+	r.Body, r.ContentLength, r.TransferEncoding = http.NoBody, int64(len(p.body)), nil
+	if len(p.body) > 0 {
+		r.Body = io.NopCloser(bytes.NewReader(p.body))
+	}
+	f.proxy.ServeHTTP(w, r)
+}
+
+func passageOf(r *http.Request) *passage {
+	p, _ := r.Context().Value(passageKey{}).(*passage)
+	return p
+}
+
+// address is a path of the API server.
+func (f *Front) address(path, query string) *url.URL {
+	u := *f.target
+	u.RawPath = u.EscapedPath() + path
+	u.Path, _ = url.PathUnescape(u.RawPath)
+	u.RawQuery = query
+	return &u
+}
+
+// passed are the headers of a client that the API server is to see. All others stay here: cookies, Origin, which it refuses,
+// what proxies add, and what is for one connection only.
+var passed = []string{"Accept", "Content-Type", "Last-Event-Id"}
+
+func (f *Front) rewrite(pr *httputil.ProxyRequest) {
+	p := passageOf(pr.In)
+	pr.Out.URL = f.address(p.path, p.query)
+	pr.Out.Host = ""
+	h := http.Header{}
+	for _, name := range passed {
+		if v := pr.In.Header.Get(name); v != "" {
+			h.Set(name, v)
+		}
+	}
+	h.Set("Authorization", "Bearer "+f.o.Key)
+	h.Set("User-Agent", "hermes-mobile")
+	if p.sessionID != "" {
+		h.Set(sessionIDHeader, p.sessionID)
+	}
+	if p.key = strings.TrimSpace(pr.In.Header.Get(sessionKeyHeader)); p.key != "" {
+		h.Set(sessionKeyHeader, p.caller.own(p.key))
+	}
+	if key := strings.TrimSpace(pr.In.Header.Get(idempotency)); key != "" {
+		h.Set(idempotency, p.caller.own(key))
+	}
+	pr.Out.Header = h
+}
+
+// own makes a name that clients choose the user's own: two users who choose the same get two.
+func (c caller) own(name string) string {
+	sum := sha256.Sum256([]byte(c.id + "\n" + name))
+	return "front-" + c.id + "-" + hex.EncodeToString(sum[:16])
+}
+
+// kept here are headers of the API server that say something of its own connection.
+var keptHere = []string{"Set-Cookie", "Server", "Strict-Transport-Security", "Access-Control-Allow-Origin", "Access-Control-Allow-Credentials",
+	"Access-Control-Allow-Headers", "Access-Control-Allow-Methods", "Access-Control-Expose-Headers", "Access-Control-Max-Age", "Www-Authenticate"}
+
+var errKey = errors.New("it refuses the key: MOBILE_API_KEY is not the API_SERVER_KEY of this Hermes")
+
+func (f *Front) answered(resp *http.Response) error {
+	p := passageOf(resp.Request)
+	if resp.StatusCode == http.StatusUnauthorized {
+		return errKey // it is the server's login that was refused, not the user's
+	}
+	for _, name := range keptHere {
+		resp.Header.Del(name)
+	}
+	if resp.Header.Get(sessionKeyHeader) != "" {
+		resp.Header.Set(sessionKeyHeader, p.key)
+	}
+	if p.done != nil {
+		return p.done(resp)
+	}
+	return nil
+}
+
+// failed answers where the API server has not.
+func (f *Front) failed(w http.ResponseWriter, r *http.Request, err error) {
+	if p := passageOf(r); p != nil {
+		r = p.in
+	}
+	switch cause := context.Cause(r.Context()); {
+	case errors.Is(cause, errEnded):
+		f.nobody(w, r)
+		return
+	case errors.Is(cause, errClosing):
+		w.Header().Set("Retry-After", "1")
+		refuse(w, http.StatusServiceUnavailable, "server_error", "stopping", "This server is stopping.")
+		return
+	case r.Context().Err() != nil:
+		return // the client is gone
+	}
+	f.o.Log.Warn("a request to Hermes' API server failed", "error", withoutAddress(err))
+	code, message := "upstream_unavailable", "Hermes' API server does not answer."
+	if errors.Is(err, errKey) {
+		code, message = "upstream_key_refused", "Hermes' API server does not take the key of this server: its owner has to correct that."
+	}
+	if errors.Is(err, errStore) {
+		refuse(w, http.StatusServiceUnavailable, "server_error", "store_failed", "This server cannot store whose that is: try again.")
+		return
+	}
+	refuse(w, http.StatusBadGateway, "server_error", code, message)
+}
+
+// withoutAddress takes the address out of an error of the HTTP client, which may hold the id of a session.
+func withoutAddress(err error) error {
+	if u := (*url.Error)(nil); errors.As(err, &u) {
+		return u.Err
+	}
+	return err
+}
+
+// errStore: what has to be noted of an answer could not be.
+var errStore = errors.New("the store failed")
+
+// whole reads an answer that has to be looked at, and leaves it to be passed on.
+func whole(resp *http.Response) ([]byte, error) {
+	body, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer+1))
+	if err == nil && len(body) > maxAnswer {
+		err = errors.New("its answer is too long")
+	}
+	if err != nil {
+		return nil, err
+	}
+	_ = resp.Body.Close()
+	setBody(resp, body)
+	return body, nil
+}
+
+func setBody(resp *http.Response, body []byte) {
+	resp.Body = io.NopCloser(bytes.NewReader(body))
+	resp.ContentLength = int64(len(body))
+	resp.TransferEncoding = nil
+	resp.Header.Set("Content-Length", strconv.Itoa(len(body)))
+}
+
+// ask makes a request of the front door's own. A status of 500 and above is an error: it says nothing of what is asked for.
+func (f *Front) ask(ctx context.Context, path, query string, to any) (status int, err error) {
+	ctx, cancel := context.WithTimeout(ctx, askPatience)
+	defer cancel()
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "", nil)
+	if err != nil {
+		return 0, err
+	}
+	r.URL = f.address(path, query)
+	r.Header.Set("Authorization", "Bearer "+f.o.Key)
+	r.Header.Set("User-Agent", "hermes-mobile")
+	resp, err := (&http.Client{Transport: f.upstream, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}).Do(r)
+	if err != nil {
+		return 0, err
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode == http.StatusUnauthorized {
+		return resp.StatusCode, errKey
+	}
+	if resp.StatusCode >= 500 {
+		return resp.StatusCode, fmt.Errorf("it answers with status %d", resp.StatusCode)
+	}
+	if resp.StatusCode != http.StatusOK {
+		return resp.StatusCode, nil
+	}
+	if err := json.NewDecoder(io.LimitReader(resp.Body, maxAnswer)).Decode(to); err != nil {
+		return resp.StatusCode, fmt.Errorf("its answer cannot be read: %w", err)
+	}
+	return resp.StatusCode, nil
+}
+
+// Reach returns why the API server cannot be used.
+func (f *Front) Reach(ctx context.Context) error {
+	var c struct{ Object string }
+	status, err := f.ask(ctx, "/v1/capabilities", "", &c)
+	switch {
+	case err != nil:
+		return withoutAddress(err)
+	case status != http.StatusOK:
+		return fmt.Errorf("it answers with status %d", status)
+	case c.Object != "hermes.api_server.capabilities":
+		return errors.New("what answers there is no API server of Hermes")
+	}
+	return nil
+}

@@ -1,0 +1,193 @@
+package front
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"hermes-mobile/internal/store"
+)
+
+// Users are those who may log in. Its methods may be called from any goroutine.
+type Users struct {
+	store *store.Store
+	cost  Cost
+	now   func() time.Time
+	work  chan struct{} // each password that is worked on has a place here, as it takes memory
+	dummy hashed        // stands for the password of who is unknown
+}
+
+// User is one of them, as the owner of the server sees it.
+type User struct {
+	ID        string     `json:"-"`
+	Name      string     `json:"name"`
+	CreatedAt time.Time  `json:"created_at"`
+	ChangedAt time.Time  `json:"password_changed_at"`
+	SeenAt    *time.Time `json:"last_login_at"`
+}
+
+// atOnce is how many passwords are worked on at a time.
+const atOnce = 2
+
+// NewUsers makes Users with passwords of a cost, zero for the default.
+func NewUsers(s *store.Store, cost Cost, now func() time.Time) *Users {
+	if cost == (Cost{}) {
+		cost = DefaultCost
+	}
+	salt, sum := make([]byte, saltBytes), make([]byte, hashBytes)
+	rand.Read(salt)
+	rand.Read(sum)
+	return &Users{store: s, cost: cost, now: now, work: make(chan struct{}, atOnce), dummy: hashed{cost, salt, sum}}
+}
+
+var userName = regexp.MustCompile(`^[a-z0-9][a-z0-9._@+-]{0,63}$`)
+
+// normal is a name as it is stored: who writes it in capitals means the same.
+func normal(name string) string { return strings.ToLower(strings.TrimSpace(name)) }
+
+// What a password may be.
+const (
+	minPassword = 8
+	maxPassword = 1024 // bytes
+)
+
+// CheckPassword returns why a password cannot be taken.
+func CheckPassword(password string) error {
+	switch {
+	case !utf8.ValidString(password) || strings.ContainsAny(password, "\x00\r\n"):
+		return errors.New("the password holds a line end or is not UTF-8: choose another")
+	case utf8.RuneCountInString(password) < minPassword:
+		return fmt.Errorf("the password is shorter than %d characters: choose a longer one", minPassword)
+	case len(password) > maxPassword:
+		return fmt.Errorf("the password is longer than %d bytes: choose a shorter one", maxPassword)
+	}
+	return nil
+}
+
+func (u *Users) hash(ctx context.Context, password string) (string, error) {
+	if err := CheckPassword(password); err != nil {
+		return "", err
+	}
+	if err := u.enter(ctx); err != nil {
+		return "", err
+	}
+	defer u.leave()
+	return u.cost.hash(password), nil
+}
+
+func (u *Users) enter(ctx context.Context) error {
+	select {
+	case u.work <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (u *Users) leave() { <-u.work }
+
+// Add makes a user.
+func (u *Users) Add(ctx context.Context, name, password string) error {
+	name = normal(name)
+	if !userName.MatchString(name) {
+		return fmt.Errorf("%q is no name of a user: it takes 1 to 64 of a-z 0-9 . _ @ + -, and begins with a letter or a digit", name)
+	}
+	hash, err := u.hash(ctx, password)
+	if err != nil {
+		return err
+	}
+	added := false
+	if err := u.store.Do(func(tx *store.Tx) (err error) {
+		added, err = tx.AddFrontUser(&store.FrontUser{ID: newID(), Name: name, Password: hash}, u.now())
+		return err
+	}); err != nil {
+		return err
+	}
+	if !added {
+		return fmt.Errorf("there is a user %s already: hermes-mobile users passwd changes the password", name)
+	}
+	return nil
+}
+
+// newID is what a user is called where a name could come again.
+func newID() string { return "u" + strings.ToLower(rand.Text()[:16]) }
+
+func (u *Users) find(ctx context.Context, name string) (*store.FrontUser, error) {
+	user, err := u.store.FrontUser(ctx, normal(name))
+	if err == nil && user == nil {
+		err = fmt.Errorf("there is no user %q: hermes-mobile users list shows all", normal(name))
+	}
+	return user, err
+}
+
+// Remove drops a user and all logins, and returns the id.
+func (u *Users) Remove(ctx context.Context, name string) (id string, err error) {
+	user, err := u.find(ctx, name)
+	if err != nil {
+		return "", err
+	}
+	return user.ID, u.store.Do(func(tx *store.Tx) error { return tx.RemoveFrontUser(user.ID) })
+}
+
+// SetPassword gives a user another password, ends all logins, and returns the id.
+func (u *Users) SetPassword(ctx context.Context, name, password string) (id string, err error) {
+	user, err := u.find(ctx, name)
+	if err != nil {
+		return "", err
+	}
+	hash, err := u.hash(ctx, password)
+	if err != nil {
+		return "", err
+	}
+	return user.ID, u.store.Do(func(tx *store.Tx) error { return tx.SetFrontPassword(user.ID, hash, u.now()) })
+}
+
+// List returns all users, by name.
+func (u *Users) List(ctx context.Context) ([]User, error) {
+	list := []User{}
+	all, err := u.store.FrontUsers(ctx)
+	for _, s := range all {
+		user := User{ID: s.ID, Name: s.Name, CreatedAt: s.CreatedAt.UTC(), ChangedAt: s.ChangedAt.UTC()}
+		if !s.SeenAt.IsZero() {
+			at := s.SeenAt.UTC()
+			user.SeenAt = &at
+		}
+		list = append(list, user)
+	}
+	return list, err
+}
+
+// check returns the user with this name and password, nil where there is none. It takes as long for a name that is unknown.
+func (u *Users) check(ctx context.Context, name, password string) (*store.FrontUser, error) {
+	user, err := u.store.FrontUser(ctx, normal(name))
+	if err != nil {
+		return nil, err
+	}
+	stored := u.dummy
+	if user != nil {
+		if stored, err = parseHash(user.Password); err != nil {
+			return nil, fmt.Errorf("user %s: %w", user.Name, err)
+		}
+	}
+	if len(password) > maxPassword {
+		return nil, nil
+	}
+	if err := u.enter(ctx); err != nil {
+		return nil, err
+	}
+	defer u.leave()
+	if !stored.holds(password) || user == nil {
+		return nil, nil
+	}
+	if stored.weaker(u.cost) {
+		old := user.Password
+		user.Password = u.cost.hash(password)
+		return user, u.store.Do(func(tx *store.Tx) error { return tx.RehashFrontPassword(user.ID, old, user.Password) })
+	}
+	return user, nil
+}

@@ -1,0 +1,90 @@
+package server
+
+import (
+	"context"
+	"fmt"
+
+	"hermes-mobile/gateway"
+	"hermes-mobile/internal/access"
+	"hermes-mobile/internal/agent/direct"
+	"hermes-mobile/internal/chat"
+	"hermes-mobile/internal/store"
+)
+
+// Keys under which the direct agent's own things are kept.
+const (
+	metaDirectInstance = "direct_instance"
+	metaDirect         = "direct/" // and the conversation
+)
+
+// newDirect makes the agent that turns to Hermes' HTTP API.
+func (s *Server) newDirect(ctx context.Context) (chat.Agent, error) {
+	instance, err := s.remembered(ctx, metaDirectInstance, func() []byte { return []byte(access.NewSecret()[:8]) })
+	if err != nil {
+		return nil, err
+	}
+	client, err := s.newGatewayClient()
+	if err != nil {
+		return nil, err
+	}
+	return &directAgent{Agent: direct.New(direct.Options{Client: client, Keep: keep{store: s.store}, Files: files{s.files}, Log: s.log,
+		Instance: string(instance), AllSessions: s.cfg.APISessions == "all"}), client: client}, nil
+}
+
+// newWithin makes the agent of the program that the server is within.
+func (s *Server) newWithin(ctx context.Context) (chat.Agent, error) {
+	instance, err := s.remembered(ctx, metaDirectInstance, func() []byte { return []byte(access.NewSecret()[:8]) })
+	if err != nil {
+		return nil, err
+	}
+	return s.within.agent(Parts{Files: files{s.files}, Log: s.log, Direct: func(client *gateway.Client, scope string) chat.Agent {
+		// Whoever has this machine has the gateway's credential, so all of its sessions are theirs.
+		return direct.New(direct.Options{Client: client, Keep: keep{s.store, scope + "/"}, Files: files{s.files}, Log: s.log,
+			Instance: string(instance) + "-" + scope, AllSessions: true})
+	}})
+}
+
+// newGatewayClient makes the client of the API that the settings name.
+func (s *Server) newGatewayClient() (*gateway.Client, error) {
+	// The owner wrote the address, so plain http is meant; the client allows it in private networks only.
+	profile := gateway.Profile{ID: "serve", Name: "serve", Remote: s.cfg.APIURL, Auth: gateway.AuthNone, Insecure: true}
+	if s.cfg.APIKind == "openai" {
+		profile.Kind = gateway.OpenAI
+	}
+	var credentials gateway.Credentials
+	if key := s.cfg.APIKey.Reveal(); key != "" {
+		profile.Auth = gateway.AuthBearer
+		credentials = gateway.Credentials{Token: gateway.NewSecret(key)}
+	}
+	client, err := gateway.New(profile, credentials, gateway.Options{Log: s.log, Measured: true})
+	if err != nil {
+		return nil, fmt.Errorf("the API of MOBILE_API_URL: %w", err)
+	}
+	return client, nil
+}
+
+// directAgent closes the client of its agent with it.
+type directAgent struct {
+	*direct.Agent
+	client *gateway.Client
+}
+
+// Run implements chat.Agent.
+func (a *directAgent) Run(ctx context.Context, host chat.Host) error {
+	defer a.client.Close()
+	return a.Agent.Run(ctx, host)
+}
+
+// keep has the agent remember in the store.
+type keep struct {
+	store *store.Store
+	scope string
+}
+
+func (k keep) Load(ctx context.Context, key string) ([]byte, error) {
+	return k.store.Meta(ctx, metaDirect+k.scope+key)
+}
+
+func (k keep) Save(_ context.Context, key string, value []byte) error {
+	return k.store.Do(func(tx *store.Tx) error { return tx.SetMeta(metaDirect+k.scope+key, value) })
+}

@@ -1,0 +1,78 @@
+//go:build unix
+
+package hermes
+
+import (
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+)
+
+// apiPatience is how long the API server may take to answer after the start of its gateway, on a machine that is busy.
+const apiPatience = 90 * time.Second
+
+// API is where a gateway's API server answers, and the key that it wants.
+type API struct{ URL, Key string }
+
+// newAPI chooses a free port and a key that Hermes takes for strong. The port stays the same when the gateway restarts.
+func newAPI() (API, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return API{}, fmt.Errorf("hermes: find a port for the API server: %w", err)
+	}
+	defer closeQuietly(l)
+	return API{URL: "http://" + l.Addr().String(), Key: "test-" + strings.ToLower(rand.Text())}, nil
+}
+
+// env is what .env says of the API server.
+func (a API) env() []string {
+	u, err := url.Parse(a.URL)
+	if a.URL == "" || err != nil {
+		return nil
+	}
+	return []string{"API_SERVER_ENABLED=true", "API_SERVER_KEY=" + a.Key, "API_SERVER_HOST=" + u.Hostname(), "API_SERVER_PORT=" + u.Port()}
+}
+
+// API is the API server of a gateway whose Setup asks for one. It answers when AwaitAPI has returned.
+func (g *Gateway) API() API { return g.setup.api }
+
+// AwaitAPI waits until the API server of a gateway that runs answers.
+func (g *Gateway) AwaitAPI() {
+	g.t.Helper()
+	if err := g.awaitAPI(g.setup.api.URL); err != nil {
+		g.t.Fatalf("hermes %s: %v", g.setup.Version, err)
+	}
+}
+
+// AwaitAPIAt is AwaitAPI for a test that has configured the API server itself.
+func (g *Gateway) AwaitAPIAt(base string) {
+	g.t.Helper()
+	if err := g.awaitAPI(base); err != nil {
+		g.t.Fatalf("hermes %s: %v", g.setup.Version, err)
+	}
+}
+
+func (g *Gateway) awaitAPI(base string) error {
+	client := &http.Client{Timeout: 5 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
+	for end := time.Now().Add(apiPatience); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
+		select {
+		case <-g.Done():
+			return errors.New("the gateway ended before its API server answered")
+		default:
+		}
+		answer, err := client.Get(base + "/health")
+		if err != nil {
+			continue
+		}
+		closeQuietly(answer.Body)
+		if answer.StatusCode == http.StatusOK {
+			return nil
+		}
+	}
+	return errors.New("the API server does not answer")
+}

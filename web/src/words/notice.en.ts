@@ -1,0 +1,21 @@
+/** What a notification says, in English. The service worker has these words and no others. */
+export const noticeEn = {
+  noticeMessagesOne: '{n} new message',
+  noticeMessagesFew: '{n} new messages',
+  noticeMessagesMany: '{n} new messages',
+  noticeMessagesOther: '{n} new messages',
+  noticeFile: 'Hermes sent a file',
+  noticeCard: 'Hermes waits for your answer',
+  noticeWake: 'There is something new',
+  noticeTest: 'Notifications work.',
+  noticeNothing: 'Nothing is new any more',
+  noticeAllow: 'Allow',
+  noticeDeny: 'Deny',
+  noticeAllowed: 'Allowed.',
+  noticeDenied: 'Denied.',
+  noticeAnswered: 'Answered: {what}',
+  noticeBefore: 'It was decided already.',
+  noticeOver: 'The time for an answer was over.',
+  noticeRefused: 'The server did not take the answer. Open the page to see what became of the question.',
+  noticeNotReached: 'The server could not be reached. Try again, or open the page to see whether your answer arrived.',
+}

@@ -1,0 +1,36 @@
+/** What a service worker has around it, as far as it is used here. */
+export interface PageWindow {
+  url: string
+  focused: boolean
+  visibilityState: DocumentVisibilityState
+  focus(): Promise<unknown>
+  postMessage(message: unknown, transfer?: Transferable[]): void
+}
+
+export interface Shown {
+  tag: string
+  data: { notice?: import('../notify/notice').Notice } | null
+  close(): void
+}
+
+export interface Scope {
+  registration: {
+    scope: string
+    pushManager: PushManager
+    showNotification(title: string, options: object): Promise<void>
+    getNotifications(): Promise<Shown[]>
+  }
+  clients: {
+    claim(): Promise<void>
+    matchAll(options: { type: 'window'; includeUncontrolled: boolean }): Promise<PageWindow[]>
+    openWindow(url: string): Promise<unknown>
+  }
+  location: Location
+  navigator: { userAgent: string; languages: readonly string[] }
+  skipWaiting(): Promise<void>
+  addEventListener(type: string, listener: (event: any) => void): void
+}
+
+export const worker = self as unknown as Scope
+/** The address of the page. */
+export const page = new URL('./', self.location.href).href

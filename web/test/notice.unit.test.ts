@@ -1,0 +1,118 @@
+import assert from 'node:assert/strict'
+import { afterEach, describe, it } from 'node:test'
+import { unable } from '../src/notify/able'
+import { choices, readNotice, Speech, tagOf, without, type Notice } from '../src/notify/notice'
+import { press } from '../src/notify/press'
+import { sameKey } from '../src/notify/subscription'
+import { isQuiet } from '../src/notify/wish'
+
+const [english, russian] = [new Speech('en'), new Speech('ru')]
+const message = (ids: string[], more: Partial<Notice> = {}): Notice => readNotice(JSON.stringify({ type: 'message', id: ids.at(-1), ids, count: ids.length, ...more }))
+const option = (id: string, label = id) => ({ id, label, token: 'token-' + id })
+const body = (speech: Speech, notice: Notice) => speech.picture(notice, 2).options.body
+
+it('reads whatever comes, and says something of it', () => {
+  for (const data of ['', '{', 'null', '[]', '7', '"x"', '{"type":"wake"}', '{"type":"of the future","body":"x"}', '{"type":{}}', '{"type":"outcome","body":"x"}']) {
+    const notice = readNotice(data)
+    assert.equal(notice.type, 'wake', data)
+    assert.equal(body(english, notice), 'There is something new')
+  }
+  const odd = readNotice('{"type":"card","ids":[1,"a",null],"count":"many","title":{},"body":[],"actions":[null,{"id":"once"},{"id":"deny","token":"t"},7]}')
+  assert.deepEqual([odd.id, odd.ids, odd.count, odd.title, odd.body, odd.actions], ['a', ['a'], 1, '', '', [{ id: 'deny', label: '', token: 't' }]])
+})
+
+it('counts in both languages, and shows words where there are some', () => {
+  assert.deepEqual([1, 2, 5].map((count) => body(english, message(['a'], { count }))), ['1 new message', '2 new messages', '5 new messages'])
+  assert.deepEqual([1, 2, 5].map((count) => body(russian, message(['a'], { count }))), ['1 новое сообщение', '2 новых сообщения', '5 новых сообщений'])
+  assert.equal(body(english, message(['a'], { type: 'file' })), 'Hermes sent a file')
+  assert.equal(body(english, message(['a'], { type: 'card' })), 'Hermes waits for your answer')
+  const { title, options } = english.picture(message(['a', 'b'], { title: 'Breakfast', body: '<b>done</b>' }), 2)
+  assert.deepEqual([title, options.body, options.tag, options.requireInteraction], ['Breakfast', '<b>done</b>\n2 new messages', 'messages', false])
+})
+
+it('replaces messages by newer ones, and no card by another', () => {
+  assert.equal(tagOf(message(['a'])), tagOf(message(['b'], { type: 'file' })))
+  const card = (id: string) => message(['x', id, 'y'], { type: 'card', id })
+  assert.notEqual(tagOf(card('a')), tagOf(card('b')))
+  assert.equal(tagOf({ ...card('a'), type: 'outcome' }), tagOf(card('a'))) // what became of it stands in its place
+})
+
+it('takes back what is over, and keeps the rest', () => {
+  const two = message(['a', 'b'], { title: 'Hermes', body: 'words of b' })
+  assert.equal(without(two, ['a', 'b', 'c']), undefined)
+  assert.equal(without(two, ['c']), two)
+  assert.equal(body(english, without(two, ['a'])!), 'words of b')
+  assert.equal(body(english, without(two, ['b'])!), '1 new message') // the words are not news any more
+  assert.equal(without(message(['a', 'b'], { count: 40 }), ['a'])!.count, 39)
+  const card = message(['a', 'c', 'b'], { type: 'card', id: 'c' })
+  assert.equal(without(card, ['c']), undefined)
+  assert.equal(without(card, ['a', 'b'])!.id, 'c')
+  const outcome: Notice = { ...card, type: 'outcome' }
+  assert.equal(without(outcome, ['c']), outcome) // the person has not read it yet
+})
+
+it('gives buttons to allowing once and to denying, as many as the system has', () => {
+  const all = ['session', 'once', 'always', 'deny'].map((id) => option(id))
+  assert.deepEqual(choices(all, 2).map(({ id }) => id), ['once', 'deny'])
+  assert.deepEqual(choices(all, 1).map(({ id }) => id), ['once'])
+  assert.deepEqual(choices(all, 0), [])
+  assert.deepEqual(choices([option('deny')], 2).map(({ id }) => id), ['deny'])
+  assert.deepEqual(choices([option('sure'), option('deny')], 2).map(({ id }) => id), ['sure', 'deny'])
+})
+
+describe('a pressed button', () => {
+  const real = globalThis.fetch
+  afterEach(() => void (globalThis.fetch = real))
+  const pressed = async (answer: Response | Error, speech = english) => {
+    let sent: unknown
+    globalThis.fetch = async (url, init) => {
+      sent = [url, init?.method, init?.body, init?.credentials, (init?.headers as Record<string, string>)['Content-Type']]
+      if (answer instanceof Error) throw answer
+      return answer
+    }
+    const got = await press('https://a/push/action', option('once'), [option('once', 'Allow once'), option('deny', 'Deny'), option('always', 'Always allow')], speech)
+    assert.deepEqual(sent, ['https://a/push/action', 'POST', '{"token":"token-once"}', 'omit', 'application/json'])
+    return got
+  }
+  const answers = (status: number, told: object) => new Response(JSON.stringify(told), { status })
+
+  it('says plainly what happened', async () => {
+    const cases: [Response | Error, string, boolean][] = [
+      [answers(200, { done: true, option_id: 'once' }), 'Allowed.', false],
+      [answers(200, { done: true, option_id: 'always' }), 'Answered: Always allow', false],
+      [answers(409, { done: false, option_id: 'deny', message: 'x' }), 'It was decided already. Denied.', false],
+      [answers(409, { done: false }), 'It was decided already.', false],
+      [answers(410, { done: false, option_id: 'deny' }), 'The time for an answer was over.', false],
+      [answers(403, { done: false }), 'The server did not take the answer. Open the page to see what became of the question.', false],
+    ]
+    for (const [answer, words, again] of cases) assert.deepEqual(await pressed(answer), { words, again })
+    assert.equal((await pressed(answers(200, { done: true, option_id: 'once' }), russian)).words, 'Разрешено.')
+  })
+
+  it('claims nothing that the server did not say', async () => {
+    const notReached = 'The server could not be reached. Try again, or open the page to see whether your answer arrived.'
+    for (const answer of [new TypeError('failed'), answers(503, {}), answers(429, {}), answers(502, {}), answers(200, {}), new Response('<h1>Log in to the network</h1>'), new Response('null')])
+      assert.deepEqual(await pressed(answer), { words: notReached, again: true })
+  })
+})
+
+it('knows which browsers can notify', () => {
+  const around = (userAgent: string, more: { secure?: boolean; push?: boolean; touch?: number; standalone?: boolean } = {}) =>
+    unable({ isSecureContext: more.secure ?? true, navigator: { userAgent, maxTouchPoints: more.touch ?? 0, standalone: more.standalone }, has: () => more.push ?? false })
+  assert.equal(around('Chrome', { push: true }), '')
+  assert.equal(around('Chrome', { push: true, secure: false }), 'insecure')
+  assert.equal(around('iPhone'), 'install')
+  assert.equal(around('Macintosh', { touch: 5 }), 'install') // an iPad that calls itself so
+  assert.equal(around('iPhone', { standalone: true }), 'unsupported') // before iOS 16.4
+  assert.equal(around('iPhone', { standalone: true, push: true }), '')
+  assert.equal(around('Macintosh'), 'unsupported')
+})
+
+it('compares keys and checks hours', () => {
+  const bytes = Uint8Array.from([251, 255, 191, 1])
+  assert.equal(sameKey(bytes.buffer, Buffer.from(bytes).toString('base64url')), true)
+  assert.equal(sameKey(bytes.buffer, 'AAAA'), false)
+  assert.equal(sameKey(null, ''), false)
+  assert.equal(isQuiet({ from: '22:00', to: '07:00' }), true)
+  for (const [from, to] of [['22:00', '22:00'], ['', '07:00'], ['24:00', '07:00'], ['7:00', '08:00']]) assert.equal(isQuiet({ from: from!, to: to! }), false)
+})
