@@ -22,7 +22,13 @@ type link struct {
 	agent   chat.Agent // of now; nil: none
 	newest  *change    // what is to be, until Run takes it
 	wake    chan struct{}
-	turning map[string]int64 // the inputs whose turns are open, by device
+	turning map[turn]bool // those that are open
+}
+
+// turn is that of one input.
+type turn struct {
+	device string
+	n      int64
 }
 
 // change is another agent with its client.
@@ -32,7 +38,7 @@ type change struct {
 }
 
 func newLink(log *slog.Logger, signedOut func()) *link {
-	return &link{log: log, signedOut: signedOut, wake: make(chan struct{}, 1), turning: map[string]int64{}}
+	return &link{log: log, signedOut: signedOut, wake: make(chan struct{}, 1), turning: map[turn]bool{}}
 }
 
 // begin says who waits for what replace starts.
@@ -121,13 +127,13 @@ func (l *link) run(ctx context.Context, c *change, host chat.Host) (end func()) 
 		_ = c.client.Close()
 		l.mu.Lock()
 		left := l.turning
-		l.turning = map[string]int64{}
+		l.turning = map[turn]bool{}
 		l.mu.Unlock()
 		if stopping {
 			return
 		}
-		for device, n := range left {
-			host.Post(device, nil, chat.Done{N: n, Interrupted: true})
+		for t := range left {
+			host.Post(t.device, nil, chat.Done{N: t.n, Interrupted: true})
 		}
 		host.Changed()
 	}
@@ -169,9 +175,7 @@ func (w *watching) Post(device string, done func(error), events ...chat.Event) {
 func (l *link) ended(device string, n int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.turning[device] == n {
-		delete(l.turning, device)
-	}
+	delete(l.turning, turn{device, n})
 }
 
 func (l *link) now() chat.Agent {
@@ -192,8 +196,8 @@ func (l *link) Status(device string) chat.Status {
 func (l *link) Hand(in chat.Input, taken func(error)) {
 	l.mu.Lock()
 	a := l.agent
-	if a != nil && l.turning[in.Device] == 0 { // a further input of a turn that runs has no end of its own
-		l.turning[in.Device] = in.N
+	if a != nil {
+		l.turning[turn{in.Device, in.N}] = true
 	}
 	l.mu.Unlock()
 	if a == nil {
