@@ -7,7 +7,7 @@ import { promisify } from 'node:util'
 import { chromium, type Browser, type BrowserContext, type BrowserContextOptions, type Page } from 'playwright-core'
 
 const run = promisify(execFile)
-const BINARY = process.env.HERMES_MOBILE_BIN ?? join(process.cwd(), '../bin/hermes-mobile')
+export const BINARY = process.env.HERMES_MOBILE_BIN ?? join(process.cwd(), '../bin/hermes-mobile')
 export const TOKEN = '7'.repeat(64)
 
 export function freePort(): Promise<number> {
@@ -21,10 +21,10 @@ export function freePort(): Promise<number> {
   })
 }
 
-/** Host is a server that a visitor comes to. */
+/** Host is a server that a visitor comes to. The app needs no commands. */
 export interface Host {
   readonly url: string
-  cli(...args: string[]): Promise<string>
+  cli?(...args: string[]): Promise<string>
 }
 
 /** Server is the real binary with the demo agent, in a folder of its own. */
@@ -80,7 +80,7 @@ export class Server implements Host {
 }
 
 export async function pairingLink(host: Host): Promise<string> {
-  return (JSON.parse(await host.cli('pair', '--json')) as { link: string }).link
+  return (JSON.parse(await host.cli!('pair', '--json')) as { link: string }).link
 }
 
 /** until waits for a condition. */
