@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, describe, it } from 'node:test'
 import type { Browser, Page } from 'playwright-core'
-import { BINARY, DESKTOP, freePort, launch, noBrowser, online, PHONE, reads, say, until, Visitor, type Host } from './rig'
+import { BINARY, DESKTOP, freePort, launch, noBrowser, online, PHONE, reads, say, until, Visitor, type Place } from './rig'
 
 const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
 const TOKEN = 'token-that-nobody-may-see'
@@ -77,7 +77,7 @@ class Gateway {
 }
 
 /** App is the real program, in a folder of its own. */
-class App implements Host {
+class App implements Place {
   readonly data = mkdtempSync(join(tmpdir(), 'hermes-app-'))
   url = ''
   output = ''

@@ -21,10 +21,15 @@ export function freePort(): Promise<number> {
   })
 }
 
-/** Host is a server that a visitor comes to. The app needs no commands. */
-export interface Host {
+/** Place is what a visitor comes to. */
+export interface Place {
   readonly url: string
   cli?(...args: string[]): Promise<string>
+}
+
+/** Host is a server, which has commands too. */
+export interface Host extends Place {
+  cli(...args: string[]): Promise<string>
 }
 
 /** Server is the real binary with the demo agent, in a folder of its own. */
@@ -79,7 +84,7 @@ export class Server implements Host {
   }
 }
 
-export async function pairingLink(host: Host): Promise<string> {
+export async function pairingLink(host: Place): Promise<string> {
   return (JSON.parse(await host.cli!('pair', '--json')) as { link: string }).link
 }
 
@@ -126,15 +131,15 @@ export class Visitor {
 
   private constructor(
     readonly context: BrowserContext,
-    readonly server: Host,
+    readonly server: Place,
   ) {}
 
-  static async come(browser: Browser, server: Host, options: BrowserContextOptions = DESKTOP): Promise<Visitor> {
+  static async come(browser: Browser, server: Place, options: BrowserContextOptions = DESKTOP): Promise<Visitor> {
     return Visitor.of(await browser.newContext({ permissions: [], ...options }), server)
   }
 
   /** of has a visitor in a browser that is there. */
-  static async of(context: BrowserContext, server: Host): Promise<Visitor> {
+  static async of(context: BrowserContext, server: Place): Promise<Visitor> {
     const visitor = new Visitor(context, server)
     await visitor.context.addInitScript(() => {
       const page = window as unknown as { ran: number; violations: string[] }
