@@ -7,6 +7,8 @@ import (
 	"io"
 
 	"charm.land/huh/v2"
+	"charm.land/lipgloss/v2"
+	"golang.org/x/term"
 
 	"hermes-mobile/gateway"
 )
@@ -17,8 +19,22 @@ type Screen struct {
 	Out io.Writer
 }
 
-// Tell implements Person.
-func (s Screen) Tell(text string) { fmt.Fprintln(s.Out, text) }
+// Tell implements Person. Lines are broken between words.
+func (s Screen) Tell(text string) {
+	width := narrow
+	if f, ok := s.Out.(interface{ Fd() uintptr }); ok {
+		if w, _, err := term.GetSize(int(f.Fd())); err == nil && w > 0 {
+			width = min(w, wide)
+		}
+	}
+	fmt.Fprintln(s.Out, lipgloss.Wrap(text, width, ""))
+}
+
+// Columns of text: where the terminal does not say how many it has, and the most that read well.
+const (
+	narrow = 80
+	wide   = 100
+)
 
 // Text implements Person.
 func (s Screen) Text(ctx context.Context, title, help, now string) (string, error) {
@@ -29,7 +45,7 @@ func (s Screen) Text(ctx context.Context, title, help, now string) (string, erro
 // Secret implements Person.
 func (s Screen) Secret(ctx context.Context, title, help string) (gateway.Secret, error) {
 	var value string
-	err := s.run(ctx, huh.NewInput().Title(title).Description(help).EchoMode(huh.EchoModeNone).Value(&value))
+	err := s.run(ctx, huh.NewInput().Title(title).Description(help).EchoMode(huh.EchoModePassword).Value(&value))
 	return gateway.NewSecret(value), err
 }
 

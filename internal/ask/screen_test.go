@@ -51,3 +51,14 @@ func TestScreen(t *testing.T) {
 		t.Errorf("the program ends: %v", err)
 	}
 }
+
+// What is told is broken between words, also where the terminal does not say how wide it is.
+func TestTellBreaksBetweenWords(t *testing.T) {
+	s, out, _ := at(t, "")
+	s.Tell(strings.Repeat("credentials ", 20))
+	for line := range strings.Lines(out.String()) {
+		if len(line) > narrow+1 || strings.Trim(line, "credentials \n") != "" || strings.HasPrefix(line, " ") || !strings.HasPrefix(line, "credentials") {
+			t.Errorf("the line %q", line)
+		}
+	}
+}
