@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"errors"
+	"maps"
 	"slices"
 	"strconv"
 	"time"
@@ -72,7 +73,11 @@ func (a *Agent) Call(ctx context.Context, call chat.Call) ([]byte, error) {
 		}
 		return nil, refusal(err)
 	}
-	return json.Marshal(result)
+	data, err := json.Marshal(result)
+	if err == nil && len(data) > chat.MaxResult {
+		return nil, &chat.CallError{Code: refused, Message: "the gateway has more of this than can be shown at once: ask for less"}
+	}
+	return data, err
 }
 
 // context is that of Run, nil before it and after.
@@ -310,7 +315,7 @@ func (a *Agent) forkSession(ctx context.Context, device string, params []byte) (
 	if err != nil {
 		return nil, err
 	}
-	err = a.memory.change(ctx, device, func(c *conversation) { c.Sessions = append(slices.Clone(c.Sessions), s.ID) })
+	err = a.memory.change(ctx, device, func(c *conversation) { c.own(s.ID) })
 	return sessionAnswer{info(s, known)}, err
 }
 
@@ -326,10 +331,8 @@ func (a *Agent) deleteSession(ctx context.Context, device string, params []byte)
 	if _, err := a.seen(ctx, device, p.ID); err != nil {
 		return nil, err
 	}
-	if t := a.turnOf(device); t != nil {
-		if known, err := a.memory.get(ctx, device); err == nil && known.Session == p.ID {
-			return nil, &chat.CallError{Code: refused, Message: "a turn runs in this session: stop it, or wait for its end"}
-		}
+	if a.works(ctx, p.ID) {
+		return nil, &chat.CallError{Code: refused, Message: "a turn runs in this session: stop it, or wait for its end"}
 	}
 	if err := a.Client.DeleteSession(ctx, p.ID); err != nil {
 		return nil, err
@@ -343,6 +346,17 @@ func (a *Agent) deleteSession(ctx context.Context, device string, params []byte)
 	return done{true}, err
 }
 
+// works reports whether a turn of any conversation runs in a session.
+func (a *Agent) works(ctx context.Context, session string) bool {
+	a.mu.Lock()
+	devices := slices.Collect(maps.Keys(a.turns))
+	a.mu.Unlock()
+	return slices.ContainsFunc(devices, func(device string) bool {
+		known, err := a.memory.get(ctx, device)
+		return err == nil && (known.Session == session || known.Turn != nil && known.Turn.Lease != nil && known.Turn.Lease.SessionID == session)
+	})
+}
+
 // messageInfo is a message of a session's history.
 type messageInfo struct {
 	ID   int64     `json:"id"`
@@ -352,8 +366,11 @@ type messageInfo struct {
 	Tool string    `json:"tool,omitempty"`
 }
 
-// maxToolText is what is shown of a tool's result in bytes: whole ones may have many MB.
-const maxToolText = 4 << 10
+const (
+	maxToolText = 4 << 10            // of a tool's result in bytes: whole ones may have many MB
+	maxShown    = 512 << 10          // of another message
+	maxPageSize = chat.MaxResult / 2 // of the texts of a page, as JSON has them
+)
 
 func (a *Agent) history(ctx context.Context, device string, params []byte) (any, error) {
 	var p struct {
@@ -390,25 +407,31 @@ func (a *Agent) history(ctx context.Context, device string, params []byte) (any,
 	if err != nil {
 		return nil, err
 	}
-	size := 0
+	size, passed := 0, 0
 	for _, m := range slices.Backward(got.Messages) {
 		text := m.Content
 		switch {
 		case m.Display == "hidden", m.Role == "assistant" && text == "", m.Role != "user" && m.Role != "assistant" && m.Role != "tool":
+			passed++
 			continue
 		case m.Role == "tool":
 			text = cutText(text, maxToolText)
 		default:
-			text = shown(text)
+			text = cutText(shown(text), maxShown)
 		}
-		if size += len(text); size > chat.MaxResult/2 && len(out.Messages) > 0 {
-			text = cutText(text, maxToolText)
+		encoded, err := json.Marshal(text) // up to six times as long
+		if err != nil {
+			return nil, err
 		}
+		if size += len(encoded); size > maxPageSize && len(out.Messages) > 0 {
+			break
+		}
+		passed++
 		out.Messages = append(out.Messages, messageInfo{ID: m.ID, Role: m.Role, Text: text, At: m.At.UTC().Truncate(time.Second), Tool: m.ToolName})
 	}
 	slices.Reverse(out.Messages)
-	if got.More {
-		out.Cursor = cursor(offset + limit)
+	if got.More || passed < len(got.Messages) {
+		out.Cursor = cursor(offset + passed)
 	}
 	return out, nil
 }
