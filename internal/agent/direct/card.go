@@ -83,7 +83,7 @@ func (a *Agent) answer(ctx context.Context, t *turn, card chat.Card, answer chat
 		return nil
 	}
 	choice := gateway.ApprovalAnswer{RequestID: of.ID, Choice: answer.OptionID}
-	if t.in.Handed && strings.HasPrefix(of.ID, "approval-") && !t.knows(of.ID) {
+	if of.ID == unseen || t.in.Handed && strings.HasPrefix(of.ID, "approval-") && !t.knows(of.ID) {
 		choice.RequestID = "" // a gateway without ids (0.19) that was asked before a restart: the oldest that waits
 	}
 	if answer.OptionID == allChoice {
@@ -137,6 +137,17 @@ func (t *turn) ask(r *reply, a gateway.Approval) {
 	t.mu.Unlock()
 	t.tell(append(r.finish(), chat.Ask{Card: card})...)
 	t.change(func(b *begun) { b.Asked = append(slices.Clone(b.Asked), a.ID) }) // after it: rather asked twice than never
+}
+
+// unseen is the id of a question whose words are lost with the events of a gateway that tells them once (0.19).
+const unseen = "approval-unseen"
+
+// askUnseen asks for a question of which only this much is known, unless its card is still open.
+func (t *turn) askUnseen(r *reply) {
+	if len(t.in.Cards) == 0 {
+		t.ask(r, gateway.Approval{ID: unseen, Choices: []string{"once", "deny"},
+			Description: "The gateway asked for a permission while this server was not there to hear it. What it is for is not known."})
+	}
 }
 
 // askedBefore reports whether an earlier life showed an approval, and its card where that is still to be decided.

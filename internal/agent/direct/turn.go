@@ -423,8 +423,11 @@ func (t *turn) read(running *gateway.Turn, r *reply) (over, again bool, err erro
 		case gateway.ApprovalAnswered:
 			t.answered(e)
 		case gateway.Status:
-			if e.Kind == gateway.StatusReconnecting || e.Kind == gateway.StatusSettling {
+			switch e.Kind {
+			case gateway.StatusReconnecting, gateway.StatusSettling:
 				t.agent.doubt()
+			case gateway.StatusWaiting:
+				t.askUnseen(r)
 			}
 		case gateway.Ended:
 			if e.Outcome.State == gateway.Absent && t.resumed {
