@@ -38,22 +38,25 @@ func (l *life) answerAll(n int64) (ended bool) {
 		open := make([]chat.Card, 0, 1)
 		for id, c := range l.disk.cards {
 			if !answered[id] {
+				answered[id] = true
 				open = append(open, c)
 			}
 		}
 		l.disk.mu.Unlock()
 		for _, c := range open {
-			answered[c.ID] = true
 			l.agent.Answer(c, chat.Answer{OptionID: "once"}, func(err error) {
 				l.disk.mu.Lock()
 				defer l.disk.mu.Unlock()
 				if err == nil {
 					delete(l.disk.cards, c.ID)
+				} else {
+					delete(answered, c.ID) // the hub tells it again
 				}
 			})
 		}
 		select {
 		case <-news:
+		case <-time.After(5 * time.Millisecond):
 		case <-l.over:
 			return false
 		case <-deadline:
