@@ -48,7 +48,27 @@ type Agent struct {
 	closed bool
 	turns  map[string]*turn // by device
 	caps   *gateway.Capabilities
+	err    error // why the gateway cannot be used; nil before the first look, too
 	detail string
+}
+
+// State is what the owner is told of the way to the gateway.
+type State struct {
+	Online  bool
+	Version string // of the gateway, as far as it is known
+	Older   bool   // it is of the version whose limits doc/gateway.md has
+	Err     error  // why it cannot be used
+}
+
+// State returns how things are.
+func (a *Agent) State() State {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	s := State{Online: a.online.Load(), Err: a.err}
+	if a.caps != nil {
+		s.Version, s.Older = a.caps.Version, a.caps.Offers("runs") && !newer(a.caps)
+	}
+	return s
 }
 
 var (
@@ -115,6 +135,9 @@ func (a *Agent) check(ctx context.Context) bool {
 		detail = err.Error()
 	default:
 		detail = "Hermes' API"
+		if !caps.Offers("runs") && !caps.Offers("session_chat_stream") {
+			detail = "an API like OpenAI's"
+		}
 		if caps.Version != "" {
 			detail += ", version " + caps.Version
 		}
@@ -127,7 +150,7 @@ func (a *Agent) check(ctx context.Context) bool {
 	if err == nil {
 		a.caps = caps
 	}
-	a.detail = detail
+	a.err, a.detail = err, detail
 	a.mu.Unlock()
 	if changed {
 		if err != nil {
