@@ -1,13 +1,18 @@
 package direct
 
 import (
+	"encoding/json"
 	"errors"
+	"io"
 	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
+	"hermes-mobile/gateway"
 	"hermes-mobile/internal/chat"
 )
 
@@ -405,4 +410,93 @@ func TestFailedTurnOfOlder(t *testing.T) {
 		t.Error("it ended well")
 	}
 	wantFinals(t, d, 1, "The turn failed: HTTP 400: no such model")
+}
+
+// A session that is opened while a turn of another one runs is for the next turn. What the running one says stays whole.
+func TestSessionIsSwitchedInATurn(t *testing.T) {
+	each(t, func(t *testing.T, v string) {
+		g, d := newGateway(t, v), newDisk()
+		l := begin(t, g.URL, d)
+		call(t, l, "sessions.create", `{"title":"other"}`)
+		call(t, l, "sessions.create", `{"title":"first"}`)
+		ok(t, receive(t, l.hand(message(1, "hi")), "taken"))
+		run := g.run(1)
+		run.text("ha")
+		l.steps("ha")
+		call(t, l, "sessions.open", `{"id":"api_1"}`)
+		run.text("lf")
+		l.steps("half")
+		run.complete("half and half")
+		l.done(1)
+		wantFinals(t, d, 1, "half and half")
+		ok(t, receive(t, l.hand(message(2, "hi")), "taken"))
+		g.run(2).complete("other")
+		l.done(2)
+		if a, b := run.session, g.run(2).session; a != "api_2" || b != "api_1" {
+			t.Errorf("the turns are of %s and %s", a, b)
+		}
+	})
+}
+
+// What a server without sessions is told again is bounded, and begins anew with /new.
+func TestHistoryIsBounded(t *testing.T) {
+	var mu sync.Mutex
+	var asked [][]object
+	api := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/v1/models" {
+			respond(w, 200, object{"object": "list", "data": []object{{"id": "small"}}})
+			return
+		}
+		var body struct{ Messages []object }
+		_ = json.NewDecoder(r.Body).Decode(&body)
+		mu.Lock()
+		asked = append(asked, body.Messages)
+		mu.Unlock()
+		w.Header().Set("Content-Type", "text/event-stream")
+		_, _ = io.WriteString(w, `data: {"id":"c","choices":[{"index":0,"delta":{"content":"yes"},"finish_reason":"stop"}],"usage":{"prompt_tokens":1,"completion_tokens":1,"total_tokens":2}}`+"\n\ndata: [DONE]\n\n")
+	}))
+	t.Cleanup(api.Close)
+	d := newDisk()
+	l := begin(t, api.URL, d, func(_ *Options, p *gateway.Profile) { p.Kind = gateway.OpenAI })
+	if s := l.agent.Status(phone); !s.Stop || s.Prompt || !s.Images || s.Tool {
+		t.Errorf("status %+v", s)
+	}
+	last := func() []object {
+		mu.Lock()
+		defer mu.Unlock()
+		return asked[len(asked)-1]
+	}
+	n := int64(0)
+	say := func(text string) {
+		t.Helper()
+		n++
+		ok(t, receive(t, l.hand(message(n, text)), "taken"))
+		l.done(n)
+	}
+	for range 8 {
+		say(strings.Repeat("x", 60_000))
+	}
+	size := 0
+	for _, m := range last() {
+		size += len(m["content"].(string))
+	}
+	if len(last()) < 5 || size > maxHistoryBytes+60_001 {
+		t.Errorf("%d messages of %d bytes were sent", len(last()), size)
+	}
+	for range 70 {
+		say("short")
+	}
+	if got := len(last()); got > maxHistory+1 || got < maxHistory-10 {
+		t.Errorf("%d messages were sent", got)
+	}
+	say("/new")
+	say("fresh")
+	if got := last(); len(got) != 1 || got[0]["content"] != "fresh" {
+		t.Errorf("after /new it is told %v", got)
+	}
+	for _, method := range l.agent.Methods(phone) {
+		if strings.HasPrefix(method, "sessions.") || strings.HasPrefix(method, "jobs.") {
+			t.Errorf("it offers %s", method)
+		}
+	}
 }
