@@ -37,6 +37,9 @@ func Checked(f *Facts) (list []string) {
 			say("gateway      %s, %s", g.Name, how)
 		}
 	}
+	if s := f.Server; s != nil && s.API != nil && s.AgentOnline {
+		say("API          at %s, %s", s.API.URL, s.AgentDetail)
+	}
 	if d := f.Front; d != nil && d.Down == nil && !d.NoKey {
 		say("front door   to Hermes' API server at %s, %s", d.URL, plural(max(0, d.Users), "user", "users"))
 	}

@@ -152,9 +152,21 @@ var linkArea = Area{"The connection of the gateway", []Code{
 	{Name: "gateway_not_dialled", Severity: Warning, Title: "The gateway has not dialled in yet",
 		Why: "A gateway that finds no server at its start tries again after 30 seconds, then with pauses up to five minutes. It also goes on with the settings that it was started with.",
 		Do:  "Wait as long as the finding says, or restart the gateway: `hermes gateway restart`.", After: slices.Concat(unreachable, refusedAtDoor)},
+	{Name: "api_unreachable", Severity: Error, Title: "Hermes' API cannot be reached",
+		Why: "The agent `direct` speaks to the API at `MOBILE_API_URL`, and nothing answers there, or something that is no Hermes. Messages are accepted and wait.",
+		Do:  "Start the gateway there, with its API server on (`hermes-mobile setup --api` on its machine), or correct `MOBILE_API_URL`. For a server that is not Hermes: `MOBILE_API_KIND=openai`.", After: []string{"settings_refused", "server_not_running", "hermes_missing", "hermes_too_old", "hermes_config_broken", "gateway_not_running", "api_server_off"}},
+	{Name: "api_key_refused", Severity: Error, Title: "Hermes' API does not take the key",
+		Why: "It answers, and refuses the key of the agent `direct`, or wants one and the server has none. Messages are accepted and wait; a turn that runs goes on at the gateway.",
+		Do:  "Set `MOBILE_API_KEY` to the `API_SERVER_KEY` in the `.env` of that Hermes, and restart the server.", After: []string{"settings_refused", "server_not_running"}},
+	{Name: "api_other_gateway", Severity: Error, Title: "Another gateway answers",
+		Why: "At `MOBILE_API_URL` answers a gateway with another name or model than the one that was there since the server started. Nothing is said to it.",
+		Do:  "If you have exchanged the gateway, restart the server. Else correct `MOBILE_API_URL`.", After: []string{"settings_refused", "server_not_running"}},
+	{Name: "api_older", Severity: Note, Title: "Hermes' API is of an older version",
+		Why: "With Hermes 0.19 an approval waits a minute at most, turns with images cannot be stopped and do not ask, and a server that restarts in the middle of a turn hears only its end. doc/gateway.md has the whole table.",
+		Do:  "Update Hermes (`hermes update`), then restart its gateway."},
 	{Name: "agent_away", Severity: Warning, Title: "The agent is away",
 		Why: "The gateway was there and is not now. Messages are accepted and wait for it. It comes back by itself within 30 seconds of what kept it away.",
-		Do:  "`hermes gateway status` on its machine; restart it where it does not come back.", After: slices.Concat(unreachable, refusedAtDoor, []string{"gateway_not_dialled", "api_server_off"})},
+		Do:  "`hermes gateway status` on its machine; restart it where it does not come back.", After: slices.Concat(unreachable, refusedAtDoor, []string{"gateway_not_dialled", "api_server_off", "api_unreachable", "api_key_refused", "api_other_gateway"})},
 }}
 
 // asItIs are the reasons for which it is too early to look at how Hermes behaves.

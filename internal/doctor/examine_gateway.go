@@ -26,12 +26,41 @@ func (e *examination) agent() {
 		}
 		e.away()
 	case "direct":
-		e.local("")
-		e.apiServer()
-		e.away()
+		e.direct()
 	case "relay":
 		e.relay()
 	}
+}
+
+// direct looks at the API that the agent direct speaks to. A Hermes of this machine has to do with it where the address leads
+// here.
+func (e *examination) direct() {
+	var api *API
+	if e.Server != nil {
+		api = e.Server.API
+	}
+	works := e.Server != nil && e.Server.AgentOnline
+	answers := works || api != nil && (api.KeyRefused || api.Another) // so it runs, wherever its home is
+	if exists := e.Hermes != nil && e.Hermes.Exists; (api == nil || !api.Elsewhere) && (exists || !answers) {
+		e.local("")
+		if !answers {
+			e.apiServer()
+		}
+	}
+	switch {
+	case api == nil || works && !api.Older:
+	case works:
+		e.find("api_older", "", "Update Hermes (hermes update), then restart its gateway", "Hermes' API is of version %s: an approval waits a minute at most, turns with images cannot be stopped and do not ask, and a server that restarts in a turn hears only its end.", api.Version)
+	case api.KeyRefused && api.NoKey:
+		e.find("api_key_refused", "", "Set MOBILE_API_KEY to the API_SERVER_KEY of that Hermes and restart the server; for a Hermes on this machine: hermes-mobile setup --api", "The API at %s wants a key, and the server has none.", api.URL)
+	case api.KeyRefused:
+		e.find("api_key_refused", "", "Set MOBILE_API_KEY to the API_SERVER_KEY of that Hermes and restart the server", "The API at %s does not take the server's key: messages are accepted and wait.", api.URL)
+	case api.Another:
+		e.find("api_other_gateway", "", "If the gateway was exchanged, restart the server; else correct MOBILE_API_URL", "Another gateway answers at %s than before: messages are accepted and wait. %s", api.URL, sentence(api.Down.Error()))
+	case api.Down != nil:
+		e.find("api_unreachable", "", "Start the gateway there (hermes gateway start) with its API server on (hermes-mobile setup --api), or correct MOBILE_API_URL and restart the server", "The API at %s cannot be used: messages are accepted and wait. %s", api.URL, sentence(api.Down.Error()))
+	}
+	e.away()
 }
 
 // link is a gateway that may dial in, with how it is where a server runs.

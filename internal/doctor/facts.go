@@ -39,6 +39,7 @@ type Server struct {
 	AgentOnline bool
 	AgentDetail string
 	Relay       *relay.State // nil: another agent
+	API         *API         // of the agent direct; nil: another agent
 
 	StoreFailed bool   // a moment ago
 	PushOff     string // why there are no notifications, where the owner has not switched them off
@@ -47,6 +48,18 @@ type Server struct {
 	Devices   []hub.Refused // turned away at hello
 	Requests  []hub.Refused // turned away before it; Code is the HTTP status
 	Forwarded []hub.Refused // peers that are not trusted and send forwarding headers
+}
+
+// API is how the agent direct finds the API that it speaks to.
+type API struct {
+	URL        string
+	NoKey      bool // none is set
+	KeyRefused bool
+	Another    bool   // what answers is not the gateway that was there before
+	Down       error  // why it cannot be used; nil: it can, or was not tried yet
+	Version    string // of Hermes, as far as it is known
+	Older      bool   // it is of the version with limits
+	Elsewhere  bool   // it is on another machine, or no Hermes
 }
 
 // Hermes is the Hermes of this machine.

@@ -32,6 +32,9 @@ func (s *Server) Banner(w io.Writer, program string) {
 	if s.cfg.Agent == "relay" {
 		s.connectHermes(w, program)
 	}
+	if s.cfg.Agent == "direct" {
+		s.callHermes(w, program)
+	}
 	fmt.Fprintln(w)
 }
 
@@ -61,6 +64,22 @@ func (s *Server) connectHermes(w io.Writer, program string) {
 
   and restart the gateway: hermes gateway run
 `, program, s.cfg.HermesHome, Quoted(s.gatewayPath()), Quoted(filepath.Join(s.cfg.HermesHome, ".env")), url, url)
+}
+
+// callHermes says which API the agent speaks to, and what to do where there is no key for it.
+func (s *Server) callHermes(w io.Writer, program string) {
+	switch {
+	case s.cfg.APIKind == "openai":
+		fmt.Fprintf(w, "  Model server:      %s\n", s.cfg.APIURL)
+	case s.cfg.APIKey == "":
+		fmt.Fprintf(w, `
+  There is no key for Hermes' API at %s.
+  Switch that on, on the machine of Hermes:  %s setup --api
+  Then restart its gateway and this server. For a Hermes elsewhere set MOBILE_API_URL and MOBILE_API_KEY.
+`, s.cfg.APIURL, program)
+	default:
+		fmt.Fprintf(w, "  Hermes' API:       %s (if it is off: %s setup --api, then: hermes gateway restart)\n", s.cfg.APIURL, program)
+	}
 }
 
 // Quoted writes a path as a shell takes it.

@@ -2,12 +2,16 @@ package server
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"net/netip"
+	"net/url"
 
 	"hermes-mobile/gateway"
 	"hermes-mobile/internal/access"
 	"hermes-mobile/internal/agent/direct"
 	"hermes-mobile/internal/chat"
+	"hermes-mobile/internal/doctor"
 	"hermes-mobile/internal/store"
 )
 
@@ -73,6 +77,23 @@ type directAgent struct {
 func (a *directAgent) Run(ctx context.Context, host chat.Host) error {
 	defer a.client.Close()
 	return a.Agent.Run(ctx, host)
+}
+
+// api is how the agent finds its API, nil where another agent serves.
+func (s *Server) api() *doctor.API {
+	a, is := s.agent.(*directAgent)
+	if !is {
+		return nil
+	}
+	state := a.State()
+	u, err := url.Parse(s.cfg.APIURL)
+	return &doctor.API{URL: s.cfg.APIURL, NoKey: s.cfg.APIKey == "", KeyRefused: errors.Is(state.Err, gateway.ErrSignIn), Another: errors.Is(state.Err, gateway.ErrIdentity),
+		Down: state.Err, Version: state.Version, Older: state.Older, Elsewhere: s.cfg.APIKind != "hermes" || err == nil && !isLoopback(u.Hostname())}
+}
+
+func isLoopback(host string) bool {
+	ip, err := netip.ParseAddr(host)
+	return host == "localhost" || err == nil && ip.IsLoopback()
 }
 
 // keep has the agent remember in the store.

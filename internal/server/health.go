@@ -61,7 +61,7 @@ func (s *Server) diagnose(ctx context.Context) (Diagnosis, error) {
 func (s *Server) facts(l *look) *doctor.Facts {
 	now := time.Now()
 	agent := s.agent.Status("")
-	state := &doctor.Server{Address: s.listener.Addr().String(), Started: s.started, AgentOnline: agent.Online, AgentDetail: agent.Detail,
+	state := &doctor.Server{Address: s.listener.Addr().String(), Started: s.started, AgentOnline: agent.Online, AgentDetail: agent.Detail, API: s.api(),
 		Devices: s.hub.Refused(), Requests: s.requests.Often(), Forwarded: s.forwarded.Often(), PushOff: s.pushOff}
 	if at := s.hub.StoreFailedAt(); !at.IsZero() && now.Sub(at) < storeTrouble {
 		state.StoreFailed = true

@@ -88,6 +88,21 @@ func (a caller) call(method, path, body string) (int, map[string]any) {
 	return answer.StatusCode, out
 }
 
+// do makes a request that was put together elsewhere, and returns the id of the run that it began.
+func (a caller) do(r *http.Request) (status int, run string) {
+	a.t.Helper()
+	answer, err := http.DefaultClient.Do(r)
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	var out struct {
+		ID string `json:"run_id"`
+	}
+	_ = json.NewDecoder(answer.Body).Decode(&out)
+	return answer.StatusCode, out.ID
+}
+
 // must is call for what has to work.
 func (a caller) must(method, path, body string) map[string]any {
 	a.t.Helper()

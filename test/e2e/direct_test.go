@@ -383,4 +383,9 @@ func TestDirectWrongKey(t *testing.T) {
 	if strings.Contains(s.LogTail(1000), "not-the-key-of-this-one") {
 		t.Error("the key is in the log")
 	}
+	mustFind(t, (&world{t: t, server: s}).doctor(t), "api_key_refused", "does not take")
+	s.Stop()
+	s.Env = append(slices.DeleteFunc(s.Env, func(line string) bool { return strings.HasPrefix(line, "MOBILE_API_KEY=") }), "MOBILE_API_KEY="+g.API().Key)
+	s.Start()
+	p.Final(0, "the answer to what waited", func(m device.Message) bool { return m.ReplyTo == out.ID && strings.Contains(m.Text, "fake model") })
 }

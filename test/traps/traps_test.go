@@ -26,6 +26,8 @@ const (
 	hub      = "internal/hub."
 	e2eTest  = "test/e2e."
 	here     = "test/traps."
+	client   = "gateway."
+	direct   = "internal/agent/direct."
 )
 
 // traps is the list, in four parts: how a gateway goes deaf (relay-facts §7), how it goes and comes (§10), what failing
@@ -104,7 +106,7 @@ var traps = []trap{
 	{"a file of 25 MiB", "in both directions, in parts or by a link, without being held whole", []string{here + "TestFileOf25MiB"}},
 	{"several gateways", "texts, cards and files stay with theirs; one dies, the other goes on", []string{here + "TestSeveralGateways", relay + "TestTwoGateways", e2eTest + "TestGateways"}},
 
-	// What has gone wrong in other programs, by the kind of fault. Kinds of web clients and of push are not the server's.
+	// What has gone wrong in other programs, by the kind of fault. Kinds of push are not here.
 	{"field 1: a slow reader", "bounded, cut off with a code when it is too much, caught up later; others do not wait",
 		[]string{here + "TestSlowPhone", hub + "TestStreamToASlowReader", hub + "TestPingFlood", "internal/wsconn.TestStalledPeerIsDropped", "internal/wsconn.TestSlowPeer"}},
 	{"field 2: half-open connections", "found by ping, and their places freed", []string{"internal/wsconn.TestKeeperDropsSilentPeer", "device.TestHalfOpenConnectionIsFound"}},
@@ -113,27 +115,33 @@ var traps = []trap{
 	{"field 5: checked after it was done", "refused before anything is run", []string{here + "TestShapes", "testdata/frames/ids/type_object.json", "testdata/frames/ids/type_number.json"}},
 	{"field 6: an oversize frame, for ever", "too_big and 1009, the limit is announced", []string{here + "TestOversizeFrame", "internal/wsconn.TestTooBig", hub + "TestFirstFrameIsSmall"}},
 	{"field 7: the same id again", "one turn, the first one's receipt", []string{here + "TestIDsAfterRestart", hub + "TestSessionAgainstModel", "test/crash.TestKill"}},
-	{"field 8: a lost receipt, then another body", "never a second run", []string{here + "TestIDsAfterRestart", "test/crash.TestKill"}},
+	{"field 8: a lost receipt, then another body", "never a second run",
+		[]string{here + "TestIDsAfterRestart", "test/crash.TestKill", client + "TestLostReply", direct + "TestCrash", direct + "TestModelIsChangedMeanwhile"}},
 	{"field 9: answered twice in the same moment", "one wins, the other is told what was decided", []string{hub + "TestOneAnswerCounts", here + "TestTwoCards"}},
-	{"field 10: a second approval in one run", "two cards, both answers land", []string{here + "TestTwoCards", relay + "TestCards"}},
+	{"field 10: a second approval in one run", "two cards, both answers land", []string{here + "TestTwoCards", relay + "TestCards", client + "TestTwoApprovalsAtOnce", direct + "TestApprovalsInReverse"}},
 	{"field 11: an empty or repeated id of an approval", "an id of ours", []string{here + "TestTwoCards", relay + "TestCards"}},
 	{"field 12: a late answer", "expired in plain words, the chat goes on, nobody is left waiting",
 		[]string{hub + "TestCardExpires", hub + "TestOneAnswerCounts", e2eTest + "TestCardExpires", recorded + "0.22.2/06-exec-timeout-then-late-answer.want", recorded + "0.19.0/12-clarify-timeout-then-late-answer.want"}},
 	{"field 13: an answer as chat text", "a message, never both, never lost", []string{here + "TestAnswerInWords", relay + "TestClarifyWords", relay + "TestClarifyWordsUnsure"}},
 	{"field 14: clocks that differ", "a phone's clock is never asked, a gateway's difference is named", []string{hub + "TestCardSaysItsTime", relay + "TestToken", here + "TestOldToken"}},
 	{"field 15: a storm of pairing", "no request for who is known, one for who is not, limited", []string{here + "TestGuest", "internal/access.TestRequestLimits", hub + "TestReplacedTooOften"}},
+	{"field 16: a character that is cut between two reads", "is whole", []string{client + "TestEventReader", client + "TestRunCutAtEveryByte", "test/sse.TestReadersAgree"}},
 	{"field 17: the splitter", "joins back to the same, keeps clusters, a silly limit is refused",
 		[]string{hub + "TestChunksKeepClusters", hub + "TestChunksOfRealTexts", hub + "TestChunksRefusesASillyLimit", hub + "TestChunksEndSoon"}},
+	{"field 18: comments are all that comes", "they are life", []string{client + "TestIdleStream"}},
 	{"field 19: a delivery to who is busy, away or nobody", "once, and never OK for nothing",
 		[]string{here + "TestDeliveryDuringATurn", here + "TestPhoneIsAway", hub + "TestDeliveryTwiceAtOnce", hub + "TestOutboxIsFull", relay + "TestCronBesideTurn", e2eTest + "TestSetup"}},
-	{"field 20: double after resume", "everything once, in order; the older connection is replaced", []string{hub + "TestSessionAgainstModel", hub + "TestFileCutByReconnect", hub + "TestLiveNeverOvertakesTheBacklog", "test/crash.TestKill"}},
+	{"field 20: double after resume", "everything once, in order; the older connection is replaced", []string{hub + "TestSessionAgainstModel", hub + "TestFileCutByReconnect", hub + "TestLiveNeverOvertakesTheBacklog", "test/crash.TestKill",
+		client + "TestResume", direct + "TestEventsBreak", direct + "TestGap", e2eTest + "TestDirectKilled", e2eTest + "troubleStoppedServer"}},
 	{"field 21: never acknowledged, replayed by each restart", "each is stored, and run once", []string{here + "TestQueuedOverRestarts", "test/crash.TestRestartPolitely"}},
 	{"field 22: a throttled step", "the newest comes before the tool, the card, the file; the final is whole", []string{hub + "TestStepsBeforeWhatFollows", relay + "TestEditForm"}},
-	{"field 23: the wrong chat", "what is said stays in its conversation", []string{here + "TestSeveralGateways", relay + "TestTwoGateways", e2eTest + "cardElsewhere"}},
+	{"field 23: the wrong chat", "what is said stays in its conversation", []string{here + "TestSeveralGateways", relay + "TestTwoGateways", e2eTest + "cardElsewhere", client + "TestForeignEvents", direct + "TestSessionIsSwitchedInATurn", e2eTest + "directAtOnce"}},
 	{"field 24: locked out with others", "real people are not, forged addresses are not believed, memory is bounded",
 		[]string{"internal/server.TestUpgradeRefused", "internal/access.TestClient", "internal/access.TestGuardIsBounded", "internal/server.TestRefusalsAreBounded"}},
 	{"field 25: a token in the address", "refused, and in no output", []string{here + "TestNoSecretInTheLog", "internal/server.TestUpgradeRefused", "internal/server.TestRefusalsAreLogged"}},
 	{"field 26: typing never ends", "it ends by itself", []string{here + "TestTypingEnds", relay + "TestAwayEndsTurn", hub + "TestLeaseEndsASilentTurn"}},
+	{"field 28: a stream with one mark of its end, none, or two", "usage alone is an end, none is an interruption that is told, a second one is nothing",
+		[]string{client + "TestCompletionsEnd", client + "TestSessionEnds"}},
 
 	{"one event cannot be stored", "it takes no others along", []string{hub + "TestOneBadEventInABatch", hub + "TestOneBadMessageInABatch", "internal/store.TestFailingJobTakesNobodyAlong"}},
 	{"the link drops while a phone is paired", "it comes again with the same code, and nobody else does", []string{hub + "TestPairingCutBeforeReady", "internal/store.TestInviteBelongsToItsDevice", here + "TestPairedOverABadLink"}},
@@ -143,8 +151,8 @@ var traps = []trap{
 	{"a code to scan that names an address of this machine only, or is too dense", "says so, and can be read", []string{"cmd/hermes-mobile.TestScripts", "cmd/hermes-mobile.TestQR"}},
 }
 
-// notOurs are the kinds of faults of other programs that concern clients of another transport, or push.
-var notOurs = []int{16, 18, 27, 28}
+// notOurs are the kinds of faults of other programs that concern push.
+var notOurs = []int{27}
 
 // TestList checks that every proof in the list is there, so that it cannot rot; that every kind of the field is listed; and
 // that no test of this package is missing from it.

@@ -30,6 +30,8 @@ type Options struct {
 	AllSessions bool
 	// ApprovalLife is how long the gateway waits for an answer; 0: as its version does unless its owner set another.
 	ApprovalLife time.Duration
+	// Patience is gateway.TurnRequest's; 0: as that package has it.
+	Patience time.Duration
 }
 
 // Agent implements chat.Agent and chat.Caller.
@@ -46,7 +48,27 @@ type Agent struct {
 	closed bool
 	turns  map[string]*turn // by device
 	caps   *gateway.Capabilities
+	err    error // why the gateway cannot be used; nil before the first look, too
 	detail string
+}
+
+// State is what the owner is told of the way to the gateway.
+type State struct {
+	Online  bool
+	Version string // of the gateway, as far as it is known
+	Older   bool   // it is of the version whose limits doc/gateway.md has
+	Err     error  // why it cannot be used
+}
+
+// State returns how things are.
+func (a *Agent) State() State {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	s := State{Online: a.online.Load(), Err: a.err}
+	if a.caps != nil {
+		s.Version, s.Older = a.caps.Version, a.caps.Offers("runs") && !newer(a.caps)
+	}
+	return s
 }
 
 var (
@@ -59,7 +81,7 @@ func New(o Options) *Agent {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	return &Agent{Options: o, memory: newMemory(o.Keep), look: make(chan struct{}, 1), turns: map[string]*turn{}, detail: "not connected yet"}
+	return &Agent{Options: o, memory: newMemory(o.Keep, o.Log), look: make(chan struct{}, 1), turns: map[string]*turn{}, detail: "not connected yet"}
 }
 
 // Name implements chat.Agent.
@@ -113,6 +135,9 @@ func (a *Agent) check(ctx context.Context) bool {
 		detail = err.Error()
 	default:
 		detail = "Hermes' API"
+		if !caps.Offers("runs") && !caps.Offers("session_chat_stream") {
+			detail = "an API like OpenAI's"
+		}
 		if caps.Version != "" {
 			detail += ", version " + caps.Version
 		}
@@ -125,7 +150,7 @@ func (a *Agent) check(ctx context.Context) bool {
 	if err == nil {
 		a.caps = caps
 	}
-	a.detail = detail
+	a.err, a.detail = err, detail
 	a.mu.Unlock()
 	if changed {
 		if err != nil {
@@ -153,7 +178,7 @@ func (a *Agent) Status(string) chat.Status {
 	s := chat.Status{Online: a.online.Load() && !a.closed, Edit: true, Typing: true, Files: true, Detail: a.detail}
 	if a.caps != nil {
 		s.Prompt = a.caps.Offers("run_approval")
-		s.Stop = a.caps.Offers("run_stop")
+		s.Stop = stops(a.caps)
 		s.Tool = a.caps.Feature("tool_progress_events")
 		s.Images = a.caps.Offers("session_chat_stream") || a.caps.Offers("chat_completions")
 	}
@@ -176,14 +201,14 @@ func (a *Agent) Admits(in chat.Input) bool {
 // Hand implements chat.Agent.
 func (a *Agent) Hand(in chat.Input, taken func(error)) {
 	a.mu.Lock()
-	defer a.mu.Unlock()
 	if a.ctx == nil || a.closed || !a.online.Load() {
-		go taken(chat.ErrAway)
+		a.mu.Unlock()
+		taken(chat.ErrAway)
 		return
 	}
+	defer a.mu.Unlock()
 	ctx, cancel := context.WithCancel(a.ctx)
-	var once sync.Once
-	t := &turn{agent: a, in: in, ctx: ctx, cancel: cancel, begun: make(chan struct{}), taken: func(err error) { once.Do(func() { taken(err) }) }}
+	t := newTurn(ctx, a, in, taken)
 	if !a.Admits(in) {
 		a.turns[in.Device] = t
 	}
@@ -217,11 +242,12 @@ func (a *Agent) Stop(device string) {
 // Answer implements chat.Agent.
 func (a *Agent) Answer(card chat.Card, answer chat.Answer, taken func(error)) {
 	a.mu.Lock()
-	defer a.mu.Unlock()
 	if a.ctx == nil || a.closed {
-		go taken(chat.ErrAway)
+		a.mu.Unlock()
+		taken(chat.ErrAway)
 		return
 	}
+	defer a.mu.Unlock()
 	ctx := a.ctx
 	var t *turn
 	for _, running := range a.turns {
@@ -236,8 +262,15 @@ func (a *Agent) Answer(card chat.Card, answer chat.Answer, taken func(error)) {
 	}()
 }
 
-// post gives events to a conversation. What cannot be stored is told in the log by the hub.
-func (a *Agent) post(device string, events ...chat.Event) { a.host.Post(device, nil, events...) }
+// newer reports whether it is the newer version of Hermes, which is told by what it offers (api-facts §0.7).
+func newer(caps *gateway.Capabilities) bool {
+	return caps != nil && (caps.Feature("runs_idempotency") || caps.Feature("run_steer"))
+}
+
+// stops reports whether turns can be stopped: a gateway without runs ends a turn with its stream.
+func stops(caps *gateway.Capabilities) bool {
+	return caps != nil && (caps.Offers("run_stop") || !caps.Offers("runs") && !caps.Offers("session_chat_stream"))
+}
 
 // away reports whether an error means that the gateway cannot be reached, rather than that it refused.
 func away(err error) bool {

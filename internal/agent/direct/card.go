@@ -53,8 +53,8 @@ func (t *turn) card(a gateway.Approval, others bool) chat.Card {
 		c.Text = "May I do this?"
 	}
 	c.Life = t.agent.ApprovalLife
-	if caps := t.agent.capabilities(); c.Life == 0 && caps != nil && caps.Offers("run_steer") {
-		c.Life = lifeNewer // the newer version, which is told by what it offers (api-facts §0.7)
+	if c.Life == 0 && newer(t.agent.capabilities()) {
+		c.Life = lifeNewer
 	} else if c.Life == 0 {
 		c.Life = lifeOlder
 	}
@@ -83,7 +83,7 @@ func (a *Agent) answer(ctx context.Context, t *turn, card chat.Card, answer chat
 		return nil
 	}
 	choice := gateway.ApprovalAnswer{RequestID: of.ID, Choice: answer.OptionID}
-	if t.in.Handed && strings.HasPrefix(of.ID, "approval-") && !t.knows(of.ID) {
+	if of.ID == unseen || t.in.Handed && strings.HasPrefix(of.ID, "approval-") && !t.knows(of.ID) {
 		choice.RequestID = "" // a gateway without ids (0.19) that was asked before a restart: the oldest that waits
 	}
 	if answer.OptionID == allChoice {
@@ -98,7 +98,7 @@ func (a *Agent) answer(ctx context.Context, t *turn, card chat.Card, answer chat
 		}
 		return nil
 	case errors.Is(err, gateway.ErrLate):
-		if !answer.Expired {
+		if !answer.Expired && !t.in.Handed { // an earlier life may have given it
 			t.note("The answer came too late: the gateway no longer waited for it.")
 		}
 		return nil
@@ -135,17 +135,19 @@ func (t *turn) ask(r *reply, a gateway.Approval) {
 	card := t.card(a, open > 0)
 	q.card = card.ID
 	t.mu.Unlock()
-	err := t.agent.memory.change(context.WithoutCancel(t.ctx), t.in.Device, func(c *conversation) {
-		if c.Turn != nil && c.Turn.N == t.in.N {
-			next := *c.Turn
-			next.Asked = append(slices.Clone(next.Asked), a.ID)
-			c.Turn = &next
-		}
-	})
-	if err != nil {
-		t.agent.Log.Error("a question could not be written down: after a crash it may be asked twice", "device", t.in.Device, "error", err)
+	t.tell(append(r.finish(), chat.Ask{Card: card})...)
+	t.change(func(b *begun) { b.Asked = append(slices.Clone(b.Asked), a.ID) }) // after it: rather asked twice than never
+}
+
+// unseen is the id of a question whose words are lost with the events of a gateway that tells them once (0.19).
+const unseen = "approval-unseen"
+
+// askUnseen asks for a question of which only this much is known, unless its card is still open.
+func (t *turn) askUnseen(r *reply) {
+	if len(t.in.Cards) == 0 {
+		t.ask(r, gateway.Approval{ID: unseen, Choices: []string{"once", "deny"},
+			Description: "The gateway asked for a permission while this server was not there to hear it. What it is for is not known."})
 	}
-	t.post(append(r.finish(), chat.Ask{Card: card})...)
 }
 
 // askedBefore reports whether an earlier life showed an approval, and its card where that is still to be decided.

@@ -23,7 +23,7 @@ func init() {
 	always := func(*gateway.Capabilities) bool { return true }
 	slashes = []*slash{
 		{name: "/new", args: "[title]", about: "begin a new session", offered: always, run: (*turn).slashNew},
-		{name: "/stop", about: "stop what is being done", aside: true, offered: offers("run_stop"), run: (*turn).slashStop},
+		{name: "/stop", about: "stop what is being done", aside: true, offered: stops, run: (*turn).slashStop},
 		{name: "/status", about: "say which session, model and gateway this is", aside: true, offered: always, run: (*turn).slashStatus},
 		{name: "/model", args: "[name]", about: "show the models, or choose one", offered: offers("models"), run: (*turn).slashModel},
 		{name: "/help", about: "list these commands", aside: true, offered: always, run: (*turn).slashHelp},
@@ -50,12 +50,12 @@ func command(in chat.Input) (*slash, string) {
 
 func (t *turn) slashNew(title string) string {
 	if !offers("session_create")(t.agent.capabilities()) {
-		if err := t.agent.open(t.ctx, t.in.Device, ""); err != nil {
+		if err := t.agent.open(t.early, t.in.Device, ""); err != nil {
 			return sentence(err)
 		}
 		return "A new conversation."
 	}
-	ctx, cancel := context.WithTimeout(t.ctx, callLimit)
+	ctx, cancel := context.WithTimeout(t.early, callLimit)
 	defer cancel()
 	if _, err := t.agent.newSession(ctx, t.in.Device, title); err != nil {
 		return "No new session: " + sentence(err)
@@ -96,7 +96,7 @@ func (t *turn) slashStatus(string) string {
 }
 
 func (t *turn) slashModel(name string) string {
-	ctx, cancel := context.WithTimeout(t.ctx, callLimit)
+	ctx, cancel := context.WithTimeout(t.early, callLimit)
 	defer cancel()
 	known, err := t.agent.memory.get(ctx, t.in.Device)
 	if err != nil {

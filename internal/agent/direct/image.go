@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"fmt"
 	"io"
+	"net/http"
 	"regexp"
 	"strings"
 
@@ -55,7 +56,8 @@ func (t *turn) images(text string) (string, []chat.Event) {
 	text = inlined.ReplaceAllStringFunc(text, func(whole string) string {
 		part := inlined.FindStringSubmatch(whole)
 		data, err := base64.StdEncoding.DecodeString(part[3])
-		if err != nil {
+		mime := http.DetectContentType(data) // what the text says of it may be anything
+		if err != nil || !strings.HasPrefix(mime, "image/") {
 			return whole
 		}
 		hash, size, err := t.agent.Files.Put(bytes.NewReader(data), maxImageOut)
@@ -63,9 +65,8 @@ func (t *turn) images(text string) (string, []chat.Event) {
 			t.agent.Log.Warn("an image of a reply could not be stored", "error", err)
 			return "*An image of this reply could not be stored.*"
 		}
-		kind := strings.TrimPrefix(part[2], "image/")
 		files = append(files, chat.SendFile{ID: chat.NewID(), ReplyTo: t.in.ID, N: t.in.N,
-			File: chat.File{Kind: "image", Mime: part[2], Name: fmt.Sprintf("image-%d.%s", len(files)+1, strings.TrimSuffix(kind, "+xml")), Hash: hash, Size: size}})
+			File: chat.File{Kind: "image", Mime: mime, Name: fmt.Sprintf("image-%d.%s", len(files)+1, strings.TrimPrefix(mime, "image/")), Hash: hash, Size: size}})
 		return ""
 	})
 	return strings.TrimSpace(text), files

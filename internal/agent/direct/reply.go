@@ -13,11 +13,12 @@ import (
 type reply struct {
 	turn     *turn
 	segments []string
-	open     int    // the segment that is being streamed
-	id       string // its message; empty where nothing of it was posted
-	done     int    // segments whose message is finished
+	open     int    // the segment that is being said
+	said     string // what of it stands in finished messages
+	id       string // the message that is being streamed; empty where nothing of it was posted
 	given    int    // messages and files that were finished
 	skip     int    // of those, what an earlier life had stored
+	blind    bool   // events are missing, so that only the end tells which segment is which
 }
 
 // apply takes an event with text, and gives out what is to be said.
@@ -29,6 +30,9 @@ func (r *reply) apply(e gateway.Event) []chat.Event {
 		return r.stream(e.Index, e.Text)
 	case gateway.Commentary:
 		return r.stream(e.Index, e.Text)
+	case gateway.Gap:
+		r.skip, r.given = max(r.skip, r.given), 0
+		r.segments, r.open, r.said, r.blind = nil, 0, "", true
 	}
 	return nil
 }
@@ -42,19 +46,19 @@ func (r *reply) at(segment int) string {
 
 // stream takes the text of a segment so far, says it as a step, and ends the message before it.
 func (r *reply) stream(segment int, text string) []chat.Event {
-	if segment < r.open || segment < r.done {
-		return nil // of a message that is finished
+	if r.blind || segment < r.open {
+		return nil
 	}
 	var events []chat.Event
 	if segment > r.open {
 		events = r.finish()
-		r.open = segment
+		r.open, r.said = segment, ""
 	}
 	for len(r.segments) <= segment {
 		r.segments = append(r.segments, "")
 	}
 	r.segments[segment] = text
-	if text = shown(text); text == "" || r.given < r.skip {
+	if text = unfinished(r.rest(text)); text == "" || r.given < r.skip {
 		return events
 	}
 	if r.id == "" {
@@ -63,13 +67,26 @@ func (r *reply) stream(segment int, text string) []chat.Event {
 	return append(events, r.turn.say(r.id, text, false))
 }
 
+// rest is what of the open segment is not said yet, as a person reads it. What was said cannot be taken back.
+func (r *reply) rest(text string) string {
+	if r.said != "" {
+		after, goesOn := strings.CutPrefix(strings.TrimSpace(text), r.said)
+		if !goesOn {
+			return ""
+		}
+		text = after
+	}
+	return shown(text)
+}
+
 // finish ends the message of the open segment with what it has. A segment without text is none.
 func (r *reply) finish() []chat.Event {
-	text := shown(r.at(r.open))
-	if r.done > r.open || text == "" {
+	whole := r.at(r.open)
+	text := r.rest(whole)
+	if text == "" {
 		return nil
 	}
-	r.done = r.open + 1
+	r.said = strings.TrimSpace(whole)
 	return r.final(text)
 }
 
@@ -93,23 +110,28 @@ func (r *reply) final(text string) []chat.Event {
 
 // end says what the outcome has and was not said. The outcome's segments are those that have text.
 func (r *reply) end(o gateway.Outcome) []chat.Event {
-	said := 0
-	for _, s := range r.segments[:min(r.done, len(r.segments))] {
+	before := 0 // segments that were said whole
+	for _, s := range r.segments[:min(r.open, len(r.segments))] {
 		if shown(s) != "" {
-			said++
+			before++
 		}
 	}
-	rest := o.Segments
-	if len(rest) == 0 {
-		rest = r.segments
+	list := o.Segments
+	if len(list) == 0 {
+		list = r.segments
 	}
 	var events []chat.Event
-	for _, s := range rest {
-		if s = shown(s); s == "" {
+	for _, s := range list {
+		if shown(s) == "" {
 			continue
 		}
-		if said--; said < 0 {
-			events = append(events, r.final(s)...)
+		if before--; before >= 0 {
+			continue
+		}
+		text := r.rest(s)
+		r.said = "" // it was of this segment
+		if text != "" {
+			events = append(events, r.final(text)...)
 		}
 	}
 	if o.State != gateway.Completed && len(events) > 0 {
@@ -138,4 +160,19 @@ func shown(text string) string {
 		name := path[strings.LastIndexAny(path, `/\`)+1:]
 		return "*The file " + strings.Trim(name, "`*_[]") + " is on the gateway's machine. Its HTTP API hands no files over.*"
 	})
+}
+
+// unfinished is a text that is still being written, as a person reads it: an image is not shown as its letters.
+func unfinished(text string) string {
+	const mark = "](data:image/"
+	if !strings.Contains(text, mark) {
+		return text
+	}
+	text = inlined.ReplaceAllString(text, "")
+	if at := strings.Index(text, mark); at >= 0 {
+		if begin := strings.LastIndex(text[:at], "!["); begin >= 0 {
+			text = text[:begin]
+		}
+	}
+	return strings.TrimSpace(text)
 }

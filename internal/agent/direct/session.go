@@ -23,7 +23,7 @@ func (a *Agent) newSession(ctx context.Context, device, title string) (string, e
 	}
 	return s.ID, a.memory.change(ctx, device, func(c *conversation) {
 		c.Session = s.ID
-		c.Sessions = append(slices.Clone(c.Sessions), s.ID)
+		c.own(s.ID)
 	})
 }
 
@@ -36,7 +36,7 @@ func (a *Agent) open(ctx context.Context, device, session string) error {
 
 // sees reports whether a conversation may see a session.
 func (a *Agent) sees(known conversation, session string) bool {
-	return a.AllSessions || slices.Contains(known.Sessions, session)
+	return a.AllSessions || session == known.Session || slices.Contains(known.Sessions, session)
 }
 
 // Bounds of the history of a conversation without a session.
@@ -57,13 +57,13 @@ func (a *Agent) learn(t *turn, o gateway.Outcome) {
 			c.Turn = &next
 		}
 		if o.Usage.Total > 0 {
-			c.Usage = append(slices.Clone(c.Usage), usage{ID: t.in.ID, Input: int64(o.Usage.Input), Output: int64(o.Usage.Output), Total: int64(o.Usage.Total), Model: c.Model})
+			c.Usage = append(slices.Clone(c.Usage), usage{ID: t.in.ID, Input: int64(o.Usage.Input), Output: int64(o.Usage.Output), Total: int64(o.Usage.Total), Model: t.model})
 		}
 		if c.Session != "" {
 			// The gateway may have gone on in another session (api-facts §12.11).
 			if o.SessionID != "" && o.SessionID != c.Session && t.session == c.Session {
 				c.Session = o.SessionID
-				c.Sessions = append(slices.Clone(c.Sessions), o.SessionID)
+				c.own(o.SessionID)
 			}
 			return
 		}

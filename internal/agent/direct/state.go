@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"log/slog"
+	"slices"
 	"sync"
 
 	"hermes-mobile/gateway"
@@ -34,11 +36,14 @@ type conversation struct {
 
 // begun is a turn that was begun at the gateway and has no end here yet.
 type begun struct {
-	N int64 `json:"n"`
-
-	Lease  *gateway.Lease `json:"lease,omitempty"`
+	N      int64          `json:"n"`
+	Lease  *gateway.Lease `json:"lease,omitempty"`  // nil: the gateway does not have it
 	Asked  []string       `json:"asked,omitempty"`  // approvals that were shown, by id
 	Learnt bool           `json:"learnt,omitempty"` // what it leaves for the next turn is kept
+
+	// What it was begun with, for a repeat of the start has to be the same.
+	Model    string `json:"model,omitempty"`
+	Provider string `json:"provider,omitempty"`
 }
 
 // usage is what a turn cost.
@@ -50,6 +55,13 @@ type usage struct {
 	Model  string `json:"model,omitempty"`
 }
 
+// own makes a session one of the conversation.
+func (c *conversation) own(session string) {
+	if !slices.Contains(c.Sessions, session) {
+		c.Sessions = append(slices.Clone(c.Sessions), session)
+	}
+}
+
 const (
 	maxSessions = 1000
 	maxUsage    = 20
@@ -58,12 +70,15 @@ const (
 // memory holds the conversations, read once and written before anything depends on them.
 type memory struct {
 	keep Keep
+	log  *slog.Logger
 
 	mu    sync.Mutex
 	known map[string]*conversation
 }
 
-func newMemory(keep Keep) *memory { return &memory{keep: keep, known: map[string]*conversation{}} }
+func newMemory(keep Keep, log *slog.Logger) *memory {
+	return &memory{keep: keep, log: log, known: map[string]*conversation{}}
+}
 
 // get returns a copy of what is known of a device's conversation.
 func (m *memory) get(ctx context.Context, device string) (conversation, error) {
@@ -87,7 +102,9 @@ func (m *memory) load(ctx context.Context, device string) (*conversation, error)
 	c := &conversation{}
 	if len(data) > 0 {
 		if err := json.Unmarshal(data, c); err != nil {
-			return nil, fmt.Errorf("what is known of the conversation cannot be read: %w", err)
+			// It would never be readable again, and the conversation with it.
+			m.log.Error("what was known of a conversation is damaged, it begins anew", "device", device, "error", err)
+			c = &conversation{}
 		}
 	}
 	m.known[device] = c

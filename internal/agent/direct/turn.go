@@ -3,8 +3,6 @@ package direct
 import (
 	"context"
 	"errors"
-	"fmt"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -15,23 +13,27 @@ import (
 
 // turn is the work on one input, by a goroutine of its own.
 type turn struct {
-	agent  *Agent
-	in     chat.Input
-	ctx    context.Context
-	cancel context.CancelFunc
-	taken  func(error)   // once
-	begun  chan struct{} // closed when running is known, nil where there will be none
+	agent *Agent
+	in    chat.Input
+	ctx   context.Context // of its work: what is done at the gateway goes on when it ends
+	early context.Context // ends with ctx, and with a stop as long as the gateway was not asked for the turn
+	halt  context.CancelFunc
+	taken func(error)   // once
+	begun chan struct{} // closed when running is known, nil where there will be none
+	quiet func()        // ends the signs of life
 
 	mu      sync.Mutex
 	known   bool // begun is closed
 	running *gateway.Turn
-	stopped bool // by the person
+	lease   *gateway.Lease // under which the gateway is being asked for the turn, or was
+	stopped bool           // by the person
 	asked   []*question
 
 	// Of the turn's own goroutine.
-	session string          // that it began in
-	resumed bool            // it was begun in an earlier life
-	steps   []chat.ToolStep // tools that run
+	session         string // that it began in
+	model, provider string
+	resumed         bool            // it was begun in an earlier life
+	steps           []chat.ToolStep // tools that run
 }
 
 // question is an approval of this turn.
@@ -42,43 +44,120 @@ type question struct {
 }
 
 const (
-	startLimit = 2 * time.Minute  // for the gateway to take a turn
-	busyWait   = 3 * time.Second  // before a gateway that is full is asked again, where it does not say
+	startLimit = 2 * time.Minute  // for the gateway to take a turn, and for the turns before it in its session
 	callLimit  = 20 * time.Second // of a call beside a turn
-	lifeSign   = time.Minute
 )
+
+// lifeSign is how often a turn that may be silent for hours says that it lives.
+var lifeSign = time.Minute
+
+// busyWait is how long to wait before a gateway that is full or away is asked again, where it does not say, and a store that
+// failed.
+var busyWait = 3 * time.Second
+
+var errLost = errors.New("what became of this message cannot be found out. Look before you send it again")
+
+func newTurn(ctx context.Context, a *Agent, in chat.Input, taken func(error)) *turn {
+	t := &turn{agent: a, in: in, ctx: ctx, begun: make(chan struct{}), quiet: func() {}}
+	t.early, t.halt = context.WithCancel(ctx)
+	var once sync.Once
+	t.taken = func(err error) { once.Do(func() { taken(err) }) }
+	return t
+}
 
 func (t *turn) say(id, text string, final bool) chat.Say {
 	return chat.Say{ID: id, Text: text, Final: final, ReplyTo: t.in.ID, N: t.in.N}
 }
 
+// post gives events to the conversation and does not wait: for what means something only now.
 func (t *turn) post(events ...chat.Event) {
 	if len(events) > 0 {
-		t.agent.post(t.in.Device, events...)
+		t.agent.host.Post(t.in.Device, nil, events...)
+	}
+}
+
+// tell gives events to the conversation, and returns when those that last are stored.
+func (t *turn) tell(events ...chat.Event) {
+	for _, e := range events {
+		say, text := e.(chat.Say)
+		_, file := e.(chat.SendFile)
+		_, card := e.(chat.Ask)
+		if text && say.Final || file || card {
+			t.store(events...)
+			return
+		}
+	}
+	t.post(events...)
+}
+
+// store gives events to the conversation until they are stored: what the gateway said once it does not say again. It is
+// false when the server stops, or there is nobody any more to whom it could be said.
+func (t *turn) store(events ...chat.Event) bool {
+	for {
+		stored := make(chan error, 1)
+		t.agent.host.Post(t.in.Device, func(err error) { stored <- err }, events...)
+		var err error
+		select {
+		case err = <-stored:
+		case <-t.ctx.Done():
+			return false
+		}
+		switch {
+		case err == nil:
+			return true
+		case errors.Is(err, chat.ErrNoDevice):
+			t.stop() // nobody is left who could
+			return false
+		}
+		t.agent.Log.Error("what the agent said could not be stored, it is tried again", "device", t.in.Device, "error", err)
+		if !t.pause(t.ctx, busyWait) {
+			return false
+		}
+	}
+}
+
+func (t *turn) pause(ctx context.Context, d time.Duration) bool {
+	select {
+	case <-time.After(d):
+		return true
+	case <-ctx.Done():
+		return false
 	}
 }
 
 // note says something of ours beside the turn, so that it does not count as a part of its reply.
 func (t *turn) note(text string) { t.post(chat.Say{ID: chat.NewID(), Text: text, Final: true}) }
 
-// end says a last text of ours, unless an earlier life did, and ends the turn.
-func (t *turn) end(text string, skip bool) {
+// end says a last text of ours and ends the turn, both or neither.
+func (t *turn) end(text string, interrupted bool) {
+	t.quiet()
 	var events []chat.Event
-	if text != "" && !skip {
+	if text != "" {
 		events = append(events, t.say(chat.NewID(), text, true))
 	}
-	t.post(append(events, chat.Done{N: t.in.N})...)
+	if t.store(append(events, chat.Done{N: t.in.N, Interrupted: interrupted})...) {
+		t.forget()
+	}
 }
 
 // run works on the input until its turn has ended, or the server stops: then it is taken up again in the next life.
 func (t *turn) run() {
+	defer t.halt()
 	defer t.over()
 	if c, rest := command(t.in); c != nil {
 		t.taken(nil)
 		text := c.run(t, rest)
-		t.end(text, t.in.Texts > 0)
+		switch {
+		case t.ctx.Err() != nil:
+		case t.isStopped():
+			t.end("", true)
+		default:
+			t.end(text, false)
+		}
 		return
 	}
+	t.signs()
+	defer t.quiet()
 	for took := false; ; {
 		running, err := t.start()
 		switch {
@@ -89,13 +168,13 @@ func (t *turn) run() {
 			if !t.follow(running) {
 				return
 			}
-			t.forget()
-		case t.ctx.Err() != nil && !t.isStopped():
+			t.detach()
+		case t.ctx.Err() != nil:
 			t.taken(chat.ErrAway)
 			return
-		case t.isStopped():
+		case t.isStopped() && !t.isAsked():
 			t.taken(nil)
-			t.end("", false)
+			t.end("The turn was stopped.", true)
 			return
 		case away(err):
 			t.agent.doubt()
@@ -103,18 +182,31 @@ func (t *turn) run() {
 			if !took {
 				return
 			}
-			select {
-			case <-time.After(busyWait):
-			case <-t.ctx.Done():
-			}
+			t.pause(t.early, busyWait)
 		default:
-			t.agent.Log.Warn("the gateway did not take a turn", "device", t.in.Device, "error", err)
+			t.agent.Log.Warn("a turn was not begun", "device", t.in.Device, "error", err)
 			t.taken(nil)
-			t.end("The gateway did not take this: "+sentence(err), t.in.Texts > 0)
-			t.forget()
+			var refused *gateway.Error
+			if errors.As(err, &refused) {
+				t.end("The gateway did not take this: "+sentence(err), true)
+			} else {
+				t.end("This was not worked on: "+sentence(err), true)
+			}
 			return
 		}
 	}
+}
+
+// signs tells every minute that the turn lives, until quiet is called.
+func (t *turn) signs() {
+	ctx, cancel := context.WithCancel(t.ctx)
+	var work sync.WaitGroup
+	work.Go(func() {
+		for t.pause(ctx, lifeSign) {
+			t.post(chat.Working{})
+		}
+	})
+	t.quiet = func() { cancel(); work.Wait() }
 }
 
 // sentence is an error for people.
@@ -140,6 +232,17 @@ func (t *turn) attach(running *gateway.Turn) {
 	}
 }
 
+// detach says that the gateway does not work on the turn, which is begun anew.
+func (t *turn) detach() {
+	t.mu.Lock()
+	t.running, t.lease = nil, nil
+	if t.stopped {
+		t.halt()
+	}
+	t.mu.Unlock()
+	t.change(func(b *begun) { b.Lease = nil })
+}
+
 // over says that nothing runs any more.
 func (t *turn) over() {
 	t.mu.Lock()
@@ -163,7 +266,8 @@ func (t *turn) followed(ctx context.Context) (*gateway.Turn, error) {
 	}
 }
 
-// stop interrupts the turn for the person.
+// stop interrupts the turn for the person. One that the gateway is just being asked for is interrupted as soon as it has it:
+// else it would go on unseen.
 func (t *turn) stop() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -171,27 +275,50 @@ func (t *turn) stop() {
 		return
 	}
 	t.stopped = true
-	if !t.known {
-		t.cancel() // it is not started yet
-	} else if t.running != nil {
+	switch {
+	case t.running != nil:
 		t.interrupt(t.running)
+	case t.lease == nil:
+		t.halt()
 	}
 }
 
-// interrupt has the gateway stop a turn; t.mu is held. Its events say how it ended.
+// interrupt has the gateway stop a turn, as soon as it can be reached; t.mu is held. Its events say how it ended.
 func (t *turn) interrupt(running *gateway.Turn) {
 	t.agent.work.Add(1)
 	go func() {
 		defer t.agent.work.Done()
-		ctx, cancel := context.WithTimeout(t.ctx, callLimit)
-		defer cancel()
-		if err := running.Stop(ctx); err != nil && t.ctx.Err() == nil {
-			t.agent.Log.Warn("a turn could not be stopped", "device", t.in.Device, "error", err)
+		for t.runs(running) {
+			ctx, cancel := context.WithTimeout(t.ctx, callLimit)
+			err := running.Stop(ctx)
+			cancel()
+			var refused *gateway.Error
+			again := away(err) || errors.As(err, &refused) && refused.Status >= 429 || errors.Is(err, context.DeadlineExceeded)
+			unnamed := errors.Is(err, gateway.ErrUnavailable) && running.Lease().RunID == "" && newer(t.agent.capabilities()) // its first event says it
+			switch {
+			case err == nil || !t.runs(running):
+				return
+			case unnamed:
+				t.pause(t.ctx, busyWait/10)
+				continue
+			}
+			t.agent.Log.Warn("a turn could not be stopped", "device", t.in.Device, "error", err, "again", again)
 			if errors.Is(err, gateway.ErrUnavailable) {
 				t.note("This gateway cannot stop a turn of this kind. It goes on.")
 			}
+			if !again {
+				return
+			}
+			t.pause(t.ctx, busyWait)
 		}
 	}()
+}
+
+// runs reports whether this is the running turn.
+func (t *turn) runs(running *gateway.Turn) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.running == running && t.ctx.Err() == nil
 }
 
 func (t *turn) isStopped() bool {
@@ -200,71 +327,11 @@ func (t *turn) isStopped() bool {
 	return t.stopped
 }
 
-// start begins the turn at the gateway, or takes up the one of an earlier life.
-func (t *turn) start() (*gateway.Turn, error) {
-	known, err := t.agent.memory.get(t.ctx, t.in.Device)
-	if err != nil {
-		return nil, err
-	}
-	caps := t.agent.capabilities()
-	t.resumed = false
-	if b := known.Turn; b != nil && b.N == t.in.N && b.Lease != nil {
-		if b.Lease.RunID != "" || b.Lease.Way != gateway.WayRun || !caps.Feature("runs_idempotency") {
-			t.session, t.resumed = b.Lease.SessionID, true
-			return t.agent.Client.ResumeTurn(t.ctx, *b.Lease, "")
-		}
-		known.Session = b.Lease.SessionID // started again with its key it is the same run
-	}
-	images, err := t.attached()
-	if err != nil {
-		return nil, err
-	}
-	req := gateway.TurnRequest{Text: t.text(), Images: images, Model: known.Model, Provider: known.Provider,
-		Key: fmt.Sprintf("hermes-mobile-%s-%d", t.agent.Instance, t.in.N)}
-	sessions := caps.Offers("session_create")
-	if sessions {
-		if req.SessionID, err = t.agent.session(t.ctx, t.in.Device, known); err != nil {
-			return nil, err
-		}
-	} else {
-		req.History, req.Previous = known.History, known.Response
-	}
-	t.session = req.SessionID
-	req.OnLease = func(l gateway.Lease) { t.remember(l) }
-	for fresh := false; ; {
-		running, err := t.begin(req)
-		var refused *gateway.Error
-		switch {
-		case !errors.As(err, &refused):
-			return running, err
-		case refused.Status == 404 && sessions && !fresh:
-			// The session was deleted elsewhere.
-			fresh = true
-			if req.SessionID, err = t.agent.newSession(t.ctx, t.in.Device, ""); err != nil {
-				return nil, err
-			}
-			t.session = req.SessionID
-		case refused.Status == 429 || refused.Status == 503:
-			// It is full, or about to stop: the message waits, as everything does while the agent is away.
-			wait := refused.RetryAfter
-			if wait <= 0 {
-				wait = busyWait
-			}
-			select {
-			case <-time.After(min(wait, time.Minute)):
-			case <-t.ctx.Done():
-				return nil, t.ctx.Err()
-			}
-		default:
-			return nil, err
-		}
-	}
-}
-
-func (t *turn) begin(req gateway.TurnRequest) (*gateway.Turn, error) {
-	ctx, cancel := context.WithTimeout(t.ctx, startLimit)
-	defer cancel()
-	return t.agent.Client.StartTurn(ctx, req)
+// isAsked reports whether the gateway may have the turn.
+func (t *turn) isAsked() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.lease != nil
 }
 
 // text is what the model reads: what the person replies to stands before it.
@@ -278,150 +345,43 @@ func (t *turn) text() string {
 
 // remember writes the lease down before the gateway hears of the turn, and whenever it changes.
 func (t *turn) remember(l gateway.Lease) {
+	t.mu.Lock()
+	if t.stopped && t.lease == nil {
+		t.mu.Unlock()
+		return // nothing is sent any more
+	}
+	t.lease = &l
+	t.mu.Unlock()
+	t.change(func(b *begun) { b.Lease, b.Model, b.Provider = &l, t.model, t.provider })
+}
+
+// change writes down what is known of the turn.
+func (t *turn) change(f func(*begun)) {
 	err := t.agent.memory.change(context.WithoutCancel(t.ctx), t.in.Device, func(c *conversation) {
 		next := begun{N: t.in.N}
 		if c.Turn != nil && c.Turn.N == t.in.N {
 			next = *c.Turn
 		}
-		next.Lease = &l
+		f(&next)
 		c.Turn = &next
 	})
 	if err != nil {
-		t.agent.Log.Error("a turn could not be written down: after a crash it may run twice", "device", t.in.Device, "error", err)
+		t.agent.Log.Error("a turn could not be written down: after a crash nobody knows of it", "device", t.in.Device, "error", err)
 	}
 }
 
 // forget takes the turn out of what is remembered.
 func (t *turn) forget() {
-	err := t.agent.memory.change(context.WithoutCancel(t.ctx), t.in.Device, func(c *conversation) {
+	known, err := t.agent.memory.get(t.ctx, t.in.Device)
+	if err == nil && (known.Turn == nil || known.Turn.N != t.in.N) {
+		return
+	}
+	err = t.agent.memory.change(context.WithoutCancel(t.ctx), t.in.Device, func(c *conversation) {
 		if c.Turn != nil && c.Turn.N == t.in.N {
 			c.Turn = nil
 		}
 	})
 	if err != nil {
 		t.agent.Log.Error("the end of a turn could not be written down", "device", t.in.Device, "error", err)
-	}
-}
-
-// follow reads the turn to its end and says what happens. again: the gateway knows nothing of a turn of an earlier life,
-// which is to be begun.
-func (t *turn) follow(running *gateway.Turn) (again bool) {
-	defer running.Close()
-	r := &reply{turn: t, skip: t.in.Texts}
-	sign := time.Now()
-	for e, err := range running.Events(t.ctx) {
-		if err != nil {
-			if t.ctx.Err() != nil {
-				return false // the server stops, and the run goes on
-			}
-			t.agent.doubt()
-			t.ended(r, gateway.Outcome{State: gateway.Unknown, Err: err})
-			return false
-		}
-		if time.Since(sign) > lifeSign {
-			sign = time.Now()
-			t.post(chat.Working{})
-		}
-		switch e := e.(type) {
-		case gateway.ToolStarted:
-			t.post(append(r.finish(), t.toolStarted(e))...)
-		case gateway.ToolEnded:
-			t.toolEnded(e)
-		case gateway.ApprovalRequested:
-			t.ask(r, e.Approval)
-		case gateway.ApprovalAnswered:
-			t.answered(e)
-		case gateway.Status:
-			if e.Kind == gateway.StatusReconnecting || e.Kind == gateway.StatusSettling {
-				t.agent.doubt()
-			}
-		case gateway.Ended:
-			if e.Outcome.State == gateway.Absent && t.resumed {
-				return true
-			}
-			t.ended(r, e.Outcome)
-			return false
-		default:
-			t.post(r.apply(e)...)
-		}
-	}
-	return false
-}
-
-// ended says the rest and ends the turn. It is forgotten only when its end is stored, so a crash in between has it looked
-// up again and not run again.
-func (t *turn) ended(r *reply, o gateway.Outcome) {
-	events := append(r.end(o), t.closeAll()...)
-	for _, s := range t.steps {
-		s.State = "done"
-		if o.State != gateway.Completed {
-			s.State = "failed"
-		}
-		events = append(events, s)
-	}
-	if text := failure(o, r.given > 0, t.isStopped()); text != "" {
-		if r.given++; r.given > r.skip {
-			events = append(events, t.say(chat.NewID(), text, true))
-		}
-	}
-	t.agent.learn(t, o)
-	stored := make(chan error, 1)
-	t.agent.host.Post(t.in.Device, func(err error) { stored <- err }, append(events, chat.Done{N: t.in.N, Interrupted: o.State != gateway.Completed})...)
-	select {
-	case err := <-stored:
-		if err == nil {
-			t.forget()
-		}
-	case <-t.ctx.Done():
-	}
-}
-
-// failure is what a person is told of a turn that did not end well.
-func failure(o gateway.Outcome, said, stopped bool) string {
-	switch o.State {
-	case gateway.Completed:
-		if !said {
-			return "The model gave no answer."
-		}
-	case gateway.Cancelled:
-		if !said || !stopped {
-			return "The turn was stopped."
-		}
-	case gateway.Interrupted:
-		return "The turn was interrupted at the gateway. What there is of the answer is above, if anything."
-	case gateway.Absent:
-		return "The gateway knows nothing of this message: it was not worked on. Send it again."
-	case gateway.Unknown:
-		return "The connection to the gateway was lost, and what became of this message cannot be found out. Look before you send it again."
-	case gateway.Failed:
-		if o.Err != nil {
-			return "The turn failed: " + sentence(o.Err)
-		}
-		return "The turn failed."
-	}
-	return ""
-}
-
-func (t *turn) toolStarted(e gateway.ToolStarted) chat.Event {
-	s := chat.ToolStep{ID: chat.NewID(), Name: e.Name, State: "started", Title: e.Preview, N: t.in.N}
-	t.steps = append(t.steps, s)
-	return s
-}
-
-// toolEnded ends the tool that began first under this name, as gateways do not say which it was.
-func (t *turn) toolEnded(e gateway.ToolEnded) {
-	at := slices.IndexFunc(t.steps, func(s chat.ToolStep) bool { return s.Name == e.Name })
-	if at < 0 {
-		return
-	}
-	s := t.steps[at]
-	t.steps = slices.Delete(t.steps, at, at+1)
-	s.State, s.Text = "done", e.Preview
-	if e.Failed {
-		s.State = "failed"
-	}
-	t.post(s)
-	if len(t.steps) == 0 { // nobody waits for an answer any more (api-facts §6)
-		t.post(t.closeAll()...)
 	}
 }

@@ -1,0 +1,137 @@
+package direct
+
+import (
+	"errors"
+	"slices"
+
+	"hermes-mobile/gateway"
+	"hermes-mobile/internal/chat"
+)
+
+// follow reads the turn to its end and says what happens. again: the gateway knows nothing of a turn of an earlier life,
+// which is to be begun.
+func (t *turn) follow(running *gateway.Turn) (again bool) {
+	defer running.Close()
+	r := &reply{turn: t, skip: t.in.Texts}
+	for {
+		over, again, err := t.read(running, r)
+		switch {
+		case over || t.ctx.Err() != nil:
+			return again // where the server stops the run goes on
+		case (errors.Is(err, gateway.ErrSignIn) || errors.Is(err, gateway.ErrIdentity)) && !t.isStopped():
+			// That is for the owner to mend. The run does not end by it.
+			t.agent.doubt()
+			t.pause(t.ctx, busyWait)
+		default:
+			t.agent.doubt()
+			t.ended(r, gateway.Outcome{State: gateway.Unknown, Err: err})
+			return false
+		}
+	}
+}
+
+// read says what the events tell, until the turn is over or an error interrupts them.
+func (t *turn) read(running *gateway.Turn, r *reply) (over, again bool, err error) {
+	for e, err := range running.Events(t.ctx) {
+		if err != nil {
+			return false, false, err
+		}
+		switch e := e.(type) {
+		case gateway.ToolStarted:
+			t.tell(append(r.finish(), t.toolStarted(e))...)
+		case gateway.ToolEnded:
+			t.toolEnded(e)
+		case gateway.ApprovalRequested:
+			t.ask(r, e.Approval)
+		case gateway.ApprovalAnswered:
+			t.answered(e)
+		case gateway.Status:
+			switch e.Kind {
+			case gateway.StatusReconnecting, gateway.StatusSettling:
+				t.agent.doubt()
+			case gateway.StatusWaiting:
+				t.askUnseen(r)
+			}
+		case gateway.Ended:
+			if e.Outcome.State == gateway.Absent && t.resumed {
+				return true, true, nil
+			}
+			t.ended(r, e.Outcome)
+			return true, false, nil
+		default:
+			t.tell(r.apply(e)...)
+		}
+	}
+	return false, false, gateway.ErrCut
+}
+
+// ended says the rest and ends the turn. It is forgotten only when its end is stored, so a crash in between has it looked
+// up again and not run again.
+func (t *turn) ended(r *reply, o gateway.Outcome) {
+	t.quiet()
+	events := append(r.end(o), t.closeAll()...)
+	for _, s := range t.steps {
+		s.State = "done"
+		if o.State != gateway.Completed {
+			s.State = "failed"
+		}
+		events = append(events, s)
+	}
+	if text := failure(o, r.given > 0 || t.in.Texts > 0, t.isStopped()); text != "" {
+		events = append(events, t.say(chat.NewID(), text, true)) // no earlier life said it, for it would have ended the turn
+	}
+	t.agent.learn(t, o)
+	if t.store(append(events, chat.Done{N: t.in.N, Interrupted: o.State != gateway.Completed})...) {
+		t.forget()
+	}
+}
+
+// failure is what a person is told of a turn that did not end well.
+func failure(o gateway.Outcome, said, stopped bool) string {
+	switch o.State {
+	case gateway.Completed:
+		if !said {
+			return "The model gave no answer."
+		}
+	case gateway.Cancelled:
+		if !said || !stopped {
+			return "The turn was stopped."
+		}
+	case gateway.Interrupted:
+		return "The turn was interrupted at the gateway. What there is of the answer is above, if anything."
+	case gateway.Absent:
+		return "The gateway knows nothing of this message: it was not worked on. Send it again."
+	case gateway.Unknown:
+		return "The connection to the gateway was lost, and what became of this message cannot be found out. Look before you send it again."
+	case gateway.Failed:
+		if o.Err != nil {
+			return "The turn failed: " + sentence(o.Err)
+		}
+		return "The turn failed."
+	}
+	return ""
+}
+
+func (t *turn) toolStarted(e gateway.ToolStarted) chat.Event {
+	s := chat.ToolStep{ID: chat.NewID(), Name: e.Name, State: "started", Title: e.Preview, N: t.in.N}
+	t.steps = append(t.steps, s)
+	return s
+}
+
+// toolEnded ends the tool that began first under this name, as gateways do not say which it was.
+func (t *turn) toolEnded(e gateway.ToolEnded) {
+	at := slices.IndexFunc(t.steps, func(s chat.ToolStep) bool { return s.Name == e.Name })
+	if at < 0 {
+		return
+	}
+	s := t.steps[at]
+	t.steps = slices.Delete(t.steps, at, at+1)
+	s.State, s.Text = "done", e.Preview
+	if e.Failed {
+		s.State = "failed"
+	}
+	t.post(s)
+	if len(t.steps) == 0 { // nobody waits for an answer any more (api-facts §6)
+		t.post(t.closeAll()...)
+	}
+}

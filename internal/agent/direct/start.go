@@ -1,0 +1,133 @@
+package direct
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"hermes-mobile/gateway"
+)
+
+// start begins the turn at the gateway, or takes up the one of an earlier life.
+func (t *turn) start() (*gateway.Turn, error) {
+	known, err := t.agent.memory.get(t.early, t.in.Device)
+	if err != nil {
+		return nil, err
+	}
+	images, err := t.attached()
+	if err != nil {
+		return nil, err
+	}
+	caps := t.agent.capabilities()
+	keyed := len(images) == 0 && caps.Feature("runs_idempotency") // begun again with its key it is the same run
+	t.resumed, t.model, t.provider = false, known.Model, known.Provider
+	b := known.Turn
+	if b != nil && b.N != t.in.N {
+		b = nil
+	}
+	switch {
+	case b == nil && t.in.Handed && !keyed:
+		return nil, errLost // what was written down of it is gone
+	case b == nil || b.Lease == nil:
+	case b.Lease.RunID != "" || b.Lease.Way != gateway.WayRun || !keyed:
+		t.resumed = true
+		return t.resume(*b.Lease)
+	default:
+		known.Session, t.model, t.provider = b.Lease.SessionID, b.Model, b.Provider
+	}
+	req := gateway.TurnRequest{Text: t.text(), Images: images, Model: t.model, Provider: t.provider,
+		Key: fmt.Sprintf("hermes-mobile-%s-%d", t.agent.Instance, t.in.N), Patience: t.agent.Patience, OnLease: t.remember}
+	if caps.Offers("session_create") {
+		if req.SessionID, err = t.agent.session(t.early, t.in.Device, known); err != nil {
+			return nil, err
+		}
+	} else {
+		req.History, req.Previous = known.History, known.Response
+	}
+	running, err := t.request(req, keyed)
+	var refused *gateway.Error
+	if errors.As(err, &refused) && refused.Code == "idempotency_key_conflict" {
+		// It was begun, with other contents than can be told now.
+		if b == nil || b.Lease == nil {
+			return nil, errLost
+		}
+		t.remember(*b.Lease)
+		return t.resume(*b.Lease)
+	}
+	return running, err
+}
+
+// resume takes up a turn by its lease.
+func (t *turn) resume(l gateway.Lease) (*gateway.Turn, error) {
+	t.mu.Lock()
+	t.lease = &l
+	t.mu.Unlock()
+	t.session = l.SessionID
+	return t.agent.Client.ResumeTurn(t.ctx, l, "")
+}
+
+// request asks the gateway for a turn for as long as it has no place for it.
+func (t *turn) request(req gateway.TurnRequest, keyed bool) (*gateway.Turn, error) {
+	for fresh := false; ; {
+		t.session = req.SessionID
+		running, err := t.begin(req)
+		if err == nil {
+			return running, nil
+		}
+		var refused *gateway.Error
+		switch answered := errors.As(err, &refused); {
+		case answered && refused.Status == http.StatusNotFound && (refused.Code == "" || refused.Code == "session_not_found") && req.SessionID != "" && !fresh:
+			// The session was deleted elsewhere.
+			t.refused()
+			fresh = true
+			if req.SessionID, err = t.agent.newSession(t.early, t.in.Device, ""); err != nil {
+				return nil, err
+			}
+		case answered && (refused.Status == http.StatusTooManyRequests || refused.Status == http.StatusServiceUnavailable):
+			// It is full, or about to stop: the message waits, as everything does while the agent is away.
+			t.refused()
+			wait := refused.RetryAfter
+			if wait <= 0 {
+				wait = busyWait
+			}
+			if !t.pause(t.early, min(wait, time.Minute)) {
+				return nil, t.early.Err()
+			}
+		case answered && refused.Code != "idempotency_key_conflict":
+			t.refused()
+			return nil, err
+		case errors.Is(err, context.DeadlineExceeded) && t.early.Err() == nil:
+			// Either the turns before it take long, or the gateway did not answer in time.
+			if l := t.doubtful(); l != nil && !keyed {
+				return t.resume(*l)
+			}
+		default:
+			return nil, err
+		}
+	}
+}
+
+func (t *turn) begin(req gateway.TurnRequest) (*gateway.Turn, error) {
+	ctx, cancel := context.WithTimeout(t.early, startLimit)
+	defer cancel()
+	return t.agent.Client.StartTurn(ctx, req)
+}
+
+// doubtful is the lease under which the gateway was asked, where it is not known what it did.
+func (t *turn) doubtful() *gateway.Lease {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.lease
+}
+
+// refused says that the gateway does not have the turn.
+func (t *turn) refused() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.lease = nil
+	if t.stopped {
+		t.halt()
+	}
+}

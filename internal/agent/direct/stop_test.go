@@ -1,0 +1,244 @@
+package direct
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"hermes-mobile/internal/chat"
+)
+
+// A stop before the gateway has the turn: while it is full, and while it is being asked.
+func TestStopBeforeTheStart(t *testing.T) {
+	each(t, func(t *testing.T, v string) {
+		g, d := newGateway(t, v), newDisk()
+		g.refuseNext(1, "POST /v1/runs", 429, `{"error":{"message":"full","code":"rate_limit_exceeded"}}`)
+		l := begin(t, g.URL, d)
+		g.next(func(w http.ResponseWriter, r *http.Request) bool {
+			if r.Method+r.URL.Path != "POST/api/sessions" {
+				return false
+			}
+			l.agent.Stop(phone)
+			return false
+		})
+		taken := l.hand(message(1, "hi"))
+		l.done(1)
+		ok(t, receive(t, taken, "taken"))
+		wantFinals(t, d, 1, "The turn was stopped.")
+		if len(g.runs) != 0 {
+			t.Error("it was begun")
+		}
+		g.mu.Lock()
+		g.refuse = nil
+		g.mu.Unlock()
+		again := make(chan struct{})
+		g.next(func(w http.ResponseWriter, r *http.Request) bool {
+			if r.Method+r.URL.Path != "POST/v1/runs" {
+				return false
+			}
+			l.agent.Stop(phone) // while it is being asked: the run that comes of it must not go on unseen
+			g.createRun(w, r)
+			close(again)
+			return true
+		})
+		ok(t, receive(t, l.hand(message(2, "hi")), "taken"))
+		receive(t, again, "the call")
+		run := g.run(1)
+		g.eventually("the stop", func() bool { return run.stopped })
+		run.end("cancelled", nil)
+		l.done(2)
+		wantFinals(t, d, 2, "The turn was stopped.")
+	})
+}
+
+// A stop in a turn keeps what there was, one after it harms nobody, and both work by the command too.
+func TestStop(t *testing.T) {
+	each(t, func(t *testing.T, v string) {
+		g, d := newGateway(t, v), newDisk()
+		l := begin(t, g.URL, d)
+		for n, how := range []func(){func() { l.agent.Stop(phone); l.agent.Stop(phone) }, func() { l.hand(message(10, "/stop")) }} {
+			n := int64(n + 1)
+			ok(t, receive(t, l.hand(message(n, "hi")), "taken"))
+			run := g.run(int(n))
+			run.text("half")
+			l.eventually("the text", func(e []chat.Event) bool {
+				return seen(e, func(s chat.Say) bool { return s.N == n && s.Text == "half" })
+			})
+			how()
+			g.eventually("the stop", func() bool { return run.stopped })
+			run.end("cancelled", nil)
+			if e := l.done(n); !e.Interrupted {
+				t.Error("it ended as done")
+			}
+			wantFinals(t, d, n, "half")
+			l.agent.Stop(phone)
+		}
+	})
+}
+
+// A stop while the gateway is away comes through when it is back.
+func TestStopWhileAway(t *testing.T) {
+	g, d := newGateway(t, now), newDisk()
+	l := begin(t, g.URL, d)
+	ok(t, receive(t, l.hand(message(1, "hi")), "taken"))
+	run := g.run(1)
+	run.text("half")
+	l.steps("half")
+	g.goAway(true)
+	l.agent.Stop(phone)
+	before := g.count("")
+	g.eventually("tries", func() bool { return len(g.asked) > before+3 })
+	g.goAway(false)
+	g.eventually("the stop", func() bool { return run.stopped })
+	run.end("cancelled", nil)
+	l.done(1)
+	wantFinals(t, d, 1, "half")
+}
+
+// Two approvals are open and are answered in reverse order: both answers reach the right one.
+func TestApprovalsInReverse(t *testing.T) {
+	each(t, func(t *testing.T, v string) {
+		g, d := newGateway(t, v), newDisk()
+		l := begin(t, g.URL, d)
+		ok(t, receive(t, l.hand(message(1, "hi")), "taken"))
+		run := g.run(1)
+		run.tool("", "terminal")
+		run.tool("", "terminal")
+		run.ask("a1", "one")
+		run.ask("a2", "two")
+		cards := l.asks(2)
+		if cards[0].Command != "one" || cards[1].Command != "two" || cards[0].ID == cards[1].ID || cards[0].N != 1 {
+			t.Fatalf("cards %+v", cards)
+		}
+		if life := map[string]time.Duration{older: 58 * time.Second, now: 298 * time.Second}[v]; cards[0].Life != life {
+			t.Errorf("they live %v", cards[0].Life)
+		}
+		has := func(c chat.Card) bool {
+			return slices.ContainsFunc(c.Options, func(o chat.Option) bool { return o.ID == allChoice })
+		}
+		if has(cards[0]) || !has(cards[1]) {
+			t.Error("all is offered where others are open, and only there")
+		}
+		ok(t, l.answer(cards[1], chat.Answer{OptionID: "deny"}))
+		ok(t, l.answer(cards[0], chat.Answer{OptionID: "once"}))
+		g.eventually("both answers", func() bool { return len(run.answers) == 2 })
+		choice := func(n int) any { return run.answers[n]["choice"] }
+		if v == older { // it gives an answer to the oldest question, so the later one is kept
+			if choice(0) != "once" || choice(1) != "deny" {
+				t.Errorf("answers %v", run.answers)
+			}
+		} else if choice(0) != "deny" || run.answers[0]["request_id"] != "a2" || choice(1) != "once" || run.answers[1]["request_id"] != "a1" {
+			t.Errorf("answers %v", run.answers)
+		}
+		run.toolDone("terminal", false)
+		run.toolDone("terminal", true)
+		run.complete("ok")
+		l.done(1)
+		wantFinals(t, d, 1, "ok")
+		for _, e := range d.events {
+			if c, is := e.(chat.CloseCard); is {
+				t.Errorf("a card that the person answered was closed: %+v", c)
+			}
+		}
+	})
+}
+
+// One answer for all that are open closes the other cards.
+func TestApproveAll(t *testing.T) {
+	each(t, func(t *testing.T, v string) {
+		g, d := newGateway(t, v), newDisk()
+		l := begin(t, g.URL, d)
+		ok(t, receive(t, l.hand(message(1, "hi")), "taken"))
+		run := g.run(1)
+		run.ask("a1", "one")
+		run.ask("a2", "two")
+		cards := l.asks(2)
+		ok(t, l.answer(cards[1], chat.Answer{OptionID: allChoice}))
+		if c := l.closed(cards[0]); c.OptionID != "once" || c.Expired {
+			t.Errorf("the other card is closed with %+v", c)
+		}
+		if len(run.answers) != 1 || run.answers[0]["all"] != true || run.answers[0]["choice"] != "once" {
+			t.Errorf("answers %v", run.answers)
+		}
+		run.complete("ok")
+		l.done(1)
+		wantFinals(t, d, 1, "ok")
+	})
+}
+
+// An approval is answered elsewhere, nobody answers, and an answer comes too late.
+func TestApprovalEnds(t *testing.T) {
+	each(t, func(t *testing.T, v string) {
+		g, d := newGateway(t, v), newDisk()
+		l := begin(t, g.URL, d)
+		ok(t, receive(t, l.hand(message(1, "hi")), "taken"))
+		run := g.run(1)
+		run.tool("", "terminal")
+		run.ask("a1", "one")
+		first := l.asks(1)[0]
+		g.mu.Lock()
+		run.approvals = nil
+		run.add("approval.responded", object{"choice": "session", "resolved": 1})
+		g.mu.Unlock()
+		if c := l.closed(first); c.OptionID != "session" || c.Expired {
+			t.Errorf("answered elsewhere: %+v", c)
+		}
+		run.ask("a2", "two")
+		second := l.asks(2)[1]
+		g.mu.Lock()
+		run.approvals = nil
+		g.mu.Unlock()
+		run.toolDone("terminal", true)
+		if c := l.closed(second); !c.Expired {
+			t.Errorf("expired: %+v", c)
+		}
+		ok(t, l.answer(second, chat.Answer{OptionID: "once"})) // the person was quicker than the news
+		l.eventually("the word that it is late", func(e []chat.Event) bool {
+			return seen(e, func(s chat.Say) bool { return s.N == 0 && strings.Contains(s.Text, "too late") })
+		})
+		ok(t, l.answer(second, chat.Answer{OptionID: "deny", Expired: true})) // the hub's own end of it says nothing
+		run.complete("ok")
+		l.done(1)
+		wantFinals(t, d, 1, "ok")
+		ok(t, l.answer(second, chat.Answer{OptionID: "once"})) // its turn is over
+		ok(t, l.answer(chat.Card{ID: "x", N: 1, State: []byte("of another agent")}, chat.Answer{OptionID: "once"}))
+	})
+}
+
+// A card outlives the server, and its answer reaches the gateway once.
+func TestApprovalAfterRestart(t *testing.T) {
+	each(t, func(t *testing.T, v string) {
+		g, d := newGateway(t, v), newDisk()
+		l := begin(t, g.URL, d)
+		in := message(1, "hi")
+		ok(t, receive(t, l.hand(in), "taken"))
+		run := g.run(1)
+		run.tool("", "terminal")
+		run.ask("a1", "one")
+		card := l.asks(1)[0]
+		l.kill()
+		l = begin(t, g.URL, d)
+		if err := l.answer(card, chat.Answer{OptionID: "once"}); err != chat.ErrAway {
+			t.Fatalf("before its turn is taken up again: %v", err)
+		}
+		d.cards[card.ID] = card
+		ok(t, receive(t, l.hand(d.handed(in)), "taken"))
+		ok(t, l.answer(card, chat.Answer{OptionID: "once"}))
+		g.eventually("the answer", func() bool { return len(run.answers) == 1 })
+		ok(t, l.answer(card, chat.Answer{OptionID: "once"})) // told again, as after a crash
+		run.toolDone("terminal", false)
+		run.complete("ok")
+		l.done(1)
+		wantFinals(t, d, 1, "ok")
+		if len(run.answers) != 1 || run.answers[0]["choice"] != "once" {
+			t.Errorf("answers %v", run.answers)
+		}
+		for _, e := range l.live {
+			if s, is := e.(chat.Say); is && strings.Contains(s.Text, "late") {
+				t.Errorf("it said %q", s.Text)
+			}
+		}
+	})
+}
