@@ -1,7 +1,7 @@
 // Bench measures a built hermes-mobile as a process of its own: memory and CPU an idle device, CPU a streamed frame,
 // durable accepts a second, fan-out, a storm of reconnects, and the time to start. This process is the load: devices and a
 // scripted Hermes gateway on loopback. It counts every receipt and every reply, and fails when one is missing; it never
-// fails because of a time.
+// fails because of a time. The part gateway measures package gateway and the direct agent, beside other clients.
 //
 //	bench -bin bin/hermes-mobile [NAME …]
 package main
@@ -52,6 +52,7 @@ var benches = []struct {
 	{"fanout", 4 * time.Minute, fanout},
 	{"start", 5 * time.Minute, start},
 	{"storm", 5 * time.Minute, storm},
+	{"gateway", 10 * time.Minute, clients},
 }
 
 func main() {
@@ -72,7 +73,7 @@ func run() error {
 	flag.Parse()
 	for _, name := range flag.Args() {
 		if !known(name) {
-			return fmt.Errorf("there is no bench %q: idle, stream, accepts, fanout, start, storm", name)
+			return fmt.Errorf("there is no bench %q: idle, stream, accepts, fanout, start, storm, gateway", name)
 		}
 	}
 	if s.repeat < 1 || s.n < 100 || s.streams < 1 {
