@@ -1,8 +1,8 @@
 package gateway
 
 import (
+	"bytes"
 	"encoding/json"
-	"strings"
 	"time"
 )
 
@@ -12,6 +12,7 @@ type completionsDecoder struct {
 	id     string
 	at     time.Time
 	text   turnText
+	parser parser
 	finish string // finish_reason; not empty once the reply is whole
 	usage  Usage
 	marked bool // the stream said that the reply is whole
@@ -76,7 +77,7 @@ func (d *completionsDecoder) decode(ev ServerEvent, out []Event) []Event {
 		}
 		return append(out, ApprovalRequested{Meta: f.meta(), Approval: f.approval()})
 	}
-	if strings.TrimSpace(string(ev.Data)) == "[DONE]" {
+	if string(bytes.TrimSpace(ev.Data)) == "[DONE]" {
 		d.marked = true
 		return d.close(out)
 	}

@@ -10,6 +10,7 @@ type runDecoder struct {
 	sessionID string
 	runID     string
 	text      turnText
+	parser    parser
 	over      bool
 	bad       bool
 }

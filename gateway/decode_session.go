@@ -4,7 +4,9 @@ package gateway
 type sessionDecoder struct {
 	sessionID string
 	runID     string // of this turn, once run.started said it
+	messageID string // of the last plain delta
 	text      turnText
+	parser    parser
 	streamed  bool   // a delta came
 	held      string // of assistant.completed, until run.* says whether it is a reply or a failure
 	heldMeta  Meta
