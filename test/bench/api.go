@@ -118,6 +118,7 @@ func play(w http.ResponseWriter, r *http.Request, script string, write func(out 
 			if !send(n, stamp()) {
 				return false
 			}
+			time.Sleep(pacedEvery)
 		}
 	}
 	return true

@@ -27,8 +27,8 @@ type reader struct {
 	argv   []string
 	golang bool // it can count what it allocates
 
-	version                                   string
-	p50, p99, allocs, bytes, cpu, rss, before []float64
+	version                                         string
+	p50, p99, allocs, bytes, cpu, rss, before, heap []float64
 }
 
 // readers are those that scripts/bench.sh has built; others are left out, and it said why.
@@ -90,6 +90,9 @@ func clients(ctx context.Context, s *suite) error {
 		s.add("gateway", of("CPU an event, µs"), spread("%.1f", r.cpu), "")
 		more := (middle(r.rss) - middle(r.before)) / heldStreams / 1024
 		s.add("gateway", of(fmt.Sprintf("RSS with %d streams, MB; more a stream, KiB", heldStreams)), fmt.Sprintf("%.1f; %.1f", middle(r.rss)/1e6, more), "")
+		if r.golang {
+			s.add("gateway", of("heap and stacks in use a stream, KiB"), fmt.Sprintf("%.1f", middle(r.heap)/heldStreams/1024), "")
+		}
 	}
 	return firstToken(ctx, s, a)
 }
@@ -139,7 +142,7 @@ func (r *reader) measure(ctx context.Context, a *api) error {
 		case "burst":
 			r.allocs, r.bytes, r.cpu = append(r.allocs, got.Allocs), append(r.bytes, got.Bytes), append(r.cpu, got.CPU)
 		case "held":
-			r.rss, r.before = append(r.rss, float64(got.RSS)), append(r.before, float64(got.Before))
+			r.rss, r.before, r.heap = append(r.rss, float64(got.RSS)), append(r.before, float64(got.Before)), append(r.heap, float64(got.Heap))
 		}
 	}
 	return nil
@@ -188,23 +191,25 @@ func firstToken(ctx context.Context, s *suite, a *api) error {
 	first, final := make(chan time.Time, 1), make(chan struct{}, 1)
 	fresh := true // of the device's reader
 	f, err := open(ctx, p.addr, 0, 1, func(_ *device, kind string, b []byte) {
-		switch {
-		case kind != "message":
-		case has(b, `"final":true`):
-			fresh = true
-			final <- struct{}{}
-		case fresh:
-			fresh = false
+		if kind != "message" {
+			return
+		}
+		if fresh { // a step, or the whole reply where all of it came at once
 			first <- time.Now()
+		}
+		if fresh = has(b, `"final":true`); fresh {
+			final <- struct{}{}
 		}
 	})
 	if err != nil {
 		return err
 	}
 	defer f.close()
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
 	stop := s.capture(ctx, p, "first", 4*time.Second)
 	defer stop()
-	var straight, through, there, back []time.Duration
+	var straight, through, there, thought, back []time.Duration
 	for n := range turns + 5 { // the first ones warm up
 		at, err := a.straight(ctx)
 		if err != nil {
@@ -226,7 +231,7 @@ func firstToken(ctx context.Context, s *suite, a *api) error {
 		}
 		if n >= 5 {
 			straight, through = append(straight, at), append(through, came.Sub(begin))
-			there, back = append(there, posted.Sub(begin)), append(back, came.Sub(spoken))
+			there, thought, back = append(there, posted.Sub(begin)), append(thought, spoken.Sub(posted)), append(back, came.Sub(spoken))
 		}
 	}
 	const what = "first token "
@@ -234,7 +239,8 @@ func firstToken(ctx context.Context, s *suite, a *api) error {
 	s.add("gateway", what+"straight at the API, p50, p99 ms", fmt.Sprintf("%.1f, %.1f (it thinks for %d)", ms(straight50), ms(quantile(straight, 0.99)), thinking.Milliseconds()), "")
 	s.add("gateway", what+"through serve --agent direct, p50, p99 ms", fmt.Sprintf("%.1f, %.1f", ms(through50), ms(quantile(through, 0.99))), "")
 	s.add("gateway", what+"later by, p50 ms", fmt.Sprintf("%.1f", ms(through50-straight50)), "")
-	s.add("gateway", what+"of that: text to run, piece to phone, p50 ms", fmt.Sprintf("%.1f, %.1f", ms(quantile(there, 0.5)), ms(quantile(back, 0.5))), "")
+	s.add("gateway", what+"through serve: text to run, run to piece, piece to phone, p50 ms", fmt.Sprintf("%.1f, %.1f, %.1f",
+		ms(quantile(there, 0.5)), ms(quantile(thought, 0.5)), ms(quantile(back, 0.5))), "")
 	return nil
 }
 
