@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"encoding/json"
 	"time"
+
+	"hermes-mobile/internal/onepass"
 )
 
 // completionsDecoder reads the stream of POST /v1/chat/completions, of Hermes (api-facts §7) and of every other server that
@@ -12,7 +14,7 @@ type completionsDecoder struct {
 	id     string
 	at     time.Time
 	text   turnText
-	parser parser
+	parser onepass.Parser
 	finish string // finish_reason; not empty once the reply is whole
 	usage  Usage
 	marked bool // the stream said that the reply is whole

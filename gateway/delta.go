@@ -1,5 +1,7 @@
 package gateway
 
+import "hermes-mobile/internal/onepass"
+
 // A stream is deltas mostly, thousands of them with the same few members, so these are read in one pass and without the
 // frame of all fields. Whatever is not a plain delta is left to decode, which alone says what events mean; a fuzz test
 // holds the two together.
@@ -35,31 +37,31 @@ func (d *runDecoder) delta(ev ServerEvent) (Delta, bool) {
 		return Delta{}, false
 	}
 	p := &d.parser
-	p.reset(ev.Data)
+	p.Reset(ev.Data)
 	var at float64
 	var text []byte
 	meta := Meta{SessionID: d.sessionID}
 	named := false
-	ok := p.object(func(name []byte) (ok bool) {
+	ok := p.Object(func(name []byte) (ok bool) {
 		switch string(name) {
 		case "event":
 			var value []byte
-			value, ok = p.str()
+			value, ok = p.Str()
 			named = string(value) == "message.delta"
 		case "run_id":
 			var value []byte
-			value, ok = p.str()
+			value, ok = p.Str()
 			meta.RunID = same(d.runID, value)
 		case "timestamp":
-			at, ok = p.num()
+			at, ok = p.Num()
 		case "seq":
-			_, ok = p.num()
+			_, ok = p.Num()
 		case "delta":
-			text, ok = p.keep()
+			text, ok = p.Keep()
 		}
 		return ok
 	})
-	if !ok || !p.over() || !named || meta.RunID != "" && meta.RunID != d.runID {
+	if !ok || !p.Over() || !named || meta.RunID != "" && meta.RunID != d.runID {
 		return Delta{}, false
 	}
 	meta.Time = atSeconds(at)
@@ -71,33 +73,33 @@ func (d *sessionDecoder) delta(ev ServerEvent) (Delta, bool) {
 		return Delta{}, false
 	}
 	p := &d.parser
-	p.reset(ev.Data)
+	p.Reset(ev.Data)
 	var at float64
 	var text []byte
 	meta := Meta{}
-	ok := p.object(func(name []byte) (ok bool) {
+	ok := p.Object(func(name []byte) (ok bool) {
 		var value []byte
 		switch string(name) {
 		case "session_id":
-			value, ok = p.str()
+			value, ok = p.Str()
 			meta.SessionID = same(d.sessionID, value)
 		case "run_id":
-			value, ok = p.str()
+			value, ok = p.Str()
 			meta.RunID = same(d.runID, value)
 		case "message_id":
-			value, ok = p.str()
+			value, ok = p.Str()
 			d.messageID = same(d.messageID, value)
 			meta.MessageID = d.messageID
 		case "ts":
-			at, ok = p.num()
+			at, ok = p.Num()
 		case "seq":
-			_, ok = p.num()
+			_, ok = p.Num()
 		case "delta":
-			text, ok = p.keep()
+			text, ok = p.Keep()
 		}
 		return ok
 	})
-	if !ok || !p.over() || meta.SessionID != d.sessionID || meta.RunID != d.runID {
+	if !ok || !p.Over() || meta.SessionID != d.sessionID || meta.RunID != d.runID {
 		return Delta{}, false
 	}
 	meta.Time = atSeconds(at)
@@ -111,57 +113,57 @@ func (d *completionsDecoder) delta(ev ServerEvent) (Delta, bool) {
 		return Delta{}, false
 	}
 	p := &d.parser
-	p.reset(ev.Data)
+	p.Reset(ev.Data)
 	var created float64
 	var text []byte
 	ours := false
-	ok := p.object(func(name []byte) (ok bool) {
+	ok := p.Object(func(name []byte) (ok bool) {
 		switch string(name) {
 		case "id":
 			var value []byte
-			value, ok = p.str()
+			value, ok = p.Str()
 			ours = string(value) == d.id
 		case "object", "model", "system_fingerprint", "service_tier":
-			_, ok = p.str()
-			ok = ok || p.null()
+			_, ok = p.Str()
+			ok = ok || p.Null()
 		case "usage":
-			ok = p.null()
+			ok = p.Null()
 		case "created":
-			created, ok = p.num()
+			created, ok = p.Num()
 		case "choices":
-			ok = text == nil && p.take('[')
+			ok = text == nil && p.Take('[')
 			if ok {
-				text, ok = p.choice()
+				text, ok = onlyChoice(p)
 			}
-			ok = ok && p.take(']')
+			ok = ok && p.Take(']')
 		}
 		return ok
 	})
-	if !ok || !p.over() || !ours {
+	if !ok || !p.Over() || !ours {
 		return Delta{}, false
 	}
 	return d.text.piece(Meta{MessageID: d.id, Time: atSeconds(created)}, text)
 }
 
-// choice reads the one choice of a chunk that is text and does not end the reply.
-func (p *parser) choice() (text []byte, ok bool) {
-	ok = p.object(func(name []byte) (ok bool) {
+// onlyChoice reads the one choice of a chunk that is text and does not end the reply.
+func onlyChoice(p *onepass.Parser) (text []byte, ok bool) {
+	ok = p.Object(func(name []byte) (ok bool) {
 		switch string(name) {
 		case "index":
 			var n float64
-			n, ok = p.num()
+			n, ok = p.Num()
 			ok = ok && n == 0
 		case "finish_reason", "logprobs":
-			ok = p.null()
+			ok = p.Null()
 		case "delta":
-			ok = p.object(func(name []byte) (ok bool) {
+			ok = p.Object(func(name []byte) (ok bool) {
 				switch string(name) {
 				case "content":
-					text, ok = p.keep()
+					text, ok = p.Keep()
 				case "role":
-					_, ok = p.str()
+					_, ok = p.Str()
 				case "refusal":
-					ok = p.null()
+					ok = p.Null()
 				}
 				return ok
 			})

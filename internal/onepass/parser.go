@@ -1,4 +1,7 @@
-package gateway
+// Package onepass reads JSON of known shape in one pass and without reflection: the few kinds of messages of which a stream
+// has thousands. It is stricter than the decoders that stand behind it and never more generous: what it refuses, a caller
+// gives to one of those.
+package onepass
 
 import (
 	"bytes"
@@ -7,20 +10,19 @@ import (
 	"unicode/utf8"
 )
 
-// parser reads JSON in one pass, as servers write it. It is stricter than encoding/json and never more generous: what it
-// refuses is left to that. A string is valid until the next one is read.
-type parser struct {
+// Parser reads one document after another. A string that it returns is valid until the next one is read.
+type Parser struct {
 	b    []byte
 	at   int
 	text []byte // of strings with escapes
 	kept []byte // of keep
 }
 
-// reset begins with a document.
-func (p *parser) reset(b []byte) { p.b, p.at = b, 0 }
+// Reset begins with a document.
+func (p *Parser) Reset(b []byte) { p.b, p.at = b, 0 }
 
-// peek is the next byte that is no blank; 0 at the end.
-func (p *parser) peek() byte {
+// Peek is the next byte that is no blank; 0 at the end.
+func (p *Parser) Peek() byte {
 	for ; p.at < len(p.b); p.at++ {
 		switch c := p.b[p.at]; c {
 		case ' ', '\t', '\r', '\n':
@@ -31,51 +33,66 @@ func (p *parser) peek() byte {
 	return 0
 }
 
-func (p *parser) take(c byte) bool {
-	if p.peek() != c {
+// Take passes over the byte c, where it is the next one that is no blank.
+func (p *Parser) Take(c byte) bool {
+	if p.Peek() != c {
 		return false
 	}
 	p.at++
 	return true
 }
 
-// over reports whether nothing follows.
-func (p *parser) over() bool { return p.peek() == 0 && p.at == len(p.b) }
+// Over reports whether nothing follows.
+func (p *Parser) Over() bool { return p.Peek() == 0 && p.at == len(p.b) }
 
-// object reads an object. member reads the value of a name, and says no to a name that it does not know.
-func (p *parser) object(member func(name []byte) bool) bool {
-	if !p.take('{') {
+// Object reads an object. member reads the value of a name, and says no to a name that it does not know.
+func (p *Parser) Object(member func(name []byte) bool) bool {
+	if !p.Take('{') {
 		return false
 	}
-	if p.take('}') {
+	if p.Take('}') {
 		return true
 	}
 	for {
-		name, ok := p.str()
-		if !ok || !p.take(':') || !member(name) {
+		name, ok := p.Str()
+		if !ok || !p.Take(':') || !member(name) {
 			return false
 		}
-		if p.take('}') {
+		if p.Take('}') {
 			return true
 		}
-		if !p.take(',') {
+		if !p.Take(',') {
 			return false
 		}
 	}
 }
 
-// null reads a null where there is one.
-func (p *parser) null() bool {
-	if p.peek() != 'n' || !bytes.HasPrefix(p.b[p.at:], []byte("null")) {
+// Null reads a null where there is one.
+func (p *Parser) Null() bool {
+	if p.Peek() != 'n' || !bytes.HasPrefix(p.b[p.at:], []byte("null")) {
 		return false
 	}
 	p.at += len("null")
 	return true
 }
 
-// num reads a number.
-func (p *parser) num() (float64, bool) {
-	c := p.peek()
+// Bool reads true or false.
+func (p *Parser) Bool() (value, ok bool) {
+	p.Peek()
+	switch rest := p.b[p.at:]; {
+	case bytes.HasPrefix(rest, []byte("true")):
+		p.at += len("true")
+		return true, true
+	case bytes.HasPrefix(rest, []byte("false")):
+		p.at += len("false")
+		return false, true
+	}
+	return false, false
+}
+
+// Number reads a number without an exponent, as it is written.
+func (p *Parser) Number() ([]byte, bool) {
+	c := p.Peek()
 	from := p.at
 	if c == '-' {
 		p.at++
@@ -83,22 +100,49 @@ func (p *parser) num() (float64, bool) {
 	first := p.at
 	whole := p.digits()
 	if whole == 0 || whole > 1 && p.b[first] == '0' {
-		return 0, false
+		return nil, false
 	}
 	if p.at < len(p.b) && p.b[p.at] == '.' {
 		p.at++
 		if p.digits() == 0 {
-			return 0, false
+			return nil, false
 		}
 	}
 	if p.at < len(p.b) && p.b[p.at]|0x20 == 'e' {
+		return nil, false
+	}
+	return p.b[from:p.at], true
+}
+
+// Num reads such a number.
+func (p *Parser) Num() (float64, bool) {
+	b, ok := p.Number()
+	if !ok {
 		return 0, false
 	}
-	n, err := strconv.ParseFloat(string(p.b[from:p.at]), 64)
+	n, err := strconv.ParseFloat(string(b), 64)
 	return n, err == nil
 }
 
-func (p *parser) digits() int {
+// Scalar passes over a value that is neither an object nor a list.
+func (p *Parser) Scalar() (ok bool) {
+	switch c := p.Peek(); {
+	case c == '"':
+		_, ok = p.Str()
+	case c == 't' || c == 'f':
+		_, ok = p.Bool()
+	case c == 'n':
+		ok = p.Null()
+	default:
+		_, ok = p.Number()
+	}
+	return ok
+}
+
+// At is how many bytes were read.
+func (p *Parser) At() int { return p.at }
+
+func (p *Parser) digits() int {
 	from := p.at
 	for p.at < len(p.b) && p.b[p.at] >= '0' && p.b[p.at] <= '9' {
 		p.at++
@@ -106,9 +150,9 @@ func (p *parser) digits() int {
 	return p.at - from
 }
 
-// str reads a string of valid UTF-8.
-func (p *parser) str() ([]byte, bool) {
-	if !p.take('"') {
+// Str reads a string of valid UTF-8.
+func (p *Parser) Str() ([]byte, bool) {
+	if !p.Take('"') {
 		return nil, false
 	}
 	from := p.at
@@ -130,15 +174,15 @@ func (p *parser) str() ([]byte, bool) {
 	return nil, false
 }
 
-// keep reads a string that stays valid until keep is called again.
-func (p *parser) keep() ([]byte, bool) {
-	s, ok := p.str()
+// Keep reads a string that stays valid until keep is called again.
+func (p *Parser) Keep() ([]byte, bool) {
+	s, ok := p.Str()
 	p.kept = append(p.kept[:0], s...)
 	return p.kept, ok
 }
 
 // escaped reads the string that began at from and has its first escape here.
-func (p *parser) escaped(from int) ([]byte, bool) {
+func (p *Parser) escaped(from int) ([]byte, bool) {
 	p.text = append(p.text[:0], p.b[from:p.at]...)
 	for p.at < len(p.b) {
 		c := p.b[p.at]
@@ -185,7 +229,7 @@ func (p *parser) escaped(from int) ([]byte, bool) {
 }
 
 // rune reads what follows \u: one character, which may take two of them. Half a character is refused.
-func (p *parser) rune() (rune, bool) {
+func (p *Parser) rune() (rune, bool) {
 	r, ok := p.hex()
 	if !ok || !utf16.IsSurrogate(r) {
 		return r, ok
@@ -199,7 +243,7 @@ func (p *parser) rune() (rune, bool) {
 	return r, ok && r != utf8.RuneError
 }
 
-func (p *parser) hex() (r rune, ok bool) {
+func (p *Parser) hex() (r rune, ok bool) {
 	if p.at+4 > len(p.b) {
 		return 0, false
 	}
