@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"net/http"
 	"os"
 	"os/exec"
@@ -84,7 +85,7 @@ func clients(ctx context.Context, s *suite) error {
 		added := middle(r.p50) - base
 		s.add("gateway", of("p50 over a bare curl, ms"), fmt.Sprintf("%.3f", added/1000), verdict(goal("<= 1"), added <= 1000))
 		if r.golang {
-			allocs := middle(r.allocs)
+			allocs := math.Round(middle(r.allocs)*100) / 100
 			s.add("gateway", of("allocations an event"), fmt.Sprintf("%.2f, %.0f B", allocs, middle(r.bytes)), verdict(goal("<= 3"), allocs <= 3))
 		}
 		s.add("gateway", of("CPU an event, µs"), spread("%.1f", r.cpu), "")

@@ -105,15 +105,19 @@ func (r *Result) paced(ctx context.Context, read Read) error {
 func (r *Result) burst(ctx context.Context, read Read) error {
 	var before, after runtime.MemStats
 	runtime.GC()
-	runtime.ReadMemStats(&before)
-	busy := cpu()
-	err := read(ctx, "burst", func(string) { r.Events++ })
-	if err != nil || r.Events == 0 {
+	var busy time.Duration
+	err := read(ctx, "burst", func(string) {
+		if r.Events++; r.Events == 1 { // what opening the stream took is not the events'
+			runtime.ReadMemStats(&before)
+			busy = cpu()
+		}
+	})
+	if err != nil || r.Events < 2 {
 		return fmt.Errorf("%d pieces came: %w", r.Events, err)
 	}
 	busy = cpu() - busy
 	runtime.ReadMemStats(&after)
-	n := float64(r.Events)
+	n := float64(r.Events - 1)
 	r.Allocs, r.Bytes, r.CPU = float64(after.Mallocs-before.Mallocs)/n, float64(after.TotalAlloc-before.TotalAlloc)/n, float64(busy.Microseconds())/n
 	return nil
 }
