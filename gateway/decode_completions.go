@@ -1,9 +1,11 @@
 package gateway
 
 import (
+	"bytes"
 	"encoding/json"
-	"strings"
 	"time"
+
+	"hermes-mobile/internal/onepass"
 )
 
 // completionsDecoder reads the stream of POST /v1/chat/completions, of Hermes (api-facts §7) and of every other server that
@@ -12,6 +14,7 @@ type completionsDecoder struct {
 	id     string
 	at     time.Time
 	text   turnText
+	parser onepass.Parser
 	finish string // finish_reason; not empty once the reply is whole
 	usage  Usage
 	marked bool // the stream said that the reply is whole
@@ -76,7 +79,7 @@ func (d *completionsDecoder) decode(ev ServerEvent, out []Event) []Event {
 		}
 		return append(out, ApprovalRequested{Meta: f.meta(), Approval: f.approval()})
 	}
-	if strings.TrimSpace(string(ev.Data)) == "[DONE]" {
+	if string(bytes.TrimSpace(ev.Data)) == "[DONE]" {
 		d.marked = true
 		return d.close(out)
 	}

@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"bytes"
 	"encoding/json"
 	"strings"
 )
@@ -58,7 +59,7 @@ type responseItem struct {
 func (d *responsesDecoder) damaged() bool { return d.bad }
 
 func (d *responsesDecoder) decode(ev ServerEvent, out []Event) []Event {
-	if d.over || strings.TrimSpace(string(ev.Data)) == "[DONE]" {
+	if d.over || string(bytes.TrimSpace(ev.Data)) == "[DONE]" {
 		return out
 	}
 	if ev.Name == "hermes.status" {

@@ -3,6 +3,8 @@ package gateway
 import (
 	"encoding/json"
 	"time"
+
+	"hermes-mobile/internal/onepass"
 )
 
 // runDecoder reads GET /v1/runs/{id}/events (api-facts §5).
@@ -10,6 +12,7 @@ type runDecoder struct {
 	sessionID string
 	runID     string
 	text      turnText
+	parser    onepass.Parser
 	over      bool
 	bad       bool
 }

@@ -1,10 +1,14 @@
 package gateway
 
+import "hermes-mobile/internal/onepass"
+
 // sessionDecoder reads POST /api/sessions/{id}/chat/stream (api-facts §4).
 type sessionDecoder struct {
 	sessionID string
 	runID     string // of this turn, once run.started said it
+	messageID string // of the last plain delta
 	text      turnText
+	parser    onepass.Parser
 	streamed  bool   // a delta came
 	held      string // of assistant.completed, until run.* says whether it is a reply or a failure
 	heldMeta  Meta

@@ -188,45 +188,61 @@ func (o Outcome) Text() string { return joinSegments(o.Segments) }
 // Reply puts the events of a turn together to what a person reads. The zero value is an empty reply. It may not be used
 // concurrently.
 type Reply struct {
-	segments []string
+	segments []*strings.Builder
 }
 
 // Apply takes the next event. Events without text change nothing.
 func (r *Reply) Apply(e Event) {
 	switch e := e.(type) {
 	case Delta:
-		*r.at(e.Segment) += e.Text
+		r.append(e.Segment, e.Text)
 	case Segment:
-		*r.at(e.Index) = e.Text
+		r.replace(e.Index, e.Text)
 	case Commentary:
-		*r.at(e.Index) = e.Text
+		r.replace(e.Index, e.Text)
 	case Ended:
 		if segments := e.Outcome.Segments; len(segments) > 0 {
-			r.segments = append([]string(nil), segments...)
+			r.segments = nil
+			for i, text := range segments {
+				r.append(i, text)
+			}
 		}
 	}
 }
 
-func (r *Reply) at(index int) *string {
+func (r *Reply) append(index int, text string) {
 	for len(r.segments) <= index {
-		r.segments = append(r.segments, "")
+		r.segments = append(r.segments, new(strings.Builder))
 	}
-	return &r.segments[index]
+	r.segments[index].WriteString(text)
+}
+
+func (r *Reply) replace(index int, text string) {
+	if index < len(r.segments) {
+		r.segments[index] = new(strings.Builder)
+	}
+	r.append(index, text)
 }
 
 // Segments returns the segments that have text.
 func (r *Reply) Segments() []string {
 	var out []string
 	for _, s := range r.segments {
-		if strings.TrimSpace(s) != "" {
-			out = append(out, s)
+		if text := s.String(); strings.TrimSpace(text) != "" {
+			out = append(out, text)
 		}
 	}
 	return out
 }
 
 // Text is the whole text so far.
-func (r *Reply) Text() string { return joinSegments(r.segments) }
+func (r *Reply) Text() string {
+	all := make([]string, len(r.segments))
+	for i, s := range r.segments {
+		all[i] = s.String()
+	}
+	return joinSegments(all)
+}
 
 func joinSegments(segments []string) string {
 	var b strings.Builder

@@ -5,37 +5,16 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"net/http"
-	"net/http/httptest"
 
 	"hermes-mobile/gateway"
 )
 
-// standIn answers as a gateway does, so that the examples can be run.
-func standIn() *httptest.Server {
-	return httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Set("Content-Type", "application/json")
-		switch {
-		case r.URL.Path == "/health":
-			io.WriteString(w, `{"status":"ok","platform":"hermes-agent","version":"0.22.2"}`)
-		case r.Header.Get("Authorization") != "Bearer api-server-key":
-			w.WriteHeader(http.StatusUnauthorized)
-		case r.URL.Path == "/v1/capabilities":
-			io.WriteString(w, `{"platform":"hermes-agent","model":"hermes-agent","auth":{"type":"bearer"},"features":{},
-				"endpoints":{"sessions":{"method":"GET","path":"/api/sessions"}}}`)
-		case r.URL.Path == "/api/sessions":
-			io.WriteString(w, `{"object":"list","data":[{"id":"a","title":"Shopping"},{"id":"b","title":"Garden"}],"has_more":false}`)
-		}
-	}))
-}
-
-// A profile with one address, and the sessions there are.
-func ExampleClient_Sessions() {
-	server := standIn()
-	defer server.Close()
+// Two addresses of one gateway: the one at home is taken where it answers, else the one that works from everywhere.
+func ExampleClient_Connect() {
+	home, everywhere := standIn(), standIn()
+	defer everywhere.Close()
 	client, err := gateway.New(
-		gateway.Profile{Name: "Home", Remote: server.URL, Auth: gateway.AuthBearer},
+		gateway.Profile{Name: "Home", Local: home.URL, Remote: everywhere.URL, Auth: gateway.AuthBearer},
 		gateway.Credentials{Token: gateway.NewSecret("api-server-key")},
 		gateway.Options{},
 	)
@@ -44,16 +23,42 @@ func ExampleClient_Sessions() {
 		return
 	}
 	defer client.Close()
-	for session, err := range client.Sessions(context.Background(), gateway.SessionQuery{}) {
+	route, err := client.Connect(context.Background())
+	fmt.Println(route.Kind, err)
+
+	home.Close() // the person leaves the house
+	client.NetworkChanged()
+	route, err = client.Connect(context.Background())
+	fmt.Println(route.Kind, err)
+	// Output:
+	// local <nil>
+	// remote <nil>
+}
+
+// All sessions, and one page of them.
+func ExampleClient_Sessions() {
+	server, client := connected()
+	defer server.Close()
+	defer client.Close()
+	ctx := context.Background()
+	for session, err := range client.Sessions(ctx, gateway.SessionQuery{Limit: 2}) {
 		if err != nil {
 			fmt.Println(err)
 			return
 		}
 		fmt.Println(session.Title)
 	}
+	page, err := client.ListSessions(ctx, gateway.SessionQuery{Limit: 2, Offset: 2})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(len(page.Sessions), "from", page.Offset, "more:", page.More)
 	// Output:
 	// Shopping
 	// Garden
+	// Taxes
+	// 1 from 2 more: false
 }
 
 // What to do about each error.

@@ -36,8 +36,11 @@ func parsePosition(s string) (position, error) {
 
 // advance takes the id of the next event. It is not fresh where it came before, and some were missed where it is not the
 // next one. A stream without ids always advances.
-func (p *position) advance(id string) (fresh, missed bool) {
-	seq, err := strconv.ParseInt(id, 10, 64)
+func (p *position) advance(id []byte) (fresh, missed bool) {
+	if len(id) == 0 {
+		return true, false
+	}
+	seq, err := strconv.ParseInt(string(id), 10, 64)
 	if err != nil {
 		return true, false
 	}
@@ -63,12 +66,15 @@ func (p *position) String(d turnDecoder) string {
 	if !ok || p.seq < 0 {
 		return ""
 	}
-	flags := ""
+	var room [48]byte
+	b := strconv.AppendInt(room[:0], p.seq, 10)
+	b = append(b, '.')
+	b = strconv.AppendInt(b, int64(run.text.current), 10)
 	if run.text.has {
-		flags += "t"
+		b = append(b, 't')
 	}
 	if run.text.tool {
-		flags += "c"
+		b = append(b, 'c')
 	}
-	return fmt.Sprintf("%d.%d%s", p.seq, run.text.current, flags)
+	return string(b)
 }

@@ -47,8 +47,8 @@ type EventReader struct {
 	lines  int
 	name   string
 	known  string // the name before, which most events share
-	id     string
-	lastID string
+	id     []byte
+	lastID []byte
 	retry  time.Duration
 }
 
@@ -61,7 +61,7 @@ func NewEventReader(r io.Reader, limit int) *EventReader {
 }
 
 // LastEventID is the last id that the stream gave, for the header Last-Event-ID of a reconnect.
-func (r *EventReader) LastEventID() string { return r.lastID }
+func (r *EventReader) LastEventID() string { return string(r.lastID) }
 
 // Retry is how long the stream asks to wait before a reconnect; 0 where it does not say.
 func (r *EventReader) Retry() time.Duration { return r.retry }
@@ -69,7 +69,16 @@ func (r *EventReader) Retry() time.Duration { return r.retry }
 // Next returns the next event. At the end of the stream the error is io.EOF, or that of the source; an event or line over
 // the limit is [ErrTooBig], and the stream cannot be read on.
 func (r *EventReader) Next() (ServerEvent, error) {
-	r.data, r.lines, r.name, r.id = r.data[:0], 0, "", ""
+	ev, err := r.next()
+	if err == nil {
+		ev.ID = string(r.id)
+	}
+	return ev, err
+}
+
+// next is Next without the string of the id, which stays in r.id.
+func (r *EventReader) next() (ServerEvent, error) {
+	r.data, r.lines, r.name, r.id = r.data[:0], 0, "", r.id[:0]
 	for {
 		line, err := r.line()
 		if err != nil {
@@ -82,9 +91,9 @@ func (r *EventReader) Next() (ServerEvent, error) {
 			continue
 		}
 		if r.lines > 0 {
-			return ServerEvent{Name: r.name, ID: r.id, Data: r.data}, nil
+			return ServerEvent{Name: r.name, Data: r.data}, nil
 		}
-		r.name, r.id = "", ""
+		r.name, r.id = "", r.id[:0]
 	}
 }
 
@@ -115,8 +124,8 @@ func (r *EventReader) field(line []byte) error {
 		r.name = r.known
 	case "id":
 		if bytes.IndexByte(value, 0) < 0 {
-			r.id = string(value)
-			r.lastID = r.id
+			r.id = append(r.id[:0], value...)
+			r.lastID = append(r.lastID[:0], value...)
 		}
 	case "retry":
 		if ms, err := strconv.ParseUint(string(value), 10, 31); err == nil {

@@ -103,6 +103,15 @@ func (t *Turn) Events(ctx context.Context) iter.Seq2[Event, error] {
 		t.mu.Lock()
 		t.leave = cancel
 		t.mu.Unlock()
+		unwatch := context.AfterFunc(ctx, func() {
+			t.mu.Lock()
+			stream := t.stream
+			t.mu.Unlock()
+			if stream != nil {
+				stream.leave(context.Cause(ctx))
+			}
+		})
+		defer unwatch()
 		for {
 			event, err := t.nextEvent(ctx)
 			if err != nil && t.isClosed() {
@@ -124,8 +133,14 @@ func (t *Turn) nextEvent(ctx context.Context) (Event, error) {
 	for {
 		if len(t.queue) > 0 {
 			event := t.queue[0]
-			t.queue = t.queue[1:]
-			if ended, ok := event.(Ended); ok {
+			t.queue[0] = nil
+			if len(t.queue) == 1 {
+				t.queue = t.queue[:0] // the next event takes its room
+			} else {
+				t.queue = t.queue[1:]
+			}
+			if e, over := event.(Ended); over {
+				ended := e // of its own, or every event would make room for one
 				t.finish(&ended)
 			}
 			return event, nil
@@ -157,7 +172,7 @@ func (t *Turn) nextEvent(ctx context.Context) (Event, error) {
 func (t *Turn) read(ctx context.Context, stream *turnStream, cn *conn) error {
 	ev, err := stream.next(ctx)
 	if err == nil {
-		t.take(ctx, ev)
+		t.take(ctx, ev, stream.reader.id)
 		return nil
 	}
 	t.dropStream()
@@ -199,13 +214,21 @@ func (t *Turn) read(ctx context.Context, stream *turnStream, cn *conn) error {
 }
 
 // take reads what an event of the stream means.
-func (t *Turn) take(ctx context.Context, ev ServerEvent) {
-	fresh, missed := t.position.advance(ev.ID)
+func (t *Turn) take(ctx context.Context, ev ServerEvent, id []byte) {
+	fresh, missed := t.position.advance(id)
 	if !fresh {
 		return
 	}
 	t.gap = t.gap || missed
 	t.tries = 0
+	if d, ok := t.decoder.(deltaDecoder); ok {
+		if delta, ok := d.delta(ev); ok {
+			delta.Meta = t.complete(delta.Meta)
+			t.queue = append(t.queue, delta)
+			return
+		}
+	}
+	ev.ID = string(id)
 	decoded := t.decoder.decode(ev, nil)
 	for _, event := range decoded {
 		t.queue = t.heed(ctx, event, t.queue)

@@ -11,50 +11,135 @@ import (
 
 // Follow a turn to its end and answer what it asks.
 func ExampleClient_StartTurn() {
-	follow := func(ctx context.Context, client *gateway.Client, session string, allow func(gateway.Approval) string) error {
-		turn, err := client.StartTurn(ctx, gateway.TurnRequest{SessionID: session, Text: "What is new?"})
-		if err != nil {
-			return err
-		}
-		defer turn.Close()
-		var reply gateway.Reply
-		for event, err := range turn.Events(ctx) {
-			if err != nil {
-				return err
-			}
-			reply.Apply(event)
-			switch e := event.(type) {
-			case gateway.ApprovalRequested:
-				if err := turn.Answer(ctx, gateway.ApprovalAnswer{RequestID: e.Approval.ID, Choice: allow(e.Approval)}); err != nil {
-					fmt.Println(err)
-				}
-			case gateway.Ended:
-				fmt.Println(e.Outcome.State, e.Outcome.Text())
-			}
-		}
-		return nil
+	server, client := connected()
+	defer server.Close()
+	defer client.Close()
+	ctx := context.Background()
+	turn, err := client.StartTurn(ctx, gateway.TurnRequest{SessionID: "a", Text: "Tidy up, please."})
+	if err != nil {
+		fmt.Println(err)
+		return
 	}
-	_ = follow
+	defer turn.Close()
+	for event, err := range turn.Events(ctx) {
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		switch e := event.(type) {
+		case gateway.Delta:
+			fmt.Printf("%q\n", e.Text)
+		case gateway.ApprovalRequested:
+			fmt.Println("may it run", e.Approval.Command, e.Approval.Choices)
+			if err := turn.Answer(ctx, gateway.ApprovalAnswer{RequestID: e.Approval.ID, Choice: "once"}); err != nil {
+				fmt.Println(err)
+			}
+		case gateway.Ended:
+			fmt.Println(e.Outcome.State, e.Outcome.Text())
+		}
+	}
+	// Output:
+	// "Let me look. "
+	// may it run rm -r cache [once session always deny]
+	// "All is tidy."
+	// completed Let me look. All is tidy.
 }
 
 // Come back to a turn after the program was started anew: the lease is stored whenever it changes, and the position with
 // each event that was handled.
 func ExampleClient_ResumeTurn() {
+	server, client := connected()
+	defer server.Close()
+	ctx := context.Background()
 	var storedLease []byte
-	var storedPosition string
-	begin := func(ctx context.Context, client *gateway.Client) (*gateway.Turn, error) {
-		return client.StartTurn(ctx, gateway.TurnRequest{SessionID: "s", Text: "hello", OnLease: func(l gateway.Lease) {
-			storedLease, _ = json.Marshal(l)
-		}})
+	var storedPosition, approval string
+
+	turn, err := client.StartTurn(ctx, gateway.TurnRequest{SessionID: "a", Text: "Tidy up, please.", OnLease: func(l gateway.Lease) {
+		storedLease, _ = json.Marshal(l) // a lease can be marshalled
+	}})
+	if err != nil {
+		fmt.Println(err)
+		return
 	}
-	comeBack := func(ctx context.Context, client *gateway.Client) (*gateway.Turn, error) {
-		var lease gateway.Lease
-		if err := json.Unmarshal(storedLease, &lease); err != nil {
-			return nil, err
+	for event, err := range turn.Events(ctx) {
+		if err != nil {
+			fmt.Println(err)
+			return
 		}
-		return client.ResumeTurn(ctx, lease, storedPosition)
+		storedPosition = event.At().Position
+		if e, ok := event.(gateway.ApprovalRequested); ok {
+			approval = e.Approval.ID
+			break
+		}
 	}
-	_, _ = begin, comeBack
+	turn.Close()
+	client.Close() // the program ends here, and the run goes on
+
+	client = connect(server)
+	defer client.Close()
+	var lease gateway.Lease
+	if err := json.Unmarshal(storedLease, &lease); err != nil {
+		fmt.Println(err)
+		return
+	}
+	if turn, err = client.ResumeTurn(ctx, lease, storedPosition); err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer turn.Close()
+	if err := turn.Answer(ctx, gateway.ApprovalAnswer{RequestID: approval, Choice: "once"}); err != nil {
+		fmt.Println(err)
+	}
+	for event, err := range turn.Events(ctx) {
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		switch e := event.(type) {
+		case gateway.Delta:
+			fmt.Printf("%q\n", e.Text)
+		case gateway.Ended:
+			fmt.Println(e.Outcome.State)
+		}
+	}
+	// Output:
+	// "All is tidy."
+	// completed
+}
+
+// Any server with OpenAI's API gives turns too; what was said before comes from the program.
+func ExampleClient_StartTurn_openAI() {
+	server := standIn()
+	defer server.Close()
+	client, err := gateway.New(
+		gateway.Profile{Kind: gateway.OpenAI, Remote: server.URL, Auth: gateway.AuthBearer},
+		gateway.Credentials{Token: gateway.NewSecret("api-server-key")},
+		gateway.Options{},
+	)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer client.Close()
+	ctx := context.Background()
+	turn, err := client.StartTurn(ctx, gateway.TurnRequest{Text: "And in French?", Model: "llama", Way: gateway.WayCompletions, History: []gateway.Said{
+		{Role: "user", Text: "What is hello in German?"}, {Role: "assistant", Text: "Hallo."},
+	}})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer turn.Close()
+	for event, err := range turn.Events(ctx) {
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		if e, ok := event.(gateway.Ended); ok {
+			fmt.Println(e.Outcome.State, e.Outcome.Text())
+		}
+	}
+	// Output: completed Bonjour.
 }
 
 // A stream is read event by event, wherever it is cut.

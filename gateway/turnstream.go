@@ -7,6 +7,7 @@ import (
 	"mime"
 	"net/http"
 	"net/http/httptrace"
+	"sync"
 	"sync/atomic"
 	"time"
 )
@@ -27,6 +28,9 @@ type turnStream struct {
 	idle   time.Duration
 	timer  *time.Timer
 	sse    bool // else one JSON document
+
+	mu      sync.Mutex
+	waiting bool // next is being called
 }
 
 // openStream does the call of a stream once. sent reports whether the gateway may have read the request.
@@ -70,15 +74,34 @@ func (s *turnStream) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// next returns the next event. Its error is io.EOF, ErrTooBig or a [*linkError].
+// next returns the next event, without its id, which is in reader.id. Its error is io.EOF, ErrTooBig or a [*linkError].
+// Whoever calls it calls leave when ctx ends: to watch ctx here would cost more than to read the event.
 func (s *turnStream) next(ctx context.Context) (ServerEvent, error) {
-	stop := context.AfterFunc(ctx, func() { s.cancel(context.Cause(ctx)) })
-	defer stop()
-	ev, err := s.reader.Next()
+	s.wait(true)
+	defer s.wait(false)
+	if ctx.Err() != nil {
+		s.cancel(context.Cause(ctx))
+	}
+	ev, err := s.reader.next()
 	if err != nil && err != io.EOF && !errors.Is(err, ErrTooBig) {
 		err = s.explain(&linkError{cause: err})
 	}
 	return ev, err
+}
+
+func (s *turnStream) wait(waiting bool) {
+	s.mu.Lock()
+	s.waiting = waiting
+	s.mu.Unlock()
+}
+
+// leave ends the stream where somebody waits for it. One that nobody reads from stays for the next reader.
+func (s *turnStream) leave(cause error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.waiting {
+		s.cancel(cause)
+	}
 }
 
 // explain puts why this end gave up in the place of "cancelled".

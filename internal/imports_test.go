@@ -57,13 +57,17 @@ var ranks = map[string]int{
 	"gateway":          0,
 	"internal/chat":    0,
 	"internal/metrics": 0,
+
+	"internal/onepass": -1,
 }
 
 // frugal packages are taken along by others, so they import the standard library and what stands here only.
 var frugal = map[string][]string{
 	"frame":         {"github.com/go-json-experiment/json"},
-	"gateway":       nil,
+	"gateway":       {"hermes-mobile/internal/onepass"},
 	"internal/chat": nil,
+
+	"internal/onepass": nil,
 }
 
 // single libraries are spoken to by one package only, which can then be exchanged for another. Folders of tests aside.

@@ -2,10 +2,10 @@
 # Measures the built binary on this machine and prints one table. It is no test: it fails when something is lost or not
 # answered, never because of a time.
 #
-#   scripts/bench.sh [idle|stream|accepts|fanout|start|storm|page …]
+#   scripts/bench.sh [idle|stream|accepts|fanout|start|storm|page|gateway …]
 #
 # BENCH_N       connections of the large ones (10000)
-# BENCH_REPEAT  how often stream, accepts, fanout, start and page are measured (3)
+# BENCH_REPEAT  how often stream, accepts, fanout, start, page and gateway are measured (3)
 # BENCH_DIR     where the data goes: on the disk that is to be measured (the temporary folder)
 # BENCH_BIN     the server (bin/hermes-mobile)
 # BENCH_PROFILE a folder: then a server of the same code with pprof is measured, and its profiles are put there
@@ -24,6 +24,25 @@ if [ -n "${BENCH_PROFILE:-}" ]; then
   profile=(-profile "$(cd "$BENCH_PROFILE" && pwd)")
 elif [ ! -x "$bin" ]; then
   make -s build
+fi
+wants() { # NAME ARGUMENT…
+  local name=$1
+  shift
+  [ $# -eq 0 ] || [[ " $* " == *" $name "* ]]
+}
+if wants gateway "$@"; then # the clients that are compared, each in a program of its own
+  go build -trimpath -o "$work/reader" ./test/bench/reader
+  export BENCH_READER=$work/reader
+  if (cd test/bench/openai && go build -trimpath -o "$work/openai" .) 2>"$work/why"; then
+    export BENCH_OPENAI_GO=$work/openai
+  else
+    echo "gateway: without the OpenAI client for Go: $(tail -1 "$work/why")"
+  fi
+  if python=$(bash scripts/python.sh openai openai==3.57.0 2>"$work/why"); then
+    export BENCH_OPENAI_PYTHON="$python $PWD/test/bench/openai/reader.py"
+  else
+    echo "gateway: without the OpenAI client for Python: $(tail -1 "$work/why")"
+  fi
 fi
 ulimit -n "$(ulimit -Hn)"
 "$work/bench" -bin "$bin" -n "${BENCH_N:-10000}" -repeat "${BENCH_REPEAT:-3}" -dir "${BENCH_DIR:-}" "${profile[@]}" "$@"

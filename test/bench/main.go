@@ -1,7 +1,7 @@
 // Bench measures a built hermes-mobile as a process of its own: memory and CPU an idle device, CPU a streamed frame,
 // durable accepts a second, fan-out, a storm of reconnects, the time to start, and the web page in a browser. This process is the load: devices and a
 // scripted Hermes gateway on loopback. It counts every receipt and every reply, and fails when one is missing; it never
-// fails because of a time.
+// fails because of a time. The part gateway measures package gateway and the direct agent, beside other clients.
 //
 //	bench -bin bin/hermes-mobile [NAME …]
 package main
@@ -53,6 +53,7 @@ var benches = []struct {
 	{"start", 5 * time.Minute, start},
 	{"storm", 5 * time.Minute, storm},
 	{"page", 10 * time.Minute, page},
+	{"gateway", 10 * time.Minute, clients},
 }
 
 func main() {
@@ -73,7 +74,7 @@ func run() error {
 	flag.Parse()
 	for _, name := range flag.Args() {
 		if !known(name) {
-			return fmt.Errorf("there is no bench %q: idle, stream, accepts, fanout, start, storm, page", name)
+			return fmt.Errorf("there is no bench %q: idle, stream, accepts, fanout, start, storm, page, gateway", name)
 		}
 	}
 	if s.repeat < 1 || s.n < 100 || s.streams < 1 {

@@ -4,7 +4,10 @@ import (
 	"bytes"
 	"os"
 	"path/filepath"
+	"reflect"
 	"testing"
+
+	"hermes-mobile/internal/onepass"
 )
 
 // FuzzFrame: whatever a line holds, reading it ends, and the texts of it can be
@@ -28,6 +31,7 @@ func FuzzFrame(f *testing.F) {
 		f.Fatalf("only %d seeds", n)
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
+		sameOp(t, b)
 		var env envelope
 		if decode(b, &env) != nil {
 			return
@@ -45,4 +49,82 @@ func FuzzFrame(f *testing.F) {
 		c := &convo{finals: []*final{{replyID: "m", text: "x"}}}
 		c.repeat(a, c.op)
 	})
+}
+
+// sameOp checks that an op that is read in one pass is what decoding makes of it.
+func sameOp(t *testing.T, line []byte) (quick bool) {
+	t.Helper()
+	env, a, quick := readOp(new(onepass.Parser), line)
+	if !quick {
+		return false
+	}
+	var want envelope
+	if err := decode(line, &want); err != nil {
+		t.Fatalf("%s was read, and decoding it says %v", line, err)
+	}
+	wantAction := readAction(&want)
+	want.Action = nil // it is read already
+	if !reflect.DeepEqual(env, want) || !reflect.DeepEqual(a, wantAction) {
+		t.Fatalf("%s\nwas read as %+v %+v\nand decodes to %+v %+v", line, env, *a, want, *wantAction)
+	}
+	return true
+}
+
+// Most of what real gateways send is read in one pass, and as it is decoded.
+func TestOpRecordings(t *testing.T) {
+	files, _ := filepath.Glob("testdata/*/*.jsonl")
+	ops, quick := 0, 0
+	for _, name := range files {
+		b, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for line := range bytes.Lines(b) {
+			at := bytes.Index(line, []byte(`"^",`))
+			if at < 0 {
+				continue
+			}
+			frame := bytes.TrimSuffix(bytes.TrimSpace(line[at+4:]), []byte("]"))
+			taken := sameOp(t, frame)
+			if bytes.Contains(frame, []byte(`"draft"`)) || bytes.Contains(frame, []byte(`"edit"`)) {
+				ops++
+				if taken {
+					quick++
+				}
+			}
+		}
+	}
+	if ops < 50 || quick < ops*9/10 {
+		t.Errorf("%d of %d steps were read in one pass", quick, ops)
+	}
+}
+
+func TestOpShapes(t *testing.T) {
+	frame := func(action string) string {
+		return `{"type":"outbound","requestId":"r","action":` + action + `}`
+	}
+	for line, quick := range map[string]bool{
+		frame(`{"op":"draft","chat_id":"d","draft_id":1001,"content":"a\n\u00e9","final":false,"metadata":{"user_id":"d","reply_to_message_id":"m"}}`): true,
+		frame(`{"op":"edit","chat_id":"d","message_id":null,"content":"a","final":null,"finalize":true,"metadata":null}`):                              true,
+		frame(`{"op":"send","chat_id":7,"content":"a","content":"b","metadata":{"notify":true},"metadata":{"job_id":"j"}}`):                            true,
+		frame(` {"op":"typing","chat_id":"d"} `):                           true,
+		frame(`{"op":"draft","chat_id":"d","content":"a","final":1}`):      false,
+		frame(`{"op":"draft","chat_id":"","content":"a"}`):                 false,
+		frame(`{"op":"draft","chat_id":"d","content":true}`):               false,
+		frame(`{"op":"draft","chat_id":"d","content":"\ud83d"}`):           false,
+		frame("{\"op\":\"draft\",\"chat_id\":\"d\",\"content\":\"\xff\"}"): false,
+		frame(`{"op":"prompt","chat_id":"d","prompt_id":"p"}`):             false,
+		frame(`{"op":"draft","chat_id":"d","options":[]}`):                 false,
+		frame(`{"op":"draft","chat_id":"d","more":{}}`):                    false,
+		frame(`{"op":"draft","chat_id":"d"`):                               false,
+		frame(`{"op":"draft","chat_id":"d"}`) + "x":                        false,
+		frame(`null`): false,
+		frame(`{"op":"draft","chat_id":"d"}`)[:20]:                false,
+		`{"type":"inbound_ack","bufferId":"b"}`:                   false,
+		`{"requestId":"r","action":{"op":"draft","chat_id":"d"}}`: false,
+	} {
+		if got := sameOp(t, []byte(line)); got != quick {
+			t.Errorf("%s: read in one pass %v, want %v", line, got, quick)
+		}
+	}
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"hermes-mobile/internal/access"
+	"hermes-mobile/internal/onepass"
 	"hermes-mobile/internal/wsconn"
 )
 
@@ -37,8 +38,8 @@ const (
 // ops are the ops we announce (relay-facts §3).
 var ops = []string{"send", "edit", "typing", "delete", "draft", "prompt", "send_media", "react"}
 
-// link is one connection of a gateway. Its fields but partial are set before it
-// is served; partial belongs to the reader.
+// link is one connection of a gateway. Its fields but partial and ops are set
+// before it is served; these belong to the reader.
 type link struct {
 	g       *gateway
 	conn    *wsconn.Conn
@@ -46,6 +47,7 @@ type link struct {
 	local   bool   // over loopback, no proxy between
 	from    string
 	partial []byte
+	ops     onepass.Parser
 }
 
 var _ wsconn.Handler = (*link)(nil)
@@ -186,19 +188,20 @@ func (l *link) line(b []byte) {
 	if len(bytes.TrimSpace(b)) == 0 {
 		return
 	}
-	var env envelope
-	if err := decode(b, &env); err != nil || env.Type == "" {
-		g.a.count(CountBadLine, g.config().ID)
-		g.do(func() {
-			if g.badLines++; g.badLines == 1 || g.badLines%1000 == 0 {
-				g.log.Warn("relay: a frame of the gateway cannot be read", "bytes", len(b), "so_far", g.badLines)
-			}
-		})
-		return
-	}
-	var act *action
-	if env.Type == "outbound" {
-		act = readAction(&env)
+	env, act, quick := readOp(&l.ops, b)
+	if !quick {
+		if err := decode(b, &env); err != nil || env.Type == "" {
+			g.a.count(CountBadLine, g.config().ID)
+			g.do(func() {
+				if g.badLines++; g.badLines == 1 || g.badLines%1000 == 0 {
+					g.log.Warn("relay: a frame of the gateway cannot be read", "bytes", len(b), "so_far", g.badLines)
+				}
+			})
+			return
+		}
+		if env.Type == "outbound" {
+			act = readAction(&env)
+		}
 	}
 	var owner *gateway
 	if act != nil && act.ChatID != "" {
