@@ -1,4 +1,5 @@
 import { signal } from '@preact/signals'
+import { viewOf } from '../agent/sessions'
 import { deleteDatabase } from '../keep/database'
 import { loadProfile, newProfile, PROFILE, saveProfile, write, type Profile } from '../keep/profile'
 import { complain, inform } from '../view/notice'
@@ -116,5 +117,6 @@ async function discard(old: Talk): Promise<void> {
   write('hermes.draft.' + old.profile.id, '')
   await old.notifying.signOut()
   await old.close()
+  write(viewOf(old.profile.id), '')
   await deleteDatabase(old.profile.url, old.profile.id)
 }
