@@ -91,6 +91,7 @@ describe('what the agent offers', { skip: noBrowser, concurrency: 3 }, () => {
     const jobs = dialog(page, 'Scheduled jobs')
     await jobs.getByText('There are no jobs yet.').waitFor()
     await jobs.getByRole('button', { name: 'New job' }).click()
+    await until(() => page.evaluate(() => document.activeElement?.closest('form') !== null), 'the form has the focus')
     await jobs.getByLabel('Name').fill('Morning news')
     await jobs.getByLabel('Schedule').fill('nonsense')
     await jobs.getByLabel('What the agent is to do').fill('Tell me the news')
@@ -113,6 +114,7 @@ describe('what the agent offers', { skip: noBrowser, concurrency: 3 }, () => {
     await job.getByRole('button', { name: 'Delete' }).click()
     await dialog(page, 'Delete the job').getByRole('button', { name: 'Delete', exact: true }).click()
     await jobs.getByText('There are no jobs yet.').waitFor()
+    await until(() => page.evaluate(() => document.activeElement?.matches('.jobs-panel')), 'the focus stays in the panel')
     assert.equal(hermes.jobs.size, 0)
   })
 
@@ -243,12 +245,13 @@ describe('what the agent offers', { skip: noBrowser, concurrency: 3 }, () => {
     const server = await Server.start()
     const visitor = await Visitor.come(browser, server)
     const less = {
-      text: true, media: true, audio: false, media_kinds: ['image', 'audio'], call: ['sessions.list', 'jobs.list', 'models.list'], max_media_bytes: 1000, max_frame_bytes: 16777216, chunk_bytes: 1000,
+      text: true, media: true, audio: false, media_kinds: ['image', 'audio'], call: ['sessions.list', 'jobs.list', 'models.list', 'route.show'], max_media_bytes: 1000, max_frame_bytes: 16777216, chunk_bytes: 1000,
       max_parts: 10, min_chunk_bytes: 1, max_uploads: 8,
     }
     const job = { id: '1', name: 'Watering', schedule: 'every 2h', prompt: 'Water', deliver: 'local', paused: false }
     const results: Record<string, object> = {
       'commands.list': { commands: [] }, 'models.list': { models: [{ id: 'one', name: 'one', current: true }] }, 'jobs.list': { jobs: [job] },
+      'route.show': { kind: 'local', reason: 'the local address answers', diagnostics: 'all is well' },
       'sessions.list': { sessions: [{ id: '1', title: 'Only to look at', preview: '', at: '2026-01-02T15:04:05Z', messages: 1, source: 'cli', current: false }] },
     }
     const sent: unknown[] = []
@@ -281,6 +284,8 @@ describe('what the agent offers', { skip: noBrowser, concurrency: 3 }, () => {
     assert.deepEqual(sent, [])
     await page.getByRole('button', { name: 'Attach' }).click()
     assert.deepEqual(await page.locator('#attach-menu input').evaluateAll((all) => all.map((input) => (input as HTMLInputElement).accept)), ['image/*', 'audio/*'])
+
+    await page.getByRole('button', { name: 'Way to the agent: Local' }).waitFor()
 
     // Lists without what changes them.
     for (const name of ['New session', 'Actions for Only to look at']) assert.equal(await page.getByRole('button', { name }).count(), 0, name)

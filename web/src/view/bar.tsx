@@ -1,6 +1,7 @@
 import type { Talk } from '../talk/talk'
 import { t } from '../words/words'
 import { useAct } from './act'
+import { Icon } from './icon'
 import { ModelChoice } from './models'
 import { Problem } from './panel'
 import { titleOf } from './sessions'
@@ -15,8 +16,8 @@ export function Bar({ talk }: { talk: Talk }) {
   const elsewhere = view && sessions.known.value && current?.id !== view.session
   return (
     <div class="bar" role="group" aria-label={t('aboutSession')}>
-      {view ? <h2 class="bar-title" dir="auto">{view.title || t('untitled')}</h2> : <span class="bar-title" />}
-      {view && <button type="button" class="small" onClick={() => void act(() => talk.conversation.leave())}>{t('showAll')}</button>}
+      {view && <button type="button" class="round back" aria-label={t('showAll')} title={t('showAll')} onClick={() => void act(() => talk.conversation.leave())}><Icon name="back" /></button>}
+      {view ? <h2 class="bar-title" dir="auto">{view.title || t('untitled')}</h2> : <p class="bar-title quiet" dir="auto">{current && t('sessionNow', { title: titleOf(current) })}</p>}
       <ModelChoice talk={talk} />
       {elsewhere && (
         <p class="bar-note" role="status"><span dir="auto">{current ? t('goesOnIn', { title: titleOf(current) }) : t('goesOnAnew')}</span>{' '}

@@ -13,6 +13,8 @@ export interface Question {
   danger?: boolean
   /** A text, or one of several, that goes with it. */
   field?: { label: string; value: string; longest?: number; options?: { value: string; label: string }[] }
+  /** Where the focus goes if what had it is gone after this: a selector. */
+  back?: string
   /** What it gives is false where it was refused and that is told elsewhere; what it throws is told here. */
   run(value: string): Promise<unknown>
 }
@@ -38,6 +40,10 @@ export function Dialog() {
     dialog.current?.showModal()
   }, [open])
   const close = () => dialog.current?.close()
+  const closed = () => {
+    if (open?.back && document.activeElement === document.body) document.querySelector<HTMLElement>(open.back)?.focus()
+    question.value = undefined
+  }
   const submit = async (event: Event) => {
     event.preventDefault()
     if (!open || busy) return
@@ -52,7 +58,7 @@ export function Dialog() {
     }
   }
   return (
-    <dialog class="panel" ref={dialog} aria-labelledby="question-title" onClose={() => (question.value = undefined)} onClick={(e) => e.target === dialog.current && close()}>
+    <dialog class="panel" ref={dialog} aria-labelledby="question-title" onClose={closed} onClick={(e) => e.target === dialog.current && close()}>
       {open && (
         <form class="panel-inner" onSubmit={submit}>
           <header><h2 id="question-title">{open.title}</h2><button type="button" class="round" aria-label={t('close')} onClick={close}><Icon name="close" /></button></header>

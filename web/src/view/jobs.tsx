@@ -1,4 +1,4 @@
-import { useEffect, useState } from 'preact/hooks'
+import { useEffect, useRef, useState } from 'preact/hooks'
 import type { Job } from '../agent/agent'
 import type { Talk } from '../talk/talk'
 import { t } from '../words/words'
@@ -23,13 +23,13 @@ function List({ talk }: { talk: Talk }) {
   const load = async () => setJobs((await calls.ask<{ jobs: Job[] }>('jobs.list')).jobs)
   useEffect(() => void doing.act(load), [talk])
   return (
-    <>
+    <div class="jobs-panel" tabindex={-1}>
       <p class="quiet">{t('jobsText')}</p>
       <Problem text={doing.problem} />
       {jobs?.length === 0 && <p>{t('noJobs')}</p>}
       {jobs && jobs.length > 0 && <ul class="jobs">{jobs.map((job) => <Line key={job.id} talk={talk} job={job} doing={doing} load={load} />)}</ul>}
       {calls.has('jobs.create') && <New talk={talk} load={load} />}
-    </>
+    </div>
   )
 }
 
@@ -46,7 +46,7 @@ function Line({ talk, job, doing: { busy, act }, load }: { talk: Talk; job: Job;
     await load()
   })
   const remove = () => ask({
-    title: t('deleteJob'), text: t('deleteJobSure', { name }), label: t('delete'), danger: true,
+    title: t('deleteJob'), text: t('deleteJobSure', { name }), label: t('delete'), danger: true, back: '.jobs-panel',
     run: async () => {
       await calls.ask('jobs.delete', { id: job.id })
       await act(load)
@@ -80,6 +80,15 @@ function New({ talk, load }: { talk: Talk; load: () => Promise<void> }) {
   const [schedule, setSchedule] = useState('')
   const [prompt, setPrompt] = useState('')
   const { busy, problem, act } = useAct()
+  const first = useRef<HTMLInputElement>(null)
+  const button = useRef<HTMLButtonElement>(null)
+  const opened = useRef(false)
+  // Whoever uses the keyboard is taken along.
+  useEffect(() => {
+    if (open) first.current?.focus()
+    else if (opened.current) button.current?.focus()
+    opened.current = open
+  }, [open])
   const submit = async (event: Event) => {
     event.preventDefault()
     const made = await act(() => talk.agent.calls.ask('jobs.create', { name: name.trim(), schedule: schedule.trim(), prompt: prompt.trim() }))
@@ -90,11 +99,11 @@ function New({ talk, load }: { talk: Talk; load: () => Promise<void> }) {
     setPrompt('')
     await act(load)
   }
-  if (!open) return <button type="button" class="primary wide" onClick={() => setOpen(true)}>{t('newJob')}</button>
+  if (!open) return <button type="button" class="primary wide" ref={button} onClick={() => setOpen(true)}>{t('newJob')}</button>
   return (
     <form class="new-job" onSubmit={submit} aria-label={t('newJob')}>
       <h3>{t('newJob')}</h3>
-      <label>{t('jobName')}<input value={name} onInput={(e) => setName(e.currentTarget.value)} maxLength={200} required dir="auto" autocomplete="off" /></label>
+      <label>{t('jobName')}<input ref={first} value={name} onInput={(e) => setName(e.currentTarget.value)} maxLength={200} required dir="auto" autocomplete="off" /></label>
       <label>{t('schedule')}<input value={schedule} onInput={(e) => setSchedule(e.currentTarget.value)} required dir="ltr" autocomplete="off" autocapitalize="off" spellcheck={false} placeholder="every 2h" aria-describedby="schedules" /></label>
       <dl class="schedules" id="schedules">
         {SCHEDULES.map((form) => <div key={form}><dt><code dir="ltr">{form}</code></dt><dd>{t(schedules[form])}</dd></div>)}

@@ -68,6 +68,17 @@ export function List({ talk }: { talk: Talk }) {
     if (follows.current && to - from > MOST + STEP) shown.value = end(order)
   }, [last])
 
+  // What the gateway puts in front of a few rows is drawn at once: nobody can scroll up to it.
+  useLayoutEffect(() => {
+    if (follows.current && shown.peek().first !== undefined && from > 0 && to - from < MOST) shown.value = end(order)
+  }, [order])
+
+  // Where there is no room to scroll, more is asked for without it.
+  useEffect(() => {
+    const box = frame.current!
+    if (shown.peek().first !== undefined && conversation.more.peek() && box.scrollHeight <= box.clientHeight) void earlier()
+  }, [order])
+
   // What was put in front, or taken away there, must not move what is being read.
   useLayoutEffect(() => {
     const row = held.current && document.getElementById('row-' + held.current.key)

@@ -3,17 +3,17 @@ import type { Session } from '../agent/sessions'
 import type { Talk } from '../talk/talk'
 import { count, t } from '../words/words'
 import { useAct } from './act'
-import { day, sameDay, time } from './clock'
+import { date } from './clock'
 import { ask } from './dialog'
 import { explain } from './explain'
 import { Icon } from './icon'
-import { inform } from './notice'
+import { announce, inform } from './notice'
 import { Problem } from './panel'
 
 /** The longest title that Hermes takes, in characters. */
 const TITLE = 100
 
-export function titleOf({ title, preview }: { title: string; preview: string }): string {
+export function titleOf({ title = '', preview = '' }: { title?: string; preview?: string }): string {
   return title || preview || t('untitled')
 }
 
@@ -26,9 +26,13 @@ export function Sessions({ talk, done = () => {} }: { talk: Talk; done?: () => v
   const found = list.filter((session) => fits(session, sought))
   const online = talk.status.value.state === 'online'
   const failed = sessions.problem.value
-  const go = async (what: () => Promise<unknown>) => (await act(what)) && done()
+  const go = async (what: () => Promise<unknown>) => {
+    if (!(await act(what))) return
+    done()
+    announce(t('sessionShown', { title: titleOf(talk.conversation.view.peek() ?? {}) }))
+  }
   return (
-    <section class="sessions" aria-label={t('sessions')}>
+    <section class="sessions" aria-label={t('sessions')} tabindex={-1}>
       {calls.has('sessions.create') && <button type="button" class="wide" disabled={!online || busy} onClick={() => void go(() => sessions.create())}><Icon name="add" />{t('newSession')}</button>}
       {(list.length > 5 || sought) && <input type="search" value={sought} aria-label={t('searchSessions')} placeholder={t('searchSessions')} dir="auto" onInput={(e) => setSought(e.currentTarget.value)} />}
       <Problem text={problem || (failed ? explain(failed) : '')} />
@@ -66,7 +70,7 @@ function Line({ talk, session, open, busy }: { talk: Talk; session: Session; ope
     inform(t('forked', { title: titleOf(copy) }))
   }
   const remove = () => ask({
-    title: t('deleteSession'), text: t('deleteSessionSure', { title }), label: t('delete'), danger: true, run: async () => done((await sessions.remove(session), true)),
+    title: t('deleteSession'), text: t('deleteSessionSure', { title }), label: t('delete'), danger: true, back: '.sessions', run: async () => done((await sessions.remove(session), true)),
   })
   const { problem, act } = useAct()
   return (
@@ -77,7 +81,7 @@ function Line({ talk, session, open, busy }: { talk: Talk; session: Session; ope
           {session.title && session.preview && session.preview !== session.title && <span class="quiet" dir="auto">{session.preview}</span>}
           <small>
             {session.current && <span class="now">{t('currentSession')}</span>}
-            {at > 0 && <time dateTime={session.at}>{sameDay(at, Date.now()) ? time(at) : day(at)}</time>}
+            {at > 0 && <time dateTime={session.at}>{date(at)}</time>}
             <span>{count('messagesIn', session.messages)}</span>
             {session.source !== 'api_server' && <span dir="auto">{session.source}</span>}
           </small>

@@ -202,6 +202,8 @@ export const en = {
   delete: 'Delete',
   deleteSession: 'Delete the session',
   deleteSessionSure: 'The agent forgets everything that was said in “{title}”. What came to this device stays here.',
+  sessionNow: 'In the session “{title}”',
+  sessionShown: 'The session {title} is shown',
   aboutSession: 'Session and model',
   showAll: 'All messages',
   goesOnIn: 'What you write now goes to “{title}”.',

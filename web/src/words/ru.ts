@@ -196,6 +196,8 @@ export const ru: Record<keyof typeof en, string> = {
   delete: 'Удалить',
   deleteSession: 'Удалить сессию',
   deleteSessionSure: 'Агент забудет всё, что было сказано в «{title}». То, что пришло на это устройство, останется здесь.',
+  sessionNow: 'В сессии «{title}»',
+  sessionShown: 'Показана сессия {title}',
   aboutSession: 'Сессия и модель',
   showAll: 'Все сообщения',
   goesOnIn: 'То, что вы пишете сейчас, попадёт в «{title}».',
