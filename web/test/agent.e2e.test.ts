@@ -187,6 +187,17 @@ describe('what the agent offers', { skip: noBrowser, concurrency: 3 }, () => {
       await accessible(page, 'a session, from right to left')
       await opened()
       await accessible(page, 'sessions, from right to left')
+      if (size === 'phone') await close(page, 'Sessions')
+      await page.evaluate(() => (document.documentElement.dir = 'ltr'))
+      await page.getByRole('button', { name: 'Settings' }).click()
+      await page.getByLabel('Language').selectOption('ru')
+      await page.keyboard.press('Escape')
+      if (size === 'phone') await page.getByRole('button', { name: 'Сессии', exact: true }).click()
+      await page.getByRole('button', { name: 'Действия с сессией Session 0' }).click()
+      await accessible(page, 'sessions in Russian')
+      await page.getByRole('button', { name: 'Задания по расписанию' }).click()
+      await page.getByRole('button', { name: 'Новое задание' }).click()
+      await accessible(page, 'jobs in Russian')
     })
   }
 

@@ -67,6 +67,12 @@ describe('sessions of the gateway', { skip: noBrowser, concurrency: 3 }, () => {
     await choose(page, 'Trip to the sea')
     await page.locator('.theirs').filter({ hasText: 'by train' }).waitFor()
     assert.deepEqual(await texts(page), all) // now all of it is from the gateway
+
+    // Deleted elsewhere, it is not shown any more.
+    hermes.sessions.delete(trip.id)
+    await page.reload()
+    await page.locator('.mine').filter({ hasText: 'before all that' }).waitFor()
+    assert.equal(await page.getByRole('button', { name: 'All messages' }).count(), 0)
   })
 
   visit('a long history comes in pages as one scrolls up, each message once', PHONE, async (visitor, hermes) => {

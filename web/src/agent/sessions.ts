@@ -67,7 +67,10 @@ export class Sessions {
     if (!view || this.resumed) return
     this.resumed = true
     this.conversation.from(pastOf(this.calls, view.session, view.last))
-    void this.conversation.earlier().catch(() => (this.resumed = false)) // again with the next connection, or when somebody scrolls
+    void this.conversation.earlier().catch((error: { code?: string }) => {
+      this.resumed = false // again with the next connection, or when somebody scrolls
+      if (error.code === 'not_found') return this.conversation.leave() // it was deleted elsewhere
+    })
   }
 
   close(): void {

@@ -15,10 +15,17 @@ interface Props {
 /** Panel is a dialog. What is in it is there while it is open. */
 export function Panel({ title, open, close, drawer, children }: Props) {
   const dialog = useRef<HTMLDialogElement>(null)
+  const opener = useRef<Element | null>(null)
   const id = useId()
   useEffect(() => {
-    if (open) dialog.current!.showModal()
-    else dialog.current!.close()
+    if (open) {
+      opener.current = document.activeElement
+      dialog.current!.showModal()
+      return
+    }
+    dialog.current!.close()
+    // What had the focus may have been switched off meanwhile, and then a browser does not always give it back.
+    if (document.activeElement === document.body) (opener.current as HTMLElement | null)?.focus()
   }, [open])
   return (
     <dialog class={drawer ? 'panel drawer' : 'panel'} ref={dialog} aria-labelledby={id} onClose={close} onClick={(e) => e.target === dialog.current && close()}>
