@@ -19,11 +19,14 @@ const module = "hermes-mobile"
 // ranks is the table of doc/architecture.md §3: a package may import those of ours that stand lower, never one another.
 // A package that comes anew is listed here and there, with a rank that lets its imports point downward only.
 var ranks = map[string]int{
-	"cmd/hermes-mobile": 5,
+	"cmd/hermes-mobile": 6,
+
+	"internal/app": 5, // has a server within itself
 
 	"internal/server": 4,
 
 	"internal/doctor": 3,
+	"internal/ask":    3,
 
 	"internal/hub":          2,
 	"internal/agent/demo":   2,
@@ -32,6 +35,7 @@ var ranks = map[string]int{
 	"internal/front":        2,
 	"internal/term":         2,
 	"internal/setup":        2,
+	"internal/onboard":      2,
 
 	"device":            1,
 	"device/devicetest": 1, // a server for tests of apps
@@ -40,12 +44,14 @@ var ranks = map[string]int{
 	"internal/media":    1,
 	"internal/push":     1,
 
-	"internal/push/pushtest": 1, // a push service for tests
-	"internal/store":         1,
-	"internal/wsconn":        1,
-	"internal/config":        1,
-	"internal/web":           1,
-	"sdk/ts/generate":        1,
+	"internal/push/pushtest":       1, // a push service for tests
+	"internal/store":               1,
+	"internal/wsconn":              1,
+	"internal/config":              1,
+	"internal/web":                 1,
+	"internal/vault":               1,
+	"internal/onboard/onboardtest": 1, // a gateway for tests
+	"sdk/ts/generate":              1,
 
 	"frame":            0,
 	"gateway":          0,
@@ -67,6 +73,9 @@ var single = map[string]string{
 	"github.com/gobwas/ws": "internal/wsconn",
 
 	"github.com/SherClockHolmes/webpush-go": "internal/push",
+
+	"filippo.io/age":                "internal/vault",
+	"github.com/zalando/go-keyring": "internal/vault",
 
 	"github.com/caddyserver/certmagic": "internal/cert",
 	"github.com/mholt/acmez":           "internal/cert",

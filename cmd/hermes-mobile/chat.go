@@ -47,7 +47,7 @@ Where input or output is no terminal it reads a message from each line and print
 			if len(args) > 0 {
 				target = args[0]
 			}
-			return chat(cmd, target, f)
+			return talk(cmd, target, f)
 		},
 	}
 	cmd.Flags().StringVar(&f.tokenFile, "token-file", "", "file that holds the app token; - reads it from the standard input's first line")
@@ -61,7 +61,7 @@ Where input or output is no terminal it reads a message from each line and print
 	return cmd
 }
 
-func chat(cmd *cobra.Command, target string, f chatFlags) error {
+func talk(cmd *cobra.Command, target string, f chatFlags) error {
 	cfg, _, err := settings(cmd)
 	if err != nil {
 		return err

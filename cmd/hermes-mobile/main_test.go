@@ -27,6 +27,10 @@ func TestMain(m *testing.M) {
 //	await REGEXP FILE            wait until the file has it
 //	mode PERM FILE               the file has this mode
 //	qr FILE TEXT                 the file has a QR code of the text, drawn so that a camera reads it
+//	gateway TOKEN                a Hermes gateway that wants a token; its address is $GATEWAY
+//	app [ARG...]                 start the app; its output goes to app.out, the page's address to $PAGE. halt ends it
+//	keyed KEY COMMAND [ARG...]   run a command whose descriptor 3 has a key; its output goes to keyed.out
+//	nowhere SECRET PATH...       the secret stands in no file there, and in no argument of what runs
 //	occupy NAME                  listen on a port of this machine and set $NAME to it
 //
 // ("stop" is testscript's own word for the end of the script.)
@@ -48,6 +52,7 @@ func TestScripts(t *testing.T) {
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"serve": cmdServe, "halt": cmdHalt, "hup": cmdHup, "dev": cmdDevice, "exits": cmdExits, "json": cmdJSON,
 			"capture": cmdCapture, "await": cmdAwait, "mode": cmdMode, "qr": cmdQR, "occupy": cmdOccupy,
+			"gateway": cmdGateway, "app": cmdApp, "nowhere": cmdNowhere, "keyed": cmdKeyed,
 		},
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,

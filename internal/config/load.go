@@ -176,6 +176,17 @@ func (l *loader) hermesHome() string {
 	return filepath.Join(l.src.HomeDir, ".hermes")
 }
 
+// DataFolder is the data folder that the environment names, or else the usual one. It looks at no other setting. Empty: there is no home
+// directory.
+func DataFolder(src Sources) string {
+	l := &loader{src: src}
+	for i := range l.values {
+		l.values[i] = map[string]value{}
+	}
+	l.readEnviron()
+	return l.dataFolder()
+}
+
 func (l *loader) dataFolder() string {
 	if v, ok := l.get(dataName); ok {
 		return l.path(v.text)

@@ -2,6 +2,7 @@ package hub_test
 
 import (
 	"encoding/json"
+	"flag"
 	"fmt"
 	"slices"
 	"testing"
@@ -232,7 +233,20 @@ func cutText(t *rapid.T, rows []store.Out) string {
 	return e.Message.Text
 }
 
+// fewer has rapid make 30 checks in place of 100, unless the command line says how many: each is a world of its own and
+// takes a second with the race detector.
+func fewer(t *testing.T) {
+	chosen := false
+	flag.Visit(func(f *flag.Flag) { chosen = chosen || f.Name == "rapid.checks" })
+	if checks := flag.Lookup("rapid.checks"); !chosen {
+		before := checks.Value.String()
+		ok(t, checks.Value.Set("30"))
+		t.Cleanup(func() { ok(t, checks.Value.Set(before)) })
+	}
+}
+
 func TestSessionAgainstModel(t *testing.T) {
+	fewer(t)
 	word := rapid.SampledFrom([]string{" one", " zwei", " 三", " 👩‍👩‍👧‍👦", "\n", " "})
 	rapid.Check(t, func(t *rapid.T) {
 		p := &player{t: t, w: newWorld(t, nil), j: &journal{begun: map[string]bool{}}, shown: map[string]string{}}

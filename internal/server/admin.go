@@ -222,6 +222,9 @@ func (s *Server) adminHandler() http.Handler {
 		}
 		return nil, fmt.Errorf("a delivery was answered with %T", d)
 	})
+	for pattern, h := range s.within.admin {
+		mux.Handle(pattern, h)
+	}
 	handle("POST /backup", func(ctx context.Context, c Command) (any, error) { return nil, s.store.Backup(ctx, c.Path) })
 	return mux
 }

@@ -12,6 +12,9 @@ import (
 
 // newAgent makes the agent that the settings chose.
 func (s *Server) newAgent(ctx context.Context, key [32]byte) (chat.Agent, error) {
+	if s.within.agent != nil {
+		return s.newWithin(ctx)
+	}
 	switch s.cfg.Agent {
 	case "demo":
 		return demo.New(files{s.files}, s.log), nil

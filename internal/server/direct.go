@@ -27,8 +27,21 @@ func (s *Server) newDirect(ctx context.Context) (chat.Agent, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &directAgent{Agent: direct.New(direct.Options{Client: client, Keep: keep{s.store}, Files: files{s.files}, Log: s.log,
+	return &directAgent{Agent: direct.New(direct.Options{Client: client, Keep: keep{store: s.store}, Files: files{s.files}, Log: s.log,
 		Instance: string(instance), AllSessions: s.cfg.APISessions == "all"}), client: client}, nil
+}
+
+// newWithin makes the agent of the program that the server is within.
+func (s *Server) newWithin(ctx context.Context) (chat.Agent, error) {
+	instance, err := s.remembered(ctx, metaDirectInstance, func() []byte { return []byte(access.NewSecret()[:8]) })
+	if err != nil {
+		return nil, err
+	}
+	return s.within.agent(Parts{Files: files{s.files}, Log: s.log, Direct: func(client *gateway.Client, scope string) chat.Agent {
+		// Whoever has this machine has the gateway's credential, so all of its sessions are theirs.
+		return direct.New(direct.Options{Client: client, Keep: keep{s.store, scope + "/"}, Files: files{s.files}, Log: s.log,
+			Instance: string(instance) + "-" + scope, AllSessions: true})
+	}})
 }
 
 // newGatewayClient makes the client of the API that the settings name.
@@ -63,12 +76,15 @@ func (a *directAgent) Run(ctx context.Context, host chat.Host) error {
 }
 
 // keep has the agent remember in the store.
-type keep struct{ store *store.Store }
+type keep struct {
+	store *store.Store
+	scope string
+}
 
 func (k keep) Load(ctx context.Context, key string) ([]byte, error) {
-	return k.store.Meta(ctx, metaDirect+key)
+	return k.store.Meta(ctx, metaDirect+k.scope+key)
 }
 
 func (k keep) Save(_ context.Context, key string, value []byte) error {
-	return k.store.Do(func(tx *store.Tx) error { return tx.SetMeta(metaDirect+key, value) })
+	return k.store.Do(func(tx *store.Tx) error { return tx.SetMeta(metaDirect+k.scope+key, value) })
 }

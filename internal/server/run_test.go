@@ -86,7 +86,8 @@ func TestNewThatFails(t *testing.T) {
 	defer taken.Close()
 	for name, change := range map[string]func(*config.Config){
 		"port in use":  func(c *config.Config) { c.Port = taken.Addr().(*net.TCPAddr).Port },
-		"no agent":     func(c *config.Config) { c.Agent = "direct" },
+		"no agent":     func(c *config.Config) { c.Agent = "nobody" },
+		"no address":   func(c *config.Config) { c.Agent, c.APIURL = "direct", "nowhere" },
 		"bad proxies":  func(c *config.Config) { c.TrustedProxies = "nonsense" },
 		"tokens twice": func(c *config.Config) { c.Token, c.ExtraTokens = mainToken, "x="+mainToken },
 		"bad token file": func(c *config.Config) {

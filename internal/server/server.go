@@ -83,6 +83,7 @@ type Server struct {
 	probes    probes
 	turned    *refusalLog
 
+	within   within
 	listener net.Listener
 	certs    *cert.Certificates // nil: without TLS
 	admin    net.Listener
@@ -91,10 +92,14 @@ type Server struct {
 	reload sync.Mutex
 }
 
-// New opens everything a server needs and begins to listen. Close it, or Run it, which closes it.
-func New(ctx context.Context, cfg *config.Config, version string, log *slog.Logger) (s *Server, err error) {
+// New opens everything a server needs and begins to listen. Close it, or Run it, which closes it. A program that has a server within
+// itself gives options.
+func New(ctx context.Context, cfg *config.Config, version string, log *slog.Logger, options ...Option) (s *Server, err error) {
 	s = &Server{cfg: cfg, version: version, log: log, started: time.Now(), tokens: &access.Tokens{}, guard: access.NewGuard(time.Now),
 		owners: newOwnerSessions(time.Now), turned: newRefusalLog(log, time.Now), metrics: metrics.New(version), keeper: wsconn.NewKeeper(pingEvery, silenceLimit)}
+	for _, option := range options {
+		option(&s.within)
+	}
 	s.latest.Store(cfg)
 	s.looks = newLooks(s.look)
 	s.requests, s.forwarded = newRefusals()
@@ -115,8 +120,8 @@ func New(ctx context.Context, cfg *config.Config, version string, log *slog.Logg
 	if s.origins, err = access.ParseOrigins(strings.Join(cfg.AllowedOrigins, ",")); err != nil {
 		return s, err
 	}
-	if s.listener, err = net.Listen(network(cfg.Host), net.JoinHostPort(cfg.Host, strconv.Itoa(cfg.Port))); err != nil {
-		return s, fmt.Errorf("cannot listen: %w%s; end what uses the port, or choose another with --port or MOBILE_PORT", err, holder(err, cfg.Host, cfg.Port))
+	if s.listener, err = s.listen(); err != nil {
+		return s, err
 	}
 	if err = s.openCertificate(); err != nil {
 		return s, err
@@ -133,7 +138,7 @@ func New(ctx context.Context, cfg *config.Config, version string, log *slog.Logg
 	if s.files, err = media.OpenStore(filepath.Join(cfg.Data, "files")); err != nil {
 		return s, err
 	}
-	if s.page, err = web.New(web.Options{Path: cfg.Path, AvatarURL: cfg.AvatarURL, Base: s.base}); err != nil {
+	if s.page, err = web.New(web.Options{Path: cfg.Path, AvatarURL: cfg.AvatarURL, Base: s.base, App: s.within.guard != nil}); err != nil {
 		return s, err
 	}
 	key, err := s.secretKey(ctx)
@@ -156,6 +161,18 @@ func New(ctx context.Context, cfg *config.Config, version string, log *slog.Logg
 		PromptLife: time.Duration(cfg.PromptSeconds) * time.Second, MaxMedia: cfg.MaxMediaBytes, OutboxEntries: cfg.OutboxEntries,
 		RejectOffline: cfg.OfflineDelivery == "reject", TurnLease: turnLease, HelloTimeout: helloTimeout})
 	return s, nil
+}
+
+func (s *Server) listen() (net.Listener, error) {
+	host, port := s.cfg.Host, s.cfg.Port
+	if s.within.listen != nil {
+		return s.within.listen()
+	}
+	l, err := net.Listen(network(host), net.JoinHostPort(host, strconv.Itoa(port)))
+	if err != nil {
+		return nil, fmt.Errorf("cannot listen: %w%s; end what uses the port, or choose another with --port or MOBILE_PORT", err, holder(err, host, port))
+	}
+	return l, nil
 }
 
 // network keeps 0.0.0.0 from meaning every IPv6 address, too.
@@ -235,7 +252,7 @@ func (s *Server) Run(ctx context.Context) error {
 		work.Go(func() { s.certs.Run(life) })
 	}
 
-	web := s.httpServer(s.encrypted(s.handler()))
+	web := s.httpServer(s.encrypted(s.guarded(s.handler())))
 	if s.certs != nil {
 		web.TLSNextProto = s.certs.Silent()
 	}

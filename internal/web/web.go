@@ -26,6 +26,8 @@ var dist embed.FS
 type Options struct {
 	// Path is where devices connect.
 	Path string
+	// App: the page is that of the direct client, which sets itself up.
+	App bool
 	// AvatarURL is the page that the owner set as the avatar, or empty.
 	AvatarURL string
 	// Base gives scheme and host by which a client reached the server.
@@ -57,6 +59,9 @@ const (
 // pathMeta is where the page reads the path of its server's endpoint.
 const pathMeta = `<meta name="hermes-path" content="/ws"`
 
+// appMeta is where the page reads that it is the direct client's.
+const appMeta = `<meta name="hermes-app" content=""`
+
 // New prepares the files of the page.
 func New(o Options) (*Page, error) {
 	p := &Page{files: map[string]*file{}, frame: "'none'", base: o.Base}
@@ -79,6 +84,9 @@ func New(o Options) (*Page, error) {
 			name = strings.TrimPrefix(OwnerPath, "/")
 		}
 		if name == "index.html" {
+			if o.App {
+				content = bytes.Replace(content, []byte(appMeta), []byte(`<meta name="hermes-app" content="1"`), 1)
+			}
 			content = bytes.Replace(content, []byte(pathMeta), []byte(`<meta name="hermes-path" content="`+html.EscapeString(o.Path)+`"`), 1)
 			name = ""
 		}

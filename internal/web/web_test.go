@@ -83,6 +83,15 @@ func TestPath(t *testing.T) {
 	}
 }
 
+// The page of the direct client knows that it is one, and no other does.
+func TestApp(t *testing.T) {
+	for app, want := range map[bool]string{true: `content="1"`, false: `content=""`} {
+		if index := body(t, get(page(t, Options{Path: "/ws", App: app}), "/").Body); !strings.Contains(index, `<meta name="hermes-app" `+want) {
+			t.Errorf("with App %t: %s", app, index)
+		}
+	}
+}
+
 func TestCaching(t *testing.T) {
 	p := page(t, Options{Path: "/ws"})
 	plain := get(p, "/")

@@ -1,14 +1,14 @@
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
-import { after, before, describe, it } from 'node:test'
+import { after, afterEach, before, beforeEach, describe, it } from 'node:test'
 import type { Browser, BrowserContextOptions, Page } from 'playwright-core'
 import { DESKTOP, launch, noBrowser, online, PHONE, reads, say, Server, until, Visitor } from './rig'
 import { PushService, Subscriber } from './pushes'
 
 const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
 
-// One after the other: Chromium drops what it shows in one context when another one is closed.
+// One after the other, and each in a browser of its own: what the browser shows was seen to vanish when another visit ended.
 describe('notifications', { skip: noBrowser, concurrency: 1 }, () => {
   let server: Server
   let service: PushService
@@ -16,10 +16,12 @@ describe('notifications', { skip: noBrowser, concurrency: 1 }, () => {
   before(async () => {
     service = await PushService.start()
     server = await Server.start({ MOBILE_PUSH_CONTACT: 'mailto:owner@example.com', MOBILE_PUSH_HOSTS: PushService.host, MOBILE_PUSH_ACTIONS: 'yes' })
+  })
+  beforeEach(async () => {
     browser = await launch()
   })
+  afterEach(() => browser?.close())
   after(async () => {
-    await browser?.close()
     await server?.end()
     await service?.end()
   })

@@ -140,9 +140,19 @@ export class Subscriber {
     await until(() => this.registration, 'the service worker is registered')
   }
 
-  /** deliver brings something to the service worker as the browser would. */
+  /** deliver brings something to the service worker as the browser would, and waits until it is there: one that is about to be stopped misses it. */
   async deliver(data: string): Promise<void> {
+    const arrived = async () => (await this.worker()).evaluate(() => {
+      const scope = self as unknown as { arrived?: number }
+      if (scope.arrived === undefined) {
+        scope.arrived = 0
+        self.addEventListener('push', () => scope.arrived!++)
+      }
+      return scope.arrived
+    })
+    const before = await arrived()
     await this.session!.send('ServiceWorker.deliverPushMessage', { origin: this.visitor.server.url, registrationId: this.registration, data })
+    await until(async () => (await arrived()) > before, 'the service worker has what was pushed')
   }
 
   /** receive takes the next notification from the push service and delivers it. */

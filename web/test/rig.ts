@@ -7,7 +7,7 @@ import { promisify } from 'node:util'
 import { chromium, type Browser, type BrowserContext, type BrowserContextOptions, type Page } from 'playwright-core'
 
 const run = promisify(execFile)
-const BINARY = process.env.HERMES_MOBILE_BIN ?? join(process.cwd(), '../bin/hermes-mobile')
+export const BINARY = process.env.HERMES_MOBILE_BIN ?? join(process.cwd(), '../bin/hermes-mobile')
 export const TOKEN = '7'.repeat(64)
 
 export function freePort(): Promise<number> {
@@ -21,9 +21,14 @@ export function freePort(): Promise<number> {
   })
 }
 
-/** Host is a server that a visitor comes to. */
-export interface Host {
+/** Place is what a visitor comes to. */
+export interface Place {
   readonly url: string
+  cli?(...args: string[]): Promise<string>
+}
+
+/** Host is a server, which has commands too. */
+export interface Host extends Place {
   cli(...args: string[]): Promise<string>
 }
 
@@ -79,8 +84,8 @@ export class Server implements Host {
   }
 }
 
-export async function pairingLink(host: Host): Promise<string> {
-  return (JSON.parse(await host.cli('pair', '--json')) as { link: string }).link
+export async function pairingLink(host: Place): Promise<string> {
+  return (JSON.parse(await host.cli!('pair', '--json')) as { link: string }).link
 }
 
 /** until waits for a condition. */
@@ -126,15 +131,15 @@ export class Visitor {
 
   private constructor(
     readonly context: BrowserContext,
-    readonly server: Host,
+    readonly server: Place,
   ) {}
 
-  static async come(browser: Browser, server: Host, options: BrowserContextOptions = DESKTOP): Promise<Visitor> {
+  static async come(browser: Browser, server: Place, options: BrowserContextOptions = DESKTOP): Promise<Visitor> {
     return Visitor.of(await browser.newContext({ permissions: [], ...options }), server)
   }
 
   /** of has a visitor in a browser that is there. */
-  static async of(context: BrowserContext, server: Host): Promise<Visitor> {
+  static async of(context: BrowserContext, server: Place): Promise<Visitor> {
     const visitor = new Visitor(context, server)
     await visitor.context.addInitScript(() => {
       const page = window as unknown as { ran: number; violations: string[] }

@@ -2,6 +2,7 @@ import { signal } from '@preact/signals'
 import { viewOf } from '../agent/sessions'
 import { deleteDatabase } from '../keep/database'
 import { loadProfile, newProfile, PROFILE, saveProfile, write, type Profile } from '../keep/profile'
+import { direct, look, watch } from '../setup/api'
 import { complain, inform } from '../view/notice'
 import { t } from '../words/words'
 import { takeFragment, takeShow, type Invitation } from './entrance'
@@ -19,11 +20,14 @@ export const starting = signal(true)
 /** begin opens what is kept, and reads the link that opened the page. */
 export async function begin(): Promise<void> {
   wanted.value = takeShow()
-  invitation.value = takeFragment()
+  if (direct) {
+    watch()
+    void look()
+  } else invitation.value = takeFragment()
   window.addEventListener('hashchange', () => {
     const id = takeShow()
     if (id) return show(id)
-    const link = takeFragment()
+    const link = direct ? undefined : takeFragment()
     if (link) arrive(link)
   })
   window.addEventListener('storage', ({ key, newValue }) => {

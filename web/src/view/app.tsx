@@ -1,5 +1,7 @@
 import { useEffect } from 'preact/hooks'
 import { invitation, starting, talk } from '../talk/here'
+import { direct } from '../setup/api'
+import { Direct } from '../setup/screen'
 import { language, t } from '../words/words'
 import { Chat } from './chat'
 import { spoken } from './notice'
@@ -25,6 +27,7 @@ export function App() {
 
 function Screen() {
   if (starting.value) return <main class="screen" aria-busy="true" />
+  if (direct) return <Direct />
   const here = talk.value
   if (!here || pairingAgain.value) return <Welcome invitation={invitation.value} />
   const { state, approved } = here.status.value

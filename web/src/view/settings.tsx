@@ -1,5 +1,7 @@
 import type { RefObject } from 'preact'
 import { useState } from 'preact/hooks'
+import { direct } from '../setup/api'
+import { GatewayEntries } from '../setup/entry'
 import { rename, signOut } from '../talk/here'
 import type { Talk } from '../talk/talk'
 import { chooseLanguage, language, languages, t, type Language } from '../words/words'
@@ -47,7 +49,7 @@ export function Settings({ talk, dialog }: { talk: Talk; dialog: RefObject<HTMLD
           <dt>{t('server')}</dt><dd dir="ltr">{server || '–'}</dd>
         </dl>
         <Sure question={t('clearSure')} label={t('clearHistory')} open={sure === 'clear'} ask={() => setSure('clear')} cancel={() => setSure('')} run={clear} />
-        <Sure question={t('signOutSure')} label={t('signOut')} open={sure === 'out'} ask={() => setSure('out')} cancel={() => setSure('')} run={() => { close(); void signOut() }} />
+        {direct ? <GatewayEntries close={close} /> : <Sure question={t('signOutSure')} label={t('signOut')} open={sure === 'out'} ask={() => setSure('out')} cancel={() => setSure('')} run={() => { close(); void signOut() }} />}
       </div>
     </dialog>
   )

@@ -6,6 +6,11 @@ import { page, worker, type PageWindow } from './scope'
 /** So long a page that is looked at may take to fetch what a notification would tell of. */
 const PAGE_ANSWERS = 6000
 
+/** So long the browser's database may take to answer: after a wake it can hang. */
+const DATABASE_ANSWERS = 1500
+
+const pause = (time: number) => new Promise<undefined>((resolve) => setTimeout(() => resolve(undefined), time))
+
 /** Browsers that take notifications away from a page whose push shows nothing, whatever the reason. */
 const demanding = /AppleWebKit/.test(worker.navigator.userAgent) && !/Chrom(e|ium)/.test(worker.navigator.userAgent)
 
@@ -38,9 +43,9 @@ async function show(notice: Notice, quietly = false): Promise<void> {
   await worker.registration.showNotification(title, options)
 }
 
-/** speech are the words in the language of the page. */
+/** speech are the words in the language of the page. A database that does not answer must not keep a notification back. */
 async function speech(): Promise<Speech> {
-  const { language } = await recall(page).catch(() => ({ language: undefined }))
+  const { language } = await Promise.race([recall(page), pause(DATABASE_ANSWERS)]).catch(() => undefined) ?? { language: undefined }
   const wanted = [language ?? '', ...worker.navigator.languages].map((tag) => tag.slice(0, 2))
   return new Speech(wanted.find((tag) => tag === 'en' || tag === 'ru') === 'ru' ? 'ru' : 'en')
 }

@@ -1,0 +1,235 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strconv"
+	"sync"
+
+	"github.com/spf13/cobra"
+
+	xterm "github.com/charmbracelet/x/term"
+
+	"hermes-mobile/device"
+	"hermes-mobile/gateway"
+	"hermes-mobile/internal/app"
+	"hermes-mobile/internal/ask"
+	"hermes-mobile/internal/config"
+	"hermes-mobile/internal/onboard"
+	"hermes-mobile/internal/term"
+	"hermes-mobile/internal/vault"
+)
+
+// keyFDName is the environment variable that names the descriptor of the key.
+const keyFDName = "HERMES_MOBILE_KEY_FD"
+
+type appFlags struct {
+	terminal, noBrowser, noKeyring, diagnostics, setup bool
+	port, keyFD                                        int
+}
+
+func appCommand() *cobra.Command {
+	f := appFlags{keyFD: -1}
+	cmd := &cobra.Command{
+		Use:   "app",
+		Short: "Talk from this machine to your gateway directly, without a server",
+		Long: `Talk from this machine to your own Hermes gateway directly: no server is needed. It opens a page in the browser, which only
+this program's page can use, and asks for the gateway's addresses the first time.
+
+Its data folder is "app" in that of the server, unless --data names one. Credentials are kept in the system's keyring, or encrypted
+by a passphrase.`,
+		Example: `  hermes-mobile app
+  hermes-mobile app --terminal
+  hermes-mobile app --diagnostics`,
+		Args: takes(),
+		RunE: func(cmd *cobra.Command, _ []string) error { return runApp(cmd, f) },
+	}
+	fl := cmd.Flags()
+	fl.SortFlags = false
+	fl.BoolVar(&f.terminal, "terminal", false, "chat in this terminal in place of the browser")
+	fl.BoolVar(&f.noBrowser, "no-browser", false, "print the address of the page and open nothing")
+	fl.BoolVar(&f.setup, "setup", false, "with --terminal: go through the setup again")
+	fl.BoolVar(&f.diagnostics, "diagnostics", false, "show the route to the gateway, why it was chosen and what failed last, and end")
+	fl.IntVar(&f.port, "port", 0, "port of the page on this machine (default: one of its own, the same each time)")
+	fl.IntVar(&f.keyFD, "key-fd", -1, "file descriptor from which a host program hands in the key of the credentials ("+keyFDName+")")
+	fl.BoolVar(&f.noKeyring, "no-keyring", false, "leave the system's keyring alone and encrypt credentials by a passphrase")
+	jsonFlag(cmd)
+	return cmd
+}
+
+func runApp(cmd *cobra.Command, f appFlags) error {
+	if f.port < 0 || f.port > 65535 {
+		return misuse(cmd, "--port is to be a number up to 65535")
+	}
+	data, err := appData(cmd)
+	if err != nil {
+		return err
+	}
+	o := app.Options{Data: data, Port: f.port, Version: version, NoKeyring: f.noKeyring}
+	if o.Key, err = hostKey(cmd, f); err != nil {
+		return err
+	}
+	if f.diagnostics {
+		o.Log = slog.New(slog.DiscardHandler)
+		d, err := app.DiagnoseFolder(cmd.Context(), o)
+		if err != nil {
+			return err
+		}
+		return show(cmd, d, func(w io.Writer) { fmt.Fprint(w, d.Text) })
+	}
+	log, closeLog, err := appLog(cmd, data, f.terminal)
+	if err != nil {
+		return err
+	}
+	defer closeLog()
+	o.Log = log
+	a, err := app.New(cmd.Context(), o)
+	if errors.Is(err, app.ErrRunning) {
+		return openRunning(cmd, f, data)
+	}
+	if err != nil {
+		return err
+	}
+	ctx, stop := context.WithCancel(cmd.Context())
+	defer stop()
+	var ended error
+	var work sync.WaitGroup
+	work.Go(func() {
+		defer stop()
+		ended = a.Run(ctx)
+	})
+	fmt.Fprintf(cmd.OutOrStdout(), "hermes-mobile %s\n\n  page  %s/\n  data  %s\n\n", version, a.Origin(), data)
+	if f.terminal {
+		err = appTerminal(ctx, cmd, a, data, f.setup)
+		stop()
+	} else {
+		openPage(cmd, f, a.Link())
+		fmt.Fprintln(cmd.OutOrStdout(), "  It ends with Ctrl-C.")
+	}
+	work.Wait()
+	if errors.Is(err, context.Canceled) {
+		err = nil // Ctrl-C
+	}
+	return errors.Join(err, ended)
+}
+
+// appData is the data folder of the app, which is not that of a server on this machine.
+func appData(cmd *cobra.Command) (string, error) {
+	if f := cmd.Flags().Lookup("data"); f != nil && f.Changed {
+		return filepath.Abs(f.Value.String())
+	}
+	data := config.DataFolder(config.FromOS()) // the server's other settings say nothing here, so a wrong one is no matter either
+	if data == "" {
+		return "", errors.New("there is no home directory: name the data folder with --data")
+	}
+	return filepath.Abs(filepath.Join(data, "app"))
+}
+
+// hostKey takes the key from the descriptor that a host program names.
+func hostKey(cmd *cobra.Command, f appFlags) (gateway.Secret, error) {
+	fd := f.keyFD
+	if text := os.Getenv(keyFDName); fd < 0 && text != "" {
+		n, err := strconv.Atoi(text)
+		if err != nil {
+			return gateway.Secret{}, fmt.Errorf("%s is to be the number of a file descriptor", keyFDName)
+		}
+		fd = n
+	} else if fd < 0 {
+		if cmd.Flags().Changed("key-fd") {
+			return gateway.Secret{}, misuse(cmd, "--key-fd is to be the number of a file descriptor")
+		}
+		return gateway.Secret{}, nil
+	}
+	return vault.KeyFrom(fd)
+}
+
+// appLog goes to standard error, and to a file where the terminal is the chat's.
+func appLog(cmd *cobra.Command, data string, toFile bool) (*slog.Logger, func(), error) {
+	w, end := cmd.ErrOrStderr(), func() {}
+	level := slog.LevelWarn
+	if toFile {
+		if err := os.MkdirAll(data, 0o700); err != nil {
+			return nil, nil, fmt.Errorf("the data folder cannot be made: %w; name another one with --data", err)
+		}
+		file, err := os.OpenFile(filepath.Join(data, "app.log"), os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+		if err != nil {
+			return nil, nil, fmt.Errorf("the log cannot be written: %w", err)
+		}
+		w, end, level = file, func() { _ = file.Close() }, slog.LevelInfo
+	}
+	return slog.New(slog.NewTextHandler(w, &slog.HandlerOptions{Level: level})), end, nil
+}
+
+// openPage has the browser open the page, or says how a person does.
+func openPage(cmd *cobra.Command, f appFlags, link string) {
+	out := cmd.OutOrStdout()
+	if !f.noBrowser {
+		if app.OpenBrowser(link) == nil {
+			fmt.Fprintln(out, "  The page opens in your browser.")
+			return
+		}
+		fmt.Fprintln(out, "  No browser could be opened.")
+	}
+	fmt.Fprintf(out, "  Open this in a browser of this machine within two minutes; it is good once:\n\n    %s\n\n  A new one is made by starting hermes-mobile app again, while this one runs.\n", link)
+}
+
+// openRunning opens the page of the app that runs already.
+func openRunning(cmd *cobra.Command, f appFlags, data string) error {
+	if f.terminal {
+		return hint(errors.New("the app is running on this data folder already"), "end it first, or chat in its page: hermes-mobile app")
+	}
+	link, err := app.Running(cmd.Context(), data)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintln(cmd.OutOrStdout(), "  The app is running already.")
+	openPage(cmd, f, link)
+	return nil
+}
+
+// appTerminal is the app in this terminal: the setup where it is needed, and then the chat.
+func appTerminal(ctx context.Context, cmd *cobra.Command, a *app.App, data string, again bool) error {
+	in, out := cmd.InOrStdin(), cmd.OutOrStdout()
+	person := ask.Person(ask.Screen{In: in, Out: out})
+	plain := false
+	if file, ok := in.(*os.File); ok && !xterm.IsTerminal(file.Fd()) {
+		lines := ask.NewLines(in, out)
+		person, in, plain = lines, lines.Rest(), true
+	}
+	if again {
+		if _, err := a.Setup().Do(ctx, onboard.Action{Do: onboard.Edit}); err != nil {
+			return err
+		}
+	}
+	if err := ask.Setup(ctx, a.Setup(), person); err != nil {
+		return err
+	}
+	dir := filepath.Join(data, "terminal")
+	id, err := ownID(dir)
+	if err != nil {
+		return err
+	}
+	store, err := device.NewFileStore(filepath.Join(dir, "store"))
+	if err != nil {
+		return err
+	}
+	client := a.Client()
+	defer client.CloseIdleConnections()
+	c := device.Config{URL: a.Address(), HTTPClient: client, Store: store, Tools: true}
+	c.Device.ID, c.Device.Name, c.Device.Platform, c.Device.App = id, hostname(), "terminal", "hermes-mobile/"+version
+	saved, err := store.Load()
+	if err != nil {
+		return err
+	}
+	if saved.Token == "" {
+		if c.PairCode, err = a.PairingCode(); err != nil {
+			return err
+		}
+	}
+	return term.Run(ctx, term.Options{Config: c, In: in, Out: out, Err: cmd.ErrOrStderr(), Plain: plain})
+}

@@ -1,0 +1,251 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+
+	"hermes-mobile/gateway"
+	"hermes-mobile/internal/chat"
+)
+
+// link is the agent that the server has: it passes everything on to the agent of the gateway that is set up, which may be exchanged, and
+// is away where there is none.
+type link struct {
+	log       *slog.Logger
+	signedOut func() // the gateway refuses the credential
+
+	mu      sync.Mutex
+	ctx     context.Context
+	work    *sync.WaitGroup
+	agent   chat.Agent // of now; nil: none
+	newest  *change    // what is to be, until Run takes it
+	wake    chan struct{}
+	turning map[turn]bool // those that are open
+}
+
+// turn is that of one input.
+type turn struct {
+	device string
+	n      int64
+}
+
+// change is another agent with its client.
+type change struct {
+	agent  chat.Agent
+	client *gateway.Client
+}
+
+func newLink(log *slog.Logger, signedOut func()) *link {
+	return &link{log: log, signedOut: signedOut, wake: make(chan struct{}, 1), turning: map[turn]bool{}}
+}
+
+// begin says who waits for what replace starts.
+func (l *link) begin(ctx context.Context, work *sync.WaitGroup) { l.ctx, l.work = ctx, work }
+
+// replace has another agent take over as soon as the one of now has ended, and connects its client.
+func (l *link) replace(client *gateway.Client, agent chat.Agent) {
+	next := &change{agent, client}
+	l.mu.Lock()
+	passed := l.newest
+	l.newest = next
+	l.mu.Unlock()
+	if passed != nil { // it never ran
+		_ = passed.client.Close()
+	}
+	select {
+	case l.wake <- struct{}{}:
+	default:
+	}
+	l.work.Go(func() { l.check(client) })
+}
+
+// check connects, to learn whether the credential is still good.
+func (l *link) check(client *gateway.Client) {
+	var none *gateway.NoRouteError
+	if _, err := client.Connect(l.ctx); errors.As(err, &none) && errors.Is(none.Remote, gateway.ErrSignIn) {
+		l.signedOut()
+	}
+}
+
+// Name implements chat.Agent.
+func (l *link) Name() string { return "direct" }
+
+// Run implements chat.Agent.
+func (l *link) Run(ctx context.Context, host chat.Host) error {
+	end := func() {}
+	defer func() {
+		end()
+		l.mu.Lock()
+		left := l.newest
+		l.newest = nil
+		l.mu.Unlock()
+		if left != nil {
+			_ = left.client.Close()
+		}
+	}()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-l.wake:
+		}
+		end()
+		l.mu.Lock()
+		next := l.newest
+		l.newest = nil
+		l.mu.Unlock()
+		if next == nil {
+			end = func() {}
+			continue
+		}
+		end = l.run(ctx, next, host)
+	}
+}
+
+// run starts an agent, and returns what ends it with all that is its own.
+func (l *link) run(ctx context.Context, c *change, host chat.Host) (end func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	done := make(chan struct{})
+	l.mu.Lock()
+	l.agent = c.agent
+	l.mu.Unlock()
+	go func() {
+		defer close(done)
+		if err := c.agent.Run(ctx, &watching{Host: host, link: l, of: c}); err != nil && ctx.Err() == nil {
+			l.log.Error("the agent ended", "error", err)
+		}
+	}()
+	return func() {
+		stopping := ctx.Err() != nil // the server ends what is open itself then
+		l.mu.Lock()
+		l.agent = nil
+		l.mu.Unlock()
+		cancel()
+		<-done
+		_ = c.client.Close()
+		l.mu.Lock()
+		left := l.turning
+		l.turning = map[turn]bool{}
+		l.mu.Unlock()
+		if stopping {
+			return
+		}
+		for t := range left {
+			host.Post(t.device, nil, chat.Done{N: t.n, Interrupted: true})
+		}
+		host.Changed()
+	}
+}
+
+// watching is the host of an agent: it notes which turns have ended, and looks why the agent goes away.
+type watching struct {
+	chat.Host
+	link *link
+	of   *change
+
+	mu     sync.Mutex
+	online bool
+}
+
+// Changed implements chat.Host.
+func (w *watching) Changed() {
+	w.Host.Changed()
+	now := w.of.agent.Status("").Online
+	w.mu.Lock()
+	left := w.online && !now
+	w.online = now
+	w.mu.Unlock()
+	if left && w.link.ctx.Err() == nil {
+		w.link.work.Go(func() { w.link.check(w.of.client) })
+	}
+}
+
+// Post implements chat.Host.
+func (w *watching) Post(device string, done func(error), events ...chat.Event) {
+	for _, e := range events {
+		if d, ok := e.(chat.Done); ok {
+			w.link.ended(device, d.N)
+		}
+	}
+	w.Host.Post(device, done, events...)
+}
+
+func (l *link) ended(device string, n int64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.turning, turn{device, n})
+}
+
+func (l *link) now() chat.Agent {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.agent
+}
+
+// Status implements chat.Agent.
+func (l *link) Status(device string) chat.Status {
+	if a := l.now(); a != nil {
+		return a.Status(device)
+	}
+	return chat.Status{Detail: "no gateway is set up"}
+}
+
+// Hand implements chat.Agent.
+func (l *link) Hand(in chat.Input, taken func(error)) {
+	l.mu.Lock()
+	a := l.agent
+	if a != nil {
+		l.turning[turn{in.Device, in.N}] = true
+	}
+	l.mu.Unlock()
+	if a == nil {
+		taken(chat.ErrAway)
+		return
+	}
+	a.Hand(in, func(err error) {
+		if err != nil {
+			l.ended(in.Device, in.N)
+		}
+		taken(err)
+	})
+}
+
+// Admits implements chat.Agent.
+func (l *link) Admits(in chat.Input) bool {
+	a := l.now()
+	return a != nil && a.Admits(in)
+}
+
+// Methods implements chat.Caller.
+func (l *link) Methods(device string) []string {
+	if c, ok := l.now().(chat.Caller); ok {
+		return c.Methods(device)
+	}
+	return nil
+}
+
+// Call implements chat.Caller.
+func (l *link) Call(ctx context.Context, call chat.Call) ([]byte, error) {
+	if c, ok := l.now().(chat.Caller); ok {
+		return c.Call(ctx, call)
+	}
+	return nil, chat.ErrAway
+}
+
+// Stop implements chat.Agent.
+func (l *link) Stop(device string) {
+	if a := l.now(); a != nil {
+		a.Stop(device)
+	}
+}
+
+// Answer implements chat.Agent.
+func (l *link) Answer(card chat.Card, answer chat.Answer, taken func(error)) {
+	if a := l.now(); a != nil {
+		a.Answer(card, answer, taken)
+		return
+	}
+	taken(chat.ErrAway)
+}

@@ -1,0 +1,83 @@
+package app
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"mime"
+	"net/http"
+	"slices"
+	"strings"
+
+	"hermes-mobile/gateway"
+	"hermes-mobile/internal/media"
+	"hermes-mobile/internal/onboard"
+)
+
+// maxBody bounds what the page sends: two addresses and a credential.
+const maxBody = 64 << 10
+
+// routes are the page, its connection, files, and what is below /app/. Everything else that a server has is not for here.
+func (a *App) routes(server http.Handler) http.Handler {
+	page := a.server.PagePaths()
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /app/state", func(w http.ResponseWriter, _ *http.Request) { reply(w, a.setup.State(), nil) })
+	mux.HandleFunc("POST /app/setup", a.act)
+	mux.HandleFunc("POST /app/device", func(w http.ResponseWriter, _ *http.Request) {
+		inv, err := a.server.Invite()
+		reply(w, map[string]string{"pair": inv.Code}, err)
+	})
+	mux.HandleFunc("POST /app/foreground", func(w http.ResponseWriter, _ *http.Request) {
+		if c := a.current(); c != nil {
+			c.Foreground()
+		}
+		reply(w, nil, nil)
+	})
+	mux.HandleFunc("POST /app/reconnect", func(w http.ResponseWriter, r *http.Request) {
+		if c := a.current(); c != nil {
+			_, _ = c.Connect(r.Context()) // diagnostics say what became of it
+		}
+		reply(w, a.Diagnose(), nil)
+	})
+	mux.HandleFunc("GET /app/diagnostics", func(w http.ResponseWriter, _ *http.Request) { reply(w, a.Diagnose(), nil) })
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch path := r.URL.Path; {
+		case strings.HasPrefix(path, "/app/"):
+			mux.ServeHTTP(w, r)
+		case path == "/ws", strings.HasPrefix(path, media.LinkPrefix), slices.Contains(page, path):
+			server.ServeHTTP(w, r)
+		default:
+			http.NotFound(w, r)
+		}
+	})
+}
+
+// request is what the page sends: an action with its secret, which an [onboard.Action] itself never takes from JSON.
+type request struct {
+	onboard.Action
+	Secret string `json:"secret"`
+}
+
+// act carries an action of the setup out.
+func (a *App) act(w http.ResponseWriter, r *http.Request) {
+	var in request
+	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != "application/json" {
+		reply(w, nil, errors.New("the request has to be JSON"))
+		return
+	}
+	d := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxBody))
+	d.DisallowUnknownFields()
+	if d.Decode(&in) != nil {
+		reply(w, nil, errors.New("the request cannot be read")) // the cause might quote the secret
+		return
+	}
+	in.Action.Secret = gateway.NewSecret(in.Secret)
+	state, err := a.setup.Do(r.Context(), in.Action)
+	if errors.Is(err, context.Canceled) {
+		return // the page is gone
+	}
+	if err != nil {
+		a.o.Log.Error("the setup failed", "step", state.Step, "error", err)
+	}
+	reply(w, state, err)
+}

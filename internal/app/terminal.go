@@ -1,0 +1,41 @@
+package app
+
+import (
+	"net/http"
+	"strings"
+)
+
+// Client is an HTTP client that the guard lets in, for a device in this process.
+func (a *App) Client() *http.Client {
+	return &http.Client{Transport: &inside{guard: a.guard, cookie: a.guard.pass(), next: http.DefaultTransport.(*http.Transport).Clone()}}
+}
+
+// inside adds the cookie to what goes to the app, and to nothing else.
+type inside struct {
+	guard  *Guard
+	cookie *http.Cookie
+	next   *http.Transport
+}
+
+// RoundTrip implements http.RoundTripper.
+func (t *inside) RoundTrip(r *http.Request) (*http.Response, error) {
+	if "http://"+r.URL.Host != t.guard.origin || !strings.HasPrefix(r.URL.Scheme, "http") {
+		return t.next.RoundTrip(r)
+	}
+	r = r.Clone(r.Context())
+	r.AddCookie(t.cookie)
+	r.Header.Set("Origin", t.guard.origin)
+	return t.next.RoundTrip(r)
+}
+
+// CloseIdleConnections lets go of connections that are not used.
+func (t *inside) CloseIdleConnections() { t.next.CloseIdleConnections() }
+
+// Address is where a device connects.
+func (a *App) Address() string { return "ws" + strings.TrimPrefix(a.guard.origin, "http") + "/ws" }
+
+// PairingCode is a one-time code for a device in this process.
+func (a *App) PairingCode() (string, error) {
+	inv, err := a.server.Invite()
+	return inv.Code, err
+}

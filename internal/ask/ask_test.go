@@ -1,0 +1,93 @@
+package ask
+
+import (
+	"bytes"
+	"context"
+	"crypto/x509"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"hermes-mobile/gateway"
+	"hermes-mobile/internal/onboard"
+	"hermes-mobile/internal/onboard/onboardtest"
+	"hermes-mobile/internal/vault"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+const token = "token-that-nobody-may-see"
+
+func machine(t *testing.T, dir string, roots *x509.CertPool) *onboard.Machine {
+	t.Helper()
+	v, err := vault.Open(vault.Options{Dir: dir, NoKeyring: true, Work: 10})
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := onboard.New(onboard.Options{Keep: onboard.NewKeep(dir, v), RootCAs: roots})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+// answers runs the setup on lines and returns what was shown.
+func answers(m *onboard.Machine, lines ...string) (string, error) {
+	var out bytes.Buffer
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	err := Setup(ctx, m, NewLines(strings.NewReader(strings.Join(lines, "\n")+"\n"), &out))
+	return out.String(), err
+}
+
+// From the first question to the end: a wrong address, a key to compare, a passphrase that is mistyped.
+func TestSetup(t *testing.T) {
+	t.Parallel()
+	g := onboardtest.Start(t, onboardtest.WithToken(token))
+	dir := t.TempDir()
+	m := machine(t, dir, x509.NewCertPool())
+	shown, err := answers(m, "ftp://x", g.URL, "-", "2", token, "correct horse", "another", "correct horse", "correct horse", "3")
+	if err != nil || m.State().Step != onboard.Done {
+		t.Fatalf("%v\n%s", err, shown)
+	}
+	for _, want := range []string{"Welcome.", "must begin with https://", "They differ.", gateway.KeyPin(g.Cert), "version 0.22.0", "The gateway is set up."} {
+		if !strings.Contains(shown, want) {
+			t.Errorf("%q was not shown:\n%s", want, shown)
+		}
+	}
+	for _, secret := range []string{token, "correct horse"} {
+		if strings.Contains(shown, secret) {
+			t.Errorf("a secret was shown:\n%s", shown)
+		}
+	}
+
+	m = machine(t, dir, x509.NewCertPool())
+	if shown, err := answers(m, "wrong horse", "correct horse"); err != nil || !strings.Contains(shown, "not the one") {
+		t.Errorf("the next start: %v\n%s", err, shown)
+	}
+	m = machine(t, dir, x509.NewCertPool())
+	if shown, err := answers(m, "", "2", "", token, "new passphrase", "new passphrase"); err != nil {
+		t.Errorf("a forgotten passphrase: %v\n%s", err, shown)
+	}
+}
+
+func TestFailedTest(t *testing.T) {
+	t.Parallel()
+	g := onboardtest.Start(t, onboardtest.WithLogin("ada", "password"))
+	m := machine(t, t.TempDir(), onboardtest.Roots(g))
+	shown, err := answers(m, strings.TrimPrefix(g.URL, "https://"), "", "3", "ada", "wrong", "correct horse", "correct horse", "9", "1", "2", "3", "", "password")
+	if err != nil || m.State().Step != onboard.Done {
+		t.Fatalf("%v\n%s", err, shown)
+	}
+}
+
+func TestGivenUp(t *testing.T) {
+	t.Parallel()
+	m := machine(t, t.TempDir(), nil)
+	if shown, err := answers(m); !errors.Is(err, ErrGivenUp) {
+		t.Errorf("%v\n%s", err, shown)
+	}
+}

@@ -1,0 +1,70 @@
+package ask
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+
+	"hermes-mobile/gateway"
+)
+
+// Lines is a program that answers one question with each line. Nothing that comes from a pipe is shown by a terminal, so secrets are
+// lines like others.
+type Lines struct {
+	in  *bufio.Reader
+	out io.Writer
+}
+
+// NewLines reads the answers from in.
+func NewLines(in io.Reader, out io.Writer) *Lines { return &Lines{bufio.NewReader(in), out} }
+
+// Tell implements Person.
+func (l *Lines) Tell(text string) { fmt.Fprintln(l.out, text) }
+
+func (l *Lines) line(title string) (string, error) {
+	fmt.Fprint(l.out, title, ": ")
+	text, err := l.in.ReadString('\n')
+	fmt.Fprintln(l.out)
+	if text = strings.TrimRight(text, "\r\n"); text == "" && err != nil {
+		return "", ErrGivenUp
+	}
+	return text, nil
+}
+
+// Text implements Person.
+func (l *Lines) Text(_ context.Context, title, _, now string) (string, error) {
+	text, err := l.line(title)
+	if text == "" {
+		text = now
+	}
+	return text, err
+}
+
+// Secret implements Person.
+func (l *Lines) Secret(_ context.Context, title, _ string) (gateway.Secret, error) {
+	text, err := l.line(title)
+	return gateway.NewSecret(text), err
+}
+
+// Choose implements Person.
+func (l *Lines) Choose(_ context.Context, title string, options []string, now int) (int, error) {
+	for {
+		for i, text := range options {
+			fmt.Fprintf(l.out, "  %d  %s\n", i+1, text)
+		}
+		text, err := l.line(title)
+		if err != nil || text == "" {
+			return now, err
+		}
+		if n, err := strconv.Atoi(strings.TrimSpace(text)); err == nil && 1 <= n && n <= len(options) {
+			return n - 1, nil
+		}
+		fmt.Fprintf(l.out, "Answer with a number of 1 to %d.\n", len(options))
+	}
+}
+
+// Rest is what was not asked for.
+func (l *Lines) Rest() io.Reader { return l.in }

@@ -1,0 +1,112 @@
+import { signal } from '@preact/signals'
+
+/** The page is that of the direct client on this machine, which sets itself up. */
+export const direct = document.querySelector<HTMLMetaElement>('meta[name=hermes-app]')?.content === '1'
+
+export type Step = 'welcome' | 'remote' | 'local' | 'auth' | 'unlock' | 'test' | 'done'
+export type Mode = 'none' | 'bearer' | 'password'
+export type Code = 'invalid' | 'missing' | 'not_https' | 'lost' | 'passphrase' | 'unreachable' | 'no_name' | 'slow' | 'certificate' | 'key_changed' | 'sign_in' | 'other'
+
+export interface Problem {
+  field: string
+  code: Code
+  text: string
+}
+
+export interface Attempt {
+  kind: 'local' | 'remote'
+  host: string
+  ok: boolean
+  used: boolean
+  version?: string
+  code?: Code
+  text?: string
+  pin?: string
+  certificate?: string
+}
+
+export interface State {
+  step: Step
+  editing: boolean
+  remote: string
+  local: string
+  insecure: boolean
+  auth: Mode
+  username: string
+  kept: boolean
+  vault: { kind: 'keyring' | 'file' | 'key'; state: 'ready' | 'closed' | 'unmade' | 'lost' }
+  problems: Problem[]
+  result?: { passed: boolean; attempts: Attempt[] }
+}
+
+export interface Action {
+  do: string
+  remote?: string
+  local?: string
+  insecure?: boolean
+  auth?: Mode
+  username?: string
+  secret?: string
+  kind?: string
+  pin?: string
+}
+
+/** Where the setup stands; undefined: not known. */
+export const setup = signal<State | undefined>(undefined)
+/** Why it is not known: the program does not answer, or does not know this browser (any more). */
+export const away = signal<'' | 'gone' | 'stranger'>('')
+/** The person goes through the setup in this tab, so its end is shown. */
+export const busyWithSetup = signal(false)
+
+async function ask<T>(path: string, body?: object): Promise<T> {
+  let response: Response
+  try {
+    response = await fetch('./app/' + path, body ? { method: 'POST', headers: { 'Content-Type': 'application/json' }, body: JSON.stringify(body) } : { cache: 'no-store' })
+  } catch (error) {
+    away.value = 'gone'
+    throw error
+  }
+  if (response.status === 401) away.value = 'stranger'
+  const answer = (await response.json().catch(() => ({ message: response.statusText }))) as T & { message?: string }
+  if (!response.ok) throw new Error(answer.message)
+  away.value = ''
+  return answer
+}
+
+/** look asks where the setup stands. */
+export async function look(): Promise<void> {
+  const state = await ask<State>('state').catch(() => undefined)
+  if (state) take(state)
+}
+
+/** act carries a step of the setup out. */
+export async function act(action: Action): Promise<State> {
+  const state = await ask<State>('setup', action)
+  take(state)
+  return state
+}
+
+function take(state: State): void {
+  if (state.step !== 'done') busyWithSetup.value = true
+  setup.value = state
+}
+
+/** invite gets a one-time code for this page's device. */
+export async function invite(): Promise<string> {
+  return (await ask<{ pair: string }>('device', {})).pair
+}
+
+export interface Diagnostics {
+  text: string
+  gateway: { route: { kind: 'local' | 'remote'; reason: string } | null } | null
+}
+
+export const diagnostics = (connect: boolean): Promise<Diagnostics> => (connect ? ask<Diagnostics>('reconnect', {}) : ask<Diagnostics>('diagnostics'))
+
+/** watch tells the program when the page is seen again, which is when the way to the gateway may be another one. */
+export function watch(): void {
+  document.addEventListener('visibilitychange', () => {
+    if (document.visibilityState !== 'visible') return
+    void ask('foreground', {}).then(look, () => {})
+  })
+}
