@@ -22,27 +22,43 @@ func TestPage(t *testing.T) {
 	}
 	both(t, func(t *testing.T, v hermes.Version) {
 		w := newWorld(t, v)
-		ctx, cancel := context.WithTimeout(t.Context(), 3*patience)
-		defer cancel()
-		cmd := exec.CommandContext(ctx, "node", "test/run.mjs", "journey.hermes")
-		cmd.Dir = filepath.Join("..", "..", "web")
-		cmd.Env = append([]string{"HERMES_JOURNEY=" + w.server.Base() + "/", "HERMES_JOURNEY_BINARY=" + w.server.Binary, "CHROMIUM=" + os.Getenv("CHROMIUM")}, w.server.Env...)
-		if w.newer() {
-			cmd.Env = append(cmd.Env, "HERMES_JOURNEY_NEWER=1")
-		}
-		// A browser and its pages are processes below it.
-		cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-		cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM) }
-		cmd.WaitDelay = 10 * time.Second
-		out, err := cmd.CombinedOutput()
-		if err != nil {
-			t.Fatalf("the page with Hermes %s: %v\n%s", v, err, out)
-		}
-		t.Logf("%s", out)
+		w.journey(t, "journey.hermes", "HERMES_JOURNEY")
 		if !w.heardVoice() {
 			t.Errorf("the model was not given the transcript of a voice message: %q", w.transcripts())
 		}
 	})
+}
+
+// TestPageDirect has a person use what Hermes' own API has to offer: web/test/agent.hermes.test.ts.
+func TestPageDirect(t *testing.T) {
+	if why := noPage(); why != "" {
+		t.Skip(why)
+	}
+	both(t, func(t *testing.T, v hermes.Version) {
+		newDirect(t, v, "MOBILE_API_SESSIONS=all").journey(t, "agent.hermes", "HERMES_JOURNEY_DIRECT")
+	})
+}
+
+// journey runs a test of the page, and tells it by a variable where the server is.
+func (w *world) journey(t *testing.T, name, variable string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 3*patience)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, "node", "test/run.mjs", name)
+	cmd.Dir = filepath.Join("..", "..", "web")
+	cmd.Env = append([]string{variable + "=" + w.server.Base() + "/", "HERMES_JOURNEY_BINARY=" + w.server.Binary, "CHROMIUM=" + os.Getenv("CHROMIUM")}, w.server.Env...)
+	if w.newer() {
+		cmd.Env = append(cmd.Env, "HERMES_JOURNEY_NEWER=1")
+	}
+	// A browser and its pages are processes below it.
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM) }
+	cmd.WaitDelay = 10 * time.Second
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("the page with Hermes %s: %v\n%s", w.version, err, out)
+	}
+	t.Logf("%s", out)
 }
 
 // heardVoice reports whether the model was given a transcript of half a second of sound, or more.

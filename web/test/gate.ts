@@ -26,8 +26,8 @@ export class Gate {
   /** The server as it is reached through the gate. */
   get server(): Server {
     const url = `http://127.0.0.1:${(this.listener.address() as AddressInfo).port}/`
-    const pairingLink = async () => (await this.target.pairingLink()).replace(/^[^#]*/, url)
-    return Object.create(this.target, { url: { value: url }, pairingLink: { value: pairingLink } }) as Server
+    const cli = async (...args: string[]) => (await this.target.cli(...args)).replaceAll(this.target.url, url)
+    return Object.create(this.target, { url: { value: url }, cli: { value: cli } }) as Server
   }
 
   /** close holds up what the page sends, after so many bytes more of each connection. */

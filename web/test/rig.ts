@@ -32,7 +32,7 @@ export interface Host extends Place {
   cli(...args: string[]): Promise<string>
 }
 
-/** Server is the real binary with the demo agent, in a folder of its own. */
+/** Server is the real binary in a folder of its own, with the demo agent where MOBILE_AGENT names no other. */
 export class Server implements Host {
   readonly data = mkdtempSync(join(tmpdir(), 'hermes-web-'))
   private process: ChildProcess | undefined
@@ -54,7 +54,7 @@ export class Server implements Host {
   }
 
   async up(): Promise<void> {
-    this.process = spawn(BINARY, ['serve', '--agent', 'demo', '--data', this.data, '--host', '127.0.0.1', '--port', String(this.port)], {
+    this.process = spawn(BINARY, ['serve', '--agent', this.env.MOBILE_AGENT ?? 'demo', '--data', this.data, '--host', '127.0.0.1', '--port', String(this.port)], {
       stdio: 'ignore', env: { PATH: process.env.PATH, HOME: this.data, MOBILE_TOKEN: TOKEN, ...this.env },
     })
     await until(async () => (await fetch(this.url + 'healthz').catch(() => undefined))?.ok, 'the server is up')

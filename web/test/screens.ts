@@ -1,6 +1,7 @@
 import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import type { BrowserContextOptions, Page } from 'playwright-core'
+import { gateway } from './screens.gateway'
 import { PushService, Subscriber } from './pushes'
 import { freePort, launch, online, reads, say, Server, TOKEN, until, Visitor } from './rig'
 
@@ -116,6 +117,7 @@ for (const [size, options] of Object.entries(sizes)) {
   await server.up()
   await visitor.leave()
 }
+await gateway(browser, sizes, take)
 await owner()
 await browser.close()
 await server.end()

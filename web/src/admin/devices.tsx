@@ -2,7 +2,7 @@ import { Icon } from '../view/icon'
 import { count, t } from '../words/words'
 import type { Device } from './api'
 import { State } from './badge'
-import { ask } from './dialog'
+import { ask } from '../view/dialog'
 import { act, overview } from './state'
 import { ago, called } from './format'
 

@@ -4,7 +4,7 @@ import { minutes, useNow } from '../view/clock'
 import { inform } from '../view/notice'
 import { count, t } from '../words/words'
 import type { Invited, Pending, User } from './api'
-import { ask } from './dialog'
+import { ask } from '../view/dialog'
 import { act, overview } from './state'
 import { moment } from './format'
 

@@ -4,7 +4,7 @@ import { copy } from '../view/copy'
 import { inform } from '../view/notice'
 import { t, type Key } from '../words/words'
 import type { Token } from './api'
-import { ask } from './dialog'
+import { ask } from '../view/dialog'
 import { act, overview } from './state'
 
 interface Made {

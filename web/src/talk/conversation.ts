@@ -8,6 +8,25 @@ const PAGE = 60
 /** A frame of the screen, in milliseconds. */
 const FRAME = 16
 
+/** View is a session of the gateway, which is shown in place of all that this device has. */
+export interface View {
+  session: string
+  title: string
+  /** Of what this device has, what has a higher place is shown below the session's history: what came after the session was opened. */
+  floor: number
+  /** The newest message of the session's history then. What followed came to this device by itself. */
+  last: number
+}
+
+/** Past is where the history of a view comes from: older items with each call, undefined where there are none left. */
+export type Past = () => Promise<Item[] | undefined>
+
+/** pending is what has no end yet, so that no session's history can have it. */
+function pending(item: Item): boolean {
+  if (item.kind === 'card') return !item.done && item.until > Date.now()
+  return item.progress === 'waiting' || item.progress === 'queued' || item.progress === 'failed' || (item.kind === 'text' && !item.final)
+}
+
 /**
  * Conversation is what is on the screen: the order of the items, and a signal for each, so that a change redraws one message and no
  * other. Steps of a reply that is being written are shown at most once a frame of the screen; whatever is final is shown at once, and is
@@ -15,8 +34,12 @@ const FRAME = 16
  */
 export class Conversation {
   readonly order = signal<readonly string[]>([])
-  /** Older items are on the disk. */
+  /** There are older items, on the disk or at the gateway. */
   readonly more = signal(false)
+  /** Undefined: all that this device has is shown. */
+  readonly view = signal<View | undefined>(undefined)
+  private past: Past | undefined
+  private deeper = false // the disk has older items that are to be shown
   private readonly items = new Map<string, Signal<Item>>()
   private readonly steps = new Map<string, Fresh>()
   private drawing = false
@@ -36,28 +59,103 @@ export class Conversation {
   /** load shows the newest of what is kept. */
   async load(): Promise<void> {
     const found = await this.history.before(Infinity, PAGE)
-    this.next = (found.at(-1)?.n ?? 0) + 1
+    const floor = this.floor
+    this.next = Math.max(this.next, (found.at(-1)?.n ?? 0) + 1, floor + 1)
+    const shown = found.filter((item) => item.n > floor || pending(item))
     batch(() => {
-      for (const item of found) this.items.set(item.key, signal(item))
-      this.order.value = found.map((item) => item.key)
-      this.more.value = found.length === PAGE
+      for (const item of shown) if (!this.items.has(item.key)) this.items.set(item.key, signal(item))
+      this.order.value = [...shown.map((item) => item.key), ...this.order.peek().filter((key) => !shown.some((item) => item.key === key))]
+      this.noteMore(found)
     })
+  }
+
+  private get floor(): number {
+    return this.view.peek()?.floor ?? 0
+  }
+
+  /** noteMore notes whether there is anything before what was just read. */
+  private noteMore(found: readonly Item[]): void {
+    this.deeper = found.length === PAGE && found[0]!.n > this.floor
+    this.more.value = this.deeper || this.past !== undefined
+  }
+
+  /** look shows a session in place of what is on the screen, which stays on the disk. */
+  async look(view: Omit<View, 'floor'>, past: Past): Promise<void> {
+    const keep = new Set(this.all().filter(pending).map((item) => item.key))
+    batch(() => {
+      this.view.value = { ...view, floor: this.next - 1 }
+      this.keepOnly(keep)
+      this.from(past)
+    })
+    await this.earlier()
+  }
+
+  /** from says where the history of the view comes from. */
+  from(past: Past): void {
+    this.past = past
+    this.loading = undefined
+    this.more.value = true
+  }
+
+  /** leave shows all that this device has again. */
+  async leave(): Promise<void> {
+    if (!this.view.peek()) return
+    batch(() => {
+      this.view.value = undefined
+      this.past = undefined
+      this.loading = undefined
+      this.keepOnly(new Set(this.all().filter((item) => item.kind === 'text' && !item.final).map((item) => item.key)))
+    })
+    await this.load()
+  }
+
+  private keepOnly(keep: ReadonlySet<string>): void {
+    for (const key of [...this.items.keys()]) if (!keep.has(key)) this.items.delete(key)
+    this.order.value = this.order.peek().filter((key) => keep.has(key))
+    this.more.value = false
+  }
+
+  /** find shows an item, wherever this device has it; false: it has it not. */
+  async find(key: string): Promise<boolean> {
+    if (this.at(key)) return true
+    const item = await this.history.get(key)
+    if (!item) return false
+    if (item.n <= this.floor) await this.leave()
+    while (!this.at(key) && this.more.peek()) await this.earlier()
+    return this.at(key) !== undefined
   }
 
   /** earlier shows what stands before the first item on the screen. */
   earlier(): Promise<void> {
-    this.loading ??= this.readEarlier().finally(() => (this.loading = undefined))
-    return this.loading
+    if (this.loading) return this.loading
+    const loading = (this.deeper ? this.readEarlier() : this.readPast()).finally(() => this.loading === loading && (this.loading = undefined))
+    return (this.loading = loading)
   }
 
   private async readEarlier(): Promise<void> {
-    const first = this.get(this.order.peek()[0] ?? '')
+    const first = this.all().find((item) => item.n > this.floor)
     if (!first) return
-    const found = (await this.history.before(first.n, PAGE)).filter((item) => !this.items.has(item.key))
+    const view = this.view.peek()
+    const found = await this.history.before(first.n, PAGE)
+    if (this.view.peek() !== view) return
+    this.prepend(found.filter((item) => item.n > this.floor))
+    this.noteMore(found)
+  }
+
+  private async readPast(): Promise<void> {
+    const { past } = this
+    const found = await past?.()
+    if (this.past !== past) return // another one is shown meanwhile
+    if (found) this.prepend(found)
+    else this.past = undefined
+    this.more.value = this.past !== undefined
+  }
+
+  private prepend(found: readonly Item[]): void {
+    const fresh = found.filter((item) => !this.items.has(item.key))
     batch(() => {
-      for (const item of found) this.items.set(item.key, signal(item))
-      this.order.value = [...found.map((item) => item.key), ...this.order.peek()]
-      this.more.value = found.length === PAGE
+      for (const item of fresh) this.items.set(item.key, signal(item))
+      this.order.value = [...fresh.map((item) => item.key), ...this.order.peek()]
     })
   }
 
@@ -146,10 +244,12 @@ export class Conversation {
   /** clear forgets everything except what is still to be sent or is being written. */
   async clear(): Promise<void> {
     const keep = new Set(this.all().filter((item) => item.progress === 'waiting' || (item.kind === 'text' && !item.final)).map((item) => item.key))
-    for (const key of [...this.items.keys()]) if (!keep.has(key)) this.items.delete(key)
     batch(() => {
-      this.order.value = this.order.peek().filter((key) => keep.has(key))
-      this.more.value = false
+      this.view.value = undefined
+      this.past = undefined
+      this.loading = undefined
+      this.deeper = false
+      this.keepOnly(keep)
     })
     await this.history.clear(keep)
   }

@@ -1,7 +1,8 @@
 import { signal } from '@preact/signals'
-import { direct, look, watch } from '../setup/api'
+import { viewOf } from '../agent/sessions'
 import { deleteDatabase } from '../keep/database'
 import { loadProfile, newProfile, PROFILE, saveProfile, write, type Profile } from '../keep/profile'
+import { direct, look, watch } from '../setup/api'
 import { complain, inform } from '../view/notice'
 import { t } from '../words/words'
 import { takeFragment, takeShow, type Invitation } from './entrance'
@@ -120,5 +121,6 @@ async function discard(old: Talk): Promise<void> {
   write('hermes.draft.' + old.profile.id, '')
   await old.notifying.signOut()
   await old.close()
+  write(viewOf(old.profile.id), '')
   await deleteDatabase(old.profile.url, old.profile.id)
 }

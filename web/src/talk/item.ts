@@ -22,6 +22,8 @@ interface Base {
   /** `cron` for a scheduled message. */
   source?: string
   job?: string
+  /** Of the gateway's history: it is not kept here, and the server knows nothing by this id. */
+  past?: boolean
 }
 
 export interface TextItem extends Base {
@@ -85,6 +87,7 @@ export const keys = {
   agent: (id: string) => 'a' + id,
   card: (id: string) => 'c' + id,
   tools: (turn: string) => 't' + turn,
+  past: (id: number) => 'h' + id,
 }
 
 /** words gives what an item says, for a quote, the clipboard and a screen reader. */

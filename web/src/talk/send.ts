@@ -6,6 +6,7 @@ import { t } from '../words/words'
 import type { DiskStore } from '../keep/store'
 import type { Conversation } from './conversation'
 import { newID } from './id'
+import { kindOf } from './kind'
 import { keys, type CardItem, type FileItem, type Fresh, type Item, type TextItem } from './item'
 
 /** A file that the person chose. */
@@ -66,12 +67,11 @@ export class Sending {
 
   /** file sends a file. It is kept here too, and sent again when the page is opened anew in the middle. */
   async file({ id, blob, name, caption }: Chosen): Promise<void> {
-    const major = blob.type.split('/')[0]!
     const key = keys.mine(id)
     this.uploads.set(key, signal(0)) // before the item is drawn
     const item = await this.keep(
       {
-        kind: 'file', key, id, mine: true, fileKind: ['image', 'video', 'audio'].includes(major) ? major : 'document', name, mime: blob.type,
+        kind: 'file', key, id, mine: true, fileKind: kindOf(blob.type), name, mime: blob.type,
         size: blob.size, caption, url: '', replyTo: '', progress: 'waiting',
       },
       blob,

@@ -1,5 +1,7 @@
 import { MemoryStore, open, type Device, type Event, type Status } from '@hermes-mobile/sdk'
 import { signal, type Signal } from '@preact/signals'
+import { Agent } from '../agent/agent'
+import { shownBefore } from '../agent/sessions'
 import { AttachedStore } from '../keep/attached'
 import { openDatabase } from '../keep/database'
 import { History } from '../keep/history'
@@ -10,7 +12,7 @@ import { inform } from '../view/notice'
 import { t } from '../words/words'
 import { Attachments } from './attachments'
 import { Conversation } from './conversation'
-import { keys } from './item'
+import { keys, type TextItem } from './item'
 import { Receiving } from './receive'
 import { Sending } from './send'
 
@@ -26,6 +28,7 @@ export class Talk {
   readonly activity: Signal<{ typing: boolean; avatar: string }>
   readonly sending: Sending
   readonly notifying: Notifying
+  readonly agent: Agent
   private readonly receiving: Receiving
   private readonly look = () => this.lookedAt()
   private closed = false
@@ -50,6 +53,7 @@ export class Talk {
       if (status.agent === 'online' && before.agent === 'away') void this.sending.agentIsBack()
     })
     device.on('activity', ({ typing, avatar }) => (this.activity.value = { typing, avatar }))
+    this.agent = new Agent(device, this.status, conversation, profile.id, durable)
     document.addEventListener('visibilitychange', this.look)
   }
 
@@ -59,6 +63,7 @@ export class Talk {
     const store = db && new DiskStore(db)
     if (token) await store?.setToken(token)
     const conversation = new Conversation(new History(db))
+    if (db) conversation.view.value = shownBefore(profile.id)
     await conversation.load()
     const attachments = new Attachments(new AttachedStore(db))
     await attachments.load(conversation.history)
@@ -86,7 +91,13 @@ export class Talk {
       inform(t('notStored'))
       throw error // the server keeps what is not on the disk here, and says it again
     }
+    if (event.type === 'message' && event.final) this.agent.replied(this.isCommand(event.replyTo))
     if (event.type === 'message' || event.type === 'file' || event.type === 'card' || event.type === 'echo') this.lookedAt()
+  }
+
+  /** isCommand tells whether a message of the person is one for the agent's program and not for its model. */
+  private isCommand(id: string): boolean {
+    return (this.conversation.get(keys.mine(id)) as TextItem | undefined)?.text?.startsWith('/') ?? false
   }
 
   /** lookedAt says that a person sees what has come, if the page is visible. The cursor moves after the event, so a moment later. */
@@ -112,6 +123,7 @@ export class Talk {
     this.closed = true
     document.removeEventListener('visibilitychange', this.look)
     this.notifying.close()
+    this.agent.close()
     await this.device.close()
     this.db?.close()
   }

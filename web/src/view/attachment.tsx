@@ -1,9 +1,18 @@
+import type { frame } from '@hermes-mobile/sdk'
 import { useEffect, useState } from 'preact/hooks'
 import type { Attachment, Attachments, Content } from '../talk/attachments'
 import { newID } from '../talk/id'
-import { t } from '../words/words'
+import { locale, t, type Key } from '../words/words'
 import { bytes } from './clock'
 import { Icon } from './icon'
+
+const kinds: Record<string, Key> = { image: 'kindImage', video: 'kindVideo', audio: 'kindAudio', document: 'kindDocument' }
+
+/** kindRefused says which kinds of files the agent takes. */
+export function kindRefused(name: string, { media_kinds }: frame.Capabilities): string {
+  const list = media_kinds.map((kind) => (kinds[kind] ? t(kinds[kind]) : kind))
+  return t('kindRefused', { name, kinds: new Intl.ListFormat(locale.value, { type: 'conjunction' }).format(list) })
+}
 
 /** The longer side of a picture that was made smaller. */
 const SIDE = 1600

@@ -1,14 +1,20 @@
 import { signal } from '@preact/signals'
-import { useRef } from 'preact/hooks'
+import { useRef, useState } from 'preact/hooks'
 import type { Item } from '../talk/item'
 import type { Talk } from '../talk/talk'
 import { t } from '../words/words'
-import { Face } from './face'
+import { Bar } from './bar'
 import { Composer } from './composer'
 import { Connection, stateOf } from './connection'
+import { Dialog } from './dialog'
+import { Face } from './face'
 import { Icon } from './icon'
+import { Jobs } from './jobs'
 import { List } from './list'
 import { useMedia } from './media'
+import { Panel } from './panel'
+import { Route } from './route'
+import { Sessions } from './sessions'
 import { Settings } from './settings'
 import { Side } from './side'
 
@@ -19,29 +25,54 @@ export const answering = signal<Item | undefined>(undefined)
 export function Chat({ talk }: { talk: Talk }) {
   const wide = useMedia('(min-width: 60rem)')
   const settings = useRef<HTMLDialogElement>(null)
+  const [drawer, setDrawer] = useState(false)
+  const [jobs, setJobs] = useState(false)
+  const { calls } = talk.agent
+  const lists = calls.has('sessions.list')
+  const plans = calls.has('jobs.list')
   const open = () => settings.current?.showModal()
+  const openJobs = plans ? () => { setDrawer(false); setJobs(true) } : undefined
+  const openDrawer = () => {
+    if (lists) void talk.agent.sessions.refresh()
+    setDrawer(true)
+  }
   return (
     <div class={wide ? 'two' : 'one'}>
-      {wide && <Side talk={talk} openSettings={open} />}
+      {wide && <Side talk={talk} openSettings={open} openJobs={openJobs} />}
       <main class="chat">
         {!wide && (
           <header class="head">
+            {(lists || plans) && <button type="button" class="round" aria-label={t(lists ? 'sessions' : 'more')} aria-haspopup="dialog" onClick={openDrawer}><Icon name="menu" /></button>}
             <Face talk={talk} />
             <div class="head-words"><h1>{t('agent')}</h1><State talk={talk} /></div>
             <button type="button" class="round" aria-label={t('settings')} onClick={open}><Icon name="settings" /></button>
           </header>
         )}
+        <Bar talk={talk} />
         <Connection talk={talk} />
-        <List talk={talk} />
+        <List talk={talk} key={talk.conversation.view.value?.session} />
         <Composer talk={talk} />
       </main>
       <Settings talk={talk} dialog={settings} />
+      {!wide && (
+        <Panel title={t(lists ? 'sessions' : 'more')} open={drawer} close={() => setDrawer(false)} drawer>
+          {lists && <Sessions talk={talk} done={() => setDrawer(false)} />}
+          {openJobs && <button type="button" class="wide" onClick={openJobs}><Icon name="clock" />{t('jobs')}</button>}
+        </Panel>
+      )}
+      {plans && <Jobs talk={talk} open={jobs} close={() => setJobs(false)} />}
+      <Dialog />
     </div>
   )
 }
 
-/** State is the connection in a word. */
+/** State is the connection in a word, and the way that the agent is reached by where that is known. */
 export function State({ talk }: { talk: Talk }) {
   const { tone, text } = stateOf(talk)
-  return <p class={`state ${tone}`} data-state={talk.status.value.state}><span class="dot" />{text}</p>
+  return (
+    <div class="state-line">
+      <p class={`state ${tone}`} data-state={talk.status.value.state}><span class="dot" />{text}</p>
+      <Route talk={talk} />
+    </div>
+  )
 }

@@ -36,6 +36,14 @@ export function day(at: number): string {
   return new Intl.DateTimeFormat(locale.value, { weekday: 'long', day: 'numeric', month: 'long', year }).format(at)
 }
 
+/** date is the shortest way to say when something was. */
+export function date(at: number): string {
+  if (sameDay(at, Date.now())) return time(at)
+  if (sameDay(at, Date.now() - 86_400_000)) return day(at)
+  const year = new Date(at).getFullYear() === new Date().getFullYear() ? undefined : 'numeric'
+  return new Intl.DateTimeFormat(locale.value, { day: 'numeric', month: 'short', year }).format(at)
+}
+
 export function sameDay(a: number, b: number): boolean {
   return new Date(a).toDateString() === new Date(b).toDateString()
 }

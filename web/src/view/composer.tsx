@@ -3,7 +3,8 @@ import { read, write } from '../keep/profile'
 import { words } from '../talk/item'
 import type { Talk } from '../talk/talk'
 import { t } from '../words/words'
-import { Attached, take } from './attachment'
+import { kindOf, takes } from '../talk/kind'
+import { Attached, kindRefused, take } from './attachment'
 import { useAway } from './away'
 import { answering } from './chat'
 import { Icon } from './icon'
@@ -30,6 +31,7 @@ export function Composer({ talk }: { talk: Talk }) {
   const { capabilities, agent, state } = talk.status.value
   const { typing, avatar } = talk.activity.value
   const known = agent !== '' // before the first contact nothing is known, and nothing is forbidden
+  const may = (kind: string) => !known || takes(capabilities, kind)
   const quoted = answering.value
   const files = talk.attachments.list.value
   const palette = usePalette(talk, text)
@@ -46,6 +48,10 @@ export function Composer({ talk }: { talk: Talk }) {
     setMenu(false)
     if (known && !capabilities.media) return inform(t('noFiles'))
     for (const file of list) {
+      if (known && !takes(capabilities, kindOf(file.type))) {
+        inform(kindRefused(file.name, capabilities))
+        continue
+      }
       const taken = await take(file, capabilities.max_media_bytes)
       if (typeof taken === 'string') inform(taken)
       else void talk.attachments.add(taken)
@@ -56,6 +62,9 @@ export function Composer({ talk }: { talk: Talk }) {
   const send = async (event?: Event) => {
     event?.preventDefault()
     if (empty) return
+    // Attached while the agent took it: nothing is sent, and nothing lost.
+    const refused = known && files.find((file) => !takes(capabilities, kindOf(file.blob.type)))
+    if (refused) return inform(capabilities.media ? kindRefused(refused.name, capabilities) : t('noFiles'))
     const words = text.trim()
     setText('')
     talk.attachments.take()
@@ -149,9 +158,12 @@ export function Composer({ talk }: { talk: Talk }) {
               <button type="button" class="round" aria-label={t('attach')} aria-expanded={menu} aria-controls="attach-menu" onClick={() => setMenu(!menu)}><Icon name="attach" /></button>
               {menu && (
                 <div class="menu" id="attach-menu" role="group" aria-label={t('attach')}>
-                  <Picker icon="photo" label={t('photoOrVideo')} accept="image/*,video/*" multiple take={attach} />
-                  {touch && <Picker icon="camera" label={t('camera')} accept="image/*" capture take={attach} />}
-                  <Picker icon="file" label={t('anyFile')} multiple take={attach} />
+                  {(may('image') || may('video')) && (
+                    <Picker icon="photo" label={t(!may('video') ? 'photo' : !may('image') ? 'video' : 'photoOrVideo')} multiple take={attach}
+                      accept={['image', 'video'].filter(may).map((kind) => kind + '/*').join(',')} />
+                  )}
+                  {touch && may('image') && <Picker icon="camera" label={t('camera')} accept="image/*" capture take={attach} />}
+                  {may('document') ? <Picker icon="file" label={t('anyFile')} multiple take={attach} /> : may('audio') && <Picker icon="file" label={t('soundFile')} accept="audio/*" multiple take={attach} />}
                 </div>
               )}
             </div>

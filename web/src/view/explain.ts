@@ -8,6 +8,9 @@ const sentences: Record<string, Key> = {
 export function explain(error: unknown): string {
   const { code = '', name = '', message } = error as Error & { code?: string }
   if (name === 'UnsupportedError') return t('errorUnsupported')
+  if (name === 'LinkLostError') return t('errorLinkLost')
+  if (name === 'TimeoutError') return t('errorTimeout')
+  if (name === 'CallError') return message // whoever answered says what was wrong
   const known = sentences[code]
   return known ? t(known) : message || String(error)
 }

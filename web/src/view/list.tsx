@@ -14,6 +14,13 @@ const NEAR = 60
 /** So near to an edge of what is drawn more is drawn. */
 const EDGE = 800
 
+/** emptyText says what can be done, of what the agent takes. */
+function emptyText(talk: Talk): 'emptyText' | 'emptyFiles' | 'emptyWrite' {
+  const { agent, capabilities } = talk.status.value
+  if (agent === '' || (capabilities.media && capabilities.audio)) return 'emptyText'
+  return capabilities.media ? 'emptyFiles' : 'emptyWrite'
+}
+
 /** List is what was said, oldest first. It follows the end as long as the person looks there; of a long history only a part is in the page. */
 export function List({ talk }: { talk: Talk }) {
   const { conversation } = talk
@@ -61,6 +68,17 @@ export function List({ talk }: { talk: Talk }) {
     if (follows.current && to - from > MOST + STEP) shown.value = end(order)
   }, [last])
 
+  // What the gateway puts in front of a few rows is drawn at once: nobody can scroll up to it.
+  useLayoutEffect(() => {
+    if (follows.current && shown.peek().first !== undefined && from > 0 && to - from < MOST) shown.value = end(order)
+  }, [order])
+
+  // Where there is no room to scroll, more is asked for without it.
+  useEffect(() => {
+    const box = frame.current!
+    if (shown.peek().first !== undefined && conversation.more.peek() && box.scrollHeight <= box.clientHeight) void earlier()
+  }, [order])
+
   // What was put in front, or taken away there, must not move what is being read.
   useLayoutEffect(() => {
     const row = held.current && document.getElementById('row-' + held.current.key)
@@ -101,19 +119,19 @@ export function List({ talk }: { talk: Talk }) {
     else if (!rises && rest < EDGE && shown.peek().last !== undefined) show(down(conversation.order.peek(), shown.peek()))
   }
 
-  /** earlier shows older rows, from the disk where they are not at hand. */
+  /** earlier shows older rows, from the disk or the gateway where they are not at hand. */
   const earlier = async () => {
     if (reading.current) return
     reading.current = true
     const first = () => bounds(conversation.order.peek(), shown.peek())[0]
-    if (first() < STEP && conversation.more.peek()) await conversation.earlier().catch(() => undefined) // the disk may refuse; scrolling asks again
+    if (first() < STEP && conversation.more.peek()) await conversation.earlier().catch(() => undefined) // either may refuse; scrolling asks again
     reading.current = false
     if (first() > 0) show(up(conversation.order.peek(), shown.peek()))
   }
 
-  /** jump shows an item, and reads the history as far back as it takes. */
+  /** jump shows an item of this device, and reads as far back as it takes. */
   const jump = useCallback(async (key: string) => {
-    while (!conversation.at(key) && conversation.more.peek()) await conversation.earlier()
+    if (!(await conversation.find(key).catch(() => false))) return
     const order = conversation.order.peek()
     const [from, to] = bounds(order, shown.peek())
     const at = order.indexOf(key)
@@ -153,7 +171,7 @@ export function List({ talk }: { talk: Talk }) {
     <div class="list-box">
       <div class="list" ref={frame} onScroll={scrolled} tabindex={0} role="region" aria-label={t('conversation')}>
         <div class="list-inner" ref={inner} role="log" aria-live="off" aria-label={t('messages')}>
-          {order.length === 0 && <div class="empty"><Avatar state="idle" /><p>{t('emptyTitle')}</p><p class="quiet">{t('emptyText')}</p></div>}
+          {order.length === 0 && <div class="empty"><Avatar state="idle" /><p>{t('emptyTitle')}</p><p class="quiet">{t(emptyText(talk))}</p></div>}
           {order.slice(from, to).map((key, i) => <Row key={key} talk={talk} id={key} before={order[from + i - 1]} jump={jump} />)}
           {typing && !writing && to === order.length && <div class="row"><div class="bubble typing" role="img" aria-label={t(avatar === 'speaking' ? 'speaking' : 'thinking')}><i /><i /><i /></div></div>}
         </div>

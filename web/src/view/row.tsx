@@ -1,9 +1,10 @@
-import { useRef, useState } from 'preact/hooks'
+import { useEffect, useRef, useState } from 'preact/hooks'
 import { memo } from 'preact/compat'
 import type { Conversation } from '../talk/conversation'
+import type { Usage } from '../agent/agent'
 import { words, type Item } from '../talk/item'
 import type { Talk } from '../talk/talk'
-import { t } from '../words/words'
+import { locale, t } from '../words/words'
 import { useAway } from './away'
 import { answering } from './chat'
 import { day, sameDay, time } from './clock'
@@ -58,7 +59,7 @@ export const Row = memo(function Row({ talk, id, before, jump }: Props) {
             )}
           </div>
           <button type="button" class={`round dots ${open ? 'open' : ''}`} aria-label={t('actions')} aria-expanded={open} onClick={() => setOpen(!open)}><Icon name="more" /></button>
-          {open && <Actions item={item} done={() => setOpen(false)} />}
+          {open && <Actions talk={talk} item={item} done={() => setOpen(false)} />}
         </article>
       )}
     </>
@@ -107,7 +108,7 @@ function Mark({ item }: { item: Item }) {
   return <span class={`mark ${item.progress}`} role="img" aria-label={t(key)} title={t(key)} data-progress={item.progress}><Icon name={icon} /></span>
 }
 
-function Actions({ item, done }: { item: Item; done: () => void }) {
+function Actions({ talk, item, done }: { talk: Talk; item: Item; done: () => void }) {
   const act = (what: () => unknown) => () => {
     what()
     done()
@@ -119,9 +120,25 @@ function Actions({ item, done }: { item: Item; done: () => void }) {
   const text = words(item)
   return (
     <div class="actions" role="group" aria-label={t('actions')}>
-      <button type="button" class="small" onClick={act(reply)}><Icon name="reply" />{t('reply')}</button>
+      {!item.past && <button type="button" class="small" onClick={act(reply)}><Icon name="reply" />{t('reply')}</button>}
       <button type="button" class="small" onClick={act(async () => inform(t((await copy(text)) ? 'copied' : 'notCopied')))}><Icon name="copy" />{t('copy')}</button>
       {'share' in navigator && <button type="button" class="small" onClick={act(() => navigator.share({ text }).catch(() => {}))}><Icon name="share" />{t('share')}</button>}
+      {!item.past && talk.agent.calls.has('usage.list') && <Cost talk={talk} id={item.mine ? item.id : item.replyTo.slice(1)} />}
     </div>
+  )
+}
+
+/** Cost is what the turn of a message took, where that is known. */
+function Cost({ talk, id }: { talk: Talk; id: string }) {
+  const [usage, setUsage] = useState<Usage>()
+  useEffect(() => {
+    if (id) void talk.agent.usage(id).then(setUsage, () => {}) // then it is not known
+  }, [talk, id])
+  const number = (n: number) => new Intl.NumberFormat(locale.value).format(n)
+  return (
+    <p class="cost quiet" role="status">
+      {usage && t('usage', { input: number(usage.input_tokens), output: number(usage.output_tokens), total: number(usage.total_tokens) })}
+      {usage?.model && <> · <span dir="ltr">{usage.model}</span></>}
+    </p>
   )
 }

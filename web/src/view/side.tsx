@@ -5,6 +5,7 @@ import { State } from './chat'
 import { day, time } from './clock'
 import { Face } from './face'
 import { Icon } from './icon'
+import { Sessions } from './sessions'
 
 interface Other {
   id: string
@@ -13,8 +14,8 @@ interface Other {
   seen_at?: string
 }
 
-/** Side is the pane beside the conversation: the agent, and the person's other devices where there are some. */
-export function Side({ talk, openSettings }: { talk: Talk; openSettings: () => void }) {
+/** Side is the pane beside the conversation: the agent, its sessions where it has some, and the person's other devices where there are some. */
+export function Side({ talk, openSettings, openJobs }: { talk: Talk; openSettings: () => void; openJobs?: () => void }) {
   const { state, capabilities, approved } = talk.status.value
   const [others, setOthers] = useState<Other[]>([])
   const asks = state === 'online' && approved && capabilities.call.includes('devices.list')
@@ -27,13 +28,16 @@ export function Side({ talk, openSettings }: { talk: Talk; openSettings: () => v
     )
     return () => end.abort()
   }, [talk, asks])
+  const lists = talk.agent.calls.has('sessions.list')
   return (
-    <aside class="side" aria-label={t('about')}>
-      <Face talk={talk} />
-      <h1>{t('agent')}</h1>
-      <State talk={talk} />
+    <aside class={lists ? 'side listing' : 'side'} aria-label={t('about')}>
+      <div class="side-head">
+        <Face talk={talk} />
+        <div class="side-words"><h1>{t('agent')}</h1><State talk={talk} /></div>
+      </div>
+      {lists && <Sessions talk={talk} />}
       {others.length > 0 && (
-        <section>
+        <section class="side-devices">
           <h2>{t('otherDevices')}</h2>
           <ul class="devices">
             {others.map((device) => (
@@ -45,7 +49,10 @@ export function Side({ talk, openSettings }: { talk: Talk; openSettings: () => v
           </ul>
         </section>
       )}
-      <button type="button" class="side-settings" onClick={openSettings}><Icon name="settings" />{t('settings')}</button>
+      <div class="side-end">
+        {openJobs && <button type="button" class="wide" onClick={openJobs}><Icon name="clock" />{t('jobs')}</button>}
+        <button type="button" class="wide" onClick={openSettings}><Icon name="settings" />{t('settings')}</button>
+      </div>
     </aside>
   )
 }

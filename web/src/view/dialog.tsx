@@ -1,9 +1,10 @@
 import { signal } from '@preact/signals'
 import { useEffect, useRef, useState } from 'preact/hooks'
 import { t } from '../words/words'
-import { Icon } from '../view/icon'
+import { explain } from './explain'
+import { Icon } from './icon'
 
-/** Question is what the owner is asked before something is done. */
+/** Question is what a person is asked before something is done. */
 export interface Question {
   title: string
   text?: string
@@ -11,7 +12,10 @@ export interface Question {
   label: string
   danger?: boolean
   /** A text, or one of several, that goes with it. */
-  field?: { label: string; value: string; options?: { value: string; label: string }[] }
+  field?: { label: string; value: string; longest?: number; options?: { value: string; label: string }[] }
+  /** Where the focus goes if what had it is gone after this: a selector. */
+  back?: string
+  /** What it gives is false where it was refused and that is told elsewhere; what it throws is told here. */
   run(value: string): Promise<unknown>
 }
 
@@ -27,23 +31,34 @@ export function Dialog() {
   const dialog = useRef<HTMLDialogElement>(null)
   const [value, setValue] = useState('')
   const [busy, setBusy] = useState(false)
+  const [problem, setProblem] = useState('')
   useEffect(() => {
     if (!open) return
     setValue(open.field?.value ?? '')
     setBusy(false)
+    setProblem('')
     dialog.current?.showModal()
   }, [open])
   const close = () => dialog.current?.close()
+  const closed = () => {
+    if (open?.back && document.activeElement === document.body) document.querySelector<HTMLElement>(open.back)?.focus()
+    question.value = undefined
+  }
   const submit = async (event: Event) => {
     event.preventDefault()
     if (!open || busy) return
     setBusy(true)
-    const done = await open.run(value)
-    setBusy(false)
-    if (done) close()
+    setProblem('')
+    try {
+      if (await open.run(value)) close()
+    } catch (error) {
+      setProblem(explain(error))
+    } finally {
+      setBusy(false)
+    }
   }
   return (
-    <dialog class="panel" ref={dialog} aria-labelledby="question-title" onClose={() => (question.value = undefined)} onClick={(e) => e.target === dialog.current && close()}>
+    <dialog class="panel" ref={dialog} aria-labelledby="question-title" onClose={closed} onClick={(e) => e.target === dialog.current && close()}>
       {open && (
         <form class="panel-inner" onSubmit={submit}>
           <header><h2 id="question-title">{open.title}</h2><button type="button" class="round" aria-label={t('close')} onClick={close}><Icon name="close" /></button></header>
@@ -55,10 +70,11 @@ export function Dialog() {
                   {open.field.options.map((one) => <option key={one.value} value={one.value}>{one.label}</option>)}
                 </select>
               ) : (
-                <input value={value} onInput={(e) => setValue(e.currentTarget.value)} maxLength={60} dir="auto" autocomplete="off" required />
+                <input value={value} onInput={(e) => setValue(e.currentTarget.value)} maxLength={open.field.longest ?? 60} dir="auto" autocomplete="off" required />
               )}
             </label>
           )}
+          {problem && <p class="problem" role="alert" dir="auto">{problem}</p>}
           <div class="choices">
             <button type="button" onClick={close}>{t('cancel')}</button>
             <button type="submit" class={open.danger ? 'danger' : 'primary'} disabled={busy}>{open.label}</button>

@@ -1,0 +1,152 @@
+import { batch, computed, effect, signal, untracked } from '@preact/signals'
+import { read, write } from '../keep/profile'
+import type { Conversation, View } from '../talk/conversation'
+import type { Calls } from './calls'
+import { ask, pastOf, type Page } from './past'
+
+/** A session of the gateway: one of its conversations. */
+export interface Session {
+  id: string
+  title: string
+  preview: string
+  /** Of the last activity, RFC 3339. */
+  at: string
+  messages: number
+  source: string
+  current: boolean
+}
+
+interface List {
+  sessions: Session[]
+  cursor?: string
+}
+
+/** So many are listed at a time. */
+const PAGE = 30
+
+/** viewOf is where the session is kept that a device shows. */
+export const viewOf = (device: string) => 'hermes.session.' + device
+
+/** Sessions are those that this conversation sees, the newest activity first. It goes on in one of them, the current one. */
+export class Sessions {
+  readonly list = signal<readonly Session[]>([])
+  /** There are older ones. */
+  readonly more = computed(() => this.cursor.value !== '')
+  /** Undefined: not asked yet, or the next message begins one. */
+  readonly current = computed(() => this.list.value.find((session) => session.current))
+  readonly known = signal(false)
+  /** Why the list could not be had. */
+  readonly problem = signal<unknown>(undefined)
+  private readonly cursor = signal('')
+  private readonly ends: (() => void)[]
+
+  constructor(
+    private readonly calls: Calls,
+    private readonly conversation: Conversation,
+    device: string,
+    /** Whether the browser keeps what came, so that a view can be shown again after a reload. */
+    durable: boolean,
+  ) {
+    this.ends = [
+      effect(() => {
+        const view = conversation.view.value
+        if (durable) write(viewOf(device), view ? JSON.stringify(view) : '')
+      }),
+      // What was shown before a reload, as soon as there is somebody to ask.
+      effect(() => {
+        if (calls.offers('sessions.history')) untracked(() => this.resume())
+      }),
+    ]
+  }
+
+  private resumed = false
+
+  /** resume shows the history of the session that an earlier life of the page showed. */
+  private resume(): void {
+    const view = this.conversation.view.peek()
+    if (!view || this.resumed) return
+    this.resumed = true
+    this.conversation.from(pastOf(this.calls, view.session, view.last))
+    void this.conversation.earlier().catch((error: { code?: string }) => {
+      this.resumed = false // again with the next connection, or when somebody scrolls
+      if (error.code === 'not_found') return this.conversation.leave() // it was deleted elsewhere
+    })
+  }
+
+  close(): void {
+    this.ends.forEach((end) => end())
+  }
+
+  /** refresh asks for the newest ones; as many as are shown stay shown. */
+  async refresh(): Promise<void> {
+    try {
+      const { sessions, cursor = '' } = await this.calls.ask<List>('sessions.list', { limit: Math.max(PAGE, Math.min(200, this.list.peek().length)) })
+      batch(() => {
+        this.list.value = sessions
+        this.cursor.value = cursor
+        this.known.value = true
+        this.problem.value = undefined
+      })
+    } catch (error) {
+      this.problem.value = error
+    }
+  }
+
+  /** older shows the next page. */
+  async older(): Promise<void> {
+    const { sessions, cursor = '' } = await this.calls.ask<List>('sessions.list', { limit: PAGE, cursor: this.cursor.peek() })
+    const had = new Set(this.list.peek().map(({ id }) => id))
+    batch(() => {
+      this.list.value = [...this.list.peek(), ...sessions.filter(({ id }) => !had.has(id))]
+      this.cursor.value = cursor
+    })
+  }
+
+  /** open has the conversation go on in a session, and shows what was said there. */
+  async open({ id, title, preview }: Session): Promise<void> {
+    const first: Page = this.calls.offers('sessions.history') ? await ask(this.calls, id) : { messages: [] }
+    await this.calls.ask('sessions.open', { id })
+    const last = Math.max(0, ...first.messages.map((message) => message.id))
+    this.resumed = true
+    await this.conversation.look({ session: id, title: title || preview, last }, pastOf(this.calls, id, last, first))
+    await this.refresh()
+  }
+
+  /** create begins a session. Nothing was said there yet. */
+  async create(): Promise<void> {
+    const { session } = await this.calls.ask<{ session: Session }>('sessions.create')
+    this.resumed = true
+    await this.conversation.look({ session: session.id, title: session.title, last: 0 }, pastOf(this.calls, session.id, 0, { messages: [] }))
+    await this.refresh()
+  }
+
+  async rename(session: Session, title: string): Promise<void> {
+    const answer = await this.calls.ask<{ session: Session }>('sessions.rename', { id: session.id, title })
+    const view = this.conversation.view.peek()
+    if (view?.session === session.id) this.conversation.view.value = { ...view, title: answer.session.title }
+    await this.refresh()
+  }
+
+  /** fork makes a copy that goes its own way. The conversation stays where it is. */
+  async fork(session: Session): Promise<Session> {
+    const answer = await this.calls.ask<{ session: Session }>('sessions.fork', { id: session.id })
+    await this.refresh()
+    return answer.session
+  }
+
+  async remove(session: Session): Promise<void> {
+    await this.calls.ask('sessions.delete', { id: session.id })
+    if (this.conversation.view.peek()?.session === session.id) await this.conversation.leave()
+    await this.refresh()
+  }
+}
+
+/** shownBefore is the session that a device showed in an earlier life of the page. */
+export function shownBefore(device: string): View | undefined {
+  try {
+    const view = JSON.parse(read(viewOf(device))) as View
+    return view.session && Number.isFinite(view.floor) && Number.isFinite(view.last) ? view : undefined
+  } catch {
+    return undefined
+  }
+}
