@@ -22,7 +22,7 @@ import (
 func newDirect(t *testing.T, v hermes.Version, env ...string) *world {
 	t.Helper()
 	w := &world{t: t, version: v, model: hermes.Model(t)}
-	w.gateway = startAPI(t, v, func(s *hermes.Setup) { s.ModelURL, s.ApprovalSeconds = w.model.URL, 8 })
+	w.gateway = startAPI(t, v, func(s *hermes.Setup) { s.ModelURL, s.ApprovalSeconds = w.model.URL, 20 })
 	api := w.gateway.API()
 	w.server = NewServer(t, append([]string{"MOBILE_API_URL=" + api.URL, "MOBILE_API_KEY=" + api.Key, "MOBILE_RELAY_ID=", "MOBILE_RELAY_SECRET="}, env...)...)
 	w.server.Agent = "direct"

@@ -449,3 +449,43 @@ func TestSignsOfLife(t *testing.T) {
 		t.Errorf("after the end came %+v", l.live[len(l.live)-1])
 	}
 }
+
+// The link breaks in a turn, and when it is back the gateway no longer has all that was said meanwhile.
+func TestGapInOneLife(t *testing.T) {
+	g, d := newGateway(t, now), newDisk()
+	l := begin(t, g.URL, d)
+	ok(t, receive(t, l.hand(message(1, "hi")), "taken"))
+	run := g.run(1)
+	run.text("A.")
+	run.tool("A.", "terminal")
+	l.eventually("the tool", func(e []chat.Event) bool { return seen(e, func(chat.ToolStep) bool { return true }) })
+	g.goAway(true)
+	run.toolDone("terminal", false)
+	run.text("B ", "is long.")
+	run.tool("B is long.", "terminal")
+	run.toolDone("terminal", false)
+	run.text("C.")
+	g.mu.Lock()
+	run.trimmed = 4
+	g.mu.Unlock()
+	g.goAway(false)
+	run.complete("C.")
+	l.done(1)
+	wantFinals(t, d, 1, "A.", "B is long.", "C.")
+}
+
+// A conversation sees the session that it is in, also where it was opened when it saw all.
+func TestCurrentSessionIsSeen(t *testing.T) {
+	g, d := newGateway(t, now), newDisk()
+	l := begin(t, g.URL, d, all)
+	g.mu.Lock()
+	id := g.newSession("of somebody else")
+	g.store(id, "user", "before", nil)
+	g.mu.Unlock()
+	call(t, l, "sessions.open", `{"id":"`+id+`"}`)
+	l.kill()
+	l = begin(t, g.URL, d)
+	if got := string(call(t, l, "sessions.history", `{"id":"`+id+`"}`)); !strings.Contains(got, "before") {
+		t.Errorf("the history is %s", got)
+	}
+}
