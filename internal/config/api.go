@@ -25,14 +25,18 @@ func setAPIURL(to *string, v string) error {
 const minAPIKey = 16
 
 func setAPIKey(to *Secret, v string) error {
-	switch {
-	case len(v) < minAPIKey:
-		return problemf("is shorter than %d characters, and Hermes starts its API server with no such key: give the one that Hermes has", minAPIKey)
-	case !visible(v):
-		return problemf("holds a space or a sign that is none of ASCII: give the key that Hermes has, and nothing else")
+	if !visible(v) {
+		return problemf("holds a space or a sign that is none of ASCII: give the key that the API has, and nothing else")
 	}
 	*to = Secret(v)
 	return nil
+}
+
+// checkAPIKey refuses what cannot be a key of Hermes. Other servers have keys of any length.
+func (l *loader) checkAPIKey(c *Config, v value) {
+	if c.APIKind != "openai" && len(c.APIKey) < minAPIKey {
+		l.bad(v, problemf("is shorter than %d characters, and Hermes starts its API server with no such key: give the one that Hermes has", minAPIKey))
+	}
 }
 
 // visible reports whether a text can stand in a header as one word.
@@ -41,7 +45,7 @@ func visible(s string) bool {
 }
 
 // findAPIKey looks for the key of Hermes' API server where MOBILE_API_KEY does not say it. Hermes' own one is for this
-// machine: it is not sent to another.
+// machine: it is not sent to another, nor to another server here.
 func (l *loader) findAPIKey(c *Config) {
 	u, err := url.Parse(c.APIURL)
 	if err != nil || c.APIURL == "" {
@@ -53,6 +57,8 @@ func (l *loader) findAPIKey(c *Config) {
 			v.key, v.where)
 	}
 	if c.APIKey != "" {
+		v, _ := l.get(apiKeyName)
+		l.checkAPIKey(c, v)
 		return
 	}
 	if v, set := l.get(apiKeyFile); set {
@@ -68,10 +74,12 @@ func (l *loader) findAPIKey(c *Config) {
 		l.checkMode(file)
 		if err := setAPIKey(&c.APIKey, strings.TrimSpace(string(text))); err != nil {
 			l.bad(v, err)
+		} else {
+			l.checkAPIKey(c, v)
 		}
 		return
 	}
-	if v, set := l.get(hermesAPIKey); set && here && len(v.text) >= minAPIKey && visible(v.text) {
+	if v, set := l.get(hermesAPIKey); set && here && c.APIKind != "openai" && len(v.text) >= minAPIKey && visible(v.text) {
 		c.APIKey = Secret(v.text)
 	}
 }

@@ -37,6 +37,8 @@ func TestAPIKey(t *testing.T) {
 		{name: "short", env: []string{"MOBILE_API_KEY_FILE=~/short"}, says: "shorter than 16"},
 		{name: "words", env: []string{"MOBILE_API_KEY_FILE=~/two"}, says: "holds a space"},
 		{name: "short in a setting", env: []string{"MOBILE_API_KEY=secret"}, says: "shorter than 16"},
+		{name: "another server's", env: []string{"MOBILE_API_KIND=openai", "MOBILE_API_KEY=sk-1"}, key: "sk-1"},
+		{name: "another server without a key", env: []string{"MOBILE_API_KIND=openai", "MOBILE_API_URL=http://127.0.0.1:11434"}},
 		{name: "a query", env: []string{"MOBILE_API_URL=http://127.0.0.1:8642/?a=b"}, says: "write it like"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
