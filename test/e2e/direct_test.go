@@ -359,6 +359,31 @@ func TestDirectGatewayRestarts(t *testing.T) {
 		p.Answered(mark, id)
 		p.Receipt(second)
 		p.Final(waiting, "the answer to what waited", func(m device.Message) bool { return m.Text == "waited" })
+		p.Idle()
+
+		// Asked to end, the newer one finishes what it does, and the older one cuts the stream and stores the answer all the same
+		// (api-facts §4.6).
+		mark = p.Mark()
+		id = p.Say("FM:slow(4)")
+		Wait(p, mark, "some text", func(m device.Message) bool { return strings.Contains(m.Text, "Line 0001") })
+		w.gateway.Restart(false)
+		w.gateway.AwaitAPI()
+		if m := p.Answered(mark, id); w.newer() && (m.Interrupted || m.Text != modelLines(900)) {
+			t.Errorf("the answer is %+v", m)
+		}
+		p.Idle()
+		p.Ask("/new", "A new session")
+		p.Idle()
+		p.Ask("FM:text(after)", "after")
+		answers := 0
+		for _, m := range p.Finals(mark) {
+			if m.ReplyTo == id && strings.HasPrefix(m.Text, "Line 0001") {
+				answers++
+			}
+		}
+		if answers > 1 {
+			t.Errorf("the answer came %d times", answers)
+		}
 	})
 }
 
