@@ -13,24 +13,6 @@ import (
 	"hermes-mobile/test/hermes"
 )
 
-// TestAPI: the API server of the real Hermes answers as our code for it takes for granted, also after a restart.
-func TestAPI(t *testing.T) {
-	both(t, func(t *testing.T, v hermes.Version) {
-		g := startAPI(t, v)
-		a := caller{t, g.API().URL, g.API().Key, nil}
-		a.turn("one")
-		g.Restart(false)
-		g.AwaitAPI()
-		a.turn("two")
-		g.Restart(true)
-		g.AwaitAPI()
-		a.turn("three")
-		if status, _ := (caller{t, a.base, "not-the-key-of-it", nil}).call("GET", "/v1/capabilities", ""); status != http.StatusUnauthorized {
-			t.Errorf("another key is answered with %d", status)
-		}
-	})
-}
-
 // startAPI runs a gateway with an API server and without a relay.
 func startAPI(t *testing.T, v hermes.Version, change ...func(*hermes.Setup)) *hermes.Gateway {
 	t.Helper()

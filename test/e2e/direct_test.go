@@ -305,92 +305,95 @@ func directJobs(t *testing.T, w *world) {
 	}
 }
 
-// TestDirectKilled: the server dies in the middle of a turn, and the answer is there whole and once when it is back.
-func TestDirectKilled(t *testing.T) {
+// TestDirectRestarts: one Hermes of each version, with all that is started anew around it.
+func TestDirectRestarts(t *testing.T) {
 	both(t, func(t *testing.T, v hermes.Version) {
 		w := newDirect(t, v)
-		p := w.phone(t, "killed")
-		mark := p.Mark()
-		id := p.Say("FM:slow(8)")
-		Wait(p, mark, "some text", func(m device.Message) bool { return strings.Contains(m.Text, "Line 0001") })
-		w.server.Kill()
-		w.server.Start()
-		m := p.Final(mark, "the answer", func(m device.Message) bool { return m.ReplyTo == id && !m.Interrupted })
-		p.Idle()
-		p.Ask("FM:text(next)", "next")
-		want := w.model.Requests()
-		turns := 0
-		for _, r := range want {
-			if r.LastUser() == "FM:slow(8)" {
-				turns++
-			}
-		}
-		if turns != 1 {
-			t.Errorf("the model was asked %d times", turns)
-		}
-		whole := 0
-		for _, f := range p.Finals(mark) {
-			if f.ReplyTo == id && !f.Interrupted {
-				whole++
-			}
-		}
-		if whole != 1 || strings.TrimSpace(m.Text) != strings.TrimSpace(modelLines(900)) {
-			t.Errorf("%d whole answers, the first is %q", whole, m.Text)
-		}
+		directWrongKey(t, w)
+		directKilled(t, w)
+		directGatewayRestarts(t, w)
 	})
 }
 
-// TestDirectGatewayRestarts: Hermes is restarted in the middle of a turn; the person is told how it ended, and messages
-// that are sent meanwhile wait for it.
-func TestDirectGatewayRestarts(t *testing.T) {
-	both(t, func(t *testing.T, v hermes.Version) {
-		w := newDirect(t, v)
-		p := w.phone(t, "restart")
-		mark := p.Mark()
-		id := p.Say("FM:slow(120)")
-		Wait(p, mark, "some text", func(m device.Message) bool { return strings.Contains(m.Text, "Line 0001") })
-		w.gateway.Kill()
-		waiting := p.Mark()
-		p.Submit("/new") // the model would read the first message again
-		second := p.Submit("FM:text(waited)")
-		p.Agent(frame.Away)
-		w.gateway.Run()
-		w.gateway.AwaitAPI()
-		p.Answered(mark, id)
-		p.Receipt(second)
-		p.Final(waiting, "the answer to what waited", func(m device.Message) bool { return m.Text == "waited" })
-		p.Idle()
-
-		// Asked to end, the newer one finishes what it does, and the older one cuts the stream and stores the answer all the same
-		// (api-facts §4.6).
-		mark = p.Mark()
-		id = p.Say("FM:slow(4)")
-		Wait(p, mark, "some text", func(m device.Message) bool { return strings.Contains(m.Text, "Line 0001") })
-		w.gateway.Restart(false)
-		w.gateway.AwaitAPI()
-		if m := p.Answered(mark, id); w.newer() && (m.Interrupted || m.Text != modelLines(900)) {
-			t.Errorf("the answer is %+v", m)
+// directKilled: the server dies in the middle of a turn, and the answer is there whole and once when it is back.
+func directKilled(t *testing.T, w *world) {
+	p := w.phone(t, "killed")
+	mark := p.Mark()
+	id := p.Say("FM:slow(8)")
+	Wait(p, mark, "some text", func(m device.Message) bool { return strings.Contains(m.Text, "Line 0001") })
+	w.server.Kill()
+	w.server.Start()
+	m := p.Final(mark, "the answer", func(m device.Message) bool { return m.ReplyTo == id && !m.Interrupted })
+	p.Idle()
+	p.Ask("FM:text(next)", "next")
+	want := w.model.Requests()
+	turns := 0
+	for _, r := range want {
+		if r.LastUser() == "FM:slow(8)" {
+			turns++
 		}
-		p.Idle()
-		p.Ask("/new", "A new session")
-		p.Idle()
-		p.Ask("FM:text(after)", "after")
-		answers := 0
-		for _, m := range p.Finals(mark) {
-			if m.ReplyTo == id && strings.HasPrefix(m.Text, "Line 0001") {
-				answers++
-			}
+	}
+	if turns != 1 {
+		t.Errorf("the model was asked %d times", turns)
+	}
+	whole := 0
+	for _, f := range p.Finals(mark) {
+		if f.ReplyTo == id && !f.Interrupted {
+			whole++
 		}
-		if answers > 1 {
-			t.Errorf("the answer came %d times", answers)
-		}
-	})
+	}
+	if whole != 1 || strings.TrimSpace(m.Text) != strings.TrimSpace(modelLines(900)) {
+		t.Errorf("%d whole answers, the first is %q", whole, m.Text)
+	}
 }
 
-// TestDirectWrongKey: a key that Hermes does not take is told to the owner, and messages wait.
-func TestDirectWrongKey(t *testing.T) {
-	t.Parallel()
-	g := startAPI(t, hermes.V022)
+// directGatewayRestarts: Hermes is restarted in the middle of a turn; the person is told how it ended, and messages that are
+// sent meanwhile wait for it.
+func directGatewayRestarts(t *testing.T, w *world) {
+	p := w.phone(t, "restart")
+	mark := p.Mark()
+	id := p.Say("FM:slow(120)")
+	Wait(p, mark, "some text", func(m device.Message) bool { return strings.Contains(m.Text, "Line 0001") })
+	w.gateway.Kill()
+	waiting := p.Mark()
+	p.Submit("/new") // the model would read the first message again
+	second := p.Submit("FM:text(waited)")
+	p.Agent(frame.Away)
+	w.gateway.Run()
+	w.gateway.AwaitAPI()
+	p.Answered(mark, id)
+	p.Receipt(second)
+	p.Final(waiting, "the answer to what waited", func(m device.Message) bool { return m.Text == "waited" })
+	p.Idle()
+
+	// Asked to end, the newer one finishes what it does, and the older one cuts the stream and stores the answer all the same
+	// (api-facts §4.6).
+	mark = p.Mark()
+	id = p.Say("FM:slow(4)")
+	Wait(p, mark, "some text", func(m device.Message) bool { return strings.Contains(m.Text, "Line 0001") })
+	w.gateway.Restart(false)
+	w.gateway.AwaitAPI()
+	if m := p.Answered(mark, id); w.newer() && (m.Interrupted || m.Text != modelLines(900)) {
+		t.Errorf("the answer is %+v", m)
+	}
+	p.Idle()
+	p.Ask("/new", "A new session")
+	p.Idle()
+	p.Ask("FM:text(after)", "after")
+	answers := 0
+	for _, m := range p.Finals(mark) {
+		if m.ReplyTo == id && strings.HasPrefix(m.Text, "Line 0001") {
+			answers++
+		}
+	}
+	if answers > 1 {
+		t.Errorf("the answer came %d times", answers)
+	}
+}
+
+// directWrongKey: a key that Hermes does not take is told to the owner, and messages wait.
+func directWrongKey(t *testing.T, w *world) {
+	g := w.gateway
 	s := NewServer(t, "MOBILE_API_URL="+g.API().URL, "MOBILE_API_KEY=not-the-key-of-this-one", "MOBILE_RELAY_ID=", "MOBILE_RELAY_SECRET=")
 	s.Agent = "direct"
 	s.Start()

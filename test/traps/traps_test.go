@@ -132,7 +132,7 @@ var traps = []trap{
 	{"field 19: a delivery to who is busy, away or nobody", "once, and never OK for nothing",
 		[]string{here + "TestDeliveryDuringATurn", here + "TestPhoneIsAway", hub + "TestDeliveryTwiceAtOnce", hub + "TestOutboxIsFull", relay + "TestCronBesideTurn", e2eTest + "TestSetup"}},
 	{"field 20: double after resume", "everything once, in order; the older connection is replaced", []string{hub + "TestSessionAgainstModel", hub + "TestFileCutByReconnect", hub + "TestLiveNeverOvertakesTheBacklog", "test/crash.TestKill",
-		client + "TestResume", direct + "TestEventsBreak", direct + "TestGap", e2eTest + "TestDirectKilled", e2eTest + "troubleStoppedServer"}},
+		client + "TestResume", direct + "TestEventsBreak", direct + "TestGap", e2eTest + "directKilled", e2eTest + "troubleStoppedServer"}},
 	{"field 21: never acknowledged, replayed by each restart", "each is stored, and run once", []string{here + "TestQueuedOverRestarts", "test/crash.TestRestartPolitely"}},
 	{"field 22: a throttled step", "the newest comes before the tool, the card, the file; the final is whole", []string{hub + "TestStepsBeforeWhatFollows", relay + "TestEditForm"}},
 	{"field 23: the wrong chat", "what is said stays in its conversation", []string{here + "TestSeveralGateways", relay + "TestTwoGateways", e2eTest + "cardElsewhere", client + "TestForeignEvents", direct + "TestSessionIsSwitchedInATurn", e2eTest + "directAtOnce"}},
