@@ -3,7 +3,7 @@
 // under load; at random moments, drawn so that they hit each kind of work, something breaks. When all is quiet again a
 // checker compares what the devices sent and saw with what the gateway saw and did.
 //
-//	go test -race ./test/crash -seed 42
+//	go test -race ./test/chaos -seed 42
 //
 // repeats the plan of a run, as far as a run can be repeated.
-package crash
+package chaos
