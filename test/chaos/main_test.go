@@ -31,6 +31,9 @@ func TestMain(m *testing.M) {
 }
 
 func run(m *testing.M) int {
+	if status, ran := withOwnMounts(); ran {
+		return status
+	}
 	dir, err := os.MkdirTemp("", "hermes-mobile-crash-")
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
