@@ -159,6 +159,9 @@ func (w *world) wreak(next func() step, enough func() bool) map[*fault]int {
 	free := make(chan struct{}, 1) // a slot for faults of the server as a whole
 	for !enough() {
 		s := next()
+		if w.long { // time for work to be done in between, too
+			s.gap *= 4
+		}
 		w.pause(s.gap)
 		p := w.phones[s.phone]
 		if s.fault.name == "a second connection of the same device" {
