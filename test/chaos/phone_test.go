@@ -93,8 +93,7 @@ func newPhone(w *world, n int) (*phone, error) {
 // listen is the event loop.
 func (p *phone) listen() {
 	for ev := range p.dev.Events(context.Background()) {
-		p.asleep.Lock()
-		p.asleep.Unlock() //nolint:staticcheck // it waits for the app to wake up
+		p.awake()
 		p.mu.Lock()
 		switch ev := ev.(type) {
 		case device.Message:
@@ -144,6 +143,12 @@ func (p *phone) listen() {
 		p.mu.Unlock()
 		p.w.changed()
 	}
+}
+
+// awake waits while the app stands still.
+func (p *phone) awake() {
+	p.asleep.Lock()
+	defer p.asleep.Unlock()
 }
 
 // answeredLocked notes that the reply to a message came.
