@@ -3,7 +3,7 @@
 VERSION ?= $(shell git describe --tags --always 2>/dev/null || echo 0.1.0)
 BIN     := bin/hermes-mobile
 
-.PHONY: run build test lint unit sdk sdk-docs e2e web web-build screens conformance bench profile fuzz clean
+.PHONY: run build test lint unit sdk sdk-docs e2e web web-build screens conformance bench profile chaos fuzz clean
 
 run: build
 	@./$(BIN) serve
@@ -46,6 +46,9 @@ bench: build
 
 profile:
 	@bash scripts/profile.sh
+
+chaos:
+	@bash scripts/chaos.sh
 
 fuzz:
 	@bash scripts/fuzz.sh

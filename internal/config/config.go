@@ -63,6 +63,7 @@ type Config struct {
 	MaxMediaBytes int64
 	OutboxDays    int
 	OutboxEntries int
+	Sync          string // "always" or "interval"
 
 	MetricsToken Secret
 	AdminToken   Secret // empty: nobody administers this server from another machine

@@ -98,6 +98,7 @@ var (
 	levels  = []string{"debug", "info", "warn", "error"}
 	formats = []string{"text", "json"}
 	agents  = []string{"auto", "relay", "direct", "demo"}
+	syncs   = []string{"always", "interval"}
 	onOff   = []string{"on", "off"}
 	modes   = []string{"off", "auto", "self", "files"}
 )
@@ -179,6 +180,10 @@ var table = []Key{
 	{Name: "MOBILE_OUTBOX_ENTRIES", Kind: Number, Default: "10000",
 		Help: "messages that wait for one device at most",
 		set:  func(c *Config, v string) error { return setNumber(&c.OutboxEntries, v, 1, 10_000_000) }},
+
+	{Name: "MOBILE_SYNC", Kind: Choice, Default: "always", Choices: syncs,
+		Help: "when what was accepted is flushed to the disk: always (before it is acknowledged), interval (within 200 ms, so a power loss may cost that much)",
+		set:  func(c *Config, v string) error { return setChoice(&c.Sync, v, syncs) }},
 
 	{Name: "MOBILE_PUSH", Kind: Choice, Default: "on", Choices: onOff,
 		Help: "notifications for devices that are away and have asked for them; they need a contact",

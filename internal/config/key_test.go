@@ -40,6 +40,7 @@ var samples = map[string]struct {
 	"MOBILE_MAX_MEDIA_BYTES":  {"1073741824", "MaxMediaBytes", int64(1 << 30), []string{"1048575", "1073741825", "8MiB"}},
 	"MOBILE_OUTBOX_DAYS":      {"1", "OutboxDays", 1, []string{"0", "3651"}},
 	"MOBILE_OUTBOX_ENTRIES":   {"1", "OutboxEntries", 1, []string{"0", "10000001"}},
+	"MOBILE_SYNC":             {"Interval", "Sync", "interval", []string{"off", "1", "normal"}},
 	"MOBILE_PUSH":             {"OFF", "Push", "off", []string{"maybe"}},
 	"MOBILE_PUSH_CONTACT":     {"mailto:me@example.com", "PushContact", "mailto:me@example.com", []string{"me@example.com", "mailto:", "mailto:Me <me@example.com>", "http://a.example", "tel:1"}},
 	"MOBILE_PUSH_HOSTS":       {"Ntfy.home.arpa, 10.0.0.7,::1", "PushHosts", []string{"ntfy.home.arpa", "10.0.0.7", "::1"}, []string{",", "https://ntfy.home", "ntfy.home:8080", "10.0.0.0/8", "*"}},

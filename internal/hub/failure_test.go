@@ -143,6 +143,40 @@ func TestStoreFailsForDone(t *testing.T) {
 	}
 }
 
+// Neither that a message was handed over nor that its turn ended can be stored, and the agent does not try again: both are
+// noted once there is room, so that a later life knows them.
+func TestStoreFailsForNotes(t *testing.T) {
+	w := newWorld(t, nil)
+	c := w.connect("d")
+	w.sql("CREATE TRIGGER test_notes BEFORE UPDATE OF state ON inbox BEGIN SELECT RAISE(ABORT, 'disk full'); END")
+	c.text("m1", "one")
+	one := w.take()
+	if err := w.try("d", chat.Done{N: one.N}); err == nil {
+		t.Fatal("stored in spite of the failing store")
+	}
+	c.text("m2", "two")
+	if h := w.take(); h.Text != "two" {
+		t.Errorf("handed %q", h.Text)
+	}
+	w.sql("DROP TRIGGER test_notes")
+	db := value[*sql.DB](t)(sql.Open("sqlite", "file:"+filepath.Join(w.dir, store.File)+"?_pragma=busy_timeout(10000)"))
+	defer db.Close()
+	for end := time.Now().Add(time.Minute); ; time.Sleep(5 * time.Millisecond) {
+		var noted int
+		ok(t, db.QueryRowContext(ctx, "SELECT count(*) FROM inbox WHERE n=? AND state=2 OR n>? AND state=1", one.N, one.N).Scan(&noted))
+		if noted == 2 {
+			break
+		}
+		if time.Now().After(end) {
+			t.Fatalf("%d of 2 notes were made", noted)
+		}
+	}
+	w = w.crash()
+	if h := w.next(); h.Text != "two" || !h.Handed {
+		t.Errorf("after a crash handed %+v", h.Input)
+	}
+}
+
 // The end of a streamed message cannot be stored, and the agent does not try again: its end still comes, with the turn's.
 func TestStoreFailsForAFinal(t *testing.T) {
 	w := newWorld(t, nil)

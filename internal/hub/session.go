@@ -56,6 +56,7 @@ type session struct {
 	push pushState
 
 	pending int // writes that nobody waits for and that are not made yet
+	unnoted []func(*store.Tx) error
 
 	typing   bool
 	avatar   string

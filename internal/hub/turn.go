@@ -79,7 +79,7 @@ func (e *taken) apply(s *session, b *batch) {
 		return
 	}
 	if e.err == nil {
-		b.do(func(tx *store.Tx) error { return tx.HandedOver(e.n) }, nil)
+		s.noteInput(b, func(tx *store.Tx) error { return tx.HandedOver(e.n) }, nil)
 		return
 	}
 	if !errors.Is(e.err, chat.ErrAway) {
@@ -106,6 +106,20 @@ func (e *taken) apply(s *session, b *batch) {
 	})
 }
 
+// noteInput stores what became of an input, and tries again and again where the store takes nothing. A later life would otherwise
+// hand over what the agent has, and wait for what has ended.
+func (s *session) noteInput(b *batch, op func(*store.Tx) error, after func(error)) {
+	b.do(op, func(err error) {
+		if err != nil {
+			s.unnoted = append(s.unnoted, op)
+			s.start(&s.timers.retry, retryAway, retryNow{})
+		}
+		if after != nil {
+			after(err)
+		}
+	})
+}
+
 // again makes another try in a while where the agent says that it is away and its status says otherwise: it was away for
 // a moment, and the change was told before the hub knew that it matters.
 func (s *session) again() {
@@ -118,6 +132,13 @@ type retryNow struct{}
 
 func (retryNow) apply(s *session, b *batch) {
 	s.timers.retry = nil
+	s.flush(b)
+	late := s.unnoted
+	s.unnoted = nil
+	for _, op := range late {
+		s.noteInput(b, op, nil)
+	}
+	s.flush(b) // what waits is handed over whether that could be stored or not
 	if s.hub.sharing.Load() {
 		s.flush(b)
 		s.takeShared(b)
@@ -195,7 +216,7 @@ func (s *session) done(b *batch, e chat.Done) {
 			s.final(b, last, true)
 		}
 	}
-	b.do(func(tx *store.Tx) error { return tx.TurnDone(e.N) }, func(err error) {
+	s.noteInput(b, func(tx *store.Tx) error { return tx.TurnDone(e.N) }, func(err error) {
 		delete(s.aside, e.N)
 		if s.turn != nil && s.turn.in.N == e.N {
 			s.endTurn()

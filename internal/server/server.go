@@ -92,6 +92,9 @@ type Server struct {
 	reload sync.Mutex
 }
 
+// syncInterval bounds what a power loss costs with MOBILE_SYNC=interval.
+const syncInterval = 200 * time.Millisecond
+
 // New opens everything a server needs and begins to listen. Close it, or Run it, which closes it. A program that has a server within
 // itself gives options.
 func New(ctx context.Context, cfg *config.Config, version string, log *slog.Logger, options ...Option) (s *Server, err error) {
@@ -132,7 +135,11 @@ func New(ctx context.Context, cfg *config.Config, version string, log *slog.Logg
 	if s.pairing, err = OpenPairing(cfg); err != nil {
 		return s, err
 	}
-	if s.store, err = store.Open(ctx, cfg.Data); err != nil {
+	var durable []store.Option
+	if cfg.Sync == "interval" {
+		durable = append(durable, store.SyncEvery(syncInterval))
+	}
+	if s.store, err = store.Open(ctx, cfg.Data, durable...); err != nil {
 		return s, err
 	}
 	if s.files, err = media.OpenStore(filepath.Join(cfg.Data, "files")); err != nil {

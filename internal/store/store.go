@@ -1,7 +1,7 @@
 // Package store keeps what must survive: devices, the inbox of accepted messages, the outbox of each device, question
 // cards, open messages, deliveries, and who owns what behind the front door of the API. It is the only package that speaks SQL.
 //
-// One SQLite file in write-ahead mode, synchronous=FULL. All writing goes through one goroutine that puts whatever waits
+// One SQLite file in write-ahead mode, synchronous=FULL unless SyncEvery says otherwise. All writing goes through one goroutine that puts whatever waits
 // into one transaction (group commit), so that 64 writers cost about as many disk flushes as one. Reading uses a small
 // pool of connections of its own. Every method may be called from several goroutines at once.
 package store
@@ -16,6 +16,8 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
+	"time"
 
 	_ "modernc.org/sqlite" // the driver "sqlite"
 )
@@ -39,6 +41,12 @@ type Store struct {
 	enter   sync.RWMutex // held for reading while something is put into queue: nothing is once closing is closed
 	closing chan struct{}
 	closed  chan struct{}
+
+	syncEvery time.Duration // 0: each commit is flushed
+	flush     func(path string) error
+	loose     chan struct{} // 1 slot: there are commits to be flushed
+	synced    chan struct{} // closed when no flush runs any more
+	unflushed atomic.Pointer[error]
 }
 
 type job struct {
@@ -50,16 +58,24 @@ type job struct {
 const maxGroup = 512
 
 // Open opens the database in a folder, makes it where there is none, and brings its schema up to date.
-func Open(ctx context.Context, dir string) (*Store, error) {
+func Open(ctx context.Context, dir string, opts ...Option) (*Store, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("open store: %w", err)
 	}
 	path := filepath.Join(dir, File)
 	s := &Store{path: path, queue: make(chan job, 4096), closing: make(chan struct{}), closed: make(chan struct{}),
-		stmt: map[string]*sql.Stmt{}, reads: map[string]*sql.Stmt{}}
+		stmt: map[string]*sql.Stmt{}, reads: map[string]*sql.Stmt{}, flush: flushFile, loose: make(chan struct{}, 1), synced: make(chan struct{})}
+	for _, o := range opts {
+		o(s)
+	}
 	if err := s.open(ctx, path); err != nil {
 		s.shut()
 		return nil, fmt.Errorf("open store %s: %w", path, err)
+	}
+	if s.syncEvery > 0 {
+		go s.syncer()
+	} else {
+		close(s.synced)
 	}
 	go s.writer(context.WithoutCancel(ctx))
 	return s, nil
@@ -88,6 +104,9 @@ func (s *Store) open(ctx context.Context, path string) error {
 	if err := afterRestore(ctx, s.conn); err != nil {
 		return fmt.Errorf("begin anew after a restore: %w", err)
 	}
+	if err := s.afterPowerLoss(ctx); err != nil {
+		return fmt.Errorf("begin anew after a power loss: %w", err)
+	}
 	for name, text := range writes {
 		if s.stmt[name], err = s.conn.PrepareContext(ctx, text); err != nil {
 			return fmt.Errorf("prepare %s: %w", name, err)
@@ -106,7 +125,8 @@ func (s *Store) open(ctx context.Context, path string) error {
 	return nil
 }
 
-// Do runs f in a transaction together with whatever else waits, and returns when it is on the disk. When f fails nothing
+// Do runs f in a transaction together with whatever else waits, and returns when it is on the disk (with SyncEvery: when
+// the system has it). When f fails nothing
 // of it is stored; f may be run more than once. Writes of one goroutine are made in the order of its calls.
 func (s *Store) Do(f func(*Tx) error) error {
 	done := make(chan error, 1)
@@ -166,6 +186,15 @@ func (s *Store) drain(tx *Tx) {
 }
 
 func (s *Store) commit(tx *Tx, group []job) {
+	if err := s.unflushed.Load(); err != nil { // promising more would make it worse
+		for _, j := range group {
+			j.done(*err)
+		}
+		return
+	}
+	if s.syncEvery > 0 {
+		defer s.loosen()
+	}
 	err := tx.run(func() error {
 		for _, j := range group {
 			if err := j.run(tx); err != nil {
@@ -192,7 +221,12 @@ func (s *Store) Close() error {
 	close(s.closing)
 	s.enter.Unlock()
 	<-s.closed
-	return s.shut()
+	<-s.synced
+	var err error
+	if s.syncEvery > 0 {
+		err = s.tighten(context.Background())
+	}
+	return errors.Join(err, s.shut())
 }
 
 func (s *Store) shut() error {

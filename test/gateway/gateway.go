@@ -56,6 +56,9 @@ type Config struct {
 	// Kind helps a server to see where turns end, so that conversations go on at once after a lost link: the last marks of a
 	// conversation are given again a moment after each new link, and the first draft of a message is sent until it is taken.
 	Kind bool
+	// Patient is for a server that is to be short of disk or standing still: a refusal and a result that comes too late are
+	// no faults then, and what was refused is tried again.
+	Patient bool
 	// Redial is the wait before the first attempt after a lost link, doubled up to RedialMax. Stock: 1 s and 30 s.
 	// Default: 30 ms and 240 ms.
 	Redial, RedialMax time.Duration

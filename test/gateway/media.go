@@ -99,7 +99,11 @@ func (g *Gateway) fetch(in *Input) string {
 	}
 	g.cfg.OnOp("download")
 	var err error
-	for end := time.Now().Add(fetchWithin); time.Now().Before(end) && g.ctx.Err() == nil; g.sleep(50 * time.Millisecond) {
+	within := fetchWithin
+	if g.cfg.Patient {
+		within *= 4
+	}
+	for end := time.Now().Add(within); time.Now().Before(end) && g.ctx.Err() == nil; g.sleep(50 * time.Millisecond) {
 		var data []byte
 		if data, err = g.download(in.url); err == nil {
 			sha := SHA(data)

@@ -104,8 +104,11 @@ func (g *Gateway) mark(in *Input, emoji string, remove bool) {
 	for g.ctx.Err() == nil {
 		_, out := g.op(map[string]any{"op": "react", "chat_id": in.Chat, "message_id": in.MessageID, "emoji": emoji, "remove": remove,
 			"metadata": map[string]any{}})
-		if out == done || out == refused || g.cfg.LoseMarks {
+		if out == done || out == refused && !g.cfg.Patient || g.cfg.LoseMarks {
 			return
+		}
+		if out == refused {
+			g.sleep(200 * time.Millisecond)
 		}
 		if _, err := g.online(); err != nil {
 			return
@@ -177,7 +180,7 @@ func (g *Gateway) reply(r *Reply) {
 		case refused:
 			g.sleep(200 * time.Millisecond)
 		default:
-			again = true
+			again = again || out == lost // a late one gets the same frame again (§11)
 			if _, err := g.online(); err != nil {
 				return
 			}
@@ -204,11 +207,14 @@ func (g *Gateway) ask(in *Input, n string) string {
 		g.mu.Lock()
 		d.Shown = out == done
 		d.Dead = !d.Shown && d.Option == ""
-		if out == refused {
+		if out == refused && !g.cfg.Patient {
 			g.rec.faults = append(g.rec.faults, "a prompt was refused in chat "+in.Chat)
 		}
 		g.mu.Unlock()
 		if d.Dead {
+			if out == refused {
+				g.sleep(200 * time.Millisecond)
+			}
 			if _, err := g.online(); err != nil {
 				return ""
 			}

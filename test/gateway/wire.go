@@ -52,6 +52,7 @@ const (
 	refused                // the server said no
 	unsent                 // there was no link: the server never had it
 	lost                   // the link went before the result came: the server may have done it
+	late                   // the link is there, and the result did not come in time
 )
 
 // ackTimeout is how long a stock gateway waits for a result.
@@ -96,10 +97,11 @@ func (g *Gateway) op(action map[string]any) (result, outcome) {
 		g.trace(chat, "v no result of "+name+": the link was lost")
 		return result{}, lost
 	case <-ctx.Done():
-		if g.ctx.Err() == nil {
+		if g.ctx.Err() == nil && !g.cfg.Patient {
 			g.fault(fmt.Sprintf("%s in chat %s had no result within %s", name, chat, ackTimeout))
 		}
-		return result{}, lost
+		g.trace(chat, "v no result of "+name+" in time")
+		return result{}, late
 	}
 }
 

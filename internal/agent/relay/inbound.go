@@ -49,6 +49,13 @@ func (g *gateway) hand(in chat.Input, taken func(error)) {
 			tell(chat.ErrAway)
 			return
 		}
+		if c.turn == nil && slices.Contains(c.marked, g.mid(in.N)) {
+			// An earlier life of ours sent it and could not note that, on a full disk for example. A gateway that has it drops
+			// it, or, when it was started anew since, does it twice.
+			g.adopt(c, in)
+			tell(nil)
+			return
+		}
 		if c.turn != nil && !g.mayEnter(c, &in) {
 			// The hub has given the turn up, or it would not hand this over.
 			g.endTurn(c, true)

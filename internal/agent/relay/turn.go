@@ -256,7 +256,8 @@ func (g *gateway) opReact(c *convo, a *action) {
 		return
 	}
 	if c.turn == nil || c.turn.mid != string(a.MessageID) {
-		if c.turn == nil && (a.Emoji != eyes || bool(a.Remove)) { // perhaps of a turn that the hub is about to hand us again
+		// Perhaps of a turn that the hub is about to hand us again: at once, or after one that it could not note the end of.
+		if (c.turn == nil || c.turn.handed) && (a.Emoji != eyes || bool(a.Remove)) {
 			c.marked = append(c.marked, string(a.MessageID))
 			c.marked = c.marked[max(0, len(c.marked)-keepTurns):]
 		}

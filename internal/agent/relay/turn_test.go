@@ -334,6 +334,28 @@ func TestHanded(t *testing.T) {
 	}
 }
 
+// The notes that 7 ended and 8 was handed over are missing, for the disk was full. What the gateway marks as done is not
+// sent to it again.
+func TestMarkedBeforeItIsHanded(t *testing.T) {
+	r := newRig(t, nil)
+	p := r.dial()
+	r.a.Hand(chat.Input{N: 7, Device: "tel", ID: "app-7", Text: "ended before", Handed: true, Texts: 1}, func(error) {})
+	p.end("tel", "m8-x")
+	r.pass(typingGone + time.Second)
+	if d := r.h.dones("tel"); len(d) != 1 || d[0].N != 7 {
+		t.Fatalf("%v", d)
+	}
+	rc := r.say("tel", 8, "done before")
+	r.until("taken", func() bool { return rc.is(nil) })
+	p.nothing()
+	r.pass(time.Second)
+	if d := r.h.dones("tel"); len(d) != 2 || d[1].N != 8 || d[1].Interrupted {
+		t.Errorf("%v", d)
+	}
+	r.say("tel", 9, "new")
+	p.event()
+}
+
 func TestTooLong(t *testing.T) {
 	r := newRig(t, nil)
 	p := r.dial()

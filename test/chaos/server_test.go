@@ -1,4 +1,4 @@
-package crash
+package chaos
 
 import (
 	"bytes"
@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -29,6 +30,8 @@ type server struct {
 	dir  string
 	log  *os.File
 
+	filled atomic.Bool // its disk was full for a time
+
 	mu    sync.Mutex
 	cmd   *exec.Cmd
 	done  chan struct{} // of this life: it was waited for
@@ -38,6 +41,14 @@ type server struct {
 }
 
 func startServer(t *testing.T) *server {
+	t.Helper()
+	s := newServer(t)
+	s.start()
+	return s
+}
+
+// newServer prepares a server that does not run yet.
+func newServer(t *testing.T) *server {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -49,9 +60,11 @@ func startServer(t *testing.T) *server {
 		t.Fatal(err)
 	}
 	t.Cleanup(s.close)
-	s.start()
 	return s
 }
+
+// data is the folder of its data.
+func (s *server) data() string { return filepath.Join(s.dir, "data") }
 
 func (s *server) addr() string { return "127.0.0.1:" + strconv.Itoa(s.port) }
 
@@ -61,7 +74,7 @@ func (s *server) start() {
 	cmd.Dir = s.dir
 	cmd.Env = []string{
 		"HOME=" + s.dir, "PATH=" + os.Getenv("PATH"), "HERMES_HOME=" + filepath.Join(s.dir, "no-hermes"),
-		"MOBILE_DATA=" + filepath.Join(s.dir, "data"), "MOBILE_HOST=127.0.0.1", "MOBILE_PORT=" + strconv.Itoa(s.port),
+		"MOBILE_DATA=" + s.data(), "MOBILE_HOST=127.0.0.1", "MOBILE_PORT=" + strconv.Itoa(s.port),
 		"MOBILE_AGENT=relay", "MOBILE_TOKEN=" + appToken, "MOBILE_ALLOW_ALL_USERS=1",
 		"MOBILE_RELAY_ID=" + relayID, "MOBILE_RELAY_SECRET=" + relaySecret,
 		"GOTRACEBACK=all",
@@ -98,6 +111,24 @@ func (s *server) start() {
 	s.cmd, s.done, s.meant = cmd, done, false
 }
 
+// pid of this life.
+func (s *server) pid() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.cmd.Process == nil {
+		return 0
+	}
+	return s.cmd.Process.Pid
+}
+
+// freeze stops this life for some time in the midst of whatever it does.
+func (s *server) freeze(d time.Duration) {
+	pid := s.pid()
+	_ = syscall.Kill(-pid, syscall.SIGSTOP)
+	time.Sleep(d)
+	_ = syscall.Kill(-pid, syscall.SIGCONT)
+}
+
 // signal ends this life and waits for it.
 func (s *server) signal(sig syscall.Signal, patience time.Duration) {
 	s.mu.Lock()
@@ -105,7 +136,7 @@ func (s *server) signal(sig syscall.Signal, patience time.Duration) {
 	s.meant = true
 	fmt.Fprintf(s.log, "=== %v\n", sig)
 	s.mu.Unlock()
-	if cmd.Process == nil {
+	if cmd == nil || cmd.Process == nil {
 		return
 	}
 	_ = syscall.Kill(-cmd.Process.Pid, sig)
@@ -158,6 +189,9 @@ func (s *server) errors() []string {
 	b, _ := os.ReadFile(s.log.Name())
 	var list []string
 	for line := range bytes.Lines(b) {
+		if s.filled.Load() && (bytes.Contains(line, []byte("disk is full")) || bytes.Contains(line, []byte("no space left"))) {
+			continue // the truth
+		}
 		if bytes.Contains(line, []byte("level=ERROR")) || bytes.HasPrefix(line, []byte("panic:")) {
 			list = append(list, strings.TrimSpace(string(line)))
 		}

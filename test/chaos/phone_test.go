@@ -1,4 +1,4 @@
-package crash
+package chaos
 
 import (
 	"context"
@@ -48,7 +48,10 @@ type phone struct {
 	w   *world
 	id  string
 	dev *device.Device
+	net *network   // between it and the server; nil: none
 	rng *rand.Rand // of the load loop
+
+	asleep sync.Mutex // held while the app stands still
 
 	mu    sync.Mutex
 	sent  []*message
@@ -67,9 +70,19 @@ type phone struct {
 func newPhone(w *world, n int) (*phone, error) {
 	p := &phone{w: w, id: fmt.Sprintf("phone-%d", n), rng: rand.New(rand.NewPCG(w.seed, uint64(n)+1)), cards: map[string]*card{},
 		open: map[string]time.Time{}, state: map[device.State]int{}}
-	dev, err := device.Open(context.Background(), device.Config{URL: "ws://" + w.srv.addr() + "/ws", Token: appToken,
+	cfg := device.Config{URL: "ws://" + w.srv.addr() + "/ws", Token: appToken,
 		Device: frame.Device{ID: p.id, Name: "Phone"}, NoDelta: n%2 == 1,
-		Backoff: device.Backoff{Min: 20 * time.Millisecond, Max: 200 * time.Millisecond, Stable: time.Second}})
+		Backoff: device.Backoff{Min: 20 * time.Millisecond, Max: 200 * time.Millisecond, Stable: time.Second}}
+	if w.bad {
+		var err error
+		if p.net, err = newNetwork(w.srv.addr()); err != nil {
+			return nil, err
+		}
+		cfg.URL = "ws://" + p.net.Addr().String() + "/ws"
+		cfg.Heartbeat, cfg.PongTimeout, cfg.DialTimeout, cfg.ReceiptTimeout = time.Second, 2*time.Second, 3*time.Second, 5*time.Second
+		cfg.Backoff.Max = time.Second
+	}
+	dev, err := device.Open(context.Background(), cfg)
 	if err != nil {
 		return nil, err
 	}
@@ -80,6 +93,7 @@ func newPhone(w *world, n int) (*phone, error) {
 // listen is the event loop.
 func (p *phone) listen() {
 	for ev := range p.dev.Events(context.Background()) {
+		p.awake()
 		p.mu.Lock()
 		switch ev := ev.(type) {
 		case device.Message:
@@ -115,18 +129,26 @@ func (p *phone) listen() {
 				p.away++
 			}
 			p.told = away
-			if ev.State == device.NoAccess || ev.State == device.Replaced {
+			if ev.State == device.Replaced && p.w.bad {
+				p.dev.Reconnect() // the person takes this one up again
+			} else if ev.State == device.NoAccess || ev.State == device.Replaced {
 				p.notes = append(p.notes, fmt.Sprintf("the device stopped trying: %v", ev.Err))
 			}
 		case device.Problem:
 			var e *frame.Error
-			if !errors.As(ev.Err, &e) || e.Code != frame.Internal {
+			if !errors.As(ev.Err, &e) || e.Code != frame.Internal && !(p.w.bad && e.Code == frame.RateLimited) {
 				p.notes = append(p.notes, "problem: "+ev.Err.Error())
 			}
 		}
 		p.mu.Unlock()
 		p.w.changed()
 	}
+}
+
+// awake waits while the app stands still.
+func (p *phone) awake() {
+	p.asleep.Lock()
+	defer p.asleep.Unlock()
 }
 
 // answeredLocked notes that the reply to a message came.

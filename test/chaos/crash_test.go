@@ -1,4 +1,4 @@
-package crash
+package chaos
 
 import (
 	"fmt"
@@ -118,7 +118,12 @@ func (w *world) finish() {
 		fmt.Fprintf(&b, "\n  also: %s", v.text)
 	}
 	if first.word != "" {
-		fmt.Fprintf(&b, "\nthe gateway's view (^ to the server, v from it):\n%s", strings.Join(w.gw.Trace(first.chat, number(first.word), 12), "\n"))
+		lines := w.gw.Trace(first.chat, number(first.word), 12)
+		if len(lines) == 0 { // it never got there: what did is why
+			lines = w.gw.Trace(first.chat, "", 0)
+			lines = lines[max(0, len(lines)-60):]
+		}
+		fmt.Fprintf(&b, "\nthe gateway's view (^ to the server, v from it):\n%s", strings.Join(lines, "\n"))
 	}
 	fmt.Fprintf(&b, "\nthe end of the server's log:\n%s", w.srv.tail(40))
 	w.t.Error(b.String())

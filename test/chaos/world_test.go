@@ -1,4 +1,4 @@
-package crash
+package chaos
 
 import (
 	"context"
@@ -31,6 +31,8 @@ type delivery struct {
 type world struct {
 	t    *testing.T
 	seed uint64
+	long bool // it may take minutes
+	bad  bool // phones are behind networks that things are done to
 	srv  *server
 	gw   *gateway.Gateway
 
@@ -45,17 +47,24 @@ type world struct {
 
 	stop  context.CancelFunc // of the load
 	load  sync.WaitGroup
+	over  chan struct{}  // closed when nothing more is to go wrong
+	wrong sync.WaitGroup // of faults that take their time
 	loops sync.WaitGroup
 }
 
 // newWorld starts everything and waits until all are connected.
 func newWorld(t *testing.T, seed uint64, cfg gateway.Config) *world {
 	t.Helper()
-	w := &world{t: t, seed: seed, change: make(chan struct{}), moments: map[string]chan struct{}{}, hits: map[string]int{}}
+	return newWorldOn(t, startServer(t), seed, cfg, false)
+}
+
+// newWorldOn is newWorld for a server that runs; bad: each phone gets a network.
+func newWorldOn(t *testing.T, srv *server, seed uint64, cfg gateway.Config, bad bool) *world {
+	t.Helper()
+	w := &world{t: t, seed: seed, bad: bad, srv: srv, over: make(chan struct{}), change: make(chan struct{}), moments: map[string]chan struct{}{}, hits: map[string]int{}}
 	for _, kind := range allKinds {
 		w.moments[kind] = make(chan struct{})
 	}
-	w.srv = startServer(t)
 	cfg.URL, cfg.ID, cfg.Secret = "http://"+w.srv.addr(), relayID, relaySecret
 	cfg.OnOp = func(op string) {
 		switch op {
@@ -118,6 +127,9 @@ func (w *world) close() {
 	for _, p := range w.phones {
 		_ = p.dev.Close(ctx)
 		p.taps.Wait()
+		if p.net != nil {
+			p.net.stop()
+		}
 	}
 	if w.sender != nil {
 		_ = w.sender.Close(ctx)
@@ -216,13 +228,23 @@ func (w *world) deliver(ctx context.Context) {
 		w.deliveries = append(w.deliveries, d)
 		w.mu.Unlock()
 		w.moment("delivery")
-		patience, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+		patience, cancel := context.WithTimeout(context.Background(), 90*time.Second)
 		_, err := w.sender.Deliver(patience, f)
 		cancel()
 		w.mu.Lock()
 		d.delivered, d.err = err == nil, err
 		w.mu.Unlock()
 	}
+}
+
+// quiet reports whether everything has come to its end.
+func (w *world) quiet() bool {
+	for _, p := range w.phones {
+		if !p.quiet() {
+			return false
+		}
+	}
+	return w.gw.Idle()
 }
 
 // settle ends the load and waits until everything has come to its end; then a last message of each phone goes the whole way,
@@ -232,21 +254,13 @@ func (w *world) settle() error {
 	w.load.Wait()
 	ctx, cancel := context.WithTimeout(w.t.Context(), settleWithin)
 	defer cancel()
-	quiet := func() bool {
-		for _, p := range w.phones {
-			if !p.quiet() {
-				return false
-			}
-		}
-		return w.gw.Idle()
-	}
-	if !w.wait(ctx, quiet) {
+	if !w.wait(ctx, w.quiet) {
 		return errors.New("it did not come to rest within " + settleWithin.String())
 	}
 	for _, p := range w.phones {
 		p.text(p.id+".last", "echo "+p.id+".last", "reply "+p.id+".last")
 	}
-	if !w.wait(ctx, quiet) {
+	if !w.wait(ctx, w.quiet) {
 		return errors.New("a last message of each phone was not answered in time")
 	}
 	return nil

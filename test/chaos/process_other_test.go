@@ -1,6 +1,6 @@
 //go:build unix && !linux
 
-package crash
+package chaos
 
 import "syscall"
 

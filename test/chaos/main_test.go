@@ -1,4 +1,4 @@
-package crash
+package chaos
 
 import (
 	"flag"
@@ -31,6 +31,9 @@ func TestMain(m *testing.M) {
 }
 
 func run(m *testing.M) int {
+	if status, ran := withOwnMounts(); ran {
+		return status
+	}
 	dir, err := os.MkdirTemp("", "hermes-mobile-crash-")
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -60,6 +63,6 @@ func newRand(t *testing.T) (*rand.Rand, uint64) {
 	if seed == 0 {
 		seed = rand.Uint64()
 	}
-	t.Logf("seed %d (repeat with: go test -race ./test/crash -run %s -seed %d)", seed, t.Name(), seed)
+	t.Logf("seed %d (repeat with: go test -race ./test/chaos -run %s -seed %d)", seed, t.Name(), seed)
 	return rand.New(rand.NewPCG(seed, 0)), seed
 }

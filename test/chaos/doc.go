@@ -1,0 +1,13 @@
+// Package chaos proves that nothing is lost and nothing is doubled whatever breaks (doc/protocol.md §3, §4, §5, §7, §8;
+// doc/reliability.md). The built server runs as a process; devices on the SDK and a scripted gateway put it under load; at
+// random moments something breaks. When all is quiet again a checker compares what the devices sent and saw with what the
+// gateway saw and did.
+//
+// TestKill and its like break one thing, at moments that are drawn so that they hit each kind of work. TestChaos breaks
+// everything: the network of each phone, the agent's link, the server, its disk. CHAOS_OPS or CHAOS_TIME make it as long as
+// wanted (scripts/chaos.sh).
+//
+//	go test -race ./test/chaos -run TestChaos -seed 42
+//
+// repeats the plan of a run, as far as a run can be repeated.
+package chaos
