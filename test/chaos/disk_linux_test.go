@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"runtime"
 	"syscall"
 )
 
@@ -16,6 +17,9 @@ func withOwnMounts() (status int, ran bool) {
 	if os.Getenv(ownMounts) != "" {
 		return 0, false
 	}
+	// The child dies with the thread that forked it, so that thread must live as long.
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
 	cmd := exec.Command(os.Args[0], os.Args[1:]...)
 	cmd.Env = append(os.Environ(), ownMounts+"=1")
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr

@@ -34,7 +34,7 @@ func run(m *testing.M) int {
 	if status, ran := withOwnMounts(); ran {
 		return status
 	}
-	dir, err := os.MkdirTemp("", "hermes-mobile-crash-")
+	dir, err := os.MkdirTemp("", "hermes-mobile-chaos-")
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1

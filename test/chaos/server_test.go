@@ -28,6 +28,7 @@ type server struct {
 	t    *testing.T
 	port int
 	dir  string
+	sync string // MOBILE_SYNC
 	log  *os.File
 
 	filled atomic.Bool // its disk was full for a time
@@ -54,7 +55,7 @@ func newServer(t *testing.T) *server {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &server{t: t, port: l.Addr().(*net.TCPAddr).Port, dir: t.TempDir()}
+	s := &server{t: t, port: l.Addr().(*net.TCPAddr).Port, dir: t.TempDir(), sync: "always"}
 	_ = l.Close()
 	if s.log, err = os.Create(filepath.Join(s.dir, "server.log")); err != nil {
 		t.Fatal(err)
@@ -74,7 +75,7 @@ func (s *server) start() {
 	cmd.Dir = s.dir
 	cmd.Env = []string{
 		"HOME=" + s.dir, "PATH=" + os.Getenv("PATH"), "HERMES_HOME=" + filepath.Join(s.dir, "no-hermes"),
-		"MOBILE_DATA=" + s.data(), "MOBILE_HOST=127.0.0.1", "MOBILE_PORT=" + strconv.Itoa(s.port),
+		"MOBILE_DATA=" + s.data(), "MOBILE_SYNC=" + s.sync, "MOBILE_HOST=127.0.0.1", "MOBILE_PORT=" + strconv.Itoa(s.port),
 		"MOBILE_AGENT=relay", "MOBILE_TOKEN=" + appToken, "MOBILE_ALLOW_ALL_USERS=1",
 		"MOBILE_RELAY_ID=" + relayID, "MOBILE_RELAY_SECRET=" + relaySecret,
 		"GOTRACEBACK=all",
