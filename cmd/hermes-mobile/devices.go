@@ -27,7 +27,7 @@ func devicesCommand() *cobra.Command {
 		}
 		return jsonFlag(cmd)
 	}
-	return group(&cobra.Command{Use: "devices", Short: "List, rename, share, unbind and revoke devices",
+	return group(&cobra.Command{Use: "devices", Short: "List, rename, limit, share, unbind and revoke devices",
 		Example: `  hermes-mobile devices list
   hermes-mobile devices revoke tel-1`},
 		jsonFlag(&cobra.Command{Use: "list", Short: "List all devices, the last seen first", Args: takes(), RunE: listDevices,
@@ -35,6 +35,7 @@ func devicesCommand() *cobra.Command {
   hermes-mobile devices list --json | jq -r '.[] | select(.connected).id'`}),
 		act("/devices/rename", "renamed", &cobra.Command{Use: "rename ID NAME", Short: "Give a device another name for display",
 			Example: `  hermes-mobile devices rename tel-1 "Anna's phone"`}, "ID", "NAME"),
+		rightsCommand(),
 		act("/devices/join", "joined", &cobra.Command{Use: "join ID CONVERSATION", Short: "Let a device take part in the conversation of another one of its user",
 			Long: `Let a device take part in the conversation of another device of the same user, which CONVERSATION names. From then on both
 get all messages, replies and question cards; the first answer to a card counts. Its own conversation rests until "devices leave".`,
@@ -89,6 +90,9 @@ func deviceState(d hub.DeviceInfo) string {
 	}
 	if d.Conversation != "" {
 		state += ", in the conversation of " + d.Conversation
+	}
+	if missing := missingRights(d.Rights); missing != "" {
+		state += ", " + missing
 	}
 	return state
 }

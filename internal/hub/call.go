@@ -35,23 +35,31 @@ const (
 	maxAllCalls = 256
 )
 
-// calls are the methods that devices of a conversation may call now: the server's, then the agent's.
-func (h *Hub) calls(conversation string) []string {
+// calls are the methods that the device may call now: the server's, then the agent's.
+func (s *session) calls() []string {
 	list := []string{callDevices}
-	if h.Push != nil {
+	if s.hub.Push != nil {
 		list = append(list, callPushKey, callPushRegister, callPushUnregister, callPushTest)
 	}
-	return append(list, h.agentCalls(conversation)...)
+	return append(list, s.agentCalls()...)
 }
 
-// agentCalls are the methods that the agent answers now, each once.
-func (h *Hub) agentCalls(conversation string) []string {
-	caller, ok := h.Agent.(chat.Caller)
+// agentCalls are the methods of agentMethods that the device may use.
+func (s *session) agentCalls() []string {
+	if !s.dev.Rights.Call {
+		return nil
+	}
+	return s.agentMethods()
+}
+
+// agentMethods are the methods that the agent answers now, each once.
+func (s *session) agentMethods() []string {
+	caller, ok := s.hub.Agent.(chat.Caller)
 	if !ok {
 		return nil
 	}
 	var list []string
-	for _, method := range caller.Methods(conversation) {
+	for _, method := range caller.Methods(s.dev.Talks()) {
 		own := strings.HasPrefix(method, "devices.") || strings.HasPrefix(method, "push.") // of the server, now or in another setting
 		if !own && !slices.Contains(list, method) {
 			list = append(list, method)
@@ -70,8 +78,10 @@ func (s *session) call(b *batch, c *conn, f *frame.Call) {
 		switch {
 		case f.Method == callDevices:
 			s.listDevices(a)
-		case slices.Contains(s.hub.agentCalls(s.dev.Talks()), f.Method):
+		case slices.Contains(s.agentCalls(), f.Method):
 			s.askAgent(a, f)
+		case slices.Contains(s.agentMethods(), f.Method):
+			a.refuse(string(frame.Forbidden), noAgentCalls)
 		default:
 			a.refuse(unknownMethod, "this server has no such method: see capabilities.call")
 		}

@@ -16,14 +16,16 @@ func agentState(st chat.Status) frame.AgentState {
 
 // capabilities says what the device can do with the agent as it is now.
 func (s *session) capabilities(st chat.Status) frame.Capabilities {
-	h := s.hub
+	h, may := s.hub, s.dev.Rights
 	var kinds []string
-	if st.Images && !st.FilesIn {
+	if may.Write && st.Images && !st.FilesIn {
 		kinds = []string{"image"}
 	}
 	return frame.Capabilities{
-		Text: true, Audio: st.FilesIn, Media: st.FilesIn || st.Images, MediaKinds: kinds, Prompt: st.Prompt, Edit: st.Edit, Typing: st.Typing, Avatar: true, Deliver: true,
-		Resume: true, Accepted: true, Stop: st.Stop, Delta: st.Edit, Tool: st.Tool, MediaURL: st.Files, Push: h.Push != nil, Shared: s.shares(), Call: s.offered,
+		Text: may.Write, Audio: may.Write && st.FilesIn, Media: may.Write && (st.FilesIn || st.Images), MediaKinds: kinds,
+		Prompt: may.Answer && (st.Prompt || !st.Online), // an answer is taken while the agent is away, too
+		Edit:   st.Edit, Typing: st.Typing, Avatar: true, Deliver: may.Write,
+		Resume: true, Accepted: true, Stop: may.Write && st.Stop, Delta: st.Edit, Tool: st.Tool, MediaURL: st.Files, Push: h.Push != nil, Shared: s.shares(), Call: s.offered,
 		MaxMediaBytes: h.MaxMedia, MaxFrameBytes: frame.MaxFrame, ChunkBytes: frame.ChunkBytes, MaxParts: frame.MaxParts,
 		MinChunkBytes: frame.MinChunk, MaxUploads: frame.MaxUploads, PromptSeconds: int(h.PromptLife.Seconds()),
 	}
@@ -31,12 +33,19 @@ func (s *session) capabilities(st chat.Status) frame.Capabilities {
 
 // look takes in what the agent can do for the device now. It reports whether the device was told something else.
 func (s *session) look() bool {
-	st, calls := s.hub.Agent.Status(s.dev.Talks()), s.hub.calls(s.dev.Talks())
+	st, calls := s.hub.Agent.Status(s.dev.Talks()), s.calls()
 	before := s.shown
 	before.Detail = st.Detail // is for the owner
 	changed := st != before || !slices.Equal(calls, s.offered)
 	s.shown, s.offered = st, calls
 	return changed
+}
+
+// tellCapabilities tells the device, where it is connected, what it can do now.
+func (s *session) tellCapabilities() {
+	if s.conn != nil {
+		s.conn.send(&frame.CapabilitiesChanged{Capabilities: s.capabilities(s.shown), Agent: agentState(s.shown)})
+	}
 }
 
 // statusChanged: the agent may be able to do other things than before.
@@ -47,8 +56,8 @@ func (statusChanged) apply(s *session, b *batch) {
 		if s.dev == nil {
 			return
 		}
-		if s.look() && s.conn != nil {
-			s.conn.send(&frame.CapabilitiesChanged{Capabilities: s.capabilities(s.shown), Agent: agentState(s.shown)})
+		if s.look() {
+			s.tellCapabilities()
 		}
 		if s.shown.Online {
 			s.next()

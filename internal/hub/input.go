@@ -61,11 +61,16 @@ func (e *received) apply(s *session, b *batch) {
 			})
 			return
 		}
-		b.then(func() { s.hub.deliver(s.id, d, e.c.send) })
+		if !s.forbids(b, e) {
+			b.then(func() { s.hub.deliver(s.id, d, e.c.send) })
+		}
 		return
 	}
 	if !s.hub.approved(s.dev.UserID) {
 		s.stranger(b, e)
+		return
+	}
+	if s.forbids(b, e) {
 		return
 	}
 	switch f := e.f.(type) {

@@ -29,6 +29,7 @@ type DeviceInfo struct {
 	// Conversation is the device whose conversation it has joined, empty for its own.
 	Conversation string `json:"conversation,omitempty"`
 
+	Rights  Rights    `json:"rights"`
 	Waiting int       `json:"waiting"` // frames in its outbox
 	SeenAt  time.Time `json:"seen_at"`
 }
@@ -47,7 +48,7 @@ func (h *Hub) Devices(ctx context.Context) ([]DeviceInfo, error) {
 			return nil, err
 		}
 		out = append(out, DeviceInfo{ID: d.ID, Name: d.Name, Platform: d.Platform, App: d.App, User: d.UserID, UserName: d.UserName, Token: d.Label,
-			Connected: live[d.ID], Approved: h.approved(d.UserID), Revoked: d.Revoked, Home: d.ID == *h.home.Load(), Conversation: d.Conversation, Waiting: waiting,
+			Connected: live[d.ID], Approved: h.approved(d.UserID), Revoked: d.Revoked, Home: d.ID == *h.home.Load(), Conversation: d.Conversation, Rights: d.Rights, Waiting: waiting,
 			SeenAt: d.SeenAt.UTC().Truncate(time.Second)})
 	}
 	return out, nil

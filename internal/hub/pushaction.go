@@ -113,7 +113,7 @@ func (e *acted) fail(_ *session, err error) { e.done(ActionOutcome{}, err) }
 
 func (e *acted) apply(s *session, b *batch) {
 	s.flush(b)
-	if s.dev == nil || e.by == nil && (s.dev.Revoked || !s.hub.approved(s.dev.UserID)) || e.by != nil && !slices.Contains(s.members, e.by.ID) {
+	if s.dev == nil || e.by == nil && (s.dev.Revoked || !s.dev.Rights.Answer || !s.hub.approved(s.dev.UserID)) || e.by != nil && !slices.Contains(s.members, e.by.ID) {
 		e.done(ActionOutcome{}, ErrActionRefused)
 		return
 	}

@@ -68,7 +68,7 @@ func (s *session) note(n notice, t push.Target) push.Note {
 	}
 	if t.Content {
 		body.Title, body.Body = words(e)
-		if e.Prompt != nil && s.hub.PushActions != nil && t.Encrypted() {
+		if e.Prompt != nil && s.dev.Rights.Answer && s.hub.PushActions != nil && t.Encrypted() {
 			body.Actions = s.actions(e.Prompt)
 		}
 	}

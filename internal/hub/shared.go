@@ -126,8 +126,8 @@ func (s *session) regroup() error {
 		s.disconnect(frame.CloseGoingAway, "this device takes part in another conversation now: connect again")
 		return nil
 	}
-	if s.conn != nil && s.shares() != before {
-		s.conn.send(&frame.CapabilitiesChanged{Capabilities: s.capabilities(s.shown), Agent: agentState(s.shown)})
+	if s.shares() != before {
+		s.tellCapabilities()
 	}
 	return nil
 }

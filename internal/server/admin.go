@@ -98,6 +98,8 @@ type Command struct {
 	Label string         `json:"label,omitempty"`
 	Path  string         `json:"path,omitempty"`
 	Frame *frame.Deliver `json:"frame,omitempty"`
+	// Rights of a device that are to change.
+	Rights map[string]bool `json:"rights,omitempty"`
 	// Password of a user.
 	Password Password `json:"password,omitempty"`
 }
@@ -143,6 +145,7 @@ func (s *Server) adminHandler() http.Handler {
 	handle("POST /doctor/probe", func(context.Context, Command) (any, error) { return s.probes.announce(), nil })
 	handle("GET /devices", func(ctx context.Context, _ Command) (any, error) { return s.hub.Devices(ctx) })
 	handle("POST /devices/rename", func(ctx context.Context, c Command) (any, error) { return nil, s.hub.Rename(ctx, c.ID, c.Name) })
+	handle("POST /devices/rights", func(ctx context.Context, c Command) (any, error) { return s.hub.SetRights(ctx, c.ID, c.Rights) })
 	handle("POST /devices/join", func(ctx context.Context, c Command) (any, error) {
 		return nil, s.hub.Join(ctx, strings.TrimPrefix(c.ID, frame.SessionPrefix), strings.TrimPrefix(c.Name, frame.SessionPrefix))
 	})

@@ -64,7 +64,7 @@ func TestAdminDevices(t *testing.T) {
 	if code := d.closed(); code != int(frame.CloseNoAccess) {
 		t.Errorf("revoked with %d", code)
 	}
-	for _, path := range []string{"/devices/rename", "/devices/unbind", "/devices/revoke"} {
+	for _, path := range []string{"/devices/rename", "/devices/rights", "/devices/unbind", "/devices/revoke"} {
 		if f := r.refused(path, Command{ID: "nobody"}); !strings.Contains(f.Message, "devices list") {
 			t.Errorf("%s: %+v", path, f)
 		}

@@ -17,7 +17,7 @@ import (
 // this machine or sends to devices.
 var sharedRoutes = []string{
 	"GET /deliveries",
-	"POST /devices/rename", "POST /devices/join", "POST /devices/leave", "POST /devices/unbind", "POST /devices/revoke",
+	"POST /devices/rename", "POST /devices/rights", "POST /devices/join", "POST /devices/leave", "POST /devices/unbind", "POST /devices/revoke",
 	"POST /home/set", "POST /home/clear",
 	"POST /pairing/approve", "POST /pairing/revoke",
 	"POST /tokens/add", "POST /tokens/remove",

@@ -21,8 +21,19 @@ type Device struct {
 	Sent                    int64  // the newest seq that some connection was sent
 	Revoked                 bool
 	Conversation            string // id of the device whose conversation it has joined; empty = its own
+	Rights                  Rights
 	CreatedAt, SeenAt       time.Time
 }
+
+// Rights are what the owner lets a device do.
+type Rights struct {
+	Write  bool `json:"write"`  // send messages and files, and stop the agent
+	Answer bool `json:"answer"` // answer cards
+	Call   bool `json:"call"`   // use the agent's calls
+}
+
+// AllRights are those of a device of which the owner has said nothing.
+var AllRights = Rights{Write: true, Answer: true, Call: true}
 
 // Session is the device's conversation as Hermes names it.
 func (d *Device) Session() string { return "mobile:" + d.Talks() }
@@ -34,7 +45,7 @@ func scanDevice(r *sql.Rows) (*Device, error) {
 	d := &Device{}
 	var created, seen int64
 	err := r.Scan(&d.N, &d.ID, &d.Name, &d.Platform, &d.App, &d.UserID, &d.UserName, &d.Label, &d.TokenHash, &d.Epoch, &d.Floor, &d.Sent,
-		&d.Revoked, &d.Conversation, &created, &seen)
+		&d.Revoked, &d.Conversation, &d.Rights.Write, &d.Rights.Answer, &d.Rights.Call, &created, &seen)
 	d.CreatedAt, d.SeenAt = time.UnixMilli(created), time.UnixMilli(seen)
 	return d, err
 }
@@ -89,9 +100,9 @@ func (s *Store) strings(ctx context.Context, name string, args ...any) ([]string
 	return list, err
 }
 
-// AddDevice stores a new device and gives it an epoch.
+// AddDevice stores a new device and gives it an epoch and all rights.
 func (t *Tx) AddDevice(d *Device, now time.Time) error {
-	d.Epoch, d.CreatedAt, d.SeenAt = newEpoch(), now, now
+	d.Epoch, d.Rights, d.CreatedAt, d.SeenAt = newEpoch(), AllRights, now, now
 	_, n, err := t.exec("device.add", d.ID, d.Name, d.Platform, d.App, d.UserID, d.UserName, d.Label, d.TokenHash, d.Epoch, now.UnixMilli(), now.UnixMilli())
 	d.N = n
 	return err
@@ -104,6 +115,11 @@ func (t *Tx) SaveDevice(d *Device, now time.Time) error {
 
 // RenameDevice changes the name for display.
 func (t *Tx) RenameDevice(n int64, name string) error { return t.must("device.name", name, n) }
+
+// SetRights changes what the owner lets a device do.
+func (t *Tx) SetRights(n int64, r Rights) error {
+	return t.must("device.rights", r.Write, r.Answer, r.Call, n)
+}
 
 // UnbindDevice forgets the token a device is bound to, its own token, its pairing, where it is notified, and its revocation.
 func (t *Tx) UnbindDevice(n int64) error {

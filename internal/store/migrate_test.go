@@ -122,6 +122,13 @@ func wantFrozenRows(t *testing.T, s *Store, version int) {
 			t.Errorf("what it was notified of: %+v", list)
 		}
 	}
+	rights := AllRights
+	if version > 2 {
+		rights.Answer = false
+	}
+	if d.Rights != rights {
+		t.Errorf("rights %+v, want %+v", d.Rights, rights)
+	}
 	if version > 2 {
 		u := value[*FrontUser](t)(s.FrontUser(ctx, "anna"))
 		if u == nil || u.ID != "u1" || u.Password != "$argon2id$v=19$m=32768,t=3,p=1$c2FsdA$aGFzaA" || u.SeenAt.UnixMilli() != 1767366002000 {

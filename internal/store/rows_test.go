@@ -25,8 +25,17 @@ func TestDeviceLife(t *testing.T) {
 		t.Fatalf("after a hello %+v", got)
 	}
 	do(t, s, func(tx *Tx) error { return tx.RenameDevice(n, "Telefon") })
+	if d = get(); d.Rights != AllRights {
+		t.Errorf("a new device may do %+v only", d.Rights)
+	}
+	do(t, s, func(tx *Tx) error { return tx.SetRights(n, Rights{Write: true}) })
+	do(t, s, func(tx *Tx) error { return tx.SaveDevice(d, t0) }) // a hello does not bring them back
+	do(t, s, func(tx *Tx) error { return tx.RenameDevice(n, "Telefon") })
 	do(t, s, func(tx *Tx) error { return tx.RevokeDevice(n) })
-	if d = get(); !d.Revoked || d.TokenHash != "" || d.Label != "device:tel-1" || d.Name != "Telefon" {
+	if d = get(); d.Rights != (Rights{Write: true}) {
+		t.Errorf("rights after a hello %+v", d.Rights)
+	}
+	if !d.Revoked || d.TokenHash != "" || d.Label != "device:tel-1" || d.Name != "Telefon" {
 		t.Errorf("revoked: %+v", d)
 	}
 	if got := value[*Device](t)(s.DeviceByToken(ctx, "aa")); got != nil {

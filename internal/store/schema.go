@@ -113,6 +113,11 @@ CREATE TABLE notice (
   PRIMARY KEY (device, seq)) WITHOUT ROWID;
 CREATE INDEX notice_at ON notice(at);
 `, `
+-- What the owner lets a device do.
+ALTER TABLE device ADD COLUMN may_write INTEGER NOT NULL DEFAULT 1;
+ALTER TABLE device ADD COLUMN may_answer INTEGER NOT NULL DEFAULT 1;
+ALTER TABLE device ADD COLUMN may_call INTEGER NOT NULL DEFAULT 1;
+
 -- People who log in at the front door of the API.
 CREATE TABLE front_user (
   id TEXT PRIMARY KEY, name TEXT NOT NULL UNIQUE,

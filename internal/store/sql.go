@@ -6,6 +6,7 @@ var writes = map[string]string{
 		VALUES(?,?,?,?,?,?,?,?,?,0,0,0,?,?)`,
 	"device.hello":  `UPDATE device SET name=?, platform=?, app=?, user_id=?, user_name=?, label=?, token_hash=?, seen_at=? WHERE n=?`,
 	"device.name":   `UPDATE device SET name=? WHERE n=?`,
+	"device.rights": `UPDATE device SET may_write=?, may_answer=?, may_call=? WHERE n=?`,
 	"device.unbind": `UPDATE device SET label='', token_hash='', revoked=0 WHERE n=?`,
 	"device.revoke": `UPDATE device SET token_hash='', revoked=1 WHERE n=?`,
 	"device.wipe":   `UPDATE device SET epoch=?, floor=?, sent=? WHERE n=?`,
@@ -99,7 +100,7 @@ var writes = map[string]string{
 	"meta.add": `INSERT INTO meta(k, v) VALUES(?,?) ON CONFLICT(k) DO NOTHING`,
 }
 
-const deviceColumns = `n, id, name, platform, app, user_id, user_name, label, token_hash, epoch, floor, sent, revoked, conversation, created_at, seen_at`
+const deviceColumns = `n, id, name, platform, app, user_id, user_name, label, token_hash, epoch, floor, sent, revoked, conversation, may_write, may_answer, may_call, created_at, seen_at`
 
 // entryID is the id of what an outbox entry o shows.
 const entryID = `coalesce(json_extract(CAST(o.body AS TEXT), '$.message.id'), json_extract(CAST(o.body AS TEXT), '$.media.id'), json_extract(CAST(o.body AS TEXT), '$.prompt.id'), '')`

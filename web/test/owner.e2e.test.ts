@@ -75,6 +75,31 @@ describe("the owner's page", { skip: noBrowser, concurrency: 1 }, () => {
     await phone.leave()
   })
 
+  it('takes rights of a phone, and gives them back', async () => {
+    const phone = await Visitor.come(browser, server, PHONE)
+    const chat = await phone.pair('Wall')
+    const owner = await Visitor.come(browser, server)
+    const page = await owner.open(server.url + 'admin#/devices')
+    const write = row(page, 'Wall').getByRole('group', { name: 'Rights of Wall' }).getByRole('switch', { name: 'Write and send files' })
+    assert.equal(await write.isChecked(), true)
+    await write.focus()
+    await page.keyboard.press('Space')
+    await chat.getByText('The owner lets this device only read.').waitFor()
+    await until(async () => !(await write.isChecked()), 'the switch is off')
+    await row(page, 'Wall').getByRole('switch', { name: 'Answer questions' }).click()
+    await until(async () => /may not write or answer/.test(await server.cli('devices', 'list')), 'the device may not answer')
+    await accessible(page, 'rights')
+    await page.reload()
+    await write.waitFor()
+    assert.equal(await write.isChecked(), false)
+    await write.click()
+    await say(chat, 'thanks')
+    await reads(chat, 'You said: thanks')
+    await until(() => write.isChecked(), 'the switch is on')
+    assert.deepEqual(await owner.leave(), [])
+    await phone.leave()
+  })
+
   it('approves who asks, and takes it back', async () => {
     const phone = await Visitor.come(browser, server, PHONE)
     const { token } = JSON.parse(await server.cli('token', 'add', 'asking', '--json')) as { token: string }

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import type { Browser } from 'playwright-core'
-import { launch, noBrowser, say, Server, Visitor } from './rig'
+import { launch, noBrowser, reads, say, Server, Visitor } from './rig'
 import { scripted } from './scripted'
 
 describe('states that are seldom', { skip: noBrowser, concurrency: 2 }, () => {
@@ -67,6 +67,33 @@ describe('states that are seldom', { skip: noBrowser, concurrency: 2 }, () => {
     await page.locator('#composer').fill('x')
     await page.locator('#composer').fill('')
     for (const name of ['Attach', 'Record a voice message', 'Stop the agent']) assert.equal(await page.getByRole('button', { name }).count(), 0, name)
+    assert.deepEqual(await visitor.leave(), [])
+  })
+
+  it('without the right to write or to answer nothing is offered, and all is shown', async () => {
+    const visitor = await Visitor.come(browser, server)
+    const page = await visitor.pair('Wall')
+    const { id } = (JSON.parse(await server.cli('devices', 'list', '--json')) as { id: string; name: string }[]).find(({ name }) => name === 'Wall')!
+    await say(page, 'hello')
+    await reads(page, 'You said: hello')
+    await say(page, '/demo approval')
+    const card = page.locator('.question').last()
+    await card.getByRole('button', { name: 'Deny' }).waitFor()
+    await server.cli('devices', 'rights', id, '-answer')
+    await card.getByText('This device may read this question, not answer it.').waitFor()
+    assert.equal(await card.getByRole('button').count(), 0)
+    await page.locator('#composer').waitFor()
+    await server.cli('devices', 'rights', id, '-write', '+answer')
+    await page.getByText('The owner lets this device only read.').waitFor()
+    assert.equal(await page.locator('#composer').count(), 0)
+    assert.equal(await page.getByRole('button', { name: 'Reply' }).count(), 0)
+    await card.getByRole('button', { name: 'Deny' }).click()
+    await card.getByText('Answered: Deny').waitFor()
+    await page.reload()
+    await page.getByText('The owner lets this device only read.').waitFor()
+    await server.cli('devices', 'rights', id, '+write')
+    await say(page, 'again')
+    await reads(page, 'You said: again')
     assert.deepEqual(await visitor.leave(), [])
   })
 

@@ -10,7 +10,8 @@ CREATE TABLE device (
   epoch TEXT NOT NULL,               -- the life of its outbox
   floor INTEGER NOT NULL,            -- the outbox goes back to here: everything up to it is gone
   sent INTEGER NOT NULL,             -- the newest frame that some connection was sent
-  revoked INTEGER NOT NULL, created_at INTEGER NOT NULL, seen_at INTEGER NOT NULL, conversation TEXT NOT NULL DEFAULT '');
+  revoked INTEGER NOT NULL, created_at INTEGER NOT NULL, seen_at INTEGER NOT NULL, conversation TEXT NOT NULL DEFAULT '',
+  may_write INTEGER NOT NULL DEFAULT 1, may_answer INTEGER NOT NULL DEFAULT 1, may_call INTEGER NOT NULL DEFAULT 1);
 CREATE INDEX device_conversation ON device(conversation) WHERE conversation <> '';
 CREATE INDEX device_token ON device(token_hash) WHERE token_hash <> '';
 CREATE INDEX device_user ON device(user_id);
@@ -110,9 +111,9 @@ CREATE INDEX front_owner_at ON front_owner(kind, at);
 -- Rows of every kind, as version 3 wrote them.
 INSERT INTO quote(device, id, at, text) VALUES(1, 'r1', 1767366000000, 'one');
 INSERT INTO meta(k, v) VALUES('home', 'tel-1');
-INSERT INTO device(n, id, name, platform, app, user_id, user_name, label, token_hash, epoch, floor, sent, revoked, created_at, seen_at)
-  VALUES(1, 'tel-1', 'Phone', 'android', 'demo/1.2', 'anna', 'Anna', 'main', '', 'k3f9', 2, 4, 0, 1767366000000, 1767366060000),
-        (2, 'tel-2', '', '', '', 'bert', '', 'device:tel-2', 'aa11', 'x0', 0, 0, 1, 1767366000000, 1767366000000);
+INSERT INTO device(n, id, name, platform, app, user_id, user_name, label, token_hash, epoch, floor, sent, revoked, created_at, seen_at, may_write, may_answer, may_call)
+  VALUES(1, 'tel-1', 'Phone', 'android', 'demo/1.2', 'anna', 'Anna', 'main', '', 'k3f9', 2, 4, 0, 1767366000000, 1767366060000, 1, 0, 1),
+        (2, 'tel-2', '', '', '', 'bert', '', 'device:tel-2', 'aa11', 'x0', 0, 0, 1, 1767366000000, 1767366000000, 1, 1, 1);
 INSERT INTO inbox(n, conversation, device, id, at, state, texts, body, hash)
   VALUES(1, 1, 1, 'm1', 1767366000000, 2, 1, NULL, NULL), (2, 1, 1, 'm2', 1767366001000, 1, 2, '{"Text":"two"}', 'f00d'),
         (3, 1, 1, NULL, 1767366002000, 0, 0, '{"Text":"three"}', NULL);

@@ -21,6 +21,9 @@ export interface Report {
   checked: string[]
 }
 
+export const rights = ['write', 'answer', 'call'] as const
+export type Right = (typeof rights)[number]
+
 export interface Device {
   id: string
   name: string
@@ -34,6 +37,7 @@ export interface Device {
   revoked: boolean
   home: boolean
   conversation?: string
+  rights: Record<Right, boolean>
   waiting: number
   seen_at: string
 }

@@ -1,6 +1,6 @@
 import { Icon } from '../view/icon'
 import { count, t } from '../words/words'
-import type { Device } from './api'
+import { rights, type Device, type Right } from './api'
 import { State } from './badge'
 import { ask } from '../view/dialog'
 import { act, overview } from './state'
@@ -63,6 +63,7 @@ function Row({ device }: { device: Device }) {
       <p class="quiet"><code dir="ltr">{id}</code> · <span dir="auto">{facts.join(' · ')}</span></p>
       {device.conversation && <p class="quiet">{t('ownJoined', { name: called(device.conversation) })}</p>}
       {device.waiting > 0 && <p class="own-wait"><Icon name="clock" />{count('queued', device.waiting)}</p>}
+      <Rights device={device} />
       <div class="own-actions" role="group" aria-label={t('ownActionsOf', { name })}>
         <button type="button" class="small" onClick={rename}>{t('ownRename')}</button>
         <Share device={device} />
@@ -70,6 +71,26 @@ function Row({ device }: { device: Device }) {
         {!device.revoked && <button type="button" class="small own-danger" onClick={revoke}>{t('ownRevoke')}</button>}
       </div>
     </li>
+  )
+}
+
+const rightWords = { write: 'ownRightWrite', answer: 'ownRightAnswer', call: 'ownRightCall' } as const
+
+/** Rights are switches for what a device may do. One shows what the server has said, not what was asked of it. */
+function Rights({ device: { id, name, rights: has } }: { device: Device }) {
+  const change = async (input: HTMLInputElement, right: Right) => {
+    const on = input.checked
+    input.checked = has[right]
+    input.disabled = true
+    await act('/devices/rights', { id, rights: { [right]: on } })
+    input.disabled = false
+  }
+  return (
+    <div class="own-rights" role="group" aria-label={t('ownRights', { name: name || id })}>
+      {rights.map((right) => (
+        <label key={right}><input type="checkbox" role="switch" checked={has[right]} onChange={(e) => void change(e.currentTarget, right)} />{t(rightWords[right])}</label>
+      ))}
+    </div>
   )
 }
 

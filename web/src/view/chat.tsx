@@ -21,6 +21,9 @@ import { Side } from './side'
 /** What the next message answers. */
 export const answering = signal<Item | undefined>(undefined)
 
+/** mayWrite is what the owner lets this device do; before the first contact nothing is known, and nothing is forbidden. */
+export const mayWrite = ({ status }: Talk): boolean => status.value.agent === '' || status.value.capabilities.text
+
 /** Chat is the conversation: on a phone one column, on a wide screen with a pane beside it. */
 export function Chat({ talk }: { talk: Talk }) {
   const wide = useMedia('(min-width: 60rem)')
@@ -51,7 +54,7 @@ export function Chat({ talk }: { talk: Talk }) {
         <Bar talk={talk} />
         <Connection talk={talk} />
         <List talk={talk} key={talk.conversation.view.value?.session} />
-        <Composer talk={talk} />
+        {mayWrite(talk) ? <Composer talk={talk} /> : <p class="only-reads" role="status">{t('onlyReads')}</p>}
       </main>
       <Settings talk={talk} dialog={settings} />
       {!wide && (

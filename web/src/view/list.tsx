@@ -4,6 +4,7 @@ import { wanted } from '../talk/here'
 import type { Talk } from '../talk/talk'
 import { count, t } from '../words/words'
 import { Avatar } from './avatar'
+import { mayWrite } from './chat'
 import { Icon } from './icon'
 import { still } from './media'
 import { Row } from './row'
@@ -171,7 +172,7 @@ export function List({ talk }: { talk: Talk }) {
     <div class="list-box">
       <div class="list" ref={frame} onScroll={scrolled} tabindex={0} role="region" aria-label={t('conversation')}>
         <div class="list-inner" ref={inner} role="log" aria-live="off" aria-label={t('messages')}>
-          {order.length === 0 && <div class="empty"><Avatar state="idle" /><p>{t('emptyTitle')}</p><p class="quiet">{t(emptyText(talk))}</p></div>}
+          {order.length === 0 && <div class="empty"><Avatar state="idle" /><p>{t('emptyTitle')}</p>{mayWrite(talk) && <p class="quiet">{t(emptyText(talk))}</p>}</div>}
           {order.slice(from, to).map((key, i) => <Row key={key} talk={talk} id={key} before={order[from + i - 1]} jump={jump} />)}
           {typing && !writing && to === order.length && <div class="row"><div class="bubble typing" role="img" aria-label={t(avatar === 'speaking' ? 'speaking' : 'thinking')}><i /><i /><i /></div></div>}
         </div>

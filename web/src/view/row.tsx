@@ -6,7 +6,7 @@ import { words, type Item } from '../talk/item'
 import type { Talk } from '../talk/talk'
 import { locale, t } from '../words/words'
 import { useAway } from './away'
-import { answering } from './chat'
+import { answering, mayWrite } from './chat'
 import { day, sameDay, time } from './clock'
 import { copy } from './copy'
 import { File } from './file'
@@ -55,7 +55,7 @@ export const Row = memo(function Row({ talk, id, before, jump }: Props) {
               {item.progress && <Mark item={item} />}
             </p>
             {item.progress === 'failed' && (
-              <p class="problem" role="alert"><span dir="auto">{item.error || t('failed')}</span> <button type="button" class="small" onClick={() => void talk.sending.again(item)}><Icon name="retry" />{t('retry')}</button></p>
+              <p class="problem" role="alert"><span dir="auto">{item.error || t('failed')}</span> {mayWrite(talk) && <button type="button" class="small" onClick={() => void talk.sending.again(item)}><Icon name="retry" />{t('retry')}</button>}</p>
             )}
           </div>
           <button type="button" class={`round dots ${open ? 'open' : ''}`} aria-label={t('actions')} aria-expanded={open} onClick={() => setOpen(!open)}><Icon name="more" /></button>
@@ -120,7 +120,7 @@ function Actions({ talk, item, done }: { talk: Talk; item: Item; done: () => voi
   const text = words(item)
   return (
     <div class="actions" role="group" aria-label={t('actions')}>
-      {!item.past && <button type="button" class="small" onClick={act(reply)}><Icon name="reply" />{t('reply')}</button>}
+      {!item.past && mayWrite(talk) && <button type="button" class="small" onClick={act(reply)}><Icon name="reply" />{t('reply')}</button>}
       <button type="button" class="small" onClick={act(async () => inform(t((await copy(text)) ? 'copied' : 'notCopied')))}><Icon name="copy" />{t('copy')}</button>
       {'share' in navigator && <button type="button" class="small" onClick={act(() => navigator.share({ text }).catch(() => {}))}><Icon name="share" />{t('share')}</button>}
       {!item.past && talk.agent.calls.has('usage.list') && <Cost talk={talk} id={item.mine ? item.id : item.replyTo.slice(1)} />}
