@@ -252,7 +252,7 @@ func (s *Server) Run(ctx context.Context) error {
 		work.Go(func() { s.certs.Run(life) })
 	}
 
-	web := s.httpServer(s.encrypted(s.guarded(s.handler())))
+	web := s.httpServer(unstalled(s.encrypted(s.guarded(s.handler())), bodyGrace, answerStall))
 	if s.certs != nil {
 		web.TLSNextProto = s.certs.Silent()
 	}
