@@ -206,7 +206,7 @@ func (c *conn) first(f frame.Up, err error) {
 			code = frame.CloseTryLater
 		}
 		c.hub.noteRefused(hello.Device.ID, c.addr, e)
-		c.hub.log.Warn("a device was refused", "device", hello.Device.ID, "addr", c.addr, "code", e.Code, "why", e.Message)
+		c.hub.logRefused(hello.Device.ID, c.addr, e.Code, e.Message)
 		c.refuse(e, code)
 		return
 	}

@@ -76,6 +76,7 @@ type Hub struct {
 	work     tally
 	replaced *access.Limiter
 	refusals *Refusals
+	refused  refusedLines
 	closing  atomic.Bool
 	home     atomic.Pointer[string]
 	failing  atomic.Int64 // unix ms of the last failure of the store

@@ -66,10 +66,17 @@ func (in *reader) space() []byte {
 	return in.msg.b[n:min(int64(cap(in.msg.b)), int64(n)+in.left)]
 }
 
-// next is the size of the buffer that a large message grows into.
+// next is the size of the buffer that a large message grows into. What the last frame brings is known; before it the size
+// doubles, or a message in frames of one byte would be copied for each of them.
 func (in *reader) next() int64 {
 	n := int64(len(in.msg.b))
-	return min(n*2, n+in.left)
+	if in.fin {
+		return min(n*2, n+in.left)
+	}
+	if in.max > 0 {
+		return max(min(n*2, in.max), n+1)
+	}
+	return n * 2
 }
 
 // added makes the first n bytes of space, still masked, part of the message.

@@ -1,6 +1,7 @@
 package wsconn
 
 import (
+	"bytes"
 	"strings"
 	"sync"
 	"testing"
@@ -99,5 +100,29 @@ func TestRoomIsShared(t *testing.T) {
 	}
 	if room.Take(1, func() bool { return true }) {
 		t.Error("room that is taken is given again")
+	}
+}
+
+// A message in frames of one byte costs a few buffers, not one for each of them.
+func TestManyTinyFragments(t *testing.T) {
+	const size = 300_000
+	stream := masked(ws.OpText, false, "{")
+	for range size {
+		stream = append(stream, masked(ws.OpContinuation, false, " ")...)
+	}
+	stream = append(stream, masked(ws.OpContinuation, true, "}")...)
+	grown := testing.AllocsPerRun(1, func() {
+		room := NewRoom(size * 4)
+		nc := &cutConn{in: bytes.NewReader(stream), cut: 5000}
+		r := &recorder{}
+		c := newConn(nc, nil, Options{MaxMessage: 1 << 20, Room: room})
+		c.Serve(r)
+		<-c.Done()
+		if len(r.got) != 1 || len(r.got[0]) != size+4 || room.Held() != 0 {
+			t.Errorf("%d messages, %d held", len(r.got), room.Held())
+		}
+	})
+	if grown > 1000 {
+		t.Errorf("%.0f allocations", grown)
 	}
 }
