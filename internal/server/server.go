@@ -123,6 +123,7 @@ func New(ctx context.Context, cfg *config.Config, version string, log *slog.Logg
 	if s.listener, err = s.listen(); err != nil {
 		return s, err
 	}
+	s.listener = spare(s.listener, openFiles())
 	if err = s.openCertificate(); err != nil {
 		return s, err
 	}

@@ -7,6 +7,9 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -15,7 +18,9 @@ import (
 	"github.com/coder/websocket"
 	"github.com/gobwas/ws"
 
+	"hermes-mobile/device"
 	"hermes-mobile/frame"
+	"hermes-mobile/test/e2e"
 )
 
 // masked is a frame as a client sends it.
@@ -105,9 +110,43 @@ func TestStrangersWhoOnlyConnect(t *testing.T) {
 	<-done
 	if peak, bound := most(), before+64<<20+float64(many*(32<<10)); peak > bound {
 		t.Errorf("%d strangers took %.0f MiB", many, (peak-before)/(1<<20))
+	} else {
+		t.Logf("%d strangers took %.0f MiB", many, (peak-before)/(1<<20))
 	}
 	unharmed(t, s, p, before, 32<<20)
 	quietLog(t, s)
+}
+
+// Strangers who hold all connections that the process may have: a phone that is connected is served, its files too, and others get in afterwards.
+func TestStrangersTakeAllConnections(t *testing.T) {
+	t.Parallel()
+	shell, err := exec.LookPath("sh")
+	if err != nil || openFiles() < 2000 {
+		t.Skip("there is no way to limit a process's files here")
+	}
+	s := e2e.NewServer(t, "MOBILE_LOG_LEVEL=info")
+	limited := filepath.Join(t.TempDir(), "limited")
+	ok(t, os.WriteFile(limited, fmt.Appendf(nil, "#!%s\nulimit -n 320 && exec %s \"$@\"\n", shell, s.Binary), 0o700))
+	s.Agent, s.Binary = "demo", limited
+	s.Start()
+	p := e2e.NewPhone(t, s, "paired")
+	p.Ask("before", "You said: before")
+	before := memory(t, s)
+	conns := make([]net.Conn, 500)
+	for i := range conns {
+		conns[i] = dial(t, s, upgrade+"\r\n")
+	}
+	p.Ask("all are there", "You said: all are there")
+	for i := range 3 {
+		p.Upload(device.FileOptions{Name: "x.bin", Mime: "application/octet-stream", Data: []byte{byte(i), 2, 3}})
+	}
+	for _, c := range conns {
+		_ = c.Close()
+	}
+	unharmed(t, s, p, before, 32<<20)
+	if strings.Contains(s.LogTail(1<<30), "too many open files") {
+		t.Error("files ran out")
+	}
 }
 
 // What a phone with a token can do to the connection itself.
