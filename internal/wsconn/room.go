@@ -57,7 +57,11 @@ func (c *Conn) roomy() bool {
 	if in.msg == nil || len(in.msg.b) < cap(in.msg.b) || len(in.msg.b) < largeBuffer {
 		return true
 	}
-	more := in.next() - in.held
+	// All that the frame announces at once: who has begun can end, where many who each had a part of it would wait for one another.
+	more := max(in.next(), int64(len(in.msg.b))+in.left) - in.held
+	if more <= 0 {
+		return true
+	}
 	if !c.opt.Room.Take(more, c.discard.Load) {
 		c.shut(CodeTryLater, "too much is being sent at once", false)
 		return false

@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"os"
@@ -264,6 +265,7 @@ func TestUploadsAtOnce(t *testing.T) {
 					}
 					return
 				}
+				time.Sleep(time.Second + rand.N(time.Second)) // as phones do
 			}
 		})
 	}
