@@ -26,6 +26,10 @@ const (
 	maxHello   = 64 << 10 // before the first frame nobody may make the server hold more
 )
 
+// roomBytes bounds what all connections together hold of frames larger than maxHello: once while they come, and once until
+// what they said is applied. Who finds no room waits a little, then is told to try later.
+const roomBytes = 64 << 20
+
 // conn is one connection of a device, or of a sender of deliveries. Its fields belong to the reading goroutine, except
 // where they say otherwise.
 type conn struct {
@@ -50,7 +54,7 @@ type conn struct {
 // Accept upgrades a request to a device connection. The caller has checked path, origin and throttling.
 func (h *Hub) Accept(w http.ResponseWriter, r *http.Request, addr netip.Addr, loopback bool, base string) {
 	ws, err := wsconn.Upgrade(w, r, wsconn.Options{MaxMessage: maxHello, MaxQueue: maxQueue, LowWater: softQueue / 2,
-		WriteStall: writeStall, Keeper: h.Keeper})
+		WriteStall: writeStall, Keeper: h.Keeper, Room: h.coming})
 	if err != nil {
 		h.log.Debug("an upgrade failed", "addr", addr, "error", err)
 		return
@@ -108,6 +112,20 @@ func (c *conn) refuse(e *frame.Error, code frame.CloseCode) {
 func (c *conn) Message(_ *wsconn.Conn, text bool, payload []byte) {
 	var f frame.Up
 	err := error(&frame.Error{Code: frame.BadFrame, Message: "a frame is a text message, not a binary one"})
+	held := int64(0)
+	if len(payload) > maxHello {
+		if held = int64(len(payload)); !c.hub.unapplied.Take(held, c.hub.closing.Load) {
+			c.send(&frame.Error{Code: frame.RateLimited, Message: "too much is being sent at once, nothing of this frame was taken: connect again and send it later", RetryAfter: 1})
+			c.end(frame.CloseTryLater, "too much is being sent at once")
+			return
+		}
+	}
+	given := false // to the session, which gives it back
+	defer func() {
+		if !given {
+			c.hub.unapplied.Give(held)
+		}
+	}()
 	if text {
 		f, err = frame.DecodeUp(payload)
 	}
@@ -129,13 +147,13 @@ func (c *conn) Message(_ *wsconn.Conn, text bool, payload []byte) {
 	case *frame.Ping:
 		c.send(&frame.Pong{ID: f.ID, Time: time.Now().UTC().Truncate(time.Millisecond)})
 	case *frame.Deliver:
-		c.deliver(f)
+		given = c.deliver(f, held)
 	default:
 		if c.sender != "" {
 			c.send(&frame.Error{Code: frame.Forbidden, Message: "a connection with a delivery token may only deliver and ping", Ref: ref(f)})
 			return
 		}
-		c.session.post(&received{c: c, f: f})
+		given = c.session.post(&received{c: c, f: f, held: held})
 		c.session.wait()
 	}
 }
@@ -188,7 +206,7 @@ func (c *conn) first(f frame.Up, err error) {
 			code = frame.CloseTryLater
 		}
 		c.hub.noteRefused(hello.Device.ID, c.addr, e)
-		c.hub.log.Warn("a device was refused", "device", hello.Device.ID, "addr", c.addr, "code", e.Code, "why", e.Message)
+		c.hub.logRefused(hello.Device.ID, c.addr, e.Code, e.Message)
 		c.refuse(e, code)
 		return
 	}

@@ -14,25 +14,27 @@ import (
 // homeAddress stands for the device that is the home channel.
 const homeAddress = "home"
 
-// deliver takes a delivery from a connection: of a sender with a delivery token, or from this machine.
-func (c *conn) deliver(f *frame.Deliver) {
+// deliver takes a delivery from a connection: of a sender with a delivery token, or from this machine. given: the room that
+// the frame holds was handed on with it.
+func (c *conn) deliver(f *frame.Deliver, held int64) (given bool) {
 	sender := c.sender
 	if sender == "" {
 		if !c.loopback {
 			c.send(&frame.Error{Code: frame.Forbidden, Message: "deliveries come from the server's own machine, or with a token of MOBILE_DELIVER_TOKENS", Ref: f.ID})
-			return
+			return false
 		}
 		sender = c.session.id
 	}
 	if c.session == nil {
 		c.hub.deliver(sender, f, c.send)
 	} else {
-		c.session.post(&received{c: c, f: f})
+		given = c.session.post(&received{c: c, f: f, held: held})
 		c.session.wait()
 	}
 	if to := c.hub.Addressee(f.To); to != "" {
 		c.hub.session(to).wait() // a sender that is faster than the disk waits for it
 	}
+	return given
 }
 
 // greetSender answers the hello of a connection with a delivery token. It is no device: it may be open several times, is

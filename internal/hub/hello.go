@@ -41,7 +41,7 @@ func (e *helloed) apply(s *session, b *batch) {
 	}
 	if refusal := e.refusal(s); refusal != nil {
 		h.noteRefused(s.id, e.grant.addr, refusal)
-		h.log.Warn("a device was refused", "device", s.id, "addr", e.grant.addr, "code", refusal.Code, "why", refusal.Message)
+		h.logRefused(s.id, e.grant.addr, refusal.Code, refusal.Message)
 		code := frame.CloseNoAccess
 		if refusal.Code.Retry() {
 			code = frame.CloseTryLater
@@ -126,7 +126,7 @@ func (s *session) paired() {
 // wrongCode turns a connection away whose one-time code is not valid, and counts it as a guess.
 func (e *helloed) wrongCode(s *session) {
 	s.hub.Guard.Wrong(e.grant.addr)
-	s.hub.log.Warn("a device was refused", "device", s.id, "addr", e.grant.addr, "code", frame.AuthFailed, "why", "wrong pairing code")
+	s.hub.logRefused(s.id, e.grant.addr, frame.AuthFailed, "wrong pairing code")
 	refusal := &frame.Error{Code: frame.AuthFailed, Message: "the pairing code is wrong, used or too old: make a new one with hermes-mobile pair"}
 	s.hub.noteRefused(s.id, e.grant.addr, refusal)
 	e.c.refuse(refusal, frame.CloseNoAccess)

@@ -57,6 +57,7 @@ type Options struct {
 	PushWait    time.Duration // that a device has to come before it is notified; 0: pushWait
 	CallLife    time.Duration // that the agent has to answer a call; 0: callLife
 	LastMoments time.Duration // before the end of a connection, in which what was written may not have been read; 0: lastMoments
+	Room        int64         // see roomBytes; 0: that
 	OutboxLife  time.Duration // how long an entry waits for its device; 0: a week
 }
 
@@ -75,6 +76,7 @@ type Hub struct {
 	work     tally
 	replaced *access.Limiter
 	refusals *Refusals
+	refused  refusedLines
 	closing  atomic.Bool
 	home     atomic.Pointer[string]
 	failing  atomic.Int64 // unix ms of the last failure of the store
@@ -82,7 +84,9 @@ type Hub struct {
 	grouping sync.Mutex   // held while devices join or leave a conversation
 	pushes   pushes
 	asking   asking
-	tested   *access.Limiter // of push.test, by device
+
+	coming, unapplied *wsconn.Room    // see roomBytes
+	tested            *access.Limiter // of push.test, by device
 }
 
 type shard struct {
@@ -106,6 +110,10 @@ func New(o Options) *Hub {
 	if h.CallLife <= 0 {
 		h.CallLife = callLife
 	}
+	if h.Room <= 0 {
+		h.Room = roomBytes
+	}
+	h.coming, h.unapplied = wsconn.NewRoom(h.Room), wsconn.NewRoom(h.Room)
 	h.pushes.init()
 	h.asking.init()
 	h.ctx, h.end = context.WithCancel(context.Background())

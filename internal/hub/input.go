@@ -18,8 +18,9 @@ import (
 
 // received: the live connection brought a frame.
 type received struct {
-	c *conn
-	f frame.Up
+	c    *conn
+	f    frame.Up
+	held int64 // of the hub's room for what is not applied yet
 }
 
 func (e *received) weight() int {

@@ -183,6 +183,9 @@ func (s *session) run() {
 			if w, ok := e.(weighted); ok {
 				s.weight -= w.weight()
 			}
+			if r, ok := e.(*received); ok {
+				s.hub.unapplied.Give(r.held)
+			}
 		}
 		if s.room != nil && s.weight <= maxMail {
 			close(s.room)

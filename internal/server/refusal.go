@@ -28,6 +28,7 @@ type refusal struct {
 
 const (
 	maxRefusals   = 30
+	maxWhy        = 300 // bytes; a reason may quote what was sent
 	refusalsEvery = time.Minute
 )
 
@@ -51,5 +52,6 @@ func (l *refusalLog) note(addr netip.Addr, status int, why string) {
 		return
 	}
 	l.seen[r] = true
+	why = why[:min(len(why), maxWhy)]
 	l.log.Info("a connection was turned away", "addr", addr, "status", status, "why", why)
 }

@@ -45,13 +45,16 @@ func TestRefusalsAreBounded(t *testing.T) {
 		for i := range each {
 			addr := netip.MustParseAddr(fmt.Sprintf("2001:db8::%x", i))
 			for range 3 {
-				l.note(addr, http.StatusForbidden, "why")
+				l.note(addr, http.StatusForbidden, "why "+strings.Repeat("and why ", 4000))
 			}
 		}
 		now = now.Add(refusalsEvery)
 	}
 	l.note(netip.MustParseAddr("192.0.2.1"), http.StatusForbidden, "why")
 	lines := strings.Count(out.String(), "\n")
+	if n := len(out.String()) / lines; n > 2*maxWhy {
+		t.Errorf("a line has %d bytes", n)
+	}
 	if want := minutes*(maxRefusals+1) + 1; lines != want {
 		t.Errorf("%d lines, want %d", lines, want)
 	}

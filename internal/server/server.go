@@ -126,6 +126,7 @@ func New(ctx context.Context, cfg *config.Config, version string, log *slog.Logg
 	if s.listener, err = s.listen(); err != nil {
 		return s, err
 	}
+	s.listener = spare(s.listener, openFiles())
 	if err = s.openCertificate(); err != nil {
 		return s, err
 	}
@@ -259,7 +260,7 @@ func (s *Server) Run(ctx context.Context) error {
 		work.Go(func() { s.certs.Run(life) })
 	}
 
-	web := s.httpServer(s.encrypted(s.guarded(s.handler())))
+	web := s.httpServer(unstalled(s.encrypted(s.guarded(s.handler())), bodyGrace, answerStall))
 	if s.certs != nil {
 		web.TLSNextProto = s.certs.Silent()
 	}

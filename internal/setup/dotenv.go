@@ -21,6 +21,7 @@ var (
 	doubleText = regexp.MustCompile(`(?s)^"((?:\\.|[^"\\])*)"`)
 	singleText = regexp.MustCompile(`(?s)^'((?:\\.|[^'\\])*)'`)
 	tail       = regexp.MustCompile(`[ \t]+#.*`)
+	nothing    = regexp.MustCompile(`^[ \t]*(?:#[^\n]*)?\r?(?:\n|$)`)
 	simple     = regexp.MustCompile(`^[A-Za-z0-9_.:/@%+,=-]+$`)
 )
 
@@ -43,6 +44,10 @@ func variables(text string) (list []variable) {
 		}
 		if quoted != nil {
 			v.value, v.to = quoted[1], v.from+len(quoted[0])
+			if !nothing.MatchString(text[v.to:]) { // Hermes' reader skips such a line, too
+				i = lineEnd(text, v.to)
+				continue
+			}
 		} else {
 			raw := strings.TrimRight(text[v.from:lineEnd(text, v.from)], "\r\n")
 			raw = strings.TrimRight(tail.ReplaceAllString(raw, ""), " \t")
@@ -107,6 +112,9 @@ func setenv(text []byte, name, value string) ([]byte, *Change, error) {
 		return []byte(s + name + "=" + written + eol), c, nil
 	}
 	last := mine[len(mine)-1]
+	if strings.HasPrefix(s[last.to:], "#") { // a comment right after a quote; after a plain value it would be part of it
+		written += " "
+	}
 	s = s[:last.from] + written + s[last.to:]
 	for _, v := range slices.Backward(mine[:len(mine)-1]) {
 		s = s[:v.start] + s[v.end:]

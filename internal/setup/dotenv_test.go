@@ -22,6 +22,8 @@ func TestSetenv(t *testing.T) {
 		"comment":        {"#X=old\n", "#X=old\nX=new\n"},
 		"no value":       {"X\nB=2\n", "X\nB=2\nX=new\n"},
 		"unclosed quote": {"A=\"b\nX=old\n", "A=\"b\nX=new\n"},
+		"after a quote":  {"X=\"a\nb\"c\nB=2\n", "X=\"a\nb\"c\nB=2\nX=new\n"},
+		"close comment":  {"X='old'# c\nB=2\n", "X=new # c\nB=2\n"},
 		"longer name":    {"XY=1\nAX=2\n", "XY=1\nAX=2\nX=new\n"},
 	} {
 		t.Run(name, func(t *testing.T) {

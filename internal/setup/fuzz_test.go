@@ -23,3 +23,39 @@ func FuzzEdit(f *testing.F) {
 		}
 	})
 }
+
+// FuzzSetenv: no .env makes it fail, what is set is found again, a second time changes nothing, and what is ours alone is changed.
+func FuzzSetenv(f *testing.F) {
+	for _, text := range []string{"", "A=1\n", "X=old", "  export X = old # c\nB=2\n", "X=\"a\nb\"\n", "X='\\''", "\ufeffX=1\r\nX=2\r\n", "=\nX\n'X'=1\n", "A=\"b\nX=1\n", "X=$(a)\x00\n\xff"} {
+		f.Add([]byte(text))
+	}
+	f.Fuzz(func(t *testing.T, text []byte) {
+		other, there := getenv(text, "OTHER")
+		out, _, err := setenv(text, "X", "new")
+		if err != nil {
+			t.Fatalf("%q: %v", text, err)
+		}
+		if v, ok := getenv(out, "X"); !ok || v != "new" {
+			t.Fatalf("%q becomes %q, where X is %q", text, out, v)
+		}
+		if again, c, err := setenv(out, "X", "new"); err != nil || c != nil || !bytes.Equal(again, out) {
+			t.Fatalf("%q becomes %q, then %q", text, out, again)
+		}
+		if v, ok := getenv(out, "OTHER"); v != other || ok != there {
+			t.Fatalf("%q becomes %q: OTHER was %q", text, out, other)
+		}
+	})
+}
+
+// FuzzVersion: a version is read from anything or from nothing, and read again from what it is written as.
+func FuzzVersion(f *testing.F) {
+	for _, text := range []string{"", "0.22.2", "Hermes Agent v0.19.0 (2026)", "9999.9999", "1.2.3.4", "a1.2b", "\xff0.1"} {
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		v, ok := ParseVersion(text)
+		if again, is := ParseVersion(v.String()); ok && (!is || again != v) {
+			t.Fatalf("%q: %v, then %v", text, v, again)
+		}
+	})
+}

@@ -317,7 +317,7 @@ func (c *Conn) kill(why error, how ending) {
 }
 
 func hangUp(nc net.Conn, how ending) {
-	if tcp, ok := nc.(*net.TCPConn); ok && how == reset {
+	if tcp, ok := nc.(interface{ SetLinger(sec int) error }); ok && how == reset {
 		_ = tcp.SetLinger(0)
 	}
 	_ = nc.Close()

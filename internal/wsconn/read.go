@@ -37,7 +37,8 @@ type reader struct {
 	fin   bool // the current frame is the last of its message
 	frag  bool // a message has begun and waits for its next frame
 	text  bool
-	whole bool // msg is complete
+	whole bool  // msg is complete
+	held  int64 // of Options.Room
 
 	broken    bool  // nothing more is to be understood
 	discarded int64 // bytes that came after our close
@@ -56,13 +57,26 @@ func (in *reader) space() []byte {
 		if n < largeBuffer {
 			to = getBuffer(largeBuffer)
 		} else {
-			to = &buffer{b: make([]byte, min(int64(n)*2, int64(n)+in.left))}
+			to = &buffer{b: make([]byte, in.next())}
 		}
 		to.b = to.b[:copy(to.b, in.msg.b)]
 		in.msg.put()
 		in.msg = to
 	}
 	return in.msg.b[n:min(int64(cap(in.msg.b)), int64(n)+in.left)]
+}
+
+// next is the size of the buffer that a large message grows into. What the last frame brings is known; before it the size
+// doubles, or a message in frames of one byte would be copied for each of them.
+func (in *reader) next() int64 {
+	n := int64(len(in.msg.b))
+	if in.fin {
+		return min(n*2, n+in.left)
+	}
+	if in.max > 0 {
+		return max(min(n*2, in.max), n+1)
+	}
+	return n * 2
 }
 
 // added makes the first n bytes of space, still masked, part of the message.
@@ -89,10 +103,11 @@ func (in *reader) release() {
 	}
 }
 
-func (in *reader) releaseMessage() {
-	if in.msg != nil {
+func (c *Conn) releaseMessage() {
+	if in := &c.in; in.msg != nil {
 		in.msg.put()
-		in.msg = nil
+		c.opt.Room.Give(in.held)
+		in.msg, in.held = nil, 0
 	}
 }
 
@@ -100,7 +115,7 @@ func (in *reader) releaseMessage() {
 func (c *Conn) read() {
 	err := c.readAll()
 	c.in.release()
-	c.in.releaseMessage()
+	c.releaseMessage()
 	c.opt.Keeper.remove(c)
 	c.mu.Lock()
 	if c.writeErr != nil && isTimeout(err) {
@@ -147,7 +162,7 @@ func (c *Conn) fill() error {
 	c.seen.Store(k.now())
 	defer c.seen.Store(busy)
 	switch {
-	case in.buf == nil && in.left >= directMin && !c.discard.Load():
+	case in.buf == nil && in.left >= directMin && !c.discard.Load() && c.roomy():
 		got, err := c.nc.Read(in.space())
 		if got > 0 {
 			in.added(got)
@@ -216,7 +231,7 @@ func (c *Conn) parse() error {
 			c.deliverWhole()
 		}
 		if c.discard.Load() {
-			in.releaseMessage()
+			c.releaseMessage()
 		}
 		if in.buf == nil {
 			return nil
@@ -253,7 +268,7 @@ func (c *Conn) deliverWhole() {
 		}
 		c.h.Message(c, in.text, p)
 	}
-	in.releaseMessage()
+	c.releaseMessage()
 }
 
 // payload takes b, which belongs to the current data frame.
@@ -265,6 +280,10 @@ func (c *Conn) payload(b []byte) error {
 		return c.discarding(len(b))
 	}
 	for len(b) > 0 {
+		if !c.roomy() {
+			in.passed(len(b))
+			return c.discarding(len(b))
+		}
 		n := copy(in.space(), b)
 		in.added(n)
 		b = b[n:]

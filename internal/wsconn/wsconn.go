@@ -51,6 +51,11 @@ type Options struct {
 	// write answers many messages. For handlers that never wait.
 	Batch bool
 
+	// Room bounds what the large messages of all connections take while they
+	// come. A peer for whose message there is none waits some seconds, then the
+	// connection ends with 1013. Nil: no limit.
+	Room *Room
+
 	// Keeper pings the connection and drops it when it is silent. One Keeper
 	// serves all connections of a server. Nil: no pings, no silence limit.
 	Keeper *Keeper
@@ -107,6 +112,7 @@ const (
 	CodeProtocolError = 1002
 	CodeNoStatus      = 1005 // never on the wire: the close frame had no code
 	CodeTooBig        = 1009
+	CodeTryLater      = 1013
 )
 
 // CloseError tells that the connection ended with a close frame (RFC 6455

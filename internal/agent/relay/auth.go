@@ -126,8 +126,12 @@ func (a *Agent) refused(r *http.Request, no *refusal) {
 		a.refusalLogged = a.now()
 	}
 	a.mu.Unlock()
+	path := r.URL.Path
+	if strings.HasPrefix(path, mediaPath) {
+		path = mediaPath // what follows names a file, or is as long as a stranger likes
+	}
 	if !quiet {
 		a.log.Warn("relay: a gateway was refused", "gateway", no.Gateway, "reason", no.Reason, "from", from,
-			"path", r.URL.Path, "clock_difference", no.Skew, "refused_so_far", n)
+			"path", path, "clock_difference", no.Skew, "refused_so_far", n)
 	}
 }

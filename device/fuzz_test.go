@@ -1,0 +1,37 @@
+package device
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+// FuzzFileStore: a folder that was cut short by a power cut or changed by somebody is read or refused, and what is added to it then is there.
+func FuzzFileStore(f *testing.F) {
+	for _, text := range []string{"", "{", `{"epoch":"e","seq":7}`, `{"id":"m1","frame":"eyJ0IjoidGV4dCJ9"}`, `{"id":7}`, "null", "[]", "\xff"} {
+		f.Add([]byte(text), []byte(text))
+	}
+	f.Fuzz(func(t *testing.T, cursor, entry []byte) {
+		dir := t.TempDir()
+		s, err := NewFileStore(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for name, data := range map[string][]byte{"cursor.json": cursor, "token": cursor, "outgoing/3.json": entry, "outgoing/x.json": entry} {
+			if err := os.WriteFile(filepath.Join(dir, name), data, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		before, err := s.Load()
+		if err != nil {
+			return
+		}
+		if err := s.Add(Entry{ID: "added", Frame: []byte(`{"t":"stop","id":"added"}`)}); err != nil {
+			t.Fatal(err)
+		}
+		after, err := s.Load()
+		if err != nil || len(after.Queue) != len(before.Queue)+1 || after.Queue[len(after.Queue)-1].ID != "added" {
+			t.Fatalf("%d entries, then %d, %v", len(before.Queue), len(after.Queue), err)
+		}
+	})
+}
