@@ -80,6 +80,9 @@ func (a *Agent) answer(ctx context.Context, t *turn, card chat.Card, answer chat
 		return chat.ErrAway
 	}
 	if running == nil {
+		if t.ctx.Err() != nil {
+			return chat.ErrAway // it is left for the next life
+		}
 		return nil
 	}
 	choice := gateway.ApprovalAnswer{RequestID: of.ID, Choice: answer.OptionID}
@@ -102,6 +105,8 @@ func (a *Agent) answer(ctx context.Context, t *turn, card chat.Card, answer chat
 			t.note("The answer came too late: the gateway no longer waited for it.")
 		}
 		return nil
+	case ctx.Err() != nil:
+		return chat.ErrAway
 	case away(err):
 		a.doubt()
 		return chat.ErrAway

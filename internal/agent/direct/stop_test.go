@@ -1,12 +1,15 @@
 package direct
 
 import (
+	"context"
+	"errors"
 	"net/http"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"hermes-mobile/gateway"
 	"hermes-mobile/internal/chat"
 )
 
@@ -241,4 +244,20 @@ func TestApprovalAfterRestart(t *testing.T) {
 			}
 		}
 	})
+}
+
+// An answer that comes while the server stops is told again in the next life: its turn goes on there.
+func TestAnswerWhileItStops(t *testing.T) {
+	l := begin(t, newGateway(t, now).URL, newDisk())
+	ctx, stop := context.WithCancel(t.Context())
+	turn := newTurn(ctx, l.agent, message(1, "hi"), func(error) {})
+	card := turn.card(gateway.Approval{ID: "a1", Choices: []string{"once", "deny"}}, false)
+	turn.over()
+	if err := l.agent.answer(ctx, turn, card, chat.Answer{OptionID: "once"}); err != nil {
+		t.Errorf("the turn has ended, and the answer is said to be %v", err)
+	}
+	stop()
+	if err := l.agent.answer(t.Context(), turn, card, chat.Answer{OptionID: "once"}); !errors.Is(err, chat.ErrAway) {
+		t.Errorf("the server stops, and the answer is said to be %v", err)
+	}
 }
