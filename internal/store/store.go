@@ -19,7 +19,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	_ "modernc.org/sqlite" // the driver "sqlite"
+	"modernc.org/sqlite" // and the driver "sqlite"
+	sqlite3 "modernc.org/sqlite/lib"
 )
 
 // File is the name of the database in the data folder.
@@ -70,7 +71,7 @@ func Open(ctx context.Context, dir string, opts ...Option) (*Store, error) {
 	}
 	if err := s.open(ctx, path); err != nil {
 		s.shut()
-		return nil, fmt.Errorf("open store %s: %w", path, err)
+		return nil, fmt.Errorf("open store %s: %w%s", path, err, hint(err))
 	}
 	if s.syncEvery > 0 {
 		go s.syncer()
@@ -79,6 +80,18 @@ func Open(ctx context.Context, dir string, opts ...Option) (*Store, error) {
 	}
 	go s.writer(context.WithoutCancel(ctx))
 	return s, nil
+}
+
+// hint says what is most likely wrong where the database library has only a number for it.
+func hint(err error) string {
+	var failed *sqlite.Error
+	if errors.As(err, &failed) {
+		switch failed.Code() & 0xff {
+		case sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR:
+			return "; is the disk full?"
+		}
+	}
+	return ""
 }
 
 func source(path string, pragmas ...string) string {

@@ -112,3 +112,36 @@ func (w *world) table(done map[*fault]int, took time.Duration, seed uint64) stri
 	_ = t.Flush()
 	return b.String()
 }
+
+// A server that is started on a full disk says what is wrong and ends; with room it starts.
+func TestStartOnAFullDisk(t *testing.T) {
+	srv := newServer(t)
+	if err := os.Mkdir(srv.data(), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if !mountDisk(srv.data()) {
+		t.Skip("no mount is allowed here")
+	}
+	t.Cleanup(func() {
+		srv.close()
+		unmountDisk(srv.data())
+	})
+	srv.filled.Store(true)
+	if err := fillDisk(srv.data(), 8<<10); err != nil {
+		t.Fatal(err)
+	}
+	srv.start()
+	wait := func(what string, is func() bool) {
+		t.Helper()
+		for end := time.Now().Add(restartWithin); !is(); time.Sleep(20 * time.Millisecond) {
+			if time.Now().After(end) {
+				t.Fatalf("waited in vain until %s\n%s", what, srv.tail(20))
+			}
+		}
+	}
+	wait("it says what is wrong", func() bool { return strings.Contains(srv.tail(60), noRoom) })
+	if err := freeDisk(srv.data()); err != nil {
+		t.Fatal(err)
+	}
+	wait("it has started", func() bool { return strings.Contains(srv.tail(60), "listening") })
+}
