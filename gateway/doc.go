@@ -19,4 +19,7 @@
 // All methods may be called concurrently. Errors are typed: [*Error], [*UnavailableError], [*NoRouteError], [ErrSignIn],
 // [ErrIdentity], [ErrUnreachable], [ErrCut], [ErrTooBig], [ErrClosed]. Nothing is logged unless [Options.Log] is set, and never an address, a
 // token or a text. The package imports the standard library only.
+//
+// How gateways behave is cited as "api-facts §n" (design/api-facts.md): measured on the API servers of Hermes 0.19.0 and
+// 0.22.2.
 package gateway
