@@ -40,29 +40,37 @@ func (cn *conn) clean(s string) string {
 	return cn.scrub(s)
 }
 
-// request builds the call of an advertised operation. vars fill the {variables} of its path, in pairs of name and value.
-// body is marshalled to JSON; nil is no body. The API server wants a length (a chunked body over its limit is taken for
-// bad JSON) and refuses any Origin (api-facts §1.2, §1.3).
-func (cn *conn) request(ctx context.Context, operation string, vars []string, query url.Values, body any) (*http.Request, error) {
-	endpoint, err := cn.caps.Endpoint(operation)
+// endpoint is an advertised operation with the {variables} of its path filled and escaped. vars are pairs of name and value.
+func (cn *conn) endpoint(operation string, vars []string) (Endpoint, error) {
+	e, err := cn.caps.Endpoint(operation)
 	if err != nil {
-		return nil, err
+		return e, err
 	}
-	path := endpoint.Path
 	for i := 0; i+1 < len(vars); i += 2 {
 		variable, value := "{"+vars[i]+"}", vars[i+1]
-		if !strings.Contains(path, variable) {
+		if !strings.Contains(e.Path, variable) {
 			continue
 		}
 		if value == "" || value == "." || value == ".." { // another operation's path
-			return nil, fmt.Errorf("%s: the %s is malformed", operation, vars[i])
+			return e, fmt.Errorf("%s: the %s is malformed", operation, vars[i])
 		}
-		path = strings.ReplaceAll(path, variable, url.PathEscape(value))
+		e.Path = strings.ReplaceAll(e.Path, variable, url.PathEscape(value))
 	}
-	if strings.ContainsAny(path, "{}") {
-		return nil, &UnavailableError{Operation: operation}
+	if strings.ContainsAny(e.Path, "{}") {
+		return e, &UnavailableError{Operation: operation}
 	}
-	return cn.requestPath(ctx, endpoint.Method, path, query, body)
+	return e, nil
+}
+
+// request builds the call of an advertised operation, whose vars are those of endpoint. body is marshalled to JSON; nil is no
+// body. The API server wants a length (a chunked body over its limit is taken for bad JSON) and refuses any Origin
+// (api-facts §1.2, §1.3).
+func (cn *conn) request(ctx context.Context, operation string, vars []string, query url.Values, body any) (*http.Request, error) {
+	e, err := cn.endpoint(operation, vars)
+	if err != nil {
+		return nil, err
+	}
+	return cn.requestPath(ctx, e.Method, e.Path, query, body)
 }
 
 // requestPath builds a call of an escaped path below the base address.

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"strings"
 	"sync/atomic"
 	"time"
 )
@@ -150,16 +149,11 @@ func (c *Client) report(ctx context.Context, cn *conn, err error) {
 }
 
 func newLease(cn *conn, way Way, req TurnRequest, after int64) (Lease, error) {
-	endpoint, err := cn.caps.Endpoint(way.operation())
+	endpoint, err := cn.endpoint(way.operation(), []string{"session_id", req.SessionID})
 	if err != nil {
 		return Lease{}, err
 	}
-	probe, err := cn.request(context.Background(), way.operation(), []string{"session_id", req.SessionID}, nil, nil)
-	if err != nil {
-		return Lease{}, err
-	}
-	path := strings.TrimPrefix(probe.URL.EscapedPath(), strings.TrimSuffix(cn.base.EscapedPath(), "/"))
-	lease := Lease{Way: way, Method: endpoint.Method, Endpoint: path, Key: req.Key, ToolEvents: cn.caps.Feature("tool_progress_events"),
+	lease := Lease{Way: way, Method: endpoint.Method, Endpoint: endpoint.Path, Key: req.Key, ToolEvents: cn.caps.Feature("tool_progress_events"),
 		Images: len(req.Images), Started: time.Now().UTC().Truncate(time.Millisecond), Idle: req.Idle, Patience: req.Patience, After: after, Digest: digest(req.Text)}
 	if way == WayRun || way == WaySession {
 		lease.SessionID = req.SessionID

@@ -35,7 +35,7 @@ func guess(t testing.TB, s *e2e.Server, headers string) int {
 func TestGuesses(t *testing.T) {
 	t.Parallel()
 	s, p := start(t)
-	before := memory(t, s)
+	before := s.Memory(t)
 	for name, addr := range map[string]func(i int) string{
 		"one address":             func(int) string { return "192.0.2.1" },
 		"one address as IPv6":     func(i int) string { return []string{"::ffff:192.0.2.2", "192.0.2.2"}[i%2] },
@@ -72,7 +72,7 @@ func TestGuesses(t *testing.T) {
 func TestForgedForwarding(t *testing.T) {
 	t.Parallel()
 	s, p := start(t, "MOBILE_TRUSTED_PROXIES=192.0.2.200")
-	before := memory(t, s)
+	before := s.Memory(t)
 	for _, headers := range []string{
 		"X-Forwarded-For: 127.0.0.1\r\n", "X-Forwarded-For: ::1\r\nX-Real-IP: 127.0.0.1\r\n", "Forwarded: for=127.0.0.1;host=localhost\r\n",
 		"X-Forwarded-For: " + strings.Repeat("127.0.0.1,", 2000) + "127.0.0.1\r\n", strings.Repeat("X-Forwarded-For: 192.0.2.200\r\n", 500),
@@ -92,7 +92,7 @@ func TestForgedForwarding(t *testing.T) {
 		t.Errorf("an eleventh guess gets %d", status)
 	}
 	p.Ask("still here", "You said: still here") // a connection that is open is not touched
-	if now := memory(t, s); now > before+32<<20 {
+	if now := s.Memory(t); now > before+32<<20 {
 		t.Errorf("it took %.0f MiB", (now-before)/(1<<20))
 	}
 }

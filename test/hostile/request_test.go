@@ -51,7 +51,7 @@ func everything(t testing.TB) (*e2e.Server, *e2e.Phone) {
 func TestSmuggling(t *testing.T) {
 	t.Parallel()
 	s, p := start(t)
-	before := memory(t, s)
+	before := s.Memory(t)
 	const end = "Host: 127.0.0.1\r\n"
 	second := "GET /readyz HTTP/1.1\r\nHost: 127.0.0.1\r\nX-Forwarded-For: 192.0.2.9\r\nConnection: close\r\n\r\n"
 	for name, tc := range map[string]struct {
@@ -108,7 +108,7 @@ func has(list []int, n int) bool {
 func TestOddPaths(t *testing.T) {
 	t.Parallel()
 	s, p := everything(t)
-	before := memory(t, s)
+	before := s.Memory(t)
 	odd := []string{"..", "../", "../../../../../../etc/passwd", "..%2f..%2f..%2f..%2fetc%2fpasswd", "%2e%2e/%2e%2e/etc/passwd", "..\\..\\etc\\passwd",
 		"....//....//etc/passwd", "%00", "x%00.js", "%c0%ae%c0%ae/etc/passwd", "%", "%zz", "\xff\xfe", "//etc/passwd", ";a=b", "?%", "#", "x?token=1", strings.Repeat("a/", 5000)}
 	for _, base := range []string{"/", "//", "/ws/", "/media/", "/relay/", "/relay/media/", "/relay/policy/", "/push/action/", "/healthz/", "/readyz/", "/metrics/",
@@ -134,7 +134,7 @@ func TestOddPaths(t *testing.T) {
 func TestBodies(t *testing.T) {
 	t.Parallel()
 	s, p := everything(t)
-	before := memory(t, s)
+	before := s.Memory(t)
 	most := watch(t, s)
 	var packed bytes.Buffer
 	z := gzip.NewWriter(&packed)
@@ -193,7 +193,7 @@ func TestRelayGuesses(t *testing.T) {
 	t.Cleanup(g.Close)
 	p.Online()
 	p.Ask("echo 0 before", "reply 0 before")
-	before := memory(t, s)
+	before := s.Memory(t)
 	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 16}}
 	defer client.CloseIdleConnections()
 	var wg sync.WaitGroup
@@ -221,7 +221,7 @@ func TestRelayGuesses(t *testing.T) {
 	}
 	wg.Wait()
 	p.Ask("echo 1 after", "reply 1 after")
-	if now := memory(t, s); now > before+48<<20 {
+	if now := s.Memory(t); now > before+48<<20 {
 		t.Errorf("the guesses took %.0f MiB", (now-before)/(1<<20))
 	}
 	quietLog(t, s)

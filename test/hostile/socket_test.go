@@ -64,7 +64,7 @@ func closeCode(in io.Reader) int {
 func TestStrangersWhoOnlyConnect(t *testing.T) {
 	t.Parallel()
 	s, p := start(t)
-	before := memory(t, s)
+	before := s.Memory(t)
 	most := watch(t, s)
 	first := masked(ws.OpText, true, hello("not the token", "stranger"))
 	kinds := []struct{ whole, drip string }{
@@ -106,7 +106,7 @@ func TestStrangersWhoOnlyConnect(t *testing.T) {
 	}
 	done := make(chan struct{})
 	go func() { defer close(done); wg.Wait() }()
-	until(t, "the strangers to be ended", func() bool { return metrics(t, s)["process_open_fds"] < 100 }) // none where it is not counted
+	until(t, "the strangers to be ended", func() bool { return s.Metrics(t)["process_open_fds"] < 100 }) // none where it is not counted
 	close(stop)
 	<-done
 	if peak, bound := most(), before+64<<20+float64(many*(32<<10)); peak > bound {
@@ -132,7 +132,7 @@ func TestStrangersTakeAllConnections(t *testing.T) {
 	s.Start()
 	p := e2e.NewPhone(t, s, "paired")
 	p.Ask("before", "You said: before")
-	before := memory(t, s)
+	before := s.Memory(t)
 	conns := make([]net.Conn, 500)
 	for i := range conns {
 		conns[i] = dial(t, s, upgrade+"\r\n")
@@ -154,7 +154,7 @@ func TestStrangersTakeAllConnections(t *testing.T) {
 func TestFrameFloods(t *testing.T) {
 	t.Parallel()
 	s, p := start(t)
-	before := memory(t, s)
+	before := s.Memory(t)
 	most := watch(t, s)
 	open := func(t testing.TB, id string) (net.Conn, *bufio.Reader) {
 		c := dial(t, s, upgrade+"\r\n"+masked(ws.OpText, true, hello(s.Token, id)))
@@ -247,7 +247,7 @@ func TestCompressionIsNotTaken(t *testing.T) {
 func TestUploadsAtOnce(t *testing.T) {
 	t.Parallel()
 	s, p := start(t)
-	before := memory(t, s)
+	before := s.Memory(t)
 	most := watch(t, s)
 	many := scale(24, 100)
 	// What is allowed to come, what is not applied, their decoded forms, and as much again that the collector leaves for later.

@@ -1,15 +1,12 @@
 package hostile
 
 import (
-	"bufio"
 	"context"
 	"flag"
 	"fmt"
 	"io"
 	"net"
-	"net/http"
 	"os"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -84,40 +81,11 @@ func unharmed(t testing.TB, s *e2e.Server, p *e2e.Phone, before, rest float64) {
 	e2e.NewPhone(t, s, "newcomer").Ask("hello", "You said: hello")
 	now := 0.0
 	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
-		if now = memory(t, s); now < before+rest {
+		if now = s.Memory(t); now < before+rest {
 			return
 		}
 	}
 	t.Errorf("the server still holds %.0f MiB, %.0f before", now/(1<<20), before/(1<<20))
-}
-
-// metrics reads the server's counters; the values of one name are added up.
-func metrics(t testing.TB, s *e2e.Server) map[string]float64 {
-	t.Helper()
-	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: patience}
-	resp, err := client.Get(s.Base() + "/metrics")
-	ok(t, err)
-	defer resp.Body.Close()
-	m := map[string]float64{}
-	lines := bufio.NewScanner(resp.Body)
-	for lines.Scan() {
-		name, number, found := strings.Cut(lines.Text(), " ")
-		if !found || name == "#" {
-			continue
-		}
-		name, _, _ = strings.Cut(name, "{")
-		v, _ := strconv.ParseFloat(number, 64)
-		m[name] += v
-	}
-	ok(t, lines.Err())
-	return m
-}
-
-// memory is what the server's heap and stacks take.
-func memory(t testing.TB, s *e2e.Server) float64 {
-	t.Helper()
-	m := metrics(t, s)
-	return m["go_memstats_heap_inuse_bytes"] + m["go_memstats_stack_inuse_bytes"]
 }
 
 // watch samples the server's memory until the function it returns is called, which gives the most that was seen.
@@ -127,7 +95,7 @@ func watch(t testing.TB, s *e2e.Server) (most func() float64) {
 	var wg sync.WaitGroup
 	wg.Go(func() {
 		for {
-			peak = max(peak, memory(t, s))
+			peak = max(peak, s.Memory(t))
 			select {
 			case <-stop:
 				return

@@ -44,7 +44,7 @@ func TestFileOf25MiB(t *testing.T) {
 			g := hello(t, config(s, ""))
 			p := e2e.NewPhone(t, s, "tel")
 			p.Online()
-			before := memory(t, s)
+			before := s.Memory(t)
 			peak := watch(t, s)
 			up := content(largest, 1)
 			if limit == largest {

@@ -46,7 +46,7 @@ func TestFlood(t *testing.T) {
 	a, b := e2e.NewPhone(t, s, "a"), e2e.NewPhone(t, s, "b")
 	b.Online()
 	b.Ask("echo 0 first", "reply 0 first")
-	before := memory(t, s)
+	before := s.Memory(t)
 	most := watch(t, s)
 	n := 0
 	others := func(when string) { // the other gateway's device, in the middle of it
@@ -178,7 +178,7 @@ func TestFloodOfStrangers(t *testing.T) {
 	p.Online()
 	p.Submit("before")
 	e := take(t, g, "before")
-	before := memory(t, s)
+	before := s.Memory(t)
 	most := watch(t, s)
 	const many = 100_000
 	began := time.Now()

@@ -94,7 +94,7 @@ func TestReconnects(t *testing.T) {
 		ok(t, g.End(soon(t), e))
 		want = append(want, fmt.Sprint("answer ", i))
 		if i == 9 {
-			before = metrics(t, s)
+			before = s.Metrics(t)
 		}
 	}
 	p.Final(0, "the last answer", func(m device.Message) bool { return m.Text == want[many-1] })
@@ -103,10 +103,10 @@ func TestReconnects(t *testing.T) {
 	}
 	nothing(t, g)
 	until(t, "what the reconnects left to go", func() bool {
-		after := metrics(t, s)
+		after := s.Metrics(t)
 		return after["go_goroutines"] <= before["go_goroutines"]+5 && after["process_open_fds"] <= before["process_open_fds"]+5
 	})
-	if n := metrics(t, s)["go_memstats_heap_inuse_bytes"] - before["go_memstats_heap_inuse_bytes"]; n > 32<<20 {
+	if n := s.Metrics(t)["go_memstats_heap_inuse_bytes"] - before["go_memstats_heap_inuse_bytes"]; n > 32<<20 {
 		t.Errorf("ninety reconnects cost %.0f MiB", n/(1<<20))
 	}
 }
@@ -138,7 +138,7 @@ func TestSameID(t *testing.T) {
 	if got := finals(p, 0); !slices.Equal(got, []string{"answer 0", "answer 1"}) {
 		t.Errorf("the phone got %q", got)
 	}
-	if n := metrics(t, s)["hermes_mobile_gateway_events_total"]; n < 3 {
+	if n := s.Metrics(t)["hermes_mobile_gateway_events_total"]; n < 3 {
 		t.Errorf("%v events of the gateway are counted", n)
 	}
 }

@@ -47,7 +47,7 @@ func TestOversizeFrame(t *testing.T) {
 	t.Parallel()
 	s := start(t)
 	hello(t, config(s, ""))
-	before := memory(t, s)
+	before := s.Memory(t)
 	for range 5 {
 		c, ready := open(t, s, "tel")
 		limit := int(ready.Capabilities.MaxFrameBytes)
@@ -242,7 +242,7 @@ func TestGuest(t *testing.T) {
 	token := find[*frame.Ready](c).Token
 	for i := range 100 {
 		c.close() // a new connection each time, as after a lost network: nothing is replaced
-		until(t, "the server to notice", func() bool { return metrics(t, s)["hermes_mobile_device_connections"] == 0 })
+		until(t, "the server to notice", func() bool { return s.Metrics(t)["hermes_mobile_device_connections"] == 0 })
 		c = dial(t, s)
 		c.send(&frame.Hello{Token: token, Device: frame.Device{ID: "friend"}})
 		if r := find[*frame.Ready](c); !r.Approved || r.Token != "" {
@@ -296,7 +296,7 @@ func TestSlowPhone(t *testing.T) {
 	slow, ready := open(t, s, "slow") // its socket is not read from here on
 	p := e2e.NewPhone(t, s, "quick")
 	p.Online()
-	before := memory(t, s)
+	before := s.Memory(t)
 	peak := watch(t, s)
 	const steps, replies = 5_000, 200
 	body := strings.Repeat("s", 64<<10) // more than what the kernel holds

@@ -1,13 +1,11 @@
 package traps
 
 import (
-	"bufio"
 	"context"
 	"fmt"
 	"net/http"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -152,41 +150,12 @@ func ends(t testing.TB, g *gateway.Raw) int {
 	return g.Code()
 }
 
-// metrics reads the server's counters; the values of one name are added up.
-func metrics(t testing.TB, s *e2e.Server) map[string]float64 {
-	t.Helper()
-	req := value[*http.Request](t)(http.NewRequestWithContext(soon(t), http.MethodGet, s.Base()+"/metrics", nil))
-	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
-	resp := value[*http.Response](t)(client.Do(req))
-	defer resp.Body.Close()
-	m := map[string]float64{}
-	lines := bufio.NewScanner(resp.Body)
-	for lines.Scan() {
-		name, number, found := strings.Cut(lines.Text(), " ")
-		if !found || name == "#" {
-			continue
-		}
-		name, _, _ = strings.Cut(name, "{")
-		v, _ := strconv.ParseFloat(number, 64)
-		m[name] += v
-	}
-	ok(t, lines.Err())
-	return m
-}
-
-// memory is what the server's heap and stacks take.
-func memory(t testing.TB, s *e2e.Server) float64 {
-	t.Helper()
-	m := metrics(t, s)
-	return m["go_memstats_heap_inuse_bytes"] + m["go_memstats_stack_inuse_bytes"]
-}
-
 // settled waits until the server's memory is back under a bound, which takes a collection or two: reading it makes garbage.
 func settled(t testing.TB, s *e2e.Server, bound float64) {
 	t.Helper()
 	now := 0.0
 	for end := time.Now().Add(patience); time.Now().Before(end); {
-		if now = memory(t, s); now < bound {
+		if now = s.Memory(t); now < bound {
 			return
 		}
 	}
@@ -200,7 +169,7 @@ func watch(t testing.TB, s *e2e.Server) (most func() float64) {
 	var wg sync.WaitGroup
 	wg.Go(func() {
 		for {
-			peak = max(peak, memory(t, s))
+			peak = max(peak, s.Memory(t))
 			select {
 			case <-stop:
 				return
