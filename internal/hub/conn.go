@@ -81,8 +81,15 @@ func (c *conn) send(f frame.Down) {
 	c.write(frame.EncodeDown(f))
 }
 
-func (c *conn) write(p []byte) {
-	err := c.ws.Send(p)
+func (c *conn) write(p []byte) { c.sent(c.ws.Send(p)) }
+
+// step sends a step of a message.
+func (c *conn) step(m *frame.Message) {
+	c.sent(c.ws.Compose(len(m.Text)+160, m.AppendJSON))
+}
+
+// sent takes what became of a frame.
+func (c *conn) sent(err error) {
 	if err != nil {
 		c.broken.Store(true)
 	}

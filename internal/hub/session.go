@@ -13,7 +13,8 @@ import (
 )
 
 // session is the conversation of one device. Its state belongs to its queue: readers, timers, the agent and the admin
-// interface only post events, which are applied one after the other by a goroutine that exists while there are any.
+// interface only post events, which are applied one after the other by a goroutine that exists while there are any, or by
+// whoever posts one that needs no more than a moment.
 type session struct {
 	hub *Hub
 	id  string // of the device
@@ -75,6 +76,14 @@ type event interface {
 // weighted is an event that holds many bytes.
 type weighted interface{ weight() int }
 
+// quick is an event that may need neither the store nor anything else that is waited for: nearly all that is streamed. In a
+// session that does nothing it is applied by whoever posts it, which spares a goroutine for each step.
+type quick interface {
+	event
+	// quick is asked in the session's queue.
+	quick(s *session) bool
+}
+
 // maxMail bounds the bytes a session holds unapplied; a reader that brings more waits.
 const maxMail = 24 << 20
 
@@ -127,6 +136,13 @@ func (s *session) post(e event) bool {
 		s.mu.Unlock()
 		return false
 	}
+	if q, ok := e.(quick); ok && !s.running && s.loaded && q.quick(s) {
+		s.running = true
+		s.mu.Unlock()
+		s.hub.work.Add(1)
+		s.applyQuick(q)
+		return true
+	}
 	s.mail = append(s.mail, e)
 	if w, ok := e.(weighted); ok {
 		s.weight += w.weight()
@@ -139,6 +155,30 @@ func (s *session) post(e event) bool {
 		go s.run()
 	}
 	return true
+}
+
+// applyQuick applies an event that stores nothing. What came meanwhile is left to a goroutine.
+func (s *session) applyQuick(e quick) {
+	var b batch
+	e.apply(s, &b)
+	s.mu.Lock()
+	if len(s.mail) > 0 {
+		s.mu.Unlock()
+		go s.run()
+		return
+	}
+	s.halt()
+	s.mu.Unlock()
+	s.hub.work.Done()
+}
+
+// halt ends the queue's run: there is nothing to do. It is called with the lock held.
+func (s *session) halt() {
+	if s.idle() && s.hub.remove(s) {
+		s.dead = true
+	}
+	s.running = false
+	s.mail = nil // an idle phone holds no memory for what it said last
 }
 
 // wait blocks a reader while the session holds too much unapplied.
@@ -163,11 +203,7 @@ func (s *session) run() {
 	for {
 		s.mu.Lock()
 		if len(s.mail) == 0 {
-			if s.idle() && s.hub.remove(s) {
-				s.dead = true
-			}
-			s.running = false
-			s.mail = nil // an idle phone holds no memory for what it said last
+			s.halt()
 			s.mu.Unlock()
 			return
 		}
@@ -300,6 +336,8 @@ func (s *session) later(what string, op func(*store.Tx) error) {
 
 // stored: a write that nobody waited for was made, or failed.
 type stored struct{}
+
+func (stored) quick(*session) bool { return true }
 
 func (stored) apply(s *session, _ *batch) { s.pending-- }
 

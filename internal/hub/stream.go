@@ -18,14 +18,15 @@ const saveInterval = 5 * time.Second
 // stream is a message that was begun and has no final yet.
 type stream struct {
 	say   chat.Say // the newest step
-	shown *string  // what the connection was last sent; nil: nothing yet
+	begun bool     // the connection was sent something of it
+	shown string   // what it was last sent
 	units int      // UTF-16 length of shown
 	saved time.Time
 
 	mirror bool // of the conversation of another device, whose session stores and ends it
 }
 
-func (st *stream) dirty() bool { return st.shown == nil || *st.shown != st.say.Text }
+func (st *stream) dirty() bool { return !st.begun || st.shown != st.say.Text }
 
 func (s *session) stream(id string) *stream {
 	for _, st := range s.streams {
@@ -47,7 +48,6 @@ func (s *session) say(b *batch, e chat.Say) {
 		return
 	}
 	st := s.stream(e.ID)
-	now := time.Now()
 	if st == nil {
 		st = &stream{}
 		s.streams = append(s.streams, st)
@@ -55,19 +55,49 @@ func (s *session) say(b *batch, e chat.Say) {
 	st.say = e
 	if st.saved.IsZero() {
 		// The row must be there before the device sees the message, or a crash would leave it without an end.
-		device, m := s.dev.N, store.OpenMessage{ID: e.ID, N: e.N, ReplyTo: e.ReplyTo, Text: e.Text}
-		b.do(func(tx *store.Tx) error { return tx.SetOpen(device, m) }, nil)
-		st.saved = now
-	} else if now.Sub(st.saved) >= saveInterval {
-		st.saved = now
-		device, m := s.dev.N, store.OpenMessage{ID: e.ID, N: e.N, ReplyTo: e.ReplyTo, Text: e.Text}
-		s.later("store how far a message has come", func(tx *store.Tx) error { return tx.SetOpen(device, m) })
+		st.saved = time.Now()
+		b.do(s.howFar(e), nil)
+	} else if st.unsaved() {
+		st.saved = time.Now()
+		s.later("store how far a message has come", s.howFar(e))
 	}
-	b.then(func() {
-		s.speak()
-		s.flushStreams()
-		s.pass(stepped{e})
-	})
+	b.then(func() { s.stepped(st) })
+}
+
+// stepped shows what was added to a message.
+func (s *session) stepped(st *stream) {
+	s.speak()
+	s.flushStreams()
+	if len(s.members) > 0 {
+		s.pass(stepped{st.say})
+	}
+}
+
+// unsaved reports whether the store is to be told how far the message has come.
+func (st *stream) unsaved() bool { return time.Since(st.saved) >= saveInterval }
+
+func (s *session) howFar(e chat.Say) func(*store.Tx) error {
+	device, m := s.dev.N, store.OpenMessage{ID: e.ID, N: e.N, ReplyTo: e.ReplyTo, Text: e.Text}
+	return func(tx *store.Tx) error { return tx.SetOpen(device, m) }
+}
+
+// quick implements quick: steps of a message that is stored as begun, and signs of life.
+func (e *said) quick(s *session) bool {
+	if e.done != nil || s.dev == nil {
+		return false
+	}
+	for _, ev := range e.events {
+		switch ev := ev.(type) {
+		case chat.Say:
+			if st := s.stream(ev.ID); ev.Final || st == nil || st.saved.IsZero() || st.unsaved() {
+				return false
+			}
+		case chat.Working, chat.ToolStep:
+		default:
+			return false
+		}
+	}
+	return true
 }
 
 // final stores the end of a message and sends it. streamed: the device may have seen steps of it.
@@ -139,9 +169,11 @@ func (s *session) noteSaid(tx *store.Tx, e chat.Say) error {
 // flush: it is time for the next streamed step.
 type flush struct{}
 
+func (flush) quick(*session) bool { return true }
+
 func (flush) apply(s *session, b *batch) {
 	s.timers.flush = nil
-	b.then(func() { s.flushStreams() })
+	b.then(s.flushStreams)
 }
 
 // flushStreams sends the newest step of each message that has one, as far as rate and connection allow. A step never
@@ -158,7 +190,7 @@ func (s *session) flushStreams() {
 			s.await()
 			return
 		}
-		if wait := editInterval - time.Since(s.lastEdit); wait > 0 && st.shown != nil {
+		if wait := editInterval - time.Since(s.lastEdit); wait > 0 && st.begun {
 			s.start(&s.timers.flush, wait, flush{})
 			return
 		}
@@ -174,7 +206,7 @@ func (s *session) overtake() {
 		return
 	}
 	for _, st := range s.streams {
-		if st.shown != nil && st.dirty() && !s.full() {
+		if st.begun && st.dirty() && !s.full() {
 			s.lastEdit = time.Now()
 			s.sendStep(st)
 		}
@@ -184,15 +216,15 @@ func (s *session) overtake() {
 func (s *session) sendStep(st *stream) {
 	text := st.say.Text
 	m := frame.Message{ID: st.say.ID, Edit: true, Chunk: frame.Chunk{Total: 1}}
-	if s.conn.delta && st.shown != nil && strings.HasPrefix(text, *st.shown) {
-		added := text[len(*st.shown):]
+	if s.conn.delta && st.begun && strings.HasPrefix(text, st.shown) {
+		added := text[len(st.shown):]
 		m.Append, m.At = &added, st.units
 		st.units += utf16Len(added)
 	} else {
 		m.Text = text
 		st.units = utf16Len(text)
 	}
-	st.shown = &text
+	st.shown, st.begun = text, true
 	s.hub.Metrics.Interims.Inc()
-	s.conn.write(frame.EncodeDown(&m))
+	s.conn.step(&m)
 }

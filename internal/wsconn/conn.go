@@ -141,6 +141,20 @@ func (c *Conn) Send(p []byte) error {
 	return nil
 }
 
+// Compose is Send of what fill appends to a slice of about size bytes, which is used again when the message has been written at
+// once: a message that goes to one peer only leaves nothing behind. fill must not keep the slice.
+func (c *Conn) Compose(size int, fill func(b []byte) []byte) error {
+	if c.Queued() > 0 { // a small message that waits must not hold a large buffer
+		return c.Send(fill(make([]byte, 0, size)))
+	}
+	b := getBuffer(size)
+	err := c.Send(fill(b.b[:0]))
+	if c.Queued() == 0 {
+		b.put()
+	}
+	return err
+}
+
 // Cork holds back what is sent until Uncork, so that several messages need one
 // write. Calls nest. The time between must be short, and Send's limits hold.
 func (c *Conn) Cork() {

@@ -89,6 +89,42 @@ func TestOrderOfConcurrentSends(t *testing.T) {
 	}
 }
 
+// What was composed is written, or waits, untouched by what is composed later, for this peer and for others.
+func TestComposedMessagesAreTheirOwn(t *testing.T) {
+	const messages = 3000
+	for name, tr := range transports {
+		t.Run(name, func(t *testing.T) {
+			s := newServer(t, Options{WriteStall: patience}, tr, func() Handler { return &recorder{} })
+			text := func(peer, i int) string {
+				return fmt.Sprintf("%d %d %s", peer, i, strings.Repeat(string(rune('a'+i%26)), (i*i)%5000))
+			}
+			var peers, work sync.WaitGroup
+			for peer := range 3 {
+				p := s.dial(t)
+				c := s.conn(t)
+				work.Go(func() { // faster than the peer reads
+					for i := range messages {
+						m := text(peer, i)
+						if err := c.Compose(len(m), func(b []byte) []byte { return append(b, m...) }); err != nil {
+							t.Error(err)
+						}
+					}
+				})
+				peers.Go(func() {
+					for i := range messages {
+						if _, got := p.frame(); got != text(peer, i) {
+							t.Errorf("message %d of peer %d is not what was composed", i, peer)
+							return
+						}
+					}
+				})
+			}
+			work.Wait()
+			peers.Wait()
+		})
+	}
+}
+
 // A peer that does not read costs its bound, is told full, and hurts nobody; when
 // it reads again it gets everything that was taken, in order.
 func TestSlowPeer(t *testing.T) {

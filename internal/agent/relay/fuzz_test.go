@@ -12,8 +12,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"hermes-mobile/internal/onepass"
 )
 
 // FuzzFrame: whatever a line holds, reading it ends, and the texts of it can be
@@ -60,7 +58,7 @@ func FuzzFrame(f *testing.F) {
 // sameOp checks that an op that is read in one pass is what decoding makes of it.
 func sameOp(t *testing.T, line []byte) (quick bool) {
 	t.Helper()
-	env, a, quick := readOp(new(onepass.Parser), line)
+	env, a, quick := new(opReader).read(line)
 	if !quick {
 		return false
 	}

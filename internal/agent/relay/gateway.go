@@ -20,6 +20,7 @@ const (
 	hardPending  = 2048             // above which the connection is closed with 1013
 	hardBytes    = 64 << 20         // likewise, in bytes of text
 	maxConvos    = 100_000
+	maxTold      = 256 // what is kept for use again
 )
 
 // gateway is the state of one configured gateway, see the package's
@@ -31,6 +32,7 @@ type gateway struct {
 
 	mu      sync.Mutex
 	later_  []func() // to be told after unlocking, in order
+	told    []func() // empty, of the last time, to be used again
 	telling bool
 	retired bool
 
@@ -56,9 +58,9 @@ type gateway struct {
 	wedgedAt time.Time
 
 	// What came from it and is being stored.
-	waiting      map[string]*pendingAnswer // by requestId, of this connection
-	held         []string                  // requestIds of interim ops, answered when the hub is quick again
-	pending      int                       // stores not yet done
+	waiting      map[string]time.Time // since when an outbound op is worked on, by requestId, of this connection
+	held         []string             // requestIds of interim ops, answered when the hub is quick again
+	pending      int                  // stores not yet done
 	pendingBytes int
 	openBytes    int // of messages that are not final
 	badLines     int64
@@ -70,17 +72,15 @@ type gateway struct {
 
 	convos  map[string]*convo
 	active  map[*convo]struct{} // those the clock must look at
+	stops   bool                // an interrupt may be due
 	swept   time.Time
 	watched bool // the clock will look soon by itself
 }
 
-// pendingAnswer is an outbound op that is being worked on.
-type pendingAnswer struct{ since time.Time }
-
 func newGateway(a *Agent, cfg Gateway) *gateway {
 	g := &gateway{
 		a: a, log: a.log.With("gateway", cfg.ID), version: a.opt.Known[cfg.ID],
-		waiting: map[string]*pendingAnswer{}, convos: map[string]*convo{}, noted: map[string]*noted{}, active: map[*convo]struct{}{},
+		waiting: map[string]time.Time{}, convos: map[string]*convo{}, noted: map[string]*noted{}, active: map[*convo]struct{}{},
 		awaySince: a.now(),
 	}
 	g.cfg.Store(&cfg)
@@ -105,12 +105,16 @@ func (g *gateway) do(f func()) {
 	g.telling = true
 	for len(g.later_) > 0 {
 		batch := g.later_
-		g.later_ = nil
+		g.later_, g.told = g.told, nil
 		g.mu.Unlock()
 		for _, tell := range batch {
 			tell()
 		}
+		clear(batch)
 		g.mu.Lock()
+		if cap(batch) <= maxTold {
+			g.told = batch[:0]
+		}
 	}
 	g.telling = false
 	g.mu.Unlock()
@@ -264,9 +268,14 @@ func (g *gateway) unqueue(all bool) {
 
 // stopsDue sends the interrupts that could not be sent before.
 func (g *gateway) stopsDue() {
+	if !g.stops {
+		return
+	}
+	g.stops = false
 	for c := range g.active {
 		if c.turn != nil && c.turn.stopDue {
 			g.interrupt(c)
+			g.stops = g.stops || c.turn.stopDue
 		}
 	}
 }
@@ -344,8 +353,8 @@ func (g *gateway) clock() (busy bool) {
 		if g.link == nil && len(g.queue) > 0 && now.Sub(g.awaySince) > keepUnacked {
 			g.unqueue(true)
 		}
-		for id, p := range g.waiting {
-			if now.Sub(p.since) > answerWithin {
+		for id, since := range g.waiting {
+			if now.Sub(since) > answerWithin {
 				g.answer(id, result{Error: "the connector is busy, try again"})
 			}
 		}

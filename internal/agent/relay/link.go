@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"hermes-mobile/internal/access"
-	"hermes-mobile/internal/onepass"
 	"hermes-mobile/internal/wsconn"
 )
 
@@ -47,7 +46,7 @@ type link struct {
 	local   bool   // over loopback, no proxy between
 	from    string
 	partial []byte
-	ops     onepass.Parser
+	ops     opReader
 }
 
 var _ wsconn.Handler = (*link)(nil)
@@ -188,7 +187,7 @@ func (l *link) line(b []byte) {
 	if len(bytes.TrimSpace(b)) == 0 {
 		return
 	}
-	env, act, quick := readOp(&l.ops, b)
+	env, act, quick := l.ops.read(b)
 	if !quick {
 		if err := decode(b, &env); err != nil || env.Type == "" {
 			g.a.count(CountBadLine, g.config().ID)

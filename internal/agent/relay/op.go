@@ -5,10 +5,18 @@ import "hermes-mobile/internal/onepass"
 // Steps of streamed replies are nearly all that a gateway sends, each with the whole text so far. They are read in one
 // pass; a fuzz test holds that to what decode and readAction make of the same line.
 
-// readOp reads an outbound frame of the usual form. Where it is of another, ok is false, and decode is asked.
-func readOp(p *onepass.Parser, line []byte) (env envelope, a *action, ok bool) {
+// opReader reads one op after the other.
+type opReader struct {
+	onepass.Parser
+	last action
+}
+
+// read reads an outbound frame of the usual form. Where it is of another, ok is false, and decode is asked. The action of what
+// passes by, a step or a sign of life, is valid until the next one is read.
+func (p *opReader) read(line []byte) (env envelope, a *action, ok bool) {
 	p.Reset(line)
-	a = &action{}
+	a = &p.last
+	*a = action{}
 	acted := false
 	ok = p.Object(func(name []byte) (ok bool) {
 		switch string(name) {
@@ -18,14 +26,14 @@ func readOp(p *onepass.Parser, line []byte) (env envelope, a *action, ok bool) {
 			ok = ok && string(value) == "outbound"
 			env.Type = "outbound"
 		case "requestId":
-			env.RequestID, ok = looseText(p)
+			env.RequestID, ok = looseText(&p.Parser)
 		case "platform":
-			env.Platform, ok = looseText(p)
+			env.Platform, ok = looseText(&p.Parser)
 		case "action":
 			ok = !acted && p.Peek() == '{'
 			acted = true
 			from := p.At()
-			ok = ok && a.read(p)
+			ok = ok && a.read(&p.Parser)
 			a.bytes = p.At() - from
 		}
 		return ok
@@ -34,7 +42,22 @@ func readOp(p *onepass.Parser, line []byte) (env envelope, a *action, ok bool) {
 		return envelope{}, nil, false
 	}
 	a.requestID = string(env.RequestID)
+	if !a.passing() {
+		kept := *a
+		a = &kept
+	}
 	return env, a, true
+}
+
+// passing reports whether nothing of an op is needed once it has been applied.
+func (a *action) passing() bool {
+	switch a.Op {
+	case "typing", "react":
+		return true
+	case "draft":
+		return !bool(a.Final)
+	}
+	return false
 }
 
 // read reads the members of an action. Cards and files are rare, and have more of them than this knows.

@@ -73,7 +73,7 @@ func (g *gateway) outbound(env *envelope, a *action, owner *gateway) {
 		g.overload("unanswered ops")
 		return
 	}
-	g.waiting[a.requestID] = &pendingAnswer{since: g.a.now()}
+	g.waiting[a.requestID] = g.a.now()
 	if newerOps[string(a.Op)] {
 		g.sawNewer()
 	}

@@ -460,7 +460,7 @@ func (g *gateway) stopTurn(c *convo) {
 	if t.stopping {
 		return
 	}
-	t.stopping, t.stopDue = true, true
+	t.stopping, t.stopDue, g.stops = true, true, true
 	if it := c.parked; it != nil { // it need not begin at all; what it waits for is stopped
 		c.parked = nil
 		it.acked()
