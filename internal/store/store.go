@@ -163,6 +163,7 @@ func (s *Store) writer(ctx context.Context) {
 	defer close(s.closed)
 	tx := &Tx{ctx: ctx, stmt: s.stmt, conn: s.conn}
 	var group []job
+	var pace pace
 	for {
 		select {
 		case j := <-s.queue:
@@ -171,8 +172,38 @@ func (s *Store) writer(ctx context.Context) {
 			s.drain(tx)
 			return
 		}
+		if wait := pace.next(time.Now()); wait > 0 && len(s.queue) < manyWait {
+			time.Sleep(wait)
+		}
 		s.commit(tx, s.gather(group))
 	}
+}
+
+// manyWait is how many writes are a group that waits for no more.
+const manyWait = 64
+
+// pace spreads the commits of a busy store: each costs much the same, however little is in it. It holds none back where writes
+// come one by one.
+type pace struct {
+	begun [busyCommits]time.Time // the last commits, in a ring
+	at    int
+}
+
+const (
+	busyCommits = 16
+	busyFor     = 64 * time.Millisecond // so many commits in less time are a busy store's
+	commitEvery = 2 * time.Millisecond
+)
+
+// next notes that a commit is due, and returns how long it waits for others to join it.
+func (p *pace) next(now time.Time) (wait time.Duration) {
+	last := p.begun[(p.at+busyCommits-1)%busyCommits]
+	if now.Sub(p.begun[p.at]) < busyFor {
+		wait = max(0, commitEvery-now.Sub(last))
+	}
+	p.begun[p.at] = now.Add(wait)
+	p.at = (p.at + 1) % busyCommits
+	return wait
 }
 
 func (s *Store) gather(group []job) []job {
