@@ -255,6 +255,7 @@ func (s *Server) Run(ctx context.Context) error {
 	}()
 	work.Go(func() { s.pairing.Watch(life, s.pairingChanged(life)) })
 	work.Go(func() { s.sweep(life) })
+	work.Go(func() { tidy(life, s.hub.Connections) })
 	work.Go(func() { s.looks.run(life) })
 	if s.certs != nil {
 		work.Go(func() { s.certs.Run(life) })

@@ -213,19 +213,20 @@ func get(ctx context.Context, url string) (io.ReadCloser, error) {
 }
 
 // live is the memory that is in use after a collection: heap and stacks. There is no way to ask the server for a
-// collection, but its own metrics make garbage, so they are read until it has made two.
+// collection, but its own metrics make garbage, so they are read until it has made four: each halves the
+// stacks that are larger than they need to be.
 func (p *process) live(ctx context.Context) (float64, error) {
 	first, err := p.metrics(ctx)
 	if err != nil {
 		return 0, err
 	}
 	const cycles = "go_gc_duration_seconds_count"
-	for range 20000 {
+	for range 50000 {
 		m, err := p.metrics(ctx)
 		if err != nil {
 			return 0, err
 		}
-		if m[cycles] >= first[cycles]+2 {
+		if m[cycles] >= first[cycles]+4 {
 			return m["go_memstats_heap_inuse_bytes"] + m["go_memstats_stack_inuse_bytes"], nil
 		}
 	}
