@@ -137,13 +137,13 @@ func (s *session) notify(b *batch, u store.Unread, from int64) error {
 	if err != nil || len(rows) == 0 {
 		return err
 	}
-	var e entry
-	if err := json.Unmarshal(rows[0].Body, &e); err != nil {
+	e, err := readEntry(rows[0].Body)
+	if err != nil {
 		return err
 	}
 	now := time.Now()
 	targets := s.loud(now)
-	n := notice{entry: &e, id: u.List[newest].ID, count: u.Count, life: s.hub.OutboxLife - now.Sub(rows[0].At)}
+	n := notice{entry: e, id: u.List[newest].ID, count: u.Count, life: s.hub.OutboxLife - now.Sub(rows[0].At)}
 	for _, unread := range u.List {
 		n.ids = append(n.ids, unread.ID)
 	}

@@ -242,8 +242,8 @@ func (s *session) takeShared(b *batch) {
 		n := row.N
 		take := func(tx *store.Tx) error { return tx.TakeShared(n) }
 		s.taken = n
-		var e entry
-		if err := json.Unmarshal(row.Body, &e); err != nil {
+		e, err := readEntry(row.Body)
+		if err != nil {
 			s.hub.log.Error("what is shared cannot be read", "device", s.id, "error", err)
 			b.do(take, nil)
 			continue
@@ -254,7 +254,7 @@ func (s *session) takeShared(b *batch) {
 		case e.Done != nil:
 			s.leadCards = slices.DeleteFunc(s.leadCards, func(p *frame.Prompt) bool { return p.ID == e.Done.ID })
 		}
-		s.append(b, &e, take, func(err error) {
+		s.append(b, e, take, func(err error) {
 			if err != nil { // read again
 				s.taken = min(s.taken, n-1)
 				s.start(&s.timers.retry, retryAway, retryNow{})

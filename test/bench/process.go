@@ -227,7 +227,11 @@ func (p *process) live(ctx context.Context) (float64, error) {
 			return 0, err
 		}
 		if m[cycles] >= first[cycles]+4 {
-			return m["go_memstats_heap_inuse_bytes"] + m["go_memstats_stack_inuse_bytes"], nil
+			time.Sleep(time.Second) // what is dead is swept after the collection
+			if m, err = p.metrics(ctx); err != nil {
+				return 0, err
+			}
+			return m["go_memstats_heap_alloc_bytes"] + m["go_memstats_stack_inuse_bytes"], nil
 		}
 	}
 	return 0, errors.New("the server made no collection")
