@@ -88,6 +88,7 @@ type delivery struct {
 	sender string
 	f      *frame.Deliver
 	reply  func(frame.Down)
+	twice  bool // it was made before, as storing it has shown
 }
 
 func (e *delivery) weight() int { return len(e.f.Data) + len(e.f.Text) }
@@ -97,28 +98,23 @@ func (e *delivery) fail(_ *session, _ error) { e.reply(storeDown(e.f.ID)) }
 func (e *delivery) apply(s *session, b *batch) {
 	s.flush(b)
 	h, f := s.hub, e.f
-	if f.ID != "" {
-		queued, known, err := h.store.Delivered(h.ctx, e.sender, f.ID)
-		if err != nil {
-			h.storeFailed("look a delivery up", err)
-			e.fail(s, err)
-			return
-		}
-		if known {
-			e.reply(&frame.Delivered{ID: f.ID, Queued: queued})
-			return
-		}
+	if e.twice && e.known(s) {
+		return
 	}
 	live := s.conn != nil
+	refusal := ""
 	switch {
 	case s.dev == nil || s.dev.Revoked || !h.approved(s.dev.UserID):
-		h.offline(f, e.reply, "there is no approved device of this name: check \"to\"")
-		return
+		refusal = "there is no approved device of this name: check \"to\""
 	case !live && (f.RequireLive || h.RejectOffline):
-		h.offline(f, e.reply, "the device is not connected")
-		return
+		refusal = "the device is not connected"
 	case !live && s.seq-s.dev.Sent >= int64(h.OutboxEntries): // what was sent already may make room
-		h.offline(f, e.reply, "too much waits for this device already: it must connect first")
+		refusal = "too much waits for this device already: it must connect first"
+	}
+	if refusal != "" {
+		if !e.known(s) {
+			h.offline(f, e.reply, refusal)
+		}
 		return
 	}
 	var file *media.File
@@ -139,7 +135,8 @@ func (e *delivery) apply(s *session, b *batch) {
 	note := s.record(store.Delivery{Source: sourceDeliver, Sender: e.sender, ID: f.ID, Message: message, Queued: !live})
 	answer := func(err error) {
 		switch {
-		case errors.Is(err, errTwice): // the same delivery was made on another way at the same moment
+		case errors.Is(err, errTwice):
+			e.twice = true
 			h.post(s.id, e)
 		case err != nil:
 			e.fail(s, err)
@@ -155,6 +152,23 @@ func (e *delivery) apply(s *session, b *batch) {
 	kind, mime := media.Correct(f.Kind, f.Mime, head(f.Data))
 	s.append(b, &entry{Media: &frame.Media{ID: message, Kind: kind, Mime: mime, Filename: media.CleanName(f.Filename), Caption: f.Text,
 		Size: file.Size}, Hash: file.Hash}, note, answer)
+}
+
+// known answers a delivery that was made before as it was answered then. It reports whether there is an answer.
+func (e *delivery) known(s *session) bool {
+	if e.f.ID == "" {
+		return false
+	}
+	queued, known, err := s.hub.store.Delivered(s.hub.ctx, e.sender, e.f.ID)
+	switch {
+	case err != nil:
+		s.hub.storeFailed("look a delivery up", err)
+		e.fail(s, err)
+		return true
+	case known:
+		e.reply(&frame.Delivered{ID: e.f.ID, Queued: queued})
+	}
+	return known
 }
 
 var errTwice = errors.New("the delivery was made already")

@@ -61,10 +61,10 @@ func TestDeliveryRecord(t *testing.T) {
 	w.wantStates("seen", "seen")
 	file := value[hashed](t)(w.put([]byte("x")))
 	w.post("d", chat.SendFile{ID: chat.NewID(), File: chat.File{Kind: "document", Name: "report.txt", Hash: file.hash, Size: file.size}, Source: frame.SourceCron})
-	expect[*frame.Media](c)
+	got := expect[*frame.Media](c)
 	w.wantStates("seen", "seen", "sent")
 	c.drop()
-	w.connect("d", withResume(c.Ready.Resume.Epoch, first+2)).sync()
+	w.connect("d", withResume(c.Ready.Resume.Epoch, got.Seq)).sync()
 	w.wantStates("seen", "seen", "delivered")
 
 	list := value[[]hub.DeliveryInfo](t)(w.hub.Deliveries(ctx, "d", "", 2))
