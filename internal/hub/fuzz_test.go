@@ -15,7 +15,7 @@ func FuzzAction(f *testing.F) {
 	h := &Hub{Options: Options{PushActions: []byte("a key of thirty-two bytes, nearly")}}
 	now := time.Unix(1_800_000_000, 0)
 	good := h.sign(actionToken{Expires: now.Unix() + 60})
-	for _, token := range []string{"", ".", good, good + "A", good[1:], strings.ToUpper(good), strings.Split(good, ".")[0] + ".", "e30.e30", "bnVsbA.AAAA"} {
+	for _, token := range []string{"", ".", good, good + "A", good[:len(good)-4] + "\n" + good[len(good)-4:], good[1:], strings.ToUpper(good), strings.Split(good, ".")[0] + ".", "e30.e30", "bnVsbA.AAAA"} {
 		f.Add(token)
 	}
 	f.Fuzz(func(t *testing.T, token string) {
