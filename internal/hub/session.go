@@ -59,12 +59,12 @@ type session struct {
 	pending int // writes that nobody waits for and that are not made yet
 	unnoted []func(*store.Tx) error
 
-	typing   bool
-	avatar   string
-	shown    chat.Status // what the device was last told
-	offered  []string    // and what it may call
-	lastEdit time.Time
-	timers   timers
+	typing  bool
+	avatar  string
+	shown   chat.Status // what the device was last told
+	offered []string    // and what it may call
+	pace    pace
+	timers  timers
 }
 
 // event is something that happens to a session. apply runs in the session's queue: it checks, and gives the batch what

@@ -12,6 +12,25 @@ import (
 // editInterval keeps streamed steps at 8 a second a device (doc/protocol.md §4).
 const editInterval = 125 * time.Millisecond
 
+// editSlack is by how much a step may come before its time, after one that came late: an agent's clock is never exact.
+const editSlack = 25 * time.Millisecond
+
+// pace says when the next step may be shown.
+type pace struct{ due time.Time }
+
+func (p *pace) wait(now time.Time) time.Duration { return p.due.Add(-editSlack).Sub(now) }
+
+// step notes that one is shown. One that overtook the pace holds the next one back no longer than any other.
+func (p *pace) step(now time.Time) {
+	if p.due.Before(now) {
+		p.due = now
+	}
+	p.due = p.due.Add(editInterval)
+	if most := now.Add(editInterval + editSlack); p.due.After(most) {
+		p.due = most
+	}
+}
+
 // saveInterval is how often the text of a message that is being streamed is stored, so that a crash leaves what there was.
 const saveInterval = 5 * time.Second
 
@@ -190,11 +209,10 @@ func (s *session) flushStreams() {
 			s.await()
 			return
 		}
-		if wait := editInterval - time.Since(s.lastEdit); wait > 0 && st.begun {
+		if wait := s.pace.wait(time.Now()); wait > 0 && st.begun {
 			s.start(&s.timers.flush, wait, flush{})
 			return
 		}
-		s.lastEdit = time.Now()
 		s.sendStep(st)
 	}
 }
@@ -207,7 +225,6 @@ func (s *session) overtake() {
 	}
 	for _, st := range s.streams {
 		if st.begun && st.dirty() && !s.full() {
-			s.lastEdit = time.Now()
 			s.sendStep(st)
 		}
 	}
@@ -222,8 +239,11 @@ func (s *session) sendStep(st *stream) {
 		st.units += utf16Len(added)
 	} else {
 		m.Text = text
-		st.units = utf16Len(text)
+		if s.conn.delta {
+			st.units = utf16Len(text)
+		}
 	}
+	s.pace.step(time.Now())
 	st.shown, st.begun = text, true
 	s.hub.Metrics.Interims.Inc()
 	s.conn.step(&m)

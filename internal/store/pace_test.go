@@ -5,33 +5,36 @@ import (
 	"time"
 )
 
-// Commits that come one by one wait for nothing. Where many come they are spread, and no one waits longer than that takes.
+// Writes that come one by one wait for nothing. Where many come their commits are spread, and none waits longer than that takes.
 func TestPace(t *testing.T) {
 	var p pace
 	now := time.Now()
-	for range 100 {
-		if wait := p.next(now); wait != 0 {
-			t.Fatalf("a commit waits %v though the last was %v ago", wait, busyFor/4)
+	for range 200 {
+		if wait := p.wait(now); wait != 0 {
+			t.Fatalf("a write every %v waits %v", paceWindow/8, wait)
 		}
-		now = now.Add(busyFor / 4)
+		p.commit(now, 1)
+		now = now.Add(paceWindow / 8)
 	}
-	waited := 0
-	begin := now
-	for i := range 1000 {
-		wait := p.next(now)
+	const commits, took = 1000, commitEvery / 10
+	begin, waited := now, 0
+	for i := range commits {
+		wait := p.wait(now)
 		if wait < 0 || wait > commitEvery {
 			t.Fatalf("commit %d waits %v", i, wait)
 		}
 		if wait > 0 {
 			waited++
 		}
-		now = now.Add(wait + commitEvery/10) // and it takes so long
+		now = now.Add(wait)
+		p.commit(now, 1+int(wait/took))
+		now = now.Add(took)
 	}
-	if waited < 900 || now.Sub(begin) < 900*commitEvery {
-		t.Errorf("%d of 1000 commits waited, and took %v", waited, now.Sub(begin))
+	if waited < commits*9/10 || now.Sub(begin) < commits*9/10*commitEvery {
+		t.Errorf("%d of %d commits waited, and took %v", waited, commits, now.Sub(begin))
 	}
 	now = now.Add(time.Second)
-	if wait := p.next(now); wait != 0 {
-		t.Errorf("after a rest a commit waits %v", wait)
+	if wait := p.wait(now); wait != 0 {
+		t.Errorf("after a rest a write waits %v", wait)
 	}
 }

@@ -172,10 +172,12 @@ func (s *Store) writer(ctx context.Context) {
 			s.drain(tx)
 			return
 		}
-		if wait := pace.next(time.Now()); wait > 0 && len(s.queue) < manyWait {
+		if wait := pace.wait(time.Now()); wait > 0 && len(s.queue) < manyWait {
 			time.Sleep(wait)
 		}
-		s.commit(tx, s.gather(group))
+		group = s.gather(group)
+		pace.commit(time.Now(), len(group))
+		s.commit(tx, group)
 	}
 }
 
@@ -185,25 +187,34 @@ const manyWait = 64
 // pace spreads the commits of a busy store: each costs much the same, however little is in it. It holds none back where writes
 // come one by one.
 type pace struct {
-	begun [busyCommits]time.Time // the last commits, in a ring
-	at    int
+	window time.Time // when the running one began
+	writes int       // in it
+	busy   bool      // there were many in the one before
+	begun  time.Time // the last commit
 }
 
 const (
-	busyCommits = 16
-	busyFor     = 64 * time.Millisecond // so many commits in less time are a busy store's
-	commitEvery = 2 * time.Millisecond
+	paceWindow  = 32 * time.Millisecond
+	manyWrites  = 16 // in a window
+	commitEvery = 4 * time.Millisecond
 )
 
-// next notes that a commit is due, and returns how long it waits for others to join it.
-func (p *pace) next(now time.Time) (wait time.Duration) {
-	last := p.begun[(p.at+busyCommits-1)%busyCommits]
-	if now.Sub(p.begun[p.at]) < busyFor {
-		wait = max(0, commitEvery-now.Sub(last))
+// wait returns how long a commit waits for other writes to join it.
+func (p *pace) wait(now time.Time) time.Duration {
+	if past := now.Sub(p.window); past >= paceWindow {
+		p.busy = p.writes >= manyWrites && past < 2*paceWindow
+		p.window, p.writes = now, 0
 	}
-	p.begun[p.at] = now.Add(wait)
-	p.at = (p.at + 1) % busyCommits
-	return wait
+	if !p.busy {
+		return 0
+	}
+	return max(0, commitEvery-now.Sub(p.begun))
+}
+
+// commit notes that a commit of some writes begins.
+func (p *pace) commit(now time.Time, writes int) {
+	p.begun = now
+	p.writes += writes
 }
 
 func (s *Store) gather(group []job) []job {

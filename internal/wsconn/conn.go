@@ -144,7 +144,10 @@ func (c *Conn) Send(p []byte) error {
 // Compose is Send of what fill appends to a slice of about size bytes, which is used again when the message has been written at
 // once: a message that goes to one peer only leaves nothing behind. fill must not keep the slice.
 func (c *Conn) Compose(size int, fill func(b []byte) []byte) error {
-	if c.Queued() > 0 { // a small message that waits must not hold a large buffer
+	c.mu.Lock()
+	waits := c.out.size+c.inFlight > 0 || c.corked > 0
+	c.mu.Unlock()
+	if waits { // meanwhile a small message must not hold a large buffer
 		return c.Send(fill(make([]byte, 0, size)))
 	}
 	b := getBuffer(size)
