@@ -21,9 +21,12 @@ const (
 	frameLimit = 16 << 20
 )
 
-var upgrader = websocket.Upgrader{
-	ReadBufferSize: 256, WriteBufferSize: 1024, WriteBufferPool: &sync.Pool{},
-	CheckOrigin: func(*http.Request) bool { return true },
+// upgrader is the same for all but what is read at a time: much of the one gateway, little of each device.
+func upgrader(read int) *websocket.Upgrader {
+	return &websocket.Upgrader{
+		ReadBufferSize: read, WriteBufferSize: 1024, WriteBufferPool: &sync.Pool{},
+		CheckOrigin: func(*http.Request) bool { return true },
+	}
 }
 
 type gorillaPeer struct {
@@ -42,11 +45,16 @@ func (p *gorillaPeer) ping() {
 	_ = p.c.WriteControl(websocket.PingMessage, nil, time.Now().Add(writeLimit))
 }
 
-func (g gorilla) devices(open opener) http.Handler { return g.gateways(open) }
+func (gorilla) devices(open opener) http.Handler { return accept(upgrader(256), open) }
 
 func (gorilla) gateways(open opener) http.Handler {
+	next := accept(upgrader(gatherMost), open)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { next.ServeHTTP(gathering{w}, r) })
+}
+
+func accept(u *websocket.Upgrader, open opener) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if c, err := upgrader.Upgrade(w, r, nil); err == nil {
+		if c, err := u.Upgrade(w, r, nil); err == nil {
 			p := &gorillaPeer{c: c}
 			go p.read(open(p))
 		}
