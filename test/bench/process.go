@@ -208,6 +208,9 @@ func get(ctx context.Context, url string) (io.ReadCloser, error) {
 	return resp.Body, nil
 }
 
+// sweeping is time for the sweeper, until which a collection has found what is garbage but not freed it.
+const sweeping = time.Second
+
 // live is the memory that is in use after a collection: heap and stacks. There is no way to ask the server for a
 // collection, but its own metrics make garbage, so they are read until it has made two.
 func (p *process) live(ctx context.Context) (float64, error) {
@@ -221,9 +224,14 @@ func (p *process) live(ctx context.Context) (float64, error) {
 		if err != nil {
 			return 0, err
 		}
-		if m[cycles] >= first[cycles]+2 {
-			return m["go_memstats_heap_inuse_bytes"] + m["go_memstats_stack_inuse_bytes"], nil
+		if m[cycles] < first[cycles]+2 {
+			continue
 		}
+		time.Sleep(sweeping)
+		if m, err = p.metrics(ctx); err != nil {
+			return 0, err
+		}
+		return m["go_memstats_heap_inuse_bytes"] + m["go_memstats_stack_inuse_bytes"], nil
 	}
 	return 0, errors.New("the server made no collection")
 }
