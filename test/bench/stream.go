@@ -45,10 +45,16 @@ func streams(ctx context.Context, s *suite) error {
 		}
 		in, out, size, perIn, perOut, p50, p99 := measured{}, measured{}, measured{}, measured{}, measured{}, measured{}, measured{}
 		for range s.repeat {
+			reply := 0 // the length of ours
 			for _, v := range contestants {
 				r, err := streamOnce(ctx, s, v, mode, "stream"+strconv.Itoa(i))
 				if err != nil {
 					return fmt.Errorf("%s: %s: %w", v.name, mode.name, err)
+				}
+				if v.ours() {
+					reply = r.reply
+				} else if r.reply != reply {
+					return fmt.Errorf("%s: the first reply has %d bytes and ours %d: a yardstick must send the same frames", v.name, r.reply, reply)
 				}
 				in.add(v, r.in)
 				out.add(v, r.out)
@@ -80,7 +86,10 @@ func streams(ctx context.Context, s *suite) error {
 	return nil
 }
 
-type streamed struct{ in, out, size, perIn, perOut, p50, p99 float64 }
+type streamed struct {
+	in, out, size, perIn, perOut, p50, p99 float64
+	reply                                  int // length of the first one of the first device
+}
 
 // talk is one conversation: what the gateway says in it, and what the device has seen.
 type talk struct {
@@ -95,6 +104,7 @@ type talk struct {
 
 	// Of the device's reader.
 	texts, finals int
+	reply         int // length of the first final
 	steps         int
 	over          bool // its last turn is
 	delays        []time.Duration
@@ -190,7 +200,7 @@ func streamOnce(ctx context.Context, s *suite, v *contestant, mode streamMode, n
 		}
 		delays = append(delays, t.delays...)
 	}
-	return streamed{in / took, out / took, size, used / in, used / out, ms(quantile(delays, 0.5)), ms(quantile(delays, 0.99))}, nil
+	return streamed{in / took, out / took, size, used / in, used / out, ms(quantile(delays, 0.5)), ms(quantile(delays, 0.99)), x.talks[0].reply}, nil
 }
 
 // inbound is the gateway getting a message: a turn begins.
@@ -267,7 +277,9 @@ func (x *studio) down(d *device, kind string, p []byte) {
 			}
 			return
 		}
-		t.finals++
+		if t.finals++; t.finals == 1 {
+			t.reply = len(p)
+		}
 		if !has(p, x.steps[replySteps]) || !has(p, `"reply_to":"t`+strconv.Itoa(t.texts)+`"`) || !has(p, `"seq":`) {
 			d.fleet.fail(fmt.Errorf("the reply to t%d of %s is %s", t.texts, t.chat, p))
 		}
