@@ -30,6 +30,14 @@ wants() { # NAME ARGUMENT…
   shift
   [ $# -eq 0 ] || [[ " $* " == *" $name "* ]]
 }
+n=${BENCH_N:-15000}
+files=$(ulimit -Hn)
+for part in idle fanout start storm; do
+  if wants $part "$@" && [ "$files" != unlimited ] && [ "$files" -lt $((n + 200)) ]; then
+    echo "$part: $n connections need $((n + 200)) open files at each end, and this machine allows $files: set BENCH_N to less" >&2
+    exit 1
+  fi
+done
 if wants gateway "$@"; then # the clients that are compared, each in a program of its own
   go build -trimpath -o "$work/reader" ./test/bench/reader
   export BENCH_READER=$work/reader
@@ -65,12 +73,6 @@ if [ -z "${BENCH_PROFILE:-}" ] && { wants idle "$@" || wants stream "$@" || want
   else
     echo "idle, stream, fanout: without the yardstick in Python: $(tail -1 "$work/why")"
   fi
-fi
-n=${BENCH_N:-15000}
-files=$(ulimit -Hn)
-if [ "$files" != unlimited ] && [ "$files" -lt $((n + 200)) ]; then
-  echo "bench: $n connections need $((n + 200)) open files at each end, and this machine allows $files: set BENCH_N to less" >&2
-  exit 1
 fi
 ulimit -n "$files"
 "$work/bench" -bin "$bin" -n "$n" -repeat "${BENCH_REPEAT:-3}" -dir "${BENCH_DIR:-}" "${profile[@]}" "$@"
