@@ -84,16 +84,18 @@ func (d *device) end() {
 	}
 }
 
-// ping pings each device once in the interval, a few at a time.
+// ping pings each device once in the interval, a few at a time. It makes up for what it was late.
 func (y *yard) ping() {
+	begin := time.Now()
 	var now []*device
-	for i := 0; ; i = (i + 1) % pingSlots {
-		time.Sleep(pingEvery / pingSlots)
-		y.mu.RLock()
-		now = append(now[:0], y.slots[i]...)
-		y.mu.RUnlock()
-		for _, d := range now {
-			d.peer.ping()
+	for done := 0; ; time.Sleep(pingEvery / pingSlots) {
+		for due := int(time.Since(begin) / (pingEvery / pingSlots)); done < due; done++ {
+			y.mu.RLock()
+			now = append(now[:0], y.slots[done%pingSlots]...)
+			y.mu.RUnlock()
+			for _, d := range now {
+				d.peer.ping()
+			}
 		}
 	}
 }
