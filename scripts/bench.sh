@@ -4,8 +4,8 @@
 #
 #   scripts/bench.sh [idle|stream|accepts|fanout|start|storm|page|gateway …]
 #
-# BENCH_N       connections of the large ones (10000)
-# BENCH_REPEAT  how often stream, accepts, fanout, start, page and gateway are measured (3)
+# BENCH_N       connections of the large ones (15000)
+# BENCH_REPEAT  how often idle, stream, accepts, fanout, start, page and gateway are measured (3)
 # BENCH_DIR     where the data goes: on the disk that is to be measured (the temporary folder)
 # BENCH_BIN     the server (bin/hermes-mobile)
 # BENCH_PROFILE a folder: then a server of the same code with pprof is measured, and its profiles are put there
@@ -30,6 +30,14 @@ wants() { # NAME ARGUMENT…
   shift
   [ $# -eq 0 ] || [[ " $* " == *" $name "* ]]
 }
+n=${BENCH_N:-15000}
+files=$(ulimit -Hn)
+for part in idle fanout start storm; do
+  if wants $part "$@" && [ "$files" != unlimited ] && [ "$files" -lt $((n + 200)) ]; then
+    echo "$part: $n connections need $((n + 200)) open files at each end, and this machine allows $files: set BENCH_N to less" >&2
+    exit 1
+  fi
+done
 if wants gateway "$@"; then # the clients that are compared, each in a program of its own
   go build -trimpath -o "$work/reader" ./test/bench/reader
   export BENCH_READER=$work/reader
@@ -44,5 +52,27 @@ if wants gateway "$@"; then # the clients that are compared, each in a program o
     echo "gateway: without the OpenAI client for Python: $(tail -1 "$work/why")"
   fi
 fi
-ulimit -n "$(ulimit -Hn)"
-"$work/bench" -bin "$bin" -n "${BENCH_N:-10000}" -repeat "${BENCH_REPEAT:-3}" -dir "${BENCH_DIR:-}" "${profile[@]}" "$@"
+if [ -z "${BENCH_PROFILE:-}" ] && { wants idle "$@" || wants stream "$@" || wants fanout "$@"; }; then # servers that ours is compared with
+  yard=test/bench/yardstick
+  if (cd $yard/go && go build -trimpath -o "$work/yardstick" .) 2>"$work/why"; then
+    export BENCH_YARDSTICK_GO=$work/yardstick
+  else
+    echo "idle, stream, fanout: without the yardsticks in Go: $(tail -1 "$work/why")"
+  fi
+  if cp -R $yard/node "$work/node" && (cd "$work/node" && npm ci --ignore-scripts --no-audit --no-fund) >"$work/why" 2>&1; then
+    export BENCH_YARDSTICK_NODE="node $work/node/server.mjs"
+  else
+    echo "idle, stream, fanout: without the yardstick in Node: $(tail -1 "$work/why")"
+  fi
+  aiohttp=aiohttp==3.14.5
+  if python=$(bash scripts/python.sh yardstick $aiohttp uvloop==0.23.0 2>"$work/why"); then
+    export BENCH_YARDSTICK_PYTHON="$python $PWD/$yard/python/server.py"
+  elif python=$(bash scripts/python.sh yardstick $aiohttp 2>>"$work/why"); then
+    echo "idle, stream, fanout: the yardstick in Python without uvloop, which cannot be installed here"
+    export BENCH_YARDSTICK_PYTHON="$python $PWD/$yard/python/server.py"
+  else
+    echo "idle, stream, fanout: without the yardstick in Python: $(tail -1 "$work/why")"
+  fi
+fi
+ulimit -n "$files"
+"$work/bench" -bin "$bin" -n "$n" -repeat "${BENCH_REPEAT:-3}" -dir "${BENCH_DIR:-}" "${profile[@]}" "$@"

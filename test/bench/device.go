@@ -46,10 +46,15 @@ func hello(id, token string, resume *frame.Cursor) []byte {
 
 // enter dials and says hello, and returns when the server is ready.
 func enter(ctx context.Context, addr, id, token string, resume *frame.Cursor) (*device, error) {
+	return enterAs(ctx, nil, addr, id, token, resume)
+}
+
+func enterAs(ctx context.Context, speech *dialect, addr, id, token string, resume *frame.Cursor) (*device, error) {
 	k, err := dial(ctx, addr, "/ws", nil)
 	if err != nil {
 		return nil, err
 	}
+	k.speech = speech
 	_ = k.nc.SetReadDeadline(time.Now().Add(60 * time.Second))
 	k.send(hello(id, token, resume))
 	p, err := k.next()
@@ -74,6 +79,10 @@ const handshakes = 64
 
 // open connects devices first to first+n-1, in parallel. on may be nil.
 func open(ctx context.Context, addr string, first, n int, on func(*device, string, []byte)) (*fleet, error) {
+	return openAs(ctx, nil, addr, first, n, on)
+}
+
+func openAs(ctx context.Context, speech *dialect, addr string, first, n int, on func(*device, string, []byte)) (*fleet, error) {
 	f := &fleet{list: make([]*device, n), lost: make(chan error, 1)}
 	var next atomic.Int64
 	var work sync.WaitGroup
@@ -85,7 +94,7 @@ func open(ctx context.Context, addr string, first, n int, on func(*device, strin
 				if i >= n {
 					return
 				}
-				d, err := enter(ctx, addr, deviceID(first+i), appToken, nil)
+				d, err := enterAs(ctx, speech, addr, deviceID(first+i), appToken, nil)
 				if err != nil {
 					failed <- err
 					return

@@ -56,13 +56,7 @@ func (s *suite) launch(data string, env ...string) (*process, error) {
 	}
 	host, port, _ := net.SplitHostPort(addr)
 	p := &process{addr: addr, data: data, log: data + ".log", done: make(chan struct{})}
-	out, err := os.OpenFile(p.log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
-	if err != nil {
-		return nil, err
-	}
-	defer out.Close()
 	p.cmd = exec.Command(s.bin, "serve")
-	p.cmd.Stdout, p.cmd.Stderr = out, out
 	p.cmd.Env = append([]string{"HOME=" + s.dir, "HERMES_HOME=" + filepath.Join(s.dir, "no-hermes"), "TMPDIR=" + s.dir, "PATH=" + os.Getenv("PATH"),
 		"MOBILE_HOST=" + host, "MOBILE_PORT=" + port, "MOBILE_DATA=" + data, "MOBILE_LOG_LEVEL=warn", "MOBILE_ALLOW_ALL_USERS=1",
 		"MOBILE_TOKEN=" + appToken, "MOBILE_DELIVER_TOKENS=" + deliverToken,
@@ -73,6 +67,17 @@ func (s *suite) launch(data string, env ...string) (*process, error) {
 		}
 		p.cmd.Env = append(p.cmd.Env, "BENCH_PPROF="+p.pprof)
 	}
+	return p, p.start()
+}
+
+// start starts the command.
+func (p *process) start() error {
+	out, err := os.OpenFile(p.log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	defer out.Close()
+	p.cmd.Stdout, p.cmd.Stderr = out, out
 	dieWithParent(p.cmd)
 	started := make(chan error, 1)
 	go func() {
@@ -87,9 +92,9 @@ func (s *suite) launch(data string, env ...string) (*process, error) {
 		}
 	}()
 	if err := <-started; err != nil {
-		return nil, fmt.Errorf("start the server: %w", err)
+		return fmt.Errorf("start the server: %w", err)
 	}
-	return p, nil
+	return nil
 }
 
 // serve starts a server on a new data folder and waits until it answers.
@@ -152,16 +157,7 @@ func (p *process) drop() {
 }
 
 // cpu is the time the server has computed so far, in user and kernel.
-func (p *process) cpu() time.Duration {
-	text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.cmd.Process.Pid))
-	f := strings.Fields(string(text[strings.LastIndexByte(string(text), ')')+1:]))
-	if len(f) < 13 {
-		return 0
-	}
-	user, _ := strconv.ParseInt(f[11], 10, 64)
-	kernel, _ := strconv.ParseInt(f[12], 10, 64)
-	return time.Duration(user+kernel) * 10 * time.Millisecond // a tick of /proc is 10 ms everywhere
-}
+func (p *process) cpu() time.Duration { return cpuTime(p.cmd.Process.Pid) }
 
 // rss is the server's resident memory in bytes.
 func (p *process) rss() int64 {
@@ -212,6 +208,9 @@ func get(ctx context.Context, url string) (io.ReadCloser, error) {
 	return resp.Body, nil
 }
 
+// sweeping is time for the sweeper, until which a collection has found what is garbage but not freed it.
+const sweeping = time.Second
+
 // live is the memory that is in use after a collection: heap and stacks. There is no way to ask the server for a
 // collection, but its own metrics make garbage, so they are read until it has made four: each halves the
 // stacks that are larger than they need to be.
@@ -226,13 +225,14 @@ func (p *process) live(ctx context.Context) (float64, error) {
 		if err != nil {
 			return 0, err
 		}
-		if m[cycles] >= first[cycles]+4 {
-			time.Sleep(time.Second) // what is dead is swept after the collection
-			if m, err = p.metrics(ctx); err != nil {
-				return 0, err
-			}
-			return m["go_memstats_heap_alloc_bytes"] + m["go_memstats_stack_inuse_bytes"], nil
+		if m[cycles] < first[cycles]+4 {
+			continue
 		}
+		time.Sleep(sweeping)
+		if m, err = p.metrics(ctx); err != nil {
+			return 0, err
+		}
+		return m["go_memstats_heap_inuse_bytes"] + m["go_memstats_stack_inuse_bytes"], nil
 	}
 	return 0, errors.New("the server made no collection")
 }

@@ -109,14 +109,6 @@ func verdict(goal string, met bool) string {
 	return goal + ", missed"
 }
 
-func middle(values []float64) float64 {
-	v := slices.Sorted(slices.Values(values))
-	if len(v) == 0 {
-		return 0
-	}
-	return v[len(v)/2]
-}
-
 // measure runs the reader once for each kind of stream.
 func (r *reader) measure(ctx context.Context, a *api) error {
 	for _, do := range []string{"paced", "burst", "held"} {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"fmt"
 	"io"
@@ -20,6 +21,9 @@ type socket struct {
 	br  *bufio.Reader
 	hdr [ws.MaxHeaderSize]byte // of the reading goroutine
 	buf []byte
+
+	speech *dialect // nil: frames are not wrapped
+	rest   []byte   // of a message with several frames
 
 	mu    sync.Mutex
 	out   []byte
@@ -60,6 +64,13 @@ func (r *bytesOnce) Read(p []byte) (int, error) {
 
 // queue adds a frame to what the next flush writes.
 func (k *socket) queue(op ws.OpCode, p []byte) {
+	if k.speech != nil && op == ws.OpText {
+		p = k.speech.up(p)
+	}
+	k.add(op, p)
+}
+
+func (k *socket) add(op ws.OpCode, p []byte) {
 	h := ws.Header{Fin: true, OpCode: op, Masked: true, Mask: [4]byte{1, 2, 3, 4}, Length: int64(len(p))}
 	k.mu.Lock()
 	_ = ws.WriteHeaderBuffer(io.Discard, h, k.whdr[:]) // fails for negative lengths only
@@ -88,9 +99,32 @@ func (k *socket) send(p []byte) {
 	k.flush()
 }
 
-// next returns the next text message, which is valid until it is called again. Pings are answered here. What the caller
-// queued is written before this waits.
+// next returns the next frame, which is valid until it is called again.
 func (k *socket) next() ([]byte, error) {
+	if k.speech == nil {
+		return k.message()
+	}
+	for {
+		for len(k.rest) > 0 {
+			var line []byte
+			line, k.rest, _ = bytes.Cut(k.rest, []byte("\n"))
+			if bytes.Equal(line, k.speech.ping) {
+				pings.Add(1)
+				k.add(ws.OpText, k.speech.ping)
+			} else if p := k.speech.down(line); p != nil {
+				return p, nil
+			}
+		}
+		var err error
+		if k.rest, err = k.message(); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// message returns the next text message, which is valid until it is called again. Pings are answered here. What the caller
+// queued is written before this waits.
+func (k *socket) message() ([]byte, error) {
 	for {
 		if k.br.Buffered() == 0 {
 			k.flush()

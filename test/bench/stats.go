@@ -8,15 +8,19 @@ import (
 
 // spread shows repeated measurements: the middle one, and how far they lie apart, which on a shared machine is a lot.
 func spread(format string, values []float64) string {
+	if len(values) < 2 {
+		return fmt.Sprintf(format, middle(values))
+	}
+	return fmt.Sprintf(format+" ("+format+" to "+format+", %d runs)", middle(values), slices.Min(values), slices.Max(values), len(values))
+}
+
+// middle is the median.
+func middle(values []float64) float64 {
 	v := slices.Sorted(slices.Values(values))
-	mid := v[len(v)/2]
-	if len(v)%2 == 0 {
-		mid = (v[len(v)/2-1] + mid) / 2
+	if len(v) == 0 {
+		return 0
 	}
-	if len(v) == 1 {
-		return fmt.Sprintf(format, mid)
-	}
-	return fmt.Sprintf(format+" ("+format+" to "+format+", %d runs)", mid, v[0], v[len(v)-1], len(v))
+	return (v[(len(v)-1)/2] + v[len(v)/2]) / 2
 }
 
 // quantile of durations, which it sorts.

@@ -24,41 +24,72 @@ type streamMode struct {
 	name    string
 	devices int
 	every   time.Duration // between two ops of a device
-	target  string
+	whole   bool          // slow enough to show every step
+	goal    float64       // µs a frame out, 0: none
 }
 
 // The server shows eight steps a second to a device. In the first mode it must leave most ops out, in the second hardly any.
 func (s *suite) streamModes() []streamMode {
 	return []streamMode{
-		{"100 devices, 100 ops/s each", 100, 10 * time.Millisecond, ""},
-		{fmt.Sprintf("%d devices, 7.7 ops/s each", s.streams), s.streams, 130 * time.Millisecond, "<= 10 µs"},
+		{"100 devices, 100 ops/s each", 100, 10 * time.Millisecond, false, 0},
+		{fmt.Sprintf("%d devices, 7.7 ops/s each", s.streams), s.streams, 130 * time.Millisecond, true, 10},
 	}
 }
 
+// streams measures our server in both modes, and the yardsticks, which leave no op out, in the second.
 func streams(ctx context.Context, s *suite) error {
 	for i, mode := range s.streamModes() {
-		var in, out, perIn, perOut, p50, p99 []float64
+		contestants := s.contestants()
+		if !mode.whole {
+			contestants = contestants[:1]
+		}
+		in, out, size, perIn, perOut, p50, p99 := measured{}, measured{}, measured{}, measured{}, measured{}, measured{}, measured{}
 		for range s.repeat {
-			r, err := streamOnce(ctx, s, mode, "stream"+strconv.Itoa(i))
-			if err != nil {
-				return fmt.Errorf("%s: %w", mode.name, err)
+			reply := 0 // the length of ours
+			for _, v := range contestants {
+				r, err := streamOnce(ctx, s, v, mode, "stream"+strconv.Itoa(i))
+				if err != nil {
+					return fmt.Errorf("%s: %s: %w", v.name, mode.name, err)
+				}
+				if v.ours() {
+					reply = r.reply
+				} else if r.reply != reply {
+					return fmt.Errorf("%s: the first reply has %d bytes and ours %d: a yardstick must send the same frames", v.name, r.reply, reply)
+				}
+				in.add(v, r.in)
+				out.add(v, r.out)
+				size.add(v, r.size)
+				perIn.add(v, r.perIn)
+				perOut.add(v, r.perOut)
+				p50.add(v, r.p50)
+				p99.add(v, r.p99)
 			}
-			in, out = append(in, r.in), append(out, r.out)
-			perIn, perOut = append(perIn, r.perIn), append(perOut, r.perOut)
-			p50, p99 = append(p50, r.p50), append(p99, r.p99)
 		}
-		s.add("stream", mode.name+": server CPU an op in, µs", spread("%.1f", perIn), "")
-		s.add("stream", mode.name+": server CPU a frame out, µs", spread("%.1f", perOut), mode.target)
-		s.add("stream", mode.name+": ops in, frames out a second", spread("%.0f", in)+", "+spread("%.0f", out), "")
-		if mode.every > 125*time.Millisecond {
-			s.add("stream", mode.name+": op to frame, p50 ms", spread("%.1f", p50), "")
-			s.add("stream", mode.name+": op to frame, p99 ms", spread("%.1f", p99), "")
+		for _, v := range contestants {
+			of := func(figure string) string { return v.of(mode.name + ": " + figure) }
+			goal := ""
+			if v.ours() && mode.goal > 0 {
+				goal = verdict(fmt.Sprintf("<= %g µs", mode.goal), middle(perOut[v]) <= mode.goal)
+			}
+			s.add("stream", of("server CPU an op in, µs"), spread("%.1f", perIn[v]), "")
+			s.add("stream", of("server CPU a frame out, µs"), spread("%.1f", perOut[v]), goal)
+			s.add("stream", of("ops in, frames out a second"), spread("%.0f", in[v])+", "+spread("%.0f", out[v]), "")
+			s.add("stream", of("bytes a frame out"), spread("%.0f", size[v]), "")
+			if mode.whole {
+				s.add("stream", of("op to frame, p50 ms"), spread("%.1f", p50[v]), "")
+				s.add("stream", of("op to frame, p99 ms"), spread("%.1f", p99[v]), "")
+			}
 		}
+		s.compare("stream", "server CPU a frame out", perOut, perOut.bare(), 2)
+		s.compare("stream", "server CPU a frame out", perOut, perOut.python(), 0.5)
 	}
 	return nil
 }
 
-type streamed struct{ in, out, perIn, perOut, p50, p99 float64 }
+type streamed struct {
+	in, out, size, perIn, perOut, p50, p99 float64
+	reply                                  int // length of the first one of the first device
+}
 
 // talk is one conversation: what the gateway says in it, and what the device has seen.
 type talk struct {
@@ -73,6 +104,7 @@ type talk struct {
 
 	// Of the device's reader.
 	texts, finals int
+	reply         int // length of the first final
 	steps         int
 	over          bool // its last turn is
 	delays        []time.Duration
@@ -85,14 +117,15 @@ type studio struct {
 	byChat  map[string]*talk
 	steps   [replySteps + 1]string // quoted texts
 	frames  atomic.Int64           // message frames at devices
+	bytes   atomic.Int64           // of them
 	measure atomic.Bool
 	ending  atomic.Bool
 	left    atomic.Int64
 	done    chan struct{}
 }
 
-func streamOnce(ctx context.Context, s *suite, mode streamMode, name string) (r streamed, err error) {
-	p, err := s.serve(ctx, name)
+func streamOnce(ctx context.Context, s *suite, v *contestant, mode streamMode, name string) (r streamed, err error) {
+	p, err := s.begin(ctx, v, name)
 	if err != nil {
 		return r, err
 	}
@@ -111,7 +144,7 @@ func streamOnce(ctx context.Context, s *suite, mode streamMode, name string) (r 
 		return r, err
 	}
 	defer x.g.end()
-	f, err := open(ctx, p.addr, 0, mode.devices, x.down)
+	f, err := openAs(ctx, v.speech, p.addr, 0, mode.devices, x.down)
 	if err != nil {
 		return r, err
 	}
@@ -135,7 +168,7 @@ func streamOnce(ctx context.Context, s *suite, mode streamMode, name string) (r 
 	}
 
 	stop := s.capture(ctx, p, name, streamFor)
-	begin, cpu, ops, frames := time.Now(), p.cpu(), x.g.ops.Load(), x.frames.Load()
+	begin, cpu, ops, frames, bytes := time.Now(), p.cpu(), x.g.ops.Load(), x.frames.Load(), x.bytes.Load()
 	x.measure.Store(true)
 	if err := f.pause(ctx, streamFor); err != nil {
 		return r, err
@@ -143,6 +176,7 @@ func streamOnce(ctx context.Context, s *suite, mode streamMode, name string) (r 
 	x.measure.Store(false)
 	took, used := time.Since(begin).Seconds(), (p.cpu()-cpu).Seconds()*1e6
 	in, out := float64(x.g.ops.Load()-ops), float64(x.frames.Load()-frames)
+	size := float64(x.bytes.Load()-bytes) / out
 	stop()
 
 	x.ending.Store(true)
@@ -161,9 +195,12 @@ func streamOnce(ctx context.Context, s *suite, mode streamMode, name string) (r 
 		if t.texts != t.finals || t.texts == 0 || t.steps == 0 {
 			return r, fmt.Errorf("%s sent %d texts and got %d replies and %d steps", t.chat, t.texts, t.finals, t.steps)
 		}
+		if !v.ours() && t.steps != t.texts*replySteps { // ours shows eight a second at most
+			return r, fmt.Errorf("%s got %d of %d steps", t.chat, t.steps, t.texts*replySteps)
+		}
 		delays = append(delays, t.delays...)
 	}
-	return streamed{in / took, out / took, used / in, used / out, ms(quantile(delays, 0.5)), ms(quantile(delays, 0.99))}, nil
+	return streamed{in / took, out / took, size, used / in, used / out, ms(quantile(delays, 0.5)), ms(quantile(delays, 0.99)), x.talks[0].reply}, nil
 }
 
 // inbound is the gateway getting a message: a turn begins.
@@ -232,6 +269,7 @@ func (x *studio) down(d *device, kind string, p []byte) {
 	switch kind {
 	case "message":
 		x.frames.Add(1)
+		x.bytes.Add(int64(len(p)))
 		if !has(p, `"final":true`) {
 			t.steps++
 			if x.measure.Load() {
@@ -239,7 +277,9 @@ func (x *studio) down(d *device, kind string, p []byte) {
 			}
 			return
 		}
-		t.finals++
+		if t.finals++; t.finals == 1 {
+			t.reply = len(p)
+		}
 		if !has(p, x.steps[replySteps]) || !has(p, `"reply_to":"t`+strconv.Itoa(t.texts)+`"`) || !has(p, `"seq":`) {
 			d.fleet.fail(fmt.Errorf("the reply to t%d of %s is %s", t.texts, t.chat, p))
 		}
