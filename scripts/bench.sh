@@ -2,13 +2,17 @@
 # Measures the built binary on this machine and prints one table. It is no test: it fails when something is lost or not
 # answered, never because of a time.
 #
-#   scripts/bench.sh [idle|stream|accepts|fanout|start|storm|page|gateway …]
+#   scripts/bench.sh [small|idle|stream|latency|bytes|accepts|fanout|slow|upload|start|storm|page|gateway …]
 #
-# BENCH_N       connections of the large ones (10000)
-# BENCH_REPEAT  how often stream, accepts, fanout, start, page and gateway are measured (3)
-# BENCH_DIR     where the data goes: on the disk that is to be measured (the temporary folder)
-# BENCH_BIN     the server (bin/hermes-mobile)
-# BENCH_PROFILE a folder: then a server of the same code with pprof is measured, and its profiles are put there
+# BENCH_N        connections of fanout (10000)
+# BENCH_IDLE     connections of idle (15000)
+# BENCH_STORM    devices of storm (5000)
+# BENCH_FRAMES   stored frames of start (1000000)
+# BENCH_MINUTES  how long the server of small rests before it is weighed (10)
+# BENCH_REPEAT   how often most of them are measured (3)
+# BENCH_DIR      where the data goes: on the disk that is to be measured (the temporary folder)
+# BENCH_BIN      the server (bin/hermes-mobile)
+# BENCH_PROFILE  a folder: then a server of the same code with pprof is measured, and its profiles are put there
 set -euo pipefail
 cd "$(dirname "$0")/.."
 export CGO_ENABLED=0
@@ -45,4 +49,5 @@ if wants gateway "$@"; then # the clients that are compared, each in a program o
   fi
 fi
 ulimit -n "$(ulimit -Hn)"
-"$work/bench" -bin "$bin" -n "${BENCH_N:-10000}" -repeat "${BENCH_REPEAT:-3}" -dir "${BENCH_DIR:-}" "${profile[@]}" "$@"
+"$work/bench" -bin "$bin" -n "${BENCH_N:-10000}" -idle "${BENCH_IDLE:-15000}" -storm "${BENCH_STORM:-5000}" \
+  -frames "${BENCH_FRAMES:-1000000}" -minutes "${BENCH_MINUTES:-10}" -repeat "${BENCH_REPEAT:-3}" -dir "${BENCH_DIR:-}" "${profile[@]}" "$@"

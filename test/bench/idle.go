@@ -21,7 +21,7 @@ func idle(ctx context.Context, s *suite) error {
 		return err
 	}
 	defer g.end()
-	one, err := open(ctx, p.addr, s.n, 1, nil)
+	one, err := open(ctx, p.addr, s.idle, 1, nil)
 	if err != nil {
 		return err
 	}
@@ -34,13 +34,13 @@ func idle(ctx context.Context, s *suite) error {
 	rss0 := p.rss()
 
 	begin, cpu0 := time.Now(), p.cpu()
-	f, err := open(ctx, p.addr, 0, s.n-1, nil)
+	f, err := open(ctx, p.addr, 0, s.idle-1, nil)
 	if err != nil {
 		return err
 	}
 	defer f.close()
 	took := time.Since(begin)
-	connect := (p.cpu() - cpu0).Seconds() * 1e6 / float64(s.n-1)
+	connect := (p.cpu() - cpu0).Seconds() * 1e6 / float64(s.idle-1)
 
 	// What connecting leaves to be done is not idling.
 	const settle = 10 * time.Second
@@ -56,18 +56,19 @@ func idle(ctx context.Context, s *suite) error {
 	busy := (p.cpu() - cpu0).Seconds() / time.Since(begin).Seconds() * 100
 	rss, pinged := p.rss(), pings.Load()
 	stop()
-	if pinged < int64(s.n) {
-		return fmt.Errorf("%d pings came to %d devices in %s", pinged, s.n, idleHold-settle)
+	if pinged < int64(s.idle) {
+		return fmt.Errorf("%d pings came to %d devices in %s", pinged, s.idle, idleHold-settle)
 	}
 	live, err := p.live(ctx)
 	if err != nil {
 		return err
 	}
-	per := func(now, before float64) string { return fmt.Sprintf("%.1f KiB", (now-before)/float64(s.n-1)/1024) }
-	s.add("idle", fmt.Sprintf("RSS a device, %d devices, 40 s idle", s.n), per(float64(rss), float64(rss0)), "<= 10 KiB")
-	s.add("idle", "the same, heap and stacks in use after a collection", per(live, live0), "")
+	per := func(now, before float64) float64 { return (now - before) / float64(s.idle-1) / 1024 }
+	resident := per(float64(rss), float64(rss0))
+	s.add("idle", fmt.Sprintf("RSS a device, %d devices, 40 s idle", s.idle), fmt.Sprintf("%.1f KiB", resident), verdict("<= 10 KiB", resident <= 10))
+	s.add("idle", "the same, heap and stacks in use after a collection", fmt.Sprintf("%.1f KiB", per(live, live0)), "")
 	s.add("idle", "RSS of the process with 1 device, with all", fmt.Sprintf("%.0f, %.0f MB", float64(rss0)/1e6, float64(rss)/1e6), "")
-	s.add("idle", "CPU of one core, pings included", fmt.Sprintf("%.1f %%", busy), "")
-	s.add("idle", "connect, hello, ready: a second, CPU each", fmt.Sprintf("%.0f, %.0f µs", float64(s.n-1)/took.Seconds(), connect), "")
+	s.add("idle", "CPU of one core, pings included", fmt.Sprintf("%.1f %%", busy), verdict("<= 2 %", busy <= 2))
+	s.add("idle", "connect, hello, ready: a second, CPU each", fmt.Sprintf("%.0f, %.0f µs", float64(s.idle-1)/took.Seconds(), connect), "")
 	return nil
 }

@@ -24,14 +24,14 @@ type streamMode struct {
 	name    string
 	devices int
 	every   time.Duration // between two ops of a device
-	target  string
+	goal    float64       // µs a frame out; 0: none
 }
 
 // The server shows eight steps a second to a device. In the first mode it must leave most ops out, in the second hardly any.
 func (s *suite) streamModes() []streamMode {
 	return []streamMode{
-		{"100 devices, 100 ops/s each", 100, 10 * time.Millisecond, ""},
-		{fmt.Sprintf("%d devices, 7.7 ops/s each", s.streams), s.streams, 130 * time.Millisecond, "<= 10 µs"},
+		{"100 devices, 100 ops/s each", 100, 10 * time.Millisecond, 0},
+		{fmt.Sprintf("%d devices, 7.7 ops/s each", s.streams), s.streams, 130 * time.Millisecond, 10},
 	}
 }
 
@@ -47,8 +47,12 @@ func streams(ctx context.Context, s *suite) error {
 			perIn, perOut = append(perIn, r.perIn), append(perOut, r.perOut)
 			p50, p99 = append(p50, r.p50), append(p99, r.p99)
 		}
+		goal := ""
+		if mode.goal > 0 {
+			goal = verdict(fmt.Sprintf("<= %.0f µs", mode.goal), middle(perOut) <= mode.goal)
+		}
 		s.add("stream", mode.name+": server CPU an op in, µs", spread("%.1f", perIn), "")
-		s.add("stream", mode.name+": server CPU a frame out, µs", spread("%.1f", perOut), mode.target)
+		s.add("stream", mode.name+": server CPU a frame out, µs", spread("%.1f", perOut), goal)
 		s.add("stream", mode.name+": ops in, frames out a second", spread("%.0f", in)+", "+spread("%.0f", out), "")
 		if mode.every > 125*time.Millisecond {
 			s.add("stream", mode.name+": op to frame, p50 ms", spread("%.1f", p50), "")
