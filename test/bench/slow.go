@@ -47,7 +47,7 @@ func slow(ctx context.Context, s *suite) error {
 		return err
 	}
 	defer out.close()
-	var p50, p99, rss, heap [2][]float64 // reading, not reading
+	var p50, p99, rss, heap, cpus [2][]float64 // reading, not reading
 	left := 0.0
 	for k := range 2*s.repeat + 1 { // the first run warms up
 		stalled := k % 2
@@ -60,6 +60,7 @@ func slow(ctx context.Context, s *suite) error {
 		}
 		p50[stalled], p99[stalled] = append(p50[stalled], r.p50), append(p99[stalled], r.p99)
 		rss[stalled], heap[stalled] = append(rss[stalled], r.rss), append(heap[stalled], r.heap)
+		cpus[stalled] = append(cpus[stalled], r.cpu)
 		left = max(left, r.left)
 	}
 	if err := x.finish(ctx); err != nil {
@@ -72,6 +73,7 @@ func slow(ctx context.Context, s *suite) error {
 		same = verdict("no more than the spread of the first", middle(p99[1]) <= slices.Max(p99[0]))
 	}
 	s.add("slow", of+"p99 ms while it reads; while it does not", spread("%.2f", p99[0])+"; "+spread("%.2f", p99[1]), same)
+	s.add("slow", "server CPU of one core, the same, %", spread("%.1f", cpus[0])+"; "+spread("%.1f", cpus[1]), "")
 	s.add("slow", "what it has not read at the end of a run, at most", fmt.Sprintf("%.1f MiB", left), "")
 	s.add("slow", "most RSS while it reads; while it does not, MiB", spread("%.1f", rss[0])+"; "+spread("%.1f", rss[1]), "")
 	s.add("slow", "heap and stacks in use after a collection, the same, MiB", spread("%.1f", heap[0])+"; "+spread("%.1f", heap[1]),
@@ -79,7 +81,7 @@ func slow(ctx context.Context, s *suite) error {
 	return nil
 }
 
-type slowed struct{ p50, p99, rss, heap, left float64 }
+type slowed struct{ p50, p99, rss, heap, cpu, left float64 }
 
 func slowOnce(ctx context.Context, s *suite, p *process, x *paced, out *outlet, id string, stalled bool) (r slowed, err error) {
 	reader, err := startIdler(ctx, p.addr, id)
@@ -134,7 +136,9 @@ func slowOnce(ctx context.Context, s *suite, p *process, x *paced, out *outlet, 
 		}
 	})
 	stop := s.capture(ctx, p, "slow", slowFor)
+	used := p.cpu()
 	all, err := x.watch(ctx, slowFor)
+	used = p.cpu() - used
 	stop()
 	enough()
 	feeder.Wait()
@@ -147,6 +151,7 @@ func slowOnce(ctx context.Context, s *suite, p *process, x *paced, out *outlet, 
 	}
 	steps := append(all.first, all.later...)
 	r = slowed{p50: ms(quantile(steps, 0.5)), p99: ms(quantile(steps, 0.99)), rss: float64(peak.Load()) / (1 << 20), heap: live / (1 << 20)}
+	r.cpu = used.Seconds() / slowFor.Seconds() * 100
 	r.left = float64(int64(sent)-reader.got.Load()) * slowText / (1 << 20)
 	readOn()
 	for reader.got.Load() < int64(sent) {
