@@ -2,13 +2,16 @@
 # Measures the built binary on this machine and prints one table. It is no test: it fails when something is lost or not
 # answered, never because of a time.
 #
-#   scripts/bench.sh [idle|stream|accepts|fanout|start|storm|page|gateway …]
+#   scripts/bench.sh [small|idle|stream|latency|bytes|accepts|fanout|slow|upload|start|storm|page|gateway …]
 #
-# BENCH_N       connections of the large ones (15000)
-# BENCH_REPEAT  how often idle, stream, accepts, fanout, start, page and gateway are measured (3)
-# BENCH_DIR     where the data goes: on the disk that is to be measured (the temporary folder)
-# BENCH_BIN     the server (bin/hermes-mobile)
-# BENCH_PROFILE a folder: then a server of the same code with pprof is measured, and its profiles are put there
+# BENCH_N        connections of idle and fanout (15000)
+# BENCH_STORM    devices of storm (5000)
+# BENCH_FRAMES   stored frames of start (1000000)
+# BENCH_MINUTES  how long the server of small rests before it is weighed (10)
+# BENCH_REPEAT   how often most of them are measured (3)
+# BENCH_DIR      where the data goes: on the disk that is to be measured (the temporary folder)
+# BENCH_BIN      the server (bin/hermes-mobile)
+# BENCH_PROFILE  a folder: then a server of the same code with pprof is measured, and its profiles are put there
 set -euo pipefail
 cd "$(dirname "$0")/.."
 export CGO_ENABLED=0
@@ -32,7 +35,7 @@ wants() { # NAME ARGUMENT…
 }
 n=${BENCH_N:-15000}
 files=$(ulimit -Hn)
-for part in idle fanout start storm; do
+for part in idle fanout; do
   if wants $part "$@" && [ "$files" != unlimited ] && [ "$files" -lt $((n + 200)) ]; then
     echo "$part: $n connections need $((n + 200)) open files at each end, and this machine allows $files: set BENCH_N to less" >&2
     exit 1
@@ -75,4 +78,5 @@ if [ -z "${BENCH_PROFILE:-}" ] && { wants idle "$@" || wants stream "$@" || want
   fi
 fi
 ulimit -n "$files"
-"$work/bench" -bin "$bin" -n "$n" -repeat "${BENCH_REPEAT:-3}" -dir "${BENCH_DIR:-}" "${profile[@]}" "$@"
+"$work/bench" -bin "$bin" -n "$n" -storm "${BENCH_STORM:-5000}" \
+  -frames "${BENCH_FRAMES:-1000000}" -minutes "${BENCH_MINUTES:-10}" -repeat "${BENCH_REPEAT:-3}" -dir "${BENCH_DIR:-}" "${profile[@]}" "$@"

@@ -216,7 +216,7 @@ func (a *Assembler) remove(id string) {
 		return
 	}
 	a.bytes -= s.size
-	a.memory -= s.memory
+	a.release(s.memory)
 	s.free()
 	delete(a.open, id)
 	if len(a.open) == 0 {
@@ -247,17 +247,16 @@ func (a *Assembler) single(p Part) (*Upload, error) {
 }
 
 // keep holds a part of an incomplete series, in memory while the device stays
-// below SpoolAbove there.
+// below SpoolAbove there and all devices together below SpoolAllAbove.
 func (a *Assembler) keep(s *series, p Part) error {
 	n := int64(len(p.Data))
-	if s.spool == "" && a.memory+n <= a.limits.SpoolAbove {
+	if s.spool == "" && a.hold(n) {
 		s.parts[p.Part] = segment{data: p.Data, size: len(p.Data)}
 		s.memory += n
-		a.memory += n
 	} else {
-		a.memory -= s.memory
+		held := s.memory
 		err := s.toDisk(a.files, p)
-		a.memory += s.memory
+		a.release(held - s.memory)
 		if err != nil {
 			return a.refuse(p, err)
 		}
@@ -265,6 +264,25 @@ func (a *Assembler) keep(s *series, p Part) error {
 	s.size += n
 	a.bytes += n
 	return nil
+}
+
+// hold reports whether n bytes more may be kept in memory, and counts them then.
+func (a *Assembler) hold(n int64) bool {
+	if a.memory+n > a.limits.SpoolAbove {
+		return false
+	}
+	if a.files.unfinished.Add(n) > a.limits.SpoolAllAbove {
+		a.files.unfinished.Add(-n)
+		return false
+	}
+	a.memory += n
+	return true
+}
+
+// release counts n bytes less in memory.
+func (a *Assembler) release(n int64) {
+	a.memory -= n
+	a.files.unfinished.Add(-n)
 }
 
 // finish stores the series that p completes.

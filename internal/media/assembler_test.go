@@ -59,7 +59,7 @@ func (r *rig) complete(p Part, want []byte) *Upload {
 // empty checks that nothing is held any more.
 func (r *rig) empty() {
 	r.t.Helper()
-	if r.bytes != 0 || r.memory != 0 || len(r.open) != 0 || len(temps(r.t, r.files)) != 0 {
+	if r.bytes != 0 || r.memory != 0 || r.files.unfinished.Load() != 0 || len(r.open) != 0 || len(temps(r.t, r.files)) != 0 {
 		r.t.Fatalf("held: %d bytes, %d in memory, %d series, files %v", r.bytes, r.memory, len(r.open), temps(r.t, r.files))
 	}
 }
@@ -114,6 +114,38 @@ func TestSpooledSeries(t *testing.T) {
 	r.refused(part("a", other, 0, 3), "bad_frame")
 	r.refused(part("a", data[3*mib:4*mib], 2, 3), "bad_frame")
 	r.empty()
+}
+
+// Many devices that each hold little must not hold much together.
+func TestSpooledForOthers(t *testing.T) {
+	files := newStore(t)
+	limits := Limits{SpoolAllAbove: 3 * mib}
+	data := pattern(2 * mib)
+	var devices []*rig
+	for i := range 8 {
+		r := &rig{t, NewAssembler(limits, files), t0}
+		devices = append(devices, r)
+		r.taken(part("a", data[:mib], 0, 3))
+		if held := files.unfinished.Load(); held > 3*mib {
+			t.Fatalf("after %d devices %d bytes are in memory, want %d at most", i+1, held, 3*mib)
+		}
+	}
+	if n := len(temps(t, files)); n != 5 {
+		t.Fatalf("%d series are in files, want the 5 for which there is no room in memory", n)
+	}
+	devices[0].Free() // its room is for whoever comes next
+	again := &rig{t, NewAssembler(limits, files), t0}
+	again.taken(part("a", data[:mib], 0, 3))
+	if n := len(temps(t, files)); n != 5 || again.memory != mib {
+		t.Fatalf("%d series are in files and %d bytes of the new one in memory", n, again.memory)
+	}
+	again.Free()
+	for i, r := range devices[1:] {
+		r.taken(part("a", data[mib:], 1, 3))
+		whole := pattern(2*mib + i)
+		r.complete(part("a", whole[2*mib:], 2, 3), whole)
+	}
+	devices[1].empty()
 }
 
 func TestMetadata(t *testing.T) {

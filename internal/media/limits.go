@@ -17,6 +17,9 @@ type Limits struct {
 	// SpoolAbove is how many bytes of unfinished series a device may hold in
 	// memory. A series that would go over it moves to a temporary file.
 	SpoolAbove int64
+	// SpoolAllAbove is the same for all devices of a [Store] together, so that
+	// the memory of uploads does not grow with their number.
+	SpoolAllAbove int64
 	// Idle is how long a series may wait for its next part.
 	Idle time.Duration
 }
@@ -25,15 +28,17 @@ type Limits struct {
 const MaxAudio = 8 << 20
 
 // DefaultLimits returns the limits of protocol §5: 8 MiB a file, 8 series of at
-// most 2048 parts, 4 KiB a part, 1 MiB in memory, 10 minutes.
+// most 2048 parts, 4 KiB a part, 1 MiB in memory and 8 MiB of all devices,
+// 10 minutes.
 func DefaultLimits() Limits {
 	return Limits{
-		MaxFile:    8 << 20,
-		MaxUploads: 8,
-		MaxParts:   2048,
-		MinPart:    4096,
-		SpoolAbove: 1 << 20,
-		Idle:       10 * time.Minute,
+		MaxFile:       8 << 20,
+		MaxUploads:    8,
+		MaxParts:      2048,
+		MinPart:       4096,
+		SpoolAbove:    1 << 20,
+		SpoolAllAbove: 8 << 20,
+		Idle:          10 * time.Minute,
 	}
 }
 
@@ -54,6 +59,9 @@ func (l Limits) filled() Limits {
 	}
 	if l.SpoolAbove == 0 {
 		l.SpoolAbove = d.SpoolAbove
+	}
+	if l.SpoolAllAbove == 0 {
+		l.SpoolAllAbove = d.SpoolAllAbove
 	}
 	if l.Idle == 0 {
 		l.Idle = d.Idle

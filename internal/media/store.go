@@ -13,6 +13,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 )
@@ -52,6 +53,8 @@ type Store struct {
 	// the sweep's "see that it is old and remove it". It is never held while
 	// content is read or written.
 	mu sync.Mutex
+	// unfinished is how many bytes all assemblers hold in memory.
+	unfinished atomic.Int64
 	// create makes a temporary file; a test puts a full disk here.
 	create func(dir, pattern string) (*os.File, error)
 }

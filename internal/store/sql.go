@@ -20,7 +20,7 @@ var writes = map[string]string{
 	"inbox.done":   `UPDATE inbox SET state=2, body=NULL, hash=NULL WHERE n=?`,
 	"inbox.text":   `UPDATE inbox SET texts=texts+1 WHERE n=?`,
 	"inbox.wipe":   `UPDATE inbox SET state=2, body=NULL, hash=NULL WHERE (device=?1 OR conversation=?1) AND state<2`,
-	"inbox.sweep":  `DELETE FROM inbox WHERE at<? AND state=2`,
+	"inbox.gone":   `DELETE FROM inbox WHERE n=?`,
 
 	"outbox.add":    `INSERT INTO outbox(device, seq, at, kind, body, hash) VALUES(?,?,?,?,?,?)`,
 	"outbox.forget": `DELETE FROM outbox WHERE device=? AND seq<=?`,
@@ -32,14 +32,12 @@ var writes = map[string]string{
 
 	"said.add": `INSERT INTO said(device, n, sum, at) VALUES(?1, CASE WHEN ?2>0 THEN ?2 ELSE coalesce((SELECT max(n) FROM said WHERE device=?1), 0) END, ?3, ?4)
 		ON CONFLICT(device, n, sum) DO NOTHING`,
-	"said.wipe":  `DELETE FROM said WHERE device=?`,
-	"said.sweep": `DELETE FROM said WHERE at<?`,
+	"said.wipe": `DELETE FROM said WHERE device=?`,
+	"said.gone": `DELETE FROM said WHERE device=? AND n=? AND sum=?`,
 
-	"quote.keep":  `INSERT INTO quote(device, id, at, text) VALUES(?,?,?,?) ON CONFLICT(device, id) DO UPDATE SET at=excluded.at, text=excluded.text`,
-	"quote.wipe":  `DELETE FROM quote WHERE device=?`,
-	"quote.sweep": `DELETE FROM quote WHERE at<?`,
-	"quote.many": `DELETE FROM quote WHERE (device, id) IN
-		(SELECT device, id FROM (SELECT device, id, row_number() OVER (PARTITION BY device ORDER BY at DESC, id) AS r FROM quote) WHERE r>?)`,
+	"quote.keep": `INSERT INTO quote(device, id, at, text) VALUES(?,?,?,?) ON CONFLICT(device, id) DO UPDATE SET at=excluded.at, text=excluded.text`,
+	"quote.wipe": `DELETE FROM quote WHERE device=?`,
+	"quote.gone": `DELETE FROM quote WHERE device=? AND id=? AND at=?`, // unless it was kept anew meanwhile
 
 	"open.set":   `INSERT INTO open_message(device, id, n, reply_to, text) VALUES(?,?,?,?,?) ON CONFLICT(device, id) DO UPDATE SET text=excluded.text`,
 	"open.close": `DELETE FROM open_message WHERE device=? AND id=?`,
@@ -49,7 +47,7 @@ var writes = map[string]string{
 	"card.decide": `UPDATE card SET state=1, option_id=?, text=?, expired=?, decided_by=? WHERE id=? AND state=0`,
 	"card.settle": `UPDATE card SET state=2 WHERE id=? AND state=1`,
 	"card.wipe":   `UPDATE card SET state=2, expired=1 WHERE device=? AND state<2`,
-	"card.sweep":  `DELETE FROM card WHERE expires_at<? AND state=2`,
+	"card.gone":   `DELETE FROM card WHERE id=?`,
 
 	"delivery.add": `INSERT INTO delivery(sender, id, fresh, at, queued, source, job, device, seq, message) VALUES(?,?,1,?,?,?,?,?,?,?)
 		ON CONFLICT(sender, id) WHERE fresh=1 DO NOTHING`,
@@ -58,8 +56,8 @@ var writes = map[string]string{
 	"delivery.seen": `UPDATE delivery SET seen_at=?3, acked_at=CASE acked_at WHEN 0 THEN ?3 ELSE acked_at END, sent_at=CASE sent_at WHEN 0 THEN ?3 ELSE sent_at END
 		WHERE device=?1 AND seq<=?2 AND seen_at=0 AND expired_at=0`,
 	"delivery.expired": `UPDATE delivery SET expired_at=?3 WHERE device=?1 AND seq<=?2 AND sent_at=0 AND seen_at=0 AND expired_at=0`,
-	"delivery.old":     `UPDATE delivery SET fresh=0 WHERE fresh=1 AND at<?`,
-	"delivery.sweep":   `DELETE FROM delivery WHERE fresh=0 AND at<?`,
+	"delivery.stale":   `UPDATE delivery SET fresh=0 WHERE n=?`,
+	"delivery.gone":    `DELETE FROM delivery WHERE n=?`,
 
 	"invite.add":          `INSERT INTO invite(hash, expires_at) VALUES(?,?) ON CONFLICT(hash) DO NOTHING`,
 	"invite.redeem":       `UPDATE invite SET device=?2 WHERE hash=?1 AND device IN ('', ?2) AND expires_at>?3`,
@@ -94,7 +92,7 @@ var writes = map[string]string{
 	"notice.withdraw": `UPDATE notice SET withdrawn=1 WHERE device=? AND seq=?`,
 	"notice.drop":     `DELETE FROM notice WHERE device=?1 AND withdrawn=1 AND seq<=(SELECT floor FROM device WHERE n=?1)`,
 	"notice.wipe":     `DELETE FROM notice WHERE device=?`,
-	"notice.sweep":    `DELETE FROM notice WHERE at<?`,
+	"notice.gone":     `DELETE FROM notice WHERE device=? AND seq=?`,
 
 	"meta.set": `INSERT INTO meta(k, v) VALUES(?,?) ON CONFLICT(k) DO UPDATE SET v=excluded.v`,
 	"meta.add": `INSERT INTO meta(k, v) VALUES(?,?) ON CONFLICT(k) DO NOTHING`,
@@ -123,6 +121,7 @@ var queries = map[string]string{
 	"inbox.open":   `SELECT n, id, state, texts, body FROM inbox WHERE conversation=? AND state<2 ORDER BY n`,
 	"inbox.newest": `SELECT coalesce(max(n), 0) FROM inbox`,
 	"inbox.seen":   `SELECT 1 FROM inbox WHERE device=? AND id=?`,
+	"inbox.old":    `SELECT n FROM inbox WHERE at<? AND state=2`,
 
 	"outbox.after":  `SELECT seq, at, kind, body FROM outbox WHERE device=? AND seq>? ORDER BY seq LIMIT ?`,
 	"outbox.since":  `SELECT seq FROM outbox WHERE device=? AND at>=? ORDER BY seq LIMIT 1`,
@@ -130,19 +129,32 @@ var queries = map[string]string{
 	"outbox.cards":  `SELECT seq, at, kind, body FROM outbox WHERE device=? AND kind=3 ORDER BY seq`,
 	"outbox.aging": `SELECT d.id, o.at, (SELECT count(*) FROM outbox WHERE device=d.n AND at<?1) FROM device d
 		JOIN outbox o ON o.device=d.n AND o.seq=(SELECT min(seq) FROM outbox WHERE device=d.n) WHERE o.at<?1 ORDER BY o.at LIMIT ?2`,
-	"outbox.old":  `SELECT device, max(seq) FROM outbox WHERE at<? GROUP BY device`,
-	"outbox.many": `SELECT device, max(seq) FROM (SELECT device, seq, row_number() OVER (PARTITION BY device ORDER BY seq DESC) AS r FROM outbox) WHERE r>? GROUP BY device`,
+	// Of most devices nothing goes, which the ends of their outbox tell: the first entry is the oldest, and there are no more entries than
+	// numbers. So a look costs a few rows a device, and not one an entry.
+	"outbox.old": `SELECT d.n, (SELECT max(seq) FROM outbox WHERE device=d.n AND at<?1) FROM device d
+		JOIN outbox o ON o.device=d.n AND o.seq=(SELECT min(seq) FROM outbox WHERE device=d.n) WHERE o.at<?1`,
+	"outbox.many": `SELECT n, seq FROM (SELECT d.n, (SELECT seq FROM outbox WHERE device=d.n ORDER BY seq DESC LIMIT 1 OFFSET ?1) AS seq FROM device d
+		WHERE (SELECT max(seq) FROM outbox WHERE device=d.n)-(SELECT min(seq) FROM outbox WHERE device=d.n)>=?1) WHERE seq IS NOT NULL`,
 
 	"share.list": `SELECT n, kind, body, coalesce(hash, '') FROM share WHERE device=? AND n>? ORDER BY n LIMIT ?`,
 
 	"said.known": `SELECT 1 FROM said WHERE device=?1 AND sum=?3 AND n=CASE WHEN ?2>0 THEN ?2 ELSE (SELECT max(n) FROM said WHERE device=?1) END`,
 
-	"quote.id": `SELECT text FROM quote WHERE device=? AND id=?`,
+	"said.old": `SELECT device, n, sum FROM said WHERE at<?`,
+
+	"quote.id":  `SELECT text FROM quote WHERE device=? AND id=?`,
+	"quote.old": `SELECT device, id, at FROM quote WHERE at<?`,
+	"quote.many": `SELECT device, id, at FROM (SELECT device, id, at, row_number() OVER (PARTITION BY device ORDER BY at DESC, id) AS r FROM quote
+		WHERE device IN (SELECT device FROM quote INDEXED BY quote_at GROUP BY device HAVING count(*)>?1)) WHERE r>?1`,
 
 	"open.list": `SELECT id, n, reply_to, text FROM open_message WHERE device=? ORDER BY id`,
 
 	"card.id":   `SELECT id, device, n, seq, body, expires_at, state, option_id, text, expired, decided_by FROM card WHERE id=?`,
+	"card.old":  `SELECT id FROM card WHERE expires_at<? AND state=2`,
 	"card.live": `SELECT id, device, n, seq, body, expires_at, state, option_id, text, expired, decided_by FROM card WHERE device=? AND state<2 ORDER BY seq`,
+
+	"delivery.old":  `SELECT n FROM delivery WHERE fresh=1 AND at<?`,
+	"delivery.past": `SELECT n FROM delivery WHERE fresh=0 AND at<?`,
 
 	"delivery.id": `SELECT queued FROM delivery WHERE sender=? AND id=? AND fresh=1`,
 	"delivery.trail": `SELECT coalesce(max(seq), 0), coalesce(min(iif(sent_at=0, seq, NULL)), 0), coalesce(min(iif(acked_at=0, seq, NULL)), 0), coalesce(min(seq), 0)
@@ -150,6 +162,7 @@ var queries = map[string]string{
 	"delivery.list": `SELECT d.n, d.at, d.source, d.sender, coalesce(d.id, ''), d.job, v.id, d.message, d.sent_at, d.acked_at, d.seen_at, d.expired_at
 		FROM delivery d JOIN device v ON v.n=d.device WHERE (?1='' OR v.id=?1) ORDER BY d.n DESC`,
 	"push.list":    `SELECT body FROM push WHERE device=? ORDER BY at, endpoint`,
+	"notice.old":   `SELECT device, seq FROM notice WHERE at<?`,
 	"notice.shown": `SELECT seq, id FROM notice WHERE device=? AND withdrawn=0 ORDER BY seq`,
 	"notice.due": `SELECT d.id FROM device d WHERE d.revoked=0 AND EXISTS (SELECT 1 FROM push WHERE device=d.n) AND EXISTS (SELECT 1 FROM outbox o
 		WHERE o.device=d.n AND o.seq>max(d.sent, d.floor) AND o.kind<=3 AND NOT EXISTS (SELECT 1 FROM notice WHERE device=o.device AND seq=o.seq)) ORDER BY d.n`,

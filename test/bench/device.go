@@ -40,23 +40,23 @@ type fleet struct {
 	lost    chan error // connections that ended by themselves; the first counts
 }
 
-func hello(id, token string, resume *frame.Cursor) []byte {
-	return frame.EncodeUp(&frame.Hello{Token: token, Device: frame.Device{ID: id, Name: "Bench", Platform: "bench", App: "bench/1"}, Resume: resume})
+func hello(id, token string, resume *frame.Cursor, accept []string) []byte {
+	return frame.EncodeUp(&frame.Hello{Token: token, Device: frame.Device{ID: id, Name: "Bench", Platform: "bench", App: "bench/1"}, Accept: accept, Resume: resume})
 }
 
 // enter dials and says hello, and returns when the server is ready.
-func enter(ctx context.Context, addr, id, token string, resume *frame.Cursor) (*device, error) {
-	return enterAs(ctx, nil, addr, id, token, resume)
+func enter(ctx context.Context, addr, id, token string, resume *frame.Cursor, accept ...string) (*device, error) {
+	return enterAs(ctx, nil, addr, id, token, resume, accept...)
 }
 
-func enterAs(ctx context.Context, speech *dialect, addr, id, token string, resume *frame.Cursor) (*device, error) {
+func enterAs(ctx context.Context, speech *dialect, addr, id, token string, resume *frame.Cursor, accept ...string) (*device, error) {
 	k, err := dial(ctx, addr, "/ws", nil)
 	if err != nil {
 		return nil, err
 	}
 	k.speech = speech
 	_ = k.nc.SetReadDeadline(time.Now().Add(60 * time.Second))
-	k.send(hello(id, token, resume))
+	k.send(hello(id, token, resume, accept))
 	p, err := k.next()
 	if err == nil && kind(p) != "ready" {
 		err = errors.New(string(p))
@@ -78,11 +78,11 @@ func enterAs(ctx context.Context, speech *dialect, addr, id, token string, resum
 const handshakes = 64
 
 // open connects devices first to first+n-1, in parallel. on may be nil.
-func open(ctx context.Context, addr string, first, n int, on func(*device, string, []byte)) (*fleet, error) {
-	return openAs(ctx, nil, addr, first, n, on)
+func open(ctx context.Context, addr string, first, n int, on func(*device, string, []byte), accept ...string) (*fleet, error) {
+	return openAs(ctx, nil, addr, first, n, on, accept...)
 }
 
-func openAs(ctx context.Context, speech *dialect, addr string, first, n int, on func(*device, string, []byte)) (*fleet, error) {
+func openAs(ctx context.Context, speech *dialect, addr string, first, n int, on func(*device, string, []byte), accept ...string) (*fleet, error) {
 	f := &fleet{list: make([]*device, n), lost: make(chan error, 1)}
 	var next atomic.Int64
 	var work sync.WaitGroup
@@ -94,7 +94,7 @@ func openAs(ctx context.Context, speech *dialect, addr string, first, n int, on 
 				if i >= n {
 					return
 				}
-				d, err := enterAs(ctx, speech, addr, deviceID(first+i), appToken, nil)
+				d, err := enterAs(ctx, speech, addr, deviceID(first+i), appToken, nil, accept...)
 				if err != nil {
 					failed <- err
 					return

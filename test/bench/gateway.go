@@ -29,6 +29,7 @@ type gateway struct {
 	done     chan struct{}
 	err      error                        // read it after done
 	inbound  func(chat, mid, text string) // in the reader
+	files    func(urls []string)          // likewise, for a message that brings some
 }
 
 // bearer is the token of a dial: base64url("<id>:<exp>:<hex hmac>").
@@ -39,12 +40,16 @@ func bearer() string {
 	return "Bearer " + base64.RawURLEncoding.EncodeToString([]byte(signed+":"+hex.EncodeToString(mac.Sum(nil))))
 }
 
-func dialGateway(ctx context.Context, addr string, inbound func(chat, mid, text string)) (*gateway, error) {
+// dialGateway connects a gateway, which gets messages and, where it is told how, files.
+func dialGateway(ctx context.Context, addr string, inbound func(chat, mid, text string), files ...func(urls []string)) (*gateway, error) {
 	k, err := dial(ctx, addr, "/relay", http.Header{"Authorization": {bearer()}})
 	if err != nil {
 		return nil, fmt.Errorf("the gateway's dial: %w", err)
 	}
 	g := &gateway{socket: k, done: make(chan struct{}), inbound: inbound}
+	if len(files) > 0 {
+		g.files = files[0]
+	}
 	k.send([]byte(`{"type":"hello","platform":"relay","botId":""}` + "\n"))
 	p, err := k.next()
 	if err == nil && !has(p, `"descriptor"`) {
@@ -80,8 +85,9 @@ func (g *gateway) read() {
 				var f struct {
 					BufferID string `json:"bufferId"`
 					Event    struct {
-						Text      string `json:"text"`
-						MessageID string `json:"message_id"`
+						Text      string   `json:"text"`
+						MessageID string   `json:"message_id"`
+						MediaURLs []string `json:"media_urls"`
 						Source    struct {
 							ChatID string `json:"chat_id"`
 						} `json:"source"`
@@ -92,6 +98,9 @@ func (g *gateway) read() {
 					return
 				}
 				g.queue(ws.OpText, []byte(`{"type":"inbound_ack","bufferId":"`+f.BufferID+`"}`+"\n"))
+				if g.files != nil && len(f.Event.MediaURLs) > 0 {
+					g.files(f.Event.MediaURLs)
+				}
 				if g.inbound != nil {
 					g.inbound(f.Event.Source.ChatID, f.Event.MessageID, f.Event.Text)
 				}

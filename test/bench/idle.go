@@ -43,18 +43,18 @@ func idle(ctx context.Context, s *suite) error {
 		}
 	}
 	for _, v := range contestants {
-		goal := func(limit, value float64) string {
+		goal := func(limit float64, unit string, values []float64) string {
 			if !v.ours() {
 				return ""
 			}
-			return verdict(fmt.Sprintf("<= %g KiB", limit), value <= limit)
+			return verdict(fmt.Sprintf("<= %g %s", limit, unit), middle(values) <= limit)
 		}
-		s.add("idle", v.of(fmt.Sprintf("RSS a device, %d devices, %.0f s idle", s.n, idleHold.Seconds())), spread("%.1f", rss[v])+" KiB", goal(10, middle(rss[v])))
+		s.add("idle", v.of(fmt.Sprintf("RSS a device, %d devices, %.0f s idle", s.n, idleHold.Seconds())), spread("%.1f", rss[v])+" KiB", goal(10, "KiB", rss[v]))
 		if v.golang {
-			s.add("idle", v.of("the same, heap and stacks in use after a collection"), spread("%.1f", inUse[v])+" KiB", goal(7.5, middle(inUse[v])))
+			s.add("idle", v.of("the same, heap and stacks in use after a collection"), spread("%.1f", inUse[v])+" KiB", goal(7.5, "KiB", inUse[v]))
 		}
 		s.add("idle", v.of("RSS of the process with 1 device, with all"), fmt.Sprintf("%.0f, %.0f MB", middle(one[v]), middle(all[v])), "")
-		s.add("idle", v.of("CPU of one core, pings included"), spread("%.1f", busy[v])+" %", "")
+		s.add("idle", v.of("CPU of one core, pings included"), spread("%.1f", busy[v])+" %", goal(2, "%", busy[v]))
 		s.add("idle", v.of("connect, hello, ready: a second, CPU each"), fmt.Sprintf("%.0f, %.0f µs", middle(rate[v]), middle(connect[v])), "")
 	}
 	s.compare("idle", "RSS a device", rss, rss.bare(), 1.15)

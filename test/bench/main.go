@@ -1,6 +1,6 @@
-// Bench measures a built hermes-mobile as a process of its own: memory and CPU an idle device, CPU a streamed frame,
-// durable accepts a second, fan-out, a storm of reconnects, the time to start, and the web page in a browser. This process is the load: devices and a
-// scripted Hermes gateway on loopback. It counts every receipt and every reply, and fails when one is missing; it never
+// Bench measures a built hermes-mobile as a process of its own: its size, memory and CPU an idle device, CPU a streamed frame,
+// the latency and the bytes of a streamed reply, durable accepts a second, fan-out, what a device costs that does not read, uploads, a storm of reconnects,
+// the time to start, and the web page in a browser. This process is the load: devices and a scripted Hermes gateway on loopback. It counts every receipt and every reply, and fails when one is missing; it never
 // fails because of a time. In idle, stream and fanout the yardsticks take part in turn, minimal servers that get the same
 // frames. The part gateway measures package gateway and the direct agent, beside other clients.
 //
@@ -16,6 +16,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"text/tabwriter"
@@ -27,11 +28,13 @@ type suite struct {
 	bin     string
 	dir     string // everything that is written goes below it
 	profile string // folder for profiles; empty: none, the product has no such thing
-	n       int    // connections of the large ones
-	streams int    // devices that are streamed to at eight steps a second
+	n       int    // connections of idle and fanout
+	storm   int    // devices of storm
+	frames  int    // stored frames of start
+	minutes float64
+	streams int // devices that are streamed to at eight steps a second
 	repeat  int
 	table   []row
-	full    *full // what start and storm share
 }
 
 type row struct{ bench, what, value, target string }
@@ -47,12 +50,17 @@ var benches = []struct {
 	max  time.Duration
 	run  func(context.Context, *suite) error
 }{
+	{"small", 2 * time.Hour, small},
 	{"idle", 45 * time.Minute, idle},
 	{"stream", 45 * time.Minute, streams},
+	{"latency", 10 * time.Minute, latency},
+	{"bytes", 5 * time.Minute, wireBytes},
 	{"accepts", 5 * time.Minute, accepts},
 	{"fanout", 45 * time.Minute, fanout},
-	{"start", 5 * time.Minute, start},
-	{"storm", 5 * time.Minute, storm},
+	{"slow", 10 * time.Minute, slow},
+	{"upload", 10 * time.Minute, uploads},
+	{"start", 10 * time.Minute, start},
+	{"storm", 10 * time.Minute, storm},
 	{"page", 10 * time.Minute, page},
 	{"gateway", 10 * time.Minute, clients},
 }
@@ -68,18 +76,21 @@ func run() error {
 	s := &suite{}
 	flag.StringVar(&s.bin, "bin", "bin/hermes-mobile", "the server")
 	flag.StringVar(&s.profile, "profile", "", "folder for profiles of the server; -bin must be test/bench/profiled then")
-	flag.IntVar(&s.n, "n", 15000, "connections in idle and fanout, devices in start and storm")
+	flag.IntVar(&s.n, "n", 15000, "connections in idle and fanout")
+	flag.IntVar(&s.storm, "storm", 5000, "devices in storm")
+	flag.IntVar(&s.frames, "frames", 1_000_000, "stored frames in start")
+	flag.Float64Var(&s.minutes, "minutes", 10, "how long the server of small rests before it is weighed")
 	flag.IntVar(&s.streams, "streams", 1000, "devices that are streamed to at nearly eight steps a second each")
-	flag.IntVar(&s.repeat, "repeat", 3, "how often idle, stream, accepts, fanout, start, page and gateway are measured")
+	flag.IntVar(&s.repeat, "repeat", 3, "how often most of them are measured")
 	dir := flag.String("dir", "", "folder for data, on the disk that is to be measured (default: a temporary one)")
 	flag.Parse()
 	for _, name := range flag.Args() {
 		if !known(name) {
-			return fmt.Errorf("there is no bench %q: idle, stream, accepts, fanout, start, storm, page, gateway", name)
+			return fmt.Errorf("there is no bench %q: %s", name, strings.Join(names(), ", "))
 		}
 	}
-	if s.repeat < 1 || s.n < 100 || s.streams < 1 {
-		return errors.New("-repeat and -streams are 1 at least, -n 100")
+	if s.repeat < 1 || s.streams < 1 || s.minutes <= 0 || min(s.n, s.storm) < 100 || s.frames < leastFrames {
+		return fmt.Errorf("-repeat and -streams are 1 at least, -n and -storm 100, -frames %d, -minutes more than 0", leastFrames)
 	}
 	var err error
 	if s.bin, err = filepath.Abs(s.bin); err != nil {
@@ -110,14 +121,15 @@ func run() error {
 	return errors.Join(failed...)
 }
 
-func known(name string) bool {
+func names() []string {
+	var list []string
 	for _, b := range benches {
-		if b.name == name {
-			return true
-		}
+		list = append(list, b.name)
 	}
-	return false
+	return list
 }
+
+func known(name string) bool { return slices.Contains(names(), name) }
 
 func wanted(name string) bool {
 	if flag.NArg() == 0 {
@@ -134,7 +146,7 @@ func wanted(name string) bool {
 func (s *suite) print(w io.Writer) {
 	fmt.Fprintln(w)
 	t := tabwriter.NewWriter(w, 0, 4, 2, ' ', 0)
-	fmt.Fprintln(t, "bench\tfigure\tmeasured\texpected")
+	fmt.Fprintln(t, "part\tfigure\tmeasured\tgoal")
 	for _, r := range s.table {
 		fmt.Fprintln(t, strings.Join([]string{r.bench, r.what, r.value, r.target}, "\t"))
 	}

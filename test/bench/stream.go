@@ -25,14 +25,13 @@ type streamMode struct {
 	devices int
 	every   time.Duration // between two ops of a device
 	whole   bool          // slow enough to show every step
-	goal    float64       // µs a frame out, 0: none
 }
 
 // The server shows eight steps a second to a device. In the first mode it must leave most ops out, in the second hardly any.
 func (s *suite) streamModes() []streamMode {
 	return []streamMode{
-		{"100 devices, 100 ops/s each", 100, 10 * time.Millisecond, false, 0},
-		{fmt.Sprintf("%d devices, 7.7 ops/s each", s.streams), s.streams, 130 * time.Millisecond, true, 10},
+		{"100 devices, 100 ops/s each", 100, 10 * time.Millisecond, false},
+		{fmt.Sprintf("%d devices, 7.7 ops/s each", s.streams), s.streams, 130 * time.Millisecond, true},
 	}
 }
 
@@ -67,12 +66,8 @@ func streams(ctx context.Context, s *suite) error {
 		}
 		for _, v := range contestants {
 			of := func(figure string) string { return v.of(mode.name + ": " + figure) }
-			goal := ""
-			if v.ours() && mode.goal > 0 {
-				goal = verdict(fmt.Sprintf("<= %g µs", mode.goal), middle(perOut[v]) <= mode.goal)
-			}
 			s.add("stream", of("server CPU an op in, µs"), spread("%.1f", perIn[v]), "")
-			s.add("stream", of("server CPU a frame out, µs"), spread("%.1f", perOut[v]), goal)
+			s.add("stream", of("server CPU a frame out, µs"), spread("%.1f", perOut[v]), "")
 			s.add("stream", of("ops in, frames out a second"), spread("%.0f", in[v])+", "+spread("%.0f", out[v]), "")
 			s.add("stream", of("bytes a frame out"), spread("%.0f", size[v]), "")
 			if mode.whole {

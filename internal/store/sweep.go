@@ -1,0 +1,104 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"time"
+)
+
+// Retention says how long things are kept.
+type Retention struct {
+	IDs     time.Duration // message and delivery ids, to know them again
+	Records time.Duration // of deliveries
+	Outbox  time.Duration // what a device did not fetch
+	Entries int           // of one device's outbox
+}
+
+// keepSaid is how long it is known what agents said; what they say again they say soon.
+const keepSaid = time.Hour
+
+// keepQuotes is how many messages of a device can be quoted.
+const keepQuotes = 200
+
+// sweepPiece is how many rows of a sweep go in one transaction: whoever stores something meanwhile waits for no more.
+const sweepPiece = 256
+
+// Sweep drops what is older than its time. What that is takes long to find among a million rows, so readers look for it, and
+// the writer gets it in pieces.
+func (s *Store) Sweep(ctx context.Context, keep Retention, now time.Time) error {
+	for _, find := range []struct {
+		name string
+		arg  any
+	}{{"outbox.old", now.Add(-keep.Outbox).UnixMilli()}, {"outbox.many", keep.Entries}} {
+		err := s.sweep(ctx, find.name, 1, func(t *Tx, key []any) error { return t.Expire(key[0].(int64), key[1].(int64), now) }, find.arg)
+		if err != nil {
+			return err
+		}
+	}
+	day, unfetched := now.Add(-keep.IDs).UnixMilli(), now.Add(-keep.Outbox).UnixMilli()
+	for _, rows := range []struct {
+		find, drop string
+		arg        any
+	}{
+		{"said.old", "said.gone", now.Add(-keepSaid).UnixMilli()},
+		{"quote.old", "quote.gone", unfetched},
+		{"quote.many", "quote.gone", keepQuotes},
+		{"notice.old", "notice.gone", unfetched},
+		{"inbox.old", "inbox.gone", day},
+		{"card.old", "card.gone", day},
+		{"delivery.old", "delivery.stale", day},
+		{"delivery.past", "delivery.gone", now.Add(-keep.Records).UnixMilli()},
+	} {
+		err := s.sweep(ctx, rows.find, sweepPiece, func(t *Tx, key []any) error { return t.must(rows.drop, key...) }, rows.arg)
+		if err != nil {
+			return err
+		}
+	}
+	return s.Do(func(t *Tx) error {
+		if err := t.sweepFront(now); err != nil {
+			return err
+		}
+		return t.must("invite.sweep", now.UnixMilli())
+	})
+}
+
+// sweep calls drop with the key of each row that one of queries finds, with so many of them in one transaction.
+func (s *Store) sweep(ctx context.Context, find string, piece int, drop func(t *Tx, key []any) error, args ...any) error {
+	var keys [][]any
+	flush := func() error {
+		list := keys
+		keys = nil
+		return s.Do(func(t *Tx) error {
+			for _, key := range list {
+				if err := drop(t, key); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	}
+	err := s.rows(ctx, find, func(r *sql.Rows) error {
+		key, err := scanKey(r)
+		if keys = append(keys, key); err == nil && len(keys) == piece {
+			err = flush()
+		}
+		return err
+	}, args...)
+	if err != nil || len(keys) == 0 {
+		return err
+	}
+	return flush()
+}
+
+// scanKey reads all columns of a row.
+func scanKey(r *sql.Rows) ([]any, error) {
+	columns, err := r.Columns()
+	if err != nil {
+		return nil, err
+	}
+	key, into := make([]any, len(columns)), make([]any, len(columns))
+	for i := range key {
+		into[i] = &key[i]
+	}
+	return key, r.Scan(into...)
+}
