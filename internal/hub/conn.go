@@ -5,9 +5,12 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"errors"
+	"maps"
 	"net/http"
 	"net/netip"
+	"slices"
 	"strconv"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -53,15 +56,13 @@ type conn struct {
 
 // Accept upgrades a request to a device connection. The caller has checked path, origin and throttling.
 func (h *Hub) Accept(w http.ResponseWriter, r *http.Request, addr netip.Addr, loopback bool, base string) {
-	ws, err := wsconn.Upgrade(w, r, wsconn.Options{MaxMessage: maxHello, MaxQueue: maxQueue, LowWater: softQueue / 2,
-		WriteStall: writeStall, Keeper: h.Keeper, Room: h.coming})
+	ws, err := wsconn.Upgrade(w, r, &h.sockets)
 	if err != nil {
 		h.log.Debug("an upgrade failed", "addr", addr, "error", err)
 		return
 	}
 	c := &conn{hub: h, ws: ws, addr: addr, loopback: loopback, base: base}
-	h.conns.Store(c, struct{}{})
-	h.open.Add(1)
+	h.conns.add(c)
 	h.Metrics.Connections.Inc()
 	c.timer = time.AfterFunc(h.HelloTimeout, func() {
 		c.send(&frame.Error{Code: frame.BadFrame, Message: "no hello came in time: send it as the first frame"})
@@ -71,6 +72,36 @@ func (h *Hub) Accept(w http.ResponseWriter, r *http.Request, addr netip.Addr, lo
 	if h.closing.Load() {
 		c.end(frame.CloseGoingAway, "the server stops: connect again")
 	}
+}
+
+// connections are those that are open.
+type connections struct {
+	mu   sync.Mutex
+	open map[*conn]struct{}
+}
+
+func (s *connections) add(c *conn) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.open[c] = struct{}{}
+}
+
+func (s *connections) remove(c *conn) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.open, c)
+}
+
+func (s *connections) count() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.open)
+}
+
+func (s *connections) list() []*conn {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Collect(maps.Keys(s.open))
 }
 
 // send queues a frame. It may be called from any goroutine.
@@ -259,8 +290,7 @@ func (c *conn) Closed(_ *wsconn.Conn, err error) {
 	if c.session != nil {
 		c.session.post(gone{c, c.silence(err)})
 	}
-	c.hub.conns.Delete(c)
-	c.hub.open.Add(-1)
+	c.hub.conns.remove(c)
 	c.hub.Metrics.Connections.Dec()
 }
 

@@ -71,8 +71,8 @@ type Hub struct {
 
 	shards   [64]shard
 	seed     maphash.Seed
-	conns    sync.Map     // *conn → struct{}: every open connection
-	open     atomic.Int64 // connections
+	conns    connections // all that are open
+	sockets  wsconn.Options
 	work     tally
 	replaced *access.Limiter
 	refusals *Refusals
@@ -114,6 +114,8 @@ func New(o Options) *Hub {
 		h.Room = roomBytes
 	}
 	h.coming, h.unapplied = wsconn.NewRoom(h.Room), wsconn.NewRoom(h.Room)
+	h.sockets = wsconn.Options{MaxMessage: maxHello, MaxQueue: maxQueue, LowWater: softQueue / 2, WriteStall: writeStall, Keeper: h.Keeper, Room: h.coming}
+	h.conns.open = map[*conn]struct{}{}
 	h.pushes.init()
 	h.asking.init()
 	h.ctx, h.end = context.WithCancel(context.Background())
@@ -287,22 +289,20 @@ func (h *Hub) Close(ctx context.Context) {
 	wait(ctx, h.work.Wait)
 	h.asking.close(ctx)
 	h.pushes.close(ctx)
-	h.conns.Range(func(c, _ any) bool {
-		c.(*conn).end(frame.CloseGoingAway, "the server stops: connect again")
-		return true
-	})
+	for _, c := range h.conns.list() {
+		c.end(frame.CloseGoingAway, "the server stops: connect again")
+	}
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
-	for h.open.Load() > 0 && ctx.Err() == nil {
+	for h.conns.count() > 0 && ctx.Err() == nil {
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
 		}
 	}
-	h.conns.Range(func(c, _ any) bool {
-		c.(*conn).ws.CloseNow()
-		return true
-	})
+	for _, c := range h.conns.list() {
+		c.ws.CloseNow()
+	}
 	h.end()
 	h.work.Wait()
 }

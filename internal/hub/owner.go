@@ -57,17 +57,16 @@ func (h *Hub) Devices(ctx context.Context) ([]DeviceInfo, error) {
 // live returns the ids of the devices that are connected.
 func (h *Hub) live() map[string]bool {
 	live := map[string]bool{}
-	h.conns.Range(func(c, _ any) bool {
-		if s := c.(*conn).liveSession.Load(); s != nil {
+	for _, c := range h.conns.list() {
+		if s := c.liveSession.Load(); s != nil {
 			live[s.id] = true
 		}
-		return true
-	})
+	}
 	return live
 }
 
 // Connections returns the number of open connections.
-func (h *Hub) Connections() int { return int(h.open.Load()) }
+func (h *Hub) Connections() int { return h.conns.count() }
 
 // Rename changes a device's name for display.
 func (h *Hub) Rename(ctx context.Context, id, name string) error {
@@ -146,12 +145,11 @@ func (approvedNow) apply(s *session, b *batch) {
 
 // TokensChanged ends the connections whose token is no longer accepted. accepted holds the TokenSum of each that is.
 func (h *Hub) TokensChanged(accepted map[uint64]bool) {
-	h.conns.Range(func(k, _ any) bool {
-		if c := k.(*conn); c.token.Load() != 0 && !accepted[c.token.Load()] {
+	for _, c := range h.conns.list() {
+		if sum := c.token.Load(); sum != 0 && !accepted[sum] {
 			c.end(frame.CloseNoAccess, "the token was removed")
 		}
-		return true
-	})
+	}
 }
 
 // Invite stores a new one-time pairing code and returns it.

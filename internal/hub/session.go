@@ -21,13 +21,15 @@ type session struct {
 
 	mu      sync.Mutex
 	mail    []event
-	weight  int  // bytes of the events in mail
-	running bool // a goroutine is applying events
-	dead    bool // left the hub; a new session must be made
+	weight  int // bytes of the events in mail
 	room    chan struct{}
+	running bool // somebody is applying events
+	dead    bool // left the hub; a new session must be made
 
 	// What follows belongs to the queue.
 	loaded bool
+	behind bool          // the outbox holds entries after cursor that conn was not given
+	typing bool          // as the device was last told
 	dev    *store.Device // nil: no such device
 	seq    int64         // the newest that was allotted
 	count  int           // entries in the outbox
@@ -37,7 +39,6 @@ type session struct {
 	part    int   // parts of the file after cursor that conn was given
 	written int64 // newest seq known to have left for the device
 	trail   store.Trail
-	behind  bool // the outbox holds entries after cursor that conn was not given
 
 	waiting []chat.Input // accepted, not yet handed over
 	turn    *turn
@@ -59,7 +60,6 @@ type session struct {
 	pending int // writes that nobody waits for and that are not made yet
 	unnoted []func(*store.Tx) error
 
-	typing  bool
 	avatar  string
 	shown   chat.Status // what the device was last told
 	offered []string    // and what it may call

@@ -68,7 +68,7 @@ func (p *probes) serve(w http.ResponseWriter, r *http.Request) bool {
 		return true
 	}
 	w.Header().Set(doctor.ProbeHeader, n.Answer) // for a proxy that drops the upgrade
-	ws, err := wsconn.Upgrade(w, r, wsconn.Options{MaxMessage: 1 << 10, MaxQueue: 4 << 10, WriteStall: probeLength})
+	ws, err := wsconn.Upgrade(w, r, &wsconn.Options{MaxMessage: 1 << 10, MaxQueue: 4 << 10, WriteStall: probeLength})
 	if err != nil {
 		return true
 	}

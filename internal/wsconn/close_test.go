@@ -214,7 +214,7 @@ func TestCloseBeforeServe(t *testing.T) {
 			conns := make(chan *Conn, 1)
 			r := &recorder{}
 			s := &server{Server: httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
-				c, err := Upgrade(w, q, Options{})
+				c, err := Upgrade(w, q, &Options{})
 				if err != nil {
 					t.Error(err)
 					return

@@ -30,7 +30,7 @@ const (
 type Conn struct {
 	nc  net.Conn
 	rc  syscall.RawConn // nil: nc is used as a stream
-	opt Options
+	opt *Options
 
 	// Bound once, because a method value is an allocation.
 	readFn, writeFn func(fd uintptr) bool
@@ -64,7 +64,7 @@ type Conn struct {
 	done      chan struct{} // made on demand
 }
 
-func newConn(nc net.Conn, first []byte, o Options) *Conn {
+func newConn(nc net.Conn, first []byte, o *Options) *Conn {
 	c := &Conn{nc: nc, rc: rawConn(nc), opt: o}
 	c.in.first = first
 	c.in.max = o.MaxMessage

@@ -31,7 +31,7 @@ func (*cutConn) SetWriteDeadline(time.Time) error { return nil }
 func play(t *testing.T, stream []byte, cut int) *recorder {
 	nc := &cutConn{in: bytes.NewReader(stream), cut: cut}
 	r := &recorder{}
-	c := newConn(nc, nil, Options{MaxMessage: 20_000})
+	c := newConn(nc, nil, &Options{MaxMessage: 20_000})
 	c.Serve(r)
 	select {
 	case <-c.Done():
@@ -77,7 +77,7 @@ func TestAnnouncedSizeReservesNothing(t *testing.T) {
 	h := []byte{0x82, 0xff, 0, 0, 0, 0, 1, 0, 0, 0, 1, 2, 3, 4} // 16 MiB
 	for _, brought := range []int{0, 10, 10_000, 100_000, 1_000_000} {
 		in := bytes.NewReader(slices.Concat(h, make([]byte, brought)))
-		c := newConn(&cutConn{in: in, cut: 5000}, nil, Options{MaxMessage: 16 << 20})
+		c := newConn(&cutConn{in: in, cut: 5000}, nil, &Options{MaxMessage: 16 << 20})
 		if err := c.readAll(); err != io.EOF {
 			t.Fatal(err)
 		}

@@ -166,7 +166,7 @@ func (l streamListener) Accept() (net.Conn, error) {
 func newServer(t testing.TB, opt Options, tr transport, h func() Handler) *server {
 	s := &server{conns: make(chan *Conn, 10000)}
 	s.Server = httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		c, err := Upgrade(w, r, opt)
+		c, err := Upgrade(w, r, &opt)
 		if err != nil {
 			return
 		}

@@ -115,7 +115,7 @@ func TestManyTinyFragments(t *testing.T) {
 		room := NewRoom(size * 4)
 		nc := &cutConn{in: bytes.NewReader(stream), cut: 5000}
 		r := &recorder{}
-		c := newConn(nc, nil, Options{MaxMessage: 1 << 20, Room: room})
+		c := newConn(nc, nil, &Options{MaxMessage: 1 << 20, Room: room})
 		c.Serve(r)
 		<-c.Done()
 		if len(r.got) != 1 || len(r.got[0]) != size+4 || room.Held() != 0 {

@@ -18,8 +18,9 @@ const upgradeTimeout = 10 * time.Second
 // When it returns an error the request has been answered, with 400, 405, 426,
 // 500 or 505. The caller checks Origin and whatever else first.
 //
-// Nothing of w and r is retained, including the buffers of the HTTP server.
-func Upgrade(w http.ResponseWriter, r *http.Request, o Options) (*Conn, error) {
+// Nothing of w and r is retained, including the buffers of the HTTP server. The
+// options are, and must not be changed any more; all connections of a kind may share them.
+func Upgrade(w http.ResponseWriter, r *http.Request, o *Options) (*Conn, error) {
 	key, refusal, status := checkUpgrade(r)
 	if status != 0 {
 		switch status {

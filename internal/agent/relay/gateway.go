@@ -47,6 +47,7 @@ type gateway struct {
 	replacedAt  []time.Time // of connections still alive, by newer ones
 	newerHere   bool        // this connection has brought an op that only newer gateways send
 	version     Version
+	detail      string // of the last status
 	known       string // name that frames proved to be one the gateway knows (relay-facts §9)
 
 	// What goes to it: the wedge rule (relay-facts §7) allows one event at a time.

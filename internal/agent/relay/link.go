@@ -61,7 +61,7 @@ func (a *Agent) upgrade(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "starting or stopping, try again", http.StatusServiceUnavailable)
 		return
 	}
-	conn, err := wsconn.Upgrade(w, r, wsconn.Options{
+	conn, err := wsconn.Upgrade(w, r, &wsconn.Options{
 		MaxMessage: maxLine, MaxQueue: maxOut, LowWater: maxOut / 2, WriteStall: writeStall, Keeper: a.opt.Keeper,
 		Batch: true, // a gateway that streams for many devices sends many ops at a time, each with its answer
 	})

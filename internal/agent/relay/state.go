@@ -155,5 +155,9 @@ func (g *gateway) status() chat.Status {
 	default:
 		s.Detail = fmt.Sprintf("gateway %s is away since %s", cfg.Name, g.awaySince.UTC().Format(time.DateTime))
 	}
+	if s.Detail == g.detail { // each session keeps what it was told: all of them one text
+		s.Detail = g.detail
+	}
+	g.detail = s.Detail
 	return s
 }
