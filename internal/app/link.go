@@ -91,15 +91,17 @@ func (l *link) Run(ctx context.Context, host chat.Host) error {
 			return nil
 		case <-l.wake:
 		}
+		l.mu.Lock()
+		taken := l.newest == nil
+		l.mu.Unlock()
+		if taken { // with the wake before: it came between that wake and its taking
+			continue
+		}
 		end()
 		l.mu.Lock()
 		next := l.newest
 		l.newest = nil
 		l.mu.Unlock()
-		if next == nil {
-			end = func() {}
-			continue
-		}
 		end = l.run(ctx, next, host)
 	}
 }

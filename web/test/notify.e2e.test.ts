@@ -78,9 +78,37 @@ describe('notifications', { skip: noBrowser, concurrency: 1 }, () => {
 
     // Chosen with the page open.
     await page.evaluate(() => (document.activeElement as HTMLElement).blur())
-    await (await phone.worker()).evaluate((notice) => (self as unknown as { registration: ServiceWorkerRegistration }).registration.showNotification('Hermes', { body: 'late', data: { notice } }), { ...first, actions: [] })
+    await phone.show('late', { ...first, actions: [] })
     assert.equal(await phone.press('late'), '')
     await page.locator(`[data-id="${first.ids[0]}"].found`).waitFor()
+    assert.deepEqual(await visitor.leave(), [])
+  })
+
+  it('are all known to the browser, however many come at once', async () => {
+    const { visitor, phone, page } = await subscribed('Crowded', PHONE)
+    await away(page)
+    const lost = await (await phone.worker()).evaluate(async () => {
+      const scope = self as unknown as { registration: ServiceWorkerRegistration; PushEvent: new (type: string, init: object) => Event & { waitUntil: (done: Promise<unknown>) => void } }
+      const push = async (data: object) => {
+        const event = new scope.PushEvent('push', { data: JSON.stringify(data) })
+        let work: Promise<unknown> = Promise.resolve()
+        event.waitUntil = (done) => (work = done)
+        self.dispatchEvent(event)
+        await work
+      }
+      let lost = 0
+      for (let round = 0; round < 20; round++) {
+        let over = false
+        const shows = Promise.all([push({ type: 'message', ids: ['new'], count: 1 }), push({ type: 'card', id: 'card', ids: ['card'], count: 1 })]).finally(() => (over = true))
+        while (!over) await push({ type: 'withdraw', ids: ['read elsewhere'], count: 0 })
+        await shows
+        const shown = await scope.registration.getNotifications()
+        if (shown.length !== 2) lost++
+        shown.forEach((one) => one.close())
+      }
+      return lost
+    })
+    assert.equal(lost, 0)
     assert.deepEqual(await visitor.leave(), [])
   })
 

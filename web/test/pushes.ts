@@ -162,10 +162,11 @@ export class Subscriber {
     return notice
   }
 
+  /** shown waits for its turn as the worker does: to list notifications while one is being shown has Chromium forget that one. */
   async shown(): Promise<Shown[]> {
     return (await this.worker()).evaluate(async () => {
       const { registration } = self as unknown as { registration: ServiceWorkerRegistration }
-      const list = (await registration.getNotifications()) as (Notification & { actions: { title: string }[] })[]
+      const list = (await navigator.locks.request('notifications', () => registration.getNotifications())) as (Notification & { actions: { title: string }[] })[]
       return list.map(({ title, body, tag, actions, requireInteraction }) => ({ title, body, tag, buttons: actions.map((one) => one.title), stays: requireInteraction }))
     })
   }
@@ -177,11 +178,19 @@ export class Subscriber {
       .catch((error: Error) => { throw new Error(`${error.message}; shown are: ${now.join(' | ')}`) })
   }
 
+  /** show shows a notification as the worker would. */
+  async show(body: string, notice: object): Promise<void> {
+    await (await this.worker()).evaluate(async ({ body, notice }) => {
+      const { registration } = self as unknown as { registration: ServiceWorkerRegistration }
+      await navigator.locks.request('notifications', () => registration.showNotification('Hermes', { body, data: { notice } }))
+    }, { body, notice })
+  }
+
   /** press clicks a notification, or one of its buttons. It gives the address that the worker wants to open, where there is one. */
   async press(body: string, action = ''): Promise<string> {
     return (await this.worker()).evaluate(async ({ body, action }) => {
       const scope = self as unknown as { registration: ServiceWorkerRegistration; clients: { openWindow(url: string): Promise<unknown> } }
-      const notification = (await scope.registration.getNotifications()).find((one) => one.body.startsWith(body))
+      const notification = (await navigator.locks.request('notifications', () => scope.registration.getNotifications())).find((one) => one.body.startsWith(body))
       if (!notification) throw new Error('no such notification: ' + body)
       let opened = ''
       // What a test makes is no click of a person: the browser opens nothing for it, and does not wait.

@@ -69,21 +69,16 @@ func (a *Agent) answer(ctx context.Context, t *turn, card chat.Card, answer chat
 		return nil // not a card of this agent: the agent was another one when it was asked
 	}
 	if t == nil {
-		known, err := a.memory.get(ctx, of.Device)
-		if err != nil || known.Turn != nil && known.Turn.N == card.N {
-			return chat.ErrAway // its turn is taken up again soon
-		}
-		return nil // its turn is over
+		return a.unfollowed(ctx, of.Device, card.N)
 	}
-	running, err := t.followed(ctx)
-	if err != nil {
+	running, left, err := t.followed(ctx)
+	switch {
+	case err != nil:
 		return chat.ErrAway
-	}
-	if running == nil {
-		if t.ctx.Err() != nil {
-			return chat.ErrAway // it is left for the next life
-		}
-		return nil
+	case left:
+		return a.unfollowed(ctx, of.Device, card.N)
+	case running == nil:
+		return nil // it is begun anew, without this question
 	}
 	choice := gateway.ApprovalAnswer{RequestID: of.ID, Choice: answer.OptionID}
 	if of.ID == unseen || t.in.Handed && strings.HasPrefix(of.ID, "approval-") && !t.knows(of.ID) {
@@ -107,12 +102,24 @@ func (a *Agent) answer(ctx context.Context, t *turn, card chat.Card, answer chat
 		return nil
 	case ctx.Err() != nil:
 		return chat.ErrAway
+	case errors.Is(err, gateway.ErrClosed):
+		return a.unfollowed(ctx, of.Device, card.N)
 	case away(err):
 		a.doubt()
 		return chat.ErrAway
 	}
 	a.Log.Warn("the gateway did not take the answer to an approval", "device", t.in.Device, "error", err)
 	t.note("The gateway did not take the answer: " + strings.TrimSuffix(err.Error(), ".") + ".")
+	return nil
+}
+
+// unfollowed is what is said to the answer for a turn that nobody follows. One that is still remembered was only left, by an
+// earlier life or because the gateway could not be reached, and is taken up again soon.
+func (a *Agent) unfollowed(ctx context.Context, device string, n int64) error {
+	known, err := a.memory.get(ctx, device)
+	if err != nil || known.Turn != nil && known.Turn.N == n {
+		return chat.ErrAway
+	}
 	return nil
 }
 

@@ -246,18 +246,56 @@ func TestApprovalAfterRestart(t *testing.T) {
 	})
 }
 
-// An answer that comes while the server stops is told again in the next life: its turn goes on there.
-func TestAnswerWhileItStops(t *testing.T) {
-	l := begin(t, newGateway(t, now).URL, newDisk())
-	ctx, stop := context.WithCancel(t.Context())
-	turn := newTurn(ctx, l.agent, message(1, "hi"), func(error) {})
-	card := turn.card(gateway.Approval{ID: "a1", Choices: []string{"once", "deny"}}, false)
-	turn.over()
-	if err := l.agent.answer(ctx, turn, card, chat.Answer{OptionID: "once"}); err != nil {
-		t.Errorf("the turn has ended, and the answer is said to be %v", err)
+// An answer that comes when nobody follows its turn any more: the turn may have ended, and it may have been left, because the
+// server stops or the gateway cannot be reached. Then it goes on later, and the answer is to be told again.
+func TestAnswerToATurnNobodyFollows(t *testing.T) {
+	for _, stopped := range []bool{false, true} {
+		l := begin(t, newGateway(t, now).URL, newDisk())
+		ctx, stop := context.WithCancel(t.Context())
+		defer stop()
+		turn := newTurn(ctx, l.agent, message(1, "hi"), func(error) {})
+		card := turn.card(gateway.Approval{ID: "a1", Choices: []string{"once", "deny"}}, false)
+		turn.remember(gateway.Lease{})
+		early := make(chan error, 1)
+		go func() { early <- l.agent.answer(t.Context(), turn, card, chat.Answer{OptionID: "once"}) }()
+		turn.over()
+		if stopped {
+			stop()
+		}
+		late := l.agent.answer(t.Context(), turn, card, chat.Answer{OptionID: "once"})
+		for _, err := range []error{receive(t, early, "the answer before it was left"), late} {
+			if !errors.Is(err, chat.ErrAway) {
+				t.Errorf("the turn was left, stopped is %v, and the answer is said to be %v", stopped, err)
+			}
+		}
+		turn.forget()
+		for range 2 {
+			if err := l.agent.answer(t.Context(), turn, card, chat.Answer{OptionID: "once"}); err != nil {
+				t.Errorf("the turn has ended, and the answer is said to be %v", err)
+			}
+			stop() // what the agent does with every turn that has ended
+		}
 	}
-	stop()
+}
+
+// An answer that comes just when a turn is closed at its end is no news to anybody.
+func TestAnswerToATurnThatCloses(t *testing.T) {
+	g := newGateway(t, now)
+	l := begin(t, g.URL, newDisk())
+	turn := newTurn(t.Context(), l.agent, message(1, "hi"), func(error) {})
+	card := turn.card(gateway.Approval{ID: "a1", Choices: []string{"once", "deny"}}, false)
+	running, err := turn.start()
+	ok(t, err)
+	turn.attach(running)
+	running.Close()
 	if err := l.agent.answer(t.Context(), turn, card, chat.Answer{OptionID: "once"}); !errors.Is(err, chat.ErrAway) {
-		t.Errorf("the server stops, and the answer is said to be %v", err)
+		t.Errorf("its end is not stored yet, and the answer is said to be %v", err)
+	}
+	turn.forget()
+	ok(t, l.agent.answer(t.Context(), turn, card, chat.Answer{OptionID: "once"}))
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.live) > 0 {
+		t.Errorf("it said %+v", l.live)
 	}
 }

@@ -25,6 +25,7 @@ type turn struct {
 	mu      sync.Mutex
 	known   bool // begun is closed
 	running *gateway.Turn
+	left    bool           // nobody works on it here any more
 	lease   *gateway.Lease // under which the gateway is being asked for the turn, or was
 	stopped bool           // by the person
 	asked   []*question
@@ -247,22 +248,22 @@ func (t *turn) detach() {
 func (t *turn) over() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.running = nil
+	t.running, t.left = nil, true
 	if !t.known {
 		t.known = true
 		close(t.begun)
 	}
 }
 
-// followed waits for the running turn; nil where there is none.
-func (t *turn) followed(ctx context.Context) (*gateway.Turn, error) {
+// followed waits for the running turn; nil where there is none. left: and there will be none.
+func (t *turn) followed(ctx context.Context) (running *gateway.Turn, left bool, err error) {
 	select {
 	case <-t.begun:
 		t.mu.Lock()
 		defer t.mu.Unlock()
-		return t.running, nil
+		return t.running, t.left, nil
 	case <-ctx.Done():
-		return nil, ctx.Err()
+		return nil, false, ctx.Err()
 	}
 }
 

@@ -26,7 +26,7 @@ export interface Notice {
 /** A notification as the browser takes it. */
 export interface Picture {
   title: string
-  options: NotificationOptions & { renotify: boolean; actions: { action: string; title: string }[]; data: { notice: Notice } }
+  options: NotificationOptions & { tag: string; renotify: boolean; actions: { action: string; title: string }[]; data: { notice: Notice } }
 }
 
 const types = ['message', 'file', 'card', 'test', 'withdraw']

@@ -6,6 +6,7 @@ import { language, t } from '../words/words'
 import { unable, type Unable } from './able'
 import { forget, remember } from './memory'
 import type { Notice } from './notice'
+import { alone } from './shown'
 import { registered, subscribed, unsubscribe, within } from './subscription'
 import { isQuiet, loadWish, saveWish, timeZone, wishName, type Wish } from './wish'
 
@@ -191,7 +192,8 @@ export class Notifying {
   private async drop(): Promise<void> {
     await unsubscribe()
     await forget(folder())
-    for (const shown of await (await registered()).getNotifications()) shown.close()
+    const registration = await registered()
+    await alone(async () => (await registration.getNotifications()).forEach((shown) => shown.close()))
     this.change({ endpoint: '' })
   }
 
@@ -238,13 +240,16 @@ export class Notifying {
   /** tidy closes the notifications of what a person has before them now. */
   async tidy(has: (id: string) => Promise<boolean>): Promise<void> {
     if (unable() || !this.wish.peek().on) return
-    for (const shown of await (await registered()).getNotifications()) {
-      const { type, id, ids } = Object((shown.data as { notice?: Notice } | null)?.notice) as Partial<Notice>
-      if (type === 'test') continue
-      const read = type === 'card' || type === 'outcome' ? [id!] : (ids ?? [])
-      if (read.length === 0 && this.device.status.state !== 'online') continue
-      if ((await Promise.all(read.map(has))).every(Boolean)) shown.close()
-    }
+    const registration = await registered()
+    await alone(async () => {
+      for (const shown of await registration.getNotifications()) {
+        const { type, id, ids } = Object((shown.data as { notice?: Notice } | null)?.notice) as Partial<Notice>
+        if (type === 'test') continue
+        const read = type === 'card' || type === 'outcome' ? [id!] : (ids ?? [])
+        if (read.length === 0 && this.device.status.state !== 'online') continue
+        if ((await Promise.all(read.map(has))).every(Boolean)) shown.close() // it closes what has its tag by then
+      }
+    })
   }
 
   /** signOut forgets all of it, here and, where there is a connection, at the server. */

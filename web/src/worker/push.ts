@@ -1,6 +1,7 @@
 import { readNotice, Speech, without, type Notice } from '../notify/notice'
 import { forget, recall } from '../notify/memory'
 import { press } from '../notify/press'
+import { alone, place } from '../notify/shown'
 import { page, worker, type PageWindow } from './scope'
 
 /** So long a page that is looked at may take to fetch what a notification would tell of. */
@@ -31,16 +32,20 @@ worker.addEventListener('pushsubscriptionchange', (event: { oldSubscription?: Pu
 
 async function pushed(data: string): Promise<void> {
   const notice = readNotice(data)
-  if (notice.type === 'withdraw') return withdraw(notice.ids)
-  if (notice.type !== 'test' && (await beingRead())) return pretend()
+  if (notice.type === 'withdraw') return alone(() => withdraw(notice.ids))
+  if (notice.type !== 'test' && (await beingRead())) return alone(pretend)
   await show(notice)
   if (notice.type === 'test') for (const window of await windows()) window.postMessage({ arrived: true })
 }
 
-async function show(notice: Notice, quietly = false): Promise<void> {
+function show(notice: Notice): Promise<void> {
+  return alone(() => paint(notice))
+}
+
+async function paint(notice: Notice, quietly = false): Promise<void> {
   const most = (Notification as unknown as { maxActions?: number }).maxActions ?? 0
   const { title, options } = (await speech()).picture(notice, most, quietly)
-  await worker.registration.showNotification(title, options)
+  await place(worker.registration, title, options)
 }
 
 /** speech are the words in the language of the page. A database that does not answer must not keep a notification back. */
@@ -77,7 +82,7 @@ async function withdraw(ids: string[]): Promise<void> {
     const notice = shown.data?.notice
     const left = notice && without(notice, ids)
     if (!notice || left === notice) continue
-    if (left && notice.type !== 'card') await show(left, true)
+    if (left && notice.type !== 'card') await paint(left, true)
     else if (!left) shown.close()
   }
   await pretend()
@@ -87,7 +92,7 @@ async function withdraw(ids: string[]): Promise<void> {
 async function pretend(): Promise<void> {
   if (!demanding) return
   const shown = (await worker.registration.getNotifications()).at(-1)?.data?.notice
-  if (shown) return show(shown, true)
+  if (shown) return paint(shown, true)
   await worker.registration.showNotification('Hermes', { body: (await speech()).say('noticeNothing'), tag: 'nothing', silent: true })
   for (const one of await worker.registration.getNotifications()) if (one.tag === 'nothing') one.close()
 }

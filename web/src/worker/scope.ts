@@ -18,7 +18,7 @@ export interface Scope {
     scope: string
     pushManager: PushManager
     showNotification(title: string, options: object): Promise<void>
-    getNotifications(): Promise<Shown[]>
+    getNotifications(filter?: { tag: string }): Promise<Shown[]>
   }
   clients: {
     claim(): Promise<void>

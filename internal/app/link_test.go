@@ -1,0 +1,50 @@
+package app
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"testing"
+
+	"hermes-mobile/gateway"
+	"hermes-mobile/internal/chat"
+)
+
+// standing is an agent that runs.
+type standing struct {
+	chat.Agent
+	runs chan struct{}
+}
+
+func (s *standing) Run(ctx context.Context, _ chat.Host) error {
+	close(s.runs)
+	<-ctx.Done()
+	return nil
+}
+
+type nobody struct{ chat.Host }
+
+func (nobody) Changed() {}
+
+// Two agents that are set up one right after the other: the second is taken with the wake of the first, and its own wake, which
+// finds nothing new, does not end it.
+func TestAgentIsNotEndedByALateWake(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	var work sync.WaitGroup
+	defer work.Wait()
+	defer cancel()
+	l := newLink(slog.New(slog.DiscardHandler), func() {})
+	l.begin(ctx, &work)
+	work.Go(func() { _ = l.Run(ctx, nobody{}) })
+	client, err := gateway.New(gateway.Profile{ID: "p", Name: "p", Remote: "http://127.0.0.1:1", Auth: gateway.AuthNone, Insecure: true}, gateway.Credentials{}, gateway.Options{})
+	ok(t, err)
+	agent := &standing{runs: make(chan struct{})}
+	l.replace(client, agent)
+	<-agent.runs
+	for range 3 { // the third is sent when the first was dealt with
+		l.wake <- struct{}{}
+	}
+	if l.now() != agent {
+		t.Error("the agent was ended, and there is none")
+	}
+}
