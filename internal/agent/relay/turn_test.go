@@ -202,6 +202,18 @@ func TestTurnEnds(t *testing.T) {
 	if says := r.h.finals("tel"); says[len(says)-1].Text != "half a" || !says[len(says)-1].Interrupted {
 		t.Errorf("the open message: %+v", says[len(says)-1])
 	}
+	// A gateway that dropped the input as a repeat gives its receipt, and nothing else is ever heard of it.
+	rc := r.say("tel", 40, "had it before")
+	p.event()
+	r.until("taken", func() bool { return rc.is(nil) })
+	r.pass(startupGrace)
+	if done(40) != nil {
+		t.Fatal("ended while the gateway may still be starting")
+	}
+	r.pass(unheard - startupGrace + time.Second)
+	if d := done(40); d == nil || !d.Interrupted {
+		t.Fatal("nothing was heard, and it goes on")
+	}
 	// Marks that never come after a whole answer.
 	mid = p.turn("tel", 5, "hi")
 	p.reply("tel", mid, "the answer")
@@ -353,6 +365,24 @@ func TestMarkedBeforeItIsHanded(t *testing.T) {
 		t.Errorf("%v", d)
 	}
 	r.say("tel", 9, "new")
+	p.event()
+}
+
+// The server was killed before it could note that the gateway has an input, and the gateway was done with it before the
+// server had read what is left to do: the first that is heard of the conversation are the marks.
+func TestMarkedBeforeAnythingIsHanded(t *testing.T) {
+	r := newRig(t, nil)
+	p := r.dial()
+	p.ok(obj("op", "react", "chat_id", "tel", "message_id", "m7-x", "emoji", "👀", "remove", true))
+	p.ok(obj("op", "react", "chat_id", "tel", "message_id", "m7-x", "emoji", "✅", "remove", false))
+	rc := r.say("tel", 7, "done before")
+	r.until("taken", func() bool { return rc.is(nil) })
+	p.nothing()
+	r.pass(time.Second)
+	if d := r.h.dones("tel"); len(d) != 1 || d[0].N != 7 || d[0].Interrupted {
+		t.Errorf("%v", d)
+	}
+	r.say("tel", 8, "new")
 	p.event()
 }
 
