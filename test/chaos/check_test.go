@@ -72,6 +72,9 @@ func (w *world) check() []violation {
 	}
 	w.mu.Unlock()
 	for _, f := range w.gw.Faults() {
+		if w.clockSet.Load() && strings.Contains(f, "refused with 401") {
+			continue // its token was of another time
+		}
 		c.broken(sane, "", "!!", "the gateway: %s", f)
 	}
 	for _, line := range w.srv.errors() {
@@ -91,14 +94,9 @@ func (c *checker) inputs(p *phone, acted []gateway.Input) {
 	var texts, ups []string
 	for _, m := range p.sent {
 		receipt, accepted := "no receipt", false
-		if m.out != nil {
-			select {
-			case <-m.out.Done():
-				r, err := m.out.Wait(c.w.t.Context())
-				accepted = err == nil
-				receipt = fmt.Sprintf("receipt duplicate=%v queued=%v err=%v", r.Duplicate, r.Queued, err)
-			default:
-			}
+		if r := m.receipt; r != nil {
+			accepted = r.Err == ""
+			receipt = fmt.Sprintf("receipt duplicate=%v queued=%v err=%q", r.Receipt.Duplicate, r.Receipt.Queued, r.Err)
 		}
 		n := times[m.text]
 		delete(times, m.text)
@@ -229,13 +227,13 @@ func (c *checker) cards(p *phone, asked []gateway.Decision) {
 		}
 		done := k.done[0]
 		switch {
-		case done.Expired:
+		case done.Expired && !c.w.clockSet.Load(): // a server that starts later than a card's end by its clock ends it
 			c.broken(decided, p.id, k.text, "%s: card %s %q expired, though it was answered with %v", p.id, k.id, k.text, k.answers)
 		case d.Answers != 1:
 			c.broken(decided, p.id, k.text, "%s: the agent was told %d times how %q (card %s) was decided", p.id, d.Answers, k.text, k.id)
 		case d.Option != done.OptionID:
 			c.broken(decided, p.id, k.text, "%s: card %s %q: prompt_done says %s, the agent was told %s", p.id, k.id, k.text, done.OptionID, d.Option)
-		case !contains(k.answers, done.OptionID):
+		case !done.Expired && !contains(k.answers, done.OptionID):
 			c.broken(decided, p.id, k.text, "%s: card %s %q was decided as %s, the person chose of %v", p.id, k.id, k.text, done.OptionID, k.answers)
 		}
 	}

@@ -15,6 +15,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"hermes-mobile/test/chaos/seam"
 )
 
 const (
@@ -31,7 +33,8 @@ type server struct {
 	sync string // MOBILE_SYNC
 	log  *os.File
 
-	filled atomic.Bool // its disk was full for a time
+	controls *seam.Controls // of its clock and its disk
+	filled   atomic.Bool    // its disk was full for a time
 
 	mu    sync.Mutex
 	cmd   *exec.Cmd
@@ -60,9 +63,16 @@ func newServer(t *testing.T) *server {
 	if s.log, err = os.Create(filepath.Join(s.dir, "server.log")); err != nil {
 		t.Fatal(err)
 	}
+	if s.controls, err = seam.Open(s.seam()); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.controls.Close() })
 	t.Cleanup(s.close)
 	return s
 }
+
+// seam is the file of its controls.
+func (s *server) seam() string { return filepath.Join(s.dir, "seam") }
 
 // data is the folder of its data.
 func (s *server) data() string { return filepath.Join(s.dir, "data") }
@@ -85,7 +95,7 @@ func (s *server) begin() {
 		"MOBILE_DATA=" + s.data(), "MOBILE_SYNC=" + s.sync, "MOBILE_HOST=127.0.0.1", "MOBILE_PORT=" + strconv.Itoa(s.port),
 		"MOBILE_AGENT=relay", "MOBILE_TOKEN=" + appToken, "MOBILE_ALLOW_ALL_USERS=1",
 		"MOBILE_RELAY_ID=" + relayID, "MOBILE_RELAY_SECRET=" + relaySecret,
-		"GOTRACEBACK=all",
+		"GOTRACEBACK=all", seam.Variable + "=" + s.seam(),
 	}
 	cmd.Stdout, cmd.Stderr = s.log, s.log
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}

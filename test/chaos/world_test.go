@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -35,6 +36,9 @@ type world struct {
 	bad  bool // phones are behind networks that things are done to
 	srv  *server
 	gw   *gateway.Gateway
+
+	clock    atomic.Int64 // how far the gateway's clock is ahead
+	clockSet atomic.Bool  // the server's clock was set, and for a time or a moment not the gateway's
 
 	phones []*phone
 	sender *device.Device
@@ -66,6 +70,7 @@ func newWorldOn(t *testing.T, srv *server, seed uint64, cfg gateway.Config, bad 
 		w.moments[kind] = make(chan struct{})
 	}
 	cfg.URL, cfg.ID, cfg.Secret = "http://"+w.srv.addr(), relayID, relaySecret
+	cfg.Clock = func() time.Time { return time.Now().Add(time.Duration(w.clock.Load())) }
 	cfg.OnOp = func(op string) {
 		switch op {
 		case "draft":
@@ -88,7 +93,6 @@ func newWorldOn(t *testing.T, srv *server, seed uint64, cfg gateway.Config, bad 
 			t.Fatal(err)
 		}
 		w.phones = append(w.phones, p)
-		w.loops.Go(p.listen)
 	}
 	var err error
 	w.sender, err = device.Open(context.Background(), device.Config{URL: "ws://" + w.srv.addr() + "/ws", Token: appToken, Device: frame.Device{ID: "sender"},
@@ -105,7 +109,7 @@ func newWorldOn(t *testing.T, srv *server, seed uint64, cfg gateway.Config, bad 
 	defer cancel()
 	if !w.wait(ctx, func() bool {
 		for _, p := range w.phones {
-			if s := p.dev.Status(); s.State != device.Online || s.Agent != frame.Online {
+			if !p.app.online() {
 				return false
 			}
 		}
@@ -125,7 +129,7 @@ func (w *world) close() {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
 	for _, p := range w.phones {
-		_ = p.dev.Close(ctx)
+		p.app.close(ctx)
 		p.taps.Wait()
 		if p.net != nil {
 			p.net.stop()
