@@ -164,8 +164,7 @@ func (w *world) summary(settled time.Duration) {
 	w.t.Logf("%d messages up, %d down (%d cut), %d cards, %d deliveries, %d reconnects; broken in the midst of %v; settled in %s; the slowest reply took %s; gateway %+v",
 		sent, got, interrupted, cards, len(w.deliveries), offline, maps.Clone(w.hits), settled.Round(time.Millisecond), slowest.slow.Round(time.Millisecond), w.gw.Counts())
 	if slowest.slow > 20*time.Second {
-		gap, lines := w.gw.Gap(slowest.id, 10)
-		w.t.Logf("nothing happened for %s on the way of %s, which waited for %s:\n%s", gap.Round(time.Millisecond), slowest.slowN, slowest.id,
-			strings.Join(lines, "\n"))
+		w.t.Logf("the way of %s, which waited for %s:\n%s", slowest.slowN, slowest.id,
+			strings.Join(w.gw.Gaps(slowest.id, slowest.slowTo.Add(-slowest.slow), slowest.slowTo, 2*time.Second), "\n"))
 	}
 }

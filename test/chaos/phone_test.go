@@ -66,19 +66,20 @@ type phone struct {
 
 	asleep sync.Mutex // held while the app stands still
 
-	mu    sync.Mutex
-	sent  []*message
-	ids   map[string]*message // of them
-	got   []seen
-	cards map[string]*card
-	open  map[string]time.Time // numbers of messages without reply, and when they were sent
-	slow  time.Duration        // the longest wait for a reply
-	slowN string               // of that message
-	notes []string             // what should not happen
-	state map[device.State]int
-	told  bool // the last status said 1001
-	away  int  // how often the server said that it goes away (1001)
-	taps  sync.WaitGroup
+	mu     sync.Mutex
+	sent   []*message
+	ids    map[string]*message // of them
+	got    []seen
+	cards  map[string]*card
+	open   map[string]time.Time // numbers of messages without reply, and when they were sent
+	slow   time.Duration        // the longest wait for a reply
+	slowN  string               // of that message
+	slowTo time.Time            // when it came
+	notes  []string             // what should not happen
+	state  map[device.State]int
+	told   bool // the last status said 1001
+	away   int  // how often the server said that it goes away (1001)
+	taps   sync.WaitGroup
 }
 
 func newPhone(w *world, n int) (*phone, error) {
@@ -228,7 +229,7 @@ func (p *phone) answeredLocked(text string, interrupted bool) {
 	text, _ = strings.CutPrefix(text, gateway.RecoveredPrefix)
 	if f := strings.Fields(text); len(f) > 1 && !interrupted {
 		if at, ok := p.open[f[1]]; ok && time.Since(at) > p.slow {
-			p.slow, p.slowN = time.Since(at), f[1]
+			p.slow, p.slowN, p.slowTo = time.Since(at), f[1], time.Now()
 		}
 		delete(p.open, f[1])
 	}
