@@ -98,9 +98,7 @@ var faults = []*fault{
 		if w.long {
 			longest = 10 * time.Second
 		}
-		w.srv.controls.SlowDown(50*time.Millisecond, 2*time.Second)
-		w.pause(between(200*time.Millisecond, longest, size))
-		w.srv.controls.SlowDown(0, 0)
+		w.slowDisk(between(200*time.Millisecond, longest, size))
 	}},
 	{"the disk is full", 1, true, func(w *world, _ *phone, size float64) {
 		w.srv.filled.Store(true)

@@ -48,6 +48,9 @@ type world struct {
 	moments    map[string]chan struct{}
 	hits       map[string]int // kinds of moments at which something was broken
 	deliveries []*delivery
+	// While the disk was slow: answers to a device that wrote nothing, and the longest time until one.
+	slowPings   int
+	slowestPing time.Duration
 
 	stop  context.CancelFunc // of the load
 	load  sync.WaitGroup
