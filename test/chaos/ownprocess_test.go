@@ -171,6 +171,8 @@ func durable(ev *handset.Event) string {
 		return "file " + ev.File.ID
 	case ev.Done != nil:
 		return "end of card " + ev.Done.ID
+	case ev.Echo != nil:
+		return "echo " + ev.Echo.From.ID + " " + ev.Echo.ID
 	case ev.Shown != nil && !ev.Shown.Again:
 		return "card " + ev.Shown.ID
 	}

@@ -21,6 +21,12 @@ const maxOpen = 4
 // ownProcesses is how many of the phones are processes, where things are done to them.
 const ownProcesses = 2
 
+// The phones that share the conversation of the first of them, where things are done to phones. The other is a process.
+const (
+	sharedLead   = phones - ownProcesses - 1
+	sharedMember = phones - ownProcesses
+)
+
 // message is something a phone sent.
 type message struct {
 	id, text string
@@ -55,14 +61,18 @@ type app interface {
 	close(ctx context.Context)
 }
 
+// echo is what a phone was told that another device of its conversation said.
+type echo struct{ from, id, text string }
+
 // phone is a device under load.
 type phone struct {
-	w   *world
-	id  string
-	app app
-	own *process   // app, where it is a process of its own; else nil
-	net *network   // between it and the server; nil: none
-	rng *rand.Rand // of the load loop
+	w    *world
+	id   string
+	chat string // the device whose conversation it takes part in: mostly its own
+	app  app
+	own  *process   // app, where it is a process of its own; else nil
+	net  *network   // between it and the server; nil: none
+	rng  *rand.Rand // of the load loop
 
 	asleep sync.Mutex // held while the app stands still
 
@@ -71,6 +81,7 @@ type phone struct {
 	ids    map[string]*message // of them
 	got    []seen
 	cards  map[string]*card
+	echos  []echo
 	open   map[string]time.Time // numbers of messages without reply, and when they were sent
 	slow   time.Duration        // the longest wait for a reply
 	slowN  string               // of that message
@@ -85,7 +96,11 @@ type phone struct {
 func newPhone(w *world, n int) (*phone, error) {
 	p := &phone{w: w, id: fmt.Sprintf("phone-%d", n), rng: rand.New(rand.NewPCG(w.seed, uint64(n)+1)), cards: map[string]*card{},
 		ids: map[string]*message{}, open: map[string]time.Time{}, state: map[device.State]int{}}
+	p.chat = p.id
 	setup := handset.Setup{URL: "ws://" + w.srv.addr() + "/ws", Token: appToken, ID: p.id, NoDelta: n%2 == 1}
+	if w.bad && (n == sharedLead || n == sharedMember) {
+		p.chat, setup.User = fmt.Sprintf("phone-%d", sharedLead), "owner-of-two"
+	}
 	if w.bad {
 		var err error
 		if p.net, err = newNetwork(w.srv.addr()); err != nil {
@@ -167,6 +182,8 @@ func (p *phone) hear(ev *handset.Event) {
 		p.cardLocked(ev.Shown)
 	case ev.Done != nil:
 		p.cardDoneLocked(ev.Done)
+	case ev.Echo != nil:
+		p.echos = append(p.echos, echo{ev.Echo.From.ID, ev.Echo.ID, ev.Echo.Text})
 	case ev.Lost != nil:
 		p.notes = append(p.notes, "the server said that history was lost")
 	case ev.Receipt != nil:

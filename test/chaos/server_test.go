@@ -86,9 +86,9 @@ func (s *server) start() {
 	s.begin()
 }
 
-// begin is start; s.mu is held.
-func (s *server) begin() {
-	cmd := exec.Command(binary, "serve")
+// command is the program with the settings of this server.
+func (s *server) command(args ...string) *exec.Cmd {
+	cmd := exec.Command(binary, args...)
 	cmd.Dir = s.dir
 	cmd.Env = []string{
 		"HOME=" + s.dir, "PATH=" + os.Getenv("PATH"), "HERMES_HOME=" + filepath.Join(s.dir, "no-hermes"),
@@ -97,6 +97,20 @@ func (s *server) begin() {
 		"MOBILE_RELAY_ID=" + relayID, "MOBILE_RELAY_SECRET=" + relaySecret,
 		"GOTRACEBACK=all", seam.Variable + "=" + s.seam(),
 	}
+	return cmd
+}
+
+// run runs a command of the owner's.
+func (s *server) run(args ...string) error {
+	if out, err := s.command(args...).CombinedOutput(); err != nil {
+		return fmt.Errorf("%v: %w\n%s", args, err, out)
+	}
+	return nil
+}
+
+// begin is start; s.mu is held.
+func (s *server) begin() {
+	cmd := s.command("serve")
 	cmd.Stdout, cmd.Stderr = s.log, s.log
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	dieWithParent(cmd.SysProcAttr)

@@ -110,15 +110,21 @@ func newWorldOn(t *testing.T, srv *server, seed uint64, cfg gateway.Config, bad 
 	})
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
-	if !w.wait(ctx, func() bool {
+	online := func() bool {
 		for _, p := range w.phones {
 			if !p.app.online() {
 				return false
 			}
 		}
 		return w.sender.Status().State == device.Online
-	}) {
+	}
+	if !w.wait(ctx, online) {
 		t.Fatalf("not everybody was connected in time\n%s", w.srv.tail(60))
+	}
+	if bad {
+		if err := w.srv.run("devices", "join", w.phones[sharedMember].id, w.phones[sharedLead].id); err != nil {
+			t.Fatal(err)
+		}
 	}
 	return w
 }

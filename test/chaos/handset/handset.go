@@ -14,12 +14,13 @@ import (
 // Setup is how a phone is set up.
 type Setup struct {
 	URL, Token, ID, Folder string
+	User                   string // whose it is; empty: its own
 	NoDelta                bool
 }
 
 // Config is that of the SDK, patient and quick as the tests want it.
 func (s *Setup) Config() device.Config {
-	return device.Config{URL: s.URL, Token: s.Token, Device: frame.Device{ID: s.ID, Name: "Phone"}, NoDelta: s.NoDelta,
+	return device.Config{URL: s.URL, Token: s.Token, Device: frame.Device{ID: s.ID, Name: "Phone"}, User: frame.User{ID: s.User}, NoDelta: s.NoDelta,
 		Heartbeat: time.Second, PongTimeout: 2 * time.Second, DialTimeout: 3 * time.Second, ReceiptTimeout: 5 * time.Second,
 		Backoff: device.Backoff{Min: 20 * time.Millisecond, Max: time.Second, Stable: time.Second}}
 }
@@ -56,6 +57,7 @@ type Event struct {
 	File    *device.File
 	Shown   *device.CardShown
 	Done    *device.CardDone
+	Echo    *device.Echo
 	Lost    *device.HistoryLost
 	Receipt *device.Receipt
 	Status  *Status
@@ -97,6 +99,8 @@ func Pack(ev device.Event) *Event {
 		return &Event{Shown: &ev}
 	case device.CardDone:
 		return &Event{Done: &ev}
+	case device.Echo:
+		return &Event{Echo: &ev}
 	case device.HistoryLost:
 		return &Event{Lost: &ev}
 	case device.Receipt:
