@@ -1,6 +1,7 @@
 package chaos
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"runtime"
@@ -10,6 +11,7 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"hermes-mobile/device"
 	"hermes-mobile/test/gateway"
 )
 
@@ -144,4 +146,24 @@ func TestStartOnAFullDisk(t *testing.T) {
 		t.Fatal(err)
 	}
 	wait("it has started", func() bool { return strings.Contains(srv.tail(60), "listening") })
+}
+
+// A phone whose clock is set back still finds out that its connection is half open.
+func TestPhoneClockSetBack(t *testing.T) {
+	_, seed := newRand(t)
+	w := newWorldOn(t, startServer(t), seed, gateway.Config{Form: gateway.Recovered, Kind: true}, true)
+	p := w.phones[phones-1]
+	online := func() int {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		return p.state[device.Online]
+	}
+	before := online()
+	p.own.controls.Step(-3 * time.Hour)
+	p.net.set(func(c *wire) { c.swallow = true })
+	ctx, cancel := context.WithTimeout(t.Context(), settleWithin)
+	defer cancel()
+	if !w.wait(ctx, func() bool { return online() > before }) {
+		t.Fatalf("it never connected again\n%s", w.srv.tail(20))
+	}
 }

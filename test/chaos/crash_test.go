@@ -142,7 +142,7 @@ func number(text string) string {
 
 // summary says what the test put the server through.
 func (w *world) summary(settled time.Duration) {
-	sent, got, cards, interrupted := 0, 0, 0, 0
+	sent, got, cards, echos, interrupted := 0, 0, 0, 0, 0
 	var offline int
 	slowest := w.phones[0]
 	for _, p := range w.phones {
@@ -150,6 +150,7 @@ func (w *world) summary(settled time.Duration) {
 		sent += len(p.sent)
 		got += len(p.got)
 		cards += len(p.cards)
+		echos += len(p.echos)
 		offline += p.state[device.Waiting]
 		if p.slow > slowest.slow {
 			slowest = p
@@ -161,8 +162,8 @@ func (w *world) summary(settled time.Duration) {
 		}
 		p.mu.Unlock()
 	}
-	w.t.Logf("%d messages up, %d down (%d cut), %d cards, %d deliveries, %d reconnects; broken in the midst of %v; settled in %s; the slowest reply took %s; gateway %+v",
-		sent, got, interrupted, cards, len(w.deliveries), offline, maps.Clone(w.hits), settled.Round(time.Millisecond), slowest.slow.Round(time.Millisecond), w.gw.Counts())
+	w.t.Logf("%d messages up, %d down (%d cut), %d cards, %d echos, %d deliveries, %d reconnects; broken in the midst of %v; settled in %s; the slowest reply took %s; gateway %+v",
+		sent, got, interrupted, cards, echos, len(w.deliveries), offline, maps.Clone(w.hits), settled.Round(time.Millisecond), slowest.slow.Round(time.Millisecond), w.gw.Counts())
 	if slowest.slow > 20*time.Second {
 		w.t.Logf("the way of %s, which waited for %s:\n%s", slowest.slowN, slowest.id,
 			strings.Join(w.gw.Gaps(slowest.id, slowest.slowTo.Add(-slowest.slow), slowest.slowTo, 2*time.Second), "\n"))
