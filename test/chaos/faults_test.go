@@ -112,12 +112,9 @@ var faults = []*fault{
 	}},
 }
 
-// jump is how far a clock is set: minutes or hours, forward or back, and now and then more than a day.
+// jump is how far a clock is set: minutes or hours, forward or back.
 func jump(size float64) time.Duration {
 	d := between(time.Minute, 9*time.Hour, math.Abs(2*size-1))
-	if part := size * 10; part-math.Floor(part) > 0.8 {
-		d += 30 * time.Hour
-	}
 	if size < 0.5 {
 		d = -d
 	}
