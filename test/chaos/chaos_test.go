@@ -45,6 +45,9 @@ func TestChaos(t *testing.T) {
 	if err := os.Mkdir(srv.data(), 0o700); err != nil {
 		t.Fatal(err)
 	}
+	if err := srv.serveTwo(); err != nil {
+		t.Fatal(err)
+	}
 	if seed%2 == 0 {
 		srv.sync = "interval" // none of the faults is one that it may lose anything by
 	}

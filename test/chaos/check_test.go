@@ -48,7 +48,16 @@ func (w *world) check() []violation {
 	for _, p := range w.phones {
 		chats[p.id] = p.chat
 	}
-	for _, in := range w.gw.Acted() {
+	var inputs []gateway.Input
+	for _, gw := range w.gws {
+		for _, in := range gw.Acted() {
+			if w.gwOf(in.Chat) != gw {
+				c.broken(handed, in.Chat, in.Text, "a gateway acted on %.60q of %s, which the other one serves", in.Text, in.Chat)
+			}
+			inputs = append(inputs, in)
+		}
+	}
+	for _, in := range inputs {
 		from, _, _ := strings.Cut(number(in.Text), ".") // who sent it
 		if chat, known := chats[from]; !known || chat != in.Chat {
 			c.broken(handed, in.Chat, in.Text, "the agent acted on %.60q in the conversation of %s", in.Text, in.Chat)
@@ -57,12 +66,16 @@ func (w *world) check() []violation {
 		acted[from] = append(acted[from], in)
 	}
 	replies := map[string][]gateway.Reply{}
-	for _, r := range w.gw.Replies() {
-		replies[r.Chat] = append(replies[r.Chat], r)
+	for _, gw := range w.gws {
+		for _, r := range gw.Replies() {
+			replies[r.Chat] = append(replies[r.Chat], r)
+		}
 	}
 	decisions := map[string][]gateway.Decision{}
-	for _, d := range w.gw.Decisions() {
-		decisions[d.Chat] = append(decisions[d.Chat], d)
+	for _, gw := range w.gws {
+		for _, d := range gw.Decisions() {
+			decisions[d.Chat] = append(decisions[d.Chat], d)
+		}
 	}
 	for _, p := range w.phones { // all is quiet: nobody else takes two of these locks
 		p.mu.Lock()
@@ -85,11 +98,13 @@ func (w *world) check() []violation {
 		}
 	}
 	w.mu.Unlock()
-	for _, f := range w.gw.Faults() {
-		if w.clockSet.Load() && strings.Contains(f, "refused with 401") {
-			continue // its token was of another time
+	for _, gw := range w.gws {
+		for _, f := range gw.Faults() {
+			if w.clockSet.Load() && strings.Contains(f, "refused with 401") {
+				continue // its token was of another time
+			}
+			c.broken(sane, "", "!!", "the gateway: %s", f)
 		}
-		c.broken(sane, "", "!!", "the gateway: %s", f)
 	}
 	for _, line := range w.srv.errors() {
 		c.broken(sane, "", "", "the server's log: %s", line)

@@ -72,7 +72,7 @@ var faults = []*fault{
 	}},
 	{"kill -9 of a phone's process", 3, false, func(w *world, p *phone, _ float64) { w.ownProcess(p).kill() }},
 	{"a phone's clock is set", 2, false, func(w *world, p *phone, size float64) { w.ownProcess(p).controls.Step(jump(size)) }},
-	{"the agent's link is cut", 3, false, func(w *world, _ *phone, _ float64) { w.gw.Drop() }},
+	{"the agent's link is cut", 3, false, func(w *world, p *phone, _ float64) { w.gwOf(p.chat).Drop() }},
 	{"kill -9 of the server", 3, true, func(w *world, _ *phone, _ float64) {
 		w.srv.signal(syscall.SIGKILL, restartWithin)
 		w.srv.start()
@@ -164,7 +164,7 @@ func (w *world) twin(p *phone, stay time.Duration) {
 	}
 	defer func() { _ = conn.CloseNow() }()
 	conn.SetReadLimit(-1)
-	if conn.Write(ctx, websocket.MessageText, frame.EncodeUp(&frame.Hello{Token: appToken, Device: frame.Device{ID: p.id}})) != nil {
+	if conn.Write(ctx, websocket.MessageText, frame.EncodeUp(&frame.Hello{Token: appToken, Device: frame.Device{ID: p.id}, User: frame.User{ID: p.user}})) != nil {
 		return
 	}
 	if _, _, err := conn.Read(ctx); err == nil {
@@ -224,7 +224,7 @@ func (w *world) wreak(next func() step, enough func() bool) map[*fault]int {
 			free <- struct{}{}
 		}
 		done[s.fault]++
-		w.gw.Note(fmt.Sprintf("%s (%s, %.2f)", s.fault.name, p.id, s.size))
+		w.note(fmt.Sprintf("%s (%s, %.2f)", s.fault.name, p.id, s.size))
 		w.wrong.Go(func() {
 			s.fault.do(w, p, s.size)
 			if s.fault.server {

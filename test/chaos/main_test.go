@@ -15,7 +15,7 @@ import (
 var (
 	seedFlag = flag.Uint64("seed", 0, "repeat the plan of a run; 0: a new one")
 	onlyFlag = flag.String("moments", "", "a comma list of the kinds of moments to hit, such as reply,card; empty: all")
-	keepFlag = flag.String("keep", "", "copy the server's log of a failed test into this folder")
+	keepFlag = flag.String("keep", "", "copy the server's log and database of a failed test into this folder")
 )
 
 // The built server, and the phone that is a process of its own.

@@ -68,6 +68,7 @@ type echo struct{ from, id, text string }
 type phone struct {
 	w    *world
 	id   string
+	user string // whose it is; empty: its own
 	chat string // the device whose conversation it takes part in: mostly its own
 	app  app
 	own  *process   // app, where it is a process of its own; else nil
@@ -99,7 +100,8 @@ func newPhone(w *world, n int) (*phone, error) {
 	p.chat = p.id
 	setup := handset.Setup{URL: "ws://" + w.srv.addr() + "/ws", Token: appToken, ID: p.id, NoDelta: n%2 == 1}
 	if w.bad && (n == sharedLead || n == sharedMember) {
-		p.chat, setup.User = fmt.Sprintf("phone-%d", sharedLead), "owner-of-two"
+		p.chat, p.user = fmt.Sprintf("phone-%d", sharedLead), "owner-of-two"
+		setup.User = p.user
 	}
 	if w.bad {
 		var err error

@@ -23,7 +23,13 @@ const (
 	appToken    = "crash-test-app-token-0123456789"
 	relayID     = "gw:crash"
 	relaySecret = "crash-test-relay-secret-0123456789"
+
+	otherRelayID     = "gw:other"
+	otherRelaySecret = "crash-test-other-secret-0123456789"
 )
+
+// otherChats are the conversations that the second gateway serves, where there are two.
+var otherChats = []string{"phone-0", "phone-1"}
 
 // server is the process under test. Port and data folder stay the same over all of its lives.
 type server struct {
@@ -31,7 +37,9 @@ type server struct {
 	port int
 	dir  string
 	sync string // MOBILE_SYNC
-	log  *os.File
+	// gateways is how many may dial in: one, or two.
+	gateways int
+	log      *os.File
 
 	controls *seam.Controls // of its clock and its disk
 	filled   atomic.Bool    // its disk was full for a time
@@ -58,7 +66,7 @@ func newServer(t *testing.T) *server {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &server{t: t, port: l.Addr().(*net.TCPAddr).Port, dir: t.TempDir(), sync: "always"}
+	s := &server{t: t, port: l.Addr().(*net.TCPAddr).Port, dir: t.TempDir(), sync: "always", gateways: 1}
 	_ = l.Close()
 	if s.log, err = os.Create(filepath.Join(s.dir, "server.log")); err != nil {
 		t.Fatal(err)
@@ -74,6 +82,17 @@ func newServer(t *testing.T) *server {
 // seam is the file of its controls.
 func (s *server) seam() string { return filepath.Join(s.dir, "seam") }
 
+// settings is the file of the settings, where there are two gateways.
+func (s *server) settings() string { return filepath.Join(s.dir, "settings.yaml") }
+
+// serveTwo makes it a server for two gateways.
+func (s *server) serveTwo() error {
+	s.gateways = 2
+	text := fmt.Sprintf("gateways:\n  - {id: %q, secret: %q, devices: \"*\"}\n  - {id: %q, secret: %q, devices: [%s]}\n", relayID, relaySecret, otherRelayID,
+		otherRelaySecret, strings.Join(otherChats, ", "))
+	return os.WriteFile(s.settings(), []byte(text), 0o600)
+}
+
 // data is the folder of its data.
 func (s *server) data() string { return filepath.Join(s.dir, "data") }
 
@@ -88,14 +107,19 @@ func (s *server) start() {
 
 // command is the program with the settings of this server.
 func (s *server) command(args ...string) *exec.Cmd {
+	if s.gateways > 1 {
+		args = append(args, "--config", s.settings())
+	}
 	cmd := exec.Command(binary, args...)
 	cmd.Dir = s.dir
 	cmd.Env = []string{
 		"HOME=" + s.dir, "PATH=" + os.Getenv("PATH"), "HERMES_HOME=" + filepath.Join(s.dir, "no-hermes"),
 		"MOBILE_DATA=" + s.data(), "MOBILE_SYNC=" + s.sync, "MOBILE_HOST=127.0.0.1", "MOBILE_PORT=" + strconv.Itoa(s.port),
 		"MOBILE_AGENT=relay", "MOBILE_TOKEN=" + appToken, "MOBILE_ALLOW_ALL_USERS=1",
-		"MOBILE_RELAY_ID=" + relayID, "MOBILE_RELAY_SECRET=" + relaySecret,
 		"GOTRACEBACK=all", seam.Variable + "=" + s.seam(),
+	}
+	if s.gateways == 1 {
+		cmd.Env = append(cmd.Env, "MOBILE_RELAY_ID="+relayID, "MOBILE_RELAY_SECRET="+relaySecret)
 	}
 	return cmd
 }
@@ -209,8 +233,11 @@ func (s *server) close() {
 	s.signal(syscall.SIGKILL, 10*time.Second)
 	_ = s.log.Close()
 	if *keepFlag != "" && s.t.Failed() {
-		if b, err := os.ReadFile(s.log.Name()); err == nil {
-			_ = os.WriteFile(filepath.Join(*keepFlag, s.t.Name()+".log"), b, 0o600)
+		files, _ := filepath.Glob(filepath.Join(s.data(), "hermes-mobile.db*"))
+		for _, file := range append(files, s.log.Name()) {
+			if b, err := os.ReadFile(file); err == nil {
+				_ = os.WriteFile(filepath.Join(*keepFlag, s.t.Name()+"-"+filepath.Base(file)), b, 0o600)
+			}
 		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -35,7 +36,7 @@ type world struct {
 	long bool // it may take minutes
 	bad  bool // phones are behind networks that things are done to
 	srv  *server
-	gw   *gateway.Gateway
+	gws  []*gateway.Gateway // mostly one
 
 	clock    atomic.Int64 // how far the gateway's clock is ahead
 	clockSet atomic.Bool  // the server's clock was set, and for a time or a moment not the gateway's
@@ -88,7 +89,11 @@ func newWorldOn(t *testing.T, srv *server, seed uint64, cfg gateway.Config, bad 
 			w.moment("file")
 		}
 	}
-	w.gw = gateway.New(cfg)
+	w.gws = append(w.gws, gateway.New(cfg))
+	if srv.gateways > 1 {
+		cfg.ID, cfg.Secret = otherRelayID, otherRelaySecret
+		w.gws = append(w.gws, gateway.New(cfg))
+	}
 	t.Cleanup(w.close)
 	for n := range phones {
 		p, err := newPhone(w, n)
@@ -148,7 +153,24 @@ func (w *world) close() {
 		_ = w.sender.Close(ctx)
 	}
 	w.loops.Wait()
-	w.gw.Close()
+	for _, gw := range w.gws {
+		gw.Close()
+	}
+}
+
+// gwOf returns the gateway that serves a conversation.
+func (w *world) gwOf(chat string) *gateway.Gateway {
+	if len(w.gws) > 1 && slices.Contains(otherChats, chat) {
+		return w.gws[1]
+	}
+	return w.gws[0]
+}
+
+// note puts a line into the traces of the gateways.
+func (w *world) note(text string) {
+	for _, gw := range w.gws {
+		gw.Note(text)
+	}
 }
 
 // changed wakes those who wait for a condition.
@@ -159,19 +181,20 @@ func (w *world) changed() {
 	w.change = make(chan struct{})
 }
 
-// wait waits for a condition over what the phones and the gateway know.
+// wait waits for a condition over what the phones and the gateways know.
 func (w *world) wait(ctx context.Context, ok func() bool) bool {
 	for {
 		w.mu.Lock()
 		mine := w.change
 		w.mu.Unlock()
-		theirs := w.gw.Changed()
+		first, last := w.gws[0].Changed(), w.gws[len(w.gws)-1].Changed()
 		if ok() {
 			return true
 		}
 		select {
 		case <-mine:
-		case <-theirs:
+		case <-first:
+		case <-last:
 		case <-ctx.Done():
 			return false
 		}
@@ -257,7 +280,7 @@ func (w *world) quiet() bool {
 			return false
 		}
 	}
-	return w.gw.Idle()
+	return !slices.ContainsFunc(w.gws, func(gw *gateway.Gateway) bool { return !gw.Idle() })
 }
 
 // settle ends the load and waits until everything has come to its end; then a last message of each phone goes the whole way,
