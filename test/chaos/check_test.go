@@ -37,6 +37,7 @@ const (
 	files    = "files arrive whole (§5)"
 	delivers = "what was answered with delivered arrives exactly once (§8)"
 	shared   = "each device of a shared conversation is told once what another one said (§8)"
+	rested   = "it comes to rest when nothing breaks any more; what is named here may be on its way still"
 	sane     = "nothing else goes wrong"
 )
 

@@ -3,6 +3,7 @@ package chaos
 import (
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -90,8 +91,12 @@ func (w *world) finish() {
 	rest := w.settle()
 	settled := time.Since(began)
 	found := w.check()
-	if rest != nil && len(found) == 0 {
-		found = append(found, violation{promise: sane, text: rest.Error(), word: "--"})
+	if rest != nil { // what follows may be on its way still, and not lost
+		stuck := violation{promise: rested, text: rest.Error(), word: "--"}
+		if len(found) > 0 {
+			stuck.chat, stuck.word = found[0].chat, found[0].word
+		}
+		found = slices.Insert(found, 0, stuck)
 	}
 	w.summary(settled)
 	if len(found) == 0 {
@@ -101,7 +106,6 @@ func (w *world) finish() {
 	var b strings.Builder
 	fmt.Fprintf(&b, "BROKEN: %s\n%s\nseed %d", first.promise, first.text, w.seed)
 	if rest != nil {
-		fmt.Fprintf(&b, "\nand %v", rest)
 		for _, p := range w.phones {
 			if !p.quiet() {
 				p.mu.Lock()
