@@ -198,7 +198,23 @@ func (p *phone) hear(ev *handset.Event) {
 		}
 	}
 	p.mu.Unlock()
+	if p.w.bad {
+		p.tell(ev)
+	}
 	p.w.changed()
+}
+
+// tell puts what a phone hears of its way to the server into the trace of its conversation.
+func (p *phone) tell(ev *handset.Event) {
+	gw := p.w.gwOf(p.chat)
+	switch {
+	case ev.Receipt != nil:
+		gw.NoteIn(p.chat, fmt.Sprintf("%s has the receipt of %s", p.id, ev.Receipt.ID))
+	case ev.Status != nil && ev.Status.State != device.Connecting:
+		gw.NoteIn(p.chat, fmt.Sprintf("%s is %s %s", p.id, ev.Status.State, ev.Status.Err))
+	case ev.Problem != nil:
+		gw.NoteIn(p.chat, fmt.Sprintf("%s has a problem: %s", p.id, ev.Problem.Text))
+	}
 }
 
 func (p *phone) cardDoneLocked(done *device.CardDone) {

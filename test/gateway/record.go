@@ -100,6 +100,9 @@ func (g *Gateway) fault(text string) {
 // Note puts a line of the test's own into the trace.
 func (g *Gateway) Note(text string) { g.trace("", "-- "+text) }
 
+// NoteIn is Note for a chat.
+func (g *Gateway) NoteIn(chat, text string) { g.trace(chat, "-- "+text) }
+
 // Trace returns the lines about a chat that lie around those with a word, and what happened to the link meanwhile.
 func (g *Gateway) Trace(chat, word string, around int) []string {
 	g.mu.Lock()

@@ -1,3 +1,5 @@
+//go:build unix
+
 // Program phone is a phone of test/chaos as a process of its own, so that it can be killed like one: it keeps what it has to
 // in a device.FileStore, does what it is told on its standard input, and says on its standard output what its app was shown.
 // An event counts as handled when it is said: then the SDK moves its cursor.

@@ -1,3 +1,5 @@
+//go:build unix
+
 // Package seam lets a test reach what a program takes from its machine: the clock on the wall, and how long a flush to the
 // disk takes. No program of ours imports it. The harness of test/chaos builds the server and its phones with copies of their
 // files (go build -overlay) in which the calls of time.Now and Sync, and commits of the store, go through here, so that nothing of it is in the
