@@ -286,7 +286,8 @@ func (g *gateway) opReact(c *convo, a *action) {
 
 // over takes the marks that end a turn.
 func (g *gateway) over(c *convo, t *turn, now time.Time, linger time.Duration) {
-	if t.content || t.stopping {
+	// Where no eyes were put on in this turn, the gateway had the event from an earlier life of ours and dropped the repeat.
+	if t.content || t.stopping || !t.marked {
 		t.endAt = now.Add(linger)
 		return
 	}

@@ -346,6 +346,26 @@ func TestHanded(t *testing.T) {
 	}
 }
 
+// The server was killed before it could note that the gateway has an input, and hands it over again while the gateway, which
+// was done with it and drops the repeat, gives its reply and its marks.
+func TestMarkedWhileItIsHandedAgain(t *testing.T) {
+	r := newRig(t, nil)
+	p := r.dial()
+	p.end("tel", p.turn("tel", 1, "so that the version is known"))
+	p.conn.CloseNow()
+	r.until("gone", func() bool { return !r.a.Status("tel").Online })
+	p = r.dial()
+	rc := r.say("tel", 2, "had it before")
+	mid := p.event()["message_id"].(string)
+	r.until("taken", func() bool { return rc.is(nil) })
+	p.ok(obj("op", "send", "chat_id", "tel", "content", "♻️ Recovered reply:\n\nthe answer", "metadata", obj("user_id", "tel")))
+	p.end("tel", mid)
+	d := r.h.dones("tel")
+	if last := d[len(d)-1]; last.N != 2 || last.Interrupted {
+		t.Errorf("%v", d)
+	}
+}
+
 // The notes that 7 ended and 8 was handed over are missing, for the disk was full. What the gateway marks as done is not
 // sent to it again.
 func TestMarkedBeforeItIsHanded(t *testing.T) {
