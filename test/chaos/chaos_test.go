@@ -120,6 +120,7 @@ func (w *world) table(done map[*fault]int, took time.Duration, seed uint64) stri
 
 // A server that is started on a full disk says what is wrong and ends; with room it starts.
 func TestStartOnAFullDisk(t *testing.T) {
+	t.Parallel()
 	srv := newServer(t)
 	if err := os.Mkdir(srv.data(), 0o700); err != nil {
 		t.Fatal(err)
@@ -153,6 +154,7 @@ func TestStartOnAFullDisk(t *testing.T) {
 
 // A phone whose clock is set back still finds out that its connection is half open.
 func TestPhoneClockSetBack(t *testing.T) {
+	t.Parallel()
 	_, seed := newRand(t)
 	w := newWorldOn(t, startServer(t), seed, gateway.Config{Form: gateway.Recovered, Kind: true}, true)
 	p := w.phones[phones-1]

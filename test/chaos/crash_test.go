@@ -72,6 +72,7 @@ func TestRestartPolitely(t *testing.T) {
 func TestGatewayDrops(t *testing.T) {
 	for name, form := range map[string]gateway.Form{"recovered": gateway.Recovered, "same": gateway.SameText} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			rng, seed := newRand(t)
 			w := newWorld(t, seed, gateway.Config{Form: form, Kind: true})
 			w.begin()
@@ -182,5 +183,6 @@ func (w *world) summary(settled time.Duration) {
 	if slowest.slow > 20*time.Second {
 		w.t.Logf("the way of %s, which waited for %s:\n%s", slowest.slowN, slowest.id,
 			strings.Join(w.gwOf(slowest.chat).Gaps(slowest.chat, slowest.slowTo.Add(-slowest.slow), slowest.slowTo, 2*time.Second), "\n"))
+		w.t.Logf("turns that the server ended for want of a sign of life:\n%s", strings.Join(w.srv.lines("ending it"), ""))
 	}
 }

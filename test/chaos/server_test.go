@@ -258,6 +258,17 @@ func (s *server) tail(n int) string {
 	return strings.Join(lines[max(0, len(lines)-n):], "")
 }
 
+// lines returns the lines of the log that hold a text.
+func (s *server) lines(text string) (list []string) {
+	b, _ := os.ReadFile(s.log.Name())
+	for line := range bytes.Lines(b) {
+		if bytes.Contains(line, []byte(text)) {
+			list = append(list, string(line))
+		}
+	}
+	return list
+}
+
 // errors returns the lines of the log that tell of a fault of the server.
 func (s *server) errors() []string {
 	b, _ := os.ReadFile(s.log.Name())

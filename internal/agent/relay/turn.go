@@ -408,6 +408,8 @@ func (g *gateway) lookAt(c *convo, now time.Time) {
 			g.expired(c)
 		}
 	case g.version == Newer && (t.handed || t.began.Before(g.helloAt)) && after(t.sign, typingGone):
+		g.log.Info("relay: a turn from before this connection shows no sign of life, ending it", "device", c.device, "input", t.n, "handed", t.handed,
+			"said", t.content)
 		g.endTurn(c, !t.content || t.handed && t.texts == 0)
 	case g.version == Newer && !t.handed && !t.marked && !t.content && t.sign.Equal(t.began) && after(t.began, unheard):
 		g.expired(c)
