@@ -212,6 +212,15 @@ func (g *gateway) begin(c *convo, t *turn) {
 	g.active[c] = struct{}{}
 }
 
+// away takes the time in which the gateway could not be heard out of the silence of a turn. The rest of it counts on: a link
+// that is lost again and again must not put off the end of a turn for ever.
+func (t *turn) away(since, until time.Time) {
+	if t.sign.After(since) {
+		since = t.sign
+	}
+	t.sign = t.sign.Add(until.Sub(since))
+}
+
 // alive renews the lease of a turn and puts off its end.
 func (g *gateway) alive(t *turn) {
 	t.sign = g.a.now()

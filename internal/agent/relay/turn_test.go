@@ -366,6 +366,24 @@ func TestMarkedWhileItIsHandedAgain(t *testing.T) {
 	}
 }
 
+// A turn whose marks were lost ends although the link is lost again and again before its silence was long enough.
+func TestSilenceOverLostLinks(t *testing.T) {
+	r := newRig(t, nil)
+	p := r.dial()
+	p.turn("tel", 1, "hi")
+	for range 4 {
+		p.conn.CloseNow()
+		r.until("gone", func() bool { return !r.a.Status("tel").Online })
+		r.pass(time.Minute) // in which it cannot be heard
+		p = r.dial()
+		if len(r.h.dones("tel")) > 0 {
+			t.Fatal("ended by the time in which it could not be heard")
+		}
+		r.pass(typingGone / 3)
+	}
+	r.until("ended", func() bool { return len(r.h.dones("tel")) == 1 })
+}
+
 // The notes that 7 ended and 8 was handed over are missing, for the disk was full. What the gateway marks as done is not
 // sent to it again.
 func TestMarkedBeforeItIsHanded(t *testing.T) {
