@@ -112,6 +112,14 @@ func (w *world) table(done map[*fault]int, took time.Duration, seed uint64) stri
 	if w.t.Failed() {
 		result = "BROKEN, see above"
 	}
+	lives, again := 0, 0
+	for _, p := range w.phones {
+		if p.own != nil {
+			lives, again = lives+p.own.lives, again+p.own.again
+		}
+	}
+	fmt.Fprintf(t, "\nslow disk\t%d pings answered, the slowest after %s", w.slowPings, w.slowestPing.Round(time.Millisecond))
+	fmt.Fprintf(t, "\nphones\t%d processes had %d lives, in which %d events were shown again", ownProcesses, lives, again)
 	fmt.Fprintf(t, "\noperations\t%d in %s\nresult\t%s\nseed\t%d\nsync\t%s\nmachine\t%d cores, %s %s\n", w.ops(), took.Round(time.Second), result, seed, w.srv.sync, runtime.NumCPU(),
 		runtime.GOOS, runtime.GOARCH)
 	_ = t.Flush()
