@@ -43,6 +43,7 @@ type entryFile struct {
 func (f *FileStore) Load() (Saved, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	f.tidy()
 	var s Saved
 	data, err := os.ReadFile(filepath.Join(f.dir, "cursor.json"))
 	switch {
@@ -139,10 +140,25 @@ func (f *FileStore) Remove(id string) error {
 	return nil
 }
 
+// halfWritten begins the names of files that are not whole yet.
+const halfWritten = ".new-"
+
+// tidy removes what an earlier process was writing when it was killed.
+func (f *FileStore) tidy() {
+	for _, dir := range []string{f.dir, filepath.Join(f.dir, "outgoing")} {
+		files, _ := os.ReadDir(dir)
+		for _, file := range files {
+			if strings.HasPrefix(file.Name(), halfWritten) {
+				os.Remove(filepath.Join(dir, file.Name()))
+			}
+		}
+	}
+}
+
 // replace writes a file so that it is either the old or the new one, whatever happens.
 func (f *FileStore) replace(name string, data []byte, sync bool) error {
 	err := func() error {
-		tmp, err := os.CreateTemp(filepath.Dir(name), ".new-*") // mode 0600
+		tmp, err := os.CreateTemp(filepath.Dir(name), halfWritten+"*") // mode 0600
 		if err != nil {
 			return err
 		}

@@ -17,8 +17,9 @@ type link struct {
 	ctx    context.Context
 	cancel context.CancelFunc
 	probe  chan struct{} // 1 slot: ping now
-	heard  atomic.Int64  // when the server last gave a sign of life, Unix nanoseconds
-	behind atomic.Bool   // durable frames are left to the server: the loop has no room
+	began  time.Time
+	heard  atomic.Int64 // when the server last gave a sign of life, nanoseconds after began: a clock that is set moves nothing
+	behind atomic.Bool  // durable frames are left to the server: the loop has no room
 
 	once   sync.Once
 	reason error
@@ -31,7 +32,10 @@ type link struct {
 	cut error
 }
 
-func (l *link) hear() { l.heard.Store(time.Now().UnixNano()) }
+func (l *link) hear() { l.heard.Store(int64(time.Since(l.began))) }
+
+// quiet is how long the server has given no sign of life.
+func (l *link) quiet() time.Duration { return time.Since(l.began) - time.Duration(l.heard.Load()) }
 
 // end breaks the connection; the first reason counts.
 func (l *link) end(reason error) {
@@ -164,7 +168,7 @@ func (l *link) heartbeat(interval, timeout time.Duration) {
 			now = true
 		case <-t.C:
 		}
-		quiet := time.Since(time.Unix(0, l.heard.Load()))
+		quiet := l.quiet()
 		if now || quiet >= interval {
 			ctx, cancel := context.WithTimeout(l.ctx, timeout)
 			err := l.conn.Ping(ctx)
@@ -173,7 +177,7 @@ func (l *link) heartbeat(interval, timeout time.Duration) {
 				return
 			}
 			// Anything else heard meanwhile is as good as the pong, which may wait behind a long upload.
-			if err != nil && time.Since(time.Unix(0, l.heard.Load())) >= timeout {
+			if err != nil && l.quiet() >= timeout {
 				l.end(errHalfOpen)
 				return
 			}

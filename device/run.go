@@ -128,7 +128,7 @@ func (d *Device) shut() {
 func (d *Device) connect() ending {
 	ctx, cancel := context.WithCancel(d.ctx)
 	defer cancel()
-	l := &link{ctx: ctx, cancel: cancel, probe: make(chan struct{}, 1)}
+	l := &link{ctx: ctx, cancel: cancel, probe: make(chan struct{}, 1), began: time.Now()}
 	conn, end := d.dial(l)
 	if conn == nil {
 		return end

@@ -1,8 +1,10 @@
 package device_test
 
 import (
+	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"hermes-mobile/device"
@@ -54,6 +56,30 @@ func TestStores(t *testing.T) {
 	filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {
 		if info, _ := d.Info(); path != dir && info.Mode().Perm()&0o077 != 0 {
 			t.Errorf("%s has mode %o", path, info.Mode().Perm())
+		}
+		return nil
+	})
+}
+
+// A process that is killed while it writes leaves half a file, which the next one removes.
+func TestFileStoreRemovesWhatWasHalfWritten(t *testing.T) {
+	dir := t.TempDir()
+	f := fileStore(t, dir)
+	if err := f.Add(device.Entry{ID: "a", Frame: []byte("{}")}); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{".new-1", filepath.Join("outgoing", ".new-2")} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(`{"id`), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	saved, err := fileStore(t, dir).Load()
+	if err != nil || len(saved.Queue) != 1 {
+		t.Fatal(saved, err)
+	}
+	_ = filepath.WalkDir(dir, func(path string, _ fs.DirEntry, _ error) error {
+		if strings.HasPrefix(filepath.Base(path), ".new-") {
+			t.Errorf("%s is left", path)
 		}
 		return nil
 	})

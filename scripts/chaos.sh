@@ -5,7 +5,7 @@
 # CHAOS_OPS   end after so many operations of phones and senders
 # CHAOS_TIME  end after so long, such as 10m
 # CHAOS_SEED  repeat the plan of a run
-# CHAOS_KEEP  a folder for the server's log of a run that failed
+# CHAOS_KEEP  a folder for the log and the database of a run that failed
 set -euo pipefail
 cd "$(dirname "$0")/.."
 flags=()

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"hermes-mobile/frame"
@@ -119,6 +120,25 @@ func TestAdmits(t *testing.T) {
 	}
 	if h := w.take(); h.Text != "three" {
 		t.Errorf("handed %q", h.Text)
+	}
+}
+
+// A message that comes in the moment in which the agent begins to admit messages does not pass those that wait.
+func TestAdmitsInOrder(t *testing.T) {
+	w := newWorld(t, nil)
+	var open atomic.Bool // what the agent admits has changed, which the hub was not told yet
+	w.agent.admits = func(chat.Input) bool { return open.Load() }
+	c := w.connect("d")
+	c.text("m1", "one")
+	w.take()
+	c.text("m2", "two")
+	c.sync()
+	open.Store(true)
+	c.text("m3", "three")
+	for _, want := range []string{"two", "three"} {
+		if h := w.take(); h.Text != want {
+			t.Errorf("handed %q, want %q", h.Text, want)
+		}
 	}
 }
 

@@ -144,12 +144,20 @@ func (s *session) accept(b *batch, e *received, id string, in chat.Input) {
 
 // enter hands an accepted input to the agent, now or when its turn has come.
 func (s *session) enter(in chat.Input, away bool) {
-	if s.turn != nil && !away && s.hub.Agent.Admits(in) {
+	if s.turn != nil && !away && (len(s.waiting) == 0 || commands(in)) && s.hub.Agent.Admits(in) {
 		s.handAside(in)
 		return
 	}
 	s.line(in)
+	if !away {
+		s.admit() // what waits for longer comes first
+	}
 	s.next()
+}
+
+// commands reports whether an input is a command, which may pass the messages that wait: that stops what they wait for, say.
+func commands(in chat.Input) bool {
+	return in.Kind == chat.Text && strings.HasPrefix(strings.TrimSpace(in.Text), "/")
 }
 
 // line puts an input among those that wait, in the order in which they were accepted.

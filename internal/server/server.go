@@ -40,12 +40,8 @@ const (
 	silenceLimit = 60 * time.Second
 	helloTimeout = 10 * time.Second
 	turnLease    = 20 * time.Minute
-	sweepEvery   = time.Hour
 	closeTimeout = 8 * time.Second // SIGTERM is to be clean within ten seconds
-	idsKept      = 24 * time.Hour
-	recordsKept  = 30 * 24 * time.Hour // of deliveries
-	keepAlive    = 3 * time.Minute     // longer than proxies keep a quiet connection (Caddy: 2 min), or they use one that we are closing
-	filesKept    = 25 * time.Hour      // longer than the link to a file and the gateway's time to fetch it
+	keepAlive    = 3 * time.Minute // longer than proxies keep a quiet connection (Caddy: 2 min), or they use one that we are closing
 )
 
 // Server is a running or startable server.
@@ -347,31 +343,6 @@ func (s *Server) pairingChanged(ctx context.Context) func(access.Change) {
 			if err := s.hub.UserRevoked(ctx, user); err != nil {
 				s.log.Error("a revocation could not be carried out", "user", user, "error", err)
 			}
-		}
-	}
-}
-
-// sweep drops what is past its time, now and every hour.
-func (s *Server) sweep(ctx context.Context) {
-	tick := time.NewTicker(sweepEvery)
-	defer tick.Stop()
-	for {
-		now := time.Now()
-		keep := store.Retention{IDs: idsKept, Records: recordsKept, Outbox: time.Duration(s.cfg.OutboxDays) * 24 * time.Hour, Entries: s.cfg.OutboxEntries}
-		if err := s.store.Sweep(ctx, keep, now); err != nil && ctx.Err() == nil {
-			s.log.Error("old entries could not be dropped", "error", err)
-		} else if used, err := s.store.Hashes(ctx); err == nil {
-			removed, freed, err := s.files.Sweep(ctx, func(hash string) bool { return used[hash] }, filesKept, now)
-			if err != nil && ctx.Err() == nil {
-				s.log.Error("old files could not be dropped", "error", err)
-			} else if removed > 0 {
-				s.log.Info("old files were dropped", "files", removed, "bytes", freed)
-			}
-		}
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			return
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package chaos
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"runtime"
@@ -10,6 +11,7 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"hermes-mobile/device"
 	"hermes-mobile/test/gateway"
 )
 
@@ -41,6 +43,9 @@ func TestChaos(t *testing.T) {
 	ops, d := length(t)
 	srv := newServer(t)
 	if err := os.Mkdir(srv.data(), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := srv.serveTwo(); err != nil {
 		t.Fatal(err)
 	}
 	if seed%2 == 0 {
@@ -107,6 +112,14 @@ func (w *world) table(done map[*fault]int, took time.Duration, seed uint64) stri
 	if w.t.Failed() {
 		result = "BROKEN, see above"
 	}
+	lives, again := 0, 0
+	for _, p := range w.phones {
+		if p.own != nil {
+			lives, again = lives+p.own.lives, again+p.own.again
+		}
+	}
+	fmt.Fprintf(t, "\nslow disk\t%d pings answered, the slowest after %s", w.slowPings, w.slowestPing.Round(time.Millisecond))
+	fmt.Fprintf(t, "\nphones\t%d processes had %d lives, in which %d events were shown again", ownProcesses, lives, again)
 	fmt.Fprintf(t, "\noperations\t%d in %s\nresult\t%s\nseed\t%d\nsync\t%s\nmachine\t%d cores, %s %s\n", w.ops(), took.Round(time.Second), result, seed, w.srv.sync, runtime.NumCPU(),
 		runtime.GOOS, runtime.GOARCH)
 	_ = t.Flush()
@@ -115,6 +128,7 @@ func (w *world) table(done map[*fault]int, took time.Duration, seed uint64) stri
 
 // A server that is started on a full disk says what is wrong and ends; with room it starts.
 func TestStartOnAFullDisk(t *testing.T) {
+	t.Parallel()
 	srv := newServer(t)
 	if err := os.Mkdir(srv.data(), 0o700); err != nil {
 		t.Fatal(err)
@@ -144,4 +158,25 @@ func TestStartOnAFullDisk(t *testing.T) {
 		t.Fatal(err)
 	}
 	wait("it has started", func() bool { return strings.Contains(srv.tail(60), "listening") })
+}
+
+// A phone whose clock is set back still finds out that its connection is half open.
+func TestPhoneClockSetBack(t *testing.T) {
+	t.Parallel()
+	_, seed := newRand(t)
+	w := newWorldOn(t, startServer(t), seed, gateway.Config{Form: gateway.Recovered, Kind: true}, true)
+	p := w.phones[phones-1]
+	online := func() int {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		return p.state[device.Online]
+	}
+	before := online()
+	p.own.controls.Step(-3 * time.Hour)
+	p.net.set(func(c *wire) { c.swallow = true })
+	ctx, cancel := context.WithTimeout(t.Context(), settleWithin)
+	defer cancel()
+	if !w.wait(ctx, func() bool { return online() > before }) {
+		t.Fatalf("it never connected again\n%s", w.srv.tail(20))
+	}
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"hermes-mobile/device"
 	"hermes-mobile/test/gateway"
 )
 
@@ -35,6 +36,8 @@ const (
 	decided  = "a card is decided exactly once, and prompt_done says what the agent was told (§7)"
 	files    = "files arrive whole (§5)"
 	delivers = "what was answered with delivered arrives exactly once (§8)"
+	shared   = "each device of a shared conversation is told once what another one said (§8)"
+	rested   = "it comes to rest when nothing breaks any more; what is named here may be on its way still"
 	sane     = "nothing else goes wrong"
 )
 
@@ -42,27 +45,52 @@ const (
 func (w *world) check() []violation {
 	c := &checker{w: w}
 	acted := map[string][]gateway.Input{}
-	for _, in := range w.gw.Acted() {
-		acted[in.Chat] = append(acted[in.Chat], in)
+	chats := map[string]string{}
+	for _, p := range w.phones {
+		chats[p.id] = p.chat
+	}
+	var inputs []gateway.Input
+	for _, gw := range w.gws {
+		for _, in := range gw.Acted() {
+			if w.gwOf(in.Chat) != gw {
+				c.broken(handed, in.Chat, in.Text, "a gateway acted on %.60q of %s, which the other one serves", in.Text, in.Chat)
+			}
+			inputs = append(inputs, in)
+		}
+	}
+	for _, in := range inputs {
+		from, _, _ := strings.Cut(number(in.Text), ".") // who sent it
+		if chat, known := chats[from]; !known || chat != in.Chat {
+			c.broken(handed, in.Chat, in.Text, "the agent acted on %.60q in the conversation of %s", in.Text, in.Chat)
+			continue
+		}
+		acted[from] = append(acted[from], in)
 	}
 	replies := map[string][]gateway.Reply{}
-	for _, r := range w.gw.Replies() {
-		replies[r.Chat] = append(replies[r.Chat], r)
+	for _, gw := range w.gws {
+		for _, r := range gw.Replies() {
+			replies[r.Chat] = append(replies[r.Chat], r)
+		}
 	}
 	decisions := map[string][]gateway.Decision{}
-	for _, d := range w.gw.Decisions() {
-		decisions[d.Chat] = append(decisions[d.Chat], d)
+	for _, gw := range w.gws {
+		for _, d := range gw.Decisions() {
+			decisions[d.Chat] = append(decisions[d.Chat], d)
+		}
+	}
+	for _, p := range w.phones { // all is quiet: nobody else takes two of these locks
+		p.mu.Lock()
+		defer p.mu.Unlock()
 	}
 	for _, p := range w.phones {
-		p.mu.Lock()
 		c.inputs(p, acted[p.id])
-		c.replies(p, replies[p.id])
-		c.cards(p, decisions[p.id])
+		c.replies(p, replies[p.chat])
+		c.cards(p, decisions[p.chat], w.answers(p))
 		c.deliveries(p)
+		c.echos(p, acted)
 		for _, n := range p.notes {
 			c.broken(sane, p.id, "--", "%s: %s", p.id, n)
 		}
-		p.mu.Unlock()
 	}
 	w.mu.Lock()
 	for _, d := range w.deliveries {
@@ -71,8 +99,13 @@ func (w *world) check() []violation {
 		}
 	}
 	w.mu.Unlock()
-	for _, f := range w.gw.Faults() {
-		c.broken(sane, "", "!!", "the gateway: %s", f)
+	for _, gw := range w.gws {
+		for _, f := range gw.Faults() {
+			if w.clockSet.Load() && strings.Contains(f, "refused with 401") {
+				continue // its token was of another time
+			}
+			c.broken(sane, "", "!!", "the gateway: %s", f)
+		}
 	}
 	for _, line := range w.srv.errors() {
 		c.broken(sane, "", "", "the server's log: %s", line)
@@ -91,26 +124,21 @@ func (c *checker) inputs(p *phone, acted []gateway.Input) {
 	var texts, ups []string
 	for _, m := range p.sent {
 		receipt, accepted := "no receipt", false
-		if m.out != nil {
-			select {
-			case <-m.out.Done():
-				r, err := m.out.Wait(c.w.t.Context())
-				accepted = err == nil
-				receipt = fmt.Sprintf("receipt duplicate=%v queued=%v err=%v", r.Duplicate, r.Queued, err)
-			default:
-			}
+		if r := m.receipt; r != nil {
+			accepted = r.Err == ""
+			receipt = fmt.Sprintf("receipt duplicate=%v queued=%v err=%q", r.Receipt.Duplicate, r.Receipt.Queued, r.Err)
 		}
 		n := times[m.text]
 		delete(times, m.text)
 		switch {
 		case n == 0 && accepted:
-			c.broken(handed, p.id, m.text, "%s %s (%s) never reached the agent", p.id, m.id, receipt)
+			c.broken(handed, p.chat, m.text, "%s %s (%s) never reached the agent", p.id, m.id, receipt)
 		case n == 0:
-			c.broken(handed, p.id, m.text, "%s %s was never accepted (%s)", p.id, m.id, receipt)
+			c.broken(handed, p.chat, m.text, "%s %s was never accepted (%s)", p.id, m.id, receipt)
 		case n > 1:
-			c.broken(handed, p.id, m.text, "%s %s (%s) was acted on %d times", p.id, m.id, receipt, n)
+			c.broken(handed, p.chat, m.text, "%s %s (%s) was acted on %d times", p.id, m.id, receipt, n)
 		case m.sha != "" && shas[m.text] != m.sha:
-			c.broken(files, p.id, m.text, "%s %s arrived with sha256 %.12s, it was sent with %.12s", p.id, m.id, shas[m.text], m.sha)
+			c.broken(files, p.chat, m.text, "%s %s arrived with sha256 %.12s, it was sent with %.12s", p.id, m.id, shas[m.text], m.sha)
 		}
 		if n > 0 {
 			if m.sha != "" {
@@ -130,7 +158,7 @@ func (c *checker) inputs(p *phone, acted []gateway.Input) {
 			if i < len(sent) && in.Text == sent[i] {
 				i++
 			} else if strings.HasPrefix(in.Text, "take ") == (len(sent) > 0 && strings.HasPrefix(sent[0], "take ")) && i < len(sent) {
-				c.broken(inOrder, p.id, in.Text, "%s: the agent acted on %.50q where %.50q was due", p.id, in.Text, sent[i])
+				c.broken(inOrder, p.chat, in.Text, "%s: the agent acted on %.50q where %.50q was due", p.id, in.Text, sent[i])
 				break
 			}
 		}
@@ -162,13 +190,13 @@ func (c *checker) replies(p *phone, sent []gateway.Reply) {
 				begun = begun || strings.HasPrefix(w, text)
 			}
 			if !begun {
-				c.broken(cut, p.id, text, "%s got the cut message %s %.60q, which is no beginning of any reply to it", p.id, g.id, g.text)
+				c.broken(cut, p.chat, text, "%s got the cut message %s %.60q, which is no beginning of any reply to it", p.id, g.id, g.text)
 			}
 			continue
 		}
 		r := want[text]
 		if r == nil {
-			c.broken(once, p.id, text, "%s got %s %.80q, which the agent never said to it", p.id, g.id, g.text)
+			c.broken(once, p.chat, text, "%s got %s %.80q, which the agent never said to it", p.id, g.id, g.text)
 			continue
 		}
 		how := "as it was"
@@ -177,13 +205,13 @@ func (c *checker) replies(p *phone, sent []gateway.Reply) {
 		}
 		seen[text] = append(seen[text], g.id+" "+how)
 		if r.File != "" && g.file != r.File {
-			c.broken(files, p.id, text, "%s got %q with sha256 %.12s, it was sent with %.12s", p.id, text, g.file, r.File)
+			c.broken(files, p.chat, text, "%s got %q with sha256 %.12s, it was sent with %.12s", p.id, text, g.file, r.File)
 		}
 		if len(seen[text]) > 1 {
 			continue
 		}
 		if index[text] < at {
-			c.broken(order, p.id, text, "%s got %.50q after %.50q", p.id, text, last)
+			c.broken(order, p.chat, text, "%s got %.50q after %.50q", p.id, text, last)
 		}
 		last, at = text, index[text]
 	}
@@ -192,9 +220,9 @@ func (c *checker) replies(p *phone, sent []gateway.Reply) {
 		switch {
 		case n == 0 && r.File != "" && !r.Confirmed: // given up by the gateway, which said so
 		case n == 0:
-			c.broken(once, p.id, r.Text, "%s never got %.60q (confirmed=%v, sent %d times, refusals %q)", p.id, r.Text, r.Confirmed, r.Sent, r.Refusals)
+			c.broken(once, p.chat, r.Text, "%s never got %.60q (confirmed=%v, sent %d times, refusals %q)", p.id, r.Text, r.Confirmed, r.Sent, r.Refusals)
 		case n > 1:
-			c.broken(once, p.id, r.Text, "%s got %.60q %d times: %s (sent %d times)", p.id, r.Text, n, strings.Join(seen[r.Text], ", "), r.Sent)
+			c.broken(once, p.chat, r.Text, "%s got %.60q %d times: %s (sent %d times)", p.id, r.Text, n, strings.Join(seen[r.Text], ", "), r.Sent)
 		}
 	}
 	for id, n := range ids {
@@ -204,13 +232,13 @@ func (c *checker) replies(p *phone, sent []gateway.Reply) {
 	}
 	for _, m := range p.sent {
 		if m.want != "" && len(seen[m.want]) == 0 {
-			c.broken(once, p.id, m.text, "%s %s has no answer", p.id, m.id)
+			c.broken(once, p.chat, m.text, "%s %s has no answer", p.id, m.id)
 		}
 	}
 }
 
 // cards checks questions and their answers. The text of a card is unique, so it tells which prompt of the agent it is.
-func (c *checker) cards(p *phone, asked []gateway.Decision) {
+func (c *checker) cards(p *phone, asked []gateway.Decision, answers map[string][]string) {
 	byText := map[string]*gateway.Decision{}
 	for i := range asked {
 		byText[asked[i].Text] = &asked[i]
@@ -221,29 +249,96 @@ func (c *checker) cards(p *phone, asked []gateway.Decision) {
 		d := byText[k.text]
 		switch {
 		case d == nil:
-			c.broken(decided, p.id, k.text, "%s was shown card %s %q, which the agent never asked it", p.id, k.id, k.text)
+			c.broken(decided, p.chat, k.text, "%s was shown card %s %q, which the agent never asked it", p.id, k.id, k.text)
 			continue
 		case len(k.done) != 1:
-			c.broken(decided, p.id, k.text, "%s: card %s %q was told %d times how it ended: %v", p.id, k.id, k.text, len(k.done), k.done)
+			c.broken(decided, p.chat, k.text, "%s: card %s %q was told %d times how it ended: %v", p.id, k.id, k.text, len(k.done), k.done)
 			continue
 		}
 		done := k.done[0]
 		switch {
-		case done.Expired:
-			c.broken(decided, p.id, k.text, "%s: card %s %q expired, though it was answered with %v", p.id, k.id, k.text, k.answers)
+		case done.Expired && !c.w.clockSet.Load(): // a server that starts later than a card's end by its clock ends it
+			c.broken(decided, p.chat, k.text, "%s: card %s %q expired, though it was answered with %v", p.id, k.id, k.text, k.answers)
 		case d.Answers != 1:
-			c.broken(decided, p.id, k.text, "%s: the agent was told %d times how %q (card %s) was decided", p.id, d.Answers, k.text, k.id)
+			c.broken(decided, p.chat, k.text, "%s: the agent was told %d times how %q (card %s) was decided", p.id, d.Answers, k.text, k.id)
 		case d.Option != done.OptionID:
-			c.broken(decided, p.id, k.text, "%s: card %s %q: prompt_done says %s, the agent was told %s", p.id, k.id, k.text, done.OptionID, d.Option)
-		case !contains(k.answers, done.OptionID):
-			c.broken(decided, p.id, k.text, "%s: card %s %q was decided as %s, the person chose of %v", p.id, k.id, k.text, done.OptionID, k.answers)
+			c.broken(decided, p.chat, k.text, "%s: card %s %q: prompt_done says %s, the agent was told %s", p.id, k.id, k.text, done.OptionID, d.Option)
+		case !done.Expired && !contains(answers[k.id], by(p, &done)+done.OptionID):
+			c.broken(decided, p.chat, k.text, "%s: card %s %q was decided as %s, the people chose of %v", p.id, k.id, k.text, by(p, &done)+done.OptionID, answers[k.id])
 		}
 	}
 	for i := range asked {
 		d := &asked[i]
 		if n := shown[d.Text]; n > 1 || n == 0 && d.Shown {
-			c.broken(decided, p.id, d.Text, "%s was shown %q as %d cards", p.id, d.Text, n)
+			c.broken(decided, p.chat, d.Text, "%s was shown %q as %d cards", p.id, d.Text, n)
 		}
+	}
+}
+
+// answers returns what was chosen on the cards of a phone's conversation, and on which device where it shares that.
+func (w *world) answers(p *phone) map[string][]string {
+	all := map[string][]string{}
+	for _, o := range w.phones {
+		if o.chat != p.chat {
+			continue
+		}
+		for id, k := range o.cards {
+			for _, a := range k.answers {
+				if o.shares() {
+					a = o.id + ": " + a
+				}
+				all[id] = append(all[id], a)
+			}
+		}
+	}
+	return all
+}
+
+// by is who decided a card, as prompt_done says it to a phone that shares its conversation.
+func by(p *phone, done *device.CardDone) string {
+	switch {
+	case !p.shares():
+		return ""
+	case done.By == nil:
+		return "nobody: "
+	}
+	return done.By.ID + ": "
+}
+
+func (p *phone) shares() bool {
+	return p.w.bad && (p == p.w.phones[sharedLead] || p == p.w.phones[sharedMember])
+}
+
+// echos checks what the devices of a shared conversation heard of each other.
+func (c *checker) echos(p *phone, acted map[string][]gateway.Input) {
+	came := map[string][]echo{}
+	for _, e := range p.echos {
+		came[e.from] = append(came[e.from], e)
+	}
+	for _, o := range c.w.phones {
+		list := came[o.id]
+		delete(came, o.id)
+		if o == p || o.chat != p.chat {
+			if len(list) > 0 {
+				c.broken(shared, p.chat, list[0].text, "%s was told %d things that %s said, such as %.60q", p.id, len(list), o.id, list[0].text)
+			}
+			continue
+		}
+		times := map[string]int{}
+		for _, e := range list {
+			times[e.text]++
+		}
+		for _, in := range acted[o.id] {
+			if n := times[in.Text]; n != 1 {
+				c.broken(shared, p.chat, in.Text, "%s was told %d times that %s said %.60q", p.id, n, o.id, in.Text)
+			}
+		}
+		if len(list) > len(acted[o.id]) {
+			c.broken(shared, p.chat, "--", "%s was told %d things that %s said, the agent acted on %d", p.id, len(list), o.id, len(acted[o.id]))
+		}
+	}
+	for from, list := range came {
+		c.broken(shared, p.chat, list[0].text, "%s was told what %s said, which is no phone: %.60q", p.id, from, list[0].text)
 	}
 }
 
@@ -282,6 +377,6 @@ func (c *checker) deliveries(p *phone) {
 		}
 	}
 	for text := range came {
-		c.broken(delivers, p.id, text, "%s got %q, which was for another device", p.id, text)
+		c.broken(delivers, p.chat, text, "%s got %q, which was for another device", p.id, text)
 	}
 }

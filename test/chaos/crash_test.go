@@ -3,6 +3,7 @@ package chaos
 import (
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -22,7 +23,7 @@ func TestKill(t *testing.T) {
 	w.begin()
 	for i := range 20 {
 		w.await(rng, kinds[i%len(kinds)], 300*time.Millisecond, 3*time.Second)
-		w.gw.Note(fmt.Sprintf("kill %d", i+1))
+		w.note(fmt.Sprintf("kill %d", i+1))
 		w.srv.signal(syscall.SIGKILL, restartWithin)
 		w.srv.start()
 	}
@@ -36,7 +37,7 @@ func TestKillSameText(t *testing.T) {
 	w.begin()
 	for i := range 10 {
 		w.await(rng, kinds[i%len(kinds)], 300*time.Millisecond, 2*time.Second)
-		w.gw.Note(fmt.Sprintf("kill %d", i+1))
+		w.note(fmt.Sprintf("kill %d", i+1))
 		w.srv.signal(syscall.SIGKILL, restartWithin)
 		w.srv.start()
 	}
@@ -50,7 +51,7 @@ func TestRestartPolitely(t *testing.T) {
 	w.begin()
 	for i, kind := range []string{"stream", "card", "accept"} {
 		w.await(rng, kind, 2*time.Second, 5*time.Second)
-		w.gw.Note(fmt.Sprintf("stop %d", i+1))
+		w.note(fmt.Sprintf("stop %d", i+1))
 		w.srv.signal(syscall.SIGTERM, restartWithin)
 		w.srv.start()
 	}
@@ -62,7 +63,7 @@ func TestRestartPolitely(t *testing.T) {
 		}
 		p.mu.Unlock()
 	}
-	if n := w.gw.Counts().Closes[1001]; n != 3 {
+	if n := w.gws[0].Counts().Closes[1001]; n != 3 {
 		t.Errorf("the gateway was told 1001 %d times, the server stopped 3 times", n)
 	}
 }
@@ -71,12 +72,13 @@ func TestRestartPolitely(t *testing.T) {
 func TestGatewayDrops(t *testing.T) {
 	for name, form := range map[string]gateway.Form{"recovered": gateway.Recovered, "same": gateway.SameText} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			rng, seed := newRand(t)
 			w := newWorld(t, seed, gateway.Config{Form: form, Kind: true})
 			w.begin()
 			for i := range 30 {
 				w.await(rng, kinds[i%len(kinds)], 100*time.Millisecond, 900*time.Millisecond)
-				w.gw.Drop()
+				w.gws[0].Drop()
 			}
 			w.finish()
 		})
@@ -90,8 +92,12 @@ func (w *world) finish() {
 	rest := w.settle()
 	settled := time.Since(began)
 	found := w.check()
-	if rest != nil && len(found) == 0 {
-		found = append(found, violation{promise: sane, text: rest.Error(), word: "--"})
+	if rest != nil { // what follows may be on its way still, and not lost
+		stuck := violation{promise: rested, text: rest.Error(), word: "--"}
+		if len(found) > 0 {
+			stuck.chat, stuck.word = found[0].chat, found[0].word
+		}
+		found = slices.Insert(found, 0, stuck)
 	}
 	w.summary(settled)
 	if len(found) == 0 {
@@ -101,7 +107,13 @@ func (w *world) finish() {
 	var b strings.Builder
 	fmt.Fprintf(&b, "BROKEN: %s\n%s\nseed %d", first.promise, first.text, w.seed)
 	if rest != nil {
-		fmt.Fprintf(&b, "\nand %v", rest)
+		for _, p := range w.phones {
+			if !p.quiet() {
+				p.mu.Lock()
+				fmt.Fprintf(&b, "\n%s waits: %d without receipt, %d without reply, online %v", p.id, p.app.pending(), len(p.open), p.app.online())
+				p.mu.Unlock()
+			}
+		}
 	}
 	counts := map[string]int{}
 	for _, v := range found {
@@ -118,9 +130,10 @@ func (w *world) finish() {
 		fmt.Fprintf(&b, "\n  also: %s", v.text)
 	}
 	if first.word != "" {
-		lines := w.gw.Trace(first.chat, number(first.word), 12)
+		gw := w.gwOf(first.chat)
+		lines := gw.Trace(first.chat, number(first.word), 12)
 		if len(lines) == 0 { // it never got there: what did is why
-			lines = w.gw.Trace(first.chat, "", 0)
+			lines = gw.Trace(first.chat, "", 0)
 			lines = lines[max(0, len(lines)-60):]
 		}
 		fmt.Fprintf(&b, "\nthe gateway's view (^ to the server, v from it):\n%s", strings.Join(lines, "\n"))
@@ -142,7 +155,7 @@ func number(text string) string {
 
 // summary says what the test put the server through.
 func (w *world) summary(settled time.Duration) {
-	sent, got, cards, interrupted := 0, 0, 0, 0
+	sent, got, cards, echos, interrupted := 0, 0, 0, 0, 0
 	var offline int
 	slowest := w.phones[0]
 	for _, p := range w.phones {
@@ -150,6 +163,7 @@ func (w *world) summary(settled time.Duration) {
 		sent += len(p.sent)
 		got += len(p.got)
 		cards += len(p.cards)
+		echos += len(p.echos)
 		offline += p.state[device.Waiting]
 		if p.slow > slowest.slow {
 			slowest = p
@@ -161,11 +175,14 @@ func (w *world) summary(settled time.Duration) {
 		}
 		p.mu.Unlock()
 	}
-	w.t.Logf("%d messages up, %d down (%d cut), %d cards, %d deliveries, %d reconnects; broken in the midst of %v; settled in %s; the slowest reply took %s; gateway %+v",
-		sent, got, interrupted, cards, len(w.deliveries), offline, maps.Clone(w.hits), settled.Round(time.Millisecond), slowest.slow.Round(time.Millisecond), w.gw.Counts())
+	w.t.Logf("%d messages up, %d down (%d cut), %d cards, %d echos, %d deliveries, %d reconnects; broken in the midst of %v; settled in %s; the slowest reply took %s",
+		sent, got, interrupted, cards, echos, len(w.deliveries), offline, maps.Clone(w.hits), settled.Round(time.Millisecond), slowest.slow.Round(time.Millisecond))
+	for _, gw := range w.gws {
+		w.t.Logf("gateway %+v", gw.Counts())
+	}
 	if slowest.slow > 20*time.Second {
-		gap, lines := w.gw.Gap(slowest.id, 10)
-		w.t.Logf("nothing happened for %s on the way of %s, which waited for %s:\n%s", gap.Round(time.Millisecond), slowest.slowN, slowest.id,
-			strings.Join(lines, "\n"))
+		w.t.Logf("the way of %s, which waited for %s:\n%s", slowest.slowN, slowest.id,
+			strings.Join(w.gwOf(slowest.chat).Gaps(slowest.chat, slowest.slowTo.Add(-slowest.slow), slowest.slowTo, 2*time.Second), "\n"))
+		w.t.Logf("turns that the server ended for want of a sign of life:\n%s", strings.Join(w.srv.lines("ending it"), ""))
 	}
 }

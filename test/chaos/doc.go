@@ -4,8 +4,12 @@
 // gateway saw and did.
 //
 // TestKill and its like break one thing, at moments that are drawn so that they hit each kind of work. TestChaos breaks
-// everything: the network of each phone, the agent's link, the server, its disk. CHAOS_OPS or CHAOS_TIME make it as long as
-// wanted (scripts/chaos.sh).
+// everything: the network of each phone, phones, the agent's links, the server, its disk, clocks. CHAOS_OPS or CHAOS_TIME make
+// it as long as wanted (scripts/chaos.sh).
+//
+// The server is built with its clock and its disk in the harness's hands (build_test.go, package seam). Phones are in this
+// process, where most of them are, or programs of their own (package phone), which say what they see in lines of package
+// handset.
 //
 //	go test -race ./test/chaos -run TestChaos -seed 42
 //

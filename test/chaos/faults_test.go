@@ -3,7 +3,9 @@ package chaos
 import (
 	"context"
 	"fmt"
+	"math"
 	"math/rand/v2"
+	"slices"
 	"syscall"
 	"time"
 
@@ -58,12 +60,19 @@ var faults = []*fault{
 	}},
 	{"a second connection of the same device", 1, false, func(w *world, p *phone, size float64) { w.twin(p, between(0, 200*time.Millisecond, size)) }},
 	{"the app stands still and hears nothing", 2, false, func(w *world, p *phone, size float64) {
-		p.asleep.Lock()
+		if p.own != nil {
+			p.own.stand(true)
+			defer p.own.stand(false)
+		} else {
+			p.asleep.Lock()
+			defer p.asleep.Unlock()
+		}
 		p.net.set(func(c *wire) { c.swallow = true })
 		w.pause(between(200*time.Millisecond, 3*time.Second, size))
-		p.asleep.Unlock()
 	}},
-	{"the agent's link is cut", 3, false, func(w *world, _ *phone, _ float64) { w.gw.Drop() }},
+	{"kill -9 of a phone's process", 3, false, func(w *world, p *phone, _ float64) { w.ownProcess(p).kill() }},
+	{"a phone's clock is set", 2, false, func(w *world, p *phone, size float64) { w.ownProcess(p).controls.Step(jump(size)) }},
+	{"the agent's link is cut", 3, false, func(w *world, p *phone, _ float64) { w.gwOf(p.chat).Drop() }},
 	{"kill -9 of the server", 3, true, func(w *world, _ *phone, _ float64) {
 		w.srv.signal(syscall.SIGKILL, restartWithin)
 		w.srv.start()
@@ -83,6 +92,14 @@ var faults = []*fault{
 		}
 		w.srv.freeze(between(200*time.Millisecond, longest, size))
 	}},
+	{"the server's clock is set", 2, true, func(w *world, _ *phone, size float64) { w.setClock(jump(size), size) }},
+	{"the disk is slow", 2, true, func(w *world, _ *phone, size float64) {
+		longest := 3 * time.Second
+		if w.long {
+			longest = 10 * time.Second
+		}
+		w.slowDisk(between(200*time.Millisecond, longest, size))
+	}},
 	{"the disk is full", 1, true, func(w *world, _ *phone, size float64) {
 		w.srv.filled.Store(true)
 		if err := fillDisk(w.srv.data(), int64(size*(64<<10))); err != nil {
@@ -93,6 +110,35 @@ var faults = []*fault{
 			w.t.Errorf("free the disk: %v", err)
 		}
 	}},
+}
+
+// jump is how far a clock is set: minutes or hours, forward or back.
+func jump(size float64) time.Duration {
+	d := between(time.Minute, 9*time.Hour, math.Abs(2*size-1))
+	if size < 0.5 {
+		d = -d
+	}
+	return d
+}
+
+// setClock sets the server's clock. Half of the times the gateway is on the same machine, and its clock is set with it. Else its
+// tokens hold no more, and the server's clock is set right after a while.
+func (w *world) setClock(d time.Duration, size float64) {
+	w.clockSet.Store(true)
+	if int(size*1000)%2 == 0 {
+		w.srv.controls.Step(d)
+		w.clock.Add(int64(d))
+		return
+	}
+	w.srv.controls.Step(d)
+	w.pause(between(200*time.Millisecond, 3*time.Second, size))
+	w.srv.controls.Step(-d)
+}
+
+// ownProcess returns one of the phones that are processes.
+func (w *world) ownProcess(p *phone) *process {
+	n := slices.Index(w.phones, p)
+	return w.phones[phones-ownProcesses+n%ownProcesses].own
 }
 
 // pause waits, less long where the load has ended.
@@ -118,7 +164,7 @@ func (w *world) twin(p *phone, stay time.Duration) {
 	}
 	defer func() { _ = conn.CloseNow() }()
 	conn.SetReadLimit(-1)
-	if conn.Write(ctx, websocket.MessageText, frame.EncodeUp(&frame.Hello{Token: appToken, Device: frame.Device{ID: p.id}})) != nil {
+	if conn.Write(ctx, websocket.MessageText, frame.EncodeUp(&frame.Hello{Token: appToken, Device: frame.Device{ID: p.id}, User: frame.User{ID: p.user}})) != nil {
 		return
 	}
 	if _, _, err := conn.Read(ctx); err == nil {
@@ -178,7 +224,7 @@ func (w *world) wreak(next func() step, enough func() bool) map[*fault]int {
 			free <- struct{}{}
 		}
 		done[s.fault]++
-		w.gw.Note(fmt.Sprintf("%s (%s, %.2f)", s.fault.name, p.id, s.size))
+		w.note(fmt.Sprintf("%s (%s, %.2f)", s.fault.name, p.id, s.size))
 		w.wrong.Go(func() {
 			s.fault.do(w, p, s.size)
 			if s.fault.server {

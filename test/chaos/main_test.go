@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -16,11 +15,11 @@ import (
 var (
 	seedFlag = flag.Uint64("seed", 0, "repeat the plan of a run; 0: a new one")
 	onlyFlag = flag.String("moments", "", "a comma list of the kinds of moments to hit, such as reply,card; empty: all")
-	keepFlag = flag.String("keep", "", "copy the server's log of a failed test into this folder")
+	keepFlag = flag.String("keep", "", "copy the server's log and database of a failed test into this folder")
 )
 
-// binary is the built server.
-var binary string
+// The built server, and the phone that is a process of its own.
+var binary, phoneBinary string
 
 func TestMain(m *testing.M) {
 	flag.Parse()
@@ -40,13 +39,11 @@ func run(m *testing.M) int {
 		return 1
 	}
 	defer os.RemoveAll(dir)
-	binary = filepath.Join(dir, "hermes-mobile")
-	build := exec.Command("go", "build", "-o", binary, "hermes-mobile/cmd/hermes-mobile")
-	build.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := build.CombinedOutput(); err != nil {
-		fmt.Fprintf(os.Stderr, "build the server: %v\n%s", err, out)
+	if err := build(dir, "hermes-mobile/cmd/hermes-mobile", "hermes-mobile/test/chaos/phone"); err != nil {
+		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
+	binary, phoneBinary = filepath.Join(dir, "hermes-mobile"), filepath.Join(dir, "phone")
 	status := m.Run()
 	if status == 0 {
 		if err := goleak.Find(); err != nil {

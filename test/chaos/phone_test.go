@@ -2,7 +2,6 @@ package chaos
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"hash/crc32"
 	"math/rand/v2"
@@ -10,22 +9,30 @@ import (
 	"sync"
 	"time"
 
-	"github.com/coder/websocket"
-
 	"hermes-mobile/device"
 	"hermes-mobile/frame"
+	"hermes-mobile/test/chaos/handset"
 	"hermes-mobile/test/gateway"
 )
 
 // maxOpen is how many messages of a phone may be without their reply at once.
 const maxOpen = 4
 
+// ownProcesses is how many of the phones are processes, where things are done to them.
+const ownProcesses = 2
+
+// The phones that share the conversation of the first of them, where things are done to phones. The other is a process.
+const (
+	sharedLead   = phones - ownProcesses - 1
+	sharedMember = phones - ownProcesses
+)
+
 // message is something a phone sent.
 type message struct {
 	id, text string
-	want     string // the reply, where it follows from the text
-	sha      string // of the file that went with it
-	out      *device.Outgoing
+	want     string         // the reply, where it follows from the text
+	sha      string         // of the file that went with it
+	receipt  *handset.Event // nil: none was seen
 }
 
 // seen is something that came out of a phone's event loop.
@@ -43,105 +50,206 @@ type card struct {
 	done     []device.CardDone
 }
 
-// phone is a device under load. Its store is in memory and outlives every connection.
+// app is the program on a phone: in this process, with a store in memory, or a process of its own.
+type app interface {
+	send(m *message) error
+	sendFile(m *message) error
+	answer(card, option string) error
+	reconnect()
+	pending() int // what has no receipt
+	online() bool // and so is the agent
+	close(ctx context.Context)
+}
+
+// echo is what a phone was told that another device of its conversation said.
+type echo struct{ from, id, text string }
+
+// phone is a device under load.
 type phone struct {
-	w   *world
-	id  string
-	dev *device.Device
-	net *network   // between it and the server; nil: none
-	rng *rand.Rand // of the load loop
+	w    *world
+	id   string
+	user string // whose it is; empty: its own
+	chat string // the device whose conversation it takes part in: mostly its own
+	app  app
+	own  *process   // app, where it is a process of its own; else nil
+	net  *network   // between it and the server; nil: none
+	rng  *rand.Rand // of the load loop
 
 	asleep sync.Mutex // held while the app stands still
 
-	mu    sync.Mutex
-	sent  []*message
-	got   []seen
-	cards map[string]*card
-	open  map[string]time.Time // numbers of messages without reply, and when they were sent
-	slow  time.Duration        // the longest wait for a reply
-	slowN string               // of that message
-	notes []string             // what should not happen
-	state map[device.State]int
-	told  bool // the last status said 1001
-	away  int  // how often the server said that it goes away (1001)
-	taps  sync.WaitGroup
+	mu     sync.Mutex
+	sent   []*message
+	ids    map[string]*message // of them
+	got    []seen
+	cards  map[string]*card
+	echos  []echo
+	open   map[string]time.Time // numbers of messages without reply, and when they were sent
+	slow   time.Duration        // the longest wait for a reply
+	slowN  string               // of that message
+	slowTo time.Time            // when it came
+	notes  []string             // what should not happen
+	state  map[device.State]int
+	told   bool // the last status said 1001
+	away   int  // how often the server said that it goes away (1001)
+	taps   sync.WaitGroup
 }
 
 func newPhone(w *world, n int) (*phone, error) {
 	p := &phone{w: w, id: fmt.Sprintf("phone-%d", n), rng: rand.New(rand.NewPCG(w.seed, uint64(n)+1)), cards: map[string]*card{},
-		open: map[string]time.Time{}, state: map[device.State]int{}}
-	cfg := device.Config{URL: "ws://" + w.srv.addr() + "/ws", Token: appToken,
-		Device: frame.Device{ID: p.id, Name: "Phone"}, NoDelta: n%2 == 1,
-		Backoff: device.Backoff{Min: 20 * time.Millisecond, Max: 200 * time.Millisecond, Stable: time.Second}}
+		ids: map[string]*message{}, open: map[string]time.Time{}, state: map[device.State]int{}}
+	p.chat = p.id
+	setup := handset.Setup{URL: "ws://" + w.srv.addr() + "/ws", Token: appToken, ID: p.id, NoDelta: n%2 == 1}
+	if w.bad && (n == sharedLead || n == sharedMember) {
+		p.chat, p.user = fmt.Sprintf("phone-%d", sharedLead), "owner-of-two"
+		setup.User = p.user
+	}
 	if w.bad {
 		var err error
 		if p.net, err = newNetwork(w.srv.addr()); err != nil {
 			return nil, err
 		}
-		cfg.URL = "ws://" + p.net.Addr().String() + "/ws"
-		cfg.Heartbeat, cfg.PongTimeout, cfg.DialTimeout, cfg.ReceiptTimeout = time.Second, 2*time.Second, 3*time.Second, 5*time.Second
-		cfg.Backoff.Max = time.Second
+		setup.URL = "ws://" + p.net.Addr().String() + "/ws"
+		if n >= phones-ownProcesses {
+			if p.own, err = newProcess(p, setup); err != nil {
+				return nil, err
+			}
+			p.app = p.own
+			return p, nil
+		}
+	}
+	cfg := setup.Config()
+	if !w.bad {
+		cfg.Heartbeat, cfg.PongTimeout, cfg.DialTimeout, cfg.ReceiptTimeout, cfg.Backoff.Max = 0, 0, 0, 0, 200*time.Millisecond
 	}
 	dev, err := device.Open(context.Background(), cfg)
 	if err != nil {
 		return nil, err
 	}
-	p.dev = dev
+	p.app = inside{dev}
+	w.loops.Go(func() {
+		for ev := range dev.Events(context.Background()) {
+			p.hear(handset.Pack(ev))
+		}
+	})
 	return p, nil
 }
 
-// listen is the event loop.
-func (p *phone) listen() {
-	for ev := range p.dev.Events(context.Background()) {
-		p.awake()
-		p.mu.Lock()
-		switch ev := ev.(type) {
-		case device.Message:
-			if ev.Final {
-				p.got = append(p.got, seen{id: ev.ID, text: ev.Text, interrupted: ev.Interrupted, replyTo: ev.ReplyTo})
-				p.answeredLocked(ev.Text, ev.Interrupted)
-			}
-		case device.File:
-			s := seen{id: ev.ID, text: ev.Caption, replyTo: ev.ReplyTo, file: gateway.SHA(ev.Data)}
-			if ev.Err != nil {
-				p.notes = append(p.notes, fmt.Sprintf("the file %q came damaged: %v", ev.Caption, ev.Err))
-			}
-			p.got = append(p.got, s)
-		case device.CardShown:
-			p.cardLocked(ev)
-		case device.CardDone:
-			if c := p.cards[ev.ID]; c != nil {
-				c.done = append(c.done, ev)
-			} else {
-				p.notes = append(p.notes, "prompt_done for card "+ev.ID+", which was never shown here")
-			}
-		case device.HistoryLost:
-			p.notes = append(p.notes, "the server said that history was lost")
-		case device.Receipt:
-			if ev.Err != nil {
-				p.notes = append(p.notes, fmt.Sprintf("%s was refused: %v", ev.ID, ev.Err))
-			}
-		case device.StatusChanged:
-			p.state[ev.State]++
-			// A slow loop sees the newest status only, but the reason stays in it until the next attempt ends.
-			away := websocket.CloseStatus(ev.Err) == websocket.StatusGoingAway
-			if away && !p.told {
-				p.away++
-			}
-			p.told = away
-			if ev.State == device.Replaced && p.w.bad {
-				p.dev.Reconnect() // the person takes this one up again
-			} else if ev.State == device.NoAccess || ev.State == device.Replaced {
-				p.notes = append(p.notes, fmt.Sprintf("the device stopped trying: %v", ev.Err))
-			}
-		case device.Problem:
-			var e *frame.Error
-			if !errors.As(ev.Err, &e) || e.Code != frame.Internal && !(p.w.bad && e.Code == frame.RateLimited) {
-				p.notes = append(p.notes, "problem: "+ev.Err.Error())
-			}
+// inside is an app in this process.
+type inside struct{ dev *device.Device }
+
+func (a inside) send(m *message) error {
+	_, err := a.dev.Send(context.Background(), m.text, device.WithID(m.id))
+	return err
+}
+
+func (a inside) sendFile(m *message) error {
+	_, err := a.dev.SendFile(context.Background(), device.FileOptions{Name: m.id + ".bin", Mime: "application/octet-stream", Data: m.file(), Caption: m.text}, device.WithID(m.id))
+	return err
+}
+
+func (a inside) answer(card, option string) error {
+	_, err := a.dev.Answer(context.Background(), card, option, "")
+	return err
+}
+
+func (a inside) reconnect()   { a.dev.Reconnect() }
+func (a inside) pending() int { return len(a.dev.Pending()) }
+
+func (a inside) online() bool {
+	s := a.dev.Status()
+	return s.State == device.Online && s.Agent == frame.Online
+}
+
+func (a inside) close(ctx context.Context) { _ = a.dev.Close(ctx) }
+
+// hear is what the app does with an event; nil is one that it does nothing with.
+func (p *phone) hear(ev *handset.Event) {
+	p.awake()
+	if ev == nil {
+		return
+	}
+	p.mu.Lock()
+	switch {
+	case ev.Message != nil:
+		m := ev.Message
+		p.got = append(p.got, seen{id: m.ID, text: m.Text, interrupted: m.Interrupted, replyTo: m.ReplyTo})
+		p.answeredLocked(m.Text, m.Interrupted)
+	case ev.File != nil:
+		f := ev.File
+		if ev.Err != "" {
+			p.notes = append(p.notes, fmt.Sprintf("the file %q came damaged: %s", f.Caption, ev.Err))
 		}
-		p.mu.Unlock()
-		p.w.changed()
+		p.got = append(p.got, seen{id: f.ID, text: f.Caption, replyTo: f.ReplyTo, file: gateway.SHA(f.Data)})
+	case ev.Shown != nil:
+		p.cardLocked(ev.Shown)
+	case ev.Done != nil:
+		p.cardDoneLocked(ev.Done)
+	case ev.Echo != nil:
+		p.echos = append(p.echos, echo{ev.Echo.From.ID, ev.Echo.ID, ev.Echo.Text})
+	case ev.Lost != nil:
+		p.notes = append(p.notes, "the server said that history was lost")
+	case ev.Receipt != nil:
+		p.receiptLocked(ev)
+	case ev.Status != nil:
+		p.statusLocked(ev.Status)
+	case ev.Problem != nil:
+		if c := ev.Problem.Code; c != frame.Internal && !(p.w.bad && c == frame.RateLimited) {
+			p.notes = append(p.notes, "problem: "+ev.Problem.Text)
+		}
+	}
+	p.mu.Unlock()
+	if p.w.bad {
+		p.tell(ev)
+	}
+	p.w.changed()
+}
+
+// tell puts what a phone hears of its way to the server into the trace of its conversation.
+func (p *phone) tell(ev *handset.Event) {
+	gw := p.w.gwOf(p.chat)
+	switch {
+	case ev.Receipt != nil:
+		gw.NoteIn(p.chat, fmt.Sprintf("%s has the receipt of %s", p.id, ev.Receipt.ID))
+	case ev.Status != nil && ev.Status.State != device.Connecting:
+		gw.NoteIn(p.chat, fmt.Sprintf("%s is %s %s", p.id, ev.Status.State, ev.Status.Err))
+	case ev.Problem != nil:
+		gw.NoteIn(p.chat, fmt.Sprintf("%s has a problem: %s", p.id, ev.Problem.Text))
+	}
+}
+
+func (p *phone) cardDoneLocked(done *device.CardDone) {
+	c := p.cards[done.ID]
+	switch {
+	case c == nil:
+		p.notes = append(p.notes, "prompt_done for card "+done.ID+", which was never shown here")
+	case p.own != nil && len(c.done) > 0 && c.done[0].OptionID == done.OptionID && c.done[0].Expired == done.Expired:
+		// A new life of the process knows no cards: a late answer is told once more what was decided.
+	default:
+		c.done = append(c.done, *done)
+	}
+}
+
+func (p *phone) receiptLocked(ev *handset.Event) {
+	if ev.Err != "" {
+		p.notes = append(p.notes, fmt.Sprintf("%s was refused: %s", ev.Receipt.ID, ev.Err))
+	}
+	if m := p.ids[ev.Receipt.ID]; m != nil {
+		m.receipt = ev
+	}
+}
+
+func (p *phone) statusLocked(s *handset.Status) {
+	p.state[s.State]++
+	// A slow loop sees the newest status only, but the reason stays in it until the next attempt ends.
+	if s.Away && !p.told {
+		p.away++
+	}
+	p.told = s.Away
+	switch {
+	case s.State == device.Replaced && p.w.bad:
+		p.taps.Go(p.app.reconnect) // the person takes this one up again
+	case s.State == device.NoAccess || s.State == device.Replaced:
+		p.notes = append(p.notes, "the device stopped trying: "+s.Err)
 	}
 }
 
@@ -156,14 +264,14 @@ func (p *phone) answeredLocked(text string, interrupted bool) {
 	text, _ = strings.CutPrefix(text, gateway.RecoveredPrefix)
 	if f := strings.Fields(text); len(f) > 1 && !interrupted {
 		if at, ok := p.open[f[1]]; ok && time.Since(at) > p.slow {
-			p.slow, p.slowN = time.Since(at), f[1]
+			p.slow, p.slowN, p.slowTo = time.Since(at), f[1], time.Now()
 		}
 		delete(p.open, f[1])
 	}
 }
 
 // cardLocked answers a card that was not seen before: after a moment, and now and then twice, with different options.
-func (p *phone) cardLocked(ev device.CardShown) {
+func (p *phone) cardLocked(ev *device.CardShown) {
 	if p.cards[ev.ID] != nil {
 		return
 	}
@@ -179,7 +287,7 @@ func (p *phone) cardLocked(ev device.CardShown) {
 		time.Sleep(rand.N(60 * time.Millisecond)) // a person is not quicker
 		for _, option := range answers {
 			p.w.moment("card")
-			if _, err := p.dev.Answer(context.Background(), ev.ID, option, ""); err != nil {
+			if err := p.app.answer(c.id, option); err != nil {
 				p.note("answer a card: " + err.Error())
 			}
 		}
@@ -237,40 +345,39 @@ func (p *phone) text(num, text, want string) {
 	m := &message{id: "id-" + num, text: text, want: want}
 	p.add(num, m)
 	p.w.moment("accept")
-	out, err := p.dev.Send(context.Background(), text, device.WithID(m.id))
-	p.sending(m, out, err)
+	p.sending(m, p.app.send(m))
 }
 
 // upload sends a file, in several parts where the server's smallest part allows.
 func (p *phone) upload(num string) {
-	data := gateway.FileOf("up " + num)
-	m := &message{id: "id-" + num, text: "take " + num, sha: gateway.SHA(data), want: "took " + num + " " + gateway.SHA(data)}
+	m := &message{id: "id-" + num, text: "take " + num}
+	m.sha = gateway.SHA(m.file())
+	m.want = "took " + num + " " + m.sha
 	p.add(num, m)
 	p.w.moment("file")
-	out, err := p.dev.SendFile(context.Background(), device.FileOptions{Name: num + ".bin", Mime: "application/octet-stream", Data: data, Caption: m.text},
-		device.WithID(m.id))
-	p.sending(m, out, err)
+	p.sending(m, p.app.sendFile(m))
 }
+
+// file is the content of the file that a message is.
+func (m *message) file() []byte { return gateway.FileOf("up " + strings.TrimPrefix(m.text, "take ")) }
 
 func (p *phone) add(num string, m *message) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.sent = append(p.sent, m)
+	p.ids[m.id] = m
 	p.open[num] = time.Now()
 }
 
-func (p *phone) sending(m *message, out *device.Outgoing, err error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
+func (p *phone) sending(m *message, err error) {
 	if err != nil {
-		p.notes = append(p.notes, fmt.Sprintf("send %s: %v", m.id, err))
+		p.note(fmt.Sprintf("send %s: %v", m.id, err))
 	}
-	m.out = out
 }
 
 // quiet reports whether everything sent has its receipt and its reply, and every card its end.
 func (p *phone) quiet() bool {
-	if len(p.dev.Pending()) > 0 {
+	if p.app.pending() > 0 {
 		return false
 	}
 	p.mu.Lock()

@@ -15,13 +15,21 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"hermes-mobile/test/chaos/seam"
 )
 
 const (
 	appToken    = "crash-test-app-token-0123456789"
 	relayID     = "gw:crash"
 	relaySecret = "crash-test-relay-secret-0123456789"
+
+	otherRelayID     = "gw:other"
+	otherRelaySecret = "crash-test-other-secret-0123456789"
 )
+
+// otherChats are the conversations that the second gateway serves, where there are two.
+var otherChats = []string{"phone-0", "phone-1"}
 
 // server is the process under test. Port and data folder stay the same over all of its lives.
 type server struct {
@@ -29,9 +37,12 @@ type server struct {
 	port int
 	dir  string
 	sync string // MOBILE_SYNC
-	log  *os.File
+	// gateways is how many may dial in: one, or two.
+	gateways int
+	log      *os.File
 
-	filled atomic.Bool // its disk was full for a time
+	controls *seam.Controls // of its clock and its disk
+	filled   atomic.Bool    // its disk was full for a time
 
 	mu    sync.Mutex
 	cmd   *exec.Cmd
@@ -55,13 +66,31 @@ func newServer(t *testing.T) *server {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &server{t: t, port: l.Addr().(*net.TCPAddr).Port, dir: t.TempDir(), sync: "always"}
+	s := &server{t: t, port: l.Addr().(*net.TCPAddr).Port, dir: t.TempDir(), sync: "always", gateways: 1}
 	_ = l.Close()
 	if s.log, err = os.Create(filepath.Join(s.dir, "server.log")); err != nil {
 		t.Fatal(err)
 	}
+	if s.controls, err = seam.Open(s.seam()); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.controls.Close() })
 	t.Cleanup(s.close)
 	return s
+}
+
+// seam is the file of its controls.
+func (s *server) seam() string { return filepath.Join(s.dir, "seam") }
+
+// settings is the file of the settings, where there are two gateways.
+func (s *server) settings() string { return filepath.Join(s.dir, "settings.yaml") }
+
+// serveTwo makes it a server for two gateways.
+func (s *server) serveTwo() error {
+	s.gateways = 2
+	text := fmt.Sprintf("gateways:\n  - {id: %q, secret: %q, devices: \"*\"}\n  - {id: %q, secret: %q, devices: [%s]}\n", relayID, relaySecret, otherRelayID,
+		otherRelaySecret, strings.Join(otherChats, ", "))
+	return os.WriteFile(s.settings(), []byte(text), 0o600)
 }
 
 // data is the folder of its data.
@@ -76,17 +105,36 @@ func (s *server) start() {
 	s.begin()
 }
 
-// begin is start; s.mu is held.
-func (s *server) begin() {
-	cmd := exec.Command(binary, "serve")
+// command is the program with the settings of this server.
+func (s *server) command(args ...string) *exec.Cmd {
+	if s.gateways > 1 {
+		args = append(args, "--config", s.settings())
+	}
+	cmd := exec.Command(binary, args...)
 	cmd.Dir = s.dir
 	cmd.Env = []string{
 		"HOME=" + s.dir, "PATH=" + os.Getenv("PATH"), "HERMES_HOME=" + filepath.Join(s.dir, "no-hermes"),
 		"MOBILE_DATA=" + s.data(), "MOBILE_SYNC=" + s.sync, "MOBILE_HOST=127.0.0.1", "MOBILE_PORT=" + strconv.Itoa(s.port),
 		"MOBILE_AGENT=relay", "MOBILE_TOKEN=" + appToken, "MOBILE_ALLOW_ALL_USERS=1",
-		"MOBILE_RELAY_ID=" + relayID, "MOBILE_RELAY_SECRET=" + relaySecret,
-		"GOTRACEBACK=all",
+		"GOTRACEBACK=all", seam.Variable + "=" + s.seam(),
 	}
+	if s.gateways == 1 {
+		cmd.Env = append(cmd.Env, "MOBILE_RELAY_ID="+relayID, "MOBILE_RELAY_SECRET="+relaySecret)
+	}
+	return cmd
+}
+
+// run runs a command of the owner's.
+func (s *server) run(args ...string) error {
+	if out, err := s.command(args...).CombinedOutput(); err != nil {
+		return fmt.Errorf("%v: %w\n%s", args, err, out)
+	}
+	return nil
+}
+
+// begin is start; s.mu is held.
+func (s *server) begin() {
+	cmd := s.command("serve")
 	cmd.Stdout, cmd.Stderr = s.log, s.log
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	dieWithParent(cmd.SysProcAttr)
@@ -185,8 +233,11 @@ func (s *server) close() {
 	s.signal(syscall.SIGKILL, 10*time.Second)
 	_ = s.log.Close()
 	if *keepFlag != "" && s.t.Failed() {
-		if b, err := os.ReadFile(s.log.Name()); err == nil {
-			_ = os.WriteFile(filepath.Join(*keepFlag, s.t.Name()+".log"), b, 0o600)
+		files, _ := filepath.Glob(filepath.Join(s.data(), "hermes-mobile.db*"))
+		for _, file := range append(files, s.log.Name()) {
+			if b, err := os.ReadFile(file); err == nil {
+				_ = os.WriteFile(filepath.Join(*keepFlag, s.t.Name()+"-"+filepath.Base(file)), b, 0o600)
+			}
 		}
 	}
 }
@@ -205,6 +256,17 @@ func (s *server) tail(n int) string {
 		}
 	}
 	return strings.Join(lines[max(0, len(lines)-n):], "")
+}
+
+// lines returns the lines of the log that hold a text.
+func (s *server) lines(text string) (list []string) {
+	b, _ := os.ReadFile(s.log.Name())
+	for line := range bytes.Lines(b) {
+		if bytes.Contains(line, []byte(text)) {
+			list = append(list, string(line))
+		}
+	}
+	return list
 }
 
 // errors returns the lines of the log that tell of a fault of the server.

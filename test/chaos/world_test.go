@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -34,7 +36,10 @@ type world struct {
 	long bool // it may take minutes
 	bad  bool // phones are behind networks that things are done to
 	srv  *server
-	gw   *gateway.Gateway
+	gws  []*gateway.Gateway // mostly one
+
+	clock    atomic.Int64 // how far the gateway's clock is ahead
+	clockSet atomic.Bool  // the server's clock was set, and for a time or a moment not the gateway's
 
 	phones []*phone
 	sender *device.Device
@@ -44,6 +49,9 @@ type world struct {
 	moments    map[string]chan struct{}
 	hits       map[string]int // kinds of moments at which something was broken
 	deliveries []*delivery
+	// While the disk was slow: answers to a device that wrote nothing, and the longest time until one.
+	slowPings   int
+	slowestPing time.Duration
 
 	stop  context.CancelFunc // of the load
 	load  sync.WaitGroup
@@ -66,6 +74,7 @@ func newWorldOn(t *testing.T, srv *server, seed uint64, cfg gateway.Config, bad 
 		w.moments[kind] = make(chan struct{})
 	}
 	cfg.URL, cfg.ID, cfg.Secret = "http://"+w.srv.addr(), relayID, relaySecret
+	cfg.Clock = func() time.Time { return time.Now().Add(time.Duration(w.clock.Load())) }
 	cfg.OnOp = func(op string) {
 		switch op {
 		case "draft":
@@ -80,7 +89,11 @@ func newWorldOn(t *testing.T, srv *server, seed uint64, cfg gateway.Config, bad 
 			w.moment("file")
 		}
 	}
-	w.gw = gateway.New(cfg)
+	w.gws = append(w.gws, gateway.New(cfg))
+	if srv.gateways > 1 {
+		cfg.ID, cfg.Secret = otherRelayID, otherRelaySecret
+		w.gws = append(w.gws, gateway.New(cfg))
+	}
 	t.Cleanup(w.close)
 	for n := range phones {
 		p, err := newPhone(w, n)
@@ -88,7 +101,6 @@ func newWorldOn(t *testing.T, srv *server, seed uint64, cfg gateway.Config, bad 
 			t.Fatal(err)
 		}
 		w.phones = append(w.phones, p)
-		w.loops.Go(p.listen)
 	}
 	var err error
 	w.sender, err = device.Open(context.Background(), device.Config{URL: "ws://" + w.srv.addr() + "/ws", Token: appToken, Device: frame.Device{ID: "sender"},
@@ -103,15 +115,21 @@ func newWorldOn(t *testing.T, srv *server, seed uint64, cfg gateway.Config, bad 
 	})
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
-	if !w.wait(ctx, func() bool {
+	online := func() bool {
 		for _, p := range w.phones {
-			if s := p.dev.Status(); s.State != device.Online || s.Agent != frame.Online {
+			if !p.app.online() {
 				return false
 			}
 		}
 		return w.sender.Status().State == device.Online
-	}) {
+	}
+	if !w.wait(ctx, online) {
 		t.Fatalf("not everybody was connected in time\n%s", w.srv.tail(60))
+	}
+	if bad {
+		if err := w.srv.run("devices", "join", w.phones[sharedMember].id, w.phones[sharedLead].id); err != nil {
+			t.Fatal(err)
+		}
 	}
 	return w
 }
@@ -125,7 +143,7 @@ func (w *world) close() {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
 	for _, p := range w.phones {
-		_ = p.dev.Close(ctx)
+		p.app.close(ctx)
 		p.taps.Wait()
 		if p.net != nil {
 			p.net.stop()
@@ -135,7 +153,24 @@ func (w *world) close() {
 		_ = w.sender.Close(ctx)
 	}
 	w.loops.Wait()
-	w.gw.Close()
+	for _, gw := range w.gws {
+		gw.Close()
+	}
+}
+
+// gwOf returns the gateway that serves a conversation.
+func (w *world) gwOf(chat string) *gateway.Gateway {
+	if len(w.gws) > 1 && slices.Contains(otherChats, chat) {
+		return w.gws[1]
+	}
+	return w.gws[0]
+}
+
+// note puts a line into the traces of the gateways.
+func (w *world) note(text string) {
+	for _, gw := range w.gws {
+		gw.Note(text)
+	}
 }
 
 // changed wakes those who wait for a condition.
@@ -146,19 +181,20 @@ func (w *world) changed() {
 	w.change = make(chan struct{})
 }
 
-// wait waits for a condition over what the phones and the gateway know.
+// wait waits for a condition over what the phones and the gateways know.
 func (w *world) wait(ctx context.Context, ok func() bool) bool {
 	for {
 		w.mu.Lock()
 		mine := w.change
 		w.mu.Unlock()
-		theirs := w.gw.Changed()
+		first, last := w.gws[0].Changed(), w.gws[len(w.gws)-1].Changed()
 		if ok() {
 			return true
 		}
 		select {
 		case <-mine:
-		case <-theirs:
+		case <-first:
+		case <-last:
 		case <-ctx.Done():
 			return false
 		}
@@ -244,7 +280,7 @@ func (w *world) quiet() bool {
 			return false
 		}
 	}
-	return w.gw.Idle()
+	return !slices.ContainsFunc(w.gws, func(gw *gateway.Gateway) bool { return !gw.Idle() })
 }
 
 // settle ends the load and waits until everything has come to its end; then a last message of each phone goes the whole way,

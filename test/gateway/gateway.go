@@ -64,6 +64,8 @@ type Config struct {
 	Redial, RedialMax time.Duration
 	// Pace is about how long the steps of a turn are apart. Default 15 ms.
 	Pace time.Duration
+	// Clock is the gateway's clock, by which its tokens hold; time.Now when nil.
+	Clock func() time.Time
 	// OnOp is called before an op is sent, with its name, "upload" or "download" for a file, and with "decision" when a
 	// card's answer came. It must not block nor call the gateway.
 	OnOp func(op string)
@@ -102,6 +104,9 @@ func New(cfg Config) *Gateway {
 		if *d.v <= 0 {
 			*d.v = d.zero
 		}
+	}
+	if cfg.Clock == nil {
+		cfg.Clock = time.Now
 	}
 	if cfg.OnOp == nil {
 		cfg.OnOp = func(string) {}
@@ -144,7 +149,7 @@ func (g *Gateway) Online() bool {
 	return g.link != nil && g.link.ready
 }
 
-func (g *Gateway) token() string { return token(g.cfg.ID, g.cfg.Secret, time.Now()) }
+func (g *Gateway) token() string { return token(g.cfg.ID, g.cfg.Secret, g.cfg.Clock()) }
 
 // token is the bearer of an upgrade or a request that was made at a time (§3).
 func token(id, secret string, made time.Time) string {

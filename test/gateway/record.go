@@ -100,6 +100,9 @@ func (g *Gateway) fault(text string) {
 // Note puts a line of the test's own into the trace.
 func (g *Gateway) Note(text string) { g.trace("", "-- "+text) }
 
+// NoteIn is Note for a chat.
+func (g *Gateway) NoteIn(chat, text string) { g.trace(chat, "-- "+text) }
+
 // Trace returns the lines about a chat that lie around those with a word, and what happened to the link meanwhile.
 func (g *Gateway) Trace(chat, word string, around int) []string {
 	g.mu.Lock()
@@ -125,44 +128,30 @@ func (g *Gateway) Trace(chat, word string, around int) []string {
 	return lines
 }
 
-// Gap returns the lines of a chat before and after the longest time in which nothing happened in it.
-func (g *Gateway) Gap(chat string, around int) (time.Duration, []string) {
+// Gaps returns, for each time between two moments in which nothing happened in a chat for so long, the line before it, what
+// happened to others meanwhile, and the line after it.
+func (g *Gateway) Gaps(chat string, from, to time.Time, least time.Duration) []string {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	var longest time.Duration
-	var last, at int // indexes in notes
-	seen := false
-	for i, n := range g.rec.notes {
-		if n.chat != chat {
-			continue
-		}
-		if d := n.at - g.rec.notes[last].at; seen && d > longest {
-			longest, at = d, i
-		}
-		last, seen = i, true
-	}
-	var lines []string
-	add := func(i, step int) (more []string) {
-		for ; i >= 0 && i < len(g.rec.notes) && len(more) < around; i += step {
-			if n := g.rec.notes[i]; n.chat == chat || n.chat == "" {
-				more = append(more, fmt.Sprintf("%8.3fs %s", n.at.Seconds(), n.text))
+	begin, end := from.Sub(g.rec.start), to.Sub(g.rec.start)
+	line := func(n note) string { return fmt.Sprintf("%8.3fs %s", n.at.Seconds(), n.text) }
+	lines := []string{line(note{begin, chat, "-- the time in question begins"})}
+	last := note{at: begin}
+	var others []string
+	for _, n := range append(slices.Clone(g.rec.notes), note{end, chat, "-- it ends"}) {
+		switch {
+		case n.at < begin || n.at > end:
+		case n.chat == "":
+			others = append(others, line(n))
+		case n.chat == chat:
+			if d := n.at - last.at; d >= least {
+				lines = append(lines, line(last))
+				lines = append(append(lines, others...), fmt.Sprintf("          nothing happened for %s", d.Round(time.Millisecond)), line(n))
 			}
-		}
-		return more
-	}
-	lines = add(at-1, -1)
-	// What happened to the link in the gap is mostly why: the lines of the chat before it are wanted, too.
-	for i := at - 1; i >= 0 && len(lines) < 4*around; i-- {
-		if n := g.rec.notes[i]; n.chat == chat {
-			lines = append(lines, fmt.Sprintf("%8.3fs %s", n.at.Seconds(), n.text))
-			if len(lines) >= 2*around {
-				break
-			}
+			last, others = n, nil
 		}
 	}
-	slices.Sort(lines)
-	lines = slices.Compact(lines)
-	return longest, append(append(lines, "   …"), add(at, 1)...)
+	return lines
 }
 
 // Inputs returns everything that came, in order.

@@ -17,8 +17,9 @@ const (
 	// closes the connection at 1 MiB a message (its default, read in its source).
 	maxFrame = 1<<20 - 1024
 	// mediaLife is how long a file may be fetched by the gateway, which does so
-	// at once or when it comes back.
-	mediaLife = time.Hour
+	// at once or when it comes back: long, for a clock of ours that was wrong
+	// and is set right by hours must not take the file away.
+	mediaLife = 24 * time.Hour
 )
 
 var (

@@ -244,7 +244,7 @@ func (g *gateway) hello(name string) {
 	g.helloAt = g.a.now()
 	for c := range g.active {
 		if c.turn != nil {
-			c.turn.sign = g.helloAt // it gets its time anew
+			c.turn.away(g.awaySince, g.helloAt)
 		}
 	}
 	g.stopsDue()

@@ -100,7 +100,7 @@ func TestMediaFromAgent(t *testing.T) {
 			t.Errorf("%q is taken", bad)
 		}
 	}
-	r.clock.add(2 * time.Hour)
+	r.clock.add(mediaLife)
 	if res := p.op(media1("image", "http://x/relay/media/"+id)); res["success"] == true {
 		t.Error("an old one is taken")
 	}

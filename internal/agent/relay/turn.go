@@ -44,9 +44,12 @@ const (
 	stopGraceOlder = 2 * time.Second
 	leaseNewer     = 5 * time.Minute // it types every two seconds while it works
 	leaseOlder     = 20 * time.Minute
-	leaseCard      = 2 * time.Hour   // while the person is asked; cards expire before
-	leaseAway      = 2 * time.Minute // the gateway does not come back
-	handedQuiet    = 60 * time.Second
+	// unheard ends a turn of a newer gateway of which nothing at all was seen since its receipt, neither marks nor typing: it had
+	// the event from an earlier life of ours, was done with it meanwhile, and dropped the repeat. More than startupGrace.
+	unheard     = 90 * time.Second
+	leaseCard   = 2 * time.Hour   // while the person is asked; cards expire before
+	leaseAway   = 2 * time.Minute // the gateway does not come back
+	handedQuiet = 60 * time.Second
 	// typingGone ends a turn of a newer gateway that began on another connection or in another life of ours: its marks may
 	// have been lost in between, but while it ran it would type every two seconds.
 	typingGone = 15 * time.Second
@@ -209,6 +212,15 @@ func (g *gateway) begin(c *convo, t *turn) {
 	g.active[c] = struct{}{}
 }
 
+// away takes the time in which the gateway could not be heard out of the silence of a turn. The rest of it counts on: a link
+// that is lost again and again must not put off the end of a turn for ever.
+func (t *turn) away(since, until time.Time) {
+	if t.sign.After(since) {
+		since = t.sign
+	}
+	t.sign = t.sign.Add(until.Sub(since))
+}
+
 // alive renews the lease of a turn and puts off its end.
 func (g *gateway) alive(t *turn) {
 	t.sign = g.a.now()
@@ -252,12 +264,16 @@ const eyes = "👀"
 // differs by platform name; the first is the one that is put on and taken off
 // again, any other is the outcome.
 func (g *gateway) opReact(c *convo, a *action) {
+	ends := a.Emoji != eyes || bool(a.Remove)
+	if c == nil && ends { // after our restart nothing was handed to us yet
+		c = g.convo(string(a.ChatID))
+	}
 	if c == nil {
 		return
 	}
 	if c.turn == nil || c.turn.mid != string(a.MessageID) {
 		// Perhaps of a turn that the hub is about to hand us again: at once, or after one that it could not note the end of.
-		if (c.turn == nil || c.turn.handed) && (a.Emoji != eyes || bool(a.Remove)) {
+		if (c.turn == nil || c.turn.handed) && ends {
 			c.marked = append(c.marked, string(a.MessageID))
 			c.marked = c.marked[max(0, len(c.marked)-keepTurns):]
 		}
@@ -279,7 +295,8 @@ func (g *gateway) opReact(c *convo, a *action) {
 
 // over takes the marks that end a turn.
 func (g *gateway) over(c *convo, t *turn, now time.Time, linger time.Duration) {
-	if t.content || t.stopping {
+	// Where no eyes were put on in this turn, the gateway had the event from an earlier life of ours and dropped the repeat.
+	if t.content || t.stopping || !t.marked {
 		t.endAt = now.Add(linger)
 		return
 	}
@@ -400,7 +417,11 @@ func (g *gateway) lookAt(c *convo, now time.Time) {
 			g.expired(c)
 		}
 	case g.version == Newer && (t.handed || t.began.Before(g.helloAt)) && after(t.sign, typingGone):
+		g.log.Info("relay: a turn from before this connection shows no sign of life, ending it", "device", c.device, "input", t.n, "handed", t.handed,
+			"said", t.content)
 		g.endTurn(c, !t.content || t.handed && t.texts == 0)
+	case g.version == Newer && !t.handed && !t.marked && !t.content && t.sign.Equal(t.began) && after(t.began, unheard):
+		g.expired(c)
 	case t.handed && after(t.sign, handedQuiet) && t.texts > 0:
 		g.endTurn(c, false)
 	case after(t.sign, leaseNewer) && g.version != Older, after(t.sign, leaseOlder):

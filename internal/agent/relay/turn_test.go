@@ -202,6 +202,18 @@ func TestTurnEnds(t *testing.T) {
 	if says := r.h.finals("tel"); says[len(says)-1].Text != "half a" || !says[len(says)-1].Interrupted {
 		t.Errorf("the open message: %+v", says[len(says)-1])
 	}
+	// A gateway that dropped the input as a repeat gives its receipt, and nothing else is ever heard of it.
+	rc := r.say("tel", 40, "had it before")
+	p.event()
+	r.until("taken", func() bool { return rc.is(nil) })
+	r.pass(startupGrace)
+	if done(40) != nil {
+		t.Fatal("ended while the gateway may still be starting")
+	}
+	r.pass(unheard - startupGrace + time.Second)
+	if d := done(40); d == nil || !d.Interrupted {
+		t.Fatal("nothing was heard, and it goes on")
+	}
 	// Marks that never come after a whole answer.
 	mid = p.turn("tel", 5, "hi")
 	p.reply("tel", mid, "the answer")
@@ -334,6 +346,44 @@ func TestHanded(t *testing.T) {
 	}
 }
 
+// The server was killed before it could note that the gateway has an input, and hands it over again while the gateway, which
+// was done with it and drops the repeat, gives its reply and its marks.
+func TestMarkedWhileItIsHandedAgain(t *testing.T) {
+	r := newRig(t, nil)
+	p := r.dial()
+	p.end("tel", p.turn("tel", 1, "so that the version is known"))
+	p.conn.CloseNow()
+	r.until("gone", func() bool { return !r.a.Status("tel").Online })
+	p = r.dial()
+	rc := r.say("tel", 2, "had it before")
+	mid := p.event()["message_id"].(string)
+	r.until("taken", func() bool { return rc.is(nil) })
+	p.ok(obj("op", "send", "chat_id", "tel", "content", "♻️ Recovered reply:\n\nthe answer", "metadata", obj("user_id", "tel")))
+	p.end("tel", mid)
+	d := r.h.dones("tel")
+	if last := d[len(d)-1]; last.N != 2 || last.Interrupted {
+		t.Errorf("%v", d)
+	}
+}
+
+// A turn whose marks were lost ends although the link is lost again and again before its silence was long enough.
+func TestSilenceOverLostLinks(t *testing.T) {
+	r := newRig(t, nil)
+	p := r.dial()
+	p.turn("tel", 1, "hi")
+	for range 4 {
+		p.conn.CloseNow()
+		r.until("gone", func() bool { return !r.a.Status("tel").Online })
+		r.pass(time.Minute) // in which it cannot be heard
+		p = r.dial()
+		if len(r.h.dones("tel")) > 0 {
+			t.Fatal("ended by the time in which it could not be heard")
+		}
+		r.pass(typingGone / 3)
+	}
+	r.until("ended", func() bool { return len(r.h.dones("tel")) == 1 })
+}
+
 // The notes that 7 ended and 8 was handed over are missing, for the disk was full. What the gateway marks as done is not
 // sent to it again.
 func TestMarkedBeforeItIsHanded(t *testing.T) {
@@ -353,6 +403,24 @@ func TestMarkedBeforeItIsHanded(t *testing.T) {
 		t.Errorf("%v", d)
 	}
 	r.say("tel", 9, "new")
+	p.event()
+}
+
+// The server was killed before it could note that the gateway has an input, and the gateway was done with it before the
+// server had read what is left to do: the first that is heard of the conversation are the marks.
+func TestMarkedBeforeAnythingIsHanded(t *testing.T) {
+	r := newRig(t, nil)
+	p := r.dial()
+	p.ok(obj("op", "react", "chat_id", "tel", "message_id", "m7-x", "emoji", "👀", "remove", true))
+	p.ok(obj("op", "react", "chat_id", "tel", "message_id", "m7-x", "emoji", "✅", "remove", false))
+	rc := r.say("tel", 7, "done before")
+	r.until("taken", func() bool { return rc.is(nil) })
+	p.nothing()
+	r.pass(time.Second)
+	if d := r.h.dones("tel"); len(d) != 1 || d[0].N != 7 || d[0].Interrupted {
+		t.Errorf("%v", d)
+	}
+	r.say("tel", 8, "new")
 	p.event()
 }
 

@@ -29,7 +29,7 @@ const PROBE = 5_000
 
 /** Link is one connection. */
 export class Link {
-  /** When the server last gave a sign of life. */
+  /** When the server last gave a sign of life; 0 since it was asked for one. */
   heard = Date.now()
   readonly began = Date.now()
   /** Durable frames are left to the server: the loop has no room. */
@@ -115,7 +115,7 @@ export class Link {
   private beat(ms: number): void {
     clearTimeout(this.timer)
     this.timer = setTimeout(() => {
-      const quiet = Date.now() - this.heard
+      const quiet = Math.abs(Date.now() - this.heard) // a clock that was set back must not hide a dead connection
       if (quiet >= this.limits.heartbeat) this.ask(this.limits.pongTimeout)
       else this.beat(this.limits.heartbeat - quiet)
     }, ms)
@@ -124,11 +124,12 @@ export class Link {
   /** ask pings with a frame, for browsers hide the WebSocket's own pings, and gives up where nothing at all comes back (half-open TCP). */
   private ask(timeout: number): void {
     const asked = Date.now()
+    this.heard = 0
     const before = this.buffered
     this.send('{"t":"ping"}')
     clearTimeout(this.timer)
     this.timer = setTimeout(() => {
-      if (this.heard > asked) this.beat(this.limits.heartbeat - (Date.now() - this.heard))
+      if (this.heard) this.beat(this.limits.heartbeat - (Date.now() - this.heard))
       // What was frozen could not hear. And the pong may wait behind a long upload: one that goes on is a sign of life.
       else if (Date.now() - asked > timeout + FROZEN || (before > 0 && this.buffered < before)) this.ask(timeout)
       else this.end(new Error('the server did not answer a ping'))

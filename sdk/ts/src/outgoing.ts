@@ -18,8 +18,8 @@ export type Receipt = Omit<ReceiptEvent, 'type'>
 /** Something on its way to the server: a message, a file, an answer. */
 export class Outgoing {
   /** @internal */ sentOn: Link | undefined // written on this link, for the last time at sentAt
-  /** @internal */ sentAt = 0
-  /** @internal */ hold = 0 // not before
+  /** @internal */ sentAt = 0 // or refused
+  /** @internal */ hold = 0 // so long after that it may be sent again
   /** @internal */ tries = 0 // refusals that a wait may cure
   private finish!: (receipt: Receipt) => void
   private readonly done: Promise<Receipt>
@@ -152,7 +152,8 @@ export class Outbox {
     if (!o) return
     if (e.code === 'rate_limited' || e.code === 'internal') {
       const wait = Math.min(1000 * 2 ** o.tries++, 30_000)
-      o.hold = Date.now() + Math.max(wait, seconds(e.retry_after))
+      o.sentAt = Date.now()
+      o.hold = Math.max(wait, seconds(e.retry_after))
       o.sentOn = undefined // a file begins anew
       this.kick()
     } else if (e.code !== 'forbidden' || this.status.approved) {
@@ -219,8 +220,8 @@ export class Outbox {
     if (!file?.upload) return wait
     const u = file.upload
     const within = file.sentOn === link && u.next < u.parts // in the middle of a series
-    const due = within ? file.hold - now : this.due(link, file, now)
-    if (due > 0) return Math.min(wait, due)
+    const due = this.due(link, file, now)
+    if (!within && due > 0) return Math.min(wait, due)
     if (link.buffered > FILL) return Math.min(wait, LOOK_AGAIN)
     if (!within) u.start(this.status.capabilities)
     return this.mark(file, link, now)
@@ -229,6 +230,7 @@ export class Outbox {
   private mark(o: Outgoing, link: Link, now: number): Outgoing {
     o.sentOn = link
     o.sentAt = now
+    o.hold = 0
     return o
   }
 
@@ -238,9 +240,9 @@ export class Outbox {
    * link, and all again after approval.
    */
   private due(link: Link, o: Outgoing, now: number): number {
-    const { approved } = this.status
-    if (!approved && (o.lane !== 'talk' || o.sentOn === link)) return Infinity
-    return Math.max(o.hold, o.sentOn === link ? o.sentAt + this.receiptTimeout : 0) - now
+    if (!this.status.approved && (o.lane !== 'talk' || o.sentOn === link)) return Infinity
+    o.sentAt = Math.min(o.sentAt, now) // a clock that was set back must hold nothing up
+    return o.sentAt + Math.max(o.hold, o.sentOn === link ? this.receiptTimeout : 0) - now
   }
 
   private async writePart(link: Link, o: Outgoing, u: Upload): Promise<void> {

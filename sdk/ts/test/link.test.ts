@@ -110,6 +110,17 @@ test('a page that slept hears before it judges', async (t) => {
   mock.restoreAll()
 })
 
+test('a clock that is set back hides no dead connection', async (t) => {
+  const { socket, tick } = make(t)
+  const { now } = Date
+  mock.method(Date, 'now', () => now() - 3_600_000)
+  tick(30_000)
+  assert.equal(socket.sent.length, 1)
+  tick(15_000)
+  assert.equal(socket.closedWith, 1000)
+  mock.restoreAll()
+})
+
 test('a probe finds a dead connection soon, and a live one is kept', async (t) => {
   const { link, socket, tick } = make(t)
   link.probe()

@@ -49,6 +49,19 @@ describe('sending', () => {
     await sent.wait()
   })
 
+  test('a clock that is set back holds nothing up', async (t) => {
+    const device = await server.open({ receiptTimeout: 200 })
+    const peer = await server.peer()
+    await peer.welcome()
+    const sent = await device.send('one')
+    await peer.next()
+    const { now } = Date
+    t.mock.method(Date, 'now', () => now() - 3_600_000)
+    await eventually('it goes again', () => peer.got.filter((f) => f.id === sent.id).length > 1)
+    accept(peer, sent.id)
+    await sent.wait()
+  })
+
   test('what an earlier life left goes first, in order', async () => {
     const store = new MemoryStore()
     store.add({ id: 'a', frame: '{"t":"text","id":"a","text":"A"}' })
