@@ -1,6 +1,7 @@
 package main
 
 import (
+	"flag"
 	"os"
 	"path/filepath"
 	"strings"
@@ -12,6 +13,7 @@ import (
 
 // The test binary is the command itself: "hermes-mobile" in a script runs main.
 func TestMain(m *testing.M) {
+	_ = flag.Set("test.parallel", "6") // scripts wait for servers more than they compute
 	testscript.Main(m, map[string]func(){"hermes-mobile": main})
 }
 
