@@ -50,6 +50,7 @@ func TestRestartPolitely(t *testing.T) {
 	w := newWorld(t, seed, gateway.Config{Form: gateway.Recovered, Kind: true})
 	w.begin()
 	for i, kind := range []string{"stream", "card", "accept"} {
+		w.connected()
 		w.await(rng, kind, 2*time.Second, 5*time.Second)
 		w.note(fmt.Sprintf("stop %d", i+1))
 		w.srv.signal(syscall.SIGTERM, restartWithin)

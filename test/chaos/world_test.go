@@ -113,19 +113,7 @@ func newWorldOn(t *testing.T, srv *server, seed uint64, cfg gateway.Config, bad 
 			w.changed()
 		}
 	})
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
-	defer cancel()
-	online := func() bool {
-		for _, p := range w.phones {
-			if !p.app.online() {
-				return false
-			}
-		}
-		return w.sender.Status().State == device.Online
-	}
-	if !w.wait(ctx, online) {
-		t.Fatalf("not everybody was connected in time\n%s", w.srv.tail(60))
-	}
+	w.connected()
 	if bad {
 		if err := w.srv.run("devices", "join", w.phones[sharedMember].id, w.phones[sharedLead].id); err != nil {
 			t.Fatal(err)
@@ -281,6 +269,24 @@ func (w *world) quiet() bool {
 		}
 	}
 	return !slices.ContainsFunc(w.gws, func(gw *gateway.Gateway) bool { return !gw.Idle() })
+}
+
+// connected waits until everybody is.
+func (w *world) connected() {
+	w.t.Helper()
+	ctx, cancel := context.WithTimeout(w.t.Context(), 30*time.Second)
+	defer cancel()
+	online := func() bool {
+		for _, p := range w.phones {
+			if !p.app.online() {
+				return false
+			}
+		}
+		return w.sender.Status().State == device.Online
+	}
+	if !w.wait(ctx, online) {
+		w.t.Fatalf("not everybody was connected in time\n%s", w.srv.tail(60))
+	}
 }
 
 // settle ends the load and waits until everything has come to its end; then a last message of each phone goes the whole way,

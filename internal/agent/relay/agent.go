@@ -70,8 +70,9 @@ type Agent struct {
 	signer  *media.Signer
 	routes  atomic.Pointer[routes]
 	wake    chan struct{}
-	setting sync.Mutex // one SetGateways at a time
-	users   sync.Map   // whose a device is, see userOf
+	begun   chan struct{} // closed by Run
+	setting sync.Mutex    // one SetGateways at a time
+	users   sync.Map      // whose a device is, see userOf
 	usersN  atomic.Int64
 	work    sync.WaitGroup // goroutines that prepare something
 
@@ -116,7 +117,7 @@ func New(o Options) *Agent {
 		o.Instance = "0"
 	}
 	a := &Agent{
-		log: o.Log, opt: o, files: o.Files, wake: make(chan struct{}, 1), links: map[*link]struct{}{}, refusedLast: map[string]Refusal{},
+		log: o.Log, opt: o, files: o.Files, wake: make(chan struct{}, 1), begun: make(chan struct{}), links: map[*link]struct{}{}, refusedLast: map[string]Refusal{},
 		signer: media.NewSigner(sha256.Sum256(append([]byte("hermes-mobile relay media 1\x00"), o.Key...))),
 		tick:   100 * time.Millisecond,
 	}
@@ -248,6 +249,7 @@ func (a *Agent) Run(ctx context.Context, host chat.Host) error {
 		return errors.New("relay: Run called twice")
 	}
 	a.host, a.ctx = host, ctx
+	close(a.begun)
 	a.mu.Unlock()
 
 	timer := time.NewTimer(a.tick)

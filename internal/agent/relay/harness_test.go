@@ -219,6 +219,14 @@ type rig struct {
 
 func newRig(t testing.TB, change func(*Options)) *rig {
 	t.Helper()
+	r := unbegun(t, change)
+	r.begin()
+	return r
+}
+
+// unbegun is a rig whose agent does not run yet.
+func unbegun(t testing.TB, change func(*Options)) *rig {
+	t.Helper()
 	r := &rig{t: t, h: newHost(), clock: &clock{t: time.Unix(1_800_000_000, 0)}, files: dirFiles{t.TempDir()}}
 	o := Options{
 		Gateways: []Gateway{{ID: "gw", Secret: "s3cret"}}, Files: r.files, Now: r.clock.now,
@@ -230,12 +238,16 @@ func newRig(t testing.TB, change func(*Options)) *rig {
 	r.a = New(o)
 	r.a.tick = 2 * time.Millisecond
 	r.srv = httptest.NewServer(r.a.Handler())
+	return r
+}
+
+func (r *rig) begin() {
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
 		if err := r.a.Run(ctx, r.h); err != nil {
-			t.Error(err)
+			r.t.Error(err)
 		}
 	}()
 	for r.a.running() == nil {
@@ -249,8 +261,7 @@ func newRig(t testing.TB, change func(*Options)) *rig {
 			r.srv.Close()
 		})
 	}
-	t.Cleanup(r.stop)
-	return r
+	r.t.Cleanup(r.stop)
 }
 
 // until waits until cond holds.

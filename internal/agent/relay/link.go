@@ -2,6 +2,7 @@ package relay
 
 import (
 	"bytes"
+	"context"
 	"log/slog"
 	"net"
 	"net/http"
@@ -57,7 +58,7 @@ func (a *Agent) upgrade(w http.ResponseWriter, r *http.Request) {
 	if g == nil {
 		return
 	}
-	if a.running() == nil {
+	if !a.begins(r.Context()) {
 		http.Error(w, "starting or stopping, try again", http.StatusServiceUnavailable)
 		return
 	}
@@ -80,6 +81,18 @@ func (a *Agent) upgrade(w http.ResponseWriter, r *http.Request) {
 	a.mu.Unlock()
 	g.do(func() { g.connected(l) })
 	conn.Serve(l)
+}
+
+// begins reports whether the agent runs. A gateway that dials just when the server starts waits for that: turned away, it would
+// come again much later.
+func (a *Agent) begins(ctx context.Context) bool {
+	limited, cancel := context.WithTimeout(ctx, helloWithin)
+	defer cancel()
+	select {
+	case <-a.begun:
+	case <-limited.Done():
+	}
+	return a.running() != nil
 }
 
 // connected makes l the gateway's connection. A newer one replaces an older:

@@ -22,6 +22,28 @@ func obj(kv ...any) map[string]any {
 	return m
 }
 
+// A gateway that dials while the server is still starting gets in when it has started.
+func TestDialBeforeTheAgentRuns(t *testing.T) {
+	r := unbegun(t, nil)
+	dialled := make(chan error, 1)
+	var p *peer
+	go func() {
+		var err error
+		p, _, err = r.dialAs("gw", "s3cret")
+		dialled <- err
+	}()
+	select {
+	case err := <-dialled:
+		t.Fatalf("the dial ended before the agent ran: %v", err)
+	case <-time.After(20 * time.Millisecond):
+	}
+	r.begin()
+	if err := <-dialled; err != nil {
+		t.Fatal(err)
+	}
+	p.hello()
+}
+
 func TestAwayUntilHello(t *testing.T) {
 	r := newRig(t, nil)
 	rc := r.say("tel", 1, "hi")
