@@ -92,7 +92,7 @@ func (s *session) append(b *batch, e *entry, op func(*store.Tx) error, after fun
 
 // deliverEntry sends a stored entry to the live connection, unless older ones are still to come: then the pump brings it.
 func (s *session) deliverEntry(e *entry) {
-	if s.conn == nil {
+	if s.conn == nil || e.seq <= s.cursor { // a connection that began in the same batch has read it from the store
 		return
 	}
 	if e.Prompt != nil || e.Media != nil {
