@@ -16,18 +16,20 @@ type reply struct {
 	chunks []string
 }
 
-// take adds a frame; false: the text is as it was, because an addition does not fit what is here. The next whole frame
-// repairs that.
+// take adds a frame; false: the text is as it was, because an addition does not fit what is here. A whole frame repairs
+// that.
 func (r *reply) take(m *frame.Message) bool {
 	switch {
-	case m.Append != nil && !m.Final:
-		if m.At != r.units {
+	case m.Append != nil:
+		at := m.At
+		if at == 0 { // left out: the end
+			at = r.units
+		}
+		kept, ok := cut(r.whole, r.units, at)
+		if !ok {
 			return false
 		}
-		r.whole += *m.Append
-		r.units += units(*m.Append)
-	case m.Append != nil: // a final is whole; one that is not is taken as well as it goes
-		r.whole += *m.Append
+		r.whole, r.units = kept+*m.Append, at+units(*m.Append)
 	case m.Edit || m.Chunk.Total <= 1:
 		r.whole, r.units, r.chunks = m.Text, units(m.Text), nil
 	default:
@@ -46,6 +48,21 @@ func (r *reply) text() string {
 		return strings.Join(r.chunks, "")
 	}
 	return r.whole
+}
+
+// cut returns the first at UTF-16 code units of a text that has n; false: it is not that long, or at is inside a character.
+func cut(s string, n, at int) (string, bool) {
+	if at == n {
+		return s, true
+	}
+	n = 0
+	for i, r := range s {
+		if n >= at {
+			return s[:i], n == at
+		}
+		n += units(string(r))
+	}
+	return "", false
 }
 
 // units counts the UTF-16 code units of a text.

@@ -108,7 +108,7 @@ func (d *Device) message(l *link, m *frame.Message) {
 		r = &reply{}
 		d.replies[m.ID] = r
 	}
-	changed := r.take(m)
+	fits := r.take(m)
 	text := r.text()
 	if m.Final {
 		delete(d.replies, m.ID)
@@ -119,12 +119,17 @@ func (d *Device) message(l *link, m *frame.Message) {
 	ev := Message{ID: m.ID, Text: text, Final: m.Final, Interrupted: m.Interrupted, ReplyTo: m.ReplyTo, Source: m.Source, Job: m.Job}
 	key := "message " + m.ID
 	switch {
+	case !fits:
+		if m.Final { // position.done is not called: what comes after a reconnect is whole
+			l.end(errGap)
+			l.behind.Store(true)
+		}
 	case m.Final:
 		if !approved && m.Seq == 0 { // what is numbered is from before
 			d.change(func(s *Status) { s.Pairing = text })
 		}
 		d.durable(l, ev, key, m.Seq, len(text))
-	case changed:
+	default:
 		d.begin(key, m.Seq)
 		if !l.behind.Load() {
 			d.in.push(queued{ev: ev, key: key, size: len(text), spare: true})

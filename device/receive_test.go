@@ -42,6 +42,55 @@ func TestStreamedReply(t *testing.T) {
 	eventually(t, "ack of 3", func() bool { acks := c.Acks(); return len(acks) > 0 && acks[len(acks)-1].Seq == 3 })
 }
 
+// The final of a streamed reply may only add to what came. Where something of that is missing it is not taken, and comes whole on the
+// next connection.
+func TestFinalThatOnlyAdds(t *testing.T) {
+	srv := devicetest.New(t)
+	a := open(t, config(srv.URL))
+	c := srv.Accept(nil)
+	step := func(id, text string) {
+		t.Helper()
+		c.Send(&frame.Message{ID: id, Text: text, Edit: true, Chunk: frame.Chunk{Total: 1}})
+		expect(a, func(m device.Message) bool { return m.ID == id && m.Text == text })
+	}
+	ends := func(id, want string) {
+		t.Helper()
+		if m := expect(a, final(id)); m.Text != want || m.ReplyTo != "m1" {
+			t.Fatalf("%+v", m)
+		}
+	}
+	step("r1", "😀 one")
+	c.Send(&frame.Message{ID: "r1", Append: text(" two"), At: 6, Final: true, ReplyTo: "m1", Seq: 1})
+	ends("r1", "😀 one two")
+	step("r2", "on")
+	c.Send(&frame.Message{ID: "r2", Append: text("e")}) // at the end
+	c.Send(&frame.Message{ID: "r2", Append: text(""), At: 3, Final: true, ReplyTo: "m1", Seq: 2})
+	ends("r2", "one")
+	step("r3", "one😀 or two")
+	c.Send(&frame.Message{ID: "r3", Append: text(" two"), At: 5, Final: true, ReplyTo: "m1", Seq: 3})
+	ends("r3", "one😀 two")
+	eventually(t, "ack of 3", func() bool { acks := c.Acks(); return len(acks) > 0 && acks[len(acks)-1].Seq == 3 })
+
+	for i, at := range []int{4, 1, -1} { // more than there is, inside a character, and nowhere
+		id, seq := fmt.Sprint("gap", i), int64(4+i)
+		step(id, "😀x")
+		c.Send(&frame.Message{ID: id, Append: text("?"), At: at, Final: true, ReplyTo: "m1", Seq: seq},
+			&frame.Message{ID: id + " after", Text: "next", Final: true, ReplyTo: "m1", Seq: seq + 1})
+		before := c
+		c = srv.Accept(nil)
+		if r := c.Hello.Resume; r == nil || r.Seq != seq-1 {
+			t.Fatalf("at %d: resume %+v", at, r)
+		}
+		for _, ack := range before.Acks() {
+			if ack.Seq >= seq {
+				t.Fatalf("at %d: %+v was acknowledged", at, ack)
+			}
+		}
+		c.Send(&frame.Message{ID: id, Text: "😀xyz", Edit: true, Chunk: frame.Chunk{Total: 1}, Final: true, ReplyTo: "m1", Seq: seq})
+		ends(id, "😀xyz")
+	}
+}
+
 func TestResumeGivesEachOnce(t *testing.T) {
 	srv := devicetest.New(t)
 	a := open(t, config(srv.URL))

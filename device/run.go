@@ -20,6 +20,7 @@ import (
 var (
 	errCatchUp  = errors.New("device: reconnecting to fetch what the loop had no room for")
 	errHalfOpen = errors.New("device: the server did not answer a ping")
+	errGap      = errors.New("device: reconnecting to fetch a message of which a piece is missing here")
 )
 
 // ending is how one attempt, with the connection it may have made, came to its end.
@@ -284,7 +285,7 @@ func (d *Device) hello() *frame.Hello {
 		h.Token = d.token
 	}
 	if !d.cfg.NoDelta {
-		h.Accept = append(h.Accept, frame.AcceptDelta)
+		h.Accept = append(h.Accept, frame.AcceptDelta, frame.AcceptTail)
 	}
 	if d.cfg.Tools {
 		h.Accept = append(h.Accept, frame.AcceptTool)

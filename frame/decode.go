@@ -125,7 +125,7 @@ func features(v jsontext.Value) []string {
 		return nil
 	}
 	var out []string
-	for _, f := range []string{AcceptDelta, AcceptTool} {
+	for _, f := range []string{AcceptDelta, AcceptTail, AcceptTool} {
 		if slices.Contains(names, any(f)) {
 			out = append(out, f)
 		}

@@ -96,7 +96,8 @@ type Chunk struct {
 }
 
 // Message is a reply or a piece of one (doc/protocol.md §4). Without Append, Text is the chunk's text, or with Edit the
-// whole text so far. With Append, only what was added after At UTF-16 code units comes. Final messages carry Seq.
+// whole text so far. With Append, only what was added after At UTF-16 code units comes, or at the end where At is 0: then Edit
+// says nothing, and without it the frame is written as short as a client takes it that asked for AcceptTail. Final messages carry Seq.
 type Message struct {
 	ID          string  `json:"id"`
 	Text        string  `json:"text"`

@@ -130,8 +130,13 @@ func (m *Message) AppendJSON(b []byte) []byte {
 	b = append(b, `{"t":"message","id":`...)
 	b = quote(b, m.ID)
 	if m.Append != nil {
-		b = append(b, `,"edit":true,"at":`...)
-		b = strconv.AppendInt(b, int64(m.At), 10)
+		if m.Edit {
+			b = append(b, `,"edit":true`...)
+		}
+		if m.At != 0 || m.Edit || m.Final {
+			b = append(b, `,"at":`...)
+			b = strconv.AppendInt(b, int64(m.At), 10)
+		}
 		b = append(b, `,"append":`...)
 		b = quote(b, *m.Append)
 	} else {
@@ -146,8 +151,10 @@ func (m *Message) AppendJSON(b []byte) []byte {
 		b = strconv.AppendInt(b, int64(m.Chunk.Total), 10)
 		b = append(b, '}')
 	}
-	b = append(b, `,"final":`...)
-	b = strconv.AppendBool(b, m.Final)
+	if m.Append == nil || m.Edit || m.Final {
+		b = append(b, `,"final":`...)
+		b = strconv.AppendBool(b, m.Final)
+	}
 	if m.Interrupted {
 		b = append(b, `,"interrupted":true`...)
 	}

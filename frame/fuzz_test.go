@@ -94,7 +94,7 @@ func settle(f Down) {
 	switch f := f.(type) {
 	case *Message:
 		if f.Append != nil {
-			f.Text, f.Chunk, f.Edit = "", Chunk{}, true
+			f.Text, f.Chunk = "", Chunk{}
 		} else {
 			f.At = 0
 		}

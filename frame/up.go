@@ -9,7 +9,7 @@ type Hello struct {
 	Pair   string   `json:"pair,omitzero"`  // a one-time pairing code instead of a token
 	Device Device   `json:"device"`
 	User   User     `json:"user,omitzero"`
-	Accept []string `json:"accept,omitzero"` // opt-in features: AcceptDelta, AcceptTool
+	Accept []string `json:"accept,omitzero"` // opt-in features: AcceptDelta, AcceptTail, AcceptTool
 	// Resume is the cursor of a client that keeps one. A malformed one decodes to a cursor of no epoch, which matches none.
 	Resume *Cursor `json:"resume,omitzero"`
 }
@@ -17,6 +17,7 @@ type Hello struct {
 // Features a client may ask for in Hello.Accept. Unknown names are ignored.
 const (
 	AcceptDelta = "delta" // streamed steps that only grow come as Message.Append
+	AcceptTail  = "tail"  // with AcceptDelta: so may the final of a streamed message
 	AcceptTool  = "tool"  // Tool frames
 )
 

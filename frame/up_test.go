@@ -30,7 +30,7 @@ var upFrames = map[string]func(*rapid.T) Up{
 		if rapid.Bool().Draw(t, "user") {
 			h.User = User{ID: deviceID.Draw(t, "user id"), Name: CleanName(text.Draw(t, "user name"))}
 		}
-		h.Accept = rapid.SampledFrom([][]string{nil, {AcceptDelta}, {AcceptTool}, {AcceptDelta, AcceptTool}}).Draw(t, "accept")
+		h.Accept = rapid.SampledFrom([][]string{nil, {AcceptDelta}, {AcceptTool}, {AcceptDelta, AcceptTool}, {AcceptDelta, AcceptTail, AcceptTool}}).Draw(t, "accept")
 		if rapid.Bool().Draw(t, "resume") {
 			h.Resume = &Cursor{Epoch: said.Draw(t, "epoch"), Seq: rapid.Int64Min(0).Draw(t, "seq")}
 		}

@@ -41,7 +41,8 @@ type conn struct {
 	session     *session // after hello
 	sender      string   // device id of a connection with a delivery token; receives no chat
 	loopback    bool
-	delta       bool // belongs to the session's queue after hello, like tool
+	delta       bool // belongs to the session's queue after hello, like tail and tool
+	tail        bool // only with delta
 	tool        bool
 	told        bool                    // the session's: it was told how things stand
 	welcome     bool                    // the session's: it knows that it is approved
@@ -257,8 +258,10 @@ func (c *conn) first(f frame.Up, err error) {
 	c.ws.SetMaxMessage(frame.MaxFrame)
 	for _, a := range hello.Accept {
 		c.delta = c.delta || a == frame.AcceptDelta
+		c.tail = c.tail || a == frame.AcceptTail
 		c.tool = c.tool || a == frame.AcceptTool
 	}
+	c.tail = c.tail && c.delta
 	for {
 		c.session = c.hub.session(hello.Device.ID)
 		if c.session.post(&helloed{c: c, f: hello, grant: g}) {

@@ -13,3 +13,11 @@ func (h *Hub) Sessions() int {
 func (h *Hub) ActionToken(device, card, option string) string {
 	return h.sign(actionToken{device, card, option, time.Now().Add(time.Hour).Unix()})
 }
+
+// Waiting is the number of events that a device's session has not begun to apply.
+func (h *Hub) Waiting(device string) int {
+	s := h.session(device)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.mail)
+}

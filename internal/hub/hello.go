@@ -209,7 +209,7 @@ func (s *session) attach(c *conn, resume *frame.Cursor, token string) {
 	s.look()
 	s.resumed, s.leadCards = from, nil
 	for _, st := range s.streams {
-		st.begun, st.shown, st.units = false, "", 0
+		st.to, st.shown, st.units = nil, "", 0
 	}
 	approved := h.approved(s.dev.UserID)
 	c.welcome = approved

@@ -15,6 +15,7 @@ import (
 // entry is what an outbox row holds, by its kind. Times and parts are worked out when it is sent.
 type entry struct {
 	seq     int64
+	ended   *stream           // that this message is the final of; nil where it was read from the store
 	Message *frame.Message    `json:"message,omitempty"`
 	Media   *frame.Media      `json:"media,omitempty"`
 	Hash    string            `json:"hash,omitempty"` // of the file
@@ -92,7 +93,7 @@ func (s *session) append(b *batch, e *entry, op func(*store.Tx) error, after fun
 
 // deliverEntry sends a stored entry to the live connection, unless older ones are still to come: then the pump brings it.
 func (s *session) deliverEntry(e *entry) {
-	if s.conn == nil {
+	if s.conn == nil || e.seq <= s.cursor { // a connection that began in the same batch has read it from the store
 		return
 	}
 	if e.Prompt != nil || e.Media != nil {
@@ -217,6 +218,9 @@ func (s *session) sendMessage(e *entry) {
 	m.Seq = e.seq
 	if m.Edit {
 		m.Chunk.Total = 1
+		if e.ended != nil && s.conn.tail {
+			e.ended.grows(s.conn, &m)
+		}
 		s.conn.write(frame.EncodeDown(&m))
 		return
 	}

@@ -66,6 +66,7 @@ type player struct {
 	j     *journal
 	c     *client // nil: not connected
 	delta bool
+	tail  bool
 	want  []durable         // durable frames this connection must get, in order
 	shown map[string]string // texts of streamed messages as the device shows them
 }
@@ -75,8 +76,14 @@ const device = "d"
 func (p *player) connect() {
 	t, j := p.t, p.j
 	opts := []option{}
-	if p.delta = rapid.Bool().Draw(t, "delta"); p.delta {
+	p.delta, p.tail = rapid.Bool().Draw(t, "delta"), rapid.Bool().Draw(t, "tail")
+	switch {
+	case p.delta && p.tail:
+		opts = append(opts, withTail())
+	case p.delta:
 		opts = append(opts, withDelta())
+	case p.tail: // alone it asks for nothing
+		opts = append(opts, func(d *dialing) { d.hello.Accept = []string{frame.AcceptTail} })
 	}
 	cursor := rapid.SampledFrom([]string{"none", "newest", "old", "future", "other epoch"}).Draw(t, "cursor")
 	if j.epoch == "" {
@@ -143,8 +150,12 @@ func (p *player) message(m *frame.Message) {
 	text := m.Text
 	if m.Append != nil {
 		old := p.shown[m.ID]
-		if !p.delta || m.At != len(utf16.Encode([]rune(old))) {
-			t.Fatalf("append at %d to %q (delta %v)", m.At, old, p.delta)
+		at := len(utf16.Encode([]rune(old)))
+		if p.tail && !m.Final {
+			at = 0
+		}
+		if !p.delta || m.Final && !p.tail || m.At != at {
+			t.Fatalf("append at %d to %q (delta %v, tail %v): %s", m.At, old, p.delta, p.tail, show(m))
 		}
 		text = old + *m.Append
 	}
@@ -154,7 +165,7 @@ func (p *player) message(m *frame.Message) {
 		}
 		next := p.want[0]
 		p.want = p.want[1:]
-		if m.Append != nil || m.ID != next.id || m.Seq != next.seq || text != next.text || m.Interrupted != next.cut {
+		if m.ID != next.id || m.Seq != next.seq || text != next.text || m.Interrupted != next.cut {
 			t.Fatalf("%s, want %+v", show(m), next)
 		}
 		delete(p.shown, m.ID)
@@ -302,6 +313,8 @@ func TestSessionAgainstModel(t *testing.T) {
 				say := chat.Say{ID: j.stream, Text: "the end" + word.Draw(t, "word"), Final: true, N: h.N, ReplyTo: h.ID}
 				if j.stream == "" {
 					say.ID = p.newID()
+				} else if rapid.Bool().Draw(t, "goes on") {
+					say.Text = j.steps[len(j.steps)-1] + word.Draw(t, "more")
 				}
 				j.stream, j.steps = "", nil
 				p.w.post(device, say)

@@ -250,7 +250,7 @@ func (s *session) takeShared(b *batch) {
 		}
 		switch {
 		case e.Message != nil:
-			s.dropStream(e.Message.ID)
+			e.ended = s.dropStream(e.Message.ID)
 		case e.Done != nil:
 			s.leadCards = slices.DeleteFunc(s.leadCards, func(p *frame.Prompt) bool { return p.ID == e.Done.ID })
 		}

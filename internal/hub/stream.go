@@ -37,7 +37,7 @@ const saveInterval = 5 * time.Second
 // stream is a message that was begun and has no final yet.
 type stream struct {
 	say   chat.Say // the newest step
-	begun bool     // the connection was sent something of it
+	to    *conn    // the connection that was sent something of it; nil: none
 	shown string   // what it was last sent
 	units int      // UTF-16 length of shown
 	saved time.Time
@@ -45,7 +45,7 @@ type stream struct {
 	mirror bool // of the conversation of another device, whose session stores and ends it
 }
 
-func (st *stream) dirty() bool { return !st.begun || st.shown != st.say.Text }
+func (st *stream) dirty() bool { return st.to == nil || st.shown != st.say.Text }
 
 func (s *session) stream(id string) *stream {
 	for _, st := range s.streams {
@@ -130,7 +130,7 @@ func (s *session) final(b *batch, e chat.Say, streamed bool) {
 	if e.Source == frame.SourceCron {
 		record = s.record(store.Delivery{Source: e.Source, Job: e.Job, Message: e.ID, Queued: s.conn == nil})
 	}
-	s.appendAll(b, &entry{Message: m}, func(tx *store.Tx) error {
+	s.appendAll(b, &entry{Message: m, ended: ended}, func(tx *store.Tx) error {
 		if err := record(tx); err != nil {
 			return err
 		}
@@ -209,7 +209,7 @@ func (s *session) flushStreams() {
 			s.await()
 			return
 		}
-		if wait := s.pace.wait(time.Now()); wait > 0 && st.begun {
+		if wait := s.pace.wait(time.Now()); wait > 0 && st.to != nil {
 			s.start(&s.timers.flush, wait, flush{})
 			return
 		}
@@ -224,7 +224,7 @@ func (s *session) overtake() {
 		return
 	}
 	for _, st := range s.streams {
-		if st.begun && st.dirty() && !s.full() {
+		if st.to != nil && st.dirty() && !s.full() {
 			s.sendStep(st)
 		}
 	}
@@ -232,19 +232,28 @@ func (s *session) overtake() {
 
 func (s *session) sendStep(st *stream) {
 	text := st.say.Text
-	m := frame.Message{ID: st.say.ID, Edit: true, Chunk: frame.Chunk{Total: 1}}
-	if s.conn.delta && st.begun && strings.HasPrefix(text, st.shown) {
-		added := text[len(st.shown):]
-		m.Append, m.At = &added, st.units
-		st.units += utf16Len(added)
-	} else {
-		m.Text = text
-		if s.conn.delta {
-			st.units = utf16Len(text)
-		}
+	m := frame.Message{ID: st.say.ID, Text: text, Edit: true, Chunk: frame.Chunk{Total: 1}}
+	switch {
+	case st.grows(s.conn, &m):
+		st.units += utf16Len(*m.Append)
+	case s.conn.delta:
+		st.units = utf16Len(text)
 	}
 	s.pace.step(time.Now())
-	st.shown, st.begun = text, true
+	st.shown, st.to = text, s.conn
 	s.hub.Metrics.Interims.Inc()
 	s.conn.step(&m)
+}
+
+// grows makes m say what it adds to what c shows of the message, where it only adds to it. false: m stays whole.
+func (st *stream) grows(c *conn, m *frame.Message) bool {
+	added, ok := strings.CutPrefix(m.Text, st.shown)
+	if !ok || !c.delta || st.to != c {
+		return false
+	}
+	m.Text, m.Append, m.At = "", &added, st.units
+	if m.Edit = !c.tail; c.tail && !m.Final {
+		m.At = 0 // the end: the final has the place, by which a device that lacks something notices
+	}
+	return true
 }

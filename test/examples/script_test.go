@@ -173,9 +173,12 @@ func resume(s *server, rec *recording, phone *client, own, epoch string, seq int
 	phone.expect("", "t", "pong", "id", "p2")
 	phone.close()
 	phone = s.dial(rec)
-	phone.send("hello-resume", `{"t":"hello","token":%q,"device":{"id":"tel-1"},"user":{"id":"anna"},"accept":["delta","tool"],"resume":{"epoch":%q,"seq":%d}}`, own, epoch, seq-1)
+	phone.send("hello-resume", `{"t":"hello","token":%q,"device":{"id":"tel-1"},"user":{"id":"anna"},"accept":["delta","tail","tool"],"resume":{"epoch":%q,"seq":%d}}`, own, epoch, seq-1)
 	phone.expect("ready", "t", "ready")
 	phone.expect("", "t", "message", "seq", seq)
+	phone.send("", `{"t":"text","id":"m14","text":"/demo stream 100"}`)
+	phone.expect("message-tail-step", "t", "message", "append", present, "at", absent, "edit", absent, "final", absent)
+	phone.expect("message-tail", "t", "message", "append", present, "final", true, "reply_to", "m14")
 }
 
 // share has a tablet take part in the phone's conversation, and answer a card there.

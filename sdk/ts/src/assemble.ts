@@ -6,12 +6,12 @@ export class Reply {
   private whole = ''
   private pieces: string[] | undefined
 
-  /** False: the text is as it was, because an addition does not fit what is here. The next whole frame repairs that. */
+  /** False: the text is as it was, because an addition does not fit what is here. A whole frame repairs that. */
   take(m: Message): boolean {
     if (m.append !== undefined) {
-      // A string's length counts UTF-16 code units, as `at` does. A final is whole; one that is not is taken as well as it goes.
-      if (!m.final && m.at !== this.whole.length) return false
-      this.whole += m.append
+      // A string's length counts UTF-16 code units, as `at` does; without it the addition goes to the end.
+      if (m.at > this.whole.length) return false
+      this.whole = this.whole.slice(0, m.at || undefined) + m.append
     } else if (m.edit || m.chunk.total <= 1) {
       this.whole = m.text
       this.pieces = undefined
@@ -23,7 +23,7 @@ export class Reply {
   }
 
   text(): string {
-    return this.pieces ? this.pieces.join('') : this.whole
+    return this.pieces?.join('') ?? this.whole
   }
 }
 
@@ -58,7 +58,7 @@ export class Incoming {
     if (!m.final && m.part < m.parts - 1) return false
     if (f.error || f.url) return true
     if (f.size > 0 && f.size !== this.bytes) {
-      this.fail(`it has ${this.bytes} bytes and should have ${f.size}`)
+      this.fail(`it has ${this.bytes} bytes, not ${f.size}`)
       return true
     }
     f.size = this.bytes

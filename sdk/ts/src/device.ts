@@ -414,7 +414,7 @@ export class Device {
     const usePair = !token && this.pairing && pair && !this.paired
     return {
       t: 'hello', ...(usePair ? { pair } : { token: token || this.token }), device, user,
-      accept: [...(delta ? ['delta'] : []), ...(tools ? ['tool'] : [])],
+      accept: [...(delta ? ['delta', 'tail'] : []), ...(tools ? ['tool'] : [])],
       // What is only in memory is not claimed: the server would forget it.
       resume: this.cursor.epoch ? this.cursor : undefined,
     }

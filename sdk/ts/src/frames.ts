@@ -95,7 +95,7 @@ export interface Hello {
   pair?: string
   device: Device
   user?: User
-  /** opt-in features: AcceptDelta, AcceptTool */
+  /** opt-in features: AcceptDelta, AcceptTail, AcceptTool */
   accept?: string[]
   /** Resume is the cursor of a client that keeps one. A malformed one decodes to a cursor of no epoch, which matches none. */
   resume?: Cursor
@@ -266,7 +266,7 @@ export interface Chunk {
   total: number
 }
 
-/** Message is a reply or a piece of one (doc/protocol.md §4). Without Append, Text is the chunk's text, or with Edit the whole text so far. With Append, only what was added after At UTF-16 code units comes. Final messages carry Seq. */
+/** Message is a reply or a piece of one (doc/protocol.md §4). Without Append, Text is the chunk's text, or with Edit the whole text so far. With Append, only what was added after At UTF-16 code units comes, or at the end where At is 0: then Edit says nothing, and without it the frame is written as short as a client takes it that asked for AcceptTail. Final messages carry Seq. */
 export interface Message {
   t: 'message'
   id: string

@@ -120,7 +120,10 @@ export class Receiver {
     indicator.sign()
     const reply = this.replies.get(m.id) ?? new Reply()
     this.replies.set(m.id, reply)
-    const changed = reply.take(m)
+    if (!reply.take(m)) {
+      if (m.final) link.end() // it is not taken: what comes after a reconnect is whole
+      return
+    }
     const text = reply.text()
     const { id, final, interrupted, source, job } = m
     const event: MessageEvent = { type: 'message', id, text, final, interrupted, replyTo: m.reply_to, source, job }
@@ -129,7 +132,7 @@ export class Receiver {
       this.replies.delete(id)
       if (!current.approved && m.seq === 0) this.parts.change({ pairing: text }) // what is numbered is from before
       this.durable(link, event, key, m.seq, text.length)
-    } else if (changed) {
+    } else {
       place.position.begin(key, m.seq)
       if (!link.behind) inbox.push({ event, key, size: text.length, spare: true })
     }

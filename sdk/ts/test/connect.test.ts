@@ -17,7 +17,7 @@ describe('connecting', () => {
     assert.equal(device.status.state, 'connecting')
     const peer = await server.peer()
     assert.deepEqual(await peer.welcome({ avatar_url: 'https://a.example.com/', agent: 'away', protocol: 1 }), {
-      t: 'hello', token: 'secret', device: { id: 'tel-1', name: 'Phone', app: 'demo/1' }, user: { id: 'anna' }, accept: ['delta', 'tool'],
+      t: 'hello', token: 'secret', device: { id: 'tel-1', name: 'Phone', app: 'demo/1' }, user: { id: 'anna' }, accept: ['delta', 'tail', 'tool'],
     })
     await within('online', device.waitOnline())
     const { state, session, server: name, avatarUrl, agent, approved, capabilities, error } = device.status

@@ -31,6 +31,27 @@ describe('receiving', () => {
     assert.deepEqual(last, { type: 'message', id: 'r1', text: 'all of it', final: true, interrupted: false, replyTo: 'm1', source: '', job: '' })
   })
 
+  test('a final may only add; one that does not fit is not taken, and comes whole on the next connection', async () => {
+    const device = await server.open()
+    const got = new Collected(device)
+    const peer = await server.peer()
+    await peer.welcome()
+    const whole = (id: string, text: string) => ({ t: 'message', id, text, edit: true, chunk: { index: 0, total: 1 }, final: false })
+    const last = (id: string, at: number, append: string, seq: number) => ({ t: 'message', id, at, append, final: true, seq })
+    peer.send(whole('r1', '👩‍💻'), { t: 'message', id: 'r1', append: ' writes' }, last('r1', 12, ' on', 1))
+    peer.send(whole('r2', 'all'), last('r2', 3, '', 2), whole('r3', 'one or two'), last('r3', 3, ' two', 3))
+    await got.first('message', (message) => message.final && message.id === 'r3')
+    assert.deepEqual(got.finals(), ['👩‍💻 writes on', 'all', 'one two'])
+    assert.equal((await peer.next('ack')).seq, 3)
+    peer.send(whole('r4', 'one'), last('r4', 4, ' two', 4), finalMessage('r5', 'after', 5))
+    const second = await server.peer()
+    const { resume } = await second.welcome({ resume: { epoch: 'e1', from: 4, to: 5, lost: false } })
+    assert.deepEqual(resume, { epoch: 'e1', seq: 3 })
+    second.send(finalMessage('r4', 'one two', 4), finalMessage('r5', 'after', 5))
+    await got.first('message', (message) => message.final && message.id === 'r5')
+    assert.deepEqual(got.finals().slice(3), ['one two', 'after'])
+  })
+
   test('pieces are joined, and the cursor waits for the last', async () => {
     const device = await server.open()
     const got = new Collected(device)
