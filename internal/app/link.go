@@ -18,9 +18,9 @@ type link struct {
 
 	mu      sync.Mutex
 	ctx     context.Context
-	work    *sync.WaitGroup
-	agent   chat.Agent // of now; nil: none
-	newest  *change    // what is to be, until Run takes it
+	work    *sync.WaitGroup // nil before begin
+	agent   chat.Agent      // of now; nil: none
+	newest  *change         // what is to be, until Run takes it
 	wake    chan struct{}
 	turning map[turn]bool // those that are open
 }
@@ -41,8 +41,16 @@ func newLink(log *slog.Logger, signedOut func()) *link {
 	return &link{log: log, signedOut: signedOut, wake: make(chan struct{}, 1), turning: map[turn]bool{}}
 }
 
-// begin says who waits for what replace starts.
-func (l *link) begin(ctx context.Context, work *sync.WaitGroup) { l.ctx, l.work = ctx, work }
+// begin says who waits for what replace starts, or has to start: a setup in the terminal may be quicker than the app.
+func (l *link) begin(ctx context.Context, work *sync.WaitGroup) {
+	l.mu.Lock()
+	l.ctx, l.work = ctx, work
+	early := l.newest
+	l.mu.Unlock()
+	if early != nil {
+		work.Go(func() { l.check(early.client) })
+	}
+}
 
 // replace has another agent take over as soon as the one of now has ended, and connects its client.
 func (l *link) replace(client *gateway.Client, agent chat.Agent) {
@@ -50,6 +58,7 @@ func (l *link) replace(client *gateway.Client, agent chat.Agent) {
 	l.mu.Lock()
 	passed := l.newest
 	l.newest = next
+	work := l.work
 	l.mu.Unlock()
 	if passed != nil { // it never ran
 		_ = passed.client.Close()
@@ -58,7 +67,9 @@ func (l *link) replace(client *gateway.Client, agent chat.Agent) {
 	case l.wake <- struct{}{}:
 	default:
 	}
-	l.work.Go(func() { l.check(client) })
+	if work != nil {
+		work.Go(func() { l.check(client) })
+	}
 }
 
 // check connects, to learn whether the credential is still good.

@@ -3,6 +3,8 @@ package app
 import (
 	"context"
 	"log/slog"
+	"net/http"
+	"net/http/httptest"
 	"sync"
 	"testing"
 
@@ -25,6 +27,31 @@ func (s *standing) Run(ctx context.Context, _ chat.Host) error {
 type nobody struct{ chat.Host }
 
 func (nobody) Changed() {}
+
+// A gateway that is set up before the app runs is connected to when it does, and its agent takes over.
+func TestSetUpBeforeTheAppRuns(t *testing.T) {
+	asked := make(chan struct{}, 1)
+	g := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+		select {
+		case asked <- struct{}{}:
+		default:
+		}
+	}))
+	defer g.Close()
+	ctx, cancel := context.WithCancel(t.Context())
+	var work sync.WaitGroup
+	defer work.Wait()
+	defer cancel()
+	l := newLink(slog.New(slog.DiscardHandler), func() {})
+	client, err := gateway.New(gateway.Profile{ID: "p", Name: "p", Remote: g.URL, Auth: gateway.AuthNone, Insecure: true}, gateway.Credentials{}, gateway.Options{})
+	ok(t, err)
+	agent := &standing{runs: make(chan struct{})}
+	l.replace(client, agent)
+	l.begin(ctx, &work)
+	work.Go(func() { _ = l.Run(ctx, nobody{}) })
+	<-asked
+	<-agent.runs
+}
 
 // Two agents that are set up one right after the other: the second is taken with the wake of the first, and its own wake, which
 // finds nothing new, does not end it.

@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -160,6 +161,7 @@ func TestFrameFloods(t *testing.T) {
 		c := dial(t, s, upgrade+"\r\n"+masked(ws.OpText, true, hello(s.Token, id)))
 		return c, upgraded(t, c)
 	}
+	opened := 0
 	for name, flood := range map[string]struct {
 		piece string
 		times int
@@ -187,7 +189,8 @@ func TestFrameFloods(t *testing.T) {
 		"a message that is then unended": {masked(ws.OpText, false, strings.Repeat("x", 1<<20)), 8, true, []int{1002}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			c, in := open(t, "flood")
+			opened++
+			c, in := open(t, "flood-"+strconv.Itoa(opened)) // each its own: who replaces its connection too often is turned away
 			var wg sync.WaitGroup
 			wg.Go(func() {
 				for range flood.times {
