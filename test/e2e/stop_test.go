@@ -63,7 +63,7 @@ func stopped(t *testing.T, w *world, p *Phone, stop func()) {
 	p.Idle()
 	took := time.Since(began)
 	t.Logf("the turn ended after %v", took.Round(time.Millisecond))
-	if took > 8*time.Second {
+	if took > 25*time.Second { // by itself it would take 30
 		t.Errorf("the turn ended %v after it was stopped", took)
 	}
 	if w.newer() { // the older version reads the model's answer to its end, in vain

@@ -1,5 +1,5 @@
 import { signal } from '@preact/signals'
-import { useEffect, useRef, useState } from 'preact/hooks'
+import { useLayoutEffect, useRef, useState } from 'preact/hooks'
 import { t } from '../words/words'
 import { explain } from './explain'
 import { Icon } from './icon'
@@ -32,7 +32,7 @@ export function Dialog() {
   const [value, setValue] = useState('')
   const [busy, setBusy] = useState(false)
   const [problem, setProblem] = useState('')
-  useEffect(() => {
+  useLayoutEffect(() => { // at once: the next key is for what is in it
     if (!open) return
     setValue(open.field?.value ?? '')
     setBusy(false)

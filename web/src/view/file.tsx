@@ -1,4 +1,4 @@
-import { useEffect, useRef, useState } from 'preact/hooks'
+import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks'
 import { linkHere } from '../talk/entrance'
 import { LINK_LIFE, type FileItem } from '../talk/item'
 import type { Talk } from '../talk/talk'
@@ -75,7 +75,7 @@ function Shown({ item, url, state }: { item: FileItem; url: string; state: strin
 function Picture({ item, url, fail }: { item: FileItem; url: string; fail: () => void }) {
   const large = useRef<HTMLDialogElement>(null)
   const [open, setOpen] = useState(false)
-  useEffect(() => {
+  useLayoutEffect(() => {
     if (open) large.current?.showModal()
   }, [open])
   return (

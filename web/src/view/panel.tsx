@@ -1,5 +1,5 @@
 import type { ComponentChildren } from 'preact'
-import { useEffect, useId, useRef } from 'preact/hooks'
+import { useId, useLayoutEffect, useRef } from 'preact/hooks'
 import { t } from '../words/words'
 import { Icon } from './icon'
 
@@ -17,7 +17,7 @@ export function Panel({ title, open, close, drawer, children }: Props) {
   const dialog = useRef<HTMLDialogElement>(null)
   const opener = useRef<Element | null>(null)
   const id = useId()
-  useEffect(() => {
+  useLayoutEffect(() => { // at once: the next key is for what is in it
     if (open) {
       opener.current = document.activeElement
       dialog.current!.showModal()
