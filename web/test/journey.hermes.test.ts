@@ -191,7 +191,7 @@ describe('the page with the real Hermes', { skip: !address && 'test/e2e runs thi
 
     await page.getByRole('button', { name: 'Record a voice message' }).click()
     await until(() => page.locator('.recorder meter').evaluate((meter) => (meter as HTMLMeterElement).value > 0), 'something is heard')
-    await page.getByText('0:01').waitFor()
+    await page.getByText(/^0:(0[1-9]|[1-5]\d)$/).first().waitFor() // a busy machine may pass over the first second
     await page.getByRole('button', { name: 'Send the recording' }).click()
     await reads(page, 'Hello from the fake model.') // test/e2e looks whether the model was given the transcript
     await idle(page)

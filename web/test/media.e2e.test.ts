@@ -132,7 +132,7 @@ describe('files, voice and cards', { skip: noBrowser, concurrency: 2 }, () => {
     const page = await visitor.pair()
     await page.getByRole('button', { name: 'Record a voice message' }).click()
     await until(() => page.locator('.recorder meter').evaluate((meter) => (meter as HTMLMeterElement).value > 0), 'something is heard')
-    await page.getByText('0:01').waitFor()
+    await page.getByText(/^0:(0[1-9]|[1-5]\d)$/).first().waitFor() // a busy machine may pass over the first second
     assert.equal(await page.locator('.face').getAttribute('data-avatar'), 'listening')
     await page.getByRole('button', { name: 'Send the recording' }).click()
     await reads(page, /received audio voice\.wav \d+ sha256:/)
