@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"hash/crc32"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -388,4 +389,14 @@ func (p *phone) quiet() bool {
 		}
 	}
 	return len(p.open) == 0
+}
+
+// has reports whether a message with this text came, recovered or as it was.
+func (p *phone) has(text string) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.ContainsFunc(p.got, func(g seen) bool {
+		came, _ := strings.CutPrefix(g.text, gateway.RecoveredPrefix)
+		return came == text && !g.interrupted
+	})
 }

@@ -302,8 +302,21 @@ func (w *world) settle() error {
 	for _, p := range w.phones {
 		p.text(p.id+".last", "echo "+p.id+".last", "reply "+p.id+".last")
 	}
-	if !w.wait(ctx, w.quiet) {
+	if !w.wait(ctx, func() bool { return w.quiet() && w.heardLast() }) {
 		return errors.New("a last message of each phone was not answered in time")
 	}
 	return nil
+}
+
+// heardLast reports whether each phone has the answers to the last messages of all phones of its conversation: the one who
+// asked may have its answer a moment before the others do.
+func (w *world) heardLast() bool {
+	for _, p := range w.phones {
+		for _, o := range w.phones {
+			if o.chat == p.chat && !p.has("reply "+o.id+".last") {
+				return false
+			}
+		}
+	}
+	return true
 }
