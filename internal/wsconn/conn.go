@@ -48,6 +48,7 @@ type Conn struct {
 	reading  bool  // the reading goroutine has not ended
 	writers  int32 // writing goroutines that have not ended
 	above    bool  // the queue was above LowWater, Drained is due
+	resting  bool  // the reading goroutine is parked, or was told to go there
 	lost     int   // bytes that were thrown away unwritten
 	corked   int   // calls of Cork without their Uncork
 

@@ -15,6 +15,8 @@ const (
 	// keeperSlots is the number of ticks in an interval, so the parts into which
 	// the connections are spread. A multiple of keeperLooks.
 	keeperSlots = 50 * keeperLooks
+	// restAfter is for how many ticks nothing came before a connection rests (park.go).
+	restAfter = keeperSlots / keeperLooks
 	// busy stands in Conn.seen while the peer is not waited for but worked
 	// for: a handler that takes a minute must not make its peer look silent.
 	busy = 0
@@ -75,10 +77,16 @@ func (k *Keeper) Run(ctx context.Context) {
 		for look := range keeperLooks {
 			conns = k.at((hand+look*keeperSlots/keeperLooks)%keeperSlots, conns[:0])
 			for _, c := range conns {
-				if seen := c.seen.Load(); seen != busy && k.limit > 0 && now-seen > k.limit {
+				seen := c.seen.Load()
+				if seen != busy && k.limit > 0 && now-seen > k.limit {
 					c.kill(ErrSilent, reset)
-				} else if look == 0 {
+					continue
+				}
+				if look == 0 {
 					c.Ping()
+				}
+				if seen != busy && now-seen >= restAfter {
+					c.rest()
 				}
 			}
 			clear(conns) // the scratch slice must keep no connection alive

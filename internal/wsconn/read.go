@@ -26,8 +26,13 @@ type reader struct {
 	first []byte  // came together with the upgrade request
 	buf   *buffer // nil while there is nothing to parse
 	r, w  int     // what is still to parse: buf.b[r:w]
-	err   error   // of tryRead
-	one   [1]byte // what a stream waits with
+	err   error   // of tryRead, and of parking
+	one   [1]byte // what a stream waits with, and who is parked
+
+	since  uint32 // Keeper's tick of the last traffic, while nothing comes
+	parked bool   // it is park that waits
+	looked bool   // it looked whether something had come
+	idle   bool   // no message came since then
 
 	max   int64   // Options.MaxMessage
 	msg   *buffer // the message so far, nil while it is empty
@@ -114,6 +119,10 @@ func (c *Conn) releaseMessage() {
 // read is the reading goroutine.
 func (c *Conn) read() {
 	err := c.readAll()
+	if err == errRest {
+		go c.park()
+		return
+	}
 	c.in.release()
 	c.releaseMessage()
 	c.opt.Keeper.remove(c)
@@ -128,21 +137,38 @@ func (c *Conn) read() {
 
 func (c *Conn) readAll() error {
 	in := &c.in
+	err := in.err
+	in.err = nil
 	if n := len(in.first); n > 0 {
-		in.buf = &buffer{b: make([]byte, max(n, smallBuffer))}
+		if in.buf = getBuffer(n); n > len(in.buf.b) {
+			in.buf.b = make([]byte, n)
+		}
 		in.w = copy(in.buf.b, in.first)
 		in.first = nil
 	}
 	for {
-		if err := c.parseAll(); err != nil {
-			return err
-		}
-		err := c.fill()
 		if err == nil {
-			continue
+			if err := c.parseAll(); err != nil {
+				return err
+			}
+			if c.restsAgain() {
+				return errRest
+			}
+			err = c.fill()
 		}
-		if !isTimeout(err) || c.overdue() {
+		switch {
+		case err == nil:
+		case !isTimeout(err):
 			return c.readError(err)
+		default:
+			told, park := c.toldToRest()
+			if park {
+				return errRest
+			}
+			if !told && c.overdue() {
+				return c.readError(err)
+			}
+			err = nil
 		}
 	}
 }
@@ -158,8 +184,9 @@ func (c *Conn) readError(err error) error {
 // fill waits for bytes. Only one case waits without a buffer, but that is the
 // case of a connection on which nothing happens.
 func (c *Conn) fill() error {
-	in, k := &c.in, c.opt.Keeper
-	c.seen.Store(k.now())
+	in := &c.in
+	in.since = c.opt.Keeper.now()
+	c.seen.Store(in.since)
 	defer c.seen.Store(busy)
 	switch {
 	case in.buf == nil && in.left >= directMin && !c.discard.Load() && c.roomy():
@@ -204,6 +231,9 @@ func (c *Conn) wait() error {
 
 // tryRead is run by RawConn.Read, which parks when it returns false.
 func (c *Conn) tryRead(fd uintptr) bool {
+	if c.in.parked {
+		return c.tryParked(fd)
+	}
 	b := getBuffer(smallBuffer)
 	n, again, err := rawRead(fd, b.b)
 	c.in.err = err
@@ -332,6 +362,7 @@ func (c *Conn) frame(b []byte) (more bool, err error) {
 		return false, c.controlFrame(h.OpCode, p)
 	}
 
+	in.idle = false
 	if !c.discard.Load() {
 		have := int64(0)
 		if in.msg != nil {

@@ -1,8 +1,8 @@
 // Package wsconn is the server's side of one WebSocket (RFC 6455), made for
 // many connections that are idle most of the time.
 //
-// An idle connection is one goroutine parked on the socket and nothing else: no
-// buffer, no timer, no writer. Buffers come from pools while there is something
+// An idle connection is one goroutine with the smallest stack, parked on the
+// socket, and nothing else: no buffer, no timer, no writer. Buffers come from pools while there is something
 // to read or to write, and a writing goroutine exists only while a peer takes
 // less than it is sent. Waiting bytes are bounded, a peer that takes nothing is
 // dropped, and Send never waits.

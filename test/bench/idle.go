@@ -8,9 +8,9 @@ import (
 
 const (
 	// idleHold is longer than the servers' ping interval of 25 s.
-	idleHold = 40 * time.Second
+	idleHold = 55 * time.Second
 	// idleSettle is for what connecting leaves to be done, which is not idling.
-	idleSettle = 10 * time.Second
+	idleSettle = 25 * time.Second
 )
 
 // idled is what one run gave.
