@@ -17,6 +17,7 @@ var decoders = map[string]string{
 	"frames of the server, by devices":      "frame.FuzzDecodeDown",
 	"depth of frames":                       "frame.FuzzTooDeep",
 	"WebSocket frames":                      "wsconn.FuzzFrames",
+	"WebSocket frames between rests":        "wsconn.FuzzRest",
 	"lines of a relay gateway":              "relay.FuzzFrame",
 	"bearers of a relay gateway":            "relay.FuzzBearer",
 	"stored cards of a relay gateway":       "relay.FuzzCardState",

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"io"
 	"net"
+	"path/filepath"
 	"slices"
 	"testing"
 	"time"
@@ -68,6 +69,58 @@ func FuzzFrames(f *testing.F) {
 			if len(got.closed) != 1 || got.late || got.closed[0] != want.closed[0] {
 				t.Fatalf("cut %d: closed with %v; whole: %v", cut, got.closed, want.closed)
 			}
+		}
+	})
+}
+
+// FuzzRest: the same holds where the connection is told to rest between any two pieces.
+func FuzzRest(f *testing.F) {
+	f.Add(text("hello"), uint16(1))
+	f.Add(slices.Concat(masked(ws.OpPong, true, ""), masked(ws.OpText, false, "a"), masked(ws.OpPing, true, "p"), masked(ws.OpContinuation, true, "b")), uint16(3))
+	f.Add(slices.Concat(text(string(make([]byte, 9000))), masked(ws.OpClose, true, closeBody(1000, "bye")), text("late")), uint16(2000))
+	f.Add([]byte{0x82, 0xff, 0, 0, 1, 0, 0, 0, 0, 0, 1, 2, 3, 4, 5}, uint16(7))
+	l, err := net.Listen("unix", filepath.Join(f.TempDir(), "s")) // of TCP there are not ports enough
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Cleanup(func() { _ = l.Close() })
+	f.Fuzz(func(t *testing.T, stream []byte, cut uint16) {
+		want := play(t, stream, len(stream)+1)
+		peer, err := net.Dial("unix", l.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer peer.Close()
+		_ = peer.SetDeadline(time.Now().Add(patience))
+		nc, err := l.Accept()
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := &recorder{}
+		c := newConn(nc, nil, &Options{MaxMessage: 20_000})
+		c.Serve(got)
+		step := max(int(cut), len(stream)/50+1)
+		for i := 0; i < len(stream); i += step {
+			c.rest()
+			if _, err := peer.Write(stream[i:min(len(stream), i+step)]); err != nil {
+				if isTimeout(err) {
+					t.Fatal("nobody reads")
+				}
+				break // it had enough
+			}
+		}
+		c.rest()
+		_ = peer.(*net.UnixConn).CloseWrite()
+		select {
+		case <-c.Done():
+		case <-time.After(patience):
+			t.Fatal("does not end")
+		}
+		if !slices.Equal(got.got, want.got) || got.big != want.big {
+			t.Fatalf("resting: %q, %d too big; else: %q, %d", got.got, got.big, want.got, want.big)
+		}
+		if len(got.closed) != 1 || got.late || got.closed[0] != want.closed[0] {
+			t.Fatalf("resting: closed with %v; else: %v", got.closed, want.closed)
 		}
 	})
 }
