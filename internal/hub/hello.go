@@ -255,6 +255,7 @@ func (s *session) detach() {
 	s.conn.liveSession.Store(nil)
 	s.conn = nil
 	s.noteSent()
+	s.deliveriesSent()
 	s.push.given = nil
 	s.noticeLater() // what it was not given after all
 	if s.uploads != nil {
@@ -286,7 +287,7 @@ func (s *session) together(c *conn) (end func()) {
 func (s *session) noteWritten() {
 	if s.conn.clear() {
 		s.written = s.cursor
-		s.deliveriesSent()
+		s.deliveriesSentSoon()
 	}
 }
 

@@ -170,6 +170,7 @@ func (s *session) disconnect(code frame.CloseCode, reason string) {
 func (s *session) wipe(b *batch, revoke bool, done func(error)) {
 	var epoch string
 	seq := s.seq
+	s.deliveriesSent() // or those would expire
 	b.do(func(tx *store.Tx) (err error) {
 		if err := tx.Part(s.dev.N); err != nil {
 			return err
@@ -192,9 +193,7 @@ func (s *session) wipe(b *batch, revoke bool, done func(error)) {
 		}
 		s.push = pushState{}
 		s.waiting, s.aside, s.streams, s.cards, s.turn = nil, nil, nil, nil, nil
-		for _, t := range []**time.Timer{&s.timers.flush, &s.timers.idle, &s.timers.lease, &s.timers.working, &s.timers.uploads, &s.timers.retry, &s.timers.notice, &s.timers.withdraw} {
-			stop(t)
-		}
+		s.timers.stop()
 		s.typing, s.avatar = false, avatarIdle
 		s.dev.Epoch, s.dev.Floor, s.dev.Sent, s.count = epoch, seq, seq, 0
 		if revoke {

@@ -26,9 +26,30 @@ func (s *session) record(d store.Delivery) func(*store.Tx) error {
 	}
 }
 
+// sentLater is how long a delivery that was written to the device is not noted to be: the acknowledgement, which says more, mostly
+// comes first.
+const sentLater = time.Second
+
+// deliveriesSentSoon sees to it that what was written to the device is noted.
+func (s *session) deliveriesSentSoon() {
+	if min(s.written, s.trail.Last) > s.trail.Sent {
+		s.start(&s.timers.sent, sentLater, sentDue{})
+	}
+}
+
+type sentDue struct{}
+
+func (sentDue) apply(s *session, b *batch) {
+	b.then(func() {
+		s.timers.sent = nil
+		s.deliveriesSent()
+	})
+}
+
 // deliveriesSent notes what was written to the device, without waiting for it.
 func (s *session) deliveriesSent() {
-	if seq := min(s.written, s.trail.Last); seq > s.trail.Sent {
+	stop(&s.timers.sent)
+	if seq := min(s.written, s.trail.Last); s.dev != nil && seq > s.trail.Sent {
 		s.trail.Sent = seq
 		n := s.dev.N
 		s.later("note which deliveries were sent", func(tx *store.Tx) error { return tx.DeliveriesSent(n, seq, time.Now()) })
@@ -49,6 +70,9 @@ func (s *session) deliveriesAcked(seq int64, seen bool) {
 		return
 	}
 	s.trail.Sent, s.trail.Acked = max(s.trail.Sent, seq), max(s.trail.Acked, seq)
+	if s.trail.Sent == s.trail.Last {
+		stop(&s.timers.sent)
+	}
 }
 
 // DeliveryInfo is the record of a delivery as the owner sees it.

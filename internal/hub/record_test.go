@@ -108,3 +108,18 @@ func TestDeliveryExpires(t *testing.T) {
 	ok(t, w.hub.Revoke(ctx, "d"))
 	w.wantStates("sent", "expired", "expired", "expired")
 }
+
+// What was written to the device is noted a little later. Nothing that happens before may take it for what never was.
+func TestDeliverySentIsNotExpired(t *testing.T) {
+	w := newWorld(t, func(o *hub.Options) { o.OutboxEntries = 2 })
+	c := w.connect("d")
+	for _, id := range []string{"1", "2", "3"} {
+		w.deliver(id, id)
+		c.message()
+	}
+	w.wantStates("sent", "sent", "sent")
+	w.deliver("4", "4")
+	c.message()
+	ok(t, w.hub.Revoke(ctx, "d"))
+	w.wantStates("sent", "sent", "sent", "sent")
+}

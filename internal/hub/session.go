@@ -417,11 +417,22 @@ func (s *session) load(b *batch) error {
 
 // timers of a session; each posts an event. A nil one is not running.
 type timers struct {
-	flush, idle, lease, working, uploads, retry, notice, withdraw *time.Timer
+	flush, idle, lease, working, uploads, retry, notice, withdraw, sent *time.Timer
+}
+
+func (t *timers) all() [9]**time.Timer {
+	return [...]**time.Timer{&t.flush, &t.idle, &t.lease, &t.working, &t.uploads, &t.retry, &t.notice, &t.withdraw, &t.sent}
 }
 
 func (t *timers) any() bool {
-	return t.flush != nil || t.idle != nil || t.lease != nil || t.working != nil || t.uploads != nil || t.retry != nil || t.notice != nil || t.withdraw != nil
+	all := t.all()
+	return slices.ContainsFunc(all[:], func(t **time.Timer) bool { return *t != nil })
+}
+
+func (t *timers) stop() {
+	for _, t := range t.all() {
+		stop(t)
+	}
 }
 
 // start arms a timer that posts e after d, unless it is running.

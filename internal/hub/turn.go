@@ -398,15 +398,14 @@ func (shutdown) apply(s *session, b *batch) {
 		s.final(b, last, true)
 	}
 	b.then(func() {
-		for _, t := range []**time.Timer{&s.timers.flush, &s.timers.idle, &s.timers.lease, &s.timers.working, &s.timers.uploads, &s.timers.retry, &s.timers.notice, &s.timers.withdraw} {
-			stop(t)
-		}
+		s.timers.stop()
 		for _, k := range s.cards {
 			stop(&k.timer)
 		}
 		if s.conn != nil {
 			s.noteWritten()
 			s.noteSent()
+			s.deliveriesSent()
 		}
 	})
 }

@@ -145,7 +145,7 @@ var queries = map[string]string{
 	"quote.id":  `SELECT text FROM quote WHERE device=? AND id=?`,
 	"quote.old": `SELECT device, id, at FROM quote WHERE at<?`,
 	"quote.many": `SELECT device, id, at FROM (SELECT device, id, at, row_number() OVER (PARTITION BY device ORDER BY at DESC, id) AS r FROM quote
-		WHERE device IN (SELECT device FROM quote INDEXED BY quote_at GROUP BY device HAVING count(*)>?1)) WHERE r>?1`,
+		WHERE device IN (SELECT device FROM quote GROUP BY device HAVING count(*)>?1)) WHERE r>?1`,
 
 	"open.list": `SELECT id, n, reply_to, text FROM open_message WHERE device=? ORDER BY id`,
 

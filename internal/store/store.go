@@ -39,7 +39,8 @@ type Store struct {
 	reads map[string]*sql.Stmt
 
 	queue   chan job
-	enter   sync.RWMutex // held for reading while something is put into queue: nothing is once closing is closed
+	many    chan struct{} // 1 slot: manyWait writes are in queue
+	enter   sync.RWMutex  // held for reading while something is put into queue: nothing is once closing is closed
 	closing chan struct{}
 	closed  chan struct{}
 
@@ -64,7 +65,7 @@ func Open(ctx context.Context, dir string, opts ...Option) (*Store, error) {
 		return nil, fmt.Errorf("open store: %w", err)
 	}
 	path := filepath.Join(dir, File)
-	s := &Store{path: path, queue: make(chan job, 4096), closing: make(chan struct{}), closed: make(chan struct{}),
+	s := &Store{path: path, queue: make(chan job, 4096), many: make(chan struct{}, 1), closing: make(chan struct{}), closed: make(chan struct{}),
 		stmt: map[string]*sql.Stmt{}, reads: map[string]*sql.Stmt{}, flush: flushFile, loose: make(chan struct{}, 1), synced: make(chan struct{})}
 	for _, o := range opts {
 		o(s)
@@ -156,6 +157,12 @@ func (s *Store) Go(f func(*Tx) error, done func(error)) {
 		done(ErrClosed)
 	default:
 		s.queue <- job{f, done}
+		if len(s.queue) >= manyWait {
+			select {
+			case s.many <- struct{}{}:
+			default:
+			}
+		}
 	}
 }
 
@@ -172,8 +179,8 @@ func (s *Store) writer(ctx context.Context) {
 			s.drain(tx)
 			return
 		}
-		if wait := pace.wait(time.Now()); wait > 0 && len(s.queue) < manyWait {
-			time.Sleep(wait)
+		if wait := pace.wait(time.Now()); wait > 0 {
+			s.await(wait)
 		}
 		group = s.gather(group)
 		pace.commit(time.Now(), len(group))
@@ -215,6 +222,23 @@ func (p *pace) wait(now time.Time) time.Duration {
 func (p *pace) commit(now time.Time, writes int) {
 	p.begun = now
 	p.writes += writes
+}
+
+// await waits until many writes are queued, but not for long.
+func (s *Store) await(wait time.Duration) {
+	select {
+	case <-s.many: // of a group that is made
+	default:
+	}
+	if len(s.queue) >= manyWait {
+		return
+	}
+	t := time.NewTimer(wait)
+	defer t.Stop()
+	select {
+	case <-s.many:
+	case <-t.C:
+	}
 }
 
 func (s *Store) gather(group []job) []job {
