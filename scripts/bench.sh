@@ -70,11 +70,12 @@ if [ -z "${BENCH_PROFILE:-}" ] && { wants idle "$@" || wants stream "$@" || want
   aiohttp=aiohttp==3.14.5
   if python=$(bash scripts/python.sh yardstick $aiohttp uvloop==0.23.0 2>"$work/why"); then
     export BENCH_YARDSTICK_PYTHON="$python $PWD/$yard/python/server.py"
+    export BENCH_YARDSTICK_UVLOOP=$BENCH_YARDSTICK_PYTHON
   elif python=$(bash scripts/python.sh yardstick $aiohttp 2>>"$work/why"); then
-    echo "idle, stream, fanout: the yardstick in Python without uvloop, which cannot be installed here"
+    echo "idle, stream, fanout: without the yardstick in Python on uvloop, which cannot be installed here"
     export BENCH_YARDSTICK_PYTHON="$python $PWD/$yard/python/server.py"
   else
-    echo "idle, stream, fanout: without the yardstick in Python: $(tail -1 "$work/why")"
+    echo "idle, stream, fanout: without the yardsticks in Python: $(tail -1 "$work/why")"
   fi
 fi
 ulimit -n "$files"

@@ -60,6 +60,7 @@ func idle(ctx context.Context, s *suite) error {
 	s.compare("idle", "RSS a device", rss, rss.bare(), 1.15)
 	s.compare("idle", "in use a device", inUse, inUse.bare(), 1.15)
 	s.compare("idle", "RSS a device", rss, rss.python(), 0.6)
+	s.compare("idle", "RSS a device", rss, rss.uvloop(), 0)
 	return nil
 }
 

@@ -77,6 +77,7 @@ func streams(ctx context.Context, s *suite) error {
 		}
 		s.compare("stream", "server CPU a frame out", perOut, perOut.bare(), 2)
 		s.compare("stream", "server CPU a frame out", perOut, perOut.python(), 0.5)
+		s.compare("stream", "server CPU a frame out", perOut, perOut.uvloop(), 0)
 	}
 	return nil
 }

@@ -1,5 +1,7 @@
 """A minimal server for phones and a gateway with aiohttp, written to be measured beside the real one and for nothing else.
-It keeps nothing on a disk, asks nobody for rights and sends nothing twice. Argument: host:port"""
+It keeps nothing on a disk, asks nobody for rights and sends nothing twice. Arguments: [--uvloop] host:port
+
+Without --uvloop it runs on the event loop of Python, as Hermes' gateway and its adapters do."""
 
 import asyncio
 import json
@@ -7,11 +9,6 @@ import sys
 from datetime import datetime, timezone
 
 from aiohttp import WSMsgType, web
-
-try:
-    import uvloop
-except ImportError:  # aiohttp works without
-    uvloop = None
 
 PING_EVERY = 25
 NO_MESSAGE = "0" * 18
@@ -157,12 +154,14 @@ async def main():
     app.router.add_get("/relay", relay)
     runner = web.AppRunner(app, access_log=None, shutdown_timeout=1)
     await runner.setup()
-    host, port = sys.argv[1].split(":")
+    host, port = sys.argv[-1].split(":")
     await web.TCPSite(runner, host, int(port), backlog=4096).start()
     await asyncio.Event().wait()
 
 
-if uvloop:
+if "--uvloop" in sys.argv:
+    import uvloop
+
     uvloop.run(main())
 else:
     asyncio.run(main())
