@@ -69,6 +69,15 @@ func (w *pushWorld) notified() (n notification) {
 	return n
 }
 
+// notifiedOf takes the notification of so many things. On a busy machine there may have been one of the first of them alone.
+func (w *pushWorld) notifiedOf(things int) (n notification) {
+	w.t.Helper()
+	for len(n.IDs) < things {
+		n = w.notified()
+	}
+	return n
+}
+
 // silent fails if there is a notification that the test did not ask for, after all that was due was done: what the hub does
 // for this device comes before what it does for another one that is notified later.
 func (w *pushWorld) silent() {
@@ -324,7 +333,7 @@ func TestPushIsWithdrawn(t *testing.T) {
 	w := newPushWorld(t, nil)
 	w.away("d", nil)
 	w.post("d", say("one"), say("two"))
-	told := w.notified()
+	told := w.notifiedOf(2)
 	c := w.connect("d")
 	last := find(c, func(m *frame.Message) bool { return m.Text == "two" })
 	w.silent() // sent is not read
@@ -391,7 +400,7 @@ func TestPushInASharedConversation(t *testing.T) {
 
 func TestPushOfACard(t *testing.T) {
 	t.Parallel()
-	w := newPushWorld(t, nil)
+	w := newPushWorld(t, unhurried)
 	w.away("d", map[string]any{"content": true})
 	card := approvalCard("c1", 0)
 	card.Text, card.Command, card.Life = "**May I?** <b>", "rm -rf   build", time.Minute
