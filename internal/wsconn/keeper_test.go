@@ -21,6 +21,29 @@ func TestKeeperPings(t *testing.T) {
 	}
 }
 
+// ponger is told of pongs, in turn with messages.
+type ponger struct{ recorder }
+
+func (p *ponger) Pong(*Conn) { p.note(func() { p.got = append(p.got, "pong") }) }
+
+func TestPongsAreTold(t *testing.T) {
+	h := &ponger{}
+	s := newServer(t, Options{}, raw, func() Handler { return h })
+	p := s.dial(t)
+	c := s.conn(t)
+	p.send(text("a"))
+	h.awaitMessages(t, "t:a")
+	c.rest()
+	awaitParked(t, 1)
+	c.Ping()
+	p.expect(ws.OpPing, "")
+	p.send(masked(ws.OpPong, true, ""))
+	h.awaitMessages(t, "t:a", "pong")
+	awaitParked(t, 1)
+	p.send(text("b"))
+	h.awaitMessages(t, "t:a", "pong", "t:b")
+}
+
 func TestKeeperDropsSilentPeer(t *testing.T) {
 	for name, tr := range transports {
 		t.Run(name, func(t *testing.T) {

@@ -398,10 +398,14 @@ func (c *Conn) controlFrame(op ws.OpCode, p []byte) error {
 	switch op {
 	case ws.OpPing:
 		c.control(ws.OpPong, append([]byte(nil), p...))
+	case ws.OpPong: // has done its work by having come, but where somebody waits for it
+		if h, ok := c.h.(Ponger); ok && !c.discard.Load() {
+			h.Pong(c)
+		}
 	case ws.OpClose:
 		return c.closeFrame(p)
 	}
-	return nil // a pong has done its work by having come
+	return nil
 }
 
 // closeFrame answers the peer's close frame with the same code (RFC 6455

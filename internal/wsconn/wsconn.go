@@ -88,6 +88,13 @@ type Handler interface {
 	Closed(c *Conn, err error)
 }
 
+// Ponger is a Handler that wants to hear of pongs.
+type Ponger interface {
+	// Pong is called for each, in turn with Handler's other calls. It may have been sent for any ping before, the Keeper's
+	// too (RFC 6455 §5.5.3).
+	Pong(c *Conn)
+}
+
 var (
 	// ErrFull is returned by Send when the message would pass Options.MaxQueue.
 	// The message was not queued; the connection is as it was.

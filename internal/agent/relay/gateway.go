@@ -57,6 +57,8 @@ type gateway struct {
 	wedges   int64
 	lastWedge,
 	wedgedAt time.Time
+	pongs  int64     // that came
+	pinged time.Time // when we last did, beside the keeper
 
 	// What came from it and is being stored.
 	waiting      map[string]time.Time // since when an outbound op is worked on, by requestId, of this connection

@@ -16,6 +16,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -343,6 +344,9 @@ type peer struct {
 	gone chan struct{}
 	code websocket.StatusCode
 	n    int
+
+	pings atomic.Int64 // that came
+	still atomic.Bool  // its event loop stands still: it answers none
 }
 
 func (r *rig) dialAs(id, secret string, header ...string) (*peer, *http.Response, error) {
@@ -352,12 +356,17 @@ func (r *rig) dialAs(id, secret string, header ...string) (*peer, *http.Response
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
-	conn, resp, err := websocket.Dial(ctx, "ws"+strings.TrimPrefix(r.srv.URL, "http")+"/relay", &websocket.DialOptions{HTTPHeader: headers})
+	p := &peer{r: r, in: make(chan map[string]any, 10000), gone: make(chan struct{})}
+	answers := func(context.Context, []byte) bool {
+		p.pings.Add(1)
+		return !p.still.Load()
+	}
+	conn, resp, err := websocket.Dial(ctx, "ws"+strings.TrimPrefix(r.srv.URL, "http")+"/relay", &websocket.DialOptions{HTTPHeader: headers, OnPingReceived: answers})
 	if err != nil {
 		return nil, resp, err
 	}
 	conn.SetReadLimit(-1)
-	p := &peer{r: r, conn: conn, in: make(chan map[string]any, 10000), gone: make(chan struct{})}
+	p.conn = conn
 	go func() {
 		defer close(p.gone)
 		var rest []byte

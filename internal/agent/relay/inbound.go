@@ -204,6 +204,9 @@ func (g *gateway) send(c *convo, in chat.Input, ev event, tell func(error)) {
 	}
 	if g.version != Older && g.a.now().Sub(c.stray) < strayTyping || in.Kind == chat.Text && command(in.Text) != "" && g.rests(c) {
 		c.parked = it
+		if g.lagging(c) {
+			g.ping()
+		}
 		return
 	}
 	g.enqueue(it)

@@ -50,7 +50,10 @@ type link struct {
 	ops     opReader
 }
 
-var _ wsconn.Handler = (*link)(nil)
+var (
+	_ wsconn.Handler = (*link)(nil)
+	_ wsconn.Ponger  = (*link)(nil)
+)
 
 // upgrade makes a connection of an authorised request.
 func (a *Agent) upgrade(w http.ResponseWriter, r *http.Request) {
@@ -129,6 +132,15 @@ func (l *link) send(frame []byte) bool {
 		l.conn.Abort(closeTryLater, "too slow")
 	}
 	return err == nil
+}
+
+// Pong implements wsconn.Ponger.
+func (l *link) Pong(*wsconn.Conn) {
+	l.g.do(func() {
+		if l.g.link == l {
+			l.g.ponged()
+		}
+	})
 }
 
 // Message implements wsconn.Handler. Several lines in a message and lines split

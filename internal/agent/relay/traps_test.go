@@ -347,3 +347,39 @@ func TestLogIsBounded(t *testing.T) {
 		t.Errorf("what was left out is told %d times:\n%s", n, text)
 	}
 }
+
+// A gateway whose event loop stood still since the end of a turn holds the session still, whatever the clock says. A command
+// waits until the loop has turned some rounds, but no longer than it could make the gateway deaf.
+func TestCommandWaitsForTheEventLoop(t *testing.T) {
+	for name, version := range map[string]Version{"older": Older, "newer": Newer} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t, func(o *Options) { o.Known = map[string]Version{"gw": version} })
+			p := r.dial()
+			turn := func(n int64) {
+				mid := p.turn("tel", n, "hello")
+				if version == Newer {
+					p.react("tel", mid, "👀", false)
+				}
+				p.reply("tel", mid, "done")
+				p.still.Store(true)
+				if version == Newer {
+					p.end("tel", mid)
+				}
+				r.pass(restSession + time.Second)
+			}
+			turn(1)
+			r.say("tel", 2, "/new")
+			r.pass(10 * time.Second)
+			p.nothing()
+			before := p.pings.Load()
+			p.still.Store(false)
+			r.pass(2 * pingAgain)
+			if ev := p.event(); ev["text"] != "/new" {
+				t.Fatalf("came %v", ev)
+			}
+			if n := p.pings.Load() - before; n < restPongs {
+				t.Errorf("the command came after %d pings", n)
+			}
+		})
+	}
+}

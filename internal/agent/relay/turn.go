@@ -28,6 +28,11 @@ const (
 	// much to do. A command that comes then makes it deaf for 30 s, for everybody (relay-facts §7): an older one for its
 	// answer, a newer one for the card that asks whether it is meant.
 	restSession = 2 * time.Second
+	// restPongs: a gateway whose event loop stands still, on a small machine or for the work of other turns, needs longer by the
+	// clock. It needs some ten rounds of that loop, and each pong that is answered by another ping is a round at least.
+	restPongs = 20
+	restMax   = 30 * time.Second // and no longer than it is deaf
+	pingAgain = time.Second
 	// lingerUnnamed is longer: files may follow, and no marks.
 	lingerUnnamed = 2 * time.Second
 	// quietNotify is for a newer gateway whose marks do not come: during a wedge
@@ -83,6 +88,7 @@ type convo struct {
 	who     person
 
 	ended  time.Time // when the last turn was
+	pongs  int64     // g.pongs then
 	stray  time.Time // the last typing of no turn of ours
 	parked *item     // waits until that stops
 
@@ -196,7 +202,29 @@ func (g *gateway) claim(c *convo, a *action) {
 
 // rests reports whether the gateway may still hold the session of a turn that has ended.
 func (g *gateway) rests(c *convo) bool {
-	return g.a.now().Sub(c.ended) < restSession
+	since := g.a.now().Sub(c.ended)
+	return since < restSession || since < restMax && g.lagging(c)
+}
+
+// lagging reports whether too few pongs came since a turn of the conversation has ended.
+func (g *gateway) lagging(c *convo) bool { return g.pongs-c.pongs < restPongs }
+
+// ponged counts the rounds of the gateway's event loop while somebody waits for them.
+func (g *gateway) ponged() {
+	g.pongs++
+	for c := range g.active {
+		if c.parked != nil && g.lagging(c) {
+			g.ping()
+			return
+		}
+	}
+}
+
+func (g *gateway) ping() {
+	if g.link != nil {
+		g.pinged = g.a.now()
+		g.link.conn.Ping()
+	}
 }
 
 // begin makes t the turn that runs.
@@ -394,6 +422,8 @@ func (g *gateway) lookAt(c *convo, now time.Time) {
 	if it := c.parked; it != nil && (now.Sub(c.stray) > strayTyping && !g.rests(c) || now.Sub(t.began) > strayMax) {
 		c.parked = nil
 		g.enqueue(it)
+	} else if it != nil && g.lagging(c) && now.Sub(g.pinged) > pingAgain {
+		g.ping() // the first, or one that went to a connection which is gone
 	}
 	if !t.acked {
 		return // its lease begins with the receipt
@@ -452,7 +482,7 @@ func (g *gateway) quiet(c *convo, now time.Time) {
 // endTurn ends the turn that runs, and what is open of it.
 func (g *gateway) endTurn(c *convo, interrupted bool) {
 	t := c.turn
-	c.turn, c.ended = nil, g.a.now()
+	c.turn, c.ended, c.pongs = nil, g.a.now(), g.pongs
 	c.question, c.plainLast = false, time.Time{}
 	c.past = append(c.past, t)
 	if len(c.past) > keepTurns {
