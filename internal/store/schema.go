@@ -144,6 +144,9 @@ CREATE TABLE front_owner (
 CREATE INDEX front_owner_user ON front_owner(user_id, kind);
 CREATE INDEX front_owner_at ON front_owner(kind, at);
 `, `
+-- Which files are on their way: few entries name one.
+CREATE INDEX outbox_file ON outbox(hash) WHERE hash IS NOT NULL;
+
 -- Each row of a text to all devices is a row in each index, too: those which only sweeps use cost more than they spare.
 DROP INDEX quote_at;
 ALTER TABLE delivery RENAME TO delivery_3;

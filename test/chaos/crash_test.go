@@ -17,26 +17,17 @@ import (
 const restartWithin = 12 * time.Second
 
 // TestKill kills the server at 20 moments, in the midst of accepts, streams, decisions, deliveries and files.
-func TestKill(t *testing.T) {
-	rng, seed := newRand(t)
-	w := newWorld(t, seed, gateway.Config{Form: gateway.Recovered, Kind: true})
-	w.begin()
-	for i := range 20 {
-		w.await(rng, kinds[i%len(kinds)], 300*time.Millisecond, 3*time.Second)
-		w.note(fmt.Sprintf("kill %d", i+1))
-		w.srv.signal(syscall.SIGKILL, restartWithin)
-		w.srv.start()
-	}
-	w.finish()
-}
+func TestKill(t *testing.T) { kill(t, gateway.Recovered, 20, 3*time.Second) }
 
 // TestKillSameText is TestKill for a gateway that sends the very same frame again when it missed the result.
-func TestKillSameText(t *testing.T) {
+func TestKillSameText(t *testing.T) { kill(t, gateway.SameText, 10, 2*time.Second) }
+
+func kill(t *testing.T, form gateway.Form, times int, atMost time.Duration) {
 	rng, seed := newRand(t)
-	w := newWorld(t, seed, gateway.Config{Form: gateway.SameText, Kind: true})
+	w := newWorld(t, seed, gateway.Config{Form: form, Kind: true})
 	w.begin()
-	for i := range 10 {
-		w.await(rng, kinds[i%len(kinds)], 300*time.Millisecond, 2*time.Second)
+	for i := range times {
+		w.await(rng, kinds[i%len(kinds)], 300*time.Millisecond, atMost)
 		w.note(fmt.Sprintf("kill %d", i+1))
 		w.srv.signal(syscall.SIGKILL, restartWithin)
 		w.srv.start()

@@ -28,6 +28,7 @@ CREATE INDEX inbox_at ON inbox(at);
 CREATE TABLE outbox (
   device INTEGER NOT NULL, seq INTEGER NOT NULL, at INTEGER NOT NULL, kind INTEGER NOT NULL, body BLOB NOT NULL, hash TEXT,
   PRIMARY KEY (device, seq)) WITHOUT ROWID;
+CREATE INDEX outbox_file ON outbox(hash) WHERE hash IS NOT NULL;
 
 -- Messages that were begun and have no final yet.
 CREATE TABLE open_message (
