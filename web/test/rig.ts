@@ -193,7 +193,9 @@ export async function online(page: Page): Promise<void> {
   await page.waitForSelector('[data-state=online]')
 }
 
+/** say writes a text and sends it. Nothing can be written while a dialog is open, which may close a moment after what it did shows. */
 export async function say(page: Page, text: string): Promise<void> {
+  await page.locator('dialog[open]').waitFor({ state: 'detached' })
   await page.locator('#composer').fill(text)
   await page.getByRole('button', { name: 'Send' }).click()
 }
