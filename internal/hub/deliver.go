@@ -91,6 +91,9 @@ type delivery struct {
 	twice  bool // it was made before, as storing it has shown
 }
 
+// quick: a file is written to the disk first, and what was made before is looked up.
+func (e *delivery) quick(*session) bool { return e.f.Data == nil && !e.twice }
+
 func (e *delivery) weight() int { return len(e.f.Data) + len(e.f.Text) }
 
 func (e *delivery) fail(_ *session, _ error) { e.reply(storeDown(e.f.ID)) }

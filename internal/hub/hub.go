@@ -74,6 +74,7 @@ type Hub struct {
 	conns    connections // all that are open
 	sockets  wsconn.Options
 	work     tally
+	finish   finisher
 	replaced *access.Limiter
 	refusals *Refusals
 	refused  refusedLines

@@ -76,8 +76,8 @@ type event interface {
 // weighted is an event that holds many bytes.
 type weighted interface{ weight() int }
 
-// quick is an event that may need neither the store nor anything else that is waited for: nearly all that is streamed. In a
-// session that does nothing it is applied by whoever posts it, which spares a goroutine for each step.
+// quick is an event that may wait for nothing while it is applied: nearly all that is streamed, and texts that are delivered.
+// In a session that does nothing it is applied by whoever posts it, which spares a goroutine for each.
 type quick interface {
 	event
 	// quick is asked in the session's queue.
@@ -157,10 +157,28 @@ func (s *session) post(e event) bool {
 	return true
 }
 
-// applyQuick applies an event that stores nothing. What came meanwhile is left to a goroutine.
+// applyQuick applies an event without waiting for what it stores.
 func (s *session) applyQuick(e quick) {
-	var b batch
+	b := batch{event: 1}
 	e.apply(s, &b)
+	if len(b.steps) == 0 {
+		s.applied()
+		return
+	}
+	s.hub.store.Go(transaction(b.steps), func(err error) {
+		s.hub.finish.do(func() {
+			failed := map[int]error{}
+			if err != nil {
+				failed[1] = err
+			}
+			s.committed(b.steps, failed)
+			s.applied()
+		})
+	})
+}
+
+// applied ends what applyQuick began. What came meanwhile is left to a goroutine.
+func (s *session) applied() {
 	s.mu.Lock()
 	if len(s.mail) > 0 {
 		s.mu.Unlock()
@@ -256,12 +274,20 @@ type failing interface {
 	fail(s *session, err error)
 }
 
-func (s *session) commit(b *batch) {
-	failed := s.save(b.steps)
-	if c := s.conn; c != nil && len(b.steps) > 1 { // receipts of several messages, or the end of a turn: one write
+func (s *session) commit(b *batch) { s.committed(b.steps, s.save(b.steps)) }
+
+// committed does what follows from steps. failed are the errors by the number of the event.
+func (s *session) committed(steps []step, failed map[int]error) {
+	for _, err := range failed { // once: a full disk fails all of them
+		if !errors.Is(err, errTwice) {
+			s.hub.storeFailed("store what happened", err)
+			break
+		}
+	}
+	if c := s.conn; c != nil && len(steps) > 1 { // receipts of several messages, or the end of a turn: one write
 		defer s.together(c)()
 	}
-	for _, st := range b.steps {
+	for _, st := range steps {
 		if st.after != nil {
 			st.after(failed[st.event])
 		}
@@ -289,12 +315,6 @@ func (s *session) save(steps []step) map[int]error {
 		}
 		rest = rest[n:]
 	}
-	for _, err := range failed { // once: a full disk fails all of them
-		if !errors.Is(err, errTwice) {
-			s.hub.storeFailed("store what happened", err)
-			break
-		}
-	}
 	return failed
 }
 
@@ -303,7 +323,11 @@ func (s *session) transact(steps []step) error {
 	if !slices.ContainsFunc(steps, func(st step) bool { return st.op != nil }) {
 		return nil
 	}
-	return s.hub.store.Do(func(tx *store.Tx) error {
+	return s.hub.store.Do(transaction(steps))
+}
+
+func transaction(steps []step) func(*store.Tx) error {
+	return func(tx *store.Tx) error {
 		for _, st := range steps {
 			if st.op != nil {
 				if err := st.op(tx); err != nil {
@@ -312,7 +336,7 @@ func (s *session) transact(steps []step) error {
 			}
 		}
 		return nil
-	})
+	}
 }
 
 // idle reports whether nothing of this session needs memory: everything that matters is in the store.
