@@ -167,9 +167,9 @@ func (s *session) applyQuick(e quick) {
 	}
 	s.hub.store.Go(transaction(b.steps), func(err error) {
 		s.hub.finish.do(func() {
-			failed := map[int]error{}
+			var failed map[int]error
 			if err != nil {
-				failed[1] = err
+				failed = map[int]error{b.event: err}
 			}
 			s.committed(b.steps, failed)
 			s.applied()
