@@ -24,15 +24,6 @@ const (
 	lingerMark   = 250 * time.Millisecond // after the second mark
 	lingerEyes   = 500 * time.Millisecond // after the eyes are gone, if no second mark comes
 	lingerNotify = 500 * time.Millisecond // after the last message of an older gateway
-	// restSession: a gateway holds the session for a moment after the last message or mark, for more than 0.6 s when it has
-	// much to do. A command that comes then makes it deaf for 30 s, for everybody (relay-facts §7): an older one for its
-	// answer, a newer one for the card that asks whether it is meant.
-	restSession = 2 * time.Second
-	// restPongs: a gateway whose event loop stands still, on a small machine or for the work of other turns, needs longer by the
-	// clock. It needs some ten rounds of that loop, and each pong that is answered by another ping is a round at least.
-	restPongs = 20
-	restMax   = 30 * time.Second // and no longer than it is deaf
-	pingAgain = time.Second
 	// lingerUnnamed is longer: files may follow, and no marks.
 	lingerUnnamed = 2 * time.Second
 	// quietNotify is for a newer gateway whose marks do not come: during a wedge
@@ -197,33 +188,6 @@ func (g *gateway) claim(c *convo, a *action) {
 	if t.unnamed || !t.marked || !t.queued.IsZero() || t.began.Before(g.helloAt) {
 		t.unnamed = true
 		a.Metadata.ReplyTo = loose(t.mid)
-	}
-}
-
-// rests reports whether the gateway may still hold the session of a turn that has ended.
-func (g *gateway) rests(c *convo) bool {
-	since := g.a.now().Sub(c.ended)
-	return since < restSession || since < restMax && g.lagging(c)
-}
-
-// lagging reports whether too few pongs came since a turn of the conversation has ended.
-func (g *gateway) lagging(c *convo) bool { return g.pongs-c.pongs < restPongs }
-
-// ponged counts the rounds of the gateway's event loop while somebody waits for them.
-func (g *gateway) ponged() {
-	g.pongs++
-	for c := range g.active {
-		if c.parked != nil && g.lagging(c) {
-			g.ping()
-			return
-		}
-	}
-}
-
-func (g *gateway) ping() {
-	if g.link != nil {
-		g.pinged = g.a.now()
-		g.link.conn.Ping()
 	}
 }
 

@@ -1,0 +1,43 @@
+package relay
+
+import "time"
+
+// When a gateway has said that a turn is over it holds the session for a moment still. A command that comes then makes it deaf
+// for 30 s and more, for everybody (relay-facts §7): an older one for its answer, a newer one for the card that asks whether it
+// is meant. So a command after a turn is parked for as long as the gateway rests.
+const (
+	// restSession is how long that is where the gateway is quick: more than 0.6 s when it has much to do.
+	restSession = 2 * time.Second
+	// restPongs: a gateway whose event loop stands still, on a small machine or for the work of other turns, needs longer by the
+	// clock. It needs some ten rounds of that loop, and each pong that is answered by another ping is a round at least.
+	restPongs = 20
+	restMax   = 30 * time.Second // and no longer than it is deaf
+	pingAgain = time.Second      // a ping may have gone to a connection that is gone
+)
+
+// rests reports whether the gateway may still hold the session of a turn that has ended.
+func (g *gateway) rests(c *convo) bool {
+	since := g.a.now().Sub(c.ended)
+	return since < restSession || since < restMax && g.lagging(c)
+}
+
+// lagging reports whether too few pongs came since a turn of the conversation has ended.
+func (g *gateway) lagging(c *convo) bool { return g.pongs-c.pongs < restPongs }
+
+// ponged counts the rounds of the gateway's event loop while somebody waits for them.
+func (g *gateway) ponged() {
+	g.pongs++
+	for c := range g.active {
+		if c.parked != nil && g.lagging(c) {
+			g.ping()
+			return
+		}
+	}
+}
+
+func (g *gateway) ping() {
+	if g.link != nil {
+		g.pinged = g.a.now()
+		g.link.conn.Ping()
+	}
+}
