@@ -70,7 +70,7 @@ describe('the composer', { skip: noBrowser, concurrency: 2 }, () => {
     await page.getByRole('button', { name: 'Sign out' }).click()
     await page.getByRole('button', { name: 'Sign out' }).last().click()
     await page.getByRole('button', { name: 'Connect' }).waitFor()
-    assert.deepEqual(await page.evaluate(async () => (await indexedDB.databases()).length), 0)
+    await until(() => page.evaluate(async () => (await indexedDB.databases()).length === 0), 'nothing is kept')
     assert.deepEqual(await visitor.leave(), [])
   })
 
