@@ -80,11 +80,6 @@ func (s *session) append(b *batch, e *entry, op func(*store.Tx) error, after fun
 		if err := tx.Append(device, e.seq, e.kind(), body, e.Hash, time.Now()); err != nil {
 			return err
 		}
-		if e.Message != nil {
-			if err := tx.KeepQuote(device, e.Message.ID, e.Message.Text, time.Now()); err != nil {
-				return err
-			}
-		}
 		if op != nil {
 			return op(tx)
 		}

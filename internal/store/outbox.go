@@ -32,8 +32,11 @@ func (t *Tx) Append(device, seq int64, kind Kind, body []byte, hash string, now 
 	return t.must("outbox.add", device, seq, now.UnixMilli(), int(kind), body, optional(hash))
 }
 
-// Forget drops everything of a device's outbox up to seq.
+// Forget drops everything of a device's outbox up to seq. What it may reply to can be quoted still.
 func (t *Tx) Forget(device, seq int64) error {
+	if err := t.must("quote.keep", device, seq); err != nil {
+		return err
+	}
 	if err := t.must("outbox.forget", device, seq); err != nil {
 		return err
 	}
@@ -83,22 +86,7 @@ func (s *Store) OutboxBounds(ctx context.Context, device int64) (count int, newe
 	return count, newest, err
 }
 
-// maxQuote is how many characters of a message are kept for replies that quote it.
-const maxQuote = 500
-
-// KeepQuote keeps the beginning of a final message.
-func (t *Tx) KeepQuote(device int64, id, text string, now time.Time) error {
-	n := 0
-	for i := range text {
-		if n++; n > maxQuote {
-			text = text[:i]
-			break
-		}
-	}
-	return t.must("quote.keep", device, id, now.UnixMilli(), text)
-}
-
-// Quote returns the beginning of a final message, empty when it is not kept.
+// Quote returns the first 500 characters of a final message, empty when it is not kept. It is in the outbox until the device has it.
 func (s *Store) Quote(ctx context.Context, device int64, id string) (text string, err error) {
 	err = s.rows(ctx, "quote.id", func(r *sql.Rows) error { return r.Scan(&text) }, device, id)
 	return text, err

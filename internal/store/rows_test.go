@@ -155,12 +155,22 @@ func TestWipe(t *testing.T) {
 	}
 }
 
+// A message can be quoted while it waits for its device, and for a while after that.
 func TestQuote(t *testing.T) {
 	s := open(t, t.TempDir())
 	dev, other := device(t, s, "d"), device(t, s, "e")
-	keep := func(dev int64, id, text string, at time.Time) {
+	seq := int64(0)
+	add := func(dev int64, body string, at time.Time) {
 		t.Helper()
-		do(t, s, func(tx *Tx) error { return tx.KeepQuote(dev, id, text, at) })
+		seq++
+		do(t, s, func(tx *Tx) error { return tx.Append(dev, seq, KindMessage, []byte(body), "", at) })
+	}
+	message := func(id, text string) string {
+		return fmt.Sprintf(`{"message":{"id":%q,"text":%q,"final":true}}`, id, text)
+	}
+	forget := func() {
+		t.Helper()
+		do(t, s, func(tx *Tx) error { return errors.Join(tx.Forget(dev, seq), tx.Forget(other, seq)) })
 	}
 	want := func(dev int64, id, text string) {
 		t.Helper()
@@ -168,20 +178,42 @@ func TestQuote(t *testing.T) {
 			t.Errorf("of %s is kept %q, want %q", id, got, text)
 		}
 	}
-	for _, c := range []struct{ text, kept string }{
+	for i, c := range []struct{ text, kept string }{
 		{"short", "short"}, {"", ""},
-		{strings.Repeat("👍", maxQuote), strings.Repeat("👍", maxQuote)},
-		{strings.Repeat("👍", 3*maxQuote), strings.Repeat("👍", maxQuote)},
-		{strings.Repeat("é", maxQuote) + "x", strings.Repeat("é", maxQuote)},
+		{strings.Repeat("👍", 500), strings.Repeat("👍", 500)},
+		{strings.Repeat("👍", 1500), strings.Repeat("👍", 500)},
+		{strings.Repeat("é", 500) + "x", strings.Repeat("é", 500)},
 	} {
-		keep(dev, "m", c.text, t0)
-		want(dev, "m", c.kept)
+		id := fmt.Sprint("m", i)
+		add(dev, message(id, c.text), t0)
+		want(dev, id, c.kept)
+		want(other, id, "")
+		forget()
+		want(dev, id, c.kept)
+		want(other, id, "")
 	}
-	want(other, "m", "")
+	// It is the last word that counts, acknowledged or not.
+	add(dev, message("edited", "one"), t0)
+	add(dev, message("edited", "two"), t0)
+	want(dev, "edited", "two")
+	forget()
+	want(dev, "edited", "two")
+	add(dev, message("edited", "three"), t0)
+	want(dev, "edited", "three")
+	// What cannot be read is no reason to keep it.
+	add(dev, `{"message":{"id":"broken"`, t0)
+	add(dev, `{"message":{}}`, t0)
+	want(dev, "broken", "")
+	forget()
+	want(dev, "edited", "three")
+	if n, _, err := s.OutboxBounds(ctx, dev); n > 0 || err != nil {
+		t.Errorf("%d entries are left, %v", n, err)
+	}
 	for i := range keepQuotes + 10 {
-		keep(dev, fmt.Sprint(i), "text", t0.Add(time.Duration(i)*time.Second))
+		add(dev, message(fmt.Sprint(i), "text"), t0.Add(time.Duration(i)*time.Second))
 	}
-	keep(other, "x", "old", t0)
+	add(other, message("x", "old"), t0)
+	forget()
 	rule := Retention{IDs: time.Hour, Outbox: time.Hour, Entries: 10}
 	ok(t, s.Sweep(ctx, rule, t0.Add(time.Hour)))
 	want(dev, "9", "")

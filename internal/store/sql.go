@@ -35,7 +35,9 @@ var writes = map[string]string{
 	"said.wipe": `DELETE FROM said WHERE device=?`,
 	"said.gone": `DELETE FROM said WHERE device=? AND n=? AND sum=?`,
 
-	"quote.keep": `INSERT INTO quote(device, id, at, text) VALUES(?,?,?,?) ON CONFLICT(device, id) DO UPDATE SET at=excluded.at, text=excluded.text`,
+	"quote.keep": `INSERT INTO quote(device, id, at, text) SELECT ?1, ` + messageID + `, o.at, ` + messageStart + ` FROM outbox o
+		WHERE o.device=?1 AND o.seq<=?2 AND o.kind=1 AND ` + messageID + ` IS NOT NULL ORDER BY o.seq
+		ON CONFLICT(device, id) DO UPDATE SET at=excluded.at, text=excluded.text`,
 	"quote.wipe": `DELETE FROM quote WHERE device=?`,
 	"quote.gone": `DELETE FROM quote WHERE device=? AND id=? AND at=?`, // unless it was kept anew meanwhile
 
@@ -103,6 +105,12 @@ const deviceColumns = `n, id, name, platform, app, user_id, user_name, label, to
 // entryID is the id of what an outbox entry o shows.
 const entryID = `coalesce(json_extract(CAST(o.body AS TEXT), '$.message.id'), json_extract(CAST(o.body AS TEXT), '$.media.id'), json_extract(CAST(o.body AS TEXT), '$.prompt.id'), '')`
 
+// messageID and messageStart are the id and the beginning of the message that an outbox entry o of kind 1 holds.
+const (
+	messageID    = `CASE WHEN json_valid(CAST(o.body AS TEXT)) THEN json_extract(CAST(o.body AS TEXT), '$.message.id') END`
+	messageStart = `substr(coalesce(json_extract(CAST(o.body AS TEXT), '$.message.text'), ''), 1, 500)`
+)
+
 // unread is from where and which entries of outbox o were not written to the device: messages, files, and cards that are open.
 const unread = `FROM outbox o LEFT JOIN notice n ON n.device=o.device AND n.seq=o.seq WHERE o.device=? AND o.seq>? AND o.kind<=3
 		AND (o.kind<>3 OR EXISTS (SELECT 1 FROM card WHERE id=` + entryID + ` AND state=0))`
@@ -142,7 +150,9 @@ var queries = map[string]string{
 
 	"said.old": `SELECT device, n, sum FROM said WHERE at<?`,
 
-	"quote.id":  `SELECT text FROM quote WHERE device=? AND id=?`,
+	"quote.id": `SELECT text FROM (SELECT o.seq, ` + messageStart + ` AS text FROM outbox o
+		WHERE o.device=?1 AND o.kind=1 AND instr(o.body, CAST(?2 AS BLOB))>0 AND ` + messageID + `=?2
+		UNION ALL SELECT 0, text FROM quote WHERE device=?1 AND id=?2) ORDER BY seq DESC LIMIT 1`,
 	"quote.old": `SELECT device, id, at FROM quote WHERE at<?`,
 	"quote.many": `SELECT device, id, at FROM (SELECT device, id, at, row_number() OVER (PARTITION BY device ORDER BY at DESC, id) AS r FROM quote
 		WHERE device IN (SELECT device FROM quote GROUP BY device HAVING count(*)>?1)) WHERE r>?1`,
