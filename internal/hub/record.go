@@ -15,7 +15,7 @@ func (s *session) record(d store.Delivery) func(*store.Tx) error {
 	device, seq := s.dev.N, s.seq+1
 	s.trail.Last = seq // now: the entry is sent before anything else is told that it is stored
 	return func(tx *store.Tx) error {
-		dup, _, err := tx.Deliver(d, device, seq, time.Now())
+		dup, err := tx.Deliver(d, device, seq, time.Now())
 		switch {
 		case err != nil:
 			return err

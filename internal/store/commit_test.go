@@ -1,6 +1,7 @@
 package store
 
 import (
+	"database/sql/driver"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -86,9 +87,19 @@ func TestFailingStatementTakesNobodyAlong(t *testing.T) {
 	}
 }
 
+// statement gives the writer another one.
+func statement(t *testing.T, s *Store, name, text string) {
+	t.Helper()
+	ok(t, s.conn.Raw(func(c any) (err error) {
+		s.stmt[name], err = c.(driver.Conn).Prepare(text)
+		return err
+	}))
+}
+
 // Writes of one goroutine are made, and told, in the order of its calls, whatever others do.
 func TestOrderOfOneWriter(t *testing.T) {
 	s := open(t, t.TempDir())
+	statement(t, s, "count", "INSERT INTO outbox(device, seq, at, kind, body) SELECT ?, ?, count(*), 1, ? FROM outbox")
 	const writers, each = 8, 200
 	var all sync.WaitGroup
 	told := make([][]int64, writers)
@@ -103,8 +114,7 @@ func TestOrderOfOneWriter(t *testing.T) {
 					if failing {
 						return errors.New("on purpose")
 					}
-					_, err := tx.conn.ExecContext(tx.ctx, "INSERT INTO outbox(device, seq, at, kind, body) SELECT ?, ?, count(*), 1, ? FROM outbox", dev, i, fmt.Append(nil, i))
-					return err
+					return tx.must("count", dev, i, fmt.Append(nil, i))
 				}, func(error) {
 					told[w] = append(told[w], i) // the writer's goroutine only
 					all.Done()

@@ -24,14 +24,10 @@ type Delivery struct {
 }
 
 // Deliver stores the record of a delivery, whose entry in the outbox is seq. dup: this sender has used this id before, and
-// nothing was stored; queued is then what was answered first. An empty id is never a duplicate.
-func (t *Tx) Deliver(d Delivery, device, seq int64, now time.Time) (dup, queued bool, err error) {
+// nothing was stored. An empty id is never a duplicate.
+func (t *Tx) Deliver(d Delivery, device, seq int64, now time.Time) (dup bool, err error) {
 	changed, _, err := t.exec("delivery.add", d.Sender, optional(d.ID), now.UnixMilli(), d.Queued, d.Source, d.Job, device, seq, d.Message)
-	if err != nil || changed > 0 {
-		return false, d.Queued, err
-	}
-	err = t.conn.QueryRowContext(t.ctx, queries["delivery.id"], d.Sender, d.ID).Scan(&queued)
-	return true, queued, err
+	return err == nil && changed == 0, err
 }
 
 // Delivered looks up what a delivery was answered; known is false when this sender has not used this id within a day.

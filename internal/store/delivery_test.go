@@ -29,11 +29,11 @@ func TestDeliveryRecords(t *testing.T) {
 	dev, other := device(t, s, "d"), device(t, s, "other")
 	for seq := int64(1); seq <= 5; seq++ {
 		do(t, s, func(tx *Tx) error {
-			_, _, err := tx.Deliver(Delivery{Source: "cron", Job: "j"}, dev, seq*10, t0)
+			_, err := tx.Deliver(Delivery{Source: "cron", Job: "j"}, dev, seq*10, t0)
 			return err
 		})
 	}
-	do(t, s, func(tx *Tx) error { _, _, err := tx.Deliver(Delivery{Source: "cron"}, other, 10, t0); return err })
+	do(t, s, func(tx *Tx) error { _, err := tx.Deliver(Delivery{Source: "cron"}, other, 10, t0); return err })
 	steps := []struct {
 		what  string
 		op    func(*Tx) error
@@ -70,7 +70,7 @@ func TestDeliveryIDAfterADay(t *testing.T) {
 	dev := device(t, s, "d")
 	deliver := func() (dup bool) {
 		do(t, s, func(tx *Tx) (err error) {
-			dup, _, err = tx.Deliver(Delivery{Source: "deliver", Sender: "s", ID: "1"}, dev, 1, t0)
+			dup, err = tx.Deliver(Delivery{Source: "deliver", Sender: "s", ID: "1"}, dev, 1, t0)
 			return err
 		})
 		return dup

@@ -2,6 +2,10 @@ package store
 
 // writes are the statements of Tx, by name.
 var writes = map[string]string{
+	"begin":    `BEGIN IMMEDIATE`,
+	"commit":   `COMMIT`,
+	"rollback": `ROLLBACK`,
+
 	"device.add": `INSERT INTO device(id, name, platform, app, user_id, user_name, label, token_hash, epoch, floor, sent, revoked, created_at, seen_at)
 		VALUES(?,?,?,?,?,?,?,?,?,0,0,0,?,?)`,
 	"device.hello":  `UPDATE device SET name=?, platform=?, app=?, user_id=?, user_name=?, label=?, token_hash=?, seen_at=? WHERE n=?`,

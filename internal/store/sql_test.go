@@ -19,39 +19,30 @@ var scanned = regexp.MustCompile(`^SCAN (\w+)`)
 // There is one writer: while it looks for a row among all, whoever stores something waits. So it finds rows by an index.
 func TestWritesFindRowsByAnIndex(t *testing.T) {
 	s := open(t, t.TempDir())
-	do(t, s, func(tx *Tx) error {
-		for name, text := range writes {
-			plan, err := explain(tx, text)
-			if err != nil {
-				return fmt.Errorf("%s: %w", name, err)
-			}
-			for _, step := range plan {
-				if m := scanned.FindStringSubmatch(step); m != nil && !smallTables[m[1]] && !strings.HasSuffix(step, smallIndex) {
-					t.Errorf("%s looks at all rows of a table: %s", name, step)
-				}
+	for name, text := range writes {
+		for _, step := range explain(t, s, text) {
+			if m := scanned.FindStringSubmatch(step); m != nil && !smallTables[m[1]] && !strings.HasSuffix(step, smallIndex) {
+				t.Errorf("%s looks at all rows of a table: %s", name, step)
 			}
 		}
-		return nil
-	})
+	}
 }
 
 // explain returns what a statement would do.
-func explain(tx *Tx, text string) (plan []string, err error) {
+func explain(t *testing.T, s *Store, text string) (plan []string) {
+	t.Helper()
 	args := make([]any, strings.Count(text, "?"))
-	rows, err := tx.conn.QueryContext(ctx, "EXPLAIN QUERY PLAN "+text, args...)
-	if err != nil {
-		return nil, err
-	}
+	rows, err := s.read.QueryContext(ctx, "EXPLAIN QUERY PLAN "+text, args...)
+	ok(t, err)
 	defer rows.Close()
 	for rows.Next() {
 		var id, parent, unused int
 		var detail string
-		if err := rows.Scan(&id, &parent, &unused, &detail); err != nil {
-			return nil, err
-		}
+		ok(t, rows.Scan(&id, &parent, &unused, &detail))
 		plan = append(plan, detail)
 	}
-	return plan, rows.Err()
+	ok(t, rows.Err())
+	return plan
 }
 
 // More than one piece of a sweep goes, and nothing that has time left.

@@ -9,6 +9,7 @@ package store
 import (
 	"context"
 	"database/sql"
+	"database/sql/driver"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -34,8 +35,8 @@ type Store struct {
 	path  string
 	read  *sql.DB
 	write *sql.DB
-	conn  *sql.Conn // the writer's only connection
-	stmt  map[string]*sql.Stmt
+	conn  *sql.Conn              // the writer's only connection
+	stmt  map[string]driver.Stmt // used while conn is held raw only
 	reads map[string]*sql.Stmt
 
 	queue   chan job
@@ -51,14 +52,6 @@ type Store struct {
 	unflushed atomic.Pointer[error]
 }
 
-type job struct {
-	run  func(*Tx) error
-	done func(error)
-}
-
-// maxGroup bounds one transaction, so that the first of a long queue does not wait for the last.
-const maxGroup = 512
-
 // Open opens the database in a folder, makes it where there is none, and brings its schema up to date.
 func Open(ctx context.Context, dir string, opts ...Option) (*Store, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -66,7 +59,7 @@ func Open(ctx context.Context, dir string, opts ...Option) (*Store, error) {
 	}
 	path := filepath.Join(dir, File)
 	s := &Store{path: path, queue: make(chan job, 4096), many: make(chan struct{}, 1), closing: make(chan struct{}), closed: make(chan struct{}),
-		stmt: map[string]*sql.Stmt{}, reads: map[string]*sql.Stmt{}, flush: flushFile, loose: make(chan struct{}, 1), synced: make(chan struct{})}
+		stmt: map[string]driver.Stmt{}, reads: map[string]*sql.Stmt{}, flush: flushFile, loose: make(chan struct{}, 1), synced: make(chan struct{})}
 	for _, o := range opts {
 		o(s)
 	}
@@ -121,10 +114,8 @@ func (s *Store) open(ctx context.Context, path string) error {
 	if err := s.afterPowerLoss(ctx); err != nil {
 		return fmt.Errorf("begin anew after a power loss: %w", err)
 	}
-	for name, text := range writes {
-		if s.stmt[name], err = s.conn.PrepareContext(ctx, text); err != nil {
-			return fmt.Errorf("prepare %s: %w", name, err)
-		}
+	if err := s.prepare(); err != nil {
+		return err
 	}
 	if s.read, err = sql.Open("sqlite", source(path, "cache_size(-4000)", "query_only(1)")); err != nil {
 		return err
@@ -137,161 +128,6 @@ func (s *Store) open(ctx context.Context, path string) error {
 		}
 	}
 	return nil
-}
-
-// Do runs f in a transaction together with whatever else waits, and returns when it is on the disk (with SyncEvery: when
-// the system has it). When f fails nothing
-// of it is stored; f may be run more than once. Writes of one goroutine are made in the order of its calls.
-func (s *Store) Do(f func(*Tx) error) error {
-	done := make(chan error, 1)
-	s.Go(f, func(err error) { done <- err })
-	return <-done
-}
-
-// Go is Do without waiting: done is called from the writer's goroutine and must neither block nor write.
-func (s *Store) Go(f func(*Tx) error, done func(error)) {
-	s.enter.RLock()
-	defer s.enter.RUnlock()
-	select {
-	case <-s.closing:
-		done(ErrClosed)
-	default:
-		s.queue <- job{f, done}
-		if len(s.queue) >= manyWait {
-			select {
-			case s.many <- struct{}{}:
-			default:
-			}
-		}
-	}
-}
-
-func (s *Store) writer(ctx context.Context) {
-	defer close(s.closed)
-	tx := &Tx{ctx: ctx, stmt: s.stmt, conn: s.conn}
-	var group []job
-	var pace pace
-	for {
-		select {
-		case j := <-s.queue:
-			group = append(group[:0], j)
-		case <-s.closing:
-			s.drain(tx)
-			return
-		}
-		if wait := pace.wait(time.Now()); wait > 0 {
-			s.await(wait)
-		}
-		group = s.gather(group)
-		pace.commit(time.Now(), len(group))
-		s.commit(tx, group)
-	}
-}
-
-// manyWait is how many writes are a group that waits for no more.
-const manyWait = 64
-
-// pace spreads the commits of a busy store: each costs much the same, however little is in it. It holds none back where writes
-// come one by one.
-type pace struct {
-	window time.Time // when the running one began
-	writes int       // in it
-	busy   bool      // there were many in the one before
-	begun  time.Time // the last commit
-}
-
-const (
-	paceWindow  = 32 * time.Millisecond
-	manyWrites  = 16 // in a window
-	commitEvery = 4 * time.Millisecond
-)
-
-// wait returns how long a commit waits for other writes to join it.
-func (p *pace) wait(now time.Time) time.Duration {
-	if past := now.Sub(p.window); past >= paceWindow {
-		p.busy = p.writes >= manyWrites && past < 2*paceWindow
-		p.window, p.writes = now, 0
-	}
-	if !p.busy {
-		return 0
-	}
-	return max(0, commitEvery-now.Sub(p.begun))
-}
-
-// commit notes that a commit of some writes begins.
-func (p *pace) commit(now time.Time, writes int) {
-	p.begun = now
-	p.writes += writes
-}
-
-// await waits until many writes are queued, but not for long.
-func (s *Store) await(wait time.Duration) {
-	select {
-	case <-s.many: // of a group that is made
-	default:
-	}
-	if len(s.queue) >= manyWait {
-		return
-	}
-	t := time.NewTimer(wait)
-	defer t.Stop()
-	select {
-	case <-s.many:
-	case <-t.C:
-	}
-}
-
-func (s *Store) gather(group []job) []job {
-	for len(group) < maxGroup {
-		select {
-		case j := <-s.queue:
-			group = append(group, j)
-		default:
-			return group
-		}
-	}
-	return group
-}
-
-// drain writes what was queued before the store began to close.
-func (s *Store) drain(tx *Tx) {
-	for {
-		group := s.gather(nil)
-		if len(group) == 0 {
-			return
-		}
-		s.commit(tx, group)
-	}
-}
-
-func (s *Store) commit(tx *Tx, group []job) {
-	if err := s.unflushed.Load(); err != nil { // promising more would make it worse
-		for _, j := range group {
-			j.done(*err)
-		}
-		return
-	}
-	if s.syncEvery > 0 {
-		defer s.loosen()
-	}
-	err := tx.run(func() error {
-		for _, j := range group {
-			if err := j.run(tx); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
-	if err == nil || len(group) == 1 {
-		for _, j := range group {
-			j.done(err)
-		}
-		return
-	}
-	// One of them failed and took the others along: each gets a transaction of its own.
-	for _, j := range group {
-		j.done(tx.run(func() error { return j.run(tx) }))
-	}
 }
 
 // Close writes what waits and closes the database.
@@ -310,10 +146,8 @@ func (s *Store) Close() error {
 
 func (s *Store) shut() error {
 	var errs []error
-	for _, st := range s.stmt {
-		if st != nil {
-			errs = append(errs, st.Close())
-		}
+	if len(s.stmt) > 0 {
+		errs = append(errs, s.unprepare())
 	}
 	for _, st := range s.reads {
 		if st != nil {
@@ -378,50 +212,6 @@ func afterRestore(ctx context.Context, c *sql.Conn) error {
 		return err
 	}
 	_, err := c.ExecContext(ctx, "BEGIN IMMEDIATE; UPDATE device SET epoch=lower(hex(randomblob(6))); DELETE FROM front_token; DELETE FROM meta WHERE k='"+metaCopy+"'; COMMIT")
-	return err
-}
-
-// Tx is a transaction. It is used inside the function given to Do or Go only.
-type Tx struct {
-	ctx  context.Context
-	conn *sql.Conn
-	stmt map[string]*sql.Stmt
-}
-
-func (t *Tx) run(f func() error) error {
-	if _, err := t.conn.ExecContext(t.ctx, "BEGIN IMMEDIATE"); err != nil {
-		return fmt.Errorf("begin: %w", err)
-	}
-	err := f()
-	if err == nil {
-		if _, err = t.conn.ExecContext(t.ctx, "COMMIT"); err == nil {
-			return nil
-		}
-		err = fmt.Errorf("commit: %w", err)
-	}
-	if _, e := t.conn.ExecContext(t.ctx, "ROLLBACK"); e != nil {
-		err = errors.Join(err, fmt.Errorf("rollback: %w", e))
-	}
-	return err
-}
-
-// exec runs one of writes and returns the number of rows it changed and the last row id.
-func (t *Tx) exec(name string, args ...any) (changed, id int64, err error) {
-	r, err := t.stmt[name].ExecContext(t.ctx, args...)
-	if err != nil {
-		return 0, 0, fmt.Errorf("%s: %w", name, err)
-	}
-	if changed, err = r.RowsAffected(); err != nil {
-		return 0, 0, fmt.Errorf("%s: %w", name, err)
-	}
-	if id, err = r.LastInsertId(); err != nil {
-		return 0, 0, fmt.Errorf("%s: %w", name, err)
-	}
-	return changed, id, nil
-}
-
-func (t *Tx) must(name string, args ...any) error {
-	_, _, err := t.exec(name, args...)
 	return err
 }
 

@@ -251,9 +251,9 @@ func TestSweepAgainstModel(t *testing.T) {
 			},
 			"deliver": func(t *rapid.T) {
 				key, queued := id.Draw(t, "id"), rapid.Bool().Draw(t, "queued")
-				var dup, first bool
+				var dup bool
 				do(t, s, func(tx *Tx) (err error) {
-					dup, first, err = tx.Deliver(Delivery{Sender: "sender", ID: key, Queued: queued, Source: "deliver"}, 1, 1, m.now)
+					dup, err = tx.Deliver(Delivery{Sender: "sender", ID: key, Queued: queued, Source: "deliver"}, 1, 1, m.now)
 					return err
 				})
 				old, known := m.sent[key]
@@ -261,7 +261,8 @@ func TestSweepAgainstModel(t *testing.T) {
 					old = modelDelivery{m.now, queued}
 					m.sent[key] = old
 				}
-				if dup != known || first != old.queued {
+				first, found, err := s.Delivered(ctx, "sender", key)
+				if dup != known || first != old.queued || !found || err != nil {
 					t.Fatalf("delivery %s: duplicate %v, first answer %v", key, dup, first)
 				}
 			},

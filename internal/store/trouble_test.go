@@ -25,14 +25,10 @@ func truncateWAL(t *testing.T, dir string, size int64) {
 // pages limits the size of the database, as a full disk does: SQLite answers both with SQLITE_FULL.
 func pages(t *testing.T, s *Store, add int) {
 	t.Helper()
-	do(t, s, func(tx *Tx) error {
-		var now int
-		if err := tx.conn.QueryRowContext(tx.ctx, "PRAGMA page_count").Scan(&now); err != nil {
-			return err
-		}
-		_, err := tx.conn.ExecContext(tx.ctx, fmt.Sprintf("PRAGMA max_page_count = %d", now+add))
-		return err
-	})
+	var now int
+	ok(t, s.conn.QueryRowContext(ctx, "PRAGMA page_count").Scan(&now))
+	_, err := s.conn.ExecContext(ctx, fmt.Sprintf("PRAGMA max_page_count = %d", now+add))
+	ok(t, err)
 }
 
 func TestFullDisk(t *testing.T) {

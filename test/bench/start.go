@@ -91,9 +91,6 @@ func stockStore(ctx context.Context, data string, devices int) (epoch string, er
 				if err := tx.Append(d.N, seq, store.KindMessage, body, "", now); err != nil {
 					return err
 				}
-				if err := tx.KeepQuote(d.N, m.ID, m.Text, now); err != nil {
-					return err
-				}
 			}
 			return nil
 		}, func(err error) { failed <- err })
