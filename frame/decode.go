@@ -14,7 +14,11 @@ import (
 // whose fields are missing, of a wrong type or out of their form. Unknown fields are ignored. Limits that a server can
 // change (sizes of files and voice messages, counts of parts) are not checked here.
 func DecodeUp(data []byte) (Up, error) {
-	var o object
+	o := objects.Get().(*object)
+	defer func() {
+		*o = object{}
+		objects.Put(o)
+	}()
 	if err := o.parse(data); err != nil {
 		return nil, err
 	}
@@ -30,7 +34,7 @@ func DecodeUp(data []byte) (Up, error) {
 		}
 		return nil, e
 	}
-	f, err := decode(&o)
+	f, err := decode(o)
 	if err != nil {
 		e := err.(*Error)
 		e.Ref = o.ref()

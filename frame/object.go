@@ -25,7 +25,22 @@ type field struct {
 	value jsontext.Value
 }
 
-var decoders = sync.Pool{New: func() any { return jsontext.NewDecoder(new(bytes.Buffer)) }}
+// Both are larger than most frames, so they are used for one after the other.
+var (
+	objects  = sync.Pool{New: func() any { return new(object) }}
+	decoders = sync.Pool{New: func() any { d := &decoder{}; d.Decoder = jsontext.NewDecoder(&d.data); return d }}
+)
+
+type decoder struct {
+	*jsontext.Decoder
+	data bytes.Buffer
+}
+
+// read begins to read a frame.
+func (d *decoder) read(data []byte, opts ...jsontext.Options) {
+	d.data = *bytes.NewBuffer(data)
+	d.Reset(&d.data, opts...)
+}
 
 // parse reads the whole frame. The values alias data. Unknown members are checked like known ones, for a key twice is an
 // error at any depth (doc/protocol.md §1), but not kept beyond a bounded number.
@@ -33,12 +48,12 @@ func (o *object) parse(data []byte) error {
 	if tooDeep(data) {
 		return &Error{Code: BadFrame, Message: "the frame is nested more than " + strconv.Itoa(MaxDepth) + " levels deep"}
 	}
-	dec := decoders.Get().(*jsontext.Decoder)
+	dec := decoders.Get().(*decoder)
 	defer func() {
-		dec.Reset(new(bytes.Buffer)) // a pooled decoder must not hold a frame of megabytes
+		dec.read(nil) // a pooled decoder must not hold a frame of megabytes
 		decoders.Put(dec)
 	}()
-	dec.Reset(bytes.NewBuffer(data), jsontext.AllowDuplicateNames(false), jsontext.AllowInvalidUTF8(false))
+	dec.read(data, jsontext.AllowDuplicateNames(false), jsontext.AllowInvalidUTF8(false))
 	tok, err := dec.ReadToken()
 	if err != nil {
 		return malformed(err)

@@ -226,7 +226,7 @@ func (s *session) sendMessage(e *entry) {
 		if e.ended != nil && s.conn.tail {
 			e.ended.grows(s.conn, &m)
 		}
-		s.conn.write(frame.EncodeDown(&m))
+		s.conn.step(&m)
 		return
 	}
 	pieces := chunks(m.Text, frame.MessageChunk)
@@ -236,7 +236,7 @@ func (s *session) sendMessage(e *entry) {
 		if m.ReplyTo = ""; m.Final {
 			m.ReplyTo = replyTo
 		}
-		s.conn.write(frame.EncodeDown(&m))
+		s.conn.step(&m)
 	}
 }
 
