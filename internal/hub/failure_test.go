@@ -177,6 +177,39 @@ func TestStoreFailsForNotes(t *testing.T) {
 	}
 }
 
+// That a delivery was seen cannot be stored: the next note makes good for it.
+func TestStoreFailsForATrail(t *testing.T) {
+	w := newWorld(t, nil)
+	c := w.connect("d")
+	s := w.connect("s", withToken(deliverToken))
+	deliver := func(id string) *frame.Message {
+		t.Helper()
+		s.send(&frame.Deliver{ID: id, To: "d", Text: id})
+		expect[*frame.Delivered](s)
+		return expect[*frame.Message](c)
+	}
+	m := deliver("x1")
+	w.sql("CREATE TRIGGER test_trail BEFORE UPDATE ON delivery BEGIN SELECT RAISE(ABORT, 'disk full'); END")
+	c.send(&frame.Ack{Seq: m.Seq, Seen: true})
+	for end := time.Now().Add(time.Minute); w.hub.StoreFailedAt().IsZero(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("stored in spite of the failing store")
+		}
+	}
+	w.sql("DROP TRIGGER test_trail")
+	c.send(&frame.Ack{Seq: deliver("x2").Seq, Seen: true})
+	for end := time.Now().Add(time.Minute); ; time.Sleep(5 * time.Millisecond) {
+		list, err := w.hub.Deliveries(ctx, "d", "seen", 10)
+		ok(t, err)
+		if len(list) == 2 {
+			return
+		}
+		if time.Now().After(end) {
+			t.Fatalf("seen are %+v", list)
+		}
+	}
+}
+
 // The end of a streamed message cannot be stored, and the agent does not try again: its end still comes, with the turn's.
 func TestStoreFailsForAFinal(t *testing.T) {
 	w := newWorld(t, nil)

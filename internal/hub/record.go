@@ -50,22 +50,22 @@ func (sentDue) apply(s *session, b *batch) {
 func (s *session) deliveriesSent() {
 	stop(&s.timers.sent)
 	if seq := min(s.written, s.trail.Last); s.dev != nil && seq > s.trail.Sent {
+		n, after, now := s.dev.N, s.trail.Sent, time.Now()
+		s.noteTrail("note which deliveries were sent", func(tx *store.Tx) error { return tx.DeliveriesSent(n, after, seq, now) })
 		s.trail.Sent = seq
-		n := s.dev.N
-		s.later("note which deliveries were sent", func(tx *store.Tx) error { return tx.DeliveriesSent(n, seq, time.Now()) })
 	}
 }
 
 // deliveriesAcked notes what the device has, and seen, what a person was shown. It is called before the outbox forgets.
 func (s *session) deliveriesAcked(seq int64, seen bool) {
-	n, now := s.dev.N, time.Now()
+	n, was, now := s.dev.N, s.trail, time.Now()
 	seq = min(seq, s.trail.Last)
 	switch {
 	case seen && seq > s.trail.Seen:
+		s.noteTrail("note which deliveries were seen", func(tx *store.Tx) error { return tx.DeliveriesSeen(n, was.Seen, seq, now) })
 		s.trail.Seen = seq
-		s.later("note which deliveries were seen", func(tx *store.Tx) error { return tx.DeliveriesSeen(n, seq, now) })
 	case seq > s.trail.Acked:
-		s.later("note which deliveries arrived", func(tx *store.Tx) error { return tx.DeliveriesAcked(n, seq, now) })
+		s.noteTrail("note which deliveries arrived", func(tx *store.Tx) error { return tx.DeliveriesAcked(n, was.Acked, seq, now) })
 	default:
 		return
 	}
@@ -73,6 +73,14 @@ func (s *session) deliveriesAcked(seq int64, seen bool) {
 	if s.trail.Sent == s.trail.Last {
 		stop(&s.timers.sent)
 	}
+}
+
+// noteTrail stores how far deliveries have come. Where that fails the next note tells of the same ones.
+func (s *session) noteTrail(what string, op func(*store.Tx) error) {
+	was := s.trail
+	s.laterOr(what, op, func() {
+		s.trail.Sent, s.trail.Acked, s.trail.Seen = min(s.trail.Sent, was.Sent), min(s.trail.Acked, was.Acked), min(s.trail.Seen, was.Seen)
+	})
 }
 
 // DeliveryInfo is the record of a delivery as the owner sees it.

@@ -346,24 +346,34 @@ func (s *session) idle() bool {
 
 // later stores something without waiting for it. The session stays in memory until it is stored, for the next one reads
 // what this one knows from the store.
-func (s *session) later(what string, op func(*store.Tx) error) {
+func (s *session) later(what string, op func(*store.Tx) error) { s.laterOr(what, op, nil) }
+
+// laterOr is later, with what to do where it could not be stored.
+func (s *session) laterOr(what string, op func(*store.Tx) error, otherwise func()) {
 	s.pending++
 	s.hub.work.Add(1) // Close waits for it, so that nothing is posted when it has returned
 	s.hub.store.Go(op, func(err error) {
 		defer s.hub.work.Done()
-		if err != nil {
+		if err == nil {
+			otherwise = nil
+		} else {
 			s.hub.storeFailed(what, err)
 		}
-		s.post(stored{})
+		s.post(stored{otherwise})
 	})
 }
 
 // stored: a write that nobody waited for was made, or failed.
-type stored struct{}
+type stored struct{ otherwise func() }
 
 func (stored) quick(*session) bool { return true }
 
-func (stored) apply(s *session, _ *batch) { s.pending-- }
+func (e stored) apply(s *session, _ *batch) {
+	s.pending--
+	if e.otherwise != nil {
+		e.otherwise()
+	}
+}
 
 // load reads what an earlier session or an earlier life of the server left.
 func (s *session) load(b *batch) error {

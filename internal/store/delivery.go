@@ -36,19 +36,19 @@ func (s *Store) Delivered(ctx context.Context, sender, id string) (queued, known
 	return queued, known, err
 }
 
-// DeliveriesSent notes that a device's deliveries up to seq were written to a connection.
-func (t *Tx) DeliveriesSent(device, seq int64, now time.Time) error {
-	return t.must("delivery.sent", device, seq, now.UnixMilli())
+// DeliveriesSent notes that a device's deliveries after one seq and up to another were written to a connection.
+func (t *Tx) DeliveriesSent(device, after, seq int64, now time.Time) error {
+	return t.must("delivery.sent", device, seq, now.UnixMilli(), after)
 }
 
-// DeliveriesAcked notes that a device has the deliveries up to seq.
-func (t *Tx) DeliveriesAcked(device, seq int64, now time.Time) error {
-	return t.must("delivery.acked", device, seq, now.UnixMilli())
+// DeliveriesAcked notes that a device has the deliveries after one seq and up to another.
+func (t *Tx) DeliveriesAcked(device, after, seq int64, now time.Time) error {
+	return t.must("delivery.acked", device, seq, now.UnixMilli(), after)
 }
 
-// DeliveriesSeen notes that the deliveries up to seq were shown to a person.
-func (t *Tx) DeliveriesSeen(device, seq int64, now time.Time) error {
-	return t.must("delivery.seen", device, seq, now.UnixMilli())
+// DeliveriesSeen notes that the deliveries after one seq and up to another were shown to a person.
+func (t *Tx) DeliveriesSeen(device, after, seq int64, now time.Time) error {
+	return t.must("delivery.seen", device, seq, now.UnixMilli(), after)
 }
 
 // Trail says how far the deliveries of a device have come: the newest, and up to where all were sent and so on.

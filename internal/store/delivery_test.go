@@ -41,12 +41,13 @@ func TestDeliveryRecords(t *testing.T) {
 		trail Trail
 	}{
 		{"nothing", func(*Tx) error { return nil }, []string{"queued", "queued", "queued", "queued", "queued", "queued"}, Trail{50, 9, 9, 9}},
-		{"sent", func(tx *Tx) error { return tx.DeliveriesSent(dev, 39, t0) }, []string{"sent", "sent", "sent", "queued", "queued", "queued"}, Trail{50, 39, 9, 9}},
-		{"acked", func(tx *Tx) error { return tx.DeliveriesAcked(dev, 20, t0) }, []string{"acked", "acked", "sent", "queued", "queued", "queued"}, Trail{50, 39, 29, 9}},
-		{"seen", func(tx *Tx) error { return tx.DeliveriesSeen(dev, 10, t0) }, []string{"seen", "acked", "sent", "queued", "queued", "queued"}, Trail{50, 39, 29, 19}},
-		{"acked late", func(tx *Tx) error { return tx.DeliveriesAcked(dev, 10, t0) }, []string{"seen", "acked", "sent", "queued", "queued", "queued"}, Trail{50, 39, 29, 19}},
+		{"sent after the first", func(tx *Tx) error { return tx.DeliveriesSent(dev, 10, 20, t0) }, []string{"queued", "sent", "queued", "queued", "queued", "queued"}, Trail{50, 9, 9, 9}},
+		{"sent", func(tx *Tx) error { return tx.DeliveriesSent(dev, 0, 39, t0) }, []string{"sent", "sent", "sent", "queued", "queued", "queued"}, Trail{50, 39, 9, 9}},
+		{"acked", func(tx *Tx) error { return tx.DeliveriesAcked(dev, 0, 20, t0) }, []string{"acked", "acked", "sent", "queued", "queued", "queued"}, Trail{50, 39, 29, 9}},
+		{"seen", func(tx *Tx) error { return tx.DeliveriesSeen(dev, 0, 10, t0) }, []string{"seen", "acked", "sent", "queued", "queued", "queued"}, Trail{50, 39, 29, 19}},
+		{"acked late", func(tx *Tx) error { return tx.DeliveriesAcked(dev, 0, 10, t0) }, []string{"seen", "acked", "sent", "queued", "queued", "queued"}, Trail{50, 39, 29, 19}},
 		{"expired", func(tx *Tx) error { return tx.Expire(dev, 40, t0) }, []string{"seen", "acked", "sent", "expired", "queued", "queued"}, Trail{50, 49, 29, 19}},
-		{"seen at once", func(tx *Tx) error { return tx.DeliveriesSeen(dev, 50, t0) }, []string{"seen", "seen", "seen", "expired", "seen", "queued"}, Trail{}},
+		{"seen at once", func(tx *Tx) error { return tx.DeliveriesSeen(dev, 10, 50, t0) }, []string{"seen", "seen", "seen", "expired", "seen", "queued"}, Trail{}},
 	}
 	for _, step := range steps {
 		do(t, s, step.op)

@@ -57,10 +57,10 @@ var writes = map[string]string{
 
 	"delivery.add": `INSERT INTO delivery(sender, id, fresh, at, queued, source, job, device, seq, message) VALUES(?,?,1,?,?,?,?,?,?,?)
 		ON CONFLICT(sender, id) WHERE fresh=1 DO NOTHING`,
-	"delivery.sent":  `UPDATE delivery SET sent_at=?3 WHERE device=?1 AND seq<=?2 AND sent_at=0 AND seen_at=0 AND expired_at=0`,
-	"delivery.acked": `UPDATE delivery SET acked_at=?3, sent_at=CASE sent_at WHEN 0 THEN ?3 ELSE sent_at END WHERE device=?1 AND seq<=?2 AND acked_at=0 AND seen_at=0 AND expired_at=0`,
+	"delivery.sent":  `UPDATE delivery SET sent_at=?3 WHERE device=?1 AND seq>?4 AND seq<=?2 AND sent_at=0 AND seen_at=0 AND expired_at=0`,
+	"delivery.acked": `UPDATE delivery SET acked_at=?3, sent_at=CASE sent_at WHEN 0 THEN ?3 ELSE sent_at END WHERE device=?1 AND seq>?4 AND seq<=?2 AND acked_at=0 AND seen_at=0 AND expired_at=0`,
 	"delivery.seen": `UPDATE delivery SET seen_at=?3, acked_at=CASE acked_at WHEN 0 THEN ?3 ELSE acked_at END, sent_at=CASE sent_at WHEN 0 THEN ?3 ELSE sent_at END
-		WHERE device=?1 AND seq<=?2 AND seen_at=0 AND expired_at=0`,
+		WHERE device=?1 AND seq>?4 AND seq<=?2 AND seen_at=0 AND expired_at=0`,
 	"delivery.expired": `UPDATE delivery SET expired_at=?3 WHERE device=?1 AND seq<=?2 AND sent_at=0 AND seen_at=0 AND expired_at=0`,
 	"delivery.stale":   `UPDATE delivery SET fresh=0 WHERE n=?`,
 	"delivery.gone":    `DELETE FROM delivery WHERE n=?`,
