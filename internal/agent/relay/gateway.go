@@ -57,8 +57,9 @@ type gateway struct {
 	wedges   int64
 	lastWedge,
 	wedgedAt time.Time
-	pongs  int64     // that came
-	pinged time.Time // when we last did, beside the keeper
+	pongs      int64     // that came
+	pinged     time.Time // when we last did, beside the keeper
+	unanswered time.Time // since when no pong has come; zero: none is due
 
 	// What came from it and is being stored.
 	waiting      map[string]time.Time // since when an outbound op is worked on, by requestId, of this connection
@@ -296,7 +297,7 @@ func (g *gateway) linkGone(l *link) {
 	if g.link != l {
 		return
 	}
-	g.link, g.ready, g.wedged = nil, false, false
+	g.link, g.ready, g.wedged, g.unanswered = nil, false, false, time.Time{}
 	g.awaySince = g.a.now()
 	clear(g.waiting)
 	g.held = nil

@@ -27,7 +27,7 @@ func TestOlderRestsBeforeCommand(t *testing.T) {
 	done(2)
 	rc := r.say("tel", 3, "/status")
 	p.nothing()
-	r.pass(restSession)
+	r.rest()
 	p.event()
 	r.until("taken", func() bool { return rc.is(nil) })
 }
@@ -52,7 +52,7 @@ func TestNewerRestsBeforeACommand(t *testing.T) {
 	turn(2, "hi again")
 	r.say("tel", 3, "/new")
 	p.nothing()
-	r.pass(restSession)
+	r.rest()
 	if ev := p.event(); ev["text"] != "/new" {
 		t.Errorf("the event is %v", ev)
 	}

@@ -285,7 +285,7 @@ func (pl *player) down(v jsontext.Value) {
 		g := pl.a.routes.Load().list[0]
 		g.do(func() { c := g.convos[d]; parked = c != nil && c.parked != nil })
 		if parked { // the recorded connector did not wait
-			pl.pass(restSession)
+			pl.rest()
 		}
 		pl.until("inbound", func() bool {
 			if frame == nil {

@@ -11,14 +11,17 @@ const (
 	// restPongs: a gateway whose event loop stands still, on a small machine or for the work of other turns, needs longer by the
 	// clock. It needs some ten rounds of that loop, and each pong that is answered by another ping is a round at least.
 	restPongs = 20
-	restMax   = 30 * time.Second // and no longer than it is deaf
-	pingAgain = time.Second      // a ping may have gone to a connection that is gone
+	// stoodStill is how long an answer to a ping takes where the loop stood still. An older gateway needs restSession anew then:
+	// it had none of the time that has passed.
+	stoodStill = 500 * time.Millisecond
+	restMax    = 30 * time.Second // and no longer than it is deaf
+	pingAgain  = time.Second      // a ping may have gone to a connection that is gone
 )
 
 // rests reports whether the gateway may still hold the session of a turn that has ended.
 func (g *gateway) rests(c *convo) bool {
-	since := g.a.now().Sub(c.ended)
-	return since < restSession || since < restMax && g.lagging(c)
+	now := g.a.now()
+	return now.Sub(c.restFrom) < restSession || now.Sub(c.ended) < restMax && g.lagging(c)
 }
 
 // lagging reports whether too few pongs came since a turn of the conversation has ended.
@@ -26,18 +29,32 @@ func (g *gateway) lagging(c *convo) bool { return g.pongs-c.pongs < restPongs }
 
 // ponged counts the rounds of the gateway's event loop while somebody waits for them.
 func (g *gateway) ponged() {
+	now := g.a.now()
 	g.pongs++
+	stood := !g.unanswered.IsZero() && now.Sub(g.unanswered) > stoodStill
+	g.unanswered = time.Time{}
+	again := false
 	for c := range g.active {
-		if c.parked != nil && g.lagging(c) {
-			g.ping()
-			return
+		if c.parked == nil {
+			continue
 		}
+		if stood && now.Sub(c.ended) < restMax {
+			c.restFrom = now
+		}
+		again = again || g.lagging(c)
+	}
+	if again {
+		g.ping()
 	}
 }
 
 func (g *gateway) ping() {
-	if g.link != nil {
-		g.pinged = g.a.now()
-		g.link.conn.Ping()
+	if g.link == nil {
+		return
 	}
+	g.pinged = g.a.now()
+	if g.unanswered.IsZero() {
+		g.unanswered = g.pinged
+	}
+	g.link.conn.Ping()
 }

@@ -373,7 +373,10 @@ func TestCommandWaitsForTheEventLoop(t *testing.T) {
 			p.nothing()
 			before := p.pings.Load()
 			p.still.Store(false)
-			r.pass(2 * pingAgain)
+			r.pass(pingAgain + 100*time.Millisecond)
+			r.until("the event loop turns again", func() bool { return p.pings.Load()-before >= restPongs })
+			p.nothing() // the time while it stood was no rest
+			r.rest()
 			if ev := p.event(); ev["text"] != "/new" {
 				t.Fatalf("came %v", ev)
 			}

@@ -78,10 +78,11 @@ type convo struct {
 	working time.Time // when it was last told
 	who     person
 
-	ended  time.Time // when the last turn was
-	pongs  int64     // g.pongs then
-	stray  time.Time // the last typing of no turn of ours
-	parked *item     // waits until that stops
+	ended    time.Time // when the last turn was
+	restFrom time.Time // then, or when the gateway's event loop was seen to stand still last
+	pongs    int64     // g.pongs then
+	stray    time.Time // the last typing of no turn of ours
+	parked   *item     // waits until that stops
 
 	question  bool      // the gateway may be waiting for words of the person
 	plainLast time.Time // when the last op was a plain send; zero: it was another
@@ -447,6 +448,7 @@ func (g *gateway) quiet(c *convo, now time.Time) {
 func (g *gateway) endTurn(c *convo, interrupted bool) {
 	t := c.turn
 	c.turn, c.ended, c.pongs = nil, g.a.now(), g.pongs
+	c.restFrom = c.ended
 	c.question, c.plainLast = false, time.Time{}
 	c.past = append(c.past, t)
 	if len(c.past) > keepTurns {
