@@ -92,7 +92,7 @@ func throughSeam(path string) ([]byte, error) {
 			switch f, ok := n.Fun.(*ast.SelectorExpr); {
 			case ok && f.Sel.Name == "Sync" && len(n.Args) == 0:
 				edits = append(edits, edit{at(n.Pos()), at(n.End()), "seam.Sync(" + string(src[at(f.X.Pos()):at(f.X.End())]) + ")"})
-			case ok && f.Sel.Name == "ExecContext" && strings.HasSuffix(whole, `"COMMIT")`):
+			case ok && f.Sel.Name == "must" && strings.HasSuffix(whole, `("commit")`):
 				edits = append(edits, edit{at(n.Pos()), at(n.End()), "seam.Commit(" + whole + ")"})
 			}
 		}

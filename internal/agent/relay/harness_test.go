@@ -315,26 +315,6 @@ func (r *rig) pass(d time.Duration) {
 	r.settle()
 }
 
-// rest lets time go by until no command waits for the gateway's rest any more.
-func (r *rig) rest() {
-	r.t.Helper()
-	for range 20 {
-		r.pass(restSession)
-		parked := false
-		for _, g := range r.a.routes.Load().list {
-			g.do(func() {
-				for c := range g.active {
-					parked = parked || c.parked != nil
-				}
-			})
-		}
-		if !parked {
-			return
-		}
-	}
-	r.t.Fatalf("a command waits still\n%s", r.dump())
-}
-
 func (r *rig) move(d time.Duration) {
 	for d > 0 {
 		step := min(d, 100*time.Millisecond)

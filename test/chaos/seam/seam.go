@@ -110,9 +110,9 @@ func Sync(f interface{ Sync() error }) error {
 }
 
 // Commit is what became of a commit, when SQLite has flushed it: by then the system has it, and nobody was told.
-func Commit[T any](result T, err error) (T, error) {
+func Commit(err error) error {
 	Flush()
-	return result, err
+	return err
 }
 
 // Flush takes the time that a flush takes longer.
