@@ -41,7 +41,8 @@ func (a API) env() []string {
 // API is the API server of a gateway whose Setup asks for one. It answers when AwaitAPI has returned.
 func (g *Gateway) API() API { return g.setup.api }
 
-// AwaitAPI waits until the API server of a gateway that runs answers.
+// AwaitAPI waits until the API server of a gateway that runs answers, and can take a turn: one that comes while 0.22.2 still loads
+// its modules in another thread may fail for want of one that is half loaded.
 func (g *Gateway) AwaitAPI() {
 	g.t.Helper()
 	if err := g.awaitAPI(g.setup.api.URL); err != nil {
@@ -70,9 +71,16 @@ func (g *Gateway) awaitAPI(base string) error {
 			continue
 		}
 		closeQuietly(answer.Body)
-		if answer.StatusCode == http.StatusOK {
+		if answer.StatusCode == http.StatusOK && (g.setup.Version == V019 || g.warm()) {
 			return nil
 		}
 	}
-	return errors.New("the API server does not answer")
+	return errors.New("the API server does not answer, or never has what a turn needs")
+}
+
+func (g *Gateway) warm() bool {
+	g.mu.Lock()
+	before := g.warmed
+	g.mu.Unlock()
+	return g.warmUps() > before
 }

@@ -32,8 +32,9 @@ type Gateway struct {
 	marker string // a variable in the environment of all its processes
 	sweep  func() error
 
-	mu   sync.Mutex
-	proc *process
+	mu     sync.Mutex
+	proc   *process
+	warmed int // warm-ups of the processes before proc
 }
 
 // New writes the configuration of a gateway that is not started yet.
@@ -108,9 +109,16 @@ func (g *Gateway) Run() {
 	defer closeQuietly(log)
 	cmd := g.command("gateway", "run")
 	cmd.Stdout, cmd.Stderr = log, log
+	g.warmed = g.warmUps()
 	if g.proc, err = startProcess(cmd); err != nil {
 		g.t.Fatal(err)
 	}
+}
+
+// warmUps counts how often the logs say that what a turn needs was loaded, or that it could not be.
+func (g *Gateway) warmUps() int {
+	logs := g.Logs()
+	return strings.Count(logs, "Turn machinery warmed in ") + strings.Count(logs, "Turn-machinery warm-up failed")
 }
 
 // Stop ends the gateway as a service manager does: SIGTERM, and SIGKILL when it takes too long.
