@@ -89,7 +89,10 @@ export async function pairingLink(host: Place): Promise<string> {
 }
 
 /** until waits for a condition. */
-export async function until(condition: () => unknown, what: string, limit = 30_000): Promise<void> {
+/** How long is waited for what must come. The real Hermes on a machine with other work has taken more than 30 s for a turn. */
+const PATIENCE = 90_000
+
+export async function until(condition: () => unknown, what: string, limit = PATIENCE): Promise<void> {
   for (const end = Date.now() + limit; ; ) {
     if (await condition()) return
     if (Date.now() > end) throw new Error('waited in vain until ' + what)
@@ -155,7 +158,7 @@ export class Visitor {
 
   async open(url = this.server.url): Promise<Page> {
     const page = await this.context.newPage()
-    page.setDefaultTimeout(30_000)
+    page.setDefaultTimeout(PATIENCE)
     page.on('pageerror', (error) => this.trouble.push(String(error.stack)))
     page.on('console', (message) => {
       // Without a network the browser says so itself.
