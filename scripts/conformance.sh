@@ -12,5 +12,5 @@ log=$(mktemp)
 trap 'rm -f "$log"' EXIT
 status=0
 "$python" "$suite" --server './bin/hermes-mobile serve --agent demo' >"$log" 2>&1 || status=$?
-grep -vE '^(ok|#) ?' "$log" || true
+grep -avE '^(ok|#) ?' "$log" || true
 exit "$status"

@@ -12,6 +12,6 @@ if ! why=$({ bash test/web/node.sh && bash test/web/packages.sh && bash test/web
   echo "e2e: the journeys of the web page are left out: $why"
 fi
 failed=0
-go test -count=1 -timeout 20m -p 2 $(go list ./test/... | grep -vE '/test/(e2e|chaos)$') 2>&1 | { grep -v 'no test files' || true; } || failed=1
+go test -count=1 -timeout 20m -p 2 $(go list ./test/... | grep -vE '/test/(e2e|chaos)$') 2>&1 | { grep -av 'no test files' || true; } || failed=1
 go test -count=1 -timeout 20m -p 1 ./test/chaos ./test/e2e || failed=1
 exit $failed

@@ -7,7 +7,7 @@ if ! command -v npm >/dev/null || [ "$(node -p 'parseInt(process.versions.node)'
   echo "sdk: npm and Node 20 or later are not here, left out"
   exit 0
 fi
-go test ./sdk/ts/generate | { grep -v '^ok' || true; }
+go test ./sdk/ts/generate | { grep -av '^ok' || true; }
 [ -x bin/hermes-mobile ] || make -s build
 cd sdk/ts
 if grep -qE '"resolved"|"registry"' package-lock.json; then
