@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -90,7 +91,7 @@ type Pairing struct {
 	now           func() time.Time // since 1970: compared with what is in the files
 	mu            sync.Mutex       // held while files are changed
 	approved      atomic.Pointer[approvals]
-	opened        *approvals // what Watch compares with first
+	watcher       watcher
 }
 
 // PairingDir is the folder of the pairing files in a Hermes home: the old
@@ -127,7 +128,7 @@ func openPairing(dir, platform string, now func() time.Time) (*Pairing, error) {
 		return nil, fmt.Errorf("pairing: %w", err)
 	}
 	p := &Pairing{dir: dir, platform: platform, now: now}
-	p.opened = p.approvals()
+	p.watcher.p, p.watcher.users = p, p.approvals().users
 	return p, nil
 }
 
@@ -401,9 +402,12 @@ func (p *Pairing) countWrong(now time.Time) error {
 }
 
 // Revoke takes the approval of a user away. One who has none is
-// ErrNotApproved.
+// ErrNotApproved. Watch does not report it: it would have a device that is back
+// already thrown out a second time.
 func (p *Pairing) Revoke(userID string) error {
 	userID = strings.TrimSpace(userID)
+	p.watcher.mu.Lock()
+	defer p.watcher.mu.Unlock()
 	unlock, err := p.lock()
 	if err != nil {
 		return err
@@ -422,6 +426,10 @@ func (p *Pairing) Revoke(userID string) error {
 	})
 	if err == nil && !found {
 		err = ErrNotApproved
+	}
+	if err == nil {
+		p.watcher.users = maps.Clone(p.watcher.users) // others read it
+		delete(p.watcher.users, userID)
 	}
 	return err
 }

@@ -8,6 +8,7 @@ import (
 	"os"
 	"sort"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -73,16 +74,15 @@ func (p *Pairing) approvals() *approvals {
 
 // Watch calls report for every change of the approvals, whoever made it: this
 // process, another of ours, or Hermes. It takes less than half a second to
-// notice one. The first report has what changed since OpenPairing. Report is
-// called on the goroutine of Watch, one call at a time, and may use the
-// Pairing. Watch returns when the context ends.
+// notice one. The first report has what changed since OpenPairing. What Revoke
+// takes away is not reported: its caller carries it out. Report is called on
+// the goroutine of Watch, one call at a time, and may use the Pairing but for
+// Revoke. Watch returns when the context ends.
 func (p *Pairing) Watch(ctx context.Context, report func(Change)) {
 	ticker := time.NewTicker(watchEvery)
 	defer ticker.Stop()
-	for w := newWatcher(p); ctx.Err() == nil; {
-		if change, ok := w.look(); ok {
-			report(change)
-		}
+	for ctx.Err() == nil {
+		p.watcher.tell(report)
 		select {
 		case <-ctx.Done():
 		case <-ticker.C:
@@ -90,16 +90,21 @@ func (p *Pairing) Watch(ctx context.Context, report func(Change)) {
 	}
 }
 
-// watcher is what Watch knows. It is used by one goroutine.
+// watcher is what Watch knows.
 type watcher struct {
+	mu    sync.Mutex // held while there is a look, until what it found is reported
 	p     *Pairing
-	users map[string]bool
+	users map[string]bool // as last reported
 	// Looks in a row that saw the file missing, or not to be read.
 	missing, faults int
 }
 
-func newWatcher(p *Pairing) *watcher {
-	return &watcher{p: p, users: p.opened.users}
+func (w *watcher) tell(report func(Change)) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if change, ok := w.look(); ok {
+		report(change)
+	}
 }
 
 // look compares the file with the last one that could be read. What looks like

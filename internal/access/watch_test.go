@@ -56,6 +56,13 @@ func TestWatch(t *testing.T) {
 		must[User](t)(p.ApproveUser("e", ""))
 		wantChange(t, next(), []string{"e"}, nil)
 
+		must[User](t)(p.ApproveUser("f", ""))
+		wantChange(t, next(), []string{"f"}, nil)
+		if err := p.Revoke("f"); err != nil {
+			t.Fatal(err)
+		}
+		quiet() // whoever revoked carries it out
+
 		write(t, approved, `{"c": {}`)
 		if c := next(); c.Err == nil || c.Approved != nil || c.Revoked != nil {
 			t.Fatalf("%+v", c)
@@ -78,7 +85,7 @@ func TestWatch(t *testing.T) {
 func TestWatchThinksTwiceAboutAMissingFile(t *testing.T) {
 	p, _ := newPairing(t)
 	write(t, p.approvedPath(), `{"a": {}}`)
-	w := newWatcher(must[*Pairing](t)(OpenPairing(p.dir, "mobile")))
+	w := &must[*Pairing](t)(OpenPairing(p.dir, "mobile")).watcher
 	nothing := func() {
 		t.Helper()
 		if c, ok := w.look(); ok {
@@ -110,7 +117,7 @@ func TestWatchThinksTwiceAboutAMissingFile(t *testing.T) {
 
 func TestWatchFromNoFile(t *testing.T) {
 	p, _ := newPairing(t)
-	w := newWatcher(p)
+	w := &p.watcher
 	for range 5 {
 		if c, ok := w.look(); ok {
 			t.Fatalf("%+v", c)
@@ -129,7 +136,7 @@ func TestWatchFromNoFile(t *testing.T) {
 func TestWatchFromADamagedStart(t *testing.T) {
 	p, _ := newPairing(t)
 	write(t, p.approvedPath(), `{`)
-	w := newWatcher(must[*Pairing](t)(OpenPairing(p.dir, "mobile")))
+	w := &must[*Pairing](t)(OpenPairing(p.dir, "mobile")).watcher
 	w.look()
 	if c, ok := w.look(); !ok || c.Err == nil {
 		t.Fatalf("%+v", c)

@@ -110,6 +110,29 @@ func TestAdminPairing(t *testing.T) {
 	r.refused("/pairing/revoke", Command{ID: "tel-1"})
 }
 
+// A device that comes back at once after its user was revoked is a stranger like any other, and is not thrown out once more.
+func TestRevokedOnce(t *testing.T) {
+	r := start(t, "MOBILE_TOKEN="+mainToken, "MOBILE_ALLOW_ALL_USERS=0")
+	d, other := r.connect("tel-1", mainToken), r.connect("tel-2", mainToken)
+	_, err := r.server.pairing.ApproveUser("tel-1", "Anna")
+	ok(t, err)
+	find[*frame.Approved](d) // so the server has seen it
+	r.post("/pairing/revoke", Command{ID: "tel-1"}, nil)
+	if code := d.closed(); code != int(frame.CloseNoAccess) {
+		t.Errorf("revoked with %d", code)
+	}
+	d = r.connect("tel-1", mainToken)
+	p, err := OpenPairing(r.cfg)
+	ok(t, err)
+	_, err = p.ApproveUser("tel-2", "") // the server has looked at the files again when it tells this
+	ok(t, err)
+	find[*frame.Approved](other)
+	d.send(&frame.Text{ID: "m1", Text: "hello"})
+	if m := d.message(); !strings.Contains(m.Text, "pairing code") {
+		t.Errorf("%+v", m)
+	}
+}
+
 // Approvals and revocations by another process, such as Hermes' own command, reach the live connections, too.
 func TestPairingByAnotherProcess(t *testing.T) {
 	r := start(t, "MOBILE_TOKEN="+mainToken, "MOBILE_ALLOW_ALL_USERS=0")
