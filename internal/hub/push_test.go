@@ -227,6 +227,39 @@ func TestPushOfWhatCameAsTheDeviceWent(t *testing.T) {
 	w.silent()
 }
 
+// What a device was told that it may have missed still counts in the next notification, also when nobody remembers that doubt any more:
+// the notification replaces the one before.
+func TestPushCountsWhatWasToldBefore(t *testing.T) {
+	t.Parallel()
+	w := newPushWorld(t, func(o *hub.Options) { o.LastMoments = time.Hour })
+	c := w.connect("d")
+	w.register(c, nil)
+	first, second := say("not read"), say("another one")
+	w.post("d", first)
+	c.message() // it was written
+	c.drop()
+	if n := w.notified(); n.Count != 1 || !slices.Equal(n.IDs, []string{first.ID}) {
+		t.Errorf("%s", n.raw.Body)
+	}
+	w.restart()
+	w.post("d", second)
+	if n := w.notified(); n.Count != 2 || !slices.Equal(n.IDs, []string{first.ID, second.ID}) || n.ID != second.ID {
+		t.Errorf("%s", n.raw.Body)
+	}
+	c = w.connect("d", withResume(c.Ready.Resume.Epoch, 0))
+	c.message()
+	c.send(&frame.Ack{Seq: c.message().Seq})
+	if n := w.notified(); n.Type != "withdraw" || !slices.Equal(n.IDs, []string{first.ID, second.ID}) {
+		t.Errorf("%s", n.raw.Body)
+	}
+	c.drop()
+	third := say("and one more")
+	w.post("d", third)
+	if n := w.notified(); n.Count != 1 || !slices.Equal(n.IDs, []string{third.ID}) {
+		t.Errorf("%s", n.raw.Body)
+	}
+}
+
 // Steps, the end of a card and what was said on another device are no news, and neither is what waited before.
 func TestPushTellsOfNewsOnly(t *testing.T) {
 	t.Parallel()

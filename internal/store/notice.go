@@ -82,7 +82,8 @@ type UnreadEntry struct {
 	Known bool // the device was notified of it
 }
 
-// Unread returns what a device's outbox holds after seq for a person, the newest first and at most limit of it.
+// Unread returns what a device's outbox holds after seq for a person, and of what is before that, what the device is shown a notification
+// of: the newest first and at most limit of it.
 func (s *Store) Unread(ctx context.Context, device, after int64, limit int) (u Unread, err error) {
 	if err = s.rows(ctx, "unread.count", func(r *sql.Rows) error { return r.Scan(&u.Count, &u.Fresh) }, device, after); err != nil || u.Count == 0 {
 		return u, err

@@ -115,8 +115,9 @@ const (
 	messageStart = `substr(coalesce(json_extract(CAST(o.body AS TEXT), '$.message.text'), ''), 1, 500)`
 )
 
-// unread is from where and which entries of outbox o were not written to the device: messages, files, and cards that are open.
-const unread = `FROM outbox o LEFT JOIN notice n ON n.device=o.device AND n.seq=o.seq WHERE o.device=? AND o.seq>? AND o.kind<=3
+// unread is from where and which entries of outbox o were not written to the device, or it is shown a notification of: messages, files,
+// and cards that are open.
+const unread = `FROM outbox o LEFT JOIN notice n ON n.device=o.device AND n.seq=o.seq WHERE o.device=? AND (o.seq>? OR n.withdrawn=0) AND o.kind<=3
 		AND (o.kind<>3 OR EXISTS (SELECT 1 FROM card WHERE id=` + entryID + ` AND state=0))`
 
 // queries are the statements of Store, by name.

@@ -56,6 +56,7 @@ describe('notifications', { skip: noBrowser, concurrency: 1 }, () => {
     await phone.shows('1 new message')
     await deliver(id, 'the second words')
     const second = await phone.receive()
+    assert.equal(second.count, 2)
     await phone.shows('2 new messages') // one, not two
     assert.equal((await phone.shown())[0]!.title, 'Hermes')
     for (const odd of ['', 'no JSON', '{"type":"of the future"}', '{"type":"wake"}']) {
