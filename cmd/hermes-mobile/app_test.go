@@ -9,7 +9,6 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
 
@@ -39,8 +38,6 @@ var pageLine = regexp.MustCompile(`(?m)^  page  (\S+)$`)
 func cmdApp(ts *testscript.TestScript, neg bool, args []string) {
 	s := of(ts)
 	usage(ts, neg, s.server != nil, "app [ARG...], after a halt of the one before")
-	ts.Check(ts.Exec("env", "-0"))
-	env := strings.Split(strings.TrimSuffix(ts.ReadFile("stdout"), "\x00"), "\x00")
 	out, err := os.Create(ts.MkAbs("app.out"))
 	ts.Check(err)
 	defer out.Close()
@@ -48,7 +45,7 @@ func cmdApp(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(err)
 	defer errs.Close()
 	p := &process{cmd: exec.Command("hermes-mobile", append([]string{"app"}, args...)...), done: make(chan struct{})}
-	p.cmd.Env, p.cmd.Dir, p.cmd.Stdout, p.cmd.Stderr = env, ts.MkAbs("."), out, errs
+	p.cmd.Env, p.cmd.Dir, p.cmd.Stdout, p.cmd.Stderr = environ(ts), ts.MkAbs("."), out, errs
 	ts.Check(p.cmd.Start())
 	go func() {
 		defer close(p.done)
@@ -113,8 +110,6 @@ func cmdNowhere(ts *testscript.TestScript, neg bool, args []string) {
 // cmdKeyed runs a command whose descriptor 3 has a key, as a host program would.
 func cmdKeyed(ts *testscript.TestScript, neg bool, args []string) {
 	usage(ts, neg, len(args) < 2, "keyed KEY COMMAND [ARG...]")
-	ts.Check(ts.Exec("env", "-0"))
-	env := strings.Split(strings.TrimSuffix(ts.ReadFile("stdout"), "\x00"), "\x00")
 	r, w, err := os.Pipe()
 	ts.Check(err)
 	defer r.Close()
@@ -122,8 +117,8 @@ func cmdKeyed(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(err)
 	ts.Check(w.Close())
 	cmd := exec.Command(args[1], args[2:]...)
-	cmd.Env, cmd.Dir, cmd.ExtraFiles = env, ts.MkAbs("."), []*os.File{r}
-	cmd.WaitDelay = time.Second
+	cmd.Env, cmd.Dir, cmd.ExtraFiles = environ(ts), ts.MkAbs("."), []*os.File{r}
+	cmd.WaitDelay = patience
 	text, err := cmd.CombinedOutput()
 	ts.Check(os.WriteFile(ts.MkAbs("keyed.out"), text, 0o600))
 	if err != nil {

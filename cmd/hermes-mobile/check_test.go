@@ -97,6 +97,15 @@ func cmdAwait(ts *testscript.TestScript, neg bool, args []string) {
 	eventually(ts, args[0]+" in "+args[1], func() bool { return re.MatchString(ts.ReadFile(args[1])) })
 }
 
+func cmdUntil(ts *testscript.TestScript, neg bool, args []string) {
+	usage(ts, neg, len(args) < 2, "until REGEXP COMMAND [ARG...]")
+	re := regexp.MustCompile("(?m)" + args[0])
+	eventually(ts, args[0]+" from "+strings.Join(args[1:], " "), func() bool {
+		ts.Check(ts.Exec(args[1], args[2:]...))
+		return re.MatchString(ts.ReadFile("stdout"))
+	})
+}
+
 func cmdMode(ts *testscript.TestScript, neg bool, args []string) {
 	usage(ts, neg, len(args) != 2, "mode PERM FILE")
 	info, err := os.Stat(ts.MkAbs(args[1]))

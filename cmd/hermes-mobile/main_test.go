@@ -27,6 +27,7 @@ func TestMain(m *testing.M) {
 //	json FILE [PATH=VALUE...]    the file, or stdout, is one JSON value that has these values (check_test.go)
 //	capture NAME FILE REGEXP     set $NAME to the expression's group
 //	await REGEXP FILE            wait until the file has it
+//	until REGEXP COMMAND...      run a command, which must work, until it prints this
 //	mode PERM FILE               the file has this mode
 //	qr FILE TEXT                 the file has a QR code of the text, drawn so that a camera reads it
 //	gateway TOKEN                a Hermes gateway that wants a token; its address is $GATEWAY
@@ -53,7 +54,7 @@ func TestScripts(t *testing.T) {
 		Condition: func(cond string) (bool, error) { return cond == "root" && os.Geteuid() == 0, nil },
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"serve": cmdServe, "halt": cmdHalt, "hup": cmdHup, "dev": cmdDevice, "exits": cmdExits, "json": cmdJSON,
-			"capture": cmdCapture, "await": cmdAwait, "mode": cmdMode, "qr": cmdQR, "occupy": cmdOccupy,
+			"capture": cmdCapture, "await": cmdAwait, "until": cmdUntil, "mode": cmdMode, "qr": cmdQR, "occupy": cmdOccupy,
 			"gateway": cmdGateway, "app": cmdApp, "nowhere": cmdNowhere, "keyed": cmdKeyed,
 		},
 		RequireExplicitExec: true,

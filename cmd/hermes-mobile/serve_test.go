@@ -29,9 +29,6 @@ var listening = regexp.MustCompile(`(?m)^  listening  (wss?://\S+)$`)
 func cmdServe(ts *testscript.TestScript, neg bool, args []string) {
 	s := of(ts)
 	usage(ts, neg, s.server != nil, "serve [ARG...], after a halt of the one before")
-	ts.Check(ts.Exec("env", "-0")) // the script's environment, which testscript gives to commands only
-	env := strings.Split(strings.TrimSuffix(ts.ReadFile("stdout"), "\x00"), "\x00")
-
 	out, err := os.Create(ts.MkAbs("serve.out"))
 	ts.Check(err)
 	defer out.Close()
@@ -39,7 +36,7 @@ func cmdServe(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(err)
 	defer errs.Close()
 	p := &process{cmd: exec.Command("hermes-mobile", append([]string{"serve", "--port", "0"}, args...)...), done: make(chan struct{})}
-	p.cmd.Env, p.cmd.Dir, p.cmd.Stdout, p.cmd.Stderr = env, ts.MkAbs("."), out, errs
+	p.cmd.Env, p.cmd.Dir, p.cmd.Stdout, p.cmd.Stderr = environ(ts), ts.MkAbs("."), out, errs
 	ts.Check(p.cmd.Start())
 	go func() {
 		defer close(p.done)
@@ -72,6 +69,16 @@ func cmdServe(ts *testscript.TestScript, neg bool, args []string) {
 	resp, err := c.Get("http://" + host[:strings.Index(host, "/")] + "/healthz") // with TLS, too, from this machine
 	ts.Check(err)
 	ts.Check(resp.Body.Close())
+}
+
+// environ is the script's environment, which testscript gives to commands only. It goes by way of a file, since what a command prints is in
+// the log of a script that fails, where its zero bytes would make it a binary file.
+func environ(ts *testscript.TestScript) []string {
+	const file = ".environ"
+	ts.Check(ts.Exec("sh", "-c", "env -0 > "+file))
+	list := strings.Split(strings.TrimSuffix(ts.ReadFile(file), "\x00"), "\x00")
+	ts.Check(os.Remove(ts.MkAbs(file)))
+	return list
 }
 
 func cmdHalt(ts *testscript.TestScript, neg bool, args []string) {
