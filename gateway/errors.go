@@ -3,6 +3,7 @@ package gateway
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 )
 
@@ -24,6 +25,9 @@ var (
 	ErrCut = errors.New("the stream was cut")
 	// ErrLate: the approval was answered before, or nobody waits for the answer any more.
 	ErrLate = errors.New("the approval is no longer open")
+	// ErrLoading: the gateway answers already and has not loaded yet what a turn needs. Nothing of the turn is stored: start it again,
+	// with another key.
+	ErrLoading = errors.New("the gateway is still loading")
 	// ErrClosed: the client or turn was closed.
 	ErrClosed = errors.New("closed")
 )
@@ -60,7 +64,14 @@ func (e *Error) Error() string {
 	}
 }
 
-// Is makes 401 and 403 ErrSignIn.
+// Is makes 401 and 403 ErrSignIn, and a Python module that is half loaded ErrLoading: 0.22 answers seconds before its modules are
+// there, and the words are Python's own.
 func (e *Error) Is(target error) bool {
-	return target == ErrSignIn && (e.Status == 401 || e.Status == 403)
+	switch target {
+	case ErrSignIn:
+		return e.Status == 401 || e.Status == 403
+	case ErrLoading:
+		return strings.Contains(e.Message, "cannot import name") && strings.Contains(e.Message, "partially initialized module")
+	}
+	return false
 }

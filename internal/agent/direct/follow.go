@@ -8,8 +8,8 @@ import (
 	"hermes-mobile/internal/chat"
 )
 
-// follow reads the turn to its end and says what happens. again: the gateway knows nothing of a turn of an earlier life,
-// which is to be begun.
+// follow reads the turn to its end and says what happens. again: it is to be begun, since the gateway knows nothing of a turn of an
+// earlier life, or was not ready for one.
 func (t *turn) follow(running *gateway.Turn) (again bool) {
 	defer running.Close()
 	r := &reply{turn: t, skip: t.in.Texts}
@@ -53,7 +53,7 @@ func (t *turn) read(running *gateway.Turn, r *reply) (over, again bool, err erro
 				t.askUnseen(r)
 			}
 		case gateway.Ended:
-			if e.Outcome.State == gateway.Absent && t.resumed {
+			if e.Outcome.State == gateway.Absent && t.resumed || t.premature(r, e.Outcome) {
 				return true, true, nil
 			}
 			t.ended(r, e.Outcome)
@@ -63,6 +63,27 @@ func (t *turn) read(running *gateway.Turn, r *reply) (over, again bool, err erro
 		}
 	}
 	return false, false, gateway.ErrCut
+}
+
+// maxTries bounds the turns that are begun because the gateway was still loading: with the pauses between them that is two minutes.
+const maxTries = 40
+
+// premature reports whether the turn failed only because the gateway was still loading, and is to be begun anew. What waited for the
+// gateway to come back is always among the first that it is asked.
+func (t *turn) premature(r *reply, o gateway.Outcome) bool {
+	if !errors.Is(o.Err, gateway.ErrLoading) || r.began() || t.tools > 0 || t.isStopped() {
+		return false
+	}
+	again := false
+	noted := t.change(func(b *begun) {
+		if again = b.Tries < maxTries; again {
+			b.Tries, b.Lease = b.Tries+1, nil
+		}
+	})
+	if again = again && noted; again {
+		t.agent.Log.Info("the gateway is still loading: a turn is begun anew", "device", t.in.Device)
+	}
+	return again
 }
 
 // ended says the rest and ends the turn. It is forgotten only when its end is stored, so a crash in between has it looked
@@ -113,6 +134,7 @@ func failure(o gateway.Outcome, said, stopped bool) string {
 }
 
 func (t *turn) toolStarted(e gateway.ToolStarted) chat.Event {
+	t.tools++
 	s := chat.ToolStep{ID: chat.NewID(), Name: e.Name, State: "started", Title: e.Preview, N: t.in.N}
 	t.steps = append(t.steps, s)
 	return s

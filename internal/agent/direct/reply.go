@@ -21,6 +21,9 @@ type reply struct {
 	blind    bool   // events are missing, so that only the end tells which segment is which
 }
 
+// began reports whether anything was said.
+func (r *reply) began() bool { return r.given > 0 || r.skip > 0 || len(r.segments) > 0 }
+
 // apply takes an event with text, and gives out what is to be said.
 func (r *reply) apply(e gateway.Event) []chat.Event {
 	switch e := e.(type) {

@@ -27,6 +27,13 @@ func (t *turn) start() (*gateway.Turn, error) {
 	if b != nil && b.N != t.in.N {
 		b = nil
 	}
+	key := fmt.Sprintf("hermes-mobile-%s-%d", t.agent.Instance, t.in.N)
+	if b != nil && b.Tries > 0 {
+		key = fmt.Sprintf("%s-%d", key, b.Tries) // with the key of the one before it would be the run that failed
+		if b.Lease == nil && !t.pause(t.early, busyWait) {
+			return nil, t.early.Err()
+		}
+	}
 	switch {
 	case b == nil && t.in.Handed && !keyed:
 		return nil, errLost // what was written down of it is gone
@@ -38,7 +45,7 @@ func (t *turn) start() (*gateway.Turn, error) {
 		known.Session, t.model, t.provider = b.Lease.SessionID, b.Model, b.Provider
 	}
 	req := gateway.TurnRequest{Text: t.text(), Images: images, Model: t.model, Provider: t.provider,
-		Key: fmt.Sprintf("hermes-mobile-%s-%d", t.agent.Instance, t.in.N), Patience: t.agent.Patience, OnLease: t.remember}
+		Key: key, Patience: t.agent.Patience, OnLease: t.remember}
 	if caps.Offers("session_create") {
 		if req.SessionID, err = t.agent.session(t.early, t.in.Device, known); err != nil {
 			return nil, err

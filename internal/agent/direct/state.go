@@ -40,6 +40,7 @@ type begun struct {
 	Lease  *gateway.Lease `json:"lease,omitempty"`  // nil: the gateway does not have it
 	Asked  []string       `json:"asked,omitempty"`  // approvals that were shown, by id
 	Learnt bool           `json:"learnt,omitempty"` // what it leaves for the next turn is kept
+	Tries  int            `json:"tries,omitempty"`  // times that the gateway failed at it because it was still loading
 
 	// What it was begun with, for a repeat of the start has to be the same.
 	Model    string `json:"model,omitempty"`

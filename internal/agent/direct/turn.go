@@ -35,6 +35,7 @@ type turn struct {
 	model, provider string
 	resumed         bool            // it was begun in an earlier life
 	steps           []chat.ToolStep // tools that run
+	tools           int             // that were begun
 }
 
 // question is an approval of this turn.
@@ -356,8 +357,8 @@ func (t *turn) remember(l gateway.Lease) {
 	t.change(func(b *begun) { b.Lease, b.Model, b.Provider = &l, t.model, t.provider })
 }
 
-// change writes down what is known of the turn.
-func (t *turn) change(f func(*begun)) {
+// change writes down what is known of the turn, and reports whether that could be done.
+func (t *turn) change(f func(*begun)) bool {
 	err := t.agent.memory.change(context.WithoutCancel(t.ctx), t.in.Device, func(c *conversation) {
 		next := begun{N: t.in.N}
 		if c.Turn != nil && c.Turn.N == t.in.N {
@@ -369,6 +370,7 @@ func (t *turn) change(f func(*begun)) {
 	if err != nil {
 		t.agent.Log.Error("a turn could not be written down: after a crash nobody knows of it", "device", t.in.Device, "error", err)
 	}
+	return err == nil
 }
 
 // forget takes the turn out of what is remembered.
