@@ -44,8 +44,13 @@ describe('notifications', { skip: noBrowser, concurrency: 1 }, () => {
     return { visitor, phone, page, id: await device(page) }
   }
 
-  /** away leaves the page. */
-  const away = (page: Page) => page.goto('about:blank')
+  /** away leaves the page, and waits until the server has seen that. */
+  async function away(page: Page): Promise<void> {
+    const left = await device(page)
+    await page.goto('about:blank')
+    const connected = async () => (JSON.parse(await server.cli('devices', 'list', '--json')) as { id: string; connected: boolean }[]).some(({ id, connected }) => id === left && connected)
+    await until(async () => !(await connected()), 'the device is away')
+  }
 
   it('tell how much waits, and bring the person to it', async () => {
     const { visitor, phone, page, id } = await subscribed('Pocket', PHONE)
