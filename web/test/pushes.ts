@@ -174,7 +174,7 @@ export class Subscriber {
   /** shows waits until just these bodies are shown. */
   async shows(...bodies: string[]): Promise<void> {
     let now: string[] = []
-    await until(async () => (now = (await this.shown()).map(({ body }) => body).sort()).join('|') === [...bodies].sort().join('|'), `these are shown: ${bodies.join(' | ')}`, 15_000)
+    await until(async () => (now = (await this.shown()).map(({ body }) => body).sort()).join('|') === [...bodies].sort().join('|'), `these are shown: ${bodies.join(' | ')}`)
       .catch((error: Error) => { throw new Error(`${error.message}; shown are: ${now.join(' | ')}`) })
   }
 

@@ -111,10 +111,10 @@ func TestTool(t *testing.T) {
 // TEXT comes N seconds later, unasked, with a turn in between.
 func TestSay(t *testing.T) {
 	s := newStage(t)
+	began := time.Now()
 	if got := s.final(s.text("/demo say 1 good morning")); got != "in 1 s" {
 		t.Errorf("%q", got)
 	}
-	began := time.Now()
 	if got := s.final(s.text("/demo slow 0")); got != "done after 0 s" {
 		t.Errorf("%q", got)
 	}
@@ -122,7 +122,7 @@ func TestSay(t *testing.T) {
 	if say.Text != "good morning" || !say.Final || say.N != 0 || say.ReplyTo != "" {
 		t.Errorf("%+v", say)
 	}
-	if d := time.Since(began); d < 800*time.Millisecond || d > 5*time.Second {
+	if d := time.Since(began); d < 800*time.Millisecond {
 		t.Errorf("it came after %v", d)
 	}
 }
