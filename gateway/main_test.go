@@ -4,10 +4,10 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
+	"hermes-mobile/internal/leak"
 )
 
 func TestMain(m *testing.M) {
 	pause, pauseMost = time.Millisecond, 5*time.Millisecond
-	goleak.VerifyTestMain(m)
+	leak.Main(m)
 }

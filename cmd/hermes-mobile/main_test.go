@@ -8,7 +8,8 @@ import (
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
-	"go.uber.org/goleak"
+
+	"hermes-mobile/internal/leak"
 )
 
 // The test binary is the command itself: "hermes-mobile" in a script runs main.
@@ -38,7 +39,7 @@ func TestMain(m *testing.M) {
 //
 // ("stop" is testscript's own word for the end of the script.)
 func TestScripts(t *testing.T) {
-	t.Cleanup(func() { goleak.VerifyNone(t) })
+	t.Cleanup(func() { leak.None(t) })
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata",
 		Setup: func(e *testscript.Env) error {

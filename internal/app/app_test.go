@@ -18,18 +18,17 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
-
 	"hermes-mobile/device"
 	"hermes-mobile/frame"
 	"hermes-mobile/gateway"
 	"hermes-mobile/internal/agent/demo"
 	"hermes-mobile/internal/chat"
+	"hermes-mobile/internal/leak"
 	"hermes-mobile/internal/onboard"
 	"hermes-mobile/internal/onboard/onboardtest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { leak.Main(m) }
 
 const (
 	token    = "token-that-nobody-may-see"

@@ -9,13 +9,12 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
-
 	"hermes-mobile/internal/config"
+	"hermes-mobile/internal/leak"
 	"hermes-mobile/internal/setup"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { leak.Main(m) }
 
 func ok(t testing.TB, err error) {
 	t.Helper()

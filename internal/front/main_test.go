@@ -16,13 +16,12 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
-
+	"hermes-mobile/internal/leak"
 	"hermes-mobile/internal/metrics"
 	"hermes-mobile/internal/store"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { leak.Main(m) }
 
 const (
 	upstreamKey = "the-key-of-the-api-server"

@@ -16,19 +16,18 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
-
 	"hermes-mobile/frame"
 	"hermes-mobile/internal/access"
 	"hermes-mobile/internal/chat"
 	"hermes-mobile/internal/hub"
+	"hermes-mobile/internal/leak"
 	"hermes-mobile/internal/media"
 	"hermes-mobile/internal/metrics"
 	"hermes-mobile/internal/store"
 	"hermes-mobile/internal/wsconn"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { leak.Main(m) }
 
 // patience is how long something that must happen may take. Nothing waits for it unless it fails.
 const patience = 10 * time.Second

@@ -12,14 +12,13 @@ import (
 	"strings"
 	"testing"
 
-	"go.uber.org/goleak"
-
 	"hermes-mobile/gateway"
+	"hermes-mobile/internal/leak"
 	"hermes-mobile/internal/onboard/onboardtest"
 	"hermes-mobile/internal/vault"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { leak.Main(m) }
 
 const (
 	token    = "token-that-nobody-may-see"

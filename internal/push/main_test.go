@@ -3,10 +3,10 @@ package push
 import (
 	"testing"
 
-	"go.uber.org/goleak"
+	"hermes-mobile/internal/leak"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { leak.Main(m) }
 
 func ok(t *testing.T, err error) {
 	t.Helper()

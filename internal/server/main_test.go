@@ -16,13 +16,13 @@ import (
 	"time"
 
 	"github.com/coder/websocket"
-	"go.uber.org/goleak"
 
 	"hermes-mobile/frame"
 	"hermes-mobile/internal/config"
+	"hermes-mobile/internal/leak"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { leak.Main(m) }
 
 const patience = 10 * time.Second
 

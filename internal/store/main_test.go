@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
+	"hermes-mobile/internal/leak"
 )
 
 // childEnv makes the test binary do one thing in a process of its own: what cannot be undone in this one, such as giving
@@ -29,7 +29,7 @@ func TestMain(m *testing.M) {
 		}
 		os.Exit(0)
 	}
-	goleak.VerifyTestMain(m)
+	leak.Main(m)
 }
 
 // child runs one of children and returns what it said and whether it failed.

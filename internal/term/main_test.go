@@ -3,9 +3,9 @@ package term
 import (
 	"testing"
 
-	"go.uber.org/goleak"
+	"hermes-mobile/internal/leak"
 )
 
 func TestMain(m *testing.M) {
-	goleak.VerifyTestMain(m)
+	leak.Main(m)
 }

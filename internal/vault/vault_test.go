@@ -11,12 +11,12 @@ import (
 	"testing"
 
 	"github.com/zalando/go-keyring"
-	"go.uber.org/goleak"
 
 	"hermes-mobile/gateway"
+	"hermes-mobile/internal/leak"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { leak.Main(m) }
 
 var (
 	home  = Binding{Gateway: "home", Account: "ada"}

@@ -15,10 +15,11 @@ import (
 	"time"
 
 	"github.com/gobwas/ws"
-	"go.uber.org/goleak"
+
+	"hermes-mobile/internal/leak"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { leak.Main(m) }
 
 const patience = 20 * time.Second
 

@@ -15,6 +15,7 @@ import (
 	"go.uber.org/goleak"
 
 	"hermes-mobile/internal/cert"
+	"hermes-mobile/internal/leak"
 )
 
 // A certificate is obtained and renewed in this process, and the end leaves no goroutine behind, nor a connection to the
@@ -44,5 +45,5 @@ func TestNothingIsLeft(t *testing.T) {
 	ok(t, web.Close())
 	work.Wait()
 	c.Close()
-	goleak.VerifyNone(t, here, goleak.IgnoreAnyFunction("hermes-mobile/test/acme.serveQuery")) // of the ACME server
+	leak.None(t, here, goleak.IgnoreAnyFunction("hermes-mobile/test/acme.serveQuery")) // of the ACME server
 }

@@ -27,7 +27,7 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
+	"hermes-mobile/internal/leak"
 )
 
 // name is what the certificates are for.
@@ -55,13 +55,7 @@ func TestMain(m *testing.M) {
 		}
 		return m.Run()
 	}()
-	if code == 0 {
-		if err := goleak.Find(); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			code = 1
-		}
-	}
-	os.Exit(code)
+	os.Exit(leak.Status(code))
 }
 
 var pebble = sync.OnceValues(func() (string, error) {

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"go.uber.org/goleak"
+	"hermes-mobile/internal/leak"
 )
 
 var (
@@ -44,14 +44,7 @@ func run(m *testing.M) int {
 		return 1
 	}
 	binary, phoneBinary = filepath.Join(dir, "hermes-mobile"), filepath.Join(dir, "phone")
-	status := m.Run()
-	if status == 0 {
-		if err := goleak.Find(); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			return 1
-		}
-	}
-	return status
+	return leak.Status(m.Run())
 }
 
 // newRand returns the random numbers of a test and prints the seed.

@@ -12,9 +12,8 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
-
 	"hermes-mobile/frame"
+	"hermes-mobile/internal/leak"
 	"hermes-mobile/test/e2e"
 )
 
@@ -33,11 +32,7 @@ func TestMain(m *testing.M) {
 	flag.Parse()
 	code := m.Run()
 	e2e.Tidy()
-	if err := goleak.Find(); code == 0 && err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		code = 1
-	}
-	os.Exit(code)
+	os.Exit(leak.Status(code))
 }
 
 func ok(t testing.TB, err error) {

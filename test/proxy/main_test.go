@@ -10,8 +10,7 @@ import (
 	"sync"
 	"testing"
 
-	"go.uber.org/goleak"
-
+	"hermes-mobile/internal/leak"
 	"hermes-mobile/test/e2e"
 )
 
@@ -27,13 +26,7 @@ func TestMain(m *testing.M) {
 	}
 	code := m.Run()
 	e2e.Tidy()
-	if code == 0 {
-		if err := goleak.Find(); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			code = 1
-		}
-	}
-	os.Exit(code)
+	os.Exit(leak.Status(code))
 }
 
 // installed is what install.sh says of each proxy: its path, or "- " and why there is none.

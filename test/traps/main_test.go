@@ -2,12 +2,10 @@ package traps
 
 import (
 	"flag"
-	"fmt"
 	"os"
 	"testing"
 
-	"go.uber.org/goleak"
-
+	"hermes-mobile/internal/leak"
 	"hermes-mobile/test/e2e"
 )
 
@@ -23,9 +21,5 @@ func TestMain(m *testing.M) {
 	}
 	code := m.Run()
 	e2e.Tidy()
-	if err := goleak.Find(); code == 0 && err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		code = 1
-	}
-	os.Exit(code)
+	os.Exit(leak.Status(code))
 }

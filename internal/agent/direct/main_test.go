@@ -3,7 +3,7 @@ package direct
 import (
 	"testing"
 
-	"go.uber.org/goleak"
+	"hermes-mobile/internal/leak"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { leak.Main(m) }
