@@ -64,14 +64,16 @@ func (e *Error) Error() string {
 	}
 }
 
-// Is makes 401 and 403 ErrSignIn, and a Python module that is half loaded ErrLoading: 0.22 answers seconds before its modules are
-// there, and the words are Python's own.
+// Is makes 401 and 403 ErrSignIn, and what comes of Python modules that are half loaded ErrLoading: 0.22 answers seconds before its
+// modules are there. The words are Python's own, where two threads import the same modules, and where two threads read source at once
+// (gh-106905, in all of 3.11).
 func (e *Error) Is(target error) bool {
 	switch target {
 	case ErrSignIn:
 		return e.Status == 401 || e.Status == 403
 	case ErrLoading:
-		return strings.Contains(e.Message, "cannot import name") && strings.Contains(e.Message, "partially initialized module")
+		return strings.Contains(e.Message, "cannot import name") && strings.Contains(e.Message, "partially initialized module") ||
+			strings.Contains(e.Message, "AST constructor recursion depth mismatch")
 	}
 	return false
 }

@@ -16,6 +16,7 @@ func TestErrorIs(t *testing.T) {
 		{Error{Status: 403}, true, false},
 		{Error{Status: 404, Code: "session_not_found"}, false, false},
 		{Error{Message: loading}, false, true},
+		{Error{Message: "AST constructor recursion depth mismatch (before=75, after=139)"}, false, true},
 		{Error{Message: "cannot import name 'x' from 'y' (/plugins/y.py)"}, false, false}, // which no waiting mends
 		{Error{}, false, false},
 	} {

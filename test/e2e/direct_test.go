@@ -360,7 +360,7 @@ func directGatewayRestarts(t *testing.T, w *world) {
 	second := p.Submit("FM:text(waited)")
 	p.Agent(frame.Away)
 	w.gateway.Run()
-	w.gateway.AwaitAPI()
+	w.gateway.AwaitAPIInUse()
 	p.Answered(mark, id)
 	p.Receipt(second)
 	p.Final(waiting, "the answer to what waited", func(m device.Message) bool { return m.Text == "waited" })
@@ -372,7 +372,7 @@ func directGatewayRestarts(t *testing.T, w *world) {
 	id = p.Say("FM:slow(4)")
 	Wait(p, mark, "some text", func(m device.Message) bool { return strings.Contains(m.Text, "Line 0001") })
 	w.gateway.Restart(false)
-	w.gateway.AwaitAPI()
+	w.gateway.AwaitAPIInUse()
 	if m := p.Answered(mark, id); w.newer() && (m.Interrupted || m.Text != modelLines(900)) {
 		t.Errorf("the answer is %+v", m)
 	}

@@ -42,18 +42,30 @@ func (a API) env() []string {
 func (g *Gateway) API() API { return g.setup.api }
 
 // AwaitAPI waits until the API server of a gateway that runs answers, and can take a turn: one that comes while 0.22.2 still loads
-// its modules in another thread may fail for want of one that is half loaded.
+// its modules in another thread may fail for want of one that is half loaded. A gateway that could not load them is run anew, so nobody
+// may use it yet.
 func (g *Gateway) AwaitAPI() {
 	g.t.Helper()
-	if err := g.awaitAPI(g.setup.api.URL); err != nil {
-		g.t.Fatalf("hermes %s: %v", g.setup.Version, err)
-	}
+	g.AwaitAPIAt(g.setup.api.URL)
 }
 
 // AwaitAPIAt is AwaitAPI for a test that has configured the API server itself.
 func (g *Gateway) AwaitAPIAt(base string) {
 	g.t.Helper()
-	if err := g.awaitAPI(base); err != nil {
+	err := g.awaitAPI(base)
+	for err == nil && !g.loaded() {
+		g.Restart(true)
+		err = g.awaitAPI(base)
+	}
+	if err != nil {
+		g.t.Fatalf("hermes %s: %v", g.setup.Version, err)
+	}
+}
+
+// AwaitAPIInUse is AwaitAPI for a gateway that somebody uses already: it is not run anew.
+func (g *Gateway) AwaitAPIInUse() {
+	g.t.Helper()
+	if err := g.awaitAPI(g.setup.api.URL); err != nil {
 		g.t.Fatalf("hermes %s: %v", g.setup.Version, err)
 	}
 }
@@ -78,9 +90,18 @@ func (g *Gateway) awaitAPI(base string) error {
 	return errors.New("the API server does not answer, or never has what a turn needs")
 }
 
+// warm reports whether the process has loaded what a turn needs, or has tried to.
 func (g *Gateway) warm() bool {
 	g.mu.Lock()
 	before := g.warmed
 	g.mu.Unlock()
 	return g.warmUps() > before
+}
+
+// loaded reports whether it did not fail at that.
+func (g *Gateway) loaded() bool {
+	g.mu.Lock()
+	before := g.failed
+	g.mu.Unlock()
+	return g.failedWarmUps() == before
 }
