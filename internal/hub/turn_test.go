@@ -104,7 +104,7 @@ func TestIndicators(t *testing.T) {
 	if a := find[*frame.Avatar](c, nil); a.State != "idle" {
 		t.Errorf("avatar %s", a.State)
 	}
-	if d := time.Since(began); d < 500*time.Millisecond {
+	if d := time.Since(began); d < 500*time.Millisecond || d > 5*time.Second {
 		t.Errorf("idle came after %v, want a second", d)
 	}
 }

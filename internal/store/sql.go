@@ -117,7 +117,8 @@ const (
 
 // unread is from where and which entries of outbox o were not written to the device, or it is shown a notification of: messages, files,
 // and cards that are open.
-const unread = `FROM outbox o LEFT JOIN notice n ON n.device=o.device AND n.seq=o.seq WHERE o.device=? AND (o.seq>? OR n.withdrawn=0) AND o.kind<=3
+const unread = `FROM outbox o LEFT JOIN notice n ON n.device=o.device AND n.seq=o.seq
+		WHERE o.device=?1 AND o.seq>min(?2, coalesce((SELECT min(seq)-1 FROM notice WHERE device=?1 AND withdrawn=0), ?2)) AND (o.seq>?2 OR n.withdrawn=0) AND o.kind<=3
 		AND (o.kind<>3 OR EXISTS (SELECT 1 FROM card WHERE id=` + entryID + ` AND state=0))`
 
 // queries are the statements of Store, by name.

@@ -128,13 +128,21 @@ func (p *Phone) code(t *testing.T, text string) string {
 // approvedSoon: an approval reaches the live connection.
 func (p *Phone) approvedSoon(t *testing.T, mark int) {
 	t.Helper()
+	began := time.Now()
 	Wait(p, mark, "the approval", func(s device.StatusChanged) bool { return s.Approved })
+	if took := time.Since(began); took > 2*time.Second {
+		t.Errorf("the approval took %v", took)
+	}
 }
 
 // thrownOut: a revocation ends the connection for good.
 func (p *Phone) thrownOut(t *testing.T, mark int) {
 	t.Helper()
+	began := time.Now()
 	s := Wait(p, mark, "the end of the connection", func(s device.StatusChanged) bool { return s.State == device.NoAccess })
+	if took := time.Since(began); took > 2*time.Second {
+		t.Errorf("the revocation took %v", took)
+	}
 	var no *device.NoAccessError
 	if !errors.As(s.Err, &no) {
 		t.Errorf("the connection ended with %v", s.Err)

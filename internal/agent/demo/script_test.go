@@ -122,7 +122,7 @@ func TestSay(t *testing.T) {
 	if say.Text != "good morning" || !say.Final || say.N != 0 || say.ReplyTo != "" {
 		t.Errorf("%+v", say)
 	}
-	if d := time.Since(began); d < 800*time.Millisecond {
+	if d := time.Since(began); d < 800*time.Millisecond || d > 5*time.Second {
 		t.Errorf("it came after %v", d)
 	}
 }
