@@ -23,6 +23,10 @@ type Device struct {
 	Conversation            string // id of the device whose conversation it has joined; empty = its own
 	Rights                  Rights
 	CreatedAt, SeenAt       time.Time
+
+	AnswersAt time.Time // a new device may not answer cards before; zero: it may
+	ExpiresAt time.Time // when its own token ends; zero: never
+	NextHash  string    // of the token that replaces its own once the device acknowledges it; empty: none
 }
 
 // Rights are what the owner lets a device do.
@@ -43,11 +47,20 @@ func (d *Device) Talks() string { return cmp.Or(d.Conversation, d.ID) }
 
 func scanDevice(r *sql.Rows) (*Device, error) {
 	d := &Device{}
-	var created, seen int64
+	var created, seen, answers, expires int64
 	err := r.Scan(&d.N, &d.ID, &d.Name, &d.Platform, &d.App, &d.UserID, &d.UserName, &d.Label, &d.TokenHash, &d.Epoch, &d.Floor, &d.Sent,
-		&d.Revoked, &d.Conversation, &d.Rights.Write, &d.Rights.Answer, &d.Rights.Call, &created, &seen)
+		&d.Revoked, &d.Conversation, &d.Rights.Write, &d.Rights.Answer, &d.Rights.Call, &created, &seen, &answers, &expires, &d.NextHash)
 	d.CreatedAt, d.SeenAt = time.UnixMilli(created), time.UnixMilli(seen)
+	d.AnswersAt, d.ExpiresAt = timeOrZero(answers), timeOrZero(expires)
 	return d, err
+}
+
+// timeOrZero reads a stored time in which 0 stands for none.
+func timeOrZero(ms int64) time.Time {
+	if ms == 0 {
+		return time.Time{}
+	}
+	return time.UnixMilli(ms)
 }
 
 func (s *Store) devices(ctx context.Context, name string, args ...any) ([]*Device, error) {

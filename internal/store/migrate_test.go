@@ -141,6 +141,11 @@ func wantFrozenRows(t *testing.T, s *Store, version int) {
 			t.Errorf("the session is %q's", owner)
 		}
 	}
+	if version > 4 {
+		if list := value[[]AuditEntry](t)(s.Audit(ctx, 0, time.Time{}, 10)); len(list) != 1 || list[0].Action != "device.revoke" || list[0].Subject != "tel-2" {
+			t.Errorf("audit log %+v", list)
+		}
+	}
 	if valid, again, err := s.Invited(ctx, "cafe", "tel-1", time.UnixMilli(4_000_000_000_000)); err != nil || !valid || again {
 		t.Errorf("the one-time code: valid %v again %v error %v", valid, again, err)
 	}

@@ -166,6 +166,38 @@ INSERT INTO delivery SELECT * FROM delivery_3;
 DROP TABLE delivery_3;
 CREATE UNIQUE INDEX delivery_id ON delivery(sender, id) WHERE fresh=1;
 CREATE INDEX delivery_open ON delivery(device, seq) WHERE seen_at=0 AND expired_at=0;
+`, `
+-- What owners, pairing codes and new devices did. Rows are only added; old ones are swept.
+CREATE TABLE audit (
+  n INTEGER PRIMARY KEY AUTOINCREMENT, at INTEGER NOT NULL,
+  actor TEXT NOT NULL,               -- who: socket, admin, device:ID, code, user:ID, server
+  origin TEXT NOT NULL,              -- from where: an address, or the uid at the other end of the admin socket
+  action TEXT NOT NULL,              -- what: a dotted name, such as device.revoke
+  subject TEXT NOT NULL,             -- the device, user, token label or setting it was done to
+  detail TEXT NOT NULL);
+CREATE INDEX audit_at ON audit(at);
+
+-- A pairing code names the user that its device belongs to; without one the device makes a new user.
+ALTER TABLE invite ADD COLUMN user_id TEXT NOT NULL DEFAULT '';
+ALTER TABLE invite ADD COLUMN trusted INTEGER NOT NULL DEFAULT 0; -- its device may answer cards at once
+
+ALTER TABLE device ADD COLUMN answers_at INTEGER NOT NULL DEFAULT 0;  -- a new device may not answer cards before
+ALTER TABLE device ADD COLUMN expires_at INTEGER NOT NULL DEFAULT 0;  -- of its own token; 0 = never
+ALTER TABLE device ADD COLUMN next_hash TEXT NOT NULL DEFAULT '';     -- of the token that replaces its own once it is acknowledged
+CREATE INDEX device_next_token ON device(next_hash) WHERE next_hash <> '';
+
+-- When a token of an app or a sender was last used, by its label.
+CREATE TABLE token_use (label TEXT PRIMARY KEY, at INTEGER NOT NULL) WITHOUT ROWID;
+
+-- Bytes of files that a device stored on a day, counted in days since 1970.
+CREATE TABLE upload_day (
+  device INTEGER NOT NULL, day INTEGER NOT NULL, bytes INTEGER NOT NULL,
+  PRIMARY KEY (device, day)) WITHOUT ROWID;
+
+-- Passkeys that open the admin UI.
+CREATE TABLE passkey (
+  id TEXT PRIMARY KEY, name TEXT NOT NULL, credential BLOB NOT NULL,
+  created_at INTEGER NOT NULL, used_at INTEGER NOT NULL) WITHOUT ROWID;
 `}
 
 // migrate brings the schema up to date, one version a transaction. A database of a newer program is left alone.

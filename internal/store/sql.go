@@ -100,11 +100,14 @@ var writes = map[string]string{
 	"notice.wipe":     `DELETE FROM notice WHERE device=?`,
 	"notice.gone":     `DELETE FROM notice WHERE device=? AND seq=?`,
 
+	"audit.add":   `INSERT INTO audit(at, actor, origin, action, subject, detail) VALUES(?,?,?,?,?,?)`,
+	"audit.sweep": `DELETE FROM audit WHERE at<?1 OR n<=(SELECT max(n) FROM audit)-?2`,
+
 	"meta.set": `INSERT INTO meta(k, v) VALUES(?,?) ON CONFLICT(k) DO UPDATE SET v=excluded.v`,
 	"meta.add": `INSERT INTO meta(k, v) VALUES(?,?) ON CONFLICT(k) DO NOTHING`,
 }
 
-const deviceColumns = `n, id, name, platform, app, user_id, user_name, label, token_hash, epoch, floor, sent, revoked, conversation, may_write, may_answer, may_call, created_at, seen_at`
+const deviceColumns = `n, id, name, platform, app, user_id, user_name, label, token_hash, epoch, floor, sent, revoked, conversation, may_write, may_answer, may_call, created_at, seen_at, answers_at, expires_at, next_hash`
 
 // entryID is the id of what an outbox entry o shows.
 const entryID = `coalesce(json_extract(CAST(o.body AS TEXT), '$.message.id'), json_extract(CAST(o.body AS TEXT), '$.media.id'), json_extract(CAST(o.body AS TEXT), '$.prompt.id'), '')`
@@ -191,6 +194,8 @@ var queries = map[string]string{
 	"front_token.logins": `SELECT login FROM front_token WHERE user_id=? GROUP BY login ORDER BY max(at) DESC, login`,
 	"front_owner.id":     `SELECT user_id FROM front_owner WHERE kind=? AND id=?`,
 	"front_owner.user":   `SELECT id FROM front_owner WHERE user_id=? AND kind=?`,
+
+	"audit.list": `SELECT n, at, actor, origin, action, subject, detail FROM audit WHERE n<?1 AND at>=?2 ORDER BY n DESC LIMIT ?3`,
 
 	"invite.valid": `SELECT device FROM invite WHERE hash=? AND device IN ('', ?) AND expires_at>?`,
 	"invite.used":  `SELECT 1 FROM invite WHERE device=? AND device<>''`,
