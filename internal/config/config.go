@@ -73,6 +73,7 @@ type Config struct {
 	APIKey      Secret // of the same; empty: none was found
 	APIKind     string // "hermes" or "openai"
 	APISessions string // "own" or "all"
+	APIModel    string // that turns use where nobody chose one; empty: the server's own, or the first of its list
 
 	LogLevel  string // "debug", "info", "warn" or "error"
 	LogFormat string // "text" or "json"
