@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -17,6 +18,9 @@ import (
 func TestClosedWindow(t *testing.T) {
 	if os.Getenv("TEST_SERVE_IN_WINDOW") != "" {
 		os.Exit(run([]string{"serve", "--agent", "demo", "--port", "0"}))
+	}
+	if signal.Ignored(syscall.SIGHUP) { // these tests run under nohup: what is caught here is not ignored by the server
+		signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP)
 	}
 	master, err := os.OpenFile("/dev/ptmx", os.O_RDWR, 0)
 	if err != nil {

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"strings"
 	"text/tabwriter"
 
@@ -111,16 +110,6 @@ func clean(s string) string {
 		}
 		return r
 	}, s)
-}
-
-// terminal says whether w is a terminal that knows colours, rather than a file or a program.
-func terminal(w io.Writer) bool {
-	f, ok := w.(*os.File)
-	if !ok || os.Getenv("TERM") == "dumb" {
-		return false
-	}
-	info, err := f.Stat()
-	return err == nil && info.Mode()&os.ModeCharDevice != 0
 }
 
 // shellWord writes s so that a shell takes it as one word.

@@ -113,6 +113,7 @@ func serve(cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
+	outliveReaders()
 	log := logger(cmd.ErrOrStderr(), cfg)
 	ctx, stop := context.WithCancel(cmd.Context())
 	defer stop()
@@ -124,7 +125,7 @@ func serve(cmd *cobra.Command) error {
 	reload := make(chan os.Signal, 1)
 	signal.Notify(reload, syscall.SIGHUP)
 	defer signal.Stop(reload)
-	s.Banner(cmd.OutOrStdout(), program(cmd)) // whoever has read it may send signals
+	s.Banner(stdout(cmd), program(cmd)) // whoever has read it may send signals
 	done := make(chan error, 1)
 	go func() { done <- s.Run(ctx) }()
 	for {

@@ -5,21 +5,33 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"os"
 	"strconv"
 	"strings"
+
+	"golang.org/x/term"
 
 	"hermes-mobile/gateway"
 )
 
-// Lines is a program that answers one question with each line. Nothing that comes from a pipe is shown by a terminal, so secrets are
-// lines like others.
+// Lines is a program that answers one question with each line, or a person at a terminal that can only print lines.
 type Lines struct {
-	in  *bufio.Reader
-	out io.Writer
+	in     *bufio.Reader
+	out    io.Writer
+	hidden func() (string, error) // reads a line that is not shown; nil: nothing that comes from a pipe is shown
 }
 
 // NewLines reads the answers from in.
-func NewLines(in io.Reader, out io.Writer) *Lines { return &Lines{bufio.NewReader(in), out} }
+func NewLines(in io.Reader, out io.Writer) *Lines {
+	l := &Lines{in: bufio.NewReader(in), out: out}
+	if f, ok := in.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
+		l.hidden = func() (string, error) {
+			text, err := term.ReadPassword(int(f.Fd()))
+			return string(text), err
+		}
+	}
+	return l
+}
 
 // Tell implements Person.
 func (l *Lines) Tell(text string) { fmt.Fprintln(l.out, text) }
@@ -45,8 +57,17 @@ func (l *Lines) Text(_ context.Context, title, _, now string) (string, error) {
 
 // Secret implements Person.
 func (l *Lines) Secret(_ context.Context, title, _ string) (gateway.Secret, error) {
-	text, err := l.line(title)
-	return gateway.NewSecret(text), err
+	if l.hidden == nil || l.in.Buffered() > 0 {
+		text, err := l.line(title)
+		return gateway.NewSecret(text), err
+	}
+	fmt.Fprint(l.out, title, ": ")
+	text, err := l.hidden()
+	fmt.Fprintln(l.out)
+	if err != nil {
+		return gateway.Secret{}, ErrGivenUp
+	}
+	return gateway.NewSecret(text), nil
 }
 
 // Choose implements Person.

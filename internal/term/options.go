@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"runtime"
 	"time"
 
 	"github.com/charmbracelet/x/term"
@@ -34,7 +35,7 @@ type Options struct {
 	Mouse bool
 	// Plain is the line mode: one line of input is one message, replies come as plain text when they are whole, cards as
 	// numbered choices, and the end of the input ends the chat once the last answer is there. It is chosen by itself where
-	// In or Out is a file that is no terminal.
+	// In or Out is a file that is no terminal, or a terminal that cannot move its cursor.
 	Plain bool
 }
 
@@ -79,7 +80,7 @@ func Run(ctx context.Context, o Options) error {
 		}()
 		o.Device = d
 	}
-	if o.Plain || !terminal(o.In) || !terminal(o.Out) {
+	if o.Plain || !terminal(o.In) || !Capable(o.Out) {
 		return runPlain(ctx, o)
 	}
 	return runFull(ctx, o)
@@ -89,6 +90,16 @@ func Run(ctx context.Context, o Options) error {
 func terminal(s any) bool {
 	f, ok := s.(*os.File)
 	return !ok || term.IsTerminal(f.Fd())
+}
+
+// Capable reports whether a stream is a terminal that can do more than print lines. Emacs' shell, the console of an editor, a serial
+// line, and docker exec without -e TERM cannot. A stream that is no file is taken at its word.
+func Capable(s any) bool {
+	if _, file := s.(*os.File); !file {
+		return true
+	}
+	name, set := os.LookupEnv("TERM")
+	return terminal(s) && (runtime.GOOS == "windows" && !set || name != "" && name != "dumb")
 }
 
 // downloads is where people look for files; it is made when the first one comes.

@@ -41,6 +41,7 @@ type plain struct {
 	offline  bool      // it was said that there is no connection
 	quiet    time.Time // when something last happened
 	bad      error     // the first thing that went wrong; the chat goes on
+	unshown  error     // what came could not be printed: it stays with the server
 }
 
 // patience is how long a turn may be silent, without an indicator, after an answer that does not say what it answers.
@@ -138,6 +139,9 @@ func (p *plain) run(events <-chan eventMsg, ended <-chan struct{}) error {
 		case msg := <-events:
 			p.quiet = time.Now()
 			err := p.event(msg)
+			if p.unshown != nil {
+				return p.unshown // without an acknowledgement
+			}
 			msg.handled()
 			if err != nil {
 				return err
@@ -363,7 +367,11 @@ func (p *plain) shown(ev device.CardShown) {
 	}
 }
 
-func (p *plain) print(format string, args ...any) { fmt.Fprintf(p.o.Out, format+"\n", args...) }
+func (p *plain) print(format string, args ...any) {
+	if _, err := fmt.Fprintf(p.o.Out, format+"\n", args...); err != nil && p.unshown == nil {
+		p.unshown = fmt.Errorf("the reply could not be written, and waits at the server: %w", err)
+	}
+}
 
 // problem tells what went wrong and keeps the first for the end.
 func (p *plain) problem(err error) {
