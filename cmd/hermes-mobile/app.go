@@ -232,5 +232,5 @@ func appTerminal(ctx context.Context, cmd *cobra.Command, a *app.App, data strin
 			return err
 		}
 	}
-	return term.Run(ctx, term.Options{Config: c, In: in, Out: out, Err: cmd.ErrOrStderr(), Plain: plain})
+	return term.Run(ctx, term.Options{Config: c, In: in, Out: out, Err: cmd.ErrOrStderr(), Plain: plain, AgentOffline: a.Offline})
 }

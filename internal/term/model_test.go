@@ -188,7 +188,7 @@ func TestConnectionLine(t *testing.T) {
 	now := time.Now()
 	for want, st := range map[string]device.Status{
 		"● online · ws://agent/ws":                {State: device.Online, Approved: true, Agent: frame.Online},
-		"the agent is away":                       {State: device.Online, Approved: true, Agent: frame.Away},
+		"online, the agent is offline":            {State: device.Online, Approved: true, Agent: frame.Away},
 		"Your code is ABCD2345":                   {State: device.Online, Pairing: "Your code is\nABCD2345"},
 		"get a pairing code":                      {State: device.Online},
 		"no access · the token is wrong · Ctrl+R": {State: device.NoAccess, Err: &device.NoAccessError{Code: frame.AuthFailed, Message: "the token is wrong"}},
@@ -198,6 +198,15 @@ func TestConnectionLine(t *testing.T) {
 		s := newScreen(t)
 		s.event(device.StatusChanged{Status: st})
 		s.shows(want)
+	}
+}
+
+// Where it is known why the agent is offline, the person reads it: it may be that somebody is in between.
+func TestConnectionLineTellsTheCause(t *testing.T) {
+	why := errors.New("the gateway's key has changed")
+	text, level := connection(device.Status{State: device.Online, Approved: true, Agent: frame.Away}, Options{AgentOffline: func() error { return why }}, time.Now())
+	if level != 1 || !strings.Contains(text, "the agent is offline: the gateway's key has changed") {
+		t.Errorf("level %d: %s", level, text)
 	}
 }
 

@@ -23,6 +23,10 @@ type Options struct {
 	// Address is shown in the connection line. Default: Config.URL.
 	Address string
 
+	// AgentOffline says why the agent is offline, where that is known here; nil while it is not. It may be nil itself, and is called
+	// by one goroutine.
+	AgentOffline func() error
+
 	In  io.Reader // default os.Stdin
 	Out io.Writer // default os.Stdout
 	Err io.Writer // what went wrong, in line mode; default os.Stderr
@@ -45,6 +49,20 @@ var ErrNotApproved = errors.New("this device is not approved yet: give the code 
 
 // ErrUnanswered: the input of the line mode ended while the agent waits for the answer to a question.
 var ErrUnanswered = errors.New("the input ended while a question is open: answer it with a further line, or from another run of hermes-mobile chat before it expires")
+
+// offlineLimit is how long a script waits for an agent whose absence has a known cause.
+var offlineLimit = 5 * time.Second
+
+// why is the known cause of the agent's absence, in words; empty where there is none.
+func (o Options) why() string {
+	if o.AgentOffline == nil {
+		return ""
+	}
+	if err := o.AgentOffline(); err != nil {
+		return reason(err)
+	}
+	return ""
+}
 
 // closing is how long the device may take to say goodbye.
 const closing = 3 * time.Second

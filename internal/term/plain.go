@@ -39,6 +39,7 @@ type plain struct {
 	typing   bool      // as of the events: the device may know of an end before the last message was printed
 	coded    bool      // the pairing code was printed
 	offline  bool      // it was said that there is no connection
+	agentOff time.Time // since when it is known why the agent is offline; zero: it is not
 	quiet    time.Time // when something last happened
 	bad      error     // the first thing that went wrong; the chat goes on
 	unshown  error     // what came could not be printed: it stays with the server
@@ -149,8 +150,31 @@ func (p *plain) run(events <-chan eventMsg, ended <-chan struct{}) error {
 		case <-ended:
 			return context.Cause(p.ctx)
 		case <-tick.C:
+			if err := p.agentOffline(); err != nil {
+				return err
+			}
 		}
 	}
+}
+
+// agentOffline says why the agent is offline, once each time. A script that waits for an answer ends with it.
+func (p *plain) agentOffline() error {
+	why := ""
+	if st := p.d.Status(); st.State == device.Online && st.Agent == frame.Away {
+		why = p.o.why()
+	}
+	if why == "" {
+		p.agentOff = time.Time{}
+		return nil
+	}
+	if p.agentOff.IsZero() {
+		p.agentOff = time.Now()
+		fmt.Fprintf(p.o.Err, "the agent is offline: %s\n", why)
+	}
+	if script(p.o.In) && time.Since(p.agentOff) >= offlineLimit {
+		return fmt.Errorf("the agent is offline: %s", why)
+	}
+	return nil
 }
 
 // ready reports whether the next line may be taken.
