@@ -48,7 +48,7 @@ type Options struct {
 var ErrNotApproved = errors.New("this device is not approved yet: give the code above to the agent's owner, then try again")
 
 // ErrUnanswered: the input of the line mode ended while the agent waits for the answer to a question.
-var ErrUnanswered = errors.New("the input ended while a question is open: answer it with a further line, or from another run of hermes-mobile chat before it expires")
+var ErrUnanswered = errors.New("the input ended while a question is open: answer it with a further line, or in another client before it expires")
 
 // offlineLimit is how long a script waits for an agent whose absence has a known cause.
 var offlineLimit = 5 * time.Second

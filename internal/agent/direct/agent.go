@@ -149,7 +149,7 @@ func (a *Agent) check(ctx context.Context) bool {
 		if caps.Version != "" {
 			detail += ", version " + caps.Version
 		}
-		if route, ok := a.Client.Route(); ok {
+		if route, ok := a.Client.Route(); ok && a.Client.Profile().Local != "" {
 			detail += ", by the " + string(route.Kind) + " address"
 		}
 	}

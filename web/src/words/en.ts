@@ -286,6 +286,7 @@ export const en = {
   notifyUnsupported: 'This browser cannot show notifications.',
   notifyUnknown: 'Whether the server sends notifications is known once it is connected.',
   notifyServerOff: 'The server does not send notifications. Its owner can switch them on.',
+  notifyAppOff: 'This app shows no notifications while its window is closed. A server of your own can: hermes-mobile serve.',
   notifyDenied: 'The browser blocks notifications of this page. To change that, open the site settings beside the address, or the settings of the app, and allow notifications.',
   notifyOff: 'Off. What comes while this page is closed waits until you open it.',
   notifyPending: 'On, and not yet known to the server: it is told when there is a connection.',
