@@ -55,6 +55,7 @@ var ranks = map[string]int{
 
 	"frame":            0,
 	"gateway":          0,
+	"internal/audit":   0,
 	"internal/chat":    0,
 	"internal/metrics": 0,
 
