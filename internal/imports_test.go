@@ -59,6 +59,7 @@ var ranks = map[string]int{
 	"internal/chat":    0,
 	"internal/metrics": 0,
 
+	"internal/onetime":  0,
 	"internal/passhash": 0, // of passwords and the admin token
 
 	"internal/onepass": -1,
