@@ -43,6 +43,20 @@ func (c *Client) Get(ctx context.Context, path string, out any) error {
 	return c.do(ctx, http.MethodGet, path, nil, out)
 }
 
+// Text asks for something that is not JSON.
+func (c *Client) Text(ctx context.Context, path string) (string, error) {
+	resp, err := c.send(ctx, http.MethodGet, path, nil)
+	if err != nil {
+		return "", err
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	if err != nil {
+		return "", fmt.Errorf("read the running server's answer: %w", err)
+	}
+	return string(text), nil
+}
+
 // Post has something done. out may be nil.
 func (c *Client) Post(ctx context.Context, path string, in Command, out any) error {
 	body, err := json.Marshal(in)
@@ -53,25 +67,11 @@ func (c *Client) Post(ctx context.Context, path string, in Command, out any) err
 }
 
 func (c *Client) do(ctx context.Context, method, path string, body io.Reader, out any) error {
-	req, err := http.NewRequestWithContext(ctx, method, "http://admin"+path, body)
+	resp, err := c.send(ctx, method, path, body)
 	if err != nil {
 		return err
 	}
-	resp, err := c.http.Do(req)
-	if err != nil {
-		if errors.Is(err, os.ErrNotExist) || errors.Is(err, syscall.ECONNREFUSED) {
-			return fmt.Errorf("%w (%s)", ErrNotRunning, c.data)
-		}
-		return fmt.Errorf("ask the running server: %w", err)
-	}
 	defer resp.Body.Close()
-	if resp.StatusCode != http.StatusOK {
-		var f failure
-		if err := json.NewDecoder(resp.Body).Decode(&f); err != nil {
-			return fmt.Errorf("the running server answered %s", resp.Status)
-		}
-		return &Refused{f.Code, f.Message}
-	}
 	if out == nil {
 		return nil
 	}
@@ -79,4 +79,28 @@ func (c *Client) do(ctx context.Context, method, path string, body io.Reader, ou
 		return fmt.Errorf("read the running server's answer: %w", err)
 	}
 	return nil
+}
+
+// send makes a request and returns a good answer, whose body the caller closes.
+func (c *Client) send(ctx context.Context, method, path string, body io.Reader) (*http.Response, error) {
+	req, err := http.NewRequestWithContext(ctx, method, "http://admin"+path, body)
+	if err != nil {
+		return nil, err
+	}
+	resp, err := c.http.Do(req)
+	if err != nil {
+		if errors.Is(err, os.ErrNotExist) || errors.Is(err, syscall.ECONNREFUSED) {
+			return nil, fmt.Errorf("%w (%s)", ErrNotRunning, c.data)
+		}
+		return nil, fmt.Errorf("ask the running server: %w", err)
+	}
+	if resp.StatusCode == http.StatusOK {
+		return resp, nil
+	}
+	defer resp.Body.Close()
+	var f failure
+	if err := json.NewDecoder(resp.Body).Decode(&f); err != nil {
+		return nil, fmt.Errorf("the running server answered %s", resp.Status)
+	}
+	return nil, &Refused{f.Code, f.Message}
 }
