@@ -74,6 +74,8 @@ type Config struct {
 	APIKind     string // "hermes" or "openai"
 	APISessions string // "own" or "all"
 
+	AuditDays int // that the audit log keeps an entry
+
 	LogLevel  string // "debug", "info", "warn" or "error"
 	LogFormat string // "text" or "json"
 

@@ -104,7 +104,10 @@ func (u *Users) Add(ctx context.Context, name, password string) error {
 	added := false
 	if err := u.store.Do(func(tx *store.Tx) (err error) {
 		added, err = tx.AddFrontUser(&store.FrontUser{ID: newID(), Name: name, Password: hash}, u.now())
-		return err
+		if err != nil || !added {
+			return err
+		}
+		return tx.Record(ctx, "api_user.added", name, "")
 	}); err != nil {
 		return err
 	}

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
@@ -52,26 +53,55 @@ func (c *Client) Post(ctx context.Context, path string, in Command, out any) err
 	return c.do(ctx, http.MethodPost, path, bytes.NewReader(body), out)
 }
 
-func (c *Client) do(ctx context.Context, method, path string, body io.Reader, out any) error {
-	req, err := http.NewRequestWithContext(ctx, method, "http://admin"+path, body)
+// Lines asks for something that is answered in lines, and gives each to f, which may use it until it returns.
+func (c *Client) Lines(ctx context.Context, path string, f func(line []byte) error) error {
+	resp, err := c.ask(ctx, http.MethodGet, path, nil)
 	if err != nil {
 		return err
+	}
+	defer resp.Body.Close()
+	lines := bufio.NewScanner(resp.Body)
+	for lines.Scan() {
+		if err := f(lines.Bytes()); err != nil {
+			return err
+		}
+	}
+	if err := lines.Err(); err != nil {
+		return fmt.Errorf("read the running server's answer: %w", err)
+	}
+	return nil
+}
+
+// ask makes a request and returns its answer where that is no refusal.
+func (c *Client) ask(ctx context.Context, method, path string, body io.Reader) (*http.Response, error) {
+	req, err := http.NewRequestWithContext(ctx, method, "http://admin"+path, body)
+	if err != nil {
+		return nil, err
 	}
 	resp, err := c.http.Do(req)
 	if err != nil {
 		if errors.Is(err, os.ErrNotExist) || errors.Is(err, syscall.ECONNREFUSED) {
-			return fmt.Errorf("%w (%s)", ErrNotRunning, c.data)
+			return nil, fmt.Errorf("%w (%s)", ErrNotRunning, c.data)
 		}
-		return fmt.Errorf("ask the running server: %w", err)
+		return nil, fmt.Errorf("ask the running server: %w", err)
+	}
+	if resp.StatusCode == http.StatusOK {
+		return resp, nil
 	}
 	defer resp.Body.Close()
-	if resp.StatusCode != http.StatusOK {
-		var f failure
-		if err := json.NewDecoder(resp.Body).Decode(&f); err != nil {
-			return fmt.Errorf("the running server answered %s", resp.Status)
-		}
-		return &Refused{f.Code, f.Message}
+	var f failure
+	if err := json.NewDecoder(resp.Body).Decode(&f); err != nil {
+		return nil, fmt.Errorf("the running server answered %s", resp.Status)
 	}
+	return nil, &Refused{f.Code, f.Message}
+}
+
+func (c *Client) do(ctx context.Context, method, path string, body io.Reader, out any) error {
+	resp, err := c.ask(ctx, method, path, body)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
 	if out == nil {
 		return nil
 	}

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"time"
 	"unicode"
+
+	"hermes-mobile/internal/audit"
 )
 
 // AuditEntry records one act of an owner, a pairing code, or a new device. It holds no secret and no message text.
@@ -36,6 +38,12 @@ func (t *Tx) AddAudit(e AuditEntry) error {
 	}
 	return t.must("audit.add", e.At.UnixMilli(), printable(e.Actor, maxAuditField), printable(e.Origin, maxAuditField),
 		printable(e.Action, maxAuditField), printable(e.Subject, maxAuditField), printable(e.Detail, maxAuditDetail))
+}
+
+// Record appends an entry to the audit log about an act of whoever the context names.
+func (t *Tx) Record(ctx context.Context, action, subject, detail string) error {
+	by := audit.From(ctx)
+	return t.AddAudit(AuditEntry{Actor: by.Actor, Origin: by.Origin, Action: action, Subject: subject, Detail: detail})
 }
 
 // printable returns s with escapes for all that does not print, at most limit bytes of it.
