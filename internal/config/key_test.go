@@ -54,6 +54,7 @@ var samples = map[string]struct {
 	"API_SERVER_KEY":          {someKey, "APIKey", Secret(someKey), nil},
 	"MOBILE_METRICS_TOKEN":    {someSecret, "MetricsToken", Secret(someSecret), []string{"short"}},
 	"MOBILE_ADMIN_TOKEN":      {someSecret, "AdminToken", Secret(someSecret), []string{"short"}},
+	"MOBILE_AUDIT_DAYS":       {"7", "AuditDays", 7, []string{"6", "3651", "1y"}},
 	"MOBILE_LOG_LEVEL":        {"DEBUG", "LogLevel", "debug", []string{"trace"}},
 	"MOBILE_LOG_FORMAT":       {"json", "LogFormat", "json", []string{"xml"}},
 	"MOBILE_DATA":             {"/srv/hm/", "Data", "/srv/hm", nil},
