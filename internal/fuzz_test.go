@@ -51,7 +51,7 @@ var decoders = map[string]string{
 	"links that are made":                   "media.FuzzSign",
 	"Markdown on a terminal":                "term.FuzzMarkdown",
 	"objects for the API server":            "front.FuzzFields",
-	"stored passwords":                      "front.FuzzHash",
+	"stored passwords":                      "passhash.FuzzParse",
 	"the vault":                             "vault.FuzzVault",
 	"a device's own folder":                 "device.FuzzFileStore",
 	"the kernel's list of ports, by doctor": "doctor.FuzzCollides",

@@ -59,6 +59,9 @@ var ranks = map[string]int{
 	"internal/chat":    0,
 	"internal/metrics": 0,
 
+	"internal/onetime":  0,
+	"internal/passhash": 0, // of passwords and the admin token
+
 	"internal/onepass": -1,
 	"internal/leak":    -1, // for tests
 }
@@ -75,7 +78,7 @@ var frugal = map[string][]string{
 // single libraries are spoken to by one package only, which can then be exchanged for another. Folders of tests aside.
 var single = map[string]string{
 	"modernc.org/sqlite":   "internal/store",
-	"golang.org/x/crypto":  "internal/front",
+	"golang.org/x/crypto":  "internal/passhash",
 	"github.com/gobwas/ws": "internal/wsconn",
 
 	"github.com/SherClockHolmes/webpush-go": "internal/push",

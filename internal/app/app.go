@@ -107,7 +107,7 @@ func open(o Options, use func(gateway.Profile, gateway.Credentials)) (*vault.Vau
 // settings are those of the server within. Neither the environment nor a Hermes home says anything here: those are of `serve`.
 func settings(data string) (*config.Config, error) {
 	cfg, _, err := config.Load(config.Sources{HomeDir: data, Environ: []string{"HERMES_HOME=" + data + "/none"}, Flags: map[string]string{
-		"data": data, "host": "127.0.0.1", "port": "0", "agent": "demo", "push": "off", "tls": "off", "trusted-proxies": "none"}})
+		"data": data, "host": "127.0.0.1", "port": "0", "agent": "demo", "push": "off", "tls": "off", "trusted-proxies": "none", "admin": "off"}})
 	if err != nil {
 		return nil, err
 	}

@@ -22,14 +22,12 @@ func Known(name string) bool {
 
 var actions = []Action{
 	{"pair.code", "a pairing code was made", "the user it is for, if it is bound to one"},
-	{"device.paired", "a device paired with a pairing code", "device"},
 	{"device.renamed", "a device got another display name", "device"},
 	{"device.rights", "the rights of a device changed", "device"},
 	{"device.joined", "a device joined the conversation of another", "device"},
 	{"device.left", "a device left a conversation", "device"},
 	{"device.unbound", "a device was unbound from its token", "device"},
 	{"device.revoked", "a device was revoked", "device"},
-	{"device.rotated", "a device got a new token in place of its own", "device"},
 	{"user.approved", "a user was approved", "user"},
 	{"user.revoked", "the approval of a user was revoked", "user"},
 	{"token.added", "a token was added", "label of the token"},
@@ -40,6 +38,7 @@ var actions = []Action{
 	{"api_user.added", "a user of the API proxy was added", "user name"},
 	{"api_user.removed", "a user of the API proxy was removed", "user name"},
 	{"api_user.password", "the password of a user of the API proxy was changed", "user name"},
+	{"admin.link", "a one-time link to the admin UI was made", ""},
 	{"admin.login", "somebody logged in to the admin UI", ""},
 	{"admin.login_failed", "a login to the admin UI failed", ""},
 	{"admin.logout", "somebody logged out of the admin UI", ""},

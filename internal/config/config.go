@@ -66,7 +66,9 @@ type Config struct {
 	Sync          string // "always" or "interval"
 
 	MetricsToken Secret
-	AdminToken   Secret // empty: nobody administers this server from another machine
+	Admin        string // who can open the admin UI: "off", "local" or "on"
+	AdminToken   Secret // in clear, or an argon2id hash of it; empty: nobody logs in from another machine
+	AdminClear   string // the file that holds the admin token in clear, as in a message; empty: no file does
 
 	FrontAPI    bool   // serve Hermes' API to users who log in
 	APIURL      string // of Hermes' API server, without a slash at the end

@@ -95,6 +95,7 @@ func Load(src Sources) (*Config, []Warning, error) {
 	}
 	l.findAPIKey(c)
 	l.checkTokens()
+	l.checkAdmin(c)
 	l.checkTLS(c)
 	l.checkFront(c)
 	l.assembleGateways(c)

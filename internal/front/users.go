@@ -10,8 +10,12 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"hermes-mobile/internal/passhash"
 	"hermes-mobile/internal/store"
 )
+
+// Cost is how much work a password is.
+type Cost = passhash.Cost
 
 // Users are those who may log in. Its methods may be called from any goroutine.
 type Users struct {
@@ -19,7 +23,7 @@ type Users struct {
 	cost  Cost
 	now   func() time.Time
 	work  chan struct{} // each password that is worked on has a place here, as it takes memory
-	dummy hashed        // stands for the password of who is unknown
+	dummy passhash.Hash // stands for the password of who is unknown
 }
 
 // User is one of them, as the owner of the server sees it.
@@ -37,12 +41,9 @@ const atOnce = 2
 // NewUsers makes Users with passwords of a cost, zero for the default.
 func NewUsers(s *store.Store, cost Cost, now func() time.Time) *Users {
 	if cost == (Cost{}) {
-		cost = DefaultCost
+		cost = passhash.DefaultCost
 	}
-	salt, sum := make([]byte, saltBytes), make([]byte, hashBytes)
-	rand.Read(salt)
-	rand.Read(sum)
-	return &Users{store: s, cost: cost, now: now, work: make(chan struct{}, atOnce), dummy: hashed{cost, salt, sum}}
+	return &Users{store: s, cost: cost, now: now, work: make(chan struct{}, atOnce), dummy: passhash.Dummy(cost)}
 }
 
 var userName = regexp.MustCompile(`^[a-z0-9][a-z0-9._@+-]{0,63}$`)
@@ -77,7 +78,7 @@ func (u *Users) hash(ctx context.Context, password string) (string, error) {
 		return "", err
 	}
 	defer u.leave()
-	return u.cost.hash(password), nil
+	return passhash.New(u.cost, password).String(), nil
 }
 
 func (u *Users) enter(ctx context.Context) error {
@@ -177,8 +178,8 @@ func (u *Users) check(ctx context.Context, name, password string) (*store.FrontU
 	}
 	stored := u.dummy
 	if user != nil {
-		if stored, err = parseHash(user.Password); err != nil {
-			return nil, fmt.Errorf("user %s: %w", user.Name, err)
+		if stored, err = passhash.Parse(user.Password); err != nil {
+			return nil, fmt.Errorf("user %s: the stored password cannot be read: %w; set it again with hermes-mobile users passwd", user.Name, err)
 		}
 	}
 	if len(password) > maxPassword {
@@ -188,12 +189,12 @@ func (u *Users) check(ctx context.Context, name, password string) (*store.FrontU
 		return nil, err
 	}
 	defer u.leave()
-	if !stored.holds(password) || user == nil {
+	if !stored.Matches(password) || user == nil {
 		return nil, nil
 	}
-	if stored.weaker(u.cost) {
+	if stored.Weaker(u.cost) {
 		old := user.Password
-		user.Password = u.cost.hash(password)
+		user.Password = passhash.New(u.cost, password).String()
 		return user, u.store.Do(func(tx *store.Tx) error { return tx.RehashFrontPassword(user.ID, old, user.Password) })
 	}
 	return user, nil

@@ -38,6 +38,7 @@ var adminActs = map[string]string{
 	"POST /users/passwd":    "api_user.password",
 	"POST /deliver":         "delivery.sent",
 	"POST /backup":          "backup.written",
+	"POST /admin/link":      "admin.link",
 	"POST /app/open":        "app.opened",
 }
 
@@ -58,6 +59,14 @@ func (s *Server) record(ctx context.Context, action, subject, detail string) err
 	return nil
 }
 
+// recordAnyway records an act that must not be refused where it cannot be: a store that fails keeps no owner from the admin UI or
+// from taking a token away, which is needed then. The log says what the audit log cannot.
+func (s *Server) recordAnyway(ctx context.Context, action, subject, detail string) {
+	if err := s.record(ctx, action, subject, detail); err != nil {
+		s.log.Error("audit entry not stored", "action", action, "err", err)
+	}
+}
+
 // attempt carries out an act that cannot be stored in one transaction with its entry in the audit log. The entry is stored
 // first, and without it the act is refused. An act that fails gets a second entry that says so.
 func (s *Server) attempt(ctx context.Context, action, subject string, act func() error) error {
@@ -66,9 +75,7 @@ func (s *Server) attempt(ctx context.Context, action, subject string, act func()
 	}
 	err := act()
 	if err != nil {
-		if e := s.record(ctx, action, subject, "failed"); e != nil {
-			s.log.Error("record a failed act", "action", action, "err", e)
-		}
+		s.recordAnyway(ctx, action, subject, "failed")
 	}
 	return err
 }

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -22,8 +21,8 @@ import (
 	"hermes-mobile/internal/store"
 )
 
-// audited returns the entries of the audit log, oldest first, as the command shows them.
-func (r *rig) audited(query string) (list []AuditEntry) {
+// export returns the entries of the audit log, oldest first, as the command shows them.
+func (r *rig) export(query string) (list []AuditEntry) {
 	r.t.Helper()
 	ok(r.t, r.admin.Lines(r.t.Context(), "/audit/export?"+query, func(line []byte) error {
 		var e AuditEntry
@@ -53,7 +52,7 @@ func TestWhatCannotBeRecordedIsNotDone(t *testing.T) {
 	r := start(t, "MOBILE_TOKEN="+mainToken, "MOBILE_FRONT_API=1", "MOBILE_API_KEY="+otherToken)
 	r.connect("tel-1", mainToken)
 	r.post("/users/add", Command{Name: "anna", Password: "correct horse"}, nil)
-	before := r.audited("")
+	before := r.export("")
 	heal := r.breakAudit()
 	copied := filepath.Join(r.data, "copy.db")
 	for path, c := range map[string]Command{
@@ -80,7 +79,7 @@ func TestWhatCannotBeRecordedIsNotDone(t *testing.T) {
 		t.Errorf("%+v, %v", list, err)
 	}
 	heal()
-	if after := r.audited(""); len(after) != len(before) {
+	if after := r.export(""); len(after) != len(before) {
 		t.Errorf("%d entries, there were %d", len(after), len(before))
 	}
 }
@@ -89,7 +88,7 @@ func TestWhatCannotBeRecordedIsNotDone(t *testing.T) {
 func TestReloadIsDoneThoughItCannotBeRecorded(t *testing.T) {
 	r := start(t, "MOBILE_TOKEN="+mainToken)
 	ok(t, r.server.Reload(r.cfg))
-	if list := r.audited("action=settings.*"); len(list) != 1 || list[0].Actor != "server" {
+	if list := r.export("action=settings.*"); len(list) != 1 || list[0].Actor != "server" {
 		t.Fatalf("%+v", list)
 	}
 	r.breakAudit()
@@ -100,7 +99,7 @@ func TestReloadIsDoneThoughItCannotBeRecorded(t *testing.T) {
 	if code := d.closed(); code != int(frame.CloseNoAccess) {
 		t.Errorf("closed with %d", code)
 	}
-	if !strings.Contains(r.log.String(), "record a reload") {
+	if !strings.Contains(r.log.String(), "audit entry not stored") {
 		t.Error("the log does not say that the reload could not be recorded")
 	}
 }
@@ -114,7 +113,7 @@ func TestFailedActIsRecordedAsFailed(t *testing.T) {
 	r.refused("/deliver", Command{Frame: &frame.Deliver{To: "nobody", Text: "news"}})
 	r.refused("/deliver", Command{Frame: &frame.Deliver{To: "bad id\x00", Text: "news"}}) // no act at all
 	var got []string
-	for _, e := range r.audited("") {
+	for _, e := range r.export("") {
 		got = append(got, e.Action+" "+e.Subject+" "+e.Detail)
 	}
 	want := []string{"backup.written " + taken + " ", "backup.written " + taken + " failed", "delivery.sent nobody ", "delivery.sent nobody failed"}
@@ -157,7 +156,7 @@ func TestAuditPagesAndExport(t *testing.T) {
 	if len(all) != n+1 || all[0].Action != "token.added" || all[1].Subject != fmt.Sprint(n-1) || all[n].Subject != "0" || all[0].Origin != "uid 1" || time.Since(all[0].At).Abs() > time.Minute {
 		t.Errorf("%d entries in pages, the newest %+v", len(all), all[0])
 	}
-	exported := r.audited("")
+	exported := r.export("")
 	if len(exported) != n+1 {
 		t.Errorf("%d entries exported", len(exported))
 	}
@@ -166,16 +165,16 @@ func TestAuditPagesAndExport(t *testing.T) {
 			t.Fatalf("line %d is %+v, want %+v", i, e, all[len(all)-1-i])
 		}
 	}
-	if list := r.audited("limit=3&action=device.*"); len(list) != 3 || list[0].Subject != fmt.Sprint(n-3) || list[2].Subject != fmt.Sprint(n-1) {
+	if list := r.export("limit=3&action=device.*"); len(list) != 3 || list[0].Subject != fmt.Sprint(n-3) || list[2].Subject != fmt.Sprint(n-1) {
 		t.Errorf("the newest three are %+v", list)
 	}
-	if list := r.audited("after=" + fmt.Sprint(all[0].Number)); len(list) != 0 {
+	if list := r.export("after=" + fmt.Sprint(all[0].Number)); len(list) != 0 {
 		t.Errorf("after the newest there is %+v", list)
 	}
-	if list := r.audited("limit=5&device=17"); len(list) != 1 || list[0].Subject != "17" {
+	if list := r.export("limit=5&device=17"); len(list) != 1 || list[0].Subject != "17" {
 		t.Errorf("of one device: %+v", list)
 	}
-	if list := r.audited("since=" + url.QueryEscape(time.Now().Add(time.Hour).UTC().Format(time.RFC3339))); len(list) != 0 {
+	if list := r.export("since=" + url.QueryEscape(time.Now().Add(time.Hour).UTC().Format(time.RFC3339))); len(list) != 0 {
 		t.Errorf("of the future: %+v", list)
 	}
 	for _, bad := range []string{"limit=-1", "limit=x", "before=1e9", "after=-3", "since=yesterday", "action=%27", "action=DROP", "action=[a-z]*", "limit=" + strings.Repeat("9", 100)} {
@@ -199,7 +198,7 @@ func TestExportThatFailsBreaksOff(t *testing.T) {
 	r := start(t, "MOBILE_TOKEN="+mainToken)
 	r.addEntries("device.renamed", 20*auditPiece) // more than what is in flight
 	c := NewClient(r.cfg.Data)
-	resp, err := c.ask(t.Context(), "GET", "/audit/export", nil)
+	resp, err := c.send(t.Context(), "GET", "/audit/export", nil)
 	ok(t, err)
 	defer resp.Body.Close()
 	lines := bufio.NewReader(resp.Body)
@@ -237,7 +236,7 @@ func TestAuditWhileActing(t *testing.T) {
 		if len(list) > 0 {
 			after = list[len(list)-1].Number
 		}
-		for _, e := range r.audited(fmt.Sprint("action=device.renamed&after=", after)) {
+		for _, e := range r.export(fmt.Sprint("action=device.renamed&after=", after)) {
 			if e.Number <= after || e.Action != "device.renamed" {
 				t.Fatalf("%+v after %d", e, after)
 			}
@@ -273,16 +272,15 @@ func TestAdminActsAreKnown(t *testing.T) {
 func TestFailuresAreBounded(t *testing.T) {
 	var mu sync.Mutex
 	var got []string
-	f := newFailures(func(ctx context.Context, action, _, detail string) error {
+	f := newFailures(func(ctx context.Context, action, _, detail string) {
 		mu.Lock()
 		defer mu.Unlock()
 		got = append(got, audit.From(ctx).String()+" "+action+" "+detail)
-		return nil
-	}, slog.New(slog.DiscardHandler))
+	})
 	flood := func(n int) {
 		var work sync.WaitGroup
 		for i := range n {
-			work.Go(func() { f.note(t.Context(), "admin.login_failed", fmt.Sprint("192.0.2.", i%250)) })
+			work.Go(func() { f.note(t.Context(), "admin.login_failed", fmt.Sprint("192.0.2.", i%250), "admin token") })
 		}
 		work.Wait()
 	}

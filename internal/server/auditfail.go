@@ -3,7 +3,6 @@ package server
 import (
 	"context"
 	"fmt"
-	"log/slog"
 	"sync"
 	"time"
 
@@ -19,25 +18,24 @@ const (
 // failures records acts of strangers that failed, such as logins with a wrong token. Of each action it records the first few of
 // a minute, and when the minute has ended how many more there were: a flood fills neither the disk nor the audit log.
 type failures struct {
-	record func(ctx context.Context, action, subject, detail string) error
-	log    *slog.Logger
+	record func(ctx context.Context, action, subject, detail string)
 
 	mu   sync.Mutex
 	seen map[string]int // in this minute, by action
 }
 
-func newFailures(record func(ctx context.Context, action, subject, detail string) error, log *slog.Logger) *failures {
-	return &failures{record: record, log: log, seen: map[string]int{}}
+func newFailures(record func(ctx context.Context, action, subject, detail string)) *failures {
+	return &failures{record: record, seen: map[string]int{}}
 }
 
-// note records that somebody at an address failed at something, unless there were too many of them.
-func (f *failures) note(ctx context.Context, action, origin string) {
+// note records that somebody at an address failed at something, unless too many did.
+func (f *failures) note(ctx context.Context, action, origin, detail string) {
 	f.mu.Lock()
 	f.seen[action]++
 	n := f.seen[action]
 	f.mu.Unlock()
 	if n <= maxFailed {
-		f.store(audit.With(ctx, audit.By{Actor: audit.ActorStranger, Origin: origin}), action, "")
+		f.record(audit.With(ctx, audit.By{Actor: audit.ActorStranger, Origin: origin}), action, "", detail)
 	}
 }
 
@@ -63,13 +61,7 @@ func (f *failures) endMinute(ctx context.Context) {
 	f.mu.Unlock()
 	for action, n := range seen {
 		if more := n - maxFailed; more > 0 {
-			f.store(ctx, action, fmt.Sprintf("%d more in the last minute", more))
+			f.record(ctx, action, "", fmt.Sprintf("%d more in the last minute", more))
 		}
-	}
-}
-
-func (f *failures) store(ctx context.Context, action, detail string) {
-	if err := f.record(ctx, action, "", detail); err != nil {
-		f.log.Error("record a failed act", "action", action, "err", err)
 	}
 }

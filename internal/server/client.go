@@ -44,6 +44,20 @@ func (c *Client) Get(ctx context.Context, path string, out any) error {
 	return c.do(ctx, http.MethodGet, path, nil, out)
 }
 
+// Text asks for something that is not JSON.
+func (c *Client) Text(ctx context.Context, path string) (string, error) {
+	resp, err := c.send(ctx, http.MethodGet, path, nil)
+	if err != nil {
+		return "", err
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	if err != nil {
+		return "", fmt.Errorf("read the running server's answer: %w", err)
+	}
+	return string(text), nil
+}
+
 // Post has something done. out may be nil.
 func (c *Client) Post(ctx context.Context, path string, in Command, out any) error {
 	body, err := json.Marshal(in)
@@ -55,7 +69,7 @@ func (c *Client) Post(ctx context.Context, path string, in Command, out any) err
 
 // Lines asks for something that is answered in lines, and gives each to f, which may use it until it returns.
 func (c *Client) Lines(ctx context.Context, path string, f func(line []byte) error) error {
-	resp, err := c.ask(ctx, http.MethodGet, path, nil)
+	resp, err := c.send(ctx, http.MethodGet, path, nil)
 	if err != nil {
 		return err
 	}
@@ -72,8 +86,23 @@ func (c *Client) Lines(ctx context.Context, path string, f func(line []byte) err
 	return nil
 }
 
-// ask makes a request and returns its answer where that is no refusal.
-func (c *Client) ask(ctx context.Context, method, path string, body io.Reader) (*http.Response, error) {
+func (c *Client) do(ctx context.Context, method, path string, body io.Reader, out any) error {
+	resp, err := c.send(ctx, method, path, body)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	if out == nil {
+		return nil
+	}
+	if err := json.NewDecoder(resp.Body).Decode(out); err != nil {
+		return fmt.Errorf("read the running server's answer: %w", err)
+	}
+	return nil
+}
+
+// send makes a request and returns a good answer, whose body the caller closes.
+func (c *Client) send(ctx context.Context, method, path string, body io.Reader) (*http.Response, error) {
 	req, err := http.NewRequestWithContext(ctx, method, "http://admin"+path, body)
 	if err != nil {
 		return nil, err
@@ -94,19 +123,4 @@ func (c *Client) ask(ctx context.Context, method, path string, body io.Reader) (
 		return nil, fmt.Errorf("the running server answered %s", resp.Status)
 	}
 	return nil, &Refused{f.Code, f.Message}
-}
-
-func (c *Client) do(ctx context.Context, method, path string, body io.Reader, out any) error {
-	resp, err := c.ask(ctx, method, path, body)
-	if err != nil {
-		return err
-	}
-	defer resp.Body.Close()
-	if out == nil {
-		return nil
-	}
-	if err := json.NewDecoder(resp.Body).Decode(out); err != nil {
-		return fmt.Errorf("read the running server's answer: %w", err)
-	}
-	return nil
 }

@@ -87,13 +87,20 @@ func (s *Server) clientAddress(r *http.Request) string {
 	return addr.String()
 }
 
-// serveMetrics is for this machine, or with the metrics token.
-func (s *Server) serveMetrics(w http.ResponseWriter, r *http.Request) {
-	_, loopback := access.Client(r, s.proxies)
+// insider reports whether a request may read what is not for strangers: it has the metrics token, or the cookie of a login to the
+// admin UI. Whatever else it looks like counts for nothing. The admin socket has its own way to the same.
+func (s *Server) insider(r *http.Request) bool {
 	token := s.cfg.MetricsToken.Reveal()
-	if !loopback && (token == "" || !sameSecret(bearer(r), token)) {
-		http.Error(w, "Metrics are for this machine, or with MOBILE_METRICS_TOKEN as a bearer token.", http.StatusForbidden)
+	return token != "" && sameSecret(bearer(r), token) || s.adminReads(r)
+}
+
+func (s *Server) serveMetrics(w http.ResponseWriter, r *http.Request) {
+	if !s.insider(r) {
+		http.Error(w, "Metrics need MOBILE_METRICS_TOKEN as a bearer token, or a login to the admin UI. On the server's machine: hermes-mobile status --metrics", http.StatusForbidden)
 		return
 	}
+	w.Header().Set("Cache-Control", "no-store")
+	w.Header().Set("Cross-Origin-Resource-Policy", "same-origin")
+	w.Header().Set("X-Content-Type-Options", "nosniff")
 	s.metrics.Handler().ServeHTTP(w, r)
 }

@@ -150,7 +150,7 @@ func TestPushAction(t *testing.T) {
 			t.Errorf("the log holds %q", secret)
 		}
 	}
-	if _, text := r.get("/metrics"); !strings.Contains(text, `hermes_mobile_pushes_total{outcome="sent"}`) {
+	if text, err := r.admin.Text(t.Context(), "/metrics"); err != nil || !strings.Contains(text, `hermes_mobile_pushes_total{outcome="sent"}`) {
 		t.Error("it is not counted")
 	}
 	if status, _, _ := start(t, env...).press(once); status != http.StatusNotFound && status != http.StatusMethodNotAllowed {

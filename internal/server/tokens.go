@@ -96,10 +96,7 @@ func (s *Server) Reload(cfg *config.Config) error {
 	if err != nil {
 		outcome = "failed"
 	}
-	// It may take a stolen token away, so it is done also where it cannot be recorded.
-	if e := s.record(context.Background(), "settings.reloaded", "", outcome); e != nil {
-		s.log.Error("record a reload", "err", e)
-	}
+	s.recordAnyway(context.Background(), "settings.reloaded", "", outcome)
 	return err
 }
 
