@@ -75,13 +75,14 @@ export function Audit() {
 }
 
 function Row({ entry: e }: { entry: AuditEntry }) {
-  const subject = e.subject && (onDevices.test(e.action) ? called(e.subject) : e.subject)
+  const name = onDevices.test(e.action) && e.subject ? called(e.subject) : ''
   const bad = failed.test(e.action) || e.detail === 'failed'
   return (
     <li class="own-row">
       <div class="own-row-head">
         <strong>{action(e.action)}</strong>
-        {subject && <bdi>{subject}</bdi>}
+        {name && name !== e.subject && <bdi>{name}</bdi>}
+        {e.subject && <bdi><code>{e.subject}</code></bdi>}
         {bad && <span class="own-badge bad">{t('auditFailed')}</span>}
       </div>
       {e.detail && e.detail !== 'failed' && <p class="quiet"><bdi>{e.detail}</bdi></p>}

@@ -158,6 +158,10 @@ export function begin(): void {
   document.addEventListener('visibilitychange', () => document.visibilityState === 'visible' && void refresh())
   setInterval(() => document.visibilityState === 'visible' && (access.peek() === undefined || entered()) && void refresh(), EVERY)
   effect(() => {
+    void auditFilter.value
+    audit.value = undefined
+  })
+  effect(() => {
     void filter.value
     void place.value
     void auditFilter.value
