@@ -103,6 +103,8 @@ type Public struct {
 	URL    string
 	Result PublicResult
 	Detail string
+	Hidden bool      // something in between has requests look as if they came from the server's machine
+	Open   []Opening // what a stranger can read there, and must not
 }
 
 // PublicResult is how a try of the public address ended.

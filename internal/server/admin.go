@@ -143,7 +143,7 @@ func (s *Server) adminHandler() http.Handler {
 	}
 	handle("GET /status", func(ctx context.Context, _ Command) (any, error) { return s.status(ctx) })
 	handle("GET /doctor", func(ctx context.Context, _ Command) (any, error) { return s.diagnose(ctx) })
-	handle("POST /doctor/probe", func(context.Context, Command) (any, error) { return s.probes.announce(), nil })
+	handle("POST /doctor/probe", func(context.Context, Command) (any, error) { return s.announceProbe(), nil })
 	handle("POST /admin/link", func(ctx context.Context, _ Command) (any, error) { return s.AdminLink(ctx) })
 	mux.Handle("GET /metrics", s.metrics.Handler())
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) { s.answerReady(w, true) })

@@ -46,10 +46,10 @@ func (s *Server) handler() http.Handler {
 
 // device is the endpoint for devices: it turns away what need not become a connection.
 func (s *Server) device(w http.ResponseWriter, r *http.Request) {
-	if s.probes.serve(w, r) {
+	addr, loopback := access.Client(r, s.proxies)
+	if s.probes.serve(w, r, loopback) {
 		return
 	}
-	addr, loopback := access.Client(r, s.proxies)
 	if r.URL.Query().Has("token") {
 		s.turnAway(w, addr, http.StatusBadRequest, "a token in the address",
 			"A token in the address is not accepted: it would stand in logs. Connect without it and send it in the first frame, hello.")

@@ -105,7 +105,7 @@ func (s *Server) checkUp(ctx context.Context) (doctor.Report, error) {
 	}
 	f := &doctor.Facts{Now: time.Now(), Config: s.cfg, Warnings: s.cfg.Warnings}
 	if found.PublicURL != "" {
-		probe := s.probes.announce()
+		probe := s.announceProbe()
 		doctor.LookOutside(ctx, f, found.PublicURL, found.Path, &probe)
 	}
 	return doctor.Conclude(append(found.Findings, doctor.ExamineOutside(f)...), append(found.Checked, doctor.Checked(f)...)), nil

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"net/netip"
 	"net/url"
 	"os"
@@ -224,4 +225,27 @@ func TestStartWithoutACertificate(t *testing.T) {
 		t.Fatalf("error %v", err)
 	}
 	startIn(t, dir, "MOBILE_TLS=self")
+}
+
+// With a certificate that every browser trusts, browsers are told to come by https only.
+func TestStrictTransportSecurity(t *testing.T) {
+	for mode, want := range map[string]string{"auto": "max-age=31536000", "self": "", "off": ""} {
+		r := start(t, "MOBILE_TLS="+mode, "MOBILE_TOKEN="+mainToken, "MOBILE_PUBLIC_URL=https://agent.example", "MOBILE_TLS_ACME=https://127.0.0.1:1/directory")
+		h := r.server.encrypted(r.server.handler())
+		for _, path := range []string{"/", "/healthz", "/admin", "/ws", "/nothing"} {
+			for _, encrypted := range []bool{true, false} {
+				q := httptest.NewRequest(http.MethodGet, "https://agent.example"+path, nil)
+				q.RemoteAddr = "127.0.0.1:5"
+				if !encrypted {
+					q.TLS = nil // a browser does not take it from plain HTTP
+				}
+				w := httptest.NewRecorder()
+				h.ServeHTTP(w, q)
+				got := w.Result().Header.Get("Strict-Transport-Security")
+				if expect := map[bool]string{true: want}[encrypted]; got != expect {
+					t.Errorf("%s, %s, encrypted %t: %q", mode, path, encrypted, got)
+				}
+			}
+		}
+	}
 }

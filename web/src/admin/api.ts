@@ -1,8 +1,11 @@
 import { t } from '../words/words'
 
-/** Access is how far the server lets this browser get. */
+/**
+ * Access is how far the server lets this browser get: it is in, only a one-time link lets it in, the admin token does, too, or nothing
+ * does before it comes by https.
+ */
 export interface Access {
-  access: 'here' | 'session' | 'login' | 'encrypt'
+  access: 'session' | 'link' | 'login' | 'encrypt'
   plain: boolean
 }
 

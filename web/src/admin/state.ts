@@ -29,7 +29,10 @@ export const trouble = computed(() => {
 /** Why what is shown may be old; empty where it is not. */
 export const stale = signal('')
 
-export const entered = () => access.value?.access === 'here' || access.value?.access === 'session'
+/** The link that was opened was of no use: it had been used, or was too old. */
+export const spent = signal(false)
+
+export const entered = () => access.value?.access === 'session'
 
 let running: Promise<void> | undefined
 let again = false
@@ -53,6 +56,7 @@ async function look(): Promise<void> {
   try {
     if (!entered()) access.value = await ask<Access>('/session')
     if (!entered()) return
+    spent.value = false
     const wanted = filter.peek()
     const [all, list] = await Promise.all([
       ask<Overview>('/overview'),
@@ -101,11 +105,12 @@ function lost(error: unknown): void {
   else stale.value = (error as Error).message
 }
 
-/** forget leaves nothing of the server on the screen. */
+/** forget leaves nothing of the server on the screen, and asks how to get in again. */
 function forget(): void {
-  access.value = { access: 'login', plain: access.peek()?.plain ?? false }
+  access.value = undefined
   overview.value = deliveries.value = audit.value = report.value = undefined
   stale.value = ''
+  void refresh()
 }
 
 /** act has the server do something, and shows what became of it. It gives undefined where it was refused. */
@@ -154,6 +159,10 @@ export async function examine(): Promise<void> {
 
 /** begin keeps what is shown fresh while somebody sees it. */
 export function begin(): void {
+  if (new URLSearchParams(location.search).get('link') === 'spent') {
+    spent.value = true
+    history.replaceState(null, '', location.pathname + location.hash)
+  }
   window.addEventListener('hashchange', () => (place.value = here()))
   document.addEventListener('visibilitychange', () => document.visibilityState === 'visible' && void refresh())
   setInterval(() => document.visibilityState === 'visible' && (access.peek() === undefined || entered()) && void refresh(), EVERY)

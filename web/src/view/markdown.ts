@@ -1,6 +1,7 @@
 import DOMPurify from 'dompurify'
 import { Lexer, Marked, Parser, type Token, type Tokens } from 'marked'
 import { language, t } from '../words/words'
+import { TRUSTED } from './trusted'
 
 /** What may stand in a message. No styles, no forms, nothing that loads from elsewhere. */
 const ALLOWED = {
@@ -14,6 +15,7 @@ const ALLOWED = {
   ADD_URI_SAFE_ATTR: ['target', 'rel', 'tabindex', 'type', 'start', 'align', 'dir', 'role', 'aria-label', 'class', 'title', 'alt'],
   ALLOW_DATA_ATTR: false,
   ALLOW_ARIA_ATTR: true,
+  ...TRUSTED,
 }
 
 const LINK = /^(https?:|mailto:|tel:)/i
