@@ -31,7 +31,7 @@ the command line is not understood, and 1 when something else went wrong.`,
 		Version:      version,
 		SilenceUsage: true, SilenceErrors: true,
 	}, serveCommand(), appCommand(), setupCommand(), pairCommand(), chatCommand(), statusCommand(), adminCommand(), doctorCommand(), devicesCommand(), pairingCommand(), tokenCommand(), usersCommand(),
-		homeCommand(), deliverCommand(), deliveriesCommand(), backupCommand(), versionCommand())
+		homeCommand(), deliverCommand(), deliveriesCommand(), auditCommand(), backupCommand(), versionCommand())
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
 	strict(cmd)
 	cmd.SetUsageTemplate(usageTemplate)

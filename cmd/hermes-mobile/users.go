@@ -13,6 +13,7 @@ import (
 	"github.com/charmbracelet/x/term"
 	"github.com/spf13/cobra"
 
+	"hermes-mobile/internal/audit"
 	"hermes-mobile/internal/front"
 	"hermes-mobile/internal/server"
 	"hermes-mobile/internal/store"
@@ -56,7 +57,8 @@ func withUsers(cmd *cobra.Command, err error, f func(context.Context, *front.Use
 	if e != nil {
 		return e
 	}
-	return errors.Join(f(cmd.Context(), front.NewUsers(s, front.Cost{}, time.Now)), s.Close())
+	ctx := audit.With(cmd.Context(), audit.By{Actor: audit.ActorSocket, Origin: fmt.Sprintf("uid %d, no server was running", os.Getuid())})
+	return errors.Join(f(ctx, front.NewUsers(s, front.Cost{}, time.Now)), s.Close())
 }
 
 func listUsers(cmd *cobra.Command, _ []string) error {

@@ -13,6 +13,8 @@ const (
 	ActorSocket = "socket" // a command of hermes-mobile, over the admin socket
 	ActorAdmin  = "admin"  // the owner in the admin UI
 	ActorCode   = "code"   // whoever redeemed a pairing code
+
+	ActorStranger = "stranger" // somebody who was not let in
 )
 
 // ActorDevice is the actor of what a device did.

@@ -77,6 +77,8 @@ type Config struct {
 	APISessions string // "own" or "all"
 	APIModel    string // that turns use where nobody chose one; empty: the server's own, or the first of its list
 
+	AuditDays int // that the audit log keeps an entry
+
 	LogLevel  string // "debug", "info", "warn" or "error"
 	LogFormat string // "text" or "json"
 

@@ -105,7 +105,10 @@ func (u *Users) Add(ctx context.Context, name, password string) error {
 	added := false
 	if err := u.store.Do(func(tx *store.Tx) (err error) {
 		added, err = tx.AddFrontUser(&store.FrontUser{ID: newID(), Name: name, Password: hash}, u.now())
-		return err
+		if err != nil || !added {
+			return err
+		}
+		return tx.Record(ctx, "api_user.added", name, "")
 	}); err != nil {
 		return err
 	}
@@ -132,7 +135,9 @@ func (u *Users) Remove(ctx context.Context, name string) (id string, err error) 
 	if err != nil {
 		return "", err
 	}
-	return user.ID, u.store.Do(func(tx *store.Tx) error { return tx.RemoveFrontUser(user.ID) })
+	return user.ID, u.store.Do(func(tx *store.Tx) error {
+		return errors.Join(tx.RemoveFrontUser(user.ID), tx.Record(ctx, "api_user.removed", user.Name, ""))
+	})
 }
 
 // SetPassword gives a user another password, ends all logins, and returns the id.
@@ -145,7 +150,9 @@ func (u *Users) SetPassword(ctx context.Context, name, password string) (id stri
 	if err != nil {
 		return "", err
 	}
-	return user.ID, u.store.Do(func(tx *store.Tx) error { return tx.SetFrontPassword(user.ID, hash, u.now()) })
+	return user.ID, u.store.Do(func(tx *store.Tx) error {
+		return errors.Join(tx.SetFrontPassword(user.ID, hash, u.now()), tx.Record(ctx, "api_user.password", user.Name, ""))
+	})
 }
 
 // List returns all users, by name.

@@ -4,18 +4,14 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"net/http"
 	"strconv"
 	"strings"
-	"sync"
-	"time"
 
 	"hermes-mobile/internal/access"
 	"hermes-mobile/internal/audit"
 	"hermes-mobile/internal/config"
 	"hermes-mobile/internal/passhash"
-	"hermes-mobile/internal/store"
 )
 
 // maxTokenChecks is how many logins wait for their token to be checked, the one that is being checked included. A check takes a
@@ -134,7 +130,7 @@ func (s *Server) adminLogout(w http.ResponseWriter, r *http.Request) {
 	way, _ := s.adminWay(r)
 	if cookie := s.adminCookie(way); s.owners.Holds(r, cookie) {
 		s.owners.End(r, cookie)
-		s.record(audit.With(r.Context(), s.adminActor(r)), store.AuditEntry{Action: "admin.logout"})
+		s.recordAnyway(audit.With(r.Context(), s.adminActor(r)), "admin.logout", "", "")
 	}
 	s.setAdminCookie(w, way, "")
 	answer(w, nil, nil)
@@ -143,54 +139,12 @@ func (s *Server) adminLogout(w http.ResponseWriter, r *http.Request) {
 // loggedIn tells the log and the audit log of a login, and by what it was made.
 func (s *Server) loggedIn(r *http.Request, by string) {
 	s.log.Info("logged in to the admin UI", "addr", s.clientAddress(r), "by", by)
-	s.record(audit.With(r.Context(), s.adminActor(r)), store.AuditEntry{Action: "admin.login", Detail: by})
+	s.recordAnyway(audit.With(r.Context(), s.adminActor(r)), "admin.login", "", by)
 }
 
 // rejectedLogin tells them of one that failed.
 func (s *Server) rejectedLogin(r *http.Request, status int, by string) {
 	addr, _ := access.Client(r, s.proxies)
 	s.turned.note(addr, status, "login to the admin UI rejected: "+by)
-	more, due := s.failedLogins.note()
-	if !due {
-		return
-	}
-	if more > 0 {
-		by = fmt.Sprintf("%s, after %d more since the last entry", by, more)
-	}
-	s.record(audit.With(r.Context(), s.adminActor(r)), store.AuditEntry{Action: "admin.login_failed", Detail: by})
-}
-
-// failedLogins bounds how many entries strangers bring into the audit log, from which its oldest ones go. Each is in the server's
-// log, within the limits of that.
-type failedLogins struct {
-	now func() time.Time
-
-	mu   sync.Mutex
-	last time.Time // when one was recorded
-	more int       // since then
-}
-
-// failedLoginsEvery is how long after one failed login another one gets an entry.
-const failedLoginsEvery = 10 * time.Minute
-
-// note reports whether a failed login gets an entry, and how many got none since the last one.
-func (f *failedLogins) note() (more int, due bool) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if now := f.now(); f.last.IsZero() || now.Sub(f.last) >= failedLoginsEvery {
-		more, f.last, f.more = f.more, now, 0
-		return more, true
-	}
-	f.more++
-	return 0, false
-}
-
-// record appends to the audit log what the one whom the context names has done. A store that fails keeps nobody from the admin UI,
-// which is needed then.
-func (s *Server) record(ctx context.Context, e store.AuditEntry) {
-	by := audit.From(ctx)
-	e.Actor, e.Origin = by.Actor, by.Origin
-	if err := s.store.Do(func(tx *store.Tx) error { return tx.AddAudit(e) }); err != nil {
-		s.log.Error("audit entry not stored", "action", e.Action, "err", err)
-	}
+	s.failed.note(r.Context(), "admin.login_failed", addr.String(), by)
 }

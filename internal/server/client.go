@@ -1,6 +1,7 @@
 package server
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
@@ -64,6 +65,25 @@ func (c *Client) Post(ctx context.Context, path string, in Command, out any) err
 		return err
 	}
 	return c.do(ctx, http.MethodPost, path, bytes.NewReader(body), out)
+}
+
+// Lines asks for something that is answered in lines, and gives each to f, which may use it until it returns.
+func (c *Client) Lines(ctx context.Context, path string, f func(line []byte) error) error {
+	resp, err := c.send(ctx, http.MethodGet, path, nil)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	lines := bufio.NewScanner(resp.Body)
+	for lines.Scan() {
+		if err := f(lines.Bytes()); err != nil {
+			return err
+		}
+	}
+	if err := lines.Err(); err != nil {
+		return fmt.Errorf("read the running server's answer: %w", err)
+	}
+	return nil
 }
 
 func (c *Client) do(ctx context.Context, method, path string, body io.Reader, out any) error {

@@ -72,8 +72,8 @@ type Server struct {
 	front   *front.Front // nil: Hermes' API is not served
 	linkKey [32]byte
 
-	adminToken   *adminToken
-	failedLogins failedLogins
+	adminToken *adminToken
+	failed     *failures
 
 	looks     *looks
 	hermes    versions
@@ -101,10 +101,11 @@ func New(ctx context.Context, cfg *config.Config, version string, log *slog.Logg
 	token := cfg.AdminToken
 	cfg = withoutAdminToken(cfg) // only its hash is kept
 	s = &Server{cfg: cfg, version: version, log: log, started: time.Now(), tokens: &access.Tokens{}, guard: access.NewGuard(time.Now),
-		owners: onetime.New(adminSessionLife, time.Now), failedLogins: failedLogins{now: time.Now}, turned: newRefusalLog(log, time.Now), metrics: metrics.New(version), keeper: wsconn.NewKeeper(pingEvery, silenceLimit)}
+		owners: onetime.New(adminSessionLife, time.Now), turned: newRefusalLog(log, time.Now), metrics: metrics.New(version), keeper: wsconn.NewKeeper(pingEvery, silenceLimit)}
 	for _, option := range options {
 		option(&s.within)
 	}
+	s.failed = newFailures(s.recordAnyway)
 	s.latest.Store(cfg)
 	s.looks = newLooks(s.look)
 	s.requests, s.forwarded = newRefusals()
@@ -260,6 +261,7 @@ func (s *Server) Run(ctx context.Context) error {
 	}()
 	work.Go(func() { s.pairing.Watch(life, s.pairingChanged(life)) })
 	work.Go(func() { s.sweep(life) })
+	work.Go(func() { s.failed.run(life) })
 	work.Go(func() { tidy(life, s.hub.Connections) })
 	work.Go(func() { s.looks.run(life) })
 	if s.certs != nil {
