@@ -136,7 +136,7 @@ type Media struct {
 }
 
 // Prompt is a question card (doc/protocol.md §7). Command and Description come with exec_approval. Odd: it holds
-// characters that do not show as themselves, or is longer than a screen, so it needs a closer look; see [Odd].
+// characters that do not show as themselves, or is longer than a screen, so a person must look closely.
 type Prompt struct {
 	ID             string    `json:"id"`
 	Kind           string    `json:"kind"`

@@ -213,16 +213,11 @@ func (s *shower) space(r rune) bool {
 
 // blanks adds blank lines, as a fold where there are many.
 func (s *shower) blanks(from, to, count int) {
+	if count == 0 {
+		return
+	}
 	if count <= MaxBlankLines {
-		for at := from; count > 0 && at < to; {
-			end := at
-			for end < to && s.runes[end] != '\n' {
-				end++
-			}
-			end = min(end+1, to)
-			s.line(at, end)
-			at = end
-		}
+		s.line(from, to)
 		return
 	}
 	s.shown.Blank = true
@@ -238,7 +233,7 @@ func (s *shower) spaces(from, to int) string {
 	return text
 }
 
-// line adds one line with its end.
+// line adds a line with its end, or several.
 func (s *shower) line(from, to int) {
 	for at := from; at < to; {
 		r := s.runes[at]
