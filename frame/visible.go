@@ -122,6 +122,9 @@ func Grants(kind, option string) bool {
 
 // Strip removes what [Visible] would show as a mark, and line ends and tabs. It is for names, which have one line.
 func Strip(name string) string {
+	if plainText(name) {
+		return name
+	}
 	s := shower{runes: []rune(name)}
 	var b strings.Builder
 	for i, r := range s.runes {
