@@ -60,9 +60,19 @@ func alphanumeric(r rune) bool {
 	return r >= '0' && r <= '9' || r >= 'A' && r <= 'Z' || r >= 'a' && r <= 'z'
 }
 
+// classOf is the class of a character. What most texts are made of is known without a look into the tables: ASCII, the
+// letters of Latin, Greek and Cyrillic, Chinese and Korean.
 func classOf(r rune) charClass {
 	switch {
-	case r >= ' ' && r <= '~', r == '\n', r == '\t':
+	case r >= ' ' && r <= '~', r == '\n', r == '\t', r > 0xad && r < 0x300, r >= 0x391 && r <= 0x3a1, r >= 0x3a3 && r <= 0x482, r >= 0x4e00 && r <= 0x9fff, r >= 0xac00 && r <= 0xd7a3:
+		return plainClass
+	}
+	return lookUp(r)
+}
+
+func lookUp(r rune) charClass {
+	switch {
+	case r == '\n', r == '\t', r == ' ':
 		return plainClass
 	case r == 0x200c, r == 0x200d:
 		return joinerClass

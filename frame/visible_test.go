@@ -126,7 +126,10 @@ var classNames = map[charClass]string{hiddenClass: "hidden", unassignedClass: "u
 func TestVisibleTable(t *testing.T) {
 	table := charTable{unicode.Version, map[string][]bound{}, map[string][]bound{"pictographs": pictographs, "scripts": scripts, "ideographs": ideographs, "hangul": hangul}}
 	for r, before := rune(0), plainClass; r <= unicode.MaxRune; r++ {
-		class := classOf(r)
+		class := lookUp(r)
+		if quick := classOf(r); quick != class {
+			t.Fatalf("U+%04X: class %d at a glance, and %d by the tables", r, quick, class)
+		}
 		if name := classNames[class]; name != "" {
 			if class != before {
 				table.Classes[name] = append(table.Classes[name], bound{r, r})
