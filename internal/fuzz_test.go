@@ -16,6 +16,7 @@ var decoders = map[string]string{
 	"frames of devices":                     "frame.FuzzDecodeUp",
 	"frames of the server, by devices":      "frame.FuzzDecodeDown",
 	"depth of frames":                       "frame.FuzzTooDeep",
+	"texts that a person decides on":        "frame.FuzzVisible",
 	"WebSocket frames":                      "wsconn.FuzzFrames",
 	"WebSocket frames between rests":        "wsconn.FuzzRest",
 	"lines of a relay gateway":              "relay.FuzzFrame",

@@ -373,21 +373,53 @@ func (p *plain) receipt(r device.Receipt) {
 }
 
 func (p *plain) shown(ev device.CardShown) {
-	for _, c := range p.cards {
-		if c.id == ev.ID {
+	c := newCard(ev.Prompt, time.Now())
+	for i, old := range p.cards {
+		if old.id == c.id {
+			if !old.same(c) {
+				p.cards[i] = c
+				p.ask(c)
+			}
 			return
 		}
 	}
-	c := newCard(ev.Prompt, time.Now())
 	p.cards = append(p.cards, c)
-	p.print("? %s", c.title())
-	for _, s := range []string{c.text, c.about} {
-		if s != "" && line(s) != c.title() {
-			p.print("  %s", strings.ReplaceAll(s, "\n", "\n  "))
+	p.ask(c)
+}
+
+// ask prints a card: all of its texts, then the choices. A command of one line that shows as it is stands in the headline.
+func (p *plain) ask(c *card) {
+	command, head := c.command.Folded(), c.title()
+	if len(c.command.Segments) > 0 {
+		head = "Allow this command?"
+		if !c.command.Odd() && !strings.ContainsAny(command, "\n␉") {
+			head += " " + command
+			command = ""
 		}
+	}
+	p.print("? %s", head)
+	p.indented(c.text, "  ", head)
+	if command != "" {
+		mark := "  $ "
+		for l := range strings.SplitSeq(strings.TrimSuffix(command, "\n"), "\n") {
+			p.print("%s%s", mark, l)
+			mark = "  > "
+		}
+	}
+	p.indented(c.about, "  ", head)
+	for _, warning := range c.warnings() {
+		p.print("  ! %s", warning)
 	}
 	for i, o := range c.options {
 		p.print("  %d) %s", i+1, o.Label)
+	}
+}
+
+// indented prints a text of a card unless the headline says it already.
+func (p *plain) indented(s frame.Shown, indent, head string) {
+	text := strings.ReplaceAll(strings.TrimRight(s.Folded(), "\n"), "\t", "    ")
+	if text != "" && line(text) != head {
+		p.print("%s%s", indent, strings.ReplaceAll(text, "\n", "\n"+indent))
 	}
 }
 
