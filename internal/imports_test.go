@@ -58,6 +58,7 @@ var ranks = map[string]int{
 	"internal/chat":    0,
 	"internal/metrics": 0,
 
+	"internal/asowner": -1,
 	"internal/onepass": -1,
 	"internal/leak":    -1, // for tests
 }

@@ -7,7 +7,8 @@ import (
 	"syscall"
 )
 
-// copyOwner gives a file to the owner of another, where root writes for somebody else.
+// copyOwner gives a file to the owner of another, where root replaces a file of somebody else in a folder of its own. In a
+// folder of that user the file is theirs already, and the group is one of theirs.
 func copyOwner(path, like string) {
 	if os.Geteuid() != 0 {
 		return
@@ -18,6 +19,3 @@ func copyOwner(path, like string) {
 		}
 	}
 }
-
-// matchOwner gives a new file to the owner of its folder.
-func matchOwner(path, dir string) { copyOwner(path, dir) }
