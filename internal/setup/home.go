@@ -2,7 +2,9 @@ package setup
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -45,7 +47,11 @@ func Homes(path string) (list []Home, err error) {
 }
 
 func homes(path string) ([]Home, error) {
-	if info, err := os.Stat(path); err != nil || !info.IsDir() {
+	info, err := os.Stat(path)
+	if errors.Is(err, fs.ErrPermission) {
+		return nil, err
+	}
+	if err != nil || !info.IsDir() {
 		return nil, fmt.Errorf("there is no Hermes home at %s", path)
 	}
 	if dir := filepath.Dir(path); filepath.Base(dir) == "profiles" && profileName.MatchString(filepath.Base(path)) {

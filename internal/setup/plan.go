@@ -21,6 +21,8 @@ type Options struct {
 	Accepted map[string]string
 	Replace  bool // the settings of another connector
 	Plugin   bool
+	// Apart is for a server with an account of its own; nil: it has that of its owner.
+	Apart *Apart
 }
 
 // File is one file of the plan.
@@ -256,7 +258,7 @@ func (p *Plan) Done() bool {
 			return false
 		}
 	}
-	return len(p.ByHand) == 0
+	return len(p.ByHand) == 0 && p.Apart.Done()
 }
 
 // Restart is how the gateway is started again.

@@ -39,13 +39,6 @@ func give(t *testing.T, dir string, uid int) {
 	}))
 }
 
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
 // owned fails where something below a folder is not a user's.
 func owned(t *testing.T, dir string, uid uint32) {
 	t.Helper()

@@ -25,6 +25,7 @@ type step struct {
 	Time  time.Time `json:"time"`
 	Files []record  `json:"files"`
 	Made  []string  `json:"made,omitempty"` // folders
+	Share *share    `json:"share,omitempty"`
 }
 
 // record is what became of one file.
@@ -125,7 +126,7 @@ func (p *Plan) remember(data string, s step) error {
 // Undone says what became of one file.
 type Undone struct {
 	Path string `json:"path"`
-	What string `json:"what"` // "restored", "removed", "as before", "our keys taken out", or "left"
+	What string `json:"what"` // "restored", "removed", "as before", "our keys taken out", "no longer shared", or "left"
 	// Left are the keys of ours that are in it still, because they were changed since or cannot be taken out alone.
 	Left []string `json:"left,omitempty"`
 	// Backup is the file as it was, where it was not put back.
@@ -139,6 +140,7 @@ const (
 	undoneBefore   = "as before"
 	undonePart     = "our keys taken out"
 	undoneLeft     = "left"
+	undoneAlone    = "no longer shared"
 )
 
 // Undo takes back all that was written into a home, the last first. A file that nobody changed since is put back byte for
@@ -181,6 +183,12 @@ func undoFrom(folder, home, kind string, list []Undone) ([]Undone, error) {
 				return list, err
 			}
 			list = merge(list, u)
+		}
+		if s.Share != nil {
+			if err := s.Share.undo(); err != nil {
+				return list, err
+			}
+			list = merge(list, Undone{Path: s.Share.Path, What: undoneAlone})
 		}
 		for _, dir := range slices.Backward(s.Made) {
 			_ = asowner.Do(dir, func() error {

@@ -44,8 +44,14 @@ func (p *Plan) Write(data string, now time.Time) (backups []string, err error) {
 		}
 		s.Files = append(s.Files, r)
 	}
-	if len(s.Files) == 0 {
+	shares := p.Apart != nil && p.Apart.missing.shared
+	if len(s.Files) == 0 && !shares {
 		return nil, nil
+	}
+	if shares {
+		if s.Share, err = p.Apart.before(); err != nil {
+			return backups, err
+		}
 	}
 	if s.Made, err = makeDirs(p.Files); err != nil {
 		return backups, err
@@ -61,6 +67,9 @@ func (p *Plan) Write(data string, now time.Time) (backups []string, err error) {
 		if err := replace(f.Path, f.Before, f.After, f.Exists, f.Mode); err != nil {
 			return backups, err
 		}
+	}
+	if shares {
+		return backups, p.Apart.share()
 	}
 	return backups, nil
 }
