@@ -44,6 +44,7 @@ var decoders = map[string]string{
 	"texts for notifications":               "hub.FuzzPushText",
 	"texts in pieces":                       "hub.FuzzChunks",
 	"registrations for notifications":       "push.FuzzTarget",
+	"addresses of push services":            "push.FuzzPublic",
 	"parts of files":                        "media.FuzzAssembler",
 	"kinds of files":                        "media.FuzzCorrect",
 	"names of files":                        "media.FuzzCleanName",

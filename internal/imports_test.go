@@ -62,6 +62,7 @@ var ranks = map[string]int{
 	"internal/onetime":  0,
 	"internal/passhash": 0, // of passwords and the admin token
 
+	"internal/asowner": -1,
 	"internal/onepass": -1,
 	"internal/leak":    -1, // for tests
 }

@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"hermes-mobile/frame"
+	"hermes-mobile/internal/asowner"
 )
 
 // Limits of pairing, the same as Hermes' (protocol §8).
@@ -126,7 +127,7 @@ func openPairing(dir, platform string, now func() time.Time) (*Pairing, error) {
 	if !ValidLabel(platform) || platform != strings.ToLower(platform) || strings.HasPrefix(platform, "_") || strings.HasPrefix(platform, ".") {
 		return nil, fmt.Errorf("pairing: %q cannot be the name of a platform", platform)
 	}
-	if err := os.MkdirAll(dir, 0o700); err != nil {
+	if err := asowner.Do(dir, func() error { return os.MkdirAll(dir, 0o700) }); err != nil {
 		return nil, fmt.Errorf("pairing: %w", err)
 	}
 	p := &Pairing{dir: dir, platform: platform, now: now}

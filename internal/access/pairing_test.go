@@ -318,7 +318,7 @@ func TestApprovedSeesEveryWrite(t *testing.T) {
 		if on {
 			text = `{"tel-1": {}}` // of the same size, written at almost the same time
 		}
-		if err := replaceFile(p.approvedPath(), []byte(text), nil); err != nil {
+		if err := replaceFile(p.approvedPath(), []byte(text), keepMode, nil); err != nil {
 			t.Fatal(err)
 		}
 		if p.Approved("tel-1") != on || p.Approved("tel-2") == on {
@@ -348,7 +348,7 @@ func TestEditBeginsAgain(t *testing.T) {
 	calls := 0
 	err := edit(p.approvedPath(), func(d document) (bool, error) {
 		if calls++; calls == 1 { // Hermes approves somebody between reading and writing
-			if err := replaceFile(p.approvedPath(), []byte(`{"a": {}, "b": {}}`), nil); err != nil {
+			if err := replaceFile(p.approvedPath(), []byte(`{"a": {}, "b": {}}`), keepMode, nil); err != nil {
 				t.Fatal(err)
 			}
 		}

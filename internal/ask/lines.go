@@ -80,11 +80,33 @@ func (l *Lines) Choose(_ context.Context, title string, options []string, now in
 		if err != nil || text == "" {
 			return now, err
 		}
-		if n, err := strconv.Atoi(strings.TrimSpace(text)); err == nil && 1 <= n && n <= len(options) {
-			return n - 1, nil
+		if n, ok := chosen(text, options); ok {
+			return n, nil
 		}
-		fmt.Fprintf(l.out, "Answer with a number of 1 to %d.\n", len(options))
+		fmt.Fprintf(l.out, "Answer with a number from 1 to %d, or with a word of one option.\n", len(options))
 	}
+}
+
+// chosen reads a number, or words that stand in one option only.
+func chosen(text string, options []string) (int, bool) {
+	text = strings.ToLower(strings.TrimSpace(text))
+	if n, err := strconv.Atoi(text); err == nil {
+		return n - 1, 1 <= n && n <= len(options)
+	}
+	found := -1
+	for i, option := range options {
+		option = strings.ToLower(option)
+		if option == text {
+			return i, true
+		}
+		if strings.Contains(option, text) {
+			if found >= 0 {
+				return 0, false
+			}
+			found = i
+		}
+	}
+	return found, text != "" && found >= 0
 }
 
 // Rest is what was not asked for.

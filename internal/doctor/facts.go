@@ -66,6 +66,7 @@ type API struct {
 type Hermes struct {
 	Home    setup.Home
 	Exists  bool
+	Hidden  bool // it belongs to another account, and its settings cannot be seen
 	Version setup.Version
 	Files   *setup.Files // nil: they cannot be read
 	Unread  error        // why not
