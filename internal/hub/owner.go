@@ -43,7 +43,7 @@ func (h *Hub) Devices(ctx context.Context) ([]DeviceInfo, error) {
 	live := h.live()
 	out := make([]DeviceInfo, 0, len(list))
 	for _, d := range list {
-		waiting, _, err := h.store.OutboxBounds(ctx, d.N)
+		waiting, _, _, err := h.store.OutboxBounds(ctx, d.N)
 		if err != nil {
 			return nil, err
 		}

@@ -103,6 +103,9 @@ var writes = map[string]string{
 	"audit.add":   `INSERT INTO audit(at, actor, origin, action, subject, detail) VALUES(?,?,?,?,?,?)`,
 	"audit.sweep": `DELETE FROM audit WHERE at<?1 OR n<=(SELECT max(n) FROM audit)-?2`,
 
+	"upload.set":   `INSERT INTO upload_day(account, day, bytes) VALUES(?,?,?) ON CONFLICT(account, day) DO UPDATE SET bytes=max(bytes, excluded.bytes)`,
+	"upload.sweep": `DELETE FROM upload_day WHERE day<?1-1 OR day>?1+1`,
+
 	"meta.set": `INSERT INTO meta(k, v) VALUES(?,?) ON CONFLICT(k) DO UPDATE SET v=excluded.v`,
 	"meta.add": `INSERT INTO meta(k, v) VALUES(?,?) ON CONFLICT(k) DO NOTHING`,
 }
@@ -142,7 +145,10 @@ var queries = map[string]string{
 
 	"outbox.after":  `SELECT seq, at, kind, body FROM outbox WHERE device=? AND seq>? ORDER BY seq LIMIT ?`,
 	"outbox.since":  `SELECT seq FROM outbox WHERE device=? AND at>=? ORDER BY seq LIMIT 1`,
-	"outbox.bounds": `SELECT count(*), coalesce(max(seq), 0) FROM outbox WHERE device=?`,
+	// The length of a blob stands before it, so none of these reads the bodies themselves.
+	"outbox.bounds": `SELECT count(*), coalesce(max(seq), 0), coalesce(sum(length(body)), 0) FROM outbox WHERE device=?`,
+	"outbox.bytes":  `SELECT coalesce(sum(length(body)), 0) FROM outbox WHERE device=? AND seq>?`,
+	"outbox.sizes":  `SELECT seq, length(body) FROM outbox WHERE device=? AND seq>? ORDER BY seq`,
 	"outbox.cards":  `SELECT seq, at, kind, body FROM outbox WHERE device=? AND kind=3 ORDER BY seq`,
 	"outbox.aging": `SELECT d.id, o.at, (SELECT count(*) FROM outbox WHERE device=d.n AND at<?1) FROM device d
 		JOIN outbox o ON o.device=d.n AND o.seq=(SELECT min(seq) FROM outbox WHERE device=d.n) WHERE o.at<?1 ORDER BY o.at LIMIT ?2`,
@@ -174,6 +180,7 @@ var queries = map[string]string{
 
 	"delivery.old":  `SELECT n FROM delivery WHERE fresh=1 AND at<?`,
 	"delivery.past": `SELECT n FROM delivery WHERE fresh=0 AND at<?`,
+	"delivery.many": `SELECT n FROM delivery WHERE fresh=0 AND n<=(SELECT max(n) FROM delivery)-?`,
 
 	"delivery.id": `SELECT queued FROM delivery WHERE sender=? AND id=? AND fresh=1`,
 	"delivery.trail": `SELECT coalesce(max(seq), 0), coalesce(min(iif(sent_at=0, seq, NULL)), 0), coalesce(min(iif(acked_at=0, seq, NULL)), 0), coalesce(min(seq), 0)
@@ -194,6 +201,8 @@ var queries = map[string]string{
 	"front_token.logins": `SELECT login FROM front_token WHERE user_id=? GROUP BY login ORDER BY max(at) DESC, login`,
 	"front_owner.id":     `SELECT user_id FROM front_owner WHERE kind=? AND id=?`,
 	"front_owner.user":   `SELECT id FROM front_owner WHERE user_id=? AND kind=?`,
+
+	"upload.day": `SELECT account, day, bytes FROM upload_day WHERE day>=? ORDER BY account, day`,
 
 	"audit.list": `SELECT n, at, actor, origin, action, subject, detail FROM audit WHERE n<?1 AND at>=?2 ORDER BY n DESC LIMIT ?3`,
 
