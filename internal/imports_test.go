@@ -57,6 +57,7 @@ var ranks = map[string]int{
 	"gateway":          0,
 	"internal/chat":    0,
 	"internal/metrics": 0,
+	"internal/quota":   0,
 
 	"internal/onepass": -1,
 	"internal/leak":    -1, // for tests

@@ -387,7 +387,7 @@ func (s *session) load(b *batch) error {
 		s.loaded = true
 		return nil
 	}
-	count, last, err := s.hub.store.OutboxBounds(ctx, dev.N)
+	count, last, _, err := s.hub.store.OutboxBounds(ctx, dev.N)
 	if err != nil {
 		return err
 	}

@@ -57,10 +57,17 @@ func in(d time.Duration) string {
 	return fmt.Sprintf("in %d hours", (d+time.Hour-1)/time.Hour)
 }
 
-// IsFull reports whether err says that there was no room: a *Full, or the system's own error for a full disk.
-func IsFull(err error) bool {
+// Why returns the reason for which there was no room, empty where err is something else. The system's own error for a full
+// disk counts, too.
+func Why(err error) Reason {
 	var full *Full
-	return errors.As(err, &full) || DiskFull(err)
+	switch {
+	case errors.As(err, &full):
+		return full.Reason
+	case DiskFull(err):
+		return Disk
+	}
+	return ""
 }
 
 // DiskFull reports whether err is the system's error for a full disk or a user's exhausted disk quota.
@@ -108,7 +115,6 @@ type Budget struct {
 	limit    int64
 	measure  func() int64
 	space    func() (free, total uint64, ok bool)
-	refused  func(Reason)
 	files    atomic.Int64
 	database atomic.Int64 // as it was last measured
 }
@@ -118,20 +124,16 @@ type Options struct {
 	Limit    int64                                // bytes
 	Database func() int64                         // size of the database now; nil: there is none
 	Space    func() (free, total uint64, ok bool) // of the disk; nil: not known
-	Refused  func(Reason)                         // is told of each refusal; nil: nobody is
 }
 
 // NewBudget makes a budget of which nothing is used but for the database.
 func NewBudget(o Options) *Budget {
-	b := &Budget{limit: max(o.Limit, 1), measure: o.Database, space: o.Space, refused: o.Refused}
+	b := &Budget{limit: max(o.Limit, 1), measure: o.Database, space: o.Space}
 	if b.measure == nil {
 		b.measure = func() int64 { return 0 }
 	}
 	if b.space == nil {
 		b.space = func() (uint64, uint64, bool) { return 0, 0, false }
-	}
-	if b.refused == nil {
-		b.refused = func(Reason) {}
 	}
 	b.Measure()
 	return b
@@ -254,10 +256,7 @@ func (b *Budget) low(n int64) bool {
 	return free < spare || n < 0 || free-spare < uint64(n)
 }
 
-func (b *Budget) refuse(r Reason) error {
-	b.refused(r)
-	return &Full{Reason: r, Limit: b.limit}
-}
+func (b *Budget) refuse(r Reason) error { return &Full{Reason: r, Limit: b.limit} }
 
 // Size is a number of bytes in words, such as 1.5 GiB.
 func Size(n int64) string {

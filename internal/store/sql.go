@@ -143,8 +143,8 @@ var queries = map[string]string{
 	"inbox.seen":   `SELECT 1 FROM inbox WHERE device=? AND id=?`,
 	"inbox.old":    `SELECT n FROM inbox WHERE at<? AND state=2`,
 
-	"outbox.after":  `SELECT seq, at, kind, body FROM outbox WHERE device=? AND seq>? ORDER BY seq LIMIT ?`,
-	"outbox.since":  `SELECT seq FROM outbox WHERE device=? AND at>=? ORDER BY seq LIMIT 1`,
+	"outbox.after": `SELECT seq, at, kind, body FROM outbox WHERE device=? AND seq>? ORDER BY seq LIMIT ?`,
+	"outbox.since": `SELECT seq FROM outbox WHERE device=? AND at>=? ORDER BY seq LIMIT 1`,
 	// The length of a blob stands before it, so none of these reads the bodies themselves.
 	"outbox.bounds": `SELECT count(*), coalesce(max(seq), 0), coalesce(sum(length(body)), 0) FROM outbox WHERE device=?`,
 	"outbox.bytes":  `SELECT coalesce(sum(length(body)), 0) FROM outbox WHERE device=? AND seq>?`,
