@@ -44,7 +44,7 @@ func (e *Full) Error() string {
 	case Share:
 		return fmt.Sprintf("the server takes %s a day from one sender, and that is used up (MOBILE_MAX_DEVICE_DATA): send it again %s", Size(e.Limit), in(e.Retry))
 	}
-	return "the server has no room for this right now: send it again later"
+	return "too many messages wait for the agent, this one was not taken: send it again when the agent has answered some"
 }
 
 func in(d time.Duration) string {

@@ -102,9 +102,6 @@ func (s *Shares) AddMessage(n int64, now time.Time, accounts ...Account) []Row {
 }
 
 func (s *Shares) add(n, every int64, now time.Time, accounts []Account) (rows []Row) {
-	if len(accounts) == 0 {
-		return nil
-	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	day := Day(now)
@@ -113,6 +110,9 @@ func (s *Shares) add(n, every int64, now time.Time, accounts []Account) (rows []
 		maps.DeleteFunc(s.accounts, func(_ string, a *account) bool { return a.days[0].day < day-1 && a.days[1].day < day-1 })
 	}
 	for _, a := range accounts {
+		if a.Limit <= 0 {
+			continue
+		}
 		c := s.account(a.Name).on(day)
 		c.bytes = sum(c.bytes, n)
 		if c.bytes-c.saved >= every {
