@@ -344,7 +344,10 @@ func (s *session) upload(b *batch, e *received, f *frame.Media) {
 	part := media.Part{ID: f.ID, Kind: f.Kind, Mime: f.Mime, Filename: f.Filename, Caption: f.Caption, Data: f.Data, Part: f.Part, Parts: f.Parts, Size: f.Size}
 	in := chat.Input{ID: f.ID, Kind: chat.Media}
 	var up *media.Upload
-	err := s.fileFits(&in, s.uploads.Size(part)) // before its bytes are taken, which may be many more
+	err := error(nil)
+	if size := s.uploads.Size(part); size <= s.hub.MaxMedia { // else it is too big, whatever room there is
+		err = s.fileFits(&in, size) // before its bytes are taken, which may be many more
+	}
 	if err != nil {
 		err = s.uploads.Refuse(part, err)
 	} else {

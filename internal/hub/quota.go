@@ -194,11 +194,12 @@ func (s *session) inboxFits(in *chat.Input) error {
 		messages += of.waits.messages.Load()
 		bytes += of.waits.bytes.Load()
 	}
+	all := h.waiting.Load() + s.coming.bytes + inputBytes(in)
 	bytes += inputBytes(in)
 	if commands(*in) {
 		most, mostBytes = most+inboxSpare, mostBytes+inboxLittle
 	}
-	if messages < most && bytes <= mostBytes && (bytes <= inboxLittle || h.waiting.Load()+bytes <= h.InboxAll) {
+	if messages < most && bytes <= mostBytes && (bytes <= inboxLittle || all <= h.InboxAll) {
 		return nil
 	}
 	return &quota.Full{Reason: quota.Inbox, Retry: inboxRetry}
