@@ -118,6 +118,7 @@ const SourceCron = "cron"
 
 // Media is a file or a part of one, in either direction (doc/protocol.md §5). Up, Kind is image, video, document or
 // audio; down also voice and animation. Down, the last part has Final; a file over the limit comes with URL and no Data.
+// Size is that of the whole file, in bytes; up it is optional, and a hint by which the server refuses early what has no room.
 type Media struct {
 	ID       string `json:"id,omitzero"`
 	Kind     string `json:"kind,omitzero"`

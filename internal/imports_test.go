@@ -58,6 +58,7 @@ var ranks = map[string]int{
 	"internal/audit":   0,
 	"internal/chat":    0,
 	"internal/metrics": 0,
+	"internal/quota":   0,
 
 	"internal/onetime":  0,
 	"internal/passhash": 0, // of passwords and the admin token

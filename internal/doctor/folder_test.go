@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"hermes-mobile/internal/config"
+	"hermes-mobile/internal/quota"
 )
 
 // asNobody makes the test binary look at a folder as a user who is not root.
@@ -93,7 +94,7 @@ func TestDiskLow(t *testing.T) {
 			mustNotFind(t, list, "disk_low")
 		}
 	}
-	if free, total, known := space(t.TempDir()); known && (total == 0 || free > total) {
+	if free, total, known := quota.Space(t.TempDir()); known && (total == 0 || free > total) {
 		t.Errorf("%d of %d are free", free, total)
 	}
 }

@@ -233,15 +233,22 @@ func (s *session) late(b *batch, e *received, f *frame.Answer, device int64) {
 		return
 	}
 	done := &frame.PromptDone{PromptID: f.PromptID, ID: f.PromptID, OptionID: row.OptionID, Expired: !found || row.Expired, By: s.decidedBy(row)}
-	if f.ID == "" {
+	if !s.remembers(f.ID) {
 		e.c.send(done)
+		if f.ID != "" {
+			e.c.send(&frame.Accepted{ID: f.ID})
+		}
 		return
 	}
+	size := s.countID(f.ID)
 	b.do(func(tx *store.Tx) error {
-		_, _, err := tx.Accept(device, f.ID, store.Done, nil, "", time.Now())
-		return err
+		if _, _, err := tx.Accept(device, f.ID, store.Done, nil, "", time.Now()); err != nil {
+			return err
+		}
+		return size.save(tx)
 	}, func(err error) {
 		if err != nil {
+			size.undo()
 			e.fail(s, err)
 			return
 		}

@@ -40,6 +40,7 @@ type conn struct {
 	ws          *wsconn.Conn
 	session     *session // after hello
 	sender      string   // device id of a connection with a delivery token; receives no chat
+	label       string   // of that token
 	loopback    bool
 	delta       bool // belongs to the session's queue after hello, like tail and tool
 	tail        bool // only with delta
@@ -252,7 +253,7 @@ func (c *conn) first(f frame.Up, err error) {
 	c.token.Store(g.sum)
 	if g.kind == access.Deliver {
 		c.ws.SetMaxMessage(frame.MaxFrame)
-		c.greetSender(hello)
+		c.greetSender(hello, g.label)
 		return
 	}
 	c.ws.SetMaxMessage(frame.MaxFrame)

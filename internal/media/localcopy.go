@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/gabriel-vasile/mimetype"
+
+	"hermes-mobile/internal/quota"
 )
 
 // LocalCopy returns the absolute path of a copy of a stored file, with mode
@@ -47,26 +49,35 @@ func (s *Store) LocalCopy(hash, filename string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("media: local copy: %w", err)
 	}
-	// No sync: after a crash the agent is asked again, which copies again.
-	if _, err := io.Copy(t, src); err != nil {
+	// It belongs to a message that was accepted, so it may use more of the
+	// budget than a new file.
+	w := &counting{w: t, take: s.budget.TakeAccepted}
+	fail := func(err error) (string, error) {
 		discard(t)
+		s.budget.Give(w.counted)
 		return "", fmt.Errorf("media: local copy: %w", err)
+	}
+	// No sync: after a crash the agent is asked again, which copies again.
+	n, err := io.Copy(w, src)
+	if err == nil {
+		err = w.settle(quota.Cost(n))
+	}
+	if err != nil {
+		return fail(err)
 	}
 	if s.group {
 		if err := t.Chmod(0o640); err != nil {
-			discard(t)
-			return "", fmt.Errorf("media: local copy: %w", err)
+			return fail(err)
 		}
 	}
 	if err := t.Close(); err != nil {
-		discard(t)
-		return "", fmt.Errorf("media: local copy: %w", err)
+		return fail(err)
 	}
 	to := filepath.Join(s.local(), hash, name)
 	if err := s.place(t.Name(), to, hash); err != nil {
-		_ = os.Remove(t.Name())
-		return "", fmt.Errorf("media: local copy: %w", err)
+		return fail(err)
 	}
+	s.budget.Give(w.counted - quota.Cost(n))
 	return to, nil
 }
 
@@ -87,5 +98,10 @@ func (s *Store) place(from, to, hash string) error {
 			return err
 		}
 	}
-	return os.Rename(from, to)
+	there := s.costOf(to)
+	if err := os.Rename(from, to); err != nil {
+		return err
+	}
+	s.budget.Give(there)
+	return nil
 }

@@ -31,6 +31,7 @@ type Set struct {
 	Turns       *prometheus.CounterVec // outcome: done, interrupted
 	Pushes      *prometheus.CounterVec // outcome: sent, gone, refused, …
 	StoreErrors prometheus.Counter
+	NoSpace     *prometheus.CounterVec // reason: total, disk, share, inbox
 	FrontLogins *prometheus.CounterVec // outcome: ok, wrong, throttled, reused
 	FrontCalls  *prometheus.CounterVec // status: 2xx, 4xx, …
 	FrontTurns  prometheus.Gauge
@@ -69,6 +70,7 @@ func New(version string) *Set {
 	s.Turns = vec("turns_total", "Turns that ended.", "outcome")
 	s.Pushes = vec("pushes_total", "Notifications for devices that are away.", "outcome")
 	s.StoreErrors = counter("store_errors_total", "Writes or reads that the store could not make.")
+	s.NoSpace = vec("no_space_total", "Files and messages refused because a storage limit was reached.", "reason")
 	s.FrontLogins = vec("front_logins_total", "Logins at the front door of the API.", "outcome")
 	s.FrontCalls = vec("front_requests_total", "Requests of users at the front door of the API, by the class of the answer.", "status")
 	s.FrontTurns = gauge("front_turns", "Turns and event streams that go through the front door of the API now.")

@@ -145,6 +145,9 @@ func wantFrozenRows(t *testing.T, s *Store, version int) {
 		if list := value[[]AuditEntry](t)(s.Audit(ctx, AuditFilter{}, 10)); len(list) != 1 || list[0].Action != "device.revoke" || list[0].Subject != "tel-2" {
 			t.Errorf("audit log %+v", list)
 		}
+		if rows := value[[]Uploaded](t)(s.Uploaded(ctx, 20455)); len(rows) != 1 || rows[0] != (Uploaded{"device:tel-1", 20455, 1000}) {
+			t.Errorf("bytes of the day %+v", rows)
+		}
 	}
 	if valid, again, err := s.Invited(ctx, "cafe", "tel-1", time.UnixMilli(4_000_000_000_000)); err != nil || !valid || again {
 		t.Errorf("the one-time code: valid %v again %v error %v", valid, again, err)

@@ -206,7 +206,7 @@ func TestQuote(t *testing.T) {
 	want(dev, "broken", "")
 	forget()
 	want(dev, "edited", "three")
-	if n, _, err := s.OutboxBounds(ctx, dev); n > 0 || err != nil {
+	if n, _, _, err := s.OutboxBounds(ctx, dev); n > 0 || err != nil {
 		t.Errorf("%d entries are left, %v", n, err)
 	}
 	for i := range keepQuotes + 10 {

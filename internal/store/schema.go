@@ -194,10 +194,11 @@ CREATE INDEX device_next_token ON device(next_hash) WHERE next_hash <> '';
 -- When a token of an app or a sender was last used, by its label.
 CREATE TABLE token_use (label TEXT PRIMARY KEY, at INTEGER NOT NULL) WITHOUT ROWID;
 
--- Bytes of files that a device stored on a day, counted in days since 1970.
+-- Bytes that a device or token made the server store on a day, counted in days since 1970.
 CREATE TABLE upload_day (
-  device INTEGER NOT NULL, day INTEGER NOT NULL, bytes INTEGER NOT NULL,
-  PRIMARY KEY (device, day)) WITHOUT ROWID;
+  account TEXT NOT NULL,             -- device:ID, token:LABEL
+  day INTEGER NOT NULL, bytes INTEGER NOT NULL,
+  PRIMARY KEY (account, day)) WITHOUT ROWID;
 
 -- Passkeys that open the admin UI.
 CREATE TABLE passkey (

@@ -103,6 +103,9 @@ var writes = map[string]string{
 	"audit.add":  `INSERT INTO audit(at, actor, origin, action, subject, detail) VALUES(?,?,?,?,?,?)`,
 	"audit.drop": `DELETE FROM audit WHERE n=?`,
 
+	"upload.set":   `INSERT INTO upload_day(account, day, bytes) VALUES(?,?,?) ON CONFLICT(account, day) DO UPDATE SET bytes=max(bytes, excluded.bytes)`,
+	"upload.sweep": `DELETE FROM upload_day WHERE day<?1-1 OR day>?1+1`,
+
 	"meta.set":  `INSERT INTO meta(k, v) VALUES(?,?) ON CONFLICT(k) DO UPDATE SET v=excluded.v`,
 	"meta.add":  `INSERT INTO meta(k, v) VALUES(?,?) ON CONFLICT(k) DO NOTHING`,
 	"meta.drop": `DELETE FROM meta WHERE k=?`,
@@ -144,9 +147,12 @@ var queries = map[string]string{
 	"inbox.seen":   `SELECT 1 FROM inbox WHERE device=? AND id=?`,
 	"inbox.old":    `SELECT n FROM inbox WHERE at<? AND state=2`,
 
-	"outbox.after":  `SELECT seq, at, kind, body FROM outbox WHERE device=? AND seq>? ORDER BY seq LIMIT ?`,
-	"outbox.since":  `SELECT seq FROM outbox WHERE device=? AND at>=? ORDER BY seq LIMIT 1`,
-	"outbox.bounds": `SELECT count(*), coalesce(max(seq), 0) FROM outbox WHERE device=?`,
+	"outbox.after": `SELECT seq, at, kind, body FROM outbox WHERE device=? AND seq>? ORDER BY seq LIMIT ?`,
+	"outbox.since": `SELECT seq FROM outbox WHERE device=? AND at>=? ORDER BY seq LIMIT 1`,
+	// The length of a blob stands before it, so none of these reads the bodies themselves.
+	"outbox.bounds": `SELECT count(*), coalesce(max(seq), 0), coalesce(sum(length(body)), 0) FROM outbox WHERE device=?`,
+	"outbox.bytes":  `SELECT coalesce(sum(length(body)), 0) FROM outbox WHERE device=? AND seq>?`,
+	"outbox.sizes":  `SELECT seq, length(body) FROM outbox WHERE device=? AND seq>? ORDER BY seq`,
 	"outbox.cards":  `SELECT seq, at, kind, body FROM outbox WHERE device=? AND kind=3 ORDER BY seq`,
 	"outbox.aging": `SELECT d.id, o.at, (SELECT count(*) FROM outbox WHERE device=d.n AND at<?1) FROM device d
 		JOIN outbox o ON o.device=d.n AND o.seq=(SELECT min(seq) FROM outbox WHERE device=d.n) WHERE o.at<?1 ORDER BY o.at LIMIT ?2`,
@@ -178,6 +184,7 @@ var queries = map[string]string{
 
 	"delivery.old":  `SELECT n FROM delivery WHERE fresh=1 AND at<?`,
 	"delivery.past": `SELECT n FROM delivery WHERE fresh=0 AND at<?`,
+	"delivery.many": `SELECT n FROM delivery WHERE fresh=0 AND n<=(SELECT max(n) FROM delivery)-?`,
 
 	"delivery.id": `SELECT queued FROM delivery WHERE sender=? AND id=? AND fresh=1`,
 	"delivery.trail": `SELECT coalesce(max(seq), 0), coalesce(min(iif(sent_at=0, seq, NULL)), 0), coalesce(min(iif(acked_at=0, seq, NULL)), 0), coalesce(min(seq), 0)
@@ -205,6 +212,7 @@ var queries = map[string]string{
 	"audit.old":    `SELECT n FROM audit WHERE at<?`,
 	"audit.counts": `SELECT action, count(*) FROM audit GROUP BY action`,
 	"audit.excess": `SELECT n FROM audit WHERE action=? ORDER BY n DESC LIMIT -1 OFFSET ?`,
+	"upload.day":   `SELECT account, day, bytes FROM upload_day WHERE day>=? ORDER BY account, day`,
 
 	"invite.valid": `SELECT device FROM invite WHERE hash=? AND device IN ('', ?) AND expires_at>?`,
 	"invite.used":  `SELECT 1 FROM invite WHERE device=? AND device<>''`,

@@ -89,7 +89,7 @@ func hint(err error) string {
 }
 
 func source(path string, pragmas ...string) string {
-	q := url.Values{"_pragma": append(pragmas, "busy_timeout(10000)", "journal_mode(WAL)", "synchronous(FULL)", "foreign_keys(1)")}
+	q := url.Values{"_pragma": append(pragmas, "busy_timeout(10000)", "journal_mode(WAL)", "synchronous(FULL)", "foreign_keys(1)", journalLimit)}
 	return "file:" + (&url.URL{Path: path}).EscapedPath() + "?" + q.Encode()
 }
 

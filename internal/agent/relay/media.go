@@ -14,6 +14,7 @@ import (
 
 	"hermes-mobile/internal/chat"
 	"hermes-mobile/internal/media"
+	"hermes-mobile/internal/quota"
 )
 
 const (
@@ -110,13 +111,16 @@ func (a *Agent) upload(w http.ResponseWriter, r *http.Request) {
 	hash, size, err := a.files.Put(body, maxUpload)
 	if err != nil {
 		g.log.Warn("relay: a file of the agent could not be stored", "err", err)
-		status := http.StatusInternalServerError
+		status, text := http.StatusInternalServerError, "cannot be stored"
 		var over *http.MaxBytesError
 		var big *media.Refusal
-		if errors.As(err, &over) || errors.As(err, &big) && big.TooBig {
+		switch {
+		case errors.As(err, &over), errors.As(err, &big) && big.TooBig:
 			status = http.StatusRequestEntityTooLarge
+		case quota.Why(err) != "":
+			status, text = http.StatusInsufficientStorage, noRoom(err)
 		}
-		http.Error(w, "cannot be stored", status)
+		http.Error(w, text, status)
 		return
 	}
 	id := a.token(tokenUp, g.config().ID, &chat.File{
@@ -128,6 +132,13 @@ func (a *Agent) upload(w http.ResponseWriter, r *http.Request) {
 	}
 	w.Header().Set("Content-Type", "application/json")
 	fmt.Fprintf(w, `{"id":"%s","size":%d}`, id, size)
+}
+
+// noRoom says why a file was not stored for want of room.
+func noRoom(err error) string {
+	full := &quota.Full{Reason: quota.Disk} // where it is the system that says so
+	errors.As(err, &full)
+	return full.Error()
 }
 
 // headerName reads a file name out of a header: UTF-8, or Latin-1 as Python's

@@ -127,8 +127,9 @@ CREATE TRIGGER audit_dropped BEFORE DELETE ON audit WHEN NOT EXISTS (SELECT 1 FR
 CREATE TABLE token_use (label TEXT PRIMARY KEY, at INTEGER NOT NULL) WITHOUT ROWID;
 
 CREATE TABLE upload_day (
-  device INTEGER NOT NULL, day INTEGER NOT NULL, bytes INTEGER NOT NULL,
-  PRIMARY KEY (device, day)) WITHOUT ROWID;
+  account TEXT NOT NULL,             -- device:ID, token:LABEL
+  day INTEGER NOT NULL, bytes INTEGER NOT NULL,
+  PRIMARY KEY (account, day)) WITHOUT ROWID;
 
 CREATE TABLE passkey (
   id TEXT PRIMARY KEY, name TEXT NOT NULL, credential BLOB NOT NULL,
@@ -159,6 +160,6 @@ INSERT INTO front_token(hash, login, user_id, refresh, at, until, parent, spent_
 INSERT INTO front_owner(kind, id, user_id, at) VALUES('session', 's1', 'u1', 1767366000000), ('job', 'j1', 'u1', 1767366000000);
 INSERT INTO audit(n, at, actor, origin, action, subject, detail) VALUES(1, 1767366000000, 'socket', 'uid 1000', 'device.revoke', 'tel-2', '');
 INSERT INTO token_use(label, at) VALUES('main', 1767366000000);
-INSERT INTO upload_day(device, day, bytes) VALUES(1, 20455, 1000);
+INSERT INTO upload_day(account, day, bytes) VALUES('device:tel-1', 20455, 1000);
 INSERT INTO passkey(id, name, credential, created_at, used_at) VALUES('pk1', 'Laptop', x'01', 1767366000000, 1767366001000);
 PRAGMA user_version = 5;

@@ -19,6 +19,8 @@ export type Code =
   | 'device_offline'
   /** RateLimited: too often; retry after Error.RetryAfter seconds. */
   | 'rate_limited'
+  /** NoSpace: the server has no room for this file: its storage limit is reached, its disk is nearly full, or the device has used up its share of the day. Messages without files still go. The same file may fit later, Error.RetryAfter seconds from now where that is known. */
+  | 'no_space'
   /** Internal: the server could not do it, for example because its disk is full. Nothing was taken; retry later with the same id. */
   | 'internal'
 
@@ -132,7 +134,7 @@ export interface Audio {
   text?: string
 }
 
-/** Media is a file or a part of one, in either direction (doc/protocol.md §5). Up, Kind is image, video, document or audio; down also voice and animation. Down, the last part has Final; a file over the limit comes with URL and no Data. */
+/** Media is a file or a part of one, in either direction (doc/protocol.md §5). Up, Kind is image, video, document or audio; down also voice and animation. Down, the last part has Final; a file over the limit comes with URL and no Data. Size is that of the whole file, in bytes; up it is optional, and a hint by which the server refuses early what has no room. */
 export interface MediaUp {
   t: 'media'
   id?: string
@@ -140,6 +142,7 @@ export interface MediaUp {
   mime?: string
   filename?: string
   caption?: string
+  size?: number
   part: number
   parts: number
   data?: Uint8Array
@@ -299,7 +302,7 @@ export interface Message {
   seq: number
 }
 
-/** Media is a file or a part of one, in either direction (doc/protocol.md §5). Up, Kind is image, video, document or audio; down also voice and animation. Down, the last part has Final; a file over the limit comes with URL and no Data. */
+/** Media is a file or a part of one, in either direction (doc/protocol.md §5). Up, Kind is image, video, document or audio; down also voice and animation. Down, the last part has Final; a file over the limit comes with URL and no Data. Size is that of the whole file, in bytes; up it is optional, and a hint by which the server refuses early what has no room. */
 export interface Media {
   t: 'media'
   id: string

@@ -314,6 +314,7 @@ export const en = {
   errorForbidden: 'The server does not allow this device to do that.',
   errorTooBig: 'This is larger than the server takes.',
   errorRate: 'Too often. Wait a moment.',
+  errorNoSpace: 'The server has no room for files right now. Send it again later, or ask its owner to free space.',
   errorInternal: 'The server could not store it. Try again later.',
   errorUnsupported: 'The agent does not offer this now.',
   errorLinkLost: 'The connection broke before the answer came. Look whether it was done, and try again.',

@@ -1,11 +1,12 @@
 //go:build linux || darwin || freebsd
 
-package doctor
+package quota
 
 import "syscall"
 
-// space is what is free for us on the disk of a folder, and what it has.
-func space(path string) (free, total uint64, ok bool) {
+// Space returns the bytes that are free for this process on the disk of a folder, and the size of the disk. ok is false
+// when the system does not say.
+func Space(path string) (free, total uint64, ok bool) {
 	var st syscall.Statfs_t
 	if err := syscall.Statfs(path, &st); err != nil {
 		return 0, 0, false
