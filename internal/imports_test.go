@@ -53,10 +53,12 @@ var ranks = map[string]int{
 	"internal/onboard/onboardtest": 1, // a gateway for tests
 	"sdk/ts/generate":              1,
 
-	"frame":            0,
-	"gateway":          0,
-	"internal/chat":    0,
-	"internal/metrics": 0,
+	"frame":              0,
+	"gateway":            0,
+	"internal/chat":      0,
+	"internal/loglimit":  0,
+	"internal/metrics":   0,
+	"internal/strangers": 0,
 
 	"internal/onepass": -1,
 	"internal/leak":    -1, // for tests
