@@ -114,6 +114,7 @@ func serve(cmd *cobra.Command) error {
 		return err
 	}
 	log := logger(cmd.ErrOrStderr(), cfg)
+	server.LimitMemory(os.DirFS("/"), log)
 	ctx, stop := context.WithCancel(cmd.Context())
 	defer stop()
 	s, err := server.New(ctx, cfg, version, log)
