@@ -4,6 +4,7 @@ package frame
 // it can change in Capabilities; a client obeys the announced ones.
 const (
 	MaxFrame     = 16 << 20 // one frame as it is on the wire
+	MaxHello     = 4 << 10  // hello as it is on the wire, which comes from somebody who has shown no token yet
 	MaxText      = 1 << 20  // text of one message, UTF-8
 	MaxAudio     = 8 << 20  // one voice message
 	MaxMedia     = 8 << 20  // one file, and all unfinished uploads of a device together

@@ -116,6 +116,7 @@ func serve(cmd *cobra.Command) error {
 	}
 	outliveReaders()
 	log := logger(cmd.ErrOrStderr(), cfg)
+	server.LimitMemory(os.DirFS("/"), log)
 	ctx, stop := context.WithCancel(cmd.Context())
 	defer stop()
 	s, err := server.New(ctx, cfg, version, log)

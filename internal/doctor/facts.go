@@ -10,6 +10,7 @@ import (
 	"hermes-mobile/internal/hub"
 	"hermes-mobile/internal/setup"
 	"hermes-mobile/internal/store"
+	"hermes-mobile/internal/strangers"
 )
 
 // Facts are what was seen. What was not looked at is nil or empty, and nothing is found there.
@@ -48,6 +49,7 @@ type Server struct {
 	Devices   []hub.Refused // turned away at hello
 	Requests  []hub.Refused // turned away before it; Code is the HTTP status
 	Forwarded []hub.Refused // peers that are not trusted and send forwarding headers
+	Strangers []strangers.Drops
 }
 
 // API is how the agent direct finds the API that it speaks to.

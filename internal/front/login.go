@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"hermes-mobile/internal/store"
+	"hermes-mobile/internal/strangers"
 )
 
 const (
@@ -291,6 +292,7 @@ func (f *Front) known(w http.ResponseWriter, r *http.Request) (caller, bool) {
 	c, err := f.identify(w, r)
 	switch {
 	case err == nil:
+		strangers.Admit(r.Context())
 		return c, true
 	case errors.Is(err, errNobody):
 		f.nobody(w, r)

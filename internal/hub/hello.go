@@ -84,6 +84,7 @@ func (e *helloed) apply(s *session, b *batch) {
 			s.parted()
 		}
 		s.dev = &next
+		e.c.judge(true)
 		if e.grant.own && e.grant.pair == "" {
 			s.paired()
 		}

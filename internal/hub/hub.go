@@ -86,7 +86,6 @@ type Hub struct {
 	finish   finisher
 	replaced *access.Limiter
 	refusals *Refusals
-	refused  refusedLines
 	closing  atomic.Bool
 	home     atomic.Pointer[string]
 	failing  atomic.Int64 // unix ms of the last failure of the store
@@ -141,7 +140,7 @@ func New(o Options) *Hub {
 	}
 	h.shares = quota.NewShares(nil)
 	h.coming, h.unapplied = wsconn.NewRoom(h.Room), wsconn.NewRoom(h.Room)
-	h.sockets = wsconn.Options{MaxMessage: maxHello, MaxQueue: maxQueue, LowWater: softQueue / 2, WriteStall: writeStall, Keeper: h.Keeper, Room: h.coming}
+	h.sockets = wsconn.Options{MaxMessage: frame.MaxHello, MaxQueue: maxQueue, LowWater: softQueue / 2, WriteStall: writeStall, Keeper: h.Keeper, Room: h.coming}
 	h.conns.open = map[*conn]struct{}{}
 	h.pushes.init()
 	h.asking.init()

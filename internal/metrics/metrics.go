@@ -36,6 +36,10 @@ type Set struct {
 	FrontCalls  *prometheus.CounterVec // status: 2xx, 4xx, …
 	FrontTurns  prometheus.Gauge
 	Gateway     *prometheus.CounterVec // event: refused, wedge, bad_line, …
+
+	Strangers        prometheus.Gauge
+	StrangerBytes    prometheus.Gauge
+	StrangersDropped *prometheus.CounterVec // reason: total, network, memory, hello_size, hello_time
 }
 
 // New makes a set with a registry of its own.
@@ -75,6 +79,9 @@ func New(version string) *Set {
 	s.FrontCalls = vec("front_requests_total", "Requests of users at the front door of the API, by the class of the answer.", "status")
 	s.FrontTurns = gauge("front_turns", "Turns and event streams that go through the front door of the API now.")
 	s.Gateway = vec("gateway_events_total", "What happened on the links of Hermes gateways.", "event")
+	s.Strangers = gauge("strangers", "Open connections that have not authenticated.")
+	s.StrangerBytes = gauge("stranger_bytes", "Memory that connections count which have not authenticated.")
+	s.StrangersDropped = vec("strangers_dropped_total", "Connections ended because of a bound before they authenticated.", "reason")
 	info := prometheus.NewGauge(prometheus.GaugeOpts{Namespace: namespace, Name: "build_info", Help: "The version.", ConstLabels: prometheus.Labels{"version": version}})
 	info.Set(1)
 	s.registry.MustRegister(info, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))

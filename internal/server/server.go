@@ -11,6 +11,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -26,11 +27,13 @@ import (
 	"hermes-mobile/internal/doctor"
 	"hermes-mobile/internal/front"
 	"hermes-mobile/internal/hub"
+	"hermes-mobile/internal/loglimit"
 	"hermes-mobile/internal/media"
 	"hermes-mobile/internal/metrics"
 	"hermes-mobile/internal/onetime"
 	"hermes-mobile/internal/push"
 	"hermes-mobile/internal/store"
+	"hermes-mobile/internal/strangers"
 	"hermes-mobile/internal/web"
 	"hermes-mobile/internal/wsconn"
 )
@@ -81,13 +84,14 @@ type Server struct {
 	requests  *hub.Refusals
 	forwarded *hub.Refusals
 	probes    probes
-	turned    *refusalLog
+	turned    refusalLog
 
-	within   within
-	listener net.Listener
-	certs    *cert.Certificates // nil: without TLS
-	admin    net.Listener
-	madeTok  bool // no token was set: one was made
+	within    within
+	listener  net.Listener
+	strangers *strangers.Listener // below listener
+	certs     *cert.Certificates  // nil: without TLS
+	admin     net.Listener
+	madeTok   bool // no token was set: one was made
 
 	reload sync.Mutex
 }
@@ -100,8 +104,9 @@ const syncInterval = 200 * time.Millisecond
 func New(ctx context.Context, cfg *config.Config, version string, log *slog.Logger, options ...Option) (s *Server, err error) {
 	token := cfg.AdminToken
 	cfg = withoutAdminToken(cfg) // only its hash is kept
+	log = slog.New(loglimit.New(log.Handler()))
 	s = &Server{cfg: cfg, version: version, log: log, started: time.Now(), tokens: &access.Tokens{}, guard: access.NewGuard(time.Now),
-		owners: onetime.New(adminSessionLife, time.Now), turned: newRefusalLog(log, time.Now), metrics: metrics.New(version), keeper: wsconn.NewKeeper(pingEvery, silenceLimit)}
+		owners: onetime.New(adminSessionLife, time.Now), turned: refusalLog{log}, metrics: metrics.New(version), keeper: wsconn.NewKeeper(pingEvery, silenceLimit)}
 	for _, option := range options {
 		option(&s.within)
 	}
@@ -129,7 +134,8 @@ func New(ctx context.Context, cfg *config.Config, version string, log *slog.Logg
 	if s.listener, err = s.listen(); err != nil {
 		return s, err
 	}
-	s.listener = spare(s.listener, openFiles())
+	s.strangers = s.boundStrangers(s.listener, openFiles())
+	s.listener = s.strangers
 	if err = s.openCertificate(); err != nil {
 		return s, err
 	}
@@ -268,7 +274,11 @@ func (s *Server) Run(ctx context.Context) error {
 		work.Go(func() { s.certs.Run(life) })
 	}
 
-	web := s.httpServer(unstalled(s.encrypted(s.guarded(s.handler())), bodyGrace, answerStall))
+	web := s.httpServer(unambiguous(unstalled(s.encrypted(s.guarded(s.handler())), bodyGrace, answerStall)))
+	s.strangers.Watch(web, func(r *http.Request) netip.Addr {
+		addr, _ := access.Client(r, s.proxies)
+		return addr
+	})
 	if s.certs != nil {
 		web.TLSNextProto = s.certs.Silent()
 	}
