@@ -19,8 +19,8 @@ func file(id string, size int) *frame.Media {
 	return &frame.Media{ID: id, Kind: "document", Filename: "x.bin", Data: bytes.Repeat([]byte(id), size/len(id)+1)[:size], Parts: 1}
 }
 
-// refused expects an error for what was sent.
-func (c *client) refused(f frame.Up, id string, code frame.Code) *frame.Error {
+// rejects expects an error for what was sent.
+func (c *client) rejects(f frame.Up, id string, code frame.Code) *frame.Error {
 	c.w.t.Helper()
 	c.send(f)
 	e := expect[*frame.Error](c)
@@ -57,12 +57,12 @@ func TestShareOfADevice(t *testing.T) {
 	w := newWorld(t, func(o *hub.Options) { o.DeviceShare = share })
 	c, other := w.connect("d"), w.connect("e", withToken(extraToken))
 	c.accepted(file("f1", 600<<10), "f1")
-	e := c.refused(file("f2", 500<<10), "f2", frame.NoSpace)
+	e := c.rejects(file("f2", 500<<10), "f2", frame.NoSpace)
 	if e.RetryAfter < 1 || e.RetryAfter > 86400 || !strings.Contains(e.Message, "1.0 MiB a day") || !strings.Contains(e.Message, "again in") {
 		t.Errorf("refused with %s", show(e))
 	}
 	wav := append([]byte("RIFF\x24\x00\x00\x00WAVEfmt "), make([]byte, 500<<10)...)
-	c.refused(&frame.Audio{ID: "v1", Format: "wav", Data: wav}, "v1", frame.NoSpace)
+	c.rejects(&frame.Audio{ID: "v1", Format: "wav", Data: wav}, "v1", frame.NoSpace)
 	c.accepted(file("f3", 300<<10), "f3")
 	c.send(file("f1", 600<<10)) // what is known already needs no room
 	if a := expect[*frame.Accepted](c); !a.Duplicate {
@@ -74,7 +74,7 @@ func TestShareOfADevice(t *testing.T) {
 	for i := range 3 {
 		c.text(fmt.Sprint("m", i), strings.Repeat("x", 80<<10))
 	}
-	e = c.refused(&frame.Text{ID: "m3", Text: strings.Repeat("x", 200<<10)}, "m3", frame.RateLimited)
+	e = c.rejects(&frame.Text{ID: "m3", Text: strings.Repeat("x", 200<<10)}, "m3", frame.RateLimited)
 	if e.RetryAfter < 1 {
 		t.Errorf("refused with %s", show(e))
 	}
@@ -87,9 +87,9 @@ func TestShareOfADevice(t *testing.T) {
 
 	w.restart()
 	c = w.connect("d")
-	c.refused(file("f2", 500<<10), "f2", frame.NoSpace)
+	c.rejects(file("f2", 500<<10), "f2", frame.NoSpace)
 	c.text("m5", "short")
-	w.connect("e", withToken(extraToken)).refused(file("f8", 200<<10), "f8", frame.NoSpace)
+	w.connect("e", withToken(extraToken)).rejects(file("f8", 200<<10), "f8", frame.NoSpace)
 }
 
 // The same content sent again and again is one file on the disk, and counts on the share each time: it is written each time.
@@ -104,7 +104,7 @@ func TestSameFileAgain(t *testing.T) {
 	for i := range 4 {
 		c.accepted(same(fmt.Sprint(i)), fmt.Sprint(i))
 	}
-	c.refused(same("5"), "5", frame.NoSpace)
+	c.rejects(same("5"), "5", frame.NoSpace)
 	if n := w.stored(); n != 1 {
 		t.Errorf("%d files are kept", n)
 	}
@@ -126,7 +126,7 @@ func TestShareOfAToken(t *testing.T) {
 	if refused != 2 {
 		t.Errorf("%d of 5 devices were refused, want 2", refused)
 	}
-	code, _, err := w.hub.Invite(patience)
+	code, _, _, err := w.hub.Invite(ctx, hub.Code{}, patience)
 	ok(t, err)
 	w.connect("paired", withPair(code)).accepted(file("f", 900<<10), "f")
 }
@@ -141,10 +141,10 @@ func TestShareOfAnUpload(t *testing.T) {
 		return &frame.Media{ID: id, Kind: "document", Data: bytes.Repeat([]byte{byte(i)}, 200<<10), Part: i, Parts: parts, Size: size}
 	}
 	for id, size := range map[string]int64{"a1": 2 << 20, "a2": 8 << 20} {
-		c.refused(part(id, 0, 10, size), id, frame.NoSpace)
-		c.refused(part(id, 1, 10, 0), id, frame.NoSpace)
+		c.rejects(part(id, 0, 10, size), id, frame.NoSpace)
+		c.rejects(part(id, 1, 10, 0), id, frame.NoSpace)
 	}
-	c.refused(part("a3", 0, 10, 1<<62), "a3", frame.TooBig) // larger than any file may be
+	c.rejects(part("a3", 0, 10, 1<<62), "a3", frame.TooBig) // larger than any file may be
 	for id, size := range map[string]int64{"b1": 0, "b2": 1, "b3": -1 << 62} {
 		var f frame.Down
 		for i := 0; i < 10 && f == nil; i++ {
@@ -235,12 +235,12 @@ func TestBudgetIsUsedUp(t *testing.T) {
 		c.accepted(file(fmt.Sprint("f", i), 2<<20), fmt.Sprint("f", i))
 	}
 	for _, c := range []*client{c, other} {
-		e := c.refused(file("g", 2<<20), "g", frame.NoSpace)
+		e := c.rejects(file("g", 2<<20), "g", frame.NoSpace)
 		if !strings.Contains(e.Message, "MOBILE_MAX_DATA") || e.RetryAfter != 0 {
 			t.Errorf("refused with %s", show(e))
 		}
 	}
-	sender.refused(&frame.Deliver{ID: "x1", To: "d", Data: make([]byte, 2<<20)}, "x1", frame.NoSpace)
+	sender.rejects(&frame.Deliver{ID: "x1", To: "d", Data: make([]byte, 2<<20)}, "x1", frame.NoSpace)
 	if _, err := w.files.PutReader(bytes.NewReader(make([]byte, 2<<20)), 0); quota.Why(err) != quota.Total {
 		t.Errorf("a file of the agent: %v", err)
 	}
@@ -256,11 +256,11 @@ func TestBudgetIsUsedUp(t *testing.T) {
 
 	database.Store(limit) // and so nothing is left
 	b.Measure()
-	e := other.refused(&frame.Text{ID: "m2", Text: "now not any more"}, "m2", frame.Internal)
+	e := other.rejects(&frame.Text{ID: "m2", Text: "now not any more"}, "m2", frame.Internal)
 	if !strings.Contains(e.Message, "MOBILE_MAX_DATA") {
 		t.Errorf("refused with %s", show(e))
 	}
-	sender.refused(&frame.Deliver{ID: "x3", To: "d", Text: "nor these"}, "x3", frame.Internal)
+	sender.rejects(&frame.Deliver{ID: "x3", To: "d", Text: "nor these"}, "x3", frame.Internal)
 	w.say("d", "the agent's replies are always stored")
 	if m := c.message(); !strings.HasPrefix(m.Text, "the agent's") {
 		t.Errorf("got %s", show(m))
@@ -324,16 +324,16 @@ func TestInboxIsFull(t *testing.T) {
 			}
 			full := func(c *client) {
 				t.Helper()
-				if e := c.refused(&frame.Text{ID: "m4", Text: long}, "m4", frame.RateLimited); e.RetryAfter < 1 || !strings.Contains(e.Message, "wait for the agent") {
+				if e := c.rejects(&frame.Text{ID: "m4", Text: long}, "m4", frame.RateLimited); e.RetryAfter < 1 || !strings.Contains(e.Message, "wait for the agent") {
 					t.Errorf("refused with %s", show(e))
 				}
-				c.refused(file("f1", 10<<10), "f1", frame.RateLimited)
+				c.rejects(file("f1", 10<<10), "f1", frame.RateLimited)
 			}
 			if name == "by number" {
 				full(c)
 				c.text("c1", "/stop")
 			} else {
-				c.refused(&frame.Text{ID: "m4", Text: long}, "m4", frame.RateLimited)
+				c.rejects(&frame.Text{ID: "m4", Text: long}, "m4", frame.RateLimited)
 			}
 			if c.send(&frame.Text{ID: "m2", Text: long}); !expect[*frame.Accepted](c).Duplicate {
 				t.Error("a repeat is not known")
@@ -346,7 +346,7 @@ func TestInboxIsFull(t *testing.T) {
 			until(t, "what waits to be read back", func() bool { return w.hub.Sessions() == 2 })
 			c = w.connect("d")
 			c.sync()
-			c.refused(&frame.Text{ID: "m4", Text: long}, "m4", frame.RateLimited)
+			c.rejects(&frame.Text{ID: "m4", Text: long}, "m4", frame.RateLimited)
 			w.agent.online(true)
 			for range 3 {
 				h := w.take()
@@ -413,8 +413,8 @@ func TestInboxOfASharedConversation(t *testing.T) {
 		c.text(fmt.Sprint("m", i), "x")
 		expect[*frame.Echo](o)
 	}
-	phone.refused(&frame.Text{ID: "m5", Text: "x"}, "m5", frame.RateLimited)
-	tablet.refused(&frame.Text{ID: "m6", Text: "x"}, "m6", frame.RateLimited)
+	phone.rejects(&frame.Text{ID: "m5", Text: "x"}, "m5", frame.RateLimited)
+	tablet.rejects(&frame.Text{ID: "m6", Text: "x"}, "m6", frame.RateLimited)
 	ok(t, w.hub.Revoke(ctx, "phone")) // what waited is gone
 	ok(t, w.hub.Unbind(ctx, "phone"))
 	w.connect("phone", withUser("anna")).text("m7", "x")
@@ -428,17 +428,17 @@ func TestShareWhenTheStoreFails(t *testing.T) {
 		w.failWrites(table)
 		for range 5 {
 			if table != "outbox" {
-				c.refused(file("f1", 400<<10), "f1", frame.Internal)
+				c.rejects(file("f1", 400<<10), "f1", frame.Internal)
 			}
 			if table != "inbox" {
-				s.refused(&frame.Deliver{ID: "x1", To: "d", Data: make([]byte, 400<<10)}, "x1", frame.Internal)
+				s.rejects(&frame.Deliver{ID: "x1", To: "d", Data: make([]byte, 400<<10)}, "x1", frame.Internal)
 			}
 		}
 		w.healWrites(table)
 	}
 	c.accepted(file("f1", 400<<10), "f1")
 	c.accepted(file("f2", 400<<10), "f2")
-	c.refused(file("f3", 400<<10), "f3", frame.NoSpace)
+	c.rejects(file("f3", 400<<10), "f3", frame.NoSpace)
 	s.send(&frame.Deliver{ID: "x1", To: "d", Data: make([]byte, 400<<10)})
 	find[*frame.Delivered](s, nil)
 	// One that was made before is answered, and not counted again.
