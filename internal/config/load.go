@@ -97,6 +97,7 @@ func Load(src Sources) (*Config, []Warning, error) {
 	l.checkTokens()
 	l.checkTLS(c)
 	l.checkFront(c)
+	l.checkStorage(c)
 	l.assembleGateways(c)
 	l.decideAgent(c)
 	l.checkExposure(c)

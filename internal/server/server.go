@@ -29,6 +29,7 @@ import (
 	"hermes-mobile/internal/media"
 	"hermes-mobile/internal/metrics"
 	"hermes-mobile/internal/push"
+	"hermes-mobile/internal/quota"
 	"hermes-mobile/internal/store"
 	"hermes-mobile/internal/web"
 	"hermes-mobile/internal/wsconn"
@@ -54,6 +55,7 @@ type Server struct {
 
 	store   *store.Store
 	files   *media.Store
+	budget  *quota.Budget // of the data folder
 	tokens  *access.Tokens
 	pairing *access.Pairing
 	guard   *access.Guard
@@ -142,6 +144,9 @@ func New(ctx context.Context, cfg *config.Config, version string, log *slog.Logg
 	if s.files, err = media.OpenStore(filepath.Join(cfg.Data, "files")); err != nil {
 		return s, err
 	}
+	if err = s.bound(ctx); err != nil {
+		return s, err
+	}
 	if s.page, err = web.New(web.Options{Path: cfg.Path, AvatarURL: cfg.AvatarURL, Base: s.base, App: s.within.guard != nil}); err != nil {
 		return s, err
 	}
@@ -158,11 +163,13 @@ func New(ctx context.Context, cfg *config.Config, version string, log *slog.Logg
 		return s, err
 	}
 	s.openPush()
+	device, token := s.shares()
 	s.hub = hub.New(hub.Options{Push: s.push, PushActions: s.pushKey(), OutboxLife: time.Duration(cfg.OutboxDays) * 24 * time.Hour,
 		Store: s.store, Files: s.files, Links: links, Agent: s.agent, Tokens: s.tokens, Pairing: s.pairing, Guard: s.guard,
 		Keeper: s.keeper, Metrics: s.metrics, Log: log, Version: version, AvatarURL: cfg.AvatarURL, PublicURL: cfg.PublicURL,
 		AllowAllUsers: cfg.AllowAllUsers, AllowedUsers: set(cfg.AllowedUsers), AllowedDevices: set(cfg.AllowedDevices),
 		PromptLife: time.Duration(cfg.PromptSeconds) * time.Second, MaxMedia: cfg.MaxMediaBytes, OutboxEntries: cfg.OutboxEntries,
+		OutboxBytes: cfg.OutboxBytes, Budget: s.budget, DeviceShare: device, TokenShare: token,
 		RejectOffline: cfg.OfflineDelivery == "reject", TurnLease: turnLease, HelloTimeout: helloTimeout})
 	return s, nil
 }
