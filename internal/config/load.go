@@ -100,6 +100,7 @@ func Load(src Sources) (*Config, []Warning, error) {
 	l.checkAdmin(c)
 	l.checkTLS(c)
 	l.checkFront(c)
+	l.checkStorage(c)
 	l.assembleGateways(c)
 	l.decideAgent(c)
 	l.checkExposure(c)

@@ -8,6 +8,7 @@ import (
 	"hermes-mobile/internal/cert"
 	"hermes-mobile/internal/config"
 	"hermes-mobile/internal/hub"
+	"hermes-mobile/internal/quota"
 	"hermes-mobile/internal/setup"
 	"hermes-mobile/internal/store"
 	"hermes-mobile/internal/strangers"
@@ -42,8 +43,9 @@ type Server struct {
 	Relay       *relay.State // nil: another agent
 	API         *API         // of the agent direct; nil: another agent
 
-	StoreFailed bool   // a moment ago
-	PushOff     string // why there are no notifications, where the owner has not switched them off
+	StoreFailed bool       // a moment ago
+	Storage     *quota.Use // nil: not known
+	PushOff     string     // why there are no notifications, where the owner has not switched them off
 	Aging       []store.Aging
 
 	Devices   []hub.Refused // turned away at hello

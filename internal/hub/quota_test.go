@@ -226,7 +226,7 @@ func TestBudgetIsUsedUp(t *testing.T) {
 	var b *quota.Budget
 	w := newWorld(t, func(o *hub.Options) {
 		b = quota.NewBudget(quota.Options{Limit: limit, Database: database.Load})
-		ok(t, o.Files.Bound(ctx, b))
+		o.Files.Bound(b, 0)
 		o.Budget = b
 	})
 	c, other := w.connect("d"), w.connect("e")

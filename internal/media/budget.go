@@ -13,24 +13,33 @@ import (
 )
 
 // Bound makes a budget count everything in the store from now on: stored files,
-// copies, and temporary files. What is there already counts, too. It is called
+// copies, and temporary files. counted is what [Store.Count] found. It is called
 // once, before the store is used.
-func (s *Store) Bound(ctx context.Context, b *quota.Budget) error {
+func (s *Store) Bound(b *quota.Budget, counted int64) {
 	s.budget = b
-	return s.Recount(ctx)
+	b.Recount(0, counted)
 }
 
-// Recount walks over the folder and corrects what the budget counts for it, for
-// somebody else may have removed files. What is stored meanwhile may be counted
-// twice until the next time.
+// Recount corrects what the budget counts, for somebody else may have removed
+// files. What is stored meanwhile may be counted twice until the next time.
 func (s *Store) Recount(ctx context.Context) error {
-	before, found := s.budget.Files(), int64(0)
+	before := s.budget.Files()
+	found, err := s.Count(ctx)
+	if err != nil {
+		return err
+	}
+	s.budget.Recount(before, found)
+	return nil
+}
+
+// Count walks over the folder and returns what a budget counts for it.
+func (s *Store) Count(ctx context.Context) (found int64, err error) {
 	add := func(e fs.DirEntry) {
 		if info, err := e.Info(); err == nil && info.Mode().IsRegular() {
 			found += quota.Cost(info.Size())
 		}
 	}
-	err := errors.Join(
+	err = errors.Join(
 		eachEntry(ctx, s.dir, add),
 		eachEntry(ctx, s.incoming(), func(e fs.DirEntry) {
 			if info, err := e.Info(); err == nil {
@@ -41,10 +50,9 @@ func (s *Store) Recount(ctx context.Context) error {
 			_ = eachEntry(ctx, filepath.Join(s.local(), e.Name()), add) // unless it is swept right now
 		}))
 	if err != nil {
-		return fmt.Errorf("media: count files: %w", err)
+		return 0, fmt.Errorf("media: count files: %w", err)
 	}
-	s.budget.Recount(before, found)
-	return nil
+	return found, nil
 }
 
 // costOf is what the budget counts for a file, 0 where there is none.

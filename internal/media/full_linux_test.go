@@ -35,9 +35,7 @@ func TestDiskGetsFull(t *testing.T) {
 				o.Space = func() (uint64, uint64, bool) { return quota.Space(dir) }
 			}
 			b := quota.NewBudget(o)
-			if err := s.Bound(t.Context(), b); err != nil {
-				t.Fatal(err)
-			}
+			bind(t, s, b)
 			var stored [][]byte
 			var files []File
 			for i := range 100 {

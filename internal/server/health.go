@@ -65,6 +65,8 @@ func (s *Server) facts(l *look) *doctor.Facts {
 	agent := s.agent.Status("")
 	state := &doctor.Server{Address: s.listener.Addr().String(), Started: s.started, AgentOnline: agent.Online, AgentDetail: agent.Detail, API: s.api(),
 		Devices: s.hub.Refused(), Requests: s.requests.Often(), Forwarded: s.forwarded.Often(), Strangers: s.strangers.Drops(), PushOff: s.pushOff}
+	storage := s.budget.Use()
+	state.Storage = &storage
 	if at := s.hub.StoreFailedAt(); !at.IsZero() && now.Sub(at) < storeTrouble {
 		state.StoreFailed = true
 	}

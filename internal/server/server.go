@@ -32,6 +32,7 @@ import (
 	"hermes-mobile/internal/metrics"
 	"hermes-mobile/internal/onetime"
 	"hermes-mobile/internal/push"
+	"hermes-mobile/internal/quota"
 	"hermes-mobile/internal/store"
 	"hermes-mobile/internal/strangers"
 	"hermes-mobile/internal/web"
@@ -58,6 +59,7 @@ type Server struct {
 
 	store   *store.Store
 	files   *media.Store
+	budget  *quota.Budget // of the data folder
 	tokens  *access.Tokens
 	pairing *access.Pairing
 	guard   *access.Guard
@@ -158,6 +160,9 @@ func New(ctx context.Context, cfg *config.Config, version string, log *slog.Logg
 	if s.files, err = media.OpenStore(filepath.Join(cfg.Data, "files")); err != nil {
 		return s, err
 	}
+	if err = s.bound(ctx); err != nil {
+		return s, err
+	}
 	if s.page, err = web.New(web.Options{Path: cfg.Path, AvatarURL: cfg.AvatarURL, Base: s.base, App: s.within.guard != nil}); err != nil {
 		return s, err
 	}
@@ -174,11 +179,13 @@ func New(ctx context.Context, cfg *config.Config, version string, log *slog.Logg
 		return s, err
 	}
 	s.openPush()
+	deviceShare, tokenShare := s.shares()
 	s.hub = hub.New(hub.Options{Push: s.push, PushActions: s.pushKey(), OutboxLife: time.Duration(cfg.OutboxDays) * 24 * time.Hour,
 		Store: s.store, Files: s.files, Links: links, Agent: s.agent, Tokens: s.tokens, Pairing: s.pairing, Guard: s.guard,
 		Keeper: s.keeper, Metrics: s.metrics, Log: log, Version: version, AvatarURL: cfg.AvatarURL, PublicURL: cfg.PublicURL,
 		AllowAllUsers: cfg.AllowAllUsers, AllowedUsers: set(cfg.AllowedUsers), AllowedDevices: set(cfg.AllowedDevices), Named: named(cfg),
 		PromptLife: time.Duration(cfg.PromptSeconds) * time.Second, MaxMedia: cfg.MaxMediaBytes, OutboxEntries: cfg.OutboxEntries,
+		OutboxBytes: cfg.OutboxBytes, Budget: s.budget, DeviceShare: deviceShare, TokenShare: tokenShare,
 		RejectOffline: cfg.OfflineDelivery == "reject", TurnLease: turnLease, HelloTimeout: helloTimeout})
 	return s, nil
 }
