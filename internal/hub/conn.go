@@ -55,10 +55,14 @@ type conn struct {
 	broken      atomic.Bool             // something it was given was not taken
 	addr        netip.Addr
 	base        string // scheme and host for links
-	timer       *time.Timer
-	admitted    bool                // its token or pairing code is right
-	stranger    *strangers.Stranger // until then; nil where the listener does not bound strangers
-	verdict     chan bool           // whether its pairing code is right; nil where it came with a token
+	guest       *guest // until it has authenticated
+}
+
+// guest is what a connection needs until it has authenticated.
+type guest struct {
+	timer    *time.Timer         // ends it where no hello comes
+	stranger *strangers.Stranger // nil where the listener does not bound strangers
+	verdict  chan bool           // whether its pairing code is right; nil where it came with a token
 }
 
 // Accept upgrades a request to a device connection. The caller has checked path, origin and throttling.
@@ -68,10 +72,10 @@ func (h *Hub) Accept(w http.ResponseWriter, r *http.Request, addr netip.Addr, lo
 		h.log.Debug("an upgrade failed", "addr", addr, "error", err)
 		return
 	}
-	c := &conn{hub: h, ws: ws, addr: addr, loopback: loopback, base: base, stranger: strangers.Of(r.Context())}
+	c := &conn{hub: h, ws: ws, addr: addr, loopback: loopback, base: base, guest: &guest{stranger: strangers.Of(r.Context())}}
 	h.conns.add(c)
 	h.Metrics.Connections.Inc()
-	c.timer = time.AfterFunc(h.HelloTimeout, func() {
+	c.guest.timer = time.AfterFunc(h.HelloTimeout, func() {
 		h.Metrics.StrangersDropped.WithLabelValues("hello_time").Inc()
 		c.send(&frame.Error{Code: frame.BadFrame, Message: "no hello came in time: send it as the first frame"})
 		c.end(frame.CloseTryLater, "no hello in time")
@@ -231,10 +235,9 @@ func ref(f frame.Up) string {
 
 // first handles the first message of a connection, which must be hello.
 func (c *conn) first(f frame.Up, err error) {
-	if !c.timer.Stop() {
+	if !c.guest.timer.Stop() {
 		return // too late: the connection is being closed
 	}
-	c.timer = nil
 	hello, ok := f.(*frame.Hello)
 	if !ok {
 		e := &frame.Error{Code: frame.BadFrame, Message: "the first frame must be hello"}
@@ -261,7 +264,7 @@ func (c *conn) first(f frame.Up, err error) {
 	if g.pair == "" {
 		c.admit()
 	} else {
-		c.verdict = make(chan bool, 1)
+		c.guest.verdict = make(chan bool, 1)
 	}
 	if g.kind == access.Deliver {
 		c.greetSender(hello, g.label)
@@ -279,11 +282,11 @@ func (c *conn) first(f frame.Up, err error) {
 			break
 		}
 	}
-	if c.verdict == nil {
+	if c.guest == nil {
 		return
 	}
 	select { // nothing is read meanwhile from somebody who may only have guessed
-	case right := <-c.verdict:
+	case right := <-c.guest.verdict:
 		if right {
 			c.admit()
 		}
@@ -293,8 +296,11 @@ func (c *conn) first(f frame.Up, err error) {
 
 // judge says whether the pairing code of the connection is right, where it came with one.
 func (c *conn) judge(right bool) {
+	if c.guest == nil {
+		return
+	}
 	select {
-	case c.verdict <- right:
+	case c.guest.verdict <- right:
 	default: // it was judged, or there is no code
 	}
 }
@@ -302,14 +308,13 @@ func (c *conn) judge(right bool) {
 // admit ends the bounds of connections that have not authenticated. It is called by the reading goroutine.
 func (c *conn) admit() {
 	c.ws.SetMaxMessage(frame.MaxFrame)
-	c.admitted = true
-	c.stranger.Admit()
-	c.stranger = nil
+	c.guest.stranger.Admit()
+	c.guest = nil
 }
 
 // TooBig implements wsconn.Handler.
 func (c *conn) TooBig(*wsconn.Conn) {
-	if !c.admitted {
+	if c.guest != nil {
 		c.hub.Metrics.StrangersDropped.WithLabelValues("hello_size").Inc()
 		c.send(&frame.Error{Code: frame.TooBig, Message: "a hello may have 4 KiB: shorten its names and ids"})
 		return
@@ -326,8 +331,8 @@ func (c *conn) Drained(*wsconn.Conn) {
 
 // Closed implements wsconn.Handler.
 func (c *conn) Closed(_ *wsconn.Conn, err error) {
-	if c.timer != nil {
-		c.timer.Stop()
+	if c.guest != nil {
+		c.guest.timer.Stop()
 	}
 	if errors.Is(err, wsconn.ErrSlow) {
 		c.hub.Metrics.Closes.WithLabelValues("slow").Inc()

@@ -101,8 +101,14 @@ func TestWhoIsNoStranger(t *testing.T) {
 	asked, answer := make(chan struct{}), make(chan struct{})
 	api := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/v1/models" { // the server itself asks for others
-			asked <- struct{}{}
-			<-answer
+			select {
+			case asked <- struct{}{}:
+			case <-r.Context().Done():
+			}
+			select {
+			case <-answer:
+			case <-r.Context().Done():
+			}
 		}
 		_, _ = io.WriteString(w, `{"object":"hermes.api_server.capabilities"}`)
 	}))
