@@ -319,7 +319,7 @@ export const en = {
   errorUnsupported: 'The agent does not offer this now.',
   errorLinkLost: 'The connection broke before the answer came. Look whether it was done, and try again.',
   errorTimeout: 'No answer came in time. Try again.',
-  // The owner's page
+  // The admin UI
   ownTitle: "Owner's page",
   ownPlaces: 'Places',
   ownOverview: 'Overview',
