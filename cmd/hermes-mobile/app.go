@@ -227,7 +227,7 @@ func appTerminal(ctx context.Context, cmd *cobra.Command, a *app.App, data strin
 		return err
 	}
 	if saved.Token == "" {
-		if c.PairCode, err = a.PairingCode(); err != nil {
+		if c.PairCode, err = a.PairingCode(ctx); err != nil {
 			return err
 		}
 	}

@@ -43,8 +43,10 @@ get all messages, replies and question cards; the first answer to a card counts.
 		act("/devices/leave", "left", &cobra.Command{Use: "leave ID", Short: "Give a device its own conversation again",
 			Example: `  hermes-mobile devices leave tab-1`}, "ID"),
 		act("/devices/unbind", "unbound", &cobra.Command{Use: "unbind ID", Short: "Let a device come with another token, or come back after it was revoked",
-			Long: `Forget the token that a device is bound to, and that it was revoked. What waits for it stays. The next app that comes with
-this id and a valid token, or pairs again, is the device.`,
+			Long: `Forget the token that a device is bound to, its user, and that it was revoked. A user of whom it was the only device is not
+approved any more. The device comes back as the user it had: paired with a code it is approved, and what waits for it comes; with an
+app token it asks for approval anew, and what waited is gone. Only a code that names another user gives the id to somebody else.
+What the agent itself remembers of the conversation stays: start it anew with /new.`,
 			Example: `  hermes-mobile devices unbind tel-1`}, "ID"),
 		act("/devices/revoke", "revoked", &cobra.Command{Use: "revoke ID", Short: "Shut a device out: a phone that was lost, say",
 			Long: `Close a device's connection at once, drop what is kept for it and its own token, and refuse it until "devices unbind".

@@ -30,6 +30,9 @@ import (
 // ErrRunning: an app runs on this data folder already. Ask it with [Running].
 var ErrRunning = errors.New("the app is running on this data folder")
 
+// ownUser is whose all pages and terminals of the app are: those of the one person who runs it.
+const ownUser = "me"
+
 // Parts are what an agent is made of.
 type Parts struct {
 	Client *gateway.Client // its own until Run has ended

@@ -185,7 +185,7 @@ func until(t testing.TB, what string, cond func() bool) {
 // chatting opens a device by the app's own client, says something, and returns the reply, or what went wrong.
 func (r *rig) chatting(text string) string {
 	r.t.Helper()
-	code, err := r.PairingCode()
+	code, err := r.PairingCode(r.t.Context())
 	if err != nil {
 		return err.Error()
 	}
@@ -289,7 +289,7 @@ func TestAnotherGateway(t *testing.T) {
 		return []do{{"do": "remote", "remote": g.URL}, {"do": "local"}, {"do": "auth", "auth": "none"}, {"do": "test"}}
 	}
 	r.setUp(append([]do{{"do": "begin"}}, steps(g)...)...)
-	code, err := r.PairingCode()
+	code, err := r.PairingCode(t.Context())
 	ok(t, err)
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()

@@ -23,8 +23,8 @@ func (a *App) routes(server http.Handler) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /app/state", func(w http.ResponseWriter, _ *http.Request) { reply(w, a.setup.State(), nil) })
 	mux.HandleFunc("POST /app/setup", a.act)
-	mux.HandleFunc("POST /app/device", func(w http.ResponseWriter, _ *http.Request) {
-		inv, err := a.server.Invite()
+	mux.HandleFunc("POST /app/device", func(w http.ResponseWriter, r *http.Request) {
+		inv, err := a.server.Invite(r.Context(), ownUser)
 		reply(w, map[string]string{"pair": inv.Code}, err)
 	})
 	mux.HandleFunc("POST /app/foreground", func(w http.ResponseWriter, _ *http.Request) {

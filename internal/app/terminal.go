@@ -1,6 +1,7 @@
 package app
 
 import (
+	"context"
 	"net/http"
 	"strings"
 )
@@ -34,8 +35,8 @@ func (t *inside) CloseIdleConnections() { t.next.CloseIdleConnections() }
 // Address is where a device connects.
 func (a *App) Address() string { return "ws" + strings.TrimPrefix(a.guard.origin, "http") + "/ws" }
 
-// PairingCode is a one-time code for a device in this process.
-func (a *App) PairingCode() (string, error) {
-	inv, err := a.server.Invite()
+// PairingCode is a pairing code for a device in this process.
+func (a *App) PairingCode(ctx context.Context) (string, error) {
+	inv, err := a.server.Invite(ctx, ownUser)
 	return inv.Code, err
 }

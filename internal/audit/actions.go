@@ -22,6 +22,8 @@ func Known(name string) bool {
 
 var actions = []Action{
 	{"pair.code", "a pairing code was made", "the user it is for, if it is bound to one"},
+	{"device.paired", "a device paired with a pairing code", "device"},
+	{"device.added", "a new device came with an app token", "device"},
 	{"device.renamed", "a device got another display name", "device"},
 	{"device.rights", "the rights of a device changed", "device"},
 	{"device.joined", "a device joined the conversation of another", "device"},

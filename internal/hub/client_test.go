@@ -14,6 +14,7 @@ import (
 	"github.com/coder/websocket"
 
 	"hermes-mobile/frame"
+	"hermes-mobile/internal/hub"
 )
 
 // client is a device at the other end of a real WebSocket, spoken by another library than the server's.
@@ -54,6 +55,14 @@ func withResume(epoch string, seq int64) option {
 // withPair redeems a one-time code instead of a token.
 func withPair(code string) option {
 	return func(d *dialing) { d.hello.Token, d.hello.Pair = "", code }
+}
+
+// invite makes a pairing code.
+func (w *world) invite(c hub.Code) string {
+	w.t.Helper()
+	code, _, _, err := w.hub.Invite(ctx, c, time.Minute)
+	ok(w.t, err)
+	return code
 }
 
 // slow reads nothing until startReading, with small buffers in the kernel.

@@ -44,6 +44,7 @@ type conn struct {
 	delta       bool // belongs to the session's queue after hello, like tail and tool
 	tail        bool // only with delta
 	tool        bool
+	notices     bool
 	told        bool                    // the session's: it was told how things stand
 	welcome     bool                    // the session's: it knows that it is approved
 	token       atomic.Uint64           // TokenSum of the app token it was let in by; 0: a device's own, or none yet
@@ -314,8 +315,9 @@ type grant struct {
 	sum   uint64 // of the app token, 0 for a device's own
 	label string // what the device is bound to
 	kind  access.Kind
-	own   bool   // by the device's own token
-	pair  string // hash of a one-time code that is still to be redeemed
+	own   bool   // by the device's own token, or by a pairing code
+	hash  string // of the device's own token
+	pair  string // hash of a pairing code that is still to be redeemed
 	addr  netip.Addr
 }
 
@@ -331,7 +333,8 @@ func (h *Hub) grant(f *frame.Hello, addr netip.Addr) (grant, *frame.Error) {
 	}
 	ctx, cancel := context.WithTimeout(h.ctx, 10*time.Second)
 	defer cancel()
-	dev, err := h.store.DeviceByToken(ctx, access.HashSecret(f.Token))
+	hash := access.HashSecret(f.Token)
+	dev, err := h.store.DeviceByToken(ctx, hash)
 	switch {
 	case err != nil:
 		h.storeFailed("look a token up", err)
@@ -342,7 +345,7 @@ func (h *Hub) grant(f *frame.Hello, addr netip.Addr) (grant, *frame.Error) {
 	case dev.ID != f.Device.ID:
 		return grant{}, &frame.Error{Code: frame.Forbidden, Message: "this token belongs to another device: pair this one"}
 	}
-	return grant{label: ownLabel(dev.ID), own: true, addr: addr}, nil
+	return grant{label: ownLabel(dev.ID), own: true, hash: hash, addr: addr}, nil
 }
 
 // TokenSum stands for a token where only equality matters.

@@ -107,7 +107,7 @@ func (e *delivery) apply(s *session, b *batch) {
 	live := s.conn != nil
 	refusal := ""
 	switch {
-	case s.dev == nil || s.dev.Revoked || !h.approved(s.dev.UserID):
+	case s.dev == nil || s.dev.Revoked || !s.dev.Bound() || !h.approved(s.dev.UserID):
 		refusal = "there is no approved device of this name: check \"to\""
 	case !live && (f.RequireLive || h.RejectOffline):
 		refusal = "the device is not connected"

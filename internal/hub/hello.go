@@ -8,12 +8,12 @@ import (
 	"hermes-mobile/internal/store"
 )
 
-// helloed: a connection said hello for this device with a valid token, or with a one-time code.
+// helloed: a connection said hello for this device with a valid token, or with a pairing code.
 type helloed struct {
 	c     *conn
 	f     *frame.Hello
 	grant grant
-	again bool // with the code that this device was paired by, since the answer was lost
+	code  *store.Invite // that is to be redeemed; nil: it came with a token
 }
 
 func (e *helloed) fail(_ *session, _ error) { e.c.refuse(storeDown(""), frame.CloseTryLater) }
@@ -24,91 +24,164 @@ func storeDown(ref string) *frame.Error {
 
 func (e *helloed) apply(s *session, b *batch) {
 	s.flush(b)
-	h, f := s.hub, e.f
-	now := time.Now()
+	h, now := s.hub, time.Now()
 	if e.grant.pair != "" {
-		valid, again, err := h.store.Invited(h.ctx, e.grant.pair, s.id, now)
-		if err != nil {
+		h.admitting.Lock() // until the device's user is approved
+		defer h.admitting.Unlock()
+		var err error
+		if e.code, err = h.store.Invite(h.ctx, e.grant.pair, s.id, now); err != nil {
 			h.storeFailed("look a pairing code up", err)
 			e.fail(s, err)
 			return
 		}
-		e.again = again
-		if !valid {
+		if e.code == nil {
 			e.wrongCode(s)
 			return
 		}
 	}
 	if refusal := e.refusal(s); refusal != nil {
-		h.noteRefused(s.id, e.grant.addr, refusal)
-		h.logRefused(s.id, e.grant.addr, refusal.Code, refusal.Message)
-		code := frame.CloseNoAccess
-		if refusal.Code.Retry() {
-			code = frame.CloseTryLater
-		}
-		b.then(func() { e.c.refuse(refusal, code) })
+		e.turnAway(s, refusal)
 		return
 	}
-	next := store.Device{ID: s.id}
-	if s.dev != nil {
-		next = *s.dev
+	n := e.next(s, now)
+	if s.dev != nil && n.dev == *s.dev {
+		e.welcome(s, n)
+		return
 	}
-	next.Name, next.Platform, next.App = f.Device.Name, f.Device.Platform, f.Device.App
-	if s.dev != nil && next.Name == "" {
-		next.Name = s.dev.Name
-	}
-	next.UserID, next.UserName, next.Label = user(f), f.User.Name, e.grant.label
-	token, redeemed := "", true
-	if e.grant.pair != "" {
-		token = access.NewSecret()
-		next.TokenHash = access.HashSecret(token)
-	}
-	moved := s.dev != nil && s.dev.UserID != next.UserID && s.shares() // conversations are shared by devices of one user
-	if moved {
-		next.Conversation = ""
-	}
-	attach := func(err error) {
-		switch {
+	b.do(func(tx *store.Tx) error { return e.store(tx, s, n, now) }, func(err error) {
+		switch refusal := e.conflict(err); {
+		case refusal != nil:
+			e.turnAway(s, refusal)
 		case err != nil:
 			e.fail(s, err)
-			return
-		case !redeemed:
-			e.wrongCode(s)
-			return
-		case token != "" && !h.Pairing.Approved(next.UserID): // also where the settings let it in now: they may change
-			if _, err := h.Pairing.ApproveUser(next.UserID, next.UserName); err != nil {
-				h.log.Error("the approval of a paired device could not be written", "device", s.id, "error", err)
-			}
+		default:
+			e.welcome(s, n)
 		}
-		if moved {
-			s.parted()
-		}
-		s.dev = &next
-		if e.grant.own && e.grant.pair == "" {
-			s.paired()
-		}
-		s.attach(e.c, f.Resume, token)
+	})
+	if e.code != nil {
+		s.flush(b) // before another code is looked at
 	}
-	if s.dev != nil && next == *s.dev {
-		b.then(func() { attach(nil) })
-		return
+}
+
+// entrance is what a hello makes of its device.
+type entrance struct {
+	dev     store.Device
+	token   string // its own, new: to be told
+	entered bool   // it was not a device of this user before, or lost its token
+	parted  bool   // it leaves the conversation that it shared
+	emptied bool   // what is kept for it is not for whoever comes now
+	handed  bool   // it was another user's
+	epoch   string // of its outbox, where that was wiped
+	seq     int64  // the last that was allotted then
+	told    int64  // devices of the user that are to hear of it
+}
+
+// next works out what the device is from now on.
+func (e *helloed) next(s *session, now time.Time) *entrance {
+	h, f := s.hub, e.f
+	n := &entrance{dev: store.Device{ID: s.id}, seq: s.seq}
+	if s.dev != nil {
+		n.dev = *s.dev
 	}
-	b.do(func(tx *store.Tx) (err error) {
-		if e.grant.pair != "" {
-			if redeemed, err = tx.RedeemInvite(e.grant.pair, s.id, now); err != nil || !redeemed {
+	d := &n.dev
+	name := d.Name
+	d.Name, d.Platform, d.App, d.Notices = f.Device.Name, f.Device.Platform, f.Device.App, e.c.notices
+	if d.Name == "" {
+		d.Name = name
+	}
+	if user := e.user(s); user != d.UserID || f.User.Name != "" || f.User.ID != "" {
+		d.UserID, d.UserName = user, f.User.Name
+	}
+	d.Label, d.WasUser = e.grant.label, ""
+	if e.code != nil {
+		n.token = access.NewSecret()
+		d.TokenHash, d.NextHash, d.ExpiresAt = access.HashSecret(n.token), "", time.Time{}
+		if e.code.Life > 0 {
+			d.ExpiresAt = now.Add(e.code.Life)
+		}
+	}
+	if d.ApprovedAt.IsZero() && (e.code != nil || h.approved(d.UserID)) {
+		d.ApprovedAt = now
+	}
+	n.entered = s.dev == nil || s.dev.UserID != d.UserID || e.code != nil && !e.again()
+	if n.parted = s.dev != nil && s.dev.UserID != d.UserID && s.shares(); n.parted { // conversations are shared by devices of one user
+		d.Conversation = ""
+	}
+	if s.dev != nil && s.dev.WasUser != "" { // it was unbound
+		n.handed = s.dev.WasUser != d.UserID
+		n.emptied = n.handed || e.code == nil // any app token may bring the name of a user
+	}
+	return n
+}
+
+// store writes the device down.
+func (e *helloed) store(tx *store.Tx, s *session, n *entrance, now time.Time) error {
+	if e.code != nil {
+		switch ok, err := tx.RedeemInvite(e.code.Hash, s.id, n.dev.UserID, now); {
+		case err != nil:
+			return err
+		case !ok:
+			return errCodeGone
+		}
+	}
+	if s.dev == nil {
+		if err := tx.AddDevice(&n.dev, now); err != nil {
+			return err
+		}
+	} else {
+		if n.parted {
+			if err := tx.Part(n.dev.N); err != nil {
 				return err
 			}
 		}
-		if s.dev == nil {
-			return tx.AddDevice(&next, now)
-		}
-		if moved {
-			if err := tx.Part(next.N); err != nil {
+		if n.emptied {
+			var err error
+			if n.epoch, err = tx.WipeDevice(n.dev.N, n.seq, now); err != nil {
 				return err
 			}
 		}
-		return tx.SaveDevice(&next, now)
-	}, attach)
+		if n.handed && s.hub.isHome(s.id) {
+			if err := tx.SetMeta(metaHome, []byte{}); err != nil {
+				return err
+			}
+		}
+		if err := tx.SaveDevice(&n.dev, now); err != nil {
+			return err
+		}
+	}
+	if !n.entered {
+		return nil
+	}
+	return e.enter(tx, s, n, now)
+}
+
+// welcome makes the connection the device's.
+func (e *helloed) welcome(s *session, n *entrance) {
+	h := s.hub
+	if e.code != nil && !h.Pairing.Approved(n.dev.UserID) { // also where the settings let it in now: they may change
+		approve := func() (access.User, error) { return h.Pairing.ApproveUser(n.dev.UserID, n.dev.UserName) }
+		if _, err := h.approvals.own(approve); err != nil {
+			h.log.Error("approval of a paired device not written", "device", s.id, "user", n.dev.UserID, "err", err)
+		}
+	}
+	if n.parted {
+		s.parted()
+	}
+	s.dev = &n.dev
+	if n.emptied {
+		s.wiped(n.epoch, n.seq)
+	}
+	if n.handed && h.isHome(s.id) {
+		none := ""
+		h.home.Store(&none)
+	}
+	if e.grant.own && e.code == nil {
+		s.paired()
+	}
+	if n.entered {
+		e.entered(s, n)
+	}
+	s.attach(e.c, e.f.Resume, n.token)
 }
 
 // paired: the device came with its own token. From now on the code that it was paired by is good for nothing.
@@ -121,66 +194,6 @@ func (s *session) paired() {
 	if n := s.dev.N; used {
 		s.later("forget a used pairing code", func(tx *store.Tx) error { return tx.ForgetInvites(n) })
 	}
-}
-
-// wrongCode turns a connection away whose one-time code is not valid, and counts it as a guess.
-func (e *helloed) wrongCode(s *session) {
-	s.hub.Guard.Wrong(e.grant.addr)
-	s.hub.logRefused(s.id, e.grant.addr, frame.AuthFailed, "wrong pairing code")
-	refusal := &frame.Error{Code: frame.AuthFailed, Message: "the pairing code is wrong, used or too old: make a new one with hermes-mobile pair"}
-	s.hub.noteRefused(s.id, e.grant.addr, refusal)
-	e.c.refuse(refusal, frame.CloseNoAccess)
-}
-
-func user(f *frame.Hello) string {
-	if f.User.ID == "" {
-		return f.Device.ID
-	}
-	return f.User.ID
-}
-
-// refusal says why this hello is turned away, nil if it is not.
-func (e *helloed) refusal(s *session) *frame.Error {
-	h := s.hub
-	switch {
-	case s.dev != nil && s.dev.Revoked:
-		return &frame.Error{Code: frame.AuthFailed, Message: "this device was revoked by the agent's owner"}
-	case s.dev != nil && s.dev.Label != "" && s.dev.Label != e.grant.label, s.dev != nil && s.dev.Label != "" && e.grant.pair != "" && !e.again:
-		return &frame.Error{Code: frame.Forbidden, Message: "this device id is bound to another token: choose another id, or have the owner run hermes-mobile devices unbind"}
-	case e.grant.pair == "" && s.foreignUser(user(e.f), e.grant.label):
-		return &frame.Error{Code: frame.Forbidden, Message: "this user id belongs to devices with another token: choose another user.id, or pair this device with a code of hermes-mobile pair"}
-	case h.AllowedDevices.Set() && !h.AllowedDevices.Has(s.id):
-		return &frame.Error{Code: frame.AuthFailed, Message: "this device is not on the owner's list MOBILE_ALLOWED_DEVICES"}
-	case h.AllowedUsers.Set() && e.grant.pair == "" && !h.approved(user(e.f)):
-		return &frame.Error{Code: frame.AuthFailed, Message: "this user is neither on the owner's list MOBILE_ALLOWED_USERS nor approved"}
-	}
-	if s.conn != nil {
-		if after, ok := h.replaced.Allow(s.id); !ok {
-			return &frame.Error{Code: frame.RateLimited, Message: "this device replaced its own connection too often: wait before the next try", RetryAfter: seconds(after)}
-		}
-	}
-	return nil
-}
-
-// foreignUser reports whether a user id is bound to another token: devices use it, and none of them with this token. A
-// device that had it before keeps it, and a one-time code of the owner lets a further device in.
-func (s *session) foreignUser(user, label string) bool {
-	if s.dev != nil && s.dev.UserID == user {
-		return false
-	}
-	list, err := s.hub.store.DevicesOf(s.hub.ctx, user)
-	if err != nil {
-		s.hub.storeFailed("look a user up", err)
-		return true
-	}
-	bound := false
-	for _, d := range list {
-		if d.Label == label {
-			return false
-		}
-		bound = bound || d.Label != ""
-	}
-	return bound
 }
 
 // attach makes a connection the device's live one and tells it what follows.

@@ -32,13 +32,16 @@ func (h *Hub) Home(ctx context.Context) (*DeviceInfo, error) {
 	return &DeviceInfo{ID: id, Home: true}, nil
 }
 
+// isHome reports whether a device is the home channel.
+func (h *Hub) isHome(id string) bool { return id != "" && id == *h.home.Load() }
+
 // SetHome makes a device the home channel, as its own /sethome does.
 func (h *Hub) SetHome(ctx context.Context, id string) error {
 	return h.ask(ctx, id, func(s *session, b *batch, done func(error)) {
 		switch {
 		case s.dev.Revoked:
 			done(ErrRevoked)
-		case !h.approved(s.dev.UserID):
+		case !s.dev.Bound() || !h.approved(s.dev.UserID):
 			done(ErrNotApproved)
 		default:
 			s.makeHome(ctx, b, done)

@@ -45,6 +45,7 @@ type Options struct {
 	AllowAllUsers  bool
 	AllowedUsers   access.List // empty: no list
 	AllowedDevices access.List // empty: no list
+	Named          access.List // devices, and users as user:ID, that the settings give something to, such as a gateway
 	PromptLife     time.Duration
 	MaxMedia       int64
 	OutboxEntries  int
@@ -69,22 +70,25 @@ type Hub struct {
 	ctx   context.Context
 	end   context.CancelFunc
 
-	shards   [64]shard
-	seed     maphash.Seed
-	conns    connections // all that are open
-	sockets  wsconn.Options
-	work     tally
-	finish   finisher
-	replaced *access.Limiter
-	refusals *Refusals
-	refused  refusedLines
-	closing  atomic.Bool
-	home     atomic.Pointer[string]
-	failing  atomic.Int64 // unix ms of the last failure of the store
-	sharing  atomic.Bool  // some conversation is shared, or was
-	grouping sync.Mutex   // held while devices join or leave a conversation
-	pushes   pushes
-	asking   asking
+	shards    [64]shard
+	seed      maphash.Seed
+	conns     connections // all that are open
+	sockets   wsconn.Options
+	work      tally
+	finish    finisher
+	replaced  *access.Limiter
+	refusals  *Refusals
+	refused   refusedLines
+	closing   atomic.Bool
+	home      atomic.Pointer[string]
+	failing   atomic.Int64 // unix ms of the last failure of the store
+	sharing   atomic.Bool  // some conversation is shared, or was
+	grouping  sync.Mutex   // held while devices join or leave a conversation
+	admitting sync.Mutex   // held while a pairing code is redeemed, and while the approval of a user is taken away
+	approvals approvals
+	paired    pairings
+	pushes    pushes
+	asking    asking
 
 	coming, unapplied *wsconn.Room    // see roomBytes
 	tested            *access.Limiter // of push.test, by device

@@ -372,3 +372,12 @@ func (w *world) reply(h hand, text string) {
 	w.t.Helper()
 	w.post(h.Device, chat.Say{ID: chat.NewID(), Text: text, Final: true, ReplyTo: h.ID, N: h.N}, chat.Done{N: h.N})
 }
+
+// damagePairing makes the file of approvals unreadable until it is healed.
+func (w *world) damagePairing() (heal func()) {
+	w.t.Helper()
+	path := filepath.Join(w.dir, "pairing", "mobile-approved.json")
+	was := value[[]byte](w.t)(os.ReadFile(path))
+	ok(w.t, os.WriteFile(path, []byte("no JSON"), 0o600))
+	return func() { ok(w.t, os.WriteFile(path, was, 0o600)) }
+}

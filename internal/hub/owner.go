@@ -7,6 +7,7 @@ import (
 
 	"hermes-mobile/frame"
 	"hermes-mobile/internal/access"
+	"hermes-mobile/internal/audit"
 	"hermes-mobile/internal/store"
 )
 
@@ -21,7 +22,8 @@ type DeviceInfo struct {
 	App       string `json:"app,omitempty"`
 	User      string `json:"user"`
 	UserName  string `json:"user_name,omitempty"`
-	Token     string `json:"token"` // label of the token it is bound to
+	WasUser   string `json:"was_user,omitempty"` // of an unbound device: whose is what waits for it
+	Token     string `json:"token"`              // label of the token it is bound to
 	Connected bool   `json:"connected"`
 	Approved  bool   `json:"approved"`
 	Revoked   bool   `json:"revoked"`
@@ -47,8 +49,8 @@ func (h *Hub) Devices(ctx context.Context) ([]DeviceInfo, error) {
 		if err != nil {
 			return nil, err
 		}
-		out = append(out, DeviceInfo{ID: d.ID, Name: d.Name, Platform: d.Platform, App: d.App, User: d.UserID, UserName: d.UserName, Token: d.Label,
-			Connected: live[d.ID], Approved: h.approved(d.UserID), Revoked: d.Revoked, Home: d.ID == *h.home.Load(), Conversation: d.Conversation, Rights: d.Rights, Waiting: waiting,
+		out = append(out, DeviceInfo{ID: d.ID, Name: d.Name, Platform: d.Platform, App: d.App, User: d.UserID, UserName: d.UserName, WasUser: d.WasUser, Token: d.Label,
+			Connected: live[d.ID], Approved: h.approved(d.UserID), Revoked: d.Revoked, Home: h.isHome(d.ID), Conversation: d.Conversation, Rights: d.Rights, Waiting: waiting,
 			SeenAt: d.SeenAt.UTC().Truncate(time.Second)})
 	}
 	return out, nil
@@ -83,15 +85,28 @@ func (h *Hub) Rename(ctx context.Context, id, name string) error {
 	})
 }
 
-// Unbind makes a device forget the token it is bound to, its own token and its revocation; a live connection of it is
-// ended, since it may be of the wrong app.
+// Unbind makes a device forget the token it is bound to, its user, its own token and its revocation; a live connection of it is
+// ended, since it may be of the wrong app. What waits for it is kept for the user. A user of whom it was the only device is not
+// approved any more: else any app token could come as that user.
 func (h *Hub) Unbind(ctx context.Context, id string) error {
+	if err := h.unapproveLast(ctx, id); err != nil {
+		return err
+	}
+	by := audit.From(ctx)
 	return h.ask(ctx, id, func(s *session, b *batch, done func(error)) {
-		b.do(func(tx *store.Tx) error { return errors.Join(tx.UnbindDevice(s.dev.N), tx.Part(s.dev.N)) }, func(err error) {
+		user := s.dev.UserID
+		b.do(func(tx *store.Tx) error {
+			if err := errors.Join(tx.UnbindDevice(s.dev.N), tx.Part(s.dev.N)); err != nil {
+				return err
+			}
+			return tx.AddAudit(entryOf(by, "device.unbound", s.id, "user "+user))
+		}, func(err error) {
 			if err == nil {
 				s.parted()
 				s.push = pushState{}
-				s.dev.Label, s.dev.TokenHash, s.dev.Revoked = "", "", false
+				d := s.dev
+				d.Label, d.TokenHash, d.NextHash, d.ExpiresAt, d.Revoked = "", "", "", time.Time{}, false
+				d.UserID, d.UserName, d.WasUser = "", "", d.Owner()
 				s.disconnect(frame.CloseTryLater, "this device was unbound")
 			}
 			done(err)
@@ -99,15 +114,49 @@ func (h *Hub) Unbind(ctx context.Context, id string) error {
 	})
 }
 
+// unapproveLast takes the approval of a device's user away where the user has no other device.
+func (h *Hub) unapproveLast(ctx context.Context, id string) error {
+	d, err := h.store.Device(ctx, id)
+	if err != nil || d == nil || d.UserID == "" || !h.Pairing.Approved(d.UserID) {
+		return err
+	}
+	list, err := h.store.DevicesOf(ctx, d.UserID)
+	if err != nil || len(list) > 1 {
+		return err
+	}
+	err = h.unapprove(ctx, d.UserID, "the only device was unbound: "+id)
+	if errors.Is(err, access.ErrNotApproved) {
+		err = nil // by somebody else meanwhile
+	}
+	return err
+}
+
 // Revoke ends a device's connection at once, drops its uploads, its outbox and its own token, and refuses its id until
 // Unbind. The approval of its user stays.
 func (h *Hub) Revoke(ctx context.Context, id string) error {
-	return h.ask(ctx, id, func(s *session, b *batch, done func(error)) { s.wipe(b, true, done) })
+	by := audit.From(ctx)
+	return h.ask(ctx, id, func(s *session, b *batch, done func(error)) { s.revoke(b, by, done) })
+}
+
+func (s *session) revoke(b *batch, by audit.By, done func(error)) {
+	user := s.dev.Owner()
+	s.wipe(b, func(tx *store.Tx) error {
+		if err := tx.RevokeDevice(s.dev.N); err != nil {
+			return err
+		}
+		return tx.AddAudit(entryOf(by, "device.revoked", s.id, "user "+user))
+	}, func(err error) {
+		if err == nil {
+			s.dev.TokenHash, s.dev.NextHash, s.dev.Revoked = "", "", true
+			s.hub.log.Info("device revoked", "device", s.id, "user", user, "by", by)
+		}
+		done(err)
+	})
 }
 
 // UserRevoked ends the connections of all devices of a user who is no longer approved, and drops what was kept for them.
 func (h *Hub) UserRevoked(ctx context.Context, user string) error {
-	list, err := h.store.DevicesOf(ctx, user)
+	list, err := h.store.DevicesKeeping(ctx, user)
 	if err != nil {
 		return err
 	}
@@ -116,7 +165,7 @@ func (h *Hub) UserRevoked(ctx context.Context, user string) error {
 	}
 	var errs []error
 	for _, d := range list {
-		errs = append(errs, h.ask(ctx, d.ID, func(s *session, b *batch, done func(error)) { s.wipe(b, false, done) }))
+		errs = append(errs, h.ask(ctx, d.ID, func(s *session, b *batch, done func(error)) { s.wipe(b, none, done) }))
 	}
 	return errors.Join(errs...)
 }
@@ -154,12 +203,6 @@ func (h *Hub) TokensChanged(accepted map[uint64]bool) {
 	}
 }
 
-// Invite stores a new one-time pairing code and returns it.
-func (h *Hub) Invite(life time.Duration) (code string, expires time.Time, err error) {
-	code, expires = access.NewCode(), time.Now().Add(life)
-	return code, expires, h.store.Do(func(tx *store.Tx) error { return tx.AddInvite(access.HashSecret(code), expires) })
-}
-
 // disconnect ends the live connection.
 func (s *session) disconnect(code frame.CloseCode, reason string) {
 	if c := s.conn; c != nil {
@@ -168,44 +211,46 @@ func (s *session) disconnect(code frame.CloseCode, reason string) {
 	}
 }
 
-// wipe drops everything that is kept for the device.
-func (s *session) wipe(b *batch, revoke bool, done func(error)) {
+// wipe drops everything that is kept for the device, and ends its connection. op is stored along with that.
+func (s *session) wipe(b *batch, op func(*store.Tx) error, done func(error)) {
 	var epoch string
 	seq := s.seq
 	s.deliveriesSent() // or those would expire
 	b.do(func(tx *store.Tx) (err error) {
-		if err := tx.Part(s.dev.N); err != nil {
+		if err := errors.Join(tx.Part(s.dev.N), tx.ForgetInvites(s.dev.N)); err != nil {
 			return err
 		}
-		if epoch, err = tx.WipeDevice(s.dev.N, seq, time.Now()); err != nil || !revoke {
+		if epoch, err = tx.WipeDevice(s.dev.N, seq, time.Now()); err != nil {
 			return err
 		}
-		return tx.RevokeDevice(s.dev.N)
+		return op(tx)
 	}, func(err error) {
 		if err != nil {
 			done(err)
 			return
 		}
-		s.hub.log.Info("what was kept for a device was dropped", "device", s.id, "revoked", revoke)
+		s.hub.log.Info("what was kept for a device was dropped", "device", s.id)
 		s.parted()
 		s.disconnect(frame.CloseNoAccess, "the agent's owner took the access away")
-		running := s.turn != nil
-		for _, k := range s.cards {
-			stop(&k.timer)
-		}
-		s.push = pushState{}
-		s.waiting, s.aside, s.streams, s.cards, s.turn = nil, nil, nil, nil, nil
-		s.timers.stop()
-		s.typing, s.avatar = false, avatarIdle
-		s.dev.Epoch, s.dev.Floor, s.dev.Sent, s.count = epoch, seq, seq, 0
-		if revoke {
-			s.dev.TokenHash, s.dev.Revoked = "", true
-		}
-		if running {
-			s.hub.Agent.Stop(s.id)
-		}
+		s.wiped(epoch, seq)
 		done(nil)
 	})
+}
+
+// wiped makes the session forget what was dropped: its outbox begins anew after seq.
+func (s *session) wiped(epoch string, seq int64) {
+	running := s.turn != nil
+	for _, k := range s.cards {
+		stop(&k.timer)
+	}
+	s.push = pushState{}
+	s.waiting, s.aside, s.streams, s.cards, s.turn = nil, nil, nil, nil, nil
+	s.timers.stop()
+	s.typing, s.avatar = false, avatarIdle
+	s.dev.Epoch, s.dev.Floor, s.dev.Sent, s.count = epoch, seq, seq, 0
+	if running {
+		s.hub.Agent.Stop(s.id)
+	}
 }
 
 // ask runs f in a device's session and waits for it.

@@ -110,7 +110,7 @@ type noticeDue struct{}
 func (noticeDue) apply(s *session, b *batch) {
 	s.flush(b)
 	s.timers.notice = nil
-	if !s.notified() || s.conn != nil || s.hub.thrownOut(s.dev.UserID) {
+	if !s.notified() || s.conn != nil || s.hub.thrownOut(s.dev.Owner()) {
 		return
 	}
 	from := s.unreadFrom()

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"hermes-mobile/frame"
+	"hermes-mobile/internal/audit"
 	"hermes-mobile/internal/store"
 )
 
@@ -44,6 +45,7 @@ func (h *Hub) SetRights(ctx context.Context, id string, change map[string]bool) 
 		}
 	}
 	var now Rights
+	by := audit.From(ctx)
 	err := h.ask(ctx, id, func(s *session, b *batch, done func(error)) {
 		next := s.dev.Rights
 		for name, on := range change {
@@ -54,7 +56,12 @@ func (h *Hub) SetRights(ctx context.Context, id string, change map[string]bool) 
 			done(nil)
 			return
 		}
-		b.do(func(tx *store.Tx) error { return tx.SetRights(s.dev.N, next) }, func(err error) {
+		b.do(func(tx *store.Tx) error {
+			if err := tx.SetRights(s.dev.N, next); err != nil {
+				return err
+			}
+			return tx.AddAudit(entryOf(by, "device.rights", s.id, rightsChanged(s.dev.Rights, next)))
+		}, func(err error) {
 			if err == nil {
 				s.entitle(next)
 			}
@@ -65,6 +72,20 @@ func (h *Hub) SetRights(ctx context.Context, id string, change map[string]bool) 
 		return Rights{}, err
 	}
 	return now, nil
+}
+
+// rightsChanged says how rights changed, as the command devices rights takes it.
+func rightsChanged(from, to Rights) string {
+	var words []string
+	for _, name := range RightNames {
+		switch before, after := *Right(&from, name), *Right(&to, name); {
+		case after && !before:
+			words = append(words, "+"+name)
+		case before && !after:
+			words = append(words, "-"+name)
+		}
+	}
+	return strings.Join(words, " ")
 }
 
 // entitle makes new rights hold. What the device had sent before stays accepted.

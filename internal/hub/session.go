@@ -279,7 +279,7 @@ func (s *session) commit(b *batch) { s.committed(b.steps, s.save(b.steps)) }
 // committed does what follows from steps. failed are the errors by the number of the event.
 func (s *session) committed(steps []step, failed map[int]error) {
 	for _, err := range failed { // once: a full disk fails all of them
-		if !errors.Is(err, errTwice) {
+		if !refusal(err) {
 			s.hub.storeFailed("store what happened", err)
 			break
 		}
@@ -292,6 +292,16 @@ func (s *session) committed(steps []step, failed map[int]error) {
 			st.after(failed[st.event])
 		}
 	}
+}
+
+// refusal reports whether an error of a transaction is no failure of the store, but a reason for which nothing is stored.
+func refusal(err error) bool {
+	for _, reason := range []error{errTwice, errCodeGone, store.ErrUserTaken, store.ErrManyDevices, store.ErrManyUnapproved} {
+		if errors.Is(err, reason) {
+			return true
+		}
+	}
+	return false
 }
 
 // save stores steps in one transaction. When that fails each event gets one of its own, so that one that cannot be stored

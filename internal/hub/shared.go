@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"hermes-mobile/frame"
+	"hermes-mobile/internal/audit"
 	"hermes-mobile/internal/chat"
 	"hermes-mobile/internal/store"
 )
@@ -52,6 +53,8 @@ func (h *Hub) Join(ctx context.Context, id, conversation string) error {
 		return errOwnConversation
 	case member.Revoked || lead.Revoked:
 		return errors.New("a revoked device shares no conversation")
+	case !member.Bound() || !lead.Bound():
+		return errors.New("an unbound device shares no conversation: it is nobody's until it comes back")
 	case member.UserID != lead.UserID:
 		return errOtherUser
 	case lead.Conversation != "":
@@ -61,7 +64,14 @@ func (h *Hub) Join(ctx context.Context, id, conversation string) error {
 	case len(members) >= maxMembers:
 		return errMembers
 	}
-	if err := h.store.Do(func(tx *store.Tx) error { return tx.Join(member.N, conversation) }); err != nil {
+	by := audit.From(ctx)
+	err = h.store.Do(func(tx *store.Tx) error {
+		if err := tx.Join(member.N, conversation); err != nil {
+			return err
+		}
+		return tx.AddAudit(entryOf(by, "device.joined", id, "conversation of "+conversation))
+	})
+	if err != nil {
 		return err
 	}
 	h.sharing.Store(true)
@@ -79,7 +89,14 @@ func (h *Hub) Leave(ctx context.Context, id string) error {
 	if member.Conversation == "" {
 		return fmt.Errorf("%s has not joined the conversation of another device", id)
 	}
-	if err := h.store.Do(func(tx *store.Tx) error { return tx.Join(member.N, "") }); err != nil {
+	by := audit.From(ctx)
+	err = h.store.Do(func(tx *store.Tx) error {
+		if err := tx.Join(member.N, ""); err != nil {
+			return err
+		}
+		return tx.AddAudit(entryOf(by, "device.left", id, "conversation of "+member.Conversation))
+	})
+	if err != nil {
 		return err
 	}
 	return errors.Join(h.regroup(ctx, id), h.regroup(ctx, member.Conversation))

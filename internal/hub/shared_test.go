@@ -1,6 +1,7 @@
 package hub_test
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -436,7 +437,7 @@ func (w *world) userOf(id string) string {
 	w.t.Helper()
 	for _, d := range value[[]hub.DeviceInfo](w.t)(w.hub.Devices(ctx)) {
 		if d.ID == id {
-			return d.User
+			return cmp.Or(d.User, d.WasUser)
 		}
 	}
 	w.t.Fatalf("no device %s", id)

@@ -57,7 +57,7 @@ func (s *session) handAside(in chat.Input) {
 }
 
 func (s *session) hand(in chat.Input) {
-	in.DeviceName, in.User, in.UserName = s.dev.Name, s.dev.UserID, s.dev.UserName
+	in.DeviceName, in.User, in.UserName = s.dev.Name, s.dev.Owner(), s.dev.UserName
 	if in.Handed {
 		for _, k := range s.cards {
 			if k.row.N == in.N {
@@ -170,7 +170,7 @@ func (e *said) fail(_ *session, err error) {
 }
 
 func (e *said) apply(s *session, b *batch) {
-	if s.dev == nil || s.dev.Revoked || s.hub.thrownOut(s.dev.UserID) {
+	if s.dev == nil || s.dev.Revoked || s.hub.thrownOut(s.dev.Owner()) {
 		e.fail(s, chat.ErrNoDevice)
 		return
 	}

@@ -19,6 +19,7 @@ import (
 	"hermes-mobile/internal/access"
 	"hermes-mobile/internal/agent/relay"
 	"hermes-mobile/internal/cert"
+	"hermes-mobile/internal/hub"
 )
 
 // AdminSocket is the name of the admin interface in the data folder. Whoever may open it owns the server.
@@ -67,8 +68,12 @@ type Status struct {
 	Health      Health       `json:"health"`
 }
 
-// Invitation is a one-time code for a new device.
+// Invitation is a pairing code for a device.
 type Invitation struct {
+	Name    string `json:"name"`              // stands for the code where that must not be shown
+	User    string `json:"user,omitempty"`    // that the device belongs to; empty: a new user
+	Trusted bool   `json:"trusted,omitempty"` // the device may answer cards at once
+	Seconds int64  `json:"seconds,omitempty"` // that the device's own token is valid; 0: for ever
 	Code    string `json:"code"`
 	Link    string `json:"link"`
 	Address string `json:"address"`
@@ -100,6 +105,12 @@ type Command struct {
 	Frame *frame.Deliver `json:"frame,omitempty"`
 	// Rights of a device that are to change.
 	Rights map[string]bool `json:"rights,omitempty"`
+	// User that a pairing code is for, empty for a new one.
+	User string `json:"user,omitempty"`
+	// Trusted: the device of a pairing code may answer cards at once.
+	Trusted bool `json:"trusted,omitempty"`
+	// Seconds that a token is valid, 0 for ever.
+	Seconds int64 `json:"seconds,omitempty"`
 	// Password of a user.
 	Password Password `json:"password,omitempty"`
 }
@@ -164,14 +175,20 @@ func (s *Server) adminHandler() http.Handler {
 	handle("POST /home/clear", func(ctx context.Context, _ Command) (any, error) { return nil, s.hub.ClearHome(ctx) })
 	handle("GET /pairing", func(context.Context, Command) (any, error) { return ListPairing(s.pairing) })
 	handle("POST /pairing/approve", func(ctx context.Context, c Command) (any, error) {
-		user, err := s.pairing.Approve(c.ID)
+		user, err := s.hub.ApproveUser(ctx, c.ID)
 		if err != nil {
 			return nil, err
 		}
-		return Approved{User: user}, s.hub.UserApproved(ctx, user.UserID)
+		return Approved{User: user}, nil
 	})
 	handle("POST /pairing/revoke", s.revokeUser)
-	handle("POST /pair", func(context.Context, Command) (any, error) { return s.invite() })
+	handle("POST /pair", func(ctx context.Context, c Command) (any, error) {
+		code, err := c.code()
+		if err != nil {
+			return nil, err
+		}
+		return s.invite(ctx, code)
+	})
 	handle("GET /tokens", func(context.Context, Command) (any, error) {
 		_, info, err := s.readTokens(s.latest.Load())
 		return info, err
@@ -263,8 +280,7 @@ func ListPairing(p *access.Pairing) (PairingList, error) {
 }
 
 func (s *Server) revokeUser(ctx context.Context, c Command) (any, error) {
-	err := s.pairing.Revoke(c.ID)
-	if err != nil {
+	if err := s.hub.RevokeUser(ctx, c.ID); err != nil {
 		return nil, err
 	}
 	out := Approved{User: access.User{UserID: c.ID}}
@@ -274,11 +290,28 @@ func (s *Server) revokeUser(ctx context.Context, c Command) (any, error) {
 	case set(s.cfg.AllowedUsers).Has(c.ID):
 		out.Anyway = "MOBILE_ALLOWED_USERS names this user, who is let in all the same"
 	}
-	return out, s.hub.UserRevoked(ctx, c.ID)
+	return out, nil
 }
 
-func (s *Server) invite() (Invitation, error) {
-	code, expires, err := s.hub.Invite(inviteLife)
+// maxTokenLife bounds the time that a token is valid.
+const maxTokenLife = 10 * 365 * 24 * time.Hour
+
+// life is how long a token is to be valid.
+func (c Command) life() (time.Duration, error) {
+	if c.Seconds < 0 || c.Seconds > int64(maxTokenLife/time.Second) {
+		return 0, fmt.Errorf("%d seconds: a token is valid for one second to ten years, or for ever", c.Seconds)
+	}
+	return time.Duration(c.Seconds) * time.Second, nil
+}
+
+// code is what a pairing code is made for.
+func (c Command) code() (hub.Code, error) {
+	life, err := c.life()
+	return hub.Code{User: c.User, Trusted: c.Trusted, Life: life}, err
+}
+
+func (s *Server) invite(ctx context.Context, of hub.Code) (Invitation, error) {
+	code, name, expires, err := s.hub.Invite(ctx, of, inviteLife)
 	if err != nil {
 		return Invitation{}, err
 	}
@@ -292,7 +325,7 @@ func (s *Server) invite() (Invitation, error) {
 	if s.cfg.Path != "/ws" {
 		link += "&path=" + url.QueryEscape(s.cfg.Path)
 	}
-	return Invitation{Code: code, Link: link, Address: "ws" + strings.TrimPrefix(base, "http") + s.cfg.Path, Fingerprint: pin,
+	return Invitation{Name: name, User: of.User, Trusted: of.Trusted, Seconds: int64(of.Life / time.Second), Code: code, Link: link, Address: "ws" + strings.TrimPrefix(base, "http") + s.cfg.Path, Fingerprint: pin,
 		Expires: expires.UTC().Truncate(time.Second), Local: local}, nil
 }
 

@@ -91,8 +91,8 @@ func TestReloadIsDoneThoughItCannotBeRecorded(t *testing.T) {
 	if list := r.export("action=settings.*"); len(list) != 1 || list[0].Actor != "server" {
 		t.Fatalf("%+v", list)
 	}
-	r.breakAudit()
 	d := r.connect("tel-1", mainToken)
+	r.breakAudit()
 	without := *r.cfg
 	without.Token = otherToken
 	ok(t, r.server.Reload(&without))

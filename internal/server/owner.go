@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"strings"
@@ -29,6 +30,7 @@ type Overview struct {
 	Devices []hub.DeviceInfo   `json:"devices"`
 	Home    HomeChannel        `json:"home"`
 	Pairing PairingList        `json:"pairing"`
+	Paired  []hub.Paired       `json:"paired"` // who has redeemed codes lately
 	Tokens  []TokenInfo        `json:"tokens"`
 	Totals  map[string]float64 `json:"totals"` // of the metrics, since the start
 	// Problems say what cannot be shown, and why.
@@ -62,8 +64,13 @@ func (s *Server) ownerRoutes() http.Handler {
 		v, err := s.checkUp(r.Context())
 		answer(w, v, err)
 	})
-	mux.HandleFunc("POST /pair", func(w http.ResponseWriter, _ *http.Request) {
-		v, err := s.invited()
+	mux.HandleFunc("POST /pair", func(w http.ResponseWriter, r *http.Request) {
+		var c Command
+		if err := json.NewDecoder(r.Body).Decode(&c); err != nil {
+			answer(w, nil, fmt.Errorf("the request cannot be read: %w", err))
+			return
+		}
+		v, err := s.invited(r.Context(), c)
 		answer(w, v, err)
 	})
 	return mux
@@ -85,6 +92,7 @@ func (s *Server) overview(ctx context.Context) (o Overview, err error) {
 	if o.Home, err = s.home(ctx); err != nil {
 		return o, err
 	}
+	o.Paired = s.hub.Paired()
 	o.Pairing, err = ListPairing(s.pairing)
 	note(err)
 	_, o.Tokens, err = s.readTokens(s.latest.Load())
@@ -111,8 +119,12 @@ func (s *Server) checkUp(ctx context.Context) (doctor.Report, error) {
 	return doctor.Conclude(append(found.Findings, doctor.ExamineOutside(f)...), append(found.Checked, doctor.Checked(f)...)), nil
 }
 
-func (s *Server) invited() (Invited, error) {
-	inv, err := s.invite()
+func (s *Server) invited(ctx context.Context, c Command) (Invited, error) {
+	of, err := c.code()
+	if err != nil {
+		return Invited{}, err
+	}
+	inv, err := s.invite(ctx, of)
 	if err != nil {
 		return Invited{}, err
 	}

@@ -140,5 +140,5 @@ func (s *Server) userOf(device string) string {
 	if err != nil || d == nil {
 		return ""
 	}
-	return d.UserID
+	return d.Owner()
 }

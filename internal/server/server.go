@@ -171,7 +171,7 @@ func New(ctx context.Context, cfg *config.Config, version string, log *slog.Logg
 	s.hub = hub.New(hub.Options{Push: s.push, PushActions: s.pushKey(), OutboxLife: time.Duration(cfg.OutboxDays) * 24 * time.Hour,
 		Store: s.store, Files: s.files, Links: links, Agent: s.agent, Tokens: s.tokens, Pairing: s.pairing, Guard: s.guard,
 		Keeper: s.keeper, Metrics: s.metrics, Log: log, Version: version, AvatarURL: cfg.AvatarURL, PublicURL: cfg.PublicURL,
-		AllowAllUsers: cfg.AllowAllUsers, AllowedUsers: set(cfg.AllowedUsers), AllowedDevices: set(cfg.AllowedDevices),
+		AllowAllUsers: cfg.AllowAllUsers, AllowedUsers: set(cfg.AllowedUsers), AllowedDevices: set(cfg.AllowedDevices), Named: named(cfg),
 		PromptLife: time.Duration(cfg.PromptSeconds) * time.Second, MaxMedia: cfg.MaxMediaBytes, OutboxEntries: cfg.OutboxEntries,
 		RejectOffline: cfg.OfflineDelivery == "reject", TurnLease: turnLease, HelloTimeout: helloTimeout})
 	return s, nil
@@ -205,6 +205,17 @@ func holder(err error, host string, port int) string {
 		}
 	}
 	return ""
+}
+
+// named are the devices, and users as user:ID, that have a gateway of their own.
+func named(cfg *config.Config) access.List {
+	list := access.List{}
+	for _, g := range cfg.Gateways {
+		for _, d := range g.Devices {
+			list[d] = struct{}{}
+		}
+	}
+	return list
 }
 
 func set(ids []string) access.List { return access.ParseList(strings.Join(ids, ",")) }
@@ -346,12 +357,12 @@ func (s *Server) pairingChanged(ctx context.Context) func(access.Change) {
 			return
 		}
 		for _, user := range c.Approved {
-			if err := s.hub.UserApproved(ctx, user); err != nil {
+			if err := s.hub.SawApproval(ctx, user); err != nil {
 				s.log.Error("an approval could not be told", "user", user, "error", err)
 			}
 		}
 		for _, user := range c.Revoked {
-			if err := s.hub.UserRevoked(ctx, user); err != nil {
+			if err := s.hub.SawRevocation(ctx, user); err != nil {
 				s.log.Error("a revocation could not be carried out", "user", user, "error", err)
 			}
 		}

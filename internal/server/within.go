@@ -1,12 +1,14 @@
 package server
 
 import (
+	"context"
 	"log/slog"
 	"net"
 	"net/http"
 
 	"hermes-mobile/gateway"
 	"hermes-mobile/internal/chat"
+	"hermes-mobile/internal/hub"
 )
 
 // within is how a program uses a server inside of itself.
@@ -61,8 +63,10 @@ func (s *Server) guarded(next http.Handler) http.Handler {
 	return s.within.guard(next)
 }
 
-// Invite makes a one-time code for a new device, for the program that the server is within.
-func (s *Server) Invite() (Invitation, error) { return s.invite() }
+// Invite makes a pairing code for a device of a user, which may answer cards at once, for the program that the server is within.
+func (s *Server) Invite(ctx context.Context, user string) (Invitation, error) {
+	return s.invite(ctx, hub.Code{User: user, Trusted: true})
+}
 
 // PagePaths are the addresses of the page's files.
 func (s *Server) PagePaths() []string { return s.page.Paths() }

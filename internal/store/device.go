@@ -22,12 +22,27 @@ type Device struct {
 	Revoked                 bool
 	Conversation            string // id of the device whose conversation it has joined; empty = its own
 	Rights                  Rights
-	CreatedAt, SeenAt       time.Time
+	CreatedAt               time.Time // since when it is a device of its user; within a user no two are the same
+	SeenAt                  time.Time
 
-	AnswersAt time.Time // a new device may not answer cards before; zero: it may
-	ExpiresAt time.Time // when its own token ends; zero: never
-	NextHash  string    // of the token that replaces its own once the device acknowledges it; empty: none
+	AnswersAt  time.Time // a new device may not answer cards before; zero: it may
+	ExpiresAt  time.Time // when its own token ends; zero: never
+	NextHash   string    // of the token that replaces its own once the device acknowledges it; empty: none
+	ApprovedAt time.Time // when its user was first seen to be approved; zero: never
+	WasUser    string    // of an unbound device: the user it had, whose is what waits for it
+	Notices    bool      // its app shows notices of new devices
 }
+
+// Owner is the user whose is what is kept for the device.
+func (d *Device) Owner() string { return cmp.Or(d.UserID, d.WasUser) }
+
+// Expired reports whether the time of its own token is over.
+func (d *Device) Expired(now time.Time) bool {
+	return !d.ExpiresAt.IsZero() && !now.Before(d.ExpiresAt)
+}
+
+// Bound reports whether the device is somebody's: an unbound one is nobody's until it says hello again.
+func (d *Device) Bound() bool { return d.Label != "" }
 
 // Rights are what the owner lets a device do.
 type Rights struct {
@@ -47,11 +62,12 @@ func (d *Device) Talks() string { return cmp.Or(d.Conversation, d.ID) }
 
 func scanDevice(r *sql.Rows) (*Device, error) {
 	d := &Device{}
-	var created, seen, answers, expires int64
+	var created, seen, answers, expires, approved int64
 	err := r.Scan(&d.N, &d.ID, &d.Name, &d.Platform, &d.App, &d.UserID, &d.UserName, &d.Label, &d.TokenHash, &d.Epoch, &d.Floor, &d.Sent,
-		&d.Revoked, &d.Conversation, &d.Rights.Write, &d.Rights.Answer, &d.Rights.Call, &created, &seen, &answers, &expires, &d.NextHash)
+		&d.Revoked, &d.Conversation, &d.Rights.Write, &d.Rights.Answer, &d.Rights.Call, &created, &seen, &answers, &expires, &d.NextHash, &approved,
+		&d.WasUser, &d.Notices)
 	d.CreatedAt, d.SeenAt = time.UnixMilli(created), time.UnixMilli(seen)
-	d.AnswersAt, d.ExpiresAt = timeOrZero(answers), timeOrZero(expires)
+	d.AnswersAt, d.ExpiresAt, d.ApprovedAt = timeOrZero(answers), timeOrZero(expires), timeOrZero(approved)
 	return d, err
 }
 
@@ -61,6 +77,14 @@ func timeOrZero(ms int64) time.Time {
 		return time.Time{}
 	}
 	return time.UnixMilli(ms)
+}
+
+// millisOrZero is how a time is stored in which 0 stands for none.
+func millisOrZero(t time.Time) int64 {
+	if t.IsZero() {
+		return 0
+	}
+	return t.UnixMilli()
 }
 
 func (s *Store) devices(ctx context.Context, name string, args ...any) ([]*Device, error) {
@@ -85,7 +109,7 @@ func (s *Store) Device(ctx context.Context, id string) (*Device, error) {
 	return one(s.devices(ctx, "device.id", id))
 }
 
-// DeviceByToken returns the device whose own token has this hash, nil when there is none.
+// DeviceByToken returns the device whose own token, or the one that is to replace it, has this hash; nil when there is none.
 func (s *Store) DeviceByToken(ctx context.Context, hash string) (*Device, error) {
 	return one(s.devices(ctx, "device.token", hash))
 }
@@ -93,9 +117,14 @@ func (s *Store) DeviceByToken(ctx context.Context, hash string) (*Device, error)
 // Devices returns all devices, the last seen first.
 func (s *Store) Devices(ctx context.Context) ([]*Device, error) { return s.devices(ctx, "device.list") }
 
-// DevicesOf returns the devices of a user.
+// DevicesOf returns the devices of a user, revoked ones included.
 func (s *Store) DevicesOf(ctx context.Context, user string) ([]*Device, error) {
 	return s.devices(ctx, "device.user", user)
+}
+
+// DevicesKeeping returns the devices for which something of a user may be kept: the user's, and unbound ones that were.
+func (s *Store) DevicesKeeping(ctx context.Context, user string) ([]*Device, error) {
+	return s.devices(ctx, "device.keeping", user)
 }
 
 // Work returns the ids of the devices for which something is unfinished: messages that wait, messages without an end,
@@ -116,14 +145,16 @@ func (s *Store) strings(ctx context.Context, name string, args ...any) ([]string
 // AddDevice stores a new device and gives it an epoch and all rights.
 func (t *Tx) AddDevice(d *Device, now time.Time) error {
 	d.Epoch, d.Rights, d.CreatedAt, d.SeenAt = newEpoch(), AllRights, now, now
-	_, n, err := t.exec("device.add", d.ID, d.Name, d.Platform, d.App, d.UserID, d.UserName, d.Label, d.TokenHash, d.Epoch, now.UnixMilli(), now.UnixMilli())
+	_, n, err := t.exec("device.add", d.ID, d.Name, d.Platform, d.App, d.UserID, d.UserName, d.Label, d.TokenHash, d.Epoch, now.UnixMilli(), now.UnixMilli(),
+		millisOrZero(d.ExpiresAt), millisOrZero(d.ApprovedAt), d.Notices)
 	d.N = n
 	return err
 }
 
-// SaveDevice stores what a hello may change: names, user, binding and own token.
+// SaveDevice stores what a hello may change: names, user, binding, own token, and what its app shows.
 func (t *Tx) SaveDevice(d *Device, now time.Time) error {
-	return t.must("device.hello", d.Name, d.Platform, d.App, d.UserID, d.UserName, d.Label, d.TokenHash, now.UnixMilli(), d.N)
+	return t.must("device.hello", d.Name, d.Platform, d.App, d.UserID, d.UserName, d.Label, d.TokenHash, now.UnixMilli(),
+		millisOrZero(d.ExpiresAt), d.NextHash, millisOrZero(d.ApprovedAt), d.WasUser, d.Notices, d.N)
 }
 
 // RenameDevice changes the name for display.
@@ -134,7 +165,8 @@ func (t *Tx) SetRights(n int64, r Rights) error {
 	return t.must("device.rights", r.Write, r.Answer, r.Call, n)
 }
 
-// UnbindDevice forgets the token a device is bound to, its own token, its pairing, where it is notified, and its revocation.
+// UnbindDevice forgets the token a device is bound to, its user, its own token, its pairing, where it is notified, and its revocation.
+// What waits for it stays its user's (WasUser).
 func (t *Tx) UnbindDevice(n int64) error {
 	if err := t.ForgetInvites(n); err != nil {
 		return err

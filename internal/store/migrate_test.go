@@ -146,8 +146,8 @@ func wantFrozenRows(t *testing.T, s *Store, version int) {
 			t.Errorf("audit log %+v", list)
 		}
 	}
-	if valid, again, err := s.Invited(ctx, "cafe", "tel-1", time.UnixMilli(4_000_000_000_000)); err != nil || !valid || again {
-		t.Errorf("the one-time code: valid %v again %v error %v", valid, again, err)
+	if i, err := s.Invite(ctx, "cafe", "tel-1", time.UnixMilli(4_000_000_000_000)); err != nil || i == nil || i.Device != "" || i.User != "" || i.Life != 0 {
+		t.Errorf("the pairing code: %+v, error %v", i, err)
 	}
 	if home := value[[]byte](t)(s.Meta(ctx, "home")); string(home) != "tel-1" {
 		t.Errorf("meta %q", home)

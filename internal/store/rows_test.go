@@ -42,15 +42,25 @@ func TestDeviceLife(t *testing.T) {
 		t.Error("the token of a revoked device is known")
 	}
 	do(t, s, func(tx *Tx) error { return tx.UnbindDevice(n) })
-	if d = get(); d.Revoked || d.Label != "" {
+	if d = get(); d.Revoked || d.Bound() || d.UserID != "" || d.UserName != "" || d.WasUser != "anna" || d.Owner() != "anna" {
 		t.Errorf("unbound: %+v", d)
+	}
+	do(t, s, func(tx *Tx) error { return tx.UnbindDevice(n) })
+	if d = get(); d.WasUser != "anna" {
+		t.Errorf("unbound twice: %+v", d)
 	}
 	// Nobody is found by the token that devices without one have.
 	if got := value[*Device](t)(s.DeviceByToken(ctx, "")); got != nil {
 		t.Errorf("the empty token finds %+v", got)
 	}
-	if list := value[[]*Device](t)(s.DevicesOf(ctx, "anna")); len(list) != 1 || list[0].ID != "tel-1" {
+	if list := value[[]*Device](t)(s.DevicesOf(ctx, "anna")); len(list) != 0 {
 		t.Errorf("devices of anna: %v", list)
+	}
+	if list := value[[]*Device](t)(s.DevicesOf(ctx, "")); len(list) != 0 {
+		t.Errorf("devices of nobody: %v", list)
+	}
+	if list := value[[]*Device](t)(s.DevicesKeeping(ctx, "anna")); len(list) != 1 || list[0].ID != "tel-1" {
+		t.Errorf("devices that keep something of anna's: %v", list)
 	}
 	if get().Epoch != epoch {
 		t.Error("the life of the outbox ended without being wiped")
@@ -64,7 +74,7 @@ func TestInviteBelongsToItsDevice(t *testing.T) {
 	device(t, s, "1") // the end of the other's id
 	redeem := func(device string) (done bool) {
 		t.Helper()
-		do(t, s, func(tx *Tx) (err error) { done, err = tx.RedeemInvite("code", device, t0); return err })
+		do(t, s, func(tx *Tx) (err error) { done, err = tx.RedeemInvite("code", device, "new", t0); return err })
 		return done
 	}
 	for name, forget := range map[string]func(*Tx) error{
@@ -72,8 +82,8 @@ func TestInviteBelongsToItsDevice(t *testing.T) {
 		"unbound":   func(tx *Tx) error { return tx.UnbindDevice(n) },
 		"revoked":   func(tx *Tx) error { return tx.RevokeDevice(n) },
 	} {
-		do(t, s, func(tx *Tx) error { return tx.AddInvite("code", t0.Add(time.Minute)) })
-		do(t, s, func(tx *Tx) error { return tx.AddInvite("another", t0.Add(time.Minute)) })
+		do(t, s, func(tx *Tx) error { return tx.AddInvite(Invite{Hash: "code", Expires: t0.Add(time.Minute)}) })
+		do(t, s, func(tx *Tx) error { return tx.AddInvite(Invite{Hash: "another", Expires: t0.Add(time.Minute)}) })
 		if value[bool](t)(s.Redeemed(ctx, "tel 1")) || !redeem("tel 1") || !redeem("tel 1") || redeem("1") || !value[bool](t)(s.Redeemed(ctx, "tel 1")) || value[bool](t)(s.Redeemed(ctx, "1")) {
 			t.Errorf("%s: the code is not its device's alone", name)
 		}
@@ -81,7 +91,7 @@ func TestInviteBelongsToItsDevice(t *testing.T) {
 		if redeem("tel 1") || value[bool](t)(s.Redeemed(ctx, "tel 1")) {
 			t.Errorf("%s: the code is still good", name)
 		}
-		if valid, again, err := s.Invited(ctx, "another", "tel 1", t0); err != nil || !valid || again {
+		if i, err := s.Invite(ctx, "another", "tel 1", t0); err != nil || i == nil || i.Device != "" {
 			t.Errorf("%s: a code that nobody used is gone (%v)", name, err)
 		}
 	}

@@ -185,11 +185,17 @@ CREATE TRIGGER audit_dropped BEFORE DELETE ON audit WHEN NOT EXISTS (SELECT 1 FR
 -- A pairing code names the user that its device belongs to; without one the device makes a new user.
 ALTER TABLE invite ADD COLUMN user_id TEXT NOT NULL DEFAULT '';
 ALTER TABLE invite ADD COLUMN trusted INTEGER NOT NULL DEFAULT 0; -- its device may answer cards at once
+ALTER TABLE invite ADD COLUMN life INTEGER NOT NULL DEFAULT 0;    -- of its device's own token, in ms; 0 = for ever
 
 ALTER TABLE device ADD COLUMN answers_at INTEGER NOT NULL DEFAULT 0;  -- a new device may not answer cards before
 ALTER TABLE device ADD COLUMN expires_at INTEGER NOT NULL DEFAULT 0;  -- of its own token; 0 = never
 ALTER TABLE device ADD COLUMN next_hash TEXT NOT NULL DEFAULT '';     -- of the token that replaces its own once it is acknowledged
 CREATE INDEX device_next_token ON device(next_hash) WHERE next_hash <> '';
+ALTER TABLE device ADD COLUMN approved_at INTEGER NOT NULL DEFAULT 0; -- when its user was first seen to be approved; 0 = never
+ALTER TABLE device ADD COLUMN was_user TEXT NOT NULL DEFAULT '';      -- of an unbound device: the user it had, whose is what waits for it
+ALTER TABLE device ADD COLUMN notices INTEGER NOT NULL DEFAULT 0;     -- its app shows notices of new devices
+UPDATE device SET was_user=user_id, user_id='', user_name='' WHERE label='';
+CREATE INDEX device_label ON device(label) WHERE approved_at=0;
 
 -- When a token of an app or a sender was last used, by its label.
 CREATE TABLE token_use (label TEXT PRIMARY KEY, at INTEGER NOT NULL) WITHOUT ROWID;

@@ -6,18 +6,29 @@ var writes = map[string]string{
 	"commit":   `COMMIT`,
 	"rollback": `ROLLBACK`,
 
-	"device.add": `INSERT INTO device(id, name, platform, app, user_id, user_name, label, token_hash, epoch, floor, sent, revoked, created_at, seen_at)
-		VALUES(?,?,?,?,?,?,?,?,?,0,0,0,?,?)`,
-	"device.hello":  `UPDATE device SET name=?, platform=?, app=?, user_id=?, user_name=?, label=?, token_hash=?, seen_at=? WHERE n=?`,
+	"device.add": `INSERT INTO device(id, name, platform, app, user_id, user_name, label, token_hash, epoch, floor, sent, revoked, created_at, seen_at, expires_at, approved_at, notices)
+		VALUES(?,?,?,?,?,?,?,?,?,0,0,0,?,?,?,?,?)`,
+	"device.hello": `UPDATE device SET name=?, platform=?, app=?, user_id=?, user_name=?, label=?, token_hash=?, seen_at=?, expires_at=?, next_hash=?, approved_at=?,
+		was_user=?, notices=? WHERE n=?`,
 	"device.name":   `UPDATE device SET name=? WHERE n=?`,
 	"device.rights": `UPDATE device SET may_write=?, may_answer=?, may_call=? WHERE n=?`,
-	"device.unbind": `UPDATE device SET label='', token_hash='', revoked=0 WHERE n=?`,
-	"device.revoke": `UPDATE device SET token_hash='', revoked=1 WHERE n=?`,
+	"device.unbind": `UPDATE device SET label='', token_hash='', next_hash='', expires_at=0, revoked=0, was_user=CASE user_id WHEN '' THEN was_user ELSE user_id END,
+		user_id='', user_name='' WHERE n=?`,
+	"device.revoke": `UPDATE device SET token_hash='', next_hash='', revoked=1 WHERE n=?`,
 	"device.wipe":   `UPDATE device SET epoch=?, floor=?, sent=? WHERE n=?`,
 	"device.sent":   `UPDATE device SET sent=max(sent, ?), seen_at=max(seen_at, ?) WHERE n=?`,
 	"device.join":   `UPDATE device SET conversation=? WHERE n=?`,
 	"device.part":   `UPDATE device SET conversation='' WHERE n=?1 OR conversation<>'' AND conversation=(SELECT id FROM device WHERE n=?1)`,
 	"device.floor":  `UPDATE device SET floor=max(floor, ?) WHERE n=?`,
+	// What follows changes no row where it must not be, so that it is decided by the writer alone, one device after the other.
+	"device.claim": `UPDATE device SET user_id=?2 WHERE n=?1 AND (NOT EXISTS (SELECT 1 FROM device WHERE user_id=?2 AND n<>?1)
+		OR EXISTS (SELECT 1 FROM device WHERE user_id=?2 AND n<>?1 AND label=?3))`,
+	"device.sole":    `UPDATE device SET user_id=?2 WHERE n=?1 AND NOT EXISTS (SELECT 1 FROM device WHERE user_id=?2 AND n<>?1 AND revoked=0)`,
+	"device.few":     `UPDATE device SET user_id=?2 WHERE n=?1 AND (SELECT count(*) FROM device WHERE user_id=?2 AND revoked=0)<=?3`,
+	"device.strange": `UPDATE device SET label=?2 WHERE n=?1 AND (SELECT count(*) FROM device WHERE label=?2 AND approved_at=0 AND revoked=0)<=?3`,
+	"device.enter": `UPDATE device SET was_user='', created_at=max(?3, coalesce((SELECT max(created_at)+1 FROM device WHERE user_id=?2 AND n<>?1), 0)),
+		answers_at=CASE WHEN EXISTS (SELECT 1 FROM device WHERE user_id=?2 AND n<>?1 AND revoked=0) THEN ?4 ELSE 0 END WHERE n=?1`,
+	"device.approved": `UPDATE device SET approved_at=?2 WHERE n=?1 AND approved_at=0`,
 
 	"inbox.add":    `INSERT INTO inbox(conversation, device, id, at, state, body, hash) VALUES(?,?,?,?,?,?,?) ON CONFLICT(device, id) DO NOTHING`,
 	"inbox.handed": `UPDATE inbox SET state=1 WHERE n=? AND state=0`,
@@ -65,9 +76,13 @@ var writes = map[string]string{
 	"delivery.stale":   `UPDATE delivery SET fresh=0 WHERE n=?`,
 	"delivery.gone":    `DELETE FROM delivery WHERE n=?`,
 
-	"invite.add":          `INSERT INTO invite(hash, expires_at) VALUES(?,?) ON CONFLICT(hash) DO NOTHING`,
-	"invite.redeem":       `UPDATE invite SET device=?2 WHERE hash=?1 AND device IN ('', ?2) AND expires_at>?3`,
+	"invite.add": `INSERT INTO invite(hash, expires_at, user_id, trusted, life) VALUES(?,?,?,?,?) ON CONFLICT(hash) DO NOTHING`,
+	// A code that names no user is for one that nobody has: but for the device that it was redeemed by, which comes again.
+	"invite.redeem": `UPDATE invite SET device=?2 WHERE hash=?1 AND device IN ('', ?2) AND expires_at>?3 AND (user_id=?4 OR user_id='' AND (
+		device=?2 AND EXISTS (SELECT 1 FROM device WHERE id=?2 AND user_id=?4)
+		OR NOT EXISTS (SELECT 1 FROM device WHERE user_id=?4) AND NOT EXISTS (SELECT 1 FROM front_user WHERE name=lower(?4))))`,
 	"invite.forget":       `DELETE FROM invite WHERE device<>'' AND device=(SELECT id FROM device WHERE n=?)`,
+	"invite.user":         `DELETE FROM invite WHERE ?1<>'' AND (user_id=?1 OR device<>'' AND device IN (SELECT id FROM device WHERE user_id=?1))`,
 	"front_user.add":      `INSERT INTO front_user(id, name, password, created_at, changed_at, seen_at) VALUES(?,?,?,?,?,0) ON CONFLICT(name) DO NOTHING`,
 	"front_user.password": `UPDATE front_user SET password=?, changed_at=? WHERE id=?`,
 	"front_user.rehash":   `UPDATE front_user SET password=? WHERE id=? AND password=?`,
@@ -108,7 +123,8 @@ var writes = map[string]string{
 	"meta.drop": `DELETE FROM meta WHERE k=?`,
 }
 
-const deviceColumns = `n, id, name, platform, app, user_id, user_name, label, token_hash, epoch, floor, sent, revoked, conversation, may_write, may_answer, may_call, created_at, seen_at, answers_at, expires_at, next_hash`
+const deviceColumns = `n, id, name, platform, app, user_id, user_name, label, token_hash, epoch, floor, sent, revoked, conversation, may_write, may_answer, may_call, created_at, seen_at,
+	answers_at, expires_at, next_hash, approved_at, was_user, notices`
 
 // entryID is the id of what an outbox entry o shows.
 const entryID = `coalesce(json_extract(CAST(o.body AS TEXT), '$.message.id'), json_extract(CAST(o.body AS TEXT), '$.media.id'), json_extract(CAST(o.body AS TEXT), '$.prompt.id'), '')`
@@ -131,9 +147,13 @@ const auditFilter = `WHERE n<?1 AND n>?2 AND at>=?3 AND (?4='' OR action GLOB ?4
 // queries are the statements of Store, by name.
 var queries = map[string]string{
 	"device.id":    `SELECT ` + deviceColumns + ` FROM device WHERE id=?`,
-	"device.token": `SELECT ` + deviceColumns + ` FROM device WHERE token_hash=? AND token_hash<>''`,
-	"device.user":  `SELECT ` + deviceColumns + ` FROM device WHERE user_id=? ORDER BY n`,
-	"device.list":  `SELECT ` + deviceColumns + ` FROM device ORDER BY seen_at DESC, n`,
+	"device.token": `SELECT ` + deviceColumns + ` FROM device WHERE token_hash=?1 AND token_hash<>'' UNION ALL SELECT ` + deviceColumns + ` FROM device WHERE next_hash=?1 AND next_hash<>''`,
+	"device.user":  `SELECT ` + deviceColumns + ` FROM device WHERE user_id=? AND user_id<>'' ORDER BY n`,
+	"device.keeping": `SELECT ` + deviceColumns + ` FROM device WHERE user_id=?1 AND user_id<>'' UNION ALL
+		SELECT ` + deviceColumns + ` FROM device WHERE was_user=?1 AND was_user<>'' AND user_id=''`,
+	"device.unapproved": `SELECT ` + deviceColumns + ` FROM device WHERE approved_at=0 AND created_at<? ORDER BY n`,
+	"user.known":        `SELECT 1 FROM device WHERE user_id=?1 AND user_id<>'' UNION ALL SELECT 1 FROM front_user WHERE name=lower(?1) LIMIT 1`,
+	"device.list":       `SELECT ` + deviceColumns + ` FROM device ORDER BY seen_at DESC, n`,
 	"device.work": `SELECT id FROM device WHERE n IN (SELECT conversation FROM inbox WHERE state<2 UNION SELECT device FROM open_message
 		UNION SELECT device FROM card WHERE state<2 UNION SELECT device FROM share) ORDER BY n`,
 	"device.members": `SELECT id FROM device WHERE conversation=? AND conversation<>'' ORDER BY n`,
@@ -206,7 +226,7 @@ var queries = map[string]string{
 	"audit.counts": `SELECT action, count(*) FROM audit GROUP BY action`,
 	"audit.excess": `SELECT n FROM audit WHERE action=? ORDER BY n DESC LIMIT -1 OFFSET ?`,
 
-	"invite.valid": `SELECT device FROM invite WHERE hash=? AND device IN ('', ?) AND expires_at>?`,
+	"invite.valid": `SELECT hash, expires_at, user_id, trusted, life, device FROM invite WHERE hash=? AND device IN ('', ?) AND expires_at>?`,
 	"invite.used":  `SELECT 1 FROM invite WHERE device=? AND device<>''`,
 	"meta.get":     `SELECT v FROM meta WHERE k=?`,
 	"hash.all": `SELECT hash FROM inbox WHERE hash IS NOT NULL AND state<2 UNION SELECT hash FROM outbox WHERE hash IS NOT NULL

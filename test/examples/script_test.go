@@ -185,7 +185,7 @@ func resume(s *server, rec *recording, phone *client, own, epoch string, seq int
 func share(s *server, rec *recording, own string) (phone, tablet *client) {
 	const hello = `{"t":"hello","token":%q,"device":{"id":"tab-2","name":"Tablet"},"user":{"id":"anna"}}`
 	var invitation struct{ Code string }
-	if err := json.Unmarshal(s.command("pair", "--json"), &invitation); err != nil {
+	if err := json.Unmarshal(s.command("pair", "--user", "anna", "--trusted", "--json"), &invitation); err != nil {
 		s.t.Fatal(err)
 	}
 	tablet = s.dial(rec)

@@ -79,8 +79,8 @@ export class Server implements Host {
     return (await run(BINARY, [...args, '--data', this.data], { env: { PATH: process.env.PATH, HOME: this.data } })).stdout
   }
 
-  pairingLink(): Promise<string> {
-    return pairingLink(this)
+  pairingLink(user = ''): Promise<string> {
+    return pairingLink(this, user)
   }
 }
 
@@ -89,8 +89,9 @@ export async function adminLink(host: Host): Promise<string> {
   return (JSON.parse(await host.cli('admin', '--json')) as { url: string }).url
 }
 
-export async function pairingLink(host: Place): Promise<string> {
-  return (JSON.parse(await host.cli!('pair', '--json')) as { link: string }).link
+/** pairingLink makes a link for a user, who may be known already, or for a new one. Its device may answer cards at once. */
+export async function pairingLink(host: Place, user = ''): Promise<string> {
+  return (JSON.parse(await host.cli!('pair', '--json', '--trusted', ...(user ? ['--user', user] : []))) as { link: string }).link
 }
 
 /** until waits for a condition. */
@@ -175,7 +176,7 @@ export class Visitor {
 
   /** pair comes in by a link of the owner. */
   async pair(name = 'Browser', user = ''): Promise<Page> {
-    const page = await this.open(await pairingLink(this.server))
+    const page = await this.open(await pairingLink(this.server, user))
     await page.getByLabel('Name of this device').fill(name)
     if (user) {
       await page.getByText('More', { exact: true }).click()

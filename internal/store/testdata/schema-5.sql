@@ -12,10 +12,12 @@ CREATE TABLE device (
   sent INTEGER NOT NULL,             -- the newest frame that some connection was sent
   revoked INTEGER NOT NULL, created_at INTEGER NOT NULL, seen_at INTEGER NOT NULL, conversation TEXT NOT NULL DEFAULT '',
   may_write INTEGER NOT NULL DEFAULT 1, may_answer INTEGER NOT NULL DEFAULT 1, may_call INTEGER NOT NULL DEFAULT 1, answers_at INTEGER NOT NULL DEFAULT 0,
-  expires_at INTEGER NOT NULL DEFAULT 0, next_hash TEXT NOT NULL DEFAULT '');
+  expires_at INTEGER NOT NULL DEFAULT 0, next_hash TEXT NOT NULL DEFAULT '', approved_at INTEGER NOT NULL DEFAULT 0,
+  was_user TEXT NOT NULL DEFAULT '', notices INTEGER NOT NULL DEFAULT 0);
 CREATE INDEX device_conversation ON device(conversation) WHERE conversation <> '';
 CREATE INDEX device_token ON device(token_hash) WHERE token_hash <> '';
 CREATE INDEX device_next_token ON device(next_hash) WHERE next_hash <> '';
+CREATE INDEX device_label ON device(label) WHERE approved_at=0;
 CREATE INDEX device_user ON device(user_id);
 
 -- Accepted messages. A row stays for a day after it is done, without its body, so that the same id is known again.
@@ -62,7 +64,7 @@ CREATE UNIQUE INDEX delivery_id ON delivery(sender, id) WHERE fresh=1;
 CREATE INDEX delivery_open ON delivery(device, seq) WHERE seen_at=0 AND expired_at=0;
 
 CREATE TABLE invite (hash TEXT PRIMARY KEY, expires_at INTEGER NOT NULL, device TEXT NOT NULL DEFAULT '', user_id TEXT NOT NULL DEFAULT '',
-  trusted INTEGER NOT NULL DEFAULT 0) WITHOUT ROWID;
+  trusted INTEGER NOT NULL DEFAULT 0, life INTEGER NOT NULL DEFAULT 0) WITHOUT ROWID;
 
 CREATE TABLE share (
   n INTEGER PRIMARY KEY AUTOINCREMENT, device INTEGER NOT NULL, kind INTEGER NOT NULL, body BLOB NOT NULL, hash TEXT);

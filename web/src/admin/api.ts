@@ -34,6 +34,8 @@ export interface Device {
   app?: string
   user: string
   user_name?: string
+  /** Of an unbound device: whose is what waits for it. */
+  was_user?: string
   token: string
   connected: boolean
   approved: boolean
@@ -95,17 +97,29 @@ export interface Token {
   source: string
 }
 
+/** Paired is a device that has redeemed a pairing code lately, by the name of the code. */
+export interface Paired {
+  code: string
+  id: string
+  name: string
+  user: string
+  at: string
+}
+
 export interface Overview {
   status: Status
   devices: Device[]
   home: { device: Device | null }
   pairing: { pending: Pending[]; approved: User[] }
+  paired: Paired[]
   tokens: Token[]
   totals: Record<string, number> | null
   problems: string[]
 }
 
 export interface Invited {
+  name: string
+  user?: string
   code: string
   link: string
   address: string

@@ -45,7 +45,8 @@ function Row({ device }: { device: Device }) {
   const { id } = device
   const name = device.name || id
   const facts = [
-    device.user === id ? '' : t('ownUser', { name: device.user_name || device.user }),
+    device.user && device.user !== id ? t('ownUser', { name: device.user_name || device.user }) : '',
+    device.was_user ? t('ownWasUser', { name: device.was_user }) : '',
     [device.app, device.platform].filter(Boolean).join(', '),
     device.token === 'device:' + id ? t('ownOwnToken') : device.token ? t('ownByToken', { label: device.token }) : t('ownUnbound'),
   ].filter(Boolean)
@@ -97,7 +98,7 @@ function Rights({ device: { id, name, rights: has } }: { device: Device }) {
 /** Share lets a device take part in the conversation of another one of its user, or go back to its own. */
 function Share({ device }: { device: Device }) {
   if (device.conversation) return <button type="button" class="small" onClick={() => void act('/devices/leave', { id: device.id })}>{t('ownLeave')}</button>
-  const others = overview.value!.devices.filter((other) => other.user === device.user && other.id !== device.id && !other.conversation && !other.revoked)
+  const others = overview.value!.devices.filter((other) => other.user === device.user && device.user && other.id !== device.id && !other.conversation && !other.revoked)
   if (device.revoked || others.length === 0) return null
   const join = () =>
     ask({

@@ -27,3 +27,15 @@ export function number(n: number): string {
 export function called(id: string): string {
   return overview.value?.devices.find((device) => device.id === id)?.name || id
 }
+
+/** who is what a person is called: by a name, or by the names of the devices. The id below it is what counts. */
+export function who(id: string, name = ''): string {
+  if (name && name !== id) return name
+  return overview.value!.devices.filter((device) => device.user === id && device.name !== id).map((device) => device.name).filter(Boolean).join(', ') || id
+}
+
+/** users are the ids of all people that a device or an approval names. */
+export function users(): string[] {
+  const { devices, pairing } = overview.value!
+  return [...new Set([...pairing.approved.map((user) => user.user_id), ...devices.map((device) => device.user)])].filter(Boolean).sort()
+}
