@@ -59,8 +59,8 @@ func (s *Server) record(ctx context.Context, action, subject, detail string) err
 	return nil
 }
 
-// recordAnyway records an act that must not be refused where it cannot be: a store that fails keeps no owner from the admin UI or
-// from taking a token away, which is needed then. The log says what the audit log cannot.
+// recordAnyway records an act that is not refused where it cannot be: a store that fails keeps no owner from the admin UI, nor from
+// taking a token away. The log says what the audit log cannot.
 func (s *Server) recordAnyway(ctx context.Context, action, subject, detail string) {
 	if err := s.record(ctx, action, subject, detail); err != nil {
 		s.log.Error("audit entry not stored", "action", action, "err", err)
