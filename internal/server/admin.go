@@ -238,6 +238,15 @@ func (s *Server) adminHandler() http.Handler {
 		c.Frame.To = s.hub.Addressee(c.Frame.To)
 		return s.deliver(ctx, c.Frame)
 	})
+	handle("GET /passkeys", func(ctx context.Context, _ Command) (any, error) { return s.passkeys.List(ctx) })
+	handle("POST /passkeys/rename", func(ctx context.Context, c Command) (any, error) { return nil, s.passkeys.Rename(ctx, c.ID, c.Name) })
+	handle("POST /passkeys/remove", func(ctx context.Context, c Command) (any, error) {
+		p, err := s.passkeys.Remove(ctx, c.ID)
+		if err == nil {
+			s.owners.EndOthers(nil, "") // one of the logins may be by this passkey
+		}
+		return p, err
+	})
 	for pattern, h := range s.within.admin {
 		mux.Handle(pattern, s.recorded(pattern, h))
 	}

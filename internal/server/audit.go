@@ -15,7 +15,7 @@ import (
 	"hermes-mobile/internal/store"
 )
 
-// adminActs names, for each request of the admin interface that is not a GET, the action under which the audit log records it.
+// adminActs names, for each request of the admin interface and the admin UI that is not a GET, the action under which the audit log records it.
 // It is empty for a request that changes nothing.
 var adminActs = map[string]string{
 	"POST /doctor/probe":    "",
@@ -40,6 +40,13 @@ var adminActs = map[string]string{
 	"POST /backup":          "backup.written",
 	"POST /admin/link":      "admin.link",
 	"POST /app/open":        "app.opened",
+
+	// In the admin UI only.
+	"POST /passkeys/begin": "",
+	"POST /passkeys/add":   "passkey.added",
+
+	"POST /passkeys/rename": "passkey.renamed",
+	"POST /passkeys/remove": "passkey.removed",
 }
 
 func isRead(pattern string) bool { return strings.HasPrefix(pattern, "GET ") }

@@ -118,6 +118,12 @@ var writes = map[string]string{
 	"audit.add":  `INSERT INTO audit(at, actor, origin, action, subject, detail) VALUES(?,?,?,?,?,?)`,
 	"audit.drop": `DELETE FROM audit WHERE n=?`,
 
+	"passkey.add": `INSERT INTO passkey(id, name, credential, created_at, used_at) SELECT ?1, ?2, ?3, ?4, 0 WHERE (SELECT count(*) FROM passkey)<?5
+		ON CONFLICT(id) DO NOTHING`,
+	"passkey.name":   `UPDATE passkey SET name=? WHERE id=?`,
+	"passkey.used":   `UPDATE passkey SET credential=?, used_at=? WHERE id=?`,
+	"passkey.remove": `DELETE FROM passkey WHERE id=?`,
+
 	"meta.set":  `INSERT INTO meta(k, v) VALUES(?,?) ON CONFLICT(k) DO UPDATE SET v=excluded.v`,
 	"meta.add":  `INSERT INTO meta(k, v) VALUES(?,?) ON CONFLICT(k) DO NOTHING`,
 	"meta.drop": `DELETE FROM meta WHERE k=?`,
@@ -225,6 +231,9 @@ var queries = map[string]string{
 	"audit.old":    `SELECT n FROM audit WHERE at<?`,
 	"audit.counts": `SELECT action, count(*) FROM audit GROUP BY action`,
 	"audit.excess": `SELECT n FROM audit WHERE action=? ORDER BY n DESC LIMIT -1 OFFSET ?`,
+
+	"passkey.list": `SELECT id, name, credential, created_at, used_at FROM passkey ORDER BY created_at, id`,
+	"passkey.id":   `SELECT id, name, credential, created_at, used_at FROM passkey WHERE id=?`,
 
 	"invite.valid": `SELECT hash, expires_at, user_id, trusted, life, device FROM invite WHERE hash=? AND device IN ('', ?) AND expires_at>?`,
 	"invite.used":  `SELECT 1 FROM invite WHERE device=? AND device<>''`,
