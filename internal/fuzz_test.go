@@ -54,6 +54,7 @@ var decoders = map[string]string{
 	"Markdown on a terminal":                "term.FuzzMarkdown",
 	"objects for the API server":            "front.FuzzFields",
 	"stored passwords":                      "passhash.FuzzParse",
+	"answers of passkeys":                   "passkey.FuzzAnswer",
 	"the vault":                             "vault.FuzzVault",
 	"a device's own folder":                 "device.FuzzFileStore",
 	"the kernel's list of ports, by doctor": "doctor.FuzzCollides",

@@ -33,6 +33,7 @@ var ranks = map[string]int{
 	"internal/agent/direct": 2,
 	"internal/agent/relay":  2,
 	"internal/front":        2,
+	"internal/passkey":      2,
 	"internal/term":         2,
 	"internal/setup":        2,
 	"internal/onboard":      2,
@@ -45,6 +46,7 @@ var ranks = map[string]int{
 	"internal/push":     1,
 
 	"internal/push/pushtest":       1, // a push service for tests
+	"internal/passkey/passkeytest": 1, // an authenticator for tests
 	"internal/store":               1,
 	"internal/wsconn":              1,
 	"internal/config":              1,
@@ -86,6 +88,7 @@ var single = map[string]string{
 	"github.com/gobwas/ws": "internal/wsconn",
 
 	"github.com/SherClockHolmes/webpush-go": "internal/push",
+	"github.com/go-webauthn/webauthn":       "internal/passkey",
 
 	"filippo.io/age":                "internal/vault",
 	"github.com/zalando/go-keyring": "internal/vault",

@@ -43,7 +43,7 @@ manager; nothing can find it again.`,
   openssl rand -hex 32 | tee admin-token | hermes-mobile admin hash`,
 		Args: takes(),
 		RunE: hashAdminToken,
-	}))
+	}), passkeysCommand())
 	return cmd
 }
 

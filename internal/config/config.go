@@ -71,6 +71,7 @@ type Config struct {
 	MetricsToken Secret
 	Admin        string // who can open the admin UI: "off", "local" or "on"
 	AdminToken   Secret // in clear, or an argon2id hash of it; empty: nobody logs in from another machine
+	AdminPasskey string // for logging in from another machine: "optional", "required" or "both"
 	AdminClear   string // the file that holds the admin token in clear, as in a message; empty: no file does
 
 	FrontAPI    bool   // serve Hermes' API to users who log in

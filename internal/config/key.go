@@ -106,7 +106,8 @@ var (
 	onOff   = []string{"on", "off"}
 	modes   = []string{"off", "auto", "self", "files"}
 
-	adminModes = []string{"off", "local", "on"}
+	adminModes   = []string{"off", "local", "on"}
+	passkeyModes = []string{"optional", "required", "both"}
 )
 
 var table = []Key{
@@ -245,6 +246,9 @@ var table = []Key{
 	{Name: adminTokenName, Kind: Password,
 		Help: "admin token for logging in to the admin UI from elsewhere, better as the hash that hermes-mobile admin hash prints",
 		set:  func(c *Config, v string) error { return setAdminToken(&c.AdminToken, v) }},
+	{Name: "MOBILE_ADMIN_PASSKEY", Kind: Choice, Default: "optional", Choices: passkeyModes,
+		Help: "passkeys for logging in to the admin UI: optional (a passkey or the admin token), required (a passkey), both (the admin token, then a passkey); a link from hermes-mobile admin works in any case",
+		set:  func(c *Config, v string) error { return setChoice(&c.AdminPasskey, v, passkeyModes) }},
 	{Name: "MOBILE_AUDIT_DAYS", Kind: Number, Default: "365",
 		Help: "days that the audit log keeps an entry, from 7",
 		set:  func(c *Config, v string) error { return setNumber(&c.AuditDays, v, 7, 3650) }},

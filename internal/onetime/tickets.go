@@ -97,6 +97,28 @@ func (t *Tickets) End(r *http.Request, cookie string) {
 	}
 }
 
+// EndOthers ends all sessions but those of a request's cookies. Without a request it ends all.
+func (t *Tickets) EndOthers(r *http.Request, cookie string) {
+	var keep []ticket
+	if r != nil {
+		for _, c := range r.CookiesNamed(cookie) {
+			keep = append(keep, ticket{sum: sha256.Sum256([]byte(c.Value))})
+		}
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	kept := t.sessions[:0]
+	for _, s := range t.sessions {
+		for _, k := range keep {
+			if subtle.ConstantTimeCompare(s.sum[:], k.sum[:]) == 1 {
+				kept = append(kept, s)
+				break
+			}
+		}
+	}
+	t.sessions = kept
+}
+
 func (t *Tickets) issue(list *[]ticket, most int, life time.Duration) string {
 	secret := rand.Text()
 	next := ticket{sum: sha256.Sum256([]byte(secret))}

@@ -192,3 +192,16 @@ func TestFromPage(t *testing.T) {
 		}
 	}
 }
+
+func TestEndOthers(t *testing.T) {
+	tickets := New(time.Hour, time.Now)
+	mine, other := tickets.Open(), tickets.Open()
+	tickets.EndOthers(with("hm="+mine, "hm=unknown"), "hm")
+	if !tickets.Holds(with("hm="+mine), "hm") || tickets.Holds(with("hm="+other), "hm") {
+		t.Error("the wrong sessions ended")
+	}
+	tickets.EndOthers(nil, "hm")
+	if tickets.Holds(with("hm="+mine), "hm") {
+		t.Error("a session outlives the end of all")
+	}
+}

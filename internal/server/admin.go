@@ -195,20 +195,22 @@ func (s *Server) adminHandler() http.Handler {
 		_, info, err := s.readTokens(s.latest.Load())
 		return info, err
 	})
-	handle("POST /tokens/add", func(_ context.Context, c Command) (any, error) {
-		token, err := s.addToken(c.Label)
+	handle("POST /tokens/add", func(ctx context.Context, c Command) (any, error) {
+		token := ""
+		err := s.attempt(ctx, "token.added", c.Label, func() (err error) { token, err = s.addToken(c.Label); return err })
 		if err != nil {
 			return nil, err
 		}
 		return NewToken{c.Label, token}, s.Reload(nil)
 	})
-	handle("POST /tokens/remove", func(_ context.Context, c Command) (any, error) {
+	handle("POST /tokens/remove", func(ctx context.Context, c Command) (any, error) {
 		if err := access.RemoveFromFile(s.tokenPath(), c.Label); err != nil {
 			if errors.Is(err, access.ErrUnknownLabel) {
 				err = fmt.Errorf("%w in the token file: tokens of MOBILE_TOKEN and its like are removed where they are set, then send the server SIGHUP", err)
 			}
 			return nil, err
 		}
+		s.recordAnyway(ctx, "token.removed", c.Label, "")
 		return nil, s.Reload(nil)
 	})
 	handle("GET /users", func(ctx context.Context, _ Command) (any, error) { return s.users.List(ctx) })
@@ -237,6 +239,15 @@ func (s *Server) adminHandler() http.Handler {
 		// Home is looked up once, so that the device that is named is the one that gets it.
 		c.Frame.To = s.hub.Addressee(c.Frame.To)
 		return s.deliver(ctx, c.Frame)
+	})
+	handle("GET /passkeys", func(ctx context.Context, _ Command) (any, error) { return s.passkeys.List(ctx) })
+	handle("POST /passkeys/rename", func(ctx context.Context, c Command) (any, error) { return nil, s.passkeys.Rename(ctx, c.ID, c.Name) })
+	handle("POST /passkeys/remove", func(ctx context.Context, c Command) (any, error) {
+		p, err := s.passkeys.Remove(ctx, c.ID)
+		if err == nil {
+			s.owners.EndOthers(nil, "") // one of the logins may be by this passkey
+		}
+		return p, err
 	})
 	for pattern, h := range s.within.admin {
 		mux.Handle(pattern, s.recorded(pattern, h))

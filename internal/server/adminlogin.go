@@ -82,6 +82,10 @@ func (s *Server) adminLogin(w http.ResponseWriter, r *http.Request) {
 		refuse(w, http.StatusForbidden, "link", "Only a one-time link opens the admin UI: run hermes-mobile admin on this machine.")
 		return
 	}
+	if s.cfg.AdminPasskey == passkeyRequired {
+		refuse(w, http.StatusForbidden, "passkey", "Log in with a passkey: the admin token alone is not enough.")
+		return
+	}
 	addr, _ := access.Client(r, s.proxies)
 	if after, blocked := s.guard.Blocked(addr); blocked {
 		w.Header().Set("Retry-After", strconv.Itoa(int(after.Seconds())+1))
@@ -120,6 +124,10 @@ func (s *Server) adminLogin(w http.ResponseWriter, r *http.Request) {
 	}
 	if way.plain {
 		s.log.Warn("the admin token crossed the network unencrypted", "addr", addr)
+	}
+	if s.cfg.AdminPasskey == passkeyBoth {
+		s.askForPasskey(w, r, way)
+		return
 	}
 	s.loggedIn(r, "admin token")
 	s.setAdminCookie(w, way, s.owners.Open())

@@ -42,7 +42,7 @@ func TestOwnerLogin(t *testing.T) {
 	if resp := r.ask(overview); resp.StatusCode != http.StatusUnauthorized || strings.Contains(text(t, resp), "1.2.3") {
 		t.Errorf("without a login: %s", resp.Status)
 	}
-	if a := session(); a != (OwnerAccess{Access: "login"}) {
+	if a := session(); a != (OwnerAccess{Access: "login", Token: true}) {
 		t.Errorf("%+v", a)
 	}
 	for _, wrong := range []string{"", "x", adminSecret[1:], adminSecret + "3", mainToken} {

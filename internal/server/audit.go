@@ -15,7 +15,7 @@ import (
 	"hermes-mobile/internal/store"
 )
 
-// adminActs names, for each request of the admin interface that is not a GET, the action under which the audit log records it.
+// adminActs names, for each request of the admin interface and the admin UI that is not a GET, the action under which the audit log records it.
 // It is empty for a request that changes nothing.
 var adminActs = map[string]string{
 	"POST /doctor/probe":    "",
@@ -40,6 +40,13 @@ var adminActs = map[string]string{
 	"POST /backup":          "backup.written",
 	"POST /admin/link":      "admin.link",
 	"POST /app/open":        "app.opened",
+
+	// In the admin UI only.
+	"POST /passkeys/begin": "",
+	"POST /passkeys/add":   "passkey.added",
+
+	"POST /passkeys/rename": "passkey.renamed",
+	"POST /passkeys/remove": "passkey.removed",
 }
 
 func isRead(pattern string) bool { return strings.HasPrefix(pattern, "GET ") }
@@ -59,8 +66,8 @@ func (s *Server) record(ctx context.Context, action, subject, detail string) err
 	return nil
 }
 
-// recordAnyway records an act that must not be refused where it cannot be: a store that fails keeps no owner from the admin UI or
-// from taking a token away, which is needed then. The log says what the audit log cannot.
+// recordAnyway records an act that is not refused where it cannot be: a store that fails keeps no owner from the admin UI, nor from
+// taking a token away. The log says what the audit log cannot.
 func (s *Server) recordAnyway(ctx context.Context, action, subject, detail string) {
 	if err := s.record(ctx, action, subject, detail); err != nil {
 		s.log.Error("audit entry not stored", "action", action, "err", err)

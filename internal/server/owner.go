@@ -22,6 +22,7 @@ var sharedRoutes = []string{
 	"POST /home/set", "POST /home/clear",
 	"POST /pairing/approve", "POST /pairing/revoke",
 	"POST /tokens/add", "POST /tokens/remove",
+	"POST /passkeys/rename",
 }
 
 // Overview is what the admin UI shows, and asks for every few seconds.
@@ -56,6 +57,7 @@ func (s *Server) ownerRoutes() http.Handler {
 	for _, route := range sharedRoutes {
 		mux.Handle(route, admin)
 	}
+	s.ownerPasskeys(mux)
 	mux.HandleFunc("GET /overview", func(w http.ResponseWriter, r *http.Request) {
 		v, err := s.overview(r.Context())
 		answer(w, v, err)

@@ -30,9 +30,13 @@ const (
 
 // OwnerAccess says how far the one who asks gets.
 type OwnerAccess struct {
-	// Access is "session" after a login, "link" where only a one-time link opens the page, "login" where the admin token does, too,
-	// and "encrypt" where nothing does before the page is reached by https.
+	// Access is "session" after a login, "link" where only a one-time link opens the page, "login" where the admin token or a passkey
+	// does, too, "passkey" where the admin token was right and a passkey must follow, and "encrypt" where nothing does before the page
+	// is reached by https.
 	Access string `json:"access"`
+	// Token and Passkey are what a login can begin with.
+	Token   bool `json:"token,omitempty"`
+	Passkey bool `json:"passkey,omitempty"`
 	// Plain: the token and what the page shows cross the network unencrypted, as the settings have it.
 	Plain bool `json:"plain"`
 }
@@ -84,6 +88,8 @@ func (s *Server) ownerAPI() http.Handler {
 	open.HandleFunc("GET /session", func(w http.ResponseWriter, r *http.Request) { answer(w, s.ownerAccess(r), nil) })
 	open.HandleFunc("POST /login", s.adminLogin)
 	open.HandleFunc("POST /logout", s.adminLogout)
+	open.HandleFunc("POST /passkey/ask", s.passkeyAsk)
+	open.HandleFunc("POST /passkey/login", s.passkeyLogin)
 	open.Handle("/", s.ownerOnly(s.ownerRoutes()))
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get(ownerHeader) == "" || !s.fromOwnPage(r, false) {
@@ -118,10 +124,11 @@ func (s *Server) ownerAccess(r *http.Request) OwnerAccess {
 		a.Access = "encrypt"
 	case s.owners.Holds(r, s.adminCookie(way)):
 		a.Access = "session"
-	case s.cfg.Admin == adminOn && (way.encrypted || way.plain):
-		a.Access = "login"
 	default:
 		a.Access = "link"
+		if a.Token, a.Passkey = s.takesToken(way), s.takesPasskey(r, way); a.Token || a.Passkey {
+			a.Access = "login"
+		}
 	}
 	return a
 }

@@ -31,6 +31,7 @@ import (
 	"hermes-mobile/internal/media"
 	"hermes-mobile/internal/metrics"
 	"hermes-mobile/internal/onetime"
+	"hermes-mobile/internal/passkey"
 	"hermes-mobile/internal/push"
 	"hermes-mobile/internal/quota"
 	"hermes-mobile/internal/store"
@@ -78,6 +79,7 @@ type Server struct {
 	linkKey [32]byte
 
 	adminToken *adminToken
+	passkeys   *passkey.Keys
 	failed     *failures
 
 	looks     *looks
@@ -155,6 +157,9 @@ func New(ctx context.Context, cfg *config.Config, version string, log *slog.Logg
 		durable = append(durable, store.SyncEvery(syncInterval))
 	}
 	if s.store, err = store.Open(ctx, cfg.Data, durable...); err != nil {
+		return s, err
+	}
+	if err = s.openPasskeys(); err != nil {
 		return s, err
 	}
 	if s.files, err = media.OpenStore(filepath.Join(cfg.Data, "files")); err != nil {

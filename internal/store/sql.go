@@ -121,6 +121,12 @@ var writes = map[string]string{
 	"upload.set":   `INSERT INTO upload_day(account, day, bytes) VALUES(?,?,?) ON CONFLICT(account, day) DO UPDATE SET bytes=max(bytes, excluded.bytes)`,
 	"upload.sweep": `DELETE FROM upload_day WHERE day<?1-1 OR day>?1+1`,
 
+	"passkey.add": `INSERT INTO passkey(id, name, credential, created_at, used_at) SELECT ?1, ?2, ?3, ?4, 0 WHERE (SELECT count(*) FROM passkey)<?5
+		ON CONFLICT(id) DO NOTHING`,
+	"passkey.name":   `UPDATE passkey SET name=? WHERE id=?`,
+	"passkey.used":   `UPDATE passkey SET credential=?, used_at=? WHERE id=?`,
+	"passkey.remove": `DELETE FROM passkey WHERE id=?`,
+
 	"meta.set":  `INSERT INTO meta(k, v) VALUES(?,?) ON CONFLICT(k) DO UPDATE SET v=excluded.v`,
 	"meta.add":  `INSERT INTO meta(k, v) VALUES(?,?) ON CONFLICT(k) DO NOTHING`,
 	"meta.drop": `DELETE FROM meta WHERE k=?`,
@@ -233,6 +239,9 @@ var queries = map[string]string{
 	"audit.counts": `SELECT action, count(*) FROM audit GROUP BY action`,
 	"audit.excess": `SELECT n FROM audit WHERE action=? ORDER BY n DESC LIMIT -1 OFFSET ?`,
 	"upload.day":   `SELECT account, day, bytes FROM upload_day WHERE day>=? ORDER BY account, day`,
+
+	"passkey.list": `SELECT id, name, credential, created_at, used_at FROM passkey ORDER BY created_at, id`,
+	"passkey.id":   `SELECT id, name, credential, created_at, used_at FROM passkey WHERE id=?`,
 
 	"invite.valid": `SELECT hash, expires_at, user_id, trusted, life, device FROM invite WHERE hash=? AND device IN ('', ?) AND expires_at>?`,
 	"invite.used":  `SELECT 1 FROM invite WHERE device=? AND device<>''`,

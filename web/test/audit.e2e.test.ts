@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { after, before, describe, it } from 'node:test'
 import type { Browser, Page } from 'playwright-core'
-import { launch, noBrowser, PHONE, Server, until, Visitor } from './rig'
+import { adminLink, launch, noBrowser, PHONE, Server, until, Visitor } from './rig'
 
 const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
 
@@ -39,9 +39,7 @@ describe('the audit log in the admin UI', { skip: noBrowser, concurrency: 1 }, (
 
   /** enter opens the admin UI by a one-time link, and there the audit log. */
   async function enter(owner: Visitor, server: Server): Promise<Page> {
-    const page = await owner.open((JSON.parse(await server.cli('admin', '--json')) as { url: string }).url)
-    await page.getByRole('navigation').getByRole('link', { name: 'Audit log' }).click()
-    return page
+    return owner.open((await adminLink(server)) + '#/audit')
   }
 
   const rows = (page: Page, text: string | RegExp) => page.getByRole('list', { name: 'Audit log' }).getByRole('listitem').filter({ hasText: text })
