@@ -52,6 +52,8 @@ var decoders = map[string]string{
 	"Markdown on a terminal":                "term.FuzzMarkdown",
 	"objects for the API server":            "front.FuzzFields",
 	"stored passwords":                      "front.FuzzHash",
+	"paths of the API":                      "front.FuzzPath",
+	"answers of the API server":             "front.FuzzShown",
 	"the vault":                             "vault.FuzzVault",
 	"a device's own folder":                 "device.FuzzFileStore",
 	"the kernel's list of ports, by doctor": "doctor.FuzzCollides",

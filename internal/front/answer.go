@@ -7,7 +7,6 @@ import (
 
 func writeJSON(w http.ResponseWriter, status int, v any) {
 	w.Header().Set("Content-Type", "application/json")
-	w.Header().Set("X-Content-Type-Options", "nosniff")
 	w.WriteHeader(status)
 	_ = json.NewEncoder(w).Encode(v)
 }
@@ -43,8 +42,11 @@ func noResponse(w http.ResponseWriter, id string) {
 	refuse(w, http.StatusNotFound, badRequest, "", "Response not found: "+id)
 }
 
-func noJob(w http.ResponseWriter) {
-	writeJSON(w, http.StatusNotFound, map[string]string{"error": "Job not found"})
+func noJob(w http.ResponseWriter) { jobFault(w, http.StatusNotFound, "Job not found") }
+
+// jobFault is refuse for what is about jobs: there the API server has a form of its own.
+func jobFault(w http.ResponseWriter, status int, message string) {
+	writeJSON(w, status, map[string]string{"error": message})
 }
 
 func badJSON(w http.ResponseWriter) {

@@ -16,57 +16,53 @@ const (
 	bodyPatience = 2 * time.Minute
 )
 
-// handler serves a request of a user. body is all of what was sent, as the API server wants to know its length.
-type handler func(w http.ResponseWriter, r *http.Request, c caller, body []byte)
-
-func (f *Front) handle(mux *http.ServeMux, route string, h handler) {
-	mux.Handle(route, f.gate(false, h))
-}
-
-// turn is handle for what takes as long as the agent does.
-func (f *Front) turn(mux *http.ServeMux, route string, h handler) {
-	mux.Handle(route, f.gate(true, h))
-}
-
-// gate lets users in, each within the limits.
-func (f *Front) gate(turn bool, h handler) http.Handler {
+// gate lets users in, each within the limits, and serves a route.
+func (f *Front) gate(rt *route) http.Handler {
 	return http.HandlerFunc(func(plain http.ResponseWriter, r *http.Request) {
 		w := &counted{ResponseWriter: plain}
 		defer func() {
 			f.o.Metrics.FrontCalls.WithLabelValues(w.class()).Inc()
 		}()
-		write := r.Method != http.MethodGet && r.Method != http.MethodHead
-		if write && !f.sameSite(r) {
+		if rt.method != http.MethodGet && !f.sameSite(r) {
 			refuse(w, http.StatusForbidden, badRequest, "cross_origin", "A page of another origin may not change something here.")
 			return
 		}
-		c, ok := f.known(w, r)
+		who, ok := f.known(w, r)
 		if !ok {
 			return
 		}
-		end, wait := f.pace.begin(c.id, turn)
+		end, wait := f.pace.begin(who.id, rt.turn)
 		if wait > 0 {
 			w.Header().Set("Retry-After", strconv.Itoa(int(math.Ceil(wait.Seconds()))))
 			refuse(w, http.StatusTooManyRequests, "rate_limit_error", "rate_limit_exceeded", "Too many requests at once: try again shortly.")
 			return
 		}
 		defer end()
-		if turn {
+		if rt.turn {
 			f.o.Metrics.FrontTurns.Inc()
 			defer f.o.Metrics.FrontTurns.Dec()
 		}
-		ctx, done := f.live.begin(r.Context(), c.id, c.login)
+		ctx, done := f.live.begin(r.Context(), who.id, who.login)
 		defer done()
 		r = r.WithContext(ctx)
-		if turn && !f.holds(ctx, c) {
+		if rt.turn && !f.holds(ctx, who) {
 			f.nobody(w, r) // the login ended before this request was among those that end with it
 			return
 		}
 		body, release, ok := f.body(w, r)
 		defer release()
-		if ok {
-			h(w, r, c, body)
+		if !ok {
+			return
 		}
+		c := &call{caller: who, route: rt, id: r.PathValue("id"), query: rt.only(r.URL.Query())}
+		if rt.fields != nil {
+			if c.in, ok = object(body); !ok {
+				badJSON(w)
+				return
+			}
+			c.in.keep(rt.fields)
+		}
+		rt.handle(f, w, r, c)
 	})
 }
 

@@ -1,11 +1,13 @@
 package front
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
 	"net/http"
 	"net/http/cookiejar"
 	"net/http/httptest"
@@ -68,6 +70,11 @@ type rig struct {
 	log   *bytes.Buffer
 	https bool
 	addr  netip.Addr
+}
+
+// wide lets a test make many requests.
+func wide(o *Options) {
+	o.Limits = Limits{Burst: 10_000, Every: time.Millisecond, Open: 100, Turns: 100, Bodies: 64 << 20}
 }
 
 func newRig(t *testing.T, change ...func(*Options)) *rig {
@@ -211,4 +218,27 @@ func (c *client) setCookies(values map[string]string) {
 	for name, value := range values {
 		c.http.Jar.SetCookies(u, []*http.Cookie{{Name: name, Value: value, Path: "/"}})
 	}
+}
+
+// line is the header that a client's cookies make.
+func (c *client) line() string {
+	var parts []string
+	for name, value := range c.cookies() {
+		parts = append(parts, name+"="+value)
+	}
+	return strings.Join(parts, "; ")
+}
+
+// raw makes a request whose path is sent as it is written, and returns the status.
+func (r *rig) raw(method, path, cookie, body string) int {
+	r.t.Helper()
+	c, err := net.Dial("tcp", strings.TrimPrefix(r.url, "http://"))
+	ok(r.t, err)
+	defer c.Close()
+	_, err = fmt.Fprintf(c, "%s %s HTTP/1.1\r\nHost: x\r\nCookie: %s\r\nContent-Type: application/json\r\nContent-Length: %d\r\nConnection: close\r\n\r\n%s", method, path, cookie, len(body), body)
+	ok(r.t, err)
+	resp, err := http.ReadResponse(bufio.NewReader(c), nil)
+	ok(r.t, err)
+	_ = resp.Body.Close()
+	return resp.StatusCode
 }

@@ -15,15 +15,15 @@ import (
 func TestHeaders(t *testing.T) {
 	r := newRig(t)
 	c := r.login("anna")
-	resp := c.send(t.Context(), "GET", "/v1/models?x=1", "", header("Origin", "https://app.example.com"), header("X-Forwarded-For", "10.1.1.1"), header("Forwarded", "for=x"), header("X-Real-Ip", "10.1.1.1"),
+	resp := c.send(t.Context(), "GET", "/api/model/options?refresh=1&refresh=2&x=1", "", header("Origin", "https://app.example.com"), header("X-Forwarded-For", "10.1.1.1"), header("Forwarded", "for=x"), header("X-Real-Ip", "10.1.1.1"),
 		header("Authorization", "Bearer mine"), header("Accept", "application/json"), header("Accept-Encoding", "gzip"), header("Last-Event-Id", "7"), header("Connection", "X-Custom, Upgrade"), header("X-Custom", "1"), header("Upgrade", "websocket"),
 		header("Te", "trailers"), header(sessionIDHeader, "somebodys"))
 	_ = resp.Body.Close()
 	if resp.StatusCode != 200 || resp.Header.Get("Set-Cookie") != "" || resp.Header.Get("Server") != "" {
 		t.Errorf("%d %v", resp.StatusCode, resp.Header)
 	}
-	got, _ := r.up.last("/v1/models")
-	if got.URL.RawQuery != "x=1" || got.Host != strings.TrimPrefix(r.up.URL, "http://") {
+	got, _ := r.up.last("/api/model/options")
+	if got.URL.RawQuery != "refresh=1" || got.Host != strings.TrimPrefix(r.up.URL, "http://") {
 		t.Errorf("%s at %s", got.URL, got.Host)
 	}
 	want := http.Header{"Authorization": {"Bearer " + upstreamKey}, "Accept": {"application/json"}, "Last-Event-Id": {"7"}, "User-Agent": {"hermes-mobile"}}
@@ -132,10 +132,10 @@ func TestBodies(t *testing.T) {
 	chunked := func(body io.Reader) func(*http.Request) {
 		return func(q *http.Request) { q.Body, q.ContentLength = io.NopCloser(body), -1 }
 	}
-	if status, text := c.do("POST", "/api/sessions", "", chunked(strings.NewReader(`{"id":"by-chunks"}`)), header("Content-Type", "application/json")); status != 201 {
+	if status, text := c.do("POST", "/api/sessions", "", chunked(strings.NewReader(`{"title":"by chunks"}`)), header("Content-Type", "application/json")); status != 201 {
 		t.Errorf("%d %s", status, text)
 	}
-	if got, body := r.up.last("/api/sessions"); got.ContentLength != 18 || body != `{"id":"by-chunks"}` {
+	if got, body := r.up.last("/api/sessions"); got.ContentLength != 21 || body != `{"title":"by chunks"}` {
 		t.Errorf("%d bytes: %s", got.ContentLength, body)
 	}
 	id := c.session()
