@@ -1,19 +1,9 @@
 package front
 
 import (
-	"errors"
-	"io"
 	"math"
 	"net/http"
 	"strconv"
-	"time"
-)
-
-const (
-	// maxBody is what Hermes' API server takes.
-	maxBody = 10_000_000
-	// bodyPatience is how long a body may take to come.
-	bodyPatience = 2 * time.Minute
 )
 
 // gate lets users in, each within the limits, and serves a route.
@@ -49,62 +39,24 @@ func (f *Front) gate(rt *route) http.Handler {
 			f.nobody(w, r) // the login ended before this request was among those that end with it
 			return
 		}
-		body, release, ok := f.body(w, r)
-		defer release()
+		b, ok := f.readBody(w, r, who.id)
 		if !ok {
 			return
 		}
-		c := &call{caller: who, route: rt, id: r.PathValue("id"), query: rt.only(r.URL.Query())}
-		if rt.fields != nil {
-			if c.in, ok = object(body); !ok {
+		defer b.release()
+		c := &call{caller: who, route: rt, id: r.PathValue("id"), query: rt.only(r.URL.Query()), sent: b.release}
+		if rt.fields == nil {
+			b.release() // what was sent is of no use
+		} else {
+			if c.in, ok = object(b.data); !ok {
 				badJSON(w)
 				return
 			}
+			b.data = nil // it is in the fields now
 			c.in.keep(rt.fields)
 		}
 		rt.handle(f, w, r, c)
 	})
-}
-
-// body reads what was sent, or answers the request. release gives back what it takes of memory.
-func (f *Front) body(w http.ResponseWriter, r *http.Request) (body []byte, release func(), ok bool) {
-	release = func() {}
-	if r.ContentLength == 0 || r.Body == nil {
-		return nil, release, true
-	}
-	size := r.ContentLength
-	if size > maxBody {
-		tooLarge(w)
-		return nil, release, false
-	}
-	if size < 0 {
-		size = maxBody
-	}
-	if f.held.Add(size) > f.o.Limits.Bodies {
-		f.held.Add(-size)
-		w.Header().Set("Retry-After", "1")
-		refuse(w, http.StatusServiceUnavailable, "server_error", "busy", "Too much is being sent at once: try again shortly.")
-		return nil, release, false
-	}
-	release = func() { f.held.Add(-size) }
-	timer := http.NewResponseController(w)
-	_ = timer.SetReadDeadline(time.Now().Add(bodyPatience))
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
-	_ = timer.SetReadDeadline(time.Time{})
-	if tooMuch := (*http.MaxBytesError)(nil); errors.As(err, &tooMuch) {
-		tooLarge(w)
-		return nil, release, false
-	}
-	if err != nil {
-		refuse(w, http.StatusBadRequest, badRequest, "", "The request did not arrive whole.")
-		return nil, release, false
-	}
-	return body, release, true
-}
-
-func tooLarge(w http.ResponseWriter) {
-	w.Header().Set("Connection", "close")
-	refuse(w, http.StatusRequestEntityTooLarge, badRequest, "body_too_large", "Request body too large.")
 }
 
 // counted remembers how a request was answered.

@@ -16,7 +16,7 @@ type pace struct {
 
 type usage struct {
 	bucket
-	open, turns int
+	open, turns, large int
 }
 
 func newPace(now func() time.Time, l Limits) *pace {
@@ -50,4 +50,22 @@ func (p *pace) begin(user string, turn bool) (end func(), wait time.Duration) {
 		defer p.mu.Unlock()
 		count(-1)
 	}, 0
+}
+
+// beginLarge counts a large body of a user, and reports whether it may come. Then endLarge must be called when it has come.
+func (p *pace) beginLarge(user string) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	u := p.users[user]
+	if u == nil || u.large >= largeBodies {
+		return false
+	}
+	u.large++
+	return true
+}
+
+func (p *pace) endLarge(user string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.users[user].large--
 }

@@ -40,6 +40,7 @@ type passage struct {
 	path      string // escaped, of the API server
 	query     string
 	body      []byte
+	sent      func() // is called when the API server has the body
 	caller    caller
 	in        *http.Request // as it came
 	sessionID string        // to be named by a header
@@ -52,7 +53,8 @@ type passage struct {
 func (c *call) passage(done func(*http.Response) error) passage {
 	p := passage{path: c.path(), query: c.query, caller: c.caller, done: done}
 	if c.in != nil {
-		p.body = c.in.body()
+		p.body, p.sent = c.in.body(), c.sent
+		c.in = nil // nothing but the passage holds it now
 	}
 	return p
 }
@@ -86,7 +88,8 @@ func (f *Front) forward(w http.ResponseWriter, r *http.Request, p passage) {
 	r = r.WithContext(context.WithValue(r.Context(), passageKey{}, &p))
 	r.Body, r.ContentLength, r.TransferEncoding = http.NoBody, int64(len(p.body)), nil
 	if len(p.body) > 0 {
-		r.Body = io.NopCloser(bytes.NewReader(p.body))
+		r.Body = &sent{data: p.body, done: p.sent}
+		p.body = nil
 	}
 	f.proxy.ServeHTTP(w, r)
 }

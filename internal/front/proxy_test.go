@@ -174,7 +174,7 @@ func (n *never) Read([]byte) (int, error) { <-n.ctx.Done(); return 0, io.EOF }
 
 func TestLimits(t *testing.T) {
 	r := newRig(t, func(o *Options) {
-		o.Limits = Limits{Burst: 8, Every: time.Minute, Open: 3, Turns: 1, Bodies: 100}
+		o.Limits = Limits{Burst: 8, Every: time.Minute, Open: 3, Turns: 1, Bodies: 1 << 20}
 	})
 	anna, bert := r.login("anna"), r.login("bert")
 	id := anna.session()
@@ -185,7 +185,7 @@ func TestLimits(t *testing.T) {
 	if second.StatusCode != 429 || second.Header.Get("Retry-After") != "1" {
 		t.Errorf("a second turn: %d", second.StatusCode)
 	}
-	anna.want(503, "POST", "/api/sessions", `{"title":"`+strings.Repeat("x", 100)+`"}`, "busy")
+	anna.want(503, "POST", "/api/sessions", `{"title":"`+strings.Repeat("x", 2<<20)+`"}`, "busy")
 	for range 5 {
 		anna.want(200, "GET", "/v1/models", "")
 	}

@@ -84,6 +84,7 @@ type call struct {
 	id    string // the value of {id}: what the client names, and then what the API server calls it
 	query string
 	in    fields // of the body; nil where none is passed on
+	sent  func() // is called when the API server has the body
 }
 
 // path is that of the API server.
