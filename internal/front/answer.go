@@ -3,12 +3,21 @@ package front
 import (
 	"encoding/json"
 	"net/http"
+	"strconv"
 )
 
+// writeJSON writes an answer with its length, so that it has its end also where the connection goes on.
 func writeJSON(w http.ResponseWriter, status int, v any) {
+	body, err := json.Marshal(v)
+	if err != nil { // none of ours
+		w.WriteHeader(http.StatusInternalServerError)
+		return
+	}
+	body = append(body, '\n')
 	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Content-Length", strconv.Itoa(len(body)))
 	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(v)
+	_, _ = w.Write(body)
 }
 
 // fault is an error as the API server and OpenAI write it.

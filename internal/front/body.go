@@ -1,6 +1,7 @@
 package front
 
 import (
+	"context"
 	"errors"
 	"io"
 	"net/http"
@@ -20,6 +21,8 @@ const (
 	firstPiece = 4 << 10
 	// bodyTimeout is how long a body may take to come.
 	bodyTimeout = 2 * time.Minute
+	// lingerTimeout is how long a body that is not taken may go on coming.
+	lingerTimeout = 5 * time.Second
 )
 
 // Why a body is not taken.
@@ -57,9 +60,9 @@ func (f *Front) readBody(w http.ResponseWriter, r *http.Request, user string) (b
 	if r.ContentLength == 0 || r.Body == nil {
 		return b, true
 	}
+	timer := http.NewResponseController(w)
 	err := errTooLarge
 	if r.ContentLength <= maxBody {
-		timer := http.NewResponseController(w)
 		_ = timer.SetReadDeadline(time.Now().Add(bodyTimeout))
 		err = b.read(http.MaxBytesReader(w, r.Body, maxBody), r.ContentLength)
 		_ = timer.SetReadDeadline(time.Time{})
@@ -68,7 +71,8 @@ func (f *Front) readBody(w http.ResponseWriter, r *http.Request, user string) (b
 		return b, true
 	}
 	b.release()
-	// What is still on its way is not waited for.
+	_ = timer.EnableFullDuplex() // the answer does not wait for what is still to come
+	defer linger(r.Context(), w, r.Body)
 	w.Header().Set("Connection", "close")
 	tooMuch := (*http.MaxBytesError)(nil)
 	switch {
@@ -84,6 +88,21 @@ func (f *Front) readBody(w http.ResponseWriter, r *http.Request, user string) (b
 		refuse(w, http.StatusBadRequest, badRequest, "", "The request did not arrive whole.")
 	}
 	return nil, false
+}
+
+// linger sends an answer that came before the end of a body, and lets more of the body come: many clients read no answer while they
+// are still sending, and a connection that is closed on them looks broken.
+func linger(ctx context.Context, w http.ResponseWriter, rest io.Reader) {
+	timer, end := http.NewResponseController(w), time.Now().Add(lingerTimeout)
+	if timer.Flush() != nil || timer.SetReadDeadline(end) != nil {
+		return
+	}
+	defer context.AfterFunc(ctx, func() { _ = timer.SetReadDeadline(time.Now()) })()
+	for buf := make([]byte, 32<<10); time.Now().Before(end); {
+		if _, err := rest.Read(buf); err != nil {
+			return
+		}
+	}
 }
 
 // read reads a body of a length, negative where that is not known.
