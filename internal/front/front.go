@@ -47,7 +47,8 @@ type Front struct {
 	target   *url.URL
 	proxy    *httputil.ReverseProxy
 	upstream *http.Transport
-	tries    *tries
+	guesses  *guesses
+	failures *failures
 	pace     *pace
 	live     *live
 	served   map[string]bool
@@ -63,15 +64,17 @@ func New(o Options) (*Front, error) {
 	if o.Limits == (Limits{}) {
 		o.Limits = DefaultLimits
 	}
-	f := &Front{o: o, target: target, upstream: newTransport(), tries: newTries(o.Now), pace: newPace(o.Now, o.Limits), live: newLive(),
+	f := &Front{o: o, target: target, upstream: newTransport(), guesses: newGuesses(o.Now), failures: newFailures(o.Log, o.Store, o.Now),
+		pace: newPace(o.Now, o.Limits), live: newLive(),
 		served: servedHere()}
 	f.proxy = f.newProxy()
 	return f, nil
 }
 
-// Close ends all requests that are under way.
+// Close ends all requests that are under way. The store must still be open.
 func (f *Front) Close() {
 	f.live.close()
+	f.failures.close()
 	f.upstream.CloseIdleConnections()
 }
 
@@ -87,7 +90,8 @@ func (f *Front) Handler() http.Handler {
 	mux.HandleFunc("GET /health", f.health)
 	mux.HandleFunc("GET /v1/health", f.health)
 
-	mux.HandleFunc("GET /login", loginPage)
+	mux.HandleFunc("GET "+loginPath, f.loginPage)
+	mux.HandleFunc("POST "+loginPath, f.loginForm)
 	mux.HandleFunc("GET /api/auth/providers", providers)
 	mux.HandleFunc("POST /auth/password-login", f.passwordLogin)
 	mux.HandleFunc("POST /auth/logout", f.logout)

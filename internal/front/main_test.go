@@ -67,7 +67,7 @@ type rig struct {
 	store *store.Store
 	clock *clock
 	url   string
-	log   *bytes.Buffer
+	log   *locked
 	https bool
 	addr  netip.Addr
 }
@@ -79,7 +79,7 @@ func wide(o *Options) {
 
 func newRig(t *testing.T, change ...func(*Options)) *rig {
 	t.Helper()
-	r := &rig{t: t, up: newUpstream(t), clock: &clock{at: time.Now()}, log: &bytes.Buffer{}, addr: netip.MustParseAddr("192.0.2.1")}
+	r := &rig{t: t, up: newUpstream(t), clock: &clock{at: time.Now()}, log: &locked{}, addr: netip.MustParseAddr("192.0.2.1")}
 	s, err := store.Open(t.Context(), t.TempDir())
 	ok(t, err)
 	r.store = s
@@ -88,8 +88,13 @@ func newRig(t *testing.T, change ...func(*Options)) *rig {
 	for _, name := range []string{"anna", "bert"} {
 		ok(t, r.users.Add(t.Context(), name, password))
 	}
-	o := Options{Store: s, Users: r.users, URL: r.up.URL, Key: upstreamKey, Log: slog.New(slog.NewTextHandler(&locked{w: r.log}, nil)), Metrics: metrics.New("test"), Now: r.clock.now,
-		Client: func(*http.Request) netip.Addr { return r.addr },
+	o := Options{Store: s, Users: r.users, URL: r.up.URL, Key: upstreamKey, Log: slog.New(slog.NewTextHandler(r.log, nil)), Metrics: metrics.New("test"), Now: r.clock.now,
+		Client: func(q *http.Request) netip.Addr {
+			if addr := q.Header.Get("X-Test-Address"); addr != "" {
+				return netip.MustParseAddr(addr)
+			}
+			return r.addr
+		},
 		Base: func(q *http.Request) string {
 			if r.https {
 				return "https://" + q.Host
@@ -107,8 +112,8 @@ func newRig(t *testing.T, change ...func(*Options)) *rig {
 	t.Cleanup(func() {
 		r.front.Close()
 		srv.Close()
-		if strings.Contains(r.log.String(), password) || strings.Contains(r.log.String(), upstreamKey) {
-			t.Errorf("the log holds a secret:\n%s", r.log)
+		if text := r.logged(); strings.Contains(text, password) || strings.Contains(text, upstreamKey) {
+			t.Errorf("the log holds a secret:\n%s", text)
 		}
 	})
 	return r
@@ -116,13 +121,29 @@ func newRig(t *testing.T, change ...func(*Options)) *rig {
 
 type locked struct {
 	mu sync.Mutex
-	w  io.Writer
+	bytes.Buffer
 }
 
 func (l *locked) Write(p []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.w.Write(p)
+	return l.Buffer.Write(p)
+}
+
+// logged is what the log says so far.
+func (r *rig) logged() string {
+	r.log.mu.Lock()
+	defer r.log.mu.Unlock()
+	return r.log.Buffer.String()
+}
+
+// bodyOf reads an answer to its end.
+func bodyOf(t *testing.T, resp *http.Response) string {
+	t.Helper()
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	ok(t, err)
+	return string(text)
 }
 
 // counted is the sum of a metric.

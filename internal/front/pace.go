@@ -35,7 +35,7 @@ func (p *pace) begin(user string, turn bool) (end func(), wait time.Duration) {
 	if u.open >= p.limits.Open || turn && u.turns >= p.limits.Turns {
 		return nil, time.Second
 	}
-	if wait := u.take(p.now(), float64(p.limits.Burst), float64(time.Minute)/float64(p.limits.Every)); wait > 0 {
+	if wait := u.take(p.now(), allowance{float64(p.limits.Burst), float64(time.Minute) / float64(p.limits.Every)}); wait > 0 {
 		return nil, wait
 	}
 	count := func(n int) {

@@ -84,7 +84,7 @@ func TestUnknownTakesAsLong(t *testing.T) {
 		t.Errorf("%+v", r.users.dummy.cost)
 	}
 	// It waits for its turn as a known one does.
-	for range atOnce {
+	for range atOnce() {
 		r.users.work <- struct{}{}
 	}
 	for _, name := range []string{"anna", "nobody"} {
@@ -94,7 +94,7 @@ func TestUnknownTakesAsLong(t *testing.T) {
 			t.Errorf("%s was checked without work", name)
 		}
 	}
-	for range atOnce {
+	for range atOnce() {
 		<-r.users.work
 	}
 }
