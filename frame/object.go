@@ -258,18 +258,14 @@ func ValidID(id string) bool {
 	return true
 }
 
-// CleanName removes control characters from a name for display and cuts it to 128 characters.
+// CleanName makes a name fit for display: [Strip] removes what does not show as itself, and at most 128 characters stay.
 func CleanName(s string) string {
-	var b strings.Builder
+	s = Strip(s)
 	n := 0
-	for _, r := range s {
-		if unicode.IsControl(r) || r == utf8.RuneError {
-			continue
-		}
+	for i := range s {
 		if n++; n > MaxName {
-			break
+			return Strip(s[:i]) // the cut may have parted an emoji
 		}
-		b.WriteRune(r)
 	}
-	return b.String()
+	return s
 }

@@ -5,6 +5,9 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/http"
+	"net/http/cookiejar"
+	"net/url"
 	"os"
 	"regexp"
 	"strconv"
@@ -121,4 +124,30 @@ func cmdOccupy(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(err)
 	ts.Defer(func() { _ = l.Close() })
 	ts.Setenv(args[0], strconv.Itoa(l.Addr().(*net.TCPAddr).Port))
+}
+
+func cmdVisit(ts *testscript.TestScript, neg bool, args []string) {
+	usage(ts, neg, len(args) != 1, "visit LINK")
+	jar, err := cookiejar.New(nil)
+	ts.Check(err)
+	client := &http.Client{Jar: jar, Transport: &http.Transport{DisableKeepAlives: true}}
+	get := func(address string) (*url.URL, []byte) {
+		req, err := http.NewRequest(http.MethodGet, address, nil)
+		ts.Check(err)
+		req.Header.Set("X-Hermes-Mobile-Admin", "1")
+		resp, err := client.Do(req)
+		ts.Check(err)
+		defer resp.Body.Close()
+		body, err := io.ReadAll(resp.Body)
+		ts.Check(err)
+		if resp.StatusCode != http.StatusOK {
+			ts.Fatalf("%s answers %s", address, resp.Status)
+		}
+		return resp.Request.URL, body
+	}
+	page, _ := get(args[0])
+	_, body := get(page.Scheme + "://" + page.Host + "/admin/api/session")
+	access, _ := lookup(decode(ts, body), "access")
+	_, err = fmt.Fprintf(ts.Stdout(), "%s %s\n", page.RequestURI(), access)
+	ts.Check(err)
 }

@@ -35,6 +35,7 @@ func TestMain(m *testing.M) {
 //	app [ARG...]                 start the app; its output goes to app.out, the page's address to $PAGE. halt ends it
 //	keyed KEY COMMAND [ARG...]   run a command whose descriptor 3 has a key; its output goes to keyed.out
 //	nowhere SECRET PATH...       the secret stands in no file there, and in no argument of what runs
+//	visit LINK                   open a link to the admin UI as a browser does; where it ends and how far it gets goes to stdout
 //	occupy NAME                  listen on a port of this machine and set $NAME to it
 //
 // ("stop" is testscript's own word for the end of the script.)
@@ -56,7 +57,7 @@ func TestScripts(t *testing.T) {
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"serve": cmdServe, "halt": cmdHalt, "hup": cmdHup, "dev": cmdDevice, "exits": cmdExits, "json": cmdJSON,
 			"capture": cmdCapture, "await": cmdAwait, "until": cmdUntil, "mode": cmdMode, "qr": cmdQR, "occupy": cmdOccupy,
-			"gateway": cmdGateway, "app": cmdApp, "nowhere": cmdNowhere, "keyed": cmdKeyed,
+			"gateway": cmdGateway, "app": cmdApp, "nowhere": cmdNowhere, "visit": cmdVisit, "keyed": cmdKeyed,
 		},
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,

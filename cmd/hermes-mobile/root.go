@@ -30,8 +30,8 @@ the command line is not understood, and 1 when something else went wrong.`,
   hermes-mobile status`,
 		Version:      version,
 		SilenceUsage: true, SilenceErrors: true,
-	}, serveCommand(), appCommand(), setupCommand(), pairCommand(), chatCommand(), statusCommand(), doctorCommand(), devicesCommand(), pairingCommand(), tokenCommand(), usersCommand(),
-		homeCommand(), deliverCommand(), deliveriesCommand(), backupCommand(), versionCommand())
+	}, serveCommand(), appCommand(), setupCommand(), pairCommand(), chatCommand(), statusCommand(), adminCommand(), doctorCommand(), devicesCommand(), pairingCommand(), tokenCommand(), usersCommand(),
+		homeCommand(), deliverCommand(), deliveriesCommand(), auditCommand(), backupCommand(), versionCommand())
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
 	strict(cmd)
 	cmd.SetUsageTemplate(usageTemplate)

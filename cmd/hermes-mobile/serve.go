@@ -12,6 +12,7 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/charmbracelet/x/term"
 	"github.com/spf13/cobra"
 
 	"hermes-mobile/internal/config"
@@ -113,6 +114,7 @@ func serve(cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
+	outliveReaders()
 	log := logger(cmd.ErrOrStderr(), cfg)
 	ctx, stop := context.WithCancel(cmd.Context())
 	defer stop()
@@ -124,7 +126,7 @@ func serve(cmd *cobra.Command) error {
 	reload := make(chan os.Signal, 1)
 	signal.Notify(reload, syscall.SIGHUP)
 	defer signal.Stop(reload)
-	s.Banner(cmd.OutOrStdout(), program(cmd)) // whoever has read it may send signals
+	s.Banner(stdout(cmd), program(cmd), onScreen(stdout(cmd))) // whoever has read it may send signals
 	done := make(chan error, 1)
 	go func() { done <- s.Run(ctx) }()
 	for {
@@ -145,6 +147,12 @@ func serve(cmd *cobra.Command) error {
 			}
 		}
 	}
+}
+
+// onScreen reports whether w is a terminal, which a person reads and nothing keeps.
+func onScreen(w io.Writer) bool {
+	f, ok := w.(*os.File)
+	return ok && term.IsTerminal(f.Fd())
 }
 
 // hasTerminal reports whether this process has a controlling terminal, which it loses when the window is closed.

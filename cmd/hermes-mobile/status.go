@@ -35,13 +35,18 @@ func gatewayLine(g relay.GatewayState) string {
 }
 
 func statusCommand() *cobra.Command {
-	return jsonFlag(&cobra.Command{
+	var metrics bool
+	cmd := jsonFlag(&cobra.Command{
 		Use:   "status",
 		Short: "Show how the running server and its agent are",
 		Example: `  hermes-mobile status
-  hermes-mobile status --json | jq .agent_online`,
+  hermes-mobile status --json | jq .agent_online
+  hermes-mobile status --metrics`,
 		Args: takes(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if metrics {
+				return showMetrics(cmd)
+			}
 			st, err := get[server.Status](cmd.Context(), cmd, "/status")
 			if err != nil {
 				return err
@@ -74,4 +79,21 @@ func statusCommand() *cobra.Command {
 			})
 		},
 	})
+	cmd.Flags().BoolVar(&metrics, "metrics", false, "print the metrics, as /metrics has them")
+	cmd.MarkFlagsMutuallyExclusive("metrics", "json")
+	return cmd
+}
+
+// showMetrics prints the metrics in the form of Prometheus.
+func showMetrics(cmd *cobra.Command) error {
+	c, err := running(cmd)
+	if err != nil {
+		return err
+	}
+	text, err := c.Text(cmd.Context(), "/metrics")
+	if err != nil {
+		return notRunning(cmd, err)
+	}
+	_, err = io.WriteString(cmd.OutOrStdout(), text)
+	return err
 }

@@ -104,8 +104,11 @@ func flagMisuse(cmd *cobra.Command, err error) error {
 	return e
 }
 
+// alone marks a command that holds others and does something without one, too.
+const alone = "alone"
+
 // usageTemplate is cobra's, with what a terminal is wide, and without the line that groups have no use for.
-const usageTemplate = `Usage:{{if .HasAvailableSubCommands}}
+const usageTemplate = `Usage:{{if and .HasAvailableSubCommands (not .Annotations.alone)}}
   {{.CommandPath}} COMMAND{{else}}
   {{.UseLine}}{{end}}{{if .HasExample}}
 

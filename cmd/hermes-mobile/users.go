@@ -13,6 +13,7 @@ import (
 	"github.com/charmbracelet/x/term"
 	"github.com/spf13/cobra"
 
+	"hermes-mobile/internal/audit"
 	"hermes-mobile/internal/front"
 	"hermes-mobile/internal/server"
 	"hermes-mobile/internal/store"
@@ -56,7 +57,8 @@ func withUsers(cmd *cobra.Command, err error, f func(context.Context, *front.Use
 	if e != nil {
 		return e
 	}
-	return errors.Join(f(cmd.Context(), front.NewUsers(s, front.Cost{}, time.Now)), s.Close())
+	ctx := audit.With(cmd.Context(), audit.By{Actor: audit.ActorSocket, Origin: fmt.Sprintf("uid %d, no server was running", os.Getuid())})
+	return errors.Join(f(ctx, front.NewUsers(s, front.Cost{}, time.Now)), s.Close())
 }
 
 func listUsers(cmd *cobra.Command, _ []string) error {
@@ -120,22 +122,27 @@ func changePassword(cmd *cobra.Command, args []string) error {
 		})
 }
 
-// askPassword asks twice at a terminal, without showing what is typed, or else reads a line.
+// askPassword asks for the password of a user.
 func askPassword(cmd *cobra.Command) (string, error) {
+	return askSecret(cmd, "Password: ", front.CheckPassword)
+}
+
+// askSecret asks twice at a terminal, without showing what is typed, or else reads a line. check says why a secret cannot be taken.
+func askSecret(cmd *cobra.Command, question string, check func(string) error) (string, error) {
 	in, ok := cmd.InOrStdin().(*os.File)
 	if !ok || !term.IsTerminal(in.Fd()) {
 		line, err := bufio.NewReader(io.LimitReader(cmd.InOrStdin(), 64<<10)).ReadString('\n')
 		if err != nil && !errors.Is(err, io.EOF) {
-			return "", fmt.Errorf("the password cannot be read: %w", err)
+			return "", fmt.Errorf("standard input cannot be read: %w", err)
 		}
-		password := strings.TrimRight(line, "\r\n")
-		return password, hint(front.CheckPassword(password), "give it on standard input, one line, or at a terminal")
+		secret := strings.TrimRight(line, "\r\n")
+		return secret, hint(check(secret), "give it on standard input, one line, or at a terminal")
 	}
-	first, err := askHidden(cmd, in, "Password: ")
+	first, err := askHidden(cmd, in, question)
 	if err != nil {
 		return "", err
 	}
-	if err := front.CheckPassword(first); err != nil {
+	if err := check(first); err != nil {
 		return "", err
 	}
 	again, err := askHidden(cmd, in, "The same once more: ")

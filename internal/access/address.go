@@ -6,6 +6,8 @@ import (
 	"net/http"
 	"net/netip"
 	"net/url"
+	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -108,25 +110,46 @@ func Client(r *http.Request, p Proxies) (addr netip.Addr, loopback bool) {
 	return addr, loopback
 }
 
-// FromHere says whether the owner's own browser or program on this machine made a request, to this machine by name: the peer is
-// of this machine, no header says that somebody else is behind it, and the Host is one that only this machine has. A page of
-// another site whose name was made to point here has its own name in Host. HTTP/1.0 is what a proxy speaks that says nothing
-// of itself.
-func FromHere(r *http.Request, p Proxies) bool {
-	_, loopback := Client(r, p)
-	return loopback && loopbackHost(r.Host) && r.ProtoAtLeast(1, 1) && len(r.Header.Values("Via")) == 0
+// FromHere reports whether a request looks as if a program on this machine had made it, to this machine by its own address: the
+// peer is of this machine, no header says that somebody else is behind it, and the Host is exactly one that this listener has
+// here. A page of another site whose name was made to point here has its own name in Host. HTTP/1.0 is what a proxy speaks that
+// says nothing of itself.
+//
+// It is no proof: a forwarded connection, and a proxy that changes Host and sends no forwarding header, look the same. Nothing may
+// be granted because of it.
+func FromHere(r *http.Request) bool {
+	own, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
+	if !ok || Forwarded(r.Header) || !r.ProtoAtLeast(1, 1) || len(r.Header.Values("Via")) > 0 {
+		return false
+	}
+	at, err := netip.ParseAddrPort(own.String())
+	if err != nil {
+		return false
+	}
+	peer, err := Peer(r)
+	if err != nil || !peer.IsLoopback() && peer.WithZone("") != at.Addr().Unmap().WithZone("") {
+		return false
+	}
+	return slices.Contains(localHosts(at, r.TLS != nil), strings.ToLower(r.Host))
 }
 
-// loopbackHost reports whether a Host, with or without a port, names this machine.
-func loopbackHost(host string) bool {
-	if name, _, err := net.SplitHostPort(host); err == nil {
-		host = name
+// localHosts are the Host headers by which programs on this machine reach a listener at one of its addresses.
+func localHosts(at netip.AddrPort, encrypted bool) (hosts []string) {
+	addr := at.Addr().Unmap().WithZone("")
+	names := []string{addr.String()}
+	if addr.IsLoopback() {
+		names = append(names, "127.0.0.1", "localhost", "::1")
 	}
-	if strings.EqualFold(host, "localhost") {
-		return true
+	for _, name := range names {
+		hosts = append(hosts, net.JoinHostPort(name, strconv.Itoa(int(at.Port()))))
+		if at.Port() == 80 && !encrypted || at.Port() == 443 && encrypted {
+			if strings.Contains(name, ":") {
+				name = "[" + name + "]"
+			}
+			hosts = append(hosts, name)
+		}
 	}
-	addr, err := netip.ParseAddr(strings.TrimSuffix(strings.TrimPrefix(host, "["), "]"))
-	return err == nil && addr.Unmap().IsLoopback()
+	return hosts
 }
 
 // parseHop reads an entry of X-Forwarded-For; some proxies add the port.

@@ -1,7 +1,9 @@
 package access
 
 import (
+	"context"
 	"crypto/tls"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
@@ -206,42 +208,72 @@ func TestOriginNeverPanics(t *testing.T) {
 }
 
 func TestFromHere(t *testing.T) {
-	proxies := must[Proxies](t)(ParseProxies(""))
+	const own = "127.0.0.1:8787"
 	for _, tt := range []struct {
-		peer, host string
-		header     string
-		want       bool
+		peer, own, host string
+		header          string
+		want            bool
 	}{
-		{"127.0.0.1:5", "127.0.0.1:8787", "", true},
-		{"[::1]:5", "[::1]:8787", "", true},
-		{"[::ffff:127.0.0.1]:5", "localhost", "", true},
-		{"127.0.0.1:5", "LocalHost:8787", "", true},
-		{"127.0.0.1:5", "[::ffff:127.0.0.1]", "", true},
-		{"127.0.0.1:5", "agent.example", "", false},
-		{"127.0.0.1:5", "localhost.agent.example", "", false},
-		{"127.0.0.1:5", "127.0.0.1.agent.example:8787", "", false},
-		{"127.0.0.1:5", "10.0.0.1:8787", "", false},
-		{"127.0.0.1:5", "", "", false},
-		{"10.0.0.2:5", "127.0.0.1", "", false},
-		{"not an address", "127.0.0.1", "", false},
-		{"127.0.0.1:5", "127.0.0.1", "X-Forwarded-For", false},
-		{"127.0.0.1:5", "127.0.0.1", "x-forwarded-host", false},
-		{"127.0.0.1:5", "127.0.0.1", "Forwarded", false},
-		{"127.0.0.1:5", "127.0.0.1", "Via", false},
+		{"127.0.0.1:5", own, "127.0.0.1:8787", "", true},
+		{"127.0.0.1:5", own, "localhost:8787", "", true},
+		{"127.0.0.1:5", own, "LocalHost:8787", "", true},
+		{"127.0.0.1:5", own, "[::1]:8787", "", true},
+		{"[::1]:5", "[::1]:8787", "[::1]:8787", "", true},
+		{"[::ffff:127.0.0.1]:5", "[::ffff:127.0.0.1]:8787", "127.0.0.1:8787", "", true},
+		{"127.0.0.1:5", "127.0.0.9:8787", "127.0.0.9:8787", "", true},
+		{"127.0.0.1:5", "127.0.0.1:80", "localhost", "", true},
+		{"127.0.0.1:5", "127.0.0.1:80", "[::1]", "", true},
+		// A listener on one address of a network is reached from this machine by that address.
+		{"10.0.0.1:5", "10.0.0.1:8787", "10.0.0.1:8787", "", true},
+		{"10.0.0.2:5", "10.0.0.1:8787", "10.0.0.1:8787", "", false},
+		{"10.0.0.1:5", "10.0.0.1:8787", "localhost:8787", "", false},
+
+		{"127.0.0.1:5", own, "127.0.0.1", "", false},
+		{"127.0.0.1:5", own, "127.0.0.1:8788", "", false},
+		{"127.0.0.1:5", own, "127.0.0.2:8787", "", false},
+		{"127.0.0.1:5", own, "[::ffff:127.0.0.1]:8787", "", false},
+		{"127.0.0.1:5", own, "localhost.:8787", "", false},
+		{"127.0.0.1:5", own, "agent.example", "", false},
+		{"127.0.0.1:5", own, "agent.example:8787", "", false},
+		{"127.0.0.1:5", own, "localhost.agent.example:8787", "", false},
+		{"127.0.0.1:5", own, "127.0.0.1.agent.example:8787", "", false},
+		{"127.0.0.1:5", own, "2130706433:8787", "", false},
+		{"127.0.0.1:5", own, "0.0.0.0:8787", "", false},
+		{"127.0.0.1:5", own, "10.0.0.1:8787", "", false},
+		{"127.0.0.1:5", own, "", "", false},
+		{"10.0.0.2:5", own, "127.0.0.1:8787", "", false},
+		{"not an address", own, "127.0.0.1:8787", "", false},
+		{"127.0.0.1:5", "", "127.0.0.1:8787", "", false},
+		{"127.0.0.1:5", own, "127.0.0.1:8787", "X-Forwarded-For", false},
+		{"127.0.0.1:5", own, "127.0.0.1:8787", "x-forwarded-host", false},
+		{"127.0.0.1:5", own, "127.0.0.1:8787", "X-Real-IP", false},
+		{"127.0.0.1:5", own, "127.0.0.1:8787", "Forwarded", false},
+		{"127.0.0.1:5", own, "127.0.0.1:8787", "Via", false},
 	} {
 		r := httptest.NewRequest(http.MethodGet, "/", nil)
+		if tt.own != "" {
+			r = r.WithContext(context.WithValue(r.Context(), http.LocalAddrContextKey, net.TCPAddrFromAddrPort(netip.MustParseAddrPort(tt.own))))
+		}
 		r.RemoteAddr, r.Host = tt.peer, tt.host
 		if tt.header != "" {
 			r.Header.Set(tt.header, "127.0.0.1")
 		}
-		if got := FromHere(r, proxies); got != tt.want {
+		if got := FromHere(r); got != tt.want {
 			t.Errorf("%+v: %v", tt, got)
 		}
+		r.ProtoMajor, r.ProtoMinor = 1, 0
+		if FromHere(r) {
+			t.Errorf("%+v: a browser that speaks HTTP/1.0", tt)
+		}
 	}
-	old := httptest.NewRequest(http.MethodGet, "/", nil)
-	old.RemoteAddr, old.Host, old.ProtoMajor, old.ProtoMinor = "127.0.0.1:5", "127.0.0.1", 1, 0
-	if FromHere(old, proxies) {
-		t.Error("HTTP/1.0 is a browser here")
+	r := httptest.NewRequest(http.MethodGet, "/", nil).WithContext(context.WithValue(t.Context(), http.LocalAddrContextKey, &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 443}))
+	r.RemoteAddr, r.Host = "127.0.0.1:5", "localhost"
+	if FromHere(r) {
+		t.Error("port 443 is not the usual one of plain HTTP")
+	}
+	r.TLS = &tls.ConnectionState{}
+	if !FromHere(r) {
+		t.Error("by TLS at its usual port")
 	}
 }
 

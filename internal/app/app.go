@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"hermes-mobile/gateway"
+	"hermes-mobile/internal/agent/direct"
 	"hermes-mobile/internal/chat"
 	"hermes-mobile/internal/config"
 	"hermes-mobile/internal/onboard"
@@ -107,7 +108,7 @@ func open(o Options, use func(gateway.Profile, gateway.Credentials)) (*vault.Vau
 // settings are those of the server within. Neither the environment nor a Hermes home says anything here: those are of `serve`.
 func settings(data string) (*config.Config, error) {
 	cfg, _, err := config.Load(config.Sources{HomeDir: data, Environ: []string{"HERMES_HOME=" + data + "/none"}, Flags: map[string]string{
-		"data": data, "host": "127.0.0.1", "port": "0", "agent": "demo", "push": "off", "tls": "off", "trusted-proxies": "none"}})
+		"data": data, "host": "127.0.0.1", "port": "0", "agent": "demo", "push": "off", "tls": "off", "trusted-proxies": "none", "admin": "off"}})
 	if err != nil {
 		return nil, err
 	}
@@ -176,6 +177,17 @@ func (a *App) newAgent(p gateway.Profile, client *gateway.Client) chat.Agent {
 		return a.o.Agent(Parts{Client: client, Files: a.parts.Files, Log: a.parts.Log})
 	}
 	return a.parts.Direct(client, gateway.Credentials{}.For(p).Binding[:16])
+}
+
+// Offline says why the gateway cannot be used; nil while it can, or is being tried for the first time.
+func (a *App) Offline() error {
+	switch agent := a.link.now().(type) {
+	case nil:
+		return errors.New("no gateway is set up")
+	case interface{ State() direct.State }:
+		return agent.State().Err
+	}
+	return nil
 }
 
 func (a *App) current() *gateway.Client {

@@ -66,13 +66,18 @@ type Config struct {
 	Sync          string // "always" or "interval"
 
 	MetricsToken Secret
-	AdminToken   Secret // empty: nobody administers this server from another machine
+	Admin        string // who can open the admin UI: "off", "local" or "on"
+	AdminToken   Secret // in clear, or an argon2id hash of it; empty: nobody logs in from another machine
+	AdminClear   string // the file that holds the admin token in clear, as in a message; empty: no file does
 
 	FrontAPI    bool   // serve Hermes' API to users who log in
 	APIURL      string // of Hermes' API server, without a slash at the end
 	APIKey      Secret // of the same; empty: none was found
 	APIKind     string // "hermes" or "openai"
 	APISessions string // "own" or "all"
+	APIModel    string // that turns use where nobody chose one; empty: the server's own, or the first of its list
+
+	AuditDays int // that the audit log keeps an entry
 
 	LogLevel  string // "debug", "info", "warn" or "error"
 	LogFormat string // "text" or "json"

@@ -6,6 +6,8 @@ import (
 	"os"
 	"runtime"
 	"strings"
+
+	"hermes-mobile/internal/passhash"
 )
 
 // mainLabel is the label that the package access gives the first token of
@@ -17,17 +19,20 @@ const mainLabel = "main"
 // of them neither would do what the owner thinks.
 func (l *loader) checkTokens() {
 	tokens, labels := map[string]string{}, map[string]string{} // to the key that has it
-	for _, name := range []string{"MOBILE_TOKEN", "MOBILE_EXTRA_TOKENS", "MOBILE_DELIVER_TOKENS", "MOBILE_METRICS_TOKEN", "MOBILE_ADMIN_TOKEN"} {
+	for _, name := range []string{"MOBILE_TOKEN", "MOBILE_EXTRA_TOKENS", "MOBILE_DELIVER_TOKENS", "MOBILE_METRICS_TOKEN", adminTokenName} {
 		v, ok := l.get(name)
 		if !ok {
 			continue
+		}
+		if name == adminTokenName && strings.HasPrefix(v.text, passhash.Prefix) {
+			continue // what it is the hash of is not known here
 		}
 		for i, item := range split(v.text) {
 			label, token := splitLabel(item)
 			if name == "MOBILE_TOKEN" && label == "" && i == 0 {
 				label = mainLabel
 			}
-			if name == "MOBILE_METRICS_TOKEN" || name == "MOBILE_ADMIN_TOKEN" {
+			if name == "MOBILE_METRICS_TOKEN" || name == adminTokenName {
 				label, token = "", item
 			}
 			if token == "" {

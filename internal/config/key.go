@@ -42,6 +42,9 @@ const (
 	apiURLName   = "MOBILE_API_URL"
 	apiKeyName   = "MOBILE_API_KEY"
 	apiKeyFile   = "MOBILE_API_KEY_FILE"
+
+	adminName      = "MOBILE_ADMIN"
+	adminTokenName = "MOBILE_ADMIN_TOKEN"
 )
 
 // ignored are MOBILE_* names that Hermes itself writes and reads for a platform
@@ -101,6 +104,8 @@ var (
 	syncs   = []string{"always", "interval"}
 	onOff   = []string{"on", "off"}
 	modes   = []string{"off", "auto", "self", "files"}
+
+	adminModes = []string{"off", "local", "on"}
 )
 
 var table = []Key{
@@ -214,16 +219,25 @@ var table = []Key{
 	{Name: "MOBILE_API_KIND", Kind: Choice, Default: "hermes", Choices: []string{"hermes", "openai"},
 		Help: "what MOBILE_API_URL is: hermes, or openai (any other server with OpenAI's API, such as Ollama or llama.cpp)",
 		set:  func(c *Config, v string) error { return setChoice(&c.APIKind, v, []string{"hermes", "openai"}) }},
+	{Name: "MOBILE_API_MODEL", Kind: Text,
+		Help: "model that the agent direct uses until a user chooses another; not set: the gateway's own, or the first of its list that can chat",
+		set:  func(c *Config, v string) error { return setModel(&c.APIModel, v) }},
 	{Name: "MOBILE_API_SESSIONS", Kind: Choice, Default: "own", Choices: []string{"own", "all"},
 		Help: "sessions of Hermes that a conversation sees with the direct agent: own (those it began), all (every session, and the jobs)",
 		set:  func(c *Config, v string) error { return setChoice(&c.APISessions, v, []string{"own", "all"}) }},
 
 	{Name: "MOBILE_METRICS_TOKEN", Kind: Password,
-		Help: "bearer token for /metrics from other machines",
+		Help: "bearer token with which /metrics and the details of /readyz can be read",
 		set:  func(c *Config, v string) error { return setToken(&c.MetricsToken, v) }},
-	{Name: "MOBILE_ADMIN_TOKEN", Kind: Password,
-		Help: "token with which the owner's page /admin is opened from other machines; not set: from this machine only",
-		set:  func(c *Config, v string) error { return setToken(&c.AdminToken, v) }},
+	{Name: adminName, Kind: Choice, Default: "local", Choices: adminModes,
+		Help: "who can open the admin UI at /admin: local (on this machine, with a link from hermes-mobile admin), on (also from elsewhere, with the admin token), off (nobody); with MOBILE_ADMIN_TOKEN set the default is on",
+		set:  func(c *Config, v string) error { return setChoice(&c.Admin, v, adminModes) }},
+	{Name: adminTokenName, Kind: Password,
+		Help: "admin token for logging in to the admin UI from elsewhere, better as the hash that hermes-mobile admin hash prints",
+		set:  func(c *Config, v string) error { return setAdminToken(&c.AdminToken, v) }},
+	{Name: "MOBILE_AUDIT_DAYS", Kind: Number, Default: "365",
+		Help: "days that the audit log keeps an entry, from 7",
+		set:  func(c *Config, v string) error { return setNumber(&c.AuditDays, v, 7, 3650) }},
 	{Name: "MOBILE_LOG_LEVEL", Kind: Choice, Default: "info", Choices: levels,
 		Help: "least important message that is logged",
 		set:  func(c *Config, v string) error { return setChoice(&c.LogLevel, v, levels) }},

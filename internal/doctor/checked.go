@@ -18,7 +18,9 @@ func Checked(f *Facts) (list []string) {
 		}
 		say("data folder  %s%s", d.Path, space)
 	}
-	if h := f.Hermes; h != nil && h.Exists {
+	if h := f.Hermes; h != nil && h.Hidden {
+		say("Hermes       %s, of another account", h.Home.Path)
+	} else if h != nil && h.Exists {
 		how := "its gateway is not running"
 		if h.Process != nil {
 			how = "its gateway runs"
@@ -47,7 +49,11 @@ func Checked(f *Facts) (list []string) {
 		say("port         %s", p.Address)
 	}
 	if p := f.Public; p != nil {
-		say("public       %s, WebSocket %s", p.URL, map[bool]string{true: "works", false: "does not work"}[p.Result == PublicGood])
+		closed := ""
+		if p.Result != PublicUnreachable && len(p.Open) == 0 {
+			closed = ", admin UI and metrics closed to strangers"
+		}
+		say("public       %s, WebSocket %s%s", p.URL, map[bool]string{true: "works", false: "does not work"}[p.Result == PublicGood], closed)
 	}
 	for _, c := range f.Certificates {
 		say("certificate  of %s, until %s", c.Host, c.To.UTC().Format(time.DateOnly))

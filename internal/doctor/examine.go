@@ -112,6 +112,9 @@ func (e *examination) server() {
 	if e.Pairing != nil {
 		e.find("pairing_unreadable", "", "Repair the file or its mode; if it is damaged for good, move it away and approve everybody again.", "Nobody can be approved: %s", sentence(e.Pairing.Error()))
 	}
+	if c := e.Config; c.AdminClear != "" && c.Admin == "on" {
+		e.find("admin_token_in_clear", "", "Hash it with hermes-mobile admin hash, put the hash in its place, and restart the server.", "MOBILE_ADMIN_TOKEN is stored in clear %s: whoever reads that file owns this server.", c.AdminClear)
+	}
 	e.front()
 	e.folder()
 }

@@ -35,16 +35,38 @@ func (e *examination) way() {
 		case PublicOther:
 			e.find("proxy_other_server", "", "Correct MOBILE_PUBLIC_URL or the target of the proxy, which has to pass the path on as it is", "Something else than this server answers. %s", text)
 		case PublicNoUpgrade:
-			e.find("proxy_drops_upgrades", "", "Let the proxy pass WebSocket upgrades on (nginx: proxy_http_version 1.1, and the headers Upgrade and Connection)", "The proxy drops WebSocket upgrades, so no app can connect. %s", text)
+			e.find("proxy_drops_upgrades", "", "Let the proxy pass WebSocket upgrades on, and say who asks (nginx: proxy_http_version 1.1, and the headers Upgrade, Connection, Host, X-Forwarded-For and X-Forwarded-Proto)", "The proxy drops WebSocket upgrades, so no app can connect. %s", text)
 		case PublicBuffers:
 			e.find("proxy_buffers", "", "Switch buffering off for these paths (nginx: proxy_buffering off), and inspection of WebSockets", "The proxy holds back what is sent. %s", text)
 		}
+	}
+	if e.Public != nil {
+		e.exposed(e.Public)
 	}
 	if e.Server != nil && e.Server.TLS != nil {
 		e.ownCertificate(*e.Server.TLS)
 	}
 	for _, c := range e.Certificates {
 		e.certificate(c)
+	}
+}
+
+// exposed looks at what strangers get at the public address.
+func (e *examination) exposed(p *Public) {
+	const stop = "Stop the proxy from sending credentials of its own (a cookie, Authorization) and from passing requests to the admin socket"
+	for _, o := range p.Open {
+		switch o {
+		case OpenAdmin:
+			e.find("admin_open", "", stop+"; then restart the server, which ends every login to the admin UI", "The admin UI answers strangers at %s. Whoever finds it owns this server and can approve what the agent asks for.", p.URL)
+		case OpenMetrics:
+			e.find("metrics_open", "", stop, "/metrics answers strangers at %s.", p.URL)
+		case OpenHealth:
+			e.find("health_open", "", stop, "/readyz tells strangers at %s its details: paths, devices and gateways.", p.URL)
+		}
+	}
+	if p.Hidden {
+		e.find("proxy_hides_client", "", "Let the proxy send Host, X-Forwarded-For and X-Forwarded-Proto (nginx: the recipe of doc/operate.md; HAProxy: option forwardfor, and http-request set-header X-Forwarded-Proto https). A TCP forward cannot: use an HTTP proxy, or let phones reach the server itself with MOBILE_TLS",
+			"Requests to %s reach the server as if programs on this machine had made them: nothing says who asks.", p.URL)
 	}
 }
 

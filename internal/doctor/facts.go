@@ -66,6 +66,7 @@ type API struct {
 type Hermes struct {
 	Home    setup.Home
 	Exists  bool
+	Hidden  bool // it belongs to another account, and its settings cannot be seen
 	Version setup.Version
 	Files   *setup.Files // nil: they cannot be read
 	Unread  error        // why not
@@ -103,6 +104,8 @@ type Public struct {
 	URL    string
 	Result PublicResult
 	Detail string
+	Hidden bool      // something in between has requests look as if they came from the server's machine
+	Open   []Opening // what a stranger can read there, and must not
 }
 
 // PublicResult is how a try of the public address ended.

@@ -6,9 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/coder/websocket"
@@ -23,23 +26,27 @@ import (
 //	  "go on" ->
 //	  <- "hermes-mobile <answer> 2"
 //
-// A request that has lost its Upgrade header is answered with 426 and the answer in a header.
+// Where the server takes the probe for one of a program on its own machine, the first line ends with the address of its peer. A
+// request that has lost its Upgrade header is answered with 426, and with the same in headers.
 
 // Probe is what the server and the doctor have agreed on for one try.
 type Probe struct {
 	Nonce  string `json:"nonce"`  // names the probe
 	Answer string `json:"answer"` // by which the server shows that it is the one
+	// Hosts are Host headers by which the server is reached on its own machine. A stranger may send them from anywhere.
+	Hosts []string `json:"hosts"`
 }
 
-// ProbeQuery is the parameter of the nonce, ProbeHeader has the answer where there is no WebSocket, and ProbeWord is what the
-// doctor sends.
+// ProbeQuery is the parameter of the nonce, ProbeHeader has the answer where there is no WebSocket and ProbeHere the peer, and
+// ProbeWord is what the doctor sends.
 const (
 	ProbeQuery  = "probe"
 	ProbeHeader = "Hermes-Mobile-Probe"
+	ProbeHere   = "Hermes-Mobile-Probe-Here"
 	ProbeWord   = "go on"
 )
 
-// Line is what the server says, n being 1 or 2.
+// Line is what the server says, n being 1 or 2. After the first one the peer may follow.
 func (p Probe) Line(n int) string { return fmt.Sprintf("hermes-mobile %s %d", p.Answer, n) }
 
 // Prober tries the public address.
@@ -51,14 +58,36 @@ type Prober struct {
 // Look goes the way of an app: to the path for devices at the public address.
 func (pr Prober) Look(ctx context.Context, public, path string, p Probe) *Public {
 	out := &Public{URL: public}
-	out.Result, out.Detail = pr.try(ctx, strings.TrimRight(public, "/")+path, p)
+	base := strings.TrimRight(public, "/")
+	out.Result, out.Detail = pr.try(ctx, base+path, p, &out.Hidden)
+	if out.Result != PublicUnreachable {
+		out.Open = pr.open(ctx, base, p.Hosts)
+	}
 	return out
 }
 
-func (pr Prober) try(ctx context.Context, address string, p Probe) (PublicResult, string) {
-	transport := &http.Transport{DisableKeepAlives: true, TLSClientConfig: &tls.Config{InsecureSkipVerify: true}} // the certificate is looked at elsewhere
-	defer transport.CloseIdleConnections()
-	client := &http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+// client makes requests to the public address, and follows no redirect. dialled, if it is not nil, notes the own end of each
+// connection.
+func client(dialled func(net.Addr)) *http.Client {
+	dial := func(ctx context.Context, network, addr string) (net.Conn, error) {
+		var d net.Dialer
+		c, err := d.DialContext(ctx, network, addr)
+		if err == nil && dialled != nil {
+			dialled(c.LocalAddr())
+		}
+		return c, err
+	}
+	transport := &http.Transport{DialContext: dial, DisableKeepAlives: true, TLSClientConfig: &tls.Config{InsecureSkipVerify: true}} // the certificate is looked at elsewhere
+	return &http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+}
+
+// try tries the way of an app. hidden is set where something in between takes the probe to the server as one of the server's own
+// machine: the server sees another end of a connection than ours.
+func (pr Prober) try(ctx context.Context, address string, p Probe, hidden *bool) (PublicResult, string) {
+	var mu sync.Mutex
+	var own []string
+	client := client(func(a net.Addr) { mu.Lock(); own = append(own, a.String()); mu.Unlock() })
+	defer client.CloseIdleConnections()
 	step := func(f func(ctx context.Context) error) error {
 		ctx, cancel := context.WithTimeout(ctx, pr.Patience)
 		defer cancel()
@@ -70,7 +99,15 @@ func (pr Prober) try(ctx context.Context, address string, p Probe) (PublicResult
 		ws, resp, err = websocket.Dial(ctx, address+"?"+url.Values{ProbeQuery: {p.Nonce}}.Encode(), &websocket.DialOptions{HTTPClient: client})
 		return err
 	})
+	here := func(peer string) {
+		mu.Lock()
+		defer mu.Unlock()
+		*hidden = peer != "" && !slices.Contains(own, peer)
+	}
 	if err != nil && resp != nil {
+		if resp.Header.Get(ProbeHeader) == p.Answer {
+			here(resp.Header.Get(ProbeHere))
+		}
 		return refusal(address, resp, p)
 	}
 	if err != nil {
@@ -84,10 +121,17 @@ func (pr Prober) try(ctx context.Context, address string, p Probe) (PublicResult
 	read := func(want string) error {
 		return step(func(ctx context.Context) error {
 			_, text, err := ws.Read(ctx)
-			if err == nil && string(text) != want {
-				err = errOther
+			if err != nil {
+				return err
 			}
-			return err
+			rest, mine := strings.CutPrefix(string(text), want)
+			if !mine || rest != "" && rest[0] != ' ' {
+				return errOther
+			}
+			if rest != "" {
+				here(rest[1:])
+			}
+			return nil
 		})
 	}
 	switch err := read(p.Line(1)); {

@@ -12,8 +12,12 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"hermes-mobile/internal/passhash"
 	"hermes-mobile/internal/store"
 )
+
+// Cost is how much work a password is.
+type Cost = passhash.Cost
 
 // Users are those who may log in. Its methods may be called from any goroutine.
 type Users struct {
@@ -22,7 +26,7 @@ type Users struct {
 	now   func() time.Time
 	work  chan struct{} // each password that is worked on has a place here, as it takes memory and a core
 	queue atomic.Int32  // logins that wait for one
-	dummy hashed        // stands for the password of who is unknown
+	dummy passhash.Hash // stands for the password of who is unknown
 }
 
 // User is one of them, as the owner of the server sees it.
@@ -46,12 +50,9 @@ var errBusy = errors.New("too many logins at once")
 // NewUsers makes Users with passwords of a cost, zero for the default.
 func NewUsers(s *store.Store, cost Cost, now func() time.Time) *Users {
 	if cost == (Cost{}) {
-		cost = DefaultCost
+		cost = passhash.DefaultCost
 	}
-	salt, sum := make([]byte, saltBytes), make([]byte, hashBytes)
-	rand.Read(salt)
-	rand.Read(sum)
-	return &Users{store: s, cost: cost, now: now, work: make(chan struct{}, atOnce()), dummy: hashed{cost, salt, sum}}
+	return &Users{store: s, cost: cost, now: now, work: make(chan struct{}, atOnce()), dummy: passhash.Dummy(cost)}
 }
 
 var userName = regexp.MustCompile(`^[a-z0-9][a-z0-9._@+-]{0,63}$`)
@@ -86,7 +87,7 @@ func (u *Users) hash(ctx context.Context, password string) (string, error) {
 		return "", err
 	}
 	defer u.leave()
-	return u.cost.hash(password), nil
+	return passhash.New(u.cost, password).String(), nil
 }
 
 func (u *Users) enter(ctx context.Context) error {
@@ -113,7 +114,10 @@ func (u *Users) Add(ctx context.Context, name, password string) error {
 	added := false
 	if err := u.store.Do(func(tx *store.Tx) (err error) {
 		added, err = tx.AddFrontUser(&store.FrontUser{ID: newID(), Name: name, Password: hash}, u.now())
-		return err
+		if err != nil || !added {
+			return err
+		}
+		return tx.Record(ctx, "api_user.added", name, "")
 	}); err != nil {
 		return err
 	}
@@ -140,7 +144,9 @@ func (u *Users) Remove(ctx context.Context, name string) (id string, err error) 
 	if err != nil {
 		return "", err
 	}
-	return user.ID, u.store.Do(func(tx *store.Tx) error { return tx.RemoveFrontUser(user.ID) })
+	return user.ID, u.store.Do(func(tx *store.Tx) error {
+		return errors.Join(tx.RemoveFrontUser(user.ID), tx.Record(ctx, "api_user.removed", user.Name, ""))
+	})
 }
 
 // SetPassword gives a user another password, ends all logins, and returns the id.
@@ -153,7 +159,9 @@ func (u *Users) SetPassword(ctx context.Context, name, password string) (id stri
 	if err != nil {
 		return "", err
 	}
-	return user.ID, u.store.Do(func(tx *store.Tx) error { return tx.SetFrontPassword(user.ID, hash, u.now()) })
+	return user.ID, u.store.Do(func(tx *store.Tx) error {
+		return errors.Join(tx.SetFrontPassword(user.ID, hash, u.now()), tx.Record(ctx, "api_user.password", user.Name, ""))
+	})
 }
 
 // List returns all users, by name.
@@ -179,8 +187,8 @@ func (u *Users) check(ctx context.Context, name, password string) (*store.FrontU
 	}
 	stored := u.dummy
 	if user != nil {
-		if stored, err = parseHash(user.Password); err != nil {
-			return nil, fmt.Errorf("user %s: %w", user.Name, err)
+		if stored, err = passhash.Parse(user.Password); err != nil {
+			return nil, fmt.Errorf("user %s: the stored password cannot be read: %w; set it again with hermes-mobile users passwd", user.Name, err)
 		}
 	}
 	if len(password) > maxPassword {
@@ -196,12 +204,12 @@ func (u *Users) check(ctx context.Context, name, password string) (*store.FrontU
 		return nil, err
 	}
 	defer u.leave()
-	if !stored.holds(password) || user == nil {
+	if !stored.Matches(password) || user == nil {
 		return nil, nil
 	}
-	if stored.weaker(u.cost) {
+	if stored.Weaker(u.cost) {
 		old := user.Password
-		user.Password = u.cost.hash(password)
+		user.Password = passhash.New(u.cost, password).String()
 		return user, u.store.Do(func(tx *store.Tx) error { return tx.RehashFrontPassword(user.ID, old, user.Password) })
 	}
 	return user, nil

@@ -73,6 +73,7 @@ func (k *card) prompt() *frame.Prompt {
 	for _, o := range k.Options {
 		p.Options = append(p.Options, frame.Option(o))
 	}
+	p.Odd = frame.Odd(p)
 	return p
 }
 
@@ -111,9 +112,9 @@ func (s *session) ask(b *batch, c chat.Card) {
 func safe(kind string) string {
 	switch kind {
 	case frame.ExecApproval:
-		return "deny"
+		return frame.DenyOption
 	case frame.SlashConfirm:
-		return "cancel"
+		return frame.CancelOption
 	}
 	return ""
 }

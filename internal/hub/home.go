@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"hermes-mobile/internal/audit"
 	"hermes-mobile/internal/store"
 )
 
@@ -40,24 +41,29 @@ func (h *Hub) SetHome(ctx context.Context, id string) error {
 		case !h.approved(s.dev.UserID):
 			done(ErrNotApproved)
 		default:
-			s.makeHome(b, done)
+			s.makeHome(ctx, b, done)
 		}
 	})
 }
 
 // ClearHome leaves no device as the home channel.
-func (h *Hub) ClearHome() error {
+func (h *Hub) ClearHome(ctx context.Context) error {
 	none := ""
-	err := h.store.Do(func(tx *store.Tx) error { return tx.SetMeta(metaHome, []byte{}) })
+	err := h.store.Do(func(tx *store.Tx) error {
+		return errors.Join(tx.SetMeta(metaHome, []byte{}), tx.Record(ctx, "home.cleared", "", ""))
+	})
 	if err == nil {
 		h.home.Store(&none)
 	}
 	return err
 }
 
-func (s *session) makeHome(b *batch, done func(error)) {
+// makeHome makes the device the home channel, for whoever the context names.
+func (s *session) makeHome(ctx context.Context, b *batch, done func(error)) {
 	id := s.id
-	b.do(func(tx *store.Tx) error { return tx.SetMeta(metaHome, []byte(id)) }, func(err error) {
+	b.do(func(tx *store.Tx) error {
+		return errors.Join(tx.SetMeta(metaHome, []byte(id)), tx.Record(ctx, "home.set", id, ""))
+	}, func(err error) {
 		if err == nil {
 			s.hub.home.Store(&id)
 		}
@@ -65,4 +71,13 @@ func (s *session) makeHome(b *batch, done func(error)) {
 			done(err)
 		}
 	})
+}
+
+// acts says that the device acts, from where it is connected.
+func (s *session) acts() context.Context {
+	by := audit.By{Actor: audit.ActorDevice(s.id)}
+	if s.conn != nil {
+		by.Origin = s.conn.addr.String()
+	}
+	return audit.With(context.Background(), by)
 }

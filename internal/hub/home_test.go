@@ -44,11 +44,11 @@ func TestHome(t *testing.T) {
 		t.Errorf("delivered %s", show(d))
 	}
 	w.failWrites("meta")
-	if err := w.hub.ClearHome(); err == nil || home() != "d" {
+	if err := w.hub.ClearHome(ctx); err == nil || home() != "d" {
 		t.Errorf("cleared in spite of the failing store: %v, %q", err, home())
 	}
 	w.healWrites("meta")
-	ok(t, w.hub.ClearHome())
+	ok(t, w.hub.ClearHome(ctx))
 	w.restart()
 	if e, is := deliver("x2").(*frame.Error); !is || e.Code != frame.DeviceOffline || home() != "" {
 		t.Errorf("without a home channel: %v, %q", e, home())

@@ -72,7 +72,9 @@ func (h *Hub) Connections() int { return h.conns.count() }
 func (h *Hub) Rename(ctx context.Context, id, name string) error {
 	return h.ask(ctx, id, func(s *session, b *batch, done func(error)) {
 		name := frame.CleanName(name)
-		b.do(func(tx *store.Tx) error { return tx.RenameDevice(s.dev.N, name) }, func(err error) {
+		b.do(func(tx *store.Tx) error {
+			return errors.Join(tx.RenameDevice(s.dev.N, name), tx.Record(ctx, "device.renamed", s.id, name))
+		}, func(err error) {
 			if err == nil {
 				s.dev.Name = name
 			}

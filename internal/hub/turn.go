@@ -192,7 +192,9 @@ func (e *said) apply(s *session, b *batch) {
 		case chat.ToolStep:
 			b.then(func() { s.tool(ev) })
 		case chat.Home:
-			s.makeHome(b, nil)
+			if *s.hub.home.Load() != s.id { // a device that repeats it does not fill the audit log
+				s.makeHome(s.acts(), b, nil)
+			}
 		case chat.Done:
 			s.done(b, ev)
 		}

@@ -14,7 +14,8 @@ import (
 )
 
 // LocalCopy returns the absolute path of a copy of a stored file, with mode
-// 0600 and the name of filename as [CleanName] makes it, for an agent on this
+// 0600 (0640 where the folder above the store is open to its group and to
+// nobody else: mode 0710) and the name of filename as [CleanName] makes it, for an agent on this
 // machine that wants a path. A name without extension gets the one of the
 // content, when that has a signature. Asking again replaces the copy, so that
 // it is whole and unchanged again; a reader of the former one is not disturbed.
@@ -51,6 +52,12 @@ func (s *Store) LocalCopy(hash, filename string) (string, error) {
 		discard(t)
 		return "", fmt.Errorf("media: local copy: %w", err)
 	}
+	if s.group {
+		if err := t.Chmod(0o640); err != nil {
+			discard(t)
+			return "", fmt.Errorf("media: local copy: %w", err)
+		}
+	}
 	if err := t.Close(); err != nil {
 		discard(t)
 		return "", fmt.Errorf("media: local copy: %w", err)
@@ -74,6 +81,11 @@ func (s *Store) place(from, to, hash string) error {
 	}
 	if err := os.Mkdir(filepath.Dir(to), 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 		return err
+	}
+	if s.group {
+		if err := os.Chmod(filepath.Dir(to), 0o710); err != nil {
+			return err
+		}
 	}
 	return os.Rename(from, to)
 }

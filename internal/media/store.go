@@ -57,6 +57,8 @@ type Store struct {
 	unfinished atomic.Int64
 	// create makes a temporary file; a test puts a full disk here.
 	create func(dir, pattern string) (*os.File, error)
+	// group says that local copies are for the group of this process, too: an agent that has another account.
+	group bool
 }
 
 // OpenStore opens the store in dir. It makes the folder with mode 0700 when it
@@ -70,6 +72,13 @@ func OpenStore(dir string) (*Store, error) {
 	for _, d := range []string{filepath.Join(abs, incomingDir), filepath.Join(abs, localDir)} {
 		if err := os.MkdirAll(d, 0o700); err != nil {
 			return nil, fmt.Errorf("media: open store: %w", err)
+		}
+	}
+	if s.group = opened(filepath.Dir(abs)); s.group {
+		for _, d := range []string{abs, filepath.Join(abs, localDir)} {
+			if err := os.Chmod(d, 0o710); err != nil { // through it, not into its list
+				return nil, fmt.Errorf("media: open store: %w", err)
+			}
 		}
 	}
 	// Only names of our own making go, in case dir is not what was meant.
@@ -91,6 +100,12 @@ func OpenStore(dir string) (*Store, error) {
 		return nil, fmt.Errorf("media: open store: %w", err)
 	}
 	return s, nil
+}
+
+// opened reports whether the owner has opened the folder above the store to its group, and so wants it shared.
+func opened(folder string) bool {
+	info, err := os.Stat(folder)
+	return err == nil && info.Mode().Perm()&0o077 == 0o010
 }
 
 // Put stores b durably. Content that is stored already is one file; its age

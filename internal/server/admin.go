@@ -128,6 +128,7 @@ const inviteLife = 10 * time.Minute
 func (s *Server) adminHandler() http.Handler {
 	mux := http.NewServeMux()
 	handle := func(pattern string, f func(context.Context, Command) (any, error)) {
+		mustBeAudited(pattern)
 		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
 			var c Command
 			if r.Method != http.MethodGet {
@@ -142,7 +143,10 @@ func (s *Server) adminHandler() http.Handler {
 	}
 	handle("GET /status", func(ctx context.Context, _ Command) (any, error) { return s.status(ctx) })
 	handle("GET /doctor", func(ctx context.Context, _ Command) (any, error) { return s.diagnose(ctx) })
-	handle("POST /doctor/probe", func(context.Context, Command) (any, error) { return s.probes.announce(), nil })
+	handle("POST /doctor/probe", func(context.Context, Command) (any, error) { return s.announceProbe(), nil })
+	handle("POST /admin/link", func(ctx context.Context, _ Command) (any, error) { return s.AdminLink(ctx) })
+	mux.Handle("GET /metrics", s.metrics.Handler())
+	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) { s.answerReady(w, true) })
 	handle("GET /devices", func(ctx context.Context, _ Command) (any, error) { return s.hub.Devices(ctx) })
 	handle("POST /devices/rename", func(ctx context.Context, c Command) (any, error) { return nil, s.hub.Rename(ctx, c.ID, c.Name) })
 	handle("POST /devices/rights", func(ctx context.Context, c Command) (any, error) { return s.hub.SetRights(ctx, c.ID, c.Rights) })
@@ -157,7 +161,7 @@ func (s *Server) adminHandler() http.Handler {
 	handle("GET /home", func(ctx context.Context, _ Command) (any, error) { return s.home(ctx) })
 	handle("POST /home/look", func(ctx context.Context, c Command) (any, error) { return s.candidate(ctx, c.ID) })
 	handle("POST /home/set", func(ctx context.Context, c Command) (any, error) { return s.setHome(ctx, c.ID) })
-	handle("POST /home/clear", func(context.Context, Command) (any, error) { return nil, s.hub.ClearHome() })
+	handle("POST /home/clear", func(ctx context.Context, _ Command) (any, error) { return nil, s.hub.ClearHome(ctx) })
 	handle("GET /pairing", func(context.Context, Command) (any, error) { return ListPairing(s.pairing) })
 	handle("POST /pairing/approve", func(ctx context.Context, c Command) (any, error) {
 		user, err := s.pairing.Approve(c.ID)
@@ -213,22 +217,16 @@ func (s *Server) adminHandler() http.Handler {
 		}
 		// Home is looked up once, so that the device that is named is the one that gets it.
 		c.Frame.To = s.hub.Addressee(c.Frame.To)
-		d, err := s.hub.Deliver(ctx, "hermes-mobile deliver", c.Frame)
-		if err != nil {
-			return nil, err
-		}
-		switch d := d.(type) {
-		case *frame.Error:
-			return nil, d
-		case *frame.Delivered:
-			return Delivery{*d, c.Frame.To}, nil
-		}
-		return nil, fmt.Errorf("a delivery was answered with %T", d)
+		return s.deliver(ctx, c.Frame)
 	})
 	for pattern, h := range s.within.admin {
-		mux.Handle(pattern, h)
+		mux.Handle(pattern, s.recorded(pattern, h))
 	}
-	handle("POST /backup", func(ctx context.Context, c Command) (any, error) { return nil, s.store.Backup(ctx, c.Path) })
+	handle("POST /backup", func(ctx context.Context, c Command) (any, error) {
+		return nil, s.attempt(ctx, "backup.written", c.Path, func() error { return s.store.Backup(ctx, c.Path) })
+	})
+	mux.HandleFunc("GET /audit", s.serveAudit)
+	mux.HandleFunc("GET /audit/export", s.exportAudit)
 	return mux
 }
 

@@ -1,16 +1,21 @@
 package server
 
 import (
+	"context"
 	"fmt"
 	"io"
+	"net/netip"
 	"path/filepath"
 	"strings"
+
+	"hermes-mobile/internal/onetime"
 )
 
 // Banner says, when the server starts: where it listens, which agent and how it is, how to pair a phone, how to connect
 // Hermes where it is not, and where the data is. It shows no token. program is how the person called this program, for
-// the commands that it names.
-func (s *Server) Banner(w io.Writer, program string) {
+// the commands that it names. screen says that w is a terminal, which a person reads now and nothing keeps: only there is a link
+// shown that opens the admin UI.
+func (s *Server) Banner(w io.Writer, program string, screen bool) {
 	fmt.Fprintf(w, "hermes-mobile %s\n\n", s.version)
 	fmt.Fprintf(w, "  listening  %s\n", s.address())
 	if s.cfg.PublicURL != "" {
@@ -26,9 +31,7 @@ func (s *Server) Banner(w io.Writer, program string) {
 	}
 	fmt.Fprintf(w, "\n  Pair a phone:      %s pair\n", program)
 	fmt.Fprintf(w, "  Talk from here:    %s chat\n", program)
-	if address := s.ownerAddress(); address != "" {
-		fmt.Fprintf(w, "  Look after it:     %s\n", address)
-	}
+	s.adminBanner(w, program, screen)
 	if s.cfg.Agent == "relay" {
 		s.connectHermes(w, program)
 	}
@@ -36,6 +39,28 @@ func (s *Server) Banner(w io.Writer, program string) {
 		s.callHermes(w, program)
 	}
 	fmt.Fprintln(w)
+}
+
+// adminBanner says how to open the admin UI. A newcomer at a terminal gets a link to click on; it is a secret for two minutes, so it
+// never goes to a file or a journal. With a listener that other machines reach, the terminal is a service's more often than a
+// person's, and the command makes a link when it is wanted.
+func (s *Server) adminBanner(w io.Writer, program string, screen bool) {
+	if s.cfg.Admin == adminOff {
+		return
+	}
+	fmt.Fprintf(w, "  Admin UI:          %s admin\n", program)
+	if !screen || !s.onLoopback() {
+		return
+	}
+	if link, err := s.AdminLink(context.Background()); err == nil && link.Here != "" {
+		fmt.Fprintf(w, "\n  Or open the admin UI with this link. It works once, for %d minutes:\n\n    %s\n", int(onetime.KeyLife.Minutes()), link.Here)
+	}
+}
+
+// onLoopback reports whether only programs on this machine reach the listener.
+func (s *Server) onLoopback() bool {
+	addr, err := netip.ParseAddrPort(s.listener.Addr().String())
+	return err == nil && addr.Addr().Unmap().IsLoopback()
 }
 
 // connectHermes prints the lines that make a Hermes gateway dial in, where none has been told to yet.

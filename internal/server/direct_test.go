@@ -49,7 +49,7 @@ func TestDoctorDirect(t *testing.T) {
 	}
 	banner := func() string {
 		var b bytes.Buffer
-		r.server.Banner(&b, "./hm")
+		r.server.Banner(&b, "./hm", false)
 		return b.String()
 	}
 	if b := banner(); !strings.Contains(b, api.URL) || !strings.Contains(b, "./hm setup --api") || strings.Contains(b, apiKey) {

@@ -46,10 +46,10 @@ func (s *Server) handler() http.Handler {
 
 // device is the endpoint for devices: it turns away what need not become a connection.
 func (s *Server) device(w http.ResponseWriter, r *http.Request) {
-	if s.probes.serve(w, r) {
+	addr, loopback := access.Client(r, s.proxies)
+	if s.probes.serve(w, r, loopback) {
 		return
 	}
-	addr, loopback := access.Client(r, s.proxies)
 	if r.URL.Query().Has("token") {
 		s.turnAway(w, addr, http.StatusBadRequest, "a token in the address",
 			"A token in the address is not accepted: it would stand in logs. Connect without it and send it in the first frame, hello.")
@@ -87,13 +87,20 @@ func (s *Server) clientAddress(r *http.Request) string {
 	return addr.String()
 }
 
-// serveMetrics is for this machine, or with the metrics token.
-func (s *Server) serveMetrics(w http.ResponseWriter, r *http.Request) {
-	_, loopback := access.Client(r, s.proxies)
+// insider reports whether a request may read what is not for strangers: it has the metrics token, or the cookie of a login to the
+// admin UI. Whatever else it looks like counts for nothing. The admin socket has its own way to the same.
+func (s *Server) insider(r *http.Request) bool {
 	token := s.cfg.MetricsToken.Reveal()
-	if !loopback && (token == "" || !sameSecret(bearer(r), token)) {
-		http.Error(w, "Metrics are for this machine, or with MOBILE_METRICS_TOKEN as a bearer token.", http.StatusForbidden)
+	return token != "" && sameSecret(bearer(r), token) || s.adminReads(r)
+}
+
+func (s *Server) serveMetrics(w http.ResponseWriter, r *http.Request) {
+	if !s.insider(r) {
+		http.Error(w, "Metrics need MOBILE_METRICS_TOKEN as a bearer token, or a login to the admin UI. On the server's machine: hermes-mobile status --metrics", http.StatusForbidden)
 		return
 	}
+	w.Header().Set("Cache-Control", "no-store")
+	w.Header().Set("Cross-Origin-Resource-Policy", "same-origin")
+	w.Header().Set("X-Content-Type-Options", "nosniff")
 	s.metrics.Handler().ServeHTTP(w, r)
 }

@@ -21,7 +21,9 @@ import (
 
 // Health is what /readyz answers, and what the status shows.
 type Health struct {
-	Ready    bool             `json:"ready"`
+	Ready bool `json:"ready"`
+	// Details: the findings have their texts. Strangers get codes and severities.
+	Details  bool             `json:"details"`
 	Findings []doctor.Finding `json:"findings"`
 }
 
@@ -48,7 +50,7 @@ func (s *Server) health(ctx context.Context) Health {
 
 func (s *Server) judge(l *look) Health {
 	all := doctor.Examine(s.facts(l))
-	return Health{doctor.Ready(all), doctor.Shorten(all)}
+	return Health{Ready: doctor.Ready(all), Details: true, Findings: doctor.Shorten(all)}
 }
 
 // diagnose looks anew at everything.
@@ -105,13 +107,22 @@ func CheckPairing(cfg *config.Config) error {
 	return p.Check()
 }
 
-// ready says whether the server can take messages, and what stands in the way if not. It waits for nothing.
+// ready says whether the server can take messages, and what stands in the way if not: to strangers in codes only. It waits for
+// nothing.
 func (s *Server) ready(w http.ResponseWriter, r *http.Request) {
+	s.answerReady(w, s.insider(r))
+}
+
+func (s *Server) answerReady(w http.ResponseWriter, details bool) {
 	report := s.judge(s.looks.last())
-	if _, loopback := access.Client(r, s.proxies); !loopback { // the texts name paths, devices and gateways
+	if report.Details = details; !details { // the texts name paths, devices and gateways
 		report.Findings = doctor.ForStrangers(report.Findings)
 	}
-	w.Header().Set("Content-Type", "application/json")
+	h := w.Header()
+	h.Set("Content-Type", "application/json")
+	h.Set("Cache-Control", "no-store")
+	h.Set("Cross-Origin-Resource-Policy", "same-origin")
+	h.Set("X-Content-Type-Options", "nosniff")
 	if !report.Ready {
 		w.WriteHeader(http.StatusServiceUnavailable)
 	}

@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"fmt"
 	"strings"
 
 	"hermes-mobile/frame"
@@ -66,4 +67,24 @@ func (s *Server) setHome(ctx context.Context, id string) (HomeChannel, error) {
 		return HomeChannel{}, err
 	}
 	return s.home(ctx)
+}
+
+// deliver sends what the owner has for a device. The audit log names the device and nothing of what was sent.
+func (s *Server) deliver(ctx context.Context, f *frame.Deliver) (any, error) {
+	var answer frame.Down
+	err := s.attempt(ctx, "delivery.sent", f.To, func() (err error) {
+		answer, err = s.hub.Deliver(ctx, "hermes-mobile deliver", f)
+		if refused, is := answer.(*frame.Error); is {
+			return refused
+		}
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	delivered, is := answer.(*frame.Delivered)
+	if !is {
+		return nil, fmt.Errorf("a delivery was answered with %T", answer)
+	}
+	return Delivery{*delivered, f.To}, nil
 }

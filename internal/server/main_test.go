@@ -75,6 +75,8 @@ type rig struct {
 	log    *log
 	http   *http.Client
 	stop   func() error
+
+	session *http.Cookie // of the admin UI, once a test has asked as its owner
 }
 
 // folder makes a data folder with a path that is short enough for a socket.
@@ -129,7 +131,7 @@ func startIn(t *testing.T, dir string, environ ...string) *rig {
 	}
 	t.Cleanup(func() {
 		ok(t, r.stop())
-		for _, secret := range []string{mainToken, otherToken} {
+		for _, secret := range []string{mainToken, otherToken, adminSecret} {
 			if strings.Contains(r.log.String(), secret) {
 				t.Error("the log holds a token")
 			}

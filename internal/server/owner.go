@@ -16,7 +16,7 @@ import (
 // sharedRoutes are those of the admin interface that the owner's page uses as they are. Missing on purpose: what names files of
 // this machine or sends to devices.
 var sharedRoutes = []string{
-	"GET /deliveries",
+	"GET /deliveries", "GET /audit", "GET /audit/export",
 	"POST /devices/rename", "POST /devices/rights", "POST /devices/join", "POST /devices/leave", "POST /devices/unbind", "POST /devices/revoke",
 	"POST /home/set", "POST /home/clear",
 	"POST /pairing/approve", "POST /pairing/revoke",
@@ -105,7 +105,7 @@ func (s *Server) checkUp(ctx context.Context) (doctor.Report, error) {
 	}
 	f := &doctor.Facts{Now: time.Now(), Config: s.cfg, Warnings: s.cfg.Warnings}
 	if found.PublicURL != "" {
-		probe := s.probes.announce()
+		probe := s.announceProbe()
 		doctor.LookOutside(ctx, f, found.PublicURL, found.Path, &probe)
 	}
 	return doctor.Conclude(append(found.Findings, doctor.ExamineOutside(f)...), append(found.Checked, doctor.Checked(f)...)), nil

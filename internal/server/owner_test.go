@@ -1,11 +1,14 @@
 package server
 
 import (
+	"cmp"
+	"context"
 	"encoding/json"
 	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -20,7 +23,7 @@ import (
 	"hermes-mobile/internal/hub"
 )
 
-const adminToken = "3333333333333333333333333333333333333333333333333333333333333333"
+const adminSecret = "3333333333333333333333333333333333333333333333333333333333333333"
 
 // visit is a request to the owner's page as a browser makes it, from wherever a test wants it to come.
 type visit struct {
@@ -31,6 +34,38 @@ type visit struct {
 	body       string
 	headers    []string // "Name: value"; a value of "-" takes the header away
 	cookie     *http.Cookie
+	at         string // the server's end of the connection; empty: where it listens
+}
+
+// owner opens the admin UI with a link from the admin socket, as hermes-mobile admin does, and returns the cookie.
+func (r *rig) owner() *http.Cookie {
+	r.t.Helper()
+	resp := r.ask(visit{path: r.link()})
+	for _, c := range resp.Cookies() {
+		return c
+	}
+	r.t.Fatalf("the link gives no session: %s", resp.Status)
+	return nil
+}
+
+// link is the path of a link from the admin socket, with its key.
+func (r *rig) link() string {
+	r.t.Helper()
+	var link AdminLink
+	ok(r.t, r.admin.Post(r.t.Context(), "/admin/link", Command{}, &link))
+	u, err := url.Parse(cmp.Or(link.Here, link.Elsewhere))
+	ok(r.t, err)
+	return u.RequestURI()
+}
+
+// asOwner is ask with the cookie of a session that a link has opened.
+func (r *rig) asOwner(v visit) *http.Response {
+	r.t.Helper()
+	if r.session == nil {
+		r.session = r.owner()
+	}
+	v.cookie = r.session
+	return r.ask(v)
 }
 
 // ask has the server's own handler answer.
@@ -51,6 +86,9 @@ func (r *rig) ask(v visit) *http.Response {
 	}
 	req := httptest.NewRequestWithContext(r.t.Context(), v.method, scheme+v.host+v.path, strings.NewReader(v.body))
 	req.RemoteAddr = net.JoinHostPort(v.peer, "5")
+	at, err := net.ResolveTCPAddr("tcp", cmp.Or(v.at, r.server.Addr().String()))
+	ok(r.t, err)
+	req = req.WithContext(context.WithValue(req.Context(), http.LocalAddrContextKey, net.Addr(at)))
 	req.Header.Set(ownerHeader, "1")
 	if v.method != http.MethodGet {
 		req.Header.Set("Origin", scheme+v.host)
@@ -89,13 +127,13 @@ func text(t *testing.T, resp *http.Response) string {
 
 // What the page does, it does by the admin interface, and no more than it needs of it.
 func TestOwnerDoes(t *testing.T) {
-	r := start(t, "MOBILE_TOKEN="+mainToken, "MOBILE_DELIVER_TOKENS=cron="+otherToken, "MOBILE_ADMIN_TOKEN="+adminToken, "MOBILE_ALLOW_ALL_USERS=0",
+	r := start(t, "MOBILE_TOKEN="+mainToken, "MOBILE_DELIVER_TOKENS=cron="+otherToken, "MOBILE_ADMIN_TOKEN="+adminSecret, "MOBILE_ALLOW_ALL_USERS=0",
 		"MOBILE_PUBLIC_URL=https://127.0.0.1:1")
 	overview := func() Overview {
 		t.Helper()
-		resp := r.ask(visit{path: "/admin/api/overview"})
+		resp := r.asOwner(visit{path: "/admin/api/overview"})
 		body := text(t, resp)
-		for _, secret := range []string{mainToken, otherToken, adminToken} {
+		for _, secret := range []string{mainToken, otherToken, adminSecret} {
 			if strings.Contains(body, secret) {
 				t.Error("a secret is shown")
 			}
@@ -106,7 +144,7 @@ func TestOwnerDoes(t *testing.T) {
 	}
 	do := func(path, body string) *http.Response {
 		t.Helper()
-		return r.ask(visit{method: http.MethodPost, path: "/admin/api" + path, body: body})
+		return r.asOwner(visit{method: http.MethodPost, path: "/admin/api" + path, body: body})
 	}
 	d := r.connect("tel-1", mainToken)
 	d.send(&frame.Text{ID: "m1", Text: "hello"})
@@ -129,7 +167,7 @@ func TestOwnerDoes(t *testing.T) {
 
 	made := decode[NewToken](t, do("/tokens/add", `{"label":"tablet"}`))
 	r.connect("tab-1", made.Token)
-	if body := text(t, r.ask(visit{path: "/admin/api/overview"})); strings.Contains(body, made.Token) || !strings.Contains(body, `"tablet"`) {
+	if body := text(t, r.asOwner(visit{path: "/admin/api/overview"})); strings.Contains(body, made.Token) || !strings.Contains(body, `"tablet"`) {
 		t.Error("the new token is shown again, or its label is not")
 	}
 	if resp := do("/tokens/remove", `{"label":"main"}`); resp.StatusCode != http.StatusUnprocessableEntity {
@@ -139,12 +177,12 @@ func TestOwnerDoes(t *testing.T) {
 
 	r.post("/deliver", Command{Frame: &frame.Deliver{To: "tel-1", ID: "d1", Text: "news"}}, nil)
 	for query, want := range map[string]int{"limit=10": 1, "limit=10&device=tel-1": 1, "limit=10&device=tab-1": 0, "limit=10&state=expired": 0} {
-		if list := decode[[]hub.DeliveryInfo](t, r.ask(visit{path: "/admin/api/deliveries?" + query})); len(list) != want {
+		if list := decode[[]hub.DeliveryInfo](t, r.asOwner(visit{path: "/admin/api/deliveries?" + query})); len(list) != want {
 			t.Errorf("%s: %+v", query, list)
 		}
 	}
 
-	report := decode[doctor.Report](t, r.ask(visit{path: "/admin/api/doctor"}))
+	report := decode[doctor.Report](t, r.asOwner(visit{path: "/admin/api/doctor"}))
 	if report.Well || len(report.Checked) == 0 || !strings.Contains(report.Findings[0].Text+report.Findings[0].Do, "127.0.0.1:1") {
 		t.Errorf("the doctor: %+v", report)
 	}
@@ -168,7 +206,7 @@ func TestOwnerDoes(t *testing.T) {
 // What is drawn on the page is the code of the link.
 func TestOwnerInvitation(t *testing.T) {
 	r := start(t, "MOBILE_TOKEN="+mainToken)
-	inv := decode[Invited](t, r.ask(visit{method: http.MethodPost, path: "/admin/api/pair", body: "{}"}))
+	inv := decode[Invited](t, r.asOwner(visit{method: http.MethodPost, path: "/admin/api/pair", body: "{}"}))
 	want, err := qr.Encode(inv.Link, qr.M)
 	ok(t, err)
 	if inv.QR.Size != want.Size+8 {
@@ -195,26 +233,6 @@ func TestOwnerInvitation(t *testing.T) {
 	}
 }
 
-func TestBannerNamesTheOwnersPage(t *testing.T) {
-	for name, tt := range map[string]struct {
-		environ []string
-		want    string
-	}{
-		"here":          {nil, "http://127.0.0.1:PORT/admin"},
-		"every address": {[]string{"MOBILE_HOST=0.0.0.0", "MOBILE_PUBLIC_URL=https://agent.example"}, "http://127.0.0.1:PORT/admin"},
-		"with TLS":      {[]string{"MOBILE_TLS=self"}, "http://127.0.0.1:PORT/admin"},
-	} {
-		r := start(t, append(tt.environ, "MOBILE_TOKEN="+mainToken)...)
-		var b strings.Builder
-		r.server.Banner(&b, "hermes-mobile")
-		_, port, err := net.SplitHostPort(r.server.Addr().String())
-		ok(t, err)
-		if want := strings.Replace(tt.want, "PORT", port, 1); !strings.Contains(b.String(), want+"\n") {
-			t.Errorf("%s: the banner lacks %s:\n%s", name, want, b.String())
-		}
-	}
-}
-
 // The names by which the page reads the state of the gateways.
 func TestOwnerSeesGateways(t *testing.T) {
 	r := start(t, "MOBILE_TOKEN="+mainToken, "MOBILE_AGENT=relay", "MOBILE_RELAY_ID=gw-1", "MOBILE_RELAY_SECRET="+otherToken)
@@ -222,7 +240,7 @@ func TestOwnerSeesGateways(t *testing.T) {
 		Status struct {
 			Relay struct{ Gateways []map[string]any } `json:"relay"`
 		} `json:"status"`
-	}](t, r.ask(visit{path: "/admin/api/overview"}))
+	}](t, r.asOwner(visit{path: "/admin/api/overview"}))
 	if len(o.Status.Relay.Gateways) != 1 || o.Status.Relay.Gateways[0]["ID"] != "gw-1" {
 		t.Fatalf("%+v", o)
 	}

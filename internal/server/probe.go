@@ -3,6 +3,7 @@ package server
 import (
 	"crypto/rand"
 	"maps"
+	"net"
 	"net/http"
 	"slices"
 	"sync"
@@ -31,14 +32,19 @@ type probe struct {
 	until time.Time
 }
 
+// announceProbe makes a probe of the public address, and says which names a stranger might use there.
+func (s *Server) announceProbe() doctor.Probe {
+	return s.probes.announce([]string{net.JoinHostPort("127.0.0.1", s.port()), net.JoinHostPort("localhost", s.port()), "localhost"})
+}
+
 // announce makes a probe, good once and for a minute.
-func (p *probes) announce() doctor.Probe {
+func (p *probes) announce(hosts []string) doctor.Probe {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if len(p.list) >= maxProbes {
 		p.list = p.list[1:]
 	}
-	n := probe{doctor.Probe{Nonce: rand.Text(), Answer: rand.Text()}, time.Now().Add(probeLife)}
+	n := probe{doctor.Probe{Nonce: rand.Text(), Answer: rand.Text(), Hosts: hosts}, time.Now().Add(probeLife)}
 	p.list = append(p.list, n)
 	return n.Probe
 }
@@ -56,8 +62,8 @@ func (p *probes) take(nonce string) (doctor.Probe, bool) {
 	return n.Probe, time.Now().Before(n.until)
 }
 
-// serve answers a request of the doctor, and reports whether it was one.
-func (p *probes) serve(w http.ResponseWriter, r *http.Request) bool {
+// serve answers a request of the doctor, and reports whether it was one. here: it counts as one of a program on this machine.
+func (p *probes) serve(w http.ResponseWriter, r *http.Request, here bool) bool {
 	query := r.URL.Query()
 	if !query.Has(doctor.ProbeQuery) {
 		return false
@@ -67,7 +73,12 @@ func (p *probes) serve(w http.ResponseWriter, r *http.Request) bool {
 		http.Error(w, "This server did not announce such a probe.", http.StatusNotFound)
 		return true
 	}
+	first := n.Line(1)
 	w.Header().Set(doctor.ProbeHeader, n.Answer) // for a proxy that drops the upgrade
+	if here {
+		w.Header().Set(doctor.ProbeHere, r.RemoteAddr)
+		first += " " + r.RemoteAddr
+	}
 	ws, err := wsconn.Upgrade(w, r, &wsconn.Options{MaxMessage: 1 << 10, MaxQueue: 4 << 10, WriteStall: probeLength})
 	if err != nil {
 		return true
@@ -79,7 +90,7 @@ func (p *probes) serve(w http.ResponseWriter, r *http.Request) bool {
 	p.open[ws] = true
 	p.mu.Unlock()
 	end := time.AfterFunc(probeLength, ws.CloseNow)
-	_ = ws.Send([]byte(n.Line(1)))
+	_ = ws.Send([]byte(first))
 	ws.Serve(&probeConn{of: p, probe: n, end: end})
 	return true
 }

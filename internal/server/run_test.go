@@ -196,7 +196,7 @@ func TestRelayEnv(t *testing.T) {
 			t.Errorf("mode %v", fi.Mode())
 		}
 		var b strings.Builder
-		r.server.Banner(&b, "hermes-mobile")
+		r.server.Banner(&b, "hermes-mobile", false)
 		for line := range strings.Lines(string(text)) {
 			if name, secret, _ := strings.Cut(strings.TrimSpace(line), "="); name == "GATEWAY_RELAY_SECRET" {
 				if len(secret) < 32 || strings.Contains(b.String(), secret) || strings.Contains(r.log.String(), secret) {
@@ -232,7 +232,7 @@ func TestRelayEnv(t *testing.T) {
 func TestBanner(t *testing.T) {
 	r := start(t, "MOBILE_PUBLIC_URL=https://phone.example", "MOBILE_PATH=/mobile")
 	var b strings.Builder
-	r.server.Banner(&b, "./bin/hermes-mobile")
+	r.server.Banner(&b, "./bin/hermes-mobile", false)
 	for _, want := range []string{"1.2.3", fmt.Sprintf("ws://%s/mobile", r.server.Addr()), "https://phone.example", r.cfg.Data, r.cfg.AgentWhy,
 		"./bin/hermes-mobile pair", "./bin/hermes-mobile chat", filepath.Join(r.cfg.Data, "tokens")} {
 		if !strings.Contains(b.String(), want) {

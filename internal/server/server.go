@@ -28,6 +28,7 @@ import (
 	"hermes-mobile/internal/hub"
 	"hermes-mobile/internal/media"
 	"hermes-mobile/internal/metrics"
+	"hermes-mobile/internal/onetime"
 	"hermes-mobile/internal/push"
 	"hermes-mobile/internal/store"
 	"hermes-mobile/internal/web"
@@ -57,7 +58,7 @@ type Server struct {
 	tokens  *access.Tokens
 	pairing *access.Pairing
 	guard   *access.Guard
-	owners  *ownerSessions
+	owners  *onetime.Tickets // links to the admin UI, and the logins there
 	proxies access.Proxies
 	origins []string
 	metrics *metrics.Set
@@ -70,6 +71,9 @@ type Server struct {
 	users   *front.Users
 	front   *front.Front // nil: Hermes' API is not served
 	linkKey [32]byte
+
+	adminToken *adminToken
+	failed     *failures
 
 	looks     *looks
 	hermes    versions
@@ -94,11 +98,14 @@ const syncInterval = 200 * time.Millisecond
 // New opens everything a server needs and begins to listen. Close it, or Run it, which closes it. A program that has a server within
 // itself gives options.
 func New(ctx context.Context, cfg *config.Config, version string, log *slog.Logger, options ...Option) (s *Server, err error) {
+	token := cfg.AdminToken
+	cfg = withoutAdminToken(cfg) // only its hash is kept
 	s = &Server{cfg: cfg, version: version, log: log, started: time.Now(), tokens: &access.Tokens{}, guard: access.NewGuard(time.Now),
-		owners: newOwnerSessions(time.Now), turned: newRefusalLog(log, time.Now), metrics: metrics.New(version), keeper: wsconn.NewKeeper(pingEvery, silenceLimit)}
+		owners: onetime.New(adminSessionLife, time.Now), turned: newRefusalLog(log, time.Now), metrics: metrics.New(version), keeper: wsconn.NewKeeper(pingEvery, silenceLimit)}
 	for _, option := range options {
 		option(&s.within)
 	}
+	s.failed = newFailures(s.recordAnyway)
 	s.latest.Store(cfg)
 	s.looks = newLooks(s.look)
 	s.requests, s.forwarded = newRefusals()
@@ -128,6 +135,9 @@ func New(ctx context.Context, cfg *config.Config, version string, log *slog.Logg
 	}
 	if s.madeTok, err = s.loadTokens(); err != nil {
 		return s, err
+	}
+	if s.adminToken, err = newAdminToken(token); err != nil {
+		return s, fmt.Errorf("MOBILE_ADMIN_TOKEN: %w", err)
 	}
 	if s.pairing, err = OpenPairing(cfg); err != nil {
 		return s, err
@@ -251,6 +261,7 @@ func (s *Server) Run(ctx context.Context) error {
 	}()
 	work.Go(func() { s.pairing.Watch(life, s.pairingChanged(life)) })
 	work.Go(func() { s.sweep(life) })
+	work.Go(func() { s.failed.run(life) })
 	work.Go(func() { tidy(life, s.hub.Connections) })
 	work.Go(func() { s.looks.run(life) })
 	if s.certs != nil {
@@ -261,7 +272,7 @@ func (s *Server) Run(ctx context.Context) error {
 	if s.certs != nil {
 		web.TLSNextProto = s.certs.Silent()
 	}
-	admin := s.httpServer(s.adminHandler())
+	admin := s.socketServer()
 	failed := make(chan error, 2)
 	work.Go(func() { failed <- web.Serve(s.listener) })
 	work.Go(func() { failed <- admin.Serve(s.admin) })

@@ -13,6 +13,7 @@ const (
 	idsKept     = 24 * time.Hour
 	recordsKept = 30 * 24 * time.Hour // of deliveries
 	filesKept   = 25 * time.Hour      // longer than the link to a file and the gateway's time to fetch it
+	auditKept   = 100_000             // entries of the audit log
 )
 
 // sweep drops what is past its time, a while after the start and every hour.
@@ -27,6 +28,9 @@ func (s *Server) sweep(ctx context.Context) {
 		}
 		timer.Reset(sweepEvery)
 		now := sweepTime(s.started, time.Since(s.started), time.Now())
+		if err := s.store.SweepAudit(ctx, now.AddDate(0, 0, -s.cfg.AuditDays), auditKept); err != nil && ctx.Err() == nil {
+			s.log.Error("sweep the audit log", "error", err)
+		}
 		keep := store.Retention{IDs: idsKept, Records: recordsKept, Outbox: time.Duration(s.cfg.OutboxDays) * 24 * time.Hour, Entries: s.cfg.OutboxEntries}
 		if err := s.store.Sweep(ctx, keep, now); err != nil && ctx.Err() == nil {
 			s.log.Error("old entries could not be dropped", "error", err)

@@ -65,6 +65,9 @@ func (s *Server) encrypted(next http.Handler) http.Handler {
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.TLS != nil {
+			if s.cfg.TLS == cert.Auto { // the others may lack a certificate that browsers trust, or be given up again
+				w.Header().Set("Strict-Transport-Security", "max-age=31536000")
+			}
 			next.ServeHTTP(w, r)
 			return
 		}

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"net/netip"
 	"net/url"
 	"os"
@@ -59,7 +60,7 @@ func TestAddressesWithTLS(t *testing.T) {
 		t.Errorf("invitation %+v, want the link %s", inv, want)
 	}
 	var b strings.Builder
-	r.server.Banner(&b, "hermes-mobile")
+	r.server.Banner(&b, "hermes-mobile", false)
 	for _, want := range []string{"listening  wss://" + addr + "/app/ws\n", "fingerprint " + pin} {
 		if !strings.Contains(b.String(), want) {
 			t.Errorf("the banner lacks %q:\n%s", want, b.String())
@@ -116,7 +117,7 @@ func TestBannerNamesTheLocalAddress(t *testing.T) {
 	for _, mode := range []string{"off", "self"} {
 		r := start(t, "MOBILE_AGENT=relay", "MOBILE_PUBLIC_URL=https://agent.example.com", "MOBILE_TLS="+mode)
 		var b strings.Builder
-		r.server.Banner(&b, "hermes-mobile")
+		r.server.Banner(&b, "hermes-mobile", false)
 		if want := `gateway: {relay_url: "http://` + r.server.Addr().String() + `"}`; !strings.Contains(b.String(), want) {
 			t.Errorf("%s: the banner lacks %s:\n%s", mode, want, b.String())
 		}
@@ -125,7 +126,7 @@ func TestBannerNamesTheLocalAddress(t *testing.T) {
 
 // Phones come encrypted, programs of this machine plain; a proxy of this machine counts as it does without TLS.
 func TestBothKindsAreServed(t *testing.T) {
-	r := start(t, "MOBILE_TLS=self", "MOBILE_TOKEN="+mainToken, "MOBILE_MAX_MEDIA_BYTES=1048576")
+	r := start(t, "MOBILE_TLS=self", "MOBILE_TOKEN="+mainToken, "MOBILE_MAX_MEDIA_BYTES=1048576", "MOBILE_METRICS_TOKEN="+otherToken)
 	addr := r.server.Addr().String()
 	for i, d := range []*device{r.overTLS("tel-1"), r.connect("tel-2", mainToken), r.connect("tel-3", mainToken, "X-Forwarded-For: 192.0.2.1", "X-Forwarded-Proto: https", "X-Forwarded-Host: phone.example")} {
 		d.send(&frame.Text{ID: "m1", Text: "/demo file 1048577"})
@@ -143,15 +144,16 @@ func TestBothKindsAreServed(t *testing.T) {
 			t.Errorf("the link answers %s with %d bytes", resp.Status, resp.ContentLength)
 		}
 	}
-	// What is for this machine only stays so, over both.
+	// What is not for strangers stays so, over both.
 	for _, tt := range []struct {
-		base, header string
-		want         int
-	}{{"http://", "", 200}, {"https://", "", 200}, {"http://", "X-Forwarded-For", 403}, {"https://", "X-Forwarded-For", 403}} {
+		base, header, value string
+		want                int
+	}{{"http://", "", "", 403}, {"https://", "", "", 403}, {"http://", "X-Forwarded-For", "127.0.0.1", 403}, {"https://", "X-Forwarded-For", "127.0.0.1", 403},
+		{"http://", "Authorization", "Bearer " + otherToken, 200}, {"https://", "Authorization", "Bearer " + otherToken, 200}} {
 		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, tt.base+addr+"/metrics", nil)
 		ok(t, err)
 		if tt.header != "" {
-			req.Header.Set(tt.header, "127.0.0.1")
+			req.Header.Set(tt.header, tt.value)
 		}
 		resp, err := r.encrypted().Do(req)
 		ok(t, err)
@@ -223,4 +225,27 @@ func TestStartWithoutACertificate(t *testing.T) {
 		t.Fatalf("error %v", err)
 	}
 	startIn(t, dir, "MOBILE_TLS=self")
+}
+
+// With a certificate that every browser trusts, browsers are told to come by https only.
+func TestStrictTransportSecurity(t *testing.T) {
+	for mode, want := range map[string]string{"auto": "max-age=31536000", "self": "", "off": ""} {
+		r := start(t, "MOBILE_TLS="+mode, "MOBILE_TOKEN="+mainToken, "MOBILE_PUBLIC_URL=https://agent.example", "MOBILE_TLS_ACME=https://127.0.0.1:1/directory")
+		h := r.server.encrypted(r.server.handler())
+		for _, path := range []string{"/", "/healthz", "/admin", "/ws", "/nothing"} {
+			for _, encrypted := range []bool{true, false} {
+				q := httptest.NewRequest(http.MethodGet, "https://agent.example"+path, nil)
+				q.RemoteAddr = "127.0.0.1:5"
+				if !encrypted {
+					q.TLS = nil // a browser does not take it from plain HTTP
+				}
+				w := httptest.NewRecorder()
+				h.ServeHTTP(w, q)
+				got := w.Result().Header.Get("Strict-Transport-Security")
+				if expect := map[bool]string{true: want}[encrypted]; got != expect {
+					t.Errorf("%s, %s, encrypted %t: %q", mode, path, encrypted, got)
+				}
+			}
+		}
+	}
 }

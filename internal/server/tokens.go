@@ -1,6 +1,7 @@
 package server
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -83,11 +84,20 @@ func (s *Server) readTokens(cfg *config.Config) (list []access.Token, info []Tok
 // Reload takes the token lists of newly read settings into use and ends the connections whose token is gone, and looks for
 // another certificate. With nil the settings stay and only the token file is read again.
 func (s *Server) Reload(cfg *config.Config) error {
+	if cfg == nil {
+		return s.reloadTokens(nil)
+	}
 	var err error
-	if cfg != nil && s.certs != nil {
+	if s.certs != nil {
 		err = s.certs.Reload()
 	}
-	return errors.Join(err, s.reloadTokens(cfg))
+	err = errors.Join(err, s.reloadTokens(cfg))
+	outcome := ""
+	if err != nil {
+		outcome = "failed"
+	}
+	s.recordAnyway(context.Background(), "settings.reloaded", "", outcome)
+	return err
 }
 
 func (s *Server) reloadTokens(cfg *config.Config) error {

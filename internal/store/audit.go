@@ -4,7 +4,13 @@ import (
 	"context"
 	"database/sql"
 	"math"
+	"slices"
+	"strconv"
+	"strings"
 	"time"
+	"unicode"
+
+	"hermes-mobile/internal/audit"
 )
 
 // AuditEntry records one act of an owner, a pairing code, or a new device. It holds no secret and no message text.
@@ -13,41 +19,164 @@ type AuditEntry struct {
 	At      time.Time // set by AddAudit when zero
 	Actor   string    // who: "socket", "admin", "code", "server", "device:ID" or "user:ID"
 	Origin  string    // from where: an address, or "uid N" at the other end of the admin socket
-	Action  string    // a dotted name such as "device.revoke"
+	Action  string    // a dotted name such as "device.revoked"
 	Subject string    // the device, user, or token label it was done to
 	Detail  string    // short, for people
 }
 
-// AddAudit appends an entry to the audit log.
+// Limits of an entry's fields, in bytes. AddAudit cuts what is longer.
+const (
+	maxAuditField  = 200
+	maxAuditDetail = 400
+)
+
+// AddAudit appends an entry to the audit log. It cuts long fields and writes characters that do not print, such as line
+// ends and those that turn the direction of text, as escapes: an entry cannot steer what shows it.
 func (t *Tx) AddAudit(e AuditEntry) error {
 	if e.At.IsZero() {
 		e.At = time.Now()
 	}
-	return t.must("audit.add", e.At.UnixMilli(), e.Actor, e.Origin, e.Action, e.Subject, e.Detail)
+	return t.must("audit.add", e.At.UnixMilli(), printable(e.Actor, maxAuditField), printable(e.Origin, maxAuditField),
+		printable(e.Action, maxAuditField), printable(e.Subject, maxAuditField), printable(e.Detail, maxAuditDetail))
 }
 
-// SweepAudit drops entries older than a time, and the oldest beyond a number of entries.
-func (t *Tx) SweepAudit(before time.Time, most int) error {
-	return t.must("audit.sweep", before.UnixMilli(), most)
+// Record appends an entry to the audit log about an act of whoever the context names.
+func (t *Tx) Record(ctx context.Context, action, subject, detail string) error {
+	by := audit.From(ctx)
+	return t.AddAudit(AuditEntry{Actor: by.Actor, Origin: by.Origin, Action: action, Subject: subject, Detail: detail})
 }
 
-// Audit returns entries before position before (0: from the newest) that are not older than since, newest first, limit at most.
-func (s *Store) Audit(ctx context.Context, before int64, since time.Time, limit int) ([]AuditEntry, error) {
+// printable returns s with escapes for all that does not print, at most limit bytes of it.
+func printable(s string, limit int) string {
+	const cut = "…"
+	var b strings.Builder
+	fits := 0 // bytes of b that leave room for cut
+	for _, r := range s {
+		if unicode.IsPrint(r) {
+			b.WriteRune(r)
+		} else {
+			b.WriteString(strings.Trim(strconv.QuoteRuneToASCII(r), "'"))
+		}
+		if b.Len() > limit {
+			return b.String()[:fits] + cut
+		}
+		if b.Len() <= limit-len(cut) {
+			fits = b.Len()
+		}
+	}
+	return b.String()
+}
+
+// AuditFilter selects entries of the audit log. The zero value selects all.
+type AuditFilter struct {
+	Before, After int64     // positions, both exclusive; 0: no bound
+	Since         time.Time // entries that are not older
+	Action        string    // a dotted name, in which * stands for anything
+	Device        string    // id of the device that acted or was acted on
+}
+
+func (f AuditFilter) args() []any {
+	before, since := f.Before, int64(math.MinInt64)
 	if before <= 0 {
 		before = math.MaxInt64
 	}
-	from := int64(math.MinInt64)
-	if !since.IsZero() {
-		from = since.UnixMilli()
+	if !f.Since.IsZero() {
+		since = f.Since.UnixMilli()
 	}
+	return []any{before, f.After, since, globLiteral.Replace(f.Action), f.Device}
+}
+
+// globLiteral leaves only the star its meaning in a GLOB pattern.
+var globLiteral = strings.NewReplacer("[", "[[]", "?", "[?]")
+
+// Audit returns the entries that a filter selects, newest first, limit at most.
+func (s *Store) Audit(ctx context.Context, f AuditFilter, limit int) ([]AuditEntry, error) {
+	return s.audit(ctx, "audit.newest", f, limit)
+}
+
+// AuditFrom returns the entries that a filter selects, oldest first, limit at most.
+func (s *Store) AuditFrom(ctx context.Context, f AuditFilter, limit int) ([]AuditEntry, error) {
+	return s.audit(ctx, "audit.oldest", f, limit)
+}
+
+func (s *Store) audit(ctx context.Context, query string, f AuditFilter, limit int) ([]AuditEntry, error) {
 	var list []AuditEntry
-	err := s.rows(ctx, "audit.list", func(r *sql.Rows) error {
+	err := s.rows(ctx, query, func(r *sql.Rows) error {
 		var e AuditEntry
 		var at int64
 		err := r.Scan(&e.N, &at, &e.Actor, &e.Origin, &e.Action, &e.Subject, &e.Detail)
 		e.At = time.UnixMilli(at)
 		list = append(list, e)
 		return err
-	}, before, from, limit)
+	}, append(f.args(), limit)...)
 	return list, err
+}
+
+// AuditStart returns the position before the oldest of the newest limit entries that a filter selects: AuditFrom after it
+// returns them.
+func (s *Store) AuditStart(ctx context.Context, f AuditFilter, limit int) (n int64, err error) {
+	err = s.rows(ctx, "audit.start", func(r *sql.Rows) error { return r.Scan(&n) }, append(f.args(), limit)...)
+	return n, err
+}
+
+// metaAuditSweep is there while a sweep drops entries: a trigger refuses to delete any otherwise.
+const metaAuditSweep = "audit_sweep"
+
+// SweepAudit drops entries from before a time. Of more than most entries it drops the oldest of those actions that are most
+// frequent, so that repeating one act does not push out the entries of others.
+func (s *Store) SweepAudit(ctx context.Context, before time.Time, most int) error {
+	drop := func(find string, args ...any) error {
+		return s.sweep(ctx, find, sweepPiece, func(t *Tx, key []any) error {
+			return t.dropAudit(key[0].(int64))
+		}, args...)
+	}
+	if err := drop("audit.old", before.UnixMilli()); err != nil {
+		return err
+	}
+	counts := map[string]int{}
+	err := s.rows(ctx, "audit.counts", func(r *sql.Rows) error {
+		var action string
+		var n int
+		err := r.Scan(&action, &n)
+		counts[action] = n
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	share := fairShare(counts, most)
+	for action, n := range counts {
+		if n > share {
+			if err := drop("audit.excess", action, share); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (t *Tx) dropAudit(n int64) error {
+	if err := t.must("meta.set", metaAuditSweep, []byte{1}); err != nil {
+		return err
+	}
+	if err := t.must("audit.drop", n); err != nil {
+		return err
+	}
+	return t.must("meta.drop", metaAuditSweep)
+}
+
+// fairShare returns how many entries each action may keep, so that there are at most most in all.
+func fairShare(counts map[string]int, most int) int {
+	var sizes []int
+	for _, n := range counts {
+		sizes = append(sizes, n)
+	}
+	slices.Sort(sizes)
+	for i, n := range sizes {
+		if rest := len(sizes) - i; n*rest > most {
+			return most / rest
+		}
+		most -= n
+	}
+	return math.MaxInt
 }

@@ -7,6 +7,8 @@ import (
 	"database/sql"
 	"encoding/hex"
 	"time"
+
+	"hermes-mobile/frame"
 )
 
 // Device is one installation of an app, as the store knows it.
@@ -52,6 +54,9 @@ func scanDevice(r *sql.Rows) (*Device, error) {
 		&d.Revoked, &d.Conversation, &d.Rights.Write, &d.Rights.Answer, &d.Rights.Call, &created, &seen, &answers, &expires, &d.NextHash)
 	d.CreatedAt, d.SeenAt = time.UnixMilli(created), time.UnixMilli(seen)
 	d.AnswersAt, d.ExpiresAt = timeOrZero(answers), timeOrZero(expires)
+	for _, name := range []*string{&d.Name, &d.Platform, &d.App, &d.UserName} {
+		*name = frame.CleanName(*name) // an earlier version let more into names
+	}
 	return d, err
 }
 

@@ -142,7 +142,7 @@ func wantFrozenRows(t *testing.T, s *Store, version int) {
 		}
 	}
 	if version > 4 {
-		if list := value[[]AuditEntry](t)(s.Audit(ctx, 0, time.Time{}, 10)); len(list) != 1 || list[0].Action != "device.revoke" || list[0].Subject != "tel-2" {
+		if list := value[[]AuditEntry](t)(s.Audit(ctx, AuditFilter{}, 10)); len(list) != 1 || list[0].Action != "device.revoke" || list[0].Subject != "tel-2" {
 			t.Errorf("audit log %+v", list)
 		}
 	}

@@ -264,3 +264,14 @@ func TestOpenMessages(t *testing.T) {
 		t.Errorf("open messages %+v", list)
 	}
 }
+
+// Names that an earlier version stored are read without what does not show as itself.
+func TestStoredNamesAreClean(t *testing.T) {
+	s := open(t, t.TempDir())
+	d := &Device{ID: "d", Name: "Anna\u202e's\n phone", Platform: "an\u200bdroid", App: "app\x1b[2J", UserID: "anna", UserName: "\u2066Anna 👩\u200d🚀"}
+	do(t, s, func(tx *Tx) error { return tx.AddDevice(d, t0) })
+	got := value[*Device](t)(s.Device(ctx, "d"))
+	if got.Name != "Anna's phone" || got.Platform != "android" || got.App != "app[2J" || got.UserName != "Anna 👩\u200d🚀" {
+		t.Errorf("%+v", got)
+	}
+}

@@ -176,6 +176,11 @@ CREATE TABLE audit (
   subject TEXT NOT NULL,             -- the device, user, token label or setting it was done to
   detail TEXT NOT NULL);
 CREATE INDEX audit_at ON audit(at);
+CREATE TRIGGER audit_replaced BEFORE INSERT ON audit WHEN EXISTS (SELECT 1 FROM audit WHERE n=NEW.n)
+  BEGIN SELECT RAISE(ABORT, 'entries of the audit log are never replaced'); END;
+CREATE TRIGGER audit_changed BEFORE UPDATE ON audit BEGIN SELECT RAISE(ABORT, 'entries of the audit log are never changed'); END;
+CREATE TRIGGER audit_dropped BEFORE DELETE ON audit WHEN NOT EXISTS (SELECT 1 FROM meta WHERE k='audit_sweep')
+  BEGIN SELECT RAISE(ABORT, 'only a sweep drops entries of the audit log'); END;
 
 -- A pairing code names the user that its device belongs to; without one the device makes a new user.
 ALTER TABLE invite ADD COLUMN user_id TEXT NOT NULL DEFAULT '';

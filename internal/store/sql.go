@@ -100,11 +100,12 @@ var writes = map[string]string{
 	"notice.wipe":     `DELETE FROM notice WHERE device=?`,
 	"notice.gone":     `DELETE FROM notice WHERE device=? AND seq=?`,
 
-	"audit.add":   `INSERT INTO audit(at, actor, origin, action, subject, detail) VALUES(?,?,?,?,?,?)`,
-	"audit.sweep": `DELETE FROM audit WHERE at<?1 OR n<=(SELECT max(n) FROM audit)-?2`,
+	"audit.add":  `INSERT INTO audit(at, actor, origin, action, subject, detail) VALUES(?,?,?,?,?,?)`,
+	"audit.drop": `DELETE FROM audit WHERE n=?`,
 
-	"meta.set": `INSERT INTO meta(k, v) VALUES(?,?) ON CONFLICT(k) DO UPDATE SET v=excluded.v`,
-	"meta.add": `INSERT INTO meta(k, v) VALUES(?,?) ON CONFLICT(k) DO NOTHING`,
+	"meta.set":  `INSERT INTO meta(k, v) VALUES(?,?) ON CONFLICT(k) DO UPDATE SET v=excluded.v`,
+	"meta.add":  `INSERT INTO meta(k, v) VALUES(?,?) ON CONFLICT(k) DO NOTHING`,
+	"meta.drop": `DELETE FROM meta WHERE k=?`,
 }
 
 const deviceColumns = `n, id, name, platform, app, user_id, user_name, label, token_hash, epoch, floor, sent, revoked, conversation, may_write, may_answer, may_call, created_at, seen_at, answers_at, expires_at, next_hash`
@@ -123,6 +124,9 @@ const (
 const unread = `FROM outbox o LEFT JOIN notice n ON n.device=o.device AND n.seq=o.seq
 		WHERE o.device=?1 AND o.seq>min(?2, coalesce((SELECT min(seq)-1 FROM notice WHERE device=?1 AND withdrawn=0), ?2)) AND (o.seq>?2 OR n.withdrawn=0) AND o.kind<=3
 		AND (o.kind<>3 OR EXISTS (SELECT 1 FROM card WHERE id=` + entryID + ` AND state=0))`
+
+// auditFilter selects entries of the audit log, with the arguments of an AuditFilter.
+const auditFilter = `WHERE n<?1 AND n>?2 AND at>=?3 AND (?4='' OR action GLOB ?4) AND (?5='' OR subject=?5 OR actor='device:'||?5)`
 
 // queries are the statements of Store, by name.
 var queries = map[string]string{
@@ -195,7 +199,12 @@ var queries = map[string]string{
 	"front_owner.id":     `SELECT user_id FROM front_owner WHERE kind=? AND id=?`,
 	"front_owner.user":   `SELECT id FROM front_owner WHERE user_id=? AND kind=?`,
 
-	"audit.list": `SELECT n, at, actor, origin, action, subject, detail FROM audit WHERE n<?1 AND at>=?2 ORDER BY n DESC LIMIT ?3`,
+	"audit.newest": `SELECT n, at, actor, origin, action, subject, detail FROM audit ` + auditFilter + ` ORDER BY n DESC LIMIT ?6`,
+	"audit.oldest": `SELECT n, at, actor, origin, action, subject, detail FROM audit ` + auditFilter + ` ORDER BY n LIMIT ?6`,
+	"audit.start":  `SELECT coalesce(min(n)-1, ?2) FROM (SELECT n FROM audit ` + auditFilter + ` ORDER BY n DESC LIMIT ?6)`,
+	"audit.old":    `SELECT n FROM audit WHERE at<?`,
+	"audit.counts": `SELECT action, count(*) FROM audit GROUP BY action`,
+	"audit.excess": `SELECT n FROM audit WHERE action=? ORDER BY n DESC LIMIT -1 OFFSET ?`,
 
 	"invite.valid": `SELECT device FROM invite WHERE hash=? AND device IN ('', ?) AND expires_at>?`,
 	"invite.used":  `SELECT 1 FROM invite WHERE device=? AND device<>''`,

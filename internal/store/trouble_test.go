@@ -107,7 +107,7 @@ func init() {
 		if err := s.Do(func(tx *Tx) error { return tx.AddDevice(d, t0) }); err != nil {
 			return err
 		}
-		limit := syscall.Rlimit{Cur: 300 << 10, Max: 300 << 10}
+		limit := syscall.Rlimit{Cur: 500 << 10, Max: 500 << 10}
 		if err := syscall.Setrlimit(syscall.RLIMIT_FSIZE, &limit); err != nil {
 			return err
 		}

@@ -146,6 +146,7 @@ func (p *Page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("Referrer-Policy", "no-referrer")
 	h.Set("Cross-Origin-Opener-Policy", "same-origin")
+	h.Set("Cross-Origin-Resource-Policy", "same-origin")
 	h.Set("Permissions-Policy", "microphone=(self), camera=(self), geolocation=(), payment=(), usb=()")
 	h.Set("Vary", "Accept-Encoding")
 	switch {
@@ -170,7 +171,8 @@ func (p *Page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // plainHost keeps a Host header from writing directives of its own.
 var plainHost = regexp.MustCompile(`^[A-Za-z0-9._:\[\]-]+$`)
 
-// policy allows the page its own files, its own server, and the owner's avatar page in a frame; nothing else.
+// policy allows the page its own files, its own server, and the owner's avatar page in a frame; nothing else. Text becomes HTML or
+// script only where the page's two policies make it so.
 func (p *Page) policy(r *http.Request) string {
 	connect := "'self'"
 	// Not every browser counts the WebSocket of a host as 'self'.
@@ -179,5 +181,7 @@ func (p *Page) policy(r *http.Request) string {
 	}
 	return "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob: data:; media-src 'self' blob: data:; " +
 		"connect-src " + connect + "; frame-src " + p.frame + "; manifest-src 'self'; worker-src 'self'; " +
-		"base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+		"base-uri 'none'; form-action 'none'; frame-ancestors 'none'; " +
+		// HTML comes from DOMPurify alone, and a worker from the page's own address: web/src/view/trusted.ts.
+		"require-trusted-types-for 'script'; trusted-types dompurify hermes-mobile"
 }

@@ -22,6 +22,7 @@ import (
 // Tokens and ids of the servers that are started here; they listen on loopback only and live for minutes.
 const (
 	appToken     = "bench0bench0bench0bench0bench0bench0bench0bench0bench0bench0be01"
+	metricsToken = "bench0bench0bench0bench0bench0bench0bench0bench0bench0bench0be03"
 	deliverToken = "bench0bench0bench0bench0bench0bench0bench0bench0bench0bench0be02"
 	relayID      = "gw-bench"
 	relaySecret  = "bench-secret-bench-secret-bench-secret"
@@ -59,7 +60,7 @@ func (s *suite) launch(data string, env ...string) (*process, error) {
 	p.cmd = exec.Command(s.bin, "serve")
 	p.cmd.Env = append([]string{"HOME=" + s.dir, "HERMES_HOME=" + filepath.Join(s.dir, "no-hermes"), "TMPDIR=" + s.dir, "PATH=" + os.Getenv("PATH"),
 		"MOBILE_HOST=" + host, "MOBILE_PORT=" + port, "MOBILE_DATA=" + data, "MOBILE_LOG_LEVEL=warn", "MOBILE_ALLOW_ALL_USERS=1",
-		"MOBILE_TOKEN=" + appToken, "MOBILE_DELIVER_TOKENS=" + deliverToken,
+		"MOBILE_TOKEN=" + appToken, "MOBILE_METRICS_TOKEN=" + metricsToken, "MOBILE_DELIVER_TOKENS=" + deliverToken,
 		"MOBILE_AGENT=relay", "MOBILE_RELAY_ID=" + relayID, "MOBILE_RELAY_SECRET=" + relaySecret}, env...)
 	if s.profile != "" {
 		if p.pprof, err = freeAddr(); err != nil {
@@ -173,7 +174,7 @@ func (p *process) rss() int64 {
 
 // metrics reads the server's counters; the values of one name are added up.
 func (p *process) metrics(ctx context.Context) (map[string]float64, error) {
-	body, err := get(ctx, "http://"+p.addr+"/metrics")
+	body, err := get(ctx, "http://"+p.addr+"/metrics", metricsToken)
 	if err != nil {
 		return nil, err
 	}
@@ -192,10 +193,14 @@ func (p *process) metrics(ctx context.Context) (map[string]float64, error) {
 	return m, lines.Err()
 }
 
-func get(ctx context.Context, url string) (io.ReadCloser, error) {
+// get fetches a page, with a bearer token where there is one.
+func get(ctx context.Context, url, token string) (io.ReadCloser, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
 		return nil, err
+	}
+	if token != "" {
+		req.Header.Set("Authorization", "Bearer "+token)
 	}
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
@@ -244,7 +249,7 @@ func (s *suite) capture(ctx context.Context, p *process, name string, d time.Dur
 		return func() {}
 	}
 	fetch := func(kind, query string) {
-		body, err := get(ctx, "http://"+p.pprof+"/debug/pprof/"+query)
+		body, err := get(ctx, "http://"+p.pprof+"/debug/pprof/"+query, "")
 		if err != nil {
 			fmt.Println("  no profile:", err)
 			return

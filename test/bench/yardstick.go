@@ -80,7 +80,7 @@ func (v *contestant) inUse(ctx context.Context, p *process) (float64, error) {
 	case !v.golang:
 		return 0, nil
 	}
-	body, err := get(ctx, "http://"+p.addr+"/live")
+	body, err := get(ctx, "http://"+p.addr+"/live", "")
 	if err != nil {
 		return 0, err
 	}

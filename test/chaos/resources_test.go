@@ -62,6 +62,7 @@ func (w *world) metrics(ctx context.Context) (map[string]float64, error) {
 		return nil, err
 	}
 	req.Close = true // no connection is to stay
+	req.Header.Set("Authorization", "Bearer "+metricsToken)
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
 		return nil, err

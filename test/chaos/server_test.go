@@ -20,7 +20,10 @@ import (
 )
 
 const (
-	appToken    = "crash-test-app-token-0123456789"
+	appToken = "crash-test-app-token-0123456789"
+
+	metricsToken = "crash-test-metrics-token-0123456789"
+
 	relayID     = "gw:crash"
 	relaySecret = "crash-test-relay-secret-0123456789"
 
@@ -115,7 +118,7 @@ func (s *server) command(args ...string) *exec.Cmd {
 	cmd.Env = []string{
 		"HOME=" + s.dir, "PATH=" + os.Getenv("PATH"), "HERMES_HOME=" + filepath.Join(s.dir, "no-hermes"),
 		"MOBILE_DATA=" + s.data(), "MOBILE_SYNC=" + s.sync, "MOBILE_HOST=127.0.0.1", "MOBILE_PORT=" + strconv.Itoa(s.port),
-		"MOBILE_AGENT=relay", "MOBILE_TOKEN=" + appToken, "MOBILE_ALLOW_ALL_USERS=1",
+		"MOBILE_AGENT=relay", "MOBILE_TOKEN=" + appToken, "MOBILE_METRICS_TOKEN=" + metricsToken, "MOBILE_ALLOW_ALL_USERS=1",
 		"GOTRACEBACK=all", seam.Variable + "=" + s.seam(),
 	}
 	if s.gateways == 1 {

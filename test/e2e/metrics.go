@@ -2,21 +2,35 @@ package e2e
 
 import (
 	"bufio"
+	"context"
+	"net"
 	"net/http"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
 )
 
-// Metrics reads the server's counters; the values of one name are added up.
+// Admin is a client of the admin socket, whatever host its requests name.
+func (s *Server) Admin() *http.Client {
+	dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
+		var d net.Dialer
+		return d.DialContext(ctx, "unix", filepath.Join(s.Data, "admin.sock"))
+	}
+	return &http.Client{Transport: &http.Transport{DialContext: dial, DisableKeepAlives: true}, Timeout: patience}
+}
+
+// Metrics reads the server's counters over the admin socket; the values of one name are added up.
 func (s *Server) Metrics(t testing.TB) map[string]float64 {
 	t.Helper()
-	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: patience}
-	resp, err := client.Get(s.Base() + "/metrics")
+	resp, err := s.Admin().Get("http://admin/metrics")
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		t.Fatalf("/metrics answers %s", resp.Status)
+	}
 	m := map[string]float64{}
 	lines := bufio.NewScanner(resp.Body)
 	for lines.Scan() {

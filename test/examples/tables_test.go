@@ -8,12 +8,13 @@ import (
 	"strings"
 	"testing"
 
+	"hermes-mobile/internal/audit"
 	"hermes-mobile/internal/config"
 )
 
 // The tables of doc/operate.md are made from the code.
 func TestTables(t *testing.T) {
-	tables := map[string]string{"settings": settings(), "gateway events": gatewayEvents(t), "metrics": metrics(t)}
+	tables := map[string]string{"settings": settings(), "gateway events": gatewayEvents(t), "metrics": metrics(t), "audit actions": auditActions()}
 	if *update {
 		rewrite(t, "operate.md", "table", func(name string) string { return tables[name] })
 	}
@@ -48,6 +49,19 @@ func settings() string {
 			value = "`" + k.Default + "`"
 		}
 		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", name, kind, value, k.Help)
+	}
+	return b.String()
+}
+
+func auditActions() string {
+	var b strings.Builder
+	b.WriteString("| action | meaning | subject |\n| --- | --- | --- |\n")
+	for _, a := range audit.Actions() {
+		subject := a.Subject
+		if subject == "" {
+			subject = "–"
+		}
+		fmt.Fprintf(&b, "| `%s` | %s | %s |\n", a.Name, a.Meaning, subject)
 	}
 	return b.String()
 }

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 
@@ -82,6 +83,15 @@ func TestForgedForwarding(t *testing.T) {
 			statuses, _ := answers(t, s, "GET "+path+" HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n"+headers+"\r\n")
 			if len(statuses) != 1 || statuses[0] != want && statuses[0] != http.StatusBadRequest {
 				t.Errorf("%s with %.60q: %v, want %d", path, headers, statuses, want)
+			}
+		}
+	}
+	// Nor does it help to look like a program on this machine, as who comes by a TCP forward does.
+	for _, host := range []string{fmt.Sprintf("127.0.0.1:%d", s.Port), fmt.Sprintf("localhost:%d", s.Port), fmt.Sprintf("[::1]:%d", s.Port), "localhost"} {
+		for path, want := range map[string][]int{"/metrics": {403}, "/admin/api/overview": {401, 404}, "/admin/api/doctor": {401, 404}, "/admin/enter?key=" + strings.Repeat("A", 26): {303, 404}} {
+			statuses, body := answers(t, s, "GET "+path+" HTTP/1.1\r\nHost: "+host+"\r\nConnection: close\r\nX-Hermes-Mobile-Admin: 1\r\n\r\n")
+			if len(statuses) != 1 || !slices.Contains(want, statuses[0]) || strings.Contains(body, s.Data) {
+				t.Errorf("%s of %s: %v", path, host, statuses)
 			}
 		}
 	}

@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { after, before, describe, it } from 'node:test'
 import type { Browser, Page } from 'playwright-core'
-import { DESKTOP, launch, noBrowser, online, PHONE, reads, say, Server, until, Visitor } from './rig'
+import { adminLink, DESKTOP, launch, noBrowser, online, PHONE, reads, say, Server, until, Visitor } from './rig'
 
 const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
 const ADMIN = '8'.repeat(64)
@@ -50,7 +50,7 @@ describe("the owner's page", { skip: noBrowser, concurrency: 1 }, () => {
     await say(chat, 'hello')
     await reads(chat, 'You said: hello')
     const owner = await Visitor.come(browser, server)
-    const page = await owner.open(server.url + 'admin')
+    const page = await owner.open(await adminLink(server))
     await go(page, 'Devices')
     const device = row(page, 'Kitchen').filter({ hasText: 'online' })
     await device.getByRole('button', { name: 'Rename' }).click()
@@ -79,7 +79,7 @@ describe("the owner's page", { skip: noBrowser, concurrency: 1 }, () => {
     const phone = await Visitor.come(browser, server, PHONE)
     const chat = await phone.pair('Wall')
     const owner = await Visitor.come(browser, server)
-    const page = await owner.open(server.url + 'admin#/devices')
+    const page = await owner.open(await adminLink(server) + '#/devices')
     const write = row(page, 'Wall').getByRole('group', { name: 'Rights of Wall' }).getByRole('switch', { name: 'Write and send files' })
     assert.equal(await write.isChecked(), true)
     await write.focus()
@@ -111,7 +111,7 @@ describe("the owner's page", { skip: noBrowser, concurrency: 1 }, () => {
     await chat.getByRole('button', { name: 'Ask for a pairing code' }).click()
     await chat.getByLabel('Pairing code').waitFor()
     const owner = await Visitor.come(browser, server, PHONE)
-    const page = await owner.open(server.url + 'admin#/people')
+    const page = await owner.open(await adminLink(server) + '#/people')
     await accessible(page, 'a request')
     const user = (await page.locator('.own-row').filter({ has: page.getByRole('button', { name: /^Approve / }) }).locator('code').textContent())!
     await page.getByRole('button', { name: 'Approve Visitor' }).click()
@@ -126,7 +126,7 @@ describe("the owner's page", { skip: noBrowser, concurrency: 1 }, () => {
 
   it('invites a phone with a code that a camera reads', async () => {
     const owner = await Visitor.come(browser, server)
-    const page = await owner.open(server.url + 'admin#/people')
+    const page = await owner.open(await adminLink(server) + '#/people')
     await page.getByRole('button', { name: 'Make a pairing code' }).click()
     await page.getByRole('img', { name: 'QR code of the pairing link' }).waitFor()
     await accessible(page, 'a code')
@@ -167,7 +167,7 @@ describe("the owner's page", { skip: noBrowser, concurrency: 1 }, () => {
     await one.pair('Pocket', 'anna')
     await two.pair('Desk', 'anna')
     const owner = await Visitor.come(browser, server)
-    const page = await owner.open(server.url + 'admin#/devices')
+    const page = await owner.open(await adminLink(server) + '#/devices')
     await row(page, 'Desk').getByRole('button', { name: 'Join a conversation' }).click()
     await confirm(page, 'Join a conversation')
     await row(page, 'Takes part in the conversation of Pocket.').getByRole('button', { name: 'Leave the conversation' }).click()
@@ -178,7 +178,7 @@ describe("the owner's page", { skip: noBrowser, concurrency: 1 }, () => {
 
   it('makes a token, shows it once, and removes it', async () => {
     const owner = await Visitor.come(browser, server)
-    const page = await owner.open(server.url + 'admin#/tokens')
+    const page = await owner.open(await adminLink(server) + '#/tokens')
     await page.getByLabel('New app token').fill('tablet')
     await page.getByRole('button', { name: 'Add' }).click()
     const secret = (await page.locator('[data-secret]').textContent())!
@@ -205,7 +205,7 @@ describe("the owner's page", { skip: noBrowser, concurrency: 1 }, () => {
   it('says what is wrong and what to do, and looks again', async () => {
     const ill = await Server.start({ MOBILE_PUBLIC_URL: 'https://127.0.0.1:1' })
     const owner = await Visitor.come(browser, ill)
-    const page = await owner.open(ill.url + 'admin')
+    const page = await owner.open(await adminLink(ill))
     await go(page, 'Doctor')
     const finding = row(page, '127.0.0.1:1')
     await finding.getByText('What to do:').first().waitFor()
@@ -226,7 +226,7 @@ describe("the owner's page", { skip: noBrowser, concurrency: 1 }, () => {
   it('has no barrier in any place, on a phone and a desktop, in two languages', async () => {
     for (const device of [PHONE, DESKTOP]) {
       const owner = await Visitor.come(browser, server, device)
-      const page = await owner.open(server.url + 'admin')
+      const page = await owner.open(await adminLink(server))
       for (const place of PLACES) {
         await go(page, place)
         await page.getByRole('heading', { level: 2, name: place }).waitFor()
@@ -257,7 +257,7 @@ describe("the owner's page", { skip: noBrowser, concurrency: 1 }, () => {
       all.status.relay = { Gateways: [{ ...gateway, ID: 'gw-1', Name: 'Home', Online: true }, { ...gateway, ID: 'gw-2', Name: '', Online: false, Wedges: 3 }], Refusals: 0 }
       await route.fulfill({ response, json: all })
     })
-    const page = await owner.open(server.url + 'admin')
+    const page = await owner.open(await adminLink(server))
     await row(page, 'Gateway Home').filter({ hasText: 'online since 3 hours ago' }).filter({ hasText: 'turns running: 2' }).waitFor()
     await row(page, 'Gateway gw-2').filter({ hasText: 'away since 3 hours ago' }).filter({ hasText: 'stalls: 3' }).waitFor()
     await page.locator('.own-numbers div').filter({ hasText: 'Gateways online' }).filter({ hasText: '1 / 2' }).waitFor()
@@ -269,7 +269,7 @@ describe("the owner's page", { skip: noBrowser, concurrency: 1 }, () => {
     const owner = await Visitor.come(browser, server)
     const page = await owner.pair('Same browser')
     await page.evaluate(() => navigator.serviceWorker.ready)
-    await page.goto(server.url + 'admin')
+    await page.goto(await adminLink(server))
     await page.getByRole('heading', { level: 1, name: "Owner's page" }).waitFor()
     await page.getByRole('heading', { level: 2, name: 'Overview' }).waitFor()
     const kept = await page.evaluate(async () => (await Promise.all((await caches.keys()).map(async (name) => (await (await caches.open(name)).keys()).map((request) => request.url)))).flat())
@@ -277,22 +277,25 @@ describe("the owner's page", { skip: noBrowser, concurrency: 1 }, () => {
     assert.deepEqual(await owner.leave(), [])
   })
 
-  it('says that what is shown may be old while the server is away, and goes on when it is back', async () => {
+  it('says that what is shown may be old while the server is away, and asks for a new link when it is back', async () => {
     const gone = await Server.start()
     const owner = await Visitor.come(browser, gone)
-    const page = await owner.open(gone.url + 'admin')
+    const page = await owner.open(await adminLink(gone))
     await page.getByRole('heading', { level: 2, name: 'Overview' }).waitFor()
     await gone.down('SIGKILL')
     await page.getByText('What is shown may be old').waitFor()
-    await gone.up()
-    await page.getByText('What is shown may be old').waitFor({ state: 'detached' })
-    assert.deepEqual(await owner.leave(), [])
+    await gone.up() // a restart ends all logins
+    await page.getByText('Run this command on the server').waitFor()
+    assert.equal(await page.getByRole('heading', { level: 2 }).count(), 0)
+    await page.goto(await adminLink(gone))
+    await page.getByRole('heading', { level: 2, name: 'Overview' }).waitFor()
+    assert.deepEqual((await owner.leave()).filter((line) => !/status of 401/.test(line)), [])
     await gone.end()
   })
 
   it('can be used by keyboard alone', async () => {
     const owner = await Visitor.come(browser, server)
-    const page = await owner.open(server.url + 'admin')
+    const page = await owner.open(await adminLink(server))
     await page.getByRole('navigation').getByRole('link', { name: 'Tokens' }).focus()
     await page.keyboard.press('Enter')
     await page.getByLabel('New app token').focus()
@@ -304,6 +307,64 @@ describe("the owner's page", { skip: noBrowser, concurrency: 1 }, () => {
     await page.keyboard.press('Escape')
     assert.equal(await page.evaluate(() => document.activeElement?.getAttribute('aria-label')), 'Remove typed')
     assert.deepEqual(await owner.leave(), [])
+  })
+
+  it('opens with a link, once, and leaves no key behind', async () => {
+    const owner = await Visitor.come(browser, server, PHONE)
+    // Whoever comes without one sees how to get one, and nothing else.
+    const bare = await owner.open(server.url + 'admin')
+    await bare.getByText('hermes-mobile admin', { exact: true }).waitFor()
+    assert.equal(await bare.getByLabel('Admin token').count(), 0)
+    await accessible(bare, 'the way in')
+    const link = await adminLink(server)
+    const page = await owner.open(link + '#/devices')
+    await page.getByRole('heading', { level: 2, name: 'Devices' }).waitFor()
+    assert.equal(page.url(), server.url + 'admin#/devices')
+    assert.equal(await page.evaluate(() => document.cookie), '')
+    assert.equal(await page.evaluate(() => document.referrer), '')
+    await page.goBack()
+    assert.equal(page.url(), 'about:blank')
+    // The page that waited goes on when it is looked at again, and a link that the owner opens again leads in, too.
+    await bare.reload()
+    await bare.getByRole('heading', { level: 2, name: 'Overview' }).waitFor()
+    await bare.goto(link)
+    await bare.getByRole('heading', { level: 2, name: 'Overview' }).waitFor()
+
+    const stranger = await Visitor.come(browser, server)
+    const late = await stranger.open(link)
+    await late.getByText('This link has been used or is older than two minutes').waitFor()
+    await late.getByText('hermes-mobile admin', { exact: true }).waitFor()
+    assert.equal(late.url(), server.url + 'admin')
+    await accessible(late, 'a link that is spent')
+    await late.getByLabel('Language').selectOption('ru')
+    await late.getByText('Эта ссылка уже использована').waitFor()
+    await late.goto(await adminLink(server))
+    await late.getByRole('navigation').waitFor()
+    assert.equal(await late.getByText('Эта ссылка уже использована').count(), 0)
+    assert.deepEqual(await owner.leave(), [])
+    assert.deepEqual(await stranger.leave(), [])
+  })
+
+  it('answers no other page of this machine, although the browser sends the cookie along', async () => {
+    const neighbour = await Server.start()
+    const owner = await Visitor.come(browser, server)
+    const page = await owner.open(await adminLink(server))
+    await page.getByRole('heading', { level: 2, name: 'Overview' }).waitFor()
+    // Another port is another origin, and the same site: SameSite cookies go there.
+    const other = await owner.context.newPage()
+    await other.goto(neighbour.url + 'healthz')
+    const got = await other.evaluate(async (url) => {
+      const results: string[] = []
+      const tries: [string, RequestInit][] = [
+        ['admin/api/overview', { credentials: 'include', headers: { 'X-Hermes-Mobile-Admin': '1' } }], ['metrics', { credentials: 'include' }], ['readyz', { credentials: 'include' }],
+        ['admin/api/pair', { method: 'POST', mode: 'no-cors', credentials: 'include', body: '{}' }],
+      ]
+      for (const [path, init] of tries) results.push(await fetch(url + path, init).then(async (r) => `${r.type} ${(await r.text()).length}`, () => 'refused'))
+      return results
+    }, server.url)
+    assert.deepEqual(got, ['refused', 'refused', 'refused', 'refused']) // CORP keeps even the opaque answer back
+    await owner.context.close()
+    await neighbour.end()
   })
 
   it('lets in from elsewhere only with the admin token', async () => {
@@ -329,6 +390,7 @@ describe("the owner's page", { skip: noBrowser, concurrency: 1 }, () => {
     await page.getByRole('heading', { level: 2, name: 'Overview' }).waitFor()
     await page.getByRole('button', { name: 'Log out' }).click()
     await page.getByLabel('Admin token').waitFor()
+    await page.getByText('Or run this command on the server').waitFor()
     // A refused login is an answer of 401, which the browser notes by itself.
     assert.deepEqual((await owner.leave()).filter((line) => !/status of 401/.test(line)), [])
     await plain.end()

@@ -84,6 +84,11 @@ export class Server implements Host {
   }
 }
 
+/** adminLink opens the admin UI once. The browser keeps a place that follows it, such as #/devices. */
+export async function adminLink(host: Host): Promise<string> {
+  return (JSON.parse(await host.cli('admin', '--json')) as { url: string }).url
+}
+
 export async function pairingLink(host: Place): Promise<string> {
   return (JSON.parse(await host.cli!('pair', '--json')) as { link: string }).link
 }

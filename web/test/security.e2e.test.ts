@@ -101,6 +101,34 @@ describe('hostile words', { skip: noBrowser }, () => {
     assert.deepEqual(await visitor.leave(), [])
   })
 
+  it('cannot be written by a slip of the page itself: the browser takes HTML from the cleaner only', async () => {
+    for (const path of ['', 'admin']) {
+      const visitor = await Visitor.come(browser, server)
+      const page = await visitor.open(server.url + path)
+      const got = await page.evaluate(() => {
+        const tries: (() => unknown)[] = [
+          () => (document.createElement('div').innerHTML = '<b>x</b>'),
+          () => document.body.insertAdjacentHTML('beforeend', '<b>x</b>'),
+          () => new DOMParser().parseFromString('<b>x</b>', 'text/html'),
+          () => (document.createElement('script').src = './sw.js'),
+          () => new Worker('./sw.js'),
+          () => (window as unknown as { trustedTypes: { createPolicy(name: string, rules: object): void } }).trustedTypes.createPolicy('another', {}),
+        ]
+        return tries.map((attempt) => {
+          try {
+            attempt()
+            return 'done'
+          } catch (error) {
+            return (error as Error).name
+          }
+        })
+      })
+      assert.deepEqual(got, got.map(() => 'TypeError'), path)
+      const trouble = await visitor.leave()
+      assert.deepEqual(trouble.filter((line) => !/trusted-?types|TrustedHTML|TrustedScript/i.test(line)), [], path)
+    }
+  })
+
   it('never run: addresses of an avatar', async () => {
     for (const avatar_url of ['javascript:ran=1', 'JAVASCRIPT:top.ran=1', ' javascript:ran=1', 'data:text/html,<script>parent.ran=1</script>', 'vbscript:x', 'blob:x', '//evil.example/a', '"><script>ran=1</script>', 'file:///etc/passwd']) {
       const visitor = await Visitor.come(browser, server)

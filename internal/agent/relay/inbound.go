@@ -108,6 +108,7 @@ func (g *gateway) event(c *convo, text, kind, mid string) event {
 	}
 	return event{Text: text, MessageType: kind, MessageID: mid, Source: source{
 		Platform: g.platform(), ChatID: c.device, ChatType: "dm", ChatName: name, UserID: user, UserName: userName,
+		Profile: c.profile, Verified: true,
 	}}
 }
 

@@ -179,6 +179,25 @@ func TestFileToAgent(t *testing.T) {
 					t.Errorf("%v may read it", who)
 				}
 			}
+			// The signed address is enough where no bearer comes at all, and only then; one that was changed is not.
+			bare := func(address string) int {
+				t.Helper()
+				resp, err := http.Get(address)
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer http.DefaultClient.CloseIdleConnections()
+				_ = resp.Body.Close()
+				return resp.StatusCode
+			}
+			if status := bare(r.srv.URL + path); status != 200 {
+				t.Errorf("without a bearer: %d", status)
+			}
+			for _, wrong := range []string{path[:len(path)-3] + "AAA", path + "A", "/relay/media/x", "/relay/media/" + r.upload("gw", "s3cret", "x", "image/png", "x.png")} {
+				if status := bare(r.srv.URL + wrong); status != 401 {
+					t.Errorf("%s without a bearer: %d", wrong, status)
+				}
+			}
 			os.Remove(r.files.dir + "/" + f.Hash)
 			if status, _, _ := r.http("GET", r.srv.URL+path, "gw", "s3cret", ""); status != 404 {
 				t.Errorf("gone: %d", status)

@@ -1,8 +1,11 @@
 import { t } from '../words/words'
 
-/** Access is how far the server lets this browser get. */
+/**
+ * Access is how far the server lets this browser get: it is in, only a one-time link lets it in, the admin token does, too, or nothing
+ * does before it comes by https.
+ */
 export interface Access {
-  access: 'here' | 'session' | 'login' | 'encrypt'
+  access: 'session' | 'link' | 'login' | 'encrypt'
   plain: boolean
 }
 
@@ -127,6 +130,16 @@ export interface Delivery {
   expired_at?: string
 }
 
+export interface AuditEntry {
+  number: number
+  at: string
+  actor: string
+  origin?: string
+  action: string
+  subject?: string
+  detail?: string
+}
+
 /** Refusal is what the server did not do, and why. */
 export class Refusal extends Error {
   constructor(
@@ -140,8 +153,8 @@ export class Refusal extends Error {
 
 const PATIENCE = 90_000
 
-/** ask asks the server for something, or with a body has it do something. */
-export async function ask<T>(path: string, body?: object): Promise<T> {
+/** request asks the server for something, or with a body has it do something. What is refused is thrown. */
+async function request(path: string, body?: object): Promise<Response> {
   const headers: Record<string, string> = { 'X-Hermes-Mobile-Admin': '1' }
   if (body) headers['Content-Type'] = 'application/json'
   let response: Response
@@ -150,7 +163,25 @@ export async function ask<T>(path: string, body?: object): Promise<T> {
   } catch {
     throw new Refusal(0, 'unreachable', t('unreachable'))
   }
+  if (response.ok) return response
   const answer = (await response.json().catch(() => ({}))) as { code?: string; message?: string }
-  if (!response.ok) throw new Refusal(response.status, answer.code ?? '', answer.message ?? response.statusText)
-  return answer as T
+  throw new Refusal(response.status, answer.code ?? '', answer.message ?? response.statusText)
+}
+
+/** ask gives the server's answer. */
+export async function ask<T>(path: string, body?: object): Promise<T> {
+  return (await (await request(path, body)).json().catch(() => ({}))) as T
+}
+
+/** download saves the server's answer as a file of this name. An answer that breaks off is not saved. */
+export async function download(path: string, name: string): Promise<void> {
+  const response = await request(path)
+  const blob = await response.blob().catch(() => {
+    throw new Refusal(0, 'unreachable', t('unreachable'))
+  })
+  const link = document.createElement('a')
+  link.href = URL.createObjectURL(blob)
+  link.download = name
+  link.click()
+  setTimeout(() => URL.revokeObjectURL(link.href), PATIENCE)
 }

@@ -6,6 +6,11 @@ export function moment(at: string): string {
   return new Intl.DateTimeFormat(language.value, { dateStyle: 'medium', timeStyle: 'short' }).format(new Date(at))
 }
 
+/** precise says when something was, to the second. */
+export function precise(at: string): string {
+  return new Intl.DateTimeFormat(language.value, { dateStyle: 'medium', timeStyle: 'medium' }).format(new Date(at))
+}
+
 /** ago says how long ago something was, in the largest unit that fits. */
 export function ago(at: string): string {
   const seconds = Math.max(0, (Date.now() - new Date(at).getTime()) / 1000)

@@ -1,12 +1,32 @@
 import { useState } from 'preact/hooks'
 import { t, type Key } from '../words/words'
 import { Choices } from './choices'
-import { access, login } from './state'
+import { access, login, spent } from './state'
 
-const reasons: Record<string, Key> = { wrong_token: 'ownWrongToken', rate_limited: 'ownTooMany', encrypt: 'ownEncrypt', unreachable: 'unreachable', foreign: 'ownForeign' }
+const reasons: Record<string, Key> = {
+  wrong_token: 'ownWrongToken', rate_limited: 'ownTooMany', busy: 'ownBusy', shared_token: 'ownSharedToken', encrypt: 'ownEncrypt', unreachable: 'unreachable', foreign: 'ownForeign',
+}
 
-/** Login asks for the admin token. It is sent once and not kept. */
+/** Login says how to get in: by a link from the server's machine, and where the server takes it, by the admin token. */
 export function Login() {
+  const way = access.value?.access
+  return (
+    <main class="screen">
+      <div class="card-panel">
+        <h1>{t('ownTitle')}</h1>
+        {spent.value && <p class="problem" role="alert">{t('ownLinkSpent')}</p>}
+        {way === 'encrypt' && <p role="alert">{t('ownEncrypt')}</p>}
+        {way === 'login' && <TokenForm />}
+        <p>{t(way === 'login' ? 'ownRunInstead' : 'ownRun')}</p>
+        <div class="command"><code>hermes-mobile admin</code></div>
+        <Choices />
+      </div>
+    </main>
+  )
+}
+
+/** TokenForm asks for the admin token. It is sent once and not kept. */
+function TokenForm() {
   const [token, setToken] = useState('')
   const [busy, setBusy] = useState(false)
   const [wrong, setWrong] = useState('')
@@ -19,23 +39,13 @@ export function Login() {
     if (!code) setToken('')
   }
   return (
-    <main class="screen">
-      <div class="card-panel">
-        <h1>{t('ownTitle')}</h1>
-        {access.value?.access === 'encrypt' ? (
-          <p role="alert">{t('ownEncrypt')}</p>
-        ) : (
-          <form class="own-form" onSubmit={submit}>
-            {access.value?.plain && <p class="problem">{t('ownPlain')}</p>}
-            <label>{t('ownToken')}<small>{t('ownTokenHint')}</small>
-              <input type="password" value={token} onInput={(e) => setToken(e.currentTarget.value)} autocomplete="current-password" maxLength={512} required aria-invalid={wrong ? true : undefined} />
-            </label>
-            <p class="problem" role="alert">{wrong}</p>
-            <button type="submit" class="primary wide" disabled={busy}>{t('ownLogin')}</button>
-          </form>
-        )}
-        <Choices />
-      </div>
-    </main>
+    <form class="own-form" onSubmit={submit}>
+      {access.value?.plain && <p class="problem">{t('ownPlain')}</p>}
+      <label>{t('ownToken')}<small>{t('ownTokenHint')}</small>
+        <input type="password" value={token} onInput={(e) => setToken(e.currentTarget.value)} autocomplete="current-password" maxLength={512} required aria-invalid={wrong ? true : undefined} />
+      </label>
+      <p class="problem" role="alert">{wrong}</p>
+      <button type="submit" class="primary wide" disabled={busy}>{t('ownLogin')}</button>
+    </form>
   )
 }

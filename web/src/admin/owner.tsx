@@ -2,6 +2,7 @@ import { useEffect, useRef } from 'preact/hooks'
 import { Icon } from '../view/icon'
 import { Notices } from '../view/notices'
 import { language, t } from '../words/words'
+import { Audit } from './audit'
 import { Choices } from './choices'
 import { Deliveries } from './deliveries'
 import { Devices } from './devices'
@@ -13,8 +14,8 @@ import { People } from './people'
 import { access, entered, overview, place, places, stale, trouble, type Place } from './state'
 import { Tokens } from './tokens'
 
-const names = { overview: 'ownOverview', devices: 'ownDevices', people: 'ownPeople', deliveries: 'ownDeliveries', doctor: 'ownDoctor', tokens: 'ownTokens' } as const
-const views: Record<Place, () => preact.JSX.Element | null> = { overview: Glance, devices: Devices, people: People, deliveries: Deliveries, doctor: Doctor, tokens: Tokens }
+const names = { overview: 'ownOverview', devices: 'ownDevices', people: 'ownPeople', deliveries: 'ownDeliveries', doctor: 'ownDoctor', tokens: 'ownTokens', audit: 'ownAudit' } as const
+const views: Record<Place, () => preact.JSX.Element | null> = { overview: Glance, devices: Devices, people: People, deliveries: Deliveries, doctor: Doctor, tokens: Tokens, audit: Audit }
 
 /** Owner is the whole page: getting in, or one of its places. */
 export function Owner() {

@@ -1,11 +1,11 @@
 import { computed, effect, signal, untracked } from '@preact/signals'
 import { complain } from '../view/notice'
-import { ask, Refusal, type Access, type Delivery, type Finding, type Overview, type Report } from './api'
+import { ask, Refusal, type Access, type AuditEntry, type Delivery, type Finding, type Overview, type Report } from './api'
 
 /** How often the page looks anew while it is on the screen. */
 const EVERY = 4000
 
-export const places = ['overview', 'devices', 'people', 'deliveries', 'doctor', 'tokens'] as const
+export const places = ['overview', 'devices', 'people', 'deliveries', 'doctor', 'tokens', 'audit'] as const
 export type Place = (typeof places)[number]
 
 const here = () => places.find((name) => '#/' + name === location.hash) ?? 'overview'
@@ -16,6 +16,9 @@ export const access = signal<Access | undefined>(undefined)
 export const overview = signal<Overview | undefined>(undefined)
 export const deliveries = signal<Delivery[] | undefined>(undefined)
 export const filter = signal({ device: '', state: '' })
+/** The newest entries of the audit log that fit auditFilter; more: there are older ones. */
+export const audit = signal<{ entries: AuditEntry[]; more: boolean } | undefined>(undefined)
+export const auditFilter = signal({ kind: '', device: '' })
 export const report = signal<Report | undefined>(undefined)
 export const examining = signal(false)
 /** trouble is how much is wrong: what the server sees by itself, and what the doctor found when he was asked last. */
@@ -26,7 +29,10 @@ export const trouble = computed(() => {
 /** Why what is shown may be old; empty where it is not. */
 export const stale = signal('')
 
-export const entered = () => access.value?.access === 'here' || access.value?.access === 'session'
+/** The link that was opened was of no use: it had been used, or was too old. */
+export const spent = signal(false)
+
+export const entered = () => access.value?.access === 'session'
 
 let running: Promise<void> | undefined
 let again = false
@@ -50,10 +56,12 @@ async function look(): Promise<void> {
   try {
     if (!entered()) access.value = await ask<Access>('/session')
     if (!entered()) return
+    spent.value = false
     const wanted = filter.peek()
     const [all, list] = await Promise.all([
       ask<Overview>('/overview'),
       place.peek() === 'deliveries' ? ask<Delivery[]>('/deliveries?' + new URLSearchParams({ ...wanted, limit: '200' })) : undefined,
+      place.peek() === 'audit' ? newerAudit() : undefined,
     ])
     overview.value = all
     if (list && wanted === filter.peek()) deliveries.value = list
@@ -63,17 +71,46 @@ async function look(): Promise<void> {
   }
 }
 
+const AUDIT_PAGE = 100
+
+async function auditPage(before: number): Promise<AuditEntry[]> {
+  const { kind, device } = auditFilter.peek()
+  return ask<AuditEntry[]>('/audit?' + new URLSearchParams({ before: String(before), action: kind && kind + '.*', device, limit: String(AUDIT_PAGE) }))
+}
+
+/** newerAudit puts new entries before those that are shown. Where they do not meet, only the new ones stay. */
+async function newerAudit(): Promise<void> {
+  const wanted = auditFilter.peek()
+  const page = await auditPage(0)
+  if (wanted !== auditFilter.peek()) return
+  const shown = audit.peek()
+  const last = page.at(-1)?.number ?? 0
+  if (shown && shown.entries.some(({ number }) => number === last)) audit.value = { entries: [...page, ...shown.entries.filter(({ number }) => number < last)], more: shown.more }
+  else audit.value = { entries: page, more: page.length === AUDIT_PAGE }
+}
+
+/** olderAudit adds a page below those entries that are shown. */
+export async function olderAudit(): Promise<void> {
+  const wanted = auditFilter.peek()
+  const page = await auditPage(audit.peek()?.entries.at(-1)?.number ?? 0)
+  const shown = audit.peek()
+  if (!shown || wanted !== auditFilter.peek()) return
+  const last = shown.entries.at(-1)?.number ?? Infinity
+  audit.value = { entries: [...shown.entries, ...page.filter(({ number }) => number < last)], more: page.length === AUDIT_PAGE }
+}
+
 /** lost notes that the server answers no more, or that the login has ended. */
 function lost(error: unknown): void {
   if (error instanceof Refusal && error.status === 401) forget()
   else stale.value = (error as Error).message
 }
 
-/** forget leaves nothing of the server on the screen. */
+/** forget leaves nothing of the server on the screen, and asks how to get in again. */
 function forget(): void {
-  access.value = { access: 'login', plain: access.peek()?.plain ?? false }
-  overview.value = deliveries.value = report.value = undefined
+  access.value = undefined
+  overview.value = deliveries.value = audit.value = report.value = undefined
   stale.value = ''
+  void refresh()
 }
 
 /** act has the server do something, and shows what became of it. It gives undefined where it was refused. */
@@ -122,12 +159,21 @@ export async function examine(): Promise<void> {
 
 /** begin keeps what is shown fresh while somebody sees it. */
 export function begin(): void {
+  if (new URLSearchParams(location.search).get('link') === 'spent') {
+    spent.value = true
+    history.replaceState(null, '', location.pathname + location.hash)
+  }
   window.addEventListener('hashchange', () => (place.value = here()))
   document.addEventListener('visibilitychange', () => document.visibilityState === 'visible' && void refresh())
   setInterval(() => document.visibilityState === 'visible' && (access.peek() === undefined || entered()) && void refresh(), EVERY)
   effect(() => {
+    void auditFilter.value
+    audit.value = undefined
+  })
+  effect(() => {
     void filter.value
     void place.value
+    void auditFilter.value
     untracked(() => void refresh())
   })
 }

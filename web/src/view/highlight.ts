@@ -21,6 +21,7 @@ import typescript from 'highlight.js/lib/languages/typescript'
 import xml from 'highlight.js/lib/languages/xml'
 import yaml from 'highlight.js/lib/languages/yaml'
 import DOMPurify from 'dompurify'
+import { TRUSTED } from './trusted'
 
 const languages = { bash, c, cpp, csharp, css, diff, go, ini, java, javascript, json, kotlin, php, python, ruby, rust, sql, swift, typescript, xml, yaml }
 for (const [name, language] of Object.entries(languages)) hljs.registerLanguage(name, language)
@@ -34,5 +35,5 @@ export function highlight(code: HTMLElement): void {
   const text = code.textContent ?? ''
   if (!hljs.getLanguage(language) || text.length > LONGEST || code.childElementCount > 0) return
   const { value } = hljs.highlight(text, { language, ignoreIllegals: true })
-  code.innerHTML = DOMPurify.sanitize(value, { ALLOWED_TAGS: ['span'], ALLOWED_ATTR: ['class'] })
+  code.innerHTML = DOMPurify.sanitize(value, { ALLOWED_TAGS: ['span'], ALLOWED_ATTR: ['class'], ...TRUSTED })
 }

@@ -1,4 +1,5 @@
 import { inform } from '../view/notice'
+import { workerAddress } from '../view/trusted'
 import { t } from '../words/words'
 
 /** work has the page open without a network, where the browser allows it: on https and on this machine. A new version waits for a word. */
@@ -15,7 +16,7 @@ export function work(): void {
       worker.postMessage('now')
     } })
   }
-  navigator.serviceWorker.register('./sw.js').then((registration) => {
+  navigator.serviceWorker.register(workerAddress()).then((registration) => {
     ask(registration.waiting)
     registration.addEventListener('updatefound', () => {
       const next = registration.installing

@@ -1,0 +1,50 @@
+package audit
+
+// Action is a kind of act that the audit log records.
+type Action struct {
+	Name    string // dotted: what it is done to, and what is done
+	Meaning string // one line
+	Subject string // what the entry names as its subject; empty: nothing
+}
+
+// Actions returns all kinds of acts, in the order of the documentation.
+func Actions() []Action { return append([]Action(nil), actions...) }
+
+// Known reports whether there is an action of this name.
+func Known(name string) bool {
+	for _, a := range actions {
+		if a.Name == name {
+			return true
+		}
+	}
+	return false
+}
+
+var actions = []Action{
+	{"pair.code", "a pairing code was made", "the user it is for, if it is bound to one"},
+	{"device.renamed", "a device got another display name", "device"},
+	{"device.rights", "the rights of a device changed", "device"},
+	{"device.joined", "a device joined the conversation of another", "device"},
+	{"device.left", "a device left a conversation", "device"},
+	{"device.unbound", "a device was unbound from its token", "device"},
+	{"device.revoked", "a device was revoked", "device"},
+	{"user.approved", "a user was approved", "user"},
+	{"user.revoked", "the approval of a user was revoked", "user"},
+	{"token.added", "a token was added", "label of the token"},
+	{"token.removed", "a token was removed", "label of the token"},
+	{"home.set", "a device became the home channel", "device"},
+	{"home.cleared", "the home channel was cleared", ""},
+	{"delivery.sent", "the owner sent a text or a file to a device", "device"},
+	{"api_user.added", "a user of the API proxy was added", "user name"},
+	{"api_user.removed", "a user of the API proxy was removed", "user name"},
+	{"api_user.password", "the password of a user of the API proxy was changed", "user name"},
+	{"api_login.failed", "logins to the API proxy failed, or keys were wrong: one entry for ten minutes", ""},
+	{"admin.link", "a one-time link to the admin UI was made", ""},
+	{"admin.login", "somebody logged in to the admin UI", ""},
+	{"admin.login_failed", "a login to the admin UI failed", ""},
+	{"admin.logout", "somebody logged out of the admin UI", ""},
+	{"app.opened", "a link that opens the page of the app was made", ""},
+	{"settings.reloaded", "the server read its tokens and certificate again, after SIGHUP", ""},
+	{"backup.written", "a copy of the database was written", "file"},
+	{"backup.restored", "the server started on a backup: entries that are newer than the backup are missing", ""},
+}

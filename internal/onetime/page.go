@@ -1,0 +1,24 @@
+package onetime
+
+import "net/http"
+
+// FromPage reports whether a request comes from a page of this server, or from the person at the browser, and not from a page of
+// somebody else. own says which origins are the server's. Whatever writes or upgrades needs such an origin. document allows the
+// request to be a link on another page that a person follows.
+//
+// For a browser, pages of other ports of a host are of the same site, and send its cookies along: a cookie alone says nothing of
+// the page.
+func FromPage(r *http.Request, own func(origin string) bool, document bool) bool {
+	origins := r.Header.Values("Origin")
+	if len(origins) > 1 || len(origins) == 1 && !own(origins[0]) {
+		return false
+	}
+	if len(origins) == 0 && (r.Method != http.MethodGet && r.Method != http.MethodHead || r.Header.Get("Upgrade") != "") {
+		return false
+	}
+	switch r.Header.Get("Sec-Fetch-Site") {
+	case "", "none", "same-origin":
+		return true
+	}
+	return document && r.Header.Get("Sec-Fetch-Mode") == "navigate" && r.Header.Get("Sec-Fetch-Dest") == "document"
+}

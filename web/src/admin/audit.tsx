@@ -1,0 +1,92 @@
+import { signal } from '@preact/signals'
+import { complain } from '../view/notice'
+import { t, type Key } from '../words/words'
+import { download, type AuditEntry } from './api'
+import { audit, auditFilter, olderAudit, overview } from './state'
+import { called, precise } from './format'
+
+const actions: Record<string, Key> = {
+  'pair.code': 'auditPairCode', 'device.paired': 'auditDevicePaired', 'device.renamed': 'auditDeviceRenamed', 'device.rights': 'auditDeviceRights',
+  'device.joined': 'auditDeviceJoined', 'device.left': 'auditDeviceLeft', 'device.unbound': 'auditDeviceUnbound', 'device.revoked': 'auditDeviceRevoked',
+  'device.rotated': 'auditDeviceRotated', 'user.approved': 'auditUserApproved', 'user.revoked': 'auditUserRevoked', 'token.added': 'auditTokenAdded',
+  'token.removed': 'auditTokenRemoved', 'home.set': 'auditHomeSet', 'home.cleared': 'auditHomeCleared', 'delivery.sent': 'auditDeliverySent',
+  'api_user.added': 'auditApiUserAdded', 'api_user.removed': 'auditApiUserRemoved', 'api_user.password': 'auditApiUserPassword',
+  'admin.login': 'auditAdminLogin', 'admin.login_failed': 'auditAdminLoginFailed', 'admin.logout': 'auditAdminLogout', 'app.opened': 'auditAppOpened',
+  'settings.reloaded': 'auditSettingsReloaded', 'backup.written': 'auditBackupWritten', 'backup.restored': 'auditBackupRestored',
+}
+/** What can be filtered by: the part of an action's name before its dot. */
+const kinds: Record<string, Key> = {
+  pair: 'auditPairCode', device: 'ownDevices', user: 'ownPeople', token: 'ownTokens', home: 'ownHome', delivery: 'ownDeliveries', api_user: 'auditApiUsers', admin: 'auditAdmin',
+  settings: 'settings', backup: 'auditBackups',
+}
+const actors: Record<string, Key> = { socket: 'auditBySocket', admin: 'auditAdmin', code: 'auditByCode', stranger: 'auditByStranger', server: 'server' }
+/** Actions whose subject is a device. */
+const onDevices = /^(device|home|delivery)\./
+const failed = /_failed$/
+
+const exporting = signal(false)
+const loading = signal(false)
+
+const action = (name: string) => (actions[name] ? t(actions[name]) : name)
+
+/** actor names who acted. */
+function actor(name: string): string {
+  if (name.startsWith('device:')) return t('auditByDevice', { name: called(name.slice(7)) })
+  if (name.startsWith('user:')) return t('ownUser', { name: name.slice(5) })
+  return actors[name] ? t(actors[name]) : name
+}
+
+/** busily runs one thing at a time. */
+async function busily(busy: typeof loading, run: () => Promise<void>): Promise<void> {
+  if (busy.peek()) return
+  busy.value = true
+  await run().catch(complain)
+  busy.value = false
+}
+
+/** Audit lists who changed what, newest first. */
+export function Audit() {
+  const list = audit.value
+  const { kind, device } = auditFilter.value
+  const save = () => busily(exporting, () => download('/audit/export', `hermes-mobile-audit-${new Date().toISOString().slice(0, 10)}.jsonl`))
+  return (
+    <>
+      <p class="quiet">{t('auditHint')}</p>
+      <div class="own-filter">
+        <label>{t('auditKind')}
+          <select value={kind} onChange={(e) => (auditFilter.value = { device, kind: e.currentTarget.value })}>
+            <option value="">{t('ownAll')}</option>
+            {Object.entries(kinds).map(([name, key]) => <option key={name} value={name}>{t(key)}</option>)}
+          </select>
+        </label>
+        <label>{t('ownDevice')}
+          <select value={device} onChange={(e) => (auditFilter.value = { kind, device: e.currentTarget.value })}>
+            <option value="">{t('ownAll')}</option>
+            {overview.value!.devices.map(({ id }) => <option key={id} value={id}>{called(id)}</option>)}
+          </select>
+        </label>
+      </div>
+      <div class="own-actions"><button type="button" class="small" disabled={exporting.value} onClick={save}>{t('auditExport')}</button></div>
+      {list?.entries.length === 0 && <p class="quiet" role="status">{t(kind || device ? 'auditNoneFits' : 'auditNone')}</p>}
+      <ol class="own-rows" aria-label={t('ownAudit')} aria-busy={!list}>{list?.entries.map((entry) => <Row key={entry.number} entry={entry} />)}</ol>
+      {list?.more && <div class="own-actions"><button type="button" class="small" disabled={loading.value} onClick={() => busily(loading, olderAudit)}>{t('auditMore')}</button></div>}
+    </>
+  )
+}
+
+function Row({ entry: e }: { entry: AuditEntry }) {
+  const name = onDevices.test(e.action) && e.subject ? called(e.subject) : ''
+  const bad = failed.test(e.action) || e.detail === 'failed'
+  return (
+    <li class="own-row">
+      <div class="own-row-head">
+        <strong>{action(e.action)}</strong>
+        {name && name !== e.subject && <bdi>{name}</bdi>}
+        {e.subject && <bdi><code>{e.subject}</code></bdi>}
+        {bad && <span class="own-badge bad">{t('auditFailed')}</span>}
+      </div>
+      {e.detail && e.detail !== 'failed' && <p class="quiet"><bdi>{e.detail}</bdi></p>}
+      <p class="quiet"><bdi>{actor(e.actor)}</bdi>{e.origin && <> · <bdi>{e.origin}</bdi></>} · <time dateTime={e.at}>{precise(e.at)}</time></p>
+    </li>
+  )
+}
