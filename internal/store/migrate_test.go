@@ -145,6 +145,9 @@ func wantFrozenRows(t *testing.T, s *Store, version int) {
 		if list := value[[]AuditEntry](t)(s.Audit(ctx, AuditFilter{}, 10)); len(list) != 1 || list[0].Action != "device.revoke" || list[0].Subject != "tel-2" {
 			t.Errorf("audit log %+v", list)
 		}
+		if k := value[*FrontKey](t)(s.FrontKey(ctx, "ac01")); k == nil || k.ID != "k1" || k.Name != "anna" || k.Label != "laptop" || k.Until.UnixMilli() != 4102444800000 || k.UsedAt.UnixMilli() != 1767366001000 {
+			t.Errorf("key of a user: %+v", k)
+		}
 	}
 	if valid, again, err := s.Invited(ctx, "cafe", "tel-1", time.UnixMilli(4_000_000_000_000)); err != nil || !valid || again {
 		t.Errorf("the one-time code: valid %v again %v error %v", valid, again, err)
