@@ -38,6 +38,8 @@ var actions = []Action{
 	{"api_user.added", "a user of the API proxy was added", "user name"},
 	{"api_user.removed", "a user of the API proxy was removed", "user name"},
 	{"api_user.password", "the password of a user of the API proxy was changed", "user name"},
+	{"api_key.added", "a key for the API proxy was made", "name of its user"},
+	{"api_key.removed", "a key for the API proxy was removed", "name of its user"},
 	{"api_login.failed", "logins to the API proxy failed, or keys were wrong: one entry for ten minutes", ""},
 	{"admin.link", "a one-time link to the admin UI was made", ""},
 	{"admin.login", "somebody logged in to the admin UI", ""},

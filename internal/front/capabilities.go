@@ -29,6 +29,10 @@ func (f *Front) capabilities(w http.ResponseWriter, r *http.Request, c *call) {
 		if err := json.Unmarshal(body, &all); err != nil {
 			return err
 		}
+		all["auth"] = json.RawMessage(`{"type":"cookie","required":true,"login":{"method":"POST","path":"/auth/password-login"}}`)
+		if c.key != "" {
+			all["auth"] = json.RawMessage(`{"type":"bearer","required":true}`)
+		}
 		body, err = f.narrowed(all)
 		setBody(resp, body)
 		return err
@@ -53,7 +57,6 @@ func (f *Front) narrowed(all fields) ([]byte, error) {
 		}
 		all["endpoints"] = endpoints.body()
 	}
-	all["auth"] = json.RawMessage(`{"type":"cookie","required":true,"login":{"method":"POST","path":"/auth/password-login"}}`)
 	return json.Marshal(all)
 }
 

@@ -13,7 +13,7 @@ func (f *Front) gate(rt *route) http.Handler {
 		defer func() {
 			f.o.Metrics.FrontCalls.WithLabelValues(w.class()).Inc()
 		}()
-		if rt.method != http.MethodGet && !f.sameSite(r) {
+		if _, key := bearer(r); !key && rt.method != http.MethodGet && !f.sameSite(r) {
 			refuse(w, http.StatusForbidden, badRequest, "cross_origin", "A page of another origin may not change something here.")
 			return
 		}

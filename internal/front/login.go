@@ -27,7 +27,8 @@ const (
 type caller struct {
 	id, name string
 	login    string
-	until    time.Time // of the access token
+	until    time.Time // of the access token, or the key
+	key      string    // hash of the key, empty where there are cookies
 }
 
 func newToken() (token, hash string) {
@@ -126,7 +127,7 @@ func (f *Front) identify(w http.ResponseWriter, r *http.Request) (caller, error)
 		return caller{}, err
 	}
 	if k != nil && !k.Refresh && now.Before(k.Until) {
-		return caller{k.User, k.Name, k.Login, k.Until}, f.spend(k, now)
+		return caller{id: k.User, name: k.Name, login: k.Login, until: k.Until}, f.spend(k, now)
 	}
 	if k, err = f.token(r.Context(), r, refreshCookie); err != nil {
 		return caller{}, err
@@ -144,7 +145,7 @@ func (f *Front) identify(w http.ResponseWriter, r *http.Request) (caller, error)
 	if err := f.spend(k, now); err != nil {
 		return caller{}, err
 	}
-	c := caller{k.User, k.Name, k.Login, now.Add(accessLife)}
+	c := caller{id: k.User, name: k.Name, login: k.Login, until: now.Add(accessLife)}
 	return c, f.issue(w, r, c, k.Hash, func(*store.Tx) error { return nil })
 }
 
@@ -156,8 +157,12 @@ func (f *Front) spend(k *store.FrontToken, now time.Time) error {
 	return f.o.Store.Do(func(tx *store.Tx) error { return tx.SpendFrontToken(k.Parent, now) })
 }
 
-// holds reports whether a login has not ended.
+// holds reports whether a login has not ended, or a key was not removed.
 func (f *Front) holds(ctx context.Context, c caller) bool {
+	if c.key != "" {
+		k, err := f.o.Store.FrontKey(ctx, c.key)
+		return err == nil && k != nil
+	}
 	logins, err := f.o.Store.FrontLogins(ctx, c.id)
 	return err == nil && slices.Contains(logins, c.login)
 }
@@ -168,8 +173,12 @@ func (f *Front) endLogin(login string) error {
 	return err
 }
 
-// nobody answers a request without a login that holds.
+// nobody answers a request without a login or key that holds.
 func (f *Front) nobody(w http.ResponseWriter, r *http.Request) {
+	if _, is := bearer(r); is {
+		noKey(w, "This API key was removed.")
+		return
+	}
 	w.Header().Set("Cache-Control", "no-store")
 	out := map[string]string{"error": "unauthenticated", "detail": "Unauthorized", "reason": "no_cookie", "login_url": loginPath}
 	if f.cookie(r, accessCookie) != "" || f.cookie(r, refreshCookie) != "" {
@@ -181,6 +190,9 @@ func (f *Front) nobody(w http.ResponseWriter, r *http.Request) {
 
 // known returns who makes a request, or answers it.
 func (f *Front) known(w http.ResponseWriter, r *http.Request) (caller, bool) {
+	if token, is := bearer(r); is {
+		return f.holder(w, r, token)
+	}
 	c, err := f.identify(w, r)
 	switch {
 	case err == nil:

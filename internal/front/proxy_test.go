@@ -16,7 +16,7 @@ func TestHeaders(t *testing.T) {
 	r := newRig(t)
 	c := r.login("anna")
 	resp := c.send(t.Context(), "GET", "/api/model/options?refresh=1&refresh=2&x=1", "", header("Origin", "https://app.example.com"), header("X-Forwarded-For", "10.1.1.1"), header("Forwarded", "for=x"), header("X-Real-Ip", "10.1.1.1"),
-		header("Authorization", "Bearer mine"), header("Accept", "application/json"), header("Accept-Encoding", "gzip"), header("Last-Event-Id", "7"), header("Connection", "X-Custom, Upgrade"), header("X-Custom", "1"), header("Upgrade", "websocket"),
+		header("Authorization", "Basic bWluZTptaW5l"), header("Accept", "application/json"), header("Accept-Encoding", "gzip"), header("Last-Event-Id", "7"), header("Connection", "X-Custom, Upgrade"), header("X-Custom", "1"), header("Upgrade", "websocket"),
 		header("Te", "trailers"), header(sessionIDHeader, "somebodys"))
 	_ = resp.Body.Close()
 	if resp.StatusCode != 200 || resp.Header.Get("Set-Cookie") != "" || resp.Header.Get("Server") != "" {

@@ -177,15 +177,18 @@ func (f *Front) me(w http.ResponseWriter, r *http.Request) {
 	if !ok {
 		return
 	}
-	w.Header().Set("Cache-Control", "no-store")
+	var expires int64
+	if !c.until.IsZero() {
+		expires = c.until.Unix()
+	}
 	writeJSON(w, http.StatusOK, struct {
 		User     string `json:"user_id"`
 		Email    string `json:"email"`
 		Name     string `json:"display_name"`
 		Org      string `json:"org_id"`
 		Provider string `json:"provider"`
-		Expires  int64  `json:"expires_at"`
-	}{c.name, "", c.name, "", provider, c.until.Unix()})
+		Expires  int64  `json:"expires_at"` // 0: never
+	}{c.name, "", c.name, "", provider, expires})
 }
 
 // providers is GET /api/auth/providers.

@@ -100,6 +100,8 @@ type Command struct {
 	Frame *frame.Deliver `json:"frame,omitempty"`
 	// Rights of a device that are to change.
 	Rights map[string]bool `json:"rights,omitempty"`
+	// Seconds that a token is valid, 0 for ever.
+	Seconds int64 `json:"seconds,omitempty"`
 	// Password of a user.
 	Password Password `json:"password,omitempty"`
 }
@@ -198,6 +200,9 @@ func (s *Server) adminHandler() http.Handler {
 	})
 	handle("POST /users/remove", s.removeUser)
 	handle("POST /users/passwd", s.setPassword)
+	handle("GET /users/key", func(ctx context.Context, _ Command) (any, error) { return s.users.Keys(ctx, "") })
+	handle("POST /users/key/add", s.addKey)
+	handle("POST /users/key/remove", s.removeKey)
 	mux.HandleFunc("GET /deliveries", func(w http.ResponseWriter, r *http.Request) {
 		q := r.URL.Query()
 		limit, err := strconv.Atoi(q.Get("limit"))
