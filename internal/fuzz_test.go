@@ -55,6 +55,8 @@ var decoders = map[string]string{
 	"objects for the API server":            "front.FuzzFields",
 	"stored passwords":                      "passhash.FuzzParse",
 	"answers of passkeys":                   "passkey.FuzzAnswer",
+	"paths of the API":                      "front.FuzzPath",
+	"answers of the API server":             "front.FuzzShown",
 	"the vault":                             "vault.FuzzVault",
 	"a device's own folder":                 "device.FuzzFileStore",
 	"the kernel's list of ports, by doctor": "doctor.FuzzCollides",

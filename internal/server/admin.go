@@ -219,6 +219,9 @@ func (s *Server) adminHandler() http.Handler {
 	})
 	handle("POST /users/remove", s.removeUser)
 	handle("POST /users/passwd", s.setPassword)
+	handle("GET /users/key", func(ctx context.Context, _ Command) (any, error) { return s.users.Keys(ctx, "") })
+	handle("POST /users/key/add", s.addKey)
+	handle("POST /users/key/remove", s.removeKey)
 	mux.HandleFunc("GET /deliveries", func(w http.ResponseWriter, r *http.Request) {
 		q := r.URL.Query()
 		limit, err := strconv.Atoi(q.Get("limit"))

@@ -210,6 +210,14 @@ CREATE TABLE upload_day (
 CREATE TABLE passkey (
   id TEXT PRIMARY KEY, name TEXT NOT NULL, credential BLOB NOT NULL,
   created_at INTEGER NOT NULL, used_at INTEGER NOT NULL) WITHOUT ROWID;
+
+-- Keys by which programs use the API in place of a login. Of a key its hash is kept.
+CREATE TABLE front_key (
+  id TEXT PRIMARY KEY, hash TEXT NOT NULL UNIQUE, user_id TEXT NOT NULL, label TEXT NOT NULL,
+  created_at INTEGER NOT NULL, until INTEGER NOT NULL, -- 0 = for ever
+  used_at INTEGER NOT NULL) WITHOUT ROWID;
+CREATE INDEX front_key_user ON front_key(user_id);
+CREATE INDEX front_key_until ON front_key(until);
 `}
 
 // migrate brings the schema up to date, one version a transaction. A database of a newer program is left alone.

@@ -96,6 +96,12 @@ var writes = map[string]string{
 	"front_token.user":  `DELETE FROM front_token WHERE user_id=?`,
 	"front_token.sweep": `DELETE FROM front_token WHERE until<?`,
 
+	"front_key.add":    `INSERT INTO front_key(id, hash, user_id, label, created_at, until, used_at) VALUES(?,?,?,?,?,?,0)`,
+	"front_key.use":    `UPDATE front_key SET used_at=max(used_at, ?) WHERE id=?`,
+	"front_key.remove": `DELETE FROM front_key WHERE id=?`,
+	"front_key.user":   `DELETE FROM front_key WHERE user_id=?`,
+	"front_key.sweep":  `DELETE FROM front_key WHERE until>0 AND until<?`,
+
 	"front_owner.claim":  `INSERT INTO front_owner(kind, id, user_id, at) VALUES(?,?,?,?) ON CONFLICT(kind, id) DO NOTHING`,
 	"front_owner.take":   `INSERT INTO front_owner(kind, id, user_id, at) VALUES(?,?,?,?) ON CONFLICT(kind, id) DO UPDATE SET user_id=excluded.user_id, at=excluded.at`,
 	"front_owner.forget": `DELETE FROM front_owner WHERE kind=? AND id=?`,
@@ -229,6 +235,9 @@ var queries = map[string]string{
 	"front_user.name":    `SELECT id, name, password, created_at, changed_at, seen_at FROM front_user WHERE name=?`,
 	"front_token.hash":   `SELECT t.login, t.user_id, u.name, t.refresh, t.until, t.parent, t.spent_at FROM front_token t JOIN front_user u ON u.id=t.user_id WHERE t.hash=?`,
 	"front_token.logins": `SELECT login FROM front_token WHERE user_id=? GROUP BY login ORDER BY max(at) DESC, login`,
+	"front_key.hash":     frontKey + ` WHERE k.hash=?`,
+	"front_key.id":       frontKey + ` WHERE k.id=?`,
+	"front_key.list":     frontKey + ` ORDER BY u.name, k.created_at, k.id`,
 	"front_owner.id":     `SELECT user_id FROM front_owner WHERE kind=? AND id=?`,
 	"front_owner.user":   `SELECT id FROM front_owner WHERE user_id=? AND kind=?`,
 
