@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"hermes-mobile/internal/front"
+	"hermes-mobile/internal/plaintext"
 	"hermes-mobile/internal/server"
 	"hermes-mobile/internal/store"
 )
@@ -124,7 +125,7 @@ func changePassword(cmd *cobra.Command, args []string) error {
 func askPassword(cmd *cobra.Command) (string, error) {
 	in, ok := cmd.InOrStdin().(*os.File)
 	if !ok || !term.IsTerminal(in.Fd()) {
-		line, err := bufio.NewReader(io.LimitReader(cmd.InOrStdin(), 64<<10)).ReadString('\n')
+		line, err := bufio.NewReader(io.LimitReader(plaintext.Reader(cmd.InOrStdin()), 64<<10)).ReadString('\n')
 		if err != nil && !errors.Is(err, io.EOF) {
 			return "", fmt.Errorf("the password cannot be read: %w", err)
 		}

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"hermes-mobile/gateway"
+	"hermes-mobile/internal/plaintext"
 )
 
 // Lines is a program that answers one question with each line. Nothing that comes from a pipe is shown by a terminal, so secrets are
@@ -19,7 +20,9 @@ type Lines struct {
 }
 
 // NewLines reads the answers from in.
-func NewLines(in io.Reader, out io.Writer) *Lines { return &Lines{bufio.NewReader(in), out} }
+func NewLines(in io.Reader, out io.Writer) *Lines {
+	return &Lines{bufio.NewReader(plaintext.Reader(in)), out}
+}
 
 // Tell implements Person.
 func (l *Lines) Tell(text string) { fmt.Fprintln(l.out, text) }
