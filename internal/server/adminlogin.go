@@ -125,9 +125,7 @@ func (s *Server) adminLogin(w http.ResponseWriter, r *http.Request) {
 	if way.plain {
 		s.log.Warn("the admin token crossed the network unencrypted", "addr", addr)
 	}
-	s.loggedIn(r, "admin token")
-	s.setAdminCookie(w, way, s.owners.Open())
-	answer(w, OwnerAccess{Access: "session", Plain: way.plain}, nil)
+	answer(w, s.admit(w, r, way, "admin token"), nil)
 }
 
 func (s *Server) adminLogout(w http.ResponseWriter, r *http.Request) {

@@ -1,6 +1,6 @@
 import { computed, effect, signal, untracked } from '@preact/signals'
 import { complain } from '../view/notice'
-import { ask, Refusal, type Access, type Delivery, type Finding, type Overview, type Report } from './api'
+import { ask, keepPage, Refusal, type Access, type Delivery, type Finding, type Overview, type Report } from './api'
 
 /** How often the page looks anew while it is on the screen. */
 const EVERY = 4000
@@ -51,7 +51,7 @@ export function refresh(): Promise<void> {
 
 async function look(): Promise<void> {
   try {
-    if (!entered()) access.value = await ask<Access>('/session')
+    if (!entered()) enter(await ask<Access>('/session'))
     if (!entered()) return
     spent.value = false
     const wanted = filter.peek()
@@ -65,6 +65,12 @@ async function look(): Promise<void> {
   } catch (error) {
     lost(error)
   }
+}
+
+/** enter notes how far the server lets this browser get. */
+function enter(now: Access): void {
+  if (now.page) keepPage(now.page)
+  access.value = now
 }
 
 /** lost notes that the server answers no more, or that the login has ended. */
@@ -98,7 +104,7 @@ export async function act<T = unknown>(path: string, body: object = {}): Promise
 /** login gives what is wrong, nothing where it worked. */
 export async function login(token: string): Promise<string> {
   try {
-    access.value = await ask<Access>('/login', { token })
+    enter(await ask<Access>('/login', { token }))
     void refresh()
     return ''
   } catch (error) {
@@ -108,6 +114,7 @@ export async function login(token: string): Promise<string> {
 
 export async function logout(): Promise<void> {
   await ask('/logout', {}).catch(complain)
+  keepPage('')
   forget()
 }
 
