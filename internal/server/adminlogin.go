@@ -129,9 +129,7 @@ func (s *Server) adminLogin(w http.ResponseWriter, r *http.Request) {
 		s.askForPasskey(w, r, way)
 		return
 	}
-	s.loggedIn(r, "admin token")
-	s.setAdminCookie(w, way, s.owners.Open())
-	answer(w, OwnerAccess{Access: "session", Plain: way.plain}, nil)
+	answer(w, s.admit(w, r, way, "admin token"), nil)
 }
 
 func (s *Server) adminLogout(w http.ResponseWriter, r *http.Request) {

@@ -1,6 +1,6 @@
 import { computed, effect, signal, untracked } from '@preact/signals'
 import { complain } from '../view/notice'
-import { ask, Refusal, type Access, type AuditEntry, type Delivery, type Finding, type Overview, type Report } from './api'
+import { ask, keepPage, Refusal, type Access, type AuditEntry, type Delivery, type Finding, type Overview, type Report } from './api'
 
 /** How often the page looks anew while it is on the screen. */
 const EVERY = 4000
@@ -54,7 +54,7 @@ export function refresh(): Promise<void> {
 
 async function look(): Promise<void> {
   try {
-    if (!entered()) access.value = await ask<Access>('/session')
+    if (!entered()) enter(await ask<Access>('/session'))
     if (!entered()) return
     spent.value = false
     const wanted = filter.peek()
@@ -99,6 +99,12 @@ export async function olderAudit(): Promise<void> {
   audit.value = { entries: [...shown.entries, ...page.filter(({ number }) => number < last)], more: page.length === AUDIT_PAGE }
 }
 
+/** enter notes how far the server lets this browser get. */
+function enter(now: Access): void {
+  if (now.page) keepPage(now.page)
+  access.value = now
+}
+
 /** lost notes that the server answers no more, or that the login has ended. */
 function lost(error: unknown): void {
   if (error instanceof Refusal && error.status === 401) forget()
@@ -130,7 +136,7 @@ export async function act<T = unknown>(path: string, body: object = {}): Promise
 /** login gives what is wrong, nothing where it worked. */
 export async function login(token: string): Promise<string> {
   try {
-    access.value = await ask<Access>('/login', { token })
+    enter(await ask<Access>('/login', { token }))
     void refresh()
     return ''
   } catch (error) {
@@ -140,6 +146,7 @@ export async function login(token: string): Promise<string> {
 
 export async function logout(): Promise<void> {
   await ask('/logout', {}).catch(complain)
+  keepPage('')
   forget()
 }
 
