@@ -1,3 +1,4 @@
+import { nameOf } from '../view/name'
 import { language } from '../words/words'
 import { overview } from './state'
 
@@ -20,5 +21,5 @@ export function number(n: number): string {
 
 /** called gives the name of a device, or its id where it has none or is not known. */
 export function called(id: string): string {
-  return overview.value?.devices.find((device) => device.id === id)?.name || id
+  return nameOf(overview.value?.devices.find((device) => device.id === id)?.name || id)
 }

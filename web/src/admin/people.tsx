@@ -1,6 +1,7 @@
 import { signal } from '@preact/signals'
 import { copy } from '../view/copy'
 import { minutes, useNow } from '../view/clock'
+import { nameOf } from '../view/name'
 import { inform } from '../view/notice'
 import { count, t } from '../words/words'
 import type { Invited, Pending, User } from './api'
@@ -68,15 +69,15 @@ function Code({ invited: { code, link, qr, expires_at, fingerprint, local } }: {
 
 /** who is what a person is called: by a name, or by the names of the devices. The id below it is what counts. */
 function who(id: string, name: string): string {
-  if (name && name !== id) return name
-  return overview.value!.devices.filter((device) => device.user === id && device.name !== id).map((device) => device.name).filter(Boolean).join(', ') || id
+  if (name && name !== id) return nameOf(name)
+  return overview.value!.devices.filter((device) => device.user === id && device.name !== id).map((device) => nameOf(device.name)).filter(Boolean).join(', ') || id
 }
 
 function Asks({ pending: { request_id, user_id, user_name, age_minutes } }: { pending: Pending }) {
   const name = who(user_id, user_name)
   return (
     <li class="own-row">
-      <div class="own-row-head"><strong dir="auto">{name}</strong><span class="own-badge wait">{count('ownAge', age_minutes)}</span></div>
+      <div class="own-row-head"><strong><bdi>{name}</bdi></strong><span class="own-badge wait">{count('ownAge', age_minutes)}</span></div>
       <p class="quiet"><code dir="ltr">{user_id}</code></p>
       {request_id ? (
         <div class="own-actions"><button type="button" class="small primary" aria-label={t('ownApproveWho', { name })} onClick={() => void act('/pairing/approve', { id: request_id })}>{t('ownApprove')}</button></div>
@@ -100,7 +101,7 @@ function May({ user: { user_id, user_name, approved_at } }: { user: User }) {
     })
   return (
     <li class="own-row">
-      <div class="own-row-head"><strong dir="auto">{name}</strong></div>
+      <div class="own-row-head"><strong><bdi>{name}</bdi></strong></div>
       <p class="quiet"><code dir="ltr">{user_id}</code>{approved_at ? ' · ' + t('ownApprovedAt', { when: moment(approved_at) }) : ''}</p>
       <div class="own-actions"><button type="button" class="small own-danger" aria-label={t('ownRevokeWho', { name })} onClick={revoke}>{t('ownRevoke')}</button></div>
     </li>

@@ -1,6 +1,7 @@
 import DOMPurify from 'dompurify'
 import { Lexer, Marked, Parser, type Token, type Tokens } from 'marked'
 import { language, t } from '../words/words'
+import { markLink } from './links'
 
 /** What may stand in a message. No styles, no forms, nothing that loads from elsewhere. */
 const ALLOWED = {
@@ -55,6 +56,8 @@ const marked = new Marked({
     },
   },
 })
+
+DOMPurify.addHook('afterSanitizeAttributes', markLink)
 
 /** Blocks that were made before: of a long reply that grows all but the last. */
 const done = new Map<string, string>()
