@@ -113,13 +113,13 @@ func TestEveryActIsRecorded(t *testing.T) {
 	// The same over the admin UI names the person's address.
 	c := r.owner()
 	before := len(r.export(""))
-	r.ask(visit{method: "POST", path: "/admin/api/devices/unbind", body: `{"id":"tel-1"}`, cookie: c})
+	r.ask(visit{method: "POST", path: "/admin/api/devices/unbind", body: `{"id":"tel-1"}`, }.with(c))
 	if list := r.export("")[before:]; len(list) == 0 || !slices.ContainsFunc(list, func(e AuditEntry) bool {
 		return e.Action == "device.unbound" && e.Actor == "admin" && e.Origin == "127.0.0.1"
 	}) {
 		t.Errorf("in the admin UI: %+v", list)
 	}
-	secrets = append(secrets, c.Value)
+	secrets = append(secrets, c.cookie.Value, c.page)
 
 	var text strings.Builder
 	ok(t, r.admin.Lines(t.Context(), "/audit/export", func(line []byte) error { text.Write(line); return nil }))
