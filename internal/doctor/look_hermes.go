@@ -42,6 +42,13 @@ func LookHermes(ctx context.Context, cfg *config.Config, version func(ctx contex
 	if version != nil {
 		h.Version = version(ctx, h.Home.Path)
 	}
+	switch {
+	case h.Files == nil:
+	case h.Files.TooMuch():
+		h.Files, h.Unread = nil, h.Files.Broken
+	default:
+		h.Files.Broken = h.Files.Refused(h.Version)
+	}
 	return h
 }
 

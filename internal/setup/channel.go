@@ -73,6 +73,13 @@ func NewChannelPlan(home Home, c Channel, device, user string) (*Plan, error) {
 	if err != nil {
 		return nil, err
 	}
+	d, err := parse(config.Before)
+	if err == nil {
+		err = d.readable(Version{}, false)
+	}
+	if err != nil {
+		return nil, err
+	}
 	p := &Plan{Options: Options{Home: home}, step: stepChannel, Files: []*File{env}}
 	if err := env.set(c.Variable, device); err != nil {
 		return nil, err

@@ -1,6 +1,7 @@
 package setup
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
@@ -19,6 +20,7 @@ type Files struct {
 	// EnvPath and ConfigPath are where they are, or would be.
 	EnvPath, ConfigPath string
 
+	document  *document // nil: it is broken
 	config    any
 	env       []byte
 	inherited map[string]string
@@ -41,7 +43,7 @@ func ReadFiles(home Home) (*Files, error) {
 	if err != nil {
 		f.Broken = err
 	} else {
-		f.config = d.value
+		f.config, f.document = d.value, d
 	}
 	for _, path := range []string{f.ConfigPath, f.EnvPath} {
 		_ = asowner.Do(path, func() error { // one that is not there was not changed
@@ -53,6 +55,20 @@ func ReadFiles(home Home) (*Files, error) {
 		})
 	}
 	return f, nil
+}
+
+// Refused is why the Hermes of a version does not read config.yaml, also where it is valid YAML otherwise; nil: it does.
+func (f *Files) Refused(v Version) error {
+	if f.document == nil {
+		return f.Broken
+	}
+	return f.document.readable(v, false)
+}
+
+// TooMuch reports whether config.yaml is too much to be looked at here, which says nothing of whether Hermes reads it.
+func (f *Files) TooMuch() bool {
+	b := (*Broken)(nil)
+	return errors.As(f.Broken, &b) && b.Huge
 }
 
 // Env returns a variable of .env, or one that the gateway was started with; an empty one counts as not set.

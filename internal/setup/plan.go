@@ -144,6 +144,9 @@ func (p *Plan) planConfig(f *File) error {
 	if err != nil {
 		return err
 	}
+	if err := before.readable(p.Version, true); err != nil {
+		return err
+	}
 	list := wants(p.Version, p.URL, p.Plugin)
 	for _, w := range list {
 		old, _ := lookup(before.value, w.path)
@@ -162,20 +165,16 @@ func (p *Plan) planConfig(f *File) error {
 
 // apply sets values in config.yaml, and notes those that have to be set by hand.
 func (p *Plan) apply(f *File, list []want) error {
-	for _, w := range list {
-		out, c, err := apply(f.After, w)
-		if hand := (*ByHand)(nil); errors.As(err, &hand) {
-			p.ByHand = append(p.ByHand, hand)
-			continue
-		}
+	if strings.Count(string(f.After), "\n") > fewLines {
+		d, err := parse(f.After)
 		if err != nil {
 			return err
 		}
-		if f.After = out; c != nil {
-			f.Changes = append(f.Changes, *c)
+		if done, err := p.applyLong(d, f, list); done || err != nil {
+			return err
 		}
 	}
-	return nil
+	return p.applyEach(f, list)
 }
 
 // set gives a variable of .env a value.

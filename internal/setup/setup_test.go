@@ -121,7 +121,11 @@ func TestWriteAndUndo(t *testing.T) {
 		t.Run(file, func(t *testing.T) {
 			home, data := install(t, text, []byte("# mine\nOPENAI_API_KEY=x\n"))
 			before := files(t, home)
-			p := plan(t, options(home))
+			o := options(home)
+			if file == "double-keys" { // which 0.22 does not read
+				o.Version, o.Plugin = Version{0, 19}, false
+			}
+			p := plan(t, o)
 			shown := p.Show()
 			if len(shown) == 0 {
 				t.Error("nothing is shown")
@@ -135,7 +139,7 @@ func TestWriteAndUndo(t *testing.T) {
 			if len(backups) == 0 {
 				t.Error("there is no backup")
 			}
-			if again := plan(t, options(home)); !again.Done() {
+			if again := plan(t, o); !again.Done() {
 				t.Errorf("the second time there is to do %+v", again.Show())
 			}
 			for _, name := range []string{configFile, envFile} {
