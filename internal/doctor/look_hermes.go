@@ -33,6 +33,7 @@ func LookHermes(ctx context.Context, cfg *config.Config, version func(ctx contex
 			break
 		}
 	}
+	h.Jobs = setup.FailedJobs(h.Home)
 	if p, ok := setup.Running(h.Home); ok {
 		h.Process = &p
 		if h.Files != nil {

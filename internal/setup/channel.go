@@ -132,5 +132,5 @@ func ChannelByHand(device, user string, relay, plugin bool) string {
 			"    platforms: {%s: {home_channel: {platform: %s, chat_id: %q, name: %q, user_id: %q}}}",
 			envPluginHome, device, pluginPlatform, pluginPlatform, device, device, user))
 	}
-	return strings.Join(parts, "\nor, where it has the plug-in (GATEWAY_RELAY_PLATFORMS="+pluginPlatform+"):\n")
+	return strings.Join(parts, "\nor, where it has the plug-in (GATEWAY_RELAY_PLATFORMS="+pluginPlatforms+"):\n")
 }

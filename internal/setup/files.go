@@ -2,8 +2,10 @@ package setup
 
 import (
 	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"time"
@@ -19,6 +21,8 @@ type Files struct {
 	Changed time.Time
 	// EnvPath and ConfigPath are where they are, or would be.
 	EnvPath, ConfigPath string
+	// EnvMode are the rights of .env, where it is there and holds the secret of a gateway; 0 otherwise.
+	EnvMode fs.FileMode
 
 	document  *document // nil: it is broken
 	config    any
@@ -39,6 +43,9 @@ func ReadFiles(home Home) (*Files, error) {
 		return nil, err
 	}
 	f.env = env.Before
+	if _, secret := getenv(env.Before, envSecret); secret && env.Exists && runtime.GOOS != "windows" {
+		f.EnvMode = env.Mode
+	}
 	d, err := parse(config.Before)
 	if err != nil {
 		f.Broken = err
@@ -139,6 +146,7 @@ type Plugin struct {
 	Code     bool   // __init__.py
 	Enabled  bool   // in config.yaml
 	Named    bool   // GATEWAY_RELAY_PLATFORMS names its platform
+	Old      bool   // and that of the time before it, by which older jobs report
 }
 
 // Plugin looks for the plug-in.
@@ -156,9 +164,7 @@ func (f *Files) Plugin() Plugin {
 	p := Plugin{Name: pluginName, Platform: pluginPlatform, Manifest: there("plugin.yaml"), Code: there("__init__.py"),
 		Enabled: f.Has("plugins.enabled", pluginName)}
 	names, _ := f.Env(envPlatforms)
-	for name := range strings.SplitSeq(names, ",") {
-		p.Named = p.Named || strings.TrimSpace(name) == pluginPlatform
-	}
+	p.Named, p.Old = hasPlatform(names, pluginPlatform), hasPlatform(names, relayPlatform)
 	return p
 }
 

@@ -217,14 +217,29 @@ func (p *Plan) planEnv(f *File) error {
 	names, hasNames := getenv(f.Before, envPlatforms)
 	switch {
 	case p.Plugin:
-		if err := f.set(envPlatforms, pluginPlatform); err != nil {
-			return err
+		if !hasPlatform(names, pluginPlatform) {
+			p.note("with the plug-in Hermes knows the connection as %s as well as %s: each device's conversation begins anew in Hermes, its earlier session stays in the list, and an undo goes back to it", pluginPlatform, relayPlatform)
 		}
-	case hasNames && p.Version.Streams() && names == pluginPlatform && !p.pluginThere():
+		if !hasPlatform(names, pluginPlatform) || !hasPlatform(names, relayPlatform) {
+			if err := f.set(envPlatforms, pluginPlatforms); err != nil {
+				return err
+			}
+		}
+	case hasNames && p.Version.Streams() && hasPlatform(names, pluginPlatform) && !p.pluginThere():
 		p.note(".env: %s=%s without the plug-in: scheduled jobs cannot be delivered; run this with --plugin, or take the line out", envPlatforms, names)
 	}
 	p.protect(f)
 	return nil
+}
+
+// hasPlatform reports whether a list of platforms names one.
+func hasPlatform(names, platform string) bool {
+	for name := range strings.SplitSeq(names, ",") {
+		if strings.TrimSpace(name) == platform {
+			return true
+		}
+	}
+	return false
 }
 
 // protect takes the rights of others off a .env that is written.
