@@ -318,3 +318,50 @@ func must(t *testing.T, err error) {
 		t.Fatal(err)
 	}
 }
+
+// TestUndoAfterHermes: what Hermes wrote for our devices, by /sethome, goes with the rest; what is its owner's stays.
+func TestUndoAfterHermes(t *testing.T) {
+	for name, tc := range map[string]struct{ config, env, added, wantConfig, wantEnv string }{
+		"nothing before": {"model: x\n", "A=1\n", "platforms:\n  mobile:\n    home_channel:\n      platform: mobile\n      chat_id: tel-1\n", "model: x\n", "A=1\n"},
+		"others":         {"platforms:\n  telegram: {enabled: true}\n", "A=1\n", "", "platforms:\n  telegram: {enabled: true}\n", "A=1\n"},
+		"the owner's":    {"platforms:\n  mobile: {mine: 1}\n", "MOBILE_HOME_CHANNEL=mine\nMOBILE_PORT=1\n", "", "platforms:\n  mobile: {mine: 1}\n", "MOBILE_HOME_CHANNEL=mine\nMOBILE_PORT=1\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			home, data := install(t, []byte(tc.config), []byte(tc.env))
+			write(t, plan(t, options(home)), data)
+			config, env := filepath.Join(home, configFile), filepath.Join(home, envFile)
+			// As Hermes' own /sethome does, three times.
+			for range 3 {
+				writeChannel(t, home, data, "tel-1")
+				text := string(read(t, config))
+				if !strings.Contains(tc.config, "mobile:") && !strings.Contains(text, "  mobile:\n    home_channel") {
+					text = strings.Replace(text, "platforms:\n", "platforms:\n  mobile:\n    home_channel:\n      platform: mobile\n      chat_id: tel-2\n", 1)
+				}
+				put(t, config, []byte(text+"# by somebody\n"), 0o640)
+				put(t, env, append(read(t, env), "MOBILE_HOME_CHANNEL_NAME=tel-2\nRELAY_HOME_CHANNEL=tel-2\n"...), 0o600)
+			}
+			list, err := Undo(data, home)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, u := range list {
+				if len(u.Left) > 0 || u.Backup != "" {
+					t.Errorf("%+v", u)
+				}
+			}
+			if got := strings.ReplaceAll(string(read(t, config)), "# by somebody\n", ""); got != tc.wantConfig {
+				t.Errorf("config.yaml is\n%s\nwant\n%s", got, tc.wantConfig)
+			}
+			if got := string(read(t, env)); got != tc.wantEnv {
+				t.Errorf(".env is\n%s\nwant\n%s", got, tc.wantEnv)
+			}
+			entries, err := os.ReadDir(home)
+			must(t, err)
+			for _, e := range entries {
+				if e.Name() != configFile && e.Name() != envFile {
+					t.Errorf("%s is left", e.Name())
+				}
+			}
+		})
+	}
+}
