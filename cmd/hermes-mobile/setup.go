@@ -66,7 +66,7 @@ Then it waits for the gateway to dial in, and shows the QR code that pairs a pho
 	fl.BoolVar(&f.api, "api", false, "switch Hermes' API server on instead, for the agent \"direct\" and for the front door")
 	fl.StringVar(&f.service, "service", "", "start the server as a service: `kind` is auto, systemd (as root: with an account of its own), systemd-user, launchd or windows")
 	fl.StringVar(&f.remote, "remote", "", "show what to paste on the machine of another Hermes; `address` is the server's, as seen from there")
-	fl.DurationVar(&f.wait, "wait", time.Minute, "how long to wait for the gateway")
+	fl.DurationVar(&f.wait, "wait", time.Minute, "how long to wait for the gateway (default with --yes: not at all where it is not running)")
 	_ = cmd.RegisterFlagCompletionFunc("service", cobra.FixedCompletions(append([]string{"auto"}, setup.Kinds...), cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }
@@ -472,7 +472,8 @@ func (w *wizard) undo() error {
 		return err
 	}
 	var left []string
-	if err := show(w.cmd, map[string]any{"hermes_home": w.result.Home, "files": append([]setup.Undone{}, list...)}, func(out io.Writer) {
+	steps := w.undoSteps(list)
+	if err := show(w.cmd, map[string]any{"hermes_home": w.result.Home, "files": append([]setup.Undone{}, list...), "steps": steps}, func(out io.Writer) {
 		if len(list) == 0 {
 			fmt.Fprintf(out, "nothing to undo: this data folder has no note of changes to %s\n", clean(w.result.Home.Path))
 		}
@@ -481,6 +482,9 @@ func (w *wizard) undo() error {
 			if u.Backup != "" {
 				fmt.Fprintf(out, "  as it was before: %s\n", clean(u.Backup))
 			}
+		}
+		for _, s := range steps {
+			fmt.Fprintf(out, "\nNext: %s\n", clean(s))
 		}
 	}); err != nil {
 		return err

@@ -21,7 +21,9 @@ func (w *wizard) connect(p *setup.Plan) error {
 	err := client.Get(ctx, "/status", &st)
 	switch {
 	case errors.Is(err, server.ErrNotRunning):
-		w.next("start the server", program(w.cmd)+" serve")
+		if w.f.service == "" {
+			w.next("start the server", program(w.cmd)+" serve")
+		}
 		w.next("restart the gateway", p.Restart())
 		w.next("pair a phone", program(w.cmd)+" pair")
 		return w.end()
@@ -33,14 +35,35 @@ func (w *wizard) connect(p *setup.Plan) error {
 		w.next("pair a phone", program(w.cmd)+" pair")
 		return w.end()
 	}
-	if w.result.Connected = online(st, p.ID); !w.result.Connected || w.result.Written {
-		w.next("restart the gateway, so that it reads this", p.Restart())
+	// A connection from before the files were written goes on with what was in them then.
+	before, old := since(st, p.ID)
+	w.result.Connected = old && !w.result.Written
+	_, runs := setup.Running(w.result.Home)
+	if !w.result.Connected {
+		why := "restart the gateway, so that it reads this"
+		switch {
+		case old:
+			why = "restart the gateway: it is connected with the settings it had before"
+		case !runs:
+			why = "start the gateway, which is not running"
+		}
+		w.next(why, p.Restart())
 	}
-	if !w.result.Connected && w.f.wait > 0 {
+	missing := ""
+	switch {
+	case w.result.Connected || w.f.wait <= 0:
+	case !runs && !old && !w.asking() && !w.cmd.Flags().Changed("wait"): // nobody is there who would start it meanwhile
+		missing = "the gateway of Hermes is not running"
+	default:
 		w.say("Waiting for the gateway, %v at most …", w.f.wait)
-		w.result.Connected = w.await(ctx, client, p.ID)
-		if !w.result.Connected && ctx.Err() == nil {
-			w.say("It has not dialled in yet. It tries again by itself, in up to five minutes; see %s status", program(w.cmd))
+		if w.result.Connected = w.await(ctx, client, p.ID, before); w.result.Connected || ctx.Err() != nil {
+			break
+		}
+		missing = "the gateway has not dialled in yet; it tries again by itself, in up to five minutes"
+		if old {
+			missing = "the gateway was not restarted: it goes on with the settings it had before"
+		} else if _, runs := setup.Running(w.result.Home); !runs {
+			missing = "the gateway of Hermes is not running"
 		}
 	}
 	if w.result.Connected {
@@ -49,6 +72,17 @@ func (w *wizard) connect(p *setup.Plan) error {
 	if ctx.Err() != nil {
 		return errors.New("stopped while waiting; what was written stays")
 	}
+	if err := w.invite(ctx, client); err != nil {
+		return err
+	}
+	if err := w.end(); err != nil || missing == "" {
+		return err
+	}
+	return &hinted{errors.New(missing), "what was written stays; restart the gateway, then see: " + program(w.cmd) + " status"}
+}
+
+// invite shows the QR code that pairs a phone.
+func (w *wizard) invite(ctx context.Context, client *server.Client) error {
 	inv := server.Invitation{}
 	if err := client.Post(ctx, "/pair", server.Command{}, &inv); err != nil {
 		return err
@@ -57,7 +91,7 @@ func (w *wizard) connect(p *setup.Plan) error {
 	if !w.asJSON {
 		showInvitation(w.out, inv)
 	}
-	return w.end()
+	return nil
 }
 
 // next names a step for the owner.
@@ -66,15 +100,18 @@ func (w *wizard) next(what, how string) {
 	w.say("\nNext: %s:\n  %s", what, how)
 }
 
-func (w *wizard) await(ctx context.Context, client *server.Client, id string) bool {
+// await waits for a connection that is newer than one that was there before.
+func (w *wizard) await(ctx context.Context, client *server.Client, id string, before time.Time) bool {
 	ctx, cancel := context.WithTimeout(ctx, w.f.wait)
 	defer cancel()
 	tick := time.NewTicker(300 * time.Millisecond)
 	defer tick.Stop()
 	for {
 		var st server.Status
-		if err := client.Get(ctx, "/status", &st); err == nil && online(st, id) {
-			return true
+		if err := client.Get(ctx, "/status", &st); err == nil {
+			if now, ok := since(st, id); ok && now.After(before) {
+				return true
+			}
 		}
 		select {
 		case <-tick.C:
@@ -96,13 +133,14 @@ func knows(st server.Status, id string) bool {
 	return false
 }
 
-func online(st server.Status, id string) bool {
+// since is when a gateway connected; ok is false where it is not connected.
+func since(st server.Status, id string) (at time.Time, ok bool) {
 	if st.Relay != nil {
 		for _, g := range st.Relay.Gateways {
-			if g.ID == id {
-				return g.Online
+			if g.ID == id && g.Online {
+				return g.Since, true
 			}
 		}
 	}
-	return false
+	return time.Time{}, false
 }

@@ -3,6 +3,8 @@ package main
 import (
 	"errors"
 	"os"
+	"path/filepath"
+	"strings"
 
 	"hermes-mobile/internal/access"
 	"hermes-mobile/internal/setup"
@@ -67,4 +69,26 @@ func (w *wizard) showSteps() {
 	for _, s := range w.result.Steps {
 		w.say("  run     %s", s)
 	}
+}
+
+// undoSteps is what is left to do after an undo: what runs has read the files before.
+func (w *wizard) undoSteps(list []setup.Undone) []string {
+	steps := []string{}
+	hermes := false
+	for _, u := range list {
+		rel, err := filepath.Rel(w.result.Home.Path, u.Path)
+		inside := err == nil && !strings.HasPrefix(rel, "..")
+		hermes = hermes || inside
+		if base := filepath.Base(u.Path); !inside && base == "hermes-mobile.service" {
+			user := ""
+			if filepath.Dir(u.Path) != setup.UnitFolder {
+				user = "--user "
+			}
+			steps = append(steps, "stop the service, whose file is gone: systemctl "+user+"disable --now hermes-mobile; systemctl "+user+"daemon-reload")
+		}
+	}
+	if _, runs := setup.Running(w.result.Home); runs && hermes {
+		steps = append(steps, "restart the gateway, which goes on with what it has read: "+(&setup.Plan{Options: setup.Options{Home: w.result.Home}}).Restart())
+	}
+	return steps
 }

@@ -232,3 +232,18 @@ func TestCodes(t *testing.T) {
 		t.Error("a short one")
 	}
 }
+
+// The mark that editors on Windows put before a text is no part of it, and another encoding is named.
+func TestTokenFileWithMark(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "tokens")
+	write(t, path, "\ufeffold=aaaaaaaa\r\n")
+	secret := must[string](t)(AddToFile(path, "new"))
+	got := must[[]Token](t)(LoadFile(path))
+	if len(got) != 2 || got[0].Label != "old" || got[0].Secret != "aaaaaaaa" || got[1].Secret != secret {
+		t.Error(got)
+	}
+	write(t, path, "\xff\xfeo\x00=\x00")
+	if _, err := LoadFile(path); err == nil || !strings.Contains(err.Error(), "UTF-16") {
+		t.Error(err)
+	}
+}

@@ -138,3 +138,20 @@ func TestFilesAtTheStart(t *testing.T) {
 		t.Error("an expired certificate is not told of")
 	}
 }
+
+// The mark that editors on Windows put before a text is no part of it, and another encoding is named.
+func TestFilesWithMarks(t *testing.T) {
+	w, certPath, keyPath := filesWorld(t)
+	for _, path := range []string{certPath, keyPath} {
+		b, err := os.ReadFile(path)
+		ok(t, err)
+		ok(t, os.WriteFile(path, append([]byte("\xef\xbb\xbf"), b...), 0o600))
+	}
+	if st := w.open().State(); st.Names[0] != "one.example" {
+		t.Errorf("%+v", st)
+	}
+	ok(t, os.WriteFile(certPath, []byte("\xff\xfe-\x00-\x00"), 0o600))
+	if _, err := Open(w.o); err == nil || !strings.Contains(err.Error(), "UTF-16") || !strings.Contains(err.Error(), certPath) {
+		t.Errorf("%v", err)
+	}
+}

@@ -234,3 +234,17 @@ func TestFileModes(t *testing.T) {
 		t.Error(got)
 	}
 }
+
+// The mark that editors on Windows put before a text is no part of it, and another encoding is named.
+func TestMarks(t *testing.T) {
+	c := mustLoad(t, fixture{environ: []string{"MOBILE_AGENT=demo"}, yaml: "\ufefftls: self\nport: 1\n", dotenv: "\ufeffMOBILE_PATH=/x\n"}.sources(t))
+	if c.TLS != "self" || c.Port != 1 || c.Path != "/x" {
+		t.Errorf("%+v", c)
+	}
+	const wide = "\xff\xfeM\x00O\x00"
+	mustLoad(t, fixture{environ: []string{"MOBILE_AGENT=demo"}, dotenv: wide}.sources(t),
+		"nothing in ~/.hermes/.env is read: the text is UTF-16 and not UTF-8: save it again as UTF-8 (PowerShell: Out-File -Encoding utf8)")
+	if _, _, err := Load(fixture{environ: []string{"MOBILE_AGENT=demo"}, yaml: wide}.sources(t)); err == nil || !strings.Contains(err.Error(), "UTF-16") {
+		t.Errorf("settings in UTF-16: %v", err)
+	}
+}

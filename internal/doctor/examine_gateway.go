@@ -226,7 +226,7 @@ func (e *examination) link(l link) {
 		if s.Idle {
 			text = "is stopping or restarting"
 		}
-		e.find("agent_away", l.id, "It comes back by itself; if not: hermes gateway restart", "The agent is away (gateway %s %s): messages are accepted and wait.", l.name, text)
+		e.find("agent_away", l.id, "See whether its gateway runs: hermes gateway status; start it with: hermes gateway run. One that runs comes back by itself", "The agent is away (gateway %s %s): messages are accepted and wait.", l.name, text)
 	default:
 		e.notDialled(l)
 	}

@@ -81,9 +81,12 @@ func (e *examination) hermes(links []link, expected expectation) {
 			mine, online = l.state, l.online()
 		}
 	}
+	if only := onlyLocal(links); only != nil && h.Process != nil && only.online() {
+		e.onDisk(*only, r)
+	}
 	if !r.complete() {
 		// One that was there before was told of the server: on another machine, where this one knows nothing of it.
-		if expected.first || expected.here && !r.blank() {
+		if only := onlyLocal(links); expected.first || expected.here && (!r.blank() || only != nil && !only.online()) {
 			e.local("")
 			e.find("relay_not_configured", "", "Let hermes-mobile write it: hermes-mobile setup; then restart the gateway", "Hermes (%s) is not told of this server: %s", h.Home.Path, r.lacks(h.Files))
 			e.otherMessengers(e.version(mine))
@@ -101,6 +104,31 @@ func (e *examination) hermes(links []link, expected expectation) {
 		e.running(r.id)
 	}
 	e.behaviour(r, e.version(mine))
+}
+
+// onlyLocal is the one gateway there is, where it dials or last dialled from this machine.
+func onlyLocal(links []link) *link {
+	if len(links) != 1 || links[0].elsewhere || links[0].state == nil || !links[0].state.Local || !links[0].been() {
+		return nil
+	}
+	return &links[0]
+}
+
+// onDisk compares a gateway that is connected with what it reads when it starts again.
+func (e *examination) onDisk(l link, r relaySettings) {
+	lacks := ""
+	g, _ := e.gateway(l.id)
+	switch {
+	case !r.complete():
+		lacks = r.lacks(e.Hermes.Files)
+	case r.id != l.id:
+		lacks = "GATEWAY_RELAY_ID is " + r.id + " there."
+	case !sameSecret(g.Secret.Reveal(), r.secret):
+		lacks = "GATEWAY_RELAY_SECRET there is not the one that the server has."
+	default:
+		return
+	}
+	e.find("gateway_not_on_disk", l.id, "Write them again: hermes-mobile setup", "The gateway %s is connected with settings that are no longer in %s, and will not come back after a restart: %s", l.name, e.Hermes.Home.Path, lacks)
 }
 
 // relaySettings is what a gateway reads before it dials.
@@ -226,7 +254,29 @@ func (e *examination) behaviour(r relaySettings, v setup.Version) {
 	}
 	e.otherMessengers(v)
 	e.plugin(r.id, plugin, v)
+	e.jobs(r.id, plugin)
+	if mode := f.EnvMode; mode&0o077 != 0 {
+		e.find("hermes_env_readable", r.id, "chmod 600 "+f.EnvPath, "%s has mode %03o: other accounts of this machine can read the secret of the gateway in it.", f.EnvPath, mode)
+	}
 }
+
+// jobs names scheduled jobs whose results do not arrive.
+func (e *examination) jobs(id string, p setup.Plugin) {
+	for i, j := range e.Hermes.Jobs {
+		if i == fewJobs {
+			e.find("job_not_delivered", id, "See: "+hermesCommand(e.Hermes.Home, "cron list"), "And %s more.", plural(len(e.Hermes.Jobs)-i, "job", "jobs"))
+			break
+		}
+		do := "Look at what it has as deliver: " + hermesCommand(e.Hermes.Home, "cron list") + "; or make it anew in the chat where it is to report"
+		if strings.Contains(j.Why, "does not front platform") && !(p.Named && p.Old) {
+			do = "Let Hermes serve both names: hermes-mobile setup --plugin; then: " + hermesCommand(e.Hermes.Home, "gateway restart")
+		}
+		e.find("job_not_delivered", id, do, "The last result of the scheduled job %q did not arrive: %s", j.Name, sentence(j.Why))
+	}
+}
+
+// fewJobs are named one by one.
+const fewJobs = 5
 
 // streamingOff says why replies are not streamed, or nothing.
 func streamingOff(f *setup.Files, platform string) string {
@@ -252,14 +302,14 @@ func (e *examination) plugin(id string, p setup.Plugin, v setup.Version) {
 	switch {
 	case v.Known() && !v.Streams() && (p.Enabled && p.Code || p.Named):
 		e.find("plugin_unsupported", id, "hermes-mobile setup --undo, then hermes-mobile setup; then restart the gateway", "The plug-in %s is on, and Hermes %s cannot deal with it: approvals, questions and jobs fail.", p.Name, v)
-	case v.Known() && !v.Streams(), !files && !p.Enabled && !p.Named, p.Manifest && p.Code && p.Enabled && p.Named:
+	case v.Known() && !v.Streams(), !files && !p.Enabled && !p.Named, p.Manifest && p.Code && p.Enabled && p.Named && p.Old:
 	case files && !p.Enabled && !p.Named: // there and switched off
 	default:
 		var lacks []string
 		for _, part := range []struct {
 			there bool
 			name  string
-		}{{p.Manifest, "its plugin.yaml"}, {p.Code, "its __init__.py"}, {p.Enabled, "its name in plugins.enabled"}, {p.Named, "GATEWAY_RELAY_PLATFORMS=" + p.Platform + " in .env"}} {
+		}{{p.Manifest, "its plugin.yaml"}, {p.Code, "its __init__.py"}, {p.Enabled, "its name in plugins.enabled"}, {p.Named && p.Old, "GATEWAY_RELAY_PLATFORMS=" + p.Platform + ",relay in .env"}} {
 			if !part.there {
 				lacks = append(lacks, part.name)
 			}

@@ -75,6 +75,7 @@ type Hermes struct {
 	Files   *setup.Files // nil: they cannot be read
 	Unread  error        // why not
 	Process *setup.Process
+	Jobs    []setup.FailedJob // whose last result did not arrive
 }
 
 // Folder is the data folder.

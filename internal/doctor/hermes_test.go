@@ -280,7 +280,7 @@ func TestOtherMessengers(t *testing.T) {
 
 func TestPlugin(t *testing.T) {
 	on := right(t) + "plugins: {enabled: [mobile-platform]}\n"
-	named := rightEnv + "GATEWAY_RELAY_PLATFORMS=mobile\n"
+	named := rightEnv + "GATEWAY_RELAY_PLATFORMS=mobile,relay\n"
 	full := func(config, env string) *hermesHome {
 		h := newHome(t, config, env).runs()
 		h.write("plugins/mobile-platform/plugin.yaml", "name: mobile-platform\n")
@@ -292,7 +292,8 @@ func TestPlugin(t *testing.T) {
 	mustNotFind(t, newHome(t, right(t), rightEnv).runs().examine("0.22.2"), "plugin_incomplete")
 	mustFind(t, full(on, named).examine("0.19.0"), "plugin_unsupported", "0.19", "setup --undo")
 
-	mustFind(t, full(on, rightEnv).examine("0.22.2"), "plugin_incomplete", "GATEWAY_RELAY_PLATFORMS=mobile")
+	mustFind(t, full(on, rightEnv).examine("0.22.2"), "plugin_incomplete", "GATEWAY_RELAY_PLATFORMS=mobile,relay")
+	mustFind(t, full(on, rightEnv+"GATEWAY_RELAY_PLATFORMS=mobile\n").examine("0.22.2"), "plugin_incomplete", "GATEWAY_RELAY_PLATFORMS=mobile,relay")
 	mustFind(t, full(right(t), named).examine("0.22.2"), "plugin_incomplete", "plugins.enabled")
 	mustFind(t, newHome(t, on, named).runs().examine("0.22.2"), "plugin_incomplete", "plugin.yaml and its __init__.py")
 	half := full(on, named)

@@ -33,6 +33,7 @@ func LookHermes(ctx context.Context, cfg *config.Config, version func(ctx contex
 			break
 		}
 	}
+	h.Jobs = setup.FailedJobs(h.Home)
 	if p, ok := setup.Running(h.Home); ok {
 		h.Process = &p
 		if h.Files != nil {
@@ -41,6 +42,13 @@ func LookHermes(ctx context.Context, cfg *config.Config, version func(ctx contex
 	}
 	if version != nil {
 		h.Version = version(ctx, h.Home.Path)
+	}
+	switch {
+	case h.Files == nil:
+	case h.Files.TooMuch():
+		h.Files, h.Unread = nil, h.Files.Broken
+	default:
+		h.Files.Broken = h.Files.Refused(h.Version)
 	}
 	return h
 }

@@ -51,6 +51,9 @@ func NewAPIPlan(home Home, key string) (*Plan, API, error) {
 	if err != nil {
 		return nil, API{}, err
 	}
+	if err := d.readable(Version{}, false); err != nil {
+		return nil, API{}, err
+	}
 	p := &Plan{Options: Options{Home: home, Secret: key}, step: stepAPI, Files: []*File{env}}
 	api := API{KeyName: envAPIKey, KeyPlace: env.Path, FromHere: true}
 	inConfig := func(name string) string {

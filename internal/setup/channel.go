@@ -73,6 +73,13 @@ func NewChannelPlan(home Home, c Channel, device, user string) (*Plan, error) {
 	if err != nil {
 		return nil, err
 	}
+	d, err := parse(config.Before)
+	if err == nil {
+		err = d.readable(Version{}, false)
+	}
+	if err != nil {
+		return nil, err
+	}
 	p := &Plan{Options: Options{Home: home}, step: stepChannel, Files: []*File{env}}
 	if err := env.set(c.Variable, device); err != nil {
 		return nil, err
@@ -125,5 +132,5 @@ func ChannelByHand(device, user string, relay, plugin bool) string {
 			"    platforms: {%s: {home_channel: {platform: %s, chat_id: %q, name: %q, user_id: %q}}}",
 			envPluginHome, device, pluginPlatform, pluginPlatform, device, device, user))
 	}
-	return strings.Join(parts, "\nor, where it has the plug-in (GATEWAY_RELAY_PLATFORMS="+pluginPlatform+"):\n")
+	return strings.Join(parts, "\nor, where it has the plug-in (GATEWAY_RELAY_PLATFORMS="+pluginPlatforms+"):\n")
 }

@@ -41,6 +41,11 @@ func TestChannel(t *testing.T) {
 				before := files(t, home)
 				o := options(home)
 				o.Plugin = plugin
+				if file == "double-keys" { // which 0.22 does not read
+					if o.Version = (Version{0, 19}); plugin {
+						t.Skip("0.19 takes no plug-in")
+					}
+				}
 				write(t, plan(t, o), data)
 				connected := files(t, home)
 				if c := channel(t, home); c.Plugin != plugin || c.Gateway != o.ID || c.Device != "old" {

@@ -11,7 +11,6 @@ import (
 	"github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/ast"
 	"github.com/goccy/go-yaml/lexer"
-	"github.com/goccy/go-yaml/parser"
 	"github.com/goccy/go-yaml/token"
 
 	"hermes-mobile/internal/plaintext"
@@ -21,10 +20,15 @@ import (
 type Broken struct {
 	Line    int
 	Problem string
+	// Huge: Hermes may well read it, and it is too much to be worked on here.
+	Huge bool
 }
 
 // Error names the line and what is wrong with it.
 func (e *Broken) Error() string {
+	if e.Huge {
+		return fmt.Sprintf("config.yaml, line %d: %s; it is left as it is: write the keys yourself", e.Line, e.Problem)
+	}
 	return fmt.Sprintf("config.yaml, line %d: %s; it is left as it is: repair it first", e.Line, e.Problem)
 }
 
@@ -43,11 +47,11 @@ type document struct {
 func parse(text []byte) (d *document, err error) {
 	defer func() {
 		if r := recover(); r != nil { // the library's: a strange file must not look like a fault of ours
-			d, err = nil, &Broken{1, fmt.Sprintf("it cannot be read: %v", r)}
+			d, err = nil, &Broken{Line: 1, Problem: fmt.Sprintf("it cannot be read: %v", r)}
 		}
 	}()
 	if i := firstInvalid(text); i >= 0 {
-		return nil, &Broken{1 + bytes.Count(text[:i], []byte("\n")), "a byte that is not UTF-8, or a zero"}
+		return nil, &Broken{Line: 1 + bytes.Count(text[:i], []byte("\n")), Problem: "a byte that is not UTF-8, or a zero"}
 	}
 	d = &document{step: 2}
 	rest, marked := strings.CutPrefix(string(text), plaintext.BOM)
@@ -59,9 +63,9 @@ func parse(text []byte) (d *document, err error) {
 	// The parser sees plain line ends; the lines keep their own.
 	plain := strings.ReplaceAll(rest, "\r\n", "\n")
 	if i := strings.IndexByte(plain, '\r'); i >= 0 {
-		return nil, &Broken{1 + strings.Count(plain[:i], "\n"), "a carriage return that ends no line"}
+		return nil, &Broken{Line: 1 + strings.Count(plain[:i], "\n"), Problem: "a carriage return that ends no line"}
 	}
-	file, err := parser.ParseBytes([]byte(plain), 0, parser.AllowDuplicateMapKey())
+	file, err := parseTokens(plain)
 	if err != nil {
 		return nil, broken(err)
 	}
@@ -76,7 +80,7 @@ func parse(text []byte) (d *document, err error) {
 			}
 		}
 		if seen {
-			return nil, &Broken{docLine(doc), "a second document begins, which Hermes cannot read"}
+			return nil, &Broken{Line: docLine(doc), Problem: "a second document begins, which Hermes cannot read"}
 		}
 		seen, d.root = true, doc.Body
 		if doc.End != nil {
@@ -124,7 +128,10 @@ func firstInvalid(text []byte) int {
 
 // broken takes the place and the reason from the library's error, whose own text quotes the file, secrets and all.
 func broken(err error) error {
-	b := &Broken{1, "not valid YAML: " + err.Error()}
+	if own := (*Broken)(nil); errors.As(err, &own) {
+		return own
+	}
+	b := &Broken{Line: 1, Problem: "not valid YAML: " + err.Error()}
 	if e := yaml.Error(nil); errors.As(err, &e) {
 		b.Problem = "not valid YAML: " + e.GetMessage()
 		if t := e.GetToken(); t != nil && t.Position != nil {
@@ -144,11 +151,11 @@ func (d *document) checkRoot() error {
 		d.root = nil
 	case *ast.NullNode:
 		if at := n.GetToken().Position; at.Line <= len(d.lines) && strings.Trim(d.lines[at.Line-1], "- \r\n\t") != "" {
-			return &Broken{at.Line, "the top level is no map of keys"}
+			return &Broken{Line: at.Line, Problem: "the top level is no map of keys"}
 		}
 		d.root = nil
 	default:
-		return &Broken{n.GetToken().Position.Line, "the top level is no map of keys"}
+		return &Broken{Line: n.GetToken().Position.Line, Problem: "the top level is no map of keys"}
 	}
 	return nil
 }

@@ -1,8 +1,11 @@
 package setup
 
 import (
+	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"time"
@@ -18,7 +21,10 @@ type Files struct {
 	Changed time.Time
 	// EnvPath and ConfigPath are where they are, or would be.
 	EnvPath, ConfigPath string
+	// EnvMode are the rights of .env, where it is there and holds the secret of a gateway; 0 otherwise.
+	EnvMode fs.FileMode
 
+	document  *document // nil: it is broken
 	config    any
 	env       []byte
 	inherited map[string]string
@@ -37,11 +43,14 @@ func ReadFiles(home Home) (*Files, error) {
 		return nil, err
 	}
 	f.env = env.Before
+	if _, secret := getenv(env.Before, envSecret); secret && env.Exists && runtime.GOOS != "windows" {
+		f.EnvMode = env.Mode
+	}
 	d, err := parse(config.Before)
 	if err != nil {
 		f.Broken = err
 	} else {
-		f.config = d.value
+		f.config, f.document = d.value, d
 	}
 	for _, path := range []string{f.ConfigPath, f.EnvPath} {
 		_ = asowner.Do(path, func() error { // one that is not there was not changed
@@ -53,6 +62,20 @@ func ReadFiles(home Home) (*Files, error) {
 		})
 	}
 	return f, nil
+}
+
+// Refused is why the Hermes of a version does not read config.yaml, also where it is valid YAML otherwise; nil: it does.
+func (f *Files) Refused(v Version) error {
+	if f.document == nil {
+		return f.Broken
+	}
+	return f.document.readable(v, false)
+}
+
+// TooMuch reports whether config.yaml is too much to be looked at here, which says nothing of whether Hermes reads it.
+func (f *Files) TooMuch() bool {
+	b := (*Broken)(nil)
+	return errors.As(f.Broken, &b) && b.Huge
 }
 
 // Env returns a variable of .env, or one that the gateway was started with; an empty one counts as not set.
@@ -123,6 +146,7 @@ type Plugin struct {
 	Code     bool   // __init__.py
 	Enabled  bool   // in config.yaml
 	Named    bool   // GATEWAY_RELAY_PLATFORMS names its platform
+	Old      bool   // and that of the time before it, by which older jobs report
 }
 
 // Plugin looks for the plug-in.
@@ -140,9 +164,7 @@ func (f *Files) Plugin() Plugin {
 	p := Plugin{Name: pluginName, Platform: pluginPlatform, Manifest: there("plugin.yaml"), Code: there("__init__.py"),
 		Enabled: f.Has("plugins.enabled", pluginName)}
 	names, _ := f.Env(envPlatforms)
-	for name := range strings.SplitSeq(names, ",") {
-		p.Named = p.Named || strings.TrimSpace(name) == pluginPlatform
-	}
+	p.Named, p.Old = hasPlatform(names, pluginPlatform), hasPlatform(names, relayPlatform)
 	return p
 }
 

@@ -45,7 +45,7 @@ func TestReadFiles(t *testing.T) {
 		!f.Has("list", "one") || f.Has("list", "two") || x != "last" || !hasX || hasEmpty || !f.Changed.Equal(second) {
 		t.Errorf("%+v", f)
 	}
-	if p := f.Plugin(); p != (Plugin{Name: "mobile-platform", Platform: "mobile", Manifest: true, Enabled: true, Named: true}) {
+	if p := f.Plugin(); p != (Plugin{Name: "mobile-platform", Platform: "mobile", Manifest: true, Enabled: true, Named: true, Old: true}) {
 		t.Errorf("%+v", p)
 	}
 	write("config.yaml", "a:\n\tb: 1\n", second)

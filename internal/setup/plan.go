@@ -144,6 +144,9 @@ func (p *Plan) planConfig(f *File) error {
 	if err != nil {
 		return err
 	}
+	if err := before.readable(p.Version, true); err != nil {
+		return err
+	}
 	list := wants(p.Version, p.URL, p.Plugin)
 	for _, w := range list {
 		old, _ := lookup(before.value, w.path)
@@ -162,20 +165,16 @@ func (p *Plan) planConfig(f *File) error {
 
 // apply sets values in config.yaml, and notes those that have to be set by hand.
 func (p *Plan) apply(f *File, list []want) error {
-	for _, w := range list {
-		out, c, err := apply(f.After, w)
-		if hand := (*ByHand)(nil); errors.As(err, &hand) {
-			p.ByHand = append(p.ByHand, hand)
-			continue
-		}
+	if strings.Count(string(f.After), "\n") > fewLines {
+		d, err := parse(f.After)
 		if err != nil {
 			return err
 		}
-		if f.After = out; c != nil {
-			f.Changes = append(f.Changes, *c)
+		if done, err := p.applyLong(d, f, list); done || err != nil {
+			return err
 		}
 	}
-	return nil
+	return p.applyEach(f, list)
 }
 
 // set gives a variable of .env a value.
@@ -218,14 +217,29 @@ func (p *Plan) planEnv(f *File) error {
 	names, hasNames := getenv(f.Before, envPlatforms)
 	switch {
 	case p.Plugin:
-		if err := f.set(envPlatforms, pluginPlatform); err != nil {
-			return err
+		if !hasPlatform(names, pluginPlatform) {
+			p.note("with the plug-in Hermes knows the connection as %s as well as %s: each device's conversation begins anew in Hermes, its earlier session stays in the list, and an undo goes back to it", pluginPlatform, relayPlatform)
 		}
-	case hasNames && p.Version.Streams() && names == pluginPlatform && !p.pluginThere():
+		if !hasPlatform(names, pluginPlatform) || !hasPlatform(names, relayPlatform) {
+			if err := f.set(envPlatforms, pluginPlatforms); err != nil {
+				return err
+			}
+		}
+	case hasNames && p.Version.Streams() && hasPlatform(names, pluginPlatform) && !p.pluginThere():
 		p.note(".env: %s=%s without the plug-in: scheduled jobs cannot be delivered; run this with --plugin, or take the line out", envPlatforms, names)
 	}
 	p.protect(f)
 	return nil
+}
+
+// hasPlatform reports whether a list of platforms names one.
+func hasPlatform(names, platform string) bool {
+	for name := range strings.SplitSeq(names, ",") {
+		if strings.TrimSpace(name) == platform {
+			return true
+		}
+	}
+	return false
 }
 
 // protect takes the rights of others off a .env that is written.

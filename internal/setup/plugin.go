@@ -10,6 +10,10 @@ import (
 const (
 	pluginName     = "mobile-platform"
 	pluginPlatform = "mobile"
+	// relayPlatform is the name without the plug-in. Jobs that were made in a chat before it report by that name, and without it
+	// they fail without a word.
+	relayPlatform   = "relay"
+	pluginPlatforms = pluginPlatform + "," + relayPlatform
 )
 
 var (

@@ -1,9 +1,11 @@
 package setup
 
 import (
+	"reflect"
 	"slices"
 	"strings"
 
+	"github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/ast"
 )
 
@@ -192,4 +194,48 @@ func (d *document) withoutItem(value ast.Node, w want) [][]string {
 		return d.cutListed(row, t.Position.Column, len([]rune(d.lines[row-1][:end]))+1)
 	}
 	return nil
+}
+
+// dropKey takes a key of a map in lines out with all below it, and nothing else.
+func (d *document) dropKey(path []string) ([]byte, bool) {
+	n, limit := d.root, d.end
+	var e *ast.MappingValueNode
+	for _, key := range path {
+		list, flow := entriesOf(n)
+		var j int
+		if j, e = find(list, key); e == nil || flow {
+			return nil, false
+		}
+		if j+1 < len(list) {
+			limit = line(list[j+1]) - 1
+		}
+		n = e.Value
+	}
+	out := d.bytes(d.cutLines(line(e)-1, d.back(limit, line(e), column(e)-1)))
+	after, err := parse(out)
+	if err != nil || !slices.Equal(after.comments, d.comments) {
+		return nil, false
+	}
+	if _, there := lookup(after.value, path); there || !sameWithout(d.value, after.value, path) {
+		return nil, false
+	}
+	return out, true
+}
+
+// sameWithout reports whether b is a without the key at a path.
+func sameWithout(a, b any, path []string) bool {
+	old, _ := a.(yaml.MapSlice)
+	now, _ := b.(yaml.MapSlice)
+	i := slices.IndexFunc(old, func(e yaml.MapItem) bool { return e.Key == any(path[0]) })
+	if i < 0 {
+		return false
+	}
+	if len(path) == 1 {
+		return reflect.DeepEqual(normal(slices.Delete(slices.Clone(old), i, i+1)), normal(now))
+	}
+	if len(old) != len(now) || !sameWithout(old[i].Value, now[i].Value, path[1:]) {
+		return false
+	}
+	rest := func(m yaml.MapSlice) yaml.MapSlice { return slices.Delete(slices.Clone(m), i, i+1) }
+	return now[i].Key == old[i].Key && reflect.DeepEqual(rest(old), rest(now))
 }

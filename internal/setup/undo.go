@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"hermes-mobile/internal/asowner"
@@ -266,12 +267,13 @@ func (r record) forget() error {
 func (r record) part(u Undone, now []byte) (Undone, error) {
 	u.What, u.Backup = undonePart, r.Backup
 	text := now
+	old, _, _ := asowner.ReadFile(r.Backup, maxFile) // without it what was there before is lost
 	switch filepath.Base(r.Path) {
 	case envFile:
-		old, _, _ := asowner.ReadFile(r.Backup, maxFile) // without it what was there before is lost
 		for _, c := range r.Changes {
 			text = revertEnv(text, old, c, &u)
 		}
+		text = r.forgetChannels(text, old)
 	case configFile:
 		for _, c := range slices.Backward(r.Changes) {
 			next, ok := revert(text, c)
@@ -281,6 +283,7 @@ func (r record) part(u Undone, now []byte) (Undone, error) {
 			}
 			text = next
 		}
+		text = r.forgetPlatform(text, old)
 	default:
 		u.What = undoneLeft
 		return u, nil
@@ -289,7 +292,61 @@ func (r record) part(u Undone, now []byte) (Undone, error) {
 	if err != nil {
 		return u, err
 	}
-	return u, replace(r.Path, now, text, true, info.Mode().Perm())
+	if err := replace(r.Path, now, text, true, info.Mode().Perm()); err != nil || len(u.Left) > 0 {
+		return u, err
+	}
+	u.Backup = "" // nothing of ours is in the file
+	return u, r.forget()
+}
+
+// forgetChannels takes out what Hermes has written for us: the home channels that /sethome chose among our devices.
+func (r record) forgetChannels(text, old []byte) []byte {
+	if !slices.ContainsFunc(r.Changes, func(c Change) bool { return c.Key == envID || c.Key == envPlatforms }) {
+		return text
+	}
+	for _, e := range dotenv.Parse(string(text)) {
+		if _, had := getenv(old, e.Key); !had && (strings.HasPrefix(e.Key, envRelayHome) || strings.HasPrefix(e.Key, envPluginHome)) {
+			text = unsetenv(text, e.Key)
+		}
+	}
+	return text
+}
+
+// forgetPlatform takes the settings of our platform out, where Hermes has written them for us.
+func (r record) forgetPlatform(text, old []byte) []byte {
+	if !slices.ContainsFunc(r.Changes, func(c Change) bool { return strings.HasPrefix(c.Key, "plugins.enabled") }) {
+		return text
+	}
+	before, err := parse(old)
+	if err != nil {
+		return text
+	}
+	path := []string{"platforms", pluginPlatform}
+	if _, had := lookup(before.value, path); had {
+		return text
+	}
+	d, err := parse(text)
+	if err != nil {
+		return text
+	}
+	v, _ := lookup(d.value, path)
+	for _, key := range keysOf(v) {
+		if key != "home_channel" && key != "enabled" {
+			return text // somebody's own
+		}
+	}
+	if _, had := lookup(before.value, path[:1]); !had && len(keysOf(mustLookup(d.value, path[:1]))) == 1 {
+		path = path[:1] // it holds nothing else, and was not there
+	}
+	if out, ok := d.dropKey(path); ok {
+		return out
+	}
+	return text
+}
+
+func mustLookup(v any, path []string) any {
+	out, _ := lookup(v, path)
+	return out
 }
 
 // revertEnv takes one variable back.

@@ -9,14 +9,20 @@ import (
 
 // values turns a tree into values to compare: maps in their order, with double keys twice. Keys of a merge ("<<") come first,
 // so that the last of a name is the one that counts, as it is to Hermes.
-type values struct{ anchors map[string]ast.Node }
+type values struct {
+	anchors map[string]ast.Node
+	nodes   int // so far, with those that aliases bring
+}
 
 // deepest bounds how far aliases may lead: a file could hold itself.
 const deepest = 100
 
 func (v *values) of(n ast.Node, depth int) (any, error) {
 	if depth > deepest {
-		return nil, fmt.Errorf("aliases lead in a circle, or maps are nested too deep")
+		return nil, tooMuch(rowOf(n), "aliases in a circle, or maps more than %d deep,", deepest)
+	}
+	if v.nodes++; v.nodes > maxNodes {
+		return nil, tooMuch(rowOf(n), "aliases that stand for more than %d keys and values", maxNodes)
 	}
 	switch x := n.(type) {
 	case nil:
@@ -48,6 +54,8 @@ func (v *values) of(n ast.Node, depth int) (any, error) {
 		return v.mapping(x, depth)
 	case *ast.CommentGroupNode:
 		return nil, nil
+	case *ast.StringNode: // most are
+		return x.Value, nil
 	}
 	var out any
 	err := yaml.NodeToValue(n, &out, yaml.UseOrderedMap(), yaml.AllowDuplicateMapKey())

@@ -180,7 +180,7 @@ describe('the direct client', { skip: noBrowser }, () => {
     await page.getByText('This address is not encrypted').waitFor()
     await next(page)
     await page.getByText('The address has to begin with https://.').waitFor()
-    await page.getByLabel('Address').fill('https://no-such-host.invalid')
+    await page.locator('input[type=url]').fill('https://no-such-host.invalid')
     await accessible(page, 'local address')
     await next(page)
     await title(page, 'Sign in')

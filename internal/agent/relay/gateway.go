@@ -42,6 +42,7 @@ type gateway struct {
 	idle        bool  // it said going_idle, and no hello came since
 	names       []string
 	connectedAt time.Time
+	wasLocal    bool // the last connection came from this machine
 	helloAt     time.Time
 	awaySince   time.Time
 	replacedAt  []time.Time // of connections still alive, by newer ones

@@ -115,7 +115,7 @@ func (g *gateway) connected(l *link) {
 		}
 		g.dropLink(closeRestart, "replaced by a newer connection")
 	}
-	g.link, g.ready, g.connectedAt, g.unanswered = l, false, now, time.Time{}
+	g.link, g.ready, g.connectedAt, g.unanswered, g.wasLocal = l, false, now, time.Time{}, l.local
 	g.names, g.newerHere, g.known = nil, false, ""
 	g.log.Info("relay: gateway connected", "from", l.from)
 }

@@ -50,7 +50,7 @@ type GatewayState struct {
 	Names      []string // that it said in hello
 	KnownName  string   // the one that it proved to know (relay-facts §9)
 	Version    Version
-	Local      bool
+	Local      bool // it is on this machine, or was when it was there last
 	Turns      int
 	Waiting    int // events without a receipt
 	Wedged     bool
@@ -95,7 +95,7 @@ func (g *gateway) state() GatewayState {
 	defer g.mu.Unlock()
 	s := GatewayState{
 		ID: cfg.ID, Name: cfg.Name, Online: g.online(), Idle: g.idle, Seen: !g.connectedAt.IsZero(), Since: g.awaySince,
-		Names: append([]string(nil), g.names...), KnownName: g.known, Version: g.version, Local: g.local(),
+		Names: append([]string(nil), g.names...), KnownName: g.known, Version: g.version, Local: g.local() || g.link == nil && g.wasLocal,
 		Waiting: len(g.queue), Wedged: g.wedged, Wedges: g.wedges, LastWedge: g.lastWedge, BadLines: g.badLines,
 		SameIDSeen: g.sameID(),
 	}

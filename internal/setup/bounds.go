@@ -1,0 +1,152 @@
+package setup
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/goccy/go-yaml/ast"
+	"github.com/goccy/go-yaml/lexer"
+	"github.com/goccy/go-yaml/parser"
+	"github.com/goccy/go-yaml/token"
+)
+
+// A config.yaml is a file of somebody else, and the serving process reads it when it is asked how things stand. So the work
+// on it is bounded before it begins.
+const (
+	maxNodes = 100_000 // after aliases were followed
+	maxMarks = 100_000 // colons, commas, brackets and dashes, of which each key or value has one at least
+	maxOpen  = 1000    // brackets, braces and dashes that are open at once
+	// maxTogether is how many lines one key of the top level may have. The parser takes a time that grows with the square of the
+	// keys of a map, and goes deeper with each.
+	maxTogether = 5000
+	// fewLines are parsed in one go.
+	fewLines = 500
+)
+
+// tooMuch says that a file is too much to look at.
+func tooMuch(line int, format string, args ...any) *Broken {
+	return &Broken{Line: line, Problem: fmt.Sprintf(format, args...) + " are too much to be worked on", Huge: true}
+}
+
+// bounded refuses a text before anything is made of it.
+func bounded(text string) error {
+	marks, line, open := 0, 1, 0
+	for l := range strings.Lines(text) {
+		nested := 0 // what may begin a node within a node, one behind the other
+		for i := range len(l) {
+			switch l[i] {
+			case ',', ':':
+				marks++
+			case '[', '{':
+				marks++
+				open++
+			case ']', '}':
+				marks++
+				open = max(0, open-1)
+			case '-', '?', '!', '&':
+				if i == 0 || l[i-1] == ' ' || l[i-1] == '\t' || l[i-1] == l[i] {
+					nested++
+					marks++
+				}
+			}
+		}
+		switch {
+		case marks > maxMarks:
+			return tooMuch(line, "more than %d keys and values", maxMarks)
+		case open > maxOpen || nested > maxOpen:
+			return tooMuch(line, "lists more than %d deep", maxOpen)
+		}
+		line++
+	}
+	return nil
+}
+
+// parseTokens makes trees of a text: of a long one part by part, so that the time grows with its length and not with the square.
+func parseTokens(text string) (*ast.File, error) {
+	if err := bounded(text); err != nil {
+		return nil, err
+	}
+	tokens := lexer.Tokenize(text)
+	if strings.Count(text, "\n") <= fewLines {
+		return parser.Parse(tokens, 0, parser.AllowDuplicateMapKey())
+	}
+	parts := topLevel(tokens)
+	var values []*ast.MappingValueNode
+	var whole *ast.File
+	for _, part := range parts {
+		first, last, begin := part[0], part[len(part)-1], part[0]
+		for _, t := range part {
+			if begin = t; t.Type != token.CommentType {
+				break
+			}
+		}
+		if last.Position.Line-begin.Position.Line > maxTogether && last.Type != token.CommentType {
+			return nil, tooMuch(first.Position.Line, "more than %d lines in one part", maxTogether)
+		}
+		first.Prev, last.Next = nil, nil
+		file, err := parser.Parse(part, 0, parser.AllowDuplicateMapKey())
+		if err != nil {
+			return nil, err
+		}
+		if len(parts) == 1 {
+			return file, nil
+		}
+		for _, doc := range file.Docs {
+			switch n := doc.Body.(type) {
+			case nil, *ast.CommentGroupNode:
+			case *ast.MappingNode:
+				values = append(values, n.Values...)
+			case *ast.MappingValueNode:
+				values = append(values, n)
+			default:
+				return nil, &Broken{Line: first.Position.Line, Problem: "the top level is no map of keys"}
+			}
+		}
+		if whole == nil {
+			whole = file
+		}
+	}
+	if whole == nil {
+		return &ast.File{}, nil
+	}
+	if len(values) == 0 {
+		return whole, nil
+	}
+	return &ast.File{Docs: []*ast.DocumentNode{{BaseNode: &ast.BaseNode{}, Body: ast.Mapping(values[0].GetToken(), false, values...)}}}, nil
+}
+
+// topLevel cuts tokens before each key of the top level. Where there is more than a map of keys it cuts nothing.
+func topLevel(tokens token.Tokens) []token.Tokens {
+	var parts []token.Tokens
+	column, begin, flow, lastLine := 0, 0, 0, 0
+	for i, t := range tokens {
+		switch t.Type {
+		case token.DirectiveType, token.DocumentHeaderType, token.DocumentEndType:
+			return []token.Tokens{tokens}
+		case token.CommentType:
+			continue
+		}
+		if flow == 0 && t.Position.Line > lastLine && (column == 0 || t.Position.Column == column) && t.Type != token.SequenceEntryType && t.Type != token.MappingValueType {
+			switch {
+			case column > 0:
+				parts = append(parts, tokens[begin:i])
+				begin = i
+			case t.Type == token.MappingStartType || t.Type == token.SequenceStartType || t.Type == token.TagType || t.Type == token.AnchorType:
+				return []token.Tokens{tokens} // in braces, or with something said of the whole
+			default:
+				column = t.Position.Column
+			}
+		}
+		lastLine = t.Position.Line
+		switch t.Type {
+		case token.MappingStartType, token.SequenceStartType:
+			flow++
+		case token.MappingEndType, token.SequenceEndType:
+			flow--
+		}
+	}
+	if begin < len(tokens) {
+		parts = append(parts, tokens[begin:])
+	}
+	return parts
+}

@@ -1,0 +1,66 @@
+package setup
+
+import (
+	"encoding/json"
+	"path/filepath"
+	"strings"
+
+	"hermes-mobile/internal/asowner"
+)
+
+// FailedJob is a scheduled job of Hermes whose last result did not reach the chat that it reports to.
+type FailedJob struct {
+	Name string
+	Why  string // as Hermes wrote it down
+}
+
+// maxJobName bounds what is shown of a name or reason: both are texts of others.
+const maxJobName = 200
+
+// FailedJobs lists the jobs of a home that report over a relay and whose last result was not delivered. Where the file is not
+// as expected there is nothing to say.
+func FailedJobs(home Home) (list []FailedJob) {
+	text, _, err := asowner.ReadFile(filepath.Join(home.Path, "cron", "jobs.json"), maxFile)
+	if err != nil {
+		return nil
+	}
+	var file struct {
+		Jobs []struct {
+			ID      string          `json:"id"`
+			Name    string          `json:"name"`
+			Enabled *bool           `json:"enabled"`
+			Deliver json.RawMessage `json:"deliver"`
+			Origin  struct {
+				Platform string `json:"platform"`
+			} `json:"origin"`
+			Failed string `json:"last_delivery_error"`
+		} `json:"jobs"`
+	}
+	if json.Unmarshal(text, &file) != nil {
+		return nil
+	}
+	for _, j := range file.Jobs {
+		if j.Failed == "" || j.Enabled != nil && !*j.Enabled {
+			continue
+		}
+		ours := j.Origin.Platform == relayPlatform || j.Origin.Platform == pluginPlatform || strings.Contains(string(j.Deliver), relayPlatform) ||
+			strings.Contains(string(j.Deliver), pluginPlatform) || strings.Contains(j.Failed, relayPlatform)
+		if ours {
+			name := j.Name
+			if name == "" {
+				name = j.ID
+			}
+			list = append(list, FailedJob{oneLine(name), oneLine(j.Failed)})
+		}
+	}
+	return list
+}
+
+// oneLine makes a text of somebody else fit for a line.
+func oneLine(s string) string {
+	s = strings.Join(strings.Fields(strings.ToValidUTF8(s, "")), " ")
+	if r := []rune(s); len(r) > maxJobName {
+		s = string(r[:maxJobName]) + "…"
+	}
+	return s
+}
