@@ -1,6 +1,7 @@
 package device_test
 
 import (
+	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
@@ -110,6 +111,12 @@ func TestPinnedAuthority(t *testing.T) {
 				t.Errorf("refused: %v", got.Err)
 			case !tt.taken && !errors.Is(got.Err, device.ErrFingerprint):
 				t.Errorf("%v, %v", got.State, got.Err)
+			case !tt.taken: // whoever waits with a limit hears the cause, and not only that the time is over
+				ctx, cancel := context.WithCancel(t.Context())
+				cancel()
+				if err := a.WaitOnline(ctx); !errors.Is(err, context.Canceled) || !errors.Is(err, device.ErrFingerprint) {
+					t.Errorf("WaitOnline: %v", err)
+				}
 			}
 		})
 	}

@@ -80,6 +80,14 @@ func TestRefusals(t *testing.T) {
 	}
 	c.Send(&frame.Accepted{ID: next.ID})
 
+	// No room for a file: its sender decides when to try again.
+	file, _ := a.SendFile(t.Context(), device.FileOptions{Data: []byte("x")})
+	devicetest.Expect[*frame.Media](c)
+	c.Send(&frame.Error{Code: frame.NoSpace, Message: "the server has no room", Ref: file.ID, RetryAfter: 3600})
+	if _, err := file.Wait(t.Context()); !errors.As(err, &e) || e.Code != frame.NoSpace || e.RetryAfter != 3600 {
+		t.Fatal(err)
+	}
+
 	// 1009 without a word: what is on its way is what was too big, and it ends there.
 	big, _ := a.Send(t.Context(), strings.Repeat("x", 1000))
 	devicetest.Expect[*frame.Text](c)
@@ -178,6 +186,9 @@ func TestFileInPartsDoesNotHoldUpTexts(t *testing.T) {
 			}
 			if f.ID != m.ID || f.Part != part {
 				t.Fatalf("part %d of %s", f.Part, f.ID)
+			}
+			if want := map[bool]int64{true: int64(len(data))}[part == 0]; f.Size != want {
+				t.Errorf("part %d says that the file has %d bytes, want %d", part, f.Size, want)
 			}
 			parts = f.Parts
 			got = append(got, f.Data...)

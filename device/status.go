@@ -109,7 +109,7 @@ func (d *Device) changeLocked(change func(s *Status)) {
 }
 
 // WaitOnline returns when the device is Online: nil at once if it is. It returns the *NoAccessError or ErrReplaced that
-// ended the attempts, ErrClosed, or the error of ctx.
+// ended the attempts, ErrClosed, or the error of ctx, together with why the last attempt failed, such as [ErrFingerprint].
 func (d *Device) WaitOnline(ctx context.Context) error {
 	for {
 		d.mu.Lock()
@@ -126,7 +126,10 @@ func (d *Device) WaitOnline(ctx context.Context) error {
 		select {
 		case <-changed:
 		case <-ctx.Done():
-			return ctx.Err()
+			if s.Err != nil {
+				return fmt.Errorf("device: not online: %w; the last attempt failed: %w", ctx.Err(), s.Err)
+			}
+			return fmt.Errorf("device: not online: %w", ctx.Err())
 		}
 	}
 }

@@ -137,9 +137,9 @@ func (d *Device) readPart(j *job) *job {
 		return nil
 	}
 	m := *j.o.Frame.(*frame.Media)
-	m.Part, m.Parts, m.Data, m.Size = j.part, parts, buf, 0
+	m.Part, m.Parts, m.Data = j.part, parts, buf
 	if j.part > 0 {
-		m.Caption = "" // once is enough; older servers want the rest in every part
+		m.Caption, m.Size = "", 0 // once is enough; older servers want the rest in every part
 	}
 	j.data = frame.EncodeUp(&m)
 	return j

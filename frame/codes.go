@@ -21,13 +21,17 @@ const (
 	DeviceOffline Code = "device_offline"
 	// RateLimited: too often; retry after Error.RetryAfter seconds.
 	RateLimited Code = "rate_limited"
+	// NoSpace: the server has no room for this file: its storage limit is reached, its disk is nearly full, or the device has
+	// used up its share of the day. Messages without files still go. The same file may fit later, Error.RetryAfter seconds
+	// from now where that is known.
+	NoSpace Code = "no_space"
 	// Internal: the server could not do it, for example because its disk is full. Nothing was taken; retry later with the same id.
 	Internal Code = "internal"
 )
 
 // Retry reports whether sending the same frame again, later, can succeed.
 func (c Code) Retry() bool {
-	return c == DeviceOffline || c == RateLimited || c == Internal
+	return c == DeviceOffline || c == RateLimited || c == NoSpace || c == Internal
 }
 
 // CloseCode is the status of a WebSocket close frame (RFC 6455 §7.4; doc/protocol.md §1).

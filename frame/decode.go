@@ -216,6 +216,9 @@ func decodeMedia(o *object) (Up, error) {
 		return nil, bad("\"part\" must be a whole number from 0 to parts-1, and \"parts\" one from 1 to 2048")
 	}
 	f.Part, f.Parts = int(part), int(parts)
+	if size, ok := o.integer("size", 0); ok && size > 0 { // else it says nothing, as in a client that means something else by it
+		f.Size = size
+	}
 	if parts > 1 && id == "" {
 		return nil, bad("a file in several parts needs an \"id\", the same in each")
 	}

@@ -118,6 +118,7 @@ const SourceCron = "cron"
 
 // Media is a file or a part of one, in either direction (doc/protocol.md §5). Up, Kind is image, video, document or
 // audio; down also voice and animation. Down, the last part has Final; a file over the limit comes with URL and no Data.
+// Size is that of the whole file, in bytes; up it is optional, and a hint by which the server refuses early what has no room.
 type Media struct {
 	ID       string `json:"id,omitzero"`
 	Kind     string `json:"kind,omitzero"`
@@ -135,13 +136,15 @@ type Media struct {
 	Data     []byte `json:"data,omitempty"`
 }
 
-// Prompt is a question card (doc/protocol.md §7). Command and Description come with exec_approval.
+// Prompt is a question card (doc/protocol.md §7). Command and Description come with exec_approval. Odd: it holds
+// characters that do not show as themselves, or is longer than a screen, so a person must look closely.
 type Prompt struct {
 	ID             string    `json:"id"`
 	Kind           string    `json:"kind"`
 	Text           string    `json:"text"`
 	Command        string    `json:"command,omitzero"`
 	Description    string    `json:"description,omitzero"`
+	Odd            bool      `json:"odd,omitzero"`
 	Options        []Option  `json:"options"`
 	Session        string    `json:"session"`
 	TimeoutSeconds int       `json:"timeout_seconds"`
@@ -158,6 +161,13 @@ const (
 
 // OtherOption is the option of a clarify card that stands for the person's own words.
 const OtherOption = "other"
+
+// The safe options: DenyOption of an exec_approval card, CancelOption of a slash_confirm card. Each is taken where nobody
+// answers in time.
+const (
+	DenyOption   = "deny"
+	CancelOption = "cancel"
+)
 
 // Option is one button of a card. Style is "primary", "danger" or empty.
 type Option struct {

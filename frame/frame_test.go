@@ -195,7 +195,7 @@ func TestDecodeDownSaysWhatIsWrong(t *testing.T) {
 }
 
 func TestWhatToDoAfterAnError(t *testing.T) {
-	for code, want := range map[Code]bool{AuthFailed: false, Unsupported: false, Forbidden: false, TooBig: false, BadFrame: false, DeviceOffline: true, RateLimited: true, Internal: true} {
+	for code, want := range map[Code]bool{AuthFailed: false, Unsupported: false, Forbidden: false, TooBig: false, BadFrame: false, DeviceOffline: true, RateLimited: true, NoSpace: true, Internal: true} {
 		if code.Retry() != want {
 			t.Errorf("%s: Retry is %v", code, !want)
 		}

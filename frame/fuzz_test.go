@@ -164,3 +164,15 @@ func depthByTokens(raw []byte) (deepest int) {
 		}
 	}
 }
+
+// FuzzVisible: whatever a text holds, it is shown whole, and nothing in it is hidden any more.
+func FuzzVisible(f *testing.F) {
+	for _, v := range readVisible[shownVector](f, "texts.json", 80) {
+		f.Add(string(v.Text))
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		if len(text) < 64<<10 {
+			checkVisible(t, text)
+		}
+	})
+}

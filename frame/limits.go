@@ -4,6 +4,7 @@ package frame
 // it can change in Capabilities; a client obeys the announced ones.
 const (
 	MaxFrame     = 16 << 20 // one frame as it is on the wire
+	MaxHello     = 4 << 10  // hello as it is on the wire, which comes from somebody who has shown no token yet
 	MaxText      = 1 << 20  // text of one message, UTF-8
 	MaxAudio     = 8 << 20  // one voice message
 	MaxMedia     = 8 << 20  // one file, and all unfinished uploads of a device together
@@ -15,6 +16,15 @@ const (
 	MaxID        = 128      // characters of a message id, device id or user id
 	MaxName      = 128      // characters of a name, platform or app
 	MessageChunk = 4000     // code points of one chunk of a reply that is not streamed
+
+	MaxShownChars = 2000 // code points of a text or command that is shown; a card with more is odd (doc/protocol.md §7)
+	MaxShownLines = 30   // its lines
+	MaxShownLabel = 200  // code points of an option's label
+	MaxBlankLines = 3    // blank lines in a row that are shown; more are folded
+	MaxBlanks     = 40   // spaces or tabs in a row that are shown; more are folded
+	MaxSameMarks  = 8    // equal marks in a row that are shown; more are folded
+	MaxStack      = 4    // combining marks on one character; each further one is shown as a mark
+
 	// PromptSeconds is how long a question card lives by default.
 	PromptSeconds = 300
 )

@@ -99,7 +99,7 @@ func (o *object) add(name string, value jsontext.Value) {
 // known are the names that some frame of ours has; whatever else a frame holds is ignored.
 var known = func() map[string]bool {
 	m := map[string]bool{}
-	for name := range strings.FieldsSeq("t id text reply_to format data kind mime filename caption part parts prompt_id option_id seq seen to " +
+	for name := range strings.FieldsSeq("t id text reply_to format data kind mime filename caption size part parts prompt_id option_id seq seen to " +
 		"require_live method params token pair device user accept resume name platform app epoch") {
 		m[name] = true
 	}
@@ -258,18 +258,14 @@ func ValidID(id string) bool {
 	return true
 }
 
-// CleanName removes control characters from a name for display and cuts it to 128 characters.
+// CleanName makes a name fit for display: [Strip] removes what does not show as itself, and at most 128 characters stay.
 func CleanName(s string) string {
-	var b strings.Builder
+	s = Strip(s)
 	n := 0
-	for _, r := range s {
-		if unicode.IsControl(r) || r == utf8.RuneError {
-			continue
-		}
+	for i := range s {
 		if n++; n > MaxName {
-			break
+			return Strip(s[:i]) // the cut may have parted an emoji
 		}
-		b.WriteRune(r)
 	}
-	return b.String()
+	return s
 }

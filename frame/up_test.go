@@ -2,8 +2,13 @@ package frame
 
 import (
 	"encoding/json"
+	"fmt"
+	"math"
+	"reflect"
+	"strings"
 	"sync"
 	"testing"
+	"unicode/utf16"
 	"unicode/utf8"
 
 	"pgregory.net/rapid"
@@ -122,4 +127,41 @@ func TestDecodersDoNotMix(t *testing.T) {
 		})
 	}
 	group.Wait()
+}
+
+// The largest hello that the limits of its fields allow fits in MaxHello: in UTF-8, and with every
+// character outside of ASCII escaped, as some encoders do. Only names full of characters beyond the
+// basic plane, escaped, do not.
+func TestLargestHello(t *testing.T) {
+	for name, fill := range map[string]string{"cyrillic": "ж", "emoji": "🦊"} {
+		largest := Hello{Token: strings.Repeat("t", 512), Device: Device{ID: strings.Repeat("d", MaxID), Name: strings.Repeat(fill, MaxName),
+			Platform: strings.Repeat(fill, MaxName), App: strings.Repeat(fill, MaxName)}, User: User{ID: strings.Repeat("u", MaxID), Name: strings.Repeat(fill, MaxName)},
+			Accept: []string{AcceptDelta, AcceptTail, AcceptTool}, Resume: &Cursor{Epoch: "5e1f0c77", Seq: math.MaxInt64}}
+		plain := EncodeUp(&largest)
+		if len(plain) > MaxHello {
+			t.Errorf("%s: %d bytes", name, len(plain))
+		}
+		if f, err := DecodeUp(plain); err != nil || !reflect.DeepEqual(f, &largest) {
+			t.Errorf("%s: %v", name, err)
+		}
+		var escaped []byte
+		for _, r := range string(plain) {
+			switch {
+			case r < utf8.RuneSelf:
+				escaped = append(escaped, byte(r))
+			case r <= 0xffff:
+				escaped = fmt.Appendf(escaped, `\u%04x`, r)
+			default:
+				a, b := utf16.EncodeRune(r)
+				escaped = fmt.Appendf(escaped, `\u%04x\u%04x`, a, b)
+			}
+		}
+		if f, err := DecodeUp(escaped); err != nil || !reflect.DeepEqual(f, &largest) {
+			t.Errorf("%s, escaped: %v", name, err)
+		}
+		t.Logf("%s: %d bytes, %d escaped", name, len(plain), len(escaped))
+		if len(escaped) > MaxHello && name != "emoji" {
+			t.Errorf("%s: %d bytes escaped", name, len(escaped))
+		}
+	}
 }

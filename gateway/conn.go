@@ -7,11 +7,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"mime"
 	"net/http"
 	"net/url"
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 )
 
 // maxAnswer is the most bytes that are read of one JSON answer. A page of 500 messages with tool results is the largest
@@ -162,33 +164,26 @@ func (cn *conn) call(req *http.Request, out any) error {
 	return nil
 }
 
-// refusal reads the body of an answer other than 2xx: four shapes occur (api-facts §1.1).
+// refusal reads the body of an answer other than 2xx: Hermes has four shapes (api-facts §1.1), other servers and proxies more.
 func refusal(resp *http.Response) *Error {
-	e := &Error{Status: resp.StatusCode}
-	if seconds, err := strconv.Atoi(resp.Header.Get("Retry-After")); err == nil && seconds > 0 {
-		e.RetryAfter = time.Duration(seconds) * time.Second
-	}
+	e := &Error{Status: resp.StatusCode, RetryAfter: retryAfter(resp.Header.Get("Retry-After"), time.Now())}
 	data, _ := io.ReadAll(io.LimitReader(resp.Body, 64<<10)) // what did not arrive is not said
-	var body struct {
-		Error  json.RawMessage `json:"error"`
-		Detail json.RawMessage `json:"detail"`
-	}
-	if json.Unmarshal(data, &body) != nil {
-		return e
-	}
-	var envelope struct {
-		Message string          `json:"message"`
-		Code    json.RawMessage `json:"code"`
-		Type    json.RawMessage `json:"type"`
-	}
-	switch {
-	case json.Unmarshal(body.Error, &envelope) == nil && envelope.Message != "":
-		e.Message, e.Code = envelope.Message, text(envelope.Code)
-	case text(body.Error) != "":
-		e.Message = text(body.Error)
-	}
-	if detail := text(body.Detail); detail != "" {
-		e.Code, e.Message = e.Message, detail
+	data = bytes.TrimSpace(bytes.TrimPrefix(data, byteOrderMark))
+	if json.Valid(data) {
+		e.Message, e.Code = findReason(data)
+	} else if kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type")); kind == "text/plain" && utf8.Valid(data) {
+		e.Message = shorten(string(data))
 	}
 	return e
+}
+
+// retryAfter reads the header of that name, which has seconds or a date; 0 is none.
+func retryAfter(value string, now time.Time) time.Duration {
+	if seconds, err := strconv.ParseUint(value, 10, 31); err == nil {
+		return time.Duration(seconds) * time.Second
+	}
+	if at, err := http.ParseTime(value); err == nil {
+		return max(0, at.Sub(now)).Truncate(time.Second)
+	}
+	return 0
 }

@@ -2,7 +2,9 @@ package gateway
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
+	"strings"
 	"time"
 
 	"hermes-mobile/internal/onepass"
@@ -19,37 +21,51 @@ type completionsDecoder struct {
 	usage  Usage
 	marked bool // the stream said that the reply is whole
 	over   bool
-	bad    bool
+	bad    bool // something could not be read, so text may be missing
 }
 
 // completionFrame is one chunk, or a whole completion, or one of the named events of Hermes.
 type completionFrame struct {
-	ID      string `json:"id"`
-	Choices []struct {
-		Index   int             `json:"index"`
-		Delta   completionText  `json:"delta"`
-		Message *completionText `json:"message"`
-		Finish  string          `json:"finish_reason"`
-	} `json:"choices"`
-	Created float64          `json:"created"`
-	Usage   *completionUsage `json:"usage"`
-	Error   json.RawMessage  `json:"error"`
+	ID      looseString        `json:"id"`
+	Object  looseString        `json:"object"`
+	Choices []completionChoice `json:"choices"`
+	Created looseNumber        `json:"created"`
+	Usage   *completionUsage   `json:"usage"`
+	Error   json.RawMessage    `json:"error"`
 	Hermes  struct {
-		Failed bool   `json:"failed"`
-		Error  string `json:"error"`
-		Code   string `json:"error_code"`
+		Failed bool        `json:"failed"`
+		Error  looseString `json:"error"`
+		Code   looseString `json:"error_code"`
 	} `json:"hermes"`
 }
 
+type completionChoice struct {
+	Index   looseNumber     `json:"index"`
+	Delta   completionText  `json:"delta"`
+	Message *completionText `json:"message"`
+	Text    messageContent  `json:"text"` // of the older completions
+	Finish  looseString     `json:"finish_reason"`
+	Error   json.RawMessage `json:"error"`
+}
+
 type completionText struct {
-	Content   string `json:"content"`
-	Reasoning string `json:"reasoning_content"`
+	Content          messageContent `json:"content"`
+	ReasoningContent looseString    `json:"reasoning_content"`
+	Reasoning        looseString    `json:"reasoning"`
+	Refusal          looseString    `json:"refusal"` // what the model says in place of an answer
+}
+
+// said is the text that a person reads.
+func (t *completionText) said() string { return t.Content.text + string(t.Refusal) }
+
+func (t *completionText) thought() string {
+	return t.Content.reasoning + cmp.Or(string(t.ReasoningContent), string(t.Reasoning))
 }
 
 type completionUsage struct {
-	Prompt     int `json:"prompt_tokens"`
-	Completion int `json:"completion_tokens"`
-	Total      int `json:"total_tokens"`
+	Prompt     looseNumber `json:"prompt_tokens"`
+	Completion looseNumber `json:"completion_tokens"`
+	Total      looseNumber `json:"total_tokens"`
 }
 
 // hermesFrame is a named event of Hermes in a stream that is OpenAI's otherwise.
@@ -83,10 +99,20 @@ func (d *completionsDecoder) decode(ev ServerEvent, out []Event) []Event {
 		d.marked = true
 		return d.close(out)
 	}
+	if ev.Name == "error" {
+		message, code := findReason(ev.Data)
+		return d.fail(Meta{MessageID: d.id}, message, code, out)
+	}
 	var f completionFrame
-	if !readFrame(ev.Data, &f) {
-		d.bad = true
+	whole, ok := readWhole(ev.Data, &f)
+	d.bad = d.bad || !whole
+	if !ok {
 		return out
+	}
+	if len(f.Choices) == 0 && f.Usage == nil && !f.Hermes.Failed { // an error in some form of its own, or nothing
+		if message, code := findReason(ev.Data); message != "" {
+			return d.fail(Meta{MessageID: d.id}, message, code, out)
+		}
 	}
 	return d.chunk(&f, out)
 }
@@ -113,43 +139,61 @@ func (d *completionsDecoder) named(ev ServerEvent, out []Event) []Event {
 }
 
 func (d *completionsDecoder) chunk(f *completionFrame, out []Event) []Event {
-	meta := Meta{MessageID: f.ID, Time: atSeconds(f.Created)}
+	meta := Meta{MessageID: string(f.ID), Time: atSeconds(float64(f.Created))}
 	if d.id == "" && f.ID != "" {
-		d.id, d.at = f.ID, meta.Time
+		d.id, d.at = string(f.ID), meta.Time
 		out = append(out, Started{Meta: meta})
 	}
 	if f.Usage != nil {
-		d.usage = Usage{Input: f.Usage.Prompt, Output: f.Usage.Completion, Total: f.Usage.Total}
-		d.marked = d.marked || len(f.Choices) == 0 // a chunk of its own comes when the reply is whole
+		d.usage = Usage{Input: int(f.Usage.Prompt), Output: int(f.Usage.Completion), Total: int(f.Usage.Total)}
 	}
-	for _, choice := range f.Choices {
+	message, code := findReason(f.Error)
+	failed := len(f.Error) > 0 && string(f.Error) != "null" && string(f.Error) != "false" && string(f.Error) != `""`
+	for i := range f.Choices {
+		choice := &f.Choices[i]
 		if choice.Index != 0 {
 			continue // one reply is asked for
 		}
-		piece := choice.Delta
-		if choice.Message != nil {
-			piece = *choice.Message
-		}
-		if piece.Reasoning != "" {
-			out = append(out, Reasoning{Meta: meta, Text: piece.Reasoning})
-		}
-		out = d.text.delta(meta, piece.Content, out)
-		if choice.Finish != "" {
-			d.finish, d.marked = choice.Finish, true
+		out = d.choice(meta, choice, out)
+		if reason, word := findReason(choice.Error); reason != "" {
+			message, code, failed = cmp.Or(message, reason), cmp.Or(code, word), true
 		}
 	}
-	if message := errorText(f.Error); message != "" || f.Hermes.Failed || d.finish == "error" {
-		if f.Hermes.Error != "" {
-			message = f.Hermes.Error
-		}
-		if message == "" {
-			message = "the model gave no reply"
-		}
-		d.over = true
-		return append(out, Ended{Meta: meta, Outcome: Outcome{State: Failed, Segments: d.text.reply.Segments(), Usage: d.usage,
-			Err: &Error{Code: f.Hermes.Code, Message: message}}})
+	if failed || f.Hermes.Failed || d.finish == "error" {
+		return d.fail(meta, cmp.Or(string(f.Hermes.Error), message), cmp.Or(string(f.Hermes.Code), code), out)
 	}
 	return out
+}
+
+// choice reads one choice of a chunk. A delta is a piece; a message is the whole text, which replaces what came in pieces, unless
+// a delta with text is beside it.
+func (d *completionsDecoder) choice(meta Meta, c *completionChoice, out []Event) []Event {
+	d.bad = d.bad || c.Delta.Content.lossy || c.Text.lossy
+	if thought := c.Delta.thought(); thought != "" {
+		out = append(out, Reasoning{Meta: meta, Text: thought})
+	}
+	piece := c.Delta.said() + c.Text.text
+	switch {
+	case piece != "" || c.Message == nil:
+		out = d.text.delta(meta, piece, out)
+	default:
+		d.bad = d.bad || c.Message.Content.lossy
+		if thought := c.Message.thought(); thought != "" && c.Delta.thought() == "" && !d.text.any() {
+			out = append(out, Reasoning{Meta: meta, Text: thought})
+		}
+		out = d.text.message(meta, c.Message.said(), out)
+	}
+	if c.Finish != "" {
+		d.finish, d.marked = string(c.Finish), true
+	}
+	return out
+}
+
+// fail ends the turn with what the server said.
+func (d *completionsDecoder) fail(meta Meta, message, code string, out []Event) []Event {
+	d.over = true
+	return append(out, Ended{Meta: meta, Outcome: Outcome{State: Failed, Segments: d.text.reply.Segments(), Usage: d.usage,
+		Err: &Error{Code: code, Message: cmp.Or(message, "the model gave no reply")}}})
 }
 
 // close gives out the end. Chunks of the usage may come between the last of the text and the end mark.
@@ -163,43 +207,35 @@ func (d *completionsDecoder) close(out []Event) []Event {
 	return append(out, Ended{Meta: meta, Outcome: o})
 }
 
-// document reads the answer of a server that does not stream.
+// document reads the answer of a server that does not stream. What follows the JSON value, such as an end mark, is left alone.
 func (d *completionsDecoder) document(data []byte) []Event {
-	var f completionFrame
-	if !readFrame(data, &f) || len(f.Choices) == 0 && len(f.Error) == 0 {
+	var value json.RawMessage
+	if json.NewDecoder(bytes.NewReader(data)).Decode(&value) != nil {
 		return nil
 	}
-	out := d.chunk(&f, nil)
-	if !d.over {
-		d.marked = true
-		out = d.close(out)
+	out := d.decode(ServerEvent{Data: value}, nil)
+	if d.over {
+		return out
 	}
-	return out
+	if !d.text.any() && d.finish == "" && !d.bad && len(out) == 0 {
+		return nil // no completion at all
+	}
+	d.marked = true
+	return d.close(out)
 }
 
 func (d *completionsDecoder) end() (Outcome, bool) {
 	if !d.marked {
 		return cut(Interrupted, &d.text.reply), false
 	}
-	return Outcome{State: Completed, Segments: d.text.reply.Segments(), Usage: d.usage, Reason: d.finish, Partial: d.finish == "length" || d.bad}, true
+	return Outcome{State: Completed, Segments: d.text.reply.Segments(), Usage: d.usage, Reason: d.finish, Partial: d.bad || cutShort(d.finish)}, true
 }
 
-// errorText is the message of an error that is an object or a string; empty where there is none.
-func errorText(raw json.RawMessage) string {
-	if s := text(raw); s != "" {
-		return s
+// cutShort reports whether a finish_reason says that the reply is not whole.
+func cutShort(reason string) bool {
+	switch strings.ToLower(reason) {
+	case "length", "max_tokens", "content_filter":
+		return true
 	}
-	var e struct {
-		Message string `json:"message"`
-		Code    string `json:"code"`
-	}
-	switch {
-	case len(raw) == 0 || raw[0] != '{':
-		return ""
-	case readFrame(raw, &e) && e.Message != "":
-		return e.Message
-	case e.Code != "":
-		return e.Code
-	}
-	return "the gateway gave no reason"
+	return false
 }

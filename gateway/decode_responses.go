@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"strings"
 )
@@ -26,7 +27,7 @@ type responseFrame struct {
 	ItemID   string          `json:"item_id"`
 	Delta    string          `json:"delta"`
 	Text     string          `json:"text"`
-	Message  string          `json:"message"` // of error
+	Refusal  string          `json:"refusal"`
 	Code     string          `json:"code"`
 	Error    json.RawMessage `json:"error"`
 }
@@ -52,7 +53,8 @@ type responseItem struct {
 	Output    json.RawMessage `json:"output"`
 	Status    string          `json:"status"`
 	Content   []struct {
-		Text string `json:"text"`
+		Text    string `json:"text"`
+		Refusal string `json:"refusal"`
 	} `json:"content"`
 }
 
@@ -71,8 +73,9 @@ func (d *responsesDecoder) decode(ev ServerEvent, out []Event) []Event {
 		return append(out, Status{Meta: d.meta(), Kind: f.Kind, Text: f.Text})
 	}
 	var f responseFrame
-	if !readFrame(ev.Data, &f) {
-		d.bad = true
+	whole, ok := readWhole(ev.Data, &f)
+	d.bad = d.bad || !whole
+	if !ok {
 		return out
 	}
 	name := f.Type
@@ -85,10 +88,11 @@ func (d *responsesDecoder) decode(ev ServerEvent, out []Event) []Event {
 			d.id = f.Response.ID
 			return append(out, Started{Meta: Meta{RunID: d.id, Time: atSeconds(f.Response.CreatedAt)}})
 		}
-	case "response.output_text.delta":
+	case "response.output_text.delta", "response.refusal.delta":
 		return d.add(Delta{Meta: d.message(f.ItemID), Segment: d.segment(f.ItemID), Text: f.Delta}, f.Delta, out)
-	case "response.output_text.done":
-		return d.add(Segment{Meta: d.message(f.ItemID), Index: d.segment(f.ItemID), Text: f.Text}, f.Text, out)
+	case "response.output_text.done", "response.refusal.done":
+		text := f.Text + f.Refusal
+		return d.add(Segment{Meta: d.message(f.ItemID), Index: d.segment(f.ItemID), Text: text}, text, out)
 	case "response.reasoning_summary_text.delta", "response.reasoning_text.delta":
 		if f.Delta != "" {
 			return append(out, Reasoning{Meta: d.meta(), Text: f.Delta})
@@ -100,11 +104,8 @@ func (d *responsesDecoder) decode(ev ServerEvent, out []Event) []Event {
 	case "response.completed", "response.failed", "response.incomplete", "response.cancelled":
 		return d.ended(strings.TrimPrefix(name, "response."), f.Response, out)
 	case "error":
-		message := f.Message
-		if message == "" {
-			message = errorText(f.Error)
-		}
-		return d.finish(Outcome{State: Failed, Err: &Error{Code: f.Code, Message: message}}, out)
+		message, code := findReason(ev.Data)
+		return d.finish(Outcome{State: Failed, Err: &Error{Code: cmp.Or(f.Code, code), Message: cmp.Or(message, "the model gave no reply")}}, out)
 	}
 	return out
 }
@@ -161,7 +162,7 @@ func (d *responsesDecoder) ended(kind string, r *responseObject, out []Event) []
 	for _, item := range r.Output {
 		var texts []string
 		for _, part := range item.Content {
-			texts = append(texts, part.Text)
+			texts = append(texts, part.Text+part.Refusal)
 		}
 		if whole := strings.Join(texts, ""); item.Type == "message" && whole != "" {
 			o.Segments = append(o.Segments, whole)
@@ -172,7 +173,8 @@ func (d *responsesDecoder) ended(kind string, r *responseObject, out []Event) []
 	}
 	switch kind {
 	case "failed":
-		o.State, o.Err = Failed, &Error{Message: errorText(r.Error)}
+		message, code := findReason(r.Error)
+		o.State, o.Err = Failed, &Error{Code: code, Message: cmp.Or(message, "the gateway gave no reason")}
 	case "incomplete":
 		o.State, o.Partial, o.Reason, o.Err = Interrupted, true, r.Incomplete.Reason, ErrCut
 	case "cancelled":

@@ -42,7 +42,8 @@ func TestCompletionsEnd(t *testing.T) {
 		total  int
 	}{
 		"by all marks":                     {stream(helloChunk + stopChunk + usageChunk + doneMark), Completed, "Hello", 5},
-		"by the usage alone":               {stream(helloChunk + usageChunk), Completed, "Hello", 5},
+		"by no mark but the usage":         {stream(helloChunk + usageChunk), Interrupted, "Hello", 0},
+		"with the usage first, cut":        {cutStream(usageChunk + helloChunk), Interrupted, "Hello", 0},
 		"by the reason alone":              {cutStream(helloChunk + stopChunk), Completed, "Hello", 0},
 		"by [DONE] alone":                  {stream(helloChunk + doneMark), Completed, "Hello", 0},
 		"with a second mark":               {stream(helloChunk + stopChunk + doneMark + helloChunk + doneMark), Completed, "Hello", 0},

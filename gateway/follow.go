@@ -81,8 +81,13 @@ func (t *Turn) goOn(ctx context.Context) error {
 		return req, err
 	})
 	if err == nil && !stream.sse {
-		stream.close()
-		err = errors.New("the gateway's answer is no stream of events")
+		document := false
+		if document, err = stream.document(); document {
+			err = errors.New("the gateway's answer is no stream of events")
+		}
+		if err != nil {
+			stream.close()
+		}
 	}
 	if err == nil {
 		t.keep(stream, cn)

@@ -101,6 +101,17 @@ func readFrame(data []byte, out any) bool {
 	return err == nil
 }
 
+// readWhole decodes a payload as readFrame does; whole is false where something of it could not be read or had another form than
+// expected, so that text may be missing.
+func readWhole(data []byte, out any) (whole, ok bool) {
+	err := json.Unmarshal(data, out)
+	var other *json.UnmarshalTypeError
+	if errors.As(err, &other) {
+		return false, other.Field != ""
+	}
+	return err == nil, err == nil
+}
+
 func (f *turnFrame) meta() Meta {
 	at := f.TS
 	if at == 0 {
@@ -199,6 +210,23 @@ func (t *turnText) commentary(meta Meta, text string, streamed bool, out []Event
 	t.next()
 	t.has, t.tool = true, true
 	return t.add(Commentary{Meta: meta, Index: t.current, Text: text}, out)
+}
+
+// any reports whether there is text.
+func (t *turnText) any() bool { return t.has || t.current > 0 }
+
+// message takes the whole text of the reply, of which some may have come in pieces. Behind tool calls only what is new of it counts,
+// since what stands before them has been said.
+func (t *turnText) message(meta Meta, text string, out []Event) []Event {
+	if !t.tool && t.current == 0 {
+		return t.whole(meta, text, out)
+	}
+	said := t.reply.Text()
+	rest, goesOn := strings.CutPrefix(strings.TrimSpace(text), strings.TrimSpace(said))
+	if said == "" || goesOn && strings.TrimSpace(rest) != "" {
+		return t.delta(meta, strings.TrimLeft(rest, "\r\n"), out)
+	}
+	return out
 }
 
 func (t *turnText) add(e Event, out []Event) []Event {

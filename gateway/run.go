@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"sync/atomic"
 	"time"
@@ -314,23 +313,32 @@ type wholeDecoder interface {
 	document(data []byte) []Event
 }
 
-// begin takes the answer of a stream.
+// begin takes the answer of a stream. One that is labelled as a stream is looked at when its events are read: it may be long in coming.
 func (t *Turn) begin(s *turnStream, cn *conn) error {
-	if s.sse {
-		t.keep(s, cn)
-		return nil
+	if !s.sse {
+		document, err := s.document()
+		if err != nil {
+			s.close()
+			return err
+		}
+		if document {
+			defer s.close()
+			data, err := s.whole()
+			if err != nil {
+				return err
+			}
+			return t.document(data)
+		}
 	}
-	defer s.close()
+	t.keep(s, cn)
+	return nil
+}
+
+// document takes an answer that is no stream.
+func (t *Turn) document(data []byte) error {
 	d, ok := t.decoder.(wholeDecoder)
 	if !ok {
 		return errors.New("the gateway's answer is no stream of events")
-	}
-	data, err := io.ReadAll(io.LimitReader(s, maxAnswer+1))
-	switch {
-	case err != nil:
-		return &linkError{cause: err}
-	case len(data) > maxAnswer:
-		return fmt.Errorf("the answer: %w", ErrTooBig)
 	}
 	if t.queue = d.document(data); len(t.queue) == 0 {
 		return errors.New("the gateway's answer cannot be read")

@@ -179,6 +179,9 @@ func (t *Turn) read(ctx context.Context, stream *turnStream, cn *conn) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
+	if errors.Is(err, errDocument) && t.document(ev.Data) == nil {
+		return nil
+	}
 	t.mu.Lock()
 	closed, stopped := t.closed, t.stopped
 	t.mu.Unlock()
@@ -215,11 +218,13 @@ func (t *Turn) read(ctx context.Context, stream *turnStream, cn *conn) error {
 
 // take reads what an event of the stream means.
 func (t *Turn) take(ctx context.Context, ev ServerEvent, id []byte) {
-	fresh, missed := t.position.advance(id)
-	if !fresh {
-		return
+	if _, run := t.decoder.(*runDecoder); run { // the ids of other streams may be anything, and mean no place in them
+		fresh, missed := t.position.advance(id)
+		if !fresh {
+			return
+		}
+		t.gap = t.gap || missed
 	}
-	t.gap = t.gap || missed
 	t.tries = 0
 	if d, ok := t.decoder.(deltaDecoder); ok {
 		if delta, ok := d.delta(ev); ok {

@@ -1,12 +1,16 @@
 package gateway
 
 import (
+	"bytes"
+	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"mime"
 	"net/http"
 	"net/http/httptrace"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -27,7 +31,9 @@ type turnStream struct {
 	cancel context.CancelCauseFunc
 	idle   time.Duration
 	timer  *time.Timer
-	sse    bool // else one JSON document
+	sse    bool   // it is labelled as a stream of events
+	known  bool   // its first bytes were looked at
+	peeked []byte // those, until they are read
 
 	mu      sync.Mutex
 	waiting bool // next is being called
@@ -68,19 +74,74 @@ func traceSent(ctx context.Context, wrote *atomic.Bool) context.Context {
 
 // Read reads the body and gives up when nothing comes. Bytes of any kind are life, comments too.
 func (s *turnStream) Read(p []byte) (int, error) {
+	if len(s.peeked) > 0 {
+		n := copy(p, s.peeked)
+		s.peeked = s.peeked[n:]
+		return n, nil
+	}
 	s.timer.Reset(s.idle)
 	n, err := s.body.Read(p)
 	s.timer.Stop()
 	return n, err
 }
 
-// next returns the next event, without its id, which is in reader.id. Its error is io.EOF, ErrTooBig or a [*linkError].
+// errDocument says that an answer is one JSON document, which is the data of the event that comes with it.
+var errDocument = errors.New("the answer is a document and no stream of events")
+
+// fields begin the lines of a stream of events.
+var fields = [][]byte{[]byte("data:"), []byte("event:"), []byte("id:"), []byte("retry:"), []byte(":")}
+
+// document looks at the first bytes: servers and proxies label streams as documents and documents as streams. An answer that is
+// labelled as a stream is one unless it begins as JSON does.
+func (s *turnStream) document() (bool, error) {
+	s.known = true
+	buf := make([]byte, 0, 512)
+	for {
+		n, err := s.Read(buf[len(buf):cap(buf)])
+		buf = buf[:len(buf)+n]
+		first := bytes.TrimLeft(bytes.TrimPrefix(buf, byteOrderMark), " \t\r\n")
+		if enough := len(first) >= len("event:") || len(first) > 0 && (first[0] == '{' || s.sse); enough || err != nil || len(buf) == cap(buf) {
+			s.peeked = buf
+			if err != nil && err != io.EOF {
+				return false, s.explain(&linkError{cause: err})
+			}
+			if len(first) > 0 && first[0] == '{' {
+				return true, nil
+			}
+			return !s.sse && !slices.ContainsFunc(fields, func(name []byte) bool { return bytes.HasPrefix(first, name) }), nil
+		}
+	}
+}
+
+// whole reads the rest of a document.
+func (s *turnStream) whole() ([]byte, error) {
+	data, err := io.ReadAll(io.LimitReader(s, maxAnswer+1))
+	switch {
+	case err != nil:
+		return nil, s.explain(&linkError{cause: err})
+	case len(data) > maxAnswer:
+		return nil, fmt.Errorf("the answer: %w", ErrTooBig)
+	}
+	return bytes.TrimPrefix(data, byteOrderMark), nil
+}
+
+// next returns the next event, without its id, which is in reader.id. Its error is io.EOF, ErrTooBig, a [*linkError], or errDocument.
 // Whoever calls it calls leave when ctx ends: to watch ctx here would cost more than to read the event.
 func (s *turnStream) next(ctx context.Context) (ServerEvent, error) {
 	s.wait(true)
 	defer s.wait(false)
 	if ctx.Err() != nil {
 		s.cancel(context.Cause(ctx))
+	}
+	if !s.known {
+		document, err := s.document()
+		if err != nil {
+			return ServerEvent{}, err
+		}
+		if document {
+			data, err := s.whole()
+			return ServerEvent{Data: data}, cmp.Or(err, errDocument)
+		}
 	}
 	ev, err := s.reader.next()
 	if err != nil && err != io.EOF && !errors.Is(err, ErrTooBig) {

@@ -55,15 +55,19 @@ var ranks = map[string]int{
 	"internal/onboard/onboardtest": 1, // a gateway for tests
 	"sdk/ts/generate":              1,
 
-	"frame":            0,
-	"gateway":          0,
-	"internal/audit":   0,
-	"internal/chat":    0,
-	"internal/metrics": 0,
+	"frame":              0,
+	"gateway":            0,
+	"internal/audit":     0,
+	"internal/chat":      0,
+	"internal/metrics":   0,
+	"internal/quota":     0,
+	"internal/loglimit":  0,
+	"internal/strangers": 0,
 
 	"internal/onetime":  0,
 	"internal/passhash": 0, // of passwords and the admin token
 
+	"internal/asowner": -1,
 	"internal/onepass": -1,
 	"internal/leak":    -1, // for tests
 }

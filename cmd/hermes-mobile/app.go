@@ -82,6 +82,7 @@ func runApp(cmd *cobra.Command, f appFlags) error {
 		}
 		return show(cmd, d, func(w io.Writer) { fmt.Fprint(w, d.Text) })
 	}
+	outliveReaders()
 	log, closeLog, err := appLog(cmd, data, f.terminal)
 	if err != nil {
 		return err
@@ -103,13 +104,13 @@ func runApp(cmd *cobra.Command, f appFlags) error {
 		defer stop()
 		ended = a.Run(ctx)
 	})
-	fmt.Fprintf(cmd.OutOrStdout(), "hermes-mobile %s\n\n  page  %s/\n  data  %s\n\n", version, a.Origin(), data)
+	fmt.Fprintf(stdout(cmd), "hermes-mobile %s\n\n  page  %s/\n  data  %s\n\n", version, a.Origin(), data)
 	if f.terminal {
 		err = appTerminal(ctx, cmd, a, data, f.setup)
 		stop()
 	} else {
 		openPage(cmd, f, a.Link())
-		fmt.Fprintln(cmd.OutOrStdout(), "  It ends with Ctrl-C.")
+		fmt.Fprintln(stdout(cmd), "  It ends with Ctrl-C.")
 	}
 	work.Wait()
 	if errors.Is(err, context.Canceled) {
@@ -167,7 +168,7 @@ func appLog(cmd *cobra.Command, data string, toFile bool) (*slog.Logger, func(),
 
 // openPage has the browser open the page, or says how a person does.
 func openPage(cmd *cobra.Command, f appFlags, link string) {
-	out := cmd.OutOrStdout()
+	out := stdout(cmd)
 	if !f.noBrowser {
 		if app.OpenBrowser(link) == nil {
 			fmt.Fprintln(out, "  The page opens in your browser.")
@@ -194,10 +195,10 @@ func openRunning(cmd *cobra.Command, f appFlags, data string) error {
 
 // appTerminal is the app in this terminal: the setup where it is needed, and then the chat.
 func appTerminal(ctx context.Context, cmd *cobra.Command, a *app.App, data string, again bool) error {
-	in, out := cmd.InOrStdin(), cmd.OutOrStdout()
+	in, out := cmd.InOrStdin(), stdout(cmd)
 	person := ask.Person(ask.Screen{In: in, Out: out})
 	plain := false
-	if file, ok := in.(*os.File); ok && !xterm.IsTerminal(file.Fd()) {
+	if file, ok := in.(*os.File); ok && (!xterm.IsTerminal(file.Fd()) || !term.Capable(out)) {
 		lines := ask.NewLines(in, out)
 		person, in, plain = lines, lines.Rest(), true
 	}
@@ -231,5 +232,5 @@ func appTerminal(ctx context.Context, cmd *cobra.Command, a *app.App, data strin
 			return err
 		}
 	}
-	return term.Run(ctx, term.Options{Config: c, In: in, Out: out, Err: cmd.ErrOrStderr(), Plain: plain})
+	return term.Run(ctx, term.Options{Config: c, In: in, Out: out, Err: cmd.ErrOrStderr(), Plain: plain, AgentOffline: a.Offline})
 }

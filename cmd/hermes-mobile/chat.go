@@ -104,7 +104,7 @@ func talk(cmd *cobra.Command, target string, f chatFlags) error {
 	if err := credentials(cmd.Context(), &c, store, target, cfg.Data); err != nil {
 		return err
 	}
-	err = term.Run(cmd.Context(), term.Options{Config: c, In: cmd.InOrStdin(), Out: cmd.OutOrStdout(), Err: cmd.ErrOrStderr(), SaveDir: f.save,
+	err = term.Run(cmd.Context(), term.Options{Config: c, In: cmd.InOrStdin(), Out: stdout(cmd), Err: cmd.ErrOrStderr(), SaveDir: f.save,
 		Plain: f.plain, NoColor: f.noColor, Mouse: f.mouse})
 	if errors.Is(err, context.Canceled) {
 		return nil // Ctrl+C

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -40,6 +41,9 @@ func newWindow(t *testing.T) (master, window *os.File) {
 func TestTerminalGetsALink(t *testing.T) {
 	if os.Getenv("TEST_SERVE_IN_TERMINAL") != "" {
 		os.Exit(run([]string{"serve", "--agent", "demo", "--port", "0"}))
+	}
+	if signal.Ignored(syscall.SIGHUP) { // these tests run under nohup: what is caught here is not ignored by the server
+		signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP)
 	}
 	master, window := newWindow(t)
 	dir := t.TempDir()

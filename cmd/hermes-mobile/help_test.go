@@ -88,7 +88,7 @@ func TestEverySettingIsInTheHelp(t *testing.T) {
 // A device cannot steer the terminal by its name.
 func TestClean(t *testing.T) {
 	for in, want := range map[string]string{
-		"Anna’s phone 📱": "Anna’s phone 📱", "a\x1b[31mb": "a[31mb", "a\nb\tc": "abc", "a\u009bb": "ab", "a\u202eb": "ab", "👩‍👩‍👧": "👩‍👩‍👧",
+		"Anna’s phone 📱": "Anna’s phone 📱", "a\x1b[31mb": "a[31mb", "a\nb\tc": "abc", "a\u009bb": "ab", "a\u202eb": "ab", "a\u200bb\U000e0041": "ab", "👩‍👩‍👧": "👩‍👩‍👧",
 	} {
 		if got := clean(in); got != want {
 			t.Errorf("clean(%q) = %q, want %q", in, got, want)

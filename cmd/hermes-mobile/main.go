@@ -17,7 +17,13 @@ func run(args []string) int {
 	context.AfterFunc(ctx, stop) // who presses Ctrl-C again does not want to wait
 	cmd := root()
 	cmd.SetArgs(args)
-	if err := cmd.ExecuteContext(ctx); err != nil {
+	out := &results{File: os.Stdout}
+	cmd.SetOut(out)
+	err := cmd.ExecuteContext(ctx)
+	if err == nil {
+		err = out.failure
+	}
+	if err != nil {
 		return fail(cmd.ErrOrStderr(), err)
 	}
 	return 0

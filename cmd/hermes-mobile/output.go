@@ -5,12 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"strings"
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
+	"hermes-mobile/frame"
 	"hermes-mobile/internal/config"
 )
 
@@ -101,27 +101,8 @@ func table(w io.Writer, head string, rows func(row func(cells ...any))) {
 	_ = t.Flush()
 }
 
-// clean keeps what devices call themselves from steering the terminal, or from turning the line around.
-func clean(s string) string {
-	return strings.Map(func(r rune) rune {
-		switch {
-		case r < 0x20, r == 0x7f, 0x80 <= r && r < 0xa0,
-			r == 0x200e, r == 0x200f, 0x2028 <= r && r <= 0x202e, 0x2066 <= r && r <= 0x2069:
-			return -1
-		}
-		return r
-	}, s)
-}
-
-// terminal says whether w is a terminal that knows colours, rather than a file or a program.
-func terminal(w io.Writer) bool {
-	f, ok := w.(*os.File)
-	if !ok || os.Getenv("TERM") == "dumb" {
-		return false
-	}
-	info, err := f.Stat()
-	return err == nil && info.Mode()&os.ModeCharDevice != 0
-}
+// clean keeps what devices call themselves from steering the terminal, from turning the line around, and from looking like another.
+func clean(s string) string { return frame.Strip(s) }
 
 // shellWord writes s so that a shell takes it as one word.
 func shellWord(s string) string {

@@ -114,7 +114,9 @@ func serve(cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
+	outliveReaders()
 	log := logger(cmd.ErrOrStderr(), cfg)
+	server.LimitMemory(os.DirFS("/"), log)
 	ctx, stop := context.WithCancel(cmd.Context())
 	defer stop()
 	s, err := server.New(ctx, cfg, version, log)
@@ -125,7 +127,7 @@ func serve(cmd *cobra.Command) error {
 	reload := make(chan os.Signal, 1)
 	signal.Notify(reload, syscall.SIGHUP)
 	defer signal.Stop(reload)
-	s.Banner(cmd.OutOrStdout(), program(cmd), onScreen(cmd.OutOrStdout())) // whoever has read it may send signals
+	s.Banner(stdout(cmd), program(cmd), onScreen(stdout(cmd))) // whoever has read it may send signals
 	done := make(chan error, 1)
 	go func() { done <- s.Run(ctx) }()
 	for {

@@ -9,6 +9,8 @@ import (
 	"net"
 	"net/url"
 	"os"
+	"os/user"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -43,7 +45,8 @@ Then it waits for the gateway to dial in, and shows the QR code that pairs a pho
 		Example: `  hermes-mobile setup
   hermes-mobile setup --print
   hermes-mobile setup --yes --profile work
-  hermes-mobile setup --service systemd
+  hermes-mobile setup --service systemd-user
+  sudo HERMES_HOME=/home/anna/.hermes hermes-mobile setup --service systemd
   hermes-mobile setup --api
   hermes-mobile setup --remote https://agent.example.com
   hermes-mobile setup --undo`,
@@ -61,7 +64,7 @@ Then it waits for the gateway to dial in, and shows the QR code that pairs a pho
 	fl.BoolVar(&f.replace, "replace", false, "with --yes: also replace the settings of another connector")
 	fl.BoolVar(&f.plugin, "plugin", false, "add a plug-in for /sethome and jobs with \"deliver: mobile\" (Hermes 0.22 and newer)")
 	fl.BoolVar(&f.api, "api", false, "switch Hermes' API server on instead, for the agent \"direct\" and for the front door")
-	fl.StringVar(&f.service, "service", "", "start the server as a service: `kind` is auto, systemd, launchd or windows")
+	fl.StringVar(&f.service, "service", "", "start the server as a service: `kind` is auto, systemd (as root: with an account of its own), systemd-user, launchd or windows")
 	fl.StringVar(&f.remote, "remote", "", "show what to paste on the machine of another Hermes; `address` is the server's, as seen from there")
 	fl.DurationVar(&f.wait, "wait", time.Minute, "how long to wait for the gateway")
 	_ = cmd.RegisterFlagCompletionFunc("service", cobra.FixedCompletions(append([]string{"auto"}, setup.Kinds...), cobra.ShellCompDirectiveNoFileComp))
@@ -78,7 +81,8 @@ type setupResult struct {
 	Notes     []string           `json:"notes,omitempty"`
 	Written   bool               `json:"written"`
 	Backups   []string           `json:"backups,omitempty"`
-	Steps     []string           `json:"steps,omitempty"` // for the owner to do
+	Commands  []string           `json:"commands,omitempty"` // that are carried out, for an account of the server's own
+	Steps     []string           `json:"steps,omitempty"`    // for the owner to do
 	Connected bool               `json:"connected"`
 	Pair      *server.Invitation `json:"pair,omitempty"`
 	API       *setup.API         `json:"api,omitempty"` // with --api
@@ -111,6 +115,14 @@ func runSetup(cmd *cobra.Command, f setupFlags) error {
 	if f.replace && !f.yes {
 		return misuse(cmd, "--replace goes with --yes")
 	}
+	if f.service != "" {
+		f.service = setup.ServiceKind(f.service, os.Geteuid() == 0)
+		if data := cmd.Flags().Lookup("data"); f.service == setup.Systemd && !data.Changed && os.Getenv("MOBILE_DATA") == "" {
+			if err := cmd.Flags().Set("data", setup.ServerData); err != nil {
+				return err
+			}
+		}
+	}
 	cfg, _, err := settings(cmd)
 	if err != nil {
 		return err
@@ -124,7 +136,7 @@ func runSetup(cmd *cobra.Command, f setupFlags) error {
 	}
 	homes, err := setup.Homes(cfg.HermesHome)
 	if err != nil {
-		return hint(err, "install Hermes and start it once, name its home with HERMES_HOME, or use --remote for one on another machine")
+		return hint(err, "install Hermes and start it once, name its home with HERMES_HOME, or use --remote for one on another machine"+sudoHome())
 	}
 	if err := w.chooseHome(homes); err != nil {
 		return err
@@ -138,7 +150,24 @@ func runSetup(cmd *cobra.Command, f setupFlags) error {
 	return w.run()
 }
 
+// sudoHome names the Hermes home of the person who has become root.
+func sudoHome() string {
+	account, err := user.Lookup(os.Getenv("SUDO_USER"))
+	if err != nil || os.Geteuid() != 0 {
+		return ""
+	}
+	home := filepath.Join(account.HomeDir, ".hermes")
+	if _, err := os.Stat(home); err != nil {
+		return ""
+	}
+	return "; that of " + account.Username + " is HERMES_HOME=" + shellWord(home)
+}
+
 func (w *wizard) say(format string, args ...any) {
+	if rest, ok := strings.CutPrefix(format, "\n"); ok {
+		fmt.Fprintln(w.out)
+		format = rest
+	}
 	fmt.Fprintln(w.out, clean(fmt.Sprintf(format, args...)))
 }
 
@@ -292,11 +321,15 @@ func (w *wizard) run() error {
 		return err
 	}
 	if w.f.print {
+		w.showSteps()
 		return w.end()
 	}
 	if !plan.Done() {
 		if err := w.agree(plan); err != nil {
 			return err
+		}
+		if err := plan.Apart.Prepare(w.cmd.Context()); err != nil {
+			return hint(err, "nothing was written; "+byHand)
 		}
 		if plan, err = w.plan(true); err != nil {
 			return err
@@ -305,9 +338,7 @@ func (w *wizard) run() error {
 			return err
 		}
 	}
-	for _, s := range w.result.Steps {
-		w.say("  run     %s", s)
-	}
+	w.showSteps()
 	return w.connect(plan)
 }
 
@@ -339,24 +370,7 @@ func (w *wizard) plan(write bool) (*setup.Plan, error) {
 	if w.f.service == "" {
 		return p, nil
 	}
-	binary, err := setup.Binary()
-	if err != nil {
-		return nil, err
-	}
-	user, err := os.UserHomeDir()
-	if err != nil {
-		return nil, err
-	}
-	s, err := setup.NewService(w.f.service, setup.Program{Binary: binary, Data: w.cfg.Data, HermesHome: w.cfg.HermesHome, User: user})
-	if err != nil {
-		return nil, misuse(w.cmd, "--service: %s", err)
-	}
-	w.result.Steps = s.Steps
-	f, err := s.File()
-	if err == nil && f != nil {
-		p.Files = append(p.Files, f)
-	}
-	return p, err
+	return p, w.service(p)
 }
 
 // address is where a gateway on this machine finds the server.
@@ -410,6 +424,7 @@ func (w *wizard) show(p *setup.Plan, secret string) error {
 	if len(w.result.Files) > 0 {
 		w.say("\n%s", secret)
 	}
+	w.showApart(p.Apart)
 	for _, n := range w.result.Notes {
 		w.say("note: %s", n)
 	}

@@ -32,12 +32,14 @@ sessions, runs and jobs of the own. Devices need no user: they are paired. This 
 NAME is 1 to 64 of a-z 0-9 . _ @ + - and means the same in capitals.`,
 			Example: `  hermes-mobile users add anna
   pass show hermes/anna | hermes-mobile users add anna`}),
-		jsonFlag(&cobra.Command{Use: "remove NAME", Short: "Remove a user and end all logins", Args: takes("NAME"), RunE: removeUser,
-			Long: `Remove a user and end all logins. The sessions stay in Hermes, and no user sees them any more, also none who gets the same
+		jsonFlag(&cobra.Command{Use: "remove NAME", Short: "Remove a user and end all logins and keys", Args: takes("NAME"), RunE: removeUser,
+			Long: `Remove a user and end all logins and keys. The sessions stay in Hermes, and no user sees them any more, also none who gets the same
 name later.`,
 			Example: `  hermes-mobile users remove anna`}),
+		usersKeyCommand(),
 		jsonFlag(&cobra.Command{Use: "passwd NAME", Short: "Change the password of a user and end all logins", Args: takes("NAME"), RunE: changePassword,
-			Long:    `Change the password of a user and end all logins. It is asked at the terminal, or read from standard input.`,
+			Long: `Change the password of a user and end all logins. It is asked at the terminal, or read from standard input. Keys stay valid:
+hermes-mobile users key remove ends them.`,
 			Example: `  hermes-mobile users passwd anna`}))
 }
 

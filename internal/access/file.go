@@ -3,11 +3,12 @@ package access
 import (
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"time"
+
+	"hermes-mobile/internal/asowner"
 )
 
 // maxFile bounds what is read into memory; a pairing file has a few kilobytes.
@@ -29,30 +30,18 @@ var errChanged = errors.New("the file was changed by another process")
 // readFile reads a whole file, and says which one it was: the info is that of
 // the file read even where another is put in its place meanwhile.
 func readFile(path string) ([]byte, fs.FileInfo, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, nil, err
-	}
-	defer f.Close()
-	info, err := f.Stat()
-	if err != nil {
-		return nil, nil, err
-	}
-	data, err := io.ReadAll(io.LimitReader(f, maxFile+1))
-	if err != nil {
-		return nil, nil, err
-	}
-	if len(data) > maxFile {
-		return nil, nil, fmt.Errorf("%s is larger than %d bytes", path, maxFile)
-	}
-	return data, info, nil
+	return asowner.ReadFile(path, maxFile)
 }
 
-// replaceFile writes a file as a whole, with mode 0600: whoever reads it sees
-// the old or the new one. A symbolic link stays one, as with Hermes. The check
-// is asked just before the new file takes its place; its error is returned and
-// the old one stays.
-func replaceFile(path string, data []byte, check func() error) (err error) {
+// replaceFile writes a file as a whole: whoever reads it sees the old or the
+// new one. Its mode is 0600, or what mode makes of it. A symbolic link stays
+// one, as with Hermes. The check is asked just before the new file takes its
+// place; its error is returned and the old one stays.
+func replaceFile(path string, data []byte, mode func(draft *os.File, path string) error, check func() error) error {
+	return asowner.Do(path, func() error { return replace(path, data, mode, check) })
+}
+
+func replace(path string, data []byte, mode func(*os.File, string) error, check func() error) (err error) {
 	if real, err := filepath.EvalSymlinks(path); err == nil {
 		path = real
 	}
@@ -70,13 +59,15 @@ func replaceFile(path string, data []byte, check func() error) (err error) {
 	if err == nil {
 		err = draft.Sync()
 	}
+	if err == nil && mode != nil {
+		err = mode(draft, path)
+	}
 	if e := draft.Close(); err == nil {
 		err = e
 	}
 	if err != nil {
 		return err
 	}
-	matchOwner(draft.Name(), dir)
 	if check != nil {
 		if err := check(); err != nil {
 			return err
@@ -91,6 +82,38 @@ func replaceFile(path string, data []byte, check func() error) (err error) {
 		d.Close()
 	}
 	return nil
+}
+
+// groupRights are read and write for a file's group.
+const groupRights = 0o060
+
+// Shared reports whether a folder is shared between accounts by its group: new
+// files get that group (setgid), and its members may write.
+func Shared(dir string) bool {
+	info, err := os.Stat(dir)
+	return err == nil && shares(info)
+}
+
+func shares(dir fs.FileInfo) bool {
+	return dir.IsDir() && dir.Mode()&fs.ModeSetgid != 0 && dir.Mode().Perm()&0o070 == 0o070
+}
+
+// keepMode gives the draft of a file its mode and group: those who share the
+// folder may read and write it, and the group of a file that is replaced keeps
+// its rights. Others never have any.
+func keepMode(draft *os.File, path string) error {
+	mode := fs.FileMode(0o600)
+	if Shared(filepath.Dir(path)) {
+		return draft.Chmod(mode | groupRights)
+	}
+	old, err := statFile(path)
+	if err != nil || old == nil || old.Mode().Perm()&groupRights == 0 {
+		return err
+	}
+	if err := keepGroup(draft, old); err != nil {
+		return nil // another group must not get these rights
+	}
+	return draft.Chmod(mode | old.Mode().Perm()&groupRights)
 }
 
 // sameFile says whether two looks at a path saw the same file, unchanged. Nil
@@ -118,11 +141,17 @@ func statFile(path string) (fs.FileInfo, error) {
 // behind: removing it would let two hold the lock. Its name must not end in
 // .json, since Hermes looks at all of these.
 func lockFile(path string) (unlock func(), err error) {
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|noFollow, 0o600)
+	var f *os.File
+	err = asowner.Do(path, func() (err error) {
+		f, err = os.OpenFile(path, os.O_RDWR|os.O_CREATE|noFollow, 0o600)
+		if err == nil && Shared(filepath.Dir(path)) {
+			_ = f.Chmod(0o600 | groupRights) // one of the other account has it already
+		}
+		return err
+	})
 	if err != nil {
 		return nil, err
 	}
-	matchOwner(path, filepath.Dir(path))
 	for waited := time.Duration(0); ; waited += lockRetry {
 		err = tryLock(f)
 		if !errors.Is(err, ErrBusy) || waited >= lockPatience {

@@ -2,7 +2,10 @@
 
 package access
 
-import "os"
+import (
+	"io/fs"
+	"os"
+)
 
 const noFollow = 0
 
@@ -10,5 +13,5 @@ const noFollow = 0
 // replaceFile's check notices other processes.
 func tryLock(*os.File) error { return nil }
 
-// matchOwner does nothing here: such systems have no owner to give a file to.
-func matchOwner(string, string) {}
+// keepGroup does nothing here: files of such systems have no group.
+func keepGroup(*os.File, fs.FileInfo) error { return nil }

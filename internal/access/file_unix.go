@@ -4,6 +4,7 @@ package access
 
 import (
 	"errors"
+	"io/fs"
 	"os"
 	"syscall"
 )
@@ -28,18 +29,11 @@ func tryLock(f *os.File) error {
 	}
 }
 
-// matchOwner gives a file that root made to the owner of its folder: a command
-// run as root beside a gateway that runs as another user (docker exec) would
-// else leave files which the gateway cannot read.
-func matchOwner(path, dir string) {
-	if os.Geteuid() != 0 {
-		return
+// keepGroup gives a file the group of another, where that is allowed.
+func keepGroup(f *os.File, like fs.FileInfo) error {
+	st, ok := like.Sys().(*syscall.Stat_t)
+	if !ok {
+		return errors.ErrUnsupported
 	}
-	info, err := os.Stat(dir)
-	if err != nil {
-		return
-	}
-	if owner, ok := info.Sys().(*syscall.Stat_t); ok && owner.Uid != 0 {
-		os.Lchown(path, int(owner.Uid), int(owner.Gid))
-	}
+	return f.Chown(-1, int(st.Gid))
 }

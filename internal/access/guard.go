@@ -47,7 +47,7 @@ func (g *Guard) Wrong(addr netip.Addr) {
 	defer g.mu.Unlock()
 	now := g.now()
 	g.sweep(now)
-	w := g.known.touch(guessKey(addr), func(w *guesses) bool { return now.Before(w.until) })
+	w := g.known.touch(Network(addr), func(w *guesses) bool { return now.Before(w.until) })
 	if now.After(w.until.Add(longestBlock)) {
 		w.blocks = 0
 	}
@@ -67,7 +67,7 @@ func (g *Guard) Blocked(addr netip.Addr) (retryAfter time.Duration, blocked bool
 	defer g.mu.Unlock()
 	now := g.now()
 	g.sweep(now)
-	w := g.known.get(guessKey(addr))
+	w := g.known.get(Network(addr))
 	if w == nil || !now.Before(w.until) {
 		return 0, false
 	}
@@ -80,8 +80,9 @@ func (g *Guard) sweep(now time.Time) {
 	})
 }
 
-// guessKey is what counts as one guesser.
-func guessKey(addr netip.Addr) netip.Addr {
+// Network gives what counts as one client where addresses are counted: an IPv4 address, or the
+// /64 of an IPv6 address, which is what one customer has.
+func Network(addr netip.Addr) netip.Addr {
 	addr = addr.Unmap().WithZone("")
 	if !addr.Is6() {
 		return addr

@@ -17,6 +17,9 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"hermes-mobile/frame"
+	"hermes-mobile/internal/asowner"
 )
 
 // Limits of pairing, the same as Hermes' (protocol §8).
@@ -124,7 +127,7 @@ func openPairing(dir, platform string, now func() time.Time) (*Pairing, error) {
 	if !ValidLabel(platform) || platform != strings.ToLower(platform) || strings.HasPrefix(platform, "_") || strings.HasPrefix(platform, ".") {
 		return nil, fmt.Errorf("pairing: %q cannot be the name of a platform", platform)
 	}
-	if err := os.MkdirAll(dir, 0o700); err != nil {
+	if err := asowner.Do(dir, func() error { return os.MkdirAll(dir, 0o700) }); err != nil {
 		return nil, fmt.Errorf("pairing: %w", err)
 	}
 	p := &Pairing{dir: dir, platform: platform, now: now}
@@ -239,7 +242,7 @@ func (p *Pairing) List() (pending []Pending, approved []User, err error) {
 			id = ""
 		}
 		age := max(0, int(now.Sub(created)/time.Minute))
-		requests = append(requests, request{Pending{p.platform, id, e.text("user_id"), e.text("user_name"), age}, created})
+		requests = append(requests, request{Pending{p.platform, id, e.text("user_id"), frame.CleanName(e.text("user_name")), age}, created})
 	}
 	slices.SortFunc(requests, func(a, b request) int {
 		return cmp.Or(a.created.Compare(b.created), cmp.Compare(a.RequestID, b.RequestID))
@@ -255,7 +258,7 @@ func (p *Pairing) List() (pending []Pending, approved []User, err error) {
 	for id := range d {
 		e := d.entry(id)
 		at, _ := e.time("approved_at")
-		approved = append(approved, User{p.platform, id, e.text("user_name"), at})
+		approved = append(approved, User{p.platform, id, frame.CleanName(e.text("user_name")), at})
 	}
 	slices.SortFunc(approved, func(a, b User) int { return cmp.Compare(a.UserID, b.UserID) })
 	return pending, approved, nil

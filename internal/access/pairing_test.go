@@ -236,6 +236,21 @@ func TestOthersDataIsKept(t *testing.T) {
 	wantErr(t, err, ErrUnknownRequest)
 }
 
+// A name that Hermes noted for somebody of another platform is told without what does not show, and kept as it is.
+func TestNamesAreToldClean(t *testing.T) {
+	p, c := newPairing(t)
+	write(t, p.approvedPath(), `{"bob": {"user_name": "B\u202eob\u200b", "approved_at": 1}}`)
+	write(t, p.pendingPath(), fmt.Sprintf(`{"0123456789abcdef": {"hash": "h", "salt": "zz", "user_id": "x", "user_name": "\u2066Eve", "created_at": %d}}`, c.now().Unix()))
+	waiting, approved, err := p.List()
+	if err != nil || len(waiting) != 1 || waiting[0].UserName != "Eve" || len(approved) != 1 || approved[0].UserName != "Bob" {
+		t.Errorf("%+v %+v %v", waiting, approved, err)
+	}
+	must[string](t)(p.Request("tel-1", ""))
+	if text := string(must[[]byte](t)(os.ReadFile(p.pendingPath()))); !strings.Contains(text, "Eve") || !strings.Contains(text, "\u2066") && !strings.Contains(text, `\u2066`) {
+		t.Errorf("Hermes' own entry was changed: %s", text)
+	}
+}
+
 func TestDamagedFiles(t *testing.T) {
 	for _, text := range []string{"", " ", "{", "[]", "null", "5", `"x"`, `{"a": tru}`, `{} {}`, "\x00", `{"tel-1": {}`} {
 		for _, which := range []func(*Pairing) string{(*Pairing).pendingPath, (*Pairing).approvedPath, (*Pairing).limitsPath} {
@@ -303,7 +318,7 @@ func TestApprovedSeesEveryWrite(t *testing.T) {
 		if on {
 			text = `{"tel-1": {}}` // of the same size, written at almost the same time
 		}
-		if err := replaceFile(p.approvedPath(), []byte(text), nil); err != nil {
+		if err := replaceFile(p.approvedPath(), []byte(text), keepMode, nil); err != nil {
 			t.Fatal(err)
 		}
 		if p.Approved("tel-1") != on || p.Approved("tel-2") == on {
@@ -333,7 +348,7 @@ func TestEditBeginsAgain(t *testing.T) {
 	calls := 0
 	err := edit(p.approvedPath(), func(d document) (bool, error) {
 		if calls++; calls == 1 { // Hermes approves somebody between reading and writing
-			if err := replaceFile(p.approvedPath(), []byte(`{"a": {}, "b": {}}`), nil); err != nil {
+			if err := replaceFile(p.approvedPath(), []byte(`{"a": {}, "b": {}}`), keepMode, nil); err != nil {
 				t.Fatal(err)
 			}
 		}

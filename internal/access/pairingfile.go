@@ -81,7 +81,7 @@ func edit(path string, change func(document) (bool, error)) error {
 		if err != nil {
 			return fmt.Errorf("pairing: %w", err)
 		}
-		err = replaceFile(path, data, func() error {
+		err = replaceFile(path, data, keepMode, func() error {
 			if now, err := statFile(path); err != nil || !sameFile(info, now) {
 				return errors.Join(errChanged, err)
 			}

@@ -99,7 +99,7 @@ func withTokenFile(path string, change func([]string, []Token) ([]string, error)
 	if text != "" {
 		text += "\n"
 	}
-	if err := replaceFile(path, []byte(text), nil); err != nil {
+	if err := replaceFile(path, []byte(text), nil, nil); err != nil {
 		return fmt.Errorf("token file: %w", err)
 	}
 	return nil

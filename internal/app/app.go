@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"hermes-mobile/gateway"
+	"hermes-mobile/internal/agent/direct"
 	"hermes-mobile/internal/chat"
 	"hermes-mobile/internal/config"
 	"hermes-mobile/internal/onboard"
@@ -179,6 +180,17 @@ func (a *App) newAgent(p gateway.Profile, client *gateway.Client) chat.Agent {
 		return a.o.Agent(Parts{Client: client, Files: a.parts.Files, Log: a.parts.Log})
 	}
 	return a.parts.Direct(client, gateway.Credentials{}.For(p).Binding[:16])
+}
+
+// Offline says why the gateway cannot be used; nil while it can, or is being tried for the first time.
+func (a *App) Offline() error {
+	switch agent := a.link.now().(type) {
+	case nil:
+		return errors.New("no gateway is set up")
+	case interface{ State() direct.State }:
+		return agent.State().Err
+	}
+	return nil
 }
 
 func (a *App) current() *gateway.Client {

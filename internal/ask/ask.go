@@ -39,7 +39,7 @@ func Setup(ctx context.Context, m *onboard.Machine, p Person) error {
 		if err != nil {
 			return err
 		}
-		if action.Do == onboard.TestNow || action.Do == onboard.Trust || action.Do == onboard.Relearn {
+		if action.Do == onboard.TestNow || action.Do == onboard.Trust || action.Do == onboard.Relearn || action.Do == onboard.Decline {
 			p.Tell("Testing the gateway…")
 		}
 		if s, err = m.Do(ctx, action); err != nil {
@@ -61,17 +61,17 @@ The address and the conversation stay in the data folder of this machine. Creden
 		a = onboard.Action{Do: onboard.SetRemote}
 		a.Remote, err = p.Text(ctx, "Remote address", "The https address by which the gateway is reached from everywhere.", s.Remote)
 		if err == nil && onboard.Plain(a.Remote) {
-			a.Insecure, err = agrees(ctx, p, "This address is not encrypted. Allow that within private networks?")
+			a.Insecure, err = agrees(ctx, p, plainQuestion)
 		}
 	case onboard.Local:
 		a = onboard.Action{Do: onboard.SetLocal}
-		a.Local, err = p.Text(ctx, "Local address (may be empty)", "The address of the same gateway at home, which is tried first. Write - for none.", s.Local)
+		a.Local, err = p.Text(ctx, "Local address (may be empty)", "The address of the same gateway at home, which is used there. Write - for none.", s.Local)
 		if a.Local == "-" {
 			a.Local = ""
 		}
 		a.Insecure = s.Insecure && onboard.Plain(a.Local)
 		if err == nil && onboard.Plain(a.Local) && !s.Insecure {
-			a.Insecure, err = agrees(ctx, p, "This address is not encrypted. Allow that within private networks?")
+			a.Insecure, err = agrees(ctx, p, plainQuestion)
 		}
 	case onboard.Auth:
 		return credential(ctx, s, p)
@@ -85,6 +85,8 @@ The address and the conversation stay in the data folder of this machine. Creden
 	}
 	return a, err
 }
+
+const plainQuestion = "This address is not encrypted: whoever is in the same network, or answers at this address in another one, can read your credential and messages. Use it all the same?"
 
 func agrees(ctx context.Context, p Person, question string) (bool, error) {
 	n, err := p.Choose(ctx, question, []string{"No", "Yes"}, 0)
@@ -187,6 +189,10 @@ func afterTest(ctx context.Context, r onboard.Result, p Person) (onboard.Action,
 		case a.Code == onboard.Other && a.Kind == gateway.Remote:
 			options = append(options, "The gateway was exchanged: take the new one")
 			actions = append(actions, onboard.Action{Do: onboard.Relearn})
+		}
+		if a.MayGo {
+			options = append(options, "Continue without the Local address")
+			actions = append(actions, onboard.Action{Do: onboard.Decline})
 		}
 	}
 	n, err := p.Choose(ctx, "The test did not pass", options, 0)

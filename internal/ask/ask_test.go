@@ -90,3 +90,42 @@ func TestGivenUp(t *testing.T) {
 		t.Errorf("%v\n%s", err, shown)
 	}
 }
+
+// A Local address that does not work is given up by a word, and an answer may be a word of an option.
+func TestDeclineLocal(t *testing.T) {
+	t.Parallel()
+	g := onboardtest.Start(t, onboardtest.WithToken(token))
+	m := machine(t, t.TempDir(), onboardtest.Roots(g))
+	shown, err := answers(m, g.URL, "https://no-such-host.invalid", "Token", token, "correct horse", "correct horse", "change", "", "", "token", "", "without the local")
+	if err != nil || m.State().Step != onboard.Done || m.State().Local != "" {
+		t.Fatalf("%v %+v\n%s", err, m.State(), shown)
+	}
+	if !strings.Contains(shown, "Continue without the Local address") || !strings.Contains(shown, "not known in this network") {
+		t.Error(shown)
+	}
+}
+
+// An address without a scheme that turns out to be plain http is named as what it is.
+func TestPlainServerByItsAddress(t *testing.T) {
+	t.Parallel()
+	g := onboardtest.Start(t, onboardtest.WithToken(token), onboardtest.WithoutTLS())
+	host := strings.TrimPrefix(g.URL, "http://")
+	m := machine(t, t.TempDir(), nil)
+	shown, err := answers(m, host, "-", "token", token, "correct horse", "correct horse", "2", "2", "", "", "")
+	if !strings.Contains(shown, "write the address as http://"+host+".") {
+		t.Errorf("%v\n%s", err, shown)
+	}
+}
+
+func TestChosen(t *testing.T) {
+	t.Parallel()
+	options := []string{"Without a credential", "By a token (API_SERVER_KEY)", "By user name and password"}
+	for text, want := range map[string]int{"1": 0, " 3 ": 2, "token": 1, "API_SERVER_KEY": 1, "Password": 2, "by": -1, "": -1, "4": -1, "0": -1, "x": -1, "-1": -1} {
+		if n, ok := chosen(text, options); ok != (want >= 0) || ok && n != want {
+			t.Errorf("%q chooses %d, %v", text, n, ok)
+		}
+	}
+	if n, ok := chosen("no", []string{"No", "Not now"}); !ok || n != 0 {
+		t.Error("the whole word does not win")
+	}
+}

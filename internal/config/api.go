@@ -5,6 +5,7 @@ import (
 	"net/url"
 	"os"
 	"strings"
+	"unicode"
 )
 
 // setAPIURL takes the address of Hermes' API server, which may have a path.
@@ -18,6 +19,15 @@ func setAPIURL(to *string, v string) error {
 		return problemf("has a user or a part after %q or %q: write it like %s", "?", "#", example)
 	}
 	*to = strings.TrimRight(u.String(), "/")
+	return nil
+}
+
+// setModel takes the name of a model.
+func setModel(to *string, v string) error {
+	if len(v) > 256 || strings.ContainsFunc(v, unicode.IsControl) {
+		return problemf("is longer than 256 bytes or holds a control character: give the id of a model as the API lists it")
+	}
+	*to = v
 	return nil
 }
 

@@ -63,6 +63,9 @@ type Config struct {
 	MaxMediaBytes int64
 	OutboxDays    int
 	OutboxEntries int
+	OutboxBytes   int64
+	MaxData       int64  // bytes below the data folder; 0: decided at the start by the free space
+	MaxDeviceData int64  // bytes that one device may store in a day; 0: a part of that
 	Sync          string // "always" or "interval"
 
 	MetricsToken Secret
@@ -76,6 +79,7 @@ type Config struct {
 	APIKey      Secret // of the same; empty: none was found
 	APIKind     string // "hermes" or "openai"
 	APISessions string // "own" or "all"
+	APIModel    string // that turns use where nobody chose one; empty: the server's own, or the first of its list
 
 	AuditDays int // that the audit log keeps an entry
 

@@ -12,6 +12,7 @@ type Kind string
 const (
 	Text     Kind = "text"
 	Number   Kind = "whole number"
+	Bytes    Kind = "size" // bytes, or a number with a unit
 	YesNo    Kind = "yes or no"
 	Choice   Kind = "one of"
 	List     Kind = "comma list"
@@ -186,6 +187,15 @@ var table = []Key{
 	{Name: "MOBILE_OUTBOX_ENTRIES", Kind: Number, Default: "10000",
 		Help: "messages that wait for one device at most",
 		set:  func(c *Config, v string) error { return setNumber(&c.OutboxEntries, v, 1, 10_000_000) }},
+	{Name: "MOBILE_OUTBOX_BYTES", Kind: Bytes, Default: "64MiB",
+		Help: "bytes of messages that wait for one device at most, files not counted, such as 64MiB; the oldest are dropped first",
+		set:  func(c *Config, v string) error { return setSize(&c.OutboxBytes, v, leastOutbox, mostSize) }},
+	{Name: "MOBILE_MAX_DATA", Kind: Bytes,
+		Help: "most bytes that the server stores below the data folder, such as 10GiB: files, unfinished uploads and the database; not set: 10GiB, or half of the free space where that is less",
+		set:  func(c *Config, v string) error { return setSize(&c.MaxData, v, leastData, mostSize) }},
+	{Name: "MOBILE_MAX_DEVICE_DATA", Kind: Bytes,
+		Help: "most bytes of files that one device, or one delivery token, may send in a day; not set: a tenth of MOBILE_MAX_DATA, and at least one file of the largest size",
+		set:  func(c *Config, v string) error { return setSize(&c.MaxDeviceData, v, 1<<20, mostSize) }},
 
 	{Name: "MOBILE_SYNC", Kind: Choice, Default: "always", Choices: syncs,
 		Help: "when what was accepted is flushed to the disk: always (before it is acknowledged), interval (within 200 ms, so a power loss may cost that much)",
@@ -220,6 +230,9 @@ var table = []Key{
 	{Name: "MOBILE_API_KIND", Kind: Choice, Default: "hermes", Choices: []string{"hermes", "openai"},
 		Help: "what MOBILE_API_URL is: hermes, or openai (any other server with OpenAI's API, such as Ollama or llama.cpp)",
 		set:  func(c *Config, v string) error { return setChoice(&c.APIKind, v, []string{"hermes", "openai"}) }},
+	{Name: "MOBILE_API_MODEL", Kind: Text,
+		Help: "model that the agent direct uses until a user chooses another; not set: the gateway's own, or the first of its list that can chat",
+		set:  func(c *Config, v string) error { return setModel(&c.APIModel, v) }},
 	{Name: "MOBILE_API_SESSIONS", Kind: Choice, Default: "own", Choices: []string{"own", "all"},
 		Help: "sessions of Hermes that a conversation sees with the direct agent: own (those it began), all (every session, and the jobs)",
 		set:  func(c *Config, v string) error { return setChoice(&c.APISessions, v, []string{"own", "all"}) }},

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"hermes-mobile/internal/asowner"
 )
 
 // Sources are the places where settings come from, so that a test needs neither
@@ -98,6 +100,7 @@ func Load(src Sources) (*Config, []Warning, error) {
 	l.checkAdmin(c)
 	l.checkTLS(c)
 	l.checkFront(c)
+	l.checkStorage(c)
 	l.assembleGateways(c)
 	l.decideAgent(c)
 	l.checkExposure(c)
@@ -204,10 +207,17 @@ func (l *loader) dataFolder() string {
 	return filepath.Join(l.src.HomeDir, ".local", "share", "hermes-mobile")
 }
 
+// maxFile bounds what is read of a file of settings.
+const maxFile = 8 << 20
+
 // readDotenv reads Hermes' .env, which need not exist.
 func (l *loader) readDotenv(file string, environ map[string]string) {
-	text, err := os.ReadFile(file)
+	text, _, err := asowner.ReadFile(file, maxFile)
 	if errors.Is(err, os.ErrNotExist) {
+		return
+	}
+	if errors.Is(err, os.ErrPermission) { // a server with an account of its own has its settings elsewhere
+		l.warn("", file, "%s is not read, because this account may not: settings in it do not count", l.short(file))
 		return
 	}
 	if err != nil {

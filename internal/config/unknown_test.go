@@ -18,7 +18,7 @@ func TestUnknown(t *testing.T) {
 		{fixture{environ: []string{"MOBILE_PROT=1"}}, "unknown setting MOBILE_PROT (environment): did you mean MOBILE_PORT?"},
 		{fixture{environ: []string{"MOBILE_TOKENS=secret"}}, "unknown setting MOBILE_TOKENS (environment): did you mean MOBILE_TOKEN?"},
 		{fixture{environ: []string{"MOBILE_LOGLEVEL=x"}}, "unknown setting MOBILE_LOGLEVEL (environment): did you mean MOBILE_LOG_LEVEL?"},
-		{fixture{environ: []string{"MOBILE_QWXZQWXZ=x"}}, "unknown setting MOBILE_QWXZQWXZ (environment): it is ignored, and the nearest known name is MOBILE_HOST"},
+		{fixture{environ: []string{"MOBILE_QWXZQWXZ=x"}}, "unknown setting MOBILE_QWXZQWXZ (environment): it is ignored, and the nearest known name is MOBILE_MAX_DATA"},
 		{fixture{environ: []string{"MOBILE_A\nB=x"}}, `unknown setting "MOBILE_A\nB" (environment): it is ignored, and the nearest known name is MOBILE_PATH`},
 		{fixture{dotenv: "\nMOBILE_HOTS=x\n", environ: []string{"MOBILE_AGENT=demo"}}, "unknown setting MOBILE_HOTS (in ~/.hermes/.env, line 2): did you mean MOBILE_HOST?"},
 		{fixture{yaml: "port: 1\nMOBILE_PORT: 2\n"}, "unknown setting MOBILE_PORT (" + yaml + "2): did you mean port?"},

@@ -11,6 +11,8 @@ import (
 	"github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/ast"
 	"github.com/goccy/go-yaml/parser"
+
+	"hermes-mobile/internal/asowner"
 )
 
 // configName is the file in the data folder.
@@ -28,7 +30,14 @@ func (l *loader) readConfigFile() {
 		}
 		file = filepath.Join(dir, configName)
 	}
-	text, err := os.ReadFile(file)
+	read := os.ReadFile // one that is asked for may be a pipe
+	if !asked {
+		read = func(file string) ([]byte, error) {
+			text, _, err := asowner.ReadFile(file, maxFile)
+			return text, err
+		}
+	}
+	text, err := read(file)
 	if errors.Is(err, os.ErrNotExist) && !asked {
 		return
 	}

@@ -28,6 +28,7 @@ func TestDirectAPI(t *testing.T) {
 	down := errors.New("it refused")
 	mustFind(t, with(API{KeyRefused: true, Down: down}, false, true), "api_key_refused", url, "does not take")
 	mustFind(t, with(API{KeyRefused: true, NoKey: true, Down: down}, false, true), "api_key_refused", "wants a key")
+	mustFind(t, with(API{KeyRefused: true, Down: down}, true, true), "api_key_refused", url, "rejects", "it refused")
 	mustFind(t, with(API{Another: true, Down: down}, false, true), "api_other_gateway", url, "it refused")
 	mustFind(t, with(API{Down: down}, false, true), "api_unreachable", url, "it refused")
 	mustFind(t, with(API{Version: "0.19.0", Older: true}, true, true), "api_older", "0.19.0")

@@ -18,7 +18,9 @@ func Checked(f *Facts) (list []string) {
 		}
 		say("data folder  %s%s", d.Path, space)
 	}
-	if h := f.Hermes; h != nil && h.Exists {
+	if h := f.Hermes; h != nil && h.Hidden {
+		say("Hermes       %s, of another account", h.Home.Path)
+	} else if h != nil && h.Exists {
 		how := "its gateway is not running"
 		if h.Process != nil {
 			how = "its gateway runs"

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"hermes-mobile/internal/config"
+	"hermes-mobile/internal/quota"
 )
 
 // Examine turns facts into findings. It looks at nothing but the facts. The list is whole: Shorten it to show it.
@@ -117,6 +118,27 @@ func (e *examination) server() {
 	}
 	e.front()
 	e.folder()
+	e.storage()
+}
+
+// nearQuota is how much of the room for files may be used, in percent, before it is worth a finding.
+const nearQuota = 80
+
+func (e *examination) storage() {
+	if e.Server == nil || e.Server.Storage == nil || e.Server.Storage.Limit == 0 {
+		return
+	}
+	u := e.Server.Storage
+	const do = "Raise MOBILE_MAX_DATA and restart the server; see hermes-mobile devices list for devices that send much or for which much waits."
+	taken := fmt.Sprintf("%s of %s are used: files %s, database %s", quota.Size(u.Used()), quota.Size(u.Limit), quota.Size(u.Files), quota.Size(u.Database))
+	switch {
+	case u.Used() >= u.Limit:
+		e.find("data_full", "", do, "Messages of devices are refused, the storage limit is reached (%s).", taken)
+	case u.FilesLimit-u.Used() < min(quota.Cost(e.Config.MaxMediaBytes), u.FilesLimit/20):
+		e.find("data_quota_full", "", do, "New files are refused, the storage limit is reached (%s).", taken)
+	case u.Used() > u.FilesLimit/100*nearQuota:
+		e.find("data_quota_near", "", do, "Soon new files will be refused: %s, and files may use %s.", taken, quota.Size(u.FilesLimit))
+	}
 }
 
 func (e *examination) front() {
@@ -158,7 +180,11 @@ func (e *examination) folder() {
 		e.find("data_unwritable", "", do, "The data folder %s cannot be written: %s", d.Path, sentence(d.Unwrit.Error()))
 	}
 	if d.Total > 0 && (d.Free < lowSpace || d.Free < d.Total/lowShare && d.Free < nearSpace) {
-		e.find("disk_low", "", "Free space, or move the data folder with MOBILE_DATA.", "Of the disk of %s only %s of %s are free (%d %%).", d.Path, size(d.Free), size(d.Total), d.Free*100/d.Total)
+		consequence := ""
+		if spare := quota.Spare(d.Total); d.Free < spare {
+			consequence = fmt.Sprintf(" The server refuses new files until %s are free.", size(spare))
+		}
+		e.find("disk_low", "", "Free space, or move the data folder with MOBILE_DATA.", "Of the disk of %s only %s of %s are free (%d %%).%s", d.Path, size(d.Free), size(d.Total), d.Free*100/d.Total, consequence)
 	}
 	for _, path := range d.Readable {
 		e.find("secret_readable", path, "chmod 600 "+shellWord(path), "%s may be read by other users of this machine.", path)

@@ -48,7 +48,10 @@ func (e *examination) direct() {
 		}
 	}
 	switch {
-	case api == nil || works && !api.Older:
+	case api == nil:
+	case works && api.KeyRefused:
+		e.find("api_key_refused", "", "Set MOBILE_API_KEY to a key that may run turns and restart the server", "The API at %s lists its models, and rejects the server's key when it is asked for a reply. %s", api.URL, sentence(api.Down.Error()))
+	case works && !api.Older:
 	case works:
 		e.find("api_older", "", "Update Hermes (hermes update), then restart its gateway", "Hermes' API is of version %s: an approval waits a minute at most, turns with images cannot be stopped and do not ask, and a server that restarts in a turn hears only its end.", api.Version)
 	case api.KeyRefused && api.NoKey:

@@ -36,11 +36,16 @@ func (e *examination) local(id string) bool {
 		e.find("hermes_missing", "", "Install Hermes, or name its home with HERMES_HOME", "There is no Hermes home at %s.", e.Config.HermesHome)
 		return false
 	}
+	if h.Hidden {
+		e.find("hermes_hidden", id, fmt.Sprintf("Look at them as root: HERMES_HOME=%s hermes-mobile setup --print --data %s", h.Home.Path, e.Config.Data),
+			"The Hermes home %s belongs to another account, so its settings are not checked.", h.Home.Path)
+		return false
+	}
 	if h.Version.Before(oldest) {
 		e.find("hermes_too_old", id, "Update it (hermes update), then: "+hermesCommand(h.Home, "gateway restart"), "Hermes is %s, and a phone needs 0.19 or newer.", h.Version)
 	}
 	if h.Files == nil {
-		e.find("hermes_unreadable", id, "Run the server as the user that runs Hermes, or let it read that home", "The settings of Hermes in %s cannot be read: %s", h.Home.Path, sentence(h.Unread.Error()))
+		e.find("hermes_unreadable", id, "Let the server read them, or give it an account of its own, which need not: hermes-mobile setup --service systemd, as root", "The settings of Hermes in %s cannot be read: %s", h.Home.Path, sentence(h.Unread.Error()))
 		return false
 	}
 	if h.Files.Broken != nil {
@@ -62,7 +67,7 @@ type expectation struct {
 // hermes looks at the Hermes of this machine as a gateway that dials in.
 func (e *examination) hermes(links []link, expected expectation) {
 	h := e.Hermes
-	if h.Files == nil || h.Files.Broken != nil {
+	if h.Hidden || h.Files == nil || h.Files.Broken != nil {
 		if expected.here {
 			e.local("")
 		}

@@ -12,6 +12,7 @@ import (
 
 	"hermes-mobile/internal/cert"
 	"hermes-mobile/internal/setup"
+	"hermes-mobile/internal/strangers"
 )
 
 // soon is how long a certificate must be good for.
@@ -23,6 +24,11 @@ func (e *examination) way() {
 		for _, r := range e.Server.Forwarded {
 			e.find("proxy_untrusted", refusedFrom(r.Addr), "If it is your proxy: MOBILE_TRUSTED_PROXIES="+refusedFrom(r.Addr)+" beside those that are set, then restart the server",
 				"Requests with forwarding headers come from %s, which is not in MOBILE_TRUSTED_PROXIES (%d since %s): all who come that way count as one address.", refusedFrom(r.Addr), r.Count, clock(r.First))
+		}
+	}
+	if e.Server != nil {
+		for _, d := range e.Server.Strangers {
+			e.strangers(d)
 		}
 	}
 	if p := e.Public; p != nil {
@@ -68,6 +74,26 @@ func (e *examination) exposed(p *Public) {
 		e.find("proxy_hides_client", "", "Let the proxy send Host, X-Forwarded-For and X-Forwarded-Proto (nginx: the recipe of doc/operate.md; HAProxy: option forwardfor, and http-request set-header X-Forwarded-Proto https). A TCP forward cannot: use an HTTP proxy, or let phones reach the server itself with MOBILE_TLS",
 			"Requests to %s reach the server as if programs on this machine had made them: nothing says who asks.", p.URL)
 	}
+}
+
+// manyDrops is how many connections must be closed before it is worth a finding: a port that everybody reaches is tried by many.
+const manyDrops = 100
+
+// strangers tells of connections that were closed because of a limit before they had authenticated.
+func (e *examination) strangers(d strangers.Drops) {
+	if d.Count < manyDrops {
+		return
+	}
+	why, do := "too many were open at once", "Nothing, if it has passed. Otherwise find out where they come from, and block that in your firewall"
+	switch d.Reason {
+	case strangers.Network:
+		why = "too many of one address were open at once"
+		do = "If " + refusedFrom(d.Addr) + " is your proxy: add it to MOBILE_TRUSTED_PROXIES and restart the server. Otherwise block it in your firewall"
+	case strangers.Memory:
+		why = "they took too much memory"
+	}
+	e.find("strangers_dropped", string(d.Reason), do, "%d connections were closed before they had sent a valid token, since %s, because %s. The last one came from %s.",
+		d.Count, clock(d.First), why, refusedFrom(d.Addr))
 }
 
 // ownCertificate looks at the certificate of the server itself. One that is renewed by itself is no matter while that works.

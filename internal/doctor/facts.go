@@ -8,8 +8,10 @@ import (
 	"hermes-mobile/internal/cert"
 	"hermes-mobile/internal/config"
 	"hermes-mobile/internal/hub"
+	"hermes-mobile/internal/quota"
 	"hermes-mobile/internal/setup"
 	"hermes-mobile/internal/store"
+	"hermes-mobile/internal/strangers"
 )
 
 // Facts are what was seen. What was not looked at is nil or empty, and nothing is found there.
@@ -41,13 +43,15 @@ type Server struct {
 	Relay       *relay.State // nil: another agent
 	API         *API         // of the agent direct; nil: another agent
 
-	StoreFailed bool   // a moment ago
-	PushOff     string // why there are no notifications, where the owner has not switched them off
+	StoreFailed bool       // a moment ago
+	Storage     *quota.Use // nil: not known
+	PushOff     string     // why there are no notifications, where the owner has not switched them off
 	Aging       []store.Aging
 
 	Devices   []hub.Refused // turned away at hello
 	Requests  []hub.Refused // turned away before it; Code is the HTTP status
 	Forwarded []hub.Refused // peers that are not trusted and send forwarding headers
+	Strangers []strangers.Drops
 }
 
 // API is how the agent direct finds the API that it speaks to.
@@ -66,6 +70,7 @@ type API struct {
 type Hermes struct {
 	Home    setup.Home
 	Exists  bool
+	Hidden  bool // it belongs to another account, and its settings cannot be seen
 	Version setup.Version
 	Files   *setup.Files // nil: they cannot be read
 	Unread  error        // why not

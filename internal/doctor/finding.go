@@ -10,7 +10,7 @@ type Severity string
 
 // The severities, the worst first.
 const (
-	Error   Severity = "error"   // messages are refused or cannot get through
+	Error   Severity = "error"   // messages are refused or cannot get through, or strangers get what is not for them
 	Warning Severity = "warning" // something does not work, or soon will not
 	Note    Severity = "note"    // worth knowing
 )

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"hermes-mobile/internal/config"
+	"hermes-mobile/internal/quota"
 )
 
 // asNobody makes the test binary look at a folder as a user who is not root.
@@ -93,8 +94,42 @@ func TestDiskLow(t *testing.T) {
 			mustNotFind(t, list, "disk_low")
 		}
 	}
-	if free, total, known := space(t.TempDir()); known && (total == 0 || free > total) {
+	if free, total, known := quota.Space(t.TempDir()); known && (total == 0 || free > total) {
 		t.Errorf("%d of %d are free", free, total)
+	}
+}
+
+// How much of the storage limit is used, and whether the disk is so full that files are refused.
+func TestStorageFindings(t *testing.T) {
+	const limit = 10 << 30
+	all := []string{"data_quota_near", "data_quota_full", "data_full"}
+	for _, tc := range []struct {
+		files, database int64
+		code            string
+	}{
+		{0, 1 << 20, ""}, {5 << 30, 1 << 30, ""}, {7 << 30, 1 << 20, "data_quota_near"}, {8 << 30, 700 << 20, "data_quota_near"}, {8 << 30, 765 << 20, "data_quota_full"},
+		{9 << 30, 0, "data_quota_full"}, {9 << 30, 1 << 30, "data_full"}, {20 << 30, 0, "data_full"},
+	} {
+		f := &Facts{Now: time.Now(), Config: &config.Config{Agent: "demo", AgentSet: true, MaxMediaBytes: 8 << 20},
+			Server: &Server{AgentOnline: true, Storage: &quota.Use{Limit: limit, Files: tc.files, Database: tc.database, FilesLimit: limit - limit/8}}}
+		list := Examine(f)
+		for _, code := range all {
+			if code == tc.code {
+				mustFind(t, list, code, "of 10 GiB are used", "MOBILE_MAX_DATA")
+			} else {
+				mustNotFind(t, list, code)
+			}
+		}
+		if Ready(list) != (tc.code != "data_full") {
+			t.Errorf("%+v: ready is %v", tc, Ready(list))
+		}
+	}
+	mustNotFind(t, Examine(&Facts{Now: time.Now(), Config: &config.Config{Agent: "demo", AgentSet: true}, Server: &Server{AgentOnline: true}}), "data_full")
+	for free, refuses := range map[uint64]bool{1<<30 - 1: true, 1 << 30: false} {
+		f := mustFind(t, Examine(folderFacts(&Folder{Path: "/d", Free: free, Total: 100 << 30})), "disk_low")
+		if strings.Contains(f.Text, "refuses new files until 1.0 GiB") != refuses {
+			t.Errorf("%d free: %s", free, f.Text)
+		}
 	}
 }
 

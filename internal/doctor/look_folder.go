@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"hermes-mobile/internal/config"
+	"hermes-mobile/internal/quota"
 )
 
 // holders are the files of the data folder that hold secrets or messages.
@@ -21,7 +22,7 @@ func LookFolder(path string) *Folder {
 		return d
 	}
 	d.Unwrit = write(path)
-	if free, total, ok := space(path); ok {
+	if free, total, ok := quota.Space(path); ok {
 		d.Free, d.Total = free, total
 	}
 	for _, name := range holders {

@@ -2,6 +2,8 @@ package doctor
 
 import (
 	"context"
+	"errors"
+	"io/fs"
 
 	"hermes-mobile/internal/config"
 	"hermes-mobile/internal/setup"
@@ -12,10 +14,15 @@ import (
 func LookHermes(ctx context.Context, cfg *config.Config, version func(ctx context.Context, home string) setup.Version) *Hermes {
 	h := &Hermes{}
 	homes, err := setup.Homes(cfg.HermesHome)
+	if errors.Is(err, fs.ErrPermission) {
+		h.Exists, h.Hidden, h.Home = true, true, setup.Home{Path: cfg.HermesHome}
+		return h
+	}
 	if err != nil {
 		return h
 	}
 	h.Exists = true
+	h.Hidden = setup.Hidden(homes[0])
 	for i, home := range homes {
 		files, err := setup.ReadFiles(home)
 		told := err == nil && files.Broken == nil && relayOf(files).complete()

@@ -2,8 +2,11 @@ package doctor
 
 import (
 	"fmt"
+	"math"
 	"strings"
 	"time"
+
+	"hermes-mobile/internal/quota"
 )
 
 // clock is a time of today, in words.
@@ -17,20 +20,7 @@ func plural(n int, one, many string) string {
 }
 
 // size is a number of bytes in words.
-func size(n uint64) string {
-	for _, u := range []struct {
-		name string
-		of   uint64
-	}{{"TiB", 1 << 40}, {"GiB", 1 << 30}, {"MiB", 1 << 20}, {"KiB", 1 << 10}} {
-		if n >= 10*u.of {
-			return fmt.Sprintf("%d %s", n/u.of, u.name)
-		}
-		if n >= u.of {
-			return fmt.Sprintf("%.1f %s", float64(n)/float64(u.of), u.name)
-		}
-	}
-	return fmt.Sprintf("%d bytes", n)
-}
+func size(n uint64) string { return quota.Size(int64(min(n, math.MaxInt64))) }
 
 // stretch is a length of time in words, as exact as a person wants it.
 func stretch(d time.Duration) string {

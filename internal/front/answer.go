@@ -3,13 +3,21 @@ package front
 import (
 	"encoding/json"
 	"net/http"
+	"strconv"
 )
 
+// writeJSON writes an answer with its length, so that it has its end also where the connection goes on.
 func writeJSON(w http.ResponseWriter, status int, v any) {
+	body, err := json.Marshal(v)
+	if err != nil { // none of ours
+		w.WriteHeader(http.StatusInternalServerError)
+		return
+	}
+	body = append(body, '\n')
 	w.Header().Set("Content-Type", "application/json")
-	w.Header().Set("X-Content-Type-Options", "nosniff")
+	w.Header().Set("Content-Length", strconv.Itoa(len(body)))
 	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(v)
+	_, _ = w.Write(body)
 }
 
 // fault is an error as the API server and OpenAI write it.
@@ -43,8 +51,11 @@ func noResponse(w http.ResponseWriter, id string) {
 	refuse(w, http.StatusNotFound, badRequest, "", "Response not found: "+id)
 }
 
-func noJob(w http.ResponseWriter) {
-	writeJSON(w, http.StatusNotFound, map[string]string{"error": "Job not found"})
+func noJob(w http.ResponseWriter) { jobFault(w, http.StatusNotFound, "Job not found") }
+
+// jobFault is refuse for what is about jobs: there the API server has a form of its own.
+func jobFault(w http.ResponseWriter, status int, message string) {
+	writeJSON(w, status, map[string]string{"error": message})
 }
 
 func badJSON(w http.ResponseWriter) {

@@ -6,22 +6,18 @@ import (
 	"strings"
 )
 
-// offered begins the paths that are served here.
-var offered = []string{"/v1/models", "/v1/capabilities", "/v1/skills", "/v1/toolsets", "/v1/chat/completions", "/v1/responses", "/v1/runs",
-	"/api/sessions", "/api/jobs", "/api/model/options"}
-
-func isOffered(path string) bool {
-	for _, p := range offered {
-		if path == p || strings.HasPrefix(path, p+"/") {
-			return true
-		}
+// servedHere returns the operations that are here, by what the API server would call them.
+func servedHere() map[string]bool {
+	all := map[string]bool{operation("GET", "/health"): true, operation("GET", "/v1/health"): true}
+	for _, rt := range routes {
+		all[operation(rt.method, rt.path)] = true
 	}
-	return path == "/health" || path == "/v1/health"
+	return all
 }
 
 // capabilities passes on what the API server can do, without what is not offered here.
-func (f *Front) capabilities(w http.ResponseWriter, r *http.Request, c caller, _ []byte) {
-	f.forward(w, r, passage{path: "/v1/capabilities", caller: c, done: func(resp *http.Response) error {
+func (f *Front) capabilities(w http.ResponseWriter, r *http.Request, c *call) {
+	f.forward(w, r, c.passage(func(resp *http.Response) error {
 		if resp.StatusCode != http.StatusOK {
 			return nil
 		}
@@ -33,13 +29,17 @@ func (f *Front) capabilities(w http.ResponseWriter, r *http.Request, c caller, _
 		if err := json.Unmarshal(body, &all); err != nil {
 			return err
 		}
-		body, err = narrowed(all)
+		all["auth"] = json.RawMessage(`{"type":"cookie","required":true,"login":{"method":"POST","path":"/auth/password-login"}}`)
+		if c.key != "" {
+			all["auth"] = json.RawMessage(`{"type":"bearer","required":true}`)
+		}
+		body, err = f.narrowed(all)
 		setBody(resp, body)
 		return err
-	}})
+	}))
 }
 
-func narrowed(all fields) ([]byte, error) {
+func (f *Front) narrowed(all fields) ([]byte, error) {
 	if features, ok := object(all["features"]); ok {
 		for name := range features {
 			if strings.HasPrefix(name, "browser") || strings.HasPrefix(name, "artifact") || strings.HasPrefix(name, "platform") || strings.HasPrefix(name, "room") {
@@ -50,14 +50,13 @@ func narrowed(all fields) ([]byte, error) {
 	}
 	if endpoints, ok := object(all["endpoints"]); ok {
 		for name, raw := range endpoints {
-			var e struct{ Path string }
-			if json.Unmarshal(raw, &e) != nil || !isOffered(e.Path) {
+			var e struct{ Method, Path string }
+			if json.Unmarshal(raw, &e) != nil || !f.served[operation(e.Method, e.Path)] {
 				delete(endpoints, name)
 			}
 		}
 		all["endpoints"] = endpoints.body()
 	}
-	all["auth"] = json.RawMessage(`{"type":"cookie","required":true,"login":{"method":"POST","path":"/auth/password-login"}}`)
 	return json.Marshal(all)
 }
 

@@ -47,9 +47,11 @@ type Front struct {
 	target   *url.URL
 	proxy    *httputil.ReverseProxy
 	upstream *http.Transport
-	tries    *tries
+	guesses  *guesses
+	failures *failures
 	pace     *pace
 	live     *live
+	served   map[string]bool
 	held     atomic.Int64 // bytes of bodies
 }
 
@@ -62,14 +64,17 @@ func New(o Options) (*Front, error) {
 	if o.Limits == (Limits{}) {
 		o.Limits = DefaultLimits
 	}
-	f := &Front{o: o, target: target, upstream: newTransport(), tries: newTries(o.Now), pace: newPace(o.Now, o.Limits), live: newLive()}
+	f := &Front{o: o, target: target, upstream: newTransport(), guesses: newGuesses(o.Now), failures: newFailures(o.Log, o.Store, o.Now),
+		pace: newPace(o.Now, o.Limits), live: newLive(),
+		served: servedHere()}
 	f.proxy = f.newProxy()
 	return f, nil
 }
 
-// Close ends all requests that are under way.
+// Close ends all requests that are under way. The store must still be open.
 func (f *Front) Close() {
 	f.live.close()
+	f.failures.close()
 	f.upstream.CloseIdleConnections()
 }
 
@@ -85,43 +90,16 @@ func (f *Front) Handler() http.Handler {
 	mux.HandleFunc("GET /health", f.health)
 	mux.HandleFunc("GET /v1/health", f.health)
 
-	mux.HandleFunc("GET /login", loginPage)
+	mux.HandleFunc("GET "+loginPath, f.loginPage)
+	mux.HandleFunc("POST "+loginPath, f.loginForm)
 	mux.HandleFunc("GET /api/auth/providers", providers)
 	mux.HandleFunc("POST /auth/password-login", f.passwordLogin)
 	mux.HandleFunc("POST /auth/logout", f.logout)
 	mux.HandleFunc("GET /api/auth/me", f.me)
 
-	for _, path := range []string{"/v1/models", "/v1/skills", "/v1/toolsets", "/api/model/options"} {
-		f.handle(mux, "GET "+path, f.pass)
+	for i := range routes {
+		rt := &routes[i]
+		mux.Handle(rt.method+" "+rt.path, f.gate(rt))
 	}
-	f.handle(mux, "GET /v1/capabilities", f.capabilities)
-
-	f.handle(mux, "GET /api/sessions", f.listSessions)
-	f.handle(mux, "POST /api/sessions", f.createSession)
-	for _, route := range []string{"GET /api/sessions/{id}", "PATCH /api/sessions/{id}", "GET /api/sessions/{id}/messages", "POST /api/sessions/{id}/model"} {
-		f.handle(mux, route, f.ownSession)
-	}
-	f.handle(mux, "DELETE /api/sessions/{id}", f.deleteSession)
-	f.handle(mux, "POST /api/sessions/{id}/fork", f.forkSession)
-	f.turn(mux, "POST /api/sessions/{id}/chat", f.ownSession)
-	f.turn(mux, "POST /api/sessions/{id}/chat/stream", f.ownSession)
-
-	f.turn(mux, "POST /v1/chat/completions", f.complete)
-	f.turn(mux, "POST /v1/responses", f.respond)
-	f.handle(mux, "GET /v1/responses/{id}", f.ownResponse)
-	f.handle(mux, "DELETE /v1/responses/{id}", f.ownResponse)
-
-	f.handle(mux, "POST /v1/runs", f.startRun)
-	f.handle(mux, "GET /v1/runs/{id}", f.ownRun)
-	f.turn(mux, "GET /v1/runs/{id}/events", f.ownRun)
-	for _, what := range []string{"approval", "stop", "steer"} {
-		f.handle(mux, "POST /v1/runs/{id}/"+what, f.ownRun)
-	}
-
-	f.handle(mux, "GET /api/jobs", f.listJobs)
-	f.handle(mux, "POST /api/jobs", f.createJob)
-	for _, route := range []string{"GET /api/jobs/{id}", "PATCH /api/jobs/{id}", "DELETE /api/jobs/{id}", "POST /api/jobs/{id}/pause", "POST /api/jobs/{id}/resume", "POST /api/jobs/{id}/run"} {
-		f.handle(mux, route, f.ownJob)
-	}
-	return mux
+	return sealed(mux)
 }

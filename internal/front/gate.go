@@ -1,114 +1,62 @@
 package front
 
 import (
-	"errors"
-	"io"
 	"math"
 	"net/http"
 	"strconv"
-	"time"
 )
 
-const (
-	// maxBody is what Hermes' API server takes.
-	maxBody = 10_000_000
-	// bodyPatience is how long a body may take to come.
-	bodyPatience = 2 * time.Minute
-)
-
-// handler serves a request of a user. body is all of what was sent, as the API server wants to know its length.
-type handler func(w http.ResponseWriter, r *http.Request, c caller, body []byte)
-
-func (f *Front) handle(mux *http.ServeMux, route string, h handler) {
-	mux.Handle(route, f.gate(false, h))
-}
-
-// turn is handle for what takes as long as the agent does.
-func (f *Front) turn(mux *http.ServeMux, route string, h handler) {
-	mux.Handle(route, f.gate(true, h))
-}
-
-// gate lets users in, each within the limits.
-func (f *Front) gate(turn bool, h handler) http.Handler {
+// gate lets users in, each within the limits, and serves a route.
+func (f *Front) gate(rt *route) http.Handler {
 	return http.HandlerFunc(func(plain http.ResponseWriter, r *http.Request) {
 		w := &counted{ResponseWriter: plain}
 		defer func() {
 			f.o.Metrics.FrontCalls.WithLabelValues(w.class()).Inc()
 		}()
-		write := r.Method != http.MethodGet && r.Method != http.MethodHead
-		if write && !f.sameSite(r) {
+		if _, key := bearer(r); !key && rt.method != http.MethodGet && !f.sameSite(r) {
 			refuse(w, http.StatusForbidden, badRequest, "cross_origin", "A page of another origin may not change something here.")
 			return
 		}
-		c, ok := f.known(w, r)
+		who, ok := f.known(w, r)
 		if !ok {
 			return
 		}
-		end, wait := f.pace.begin(c.id, turn)
+		end, wait := f.pace.begin(who.id, rt.turn)
 		if wait > 0 {
 			w.Header().Set("Retry-After", strconv.Itoa(int(math.Ceil(wait.Seconds()))))
 			refuse(w, http.StatusTooManyRequests, "rate_limit_error", "rate_limit_exceeded", "Too many requests at once: try again shortly.")
 			return
 		}
 		defer end()
-		if turn {
+		if rt.turn {
 			f.o.Metrics.FrontTurns.Inc()
 			defer f.o.Metrics.FrontTurns.Dec()
 		}
-		ctx, done := f.live.begin(r.Context(), c.id, c.login)
+		ctx, done := f.live.begin(r.Context(), who.id, who.login)
 		defer done()
 		r = r.WithContext(ctx)
-		if turn && !f.holds(ctx, c) {
+		if rt.turn && !f.holds(ctx, who) {
 			f.nobody(w, r) // the login ended before this request was among those that end with it
 			return
 		}
-		body, release, ok := f.body(w, r)
-		defer release()
-		if ok {
-			h(w, r, c, body)
+		b, ok := f.readBody(w, r, who.id)
+		if !ok {
+			return
 		}
+		defer b.release()
+		c := &call{caller: who, route: rt, id: r.PathValue("id"), query: rt.only(r.URL.Query()), sent: b.release}
+		if rt.fields == nil {
+			b.release() // what was sent is of no use
+		} else {
+			if c.in, ok = object(b.data); !ok {
+				badJSON(w)
+				return
+			}
+			b.data = nil // it is in the fields now
+			c.in.keep(rt.fields)
+		}
+		rt.handle(f, w, r, c)
 	})
-}
-
-// body reads what was sent, or answers the request. release gives back what it takes of memory.
-func (f *Front) body(w http.ResponseWriter, r *http.Request) (body []byte, release func(), ok bool) {
-	release = func() {}
-	if r.ContentLength == 0 || r.Body == nil {
-		return nil, release, true
-	}
-	size := r.ContentLength
-	if size > maxBody {
-		tooLarge(w)
-		return nil, release, false
-	}
-	if size < 0 {
-		size = maxBody
-	}
-	if f.held.Add(size) > f.o.Limits.Bodies {
-		f.held.Add(-size)
-		w.Header().Set("Retry-After", "1")
-		refuse(w, http.StatusServiceUnavailable, "server_error", "busy", "Too much is being sent at once: try again shortly.")
-		return nil, release, false
-	}
-	release = func() { f.held.Add(-size) }
-	timer := http.NewResponseController(w)
-	_ = timer.SetReadDeadline(time.Now().Add(bodyPatience))
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
-	_ = timer.SetReadDeadline(time.Time{})
-	if tooMuch := (*http.MaxBytesError)(nil); errors.As(err, &tooMuch) {
-		tooLarge(w)
-		return nil, release, false
-	}
-	if err != nil {
-		refuse(w, http.StatusBadRequest, badRequest, "", "The request did not arrive whole.")
-		return nil, release, false
-	}
-	return body, release, true
-}
-
-func tooLarge(w http.ResponseWriter) {
-	w.Header().Set("Connection", "close")
-	refuse(w, http.StatusRequestEntityTooLarge, badRequest, "body_too_large", "Request body too large.")
 }
 
 // counted remembers how a request was answered.

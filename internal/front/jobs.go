@@ -8,13 +8,13 @@ import (
 )
 
 // listJobs shows the user's own jobs.
-func (f *Front) listJobs(w http.ResponseWriter, r *http.Request, c caller, _ []byte) {
-	mine, err := f.o.Store.FrontOwned(r.Context(), c.id, store.FrontJob)
+func (f *Front) listJobs(w http.ResponseWriter, r *http.Request, c *call) {
+	mine, err := f.o.Store.FrontOwned(r.Context(), c.caller.id, store.FrontJob)
 	if err != nil {
 		f.trouble(w, r, err)
 		return
 	}
-	f.forward(w, r, passage{path: "/api/jobs", query: r.URL.RawQuery, caller: c, done: func(resp *http.Response) error {
+	f.forward(w, r, c.passage(func(resp *http.Response) error {
 		if resp.StatusCode != http.StatusOK {
 			return nil
 		}
@@ -36,11 +36,35 @@ func (f *Front) listJobs(w http.ResponseWriter, r *http.Request, c caller, _ []b
 		body, err = json.Marshal(map[string]any{"jobs": list})
 		setBody(resp, body)
 		return err
-	}})
+	}))
 }
 
-func (f *Front) createJob(w http.ResponseWriter, r *http.Request, c caller, body []byte) {
-	f.forward(w, r, passage{path: "/api/jobs", body: body, caller: c, done: func(resp *http.Response) error {
+// Where the result of a user's job may go: nowhere but into its own session. Chats of Telegram and the like are the owner's.
+var deliveries = []string{"local", "origin"}
+
+// deliversHere reports whether the result of a job goes to nobody but its user; if not it has answered.
+func deliversHere(w http.ResponseWriter, c *call) bool {
+	raw, there := c.in["deliver"]
+	if !there {
+		return true
+	}
+	var to string
+	if json.Unmarshal(raw, &to) == nil {
+		for _, allowed := range deliveries {
+			if to == allowed {
+				return true
+			}
+		}
+	}
+	jobFault(w, http.StatusBadRequest, "deliver must be local or origin: jobs of users of this server report nowhere else")
+	return false
+}
+
+func (f *Front) createJob(w http.ResponseWriter, r *http.Request, c *call) {
+	if !deliversHere(w, c) {
+		return
+	}
+	f.forward(w, r, c.passage(func(resp *http.Response) error {
 		if resp.StatusCode/100 != 2 {
 			return nil
 		}
@@ -52,26 +76,31 @@ func (f *Front) createJob(w http.ResponseWriter, r *http.Request, c caller, body
 		if err := json.Unmarshal(body, &made); err != nil {
 			return err
 		}
-		return f.take(store.FrontJob, made.Job.ID, c.id)
-	}})
+		return f.take(store.FrontJob, made.Job.ID, c.caller.id)
+	}))
+}
+
+func (f *Front) updateJob(w http.ResponseWriter, r *http.Request, c *call) {
+	if deliversHere(w, c) {
+		f.ownJob(w, r, c)
+	}
 }
 
 // ownJob passes on what is about an own job.
-func (f *Front) ownJob(w http.ResponseWriter, r *http.Request, c caller, body []byte) {
-	id := r.PathValue("id")
-	owner, err := f.ownerOf(r.Context(), store.FrontJob, id)
+func (f *Front) ownJob(w http.ResponseWriter, r *http.Request, c *call) {
+	owner, err := f.ownerOf(r.Context(), store.FrontJob, c.id)
 	switch {
 	case err != nil:
 		f.trouble(w, r, err)
 		return
-	case owner != c.id:
+	case owner != c.caller.id:
 		noJob(w)
 		return
 	}
-	f.forward(w, r, passage{path: pathOf("/api/jobs/", id) + below(r, "/api/jobs/"), query: r.URL.RawQuery, body: body, caller: c, done: func(resp *http.Response) error {
-		if r.Method != http.MethodDelete || resp.StatusCode != http.StatusOK {
+	f.forward(w, r, c.passage(func(resp *http.Response) error {
+		if c.route.method != http.MethodDelete || resp.StatusCode != http.StatusOK {
 			return nil
 		}
-		return f.forget(store.FrontJob, id)
-	}})
+		return f.forget(store.FrontJob, c.id)
+	}))
 }

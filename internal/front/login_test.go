@@ -105,64 +105,6 @@ func TestLoginRefused(t *testing.T) {
 	}
 }
 
-func TestLoginThrottled(t *testing.T) {
-	r := newRig(t)
-	try := func(addr, name, password string) int {
-		t.Helper()
-		r.addr = netip.MustParseAddr(addr)
-		resp := r.client().send(t.Context(), "POST", "/auth/password-login", loginBody(name, password))
-		defer resp.Body.Close()
-		if (resp.StatusCode == 429) != (resp.Header.Get("Retry-After") != "") {
-			t.Errorf("%d with Retry-After %q", resp.StatusCode, resp.Header.Get("Retry-After"))
-		}
-		return resp.StatusCode
-	}
-	for i := range triesAddress {
-		if status := try("2001:db8::1", fmt.Sprint("x", i), "wrong"); status != 401 {
-			t.Fatalf("try %d: %d", i, status)
-		}
-	}
-	if try("2001:db8::2", "anna", password) != 429 || try("2001:db8:0:1::1", "anna", password) != 200 {
-		t.Error("the limit of an address is not that of its network, or of more")
-	}
-	r.clock.pass(time.Minute)
-	if try("2001:db8::1", "anna", password) != 200 {
-		t.Error("the limit does not end")
-	}
-	for i := range triesAccount {
-		if status := try(fmt.Sprintf("192.0.2.%d", i), "bert", "wrong"); status != 401 {
-			t.Fatalf("try %d: %d", i, status)
-		}
-	}
-	if try("192.0.2.100", "BERT", password) != 429 || try("192.0.2.101", "anna", password) != 200 {
-		t.Error("the limit of an account is none, or of more")
-	}
-	r.clock.pass(time.Minute)
-	for i := range 3 { // right ones do not count
-		if try(fmt.Sprintf("192.0.2.%d", 110+i), "bert", password) != 200 {
-			t.Error("the limit of an account does not end")
-		}
-	}
-}
-
-// TestTriesAreBounded: however many addresses and names come, what is kept is the same, and none gets free of its count.
-func TestTriesAreBounded(t *testing.T) {
-	at := time.Now()
-	tr := newTries(func() time.Time { return at })
-	for range triesAccount {
-		tr.begin(netip.MustParseAddr("192.0.2.1"), "anna")
-	}
-	for i := range 4 * trySlots {
-		tr.begin(netip.AddrFrom4([4]byte{10, byte(i >> 16), byte(i >> 8), byte(i)}), fmt.Sprint("made-up-", i))
-	}
-	if len(tr.addresses) != trySlots || len(tr.accounts) != trySlots {
-		t.Errorf("%d and %d counts", len(tr.addresses), len(tr.accounts))
-	}
-	if tr.begin(netip.MustParseAddr("203.0.113.9"), "anna") == 0 {
-		t.Error("the account's count is gone")
-	}
-}
-
 func TestRefresh(t *testing.T) {
 	r := newRig(t)
 	c := r.login("anna")

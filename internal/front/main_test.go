@@ -1,11 +1,13 @@
 package front
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
 	"net/http"
 	"net/http/cookiejar"
 	"net/http/httptest"
@@ -65,14 +67,19 @@ type rig struct {
 	store *store.Store
 	clock *clock
 	url   string
-	log   *bytes.Buffer
+	log   *locked
 	https bool
 	addr  netip.Addr
 }
 
+// wide lets a test make many requests.
+func wide(o *Options) {
+	o.Limits = Limits{Burst: 10_000, Every: time.Millisecond, Open: 100, Turns: 100, Bodies: 64 << 20}
+}
+
 func newRig(t *testing.T, change ...func(*Options)) *rig {
 	t.Helper()
-	r := &rig{t: t, up: newUpstream(t), clock: &clock{at: time.Now()}, log: &bytes.Buffer{}, addr: netip.MustParseAddr("192.0.2.1")}
+	r := &rig{t: t, up: newUpstream(t), clock: &clock{at: time.Now()}, log: &locked{}, addr: netip.MustParseAddr("192.0.2.1")}
 	s, err := store.Open(t.Context(), t.TempDir())
 	ok(t, err)
 	r.store = s
@@ -81,8 +88,13 @@ func newRig(t *testing.T, change ...func(*Options)) *rig {
 	for _, name := range []string{"anna", "bert"} {
 		ok(t, r.users.Add(t.Context(), name, password))
 	}
-	o := Options{Store: s, Users: r.users, URL: r.up.URL, Key: upstreamKey, Log: slog.New(slog.NewTextHandler(&locked{w: r.log}, nil)), Metrics: metrics.New("test"), Now: r.clock.now,
-		Client: func(*http.Request) netip.Addr { return r.addr },
+	o := Options{Store: s, Users: r.users, URL: r.up.URL, Key: upstreamKey, Log: slog.New(slog.NewTextHandler(r.log, nil)), Metrics: metrics.New("test"), Now: r.clock.now,
+		Client: func(q *http.Request) netip.Addr {
+			if addr := q.Header.Get("X-Test-Address"); addr != "" {
+				return netip.MustParseAddr(addr)
+			}
+			return r.addr
+		},
 		Base: func(q *http.Request) string {
 			if r.https {
 				return "https://" + q.Host
@@ -100,8 +112,8 @@ func newRig(t *testing.T, change ...func(*Options)) *rig {
 	t.Cleanup(func() {
 		r.front.Close()
 		srv.Close()
-		if strings.Contains(r.log.String(), password) || strings.Contains(r.log.String(), upstreamKey) {
-			t.Errorf("the log holds a secret:\n%s", r.log)
+		if text := r.logged(); strings.Contains(text, password) || strings.Contains(text, upstreamKey) {
+			t.Errorf("the log holds a secret:\n%s", text)
 		}
 	})
 	return r
@@ -109,13 +121,29 @@ func newRig(t *testing.T, change ...func(*Options)) *rig {
 
 type locked struct {
 	mu sync.Mutex
-	w  io.Writer
+	bytes.Buffer
 }
 
 func (l *locked) Write(p []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.w.Write(p)
+	return l.Buffer.Write(p)
+}
+
+// logged is what the log says so far.
+func (r *rig) logged() string {
+	r.log.mu.Lock()
+	defer r.log.mu.Unlock()
+	return r.log.Buffer.String()
+}
+
+// bodyOf reads an answer to its end.
+func bodyOf(t *testing.T, resp *http.Response) string {
+	t.Helper()
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	ok(t, err)
+	return string(text)
 }
 
 // counted is the sum of a metric.
@@ -211,4 +239,27 @@ func (c *client) setCookies(values map[string]string) {
 	for name, value := range values {
 		c.http.Jar.SetCookies(u, []*http.Cookie{{Name: name, Value: value, Path: "/"}})
 	}
+}
+
+// line is the header that a client's cookies make.
+func (c *client) line() string {
+	var parts []string
+	for name, value := range c.cookies() {
+		parts = append(parts, name+"="+value)
+	}
+	return strings.Join(parts, "; ")
+}
+
+// raw makes a request whose path is sent as it is written, and returns the status.
+func (r *rig) raw(method, path, cookie, body string) int {
+	r.t.Helper()
+	c, err := net.Dial("tcp", strings.TrimPrefix(r.url, "http://"))
+	ok(r.t, err)
+	defer c.Close()
+	_, err = fmt.Fprintf(c, "%s %s HTTP/1.1\r\nHost: x\r\nCookie: %s\r\nContent-Type: application/json\r\nContent-Length: %d\r\nConnection: close\r\n\r\n%s", method, path, cookie, len(body), body)
+	ok(r.t, err)
+	resp, err := http.ReadResponse(bufio.NewReader(c), nil)
+	ok(r.t, err)
+	_ = resp.Body.Close()
+	return resp.StatusCode
 }

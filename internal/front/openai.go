@@ -10,53 +10,17 @@ import (
 	"hermes-mobile/internal/store"
 )
 
-// Fields by which a body would do more than a turn. They are of parts of Hermes that are not offered here.
-var notOffered = []string{"hosted_room_dispatch", "_room_execution_policy", "hermes_notification_category"}
-
-func turnFields(w http.ResponseWriter, body []byte) (fields, bool) {
-	in, ok := object(body)
-	if !ok {
-		badJSON(w)
-		return nil, false
-	}
-	for _, name := range notOffered {
-		delete(in, name)
-	}
-	return in, true
-}
-
-// namedSession returns the session that a header names, and reports whether the user may use it; if not it has answered.
-func (f *Front) namedSession(w http.ResponseWriter, r *http.Request, c caller, id string) bool {
-	if !sessionID(id) {
-		badSessionID(w)
-		return false
-	}
-	may, err := f.mayUse(r.Context(), c, id)
-	switch {
-	case err != nil:
-		f.trouble(w, r, err)
-	case !may:
-		noSession(w, id)
-	}
-	return may && err == nil
-}
-
 // complete is POST /v1/chat/completions.
-func (f *Front) complete(w http.ResponseWriter, r *http.Request, c caller, body []byte) {
-	in, ok := turnFields(w, body)
-	if !ok {
+func (f *Front) complete(w http.ResponseWriter, r *http.Request, c *call) {
+	named := strings.TrimSpace(r.Header.Get(sessionIDHeader))
+	id, may := named, true
+	if named == "" {
+		c.in.mark(c.caller)
+	} else if id, may = f.nameForTurn(w, r, c, named); !may {
 		return
 	}
-	p := passage{path: "/v1/chat/completions", caller: c, sessionID: strings.TrimSpace(r.Header.Get(sessionIDHeader)), done: f.began(c, store.FrontRun)}
-	switch {
-	case p.sessionID != "":
-		if !f.namedSession(w, r, c, p.sessionID) {
-			return
-		}
-	default:
-		in.mark(c)
-	}
-	p.body = in.body()
+	p := c.passage(f.began(c.caller, store.FrontRun))
+	p.sessionID = id
 	f.forward(w, r, p)
 }
 
@@ -72,25 +36,24 @@ func (f fields) mark(c caller) {
 }
 
 // respond is POST /v1/responses.
-func (f *Front) respond(w http.ResponseWriter, r *http.Request, c caller, body []byte) {
-	in, ok := turnFields(w, body)
-	if !ok || !f.chained(w, r, c, in) {
+func (f *Front) respond(w http.ResponseWriter, r *http.Request, c *call) {
+	if !f.chained(w, r, c) {
 		return
 	}
-	name, set, ok := in.text("conversation")
+	name, set, ok := c.in.text("conversation")
 	if !ok {
 		refuse(w, http.StatusBadRequest, badRequest, "", "'conversation' must be a string")
 		return
 	}
 	if set {
-		in["conversation"], _ = json.Marshal(c.own(name))
+		c.in.set("conversation", c.own(name))
 	}
-	f.forward(w, r, passage{path: "/v1/responses", body: in.body(), caller: c, done: f.began(c, store.FrontResponse)})
+	f.forward(w, r, c.passage(f.began(c.caller, store.FrontResponse)))
 }
 
 // chained reports whether the response that a body goes on from is the user's; if not it has answered.
-func (f *Front) chained(w http.ResponseWriter, r *http.Request, c caller, in fields) bool {
-	id, set, ok := in.text("previous_response_id")
+func (f *Front) chained(w http.ResponseWriter, r *http.Request, c *call) bool {
+	id, set, ok := c.in.text("previous_response_id")
 	if !ok {
 		refuse(w, http.StatusBadRequest, badRequest, "", "'previous_response_id' must be a string")
 		return false
@@ -102,30 +65,29 @@ func (f *Front) chained(w http.ResponseWriter, r *http.Request, c caller, in fie
 	switch {
 	case err != nil:
 		f.trouble(w, r, err)
-	case owner != c.id:
+	case owner != c.caller.id:
 		refuse(w, http.StatusNotFound, badRequest, "", "Previous response not found: "+id)
 	}
-	return err == nil && owner == c.id
+	return err == nil && owner == c.caller.id
 }
 
 // ownResponse passes on what is about an own response.
-func (f *Front) ownResponse(w http.ResponseWriter, r *http.Request, c caller, _ []byte) {
-	id := r.PathValue("id")
-	owner, err := f.ownerOf(r.Context(), store.FrontResponse, id)
+func (f *Front) ownResponse(w http.ResponseWriter, r *http.Request, c *call) {
+	owner, err := f.ownerOf(r.Context(), store.FrontResponse, c.id)
 	switch {
 	case err != nil:
 		f.trouble(w, r, err)
 		return
-	case owner != c.id:
-		noResponse(w, id)
+	case owner != c.caller.id:
+		noResponse(w, c.id)
 		return
 	}
-	f.forward(w, r, passage{path: pathOf("/v1/responses/", id), query: r.URL.RawQuery, caller: c, done: func(resp *http.Response) error {
-		if r.Method != http.MethodDelete || resp.StatusCode != http.StatusOK {
+	f.forward(w, r, c.passage(func(resp *http.Response) error {
+		if c.route.method != http.MethodDelete || resp.StatusCode != http.StatusOK {
 			return nil
 		}
-		return f.forget(store.FrontResponse, id)
-	}})
+		return f.forget(store.FrontResponse, c.id)
+	}))
 }
 
 // began notes that the session of a turn, and what its answer is called by, are the user's.

@@ -109,24 +109,6 @@ func (f *Front) session(ctx context.Context, c caller, id string) (standing, err
 	return others, nil
 }
 
-// mayUse reports whether a user may name a session in a turn: an own one, or a new one, which is the user's from now on.
-func (f *Front) mayUse(ctx context.Context, c caller, id string) (bool, error) {
-	is, err := f.session(ctx, c, id)
-	if err != nil || is != free {
-		return is == own, err
-	}
-	return f.first(ctx, c, id)
-}
-
-// first makes a free session the user's, unless another one was faster.
-func (f *Front) first(ctx context.Context, c caller, id string) (bool, error) {
-	if err := f.claim(store.FrontSession, id, c.id); err != nil {
-		return false, err
-	}
-	owner, err := f.ownerOf(ctx, store.FrontSession, id)
-	return owner == c.id, err
-}
-
 // run reports whether a run is a user's: it was started here, or it is that of a turn in an own session.
 func (f *Front) run(ctx context.Context, c caller, id string) (bool, error) {
 	owner, err := f.ownerOf(ctx, store.FrontRun, id)

@@ -16,7 +16,7 @@ type pace struct {
 
 type usage struct {
 	bucket
-	open, turns int
+	open, turns, large int
 }
 
 func newPace(now func() time.Time, l Limits) *pace {
@@ -35,7 +35,7 @@ func (p *pace) begin(user string, turn bool) (end func(), wait time.Duration) {
 	if u.open >= p.limits.Open || turn && u.turns >= p.limits.Turns {
 		return nil, time.Second
 	}
-	if wait := u.take(p.now(), float64(p.limits.Burst), float64(time.Minute)/float64(p.limits.Every)); wait > 0 {
+	if wait := u.take(p.now(), allowance{float64(p.limits.Burst), float64(time.Minute) / float64(p.limits.Every)}); wait > 0 {
 		return nil, wait
 	}
 	count := func(n int) {
@@ -50,4 +50,22 @@ func (p *pace) begin(user string, turn bool) (end func(), wait time.Duration) {
 		defer p.mu.Unlock()
 		count(-1)
 	}, 0
+}
+
+// beginLarge counts a large body of a user, and reports whether it may come. Then endLarge must be called when it has come.
+func (p *pace) beginLarge(user string) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	u := p.users[user]
+	if u == nil || u.large >= largeBodies {
+		return false
+	}
+	u.large++
+	return true
+}
+
+func (p *pace) endLarge(user string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.users[user].large--
 }

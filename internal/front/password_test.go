@@ -66,7 +66,7 @@ func TestUnknownTakesAsLong(t *testing.T) {
 		t.Errorf("the hash of an unknown name is %s, that of a known one %s", dummy, known)
 	}
 	// It waits for its turn as a known one does.
-	for range atOnce {
+	for range atOnce() {
 		r.users.work <- struct{}{}
 	}
 	for _, name := range []string{"anna", "nobody"} {
@@ -76,7 +76,7 @@ func TestUnknownTakesAsLong(t *testing.T) {
 			t.Errorf("%s was checked without work", name)
 		}
 	}
-	for range atOnce {
+	for range atOnce() {
 		<-r.users.work
 	}
 }

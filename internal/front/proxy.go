@@ -10,10 +10,12 @@ import (
 	"fmt"
 	"io"
 	"log"
+	"log/slog"
 	"net"
 	"net/http"
 	"net/http/httputil"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -39,12 +41,23 @@ type passage struct {
 	path      string // escaped, of the API server
 	query     string
 	body      []byte
+	sent      func() // is called when the API server has the body
 	caller    caller
 	in        *http.Request // as it came
 	sessionID string        // to be named by a header
 	key       string        // of the conversation, as the client calls it
 	// done sees the answer before the client does. With an error the client gets another one.
 	done func(*http.Response) error
+}
+
+// passage returns the way of a call to the API server, with what the route lets through.
+func (c *call) passage(done func(*http.Response) error) passage {
+	p := passage{path: c.path(), query: c.query, caller: c.caller, done: done}
+	if c.in != nil {
+		p.body, p.sent = c.in.body(), c.sent
+		c.in = nil // nothing but the passage holds it now
+	}
+	return p
 }
 
 type passageKey struct{}
@@ -76,7 +89,8 @@ func (f *Front) forward(w http.ResponseWriter, r *http.Request, p passage) {
 	r = r.WithContext(context.WithValue(r.Context(), passageKey{}, &p))
 	r.Body, r.ContentLength, r.TransferEncoding = http.NoBody, int64(len(p.body)), nil
 	if len(p.body) > 0 {
-		r.Body = io.NopCloser(bytes.NewReader(p.body))
+		r.Body = &sent{data: p.body, done: p.sent}
+		p.body = nil
 	}
 	f.proxy.ServeHTTP(w, r)
 }
@@ -129,9 +143,12 @@ func (c caller) own(name string) string {
 	return "front-" + c.id + "-" + hex.EncodeToString(sum[:16])
 }
 
-// kept here are headers of the API server that say something of its own connection.
-var keptHere = []string{"Set-Cookie", "Server", "Strict-Transport-Security", "Access-Control-Allow-Origin", "Access-Control-Allow-Credentials",
-	"Access-Control-Allow-Headers", "Access-Control-Allow-Methods", "Access-Control-Expose-Headers", "Access-Control-Max-Age", "Www-Authenticate"}
+// returned are the headers of the API server that clients get. All others say something of its own connection, or are for
+// its own origin: cookies, CORS, and what seal writes.
+var returned = []string{"Content-Type", "Content-Encoding", "Retry-After", "X-Accel-Buffering", "Idempotency-Replayed"}
+
+// returnedPrefix begins the names of those that are Hermes' own.
+const returnedPrefix = "X-Hermes-"
 
 var errKey = errors.New("it refuses the key: MOBILE_API_KEY is not the API_SERVER_KEY of this Hermes")
 
@@ -140,16 +157,36 @@ func (f *Front) answered(resp *http.Response) error {
 	if resp.StatusCode == http.StatusUnauthorized {
 		return errKey // it is the server's login that was refused, not the user's
 	}
-	for _, name := range keptHere {
-		resp.Header.Del(name)
+	for name := range resp.Header {
+		if !slices.Contains(returned, name) && !strings.HasPrefix(name, returnedPrefix) {
+			resp.Header.Del(name)
+		}
 	}
 	if resp.Header.Get(sessionKeyHeader) != "" {
 		resp.Header.Set(sessionKeyHeader, p.key)
 	}
 	if p.done != nil {
-		return p.done(resp)
+		if err := p.done(resp); err != nil {
+			return err
+		}
 	}
+	p.show(resp)
 	return nil
+}
+
+// show has the client see its sessions by the names that it knows, and no trailers.
+func (p *passage) show(resp *http.Response) {
+	var space string
+	if p.caller.id != "" {
+		space = p.caller.space()
+	}
+	if id := resp.Header.Get(sessionIDHeader); id != "" {
+		resp.Header.Set(sessionIDHeader, strings.TrimPrefix(id, space))
+	}
+	resp.Trailer = nil // and again when they have come
+	resp.Body = &shownBody{ReadCloser: resp.Body, space: []byte(space), end: func() { resp.Trailer = nil }}
+	resp.ContentLength = -1 // it may get shorter
+	resp.Header.Del("Content-Length")
 }
 
 // failed answers where the API server has not.
@@ -168,7 +205,7 @@ func (f *Front) failed(w http.ResponseWriter, r *http.Request, err error) {
 	case r.Context().Err() != nil:
 		return // the client is gone
 	}
-	f.o.Log.Warn("a request to Hermes' API server failed", "error", withoutAddress(err))
+	f.failures.say(slog.LevelWarn, "request to Hermes' API server failed", "err", withoutAddress(err))
 	code, message := "upstream_unavailable", "Hermes' API server does not answer."
 	if errors.Is(err, errKey) {
 		code, message = "upstream_key_refused", "Hermes' API server does not take the key of this server: its owner has to correct that."

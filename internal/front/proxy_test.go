@@ -15,15 +15,15 @@ import (
 func TestHeaders(t *testing.T) {
 	r := newRig(t)
 	c := r.login("anna")
-	resp := c.send(t.Context(), "GET", "/v1/models?x=1", "", header("Origin", "https://app.example.com"), header("X-Forwarded-For", "10.1.1.1"), header("Forwarded", "for=x"), header("X-Real-Ip", "10.1.1.1"),
-		header("Authorization", "Bearer mine"), header("Accept", "application/json"), header("Accept-Encoding", "gzip"), header("Last-Event-Id", "7"), header("Connection", "X-Custom, Upgrade"), header("X-Custom", "1"), header("Upgrade", "websocket"),
+	resp := c.send(t.Context(), "GET", "/api/model/options?refresh=1&refresh=2&x=1", "", header("Origin", "https://app.example.com"), header("X-Forwarded-For", "10.1.1.1"), header("Forwarded", "for=x"), header("X-Real-Ip", "10.1.1.1"),
+		header("Authorization", "Basic bWluZTptaW5l"), header("Accept", "application/json"), header("Accept-Encoding", "gzip"), header("Last-Event-Id", "7"), header("Connection", "X-Custom, Upgrade"), header("X-Custom", "1"), header("Upgrade", "websocket"),
 		header("Te", "trailers"), header(sessionIDHeader, "somebodys"))
 	_ = resp.Body.Close()
 	if resp.StatusCode != 200 || resp.Header.Get("Set-Cookie") != "" || resp.Header.Get("Server") != "" {
 		t.Errorf("%d %v", resp.StatusCode, resp.Header)
 	}
-	got, _ := r.up.last("/v1/models")
-	if got.URL.RawQuery != "x=1" || got.Host != strings.TrimPrefix(r.up.URL, "http://") {
+	got, _ := r.up.last("/api/model/options")
+	if got.URL.RawQuery != "refresh=1" || got.Host != strings.TrimPrefix(r.up.URL, "http://") {
 		t.Errorf("%s at %s", got.URL, got.Host)
 	}
 	want := http.Header{"Authorization": {"Bearer " + upstreamKey}, "Accept": {"application/json"}, "Last-Event-Id": {"7"}, "User-Agent": {"hermes-mobile"}}
@@ -132,10 +132,10 @@ func TestBodies(t *testing.T) {
 	chunked := func(body io.Reader) func(*http.Request) {
 		return func(q *http.Request) { q.Body, q.ContentLength = io.NopCloser(body), -1 }
 	}
-	if status, text := c.do("POST", "/api/sessions", "", chunked(strings.NewReader(`{"id":"by-chunks"}`)), header("Content-Type", "application/json")); status != 201 {
+	if status, text := c.do("POST", "/api/sessions", "", chunked(strings.NewReader(`{"title":"by chunks"}`)), header("Content-Type", "application/json")); status != 201 {
 		t.Errorf("%d %s", status, text)
 	}
-	if got, body := r.up.last("/api/sessions"); got.ContentLength != 18 || body != `{"id":"by-chunks"}` {
+	if got, body := r.up.last("/api/sessions"); got.ContentLength != 21 || body != `{"title":"by chunks"}` {
 		t.Errorf("%d bytes: %s", got.ContentLength, body)
 	}
 	id := c.session()
@@ -174,7 +174,7 @@ func (n *never) Read([]byte) (int, error) { <-n.ctx.Done(); return 0, io.EOF }
 
 func TestLimits(t *testing.T) {
 	r := newRig(t, func(o *Options) {
-		o.Limits = Limits{Burst: 8, Every: time.Minute, Open: 3, Turns: 1, Bodies: 100}
+		o.Limits = Limits{Burst: 8, Every: time.Minute, Open: 3, Turns: 1, Bodies: 1 << 20}
 	})
 	anna, bert := r.login("anna"), r.login("bert")
 	id := anna.session()
@@ -185,7 +185,7 @@ func TestLimits(t *testing.T) {
 	if second.StatusCode != 429 || second.Header.Get("Retry-After") != "1" {
 		t.Errorf("a second turn: %d", second.StatusCode)
 	}
-	anna.want(503, "POST", "/api/sessions", `{"title":"`+strings.Repeat("x", 100)+`"}`, "busy")
+	anna.want(503, "POST", "/api/sessions", `{"title":"`+strings.Repeat("x", 2<<20)+`"}`, "busy")
 	for range 5 {
 		anna.want(200, "GET", "/v1/models", "")
 	}

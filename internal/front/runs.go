@@ -8,20 +8,23 @@ import (
 )
 
 // startRun is POST /v1/runs.
-func (f *Front) startRun(w http.ResponseWriter, r *http.Request, c caller, body []byte) {
-	in, ok := turnFields(w, body)
-	if !ok || !f.chained(w, r, c, in) {
+func (f *Front) startRun(w http.ResponseWriter, r *http.Request, c *call) {
+	if !f.chained(w, r, c) {
 		return
 	}
-	id, set, ok := in.text("session_id")
+	named, set, ok := c.in.text("session_id")
 	if !ok {
 		badSessionID(w)
 		return
 	}
-	if set && !f.namedSession(w, r, c, id) {
-		return
+	if set {
+		id, may := f.nameForTurn(w, r, c, named)
+		if !may {
+			return
+		}
+		c.in.set("session_id", id)
 	}
-	f.forward(w, r, passage{path: "/v1/runs", body: in.body(), caller: c, done: func(resp *http.Response) error {
+	f.forward(w, r, c.passage(func(resp *http.Response) error {
 		if resp.StatusCode/100 != 2 {
 			return nil
 		}
@@ -35,7 +38,7 @@ func (f *Front) startRun(w http.ResponseWriter, r *http.Request, c caller, body 
 		if err := json.Unmarshal(body, &run); err != nil {
 			return err
 		}
-		if err := f.claim(store.FrontRun, run.ID, c.id); err != nil {
+		if err := f.claim(store.FrontRun, run.ID, c.caller.id); err != nil {
 			return err
 		}
 		// Without a session of its own it runs in one that is called like it, or in that of the key.
@@ -43,24 +46,23 @@ func (f *Front) startRun(w http.ResponseWriter, r *http.Request, c caller, body 
 		if err != nil || !sessionID(session) {
 			return err
 		}
-		return f.claim(store.FrontSession, session, c.id)
-	}})
+		return f.claim(store.FrontSession, session, c.caller.id)
+	}))
 }
 
 // ownRun passes on what is about an own run.
-func (f *Front) ownRun(w http.ResponseWriter, r *http.Request, c caller, body []byte) {
-	id := r.PathValue("id")
+func (f *Front) ownRun(w http.ResponseWriter, r *http.Request, c *call) {
 	mine := false
 	var err error
-	if sessionID(id) {
-		mine, err = f.run(r.Context(), c, id)
+	if sessionID(c.id) {
+		mine, err = f.run(r.Context(), c.caller, c.id)
 	}
 	switch {
 	case err != nil:
 		f.trouble(w, r, err)
 	case !mine:
-		noRun(w, id)
+		noRun(w, c.id)
 	default:
-		f.forward(w, r, passage{path: pathOf("/v1/runs/", id) + below(r, "/v1/runs/"), query: r.URL.RawQuery, body: body, caller: c})
+		f.forward(w, r, c.passage(nil))
 	}
 }

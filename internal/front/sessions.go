@@ -4,93 +4,68 @@ import (
 	"encoding/json"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 
 	"hermes-mobile/internal/store"
 )
 
 // pass sends a request on as it is.
-func (f *Front) pass(w http.ResponseWriter, r *http.Request, c caller, body []byte) {
-	f.forward(w, r, passage{path: r.URL.EscapedPath(), query: r.URL.RawQuery, body: body, caller: c})
+func (f *Front) pass(w http.ResponseWriter, r *http.Request, c *call) {
+	f.forward(w, r, c.passage(nil))
 }
 
-// below is what stands in a path behind the id.
-func below(r *http.Request, prefix string) string {
-	path := r.URL.EscapedPath()[len(prefix):]
-	for i := range path {
-		if path[i] == '/' {
-			return path[i:]
-		}
-	}
-	return ""
-}
-
-// withSession calls next where the session that a path names is the user's.
-func (f *Front) withSession(w http.ResponseWriter, r *http.Request, c caller, next func(path string)) {
-	id := r.PathValue("id")
-	is := others
-	var err error
-	if sessionID(id) {
-		is, err = f.session(r.Context(), c, id)
-	}
+// findSession reports whether the session that a path names is the user's; if not it has answered. The call has the API
+// server's id of it then.
+func (f *Front) findSession(w http.ResponseWriter, r *http.Request, c *call) bool {
+	named := c.id
+	id, is, err := f.resolve(r.Context(), c.caller, named)
 	switch {
 	case err != nil:
 		f.trouble(w, r, err)
 	case is != own:
-		noSession(w, id)
+		noSession(w, named)
 	default:
-		next(sessionPath(id) + below(r, "/api/sessions/"))
+		c.id = id
+		return true
 	}
+	return false
 }
 
 // ownSession passes on what is about an own session.
-func (f *Front) ownSession(w http.ResponseWriter, r *http.Request, c caller, body []byte) {
-	f.withSession(w, r, c, func(path string) {
-		f.forward(w, r, passage{path: path, query: r.URL.RawQuery, body: body, caller: c})
-	})
+func (f *Front) ownSession(w http.ResponseWriter, r *http.Request, c *call) {
+	if f.findSession(w, r, c) {
+		f.forward(w, r, c.passage(nil))
+	}
 }
 
-func (f *Front) deleteSession(w http.ResponseWriter, r *http.Request, c caller, body []byte) {
-	f.withSession(w, r, c, func(path string) {
-		f.forward(w, r, passage{path: path, query: r.URL.RawQuery, body: body, caller: c, done: func(resp *http.Response) error {
-			if resp.StatusCode != http.StatusOK {
-				return nil
-			}
-			return f.forget(store.FrontSession, r.PathValue("id"))
-		}})
-	})
-}
-
-// make sends on what makes a session, and notes that the session is the user's. An id that the body gives is the user's before
-// Hermes hears of it: nobody else can have it in between.
-func (f *Front) make(w http.ResponseWriter, r *http.Request, c caller, path string, body []byte) {
-	in, id, ok := newSessionID(w, body)
-	if !ok {
+func (f *Front) deleteSession(w http.ResponseWriter, r *http.Request, c *call) {
+	if !f.findSession(w, r, c) {
 		return
 	}
-	claimed := false
-	if id != "" {
-		is, err := f.session(r.Context(), c, id)
-		if err == nil && is == free {
-			claimed, err = f.first(r.Context(), c, id)
-			if claimed {
-				is = own
-			}
+	f.forward(w, r, c.passage(func(resp *http.Response) error {
+		if resp.StatusCode != http.StatusOK {
+			return nil
 		}
-		switch {
-		case err != nil:
-			f.trouble(w, r, err)
-			return
-		case is != own:
-			refuse(w, http.StatusConflict, badRequest, "session_exists", "Session already exists: "+id)
-			return
-		}
+		return f.forget(store.FrontSession, c.id)
+	}))
+}
+
+func (f *Front) createSession(w http.ResponseWriter, r *http.Request, c *call) { f.make(w, r, c) }
+
+func (f *Front) forkSession(w http.ResponseWriter, r *http.Request, c *call) {
+	if f.findSession(w, r, c) {
+		f.make(w, r, c)
 	}
-	f.forward(w, r, passage{path: path, body: in.body(), caller: c, done: func(resp *http.Response) error {
+}
+
+// make sends on what makes a session, and notes that the session is the user's.
+func (f *Front) make(w http.ResponseWriter, r *http.Request, c *call) {
+	if !f.nameNew(w, r, c) {
+		return
+	}
+	f.forward(w, r, c.passage(func(resp *http.Response) error {
 		if resp.StatusCode/100 != 2 {
-			if claimed {
-				return f.forget(store.FrontSession, id)
-			}
 			return nil
 		}
 		body, err := whole(resp)
@@ -101,35 +76,39 @@ func (f *Front) make(w http.ResponseWriter, r *http.Request, c caller, path stri
 		if err := json.Unmarshal(body, &s); err != nil {
 			return err
 		}
-		return f.take(store.FrontSession, s.Session.ID, c.id)
-	}})
+		return f.take(store.FrontSession, s.Session.ID, c.caller.id)
+	}))
 }
 
-// newSessionID returns the id that a body gives a new session, if it gives one; a wrong one it has answered.
-func newSessionID(w http.ResponseWriter, body []byte) (in fields, id string, ok bool) {
-	if in, ok = object(body); !ok {
-		badJSON(w)
-		return nil, "", false
-	}
-	for _, name := range []string{"session_id", "id"} { // of both the API server takes the second
-		text, set, ok := in.text(name)
+// nameNew makes the id that a body gives a new session, if it gives one, one that only this user can have; a wrong one it has
+// answered.
+func (f *Front) nameNew(w http.ResponseWriter, r *http.Request, c *call) bool {
+	named := ""
+	for _, field := range []string{"session_id", "id"} { // of both the API server takes the second
+		text, set, ok := c.in.text(field)
 		if !ok || set && !sessionID(text) {
 			badSessionID(w)
-			return nil, "", false
+			return false
 		}
 		if set {
-			id = text
+			named = text
 		}
+		delete(c.in, field)
 	}
-	return in, id, true
-}
-
-func (f *Front) createSession(w http.ResponseWriter, r *http.Request, c caller, body []byte) {
-	f.make(w, r, c, "/api/sessions", body)
-}
-
-func (f *Front) forkSession(w http.ResponseWriter, r *http.Request, c caller, body []byte) {
-	f.withSession(w, r, c, func(path string) { f.make(w, r, c, path, body) })
+	if named == "" {
+		return true
+	}
+	id, is, err := f.resolve(r.Context(), c.caller, named)
+	switch {
+	case err != nil:
+		f.trouble(w, r, err)
+		return false
+	case is == others:
+		refuse(w, http.StatusBadRequest, badRequest, "invalid_session_id", chooseAnother(named))
+		return false
+	}
+	c.in.set("id", id) // of one that is there the API server says so
+	return true
 }
 
 const (
@@ -146,8 +125,8 @@ type row struct {
 }
 
 // listSessions reads the API server's list as far as it must, and shows the user's own of it.
-func (f *Front) listSessions(w http.ResponseWriter, r *http.Request, c caller, _ []byte) {
-	query := r.URL.Query()
+func (f *Front) listSessions(w http.ResponseWriter, r *http.Request, c *call) {
+	query, _ := url.ParseQuery(c.query)
 	number := func(name string, or, top int) int {
 		n, err := strconv.Atoi(query.Get(name))
 		if err != nil || n < 0 || name == "limit" && n == 0 {
@@ -156,7 +135,7 @@ func (f *Front) listSessions(w http.ResponseWriter, r *http.Request, c caller, _
 		return min(n, top)
 	}
 	limit, offset := number("limit", pageDefault, pageMax), number("offset", 0, 1_000_000)
-	mine, err := f.o.Store.FrontOwned(r.Context(), c.id, store.FrontSession)
+	mine, err := f.o.Store.FrontOwned(r.Context(), c.caller.id, store.FrontSession)
 	if err != nil {
 		f.trouble(w, r, err)
 		return
@@ -189,7 +168,7 @@ func (f *Front) listSessions(w http.ResponseWriter, r *http.Request, c caller, _
 				continue
 			}
 			mine[s.ID] = true
-			list = append(list, raw)
+			list = append(list, c.shown(raw))
 		}
 		if !got.More {
 			break
@@ -203,8 +182,8 @@ func (f *Front) listSessions(w http.ResponseWriter, r *http.Request, c caller, _
 }
 
 // inherited reports whether a session that came out of an own one is the user's, too.
-func (f *Front) inherited(r *http.Request, c caller, id string) bool {
-	is, err := f.session(r.Context(), c, id)
+func (f *Front) inherited(r *http.Request, c *call, id string) bool {
+	is, err := f.session(r.Context(), c.caller, id)
 	return err == nil && is == own
 }
 
@@ -215,6 +194,18 @@ func object(body []byte) (fields, bool) {
 	var f fields
 	return f, json.Unmarshal(body, &f) == nil && f != nil
 }
+
+// keep drops all fields but some.
+func (f fields) keep(names []string) {
+	for name := range f {
+		if !slices.Contains(names, name) {
+			delete(f, name)
+		}
+	}
+}
+
+// set gives a field a text.
+func (f fields) set(name, value string) { f[name], _ = json.Marshal(value) }
 
 // text returns a field that is a text. One that is null or empty is not set, as for the API server.
 func (f fields) text(name string) (value string, set, ok bool) {
@@ -233,5 +224,3 @@ func (f fields) body() []byte {
 	b, _ := json.Marshal(f) // of raw JSON that was read
 	return b
 }
-
-func pathOf(kind, id string) string { return kind + url.PathEscape(id) }

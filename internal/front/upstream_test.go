@@ -1,6 +1,7 @@
 package front
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -23,6 +24,8 @@ type upstream struct {
 	bodies   []string
 	next     chan string // frames of a stream; closed: its end
 	gone     chan struct{}
+	any      bool // whatever is asked is answered with an empty object
+	loud     bool // each answer has headers of its own connection, trailers, and one before it
 }
 
 func newUpstream(t *testing.T) *upstream {
@@ -36,20 +39,19 @@ func newUpstream(t *testing.T) *upstream {
 			"endpoints":{"runs":{"method":"POST","path":"/v1/runs"},"health_detailed":{"method":"GET","path":"/health/detailed"},"artifact_upload":{"method":"POST","path":"/v1/artifacts/upload"},"session":{"method":"GET","path":"/api/sessions/{session_id}"}}}`)
 	})
 	mux.HandleFunc("GET /v1/models", func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Set-Cookie", "theirs=1")
-		w.Header().Set("Server", "theirs")
 		say(w, 200, map[string]any{"object": "list"})
 	})
+	mux.HandleFunc("GET /api/model/options", func(w http.ResponseWriter, _ *http.Request) { say(w, 200, map[string]any{}) })
 	mux.HandleFunc("GET /api/sessions", u.list)
 	mux.HandleFunc("POST /api/sessions", func(w http.ResponseWriter, r *http.Request) {
 		var in struct{ ID, Title string }
-		_ = json.Unmarshal(u.body(), &in)
+		_ = json.NewDecoder(r.Body).Decode(&in)
 		if in.Title == "refused" {
 			say(w, 400, map[string]any{"error": map[string]any{"code": "invalid_title"}})
 			return
 		}
 		if in.ID != "" && u.session(in.ID) != nil {
-			say(w, 409, map[string]any{"error": map[string]any{"code": "session_exists"}})
+			say(w, 409, map[string]any{"error": map[string]any{"code": "session_exists", "message": "Session already exists: " + in.ID}})
 			return
 		}
 		say(w, 201, map[string]any{"object": "hermes.session", "session": u.add(in.ID, "")})
@@ -70,7 +72,13 @@ func newUpstream(t *testing.T) *upstream {
 		say(w, 200, map[string]any{"object": "hermes.session", "session": s})
 	})
 	mux.HandleFunc("POST /api/sessions/{id}/fork", func(w http.ResponseWriter, r *http.Request) {
-		say(w, 201, map[string]any{"object": "hermes.session", "session": u.add("", r.PathValue("id"))})
+		var in struct{ ID string }
+		_ = json.NewDecoder(r.Body).Decode(&in)
+		if in.ID != "" && u.session(in.ID) != nil {
+			say(w, 409, map[string]any{"error": map[string]any{"code": "session_exists", "message": "Session already exists: " + in.ID}})
+			return
+		}
+		say(w, 201, map[string]any{"object": "hermes.session", "session": u.add(in.ID, r.PathValue("id"))})
 	})
 	mux.HandleFunc("GET /api/sessions/{id}/messages", func(w http.ResponseWriter, r *http.Request) {
 		say(w, 200, map[string]any{"session_id": r.PathValue("id"), "query": r.URL.RawQuery})
@@ -78,8 +86,11 @@ func newUpstream(t *testing.T) *upstream {
 	mux.HandleFunc("POST /api/sessions/{id}/chat/stream", u.stream)
 	mux.HandleFunc("POST /v1/chat/completions", func(w http.ResponseWriter, r *http.Request) {
 		id := r.Header.Get(sessionIDHeader)
-		if id == "" {
+		switch {
+		case id == "":
 			id = "api-hash"
+		case u.session(id) == nil:
+			u.add(id, "")
 		}
 		w.Header().Set(sessionIDHeader, id)
 		if key := r.Header.Get(sessionKeyHeader); key != "" {
@@ -96,8 +107,11 @@ func newUpstream(t *testing.T) *upstream {
 		var in struct {
 			Session string `json:"session_id"`
 		}
-		_ = json.Unmarshal(u.body(), &in)
+		_ = json.NewDecoder(r.Body).Decode(&in)
 		id := "run_" + u.number()
+		if in.Session != "" && u.session(in.Session) == nil {
+			u.add(in.Session, "")
+		}
 		u.run(id, in.Session)
 		say(w, 202, map[string]any{"run_id": id, "status": "started"})
 	})
@@ -135,6 +149,8 @@ func newUpstream(t *testing.T) *upstream {
 		u.mu.Lock()
 		u.seen, u.bodies = append(u.seen, r), append(u.bodies, string(body))
 		u.mu.Unlock()
+		r = r.Clone(r.Context())
+		r.Body = io.NopCloser(bytes.NewReader(body))
 		switch {
 		case r.URL.Path == "/health":
 		case r.Header.Get("Authorization") != "Bearer "+upstreamKey:
@@ -144,10 +160,56 @@ func newUpstream(t *testing.T) *upstream {
 			w.WriteHeader(http.StatusForbidden)
 			return
 		}
+		if u.loud {
+			defer u.shout(w)()
+		}
+		if u.any && r.URL.Path != "/v1/capabilities" {
+			say(w, 200, map[string]any{})
+			return
+		}
 		mux.ServeHTTP(w, r)
 	}))
 	t.Cleanup(u.Close)
 	return u
+}
+
+// shout sets what is not for clients.
+func (u *upstream) shout(w http.ResponseWriter) (end func()) {
+	w.Header().Set("Link", "</theirs>; rel=preload")
+	w.WriteHeader(http.StatusEarlyHints)
+	for _, h := range [][2]string{{"Set-Cookie", "theirs=1"}, {"Server", "theirs"}, {"Connection", "X-Theirs"}, {"X-Theirs", "1"}, {"Keep-Alive", "timeout=1"}, {"Proxy-Authenticate", "Basic"},
+		{"Www-Authenticate", "Bearer"}, {"Access-Control-Allow-Origin", "*"}, {"Strict-Transport-Security", "max-age=1"}, {"Cache-Control", "public, max-age=1000"}, {"Etag", "x"},
+		{"Content-Security-Policy", "default-src *"}, {"X-Content-Type-Options", "other"}, {"Cross-Origin-Resource-Policy", "cross-origin"}, {"Refresh", "0; url=//theirs"},
+		{"Location", "http://theirs"}, {"Clear-Site-Data", "*"}, {"Alt-Svc", "theirs"}, {"Trailer", "X-Theirs-Trailer"}, {"X-Hermes-Error", "kept"}} {
+		w.Header().Set(h[0], h[1])
+	}
+	return func() { w.Header().Set("X-Theirs-Trailer", "1") }
+}
+
+// heard is what was asked so far.
+func (u *upstream) heard() []*http.Request {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return slices.Clone(u.seen)
+}
+
+// newest is the newest request, with its body.
+func (u *upstream) newest() (*http.Request, string) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return u.seen[len(u.seen)-1], u.bodies[len(u.bodies)-1]
+}
+
+// lastOf is the newest request of a method to an escaped path, with its body.
+func (u *upstream) lastOf(method, path string) (*http.Request, string) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	for i, r := range slices.Backward(u.seen) {
+		if r.Method == method && r.URL.EscapedPath() == path {
+			return r, u.bodies[i]
+		}
+	}
+	return nil, ""
 }
 
 func say(w http.ResponseWriter, status int, v any) {
@@ -161,13 +223,6 @@ func (u *upstream) number() string {
 	defer u.mu.Unlock()
 	u.n++
 	return fmt.Sprintf("%012d", u.n)
-}
-
-// body is that of the newest request; tests make one at a time where they look at it.
-func (u *upstream) body() []byte {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	return []byte(u.bodies[len(u.bodies)-1])
 }
 
 // last is the newest request to a path, with its body.
@@ -228,7 +283,7 @@ func (u *upstream) list(w http.ResponseWriter, r *http.Request) {
 	var limit, offset int
 	_, _ = fmt.Sscan(r.URL.Query().Get("limit"), &limit)
 	_, _ = fmt.Sscan(r.URL.Query().Get("offset"), &offset)
-	if r.URL.Query().Get("order") != "" {
+	if r.URL.Query().Get("source") == "refused" {
 		say(w, 400, map[string]any{"error": "no"})
 		return
 	}

@@ -6,7 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"runtime"
 	"strings"
+	"sync/atomic"
 	"time"
 	"unicode/utf8"
 
@@ -22,7 +24,8 @@ type Users struct {
 	store *store.Store
 	cost  Cost
 	now   func() time.Time
-	work  chan struct{} // each password that is worked on has a place here, as it takes memory
+	work  chan struct{} // each password that is worked on has a place here, as it takes memory and a core
+	queue atomic.Int32  // logins that wait for one
 	dummy passhash.Hash // stands for the password of who is unknown
 }
 
@@ -35,15 +38,21 @@ type User struct {
 	SeenAt    *time.Time `json:"last_login_at"`
 }
 
-// atOnce is how many passwords are worked on at a time.
-const atOnce = 2
+// atOnce is how many passwords are worked on at a time: half of the cores is left for those who are in.
+func atOnce() int { return max(1, runtime.GOMAXPROCS(0)/2) }
+
+// maxQueue is how many logins wait for others.
+const maxQueue = 16
+
+// errBusy: so many logins wait that another one must come later.
+var errBusy = errors.New("too many logins at once")
 
 // NewUsers makes Users with passwords of a cost, zero for the default.
 func NewUsers(s *store.Store, cost Cost, now func() time.Time) *Users {
 	if cost == (Cost{}) {
 		cost = passhash.DefaultCost
 	}
-	return &Users{store: s, cost: cost, now: now, work: make(chan struct{}, atOnce), dummy: passhash.Dummy(cost)}
+	return &Users{store: s, cost: cost, now: now, work: make(chan struct{}, atOnce()), dummy: passhash.Dummy(cost)}
 }
 
 var userName = regexp.MustCompile(`^[a-z0-9][a-z0-9._@+-]{0,63}$`)
@@ -185,7 +194,13 @@ func (u *Users) check(ctx context.Context, name, password string) (*store.FrontU
 	if len(password) > maxPassword {
 		return nil, nil
 	}
-	if err := u.enter(ctx); err != nil {
+	if u.queue.Add(1) > maxQueue {
+		u.queue.Add(-1)
+		return nil, errBusy
+	}
+	err = u.enter(ctx)
+	u.queue.Add(-1)
+	if err != nil {
 		return nil, err
 	}
 	defer u.leave()

@@ -73,6 +73,7 @@ func (k *card) prompt() *frame.Prompt {
 	for _, o := range k.Options {
 		p.Options = append(p.Options, frame.Option(o))
 	}
+	p.Odd = frame.Odd(p)
 	return p
 }
 
@@ -111,9 +112,9 @@ func (s *session) ask(b *batch, c chat.Card) {
 func safe(kind string) string {
 	switch kind {
 	case frame.ExecApproval:
-		return "deny"
+		return frame.DenyOption
 	case frame.SlashConfirm:
-		return "cancel"
+		return frame.CancelOption
 	}
 	return ""
 }
@@ -232,15 +233,22 @@ func (s *session) late(b *batch, e *received, f *frame.Answer, device int64) {
 		return
 	}
 	done := &frame.PromptDone{PromptID: f.PromptID, ID: f.PromptID, OptionID: row.OptionID, Expired: !found || row.Expired, By: s.decidedBy(row)}
-	if f.ID == "" {
+	if !s.remembers(f.ID) {
 		e.c.send(done)
+		if f.ID != "" {
+			e.c.send(&frame.Accepted{ID: f.ID})
+		}
 		return
 	}
+	size := s.countID(f.ID)
 	b.do(func(tx *store.Tx) error {
-		_, _, err := tx.Accept(device, f.ID, store.Done, nil, "", time.Now())
-		return err
+		if _, _, err := tx.Accept(device, f.ID, store.Done, nil, "", time.Now()); err != nil {
+			return err
+		}
+		return size.save(tx)
 	}, func(err error) {
 		if err != nil {
+			size.undo()
 			e.fail(s, err)
 			return
 		}

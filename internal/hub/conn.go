@@ -16,6 +16,7 @@ import (
 
 	"hermes-mobile/frame"
 	"hermes-mobile/internal/access"
+	"hermes-mobile/internal/strangers"
 	"hermes-mobile/internal/wsconn"
 )
 
@@ -26,10 +27,10 @@ const (
 	softQueue  = 512 << 10
 	maxQueue   = 24 << 20
 	writeStall = 30 * time.Second
-	maxHello   = 64 << 10 // before the first frame nobody may make the server hold more
+	largeFrame = 64 << 10 // from here on a frame takes room, see roomBytes
 )
 
-// roomBytes bounds what all connections together hold of frames larger than maxHello: once while they come, and once until
+// roomBytes bounds what all connections together hold of frames larger than largeFrame: once while they come, and once until
 // what they said is applied. Who finds no room waits a little, then is told to try later.
 const roomBytes = 64 << 20
 
@@ -40,6 +41,7 @@ type conn struct {
 	ws          *wsconn.Conn
 	session     *session // after hello
 	sender      string   // device id of a connection with a delivery token; receives no chat
+	label       string   // of that token
 	loopback    bool
 	delta       bool // belongs to the session's queue after hello, like tail and tool
 	tail        bool // only with delta
@@ -53,7 +55,14 @@ type conn struct {
 	broken      atomic.Bool             // something it was given was not taken
 	addr        netip.Addr
 	base        string // scheme and host for links
-	timer       *time.Timer
+	guest       *guest // until it has authenticated
+}
+
+// guest is what a connection needs until it has authenticated.
+type guest struct {
+	timer    *time.Timer         // ends it where no hello comes
+	stranger *strangers.Stranger // nil where the listener does not bound strangers
+	verdict  chan bool           // whether its pairing code is right; nil where it came with a token
 }
 
 // Accept upgrades a request to a device connection. The caller has checked path, origin and throttling.
@@ -63,10 +72,11 @@ func (h *Hub) Accept(w http.ResponseWriter, r *http.Request, addr netip.Addr, lo
 		h.log.Debug("an upgrade failed", "addr", addr, "error", err)
 		return
 	}
-	c := &conn{hub: h, ws: ws, addr: addr, loopback: loopback, base: base}
+	c := &conn{hub: h, ws: ws, addr: addr, loopback: loopback, base: base, guest: &guest{stranger: strangers.Of(r.Context())}}
 	h.conns.add(c)
 	h.Metrics.Connections.Inc()
-	c.timer = time.AfterFunc(h.HelloTimeout, func() {
+	c.guest.timer = time.AfterFunc(h.HelloTimeout, func() {
+		h.Metrics.StrangersDropped.WithLabelValues("hello_time").Inc()
 		c.send(&frame.Error{Code: frame.BadFrame, Message: "no hello came in time: send it as the first frame"})
 		c.end(frame.CloseTryLater, "no hello in time")
 	})
@@ -146,6 +156,7 @@ func (c *conn) refuse(e *frame.Error, code frame.CloseCode) {
 	c.hub.Metrics.Hellos.WithLabelValues(string(e.Code)).Inc()
 	c.send(e)
 	c.end(code, string(e.Code))
+	c.judge(false)
 }
 
 // Message implements wsconn.Handler.
@@ -153,7 +164,7 @@ func (c *conn) Message(_ *wsconn.Conn, text bool, payload []byte) {
 	var f frame.Up
 	err := error(&frame.Error{Code: frame.BadFrame, Message: "a frame is a text message, not a binary one"})
 	held := int64(0)
-	if len(payload) > maxHello {
+	if len(payload) > largeFrame {
 		if held = int64(len(payload)); !c.hub.unapplied.Take(held, c.hub.closing.Load) {
 			c.send(&frame.Error{Code: frame.RateLimited, Message: "too much is being sent at once, nothing of this frame was taken: connect again and send it later", RetryAfter: 1})
 			c.end(frame.CloseTryLater, "too much is being sent at once")
@@ -224,10 +235,9 @@ func ref(f frame.Up) string {
 
 // first handles the first message of a connection, which must be hello.
 func (c *conn) first(f frame.Up, err error) {
-	if !c.timer.Stop() {
+	if !c.guest.timer.Stop() {
 		return // too late: the connection is being closed
 	}
-	c.timer = nil
 	hello, ok := f.(*frame.Hello)
 	if !ok {
 		e := &frame.Error{Code: frame.BadFrame, Message: "the first frame must be hello"}
@@ -251,12 +261,15 @@ func (c *conn) first(f frame.Up, err error) {
 		return
 	}
 	c.token.Store(g.sum)
+	if g.pair == "" {
+		c.admit()
+	} else {
+		c.guest.verdict = make(chan bool, 1)
+	}
 	if g.kind == access.Deliver {
-		c.ws.SetMaxMessage(frame.MaxFrame)
-		c.greetSender(hello)
+		c.greetSender(hello, g.label)
 		return
 	}
-	c.ws.SetMaxMessage(frame.MaxFrame)
 	for _, a := range hello.Accept {
 		c.delta = c.delta || a == frame.AcceptDelta
 		c.tail = c.tail || a == frame.AcceptTail
@@ -266,13 +279,46 @@ func (c *conn) first(f frame.Up, err error) {
 	for {
 		c.session = c.hub.session(hello.Device.ID)
 		if c.session.post(&helloed{c: c, f: hello, grant: g}) {
-			return
+			break
 		}
 	}
+	if c.guest == nil {
+		return
+	}
+	select { // nothing is read meanwhile from somebody who may only have guessed
+	case right := <-c.guest.verdict:
+		if right {
+			c.admit()
+		}
+	case <-c.hub.ctx.Done():
+	}
+}
+
+// judge says whether the pairing code of the connection is right, where it came with one.
+func (c *conn) judge(right bool) {
+	if c.guest == nil {
+		return
+	}
+	select {
+	case c.guest.verdict <- right:
+	default: // it was judged, or there is no code
+	}
+}
+
+// admit ends the bounds of connections that have not authenticated. It is called by the reading goroutine.
+func (c *conn) admit() {
+	c.ws.SetMaxMessage(frame.MaxFrame)
+	c.guest.stranger.Admit()
+	c.guest = nil
 }
 
 // TooBig implements wsconn.Handler.
 func (c *conn) TooBig(*wsconn.Conn) {
+	if c.guest != nil {
+		c.hub.Metrics.StrangersDropped.WithLabelValues("hello_size").Inc()
+		c.send(&frame.Error{Code: frame.TooBig, Message: "a hello may have 4 KiB: shorten its names and ids"})
+		return
+	}
 	c.send(&frame.Error{Code: frame.TooBig, Message: "a frame may have 16 MiB: send files in parts"})
 }
 
@@ -285,8 +331,8 @@ func (c *conn) Drained(*wsconn.Conn) {
 
 // Closed implements wsconn.Handler.
 func (c *conn) Closed(_ *wsconn.Conn, err error) {
-	if c.timer != nil {
-		c.timer.Stop()
+	if c.guest != nil {
+		c.guest.timer.Stop()
 	}
 	if errors.Is(err, wsconn.ErrSlow) {
 		c.hub.Metrics.Closes.WithLabelValues("slow").Inc()

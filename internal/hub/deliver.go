@@ -8,6 +8,7 @@ import (
 	"hermes-mobile/frame"
 	"hermes-mobile/internal/chat"
 	"hermes-mobile/internal/media"
+	"hermes-mobile/internal/quota"
 	"hermes-mobile/internal/store"
 )
 
@@ -26,7 +27,7 @@ func (c *conn) deliver(f *frame.Deliver, held int64) (given bool) {
 		sender = c.session.id
 	}
 	if c.session == nil {
-		c.hub.deliver(sender, f, c.send)
+		c.hub.deliver(sender, c.hub.senderAccount(c.label), f, c.send)
 	} else {
 		given = c.session.post(&received{c: c, f: f, held: held})
 		c.session.wait()
@@ -39,8 +40,8 @@ func (c *conn) deliver(f *frame.Deliver, held int64) (given bool) {
 
 // greetSender answers the hello of a connection with a delivery token. It is no device: it may be open several times, is
 // bound to nothing, and cannot be addressed.
-func (c *conn) greetSender(f *frame.Hello) {
-	c.sender = f.Device.ID
+func (c *conn) greetSender(f *frame.Hello, label string) {
+	c.sender, c.label = f.Device.ID, label
 	c.hub.Metrics.Hellos.WithLabelValues("sender").Inc()
 	c.hub.log.Info("a sender of deliveries is connected", "device", f.Device.ID, "addr", c.addr)
 	st := c.hub.Agent.Status(f.Device.ID)
@@ -50,9 +51,10 @@ func (c *conn) greetSender(f *frame.Hello) {
 }
 
 // Deliver sends a text or file to a device, as the frame does, and waits for the answer: *frame.Delivered or *frame.Error.
+// It is for the owner, whose deliveries have no share of a day.
 func (h *Hub) Deliver(ctx context.Context, sender string, f *frame.Deliver) (frame.Down, error) {
 	answer := make(chan frame.Down, 1)
-	h.deliver(sender, f, func(d frame.Down) { answer <- d })
+	h.deliver(sender, nil, f, func(d frame.Down) { answer <- d })
 	select {
 	case d := <-answer:
 		return d, nil
@@ -61,13 +63,13 @@ func (h *Hub) Deliver(ctx context.Context, sender string, f *frame.Deliver) (fra
 	}
 }
 
-func (h *Hub) deliver(sender string, f *frame.Deliver, reply func(frame.Down)) {
+func (h *Hub) deliver(sender string, accounts []quota.Account, f *frame.Deliver, reply func(frame.Down)) {
 	to := h.Addressee(f.To)
 	if to == "" {
 		h.offline(f, reply, "no device is the home channel: send /sethome from it")
 		return
 	}
-	h.post(to, &delivery{sender: sender, f: f, reply: reply})
+	h.post(to, &delivery{sender: sender, accounts: accounts, f: f, reply: reply})
 }
 
 // Addressee is the device that an address stands for; empty when that is the home channel and there is none.
@@ -85,14 +87,20 @@ func (h *Hub) offline(f *frame.Deliver, reply func(frame.Down), why string) {
 
 // delivery: somebody sends this device something.
 type delivery struct {
-	sender string
-	f      *frame.Deliver
-	reply  func(frame.Down)
-	twice  bool // it was made before, as storing it has shown
+	sender   string
+	accounts []quota.Account // on which it is counted
+	f        *frame.Deliver
+	reply    func(frame.Down)
+	twice    bool // it was made before, as storing it has shown
 }
 
-// quick: a file is written to the disk first, and what was made before is looked up.
-func (e *delivery) quick(*session) bool { return e.f.Data == nil && !e.twice }
+// quick: a file is written to the disk first, what was made before is looked up, and so is what a full outbox holds.
+func (e *delivery) quick(s *session) bool {
+	return e.f.Data == nil && !e.twice && s.held.bytes+encoded*int64(len(e.f.Text))+rowBytes <= s.hub.OutboxBytes
+}
+
+// encoded is how many bytes one byte of a text becomes in JSON at most.
+const encoded = 6
 
 func (e *delivery) weight() int { return len(e.f.Data) + len(e.f.Text) }
 
@@ -111,7 +119,7 @@ func (e *delivery) apply(s *session, b *batch) {
 		refusal = "there is no approved device of this name: check \"to\""
 	case !live && (f.RequireLive || h.RejectOffline):
 		refusal = "the device is not connected"
-	case !live && s.seq-s.dev.Sent >= int64(h.OutboxEntries): // what was sent already may make room
+	case !live && (s.seq-s.dev.Sent >= int64(h.OutboxEntries) || !s.unsentFits(int64(len(f.Text))+rowBytes)): // what was sent already may make room
 		refusal = "too much waits for this device already: it must connect first"
 	}
 	if refusal != "" {
@@ -121,22 +129,48 @@ func (e *delivery) apply(s *session, b *batch) {
 		return
 	}
 	var file *media.File
-	if f.Data != nil {
+	var size counted
+	if f.Data == nil {
+		n := int64(len(f.Text)) + deliveryBytes
+		if full := h.messageFits(n, e.accounts); full != nil {
+			e.noRoom(s, full)
+			return
+		}
+		size = h.countMessage(n, e.accounts)
+	} else {
 		if int64(len(f.Data)) > h.MaxMedia {
 			e.reply(&frame.Error{Code: frame.TooBig, Message: "the file is larger than max_media_bytes", Ref: f.ID})
 			return
 		}
+		if full := h.fileFits(int64(len(f.Data)), e.accounts); full != nil {
+			e.noRoom(s, full)
+			return
+		}
 		put, err := h.Files.Put(f.Data)
+		if quota.Why(err) != "" {
+			e.noRoom(s, err)
+			return
+		}
 		if err != nil {
 			h.storeFailed("store a file", err)
 			e.fail(s, err)
 			return
 		}
 		file = &put
+		size = h.countFile(file.Size, int64(len(f.Text))+deliveryBytes, e.accounts)
 	}
 	message := chat.NewID()
-	note := s.record(store.Delivery{Source: sourceDeliver, Sender: e.sender, ID: f.ID, Message: message, Queued: !live})
+	record := s.record(store.Delivery{Source: sourceDeliver, Sender: e.sender, ID: f.ID, Message: message, Queued: !live})
+	note := func(tx *store.Tx) error {
+		if err := record(tx); err != nil {
+			return err
+		}
+		return size.save(tx)
+	}
 	answer := func(err error) {
+		if err != nil {
+			size.undo()
+		}
 		switch {
 		case errors.Is(err, errTwice):
 			e.twice = true
@@ -155,6 +189,13 @@ func (e *delivery) apply(s *session, b *batch) {
 	kind, mime := media.Correct(f.Kind, f.Mime, head(f.Data))
 	s.append(b, &entry{Media: &frame.Media{ID: message, Kind: kind, Mime: mime, Filename: media.CleanName(f.Filename), Caption: f.Text,
 		Size: file.Size}, Hash: file.Hash}, note, answer)
+}
+
+// noRoom answers a delivery for which there is no room, unless it was made before.
+func (e *delivery) noRoom(s *session, full error) {
+	if !e.known(s) {
+		e.reply(s.hub.noRoom(full, e.f.Data != nil, e.f.ID))
+	}
 }
 
 // known answers a delivery that was made before as it was answered then. It reports whether there is an answer.

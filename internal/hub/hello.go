@@ -168,6 +168,7 @@ func (e *helloed) welcome(s *session, n *entrance) {
 		s.parted()
 	}
 	s.dev = &n.dev
+	e.c.judge(true)
 	if n.emptied {
 		s.wiped(n.epoch, n.seq)
 	}

@@ -22,6 +22,7 @@ import (
 	"hermes-mobile/internal/media"
 	"hermes-mobile/internal/metrics"
 	"hermes-mobile/internal/push"
+	"hermes-mobile/internal/quota"
 	"hermes-mobile/internal/store"
 	"hermes-mobile/internal/wsconn"
 )
@@ -49,7 +50,8 @@ type Options struct {
 	PromptLife     time.Duration
 	MaxMedia       int64
 	OutboxEntries  int
-	RejectOffline  bool // deliveries to devices that are away are refused
+	OutboxBytes    int64 // of the bodies that wait for one device; 0: outboxBytes
+	RejectOffline  bool  // deliveries to devices that are away are refused
 	TurnLease      time.Duration
 	HelloTimeout   time.Duration
 
@@ -60,6 +62,13 @@ type Options struct {
 	LastMoments time.Duration // before the end of a connection, in which what was written may not have been read; 0: lastMoments
 	Room        int64         // see roomBytes; 0: that
 	OutboxLife  time.Duration // how long an entry waits for its device; 0: a week
+
+	Budget      *quota.Budget // of the data folder; nil: it has no bound
+	DeviceShare int64         // bytes that a device or a sender may store in a day; 0: any number
+	TokenShare  int64         // the same for all devices of one app token together
+	InboxWaits  int           // messages that may wait for the agent in one conversation; 0: inboxWaits
+	InboxBytes  int64         // bytes of these; 0: inboxBytes
+	InboxAll    int64         // bytes of these in all conversations together; 0: inboxAll
 }
 
 // Hub holds all sessions. Its methods may be called from several goroutines at once.
@@ -78,7 +87,6 @@ type Hub struct {
 	finish    finisher
 	replaced  *access.Limiter
 	refusals  *Refusals
-	refused   refusedLines
 	closing   atomic.Bool
 	home      atomic.Pointer[string]
 	failing   atomic.Int64 // unix ms of the last failure of the store
@@ -89,6 +97,10 @@ type Hub struct {
 	paired    pairings
 	pushes    pushes
 	asking    asking
+	shares    *quota.Shares
+	waiting   atomic.Int64 // bytes of the messages that wait for the agent
+	growth    atomic.Int64 // bytes of messages since the database was last measured
+	sweeps    atomic.Int64 // counts the beginnings and ends of sweeps
 
 	coming, unapplied *wsconn.Room    // see roomBytes
 	tested            *access.Limiter // of push.test, by device
@@ -118,8 +130,21 @@ func New(o Options) *Hub {
 	if h.Room <= 0 {
 		h.Room = roomBytes
 	}
+	if h.OutboxBytes <= 0 {
+		h.OutboxBytes = outboxBytes
+	}
+	if h.InboxWaits <= 0 {
+		h.InboxWaits = inboxWaits
+	}
+	if h.InboxBytes <= 0 {
+		h.InboxBytes = inboxBytes
+	}
+	if h.InboxAll <= 0 {
+		h.InboxAll = inboxAll
+	}
+	h.shares = quota.NewShares(nil)
 	h.coming, h.unapplied = wsconn.NewRoom(h.Room), wsconn.NewRoom(h.Room)
-	h.sockets = wsconn.Options{MaxMessage: maxHello, MaxQueue: maxQueue, LowWater: softQueue / 2, WriteStall: writeStall, Keeper: h.Keeper, Room: h.coming}
+	h.sockets = wsconn.Options{MaxMessage: frame.MaxHello, MaxQueue: maxQueue, LowWater: softQueue / 2, WriteStall: writeStall, Keeper: h.Keeper, Room: h.coming}
 	h.conns.open = map[*conn]struct{}{}
 	h.pushes.init()
 	h.asking.init()
@@ -143,6 +168,9 @@ func (h *Hub) Start(ctx context.Context) error {
 		return fmt.Errorf("start hub: %w", err)
 	}
 	h.sharing.Store(sharing)
+	if err := h.loadShares(ctx); err != nil {
+		return fmt.Errorf("start hub: %w", err)
+	}
 	ids, err := h.store.Work(ctx)
 	if err != nil {
 		return fmt.Errorf("start hub: %w", err)

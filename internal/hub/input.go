@@ -63,7 +63,8 @@ func (e *received) apply(s *session, b *batch) {
 			return
 		}
 		if !s.forbids(b, e) {
-			b.then(func() { s.hub.deliver(s.id, d, e.c.send) })
+			accounts := s.accounts()
+			b.then(func() { s.hub.deliver(s.id, accounts, d, e.c.send) })
 		}
 		return
 	}
@@ -76,7 +77,7 @@ func (e *received) apply(s *session, b *batch) {
 	}
 	switch f := e.f.(type) {
 	case *frame.Text:
-		s.accept(b, e, f.ID, chat.Input{ID: f.ID, Kind: chat.Text, Text: f.Text, ReplyTo: f.ReplyTo})
+		s.text(b, e, f)
 	case *frame.Audio:
 		s.audio(b, e, f)
 	case *frame.Media:
@@ -97,8 +98,24 @@ func (s *session) flushHello(c *conn, b *batch) {
 	}
 }
 
-// accept stores a message and gives its receipt; then it waits for its turn.
-func (s *session) accept(b *batch, e *received, id string, in chat.Input) {
+func (s *session) text(b *batch, e *received, f *frame.Text) {
+	in := chat.Input{ID: f.ID, Kind: chat.Text, Text: f.Text, ReplyTo: f.ReplyTo}
+	n, accounts := inputBytes(&in)+2*int64(len(f.ID)), s.accounts()
+	full := s.hub.messageFits(n, accounts)
+	if full == nil {
+		full = s.inboxFits(&in)
+	}
+	if full != nil {
+		if !s.seen(b, e, f.ID) { // what is known already needs no room
+			e.c.send(s.hub.noRoom(full, false, f.ID))
+		}
+		return
+	}
+	s.accept(b, e, f.ID, in, s.hub.countMessage(n, accounts))
+}
+
+// accept stores a message, which was counted, and gives its receipt; then it waits for its turn.
+func (s *session) accept(b *batch, e *received, id string, in chat.Input, size counted) {
 	in.Device, in.Quote = s.dev.Talks(), s.quote(in.ReplyTo)
 	body, err := json.Marshal(in)
 	if err != nil {
@@ -116,12 +133,23 @@ func (s *session) accept(b *batch, e *received, id string, in chat.Input) {
 	if s.shares() {
 		share = s.share(&entry{Echo: echo(in, s.peer()), Hash: hash})
 	}
+	weight := inputBytes(&in)
+	s.coming.messages++
+	s.coming.bytes += weight
 	b.do(func(tx *store.Tx) (err error) {
 		if in.N, dup, err = tx.AcceptFor(conversation, device, id, store.Waiting, body, hash, time.Now()); err != nil || dup {
 			return err
 		}
+		if err := size.save(tx); err != nil {
+			return err
+		}
 		return share(tx)
 	}, func(err error) {
+		s.coming.messages--
+		s.coming.bytes -= weight
+		if err != nil || dup {
+			size.undo()
+		}
 		switch {
 		case err != nil:
 			e.fail(s, err)
@@ -164,6 +192,7 @@ func commands(in chat.Input) bool {
 func (s *session) line(in chat.Input) {
 	at, _ := slices.BinarySearchFunc(s.waiting, in.N, func(w chat.Input, n int64) int { return cmp.Compare(w.N, n) })
 	s.waiting = slices.Insert(s.waiting, at, in)
+	s.waitsChange(&in, 1)
 }
 
 // echo is an input as the other devices of its conversation see it.
@@ -242,14 +271,37 @@ func (s *session) audio(b *batch, e *received, f *frame.Audio) {
 	if s.seen(b, e, f.ID) {
 		return
 	}
-	file, err := s.hub.Files.Put(f.Data)
-	if err != nil {
-		s.hub.storeFailed("store a voice message", err)
-		e.fail(s, err)
+	in := chat.Input{ID: f.ID, Kind: chat.Voice, Text: f.Text}
+	full := s.fileFits(&in, int64(len(f.Data)))
+	if full != nil {
+		e.c.send(s.hub.noRoom(full, true, f.ID))
 		return
 	}
-	s.accept(b, e, f.ID, chat.Input{ID: f.ID, Kind: chat.Voice, Text: f.Text, File: &chat.File{Kind: "voice", Mime: media.AudioMime(f.Format),
-		Name: "voice." + f.Format, Hash: file.Hash, Size: file.Size}})
+	file, err := s.hub.Files.Put(f.Data)
+	if err != nil {
+		s.fileFailed(e, f.ID, err)
+		return
+	}
+	in.File = &chat.File{Kind: "voice", Mime: media.AudioMime(f.Format), Name: "voice." + f.Format, Hash: file.Hash, Size: file.Size}
+	s.accept(b, e, f.ID, in, s.hub.countFile(file.Size, inputBytes(&in), s.accounts()))
+}
+
+// fileFits returns why a message with a file of a size cannot be stored, nil where it can.
+func (s *session) fileFits(in *chat.Input, size int64) error {
+	if err := s.hub.fileFits(size, s.accounts()); err != nil {
+		return err
+	}
+	return s.inboxFits(in)
+}
+
+// fileFailed answers a file that was not stored: there is no room for it, or the store failed.
+func (s *session) fileFailed(e *received, id string, err error) {
+	if full := s.hub.noRoom(err, true, id); full != nil {
+		e.c.send(full)
+		return
+	}
+	s.hub.storeFailed("store a file", err)
+	e.fail(s, err)
 }
 
 func noFiles(ref string) *frame.Error {
@@ -289,7 +341,18 @@ func (s *session) upload(b *batch, e *received, f *frame.Media) {
 		s.uploads = media.NewAssembler(limits, s.hub.Files)
 	}
 	now := time.Now()
-	up, err := s.uploads.Add(media.Part{ID: f.ID, Kind: f.Kind, Mime: f.Mime, Filename: f.Filename, Caption: f.Caption, Data: f.Data, Part: f.Part, Parts: f.Parts}, now)
+	part := media.Part{ID: f.ID, Kind: f.Kind, Mime: f.Mime, Filename: f.Filename, Caption: f.Caption, Data: f.Data, Part: f.Part, Parts: f.Parts, Size: f.Size}
+	in := chat.Input{ID: f.ID, Kind: chat.Media}
+	var up *media.Upload
+	err := error(nil)
+	if size := s.uploads.Size(part); size <= s.hub.MaxMedia { // else it is too big, whatever room there is
+		err = s.fileFits(&in, size) // before its bytes are taken, which may be many more
+	}
+	if err != nil {
+		err = s.uploads.Refuse(part, err)
+	} else {
+		up, err = s.uploads.Add(part, now)
+	}
 	if next := s.uploads.Next(); !next.IsZero() {
 		s.start(&s.timers.uploads, next.Sub(now), uploadsOld{})
 	}
@@ -299,14 +362,14 @@ func (s *session) upload(b *batch, e *received, f *frame.Media) {
 		e.c.send(refused(r, f.ID))
 		return
 	case err != nil:
-		s.hub.storeFailed("store a file", err)
-		e.fail(s, err)
+		s.fileFailed(e, f.ID, err)
 		return
 	case up == nil:
 		return
 	}
-	s.accept(b, e, f.ID, chat.Input{ID: f.ID, Kind: chat.Media, Text: up.Caption, File: &chat.File{Kind: up.Kind, Mime: up.Mime, Name: up.Filename,
-		Hash: up.File.Hash, Size: up.File.Size}})
+	in.Text = up.Caption
+	in.File = &chat.File{Kind: up.Kind, Mime: up.Mime, Name: up.Filename, Hash: up.File.Hash, Size: up.File.Size}
+	s.accept(b, e, f.ID, in, s.hub.countFile(up.File.Size, inputBytes(&in), s.accounts()))
 }
 
 // uploadsOld: an unfinished upload may have had no part for too long.
@@ -330,11 +393,25 @@ func (s *session) stop(b *batch, e *received, f *frame.Stop) {
 		b.then(s.interrupt)
 		return
 	}
-	device, dup := s.dev.N, false
+	if !s.remembers(f.ID) {
+		if !s.seen(b, e, f.ID) {
+			b.then(func() {
+				e.c.send(&frame.Accepted{ID: f.ID})
+				s.interrupt()
+			})
+		}
+		return
+	}
+	device, dup, size := s.dev.N, false, s.countID(f.ID)
 	b.do(func(tx *store.Tx) (err error) {
-		_, dup, err = tx.Accept(device, f.ID, store.Done, nil, "", time.Now())
-		return err
+		if _, dup, err = tx.Accept(device, f.ID, store.Done, nil, "", time.Now()); err != nil || dup {
+			return err
+		}
+		return size.save(tx)
 	}, func(err error) {
+		if err != nil || dup {
+			size.undo()
+		}
 		switch {
 		case err != nil:
 			e.fail(s, err)

@@ -207,6 +207,14 @@ func (w *world) sql(statement string) {
 	ok(w.t, err)
 }
 
+// query reads one value behind the store's back.
+func (w *world) query(statement string, into any) {
+	w.t.Helper()
+	db := value[*sql.DB](w.t)(sql.Open("sqlite", "file:"+filepath.Join(w.dir, store.File)+"?_pragma=busy_timeout(10000)"))
+	defer db.Close()
+	ok(w.t, db.QueryRowContext(ctx, statement).Scan(into))
+}
+
 // holdDisk keeps the store from writing until release is called, as a disk does that is busy.
 func (w *world) holdDisk() (release func()) {
 	w.t.Helper()

@@ -14,11 +14,7 @@ import (
 // pass gives an event to the members whose sessions are in memory.
 func (s *session) pass(e event) {
 	for _, id := range s.members {
-		sh := s.hub.shard(id)
-		sh.mu.Lock()
-		m := sh.sessions[id]
-		sh.mu.Unlock()
-		if m != nil {
+		if m := s.hub.inMemory(id); m != nil {
 			m.post(e)
 		}
 	}

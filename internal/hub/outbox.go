@@ -64,12 +64,19 @@ func (s *session) append(b *batch, e *entry, op func(*store.Tx) error, after fun
 	s.seq++
 	e.seq = s.seq
 	body := e.encode()
-	device, drop := s.dev.N, int64(0)
+	device, size := s.dev.N, int64(len(body))
+	drop, freed := s.makeRoom(size)
 	if s.count >= s.hub.OutboxEntries {
-		drop = s.seq - int64(s.count) // entries were allotted one after the other: this leaves room for one
-		s.deliveriesSent()            // or those would expire
+		if oldest := s.seq - int64(s.count); oldest > drop { // entries were allotted one after the other: this leaves room for one
+			drop = oldest
+			s.held.cutTo(drop)
+		}
 	} else {
 		s.count++ // now: others of the same batch count it; where storing fails it is an upper bound
+	}
+	if drop > 0 {
+		s.count = int(min(int64(s.count), s.seq-drop))
+		s.deliveriesSent() // or those would expire
 	}
 	b.do(func(tx *store.Tx) error {
 		if drop > 0 {
@@ -85,6 +92,7 @@ func (s *session) append(b *batch, e *entry, op func(*store.Tx) error, after fun
 		}
 		return nil
 	}, func(err error) {
+		s.held.stored(size, freed, err)
 		if err == nil {
 			s.dev.Floor = max(s.dev.Floor, drop)
 			s.deliverEntry(e)
@@ -292,6 +300,7 @@ func (s *session) forget(seq int64) {
 	s.written = max(s.written, seq)
 	s.withdrawLater()
 	s.count = int(min(int64(s.count), s.seq-seq)) // an upper bound: numbers may have been skipped
+	s.held.forgot(seq == s.seq)
 	if seq > s.cursor {
 		s.cursor, s.part = seq, 0
 	}

@@ -45,7 +45,7 @@ func (h *Hub) Devices(ctx context.Context) ([]DeviceInfo, error) {
 	live := h.live()
 	out := make([]DeviceInfo, 0, len(list))
 	for _, d := range list {
-		waiting, _, err := h.store.OutboxBounds(ctx, d.N)
+		waiting, _, _, err := h.store.OutboxBounds(ctx, d.N)
 		if err != nil {
 			return nil, err
 		}
@@ -244,10 +244,11 @@ func (s *session) wiped(epoch string, seq int64) {
 		stop(&k.timer)
 	}
 	s.push = pushState{}
+	s.waitsNoMore()
 	s.waiting, s.aside, s.streams, s.cards, s.turn = nil, nil, nil, nil, nil
 	s.timers.stop()
 	s.typing, s.avatar = false, avatarIdle
-	s.dev.Epoch, s.dev.Floor, s.dev.Sent, s.count = epoch, seq, seq, 0
+	s.dev.Epoch, s.dev.Floor, s.dev.Sent, s.count, s.held = epoch, seq, seq, 0, heldBytes{}
 	if running {
 		s.hub.Agent.Stop(s.id)
 	}

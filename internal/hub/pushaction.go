@@ -25,6 +25,8 @@ var (
 	ErrActionForged  = errors.New("this button does not belong to a notification of this server")
 	ErrActionExpired = errors.New("the time for an answer is over: open the app to see what became of the question")
 	ErrActionRefused = errors.New("this device may not answer the question any more: open the app to see what is wrong")
+	// ErrActionUnread: the notification could not show all that the option allows.
+	ErrActionUnread = errors.New("a notification cannot show all of this question: open the app to read and answer it")
 )
 
 // actionToken is what the token of an option says.
@@ -35,14 +37,29 @@ type actionToken struct {
 	Expires int64  `json:"e"` // unix seconds
 }
 
-// actions makes the tokens for the options of an approval.
-func (s *session) actions(p *frame.Prompt) (list []noticeAction) {
+// offered are the options of an approval or confirmation that a notification may choose: the safe one and, where the
+// notification shows the whole question as it is, those that let the agent do something.
+func offered(p *frame.Prompt) (list []frame.Option) {
 	if safe(p.Kind) == "" {
 		return nil
 	}
+	_, all := question(p)
 	for _, o := range p.Options {
+		label := clip(frame.Visible(o.Label).String(), maxTitle)
+		if frame.Grants(p.Kind, o.ID) && !(all && label == o.Label) {
+			continue
+		}
+		o.Label = label
+		list = append(list, o)
+	}
+	return list
+}
+
+// actions makes the tokens for the options that a notification of a card may choose.
+func (s *session) actions(p *frame.Prompt) (list []noticeAction) {
+	for _, o := range offered(p) {
 		token := s.hub.sign(actionToken{s.id, p.ID, o.ID, p.ExpiresAt.Unix()})
-		list = append(list, noticeAction{o.ID, clip(o.Label, maxTitle), token})
+		list = append(list, noticeAction{o.ID, o.Label, token})
 	}
 	return list
 }
@@ -125,6 +142,10 @@ func (e *acted) apply(s *session, b *batch) {
 	k := s.card(e.token.Card)
 	if k == nil || k.row.State != store.CardOpen {
 		e.elsewhere(s, by)
+		return
+	}
+	if !slices.ContainsFunc(offered(k.prompt()), func(o frame.Option) bool { return o.ID == e.token.Option }) {
+		e.done(ActionOutcome{}, ErrActionUnread) // also of a token that an earlier version of the server signed
 		return
 	}
 	s.decide(b, k, chat.Answer{OptionID: e.token.Option}, &by, none, func(err error) {

@@ -1,6 +1,7 @@
 package hub
 
 import (
+	"cmp"
 	"context"
 	"sync"
 	"time"
@@ -102,7 +103,7 @@ func (h *Hub) pushed(device string, t push.Target, r push.Result) {
 		h.log.Info("a registration for notifications is no longer valid and was removed", "device", device, "kind", t.Kind, "service", t.Host())
 		h.post(device, pushGone{t.Endpoint})
 	default:
-		h.log.Warn("a notification could not be sent", "device", device, "kind", t.Kind, "service", t.Host(), "outcome", r.Outcome, "status", r.Status, "why", r.Reason)
+		h.log.Warn("a notification could not be sent", "device", device, "kind", t.Kind, "service", t.Host(), "outcome", r.Outcome, "status", r.Status, "reason", cmp.Or(r.Detail, r.Reason))
 	}
 }
 

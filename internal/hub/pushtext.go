@@ -123,17 +123,31 @@ func words(e *entry) (title, text string) {
 	title = agentTitle
 	switch {
 	case e.Prompt != nil:
-		text = plain(e.Prompt.Text)
-		if e.Prompt.Kind == frame.ExecApproval && e.Prompt.Command != "" {
-			text = strings.TrimSpace(text + "\n" + clip(strings.Join(strings.Fields(e.Prompt.Command), " "), maxWords))
-		}
+		text, _ = question(e.Prompt)
 	case e.Media != nil:
 		text = plain(cmp.Or(e.Media.Caption, e.Media.Filename))
 	case e.Message != nil:
 		title, text = cmp.Or(e.Message.Job, agentTitle), plain(e.Message.Text)
 	}
-	return clip(title, maxTitle), text
+	return clip(frame.Visible(title).String(), maxTitle), text
 }
+
+// question is what a notification says of a card: its text and, in a second line, the command. all reports whether the
+// person sees the whole of both in it, as they are: nothing was cut, hidden, or put into one line. Marks of emphasis in the
+// text may be missing.
+func question(p *frame.Prompt) (text string, all bool) {
+	text = plain(p.Text)
+	all = !frame.Odd(p) && text == oneLine(strong.ReplaceAllString(p.Text, ""))
+	if p.Command != "" {
+		shown := frame.VisibleCommand(p.Command)
+		line := clip(oneLine(shown.Folded()), maxWords)
+		all = all && line == p.Command
+		text = strings.TrimSpace(text + "\n" + line)
+	}
+	return text, all
+}
+
+func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
 
 // Marks of Markdown that are not words.
 var (
@@ -143,16 +157,17 @@ var (
 	strong  = regexp.MustCompile("\\*\\*|__|`")
 )
 
-// plain is the beginning of a text without Markdown's marks, in one line.
+// plain is the beginning of a text without Markdown's marks, in one line, with nothing hidden in it.
 func plain(text string) string {
 	if len(text) > 8<<10 {
 		text = strings.ToValidUTF8(text[:8<<10], "")
 	}
+	text = frame.Visible(text).String()
 	text = fences.ReplaceAllString(text, "")
 	text = leaders.ReplaceAllString(text, "")
 	text = links.ReplaceAllString(text, "$1")
 	text = strong.ReplaceAllString(text, "")
-	return clip(strings.Join(strings.Fields(text), " "), maxWords)
+	return clip(oneLine(text), maxWords)
 }
 
 // clip cuts a text between characters as people see them, so that at most n remain.

@@ -118,6 +118,11 @@ func (r *Refusals) Often() (list []Refused) {
 // Refused lists the devices that were turned away again and again, and were not let in since.
 func (h *Hub) Refused() []Refused { return h.refusals.Often() }
 
+// logRefused logs that a device was turned away at its hello.
+func (h *Hub) logRefused(device string, addr netip.Addr, code frame.Code, why string) {
+	h.log.Warn("a device was refused", "device", device, "addr", addr, "code", code, "why", why)
+}
+
 // noteRefused remembers a device that is turned away. What is the server's own fault is none of the device.
 func (h *Hub) noteRefused(device string, addr netip.Addr, e *frame.Error) {
 	if e.Code != frame.Internal {

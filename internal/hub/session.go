@@ -33,6 +33,7 @@ type session struct {
 	dev    *store.Device // nil: no such device
 	seq    int64         // the newest that was allotted
 	count  int           // entries in the outbox
+	held   heldBytes     // bytes in the outbox
 
 	conn    *conn
 	cursor  int64 // newest seq given to conn
@@ -41,6 +42,8 @@ type session struct {
 	trail   store.Trail
 
 	waiting []chat.Input // accepted, not yet handed over
+	waits   waits        // how much that is
+	coming  weighed      // what is being stored, and waits then
 	turn    *turn
 	aside   map[int64]chat.Input // handed over in the middle of a turn
 	streams []*stream
@@ -397,7 +400,8 @@ func (s *session) load(b *batch) error {
 		s.loaded = true
 		return nil
 	}
-	count, last, err := s.hub.store.OutboxBounds(ctx, dev.N)
+	sweeps := s.hub.sweeps.Load()
+	count, last, held, err := s.hub.store.OutboxBounds(ctx, dev.N)
 	if err != nil {
 		return err
 	}
@@ -429,6 +433,7 @@ func (s *session) load(b *batch) error {
 		return err
 	}
 	s.dev, s.count, s.seq, s.trail, s.loadedTo = dev, count, max(last, dev.Floor, dev.Sent), trail, newest
+	s.held = heldBytes{bytes: held, known: sweeps}
 	s.loaded = true
 	s.push = pushes
 	s.noticeLater()
@@ -442,7 +447,7 @@ func (s *session) load(b *batch) error {
 			s.hub.log.Error("a stored message cannot be read", "device", s.id, "n", e.N, "error", err)
 			continue
 		}
-		s.waiting = append(s.waiting, in)
+		s.line(in)
 	}
 	for _, c := range cards {
 		if err := s.loadCard(c); err != nil {

@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/coder/websocket"
+
 	"hermes-mobile/frame"
 	"hermes-mobile/internal/chat"
 	"hermes-mobile/internal/hub"
@@ -14,15 +16,54 @@ import (
 func TestFirstFrameIsSmall(t *testing.T) {
 	w := newWorld(t, nil)
 	c := w.socket(false)
-	c.send(&frame.Hello{Token: strings.Repeat("x", 100<<10), Device: frame.Device{ID: "d"}})
-	if e := expect[*frame.Error](c); e.Code != frame.TooBig {
+	hello := &frame.Hello{Token: token, Device: frame.Device{ID: "d"}}
+	hello.Device.Name = strings.Repeat("x", frame.MaxHello+1-len(frame.EncodeUp(hello))-len(`,"name":""`))
+	if n := len(frame.EncodeUp(hello)); n != frame.MaxHello+1 {
+		t.Fatalf("the hello has %d bytes", n)
+	}
+	c.send(hello)
+	if e := expect[*frame.Error](c); e.Code != frame.TooBig || !strings.Contains(e.Message, "4 KiB") {
 		t.Errorf("got %s", show(e))
 	}
 	if code := c.closed(); code != int(frame.CloseTooBig) {
 		t.Errorf("closed with %d", code)
 	}
+	hello.Device.Name = hello.Device.Name[1:]
+	d := w.socket(false)
+	d.send(hello)
+	expect[*frame.Ready](d)
+	d.send(&frame.Text{ID: "large", Text: strings.Repeat("x", 900<<10)})
+	expect[*frame.Accepted](d)
 	if a := w.connect("d").text("m1", strings.Repeat("x", 900<<10)); a.Duplicate {
 		t.Errorf("got %s", show(a))
+	}
+}
+
+// A code is no code before it was looked up: until then nothing more is read, and what was sent behind a right one counts.
+func TestNothingIsReadBeforeTheCodeIsChecked(t *testing.T) {
+	w := newWorld(t, nil)
+	code, _, _, err := w.hub.Invite(ctx, hub.Code{}, time.Minute)
+	ok(t, err)
+	release := w.holdDisk()
+	c := w.socket(false)
+	c.send(&frame.Hello{Pair: code, Device: frame.Device{ID: "d"}})
+	sent := make(chan error, 1)
+	go func() {
+		sent <- c.ws.Write(ctx, websocket.MessageText, frame.EncodeUp(&frame.Text{ID: "large", Text: strings.Repeat("x", 900<<10)}))
+	}()
+	release()
+	expect[*frame.Ready](c)
+	expect[*frame.Accepted](c)
+	ok(t, <-sent)
+
+	wrong := w.socket(false)
+	wrong.send(&frame.Hello{Pair: "AAAA-AAAA", Device: frame.Device{ID: "e"}})
+	_ = wrong.ws.Write(ctx, websocket.MessageText, frame.EncodeUp(&frame.Text{ID: "large", Text: strings.Repeat("x", 900<<10)}))
+	if e := expect[*frame.Error](wrong); e.Code != frame.AuthFailed {
+		t.Errorf("got %s", show(e))
+	}
+	if code := wrong.closed(); code != int(frame.CloseNoAccess) {
+		t.Errorf("closed with %d", code)
 	}
 }
 

@@ -31,8 +31,7 @@ func (s *session) next() {
 	if s.turn != nil || len(s.waiting) == 0 || s.hub.closing.Load() || !s.hub.Agent.Status(s.id).Online {
 		return
 	}
-	in := s.waiting[0]
-	s.waiting = s.waiting[1:]
+	in := s.shift()
 	s.turn = &turn{in: in, sign: time.Now()}
 	s.start(&s.timers.lease, s.hub.TurnLease, leaseOver{})
 	s.indicate(avatarThinking, true)
@@ -42,9 +41,7 @@ func (s *session) next() {
 // admit hands over what waits and may now pass in the middle of a turn.
 func (s *session) admit() {
 	for s.turn != nil && len(s.waiting) > 0 && s.hub.Agent.Admits(s.waiting[0]) {
-		in := s.waiting[0]
-		s.waiting = s.waiting[1:]
-		s.handAside(in)
+		s.handAside(s.shift())
 	}
 }
 

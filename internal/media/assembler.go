@@ -20,6 +20,9 @@ type Part struct {
 	Data []byte
 	// Part counts from 0, Parts from 1.
 	Part, Parts int
+	// Size is how many bytes the device says the whole file has, 0 when it does
+	// not say. It is a hint to refuse early; what counts is what comes.
+	Size int64
 }
 
 // Upload is a complete file. Its Filename went through [CleanName], its Kind
@@ -126,6 +129,20 @@ func (a *Assembler) Add(p Part, now time.Time) (*Upload, error) {
 	return nil, a.keep(s, p)
 }
 
+// Size returns how many bytes of a series would be there with p, or how many the
+// device says it will have, where that is more.
+func (a *Assembler) Size(p Part) int64 {
+	size := int64(len(p.Data))
+	if s := a.open[p.ID]; s != nil {
+		size += s.size
+	}
+	return max(size, p.Size)
+}
+
+// Refuse drops the series of p with an error, as Add does for reasons of its
+// own: its later parts get the same error.
+func (a *Assembler) Refuse(p Part, err error) error { return a.refuse(p, err) }
+
 // Expire drops every series that had no part for Limits.Idle. A late part of
 // one is refused, so that the device learns that it has to begin again.
 func (a *Assembler) Expire(now time.Time) {
@@ -170,7 +187,7 @@ func (a *Assembler) shape(p Part) *Refusal {
 		return badFrame("A file in several parts needs an id that all its frames share.")
 	case p.Part < p.Parts-1 && len(p.Data) < a.limits.MinPart:
 		return badFrame("Every part but the last must have at least " + strconv.Itoa(a.limits.MinPart) + " bytes.")
-	case int64(len(p.Data)) > a.limits.MaxFile:
+	case int64(len(p.Data)) > a.limits.MaxFile || p.Size > a.limits.MaxFile:
 		return a.fileTooBig()
 	case len(p.Kind)+len(p.Mime)+len(p.Filename)+len(p.Caption) > maxMeta:
 		return tooBig("The caption and the names of a file must stay below 1 MiB.")
@@ -217,7 +234,7 @@ func (a *Assembler) remove(id string) {
 	}
 	a.bytes -= s.size
 	a.release(s.memory)
-	s.free()
+	s.free(a.files)
 	delete(a.open, id)
 	if len(a.open) == 0 {
 		a.open = nil

@@ -7,8 +7,10 @@
 // their content; a [Signer] makes links to them, and [Handler] serves those.
 //
 // What a device does wrong comes back as a [*Refusal], whose Reason may be
-// shown to it. Every other error is ours (a full disk, a read-only folder): it
-// is wrapped, so that errors.Is finds the cause, and is not meant for the peer.
+// shown to it. Where the budget of the data folder has no room the error is a
+// [*quota.Full], which may be shown, too. Every other error is ours (a full
+// disk, a read-only folder): it is wrapped, so that errors.Is finds the cause,
+// and is not meant for the peer.
 //
 // Sources: protocol §3 (audio), §5 (media), §10 (errors). The package logs
 // nothing and starts no goroutine.

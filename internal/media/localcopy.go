@@ -11,10 +11,13 @@ import (
 	"time"
 
 	"github.com/gabriel-vasile/mimetype"
+
+	"hermes-mobile/internal/quota"
 )
 
 // LocalCopy returns the absolute path of a copy of a stored file, with mode
-// 0600 and the name of filename as [CleanName] makes it, for an agent on this
+// 0600 (0640 where the folder above the store is open to its group and to
+// nobody else: mode 0710) and the name of filename as [CleanName] makes it, for an agent on this
 // machine that wants a path. A name without extension gets the one of the
 // content, when that has a signature. Asking again replaces the copy, so that
 // it is whole and unchanged again; a reader of the former one is not disturbed.
@@ -46,20 +49,35 @@ func (s *Store) LocalCopy(hash, filename string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("media: local copy: %w", err)
 	}
-	// No sync: after a crash the agent is asked again, which copies again.
-	if _, err := io.Copy(t, src); err != nil {
+	// It belongs to a message that was accepted, so it may use more of the
+	// budget than a new file.
+	w := &counting{w: t, take: s.budget.TakeAccepted}
+	fail := func(err error) (string, error) {
 		discard(t)
+		s.budget.Give(w.counted)
 		return "", fmt.Errorf("media: local copy: %w", err)
 	}
+	// No sync: after a crash the agent is asked again, which copies again.
+	n, err := io.Copy(w, src)
+	if err == nil {
+		err = w.settle(quota.Cost(n))
+	}
+	if err != nil {
+		return fail(err)
+	}
+	if s.group {
+		if err := t.Chmod(0o640); err != nil {
+			return fail(err)
+		}
+	}
 	if err := t.Close(); err != nil {
-		discard(t)
-		return "", fmt.Errorf("media: local copy: %w", err)
+		return fail(err)
 	}
 	to := filepath.Join(s.local(), hash, name)
 	if err := s.place(t.Name(), to, hash); err != nil {
-		_ = os.Remove(t.Name())
-		return "", fmt.Errorf("media: local copy: %w", err)
+		return fail(err)
 	}
+	s.budget.Give(w.counted - quota.Cost(n))
 	return to, nil
 }
 
@@ -75,5 +93,15 @@ func (s *Store) place(from, to, hash string) error {
 	if err := os.Mkdir(filepath.Dir(to), 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 		return err
 	}
-	return os.Rename(from, to)
+	if s.group {
+		if err := os.Chmod(filepath.Dir(to), 0o710); err != nil {
+			return err
+		}
+	}
+	there := s.costOf(to)
+	if err := os.Rename(from, to); err != nil {
+		return err
+	}
+	s.budget.Give(there)
+	return nil
 }

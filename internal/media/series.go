@@ -18,6 +18,7 @@ type series struct {
 	memory int64           // bytes of the parts that are in memory
 	spool  string          // path of the temporary file, empty while all is in memory
 	end    int64           // where the next part goes in the temporary file
+	taken  int64           // bytes that the budget counts for the temporary file
 	last   time.Time       // when its last part came
 }
 
@@ -101,6 +102,11 @@ func (s *series) same(g segment, data []byte) (bool, error) {
 // file is not held open between parts: many devices with many series must not
 // use the process's descriptors up.
 func (s *series) toDisk(files *Store, p Part) (err error) {
+	n := s.memory + int64(len(p.Data))
+	if err := files.budget.Take(n); err != nil {
+		return fmt.Errorf("media: spool upload: %w", err)
+	}
+	s.taken += n
 	var f *os.File
 	if s.spool == "" {
 		f, err = files.temp()
@@ -168,9 +174,10 @@ func (s *series) reader(last Part) (io.Reader, io.Closer, error) {
 
 // free removes the temporary file. One that cannot be removed is left for the
 // next OpenStore: there is nobody who could do more about it now.
-func (s *series) free() {
+func (s *series) free(files *Store) {
 	if s.spool != "" {
 		_ = os.Remove(s.spool)
 	}
+	files.budget.Give(s.taken)
 	s.parts = nil
 }

@@ -6,6 +6,8 @@ import (
 	"net/http"
 	"strings"
 	"time"
+
+	"hermes-mobile/internal/strangers"
 )
 
 // Handler serves the files behind signed links to GET and HEAD, with range
@@ -47,6 +49,7 @@ func Handler(store *Store, signer *Signer, now func() time.Time) http.Handler {
 			fail(w, "This link is not valid.", http.StatusForbidden)
 			return
 		}
+		strangers.Admit(r.Context())
 		f, err := store.Open(link.Hash)
 		switch {
 		case errors.Is(err, fs.ErrNotExist):

@@ -16,6 +16,8 @@ import (
 	"sync/atomic"
 	"syscall"
 	"time"
+
+	"hermes-mobile/internal/quota"
 )
 
 // File names a stored file.
@@ -55,8 +57,12 @@ type Store struct {
 	mu sync.Mutex
 	// unfinished is how many bytes all assemblers hold in memory.
 	unfinished atomic.Int64
+	// budget counts what is in the folder; nil: it may hold any number of bytes.
+	budget *quota.Budget
 	// create makes a temporary file; a test puts a full disk here.
 	create func(dir, pattern string) (*os.File, error)
+	// group says that local copies are for the group of this process, too: an agent that has another account.
+	group bool
 }
 
 // OpenStore opens the store in dir. It makes the folder with mode 0700 when it
@@ -70,6 +76,13 @@ func OpenStore(dir string) (*Store, error) {
 	for _, d := range []string{filepath.Join(abs, incomingDir), filepath.Join(abs, localDir)} {
 		if err := os.MkdirAll(d, 0o700); err != nil {
 			return nil, fmt.Errorf("media: open store: %w", err)
+		}
+	}
+	if s.group = opened(filepath.Dir(abs)); s.group {
+		for _, d := range []string{abs, filepath.Join(abs, localDir)} {
+			if err := os.Chmod(d, 0o710); err != nil { // through it, not into its list
+				return nil, fmt.Errorf("media: open store: %w", err)
+			}
 		}
 	}
 	// Only names of our own making go, in case dir is not what was meant.
@@ -93,25 +106,38 @@ func OpenStore(dir string) (*Store, error) {
 	return s, nil
 }
 
+// opened reports whether the owner has opened the folder above the store to its group, and so wants it shared.
+func opened(folder string) bool {
+	info, err := os.Stat(folder)
+	return err == nil && info.Mode().Perm()&0o077 == 0o010
+}
+
 // Put stores b durably. Content that is stored already is one file; its age
-// for [Store.Sweep] begins anew.
+// for [Store.Sweep] begins anew. Where there is no room for b the error is a
+// [*quota.Full], wrapped.
 func (s *Store) Put(b []byte) (File, error) {
 	sum := sha256.Sum256(b)
 	f := File{Hash: hex.EncodeToString(sum[:]), Size: int64(len(b))}
 	if s.renew(f) {
 		return s.settle(f)
 	}
+	counted := quota.Cost(f.Size)
+	if err := s.budget.Take(counted); err != nil {
+		return File{}, fmt.Errorf("media: store file: %w", err)
+	}
 	t, err := s.temp()
 	if err != nil {
+		s.budget.Give(counted)
 		return File{}, fmt.Errorf("media: store file: %w", err)
 	}
 	_, err = t.Write(b)
-	return s.adopt(t, f, err)
+	return s.adopt(t, f, counted, err)
 }
 
 // PutReader stores what r gives up to its end, as Put does. More than max bytes
 // are refused with a [*Refusal] that is TooBig; max of 0 or less is no limit.
-// An error of r is returned wrapped.
+// An error of r is returned wrapped. Where there is no room for the file, that
+// shows as soon as the room is used up, and not at the end of r.
 func (s *Store) PutReader(r io.Reader, max int64) (File, error) {
 	t, err := s.temp()
 	if err != nil {
@@ -121,12 +147,17 @@ func (s *Store) PutReader(r io.Reader, max int64) (File, error) {
 		r = io.LimitReader(r, max+1)
 	}
 	h := sha256.New()
-	n, err := io.Copy(io.MultiWriter(t, h), r)
+	w := &counting{w: io.MultiWriter(t, h), take: s.budget.Take}
+	n, err := io.Copy(w, r)
 	if err == nil && max > 0 && n > max {
 		discard(t)
+		s.budget.Give(w.counted)
 		return File{}, tooBig("A file may have at most " + strconv.FormatInt(max, 10) + " bytes.")
 	}
-	return s.adopt(t, File{Hash: hex.EncodeToString(h.Sum(nil)), Size: n}, err)
+	if err == nil {
+		err = w.settle(quota.Cost(n))
+	}
+	return s.adopt(t, File{Hash: hex.EncodeToString(h.Sum(nil)), Size: n}, w.counted, err)
 }
 
 // Open opens a stored file for reading; the caller closes it. A file that is
@@ -212,8 +243,8 @@ func (s *Store) ReadPart(hash string, off, n int64) ([]byte, error) {
 }
 
 // adopt makes a written temporary file the stored file f, durably. err is what
-// writing it returned.
-func (s *Store) adopt(t *os.File, f File, err error) (File, error) {
+// writing it returned, counted what the budget counts for it.
+func (s *Store) adopt(t *os.File, f File, counted int64, err error) (File, error) {
 	if err == nil {
 		err = t.Sync()
 	}
@@ -224,9 +255,13 @@ func (s *Store) adopt(t *os.File, f File, err error) (File, error) {
 		// Another Put of the same content may be faster by now. Then this
 		// rename replaces a file by an equal one, which harms nobody.
 		s.mu.Lock()
-		err = os.Rename(t.Name(), s.file(f.Hash))
+		there := s.costOf(s.file(f.Hash))
+		if err = os.Rename(t.Name(), s.file(f.Hash)); err == nil {
+			counted += there - quota.Cost(f.Size)
+		}
 		s.mu.Unlock()
 	}
+	s.budget.Give(counted)
 	// Gone already where it became the stored file. What cannot be removed now
 	// is left for the next OpenStore.
 	_ = os.Remove(t.Name())

@@ -248,6 +248,40 @@ func TestLocalCopy(t *testing.T) {
 	}
 }
 
+// An agent with another account reads its copies by the group, where the owner has opened the folder above to it, and
+// nothing else of the store.
+func TestLocalCopyForAGroup(t *testing.T) {
+	for mode, want := range map[os.FileMode]map[string]os.FileMode{
+		0o700: {"": 0o700, localDir: 0o700, "copy": 0o600}, 0o710: {"": 0o710, localDir: 0o710, "copy": 0o640}, 0o750: {"": 0o700, localDir: 0o700, "copy": 0o600},
+		0o755: {"": 0o700, localDir: 0o700, "copy": 0o600},
+	} {
+		data := t.TempDir()
+		if err := os.Chmod(data, mode); err != nil {
+			t.Fatal(err)
+		}
+		s, err := OpenStore(filepath.Join(data, "files"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		f := mustPut(t, s, png)
+		p, err := s.LocalCopy(f.Hash, "a.png")
+		if err != nil {
+			t.Fatal(err)
+		}
+		want[filepath.Join(localDir, f.Hash)] = want[localDir]
+		want[incomingDir], want[f.Hash] = 0o700, 0o600
+		for name, mode := range want {
+			path := filepath.Join(data, "files", name)
+			if name == "copy" {
+				path = p
+			}
+			if info, err := os.Stat(path); err != nil || info.Mode().Perm() != mode {
+				t.Errorf("%s is %v, %v; want %v", path, info.Mode(), err, mode)
+			}
+		}
+	}
+}
+
 func TestLocalCopyAndSweep(t *testing.T) {
 	s := newStore(t)
 	f := mustPut(t, s, png)

@@ -9,6 +9,8 @@ import (
 	"os"
 	"path/filepath"
 	"time"
+
+	"hermes-mobile/internal/quota"
 )
 
 // sweepBatch is how many names of a folder are held at a time.
@@ -86,6 +88,7 @@ func (s *Store) removeOld(hash string, limit time.Time) (gone bool, freed int64,
 	if err := os.Remove(s.file(hash)); err != nil {
 		return false, 0, err
 	}
+	s.budget.Give(quota.Cost(info.Size()))
 	freed, err = s.removeCopies(hash)
 	return true, info.Size() + freed, err
 }
@@ -97,14 +100,17 @@ func (s *Store) removeCopies(hash string) (freed int64, err error) {
 	if errors.Is(err, fs.ErrNotExist) {
 		return 0, nil
 	}
+	counted := int64(0)
 	for _, c := range copies {
 		if info, err := c.Info(); err == nil && info.Mode().IsRegular() {
 			freed += info.Size()
+			counted += quota.Cost(info.Size())
 		}
 	}
 	if err := os.RemoveAll(dir); err != nil {
 		return 0, err
 	}
+	s.budget.Give(counted)
 	return freed, nil
 }
 

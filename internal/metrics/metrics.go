@@ -4,6 +4,7 @@ package metrics
 import (
 	"net/http"
 	"strings"
+	"sync/atomic"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
@@ -16,6 +17,7 @@ const namespace = "hermes_mobile"
 // Set is every metric of one server. Labels are bounded: codes and kinds, never ids.
 type Set struct {
 	registry *prometheus.Registry
+	storage  atomic.Pointer[func() (used, limit int64)]
 
 	Connections prometheus.Gauge
 	Hellos      *prometheus.CounterVec // outcome: ready or an error code
@@ -31,10 +33,15 @@ type Set struct {
 	Turns       *prometheus.CounterVec // outcome: done, interrupted
 	Pushes      *prometheus.CounterVec // outcome: sent, gone, refused, …
 	StoreErrors prometheus.Counter
+	NoSpace     *prometheus.CounterVec // reason: total, disk, share, inbox
 	FrontLogins *prometheus.CounterVec // outcome: ok, wrong, throttled, reused
 	FrontCalls  *prometheus.CounterVec // status: 2xx, 4xx, …
 	FrontTurns  prometheus.Gauge
 	Gateway     *prometheus.CounterVec // event: refused, wedge, bad_line, …
+
+	Strangers        prometheus.Gauge
+	StrangerBytes    prometheus.Gauge
+	StrangersDropped *prometheus.CounterVec // reason: total, network, memory, hello_size, hello_time
 }
 
 // New makes a set with a registry of its own.
@@ -69,15 +76,32 @@ func New(version string) *Set {
 	s.Turns = vec("turns_total", "Turns that ended.", "outcome")
 	s.Pushes = vec("pushes_total", "Notifications for devices that are away.", "outcome")
 	s.StoreErrors = counter("store_errors_total", "Writes or reads that the store could not make.")
+	stored := func(name, help string, pick func(used, limit int64) int64) {
+		s.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Namespace: namespace, Name: name, Help: help}, func() float64 {
+			if of := s.storage.Load(); of != nil {
+				return float64(pick((*of)()))
+			}
+			return 0
+		}))
+	}
+	stored("data_bytes", "Bytes stored below the data folder: files, unfinished uploads and the database.", func(used, _ int64) int64 { return used })
+	stored("data_limit_bytes", "Most bytes that may be stored there (MOBILE_MAX_DATA).", func(_, limit int64) int64 { return limit })
+	s.NoSpace = vec("no_space_total", "Files and messages refused because a storage limit was reached.", "reason")
 	s.FrontLogins = vec("front_logins_total", "Logins at the front door of the API.", "outcome")
 	s.FrontCalls = vec("front_requests_total", "Requests of users at the front door of the API, by the class of the answer.", "status")
 	s.FrontTurns = gauge("front_turns", "Turns and event streams that go through the front door of the API now.")
 	s.Gateway = vec("gateway_events_total", "What happened on the links of Hermes gateways.", "event")
+	s.Strangers = gauge("strangers", "Open connections that have not authenticated.")
+	s.StrangerBytes = gauge("stranger_bytes", "Memory that connections count which have not authenticated.")
+	s.StrangersDropped = vec("strangers_dropped_total", "Connections ended because of a bound before they authenticated.", "reason")
 	info := prometheus.NewGauge(prometheus.GaugeOpts{Namespace: namespace, Name: "build_info", Help: "The version.", ConstLabels: prometheus.Labels{"version": version}})
 	info.Set(1)
 	s.registry.MustRegister(info, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return s
 }
+
+// Storage sets who tells how many bytes are stored, and how many may be.
+func (s *Set) Storage(of func() (used, limit int64)) { s.storage.Store(&of) }
 
 // Totals gives what was counted as one number each, by its name without the prefix: a counter with a label is the sum over its
 // values.

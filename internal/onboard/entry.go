@@ -198,6 +198,17 @@ func (m *Machine) trust(a Action) {
 	}
 }
 
+// decline gives the Local address up, and what was agreed to for it.
+func (m *Machine) decline() {
+	m.draft.Local, m.draft.LocalKey = "", ""
+	m.draft.Insecure = m.draft.Insecure && Plain(m.draft.Remote)
+	if m.draft.Identity != nil {
+		identity := *m.draft.Identity
+		identity.LocalKey = ""
+		m.draft.Identity = &identity
+	}
+}
+
 // sentence writes an error as one.
 func sentence(err error) string {
 	text := strings.TrimSpace(err.Error())

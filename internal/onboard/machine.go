@@ -214,7 +214,7 @@ func (m *Machine) Do(ctx context.Context, a Action) (State, error) {
 func (m *Machine) act(ctx context.Context, a Action) error {
 	m.mu.Lock()
 	m.problems = nil
-	if a.Do != TestNow && a.Do != Trust && a.Do != Relearn {
+	if a.Do != TestNow && a.Do != Trust && a.Do != Relearn && a.Do != Decline {
 		m.result = nil
 	}
 	switch a.Do {
@@ -249,6 +249,10 @@ func (m *Machine) act(ctx context.Context, a Action) error {
 		return m.test(ctx)
 	case Relearn:
 		m.draft.Identity = nil
+		m.mu.Unlock()
+		return m.test(ctx)
+	case Decline:
+		m.decline()
 		m.mu.Unlock()
 		return m.test(ctx)
 	case TestNow:

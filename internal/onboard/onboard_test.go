@@ -6,10 +6,14 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"hermes-mobile/gateway"
@@ -272,13 +276,20 @@ func TestSelfSigned(t *testing.T) {
 		t.Errorf("a pinned key: %+v", s.Result)
 	}
 
-	// Its key changes: the test says so, and shows the new one.
+	// Its key changes: the test says so, shows the new one, and does not end with an address that proves nothing.
 	g2 := onboardtest.Start(t, onboardtest.WithToken(token))
 	s = r.do(Test, Action{Do: Edit}, Action{Do: SetRemote, Remote: g.URL}, Action{Do: SetLocal, Local: g2.URL}, Action{Do: SetAuth, Auth: gateway.AuthBearer})
 	r.draft.LocalKey = a.Pin
-	s = r.do(Done, Action{Do: TestNow})
-	if l := s.Result.Attempts[0]; l.OK || l.Code != KeyChanged || l.Pin != gateway.KeyPin(g2.Cert) {
+	s = r.do(Test, Action{Do: TestNow})
+	if l := s.Result.Attempts[0]; l.OK || l.Code != KeyChanged || l.Pin != gateway.KeyPin(g2.Cert) || !l.MayGo {
 		t.Errorf("another key: %+v", l)
+	}
+	if len(g2.Seen()) > 0 {
+		t.Error("it was asked all the same:", g2.Seen())
+	}
+	s = r.do(Done, Action{Do: Trust, Kind: gateway.Local, Pin: gateway.KeyPin(g2.Cert)})
+	if !s.Result.Attempts[0].OK || !s.Result.Attempts[1].OK {
+		t.Errorf("both are trusted: %+v", s.Result)
 	}
 	r.secretFree(token)
 }
@@ -291,9 +302,13 @@ func TestAnotherGatewayAtHome(t *testing.T) {
 	r.do(Done, Action{Do: Begin}, Action{Do: SetRemote, Remote: g.URL}, Action{Do: SetLocal}, bearer(token), Action{Do: TestNow})
 	other := onboardtest.Start(t, onboardtest.WithToken(token), onboardtest.WithModel("another"))
 	r.o.RootCAs = onboardtest.Roots(g, other)
-	s := r.do(Done, Action{Do: Edit}, Action{Do: SetRemote, Remote: g.URL}, Action{Do: SetLocal, Local: other.URL}, Action{Do: SetAuth, Auth: gateway.AuthBearer}, Action{Do: TestNow})
-	if l, remote := s.Result.Attempts[0], s.Result.Attempts[1]; l.OK || l.Text == "" || !remote.Used {
+	s := r.do(Test, Action{Do: Edit}, Action{Do: SetRemote, Remote: g.URL}, Action{Do: SetLocal, Local: other.URL}, Action{Do: SetAuth, Auth: gateway.AuthBearer}, Action{Do: TestNow})
+	if l, remote := s.Result.Attempts[0], s.Result.Attempts[1]; l.OK || l.Code != Other || !l.MayGo || !remote.OK {
 		t.Errorf("%+v", s.Result)
+	}
+	s = r.do(Done, Action{Do: Decline})
+	if a := s.Result.Attempts; s.Local != "" || len(a) != 1 || !a[0].Used {
+		t.Errorf("without it: %+v", s)
 	}
 	// The gateway itself is exchanged: only the person's word makes it the one.
 	g.Become("a new one")
@@ -312,16 +327,136 @@ func TestUnreachable(t *testing.T) {
 	gone.Stop()
 	r := begin(t, t.TempDir(), onboardtest.Roots(g))
 	s := r.do(Test, Action{Do: Begin}, Action{Do: SetRemote, Remote: gone.URL}, Action{Do: SetLocal, Local: "https://no-such-host.invalid"}, bearer(token), Action{Do: TestNow})
-	want := []Code{NoName, Unreachable}
+	want := []Code{NotTried, Unreachable}
 	for i, a := range s.Result.Attempts {
-		if a.OK || a.Code != want[i] || !strings.HasSuffix(a.Text, ".") {
+		if a.OK || a.Code != want[i] || !strings.HasSuffix(a.Text, ".") || a.MayGo {
 			t.Errorf("%s: %+v, want %s", a.Kind, a, want[i])
 		}
 	}
-	// At home it works, away it would not: it passes, and says so.
-	s = r.do(Done, Action{Do: Back}, Action{Do: Back}, Action{Do: SetLocal, Local: g.URL}, Action{Do: SetAuth, Auth: gateway.AuthBearer}, Action{Do: TestNow})
-	if a := s.Result.Attempts; len(a) != 2 || !a[0].Used || a[1].OK || a[1].Code != Unreachable {
-		t.Errorf("%+v", a)
+	// The Remote address works: each of the others is named, and may be done without.
+	for address, code := range map[string]Code{"https://no-such-host.invalid": NoName, gone.URL: Unreachable, "http://127.0.0.1:1": Unreachable} {
+		s = r.do(Test, Action{Do: Back}, Action{Do: Back}, Action{Do: Back}, Action{Do: SetRemote, Remote: g.URL}, Action{Do: SetLocal, Local: address}, bearer(token), Action{Do: TestNow})
+		if l := s.Result.Attempts[0]; l.Code != code || !l.MayGo || !s.Result.Attempts[1].OK {
+			t.Errorf("%s: %+v, want %s", address, s.Result, code)
+		}
+	}
+	r.do(Done, Action{Do: Decline})
+}
+
+// leaked is what a stranger at an address was sent.
+func leaked(t *testing.T, bytes string) {
+	t.Helper()
+	if strings.Contains(bytes, token) {
+		t.Errorf("a stranger got the credential: %q", bytes)
+	}
+}
+
+// fake pretends to be a gateway over plain http, and keeps what it is sent.
+func fake(t *testing.T) (address string, got func() string) {
+	t.Helper()
+	var mu sync.Mutex
+	var all strings.Builder
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		raw, _ := httputil.DumpRequest(r, true)
+		mu.Lock()
+		all.Write(raw)
+		mu.Unlock()
+		w.Header().Set("Content-Type", "application/json")
+		if r.URL.Path == "/health" {
+			fmt.Fprint(w, `{"status":"ok","platform":"hermes-agent","version":"0.22.0"}`)
+			return
+		}
+		fmt.Fprint(w, `{"object":"hermes.api_server.capabilities","platform":"hermes-agent","model":"of the fake","auth":{"type":"bearer","required":true},"features":{},"endpoints":{}}`)
+	}))
+	t.Cleanup(server.Close)
+	return server.URL, func() string { mu.Lock(); defer mu.Unlock(); return all.String() }
+}
+
+// Somebody sits at the Local address, in another network or on this machine, and the Remote address does not answer: they get
+// nothing, and are not learnt as the gateway.
+func TestAFakeAtHome(t *testing.T) {
+	t.Parallel()
+	g := onboardtest.Start(t, onboardtest.WithToken(token))
+	gone := onboardtest.Start(t)
+	gone.Stop()
+	wrongToken := onboardtest.Start(t, onboardtest.WithToken("another-token"))
+	for name, remote := range map[string]string{"closed": gone.URL, "no name": "https://no-such-host.invalid", "no trust": onboardtest.Start(t, onboardtest.WithToken(token)).URL, "another token": wrongToken.URL} {
+		t.Run(name, func(t *testing.T) {
+			address, got := fake(t)
+			r := begin(t, t.TempDir(), onboardtest.Roots(g, wrongToken))
+			s := r.do(Test, Action{Do: Begin}, Action{Do: SetRemote, Remote: remote}, Action{Do: SetLocal, Local: address}, bearer(token), Action{Do: TestNow})
+			if s.Result.Passed || s.Result.Attempts[0].Code != NotTried || s.Result.Attempts[1].OK {
+				t.Errorf("%+v", s.Result)
+			}
+			if got() != "" {
+				t.Errorf("the fake was sent %q", got())
+			}
+			if r.draft.Identity != nil || len(r.ready) > 0 {
+				t.Errorf("it was learnt: %+v", r.draft.Identity)
+			}
+			// Nor when the person insists.
+			r.do(Test, Action{Do: TestNow}, Action{Do: Relearn})
+			leaked(t, got())
+			// The right Remote address shows that the other is somebody else.
+			s = r.do(Test, Action{Do: Back}, Action{Do: Back}, Action{Do: Back}, Action{Do: SetRemote, Remote: g.URL}, Action{Do: SetLocal, Local: address}, Action{Do: SetAuth, Auth: gateway.AuthBearer, Secret: gateway.NewSecret(token)}, Action{Do: TestNow})
+			if l := s.Result.Attempts[0]; l.OK || l.Code != Other || !s.Result.Attempts[1].OK {
+				t.Errorf("%+v", s.Result)
+			}
+		})
+	}
+}
+
+// A Remote address that nobody vouches for is offered for trust, also where Local works.
+func TestUntrustedRemoteAndGoodLocal(t *testing.T) {
+	t.Parallel()
+	local, remote := onboardtest.Start(t, onboardtest.WithToken(token)), onboardtest.Start(t, onboardtest.WithToken(token))
+	r := begin(t, t.TempDir(), onboardtest.Roots(local))
+	s := r.do(Test, Action{Do: Begin}, Action{Do: SetRemote, Remote: remote.URL}, Action{Do: SetLocal, Local: local.URL}, bearer(token), Action{Do: TestNow})
+	if a := s.Result.Attempts[1]; a.OK || a.Code != Certificate || a.Pin != gateway.KeyPin(remote.Cert) {
+		t.Fatalf("%+v", s.Result)
+	}
+	s = r.do(Done, Action{Do: Trust, Kind: gateway.Remote, Pin: gateway.KeyPin(remote.Cert)})
+	if a := s.Result.Attempts; !a[0].OK || !a[0].Used || !a[1].OK || a[1].Used {
+		t.Errorf("%+v", s.Result)
+	}
+	// Later one of them may be out of reach when the person signs in again: what was proven stays.
+	remote.Stop()
+	r.SignedOut()
+	s = r.do(Done, bearer(token), Action{Do: TestNow})
+	if a := s.Result.Attempts; !a[0].OK || a[1].OK || a[1].Code != Unreachable {
+		t.Errorf("at home: %+v", s.Result)
+	}
+}
+
+func TestSignInAway(t *testing.T) {
+	t.Parallel()
+	local, remote := onboardtest.Start(t, onboardtest.WithToken(token)), onboardtest.Start(t, onboardtest.WithToken(token))
+	r := begin(t, t.TempDir(), onboardtest.Roots(local, remote))
+	r.do(Done, Action{Do: Begin}, Action{Do: SetRemote, Remote: remote.URL}, Action{Do: SetLocal, Local: local.URL}, bearer(token), Action{Do: TestNow})
+	local.Stop()
+	r.SignedOut()
+	s := r.do(Done, bearer(token), Action{Do: TestNow})
+	if a := s.Result.Attempts; a[0].OK || a[0].Code != Unreachable || !a[1].OK || s.Local != local.URL {
+		t.Errorf("away: %+v", s.Result)
+	}
+	// Another Local address is not proven by that.
+	r.do(Test, Action{Do: Edit}, Action{Do: SetRemote, Remote: remote.URL}, Action{Do: SetLocal, Local: "https://no-such-host.invalid"}, Action{Do: SetAuth, Auth: gateway.AuthBearer}, Action{Do: TestNow})
+}
+
+// With a Remote address that is not encrypted the Local one proves the gateway, if it can.
+func TestPlainIsNeverFirst(t *testing.T) {
+	t.Parallel()
+	local := onboardtest.Start(t, onboardtest.WithToken(token))
+	r := begin(t, t.TempDir(), onboardtest.Roots(local))
+	const remote = "http://192.0.2.1.nip.invalid"
+	s := r.do(Test, Action{Do: Begin}, Action{Do: SetRemote, Remote: remote, Insecure: true}, Action{Do: SetLocal, Local: local.URL}, bearer(token), Action{Do: TestNow})
+	if a := s.Result.Attempts; !a[0].OK || a[1].OK || a[1].Code != NoName || s.Result.Passed {
+		t.Errorf("%+v", s.Result)
+	}
+	local.Stop()
+	s = r.do(Test, Action{Do: TestNow})
+	if a := s.Result.Attempts; a[0].Code != Unreachable || a[1].Code != NotTried {
+		t.Errorf("%+v", s.Result)
 	}
 }
 

@@ -61,6 +61,8 @@ const (
 	KeyChanged  Code = "key_changed" // not the pinned key
 	SignIn      Code = "sign_in"     // the credential is wrong
 	Other       Code = "other"       // another gateway than the one that was learnt
+	NotTried    Code = "not_tried"   // another address has to be proven first
+	PlainHTTP   Code = "plain_http"  // it is no TLS server, and answers http
 )
 
 // Problem is what is wrong, with the field it is about.
@@ -89,6 +91,8 @@ type Attempt struct {
 	// Pin is the key that the host showed, where the person may decide to trust it.
 	Pin         string `json:"pin,omitempty"`
 	Certificate string `json:"certificate,omitempty"` // what its certificate says of itself
+	// MayGo: the setup can go on without this address, which the person has to say.
+	MayGo bool `json:"may_go,omitempty"`
 }
 
 // Action is what a person does.
@@ -119,6 +123,7 @@ const (
 	TestNow   Do = "test"    //
 	Trust     Do = "trust"   // pin a key, and test
 	Relearn   Do = "relearn" // take a gateway that was exchanged, and test
+	Decline   Do = "decline" // do without the Local address, and test
 	Back      Do = "back"    //
 	Edit      Do = "edit"    // open again
 	Leave     Do = "leave"   // give up an edit

@@ -8,8 +8,8 @@ import (
 	"fmt"
 	"net"
 	"net/url"
+	"os"
 	"strings"
-	"sync"
 	"syscall"
 	"time"
 
@@ -34,7 +34,7 @@ func (m *Machine) test(ctx context.Context) error {
 		m.step = stepOf(list[0].Field)
 		return nil
 	}
-	result, p, creds, err := m.try(ctx, p, creds)
+	result, p, creds, err := m.try(ctx, p, creds, saved)
 	if err != nil {
 		return err
 	}
@@ -80,82 +80,6 @@ func (m *Machine) store(p gateway.Profile, creds gateway.Credentials, before *ga
 	return nil
 }
 
-// try connects as the client will, and looks at Remote too where Local was enough: who learns away from home that it does not work
-// cannot mend it there.
-func (m *Machine) try(ctx context.Context, p gateway.Profile, creds gateway.Credentials) (Result, gateway.Profile, gateway.Credentials, error) {
-	var mu sync.Mutex
-	latest := creds
-	connect := func(p gateway.Profile) (gateway.Route, gateway.Profile, string, error) {
-		mu.Lock()
-		with := latest
-		mu.Unlock()
-		client, err := gateway.New(p, with, gateway.Options{RootCAs: m.o.RootCAs, Log: m.o.Log, OnCredentials: func(c gateway.Credentials) {
-			mu.Lock()
-			defer mu.Unlock()
-			latest = c
-		}})
-		if err != nil {
-			return gateway.Route{}, p, "", err
-		}
-		defer client.Close()
-		route, err := client.Connect(ctx)
-		if err != nil {
-			return route, p, "", err
-		}
-		version := ""
-		if caps, err := client.Capabilities(ctx); err == nil {
-			version = caps.Version
-		}
-		return route, client.Profile(), version, nil
-	}
-	route, learnt, version, err := connect(p)
-	if ctx.Err() != nil {
-		return Result{}, p, creds, ctx.Err()
-	}
-	none := &gateway.NoRouteError{}
-	var result Result
-	switch {
-	case err == nil:
-		result.Passed = true
-		p = learnt
-		if p.Local != "" {
-			local := Attempt{Kind: gateway.Local, Host: hostOf(p.Local), OK: route.Kind == gateway.Local, Used: route.Kind == gateway.Local, Version: version}
-			if !local.OK {
-				local.Version = ""
-				local = m.explain(ctx, local, p.Local, p.LocalKey, errors.New(strings.TrimPrefix(route.Reason, "the local address is not used: ")))
-			}
-			result.Attempts = append(result.Attempts, local)
-		}
-		remote := Attempt{Kind: gateway.Remote, Host: hostOf(p.Remote), OK: route.Kind == gateway.Remote, Used: route.Kind == gateway.Remote, Version: version}
-		if !remote.OK {
-			alone := p
-			alone.Local, alone.LocalKey = "", ""
-			_, learnt, version, err := connect(alone)
-			if err == nil {
-				remote.OK, remote.Version = true, version
-				p.Identity = learnt.Identity
-			} else {
-				remote.Version = ""
-				if errors.As(err, &none) {
-					err = none.Remote
-				}
-				remote = m.explain(ctx, remote, p.Remote, p.RemoteKey, err)
-			}
-		}
-		result.Attempts = append(result.Attempts, remote)
-	case errors.As(err, &none):
-		if none.Local != nil {
-			result.Attempts = append(result.Attempts, m.explain(ctx, Attempt{Kind: gateway.Local, Host: hostOf(p.Local)}, p.Local, p.LocalKey, none.Local))
-		}
-		result.Attempts = append(result.Attempts, m.explain(ctx, Attempt{Kind: gateway.Remote, Host: hostOf(p.Remote)}, p.Remote, p.RemoteKey, none.Remote))
-	default:
-		return result, p, creds, err
-	}
-	mu.Lock()
-	defer mu.Unlock()
-	return result, p, latest, nil
-}
-
 func hostOf(address string) string {
 	u, err := url.Parse(address)
 	if err != nil {
@@ -171,22 +95,23 @@ func (m *Machine) explain(ctx context.Context, a Attempt, address, pinned string
 	switch {
 	case errors.Is(err, gateway.ErrSignIn):
 		a.Code = SignIn
-	case errors.Is(err, gateway.ErrIdentity):
+	case errors.Is(err, gateway.ErrIdentity), strings.HasPrefix(err.Error(), gateway.ErrIdentity.Error()):
 		a.Code = Other
-	case errors.Is(err, context.DeadlineExceeded):
-		a.Code = Slow
-	case errors.Is(err, syscall.ECONNREFUSED):
-		a.Code, a.Text = Unreachable, "No program answers at this address and port."
 	}
-	if a.Code == SignIn || !strings.HasPrefix(address, "https://") {
+	if a.Code == SignIn || a.Code == Other && !strings.HasPrefix(address, "https://") {
 		return a
 	}
 	seen, lookErr := m.look(ctx, address)
-	var name *net.DNSError
+	if plain := new(tls.RecordHeaderError); errors.As(lookErr, plain) && strings.HasPrefix(string(plain.RecordHeader[:]), "HTTP/") {
+		a.Code, a.Text = PlainHTTP, "It speaks plain http: write the address as http://"+a.Host+"."
+		return a
+	}
+	if code, text := unreached(errors.Join(lookErr, err)); code != "" && a.Code != Other {
+		a.Code, a.Text = code, text
+		return a
+	}
 	switch {
-	case errors.As(lookErr, &name):
-		a.Code, a.Text = NoName, "The name of the host is not known in this network."
-	case lookErr != nil:
+	case lookErr != nil || seen.pin == "":
 	case pinned != "" && seen.pin != pinned:
 		a.Code, a.Pin, a.Certificate, a.Text = KeyChanged, seen.pin, seen.says, "The host shows another key than the one that was trusted."
 	case pinned == "" && seen.problem != "":
@@ -201,18 +126,45 @@ type shown struct {
 	problem   string // why nobody vouches for it
 }
 
-// look makes a TLS handshake with a host, and sends nothing over it.
+// unreached says in plain words why there was no connection; the code is empty where there was one.
+func unreached(err error) (Code, string) {
+	var name *net.DNSError
+	switch {
+	case errors.As(err, &name):
+		return NoName, "The name of the host is not known in this network."
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return Unreachable, "No program answers at this address and port."
+	case errors.Is(err, syscall.EHOSTUNREACH), errors.Is(err, syscall.ENETUNREACH):
+		return Unreachable, "The host cannot be reached from this network."
+	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, os.ErrDeadlineExceeded):
+		return Slow, "The host did not answer in time."
+	}
+	return "", ""
+}
+
+// look connects to a host, makes a TLS handshake where its address begins with https, and sends nothing over it.
 func (m *Machine) look(ctx context.Context, address string) (s shown, err error) {
 	u, err := url.Parse(address)
 	if err != nil {
 		return s, err
 	}
+	ctx, cancel := context.WithTimeout(ctx, lookTime)
+	defer cancel()
 	port := u.Port()
+	if u.Scheme != "https" {
+		var d net.Dialer
+		if port == "" {
+			port = "80"
+		}
+		c, err := d.DialContext(ctx, "tcp", net.JoinHostPort(u.Hostname(), port))
+		if err == nil {
+			_ = c.Close() // nothing was sent
+		}
+		return s, err
+	}
 	if port == "" {
 		port = "443"
 	}
-	ctx, cancel := context.WithTimeout(ctx, lookTime)
-	defer cancel()
 	d := tls.Dialer{Config: &tls.Config{ServerName: u.Hostname(), MinVersion: tls.VersionTLS12,
 		InsecureSkipVerify: true, // it is verified below, to say what is wrong with it
 	}}

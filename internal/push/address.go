@@ -10,12 +10,22 @@ import (
 	"syscall"
 )
 
-// closed are the networks that are no part of the public internet, besides those that netip knows by name.
-var closed = prefixes("0.0.0.0/8", "100.64.0.0/10", "192.0.0.0/24", "192.0.2.0/24", "192.88.99.0/24", "198.18.0.0/15", "198.51.100.0/24", "203.0.113.0/24",
-	"240.0.0.0/4", "::/96", "64:ff9b:1::/48", "100::/64", "2001::/23", "2001:db8::/32", "3fff::/20", "5f00::/16", "fec0::/10")
+// special are the IPv4 networks of IANA's registry of special-purpose addresses, besides those that netip knows by name. Some
+// of them are reachable from everywhere; a push service is at none.
+var special = prefixes("0.0.0.0/8", "100.64.0.0/10", "192.0.0.0/24", "192.0.2.0/24", "192.31.196.0/24", "192.52.193.0/24", "192.88.99.0/24", "192.175.48.0/24",
+	"198.18.0.0/15", "198.51.100.0/24", "203.0.113.0/24", "240.0.0.0/4")
 
-// embedding are the networks whose addresses hold one of IPv4, and at which byte it stands.
-var embedding = map[netip.Prefix]int{netip.MustParsePrefix("64:ff9b::/96"): 12, netip.MustParsePrefix("2002::/16"): 2}
+// global are the IPv6 networks that packets may leave to: the unicast addresses that have been given out. All others are
+// local, are not used, or mean something else to a router on the way, as those that hold an IPv4 address do.
+var global = netip.MustParsePrefix("2000::/3")
+
+// special6 are the networks of IANA's registry within global: Teredo (2001::/32) and others of 2001::/23, documentation, 6to4
+// (which holds an IPv4 address), AS112.
+var special6 = prefixes("2001::/23", "2001:db8::/32", "2002::/16", "2620:4f:8000::/48", "3fff::/20")
+
+// nat64 is the prefix behind which a network without IPv4 reaches the public IPv4 internet. Other prefixes that hold an IPv4
+// address (64:ff9b:1::/48, ::/96, ::ffff:0:0:0/96) may lead into a private network.
+var nat64 = netip.MustParsePrefix("64:ff9b::/96")
 
 func prefixes(list ...string) []netip.Prefix {
 	var out []netip.Prefix
@@ -25,20 +35,38 @@ func prefixes(list ...string) []netip.Prefix {
 	return out
 }
 
-// public reports whether an address belongs to the public internet.
+func within(a netip.Addr, list []netip.Prefix) bool {
+	return slices.ContainsFunc(list, func(p netip.Prefix) bool { return p.Contains(a) })
+}
+
+// public reports whether an address belongs to the public internet. Whatever is not known to be is not.
 func public(a netip.Addr) bool {
-	a = a.Unmap().WithZone("")
-	if !a.IsValid() || a.IsUnspecified() || a.IsLoopback() || a.IsPrivate() || a.IsLinkLocalUnicast() || a.IsMulticast() ||
-		slices.ContainsFunc(closed, func(p netip.Prefix) bool { return p.Contains(a) }) {
+	a = a.Unmap() // ::ffff:a.b.c.d is a.b.c.d, as the system dials it
+	switch {
+	case !a.IsValid() || a.Zone() != "":
 		return false
-	}
-	for p, at := range embedding {
-		if p.Contains(a) {
-			b := a.As16()
-			return public(netip.AddrFrom4([4]byte(b[at : at+4])))
-		}
+	case a.Is4():
+		return a.IsGlobalUnicast() && !a.IsPrivate() && !within(a, special)
+	case nat64.Contains(a):
+		return public(last4(a))
+	case !global.Contains(a) || within(a, special6):
+		return false
+	case isatap(a):
+		return public(last4(a))
 	}
 	return true
+}
+
+// isatap reports whether the lower half of an address says that a tunnel ends at the IPv4 address in it (RFC 5214).
+func isatap(a netip.Addr) bool {
+	b := a.As16()
+	return b[8]&^0x03 == 0 && b[9] == 0 && b[10] == 0x5e && b[11] == 0xfe // with both values of its universal and group bits
+}
+
+// last4 is the IPv4 address at the end of an IPv6 address.
+func last4(a netip.Addr) netip.Addr {
+	b := a.As16()
+	return netip.AddrFrom4([4]byte(b[12:]))
 }
 
 // forbiddenError: an address that requests may not go to.

@@ -11,7 +11,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -65,7 +64,10 @@ const (
 type Result struct {
 	Outcome Outcome
 	Status  int    // of HTTP; 0: there was no answer
-	Reason  string // a sentence, empty for Sent
+	Reason  string // a sentence for the device, empty for Sent
+	// Detail is why no connection came about, for the owner alone: a device must not learn by it which addresses and ports of
+	// the server's network answer.
+	Detail string
 }
 
 // Options is what a sender is made of.
@@ -221,22 +223,22 @@ func retryAfter(v string, now time.Time) time.Duration {
 	return 0
 }
 
+// unreached is all that a device learns where no answer came.
+const unreached = "The push service cannot be reached. The server's log says why."
+
 // failure says in words why there was no answer. The error itself holds the whole address of the endpoint, which is a secret.
 func failure(err error) Result {
-	var name *net.DNSError
 	var forbidden *forbiddenError
 	var wrapped *url.Error
 	switch {
 	case errors.As(err, &forbidden):
-		return Result{Outcome: Forbidden, Reason: sentence(forbidden)}
-	case errors.As(err, &name):
-		return Result{Outcome: Unreachable, Reason: "The name of the push service cannot be looked up."}
-	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &wrapped) && wrapped.Timeout():
-		return Result{Outcome: Unreachable, Reason: "The push service does not answer in time."}
+		return Result{Outcome: Forbidden, Reason: unreached, Detail: forbidden.Error()}
 	case errors.Is(err, webpush.ErrMaxPadExceeded):
 		return Result{Outcome: Refused, Reason: "The notification is too large."}
 	case errors.As(err, &wrapped):
-		return Result{Outcome: Unreachable, Reason: "The push service cannot be reached: " + sentence(wrapped.Err)}
+		return Result{Outcome: Unreachable, Reason: unreached, Detail: wrapped.Err.Error()}
+	case errors.Is(err, context.DeadlineExceeded):
+		return Result{Outcome: Unreachable, Reason: unreached, Detail: err.Error()}
 	}
 	return Result{Outcome: Refused, Reason: "The notification cannot be encrypted: register anew with the keys of the subscription."}
 }

@@ -2,8 +2,13 @@ package push
 
 import (
 	"context"
+	"io"
+	"net"
 	"net/http"
+	"net/http/httptest"
+	"net/url"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -155,17 +160,53 @@ func TestSendEnds(t *testing.T) {
 	}
 }
 
-// No reason names the endpoint, which is a secret.
-func TestReasonsHoldNoEndpoint(t *testing.T) {
-	to, s := service(t), sender(t, pushtest.Host, "no-such-name.invalid")
-	sub := to.Subscribe()
-	to.Close()
-	gone := target(sub)
-	if r := s.Try(ctx, gone, Note{}); r.Outcome != Unreachable || strings.Contains(r.Reason, "endpoint/") {
-		t.Errorf("%+v", r)
+// A device that has no answer learns the same whatever the cause: not whether a name stands for a private address, whether a
+// port there is closed, silent, or speaks something else. The owner's log has the cause, without the endpoint, which is a secret.
+func TestOneReasonWithoutAnAnswer(t *testing.T) {
+	listen := func(talk func(net.Conn)) string {
+		l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
+		ok(t, err)
+		var all sync.WaitGroup
+		all.Go(func() {
+			for {
+				c, err := l.Accept()
+				if err != nil {
+					return
+				}
+				all.Go(func() { talk(c); _ = c.Close() })
+			}
+		})
+		t.Cleanup(func() { _ = l.Close(); all.Wait() })
+		_, port, err := net.SplitHostPort(l.Addr().String())
+		ok(t, err)
+		return port
 	}
-	gone.Endpoint = "https://no-such-name.invalid/endpoint/x"
-	if r := s.Try(ctx, gone, Note{}); r.Outcome != Unreachable || strings.Contains(r.Reason, "endpoint/") {
-		t.Errorf("%+v", r)
+	to := service(t)
+	sub := to.Subscribe()
+	at, err := url.Parse(sub.Endpoint)
+	ok(t, err)
+	other := httptest.NewTLSServer(http.NotFoundHandler()) // with a certificate that nobody knows
+	t.Cleanup(other.Close)
+	speaks := listen(func(c net.Conn) { _, _ = c.Write([]byte("220 mail.example ESMTP\r\n")); _, _ = io.Copy(io.Discard, c) })
+	hangsUp := listen(func(net.Conn) {})
+	to.Close()
+	closed := at.Port()
+	s := sender(t, pushtest.Host, "no-such-name.invalid")
+	for name, endpoint := range map[string]string{
+		"a closed port":                         "https://" + pushtest.Host + ":" + closed + "/endpoint/x",
+		"a port without TLS":                    "https://" + pushtest.Host + ":" + speaks + "/endpoint/x",
+		"a port that is no web server":          "http://" + pushtest.Host + ":" + speaks + "/endpoint/x",
+		"a port that hangs up":                  "https://" + pushtest.Host + ":" + hangsUp + "/endpoint/x",
+		"a certificate that nobody knows":       strings.Replace(other.URL, "127.0.0.1", pushtest.Host, 1) + "/endpoint/x",
+		"a name that is none":                   "https://no-such-name.invalid/endpoint/x",
+		"a name of this machine, a closed port": "https://localhost:" + closed + "/endpoint/x",
+		"a name of this machine, an open port":  "https://localhost:" + speaks + "/endpoint/x",
+	} {
+		gone := target(sub)
+		gone.Endpoint = endpoint
+		r := s.Try(ctx, gone, Note{})
+		if r.Outcome != Unreachable && r.Outcome != Forbidden || r.Status != 0 || r.Reason != unreached || r.Detail == "" || strings.Contains(r.Reason+r.Detail, "endpoint/") {
+			t.Errorf("%s: %+v", name, r)
+		}
 	}
 }

@@ -20,6 +20,7 @@ import (
 	"hermes-mobile/internal/agent/relay"
 	"hermes-mobile/internal/cert"
 	"hermes-mobile/internal/hub"
+	"hermes-mobile/internal/quota"
 )
 
 // AdminSocket is the name of the admin interface in the data folder. Whoever may open it owns the server.
@@ -61,6 +62,7 @@ type Status struct {
 	AgentOnline bool         `json:"agent_online"`
 	AgentDetail string       `json:"agent_detail"`
 	Relay       *relay.State `json:"relay,omitempty"`
+	Storage     quota.Use    `json:"storage"` // in bytes
 	Devices     int          `json:"devices"`
 	Connected   int          `json:"connected"`
 	Pending     int          `json:"pending"` // pairing requests
@@ -217,6 +219,9 @@ func (s *Server) adminHandler() http.Handler {
 	})
 	handle("POST /users/remove", s.removeUser)
 	handle("POST /users/passwd", s.setPassword)
+	handle("GET /users/key", func(ctx context.Context, _ Command) (any, error) { return s.users.Keys(ctx, "") })
+	handle("POST /users/key/add", s.addKey)
+	handle("POST /users/key/remove", s.removeKey)
 	mux.HandleFunc("GET /deliveries", func(w http.ResponseWriter, r *http.Request) {
 		q := r.URL.Query()
 		limit, err := strconv.Atoi(q.Get("limit"))
@@ -398,7 +403,7 @@ func (s *Server) status(ctx context.Context) (Status, error) {
 	agent := s.agent.Status("")
 	st := Status{Version: s.version, Address: s.address(), Local: s.localBase(), TLS: s.Certificate(), PublicURL: s.cfg.PublicURL, Data: s.cfg.Data,
 		Started: s.started.UTC().Truncate(time.Second), Agent: s.agent.Name(), AgentWhy: s.cfg.AgentWhy, AgentOnline: agent.Online, AgentDetail: agent.Detail,
-		Devices: len(devices), Pending: len(list.Pending), Health: s.health(ctx)}
+		Storage: s.budget.Use(), Devices: len(devices), Pending: len(list.Pending), Health: s.health(ctx)}
 	for _, d := range devices {
 		if d.Connected {
 			st.Connected++

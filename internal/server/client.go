@@ -13,6 +13,8 @@ import (
 	"os"
 	"path/filepath"
 	"syscall"
+
+	"hermes-mobile/internal/asowner"
 )
 
 // ErrNotRunning: no server answers on the data folder.
@@ -28,7 +30,13 @@ type Client struct {
 func NewClient(data string) *Client {
 	dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
 		var d net.Dialer
-		return d.DialContext(ctx, "unix", filepath.Join(data, AdminSocket))
+		path := filepath.Join(data, AdminSocket)
+		var c net.Conn
+		err := asowner.Do(path, func() (err error) { // root does not speak to whatever a link leads to
+			c, err = d.DialContext(ctx, "unix", path)
+			return err
+		})
+		return c, err
 	}
 	return &Client{data: data, http: &http.Client{Transport: &http.Transport{DialContext: dial, DisableKeepAlives: true}}}
 }

@@ -32,7 +32,7 @@ func (s *Server) newDirect(ctx context.Context) (chat.Agent, error) {
 		return nil, err
 	}
 	return &directAgent{Agent: direct.New(direct.Options{Client: client, Keep: keep{store: s.store}, Files: files{s.files}, Log: s.log,
-		Instance: string(instance), AllSessions: s.cfg.APISessions == "all"}), client: client}, nil
+		Instance: string(instance), Model: s.cfg.APIModel, AllSessions: s.cfg.APISessions == "all"}), client: client}, nil
 }
 
 // newWithin makes the agent of the program that the server is within.

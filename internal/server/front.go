@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"net/netip"
 	"time"
@@ -78,4 +79,32 @@ func (s *Server) removeUser(ctx context.Context, c Command) (any, error) {
 func (s *Server) setPassword(ctx context.Context, c Command) (any, error) {
 	id, err := s.users.SetPassword(ctx, c.Name, c.Password.Reveal())
 	return nil, s.endUser(id, err)
+}
+
+// longestKeyLife bounds how long a key is valid.
+const longestKeyLife = 10 * 365 * 24 * time.Hour
+
+func (s *Server) addKey(ctx context.Context, c Command) (any, error) {
+	if c.Seconds < 0 || c.Seconds > int64(longestKeyLife/time.Second) {
+		return nil, fmt.Errorf("a key cannot be valid for %d seconds: give at most ten years, or nothing for one that does not expire", c.Seconds)
+	}
+	k, err := s.users.AddKey(ctx, c.Name, c.Label, time.Duration(c.Seconds)*time.Second)
+	if err != nil {
+		return nil, err
+	}
+	if s.front != nil {
+		base, _ := s.publicBase()
+		k.BaseURL = base + "/v1"
+	}
+	return k, nil
+}
+
+func (s *Server) removeKey(ctx context.Context, c Command) (any, error) {
+	if err := s.users.RemoveKey(ctx, c.ID); err != nil {
+		return nil, err
+	}
+	if s.front != nil {
+		s.front.EndKey(c.ID)
+	}
+	return nil, nil
 }

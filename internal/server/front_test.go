@@ -83,6 +83,36 @@ func TestFrontDoor(t *testing.T) {
 			t.Errorf("%s: %d", path, status)
 		}
 	}
+	// A key is its user, needs no cookie, and ends by itself.
+	var key front.NewKey
+	ok(t, r.admin.Post(t.Context(), "/users/key/add", Command{Name: "anna", Label: "laptop", Seconds: 3600}, &key))
+	byKey := func() int {
+		t.Helper()
+		q, err := http.NewRequestWithContext(t.Context(), "GET", key.BaseURL+"/capabilities", nil)
+		ok(t, err)
+		q.Header.Set("Authorization", "Bearer "+key.Secret.Reveal())
+		resp, err := r.http.Do(q)
+		ok(t, err)
+		_ = resp.Body.Close()
+		return resp.StatusCode
+	}
+	if status := byKey(); status != http.StatusOK || key.ExpiresAt == nil {
+		t.Errorf("with a key: %d", status)
+	}
+	for _, seconds := range []int64{-1, 1 << 40} {
+		if err := r.admin.Post(t.Context(), "/users/key/add", Command{Name: "anna", Seconds: seconds}, nil); err == nil {
+			t.Errorf("a key for %d seconds is made", seconds)
+		}
+	}
+	var keys []front.Key
+	ok(t, r.admin.Get(t.Context(), "/users/key", &keys))
+	if len(keys) != 1 || keys[0].ID != key.ID || keys[0].UsedAt == nil {
+		t.Errorf("%+v", keys)
+	}
+	ok(t, r.admin.Post(t.Context(), "/users/key/remove", Command{ID: key.ID}, nil))
+	if status := byKey(); status != http.StatusUnauthorized {
+		t.Errorf("with a key that was removed: %d", status)
+	}
 	ok(t, r.admin.Post(t.Context(), "/users/passwd", Command{Name: "anna", Password: "another horse"}, nil))
 	if status, _ := get("/v1/capabilities"); status != http.StatusUnauthorized {
 		t.Errorf("after another password: %d", status)

@@ -64,7 +64,9 @@ func (s *Server) facts(l *look) *doctor.Facts {
 	now := time.Now()
 	agent := s.agent.Status("")
 	state := &doctor.Server{Address: s.listener.Addr().String(), Started: s.started, AgentOnline: agent.Online, AgentDetail: agent.Detail, API: s.api(),
-		Devices: s.hub.Refused(), Requests: s.requests.Often(), Forwarded: s.forwarded.Often(), PushOff: s.pushOff}
+		Devices: s.hub.Refused(), Requests: s.requests.Often(), Forwarded: s.forwarded.Often(), Strangers: s.strangers.Drops(), PushOff: s.pushOff}
+	storage := s.budget.Use()
+	state.Storage = &storage
 	if at := s.hub.StoreFailedAt(); !at.IsZero() && now.Sub(at) < storeTrouble {
 		state.StoreFailed = true
 	}

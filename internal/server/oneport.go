@@ -141,6 +141,9 @@ func (b *begun) Read(p []byte) (int, error) {
 	return n, nil
 }
 
+// NetConn gives the connection below.
+func (b *begun) NetConn() net.Conn { return b.Conn }
+
 // SyscallConn gives the socket, which lets a quiet WebSocket wait without a buffer. By then the first byte has been read.
 func (b *begun) SyscallConn() (syscall.RawConn, error) {
 	if sc, ok := b.Conn.(syscall.Conn); ok && len(b.first) == 0 {

@@ -14,7 +14,7 @@ import (
 	"hermes-mobile/internal/hub"
 )
 
-// sharedRoutes are those of the admin interface that the owner's page uses as they are. Missing on purpose: what names files of
+// sharedRoutes are those of the admin interface that the admin UI uses as they are. Missing on purpose: what names files of
 // this machine or sends to devices.
 var sharedRoutes = []string{
 	"GET /deliveries", "GET /audit", "GET /audit/export",
@@ -25,7 +25,7 @@ var sharedRoutes = []string{
 	"POST /passkeys/rename",
 }
 
-// Overview is what the owner's page shows, and asks for every few seconds.
+// Overview is what the admin UI shows, and asks for every few seconds.
 type Overview struct {
 	Status  Status             `json:"status"`
 	Devices []hub.DeviceInfo   `json:"devices"`
@@ -50,7 +50,7 @@ type Modules struct {
 	Path string `json:"path"`
 }
 
-// ownerRoutes serve the owner's page: mostly they are those of the admin interface.
+// ownerRoutes serve the admin UI: mostly they are those of the admin interface.
 func (s *Server) ownerRoutes() http.Handler {
 	mux := http.NewServeMux()
 	admin := s.adminHandler()

@@ -17,7 +17,7 @@ import (
 // with a one-time link (adminlink.go) or with the admin token (adminlogin.go). Where a request seems to come from decides only
 // which of the two a page may offer, and whether there is a page at all.
 
-// ownerHeader is sent by the owner's page with each request. A page of another origin cannot send it without asking first, and
+// ownerHeader is sent by the admin UI with each request. A page of another origin cannot send it without asking first, and
 // is never allowed to.
 const ownerHeader = "X-Hermes-Mobile-Admin"
 
@@ -59,7 +59,7 @@ func (s *Server) adminWay(r *http.Request) (w adminWay, ok bool) {
 	return w, s.cfg.Admin == adminOn || s.cfg.Admin == adminLocal && w.here
 }
 
-// ownerPage serves the owner's page and what it asks for.
+// ownerPage serves the admin UI and what it asks for.
 func (s *Server) ownerPage() http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("GET "+web.OwnerPath, s.page)
@@ -82,7 +82,7 @@ func (s *Server) ownerPage() http.Handler {
 	})
 }
 
-// ownerAPI lets nobody through to the admin interface but the owner, on the owner's page.
+// ownerAPI lets nobody through to the admin interface but the owner, in the admin UI.
 func (s *Server) ownerAPI() http.Handler {
 	open := http.NewServeMux()
 	open.HandleFunc("GET /session", func(w http.ResponseWriter, r *http.Request) { answer(w, s.ownerAccess(r), nil) })

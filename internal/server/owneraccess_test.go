@@ -7,9 +7,9 @@ import (
 	"testing"
 )
 
-// strangers are requests of whom nothing is known, as they look where proxies and forwards of all kinds are in between. Those of
+// unknownVisits are requests of whom nothing is known, as they look where proxies and forwards of all kinds are in between. Those of
 // the first list look as if they came from this machine.
-func strangers(r *rig) (fromHere, fromElsewhere map[string]visit) {
+func unknownVisits(r *rig) (fromHere, fromElsewhere map[string]visit) {
 	_, port, _ := strings.Cut(r.server.Addr().String(), ":")
 	fromHere = map[string]visit{
 		"a program on this machine":           {},
@@ -48,7 +48,7 @@ func TestNothingIsOpenByAddress(t *testing.T) {
 		"local": nil, "off": {"MOBILE_ADMIN=off"}, "on": {"MOBILE_ADMIN_TOKEN=" + adminSecret}, "plain": {"MOBILE_ADMIN_TOKEN=" + adminSecret, "MOBILE_PUBLIC_URL=http://agent.example"},
 	} {
 		r := start(t, append(environ, "MOBILE_TOKEN="+mainToken)...)
-		here, elsewhere := strangers(r)
+		here, elsewhere := unknownVisits(r)
 		for _, list := range []map[string]visit{here, elsewhere} {
 			for name, v := range list {
 				for _, v.path = range []string{"/admin/api/overview", "/admin/api/doctor", "/admin/api/deliveries?limit=1", "/admin/api/status", "/metrics", "/readyz", "/admin/enter?key=" + strings.Repeat("A", 26)} {
@@ -81,7 +81,7 @@ func TestOwnerIsHidden(t *testing.T) {
 	for _, mode := range []string{"local", "off"} {
 		r := start(t, "MOBILE_TOKEN="+mainToken, "MOBILE_ADMIN="+mode)
 		unknown := text(t, r.ask(visit{path: "/nothing"}))
-		here, hidden := strangers(r)
+		here, hidden := unknownVisits(r)
 		if mode == "off" {
 			for name, v := range here {
 				hidden[name] = v
@@ -113,7 +113,7 @@ func TestOwnerIsHidden(t *testing.T) {
 // On this machine everybody sees the page, which says how to get in, and nothing else.
 func TestOwnerHere(t *testing.T) {
 	r := start(t, "MOBILE_TOKEN="+mainToken)
-	here, _ := strangers(r)
+	here, _ := unknownVisits(r)
 	for name, v := range here {
 		v.path = "/admin"
 		resp := r.ask(v)

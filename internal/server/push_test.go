@@ -1,13 +1,18 @@
 package server
 
 import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/base64"
 	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"hermes-mobile/frame"
 	"hermes-mobile/internal/chat"
@@ -138,6 +143,16 @@ func TestPushAction(t *testing.T) {
 	d = r.connect("d", mainToken)
 	if done := find[*frame.PromptDone](d); done.OptionID != "once" {
 		t.Errorf("%+v", done)
+	}
+	// A token that an earlier version signed for a card that no notification can show.
+	r.server.hub.Post("d", nil, chat.Ask{Card: chat.Card{ID: "c2", Kind: frame.ExecApproval, Command: "ls\n\nrm", Options: []chat.Option{{ID: "once"}, {ID: "deny"}}}})
+	find[*frame.Prompt](d)
+	claim := fmt.Appendf(nil, `{"d":"d","c":"c2","o":"once","e":%d}`, time.Now().Add(time.Hour).Unix())
+	seal := hmac.New(sha256.New, r.server.linkKey[:])
+	seal.Write(append([]byte("hermes-mobile push action\n"), claim...))
+	signed := base64.RawURLEncoding.EncodeToString(claim) + "." + base64.RawURLEncoding.EncodeToString(seal.Sum(nil))
+	if status, text, _ := r.press(`{"token":"` + signed + `"}`); status != http.StatusForbidden || !strings.Contains(text, "open the app to read") {
+		t.Errorf("of a question that was not shown: %d %s", status, text)
 	}
 	for range 10 {
 		r.press(`{"token":"x.y"}`)

@@ -2,15 +2,22 @@ package server
 
 import (
 	"fmt"
+	"io"
 	"log/slog"
+	"net"
 	"net/http"
 	"net/netip"
+	"regexp"
 	"strings"
+	"sync"
 	"testing"
 	"time"
+
+	"hermes-mobile/internal/loglimit"
 )
 
-// Requests that are turned away are in the log with address and reason, without what was in the address.
+// Requests that are rejected are in the log with address and reason, without what was in the address. One address that goes on
+// does not fill it.
 func TestRefusalsAreLogged(t *testing.T) {
 	r := start(t, "MOBILE_TOKEN="+mainToken)
 	for path, headers := range map[string][]string{
@@ -29,39 +36,83 @@ func TestRefusalsAreLogged(t *testing.T) {
 			t.Fatalf("after ten wrong tokens: %d", code)
 		}
 	}
-	for _, want := range []string{"addr=192.0.2.1 status=400", "addr=192.0.2.2 status=403", "addr=192.0.2.3 status=429"} {
-		if n := strings.Count(r.log.String(), `level=INFO msg="a connection was turned away" `+want+" why="); n != 1 {
+	for want, most := range map[string]int{"addr=192.0.2.1 status=400": 1, "addr=192.0.2.2 status=403": 1, "addr=192.0.2.3 status=429": 2 * loglimit.PerAddress} {
+		if n := strings.Count(r.log.String(), `level=WARN msg="request rejected" `+want+" reason="); n < 1 || n > most {
 			t.Errorf("%s stands %d times in the log", want, n)
 		}
 	}
 }
 
-// However many come, the log grows by a few lines a minute, and says what it left out.
-func TestRefusalsAreBounded(t *testing.T) {
-	out, now := &log{}, time.Unix(1_800_000_000, 0)
-	l := newRefusalLog(slog.New(slog.NewTextHandler(out, nil)), func() time.Time { return now })
-	const minutes, each = 3, 1000
-	for range minutes {
-		for i := range each {
-			addr := netip.MustParseAddr(fmt.Sprintf("2001:db8::%x", i))
-			for range 3 {
-				l.note(addr, http.StatusForbidden, "why "+strings.Repeat("and why ", 4000))
-			}
+// What a request was rejected for may quote what was sent.
+func TestReasonsAreShort(t *testing.T) {
+	out := &log{}
+	refusalLog{slog.New(slog.NewTextHandler(out, nil))}.note(netip.MustParseAddr("192.0.2.1"), http.StatusForbidden, "why "+strings.Repeat("and why ", 4000))
+	if n := len(out.String()); n > 2*maxWhy {
+		t.Errorf("the line has %d bytes", n)
+	}
+}
+
+// Strangers of every kind, each of another address: no message is logged more often than the bound, at any level.
+func TestStrangersDoNotFillTheLog(t *testing.T) {
+	plain := start(t, "MOBILE_TOKEN="+mainToken, "MOBILE_AGENT=relay", "MOBILE_RELAY_ID=gw", "MOBILE_RELAY_SECRET="+strings.Repeat("3", 64),
+		"MOBILE_ADMIN_TOKEN="+strings.Repeat("4", 64), "MOBILE_PUSH=on", "MOBILE_PUSH_CONTACT=mailto:me@example.com", "MOBILE_PUSH_ACTIONS=yes")
+	encrypted := start(t, "MOBILE_TOKEN="+mainToken, "MOBILE_TLS=self")
+	const many = 2 * loglimit.Burst
+	from := func(i int) string { return fmt.Sprintf("X-Forwarded-For: 198.51.%d.%d", i/250, i%250) }
+	raw := func(r *rig, text string) {
+		c, err := net.Dial("tcp", r.server.Addr().String())
+		if err != nil {
+			t.Error(err)
+			return
 		}
-		now = now.Add(refusalsEvery)
+		defer c.Close()
+		_ = c.SetDeadline(time.Now().Add(patience))
+		_, _ = io.WriteString(c, text)
+		_, _ = io.Copy(io.Discard, c) // until the server closes
 	}
-	l.note(netip.MustParseAddr("192.0.2.1"), http.StatusForbidden, "why")
-	lines := strings.Count(out.String(), "\n")
-	if n := len(out.String()) / lines; n > 2*maxWhy {
-		t.Errorf("a line has %d bytes", n)
+	post := func(path, headers string, i int) {
+		const body = `{"token":"x"}`
+		raw(plain, fmt.Sprintf("POST %s HTTP/1.1\r\nHost: x\r\nConnection: close\r\n%s\r\nContent-Type: application/json\r\nContent-Length: %d\r\n%s\r\n%s", path, from(i), len(body), headers, body))
 	}
-	if want := minutes*(maxRefusals+1) + 1; lines != want {
-		t.Errorf("%d lines, want %d", lines, want)
+	for name, flood := range map[string]func(i int){
+		"tokens in the address":  func(i int) { plain.get("/ws?token=x", from(i)) },
+		"pages of other origins": func(i int) { plain.get("/ws", from(i), "Origin: https://evil.example") },
+		"no upgrade":             func(i int) { plain.get("/ws", from(i)) },
+		"wrong tokens":           func(i int) { _ = plain.dial(fmt.Sprint("d", i), otherToken, from(i)).closed() },
+		"wrong bearers":          func(i int) { plain.get("/relay", from(i), "Authorization: Bearer x") },
+		"unknown files":          func(i int) { plain.get("/media/x", from(i)) },
+		"admin logins":           func(i int) { post("/admin/api/login", "X-Forwarded-Proto: https\r\nX-Hermes-Mobile-Admin: 1\r\n", i) },
+		"push actions":           func(i int) { post("/push/action", "", i) },
+		"no HTTP":                func(int) { raw(plain, "\x00\x01\x02\r\n\r\n") },
+		"lengths that clash":     func(int) { raw(plain, "GET / HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n") },
+		"no TLS":                 func(int) { raw(encrypted, "\x16\x03\x01\x00\x05hello") },
+	} {
+		var wg sync.WaitGroup
+		for worker := range 8 {
+			wg.Go(func() {
+				for i := worker; i < many; i += 8 {
+					flood(i)
+				}
+			})
+		}
+		wg.Wait()
+		if t.Failed() {
+			t.Fatalf("after %s", name)
+		}
 	}
-	if n := strings.Count(out.String(), fmt.Sprint("left_out=", 3*each-maxRefusals)); n != minutes {
-		t.Errorf("what was left out is told %d times, want %d", n, minutes)
+	message := regexp.MustCompile(`msg=("(?:[^"\\]|\\.)*"|\S+)`)
+	counts := map[string]int{}
+	for line := range strings.Lines(plain.log.String() + encrypted.log.String()) {
+		counts[message.FindString(line)]++
 	}
-	if len(l.seen) != 1 {
-		t.Errorf("%d refusals are remembered", len(l.seen))
+	for text, n := range counts {
+		if n > loglimit.Burst+3*loglimit.PerMinute { // the floods take less than three minutes
+			t.Errorf("%d lines with %s", n, text)
+		}
+	}
+	for _, want := range []string{`msg="request rejected"`, `msg="a device was refused"`, `msg="relay: a gateway was refused"`, `msg="http server"`} {
+		if counts[want] < loglimit.Burst { // or the flood was none
+			t.Errorf("only %d lines with %s: %v", counts[want], want, counts)
+		}
 	}
 }

@@ -15,6 +15,7 @@ import (
 
 	"hermes-mobile/internal/access"
 	"hermes-mobile/internal/agent/relay"
+	"hermes-mobile/internal/asowner"
 	"hermes-mobile/internal/chat"
 	"hermes-mobile/internal/store"
 )
@@ -85,7 +86,7 @@ func (s *Server) gatewayPath() string { return filepath.Join(s.cfg.Data, gateway
 // OwnGateway returns the id and secret of a data folder for which none are set, and makes them the first time, as a server that
 // starts on it does.
 func OwnGateway(data string) (id, secret string, err error) {
-	if err := os.MkdirAll(data, 0o700); err != nil {
+	if err := asowner.Do(data, func() error { return os.MkdirAll(data, 0o700) }); err != nil {
 		return "", "", err
 	}
 	return ownGateway(filepath.Join(data, gatewayFile))
@@ -99,10 +100,10 @@ func HasOwnGateway(data string) bool {
 
 // ownGateway reads the id and secret that were made where none was set, and makes them the first time.
 func ownGateway(path string) (id, secret string, err error) {
-	text, err := os.ReadFile(path)
+	text, _, err := asowner.ReadFile(path, 64<<10)
 	if errors.Is(err, fs.ErrNotExist) {
 		text = fmt.Appendf(nil, "GATEWAY_RELAY_ID=hermes-%s\nGATEWAY_RELAY_SECRET=%s\n", access.NewSecret()[:8], access.NewSecret())
-		err = os.WriteFile(path, text, 0o600)
+		err = asowner.Do(path, func() error { return os.WriteFile(path, text, 0o600) })
 	}
 	if err != nil {
 		return "", "", fmt.Errorf("the gateway's id and secret: %w", err)

@@ -11,6 +11,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -26,12 +27,15 @@ import (
 	"hermes-mobile/internal/doctor"
 	"hermes-mobile/internal/front"
 	"hermes-mobile/internal/hub"
+	"hermes-mobile/internal/loglimit"
 	"hermes-mobile/internal/media"
 	"hermes-mobile/internal/metrics"
 	"hermes-mobile/internal/onetime"
 	"hermes-mobile/internal/passkey"
 	"hermes-mobile/internal/push"
+	"hermes-mobile/internal/quota"
 	"hermes-mobile/internal/store"
+	"hermes-mobile/internal/strangers"
 	"hermes-mobile/internal/web"
 	"hermes-mobile/internal/wsconn"
 )
@@ -56,6 +60,7 @@ type Server struct {
 
 	store   *store.Store
 	files   *media.Store
+	budget  *quota.Budget // of the data folder
 	tokens  *access.Tokens
 	pairing *access.Pairing
 	guard   *access.Guard
@@ -83,13 +88,14 @@ type Server struct {
 	requests  *hub.Refusals
 	forwarded *hub.Refusals
 	probes    probes
-	turned    *refusalLog
+	turned    refusalLog
 
-	within   within
-	listener net.Listener
-	certs    *cert.Certificates // nil: without TLS
-	admin    net.Listener
-	madeTok  bool // no token was set: one was made
+	within    within
+	listener  net.Listener
+	strangers *strangers.Listener // below listener
+	certs     *cert.Certificates  // nil: without TLS
+	admin     net.Listener
+	madeTok   bool // no token was set: one was made
 
 	reload sync.Mutex
 }
@@ -102,8 +108,9 @@ const syncInterval = 200 * time.Millisecond
 func New(ctx context.Context, cfg *config.Config, version string, log *slog.Logger, options ...Option) (s *Server, err error) {
 	token := cfg.AdminToken
 	cfg = withoutAdminToken(cfg) // only its hash is kept
+	log = slog.New(loglimit.New(log.Handler()))
 	s = &Server{cfg: cfg, version: version, log: log, started: time.Now(), tokens: &access.Tokens{}, guard: access.NewGuard(time.Now),
-		owners: onetime.New(adminSessionLife, time.Now), turned: newRefusalLog(log, time.Now), metrics: metrics.New(version), keeper: wsconn.NewKeeper(pingEvery, silenceLimit)}
+		owners: onetime.New(adminSessionLife, time.Now), turned: refusalLog{log}, metrics: metrics.New(version), keeper: wsconn.NewKeeper(pingEvery, silenceLimit)}
 	for _, option := range options {
 		option(&s.within)
 	}
@@ -131,7 +138,8 @@ func New(ctx context.Context, cfg *config.Config, version string, log *slog.Logg
 	if s.listener, err = s.listen(); err != nil {
 		return s, err
 	}
-	s.listener = spare(s.listener, openFiles())
+	s.strangers = s.boundStrangers(s.listener, openFiles())
+	s.listener = s.strangers
 	if err = s.openCertificate(); err != nil {
 		return s, err
 	}
@@ -157,6 +165,9 @@ func New(ctx context.Context, cfg *config.Config, version string, log *slog.Logg
 	if s.files, err = media.OpenStore(filepath.Join(cfg.Data, "files")); err != nil {
 		return s, err
 	}
+	if err = s.bound(ctx); err != nil {
+		return s, err
+	}
 	if s.page, err = web.New(web.Options{Path: cfg.Path, AvatarURL: cfg.AvatarURL, Base: s.base, App: s.within.guard != nil}); err != nil {
 		return s, err
 	}
@@ -173,11 +184,13 @@ func New(ctx context.Context, cfg *config.Config, version string, log *slog.Logg
 		return s, err
 	}
 	s.openPush()
+	deviceShare, tokenShare := s.shares()
 	s.hub = hub.New(hub.Options{Push: s.push, PushActions: s.pushKey(), OutboxLife: time.Duration(cfg.OutboxDays) * 24 * time.Hour,
 		Store: s.store, Files: s.files, Links: links, Agent: s.agent, Tokens: s.tokens, Pairing: s.pairing, Guard: s.guard,
 		Keeper: s.keeper, Metrics: s.metrics, Log: log, Version: version, AvatarURL: cfg.AvatarURL, PublicURL: cfg.PublicURL,
 		AllowAllUsers: cfg.AllowAllUsers, AllowedUsers: set(cfg.AllowedUsers), AllowedDevices: set(cfg.AllowedDevices), Named: named(cfg),
 		PromptLife: time.Duration(cfg.PromptSeconds) * time.Second, MaxMedia: cfg.MaxMediaBytes, OutboxEntries: cfg.OutboxEntries,
+		OutboxBytes: cfg.OutboxBytes, Budget: s.budget, DeviceShare: deviceShare, TokenShare: tokenShare,
 		RejectOffline: cfg.OfflineDelivery == "reject", TurnLease: turnLease, HelloTimeout: helloTimeout})
 	return s, nil
 }
@@ -284,7 +297,11 @@ func (s *Server) Run(ctx context.Context) error {
 		work.Go(func() { s.certs.Run(life) })
 	}
 
-	web := s.httpServer(unstalled(s.encrypted(s.guarded(s.handler())), bodyGrace, answerStall))
+	web := s.httpServer(unambiguous(unstalled(s.encrypted(s.guarded(s.handler())), bodyGrace, answerStall)))
+	s.strangers.Watch(web, func(r *http.Request) netip.Addr {
+		addr, _ := access.Client(r, s.proxies)
+		return addr
+	})
 	if s.certs != nil {
 		web.TLSNextProto = s.certs.Silent()
 	}

@@ -10,10 +10,15 @@ import (
 const (
 	sweepFirst  = 10 * time.Minute // after the start: a clock that is far ahead must not drop ids that phones come back with
 	sweepEvery  = time.Hour
+	sweepSooner = 10 * time.Minute // while little room for files is left
 	idsKept     = 24 * time.Hour
 	recordsKept = 30 * 24 * time.Hour // of deliveries
+	recordsMost = 200_000             // of those, beside the ones whose ids are kept
 	filesKept   = 25 * time.Hour      // longer than the link to a file and the gateway's time to fetch it
 	auditKept   = 100_000             // entries of the audit log
+	// filesKeptCrowded is how long files stay that nothing refers to while little room is left: longer than a link of a device lives,
+	// and than a gateway takes to name a file that it has uploaded.
+	filesKeptCrowded = 2 * time.Hour
 )
 
 // sweep drops what is past its time, a while after the start and every hour.
@@ -26,22 +31,47 @@ func (s *Server) sweep(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		}
-		timer.Reset(sweepEvery)
-		now := sweepTime(s.started, time.Since(s.started), time.Now())
-		if err := s.store.SweepAudit(ctx, now.AddDate(0, 0, -s.cfg.AuditDays), auditKept); err != nil && ctx.Err() == nil {
-			s.log.Error("sweep the audit log", "error", err)
+		s.sweepOnce(ctx, sweepTime(s.started, time.Since(s.started), time.Now()))
+		next := sweepEvery
+		if s.crowded() {
+			next = sweepSooner
 		}
-		keep := store.Retention{IDs: idsKept, Records: recordsKept, Outbox: time.Duration(s.cfg.OutboxDays) * 24 * time.Hour, Entries: s.cfg.OutboxEntries}
-		if err := s.store.Sweep(ctx, keep, now); err != nil && ctx.Err() == nil {
-			s.log.Error("old entries could not be dropped", "error", err)
-		} else if used, err := s.store.Hashes(ctx); err == nil {
-			removed, freed, err := s.files.Sweep(ctx, func(hash string) bool { return used[hash] }, filesKept, now)
-			if err != nil && ctx.Err() == nil {
-				s.log.Error("old files could not be dropped", "error", err)
-			} else if removed > 0 {
-				s.log.Info("old files were dropped", "files", removed, "bytes", freed)
-			}
+		timer.Reset(next)
+	}
+}
+
+// sweepOnce drops what is past its time, and counts anew what is left.
+func (s *Server) sweepOnce(ctx context.Context, now time.Time) {
+	failed := func(msg string, err error) bool {
+		if err != nil && ctx.Err() == nil {
+			s.log.Error(msg, "error", err)
 		}
+		return err != nil
+	}
+	failed("the audit log could not be swept", s.store.SweepAudit(ctx, now.AddDate(0, 0, -s.cfg.AuditDays), auditKept))
+	keep := store.Retention{IDs: idsKept, Records: recordsKept, Deliveries: recordsMost, Outbox: time.Duration(s.cfg.OutboxDays) * 24 * time.Hour, Entries: s.cfg.OutboxEntries}
+	s.hub.Swept()
+	err := s.store.Sweep(ctx, keep, now)
+	s.hub.Swept()
+	if failed("old entries could not be dropped", err) {
+		return
+	}
+	used, err := s.store.Hashes(ctx)
+	if failed("the files in use could not be listed", err) {
+		return
+	}
+	older := filesKept
+	if s.crowded() {
+		older = filesKeptCrowded
+	}
+	removed, freed, err := s.files.Sweep(ctx, func(hash string) bool { return used[hash] }, older, now)
+	if !failed("old files could not be dropped", err) && removed > 0 {
+		s.log.Info("old files were dropped", "files", removed, "bytes", freed)
+	}
+	failed("the files could not be counted", s.files.Recount(ctx))
+	freed, err = s.store.Compact(ctx)
+	if !failed("the database could not be compacted", err) && freed > 0 {
+		s.log.Info("compacted the database", "bytes", freed)
 	}
 }
 

@@ -113,6 +113,7 @@ func (h handshakes) Write(line []byte) (int, error) {
 	if bytes.Contains(line, []byte("TLS handshake error")) {
 		level = slog.LevelDebug
 	}
-	h.log.Log(context.Background(), level, strings.TrimSpace(string(line)))
+	// An attribute, since the message is what lines are counted by.
+	h.log.Log(context.Background(), level, "http server", "reason", strings.TrimSpace(string(line)))
 	return len(line), nil
 }

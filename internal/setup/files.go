@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"hermes-mobile/internal/asowner"
 )
 
 // Files is what a Hermes home says, to be looked at only.
@@ -42,9 +44,13 @@ func ReadFiles(home Home) (*Files, error) {
 		f.config = d.value
 	}
 	for _, path := range []string{f.ConfigPath, f.EnvPath} {
-		if info, err := os.Stat(path); err == nil && info.ModTime().After(f.Changed) {
-			f.Changed = info.ModTime()
-		}
+		_ = asowner.Do(path, func() error { // one that is not there was not changed
+			info, err := os.Stat(path)
+			if err == nil && info.ModTime().After(f.Changed) {
+				f.Changed = info.ModTime()
+			}
+			return err
+		})
 	}
 	return f, nil
 }
@@ -122,8 +128,14 @@ type Plugin struct {
 // Plugin looks for the plug-in.
 func (f *Files) Plugin() Plugin {
 	there := func(file string) bool {
-		info, err := os.Stat(filepath.Join(f.home, "plugins", pluginName, file))
-		return err == nil && info.Mode().IsRegular()
+		path := filepath.Join(f.home, "plugins", pluginName, file)
+		return asowner.Do(path, func() error {
+			info, err := os.Stat(path)
+			if err == nil && !info.Mode().IsRegular() {
+				err = asowner.ErrNotRegular
+			}
+			return err
+		}) == nil
 	}
 	p := Plugin{Name: pluginName, Platform: pluginPlatform, Manifest: there("plugin.yaml"), Code: there("__init__.py"),
 		Enabled: f.Has("plugins.enabled", pluginName)}

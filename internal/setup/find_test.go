@@ -2,9 +2,9 @@ package setup
 
 import (
 	"os"
-	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -104,34 +104,28 @@ func TestHomes(t *testing.T) {
 
 func TestServices(t *testing.T) {
 	p := Program{Binary: "/opt/my programs/hermes-mobile", Data: "/home/a%b/data", HermesHome: "/home/a&b/.hermes", User: "/home/a"}
-	for _, kind := range append(Kinds, "auto") {
+	p.Apart = &Apart{Account: "hermes-mobile", Pairing: "/home/a&b/.hermes/platforms/pairing", Hermes: "a"}
+	for _, kind := range Kinds {
 		s, err := NewService(kind, p)
-		if err != nil || len(s.Steps) == 0 || (s.Path == "") != (s.Text == "") {
+		if err != nil || len(s.Steps) == 0 || (len(s.Units) == 0) != (kind == "windows") {
 			t.Errorf("%s: %+v %v", kind, s, err)
 		}
+	}
+	for word, want := range map[string][2]string{"systemd": {SystemdUser, Systemd}, "systemd-user": {SystemdUser, SystemdUser}, "launchd": {"launchd", "launchd"}} {
+		if got := [2]string{ServiceKind(word, false), ServiceKind(word, true)}; got != want {
+			t.Errorf("%s is %v", word, got)
+		}
+	}
+	if got := ServiceKind("auto", false); !slices.Contains(Kinds, got) {
+		t.Errorf("auto is %s", got)
 	}
 	if _, err := NewService("openrc", p); err == nil {
 		t.Error("an unknown service is made")
 	}
 	p.Data = "a\nExecStart=x"
-	if _, err := NewService("systemd", p); err == nil {
-		t.Error("a line end gets into a unit")
-	}
-
-	if _, err := exec.LookPath("systemd-analyze"); err != nil {
-		t.Skip("there is no systemd to check the unit")
-	}
-	sleep, err := exec.LookPath("sleep")
-	if err != nil {
-		t.Skip(err)
-	}
-	s, err := NewService("systemd", Program{Binary: sleep, Data: "/tmp/a b", HermesHome: "/tmp/100%", User: "/tmp"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	unit := filepath.Join(t.TempDir(), "hermes-mobile.service")
-	put(t, unit, []byte(s.Text), 0o644)
-	if out, err := exec.CommandContext(t.Context(), "systemd-analyze", "verify", "--user", unit).CombinedOutput(); strings.Contains(string(out), unit) || strings.Contains(string(out), "hermes-mobile.service") {
-		t.Errorf("%v\n%s", err, out)
+	for _, kind := range []string{Systemd, SystemdUser} {
+		if _, err := NewService(kind, p); err == nil {
+			t.Error("a line end gets into a unit")
+		}
 	}
 }

@@ -2,12 +2,16 @@ package setup
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
+
+	"hermes-mobile/internal/asowner"
 )
 
 // Home is a Hermes home: the main one, or one of its profiles.
@@ -28,15 +32,26 @@ func (h Home) Name() string { return cmp.Or(h.Profile, mainProfile) }
 var profileName = regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,63}$`)
 
 // Homes returns the Hermes home at a path and, if that is a main one, its profiles. The first is the one at the path.
-func Homes(path string) ([]Home, error) {
+func Homes(path string) (list []Home, err error) {
 	if path == "" {
 		return nil, fmt.Errorf("there is no home directory to look for Hermes in")
 	}
-	path, err := filepath.Abs(path)
-	if err != nil {
+	if path, err = filepath.Abs(path); err != nil {
 		return nil, err
 	}
-	if info, err := os.Stat(path); err != nil || !info.IsDir() {
+	err = asowner.Do(path, func() (err error) {
+		list, err = homes(path)
+		return err
+	})
+	return list, err
+}
+
+func homes(path string) ([]Home, error) {
+	info, err := os.Stat(path)
+	if errors.Is(err, fs.ErrPermission) {
+		return nil, err
+	}
+	if err != nil || !info.IsDir() {
 		return nil, fmt.Errorf("there is no Hermes home at %s", path)
 	}
 	if dir := filepath.Dir(path); filepath.Base(dir) == "profiles" && profileName.MatchString(filepath.Base(path)) {
@@ -51,7 +66,7 @@ func Homes(path string) ([]Home, error) {
 		}
 	}
 	active := 0
-	if text, err := os.ReadFile(filepath.Join(path, "active_profile")); err == nil {
+	if text, _, err := asowner.ReadFile(filepath.Join(path, "active_profile"), maxRecord); err == nil {
 		name := strings.ToLower(strings.TrimSpace(string(text)))
 		active = max(0, slices.IndexFunc(list, func(h Home) bool { return h.Name() == name }))
 	}

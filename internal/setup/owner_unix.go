@@ -3,11 +3,17 @@
 package setup
 
 import (
+	"errors"
+	"io/fs"
 	"os"
+	"path/filepath"
 	"syscall"
+
+	"hermes-mobile/internal/asowner"
 )
 
-// copyOwner gives a file to the owner of another, where root writes for somebody else.
+// copyOwner gives a file to the owner of another, where root replaces a file of somebody else in a folder of its own. In a
+// folder of that user the file is theirs already, and the group is one of theirs.
 func copyOwner(path, like string) {
 	if os.Geteuid() != 0 {
 		return
@@ -19,5 +25,23 @@ func copyOwner(path, like string) {
 	}
 }
 
-// matchOwner gives a new file to the owner of its folder.
-func matchOwner(path, dir string) { copyOwner(path, dir) }
+// Hidden reports whether a Hermes home belongs to another account and its settings cannot be seen from this one.
+func Hidden(home Home) bool {
+	if os.Geteuid() == 0 {
+		return false
+	}
+	info, err := os.Stat(home.Path)
+	if err != nil {
+		return errors.Is(err, fs.ErrPermission)
+	}
+	if owner, ok := info.Sys().(*syscall.Stat_t); !ok || int(owner.Uid) == os.Geteuid() {
+		return false
+	}
+	for _, name := range []string{configFile, envFile} {
+		if f, _, err := asowner.Open(filepath.Join(home.Path, name)); err == nil {
+			_ = f.Close() // it was not even read
+			return false
+		}
+	}
+	return true
+}

@@ -5,8 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"strings"
+
+	"hermes-mobile/internal/asowner"
 )
 
 // Options say what Hermes is to be told.
@@ -20,6 +21,8 @@ type Options struct {
 	Accepted map[string]string
 	Replace  bool // the settings of another connector
 	Plugin   bool
+	// Apart is for a server with an account of its own; nil: it has that of its owner.
+	Apart *Apart
 }
 
 // File is one file of the plan.
@@ -115,16 +118,16 @@ func NewPlan(o Options) (*Plan, error) {
 	return p, nil
 }
 
+// maxFile bounds what is read of a file of Hermes.
+const maxFile = 8 << 20
+
+// readFile reads a file for a plan; mode is for one that is not there.
 func readFile(path string, mode fs.FileMode) (*File, error) {
 	f := &File{Path: path, Mode: mode}
-	text, err := os.ReadFile(path)
+	text, info, err := asowner.ReadFile(path, maxFile)
 	if errors.Is(err, fs.ErrNotExist) {
 		return f, nil
 	}
-	if err != nil {
-		return nil, err
-	}
-	info, err := os.Stat(path)
 	if err != nil {
 		return nil, err
 	}
@@ -255,7 +258,7 @@ func (p *Plan) Done() bool {
 			return false
 		}
 	}
-	return len(p.ByHand) == 0
+	return len(p.ByHand) == 0 && p.Apart.Done()
 }
 
 // Restart is how the gateway is started again.

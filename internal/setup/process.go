@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"hermes-mobile/internal/asowner"
 )
 
 // Process is a gateway that runs.
@@ -21,6 +23,9 @@ const (
 	pidFile  = "gateway.pid"
 	lockFile = "gateway.lock"
 )
+
+// maxRecord bounds what is read of such a file.
+const maxRecord = 64 << 10
 
 // Running finds the gateway that runs on a home, as `hermes gateway status` does. One that serves all profiles belongs to the
 // main home.
@@ -48,7 +53,7 @@ func runningIn(home string) (Process, bool) {
 		if since.IsZero() {
 			since = info.ModTime()
 		}
-		text, err := os.ReadFile(path)
+		text, _, err := asowner.ReadFile(path, maxRecord)
 		if err != nil {
 			continue
 		}

@@ -4,13 +4,14 @@ package setup
 
 import (
 	"errors"
-	"os"
 	"syscall"
+
+	"hermes-mobile/internal/asowner"
 )
 
 // locked reports whether somebody holds the lock of a file. Asking takes a shared one for a moment.
 func locked(path string) bool {
-	f, err := os.Open(path)
+	f, _, err := asowner.Open(path)
 	if err != nil {
 		return false
 	}

@@ -2,6 +2,7 @@ package setup
 
 import (
 	"encoding/xml"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -11,37 +12,59 @@ import (
 
 // Service is what starts the server with the machine or the session.
 type Service struct {
-	Kind  string // "systemd", "launchd" or "windows"
-	Path  string // of the file; empty: there is none, and the steps are all
-	Text  string
+	Kind  string   // one of Kinds
+	Units []Unit   // none: the steps are all
 	Steps []string // commands for the owner to run
 }
 
-// Kinds are the services that can be made.
-var Kinds = []string{"systemd", "launchd", "windows"}
+// Unit is one file of a service.
+type Unit struct{ Path, Text string }
+
+// Kinds are the services that can be made. SystemdUser is for people who are not root.
+var Kinds = []string{Systemd, SystemdUser, "launchd", "windows"}
+
+// The services of systemd.
+const (
+	Systemd     = "systemd"
+	SystemdUser = "systemd-user"
+)
 
 // Program says what a service starts.
 type Program struct {
 	Binary, Data, HermesHome string
 	User                     string // the user's home folder
+	Apart                    *Apart // for Systemd
 }
 
-// NewService works out a service. "auto" is the one of this system.
-func NewService(kind string, p Program) (*Service, error) {
-	if kind == "auto" {
-		kind = map[string]string{"darwin": "launchd", "windows": "windows"}[runtime.GOOS]
-		if kind == "" {
-			kind = "systemd"
+// ServiceKind is the service that a word asks for on this system: systemd is that of the user where it is not root who asks.
+func ServiceKind(word string, root bool) string {
+	if word == "auto" {
+		word = map[string]string{"darwin": "launchd", "windows": "windows"}[runtime.GOOS]
+		if word == "" {
+			word = Systemd
 		}
 	}
+	if word == Systemd && !root {
+		word = SystemdUser
+	}
+	return word
+}
+
+// NewService works out a service of one of the Kinds.
+func NewService(kind string, p Program) (*Service, error) {
 	for _, s := range []string{p.Binary, p.Data, p.HermesHome} {
 		if strings.ContainsAny(s, "\"\r\n\x00") {
 			return nil, fmt.Errorf("%q cannot stand in a service", s)
 		}
 	}
 	switch kind {
-	case "systemd":
+	case Systemd:
+		if p.Apart == nil {
+			return nil, errors.New("there is no account for the service")
+		}
 		return systemd(p), nil
+	case SystemdUser:
+		return systemdUser(p), nil
 	case "launchd":
 		return launchd(p), nil
 	case "windows":
@@ -50,17 +73,17 @@ func NewService(kind string, p Program) (*Service, error) {
 	return nil, fmt.Errorf("%q is no service: choose one of %s", kind, strings.Join(Kinds, ", "))
 }
 
-// File is the service's file for a plan, or nil.
-func (s *Service) File() (*File, error) {
-	if s.Path == "" {
-		return nil, nil
+// Files are the service's files for a plan.
+func (s *Service) Files() (list []*File, err error) {
+	for _, u := range s.Units {
+		f, err := readFile(u.Path, 0o644)
+		if err != nil {
+			return nil, err
+		}
+		f.After = []byte(u.Text)
+		list = append(list, f)
 	}
-	f, err := readFile(s.Path, 0o644)
-	if err != nil {
-		return nil, err
-	}
-	f.After = []byte(s.Text)
-	return f, nil
+	return list, nil
 }
 
 // unitWord writes a path for a unit file: there % and \ mean something, and $ does in a command.
@@ -72,8 +95,9 @@ func unitWord(s string, command bool) string {
 	return `"` + s + `"`
 }
 
-func systemd(p Program) *Service {
-	return &Service{Kind: "systemd", Path: filepath.Join(p.User, ".config", "systemd", "user", "hermes-mobile.service"),
+// systemdUser is a unit of the user's own manager. It runs under the account of the user, and so does what the user runs.
+func systemdUser(p Program) *Service {
+	return &Service{Kind: SystemdUser, Units: []Unit{{Path: filepath.Join(p.User, ".config", "systemd", "user", "hermes-mobile.service"),
 		Text: fmt.Sprintf(`# Written by hermes-mobile setup --service.
 [Unit]
 Description=Hermes Mobile
@@ -86,10 +110,11 @@ ExecReload=/bin/kill -HUP $MAINPID
 Environment=%s
 Environment=%s
 UMask=0077
-Restart=on-failure
+Restart=always
 RestartSec=2
 TimeoutStopSec=15
 LimitNOFILE=65536
+LimitCORE=0
 
 # What it may not do. It writes to its data folder, and to the pairing files in the Hermes home.
 NoNewPrivileges=yes
@@ -108,7 +133,7 @@ SystemCallArchitectures=native
 [Install]
 WantedBy=default.target
 `, unitWord(p.Binary, true), unitWord("MOBILE_DATA="+p.Data, false), unitWord("HERMES_HOME="+p.HermesHome, false),
-			unitWord(p.Data, false), unitWord(p.HermesHome, false)),
+			unitWord(p.Data, false), unitWord(p.HermesHome, false))}},
 		Steps: []string{"systemctl --user daemon-reload", "systemctl --user enable --now hermes-mobile",
 			`loginctl enable-linger "$USER"   # so that it also runs when nobody is logged in`}}
 }
@@ -120,7 +145,7 @@ func launchd(p Program) *Service {
 		return b.String()
 	}
 	path := filepath.Join(p.User, "Library", "LaunchAgents", "hermes-mobile.plist")
-	return &Service{Kind: "launchd", Path: path,
+	return &Service{Kind: "launchd", Units: []Unit{{Path: path,
 		Text: fmt.Sprintf(`<?xml version="1.0" encoding="UTF-8"?>
 <!DOCTYPE plist PUBLIC "-//Apple//DTD PLIST 1.0//EN" "http://www.apple.com/DTDs/PropertyList-1.0.dtd">
 <!-- Written by hermes-mobile setup. -->
@@ -147,7 +172,7 @@ func launchd(p Program) *Service {
   <key>StandardErrorPath</key><string>%s</string>
 </dict>
 </plist>
-`, text(p.Binary), text(p.Data), text(p.HermesHome), text(filepath.Join(p.Data, "service.log")), text(filepath.Join(p.Data, "service.log"))),
+`, text(p.Binary), text(p.Data), text(p.HermesHome), text(filepath.Join(p.Data, "service.log")), text(filepath.Join(p.Data, "service.log")))}},
 		Steps: []string{"launchctl bootstrap gui/$(id -u) " + shellWord(path)}}
 }
 

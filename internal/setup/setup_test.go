@@ -307,3 +307,10 @@ func TestLinkStays(t *testing.T) {
 		t.Errorf("%v %q", err, read(t, real))
 	}
 }
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}

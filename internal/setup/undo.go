@@ -11,6 +11,8 @@ import (
 	"path/filepath"
 	"slices"
 	"time"
+
+	"hermes-mobile/internal/asowner"
 )
 
 // stateFile in the data folder says what was written where, so that it can be undone. It holds no secret.
@@ -23,6 +25,7 @@ type step struct {
 	Time  time.Time `json:"time"`
 	Files []record  `json:"files"`
 	Made  []string  `json:"made,omitempty"` // folders
+	Share *share    `json:"share,omitempty"`
 }
 
 // record is what became of one file.
@@ -41,8 +44,30 @@ func sum(b []byte) string {
 	return hex.EncodeToString(s[:])
 }
 
-func recall(data string) (list []step, err error) {
-	text, err := os.ReadFile(filepath.Join(data, stateFile))
+// ownNotes is where root keeps its notes when it has written into folders of several users: whoever may change them decides
+// what an undo removes and restores, and with whose rights.
+var ownNotes = "/etc/hermes-mobile"
+
+// notesFor returns the folder for the notes of a run: the data folder, unless it belongs to another user than one of the files.
+func notesFor(data string, paths []string) (string, error) {
+	keeper, other, err := asowner.Of(data)
+	if err != nil || os.Geteuid() != 0 {
+		return data, err
+	}
+	for _, path := range paths {
+		u, theirs, err := asowner.Of(path)
+		if err != nil {
+			return "", err
+		}
+		if theirs != other || u.UID != keeper.UID {
+			return ownNotes, nil
+		}
+	}
+	return data, nil
+}
+
+func recall(folder string) (list []step, err error) {
+	text, _, err := asowner.ReadFile(filepath.Join(folder, stateFile), maxFile)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
@@ -55,10 +80,14 @@ func recall(data string) (list []step, err error) {
 	return list, nil
 }
 
-func save(data string, list []step) error {
-	path := filepath.Join(data, stateFile)
+func save(folder string, list []step) error {
+	path := filepath.Join(folder, stateFile)
 	if len(list) == 0 {
-		if err := os.Remove(path); !errors.Is(err, fs.ErrNotExist) {
+		err := asowner.Do(path, func() error { return os.Remove(path) })
+		if folder == ownNotes {
+			_ = os.Remove(folder) // unless something is in it
+		}
+		if !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
 		return nil
@@ -67,25 +96,37 @@ func save(data string, list []step) error {
 	if err != nil {
 		return err
 	}
-	before, err := os.ReadFile(path)
+	before, _, err := asowner.ReadFile(path, maxFile)
 	return replace(path, before, append(text, '\n'), err == nil, 0o600)
 }
 
-func remember(data string, s step) error {
-	if err := os.MkdirAll(data, 0o700); err != nil {
+// remember notes a run of the plan.
+func (p *Plan) remember(data string, s step) error {
+	if err := asowner.Do(data, func() error { return os.MkdirAll(data, 0o700) }); err != nil {
 		return err
 	}
-	list, err := recall(data)
+	paths := []string{s.Home}
+	for _, r := range s.Files {
+		paths = append(paths, r.Path)
+	}
+	folder, err := notesFor(data, paths)
 	if err != nil {
 		return err
 	}
-	return save(data, append(list, s))
+	if err := asowner.Do(folder, func() error { return os.MkdirAll(folder, 0o755) }); err != nil {
+		return err
+	}
+	list, err := recall(folder)
+	if err != nil {
+		return err
+	}
+	return save(folder, append(list, s))
 }
 
 // Undone says what became of one file.
 type Undone struct {
 	Path string `json:"path"`
-	What string `json:"what"` // "restored", "removed", "as before", "our keys taken out", or "left"
+	What string `json:"what"` // "restored", "removed", "as before", "our keys taken out", "no longer shared", or "left"
 	// Left are the keys of ours that are in it still, because they were changed since or cannot be taken out alone.
 	Left []string `json:"left,omitempty"`
 	// Backup is the file as it was, where it was not put back.
@@ -99,6 +140,7 @@ const (
 	undoneBefore   = "as before"
 	undonePart     = "our keys taken out"
 	undoneLeft     = "left"
+	undoneAlone    = "no longer shared"
 )
 
 // Undo takes back all that was written into a home, the last first. A file that nobody changed since is put back byte for
@@ -107,9 +149,24 @@ func Undo(data, home string) (list []Undone, err error) { return undo(data, home
 
 // undo takes back the runs of one kind, or with an empty one all.
 func undo(data, home, kind string) (list []Undone, err error) {
-	steps, err := recall(data)
+	// Notes that another user can change are followed with that user's rights only.
+	err = asowner.Do(data, func() (err error) {
+		list, err = undoFrom(data, home, kind, list)
+		return err
+	})
+	if err != nil || os.Geteuid() != 0 || data == ownNotes {
+		return list, err
+	}
+	if u, other, err := asowner.Of(ownNotes); err != nil || other {
+		return list, errors.Join(err, fmt.Errorf("%s belongs to %s, so what it says was not undone", ownNotes, u.Name))
+	}
+	return undoFrom(ownNotes, home, kind, list)
+}
+
+func undoFrom(folder, home, kind string, list []Undone) ([]Undone, error) {
+	steps, err := recall(folder)
 	if err != nil {
-		return nil, err
+		return list, err
 	}
 	for i := len(steps) - 1; i >= 0; i-- {
 		s := steps[i]
@@ -117,18 +174,30 @@ func undo(data, home, kind string) (list []Undone, err error) {
 			continue
 		}
 		for _, r := range slices.Backward(s.Files) {
-			u, err := r.undo()
+			var u Undone
+			err := asowner.Do(r.Path, func() (err error) {
+				u, err = r.undo()
+				return err
+			})
 			if err != nil {
 				return list, err
 			}
 			list = merge(list, u)
 		}
+		if s.Share != nil {
+			if err := s.Share.undo(); err != nil {
+				return list, err
+			}
+			list = merge(list, Undone{Path: s.Share.Path, What: undoneAlone})
+		}
 		for _, dir := range slices.Backward(s.Made) {
-			_ = os.RemoveAll(filepath.Join(dir, "__pycache__")) // Python's, of the plug-in
-			_ = os.Remove(dir)                                  // unless something is in it
+			_ = asowner.Do(dir, func() error {
+				_ = os.RemoveAll(filepath.Join(dir, "__pycache__")) // Python's, of the plug-in
+				return os.Remove(dir)                               // unless something is in it
+			})
 		}
 		steps = slices.Delete(steps, i, i+1)
-		if err := save(data, steps); err != nil {
+		if err := save(folder, steps); err != nil {
 			return list, err
 		}
 	}
@@ -153,7 +222,7 @@ func merge(list []Undone, u Undone) []Undone {
 
 func (r record) undo() (Undone, error) {
 	u := Undone{Path: r.Path, What: undoneBefore}
-	now, err := os.ReadFile(r.Path)
+	now, _, err := asowner.ReadFile(r.Path, maxFile)
 	exists := err == nil
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return u, err
@@ -170,7 +239,7 @@ func (r record) undo() (Undone, error) {
 			u.What = undoneRemoved
 			return u, os.Remove(r.Path)
 		}
-		if old, err := os.ReadFile(r.Backup); err == nil && sum(old) == r.Before {
+		if old, _, err := asowner.ReadFile(r.Backup, maxFile); err == nil && sum(old) == r.Before {
 			u.What = undoneRestored
 			if err := replace(r.Path, now, old, true, r.Mode); err != nil {
 				return u, err
@@ -198,7 +267,7 @@ func (r record) part(u Undone, now []byte) (Undone, error) {
 	text := now
 	switch filepath.Base(r.Path) {
 	case envFile:
-		old, _ := os.ReadFile(r.Backup) // without it what was there before is lost
+		old, _, _ := asowner.ReadFile(r.Backup, maxFile) // without it what was there before is lost
 		for _, c := range r.Changes {
 			text = revertEnv(text, old, c, &u)
 		}

@@ -14,6 +14,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"hermes-mobile/internal/asowner"
 )
 
 // Version is a release of Hermes, as far as it matters here. The zero value is unknown.
@@ -132,6 +134,9 @@ func ask(ctx context.Context, program, home string) (Version, bool) {
 		name, _, _ := strings.Cut(strings.ToUpper(e), "=")
 		return strings.HasSuffix(name, "_PROXY")
 	}), "HERMES_HOME="+home, "NO_COLOR=1")
+	if err := asowner.RunAs(cmd, program, home); err != nil {
+		return Version{}, false
+	}
 	out, err := cmd.StdoutPipe()
 	if err != nil || cmd.Start() != nil {
 		return Version{}, false
@@ -154,7 +159,7 @@ func installed(program string) (Version, string) {
 	if real, err := filepath.EvalSymlinks(program); err == nil {
 		envs = append(envs, filepath.Dir(filepath.Dir(real)))
 	}
-	if f, err := os.Open(program); err == nil {
+	if f, _, err := asowner.Open(program); err == nil {
 		head := make([]byte, 1024)
 		n, _ := f.Read(head)
 		_ = f.Close()

@@ -8,6 +8,8 @@ import (
 	"os"
 	"path/filepath"
 	"time"
+
+	"hermes-mobile/internal/asowner"
 )
 
 // ErrConflict: the plan would replace the settings of another connector, and Replace is not set.
@@ -30,7 +32,7 @@ func (p *Plan) Write(data string, now time.Time) (backups []string, err error) {
 		}
 		r := record{Path: f.Path, Existed: f.Exists, Before: sum(f.Before), After: sum(f.After), Changes: sealed(f)}
 		if f.Exists {
-			info, err := os.Stat(f.Path)
+			_, info, err := asowner.ReadFile(f.Path, maxFile)
 			if err != nil {
 				return backups, err
 			}
@@ -42,14 +44,20 @@ func (p *Plan) Write(data string, now time.Time) (backups []string, err error) {
 		}
 		s.Files = append(s.Files, r)
 	}
-	if len(s.Files) == 0 {
+	shares := p.Apart != nil && p.Apart.missing.shared
+	if len(s.Files) == 0 && !shares {
 		return nil, nil
+	}
+	if shares {
+		if s.Share, err = p.Apart.before(); err != nil {
+			return backups, err
+		}
 	}
 	if s.Made, err = makeDirs(p.Files); err != nil {
 		return backups, err
 	}
 	// Before the files: what is half done can be undone, too.
-	if err := remember(data, s); err != nil {
+	if err := p.remember(data, s); err != nil {
 		return backups, fmt.Errorf("nothing was written, because no note for --undo can be made: %w", err)
 	}
 	for _, f := range p.Files {
@@ -59,6 +67,9 @@ func (p *Plan) Write(data string, now time.Time) (backups []string, err error) {
 		if err := replace(f.Path, f.Before, f.After, f.Exists, f.Mode); err != nil {
 			return backups, err
 		}
+	}
+	if shares {
+		return backups, p.Apart.share()
 	}
 	return backups, nil
 }
@@ -85,16 +96,19 @@ func makeDirs(files []*File) (made []string, err error) {
 		}
 		var missing []string
 		for dir := filepath.Dir(f.Path); ; dir = filepath.Dir(dir) {
-			if _, err := os.Stat(dir); !errors.Is(err, fs.ErrNotExist) {
+			err := asowner.Do(dir, func() error {
+				_, err := os.Stat(dir)
+				return err
+			})
+			if !errors.Is(err, fs.ErrNotExist) {
 				break
 			}
 			missing = append([]string{dir}, missing...)
 		}
 		for _, dir := range missing {
-			if err := os.Mkdir(dir, 0o755); err != nil {
+			if err := asowner.Do(dir, func() error { return os.Mkdir(dir, 0o755) }); err != nil {
 				return made, err
 			}
-			matchOwner(dir, filepath.Dir(dir))
 			made = append(made, dir)
 		}
 	}
@@ -102,12 +116,23 @@ func makeDirs(files []*File) (made []string, err error) {
 }
 
 // backup copies a file beside itself, readable by nobody else.
-func backup(f *File, now time.Time) (string, error) {
+func backup(f *File, now time.Time) (name string, err error) {
+	err = asowner.Do(f.Path, func() (err error) {
+		name, err = copyBeside(f, now)
+		return err
+	})
+	return name, err
+}
+
+// backupInfix stands between the name of a file and the time of its backup.
+const backupInfix = ".hermes-mobile-"
+
+func copyBeside(f *File, now time.Time) (string, error) {
 	path := f.Path
 	if real, err := filepath.EvalSymlinks(path); err == nil {
 		path = real
 	}
-	base := path + ".hermes-mobile-" + now.UTC().Format("20060102T150405Z")
+	base := path + backupInfix + now.UTC().Format("20060102T150405Z")
 	for i := 0; ; i++ {
 		name := base
 		if i > 0 {
@@ -131,7 +156,11 @@ var errMeanwhile = errors.New("it was changed by somebody else meanwhile: run th
 
 // replace writes a file as a whole: who reads it sees the old or the new one. A link stays one. The file must still be what
 // it was when the change was worked out.
-func replace(path string, before, after []byte, existed bool, mode fs.FileMode) (err error) {
+func replace(path string, before, after []byte, existed bool, mode fs.FileMode) error {
+	return asowner.Do(path, func() error { return rename(path, before, after, existed, mode) })
+}
+
+func rename(path string, before, after []byte, existed bool, mode fs.FileMode) (err error) {
 	if real, err := filepath.EvalSymlinks(path); err == nil {
 		path = real
 	}
@@ -154,8 +183,6 @@ func replace(path string, before, after []byte, existed bool, mode fs.FileMode) 
 	}
 	if existed {
 		copyOwner(draft.Name(), path)
-	} else {
-		matchOwner(draft.Name(), dir)
 	}
 	now, err := os.ReadFile(path)
 	if existed && (err != nil || !bytes.Equal(now, before)) || !existed && !errors.Is(err, fs.ErrNotExist) {

@@ -144,7 +144,7 @@ func TestReadOwnWrites(t *testing.T) {
 	dev := device(t, s, "d")
 	for i := int64(1); i <= 50; i++ {
 		do(t, s, func(tx *Tx) error { return appendRow(tx, dev, i, t0) })
-		count, newest, err := s.OutboxBounds(ctx, dev)
+		count, newest, _, err := s.OutboxBounds(ctx, dev)
 		ok(t, err)
 		if int64(count) != i || newest != i {
 			t.Fatalf("after %d writes: %d entries, newest %d", i, count, newest)

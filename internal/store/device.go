@@ -7,6 +7,8 @@ import (
 	"database/sql"
 	"encoding/hex"
 	"time"
+
+	"hermes-mobile/frame"
 )
 
 // Device is one installation of an app, as the store knows it.
@@ -68,6 +70,9 @@ func scanDevice(r *sql.Rows) (*Device, error) {
 		&d.WasUser, &d.Notices)
 	d.CreatedAt, d.SeenAt = time.UnixMilli(created), time.UnixMilli(seen)
 	d.AnswersAt, d.ExpiresAt, d.ApprovedAt = timeOrZero(answers), timeOrZero(expires), timeOrZero(approved)
+	for _, name := range []*string{&d.Name, &d.Platform, &d.App, &d.UserName} {
+		*name = frame.CleanName(*name) // an earlier version let more into names
+	}
 	return d, err
 }
 

@@ -37,6 +37,7 @@ const (
 const (
 	keepRuns      = 7 * 24 * time.Hour
 	keepResponses = 365 * 24 * time.Hour
+	keepKeys      = 30 * 24 * time.Hour // that have expired, so that their owner sees why a program fails
 )
 
 func milli(ms int64) time.Time {
@@ -92,9 +93,9 @@ func (t *Tx) RehashFrontPassword(user, old, hash string) error {
 	return t.must("front_user.rehash", hash, user, old)
 }
 
-// RemoveFrontUser drops a user, all logins, and what is known to be the user's.
+// RemoveFrontUser drops a user, all logins and keys, and what is known to be the user's.
 func (t *Tx) RemoveFrontUser(user string) error {
-	for _, name := range []string{"front_token.user", "front_owner.user", "front_user.remove"} {
+	for _, name := range []string{"front_token.user", "front_key.user", "front_owner.user", "front_user.remove"} {
 		if err := t.must(name, user); err != nil {
 			return err
 		}
@@ -172,6 +173,9 @@ func (s *Store) FrontOwned(ctx context.Context, user, kind string) (map[string]b
 
 func (t *Tx) sweepFront(now time.Time) error {
 	if err := t.must("front_token.sweep", now.UnixMilli()); err != nil {
+		return err
+	}
+	if err := t.must("front_key.sweep", now.Add(-keepKeys).UnixMilli()); err != nil {
 		return err
 	}
 	if err := t.must("front_owner.sweep", FrontRun, now.Add(-keepRuns).UnixMilli()); err != nil {

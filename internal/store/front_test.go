@@ -116,7 +116,53 @@ func TestFrontOwners(t *testing.T) {
 	}
 }
 
-// A login that was ended after a copy was made does not come back with the copy.
+func TestFrontKeys(t *testing.T) {
+	s := open(t, t.TempDir())
+	for _, u := range [][2]string{{"u1", "bert"}, {"u2", "anna"}} {
+		do(t, s, func(tx *Tx) error {
+			_, err := tx.AddFrontUser(&FrontUser{ID: u[0], Name: u[1]}, t0)
+			return err
+		})
+	}
+	for _, k := range []FrontKey{{ID: "k1", Hash: "h1", User: "u1", Label: "laptop"}, {ID: "k2", Hash: "h2", User: "u2", Until: t0.Add(time.Hour)}, {ID: "k3", Hash: "h3", User: "u1", Until: t0.Add(keepKeys)}} {
+		do(t, s, func(tx *Tx) error { return tx.AddFrontKey(k, t0) })
+	}
+	ids := func() (text string) {
+		for _, k := range value[[]*FrontKey](t)(s.FrontKeys(ctx)) {
+			text += k.ID
+		}
+		return text
+	}
+	if got := ids(); got != "k2k1k3" {
+		t.Errorf("keys %s", got)
+	}
+	k := value[*FrontKey](t)(s.FrontKey(ctx, "h1"))
+	if k == nil || k.ID != "k1" || k.User != "u1" || k.Name != "bert" || k.Label != "laptop" || !k.CreatedAt.Equal(t0) || !k.Until.IsZero() || !k.UsedAt.IsZero() {
+		t.Errorf("%+v", k)
+	}
+	if k := value[*FrontKey](t)(s.FrontKeyByID(ctx, "k2")); k == nil || !k.Until.Equal(t0.Add(time.Hour)) {
+		t.Errorf("%+v", k)
+	}
+	do(t, s, func(tx *Tx) error { return tx.UseFrontKey("k1", t0.Add(2*time.Minute)) })
+	do(t, s, func(tx *Tx) error { return tx.UseFrontKey("k1", t0.Add(time.Minute)) }) // which came later
+	if k := value[*FrontKey](t)(s.FrontKey(ctx, "h1")); !k.UsedAt.Equal(t0.Add(2 * time.Minute)) {
+		t.Errorf("it was used at %v", k.UsedAt)
+	}
+	ok(t, s.Sweep(ctx, Retention{IDs: time.Hour, Outbox: time.Hour, Entries: 10}, t0.Add(keepKeys+2*time.Hour)))
+	if got := ids(); got != "k1k3" {
+		t.Errorf("after a sweep there are %s", got)
+	}
+	do(t, s, func(tx *Tx) error { return tx.RemoveFrontKey("k3") })
+	if value[*FrontKey](t)(s.FrontKey(ctx, "h3")) != nil || value[*FrontKey](t)(s.FrontKey(ctx, "h1")) == nil {
+		t.Error("more or less than the key is gone")
+	}
+	do(t, s, func(tx *Tx) error { return tx.RemoveFrontUser("u1") })
+	if got := ids(); got != "" || value[*FrontKey](t)(s.FrontKey(ctx, "h1")) != nil {
+		t.Error("a user is gone and the key is not")
+	}
+}
+
+// A login or a key that was ended after a copy was made does not come back with the copy.
 func TestFrontLoginsEndWithARestore(t *testing.T) {
 	dir, copied := t.TempDir(), t.TempDir()
 	s := open(t, dir)
@@ -124,11 +170,14 @@ func TestFrontLoginsEndWithARestore(t *testing.T) {
 		if _, err := tx.AddFrontUser(&FrontUser{ID: "u", Name: "anna"}, t0); err != nil {
 			return err
 		}
+		if err := tx.AddFrontKey(FrontKey{ID: "k", Hash: "key", User: "u"}, t0); err != nil {
+			return err
+		}
 		return tx.AddFrontToken(FrontToken{Hash: "at", Login: "l", User: "u", Until: t0}, t0)
 	})
 	ok(t, s.Backup(ctx, filepath.Join(copied, File)))
 	again := open(t, copied)
-	if value[*FrontToken](t)(again.FrontToken(ctx, "at")) != nil || value[*FrontUser](t)(again.FrontUser(ctx, "anna")) == nil {
+	if value[*FrontToken](t)(again.FrontToken(ctx, "at")) != nil || value[*FrontKey](t)(again.FrontKey(ctx, "key")) != nil || value[*FrontUser](t)(again.FrontUser(ctx, "anna")) == nil {
 		t.Error("the login came back, or the user did not")
 	}
 }

@@ -145,6 +145,12 @@ func wantFrozenRows(t *testing.T, s *Store, version int) {
 		if list := value[[]AuditEntry](t)(s.Audit(ctx, AuditFilter{}, 10)); len(list) != 1 || list[0].Action != "device.revoke" || list[0].Subject != "tel-2" {
 			t.Errorf("audit log %+v", list)
 		}
+		if rows := value[[]Uploaded](t)(s.Uploaded(ctx, 20455)); len(rows) != 1 || rows[0] != (Uploaded{"device:tel-1", 20455, 1000}) {
+			t.Errorf("bytes of the day %+v", rows)
+		}
+		if k := value[*FrontKey](t)(s.FrontKey(ctx, "ac01")); k == nil || k.ID != "k1" || k.Name != "anna" || k.Label != "laptop" || k.Until.UnixMilli() != 4102444800000 || k.UsedAt.UnixMilli() != 1767366001000 {
+			t.Errorf("key of a user: %+v", k)
+		}
 	}
 	if i, err := s.Invite(ctx, "cafe", "tel-1", time.UnixMilli(4_000_000_000_000)); err != nil || i == nil || i.Device != "" || i.User != "" || i.Life != 0 {
 		t.Errorf("the pairing code: %+v, error %v", i, err)

@@ -80,10 +80,32 @@ func (s *Store) FirstSince(ctx context.Context, device int64, since time.Time) (
 	return seq, err
 }
 
-// OutboxBounds returns how many entries a device has, and the newest seq (0 if none).
-func (s *Store) OutboxBounds(ctx context.Context, device int64) (count int, newest int64, err error) {
-	err = s.rows(ctx, "outbox.bounds", func(r *sql.Rows) error { return r.Scan(&count, &newest) }, device)
-	return count, newest, err
+// OutboxBounds returns how many entries a device has, the newest seq (0 if none), and the bytes of the entries' bodies.
+func (s *Store) OutboxBounds(ctx context.Context, device int64) (count int, newest, bytes int64, err error) {
+	err = s.rows(ctx, "outbox.bounds", func(r *sql.Rows) error { return r.Scan(&count, &newest, &bytes) }, device)
+	return count, newest, bytes, err
+}
+
+// OutboxBytes returns the bytes of the bodies that a device's outbox holds after seq.
+func (s *Store) OutboxBytes(ctx context.Context, device, after int64) (bytes int64, err error) {
+	err = s.rows(ctx, "outbox.bytes", func(r *sql.Rows) error { return r.Scan(&bytes) }, device, after)
+	return bytes, err
+}
+
+// OutboxOldest returns up to which seq the oldest entries after one must go to free so many bytes of bodies, and how many that
+// frees: fewer where the outbox holds fewer.
+func (s *Store) OutboxOldest(ctx context.Context, device, after, bytes int64) (upTo, frees int64, err error) {
+	err = s.rows(ctx, "outbox.sizes", func(r *sql.Rows) error {
+		var size int64
+		if err := r.Scan(&upTo, &size); err != nil {
+			return err
+		}
+		if frees += size; frees >= bytes {
+			return errEnough
+		}
+		return nil
+	}, device, after)
+	return upTo, frees, enough(err)
 }
 
 // Quote returns the first 500 characters of a final message, empty when it is not kept. It is in the outbox until the device has it.

@@ -216,7 +216,7 @@ func TestQuote(t *testing.T) {
 	want(dev, "broken", "")
 	forget()
 	want(dev, "edited", "three")
-	if n, _, err := s.OutboxBounds(ctx, dev); n > 0 || err != nil {
+	if n, _, _, err := s.OutboxBounds(ctx, dev); n > 0 || err != nil {
 		t.Errorf("%d entries are left, %v", n, err)
 	}
 	for i := range keepQuotes + 10 {
@@ -272,5 +272,16 @@ func TestOpenMessages(t *testing.T) {
 	do(t, s, func(tx *Tx) error { return tx.CloseOpen(dev, "r1") })
 	if list := value[[]OpenMessage](t)(s.OpenMessages(ctx, dev)); len(list) != 1 || list[0].ID != "r2" {
 		t.Errorf("open messages %+v", list)
+	}
+}
+
+// Names that an earlier version stored are read without what does not show as itself.
+func TestStoredNamesAreClean(t *testing.T) {
+	s := open(t, t.TempDir())
+	d := &Device{ID: "d", Name: "Anna\u202e's\n phone", Platform: "an\u200bdroid", App: "app\x1b[2J", UserID: "anna", UserName: "\u2066Anna 👩\u200d🚀"}
+	do(t, s, func(tx *Tx) error { return tx.AddDevice(d, t0) })
+	got := value[*Device](t)(s.Device(ctx, "d"))
+	if got.Name != "Anna's phone" || got.Platform != "android" || got.App != "app[2J" || got.UserName != "Anna 👩\u200d🚀" {
+		t.Errorf("%+v", got)
 	}
 }

@@ -200,15 +200,24 @@ CREATE INDEX device_label ON device(label) WHERE approved_at=0;
 -- When a token of an app or a sender was last used, by its label.
 CREATE TABLE token_use (label TEXT PRIMARY KEY, at INTEGER NOT NULL) WITHOUT ROWID;
 
--- Bytes of files that a device stored on a day, counted in days since 1970.
+-- Bytes that a device or token made the server store on a day, counted in days since 1970.
 CREATE TABLE upload_day (
-  device INTEGER NOT NULL, day INTEGER NOT NULL, bytes INTEGER NOT NULL,
-  PRIMARY KEY (device, day)) WITHOUT ROWID;
+  account TEXT NOT NULL,             -- device:ID, token:LABEL
+  day INTEGER NOT NULL, bytes INTEGER NOT NULL,
+  PRIMARY KEY (account, day)) WITHOUT ROWID;
 
 -- Passkeys that open the admin UI.
 CREATE TABLE passkey (
   id TEXT PRIMARY KEY, name TEXT NOT NULL, credential BLOB NOT NULL,
   created_at INTEGER NOT NULL, used_at INTEGER NOT NULL) WITHOUT ROWID;
+
+-- Keys by which programs use the API in place of a login. Of a key its hash is kept.
+CREATE TABLE front_key (
+  id TEXT PRIMARY KEY, hash TEXT NOT NULL UNIQUE, user_id TEXT NOT NULL, label TEXT NOT NULL,
+  created_at INTEGER NOT NULL, until INTEGER NOT NULL, -- 0 = for ever
+  used_at INTEGER NOT NULL) WITHOUT ROWID;
+CREATE INDEX front_key_user ON front_key(user_id);
+CREATE INDEX front_key_until ON front_key(until);
 `}
 
 // migrate brings the schema up to date, one version a transaction. A database of a newer program is left alone.

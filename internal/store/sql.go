@@ -96,6 +96,12 @@ var writes = map[string]string{
 	"front_token.user":  `DELETE FROM front_token WHERE user_id=?`,
 	"front_token.sweep": `DELETE FROM front_token WHERE until<?`,
 
+	"front_key.add":    `INSERT INTO front_key(id, hash, user_id, label, created_at, until, used_at) VALUES(?,?,?,?,?,?,0)`,
+	"front_key.use":    `UPDATE front_key SET used_at=max(used_at, ?) WHERE id=?`,
+	"front_key.remove": `DELETE FROM front_key WHERE id=?`,
+	"front_key.user":   `DELETE FROM front_key WHERE user_id=?`,
+	"front_key.sweep":  `DELETE FROM front_key WHERE until>0 AND until<?`,
+
 	"front_owner.claim":  `INSERT INTO front_owner(kind, id, user_id, at) VALUES(?,?,?,?) ON CONFLICT(kind, id) DO NOTHING`,
 	"front_owner.take":   `INSERT INTO front_owner(kind, id, user_id, at) VALUES(?,?,?,?) ON CONFLICT(kind, id) DO UPDATE SET user_id=excluded.user_id, at=excluded.at`,
 	"front_owner.forget": `DELETE FROM front_owner WHERE kind=? AND id=?`,
@@ -117,6 +123,9 @@ var writes = map[string]string{
 
 	"audit.add":  `INSERT INTO audit(at, actor, origin, action, subject, detail) VALUES(?,?,?,?,?,?)`,
 	"audit.drop": `DELETE FROM audit WHERE n=?`,
+
+	"upload.set":   `INSERT INTO upload_day(account, day, bytes) VALUES(?,?,?) ON CONFLICT(account, day) DO UPDATE SET bytes=max(bytes, excluded.bytes)`,
+	"upload.sweep": `DELETE FROM upload_day WHERE day<?1-1 OR day>?1+1`,
 
 	"passkey.add": `INSERT INTO passkey(id, name, credential, created_at, used_at) SELECT ?1, ?2, ?3, ?4, 0 WHERE (SELECT count(*) FROM passkey)<?5
 		ON CONFLICT(id) DO NOTHING`,
@@ -170,9 +179,12 @@ var queries = map[string]string{
 	"inbox.seen":   `SELECT 1 FROM inbox WHERE device=? AND id=?`,
 	"inbox.old":    `SELECT n FROM inbox WHERE at<? AND state=2`,
 
-	"outbox.after":  `SELECT seq, at, kind, body FROM outbox WHERE device=? AND seq>? ORDER BY seq LIMIT ?`,
-	"outbox.since":  `SELECT seq FROM outbox WHERE device=? AND at>=? ORDER BY seq LIMIT 1`,
-	"outbox.bounds": `SELECT count(*), coalesce(max(seq), 0) FROM outbox WHERE device=?`,
+	"outbox.after": `SELECT seq, at, kind, body FROM outbox WHERE device=? AND seq>? ORDER BY seq LIMIT ?`,
+	"outbox.since": `SELECT seq FROM outbox WHERE device=? AND at>=? ORDER BY seq LIMIT 1`,
+	// The length of a blob stands before it, so none of these reads the bodies themselves.
+	"outbox.bounds": `SELECT count(*), coalesce(max(seq), 0), coalesce(sum(length(body)), 0) FROM outbox WHERE device=?`,
+	"outbox.bytes":  `SELECT coalesce(sum(length(body)), 0) FROM outbox WHERE device=? AND seq>?`,
+	"outbox.sizes":  `SELECT seq, length(body) FROM outbox WHERE device=? AND seq>? ORDER BY seq`,
 	"outbox.cards":  `SELECT seq, at, kind, body FROM outbox WHERE device=? AND kind=3 ORDER BY seq`,
 	"outbox.aging": `SELECT d.id, o.at, (SELECT count(*) FROM outbox WHERE device=d.n AND at<?1) FROM device d
 		JOIN outbox o ON o.device=d.n AND o.seq=(SELECT min(seq) FROM outbox WHERE device=d.n) WHERE o.at<?1 ORDER BY o.at LIMIT ?2`,
@@ -204,6 +216,7 @@ var queries = map[string]string{
 
 	"delivery.old":  `SELECT n FROM delivery WHERE fresh=1 AND at<?`,
 	"delivery.past": `SELECT n FROM delivery WHERE fresh=0 AND at<?`,
+	"delivery.many": `SELECT n FROM delivery WHERE fresh=0 AND n<=(SELECT max(n) FROM delivery)-?`,
 
 	"delivery.id": `SELECT queued FROM delivery WHERE sender=? AND id=? AND fresh=1`,
 	"delivery.trail": `SELECT coalesce(max(seq), 0), coalesce(min(iif(sent_at=0, seq, NULL)), 0), coalesce(min(iif(acked_at=0, seq, NULL)), 0), coalesce(min(seq), 0)
@@ -222,6 +235,9 @@ var queries = map[string]string{
 	"front_user.name":    `SELECT id, name, password, created_at, changed_at, seen_at FROM front_user WHERE name=?`,
 	"front_token.hash":   `SELECT t.login, t.user_id, u.name, t.refresh, t.until, t.parent, t.spent_at FROM front_token t JOIN front_user u ON u.id=t.user_id WHERE t.hash=?`,
 	"front_token.logins": `SELECT login FROM front_token WHERE user_id=? GROUP BY login ORDER BY max(at) DESC, login`,
+	"front_key.hash":     frontKey + ` WHERE k.hash=?`,
+	"front_key.id":       frontKey + ` WHERE k.id=?`,
+	"front_key.list":     frontKey + ` ORDER BY u.name, k.created_at, k.id`,
 	"front_owner.id":     `SELECT user_id FROM front_owner WHERE kind=? AND id=?`,
 	"front_owner.user":   `SELECT id FROM front_owner WHERE user_id=? AND kind=?`,
 
@@ -231,6 +247,7 @@ var queries = map[string]string{
 	"audit.old":    `SELECT n FROM audit WHERE at<?`,
 	"audit.counts": `SELECT action, count(*) FROM audit GROUP BY action`,
 	"audit.excess": `SELECT n FROM audit WHERE action=? ORDER BY n DESC LIMIT -1 OFFSET ?`,
+	"upload.day":   `SELECT account, day, bytes FROM upload_day WHERE day>=? ORDER BY account, day`,
 
 	"passkey.list": `SELECT id, name, credential, created_at, used_at FROM passkey ORDER BY created_at, id`,
 	"passkey.id":   `SELECT id, name, credential, created_at, used_at FROM passkey WHERE id=?`,

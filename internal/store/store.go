@@ -89,7 +89,7 @@ func hint(err error) string {
 }
 
 func source(path string, pragmas ...string) string {
-	q := url.Values{"_pragma": append(pragmas, "busy_timeout(10000)", "journal_mode(WAL)", "synchronous(FULL)", "foreign_keys(1)")}
+	q := url.Values{"_pragma": append(pragmas, "busy_timeout(10000)", "journal_mode(WAL)", "synchronous(FULL)", "foreign_keys(1)", journalLimit)}
 	return "file:" + (&url.URL{Path: path}).EscapedPath() + "?" + q.Encode()
 }
 
@@ -204,14 +204,14 @@ func markCopy(ctx context.Context, path string) error {
 }
 
 // afterRestore begins a new epoch of every outbox in a database that was restored from a copy: numbers that were used
-// after the copy was made would be used again, and a device that is ahead would take new frames for known ones. People log in again: a login that was ended after the copy
-// was made must not come back. The audit log says that it lacks what happened since.
+// after the copy was made would be used again, and a device that is ahead would take new frames for known ones. People log in again, and their keys are gone: a login or a key that was ended
+// after the copy was made must not come back. The audit log says that it lacks what happened since.
 func afterRestore(ctx context.Context, c *sql.Conn) error {
 	var n int
 	if err := c.QueryRowContext(ctx, "SELECT count(*) FROM meta WHERE k=?", metaCopy).Scan(&n); err != nil || n == 0 {
 		return err
 	}
-	_, err := c.ExecContext(ctx, "BEGIN IMMEDIATE; UPDATE device SET epoch=lower(hex(randomblob(6))); DELETE FROM front_token; DELETE FROM meta WHERE k='"+metaCopy+"';"+
+	_, err := c.ExecContext(ctx, "BEGIN IMMEDIATE; UPDATE device SET epoch=lower(hex(randomblob(6))); DELETE FROM front_token; DELETE FROM front_key; DELETE FROM meta WHERE k='"+metaCopy+"';"+
 		"INSERT INTO audit(at, actor, origin, action, subject, detail) VALUES(CAST(unixepoch('subsec')*1000 AS INTEGER), 'server', '', 'backup.restored', '', ''); COMMIT")
 	return err
 }

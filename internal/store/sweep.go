@@ -12,6 +12,8 @@ type Retention struct {
 	Records time.Duration // of deliveries
 	Outbox  time.Duration // what a device did not fetch
 	Entries int           // of one device's outbox
+
+	Deliveries int // records of deliveries whose ids are forgotten; 0 for any number
 }
 
 // keepSaid is how long it is known what agents said; what they say again they say soon.
@@ -54,8 +56,17 @@ func (s *Store) Sweep(ctx context.Context, keep Retention, now time.Time) error 
 			return err
 		}
 	}
+	if keep.Deliveries > 0 {
+		err := s.sweep(ctx, "delivery.many", sweepPiece, func(t *Tx, key []any) error { return t.must("delivery.gone", key...) }, keep.Deliveries)
+		if err != nil {
+			return err
+		}
+	}
 	return s.Do(func(t *Tx) error {
 		if err := t.sweepFront(now); err != nil {
+			return err
+		}
+		if err := t.must("upload.sweep", now.Unix()/86400); err != nil {
 			return err
 		}
 		return t.must("invite.sweep", now.UnixMilli())

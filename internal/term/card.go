@@ -1,38 +1,48 @@
 package term
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"hermes-mobile/device"
 	"hermes-mobile/frame"
 )
 
-// card is a question that is open. Texts are clean; ids are as they came.
+// card is a question that is open. Texts are as a person must see them; ids are as they came.
 type card struct {
 	id       string
 	kind     string
-	text     string
-	command  string
-	about    string
+	text     frame.Shown
+	command  frame.Shown
+	about    frame.Shown
 	options  []frame.Option
 	shown    time.Time
 	deadline time.Time // zero: none known
 	selected int
 	asked    string // what was answered here and is on its way
 	receipt  string // id of the answer
+
+	odd         bool // the server says that it needs a closer look
+	hiddenLabel bool // an option's label does not show as itself
+
+	lines  []string // all texts, laid out for shape
+	shape  layout
+	scroll int  // the first of lines that is on the screen
+	page   int  // how many of them are
+	read   bool // their end was on the screen
 }
 
 func newCard(p frame.Prompt, now time.Time) *card {
-	c := &card{id: p.ID, kind: p.Kind, text: clean(p.Text), command: clean(p.Command), about: clean(p.Description), shown: now}
+	c := &card{id: p.ID, kind: p.Kind, text: frame.Visible(p.Text), command: frame.VisibleCommand(p.Command), about: frame.Visible(p.Description), shown: now, odd: p.Odd}
 	for _, o := range p.Options {
 		label := line(o.Label)
 		if label == "" {
 			label = line(o.ID)
 		}
+		c.hiddenLabel = c.hiddenLabel || frame.Visible(cmp.Or(o.Label, o.ID)).Hidden
 		c.options = append(c.options, frame.Option{ID: o.ID, Label: label, Style: o.Style})
 	}
 	for i, o := range c.options { // Enter on an empty line must not allow a command
@@ -49,13 +59,19 @@ func newCard(p frame.Prompt, now time.Time) *card {
 	return c
 }
 
+// same reports whether a card that is shown again asks what it asked before.
+func (c *card) same(other *card) bool {
+	return c.kind == other.kind && c.text.String() == other.text.String() && c.command.String() == other.command.String() &&
+		c.about.String() == other.about.String() && slices.Equal(c.options, other.options)
+}
+
 // title is the card in one line.
 func (c *card) title() string {
 	switch {
-	case c.command != "":
-		return "Allow this command? " + line(c.command)
-	case c.text != "":
-		return line(c.text)
+	case len(c.command.Segments) > 0:
+		return "Allow this command? " + line(c.command.Folded())
+	case len(c.text.Segments) > 0:
+		return line(c.text.Folded())
 	}
 	return "A question of kind " + line(c.kind)
 }
@@ -113,70 +129,6 @@ func (c *card) left(now time.Time) string {
 	return fmt.Sprintf("%d s left", s)
 }
 
-// cardPanel draws the chosen card above the input.
-func (m *model) cardPanel() []string {
-	c := m.card()
-	if c == nil {
-		return nil
-	}
-	width := max(m.shape.width-4, 10)
-	var body []string
-	head := m.style.card.Render(map[string]string{frame.ExecApproval: "Allow this command?", frame.SlashConfirm: "Confirm", frame.Clarify: "Question"}[c.kind])
-	if left := c.left(m.now()); left != "" {
-		head += m.style.dim.Render("  " + left)
-	}
-	if len(m.cards) > 1 {
-		head += m.style.dim.Render(fmt.Sprintf("  card %d of %d, Tab for the next", m.chosen+1, len(m.cards)))
-	}
-	body = append(body, cut(head, width))
-	limit := max(m.height/3, 3) // a long command may not push the choices off the screen
-	text := []string{}
-	if c.text != "" {
-		text = append(text, wrap(c.text, width)...)
-	}
-	if c.command != "" {
-		for _, l := range wrap(c.command, width-2) {
-			text = append(text, m.style.bold.Render("$ "+l))
-		}
-	}
-	if c.about != "" {
-		text = append(text, wrap(c.about, width)...)
-	}
-	if len(text) > limit {
-		over := len(text) - limit
-		from := min(m.cardScroll, over)
-		text = text[from : from+limit]
-		text = append(text, m.style.warn.Render(fmt.Sprintf("(%d more lines: Shift+↑ and Shift+↓)", over)))
-	}
-	body = append(body, text...)
-	for i, o := range c.options {
-		l := fmt.Sprintf("%d %s", i+1, o.Label)
-		style := m.style.dim
-		switch o.Style {
-		case "danger":
-			style = m.style.bad
-		case "primary":
-			style = m.style.good
-		}
-		mark := "  "
-		if i == c.selected {
-			mark, style = "▸ ", style.Bold(true)
-		}
-		body = append(body, cut(mark+style.Render(l), width))
-	}
-	switch {
-	case c.asked != "":
-		body = append(body, m.style.dim.Render(cut("sending: "+c.asked, width)))
-	case m.writing == c.id:
-		body = append(body, m.style.dim.Render("your own words below, Enter sends, Esc leaves"))
-	case c.own():
-		body = append(body, m.style.dim.Render(cut("number or ↑↓ and Enter, o for your own words", width)))
-	default:
-		body = append(body, m.style.dim.Render(cut(c.help(), width)))
-	}
-	return strings.Split(m.style.box.Width(m.shape.width).Render(strings.Join(body, "\n")), "\n")
-}
-
 // card is the one that keys answer.
 func (m *model) card() *card {
 	if len(m.cards) == 0 {
@@ -198,9 +150,15 @@ func (m *model) cardKey(key string) bool {
 	switch key {
 	case "tab":
 		m.chosen = (m.chosen + 1) % len(m.cards)
-		m.cardScroll = 0
-	case "shift+up", "shift+down":
-		m.cardScroll = max(m.cardScroll+map[string]int{"shift+up": -1, "shift+down": 1}[key], 0)
+	case "shift+up":
+		c.move(-1)
+	case "shift+down":
+		c.move(1)
+	case "pgup", "pgdown":
+		if len(c.lines) <= c.page {
+			return false // they scroll the transcript
+		}
+		c.move(map[string]int{"pgup": -1, "pgdown": 1}[key] * max(c.page-1, 1))
 	case "up", "left":
 		c.selected = max(c.selected-1, 0)
 	case "down", "right":
@@ -224,9 +182,15 @@ func (m *model) cardKey(key string) bool {
 	return true
 }
 
+// move scrolls the texts of the card.
+func (c *card) move(by int) { c.scroll = min(max(c.scroll+by, 0), max(len(c.lines)-c.page, 0)) }
+
+// locked reports whether an option has to wait until the card was read to its end.
+func (c *card) locked(o frame.Option) bool { return !c.read && frame.Grants(c.kind, o.ID) }
+
 func (m *model) choose(c *card, o frame.Option) {
 	switch {
-	case c.asked != "" || m.now().Sub(c.shown) < reflex:
+	case c.asked != "" || m.now().Sub(c.shown) < reflex || c.locked(o):
 	case c.own() && o.ID == frame.OtherOption:
 		m.writing = c.id
 	default:
@@ -244,10 +208,14 @@ func (m *model) answer(c *card, option, text, label string) {
 }
 
 func (m *model) cardShown(p device.CardShown) {
-	for _, c := range m.cards {
+	for i, c := range m.cards {
 		if c.id == p.ID { // shown again: the same card with the time that is left
 			n := newCard(p.Prompt, m.now())
-			c.deadline = n.deadline
+			if c.same(n) {
+				c.deadline = n.deadline
+			} else { // another question under its id has to be read anew
+				m.cards[i] = n
+			}
 			return
 		}
 	}
@@ -264,7 +232,6 @@ func (m *model) cardDone(d device.CardDone) {
 	if m.chosen > i {
 		m.chosen--
 	}
-	m.cardScroll = 0
 	if m.writing == c.id {
 		m.writing = ""
 	}

@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 	"unicode/utf8"
+
+	"hermes-mobile/frame"
 )
 
 // FuzzMarkdown: whatever an agent says, it is shown in lines that fit, and nothing of it reaches the terminal as a command.
@@ -18,7 +20,7 @@ func FuzzMarkdown(f *testing.F) {
 			return
 		}
 		safe := clean(text)
-		if !utf8.ValidString(safe) || strings.ContainsFunc(safe, func(r rune) bool { return r != '\n' && odd(r) }) {
+		if !utf8.ValidString(safe) || frame.Visible(safe).Hidden {
 			t.Fatalf("%q is cleaned to %q", text, safe)
 		}
 		var md markdown
@@ -26,7 +28,7 @@ func FuzzMarkdown(f *testing.F) {
 			if strings.Contains(l, "\n") {
 				t.Fatalf("%q: a line in a line: %q", text, l)
 			}
-			if plain := strip(l); strings.ContainsRune(plain, '\x1b') || strings.ContainsFunc(plain, odd) {
+			if plain := strip(l); strings.ContainsRune(plain, '\x1b') || strings.ContainsFunc(plain, hides) {
 				t.Fatalf("%q: controls are left in %q", text, l)
 			}
 		}

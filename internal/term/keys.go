@@ -11,7 +11,8 @@ import (
 
 const keysHelp = `Enter sends, Alt+Enter or Ctrl+J begins a new line, ↑ and ↓ bring back what you wrote.
 PgUp, PgDn, Ctrl+Home and Ctrl+End scroll. Ctrl+X or Esc stops the agent. Ctrl+R connects now. Ctrl+D or Ctrl+C leaves.
-Cards: 1 to 9 or ↑↓ and Enter answer, o answers a question in your own words, Tab goes to the next card.
+Cards: 1 to 9 or ↑↓ and Enter answer, o answers a question in your own words, Tab goes to the next card. PgDn, PgUp and
+Shift+↑↓ scroll a long one: what it allows can be chosen once you have seen its end.
 /send PATH caption sends a file (Tab completes), /stop stops, /keys shows this, /quit leaves. All else goes to the agent.`
 
 // keyPress does what a key is for.
@@ -46,11 +47,14 @@ func (m *model) keyPress(msg tea.KeyPressMsg) tea.Cmd {
 			return m.stop()
 		}
 		return nil
-	case "pgup":
-		m.view.PageUp()
-		return nil
-	case "pgdown":
-		m.view.PageDown()
+	case "pgup", "pgdown":
+		switch {
+		case m.cardKey(k):
+		case k == "pgup":
+			m.view.PageUp()
+		default:
+			m.view.PageDown()
+		}
 		return nil
 	case "ctrl+home":
 		m.view.GotoTop()

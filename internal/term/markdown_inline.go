@@ -1,6 +1,7 @@
 package term
 
 import (
+	"net/url"
 	"strconv"
 	"strings"
 
@@ -42,7 +43,9 @@ func (p *page) inline(parent ast.Node, l look, out *prose) {
 			out.add("image: ", l|aside)
 			p.pointer(n, unescape(string(n.Destination)), l, out)
 		case *ast.AutoLink:
-			out.add(string(n.Label(p.source)), l|link)
+			address := string(n.Label(p.source))
+			out.add(address, l|link)
+			out.add(behind(address), l|aside)
 		case *ast.RawHTML:
 			out.add(string(n.Segments.Value(p.source)), l)
 		case *extast.TaskCheckBox:
@@ -74,11 +77,21 @@ func (p *page) pointer(n ast.Node, address string, l look, out *prose) {
 	said := out.text.String()[from:]
 	switch {
 	case address == "" || said == address || "mailto:"+said == address:
+		out.add(behind(address), l|aside)
 	case said == "":
 		out.add(address, l|link)
 	default:
 		out.add(" ("+address+")", l|aside)
 	}
+}
+
+// behind names the host of an address that begins with the name of another one, as in https://bank.example@evil.example.
+func behind(address string) string {
+	u, err := url.Parse(address)
+	if err != nil || u.User == nil {
+		return ""
+	}
+	return " (" + line(u.Hostname()) + ")"
 }
 
 // span is the code in a line, which may go over a line end.

@@ -53,9 +53,7 @@ type model struct {
 	growing  map[string]bool // replies that are not final
 	cards    []*card
 	chosen   int
-	// cardScroll is how far the text of a long card is scrolled.
-	cardScroll int
-	writing    string // id of the card that is answered in own words
+	writing  string // id of the card that is answered in own words
 
 	past    []string // own inputs, oldest first
 	back    int      // how far back in past; 0: not at all

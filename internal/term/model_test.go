@@ -91,6 +91,7 @@ func (s *screen) keys(text string) tea.Cmd {
 			k = map[string]tea.KeyPressMsg{
 				"enter": {Code: tea.KeyEnter}, "esc": {Code: tea.KeyEscape}, "tab": {Code: tea.KeyTab}, "up": {Code: tea.KeyUp},
 				"down": {Code: tea.KeyDown}, "pgup": {Code: tea.KeyPgUp}, "pgdown": {Code: tea.KeyPgDown}, "bs": {Code: tea.KeyBackspace},
+				"shift+up": {Code: tea.KeyUp, Mod: tea.ModShift}, "shift+down": {Code: tea.KeyDown, Mod: tea.ModShift},
 				"ctrl+j": {Code: 'j', Mod: tea.ModCtrl}, "alt+enter": {Code: tea.KeyEnter, Mod: tea.ModAlt}, "ctrl+x": {Code: 'x', Mod: tea.ModCtrl},
 				"ctrl+r": {Code: 'r', Mod: tea.ModCtrl}, "ctrl+c": {Code: 'c', Mod: tea.ModCtrl}, "ctrl+d": {Code: 'd', Mod: tea.ModCtrl},
 			}[name]
@@ -188,7 +189,7 @@ func TestConnectionLine(t *testing.T) {
 	now := time.Now()
 	for want, st := range map[string]device.Status{
 		"● online · ws://agent/ws":                {State: device.Online, Approved: true, Agent: frame.Online},
-		"the agent is away":                       {State: device.Online, Approved: true, Agent: frame.Away},
+		"online, the agent is offline":            {State: device.Online, Approved: true, Agent: frame.Away},
 		"Your code is ABCD2345":                   {State: device.Online, Pairing: "Your code is\nABCD2345"},
 		"get a pairing code":                      {State: device.Online},
 		"no access · the token is wrong · Ctrl+R": {State: device.NoAccess, Err: &device.NoAccessError{Code: frame.AuthFailed, Message: "the token is wrong"}},
@@ -198,6 +199,15 @@ func TestConnectionLine(t *testing.T) {
 		s := newScreen(t)
 		s.event(device.StatusChanged{Status: st})
 		s.shows(want)
+	}
+}
+
+// Where it is known why the agent is offline, the person reads it: it may be that somebody is in between.
+func TestConnectionLineTellsTheCause(t *testing.T) {
+	why := errors.New("the gateway's key has changed")
+	text, level := connection(device.Status{State: device.Online, Approved: true, Agent: frame.Away}, Options{AgentOffline: func() error { return why }}, time.Now())
+	if level != 1 || !strings.Contains(text, "the agent is offline: the gateway's key has changed") {
+		t.Errorf("level %d: %s", level, text)
 	}
 }
 

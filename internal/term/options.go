@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"runtime"
 	"time"
 
 	"github.com/charmbracelet/x/term"
@@ -22,6 +23,10 @@ type Options struct {
 	// Address is shown in the connection line. Default: Config.URL.
 	Address string
 
+	// AgentOffline says why the agent is offline, where that is known here; nil while it is not. It may be nil itself, and is called
+	// by one goroutine.
+	AgentOffline func() error
+
 	In  io.Reader // default os.Stdin
 	Out io.Writer // default os.Stdout
 	Err io.Writer // what went wrong, in line mode; default os.Stderr
@@ -34,7 +39,7 @@ type Options struct {
 	Mouse bool
 	// Plain is the line mode: one line of input is one message, replies come as plain text when they are whole, cards as
 	// numbered choices, and the end of the input ends the chat once the last answer is there. It is chosen by itself where
-	// In or Out is a file that is no terminal.
+	// In or Out is a file that is no terminal, or a terminal that cannot move its cursor.
 	Plain bool
 }
 
@@ -43,7 +48,21 @@ type Options struct {
 var ErrNotApproved = errors.New("this device is not approved yet: give the code above to the agent's owner, then try again")
 
 // ErrUnanswered: the input of the line mode ended while the agent waits for the answer to a question.
-var ErrUnanswered = errors.New("the input ended while a question is open: answer it with a further line, or from another run of hermes-mobile chat before it expires")
+var ErrUnanswered = errors.New("the input ended while a question is open: answer it with a further line, or in another client before it expires")
+
+// offlineLimit is how long a script waits for an agent whose absence has a known cause.
+var offlineLimit = 5 * time.Second
+
+// why is the known cause of the agent's absence, in words; empty where there is none.
+func (o Options) why() string {
+	if o.AgentOffline == nil {
+		return ""
+	}
+	if err := o.AgentOffline(); err != nil {
+		return reason(err)
+	}
+	return ""
+}
 
 // closing is how long the device may take to say goodbye.
 const closing = 3 * time.Second
@@ -79,7 +98,7 @@ func Run(ctx context.Context, o Options) error {
 		}()
 		o.Device = d
 	}
-	if o.Plain || !terminal(o.In) || !terminal(o.Out) {
+	if o.Plain || !terminal(o.In) || !Capable(o.Out) {
 		return runPlain(ctx, o)
 	}
 	return runFull(ctx, o)
@@ -89,6 +108,16 @@ func Run(ctx context.Context, o Options) error {
 func terminal(s any) bool {
 	f, ok := s.(*os.File)
 	return !ok || term.IsTerminal(f.Fd())
+}
+
+// Capable reports whether a stream is a terminal that can do more than print lines. Emacs' shell, the console of an editor, a serial
+// line, and docker exec without -e TERM cannot. A stream that is no file is taken at its word.
+func Capable(s any) bool {
+	if _, file := s.(*os.File); !file {
+		return true
+	}
+	name, set := os.LookupEnv("TERM")
+	return terminal(s) && (runtime.GOOS == "windows" && !set || name != "" && name != "dumb")
 }
 
 // downloads is where people look for files; it is made when the first one comes.

@@ -39,8 +39,10 @@ type plain struct {
 	typing   bool      // as of the events: the device may know of an end before the last message was printed
 	coded    bool      // the pairing code was printed
 	offline  bool      // it was said that there is no connection
+	agentOff time.Time // since when it is known why the agent is offline; zero: it is not
 	quiet    time.Time // when something last happened
 	bad      error     // the first thing that went wrong; the chat goes on
+	unshown  error     // what came could not be printed: it stays with the server
 }
 
 // patience is how long a turn may be silent, without an indicator, after an answer that does not say what it answers.
@@ -138,6 +140,9 @@ func (p *plain) run(events <-chan eventMsg, ended <-chan struct{}) error {
 		case msg := <-events:
 			p.quiet = time.Now()
 			err := p.event(msg)
+			if p.unshown != nil {
+				return p.unshown // without an acknowledgement
+			}
 			msg.handled()
 			if err != nil {
 				return err
@@ -145,8 +150,31 @@ func (p *plain) run(events <-chan eventMsg, ended <-chan struct{}) error {
 		case <-ended:
 			return context.Cause(p.ctx)
 		case <-tick.C:
+			if err := p.agentOffline(); err != nil {
+				return err
+			}
 		}
 	}
+}
+
+// agentOffline says why the agent is offline, once each time. A script that waits for an answer ends with it.
+func (p *plain) agentOffline() error {
+	why := ""
+	if st := p.d.Status(); st.State == device.Online && st.Agent == frame.Away {
+		why = p.o.why()
+	}
+	if why == "" {
+		p.agentOff = time.Time{}
+		return nil
+	}
+	if p.agentOff.IsZero() {
+		p.agentOff = time.Now()
+		fmt.Fprintf(p.o.Err, "the agent is offline: %s\n", why)
+	}
+	if script(p.o.In) && time.Since(p.agentOff) >= offlineLimit {
+		return fmt.Errorf("the agent is offline: %s", why)
+	}
+	return nil
 }
 
 // ready reports whether the next line may be taken.
@@ -345,25 +373,61 @@ func (p *plain) receipt(r device.Receipt) {
 }
 
 func (p *plain) shown(ev device.CardShown) {
-	for _, c := range p.cards {
-		if c.id == ev.ID {
+	c := newCard(ev.Prompt, time.Now())
+	for i, old := range p.cards {
+		if old.id == c.id {
+			if !old.same(c) {
+				p.cards[i] = c
+				p.ask(c)
+			}
 			return
 		}
 	}
-	c := newCard(ev.Prompt, time.Now())
 	p.cards = append(p.cards, c)
-	p.print("? %s", c.title())
-	for _, s := range []string{c.text, c.about} {
-		if s != "" && line(s) != c.title() {
-			p.print("  %s", strings.ReplaceAll(s, "\n", "\n  "))
+	p.ask(c)
+}
+
+// ask prints a card: all of its texts, then the choices. A command of one line that shows as it is stands in the headline.
+func (p *plain) ask(c *card) {
+	command, head := c.command.Folded(), c.title()
+	if len(c.command.Segments) > 0 {
+		head = "Allow this command?"
+		if !c.command.Odd() && !strings.ContainsAny(command, "\n␉") {
+			head += " " + command
+			command = ""
 		}
+	}
+	p.print("? %s", head)
+	p.indented(c.text, "  ", head)
+	if command != "" {
+		mark := "  $ "
+		for l := range strings.SplitSeq(strings.TrimSuffix(command, "\n"), "\n") {
+			p.print("%s%s", mark, l)
+			mark = "  > "
+		}
+	}
+	p.indented(c.about, "  ", head)
+	for _, warning := range c.warnings() {
+		p.print("  ! %s", warning)
 	}
 	for i, o := range c.options {
 		p.print("  %d) %s", i+1, o.Label)
 	}
 }
 
-func (p *plain) print(format string, args ...any) { fmt.Fprintf(p.o.Out, format+"\n", args...) }
+// indented prints a text of a card unless the headline says it already.
+func (p *plain) indented(s frame.Shown, indent, head string) {
+	text := strings.ReplaceAll(strings.TrimRight(s.Folded(), "\n"), "\t", "    ")
+	if text != "" && line(text) != head {
+		p.print("%s%s", indent, strings.ReplaceAll(text, "\n", "\n"+indent))
+	}
+}
+
+func (p *plain) print(format string, args ...any) {
+	if _, err := fmt.Fprintf(p.o.Out, format+"\n", args...); err != nil && p.unshown == nil {
+		p.unshown = fmt.Errorf("the reply could not be written, and waits at the server: %w", err)
+	}
+}
 
 // problem tells what went wrong and keeps the first for the end.
 func (p *plain) problem(err error) {

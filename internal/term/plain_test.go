@@ -44,11 +44,14 @@ type talk struct {
 	end      chan error
 }
 
-func start(t *testing.T, in io.Reader) *talk {
+func start(t *testing.T, in io.Reader, change ...func(*Options)) *talk {
 	x := &talk{t: t, srv: devicetest.New(t), dir: t.TempDir(), end: make(chan error, 1)}
 	ctx, cancel := context.WithCancel(context.Background())
 	o := Options{In: in, Out: &x.out, Err: &x.err, SaveDir: x.dir, Plain: true, Config: device.Config{
 		URL: x.srv.URL, Token: "t", Device: frame.Device{ID: "term-1"}, Backoff: device.Backoff{Min: time.Millisecond, Max: 5 * time.Millisecond}}}
+	for _, f := range change {
+		f(&o)
+	}
 	ended := make(chan struct{})
 	go func() { defer close(ended); x.end <- Run(ctx, o) }()
 	t.Cleanup(func() { cancel(); <-ended })
@@ -200,6 +203,51 @@ func TestPlainSaysWhyThereIsNoChat(t *testing.T) {
 	var e *frame.Error
 	if err := x.wait(); !errors.As(err, &e) || x.out.String() != "" || !strings.Contains(x.err.String(), "! too long\n! there is no file nowhere") {
 		t.Fatal(err, x.out.String(), x.err.String())
+	}
+}
+
+// A script does not wait for an agent whose absence has a cause that no waiting mends; one that comes back in time goes on.
+func TestPlainEndsWhereTheAgentStaysOffline(t *testing.T) {
+	old := offlineLimit
+	t.Cleanup(func() { offlineLimit = old })
+	offlineLimit = 600 * time.Millisecond
+	var mu sync.Mutex
+	why := errors.New("the gateway's key has changed")
+	offline := func(o *Options) {
+		o.AgentOffline = func() error { mu.Lock(); defer mu.Unlock(); return why }
+	}
+	away := func(c *devicetest.Conn) {
+		r := devicetest.Ready(devicetest.Expect[*frame.Hello](c))
+		r.Agent = frame.Away
+		c.Send(r)
+		c.Send(&frame.Accepted{ID: devicetest.Expect[*frame.Text](c).ID, Queued: true})
+	}
+	x := start(t, strings.NewReader("hello\n"), offline)
+	away(x.srv.Next())
+	if err := x.wait(); err == nil || !strings.Contains(err.Error(), "the agent is offline: the gateway's key has changed") {
+		t.Fatal(err)
+	}
+	if n := strings.Count(x.err.String(), "key has changed"); n != 1 {
+		t.Errorf("told %d times: %q", n, x.err.String())
+	}
+
+	offlineLimit = devicetest.Patience
+	x = start(t, strings.NewReader("hello\n"), offline)
+	c := x.srv.Next()
+	r := devicetest.Ready(devicetest.Expect[*frame.Hello](c))
+	r.Agent = frame.Away
+	c.Send(r)
+	id := devicetest.Expect[*frame.Text](c).ID
+	c.Send(&frame.Accepted{ID: id, Queued: true})
+	for !strings.Contains(x.err.String(), "key has changed") {
+		time.Sleep(time.Millisecond)
+	}
+	mu.Lock()
+	why = nil
+	mu.Unlock()
+	c.Send(&frame.CapabilitiesChanged{Capabilities: r.Capabilities, Agent: frame.Online}, &frame.Message{ID: "a", Text: "back", Final: true, ReplyTo: id})
+	if err := x.wait(); err != nil || x.out.String() != "back\n" {
+		t.Fatal(err, x.out.String())
 	}
 }
 

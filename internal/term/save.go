@@ -13,6 +13,7 @@ import (
 	"unicode/utf8"
 
 	"hermes-mobile/device"
+	"hermes-mobile/frame"
 )
 
 // safeName makes a file name of what the agent calls a file: no folder, nothing hidden, nothing odd, at most 120 bytes.
@@ -20,11 +21,12 @@ func safeName(name string) string {
 	name = name[strings.LastIndexAny(name, `/\`)+1:]
 	name = strings.Map(func(r rune) rune {
 		switch {
-		case odd(r), r == utf8.RuneError, !unicode.IsPrint(r), strings.ContainsRune(`:*?"<>|`, r):
+		case r == utf8.RuneError, !unicode.IsPrint(r), strings.ContainsRune(`:*?"<>|`, r):
 			return '_'
 		}
 		return r
 	}, name)
+	name = frame.Strip(name)                                      // fillers and the like count as letters
 	name = strings.TrimRight(strings.TrimLeft(name, ". -"), ". ") // no dot file, no option, nothing Windows cuts
 	if name == "" {
 		name = "file"

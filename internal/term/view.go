@@ -54,7 +54,7 @@ func (m *model) bodyHeight() int {
 
 // header is the connection line. One that asks for something, with a pairing code say, takes up to three lines.
 func (m *model) header() []string {
-	text, level := connection(m.status, m.opts.Address, m.now())
+	text, level := connection(m.status, m.opts, m.now())
 	style := [...]struct {
 		mark  string
 		style func(...string) string

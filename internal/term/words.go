@@ -70,8 +70,8 @@ func join(parts []string) string {
 }
 
 // connection is the connection line in words: how it stands, and what to do. Level is 0 for good, 1 for wait, 2 for bad.
-func connection(s device.Status, address string, now time.Time) (text string, level int) {
-	address = line(address)
+func connection(s device.Status, o Options, now time.Time) (text string, level int) {
+	address := line(o.Address)
 	waits := ""
 	if s.Unconfirmed > 0 {
 		waits = fmt.Sprintf(" · %d not sent yet", s.Unconfirmed)
@@ -84,7 +84,10 @@ func connection(s device.Status, address string, now time.Time) (text string, le
 		case !s.Approved:
 			return "not approved yet · write a message to get a pairing code", 1
 		case s.Agent == frame.Away:
-			return "online, the agent is away · " + address + " · messages wait for it", 1
+			if why := o.why(); why != "" {
+				return "the agent is offline: " + why + " · messages wait for it", 1
+			}
+			return "online, the agent is offline · " + address + " · messages wait for it", 1
 		}
 		return "online · " + address + waits, 0
 	case device.Connecting:

@@ -50,7 +50,7 @@ type Page struct {
 	base  func(*http.Request) string
 }
 
-// OwnerPath is the address of the owner's page, which not everybody may see: the server looks who asks.
+// OwnerPath is the address of the admin UI, which not everybody may see: the server looks who asks.
 const (
 	OwnerPath = "/admin"
 	ownerFile = "admin.html"

@@ -234,6 +234,8 @@ func TestRefusals(t *testing.T) {
 		status                int
 	}{
 		{"GET", "X-Nothing", "", 101},
+		{"GET", "X-Body", "of a known length", 400},
+		{"GET", "X-Chunks", "of an unknown length", 400},
 		{"POST", "X-Nothing", "", 405},
 		{"GET", "Upgrade", "", 426},
 		{"GET", "Upgrade", "h2c", 426},
@@ -244,7 +246,14 @@ func TestRefusals(t *testing.T) {
 		{"GET", "Sec-Websocket-Key", "MDEyMzQ1Njc4OWFiY2RlZg", 400},
 		{"GET", "Sec-Websocket-Key", "MDEyMzQ1Njc4OWFiY2RlZjA=", 400},
 	} {
-		req, err := http.NewRequest(tc.method, s.URL, nil)
+		var body io.Reader
+		switch tc.header {
+		case "X-Body":
+			body = strings.NewReader(tc.value)
+		case "X-Chunks":
+			body = io.NopCloser(strings.NewReader(tc.value))
+		}
+		req, err := http.NewRequest(tc.method, s.URL, body)
 		if err != nil {
 			t.Fatal(err)
 		}

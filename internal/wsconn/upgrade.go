@@ -24,6 +24,8 @@ func Upgrade(w http.ResponseWriter, r *http.Request, o *Options) (*Conn, error) 
 	key, refusal, status := checkUpgrade(r)
 	if status != 0 {
 		switch status {
+		case http.StatusBadRequest:
+			w.Header().Set("Connection", "close")
 		case http.StatusMethodNotAllowed:
 			w.Header().Set("Allow", http.MethodGet)
 		case http.StatusUpgradeRequired:
@@ -77,6 +79,8 @@ func checkUpgrade(r *http.Request) (key, refusal string, status int) {
 		return "", "this server speaks WebSocket version 13", http.StatusUpgradeRequired
 	case err != nil || len(nonce) != 16 || len(r.Header.Values("Sec-WebSocket-Key")) != 1:
 		return "", "bad Sec-WebSocket-Key", http.StatusBadRequest
+	case r.ContentLength != 0 || len(r.TransferEncoding) > 0:
+		return "", "an upgrade has no body", http.StatusBadRequest // its bytes would be taken for frames
 	case r.Host == "":
 		return "", "no Host", http.StatusBadRequest
 	}

@@ -122,6 +122,7 @@ func (c *checker) inputs(p *phone, acted []gateway.Input) {
 		shas[in.Text] = in.SHA
 	}
 	var texts, ups []string
+	again := map[string]bool{}
 	for _, m := range p.sent {
 		receipt, accepted := "no receipt", false
 		if r := m.receipt; r != nil {
@@ -141,7 +142,9 @@ func (c *checker) inputs(p *phone, acted []gateway.Input) {
 			c.broken(files, p.chat, m.text, "%s %s arrived with sha256 %.12s, it was sent with %.12s", p.id, m.id, shas[m.text], m.sha)
 		}
 		if n > 0 {
-			if m.sha != "" {
+			if m.again {
+				again[m.text] = true
+			} else if m.sha != "" {
 				ups = append(ups, m.text)
 			} else {
 				texts = append(texts, m.text)
@@ -155,6 +158,9 @@ func (c *checker) inputs(p *phone, acted []gateway.Input) {
 	for _, sent := range [][]string{texts, ups} {
 		i := 0
 		for _, in := range acted {
+			if again[in.Text] {
+				continue
+			}
 			if i < len(sent) && in.Text == sent[i] {
 				i++
 			} else if strings.HasPrefix(in.Text, "take ") == (len(sent) > 0 && strings.HasPrefix(sent[0], "take ")) && i < len(sent) {

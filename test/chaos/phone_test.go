@@ -34,6 +34,7 @@ type message struct {
 	want     string         // the reply, where it follows from the text
 	sha      string         // of the file that went with it
 	receipt  *handset.Event // nil: none was seen
+	again    bool           // a file that was sent again since there was no room: it has no order any more
 }
 
 // seen is something that came out of a phone's event loop.
@@ -231,10 +232,19 @@ func (p *phone) cardDoneLocked(done *device.CardDone) {
 }
 
 func (p *phone) receiptLocked(ev *handset.Event) {
+	m := p.ids[ev.Receipt.ID]
+	if m != nil && m.sha != "" && strings.HasPrefix(ev.Err, string(frame.NoSpace)) { // the disk is full: the person taps "send again"
+		m.again = true
+		p.taps.Go(func() {
+			time.Sleep(100*time.Millisecond + rand.N(400*time.Millisecond))
+			p.sending(m, p.app.sendFile(m))
+		})
+		return
+	}
 	if ev.Err != "" {
 		p.notes = append(p.notes, fmt.Sprintf("%s was refused: %s", ev.Receipt.ID, ev.Err))
 	}
-	if m := p.ids[ev.Receipt.ID]; m != nil {
+	if m != nil {
 		m.receipt = ev
 	}
 }

@@ -75,3 +75,6 @@ func program(v Version, name string) (string, error) {
 	}
 	return filepath.Join(dir, "bin", name), nil
 }
+
+// Python is the interpreter of the environment of v, for a test that asks a module of Hermes directly.
+func Python(v Version) (string, error) { return program(v, "python") }

@@ -4,14 +4,17 @@ import (
 	"bufio"
 	"bytes"
 	"compress/gzip"
+	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"hermes-mobile/test/e2e"
 	"hermes-mobile/test/gateway"
@@ -46,45 +49,83 @@ func everything(t testing.TB) (*e2e.Server, *e2e.Phone) {
 		"MOBILE_FRONT_API=1", "MOBILE_API_URL="+api.URL, "MOBILE_API_KEY=the-key-of-the-api-server")
 }
 
-// Requests that two servers would read in two ways: this one refuses them, or reads them as the standard says, and never gives what follows more
-// rights than it would have by itself.
+// everyAnswer reads until the server closes, also behind an answer that says that nothing follows.
+func everyAnswer(t testing.TB, s *e2e.Server, request string) (statuses []int, closed bool) {
+	t.Helper()
+	c := dial(t, s, "")
+	go func() { _, _ = io.WriteString(c, request) }()      // it may be cut off in the middle
+	_ = c.SetReadDeadline(time.Now().Add(8 * time.Second)) // before an idle connection would be closed in any case
+	all, err := io.ReadAll(c)
+	in := bufio.NewReader(bytes.NewReader(all))
+	for {
+		resp, bad := http.ReadResponse(in, nil)
+		if bad != nil {
+			var timeout net.Error
+			return statuses, !errors.As(err, &timeout) || !timeout.Timeout()
+		}
+		_, _ = io.Copy(io.Discard, resp.Body)
+		statuses = append(statuses, resp.StatusCode)
+	}
+}
+
+// Requests that a proxy would read in another way: this server refuses them, or reads them as the standard says, and closes the connection: what
+// follows on it may be a request that somebody has smuggled past the proxy, and is never answered.
 func TestSmuggling(t *testing.T) {
 	t.Parallel()
 	s, p := start(t)
 	before := s.Memory(t)
 	const end = "Host: 127.0.0.1\r\n"
+	const chunks = "5\r\nhello\r\n0\r\n\r\n"
 	second := "GET /readyz HTTP/1.1\r\nHost: 127.0.0.1\r\nX-Forwarded-For: 192.0.2.9\r\nConnection: close\r\n\r\n"
 	for name, tc := range map[string]struct {
 		request string
 		first   []int
 		most    int // answers
 	}{
-		"both lengths":           {"POST /healthz HTTP/1.1\r\n" + end + "Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n" + second, []int{400, 405}, 2},
-		"two lengths":            {"POST /healthz HTTP/1.1\r\n" + end + "Content-Length: 5\r\nContent-Length: 6\r\n\r\nhello" + second, []int{400}, 1},
-		"a list of lengths":      {"POST /healthz HTTP/1.1\r\n" + end + "Content-Length: 5, 6\r\n\r\nhello" + second, []int{400}, 1},
-		"a signed length":        {"POST /healthz HTTP/1.1\r\n" + end + "Content-Length: +5\r\n\r\nhello" + second, []int{400}, 1},
-		"a negative length":      {"POST /healthz HTTP/1.1\r\n" + end + "Content-Length: -5\r\n\r\nhello" + second, []int{400}, 1},
-		"an endless length":      {"POST /healthz HTTP/1.1\r\n" + end + "Content-Length: 99999999999999999999\r\n\r\nhello" + second, []int{400}, 1},
-		"a space before a colon": {"POST /healthz HTTP/1.1\r\n" + end + "Transfer-Encoding : chunked\r\nContent-Length: 5\r\n\r\nhello" + second, []int{400}, 1},
-		"an unknown encoding":    {"POST /healthz HTTP/1.1\r\n" + end + "Transfer-Encoding: xchunked\r\n\r\n0\r\n\r\n" + second, []int{400, 501}, 1},
-		"two encodings":          {"POST /healthz HTTP/1.1\r\n" + end + "Transfer-Encoding: chunked\r\nTransfer-Encoding: identity\r\n\r\n0\r\n\r\n" + second, []int{400, 501}, 1},
-		"a folded header":        {"GET /healthz HTTP/1.1\r\n" + end + "X: a\r\n b\r\n\r\n", []int{200, 400}, 1},
-		"a bare line feed":       {"GET /healthz HTTP/1.1\r\nX: a\x00b\r\n" + end + "\r\n", []int{400}, 1},
-		"two hosts":              {"GET /healthz HTTP/1.1\r\n" + end + end + "\r\n", []int{400}, 1},
-		"no host":                {"GET /healthz HTTP/1.1\r\n\r\n", []int{400}, 1},
-		"a bad chunk":            {"POST /push/action HTTP/1.1\r\n" + end + "Transfer-Encoding: chunked\r\n\r\nZZ\r\n" + second, []int{400, 404, 405}, 1},
-		"an unknown version":     {"GET /healthz HTTP/9.9\r\n" + end + "\r\n", []int{400, 505}, 1},
-		"HTTP/2 by prior notice": {"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", []int{400, 404, 405, 505}, 1},
-		"not HTTP":               {"\x00\x01\x02\x03\r\n\r\n", []int{400}, 1},
-		"a huge header":          {"GET /healthz HTTP/1.1\r\n" + end + "X: " + strings.Repeat("x", 64<<10) + "\r\n\r\n", []int{431}, 1},
-		"many headers":           {"GET /healthz HTTP/1.1\r\n" + end + strings.Repeat("X: y\r\n", 10_000) + "\r\n", []int{431}, 1},
-		"a huge path":            {"GET /" + strings.Repeat("x", 64<<10) + " HTTP/1.1\r\n" + end + "\r\n", []int{414, 431}, 1},
+		"both lengths":              {"POST /healthz HTTP/1.1\r\n" + end + "Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n" + second, []int{400, 405}, 1},
+		"both lengths, turned":      {"POST /healthz HTTP/1.1\r\n" + end + "Transfer-Encoding: chunked\r\nContent-Length: 5\r\n\r\n" + chunks + second, []int{400, 405}, 1},
+		"both lengths, read":        {"POST /push/action HTTP/1.1\r\n" + end + "Content-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n" + chunks + second, []int{400, 404, 405}, 1},
+		"both lengths, odd case":    {"GET /healthz HTTP/1.1\r\n" + end + "content-length: 4\r\ntransfer-ENCODING: Chunked\r\n\r\n" + chunks + second, []int{200, 400}, 1},
+		"both lengths, folded":      {"GET /healthz HTTP/1.1\r\n" + end + "Content-Length: 4\r\nTransfer-Encoding:\r\n chunked\r\n\r\n" + chunks + second, []int{200, 400, 501}, 1},
+		"both lengths, line feeds":  {"GET /healthz HTTP/1.1\n" + "Host: x\nContent-Length: 4\nTransfer-Encoding: chunked\n\n" + chunks + second, []int{200, 400}, 1},
+		"both lengths, many":        {"GET /healthz HTTP/1.1\r\n" + end + "Content-Length: 4\r\nContent-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n" + chunks + second, []int{200, 400}, 1},
+		"both lengths, no number":   {"GET /healthz HTTP/1.1\r\n" + end + "Content-Length: x\r\nTransfer-Encoding: chunked\r\n\r\n" + chunks + second, []int{200, 400}, 1},
+		"both lengths, an upgrade":  {"GET /ws HTTP/1.1\r\n" + end + "Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: MDEyMzQ1Njc4OWFiY2RlZg==\r\nContent-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n" + chunks + second, []int{400}, 1},
+		"an upgrade with a body":    {"GET /ws HTTP/1.1\r\n" + end + "Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: MDEyMzQ1Njc4OWFiY2RlZg==\r\nContent-Length: 4\r\n\r\nabcd", []int{400}, 1},
+		"chunks only":               {"POST /healthz HTTP/1.1\r\n" + end + "Transfer-Encoding: chunked\r\n\r\n" + chunks + second, []int{405}, 1},
+		"HTTP/1.0 with both":        {"POST /healthz HTTP/1.0\r\n" + end + "Connection: keep-alive\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\nhello" + second, []int{400, 405}, 1},
+		"HTTP/1.0 kept alive":       {"GET /healthz HTTP/1.0\r\n" + end + "Connection: keep-alive\r\n\r\n" + second, []int{200}, 1},
+		"a chunk with an extension": {"GET /healthz HTTP/1.1\r\n" + end + "Transfer-Encoding: chunked\r\n\r\n5;x=\n\r\nhello\r\n0\r\n\r\n" + second, []int{200, 400}, 1},
+		"a trailer":                 {"GET /healthz HTTP/1.1\r\n" + end + "Transfer-Encoding: chunked\r\nTrailer: Content-Length\r\n\r\n0\r\nContent-Length: 500\r\n\r\n" + second, []int{200, 400}, 1},
+		"the same length twice":     {"POST /healthz HTTP/1.1\r\n" + end + "Content-Length: 5\r\nContent-Length: 5\r\n\r\nhello" + second, []int{400, 405}, 2},
+		"two lengths":               {"POST /healthz HTTP/1.1\r\n" + end + "Content-Length: 5\r\nContent-Length: 6\r\n\r\nhello" + second, []int{400}, 1},
+		"a list of lengths":         {"POST /healthz HTTP/1.1\r\n" + end + "Content-Length: 5, 6\r\n\r\nhello" + second, []int{400}, 1},
+		"a signed length":           {"POST /healthz HTTP/1.1\r\n" + end + "Content-Length: +5\r\n\r\nhello" + second, []int{400}, 1},
+		"a negative length":         {"POST /healthz HTTP/1.1\r\n" + end + "Content-Length: -5\r\n\r\nhello" + second, []int{400}, 1},
+		"an endless length":         {"POST /healthz HTTP/1.1\r\n" + end + "Content-Length: 99999999999999999999\r\n\r\nhello" + second, []int{400}, 1},
+		"a space before a colon":    {"POST /healthz HTTP/1.1\r\n" + end + "Transfer-Encoding : chunked\r\nContent-Length: 5\r\n\r\nhello" + second, []int{400}, 1},
+		"an unknown encoding":       {"POST /healthz HTTP/1.1\r\n" + end + "Transfer-Encoding: xchunked\r\n\r\n0\r\n\r\n" + second, []int{400, 501}, 1},
+		"two encodings":             {"POST /healthz HTTP/1.1\r\n" + end + "Transfer-Encoding: chunked\r\nTransfer-Encoding: identity\r\n\r\n0\r\n\r\n" + second, []int{400, 501}, 1},
+		"a folded header":           {"GET /healthz HTTP/1.1\r\n" + end + "X: a\r\n b\r\n\r\n", []int{200, 400}, 1},
+		"a bare line feed":          {"GET /healthz HTTP/1.1\r\nX: a\x00b\r\n" + end + "\r\n", []int{400}, 1},
+		"two hosts":                 {"GET /healthz HTTP/1.1\r\n" + end + end + "\r\n", []int{400}, 1},
+		"no host":                   {"GET /healthz HTTP/1.1\r\n\r\n", []int{400}, 1},
+		"a bad chunk":               {"POST /push/action HTTP/1.1\r\n" + end + "Transfer-Encoding: chunked\r\n\r\nZZ\r\n" + second, []int{400, 404, 405}, 1},
+		"an unknown version":        {"GET /healthz HTTP/9.9\r\n" + end + "\r\n", []int{400, 505}, 1},
+		"HTTP/2 by prior notice":    {"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", []int{400, 404, 405, 505}, 1},
+		"not HTTP":                  {"\x00\x01\x02\x03\r\n\r\n", []int{400}, 1},
+		"a huge header":             {"GET /healthz HTTP/1.1\r\n" + end + "X: " + strings.Repeat("x", 64<<10) + "\r\n\r\n", []int{431}, 1},
+		"many headers":              {"GET /healthz HTTP/1.1\r\n" + end + strings.Repeat("X: y\r\n", 10_000) + "\r\n", []int{431}, 1},
+		"a huge path":               {"GET /" + strings.Repeat("x", 64<<10) + " HTTP/1.1\r\n" + end + "\r\n", []int{414, 431}, 1},
 	} {
 		request := tc.request
-		if !strings.Contains(request, "Connection: close") {
+		if !strings.Contains(request, "Connection: ") {
 			request = strings.Replace(request, "HTTP/1.1\r\n", "HTTP/1.1\r\nConnection: close\r\n", 1)
 		}
-		statuses, _ := answers(t, s, request)
+		statuses, closed := everyAnswer(t, s, request)
+		if !closed {
+			t.Errorf("%s: the connection is kept open", name)
+		}
 		if len(statuses) == 0 && strings.HasPrefix(name, "a huge") || len(statuses) == 0 && name == "many headers" {
 			continue // cut off while it was still writing
 		}

@@ -110,7 +110,7 @@ func TestStrangersWhoOnlyConnect(t *testing.T) {
 	until(t, "the strangers to be ended", func() bool { return s.Metrics(t)["process_open_fds"] < 100 }) // none where it is not counted
 	close(stop)
 	<-done
-	if peak, bound := most(), before+64<<20+float64(many*(32<<10)); peak > bound {
+	if peak := most(); peak > before+strangersCost {
 		t.Errorf("%d strangers took %.0f MiB", many, (peak-before)/(1<<20))
 	} else {
 		t.Logf("%d strangers took %.0f MiB", many, (peak-before)/(1<<20))

@@ -27,7 +27,7 @@ func TestClientAddress(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("it needs several loopback addresses, which only Linux has without being told")
 	}
-	each(t, func(t *testing.T, kind string) {
+	every(t, func(t *testing.T, kind string) {
 		// Only the proxy's own address is trusted: by default the addresses of these phones would be, too.
 		p := newPlace(t, newFront(t, kind), "MOBILE_TRUSTED_PROXIES=127.0.0.1")
 		for range 10 {
@@ -78,15 +78,14 @@ func (p *place) refused(from string, header http.Header) {
 	}
 }
 
-// What is for this machine alone is not to be had through the proxy, although that is on this machine, whatever headers
-// come along.
+// What is for this machine alone, or for its owner, is not to be had through the proxy, although that is on this machine,
+// whatever headers come along.
 func TestNotThisMachine(t *testing.T) {
-	each(t, func(t *testing.T, kind string) {
+	every(t, func(t *testing.T, kind string) {
 		p := newPlace(t, newFront(t, kind))
 		phone := p.phone("tel-1")
 		phone.Ask("/demo away 3600", "away") // a finding of /readyz
 		phone.Agent(frame.Away)
-		direct := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 		outside := p.front.client("")
 		defer outside.CloseIdleConnections()
 
@@ -104,12 +103,12 @@ func TestNotThisMachine(t *testing.T) {
 			}
 		}
 
-		// From this machine itself all of it is there.
-		if status, body := fetch(t, direct, p.server.Base()+"/metrics", nil); status != http.StatusOK || !strings.Contains(body, "hermes_mobile_") {
-			t.Errorf("/metrics from this machine: %d", status)
+		// Over the admin socket all of it is there.
+		if status, body := fetch(t, p.server.Admin(), "http://admin/metrics", nil); status != http.StatusOK || !strings.Contains(body, "hermes_mobile_") {
+			t.Errorf("/metrics over the socket: %d", status)
 		}
-		if findingText(t, direct, p.server.Base(), nil) == "" {
-			t.Error("/readyz has no text for this machine")
+		if findingText(t, p.server.Admin(), "http://admin", nil) == "" {
+			t.Error("/readyz has no text over the socket")
 		}
 		if out, err := p.server.CLI(t.Context(), "deliver", "--to", "tel-1", "--text", "from this machine"); err != nil {
 			t.Errorf("a delivery from this machine: %v\n%s", err, out)

@@ -64,3 +64,19 @@ func writePEM(t *testing.T, path, kind string, der []byte) {
 		t.Fatal(err)
 	}
 }
+
+// joined writes files into one, as HAProxy wants a certificate and its key.
+func joined(t *testing.T, to string, from ...string) {
+	t.Helper()
+	var all []byte
+	for _, path := range from {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, text...)
+	}
+	if err := os.WriteFile(to, all, 0o600); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -16,7 +16,7 @@ import (
 
 // A conversation as people have it: a streamed answer, a question card, pairing by the code of the QR picture.
 func TestChat(t *testing.T) {
-	each(t, func(t *testing.T, kind string) {
+	every(t, func(t *testing.T, kind string) {
 		f := newFront(t, kind)
 		p := newPlace(t, f, "MOBILE_PUBLIC_URL="+f.url(), "MOBILE_ALLOW_ALL_USERS=")
 		var invitation struct {
@@ -56,7 +56,7 @@ func TestChat(t *testing.T) {
 
 // Steps of a streamed answer come as what was added, to a page that the proxy's own address served.
 func TestDelta(t *testing.T) {
-	each(t, func(t *testing.T, kind string) {
+	every(t, func(t *testing.T, kind string) {
 		p := newPlace(t, newFront(t, kind))
 		s := p.connect("", http.Header{"Origin": {p.front.url()}})
 		s.send(object{"t": "hello", "token": p.server.Token, "device": object{"id": "page"}, "accept": []string{"delta"}})

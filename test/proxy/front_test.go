@@ -33,6 +33,7 @@ type front struct {
 	changes []change
 	main    string // further lines for the outermost part of nginx's settings
 	round   int    // of the settings, to see when nginx has taken them
+	bare    string // settings without TLS, in place of the recipe; PORT is the server's and LISTEN its own
 	roots   *x509.CertPool
 	cmd     *exec.Cmd
 	done    chan struct{}
@@ -63,30 +64,48 @@ func newFront(t *testing.T, kind string, changes ...change) *front {
 }
 
 // url is where phones and gateways find the server.
-func (f *front) url() string { return fmt.Sprintf("https://%s:%d", name, f.port) }
+func (f *front) url() string {
+	if f.bare != "" {
+		return fmt.Sprintf("http://127.0.0.1:%d", f.port)
+	}
+	return fmt.Sprintf("https://%s:%d", name, f.port)
+}
 
 func (f *front) path(file string) string { return filepath.Join(f.dir, file) }
+
+// settings are the recipe with the names, ports and paths of here, or what a test has in its place.
+func (f *front) settings() string {
+	f.t.Helper()
+	if f.bare != "" {
+		return strings.NewReplacer("PORT", strconv.Itoa(f.server.Port), "LISTEN", strconv.Itoa(f.port)).Replace(f.bare)
+	}
+	changes := []change{swap("127.0.0.1:8787", fmt.Sprintf("127.0.0.1:%d", f.server.Port))}
+	language := map[string]string{"caddy": "caddyfile", "nginx": "nginx", "haproxy": "haproxy"}[f.kind]
+	switch f.kind {
+	case "nginx":
+		changes = append(changes, swap("listen 443 ", fmt.Sprintf("listen 127.0.0.1:%d ", f.port)), swap("/etc/ssl/agent.pem", f.path("agent.pem")), swap("/etc/ssl/agent.key", f.path("agent.key")))
+	case "haproxy":
+		changes = append(changes, swap("bind :443 ", fmt.Sprintf("bind 127.0.0.1:%d ", f.port)), swap("/etc/ssl/agent.pem", f.path("both.pem")))
+	}
+	text := recipe(f.t, language)
+	for _, c := range changes {
+		text = c(f.t, text)
+	}
+	return text
+}
 
 // write puts the settings into their file: the recipe, and around it what keeps the process to its folder and to loopback.
 func (f *front) write() {
 	f.t.Helper()
 	f.round++
-	var text string
-	if f.kind == "caddy" {
-		text = swap("127.0.0.1:8787", fmt.Sprintf("127.0.0.1:%d", f.server.Port))(f.t, recipe(f.t, "caddyfile"))
-	} else {
-		text = recipe(f.t, "nginx")
-		for _, c := range []change{
-			swap("127.0.0.1:8787", fmt.Sprintf("127.0.0.1:%d", f.server.Port)), swap("listen 443 ", fmt.Sprintf("listen 127.0.0.1:%d ", f.port)),
-			swap("/etc/ssl/agent.pem", f.path("agent.pem")), swap("/etc/ssl/agent.key", f.path("agent.key")),
-		} {
-			text = c(f.t, text)
-		}
-	}
+	text := f.settings()
 	for _, c := range f.changes {
 		text = c(f.t, text)
 	}
-	if f.kind == "caddy" {
+	switch f.kind {
+	case "haproxy":
+		text = fmt.Sprintf("global\n\tstats socket %s mode 600 level admin\n\n%s\n", f.path("admin.sock"), text)
+	case "caddy":
 		text = fmt.Sprintf(`{
 	admin unix/%s
 	persist_config off
@@ -100,7 +119,7 @@ func (f *front) write() {
 	}
 }
 %s`, f.path("admin.sock"), f.port, text)
-	} else {
+	case "nginx":
 		user := ""
 		if os.Geteuid() == 0 {
 			user = "user root;" // nobody else can look into the folder
@@ -120,8 +139,11 @@ add_header X-Round %d always;
 
 // command is the program with an argument list, in its folder.
 func (f *front) command(args ...string) *exec.Cmd {
-	if f.kind == "nginx" {
+	switch f.kind {
+	case "nginx":
 		args = append([]string{"-p", f.dir, "-c", f.path("settings"), "-e", "stderr"}, args...)
+	case "haproxy":
+		args = append([]string{"-db", "-f", f.path("settings")}, args...)
 	}
 	cmd := exec.Command(f.program, args...)
 	cmd.Dir, cmd.Stdout, cmd.Stderr = f.dir, f.log, f.log
@@ -133,8 +155,9 @@ func (f *front) command(args ...string) *exec.Cmd {
 func (f *front) start(server *e2e.Server) *front {
 	f.t.Helper()
 	f.server = server
-	if f.kind == "nginx" && f.roots == nil {
+	if f.kind != "caddy" && f.bare == "" && f.roots == nil {
 		f.roots = certificate(f.t, f.path("agent.pem"), f.path("agent.key"))
+		joined(f.t, f.path("both.pem"), f.path("agent.pem"), f.path("agent.key"))
 	}
 	f.write()
 	var args []string

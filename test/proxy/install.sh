@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # Finds or fetches the reverse proxies that the tests in this folder run, and starts no service.
 #
-# Prints a line for each: "caddy PATH" and "nginx PATH", or "nginx - WHY" where there is none to be had. What is on the
-# PATH is used. Else Caddy is built from its source at the version below, and nginx is unpacked, not installed, from the
-# packages of a Debian or Ubuntu system: their install scripts would start it on port 80. All of it lands in
+# Prints a line for each: "caddy PATH", "nginx PATH" and "haproxy PATH", or "nginx - WHY" where there is none to be had. What is
+# on the PATH is used. Else Caddy is built from its source at the version below, and nginx and HAProxy are unpacked, not installed,
+# from the packages of a Debian or Ubuntu system: their install scripts would start them as services. All of it lands in
 # ${HERMES_TEST_CACHE:-$HOME/.cache/hermes-mobile-test}; a second run finds it there and only prints.
 set -euo pipefail
 
@@ -41,33 +41,45 @@ install_caddy() {
 
 missing() { ldd "$1" | awk '/not found/ {print $1}' | paste -sd ' '; }
 
-# unpack makes a folder with the program nginx, and the libraries that it needs and the system lacks.
+# take unpacks a package of a library, where there is such a package.
+take() {
+	local deb
+	fetch "$1" || return 0
+	for deb in "$1"_*.deb; do dpkg-deb -x "$deb" root; done
+}
+
+# libraries names the packages of libraries that a package needs.
+libraries() { dpkg-deb -f "$1" Depends 2>/dev/null | tr ',' '\n' | awk '$1 ~ /^lib/ && $1 !~ /^libc6/ {print $1}'; }
+
+# unpack FOLDER PROGRAM PACKAGE...: makes a folder with the program out of the first package that has it, and with the libraries that it
+# needs and the system lacks.
 unpack() {
-	local dir=$1 deb name
+	local dir=$1 program=$2 deb name more
+	shift 2
 	cd "$dir"
-	for name in nginx nginx-core nginx-light; do # where the program is differs from release to release
+	for name in "$@"; do # where the program is differs from release to release
 		fetch "$name" || continue
 		for deb in "$name"_*.deb; do dpkg-deb -x "$deb" root; done
-		[ ! -x root/usr/sbin/nginx ] || break
+		[ ! -x "root/usr/sbin/$program" ] || break
 	done
-	if [ ! -x root/usr/sbin/nginx ]; then
+	if [ ! -x "root/usr/sbin/$program" ]; then
 		echo "no package of this system holds it"
 		return 1
 	fi
-	if [ -n "$(missing root/usr/sbin/nginx)" ]; then
-		for name in $(dpkg-deb -f "$deb" Depends | tr ',' '\n' | awk '$1 ~ /^lib/ && $1 !~ /^libc6/ {print $1}'); do
-			fetch "$name" || continue
-			for deb in "$name"_*.deb; do dpkg-deb -x "$deb" root; done
+	if [ -n "$(missing "root/usr/sbin/$program")" ]; then
+		for name in $(libraries "$deb"); do
+			take "$name"
+			for more in $(libraries "$name"_*.deb); do take "$more"; done
 		done
 		printf '#!/bin/sh\nLD_LIBRARY_PATH="%s" exec "%s" "$@"\n' "$(find "$dir/root" -name '*.so*' -printf '%h\n' | sort -u | paste -sd :)" \
-			"$dir/root/usr/sbin/nginx" >nginx
-		chmod 755 nginx
-		if ! ./nginx -v >/dev/null 2>&1; then
-			echo "libraries are missing: $(missing root/usr/sbin/nginx)"
+			"$dir/root/usr/sbin/$program" >"$program"
+		chmod 755 "$program"
+		if ! "./$program" -v >/dev/null 2>&1; then
+			echo "libraries are missing: $(missing "root/usr/sbin/$program")"
 			return 1
 		fi
 	else
-		ln -s root/usr/sbin/nginx nginx
+		ln -s "root/usr/sbin/$program" "$program"
 	fi
 	rm -f ./*.deb
 }
@@ -84,34 +96,37 @@ fetch() {
 	return 1
 }
 
-install_nginx() {
-	local dir=$cache/nginx found why
-	if found=$(command -v nginx); then
-		if at_least 1.20 "$("$found" -v 2>&1)"; then # the tests start it with -e
-			echo "nginx $found"
+# install PROGRAM MIN_VERSION PACKAGE...
+install() {
+	local program=$1 least=$2 dir=$cache/$1 found why
+	shift 2
+	if found=$(command -v "$program"); then
+		if at_least "$least" "$("$found" -v 2>&1)"; then
+			echo "$program $found"
 		else
-			echo "nginx - $found is older than 1.20"
+			echo "$program - $found is older than $least"
 		fi
 		return
 	fi
-	if [ ! -e "$dir/nginx" ]; then
+	if [ ! -e "$dir/$program" ]; then
 		if ! command -v apt-get >/dev/null || ! command -v dpkg-deb >/dev/null; then
-			echo "nginx - it is not installed, and this is no Debian system to take it from"
+			echo "$program - it is not installed, and this is no Debian system to take it from"
 			return
 		fi
 		rm -rf "$dir"
 		mkdir "$dir"
-		if ! why=$(unpack "$dir"); then
+		if ! why=$(unpack "$dir" "$program" "$@"); then
 			rm -rf "$dir"
-			echo "nginx - it is not installed, and could not be unpacked: $why"
+			echo "$program - it is not installed, and could not be unpacked: $why"
 			return
 		fi
 	fi
-	echo "nginx $dir/nginx"
+	echo "$program $dir/$program"
 }
 
 # A second run waits here and then finds what the first has made.
 exec 9>"$cache/proxy.lock"
 flock 9
 install_caddy
-install_nginx
+install nginx 1.20 nginx nginx-core nginx-light # the tests start it with -e
+install haproxy 2.2 haproxy

@@ -59,10 +59,22 @@ func program(t *testing.T, name string) string {
 	return found[name]
 }
 
-// each runs a test with each proxy, at the same time.
+// each runs a test with Caddy and nginx, at the same time.
 func each(t *testing.T, f func(t *testing.T, kind string)) {
+	t.Helper()
+	with(t, []string{"caddy", "nginx"}, f)
+}
+
+// every is each with HAProxy, too.
+func every(t *testing.T, f func(t *testing.T, kind string)) {
+	t.Helper()
+	with(t, []string{"caddy", "nginx", "haproxy"}, f)
+}
+
+func with(t *testing.T, kinds []string, f func(t *testing.T, kind string)) {
+	t.Helper()
 	t.Parallel()
-	for _, kind := range []string{"caddy", "nginx"} {
+	for _, kind := range kinds {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()
 			program(t, kind)

@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/http"
 	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/coder/websocket"
@@ -37,7 +38,7 @@ func open(t *testing.T, f *front, agent string, settings ...string) *place {
 
 // dial reaches the proxy wherever an address of the recipe's host leads, and nothing else.
 func (f *front) dial(d net.Dialer) func(context.Context, string, string) (net.Conn, error) {
-	want := net.JoinHostPort(name, strconv.Itoa(f.port))
+	_, want, _ := strings.Cut(f.url(), "://")
 	return func(ctx context.Context, network, addr string) (net.Conn, error) {
 		if addr != want {
 			return nil, &net.AddrError{Err: "not the proxy's address", Addr: addr}

@@ -75,8 +75,5 @@ func without(part string) change {
 
 // relayLine takes away what the recipe says to leave out where a gateway dials in from outside.
 func relayLine(kind string) change {
-	if kind == "caddy" {
-		return without("respond /relay*")
-	}
-	return without("location /relay")
+	return without(map[string]string{"caddy": "respond /relay*", "nginx": "location /relay", "haproxy": "path_beg /relay"}[kind])
 }

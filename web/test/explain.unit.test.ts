@@ -12,5 +12,6 @@ it('says what a call was refused with as it was said, and what is its own in the
   assert.match(explain(new LinkLostError()), /Связь/)
   assert.match(explain(new DOMException('signal timed out', 'TimeoutError')), /вовремя/)
   assert.match(explain(new FrameError('internal', 'x')), /Сервер/)
+  assert.match(explain(new FrameError('no_space', 'x')), /нет места/)
   chooseLanguage('en')
 })

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import type { BrowserContextOptions, Page } from 'playwright-core'
 import { gateway } from './screens.gateway'
 import { PushService, Subscriber } from './pushes'
-import { freePort, launch, online, reads, say, Server, TOKEN, until, Visitor } from './rig'
+import { adminLink, freePort, launch, online, reads, say, Server, TOKEN, until, Visitor } from './rig'
 
 const folder = join(process.cwd(), '../doc/screens')
 mkdirSync(folder, { recursive: true })
@@ -157,7 +157,7 @@ async function owner(): Promise<void> {
   await used.cli('deliver', '--to', ids[1]!, '--id', 'news-2026-11-30', '--text', 'News')
   for (const [size, options] of Object.entries(sizes)) {
     const visitor = await Visitor.come(browser, used, options)
-    const page = await visitor.open(used.url + 'admin')
+    const page = await visitor.open(await adminLink(used))
     // The doctor first: what he finds is told in the overview.
     for (const [number, place] of [[15, 'Doctor'], [11, 'Overview'], [12, 'Devices'], [13, 'People'], [14, 'Deliveries']] as const) {
       await page.getByRole('navigation').getByRole('link', { name: place }).click()

@@ -6,6 +6,7 @@
 package direct
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -25,6 +26,9 @@ type Options struct {
 	Log    *slog.Logger
 	// Instance names this data folder in the keys of turns, so that a wiped folder does not repeat those of an earlier one.
 	Instance string
+	// Model is what turns use where the user chose none and the gateway has no model of its own; empty: the first of its list that
+	// can chat.
+	Model string
 	// AllSessions lets each conversation see and continue every session of the gateway, and its jobs. Else it sees those
 	// that it began.
 	AllSessions bool
@@ -50,6 +54,10 @@ type Agent struct {
 	caps   *gateway.Capabilities
 	err    error // why the gateway cannot be used; nil before the first look, too
 	detail string
+	listed []gateway.Model // models, when it was looked at last
+	busy   string          // why it takes no turns now
+	// refusedKey is why it took the key when it was looked at, and refused it for a turn.
+	refusedKey error
 }
 
 // State is what the owner is told of the way to the gateway.
@@ -64,7 +72,7 @@ type State struct {
 func (a *Agent) State() State {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	s := State{Online: a.online.Load(), Err: a.err}
+	s := State{Online: a.online.Load(), Err: cmp.Or(a.err, a.refusedKey)}
 	if a.caps != nil {
 		s.Version, s.Older = a.caps.Version, a.caps.Offers("runs") && !newer(a.caps)
 	}
@@ -125,7 +133,7 @@ func (a *Agent) check(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, checkLimit)
 	defer cancel()
 	var caps *gateway.Capabilities
-	_, err := a.Client.Models(ctx)
+	models, err := a.Client.Models(ctx)
 	if err == nil || errors.Is(err, gateway.ErrUnavailable) {
 		caps, err = a.Client.Capabilities(ctx)
 	}
@@ -141,14 +149,14 @@ func (a *Agent) check(ctx context.Context) bool {
 		if caps.Version != "" {
 			detail += ", version " + caps.Version
 		}
-		if route, ok := a.Client.Route(); ok {
+		if route, ok := a.Client.Route(); ok && a.Client.Profile().Local != "" {
 			detail += ", by the " + string(route.Kind) + " address"
 		}
 	}
 	a.mu.Lock()
 	changed := a.online.Swap(err == nil) != (err == nil) || a.detail != detail
 	if err == nil {
-		a.caps = caps
+		a.caps, a.listed = caps, models
 	}
 	a.err, a.detail = err, detail
 	a.mu.Unlock()
@@ -176,6 +184,9 @@ func (a *Agent) Status(string) chat.Status {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	s := chat.Status{Online: a.online.Load() && !a.closed, Edit: true, Typing: true, Files: true, Detail: a.detail}
+	if a.busy != "" {
+		s.Detail += "; busy: " + a.busy
+	}
 	if a.caps != nil {
 		s.Prompt = a.caps.Offers("run_approval")
 		s.Stop = stops(a.caps)
@@ -183,6 +194,24 @@ func (a *Agent) Status(string) chat.Status {
 		s.Images = a.caps.Offers("session_chat_stream") || a.caps.Offers("chat_completions")
 	}
 	return s
+}
+
+// setBusy notes why the gateway takes no turns now; empty: it does.
+func (a *Agent) setBusy(why string) {
+	a.mu.Lock()
+	changed := a.busy != why
+	a.busy = why
+	a.mu.Unlock()
+	if changed {
+		a.host.Changed()
+	}
+}
+
+// setRefused notes that the gateway refused the credential for a turn; nil: it took it.
+func (a *Agent) setRefused(err error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.refusedKey = err
 }
 
 // capabilities are what the gateway last said of itself; nil before it said anything.

@@ -240,9 +240,16 @@ func TestCommands(t *testing.T) {
 				t.Errorf("/help says nothing of %s", c.Name)
 			}
 		}
+		if got := say("/unknown thing"); !strings.Contains(got, "no command /unknown") || !strings.Contains(got, "/help") {
+			t.Errorf("/unknown: %q", got)
+		}
+		if got := say("/SetHome"); !strings.Contains(got, "home channel") {
+			t.Errorf("/sethome: %q", got)
+		}
+		l.eventually("the home channel to move", func(events []chat.Event) bool { return seen(events, func(chat.Home) bool { return true }) })
 		n++
-		ok(t, receive(t, l.hand(message(n, "/unknown thing")), "taken"))
-		if run := g.run(1); run.body["input"] != "/unknown thing" {
+		ok(t, receive(t, l.hand(message(n, "/usr/bin/env is a path")), "taken"))
+		if run := g.run(1); run.body["input"] != "/usr/bin/env is a path" {
 			t.Errorf("the model reads %v", run.body)
 		}
 		if in := message(99, "/status"); !l.agent.Admits(in) || l.agent.Admits(message(98, "text")) || l.agent.Admits(message(97, "/new")) {

@@ -3,7 +3,9 @@ package direct
 import (
 	"context"
 	"fmt"
+	"regexp"
 	"strings"
+	"unicode"
 
 	"hermes-mobile/gateway"
 	"hermes-mobile/internal/chat"
@@ -26,6 +28,7 @@ func init() {
 		{name: "/stop", about: "stop what is being done", aside: true, offered: stops, run: (*turn).slashStop},
 		{name: "/status", about: "say which session, model and gateway this is", aside: true, offered: always, run: (*turn).slashStatus},
 		{name: "/model", args: "[name]", about: "show the models, or choose one", offered: offers("models"), run: (*turn).slashModel},
+		{name: "/sethome", about: "have what is delivered to home come to this device", aside: true, offered: always, run: (*turn).slashHome},
 		{name: "/help", about: "list these commands", aside: true, offered: always, run: (*turn).slashHelp},
 	}
 }
@@ -34,18 +37,39 @@ func offers(operation string) func(*gateway.Capabilities) bool {
 	return func(c *gateway.Capabilities) bool { return c != nil && c.Offers(operation) }
 }
 
-// command is the command that an input is, nil where it is none. What is not one of ours is for the model.
+// unknown answers a command that is none of ours: the gateway's API would hand it to the model as words.
+var unknown = &slash{aside: true, run: (*turn).slashUnknown}
+
+// commandForm is what a command looks like: one word behind the slash, so that a path is none.
+var commandForm = regexp.MustCompile(`^/[A-Za-z][\w-]{0,31}$`)
+
+// command is the command that an input is, nil where it is none.
 func command(in chat.Input) (*slash, string) {
 	if in.Kind != chat.Text || !strings.HasPrefix(in.Text, "/") {
 		return nil, ""
 	}
-	name, args, _ := strings.Cut(strings.TrimSpace(in.Text), " ")
+	name, args := strings.TrimSpace(in.Text), ""
+	if at := strings.IndexFunc(name, unicode.IsSpace); at >= 0 {
+		name, args = name[:at], strings.TrimSpace(name[at:])
+	}
 	for _, c := range slashes {
 		if strings.EqualFold(c.name, name) {
-			return c, strings.TrimSpace(args)
+			return c, args
 		}
 	}
+	if commandForm.MatchString(name) {
+		return unknown, name
+	}
 	return nil, ""
+}
+
+func (t *turn) slashUnknown(name string) string {
+	return "There is no command " + name + " on this connection. /help lists those there are."
+}
+
+func (t *turn) slashHome(string) string {
+	t.post(chat.Home{})
+	return "This device is the home channel now: what is delivered to \"home\" comes here."
 }
 
 func (t *turn) slashNew(title string) string {

@@ -1,10 +1,12 @@
 package direct
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
 	"hermes-mobile/internal/chat"
+	"hermes-mobile/internal/quota"
 )
 
 // MEDIA lines name files that the API hands to nobody; data URLs become files.
@@ -33,6 +35,18 @@ func TestFilesOfAReply(t *testing.T) {
 	if files != 1 {
 		t.Errorf("%d files", files)
 	}
+}
+
+// No room for an image of a reply: the rest of the reply is said, and that an image is missing.
+func TestNoRoomForAnImage(t *testing.T) {
+	g, d := newGateway(t, now), newDisk()
+	d.full = fmt.Errorf("media: store file: %w", &quota.Full{Reason: quota.Total})
+	l := begin(t, g.URL, d)
+	ok(t, receive(t, l.hand(message(1, "hi")), "taken"))
+	const pixel = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR4nGNgAAAAAgABSK+kcQAAAABJRU5ErkJggg=="
+	g.run(1).complete("See ![x](data:image/png;base64," + pixel + ") here")
+	l.done(1)
+	wantFinals(t, d, 1, "See *An image of this reply could not be stored: the server has no room for files right now.* here")
 }
 
 // An image goes by the stream of its session, and what is no image or too large is refused before anything is sent.

@@ -3,6 +3,7 @@ package direct
 import (
 	"errors"
 	"slices"
+	"strings"
 
 	"hermes-mobile/gateway"
 	"hermes-mobile/internal/chat"
@@ -111,14 +112,15 @@ func (t *turn) ended(r *reply, o gateway.Outcome) {
 func failure(o gateway.Outcome, said, stopped bool) string {
 	switch o.State {
 	case gateway.Completed:
-		if !said {
-			return "The model gave no answer."
-		}
+		return shortfall(o, said)
 	case gateway.Cancelled:
 		if !said || !stopped {
 			return "The turn was stopped."
 		}
 	case gateway.Interrupted:
+		if text := whyCut(o.Reason, said); text != "" {
+			return text
+		}
 		return "The turn was interrupted at the gateway. What there is of the answer is above, if anything."
 	case gateway.Absent:
 		return "The gateway knows nothing of this message: it was not worked on. Send it again."
@@ -129,6 +131,40 @@ func failure(o gateway.Outcome, said, stopped bool) string {
 			return "The turn failed: " + sentence(o.Err)
 		}
 		return "The turn failed."
+	}
+	return ""
+}
+
+// shortfall is what a user is told of a reply that is not whole, or not there.
+func shortfall(o gateway.Outcome, said bool) string {
+	if text := whyCut(o.Reason, said); text != "" {
+		return text
+	}
+	switch {
+	case o.Partial:
+		return "A part of the reply could not be read, and is missing."
+	case !said && (o.Reason == "tool_calls" || o.Reason == "function_call"):
+		return "The model asked to run a tool, which it can only do behind a Hermes gateway."
+	case !said:
+		return "The model gave no answer."
+	}
+	return ""
+}
+
+// whyCut says why a model ended its reply early, by OpenAI's finish_reason and the words of other servers for the same; empty where
+// that is not the reason.
+func whyCut(reason string, said bool) string {
+	switch strings.ToLower(reason) {
+	case "length", "max_tokens", "max_output_tokens":
+		if said {
+			return "The reply was cut off: the model reached the limit of its output."
+		}
+		return "The model reached the limit of its output before it gave an answer."
+	case "content_filter":
+		if said {
+			return "The reply was cut off by the provider's content filter."
+		}
+		return "The provider's content filter withheld the reply."
 	}
 	return ""
 }

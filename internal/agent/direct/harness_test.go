@@ -30,6 +30,7 @@ type disk struct {
 	events []chat.Event
 	cards  map[string]chat.Card // open ones
 	files  map[string][]byte
+	full   error // what Put fails with
 }
 
 func newDisk() *disk {
@@ -212,6 +213,9 @@ func (d *disk) Put(r io.Reader, max int64) (string, int64, error) {
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	if d.full != nil {
+		return "", 0, d.full
+	}
 	hash := fmt.Sprint("file-", len(d.files))
 	d.files[hash] = b
 	return hash, int64(len(b)), err

@@ -11,6 +11,7 @@ import (
 
 	"hermes-mobile/gateway"
 	"hermes-mobile/internal/chat"
+	"hermes-mobile/internal/quota"
 )
 
 const (
@@ -63,6 +64,9 @@ func (t *turn) images(text string) (string, []chat.Event) {
 		hash, size, err := t.agent.Files.Put(bytes.NewReader(data), maxImageOut)
 		if err != nil {
 			t.agent.Log.Warn("an image of a reply could not be stored", "error", err)
+			if quota.Why(err) != "" {
+				return "*An image of this reply could not be stored: the server has no room for files right now.*"
+			}
 			return "*An image of this reply could not be stored.*"
 		}
 		files = append(files, chat.SendFile{ID: chat.NewID(), ReplyTo: t.in.ID, N: t.in.N,

@@ -3,6 +3,7 @@ package direct
 import (
 	"context"
 	"slices"
+	"strings"
 
 	"hermes-mobile/gateway"
 	"hermes-mobile/internal/chat"
@@ -35,8 +36,16 @@ func (a *Agent) models(ctx context.Context, known conversation) ([]modelInfo, er
 		if err != nil {
 			return nil, err
 		}
+		used := ""
+		switch {
+		case known.Model != "":
+		case len(models) == 1:
+			used = models[0].ID
+		case !keeps(a.capabilities()):
+			used = pickModel(models, a.Model)
+		}
 		for _, m := range models {
-			list = append(list, modelInfo{ID: m.ID, Name: m.ID, Current: known.Model == "" && len(models) == 1})
+			list = append(list, modelInfo{ID: m.ID, Name: m.ID, Current: used != "" && m.ID == used})
 		}
 	}
 	for i, m := range list {
@@ -45,6 +54,39 @@ func (a *Agent) models(ctx context.Context, known conversation) ([]modelInfo, er
 		}
 	}
 	return list, nil
+}
+
+// keeps reports whether the gateway has sessions, and with them a model of its own.
+func keeps(caps *gateway.Capabilities) bool {
+	return caps != nil && (caps.Offers("runs") || caps.Offers("session_chat_stream"))
+}
+
+// defaultModel is what a turn uses where nobody chose: servers such as Ollama and OpenAI take no request without a model.
+func (a *Agent) defaultModel() string {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return pickModel(a.listed, a.Model)
+}
+
+// otherWork are parts of the names of models that do not chat.
+var otherWork = []string{"embed", "rerank", "whisper", "tts", "transcribe", "moderation", "dall-e", "image", "clip", "bge-", "sora"}
+
+// pickModel is the wanted model, or the first in a list that seems to chat; the first of all where none does.
+func pickModel(models []gateway.Model, wanted string) string {
+	if wanted != "" {
+		return wanted
+	}
+	at := slices.IndexFunc(models, func(m gateway.Model) bool {
+		id := strings.ToLower(m.ID)
+		return !slices.ContainsFunc(otherWork, func(word string) bool { return strings.Contains(id, word) })
+	})
+	switch {
+	case at >= 0:
+		return models[at].ID
+	case len(models) > 0:
+		return models[0].ID
+	}
+	return ""
 }
 
 // choose has the turns of a conversation use a model; empty: what the gateway itself uses.

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"time"
 
 	"hermes-mobile/gateway"
 )
@@ -44,6 +43,9 @@ func (t *turn) start() (*gateway.Turn, error) {
 	default:
 		known.Session, t.model, t.provider = b.Lease.SessionID, b.Model, b.Provider
 	}
+	if t.model == "" && !keeps(caps) {
+		t.model = t.agent.defaultModel()
+	}
 	req := gateway.TurnRequest{Text: t.text(), Images: images, Model: t.model, Provider: t.provider,
 		Key: key, Patience: t.agent.Patience, OnLease: t.remember}
 	if caps.Offers("session_create") {
@@ -77,10 +79,13 @@ func (t *turn) resume(l gateway.Lease) (*gateway.Turn, error) {
 
 // request asks the gateway for a turn for as long as it has no place for it.
 func (t *turn) request(req gateway.TurnRequest, keyed bool) (*gateway.Turn, error) {
+	var waiting queue
+	defer func() { waiting.over(t.agent) }()
 	for fresh := false; ; {
 		t.session = req.SessionID
 		running, err := t.begin(req)
 		if err == nil {
+			t.agent.setRefused(nil)
 			return running, nil
 		}
 		var refused *gateway.Error
@@ -92,15 +97,11 @@ func (t *turn) request(req gateway.TurnRequest, keyed bool) (*gateway.Turn, erro
 			if req.SessionID, err = t.agent.newSession(t.early, t.in.Device, ""); err != nil {
 				return nil, err
 			}
-		case answered && (refused.Status == http.StatusTooManyRequests || refused.Status == http.StatusServiceUnavailable):
+		case answered && busy(refused):
 			// It is full, or about to stop: the message waits, as everything does while the agent is away.
 			t.refused()
-			wait := refused.RetryAfter
-			if wait <= 0 {
-				wait = busyWait
-			}
-			if !t.pause(t.early, min(wait, time.Minute)) {
-				return nil, t.early.Err()
+			if goOn, why := waiting.wait(t, refused); !goOn {
+				return nil, why
 			}
 		case answered && refused.Code != "idempotency_key_conflict":
 			t.refused()

@@ -178,7 +178,7 @@ func (t *turn) run() {
 			t.taken(nil)
 			t.end("The turn was stopped.", true)
 			return
-		case away(err):
+		case away(err) && !t.rejected(err):
 			t.agent.doubt()
 			t.taken(chat.ErrAway)
 			if !took {
@@ -190,13 +190,33 @@ func (t *turn) run() {
 			t.taken(nil)
 			var refused *gateway.Error
 			if errors.As(err, &refused) {
-				t.end("The gateway did not take this: "+sentence(err), true)
+				t.end("The gateway did not take this: "+t.advice(refused), true)
 			} else {
 				t.end("This was not worked on: "+sentence(err), true)
 			}
 			return
 		}
 	}
+}
+
+// rejected reports whether the gateway refused this turn with a status that is about the credential, while it takes the credential
+// otherwise: several servers list their models to everybody. Waiting for the owner would tell nobody why nothing happens.
+func (t *turn) rejected(err error) bool {
+	var refused *gateway.Error
+	if !errors.As(err, &refused) || !errors.Is(err, gateway.ErrSignIn) || !t.agent.check(t.ctx) {
+		return false
+	}
+	t.agent.setRefused(err)
+	return true
+}
+
+// advice is what a gateway said, with what the user can do about it.
+func (t *turn) advice(e *gateway.Error) string {
+	said := sentence(e)
+	if strings.Contains(strings.ToLower(e.Code+" "+e.Message), "model") && offers("models")(t.agent.capabilities()) {
+		return ended(said) + " Choose a model with /model."
+	}
+	return said
 }
 
 // signs tells every minute that the turn lives, until quiet is called.

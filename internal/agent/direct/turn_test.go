@@ -149,7 +149,7 @@ func TestRefusedTurn(t *testing.T) {
 		l := begin(t, g.URL, d)
 		ok(t, receive(t, l.hand(message(1, "hi")), "taken"))
 		l.done(1)
-		wantFinals(t, d, 1, "The gateway did not take this: That model is not known.")
+		wantFinals(t, d, 1, "The gateway did not take this: That model is not known. Choose a model with /model.")
 		l.agent.Hand(message(2, strings.Repeat("x", 65537)), func(error) {})
 		l.done(2)
 		if got := d.finals(2); len(got) != 1 || !strings.Contains(got[0], "65537 characters") || strings.Contains(got[0], "gateway did not take") {

@@ -76,14 +76,13 @@ type Agent struct {
 	usersN  atomic.Int64
 	work    sync.WaitGroup // goroutines that prepare something
 
-	mu            sync.Mutex
-	host          chat.Host
-	ctx           context.Context // of Run; nil before and after
-	links         map[*link]struct{}
-	lastRefusal   *Refusal
-	refusedLast   map[string]Refusal // by configured id; "": who could not be told
-	refusals      int64
-	refusalLogged time.Time
+	mu          sync.Mutex
+	host        chat.Host
+	ctx         context.Context // of Run; nil before and after
+	links       map[*link]struct{}
+	lastRefusal *Refusal
+	refusedLast map[string]Refusal // by configured id; "": who could not be told
+	refusals    int64
 
 	tick time.Duration // how often the clock looks while something runs
 }

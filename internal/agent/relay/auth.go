@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"hermes-mobile/internal/strangers"
 )
 
 const (
@@ -88,8 +90,7 @@ func cutLast(s string) (before, after string, ok bool) {
 }
 
 // authorize returns the gateway whose bearer the request carries, or nil when it
-// has been answered with 401. A refusal is logged, but not more than once a
-// second, so that a stranger cannot fill the log.
+// has been answered with 401.
 func (a *Agent) authorize(w http.ResponseWriter, r *http.Request) *gateway {
 	gws := a.routes.Load().byID
 	headers := r.Header.Values("Authorization")
@@ -105,6 +106,7 @@ func (a *Agent) authorize(w http.ResponseWriter, r *http.Request) *gateway {
 		return g.config().Secret, true
 	}, a.now())
 	if no == nil {
+		strangers.Admit(r.Context())
 		return gws[id]
 	}
 	a.refused(r, no)
@@ -120,18 +122,12 @@ func (a *Agent) refused(r *http.Request, no *refusal) {
 	a.lastRefusal = &Refusal{At: a.now(), Gateway: no.Gateway, Kind: no.Kind, From: from, Reason: no.Reason, Skew: no.Skew}
 	a.refusedLast[no.Gateway] = *a.lastRefusal
 	a.refusals++
-	quiet := a.now().Sub(a.refusalLogged) < time.Second && a.now().After(a.refusalLogged)
 	n := a.refusals
-	if !quiet {
-		a.refusalLogged = a.now()
-	}
 	a.mu.Unlock()
 	path := r.URL.Path
 	if strings.HasPrefix(path, mediaPath) {
 		path = mediaPath // what follows names a file, or is as long as a stranger likes
 	}
-	if !quiet {
-		a.log.Warn("relay: a gateway was refused", "gateway", no.Gateway, "reason", no.Reason, "from", from,
-			"path", path, "clock_difference", no.Skew, "refused_so_far", n)
-	}
+	a.log.Warn("relay: a gateway was refused", "gateway", no.Gateway, "reason", no.Reason, "addr", from,
+		"path", path, "clock_difference", no.Skew, "refused_so_far", n)
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"hermes-mobile/internal/chat"
+	"hermes-mobile/internal/quota"
 )
 
 const (
@@ -26,6 +27,7 @@ var (
 	errTooLong  = errors.New("it is too long for the gateway, send it as a file or in parts")
 	errNoFiles  = errors.New("its gateway cannot take files, being an older version on another machine")
 	errFileGone = errors.New("the file is no longer on the server, send it again")
+	errNoRoom   = errors.New("the server has no room for the copy of the file that this gateway needs, send it again later")
 )
 
 // hand is chat.Agent.Hand.
@@ -108,6 +110,7 @@ func (g *gateway) event(c *convo, text, kind, mid string) event {
 	}
 	return event{Text: text, MessageType: kind, MessageID: mid, Source: source{
 		Platform: g.platform(), ChatID: c.device, ChatType: "dm", ChatName: name, UserID: user, UserName: userName,
+		Profile: c.profile, Verified: true,
 	}}
 }
 
@@ -145,6 +148,9 @@ func (g *gateway) handFile(c *convo, in chat.Input, ev event, tell func(error)) 
 			path, err := g.a.files.LocalCopy(f.Hash, f.Name)
 			g.do(func() {
 				switch {
+				case quota.Why(err) != "":
+					g.log.Error("relay: no room for a copy of a file for the gateway", "input", in.N, "err", err)
+					tell(errNoRoom)
 				case err != nil:
 					g.log.Error("relay: no copy of a file for the gateway", "input", in.N, "err", err)
 					tell(errFileGone)

@@ -14,6 +14,7 @@ import (
 
 	"hermes-mobile/internal/chat"
 	"hermes-mobile/internal/media"
+	"hermes-mobile/internal/quota"
 )
 
 const (
@@ -36,18 +37,19 @@ func (a *Agent) token(direction, gateway string, f *chat.File) string {
 	return strings.TrimPrefix(path, media.LinkPrefix)
 }
 
-func (a *Agent) openToken(direction, gateway, token string) (chat.File, error) {
+// openToken reads a token of the given direction, and returns its file and the gateway that it is for.
+func (a *Agent) openToken(direction, token string) (f chat.File, gateway string, err error) {
 	l, err := a.signer.Verify(media.LinkPrefix+token, "", a.now())
 	if err != nil {
-		return chat.File{}, err
+		return chat.File{}, "", err
 	}
 	rest, right := strings.CutPrefix(l.Device, direction)
-	sizeText, owner, ok := strings.Cut(rest, ":")
+	sizeText, gateway, ok := strings.Cut(rest, ":")
 	size, err := strconv.ParseInt(sizeText, 10, 64)
-	if !right || !ok || err != nil || owner != gateway {
-		return chat.File{}, media.ErrLink
+	if !right || !ok || err != nil {
+		return chat.File{}, "", media.ErrLink
 	}
-	return chat.File{Hash: l.Hash, Name: l.Filename, Mime: l.Mime, Size: size}, nil
+	return chat.File{Hash: l.Hash, Name: l.Filename, Mime: l.Mime, Size: size}, gateway, nil
 }
 
 // fileDown returns path and query of a file for a gateway.
@@ -109,13 +111,16 @@ func (a *Agent) upload(w http.ResponseWriter, r *http.Request) {
 	hash, size, err := a.files.Put(body, maxUpload)
 	if err != nil {
 		g.log.Warn("relay: a file of the agent could not be stored", "err", err)
-		status := http.StatusInternalServerError
+		status, text := http.StatusInternalServerError, "cannot be stored"
 		var over *http.MaxBytesError
 		var big *media.Refusal
-		if errors.As(err, &over) || errors.As(err, &big) && big.TooBig {
+		switch {
+		case errors.As(err, &over), errors.As(err, &big) && big.TooBig:
 			status = http.StatusRequestEntityTooLarge
+		case quota.Why(err) != "":
+			status, text = http.StatusInsufficientStorage, noRoom(err)
 		}
-		http.Error(w, "cannot be stored", status)
+		http.Error(w, text, status)
 		return
 	}
 	id := a.token(tokenUp, g.config().ID, &chat.File{
@@ -127,6 +132,13 @@ func (a *Agent) upload(w http.ResponseWriter, r *http.Request) {
 	}
 	w.Header().Set("Content-Type", "application/json")
 	fmt.Fprintf(w, `{"id":"%s","size":%d}`, id, size)
+}
+
+// noRoom says why a file was not stored for want of room.
+func noRoom(err error) string {
+	full := &quota.Full{Reason: quota.Disk} // where it is the system that says so
+	errors.As(err, &full)
+	return full.Error()
 }
 
 // headerName reads a file name out of a header: UTF-8, or Latin-1 as Python's
@@ -142,17 +154,21 @@ func headerName(s string) string {
 	return string(runes)
 }
 
-// download gives a person's file to the gateway that was told of it.
+// download gives a user's file to the gateway that was told of it. Newer gateways send their bearer only to the address that they
+// dialled, so behind a proxy or under another name they come without one: the signed address, which nobody else was told, is enough
+// then. A bearer that is wrong, or another gateway's, is not.
 func (a *Agent) download(w http.ResponseWriter, r *http.Request, token string) {
 	if !a.allow(w, r, http.MethodGet, http.MethodHead) {
 		return
 	}
-	g := a.authorize(w, r)
-	if g == nil {
-		return
+	l, owner, err := a.openToken(tokenDown, token)
+	g := a.routes.Load().byID[owner]
+	if len(r.Header.Values("Authorization")) > 0 || err != nil {
+		if g = a.authorize(w, r); g == nil {
+			return
+		}
 	}
-	l, err := a.openToken(tokenDown, g.config().ID, token)
-	if err != nil {
+	if err != nil || g == nil || g.config().ID != owner {
 		http.Error(w, "no such file", http.StatusNotFound)
 		return
 	}
@@ -211,8 +227,8 @@ func (g *gateway) opMedia(c *convo, a *action) {
 		return
 	}
 	if i := strings.LastIndex(u.Path, mediaPath+"/"); i >= 0 {
-		f, err := g.a.openToken(tokenUp, g.config().ID, u.Path[i+len(mediaPath)+1:])
-		if err != nil {
+		f, owner, err := g.a.openToken(tokenUp, u.Path[i+len(mediaPath)+1:])
+		if err != nil || owner != g.config().ID {
 			g.fail(a, "no such file, or it is older than an hour")
 			return
 		}

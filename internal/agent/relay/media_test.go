@@ -1,16 +1,20 @@
 package relay
 
 import (
+	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"os"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
 	"github.com/go-json-experiment/json"
 
 	"hermes-mobile/internal/chat"
+	"hermes-mobile/internal/quota"
 )
 
 func (r *rig) http(method, url, id, secret, body string, header ...string) (int, string, http.Header) {
@@ -113,6 +117,39 @@ func TestMediaFromAgent(t *testing.T) {
 	}
 }
 
+// crowded files have no room.
+type crowded struct {
+	chat.Files
+	err error
+}
+
+func (f crowded) Put(io.Reader, int64) (string, int64, error)       { return "", 0, f.err }
+func (f crowded) LocalCopy(string, string) (path string, err error) { return "", f.err }
+
+// No room for a file of the agent: the upload is refused with a status and a sentence that say so, and the gateway tells its user by
+// itself (relay-facts §5). No room for the copy that an older gateway needs: the person is told, and the message is not silently lost.
+func TestNoRoomForFiles(t *testing.T) {
+	for _, err := range []error{fmt.Errorf("media: store file: %w", &quota.Full{Reason: quota.Total}), fmt.Errorf("media: %w", &os.PathError{Op: "write", Path: "x", Err: syscall.ENOSPC})} {
+		r := newRig(t, func(o *Options) { o.Files = crowded{o.Files, err} })
+		status, text, _ := r.http("POST", r.srv.URL+"/relay/media", "gw", "s3cret", "x", "Content-Type", "image/png")
+		if status != http.StatusInsufficientStorage || !strings.Contains(text, "no room for files") {
+			t.Errorf("%v: %d %s", err, status, text)
+		}
+		r = newRig(t, func(o *Options) {
+			o.Files = crowded{o.Files, err}
+			o.Known = map[string]Version{"gw": Older}
+		})
+		r.dial()
+		rc := &receipt{}
+		r.a.Hand(chat.Input{N: 1, Device: "tel", ID: "m1", Kind: chat.Media, File: &chat.File{Kind: "image", Mime: "image/png", Name: "a.png", Hash: strings.Repeat("a", 64), Size: 1}}, rc.taken)
+		r.until("the person to be told", func() bool { return rc.is(errNoRoom) })
+	}
+	r := newRig(t, func(o *Options) { o.Files = crowded{o.Files, errors.New("the disk is broken")} })
+	if status, text, _ := r.http("POST", r.srv.URL+"/relay/media", "gw", "s3cret", "x"); status != 500 || strings.Contains(text, "broken") {
+		t.Errorf("another error: %d %s", status, text)
+	}
+}
+
 func TestMediaIDsOutliveRestart(t *testing.T) {
 	key := func(k string) func(*Options) { return func(o *Options) { o.Key = []byte(k) } }
 	a, b, c := newRig(t, key("one")), newRig(t, key("one")), newRig(t, key("two"))
@@ -177,6 +214,25 @@ func TestFileToAgent(t *testing.T) {
 			for _, who := range [][2]string{{"b", "sb"}, {"gw", "wrong"}} {
 				if status, _, _ := r.http("GET", r.srv.URL+path, who[0], who[1], ""); status == 200 {
 					t.Errorf("%v may read it", who)
+				}
+			}
+			// The signed address is enough where no bearer comes at all, and only then; one that was changed is not.
+			bare := func(address string) int {
+				t.Helper()
+				resp, err := http.Get(address)
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer http.DefaultClient.CloseIdleConnections()
+				_ = resp.Body.Close()
+				return resp.StatusCode
+			}
+			if status := bare(r.srv.URL + path); status != 200 {
+				t.Errorf("without a bearer: %d", status)
+			}
+			for _, wrong := range []string{path[:len(path)-3] + "AAA", path + "A", "/relay/media/x", "/relay/media/" + r.upload("gw", "s3cret", "x", "image/png", "x.png")} {
+				if status := bare(r.srv.URL + wrong); status != 401 {
+					t.Errorf("%s without a bearer: %d", wrong, status)
 				}
 			}
 			os.Remove(r.files.dir + "/" + f.Hash)

@@ -91,7 +91,7 @@ func (a *action) read(p *onepass.Parser) bool {
 			a.Final, ok = flagged(p)
 		case "metadata":
 			ok = a.Metadata.read(p)
-		case "prompt_kind", "prompt_id", "options", "media_kind", "source_url", "filename":
+		case "prompt_kind", "prompt_id", "options", "media_kind", "source_url", "filename", "timeout_s":
 		default:
 			ok = p.Scalar()
 		}
@@ -114,6 +114,8 @@ func (m *metadata) read(p *onepass.Parser) bool {
 			m.ReplyTo, ok = looseText(p)
 		case "job_id":
 			m.JobID, ok = looseText(p)
+		case "profile":
+			m.Profile, ok = looseText(p)
 		default:
 			ok = p.Scalar()
 		}

@@ -109,6 +109,9 @@ func (g *gateway) outbound(env *envelope, a *action, owner *gateway) {
 			}
 		}
 		c.op = g.a.now()
+		if p := string(a.Metadata.Profile); p != "" && len(p) <= maxProfile {
+			c.profile = p
+		}
 		g.claim(c, a)
 		switch a.Op {
 		case "draft":
@@ -130,6 +133,9 @@ func (g *gateway) outbound(env *envelope, a *action, owner *gateway) {
 		g.fail(a, "unsupported op")
 	}
 }
+
+// maxProfile bounds the name of a profile, which is kept for each conversation.
+const maxProfile = 256
 
 // opSend takes a message: a whole one, or the first piece of one that will be
 // edited.

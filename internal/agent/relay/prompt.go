@@ -3,6 +3,7 @@ package relay
 import (
 	"context"
 	"errors"
+	"strconv"
 	"strings"
 	"time"
 
@@ -37,6 +38,7 @@ type cardState struct {
 	User     string `json:"u"`
 	UserName string `json:"un"`
 	Name     string `json:"dn"`
+	Profile  string `json:"pr,omitzero"`
 }
 
 func parseCardState(b []byte) (st cardState, err error) {
@@ -65,7 +67,7 @@ func (g *gateway) stale(nonce string) bool {
 // opPrompt shows a card (relay-facts §5). Its id is ours, whatever the
 // gateway's is: that may be empty or come twice.
 func (g *gateway) opPrompt(c *convo, a *action) {
-	card := chat.Card{ID: chat.NewID(), Text: string(a.Content), Kind: string(a.PromptKind)}
+	card := chat.Card{ID: chat.NewID(), Text: string(a.Content), Kind: string(a.PromptKind), Life: a.life()}
 	seen := map[string]bool{}
 	for _, o := range a.Options {
 		if o.ID == "" || seen[string(o.ID)] || len(card.Options) == maxOptions {
@@ -114,7 +116,7 @@ func (g *gateway) opPrompt(c *convo, a *action) {
 	c.plainLast = time.Time{}
 	st := cardState{
 		Gateway: g.config().ID, Chat: c.device, Prompt: string(a.PromptID), Nonce: nonce, Kind: card.Kind,
-		User: c.who.user, UserName: c.who.userName, Name: c.who.device,
+		User: c.who.user, UserName: c.who.userName, Name: c.who.device, Profile: c.profile,
 	}
 	card.State = encode(st)
 	c.cards[card.ID] = nonce
@@ -126,6 +128,15 @@ func (g *gateway) opPrompt(c *convo, a *action) {
 		}
 		done(err)
 	}, chat.Ask{Card: card})
+}
+
+// life is how long the gateway waits for the answer to a prompt, where it says so; 0 where it does not.
+func (a *action) life() time.Duration {
+	seconds, err := strconv.ParseFloat(string(a.Timeout), 64)
+	if err != nil || !(seconds > 0) || seconds > 365*24*3600 {
+		return 0
+	}
+	return time.Duration(seconds * float64(time.Second))
 }
 
 // splitApproval takes the command and the reason out of an approval's text: the
@@ -287,6 +298,9 @@ func (g *gateway) answerCard(card chat.Card, st cardState, answer chat.Answer, t
 		}
 		if c.who == (person{}) {
 			c.who = person{device: st.Name, user: st.User, userName: st.UserName}
+		}
+		if c.profile == "" {
+			c.profile = st.Profile
 		}
 		option, words := answer.OptionID, ""
 		if option == "other" && st.Kind == "clarify" {

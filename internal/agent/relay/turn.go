@@ -77,6 +77,7 @@ type convo struct {
 	op      time.Time
 	working time.Time // when it was last told
 	who     person
+	profile string // that the gateway named last, and wants to hear again
 
 	ended    time.Time // when the last turn was
 	restFrom time.Time // then, or when the gateway's event loop was seen to stand still last

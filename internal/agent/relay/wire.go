@@ -87,6 +87,7 @@ type action struct {
 	MediaKind   loose        `json:"media_kind"`
 	SourceURL   loose        `json:"source_url"`
 	Filename    loose        `json:"filename"`
+	Timeout     loose        `json:"timeout_s"` // of a prompt
 	Metadata    metadata     `json:"metadata"`
 	bytes       int          // of the whole action, for the limits
 	requestID   string
@@ -98,6 +99,7 @@ type metadata struct {
 	Notify      boolean `json:"notify"`
 	ReplyTo     loose   `json:"reply_to_message_id"`
 	JobID       loose   `json:"job_id"`
+	Profile     loose   `json:"profile"` // of a gateway that serves several
 }
 
 type wireOption struct {
@@ -189,6 +191,12 @@ type source struct {
 	UserName  string  `json:"user_name"`
 	ThreadID  *string `json:"thread_id"`
 	ChatTopic *string `json:"chat_topic"`
+	Profile   string  `json:"profile,omitzero"`
+
+	// A version of the contract asks for these; the measured ones ignore what they do not know.
+	IsBot    bool `json:"is_bot"`
+	IsEdit   bool `json:"message_is_edit"`
+	Verified bool `json:"one_to_one_verified"`
 }
 
 type quoted struct {

@@ -129,12 +129,21 @@ CREATE TRIGGER audit_dropped BEFORE DELETE ON audit WHEN NOT EXISTS (SELECT 1 FR
 CREATE TABLE token_use (label TEXT PRIMARY KEY, at INTEGER NOT NULL) WITHOUT ROWID;
 
 CREATE TABLE upload_day (
-  device INTEGER NOT NULL, day INTEGER NOT NULL, bytes INTEGER NOT NULL,
-  PRIMARY KEY (device, day)) WITHOUT ROWID;
+  account TEXT NOT NULL,             -- device:ID, token:LABEL
+  day INTEGER NOT NULL, bytes INTEGER NOT NULL,
+  PRIMARY KEY (account, day)) WITHOUT ROWID;
 
 CREATE TABLE passkey (
   id TEXT PRIMARY KEY, name TEXT NOT NULL, credential BLOB NOT NULL,
   created_at INTEGER NOT NULL, used_at INTEGER NOT NULL) WITHOUT ROWID;
+
+-- Keys by which programs use the API in place of a login. Of a key its hash is kept.
+CREATE TABLE front_key (
+  id TEXT PRIMARY KEY, hash TEXT NOT NULL UNIQUE, user_id TEXT NOT NULL, label TEXT NOT NULL,
+  created_at INTEGER NOT NULL, until INTEGER NOT NULL, -- 0 = for ever
+  used_at INTEGER NOT NULL) WITHOUT ROWID;
+CREATE INDEX front_key_user ON front_key(user_id);
+CREATE INDEX front_key_until ON front_key(until);
 
 -- Rows of every kind, as version 5 wrote them.
 INSERT INTO quote(device, id, at, text) VALUES(1, 'r1', 1767366000000, 'one');
@@ -161,6 +170,7 @@ INSERT INTO front_token(hash, login, user_id, refresh, at, until, parent, spent_
 INSERT INTO front_owner(kind, id, user_id, at) VALUES('session', 's1', 'u1', 1767366000000), ('job', 'j1', 'u1', 1767366000000);
 INSERT INTO audit(n, at, actor, origin, action, subject, detail) VALUES(1, 1767366000000, 'socket', 'uid 1000', 'device.revoke', 'tel-2', '');
 INSERT INTO token_use(label, at) VALUES('main', 1767366000000);
-INSERT INTO upload_day(device, day, bytes) VALUES(1, 20455, 1000);
+INSERT INTO upload_day(account, day, bytes) VALUES('device:tel-1', 20455, 1000);
 INSERT INTO passkey(id, name, credential, created_at, used_at) VALUES('pk1', 'Laptop', x'01', 1767366000000, 1767366001000);
+INSERT INTO front_key(id, hash, user_id, label, created_at, until, used_at) VALUES('k1', 'ac01', 'u1', 'laptop', 1767366000000, 4102444800000, 1767366001000);
 PRAGMA user_version = 5;

@@ -3,22 +3,31 @@ package main
 import (
 	"bytes"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 )
 
-// The committed types are those of the package frame.
-func TestFramesAreCurrent(t *testing.T) {
-	want, err := generate(folder("../../../frame"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	got, err := os.ReadFile(folder("../src/frames.ts"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !bytes.Equal(got, want) {
-		t.Error("sdk/ts/src/frames.ts is not what the package frame says; write it anew with: go run ./sdk/ts/generate")
+// The committed files are those of the package frame and of its vectors.
+func TestGeneratedFilesAreCurrent(t *testing.T) {
+	for file, made := range map[string]struct {
+		generate func(string) ([]byte, error)
+		from     string
+	}{
+		"../src/frames.ts":        {generate, "../../../frame"},
+		"../src/visible-table.ts": {generateTable, "../../../testdata/visible/table.json"},
+	} {
+		want, err := made.generate(folder(made.from))
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := os.ReadFile(folder(file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !bytes.Equal(got, want) {
+			t.Errorf("%s is not what %s says; write it anew with: go run ./sdk/ts/generate", file, made.from)
+		}
 	}
 }
 
@@ -31,5 +40,21 @@ func TestForgottenFrame(t *testing.T) {
 	source.up = append(source.up, "Brandnew")
 	if err := source.check(); err == nil || !strings.Contains(err.Error(), "Brandnew") {
 		t.Errorf("got %v, want an error that names Brandnew", err)
+	}
+}
+
+// A class that was added to the table and forgotten here is told, and so is a character of two classes.
+func TestForgottenClass(t *testing.T) {
+	for table, want := range map[string]string{
+		`{"classes":{"brandnew":[[1,2]]}}`:                     "brandnew",
+		`{"classes":{"hidden":[[1,5]],"blank":[[9,9],[5,7]]}}`: "U+0005",
+	} {
+		path := filepath.Join(t.TempDir(), "table.json")
+		if err := os.WriteFile(path, []byte(table), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := generateTable(path); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: got %v, want an error that names %s", table, err, want)
+		}
 	}
 }

@@ -148,7 +148,7 @@ func (w *writer) object(t reflect.Type, name, wire string, d direction) {
 }
 
 // onlyDown are the fields of Media that a device does not send.
-var onlyDown = []string{"Size", "Final", "ReplyTo", "Source", "URL", "Seq"}
+var onlyDown = []string{"Final", "ReplyTo", "Source", "URL", "Seq"}
 
 // field is a member as it is on the wire.
 type field struct {

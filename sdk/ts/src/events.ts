@@ -55,6 +55,11 @@ export interface CardEvent {
   /** With exec_approval. */
   command: string
   description: string
+  /**
+   * It holds characters that do not show as themselves, or is longer than a screen: show it with `@hermes-mobile/sdk/visible`, and let nobody
+   * allow it who has not seen its end. Servers that do not say so exist, so ask `odd` of that module, too.
+   */
+  odd: boolean
   options: Option[]
   timeoutSeconds: number
   /** By the server's clock, RFC 3339. */

@@ -19,6 +19,8 @@ export type Code =
   | 'device_offline'
   /** RateLimited: too often; retry after Error.RetryAfter seconds. */
   | 'rate_limited'
+  /** NoSpace: the server has no room for this file: its storage limit is reached, its disk is nearly full, or the device has used up its share of the day. Messages without files still go. The same file may fit later, Error.RetryAfter seconds from now where that is known. */
+  | 'no_space'
   /** Internal: the server could not do it, for example because its disk is full. Nothing was taken; retry later with the same id. */
   | 'internal'
 
@@ -59,6 +61,20 @@ export const MAX_ID = 128
 export const MAX_NAME = 128
 /** code points of one chunk of a reply that is not streamed */
 export const MESSAGE_CHUNK = 4000
+/** code points of a text or command that is shown; a card with more is odd (doc/protocol.md §7) */
+export const MAX_SHOWN_CHARS = 2000
+/** its lines */
+export const MAX_SHOWN_LINES = 30
+/** code points of an option's label */
+export const MAX_SHOWN_LABEL = 200
+/** blank lines in a row that are shown; more are folded */
+export const MAX_BLANK_LINES = 3
+/** spaces or tabs in a row that are shown; more are folded */
+export const MAX_BLANKS = 40
+/** equal marks in a row that are shown; more are folded */
+export const MAX_SAME_MARKS = 8
+/** combining marks on one character; each further one is shown as a mark */
+export const MAX_STACK = 4
 /** PromptSeconds is how long a question card lives by default. */
 export const PROMPT_SECONDS = 300
 export const SESSION_PREFIX = 'mobile:'
@@ -118,7 +134,7 @@ export interface Audio {
   text?: string
 }
 
-/** Media is a file or a part of one, in either direction (doc/protocol.md §5). Up, Kind is image, video, document or audio; down also voice and animation. Down, the last part has Final; a file over the limit comes with URL and no Data. */
+/** Media is a file or a part of one, in either direction (doc/protocol.md §5). Up, Kind is image, video, document or audio; down also voice and animation. Down, the last part has Final; a file over the limit comes with URL and no Data. Size is that of the whole file, in bytes; up it is optional, and a hint by which the server refuses early what has no room. */
 export interface MediaUp {
   t: 'media'
   id?: string
@@ -126,6 +142,7 @@ export interface MediaUp {
   mime?: string
   filename?: string
   caption?: string
+  size?: number
   part: number
   parts: number
   data?: Uint8Array
@@ -285,7 +302,7 @@ export interface Message {
   seq: number
 }
 
-/** Media is a file or a part of one, in either direction (doc/protocol.md §5). Up, Kind is image, video, document or audio; down also voice and animation. Down, the last part has Final; a file over the limit comes with URL and no Data. */
+/** Media is a file or a part of one, in either direction (doc/protocol.md §5). Up, Kind is image, video, document or audio; down also voice and animation. Down, the last part has Final; a file over the limit comes with URL and no Data. Size is that of the whole file, in bytes; up it is optional, and a hint by which the server refuses early what has no room. */
 export interface Media {
   t: 'media'
   id: string
@@ -311,7 +328,7 @@ export interface Option {
   style: string
 }
 
-/** Prompt is a question card (doc/protocol.md §7). Command and Description come with exec_approval. */
+/** Prompt is a question card (doc/protocol.md §7). Command and Description come with exec_approval. Odd: it holds characters that do not show as themselves, or is longer than a screen, so a person must look closely. */
 export interface Prompt {
   t: 'prompt'
   id: string
@@ -319,6 +336,7 @@ export interface Prompt {
   text: string
   command: string
   description: string
+  odd: boolean
   options: Option[]
   session: string
   timeout_seconds: number
@@ -442,7 +460,7 @@ export const DOWN: { [type in Down['t']]: { [name: string]: Shape } } = {
   delivered: { id: '', queued: false },
   message: { id: '', text: '', edit: false, 'append?': '', at: 0, chunk: chunk, final: false, interrupted: false, reply_to: '', source: '', job: '', seq: 0 },
   media: { id: '', kind: '', mime: '', filename: '', caption: '', size: 0, part: 0, parts: 0, final: false, reply_to: '', source: '', url: '', seq: 0, data: 'bytes' },
-  prompt: { id: '', kind: '', text: '', command: '', description: '', options: [option], session: '', timeout_seconds: 0, expires_at: '', seq: 0 },
+  prompt: { id: '', kind: '', text: '', command: '', description: '', odd: false, options: [option], session: '', timeout_seconds: 0, expires_at: '', seq: 0 },
   prompt_done: { prompt_id: '', id: '', option_id: '', expired: false, 'by?': peer, seq: 0 },
   echo: { id: '', from: peer, text: '', reply_to: '', 'file?': echoFile, seq: 0 },
   typing: { stop: false },

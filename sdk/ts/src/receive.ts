@@ -161,13 +161,9 @@ export class Receiver {
     const known = this.cards.get(p.id)
     if (known === false) return // replayed, and over long since
     this.remember(p.id, true)
-    const { id, kind, text, command, description, options } = p
-    this.parts.inbox.push({
-      event: {
-        type: 'card', id, kind, text, command, description, options, timeoutSeconds: p.timeout_seconds, expiresAt: p.expires_at, again: known === true,
-      },
-      size: text.length + command.length,
-    })
+    const { t: _, session, seq, timeout_seconds, expires_at, ...card } = p
+    const event: Event = { type: 'card', ...card, timeoutSeconds: timeout_seconds, expiresAt: expires_at, again: known === true }
+    this.parts.inbox.push({ event, size: p.text.length + p.command.length })
   }
 
   private cardDone(link: Link, p: PromptDone): void {

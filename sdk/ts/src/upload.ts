@@ -73,8 +73,9 @@ export class Upload {
     const want = Math.min(this.partSize, this.size - at)
     const data = new Uint8Array(await this.source.slice(at, at + want).arrayBuffer())
     if (data.length !== want) throw new Error('the file has changed while it was sent')
-    // The caption once is enough; older servers want the rest in every part.
-    return { ...this.head, caption: part > 0 ? undefined : this.head.caption, part, parts: this.parts, data }
+    // Caption and size once are enough; older servers want the rest in every part.
+    const once = part > 0 ? { caption: undefined } : { size: this.size }
+    return { ...this.head, ...once, part, parts: this.parts, data }
   }
 }
 

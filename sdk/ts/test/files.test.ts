@@ -31,13 +31,13 @@ describe('files up', () => {
       await first.welcome()
       const head = await first.next('media')
       const { data: _, ...fields } = head
-      assert.deepEqual(fields, { t: 'media', id: sent.id, kind: 'image', mime: 'image/png', filename: 'dot.png', caption: 'Look', part: 0, parts: 3 })
+      assert.deepEqual(fields, { t: 'media', id: sent.id, kind: 'image', mime: 'image/png', filename: 'dot.png', caption: 'Look', size: data.length, part: 0, parts: 3 })
       await first.next('media')
       first.socket.terminate()
       const second = await server.peer()
       await second.welcome()
       const parts = [await second.next('media'), await second.next('media'), await second.next('media')]
-      assert.deepEqual(parts.map((p) => [p.id, p.part, p.parts, p.caption]), [[sent.id, 0, 3, 'Look'], [sent.id, 1, 3, undefined], [sent.id, 2, 3, undefined]])
+      assert.deepEqual(parts.map((p) => [p.id, p.part, p.parts, p.caption, p.size]), [[sent.id, 0, 3, 'Look', data.length], [sent.id, 1, 3, undefined, undefined], [sent.id, 2, 3, undefined, undefined]])
       assert.deepEqual(Buffer.concat(parts.map((p) => Buffer.from(p.data as string, 'base64'))), Buffer.from(data))
       second.send({ t: 'accepted', id: sent.id, duplicate: false, queued: false })
       await sent.wait()
@@ -123,6 +123,19 @@ describe('files up', () => {
       await peer.next('media')
       peer.send({ t: 'error', code: 'rate_limited', message: 'slowly', ref: sent.id })
       assert.equal((await peer.next('media')).part, 0)
+    }))
+
+  test('a file for which the server has no room ends, and the app decides when to try again', () =>
+    withServer(undefined, async (server) => {
+      const device = await server.open()
+      const peer = await server.peer()
+      await peer.welcome()
+      const sent = await device.sendFile({ data: bytes(10) })
+      await peer.next('media')
+      peer.send({ t: 'error', code: 'no_space', message: 'the server has no room', ref: sent.id, retry_after: 3600 })
+      await assert.rejects(within('the end', sent.wait()), { code: 'no_space', retryAfter: 3600 })
+      await device.send('still here')
+      await peer.next('text')
     }))
 })
 

@@ -5,7 +5,7 @@ export const direct = document.querySelector<HTMLMetaElement>('meta[name=hermes-
 
 export type Step = 'welcome' | 'remote' | 'local' | 'auth' | 'unlock' | 'test' | 'done'
 export type Mode = 'none' | 'bearer' | 'password'
-export type Code = 'invalid' | 'missing' | 'not_https' | 'lost' | 'passphrase' | 'unreachable' | 'no_name' | 'slow' | 'certificate' | 'key_changed' | 'sign_in' | 'other'
+export type Code = 'invalid' | 'missing' | 'not_https' | 'lost' | 'passphrase' | 'unreachable' | 'no_name' | 'slow' | 'certificate' | 'key_changed' | 'sign_in' | 'other' | 'not_tried' | 'plain_http'
 
 export interface Problem {
   field: string
@@ -23,6 +23,8 @@ export interface Attempt {
   text?: string
   pin?: string
   certificate?: string
+  /** The setup can go on without this address. */
+  may_go?: boolean
 }
 
 export interface State {

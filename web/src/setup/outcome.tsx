@@ -20,6 +20,9 @@ export function Outcome({ result, busy, send }: { result: NonNullable<State['res
               <button type="button" class="wide" disabled={busy} onClick={() => void send({ do: 'trust', kind: a.kind, pin: a.pin })}>{t('setTrust')}</button>
             </>
           )}
+          {a.may_go && (
+            <button type="button" class="wide" disabled={busy} onClick={() => void send({ do: 'decline' })}>{t('setDecline')}</button>
+          )}
           {!a.ok && a.code === 'other' && a.kind === 'remote' && (
             <button type="button" class="wide" disabled={busy} onClick={() => void send({ do: 'relearn' })}>{t('setRelearn')}</button>
           )}

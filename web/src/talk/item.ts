@@ -102,3 +102,29 @@ export function words(item: Item): string {
       return item.steps.map((step) => step.title || step.name).join(', ')
   }
 }
+
+const text = (value: unknown): string => (typeof value === 'string' ? value : '')
+const number = (value: unknown): number => (typeof value === 'number' && Number.isFinite(value) ? value : 0)
+const list = (value: unknown): Record<string, unknown>[] => (Array.isArray(value) ? value.filter((one) => typeof one === 'object' && one !== null) : [])
+
+/**
+ * restored gives an item as the rest of the page expects it, whatever stands on the disk: an older version, or a fault, may have written
+ * it, and one bad row must not hide the others.
+ */
+export function restored(row: unknown): Item {
+  const from = (typeof row === 'object' && row !== null ? row : {}) as Record<string, unknown>
+  const base = { ...from, key: text(from.key), id: text(from.id), n: number(from.n), at: Math.min(Math.max(number(from.at), 0), 8.64e15), mine: from.mine === true, replyTo: text(from.replyTo) }
+  switch (from.kind) {
+    case 'file':
+      return { ...base, kind: 'file', fileKind: text(from.fileKind), name: text(from.name), mime: text(from.mime), size: number(from.size), caption: text(from.caption), url: text(from.url) }
+    case 'card':
+      return {
+        ...base, kind: 'card', cardKind: text(from.cardKind), text: text(from.text), command: text(from.command), description: text(from.description), until: number(from.until),
+        options: list(from.options).map((one) => ({ id: text(one.id), label: text(one.label), style: text(one.style) })),
+      }
+    case 'tools':
+      return { ...base, kind: 'tools', steps: list(from.steps).map((one) => ({ id: text(one.id), name: text(one.name), state: text(one.state), title: text(one.title), text: text(one.text) })) }
+    default:
+      return { ...base, kind: 'text', text: text(from.text), final: from.final !== false }
+  }
+}

@@ -3,6 +3,7 @@ import { invitation, starting, talk } from '../talk/here'
 import { direct } from '../setup/api'
 import { Direct } from '../setup/screen'
 import { language, t } from '../words/words'
+import { Boundary } from './boundary'
 import { Chat } from './chat'
 import { spoken } from './notice'
 import { Notices } from './notices'
@@ -18,10 +19,17 @@ export function App() {
   }, [lang])
   return (
     <>
-      <Screen />
+      <Boundary of={talk.value} instead={() => <Broken />}><Screen /></Boundary>
       <Notices />
       <div class="hidden" role="status" aria-live="polite">{spoken.value}</div>
     </>
+  )
+}
+
+/** Broken stands where a whole screen cannot be drawn. What was said is still on this device and at the server. */
+function Broken() {
+  return (
+    <main class="screen"><div class="card-panel problem" role="alert"><h1>{t('brokenTitle')}</h1><p>{t('brokenText')}</p><button type="button" onClick={() => location.reload()}>{t('reload')}</button></div></main>
   )
 }
 

@@ -1,7 +1,7 @@
 import { t, type Key } from '../words/words'
 
 const sentences: Record<string, Key> = {
-  auth_failed: 'errorAuth', forbidden: 'errorForbidden', too_big: 'errorTooBig', rate_limited: 'errorRate', internal: 'errorInternal',
+  auth_failed: 'errorAuth', forbidden: 'errorForbidden', too_big: 'errorTooBig', rate_limited: 'errorRate', no_space: 'errorNoSpace', internal: 'errorInternal',
 }
 
 /** explain says what went wrong in the person's language where it is a known case, else in the words it came with. */

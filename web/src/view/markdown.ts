@@ -1,6 +1,7 @@
 import DOMPurify from 'dompurify'
-import { Lexer, Marked, Parser, type Token, type Tokens } from 'marked'
+import { Marked, Parser, type Tokens } from 'marked'
 import { language, t } from '../words/words'
+import { read, type Block, type Read } from './blocks'
 import { TRUSTED } from './trusted'
 
 /** What may stand in a message. No styles, no forms, nothing that loads from elsewhere. */
@@ -25,7 +26,8 @@ export function escape(text: string): string {
   return text.replace(/[&<>"']/g, (c) => ({ '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;', "'": '&#39;' })[c]!)
 }
 
-const marked = new Marked({
+/** marked is how messages are read and drawn. */
+export const marked = new Marked({
   gfm: true,
   breaks: true,
   renderer: {
@@ -62,45 +64,41 @@ const marked = new Marked({
 const done = new Map<string, string>()
 const KEPT = 1000
 
-/** html gives a block as safe HTML; around is what its meaning depends on beside its own text. */
-function html(token: Token, around: string): string {
-  const key = around + token.raw
-  const made = done.get(key) ?? DOMPurify.sanitize(new Parser(marked.defaults).parse([token]), ALLOWED)
+/** html gives a block as safe HTML; around is what its meaning depends on beside its own text. What cannot be drawn is shown as it was written. */
+function html(block: Block, around: string): string {
+  const key = around + block.raw
+  const made = done.get(key) ?? DOMPurify.sanitize(draw(block), ALLOWED)
   done.delete(key) // the newest stand last
   done.set(key, made)
   if (done.size > KEPT) done.delete(done.keys().next().value!)
   return made
 }
 
-const drawn = (token: Token) => token.type !== 'space' && token.type !== 'def'
+/** draw gives a block as HTML that is not safe yet. */
+export function draw(block: Block): string {
+  if (block.token) {
+    try {
+      return new Parser(marked.defaults).parse([block.token])
+    } catch {
+      // It is drawn as it was written.
+    }
+  }
+  return `<div class="as-written">${escape(block.raw.trim())}</div>`
+}
 
-/** A text in blocks. Of one that grows, what is settled stays as it is. */
+/** A text as safe HTML, with what is needed to go on where it grows. */
 export interface Blocks {
   readonly html: readonly string[]
-  /** The text of all blocks but the last. Nothing that is written behind a block changes the blocks before it. */
-  readonly settled: string
+  readonly read: Read
   readonly language: string
 }
 
 /**
- * blocks gives a text as safe HTML, in the pieces that stand below one another: of a reply that grows only the last one changes, and what
+ * blocks gives a text as safe HTML, in the pieces that stand below one another: of a reply that grows only the last ones change, and what
  * did not change is neither read again nor touched in the page.
  */
 export function blocks(text: string, before?: Blocks): Blocks {
   const now = language.peek()
-  if (before && before.settled && before.language === now && text.startsWith(before.settled)) {
-    const rest = lex(text.slice(before.settled.length))
-    if (!rest.named) return { html: [...before.html.slice(0, -1), ...rest.blocks.map((token) => html(token, now + '{}'))], settled: before.settled + rest.settled, language: now }
-  }
-  const { blocks, settled, named, links } = lex(text)
-  return { html: blocks.map((token) => html(token, now + links)), settled: named ? '' : settled, language: now }
-}
-
-function lex(text: string) {
-  const tokens = new Lexer(marked.defaults).lex(text)
-  // What a name of a link stands for may be told further down: then no block is settled.
-  const links = JSON.stringify(tokens.links)
-  const last = tokens.findLastIndex(drawn)
-  const settled = tokens.slice(0, Math.max(0, last)).map((token) => token.raw).join('')
-  return { blocks: tokens.filter(drawn), links, named: links !== '{}', settled: text.startsWith(settled) ? settled : '' } // line ends of other systems are made alike
+  const parts = read(text, marked.defaults, before?.read)
+  return { html: parts.blocks.map((block) => html(block, now + parts.links)), read: parts, language: now }
 }

@@ -1,5 +1,6 @@
 import type { Notifying, State } from '../notify/notifying'
 import { isQuiet, timeZone } from '../notify/wish'
+import { direct } from '../setup/api'
 import { t, type Key } from '../words/words'
 
 const sentences: Record<Exclude<State, 'failed'>, Key> = {
@@ -29,7 +30,7 @@ export function Notifications({ notifying }: { notifying: Notifying }) {
         {t('notifySwitch')}
       </label>
       <p id="notify-state" class={state === 'failed' ? 'problem' : 'quiet'} role="status" dir="auto" data-notify={busy ? 'busy' : state}>
-        {busy ? t('notifyBusy') : state === 'failed' ? t('notifyFailed', { reason: notifying.problem.value }) : t(sentences[state])}
+        {busy ? t('notifyBusy') : state === 'failed' ? t('notifyFailed', { reason: notifying.problem.value }) : t(state === 'serverOff' && direct ? 'notifyAppOff' : sentences[state])}
       </p>
       {active && (
         <>

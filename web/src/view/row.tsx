@@ -6,6 +6,7 @@ import { words, type Item } from '../talk/item'
 import type { Talk } from '../talk/talk'
 import { locale, t } from '../words/words'
 import { useAway } from './away'
+import { Boundary } from './boundary'
 import { answering, mayWrite } from './chat'
 import { day, sameDay, time } from './clock'
 import { copy } from './copy'
@@ -25,8 +26,23 @@ interface Props {
   jump: (key: string) => void
 }
 
-/** Row is one item. It is drawn anew when that item changes, and not when others do. */
-export const Row = memo(function Row({ talk, id, before, jump }: Props) {
+/** Row is one item. It is drawn anew when that item changes, and not when others do; a fault in it is seen in this row only. */
+export const Row = memo(function Row(props: Props) {
+  const item = props.talk.conversation.at(props.id)?.value
+  return <Boundary of={item} instead={() => <Undrawn item={item} />}><Drawn {...props} /></Boundary>
+})
+
+/** Undrawn is an item whose row cannot be drawn: its words, as they were written. */
+function Undrawn({ item }: { item: Item | undefined }) {
+  if (!item) return null
+  return (
+    <article class={`row ${item.mine ? 'mine' : 'theirs'}`} id={'row-' + item.key} tabindex={-1}>
+      <div class="bubble text-bubble"><div class="text plain" dir="auto">{String(words(item))}</div><p class="cut">{t('undrawn')}</p></div>
+    </article>
+  )
+}
+
+function Drawn({ talk, id, before, jump }: Props) {
   const item = talk.conversation.at(id)?.value
   const [open, setOpen] = useState(false)
   const article = useRef<HTMLElement>(null)
@@ -64,7 +80,7 @@ export const Row = memo(function Row({ talk, id, before, jump }: Props) {
       )}
     </>
   )
-})
+}
 
 /** Words shows one's own text as it was written, and the agent's with its formatting. */
 function Words({ item }: { item: Item & { kind: 'text' } }) {

@@ -9,7 +9,7 @@ const Block = memo(function Block({ html, finished }: { html: string; finished: 
   const ref = useRef<HTMLDivElement>(null)
   useEffect(() => {
     const codes = finished ? [...(ref.current?.querySelectorAll<HTMLElement>('code[class^=language-]') ?? [])] : []
-    if (codes.length > 0) void import('./highlight').then(({ highlight }) => codes.forEach(highlight))
+    if (codes.length > 0) void import('./highlight').then(({ highlight }) => codes.forEach(highlight)).catch(() => {}) // it stays as it is
   }, [html, finished])
   return <div class="block" dir="auto" ref={ref} dangerouslySetInnerHTML={{ __html: html }} />
 })
@@ -18,7 +18,7 @@ const Block = memo(function Block({ html, finished }: { html: string; finished: 
 export function Text({ text, finished }: { text: string; finished: boolean }) {
   const lang = language.value
   const before = useRef<Blocks>(undefined)
-  const { html: parts } = useMemo(() => (before.current = blocks(text, before.current)), [text, lang])
+  const { html: parts } = useMemo(() => (before.current = blocks(text, finished ? undefined : before.current)), [text, lang, finished])
   return (
     <div class="text" onClick={press}>
       {parts.map((html, i) => <Block key={i} html={html} finished={finished || i < parts.length - 1} />)}

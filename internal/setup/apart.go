@@ -1,0 +1,138 @@
+package setup
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// The server's account and data folder as a service of the system.
+const (
+	ServerAccount = "hermes-mobile"
+	ServerData    = "/var/lib/hermes-mobile"
+)
+
+// Apart is what a server under an account of its own needs beside its units: the account, its data folder, and the pairing
+// files of Hermes shared between the two accounts by a group.
+type Apart struct {
+	Account string // of the server; its group has the same name
+	Data    string
+	Pairing string // the folder of the pairing files
+	Hermes  string // the account that owns it, or will
+
+	missing struct {
+		account, member, data, shared bool
+	}
+	hermesUID, hermesGID int
+}
+
+// ErrApart says why a server cannot have an account of its own here.
+var ErrApart = errors.New("the service cannot have an account of its own")
+
+// CheckApart reports why a service cannot start a program on a data folder: it has another account, and homes are hidden from it.
+func CheckApart(binary, data string) error {
+	if below(data, append([]string{"/tmp", "/var/tmp"}, hiddenHomes...)...) {
+		return fmt.Errorf("%w: its data folder cannot be %s, in a folder that is hidden from it; name another one with --data, such as %s", ErrApart, data, ServerData)
+	}
+	real, err := filepath.EvalSymlinks(binary)
+	if err != nil {
+		return err
+	}
+	for _, path := range []string{binary, real} {
+		fix := fmt.Sprintf("install -m 755 %s /usr/local/bin/hermes-mobile, and run that one", shellWord(binary))
+		if below(path, append([]string{"/tmp", "/var/tmp"}, hiddenHomes...)...) {
+			return fmt.Errorf("%w: it cannot run %s, in a folder that is hidden from it: %s", ErrApart, path, fix)
+		}
+		for dir := path; ; dir = filepath.Dir(dir) {
+			info, err := os.Stat(dir)
+			if err != nil {
+				return err
+			}
+			if info.Mode().Perm()&0o001 == 0 {
+				return fmt.Errorf("%w: other accounts cannot enter or run %s: %s", ErrApart, dir, fix)
+			}
+			if dir == filepath.Dir(dir) {
+				break
+			}
+		}
+	}
+	return nil
+}
+
+// NewApart finds out what is missing. It must be asked for by root.
+func NewApart(data, pairing string) (*Apart, error) {
+	a := &Apart{Account: ServerAccount, Data: data, Pairing: pairing}
+	return a, a.look()
+}
+
+// Done reports whether nothing is missing.
+func (a *Apart) Done() bool {
+	return a == nil || !a.missing.account && !a.missing.member && !a.missing.data && !a.missing.shared
+}
+
+// Commands are what makes what is missing, as a person would type it.
+func (a *Apart) Commands() (list []string) {
+	if a == nil {
+		return nil
+	}
+	if a.missing.account {
+		list = append(list, strings.Join(a.useradd(), " "))
+	}
+	if a.missing.member {
+		list = append(list, strings.Join(a.usermod(), " "))
+	}
+	if a.missing.data {
+		list = append(list, fmt.Sprintf("install -d -m 0710 -o %s -g %s %s", a.Account, a.Account, shellWord(a.Data)))
+	}
+	if a.missing.shared {
+		dir := shellWord(a.Pairing)
+		list = append(list, fmt.Sprintf("install -d -m 2770 -o %s -g %s %s", a.Hermes, a.Account, dir),
+			fmt.Sprintf("find %s -maxdepth 1 -type f -exec chgrp %s {} + -exec chmod 660 {} +", dir, a.Account))
+	}
+	return list
+}
+
+func (a *Apart) useradd() []string {
+	return []string{"useradd", "--system", "--user-group", "--no-create-home", "--home-dir", a.Data, "--shell", "/usr/sbin/nologin", a.Account}
+}
+
+func (a *Apart) usermod() []string {
+	return []string{"usermod", "--append", "--groups", a.Account, a.Hermes}
+}
+
+// Notes are for the owner to know.
+func (a *Apart) Notes() (list []string) {
+	if a == nil {
+		return nil
+	}
+	if a.hermesUID == 0 {
+		list = append(list, "Hermes runs as root here: its agent can do everything on this machine, also answer its own approval cards; run Hermes under an account of its own")
+	}
+	if a.missing.member {
+		list = append(list, fmt.Sprintf("%s joins the group %s, which counts from the next login on: log %s out and in again, then restart the gateway", a.Hermes, a.Account, a.Hermes))
+	}
+	return list
+}
+
+// Prepare makes the account and its data folder, and lets the account of Hermes into its group.
+func (a *Apart) Prepare(ctx context.Context) error {
+	if a == nil {
+		return nil
+	}
+	if err := a.prepare(ctx); err != nil {
+		return fmt.Errorf("%w: %w", ErrApart, err)
+	}
+	return nil
+}
+
+// share is how a folder was before its files were shared, for an undo.
+type share struct {
+	Path    string      `json:"path"`
+	Account string      `json:"account"` // whose files in it become those of the folder's owner
+	GID     int         `json:"gid"`
+	Mode    fs.FileMode `json:"mode"`
+}
