@@ -32,7 +32,7 @@ var decoders = map[string]string{
 	"profiles":                              "gateway.FuzzParseProfile",
 	"messages of the kernel on addresses":   "gateway.FuzzNetlink",
 	"the settings' file":                    "config.FuzzConfigFile",
-	"Hermes' .env, for settings":            "config.FuzzParseDotenv",
+	"Hermes' .env, for settings":            "dotenv.FuzzParse",
 	"Hermes' .env, to be changed":           "setup.FuzzSetenv",
 	"Hermes' config.yaml":                   "setup.FuzzEdit",
 	"Hermes' version":                       "setup.FuzzVersion",

@@ -67,9 +67,12 @@ var ranks = map[string]int{
 	"internal/onetime":  0,
 	"internal/passhash": 0, // of passwords and the admin token
 
-	"internal/asowner": -1,
-	"internal/onepass": -1,
-	"internal/leak":    -1, // for tests
+	"internal/dotenv": -1,
+
+	"internal/asowner":   -2,
+	"internal/plaintext": -2,
+	"internal/onepass":   -1,
+	"internal/leak":      -1, // for tests
 }
 
 // frugal packages are taken along by others, so they import the standard library and what stands here only.

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"hermes-mobile/frame"
+	"hermes-mobile/internal/plaintext"
 	"hermes-mobile/internal/server"
 	"hermes-mobile/internal/term"
 )
@@ -74,7 +75,7 @@ func fill(cmd *cobra.Command, f *frame.Deliver, file string) error {
 		return misuse(cmd, "--to is missing")
 	}
 	if f.Text == "-" {
-		text, err := io.ReadAll(io.LimitReader(cmd.InOrStdin(), frame.MaxText+2))
+		text, err := io.ReadAll(io.LimitReader(plaintext.Reader(cmd.InOrStdin()), frame.MaxText+2))
 		if err != nil {
 			return fmt.Errorf("read the text: %w", err)
 		}

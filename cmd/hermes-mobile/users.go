@@ -15,6 +15,7 @@ import (
 
 	"hermes-mobile/internal/audit"
 	"hermes-mobile/internal/front"
+	"hermes-mobile/internal/plaintext"
 	"hermes-mobile/internal/server"
 	"hermes-mobile/internal/store"
 )
@@ -133,7 +134,7 @@ func askPassword(cmd *cobra.Command) (string, error) {
 func askSecret(cmd *cobra.Command, question string, check func(string) error) (string, error) {
 	in, ok := cmd.InOrStdin().(*os.File)
 	if !ok || !term.IsTerminal(in.Fd()) {
-		line, err := bufio.NewReader(io.LimitReader(cmd.InOrStdin(), 64<<10)).ReadString('\n')
+		line, err := bufio.NewReader(io.LimitReader(plaintext.Reader(cmd.InOrStdin()), 64<<10)).ReadString('\n')
 		if err != nil && !errors.Is(err, io.EOF) {
 			return "", fmt.Errorf("standard input cannot be read: %w", err)
 		}

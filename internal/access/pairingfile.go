@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"hermes-mobile/internal/plaintext"
 )
 
 // The formats of Hermes' pairing files, the same in 0.19 and 0.22; each is one
@@ -40,7 +42,9 @@ func readDocument(path string) (document, fs.FileInfo, error) {
 	if err != nil {
 		return nil, nil, fmt.Errorf("pairing: %w", err)
 	}
-	data = bytes.TrimPrefix(data, []byte("\xef\xbb\xbf")) // of an editor on Windows
+	if data, err = plaintext.Trim(data); err != nil {
+		return nil, info, fmt.Errorf("%w: %s: %w", ErrDamaged, path, err)
+	}
 	var d document
 	if err := json.Unmarshal(data, &d); err != nil {
 		return nil, info, damaged(path, err)

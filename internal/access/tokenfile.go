@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io/fs"
 	"strings"
+
+	"hermes-mobile/internal/plaintext"
 )
 
 // ErrUnknownLabel says that no token of the file has this label.
@@ -113,6 +115,9 @@ func tokenLines(path string) ([]string, error) {
 	}
 	if err != nil {
 		return nil, fmt.Errorf("token file: %w", err)
+	}
+	if data, err = plaintext.Trim(data); err != nil {
+		return nil, fmt.Errorf("token file %s: %w", path, err)
 	}
 	data = bytes.TrimRight(bytes.ReplaceAll(data, []byte("\r\n"), []byte("\n")), "\n")
 	if len(data) == 0 {

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/term"
 
 	"hermes-mobile/gateway"
+	"hermes-mobile/internal/plaintext"
 )
 
 // Lines is a program that answers one question with each line, or a person at a terminal that can only print lines.
@@ -23,7 +24,7 @@ type Lines struct {
 
 // NewLines reads the answers from in.
 func NewLines(in io.Reader, out io.Writer) *Lines {
-	l := &Lines{in: bufio.NewReader(in), out: out}
+	l := &Lines{in: bufio.NewReader(plaintext.Reader(in)), out: out}
 	if f, ok := in.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
 		l.hidden = func() (string, error) {
 			text, err := term.ReadPassword(int(f.Fd()))

@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"github.com/caddyserver/certmagic"
+
+	"hermes-mobile/internal/plaintext"
 )
 
 // acmeProtocol is what an authority asks for when it checks by TLS-ALPN-01 (RFC 8737).
@@ -55,6 +57,9 @@ func openAuto(o Options, f *fault) (*auto, error) {
 		pem, err := os.ReadFile(o.RootFile)
 		if err != nil {
 			return nil, fmt.Errorf("the root of the ACME server cannot be read: %w; see MOBILE_TLS_ACME_ROOT", err)
+		}
+		if pem, err = plaintext.Trim(pem); err != nil {
+			return nil, fmt.Errorf("%s: %w", o.RootFile, err)
 		}
 		if roots = x509.NewCertPool(); !roots.AppendCertsFromPEM(pem) {
 			return nil, fmt.Errorf("%s holds no certificate: MOBILE_TLS_ACME_ROOT names a PEM file with the root of the ACME server", o.RootFile)

@@ -13,6 +13,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"hermes-mobile/internal/plaintext"
 )
 
 // lookEvery is how often the files are read for a change. Reading them is the only sign that holds on every file system,
@@ -59,6 +61,11 @@ func (s *files) read() (*pair, error) {
 	}
 	if p.key, err = os.ReadFile(s.keyFile); err != nil {
 		return nil, fmt.Errorf("the certificate's key cannot be read: %w; see MOBILE_TLS_KEY and the mode of the file", err)
+	}
+	for file, text := range map[string]*[]byte{s.certFile: &p.cert, s.keyFile: &p.key} {
+		if *text, err = plaintext.Trim(*text); err != nil {
+			return nil, fmt.Errorf("%s: %w", file, err)
+		}
 	}
 	if used := s.use.Load(); used != nil && bytes.Equal(used.cert, p.cert) && bytes.Equal(used.key, p.key) {
 		return used, nil

@@ -6,6 +6,8 @@ import (
 	"os"
 	"strings"
 	"unicode"
+
+	"hermes-mobile/internal/plaintext"
 )
 
 // setAPIURL takes the address of Hermes' API server, which may have a path.
@@ -82,6 +84,10 @@ func (l *loader) findAPIKey(c *Config) {
 			return
 		}
 		l.checkMode(file)
+		if text, err = plaintext.Trim(text); err != nil {
+			l.bad(v, problemf("%s", err))
+			return
+		}
 		if err := setAPIKey(&c.APIKey, strings.TrimSpace(string(text))); err != nil {
 			l.bad(v, err)
 		} else {

@@ -11,6 +11,8 @@ import (
 	"strings"
 
 	"hermes-mobile/internal/asowner"
+	"hermes-mobile/internal/dotenv"
+	"hermes-mobile/internal/plaintext"
 )
 
 // Sources are the places where settings come from, so that a test needs neither
@@ -224,6 +226,10 @@ func (l *loader) readDotenv(file string, environ map[string]string) {
 		l.unreadable(file, err)
 		return
 	}
+	if text, err = plaintext.Trim(text); err != nil {
+		l.warn("", file, "nothing in %s is read: %s", l.short(file), err)
+		return
+	}
 	set := map[string]string{}
 	lookup := func(name string) (string, bool) {
 		if v, ok := set[name]; ok {
@@ -233,24 +239,27 @@ func (l *loader) readDotenv(file string, environ map[string]string) {
 		return v, ok
 	}
 	secrets := false
-	for _, b := range parseDotenv(string(text)) {
-		where := l.at(file, b.line)
+	for _, b := range dotenv.Parse(string(text)) {
+		where := l.at(file, b.Line)
 		switch {
-		case b.bad:
+		case b.Bad:
 			// Other lines are none of our business, and what such a line holds
 			// may be secret.
-			if strings.Contains(b.value, prefix) || strings.Contains(b.value, hermesRelayID) || strings.Contains(b.value, hermesRelaySecret) || strings.Contains(b.value, hermesAPIKey) {
+			skipped := string(text[b.Start:b.End])
+			if strings.Contains(skipped, prefix) || strings.Contains(skipped, hermesRelayID) || strings.Contains(skipped, hermesRelaySecret) || strings.Contains(skipped, hermesAPIKey) {
 				l.warn("", where, "a line is skipped (%s): it is not NAME=value, or a quote is not closed", where)
 			}
-		case b.bare:
-			if strings.HasPrefix(b.key, prefix) {
-				l.warn(b.key, where, "%s (%s) is ignored: it has no = and no value", quoteOdd(b.key), where)
+		case b.Bare:
+			if strings.HasPrefix(b.Key, prefix) {
+				l.warn(b.Key, where, "%s (%s) is ignored: it has no = and no value", quoteOdd(b.Key), where)
 			}
+			set[b.Key] = "" // as python-dotenv has it, lines above it included
+			delete(l.values[inDotenv], b.Key)
 		default:
-			v := expand(b.value, lookup)
-			set[b.key] = v
-			l.named(b.key, value{text: v, key: b.key, where: where, place: inDotenv})
-			if k, ok := keyNamed(b.key); ok && k.Secret() && v != "" {
+			v := dotenv.Expand(b.Value, lookup)
+			set[b.Key] = v
+			l.named(b.Key, value{text: v, key: b.Key, where: where, place: inDotenv})
+			if k, ok := keyNamed(b.Key); ok && k.Secret() && v != "" {
 				secrets = true
 			}
 		}

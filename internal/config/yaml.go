@@ -13,6 +13,7 @@ import (
 	"github.com/goccy/go-yaml/parser"
 
 	"hermes-mobile/internal/asowner"
+	"hermes-mobile/internal/plaintext"
 )
 
 // configName is the file in the data folder.
@@ -42,6 +43,10 @@ func (l *loader) readConfigFile() {
 		return
 	}
 	if err != nil {
+		l.unreadable(file, err)
+		return
+	}
+	if text, err = plaintext.Trim(text); err != nil {
 		l.unreadable(file, err)
 		return
 	}

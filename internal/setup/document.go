@@ -13,6 +13,8 @@ import (
 	"github.com/goccy/go-yaml/lexer"
 	"github.com/goccy/go-yaml/parser"
 	"github.com/goccy/go-yaml/token"
+
+	"hermes-mobile/internal/plaintext"
 )
 
 // Broken is a config.yaml that is not touched, because it is not what Hermes can read.
@@ -37,8 +39,6 @@ type document struct {
 	step     int // by how much this file indents
 }
 
-const bom = "\ufeff"
-
 // parse reads a config.yaml.
 func parse(text []byte) (d *document, err error) {
 	defer func() {
@@ -50,9 +50,9 @@ func parse(text []byte) (d *document, err error) {
 		return nil, &Broken{1 + bytes.Count(text[:i], []byte("\n")), "a byte that is not UTF-8, or a zero"}
 	}
 	d = &document{step: 2}
-	rest, marked := strings.CutPrefix(string(text), bom)
+	rest, marked := strings.CutPrefix(string(text), plaintext.BOM)
 	if marked {
-		d.bom = bom
+		d.bom = plaintext.BOM
 	}
 	d.lines = slices.Collect(strings.Lines(rest))
 	d.end = len(d.lines)

@@ -2,83 +2,42 @@ package setup
 
 import (
 	"errors"
+	"fmt"
+	"os"
 	"regexp"
 	"slices"
 	"strings"
+
+	"hermes-mobile/internal/dotenv"
+	"hermes-mobile/internal/plaintext"
 )
 
-// dotenv is the text of Hermes' .env, of which only our own lines are read and changed.
+// Of Hermes' .env only our own lines are changed.
 
-// variable is one NAME=value of it.
-type variable struct {
-	name, value string
-	start, end  int // of the whole, with its line end
-	from, to    int // of the value as it is written
-}
+// simple values need no quotes, whatever reads them.
+var simple = regexp.MustCompile(`^[A-Za-z0-9_.:/@%+,=-]+$`)
 
-var (
-	assignment = regexp.MustCompile(`^[ \t]*(?:export[ \t]+)?('[^'\n]+'|[^=#\s']+)[ \t]*=[ \t]*`)
-	doubleText = regexp.MustCompile(`(?s)^"((?:\\.|[^"\\])*)"`)
-	singleText = regexp.MustCompile(`(?s)^'((?:\\.|[^'\\])*)'`)
-	tail       = regexp.MustCompile(`[ \t]+#.*`)
-	nothing    = regexp.MustCompile(`^[ \t]*(?:#[^\n]*)?\r?(?:\n|$)`)
-	simple     = regexp.MustCompile(`^[A-Za-z0-9_.:/@%+,=-]+$`)
-)
-
-// variables lists what a .env sets. A quoted value may go over several lines, which must not be taken for others.
-func variables(text string) (list []variable) {
-	for i := 0; i < len(text); {
-		if i == 0 && strings.HasPrefix(text, bom) {
-			i = len(bom)
-		}
-		m := assignment.FindStringSubmatch(text[i:])
-		if m == nil {
-			i = lineEnd(text, i)
-			continue
-		}
-		v := variable{name: strings.Trim(m[1], "'"), start: i, from: i + len(m[0])}
-		rest := text[v.from:]
-		quoted := doubleText.FindStringSubmatch(rest)
-		if quoted == nil {
-			quoted = singleText.FindStringSubmatch(rest)
-		}
-		if quoted != nil {
-			v.value, v.to = quoted[1], v.from+len(quoted[0])
-			if !nothing.MatchString(text[v.to:]) { // Hermes' reader skips such a line, too
-				i = lineEnd(text, v.to)
-				continue
-			}
-		} else {
-			raw := strings.TrimRight(text[v.from:lineEnd(text, v.from)], "\r\n")
-			raw = strings.TrimRight(tail.ReplaceAllString(raw, ""), " \t")
-			v.value, v.to = raw, v.from+len(raw)
-		}
-		v.end = lineEnd(text, v.to)
-		list = append(list, v)
-		i = v.end
-	}
-	return list
-}
-
-// lineEnd is where the line that holds i ends, its line end included.
-func lineEnd(text string, i int) int {
-	if j := strings.IndexByte(text[i:], '\n'); j >= 0 {
-		return i + j + 1
-	}
-	return len(text)
-}
-
-// getenv returns the value that counts: the last.
+// getenv returns the value that counts. An empty one counts as not set.
 func getenv(text []byte, name string) (string, bool) {
-	for _, v := range slices.Backward(variables(string(text))) {
-		if v.name == name {
-			return v.value, v.value != ""
-		}
-	}
-	return "", false
+	v, _ := dotenv.Get(string(text), name, os.LookupEnv)
+	return v, v != ""
 }
 
 var errUnwritable = errors.New("the id or the secret has a sign that a .env cannot hold: choose others")
+
+// EnvError is a .env in which no line can be written without a change to another.
+type EnvError struct {
+	Line int // the first that cannot be read; 0: there is none
+	Name string
+}
+
+// Error says what to do.
+func (e *EnvError) Error() string {
+	if e.Line > 0 {
+		return fmt.Sprintf(".env, line %d: a quote is not closed, so %s cannot be written below it: close the quote first", e.Line, e.Name)
+	}
+	return fmt.Sprintf(".env: %s cannot be written without a change to other lines: write it yourself", e.Name)
+}
 
 // setenv gives a variable a value: in its place where it stands, else at the end. Of several lines for it one is left.
 func setenv(text []byte, name, value string) ([]byte, *Change, error) {
@@ -93,42 +52,79 @@ func setenv(text []byte, name, value string) ([]byte, *Change, error) {
 		}
 		written = "'" + value + "'"
 	}
-	s := string(text)
-	var mine []variable
-	for _, v := range variables(s) {
-		if v.name == name {
-			mine = append(mine, v)
-		}
+	out, err := putenv(text, name, written)
+	if err != nil {
+		return nil, nil, err
 	}
-	c := &Change{Key: name, Old: old, New: value}
+	return out, &Change{Key: name, Old: old, New: value}, nil
+}
+
+// putenv is setenv with a value as it is to be written.
+func putenv(text []byte, name, written string) ([]byte, error) {
+	s := string(text)
+	mine := slices.DeleteFunc(dotenv.Lines(s, name), func(e dotenv.Entry) bool { return e.Bare })
 	if len(mine) == 0 {
 		eol := "\n"
 		if i := strings.IndexByte(s, '\n'); i > 0 && s[i-1] == '\r' {
 			eol = "\r\n"
 		}
-		if s != "" && s != bom && !strings.HasSuffix(s, "\n") {
+		if s != "" && s != plaintext.BOM && !strings.HasSuffix(s, "\n") {
 			s += eol
 		}
-		return []byte(s + name + "=" + written + eol), c, nil
+		s += name + "=" + written + eol
+	} else {
+		last := mine[len(mine)-1]
+		if strings.HasPrefix(s[last.To:], "#") { // a comment right after a quote; after a plain value it would be part of it
+			written += " "
+		}
+		s = s[:last.From] + written + s[last.To:]
 	}
-	last := mine[len(mine)-1]
-	if strings.HasPrefix(s[last.to:], "#") { // a comment right after a quote; after a plain value it would be part of it
-		written += " "
+	// The last of several lines counts, and a name without a value takes back what stands above it.
+	kept := false
+	for _, e := range slices.Backward(dotenv.Lines(s, name)) {
+		if e.Bare == kept {
+			kept = kept || !e.Bare
+			continue
+		}
+		s = s[:e.Start] + s[e.End:]
 	}
-	s = s[:last.from] + written + s[last.to:]
-	for _, v := range slices.Backward(mine[:len(mine)-1]) {
-		s = s[:v.start] + s[v.end:]
+	err := othersKept(string(text), s, name)
+	if lines := dotenv.Lines(s, name); err == nil && (len(lines) == 0 || lines[len(lines)-1].Bare || s[lines[len(lines)-1].From:lines[len(lines)-1].To] != strings.TrimRight(written, " ")) {
+		err = &EnvError{openQuote(s), name}
 	}
-	return []byte(s), c, nil
+	return []byte(s), err
+}
+
+// openQuote is the first line that cannot be read; 0: there is none.
+func openQuote(text string) int {
+	for _, e := range dotenv.Parse(text) {
+		if e.Bad {
+			return e.Line
+		}
+	}
+	return 0
 }
 
 // unsetenv removes a variable.
 func unsetenv(text []byte, name string) []byte {
 	s := string(text)
-	for _, v := range slices.Backward(variables(s)) {
-		if v.name == name {
-			s = s[:v.start] + s[v.end:]
-		}
+	for _, e := range slices.Backward(dotenv.Lines(s, name)) {
+		s = s[:e.Start] + s[e.End:]
+	}
+	if othersKept(string(text), s, name) != nil {
+		return text
 	}
 	return []byte(s)
+}
+
+// othersKept makes sure that a text says of all other variables what it said before.
+func othersKept(before, after, name string) error {
+	others := func(text string) []dotenv.Entry {
+		return slices.DeleteFunc(dotenv.Parse(text), func(e dotenv.Entry) bool { return e.Key == name || e.Bad })
+	}
+	a, b := others(before), others(after)
+	if !slices.EqualFunc(a, b, func(a, b dotenv.Entry) bool { return a.Key == b.Key && a.Value == b.Value && a.Bare == b.Bare }) {
+		return &EnvError{openQuote(before), name}
+	}
+	return nil
 }

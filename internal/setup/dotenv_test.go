@@ -24,6 +24,11 @@ func TestSetenv(t *testing.T) {
 		"unclosed quote": {"A=\"b\nX=old\n", "A=\"b\nX=new\n"},
 		"after a quote":  {"X=\"a\nb\"c\nB=2\n", "X=\"a\nb\"c\nB=2\nX=new\n"},
 		"close comment":  {"X='old'# c\nB=2\n", "X=new # c\nB=2\n"},
+		"taken back":     {"X=1\nA=1\nX\n", "X=new\nA=1\n"},
+		"open quote":     {"A='b\n", "A='b\nX=new\n"},
+		"blank":          {"X=old\u00a0# c\n", "X=new\u00a0# c\n"},
+		"expanded":       {"B=1\nX=${B}\n", "B=1\nX=new\n"},
+		"glued comment":  {"X= #c\n", "X= new\n"},
 		"longer name":    {"XY=1\nAX=2\n", "XY=1\nAX=2\nX=new\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -42,6 +47,13 @@ func TestSetenv(t *testing.T) {
 				t.Errorf("taken out it is %q", v)
 			}
 		})
+	}
+	// A quote that is not closed would end at ours.
+	if out, _, err := setenv([]byte("B=1\nA='b\n"), "X", "a b"); err == nil || !strings.Contains(err.Error(), ".env, line 2") {
+		t.Errorf("%q %v", out, err)
+	}
+	if out := unsetenv([]byte("X='a\nb'\nA=1\n"), "X"); string(out) != "A=1\n" {
+		t.Errorf("%q", out)
 	}
 	out, _, err := setenv(nil, "X", "a b#c")
 	if err != nil || string(out) != "X='a b#c'\n" {

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"hermes-mobile/internal/asowner"
+	"hermes-mobile/internal/plaintext"
 )
 
 // Options say what Hermes is to be told.
@@ -130,6 +131,9 @@ func readFile(path string, mode fs.FileMode) (*File, error) {
 	}
 	if err != nil {
 		return nil, err
+	}
+	if _, err := plaintext.Trim(text); err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
 	}
 	f.Exists, f.Before, f.After, f.Mode = true, text, text, info.Mode().Perm()
 	return f, nil

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"hermes-mobile/internal/asowner"
+	"hermes-mobile/internal/dotenv"
 )
 
 // stateFile in the data folder says what was written where, so that it can be undone. It holds no secret.
@@ -294,12 +295,14 @@ func (r record) part(u Undone, now []byte) (Undone, error) {
 // revertEnv takes one variable back.
 func revertEnv(text, old []byte, c Change, u *Undone) []byte {
 	value, there := getenv(text, c.Key)
-	was, had := getenv(old, c.Key)
+	_, had := getenv(old, c.Key)
 	switch {
 	case c.New == "" && there, c.New != "" && there && sum([]byte(value)) != c.New:
 		u.Left = append(u.Left, c.Key)
 	case had:
-		if next, _, err := setenv(text, c.Key, was); err == nil {
+		lines := slices.DeleteFunc(dotenv.Lines(string(old), c.Key), func(e dotenv.Entry) bool { return e.Bare })
+		last := lines[len(lines)-1] // as it was written, since ${NAME} may be in it
+		if next, err := putenv(text, c.Key, string(old)[last.From:last.To]); err == nil {
 			return next
 		}
 		u.Left = append(u.Left, c.Key)

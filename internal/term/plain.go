@@ -16,6 +16,7 @@ import (
 
 	"hermes-mobile/device"
 	"hermes-mobile/frame"
+	"hermes-mobile/internal/plaintext"
 )
 
 // plain is the line mode. One goroutine runs it; lines and events come in by channels.
@@ -81,7 +82,7 @@ func (p *plain) readLines() {
 	p.lines = lines
 	go func() {
 		defer close(lines)
-		r := bufio.NewReader(p.o.In)
+		r := bufio.NewReader(plaintext.Reader(p.o.In))
 		for {
 			s, err := r.ReadString('\n')
 			if s = strings.TrimRight(s, "\r\n"); s != "" || err == nil {
