@@ -2,7 +2,11 @@
 //
 // A program on the machine makes a link for its owner, who opens it in a browser. The browser
 // exchanges the key in the link for a cookie and is redirected, so the key stays in no history. From
-// then on the cookie is the only proof: an address, a Host or a forwarding header grants nothing.
+// then on the cookie is the proof: an address, a Host or a forwarding header grants nothing.
+//
+// A browser sends a cookie to every port of its host, so whoever is brought to open a page of another
+// program there gives it away. What must not depend on that wants the secret of the page besides:
+// the server tells it once, and the page keeps it where only pages of its own port can read it.
 package onetime
 
 import (
@@ -11,6 +15,7 @@ import (
 	"crypto/subtle"
 	"errors"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 )
@@ -49,6 +54,9 @@ type Tickets struct {
 type ticket struct {
 	sum  [sha256.Size]byte
 	ends time.Time // zero: with the program
+
+	claimed bool // of a session: the secret of its page was told
+	page    [sha256.Size]byte
 }
 
 // New makes Tickets whose sessions last for a time, however much they are used; 0: until the program ends.
@@ -62,16 +70,28 @@ func (t *Tickets) Key() string { return t.issue(&t.keys, maxKeys, KeyLife) }
 // Open begins a session and returns what its cookie holds.
 func (t *Tickets) Open() string { return t.issue(&t.sessions, maxSessions, t.life) }
 
+// Admit begins a session and tells the secret of its page, for a page that has proven by other means who asks.
+func (t *Tickets) Admit() (session, page string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	session = t.add(&t.sessions, maxSessions, t.life)
+	return session, t.sessions[len(t.sessions)-1].claim()
+}
+
 // Exchange uses up the key of a link that a browser opens, and begins a session. A request that is not a person's own, such as a
 // prefetch, uses nothing up. The error is ErrNotOpened or ErrSpent.
 func (t *Tickets) Exchange(r *http.Request) (session string, err error) {
 	if r.Method != http.MethodGet || ahead(r) {
 		return "", ErrNotOpened
 	}
-	if !t.find(&t.keys, r.URL.Query().Get(KeyName), true) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	at := t.find(&t.keys, r.URL.Query().Get(KeyName))
+	if at < 0 {
 		return "", ErrSpent
 	}
-	return t.Open(), nil
+	t.keys = slices.Delete(t.keys, at, at+1)
+	return t.add(&t.sessions, maxSessions, t.life), nil
 }
 
 // ahead reports whether a browser fetches a page that nobody has opened yet.
@@ -82,82 +102,104 @@ func ahead(r *http.Request) bool {
 // Holds reports whether a request has the cookie of a session. A page of another port of this host may have set more cookies of
 // the same name, so all of them are tried.
 func (t *Tickets) Holds(r *http.Request, cookie string) bool {
-	for _, c := range r.CookiesNamed(cookie) {
-		if t.find(&t.sessions, c.Value, false) {
-			return true
-		}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.session(r, cookie) != nil
+}
+
+// Claim makes the secret of a session's page, for the first request with its cookie that asks; ok is false for all others.
+func (t *Tickets) Claim(r *http.Request, cookie string) (page string, ok bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	s := t.session(r, cookie)
+	if s == nil || s.claimed {
+		return "", false
 	}
-	return false
+	return s.claim(), true
+}
+
+// claim makes the secret of a session's page.
+func (k *ticket) claim() (page string) {
+	page = rand.Text()
+	k.claimed, k.page = true, sha256.Sum256([]byte(page))
+	return page
+}
+
+// HoldsPage reports whether a request has the cookie of a session, and page is the secret of that session's page.
+func (t *Tickets) HoldsPage(r *http.Request, cookie, page string) bool {
+	sum := sha256.Sum256([]byte(page))
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	s := t.session(r, cookie)
+	return s != nil && s.claimed && subtle.ConstantTimeCompare(s.page[:], sum[:]) == 1
 }
 
 // End ends the session of a request's cookie.
 func (t *Tickets) End(r *http.Request, cookie string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
 	for _, c := range r.CookiesNamed(cookie) {
-		t.find(&t.sessions, c.Value, true)
+		if at := t.find(&t.sessions, c.Value); at >= 0 {
+			t.sessions = slices.Delete(t.sessions, at, at+1)
+		}
 	}
 }
 
-// EndOthers ends all sessions but those of a request's cookies. Without a request it ends all.
+// EndOthers ends all sessions but that of a request's cookie. Without a request it ends all.
 func (t *Tickets) EndOthers(r *http.Request, cookie string) {
-	var keep []ticket
-	if r != nil {
-		for _, c := range r.CookiesNamed(cookie) {
-			keep = append(keep, ticket{sum: sha256.Sum256([]byte(c.Value))})
-		}
-	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	kept := t.sessions[:0]
-	for _, s := range t.sessions {
-		for _, k := range keep {
-			if subtle.ConstantTimeCompare(s.sum[:], k.sum[:]) == 1 {
-				kept = append(kept, s)
-				break
-			}
+	var kept []ticket
+	if r != nil {
+		if s := t.session(r, cookie); s != nil {
+			kept = append(kept, *s)
 		}
 	}
 	t.sessions = kept
 }
 
+// session is the one whose cookie a request has; nil: none.
+func (t *Tickets) session(r *http.Request, cookie string) *ticket {
+	for _, c := range r.CookiesNamed(cookie) {
+		if at := t.find(&t.sessions, c.Value); at >= 0 {
+			return &t.sessions[at]
+		}
+	}
+	return nil
+}
+
 func (t *Tickets) issue(list *[]ticket, most int, life time.Duration) string {
-	secret := rand.Text()
-	next := ticket{sum: sha256.Sum256([]byte(secret))}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.drop(list)
+	return t.add(list, most, life)
+}
+
+func (t *Tickets) add(list *[]ticket, most int, life time.Duration) string {
+	secret := rand.Text()
+	next := ticket{sum: sha256.Sum256([]byte(secret))}
 	if life > 0 {
 		next.ends = t.now().Add(life)
 	}
+	t.drop(list)
 	if *list = append(*list, next); len(*list) > most {
 		*list = (*list)[1:]
 	}
 	return secret
 }
 
-// find looks for a secret, and takes it out if take is set. It compares every ticket, whichever matches.
-func (t *Tickets) find(list *[]ticket, secret string, take bool) bool {
+// find returns the place of a secret, -1 where there is none. It compares every ticket, whichever matches.
+func (t *Tickets) find(list *[]ticket, secret string) int {
 	sum := sha256.Sum256([]byte(secret))
-	t.mu.Lock()
-	defer t.mu.Unlock()
 	t.drop(list)
 	at := -1
 	for i := range *list {
 		at = subtle.ConstantTimeSelect(subtle.ConstantTimeCompare((*list)[i].sum[:], sum[:]), i, at)
 	}
-	if at >= 0 && take {
-		*list = append((*list)[:at:at], (*list)[at+1:]...)
-	}
-	return at >= 0
+	return at
 }
 
 // drop takes out what has ended.
 func (t *Tickets) drop(list *[]ticket) {
 	now := t.now()
-	kept := (*list)[:0]
-	for _, k := range *list {
-		if k.ends.IsZero() || now.Before(k.ends) {
-			kept = append(kept, k)
-		}
-	}
-	*list = kept
+	*list = slices.DeleteFunc(*list, func(k ticket) bool { return !k.ends.IsZero() && !now.Before(k.ends) })
 }

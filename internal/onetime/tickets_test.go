@@ -157,6 +157,46 @@ func TestSessions(t *testing.T) {
 	}
 }
 
+// The cookie alone, which other ports get to see, is not enough where the secret of the page is wanted, and that is told once.
+func TestPage(t *testing.T) {
+	c := &clock{time.Unix(1_800_000_000, 0)}
+	tickets := New(time.Hour, c.now)
+	a, b := tickets.Open(), tickets.Open()
+	if tickets.HoldsPage(with("hm="+a), "hm", "") {
+		t.Error("before there is a page the empty secret is right")
+	}
+	if page, ok := tickets.Claim(with("hm=x"), "hm"); ok || page != "" {
+		t.Error("who has no session gets a secret")
+	}
+	page, ok := tickets.Claim(with("hm="+a), "hm")
+	other, _ := tickets.Claim(with("hm="+b), "hm")
+	if !ok || page == "" || page == a || page == other {
+		t.Fatalf("%q %q %t", page, other, ok)
+	}
+	if again, ok := tickets.Claim(with("hm="+a), "hm"); ok || again != "" {
+		t.Error("it is told a second time")
+	}
+	for secret, want := range map[string]bool{page: true, other: false, "": false, a: false, page + "A": false} {
+		if tickets.HoldsPage(with("hm="+a), "hm", secret) != want {
+			t.Errorf("%q: %t", secret, !want)
+		}
+	}
+	if tickets.HoldsPage(with(), "hm", page) || tickets.HoldsPage(with("hm="+b), "hm", page) || !tickets.HoldsPage(with("hm=x", "hm="+a), "hm", page) {
+		t.Error("the secret of the page is good without its cookie, or beside a false one not")
+	}
+	session, known := tickets.Admit()
+	if !tickets.HoldsPage(with("hm="+session), "hm", known) || tickets.HoldsPage(with("hm="+session), "hm", page) {
+		t.Error("who is admitted has no page, or that of another")
+	}
+	if _, ok := tickets.Claim(with("hm="+session), "hm"); ok {
+		t.Error("the page of who is admitted is told a second time")
+	}
+	c.at = c.at.Add(time.Hour)
+	if tickets.HoldsPage(with("hm="+a), "hm", page) {
+		t.Error("it outlasts the session")
+	}
+}
+
 func TestFromPage(t *testing.T) {
 	own := func(origin string) bool { return origin == "https://agent.example" }
 	for name, tt := range map[string]struct {

@@ -64,11 +64,12 @@ func TestAdminLink(t *testing.T) {
 	if c.Name != "hm_admin_"+port || c.Secure || !c.HttpOnly || c.SameSite != http.SameSiteStrictMode || c.Path != "/" || c.Domain != "" || c.MaxAge != 12*60*60 || strings.Contains(link, c.Value) {
 		t.Errorf("cookie %+v", c)
 	}
-	overview := visit{path: "/admin/api/overview", cookie: c}
+	own := r.claim(visit{cookie: c})
+	overview := visit{path: "/admin/api/overview"}.with(own)
 	if o := decode[Overview](t, r.ask(overview)); o.Status.Version != "1.2.3" {
 		t.Errorf("%+v", o)
 	}
-	if strings.Contains(r.log.String(), c.Value) || strings.Contains(r.log.String(), strings.SplitAfter(link, "key=")[1]) {
+	if strings.Contains(r.log.String(), c.Value) || strings.Contains(r.log.String(), own.page) || strings.Contains(r.log.String(), strings.SplitAfter(link, "key=")[1]) {
 		t.Error("a secret is in the log")
 	}
 
@@ -107,12 +108,13 @@ func TestAdminCookieOfAnotherServer(t *testing.T) {
 	dir := folder(t)
 	r := startIn(t, dir, "MOBILE_TOKEN="+mainToken)
 	other := start(t, "MOBILE_TOKEN="+mainToken)
-	link, cookie := r.link(), r.owner()
-	name := other.owner().Name
+	link, own := r.link(), r.owner()
+	cookie := own.cookie
+	name := other.owner().cookie.Name
 	if name == cookie.Name {
 		t.Error("two ports of this host have one cookie")
 	}
-	overview := visit{path: "/admin/api/overview", cookie: cookie}
+	overview := visit{path: "/admin/api/overview"}.with(own)
 	if resp := other.ask(overview); resp.StatusCode != http.StatusUnauthorized {
 		t.Errorf("the cookie of another port: %s", resp.Status)
 	}
@@ -126,7 +128,7 @@ func TestAdminCookieOfAnotherServer(t *testing.T) {
 	ok(t, r.stop())
 	again := startIn(t, dir, "MOBILE_TOKEN="+mainToken)
 	_, port, _ := net.SplitHostPort(again.server.Addr().String())
-	if resp := again.ask(visit{path: "/admin/api/overview", cookie: &http.Cookie{Name: "hm_admin_" + port, Value: cookie.Value}}); resp.StatusCode != http.StatusUnauthorized {
+	if resp := again.ask(visit{path: "/admin/api/overview"}.with(pass{&http.Cookie{Name: "hm_admin_" + port, Value: cookie.Value}, own.page})); resp.StatusCode != http.StatusUnauthorized {
 		t.Errorf("a session outlasts a restart: %s", resp.Status)
 	}
 	if resp := again.ask(visit{path: link}); len(resp.Cookies()) > 0 {
@@ -247,14 +249,14 @@ func TestBannerOpensTheAdminUI(t *testing.T) {
 func TestAdminIsAudited(t *testing.T) {
 	r := start(t, "MOBILE_TOKEN="+mainToken, "MOBILE_ADMIN_TOKEN="+adminSecret)
 	link := r.link()
-	c := r.ask(visit{path: link}).Cookies()[0]
+	own := r.claim(visit{cookie: r.ask(visit{path: link}).Cookies()[0]})
 	r.ask(visit{path: link})
 	r.login("192.0.2.1", adminSecret)
-	r.ask(visit{method: http.MethodPost, path: "/admin/api/logout", body: "{}", cookie: c})
-	if resp := r.ask(visit{path: "/admin/api/overview", cookie: c}); resp.StatusCode != http.StatusUnauthorized {
+	r.ask(visit{method: http.MethodPost, path: "/admin/api/logout", body: "{}"}.with(own))
+	if resp := r.ask(visit{path: "/admin/api/overview"}.with(own)); resp.StatusCode != http.StatusUnauthorized {
 		t.Errorf("after the logout: %s", resp.Status)
 	}
-	r.ask(visit{method: http.MethodPost, path: "/admin/api/logout", body: "{}", cookie: c}) // there is nothing to end
+	r.ask(visit{method: http.MethodPost, path: "/admin/api/logout", body: "{}"}.with(own)) // there is nothing to end
 	uid := ""
 	if runtime.GOOS == "linux" {
 		uid = fmt.Sprintf("uid %d", os.Geteuid())

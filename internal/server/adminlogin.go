@@ -130,8 +130,7 @@ func (s *Server) adminLogin(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	s.loggedIn(r, "admin token")
-	s.setAdminCookie(w, way, s.owners.Open())
-	answer(w, OwnerAccess{Access: "session", Plain: way.plain}, nil)
+	answer(w, s.admit(w, way), nil)
 }
 
 func (s *Server) adminLogout(w http.ResponseWriter, r *http.Request) {

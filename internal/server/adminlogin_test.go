@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"net/http"
 	"strconv"
@@ -54,14 +55,18 @@ func TestOwnerLogin(t *testing.T) {
 	if c == nil || c.Name != "__Host-hm_admin_"+r.server.port() || !c.Secure || !c.HttpOnly || c.SameSite != http.SameSiteStrictMode || c.Path != "/" || c.Domain != "" || c.MaxAge != 12*60*60 {
 		t.Fatalf("%s: cookie %+v", resp.Status, c)
 	}
-	if strings.Contains(text(t, resp), c.Value) || strings.Contains(c.Value, adminSecret) {
+	body := text(t, resp)
+	if strings.Contains(body, c.Value) || strings.Contains(c.Value, adminSecret) {
 		t.Error("the session is in the answer, or the token in the cookie")
 	}
-	overview.cookie = c
+	var a OwnerAccess
+	ok(t, json.Unmarshal([]byte(body), &a))
+	own := pass{c, a.Page}
+	overview = overview.with(own)
 	if o := decode[Overview](t, r.ask(overview)); o.Status.Version != "1.2.3" {
 		t.Errorf("%+v", o)
 	}
-	change := visit{host: "agent.example", method: http.MethodPost, path: "/admin/api/home/clear", body: "{}", headers: elsewhereHTTPS("192.0.2.1"), cookie: c}
+	change := visit{host: "agent.example", method: http.MethodPost, path: "/admin/api/home/clear", body: "{}", headers: elsewhereHTTPS("192.0.2.1")}.with(own)
 	if resp := r.ask(change); resp.StatusCode != http.StatusOK {
 		t.Errorf("a change: %s", resp.Status)
 	}
@@ -75,7 +80,7 @@ func TestOwnerLogin(t *testing.T) {
 	if resp := r.ask(renamed); resp.StatusCode != http.StatusUnauthorized {
 		t.Errorf("renamed: %s", resp.Status)
 	}
-	out := r.ask(visit{host: "agent.example", method: http.MethodPost, path: "/admin/api/logout", body: "{}", headers: elsewhereHTTPS("192.0.2.1"), cookie: c})
+	out := r.ask(visit{host: "agent.example", method: http.MethodPost, path: "/admin/api/logout", body: "{}", headers: elsewhereHTTPS("192.0.2.1")}.with(own))
 	if out.StatusCode != http.StatusOK || len(out.Cookies()) != 1 || out.Cookies()[0].MaxAge >= 0 {
 		t.Errorf("logout: %s %v", out.Status, out.Cookies())
 	}
@@ -134,7 +139,8 @@ func TestOwnerLoginPlain(t *testing.T) {
 			}
 			continue
 		}
-		if a := decode[OwnerAccess](t, resp); a != (OwnerAccess{Access: "session", Plain: true}) || len(resp.Cookies()) != 1 {
+		a := decode[OwnerAccess](t, resp)
+		if a.Access != "session" || !a.Plain || a.Page == "" || len(resp.Cookies()) != 1 {
 			t.Fatalf("%s: %+v", name, a)
 		}
 		c := resp.Cookies()[0]
@@ -144,7 +150,7 @@ func TestOwnerLoginPlain(t *testing.T) {
 		if !strings.Contains(r.log.String(), "unencrypted") {
 			t.Error("no warning")
 		}
-		if resp := r.ask(visit{peer: "192.0.2.1", host: "agent.example:8787", path: "/admin/api/overview", cookie: c}); resp.StatusCode != http.StatusOK {
+		if resp := r.ask(visit{peer: "192.0.2.1", host: "agent.example:8787", path: "/admin/api/overview"}.with(pass{c, a.Page})); resp.StatusCode != http.StatusOK {
 			t.Errorf("after the login: %s", resp.Status)
 		}
 	}
@@ -178,14 +184,15 @@ func TestOwnerOverTLS(t *testing.T) {
 		t.Errorf("%s", resp.Status)
 	}
 	resp := do(http.MethodPost, "/admin/api/login", `{"token":"`+adminSecret+`"}`, away)
-	if a := decode[OwnerAccess](t, resp); a.Access != "session" || a.Plain || len(resp.Cookies()) != 1 {
+	a := decode[OwnerAccess](t, resp)
+	if a.Access != "session" || a.Plain || len(resp.Cookies()) != 1 {
 		t.Fatalf("%+v", a)
 	}
 	c := resp.Cookies()[0]
 	if c.Name != "__Host-hm_admin_"+r.server.port() || !c.Secure || !c.HttpOnly || c.SameSite != http.SameSiteStrictMode || c.Path != "/" || c.Domain != "" {
 		t.Errorf("cookie %+v", c)
 	}
-	if resp := do(http.MethodGet, "/admin/api/overview", "", away, "Cookie: "+c.Name+"="+c.Value); resp.StatusCode != http.StatusOK {
+	if resp := do(http.MethodGet, "/admin/api/overview", "", away, "Cookie: "+c.Name+"="+c.Value, ownerHeader+": "+a.Page); resp.StatusCode != http.StatusOK {
 		t.Errorf("%s", resp.Status)
 	}
 }

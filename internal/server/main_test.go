@@ -76,7 +76,7 @@ type rig struct {
 	http   *http.Client
 	stop   func() error
 
-	session *http.Cookie // of the admin UI, once a test has asked as its owner
+	session pass // of the admin UI, once a test has asked as its owner
 }
 
 // folder makes a data folder with a path that is short enough for a socket.

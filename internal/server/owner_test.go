@@ -37,15 +37,32 @@ type visit struct {
 	at         string // the server's end of the connection; empty: where it listens
 }
 
-// owner opens the admin UI with a link from the admin socket, as hermes-mobile admin does, and returns the cookie.
-func (r *rig) owner() *http.Cookie {
+// pass is what a browser has of a session: the cookie, and the secret of the page.
+type pass struct {
+	cookie *http.Cookie
+	page   string
+}
+
+// owner opens the admin UI with a link from the admin socket, as hermes-mobile admin does.
+func (r *rig) owner() pass {
 	r.t.Helper()
 	resp := r.ask(visit{path: r.link()})
 	for _, c := range resp.Cookies() {
-		return c
+		return r.claim(visit{cookie: c})
 	}
 	r.t.Fatalf("the link gives no session: %s", resp.Status)
-	return nil
+	return pass{}
+}
+
+// claim is the first request of a page that a link has opened.
+func (r *rig) claim(v visit) pass {
+	r.t.Helper()
+	v.path = "/admin/api/session"
+	a := decode[OwnerAccess](r.t, r.ask(v))
+	if a.Access != "session" || a.Page == "" {
+		r.t.Fatalf("the page gets %+v", a)
+	}
+	return pass{v.cookie, a.Page}
 }
 
 // link is the path of a link from the admin socket, with its key.
@@ -58,14 +75,19 @@ func (r *rig) link() string {
 	return u.RequestURI()
 }
 
+// with is a request of the page that has a session.
+func (v visit) with(p pass) visit {
+	v.cookie, v.headers = p.cookie, append([]string{ownerHeader + ": " + p.page}, v.headers...)
+	return v
+}
+
 // asOwner is ask with the cookie of a session that a link has opened.
 func (r *rig) asOwner(v visit) *http.Response {
 	r.t.Helper()
-	if r.session == nil {
+	if r.session.cookie == nil {
 		r.session = r.owner()
 	}
-	v.cookie = r.session
-	return r.ask(v)
+	return r.ask(v.with(r.session))
 }
 
 // ask has the server's own handler answer.

@@ -16,9 +16,12 @@ import (
 // The admin UI is open to whoever has the cookie of a session, and to nobody because of an address or a header. A session begins
 // with a one-time link (adminlink.go) or with the admin token (adminlogin.go). Where a request seems to come from decides only
 // which of the two a page may offer, and whether there is a page at all.
+//
+// A browser sends the cookie to every program that serves a page at another port of this host, such as a preview that the agent
+// offers. So the API wants the secret of the page besides, which is told to the page once and kept where no other port reads it.
 
-// ownerHeader is sent by the admin UI with each request. A page of another origin cannot send it without asking first, and
-// is never allowed to.
+// ownerHeader is sent by the admin UI with each request, with the secret of the page once it has one. A page of another origin
+// cannot send it without asking first, and is never allowed to.
 const ownerHeader = "X-Hermes-Mobile-Admin"
 
 // Values of MOBILE_ADMIN.
@@ -37,6 +40,8 @@ type OwnerAccess struct {
 	// Token and Passkey are what a login can begin with.
 	Token   bool `json:"token,omitempty"`
 	Passkey bool `json:"passkey,omitempty"`
+	// Page is the secret of the page, told once at the beginning of a session.
+	Page string `json:"page,omitempty"`
 	// Plain: the token and what the page shows cross the network unencrypted, as the settings have it.
 	Plain bool `json:"plain"`
 }
@@ -85,7 +90,7 @@ func (s *Server) ownerPage() http.Handler {
 // ownerAPI lets nobody through to the admin interface but the owner, in the admin UI.
 func (s *Server) ownerAPI() http.Handler {
 	open := http.NewServeMux()
-	open.HandleFunc("GET /session", func(w http.ResponseWriter, r *http.Request) { answer(w, s.ownerAccess(r), nil) })
+	open.HandleFunc("GET /session", s.adminSession)
 	open.HandleFunc("POST /login", s.adminLogin)
 	open.HandleFunc("POST /logout", s.adminLogout)
 	open.HandleFunc("POST /passkey/ask", s.passkeyAsk)
@@ -122,7 +127,7 @@ func (s *Server) ownerAccess(r *http.Request) OwnerAccess {
 	switch {
 	case !way.usable():
 		a.Access = "encrypt"
-	case s.owners.Holds(r, s.adminCookie(way)):
+	case s.owners.HoldsPage(r, s.adminCookie(way), r.Header.Get(ownerHeader)):
 		a.Access = "session"
 	default:
 		a.Access = "link"
@@ -131,6 +136,24 @@ func (s *Server) ownerAccess(r *http.Request) OwnerAccess {
 		}
 	}
 	return a
+}
+
+// adminSession says how far a request gets, and tells the page of a link that was opened just now its secret.
+func (s *Server) adminSession(w http.ResponseWriter, r *http.Request) {
+	a := s.ownerAccess(r)
+	if way, _ := s.adminWay(r); way.usable() && a.Access != "session" {
+		if page, ok := s.owners.Claim(r, s.adminCookie(way)); ok {
+			a.Access, a.Page = "session", page
+		}
+	}
+	answer(w, a, nil)
+}
+
+// admit begins the session of a browser that has proven to be the owner's.
+func (s *Server) admit(w http.ResponseWriter, way adminWay) OwnerAccess {
+	session, page := s.owners.Admit()
+	s.setAdminCookie(w, way, session)
+	return OwnerAccess{Access: "session", Page: page, Plain: way.plain}
 }
 
 func (s *Server) ownerOnly(next http.Handler) http.Handler {
@@ -150,8 +173,8 @@ func (s *Server) adminActor(r *http.Request) audit.By {
 
 // adminReads reports whether a request that is not of the page itself has the cookie of an owner's session.
 func (s *Server) adminReads(r *http.Request) bool {
-	_, ok := s.adminWay(r)
-	return ok && s.fromOwnPage(r, true) && s.ownerAccess(r).Access == "session"
+	way, ok := s.adminWay(r)
+	return ok && way.usable() && s.fromOwnPage(r, true) && s.owners.Holds(r, s.adminCookie(way))
 }
 
 // port is that of the listener.

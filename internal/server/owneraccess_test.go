@@ -130,8 +130,7 @@ func TestOwnerHere(t *testing.T) {
 		if resp := r.ask(v); resp.StatusCode != http.StatusUnauthorized || !strings.Contains(text(t, resp), "hermes-mobile admin") {
 			t.Errorf("%s: %s", name, resp.Status)
 		}
-		v.cookie = r.owner()
-		if o := decode[Overview](t, r.ask(v)); o.Status.Version != "1.2.3" {
+		if o := decode[Overview](t, r.ask(v.with(r.owner()))); o.Status.Version != "1.2.3" {
 			t.Errorf("%s, with the cookie: %+v", name, o.Status)
 		}
 	}
@@ -201,11 +200,43 @@ func TestOwnerChangesOnlyFromTheOwnPage(t *testing.T) {
 	}
 }
 
+// The owner looks at a page that another program serves at another port of this machine, such as a preview of the agent's: the
+// browser sends it the cookie. It is of no use without the secret of the page.
+func TestAdminCookieThatOthersSaw(t *testing.T) {
+	r := start(t, "MOBILE_TOKEN="+mainToken, "MOBILE_ADMIN_TOKEN="+adminSecret)
+	own := r.owner()
+	other := r.owner()
+	for name, headers := range map[string][]string{"alone": nil, "with the word of old": {ownerHeader + ": 1"}, "with the page of another session": {ownerHeader + ": " + other.page}, "with its own value": {ownerHeader + ": " + own.cookie.Value}} {
+		for path, method := range map[string]string{"/admin/api/overview": http.MethodGet, "/admin/api/pair": http.MethodPost, "/admin/api/tokens/add": http.MethodPost} {
+			if resp := r.ask(visit{method: method, path: path, body: `{"label":"stolen"}`, cookie: own.cookie, headers: headers}); resp.StatusCode != http.StatusUnauthorized {
+				t.Errorf("%s: %s %s", name, path, resp.Status)
+			}
+		}
+		v := visit{path: "/admin/api/session", cookie: own.cookie, headers: headers}
+		if a := decode[OwnerAccess](t, r.ask(v)); a.Access == "session" || a.Page != "" {
+			t.Errorf("%s: the secret of the page is told again: %+v", name, a)
+		}
+	}
+	if resp := r.ask(visit{path: "/admin/api/overview"}.with(own)); resp.StatusCode != http.StatusOK {
+		t.Errorf("the page itself: %s", resp.Status)
+	}
+	// A page that logs in by the token gets its secret with the answer.
+	c, resp := r.login("192.0.2.1", adminSecret)
+	a := decode[OwnerAccess](t, resp)
+	v := visit{host: "agent.example", path: "/admin/api/overview", headers: elsewhereHTTPS("192.0.2.1"), cookie: c}
+	if resp := r.ask(v); resp.StatusCode != http.StatusUnauthorized {
+		t.Errorf("the cookie of a login alone: %s", resp.Status)
+	}
+	if resp := r.ask(v.with(pass{c, a.Page})); resp.StatusCode != http.StatusOK {
+		t.Errorf("the page of a login: %s", resp.Status)
+	}
+}
+
 // What is not for strangers is for who has the metrics token, a login to the admin UI, or the admin socket.
 func TestWhoReadsMetrics(t *testing.T) {
 	const metrics = "a-token-for-metrics-0123456789abcdef"
 	r := start(t, "MOBILE_TOKEN="+mainToken, "MOBILE_METRICS_TOKEN="+metrics, "MOBILE_ADMIN_TOKEN="+adminSecret)
-	cookie := r.owner()
+	cookie := r.owner().cookie
 	for name, tt := range map[string]struct {
 		v    visit
 		full bool

@@ -100,7 +100,7 @@ func (s *Server) passkeyBegin(w http.ResponseWriter, r *http.Request) {
 		answer(w, nil, errNoSite)
 		return
 	}
-	v, err := s.passkeys.Begin(r.Context(), site, s.adminSession(r))
+	v, err := s.passkeys.Begin(r.Context(), site, s.cookies(r))
 	answer(w, v, err)
 }
 
@@ -114,7 +114,7 @@ func (s *Server) passkeyAdd(w http.ResponseWriter, r *http.Request) {
 		refuse(w, http.StatusBadRequest, "bad_request", "The request cannot be read.")
 		return
 	}
-	v, err := s.passkeys.Finish(r.Context(), site, s.adminSession(r), in.Name, in.Credential)
+	v, err := s.passkeys.Finish(r.Context(), site, s.cookies(r), in.Name, in.Credential)
 	if err != nil {
 		s.log.Warn("passkey not registered", "addr", s.clientAddress(r), "err", err)
 	} else {
@@ -146,8 +146,8 @@ func (s *Server) passkeyRemove(w http.ResponseWriter, r *http.Request) {
 	answer(w, nil, err)
 }
 
-// adminSession is what the session of a request is known by.
-func (s *Server) adminSession(r *http.Request) string {
+// cookies is what the session of a request is known by.
+func (s *Server) cookies(r *http.Request) string {
 	way, _ := s.adminWay(r)
 	var values []string
 	for _, c := range r.CookiesNamed(s.adminCookie(way)) {
@@ -212,8 +212,7 @@ func (s *Server) passkeyLogin(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	s.log.Info("logged in to the admin UI", "addr", addr, "by", "passkey", "passkey", p.ID)
-	s.setAdminCookie(w, way, s.owners.Open())
-	answer(w, OwnerAccess{Access: "session", Plain: way.plain}, nil)
+	answer(w, s.admit(w, way), nil)
 }
 
 // askForPasskey answers the right admin token where a passkey must follow.

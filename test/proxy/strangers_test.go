@@ -268,7 +268,8 @@ func onlyTheOwner(t *testing.T, s *e2e.Server, base, link string) {
 	if resp, _ := ask(t, client, http.MethodGet, link); resp.StatusCode != http.StatusSeeOther {
 		t.Fatalf("the link: %s", resp.Status)
 	}
-	if resp, body := ask(t, client, http.MethodGet, s.Base()+"/admin/api/overview"); resp.StatusCode != http.StatusOK || !strings.Contains(body, s.Data) {
+	page := pageOf(t, client, s.Base())
+	if resp, body := ask(t, client, http.MethodGet, s.Base()+"/admin/api/overview", "X-Hermes-Mobile-Admin", page); resp.StatusCode != http.StatusOK || !strings.Contains(body, s.Data) {
 		t.Errorf("the owner, on this machine: %s", resp.Status)
 	}
 	u, err := url.Parse(link)
@@ -280,6 +281,17 @@ func onlyTheOwner(t *testing.T, s *e2e.Server, base, link string) {
 			t.Errorf("a stranger opens the link a second time: %s", resp.Status)
 		}
 	}
+}
+
+// pageOf is the secret that the page of a login gets with its first request.
+func pageOf(t *testing.T, client *http.Client, base string, header ...string) string {
+	t.Helper()
+	_, body := ask(t, client, http.MethodGet, base+"/admin/api/session", header...)
+	var access struct{ Access, Page string }
+	if err := json.Unmarshal([]byte(body), &access); err != nil || access.Access != "session" || access.Page == "" {
+		t.Fatalf("the page gets %s", body)
+	}
+	return access.Page
 }
 
 // doctor returns the codes of what hermes-mobile doctor finds.
@@ -351,15 +363,18 @@ func TestOwnerThroughTheRecipes(t *testing.T) {
 		}
 		client := f.client("")
 		defer client.CloseIdleConnections()
-		in := func(cookie *http.Cookie) int {
+		in := func(cookie *http.Cookie, page string) int {
 			t.Helper()
-			resp, _ := ask(t, client, http.MethodPost, f.url()+"/admin/api/home/clear", "Cookie", cookie.Name+"="+cookie.Value)
+			resp, _ := ask(t, client, http.MethodPost, f.url()+"/admin/api/home/clear", "Cookie", cookie.Name+"="+cookie.Value, "X-Hermes-Mobile-Admin", page)
 			return resp.StatusCode
 		}
 		resp, _ := ask(t, client, http.MethodGet, link.Elsewhere)
 		cookies := resp.Cookies()
-		if len(cookies) != 1 || !strings.HasPrefix(cookies[0].Name, "__Host-") || !cookies[0].Secure || in(cookies[0]) != http.StatusOK {
-			t.Errorf("by the link: %s, %v", resp.Status, cookies)
+		if len(cookies) != 1 || !strings.HasPrefix(cookies[0].Name, "__Host-") || !cookies[0].Secure {
+			t.Fatalf("by the link: %s, %v", resp.Status, cookies)
+		}
+		if status := in(cookies[0], pageOf(t, client, f.url(), "Cookie", cookies[0].Name+"="+cookies[0].Value)); status != http.StatusOK {
+			t.Errorf("by the link: %d", status)
 		}
 		if resp, _ := ask(t, client, http.MethodGet, link.Elsewhere); len(resp.Cookies()) > 0 {
 			t.Errorf("by the link, again: %s", resp.Status)
@@ -373,11 +388,15 @@ func TestOwnerThroughTheRecipes(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		_ = resp.Body.Close()
-		if cookies := resp.Cookies(); len(cookies) != 1 || in(cookies[0]) != http.StatusOK {
+		defer resp.Body.Close()
+		var access struct{ Page string }
+		if err := json.NewDecoder(resp.Body).Decode(&access); err != nil {
+			t.Fatal(err)
+		}
+		if cookies := resp.Cookies(); len(cookies) != 1 || in(cookies[0], access.Page) != http.StatusOK {
 			t.Errorf("by the token: %s, %v", resp.Status, cookies)
 		}
-		if status := in(&http.Cookie{Name: cookies[0].Name, Value: strings.Repeat("A", 26)}); status != http.StatusUnauthorized {
+		if status := in(&http.Cookie{Name: cookies[0].Name, Value: strings.Repeat("A", 26)}, access.Page); status != http.StatusUnauthorized {
 			t.Errorf("by a cookie of nobody: %d", status)
 		}
 	})

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
+import { createServer as createHttpServer } from 'node:http'
 import { createRequire } from 'node:module'
 import { after, before, describe, it } from 'node:test'
 import type { Browser, Page } from 'playwright-core'
@@ -343,6 +344,38 @@ describe("the owner's page", { skip: noBrowser, concurrency: 1 }, () => {
     assert.equal(await late.getByText('Эта ссылка уже использована').count(), 0)
     assert.deepEqual(await owner.leave(), [])
     assert.deepEqual(await stranger.leave(), [])
+  })
+
+  it('is of no use to another program of this machine that the browser shows the cookie', async () => {
+    const seen: string[] = []
+    const preview = createHttpServer((request, response) => {
+      seen.push(request.headers.cookie ?? '')
+      response.end('a preview')
+    })
+    await new Promise<void>((resolve) => preview.listen(0, '127.0.0.1', resolve))
+    preview.unref() // a test that fails does not wait for it
+    const owner = await Visitor.come(browser, server)
+    const page = await owner.open(await adminLink(server))
+    await page.getByRole('heading', { level: 2, name: 'Overview' }).waitFor()
+    const other = await owner.context.newPage()
+    await other.goto(`http://127.0.0.1:${(preview.address() as { port: number }).port}/`)
+    const cookie = seen.find((line) => line.includes('hm_admin_'))
+    assert.ok(cookie, 'the browser sends the cookie to other ports: this is what the secret of the page is for')
+    const asks = (path: string, headers: Record<string, string>) => fetch(server.url + 'admin/api' + path, { headers: { Cookie: cookie, ...headers } })
+    assert.equal((await asks('/overview', { 'X-Hermes-Mobile-Admin': '1' })).status, 401)
+    assert.equal(((await (await asks('/session', { 'X-Hermes-Mobile-Admin': '1' })).json()) as { access: string }).access, 'link')
+    const secret = (await page.evaluate(() => localStorage.getItem('hermes.admin')))!
+    assert.equal((await asks('/overview', { 'X-Hermes-Mobile-Admin': secret })).status, 200)
+    // Another tab of the same page is in at once, and after a logout none is.
+    const tab = await owner.context.newPage()
+    await tab.goto(server.url + 'admin')
+    await tab.getByRole('heading', { level: 2, name: 'Overview' }).waitFor()
+    await tab.getByRole('button', { name: 'Log out' }).click()
+    await page.getByText('Run this command on the server').waitFor()
+    assert.equal(await page.evaluate(() => localStorage.getItem('hermes.admin')), null)
+    assert.equal((await asks('/overview', { 'X-Hermes-Mobile-Admin': secret })).status, 401)
+    await owner.context.close()
+    await new Promise((resolve) => preview.close(resolve))
   })
 
   it('answers no other page of this machine, although the browser sends the cookie along', async () => {

@@ -1,3 +1,4 @@
+import { read, write } from '../keep/profile'
 import { t } from '../words/words'
 
 /**
@@ -6,10 +7,25 @@ import { t } from '../words/words'
  */
 export interface Access {
   access: 'session' | 'link' | 'login' | 'passkey' | 'encrypt'
+  /** The secret of this page, told once: see keepPage. */
+  page?: string
   plain: boolean
   /** What a login can begin with. */
   token?: boolean
   passkey?: boolean
+}
+
+/** Where the secret of the page is in localStorage. */
+const PAGE = 'hermes.admin'
+let page = ''
+
+/**
+ * keepPage keeps the secret that each request needs beside the cookie, or forgets it where it is empty. A browser shows the cookie to
+ * every port of this host, and this only to pages of this one.
+ */
+export function keepPage(secret: string): void {
+  page = secret // for a browser that keeps nothing
+  write(PAGE, secret)
 }
 
 export interface Finding {
@@ -172,7 +188,7 @@ const PATIENCE = 90_000
 
 /** request asks the server for something, or with a body has it do something. What is refused is thrown. */
 async function request(path: string, body?: object): Promise<Response> {
-  const headers: Record<string, string> = { 'X-Hermes-Mobile-Admin': '1' }
+  const headers: Record<string, string> = { 'X-Hermes-Mobile-Admin': read(PAGE) || page || '1' }
   if (body) headers['Content-Type'] = 'application/json'
   let response: Response
   try {

@@ -1,7 +1,7 @@
 import { computed, effect, signal, untracked } from '@preact/signals'
 import { complain } from '../view/notice'
-import { ask, Refusal, type Access, type AuditEntry, type Delivery, type Finding, type Overview, type Report } from './api'
-import { enter, stopped, type GetOptions } from './webauthn'
+import { ask, keepPage, Refusal, type Access, type AuditEntry, type Delivery, type Finding, type Overview, type Report } from './api'
+import { answers, stopped, type GetOptions } from './webauthn'
 
 /** How often the page looks anew while it is on the screen. */
 const EVERY = 4000
@@ -55,7 +55,7 @@ export function refresh(): Promise<void> {
 
 async function look(): Promise<void> {
   try {
-    if (!entered()) access.value = await ask<Access>('/session')
+    if (!entered()) enter(await ask<Access>('/session'))
     if (!entered()) return
     spent.value = false
     const wanted = filter.peek()
@@ -100,6 +100,12 @@ export async function olderAudit(): Promise<void> {
   audit.value = { entries: [...shown.entries, ...page.filter(({ number }) => number < last)], more: page.length === AUDIT_PAGE }
 }
 
+/** enter notes how far the server lets this browser get. */
+function enter(now: Access): void {
+  if (now.page) keepPage(now.page)
+  access.value = now
+}
+
 /** lost notes that the server answers no more, or that the login has ended. */
 function lost(error: unknown): void {
   if (error instanceof Refusal && error.status === 401) forget()
@@ -131,7 +137,7 @@ export async function act<T = unknown>(path: string, body: object = {}): Promise
 /** enters runs a login, and gives what is wrong, nothing where it worked. */
 async function enters(run: () => Promise<Access>): Promise<string> {
   try {
-    access.value = await run()
+    enter(await run())
     void refresh()
     return ''
   } catch (error) {
@@ -144,14 +150,15 @@ async function enters(run: () => Promise<Access>): Promise<string> {
 export function login(token: string): Promise<string> {
   return enters(async () => {
     const next = await ask<Access & { ask?: GetOptions }>('/login', { token })
-    return next.access === 'passkey' ? enter<Access>(next.ask) : next
+    return next.access === 'passkey' ? answers<Access>(next.ask) : next
   })
 }
 
-export const passkeyLogin = (): Promise<string> => enters(() => enter<Access>())
+export const passkeyLogin = (): Promise<string> => enters(() => answers<Access>())
 
 export async function logout(): Promise<void> {
   await ask('/logout', {}).catch(complain)
+  keepPage('')
   forget()
 }
 

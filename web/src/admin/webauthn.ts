@@ -48,8 +48,8 @@ async function get({ publicKey: o }: GetOptions): Promise<object> {
   }
 }
 
-/** enter logs in with a passkey, for options that the server gave or is asked for. */
-export async function enter<T>(options?: GetOptions): Promise<T> {
+/** answers logs in with a passkey, for options that the server gave or is asked for. */
+export async function answers<T>(options?: GetOptions): Promise<T> {
   const credential = await get(options ?? (await ask<GetOptions>('/passkey/ask', {})))
   return ask<T>('/passkey/login', { credential })
 }
