@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"hermes-mobile/internal/cert"
+	"hermes-mobile/internal/config"
 )
 
 // elsewhere is a listener whose connections come from another address than they do.
@@ -54,7 +55,7 @@ func openPort(t *testing.T, timeout time.Duration) *port {
 	ok(t, err)
 	p := &port{t: t, from: &elsewhere{Listener: l}}
 	p.one = newOnePort(p.from, c.TLS(), timeout)
-	s := &Server{certs: c, log: slog.New(slog.DiscardHandler)}
+	s := &Server{cfg: &config.Config{TLS: cert.Self}, certs: c, log: slog.New(slog.DiscardHandler)}
 	web := s.httpServer(s.encrypted(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		fmt.Fprintf(w, "served, encrypted: %v", r.TLS != nil)
 	})))

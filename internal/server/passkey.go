@@ -100,7 +100,7 @@ func (s *Server) passkeyBegin(w http.ResponseWriter, r *http.Request) {
 		answer(w, nil, errNoSite)
 		return
 	}
-	v, err := s.passkeys.Begin(r.Context(), site, s.cookies(r))
+	v, err := s.passkeys.Begin(r.Context(), site, s.adminCookies(r))
 	answer(w, v, err)
 }
 
@@ -114,7 +114,7 @@ func (s *Server) passkeyAdd(w http.ResponseWriter, r *http.Request) {
 		refuse(w, http.StatusBadRequest, "bad_request", "The request cannot be read.")
 		return
 	}
-	v, err := s.passkeys.Finish(r.Context(), site, s.cookies(r), in.Name, in.Credential)
+	v, err := s.passkeys.Finish(r.Context(), site, s.adminCookies(r), in.Name, in.Credential)
 	if err != nil {
 		s.log.Warn("passkey not registered", "addr", s.clientAddress(r), "err", err)
 	} else {
@@ -146,8 +146,8 @@ func (s *Server) passkeyRemove(w http.ResponseWriter, r *http.Request) {
 	answer(w, nil, err)
 }
 
-// cookies is what the session of a request is known by.
-func (s *Server) cookies(r *http.Request) string {
+// adminCookies is what the session of a request is known by.
+func (s *Server) adminCookies(r *http.Request) string {
 	way, _ := s.adminWay(r)
 	var values []string
 	for _, c := range r.CookiesNamed(s.adminCookie(way)) {
