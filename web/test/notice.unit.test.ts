@@ -60,6 +60,15 @@ it('gives buttons to allowing once and to denying, as many as the system has', (
   assert.deepEqual(choices([option('sure'), option('deny')], 2).map(({ id }) => id), ['sure', 'deny'])
 })
 
+it('asks to open the page where a question is not all there', () => {
+  const card = (...actions: string[]) => message(['c'], { type: 'card', id: 'c', body: 'May I?\nls …', actions: actions.map((id) => option(id)) })
+  assert.equal(body(english, card('deny')), 'May I?\nls …\nOpen to read all of it and to answer.')
+  assert.equal(body(russian, card('cancel')), 'May I?\nls …\nОткройте, чтобы прочитать целиком и ответить.')
+  assert.equal(body(english, card('once', 'deny')), 'May I?\nls …')
+  assert.equal(body(english, card()), 'May I?\nls …') // the owner lets no notification answer
+  assert.deepEqual(english.picture(card('deny'), 2).options.actions.map(({ action }) => action), ['deny'])
+})
+
 describe('a pressed button', () => {
   const real = globalThis.fetch
   afterEach(() => void (globalThis.fetch = real))

@@ -24,7 +24,7 @@ await esbuild.build({
   jsx: 'automatic',
   jsxImportSource: 'preact',
   sourcemap: 'inline',
-  alias: { '@hermes-mobile/sdk': join(root, '../sdk/ts/src/index.ts') },
+  alias: { '@hermes-mobile/sdk': join(root, '../sdk/ts/src') },
   loader: { '.js': 'js' },
   logLevel: 'warning',
 })

@@ -3,6 +3,7 @@ package demo
 import (
 	"testing"
 
+	"hermes-mobile/frame"
 	"hermes-mobile/internal/chat"
 )
 
@@ -189,4 +190,25 @@ func TestHandedSkipsWhatWasSaid(t *testing.T) {
 			t.Errorf("%s with %d said: %q, want %q", tc.text, tc.texts, got, tc.want)
 		}
 	}
+}
+
+// Each of the cards that are made to be looked at closely is one that the rule of all clients finds.
+func TestOddCards(t *testing.T) {
+	s := newStage(t)
+	s.text("/demo odd")
+	var cards []chat.Card
+	for range 4 {
+		c := next[chat.Ask](s).Card
+		if !frame.Odd(&frame.Prompt{Text: c.Text, Command: c.Command, Description: c.Description}) || c.Kind != frame.ExecApproval {
+			t.Errorf("card %+v", c)
+		}
+		cards = append(cards, c)
+	}
+	for _, c := range cards {
+		s.answer(c, chat.Answer{OptionID: "deny"})
+		if say := next[chat.Say](s); say.Text != "approval: deny" {
+			t.Errorf("%+v", say)
+		}
+	}
+	next[chat.Done](s)
 }

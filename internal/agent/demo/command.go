@@ -39,6 +39,7 @@ var script = []scripted{
 		t.final(t.message(chat.NewID(), "two", true), true)
 	}},
 	{"approval", "", "asks whether it may run a command", func(t *turn, _ string) { t.ask([]chat.Card{approval}, cardText) }},
+	{"odd", "", "asks about four commands that are not what they look like", func(t *turn, _ string) { t.ask(odd(), cardText) }},
 	{"confirm", "", "asks whether it may go on", func(t *turn, _ string) { t.ask([]chat.Card{confirm}, cardText) }},
 	{"clarify", "", "asks which format you want", func(t *turn, _ string) { t.ask([]chat.Card{clarify}, cardText) }},
 	{"two-cards", "", "asks two questions at once", func(t *turn, _ string) { t.ask([]chat.Card{approval, clarify}, cardText) }},

@@ -187,6 +187,7 @@ func TestStop(t *testing.T) {
 		{"/demo slow 600", 0, "stopped"},
 		{"/demo tool", 1, "stopped"},
 		{"/demo approval", 1, "stopped"},
+		{"/demo odd", 4, "stopped"},
 		{"/demo confirm", 1, "stopped"},
 		{"/demo clarify", 1, "stopped"},
 		{"/demo two-cards", 2, "stopped"},

@@ -1,3 +1,4 @@
+import { Name, sentence } from '../view/name'
 import { t, type Key } from '../words/words'
 import type { Delivery } from './api'
 import { deliveries, filter, overview } from './state'
@@ -40,10 +41,10 @@ function Row({ delivery: d }: { delivery: Delivery }) {
   return (
     <li class="own-row">
       <div class="own-row-head">
-        <strong dir="auto">{d.job || d.id || word(sources, d.source)}</strong>
+        <strong><Name of={d.job || d.id || word(sources, d.source)} /></strong>
         <span class={'own-badge ' + (tones[d.state] ?? '')}>{word(states, d.state)}</span>
       </div>
-      <p class="quiet" dir="auto">{[word(sources, d.source), d.sender, t('ownTo', { name: called(d.device) })].filter(Boolean).join(' · ')}</p>
+      <p class="quiet">{[word(sources, d.source), d.sender].filter(Boolean).map((one) => <><bdi>{one}</bdi> · </>)}{sentence('ownTo', { name: called(d.device) })}</p>
       <p class="quiet"><time dateTime={d.at}>{moment(d.at)}</time>{last && <> → <time dateTime={last}>{moment(last)}</time></>}</p>
     </li>
   )

@@ -3,6 +3,7 @@ import { count, t } from '../words/words'
 import { rights, type Device, type Right } from './api'
 import { State } from './badge'
 import { ask } from '../view/dialog'
+import { nameOf, sentence } from '../view/name'
 import { act, overview } from './state'
 import { ago, called } from './format'
 
@@ -30,7 +31,7 @@ function Home() {
     })
   return (
     <div class="own-row own-home">
-      <div class="own-row-head"><strong>{t('ownHome')}</strong><span dir="auto">{home.device ? called(home.device.id) : t('ownNone')}</span></div>
+      <div class="own-row-head"><strong>{t('ownHome')}</strong><bdi>{home.device ? called(home.device.id) : t('ownNone')}</bdi></div>
       <div class="own-actions">
         <button type="button" class="small" disabled={fit.length === 0} onClick={set}>{t('ownSet')}</button>
         {home.device && <button type="button" class="small" onClick={() => void act('/home/clear')}>{t('ownClear')}</button>}
@@ -39,15 +40,15 @@ function Home() {
   )
 }
 
-const label = (device: Device) => (device.name && device.name !== device.id ? `${device.name} (${device.id})` : device.id)
+const label = (device: Device) => (device.name && device.name !== device.id ? `${nameOf(device.name)} (${device.id})` : device.id)
 
 function Row({ device }: { device: Device }) {
   const { id } = device
-  const name = device.name || id
+  const name = nameOf(device.name || id)
   const facts = [
-    device.user && device.user !== id ? t('ownUser', { name: device.user_name || device.user }) : '',
-    device.was_user ? t('ownWasUser', { name: device.was_user }) : '',
-    [device.app, device.platform].filter(Boolean).join(', '),
+    device.user && device.user !== id ? t('ownUser', { name: nameOf(device.user_name || device.user) }) : '',
+    device.was_user ? t('ownWasUser', { name: nameOf(device.was_user) }) : '',
+    nameOf([device.app, device.platform].filter(Boolean).join(', ')),
     device.token === 'device:' + id ? t('ownOwnToken') : device.token ? t('ownByToken', { label: device.token }) : t('ownUnbound'),
   ].filter(Boolean)
   const rename = () => ask({ title: t('ownRename'), label: t('save'), field: { label: t('ownName'), value: device.name }, run: (next) => act('/devices/rename', { id, name: next }) })
@@ -56,13 +57,13 @@ function Row({ device }: { device: Device }) {
   return (
     <li class="own-row" data-device={id}>
       <div class="own-row-head">
-        <strong dir="auto">{name}</strong>
+        <strong><bdi>{name}</bdi></strong>
         {device.revoked ? <span class="own-badge bad">{t('ownRevoked')}</span> : !device.approved ? <span class="own-badge wait">{t('ownNotApproved')}</span> : null}
         <State good={device.connected} text={device.connected ? t('deviceOnline') : t('ownSeen', { when: ago(device.seen_at) })} />
         {device.home && <span class="own-badge">{t('ownHome')}</span>}
       </div>
-      <p class="quiet"><code dir="ltr">{id}</code> · <span dir="auto">{facts.join(' · ')}</span></p>
-      {device.conversation && <p class="quiet">{t('ownJoined', { name: called(device.conversation) })}</p>}
+      <p class="quiet"><code dir="ltr">{id}</code> · {facts.map((fact, i) => <>{i > 0 && ' · '}<bdi>{fact}</bdi></>)}</p>
+      {device.conversation && <p class="quiet">{sentence('ownJoined', { name: called(device.conversation) })}</p>}
       {device.waiting > 0 && <p class="own-wait"><Icon name="clock" />{count('queued', device.waiting)}</p>}
       <Rights device={device} />
       <div class="own-actions" role="group" aria-label={t('ownActionsOf', { name })}>
@@ -87,7 +88,7 @@ function Rights({ device: { id, name, rights: has } }: { device: Device }) {
     input.disabled = false
   }
   return (
-    <div class="own-rights" role="group" aria-label={t('ownRights', { name: name || id })}>
+    <div class="own-rights" role="group" aria-label={t('ownRights', { name: nameOf(name || id) })}>
       {rights.map((right) => (
         <label key={right}><input type="checkbox" role="switch" checked={has[right]} onChange={(e) => void change(e.currentTarget, right)} />{t(rightWords[right])}</label>
       ))}

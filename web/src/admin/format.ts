@@ -1,3 +1,4 @@
+import { nameOf } from '../view/name'
 import { language } from '../words/words'
 import { overview } from './state'
 
@@ -25,13 +26,13 @@ export function number(n: number): string {
 
 /** called gives the name of a device, or its id where it has none or is not known. */
 export function called(id: string): string {
-  return overview.value?.devices.find((device) => device.id === id)?.name || id
+  return nameOf(overview.value?.devices.find((device) => device.id === id)?.name || id)
 }
 
 /** who is what a person is called: by a name, or by the names of the devices. The id below it is what counts. */
 export function who(id: string, name = ''): string {
-  if (name && name !== id) return name
-  return overview.value!.devices.filter((device) => device.user === id && device.name !== id).map((device) => device.name).filter(Boolean).join(', ') || id
+  if (name && name !== id) return nameOf(name)
+  return overview.value!.devices.filter((device) => device.user === id && device.name !== id).map((device) => nameOf(device.name)).filter(Boolean).join(', ') || id
 }
 
 /** users are the ids of all people that a device or an approval names. */

@@ -1,3 +1,4 @@
+import { sentence } from '../view/name'
 import { count, t } from '../words/words'
 import type { Gateway } from './api'
 import { State } from './badge'
@@ -53,7 +54,7 @@ function GatewayRow({ gateway: g }: { gateway: Gateway }) {
   return (
     <li class="own-row">
       <div class="own-row-head">
-        <strong dir="auto">{t('ownGateway', { name: g.Name || g.ID })}</strong>
+        <strong>{sentence('ownGateway', { name: g.Name || g.ID })}</strong>
         <State good={g.Online} text={g.Online ? t('ownOnlineSince', { when: ago(g.Since) }) : g.Seen ? t('ownAwaySince', { when: ago(g.Since) }) : t('ownNeverSeen')} />
       </div>
       <p class="quiet" dir="auto">{facts.join(' · ')}</p>

@@ -26,7 +26,7 @@ function Asks({ pending: { request_id, user_id, user_name, age_minutes } }: { pe
   const name = who(user_id, user_name)
   return (
     <li class="own-row">
-      <div class="own-row-head"><strong dir="auto">{name}</strong><span class="own-badge wait">{count('ownAge', age_minutes)}</span></div>
+      <div class="own-row-head"><strong><bdi>{name}</bdi></strong><span class="own-badge wait">{count('ownAge', age_minutes)}</span></div>
       <p class="quiet"><code dir="ltr">{user_id}</code></p>
       {request_id ? (
         <div class="own-actions"><button type="button" class="small primary" aria-label={t('ownApproveWho', { name })} onClick={() => void act('/pairing/approve', { id: request_id })}>{t('ownApprove')}</button></div>
@@ -50,7 +50,7 @@ function May({ user: { user_id, user_name, approved_at } }: { user: User }) {
     })
   return (
     <li class="own-row">
-      <div class="own-row-head"><strong dir="auto">{name}</strong></div>
+      <div class="own-row-head"><strong><bdi>{name}</bdi></strong></div>
       <p class="quiet"><code dir="ltr">{user_id}</code>{approved_at ? ' · ' + t('ownApprovedAt', { when: moment(approved_at) }) : ''}</p>
       <div class="own-actions"><button type="button" class="small own-danger" aria-label={t('ownRevokeWho', { name })} onClick={revoke}>{t('ownRevoke')}</button></div>
     </li>

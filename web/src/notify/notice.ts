@@ -111,7 +111,7 @@ export class Speech {
     return form(tables[this.language], this.language, name, n)
   }
 
-  private body({ type, body, count, outcome }: Notice): string {
+  private body({ type, body, count, outcome, actions }: Notice): string {
     const many = count > 1 ? this.count('noticeMessages', count) : ''
     switch (type) {
       case 'message':
@@ -119,8 +119,11 @@ export class Speech {
         // The words are the newest's: of the others it is told that they are there.
         if (body) return many ? `${body}\n${many}` : body
         return type === 'file' && !many ? this.say('noticeFile') : many || this.count('noticeMessages', 1)
-      case 'card':
-        return body || this.say('noticeCard')
+      case 'card': {
+        // Where the server offers no more than the safe answer, not all of the question is here.
+        const unread = actions.length > 0 && actions.every(({ id }) => id === 'deny' || id === 'cancel')
+        return [body || this.say('noticeCard'), unread && this.say('noticeReview')].filter(Boolean).join('\n')
+      }
       case 'test':
         return this.say('noticeTest')
       case 'outcome':

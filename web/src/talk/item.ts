@@ -54,6 +54,8 @@ export interface CardItem extends Base {
   text: string
   command: string
   description: string
+  /** The server says that it needs a closer look. */
+  odd?: boolean
   options: frame.Option[]
   /** When nobody's answer counts any more, by this device's clock. */
   until: number

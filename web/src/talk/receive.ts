@@ -1,4 +1,6 @@
 import type { CardEvent, Device, Event, FileEvent, MessageEvent, ToolEvent } from '@hermes-mobile/sdk'
+import { folded, visible } from '@hermes-mobile/sdk/visible'
+import { nameOf } from '../view/name'
 import { announce, complain, inform } from '../view/notice'
 import { t } from '../words/words'
 import type { Conversation } from './conversation'
@@ -24,7 +26,7 @@ export class Receiving {
         return this.message(event)
       case 'file':
         await this.file(keys.agent(event.id), event, {})
-        announce(t('fileCame', { name: event.filename }))
+        announce(t('fileCame', { name: nameOf(event.filename) }))
         return
       case 'card':
         return this.card(event)
@@ -95,14 +97,14 @@ export class Receiving {
   }
 
   private async card(event: CardEvent): Promise<void> {
-    const { id, kind, text, command, description, options } = event
+    const { id, kind, text, command, description, odd, options } = event
     const key = keys.card(id)
     const known = this.conversation.get(key) as CardItem | undefined
     await this.conversation.put({
-      kind: 'card', key, id, mine: false, replyTo: '', cardKind: kind, text, command, description, options, until: Date.now() + event.timeoutSeconds * 1000,
+      kind: 'card', key, id, mine: false, replyTo: '', cardKind: kind, text, command, description, odd, options, until: Date.now() + event.timeoutSeconds * 1000,
       ...(known?.chosen && { chosen: known.chosen }),
     })
-    if (!event.again) announce(t('cardCame', { text }))
+    if (!event.again) announce(t('cardCame', { text: folded(visible(text)) }))
   }
 
   private async tool(event: ToolEvent): Promise<void> {

@@ -6,6 +6,7 @@ import { t } from '../words/words'
 import { bytes } from './clock'
 import { Icon } from './icon'
 import { still } from './media'
+import { Name, nameOf } from './name'
 import { Player } from './player'
 import { Text } from './text'
 
@@ -58,15 +59,15 @@ function Shown({ item, url, state }: { item: FileItem; url: string; state: strin
   if (state === 'loading') return <div class="file-wait" aria-busy="true" />
   if (url && !broken) {
     if (fileKind === 'image' || (fileKind === 'animation' && mime.startsWith('image/'))) return <Picture item={item} url={url} fail={fail} />
-    if (fileKind === 'animation' && mime.startsWith('video/')) return <video class="film" src={url} loop muted playsInline autoplay={!still()} controls={still()} onError={fail} aria-label={item.name} />
-    if (fileKind === 'video') return <video class="film" src={url} controls playsInline preload="metadata" onError={fail} aria-label={item.name} />
-    if (fileKind === 'voice' || fileKind === 'audio') return <Player src={url} name={fileKind === 'voice' ? t('voiceMessage') : item.name} fail={fail} />
+    if (fileKind === 'animation' && mime.startsWith('video/')) return <video class="film" src={url} loop muted playsInline autoplay={!still()} controls={still()} onError={fail} aria-label={nameOf(item.name)} />
+    if (fileKind === 'video') return <video class="film" src={url} controls playsInline preload="metadata" onError={fail} aria-label={nameOf(item.name)} />
+    if (fileKind === 'voice' || fileKind === 'audio') return <Player src={url} name={fileKind === 'voice' ? t('voiceMessage') : nameOf(item.name)} fail={fail} />
   }
   return (
     <div class="file">
       <span class="file-icon"><Icon name="file" /></span>
-      <span class="file-words"><b dir="auto">{item.name}</b><small>{item.error && !item.mine ? item.error : state === 'gone' ? t(item.url ? 'linkExpired' : 'notKept') : item.size ? bytes(item.size) : ''}</small></span>
-      {url && <a class="round" href={url} download={item.name} aria-label={t('download', { name: item.name })}><Icon name="download" /></a>}
+      <span class="file-words"><b><Name of={item.name} /></b><small>{item.error && !item.mine ? item.error : state === 'gone' ? t(item.url ? 'linkExpired' : 'notKept') : item.size ? bytes(item.size) : ''}</small></span>
+      {url && <a class="round" href={url} download={item.name} aria-label={t('download', { name: nameOf(item.name) })}><Icon name="download" /></a>}
     </div>
   )
 }
@@ -80,12 +81,12 @@ function Picture({ item, url, fail }: { item: FileItem; url: string; fail: () =>
   }, [open])
   return (
     <>
-      <button type="button" class="picture" onClick={() => setOpen(true)} aria-label={t('enlarge', { name: item.name })}><img src={url} alt={item.caption || item.name} onError={fail} decoding="async" /></button>
+      <button type="button" class="picture" onClick={() => setOpen(true)} aria-label={t('enlarge', { name: nameOf(item.name) })}><img src={url} alt={item.caption || nameOf(item.name)} onError={fail} decoding="async" /></button>
       {open && (
-        <dialog class="large" ref={large} onClose={() => setOpen(false)} onClick={() => large.current?.close()} aria-label={item.name}>
-          <img src={url} alt={item.caption || item.name} />
+        <dialog class="large" ref={large} onClose={() => setOpen(false)} onClick={() => large.current?.close()} aria-label={nameOf(item.name)}>
+          <img src={url} alt={item.caption || nameOf(item.name)} />
           <div class="large-bar">
-            <a class="round" href={url} download={item.name} aria-label={t('download', { name: item.name })} onClick={(e) => e.stopPropagation()}><Icon name="download" /></a>
+            <a class="round" href={url} download={item.name} aria-label={t('download', { name: nameOf(item.name) })} onClick={(e) => e.stopPropagation()}><Icon name="download" /></a>
             <button type="button" class="round" aria-label={t('close')}><Icon name="close" /></button>
           </div>
         </dialog>

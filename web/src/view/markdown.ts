@@ -3,6 +3,7 @@ import { Marked, Parser, type Tokens } from 'marked'
 import { language, t } from '../words/words'
 import { read, type Block, type Read } from './blocks'
 import { TRUSTED } from './trusted'
+import { markLink } from './links'
 
 /** What may stand in a message. No styles, no forms, nothing that loads from elsewhere. */
 const ALLOWED = {
@@ -59,6 +60,8 @@ export const marked = new Marked({
     },
   },
 })
+
+DOMPurify.addHook('afterSanitizeAttributes', markLink)
 
 /** Blocks that were made before: of a long reply that grows all but the last. */
 const done = new Map<string, string>()

@@ -12,6 +12,7 @@ import { day, sameDay, time } from './clock'
 import { copy } from './copy'
 import { File } from './file'
 import { Icon, type IconName } from './icon'
+import { nameOf, sentence } from './name'
 import { inform } from './notice'
 import { Question } from './question'
 import { Text } from './text'
@@ -61,8 +62,8 @@ function Drawn({ talk, id, before, jump }: Props) {
       ) : (
         <article class={`row ${item.mine ? 'mine' : 'theirs'} ${joined ? 'joined' : ''}`} id={'row-' + id} tabindex={-1} data-id={item.id} aria-label={label(item)} ref={article} onKeyDown={(e) => e.key === 'Escape' && setOpen(false)}>
           <div class={`bubble ${item.kind}-bubble ${item.progress === 'failed' ? 'failed' : ''}`}>
-            {item.from && !joined && <p class="from" dir="auto">{t('fromDevice', { name: item.from })}</p>}
-            {item.source === 'cron' && <p class="from scheduled"><Icon name="clock" /><span dir="auto">{item.job ? t('scheduledJob', { job: item.job }) : t('scheduled')}</span></p>}
+            {item.from && !joined && <p class="from" dir="auto">{sentence('fromDevice', { name: item.from })}</p>}
+            {item.source === 'cron' && <p class="from scheduled"><Icon name="clock" /><span dir="auto">{item.job ? sentence('scheduledJob', { job: item.job }) : t('scheduled')}</span></p>}
             <Quote conversation={talk.conversation} item={item} jump={jump} />
             {item.kind === 'text' ? <Words item={item} /> : <File item={item} talk={talk} />}
             {item.kind === 'text' && item.interrupted && <p class="cut">{t('interruptedMessage')}</p>}
@@ -88,7 +89,7 @@ function Words({ item }: { item: Item & { kind: 'text' } }) {
 }
 
 function label(item: Item): string {
-  const who = item.mine ? (item.from ? t('fromDevice', { name: item.from }) : t('you')) : t('agent')
+  const who = item.mine ? (item.from ? t('fromDevice', { name: nameOf(item.from) }) : t('you')) : t('agent')
   return `${who}, ${time(item.at)}`
 }
 

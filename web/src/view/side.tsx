@@ -5,6 +5,7 @@ import { State } from './chat'
 import { day, time } from './clock'
 import { Face } from './face'
 import { Icon } from './icon'
+import { Name } from './name'
 import { Sessions } from './sessions'
 
 interface Other {
@@ -42,7 +43,7 @@ export function Side({ talk, openSettings, openJobs }: { talk: Talk; openSetting
           <ul class="devices">
             {others.map((device) => (
               <li key={device.id}>
-                <span dir="auto">{device.name || device.id}</span>
+                <Name of={device.name || device.id} />
                 <small>{device.connected ? t('deviceOnline') : device.seen_at ? `${day(Date.parse(device.seen_at))}, ${time(Date.parse(device.seen_at))}` : ''}</small>
               </li>
             ))}

@@ -6,6 +6,7 @@ export const noticeEn = {
   noticeMessagesOther: '{n} new messages',
   noticeFile: 'Hermes sent a file',
   noticeCard: 'Hermes waits for your answer',
+  noticeReview: 'Open to read all of it and to answer.',
   noticeWake: 'There is something new',
   noticeTest: 'Notifications work.',
   noticeNothing: 'Nothing is new any more',

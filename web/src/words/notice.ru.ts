@@ -8,6 +8,7 @@ export const noticeRu: Record<keyof typeof noticeEn, string> = {
   noticeMessagesOther: '{n} нового сообщения',
   noticeFile: 'Гермес прислал файл',
   noticeCard: 'Гермес ждёт вашего ответа',
+  noticeReview: 'Откройте, чтобы прочитать целиком и ответить.',
   noticeWake: 'Есть что-то новое',
   noticeTest: 'Уведомления работают.',
   noticeNothing: 'Ничего нового больше нет',

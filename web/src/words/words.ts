@@ -37,6 +37,11 @@ export function t(key: Key, values: Record<string, string | number> = {}): strin
   return fill(table.value[key], values)
 }
 
+/** parts gives a text in pieces: every second one is the name of a blank. */
+export function parts(key: Key): string[] {
+  return table.value[key].split(/\{(\w+)\}/)
+}
+
 /** count gives the form of a text that fits the number n. */
 export function count(name: Counted, n: number): string {
   return form(table.value, language.value, name, n)

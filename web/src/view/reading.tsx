@@ -1,0 +1,65 @@
+import type { ComponentChildren } from 'preact'
+import { useCallback, useEffect, useRef, useState } from 'preact/hooks'
+import { t } from '../words/words'
+import { Icon } from './icon'
+
+/** What was read, by the key of its card: a row may leave the page and come back. */
+const done = new Map<string, string>()
+
+/**
+ * useRead tells whether the ends of all parts of a card were on the screen. What was read is the content: another one under the same key has to
+ * be read anew.
+ */
+export function useRead(key: string, parts: readonly string[]): { read: boolean; ended: (part: number) => void } {
+  const content = JSON.stringify(parts)
+  const seen = useRef({ content, ends: new Set<number>() })
+  const [, redraw] = useState(0)
+  if (seen.current.content !== content) seen.current = { content, ends: new Set() }
+  const read = parts.every((part, i) => !part || seen.current.ends.has(i)) || done.get(key) === content
+  const ended = useCallback((part: number) => {
+    if (seen.current.ends.has(part)) return
+    seen.current.ends.add(part)
+    redraw((n) => n + 1)
+  }, [])
+  useEffect(() => {
+    if (read) done.set(key, content)
+  }, [read, key, content])
+  return { read, ended }
+}
+
+/** Reading is a part of a card that is scrolled where it is long. It tells when its end was on the screen. */
+export function Reading({ part, ended, children }: { part: number; ended: (part: number) => void; children: (end: ComponentChildren, scrolls: boolean) => ComponentChildren }) {
+  const frame = useRef<HTMLDivElement>(null)
+  const end = useRef<HTMLSpanElement>(null)
+  const [more, setMore] = useState(false)
+  const [scrolls, setScrolls] = useState(false)
+  const rest = (box: Element) => box.scrollHeight - box.scrollTop - box.clientHeight
+  useEffect(() => {
+    const box = frame.current!.firstElementChild!
+    const seen = new IntersectionObserver((entries) => entries.some(({ intersectionRatio }) => intersectionRatio >= 0.9) && ended(part), { threshold: [0.9, 1] })
+    seen.observe(end.current!)
+    const measure = () => {
+      setMore(rest(box) > 2)
+      setScrolls(box.scrollHeight - box.clientHeight > 2)
+    }
+    const sized = new ResizeObserver(measure)
+    for (const element of [box, ...box.children]) sized.observe(element)
+    box.addEventListener('scroll', measure, { passive: true })
+    return () => {
+      seen.disconnect()
+      sized.disconnect()
+      box.removeEventListener('scroll', measure)
+    }
+  }, [part, ended])
+  const on = () => {
+    const box = frame.current!.firstElementChild as HTMLElement
+    box.scrollBy({ top: box.clientHeight * 0.8, behavior: 'instant' })
+    if (rest(box) <= 2) box.focus({ preventScroll: true }) // the button goes
+  }
+  return (
+    <div class={more ? 'reading more' : 'reading'} ref={frame}>
+      {children(<span class="reading-end" ref={end} aria-hidden="true" />, scrolls)}
+      {more && <button type="button" class="small read-on" onClick={on}><Icon name="down" />{t('readOn')}</button>}
+    </div>
+  )
+}
