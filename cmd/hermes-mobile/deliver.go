@@ -35,8 +35,13 @@ with MOBILE_OFFLINE_DELIVERY=reject. "home" is the device that sent /sethome, or
 			}
 			d, err := post[server.Delivery](cmd.Context(), cmd, "/deliver", server.Command{Frame: &f})
 			if err != nil {
-				if refused := (*server.Refused)(nil); errors.As(err, &refused) && refused.Code == string(frame.DeviceOffline) {
-					err = hint(err, "see the devices with: hermes-mobile devices list, and the home channel with: hermes-mobile home")
+				if refused := (*server.Refused)(nil); errors.As(err, &refused) {
+					switch frame.Code(refused.Code) {
+					case frame.DeviceOffline:
+						err = hint(err, "see the devices with: hermes-mobile devices list, and the home channel with: hermes-mobile home")
+					case frame.NoSpace:
+						err = hint(err, "see what is used with: hermes-mobile status")
+					}
 				}
 				return err
 			}

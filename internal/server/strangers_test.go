@@ -74,6 +74,29 @@ func (r *rig) until(metric string, want float64) {
 	})
 }
 
+// Over TLS it is the same: handshakes count, and a phone does not any more.
+func TestStrangersOverTLS(t *testing.T) {
+	t.Parallel()
+	r := start(t, "MOBILE_TOKEN="+mainToken, "MOBILE_TLS=self", "MOBILE_TRUSTED_PROXIES=none")
+	phone := r.overTLS("tel-1")
+	until(t, "a phone to be no stranger", func() bool { return r.server.strangers.Count() == 0 })
+	silent := floods(t, r, strangersOfNetwork, "")
+	until(t, "all to count", func() bool { return r.server.strangers.Count() == strangersOfNetwork })
+	floods(t, r, strangersOfNetwork, "\x16\x03\x01\x40\x00\x01")
+	for _, c := range silent {
+		_ = c.SetReadDeadline(time.Now().Add(patience))
+		if _, err := io.Copy(io.Discard, c); err != nil && strings.Contains(err.Error(), "timeout") {
+			t.Fatal("the oldest is still open")
+		}
+	}
+	if n := r.server.strangers.Count(); n > strangersOfNetwork {
+		t.Errorf("%d strangers", n)
+	}
+	phone.send(&frame.Ping{ID: "still here"})
+	find[*frame.Pong](phone)
+	r.overTLS("tel-2")
+}
+
 // Each bound before hello has its metric.
 func TestStrangerMetrics(t *testing.T) {
 	t.Parallel()

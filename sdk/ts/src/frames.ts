@@ -39,6 +39,8 @@ export const CLOSE_REPLACED = 4409
 // Limits of the protocol, in bytes unless they say otherwise (doc/protocol.md §1, §3, §5).
 /** one frame as it is on the wire */
 export const MAX_FRAME = 16777216
+/** hello as it is on the wire, which comes from somebody who has shown no token yet */
+export const MAX_HELLO = 4096
 /** text of one message, UTF-8 */
 export const MAX_TEXT = 1048576
 /** one voice message */

@@ -74,8 +74,7 @@ export class Upload {
     const data = new Uint8Array(await this.source.slice(at, at + want).arrayBuffer())
     if (data.length !== want) throw new Error('the file has changed while it was sent')
     // Caption and size once are enough; older servers want the rest in every part.
-    const once = part > 0 ? { caption: undefined } : { size: this.size }
-    return { ...this.head, ...once, part, parts: this.parts, data }
+    return { ...this.head, ...(part ? { caption: undefined } : { size: this.size }), part, parts: this.parts, data }
   }
 }
 
