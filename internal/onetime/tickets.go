@@ -145,23 +145,14 @@ func (t *Tickets) End(r *http.Request, cookie string) {
 	}
 }
 
-// EndOthers ends all sessions but those of a request's cookies. Without a request it ends all.
+// EndOthers ends all sessions but that of a request's cookie. Without a request it ends all.
 func (t *Tickets) EndOthers(r *http.Request, cookie string) {
-	var keep []ticket
-	if r != nil {
-		for _, c := range r.CookiesNamed(cookie) {
-			keep = append(keep, ticket{sum: sha256.Sum256([]byte(c.Value))})
-		}
-	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	kept := t.sessions[:0]
-	for _, s := range t.sessions {
-		for _, k := range keep {
-			if subtle.ConstantTimeCompare(s.sum[:], k.sum[:]) == 1 {
-				kept = append(kept, s)
-				break
-			}
+	var kept []ticket
+	if r != nil {
+		if s := t.session(r, cookie); s != nil {
+			kept = append(kept, *s)
 		}
 	}
 	t.sessions = kept

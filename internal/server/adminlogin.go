@@ -129,7 +129,8 @@ func (s *Server) adminLogin(w http.ResponseWriter, r *http.Request) {
 		s.askForPasskey(w, r, way)
 		return
 	}
-	answer(w, s.admit(w, r, way, "admin token"), nil)
+	s.loggedIn(r, "admin token")
+	answer(w, s.admit(w, way), nil)
 }
 
 func (s *Server) adminLogout(w http.ResponseWriter, r *http.Request) {

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"hermes-mobile/frame"
+	"hermes-mobile/internal/front"
 )
 
 // deed is an act of an owner, and what the audit log says of it.
@@ -42,6 +43,12 @@ func (r *rig) deeds(secrets *[]string) []deed {
 		{"POST /tokens/remove", say(Command{Label: "tablet"}), "tablet"},
 		{"POST /users/add", say(Command{Name: "anna", Password: Password(secret("a password of anna"))}), "anna"},
 		{"POST /users/passwd", say(Command{Name: "anna", Password: Password(secret("another password of anna"))}), "anna"},
+		{"POST /users/key/add", say(Command{Name: "anna", Label: "laptop"}), "anna"},
+		{"POST /users/key/remove", func() Command {
+			var keys []front.Key
+			ok(r.t, r.admin.Get(r.t.Context(), "/users/key", &keys))
+			return Command{ID: keys[0].ID}
+		}, "anna"},
 		{"POST /users/remove", say(Command{Name: "anna"}), "anna"},
 		{"POST /pairing/approve", func() Command {
 			var list PairingList
@@ -113,7 +120,7 @@ func TestEveryActIsRecorded(t *testing.T) {
 	// The same over the admin UI names the person's address.
 	c := r.owner()
 	before := len(r.export(""))
-	r.ask(visit{method: "POST", path: "/admin/api/devices/unbind", body: `{"id":"tel-1"}`, }.with(c))
+	r.ask(visit{method: "POST", path: "/admin/api/devices/unbind", body: `{"id":"tel-1"}`}.with(c))
 	if list := r.export("")[before:]; len(list) == 0 || !slices.ContainsFunc(list, func(e AuditEntry) bool {
 		return e.Action == "device.unbound" && e.Actor == "admin" && e.Origin == "127.0.0.1"
 	}) {
@@ -149,7 +156,7 @@ func secretsIn(t *testing.T, answer []byte) (found []string) {
 		return nil
 	}
 	ok(t, json.Unmarshal(answer, &fields))
-	for _, name := range []string{"code", "link", "token", "url", "public_url"} {
+	for _, name := range []string{"code", "link", "token", "url", "public_url", "key", "secret"} {
 		if text, is := fields[name].(string); is && text != "" {
 			found = append(found, text)
 			if _, key, has := strings.Cut(text, "key="); has {

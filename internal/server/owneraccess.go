@@ -149,10 +149,9 @@ func (s *Server) adminSession(w http.ResponseWriter, r *http.Request) {
 	answer(w, a, nil)
 }
 
-// admit logs a browser in that has proven, by what by says, to be the owner's.
-func (s *Server) admit(w http.ResponseWriter, r *http.Request, way adminWay, by string) OwnerAccess {
+// admit begins the session of a browser that has proven to be the owner's.
+func (s *Server) admit(w http.ResponseWriter, way adminWay) OwnerAccess {
 	session, page := s.owners.Admit()
-	s.loggedIn(r, by)
 	s.setAdminCookie(w, way, session)
 	return OwnerAccess{Access: "session", Page: page, Plain: way.plain}
 }

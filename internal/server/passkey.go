@@ -211,7 +211,8 @@ func (s *Server) passkeyLogin(w http.ResponseWriter, r *http.Request) {
 		refuse(w, http.StatusServiceUnavailable, "store", "The server cannot use its store now. Use a link: run hermes-mobile admin on its machine.")
 		return
 	}
-	answer(w, s.admit(w, r, way, "passkey "+p.ID), nil)
+	s.log.Info("logged in to the admin UI", "addr", addr, "by", "passkey", "passkey", p.ID)
+	answer(w, s.admit(w, way), nil)
 }
 
 // askForPasskey answers the right admin token where a passkey must follow.

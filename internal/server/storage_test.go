@@ -127,7 +127,8 @@ func TestStorageLimit(t *testing.T) {
 	if st.Storage.Limit != limit || st.Storage.Files < 20<<20 || st.Storage.Database == 0 || st.Storage.FilesLimit != limit-limit/8 || !st.Health.Ready {
 		t.Errorf("status %+v, ready %v", st.Storage, st.Health.Ready)
 	}
-	_, metrics := r.get("/metrics")
+	metrics, err := r.admin.Text(t.Context(), "/metrics")
+	ok(t, err)
 	for _, want := range []string{"hermes_mobile_data_limit_bytes 3.3554432e+07", `hermes_mobile_no_space_total{reason="total"}`, "hermes_mobile_data_bytes 2"} {
 		if !strings.Contains(metrics, want) {
 			t.Errorf("the metrics lack %s", want)

@@ -61,7 +61,8 @@ func TestDoctorStrangersDropped(t *testing.T) {
 func (r *rig) until(metric string, want float64) {
 	r.t.Helper()
 	until(r.t, metric, func() bool {
-		_, body := r.get("/metrics")
+		body, err := r.admin.Text(r.t.Context(), "/metrics")
+		ok(r.t, err)
 		for line := range strings.Lines(body) {
 			name, value, _ := strings.Cut(strings.TrimSpace(line), " ")
 			var n float64

@@ -43,8 +43,8 @@ export class Server implements Host {
     readonly env: Record<string, string>,
   ) {}
 
-  static async start(env: Record<string, string> = {}): Promise<Server> {
-    const server = new Server(await freePort(), env)
+  static async start(env: Record<string, string> = {}, port?: number): Promise<Server> {
+    const server = new Server(port ?? (await freePort()), env)
     await server.up()
     return server
   }

@@ -2,14 +2,17 @@ import { read, write } from '../keep/profile'
 import { t } from '../words/words'
 
 /**
- * Access is how far the server lets this browser get: it is in, only a one-time link lets it in, the admin token does, too, or nothing
- * does before it comes by https.
+ * Access is how far the server lets this browser get: it is in, only a one-time link lets it in, the admin token or a passkey does,
+ * too, a passkey must follow the token, or nothing does before it comes by https.
  */
 export interface Access {
-  access: 'session' | 'link' | 'login' | 'encrypt'
+  access: 'session' | 'link' | 'login' | 'passkey' | 'encrypt'
   /** The secret of this page, told once: see keepPage. */
   page?: string
   plain: boolean
+  /** What a login can begin with. */
+  token?: boolean
+  passkey?: boolean
 }
 
 /** Where the secret of the page is in localStorage. */

@@ -11,18 +11,19 @@ const actions: Record<string, Key> = {
   'device.rotated': 'auditDeviceRotated', 'user.approved': 'auditUserApproved', 'user.revoked': 'auditUserRevoked', 'token.added': 'auditTokenAdded',
   'token.removed': 'auditTokenRemoved', 'home.set': 'auditHomeSet', 'home.cleared': 'auditHomeCleared', 'delivery.sent': 'auditDeliverySent',
   'api_user.added': 'auditApiUserAdded', 'api_user.removed': 'auditApiUserRemoved', 'api_user.password': 'auditApiUserPassword',
-  'admin.login': 'auditAdminLogin', 'admin.login_failed': 'auditAdminLoginFailed', 'admin.logout': 'auditAdminLogout', 'app.opened': 'auditAppOpened',
+  'admin.login': 'auditAdminLogin', 'admin.login_failed': 'auditAdminLoginFailed', 'admin.logout': 'auditAdminLogout', 'admin.link': 'auditAdminLink', 'admin.token': 'auditAdminToken', 'app.opened': 'auditAppOpened', 'device.added': 'auditDeviceAdded',
+  'passkey.added': 'auditPasskeyAdded', 'passkey.renamed': 'auditPasskeyRenamed', 'passkey.removed': 'auditPasskeyRemoved', 'passkey.login': 'auditPasskeyLogin', 'passkey.suspect': 'auditPasskeySuspect',
   'settings.reloaded': 'auditSettingsReloaded', 'backup.written': 'auditBackupWritten', 'backup.restored': 'auditBackupRestored',
 }
 /** What can be filtered by: the part of an action's name before its dot. */
 const kinds: Record<string, Key> = {
   pair: 'auditPairCode', device: 'ownDevices', user: 'ownPeople', token: 'ownTokens', home: 'ownHome', delivery: 'ownDeliveries', api_user: 'auditApiUsers', admin: 'auditAdmin',
-  settings: 'settings', backup: 'auditBackups',
+  passkey: 'keyTitle',   settings: 'settings', backup: 'auditBackups',
 }
 const actors: Record<string, Key> = { socket: 'auditBySocket', admin: 'auditAdmin', code: 'auditByCode', stranger: 'auditByStranger', server: 'server' }
 /** Actions whose subject is a device. */
 const onDevices = /^(device|home|delivery)\./
-const failed = /_failed$/
+const failed = /_failed$|\.suspect$/
 
 const exporting = signal(false)
 const loading = signal(false)

@@ -1,6 +1,7 @@
 import { computed, effect, signal, untracked } from '@preact/signals'
 import { complain } from '../view/notice'
 import { ask, keepPage, Refusal, type Access, type AuditEntry, type Delivery, type Finding, type Overview, type Report } from './api'
+import { answers, stopped, type GetOptions } from './webauthn'
 
 /** How often the page looks anew while it is on the screen. */
 const EVERY = 4000
@@ -133,16 +134,27 @@ export async function act<T = unknown>(path: string, body: object = {}): Promise
   }
 }
 
-/** login gives what is wrong, nothing where it worked. */
-export async function login(token: string): Promise<string> {
+/** enters runs a login, and gives what is wrong, nothing where it worked. */
+async function enters(run: () => Promise<Access>): Promise<string> {
   try {
-    enter(await ask<Access>('/login', { token }))
+    enter(await run())
     void refresh()
     return ''
   } catch (error) {
+    if (stopped(error)) return 'stopped'
     return error instanceof Refusal && error.code ? error.code : 'unreachable'
   }
 }
+
+/** login logs in with the admin token, and with a passkey after it where the server asks for one. */
+export function login(token: string): Promise<string> {
+  return enters(async () => {
+    const next = await ask<Access & { ask?: GetOptions }>('/login', { token })
+    return next.access === 'passkey' ? answers<Access>(next.ask) : next
+  })
+}
+
+export const passkeyLogin = (): Promise<string> => enters(() => answers<Access>())
 
 export async function logout(): Promise<void> {
   await ask('/logout', {}).catch(complain)

@@ -5,6 +5,7 @@ import { inform } from '../view/notice'
 import { t, type Key } from '../words/words'
 import type { Token } from './api'
 import { ask } from '../view/dialog'
+import { Passkeys } from './passkeys'
 import { act, overview } from './state'
 
 interface Made {
@@ -39,6 +40,7 @@ export function Tokens() {
       </form>
       {made.value && <Once made={made.value} />}
       <ul class="own-rows">{tokens.map((token) => <Row key={token.source + token.label} token={token} />)}</ul>
+      <Passkeys />
     </>
   )
 }
