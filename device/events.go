@@ -35,7 +35,9 @@ type File struct {
 }
 
 // CardShown is a question card (§7), to be answered with [Device.Answer] until CardDone. Again: it was shown before
-// (after a reconnect, say) and the seconds left are new: it is the same card when the ID is.
+// (after a reconnect, say) and the seconds left are new: it is the same card when the ID is. Show it by the rule of
+// [frame.Visible] and [frame.VisibleCommand], say why it is odd where Odd or [frame.Odd] says so, and let nobody choose an
+// option of [frame.Grants] before the end of the card was on the screen.
 type CardShown struct {
 	frame.Prompt
 	Again bool

@@ -213,9 +213,9 @@ func TestCards(t *testing.T) {
 	a := open(t, config(srv.URL))
 	c := srv.Accept(nil)
 	c.Send(&frame.Message{ID: "r1", Text: "x", Final: true, Seq: 1})
-	card := &frame.Prompt{ID: "p1", Kind: frame.ExecApproval, Command: "rm -rf build", Options: []frame.Option{{ID: "once"}, {ID: "deny"}}, Seq: 3}
+	card := &frame.Prompt{ID: "p1", Kind: frame.ExecApproval, Command: "rm -rf build", Odd: true, Options: []frame.Option{{ID: "once"}, {ID: "deny"}}, Seq: 3}
 	c.Send(card)
-	if p := expect[device.CardShown](a, nil); p.Again || p.Command != "rm -rf build" {
+	if p := expect[device.CardShown](a, nil); p.Again || !p.Odd || p.Command != "rm -rf build" {
 		t.Fatalf("%+v", p)
 	}
 	c.Drop()

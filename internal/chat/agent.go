@@ -128,6 +128,7 @@ type Card struct {
 	Kind        string // exec_approval, slash_confirm, clarify or another
 	Text        string
 	Command     string
+	Cut         bool // Command is only the beginning of what would run
 	Description string
 	Options     []Option
 	Life        time.Duration // the agent's own time limit; 0 = the configured one

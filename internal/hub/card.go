@@ -73,7 +73,7 @@ func (k *card) prompt() *frame.Prompt {
 	for _, o := range k.Options {
 		p.Options = append(p.Options, frame.Option(o))
 	}
-	p.Odd = frame.Odd(p)
+	p.Odd = k.Cut || frame.Odd(p)
 	return p
 }
 

@@ -16,12 +16,14 @@ func TestCardSaysThatItIsOdd(t *testing.T) {
 	c := w.connect("d")
 	odd := approvalCard("odd", 0)
 	odd.Command = "rm \u202e/ emos# fr-"
-	w.post("d", chat.Ask{Card: approvalCard("plain", 0)}, chat.Ask{Card: odd})
+	cut := approvalCard("cut", 0)
+	cut.Cut = true // by the agent, which knows no more of it
+	w.post("d", chat.Ask{Card: approvalCard("plain", 0)}, chat.Ask{Card: odd}, chat.Ask{Card: cut})
 	for range 2 {
 		for _, want := range []struct {
 			id  string
 			odd bool
-		}{{"plain", false}, {"odd", true}} {
+		}{{"plain", false}, {"odd", true}, {"cut", true}} {
 			if p := expect[*frame.Prompt](c); p.ID != want.id || p.Odd != want.odd {
 				t.Errorf("%s", show(p))
 			}
@@ -64,6 +66,7 @@ func TestPushActionNeedsTheWholeQuestion(t *testing.T) {
 		"a turned reason":   {func(c *chat.Card) { c.Description = "\u202ex" }, "may I?\nrm", "deny"},
 		"a hidden label":    {func(c *chat.Card) { c.Options[0].Label = "O\u200bnce" }, "may I?\nrm", "deny"},
 		"a long label":      {func(c *chat.Card) { c.Options[0].Label = long }, "may I?\nrm", "deny"},
+		"cut by the agent":  {func(c *chat.Card) { c.Cut = true }, "may I?\nrm", "deny"},
 		"a clarify card":    {func(c *chat.Card) { c.Kind, c.Command = frame.Clarify, "" }, "may I?", ""},
 		"an unknown kind":   {func(c *chat.Card) { c.Kind = "of_the_future" }, "may I?\nrm", ""},
 		"a command besides": {func(c *chat.Card) { c.Kind, c.Command, c.Options[1].ID = frame.SlashConfirm, long, "cancel" }, "may I?\n" + long[2:] + "…", "cancel"},

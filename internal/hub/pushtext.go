@@ -137,7 +137,7 @@ func words(e *entry) (title, text string) {
 // text may be missing.
 func question(p *frame.Prompt) (text string, all bool) {
 	text = plain(p.Text)
-	all = !frame.Odd(p) && text == oneLine(strong.ReplaceAllString(p.Text, ""))
+	all = !p.Odd && !frame.Odd(p) && text == oneLine(strong.ReplaceAllString(p.Text, ""))
 	if p.Command != "" {
 		shown := frame.VisibleCommand(p.Command)
 		line := clip(oneLine(shown.Folded()), maxWords)

@@ -145,6 +145,8 @@ var traps = []trap{
 
 	{"one event cannot be stored", "it takes no others along", []string{hub + "TestOneBadEventInABatch", hub + "TestOneBadMessageInABatch", "internal/store.TestFailingJobTakesNobodyAlong"}},
 	{"the link drops while a phone is paired", "it comes again with the same code, and nobody else does", []string{hub + "TestPairingCutBeforeReady", "internal/store.TestInviteBelongsToItsDevice", here + "TestPairedOverABadLink"}},
+	{"a command that looks like another one", "shows what it is, and is allowed only by who could see its end", []string{"frame.TestVisible", hub + "TestCardSaysThatItIsOdd", hub + "TestPushActionNeedsTheWholeQuestion",
+		"internal/term.TestHostileCommandsShowWhatTheyAre", "internal/term.TestAllowWaitsForTheEndOfTheCommand"}},
 	{"names of files", "are names, in both directions", []string{here + "TestNamesOfFiles", "internal/media.TestCleanName"}},
 	{"two writers on one session", "the newer connection has it", []string{hub + "TestFramesOfAReplacedConnection", hub + "TestReplacedTooOften"}},
 	{"the order of messages queued while away", "is kept", []string{here + "TestQueuedOverRestarts", hub + "TestAwayKeepsOrder"}},

@@ -1,9 +1,12 @@
 import assert from 'node:assert/strict'
+import { readFileSync } from 'node:fs'
+import { createRequire } from 'node:module'
 import { after, before, describe, it } from 'node:test'
 import type { Browser, BrowserContextOptions, Locator } from 'playwright-core'
 import { launch, noBrowser, PHONE, reads, say, Server, until, Visitor } from './rig'
 import { scripted } from './scripted'
 
+const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
 const options = [{ id: 'once', label: 'Allow once', style: 'primary' }, { id: 'session', label: 'For this session', style: '' }, { id: 'always', label: 'Always', style: '' }, { id: 'deny', label: 'Deny', style: 'danger' }]
 const ask = (id: string, command: string, more: object = {}) => ({
   t: 'prompt', id, kind: 'exec_approval', text: 'May I run this command?', command, description: 'A reason', options, timeout_seconds: 300, expires_at: '2030-01-01T00:00:00Z', seq: 0, ...more,
@@ -159,6 +162,23 @@ describe('approval cards', { skip: noBrowser }, () => {
     await allow(long).click()
     await long.getByText('Answered: Allow once').waitFor()
     assert.deepEqual(answers, ['long once'])
+    assert.deepEqual(await visitor.leave(), [])
+  })
+
+  it('can be used by everybody: locked, marked and folded, in both colour schemes', async () => {
+    const { visitor, page, card } = await asked([ask('long', lines + '\u202e', { odd: true }), ask('blank', BLANK, { odd: true }), ask('text', 'ls', { text: 'Line\n'.repeat(40) })], PHONE)
+    await allow(card('text')).waitFor()
+    for (const colorScheme of ['light', 'dark'] as const) {
+      await page.emulateMedia({ colorScheme, reducedMotion: 'reduce' })
+      await page.evaluate(axe)
+      const findings = await page.evaluate(async () => {
+        const { violations } = await (window as unknown as { axe: { run(options: object): Promise<{ violations: { id: string; nodes: { target: string[]; failureSummary: string }[] }[] }> } }).axe.run({ resultTypes: ['violations'] })
+        return violations.map(({ id, nodes }) => id + ': ' + nodes.map((node) => node.target.join(' ') + ' ' + node.failureSummary).join(' | '))
+      })
+      assert.deepEqual(findings, [], colorScheme)
+    }
+    const wide = await page.evaluate(() => document.querySelector('.list')!.scrollWidth - document.querySelector('.list')!.clientWidth)
+    assert.equal(wide, 0)
     assert.deepEqual(await visitor.leave(), [])
   })
 

@@ -136,9 +136,9 @@ describe('notifications', { skip: noBrowser, concurrency: 1 }, () => {
     await server.cli('devices', 'join', id, await device(work))
     await online(page)
     await away(page)
-    const ask = async () => {
-      await say(work, '/demo approval')
-      await work.locator('.question:not(.over)').getByRole('button', { name: 'Allow once' }).waitFor()
+    const ask = async (command = '/demo approval') => {
+      await say(work, command)
+      await work.locator('.question:not(.over)').getByRole('button', { name: 'Allow once' }).first().waitFor()
       for (;;) {
         const notice = await phone.receive()
         if (notice.type === 'card') return notice
@@ -179,6 +179,15 @@ describe('notifications', { skip: noBrowser, concurrency: 1 }, () => {
     await until(async () => (await phone.shown()).some(({ tag, stays }) => tag === 'card ' + last.id && stays), 'the fourth question is shown')
     await work.locator('.question:not(.over)').getByRole('button', { name: 'Deny' }).click()
     while ((await phone.shown()).some(({ tag }) => tag === 'card ' + last.id)) await phone.receive() // until the withdrawal is among them
+
+    // What a notification cannot show whole can only be denied there.
+    const odd = await ask('/demo odd')
+    assert.deepEqual(odd.actions?.map(({ id }) => id), ['deny'])
+    await until(async () => (await phone.shown()).some(({ tag, stays }) => tag === 'card ' + odd.id && stays), 'the question is shown')
+    const shown = (await phone.shown()).find(({ tag }) => tag === 'card ' + odd.id)!
+    assert.deepEqual([shown.body, shown.buttons], [odd.body + '\nOpen to read all of it and to answer.', ['Deny']])
+    await phone.press(odd.body!, 'deny')
+    await work.locator(`[data-card="${odd.id}"]`).getByText('Answered by Pocket: Deny').waitFor()
     assert.deepEqual(await visitor.leave(), [])
     assert.deepEqual(await desk.leave(), [])
   })

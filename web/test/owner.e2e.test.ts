@@ -76,6 +76,18 @@ describe("the owner's page", { skip: noBrowser, concurrency: 1 }, () => {
     await phone.leave()
   })
 
+  it('isolates names, in which nothing hides', async () => {
+    const phone = await Visitor.come(browser, server, PHONE)
+    await phone.pair('Gar\u202eden\u200b \u05d0\u05d1')
+    const owner = await Visitor.come(browser, server)
+    const page = await owner.open(server.url + 'admin#/devices')
+    assert.deepEqual(await row(page, 'Garden').locator('strong > bdi').allInnerTexts(), ['Garden \u05d0\u05d1'])
+    await go(page, 'People')
+    await page.locator('.own-row strong > bdi').filter({ hasText: 'Garden' }).first().waitFor()
+    assert.deepEqual(await owner.leave(), [])
+    await phone.leave()
+  })
+
   it('takes rights of a phone, and gives them back', async () => {
     const phone = await Visitor.come(browser, server, PHONE)
     const chat = await phone.pair('Wall')

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf16"
 
 	"github.com/go-json-experiment/json"
 
@@ -98,6 +99,9 @@ func (g *gateway) opPrompt(c *convo, a *action) {
 		card.Command, card.Description = splitApproval(card.Text)
 	}
 	card.Text = cardText(card)
+	if card.Cut = cutShort(card.Command); card.Cut {
+		card.Text += "\n\nHermes sent only the beginning of this command. What comes after the dots at its end is not known here, and runs too if you allow it."
+	}
 	nonce := nonceOf(string(a.PromptID))
 	if nonce != "" && nonce != g.nonce {
 		old := g.nonce
@@ -162,6 +166,15 @@ func splitApproval(text string) (command, reason string) {
 		reason = words
 	}
 	return strings.Trim(block, "\r\n"), strings.TrimSpace(reason)
+}
+
+// commandBudget is how much of a command a gateway puts on a card, in UTF-16 units or in characters. Where it cuts, it adds
+// three dots.
+const commandBudget = 1500
+
+// cutShort reports whether a command looks as if the gateway had cut it.
+func cutShort(command string) bool {
+	return strings.HasSuffix(command, "...") && len(utf16.Encode([]rune(command))) >= commandBudget
 }
 
 // waitsFor notes that a turn cannot go on before the card is answered, so that the card is over with the turn: nothing

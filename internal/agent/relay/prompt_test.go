@@ -2,6 +2,8 @@ package relay
 
 import (
 	"errors"
+	"fmt"
+	"strings"
 	"testing"
 
 	"hermes-mobile/internal/chat"
@@ -193,5 +195,30 @@ func TestPromptNotStored(t *testing.T) {
 	r.h.set(false, errors.New("disk full"))
 	if res := p.op(approval("aa.1")); res["success"] == true {
 		t.Errorf("%v", res)
+	}
+}
+
+// A gateway cuts a long command. The card says so, for nobody can see what would run besides.
+func TestCutCommand(t *testing.T) {
+	r := newRig(t, nil)
+	p := r.dial()
+	p.turn("tel", 1, "hi")
+	for i, tc := range []struct {
+		command string
+		cut     bool
+	}{
+		{strings.Repeat("x", 1500) + "...", true},
+		{strings.Repeat("👍", 750) + "...", true},
+		{strings.Repeat("x", 1500), false},
+		{strings.Repeat("x", 1400) + "...", false},
+		{"ls ...", false},
+	} {
+		op := approval(fmt.Sprint("aa.", i))
+		op["content"] = "⚠️ may I?\n\n```\n" + tc.command + "\n```\nReason: r"
+		p.ok(op)
+		cards := r.h.asks("tel")
+		if c := cards[len(cards)-1]; c.Command != tc.command || c.Cut != tc.cut || strings.Contains(c.Text, "only the beginning") != tc.cut {
+			t.Errorf("card %+v", c)
+		}
 	}
 }

@@ -26,7 +26,7 @@ interface Store {
 interface Ui {
     fun message(id: String, text: String, final: Boolean) // redraw the one with this id
     fun part(file: JSONObject) // join data by id until final, or fetch url
-    fun card(card: JSONObject)
+    fun card(card: JSONObject) // shown by the rule of protocol.md §7
     fun cardDone(id: String, option: String)
     fun typing(on: Boolean)
     fun status(text: String)

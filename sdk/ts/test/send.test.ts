@@ -125,11 +125,12 @@ describe('sending', () => {
     const got = new Collected(device)
     const peer = await server.peer()
     await peer.welcome()
-    const card = { t: 'prompt', id: 'c1', kind: 'clarify', text: 'Which?', options: [{ id: 'c0', label: 'CSV', style: '' }], session: 's', timeout_seconds: 9, seq: 3 }
+    const card = { t: 'prompt', id: 'c1', kind: 'clarify', text: 'Which?', options: [{ id: 'c0', label: 'CSV', style: '' }], odd: true, session: 's', timeout_seconds: 9, seq: 3 }
     peer.send(card)
     const shown = await got.first('card')
-    assert.equal(shown.again, false)
-    assert.deepEqual(shown.options, card.options)
+    assert.deepEqual(shown, {
+      type: 'card', id: 'c1', kind: 'clarify', text: 'Which?', command: '', description: '', odd: true, options: card.options, timeoutSeconds: 9, expiresAt: '', again: false,
+    })
     const answer = await device.answer('c1', 'other', 'a spreadsheet')
     const { id, ...frame } = await peer.next()
     assert.deepEqual(frame, { t: 'prompt', prompt_id: 'c1', option_id: 'other', text: 'a spreadsheet' })

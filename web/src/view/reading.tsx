@@ -5,6 +5,7 @@ import { Icon } from './icon'
 
 /** What was read, by the key of its card: a row may leave the page and come back. */
 const done = new Map<string, string>()
+const KEPT = 50
 
 /**
  * useRead tells whether the ends of all parts of a card were on the screen. What was read is the content: another one under the same key has to
@@ -22,7 +23,9 @@ export function useRead(key: string, parts: readonly string[]): { read: boolean;
     redraw((n) => n + 1)
   }, [])
   useEffect(() => {
-    if (read) done.set(key, content)
+    if (!read) return
+    done.set(key, content)
+    if (done.size > KEPT) done.delete(done.keys().next().value!)
   }, [read, key, content])
   return { read, ended }
 }
