@@ -70,7 +70,7 @@ func statusCommand() *cobra.Command {
 				}
 				fmt.Fprintf(w, "devices   %d known, %d connected, %d waiting for approval\n", st.Devices, st.Connected, st.Pending)
 				fmt.Fprintf(w, "data      %s\n", st.Data)
-				printFindings(w, st.Health.Findings)
+				printFindings(cmd, w, st.Health.Findings)
 			})
 		},
 	})
