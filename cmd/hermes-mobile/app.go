@@ -76,6 +76,12 @@ func runApp(cmd *cobra.Command, f appFlags) error {
 	}
 	if f.diagnostics {
 		o.Log = slog.New(slog.DiscardHandler)
+		if file, ok := cmd.InOrStdin().(*os.File); ok && xterm.IsTerminal(file.Fd()) && terminal(cmd.ErrOrStderr()) {
+			screen := ask.Screen{In: file, Out: cmd.ErrOrStderr()}
+			o.Passphrase = func(ctx context.Context) (gateway.Secret, error) {
+				return screen.Secret(ctx, "Passphrase of the stored credentials", "")
+			}
+		}
 		d, err := app.DiagnoseFolder(cmd.Context(), o)
 		if err != nil {
 			return err

@@ -5,6 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
+	"regexp"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -38,7 +41,7 @@ var errUnwell = errors.New("")
 
 func runDoctor(cmd *cobra.Command, _ []string) error {
 	result := diagnose(cmd)
-	if err := show(cmd, result, func(w io.Writer) { printReport(w, result) }); err != nil {
+	if err := show(cmd, result, func(w io.Writer) { printReport(cmd, w, result) }); err != nil {
 		return err
 	}
 	if !result.Well {
@@ -89,8 +92,8 @@ func outside(ctx context.Context, client *server.Client, f *doctor.Facts, found 
 }
 
 // printReport prints findings, and what was looked at.
-func printReport(w io.Writer, r doctor.Report) {
-	printFindings(w, r.Findings)
+func printReport(cmd *cobra.Command, w io.Writer, r doctor.Report) {
+	printFindings(cmd, w, r.Findings)
 	if r.Well {
 		if len(r.Findings) > 0 {
 			fmt.Fprintln(w)
@@ -107,7 +110,23 @@ func printReport(w io.Writer, r doctor.Report) {
 }
 
 // printFindings prints findings, a severity at a time: what is wrong, and what to do.
-func printFindings(w io.Writer, list []doctor.Finding) {
+// ours are commands of this program in a text.
+var ours = regexp.MustCompile(`\bhermes-mobile (setup|serve|pair|pairing|status|doctor|devices|token|users|home|deliver|deliveries|backup)\b`)
+
+// inUse names the data folder in the commands of a remedy, where it is not the usual one: typed as they stand they would speak
+// to another server.
+func inUse(cmd *cobra.Command, text string) string {
+	data := os.Getenv("MOBILE_DATA") // the other terminal may not have it
+	if f := cmd.Flags().Lookup("data"); f != nil && f.Changed {
+		data = f.Value.String()
+	}
+	if data == "" {
+		return text
+	}
+	return ours.ReplaceAllString(text, "hermes-mobile --data "+strings.ReplaceAll(shellWord(data), "$", "$$")+" $1")
+}
+
+func printFindings(cmd *cobra.Command, w io.Writer, list []doctor.Finding) {
 	last := doctor.Severity("")
 	for _, f := range list {
 		if last != "" && last != f.Severity {
@@ -115,7 +134,7 @@ func printFindings(w io.Writer, list []doctor.Finding) {
 		}
 		last = f.Severity
 		fmt.Fprintf(w, "%-9s %s\n", f.Severity, clean(f.Text))
-		fmt.Fprintf(w, "%-9s %s\n", "  do", clean(f.Do))
+		fmt.Fprintf(w, "%-9s %s\n", "  do", clean(inUse(cmd, f.Do)))
 		fmt.Fprintf(w, "%-9s %s\n", "  see", f.See)
 	}
 }

@@ -51,6 +51,8 @@ type Options struct {
 	NoKeyring bool
 	RootCAs   *x509.CertPool         // that vouch for gateways; nil: those of the system
 	Agent     func(Parts) chat.Agent // nil: the direct agent
+	// Passphrase asks for the one of the stored credentials; nil: nobody is there to ask. Only DiagnoseFolder uses it.
+	Passphrase func(context.Context) (gateway.Secret, error)
 }
 
 // App is the running program. Make it with New, then Run it.

@@ -432,6 +432,36 @@ func TestDiagnoseStopped(t *testing.T) {
 	}
 }
 
+// Under a passphrase diagnostics ask for it, where somebody is there, and say what to do where nobody is.
+func TestDiagnoseUnderAPassphrase(t *testing.T) {
+	t.Parallel()
+	g := onboardtest.Start(t, onboardtest.WithToken(token))
+	o := options(folder(t), io.Discard, g)
+	o.Key, o.NoKeyring = gateway.Secret{}, true
+	_, setup, err := open(o, nil)
+	ok(t, err)
+	for _, a := range []onboard.Action{{Do: onboard.Begin}, {Do: onboard.SetRemote, Remote: g.URL}, {Do: onboard.SetLocal}, {Do: onboard.SetAuth, Auth: gateway.AuthBearer, Secret: gateway.NewSecret(token)},
+		{Do: onboard.Open, Secret: gateway.NewSecret("correct horse")}, {Do: onboard.TestNow}} {
+		if _, err := setup.Do(t.Context(), a); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if d, err := DiagnoseFolder(t.Context(), o); err != nil || d.Gateway != nil || !strings.Contains(d.Text, "a passphrase locks the stored credentials; start hermes-mobile app") {
+		t.Errorf("%+v %v", d, err)
+	}
+	say := func(s string) func(context.Context) (gateway.Secret, error) {
+		return func(context.Context) (gateway.Secret, error) { return gateway.NewSecret(s), nil }
+	}
+	o.Passphrase = say("another horse")
+	if _, err := DiagnoseFolder(t.Context(), o); err == nil || strings.Contains(err.Error(), "horse") {
+		t.Errorf("a wrong passphrase: %v", err)
+	}
+	o.Passphrase = say("correct horse")
+	if d, err := DiagnoseFolder(t.Context(), o); err != nil || d.Gateway == nil || d.Gateway.Route == nil || strings.Contains(d.Text, "horse") {
+		t.Errorf("%+v %v", d, err)
+	}
+}
+
 func TestPorts(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

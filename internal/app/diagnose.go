@@ -24,6 +24,13 @@ type Diagnostics struct {
 // Diagnose tells how things stand. It asks nobody.
 func (a *App) Diagnose() Diagnostics { return diagnose(a.o.Version, a.started, a.setup, a.current()) }
 
+// unused says why no gateway is in use, and what to do.
+var unused = map[onboard.Step]string{
+	onboard.Welcome: ": none is set up; start hermes-mobile app",
+	onboard.Unlock:  ": a passphrase locks the stored credentials; start hermes-mobile app, enter it there, and run this again while the app runs",
+	onboard.Auth:    ": sign in again; start hermes-mobile app",
+}
+
 func diagnose(version string, started time.Time, setup *onboard.Machine, client *gateway.Client) Diagnostics {
 	state := setup.State()
 	d := Diagnostics{Version: version, System: fmt.Sprintf("%s/%s, %s", runtime.GOOS, runtime.GOARCH, runtime.Version()), Started: started.UTC().Truncate(time.Second),
@@ -49,7 +56,7 @@ func diagnose(version string, started time.Time, setup *onboard.Machine, client 
 	if d.Gateway != nil {
 		b.WriteString(d.Gateway.String())
 	} else {
-		b.WriteString("no gateway is in use\n")
+		b.WriteString("no gateway is in use" + unused[d.Step] + "\n")
 	}
 	d.Text = b.String()
 	return d

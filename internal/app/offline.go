@@ -2,11 +2,14 @@ package app
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
 	"hermes-mobile/gateway"
+	"hermes-mobile/internal/onboard"
 	"hermes-mobile/internal/server"
+	"hermes-mobile/internal/vault"
 )
 
 // DiagnoseFolder tells how the app of a data folder stands: it asks the one that runs, and where none does, connects to the gateway itself.
@@ -24,6 +27,17 @@ func DiagnoseFolder(ctx context.Context, o Options) (Diagnostics, error) {
 		return d, err
 	}
 	setup.Start()
+	if o.Passphrase != nil && setup.State().Step == onboard.Unlock && setup.State().Vault.State == vault.Closed {
+		secret, err := o.Passphrase(ctx)
+		if err != nil {
+			return d, err
+		}
+		if s, err := setup.Do(ctx, onboard.Action{Do: onboard.Open, Secret: secret}); err != nil {
+			return d, err
+		} else if len(s.Problems) > 0 {
+			return d, errors.New(s.Problems[0].Text)
+		}
+	}
 	if failed != nil {
 		return d, fmt.Errorf("the gateway cannot be used: %w", failed)
 	}

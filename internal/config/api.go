@@ -2,8 +2,11 @@ package config
 
 import (
 	"errors"
+	"net"
+	"net/netip"
 	"net/url"
 	"os"
+	"strconv"
 	"strings"
 	"unicode"
 
@@ -54,6 +57,31 @@ func (l *loader) checkAPIKey(c *Config, v value) {
 // visible reports whether a text can stand in a header as one word.
 func visible(s string) bool {
 	return !strings.ContainsFunc(s, func(r rune) bool { return r <= ' ' || r > '~' })
+}
+
+// Where Hermes' own .env puts its API server.
+const (
+	hermesAPIHost = "API_SERVER_HOST"
+	hermesAPIPort = "API_SERVER_PORT"
+)
+
+// findAPI takes the address of Hermes' API server from Hermes' own .env, where MOBILE_API_URL does not say it.
+func (l *loader) findAPI(c *Config) {
+	host, port := strings.TrimSpace(l.hermesAPI[hermesAPIHost]), strings.TrimSpace(l.hermesAPI[hermesAPIPort])
+	if _, set := l.get(apiURLName); set || host == "" && port == "" || c.APIKind == "openai" {
+		return
+	}
+	u, err := url.Parse(c.APIURL)
+	if err != nil {
+		return
+	}
+	if ip, err := netip.ParseAddr(host); host == "" || err == nil && ip.IsUnspecified() {
+		host = u.Hostname()
+	}
+	if n, err := strconv.Atoi(port); err != nil || n < 1 || n > 65535 {
+		port = u.Port()
+	}
+	c.APIURL = "http://" + net.JoinHostPort(host, port)
 }
 
 // findAPIKey looks for the key of Hermes' API server where MOBILE_API_KEY does not say it. Hermes' own one is for this

@@ -73,3 +73,19 @@ func TestFrontPaths(t *testing.T) {
 		}
 	}
 }
+
+// Where Hermes' .env puts its API server, it is looked for, unless the owner says otherwise.
+func TestAPIAddressOfHermes(t *testing.T) {
+	for dotenv, want := range map[string]string{
+		"-":                      "http://127.0.0.1:8642",
+		"API_SERVER_PORT=9001\n": "http://127.0.0.1:9001",
+		"API_SERVER_HOST=::1\nAPI_SERVER_PORT='9001'\n":       "http://[::1]:9001",
+		"API_SERVER_HOST=0.0.0.0\n":                           "http://127.0.0.1:8642",
+		"API_SERVER_HOST=::\nAPI_SERVER_PORT=x\n":             "http://127.0.0.1:8642",
+		"API_SERVER_PORT=9001\nMOBILE_API_URL=http://[::1]:7": "http://[::1]:7",
+	} {
+		if c := mustLoad(t, fixture{environ: []string{"MOBILE_AGENT=demo"}, dotenv: dotenv}.sources(t)); c.APIURL != want {
+			t.Errorf("%q: %s, want %s", dotenv, c.APIURL, want)
+		}
+	}
+}

@@ -218,7 +218,7 @@ var table = []Key{
 		Help: "serve Hermes' API to users who log in with a name and a password",
 		set:  func(c *Config, v string) error { return setYesNo(&c.FrontAPI, v) }},
 	{Name: apiURLName, Kind: URL, Default: "http://127.0.0.1:8642",
-		Help: "address of Hermes' API server, as this server reaches it",
+		Help: "address of Hermes' API server, as this server reaches it; not set: also API_SERVER_HOST and API_SERVER_PORT of Hermes' .env count",
 		set:  func(c *Config, v string) error { return setAPIURL(&c.APIURL, v) }},
 	{Name: apiKeyName, Kind: Password,
 		Help: "key of Hermes' API server; not set: MOBILE_API_KEY_FILE, or API_SERVER_KEY where the API server is on this machine",

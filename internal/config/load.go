@@ -57,12 +57,14 @@ type loader struct {
 	gateways []gatewayEntry
 	warnings []Warning
 	errs     []error
+	// hermesAPI is where Hermes' own .env puts its API server.
+	hermesAPI map[string]string
 }
 
 // Load reads and checks all settings. All bad values are reported at once, as
 // [BadValue] errors joined together; the warnings are good in either case.
 func Load(src Sources) (*Config, []Warning, error) {
-	l := &loader{src: src}
+	l := &loader{src: src, hermesAPI: map[string]string{}}
 	for i := range l.values {
 		l.values[i] = map[string]value{}
 	}
@@ -97,6 +99,7 @@ func Load(src Sources) (*Config, []Warning, error) {
 			l.bad(v, err)
 		}
 	}
+	l.findAPI(c)
 	l.findAPIKey(c)
 	l.checkTokens()
 	l.checkAdmin(c)
@@ -258,6 +261,9 @@ func (l *loader) readDotenv(file string, environ map[string]string) {
 		default:
 			v := dotenv.Expand(b.Value, lookup)
 			set[b.Key] = v
+			if b.Key == hermesAPIHost || b.Key == hermesAPIPort {
+				l.hermesAPI[b.Key] = v
+			}
 			l.named(b.Key, value{text: v, key: b.Key, where: where, place: inDotenv})
 			if k, ok := keyNamed(b.Key); ok && k.Secret() && v != "" {
 				secrets = true

@@ -26,6 +26,7 @@ type Apart struct {
 
 	missing struct {
 		account, member, data, shared bool
+		files                         bool // the data folder is there, and somebody else's
 	}
 	hermesUID, hermesGID int
 }
@@ -87,6 +88,9 @@ func (a *Apart) Commands() (list []string) {
 	}
 	if a.missing.data {
 		list = append(list, fmt.Sprintf("install -d -m 0710 -o %s -g %s %s", a.Account, a.Account, shellWord(a.Data)))
+	}
+	if a.missing.files {
+		list = append(list, fmt.Sprintf("chown -hR %s:%s %s", a.Account, a.Account, shellWord(a.Data)))
 	}
 	if a.missing.shared {
 		dir := shellWord(a.Pairing)

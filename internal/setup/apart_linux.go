@@ -39,6 +39,8 @@ func (a *Apart) look() error {
 	}
 	account, err := user.Lookup(a.Account)
 	if err != nil {
+		_, err := os.Lstat(a.Data)
+		a.missing.files = err == nil
 		a.missing.account, a.missing.data, a.missing.shared, a.missing.member = true, true, true, other
 		return nil
 	}
@@ -51,6 +53,7 @@ func (a *Apart) look() error {
 	}
 	info, err := os.Stat(a.Data)
 	st, ok := statOf(info, err)
+	a.missing.files = ok && int(st.Uid) != uid
 	a.missing.data = !ok || int(st.Uid) != uid || int(st.Gid) != gid || info.Mode().Perm()&0o077 != 0o010
 	a.missing.shared = true
 	return asowner.Do(a.Pairing, func() error {
@@ -119,9 +122,32 @@ func (a *Apart) prepare(ctx context.Context) error {
 			return err
 		}
 		defer func() { _ = dir.Close() }() // nothing was written to it
-		return errors.Join(dir.Chown(uid, gid), dir.Chmod(0o710))
+		if err := errors.Join(dir.Chown(uid, gid), dir.Chmod(0o710)); err != nil || !a.missing.files {
+			return err
+		}
+		return chownAll(a.Data, uid, gid)
 	}
 	return nil
+}
+
+// chownAll gives all below a folder to a user. It follows no link out of it, and leaves a file that has a second name, which may
+// be one of somebody else.
+func chownAll(dir string, uid, gid int) error {
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = root.Close() }() // nothing was written to it
+	return fs.WalkDir(root.FS(), ".", func(path string, d fs.DirEntry, err error) error {
+		if err != nil || path == "." {
+			return err
+		}
+		info, err := d.Info()
+		if st, ok := statOf(info, err); !ok || info.Mode().IsRegular() && st.Nlink > 1 {
+			return err
+		}
+		return root.Lchown(path, uid, gid)
+	})
 }
 
 func run(ctx context.Context, command []string) error {

@@ -100,6 +100,15 @@ func inside(t *testing.T) {
 	run(t, "chown", "-R", "anna:anna", home)
 	before := run(t, "sh", "-c", "cd "+home+" && find . ! -name __pycache__ -printf '%p %u:%g %m\n' | sort")
 
+	// A server ran there before, under another account.
+	must(t, os.MkdirAll(data+"/files", 0o700))
+	must(t, os.WriteFile(data+"/tokens", []byte("app=0123456789abcdef0123456789abcdef\n"), 0o600))
+	must(t, os.Symlink("/etc/passwd", data+"/link"))
+	must(t, os.WriteFile("/var/lib/second", nil, 0o600))
+	must(t, os.Link("/var/lib/second", data+"/second"))
+	run(t, "chown", "-hR", "anna:anna", data)
+	must(t, os.Chown("/var/lib/second", 0, 0))
+
 	setup := func(args ...string) string {
 		t.Helper()
 		return run(t, append([]string{"env", "HERMES_HOME=" + home, binary, "setup", "--hermes-version", "0.22.2"}, args...)...)
@@ -111,14 +120,15 @@ func inside(t *testing.T) {
 			t.Errorf("--print does not show %q:\n%s", want, shown)
 		}
 	}
-	if _, err := os.Stat(data); !errors.Is(err, fs.ErrNotExist) {
-		t.Error("--print makes the data folder")
+	if got := run(t, "stat", "-c", "%U", data); got != "anna\n" {
+		t.Errorf("--print gives the data folder to %s", got)
 	}
 	setup("--yes", "--service", "systemd", "--wait", "0")
 	if again := setup("--yes", "--service", "systemd", "--wait", "0"); !strings.Contains(again, "nothing to write") {
 		t.Errorf("the second time it says\n%s", again)
 	}
-	for path, want := range map[string]string{data: "hermes-mobile:hermes-mobile 710", data + "/relay.env": "hermes-mobile:hermes-mobile 600", home + "/.env": "anna:anna 600", home + "/config.yaml": "anna:anna 600",
+	for path, want := range map[string]string{data + "/tokens": "hermes-mobile:hermes-mobile 600", data + "/files": "hermes-mobile:hermes-mobile 700", data + "/link": "hermes-mobile:hermes-mobile 777",
+		"/etc/passwd": "root:root 644", "/var/lib/second": "root:root 600", data: "hermes-mobile:hermes-mobile 710", data + "/relay.env": "hermes-mobile:hermes-mobile 600", home + "/.env": "anna:anna 600", home + "/config.yaml": "anna:anna 600",
 		shared: "anna:hermes-mobile 2770", shared + "/telegram-approved.json": "anna:hermes-mobile 660", "/etc/systemd/system/hermes-mobile.service": "root:root 644"} {
 		if got := strings.TrimSpace(run(t, "stat", "-c", "%U:%G %a", path)); got != want {
 			t.Errorf("%s is %s, want %s", path, got, want)

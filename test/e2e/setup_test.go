@@ -3,6 +3,8 @@ package e2e
 import (
 	"context"
 	"encoding/json"
+	"errors"
+	"io/fs"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -151,11 +153,23 @@ func (w *world) approval(t *testing.T, p *Phone) {
 func TestSetupPlugin(t *testing.T) {
 	t.Parallel()
 	w, before := newSetup(t, hermes.V022, nil)
-	p := w.setup(t, "--plugin")
+	p := w.setup(t)
 	away := w.pair(t, "tel-2")
 	env := filepath.Join(w.gateway.Home(), ".env")
 	p.Ask("FM:text(hello)", "hello")
 	away.Ask("FM:text(hello)", "hello")
+	// A job that is made before the plug-in is there goes on reporting with it.
+	old := job{"origin", away, away}
+	w.makeJobs(t, []job{old})
+	if out, err := w.server.CLI(t.Context(), "setup", "--yes", "--plugin", "--wait", "1ms"); err == nil || !strings.Contains(out, "begins anew") || !strings.Contains(out, "was not restarted") {
+		t.Errorf("setup --plugin beside a gateway that runs: %v\n%s", err, out)
+	}
+	w.gateway.Stop()
+	w.gateway.Run()
+	p.Ask("FM:text(hello again)", "hello again")
+	p.Idle()
+	away.Ask("FM:text(hello again)", "hello again")
+	away.Idle()
 	mark := away.Mark()
 	if m := away.Answered(mark, away.Say("/sethome")); strings.Contains(m.Text, "Hermes itself keeps no home channel") {
 		t.Errorf("/sethome was answered %q", m.Text)
@@ -176,6 +190,7 @@ func TestSetupPlugin(t *testing.T) {
 	}
 	jobs := []job{{"mobile", away, p}, {"mobile:" + away.ID, p, away}, {"all", away, p}, {"origin", p, p}}
 	w.makeJobs(t, jobs)
+	jobs = append(jobs, old)
 	got := w.runJobs(t, jobs, away, func() {})
 	p.quotes(t, got[jobs[0].words()])
 	away.quotes(t, got[jobs[1].words()])
@@ -202,11 +217,17 @@ func TestSetupPlugin(t *testing.T) {
 	}
 	for path := range before {
 		text := string(read(t, path))
-		for _, word := range []string{"mobile-platform", "relay_url", "GATEWAY_RELAY"} {
+		for _, word := range []string{"mobile-platform", "relay_url", "GATEWAY_RELAY", "HOME_CHANNEL", "  mobile:"} {
 			if strings.Contains(text, word) {
 				t.Errorf("%s has %s still:\n%s", path, word, text)
 			}
 		}
+		if left, _ := filepath.Glob(path + ".hermes-mobile-*"); len(left) > 0 {
+			t.Errorf("there is %q still:\n%s", left, out)
+		}
+	}
+	if _, err := os.Stat(filepath.Join(w.gateway.Home(), "plugins", "mobile-platform")); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the plug-in's folder is left: %v", err)
 	}
 }
 
