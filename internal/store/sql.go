@@ -202,6 +202,7 @@ var queries = map[string]string{
 	"front_owner.id":     `SELECT user_id FROM front_owner WHERE kind=? AND id=?`,
 	"front_owner.user":   `SELECT id FROM front_owner WHERE user_id=? AND kind=?`,
 
+	"db.free":    `SELECT freelist_count*page_size FROM pragma_freelist_count, pragma_page_size`,
 	"upload.day": `SELECT account, day, bytes FROM upload_day WHERE day>=? ORDER BY account, day`,
 
 	"audit.list": `SELECT n, at, actor, origin, action, subject, detail FROM audit WHERE n<?1 AND at>=?2 ORDER BY n DESC LIMIT ?3`,
