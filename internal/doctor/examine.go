@@ -132,7 +132,7 @@ func (e *examination) storage() {
 	const do = "Raise MOBILE_MAX_DATA and restart the server; see hermes-mobile devices list for devices that send much or for which much waits."
 	taken := fmt.Sprintf("%s of %s are used: files %s, database %s", quota.Size(u.Used()), quota.Size(u.Limit), quota.Size(u.Files), quota.Size(u.Database))
 	switch {
-	case u.Used() >= u.Limit:
+	case u.Full():
 		e.find("data_full", "", do, "Messages of devices are refused, the storage limit is reached (%s).", taken)
 	case u.FilesLimit-u.Used() < min(quota.Cost(e.Config.MaxMediaBytes), u.FilesLimit/20):
 		e.find("data_quota_full", "", do, "New files are refused, the storage limit is reached (%s).", taken)

@@ -120,6 +120,10 @@ func TestStorageFindings(t *testing.T) {
 				mustNotFind(t, list, code)
 			}
 		}
+		f.Server.Storage.Reusable = 2 << 30 // that messages use before the database grows
+		if tc.code == "data_full" && tc.files < limit && !Ready(Examine(f)) {
+			t.Errorf("%+v: messages are refused although the database has free pages", tc)
+		}
 		if Ready(list) != (tc.code != "data_full") {
 			t.Errorf("%+v: ready is %v", tc, Ready(list))
 		}

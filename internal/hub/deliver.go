@@ -96,7 +96,8 @@ type delivery struct {
 
 // quick: a file is written to the disk first, what was made before is looked up, and so is what a full outbox holds.
 func (e *delivery) quick(s *session) bool {
-	return e.f.Data == nil && !e.twice && s.held.bytes+encoded*int64(len(e.f.Text))+rowBytes <= s.hub.OutboxBytes
+	n := int64(len(e.f.Text)) + deliveryBytes
+	return e.f.Data == nil && !e.twice && s.held.bytes+encoded*n <= s.hub.OutboxBytes && !s.hub.measures(n)
 }
 
 // encoded is how many bytes one byte of a text becomes in JSON at most.

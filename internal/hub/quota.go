@@ -117,13 +117,18 @@ func (h *Hub) countFile(size, beside int64, accounts []quota.Account) counted {
 
 // countMessage counts a message.
 func (h *Hub) countMessage(n int64, accounts []quota.Account) counted {
-	if h.Budget != nil && h.growth.Add(n) >= measureEvery {
+	if h.growth.Add(n) >= measureEvery {
 		h.growth.Store(0)
 		h.Budget.Measure()
 	}
 	c := counted{shares: h.shares, n: n, at: time.Now(), accounts: accounts}
 	c.rows = h.shares.AddMessage(n, c.at, accounts...)
 	return c
+}
+
+// measures reports whether counting n bytes more measures the database, which may take a moment.
+func (h *Hub) measures(n int64) bool {
+	return h.Budget != nil && (h.growth.Load()+n >= measureEvery || h.Budget.Full())
 }
 
 // save stores the counts, in the transaction that stores what they count.
@@ -145,7 +150,9 @@ func (h *Hub) messageFits(n int64, accounts []quota.Account) error {
 		return err
 	}
 	if h.Budget.Full() {
-		return &quota.Full{Reason: quota.Total}
+		if h.Budget.Measure(); h.Budget.Full() { // what was refused measures nothing later
+			return &quota.Full{Reason: quota.Total}
+		}
 	}
 	return nil
 }

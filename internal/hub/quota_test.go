@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"hermes-mobile/frame"
+	"hermes-mobile/internal/chat"
 	"hermes-mobile/internal/hub"
 	"hermes-mobile/internal/quota"
 )
@@ -225,7 +226,7 @@ func TestBudgetIsUsedUp(t *testing.T) {
 	var database atomic.Int64
 	var b *quota.Budget
 	w := newWorld(t, func(o *hub.Options) {
-		b = quota.NewBudget(quota.Options{Limit: limit, Database: database.Load})
+		b = quota.NewBudget(quota.Options{Limit: limit, Database: func() (int64, int64) { return database.Load(), 0 }})
 		o.Files.Bound(b, 0)
 		o.Budget = b
 	})
@@ -282,7 +283,11 @@ func TestMessagesUseTheBudgetUp(t *testing.T) {
 	const limit = 16 << 20
 	w := newWorld(t, func(o *hub.Options) {
 		st := o.Store
-		o.Budget = quota.NewBudget(quota.Options{Limit: limit, Database: st.Size})
+		o.Budget = quota.NewBudget(quota.Options{Limit: limit, Database: func() (int64, int64) {
+			free, err := st.Reusable(ctx)
+			ok(t, err)
+			return st.Size(), free
+		}})
 		o.InboxBytes = 1 << 30
 	})
 	w.agent.online(false)
@@ -298,6 +303,21 @@ func TestMessagesUseTheBudgetUp(t *testing.T) {
 			if size := w.store.Size(); size > limit+8<<20 || i < 5 {
 				t.Errorf("after %d messages the database has %d bytes", i, size)
 			}
+			// When the agent has taken some, what they took is free within the database, which stays as large.
+			w.agent.online(true)
+			for range 3 {
+				w.post("d", chat.Done{N: w.take().N})
+			}
+			until(t, "room", func() bool {
+				c.send(&frame.Text{ID: "after", Text: "hello"})
+				return find(c, func(f frame.Down) bool {
+					switch f.(type) {
+					case *frame.Accepted, *frame.Error:
+						return true
+					}
+					return false
+				}) != nil && w.rowsOf("inbox WHERE id='after'") == 1
+			})
 			return
 		}
 	}

@@ -113,16 +113,18 @@ func Limit(path string, used int64) int64 {
 // Budget bounds what the data folder holds. A nil Budget has no bound. Safe for concurrent use.
 type Budget struct {
 	limit    int64
-	measure  func() int64
+	measure  func() (size, reusable int64)
 	space    func() (free, total uint64, ok bool)
 	files    atomic.Int64
 	database atomic.Int64 // as it was last measured
+	reusable atomic.Int64 // the part of it that is free within
 }
 
 // Options are the parts of a Budget. Limit is needed.
 type Options struct {
-	Limit    int64                                // bytes
-	Database func() int64                         // size of the database now; nil: there is none
+	Limit int64 // bytes
+	// Database tells the size of the database now, and how much of that is free within; nil: there is none.
+	Database func() (size, reusable int64)
 	Space    func() (free, total uint64, ok bool) // of the disk; nil: not known
 }
 
@@ -130,7 +132,7 @@ type Options struct {
 func NewBudget(o Options) *Budget {
 	b := &Budget{limit: max(o.Limit, 1), measure: o.Database, space: o.Space}
 	if b.measure == nil {
-		b.measure = func() int64 { return 0 }
+		b.measure = func() (int64, int64) { return 0, 0 }
 	}
 	if b.space == nil {
 		b.space = func() (uint64, uint64, bool) { return 0, 0, false }
@@ -144,6 +146,7 @@ type Use struct {
 	Limit    int64 `json:"limit"`
 	Files    int64 `json:"files"`    // stored files, copies for a gateway on this machine, and unfinished uploads
 	Database int64 `json:"database"` // with its journal
+	Reusable int64 `json:"reusable"` // of the database: what messages use before it grows
 	// FilesLimit is the bound for everything together beyond which new files are refused.
 	FilesLimit int64 `json:"files_limit"`
 }
@@ -151,13 +154,21 @@ type Use struct {
 // Used is what files and database take together.
 func (u Use) Used() int64 { return u.Files + u.Database }
 
+// Full reports whether not even messages fit.
+func (u Use) Full() bool { return u.Used()-u.Reusable >= u.Limit }
+
 // Use measures the database and returns what is used.
 func (b *Budget) Use() Use {
 	if b == nil {
 		return Use{}
 	}
 	b.Measure()
-	return Use{Limit: b.limit, Files: b.files.Load(), Database: b.database.Load(), FilesLimit: b.filesLimit()}
+	return b.last()
+}
+
+// last is what was used when the database was last measured.
+func (b *Budget) last() Use {
+	return Use{Limit: b.limit, Files: b.files.Load(), Database: b.database.Load(), Reusable: b.reusable.Load(), FilesLimit: b.filesLimit()}
 }
 
 func (b *Budget) filesLimit() int64 { return b.limit - b.limit/reserveShare }
@@ -165,7 +176,9 @@ func (b *Budget) filesLimit() int64 { return b.limit - b.limit/reserveShare }
 // Measure looks how large the database is now.
 func (b *Budget) Measure() {
 	if b != nil {
-		b.database.Store(b.measure())
+		size, reusable := b.measure()
+		b.database.Store(size)
+		b.reusable.Store(reusable)
 	}
 }
 
@@ -230,9 +243,7 @@ func (b *Budget) Files() int64 {
 }
 
 // Full reports whether not even messages fit, by the last measurement of the database.
-func (b *Budget) Full() bool {
-	return b != nil && b.files.Load()+b.database.Load() >= b.limit
-}
+func (b *Budget) Full() bool { return b != nil && b.last().Full() }
 
 // add counts n bytes where everything together stays within a limit.
 func (b *Budget) add(n, limit int64) bool {

@@ -15,6 +15,13 @@ import (
 	"hermes-mobile/internal/leak"
 )
 
+func ok(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 func TestMain(m *testing.M) { leak.Main(m) }
 
 // reason is why there was no room, empty where there was.
@@ -32,8 +39,8 @@ func reason(t testing.TB, err error) Reason {
 
 // Files stop before the limit, so that messages go on, and what was accepted goes up to it. What is given back can be taken again.
 func TestBudget(t *testing.T) {
-	database := int64(0)
-	b := NewBudget(Options{Limit: 8000, Database: func() int64 { return database }})
+	database, reusable := int64(0), int64(0)
+	b := NewBudget(Options{Limit: 8000, Database: func() (int64, int64) { return database, reusable }})
 	for _, c := range []struct {
 		take     int64
 		database int64
@@ -57,6 +64,19 @@ func TestBudget(t *testing.T) {
 	if reason(t, b.TakeAccepted(1)) != Total {
 		t.Error("more than the limit was taken")
 	}
+	// What is free within the database is there for messages, and not for files.
+	database, reusable = 4000, 3999
+	b.Give(4000)
+	if b.Measure(); b.Full() || reason(t, b.TakeAccepted(1)) != Total {
+		t.Error("free pages of the database are not used again")
+	}
+	reusable = 0
+	if b.Measure(); !b.Full() {
+		t.Error("a database without free pages is not full")
+	}
+	database = 0
+	b.Measure()
+	ok(t, b.TakeAccepted(4000))
 	b.Give(4000)
 	if err := b.Take(3000); err != nil || b.Files() != 7000 {
 		t.Errorf("%v, %d counted", err, b.Files())

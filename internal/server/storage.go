@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"time"
 
 	"hermes-mobile/internal/quota"
 )
@@ -25,7 +26,7 @@ func (s *Server) bound(ctx context.Context) error {
 	if limit == 0 {
 		limit = quota.Limit(s.cfg.Data, counted+s.store.Size())
 	}
-	s.budget = quota.NewBudget(quota.Options{Limit: limit, Database: s.store.Size,
+	s.budget = quota.NewBudget(quota.Options{Limit: limit, Database: s.databaseSize,
 		Space: func() (free, total uint64, ok bool) { return quota.Space(s.cfg.Data) }})
 	s.files.Bound(s.budget, counted)
 	s.metrics.Storage(func() (used, limit int64) { u := s.budget.Use(); return u.Used(), u.Limit })
@@ -33,6 +34,17 @@ func (s *Server) bound(ctx context.Context) error {
 		s.log.Warn("new files are refused, the storage limit is reached", "used", u.Used(), "limit", u.Limit)
 	}
 	return nil
+}
+
+// databaseSize is how large the database is, and how much of that is free within.
+func (s *Server) databaseSize() (size, reusable int64) {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	reusable, err := s.store.Reusable(ctx)
+	if err != nil {
+		reusable = 0 // nothing is promised then
+	}
+	return s.store.Size(), reusable
 }
 
 // shares are the bytes that one device, and the devices of one app token together, may store in a day.

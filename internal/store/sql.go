@@ -248,6 +248,7 @@ var queries = map[string]string{
 	"audit.counts": `SELECT action, count(*) FROM audit GROUP BY action`,
 	"audit.excess": `SELECT n FROM audit WHERE action=? ORDER BY n DESC LIMIT -1 OFFSET ?`,
 	"upload.day":   `SELECT account, day, bytes FROM upload_day WHERE day>=? ORDER BY account, day`,
+	"db.free":      `SELECT freelist_count*page_size FROM pragma_freelist_count, pragma_page_size`,
 
 	"passkey.list": `SELECT id, name, credential, created_at, used_at FROM passkey ORDER BY created_at, id`,
 	"passkey.id":   `SELECT id, name, credential, created_at, used_at FROM passkey WHERE id=?`,

@@ -35,6 +35,12 @@ func (s *Store) Uploaded(ctx context.Context, day int64) ([]Uploaded, error) {
 // the largest transaction made it.
 const journalLimit = "journal_size_limit(16777216)"
 
+// Reusable returns the bytes of the database that are free within, and used before it grows.
+func (s *Store) Reusable(ctx context.Context) (bytes int64, err error) {
+	err = s.rows(ctx, "db.free", func(r *sql.Rows) error { return r.Scan(&bytes) })
+	return bytes, err
+}
+
 // Size returns the bytes that the database and its journal take on the disk.
 func (s *Store) Size() int64 {
 	var size int64

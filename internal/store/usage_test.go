@@ -78,7 +78,13 @@ func TestCompact(t *testing.T) {
 	if freed := value[int64](t)(s.Compact(ctx)); freed != 0 || full < many<<20 {
 		t.Errorf("a full database of %d bytes gave %d back", full, freed)
 	}
+	if free := value[int64](t)(s.Reusable(ctx)); free > 1<<20 {
+		t.Errorf("%d bytes of a full database are free", free)
+	}
 	do(t, s, func(tx *Tx) error { return tx.Forget(dev, many-1) })
+	if free := value[int64](t)(s.Reusable(ctx)); free < (many-2)<<20 || free > s.Size() {
+		t.Errorf("%d bytes of an empty database are free", free)
+	}
 	freed := value[int64](t)(s.Compact(ctx))
 	if freed < full/2 || s.Size() > 20<<20 {
 		t.Errorf("%d bytes came back of %d, %d are left", freed, full, s.Size())
