@@ -25,6 +25,7 @@ var (
 	ErrActionForged  = errors.New("this button does not belong to a notification of this server")
 	ErrActionExpired = errors.New("the time for an answer is over: open the app to see what became of the question")
 	ErrActionRefused = errors.New("this device may not answer the question any more: open the app to see what is wrong")
+	ErrActionTooNew  = errors.New("this device is new and may not answer questions for its first minute: try again then, or answer on another device")
 )
 
 // actionToken is what the token of an option says.
@@ -118,6 +119,10 @@ func (e *acted) apply(s *session, b *batch) {
 		e.done(ActionOutcome{}, ErrActionRefused)
 		return
 	}
+	if e.by == nil && s.unanswerable() != nil {
+		e.done(ActionOutcome{}, ErrActionTooNew)
+		return
+	}
 	by := s.peer()
 	if e.by != nil {
 		by = *e.by
@@ -128,6 +133,9 @@ func (e *acted) apply(s *session, b *batch) {
 		return
 	}
 	s.decide(b, k, chat.Answer{OptionID: e.token.Option}, &by, none, func(err error) {
+		if errors.Is(err, store.ErrTooNew) {
+			err = ErrActionTooNew
+		}
 		if err != nil {
 			e.done(ActionOutcome{}, err)
 			return

@@ -164,7 +164,10 @@ func (m *model) cardPanel() []string {
 		}
 		body = append(body, cut(mark+style.Render(l), width))
 	}
+	wait := wait(m.status, m.now())
 	switch {
+	case wait != "":
+		body = append(body, m.style.warn.Render(cut(wait, width)))
 	case c.asked != "":
 		body = append(body, m.style.dim.Render(cut("sending: "+c.asked, width)))
 	case m.writing == c.id:
@@ -235,6 +238,10 @@ func (m *model) choose(c *card, o frame.Option) {
 }
 
 func (m *model) answer(c *card, option, text, label string) {
+	if wait := wait(m.status, m.now()); wait != "" {
+		m.say("Not sent: %s", wait)
+		return
+	}
 	o, err := m.chat.Answer(m.ctx, c.id, option, text)
 	if err != nil {
 		m.say("The answer could not be sent: %s", reason(err))

@@ -59,6 +59,7 @@ function Row({ device }: { device: Device }) {
         <strong dir="auto">{name}</strong>
         {device.revoked ? <span class="own-badge bad">{t('ownRevoked')}</span> : !device.approved ? <span class="own-badge wait">{t('ownNotApproved')}</span> : null}
         <State good={device.connected} text={device.connected ? t('deviceOnline') : t('ownSeen', { when: ago(device.seen_at) })} />
+        {device.answers_at && <span class="own-badge wait" title={t('ownNewHint')}>{t('ownNew')}</span>}
         {device.home && <span class="own-badge">{t('ownHome')}</span>}
       </div>
       <p class="quiet"><code dir="ltr">{id}</code> · <span dir="auto">{facts.join(' · ')}</span></p>

@@ -8,7 +8,7 @@ import { Icon } from './icon'
 /** Question is a card: what the agent asks, and one button for each answer until there is one. */
 export function Question({ talk, card }: { talk: Talk; card: CardItem }) {
   const { cardKind, done, chosen } = card
-  const { agent, capabilities } = talk.status.value
+  const { agent, capabilities, answersAt } = talk.status.value
   const may = agent === '' || capabilities.prompt
   const open = !done && !chosen && may
   const now = useNow(!done)
@@ -46,13 +46,13 @@ export function Question({ talk, card }: { talk: Talk; card: CardItem }) {
           <button type="submit" class="primary" disabled={!text.trim()}>{t('answer')}</button>
         </form>
       )}
-      <p class="outcome" role="status">{outcome(card, left, may)}</p>
+      <p class="outcome" role="status">{outcome(card, left, may, Math.ceil((answersAt - now) / 1000))}</p>
     </section>
   )
 }
 
-/** outcome says how it ended, or what it waits for. */
-function outcome({ done, chosen, options }: CardItem, left: number, may: boolean): string {
+/** outcome says how it ended, or what it waits for. A device that is new waits for some seconds. */
+function outcome({ done, chosen, options }: CardItem, left: number, may: boolean, wait: number): string {
   const label = (id: string) => options.find((option) => option.id === id)?.label || id
   if (done) {
     if (done.expired) return t('expired')
@@ -60,5 +60,5 @@ function outcome({ done, chosen, options }: CardItem, left: number, may: boolean
     return done.by ? t('answeredBy', { what, by: done.by }) : t('answered', { what })
   }
   if (chosen) return t('answering', { what: chosen.text || label(chosen.option) })
-  return left <= 0 ? t('timeIsUp') : may ? '' : t('noAnswers')
+  return left <= 0 ? t('timeIsUp') : may ? '' : wait > 0 ? t('answersLater', { time: minutes(wait) }) : t('noAnswers')
 }

@@ -6,6 +6,8 @@ export const noticeEn = {
   noticeMessagesOther: '{n} new messages',
   noticeFile: 'Hermes sent a file',
   noticeCard: 'Hermes waits for your answer',
+  noticeDevice: "Your devices: {name}. If you don't know it, open the page and revoke it.",
+  noticeDevices: 'Something changed about your devices. Open the page to see it.',
   noticeWake: 'There is something new',
   noticeTest: 'Notifications work.',
   noticeNothing: 'Nothing is new any more',

@@ -8,6 +8,8 @@ export const noticeRu: Record<keyof typeof noticeEn, string> = {
   noticeMessagesOther: '{n} нового сообщения',
   noticeFile: 'Гермес прислал файл',
   noticeCard: 'Гермес ждёт вашего ответа',
+  noticeDevice: 'Ваши устройства: {name}. Если вы его не знаете, откройте страницу и отзовите его.',
+  noticeDevices: 'Среди ваших устройств что-то изменилось. Откройте страницу, чтобы посмотреть.',
   noticeWake: 'Есть что-то новое',
   noticeTest: 'Уведомления работают.',
   noticeNothing: 'Ничего нового больше нет',
