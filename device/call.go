@@ -51,6 +51,13 @@ func (d *Device) Call(ctx context.Context, method string, params any) (json.RawM
 	return nil, fmt.Errorf("device: call %s was answered by a %T", method, answer)
 }
 
+// RevokeDevice shuts out another device of the user that came after this one, such as one that a [Notice] tells of (§8). It loses its
+// connection, its token, and what waits for it. Errors as for Call.
+func (d *Device) RevokeDevice(ctx context.Context, id string) error {
+	_, err := d.Call(ctx, "devices.revoke", map[string]string{"id": id})
+	return err
+}
+
 // Ping measures the way to the server's program and back. Errors as for Call.
 func (d *Device) Ping(ctx context.Context) (time.Duration, error) {
 	if err := d.WaitOnline(ctx); err != nil {

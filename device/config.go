@@ -33,6 +33,8 @@ type Config struct {
 	NoDelta bool
 	// Tools asks for [Tool] events (§6).
 	Tools bool
+	// Notices asks for [Notice] events, which tell of new devices of the user (§8). Ask only where a person is shown them.
+	Notices bool
 
 	// Store keeps the cursor, the outgoing messages and the device's own token. Default: [NewMemoryStore], which
 	// forgets them at the end of the process.

@@ -63,6 +63,10 @@ func (e Echo) Attachment() (f File, ok bool) {
 		URL: e.File.URL}, true
 }
 
+// Notice tells of another device of the user: it is new, has joined a conversation, or has more rights (§8); with Config.Notices
+// only. Show it to a person. Where it is Revocable, [Device.RevokeDevice] shuts that device out. Durable.
+type Notice struct{ frame.Notice }
+
 // Receipt is the end of something that was sent: the server has it, or Err says why it never will (*frame.Error).
 type Receipt struct {
 	ID          string
@@ -103,6 +107,7 @@ func (File) event()          {}
 func (CardShown) event()     {}
 func (CardDone) event()      {}
 func (Echo) event()          {}
+func (Notice) event()        {}
 func (Receipt) event()       {}
 func (Activity) event()      {}
 func (Tool) event()          {}

@@ -63,6 +63,7 @@ func (d *Device) online(l *link, r *frame.Ready) {
 		s.State, s.Err, s.Until = Online, nil, time.Time{}
 		s.Session, s.Server, s.AvatarURL = r.Session, r.Server, r.AvatarURL
 		s.Capabilities, s.Agent, s.Approved = r.Capabilities, r.Agent, r.Approved
+		s.AnswersAt = answersAt(r.Capabilities, time.Now())
 		if r.Approved {
 			s.Pairing = ""
 		}

@@ -3,6 +3,7 @@ package device
 import (
 	"bytes"
 	"fmt"
+	"time"
 
 	"hermes-mobile/frame"
 )
@@ -27,6 +28,10 @@ func (d *Device) receive(l *link, data []byte) {
 		if d.fresh(f.Seq) {
 			d.durable(l, Echo{*f}, "", f.Seq, len(f.Text))
 		}
+	case *frame.Notice:
+		if d.fresh(f.Seq) {
+			d.durable(l, Notice{*f}, "", f.Seq, len(f.Device.Name))
+		}
 	case *frame.Accepted:
 		d.settle(Receipt{ID: f.ID, Duplicate: f.Duplicate, Queued: f.Queued})
 	case *frame.Error:
@@ -44,7 +49,7 @@ func (d *Device) receive(l *link, data []byte) {
 		d.in.push(queued{ev: Tool{*f}, key: "tool " + f.ID + f.State, size: len(f.Text), spare: true})
 	case *frame.CapabilitiesChanged:
 		d.change(func(s *Status) {
-			s.Capabilities = f.Capabilities
+			s.Capabilities, s.AnswersAt = f.Capabilities, answersAt(f.Capabilities, time.Now())
 			if f.Agent != "" {
 				s.Agent = f.Agent
 			}

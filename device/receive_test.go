@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -277,6 +278,61 @@ func TestSharedConversation(t *testing.T) {
 		t.Errorf("came again: %+v", e)
 	} else if _, ok := e.Attachment(); ok {
 		t.Error("a text has a file")
+	}
+}
+
+// Notices of new devices are asked for, come once, and are acknowledged; the device they tell of can be revoked.
+func TestNotice(t *testing.T) {
+	srv := devicetest.New(t)
+	cfg := config(srv.URL)
+	cfg.Notices = true
+	a := open(t, cfg)
+	ready := devicetest.Ready(&frame.Hello{Device: cfg.Device})
+	ready.Capabilities.Call = []string{"devices.revoke"}
+	c := srv.Accept(ready)
+	if !slices.Contains(c.Hello.Accept, frame.AcceptNotice) {
+		t.Errorf("hello accepts %q", c.Hello.Accept)
+	}
+	told := &frame.Notice{ID: "n1", Kind: frame.DeviceAdded, Device: frame.NoticeDevice{ID: "tab-2", Name: "Tablet"}, User: "anna", Revocable: true, Seq: 1}
+	c.Send(told, told, &frame.Notice{ID: "n2", Kind: "device_teleported", Device: frame.NoticeDevice{ID: "tab-3"}, Seq: 2})
+	if n := expect[device.Notice](a, nil); n.Device.ID != "tab-2" || !n.Revocable || n.Kind != frame.DeviceAdded {
+		t.Errorf("%+v", n)
+	}
+	if n := expect(a, func(n device.Notice) bool { return n.ID != "n1" }); n.Device.ID != "tab-3" {
+		t.Errorf("%+v", n)
+	}
+	eventually(t, "the ack", func() bool { acks := c.Acks(); return len(acks) > 0 && acks[len(acks)-1].Seq == 2 })
+	done := make(chan error, 1)
+	go func() { done <- a.RevokeDevice(context.Background(), "tab-2") }()
+	call := devicetest.Expect[*frame.Call](c)
+	if call.Method != "devices.revoke" || string(call.Params) != `{"id":"tab-2"}` {
+		t.Errorf("called %s %s", call.Method, call.Params)
+	}
+	c.Send(&frame.Result{ID: call.ID, Err: &frame.CallError{Code: "forbidden", Message: "no"}})
+	var refused *device.CallError
+	if err := <-done; !errors.As(err, &refused) || refused.Code != "forbidden" {
+		t.Errorf("%v", err)
+	}
+}
+
+// A new device that may not answer yet knows from when on it may, by its own clock.
+func TestAnswersAt(t *testing.T) {
+	srv := devicetest.New(t)
+	cfg := config(srv.URL)
+	a := open(t, cfg)
+	ready := devicetest.Ready(&frame.Hello{Device: cfg.Device})
+	ready.Capabilities.Prompt, ready.Capabilities.AnswersIn = false, 42
+	ready.Capabilities.AnswersAt = time.Date(1999, 1, 1, 0, 0, 0, 0, time.UTC) // a clock that goes wrong
+	before := time.Now()
+	c := srv.Accept(ready)
+	s := expect(a, func(s device.StatusChanged) bool { return s.State == device.Online })
+	if s.AnswersAt.Before(before.Add(42*time.Second)) || s.AnswersAt.After(time.Now().Add(42*time.Second)) {
+		t.Errorf("may answer at %v", s.AnswersAt)
+	}
+	ready.Capabilities.Prompt, ready.Capabilities.AnswersIn, ready.Capabilities.AnswersAt = true, 0, time.Time{}
+	c.Send(&frame.CapabilitiesChanged{Capabilities: ready.Capabilities, Agent: frame.Online})
+	if s := expect(a, func(s device.StatusChanged) bool { return s.Capabilities.Prompt }); !s.AnswersAt.IsZero() {
+		t.Errorf("may answer at %v", s.AnswersAt)
 	}
 }
 

@@ -290,6 +290,9 @@ func (d *Device) hello() *frame.Hello {
 	if d.cfg.Tools {
 		h.Accept = append(h.Accept, frame.AcceptTool)
 	}
+	if d.cfg.Notices {
+		h.Accept = append(h.Accept, frame.AcceptNotice)
+	}
 	// What is only in memory is not claimed: the server would forget it.
 	if d.cursor.Epoch != "" {
 		c := d.cursor

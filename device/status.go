@@ -79,7 +79,19 @@ type Status struct {
 	Approved     bool
 	Pairing      string // what the server said to a device that is not approved: holds the pairing code
 
+	// AnswersAt is when this device may answer cards, by this machine's clock: a new device waits for a while (§8). Zero: it
+	// does not wait, see Capabilities.Prompt.
+	AnswersAt time.Time
+
 	Unconfirmed int // messages, files and answers without receipt
+}
+
+// answersAt is Status.AnswersAt for capabilities that came just now: the two clocks may differ, seconds do not.
+func answersAt(c frame.Capabilities, now time.Time) time.Time {
+	if c.AnswersIn <= 0 {
+		return time.Time{}
+	}
+	return now.Add(seconds(c.AnswersIn))
 }
 
 // Status returns how things stand now. Each change also comes as a [StatusChanged].

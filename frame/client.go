@@ -61,6 +61,8 @@ func newDown(t string) Down {
 		return &PromptDone{}
 	case "echo":
 		return &Echo{}
+	case "notice":
+		return &Notice{}
 	case "typing":
 		return &Typing{}
 	case "avatar":

@@ -129,7 +129,7 @@ func features(v jsontext.Value) []string {
 		return nil
 	}
 	var out []string
-	for _, f := range []string{AcceptDelta, AcceptTail, AcceptTool} {
+	for _, f := range []string{AcceptDelta, AcceptTail, AcceptTool, AcceptNotice} {
 		if slices.Contains(names, any(f)) {
 			out = append(out, f)
 		}

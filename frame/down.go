@@ -65,6 +65,11 @@ type Capabilities struct {
 	MinChunkBytes int64 `json:"min_chunk_bytes"`
 	MaxUploads    int   `json:"max_uploads"`
 	PromptSeconds int   `json:"prompt_seconds"`
+
+	// AnswersAt is when a device that is new may answer cards, and AnswersIn how many seconds that is away, rounded up. Until
+	// then Prompt is false. Both are absent where the device does not wait.
+	AnswersAt time.Time `json:"answers_at,omitzero"`
+	AnswersIn int       `json:"answers_in,omitzero"`
 }
 
 // CapabilitiesChanged replaces what Ready said (t is "capabilities").
@@ -212,6 +217,36 @@ type EchoFile struct {
 	URL      string `json:"url"`
 }
 
+// Notice tells a device what happened to another device of its user (doc/protocol.md §8). It comes to clients that asked for
+// AcceptNotice. Revocable: this device may revoke the other one, with the call devices.revoke.
+type Notice struct {
+	ID     string       `json:"id"`
+	Kind   string       `json:"kind"` // DeviceAdded, DeviceJoined, RightsChanged, or one that is not known yet
+	Device NoticeDevice `json:"device"`
+	User   string       `json:"user"`
+	// Conversation is the device whose conversation it has joined, with DeviceJoined.
+	Conversation string `json:"conversation,omitzero"`
+	// Rights are those that it was given, with RightsChanged: write, answer, call.
+	Rights    []string  `json:"rights,omitzero"`
+	At        time.Time `json:"at"`
+	Revocable bool      `json:"revocable"`
+	Seq       int64     `json:"seq,omitzero"`
+}
+
+// NoticeDevice is the device that a Notice is about. Name and Platform are what it says of itself, and may be empty.
+type NoticeDevice struct {
+	ID       string `json:"id"`
+	Name     string `json:"name,omitzero"`
+	Platform string `json:"platform,omitzero"`
+}
+
+// Kinds of notices.
+const (
+	DeviceAdded   = "device_added"   // it is new for the user
+	DeviceJoined  = "device_joined"  // it takes part in the conversation of another device
+	RightsChanged = "rights_changed" // it may do more than before
+)
+
 // Typing: the agent works, or with Stop it is done.
 type Typing struct {
 	Stop bool `json:"stop,omitzero"`
@@ -278,6 +313,7 @@ func (*Media) down()               {}
 func (*Prompt) down()              {}
 func (*PromptDone) down()          {}
 func (*Echo) down()                {}
+func (*Notice) down()              {}
 func (*Typing) down()              {}
 func (*Avatar) down()              {}
 func (*Tool) down()                {}

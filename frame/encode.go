@@ -49,6 +49,8 @@ func downName(f Down) string {
 		return "prompt_done"
 	case *Echo:
 		return "echo"
+	case *Notice:
+		return "notice"
 	case *Typing:
 		return "typing"
 	case *Avatar:

@@ -9,16 +9,17 @@ type Hello struct {
 	Pair   string   `json:"pair,omitzero"`  // a one-time pairing code instead of a token
 	Device Device   `json:"device"`
 	User   User     `json:"user,omitzero"`
-	Accept []string `json:"accept,omitzero"` // opt-in features: AcceptDelta, AcceptTail, AcceptTool
+	Accept []string `json:"accept,omitzero"` // opt-in features: AcceptDelta, AcceptTail, AcceptTool, AcceptNotice
 	// Resume is the cursor of a client that keeps one. A malformed one decodes to a cursor of no epoch, which matches none.
 	Resume *Cursor `json:"resume,omitzero"`
 }
 
 // Features a client may ask for in Hello.Accept. Unknown names are ignored.
 const (
-	AcceptDelta = "delta" // streamed steps that only grow come as Message.Append
-	AcceptTail  = "tail"  // with AcceptDelta: so may the final of a streamed message
-	AcceptTool  = "tool"  // Tool frames
+	AcceptDelta  = "delta"  // streamed steps that only grow come as Message.Append
+	AcceptTail   = "tail"   // with AcceptDelta: so may the final of a streamed message
+	AcceptTool   = "tool"   // Tool frames
+	AcceptNotice = "notice" // Notice frames: the client shows them to a person
 )
 
 // Device is one installation of an app. ID is 1 to 128 characters of A-Z a-z 0-9 . _ - : @ and must stay the same; the

@@ -227,7 +227,7 @@ func appTerminal(ctx context.Context, cmd *cobra.Command, a *app.App, data strin
 	}
 	client := a.Client()
 	defer client.CloseIdleConnections()
-	c := device.Config{URL: a.Address(), HTTPClient: client, Store: store, Tools: true}
+	c := device.Config{URL: a.Address(), HTTPClient: client, Store: store, Tools: true, Notices: true}
 	c.Device.ID, c.Device.Name, c.Device.Platform, c.Device.App = id, hostname(), "terminal", "hermes-mobile/"+version
 	saved, err := store.Load()
 	if err != nil {

@@ -66,7 +66,7 @@ func talk(cmd *cobra.Command, target string, f chatFlags) error {
 	if err != nil {
 		return err
 	}
-	c := device.Config{PairCode: f.pair, Fingerprint: f.fingerprint, Tools: true}
+	c := device.Config{PairCode: f.pair, Fingerprint: f.fingerprint, Tools: true, Notices: true}
 	if target == "" {
 		var st server.Status
 		if err := server.NewClient(cfg.Data).Get(cmd.Context(), "/status", &st); err != nil {

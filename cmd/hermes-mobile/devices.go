@@ -38,7 +38,8 @@ func devicesCommand() *cobra.Command {
 		rightsCommand(),
 		act("/devices/join", "joined", &cobra.Command{Use: "join ID CONVERSATION", Short: "Let a device take part in the conversation of another one of its user",
 			Long: `Let a device take part in the conversation of another device of the same user, which CONVERSATION names. From then on both
-get all messages, replies and question cards; the first answer to a card counts. Its own conversation rests until "devices leave".`,
+get all messages, replies and question cards; the first answer to a card counts. Its own conversation rests until "devices leave".
+The user's other devices are told, and for a minute the device may not answer question cards.`,
 			Example: `  hermes-mobile devices join tab-1 tel-1`}, "ID", "CONVERSATION"),
 		act("/devices/leave", "left", &cobra.Command{Use: "leave ID", Short: "Give a device its own conversation again",
 			Example: `  hermes-mobile devices leave tab-1`}, "ID"),
@@ -95,6 +96,9 @@ func deviceState(d hub.DeviceInfo) string {
 	}
 	if missing := missingRights(d.Rights); missing != "" {
 		state += ", " + missing
+	}
+	if d.AnswersAt != nil {
+		state += ", may answer from " + d.AnswersAt.Local().Format(time.TimeOnly)
 	}
 	return state
 }

@@ -220,7 +220,14 @@ func (e *helloed) enter(tx *store.Tx, s *session, n *entrance, now time.Time) er
 		err = tx.FewUnapproved(d.N, d.Label, maxUnapproved)
 	}
 	if err == nil {
-		err = tx.EnterUser(d.N, d.UserID, now, time.Time{})
+		var answers time.Time
+		if s.hub.AnswerWait > 0 && (e.code == nil || !e.code.Trusted) {
+			answers = now.Add(s.hub.AnswerWait)
+		}
+		err = tx.EnterUser(d.N, d.UserID, now, answers)
+	}
+	if err == nil {
+		err = s.hub.announce(tx, noticeOf(d, frame.DeviceAdded, now), d.N)
 	}
 	if err != nil {
 		return err
@@ -247,6 +254,8 @@ func codeFor(c *store.Invite) string {
 // entered: the device is its user's from now on, and that is stored.
 func (e *helloed) entered(s *session, n *entrance) {
 	h, d := s.hub, &n.dev
+	s.restrained()
+	h.tell(d.UserID, d.ID)
 	if e.code == nil {
 		h.log.Info("device added", "device", d.ID, "user", d.UserID, "token", d.Label, "addr", e.grant.addr)
 		return

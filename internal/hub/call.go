@@ -38,6 +38,9 @@ const (
 // calls are the methods that the device may call now: the server's, then the agent's.
 func (s *session) calls() []string {
 	list := []string{callDevices}
+	if s.dev.Rights.Answer {
+		list = append(list, callRevoke)
+	}
 	if s.hub.Push != nil {
 		list = append(list, callPushKey, callPushRegister, callPushUnregister, callPushTest)
 	}
@@ -71,6 +74,10 @@ func (s *session) agentMethods() []string {
 // call answers a call of the control plane, which came on c: the session may have none or another when it is answered.
 func (s *session) call(b *batch, c *conn, f *frame.Call) {
 	if s.hub.Push != nil && s.pushCall(b, c, f) {
+		return
+	}
+	if f.Method == callRevoke {
+		s.revokeDevice(b, c, f)
 		return
 	}
 	b.then(func() {

@@ -81,10 +81,10 @@ func TestAgentAnswersCalls(t *testing.T) {
 	t.Parallel()
 	w, agent := callWorld(t, map[string][]string{"d": {"models.list", "devices.list", "models.list", "push.key", "jobs.run"}}, nil)
 	c, other := w.connect("d", withUser("anna")), w.connect("e", withUser("anna"))
-	if got := c.Ready.Capabilities.Call; !slices.Equal(got, []string{"devices.list", "models.list", "jobs.run"}) {
+	if got := c.Ready.Capabilities.Call; !slices.Equal(got, []string{"devices.list", "devices.revoke", "models.list", "jobs.run"}) {
 		t.Errorf("offered %q: the server's names are its own, and each stands once", got)
 	}
-	if got := other.Ready.Capabilities.Call; !slices.Equal(got, []string{"devices.list"}) {
+	if got := other.Ready.Capabilities.Call; !slices.Equal(got, []string{"devices.list", "devices.revoke"}) {
 		t.Errorf("the other device is offered %q", got)
 	}
 	c.send(&frame.Call{ID: "c1", Method: "models.list", Params: []byte(`{"all":true}`)})
@@ -127,7 +127,7 @@ func TestOfferedCallsChange(t *testing.T) {
 	agent.methods["d"] = []string{"jobs.list"}
 	agent.mu.Unlock()
 	agent.host.Changed()
-	if f := expect[*frame.CapabilitiesChanged](c); !slices.Equal(f.Capabilities.Call, []string{"devices.list", "jobs.list"}) || !f.Capabilities.Text {
+	if f := expect[*frame.CapabilitiesChanged](c); !slices.Equal(f.Capabilities.Call, []string{"devices.list", "devices.revoke", "jobs.list"}) || !f.Capabilities.Text {
 		t.Errorf("told %s", show(f))
 	}
 	agent.host.Changed()

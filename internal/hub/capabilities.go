@@ -2,6 +2,7 @@ package hub
 
 import (
 	"slices"
+	"time"
 
 	"hermes-mobile/frame"
 	"hermes-mobile/internal/chat"
@@ -21,10 +22,16 @@ func (s *session) capabilities(st chat.Status) frame.Capabilities {
 	if may.Write && st.Images && !st.FilesIn {
 		kinds = []string{"image"}
 	}
+	var at time.Time
+	in := 0
+	if wait := s.patient(time.Now()); wait > 0 && may.Answer {
+		at, in = time.Now().Add(wait).UTC().Add(time.Second-1).Truncate(time.Second), seconds(wait)
+	}
 	return frame.Capabilities{
 		Text: may.Write, Audio: may.Write && st.FilesIn, Media: may.Write && (st.FilesIn || st.Images), MediaKinds: kinds,
-		Prompt: may.Answer && (st.Prompt || !st.Online), // an answer is taken while the agent is away, too
-		Edit:   st.Edit, Typing: st.Typing, Avatar: true, Deliver: may.Write,
+		Prompt:    may.Answer && in == 0 && (st.Prompt || !st.Online), // an answer is taken while the agent is away, too
+		AnswersAt: at, AnswersIn: in,
+		Edit: st.Edit, Typing: st.Typing, Avatar: true, Deliver: may.Write,
 		Resume: true, Accepted: true, Stop: may.Write && st.Stop, Delta: st.Edit, Tool: st.Tool, MediaURL: st.Files, Push: h.Push != nil, Shared: s.shares(), Call: s.offered,
 		MaxMediaBytes: h.MaxMedia, MaxFrameBytes: frame.MaxFrame, ChunkBytes: frame.ChunkBytes, MaxParts: frame.MaxParts,
 		MinChunkBytes: frame.MinChunk, MaxUploads: frame.MaxUploads, PromptSeconds: int(h.PromptLife.Seconds()),

@@ -2,6 +2,7 @@ package hub
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"time"
 
@@ -184,6 +185,10 @@ func (s *session) take(b *batch, e *received, f *frame.Answer, device int64, by 
 		_, _, err := tx.Accept(device, f.ID, store.Done, nil, "", time.Now())
 		return err
 	}, func(err error) {
+		if errors.Is(err, store.ErrTooNew) { // it became so meanwhile
+			e.c.send(tooNew(s.hub.AnswerWait, ref(f)))
+			return
+		}
 		if err != nil {
 			e.fail(s, err)
 			return
@@ -196,10 +201,15 @@ func (s *session) take(b *batch, e *received, f *frame.Answer, device int64, by 
 	})
 }
 
-// decide stores the decision of an open card with its prompt_done. by is who decided, nil if that was no device.
+// decide stores the decision of an open card with its prompt_done. by is who decided, nil if that was no device. It is
+// store.ErrTooNew where that device may not answer yet.
 func (s *session) decide(b *batch, k *card, a chat.Answer, by *frame.Peer, op func(*store.Tx) error, after func(error)) {
 	stop(&k.timer)
-	who := ""
+	who, allowed, now := "", none, time.Now()
+	if by != nil {
+		id := by.ID
+		allowed = func(tx *store.Tx) error { return tx.MayAnswer(id, now) }
+	}
 	if len(s.members) == 0 {
 		by = nil
 	} else if by != nil {
@@ -207,6 +217,9 @@ func (s *session) decide(b *batch, k *card, a chat.Answer, by *frame.Peer, op fu
 	}
 	k.row.State, k.row.OptionID, k.row.Text, k.row.Expired = store.CardDecided, a.OptionID, a.Text, a.Expired
 	s.appendAll(b, &entry{Done: &frame.PromptDone{PromptID: k.ID, ID: k.ID, OptionID: a.OptionID, Expired: a.Expired, By: by}}, func(tx *store.Tx) error {
+		if err := allowed(tx); err != nil {
+			return err
+		}
 		if _, err := tx.Decide(k.ID, a.OptionID, a.Text, a.Expired, who); err != nil {
 			return err
 		}

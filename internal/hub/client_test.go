@@ -1,6 +1,7 @@
 package hub_test
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net"
@@ -32,8 +33,9 @@ type client struct {
 
 	gate chan struct{} // nil: reads at once; else reads after it was closed
 
-	Ready *frame.Ready
-	calls int
+	Ready  *frame.Ready
+	secret string // the token by which the device comes back
+	calls  int
 }
 
 type dialing struct {
@@ -50,6 +52,11 @@ func withDelta() option {
 }
 func withResume(epoch string, seq int64) option {
 	return func(d *dialing) { d.hello.Resume = &frame.Cursor{Epoch: epoch, Seq: seq} }
+}
+
+// withNotices shows notices of new devices.
+func withNotices() option {
+	return func(d *dialing) { d.hello.Accept = append(d.hello.Accept, frame.AcceptNotice) }
 }
 
 // withPair redeems a one-time code instead of a token.
@@ -76,7 +83,7 @@ func (w *world) open(id string, opts ...option) *client {
 		o(d)
 	}
 	c := w.socket(d.slow)
-	c.id = id
+	c.id, c.secret = id, d.hello.Token
 	c.send(d.hello)
 	return c
 }
@@ -117,6 +124,7 @@ func (w *world) connect(id string, opts ...option) *client {
 	c := w.open(id, opts...)
 	if c.gate == nil {
 		c.Ready = expect[*frame.Ready](c)
+		c.secret = cmp.Or(c.Ready.Token, c.secret)
 	}
 	return c
 }

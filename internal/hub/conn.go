@@ -274,6 +274,7 @@ func (c *conn) first(f frame.Up, err error) {
 		c.delta = c.delta || a == frame.AcceptDelta
 		c.tail = c.tail || a == frame.AcceptTail
 		c.tool = c.tool || a == frame.AcceptTool
+		c.notices = c.notices || a == frame.AcceptNotice
 	}
 	c.tail = c.tail && c.delta
 	for {

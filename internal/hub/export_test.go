@@ -21,3 +21,10 @@ func (h *Hub) Waiting(device string) int {
 	defer s.mu.Unlock()
 	return len(s.mail)
 }
+
+// Sync waits until a device's session has applied everything that it was given before.
+func (h *Hub) Sync(device string) {
+	done := make(chan struct{})
+	h.post(device, &asked{f: func(_ *session, _ *batch, d func(error)) { d(nil) }, done: func(error) { close(done) }})
+	<-done
+}

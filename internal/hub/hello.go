@@ -246,6 +246,7 @@ func (s *session) attach(c *conn, resume *frame.Cursor, token string) {
 	if s.joined() {
 		h.post(s.dev.Conversation, catchUp{s.id})
 	}
+	s.awaitAnswers()
 }
 
 // gone: a connection has ended.
@@ -278,6 +279,7 @@ func (s *session) detach() {
 	}
 	stop(&s.timers.flush)
 	stop(&s.timers.uploads)
+	stop(&s.timers.answers)
 	if s.joined() {
 		s.unmirror()
 	}

@@ -55,6 +55,7 @@ type Options struct {
 	TurnLease      time.Duration
 	HelloTimeout   time.Duration
 
+	AnswerWait  time.Duration // for which a new device may not answer cards; 0: answerWait, negative: none
 	Push        *push.Sender  // nil: devices that are away are not notified
 	PushActions []byte        // key of the tokens by which a notification answers a card; nil: it cannot
 	PushWait    time.Duration // that a device has to come before it is notified; 0: pushWait
@@ -91,6 +92,7 @@ type Hub struct {
 	home      atomic.Pointer[string]
 	failing   atomic.Int64 // unix ms of the last failure of the store
 	sharing   atomic.Bool  // some conversation is shared, or was
+	passed    atomic.Bool  // something is stored for devices to take, or was
 	grouping  sync.Mutex   // held while devices join or leave a conversation
 	admitting sync.Mutex   // held while a pairing code is redeemed, and while the approval of a user is taken away
 	approvals approvals
@@ -117,6 +119,12 @@ func New(o Options) *Hub {
 		refusals: NewRefusals(time.Now), tested: access.NewLimiter(time.Now)}
 	if h.PushWait <= 0 {
 		h.PushWait = pushWait
+	}
+	switch {
+	case h.AnswerWait == 0:
+		h.AnswerWait = answerWait
+	case h.AnswerWait < 0:
+		h.AnswerWait = 0
 	}
 	if h.LastMoments <= 0 {
 		h.LastMoments = lastMoments
@@ -171,6 +179,11 @@ func (h *Hub) Start(ctx context.Context) error {
 	if err := h.loadShares(ctx); err != nil {
 		return fmt.Errorf("start hub: %w", err)
 	}
+	passed, err := h.store.SharedAny(ctx)
+	if err != nil {
+		return fmt.Errorf("start hub: %w", err)
+	}
+	h.passed.Store(passed)
 	ids, err := h.store.Work(ctx)
 	if err != nil {
 		return fmt.Errorf("start hub: %w", err)

@@ -122,7 +122,8 @@ func (w *world) start(a *agent) {
 	o := hub.Options{Store: w.store, Files: w.files, Links: media.NewSigner(key), Agent: a, Tokens: w.tokens, Pairing: w.pairing,
 		Guard: access.NewGuard(time.Now), Keeper: wsconn.NewKeeper(25*time.Second, time.Minute), Metrics: metrics.New("test"),
 		Log: slog.New(slog.DiscardHandler), Version: "test", AllowAllUsers: true, PromptLife: 5 * time.Minute, MaxMedia: frame.MaxMedia,
-		OutboxEntries: 10_000, TurnLease: time.Minute, HelloTimeout: patience}
+		OutboxEntries: 10_000, TurnLease: time.Minute, HelloTimeout: patience,
+		AnswerWait: -1} // newcomer_test.go is about new devices that may not answer
 	if w.change != nil {
 		w.change(&o)
 	}
@@ -192,7 +193,9 @@ func (w *world) crash() *world {
 		ok(w.t, err)
 		ok(w.t, os.WriteFile(filepath.Join(dir, store.File+suffix), data, 0o600))
 	}
-	ok(w.t, os.CopyFS(filepath.Join(dir, "files"), os.DirFS(filepath.Join(w.dir, "files"))))
+	for _, folder := range []string{"files", "pairing"} {
+		ok(w.t, os.CopyFS(filepath.Join(dir, folder), os.DirFS(filepath.Join(w.dir, folder))))
+	}
 	next := startWorld(w.t, dir, w.change)
 	w.close()
 	return next

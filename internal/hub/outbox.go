@@ -22,6 +22,7 @@ type entry struct {
 	Prompt  *frame.Prompt     `json:"prompt,omitempty"`
 	Done    *frame.PromptDone `json:"done,omitempty"`
 	Echo    *frame.Echo       `json:"echo,omitempty"`
+	Notice  *frame.Notice     `json:"notice,omitempty"`
 }
 
 func (e *entry) kind() store.Kind {
@@ -34,6 +35,8 @@ func (e *entry) kind() store.Kind {
 		return store.KindPrompt
 	case e.Echo != nil:
 		return store.KindEcho
+	case e.Notice != nil:
+		return store.KindNotice
 	}
 	return store.KindPromptDone
 }
@@ -214,6 +217,14 @@ func (s *session) send(e *entry) (more bool) {
 			file := *f.File
 			file.URL = s.link(e.Hash, file.Filename, file.Mime)
 			f.File = &file
+		}
+		c.send(&f)
+	case e.Notice != nil && c.notices:
+		f := *e.Notice
+		f.Seq = e.seq
+		var err error
+		if f.Revocable, _, err = s.mayRevoke(f.Device.ID); err != nil {
+			s.hub.storeFailed("see whether a device may revoke another one", err)
 		}
 		c.send(&f)
 	}

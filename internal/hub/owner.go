@@ -31,9 +31,11 @@ type DeviceInfo struct {
 	// Conversation is the device whose conversation it has joined, empty for its own.
 	Conversation string `json:"conversation,omitempty"`
 
-	Rights  Rights    `json:"rights"`
-	Waiting int       `json:"waiting"` // frames in its outbox
-	SeenAt  time.Time `json:"seen_at"`
+	Rights    Rights     `json:"rights"`
+	AnswersAt *time.Time `json:"answers_at,omitempty"` // when it may answer cards, where it may not yet
+	AddedAt   time.Time  `json:"added_at"`             // since when it is a device of its user
+	Waiting   int        `json:"waiting"`              // frames in its outbox
+	SeenAt    time.Time  `json:"seen_at"`
 }
 
 // Devices lists all devices, the last seen first.
@@ -51,9 +53,18 @@ func (h *Hub) Devices(ctx context.Context) ([]DeviceInfo, error) {
 		}
 		out = append(out, DeviceInfo{ID: d.ID, Name: d.Name, Platform: d.Platform, App: d.App, User: d.UserID, UserName: d.UserName, WasUser: d.WasUser, Token: d.Label,
 			Connected: live[d.ID], Approved: h.approved(d.UserID), Revoked: d.Revoked, Home: h.isHome(d.ID), Conversation: d.Conversation, Rights: d.Rights, Waiting: waiting,
-			SeenAt: d.SeenAt.UTC().Truncate(time.Second)})
+			AddedAt: d.CreatedAt.UTC().Truncate(time.Second), AnswersAt: future(d.AnswersAt), SeenAt: d.SeenAt.UTC().Truncate(time.Second)})
 	}
 	return out, nil
+}
+
+// future is a time that is still to come, nil for others.
+func future(t time.Time) *time.Time {
+	if !t.After(time.Now()) {
+		return nil
+	}
+	t = t.UTC().Truncate(time.Second)
+	return &t
 }
 
 // live returns the ids of the devices that are connected.
@@ -140,7 +151,7 @@ func (h *Hub) Revoke(ctx context.Context, id string) error {
 
 func (s *session) revoke(b *batch, by audit.By, done func(error)) {
 	user := s.dev.Owner()
-	s.wipe(b, func(tx *store.Tx) error {
+	s.wipe(b, "this device was revoked", func(tx *store.Tx) error {
 		if err := tx.RevokeDevice(s.dev.N); err != nil {
 			return err
 		}
@@ -165,7 +176,9 @@ func (h *Hub) UserRevoked(ctx context.Context, user string) error {
 	}
 	var errs []error
 	for _, d := range list {
-		errs = append(errs, h.ask(ctx, d.ID, func(s *session, b *batch, done func(error)) { s.wipe(b, none, done) }))
+		errs = append(errs, h.ask(ctx, d.ID, func(s *session, b *batch, done func(error)) {
+			s.wipe(b, "the agent's owner took the access away", none, done)
+		}))
 	}
 	return errors.Join(errs...)
 }
@@ -211,8 +224,8 @@ func (s *session) disconnect(code frame.CloseCode, reason string) {
 	}
 }
 
-// wipe drops everything that is kept for the device, and ends its connection. op is stored along with that.
-func (s *session) wipe(b *batch, op func(*store.Tx) error, done func(error)) {
+// wipe drops everything that is kept for the device, and ends its connection with a reason. op is stored along with that.
+func (s *session) wipe(b *batch, why string, op func(*store.Tx) error, done func(error)) {
 	var epoch string
 	seq := s.seq
 	s.deliveriesSent() // or those would expire
@@ -231,7 +244,7 @@ func (s *session) wipe(b *batch, op func(*store.Tx) error, done func(error)) {
 		}
 		s.hub.log.Info("what was kept for a device was dropped", "device", s.id)
 		s.parted()
-		s.disconnect(frame.CloseNoAccess, "the agent's owner took the access away")
+		s.disconnect(frame.CloseNoAccess, why)
 		s.wiped(epoch, seq)
 		done(nil)
 	})

@@ -35,7 +35,7 @@ func (w *world) pair(id string, of hub.Code, opts ...option) *client {
 }
 
 // own is how a paired device comes back: with its own token.
-func own(c *client) option { return withToken(c.Ready.Token) }
+func own(c *client) option { return withToken(c.secret) }
 
 // info is a device as its owner sees it.
 func (w *world) info(id string) hub.DeviceInfo {

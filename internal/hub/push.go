@@ -65,7 +65,7 @@ func (s *session) pushEntry(e *entry) {
 	switch {
 	case e.Done != nil:
 		s.doneWith(e.Done.PromptID)
-	case e.Message != nil, e.Media != nil, e.Prompt != nil:
+	case e.Message != nil, e.Media != nil, e.Prompt != nil, e.Notice != nil:
 		s.noticeLater()
 	}
 }

@@ -142,7 +142,7 @@ func TestPushTellsADeviceThatIsAway(t *testing.T) {
 	t.Parallel()
 	w := newPushWorld(t, nil)
 	c := w.connect("d")
-	if caps := c.Ready.Capabilities; !caps.Push || !slices.Equal(caps.Call, []string{"devices.list", "push.key", "push.register", "push.unregister", "push.test"}) {
+	if caps := c.Ready.Capabilities; !caps.Push || !slices.Equal(caps.Call, []string{"devices.list", "devices.revoke", "push.key", "push.register", "push.unregister", "push.test"}) {
 		t.Errorf("capabilities %+v", caps)
 	}
 	w.register(c, nil)

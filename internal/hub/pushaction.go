@@ -27,6 +27,7 @@ var (
 	ErrActionRefused = errors.New("this device may not answer the question any more: open the app to see what is wrong")
 	// ErrActionUnread: the notification could not show all that the option allows.
 	ErrActionUnread = errors.New("a notification cannot show all of this question: open the app to read and answer it")
+	ErrActionTooNew = errors.New("this device is new and may not answer questions for its first minute: try again then, or answer on another device")
 )
 
 // actionToken is what the token of an option says.
@@ -135,6 +136,10 @@ func (e *acted) apply(s *session, b *batch) {
 		e.done(ActionOutcome{}, ErrActionRefused)
 		return
 	}
+	if e.by == nil && s.unanswerable() != nil {
+		e.done(ActionOutcome{}, ErrActionTooNew)
+		return
+	}
 	by := s.peer()
 	if e.by != nil {
 		by = *e.by
@@ -149,6 +154,9 @@ func (e *acted) apply(s *session, b *batch) {
 		return
 	}
 	s.decide(b, k, chat.Answer{OptionID: e.token.Option}, &by, none, func(err error) {
+		if errors.Is(err, store.ErrTooNew) {
+			err = ErrActionTooNew
+		}
 		if err != nil {
 			e.done(ActionOutcome{}, err)
 			return

@@ -34,6 +34,8 @@ type noticeBody struct {
 	Count   int            `json:"count"`
 	Title   string         `json:"title,omitempty"`
 	Body    string         `json:"body,omitempty"`
+	Kind    string         `json:"kind,omitempty"`   // of a notice
+	Device  string         `json:"device,omitempty"` // that a notice is about, by its name
 	Actions []noticeAction `json:"actions,omitempty"`
 }
 
@@ -61,6 +63,8 @@ func (s *session) note(n notice, t push.Target) push.Note {
 	switch {
 	case e.Prompt != nil:
 		body.Type, topic = "card", e.Prompt.ID
+	case e.Notice != nil:
+		body.Type, topic = "notice", "notice\n"+e.Notice.Device.ID
 	case e.Media != nil:
 		body.Type = "file"
 	default:
@@ -68,11 +72,14 @@ func (s *session) note(n notice, t push.Target) push.Note {
 	}
 	if t.Content {
 		body.Title, body.Body = words(e)
-		if e.Prompt != nil && s.dev.Rights.Answer && s.hub.PushActions != nil && t.Encrypted() {
+		if n := e.Notice; n != nil {
+			body.Kind, body.Device = n.Kind, clip(cmp.Or(n.Device.Name, n.Device.ID), maxTitle)
+		}
+		if e.Prompt != nil && s.unanswerable() == nil && s.hub.PushActions != nil && t.Encrypted() {
 			body.Actions = s.actions(e.Prompt)
 		}
 	}
-	return push.Note{Body: fit(body), TTL: n.life, Urgent: e.Prompt != nil, Topic: s.topic(topic)}
+	return push.Note{Body: fit(body), TTL: n.life, Urgent: e.Prompt != nil || e.Notice != nil, Topic: s.topic(topic)}
 }
 
 // withdrawal makes the notification that takes others back.
@@ -113,7 +120,7 @@ func fit(n noticeBody) []byte {
 		case n.Actions != nil:
 			n.Actions = nil
 		default:
-			n.Title, n.Body, n.IDs = "", "", []string{}
+			n.Title, n.Body, n.Device, n.IDs = "", "", "", []string{}
 		}
 	}
 }
@@ -124,6 +131,8 @@ func words(e *entry) (title, text string) {
 	switch {
 	case e.Prompt != nil:
 		text, _ = question(e.Prompt)
+	case e.Notice != nil:
+		text = noticeWords(e.Notice)
 	case e.Media != nil:
 		text = plain(cmp.Or(e.Media.Caption, e.Media.Filename))
 	case e.Message != nil:
@@ -148,6 +157,18 @@ func question(p *frame.Prompt) (text string, all bool) {
 }
 
 func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
+
+// noticeWords say what a notice tells of.
+func noticeWords(n *frame.Notice) string {
+	device := clip(strings.Join(strings.Fields(cmp.Or(n.Device.Name, n.Device.ID)), " "), maxTitle)
+	switch n.Kind {
+	case frame.DeviceJoined:
+		return device + " takes part in a conversation of yours now. If you don't know it, revoke it."
+	case frame.RightsChanged:
+		return device + " has more rights now. If you don't know it, revoke it."
+	}
+	return device + " has access to your agent now. If you don't know it, revoke it."
+}
 
 // Marks of Markdown that are not words.
 var (

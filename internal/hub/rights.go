@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"hermes-mobile/frame"
 	"hermes-mobile/internal/audit"
@@ -47,6 +48,7 @@ func (h *Hub) SetRights(ctx context.Context, id string, change map[string]bool) 
 	var now Rights
 	by := audit.From(ctx)
 	err := h.ask(ctx, id, func(s *session, b *batch, done func(error)) {
+		at := time.Now()
 		next := s.dev.Rights
 		for name, on := range change {
 			*Right(&next, name) = on
@@ -60,10 +62,26 @@ func (h *Hub) SetRights(ctx context.Context, id string, change map[string]bool) 
 			if err := tx.SetRights(s.dev.N, next); err != nil {
 				return err
 			}
-			return tx.AddAudit(entryOf(by, "device.rights", s.id, rightsChanged(s.dev.Rights, next)))
+			if err := tx.AddAudit(entryOf(by, "device.rights", s.id, rightsChanged(s.dev.Rights, next))); err != nil {
+				return err
+			}
+			given := rightsGiven(s.dev.Rights, next)
+			if len(given) == 0 || !s.dev.Bound() {
+				return nil
+			}
+			if slices.Contains(given, "answer") {
+				if err := h.restrain(tx, s.dev.N, at); err != nil {
+					return err
+				}
+			}
+			n := noticeOf(s.dev, frame.RightsChanged, at)
+			n.Rights = given
+			return h.announce(tx, n, s.dev.N)
 		}, func(err error) {
 			if err == nil {
+				s.restrained()
 				s.entitle(next)
+				h.tell(s.dev.UserID, s.id)
 			}
 			done(err)
 		})
@@ -72,6 +90,16 @@ func (h *Hub) SetRights(ctx context.Context, id string, change map[string]bool) 
 		return Rights{}, err
 	}
 	return now, nil
+}
+
+// rightsGiven are the names of the rights that are new.
+func rightsGiven(from, to Rights) (list []string) {
+	for _, name := range RightNames {
+		if *Right(&to, name) && !*Right(&from, name) {
+			list = append(list, name)
+		}
+	}
+	return list
 }
 
 // rightsChanged says how rights changed, as the command devices rights takes it.
@@ -98,33 +126,45 @@ func (s *session) entitle(r Rights) {
 	}
 	s.look()
 	s.tellCapabilities()
+	s.awaitAnswers()
 	s.hub.log.Info("the rights of a device were changed", "device", s.id, "write", r.Write, "answer", r.Answer, "call", r.Call)
 }
 
-// forbids answers a frame that the device has no right to send. What was accepted before, and comes again, is told so.
+// forbids answers a frame that the device has no right to send, or not yet. What was accepted before, and comes again, is told so.
 func (s *session) forbids(b *batch, e *received) bool {
-	var why string
+	var refusal *frame.Error
 	switch f := e.f.(type) {
 	case *frame.Text:
-		why = s.unsayable(f.Text)
+		refusal = s.unsayable(f.Text)
 	case *frame.Audio:
-		why = s.unsayable(f.Text)
+		refusal = s.unsayable(f.Text)
 	case *frame.Media:
-		why = s.unsayable(f.Caption)
+		refusal = s.unsayable(f.Caption)
 	case *frame.Stop, *frame.Deliver:
-		why = s.unsayable("")
+		refusal = s.unsayable("")
 	case *frame.Answer:
-		if !s.dev.Rights.Answer {
-			why = noAnswers
-		}
+		refusal = s.unanswerable()
 	}
-	if why == "" {
+	if refusal == nil {
 		return false
 	}
+	refusal.Ref = ref(e.f)
 	if !s.acceptedBefore(b, e) {
-		b.then(func() { e.c.send(&frame.Error{Code: frame.Forbidden, Message: why, Ref: ref(e.f)}) })
+		b.then(func() { e.c.send(refusal) })
 	}
 	return true
+}
+
+// unanswerable is why the device may answer no cards now, nil where it may. It is the one place that says so: frames, words and the
+// buttons of notifications ask it.
+func (s *session) unanswerable() *frame.Error {
+	if !s.dev.Rights.Answer {
+		return &frame.Error{Code: frame.Forbidden, Message: noAnswers}
+	}
+	if wait := s.patient(time.Now()); wait > 0 {
+		return tooNew(wait, "")
+	}
+	return nil
 }
 
 // acceptedBefore answers a frame that was accepted before, or cannot be looked up.
@@ -149,15 +189,15 @@ func (s *session) acceptedBefore(b *batch, e *received) bool {
 	return s.seen(b, e, ref(e.f))
 }
 
-// unsayable is why the device may not say this, empty where it may.
-func (s *session) unsayable(text string) string {
+// unsayable is why the device may not say this, nil where it may.
+func (s *session) unsayable(text string) *frame.Error {
 	switch {
 	case !s.dev.Rights.Write:
-		return onlyReads
-	case !s.dev.Rights.Answer && answersInWords(text):
-		return noAnswers
+		return &frame.Error{Code: frame.Forbidden, Message: onlyReads}
+	case answersInWords(text):
+		return s.unanswerable()
 	}
-	return ""
+	return nil
 }
 
 // answersInWords reports whether a text is a command by which Hermes takes the answer to a question.

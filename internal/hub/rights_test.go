@@ -164,7 +164,7 @@ func TestWithoutCall(t *testing.T) {
 	w, agent := callWorld(t, map[string][]string{"d": {"models.list"}}, nil)
 	c := w.connect("d")
 	w.rights("d", off("call"))
-	if got := find[*frame.CapabilitiesChanged](c, nil).Capabilities; !slices.Equal(got.Call, []string{"devices.list"}) || !got.Text || !got.Prompt {
+	if got := find[*frame.CapabilitiesChanged](c, nil).Capabilities; !slices.Equal(got.Call, []string{"devices.list", "devices.revoke"}) || !got.Text || !got.Prompt {
 		t.Errorf("told %+v", got)
 	}
 	if r := c.call("models.list", "{}"); r.Err == nil || r.Err.Code != "forbidden" {

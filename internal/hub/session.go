@@ -299,7 +299,7 @@ func (s *session) committed(steps []step, failed map[int]error) {
 
 // refusal reports whether an error of a transaction is no failure of the store, but a reason for which nothing is stored.
 func refusal(err error) bool {
-	for _, reason := range []error{errTwice, errCodeGone, store.ErrUserTaken, store.ErrManyDevices, store.ErrManyUnapproved} {
+	for _, reason := range []error{errTwice, errCodeGone, store.ErrTooNew, store.ErrUserTaken, store.ErrManyDevices, store.ErrManyUnapproved} {
 		if errors.Is(err, reason) {
 			return true
 		}
@@ -458,19 +458,20 @@ func (s *session) load(b *batch) error {
 		s.final(b, chat.Say{ID: m.ID, Text: m.Text, Final: true, Interrupted: true, ReplyTo: m.ReplyTo}, true)
 	}
 	b.then(func() { s.next(); s.tellDecisions() })
-	if s.hub.sharing.Load() {
+	if s.hub.sharing.Load() || s.hub.passed.Load() {
 		s.post(shared{})
 	}
+	s.steadyWait()
 	return nil
 }
 
 // timers of a session; each posts an event. A nil one is not running.
 type timers struct {
-	flush, idle, lease, working, uploads, retry, notice, withdraw, sent *time.Timer
+	flush, idle, lease, working, uploads, retry, notice, withdraw, sent, answers *time.Timer
 }
 
-func (t *timers) all() [9]**time.Timer {
-	return [...]**time.Timer{&t.flush, &t.idle, &t.lease, &t.working, &t.uploads, &t.retry, &t.notice, &t.withdraw, &t.sent}
+func (t *timers) all() [10]**time.Timer {
+	return [...]**time.Timer{&t.flush, &t.idle, &t.lease, &t.working, &t.uploads, &t.retry, &t.notice, &t.withdraw, &t.sent, &t.answers}
 }
 
 func (t *timers) any() bool {

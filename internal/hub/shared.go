@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"hermes-mobile/frame"
 	"hermes-mobile/internal/audit"
@@ -64,9 +65,17 @@ func (h *Hub) Join(ctx context.Context, id, conversation string) error {
 	case len(members) >= maxMembers:
 		return errMembers
 	}
-	by := audit.From(ctx)
+	by, now := audit.From(ctx), time.Now()
 	err = h.store.Do(func(tx *store.Tx) error {
 		if err := tx.Join(member.N, conversation); err != nil {
+			return err
+		}
+		if err := h.restrain(tx, member.N, now); err != nil {
+			return err
+		}
+		n := noticeOf(member, frame.DeviceJoined, now)
+		n.Conversation = conversation
+		if err := h.announce(tx, n, member.N); err != nil {
 			return err
 		}
 		return tx.AddAudit(entryOf(by, "device.joined", id, "conversation of "+conversation))
@@ -75,6 +84,7 @@ func (h *Hub) Join(ctx context.Context, id, conversation string) error {
 		return err
 	}
 	h.sharing.Store(true)
+	defer h.tell(member.UserID, id)
 	return errors.Join(h.regroup(ctx, id), h.regroup(ctx, conversation))
 }
 
@@ -137,6 +147,8 @@ func (s *session) regroup() error {
 	if err := s.loadGroup(dev.Conversation); err != nil {
 		return err
 	}
+	s.dev.AnswersAt = dev.AnswersAt
+	s.steadyWait()
 	if dev.Conversation != s.dev.Conversation {
 		s.dev.Conversation = dev.Conversation
 		s.unmirror()

@@ -87,7 +87,7 @@ func (s *Server) pushAction(w http.ResponseWriter, r *http.Request) {
 	case errors.Is(err, hub.ErrActionForged):
 		s.guard.Wrong(addr)
 		answerAction(w, http.StatusForbidden, actionAnswer{Message: spoken(err)})
-	case errors.Is(err, hub.ErrActionRefused), errors.Is(err, hub.ErrActionUnread):
+	case errors.Is(err, hub.ErrActionRefused), errors.Is(err, hub.ErrActionUnread), errors.Is(err, hub.ErrActionTooNew):
 		answerAction(w, http.StatusForbidden, actionAnswer{Message: spoken(err)})
 	case errors.Is(err, hub.ErrActionExpired):
 		answerAction(w, http.StatusGone, actionAnswer{Message: spoken(err)})

@@ -17,6 +17,7 @@ const (
 	KindPrompt
 	KindPromptDone
 	KindEcho
+	KindNotice
 )
 
 // Out is an entry of a device's outbox.

@@ -30,6 +30,17 @@ func (t *Tx) Share(conversation string, except int64, kind Kind, body []byte, ha
 	return t.must("share.add", conversation, int(kind), body, optional(hash), except)
 }
 
+// Notify gives a notice to the other devices of a user whose apps show notices, at most so many of them.
+func (t *Tx) Notify(user string, except int64, body []byte, most int) error {
+	return t.must("share.notice", user, except, int(KindNotice), body, most)
+}
+
+// SharedAny reports whether any device has something to take.
+func (s *Store) SharedAny(ctx context.Context) (yes bool, err error) {
+	err = s.rows(ctx, "share.any", func(*sql.Rows) error { yes = true; return nil })
+	return yes, err
+}
+
 // Shared is an entry that a device has not taken into its outbox yet.
 type Shared struct {
 	N    int64

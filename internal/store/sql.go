@@ -28,6 +28,10 @@ var writes = map[string]string{
 	"device.strange": `UPDATE device SET label=?2 WHERE n=?1 AND (SELECT count(*) FROM device WHERE label=?2 AND approved_at=0 AND revoked=0)<=?3`,
 	"device.enter": `UPDATE device SET was_user='', created_at=max(?3, coalesce((SELECT max(created_at)+1 FROM device WHERE user_id=?2 AND n<>?1), 0)),
 		answers_at=CASE WHEN EXISTS (SELECT 1 FROM device WHERE user_id=?2 AND n<>?1 AND revoked=0) THEN ?4 ELSE 0 END WHERE n=?1`,
+	"device.wait": `UPDATE device SET answers_at=max(answers_at, ?2) WHERE n=?1 AND EXISTS (SELECT 1 FROM device o
+		WHERE o.user_id=device.user_id AND o.n<>?1 AND o.revoked=0)`,
+	"device.clamp":    `UPDATE device SET answers_at=?2 WHERE n=?1 AND answers_at>?2`,
+	"device.answers":  `UPDATE device SET answers_at=answers_at WHERE id=? AND answers_at<=?`,
 	"device.approved": `UPDATE device SET approved_at=?2 WHERE n=?1 AND approved_at=0`,
 
 	"inbox.add":    `INSERT INTO inbox(conversation, device, id, at, state, body, hash) VALUES(?,?,?,?,?,?,?) ON CONFLICT(device, id) DO NOTHING`,
@@ -42,6 +46,9 @@ var writes = map[string]string{
 
 	"share.add": `INSERT INTO share(device, kind, body, hash) SELECT n, ?2, ?3, ?4 FROM device WHERE id=?1 AND n<>?5
 		UNION ALL SELECT n, ?2, ?3, ?4 FROM device WHERE conversation<>'' AND conversation=?1 AND n<>?5`,
+	// To the devices that were here last: a user may have very many.
+	"share.notice": `INSERT INTO share(device, kind, body) SELECT n, ?3, ?4 FROM device WHERE user_id=?1 AND user_id<>'' AND n<>?2 AND revoked=0 AND notices=1
+		ORDER BY seen_at DESC, n LIMIT ?5`,
 	"share.take": `DELETE FROM share WHERE n=?`,
 	"share.wipe": `DELETE FROM share WHERE device=?`,
 
@@ -115,7 +122,7 @@ var writes = map[string]string{
 	"push.wipe":   `DELETE FROM push WHERE device=?`,
 
 	"notice.add": `INSERT OR IGNORE INTO notice(device, seq, id, at, withdrawn) SELECT o.device, o.seq, ` + entryID + `, ?3, ?4 FROM outbox o
-		WHERE o.device=?1 AND o.seq>?2 AND o.kind<=3`,
+		WHERE o.device=?1 AND o.seq>?2 AND ` + shownKinds,
 	"notice.withdraw": `UPDATE notice SET withdrawn=1 WHERE device=? AND seq=?`,
 	"notice.drop":     `DELETE FROM notice WHERE device=?1 AND withdrawn=1 AND seq<=(SELECT floor FROM device WHERE n=?1)`,
 	"notice.wipe":     `DELETE FROM notice WHERE device=?`,
@@ -142,7 +149,10 @@ const deviceColumns = `n, id, name, platform, app, user_id, user_name, label, to
 	answers_at, expires_at, next_hash, approved_at, was_user, notices`
 
 // entryID is the id of what an outbox entry o shows.
-const entryID = `coalesce(json_extract(CAST(o.body AS TEXT), '$.message.id'), json_extract(CAST(o.body AS TEXT), '$.media.id'), json_extract(CAST(o.body AS TEXT), '$.prompt.id'), '')`
+const entryID = `coalesce(json_extract(CAST(o.body AS TEXT), '$.message.id'), json_extract(CAST(o.body AS TEXT), '$.media.id'), json_extract(CAST(o.body AS TEXT), '$.prompt.id'), json_extract(CAST(o.body AS TEXT), '$.notice.id'), '')`
+
+// shownKinds are the kinds of outbox entries o that a person is notified of: messages, files, cards, and notices.
+const shownKinds = `(o.kind<=3 OR o.kind=6)`
 
 // messageID and messageStart are the id and the beginning of the message that an outbox entry o of kind 1 holds.
 const (
@@ -151,9 +161,9 @@ const (
 )
 
 // unread is from where and which entries of outbox o were not written to the device, or it is shown a notification of: messages, files,
-// and cards that are open.
+// notices, and cards that are open.
 const unread = `FROM outbox o LEFT JOIN notice n ON n.device=o.device AND n.seq=o.seq
-		WHERE o.device=?1 AND o.seq>min(?2, coalesce((SELECT min(seq)-1 FROM notice WHERE device=?1 AND withdrawn=0), ?2)) AND (o.seq>?2 OR n.withdrawn=0) AND o.kind<=3
+		WHERE o.device=?1 AND o.seq>min(?2, coalesce((SELECT min(seq)-1 FROM notice WHERE device=?1 AND withdrawn=0), ?2)) AND (o.seq>?2 OR n.withdrawn=0) AND ` + shownKinds + `
 		AND (o.kind<>3 OR EXISTS (SELECT 1 FROM card WHERE id=` + entryID + ` AND state=0))`
 
 // auditFilter selects entries of the audit log, with the arguments of an AuditFilter.
@@ -173,6 +183,7 @@ var queries = map[string]string{
 		UNION SELECT device FROM card WHERE state<2 UNION SELECT device FROM share) ORDER BY n`,
 	"device.members": `SELECT id FROM device WHERE conversation=? AND conversation<>'' ORDER BY n`,
 	"device.sharing": `SELECT 1 FROM device WHERE conversation<>'' LIMIT 1`,
+	"share.any":      `SELECT 1 FROM share LIMIT 1`,
 
 	"inbox.open":   `SELECT n, id, state, texts, body FROM inbox WHERE conversation=? AND state<2 ORDER BY n`,
 	"inbox.newest": `SELECT coalesce(max(n), 0) FROM inbox`,
@@ -227,7 +238,7 @@ var queries = map[string]string{
 	"notice.old":   `SELECT device, seq FROM notice WHERE at<?`,
 	"notice.shown": `SELECT seq, id FROM notice WHERE device=? AND withdrawn=0 ORDER BY seq`,
 	"notice.due": `SELECT d.id FROM device d WHERE d.revoked=0 AND EXISTS (SELECT 1 FROM push WHERE device=d.n) AND EXISTS (SELECT 1 FROM outbox o
-		WHERE o.device=d.n AND o.seq>max(d.sent, d.floor) AND o.kind<=3 AND NOT EXISTS (SELECT 1 FROM notice WHERE device=o.device AND seq=o.seq)) ORDER BY d.n`,
+		WHERE o.device=d.n AND o.seq>max(d.sent, d.floor) AND ` + shownKinds + ` AND NOT EXISTS (SELECT 1 FROM notice WHERE device=o.device AND seq=o.seq)) ORDER BY d.n`,
 	"unread.count": `SELECT count(*), count(*)-count(n.seq) ` + unread,
 	"unread.list":  `SELECT o.seq, o.kind, ` + entryID + `, n.seq IS NOT NULL ` + unread + ` ORDER BY o.seq DESC LIMIT ?`,
 

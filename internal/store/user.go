@@ -14,6 +14,8 @@ var (
 	ErrUserTaken = errors.New("the user belongs to devices with another token")
 	// ErrManyDevices: the user has the most devices that one may have.
 	ErrManyDevices = errors.New("the user has too many devices")
+	// ErrTooNew: the device may not answer cards yet.
+	ErrTooNew = errors.New("the device is too new to answer cards")
 	// ErrManyUnapproved: the token has the most devices that may wait for approval.
 	ErrManyUnapproved = errors.New("too many devices with this token wait for approval")
 )
@@ -56,6 +58,21 @@ func (t *Tx) unless(refused error, name string, args ...any) error {
 // Where the user has others that are not revoked it may not answer cards before a time, which is zero where it may.
 func (t *Tx) EnterUser(n int64, user string, now, answers time.Time) error {
 	return t.must("device.enter", n, user, now.UnixMilli(), millisOrZero(answers))
+}
+
+// WaitToAnswer keeps a device from answering cards before a time, where its user has others that are not revoked.
+func (t *Tx) WaitToAnswer(n int64, until time.Time) error {
+	return t.must("device.wait", n, until.UnixMilli())
+}
+
+// ShortenWait brings the time before which a device may not answer cards forward, where it is later.
+func (t *Tx) ShortenWait(n int64, until time.Time) error {
+	return t.must("device.clamp", n, until.UnixMilli())
+}
+
+// MayAnswer is ErrTooNew where a device may not answer cards yet.
+func (t *Tx) MayAnswer(id string, now time.Time) error {
+	return t.unless(ErrTooNew, "device.answers", id, now.UnixMilli())
 }
 
 // ApproveDevice notes that a device's user is approved, unless that was seen before.

@@ -199,6 +199,10 @@ func (m *model) choose(c *card, o frame.Option) {
 }
 
 func (m *model) answer(c *card, option, text, label string) {
+	if wait := wait(m.status, m.now()); wait != "" {
+		m.say("Not sent: %s", wait)
+		return
+	}
 	o, err := m.chat.Answer(m.ctx, c.id, option, text)
 	if err != nil {
 		m.say("The answer could not be sent: %s", reason(err))

@@ -81,7 +81,10 @@ func (m *model) cardPanel() []string {
 		}
 		body = append(body, cut(mark+style.Render(l), width))
 	}
+	wait := wait(m.status, m.now())
 	switch {
+	case wait != "":
+		body = append(body, m.style.warn.Render(cut(wait, width)))
 	case c.asked != "":
 		body = append(body, m.style.dim.Render(cut("sending: "+c.asked, width)))
 	case m.writing == c.id:

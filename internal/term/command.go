@@ -10,12 +10,13 @@ import (
 	"strings"
 
 	"hermes-mobile/device"
+	"hermes-mobile/frame"
 )
 
 // command is a line that this program understands itself. Every other line, with a slash or not, goes to the agent: /help
 // is the agent's.
 type command struct {
-	name string // send, stop, quit, keys
+	name string // send, revoke, stop, quit, keys
 	arg  string
 }
 
@@ -25,6 +26,10 @@ func parseCommand(s string) (command, bool) {
 	switch word {
 	case "/send":
 		return command{"send", strings.TrimSpace(arg)}, true
+	case "/revoke":
+		if id := strings.TrimSpace(arg); frame.ValidID(id) {
+			return command{"revoke", id}, true
+		}
 	case "/stop", "/quit", "/keys":
 		if arg == "" {
 			return command{word[1:], ""}, true

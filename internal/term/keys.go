@@ -13,7 +13,8 @@ const keysHelp = `Enter sends, Alt+Enter or Ctrl+J begins a new line, ↑ and �
 PgUp, PgDn, Ctrl+Home and Ctrl+End scroll. Ctrl+X or Esc stops the agent. Ctrl+R connects now. Ctrl+D or Ctrl+C leaves.
 Cards: 1 to 9 or ↑↓ and Enter answer, o answers a question in your own words, Tab goes to the next card. PgDn, PgUp and
 Shift+↑↓ scroll a long one: what it allows can be chosen once you have seen its end.
-/send PATH caption sends a file (Tab completes), /stop stops, /keys shows this, /quit leaves. All else goes to the agent.`
+/send PATH caption sends a file (Tab completes), /stop stops, /revoke DEVICE shuts a newer device of yours out, /keys shows this,
+/quit leaves. All else goes to the agent.`
 
 // keyPress does what a key is for.
 func (m *model) keyPress(msg tea.KeyPressMsg) tea.Cmd {
@@ -125,6 +126,12 @@ func (m *model) stop() tea.Cmd {
 	return func() tea.Msg { return stoppedMsg{c.Stop(ctx)} }
 }
 
+// revoke shuts out another device. It may have to wait for a connection, too.
+func (m *model) revoke(id string) tea.Cmd {
+	ctx, c := m.ctx, m.chat
+	return func() tea.Msg { return revokedMsg{id, c.RevokeDevice(ctx, id)} }
+}
+
 // enter sends what stands in the input.
 func (m *model) enter() tea.Cmd {
 	text := m.input.Value()
@@ -162,6 +169,8 @@ func (m *model) enter() tea.Cmd {
 		}
 	case c.name == "stop":
 		cmd = m.stop()
+	case c.name == "revoke":
+		cmd = m.revoke(c.arg)
 	case c.name == "keys":
 		m.say("%s", keysHelp)
 	case c.name == "quit":

@@ -27,6 +27,7 @@ type chat interface {
 	Status() device.Status
 	Activity() device.Activity
 	Pending() []*device.Outgoing
+	RevokeDevice(ctx context.Context, id string) error
 	Download(ctx context.Context, f device.File, w io.Writer) (int64, error)
 }
 
@@ -76,6 +77,10 @@ type (
 	}
 	tickMsg    struct{}
 	stoppedMsg struct{ err error }
+	revokedMsg struct {
+		id  string
+		err error
+	}
 )
 
 func newModel(ctx context.Context, c chat, o Options) *model {
@@ -144,6 +149,8 @@ func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		if msg.err != nil {
 			m.say("Could not stop: %s", reason(msg.err))
 		}
+	case revokedMsg:
+		m.say("%s", revoked(msg.id, msg.err))
 	case tickMsg:
 		m.ticking = false
 		for _, e := range m.entries {
@@ -220,6 +227,8 @@ func (m *model) event(msg eventMsg) tea.Cmd {
 		m.cardDone(ev)
 	case device.Echo:
 		m.add(&entry{kind: mine, id: "echo " + ev.ID, text: echo(ev), mark: accepted, extra: peer(ev.From)})
+	case device.Notice:
+		m.say("%s", announced(ev))
 	case device.Receipt:
 		m.receipt(ev)
 	case device.Activity:

@@ -48,6 +48,10 @@ func (f *fake) Reconnect()                  { f.asked = append(f.asked, "reconne
 func (f *fake) Status() device.Status       { return f.status }
 func (f *fake) Activity() device.Activity   { return device.Activity{} }
 func (f *fake) Pending() []*device.Outgoing { return nil }
+func (f *fake) RevokeDevice(_ context.Context, id string) error {
+	f.asked = append(f.asked, "revoke "+id)
+	return f.err
+}
 func (f *fake) Download(_ context.Context, file device.File, w io.Writer) (int64, error) {
 	n, err := w.Write(file.Data)
 	return int64(n), err
@@ -375,4 +379,75 @@ func TestFollowsUnlessScrolledUp(t *testing.T) {
 	s.shows("the newest")
 	s.Update(tea.WindowSizeMsg{Width: 1, Height: 1})
 	s.View()
+}
+
+// A new device of the person is told of with how to revoke it, and nothing it calls itself steers the terminal.
+func TestNewDeviceIsTold(t *testing.T) {
+	s := newScreen(t)
+	s.event(device.Notice{Notice: frame.Notice{Kind: frame.DeviceAdded, Device: frame.NoticeDevice{ID: "tab-2", Name: "Tab\x1b[2Jlet\u202e", Platform: "ios"}, Revocable: true}})
+	seen := func() string { return strings.Join(strings.Fields(s.View().Content), " ") }
+	if v := seen(); !strings.Contains(v, "New device of yours: Tab␛[2Jlet") || !strings.Contains(v, "write /revoke tab-2") || strings.Contains(v, "\u202e") {
+		t.Errorf("%s", v)
+	}
+	s.event(device.Notice{Notice: frame.Notice{Kind: frame.DeviceJoined, Device: frame.NoticeDevice{ID: "tab-2"}, Conversation: "tel-1"}})
+	s.event(device.Notice{Notice: frame.Notice{Kind: frame.RightsChanged, Device: frame.NoticeDevice{ID: "tab-2"}, Rights: []string{"write", "answer"}}})
+	s.event(device.Notice{Notice: frame.Notice{Kind: "teleported", Device: frame.NoticeDevice{ID: "tab-2"}}})
+	for _, want := range []string{"tab-2 takes part in the conversation of tel-1 now.", "has more rights now: write, answer.", "News of your device tab-2: teleported.", "ask the owner"} {
+		if v := seen(); !strings.Contains(v, want) {
+			t.Errorf("%q is not in %s", want, v)
+		}
+	}
+	run := func(text string) {
+		t.Helper()
+		s.input.SetValue(text)
+		_, cmd := s.Update(tea.KeyPressMsg{Code: tea.KeyEnter})
+		if cmd != nil {
+			if msg, is := cmd().(revokedMsg); is {
+				s.Update(msg)
+			}
+		}
+	}
+	s.asked(t, "/revoke tab-2", run, "revoke tab-2")
+	if v := seen(); !strings.Contains(v, "tab-2 is revoked") {
+		t.Errorf("%s", v)
+	}
+	s.asked(t, "/revoke", run, "send /revoke")
+	s.asked(t, "/revoke the plan", run, "send /revoke the plan")
+	s.fake.err = &device.CallError{CallError: frame.CallError{Code: "forbidden", Message: "only those that came after it"}}
+	run("/revoke tel-9")
+	if v := seen(); !strings.Contains(v, "tel-9 was not revoked") || !strings.Contains(v, "came after it") {
+		t.Errorf("%s", v)
+	}
+}
+
+// asked runs a line, which must come to this.
+func (s *screen) asked(t *testing.T, text string, run func(string), want string) {
+	t.Helper()
+	before := len(s.fake.asked)
+	run(text)
+	if got := s.fake.asked[before:]; len(got) != 1 || got[0] != want {
+		t.Errorf("%q came to %q, want %q", text, got, want)
+	}
+}
+
+// A device that is new cannot answer yet, and says for how long.
+func TestNewDeviceWaitsToAnswer(t *testing.T) {
+	s := newScreen(t)
+	status := s.fake.status
+	status.AnswersAt = s.clock.Add(42 * time.Second)
+	s.event(device.StatusChanged{Status: status})
+	s.event(device.CardShown{Prompt: frame.Prompt{ID: "c1", Kind: frame.ExecApproval, Command: "rm", Options: []frame.Option{{ID: "once", Label: "Allow"}, {ID: "deny", Label: "Deny", Style: "danger"}}}})
+	s.clock = s.clock.Add(time.Second)
+	if v := s.View().Content; !strings.Contains(v, "it can answer in 41 s") {
+		t.Errorf("%s", v)
+	}
+	s.Update(tea.KeyPressMsg{Code: tea.KeyEnter})
+	if len(s.fake.asked) != 0 {
+		t.Errorf("it was answered: %q", s.fake.asked)
+	}
+	s.clock = s.clock.Add(42 * time.Second)
+	s.Update(tea.KeyPressMsg{Code: tea.KeyEnter})
+	if len(s.fake.asked) != 1 || s.fake.asked[0] != "answer c1 deny " {
+		t.Errorf("answered %q", s.fake.asked)
+	}
 }

@@ -21,8 +21,8 @@ import (
 
 // plain is the line mode. One goroutine runs it; lines and events come in by channels.
 //
-// It is made for scripts: a line is taken when the agent is done with the one before, or has put a question. Only /stop and
-// /quit are taken at once.
+// It is made for scripts: a line is taken when the agent is done with the one before, or has put a question. Only /stop,
+// /revoke and /quit are taken at once.
 type plain struct {
 	ctx context.Context
 	d   *device.Device
@@ -135,6 +135,8 @@ func (p *plain) run(events <-chan eventMsg, ended <-chan struct{}) error {
 				if err := p.d.Stop(p.ctx); err != nil {
 					p.problem(err)
 				}
+			case own && c.name == "revoke": // it waits for nothing
+				fmt.Fprintln(p.o.Err, revoked(c.arg, p.d.RevokeDevice(p.ctx, c.arg)))
 			default:
 				p.ahead = &s
 			}
@@ -226,7 +228,7 @@ func (p *plain) input(s string) {
 	switch {
 	case strings.TrimSpace(s) == "":
 	case own && c.name == "keys":
-		p.print("/send PATH caption sends a file, /stop stops, /quit leaves; a number answers a card. All else goes to the agent.")
+		p.print("/send PATH caption sends a file, /stop stops, /revoke DEVICE shuts a newer device of yours out, /quit leaves; a number answers a card. All else goes to the agent.")
 	case own && c.name == "send":
 		f, o, err := openFile(c.arg)
 		if err != nil {
@@ -325,6 +327,8 @@ func (p *plain) event(msg eventMsg) error {
 		}
 	case device.Echo:
 		p.print("(%s: %s)", peer(ev.From), echo(ev))
+	case device.Notice:
+		fmt.Fprintln(p.o.Err, "! "+announced(ev))
 	case device.Receipt:
 		p.receipt(ev)
 	case device.Tool:
@@ -413,6 +417,9 @@ func (p *plain) ask(c *card) {
 	}
 	for i, o := range c.options {
 		p.print("  %d) %s", i+1, o.Label)
+	}
+	if wait := wait(p.d.Status(), time.Now()); wait != "" {
+		fmt.Fprintln(p.o.Err, wait)
 	}
 }
 

@@ -3,7 +3,7 @@ import { readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { gzipSync } from 'node:zlib'
 import { build } from 'esbuild'
 
-const LIMIT = 12 * 1024
+const LIMIT = 13 * 1024
 
 rmSync('build', { recursive: true, force: true })
 await build({

@@ -77,6 +77,7 @@ type phone struct {
 	net  *network   // between it and the server; nil: none
 	rng  *rand.Rand // of the load loop
 
+	mayTap time.Time  // a device that is new for its user answers cards from then on
 	asleep sync.Mutex // held while the app stands still
 
 	mu     sync.Mutex
@@ -96,6 +97,9 @@ type phone struct {
 	taps   sync.WaitGroup
 }
 
+// newcomer is longer than a device that joined a conversation may not answer cards.
+const newcomer = 65 * time.Second
+
 func newPhone(w *world, n int) (*phone, error) {
 	p := &phone{w: w, id: fmt.Sprintf("phone-%d", n), rng: rand.New(rand.NewPCG(w.seed, uint64(n)+1)), cards: map[string]*card{},
 		ids: map[string]*message{}, open: map[string]time.Time{}, state: map[device.State]int{}}
@@ -104,6 +108,10 @@ func newPhone(w *world, n int) (*phone, error) {
 	if w.bad && (n == sharedLead || n == sharedMember) {
 		p.chat, p.user = fmt.Sprintf("phone-%d", sharedLead), "owner-of-two"
 		setup.User = p.user
+		if n == sharedMember { // the first device of a user may answer cards at once
+			p.mayTap = time.Now().Add(newcomer)
+			w.online(w.phones[sharedLead])
+		}
 	}
 	if w.bad {
 		var err error
@@ -288,6 +296,9 @@ func (p *phone) cardLocked(ev *device.CardShown) {
 	}
 	c := &card{id: ev.ID, text: ev.Text}
 	p.cards[ev.ID] = c
+	if time.Now().Before(p.mayTap) {
+		return // the other device of the conversation does
+	}
 	first := ev.Options[rand.IntN(len(ev.Options))].ID
 	c.answers = append(c.answers, first)
 	if rand.IntN(4) == 0 {

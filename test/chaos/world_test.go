@@ -118,6 +118,10 @@ func newWorldOn(t *testing.T, srv *server, seed uint64, cfg gateway.Config, bad 
 		if err := w.srv.run("devices", "join", w.phones[sharedMember].id, w.phones[sharedLead].id); err != nil {
 			t.Fatal(err)
 		}
+		member := w.phones[sharedMember]
+		member.mu.Lock()
+		member.mayTap = time.Now().Add(newcomer)
+		member.mu.Unlock()
 	}
 	return w
 }
@@ -274,15 +278,21 @@ func (w *world) quiet() bool {
 // connected waits until everybody is.
 func (w *world) connected() {
 	w.t.Helper()
+	w.online(w.phones...)
+}
+
+// online waits until phones, and the sender where there is one, are connected.
+func (w *world) online(phones ...*phone) {
+	w.t.Helper()
 	ctx, cancel := context.WithTimeout(w.t.Context(), 30*time.Second)
 	defer cancel()
 	online := func() bool {
-		for _, p := range w.phones {
+		for _, p := range phones {
 			if !p.app.online() {
 				return false
 			}
 		}
-		return w.sender.Status().State == device.Online
+		return w.sender == nil || w.sender.Status().State == device.Online
 	}
 	if !w.wait(ctx, online) {
 		w.t.Fatalf("not everybody was connected in time\n%s", w.srv.tail(60))

@@ -27,7 +27,7 @@ func record(t *testing.T) *recording {
 	seq := away(phone)
 	stranger(s, rec)
 	resume(s, rec, phone, own, epoch, seq)
-	reader, tablet := share(s, rec, own)
+	reader, tablet := share(s, rec, own, epoch, seq)
 	notify(s, rec, reader, tablet)
 	return rec
 }
@@ -173,7 +173,7 @@ func resume(s *server, rec *recording, phone *client, own, epoch string, seq int
 	phone.expect("", "t", "pong", "id", "p2")
 	phone.close()
 	phone = s.dial(rec)
-	phone.send("hello-resume", `{"t":"hello","token":%q,"device":{"id":"tel-1"},"user":{"id":"anna"},"accept":["delta","tail","tool"],"resume":{"epoch":%q,"seq":%d}}`, own, epoch, seq-1)
+	phone.send("hello-resume", `{"t":"hello","token":%q,"device":{"id":"tel-1"},"user":{"id":"anna"},"accept":["delta","tail","tool","notice"],"resume":{"epoch":%q,"seq":%d}}`, own, epoch, seq-1)
 	phone.expect("ready", "t", "ready")
 	phone.expect("", "t", "message", "seq", seq)
 	phone.send("", `{"t":"text","id":"m14","text":"/demo stream 100"}`)
@@ -182,16 +182,24 @@ func resume(s *server, rec *recording, phone *client, own, epoch string, seq int
 }
 
 // share has a tablet take part in the phone's conversation, and answer a card there.
-func share(s *server, rec *recording, own string) (phone, tablet *client) {
+func share(s *server, rec *recording, own, epoch string, seq int) (phone, tablet *client) {
 	const hello = `{"t":"hello","token":%q,"device":{"id":"tab-2","name":"Tablet"},"user":{"id":"anna"}}`
 	var invitation struct{ Code string }
-	if err := json.Unmarshal(s.command("pair", "--user", "anna", "--trusted", "--json"), &invitation); err != nil {
+	if err := json.Unmarshal(s.command("pair", "--user", "anna", "--json"), &invitation); err != nil {
 		s.t.Fatal(err)
 	}
 	tablet = s.dial(rec)
-	tablet.send("", `{"t":"hello","pair":%q,"device":{"id":"tab-2","name":"Tablet"},"user":{"id":"anna"}}`, invitation.Code)
+	tablet.send("", `{"t":"hello","pair":%q,"device":{"id":"tab-2","name":"Tablet","platform":"ios"},"user":{"id":"anna"}}`, invitation.Code)
 	token := tablet.expect("", "t", "ready", "token", present).text("token")
 	s.command("devices", "join", "tab-2", "tel-1")
+	phone = s.dial(rec)
+	phone.send("", `{"t":"hello","token":%q,"device":{"id":"tel-1","name":"Phone"},"user":{"id":"anna"},"accept":["notice"],"resume":{"epoch":%q,"seq":%d}}`, own, epoch, seq)
+	phone.expect("", "t", "ready")
+	phone.expect("notice", "t", "notice", "kind", "device_added")
+	phone.expect("", "t", "notice", "kind", "device_joined", "conversation", "tel-1")
+	phone.send("call-revoke", `{"t":"call","id":"c4","method":"devices.revoke","params":{"id":"tab-3"}}`)
+	phone.expect("result-revoke", "t", "result", "id", "c4", "error", present)
+	phone.close()
 	tablet.close()
 	tablet = s.dial(rec)
 	tablet.send("", hello, token)
@@ -203,7 +211,9 @@ func share(s *server, rec *recording, own string) (phone, tablet *client) {
 	phone.expect("echo", "t", "echo", "id", "m20")
 	card := tablet.expect("", "t", "prompt", "kind", "exec_approval")
 	tablet.send("", `{"t":"prompt","id":"a20","prompt_id":%q,"option_id":"deny"}`, card.text("id"))
-	phone.expect("prompt-done-by", "t", "prompt_done", "option_id", "deny")
+	tablet.expect("error-new-device", "t", "error", "code", "forbidden", "retry_after", present)
+	phone.send("", `{"t":"prompt","id":"a23","prompt_id":%q,"option_id":"deny"}`, card.text("id"))
+	tablet.expect("prompt-done-by", "t", "prompt_done", "option_id", "deny")
 	return phone, tablet
 }
 

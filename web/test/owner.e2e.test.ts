@@ -149,8 +149,27 @@ describe("the owner's page", { skip: noBrowser, concurrency: 1 }, () => {
     await chat.getByLabel('Name of this device').fill('Scanned')
     await chat.getByRole('button', { name: 'Connect' }).click()
     await online(chat)
+    await page.getByText(/^Scanned is paired and belongs to /).waitFor()
+
+    // A code for a user who is there already names that user, and so does the device that it lets in.
+    const user = (await server.cli('devices', 'list')).match(/^\S+ +Scanned +(\S+) /m)![1]!
+    await page.getByLabel('The device belongs to').selectOption(user)
+    await page.getByRole('switch', { name: /^Trusted device/ }).click()
+    await page.getByLabel("The device's token expires").selectOption({ label: 'After 30 days' })
+    await page.getByRole('button', { name: 'Another code' }).click()
+    await page.getByText(/^For a device of /).waitFor()
+    await accessible(page, 'a code for a user')
+    const second = await Visitor.come(browser, server)
+    const desk = await second.open((await page.locator('.command code').textContent())!)
+    await desk.getByLabel('Name of this device').fill('Second')
+    await desk.getByRole('button', { name: 'Connect' }).click()
+    await online(desk)
+    await page.getByText(/^Second is paired and belongs to /).waitFor()
+    await chat.locator('[data-device-news]').filter({ hasText: 'Second is a new device of yours.' }).waitFor()
+    assert.match(await server.cli('devices', 'list'), new RegExp(`Second +${user} `))
+    await second.leave()
     await go(page, 'Devices')
-    await row(page, 'Scanned').waitFor()
+    await row(page, 'Scanned').first().waitFor()
 
     // The home channel is one of the devices.
     await row(page, 'Home channel').getByRole('button', { name: 'Choose' }).click()

@@ -89,9 +89,9 @@ export async function adminLink(host: Host): Promise<string> {
   return (JSON.parse(await host.cli('admin', '--json')) as { url: string }).url
 }
 
-/** pairingLink makes a link for a user, who may be known already, or for a new one. Its device may answer cards at once. */
-export async function pairingLink(host: Place, user = ''): Promise<string> {
-  return (JSON.parse(await host.cli!('pair', '--json', '--trusted', ...(user ? ['--user', user] : []))) as { link: string }).link
+/** pairingLink makes a link for a user, who may be known already, or for a new one. A trusted device may answer cards at once. */
+export async function pairingLink(host: Place, user = '', trusted = true): Promise<string> {
+  return (JSON.parse(await host.cli!('pair', '--json', ...(trusted ? ['--trusted'] : []), ...(user ? ['--user', user] : []))) as { link: string }).link
 }
 
 /** until waits for a condition. */
@@ -175,8 +175,8 @@ export class Visitor {
   }
 
   /** pair comes in by a link of the owner. */
-  async pair(name = 'Browser', user = ''): Promise<Page> {
-    const page = await this.open(await pairingLink(this.server, user))
+  async pair(name = 'Browser', user = '', trusted = true): Promise<Page> {
+    const page = await this.open(await pairingLink(this.server, user, trusted))
     await page.getByLabel('Name of this device').fill(name)
     if (user) {
       await page.getByText('More', { exact: true }).click()

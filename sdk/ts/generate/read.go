@@ -24,7 +24,7 @@ var (
 	upFrames = []frame.Up{&frame.Hello{}, &frame.Text{}, &frame.Audio{}, &frame.Media{}, &frame.Answer{}, &frame.Stop{}, &frame.Ack{},
 		&frame.Deliver{}, &frame.Ping{}, &frame.Call{}}
 	downFrames = []frame.Down{&frame.Ready{}, &frame.CapabilitiesChanged{}, &frame.Approved{}, &frame.Accepted{}, &frame.Delivered{},
-		&frame.Message{}, &frame.Media{}, &frame.Prompt{}, &frame.PromptDone{}, &frame.Echo{}, &frame.Typing{}, &frame.Avatar{}, &frame.Tool{},
+		&frame.Message{}, &frame.Media{}, &frame.Prompt{}, &frame.PromptDone{}, &frame.Echo{}, &frame.Notice{}, &frame.Typing{}, &frame.Avatar{}, &frame.Tool{},
 		&frame.Pong{}, &frame.Result{}, &frame.Error{}}
 )
 

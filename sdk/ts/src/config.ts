@@ -23,6 +23,8 @@ export interface Config {
   delta?: boolean
   /** Ask for tool events. Default false. */
   tools?: boolean
+  /** Ask for notice events, which tell of new devices of the user. Ask only where a person is shown them. Default false. */
+  notices?: boolean
 
   /** Keeps the cursor, the outgoing messages and the device's own token. Default: a MemoryStore, which forgets. */
   store?: Store
@@ -67,7 +69,7 @@ export function settings(config: Config): Settings {
   if (!socket) throw new TypeError('this platform has no WebSocket: set Config.WebSocket, to that of the package ws for example')
   const given = Object.fromEntries(Object.entries(config).filter(([, value]) => value !== undefined)) as unknown as Config
   return {
-    delta: true, tools: false, heartbeat: 30_000, pongTimeout: 15_000, connectTimeout: 15_000, receiptTimeout: 30_000, typingLease: 60_000,
+    delta: true, tools: false, notices: false, heartbeat: 30_000, pongTimeout: 15_000, connectTimeout: 15_000, receiptTimeout: 30_000, typingLease: 60_000,
     patience: 10_000, queueBytes: 16 << 20, maxFileBytes: 64 << 20, store: new MemoryStore(), fetch: (...args) => globalThis.fetch(...args),
     ...given, WebSocket: socket, url: address(config.url), backoff: { min: 500, max: 30_000, stable: 10_000, ...config.backoff },
   }

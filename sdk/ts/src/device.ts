@@ -13,7 +13,7 @@ import { Listeners } from './listen.js'
 import { attempt, checkText, Outbox, seconds, type Outgoing } from './outgoing.js'
 import { Position, type Place } from './position.js'
 import { Receiver } from './receive.js'
-import { noStatus, type Status } from './status.js'
+import { answersAt, noStatus, type Status } from './status.js'
 import type { Saved } from './store.js'
 import { Upload, type FileToSend } from './upload.js'
 import { surroundingsHere, watch } from './wake.js'
@@ -304,6 +304,14 @@ export class Device {
   }
 
   /**
+   * revokeDevice shuts out another device of the user that came after this one, such as one that a notice tells of. It loses its
+   * connection, its token, and what waits for it. It throws what call throws.
+   */
+  async revokeDevice(id: string, waiting: Waiting = {}): Promise<void> {
+    await this.call('devices.revoke', { id }, waiting)
+  }
+
+  /**
    * deliver sends a text, a file or both to another device or to `home`, and waits until the server has it; it needs a delivery token.
    * It is repeated under its id across reconnects until the signal ends it; it is not kept in the store. It throws the server's FrameError
    * and what waitOnline throws.
@@ -410,11 +418,11 @@ export class Device {
 
   /** @internal */
   hello(): Hello {
-    const { device, user, token, pair, delta, tools } = this.settings
+    const { device, user, token, pair, delta, tools, notices } = this.settings
     const usePair = !token && this.pairing && pair && !this.paired
     return {
       t: 'hello', ...(usePair ? { pair } : { token: token || this.token }), device, user,
-      accept: [...(delta ? ['delta', 'tail'] : []), ...(tools ? ['tool'] : [])],
+      accept: [...(delta ? ['delta', 'tail'] : []), ...(tools ? ['tool'] : []), ...(notices ? ['notice'] : [])],
       // What is only in memory is not claimed: the server would forget it.
       resume: this.cursor.epoch ? this.cursor : undefined,
     }
@@ -440,7 +448,7 @@ export class Device {
     this.acks.clear()
     this.change({
       state: 'online', error: undefined, until: 0, session: r.session, server: r.server, avatarUrl: r.avatar_url, capabilities: r.capabilities,
-      agent: r.agent, approved: r.approved, ...(r.approved && { pairing: '' }),
+      answersAt: answersAt(r.capabilities), agent: r.agent, approved: r.approved, ...(r.approved && { pairing: '' }),
     })
     this.outbox.attach(link)
   }

@@ -1,4 +1,4 @@
-import type { Echo, Option, Peer } from './frames.js'
+import type { Echo, Notice, NoticeDevice, Option, Peer } from './frames.js'
 import type { Status } from './status.js'
 
 /**
@@ -88,6 +88,26 @@ export interface EchoEvent {
   file?: FileEvent
 }
 
+/**
+ * Another device of the user is new, has joined a conversation, or has more rights; with Config.notices only. Show it to a person.
+ * Where it is revocable, Device.revokeDevice shuts that device out. Durable.
+ */
+export interface NoticeEvent {
+  type: 'notice'
+  id: string
+  /** device_added, device_joined, rights_changed, or one not known yet. */
+  kind: string
+  device: NoticeDevice
+  user: string
+  /** With device_joined, the device whose conversation it has joined. */
+  conversation: string
+  /** With rights_changed, the rights that it was given: write, answer, call. */
+  rights: string[]
+  /** By the server's clock, RFC 3339. */
+  at: string
+  revocable: boolean
+}
+
 /** The end of something that was sent: the server has it, or error says why it never will. */
 export interface ReceiptEvent {
   type: 'receipt'
@@ -154,6 +174,7 @@ export type Event =
   | CardEvent
   | CardDoneEvent
   | EchoEvent
+  | NoticeEvent
   | ReceiptEvent
   | ActivityEvent
   | ToolEvent
@@ -172,4 +193,9 @@ export function echoEvent(e: Echo): EchoEvent {
     event.file = { type: 'file', id: e.id, ...e.file, caption: e.text, replyTo: e.reply_to, source: '' }
   }
   return event
+}
+
+/** noticeEvent brings a notice into the form for apps. */
+export function noticeEvent({ t: _, seq: __, ...notice }: Notice): NoticeEvent {
+  return { type: 'notice', ...notice }
 }

@@ -113,7 +113,7 @@ export interface Hello {
   pair?: string
   device: Device
   user?: User
-  /** opt-in features: AcceptDelta, AcceptTail, AcceptTool */
+  /** opt-in features: AcceptDelta, AcceptTail, AcceptTool, AcceptNotice */
   accept?: string[]
   /** Resume is the cursor of a client that keeps one. A malformed one decodes to a cursor of no epoch, which matches none. */
   resume?: Cursor
@@ -228,6 +228,9 @@ export interface Capabilities {
   min_chunk_bytes: number
   max_uploads: number
   prompt_seconds: number
+  /** AnswersAt is when a device that is new may answer cards, and AnswersIn how many seconds that is away, rounded up. Until then Prompt is false. Both are absent where the device does not wait. */
+  answers_at: string
+  answers_in: number
 }
 
 /** Span tells what follows a Ready: durable frames from From to To (nothing where From > To). Lost: the client's cursor could not be honoured, and all there is comes again. */
@@ -383,6 +386,30 @@ export interface Echo {
   seq: number
 }
 
+/** NoticeDevice is the device that a Notice is about. Name and Platform are what it says of itself, and may be empty. */
+export interface NoticeDevice {
+  id: string
+  name: string
+  platform: string
+}
+
+/** Notice tells a device what happened to another device of its user (doc/protocol.md §8). It comes to clients that asked for AcceptNotice. Revocable: this device may revoke the other one, with the call devices.revoke. */
+export interface Notice {
+  t: 'notice'
+  id: string
+  /** DeviceAdded, DeviceJoined, RightsChanged, or one that is not known yet */
+  kind: string
+  device: NoticeDevice
+  user: string
+  /** Conversation is the device whose conversation it has joined, with DeviceJoined. */
+  conversation: string
+  /** Rights are those that it was given, with RightsChanged: write, answer, call. */
+  rights: string[]
+  at: string
+  revocable: boolean
+  seq: number
+}
+
 /** Typing: the agent works, or with Stop it is done. */
 export interface Typing {
   t: 'typing'
@@ -440,17 +467,18 @@ export interface Error {
 export type Up = Hello | Text | Audio | MediaUp | Answer | Stop | Ack | Deliver | Ping | Call
 
 /** A frame from the server to a device. */
-export type Down = Ready | CapabilitiesChanged | Approved | Accepted | Delivered | Message | Media | Prompt | PromptDone | Echo | Typing | Avatar | Tool | Pong | Result | Error
+export type Down = Ready | CapabilitiesChanged | Approved | Accepted | Delivered | Message | Media | Prompt | PromptDone | Echo | Notice | Typing | Avatar | Tool | Pong | Result | Error
 
 /** What an absent field says: a value of its type, 'bytes' for base64, 'any' for any JSON, a list for a list. A name with ? stays absent. */
 export type Shape = '' | 0 | false | 'bytes' | 'any' | readonly [Shape] | { [name: string]: Shape }
 
-const capabilities = { text: false, audio: false, media: false, prompt: false, edit: false, typing: false, avatar: false, deliver: false, resume: false, accepted: false, stop: false, delta: false, tool: false, media_url: false, push: false, shared: false, call: [''], media_kinds: [''], max_media_bytes: 0, max_frame_bytes: 0, chunk_bytes: 0, max_parts: 0, min_chunk_bytes: 0, max_uploads: 0, prompt_seconds: 0 } as const
+const capabilities = { text: false, audio: false, media: false, prompt: false, edit: false, typing: false, avatar: false, deliver: false, resume: false, accepted: false, stop: false, delta: false, tool: false, media_url: false, push: false, shared: false, call: [''], media_kinds: [''], max_media_bytes: 0, max_frame_bytes: 0, chunk_bytes: 0, max_parts: 0, min_chunk_bytes: 0, max_uploads: 0, prompt_seconds: 0, answers_at: '', answers_in: 0 } as const
 const span = { epoch: '', from: 0, to: 0, lost: false } as const
 const chunk = { index: 0, total: 0 } as const
 const option = { id: '', label: '', style: '' } as const
 const peer = { id: '', name: '' } as const
 const echoFile = { kind: '', mime: '', filename: '', size: 0, url: '' } as const
+const noticeDevice = { id: '', name: '', platform: '' } as const
 const callError = { code: '', message: '' } as const
 
 /** The frames that the server sends, by their type. */
@@ -465,6 +493,7 @@ export const DOWN: { [type in Down['t']]: { [name: string]: Shape } } = {
   prompt: { id: '', kind: '', text: '', command: '', description: '', odd: false, options: [option], session: '', timeout_seconds: 0, expires_at: '', seq: 0 },
   prompt_done: { prompt_id: '', id: '', option_id: '', expired: false, 'by?': peer, seq: 0 },
   echo: { id: '', from: peer, text: '', reply_to: '', 'file?': echoFile, seq: 0 },
+  notice: { id: '', kind: '', device: noticeDevice, user: '', conversation: '', rights: [''], at: '', revocable: false, seq: 0 },
   typing: { stop: false },
   avatar: { state: '' },
   tool: { id: '', name: '', state: '', title: '', text: '', turn: '' },

@@ -4,13 +4,13 @@ import type { Calls } from './call.js'
 import { decode } from './codec.js'
 import type { Settings } from './config.js'
 import { FrameError } from './errors.js'
-import { echoEvent, type Event, type MessageEvent } from './events.js'
+import { echoEvent, noticeEvent, type Event, type MessageEvent } from './events.js'
 import type { Error as ErrorFrame, Media, Message, Prompt, PromptDone, Ready } from './frames.js'
 import type { Inbox } from './inbox.js'
 import type { Link } from './link.js'
 import type { Outbox } from './outgoing.js'
 import type { Place } from './position.js'
-import type { Status } from './status.js'
+import { answersAt, type Status } from './status.js'
 
 /** What the receiver works on: the device. */
 export interface Parts {
@@ -66,6 +66,9 @@ export class Receiver {
       case 'echo':
         if (this.fresh(f.seq)) this.durable(link, echoEvent(f), '', f.seq, f.text.length)
         break
+      case 'notice':
+        if (this.fresh(f.seq)) this.durable(link, noticeEvent(f), '', f.seq, f.device.name.length)
+        break
       case 'accepted':
         outbox.settle(f.id, { duplicate: f.duplicate, queued: f.queued })
         break
@@ -84,7 +87,7 @@ export class Receiver {
         break
       }
       case 'capabilities':
-        this.parts.change({ capabilities: f.capabilities, agent: f.agent || this.parts.current.agent })
+        this.parts.change({ capabilities: f.capabilities, answersAt: answersAt(f.capabilities), agent: f.agent || this.parts.current.agent })
         outbox.kick()
         break
       case 'approved':

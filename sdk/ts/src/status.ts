@@ -35,15 +35,21 @@ export interface Status {
   /** What the server said to a device that is not approved: holds the pairing code. */
   pairing: string
 
+  /** When this device may answer cards, in milliseconds like Date.now(): a new device waits for a while. 0: it does not wait. */
+  answersAt: number
+
   /** Messages, files and answers without receipt. */
   unconfirmed: number
 }
+
+/** answersAt is Status.answersAt for capabilities that came just now: the two clocks may differ, seconds do not. */
+export const answersAt = ({ answers_in }: Capabilities): number => (answers_in > 0 ? Date.now() + answers_in * 1000 : 0)
 
 /** noStatus is how a device begins. */
 export function noStatus(): Status {
   const { capabilities } = decode('{"t":"capabilities"}') as CapabilitiesChanged
   return {
     state: 'connecting', until: 0, since: Date.now(), session: '', server: '', avatarUrl: '', capabilities, agent: '', approved: false,
-    pairing: '', unconfirmed: 0,
+    pairing: '', answersAt: 0, unconfirmed: 0,
   }
 }

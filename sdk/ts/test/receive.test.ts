@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { afterEach, beforeEach, describe, test } from 'node:test'
 import { MemoryStore, type Event } from '../src/index.js'
 import { Position } from '../src/position.js'
-import { finalMessage, Scripted, type Frame, type Peer } from './scripted.js'
+import { capabilities, finalMessage, Scripted, type Frame, type Peer } from './scripted.js'
 import { Collected, eventually, within } from './wait.js'
 
 describe('receiving', () => {
@@ -93,6 +93,39 @@ describe('receiving', () => {
       assert.equal(broken.data, undefined)
       await assert.rejects(device.download(broken), why)
     }
+  })
+
+  test('notices of new devices come once, and the device can be revoked', async () => {
+    const device = await server.open({ notices: true })
+    const got = new Collected(device)
+    const peer = await server.peer()
+    const { accept } = await peer.welcome({ capabilities: { ...capabilities, call: ['devices.revoke'] } })
+    assert.ok((accept as string[]).includes('notice'))
+    const notice = { t: 'notice', id: 'n1', kind: 'device_added', device: { id: 'tab-2', name: 'Tablet', platform: 'ios' }, user: 'anna', at: '2026-01-02T15:04:05Z', revocable: true, seq: 1 }
+    peer.send(notice, notice, { t: 'notice', id: 'n2', kind: 'device_teleported', device: { id: 'tab-3' }, user: 'anna', at: '2026-01-02T15:04:05Z', revocable: false, seq: 2 })
+    assert.deepEqual(await got.first('notice'), {
+      type: 'notice', id: 'n1', kind: 'device_added', device: { id: 'tab-2', name: 'Tablet', platform: 'ios' }, user: 'anna', conversation: '', rights: [],
+      at: '2026-01-02T15:04:05Z', revocable: true,
+    })
+    assert.equal((await got.first('notice', (n) => n.id !== 'n1')).device.id, 'tab-3')
+    assert.equal((await peer.next('ack')).seq, 2)
+    const revoked = device.revokeDevice('tab-2')
+    const call = await peer.next('call')
+    assert.deepEqual([call.method, call.params], ['devices.revoke', { id: 'tab-2' }])
+    peer.send({ t: 'result', id: call.id, result: { ok: true } })
+    await revoked
+  })
+
+  test('a new device knows by its own clock when it may answer', async () => {
+    const device = await server.open()
+    const got = new Collected(device)
+    const peer = await server.peer()
+    const before = Date.now()
+    await peer.welcome({ capabilities: { ...capabilities, prompt: false, answers_in: 42, answers_at: '1999-01-01T00:00:00Z' } })
+    const { status } = await got.first('status', (event) => event.status.state === 'online')
+    assert.ok(status.answersAt >= before + 42_000 && status.answersAt <= Date.now() + 42_000, String(status.answersAt))
+    peer.send({ t: 'capabilities', capabilities, agent: 'online' })
+    assert.equal((await got.first('status', (event) => event.status.capabilities.prompt)).status.answersAt, 0)
   })
 
   test('echoes, tools and frames of later versions', async () => {

@@ -62,6 +62,8 @@ export interface Device {
   home: boolean
   conversation?: string
   rights: Record<Right, boolean>
+  /** When it may answer cards, where it may not yet. */
+  answers_at?: string
   waiting: number
   seen_at: string
 }

@@ -60,6 +60,7 @@ function Row({ device }: { device: Device }) {
         <strong><bdi>{name}</bdi></strong>
         {device.revoked ? <span class="own-badge bad">{t('ownRevoked')}</span> : !device.approved ? <span class="own-badge wait">{t('ownNotApproved')}</span> : null}
         <State good={device.connected} text={device.connected ? t('deviceOnline') : t('ownSeen', { when: ago(device.seen_at) })} />
+        {device.answers_at && <span class="own-badge wait" title={t('ownNewHint')}>{t('ownNew')}</span>}
         {device.home && <span class="own-badge">{t('ownHome')}</span>}
       </div>
       <p class="quiet"><code dir="ltr">{id}</code> · {facts.map((fact, i) => <>{i > 0 && ' · '}<bdi>{fact}</bdi></>)}</p>

@@ -11,7 +11,7 @@ export interface Choice {
 
 /** What a notification tells of (doc/protocol.md §9). `wake` is whatever cannot be read, `outcome` what became of an answer. */
 export interface Notice {
-  type: 'message' | 'file' | 'card' | 'test' | 'withdraw' | 'wake' | 'outcome'
+  type: 'message' | 'file' | 'card' | 'notice' | 'test' | 'withdraw' | 'wake' | 'outcome'
   /** The message, file or card that it is about. */
   id: string
   ids: string[]
@@ -19,6 +19,8 @@ export interface Notice {
   title: string
   body: string
   actions: Choice[]
+  /** Of a notice: the name of the device that it is about, where it may be shown. */
+  device?: string
   /** What became of the answer, in words. */
   outcome?: string
 }
@@ -29,7 +31,7 @@ export interface Picture {
   options: NotificationOptions & { tag: string; renotify: boolean; actions: { action: string; title: string }[]; data: { notice: Notice } }
 }
 
-const types = ['message', 'file', 'card', 'test', 'withdraw']
+const types = ['message', 'file', 'card', 'notice', 'test', 'withdraw']
 const tables = { en: noticeEn, ru: noticeRu }
 export type NoticeLanguage = keyof typeof tables
 type Word = keyof typeof noticeEn
@@ -54,25 +56,27 @@ export function readNotice(data: string): Notice {
     count: typeof said.count === 'number' && said.count > 0 ? Math.floor(said.count) : ids.length,
     title: text(said.title),
     body: text(said.body),
+    ...(text(said.device) && { device: text(said.device) }),
     actions: actions.map(({ id, label, token }) => ({ id: text(id), label: text(label), token: text(token) })).filter(({ id, token }) => id && token),
   }
 }
 
 /** without gives what is left of a notice when some ids need no attention any more; undefined: nothing. */
 export function without(notice: Notice, ids: string[]): Notice | undefined {
-  if (!['message', 'file', 'card'].includes(notice.type)) return notice
+  if (!['message', 'file', 'card', 'notice'].includes(notice.type)) return notice
   const left = notice.ids.filter((id) => !ids.includes(id))
   if (left.length === notice.ids.length) return notice
   const over = ids.includes(notice.id)
-  if (left.length === 0 || (notice.type === 'card' && over)) return undefined
+  if (left.length === 0 || (['card', 'notice'].includes(notice.type) && over)) return undefined
   const count = Math.max(left.length, notice.count - (notice.ids.length - left.length))
   // The words of what is over are not news any more.
   return { ...notice, ids: left, count, ...(over && { type: 'message', id: left.at(-1)!, title: '', body: '' }) }
 }
 
-/** tagOf names the notifications that replace one another: messages are one, each card has its own. */
+/** tagOf names the notifications that replace one another: messages are one, each card and each notice has its own. */
 export function tagOf({ type, id }: Notice): string {
   if (type === 'card' || type === 'outcome') return 'card ' + id
+  if (type === 'notice') return 'notice ' + id
   return type === 'message' || type === 'file' ? 'messages' : type
 }
 
@@ -94,7 +98,7 @@ export class Speech {
   /** picture makes a notification out of a notice. `quietly`: it only puts right what is shown. */
   picture(notice: Notice, most: number, quietly = false): Picture {
     const { type, title, body, actions } = notice
-    const asks = type === 'card'
+    const asks = type === 'card' || type === 'notice'
     const buttons = choices(actions, most).map(({ id, label }) => ({
       action: id, title: id === 'once' ? this.say('noticeAllow') : id === 'deny' ? this.say('noticeDeny') : label || id,
     }))
@@ -111,7 +115,7 @@ export class Speech {
     return form(tables[this.language], this.language, name, n)
   }
 
-  private body({ type, body, count, outcome, actions }: Notice): string {
+  private body({ type, body, count, outcome, actions, device }: Notice): string {
     const many = count > 1 ? this.count('noticeMessages', count) : ''
     switch (type) {
       case 'message':
@@ -124,6 +128,8 @@ export class Speech {
         const unread = actions.length > 0 && actions.every(({ id }) => id === 'deny' || id === 'cancel')
         return [body || this.say('noticeCard'), unread && this.say('noticeReview')].filter(Boolean).join('\n')
       }
+      case 'notice':
+        return device ? this.say('noticeDevice', { name: device }) : this.say('noticeDevices')
       case 'test':
         return this.say('noticeTest')
       case 'outcome':

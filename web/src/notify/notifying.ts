@@ -245,7 +245,7 @@ export class Notifying {
       for (const shown of await registration.getNotifications()) {
         const { type, id, ids } = Object((shown.data as { notice?: Notice } | null)?.notice) as Partial<Notice>
         if (type === 'test') continue
-        const read = type === 'card' || type === 'outcome' ? [id!] : (ids ?? [])
+        const read = type === 'card' || type === 'notice' || type === 'outcome' ? [id!] : (ids ?? [])
         if (read.length === 0 && this.device.status.state !== 'online') continue
         if ((await Promise.all(read.map(has))).every(Boolean)) shown.close() // it closes what has its tag by then
       }

@@ -78,7 +78,18 @@ export interface ToolItem extends Base {
   steps: ToolStep[]
 }
 
-export type Item = TextItem | FileItem | CardItem | ToolItem
+/** News of another device of the person: it is new, has joined a conversation, or has more rights. */
+export interface DeviceItem extends Base {
+  kind: 'device'
+  /** device_added, device_joined, rights_changed, or one not known yet. */
+  news: string
+  device: frame.NoticeDevice
+  revocable: boolean
+  /** It was revoked from here. */
+  revoked?: boolean
+}
+
+export type Item = TextItem | FileItem | CardItem | ToolItem | DeviceItem
 
 /** A new item has no place yet. */
 export type Fresh<T extends Item = Item> = T extends Item ? Omit<T, 'n' | 'at'> & { n?: number; at?: number } : never
@@ -89,6 +100,7 @@ export const keys = {
   agent: (id: string) => 'a' + id,
   card: (id: string) => 'c' + id,
   tools: (turn: string) => 't' + turn,
+  device: (notice: string) => 'd' + notice,
   past: (id: number) => 'h' + id,
 }
 
@@ -100,6 +112,8 @@ export function words(item: Item): string {
       return item.text
     case 'file':
       return item.caption || item.name
+    case 'device':
+      return item.device.name || item.device.id
     case 'tools':
       return item.steps.map((step) => step.title || step.name).join(', ')
   }

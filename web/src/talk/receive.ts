@@ -1,11 +1,12 @@
-import type { CardEvent, Device, Event, FileEvent, MessageEvent, ToolEvent } from '@hermes-mobile/sdk'
+import type { CardEvent, Device, Event, FileEvent, MessageEvent, NoticeEvent, ToolEvent } from '@hermes-mobile/sdk'
 import { folded, visible } from '@hermes-mobile/sdk/visible'
 import { nameOf } from '../view/name'
 import { announce, complain, inform } from '../view/notice'
 import { t } from '../words/words'
 import type { Conversation } from './conversation'
 import { linkHere } from './entrance'
-import { keys, LINK_LIFE, type CardItem, type FileItem, type Fresh, type ToolItem } from './item'
+import { keys, LINK_LIFE, type CardItem, type DeviceItem, type FileItem, type Fresh, type ToolItem } from './item'
+import { newsOf } from './news'
 import type { Sending } from './send'
 
 /** A file by link is kept up to this size. */
@@ -42,6 +43,8 @@ export class Receiving {
         })
         return
       }
+      case 'notice':
+        return this.notice(event)
       case 'receipt':
         return this.sending.receipt(event)
       case 'tool':
@@ -105,6 +108,12 @@ export class Receiving {
       ...(known?.chosen && { chosen: known.chosen }),
     })
     if (!event.again) announce(t('cardCame', { text: folded(visible(text)) }))
+  }
+
+  private async notice({ id, kind, device, revocable }: NoticeEvent): Promise<void> {
+    const item: Fresh<DeviceItem> = { kind: 'device', key: keys.device(id), id, mine: false, replyTo: '', news: kind, device, revocable }
+    await this.conversation.put(item)
+    announce(newsOf(item))
   }
 
   private async tool(event: ToolEvent): Promise<void> {

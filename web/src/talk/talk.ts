@@ -12,7 +12,7 @@ import { inform } from '../view/notice'
 import { t } from '../words/words'
 import { Attachments } from './attachments'
 import { Conversation } from './conversation'
-import { keys, type TextItem } from './item'
+import { keys, type DeviceItem, type TextItem } from './item'
 import { Receiving } from './receive'
 import { Sending } from './send'
 
@@ -68,7 +68,7 @@ export class Talk {
     const attachments = new Attachments(new AttachedStore(db))
     await attachments.load(conversation.history)
     const device = await open({
-      url: profile.url, pair, tools: true, store: store ?? new MemoryStore(),
+      url: profile.url, pair, tools: true, notices: true, store: store ?? new MemoryStore(),
       ...(!store && token && { token }),
       device: { id: profile.id, name: profile.name, platform: 'web', app: 'hermes-mobile-web' },
       ...(profile.user && { user: { id: profile.user, name: profile.user } }),
@@ -92,7 +92,7 @@ export class Talk {
       throw error // the server keeps what is not on the disk here, and says it again
     }
     if (event.type === 'message' && event.final) this.agent.replied(this.isCommand(event.replyTo))
-    if (event.type === 'message' || event.type === 'file' || event.type === 'card' || event.type === 'echo') this.lookedAt()
+    if (event.type === 'message' || event.type === 'file' || event.type === 'card' || event.type === 'echo' || event.type === 'notice') this.lookedAt()
   }
 
   /** isCommand tells whether a message of the person is one for the agent's program and not for its model. */
@@ -111,8 +111,14 @@ export class Talk {
 
   /** keyOf names what the server calls so in the history, where it has come; undefined: it has not. */
   async keyOf(id: string): Promise<string | undefined> {
-    for (const key of [keys.card(id), keys.agent(id)]) if (this.conversation.at(key) || (await this.conversation.history.get(key))) return key
+    for (const key of [keys.card(id), keys.agent(id), keys.device(id)]) if (this.conversation.at(key) || (await this.conversation.history.get(key))) return key
     return undefined
+  }
+
+  /** revoke shuts out another device of the person, which all news of it then say. It throws what the server says. */
+  async revoke(id: string): Promise<void> {
+    await this.device.revokeDevice(id, { signal: AbortSignal.timeout(20_000) })
+    for (const item of this.conversation.all()) if (item.kind === 'device' && item.device.id === id) await this.conversation.change<DeviceItem>(item.key, { revoked: true })
   }
 
   private async has(id: string): Promise<boolean> {

@@ -12,7 +12,7 @@ import { Visible } from './visible'
 /** Question is a card: what the agent asks, and one button for each answer until there is one. */
 export function Question({ talk, card }: { talk: Talk; card: CardItem }) {
   const { cardKind, done, chosen } = card
-  const { agent, capabilities } = talk.status.value
+  const { agent, capabilities, answersAt } = talk.status.value
   const may = agent === '' || capabilities.prompt
   const open = !done && !chosen && may
   const now = useNow(!done)
@@ -71,7 +71,7 @@ export function Question({ talk, card }: { talk: Talk; card: CardItem }) {
           <button type="submit" class="primary" disabled={!text.trim()}>{t('answer')}</button>
         </form>
       )}
-      <p class="outcome" role="status"><Outcome card={card} left={left} may={may} /></p>
+      <p class="outcome" role="status"><Outcome card={card} left={left} may={may} wait={Math.ceil((answersAt - now) / 1000)} /></p>
     </section>
   )
 }
@@ -92,8 +92,8 @@ function warnings({ odd, options }: CardItem, { text, command, description }: { 
   return odd && why.length === 0 ? ['oddServer'] : why
 }
 
-/** Outcome says how it ended, or what it waits for. */
-function Outcome({ card: { done, chosen, options }, left, may }: { card: CardItem; left: number; may: boolean }) {
+/** Outcome says how it ended, or what it waits for. A device that is new waits for some seconds. */
+function Outcome({ card: { done, chosen, options }, left, may, wait }: { card: CardItem; left: number; may: boolean; wait: number }) {
   const label = (id: string) => labelOf(options.find((option) => option.id === id) ?? { id, label: '' })
   if (done) {
     if (done.expired) return <>{t('expired')}</>
@@ -101,5 +101,5 @@ function Outcome({ card: { done, chosen, options }, left, may }: { card: CardIte
     return <>{done.by ? sentence('answeredBy', { what, by: done.by }) : sentence('answered', { what })}</>
   }
   if (chosen) return <>{sentence('answering', { what: chosen.text || label(chosen.option) })}</>
-  return <>{left <= 0 ? t('timeIsUp') : may ? '' : t('noAnswers')}</>
+  return <>{left <= 0 ? t('timeIsUp') : may ? '' : wait > 0 ? t('answersLater', { time: minutes(wait) }) : t('noAnswers')}</>
 }

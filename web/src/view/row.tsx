@@ -13,6 +13,7 @@ import { copy } from './copy'
 import { File } from './file'
 import { Icon, type IconName } from './icon'
 import { nameOf, sentence } from './name'
+import { Newcomer } from './newcomer'
 import { inform } from './notice'
 import { Question } from './question'
 import { Text } from './text'
@@ -51,7 +52,7 @@ function Drawn({ talk, id, before, jump }: Props) {
   if (!item) return null
   const previous = before ? talk.conversation.get(before) : undefined
   const separate = !previous || !sameDay(previous.at, item.at)
-  const joined = !separate && previous.mine === item.mine && previous.from === item.from && previous.kind !== 'tools' && previous.kind !== 'card' && item.at - previous.at < 120_000
+  const joined = !separate && previous.mine === item.mine && previous.from === item.from && previous.kind !== 'tools' && previous.kind !== 'card' && previous.kind !== 'device' && item.at - previous.at < 120_000
   return (
     <>
       {separate && <h2 class="day">{day(item.at)}</h2>}
@@ -59,6 +60,8 @@ function Drawn({ talk, id, before, jump }: Props) {
         <div class="row" id={'row-' + id} tabindex={-1}><Tools item={item} /></div>
       ) : item.kind === 'card' ? (
         <div class="row" id={'row-' + id} tabindex={-1}><Question talk={talk} card={item} /></div>
+      ) : item.kind === 'device' ? (
+        <div class="row" id={'row-' + id} tabindex={-1}><Newcomer talk={talk} item={item} /></div>
       ) : (
         <article class={`row ${item.mine ? 'mine' : 'theirs'} ${joined ? 'joined' : ''}`} id={'row-' + id} tabindex={-1} data-id={item.id} aria-label={label(item)} ref={article} onKeyDown={(e) => e.key === 'Escape' && setOpen(false)}>
           <div class={`bubble ${item.kind}-bubble ${item.progress === 'failed' ? 'failed' : ''}`}>

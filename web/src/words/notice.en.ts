@@ -7,6 +7,8 @@ export const noticeEn = {
   noticeFile: 'Hermes sent a file',
   noticeCard: 'Hermes waits for your answer',
   noticeReview: 'Open to read all of it and to answer.',
+  noticeDevice: "Your devices: {name}. If you don't know it, open the page and revoke it.",
+  noticeDevices: 'Something changed about your devices. Open the page to see it.',
   noticeWake: 'There is something new',
   noticeTest: 'Notifications work.',
   noticeNothing: 'Nothing is new any more',

@@ -9,6 +9,8 @@ export const noticeRu: Record<keyof typeof noticeEn, string> = {
   noticeFile: 'Гермес прислал файл',
   noticeCard: 'Гермес ждёт вашего ответа',
   noticeReview: 'Откройте, чтобы прочитать целиком и ответить.',
+  noticeDevice: 'Ваши устройства: {name}. Если вы его не знаете, откройте страницу и отзовите его.',
+  noticeDevices: 'Среди ваших устройств что-то изменилось. Откройте страницу, чтобы посмотреть.',
   noticeWake: 'Есть что-то новое',
   noticeTest: 'Уведомления работают.',
   noticeNothing: 'Ничего нового больше нет',

@@ -1,0 +1,70 @@
+import assert from 'node:assert/strict'
+import { after, before, describe, it } from 'node:test'
+import type { Browser } from 'playwright-core'
+import { launch, noBrowser, online, PHONE, reads, say, Server, until, Visitor } from './rig'
+
+describe('new devices', { skip: noBrowser, concurrency: 1 }, () => {
+  let server: Server
+  let browser: Browser
+  before(async () => {
+    server = await Server.start()
+    browser = await launch()
+  })
+  after(async () => {
+    await browser?.close()
+    await server?.end()
+  })
+
+  it('tells of a new device, which waits to answer, and revokes it', async () => {
+    const phone = await Visitor.come(browser, server, PHONE)
+    const page = await phone.pair('Pocket', 'anna')
+    const thief = await Visitor.come(browser, server)
+    const strange = await thief.pair('Strange <b>box</b>', 'anna', false)
+    const news = page.locator('[data-device-news]').filter({ hasText: 'Strange <b>box</b> is a new device of yours.' })
+    await news.waitFor()
+
+    await say(strange, '/demo approval')
+    const card = strange.locator('[data-card]')
+    await card.getByText(/This device is new\. It can answer in/).waitFor()
+    assert.equal(await card.getByRole('button').count(), 0)
+
+    // What was told is still there after the page was closed, and nothing is revoked without being asked.
+    await page.reload()
+    await online(page)
+    await news.getByRole('button', { name: 'Revoke Strange' }).click()
+    await page.getByRole('dialog').getByText(/loses its access at once/).waitFor()
+    await page.keyboard.press('Escape')
+    await say(strange, 'still here')
+    await news.getByRole('button', { name: 'Revoke Strange' }).click()
+    await page.getByRole('dialog').getByRole('button', { name: 'Revoke', exact: true }).click()
+    await strange.getByText('No access').first().waitFor()
+    await news.getByText('You revoked this device.').waitFor()
+    assert.match(await server.cli('devices', 'list'), /Strange.*revoked/)
+    await page.reload()
+    await news.getByText('You revoked this device.').waitFor()
+    assert.deepEqual(await phone.leave(), [])
+    await thief.leave()
+  })
+
+  it('tells in another language, and lets nobody revoke who was there before', async () => {
+    const first = await Visitor.come(browser, server, PHONE)
+    const older = await first.pair('Первый', 'bert')
+    const second = await Visitor.come(browser, server, PHONE)
+    const page = await second.pair('Второй', 'bert')
+    await page.evaluate(() => localStorage.setItem('hermes.language', 'ru'))
+    await page.reload()
+    await online(page)
+    await older.locator('[data-device-news]').filter({ hasText: 'Второй' }).waitFor()
+    const id = /^(\S+) +Первый /m.exec(await server.cli('devices', 'list'))![1]!
+    await server.cli('devices', 'rights', id, '-write')
+    await server.cli('devices', 'rights', id, '+write')
+    const news = page.locator('[data-device-news]').filter({ hasText: 'У устройства Первый стало больше прав.' })
+    await news.getByText('попросите владельца').waitFor()
+    assert.equal(await news.getByRole('button').count(), 0)
+    await say(older, 'hello')
+    await reads(older, 'You said: hello')
+    await until(async () => (await older.locator('[data-device-news]').count()) === 1, 'one piece of news')
+    assert.deepEqual(await second.leave(), [])
+    assert.deepEqual(await first.leave(), [])
+  })
+})
