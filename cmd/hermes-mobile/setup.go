@@ -9,8 +9,6 @@ import (
 	"net"
 	"net/url"
 	"os"
-	"os/user"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -148,19 +146,6 @@ func runSetup(cmd *cobra.Command, f setupFlags) error {
 		return w.api()
 	}
 	return w.run()
-}
-
-// sudoHome names the Hermes home of the person who has become root.
-func sudoHome() string {
-	account, err := user.Lookup(os.Getenv("SUDO_USER"))
-	if err != nil || os.Geteuid() != 0 {
-		return ""
-	}
-	home := filepath.Join(account.HomeDir, ".hermes")
-	if _, err := os.Stat(home); err != nil {
-		return ""
-	}
-	return "; that of " + account.Username + " is HERMES_HOME=" + shellWord(home)
 }
 
 func (w *wizard) say(format string, args ...any) {

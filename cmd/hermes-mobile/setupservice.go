@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"os"
+	"os/user"
 	"path/filepath"
 	"strings"
 
@@ -91,4 +92,17 @@ func (w *wizard) undoSteps(list []setup.Undone) []string {
 		steps = append(steps, "restart the gateway, which goes on with what it has read: "+(&setup.Plan{Options: setup.Options{Home: w.result.Home}}).Restart())
 	}
 	return steps
+}
+
+// sudoHome names the Hermes home of the person who has become root.
+func sudoHome() string {
+	account, err := user.Lookup(os.Getenv("SUDO_USER"))
+	if err != nil || os.Geteuid() != 0 {
+		return ""
+	}
+	home := filepath.Join(account.HomeDir, ".hermes")
+	if _, err := os.Stat(home); err != nil {
+		return ""
+	}
+	return "; that of " + account.Username + " is HERMES_HOME=" + shellWord(home)
 }

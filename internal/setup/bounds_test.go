@@ -24,7 +24,7 @@ func bomb(lines int) string {
 }
 
 // work measures what looking at a text costs.
-func work(t *testing.T, text string) (err error, took time.Duration, bytes uint64) {
+func work(t *testing.T, text string) (took time.Duration, bytes uint64, err error) {
 	t.Helper()
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
@@ -32,7 +32,7 @@ func work(t *testing.T, text string) (err error, took time.Duration, bytes uint6
 	_, err = parse([]byte(text))
 	took = time.Since(begin)
 	runtime.ReadMemStats(&after)
-	return err, took, after.TotalAlloc - before.TotalAlloc
+	return took, after.TotalAlloc - before.TotalAlloc, err
 }
 
 // Whatever is in a file of Hermes, looking at it costs a bounded time and memory.
@@ -53,7 +53,7 @@ func TestBoundedWork(t *testing.T) {
 		"many comments":       {strings.Repeat("# nothing\n", 100_000) + "a: 1\n", false},
 		"a long block":        {"a: |\n" + strings.Repeat("  text\n", 4000) + "b: 1\n", false},
 	} {
-		err, took, bytes := work(t, tc.text)
+		took, bytes, err := work(t, tc.text)
 		if b := (*Broken)(nil); (err != nil) != tc.huge || tc.huge && (!errors.As(err, &b) || !b.Huge || strings.Contains(err.Error(), "repair")) {
 			t.Errorf("%s: %v", name, err)
 		}

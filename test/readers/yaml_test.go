@@ -42,10 +42,6 @@ type yamlAnswer struct {
 // TestConfig: what the gateways of both versions make of a config.yaml.
 func TestConfig(t *testing.T) {
 	texts := yamlTexts()
-	var list []string
-	for _, s := range texts {
-		list = append(list, s)
-	}
 	const common = `
 import json, pathlib, sys, tempfile, logging
 logging.disable(logging.CRITICAL)
@@ -67,13 +63,13 @@ def read(home):
     with open(home / "config.yaml", encoding="utf-8") as f:
         return yaml.safe_load(f) or {}
 json.dump([answer(t) for t in json.load(sys.stdin)], sys.stdout)
-`, list, &old)
+`, texts, &old)
 	python(t, hermes.V022, common+`
 from gateway.config_loader import read_yaml_layers
 def read(home):
     return read_yaml_layers(home) or {}
 json.dump([answer(t) for t in json.load(sys.stdin)], sys.stdout)
-`, list, &newer)
+`, texts, &newer)
 	answers := make([]yamlAnswer, len(texts))
 	for i, text := range texts {
 		answers[i] = yamlAnswer{text, old[i], newer[i]}
