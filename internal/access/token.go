@@ -210,6 +210,18 @@ func (t *Tokens) Match(secret string) (label string, kind Kind, ok bool) {
 	return (*set)[found].label, (*set)[found].kind, true
 }
 
+// Label gives the label of the token whose SHA-256 is accepted by is.
+func (t *Tokens) Label(is func(hash [sha256.Size]byte) bool) (label string, ok bool) {
+	if set := t.set.Load(); set != nil {
+		for _, token := range *set {
+			if is(token.hash) {
+				return token.label, true
+			}
+		}
+	}
+	return "", false
+}
+
 // Len is the number of tokens.
 func (t *Tokens) Len() int {
 	if set := t.set.Load(); set != nil {

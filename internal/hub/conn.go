@@ -397,8 +397,12 @@ func (h *Hub) grant(f *frame.Hello, addr netip.Addr) (grant, *frame.Error) {
 
 // TokenSum stands for a token where only equality matters.
 func TokenSum(secret string) uint64 {
-	sum := sha256.Sum256([]byte(secret))
-	return binary.BigEndian.Uint64(sum[:8]) | 1 // never zero, which stands for none
+	return sumOf(sha256.Sum256([]byte(secret)))
+}
+
+// sumOf is TokenSum for the SHA-256 of a token.
+func sumOf(hash [sha256.Size]byte) uint64 {
+	return binary.BigEndian.Uint64(hash[:8]) | 1 // never zero, which stands for none
 }
 
 // ownLabel is the label of a device's own token.

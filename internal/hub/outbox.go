@@ -259,9 +259,6 @@ func (s *session) sendMessage(e *entry) {
 	}
 }
 
-// linkLife is how long a link to a large file is valid (doc/protocol.md §5).
-const linkLife = time.Hour
-
 // sendMedia gives the connection the next parts of a file. more: there are others to come, when it has room again.
 func (s *session) sendMedia(e *entry) (more bool) {
 	m := *e.Media
@@ -287,15 +284,6 @@ func (s *session) sendMedia(e *entry) (more bool) {
 		s.conn.write(frame.EncodeDown(&m))
 	}
 	return false
-}
-
-// link is where the device can fetch a file for a while.
-func (s *session) link(hash, name, mime string) string {
-	base := s.conn.base
-	if s.hub.PublicURL != "" {
-		base = s.hub.PublicURL
-	}
-	return base + s.hub.Links.Sign(s.id, hash, name, mime, time.Now().Add(linkLife))
 }
 
 // forget drops from the outbox what the device has stored.

@@ -83,7 +83,7 @@ func TestPushIsOff(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
 	c := w.connect("d")
-	if caps := c.Ready.Capabilities; caps.Push || len(caps.Call) != 1 {
+	if caps := c.Ready.Capabilities; caps.Push || len(caps.Call) != 2 {
 		t.Errorf("capabilities %+v", caps)
 	}
 	if r := c.call("push.key", "{}"); r.Err == nil || r.Err.Code != "unknown_method" {

@@ -2,6 +2,7 @@ package media
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"io"
 	"net/http"
@@ -93,11 +94,20 @@ type site struct {
 	t *testing.T
 	*Store
 	*Signer
-	now time.Time
+	now    time.Time
+	closed bool  // the device has no access any more
+	broken error // and nobody can tell
+}
+
+func (s *site) allow(_ context.Context, device string) (bool, error) {
+	if device != "phone" {
+		s.t.Errorf("asked about %q", device)
+	}
+	return !s.closed, s.broken
 }
 
 func newSite(t *testing.T) *site {
-	return &site{t, newStore(t), NewSigner([32]byte{7}), t0}
+	return &site{t: t, Store: newStore(t), Signer: NewSigner([32]byte{7}), now: t0}
 }
 
 func (s *site) link(b []byte, name, mimeType string) string {
@@ -110,7 +120,7 @@ func (s *site) get(method, link string, header ...string) *http.Response {
 		r.Header.Set(header[i], header[i+1])
 	}
 	w := httptest.NewRecorder()
-	Handler(s.Store, s.Signer, func() time.Time { return s.now }).ServeHTTP(w, r)
+	Handler(s.Store, s.Signer, func() time.Time { return s.now }, s.allow).ServeHTTP(w, r)
 	res := w.Result()
 	for name, want := range map[string]string{
 		"X-Content-Type-Options":  "nosniff",
@@ -129,6 +139,21 @@ func (s *site) expect(res *http.Response, status int, body []byte) {
 	if res.StatusCode != status || err != nil || body != nil && !bytes.Equal(got, body) {
 		s.t.Errorf("status %d with %d bytes, %v, want %d with %d", res.StatusCode, len(got), err, status, len(body))
 	}
+}
+
+// A link is as good as the access of its device.
+func TestHandlerAsksForAccess(t *testing.T) {
+	s := newSite(t)
+	data := pattern(100)
+	link := s.link(data, "a.bin", "application/octet-stream")
+	s.expect(s.get("GET", link), 200, data)
+	s.broken = errors.New("the store is closed")
+	s.expect(s.get("GET", link), 503, nil)
+	s.broken, s.closed = nil, true
+	s.expect(s.get("GET", link), 403, nil)
+	s.expect(s.get("GET", link, "Range", "bytes=0-9"), 403, nil)
+	s.closed = false
+	s.expect(s.get("GET", link), 200, data)
 }
 
 func TestHandler(t *testing.T) {

@@ -1,6 +1,7 @@
 package media
 
 import (
+	"context"
 	"errors"
 	"io/fs"
 	"net/http"
@@ -19,7 +20,10 @@ import (
 // the answer is sandboxed, its type is not guessed, scripts and style sheets
 // are served as plain text, and only what browsers show without running it is
 // shown at all, anything else is a download.
-func Handler(store *Store, signer *Signer, now func() time.Time) http.Handler {
+//
+// allow says, by Link.Device, whether whoever a link was made for may still
+// read it: no means 403, an error 503.
+func Handler(store *Store, signer *Signer, now func() time.Time, allow func(ctx context.Context, device string) (bool, error)) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h := w.Header()
 		h.Set("X-Content-Type-Options", "nosniff")
@@ -47,6 +51,14 @@ func Handler(store *Store, signer *Signer, now func() time.Time) http.Handler {
 			return
 		case err != nil:
 			fail(w, "This link is not valid.", http.StatusForbidden)
+			return
+		}
+		switch allowed, err := allow(r.Context(), link.Device); {
+		case err != nil:
+			fail(w, "This file cannot be read now.", http.StatusServiceUnavailable)
+			return
+		case !allowed:
+			fail(w, "This link is not valid any more.", http.StatusForbidden)
 			return
 		}
 		strangers.Admit(r.Context())

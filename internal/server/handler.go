@@ -21,7 +21,7 @@ func (s *Server) handler() http.Handler {
 		mux.Handle("/relay", relay)
 		mux.Handle("/relay/", relay)
 	}
-	mux.Handle(media.LinkPrefix, media.Handler(s.files, media.NewSigner(s.linkKey), time.Now))
+	mux.Handle(media.LinkPrefix, media.Handler(s.files, media.NewSigner(s.linkKey), time.Now, s.hub.MayRead))
 	if s.push != nil && s.cfg.PushActions {
 		mux.HandleFunc("POST "+pushActionPath, s.pushAction)
 	}
