@@ -73,7 +73,6 @@ type entrance struct {
 	handed  bool   // it was another user's
 	epoch   string // of its outbox, where that was wiped
 	seq     int64  // the last that was allotted then
-	told    int64  // devices of the user that are to hear of it
 }
 
 // next works out what the device is from now on.

@@ -284,9 +284,9 @@ func TestADeviceThatChangesItsUserIsNew(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, waiting)
 	value[any](t)(nil, func() error { _, err := w.pairing.ApproveUser("anna", ""); return err }())
-	evil := w.connect("evil", withUser("nobody-yet")) // there first
+	w.connect("evil", withUser("nobody-yet")) // there first
 	phone := w.connect("phone", withUser("anna"), withNotices())
-	evil = w.connect("evil", withUser("anna"))
+	evil := w.connect("evil", withUser("anna"))
 	if k := evil.Ready.Capabilities; k.Prompt || !evil.Ready.Approved {
 		t.Errorf("it gets %s", show(evil.Ready))
 	}
@@ -297,7 +297,7 @@ func TestADeviceThatChangesItsUserIsNew(t *testing.T) {
 		t.Errorf("the phone got %s", show(n))
 	}
 	for range 3 { // to and fro
-		evil = w.connect("evil", withUser(fmt.Sprint("nobody-", chat.NewID())))
+		w.connect("evil", withUser(fmt.Sprint("nobody-", chat.NewID())))
 		evil = w.connect("evil", withUser("anna"))
 		if k := evil.Ready.Capabilities; k.Prompt || k.AnswersIn < 50 {
 			t.Errorf("it is told %+v", k)

@@ -195,6 +195,7 @@ ALTER TABLE device ADD COLUMN approved_at INTEGER NOT NULL DEFAULT 0; -- when it
 ALTER TABLE device ADD COLUMN was_user TEXT NOT NULL DEFAULT '';      -- of an unbound device: the user it had, whose is what waits for it
 ALTER TABLE device ADD COLUMN notices INTEGER NOT NULL DEFAULT 0;     -- its app shows notices of new devices
 UPDATE device SET was_user=user_id, user_id='', user_name='' WHERE label='';
+UPDATE device SET approved_at=created_at; -- those of before are not held against their token
 CREATE INDEX device_label ON device(label) WHERE approved_at=0;
 
 -- When a token of an app or a sender was last used, by its label.
