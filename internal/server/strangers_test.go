@@ -164,7 +164,9 @@ func TestWhoIsNoStranger(t *testing.T) {
 	const size = 16 << 20 // more than sockets take without being read
 	file, err := r.server.files.Put(make([]byte, size))
 	ok(t, err)
-	link := media.NewSigner(r.server.linkKey).Sign("tel-2", file.Hash, "x.bin", "", time.Now().Add(time.Hour))
+	dev, err := r.server.store.Device(t.Context(), "tel-2")
+	ok(t, err)
+	link := media.NewSigner(r.server.linkKey).Sign("device\n"+dev.Epoch+"\n0\ntel-2", file.Hash, "x.bin", "", time.Now().Add(time.Hour))
 	for path, is := range map[string]func(string){link: none, link + "x": one} {
 		c := rawDial(t, r.server.Addr().String(), "GET "+path+" HTTP/1.1\r\nHost: x\r\n\r\n")
 		_, err := bufio.NewReader(c).ReadString('\n')
