@@ -141,7 +141,11 @@ func TestTenThousandStrangers(t *testing.T) {
 			go func() {
 				defer close(arrived)
 				defer strangers(t, s, n, kind.begin)()
-				until(t, "the strangers to be bounded", func() bool { return s.Metrics(t)["hermes_mobile_strangers"] <= maxStrangers })
+				// Half of those over the bound: others end by themselves, and on a busy machine they wait for a while to be accepted.
+				until(t, "the strangers to be bounded", func() bool {
+					m := s.Metrics(t)
+					return m["hermes_mobile_strangers"] <= maxStrangers && m["hermes_mobile_strangers_dropped_total"] >= float64(n-maxStrangers)/2
+				})
 			}()
 			longest := time.Duration(0)
 			for i := 0; ; i++ {
@@ -158,9 +162,6 @@ func TestTenThousandStrangers(t *testing.T) {
 			}
 			m := s.Metrics(t)
 			dropped := m["hermes_mobile_strangers_dropped_total"]
-			if want := float64(n - maxStrangers); dropped < want/2 { // others ended by themselves
-				t.Errorf("%.0f strangers were dropped, want %.0f", dropped, want)
-			}
 			if cost := most() - before; cost > strangersCost {
 				t.Errorf("%d strangers cost %.0f MiB", n, cost/(1<<20))
 			} else {

@@ -61,7 +61,7 @@ export const marked = new Marked({
   },
 })
 
-DOMPurify.addHook('afterSanitizeAttributes', markLink)
+if (DOMPurify.isSupported) DOMPurify.addHook('afterSanitizeAttributes', markLink) // not where there is no page, as in unit tests
 
 /** Blocks that were made before: of a long reply that grows all but the last. */
 const done = new Map<string, string>()
