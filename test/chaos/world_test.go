@@ -258,6 +258,13 @@ func (w *world) deliver(ctx context.Context) {
 		w.moment("delivery")
 		patience, cancel := context.WithTimeout(context.Background(), 90*time.Second)
 		_, err := w.sender.Deliver(patience, f)
+		for full := (*frame.Error)(nil); errors.As(err, &full) && full.Code == frame.NoSpace && patience.Err() == nil; { // the disk is full: it is sent again
+			select {
+			case <-time.After(200 * time.Millisecond):
+			case <-patience.Done():
+			}
+			_, err = w.sender.Deliver(patience, f)
+		}
 		cancel()
 		w.mu.Lock()
 		d.delivered, d.err = err == nil, err
