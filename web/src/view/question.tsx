@@ -37,7 +37,7 @@ export function Question({ talk, card }: { talk: Talk; card: CardItem }) {
   }
   const heading = cardKind === 'exec_approval' ? t('approval') : clarify ? t('question') : cardKind === 'slash_confirm' ? t('confirmation') : t('question')
   return (
-    <section class={`question ${done ? 'over' : ''}`} aria-label={heading} data-card={card.id} ref={section}>
+    <section class={`question ${done ? 'over' : ''}`} role="group" aria-label={heading} data-card={card.id} ref={section}>
       <header><Icon name={cardKind === 'exec_approval' ? 'shield' : 'question'} /><b>{heading}</b>
         {!done && left > 0 && <span class="left" role="timer" aria-label={t('timeLeft', { time: minutes(left) })}>{minutes(left)}</span>}
       </header>
