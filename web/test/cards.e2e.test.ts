@@ -220,7 +220,21 @@ describe('approval cards', { skip: noBrowser }, () => {
     assert.equal(await locked(card('c')), 'true')
     await allow(card('c')).click({ force: true })
     assert.deepEqual(answers, [])
+    await card('c').locator('pre.shell').evaluate((box) => box.scrollTo(0, box.scrollHeight))
+    await unlocked(card('c')) // the parts that stay the same are seen again
     assert.deepEqual(await visitor.leave(), [])
+  })
+
+  it('do not take what was said late of the question before for their own end', async () => {
+    // Each page gets a short command and a long one at once, in every order of drawing and observing that comes about.
+    for (let round = 0; round < 8; round++) {
+      const { visitor, card } = await asked([ask('c', 'ls'), ask('c', lines)])
+      await command(card('c')).getByText('echo step 1', { exact: false }).waitFor()
+      assert.equal(await locked(card('c')), 'true', `round ${round}`)
+      await card('c').locator('pre.shell').evaluate((box) => box.scrollTo(0, box.scrollHeight))
+      await unlocked(card('c'))
+      assert.deepEqual(await visitor.leave(), [])
+    }
   })
 
   it('isolate words from right to left, so that the order is that of the shell', async () => {

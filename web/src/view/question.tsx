@@ -22,7 +22,7 @@ export function Question({ talk, card }: { talk: Talk; card: CardItem }) {
   const clarify = cardKind === 'clarify'
   const shown = useMemo(() => ({ text: visible(card.text), command: visibleCommand(card.command), description: visible(card.description) }), [card.text, card.command, card.description])
   const why = useMemo(() => warnings(card, shown), [card.odd, card.options, shown])
-  const { read, ended } = useRead(card.key, [card.text, card.command, card.description])
+  const { read, version, ended } = useRead(card.key, [card.text, card.command, card.description])
   const section = useRef<HTMLElement>(null)
   const hint = useId()
   const locked = (option: string) => !read && grants(cardKind, option)
@@ -42,16 +42,16 @@ export function Question({ talk, card }: { talk: Talk; card: CardItem }) {
         {!done && left > 0 && <span class="left" role="timer" aria-label={t('timeLeft', { time: minutes(left) })}>{minutes(left)}</span>}
       </header>
       {why.length > 0 && <p class="odd-card" role="note"><Icon name="warning" /><span>{why.map((key) => t(key)).join(' ')}</span></p>}
-      <Reading key={'text ' + card.text} part={0} ended={ended}>
+      <Reading key={'text ' + version} part={0} ended={ended}>
         {(end, scrolls) => <div class="asked" dir="auto" tabindex={scrolls ? 0 : undefined}><Visible shown={shown.text} />{end}</div>}
       </Reading>
       {card.command && (
-        <Reading key={'command ' + card.command} part={1} ended={ended}>
+        <Reading key={'command ' + version} part={1} ended={ended}>
           {(end) => <pre class="shell" dir="ltr" translate={false} tabindex={0} role="group" aria-label={t('command')}><code><Visible shown={shown.command} command /></code>{end}</pre>}
         </Reading>
       )}
       {card.description && (
-        <Reading key={'description ' + card.description} part={2} ended={ended}>
+        <Reading key={'description ' + version} part={2} ended={ended}>
           {(end, scrolls) => <div class="quiet asked-why" dir="auto" tabindex={scrolls ? 0 : undefined}><Visible shown={shown.description} />{end}</div>}
         </Reading>
       )}

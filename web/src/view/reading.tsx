@@ -9,25 +9,26 @@ const KEPT = 50
 
 /**
  * useRead tells whether the ends of all parts of a card were on the screen. What was read is the content: another one under the same key has to
- * be read anew.
+ * be read anew, and what an observer of the content before says late does not count. The version is for the keys of the parts.
  */
-export function useRead(key: string, parts: readonly string[]): { read: boolean; ended: (part: number) => void } {
+export function useRead(key: string, parts: readonly string[]): { read: boolean; version: number; ended: (part: number) => void } {
   const content = JSON.stringify(parts)
-  const seen = useRef({ content, ends: new Set<number>() })
+  const now = useRef({ content, version: 0, ends: new Set<number>() })
   const [, redraw] = useState(0)
-  if (seen.current.content !== content) seen.current = { content, ends: new Set() }
-  const read = parts.every((part, i) => !part || seen.current.ends.has(i)) || done.get(key) === content
+  if (now.current.content !== content) now.current = { content, version: now.current.version + 1, ends: new Set() }
+  const { version, ends } = now.current
+  const read = parts.every((part, i) => !part || ends.has(i)) || done.get(key) === content
   const ended = useCallback((part: number) => {
-    if (seen.current.ends.has(part)) return
-    seen.current.ends.add(part)
+    if (now.current.version !== version || ends.has(part)) return
+    ends.add(part)
     redraw((n) => n + 1)
-  }, [])
+  }, [version])
   useEffect(() => {
     if (!read) return
     done.set(key, content)
     if (done.size > KEPT) done.delete(done.keys().next().value!)
   }, [read, key, content])
-  return { read, ended }
+  return { read, version, ended }
 }
 
 /** Reading is a part of a card that is scrolled where it is long. It tells when its end was on the screen. */
