@@ -2,6 +2,7 @@ package term
 
 import (
 	"strings"
+	"sync"
 	"testing"
 	"unicode/utf8"
 
@@ -33,17 +34,23 @@ func TestClean(t *testing.T) {
 	}
 }
 
+// hiding remembers what hides said.
+var hiding sync.Map
+
 // hides reports whether a character never shows as itself, whatever stands around it.
 func hides(r rune) bool {
 	if r < 0x80 {
 		return r != '\n' && (r < ' ' || r == 0x7f)
 	}
-	for _, base := range []string{"a", "👨", "葛", "م", "ᄀ"} {
-		if !frame.Visible(base + string(r) + "👩").Hidden {
-			return false
-		}
+	if yes, known := hiding.Load(r); known {
+		return yes.(bool)
 	}
-	return true
+	yes := true
+	for _, base := range []string{"a", "👨", "葛", "م", "ᄀ"} {
+		yes = yes && frame.Visible(base+string(r)+"👩").Hidden
+	}
+	hiding.Store(r, yes)
+	return yes
 }
 
 // safe fails when anything but text, newlines and colours is there.
