@@ -54,7 +54,7 @@ describe('a history that cannot be drawn', { skip: noBrowser, concurrency: 2 }, 
     await reads(page, 'You said: first')
     await put(page, [
       { kind: 'text', text: 12, at: NaN }, { kind: 'text', text: 'no time', at: 'yesterday' }, { kind: 'text', text: null, at: Infinity, replyTo: {} }, { kind: 'card', options: 'none', at: 1 },
-      { kind: 'card', options: [null, { id: 3 }], text: {}, until: 'x', at: -1 }, { kind: 'tools', steps: [1, null, { name: {} }] }, { kind: 'file', name: 5, size: 'big', url: 7, mime: null }, { kind: 'of tomorrow', text: 'newer' }, {},
+      { kind: 'card', options: [null, { id: 3 }], text: {}, until: 'x', at: -1 }, { kind: 'tools', steps: [1, null, { name: {} }] }, { kind: 'file', name: 5, size: 'big', url: 7, mime: null }, { kind: 'device', device: [], news: 3 }, { kind: 'device', device: { id: 5 } }, { kind: 'of tomorrow', text: 'newer' }, {},
     ])
     await page.reload()
     await online(page)

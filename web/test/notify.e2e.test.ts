@@ -135,6 +135,8 @@ describe('notifications', { skip: noBrowser, concurrency: 1 }, () => {
     await until(() => phone.called('push.register').at(-1)?.content === true, 'the server knows that words may be shown')
     await server.cli('devices', 'join', id, await device(work))
     await online(page)
+    // What has joined a conversation may not answer in its first minute there.
+    await until(async () => !(JSON.parse(await server.cli('devices', 'list', '--json')) as { id: string; answers_at?: string }[]).find((one) => one.id === id)!.answers_at, 'it may answer')
     await away(page)
     const ask = async (command = '/demo approval') => {
       await say(work, command)

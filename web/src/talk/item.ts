@@ -138,6 +138,10 @@ export function restored(row: unknown): Item {
         ...base, kind: 'card', cardKind: text(from.cardKind), text: text(from.text), command: text(from.command), description: text(from.description), until: number(from.until),
         options: list(from.options).map((one) => ({ id: text(one.id), label: text(one.label), style: text(one.style) })),
       }
+    case 'device': {
+      const device = list([from.device])[0] ?? {}
+      return { ...base, kind: 'device', news: text(from.news), device: { ...device, id: text(device.id), name: text(device.name), platform: text(device.platform) }, revocable: from.revocable === true }
+    }
     case 'tools':
       return { ...base, kind: 'tools', steps: list(from.steps).map((one) => ({ id: text(one.id), name: text(one.name), state: text(one.state), title: text(one.title), text: text(one.text) })) }
     default:
