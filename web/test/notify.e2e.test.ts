@@ -140,7 +140,7 @@ describe('notifications', { skip: noBrowser, concurrency: 1 }, () => {
     await away(page)
     const ask = async (command = '/demo approval') => {
       await say(work, command)
-      await work.locator('.question:not(.over)').getByRole('button', { name: 'Allow once' }).first().waitFor()
+      await work.locator('[data-card]:not(.over)').getByRole('button', { name: 'Allow once' }).first().waitFor()
       for (;;) {
         const notice = await phone.receive()
         if (notice.type === 'card') return notice
@@ -164,7 +164,7 @@ describe('notifications', { skip: noBrowser, concurrency: 1 }, () => {
     await visitor.context.route('**/push/action', (route) => route.abort())
     await phone.press(denied.body!, 'deny')
     await until(async () => (await phone.shown()).some(({ body, buttons }) => body === `The server could not be reached. Try again, or open the page to see whether your answer arrived.\n${denied.body}` && buttons.length === 2), 'it says that the server was not reached')
-    assert.equal(await work.locator('.question:not(.over)').count(), 1)
+    assert.equal(await work.locator('[data-card]:not(.over)').count(), 1)
     await visitor.context.unroute('**/push/action')
     await phone.press('The server could not be reached', 'deny')
     await reads(work, 'approval: deny')
@@ -173,13 +173,13 @@ describe('notifications', { skip: noBrowser, concurrency: 1 }, () => {
     // Decided elsewhere: it goes, and a press that was faster than that is told so.
     const elsewhere = await ask()
     await until(async () => (await phone.shown()).some(({ tag, stays }) => tag === 'card ' + elsewhere.id && stays), 'the third question is shown')
-    await work.locator('.question:not(.over)').getByRole('button', { name: 'Deny' }).click()
+    await work.locator('[data-card]:not(.over)').getByRole('button', { name: 'Deny' }).click()
     await work.locator(`[data-card="${elsewhere.id}"]`).getByText('Answered: Deny').waitFor()
     await phone.press(elsewhere.body!, 'once')
     await until(async () => (await phone.shown()).some(({ tag, body }) => tag === 'card ' + elsewhere.id && body.startsWith('It was decided already. Denied.')), 'it says that it was decided')
     const last = await ask()
     await until(async () => (await phone.shown()).some(({ tag, stays }) => tag === 'card ' + last.id && stays), 'the fourth question is shown')
-    await work.locator('.question:not(.over)').getByRole('button', { name: 'Deny' }).click()
+    await work.locator('[data-card]:not(.over)').getByRole('button', { name: 'Deny' }).click()
     while ((await phone.shown()).some(({ tag }) => tag === 'card ' + last.id)) await phone.receive() // until the withdrawal is among them
 
     // What a notification cannot show whole can only be denied there.
