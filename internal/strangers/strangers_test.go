@@ -384,6 +384,7 @@ func TestMemory(t *testing.T) {
 	if !list[0].closed() {
 		t.Error("the oldest stayed")
 	}
+	until(t, "it to be counted", func() bool { return w.count(Memory) > 0 }) // which is after it was closed
 	if !list[1].served() || !list[2].served() || w.count(Memory) != 1 {
 		t.Errorf("%d went", w.count(Memory))
 	}
