@@ -177,7 +177,7 @@ func TestUnknownOps(t *testing.T) {
 	g := hello(t, config(s, ""))
 	p := e2e.NewPhone(t, s, "tel")
 	p.Online()
-	p.Submit("hello")
+	sent := p.Submit("hello")
 	e := take(t, g, "hello")
 	ok(t, g.Begin(soon(t), e))
 	for _, op := range []string{"follow_up", "task_card", "task_card_stop", "thread_create", "thread_rename", "delete", "fly", "", "SEND"} {
@@ -191,7 +191,7 @@ func TestUnknownOps(t *testing.T) {
 	}
 	ok(t, g.Reply(soon(t), e, "still here"))
 	ok(t, g.End(soon(t), e))
-	if m := p.Answered(0, p.Finals(0)[0].ReplyTo); m.Text != "still here" || len(p.Finals(0)) != 1 {
+	if m := p.Answered(0, sent.ID); m.Text != "still here" || len(p.Finals(0)) != 1 {
 		t.Errorf("the phone got %q", finals(p, 0))
 	}
 }

@@ -222,6 +222,7 @@ describe('against the real server', { concurrency: 3 }, () => {
     const url = `ws://127.0.0.1:${server.port}/ws`
     const user = { id: 'anna' }
     const one = await openAt(url, 'share-1', { user })
+    await within('online', one.waitOnline()) // the first device of its user, so it may answer at once
     const two = await openAt(url, 'share-2', { user, device: { id: 'share-2', name: 'Tablet' } })
     const [first, second] = [new Collected(one), new Collected(two)]
     await Promise.all([one, two].map((device) => within('online', device.waitOnline())))
