@@ -203,7 +203,8 @@ func (p *phone) hear(ev *handset.Event) {
 	case ev.Status != nil:
 		p.statusLocked(ev.Status)
 	case ev.Problem != nil:
-		if c := ev.Problem.Code; c != frame.Internal && !(p.w.bad && c == frame.RateLimited) {
+		// Parts that were on their way when the first of a file was refused are refused, too: no_space.
+		if c := ev.Problem.Code; c != frame.Internal && c != frame.NoSpace && !(p.w.bad && c == frame.RateLimited) {
 			p.notes = append(p.notes, "problem: "+ev.Problem.Text)
 		}
 	}

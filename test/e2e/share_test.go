@@ -12,7 +12,9 @@ import (
 // share: a phone and a tablet of one person have one conversation with Hermes.
 func share(t *testing.T, w *world) {
 	anna := func(c *device.Config) { c.User = frame.User{ID: "anna"} }
-	p, tab := NewPhone(t, w.server, "share-phone", anna), NewPhone(t, w.server, "share-tablet", anna)
+	p := NewPhone(t, w.server, "share-phone", anna)
+	p.Online() // the first device of its user, which may answer at once
+	tab := NewPhone(t, w.server, "share-tablet", anna)
 	tab.Online()
 	if out, err := w.server.CLI(t.Context(), "devices", "join", tab.ID, p.ID); err != nil {
 		t.Fatalf("%v\n%s", err, out)
