@@ -16,6 +16,7 @@ import (
 	"hermes-mobile/internal/cert"
 	"hermes-mobile/internal/server"
 	"hermes-mobile/test/gateway"
+	"hermes-mobile/test/port"
 )
 
 func (s *program) state() cert.State {
@@ -73,7 +74,7 @@ func (s *program) talk(id string, roots *x509.CertPool, text, answer string) {
 // restart uses it, without an ACME server. The name is checked over TLS.
 func TestCertificateComesByItself(t *testing.T) {
 	t.Parallel()
-	port := freePort(t)
+	port := port.Free(t)
 	a := newAuthority(t, 1, port, 90*24*time.Hour) // nothing listens on port 1
 	s := newServer(t, port, a)
 	s.begin()
@@ -107,7 +108,7 @@ func TestCertificateComesByItself(t *testing.T) {
 // plain HTTP on the server's own port. The gateway is beside the server and dials it by plain HTTP, as without TLS.
 func TestRenewal(t *testing.T) {
 	t.Parallel()
-	port := freePort(t)
+	port := port.Free(t)
 	a := newAuthority(t, port, 1, 10*time.Minute)
 	a.begin()
 	s := newServer(t, port, a)

@@ -28,6 +28,7 @@ import (
 	"time"
 
 	"hermes-mobile/internal/leak"
+	"hermes-mobile/test/port"
 )
 
 // name is what the certificates are for.
@@ -80,14 +81,6 @@ func until(t testing.TB, what string, f func() bool) {
 			t.Fatalf("waited in vain for %s", what)
 		}
 	}
-}
-
-func freePort(t testing.TB) int {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	ok(t, err)
-	defer l.Close()
-	return l.Addr().(*net.TCPAddr).Port
 }
 
 // process is a program that runs beside the test.
@@ -172,7 +165,7 @@ type authority struct {
 // newAuthority prepares an ACME server that checks names at these ports and gives certificates for so long.
 func newAuthority(t *testing.T, httpPort, tlsPort int, validity time.Duration) *authority {
 	t.Helper()
-	a := &authority{dir: t.TempDir(), port: freePort(t), side: freePort(t), dns: startDNS(t)}
+	a := &authority{dir: t.TempDir(), port: port.Free(t), side: port.Free(t), dns: startDNS(t)}
 	a.process = newProcess(t, a.dir, "pebble")
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	ok(t, err)

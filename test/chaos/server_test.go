@@ -3,7 +3,6 @@ package chaos
 import (
 	"bytes"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -17,6 +16,7 @@ import (
 	"time"
 
 	"hermes-mobile/test/chaos/seam"
+	"hermes-mobile/test/port"
 )
 
 const (
@@ -65,12 +65,8 @@ func startServer(t *testing.T) *server {
 // newServer prepares a server that does not run yet.
 func newServer(t *testing.T) *server {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	s := &server{t: t, port: l.Addr().(*net.TCPAddr).Port, dir: t.TempDir(), sync: "always", gateways: 1}
-	_ = l.Close()
+	s := &server{t: t, port: port.Free(t), dir: t.TempDir(), sync: "always", gateways: 1}
+	var err error
 	if s.log, err = os.Create(filepath.Join(s.dir, "server.log")); err != nil {
 		t.Fatal(err)
 	}

@@ -4,13 +4,14 @@ import (
 	"bufio"
 	"encoding/json"
 	"io"
-	"net"
 	"net/http"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
 	"hermes-mobile/test/hermes"
+	"hermes-mobile/test/port"
 )
 
 // startAPI runs a gateway with an API server and without a relay.
@@ -184,14 +185,9 @@ func TestSetupAPI(t *testing.T) {
 	both(t, func(t *testing.T, v hermes.Version) {
 		w, before := newSetup(t, v, nil)
 		env := filepath.Join(w.gateway.Home(), ".env")
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		base := "http://" + l.Addr().String()
-		_ = l.Close()
-		_, port, _ := net.SplitHostPort(l.Addr().String())
-		put(t, env, string(before[env])+"API_SERVER_PORT="+port+"\n") // the owner's own, as 8642 may be taken here
+		number := strconv.Itoa(port.Free(t))
+		base := "http://127.0.0.1:" + number
+		put(t, env, string(before[env])+"API_SERVER_PORT="+number+"\n") // the owner's own, as 8642 may be taken here
 		before[env] = read(t, env)
 
 		var said struct {

@@ -20,6 +20,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"hermes-mobile/test/port"
 )
 
 // patience is how long a test waits for what should come soon, on a machine that is busy with other tests.
@@ -83,7 +85,7 @@ func NewServer(t testing.TB, env ...string) *Server {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &Server{t: t, Binary: binary, Agent: "relay", Data: filepath.Join(dir, "data"), Port: FreePort(t), Token: secret(), ID: "gw-e2e", Secret: secret(), log: log}
+	s := &Server{t: t, Binary: binary, Agent: "relay", Data: filepath.Join(dir, "data"), Port: port.Free(t), Token: secret(), ID: "gw-e2e", Secret: secret(), log: log}
 	s.Env = append([]string{"MOBILE_HOST=127.0.0.1", "MOBILE_PORT=" + strconv.Itoa(s.Port), "MOBILE_TOKEN=" + s.Token, "MOBILE_DATA=" + s.Data,
 		"MOBILE_ALLOW_ALL_USERS=1", "MOBILE_RELAY_ID=" + s.ID, "MOBILE_RELAY_SECRET=" + s.Secret, "HERMES_HOME=" + filepath.Join(dir, "no-hermes"),
 		"HOME=" + dir, "MOBILE_LOG_LEVEL=debug", "MOBILE_PUSH=off", "PATH=" + os.Getenv("PATH")}, env...)

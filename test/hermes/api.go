@@ -5,12 +5,14 @@ package hermes
 import (
 	"crypto/rand"
 	"errors"
-	"fmt"
-	"net"
 	"net/http"
 	"net/url"
+	"strconv"
 	"strings"
+	"testing"
 	"time"
+
+	"hermes-mobile/test/port"
 )
 
 // apiPatience is how long the API server may take to answer after the start of its gateway, on a machine that is busy.
@@ -19,14 +21,10 @@ const apiPatience = 90 * time.Second
 // API is where a gateway's API server answers, and the key that it wants.
 type API struct{ URL, Key string }
 
-// newAPI chooses a free port and a key that Hermes takes for strong. The port stays the same when the gateway restarts.
-func newAPI() (API, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return API{}, fmt.Errorf("hermes: find a port for the API server: %w", err)
-	}
-	defer closeQuietly(l)
-	return API{URL: "http://" + l.Addr().String(), Key: "test-" + strings.ToLower(rand.Text())}, nil
+// newAPI chooses a port, which is the gateway's until the test ends, and a key that Hermes takes for strong.
+func newAPI(t testing.TB) API {
+	t.Helper()
+	return API{URL: "http://127.0.0.1:" + strconv.Itoa(port.Free(t)), Key: "test-" + strings.ToLower(rand.Text())}
 }
 
 // env is what .env says of the API server.

@@ -45,10 +45,7 @@ func New(t testing.TB, s Setup) *Gateway {
 		t.Fatal(err)
 	}
 	if s.API {
-		var err error
-		if s.api, err = newAPI(); err != nil {
-			t.Fatal(err)
-		}
+		s.api = newAPI(t)
 	}
 	// Not t.TempDir: a test's name would make the path of the gateway's socket too long.
 	root, err := os.MkdirTemp("", "hermes-")

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"hermes-mobile/test/e2e"
+	"hermes-mobile/test/port"
 )
 
 // patience is how long a test waits for what should come soon, on a machine that is busy with other tests.
@@ -48,7 +49,7 @@ func newFront(t *testing.T, kind string, changes ...change) *front {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	f := &front{t: t, kind: kind, program: program(t, kind), dir: dir, port: e2e.FreePort(t), changes: changes}
+	f := &front{t: t, kind: kind, program: program(t, kind), dir: dir, port: port.Free(t), changes: changes}
 	if f.log, err = os.Create(filepath.Join(dir, "log")); err != nil {
 		t.Fatal(err)
 	}

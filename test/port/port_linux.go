@@ -1,14 +1,15 @@
-package e2e
+// Package port finds ports for the programs of a test.
+package port
 
 import (
 	"syscall"
 	"testing"
 )
 
-// FreePort is a port of this machine that is the test's until its end. A socket that is bound and does not listen keeps
+// Free returns a port of this machine that is the test's until its end. A socket that is bound and does not listen keeps
 // the system from giving it to anybody else, while a server that asks for it by number gets it. That matters: Caddy
 // would share its port with another Caddy without a word.
-func FreePort(t testing.TB) int {
+func Free(t testing.TB) int {
 	t.Helper()
 	fd, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)
 	if err != nil {

@@ -1,14 +1,15 @@
 //go:build !linux
 
-package e2e
+// Package port finds ports for the programs of a test.
+package port
 
 import (
 	"net"
 	"testing"
 )
 
-// FreePort is a port of this machine on which nothing listens now.
-func FreePort(t testing.TB) int {
+// Free returns a port of this machine on which nothing listens now.
+func Free(t testing.TB) int {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
