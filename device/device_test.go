@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -331,6 +332,63 @@ func TestPairing(t *testing.T) {
 	c.Close(frame.CloseNoAccess, "")
 	if c := srv.Accept(nil); c.Hello.Pair != "NEWC-ODE2" {
 		t.Fatalf("hello %+v", c.Hello)
+	}
+}
+
+// failing keeps no token while it is told to fail.
+type failing struct {
+	*device.MemoryStore
+	fails atomic.Bool
+}
+
+func (s *failing) SetToken(token string) error {
+	if s.fails.Load() {
+		return errors.New("the disk is full")
+	}
+	return s.MemoryStore.SetToken(token)
+}
+
+// A new token is acknowledged once it is stored, and is what comes next.
+func TestNewToken(t *testing.T) {
+	srv := devicetest.New(t)
+	store := &failing{MemoryStore: device.NewMemoryStore()}
+	if err := store.SetToken("old"); err != nil {
+		t.Fatal(err)
+	}
+	store.fails.Store(true)
+	cfg := config(srv.URL)
+	cfg.Token, cfg.Store = "", store
+	a := open(t, cfg)
+	give := func(token string) *devicetest.Conn {
+		c := srv.Next()
+		c.Hello = devicetest.Expect[*frame.Hello](c)
+		r := devicetest.Ready(c.Hello)
+		r.Token = token
+		c.Send(r)
+		return c
+	}
+	c := give("lost")
+	if c.Hello.Token != "old" {
+		t.Errorf("hello %+v", c.Hello)
+	}
+	_, err := a.Send(t.Context(), "hello")
+	if err != nil {
+		t.Fatal(err)
+	}
+	devicetest.Expect[*frame.Text](c)
+	if acks := c.Acks(); len(acks) > 0 {
+		t.Errorf("a token that could not be stored is acknowledged: %+v", acks)
+	}
+	store.fails.Store(false)
+	c.Drop()
+	c = give("new")
+	eventually(t, "the token to be acknowledged", func() bool {
+		acks := c.Acks()
+		return len(acks) == 1 && acks[0] == (frame.Ack{Token: true})
+	})
+	saved, err := store.Load()
+	if err != nil || saved.Token != "new" {
+		t.Errorf("stored %+v, %v", saved, err)
 	}
 }
 

@@ -45,8 +45,10 @@ func (l *link) end(reason error) {
 
 // online takes over what ready says. Nothing was read after it yet.
 func (d *Device) online(l *link, r *frame.Ready) {
+	kept := false
 	if r.Token != "" {
-		if err := d.store.SetToken(r.Token); err != nil {
+		err := d.store.SetToken(r.Token)
+		if kept = err == nil; !kept {
 			d.in.push(queued{ev: Problem{err}})
 		}
 	}
@@ -55,6 +57,9 @@ func (d *Device) online(l *link, r *frame.Ready) {
 		d.token, d.pairing, d.paired = r.Token, false, true
 	}
 	d.link = l
+	if kept { // from now on the one before counts no more
+		d.urgent = append(d.urgent, &urgent{data: frame.EncodeUp(&frame.Ack{Token: true}), done: make(chan error, 1)})
+	}
 	moved := d.resumeLocked(r.Resume)
 	cursor := d.cursor
 	d.ack = ackState{}

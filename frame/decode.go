@@ -270,8 +270,8 @@ func decodeAck(o *object) (Up, error) {
 	if !ok || seq < 0 {
 		return nil, bad("\"seq\" must be the number of a frame")
 	}
-	seen := o.get("seen")
-	return &Ack{Seq: seq, Seen: seen.Kind() == 't'}, nil
+	seen, token := o.get("seen"), o.get("token")
+	return &Ack{Seq: seq, Seen: seen.Kind() == 't', Token: token.Kind() == 't'}, nil
 }
 
 func decodeDeliver(o *object) (Up, error) {

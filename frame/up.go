@@ -73,10 +73,12 @@ type Stop struct {
 	ID string `json:"id,omitzero"`
 }
 
-// Ack says that everything up to Seq is stored on the device; Seen, that a person was shown it.
+// Ack says that everything up to Seq is stored on the device; Seen, that a person was shown it; Token, that the token which
+// Ready gave is stored (doc/protocol.md §8).
 type Ack struct {
-	Seq  int64 `json:"seq"`
-	Seen bool  `json:"seen,omitzero"`
+	Seq   int64 `json:"seq"`
+	Seen  bool  `json:"seen,omitzero"`
+	Token bool  `json:"token,omitzero"`
 }
 
 // Deliver sends a text, a file or both to another device (doc/protocol.md §8). To is a device id, mobile:<device id>, or

@@ -62,7 +62,7 @@ var upFrames = map[string]func(*rapid.T) Up{
 	"stop": func(t *rapid.T) Up { return &Stop{ID: maybeID.Draw(t, "id")} },
 	"ping": func(t *rapid.T) Up { return &Ping{ID: maybeID.Draw(t, "id")} },
 	"ack": func(t *rapid.T) Up {
-		return &Ack{Seq: rapid.Int64Min(0).Draw(t, "seq"), Seen: rapid.Bool().Draw(t, "seen")}
+		return &Ack{Seq: rapid.Int64Min(0).Draw(t, "seq"), Seen: rapid.Bool().Draw(t, "seen"), Token: rapid.Bool().Draw(t, "token")}
 	},
 	"deliver": func(t *rapid.T) Up {
 		d := &Deliver{ID: maybeID.Draw(t, "id"), To: deviceID.Draw(t, "to"), Text: said.Draw(t, "text"), RequireLive: rapid.Bool().Draw(t, "live")}

@@ -27,7 +27,7 @@ func devicesCommand() *cobra.Command {
 		}
 		return jsonFlag(cmd)
 	}
-	return group(&cobra.Command{Use: "devices", Short: "List, rename, limit, share, unbind and revoke devices",
+	return group(&cobra.Command{Use: "devices", Short: "List, rename, limit, share, unbind and revoke devices, replace their tokens",
 		Example: `  hermes-mobile devices list
   hermes-mobile devices revoke tel-1`},
 		jsonFlag(&cobra.Command{Use: "list", Short: "List all devices, the last seen first", Args: takes(), RunE: listDevices,
@@ -49,10 +49,38 @@ approved any more. The device comes back as the user it had: paired with a code 
 app token it asks for approval anew, and what waited is gone. Only a code that names another user gives the id to somebody else.
 What the agent itself remembers of the conversation stays: start it anew with /new.`,
 			Example: `  hermes-mobile devices unbind tel-1`}, "ID"),
+		rotateCommand(),
 		act("/devices/revoke", "revoked", &cobra.Command{Use: "revoke ID", Short: "Shut a device out: a phone that was lost, say",
 			Long: `Close a device's connection at once, drop what is kept for it and its own token, and refuse it until "devices unbind".
 The approval of its user stays, for the user's other devices: hermes-mobile pairing revoke takes that away.`,
 			Example: `  hermes-mobile devices revoke tel-1`}, "ID"))
+}
+
+func rotateCommand() *cobra.Command {
+	var life tokenLife
+	cmd := jsonFlag(&cobra.Command{Use: "rotate ID", Short: "Replace a device's own token by another one", Args: takes("ID"),
+		Long: `Replace the token that a paired device has of its own. The device gets the new one as soon as it connects, and the present
+one ends when the device says that it has stored it; "devices list" shows when that is still to come. With --expires the device's
+token ends after that time; without it, when it would have ended anyway.
+
+If a stranger may have the token, revoke the device instead and pair it again: whoever connects first with the present token
+gets the new one.`,
+		Example: `  hermes-mobile devices rotate tel-1
+  hermes-mobile devices rotate tel-1 --expires 90d`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			in := server.Command{ID: args[0]}
+			if cmd.Flags().Changed("expires") {
+				in.Life = new(life.seconds())
+			}
+			if _, err := post[any](cmd.Context(), cmd, "/devices/rotate", in); err != nil {
+				return err
+			}
+			return show(cmd, map[string]string{"device": args[0], "done": "rotated"}, func(w io.Writer) {
+				fmt.Fprintf(w, "%s gets another token when it connects\n", clean(args[0]))
+			})
+		}})
+	cmd.Flags().Var(&life, "expires", "`time` after which the device's token expires, such as 30d or 12h, or never (default: as before)")
+	return cmd
 }
 
 func listDevices(cmd *cobra.Command, _ []string) error {
@@ -96,6 +124,16 @@ func deviceState(d hub.DeviceInfo) string {
 	}
 	if missing := missingRights(d.Rights); missing != "" {
 		state += ", " + missing
+	}
+	switch now := time.Now(); {
+	case d.ExpiresAt == nil || d.Revoked:
+	case d.ExpiresAt.After(now):
+		state += ", token expires " + d.ExpiresAt.Local().Format(time.DateTime)
+	default:
+		state += ", token expired"
+	}
+	if d.Rotating {
+		state += ", gets another token when it connects"
 	}
 	if d.AnswersAt != nil {
 		state += ", may answer from " + d.AnswersAt.Local().Format(time.TimeOnly)

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -18,9 +19,7 @@ A phone that is paired gets a token of its own, which is not listed here: see he
   hermes-mobile token add kitchen-tablet`},
 		jsonFlag(&cobra.Command{Use: "list", Short: "List the labels of all tokens, never the tokens", Args: takes(), RunE: listTokens,
 			Example: `  hermes-mobile token list`}),
-		jsonFlag(&cobra.Command{Use: "add LABEL", Short: "Make a token for an app and show it, this once", Args: takes("LABEL"), RunE: addToken,
-			Long:    `Make a token for an app, and show it. It counts at once. LABEL is 1 to 64 of A-Z a-z 0-9 . _ -`,
-			Example: `  hermes-mobile token add kitchen-tablet`}),
+		addTokenCommand(),
 		jsonFlag(&cobra.Command{Use: "remove LABEL", Short: "Remove a token and close the connections that used it", Args: takes("LABEL"), RunE: removeToken,
 			Long: `Remove a token that the first start or "token add" made, and close the connections that used it. Tokens of MOBILE_TOKEN,
 MOBILE_EXTRA_TOKENS and MOBILE_DELIVER_TOKENS are removed where they are set; SIGHUP makes the server read that again.`,
@@ -36,19 +35,50 @@ func listTokens(cmd *cobra.Command, _ []string) error {
 		return err
 	}
 	return show(cmd, list, func(w io.Writer) {
-		table(w, "LABEL | MAY | STANDS IN", func(row func(...any)) {
+		table(w, "LABEL | MAY | STANDS IN | EXPIRES | LAST USED", func(row func(...any)) {
 			for _, t := range list {
-				row(t.Label, mayDo[t.Kind], t.Source)
+				row(t.Label, mayDo[t.Kind], t.Source, expiryWords(t.Expires), usedWords(t.Used))
 			}
 		})
 	})
 }
 
-func addToken(cmd *cobra.Command, args []string) error {
+// expiryWords says when a token ends.
+func expiryWords(at *time.Time) string {
+	switch {
+	case at == nil:
+		return "never"
+	case !at.After(time.Now()):
+		return "expired " + at.Local().Format(time.DateTime)
+	}
+	return at.Local().Format(time.DateTime)
+}
+
+// usedWords says when a token was last used.
+func usedWords(at *time.Time) string {
+	if at == nil {
+		return "never"
+	}
+	return at.Local().Format(time.DateTime)
+}
+
+func addTokenCommand() *cobra.Command {
+	var life tokenLife
+	cmd := jsonFlag(&cobra.Command{Use: "add LABEL", Short: "Make a token for an app and show it, this once", Args: takes("LABEL"),
+		Long: `Make a token for an app, and show it. It counts at once. LABEL is 1 to 64 of A-Z a-z 0-9 . _ -
+With --expires it ends by itself: connections that came with it are closed then.`,
+		Example: `  hermes-mobile token add kitchen-tablet
+  hermes-mobile token add guest --expires 7d`,
+		RunE: func(cmd *cobra.Command, args []string) error { return addToken(cmd, args, life) }})
+	cmd.Flags().Var(&life, "expires", "`time` after which the token expires, such as 30d or 12h (default: never)")
+	return cmd
+}
+
+func addToken(cmd *cobra.Command, args []string, life tokenLife) error {
 	if !access.ValidLabel(args[0]) {
 		return misuse(cmd, "%q is no label: it takes 1 to 64 of A-Z a-z 0-9 . _ -, and no spaces", clean(args[0]))
 	}
-	t, err := post[server.NewToken](cmd.Context(), cmd, "/tokens/add", server.Command{Label: args[0]})
+	t, err := post[server.NewToken](cmd.Context(), cmd, "/tokens/add", server.Command{Label: args[0], Seconds: life.seconds()})
 	if err != nil {
 		return err
 	}

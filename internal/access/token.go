@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"strings"
 	"sync/atomic"
+	"time"
 )
 
 // Kind says what the holder of a token may do.
@@ -51,11 +52,16 @@ type Token struct {
 	Secret string `json:"-"`
 	// Kind is what it is good for.
 	Kind Kind
+	// Expires is when it ends; zero: never.
+	Expires time.Time
 }
 
 // String shows the label only, so that a token that ends up in a log line by
 // mistake keeps its secret.
 func (t Token) String() string { return t.Kind.String() + " token " + t.Label }
+
+// Expired says whether the token has ended at a time.
+func (t Token) Expired(now time.Time) bool { return !t.Expires.IsZero() && !now.Before(t.Expires) }
 
 // GoString is like String, for %#v.
 func (t Token) GoString() string { return t.String() }
@@ -175,9 +181,10 @@ type Tokens struct {
 }
 
 type hashedToken struct {
-	label string
-	kind  Kind
-	hash  [sha256.Size]byte
+	label   string
+	kind    Kind
+	hash    [sha256.Size]byte
+	expires time.Time
 }
 
 // Replace puts other tokens in place of the present ones at once. The secrets
@@ -186,36 +193,37 @@ func (t *Tokens) Replace(tokens []Token) {
 	set := make([]hashedToken, 0, len(tokens))
 	for _, token := range tokens {
 		if token.Secret != "" {
-			set = append(set, hashedToken{token.Label, token.Kind, sha256.Sum256([]byte(token.Secret))})
+			set = append(set, hashedToken{token.Label, token.Kind, sha256.Sum256([]byte(token.Secret)), token.Expires})
 		}
 	}
 	t.set.Store(&set)
 }
 
-// Match looks a secret up. The time it takes tells nothing about the tokens:
+// Match looks a secret up and returns its token without the secret. The time it takes tells nothing about the tokens:
 // hashes are compared, in constant time, and always all of them. Where a
-// secret stands twice the first one counts.
-func (t *Tokens) Match(secret string) (label string, kind Kind, ok bool) {
+// secret stands twice the first one counts. Whether the token has expired is for the caller to see.
+func (t *Tokens) Match(secret string) (token Token, ok bool) {
 	set := t.set.Load()
 	if set == nil || secret == "" || len(secret) > maxSecret {
-		return "", 0, false
+		return Token{}, false
 	}
 	hash, found := sha256.Sum256([]byte(secret)), -1
 	for i := len(*set) - 1; i >= 0; i-- {
 		found = subtle.ConstantTimeSelect(subtle.ConstantTimeCompare(hash[:], (*set)[i].hash[:]), i, found)
 	}
 	if found < 0 {
-		return "", 0, false
+		return Token{}, false
 	}
-	return (*set)[found].label, (*set)[found].kind, true
+	h := (*set)[found]
+	return Token{Label: h.label, Kind: h.kind, Expires: h.expires}, true
 }
 
-// Label gives the label of the token whose SHA-256 is accepted by is.
+// Label gives the label of the token whose SHA-256 is accepted by is. One that has expired is none.
 func (t *Tokens) Label(is func(hash [sha256.Size]byte) bool) (label string, ok bool) {
 	if set := t.set.Load(); set != nil {
 		for _, token := range *set {
 			if is(token.hash) {
-				return token.label, true
+				return token.label, token.expires.IsZero() || time.Now().Before(token.expires)
 			}
 		}
 	}

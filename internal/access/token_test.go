@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"pgregory.net/rapid"
 )
@@ -24,12 +25,12 @@ func TestParseTokens(t *testing.T) {
 	}{
 		{list: ""},
 		{list: " , ,"},
-		{list: a, byDefault: MainLabel, want: []Token{{"main", a, App}}},
-		{list: "tablet=" + a + " , " + b, want: []Token{{"tablet", a, App}, {hashLabel(b), b, App}}},
-		{list: "x=" + a + "," + b, byDefault: MainLabel, want: []Token{{"x", a, App}, {"main", b, App}}},
-		{list: a + "=", want: []Token{{hashLabel(a + "="), a + "=", App}}},
-		{list: a + "==", want: []Token{{hashLabel(a + "=="), a + "==", App}}},
-		{list: "l=" + a + "==", want: []Token{{"l", a + "==", App}}},
+		{list: a, byDefault: MainLabel, want: []Token{{Label: "main", Secret: a, Kind: App}}},
+		{list: "tablet=" + a + " , " + b, want: []Token{{Label: "tablet", Secret: a, Kind: App}, {Label: hashLabel(b), Secret: b, Kind: App}}},
+		{list: "x=" + a + "," + b, byDefault: MainLabel, want: []Token{{Label: "x", Secret: a, Kind: App}, {Label: "main", Secret: b, Kind: App}}},
+		{list: a + "=", want: []Token{{Label: hashLabel(a + "="), Secret: a + "=", Kind: App}}},
+		{list: a + "==", want: []Token{{Label: hashLabel(a + "=="), Secret: a + "==", Kind: App}}},
+		{list: "l=" + a + "==", want: []Token{{Label: "l", Secret: a + "==", Kind: App}}},
 		{list: "my label=" + a, err: true},
 		{list: a + "," + a, err: true},
 		{list: "l=" + a + ",l=" + b, err: true},
@@ -97,36 +98,36 @@ func TestParseTokensNeverPanics(t *testing.T) {
 
 func TestMatch(t *testing.T) {
 	var s Tokens
-	if _, _, ok := s.Match("x"); ok || s.Len() != 0 {
+	if _, ok := s.Match("x"); ok || s.Len() != 0 {
 		t.Fatal("empty set matches")
 	}
-	s.Replace([]Token{{"a", "one", App}, {"b", "two", Deliver}, {"none", "", App}, {"c", "two", App}})
+	s.Replace([]Token{{Label: "a", Secret: "one", Kind: App}, {Label: "b", Secret: "two", Kind: Deliver}, {Label: "none", Secret: "", Kind: App}, {Label: "c", Secret: "two", Kind: App}})
 	for secret, want := range map[string]string{"one": "a app", "two": "b deliver"} {
-		label, kind, ok := s.Match(secret)
-		if got := label + " " + kind.String(); !ok || got != want {
+		token, ok := s.Match(secret)
+		if got := token.Label + " " + token.Kind.String(); !ok || got != want {
 			t.Error(secret, got)
 		}
 	}
 	for _, secret := range []string{"", "on", "onee", "ONE", "a=one", strings.Repeat("x", 1<<20)} {
-		if _, _, ok := s.Match(secret); ok {
+		if _, ok := s.Match(secret); ok {
 			t.Errorf("%.20q matches", secret)
 		}
 	}
 	s.Replace(nil)
-	if _, _, ok := s.Match("one"); ok {
+	if _, ok := s.Match("one"); ok {
 		t.Error("matches after it was replaced")
 	}
 }
 
 func TestMatchWhileReplaced(t *testing.T) {
 	var s Tokens
-	s.Replace([]Token{{"a", "one", App}})
+	s.Replace([]Token{{Label: "a", Secret: "one", Kind: App}})
 	var wg sync.WaitGroup
 	for range 4 {
 		wg.Go(func() {
 			for i := range 500 {
-				s.Replace([]Token{{"a", "one", App}, {"b", fmt.Sprint(i), App}})
-				if label, _, ok := s.Match("one"); !ok || label != "a" {
+				s.Replace([]Token{{Label: "a", Secret: "one", Kind: App}, {Label: "b", Secret: fmt.Sprint(i), Kind: App}})
+				if token, ok := s.Match("one"); !ok || token.Label != "a" {
 					t.Error("lost")
 				}
 			}
@@ -136,7 +137,7 @@ func TestMatchWhileReplaced(t *testing.T) {
 }
 
 func TestTokenKeepsItsSecret(t *testing.T) {
-	x := Token{"a", "geheimnis", App}
+	x := Token{Label: "a", Secret: "geheimnis", Kind: App}
 	j, _ := json.Marshal(x)
 	for _, s := range []string{fmt.Sprint(x), fmt.Sprintf("%+v %#v %s %q", x, x, x, []Token{x}), string(j)} {
 		if strings.Contains(s, "geheimnis") {
@@ -152,18 +153,18 @@ func TestTokenFile(t *testing.T) {
 	}
 	write(t, path, "# ours\r\n\nold=aaaaaaaa")
 	os.Chmod(path, 0o644)
-	secret := must[string](t)(AddToFile(path, "new"))
+	secret := must[string](t)(AddToFile(path, "new", time.Time{}))
 	if len(secret) != 64 {
 		t.Error("length", len(secret))
 	}
-	if _, err := AddToFile(path, "new"); !errors.Is(err, ErrDuplicate) {
+	if _, err := AddToFile(path, "new", time.Time{}); !errors.Is(err, ErrDuplicate) {
 		t.Error(err)
 	}
-	if _, err := AddToFile(path, "a b"); err == nil {
+	if _, err := AddToFile(path, "a b", time.Time{}); err == nil {
 		t.Error("a label with a space")
 	}
 	got := must[[]Token](t)(LoadFile(path))
-	if len(got) != 2 || got[1] != (Token{"new", secret, App}) {
+	if len(got) != 2 || got[1] != (Token{Label: "new", Secret: secret, Kind: App}) {
 		t.Error(got)
 	}
 	if info := must[fs.FileInfo](t)(os.Stat(path)); info.Mode().Perm() != 0o600 {
@@ -178,12 +179,22 @@ func TestTokenFile(t *testing.T) {
 	if text := string(must[[]byte](t)(os.ReadFile(path))); text != "# ours\n\nnew="+secret+"\n" {
 		t.Errorf("%q", text)
 	}
-	for _, bad := range []string{"geheimnis\n", "a=geheimnis\na=b\n", "=geheimnis\n", "a=ge heimnis\n"} {
+	at := time.Date(2030, 1, 31, 12, 0, 0, 0, time.UTC)
+	guest := must[string](t)(AddToFile(path, "guest", at))
+	got = must[[]Token](t)(LoadFile(path))
+	if len(got) != 2 || got[1] != (Token{Label: "guest", Secret: guest, Kind: App, Expires: at}) {
+		t.Error(got)
+	}
+	if got[1].Expired(at.Add(-1)) || !got[1].Expired(at) || got[0].Expired(at.AddDate(100, 0, 0)) {
+		t.Error("the end of a token is not where it was set")
+	}
+	for _, bad := range []string{"a=geheimnis expires=tomorrow\n", "a=geheimnis expires=\n", "a=geheimnis until=2030-01-31T12:00:00Z\n",
+		"a=geheimnis expires=2030-01-31T12:00:00Z x\n", "geheimnis\n", "a=geheimnis\na=b\n", "=geheimnis\n", "a=ge heimnis\n"} {
 		write(t, path, bad)
 		if _, err := LoadFile(path); err == nil || strings.Contains(err.Error(), "heimnis") {
 			t.Errorf("%q: %v", bad, err)
 		}
-		if _, err := AddToFile(path, "other"); err == nil {
+		if _, err := AddToFile(path, "other", time.Time{}); err == nil {
 			t.Errorf("%q: added to a damaged file", bad)
 		}
 	}
@@ -194,7 +205,7 @@ func TestTokenFileManyAtOnce(t *testing.T) {
 	var wg sync.WaitGroup
 	for i := range 8 {
 		wg.Go(func() {
-			if _, err := AddToFile(path, fmt.Sprint("l", i)); err != nil {
+			if _, err := AddToFile(path, fmt.Sprint("l", i), time.Time{}); err != nil {
 				t.Error(err)
 			}
 		})
@@ -237,7 +248,7 @@ func TestCodes(t *testing.T) {
 func TestTokenFileWithMark(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "tokens")
 	write(t, path, "\ufeffold=aaaaaaaa\r\n")
-	secret := must[string](t)(AddToFile(path, "new"))
+	secret := must[string](t)(AddToFile(path, "new", time.Time{}))
 	got := must[[]Token](t)(LoadFile(path))
 	if len(got) != 2 || got[0].Label != "old" || got[0].Secret != "aaaaaaaa" || got[1].Secret != secret {
 		t.Error(got)

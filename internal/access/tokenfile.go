@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"strings"
+	"time"
 
 	"hermes-mobile/internal/plaintext"
 )
@@ -13,7 +14,8 @@ import (
 // ErrUnknownLabel says that no token of the file has this label.
 var ErrUnknownLabel = errors.New("no token with this label")
 
-// LoadFile reads a token file: one `label=token` a line, of kind App; empty
+// LoadFile reads a token file: one `label=token` a line, of kind App, after
+// which `expires=` and a time of RFC 3339 may stand; empty
 // lines and lines that begin with # are skipped. A file that is not there
 // holds no tokens. Errors name the line, never what it says.
 func LoadFile(path string) ([]Token, error) {
@@ -27,10 +29,14 @@ func LoadFile(path string) ([]Token, error) {
 		if !ok {
 			continue
 		}
+		secret, expires, ok := cutExpiry(secret)
+		if !ok {
+			return nil, fmt.Errorf("token file %s, line %d: after the token only expires=TIME may stand, such as expires=2030-01-31T12:00:00Z", path, i+1)
+		}
 		if !ValidLabel(label) || !validSecret(secret) {
 			return nil, fmt.Errorf("token file %s, line %d: expected label=token", path, i+1)
 		}
-		tokens = append(tokens, Token{Label: label, Secret: secret, Kind: App})
+		tokens = append(tokens, Token{Label: label, Secret: secret, Kind: App, Expires: expires})
 		if err := CheckTokens(tokens); err != nil {
 			return nil, fmt.Errorf("token file %s, line %d: %w", path, i+1, err)
 		}
@@ -41,8 +47,8 @@ func LoadFile(path string) ([]Token, error) {
 // AddToFile makes a new token, adds it to the file under the label, and
 // returns it: it can be shown this once. The file is made where it is missing,
 // has mode 0600, and is replaced as a whole; comments stay. A label that is
-// there already is ErrDuplicate.
-func AddToFile(path, label string) (secret string, err error) {
+// there already is ErrDuplicate. The token ends at expires, unless that is zero.
+func AddToFile(path, label string, expires time.Time) (secret string, err error) {
 	if !ValidLabel(label) {
 		return "", fmt.Errorf("label: 1 to %d characters of A-Z a-z 0-9 . _ -", maxLabel)
 	}
@@ -53,7 +59,11 @@ func AddToFile(path, label string) (secret string, err error) {
 			}
 		}
 		secret = NewSecret()
-		return append(lines, label+"="+secret), nil
+		line := label + "=" + secret
+		if !expires.IsZero() {
+			line += " " + expiresField + expires.UTC().Format(time.RFC3339)
+		}
+		return append(lines, line), nil
 	})
 	if err != nil {
 		return "", err
@@ -134,4 +144,20 @@ func parseLine(line string) (label, secret string, ok bool) {
 	}
 	label, secret, _ = strings.Cut(line, "=")
 	return strings.TrimSpace(label), strings.TrimSpace(secret), true
+}
+
+const expiresField = "expires="
+
+// cutExpiry parts a token from the time that stands after it.
+func cutExpiry(text string) (secret string, expires time.Time, ok bool) {
+	secret, rest, found := strings.Cut(text, " ")
+	if !found {
+		return secret, time.Time{}, true
+	}
+	value, ok := strings.CutPrefix(strings.TrimSpace(rest), expiresField)
+	if !ok {
+		return "", time.Time{}, false
+	}
+	expires, err := time.Parse(time.RFC3339, value)
+	return secret, expires, err == nil
 }

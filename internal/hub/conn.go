@@ -49,6 +49,8 @@ type conn struct {
 	notices     bool
 	told        bool                    // the session's: it was told how things stand
 	welcome     bool                    // the session's: it knows that it is approved
+	given       string                  // the session's: hash of the own token that its ready gave
+	expires     time.Time               // the session's: when the token ends by which it was let in; zero: never
 	token       atomic.Uint64           // TokenSum of the app token it was let in by; 0: a device's own, or none yet
 	liveSession atomic.Pointer[session] // set while it is the live connection of its device
 	waiting     atomic.Bool             // the session wants to hear when the queue has drained
@@ -366,6 +368,8 @@ type grant struct {
 	hash  string // of the device's own token
 	pair  string // hash of a pairing code that is still to be redeemed
 	addr  netip.Addr
+
+	expires time.Time // of the app token; zero: never
 }
 
 func (h *Hub) grant(f *frame.Hello, addr netip.Addr) (grant, *frame.Error) {
@@ -375,8 +379,12 @@ func (h *Hub) grant(f *frame.Hello, addr netip.Addr) (grant, *frame.Error) {
 	if f.Pair != "" {
 		return grant{label: ownLabel(f.Device.ID), own: true, pair: access.HashSecret(access.NormalizeCode(f.Pair)), addr: addr}, nil
 	}
-	if label, kind, ok := h.Tokens.Match(f.Token); ok {
-		return grant{label: label, kind: kind, addr: addr, sum: TokenSum(f.Token)}, nil
+	if t, ok := h.Tokens.Match(f.Token); ok {
+		if t.Expired(time.Now()) {
+			return grant{}, appTokenExpired(&t)
+		}
+		h.noteUse(t.Label)
+		return grant{label: t.Label, kind: t.Kind, addr: addr, sum: TokenSum(f.Token), expires: t.Expires}, nil
 	}
 	ctx, cancel := context.WithTimeout(h.ctx, 10*time.Second)
 	defer cancel()

@@ -5,6 +5,7 @@ import (
 
 	"hermes-mobile/frame"
 	"hermes-mobile/internal/access"
+	"hermes-mobile/internal/audit"
 	"hermes-mobile/internal/store"
 )
 
@@ -67,6 +68,7 @@ func (e *helloed) apply(s *session, b *batch) {
 type entrance struct {
 	dev     store.Device
 	token   string // its own, new: to be told
+	renewed bool   // it came with the token that was to replace its own
 	entered bool   // it was not a device of this user before, or lost its token
 	parted  bool   // it leaves the conversation that it shared
 	emptied bool   // what is kept for it is not for whoever comes now
@@ -94,10 +96,13 @@ func (e *helloed) next(s *session, now time.Time) *entrance {
 	d.Label, d.WasUser = e.grant.label, ""
 	if e.code != nil {
 		n.token = access.NewSecret()
-		d.TokenHash, d.NextHash, d.ExpiresAt = access.HashSecret(n.token), "", time.Time{}
+		d.TokenHash, d.NextHash, d.Rotate, d.ExpiresAt = access.HashSecret(n.token), "", false, time.Time{}
 		if e.code.Life > 0 {
 			d.ExpiresAt = now.Add(e.code.Life)
 		}
+	}
+	if e.grant.own && e.code == nil {
+		n.rotated(e.grant.hash)
 	}
 	if d.ApprovedAt.IsZero() && (e.code != nil || h.approved(d.UserID)) {
 		d.ApprovedAt = now
@@ -148,6 +153,12 @@ func (e *helloed) store(tx *store.Tx, s *session, n *entrance, now time.Time) er
 			return err
 		}
 	}
+	if n.renewed {
+		by := audit.By{Actor: audit.ActorDevice(s.id), Origin: e.grant.addr.String()}
+		if err := tx.AddAudit(entryOf(by, "device.renewed", s.id, "")); err != nil {
+			return err
+		}
+	}
 	if !n.entered {
 		return nil
 	}
@@ -180,6 +191,13 @@ func (e *helloed) welcome(s *session, n *entrance) {
 	}
 	if n.entered {
 		e.entered(s, n)
+	}
+	e.c.expires = e.grant.expires
+	if e.grant.own {
+		e.c.expires = n.dev.ExpiresAt
+	}
+	if n.token != "" {
+		e.c.given = access.HashSecret(n.token)
 	}
 	s.attach(e.c, e.f.Resume, n.token)
 }
@@ -246,6 +264,7 @@ func (s *session) attach(c *conn, resume *frame.Cursor, token string) {
 		h.post(s.dev.Conversation, catchUp{s.id})
 	}
 	s.awaitAnswers()
+	s.awaitExpiry()
 }
 
 // gone: a connection has ended.
@@ -279,6 +298,7 @@ func (s *session) detach() {
 	stop(&s.timers.flush)
 	stop(&s.timers.uploads)
 	stop(&s.timers.answers)
+	stop(&s.timers.expiry)
 	if s.joined() {
 		s.unmirror()
 	}

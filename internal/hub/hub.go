@@ -97,6 +97,7 @@ type Hub struct {
 	admitting sync.Mutex   // held while a pairing code is redeemed, and while the approval of a user is taken away
 	approvals approvals
 	paired    pairings
+	uses      tokenUses
 	pushes    pushes
 	asking    asking
 	shares    *quota.Shares

@@ -46,6 +46,9 @@ func (e *received) apply(s *session, b *batch) {
 	}
 	s.noteWritten()
 	if ack, ok := e.f.(*frame.Ack); ok {
+		if ack.Token {
+			s.tokenKept(b, e.c)
+		}
 		b.then(func() {
 			if ack.Seen {
 				s.deliveriesAcked(min(ack.Seq, s.seq), true)

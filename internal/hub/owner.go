@@ -24,6 +24,7 @@ type DeviceInfo struct {
 	UserName  string `json:"user_name,omitempty"`
 	WasUser   string `json:"was_user,omitempty"` // of an unbound device: whose is what waits for it
 	Token     string `json:"token"`              // label of the token it is bound to
+	Rotating  bool   `json:"rotating,omitempty"` // its own token is being replaced
 	Connected bool   `json:"connected"`
 	Approved  bool   `json:"approved"`
 	Revoked   bool   `json:"revoked"`
@@ -33,6 +34,7 @@ type DeviceInfo struct {
 
 	Rights    Rights     `json:"rights"`
 	AnswersAt *time.Time `json:"answers_at,omitempty"` // when it may answer cards, where it may not yet
+	ExpiresAt *time.Time `json:"expires_at,omitempty"` // when its own token ends, or ended
 	AddedAt   time.Time  `json:"added_at"`             // since when it is a device of its user
 	Waiting   int        `json:"waiting"`              // frames in its outbox
 	SeenAt    time.Time  `json:"seen_at"`
@@ -53,7 +55,7 @@ func (h *Hub) Devices(ctx context.Context) ([]DeviceInfo, error) {
 		}
 		out = append(out, DeviceInfo{ID: d.ID, Name: d.Name, Platform: d.Platform, App: d.App, User: d.UserID, UserName: d.UserName, WasUser: d.WasUser, Token: d.Label,
 			Connected: live[d.ID], Approved: h.approved(d.UserID), Revoked: d.Revoked, Home: h.isHome(d.ID), Conversation: d.Conversation, Rights: d.Rights, Waiting: waiting,
-			AddedAt: d.CreatedAt.UTC().Truncate(time.Second), AnswersAt: future(d.AnswersAt), SeenAt: d.SeenAt.UTC().Truncate(time.Second)})
+			AddedAt: d.CreatedAt.UTC().Truncate(time.Second), AnswersAt: future(d.AnswersAt), Rotating: d.Rotate, ExpiresAt: timeOrNil(d.ExpiresAt), SeenAt: d.SeenAt.UTC().Truncate(time.Second)})
 	}
 	return out, nil
 }
@@ -61,6 +63,14 @@ func (h *Hub) Devices(ctx context.Context) ([]DeviceInfo, error) {
 // future is a time that is still to come, nil for others.
 func future(t time.Time) *time.Time {
 	if !t.After(time.Now()) {
+		return nil
+	}
+	return timeOrNil(t)
+}
+
+// timeOrNil is a time as it is told, nil for none.
+func timeOrNil(t time.Time) *time.Time {
+	if t.IsZero() {
 		return nil
 	}
 	t = t.UTC().Truncate(time.Second)
@@ -116,7 +126,7 @@ func (h *Hub) Unbind(ctx context.Context, id string) error {
 				s.parted()
 				s.push = pushState{}
 				d := s.dev
-				d.Label, d.TokenHash, d.NextHash, d.ExpiresAt, d.Revoked = "", "", "", time.Time{}, false
+				d.Label, d.TokenHash, d.NextHash, d.Rotate, d.ExpiresAt, d.Revoked = "", "", "", false, time.Time{}, false
 				d.UserID, d.UserName, d.WasUser = "", "", d.Owner()
 				s.disconnect(frame.CloseTryLater, "this device was unbound")
 			}
@@ -158,7 +168,7 @@ func (s *session) revoke(b *batch, by audit.By, done func(error)) {
 		return tx.AddAudit(entryOf(by, "device.revoked", s.id, "user "+user))
 	}, func(err error) {
 		if err == nil {
-			s.dev.TokenHash, s.dev.NextHash, s.dev.Revoked = "", "", true
+			s.dev.TokenHash, s.dev.NextHash, s.dev.Rotate, s.dev.Revoked = "", "", false, true
 			s.hub.log.Info("device revoked", "device", s.id, "user", user, "by", by)
 		}
 		done(err)

@@ -467,11 +467,11 @@ func (s *session) load(b *batch) error {
 
 // timers of a session; each posts an event. A nil one is not running.
 type timers struct {
-	flush, idle, lease, working, uploads, retry, notice, withdraw, sent, answers *time.Timer
+	flush, idle, lease, working, uploads, retry, notice, withdraw, sent, answers, expiry *time.Timer
 }
 
-func (t *timers) all() [10]**time.Timer {
-	return [...]**time.Timer{&t.flush, &t.idle, &t.lease, &t.working, &t.uploads, &t.retry, &t.notice, &t.withdraw, &t.sent, &t.answers}
+func (t *timers) all() [11]**time.Timer {
+	return [...]**time.Timer{&t.flush, &t.idle, &t.lease, &t.working, &t.uploads, &t.retry, &t.notice, &t.withdraw, &t.sent, &t.answers, &t.expiry}
 }
 
 func (t *timers) any() bool {

@@ -113,6 +113,8 @@ type Command struct {
 	Trusted bool `json:"trusted,omitempty"`
 	// Seconds that a token is valid, 0 for ever.
 	Seconds int64 `json:"seconds,omitempty"`
+	// Life is how many seconds the token that replaces a device's own is valid, 0 for ever; nil: until the present one ends.
+	Life *int64 `json:"life,omitempty"`
 	// Password of a user.
 	Password Password `json:"password,omitempty"`
 }
@@ -131,8 +133,9 @@ func (p Password) LogValue() slog.Value { return slog.StringValue("[secret]") }
 
 // NewToken is a token that was just made: the only time its secret is shown.
 type NewToken struct {
-	Label string `json:"label"`
-	Token string `json:"token"`
+	Label   string     `json:"label"`
+	Token   string     `json:"token"`
+	Expires *time.Time `json:"expires_at,omitempty"`
 }
 
 // inviteLife is how long a one-time code is valid (doc/protocol.md §8).
@@ -171,6 +174,7 @@ func (s *Server) adminHandler() http.Handler {
 	})
 	handle("POST /devices/unbind", func(ctx context.Context, c Command) (any, error) { return nil, s.hub.Unbind(ctx, c.ID) })
 	handle("POST /devices/revoke", func(ctx context.Context, c Command) (any, error) { return nil, s.hub.Revoke(ctx, c.ID) })
+	handle("POST /devices/rotate", s.rotate)
 	handle("GET /home", func(ctx context.Context, _ Command) (any, error) { return s.home(ctx) })
 	handle("POST /home/look", func(ctx context.Context, c Command) (any, error) { return s.candidate(ctx, c.ID) })
 	handle("POST /home/set", func(ctx context.Context, c Command) (any, error) { return s.setHome(ctx, c.ID) })
@@ -191,17 +195,18 @@ func (s *Server) adminHandler() http.Handler {
 		}
 		return s.invite(ctx, code)
 	})
-	handle("GET /tokens", func(context.Context, Command) (any, error) {
-		_, info, err := s.readTokens(s.latest.Load())
-		return info, err
-	})
+	handle("GET /tokens", func(ctx context.Context, _ Command) (any, error) { return s.listTokens(ctx) })
 	handle("POST /tokens/add", func(ctx context.Context, c Command) (any, error) {
-		token := ""
-		err := s.attempt(ctx, "token.added", c.Label, func() (err error) { token, err = s.addToken(c.Label); return err })
+		expires, err := tokenEnd(c.Seconds)
 		if err != nil {
 			return nil, err
 		}
-		return NewToken{c.Label, token}, s.Reload(nil)
+		made := NewToken{Label: c.Label, Expires: timeOrNil(expires)}
+		err = s.attempt(ctx, "token.added", c.Label, func() (err error) { made.Token, err = s.addToken(c.Label, expires); return err })
+		if err != nil {
+			return nil, err
+		}
+		return made, s.Reload(nil)
 	})
 	handle("POST /tokens/remove", func(ctx context.Context, c Command) (any, error) {
 		if err := access.RemoveFromFile(s.tokenPath(), c.Label); err != nil {
@@ -312,17 +317,38 @@ func (s *Server) revokeUser(ctx context.Context, c Command) (any, error) {
 // maxTokenLife bounds the time that a token is valid.
 const maxTokenLife = 10 * 365 * 24 * time.Hour
 
-// life is how long a token is to be valid.
-func (c Command) life() (time.Duration, error) {
-	if c.Seconds < 0 || c.Seconds > int64(maxTokenLife/time.Second) {
-		return 0, fmt.Errorf("%d seconds: a token is valid for one second to ten years, or for ever", c.Seconds)
+// tokenLife is for how long a token is to be valid.
+func tokenLife(seconds int64) (time.Duration, error) {
+	if seconds < 0 || seconds > int64(maxTokenLife/time.Second) {
+		return 0, fmt.Errorf("%d seconds: a token is valid for one second to ten years, or for ever", seconds)
 	}
-	return time.Duration(c.Seconds) * time.Second, nil
+	return time.Duration(seconds) * time.Second, nil
+}
+
+// tokenEnd is when a token ends that is made now, zero for one that does not expire.
+func tokenEnd(seconds int64) (time.Time, error) {
+	life, err := tokenLife(seconds)
+	if err != nil || life == 0 {
+		return time.Time{}, err
+	}
+	return time.Now().Add(life).UTC().Truncate(time.Second), nil
+}
+
+// rotate has a device's own token replaced.
+func (s *Server) rotate(ctx context.Context, c Command) (any, error) {
+	if c.Life == nil {
+		return nil, s.hub.Rotate(ctx, c.ID, nil)
+	}
+	expires, err := tokenEnd(*c.Life)
+	if err != nil {
+		return nil, err
+	}
+	return nil, s.hub.Rotate(ctx, c.ID, &expires)
 }
 
 // code is what a pairing code is made for.
 func (c Command) code() (hub.Code, error) {
-	life, err := c.life()
+	life, err := tokenLife(c.Seconds)
 	return hub.Code{User: c.User, Trusted: c.Trusted, Life: life}, err
 }
 

@@ -117,8 +117,8 @@ func (s *Server) adminLogin(w http.ResponseWriter, r *http.Request) {
 		refuse(w, http.StatusUnauthorized, "wrong_token", "This is not the admin token.")
 		return
 	}
-	if label, _, shared := s.tokens.Match(in.Token); shared { // settings with a hash cannot be compared before
-		s.log.Error("login to the admin UI rejected: the admin token is a device token, too; set another one", "label", label)
+	if t, shared := s.tokens.Match(in.Token); shared { // settings with a hash cannot be compared before
+		s.log.Error("login to the admin UI rejected: the admin token is a device token, too; set another one", "label", t.Label)
 		refuse(w, http.StatusForbidden, "shared_token", "The admin token is a device's token, too. Set another one.")
 		return
 	}

@@ -26,6 +26,7 @@ var adminActs = map[string]string{
 	"POST /devices/leave":    "device.left",
 	"POST /devices/unbind":   "device.unbound",
 	"POST /devices/revoke":   "device.revoked",
+	"POST /devices/rotate":   "device.rotated",
 	"POST /home/set":         "home.set",
 	"POST /home/clear":       "home.cleared",
 	"POST /pairing/approve":  "user.approved",

@@ -21,7 +21,7 @@ var sharedRoutes = []string{
 	"POST /devices/rename", "POST /devices/rights", "POST /devices/join", "POST /devices/leave", "POST /devices/unbind", "POST /devices/revoke",
 	"POST /home/set", "POST /home/clear",
 	"POST /pairing/approve", "POST /pairing/revoke",
-	"POST /tokens/add", "POST /tokens/remove",
+	"POST /tokens/add", "POST /tokens/remove", "POST /devices/rotate",
 	"POST /passkeys/rename",
 }
 
@@ -97,7 +97,7 @@ func (s *Server) overview(ctx context.Context) (o Overview, err error) {
 	o.Paired = s.hub.Paired()
 	o.Pairing, err = ListPairing(s.pairing)
 	note(err)
-	_, o.Tokens, err = s.readTokens(s.latest.Load())
+	o.Tokens, err = s.listTokens(ctx)
 	note(err)
 	if o.Tokens == nil {
 		o.Tokens = []TokenInfo{}

@@ -16,6 +16,7 @@ const (
 	recordsMost = 200_000             // of those, beside the ones whose ids are kept
 	filesKept   = 25 * time.Hour      // longer than the link to a file and the gateway's time to fetch it
 	auditKept   = 100_000             // entries of the audit log
+	unapproved  = 7 * 24 * time.Hour  // that a device may wait for its user to be approved
 	// filesKeptCrowded is how long files stay that nothing refers to while little room is left: longer than a link of a device lives,
 	// and than a gateway takes to name a file that it has uploaded.
 	filesKeptCrowded = 2 * time.Hour
@@ -49,6 +50,7 @@ func (s *Server) sweepOnce(ctx context.Context, now time.Time) {
 		return err != nil
 	}
 	failed("the audit log could not be swept", s.store.SweepAudit(ctx, now.AddDate(0, 0, -s.cfg.AuditDays), auditKept))
+	failed("devices that nobody approved could not be dropped", s.hub.DropUnapproved(ctx, now.Add(-unapproved)))
 	keep := store.Retention{IDs: idsKept, Records: recordsKept, Deliveries: recordsMost, Outbox: time.Duration(s.cfg.OutboxDays) * 24 * time.Hour, Entries: s.cfg.OutboxEntries}
 	s.hub.Swept()
 	err := s.store.Sweep(ctx, keep, now)

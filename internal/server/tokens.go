@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"time"
 
 	"hermes-mobile/internal/access"
 	"hermes-mobile/internal/config"
@@ -22,6 +23,28 @@ type TokenInfo struct {
 	Label  string `json:"label"`
 	Kind   string `json:"kind"`
 	Source string `json:"source"`
+
+	Expires *time.Time `json:"expires_at,omitempty"`   // when it ends, or ended
+	Used    *time.Time `json:"last_used_at,omitempty"` // by a connection, to the minute
+}
+
+// timeOrNil is a time as it is told, nil for none.
+func timeOrNil(t time.Time) *time.Time {
+	if t.IsZero() {
+		return nil
+	}
+	t = t.UTC().Truncate(time.Second)
+	return &t
+}
+
+// listTokens lists all tokens, and when each was last used.
+func (s *Server) listTokens(ctx context.Context) ([]TokenInfo, error) {
+	_, list, err := s.readTokens(s.latest.Load())
+	uses, failed := s.store.TokenUses(ctx)
+	for i := range list {
+		list[i].Used = timeOrNil(uses[list[i].Label])
+	}
+	return list, errors.Join(err, failed)
 }
 
 // loadTokens reads all tokens anew. made: there was none for apps, and one was made.
@@ -37,7 +60,7 @@ func (s *Server) loadTokens() (made bool, err error) {
 		}
 	}
 	if apps == 0 {
-		if _, err := access.AddToFile(s.tokenPath(), firstLabel); err != nil {
+		if _, err := access.AddToFile(s.tokenPath(), firstLabel, time.Time{}); err != nil {
 			return false, fmt.Errorf("make the first token: %w", err)
 		}
 		if list, _, err = s.readTokens(s.cfg); err != nil {
@@ -73,7 +96,7 @@ func (s *Server) readTokens(cfg *config.Config) (list []access.Token, info []Tok
 	}
 	for _, t := range file {
 		list = append(list, t)
-		info = append(info, TokenInfo{Label: t.Label, Kind: t.Kind.String(), Source: tokenFile})
+		info = append(info, TokenInfo{Label: t.Label, Kind: t.Kind.String(), Source: tokenFile, Expires: timeOrNil(t.Expires)})
 	}
 	if err == nil {
 		err = access.CheckTokens(list)
@@ -123,7 +146,7 @@ func (s *Server) reloadTokens(cfg *config.Config) error {
 	return nil
 }
 
-func (s *Server) addToken(label string) (string, error) {
+func (s *Server) addToken(label string, expires time.Time) (string, error) {
 	s.reload.Lock()
 	defer s.reload.Unlock()
 	_, info, err := s.readTokens(s.latest.Load())
@@ -139,5 +162,5 @@ func (s *Server) addToken(label string) (string, error) {
 			return "", fmt.Errorf("there is a token with the label %q already (%s): choose another label", label, where)
 		}
 	}
-	return access.AddToFile(s.tokenPath(), label)
+	return access.AddToFile(s.tokenPath(), label, expires)
 }

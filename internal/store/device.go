@@ -30,6 +30,7 @@ type Device struct {
 	AnswersAt  time.Time // a new device may not answer cards before; zero: it may
 	ExpiresAt  time.Time // when its own token ends; zero: never
 	NextHash   string    // of the token that replaces its own once the device acknowledges it; empty: none
+	Rotate     bool      // its own token is to be replaced when it comes next
 	ApprovedAt time.Time // when its user was first seen to be approved; zero: never
 	WasUser    string    // of an unbound device: the user it had, whose is what waits for it
 	Notices    bool      // its app shows notices of new devices
@@ -66,7 +67,7 @@ func scanDevice(r *sql.Rows) (*Device, error) {
 	d := &Device{}
 	var created, seen, answers, expires, approved int64
 	err := r.Scan(&d.N, &d.ID, &d.Name, &d.Platform, &d.App, &d.UserID, &d.UserName, &d.Label, &d.TokenHash, &d.Epoch, &d.Floor, &d.Sent,
-		&d.Revoked, &d.Conversation, &d.Rights.Write, &d.Rights.Answer, &d.Rights.Call, &created, &seen, &answers, &expires, &d.NextHash, &approved,
+		&d.Revoked, &d.Conversation, &d.Rights.Write, &d.Rights.Answer, &d.Rights.Call, &created, &seen, &answers, &expires, &d.NextHash, &d.Rotate, &approved,
 		&d.WasUser, &d.Notices)
 	d.CreatedAt, d.SeenAt = time.UnixMilli(created), time.UnixMilli(seen)
 	d.AnswersAt, d.ExpiresAt, d.ApprovedAt = timeOrZero(answers), timeOrZero(expires), timeOrZero(approved)
@@ -159,7 +160,7 @@ func (t *Tx) AddDevice(d *Device, now time.Time) error {
 // SaveDevice stores what a hello may change: names, user, binding, own token, and what its app shows.
 func (t *Tx) SaveDevice(d *Device, now time.Time) error {
 	return t.must("device.hello", d.Name, d.Platform, d.App, d.UserID, d.UserName, d.Label, d.TokenHash, now.UnixMilli(),
-		millisOrZero(d.ExpiresAt), d.NextHash, millisOrZero(d.ApprovedAt), d.WasUser, d.Notices, d.N)
+		millisOrZero(d.ExpiresAt), d.NextHash, d.Rotate, millisOrZero(d.ApprovedAt), d.WasUser, d.Notices, d.N)
 }
 
 // RenameDevice changes the name for display.
@@ -189,6 +190,14 @@ func (t *Tx) RevokeDevice(n int64) error {
 	}
 	return t.must("device.revoke", n)
 }
+
+// RotateToken has a device's own token replaced when the device comes next, and says when that token expires; zero: never.
+func (t *Tx) RotateToken(n int64, expires time.Time) error {
+	return t.must("device.rotate", millisOrZero(expires), n)
+}
+
+// RenewToken makes the token that waits to replace a device's own, by its hash, the device's only one.
+func (t *Tx) RenewToken(n int64, hash string) error { return t.must("device.renew", n, hash) }
 
 // WipeDevice drops everything kept for a device and begins a new epoch of its outbox after seq.
 func (t *Tx) WipeDevice(n, seq int64, now time.Time) (epoch string, err error) {

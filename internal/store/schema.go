@@ -190,6 +190,7 @@ ALTER TABLE invite ADD COLUMN life INTEGER NOT NULL DEFAULT 0;    -- of its devi
 ALTER TABLE device ADD COLUMN answers_at INTEGER NOT NULL DEFAULT 0;  -- a new device may not answer cards before
 ALTER TABLE device ADD COLUMN expires_at INTEGER NOT NULL DEFAULT 0;  -- of its own token; 0 = never
 ALTER TABLE device ADD COLUMN next_hash TEXT NOT NULL DEFAULT '';     -- of the token that replaces its own once it is acknowledged
+ALTER TABLE device ADD COLUMN rotate INTEGER NOT NULL DEFAULT 0;      -- its own token is to be replaced when it comes next
 CREATE INDEX device_next_token ON device(next_hash) WHERE next_hash <> '';
 ALTER TABLE device ADD COLUMN approved_at INTEGER NOT NULL DEFAULT 0; -- when its user was first seen to be approved; 0 = never
 ALTER TABLE device ADD COLUMN was_user TEXT NOT NULL DEFAULT '';      -- of an unbound device: the user it had, whose is what waits for it

@@ -8,13 +8,20 @@ var writes = map[string]string{
 
 	"device.add": `INSERT INTO device(id, name, platform, app, user_id, user_name, label, token_hash, epoch, floor, sent, revoked, created_at, seen_at, expires_at, approved_at, notices)
 		VALUES(?,?,?,?,?,?,?,?,?,0,0,0,?,?,?,?,?)`,
-	"device.hello": `UPDATE device SET name=?, platform=?, app=?, user_id=?, user_name=?, label=?, token_hash=?, seen_at=?, expires_at=?, next_hash=?, approved_at=?,
+	"device.hello": `UPDATE device SET name=?, platform=?, app=?, user_id=?, user_name=?, label=?, token_hash=?, seen_at=?, expires_at=?, next_hash=?, rotate=?, approved_at=?,
 		was_user=?, notices=? WHERE n=?`,
 	"device.name":   `UPDATE device SET name=? WHERE n=?`,
 	"device.rights": `UPDATE device SET may_write=?, may_answer=?, may_call=? WHERE n=?`,
-	"device.unbind": `UPDATE device SET label='', token_hash='', next_hash='', expires_at=0, revoked=0, was_user=CASE user_id WHEN '' THEN was_user ELSE user_id END,
+	"device.unbind": `UPDATE device SET label='', token_hash='', next_hash='', rotate=0, expires_at=0, revoked=0, was_user=CASE user_id WHEN '' THEN was_user ELSE user_id END,
 		user_id='', user_name='' WHERE n=?`,
-	"device.revoke": `UPDATE device SET token_hash='', next_hash='', revoked=1 WHERE n=?`,
+	"device.revoke": `UPDATE device SET token_hash='', next_hash='', rotate=0, revoked=1 WHERE n=?`,
+	"device.drop":   `DELETE FROM device WHERE n=?`,
+	"inbox.drop":    `DELETE FROM inbox WHERE device=?1 OR conversation=?1`,
+	"card.drop":     `DELETE FROM card WHERE device=?`,
+	"outbox.drop":   `DELETE FROM outbox WHERE device=?`,
+	"token.used":    `INSERT INTO token_use(label, at) VALUES(?,?) ON CONFLICT(label) DO UPDATE SET at=max(at, excluded.at)`,
+	"device.rotate": `UPDATE device SET rotate=1, expires_at=? WHERE n=?`,
+	"device.renew":  `UPDATE device SET token_hash=next_hash, next_hash='', rotate=0 WHERE n=? AND next_hash=? AND next_hash<>''`,
 	"device.wipe":   `UPDATE device SET epoch=?, floor=?, sent=? WHERE n=?`,
 	"device.sent":   `UPDATE device SET sent=max(sent, ?), seen_at=max(seen_at, ?) WHERE n=?`,
 	"device.join":   `UPDATE device SET conversation=? WHERE n=?`,
@@ -146,7 +153,7 @@ var writes = map[string]string{
 }
 
 const deviceColumns = `n, id, name, platform, app, user_id, user_name, label, token_hash, epoch, floor, sent, revoked, conversation, may_write, may_answer, may_call, created_at, seen_at,
-	answers_at, expires_at, next_hash, approved_at, was_user, notices`
+	answers_at, expires_at, next_hash, rotate, approved_at, was_user, notices`
 
 // entryID is the id of what an outbox entry o shows.
 const entryID = `coalesce(json_extract(CAST(o.body AS TEXT), '$.message.id'), json_extract(CAST(o.body AS TEXT), '$.media.id'), json_extract(CAST(o.body AS TEXT), '$.prompt.id'), json_extract(CAST(o.body AS TEXT), '$.notice.id'), '')`
@@ -178,6 +185,8 @@ var queries = map[string]string{
 		SELECT ` + deviceColumns + ` FROM device WHERE was_user=?1 AND was_user<>'' AND user_id=''`,
 	"device.unapproved": `SELECT ` + deviceColumns + ` FROM device WHERE approved_at=0 AND created_at<? ORDER BY n`,
 	"user.known":        `SELECT 1 FROM device WHERE user_id=?1 AND user_id<>'' UNION ALL SELECT 1 FROM front_user WHERE name=lower(?1) LIMIT 1`,
+	"delivery.any":      `SELECT 1 FROM delivery WHERE device=? LIMIT 1`,
+	"token.uses":        `SELECT label, at FROM token_use`,
 	"device.list":       `SELECT ` + deviceColumns + ` FROM device ORDER BY seen_at DESC, n`,
 	"device.work": `SELECT id FROM device WHERE n IN (SELECT conversation FROM inbox WHERE state<2 UNION SELECT device FROM open_message
 		UNION SELECT device FROM card WHERE state<2 UNION SELECT device FROM share) ORDER BY n`,

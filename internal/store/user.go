@@ -80,6 +80,25 @@ func (t *Tx) ApproveDevice(n int64, now time.Time) error {
 	return t.must("device.approved", n, now.UnixMilli())
 }
 
+// DropDevice forgets a device and everything that is kept for it. Records of deliveries to it, if there are any, stay.
+func (t *Tx) DropDevice(n int64) error {
+	if err := t.ForgetInvites(n); err != nil {
+		return err
+	}
+	for _, name := range []string{"inbox.drop", "open.wipe", "card.drop", "said.wipe", "share.wipe", "quote.wipe", "push.wipe", "notice.wipe", "outbox.drop", "device.drop"} {
+		if err := t.must(name, n); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// HasDeliveries reports whether there is a record of a delivery to a device.
+func (s *Store) HasDeliveries(ctx context.Context, n int64) (any bool, err error) {
+	err = s.rows(ctx, "delivery.any", func(*sql.Rows) error { any = true; return nil }, n)
+	return any, err
+}
+
 // Unapproved returns the devices that were made before a time and whose user was never seen to be approved.
 func (s *Store) Unapproved(ctx context.Context, before time.Time) ([]*Device, error) {
 	return s.devices(ctx, "device.unapproved", before.UnixMilli())

@@ -12,7 +12,7 @@ CREATE TABLE device (
   sent INTEGER NOT NULL,             -- the newest frame that some connection was sent
   revoked INTEGER NOT NULL, created_at INTEGER NOT NULL, seen_at INTEGER NOT NULL, conversation TEXT NOT NULL DEFAULT '',
   may_write INTEGER NOT NULL DEFAULT 1, may_answer INTEGER NOT NULL DEFAULT 1, may_call INTEGER NOT NULL DEFAULT 1, answers_at INTEGER NOT NULL DEFAULT 0,
-  expires_at INTEGER NOT NULL DEFAULT 0, next_hash TEXT NOT NULL DEFAULT '', approved_at INTEGER NOT NULL DEFAULT 0,
+  expires_at INTEGER NOT NULL DEFAULT 0, next_hash TEXT NOT NULL DEFAULT '', rotate INTEGER NOT NULL DEFAULT 0, approved_at INTEGER NOT NULL DEFAULT 0,
   was_user TEXT NOT NULL DEFAULT '', notices INTEGER NOT NULL DEFAULT 0);
 CREATE INDEX device_conversation ON device(conversation) WHERE conversation <> '';
 CREATE INDEX device_token ON device(token_hash) WHERE token_hash <> '';

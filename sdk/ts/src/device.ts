@@ -1,6 +1,7 @@
 import { Acks } from './acks.js'
 import { Activity } from './activity.js'
 import { Calls, check, until, type Waiting } from './call.js'
+import { encode } from './codec.js'
 import { settings, newID, type Config, type Settings } from './config.js'
 import { catchUp, Connector } from './connect.js'
 import { fetchFile, fetchWhole, type DownloadOptions, type Fetcher } from './download.js'
@@ -441,7 +442,7 @@ export class Device {
       this.token = r.token
       this.pairing = false
       this.paired = true
-      void attempt(this.inbox, () => this.settings.store.setToken(r.token))
+      void attempt(this.inbox, () => this.settings.store.setToken(r.token)).then((kept) => kept && link.send(encode({ t: 'ack', seq: 0, token: true })))
     }
     this.live = link
     this.resume(r.resume)

@@ -165,11 +165,12 @@ export interface Stop {
   id?: string
 }
 
-/** Ack says that everything up to Seq is stored on the device; Seen, that a person was shown it. */
+/** Ack says that everything up to Seq is stored on the device; Seen, that a person was shown it; Token, that the token which Ready gave is stored (doc/protocol.md §8). */
 export interface Ack {
   t: 'ack'
   seq: number
   seen?: boolean
+  token?: boolean
 }
 
 /** Deliver sends a text, a file or both to another device (doc/protocol.md §8). To is a device id, mobile:<device id>, or home. File fields are used when Data is set. */

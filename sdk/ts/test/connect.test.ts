@@ -57,6 +57,29 @@ describe('connecting', () => {
     assert.equal('pair' in second, false)
   })
 
+  test('a new token is acknowledged once it is stored, and is what comes next', async () => {
+    let failing = true
+    const store = new MemoryStore()
+    store.setToken('old')
+    const keep = store.setToken.bind(store)
+    store.setToken = (token) => {
+      if (failing) throw new Error('the disk is full')
+      keep(token)
+    }
+    const device = await server.open({ token: undefined, store })
+    const first = await server.peer()
+    assert.equal((await first.welcome({ token: 'lost' })).token, 'old')
+    await device.send('one')
+    await first.next('text')
+    assert.deepEqual(first.got.filter((frame) => frame.t === 'ack'), [], 'it acknowledges a token that it could not store')
+    failing = false
+    first.socket.terminate()
+    const second = await server.peer()
+    await second.welcome({ token: 'new' })
+    await eventually('the acknowledgement', () => second.got.some((frame) => frame.t === 'ack' && frame.token === true && frame.seq === 0))
+    assert.equal(store.load().token, 'new')
+  })
+
   test('a pairing code helps where the stored token was refused', async () => {
     const store = new MemoryStore()
     store.setToken('old')

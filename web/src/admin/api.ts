@@ -64,6 +64,10 @@ export interface Device {
   rights: Record<Right, boolean>
   /** When it may answer cards, where it may not yet. */
   answers_at?: string
+  /** When its own token ends, or ended. */
+  expires_at?: string
+  /** Its own token is being replaced. */
+  rotating?: boolean
   waiting: number
   seen_at: string
 }
@@ -116,6 +120,8 @@ export interface Token {
   label: string
   kind: string
   source: string
+  expires_at?: string
+  last_used_at?: string
 }
 
 /** Paired is a device that has redeemed a pairing code lately, by the name of the code. */

@@ -8,7 +8,7 @@ import { called, precise } from './format'
 const actions: Record<string, Key> = {
   'pair.code': 'auditPairCode', 'device.paired': 'auditDevicePaired', 'device.renamed': 'auditDeviceRenamed', 'device.rights': 'auditDeviceRights',
   'device.joined': 'auditDeviceJoined', 'device.left': 'auditDeviceLeft', 'device.unbound': 'auditDeviceUnbound', 'device.revoked': 'auditDeviceRevoked',
-  'device.rotated': 'auditDeviceRotated', 'user.approved': 'auditUserApproved', 'user.revoked': 'auditUserRevoked', 'token.added': 'auditTokenAdded',
+  'device.dropped': 'auditDeviceDropped', 'device.rotated': 'auditDeviceRotated', 'device.renewed': 'auditDeviceRenewed', 'user.approved': 'auditUserApproved', 'user.revoked': 'auditUserRevoked', 'token.added': 'auditTokenAdded',
   'token.removed': 'auditTokenRemoved', 'home.set': 'auditHomeSet', 'home.cleared': 'auditHomeCleared', 'delivery.sent': 'auditDeliverySent',
   'api_user.added': 'auditApiUserAdded', 'api_user.removed': 'auditApiUserRemoved', 'api_user.password': 'auditApiUserPassword',
   'admin.login': 'auditAdminLogin', 'admin.login_failed': 'auditAdminLoginFailed', 'admin.logout': 'auditAdminLogout', 'admin.link': 'auditAdminLink', 'admin.token': 'auditAdminToken', 'app.opened': 'auditAppOpened', 'device.added': 'auditDeviceAdded',

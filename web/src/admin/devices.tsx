@@ -5,7 +5,7 @@ import { State } from './badge'
 import { ask } from '../view/dialog'
 import { nameOf, sentence } from '../view/name'
 import { act, overview } from './state'
-import { ago, called } from './format'
+import { ago, called, ends } from './format'
 
 /** Devices lists what is or was connected, and what the owner can do with each. */
 export function Devices() {
@@ -45,13 +45,17 @@ const label = (device: Device) => (device.name && device.name !== device.id ? `$
 function Row({ device }: { device: Device }) {
   const { id } = device
   const name = nameOf(device.name || id)
+  const own = device.token === 'device:' + id
   const facts = [
     device.user && device.user !== id ? t('ownUser', { name: nameOf(device.user_name || device.user) }) : '',
     device.was_user ? t('ownWasUser', { name: nameOf(device.was_user) }) : '',
     nameOf([device.app, device.platform].filter(Boolean).join(', ')),
-    device.token === 'device:' + id ? t('ownOwnToken') : device.token ? t('ownByToken', { label: device.token }) : t('ownUnbound'),
+    own ? t('ownOwnToken') : device.token ? t('ownByToken', { label: device.token }) : t('ownUnbound'),
+    own && ends(device.expires_at), device.rotating && t('ownRotating'),
   ].filter(Boolean)
   const rename = () => ask({ title: t('ownRename'), label: t('save'), field: { label: t('ownName'), value: device.name }, run: (next) => act('/devices/rename', { id, name: next }) })
+  const rotate = () =>
+    ask({ title: t('ownRotate'), text: t('ownRotateSure', { name }), label: t('ownRotate'), run: () => act('/devices/rotate', { id }) })
   const unbind = () => ask({ title: t('ownUnbind'), text: t('ownUnbindSure', { name }), label: t('ownUnbind'), run: () => act('/devices/unbind', { id }) })
   const revoke = () => ask({ title: t('ownRevoke'), text: t('ownRevokeSure', { name }), label: t('ownRevoke'), danger: true, run: () => act('/devices/revoke', { id }) })
   return (
@@ -70,6 +74,7 @@ function Row({ device }: { device: Device }) {
       <div class="own-actions" role="group" aria-label={t('ownActionsOf', { name })}>
         <button type="button" class="small" onClick={rename}>{t('ownRename')}</button>
         <Share device={device} />
+        {own && !device.revoked && !device.rotating && <button type="button" class="small" onClick={rotate}>{t('ownRotate')}</button>}
         <button type="button" class="small" onClick={unbind}>{t('ownUnbind')}</button>
         {!device.revoked && <button type="button" class="small own-danger" onClick={revoke}>{t('ownRevoke')}</button>}
       </div>

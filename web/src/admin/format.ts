@@ -1,5 +1,5 @@
 import { nameOf } from '../view/name'
-import { language } from '../words/words'
+import { language, t } from '../words/words'
 import { overview } from './state'
 
 /** moment says when something was, to the minute. */
@@ -18,6 +18,11 @@ export function ago(at: string): string {
   const units = [['day', 86_400], ['hour', 3600], ['minute', 60]] as const
   const [unit, size] = units.find(([, size]) => seconds >= size) ?? (['second', 1] as const)
   return new Intl.RelativeTimeFormat(language.value, { numeric: 'auto' }).format(-Math.floor(seconds / size), unit)
+}
+
+/** ends says when a token expires, or that it has. */
+export function ends(at: string | undefined): string {
+  return at ? (new Date(at).getTime() > Date.now() ? t('ownTokenEnds', { when: moment(at) }) : t('ownTokenEnded')) : ''
 }
 
 export function number(n: number): string {

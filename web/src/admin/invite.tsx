@@ -13,7 +13,7 @@ const invited = signal<Invited | undefined>(undefined)
 
 const DAY = 86_400
 /** How long a token may be valid, in seconds. */
-const lives = [[0, 'ownNever'], [DAY, 'ownDay'], [30 * DAY, 'ownMonth'], [365 * DAY, 'ownYear']] as const
+export const lives = [[0, 'ownNever'], [DAY, 'ownDay'], [30 * DAY, 'ownMonth'], [365 * DAY, 'ownYear']] as const
 
 /** Invite makes a code for a device of a user who exists, or of a new one. */
 export function Invite() {

@@ -1,0 +1,73 @@
+package hub
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"hermes-mobile/internal/audit"
+	"hermes-mobile/internal/store"
+)
+
+// DropUnapproved forgets the devices that were made before a time and whose user nobody approved since: whoever holds a token of an
+// app could fill the store with them. Those that are connected, do something or were sent deliveries stay, and so do revoked ones, or
+// their ids would be let in again.
+func (h *Hub) DropUnapproved(ctx context.Context, before time.Time) error {
+	list, err := h.store.Unapproved(ctx, before)
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for _, d := range list {
+		if d.Revoked {
+			continue
+		}
+		err := h.ask(ctx, d.ID, func(s *session, b *batch, done func(error)) { s.dropUnapproved(b, before, done) })
+		if !errors.Is(err, ErrUnknownDevice) {
+			errs = append(errs, err)
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func (s *session) dropUnapproved(b *batch, before time.Time, done func(error)) {
+	h, d := s.hub, s.dev
+	if h.approved(d.Owner()) {
+		now := time.Now()
+		b.do(func(tx *store.Tx) error { return tx.ApproveDevice(d.N, now) }, func(err error) {
+			if err == nil {
+				d.ApprovedAt = now
+			}
+			done(err)
+		})
+		return
+	}
+	if d.Revoked || !d.ApprovedAt.IsZero() || !d.CreatedAt.Before(before) || !s.idle() || s.shares() || h.isHome(s.id) {
+		done(nil)
+		return
+	}
+	delivered, err := h.store.HasDeliveries(h.ctx, d.N)
+	if err != nil || delivered {
+		done(err)
+		return
+	}
+	b.do(func(tx *store.Tx) error {
+		if err := tx.DropDevice(d.N); err != nil {
+			return err
+		}
+		return tx.AddAudit(entryOf(audit.By{Actor: audit.ActorServer}, "device.dropped", s.id, "user "+d.Owner()))
+	}, func(err error) {
+		if err == nil {
+			s.unload()
+			h.log.Info("a device that nobody approved was dropped", "device", s.id)
+		}
+		done(err)
+	})
+}
+
+// unload makes an idle session one that was not read from the store yet.
+func (s *session) unload() {
+	s.loaded, s.dev, s.seq, s.count, s.held, s.trail, s.push = false, nil, 0, 0, heldBytes{}, store.Trail{}, pushState{}
+	s.cursor, s.written, s.part, s.behind = 0, 0, 0, false
+	s.members, s.lead, s.loadedTo, s.taken, s.resumed, s.leadCards = nil, 0, 0, 0, 0, nil
+}

@@ -1,0 +1,25 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"time"
+)
+
+// UseToken notes that the token of an app or a sender was used, by its label.
+func (t *Tx) UseToken(label string, at time.Time) error {
+	return t.must("token.used", label, at.UnixMilli())
+}
+
+// TokenUses returns when tokens were last used, by their labels.
+func (s *Store) TokenUses(ctx context.Context) (map[string]time.Time, error) {
+	uses := map[string]time.Time{}
+	err := s.rows(ctx, "token.uses", func(r *sql.Rows) error {
+		var label string
+		var at int64
+		err := r.Scan(&label, &at)
+		uses[label] = time.UnixMilli(at)
+		return err
+	})
+	return uses, err
+}
