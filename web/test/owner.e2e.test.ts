@@ -235,6 +235,21 @@ describe("the owner's page", { skip: noBrowser, concurrency: 1 }, () => {
     await phone.leave()
   })
 
+  it("replaces a phone's own token, which the phone takes", async () => {
+    const phone = await Visitor.come(browser, server, PHONE)
+    const chat = await phone.pair('Larder')
+    const owner = await Visitor.come(browser, server)
+    const page = await owner.open(await adminLink(server) + '#/devices')
+    await row(page, 'Larder').filter({ hasText: 'token of its own' }).getByRole('button', { name: 'Replace the token' }).click()
+    await confirm(page, 'Replace the token')
+    await go(page, 'Audit log')
+    await page.getByText('Device took its new token').first().waitFor()
+    await say(chat, 'still here')
+    await reads(chat, 'You said: still here')
+    assert.deepEqual(await owner.leave(), [])
+    await phone.leave()
+  })
+
   it('says what is wrong and what to do, and looks again', async () => {
     const ill = await Server.start({ MOBILE_PUBLIC_URL: 'https://127.0.0.1:1' })
     const owner = await Visitor.come(browser, ill)
