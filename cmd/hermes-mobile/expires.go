@@ -2,7 +2,6 @@ package main
 
 import (
 	"errors"
-	"fmt"
 	"strconv"
 	"strings"
 	"time"
@@ -55,15 +54,3 @@ func (l *tokenLife) String() string { return l.text }
 func (l *tokenLife) Type() string { return "time" }
 
 func (l *tokenLife) seconds() int64 { return int64(l.of / time.Second) }
-
-// lifeWords says how long a token is valid.
-func lifeWords(seconds int64) string {
-	const day = 24 * 60 * 60
-	switch {
-	case seconds == day:
-		return "1 day"
-	case seconds%day == 0:
-		return fmt.Sprintf("%d days", seconds/day)
-	}
-	return (time.Duration(seconds) * time.Second).String()
-}

@@ -4,11 +4,13 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"time"
 
 	"github.com/mdp/qrterminal/v3"
 	"github.com/spf13/cobra"
 
 	"hermes-mobile/frame"
+	"hermes-mobile/internal/hub"
 	"hermes-mobile/internal/server"
 )
 
@@ -62,7 +64,7 @@ func showInvitation(w io.Writer, inv server.Invitation) {
 	}
 	fmt.Fprintf(w, "User     %s\n", user)
 	if inv.Seconds > 0 {
-		fmt.Fprintf(w, "Token    expires %s after pairing\n", lifeWords(inv.Seconds))
+		fmt.Fprintf(w, "Token    expires %s after pairing\n", hub.LifeWords(time.Duration(inv.Seconds)*time.Second))
 	}
 	if inv.Fingerprint != "" {
 		fmt.Fprintf(w, "Pin      %s  (the certificate's authority; the link has it)\n", inv.Fingerprint)

@@ -185,3 +185,13 @@ func TestTokenUse(t *testing.T) {
 		}
 	}
 }
+
+func TestLifeWords(t *testing.T) {
+	t.Parallel()
+	for d, want := range map[time.Duration]string{time.Second: "1 second", 90 * time.Minute: "90 minutes", time.Hour: "1 hour", 12 * time.Hour: "12 hours",
+		24 * time.Hour: "1 day", 720 * time.Hour: "30 days", 90 * time.Second: "90 seconds"} {
+		if got := hub.LifeWords(d); got != want {
+			t.Errorf("%v is %q, want %q", d, got, want)
+		}
+	}
+}

@@ -52,7 +52,7 @@ func (h *Hub) Invite(ctx context.Context, c Code, life time.Duration) (code, nam
 		detail += ", trusted"
 	}
 	if c.Life > 0 {
-		detail += ", token for " + c.Life.String()
+		detail += ", token for " + LifeWords(c.Life)
 	}
 	err = h.store.Do(func(tx *store.Tx) error {
 		if err := tx.AddInvite(store.Invite{Hash: hash, Expires: expires, User: c.User, Trusted: c.Trusted, Life: c.Life}); err != nil {
