@@ -20,7 +20,6 @@ import (
 	"hermes-mobile/internal/app"
 	"hermes-mobile/internal/ask"
 	"hermes-mobile/internal/config"
-	"hermes-mobile/internal/onboard"
 	"hermes-mobile/internal/term"
 	"hermes-mobile/internal/vault"
 )
@@ -208,12 +207,11 @@ func appTerminal(ctx context.Context, cmd *cobra.Command, a *app.App, data strin
 		lines := ask.NewLines(in, out)
 		person, in, plain = lines, lines.Rest(), true
 	}
+	setup := ask.Setup
 	if again {
-		if _, err := a.Setup().Do(ctx, onboard.Action{Do: onboard.Edit}); err != nil {
-			return err
-		}
+		setup = ask.Again
 	}
-	if err := ask.Setup(ctx, a.Setup(), person); err != nil {
+	if err := setup(ctx, a.Setup(), person); err != nil {
 		return err
 	}
 	dir := filepath.Join(data, "terminal")

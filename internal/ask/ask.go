@@ -27,12 +27,28 @@ type Person interface {
 
 // Setup asks until the setup is done.
 func Setup(ctx context.Context, m *onboard.Machine, p Person) error {
+	return until(ctx, m, p, func(s onboard.Step) bool { return s == onboard.Done })
+}
+
+// Again goes through the setup of a gateway that is in use once more. What is kept is unlocked first.
+func Again(ctx context.Context, m *onboard.Machine, p Person) error {
+	if err := until(ctx, m, p, func(s onboard.Step) bool { return s != onboard.Unlock }); err != nil {
+		return err
+	}
+	if _, err := m.Do(ctx, onboard.Action{Do: onboard.Edit}); err != nil {
+		return err
+	}
+	return Setup(ctx, m, p)
+}
+
+// until asks until the setup is at a step that ends it.
+func until(ctx context.Context, m *onboard.Machine, p Person, end func(onboard.Step) bool) error {
 	for {
 		s := m.State()
 		for _, problem := range s.Problems {
 			p.Tell(problem.Text)
 		}
-		if s.Step == onboard.Done {
+		if end(s.Step) {
 			return nil
 		}
 		action, err := question(ctx, s, p)
