@@ -300,9 +300,9 @@ func streamingOff(f *setup.Files, platform string) string {
 func (e *examination) plugin(id string, p setup.Plugin, v setup.Version) {
 	files := p.Manifest || p.Code
 	switch {
-	case v.Known() && !v.Streams() && (p.Enabled && p.Code || p.Named):
+	case v.Known() && !v.Plugins() && (p.Enabled && p.Code || p.Named):
 		e.find("plugin_unsupported", id, "hermes-mobile setup --undo, then hermes-mobile setup; then restart the gateway", "The plug-in %s is on, and Hermes %s cannot deal with it: approvals, questions and jobs fail.", p.Name, v)
-	case v.Known() && !v.Streams(), !files && !p.Enabled && !p.Named, p.Manifest && p.Code && p.Enabled && p.Named && p.Old:
+	case v.Known() && !v.Plugins(), !files && !p.Enabled && !p.Named, p.Manifest && p.Code && p.Enabled && p.Named && p.Old:
 	case files && !p.Enabled && !p.Named: // there and switched off
 	default:
 		var lacks []string
@@ -329,7 +329,7 @@ var messengers = []struct{ env, name string }{
 // otherMessengers finds those that a variable switches off.
 func (e *examination) otherMessengers(v setup.Version) {
 	f := e.Hermes.Files
-	if _, byEnv := f.Env("GATEWAY_RELAY_URL"); !byEnv || !v.Streams() {
+	if _, byEnv := f.Env("GATEWAY_RELAY_URL"); !byEnv || !v.Plugins() {
 		return
 	}
 	if allow, _ := f.Env("GATEWAY_RELAY_ALLOW_DIRECT_PLATFORMS"); truthy(allow) {

@@ -19,7 +19,7 @@ func TestParseVersion(t *testing.T) {
 			t.Errorf("%q is %v, want %v", text, got, want)
 		}
 	}
-	if (Version{0, 19}).Streams() || (Version{0, 21}).Streams() || (Version{}).Streams() || !(Version{0, 22}).Streams() || !(Version{1, 0}).Streams() {
+	if (Version{0, 19}).Streams() || !(Version{0, 20}).Streams() || (Version{0, 21}).Plugins() || (Version{}).Plugins() || !(Version{0, 22}).Plugins() || (Version{}).Streams() || !(Version{0, 22}).Streams() || !(Version{1, 0}).Streams() {
 		t.Error("the wrong versions stream")
 	}
 }

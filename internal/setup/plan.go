@@ -93,7 +93,7 @@ func wants(v Version, url string, plugin bool) []want {
 
 // NewPlan works out what has to be written. An error means that nothing can be.
 func NewPlan(o Options) (*Plan, error) {
-	if o.Plugin && !o.Version.Streams() {
+	if o.Plugin && !o.Version.Plugins() {
 		if o.Version.known() {
 			return nil, fmt.Errorf("%w (this is %s)", ErrPlugin, o.Version)
 		}
@@ -225,7 +225,7 @@ func (p *Plan) planEnv(f *File) error {
 				return err
 			}
 		}
-	case hasNames && p.Version.Streams() && hasPlatform(names, pluginPlatform) && !p.pluginThere():
+	case hasNames && p.Version.Plugins() && hasPlatform(names, pluginPlatform) && !p.pluginThere():
 		p.note(".env: %s=%s without the plug-in: scheduled jobs cannot be delivered; run this with --plugin, or take the line out", envPlatforms, names)
 	}
 	p.protect(f)

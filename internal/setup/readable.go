@@ -16,7 +16,7 @@ import (
 // nothing may be written into such a file. Both versions read YAML 1.1: 0.19 with PyYAML, 0.22 with ruamel.yaml, which are
 // stricter in different places. strict refuses what either does, where the version is not known.
 func (d *document) readable(v Version, strict bool) error {
-	c := &checker{older: v.known() && !v.Streams() || !v.known() && strict, newer: v.Streams() || !v.known() && strict, anchors: map[string]ast.Node{}}
+	c := &checker{older: v.known() && v.less(newer) || !v.known() && strict, newer: v.known() && !v.less(newer) || !v.known() && strict, anchors: map[string]ast.Node{}}
 	switch {
 	case v.known():
 		c.who = "Hermes " + v.String()

@@ -100,7 +100,7 @@ func Remote(url, id, secret string, v Version) string {
 	case v.Streams():
 		streaming = "streaming: {enabled: true}\n"
 	case !v.known():
-		streaming = "streaming: {enabled: true}    # Hermes 0.22 and newer; leave this line out on 0.19\n"
+		streaming = "streaming: {enabled: true}    # Hermes 0.20 and newer; leave this line out on 0.19\n"
 	}
 	return fmt.Sprintf(`On the machine of Hermes, add to ~/.hermes/.env (chmod 600; anybody who has the secret can pose as your agent):
 

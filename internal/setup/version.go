@@ -21,14 +21,18 @@ import (
 // Version is a release of Hermes, as far as it matters here. The zero value is unknown.
 type Version struct{ Major, Minor int }
 
-// The first release that streams over a relay and knows platforms of plug-ins. What lies between 0.19 and it was not
-// measured, and is treated as 0.19 is.
-var newer = Version{0, 22}
+var (
+	streams = Version{0, 20} // the first release that streams over a relay
+	newer   = Version{0, 22} // the first that knows platforms of plug-ins, and reads its config.yaml by another library
+)
 
 func (v Version) known() bool { return v != Version{} }
 
 // Streams reports whether replies can be streamed over a relay.
-func (v Version) Streams() bool { return v.known() && !v.less(newer) }
+func (v Version) Streams() bool { return v.known() && !v.less(streams) }
+
+// Plugins reports whether a plug-in can give the relay's chats a name of their own.
+func (v Version) Plugins() bool { return v.known() && !v.less(newer) }
 
 func (v Version) less(o Version) bool {
 	return cmp.Or(cmp.Compare(v.Major, o.Major), cmp.Compare(v.Minor, o.Minor)) < 0

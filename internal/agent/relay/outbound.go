@@ -74,9 +74,7 @@ func (g *gateway) outbound(env *envelope, a *action, owner *gateway) {
 		return
 	}
 	g.waiting[a.requestID] = g.a.now()
-	if newerOps[string(a.Op)] {
-		g.sawNewer()
-	}
+	g.saw(a)
 	if p := string(env.Platform); p != "" && len(g.names) > 0 && p == g.names[0] {
 		g.known = p
 	}

@@ -319,6 +319,14 @@ func (g *gateway) answerCard(card chat.Card, st cardState, answer chat.Answer, t
 		if option == "other" && st.Kind == "clarify" {
 			words = answer.Text
 		}
+		if n := choiceNumber(option); n > 0 && st.Kind == "clarify" && st.Nonce == "" && c.turn != nil {
+			// 0.20.0 answers a press from within its reader, which is stuck for 30 s then (relay-facts §7); the number of a choice it only reads.
+			g.sendAnswer(c, g.event(c, strconv.Itoa(n), "text", "w"+card.ID+"-"+g.a.opt.Instance), nil, tell, func() {
+				g.cardGone(c, card.ID)
+				tell(nil)
+			})
+			return
+		}
 		skip := false
 		if option == "" {
 			if st.Kind != "clarify" || !hasOption(card, "other") || c.turn == nil {
@@ -377,6 +385,16 @@ func (g *gateway) sendAnswer(c *convo, ev event, wrote func(), tell func(error),
 		return
 	}
 	g.enqueue(it)
+}
+
+// choiceNumber is the place of a clarify card's choice in its list, from 1 on, 0 where an option is no choice.
+func choiceNumber(option string) int {
+	digits, ok := strings.CutPrefix(option, "c")
+	n, err := strconv.Atoi(digits)
+	if !ok || err != nil || n < 0 || n >= maxOptions {
+		return 0
+	}
+	return n + 1
 }
 
 func hasOption(card chat.Card, id string) bool {

@@ -138,8 +138,10 @@ func (g *gateway) status() chat.Status {
 	switch g.version {
 	case Older:
 		version = "version 0.19 or older"
+	case Early:
+		version = "version 0.20 or newer"
 	case Newer:
-		version = "version 0.22 or newer"
+		version = "version 0.20.6 or newer"
 	}
 	switch {
 	case g.wedged:

@@ -179,7 +179,11 @@ func (g *gateway) beginStream(c *convo, t *turn, a *action) {
 	}
 	id := chat.NewID()
 	s := &stream{wire: id, id: id, replyID: replyID, last: g.a.now()}
-	if d := c.draftOf(replyID); d != nil {
+	d := c.draftOf(replyID)
+	if d == nil && g.version == Newer && c.turn != nil && replyID == c.turn.mid && !c.turn.began.Before(g.connectedAt) {
+		g.setVersion(Early) // one that was exchanged for an older one; with drafts this would be one
+	}
+	if d != nil {
 		id = d.id
 		s.wire, s.id, s.begun, s.shown = id, id, d.begun, d.shown
 		g.drop(c, d)

@@ -381,7 +381,7 @@ func (g *gateway) lookAt(c *convo, now time.Time) {
 		}
 		return
 	}
-	if !c.question && g.version == Newer && t.acked && !c.plainLast.IsZero() && len(c.cards) == 0 &&
+	if !c.question && g.version.all() && t.acked && !c.plainLast.IsZero() && len(c.cards) == 0 &&
 		now.Sub(c.plainLast) > typingPaused && g.inflight == nil {
 		g.asks(c)
 	}
@@ -412,11 +412,11 @@ func (g *gateway) lookAt(c *convo, now time.Time) {
 		if after(g.awaySince, leaseAway) && after(t.sign, leaseAway) {
 			g.expired(c)
 		}
-	case g.version == Newer && (t.handed || t.began.Before(g.helloAt)) && after(t.sign, typingGone):
+	case g.version.all() && (t.handed || t.began.Before(g.helloAt)) && after(t.sign, typingGone):
 		g.log.Info("relay: a turn from before this connection shows no sign of life, ending it", "device", c.device, "input", t.n, "handed", t.handed,
 			"said", t.content)
 		g.endTurn(c, !t.content || t.handed && t.texts == 0)
-	case g.version == Newer && !t.handed && !t.marked && !t.content && t.sign.Equal(t.began) && after(t.began, unheard):
+	case g.version.all() && !t.handed && !t.marked && !t.content && t.sign.Equal(t.began) && after(t.began, unheard):
 		g.expired(c)
 	case t.handed && after(t.sign, handedQuiet) && t.texts > 0:
 		g.endTurn(c, false)

@@ -31,6 +31,11 @@ func TestVersion(t *testing.T) {
 	// A notice of a gateway that starts may come first: the next op tells.
 	p.react("tel", "m1-x", "👀", false)
 	r.settle()
+	if s := r.a.Status("tel"); !s.Edit || learnt["gw"] != Early {
+		t.Errorf("early: %+v %v", s, learnt)
+	}
+	p.ok(obj("op", "draft", "chat_id", "tel", "draft_id", 1, "content", "do", "metadata", obj("reply_to_message_id", "m1-x")))
+	r.settle()
 	if s := r.a.Status("tel"); !s.Edit || learnt["gw"] != Newer {
 		t.Errorf("newer: %+v %v", s, learnt)
 	}
