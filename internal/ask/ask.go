@@ -33,7 +33,7 @@ func Setup(ctx context.Context, m *onboard.Machine, p Person) error {
 			p.Tell(problem.Text)
 		}
 		if s.Step == onboard.Done {
-			return nil
+			return jobs(ctx, m, p, s)
 		}
 		action, err := question(ctx, s, p)
 		if err != nil {
@@ -49,6 +49,27 @@ func Setup(ctx context.Context, m *onboard.Machine, p Person) error {
 			tell(p, *s.Result)
 		}
 	}
+}
+
+// jobs asks once whether scheduled jobs may be used that the gateway does not advertise. Who leaves here has a gateway without them.
+func jobs(ctx context.Context, m *onboard.Machine, p Person, s onboard.State) error {
+	if !s.NoJobs || s.Jobs != gateway.JobsUnasked {
+		return nil
+	}
+	yes, err := agrees(ctx, p, `Show the scheduled jobs of this gateway? Hermes has them, but does not advertise them to apps: they work with the versions tested,
+and a later version may change them without notice`)
+	if errors.Is(err, ErrGivenUp) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	answer := gateway.JobsOff
+	if yes {
+		answer = gateway.JobsOn
+	}
+	_, err = m.Do(ctx, onboard.Action{Do: onboard.SetJobs, Jobs: answer})
+	return err
 }
 
 func question(ctx context.Context, s onboard.State, p Person) (a onboard.Action, err error) {
