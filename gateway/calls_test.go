@@ -135,7 +135,7 @@ func TestRecordedCalls(t *testing.T) {
 	for _, version := range versions {
 		gw := newHermes(t, version)
 		p := &replay{hermes: gw, t: t}
-		c := client(t, Profile{Remote: serve(t, p).URL}, func(_ *Credentials, o *Options) { o.Measured = true })
+		c := client(t, Profile{Remote: serve(t, p).URL, Jobs: JobsOn})
 		for call, do := range calls {
 			if version == "0.19.0" && slices.Contains(notOn019, call) {
 				if _, err := do(c); !errors.Is(err, ErrUnavailable) {
@@ -311,12 +311,8 @@ func TestCapabilitiesOfBothVersions(t *testing.T) {
 				t.Errorf("%s: operation %s is %t", version, operation, !want)
 			}
 		}
-		if got := measured(caps); got.Offers("jobs") {
-			t.Error("jobs are offered though no version was seen")
-		}
-		caps.Version = version
-		if got := measured(caps); !got.Offers("job_run") || caps.Offers("job_run") || got.shape() == caps.shape() {
-			t.Errorf("%s: measured jobs are wrong", version)
+		if got := caps.withJobs(); !got.Offers("job_run") || caps.Offers("job_run") || got.shape() == caps.shape() {
+			t.Errorf("%s: allowed jobs are wrong", version)
 		}
 	}
 }
@@ -346,7 +342,7 @@ func TestCapabilitiesOfOddForms(t *testing.T) {
 	}
 	for _, odd := range []string{"{}", `{"features":null,"endpoints":null}`, `{"features":[],"endpoints":5}`} {
 		caps, err := ParseCapabilities([]byte(odd))
-		if err != nil || len(caps.Endpoints()) > 0 || len(caps.Features()) > 0 || caps.with(measuredJobs).Offers("jobs") == false {
+		if err != nil || len(caps.Endpoints()) > 0 || len(caps.Features()) > 0 || !caps.withJobs().Offers("jobs") {
 			t.Errorf("%q: %+v, %v", odd, caps, err)
 		}
 	}
@@ -521,19 +517,53 @@ func TestSearchIsNotGuessed(t *testing.T) {
 	}
 }
 
-func TestJobsOnlyWhereMeasured(t *testing.T) {
+// TestJobsAreAskedForOnlyWhereAllowed: no measured version advertises jobs, so they are called where the owner says so or a gateway
+// advertises them.
+func TestJobsAreAskedForOnlyWhereAllowed(t *testing.T) {
 	t.Parallel()
-	gw := newHermes(t, "0.22.2")
-	remote := serve(t, gw)
-	if _, err := client(t, Profile{Remote: remote.URL}).Jobs(t.Context()); !errors.Is(err, ErrUnavailable) {
-		t.Errorf("jobs give %v", err)
-	}
-	gw.set(func(g *hermes) { g.version = "0.30.0" })
-	if _, err := client(t, Profile{Remote: remote.URL}, func(_ *Credentials, o *Options) { o.Measured = true }).Jobs(t.Context()); !errors.Is(err, ErrUnavailable) {
-		t.Errorf("jobs of a version that was not measured give %v", err)
-	}
-	if strings.Contains(remote.bytes(), "/api/jobs") {
-		t.Error("jobs were tried")
+	for _, version := range append(slices.Clone(versions), "0.30.0") {
+		recorded := version
+		if version == "0.30.0" {
+			recorded = "0.22.2"
+		}
+		gw := newHermes(t, recorded)
+		gw.version = version
+		remote := serve(t, gw)
+		for _, allowed := range []Jobs{JobsUnasked, JobsOff} {
+			c := client(t, Profile{Remote: remote.URL, Jobs: allowed})
+			if _, err := c.Jobs(t.Context()); !errors.Is(err, ErrUnavailable) {
+				t.Errorf("%s, %q: jobs give %v", version, allowed, err)
+			}
+			caps, err := c.Capabilities(t.Context())
+			if err != nil || caps.Offers("jobs") || caps.OffersJobs() {
+				t.Errorf("%s, %q: %v, the capabilities have jobs", version, allowed, err)
+			}
+		}
+		if strings.Contains(remote.bytes(), "/api/jobs") {
+			t.Errorf("%s: jobs were tried", version)
+		}
+		gw.routes["GET /api/jobs"] = func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, `{"jobs":[{"id":"j"}]}`) }
+		c := client(t, Profile{Remote: remote.URL, Jobs: JobsOn})
+		if list, err := c.Jobs(t.Context()); err != nil || len(list) != 1 {
+			t.Errorf("%s: allowed jobs give %v, %v", version, list, err)
+		}
+		if caps, err := c.Capabilities(t.Context()); err != nil || !caps.Offers("job_run") || caps.OffersJobs() {
+			t.Errorf("%s: %v, allowed jobs are not told from advertised ones", version, err)
+		}
+		gw.set(func(g *hermes) {
+			g.caps["endpoints"].(map[string]any)["jobs"] = map[string]string{"method": "GET", "path": "/v2/jobs"}
+			g.routes["GET /v2/jobs"] = g.routes["GET /api/jobs"]
+		})
+		for _, allowed := range []Jobs{JobsUnasked, JobsOn} {
+			c := client(t, Profile{Remote: remote.URL, Jobs: allowed})
+			before := gw.asked("/v2/jobs")
+			if list, err := c.Jobs(t.Context()); err != nil || len(list) != 1 || gw.asked("/v2/jobs") != before+1 {
+				t.Errorf("%s, %q: advertised jobs give %v, %v", version, allowed, list, err)
+			}
+			if _, err := c.RunJob(t.Context(), "j"); !errors.Is(err, ErrUnavailable) {
+				t.Errorf("%s, %q: what is not among the advertised operations of jobs gives %v", version, allowed, err)
+			}
+		}
 	}
 }
 

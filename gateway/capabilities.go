@@ -26,6 +26,8 @@ type Capabilities struct {
 
 	features  map[string]json.RawMessage
 	endpoints map[string]Endpoint
+
+	jobsAllowed bool // the endpoints of jobs are not advertised: the owner allows them ([Profile].Jobs)
 }
 
 // ParseCapabilities reads the body of GET /v1/capabilities. It fails only where that is not a JSON object.
@@ -102,20 +104,34 @@ func (c *Capabilities) Feature(name string) bool {
 	return false
 }
 
-// Endpoint returns the advertised endpoint of an operation. Without one the error is an [*UnavailableError].
+// Endpoint returns the advertised endpoint of an operation. Without one the error is an [*UnavailableError], and so it is where
+// the gateway advertises it with another method, or says that the feature it belongs to is off.
 func (c *Capabilities) Endpoint(operation string) (Endpoint, error) {
 	if c != nil {
-		if endpoint, ok := c.endpoints[operation]; ok {
+		known := operations[operation]
+		endpoint, ok := c.endpoints[operation]
+		if ok && (known.method == "" || known.method == endpoint.Method) && !c.denies(known.feature) {
 			return endpoint, nil
 		}
 	}
 	return Endpoint{}, &UnavailableError{Operation: operation}
 }
 
+// denies reports whether the gateway lists a feature, and not as on.
+func (c *Capabilities) denies(feature string) bool {
+	_, listed := c.features[feature]
+	return feature != "" && listed && !c.Feature(feature)
+}
+
 // Offers reports whether an operation is advertised.
 func (c *Capabilities) Offers(operation string) bool {
 	_, err := c.Endpoint(operation)
 	return err == nil
+}
+
+// streams is Offers for what a turn stands on: its feature has to be on, and not only not off.
+func (c *Capabilities) streams(operation string) bool {
+	return c.Offers(operation) && c.Feature(operations[operation].feature)
 }
 
 // Endpoints lists the operations that are advertised, sorted.
@@ -138,12 +154,4 @@ func (c *Capabilities) Features() []string {
 			}
 		}
 	})
-}
-
-// with returns capabilities that have more endpoints. One that is advertised stays as it is.
-func (c *Capabilities) with(more map[string]Endpoint) *Capabilities {
-	next := *c
-	next.endpoints = maps.Clone(more)
-	maps.Copy(next.endpoints, c.endpoints)
-	return &next
 }

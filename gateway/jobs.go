@@ -4,30 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"net/url"
-	"strings"
 	"time"
 )
-
-// Jobs have no entry among the endpoints of the measured versions though they are there (api-facts §2, §9), so they are
-// offered where a gateway advertises these names, or with Options.Measured on those versions.
-var measuredJobs = map[string]Endpoint{
-	"jobs":       {"GET", "/api/jobs"},
-	"job_create": {"POST", "/api/jobs"},
-	"job":        {"GET", "/api/jobs/{job_id}"},
-	"job_update": {"PATCH", "/api/jobs/{job_id}"},
-	"job_delete": {"DELETE", "/api/jobs/{job_id}"},
-	"job_pause":  {"POST", "/api/jobs/{job_id}/pause"},
-	"job_resume": {"POST", "/api/jobs/{job_id}/resume"},
-	"job_run":    {"POST", "/api/jobs/{job_id}/run"},
-}
-
-// measured adds what a measured version has and does not advertise.
-func measured(caps *Capabilities) *Capabilities {
-	if caps.Platform == "hermes-agent" && (strings.HasPrefix(caps.Version, "0.19.") || strings.HasPrefix(caps.Version, "0.22.")) {
-		return caps.with(measuredJobs)
-	}
-	return caps
-}
 
 // Job is a scheduled prompt at the gateway (api-facts §9).
 type Job struct {
@@ -115,7 +93,8 @@ type jobAnswer struct {
 	Job Job `json:"job"`
 }
 
-// Jobs lists the jobs, paused ones included.
+// Jobs lists the jobs, paused ones included. No measured version advertises jobs, so this and the calls below give
+// [ErrUnavailable] unless [Profile].Jobs allows them.
 func (c *Client) Jobs(ctx context.Context) ([]Job, error) {
 	var list struct {
 		Jobs []Job `json:"jobs"`

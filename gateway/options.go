@@ -22,10 +22,6 @@ type Options struct {
 	OnCredentials func(Credentials)
 	OnProfile     func(Profile)
 
-	// Measured offers operations that the gateway's version is known to have though it does not advertise them: the jobs of
-	// 0.19 and 0.22 (api-facts §2). Off, those give ErrUnavailable.
-	Measured bool
-
 	Clock func() time.Time                                                     // nil: time.Now
 	Dial  func(ctx context.Context, network, address string) (net.Conn, error) // how connections are made; nil: net.Dialer
 }

@@ -33,6 +33,16 @@ const (
 	OpenAI Kind = "openai" // any other server with OpenAI's HTTP API: turns without sessions, on the Remote address only
 )
 
+// Jobs says whether the owner allows the routes of scheduled jobs, which no measured version advertises.
+type Jobs string
+
+// The answers.
+const (
+	JobsUnasked Jobs = ""    // not asked yet; the routes are not called
+	JobsOn      Jobs = "on"  // they are called although they are not advertised
+	JobsOff     Jobs = "off" // they are called only where they are advertised
+)
+
 // Profile is one logical gateway: up to two addresses of it, how to sign in, and what was learnt of it. It holds no secret;
 // those are [Credentials]. A Profile is a value; do not change one that others use.
 type Profile struct {
@@ -46,6 +56,9 @@ type Profile struct {
 	Auth     AuthMode `json:"auth"`
 	Username string   `json:"username,omitempty"` // with AuthPassword
 	Insecure bool     `json:"insecure,omitempty"` // allows plain http to private networks; this machine is always allowed
+
+	// Jobs allows scheduled jobs where the gateway has them and does not advertise them.
+	Jobs Jobs `json:"jobs,omitempty"`
 
 	// Pinned keys: SHA-256 of a certificate's public key, as [KeyPin] writes it. A pinned key is asked for instead of a
 	// certificate chain.
@@ -115,6 +128,9 @@ func (p Profile) Validate() error {
 	}
 	if p.Kind != Hermes && p.Kind != OpenAI {
 		bad("kind", "must be empty or openai")
+	}
+	if p.Jobs != JobsUnasked && p.Jobs != JobsOn && p.Jobs != JobsOff {
+		bad("jobs", "must be on or off")
 	}
 	if p.Remote == "" {
 		bad("remote", "is missing")

@@ -52,8 +52,8 @@ func (c *Client) prove(ctx context.Context, l *link) (*conn, error) {
 			return c.signInAgain(sent.Context(), sent.Header.Get("Cookie")) == nil
 		}
 	}
-	if c.options.Measured {
-		cn.caps = measured(cn.caps)
+	if c.profile.Jobs == JobsOn && c.kind == Hermes { // neither changes
+		cn.caps = cn.caps.withJobs()
 	}
 	cn.route = Route{Kind: l.kind, Since: c.options.Clock()}
 	return cn, nil

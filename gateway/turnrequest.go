@@ -80,11 +80,11 @@ func traits(cn *conn) turnTraits {
 func (w Way) offers(caps *Capabilities) bool {
 	switch w {
 	case WayRun:
-		return caps.Feature("run_submission") && caps.Feature("run_events_sse") && caps.Offers("runs") && caps.Offers("run_status") && caps.Offers("run_events")
+		return caps.streams("runs") && caps.Offers("run_status") && caps.streams("run_events")
 	case WaySession:
-		return caps.Feature("session_chat_streaming") && caps.Offers("session_chat_stream")
+		return caps.streams("session_chat_stream")
 	case WayResponses:
-		return caps.Feature("responses_streaming") && caps.Offers("responses")
+		return caps.streams("responses")
 	case WayCompletions:
 		return caps.Offers("chat_completions")
 	}

@@ -36,5 +36,30 @@ func (w *wizard) api() error {
 		api.FromHere = false
 		w.say("  MOBILE_API_KEY_FILE names a file with the key, which is %s in %s", api.KeyName, api.KeyPlace)
 	}
+	if err := w.apiJobs(); err != nil {
+		return err
+	}
 	return w.end()
+}
+
+// apiJobs asks once for the scheduled jobs, which Hermes does not advertise. Who has set it is not asked.
+func (w *wizard) apiJobs() error {
+	const name = "MOBILE_API_JOBS"
+	switch {
+	case w.cfg.APIJobs != "":
+		return nil
+	case !w.asking():
+		w.say("  %s=on shows the scheduled jobs of Hermes, too; it is off, since Hermes does not advertise them and a later version may change them without notice", name)
+		return nil
+	}
+	w.say("\nHermes' API has scheduled jobs and does not advertise them to apps. They work with the versions tested, and a later one may change them without notice.")
+	yes, err := w.yes("Use them?")
+	answer := "off"
+	if yes {
+		answer = "on"
+	}
+	if err == nil {
+		w.say("  %s=%s", name, answer)
+	}
+	return err
 }

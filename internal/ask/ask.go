@@ -27,7 +27,10 @@ type Person interface {
 
 // Setup asks until the setup is done.
 func Setup(ctx context.Context, m *onboard.Machine, p Person) error {
-	return until(ctx, m, p, func(s onboard.Step) bool { return s == onboard.Done })
+	if err := until(ctx, m, p, func(s onboard.Step) bool { return s == onboard.Done }); err != nil {
+		return err
+	}
+	return jobs(ctx, m, p, m.State())
 }
 
 // Again goes through the setup of a gateway that is in use once more. What is kept is unlocked first.
@@ -65,6 +68,27 @@ func until(ctx context.Context, m *onboard.Machine, p Person, end func(onboard.S
 			tell(p, *s.Result)
 		}
 	}
+}
+
+// jobs asks once whether scheduled jobs may be used that the gateway does not advertise. Who leaves here has a gateway without them.
+func jobs(ctx context.Context, m *onboard.Machine, p Person, s onboard.State) error {
+	if !s.NoJobs || s.Jobs != gateway.JobsUnasked {
+		return nil
+	}
+	yes, err := agrees(ctx, p, `Show the scheduled jobs of this gateway? Hermes has them, but does not advertise them to apps: they work with the versions tested,
+and a later version may change them without notice`)
+	if errors.Is(err, ErrGivenUp) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	answer := gateway.JobsOff
+	if yes {
+		answer = gateway.JobsOn
+	}
+	_, err = m.Do(ctx, onboard.Action{Do: onboard.SetJobs, Jobs: answer})
+	return err
 }
 
 func question(ctx context.Context, s onboard.State, p Person) (a onboard.Action, err error) {

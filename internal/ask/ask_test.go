@@ -117,6 +117,31 @@ func TestPlainServerByItsAddress(t *testing.T) {
 	}
 }
 
+// Jobs that are not advertised are asked for once, and an input that ends there leaves them off.
+func TestJobsQuestion(t *testing.T) {
+	t.Parallel()
+	g := onboardtest.Start(t, onboardtest.WithToken(token))
+	for answer, want := range map[string]gateway.Jobs{"yes": gateway.JobsOn, "no": gateway.JobsOff, "-": gateway.JobsUnasked} {
+		lines := []string{g.URL, "-", "token", token, "correct horse", "correct horse"}
+		if answer != "-" {
+			lines = append(lines, answer)
+		}
+		dir := t.TempDir()
+		m := machine(t, dir, onboardtest.Roots(g))
+		shown, err := answers(m, lines...)
+		if err != nil || m.State().Step != onboard.Done || m.State().Jobs != want || !strings.Contains(shown, "does not advertise them") {
+			t.Errorf("%s: %v %+v\n%s", answer, err, m.State(), shown)
+		}
+		if answer == "-" {
+			continue
+		}
+		m = machine(t, dir, onboardtest.Roots(g))
+		if shown, err := answers(m, "correct horse"); err != nil || strings.Contains(shown, "advertise") {
+			t.Errorf("%s: asked again: %v\n%s", answer, err, shown)
+		}
+	}
+}
+
 func TestChosen(t *testing.T) {
 	t.Parallel()
 	options := []string{"Without a credential", "By a token (API_SERVER_KEY)", "By user name and password"}

@@ -109,6 +109,18 @@ func setYesNo(to *bool, v string) error {
 	return nil
 }
 
+func setAPIJobs(to *string, v string) error {
+	var on bool
+	if err := setYesNo(&on, v); err != nil {
+		return err
+	}
+	*to = "off"
+	if on {
+		*to = "on"
+	}
+	return nil
+}
+
 func setChoice(to *string, v string, choices []string) error {
 	for _, c := range choices {
 		if strings.EqualFold(v, c) {

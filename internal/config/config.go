@@ -79,6 +79,7 @@ type Config struct {
 	APIKey      Secret // of the same; empty: none was found
 	APIKind     string // "hermes" or "openai"
 	APISessions string // "own" or "all"
+	APIJobs     string // "on": scheduled jobs are used though Hermes does not advertise them; "off"; empty: the owner said nothing
 	APIModel    string // that turns use where nobody chose one; empty: the server's own, or the first of its list
 
 	AuditDays int // that the audit log keeps an entry

@@ -236,6 +236,9 @@ var table = []Key{
 	{Name: "MOBILE_API_SESSIONS", Kind: Choice, Default: "own", Choices: []string{"own", "all"},
 		Help: "sessions of Hermes that a conversation sees with the direct agent: own (those it began), all (every session, and the jobs)",
 		set:  func(c *Config, v string) error { return setChoice(&c.APISessions, v, []string{"own", "all"}) }},
+	{Name: "MOBILE_API_JOBS", Kind: YesNo,
+		Help: "use the scheduled jobs of Hermes' API (/api/jobs) although Hermes does not advertise them: they work with the versions tested, and a later one may change them without notice; not set: only jobs that are advertised",
+		set:  func(c *Config, v string) error { return setAPIJobs(&c.APIJobs, v) }},
 
 	{Name: "MOBILE_METRICS_TOKEN", Kind: Password,
 		Help: "bearer token with which /metrics and the details of /readyz can be read",

@@ -53,6 +53,7 @@ var samples = map[string]struct {
 	"MOBILE_API_KEY":          {someKey, "APIKey", Secret(someKey), []string{"short", "a key of several words", "ключ-ключ-ключ-ключ"}},
 	"MOBILE_API_KEY_FILE":     {"testdata/api.key", "APIKey", Secret(someKey), []string{"testdata/none", "testdata"}},
 	"MOBILE_API_KIND":         {"OpenAI", "APIKind", "openai", []string{"ollama"}},
+	"MOBILE_API_JOBS":         {"yes", "APIJobs", "on", []string{"maybe"}},
 	"MOBILE_API_SESSIONS":     {"all", "APISessions", "all", []string{"some"}},
 	"MOBILE_API_MODEL":        {"qwen3:8b", "APIModel", "qwen3:8b", []string{strings.Repeat("m", 257), "a\x01b"}},
 	"API_SERVER_KEY":          {someKey, "APIKey", Secret(someKey), nil},

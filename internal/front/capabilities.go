@@ -1,9 +1,14 @@
 package front
 
 import (
+	"context"
 	"encoding/json"
 	"net/http"
 	"strings"
+	"sync"
+	"time"
+
+	"hermes-mobile/gateway"
 )
 
 // servedHere returns the operations that are here, by what the API server would call them.
@@ -55,9 +60,67 @@ func (f *Front) narrowed(all fields) ([]byte, error) {
 				delete(endpoints, name)
 			}
 		}
+		if f.o.Jobs {
+			allowJobs(endpoints)
+		}
 		all["endpoints"] = endpoints.body()
 	}
 	return json.Marshal(all)
+}
+
+// jobPrefix is where the API server has its scheduled jobs.
+const jobPrefix = "/api/jobs"
+
+// allowJobs adds the operations of jobs, which the API server has without advertising them.
+func allowJobs(endpoints fields) {
+	for name, raw := range endpoints {
+		var e struct{ Path string }
+		if name == "jobs" || json.Unmarshal(raw, &e) == nil && strings.HasPrefix(e.Path, jobPrefix) {
+			return // it does advertise them now
+		}
+	}
+	for name, e := range gateway.JobEndpoints() {
+		endpoints[name], _ = json.Marshal(e) // two strings
+	}
+}
+
+// offeredFor is how long the API server's word on its operations is taken.
+const offeredFor = time.Minute
+
+// offerLimit is how long it has for that.
+const offerLimit = 5 * time.Second
+
+// offered is what the API server advertised last.
+type offered struct {
+	mu    sync.Mutex
+	until time.Time
+	names map[string]bool // methods and paths, as operation writes them
+}
+
+// hasJob reports whether a route of jobs is there. The lock is held while the API server is asked, so it is asked once.
+func (f *Front) hasJob(ctx context.Context, rt *route) bool {
+	if f.o.Jobs {
+		return true
+	}
+	f.offered.mu.Lock()
+	defer f.offered.mu.Unlock()
+	if now := f.o.Now(); now.After(f.offered.until) {
+		ctx, cancel := context.WithTimeout(ctx, offerLimit)
+		defer cancel()
+		var c struct{ Endpoints map[string]json.RawMessage }
+		if status, err := f.ask(ctx, "/v1/capabilities", "", &c); err != nil || status != http.StatusOK {
+			return false
+		}
+		names := map[string]bool{}
+		for _, raw := range c.Endpoints {
+			var e struct{ Method, Path string }
+			if json.Unmarshal(raw, &e) == nil {
+				names[operation(e.Method, e.Path)] = true
+			}
+		}
+		f.offered.names, f.offered.until = names, now.Add(offeredFor)
+	}
+	return f.offered.names[operation(rt.method, rt.path)]
 }
 
 // health is open to all: apps ask it before they log in.

@@ -31,6 +31,7 @@ type Options struct {
 	Users   *Users
 	URL     string // of the API server
 	Key     string // of the same
+	Jobs    bool   // the owner allows the routes of jobs though the API server does not advertise them
 	Log     *slog.Logger
 	Metrics *metrics.Set
 	Now     func() time.Time
@@ -53,6 +54,7 @@ type Front struct {
 	live     *live
 	served   map[string]bool
 	held     atomic.Int64 // bytes of bodies
+	offered  offered
 }
 
 // New makes a front door. Close it.

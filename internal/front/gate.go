@@ -39,6 +39,10 @@ func (f *Front) gate(rt *route) http.Handler {
 			f.nobody(w, r) // the login ended before this request was among those that end with it
 			return
 		}
+		if rt.job && !f.hasJob(ctx, rt) {
+			jobFault(w, http.StatusNotFound, "Scheduled jobs are off here: Hermes does not advertise them, and the owner has not allowed them (MOBILE_API_JOBS)")
+			return
+		}
 		b, ok := f.readBody(w, r, who.id)
 		if !ok {
 			return

@@ -1,10 +1,12 @@
 package front
 
 import (
+	"encoding/json"
 	"net/http"
 	"net/url"
 	"strings"
 	"testing"
+	"time"
 )
 
 func (c *client) form(change ...func(*http.Request)) func(values url.Values) *http.Response {
@@ -85,4 +87,71 @@ func TestLoginWords(t *testing.T) {
 			t.Errorf("%s: %q names nobody", w.Lang, w.In)
 		}
 	}
+}
+
+// TestNextStaysHere: wherever a link to the login says that it goes on, a browser stays at this server, after the form and after
+// the login of an app.
+func TestNextStaysHere(t *testing.T) {
+	r := newRig(t, wide)
+	here, err := url.Parse(r.url)
+	ok(t, err)
+	for _, next := range []string{"https://evil.example", "//evil.example", "///evil.example", `\\evil.example`, `/\evil.example`, `\/evil.example`, "/\t/evil.example", "\t//evil.example", "/\n/evil.example",
+		"/\r\nSet-Cookie: x=y", " //evil.example", "javascript:alert(1)", "JaVaScRiPt:alert(1)", "data:text/html,x", "evil.example", "@evil.example", "/@evil.example", ":@evil.example", "/x/..//evil.example",
+		"/..//evil.example", "/.//evil.example", "/%2f/evil.example", "/%5cevil.example", "/?https://evil.example", "/#//evil.example", "/x?y=//z", "http:evil.example", "http:/evil.example", "/\x00/evil.example",
+		"/\u2028/evil.example", "／／evil.example", "/\u3002/evil.example", "?x", "#x", "/login", "", strings.Repeat("/", 5000), "/" + strings.Repeat("a", 5000)} {
+		r.clock.pass(time.Minute) // so many logins are too many at once
+		c := r.client()
+		resp := c.form()(url.Values{"username": {"anna"}, "password": {password}, "next": {next}})
+		_ = resp.Body.Close()
+		to := resp.Header.Get("Location")
+		if resp.StatusCode != 303 || len(resp.Header.Values("Location")) != 1 || resp.Header.Get("X-Evil") != "" {
+			t.Errorf("next %.40q: %d", next, resp.StatusCode)
+		}
+		// What browsers do before they read an address: they drop tabs and line ends and take \ for /.
+		seen := strings.NewReplacer("\t", "", "\r", "", "\n", "", `\`, "/").Replace(strings.Trim(to, " \x00"))
+		at, err := here.Parse(seen)
+		if err != nil || at.Host != here.Host || at.Scheme != here.Scheme || strings.HasPrefix(seen, "//") || !strings.HasPrefix(seen, "/") {
+			t.Errorf("next %.40q leads to %q: %v, %v", next, to, at, err)
+		}
+		_, text := r.client().do("POST", "/auth/password-login", string(must(json.Marshal(map[string]string{"provider": "basic", "username": "anna", "password": password, "next": next}))),
+			header("Content-Type", "application/json"))
+		var said struct{ Next string }
+		ok(t, json.Unmarshal([]byte(text), &said))
+		if at, err := here.Parse(strings.NewReplacer("\t", "", "\r", "", "\n", "", `\`, "/").Replace(said.Next)); err == nil && at.Host != here.Host || strings.HasPrefix(said.Next, "//") || !strings.HasPrefix(said.Next, "/") {
+			t.Errorf("next %.40q is %q for an app", next, said.Next)
+		}
+	}
+}
+
+// TestLoginPageShowsNoMarkup: what a link or a form brings is text on the page, and never runs.
+func TestLoginPageShowsNoMarkup(t *testing.T) {
+	r := newRig(t, wide)
+	c := r.client()
+	for _, evil := range []string{`"><script>alert(1)</script>`, `' onfocus='alert(1)' autofocus='`, `"><img src=x onerror=alert(1)>`, `</title><svg onload=alert(1)>`, `{{.Words.Title}}`, "\x00<script>", "\xff\"><b>"} {
+		r.clock.pass(time.Minute)
+		_, page := c.do("GET", "/login?next="+url.QueryEscape(evil), "", header("Accept", "text/html"))
+		resp := c.form()(url.Values{"username": {evil}, "password": {"x"}, "next": {evil}})
+		text := bodyOf(t, resp)
+		for _, html := range []string{page, text} {
+			if strings.Count(html, "<") != strings.Count(html, ">") || strings.Contains(html, "<script") || strings.Contains(html, "<img") || strings.Contains(html, "<svg") || strings.Contains(html, "<b>") ||
+				strings.Contains(html, `autofocus='"`) || strings.Count(html, "<input") != 3 {
+				t.Errorf("%q: %s", evil, html)
+			}
+		}
+		if resp.Header.Get("Content-Security-Policy") != loginPolicy || !strings.HasPrefix(resp.Header.Get("Content-Type"), "text/html") {
+			t.Errorf("%q: the page of a wrong login has %v", evil, resp.Header)
+		}
+	}
+	for _, accept := range []string{"", "*/*", "application/json"} {
+		if _, text := c.do("GET", "/login?next=<script>", "", header("Accept", accept)); strings.Contains(text, "<") {
+			t.Errorf("Accept %q gets %s", accept, text)
+		}
+	}
+}
+
+func must[T any](v T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return v
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"hermes-mobile/internal/store"
 )
@@ -289,6 +290,37 @@ func TestJobs(t *testing.T) {
 		anna.want(200, route.method, "/api/jobs/"+id+route.what, "{}")
 	}
 	anna.want(404, "GET", "/api/jobs/"+id, "")
+}
+
+// TestJobsThatAreNotAdvertised: without the owner's word the routes of jobs are there only while the API server advertises them, each
+// by itself, and it is asked once a minute.
+func TestJobsThatAreNotAdvertised(t *testing.T) {
+	r := newRig(t, func(o *Options) { o.Jobs = false })
+	c := r.login("anna")
+	for _, rt := range routes {
+		if rt.job {
+			c.want(404, rt.method, strings.Replace(rt.path, "{id}", "0123456789ab", 1), `{"name":"n","schedule":"every 2h"}`, "MOBILE_API_JOBS")
+		}
+	}
+	if caps := c.want(200, "GET", "/v1/capabilities", ""); strings.Contains(caps, "jobs") {
+		t.Errorf("the capabilities are %s", caps)
+	}
+	for _, q := range r.up.heard() {
+		if strings.HasPrefix(q.URL.Path, jobPrefix) {
+			t.Errorf("the API server heard %s %s", q.Method, q.URL)
+		}
+	}
+	r.up.mu.Lock()
+	r.up.endpoints = `,"jobs":{"method":"GET","path":"/api/jobs"}`
+	r.up.mu.Unlock()
+	r.clock.pass(offeredFor + time.Second)
+	if text := c.want(200, "GET", "/api/jobs", ""); text != `{"jobs":[]}` {
+		t.Errorf("advertised jobs are %s", text)
+	}
+	c.want(404, "POST", "/api/jobs", `{"name":"n","schedule":"every 2h"}`, "MOBILE_API_JOBS")
+	if caps := c.want(200, "GET", "/v1/capabilities", ""); !strings.Contains(caps, `"jobs":{`) || strings.Contains(caps, "job_create") {
+		t.Errorf("the capabilities are %s", caps)
+	}
 }
 
 // TestSameNameAgain: who gets the name of a user who was removed gets nothing else of that.

@@ -61,7 +61,7 @@ func TestOpenAndClosedPaths(t *testing.T) {
 		Endpoints map[string]json.RawMessage
 	}
 	ok(t, json.Unmarshal([]byte(c.want(200, "GET", "/v1/capabilities", "")), &all))
-	if all.Object != "hermes.api_server.capabilities" || all.Auth.Type != "cookie" || len(all.Features) != 2 || len(all.Endpoints) != 2 || all.Endpoints["runs"] == nil || all.Endpoints["session"] == nil {
+	if all.Object != "hermes.api_server.capabilities" || all.Auth.Type != "cookie" || len(all.Features) != 2 || len(all.Endpoints) != 10 || all.Endpoints["job_run"] == nil || all.Endpoints["runs"] == nil || all.Endpoints["session"] == nil {
 		t.Errorf("%+v", all)
 	}
 }

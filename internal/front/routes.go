@@ -13,6 +13,7 @@ import (
 type route struct {
 	method, path string
 	turn         bool     // takes as long as the agent does
+	job          bool     // is there only where the API server advertises it, or the owner allows it
 	fields       []string // of the body; nil: no body is passed on
 	query        []string // parameters
 	handle       func(*Front, http.ResponseWriter, *http.Request, *call)
@@ -67,14 +68,14 @@ var routes = []route{
 	{method: "POST", path: "/v1/runs/{id}/steer", fields: []string{"input", "message", "text"}, handle: (*Front).ownRun},
 	{method: "POST", path: "/v1/runs/{id}/stop", handle: (*Front).ownRun},
 
-	{method: "GET", path: "/api/jobs", query: []string{"include_disabled"}, handle: (*Front).listJobs},
-	{method: "POST", path: "/api/jobs", fields: jobFields, handle: (*Front).createJob},
-	{method: "GET", path: "/api/jobs/{id}", handle: (*Front).ownJob},
-	{method: "PATCH", path: "/api/jobs/{id}", fields: jobUpdateFields, handle: (*Front).updateJob},
-	{method: "DELETE", path: "/api/jobs/{id}", handle: (*Front).ownJob},
-	{method: "POST", path: "/api/jobs/{id}/pause", handle: (*Front).ownJob},
-	{method: "POST", path: "/api/jobs/{id}/resume", handle: (*Front).ownJob},
-	{method: "POST", path: "/api/jobs/{id}/run", handle: (*Front).ownJob},
+	{method: "GET", path: "/api/jobs", job: true, query: []string{"include_disabled"}, handle: (*Front).listJobs},
+	{method: "POST", path: "/api/jobs", job: true, fields: jobFields, handle: (*Front).createJob},
+	{method: "GET", path: "/api/jobs/{id}", job: true, handle: (*Front).ownJob},
+	{method: "PATCH", path: "/api/jobs/{id}", job: true, fields: jobUpdateFields, handle: (*Front).updateJob},
+	{method: "DELETE", path: "/api/jobs/{id}", job: true, handle: (*Front).ownJob},
+	{method: "POST", path: "/api/jobs/{id}/pause", job: true, handle: (*Front).ownJob},
+	{method: "POST", path: "/api/jobs/{id}/resume", job: true, handle: (*Front).ownJob},
+	{method: "POST", path: "/api/jobs/{id}/run", job: true, handle: (*Front).ownJob},
 }
 
 // call is a request of a user to one of the routes.

@@ -144,7 +144,8 @@ func (f *Front) signIn(w http.ResponseWriter, r *http.Request, name, password st
 
 // localPath is where a page goes after the login: nowhere off this server.
 func localPath(next string) string {
-	if !strings.HasPrefix(next, "/") || strings.HasPrefix(next, "//") || strings.ContainsAny(next, "\\\r\n\t") {
+	odd := func(r rune) bool { return r < ' ' || r == 0x7f || r == '\\' } // browsers drop some, and none belongs into a header
+	if !strings.HasPrefix(next, "/") || strings.HasPrefix(next, "//") || strings.ContainsFunc(next, odd) {
 		return "/"
 	}
 	return next

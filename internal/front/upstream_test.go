@@ -19,13 +19,15 @@ type upstream struct {
 	sessions []map[string]any // the newest first
 	runs     map[string]string
 	jobs     []string
-	n        int
-	seen     []*http.Request
-	bodies   []string
-	next     chan string // frames of a stream; closed: its end
-	gone     chan struct{}
-	any      bool // whatever is asked is answered with an empty object
-	loud     bool // each answer has headers of its own connection, trailers, and one before it
+
+	endpoints string // that are advertised besides
+	n         int
+	seen      []*http.Request
+	bodies    []string
+	next      chan string // frames of a stream; closed: its end
+	gone      chan struct{}
+	any       bool // whatever is asked is answered with an empty object
+	loud      bool // each answer has headers of its own connection, trailers, and one before it
 }
 
 func newUpstream(t *testing.T) *upstream {
@@ -35,8 +37,11 @@ func newUpstream(t *testing.T) *upstream {
 		say(w, 200, map[string]any{"status": "ok", "platform": "hermes-agent"})
 	})
 	mux.HandleFunc("GET /v1/capabilities", func(w http.ResponseWriter, _ *http.Request) {
+		u.mu.Lock()
+		more := u.endpoints
+		u.mu.Unlock()
 		_, _ = io.WriteString(w, `{"object":"hermes.api_server.capabilities","auth":{"type":"bearer","required":true},"features":{"run_stop":true,"runs_idempotency":{"supported":true},"browser_extension_control":{"enabled":false}},
-			"endpoints":{"runs":{"method":"POST","path":"/v1/runs"},"health_detailed":{"method":"GET","path":"/health/detailed"},"artifact_upload":{"method":"POST","path":"/v1/artifacts/upload"},"session":{"method":"GET","path":"/api/sessions/{session_id}"}}}`)
+			"endpoints":{"runs":{"method":"POST","path":"/v1/runs"},"health_detailed":{"method":"GET","path":"/health/detailed"},"artifact_upload":{"method":"POST","path":"/v1/artifacts/upload"},"session":{"method":"GET","path":"/api/sessions/{session_id}"}`+more+`}}`)
 	})
 	mux.HandleFunc("GET /v1/models", func(w http.ResponseWriter, _ *http.Request) {
 		say(w, 200, map[string]any{"object": "list"})

@@ -26,7 +26,7 @@ func (m *Machine) setRemote(a Action) {
 		return
 	}
 	if next.Remote != m.draft.Remote { // what is known is of another gateway
-		next.RemoteKey, next.Identity = "", nil
+		next.RemoteKey, next.Identity, next.Jobs = "", nil, gateway.JobsUnasked
 	}
 	m.take(next)
 	m.step = Local
@@ -84,6 +84,22 @@ func (m *Machine) setAuth(a Action) {
 	if state, _ := m.o.Keep.Vault.State(); next.Auth != gateway.AuthNone && state != vault.Ready {
 		m.step = Unlock
 	}
+}
+
+// setJobs keeps what the person says of jobs that are not advertised. It changes neither addresses nor credentials, so nothing is
+// tested anew.
+func (m *Machine) setJobs(answer gateway.Jobs) error {
+	if m.step != Done || m.saved == nil || answer != gateway.JobsOn && answer != gateway.JobsOff {
+		m.problems = []Problem{{Field: "jobs", Code: Invalid, Text: "Answer this with on or off, once the gateway is set up."}}
+		return nil
+	}
+	next := *m.saved
+	next.Jobs = answer
+	if err := m.o.Keep.SaveProfile(next); err != nil {
+		return err
+	}
+	m.saved, m.draft.Jobs = &next, answer
+	return nil
 }
 
 // take changes the draft. Credentials of another gateway or account are dropped at once, typed or kept.

@@ -38,6 +38,7 @@ type Machine struct {
 	legacy   bool                // creds came out of a profile of the first form, and are to be saved
 	problems []Problem
 	result   *Result
+	noJobs   bool // the gateway that was tested last advertises no jobs
 }
 
 // New reads what is kept and decides where the setup stands. It fails where a profile is there that must not be overwritten, as one
@@ -132,7 +133,8 @@ func (m *Machine) State() State {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	s := State{Step: m.step, Editing: m.saved != nil && m.step != Done, Remote: m.draft.Remote, Local: m.draft.Local, Insecure: m.draft.Insecure,
-		Auth: m.draft.Auth, Username: m.draft.Username, Kept: m.has(), Problems: append([]Problem{}, m.problems...), Result: m.result}
+		Auth: m.draft.Auth, Username: m.draft.Username, Kept: m.has(), Problems: append([]Problem{}, m.problems...), Result: m.result,
+		Jobs: m.draft.Jobs, NoJobs: m.step == Done && m.noJobs}
 	s.Vault.Kind = m.o.Keep.Vault.Kind()
 	state, err := m.o.Keep.Vault.State()
 	s.Vault.State = state
@@ -205,7 +207,7 @@ func (m *Machine) Do(ctx context.Context, a Action) (State, error) {
 	defer m.acting.Unlock()
 	before := m.State().Step
 	err := m.act(ctx, a)
-	if after := m.State().Step; err == nil && after == Done && (before != Done || a.Do == TestNow) && a.Do != Leave {
+	if after := m.State().Step; err == nil && after == Done && (before != Done || a.Do == TestNow || a.Do == SetJobs) && a.Do != Leave {
 		m.ready()
 	}
 	return m.State(), err
@@ -214,7 +216,7 @@ func (m *Machine) Do(ctx context.Context, a Action) (State, error) {
 func (m *Machine) act(ctx context.Context, a Action) error {
 	m.mu.Lock()
 	m.problems = nil
-	if a.Do != TestNow && a.Do != Trust && a.Do != Relearn && a.Do != Decline {
+	if a.Do != TestNow && a.Do != Trust && a.Do != Relearn && a.Do != Decline && a.Do != SetJobs {
 		m.result = nil
 	}
 	switch a.Do {
@@ -229,6 +231,9 @@ func (m *Machine) act(ctx context.Context, a Action) error {
 	case Leave:
 		defer m.mu.Unlock()
 		return m.leave()
+	case SetJobs:
+		defer m.mu.Unlock()
+		return m.setJobs(a.Jobs)
 	case Back:
 		m.back()
 	case SetRemote:

@@ -20,6 +20,7 @@ type try struct {
 	mu     sync.Mutex       // guards creds, which a client changes
 	creds  gateway.Credentials
 	result map[gateway.RouteKind]Attempt
+	noJobs bool // the gateway advertises no scheduled jobs
 }
 
 func (m *Machine) try(ctx context.Context, p gateway.Profile, creds gateway.Credentials, saved *gateway.Profile) (Result, gateway.Profile, gateway.Credentials, error) {
@@ -168,7 +169,7 @@ func (t *try) connect(p gateway.Profile) (gateway.Route, gateway.Profile, string
 	}
 	version := ""
 	if caps, err := client.Capabilities(t.ctx); err == nil {
-		version = caps.Version
+		version, t.noJobs = caps.Version, !caps.OffersJobs()
 	}
 	return route, client.Profile(), version, nil
 }
@@ -185,7 +186,7 @@ func (t *try) conclude() (r Result) {
 		any, all = any || a.OK, all && (a.OK || t.known(kind) && outOfReach(a))
 		r.Attempts = append(r.Attempts, a)
 	}
-	r.Passed = any && all
+	r.Passed, r.noJobs = any && all, t.noJobs
 	for i := range r.Attempts {
 		if r.Passed && r.Attempts[i].OK {
 			r.Attempts[i].Used = true

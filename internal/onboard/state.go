@@ -32,6 +32,11 @@ type State struct {
 	// Kept: a credential for this gateway and account is there, so the person need not enter it.
 	Kept bool `json:"kept"`
 
+	// Jobs is what the person answered to whether scheduled jobs are used that the gateway does not advertise, and NoJobs says that
+	// there is this question: the gateway that was tested advertises none, as no measured version does.
+	Jobs   gateway.Jobs `json:"jobs"`
+	NoJobs bool         `json:"no_jobs"`
+
 	Vault    VaultState `json:"vault"`
 	Problems []Problem  `json:"problems"` // of what was entered last
 	Result   *Result    `json:"result,omitempty"`
@@ -76,6 +81,8 @@ type Problem struct {
 type Result struct {
 	Passed   bool      `json:"passed"`
 	Attempts []Attempt `json:"attempts"` // Local first
+
+	noJobs bool // the gateway advertises no scheduled jobs
 }
 
 // Attempt is what became of one address.
@@ -106,6 +113,7 @@ type Action struct {
 	// Secret is the token, the password or the passphrase; empty keeps what there is.
 	Secret gateway.Secret    `json:"-"`
 	Kind   gateway.RouteKind `json:"kind,omitempty"` // whose key is trusted
+	Jobs   gateway.Jobs      `json:"jobs,omitempty"`
 	Pin    string            `json:"pin,omitempty"`
 }
 
@@ -124,6 +132,7 @@ const (
 	Trust     Do = "trust"   // pin a key, and test
 	Relearn   Do = "relearn" // take a gateway that was exchanged, and test
 	Decline   Do = "decline" // do without the Local address, and test
+	SetJobs   Do = "jobs"    // use scheduled jobs that are not advertised, or not
 	Back      Do = "back"    //
 	Edit      Do = "edit"    // open again
 	Leave     Do = "leave"   // give up an edit

@@ -50,7 +50,7 @@ func (m *Machine) test(ctx context.Context) error {
 	} else if err != nil {
 		return err
 	}
-	m.saved, m.draft, m.creds, m.step, m.legacy = &p, p, creds, Done, false
+	m.saved, m.draft, m.creds, m.step, m.legacy, m.noJobs = &p, p, creds, Done, false, result.noJobs
 	return nil
 }
 

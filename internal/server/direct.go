@@ -52,6 +52,7 @@ func (s *Server) newWithin(ctx context.Context) (chat.Agent, error) {
 func (s *Server) newGatewayClient() (*gateway.Client, error) {
 	// The owner wrote the address, so plain http is meant; the client allows it in private networks only.
 	profile := gateway.Profile{ID: "serve", Name: "serve", Remote: s.cfg.APIURL, Auth: gateway.AuthNone, Insecure: true}
+	profile.Jobs = gateway.Jobs(s.cfg.APIJobs)
 	if s.cfg.APIKind == "openai" {
 		profile.Kind = gateway.OpenAI
 	}
@@ -60,7 +61,7 @@ func (s *Server) newGatewayClient() (*gateway.Client, error) {
 		profile.Auth = gateway.AuthBearer
 		credentials = gateway.Credentials{Token: gateway.NewSecret(key)}
 	}
-	client, err := gateway.New(profile, credentials, gateway.Options{Log: s.log, Measured: true})
+	client, err := gateway.New(profile, credentials, gateway.Options{Log: s.log})
 	if err != nil {
 		return nil, fmt.Errorf("the API of MOBILE_API_URL: %w", err)
 	}

@@ -25,7 +25,7 @@ func (s *Server) openFront() (err error) {
 		s.log.Error("the front door has no key for Hermes' API server", "do", "hermes-mobile setup --api, or set MOBILE_API_KEY")
 	}
 	s.log.Info("Hermes' API is served to users who log in", "url", s.cfg.APIURL)
-	s.front, err = front.New(front.Options{Store: s.store, Users: s.users, URL: s.cfg.APIURL, Key: s.cfg.APIKey.Reveal(), Log: s.log, Metrics: s.metrics, Now: time.Now,
+	s.front, err = front.New(front.Options{Store: s.store, Users: s.users, URL: s.cfg.APIURL, Key: s.cfg.APIKey.Reveal(), Jobs: s.cfg.APIJobs == "on", Log: s.log, Metrics: s.metrics, Now: time.Now,
 		Client: func(r *http.Request) netip.Addr { addr, _ := access.Client(r, s.proxies); return addr },
 		Base:   s.base,
 		Own: func(r *http.Request) bool {

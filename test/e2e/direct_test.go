@@ -7,14 +7,23 @@ import (
 	"fmt"
 	"image"
 	"image/png"
+	"io"
+	"log"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
 	"os"
+	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"hermes-mobile/device"
 	"hermes-mobile/frame"
+	"hermes-mobile/gateway"
 	"hermes-mobile/test/hermes"
 )
 
@@ -24,7 +33,7 @@ func newDirect(t *testing.T, v hermes.Version, env ...string) *world {
 	w := &world{t: t, version: v, model: hermes.Model(t)}
 	w.gateway = startAPI(t, v, func(s *hermes.Setup) { s.ModelURL, s.ApprovalSeconds = w.model.URL, 20 })
 	api := w.gateway.API()
-	w.server = NewServer(t, append([]string{"MOBILE_API_URL=" + api.URL, "MOBILE_API_KEY=" + api.Key, "MOBILE_RELAY_ID=", "MOBILE_RELAY_SECRET="}, env...)...)
+	w.server = NewServer(t, append([]string{"MOBILE_API_URL=" + onlyAdvertised(t, api, slices.Contains(env, "MOBILE_API_JOBS=on")), "MOBILE_API_KEY=" + api.Key, "MOBILE_RELAY_ID=", "MOBILE_RELAY_SECRET="}, env...)...)
 	w.server.Agent = "direct"
 	w.server.Start()
 	return w
@@ -33,7 +42,7 @@ func newDirect(t *testing.T, v hermes.Version, env ...string) *world {
 // TestDirect: conversations over the HTTP API of the real Hermes.
 func TestDirect(t *testing.T) {
 	both(t, func(t *testing.T, v hermes.Version) {
-		w := newDirect(t, v, "MOBILE_API_SESSIONS=all")
+		w := newDirect(t, v, "MOBILE_API_SESSIONS=all", "MOBILE_API_JOBS=on")
 		w.run(map[string]func(*testing.T, *world){
 			"chat": directChat, "approval": directApproval, "stop": directStop, "image": directImage, "sessions": directSessions,
 			"model_fails": directModelFails, "at_once": directAtOnce, "jobs": directJobs,
@@ -305,10 +314,75 @@ func directJobs(t *testing.T, w *world) {
 	}
 }
 
+// directNoJobs: what this Hermes does not advertise is not offered.
+func directNoJobs(t *testing.T, w *world) {
+	p := w.phone(t, "no-jobs")
+	if call := p.Status().Capabilities.Call; !slices.Contains(call, "sessions.list") || slices.ContainsFunc(call, func(m string) bool { return strings.HasPrefix(m, "jobs.") }) {
+		t.Errorf("the calls are %v", call)
+	}
+}
+
+// onlyAdvertised stands before an API server, and at the end of the test wants all that was asked of it to be what it advertises, or one
+// of the paths that find that out. With jobs, those are allowed, too.
+func onlyAdvertised(t *testing.T, api hermes.API, jobs bool) (address string) {
+	t.Helper()
+	to, err := url.Parse(api.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var mu sync.Mutex
+	asked := map[string]bool{}
+	proxy := &httputil.ReverseProxy{
+		Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(to) },
+		// A gateway that is not there is not a proxy's 502.
+		ErrorHandler: func(http.ResponseWriter, *http.Request, error) { panic(http.ErrAbortHandler) },
+		ErrorLog:     log.New(io.Discard, "", 0),
+	}
+	before := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		mu.Lock()
+		asked[r.Method+" "+r.URL.EscapedPath()] = true
+		mu.Unlock()
+		proxy.ServeHTTP(w, r)
+	}))
+	answer := caller{t, api.URL, api.Key, nil}.must("GET", "/v1/capabilities", "")
+	t.Cleanup(func() {
+		before.CloseClientConnections()
+		before.Close()
+		allowed := []string{"GET /health", "GET /v1/capabilities"}
+		for _, e := range answer["endpoints"].(map[string]any) {
+			e := e.(map[string]any)
+			allowed = append(allowed, e["method"].(string)+" "+e["path"].(string))
+		}
+		for name, e := range gateway.JobEndpoints() {
+			if _, advertised := answer["endpoints"].(map[string]any)[name]; advertised {
+				t.Errorf("this Hermes advertises %s: doc/gateway.md says that none does", name)
+			}
+			if jobs {
+				allowed = append(allowed, e.Method+" "+e.Path)
+			}
+		}
+		one := regexp.MustCompile(`\\\{[^/]*\\\}`)
+		for i, a := range allowed {
+			allowed[i] = one.ReplaceAllString(regexp.QuoteMeta(a), "[^/]+")
+		}
+		every := regexp.MustCompile("^(" + strings.Join(allowed, "|") + ")$")
+		for request := range asked {
+			if !every.MatchString(request) {
+				t.Errorf("the gateway was asked for %s, which it does not advertise", request)
+			}
+		}
+		if len(asked) < 3 {
+			t.Errorf("only %v was asked", asked)
+		}
+	})
+	return before.URL
+}
+
 // TestDirectRestarts: one Hermes of each version, with all that is started anew around it.
 func TestDirectRestarts(t *testing.T) {
 	both(t, func(t *testing.T, v hermes.Version) {
 		w := newDirect(t, v)
+		directNoJobs(t, w)
 		directWrongKey(t, w)
 		directKilled(t, w)
 		directGatewayRestarts(t, w)

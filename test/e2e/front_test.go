@@ -18,7 +18,7 @@ import (
 func TestFront(t *testing.T) {
 	both(t, func(t *testing.T, v hermes.Version) {
 		g := startAPI(t, v)
-		s := NewServer(t, "HERMES_HOME="+g.Home(), "MOBILE_FRONT_API=1", "MOBILE_API_URL="+g.API().URL, "MOBILE_API_KEY=").Start() // the key is found
+		s := NewServer(t, "HERMES_HOME="+g.Home(), "MOBILE_FRONT_API=1", "MOBILE_API_JOBS=on", "MOBILE_API_URL="+g.API().URL, "MOBILE_API_KEY=").Start() // the key is found
 		for _, name := range []string{"anna", "bert"} {
 			addUser(t, s, name)
 		}

@@ -35,7 +35,7 @@ func TestPageDirect(t *testing.T) {
 		t.Skip(why)
 	}
 	both(t, func(t *testing.T, v hermes.Version) {
-		newDirect(t, v, "MOBILE_API_SESSIONS=all").journey(t, "agent.hermes", "HERMES_JOURNEY_DIRECT")
+		newDirect(t, v, "MOBILE_API_SESSIONS=all", "MOBILE_API_JOBS=on").journey(t, "agent.hermes", "HERMES_JOURNEY_DIRECT")
 	})
 }
 

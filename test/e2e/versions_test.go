@@ -103,7 +103,8 @@ var probes = []probe{
 		_, paged := p.api.must("GET", "/api/sessions/"+p.session()+"/messages?limit=1", "")["pagination"]
 		return yes(paged)
 	}},
-	{"Scheduled jobs", func(p *prober) string {
+	{"Scheduled jobs are advertised", func(p *prober) string { return p.offersJobs() }},
+	{"Scheduled jobs work where you allow them (`MOBILE_API_JOBS=on`)", func(p *prober) string {
 		_, err := p.client.Jobs(p.t.Context())
 		return yes(err == nil)
 	}},
@@ -214,6 +215,11 @@ func (p *prober) offers(operation string) string {
 	return yes(err == nil && caps.Offers(operation))
 }
 
+func (p *prober) offersJobs() string {
+	caps, err := p.client.Capabilities(p.t.Context())
+	return yes(err == nil && caps.OffersJobs())
+}
+
 func (p *prober) keyed(key, text string) (status int, run string) {
 	p.t.Helper()
 	r, err := http.NewRequestWithContext(p.t.Context(), "POST", p.api.base+"/v1/runs", strings.NewReader(fmt.Sprintf(`{"input":%q}`, text)))
@@ -244,7 +250,7 @@ var writing sync.Mutex
 // troubleVersions tries what the table of doc/gateway.md says of this version.
 func troubleVersions(t *testing.T, w *world) {
 	api := w.gateway.API()
-	client, err := gateway.New(gateway.Profile{ID: "p", Name: "p", Remote: api.URL, Auth: gateway.AuthBearer}, gateway.Credentials{Token: gateway.NewSecret(api.Key)}, gateway.Options{Measured: true})
+	client, err := gateway.New(gateway.Profile{ID: "p", Name: "p", Remote: api.URL, Auth: gateway.AuthBearer, Jobs: gateway.JobsOn}, gateway.Credentials{Token: gateway.NewSecret(api.Key)}, gateway.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -84,7 +84,7 @@ export class Hermes {
 
   get env(): Record<string, string> {
     const { port } = this.listener.address() as AddressInfo
-    return { MOBILE_AGENT: 'direct', MOBILE_API_URL: `http://127.0.0.1:${port}`, MOBILE_API_KEY: this.key, MOBILE_API_SESSIONS: 'all' }
+    return { MOBILE_AGENT: 'direct', MOBILE_API_URL: `http://127.0.0.1:${port}`, MOBILE_API_KEY: this.key, MOBILE_API_SESSIONS: 'all', MOBILE_API_JOBS: 'on' }
   }
 
   async end(): Promise<void> {

@@ -134,10 +134,24 @@ func (a *Agent) listUsage(ctx context.Context, device string, _ []byte) (any, er
 	return map[string]any{"turns": known.Usage}, err
 }
 
+// jobsAre says whether scheduled jobs can be used, and on whose word.
+func jobsAre(caps *gateway.Capabilities) string {
+	switch {
+	case caps.OffersJobs():
+		return "advertised"
+	case caps.Offers("jobs"):
+		return "allowed"
+	}
+	return "off"
+}
+
 func (a *Agent) showRoute(context.Context, string, []byte) (any, error) {
 	out := map[string]any{"diagnostics": a.Client.Diagnostics().String()}
 	if caps := a.capabilities(); caps != nil && caps.Version != "" {
 		out["version"] = caps.Version
+	}
+	if caps := a.capabilities(); caps != nil && a.AllSessions {
+		out["jobs"] = jobsAre(caps)
 	}
 	if route, ok := a.Client.Route(); ok {
 		out["kind"], out["reason"], out["since"] = route.Kind, route.Reason, route.Since.UTC().Truncate(time.Second)

@@ -141,6 +141,16 @@ func TestAllSessions(t *testing.T) {
 		if !slices.Contains(l.agent.Methods(phone), "jobs.list") {
 			t.Error("no jobs")
 		}
+		if r := as[struct{ Jobs string }](t, callOf(t, l, phone, "route.show", `{}`)); r.Jobs != "allowed" {
+			t.Errorf("jobs are %q", r.Jobs)
+		}
+		l.kill()
+		off := begin(t, g.URL, newDisk(), all, func(_ *Options, p *gateway.Profile) { p.Jobs = gateway.JobsUnasked })
+		call(t, off, "sessions.list", `{}`)
+		refusedCall(t, off, phone, "jobs.list", `{}`, unavailable)
+		if r := as[struct{ Jobs string }](t, callOf(t, off, phone, "route.show", `{}`)); r.Jobs != "off" || slices.ContainsFunc(off.agent.Methods(phone), func(m string) bool { return strings.HasPrefix(m, "jobs.") }) {
+			t.Errorf("jobs are %q: %v", r.Jobs, off.agent.Methods(phone))
+		}
 	})
 }
 

@@ -236,12 +236,12 @@ func (d *disk) LocalCopy(string, string) (string, error) { return "", errors.New
 func begin(t testing.TB, g string, d *disk, change ...func(*Options, *gateway.Profile)) *life {
 	t.Helper()
 	l := &life{t: t, disk: d, over: make(chan struct{}), log: &bytes.Buffer{}, news: make(chan struct{}), online: make(chan struct{}, 1)}
-	profile := gateway.Profile{ID: "test", Name: "test", Remote: g, Auth: gateway.AuthBearer, Insecure: true}
+	profile := gateway.Profile{ID: "test", Name: "test", Remote: g, Auth: gateway.AuthBearer, Insecure: true, Jobs: gateway.JobsOn}
 	o := Options{Keep: l, Files: d, Instance: "i", Patience: 400 * time.Millisecond, Log: slog.New(slog.NewTextHandler(l.log, nil))}
 	for _, c := range change {
 		c(&o, &profile)
 	}
-	client, err := gateway.New(profile, gateway.Credentials{Token: gateway.NewSecret(testKey)}, gateway.Options{Measured: true})
+	client, err := gateway.New(profile, gateway.Credentials{Token: gateway.NewSecret(testKey)}, gateway.Options{})
 	ok(t, err)
 	o.Client = client
 	l.agent = New(o)

@@ -18,6 +18,8 @@ export interface Route {
   reason: string
   since?: string
   version?: string
+  /** Whether scheduled jobs can be used, and on whose word: advertised, allowed (by the owner) or off. */
+  jobs?: string
   /** For whoever looks for a fault. It holds no secret. */
   diagnostics: string
 }

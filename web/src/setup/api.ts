@@ -36,6 +36,9 @@ export interface State {
   auth: Mode
   username: string
   kept: boolean
+  /** What the person said to scheduled jobs that the gateway does not advertise; empty: nothing yet. */
+  jobs: '' | 'on' | 'off'
+  no_jobs: boolean
   vault: { kind: 'keyring' | 'file' | 'key'; state: 'ready' | 'closed' | 'unmade' | 'lost' }
   problems: Problem[]
   result?: { passed: boolean; attempts: Attempt[] }
@@ -51,6 +54,7 @@ export interface Action {
   secret?: string
   kind?: string
   pin?: string
+  jobs?: 'on' | 'off'
 }
 
 /** Where the setup stands; undefined: not known. */

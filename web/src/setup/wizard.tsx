@@ -162,7 +162,20 @@ function Test({ state, busy, send }: ViewProps) {
 }
 
 function Done({ state, busy, send }: ViewProps) {
-  return <><p>{t('setDoneText')}</p>{state.result && <Outcome result={state.result} busy={busy} send={send} />}</>
+  return (
+    <>
+      <p>{t('setDoneText')}</p>
+      {state.result && <Outcome result={state.result} busy={busy} send={send} />}
+      {state.no_jobs && (
+        <div>
+          <label class="agree">
+            <input type="checkbox" checked={state.jobs === 'on'} disabled={busy} aria-describedby="jobs-why" onChange={(e) => void send({ do: 'jobs', jobs: e.currentTarget.checked ? 'on' : 'off' })} /> {t('setJobs')}
+          </label>
+          <small id="jobs-why">{t('setJobsWhy')}</small>
+        </div>
+      )}
+    </>
+  )
 }
 
 const views: Record<Step, (props: ViewProps) => ComponentChildren> = { welcome: Welcome, remote: Remote, local: Local, auth: Credential, unlock: Unlock, test: Test, done: Done }

@@ -30,7 +30,7 @@ function Facts({ talk }: { talk: Talk }) {
   useEffect(() => void act(() => talk.agent.loadRoute()), [talk])
   const route = talk.agent.route.value
   if (!route) return <Problem text={problem} />
-  const { kind, reason, since, version, diagnostics } = route
+  const { kind, reason, since, version, diagnostics, jobs } = route
   const at = Date.parse(since ?? '')
   return (
     <>
@@ -39,6 +39,7 @@ function Facts({ talk }: { talk: Talk }) {
         <dt>{t('routeNow')}</dt><dd>{nameOf(kind)}</dd>
         {at > 0 && <><dt>{t('since')}</dt><dd>{day(at)}, {time(at)}</dd></>}
         {version && <><dt>{t('gatewayVersion')}</dt><dd dir="ltr">{version}</dd></>}
+        {(jobs === 'off' || jobs === 'allowed') && <><dt>{t('jobs')}</dt><dd>{t(jobs === 'off' ? 'jobsOff' : 'jobsAllowed')}</dd></>}
       </dl>
       {reason && <p class="reason" dir="auto">{reason}</p>}
       <section class="diagnostics">
