@@ -12,7 +12,8 @@ import (
 // DecodeUp reads one text message of a device. It refuses, with an *Error that names the frame where it can and is to be
 // sent back: what is not one JSON object in UTF-8, a key twice, nesting over MaxDepth, an unknown type, and known frames
 // whose fields are missing, of a wrong type or out of their form. Unknown fields are ignored. Limits that a server can
-// change (sizes of files and voice messages, counts of parts) are not checked here.
+// change (sizes of files and voice messages, counts of parts) are not checked here. The *Error of a media frame is in a
+// *PartError.
 func DecodeUp(data []byte) (Up, error) {
 	o := objects.Get().(*object)
 	defer func() {
@@ -38,10 +39,22 @@ func DecodeUp(data []byte) (Up, error) {
 	if err != nil {
 		e := err.(*Error)
 		e.Ref = o.ref()
+		if t == "media" {
+			return nil, &PartError{e}
+		}
 		return nil, e
 	}
 	return f, nil
 }
+
+// PartError says that a media frame was refused: whoever receives it drops the series of Refusal.Ref (doc/protocol.md §5).
+type PartError struct{ Refusal *Error }
+
+// Error returns what the refusal says.
+func (e *PartError) Error() string { return e.Refusal.Error() }
+
+// Unwrap returns the refusal, the frame to answer with.
+func (e *PartError) Unwrap() error { return e.Refusal }
 
 var upTypes = map[string]func(*object) (Up, error){
 	"hello": decodeHello, "text": decodeText, "audio": decodeAudio, "media": decodeMedia, "prompt": decodeAnswer,

@@ -60,7 +60,7 @@ func setPort(to *int, v string) error {
 }
 
 // taken are the paths that the server uses itself.
-var taken = []string{"/relay", "/media", "/push", "/healthz", "/readyz", "/metrics", "/admin", "/assets", "/sw.js", "/manifest.webmanifest", "/icon.svg", "/icon-180.png", "/icon-192.png",
+var taken = []string{"/relay", "/media", "/push", "/healthz", "/readyz", "/metrics", "/admin", "/avatar", "/assets", "/sw.js", "/manifest.webmanifest", "/icon.svg", "/icon-180.png", "/icon-192.png",
 	"/icon-512.png", "/icon-maskable-512.png"}
 
 func setPath(to *string, v string) error {

@@ -18,7 +18,7 @@ var samples = map[string]struct {
 }{
 	"MOBILE_HOST":             {"[::1]", "Host", "::1", []string{"127.0.0.1:8787", "a b", "*", "256.1.1.1", "http://x", "[localhost]", "-a"}},
 	"MOBILE_PORT":             {"0", "Port", 0, []string{"-1", "65536", "8787.0", "0x10", "99999999999999999999"}},
-	"MOBILE_PATH":             {"/agent/ws", "Path", "/agent/ws", []string{"ws", "/", "/ws/", "/a//b", "/../x", "/relay", "/media", "/push/action", "/healthz", "/readyz", "/metrics", "/relay/x", "/assets", "/sw.js", "/a?b", "/{id}", "/a b"}},
+	"MOBILE_PATH":             {"/agent/ws", "Path", "/agent/ws", []string{"ws", "/", "/ws/", "/a//b", "/../x", "/relay", "/media", "/push/action", "/healthz", "/readyz", "/metrics", "/relay/x", "/avatar", "/assets", "/sw.js", "/a?b", "/{id}", "/a b"}},
 	"MOBILE_TOKEN":            {someSecret, "Token", Secret(someSecret), []string{"short", "0123456789 abcdef", "0123456789\x00abcdef", "пароль-пароль-пароль", strings.Repeat("a", 513)}},
 	"MOBILE_EXTRA_TOKENS":     {"a=" + someSecret + ", ,b64" + someSecret + "==", "ExtraTokens", Secret("a=" + someSecret + ",b64" + someSecret + "=="), []string{"a=short", ",", "a = " + someSecret, someSecret + "," + someSecret}},
 	"MOBILE_DELIVER_TOKENS":   {"cron=" + someSecret, "DeliverTokens", Secret("cron=" + someSecret), []string{"short"}},

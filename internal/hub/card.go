@@ -185,11 +185,14 @@ func (s *session) take(b *batch, e *received, f *frame.Answer, device int64, by 
 		_, _, err := tx.Accept(device, f.ID, store.Done, nil, "", time.Now())
 		return err
 	}, func(err error) {
-		if errors.Is(err, store.ErrTooNew) { // it became so meanwhile
+		switch {
+		case errors.Is(err, errDecided):
+			s.hub.post(s.id, &overruled{id: k.ID, then: func(b *batch) { s.late(b, e, f, device) }})
+			return
+		case errors.Is(err, store.ErrTooNew): // it became so meanwhile
 			e.c.send(tooNew(s.hub.AnswerWait, ref(f)))
 			return
-		}
-		if err != nil {
+		case err != nil:
 			e.fail(s, err)
 			return
 		}
@@ -201,8 +204,12 @@ func (s *session) take(b *batch, e *received, f *frame.Answer, device int64, by 
 	})
 }
 
-// decide stores the decision of an open card with its prompt_done. by is who decided, nil if that was no device. It is
-// store.ErrTooNew where that device may not answer yet.
+// errDecided: the card was decided before, whatever this session knew of it.
+var errDecided = errors.New("the card was decided before")
+
+// decide stores the decision of an open card with its prompt_done. by is who decided, nil if that was no device. The store has the last
+// word: it is errDecided where the card was decided before, and the caller posts overruled then. It is store.ErrTooNew where that device
+// may not answer yet.
 func (s *session) decide(b *batch, k *card, a chat.Answer, by *frame.Peer, op func(*store.Tx) error, after func(error)) {
 	stop(&k.timer)
 	who, allowed, now := "", none, time.Now()
@@ -220,16 +227,62 @@ func (s *session) decide(b *batch, k *card, a chat.Answer, by *frame.Peer, op fu
 		if err := allowed(tx); err != nil {
 			return err
 		}
-		if _, err := tx.Decide(k.ID, a.OptionID, a.Text, a.Expired, who); err != nil {
+		first, err := tx.Decide(k.ID, a.OptionID, a.Text, a.Expired, who)
+		if err != nil {
 			return err
+		}
+		if !first {
+			return errDecided
 		}
 		return op(tx)
 	}, func(err error) {
-		if err != nil && s.card(k.ID) == k { // it stays open, unless it was asked in the same batch
+		switch {
+		case errors.Is(err, errDecided):
+			k.told = true // nobody is told what did not become the decision
+		case err != nil && s.card(k.ID) == k: // it stays open, unless it was asked in the same batch
 			k.row.State = store.CardOpen
 			s.watch(k)
 		}
 		after(err)
+	})
+}
+
+// overruled: the store has another decision of a card than this session meant to make.
+type overruled struct {
+	id   string
+	then func(*batch) // nil, or what is to be done when the session knows the decision
+}
+
+func (e *overruled) apply(s *session, b *batch) {
+	s.flush(b)
+	if k := s.card(e.id); s.dev != nil && k != nil {
+		s.adopt(b, k)
+	}
+	if e.then != nil {
+		e.then(b)
+	}
+}
+
+// adopt makes the decision that the store has the one that devices and the agent are told. Nothing may be waiting in b.
+func (s *session) adopt(b *batch, k *card) {
+	stop(&k.timer)
+	row, found, err := s.hub.store.Card(s.hub.ctx, k.ID)
+	switch {
+	case err != nil:
+		s.hub.storeFailed("look a card up", err)
+		k.row.State, k.told = store.CardOpen, false // the next answer, or the end of its time, tries again
+		s.watch(k)
+		return
+	case !found:
+		s.drop(k.ID)
+		return
+	}
+	k.row, k.told = row, false
+	if row.State == store.CardSettled {
+		s.drop(k.ID)
+	}
+	s.appendAll(b, &entry{Done: &frame.PromptDone{PromptID: k.ID, ID: k.ID, OptionID: row.OptionID, Expired: row.Expired, By: s.decidedBy(row)}}, nil, func(error) {
+		s.tellDecisions() // what was lost here a device learns with its next answer
 	})
 }
 
@@ -292,6 +345,9 @@ func (e expired) apply(s *session, b *batch) {
 		return
 	}
 	s.decide(b, k, chat.Answer{OptionID: safe(k.Kind), Expired: true}, nil, none, func(err error) {
+		if errors.Is(err, errDecided) {
+			s.hub.post(s.id, &overruled{id: k.ID})
+		}
 		if err == nil {
 			s.hub.Metrics.Cards.WithLabelValues("expired").Inc()
 			s.tellDecisions()
@@ -307,11 +363,21 @@ func (s *session) closeCard(b *batch, e chat.CloseCard) {
 	if k == nil || k.row.State != store.CardOpen {
 		return
 	}
+	if row, found, err := s.hub.store.Card(s.hub.ctx, e.ID); err == nil && found && row.State != store.CardOpen { // what else the agent posted is stored
+		k.told = true
+		s.hub.post(s.id, &overruled{id: e.ID})
+		return
+	}
 	k.told = true // by itself
 	s.decide(b, k, chat.Answer{OptionID: e.OptionID, Expired: e.Expired}, nil, func(tx *store.Tx) error { return tx.Settle(e.ID) }, func(err error) {
-		if k.told = err == nil; k.told {
+		switch {
+		case err == nil:
 			s.hub.Metrics.Cards.WithLabelValues("closed").Inc()
 			s.drop(e.ID)
+		case errors.Is(err, errDecided):
+			s.hub.post(s.id, &overruled{id: e.ID})
+		default:
+			k.told = false
 		}
 	})
 }

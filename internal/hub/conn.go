@@ -191,6 +191,10 @@ func (c *conn) Message(_ *wsconn.Conn, text bool, payload []byte) {
 		if !errors.As(err, &e) {
 			e = &frame.Error{Code: frame.Internal, Message: "the server could not read the frame"}
 		}
+		if part := (*frame.PartError)(nil); errors.As(err, &part) && c.session != nil && c.session.post(&spoiled{c, e}) {
+			c.session.wait()
+			return
+		}
 		c.send(e)
 		return
 	}

@@ -154,6 +154,10 @@ func (e *acted) apply(s *session, b *batch) {
 		return
 	}
 	s.decide(b, k, chat.Answer{OptionID: e.token.Option}, &by, none, func(err error) {
+		if errors.Is(err, errDecided) {
+			s.hub.post(s.id, &overruled{id: k.ID, then: func(*batch) { e.elsewhere(s, by) }})
+			return
+		}
 		if errors.Is(err, store.ErrTooNew) {
 			err = ErrActionTooNew
 		}

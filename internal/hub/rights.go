@@ -150,6 +150,9 @@ func (s *session) forbids(b *batch, e *received) bool {
 	}
 	refusal.Ref = ref(e.f)
 	if !s.acceptedBefore(b, e) {
+		if f, ok := e.f.(*frame.Media); ok {
+			s.dropUpload(f.ID, refusal)
+		}
 		b.then(func() { e.c.send(refusal) })
 	}
 	return true

@@ -299,7 +299,7 @@ func (s *session) committed(steps []step, failed map[int]error) {
 
 // refusal reports whether an error of a transaction is no failure of the store, but a reason for which nothing is stored.
 func refusal(err error) bool {
-	for _, reason := range []error{errTwice, errCodeGone, store.ErrTooNew, store.ErrUserTaken, store.ErrManyDevices, store.ErrManyUnapproved} {
+	for _, reason := range []error{errTwice, errCodeGone, errDecided, store.ErrTooNew, store.ErrUserTaken, store.ErrManyDevices, store.ErrManyUnapproved} {
 		if errors.Is(err, reason) {
 			return true
 		}

@@ -143,6 +143,15 @@ func (a *Assembler) Size(p Part) int64 {
 // own: its later parts get the same error.
 func (a *Assembler) Refuse(p Part, err error) error { return a.refuse(p, err) }
 
+// Drop is Refuse for a part of which no more than the id is known.
+func (a *Assembler) Drop(id string, err error) {
+	a.remove(id)
+	a.remember(id, err)
+}
+
+// Has reports whether a series is unfinished.
+func (a *Assembler) Has(id string) bool { return a.open[id] != nil }
+
 // Expire drops every series that had no part for Limits.Idle. A late part of
 // one is refused, so that the device learns that it has to begin again.
 func (a *Assembler) Expire(now time.Time) {
@@ -242,8 +251,11 @@ func (a *Assembler) remove(id string) {
 }
 
 // remember makes later parts of id fail with err; the longest remembered makes
-// room. An id is never open and dropped at once, so it cannot be there already.
+// room.
 func (a *Assembler) remember(id string, err error) {
+	if i := a.droppedAt(id); i >= 0 {
+		a.dropped = slices.Delete(a.dropped, i, i+1)
+	}
 	if len(a.dropped) >= maxDropped {
 		a.dropped = slices.Delete(a.dropped, 0, 1)
 	}

@@ -123,6 +123,7 @@ func TestAnythingKeepsTheAccount(t *testing.T) {
 				Data:     bytes.Repeat([]byte{byte(rapid.IntRange(0, 1).Draw(rt, "byte"))}, rapid.SampledFrom([]int{0, 7, 8, 300, 300, 600, 1500, 4096, 4097}).Draw(rt, "size")),
 				Part:     rapid.IntRange(-1, 4).Draw(rt, "part"),
 				Parts:    rapid.SampledFrom([]int{0, 1, 3, 3, 3, 4, 13}).Draw(rt, "parts"),
+				Size:     rapid.SampledFrom([]int64{0, 0, 0, 900, 901}).Draw(rt, "whole"),
 			}
 			before := map[string]int{}
 			for id, s := range a.open {
@@ -132,6 +133,13 @@ func TestAnythingKeepsTheAccount(t *testing.T) {
 			expired := map[string]bool{}
 			for id := range before {
 				expired[id] = a.open[id] == nil
+			}
+			if rapid.IntRange(0, 9).Draw(rt, "drop") == 0 { // it was refused before it came here
+				a.Drop(p.ID, badFrame("spoiled"))
+				if a.Has(p.ID) {
+					rt.Fatalf("%s is dropped and open", p.ID)
+				}
+				before[p.ID] = 0
 			}
 			u, err := a.Add(p, now)
 			if u != nil && err != nil || code(err) == "internal" {

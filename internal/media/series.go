@@ -12,6 +12,7 @@ import (
 type series struct {
 	kind, mime, filename, caption string
 
+	whole  int64           // bytes that the whole file has, as the device says; 0 when it does not
 	count  int             // how many parts it will have
 	parts  map[int]segment // those that came; a map, since one part of 2048 must not cost 2048 entries
 	size   int64           // bytes of all parts
@@ -37,12 +38,18 @@ func (s *series) fill(p Part) {
 			*f.held = f.got
 		}
 	}
+	if s.whole == 0 {
+		s.whole = p.Size
+	}
 }
 
 // contradicts tells what in p does not fit the frames seen before.
 func (s *series) contradicts(p Part) *Refusal {
 	if p.Parts != s.count {
 		return badFrame("parts differs from the first frame of this id; send the whole file again from part 0.")
+	}
+	if p.Size != 0 && s.whole != 0 && p.Size != s.whole {
+		return badFrame("size differs from the first frame of this id; send the whole file again from part 0.")
 	}
 	total := 0
 	for _, f := range s.fields(p) {

@@ -39,8 +39,8 @@ func within(a netip.Addr, list []netip.Prefix) bool {
 	return slices.ContainsFunc(list, func(p netip.Prefix) bool { return p.Contains(a) })
 }
 
-// public reports whether an address belongs to the public internet. Whatever is not known to be is not.
-func public(a netip.Addr) bool {
+// Public reports whether an address belongs to the public internet. Whatever is not known to be is not.
+func Public(a netip.Addr) bool {
 	a = a.Unmap() // ::ffff:a.b.c.d is a.b.c.d, as the system dials it
 	switch {
 	case !a.IsValid() || a.Zone() != "":
@@ -48,11 +48,11 @@ func public(a netip.Addr) bool {
 	case a.Is4():
 		return a.IsGlobalUnicast() && !a.IsPrivate() && !within(a, special)
 	case nat64.Contains(a):
-		return public(last4(a))
+		return Public(last4(a))
 	case !global.Contains(a) || within(a, special6):
 		return false
 	case isatap(a):
-		return public(last4(a))
+		return Public(last4(a))
 	}
 	return true
 }
@@ -98,7 +98,7 @@ func (s *Sender) dial(ctx context.Context, network, address string) (net.Conn, e
 	if !s.listed(host) {
 		dialer.Control = func(_, dialled string, _ syscall.RawConn) error {
 			to, err := netip.ParseAddrPort(dialled)
-			if err != nil || !public(to.Addr()) {
+			if err != nil || !Public(to.Addr()) {
 				return &forbiddenError{to.Addr().String()}
 			}
 			return nil

@@ -51,7 +51,7 @@ func embedded(a netip.Addr) map[string]netip.Addr {
 func TestPublic(t *testing.T) {
 	for _, text := range []string{"1.1.1.1", "93.184.216.34", "9.255.255.255", "11.0.0.0", "100.63.255.255", "100.128.0.0", "172.15.255.255", "172.32.0.0", "192.0.1.0", "223.255.255.255", "2606:4700::1111",
 		"2a00:1450:4001::1", "2001:200::1", "2620:0:2d0::1", "::ffff:1.1.1.1", "64:ff9b::1.1.1.1", "2606:4700::5efe:101:101", "2606:4700::ffff:7f00:1"} {
-		if !public(netip.MustParseAddr(text)) {
+		if !Public(netip.MustParseAddr(text)) {
 			t.Errorf("%s is not public", text)
 		}
 	}
@@ -61,12 +61,12 @@ func TestPublic(t *testing.T) {
 			if !p.Contains(a) {
 				continue
 			}
-			if public(a) {
+			if Public(a) {
 				t.Errorf("%s of %s is public", a, text)
 			}
 			if p.Addr().Is4() {
 				for form, in := range embedded(a) {
-					if public(in) {
+					if Public(in) {
 						t.Errorf("%s, which is %s %s, is public", in, form, a)
 					}
 				}
@@ -74,11 +74,11 @@ func TestPublic(t *testing.T) {
 		}
 	}
 	for _, text := range []string{"fe80::1%eth0", "2606:4700::1111%eth0"} {
-		if public(netip.MustParseAddr(text)) {
+		if Public(netip.MustParseAddr(text)) {
 			t.Errorf("%s is public", text)
 		}
 	}
-	if public(netip.Addr{}) {
+	if Public(netip.Addr{}) {
 		t.Error("no address is public")
 	}
 }
@@ -102,14 +102,14 @@ func FuzzPublic(f *testing.F) {
 		if !ok {
 			return
 		}
-		if public(a) != public(a.Unmap()) || public(a) && within(a.Unmap(), list) {
+		if Public(a) != Public(a.Unmap()) || Public(a) && within(a.Unmap(), list) {
 			t.Fatalf("%s", a)
 		}
 		if a = a.Unmap(); !a.Is4() {
 			return
 		}
 		for form, in := range embedded(a) {
-			if public(in) && !public(a) {
+			if Public(in) && !Public(a) {
 				t.Fatalf("%s is public as %s %s", a, form, in)
 			}
 		}

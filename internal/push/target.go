@@ -61,7 +61,7 @@ func (s *Sender) Check(t Target) error {
 	case u.Scheme == "http" && !s.listed(u.Hostname()):
 		return errors.New(`"endpoint" must be an https address: plain http is for hosts that the owner has listed in MOBILE_PUSH_HOSTS`)
 	}
-	if a, err := netip.ParseAddr(u.Hostname()); err == nil && !public(a) && !s.listed(u.Hostname()) {
+	if a, err := netip.ParseAddr(u.Hostname()); err == nil && !Public(a) && !s.listed(u.Hostname()) {
 		return &forbiddenError{a.String()}
 	}
 	switch {

@@ -168,7 +168,7 @@ func New(ctx context.Context, cfg *config.Config, version string, log *slog.Logg
 	if err = s.bound(ctx); err != nil {
 		return s, err
 	}
-	if s.page, err = web.New(web.Options{Path: cfg.Path, AvatarURL: cfg.AvatarURL, Base: s.base, App: s.within.guard != nil}); err != nil {
+	if s.page, err = web.New(web.Options{Path: cfg.Path, AvatarURL: cfg.AvatarURL, Public: push.Public, Log: log, Base: s.base, App: s.within.guard != nil}); err != nil {
 		return s, err
 	}
 	key, err := s.secretKey(ctx)

@@ -10,8 +10,10 @@ import (
 	"encoding/hex"
 	"html"
 	"io/fs"
+	"log/slog"
 	"mime"
 	"net/http"
+	"net/netip"
 	"net/url"
 	"path"
 	"regexp"
@@ -30,6 +32,10 @@ type Options struct {
 	App bool
 	// AvatarURL is the page that the owner set as the avatar, or empty.
 	AvatarURL string
+	// Public tells which addresses belong to the public internet, and Log is told when the avatar page cannot be fetched. Both are needed
+	// with an AvatarURL only.
+	Public func(netip.Addr) bool
+	Log    *slog.Logger
 	// Base gives scheme and host by which a client reached the server.
 	Base func(*http.Request) string
 }
@@ -45,9 +51,10 @@ type file struct {
 
 // Page serves the files of the page. Safe for concurrent use.
 type Page struct {
-	files map[string]*file
-	frame string // who may be shown in a frame
-	base  func(*http.Request) string
+	files  map[string]*file
+	avatar *avatar // nil where the owner set none
+	frame  string  // who may be shown in a frame
+	base   func(*http.Request) string
 }
 
 // OwnerPath is the address of the admin UI, which not everybody may see: the server looks who asks.
@@ -66,7 +73,8 @@ const appMeta = `<meta name="hermes-app" content=""`
 func New(o Options) (*Page, error) {
 	p := &Page{files: map[string]*file{}, frame: "'none'", base: o.Base}
 	if u, err := url.Parse(o.AvatarURL); err == nil && (u.Scheme == "http" || u.Scheme == "https") && plainHost.MatchString(u.Host) {
-		p.frame = u.Scheme + "://" + u.Host
+		// It is fetched from here, or else sent on to its own address.
+		p.avatar, p.frame = newAvatar(u, o.Public, o.Log), "'self' "+u.Scheme+"://"+u.Host
 	}
 	root, err := fs.Sub(dist, "dist")
 	if err != nil {
@@ -130,11 +138,18 @@ func (p *Page) Paths() []string {
 			list = append(list, name)
 		}
 	}
+	if p.avatar != nil {
+		list = append(list, AvatarPath)
+	}
 	return list
 }
 
-// ServeHTTP sends a file.
+// ServeHTTP sends a file, or the avatar page.
 func (p *Page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if p.avatar != nil && r.URL.Path == AvatarPath {
+		p.avatar.ServeHTTP(w, r)
+		return
+	}
 	f, ok := p.files[r.URL.Path]
 	if !ok {
 		http.NotFound(w, r)

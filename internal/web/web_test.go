@@ -135,7 +135,7 @@ func TestCaching(t *testing.T) {
 func TestPolicy(t *testing.T) {
 	policy := func(o Options) string { return get(page(t, o), "/").Header.Get("Content-Security-Policy") }
 	csp := policy(Options{AvatarURL: "https://avatar.example.com/a.html"})
-	for _, want := range []string{"default-src 'none'", "script-src 'self';", "style-src 'self';", "connect-src 'self' wss://agent.example.com;", "frame-src https://avatar.example.com;", "frame-ancestors 'none'", "require-trusted-types-for 'script'", "trusted-types dompurify hermes-mobile"} {
+	for _, want := range []string{"default-src 'none'", "script-src 'self';", "style-src 'self';", "connect-src 'self' wss://agent.example.com;", "frame-src 'self' https://avatar.example.com;", "frame-ancestors 'none'", "require-trusted-types-for 'script'", "trusted-types dompurify hermes-mobile"} {
 		if !strings.Contains(csp, want) {
 			t.Errorf("%q is missing in %q", want, csp)
 		}

@@ -21,6 +21,12 @@ function BuiltIn({ talk }: { talk: Talk }) {
   return <div class="face" data-avatar={state}><Avatar state={state} level={level} /></div>
 }
 
+/** framed is where our server serves the owner's avatar page for the frame. Query and fragment are the page's own, and it may read them. */
+function framed(avatarUrl: string): string {
+  const { search, hash } = new URL(avatarUrl)
+  return './avatar' + search + hash
+}
+
 /** Framed tells the owner's page what the agent does. It gets messages and nothing else: it has no origin, and no access to this page. */
 function Framed({ talk, url }: { talk: Talk; url: string }) {
   const [blocked, setBlocked] = useState(false)
@@ -43,5 +49,5 @@ function Framed({ talk, url }: { talk: Talk; url: string }) {
     return () => document.removeEventListener('securitypolicyviolation', refused)
   }, [])
   if (blocked) return <BuiltIn talk={talk} />
-  return <iframe class="face" ref={frame} src={url} sandbox="allow-scripts" title={t('avatar')} referrerpolicy="no-referrer" />
+  return <iframe class="face" ref={frame} src={framed(url)} sandbox="allow-scripts" title={t('avatar')} referrerpolicy="no-referrer" />
 }
