@@ -64,8 +64,13 @@ func share(t *testing.T, w *world) {
 		t.Errorf("cards %+v, %+v", card, seen)
 	}
 	// The tablet has just joined, so it may not answer yet.
-	if _, err := tab.Answer(t.Context(), card.ID, "once", ""); !errors.Is(err, device.ErrUnsupported) {
-		t.Errorf("the tablet answers: %v", err)
+	early, err := tab.Answer(t.Context(), card.ID, "once", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var refused *frame.Error
+	if _, err := early.Wait(t.Context()); !errors.As(err, &refused) || refused.Code != frame.Forbidden || refused.RetryAfter == 0 {
+		t.Errorf("the tablet's answer gets %v", err)
 	}
 	if done := p.Choose(seen, "once", ""); done.OptionID != "once" || done.By == nil || done.By.ID != p.ID {
 		t.Errorf("the phone's card ended as %+v", done)
