@@ -56,6 +56,15 @@ type ToolStep struct {
 // Home makes this device the home channel.
 type Home struct{}
 
+// Given notes that an input, or the decision of a card, is about to be given to the agent's backend, which would not know it
+// if it came again. When that is stored, a later life of this process hands the input over as Handed, and does not tell the
+// decision again. Back takes it back: it was not given after all.
+type Given struct {
+	N    int64
+	Card string
+	Back bool
+}
+
 // Done ends the turn of input N: the indicator goes off and the next input is handed over.
 type Done struct {
 	N           int64
@@ -69,4 +78,5 @@ func (CloseCard) event() {}
 func (Working) event()   {}
 func (ToolStep) event()  {}
 func (Home) event()      {}
+func (Given) event()     {}
 func (Done) event()      {}

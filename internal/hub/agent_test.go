@@ -207,6 +207,40 @@ func TestHandedAfterCrash(t *testing.T) {
 	}
 }
 
+// What an agent is about to give to its backend is handed again as such after a crash, unless it takes that back, and a
+// decision is not told again. What cannot be stored is told to the agent.
+func TestGivenBeforeACrash(t *testing.T) {
+	for _, back := range []bool{false, true} {
+		w := newWorld(t, nil)
+		c := w.connect("d")
+		c.text("m1", "one")
+		h := w.next()
+		w.post("d", chat.Ask{Card: chat.Card{ID: "c1", N: h.N, Kind: frame.Clarify, Text: "which?", Options: []chat.Option{{ID: "a", Label: "A"}}}})
+		c.send(&frame.Answer{PromptID: "c1", OptionID: "a"})
+		find[*frame.PromptDone](c, nil)
+		w.told()
+		w.post("d", chat.Given{N: h.N}, chat.Given{Card: "c1"})
+		if back {
+			w.post("d", chat.Given{N: h.N, Back: true}, chat.Given{Card: "c1", Back: true})
+		}
+		w = w.crash()
+		if h := w.next(); h.Handed == back || h.Text != "one" {
+			t.Errorf("taken back %v: handed %+v", back, h.Input)
+		}
+		if open, all := w.unsettled(t); open != 0 || (all == 1) != back {
+			t.Errorf("taken back %v: %d cards are not settled", back, all)
+		}
+	}
+	w := newWorld(t, nil)
+	w.connect("d").text("m1", "one")
+	h := w.next()
+	w.sql("CREATE TRIGGER test_inbox BEFORE UPDATE ON inbox BEGIN SELECT RAISE(ABORT, 'database or disk is full'); END")
+	if err := w.try("d", chat.Given{N: h.N}); err == nil {
+		t.Error("what could not be stored was stored")
+	}
+	w.healWrites("inbox")
+}
+
 // A server that is told to stop does the same as a crash: the turn comes again, and what was cut does not count as said.
 func TestHandedAfterStop(t *testing.T) {
 	w := newWorld(t, nil)

@@ -117,6 +117,20 @@ func (s *session) noteInput(b *batch, op func(*store.Tx) error, after func(error
 	})
 }
 
+// noteHandover stores that the agent is about to give something to its backend, or that it did not.
+func (s *session) noteHandover(b *batch, e chat.Given) {
+	switch {
+	case e.Card != "" && !e.Back:
+		b.do(func(tx *store.Tx) error { return tx.Settle(e.Card) }, nil)
+	case e.Card != "":
+		b.do(func(tx *store.Tx) error { return tx.Unsettle(e.Card) }, nil)
+	case !e.Back:
+		b.do(func(tx *store.Tx) error { return tx.HandedOver(e.N) }, nil)
+	default:
+		b.do(func(tx *store.Tx) error { return tx.HandedBack(e.N) }, nil)
+	}
+}
+
 // again makes another try in a while where the agent says that it is away and its status says otherwise: it was away for
 // a moment, and the change was told before the hub knew that it matters.
 func (s *session) again() {
@@ -192,6 +206,8 @@ func (e *said) apply(s *session, b *batch) {
 			if *s.hub.home.Load() != s.id { // a device that repeats it does not fill the audit log
 				s.makeHome(s.acts(), b, nil)
 			}
+		case chat.Given:
+			s.noteHandover(b, ev)
 		case chat.Done:
 			s.done(b, ev)
 		}

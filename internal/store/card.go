@@ -45,6 +45,9 @@ func (t *Tx) Decide(id, optionID, text string, expired bool, by string) (first b
 // Settle notes that the agent knows the decision.
 func (t *Tx) Settle(id string) error { return t.must("card.settle", id) }
 
+// Unsettle notes that it does not know it after all.
+func (t *Tx) Unsettle(id string) error { return t.must("card.unsettle", id) }
+
 func (s *Store) cards(ctx context.Context, name string, args ...any) ([]Card, error) {
 	var list []Card
 	err := s.rows(ctx, name, func(r *sql.Rows) error {

@@ -47,6 +47,9 @@ func optional(s string) any {
 // HandedOver notes that the agent has taken a message.
 func (t *Tx) HandedOver(n int64) error { return t.must("inbox.handed", n) }
 
+// HandedBack notes that it has not after all.
+func (t *Tx) HandedBack(n int64) error { return t.must("inbox.back", n) }
+
 // TurnDone ends a message's turn; its id stays known.
 func (t *Tx) TurnDone(n int64) error { return t.must("inbox.done", n) }
 

@@ -43,6 +43,7 @@ var writes = map[string]string{
 
 	"inbox.add":    `INSERT INTO inbox(conversation, device, id, at, state, body, hash) VALUES(?,?,?,?,?,?,?) ON CONFLICT(device, id) DO NOTHING`,
 	"inbox.handed": `UPDATE inbox SET state=1 WHERE n=? AND state=0`,
+	"inbox.back":   `UPDATE inbox SET state=0 WHERE n=? AND state=1`,
 	"inbox.done":   `UPDATE inbox SET state=2, body=NULL, hash=NULL WHERE n=?`,
 	"inbox.text":   `UPDATE inbox SET texts=texts+1 WHERE n=?`,
 	"inbox.wipe":   `UPDATE inbox SET state=2, body=NULL, hash=NULL WHERE (device=?1 OR conversation=?1) AND state<2`,
@@ -74,11 +75,12 @@ var writes = map[string]string{
 	"open.close": `DELETE FROM open_message WHERE device=? AND id=?`,
 	"open.wipe":  `DELETE FROM open_message WHERE device=?`,
 
-	"card.add":    `INSERT INTO card(id, device, n, seq, body, expires_at, state) VALUES(?,?,?,?,?,?,0)`,
-	"card.decide": `UPDATE card SET state=1, option_id=?, text=?, expired=?, decided_by=? WHERE id=? AND state=0`,
-	"card.settle": `UPDATE card SET state=2 WHERE id=? AND state=1`,
-	"card.wipe":   `UPDATE card SET state=2, expired=1 WHERE device=? AND state<2`,
-	"card.gone":   `DELETE FROM card WHERE id=?`,
+	"card.add":      `INSERT INTO card(id, device, n, seq, body, expires_at, state) VALUES(?,?,?,?,?,?,0)`,
+	"card.decide":   `UPDATE card SET state=1, option_id=?, text=?, expired=?, decided_by=? WHERE id=? AND state=0`,
+	"card.settle":   `UPDATE card SET state=2 WHERE id=? AND state=1`,
+	"card.unsettle": `UPDATE card SET state=1 WHERE id=? AND state=2`,
+	"card.wipe":     `UPDATE card SET state=2, expired=1 WHERE device=? AND state<2`,
+	"card.gone":     `DELETE FROM card WHERE id=?`,
 
 	"delivery.add": `INSERT INTO delivery(sender, id, fresh, at, queued, source, job, device, seq, message) VALUES(?,?,1,?,?,?,?,?,?,?)
 		ON CONFLICT(sender, id) WHERE fresh=1 DO NOTHING`,

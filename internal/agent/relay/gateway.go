@@ -201,6 +201,10 @@ type item struct {
 	wrote   func()      // locked, when it is written; may be nil
 	acked   func()      // locked
 	refused func(error) // locked: it will not be sent any more
+	lost    func()      // locked: it was written, whether it arrived is not known, and it may not be sent again
+	given   chat.Given  // what is stored before it is written, where the gateway does not know repeats
+	noting  bool        // that is being stored
+	noted   bool        // it was
 }
 
 func (g *gateway) enqueue(it *item) {
@@ -217,8 +221,12 @@ func (g *gateway) pump() {
 	if it.tries >= maxTries {
 		g.log.Error("relay: the gateway could not take an event", "event", it.id, "tries", it.tries)
 		g.queue = g.queue[1:]
+		g.takeBack(it)
 		it.refused(errors.New("the agent's gateway could not take this message"))
 		g.pump()
+		return
+	}
+	if g.noteFirst(it) {
 		return
 	}
 	if !g.link.send(it.frame) {
@@ -251,15 +259,20 @@ func (g *gateway) ack(bufferID string) {
 	g.pump()
 }
 
-// unqueue gives back what was not sent, all of it or what was never written.
+// unqueue gives back what was not sent, all of it or what was never written. What may have arrived at a gateway that does not
+// know repeats is never sent again.
 func (g *gateway) unqueue(all bool) {
 	keep := g.queue[:0:0]
 	for _, it := range g.queue {
-		if it.sent && !all {
+		switch {
+		case it.sent && !g.version.dropsRepeats():
+			it.lost()
+		case it.sent && !all:
 			keep = append(keep, it)
-			continue
+		default:
+			g.takeBack(it)
+			it.refused(chat.ErrAway)
 		}
-		it.refused(chat.ErrAway)
 	}
 	g.queue = keep
 	g.inflight = nil

@@ -231,7 +231,7 @@ func unbegun(t testing.TB, change func(*Options)) *rig {
 	r := &rig{t: t, h: newHost(), clock: &clock{t: time.Unix(1_800_000_000, 0)}, files: dirFiles{t.TempDir()}}
 	o := Options{
 		Gateways: []Gateway{{ID: "gw", Secret: "s3cret"}}, Files: r.files, Now: r.clock.now,
-		Key: []byte("key"), Instance: "x",
+		Key: []byte("key"), Instance: "x", Known: map[string]Version{"gw": Newer, "b": Newer},
 	}
 	if change != nil {
 		change(&o)

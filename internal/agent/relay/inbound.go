@@ -171,7 +171,7 @@ func (g *gateway) handFile(c *convo, in chat.Input, ev event, tell func(error)) 
 // send queues an event. It begins a turn, unless one runs: then it is an input
 // that was admitted, whose part is done when the gateway has it.
 func (g *gateway) send(c *convo, in chat.Input, ev event, tell func(error)) {
-	it := &item{id: ev.MessageID, device: c.device}
+	it := &item{id: ev.MessageID, device: c.device, given: chat.Given{N: in.N}}
 	it.frame = encode(inboundFrame{Type: "inbound", BufferID: it.id, Event: ev})
 	if len(it.frame) > maxFrame {
 		tell(errTooLong)
@@ -191,6 +191,10 @@ func (g *gateway) send(c *convo, in chat.Input, ev event, tell func(error)) {
 			g.post(c.device, chat.Done{N: in.N})
 		}
 		it.refused = tell
+		it.lost = func() {
+			it.acked()
+			g.tellDoubt(c, &turn{n: in.N, inputID: in.ID}, messageInDoubt)
+		}
 		g.enqueue(it)
 		return
 	}
@@ -207,6 +211,10 @@ func (g *gateway) send(c *convo, in chat.Input, ev event, tell func(error)) {
 			c.turn = nil
 		}
 		tell(err)
+	}
+	it.lost = func() {
+		t.acked, t.doubt, t.sign = true, messageInDoubt, g.a.now()
+		tell(nil)
 	}
 	if g.version != Older && g.a.now().Sub(c.stray) < strayTyping || in.Kind == chat.Text && command(in.Text) != "" && g.rests(c) {
 		c.parked = it
@@ -230,6 +238,9 @@ func (g *gateway) adopt(c *convo, in chat.Input) {
 	}
 	c.who = person{device: in.DeviceName, user: in.User, userName: in.UserName}
 	t := &turn{n: in.N, inputID: in.ID, mid: g.mid(in.N), home: setsHome(&in), acked: true, handed: true, texts: in.Texts, content: true}
+	if !g.version.dropsRepeats() && in.Texts == 0 {
+		t.doubt = messageInDoubt
+	}
 	g.begin(c, t)
 	if slices.Contains(c.marked, t.mid) { // it ended before we knew of it again
 		t.endAt = g.a.now().Add(lingerMark)

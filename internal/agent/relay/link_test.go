@@ -259,6 +259,7 @@ func TestHundredReconnects(t *testing.T) {
 func TestTwoGateways(t *testing.T) {
 	users := map[string]string{"bob-2": "bob"}
 	r := newRig(t, func(o *Options) {
+		o.Known = map[string]Version{"a": Newer, "b:x": Newer}
 		o.Gateways = []Gateway{
 			{ID: "a", Secret: "sa", Devices: []string{"ann-1", "user:bob"}},
 			{ID: "b:x", Secret: "sb"},

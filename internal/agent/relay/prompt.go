@@ -321,7 +321,7 @@ func (g *gateway) answerCard(card chat.Card, st cardState, answer chat.Answer, t
 		}
 		if n := choiceNumber(option); n > 0 && st.Kind == "clarify" && st.Nonce == "" && c.turn != nil {
 			// 0.20.0 answers a press from within its reader, which is stuck for 30 s then (relay-facts §7); the number of a choice it only reads.
-			g.sendAnswer(c, g.event(c, strconv.Itoa(n), "text", "w"+card.ID+"-"+g.a.opt.Instance), nil, tell, func() {
+			g.sendAnswer(c, card.ID, g.event(c, strconv.Itoa(n), "text", "w"+card.ID+"-"+g.a.opt.Instance), nil, tell, func() {
 				g.cardGone(c, card.ID)
 				tell(nil)
 			})
@@ -342,7 +342,7 @@ func (g *gateway) answerCard(card chat.Card, st cardState, answer chat.Answer, t
 		wrote := func() {
 			c.receipts, c.receiptBy = 1, g.a.now().Add(receiptEarly)
 		}
-		g.sendAnswer(c, press, wrote, tell, func() {
+		g.sendAnswer(c, card.ID, press, wrote, tell, func() {
 			g.cardGone(c, card.ID)
 			c.receiptBy = g.a.now().Add(receiptWithin)
 			g.active[c] = struct{}{}
@@ -358,8 +358,15 @@ func (g *gateway) answerCard(card chat.Card, st cardState, answer chat.Answer, t
 					tell(nil)
 					return
 				}
+				refused := tell
+				if !g.version.dropsRepeats() { // told again, the press would go first, which it must not
+					refused = func(error) {
+						g.tellDoubt(c, c.turn, answerInDoubt)
+						tell(nil)
+					}
+				}
 				ev := g.event(c, words, "text", "w"+card.ID+"-"+g.a.opt.Instance)
-				g.sendAnswer(c, ev, nil, tell, func() { tell(nil) })
+				g.sendAnswer(c, card.ID, ev, nil, refused, func() { tell(nil) })
 			}
 			if sure {
 				say()
@@ -377,8 +384,17 @@ func (g *gateway) answerCard(card chat.Card, st cardState, answer chat.Answer, t
 }
 
 // sendAnswer queues an event that belongs to a card.
-func (g *gateway) sendAnswer(c *convo, ev event, wrote func(), tell func(error), acked func()) {
-	it := &item{id: ev.MessageID, device: c.device, wrote: wrote, acked: acked, refused: tell}
+func (g *gateway) sendAnswer(c *convo, card string, ev event, wrote func(), tell func(error), acked func()) {
+	it := &item{id: ev.MessageID, device: c.device, wrote: wrote, acked: acked, refused: tell, given: chat.Given{Card: card}}
+	it.lost = func() {
+		g.cardGone(c, card)
+		tell(nil)
+		if c.turn != nil {
+			c.turn.doubt, c.turn.sign = answerInDoubt, g.a.now()
+		} else {
+			g.tellDoubt(c, nil, answerInDoubt)
+		}
+	}
 	it.frame = encode(inboundFrame{Type: "inbound", BufferID: it.id, Event: ev})
 	if len(it.frame) > maxFrame {
 		tell(errTooLong)

@@ -72,7 +72,7 @@ func play(t *testing.T, file string) string {
 		t.Fatal(err)
 	}
 	pl := &player{
-		rig: newRig(t, nil), ids: map[string]string{}, inputs: map[string]int64{}, buffers: map[string]string{},
+		rig: newRig(t, func(o *Options) { o.Known = nil }), ids: map[string]string{}, inputs: map[string]int64{}, buffers: map[string]string{},
 		shown: map[string]int{}, names: map[string]string{}, waiting: map[string][]chat.Input{},
 	}
 	last := int64(0)
@@ -448,7 +448,7 @@ func (pl *player) show() {
 					fmt.Fprintf(&pl.out, " %s %s", e.Source, e.Job)
 				}
 				pl.out.WriteString("\n")
-			case chat.Working:
+			case chat.Working, chat.Given:
 			case chat.Ask:
 				fmt.Fprintf(&pl.out, "%s ask %s %s of %d %q", d, alias(e.Card.ID), e.Card.Kind, e.Card.N, e.Card.Text)
 				if e.Card.Command != "" {

@@ -122,6 +122,7 @@ type turn struct {
 	stopBy   time.Time
 	unnamed  bool     // its messages do not say that they are its, see claim
 	asked    []string // cards that it waits for
+	doubt    string   // what to tell the person where nothing more is heard of it
 }
 
 func (g *gateway) convo(device string) *convo {
@@ -217,7 +218,7 @@ func (t *turn) away(since, until time.Time) {
 
 // alive renews the lease of a turn and puts off its end.
 func (g *gateway) alive(t *turn) {
-	t.sign = g.a.now()
+	t.sign, t.doubt = g.a.now(), ""
 	t.queued = time.Time{}
 	if !t.endAt.IsZero() {
 		t.endAt = t.sign.Add(lingerMark)
@@ -241,7 +242,7 @@ func (g *gateway) opTyping(c *convo) {
 		}
 		return
 	}
-	t.sign = now
+	t.sign, t.doubt = now, ""
 	if !t.notified.IsZero() {
 		t.notified = now
 	}
@@ -274,7 +275,7 @@ func (g *gateway) opReact(c *convo, a *action) {
 		return
 	}
 	t, now := c.turn, g.a.now()
-	c.op, t.sign = now, now
+	c.op, t.sign, t.doubt = now, now, ""
 	switch {
 	case a.Emoji == eyes && !bool(a.Remove):
 		// Once, or twice in gateways with several profiles, or anew after the
@@ -412,6 +413,8 @@ func (g *gateway) lookAt(c *convo, now time.Time) {
 		if after(g.awaySince, leaseAway) && after(t.sign, leaseAway) {
 			g.expired(c)
 		}
+	case t.doubt != "" && !t.handed && after(t.sign, doubtWait):
+		g.endTurn(c, true)
 	case g.version.all() && (t.handed || t.began.Before(g.helloAt)) && after(t.sign, typingGone):
 		g.log.Info("relay: a turn from before this connection shows no sign of life, ending it", "device", c.device, "input", t.n, "handed", t.handed,
 			"said", t.content)
@@ -462,6 +465,9 @@ func (g *gateway) endTurn(c *convo, interrupted bool) {
 				events = append(events, e)
 			}
 		}
+	}
+	if t.doubt != "" && !t.stopping {
+		g.tellDoubt(c, t, t.doubt)
 	}
 	for _, id := range t.asked {
 		if _, open := c.cards[id]; open {

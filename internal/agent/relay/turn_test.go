@@ -15,7 +15,9 @@ func text(d string, n int64, s string) chat.Input { return chat.Input{N: n, Devi
 // The version is learnt from the first turn and remembered.
 func TestVersion(t *testing.T) {
 	learnt := map[string]Version{}
-	r := newRig(t, func(o *Options) { o.Remember = func(id string, v Version) { learnt[id] = v } })
+	r := newRig(t, func(o *Options) {
+		o.Known, o.Remember = nil, func(id string, v Version) { learnt[id] = v }
+	})
 	p := r.dial()
 	rc := r.say("tel", 1, "hi")
 	p.event()
