@@ -95,6 +95,7 @@ type wizard struct {
 	asJSON bool
 	in     *bufio.Reader
 	result setupResult
+	port   int // for the server, beside the public plugin; 0: as the settings have it
 }
 
 func runSetup(cmd *cobra.Command, f setupFlags) error {
@@ -293,6 +294,9 @@ func (w *wizard) run() error {
 	}
 	if os.Getenv("GATEWAY_RELAY_URL") != "" {
 		w.result.Notes = append(w.result.Notes, "GATEWAY_RELAY_URL is set in this environment: a gateway that is started with it switches every other messenger off in Hermes 0.22; take it out")
+	}
+	if err := w.beside(); err != nil {
+		return err
 	}
 	if w.result.URL, err = w.address(); err != nil {
 		return err

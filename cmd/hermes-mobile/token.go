@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 
@@ -36,9 +37,9 @@ func listTokens(cmd *cobra.Command, _ []string) error {
 		return err
 	}
 	return show(cmd, list, func(w io.Writer) {
-		table(w, "LABEL | MAY | STANDS IN", func(row func(...any)) {
+		table(w, "LABEL | MAY | DEVICE | STANDS IN", func(row func(...any)) {
 			for _, t := range list {
-				row(t.Label, mayDo[t.Kind], t.Source)
+				row(t.Label, mayDo[t.Kind], cmp.Or(t.Device, "any"), t.Source)
 			}
 		})
 	})

@@ -24,12 +24,12 @@ func TestParseTokens(t *testing.T) {
 	}{
 		{list: ""},
 		{list: " , ,"},
-		{list: a, byDefault: MainLabel, want: []Token{{"main", a, App}}},
-		{list: "tablet=" + a + " , " + b, want: []Token{{"tablet", a, App}, {hashLabel(b), b, App}}},
-		{list: "x=" + a + "," + b, byDefault: MainLabel, want: []Token{{"x", a, App}, {"main", b, App}}},
-		{list: a + "=", want: []Token{{hashLabel(a + "="), a + "=", App}}},
-		{list: a + "==", want: []Token{{hashLabel(a + "=="), a + "==", App}}},
-		{list: "l=" + a + "==", want: []Token{{"l", a + "==", App}}},
+		{list: a, byDefault: MainLabel, want: []Token{{Label: "main", Secret: a}}},
+		{list: "tablet=" + a + " , " + b, want: []Token{{Label: "tablet", Secret: a}, {Label: hashLabel(b), Secret: b}}},
+		{list: "x=" + a + "," + b, byDefault: MainLabel, want: []Token{{Label: "x", Secret: a}, {Label: "main", Secret: b}}},
+		{list: a + "=", want: []Token{{Label: hashLabel(a + "="), Secret: a + "="}}},
+		{list: a + "==", want: []Token{{Label: hashLabel(a + "=="), Secret: a + "=="}}},
+		{list: "l=" + a + "==", want: []Token{{Label: "l", Secret: a + "=="}}},
 		{list: "my label=" + a, err: true},
 		{list: a + "," + a, err: true},
 		{list: "l=" + a + ",l=" + b, err: true},
@@ -38,7 +38,7 @@ func TestParseTokens(t *testing.T) {
 		{list: "geheim\x00nis", err: true},
 		{list: "schlüssel", err: true},
 	} {
-		got, err := ParseTokens(c.list, App, c.byDefault)
+		got, err := ParseTokens(c.list, App, c.byDefault, Labels)
 		if (err != nil) != c.err || !c.err && !slices.Equal(tokenFields(got), tokenFields(c.want)) {
 			t.Errorf("%q: %v, %v", c.list, tokenFields(got), err)
 		}
@@ -59,11 +59,11 @@ func TestLabelsStayInAnyOrder(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		secrets := rapid.SliceOfNDistinct(rapid.StringMatching(`[0-9a-f]{64}`), 1, 6, rapid.ID).Draw(t, "secrets")
 		shuffled := rapid.Permutation(secrets).Draw(t, "shuffled")
-		one, err := ParseTokens(strings.Join(secrets, ","), Deliver, "")
+		one, err := ParseTokens(strings.Join(secrets, ","), Deliver, "", Labels)
 		if err != nil {
 			t.Fatal(err)
 		}
-		two, err := ParseTokens(strings.Join(shuffled, ", "), Deliver, "")
+		two, err := ParseTokens(strings.Join(shuffled, ", "), Deliver, "", Labels)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -84,7 +84,7 @@ func TestLabelsStayInAnyOrder(t *testing.T) {
 
 func TestParseTokensNeverPanics(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		tokens, err := ParseTokens(rapid.String().Draw(t, "list"), App, "")
+		tokens, err := ParseTokens(rapid.String().Draw(t, "list"), App, "", Labels)
 		if err == nil {
 			for _, x := range tokens {
 				if !ValidLabel(x.Label) || !validSecret(x.Secret) {
@@ -100,7 +100,7 @@ func TestMatch(t *testing.T) {
 	if _, _, ok := s.Match("x"); ok || s.Len() != 0 {
 		t.Fatal("empty set matches")
 	}
-	s.Replace([]Token{{"a", "one", App}, {"b", "two", Deliver}, {"none", "", App}, {"c", "two", App}})
+	s.Replace([]Token{{Label: "a", Secret: "one", Kind: App}, {Label: "b", Secret: "two", Kind: Deliver}, {Label: "none", Secret: "", Kind: App}, {Label: "c", Secret: "two", Kind: App}})
 	for secret, want := range map[string]string{"one": "a app", "two": "b deliver"} {
 		label, kind, ok := s.Match(secret)
 		if got := label + " " + kind.String(); !ok || got != want {
@@ -120,12 +120,12 @@ func TestMatch(t *testing.T) {
 
 func TestMatchWhileReplaced(t *testing.T) {
 	var s Tokens
-	s.Replace([]Token{{"a", "one", App}})
+	s.Replace([]Token{{Label: "a", Secret: "one", Kind: App}})
 	var wg sync.WaitGroup
 	for range 4 {
 		wg.Go(func() {
 			for i := range 500 {
-				s.Replace([]Token{{"a", "one", App}, {"b", fmt.Sprint(i), App}})
+				s.Replace([]Token{{Label: "a", Secret: "one", Kind: App}, {Label: "b", Secret: fmt.Sprint(i), Kind: App}})
 				if label, _, ok := s.Match("one"); !ok || label != "a" {
 					t.Error("lost")
 				}
@@ -136,7 +136,7 @@ func TestMatchWhileReplaced(t *testing.T) {
 }
 
 func TestTokenKeepsItsSecret(t *testing.T) {
-	x := Token{"a", "geheimnis", App}
+	x := Token{Label: "a", Secret: "geheimnis", Kind: App}
 	j, _ := json.Marshal(x)
 	for _, s := range []string{fmt.Sprint(x), fmt.Sprintf("%+v %#v %s %q", x, x, x, []Token{x}), string(j)} {
 		if strings.Contains(s, "geheimnis") {
@@ -163,7 +163,7 @@ func TestTokenFile(t *testing.T) {
 		t.Error("a label with a space")
 	}
 	got := must[[]Token](t)(LoadFile(path))
-	if len(got) != 2 || got[1] != (Token{"new", secret, App}) {
+	if len(got) != 2 || got[1] != (Token{Label: "new", Secret: secret, Kind: App}) {
 		t.Error(got)
 	}
 	if info := must[fs.FileInfo](t)(os.Stat(path)); info.Mode().Perm() != 0o600 {
@@ -245,5 +245,55 @@ func TestTokenFileWithMark(t *testing.T) {
 	write(t, path, "\xff\xfeo\x00=\x00")
 	if _, err := LoadFile(path); err == nil || !strings.Contains(err.Error(), "UTF-16") {
 		t.Error(err)
+	}
+}
+
+func TestTokensOfDevices(t *testing.T) {
+	const a, b = "aaaaaaaaaaaaaaaa", "bbbbbbbbbbbbbbbb"
+	type token struct{ label, secret, device string }
+	for _, c := range []struct {
+		list  string
+		names Names
+		want  []token
+		err   bool
+	}{
+		{list: "device:tel-1=" + a, want: []token{{"tel-1", a, "tel-1"}}},
+		{list: "tel-1=" + a, want: []token{{"tel-1", a, ""}}},
+		{list: "tel-1=" + a, names: Devices, want: []token{{"tel-1", a, "tel-1"}}},
+		{list: "device:tel-1=" + a, names: Devices, want: []token{{"tel-1", a, "tel-1"}}},
+		{list: "tablet=" + a + ",device:user@x:1=" + b, want: []token{{"tablet", a, ""}, {hashLabel(b), b, "user@x:1"}}},
+		{list: "user@x:1=" + a + "," + b, names: Devices, want: []token{{hashLabel(a), a, "user@x:1"}, {hashLabel(b), b, ""}}},
+		{list: "device:x=" + a + "==", want: []token{{"x", a + "==", "x"}}},
+		{list: a + "==", names: Devices, want: []token{{hashLabel(a + "=="), a + "==", ""}}},
+		{list: "device:=" + a, err: true},
+		{list: "=" + a, names: Devices, err: true},
+		{list: "device:a/b=" + a, err: true},
+		{list: "a/b=" + a, names: Devices, err: true},
+		{list: "device:" + strings.Repeat("d", 129) + "=" + a, err: true},
+		{list: "device:x=" + a + ",device:x=" + b, err: true},
+		{list: "device:x=" + a + ",x=" + b, err: true},
+		{list: "device:x=" + a + ",device:y=" + a, err: true},
+	} {
+		tokens, err := ParseTokens(c.list, App, "", c.names)
+		var got []token
+		for _, x := range tokens {
+			got = append(got, token{x.Label, x.Secret, x.Device})
+		}
+		if (err != nil) != c.err || !c.err && !slices.Equal(got, c.want) {
+			t.Errorf("%q, %d: %v, %v", c.list, c.names, got, err)
+		}
+		if err != nil && strings.Contains(err.Error(), "aaaa") {
+			t.Errorf("%q: the error tells: %v", c.list, err)
+		}
+		var set Tokens
+		set.Replace(tokens)
+		for _, x := range c.want {
+			if found, ok := set.Find(x.secret); !ok || found.Device != x.device || found.Label != x.label || found.Secret != "" {
+				t.Errorf("%q: found %#v", c.list, found)
+			}
+		}
+	}
+	if _, err := ParseTokens("device:x="+a, Deliver, "", Labels); err == nil {
+		t.Error("a token of senders is bound to a device")
 	}
 }

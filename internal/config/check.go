@@ -341,6 +341,9 @@ func setTokens(to *Secret, v string) error {
 // is one, and "=" at the end belongs to a token in Base64.
 func splitLabel(item string) (label, token string) {
 	label, token, found := strings.Cut(item, "=")
+	if id, bound := strings.CutPrefix(label, "device:"); found && bound && strings.Trim(token, "=") != "" {
+		return id, token
+	}
 	if !found || !labelForm.MatchString(label) || strings.Trim(token, "=") == "" {
 		return "", item
 	}

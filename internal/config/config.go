@@ -32,9 +32,11 @@ type Config struct {
 
 	// Comma lists of token or label=token, checked but not split. No token and
 	// no label stands twice in them. Each may be empty.
-	Token         Secret // the app's own, as a rule one token without a label
-	ExtraTokens   Secret
-	DeliverTokens Secret // these may only deliver
+	Token              Secret // the app's own, as a rule one token without a label
+	ExtraTokens        Secret
+	ExtraTokensBindSet bool   // the owner said which of the two
+	ExtraTokensBind    bool   // names in ExtraTokens are ids of devices
+	DeliverTokens      Secret // these may only deliver
 
 	AllowedDevices []string // nil: every device
 	AllowedUsers   []string

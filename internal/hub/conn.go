@@ -49,6 +49,7 @@ type conn struct {
 	notices     bool
 	told        bool                    // the session's: it was told how things stand
 	welcome     bool                    // the session's: it knows that it is approved
+	claimed     string                  // the device id of its hello; written before token is
 	token       atomic.Uint64           // TokenSum of the app token it was let in by; 0: a device's own, or none yet
 	liveSession atomic.Pointer[session] // set while it is the live connection of its device
 	waiting     atomic.Bool             // the session wants to hear when the queue has drained
@@ -248,6 +249,7 @@ func (c *conn) first(f frame.Up, err error) {
 		c.refuse(e, frame.CloseNoAccess)
 		return
 	}
+	c.claimed = hello.Device.ID
 	c.token.Store(TokenSum(hello.Token)) // before it is looked up: a removal of the token meets one of the two
 	g, e := c.hub.grant(hello, c.addr)
 	if e != nil {
@@ -375,8 +377,11 @@ func (h *Hub) grant(f *frame.Hello, addr netip.Addr) (grant, *frame.Error) {
 	if f.Pair != "" {
 		return grant{label: ownLabel(f.Device.ID), own: true, pair: access.HashSecret(access.NormalizeCode(f.Pair)), addr: addr}, nil
 	}
-	if label, kind, ok := h.Tokens.Match(f.Token); ok {
-		return grant{label: label, kind: kind, addr: addr, sum: TokenSum(f.Token)}, nil
+	if t, ok := h.Tokens.Find(f.Token); ok {
+		if !t.For(f.Device.ID) {
+			return grant{}, &frame.Error{Code: frame.Forbidden, Message: "this token is bound to another device: connect under the id of that device, or ask the agent's owner for a token of this one"}
+		}
+		return grant{label: t.Label, kind: t.Kind, addr: addr, sum: TokenSum(f.Token)}, nil
 	}
 	ctx, cancel := context.WithTimeout(h.ctx, 10*time.Second)
 	defer cancel()

@@ -194,7 +194,7 @@ func TestAdminTokens(t *testing.T) {
 	}
 	var list []TokenInfo
 	ok(t, r.admin.Get(t.Context(), "/tokens", &list))
-	if len(list) != 3 || list[0] != (TokenInfo{"main", "app", "MOBILE_TOKEN"}) || list[1].Label != "cron" || list[1].Source != "MOBILE_DELIVER_TOKENS" || list[2].Label != "tablet" {
+	if len(list) != 3 || list[0] != (TokenInfo{Label: "main", Kind: "app", Source: "MOBILE_TOKEN"}) || list[1].Label != "cron" || list[1].Source != "MOBILE_DELIVER_TOKENS" || list[2].Label != "tablet" {
 		t.Errorf("%+v", list)
 	}
 	d, other, sender := r.connect("tel-1", made.Token), r.connect("tel-2", mainToken), r.connect("cron", otherToken)
