@@ -281,8 +281,11 @@ var table = []Key{
 		Help: "id with which the Hermes gateway dials in, as Hermes' own .env has it"},
 	{Name: hermesRelaySecret, Kind: Password,
 		Help: "secret that belongs to GATEWAY_RELAY_ID"},
+	{Name: "MOBILE_RELAY_WAKE_URL", Kind: Password,
+		Help: "address that is fetched (GET) while messages wait and the gateway is away, to start a machine that sleeps; asked again ever more rarely until the gateway connects",
+		set:  func(c *Config, v string) error { return setWakeURL(&c.WakeURL, v) }},
 	{Name: gatewaysName, Kind: Entries,
-		Help: "gateways that may dial in, each with id, secret, name, devices, local and public_url; in hermes-mobile.yaml only"},
+		Help: "gateways that may dial in, each with id, secret, name, devices, local, public_url and wake_url; in hermes-mobile.yaml only"},
 }
 
 // keyNamed returns the entry of the table for an environment name.

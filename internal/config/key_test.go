@@ -54,6 +54,7 @@ var samples = map[string]struct {
 	"MOBILE_API_KEY":           {someKey, "APIKey", Secret(someKey), []string{"short", "a key of several words", "ключ-ключ-ключ-ключ"}},
 	"MOBILE_API_KEY_FILE":      {"testdata/api.key", "APIKey", Secret(someKey), []string{"testdata/none", "testdata"}},
 	"MOBILE_API_KIND":          {"OpenAI", "APIKind", "openai", []string{"ollama"}},
+	"MOBILE_RELAY_WAKE_URL":    {"http://10.0.0.7:9/start?key=abc", "WakeURL", Secret("http://10.0.0.7:9/start?key=abc"), []string{"ftp://a", "/begin/it", "https://u:p@a.example", "https://a.example/#x"}},
 	"MOBILE_API_JOBS":          {"yes", "APIJobs", "on", []string{"maybe"}},
 	"MOBILE_API_SESSIONS":      {"all", "APISessions", "all", []string{"some"}},
 	"MOBILE_API_MODEL":         {"qwen3:8b", "APIModel", "qwen3:8b", []string{strings.Repeat("m", 257), "a\x01b"}},

@@ -346,6 +346,32 @@ func TestDemoAgent(t *testing.T) {
 	mustNotFind(t, Examine(&Facts{Config: load("MOBILE_AGENT=demo")}), "demo_agent")
 }
 
+func TestGatewayNotWoken(t *testing.T) {
+	f := newHome(t, right(t), rightEnv).look("0.22.2")
+	state := relay.GatewayState{ID: "gw-home", Name: "gw-home", Seen: true, Version: relay.Newer, WakeErr: "it answers with status 403"}
+	f.Server = &Server{Started: time.Now(), Relay: &relay.State{Gateways: []relay.GatewayState{state}}}
+	mustFind(t, Examine(f), "gateway_not_woken", "gw-home", "status 403", "MOBILE_RELAY_WAKE_URL")
+	f.Server.Relay.Gateways[0].Online = true
+	mustNotFind(t, Examine(f), "gateway_not_woken")
+	f.Server.Relay.Gateways[0].Online, f.Server.Relay.Gateways[0].WakeErr = false, ""
+	mustNotFind(t, Examine(f), "gateway_not_woken")
+}
+
+// TestRelaySwitchedOff: an explicit platforms.relay.enabled: false is why a gateway does not connect, whatever address is set.
+func TestRelaySwitchedOff(t *testing.T) {
+	off := strings.Replace(right(t), "relay: {enabled: true", "relay: {enabled: false", 1)
+	if off == right(t) {
+		t.Fatal("the settings have no relay to switch off")
+	}
+	for _, env := range []string{rightEnv, rightEnv + "GATEWAY_RELAY_URL=http://127.0.0.1:8787\n"} {
+		for _, version := range []string{"0.21.5", "0.22.2"} {
+			list := newHome(t, off, env).runs().examine(version)
+			mustFind(t, list, "relay_not_configured", "platforms.relay.enabled is false")
+			mustFind(t, Shorten(list), "relay_not_configured") // nothing else hides it
+		}
+	}
+}
+
 // TestPublicPlugin: the plugin hermes-mobile of Hermes' catalog is told apart by its manifest, its folder or both, and is a conflict
 // where it is on: by its port, by the name that it registers, and by how it reads tokens.
 func TestPublicPlugin(t *testing.T) {
