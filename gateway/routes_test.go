@@ -111,7 +111,7 @@ func TestTableOfOperations(t *testing.T) {
 		}
 		fmt.Fprintln(&table)
 	}
-	const path, begin, end = "../doc/gateway.md", "<!-- table: operations -->\n", "<!-- end operations -->"
+	const path, begin, end = "../doc/gateway.md", "<!-- table: operations -->\n", "<!-- end -->"
 	text, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)

@@ -67,6 +67,9 @@ func diagnose(cmd *cobra.Command) doctor.Report {
 		return doctor.Conclude(append(found.Findings, doctor.ExamineOutside(f)...), append(found.Checked, doctor.Checked(f)...))
 	case errors.Is(err, server.ErrNotRunning):
 		f.Gateways, f.Folder, f.Port = server.LetIn(cfg), doctor.LookFolder(cfg.Data), doctor.LookPort(cfg.Host, cfg.Port)
+		if f.Port != nil {
+			f.Port.Free = doctor.FreePort(cfg.Host, cfg.Port)
+		}
 		if cfg.Agent != "demo" {
 			f.Hermes = doctor.LookHermes(ctx, cfg, doctor.AskVersion)
 		}

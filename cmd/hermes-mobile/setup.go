@@ -95,6 +95,7 @@ type wizard struct {
 	asJSON bool
 	in     *bufio.Reader
 	result setupResult
+	port   int // for the server, beside the public plugin; 0: as the settings have it
 }
 
 func runSetup(cmd *cobra.Command, f setupFlags) error {
@@ -225,6 +226,9 @@ func (w *wizard) remote() error {
 	if err != nil || u.Host == "" || !slices.Contains([]string{"http", "https", "ws", "wss"}, u.Scheme) || u.RawQuery != "" || u.Fragment != "" || u.User != nil {
 		return misuse(w.cmd, "--remote takes the address of this server, such as https://agent.example.com")
 	}
+	if err := subPath(u); err != nil {
+		return err
+	}
 	v, err := w.namedVersion()
 	if err != nil {
 		return err
@@ -242,6 +246,17 @@ func (w *wizard) remote() error {
 	}
 	text := setup.Remote(w.f.remote, id, secret, v)
 	return show(w.cmd, map[string]string{"url": w.f.remote, "id": id, "secret": secret, "text": text}, func(out io.Writer) { fmt.Fprint(out, text) })
+}
+
+// subPath refuses an address below which the relay is not at its own path: a gateway that is given one looks for files at
+// /relay/media/ of the host, and newer ones send their credential nowhere else.
+func subPath(u *url.URL) error {
+	path := strings.Trim(u.Path, "/")
+	if path == "" || path == "relay" {
+		return nil
+	}
+	return &hinted{fmt.Errorf("the relay cannot be below a path of its host (/%s): the connection may work, and files for the agent do not arrive", path),
+		"give it a name or a port of its own in the proxy, such as https://agent.example.com or https://example.com:8443"}
 }
 
 func (w *wizard) namedVersion() (setup.Version, error) {
@@ -293,6 +308,9 @@ func (w *wizard) run() error {
 	}
 	if os.Getenv("GATEWAY_RELAY_URL") != "" {
 		w.result.Notes = append(w.result.Notes, "GATEWAY_RELAY_URL is set in this environment: a gateway that is started with it switches every other messenger off in Hermes 0.22; take it out")
+	}
+	if err := w.beside(); err != nil {
+		return err
 	}
 	if w.result.URL, err = w.address(); err != nil {
 		return err
@@ -365,7 +383,7 @@ func (w *wizard) address() (string, error) {
 		if err != nil || u.Host == "" || !slices.Contains([]string{"http", "https", "ws", "wss"}, u.Scheme) || strings.ContainsAny(w.f.url, "\"\\") {
 			return "", misuse(w.cmd, "--url takes an address such as http://127.0.0.1:8787")
 		}
-		return strings.TrimRight(w.f.url, "/"), nil
+		return strings.TrimRight(w.f.url, "/"), subPath(u)
 	}
 	host, port := w.cfg.Host, strconv.Itoa(w.cfg.Port)
 	var st server.Status

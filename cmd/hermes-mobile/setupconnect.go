@@ -22,7 +22,7 @@ func (w *wizard) connect(p *setup.Plan) error {
 	switch {
 	case errors.Is(err, server.ErrNotRunning):
 		if w.f.service == "" {
-			w.next("start the server", program(w.cmd)+" serve")
+			w.next("start the server", w.serve())
 		}
 		w.next("restart the gateway", p.Restart())
 		w.next("pair a phone", program(w.cmd)+" pair")

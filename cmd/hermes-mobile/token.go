@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"time"
@@ -35,9 +36,9 @@ func listTokens(cmd *cobra.Command, _ []string) error {
 		return err
 	}
 	return show(cmd, list, func(w io.Writer) {
-		table(w, "LABEL | MAY | STANDS IN | EXPIRES | LAST USED", func(row func(...any)) {
+		table(w, "LABEL | MAY | DEVICE | STANDS IN | EXPIRES | LAST USED", func(row func(...any)) {
 			for _, t := range list {
-				row(t.Label, mayDo[t.Kind], t.Source, expiryWords(t.Expires), usedWords(t.Used))
+				row(t.Label, mayDo[t.Kind], cmp.Or(t.Device, "any"), t.Source, expiryWords(t.Expires), usedWords(t.Used))
 			}
 		})
 	})

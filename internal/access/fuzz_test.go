@@ -54,7 +54,7 @@ func FuzzTokens(f *testing.F) {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		list, err := ParseTokens(text, App, "main")
+		list, err := ParseTokens(text, App, "main", Labels)
 		if err != nil {
 			list = nil
 		}

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"sync/atomic"
 	"time"
+
+	"hermes-mobile/frame"
 )
 
 // Kind says what the holder of a token may do.
@@ -52,9 +54,27 @@ type Token struct {
 	Secret string `json:"-"`
 	// Kind is what it is good for.
 	Kind Kind
+	// Device is the id of the only device that it is good for; empty: any.
+	Device string
 	// Expires is when it ends; zero: never.
 	Expires time.Time
 }
+
+// For reports whether a device may use the token.
+func (t Token) For(device string) bool { return t.Device == "" || t.Device == device }
+
+// Names says what the names before the tokens of a list are.
+type Names uint8
+
+const (
+	// Labels: `name=token` gives a token a label, and `device:id=token` binds one to a device.
+	Labels Names = iota
+	// Devices: `name=token` binds a token to the device of that id, as in lists of the Hermes plugin hermes-mobile.
+	Devices
+)
+
+// devicePrefix begins an item that binds a token to a device, in a list of Labels. A label has no colon.
+const devicePrefix = "device:"
 
 // String shows the label only, so that a token that ends up in a log line by
 // mistake keeps its secret.
@@ -66,8 +86,10 @@ func (t Token) Expired(now time.Time) bool { return !t.Expires.IsZero() && !now.
 // GoString is like String, for %#v.
 func (t Token) GoString() string { return t.String() }
 
-// ParseTokens reads a comma list whose items are `token` or `label=token`
-// (protocol §2). Spaces around items are dropped, and so are empty items.
+// ParseTokens reads a comma list whose items are `token`, `label=token` or
+// `device:id=token` (protocol §2); names may give them another meaning. Spaces
+// around items are dropped, and so are empty items. A token that is bound to a
+// device has the device's id as its label, where that is one.
 //
 // The first item without a label gets defaultLabel where that is not empty;
 // every other one gets a label made from a hash of the token, so that the same
@@ -77,7 +99,7 @@ func (t Token) GoString() string { return t.String() }
 // An item may hold "=" at its end, as Base64 does: it is a token then. A label
 // or token that stands twice is ErrDuplicate. Errors name the item by its
 // position, since any part of a mistyped item may belong to a secret.
-func ParseTokens(list string, kind Kind, defaultLabel string) ([]Token, error) {
+func ParseTokens(list string, kind Kind, defaultLabel string, names Names) ([]Token, error) {
 	var tokens []Token
 	for i, item := range strings.Split(list, ",") {
 		item = strings.TrimSpace(item)
@@ -85,17 +107,32 @@ func ParseTokens(list string, kind Kind, defaultLabel string) ([]Token, error) {
 			continue
 		}
 		label, secret := splitItem(item)
+		device := ""
+		if id, rest, bound := splitDevice(item, names); bound {
+			if !frame.ValidID(id) {
+				return nil, fmt.Errorf("item %d: what stands before the = is no device id", i+1)
+			}
+			device, label, secret = id, "", rest
+			if ValidLabel(id) {
+				label = id
+			}
+			if kind != App {
+				return nil, fmt.Errorf("item %d: only a token of apps can be bound to a device", i+1)
+			}
+		}
 		if !validSecret(secret) {
 			return nil, fmt.Errorf("item %d: a token is 1 to %d printable ASCII characters without spaces", i+1, maxSecret)
 		}
 		switch {
 		case label != "":
+		case device != "":
+			label = hashLabel(secret)
 		case defaultLabel != "":
 			label, defaultLabel = defaultLabel, ""
 		default:
 			label = hashLabel(secret)
 		}
-		tokens = append(tokens, Token{Label: label, Secret: secret, Kind: kind})
+		tokens = append(tokens, Token{Label: label, Secret: secret, Kind: kind, Device: device})
 		if err := CheckTokens(tokens); err != nil {
 			return nil, fmt.Errorf("item %d: %w", i+1, err)
 		}
@@ -125,6 +162,19 @@ func splitItem(item string) (label, secret string) {
 		return "", item
 	}
 	return label, secret
+}
+
+// splitDevice parts an item that binds a token to a device.
+func splitDevice(item string, names Names) (id, secret string, bound bool) {
+	id, secret, found := strings.Cut(item, "=")
+	prefixed := strings.HasPrefix(id, devicePrefix)
+	if !found || strings.Trim(secret, "=") == "" || !prefixed && names != Devices {
+		return "", "", false
+	}
+	if prefixed {
+		id = id[len(devicePrefix):]
+	}
+	return id, secret, true
 }
 
 // ValidLabel says whether s may be the label of a token: 1 to 64 characters of
@@ -181,10 +231,10 @@ type Tokens struct {
 }
 
 type hashedToken struct {
-	label   string
-	kind    Kind
-	hash    [sha256.Size]byte
-	expires time.Time
+	label, device string
+	kind          Kind
+	hash          [sha256.Size]byte
+	expires       time.Time
 }
 
 // Replace puts other tokens in place of the present ones at once. The secrets
@@ -193,15 +243,16 @@ func (t *Tokens) Replace(tokens []Token) {
 	set := make([]hashedToken, 0, len(tokens))
 	for _, token := range tokens {
 		if token.Secret != "" {
-			set = append(set, hashedToken{token.Label, token.Kind, sha256.Sum256([]byte(token.Secret)), token.Expires})
+			set = append(set, hashedToken{token.Label, token.Device, token.Kind, sha256.Sum256([]byte(token.Secret)), token.Expires})
 		}
 	}
 	t.set.Store(&set)
 }
 
-// Match looks a secret up and returns its token without the secret. The time it takes tells nothing about the tokens:
-// hashes are compared, in constant time, and always all of them. Where a
-// secret stands twice the first one counts. Whether the token has expired is for the caller to see.
+// Match looks a secret up and returns its token without the secret. The time it
+// takes tells nothing about the tokens: hashes are compared, in constant time,
+// and always all of them. Where a secret stands twice the first one counts.
+// Whether the token has expired is for the caller to see.
 func (t *Tokens) Match(secret string) (token Token, ok bool) {
 	set := t.set.Load()
 	if set == nil || secret == "" || len(secret) > maxSecret {
@@ -214,20 +265,23 @@ func (t *Tokens) Match(secret string) (token Token, ok bool) {
 	if found < 0 {
 		return Token{}, false
 	}
-	h := (*set)[found]
-	return Token{Label: h.label, Kind: h.kind, Expires: h.expires}, true
+	return (*set)[found].token(), true
 }
 
-// Label gives the label of the token whose SHA-256 is accepted by is. One that has expired is none.
-func (t *Tokens) Label(is func(hash [sha256.Size]byte) bool) (label string, ok bool) {
+func (h *hashedToken) token() Token {
+	return Token{Label: h.label, Kind: h.kind, Device: h.device, Expires: h.expires}
+}
+
+// MatchHash is Match for a token whose SHA-256 is accepted by is.
+func (t *Tokens) MatchHash(is func(hash [sha256.Size]byte) bool) (token Token, ok bool) {
 	if set := t.set.Load(); set != nil {
-		for _, token := range *set {
-			if is(token.hash) {
-				return token.label, token.expires.IsZero() || time.Now().Before(token.expires)
+		for _, h := range *set {
+			if is(h.hash) {
+				return h.token(), true
 			}
 		}
 	}
-	return "", false
+	return Token{}, false
 }
 
 // Len is the number of tokens.

@@ -25,12 +25,12 @@ func TestParseTokens(t *testing.T) {
 	}{
 		{list: ""},
 		{list: " , ,"},
-		{list: a, byDefault: MainLabel, want: []Token{{Label: "main", Secret: a, Kind: App}}},
-		{list: "tablet=" + a + " , " + b, want: []Token{{Label: "tablet", Secret: a, Kind: App}, {Label: hashLabel(b), Secret: b, Kind: App}}},
-		{list: "x=" + a + "," + b, byDefault: MainLabel, want: []Token{{Label: "x", Secret: a, Kind: App}, {Label: "main", Secret: b, Kind: App}}},
-		{list: a + "=", want: []Token{{Label: hashLabel(a + "="), Secret: a + "=", Kind: App}}},
-		{list: a + "==", want: []Token{{Label: hashLabel(a + "=="), Secret: a + "==", Kind: App}}},
-		{list: "l=" + a + "==", want: []Token{{Label: "l", Secret: a + "==", Kind: App}}},
+		{list: a, byDefault: MainLabel, want: []Token{{Label: "main", Secret: a}}},
+		{list: "tablet=" + a + " , " + b, want: []Token{{Label: "tablet", Secret: a}, {Label: hashLabel(b), Secret: b}}},
+		{list: "x=" + a + "," + b, byDefault: MainLabel, want: []Token{{Label: "x", Secret: a}, {Label: "main", Secret: b}}},
+		{list: a + "=", want: []Token{{Label: hashLabel(a + "="), Secret: a + "="}}},
+		{list: a + "==", want: []Token{{Label: hashLabel(a + "=="), Secret: a + "=="}}},
+		{list: "l=" + a + "==", want: []Token{{Label: "l", Secret: a + "=="}}},
 		{list: "my label=" + a, err: true},
 		{list: a + "," + a, err: true},
 		{list: "l=" + a + ",l=" + b, err: true},
@@ -39,7 +39,7 @@ func TestParseTokens(t *testing.T) {
 		{list: "geheim\x00nis", err: true},
 		{list: "schlüssel", err: true},
 	} {
-		got, err := ParseTokens(c.list, App, c.byDefault)
+		got, err := ParseTokens(c.list, App, c.byDefault, Labels)
 		if (err != nil) != c.err || !c.err && !slices.Equal(tokenFields(got), tokenFields(c.want)) {
 			t.Errorf("%q: %v, %v", c.list, tokenFields(got), err)
 		}
@@ -60,11 +60,11 @@ func TestLabelsStayInAnyOrder(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		secrets := rapid.SliceOfNDistinct(rapid.StringMatching(`[0-9a-f]{64}`), 1, 6, rapid.ID).Draw(t, "secrets")
 		shuffled := rapid.Permutation(secrets).Draw(t, "shuffled")
-		one, err := ParseTokens(strings.Join(secrets, ","), Deliver, "")
+		one, err := ParseTokens(strings.Join(secrets, ","), Deliver, "", Labels)
 		if err != nil {
 			t.Fatal(err)
 		}
-		two, err := ParseTokens(strings.Join(shuffled, ", "), Deliver, "")
+		two, err := ParseTokens(strings.Join(shuffled, ", "), Deliver, "", Labels)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -85,7 +85,7 @@ func TestLabelsStayInAnyOrder(t *testing.T) {
 
 func TestParseTokensNeverPanics(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		tokens, err := ParseTokens(rapid.String().Draw(t, "list"), App, "")
+		tokens, err := ParseTokens(rapid.String().Draw(t, "list"), App, "", Labels)
 		if err == nil {
 			for _, x := range tokens {
 				if !ValidLabel(x.Label) || !validSecret(x.Secret) {
@@ -256,5 +256,55 @@ func TestTokenFileWithMark(t *testing.T) {
 	write(t, path, "\xff\xfeo\x00=\x00")
 	if _, err := LoadFile(path); err == nil || !strings.Contains(err.Error(), "UTF-16") {
 		t.Error(err)
+	}
+}
+
+func TestTokensOfDevices(t *testing.T) {
+	const a, b = "aaaaaaaaaaaaaaaa", "bbbbbbbbbbbbbbbb"
+	type token struct{ label, secret, device string }
+	for _, c := range []struct {
+		list  string
+		names Names
+		want  []token
+		err   bool
+	}{
+		{list: "device:tel-1=" + a, want: []token{{"tel-1", a, "tel-1"}}},
+		{list: "tel-1=" + a, want: []token{{"tel-1", a, ""}}},
+		{list: "tel-1=" + a, names: Devices, want: []token{{"tel-1", a, "tel-1"}}},
+		{list: "device:tel-1=" + a, names: Devices, want: []token{{"tel-1", a, "tel-1"}}},
+		{list: "tablet=" + a + ",device:user@x:1=" + b, want: []token{{"tablet", a, ""}, {hashLabel(b), b, "user@x:1"}}},
+		{list: "user@x:1=" + a + "," + b, names: Devices, want: []token{{hashLabel(a), a, "user@x:1"}, {hashLabel(b), b, ""}}},
+		{list: "device:x=" + a + "==", want: []token{{"x", a + "==", "x"}}},
+		{list: a + "==", names: Devices, want: []token{{hashLabel(a + "=="), a + "==", ""}}},
+		{list: "device:=" + a, err: true},
+		{list: "=" + a, names: Devices, err: true},
+		{list: "device:a/b=" + a, err: true},
+		{list: "a/b=" + a, names: Devices, err: true},
+		{list: "device:" + strings.Repeat("d", 129) + "=" + a, err: true},
+		{list: "device:x=" + a + ",device:x=" + b, err: true},
+		{list: "device:x=" + a + ",x=" + b, err: true},
+		{list: "device:x=" + a + ",device:y=" + a, err: true},
+	} {
+		tokens, err := ParseTokens(c.list, App, "", c.names)
+		var got []token
+		for _, x := range tokens {
+			got = append(got, token{x.Label, x.Secret, x.Device})
+		}
+		if (err != nil) != c.err || !c.err && !slices.Equal(got, c.want) {
+			t.Errorf("%q, %d: %v, %v", c.list, c.names, got, err)
+		}
+		if err != nil && strings.Contains(err.Error(), "aaaa") {
+			t.Errorf("%q: the error tells: %v", c.list, err)
+		}
+		var set Tokens
+		set.Replace(tokens)
+		for _, x := range c.want {
+			if found, ok := set.Match(x.secret); !ok || found.Device != x.device || found.Label != x.label || found.Secret != "" {
+				t.Errorf("%q: found %#v", c.list, found)
+			}
+		}
+	}
+	if _, err := ParseTokens("device:x="+a, Deliver, "", Labels); err == nil {
+		t.Error("a token of senders is bound to a device")
 	}
 }

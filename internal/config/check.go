@@ -277,6 +277,17 @@ func setAvatarURL(to *string, v string) error {
 	return nil
 }
 
+// setWakeURL takes an address whose query may be a secret, so it is never quoted.
+func setWakeURL(to *Secret, v string) error {
+	const example = "https://host.example.com/start?key=…"
+	u, err := url.Parse(v)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil || u.Fragment != "" || strings.ContainsFunc(v, unicode.IsControl) {
+		return problemf("is no web address without user and fragment: write it like %s", example)
+	}
+	*to = Secret(v)
+	return nil
+}
+
 // newSecret is the remedy for every bad secret.
 const newSecret = "make a new one with: openssl rand -hex 32"
 
@@ -341,6 +352,9 @@ func setTokens(to *Secret, v string) error {
 // is one, and "=" at the end belongs to a token in Base64.
 func splitLabel(item string) (label, token string) {
 	label, token, found := strings.Cut(item, "=")
+	if id, bound := strings.CutPrefix(label, "device:"); found && bound && strings.Trim(token, "=") != "" {
+		return id, token
+	}
 	if !found || !labelForm.MatchString(label) || strings.Trim(token, "=") == "" {
 		return "", item
 	}

@@ -32,9 +32,11 @@ type Config struct {
 
 	// Comma lists of token or label=token, checked but not split. No token and
 	// no label stands twice in them. Each may be empty.
-	Token         Secret // the app's own, as a rule one token without a label
-	ExtraTokens   Secret
-	DeliverTokens Secret // these may only deliver
+	Token              Secret // the app's own, as a rule one token without a label
+	ExtraTokens        Secret
+	ExtraTokensBindSet bool   // the owner said which of the two
+	ExtraTokensBind    bool   // names in ExtraTokens are ids of devices
+	DeliverTokens      Secret // these may only deliver
 
 	AllowedDevices []string // nil: every device
 	AllowedUsers   []string
@@ -79,6 +81,7 @@ type Config struct {
 	APIKey      Secret // of the same; empty: none was found
 	APIKind     string // "hermes" or "openai"
 	APISessions string // "own" or "all"
+	WakeURL     Secret // is fetched while messages wait and a gateway is away; empty: none is
 	APIJobs     string // "on": scheduled jobs are used though Hermes does not advertise them; "off"; empty: the owner said nothing
 	APIModel    string // that turns use where nobody chose one; empty: the server's own, or the first of its list
 
@@ -134,4 +137,5 @@ type Gateway struct {
 
 	Local     *bool  // runs on this machine? nil: decide by the peer's address
 	PublicURL string // replaces Config.PublicURL for this gateway's devices
+	WakeURL   Secret // is asked for while messages wait and the gateway is away; empty: Config.WakeURL
 }

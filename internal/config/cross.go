@@ -29,6 +29,12 @@ func (l *loader) checkTokens() {
 		}
 		for i, item := range split(v.text) {
 			label, token := splitLabel(item)
+			if id, secret, found := strings.Cut(item, "="); name == "MOBILE_EXTRA_TOKENS" && l.binds() && found && strings.Trim(secret, "=") != "" {
+				label, token = strings.TrimPrefix(id, "device:"), secret
+				if err := badToken(token); err != nil {
+					l.bad(v, problemf("has a token at item %d that %s", i+1, err))
+				}
+			}
 			if name == "MOBILE_TOKEN" && label == "" && i == 0 {
 				label = mainLabel
 			}
@@ -46,6 +52,12 @@ func (l *loader) checkTokens() {
 			tokens[token], labels[label] = v.key, v.key
 		}
 	}
+}
+
+// binds reports whether the names in MOBILE_EXTRA_TOKENS are ids of devices.
+func (l *loader) binds() (yes bool) {
+	v, _ := l.get("MOBILE_EXTRA_TOKENS_BIND")
+	return setYesNo(&yes, v.text) == nil && yes
 }
 
 // decideAgent settles "auto" and says why the agent is what it is.

@@ -21,7 +21,7 @@ type gatewayEntry struct {
 }
 
 // gatewayKeys are the keys of one entry of "gateways".
-var gatewayKeys = []string{"id", "secret", "name", "devices", "local", "public_url"}
+var gatewayKeys = []string{"id", "secret", "name", "devices", "local", "public_url", "wake_url"}
 
 // readGateways reads the list "gateways" of the yaml file.
 func (y *yamlReader) readGateways(n ast.Node) {
@@ -87,9 +87,12 @@ func (y *yamlReader) gatewaySetting(g *gatewayEntry, e *ast.MappingValueNode) {
 		err = setMaybe(&g.Local, text)
 	case "public_url":
 		err = setPublicURL(&g.PublicURL, text)
+	case "wake_url":
+		y.secrets = true
+		err = setWakeURL(&g.WakeURL, text)
 	}
 	if err != nil {
-		y.bad(value{text: text, key: key, where: where, hide: name == "secret"}, err)
+		y.bad(value{text: text, key: key, where: where, hide: name == "secret" || name == "wake_url"}, err)
 	}
 }
 

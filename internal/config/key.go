@@ -125,8 +125,11 @@ var table = []Key{
 		Help: "token that an app sends in its hello, 16 characters or more",
 		set:  func(c *Config, v string) error { return setTokens(&c.Token, v) }},
 	{Name: "MOBILE_EXTRA_TOKENS", Kind: Password,
-		Help: "further tokens, a comma list of token or label=token, to tell apps apart",
+		Help: "further tokens, a comma list of token, label=token to tell apps apart, or device:ID=token for a token that only the device with this id may use",
 		set:  func(c *Config, v string) error { return setTokens(&c.ExtraTokens, v) }},
+	{Name: "MOBILE_EXTRA_TOKENS_BIND", Kind: YesNo,
+		Help: "read name=token in MOBILE_EXTRA_TOKENS as the Hermes plugin hermes-mobile does: the name is the id of the only device that may use the token; not set: it is a label",
+		set:  func(c *Config, v string) error { c.ExtraTokensBindSet = true; return setYesNo(&c.ExtraTokensBind, v) }},
 	{Name: "MOBILE_DELIVER_TOKENS", Kind: Password,
 		Help: "tokens that may deliver messages and nothing else, a comma list of token or label=token",
 		set:  func(c *Config, v string) error { return setTokens(&c.DeliverTokens, v) }},
@@ -278,8 +281,11 @@ var table = []Key{
 		Help: "id with which the Hermes gateway dials in, as Hermes' own .env has it"},
 	{Name: hermesRelaySecret, Kind: Password,
 		Help: "secret that belongs to GATEWAY_RELAY_ID"},
+	{Name: "MOBILE_RELAY_WAKE_URL", Kind: Password,
+		Help: "address that is fetched (GET) while messages wait and the gateway is away, to start a machine that sleeps; asked again ever more rarely until the gateway connects",
+		set:  func(c *Config, v string) error { return setWakeURL(&c.WakeURL, v) }},
 	{Name: gatewaysName, Kind: Entries,
-		Help: "gateways that may dial in, each with id, secret, name, devices, local and public_url; in hermes-mobile.yaml only"},
+		Help: "gateways that may dial in, each with id, secret, name, devices, local, public_url and wake_url; in hermes-mobile.yaml only"},
 }
 
 // keyNamed returns the entry of the table for an environment name.

@@ -171,6 +171,10 @@ func TestBadValues(t *testing.T) {
 			`MOBILE_DELIVER_TOKENS (environment) has at item 1 a token that stands in MOBILE_TOKEN too: give each its own, made with: openssl rand -hex 32`},
 		{"a token that opens the owner's page, too", fixture{environ: []string{"MOBILE_TOKEN=0123456789abcdef", "MOBILE_ADMIN_TOKEN=0123456789abcdef"}},
 			`MOBILE_ADMIN_TOKEN (environment) has at item 1 a token that stands in MOBILE_TOKEN too: give each its own, made with: openssl rand -hex 32`},
+		{"bound token too short", fixture{environ: []string{"MOBILE_EXTRA_TOKENS=a-long-device:id=short", "MOBILE_EXTRA_TOKENS_BIND=1"}},
+			`MOBILE_EXTRA_TOKENS (environment) has a token at item 1 that is shorter than 16 characters: make a new one with: openssl rand -hex 32`},
+		{"device twice", fixture{environ: []string{"MOBILE_EXTRA_TOKENS=device:a=0123456789abcdef,a=0123456789abcdeF"}},
+			`MOBILE_EXTRA_TOKENS (environment) has at item 2 a label that stands in MOBILE_EXTRA_TOKENS too: give each its own (a MOBILE_TOKEN without a label has the label main)`},
 		{"label twice", fixture{environ: []string{"MOBILE_EXTRA_TOKENS=a=0123456789abcdef", "MOBILE_DELIVER_TOKENS=a=0123456789abcdeF"}},
 			`MOBILE_DELIVER_TOKENS (environment) has at item 1 a label that stands in MOBILE_EXTRA_TOKENS too: give each its own (a MOBILE_TOKEN without a label has the label main)`},
 	}

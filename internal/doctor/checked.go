@@ -3,6 +3,8 @@ package doctor
 import (
 	"fmt"
 	"time"
+
+	"hermes-mobile/internal/agent/relay"
 )
 
 // Checked says in short what the facts are of, so that "all is well" says of what.
@@ -35,6 +37,14 @@ func Checked(f *Facts) (list []string) {
 			how := "away"
 			if g.Online {
 				how = "connected since " + g.Since.Local().Format(time.DateTime)
+				switch g.Files {
+				case relay.ByAddress:
+					how += ", files by addresses below " + g.MediaBase + "/relay/media/"
+				case relay.ByCopy:
+					how += ", files as copies on this machine"
+				default:
+					how += ", no files, since it is of an older version on another machine"
+				}
 			}
 			say("gateway      %s, %s", g.Name, how)
 		}

@@ -216,6 +216,9 @@ func (e *examination) link(l link) {
 	if s.SameIDSeen {
 		e.find("same_gateway_id", l.id, "Give each gateway an id and a secret of its own, under gateways in hermes-mobile.yaml", "Connections of the gateway %s replace one another over and over: two gateways use this id.", l.name)
 	}
+	if s.WakeErr != "" && !s.Online {
+		e.find("gateway_not_woken", l.id, "Try the address of MOBILE_RELAY_WAKE_URL (or wake_url) from this machine, and correct it; or start the gateway by hand", "The gateway %s is away, messages wait for it, and it could not be woken: %s", l.name, sentence(s.WakeErr))
+	}
 	if !s.LastWedge.IsZero() && e.Now.Sub(s.LastWedge) < wedgeCounts {
 		e.find("gateway_wedged", l.id, "If it goes on, restart the gateway and look into the logs folder of its home.", "The gateway %s took nothing at %s: its reader was stuck (%s so far).", l.name, clock(s.LastWedge), plural(int(s.Wedges), "time", "times"))
 	}

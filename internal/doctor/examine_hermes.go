@@ -4,9 +4,12 @@ import (
 	"crypto/sha256"
 	"crypto/subtle"
 	"fmt"
+	"net"
 	"slices"
+	"strconv"
 	"strings"
 
+	"hermes-mobile/internal/access"
 	"hermes-mobile/internal/agent/relay"
 	"hermes-mobile/internal/setup"
 )
@@ -55,6 +58,7 @@ func (e *examination) local(id string) bool {
 	if h.Files.Text("model") == "" && h.Files.Text("model.default") == "" && h.Files.Text("model.model") == "" {
 		e.find("model_missing", id, "Choose one: "+hermesCommand(h.Home, "model")+"; then restart the gateway", "%s names no model (model.default), so nothing can answer.", h.Files.ConfigPath)
 	}
+	e.public(id)
 	return true
 }
 
@@ -295,6 +299,70 @@ func streamingOff(f *setup.Files, platform string) string {
 		return "display.platforms." + platform + ".streaming is false"
 	}
 	return ""
+}
+
+// public looks at the public plugin, which is another way from a phone to the same Hermes.
+func (e *examination) public(id string) {
+	p, there := e.Hermes.Files.PublicPlugin()
+	if !there {
+		return
+	}
+	if names := e.labels(); len(names) > 0 && !e.Config.ExtraTokensBindSet {
+		e.find("tokens_not_bound", "", "Set MOBILE_EXTRA_TOKENS_BIND=yes if these are ids of devices, or no if they are labels, and restart the server.",
+			"The plugin in %s binds tokens of MOBILE_EXTRA_TOKENS to devices by their names, and this server does not: %s.", p.Folder, strings.Join(names, ", "))
+	}
+	if !p.Enabled {
+		return
+	}
+	if own := e.Hermes.Files.Plugin(); own.Enabled && own.Code {
+		e.find("public_plugin_name", id, "Disable one: "+hermesCommand(e.Hermes.Home, "plugins disable hermes-mobile")+"; then restart the gateway",
+			"The plugin in %s and the plug-in %s both register the platform %s, and Hermes keeps one of them.", p.Folder, own.Name, own.Platform)
+	}
+	if p.Port != e.listens() {
+		return
+	}
+	who := "Whichever starts first has it."
+	switch {
+	case e.Server != nil:
+		who = "This server has it now, so the plugin cannot listen."
+	case e.Port != nil && e.Port.Taken:
+		who = "The plugin's gateway has it now, so this server cannot listen."
+		if holder := e.Port.Holder; holder != "" && (e.Hermes.Process == nil || !strings.HasSuffix(holder, fmt.Sprintf("(process %d)", e.Hermes.Process.PID))) {
+			who = holder + " has it now, so this server cannot listen."
+		}
+	}
+	do := "To keep both, give this server another port with MOBILE_PORT"
+	if e.Port != nil && e.Port.Free > 0 {
+		do = fmt.Sprintf("To keep both, set MOBILE_PORT=%d for this server", e.Port.Free)
+	}
+	e.find("public_plugin_port", id, do+", and run: hermes-mobile setup. To stop the plugin: "+hermesCommand(e.Hermes.Home, "plugins disable hermes-mobile")+"; then restart the gateway",
+		"The plugin in %s serves phones from within the gateway at port %d, which is this server's. %s", p.Folder, p.Port, who)
+}
+
+// listens is the port that the server listens on, or would.
+func (e *examination) listens() int {
+	if e.Server != nil {
+		if _, text, err := net.SplitHostPort(e.Server.Address); err == nil {
+			if n, err := strconv.Atoi(text); err == nil {
+				return n
+			}
+		}
+	}
+	return e.Config.Port
+}
+
+// labels are those that MOBILE_EXTRA_TOKENS gives to tokens that any device may use.
+func (e *examination) labels() (names []string) {
+	if e.Config.ExtraTokensBind {
+		return nil
+	}
+	for item := range strings.SplitSeq(e.Config.ExtraTokens.Reveal(), ",") {
+		name, secret, found := strings.Cut(strings.TrimSpace(item), "=")
+		if found && strings.Trim(secret, "=") != "" && access.ValidLabel(name) {
+			names = append(names, name)
+		}
+	}
+	return names
 }
 
 func (e *examination) plugin(id string, p setup.Plugin, v setup.Version) {

@@ -102,6 +102,7 @@ type Port struct {
 	Address string
 	Taken   bool
 	Holder  string // in words; empty: not known
+	Free    int    // another port that is free; 0: none was looked for
 }
 
 // Public is what happens at the public address, seen from here.

@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -343,4 +344,103 @@ func TestDemoAgent(t *testing.T) {
 	}
 	mustFind(t, Examine(&Facts{Config: load()}), "demo_agent", "Hermes home at ~/.hermes")
 	mustNotFind(t, Examine(&Facts{Config: load("MOBILE_AGENT=demo")}), "demo_agent")
+}
+
+func TestGatewayNotWoken(t *testing.T) {
+	f := newHome(t, right(t), rightEnv).look("0.22.2")
+	state := relay.GatewayState{ID: "gw-home", Name: "gw-home", Seen: true, Version: relay.Newer, WakeErr: "it answers with status 403"}
+	f.Server = &Server{Started: time.Now(), Relay: &relay.State{Gateways: []relay.GatewayState{state}}}
+	mustFind(t, Examine(f), "gateway_not_woken", "gw-home", "status 403", "MOBILE_RELAY_WAKE_URL")
+	f.Server.Relay.Gateways[0].Online = true
+	mustNotFind(t, Examine(f), "gateway_not_woken")
+	f.Server.Relay.Gateways[0].Online, f.Server.Relay.Gateways[0].WakeErr = false, ""
+	mustNotFind(t, Examine(f), "gateway_not_woken")
+}
+
+// TestRelaySwitchedOff: an explicit platforms.relay.enabled: false is why a gateway does not connect, whatever address is set.
+func TestRelaySwitchedOff(t *testing.T) {
+	off := strings.Replace(right(t), "relay: {enabled: true", "relay: {enabled: false", 1)
+	if off == right(t) {
+		t.Fatal("the settings have no relay to switch off")
+	}
+	for _, env := range []string{rightEnv, rightEnv + "GATEWAY_RELAY_URL=http://127.0.0.1:8787\n"} {
+		for _, version := range []string{"0.21.5", "0.22.2"} {
+			list := newHome(t, off, env).runs().examine(version)
+			mustFind(t, list, "relay_not_configured", "platforms.relay.enabled is false")
+			mustFind(t, Shorten(list), "relay_not_configured") // nothing else hides it
+		}
+	}
+}
+
+// TestPublicPlugin: the plugin hermes-mobile of Hermes' catalog is told apart by its manifest, its folder or both, and is a conflict
+// where it is on: by its port, by the name that it registers, and by how it reads tokens.
+func TestPublicPlugin(t *testing.T) {
+	enabled := right(t) + "plugins: {enabled: [hermes-mobile]}\n"
+	with := func(folder, manifest, config, env string) *hermesHome {
+		h := newHome(t, config, env).runs()
+		h.write("plugins/"+folder+"/__init__.py", "def register(ctx): pass\n")
+		if manifest != "" {
+			h.write("plugins/"+folder+"/plugin.yaml", manifest)
+		}
+		return h
+	}
+	const manifest = "name: hermes-mobile\nversion: 1.1.1\n"
+	for name, h := range map[string]*hermesHome{
+		"by both":             with("hermes-mobile", manifest, enabled, rightEnv),
+		"by its manifest":     with("phones", manifest, enabled, rightEnv),
+		"by its folder":       with("hermes-mobile", "", enabled, rightEnv),
+		"a broken manifest":   with("hermes-mobile", "a: [\n", enabled, rightEnv),
+		"with an underscore":  with("x", "name: hermes_mobile\n", right(t)+"plugins: {enabled: [hermes_mobile]}\n", rightEnv),
+		"enabled by a folder": with("phones", manifest, right(t)+"plugins: {enabled: [phones]}\n", rightEnv),
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := h.look("0.22.2")
+			f.Port = &Port{Address: "127.0.0.1:8787", Free: 8790}
+			list := Examine(f)
+			mustFind(t, list, "public_plugin_port", "8787", h.path, "MOBILE_PORT=8790", "plugins disable hermes-mobile", "starts first")
+			f.Port.Taken, f.Port.Holder = true, fmt.Sprintf("python3.11 (process %d)", os.Getpid())
+			mustFind(t, Examine(f), "public_plugin_port", "The plugin's gateway has it now")
+			mustNotFind(t, Shorten(Examine(f)), "port_in_use", "server_not_running")
+			f.Port.Holder = "nc (process 1)"
+			mustFind(t, Examine(f), "public_plugin_port", "nc (process 1) has it now")
+			f.Server = &Server{Address: "127.0.0.1:8787", Started: time.Now()}
+			mustFind(t, Examine(f), "public_plugin_port", "This server has it now")
+			f.Server.Address = "127.0.0.1:8788"
+			mustNotFind(t, Examine(f), "public_plugin_port")
+		})
+	}
+	for name, h := range map[string]*hermesHome{
+		"off":              with("hermes-mobile", manifest, right(t), rightEnv),
+		"another plugin":   with("mobile", "name: mobile\n", enabled, rightEnv),
+		"named, not there": newHome(t, enabled, rightEnv).runs(),
+		"at another port":  with("hermes-mobile", manifest, enabled, rightEnv),
+	} {
+		t.Run(name, func(t *testing.T) {
+			var more []string
+			if name == "at another port" {
+				more = []string{"MOBILE_PORT=8799"}
+			}
+			mustNotFind(t, h.examine("0.22.2", more...), "public_plugin_port", "public_plugin_name")
+		})
+	}
+	h := with("hermes-mobile", manifest, enabled, rightEnv+"MOBILE_PORT=8799\n") // which the server reads, too
+	mustFind(t, h.examine("0.22.2"), "public_plugin_port", "8799")
+
+	both := with("hermes-mobile", manifest, right(t)+"plugins: {enabled: [hermes-mobile, mobile-platform]}\n", rightEnv+"GATEWAY_RELAY_PLATFORMS=mobile,relay\n")
+	both.write("plugins/mobile-platform/plugin.yaml", "name: mobile-platform\n")
+	both.write("plugins/mobile-platform/__init__.py", "def register(ctx): pass\n")
+	mustFind(t, both.examine("0.22.2"), "public_plugin_name", "mobile-platform", "plugins disable hermes-mobile")
+
+	tokens := "MOBILE_EXTRA_TOKENS=tel-1=0123456789abcdef,device:tel-2=0123456789abcdeF,0123456789abcdefg=="
+	list := with("hermes-mobile", manifest, right(t), rightEnv).examine("0.22.2", tokens)
+	mustFind(t, list, "tokens_not_bound", "tel-1.", "MOBILE_EXTRA_TOKENS_BIND")
+	for _, f := range list {
+		if strings.Contains(f.Text, "tel-2") || strings.Contains(f.Text, "0123456789") {
+			t.Errorf("it says %q", f.Text)
+		}
+	}
+	for _, said := range []string{"yes", "no"} {
+		mustNotFind(t, with("hermes-mobile", manifest, right(t), rightEnv).examine("0.22.2", tokens, "MOBILE_EXTRA_TOKENS_BIND="+said), "tokens_not_bound")
+	}
+	mustNotFind(t, newHome(t, right(t), rightEnv).runs().examine("0.22.2", tokens), "tokens_not_bound")
 }

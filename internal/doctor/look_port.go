@@ -30,6 +30,19 @@ func LookPort(host string, port int) *Port {
 	return p
 }
 
+// triedPorts is how many ports after one are tried.
+const triedPorts = 20
+
+// FreePort returns a port after one on which a server could listen, 0 where there is none near.
+func FreePort(host string, port int) int {
+	for n := port + 1; n <= min(port+triedPorts, 65535); n++ {
+		if p := LookPort(host, n); p != nil && !p.Taken {
+			return n
+		}
+	}
+	return 0
+}
+
 // InUse reports whether listening failed because another program has the port.
 func InUse(err error) bool {
 	return errors.Is(err, syscall.EADDRINUSE) || runtime.GOOS == "windows" && errors.Is(err, syscall.Errno(10048)) // WSAEADDRINUSE

@@ -2,9 +2,12 @@ package hub_test
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/coder/websocket"
 
 	"hermes-mobile/frame"
 	"hermes-mobile/internal/access"
@@ -102,7 +105,7 @@ func TestTokenRemoved(t *testing.T) {
 	paired := w.connect("paired", withPair(access.FormatCode(code)))
 	main, extra, sender := w.connect("main"), w.connect("extra", withToken(extraToken)), w.connect("s", withToken(deliverToken))
 	w.tokens.Replace([]access.Token{{Label: "main", Secret: token}, {Label: "extra", Secret: "another secret under the same label"}})
-	w.hub.TokensChanged(map[uint64]bool{hub.TokenSum(token): true, hub.TokenSum("another secret under the same label"): true})
+	w.hub.TokensChanged(map[uint64]access.Token{hub.TokenSum(token): {}, hub.TokenSum("another secret under the same label"): {}})
 	for _, c := range []*client{extra, sender} {
 		if code := c.closed(); code != int(frame.CloseNoAccess) {
 			t.Errorf("%s is closed with %d", c.id, code)
@@ -294,4 +297,50 @@ func TestHelloTimeout(t *testing.T) {
 		t.Errorf("got %s", show(e))
 	}
 	until(t, "the connection to be gone", func() bool { return w.hub.Connections() == 0 })
+}
+
+// TestTokenOfOneDevice: a token that is bound to a device lets that one in and no other, with another user or not, and its own
+// device as ever. A binding that comes later ends the connections of others.
+func TestTokenOfOneDevice(t *testing.T) {
+	w := newWorld(t, nil)
+	const bound = "0123456789abcdef-bound"
+	list := []access.Token{{Label: "main", Secret: token}, {Label: "extra", Secret: extraToken}, {Label: "tel-1", Secret: bound, Device: "tel-1"}}
+	w.tokens.Replace(list)
+	c := w.connect("tel-1", withToken(bound))
+	for _, id := range []string{"tel-2", "TEL-1", "tel-1.", "tel"} {
+		refused := w.open(id, withToken(bound), withUser("tel-1"))
+		if code, closed := refused.refusal(); code != frame.Forbidden || closed != int(frame.CloseNoAccess) {
+			t.Errorf("%s with the token of another device is refused with %s and %d", id, code, closed)
+		}
+	}
+	c.sync()
+	other, free := w.connect("tel-3", withToken(extraToken)), w.connect("tel-4")
+	list[1].Device = "tel-5"
+	w.tokens.Replace(list)
+	w.hub.TokensChanged(map[uint64]access.Token{hub.TokenSum(token): list[0], hub.TokenSum(extraToken): list[1], hub.TokenSum(bound): list[2]})
+	if code := other.closed(); code != int(frame.CloseNoAccess) {
+		t.Errorf("closed with %d", code)
+	}
+	c.sync()
+	free.sync()
+}
+
+// TestRequestsOfThePlugin: an app that was written for the Hermes plugin hermes-mobile asks for the catalogue of commands and the list
+// of models by frames that are not of this protocol. Each is answered unsupported_frame with its id, and the connection goes on,
+// however many come. (The names are the app's: whatever is not known is answered alike.)
+func TestRequestsOfThePlugin(t *testing.T) {
+	w := newWorld(t, nil)
+	c := w.connect("d")
+	for i, name := range []string{"commands", "command_catalog", "commands_list", "get_commands", "models", "model_list", "list_models", "get_models", "Text", "hello2"} {
+		id := fmt.Sprint("r", i)
+		ok(t, c.ws.Write(ctx, websocket.MessageText, []byte(`{"t":"`+name+`","id":"`+id+`","session":"mobile:d","query":{"deep":[[[{}]]]}}`)))
+		if e := expect[*frame.Error](c); e.Code != frame.Unsupported || e.Ref != id {
+			t.Errorf("%s gets %s", name, show(e))
+		}
+	}
+	c.text("m1", "still here")
+	if h := w.take(); h.Text != "still here" {
+		t.Errorf("handed %q", h.Text)
+	}
+	c.sync()
 }

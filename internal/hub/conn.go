@@ -51,6 +51,7 @@ type conn struct {
 	welcome     bool                    // the session's: it knows that it is approved
 	given       string                  // the session's: hash of the own token that its ready gave
 	expires     time.Time               // the session's: when the token ends by which it was let in; zero: never
+	claimed     string                  // the device id of its hello; written before token is
 	token       atomic.Uint64           // TokenSum of the app token it was let in by; 0: a device's own, or none yet
 	liveSession atomic.Pointer[session] // set while it is the live connection of its device
 	waiting     atomic.Bool             // the session wants to hear when the queue has drained
@@ -254,6 +255,7 @@ func (c *conn) first(f frame.Up, err error) {
 		c.refuse(e, frame.CloseNoAccess)
 		return
 	}
+	c.claimed = hello.Device.ID
 	c.token.Store(TokenSum(hello.Token)) // before it is looked up: a removal of the token meets one of the two
 	g, e := c.hub.grant(hello, c.addr)
 	if e != nil {
@@ -384,7 +386,10 @@ func (h *Hub) grant(f *frame.Hello, addr netip.Addr) (grant, *frame.Error) {
 		return grant{label: ownLabel(f.Device.ID), own: true, pair: access.HashSecret(access.NormalizeCode(f.Pair)), addr: addr}, nil
 	}
 	if t, ok := h.Tokens.Match(f.Token); ok {
-		if t.Expired(time.Now()) {
+		switch {
+		case !t.For(f.Device.ID):
+			return grant{}, &frame.Error{Code: frame.Forbidden, Message: "this token is bound to another device: connect under the id of that device, or ask the agent's owner for a token of this one"}
+		case t.Expired(time.Now()):
 			return grant{}, appTokenExpired(&t)
 		}
 		h.noteUse(t.Label)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"hermes-mobile/frame"
+	"hermes-mobile/internal/access"
 	"hermes-mobile/internal/chat"
 	"hermes-mobile/internal/hub"
 )
@@ -159,7 +160,7 @@ func TestCrowd(t *testing.T) {
 				t.Error(err)
 			}
 			_ = w.hub.Rename(ctx, fmt.Sprint("dev", i%devices), "renamed")
-			w.hub.TokensChanged(map[uint64]bool{hub.TokenSum(token): true})
+			w.hub.TokensChanged(map[uint64]access.Token{hub.TokenSum(token): {}})
 		}
 	})
 	wg.Wait()

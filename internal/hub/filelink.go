@@ -54,6 +54,6 @@ func (h *Hub) holds(dev *store.Device, sum uint64) bool {
 	case sum == 0:
 		return dev.Label == ownLabel(dev.ID) && dev.TokenHash != "" && !dev.Expired(time.Now())
 	}
-	label, ok := h.Tokens.Label(func(secret [32]byte) bool { return sumOf(secret) == sum })
-	return ok && label == dev.Label
+	t, ok := h.Tokens.MatchHash(func(secret [32]byte) bool { return sumOf(secret) == sum })
+	return ok && t.Label == dev.Label && t.For(dev.ID) && !t.Expired(time.Now())
 }

@@ -217,11 +217,19 @@ func (approvedNow) apply(s *session, b *batch) {
 	})
 }
 
-// TokensChanged ends the connections whose token is no longer accepted. accepted holds the TokenSum of each that is.
-func (h *Hub) TokensChanged(accepted map[uint64]bool) {
+// TokensChanged ends the connections whose token is no longer accepted, or for another device only. accepted holds the TokenSum of
+// each that is.
+func (h *Hub) TokensChanged(accepted map[uint64]access.Token) {
 	for _, c := range h.conns.list() {
-		if sum := c.token.Load(); sum != 0 && !accepted[sum] {
+		sum := c.token.Load()
+		if sum == 0 {
+			continue
+		}
+		switch t, ok := accepted[sum]; {
+		case !ok:
 			c.end(frame.CloseNoAccess, "the token was removed")
+		case !t.For(c.claimed):
+			c.end(frame.CloseNoAccess, "the token was bound to another device")
 		}
 	}
 }

@@ -28,7 +28,13 @@ const (
 
 // next hands the oldest waiting input to the agent, when no turn is running and the agent is there.
 func (s *session) next() {
-	if s.turn != nil || len(s.waiting) == 0 || s.hub.closing.Load() || !s.hub.Agent.Status(s.id).Online {
+	if s.turn != nil || len(s.waiting) == 0 || s.hub.closing.Load() {
+		return
+	}
+	if !s.hub.Agent.Status(s.id).Online {
+		if w, sleeps := s.hub.Agent.(chat.Waker); sleeps {
+			w.Waits(s.id)
+		}
 		return
 	}
 	in := s.shift()

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -36,14 +37,14 @@ func (s *Server) newRelay(ctx context.Context, key [32]byte) (chat.Agent, error)
 	var gateways []relay.Gateway
 	for _, g := range s.cfg.Gateways {
 		gateways = append(gateways, relay.Gateway{ID: g.ID, Secret: g.Secret.Reveal(), Name: g.Name, Devices: g.Devices, Local: g.Local,
-			PublicURL: g.PublicURL})
+			PublicURL: g.PublicURL, WakeURL: cmp.Or(g.WakeURL.Reveal(), s.cfg.WakeURL.Reveal())})
 	}
 	if len(gateways) == 0 {
 		id, secret, err := ownGateway(s.gatewayPath())
 		if err != nil {
 			return nil, err
 		}
-		gateways = []relay.Gateway{{ID: id, Secret: secret, Devices: []string{"*"}}}
+		gateways = []relay.Gateway{{ID: id, Secret: secret, Devices: []string{"*"}, WakeURL: s.cfg.WakeURL.Reveal()}}
 	}
 	s.letIn = LetIn(s.cfg)
 	versions, err := s.store.Meta(ctx, metaVersions)

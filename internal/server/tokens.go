@@ -23,6 +23,8 @@ type TokenInfo struct {
 	Label  string `json:"label"`
 	Kind   string `json:"kind"`
 	Source string `json:"source"`
+	// Device is the id of the only device that it is good for.
+	Device string `json:"device,omitempty"`
 
 	Expires *time.Time `json:"expires_at,omitempty"`   // when it ends, or ended
 	Used    *time.Time `json:"last_used_at,omitempty"` // by a connection, to the minute
@@ -74,21 +76,26 @@ func (s *Server) loadTokens() (made bool, err error) {
 func (s *Server) tokenPath() string { return filepath.Join(s.cfg.Data, tokenFile) }
 
 func (s *Server) readTokens(cfg *config.Config) (list []access.Token, info []TokenInfo, err error) {
+	names := access.Labels
 	add := func(source string, kind access.Kind, text config.Secret, label string) {
 		if text == "" {
 			return
 		}
-		tokens, e := access.ParseTokens(text.Reveal(), kind, label)
+		tokens, e := access.ParseTokens(text.Reveal(), kind, label, names)
 		if e != nil {
 			err = errors.Join(err, fmt.Errorf("%s: %w", source, e))
 		}
 		for _, t := range tokens {
 			list = append(list, t)
-			info = append(info, TokenInfo{Label: t.Label, Kind: t.Kind.String(), Source: source})
+			info = append(info, TokenInfo{Label: t.Label, Kind: t.Kind.String(), Source: source, Device: t.Device})
 		}
 	}
 	add("MOBILE_TOKEN", access.App, cfg.Token, access.MainLabel)
+	if cfg.ExtraTokensBind {
+		names = access.Devices
+	}
 	add("MOBILE_EXTRA_TOKENS", access.App, cfg.ExtraTokens, "")
+	names = access.Labels
 	add("MOBILE_DELIVER_TOKENS", access.Deliver, cfg.DeliverTokens, "")
 	file, e := access.LoadFile(filepath.Join(cfg.Data, tokenFile))
 	if e != nil {
@@ -130,16 +137,16 @@ func (s *Server) reloadTokens(cfg *config.Config) error {
 		cfg = s.latest.Load()
 	}
 	next := *s.cfg
-	next.Token, next.ExtraTokens, next.DeliverTokens = cfg.Token, cfg.ExtraTokens, cfg.DeliverTokens
+	next.Token, next.ExtraTokens, next.ExtraTokensBind, next.DeliverTokens = cfg.Token, cfg.ExtraTokens, cfg.ExtraTokensBind, cfg.DeliverTokens
 	list, _, err := s.readTokens(&next)
 	if err != nil {
 		return fmt.Errorf("the tokens stay as they were: %w", err)
 	}
 	s.latest.Store(&next)
 	s.tokens.Replace(list)
-	accepted := map[uint64]bool{}
+	accepted := map[uint64]access.Token{}
 	for _, t := range list {
-		accepted[hub.TokenSum(t.Secret)] = true
+		accepted[hub.TokenSum(t.Secret)] = t
 	}
 	s.hub.TokensChanged(accepted)
 	s.log.Info("tokens were read again", "tokens", len(list))

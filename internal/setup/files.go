@@ -96,7 +96,7 @@ func (f *Files) EnvWhere(name string) string {
 }
 
 // inheritable are the variables of a gateway's process that matter here.
-var inheritable = []string{"GATEWAY_RELAY_", "HERMES_GATEWAY_", "API_SERVER_"}
+var inheritable = []string{"GATEWAY_RELAY_", "HERMES_GATEWAY_", "API_SERVER_", publicOwn}
 
 // Inherit takes over what a gateway was started with, by a service or a container, where that can be seen. What .env says
 // counts more, as it does to Hermes.

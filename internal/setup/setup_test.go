@@ -365,3 +365,24 @@ func TestUndoAfterHermes(t *testing.T) {
 		})
 	}
 }
+
+// TestCatalogHasThePlugin: the package for Hermes' plugin catalog is what setup installs.
+func TestCatalogHasThePlugin(t *testing.T) {
+	folder := filepath.Join("..", "..", "contrib", "plugin-catalog", pluginName)
+	files := map[string][]byte{"plugin.yaml": pluginManifest, "__init__.py": pluginCode}
+	entries, err := os.ReadDir(folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		want, known := files[e.Name()]
+		got, err := os.ReadFile(filepath.Join(folder, e.Name()))
+		if !known || err != nil || string(got) != string(want) {
+			t.Errorf("%s differs from what setup installs: copy internal/setup/plugin (init.py is __init__.py there)", filepath.Join(folder, e.Name()))
+		}
+		delete(files, e.Name())
+	}
+	if len(files) > 0 {
+		t.Errorf("%s lacks %d files", folder, len(files))
+	}
+}

@@ -107,3 +107,26 @@ func refusedUpload(t *testing.T, s *Server) {
 	}
 	p.Ask("FM:text(words go)", "words go")
 }
+
+// TestFilesAsCopies: a newer gateway whose owner says that it is on this machine gets files as copies with their names, and reads them.
+func TestFilesAsCopies(t *testing.T) {
+	t.Parallel()
+	s, key := NewServer(t, "MOBILE_RELAY_ID=", "MOBILE_RELAY_SECRET="), secret()
+	if err := os.MkdirAll(s.Data, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(s.Data, "hermes-mobile.yaml"), fmt.Appendf(nil, "gateways:\n  - {id: here, secret: %s, local: true}\n", key), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s.Start()
+	w := &world{t: t, version: hermes.V022, server: s, model: hermes.Model(t)}
+	w.boot("here", key)
+	w.warm("copies")
+	p := w.phone(t, "copies")
+	p.pictureUp(t, 20)
+	p.documentUp(t, w)
+	out, err := s.CLI(t.Context(), "doctor")
+	if !strings.Contains(out, "files as copies on this machine") {
+		t.Errorf("the doctor says (%v)\n%s", err, out)
+	}
+}

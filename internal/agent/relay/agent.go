@@ -31,6 +31,8 @@ type Gateway struct {
 	// PublicURL is where the gateway reaches us, for the addresses of files;
 	// empty: the host it dialled.
 	PublicURL string
+	// WakeURL is asked for while messages wait and the gateway is away; empty: nothing is.
+	WakeURL string
 }
 
 // Options configure an Agent.
@@ -84,10 +86,14 @@ type Agent struct {
 	refusedLast map[string]Refusal // by configured id; "": who could not be told
 	refusals    int64
 
-	tick time.Duration // how often the clock looks while something runs
+	tick      time.Duration // how often the clock looks while something runs
+	wakeAgain time.Duration // between the first two requests that wake a gateway
 }
 
-var _ chat.Agent = (*Agent)(nil)
+var (
+	_ chat.Agent = (*Agent)(nil)
+	_ chat.Waker = (*Agent)(nil)
+)
 
 // routes say which gateway serves whom. They are replaced as a whole.
 type routes struct {
@@ -118,7 +124,7 @@ func New(o Options) *Agent {
 	a := &Agent{
 		log: o.Log, opt: o, files: o.Files, wake: make(chan struct{}, 1), begun: make(chan struct{}), links: map[*link]struct{}{}, refusedLast: map[string]Refusal{},
 		signer: media.NewSigner(sha256.Sum256(append([]byte("hermes-mobile relay media 1\x00"), o.Key...))),
-		tick:   100 * time.Millisecond,
+		tick:   100 * time.Millisecond, wakeAgain: wakeAgain,
 	}
 	a.routes.Store(&routes{})
 	a.SetGateways(o.Gateways)

@@ -48,8 +48,11 @@ type gateway struct {
 	replacedAt  []time.Time // of connections still alive, by newer ones
 	newerHere   bool        // this connection has brought an op that only newer gateways send
 	version     Version
-	detail      string // of the last status
-	known       string // name that frames proved to be one the gateway knows (relay-facts §9)
+	detail      string        // of the last status
+	waking      chan struct{} // closed when it has come; nil: nobody wakes it
+	wakeNext    time.Time     // before which it is not woken again
+	wakeErr     string        // why it could not be woken the last time
+	known       string        // name that frames proved to be one the gateway knows (relay-facts §9)
 
 	// What goes to it: the wedge rule (relay-facts §7) allows one event at a time.
 	queue    []*item
@@ -329,6 +332,7 @@ func (g *gateway) linkGone(l *link) {
 func (g *gateway) retire(code int, reason string) {
 	g.do(func() {
 		g.retired = true
+		g.awake()
 		g.dropLink(code, reason)
 		g.unqueue(true)
 		if code != closeRevoked {

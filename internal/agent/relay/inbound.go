@@ -117,8 +117,8 @@ func (g *gateway) event(c *convo, text, kind, mid string) event {
 // handFile adds the file of an input to its event. It becomes an address of ours
 // that only this gateway may read, or a copy on this machine, which is the only
 // way for older gateways (relay-facts §5); never anything that the device said.
-// The address is preferred: a copy must be readable for the gateway's user, and
-// lie where the gateway sees the same disk.
+// Which of the two says filesBy: a copy must be
+// readable for the gateway's user, and lie where the gateway sees the same disk.
 func (g *gateway) handFile(c *convo, in chat.Input, ev event, tell func(error)) {
 	f := in.File
 	kind := f.Kind
@@ -138,9 +138,9 @@ func (g *gateway) handFile(c *convo, in chat.Input, ev event, tell func(error)) 
 		ev.Media = []wireMedia{{URL: url, Mime: f.Mime, Filename: f.Name}}
 	}
 	switch {
-	case g.version == Older && !g.local():
+	case g.filesBy() == ByNothing:
 		tell(errNoFiles)
-	case g.version != Older:
+	case g.filesBy() == ByAddress:
 		add(g.mediaBase() + g.a.fileDown(g.config().ID, f))
 		g.send(c, in, ev, tell)
 	default:
@@ -251,6 +251,29 @@ func (g *gateway) adopt(c *convo, in chat.Input) {
 			t.waitsFor(card.ID, st.Kind)
 		}
 	}
+}
+
+// FilesBy says how files of devices reach a gateway.
+type FilesBy string
+
+// The ways.
+const (
+	ByAddress FilesBy = "address" // of ours, signed, that the gateway fetches
+	ByCopy    FilesBy = "copy"    // a path on this machine
+	ByNothing FilesBy = ""        // an older gateway on another machine takes none
+)
+
+// filesBy says how files reach the gateway. A newer one gets addresses, unless its owner says that it is on this machine: then it
+// gets copies, which no rule about private addresses can refuse. What is merely seen to be local may be a container with a disk of
+// its own.
+func (g *gateway) filesBy() FilesBy {
+	switch told := g.config().Local; {
+	case g.version != Older && (told == nil || !*told):
+		return ByAddress
+	case g.local():
+		return ByCopy
+	}
+	return ByNothing
 }
 
 // local reports whether the gateway can read our files.

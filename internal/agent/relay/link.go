@@ -266,6 +266,7 @@ func (g *gateway) hello(name string) {
 		return
 	}
 	g.ready, g.idle = true, false
+	g.awake()
 	g.helloAt = g.a.now()
 	for c := range g.active {
 		if c.turn != nil {

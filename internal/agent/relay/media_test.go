@@ -163,7 +163,7 @@ func TestMediaIDsOutliveRestart(t *testing.T) {
 }
 
 func TestFileToAgent(t *testing.T) {
-	remote := false
+	remote, here := false, true
 	for _, c := range []struct {
 		name    string
 		version Version
@@ -175,6 +175,8 @@ func TestFileToAgent(t *testing.T) {
 		{"newer, address given", Newer, nil, "https://phone.example/x/", false},
 		{"unknown on this machine", Unknown, nil, "", false},
 		{"unknown elsewhere", Unknown, &remote, "", false},
+		{"newer that seems to be elsewhere", Newer, &remote, "", false},
+		{"newer on this machine, says its owner", Newer, &here, "", true},
 		{"older on this machine", Older, nil, "", true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -192,6 +194,16 @@ func TestFileToAgent(t *testing.T) {
 			m := ev["media"].([]any)[0].(map[string]any)
 			if ev["message_type"] != "voice" || ev["text"] != "the words" || m["url"] != url || m["mime"] != "audio/wav" || m["filename"] != f.Name {
 				t.Errorf("%v", ev)
+			}
+			if strings.Contains(url, "file:") {
+				t.Errorf("newer gateways read no %s", url)
+			}
+			want := ByAddress
+			if c.path {
+				want = ByCopy
+			}
+			if s := r.a.State().Gateways[0]; s.Files != want || want == ByAddress && !strings.HasPrefix(url, s.MediaBase+"/relay/media/") {
+				t.Errorf("the owner is told %q, %s", s.Files, s.MediaBase)
 			}
 			if c.path {
 				if b, err := os.ReadFile(url); err != nil || string(b) != "the sound" {

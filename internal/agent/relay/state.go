@@ -51,13 +51,16 @@ type GatewayState struct {
 	KnownName  string   // the one that it proved to know (relay-facts §9)
 	Version    Version
 	Local      bool // it is on this machine, or was when it was there last
+	Files      FilesBy
+	MediaBase  string // where its files are, with ByAddress; as it dialled, unless its owner set another
 	Turns      int
 	Waiting    int // events without a receipt
 	Wedged     bool
 	Wedges     int64
 	LastWedge  time.Time
 	BadLines   int64
-	SameIDSeen bool // connections of this id replace one another: two gateways with one id?
+	WakeErr    string // why it could not be woken, where its owner has set an address for that
+	SameIDSeen bool   // connections of this id replace one another: two gateways with one id?
 }
 
 // State returns a picture of all gateways.
@@ -97,7 +100,7 @@ func (g *gateway) state() GatewayState {
 		ID: cfg.ID, Name: cfg.Name, Online: g.online(), Idle: g.idle, Seen: !g.connectedAt.IsZero(), Since: g.awaySince,
 		Names: append([]string(nil), g.names...), KnownName: g.known, Version: g.version, Local: g.local() || g.link == nil && g.wasLocal,
 		Waiting: len(g.queue), Wedged: g.wedged, Wedges: g.wedges, LastWedge: g.lastWedge, BadLines: g.badLines,
-		SameIDSeen: g.sameID(),
+		Files: g.filesBy(), MediaBase: g.mediaBase(), WakeErr: g.wakeErr, SameIDSeen: g.sameID(),
 	}
 	if g.link != nil {
 		s.Since, s.From = g.connectedAt, g.link.from
