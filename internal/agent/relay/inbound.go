@@ -114,11 +114,11 @@ func (g *gateway) event(c *convo, text, kind, mid string) event {
 	}}
 }
 
-// handFile adds the file of an input to its event. It becomes an address of ours
-// that only this gateway may read, or a copy on this machine, which is the only
-// way for older gateways (relay-facts §5); never anything that the device said.
-// The address is preferred: a copy must be readable for the gateway's user, and
-// lie where the gateway sees the same disk.
+// handFile adds the file of an input to its event. It becomes a copy on this
+// machine under its own name, or an address of ours that only this gateway may
+// read; never anything that the device said. A copy is the only way for older
+// gateways (relay-facts §5). A newer one gets it where it is known to see the
+// file, and the address else.
 func (g *gateway) handFile(c *convo, in chat.Input, ev event, tell func(error)) {
 	f := in.File
 	kind := f.Kind
@@ -136,36 +136,58 @@ func (g *gateway) handFile(c *convo, in chat.Input, ev event, tell func(error)) 
 	add := func(url string) {
 		ev.MediaURLs = []string{url}
 		ev.Media = []wireMedia{{URL: url, Mime: f.Mime, Filename: f.Name}}
-	}
-	switch {
-	case g.version == Older && !g.local():
-		tell(errNoFiles)
-	case g.version != Older:
-		add(g.mediaBase() + g.a.fileDown(g.config().ID, f))
 		g.send(c, in, ev, tell)
-	default:
-		ok := g.a.goDo(func(context.Context) {
-			path, err := g.a.files.LocalCopy(f.Hash, f.Name)
-			g.do(func() {
-				switch {
-				case quota.Why(err) != "":
-					g.log.Error("relay: no room for a copy of a file for the gateway", "input", in.N, "err", err)
-					tell(errNoRoom)
-				case err != nil:
-					g.log.Error("relay: no copy of a file for the gateway", "input", in.N, "err", err)
-					tell(errFileGone)
-				case !g.online():
-					tell(chat.ErrAway)
-				default:
-					add(path)
-					g.send(c, in, ev, tell)
-				}
-			})
-		})
-		if !ok {
-			tell(chat.ErrAway)
-		}
 	}
+	address := func() { add(g.mediaBase() + g.a.fileDown(g.config().ID, f)) }
+	older, l := g.version == Older, g.link
+	switch {
+	case older && !g.local():
+		tell(errNoFiles)
+		return
+	case !older && !g.local():
+		address()
+		return
+	}
+	ok := g.a.goDo(func(context.Context) {
+		sees := func(string) bool { return true }
+		if !older && g.config().Local == nil {
+			near, found := l.near()
+			if !found {
+				g.do(func() { g.ifOnline(address, tell) })
+				return
+			}
+			sees = near.Sees
+		}
+		path, err := g.a.files.LocalCopy(f.Hash, f.Name)
+		whole := err == nil && sees(path)
+		g.do(func() {
+			switch {
+			case whole:
+				g.ifOnline(func() { add(path) }, tell)
+			case !older:
+				g.log.Info("relay: the gateway fetches a file, it cannot be handed a copy", "input", in.N, "err", err)
+				g.ifOnline(address, tell)
+			case quota.Why(err) != "":
+				g.log.Error("relay: no room for a copy of a file for the gateway", "input", in.N, "err", err)
+				tell(errNoRoom)
+			default:
+				g.log.Error("relay: no copy of a file for the gateway", "input", in.N, "err", err)
+				tell(errFileGone)
+			}
+		})
+	})
+	if !ok {
+		tell(chat.ErrAway)
+	}
+}
+
+// ifOnline does what needs the connection, which may have ended meanwhile.
+func (g *gateway) ifOnline(do func(), tell func(error)) {
+	if !g.online() {
+		tell(chat.ErrAway)
+		return
+	}
+	do()
 }
 
 // send queues an event. It begins a turn, unless one runs: then it is an input
