@@ -18,6 +18,7 @@ var decoders = map[string]string{
 	"depth of frames":                       "frame.FuzzTooDeep",
 	"texts that a person decides on":        "frame.FuzzVisible",
 	"WebSocket frames":                      "wsconn.FuzzFrames",
+	"sockets of this machine":               "neighbor.FuzzParse",
 	"WebSocket frames between rests":        "wsconn.FuzzRest",
 	"lines of a relay gateway":              "relay.FuzzFrame",
 	"bearers of a relay gateway":            "relay.FuzzBearer",

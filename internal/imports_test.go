@@ -63,6 +63,7 @@ var ranks = map[string]int{
 	"internal/quota":     0,
 	"internal/loglimit":  0,
 	"internal/strangers": 0,
+	"internal/neighbor":  0,
 
 	"internal/onetime":  0,
 	"internal/passhash": 0, // of passwords and the admin token

@@ -53,7 +53,8 @@ type Status struct {
 	Stop    bool // a turn can be interrupted
 	Tool    bool // it tells what tools it uses
 	FilesIn bool // it takes files and voice
-	Images  bool // it takes images, and where FilesIn is not set nothing else
+	Images  bool // it takes images, and where neither FilesIn nor AnyFile is set nothing else
+	AnyFile bool // it takes files of every kind, but no voice messages
 	Files   bool // it sends files
 	// Detail is a short sentence for the owner: which gateway and version, or why it is away.
 	Detail string

@@ -40,6 +40,8 @@ func Checked(f *Facts) (list []string) {
 				switch g.Files {
 				case relay.ByAddress:
 					how += ", files by addresses below " + g.MediaBase + "/relay/media/"
+				case relay.ByEither:
+					how += ", files as copies where it sees them, else by addresses below " + g.MediaBase + "/relay/media/"
 				case relay.ByCopy:
 					how += ", files as copies on this machine"
 				default:

@@ -550,6 +550,18 @@ func TestImagesOnly(t *testing.T) {
 	if h := w.take(); h.File == nil || h.File.Kind != "image" {
 		t.Errorf("handed %+v", h.Input)
 	}
+	w.agent.set(func(s *chat.Status) { s.AnyFile = true })
+	if caps := find[*frame.CapabilitiesChanged](c, nil).Capabilities; caps.Audio || !caps.Media || caps.MediaKinds != nil {
+		t.Errorf("capabilities %+v", caps)
+	}
+	c.send(&frame.Media{ID: "u3", Kind: "document", Filename: "a.txt", Mime: "text/plain", Data: []byte("words"), Parts: 1})
+	if a := find[*frame.Accepted](c, nil); a.ID != "u3" {
+		t.Errorf("receipt %s", show(a))
+	}
+	c.send(&frame.Audio{ID: "v2", Format: "ogg", Data: []byte("OggS")})
+	if e := find[*frame.Error](c, nil); e.Code != frame.Forbidden || e.Ref != "v2" {
+		t.Errorf("answered %s", show(e))
+	}
 	w.agent.set(func(s *chat.Status) { s.FilesIn = true })
 	if caps := find[*frame.CapabilitiesChanged](c, nil).Capabilities; !caps.Audio || caps.MediaKinds != nil {
 		t.Errorf("capabilities %+v", caps)

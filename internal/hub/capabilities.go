@@ -19,7 +19,7 @@ func agentState(st chat.Status) frame.AgentState {
 func (s *session) capabilities(st chat.Status) frame.Capabilities {
 	h, may := s.hub, s.dev.Rights
 	var kinds []string
-	if may.Write && st.Images && !st.FilesIn {
+	if may.Write && st.Images && !st.FilesIn && !st.AnyFile {
 		kinds = []string{"image"}
 	}
 	var at time.Time
@@ -28,7 +28,7 @@ func (s *session) capabilities(st chat.Status) frame.Capabilities {
 		at, in = time.Now().Add(wait).UTC().Add(time.Second-1).Truncate(time.Second), seconds(wait)
 	}
 	return frame.Capabilities{
-		Text: may.Write, Audio: may.Write && st.FilesIn, Media: may.Write && (st.FilesIn || st.Images), MediaKinds: kinds,
+		Text: may.Write, Audio: may.Write && st.FilesIn, Media: may.Write && (st.FilesIn || st.AnyFile || st.Images), MediaKinds: kinds,
 		Prompt:    may.Answer && in == 0 && (st.Prompt || !st.Online), // an answer is taken while the agent is away, too
 		AnswersAt: at, AnswersIn: in,
 		Edit: st.Edit, Typing: st.Typing, Avatar: true, Deliver: may.Write,

@@ -65,7 +65,7 @@ func (e *spoiled) fail(_ *session, _ error) { e.c.send(storeDown(e.e.Ref)) }
 func (s *session) unwelcome(f *frame.Media) *frame.Error {
 	st := s.hub.Agent.Status(s.dev.Talks())
 	switch {
-	case st.FilesIn:
+	case st.FilesIn || st.AnyFile:
 		return nil
 	case !st.Images:
 		return noFiles(f.ID)

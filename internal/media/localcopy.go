@@ -22,6 +22,9 @@ import (
 // content, when that has a signature. Asking again replaces the copy, so that
 // it is whole and unchanged again; a reader of the former one is not disturbed.
 //
+// Nobody but this account and root can change what is at the path; where the
+// folders above it allow that, it is an error.
+//
 // It goes when the original is swept, whose age begins anew here. For a hash
 // that is not stored the error is fs.ErrNotExist by errors.Is.
 //
@@ -73,7 +76,15 @@ func (s *Store) LocalCopy(hash, filename string) (string, error) {
 	if err := t.Close(); err != nil {
 		return fail(err)
 	}
-	to := filepath.Join(s.local(), hash, name)
+	// Without links: where they lead could be changed after it was looked at.
+	dir, err := filepath.EvalSymlinks(s.local())
+	if err != nil {
+		return fail(err)
+	}
+	to := filepath.Join(dir, hash, name)
+	if err := ours(dir); err != nil {
+		return fail(fmt.Errorf("an agent is handed no path that others can change: %w", err))
+	}
 	if err := s.place(t.Name(), to, hash); err != nil {
 		return fail(err)
 	}

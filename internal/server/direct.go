@@ -1,17 +1,20 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"net/netip"
 	"net/url"
+	"strconv"
 
 	"hermes-mobile/gateway"
 	"hermes-mobile/internal/access"
 	"hermes-mobile/internal/agent/direct"
 	"hermes-mobile/internal/chat"
 	"hermes-mobile/internal/doctor"
+	"hermes-mobile/internal/neighbor"
 	"hermes-mobile/internal/store"
 )
 
@@ -32,7 +35,8 @@ func (s *Server) newDirect(ctx context.Context) (chat.Agent, error) {
 		return nil, err
 	}
 	return &directAgent{Agent: direct.New(direct.Options{Client: client, Keep: keep{store: s.store}, Files: files{s.files}, Log: s.log,
-		Instance: string(instance), Model: s.cfg.APIModel, AllSessions: s.cfg.APISessions == "all"}), client: client}, nil
+		Instance: string(instance), Model: s.cfg.APIModel, AllSessions: s.cfg.APISessions == "all",
+		Near: near(s.cfg.APIURL), HermesHome: s.cfg.HermesHome, Data: s.cfg.Data}), client: client}, nil
 }
 
 // newWithin makes the agent of the program that the server is within.
@@ -90,6 +94,30 @@ func (s *Server) api() *doctor.API {
 	u, err := url.Parse(s.cfg.APIURL)
 	return &doctor.API{URL: s.cfg.APIURL, NoKey: s.cfg.APIKey == "", KeyRefused: errors.Is(state.Err, gateway.ErrSignIn), Another: errors.Is(state.Err, gateway.ErrIdentity),
 		Down: state.Err, Version: state.Version, Older: state.Older, Elsewhere: s.cfg.APIKind != "hermes" || err == nil && !isLoopback(u.Hostname())}
+}
+
+// near looks for the process of the gateway that answers at an address of this machine; nil where that is of another one.
+func near(address string) func() (direct.Sees, bool) {
+	u, err := url.Parse(address)
+	if err != nil || !isLoopback(u.Hostname()) {
+		return nil
+	}
+	port, err := strconv.ParseUint(cmp.Or(u.Port(), map[string]string{"http": "80", "https": "443"}[u.Scheme]), 10, 16)
+	if err != nil {
+		return nil
+	}
+	hosts := []string{u.Hostname()}
+	if u.Hostname() == "localhost" {
+		hosts = []string{"127.0.0.1", "::1"}
+	}
+	return func() (direct.Sees, bool) {
+		for _, host := range hosts {
+			if p, ok := neighbor.Listening(netip.AddrPortFrom(netip.MustParseAddr(host), uint16(port))); ok {
+				return p, true
+			}
+		}
+		return nil, false
+	}
 }
 
 func isLoopback(host string) bool {

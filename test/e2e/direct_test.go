@@ -44,7 +44,7 @@ func TestDirect(t *testing.T) {
 	both(t, func(t *testing.T, v hermes.Version) {
 		w := newDirect(t, v, "MOBILE_API_SESSIONS=all", "MOBILE_API_JOBS=on")
 		w.run(map[string]func(*testing.T, *world){
-			"chat": directChat, "approval": directApproval, "stop": directStop, "image": directImage, "sessions": directSessions,
+			"chat": directChat, "approval": directApproval, "stop": directStop, "image": directImage, "files": directFiles, "sessions": directSessions,
 			"model_fails": directModelFails, "at_once": directAtOnce, "jobs": directJobs,
 		}, nil)
 	})
@@ -53,7 +53,7 @@ func TestDirect(t *testing.T) {
 // directChat: text is streamed, a tool is shown, and the session goes on.
 func directChat(t *testing.T, w *world) {
 	p := w.phone(t, "chat")
-	if c := p.Status().Capabilities; !c.Edit || !c.Prompt || !c.Stop || !c.Tool || c.Audio || !slices.Equal(c.MediaKinds, []string{"image"}) {
+	if c := p.Status().Capabilities; !c.Edit || !c.Prompt || !c.Stop || !c.Tool || c.Audio || !c.Media || c.MediaKinds != nil {
 		t.Errorf("capabilities %+v", c)
 	}
 	mark := p.Mark()
@@ -163,7 +163,7 @@ func onePixel(t *testing.T) []byte {
 	return b.Bytes()
 }
 
-// directImage: an image reaches the model, and another file is refused before it is sent.
+// directImage: an image reaches the model.
 func directImage(t *testing.T, w *world) {
 	p := w.phone(t, "image")
 	mark := p.Mark()
@@ -171,15 +171,42 @@ func directImage(t *testing.T, w *world) {
 	if m := p.Answered(mark, id); !strings.Contains(m.Text, "seen") {
 		t.Errorf("the answer is %q", m.Text)
 	}
-	out, err := p.SendFile(t.Context(), device.FileOptions{Kind: "document", Name: "a.txt", Mime: "text/plain", Data: []byte("hello")})
-	if err == nil {
-		ctx, cancel := context.WithTimeout(t.Context(), patience)
-		defer cancel()
-		_, err = out.Wait(ctx)
+}
+
+// directFiles: with server and gateway on one machine files of every kind go both ways, those of a text turn and of one with an image.
+func directFiles(t *testing.T, w *world) {
+	p := w.phone(t, "files")
+	for _, c := range []struct {
+		name, kind string
+		data       []byte
+	}{{"view.png", "image", picture(t, 7)}, {"Zürich.pdf", "document", pdf(7000)}, {"film.mp4", "video", mp4()}} {
+		path := write(t, c.name, c.data)
+		for _, up := range [][]byte{nil, onePixel(t)} {
+			mark := p.Mark()
+			id := ""
+			if up == nil {
+				id = p.Say("FM:media(" + path + ")")
+			} else {
+				id = p.Upload(device.FileOptions{Kind: "image", Name: "dot.png", Mime: "image/png", Caption: "FM:media(" + path + ")", Data: up})
+			}
+			f := Wait(p, mark, "the file "+c.name, func(device.File) bool { return true })
+			m := p.Answered(mark, id)
+			if m.Text != "Here is your file." {
+				t.Errorf("the text with %s is %q", c.name, m.Text)
+			}
+			if f.Err != nil || !bytes.Equal(f.Data, c.data) || f.Kind != c.kind || f.ReplyTo != id || f.Filename != c.name && up == nil {
+				f.Data = nil
+				t.Errorf("instead of %s (%s, %d bytes) came %+v", c.name, c.kind, len(c.data), f)
+			}
+			p.Idle()
+		}
 	}
-	if err == nil || !strings.Contains(err.Error(), "images only") {
-		t.Errorf("a text file is answered with %v", err)
-	}
+	mark := p.Mark()
+	secret := w.gateway.Home() + "/.env"
+	p.Say("FM:media(" + secret + ")")
+	p.Final(mark, "why it is not sent", func(m device.Message) bool { return strings.Contains(m.Text, "files of this folder are not sent") })
+	p.Idle()
+	p.documentUp(t, w)
 }
 
 // ask asks the agent of a device and decodes the result.

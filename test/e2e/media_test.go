@@ -9,6 +9,7 @@ import (
 	"image/color"
 	"image/png"
 	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -75,7 +76,8 @@ func (p *Phone) pictureUp(t *testing.T, shade uint8) {
 // pdfPath finds a path in what the model was told.
 var pdfPath = regexp.MustCompile(`/[^'"\n]+\.pdf`)
 
-// documentUp sends a document: the model is told where it lies.
+// documentUp sends a document: the model is told where it lies. A gateway beside the server, of either version, is handed the path of a
+// copy under the name that the person gave it.
 func (p *Phone) documentUp(t *testing.T, w *world) {
 	t.Helper()
 	data := pdf(700_000) // several parts
@@ -85,6 +87,9 @@ func (p *Phone) documentUp(t *testing.T, w *world) {
 	found := pdfPath.FindString(m.Text)
 	if found == "" {
 		t.Fatalf("of a document the model saw %q", m.Text)
+	}
+	if !strings.HasPrefix(found, w.server.Data) || filepath.Base(found) != "Bericht für Ann.pdf" {
+		t.Errorf("the document is handed over as %s", found)
 	}
 	if got, err := os.ReadFile(found); err != nil || !bytes.Equal(got, data) {
 		t.Errorf("the document at %s has %d bytes, not the %d that were sent: %v", found, len(got), len(data), err)

@@ -34,9 +34,16 @@ type Options struct {
 	AllSessions bool
 	// ApprovalLife is how long the gateway waits for an answer; 0: as its version does unless its owner set another.
 	ApprovalLife time.Duration
+	// Near finds the gateway's process where it runs on this machine and is known to see the same files; nil: it never is.
+	Near func() (Sees, bool)
+	// HermesHome is Hermes' home on this machine, of which only the caches are sent to phones, and Data the server's own, of which nothing is.
+	HermesHome, Data string
 	// Patience is gateway.TurnRequest's; 0: as that package has it.
 	Patience time.Duration
 }
+
+// Sees tells whether a gateway finds the same file as this process at a path.
+type Sees interface{ Sees(path string) bool }
 
 // Agent implements chat.Agent and chat.Caller.
 type Agent struct {
@@ -56,6 +63,7 @@ type Agent struct {
 	detail string
 	listed []gateway.Model // models, when it was looked at last
 	busy   string          // why it takes no turns now
+	near   Sees            // nil: the gateway has other files
 	// refusedKey is why it took the key when it was looked at, and refused it for a turn.
 	refusedKey error
 }
@@ -153,10 +161,15 @@ func (a *Agent) check(ctx context.Context) bool {
 			detail += ", by the " + string(route.Kind) + " address"
 		}
 	}
+	var near Sees
+	if err == nil && a.Near != nil {
+		near, _ = a.Near()
+	}
 	a.mu.Lock()
 	changed := a.online.Swap(err == nil) != (err == nil) || a.detail != detail
 	if err == nil {
-		a.caps, a.listed = caps, models
+		changed = changed || (a.near == nil) != (near == nil)
+		a.caps, a.listed, a.near = caps, models, near
 	}
 	a.err, a.detail = err, detail
 	a.mu.Unlock()
@@ -193,7 +206,15 @@ func (a *Agent) Status(string) chat.Status {
 		s.Tool = a.caps.Feature("tool_progress_events")
 		s.Images = a.caps.Offers("session_chat_stream") || a.caps.Offers("chat_completions")
 	}
+	s.AnyFile = a.near != nil && s.Images
 	return s
+}
+
+// beside is the gateway's process where it sees the same files as this one, nil where it does not.
+func (a *Agent) beside() Sees {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.near
 }
 
 // setBusy notes why the gateway takes no turns now; empty: it does.

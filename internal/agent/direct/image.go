@@ -21,28 +21,35 @@ const (
 	maxImageOut = 8 << 20
 )
 
-// attached reads the image that a person sent.
-func (t *turn) attached() ([]gateway.Image, error) {
+// attached reads the image that a person sent. beside is what the model reads of another file, which a gateway on this machine is handed
+// as the path of a copy.
+func (t *turn) attached() (images []gateway.Image, beside string, err error) {
 	f := t.in.File
 	if f == nil {
-		return nil, nil
+		return nil, "", nil
+	}
+	if f.Kind != "image" || f.Size > maxImage {
+		if near := t.agent.beside(); near != nil {
+			beside, err = t.copied(near, f)
+			return nil, beside, err
+		}
 	}
 	if f.Kind != "image" {
-		return nil, fmt.Errorf("the gateway's HTTP API takes images and no other files")
+		return nil, "", fmt.Errorf("the gateway's HTTP API takes images and no other files")
 	}
 	if f.Size > maxImage {
-		return nil, fmt.Errorf("the gateway's HTTP API takes images of up to %d MiB, this one has %d", maxImage>>20, (f.Size+1<<20-1)>>20)
+		return nil, "", fmt.Errorf("the gateway's HTTP API takes images of up to %d MiB, this one has %d", maxImage>>20, (f.Size+1<<20-1)>>20)
 	}
 	file, err := t.agent.Files.Open(f.Hash)
 	if err != nil {
-		return nil, fmt.Errorf("the image is no longer there")
+		return nil, "", fmt.Errorf("the image is no longer there")
 	}
 	defer file.Close()
 	data, err := io.ReadAll(io.LimitReader(file, maxImage+1))
 	if err != nil {
-		return nil, fmt.Errorf("the image cannot be read")
+		return nil, "", fmt.Errorf("the image cannot be read")
 	}
-	return []gateway.Image{{Mime: f.Mime, Data: data}}, nil
+	return []gateway.Image{{Mime: f.Mime, Data: data}}, "", nil
 }
 
 // inlined finds the images that Hermes puts into the text of a reply (api-facts §4.7).

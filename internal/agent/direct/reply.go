@@ -1,7 +1,6 @@
 package direct
 
 import (
-	"regexp"
 	"strings"
 
 	"hermes-mobile/gateway"
@@ -61,7 +60,7 @@ func (r *reply) stream(segment int, text string) []chat.Event {
 		r.segments = append(r.segments, "")
 	}
 	r.segments[segment] = text
-	if text = unfinished(r.rest(text)); text == "" || r.given < r.skip {
+	if text = r.turn.unfinished(r.rest(text)); text == "" || r.given < r.skip {
 		return events
 	}
 	if r.id == "" {
@@ -93,7 +92,7 @@ func (r *reply) finish() []chat.Event {
 	return r.final(text)
 }
 
-// final says a message, and the images in it.
+// final says a message, and the files in it.
 func (r *reply) final(text string) []chat.Event {
 	id := r.id
 	if id == "" {
@@ -101,11 +100,13 @@ func (r *reply) final(text string) []chat.Event {
 	}
 	r.id = ""
 	text, images := r.turn.images(text)
+	text, files := r.turn.files(text)
+	files = append(images, files...)
 	var events []chat.Event
-	if text != "" || len(images) == 0 {
+	if text != "" || len(files) == 0 {
 		events = append(events, r.turn.say(id, text, true))
 	}
-	events = append(events, images...)
+	events = append(events, files...)
 	past := min(max(r.skip-r.given, 0), len(events))
 	r.given += len(events)
 	return events[past:]
@@ -146,27 +147,21 @@ func (r *reply) end(o gateway.Outcome) []chat.Event {
 	return events
 }
 
-// elsewhere finds the lines by which Hermes names a file on its own machine: its API hands none over (api-facts §4.7).
-var elsewhere = regexp.MustCompile(`(?m)^[ \t]*MEDIA:(\S.*?)[ \t]*$`)
-
-// shown is a segment as a person reads it.
+// shown is a segment as a person reads it, empty where there is nothing to read.
 func shown(text string) string {
-	text = strings.Trim(text, "\r\n")
-	if strings.TrimSpace(text) == "" {
+	if text = strings.Trim(text, "\r\n"); strings.TrimSpace(text) == "" {
 		return ""
 	}
-	if !strings.Contains(text, "MEDIA:") {
-		return text
-	}
-	return elsewhere.ReplaceAllStringFunc(text, func(line string) string {
-		path := elsewhere.FindStringSubmatch(line)[1]
-		name := path[strings.LastIndexAny(path, `/\`)+1:]
-		return "*The file " + strings.Trim(name, "`*_[]") + " is on the gateway's machine. Its HTTP API hands no files over.*"
-	})
+	return text
 }
 
-// unfinished is a text that is still being written, as a person reads it: an image is not shown as its letters.
-func unfinished(text string) string {
+// unfinished is a text that is still being written, as a person reads it: a file is not shown as the letters that name it.
+func (t *turn) unfinished(text string) string {
+	if t.agent.beside() != nil {
+		text = strings.TrimSpace(named.ReplaceAllString(text, ""))
+	} else {
+		text = noted(text)
+	}
 	const mark = "](data:image/"
 	if !strings.Contains(text, mark) {
 		return text

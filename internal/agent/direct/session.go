@@ -71,7 +71,7 @@ func (a *Agent) learn(t *turn, o gateway.Outcome) {
 			return
 		}
 		c.Response = o.ResponseID
-		c.History = append(slices.Clone(c.History), gateway.Said{Role: "user", Text: t.text()}, gateway.Said{Role: "assistant", Text: o.Text()})
+		c.History = append(slices.Clone(c.History), gateway.Said{Role: "user", Text: t.text("")}, gateway.Said{Role: "assistant", Text: o.Text()})
 		size := 0
 		for i := len(c.History) - 1; i >= 0; i-- {
 			if size += len(c.History[i].Text); size > maxHistoryBytes || len(c.History)-i > maxHistory {

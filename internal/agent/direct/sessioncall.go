@@ -301,7 +301,7 @@ func (a *Agent) history(ctx context.Context, device string, params []byte) (any,
 		case m.Role == "tool":
 			text = cutText(text, maxToolText)
 		default:
-			text = cutText(shown(text), maxShown)
+			text = cutText(noted(shown(text)), maxShown)
 		}
 		encoded, err := json.Marshal(text) // up to six times as long
 		if err != nil {

@@ -15,7 +15,7 @@ func (t *turn) start() (*gateway.Turn, error) {
 	if err != nil {
 		return nil, err
 	}
-	images, err := t.attached()
+	images, beside, err := t.attached()
 	if err != nil {
 		return nil, err
 	}
@@ -46,7 +46,7 @@ func (t *turn) start() (*gateway.Turn, error) {
 	if t.model == "" && !keeps(caps) {
 		t.model = t.agent.defaultModel()
 	}
-	req := gateway.TurnRequest{Text: t.text(), Images: images, Model: t.model, Provider: t.provider,
+	req := gateway.TurnRequest{Text: t.text(beside), Images: images, Model: t.model, Provider: t.provider,
 		Key: key, Patience: t.agent.Patience, OnLease: t.remember}
 	if caps.Offers("session_create") {
 		if req.SessionID, err = t.agent.session(t.early, t.in.Device, known); err != nil {

@@ -356,9 +356,12 @@ func (t *turn) isAsked() bool {
 	return t.lease != nil
 }
 
-// text is what the model reads: what the person replies to stands before it.
-func (t *turn) text() string {
-	text := t.in.Text
+// text is what the model reads: what the person replies to stands before it, and after it what comes with it.
+func (t *turn) text(beside string) string {
+	text := strings.TrimPrefix(t.in.Text+"\n\n"+beside, "\n\n")
+	if beside == "" {
+		text = t.in.Text
+	}
 	if t.in.Quote != "" {
 		text = "> " + strings.ReplaceAll(strings.TrimSpace(t.in.Quote), "\n", "\n> ") + "\n\n" + text
 	}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
+	"net/netip"
 	"slices"
 	"strings"
 	"sync"
@@ -14,6 +15,7 @@ import (
 
 	"hermes-mobile/internal/chat"
 	"hermes-mobile/internal/media"
+	"hermes-mobile/internal/neighbor"
 	"hermes-mobile/internal/wsconn"
 )
 
@@ -26,7 +28,8 @@ type Gateway struct {
 	// everybody whom no other list names. Empty means "*".
 	Devices []string
 	// Local says whether the gateway is on this machine and can read our files;
-	// nil: it is when it dials over loopback without a proxy between.
+	// nil: an older one is when it dials over loopback without a proxy between,
+	// and a newer one, which can also fetch files, when it is known to see them.
 	Local *bool
 	// PublicURL is where the gateway reaches us, for the addresses of files;
 	// empty: the host it dialled.
@@ -34,6 +37,9 @@ type Gateway struct {
 	// WakeURL is asked for while messages wait and the gateway is away; empty: nothing is.
 	WakeURL string
 }
+
+// Sees tells whether a gateway finds the same file as this process at a path.
+type Sees interface{ Sees(path string) bool }
 
 // Options configure an Agent.
 type Options struct {
@@ -53,6 +59,9 @@ type Options struct {
 	// From names who made a request, for log and status: behind a proxy that is
 	// not the peer. The peer when nil.
 	From func(r *http.Request) string
+	// Near finds the gateway at the other end of a loopback connection, where it
+	// is known to see the same files as this process; neighbor.Connected when nil.
+	Near func(local, remote netip.AddrPort) (Sees, bool)
 	// Keeper pings the sockets; nil leaves that to the gateways.
 	Keeper *wsconn.Keeper
 	// Known are versions that were learnt in an earlier life, by gateway id;
@@ -117,6 +126,9 @@ func New(o Options) *Agent {
 	}
 	if o.From == nil {
 		o.From = func(r *http.Request) string { return r.RemoteAddr }
+	}
+	if o.Near == nil {
+		o.Near = func(local, remote netip.AddrPort) (Sees, bool) { return neighbor.Connected(local, remote) }
 	}
 	if o.Instance == "" {
 		o.Instance = "0"

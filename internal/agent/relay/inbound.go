@@ -114,11 +114,9 @@ func (g *gateway) event(c *convo, text, kind, mid string) event {
 	}}
 }
 
-// handFile adds the file of an input to its event. It becomes an address of ours
-// that only this gateway may read, or a copy on this machine, which is the only
-// way for older gateways (relay-facts §5); never anything that the device said.
-// Which of the two says filesBy: a copy must be
-// readable for the gateway's user, and lie where the gateway sees the same disk.
+// handFile adds the file of an input to its event. It becomes a copy on this
+// machine under its own name, or an address of ours that only this gateway may
+// read; never anything that the device said.
 func (g *gateway) handFile(c *convo, in chat.Input, ev event, tell func(error)) {
 	f := in.File
 	kind := f.Kind
@@ -136,36 +134,58 @@ func (g *gateway) handFile(c *convo, in chat.Input, ev event, tell func(error)) 
 	add := func(url string) {
 		ev.MediaURLs = []string{url}
 		ev.Media = []wireMedia{{URL: url, Mime: f.Mime, Filename: f.Name}}
-	}
-	switch {
-	case g.filesBy() == ByNothing:
-		tell(errNoFiles)
-	case g.filesBy() == ByAddress:
-		add(g.mediaBase() + g.a.fileDown(g.config().ID, f))
 		g.send(c, in, ev, tell)
-	default:
-		ok := g.a.goDo(func(context.Context) {
-			path, err := g.a.files.LocalCopy(f.Hash, f.Name)
-			g.do(func() {
-				switch {
-				case quota.Why(err) != "":
-					g.log.Error("relay: no room for a copy of a file for the gateway", "input", in.N, "err", err)
-					tell(errNoRoom)
-				case err != nil:
-					g.log.Error("relay: no copy of a file for the gateway", "input", in.N, "err", err)
-					tell(errFileGone)
-				case !g.online():
-					tell(chat.ErrAway)
-				default:
-					add(path)
-					g.send(c, in, ev, tell)
-				}
-			})
-		})
-		if !ok {
-			tell(chat.ErrAway)
-		}
 	}
+	address := func() { add(g.mediaBase() + g.a.fileDown(g.config().ID, f)) }
+	by, l := g.filesBy(), g.link
+	switch by {
+	case ByNothing:
+		tell(errNoFiles)
+		return
+	case ByAddress:
+		address()
+		return
+	}
+	ok := g.a.goDo(func(context.Context) {
+		sees := func(string) bool { return true }
+		if by == ByEither {
+			near, found := l.near()
+			if !found {
+				g.do(func() { g.ifOnline(address, tell) })
+				return
+			}
+			sees = near.Sees
+		}
+		path, err := g.a.files.LocalCopy(f.Hash, f.Name)
+		whole := err == nil && sees(path)
+		g.do(func() {
+			switch {
+			case whole:
+				g.ifOnline(func() { add(path) }, tell)
+			case by == ByEither:
+				g.log.Info("relay: the gateway fetches a file, it cannot be handed a copy", "input", in.N, "err", err)
+				g.ifOnline(address, tell)
+			case quota.Why(err) != "":
+				g.log.Error("relay: no room for a copy of a file for the gateway", "input", in.N, "err", err)
+				tell(errNoRoom)
+			default:
+				g.log.Error("relay: no copy of a file for the gateway", "input", in.N, "err", err)
+				tell(errFileGone)
+			}
+		})
+	})
+	if !ok {
+		tell(chat.ErrAway)
+	}
+}
+
+// ifOnline does what needs the connection, which may have ended meanwhile.
+func (g *gateway) ifOnline(do func(), tell func(error)) {
+	if !g.online() {
+		tell(chat.ErrAway)
+		return
+	}
+	do()
 }
 
 // send queues an event. It begins a turn, unless one runs: then it is an input
@@ -260,20 +280,23 @@ type FilesBy string
 const (
 	ByAddress FilesBy = "address" // of ours, signed, that the gateway fetches
 	ByCopy    FilesBy = "copy"    // a path on this machine
+	ByEither  FilesBy = "either"  // a path where the gateway is known to see the copy, else an address
 	ByNothing FilesBy = ""        // an older gateway on another machine takes none
 )
 
-// filesBy says how files reach the gateway. A newer one gets addresses, unless its owner says that it is on this machine: then it
-// gets copies, which no rule about private addresses can refuse. What is merely seen to be local may be a container with a disk of
-// its own.
+// filesBy says how files reach the gateway (relay-facts §5). An older one takes copies only. A newer one gets them where its owner says
+// that it is on this machine, or where it is seen to be: what merely dials from here may be a container with a disk of its own.
 func (g *gateway) filesBy() FilesBy {
-	switch told := g.config().Local; {
-	case g.version != Older && (told == nil || !*told):
+	told := g.config().Local
+	switch {
+	case !g.local() && g.version == Older:
+		return ByNothing
+	case !g.local():
 		return ByAddress
-	case g.local():
-		return ByCopy
+	case g.version != Older && told == nil:
+		return ByEither
 	}
-	return ByNothing
+	return ByCopy
 }
 
 // local reports whether the gateway can read our files.

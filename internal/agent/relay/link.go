@@ -6,7 +6,9 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/netip"
 	"strings"
+	"sync"
 	"time"
 
 	"hermes-mobile/internal/access"
@@ -46,6 +48,7 @@ type link struct {
 	base    string // where the gateway reaches us, as it dialled
 	local   bool   // over loopback, no proxy between
 	from    string
+	near    func() (Sees, bool) // the gateway's process, looked for once; only where local
 	partial []byte
 	ops     opReader
 }
@@ -74,6 +77,7 @@ func (a *Agent) upgrade(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	l := &link{g: g, conn: conn, base: access.Base(r, true), local: isLocal(r), from: a.opt.From(r)}
+	l.near = sync.OnceValues(func() (Sees, bool) { return a.near(r) })
 	a.mu.Lock()
 	if a.ctx == nil {
 		a.mu.Unlock()
@@ -322,4 +326,18 @@ func isLocal(r *http.Request) bool {
 	}
 	ip := net.ParseIP(strings.Split(host, "%")[0])
 	return ip != nil && ip.IsLoopback()
+}
+
+// near finds the gateway that made a request.
+func (a *Agent) near(r *http.Request) (Sees, bool) {
+	at, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
+	if !ok {
+		return nil, false
+	}
+	local, err := netip.ParseAddrPort(at.String())
+	remote, err2 := netip.ParseAddrPort(r.RemoteAddr)
+	if err != nil || err2 != nil {
+		return nil, false
+	}
+	return a.opt.Near(local, remote)
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/netip"
 	"os"
 	"strings"
 	"syscall"
@@ -162,26 +163,35 @@ func TestMediaIDsOutliveRestart(t *testing.T) {
 	}
 }
 
+// sight is a gateway that sees our files, or none of them.
+type sight bool
+
+func (s sight) Sees(string) bool { return bool(s) }
+
 func TestFileToAgent(t *testing.T) {
 	remote, here := false, true
 	for _, c := range []struct {
 		name    string
 		version Version
 		local   *bool
+		near    Sees
 		public  string
 		path    bool
 	}{
-		{"newer", Newer, nil, "", false},
-		{"newer, address given", Newer, nil, "https://phone.example/x/", false},
-		{"unknown on this machine", Unknown, nil, "", false},
-		{"unknown elsewhere", Unknown, &remote, "", false},
-		{"newer that seems to be elsewhere", Newer, &remote, "", false},
-		{"newer on this machine, says its owner", Newer, &here, "", true},
-		{"older on this machine", Older, nil, "", true},
+		{"newer", Newer, nil, nil, "", false},
+		{"newer, address given", Newer, nil, nil, "https://phone.example/x/", false},
+		{"newer that sees our files", Newer, nil, sight(true), "", true},
+		{"newer in a container on this machine", Newer, nil, sight(false), "", false},
+		{"newer on this machine by the settings", Newer, &here, nil, "", true},
+		{"newer elsewhere by the settings", Newer, &remote, sight(true), "", false},
+		{"unknown on this machine", Unknown, nil, nil, "", false},
+		{"unknown elsewhere", Unknown, &remote, nil, "", false},
+		{"older on this machine", Older, nil, nil, "", true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r := newRig(t, func(o *Options) {
 				o.Known = map[string]Version{"gw": c.version}
+				o.Near = func(_, _ netip.AddrPort) (Sees, bool) { return c.near, c.near != nil }
 				o.Gateways = []Gateway{{ID: "gw", Secret: "s3cret", Local: c.local, PublicURL: c.public}, {ID: "b", Secret: "sb", Devices: []string{"b-tel"}}}
 			})
 			p := r.dial()
@@ -199,14 +209,17 @@ func TestFileToAgent(t *testing.T) {
 				t.Errorf("newer gateways read no %s", url)
 			}
 			want := ByAddress
-			if c.path {
+			switch {
+			case c.version != Older && c.local == nil:
+				want = ByEither
+			case c.path:
 				want = ByCopy
 			}
-			if s := r.a.State().Gateways[0]; s.Files != want || want == ByAddress && !strings.HasPrefix(url, s.MediaBase+"/relay/media/") {
+			if s := r.a.State().Gateways[0]; s.Files != want || !c.path && !strings.HasPrefix(url, s.MediaBase+"/relay/media/") {
 				t.Errorf("the owner is told %q, %s", s.Files, s.MediaBase)
 			}
 			if c.path {
-				if b, err := os.ReadFile(url); err != nil || string(b) != "the sound" {
+				if b, err := os.ReadFile(url); err != nil || string(b) != "the sound" || !strings.HasPrefix(url, "/") {
 					t.Errorf("%s: %v", url, err)
 				}
 				return
@@ -278,4 +291,26 @@ func TestFileAddressBehindProxy(t *testing.T) {
 		t.Errorf("address %s", url)
 	}
 	r.until("taken", func() bool { return rc.is(nil) })
+}
+
+// A newer gateway whose copy cannot be made fetches the file.
+func TestFileWithoutACopyIsFetched(t *testing.T) {
+	r := newRig(t, func(o *Options) {
+		o.Known = map[string]Version{"gw": Newer}
+		o.Near = func(_, _ netip.AddrPort) (Sees, bool) { return sight(true), true }
+		o.Files = noCopies{o.Files}
+	})
+	p := r.dial()
+	rc := &receipt{}
+	r.a.Hand(chat.Input{N: 1, Device: "tel", Kind: chat.Media, File: &chat.File{Kind: "document", Mime: "text/plain", Name: "x.txt", Hash: r.files.put(t, "words"), Size: 5}}, rc.taken)
+	if url := p.event()["media_urls"].([]any)[0].(string); !strings.HasPrefix(url, r.srv.URL+"/relay/media/") {
+		t.Errorf("address %s", url)
+	}
+	r.until("taken", func() bool { return rc.is(nil) })
+}
+
+type noCopies struct{ chat.Files }
+
+func (noCopies) LocalCopy(string, string) (string, error) {
+	return "", errors.New("others can change the folder")
 }
