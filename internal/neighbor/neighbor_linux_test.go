@@ -1,11 +1,13 @@
 package neighbor
 
 import (
+	"bufio"
 	"net"
 	"net/netip"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"hermes-mobile/internal/leak"
@@ -114,12 +116,11 @@ func TestListening(t *testing.T) {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	said := make([]byte, 16)
-	n, err := out.Read(said)
+	said, err := bufio.NewReader(out).ReadString('\n')
 	if err != nil {
 		t.Fatal(err)
 	}
-	at := netip.MustParseAddrPort("127.0.0.1:" + string(said[:n-1]))
+	at := netip.MustParseAddrPort("127.0.0.1:" + strings.TrimSpace(said))
 	if p, ok := Listening(at); !ok || p.pid != cmd.Process.Pid {
 		t.Errorf("%+v %v", p, ok)
 	}
