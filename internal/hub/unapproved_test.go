@@ -140,3 +140,24 @@ func TestUnapprovedDevicesOfAToken(t *testing.T) {
 	ok(t, w.hub.Revoke(ctx, "d5"))
 	w.connect("in-its-place")
 }
+
+// A user has at most a hundred devices by a token of an app. Revoked ones do not count, and the owner can add more with a code.
+func TestDevicesOfAUser(t *testing.T) {
+	t.Parallel()
+	const most = 100
+	w := newWorld(t, nil)
+	for i := range most {
+		w.connect(fmt.Sprint("d", i), withUser("anna"))
+	}
+	w.open("one-more", withUser("anna")).refused(frame.Forbidden, "the user has 100 devices")
+	if w.ids()["one-more"] {
+		t.Error("the device that was refused is stored")
+	}
+	w.connect("d7", withUser("anna"))
+	w.connect("other", withUser("ben"))
+	w.pair("by-code", hub.Code{User: "anna"})
+	w.open("one-more", withUser("anna")).refused(frame.Forbidden, "the user has 100 devices, which is the most")
+	ok(t, w.hub.Revoke(ctx, "d1"))
+	ok(t, w.hub.Revoke(ctx, "d2"))
+	w.connect("one-more", withUser("anna"))
+}

@@ -251,6 +251,31 @@ func TestNobodyFillsTheDisk(t *testing.T) {
 	quietLog(t, s)
 }
 
+// Where no device has a share, all together still stay within the limit, and what is kept for messages is left for them.
+func TestTheLimitHoldsWithoutShares(t *testing.T) {
+	t.Parallel()
+	const limit = 64 << 20
+	s, p := start(t, "MOBILE_MAX_DATA=64MiB", "MOBILE_MAX_DEVICE_DATA=1GiB")
+	most := watchDisk(t, s)
+	a := &replies{of: map[string]int{}, said: map[string]string{}}
+	var wg sync.WaitGroup
+	for who := range 4 {
+		wg.Go(func() {
+			flood(soon(t), s, hello(s.Token, fmt.Sprint("flood-", who)), a, 25, func(i int) frame.Up {
+				return &frame.Media{ID: fmt.Sprint("f", i), Kind: "document", Filename: "x.bin", Data: unique(who, i, 1<<20), Parts: 1}
+			})
+		})
+	}
+	wg.Wait()
+	p.Ask("after", "You said: after")
+	if peak := most(); peak > limit {
+		t.Errorf("the disk held %d MiB, %d are allowed", peak>>20, limit>>20)
+	}
+	if a.count("no_space") == 0 || a.count("taken") == 0 {
+		t.Errorf("the flooders were told %v", a.of)
+	}
+}
+
 // A server that is killed in the middle of uploads counts, and keeps, nothing of them when it starts again.
 func TestUnfinishedUploadsAreGoneAfterAKill(t *testing.T) {
 	t.Parallel()
