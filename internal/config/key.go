@@ -104,6 +104,7 @@ var (
 	agents  = []string{"auto", "relay", "direct", "demo"}
 	syncs   = []string{"always", "interval"}
 	onOff   = []string{"on", "off"}
+	steers  = []string{"auto", "on", "off"}
 	modes   = []string{"off", "auto", "self", "files"}
 
 	adminModes   = []string{"off", "local", "on"}
@@ -275,6 +276,9 @@ var table = []Key{
 		Help: "id with which the Hermes gateway dials in, as Hermes' own .env has it"},
 	{Name: hermesRelaySecret, Kind: Password,
 		Help: "secret that belongs to GATEWAY_RELAY_ID"},
+	{Name: "MOBILE_STEER", Kind: Choice, Default: "auto", Choices: steers,
+		Help: "adding a message to the turn that runs: auto (where the settings of the Hermes on this machine have display.busy_input_mode: steer and busy_ack_enabled: false), on (all gateways have them), off",
+		set:  func(c *Config, v string) error { return setChoice(&c.Steer, v, steers) }},
 	{Name: gatewaysName, Kind: Entries,
 		Help: "gateways that may dial in, each with id, secret, name, devices, local and public_url; in hermes-mobile.yaml only"},
 }

@@ -59,6 +59,7 @@ var samples = map[string]struct {
 	"MOBILE_METRICS_TOKEN":    {someSecret, "MetricsToken", Secret(someSecret), []string{"short"}},
 	"MOBILE_ADMIN_TOKEN":      {someSecret, "AdminToken", Secret(someSecret), []string{"short", "$argon2id$v=19$m=64,t=1,p=1$x", "$argon2i$v=19$m=65536,t=3,p=4$c29tZXNhbHQ$RdescudvJCsgt3ub+b4dWRWJTmaaJObG"}},
 	"MOBILE_ADMIN":            {"OFF", "Admin", "off", []string{"login", "yes", "admin"}},
+	"MOBILE_STEER":            {"On", "Steer", "on", []string{"yes", "queue"}},
 	"MOBILE_ADMIN_PASSKEY":    {"Required", "AdminPasskey", "required", []string{"on", "yes", "token"}},
 	"MOBILE_AUDIT_DAYS":       {"7", "AuditDays", 7, []string{"6", "3651", "1y"}},
 	"MOBILE_LOG_LEVEL":        {"DEBUG", "LogLevel", "debug", []string{"trace"}},
