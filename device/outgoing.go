@@ -65,7 +65,10 @@ func (o *Outgoing) finish(r Receipt) {
 // SendOption changes how something is sent.
 type SendOption func(*sendOptions)
 
-type sendOptions struct{ id, replyTo string }
+type sendOptions struct {
+	id, replyTo string
+	steer       bool
+}
 
 // WithID gives the message id, 1 to 128 printable characters, where the app has its own. Sending an id that is still on
 // its way returns the same Outgoing.
@@ -73,6 +76,11 @@ func WithID(id string) SendOption { return func(o *sendOptions) { o.id = id } }
 
 // InReplyTo names the message that this one answers.
 func InReplyTo(id string) SendOption { return func(o *sendOptions) { o.replyTo = id } }
+
+// Steer adds the text to the turn that runs when the server gets it: the agent reads it in the midst of its work. Where no turn
+// runs, or the agent cannot (Capabilities.Steer), it is sent as any other and waits for its own turn. It may still be answered
+// by a reply of its own, when the turn ended before it was read.
+func Steer() SendOption { return func(o *sendOptions) { o.steer = true } }
 
 func options(opts []SendOption) (sendOptions, error) {
 	var o sendOptions
@@ -103,7 +111,7 @@ func (d *Device) Send(ctx context.Context, text string, opts ...SendOption) (*Ou
 	if err := fits(text, o.id); err != nil {
 		return nil, err
 	}
-	return d.add(ctx, &Outgoing{ID: o.id, lane: talk, kept: true, Frame: &frame.Text{ID: o.id, Text: text, ReplyTo: o.replyTo}})
+	return d.add(ctx, &Outgoing{ID: o.id, lane: talk, kept: true, Frame: &frame.Text{ID: o.id, Text: text, ReplyTo: o.replyTo, Steer: o.steer}})
 }
 
 func fits(text, id string) error {

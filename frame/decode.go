@@ -166,7 +166,7 @@ func decodeText(o *object) (Up, error) {
 	if !ok {
 		replyTo = "" // an optional hint is no reason to refuse a message
 	}
-	return &Text{ID: id, Text: text, ReplyTo: replyTo}, nil
+	return &Text{ID: id, Text: text, ReplyTo: replyTo, Steer: string(o.get("steer")) == "true"}, nil // nor is this one
 }
 
 func blank(s string) bool {

@@ -49,6 +49,7 @@ type Capabilities struct {
 	Resume   bool     `json:"resume"`
 	Accepted bool     `json:"accepted"`
 	Stop     bool     `json:"stop"`
+	Steer    bool     `json:"steer"` // a text may be added to the turn that runs: see Text.Steer
 	Delta    bool     `json:"delta"`
 	Tool     bool     `json:"tool"`
 	MediaURL bool     `json:"media_url"`

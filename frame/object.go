@@ -99,7 +99,7 @@ func (o *object) add(name string, value jsontext.Value) {
 // known are the names that some frame of ours has; whatever else a frame holds is ignored.
 var known = func() map[string]bool {
 	m := map[string]bool{}
-	for name := range strings.FieldsSeq("t id text reply_to format data kind mime filename caption size part parts prompt_id option_id seq seen to " +
+	for name := range strings.FieldsSeq("t id text reply_to steer format data kind mime filename caption size part parts prompt_id option_id seq seen to " +
 		"require_live method params token pair device user accept resume name platform app epoch") {
 		m[name] = true
 	}

@@ -49,6 +49,7 @@ type Text struct {
 	ID      string `json:"id,omitzero"`
 	Text    string `json:"text"`
 	ReplyTo string `json:"reply_to,omitzero"`
+	Steer   bool   `json:"steer,omitzero"` // to be added to the turn that runs; else it waits for its own
 }
 
 // Audio is a voice message. Format is wav, ogg, m4a, mp3 or webm; Text, where the app recognised the speech itself, goes

@@ -42,7 +42,7 @@ var upFrames = map[string]func(*rapid.T) Up{
 		return h
 	},
 	"text": func(t *rapid.T) Up {
-		return &Text{ID: maybeID.Draw(t, "id"), Text: said.Draw(t, "text"), ReplyTo: maybeID.Draw(t, "reply_to")}
+		return &Text{ID: maybeID.Draw(t, "id"), Text: said.Draw(t, "text"), ReplyTo: maybeID.Draw(t, "reply_to"), Steer: rapid.Bool().Draw(t, "steer")}
 	},
 	"audio": func(t *rapid.T) Up {
 		format := rapid.SampledFrom([]string{"wav", "ogg", "m4a", "mp3", "webm"}).Draw(t, "format")

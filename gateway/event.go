@@ -178,6 +178,8 @@ type Outcome struct {
 	SessionID string
 	// ResponseID continues a chain of WayResponses: the next TurnRequest's Previous.
 	ResponseID string
+	// Unread is what [Turn.Steer] gave the turn too late: the model did not read it. Several texts have a line feed between them.
+	Unread string `json:",omitzero"`
 	// Err is set for every other state than Completed and Cancelled: an [*Error] where the gateway said why, else [ErrCut].
 	Err error `json:"-"`
 }

@@ -45,6 +45,7 @@ type turnFrame struct {
 	Partial     bool            `json:"partial"`
 	Interrupted bool            `json:"interrupted"`
 	Reason      string          `json:"turn_exit_reason"`
+	Unread      string          `json:"pending_steer"`
 	Messages    *[]storedRow    `json:"messages"`
 	Usage       json.RawMessage `json:"usage"`
 }
@@ -139,7 +140,7 @@ func (f *turnFrame) usage() (u Usage) {
 
 // outcome is what a terminal event of runs and session streams says, without the text.
 func (f *turnFrame) outcome(state State) Outcome {
-	o := Outcome{State: state, Partial: f.Partial, Reason: f.Reason, Usage: f.usage(), SessionID: f.SessionID}
+	o := Outcome{State: state, Partial: f.Partial, Reason: f.Reason, Usage: f.usage(), SessionID: f.SessionID, Unread: f.Unread}
 	if state == Completed && f.Completed != nil && !*f.Completed {
 		o.State = Failed
 		if f.Interrupted || f.Partial {

@@ -21,6 +21,9 @@ import (
 // agent's status says online.
 var ErrAway = errors.New("the agent is away")
 
+// ErrOwnTurn: an input cannot join the turn that it should (Input.Joins). The hub hands it over again as one that begins a turn.
+var ErrOwnTurn = errors.New("the message cannot join the running turn")
+
 // Agent is what a backend does. Its methods never block: they may be called from a session's own queue. Except for Run,
 // all may be called from several goroutines at once, and only after Run has begun.
 type Agent interface {
@@ -51,6 +54,7 @@ type Status struct {
 	Typing  bool // it tells that it works
 	Prompt  bool // it asks by cards
 	Stop    bool // a turn can be interrupted
+	Steer   bool // a turn can be told more while it runs, see Input.Joins
 	Tool    bool // it tells what tools it uses
 	FilesIn bool // it takes files and voice
 	Images  bool // it takes images, and where neither FilesIn nor AnyFile is set nothing else
@@ -98,9 +102,15 @@ type Input struct {
 	ReplyTo    string // id of the message that the person replies to; may be empty
 	Quote      string // text of that message, where it is still known
 	File       *File  // for Voice and Document
+	Steer      bool   // a text that should join the turn that was running when it came
 	Handed     bool   // it was taken in an earlier life of this process; what became of it is not known
 	Cards      []Card // with Handed: the cards of its turn that are not settled
 	Texts      int    // with Handed: how many final messages and files its turn had already stored
+
+	// Joins is the number of the running turn's input that this one is to be added to, where Admits allows it: the model reads
+	// it in the midst of its work. What cannot be added any more is refused with ErrOwnTurn, or answered like any other. 0 for
+	// all other inputs, and for those that begin a turn.
+	Joins int64 `json:"-"`
 }
 
 // InputKind tells what an Input is.

@@ -71,6 +71,7 @@ type Config struct {
 	Sync          string // "always" or "interval"
 
 	MetricsToken Secret
+	Steer        string // whether gateways add messages to running turns: "auto", "on" or "off"
 	Admin        string // who can open the admin UI: "off", "local" or "on"
 	AdminToken   Secret // in clear, or an argon2id hash of it; empty: nobody logs in from another machine
 	AdminPasskey string // for logging in from another machine: "optional", "required" or "both"

@@ -104,6 +104,7 @@ var (
 	agents  = []string{"auto", "relay", "direct", "demo"}
 	syncs   = []string{"always", "interval"}
 	onOff   = []string{"on", "off"}
+	steers  = []string{"auto", "on", "off"}
 	modes   = []string{"off", "auto", "self", "files"}
 
 	adminModes   = []string{"off", "local", "on"}
@@ -284,6 +285,9 @@ var table = []Key{
 	{Name: "MOBILE_RELAY_WAKE_URL", Kind: Password,
 		Help: "address that is fetched (GET) while messages wait and the gateway is away, to start a machine that sleeps; asked again ever more rarely until the gateway connects",
 		set:  func(c *Config, v string) error { return setWakeURL(&c.WakeURL, v) }},
+	{Name: "MOBILE_STEER", Kind: Choice, Default: "auto", Choices: steers,
+		Help: "adding a message to the turn that runs: auto (where the settings of the Hermes on this machine have display.busy_input_mode: steer and busy_ack_enabled: false), on (all gateways have them), off",
+		set:  func(c *Config, v string) error { return setChoice(&c.Steer, v, steers) }},
 	{Name: gatewaysName, Kind: Entries,
 		Help: "gateways that may dial in, each with id, secret, name, devices, local, public_url and wake_url; in hermes-mobile.yaml only"},
 }

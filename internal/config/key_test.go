@@ -73,6 +73,7 @@ var samples = map[string]struct {
 	"MOBILE_RELAY_SECRET":      {someSecret, "Gateways", []Gateway{{ID: "gw:1", Secret: someSecret, Devices: []string{"*"}}}, []string{"short"}},
 	"GATEWAY_RELAY_ID":         {"gw:1", "Gateways", []Gateway{{ID: "gw:1", Secret: someSecret, Devices: []string{"*"}}}, []string{"a\x01b"}},
 	"GATEWAY_RELAY_SECRET":     {someSecret, "Gateways", []Gateway{{ID: "gw:1", Secret: someSecret, Devices: []string{"*"}}}, []string{"short"}},
+	"MOBILE_STEER":             {"On", "Steer", "on", []string{"yes", "queue"}},
 	"MOBILE_GATEWAYS":          {"[{id: a, secret: " + someSecret + "}]", "Gateways", []Gateway{{ID: "a", Secret: someSecret, Devices: []string{"*"}}}, []string{"x", "[x]", "[{id: a}]"}},
 }
 

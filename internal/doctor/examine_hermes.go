@@ -226,20 +226,11 @@ func (e *examination) running(id string) {
 func (e *examination) behaviour(r relaySettings, v setup.Version) {
 	h := e.Hermes
 	f, restart := h.Files, "; then: "+hermesCommand(h.Home, "gateway restart")
-	byValue := func(env, path string, otherwise any) any {
-		if s, ok := f.Env(env); ok {
-			return s
-		}
-		if x, ok := f.Value(path); ok {
-			return x
-		}
-		return otherwise
-	}
-	if truthy(byValue("HERMES_GATEWAY_BUSY_ACK_ENABLED", "display.busy_ack_enabled", true)) {
+	if busyAck(f) {
 		e.find("busy_ack_on", r.id, "hermes-mobile setup, or display.busy_ack_enabled: false in "+f.ConfigPath+restart, "display.busy_ack_enabled is on: a second message during a turn makes the gateway deaf for 30 seconds.")
 	}
-	if mode := strings.ToLower(fmt.Sprint(byValue("HERMES_GATEWAY_BUSY_INPUT_MODE", "display.busy_input_mode", "interrupt"))); mode != "queue" {
-		e.find("busy_input_mode", r.id, "hermes-mobile setup, or display.busy_input_mode: queue in "+f.ConfigPath+restart, "display.busy_input_mode is %q: a message during a turn changes that turn and gets no reply of its own.", mode)
+	if mode := busyMode(f); mode != "queue" && mode != "steer" {
+		e.find("busy_input_mode", r.id, "hermes-mobile setup, or display.busy_input_mode: steer in "+f.ConfigPath+restart, "display.busy_input_mode is %q: a message during a turn changes that turn and gets no reply of its own.", mode)
 	}
 	plugin := f.Plugin()
 	platform := "relay"

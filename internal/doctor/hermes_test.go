@@ -243,7 +243,8 @@ func TestBehaviour(t *testing.T) {
 	mustFind(t, change("busy_ack_enabled: false", "busy_ack_enabled: yes"), "busy_ack_on")
 	mustNotFind(t, change("busy_ack_enabled: false", "busy_ack_enabled: off"), "busy_ack_on")
 	mustFind(t, change(", busy_input_mode: queue", ""), "busy_input_mode", "interrupt")
-	mustFind(t, change("busy_input_mode: queue", "busy_input_mode: steer"), "busy_input_mode", "steer")
+	mustFind(t, change("busy_input_mode: queue", "busy_input_mode: redirect"), "busy_input_mode", "redirect")
+	mustNotFind(t, change("busy_input_mode: queue", "busy_input_mode: Steer"), "busy_input_mode")
 	for _, off := range []string{"", "streaming: {enabled: false}", "streaming: {enabled: true, transport: off}", "streaming: {mode: off}", "streaming: {transport: edit}"} {
 		mustFind(t, change("streaming: {enabled: true}", off), "streaming_off", "stream")
 	}

@@ -3,7 +3,10 @@ package doctor
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
+	"strings"
+	"time"
 
 	"hermes-mobile/internal/config"
 	"hermes-mobile/internal/setup"
@@ -61,3 +64,37 @@ func AskVersion(ctx context.Context, home string) setup.Version {
 	v, _ := setup.FindVersion(ctx, home)
 	return v
 }
+
+// byValue is a setting of Hermes that a variable overrides.
+func byValue(f *setup.Files, env, path string, otherwise any) any {
+	if s, ok := f.Env(env); ok {
+		return s
+	}
+	if x, ok := f.Value(path); ok {
+		return x
+	}
+	return otherwise
+}
+
+// busyAck reports whether Hermes says that it is busy when a message comes during a turn.
+func busyAck(f *setup.Files) bool {
+	return truthy(byValue(f, "HERMES_GATEWAY_BUSY_ACK_ENABLED", "display.busy_ack_enabled", true))
+}
+
+// busyMode is what Hermes does with such a message.
+func busyMode(f *setup.Files) string {
+	return strings.ToLower(fmt.Sprint(byValue(f, "HERMES_GATEWAY_BUSY_INPUT_MODE", "display.busy_input_mode", "interrupt")))
+}
+
+// Steers reports whether the gateway with this id is the one of this Hermes, and adds a message that comes during a turn to the
+// turn: its settings say so, and it has read them.
+func (h *Hermes) Steers(id string) bool {
+	f := h.Files
+	if f == nil || f.Broken != nil || relayOf(f).id != id || busyAck(f) || busyMode(f) != "steer" {
+		return false
+	}
+	return h.Process == nil || h.Process.Since.IsZero() || !f.Changed.After(h.Process.Since.Add(startsWithin))
+}
+
+// startsWithin is how long after its start a gateway has surely read its settings; the start is known about so exactly.
+const startsWithin = 2 * time.Second

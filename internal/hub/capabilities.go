@@ -32,7 +32,7 @@ func (s *session) capabilities(st chat.Status) frame.Capabilities {
 		Prompt:    may.Answer && in == 0 && (st.Prompt || !st.Online), // an answer is taken while the agent is away, too
 		AnswersAt: at, AnswersIn: in,
 		Edit: st.Edit, Typing: st.Typing, Avatar: true, Deliver: may.Write,
-		Resume: true, Accepted: true, Stop: may.Write && st.Stop, Delta: st.Edit, Tool: st.Tool, MediaURL: st.Files, Push: h.Push != nil, Shared: s.shares(), Call: s.offered,
+		Resume: true, Accepted: true, Stop: may.Write && st.Stop, Steer: may.Write && st.Steer, Delta: st.Edit, Tool: st.Tool, MediaURL: st.Files, Push: h.Push != nil, Shared: s.shares(), Call: s.offered,
 		MaxMediaBytes: h.MaxMedia, MaxFrameBytes: frame.MaxFrame, ChunkBytes: frame.ChunkBytes, MaxParts: frame.MaxParts,
 		MinChunkBytes: frame.MinChunk, MaxUploads: frame.MaxUploads, PromptSeconds: int(h.PromptLife.Seconds()),
 	}

@@ -102,7 +102,7 @@ func (s *session) flushHello(c *conn, b *batch) {
 }
 
 func (s *session) text(b *batch, e *received, f *frame.Text) {
-	in := chat.Input{ID: f.ID, Kind: chat.Text, Text: f.Text, ReplyTo: f.ReplyTo}
+	in := chat.Input{ID: f.ID, Kind: chat.Text, Text: f.Text, ReplyTo: f.ReplyTo, Steer: f.Steer}
 	n, accounts := inputBytes(&in)+2*int64(len(f.ID)), s.accounts()
 	full := s.hub.messageFits(n, accounts)
 	if full == nil {
@@ -175,7 +175,10 @@ func (s *session) accept(b *batch, e *received, id string, in chat.Input, size c
 
 // enter hands an accepted input to the agent, now or when its turn has come.
 func (s *session) enter(in chat.Input, away bool) {
-	if s.turn != nil && !away && (len(s.waiting) == 0 || commands(in)) && s.hub.Agent.Admits(in) {
+	if in.Steer && s.turn != nil && !away {
+		in.Joins = s.turn.in.N
+	}
+	if s.turn != nil && !away && (len(s.waiting) == 0 || commands(in) || in.Joins != 0) && s.hub.Agent.Admits(in) {
 		s.handAside(in)
 		return
 	}

@@ -46,6 +46,15 @@ func (s *session) next() {
 
 // admit hands over what waits and may now pass in the middle of a turn.
 func (s *session) admit() {
+	for i := 0; s.turn != nil && i < len(s.waiting); { // what is to join the turn passes what waits for its own
+		if in := s.waiting[i]; in.Joins != 0 && in.Joins == s.turn.in.N && s.hub.Agent.Admits(in) {
+			s.waiting = slices.Delete(s.waiting, i, i+1)
+			s.waitsChange(&in, -1)
+			s.handAside(in)
+			continue
+		}
+		i++
+	}
 	for s.turn != nil && len(s.waiting) > 0 && s.hub.Agent.Admits(s.waiting[0]) {
 		s.handAside(s.shift())
 	}
@@ -85,6 +94,17 @@ func (e *taken) apply(s *session, b *batch) {
 		s.noteInput(b, func(tx *store.Tx) error { return tx.HandedOver(e.n) }, nil)
 		return
 	}
+	if errors.Is(e.err, chat.ErrOwnTurn) {
+		b.then(func() {
+			if in, ok := s.aside[e.n]; ok {
+				delete(s.aside, e.n)
+				in.Joins, in.Steer = 0, false
+				s.line(in)
+				s.next()
+			}
+		})
+		return
+	}
 	if !errors.Is(e.err, chat.ErrAway) {
 		text := "The agent could not take this message: " + e.err.Error()
 		if in := s.given(e.n); in != nil {
@@ -103,6 +123,9 @@ func (e *taken) apply(s *session, b *batch) {
 			s.endTurn()
 		default:
 			return
+		}
+		if s.turn == nil || s.turn.in.N != in.Joins {
+			in.Joins = 0
 		}
 		s.line(in)
 		s.again()
@@ -253,6 +276,9 @@ func (s *session) done(b *batch, e chat.Done) {
 // endTurn turns the indicator off.
 func (s *session) endTurn() {
 	s.turn = nil
+	for i := range s.waiting {
+		s.waiting[i].Joins = 0 // it was to join this turn, and no other
+	}
 	stop(&s.timers.lease)
 	s.rest()
 }

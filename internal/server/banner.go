@@ -85,7 +85,7 @@ func (s *Server) connectHermes(w io.Writer, program string) {
     gateway: {relay_url: "%s"}
     platforms: {relay: {enabled: true, extra: {relay_url: "%s"}}}
     streaming: {enabled: true}    # Hermes 0.22 and newer; leave this line out on 0.19
-    display: {busy_ack_enabled: false, busy_input_mode: queue, platforms: {relay: {tool_progress: "off"}}}
+    display: {busy_ack_enabled: false, busy_input_mode: steer, platforms: {relay: {tool_progress: "off"}}}
 
   and restart the gateway: hermes gateway run
 `, program, s.cfg.HermesHome, Quoted(s.gatewayPath()), Quoted(filepath.Join(s.cfg.HermesHome, ".env")), url, url)

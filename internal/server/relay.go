@@ -18,6 +18,7 @@ import (
 	"hermes-mobile/internal/agent/relay"
 	"hermes-mobile/internal/asowner"
 	"hermes-mobile/internal/chat"
+	"hermes-mobile/internal/doctor"
 	"hermes-mobile/internal/store"
 )
 
@@ -59,8 +60,16 @@ func (s *Server) newRelay(ctx context.Context, key [32]byte) (chat.Agent, error)
 	}
 	learnt := maps.Clone(known)
 	return relay.New(relay.Options{Gateways: gateways, Files: files{s.files}, Log: s.log, Key: key[:], Instance: string(instance), Keeper: s.keeper,
-		From: s.clientAddress, UserOf: s.userOf, Known: known, Remember: s.rememberVersions(learnt),
+		From: s.clientAddress, UserOf: s.userOf, Known: known, Remember: s.rememberVersions(learnt), Steers: s.steers,
 		Count: func(what, _ string) { s.metrics.Gateway.WithLabelValues(what).Inc() }}), nil
+}
+
+// steers reports whether a gateway adds messages to running turns.
+func (s *Server) steers(ctx context.Context, gateway string) bool {
+	if s.cfg.Steer != "auto" {
+		return s.cfg.Steer == "on"
+	}
+	return doctor.LookHermes(ctx, s.cfg, nil).Steers(gateway)
 }
 
 // rememberVersions returns what stores the version of a gateway, without waiting for it.

@@ -81,7 +81,7 @@ func wants(v Version, url string, plugin bool) []want {
 	}
 	list = append(list,
 		want{path: path("display.busy_ack_enabled"), text: "false"}, // its ack makes the gateway deaf for half a minute
-		want{path: path("display.busy_input_mode"), text: "queue"},
+		want{path: path("display.busy_input_mode"), text: "steer"},  // our own queue holds what is to wait
 		want{path: path("display.platforms.relay.tool_progress"), text: `"off"`, also: []string{"false"}})
 	if plugin {
 		list = append(list,

@@ -111,7 +111,7 @@ add to ~/.hermes/config.yaml, or merge with the keys that are there:
 
 gateway: {relay_url: %q}
 platforms: {relay: {enabled: true, extra: {relay_url: %q}}}
-%sdisplay: {busy_ack_enabled: false, busy_input_mode: queue, platforms: {relay: {tool_progress: "off"}}}
+%sdisplay: {busy_ack_enabled: false, busy_input_mode: steer, platforms: {relay: {tool_progress: "off"}}}
 
 and restart the gateway: hermes gateway restart (or end it and start it again: hermes gateway run)
 `, envID, id, envSecret, secret, url, url, streaming)

@@ -16,7 +16,7 @@ import (
 // command is a line that this program understands itself. Every other line, with a slash or not, goes to the agent: /help
 // is the agent's.
 type command struct {
-	name string // send, revoke, stop, quit, keys
+	name string // send, steer, revoke, stop, quit, keys
 	arg  string
 }
 
@@ -26,6 +26,10 @@ func parseCommand(s string) (command, bool) {
 	switch word {
 	case "/send":
 		return command{"send", strings.TrimSpace(arg)}, true
+	case "/steer":
+		if strings.TrimSpace(arg) != "" {
+			return command{"steer", strings.TrimSpace(arg)}, true
+		}
 	case "/revoke":
 		if id := strings.TrimSpace(arg); frame.ValidID(id) {
 			return command{"revoke", id}, true

@@ -6,6 +6,7 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
+	"hermes-mobile/device"
 	"hermes-mobile/frame"
 )
 
@@ -13,7 +14,7 @@ const keysHelp = `Enter sends, Alt+Enter or Ctrl+J begins a new line, ↑ and �
 PgUp, PgDn, Ctrl+Home and Ctrl+End scroll. Ctrl+X or Esc stops the agent. Ctrl+R connects now. Ctrl+D or Ctrl+C leaves.
 Cards: 1 to 9 or ↑↓ and Enter answer, o answers a question in your own words, Tab goes to the next card. PgDn, PgUp and
 Shift+↑↓ scroll a long one: what it allows can be chosen once you have seen its end.
-/send PATH caption sends a file (Tab completes), /stop stops, /revoke DEVICE shuts a newer device of yours out, /keys shows this,
+/steer TEXT adds to the reply that is being written, where the agent can. /send PATH caption sends a file (Tab completes), /stop stops, /revoke DEVICE shuts a newer device of yours out, /keys shows this,
 /quit leaves. All else goes to the agent.`
 
 // keyPress does what a key is for.
@@ -163,6 +164,10 @@ func (m *model) enter() tea.Cmd {
 		if !m.send(text) {
 			return nil // it stays in the input
 		}
+	case c.name == "steer":
+		if !m.send(c.arg, device.Steer()) {
+			return nil
+		}
 	case c.name == "send":
 		if !m.sendFile(c.arg) {
 			return nil
@@ -182,8 +187,8 @@ func (m *model) enter() tea.Cmd {
 	return cmd
 }
 
-func (m *model) send(text string) bool {
-	out, err := m.chat.Send(m.ctx, text)
+func (m *model) send(text string, opts ...device.SendOption) bool {
+	out, err := m.chat.Send(m.ctx, text, opts...)
 	if err != nil {
 		m.say("Not sent: %s", reason(err))
 		return false

@@ -34,7 +34,10 @@ func (f *fake) note(format string, args ...any) (*device.Outgoing, error) {
 	return &device.Outgoing{ID: fmt.Sprint("m", f.sent)}, nil
 }
 
-func (f *fake) Send(_ context.Context, text string, _ ...device.SendOption) (*device.Outgoing, error) {
+func (f *fake) Send(_ context.Context, text string, opts ...device.SendOption) (*device.Outgoing, error) {
+	if len(opts) > 0 {
+		return f.note("send %s with %d options", text, len(opts))
+	}
 	return f.note("send %s", text)
 }
 func (f *fake) SendFile(_ context.Context, o device.FileOptions, _ ...device.SendOption) (*device.Outgoing, error) {
@@ -310,6 +313,10 @@ func TestCommands(t *testing.T) {
 	s := newScreen(t)
 	s.keys("/help<enter>")
 	s.did("send /help") // the agent's
+	s.keys("/steer and milk<enter>")
+	s.did("send and milk with 1 options")
+	s.keys("/steer<enter>")
+	s.did("send /steer")
 	s.keys("/keys<enter>")
 	s.shows("PgUp")
 	s.keys("/send nowhere.txt<enter>")

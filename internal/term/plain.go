@@ -22,7 +22,7 @@ import (
 // plain is the line mode. One goroutine runs it; lines and events come in by channels.
 //
 // It is made for scripts: a line is taken when the agent is done with the one before, or has put a question. Only /stop,
-// /revoke and /quit are taken at once.
+// /steer, /revoke and /quit are taken at once.
 type plain struct {
 	ctx context.Context
 	d   *device.Device
@@ -135,6 +135,8 @@ func (p *plain) run(events <-chan eventMsg, ended <-chan struct{}) error {
 				if err := p.d.Stop(p.ctx); err != nil {
 					p.problem(err)
 				}
+			case own && c.name == "steer":
+				p.send(c.arg, device.Steer())
 			case own && c.name == "revoke": // it waits for nothing
 				fmt.Fprintln(p.o.Err, revoked(c.arg, p.d.RevokeDevice(p.ctx, c.arg)))
 			default:
@@ -228,7 +230,7 @@ func (p *plain) input(s string) {
 	switch {
 	case strings.TrimSpace(s) == "":
 	case own && c.name == "keys":
-		p.print("/send PATH caption sends a file, /stop stops, /revoke DEVICE shuts a newer device of yours out, /quit leaves; a number answers a card. All else goes to the agent.")
+		p.print("/steer TEXT adds to the running reply where the agent can, /send PATH caption sends a file, /stop stops, /revoke DEVICE shuts a newer device of yours out, /quit leaves; a number answers a card. All else goes to the agent.")
 	case own && c.name == "send":
 		f, o, err := openFile(c.arg)
 		if err != nil {
@@ -244,13 +246,17 @@ func (p *plain) input(s string) {
 		go func() { <-out.Done(); f.Close() }()
 		p.sent(out.ID)
 	default:
-		out, err := p.d.Send(p.ctx, s)
-		if err != nil {
-			p.problem(err)
-			return
-		}
-		p.sent(out.ID)
+		p.send(s)
 	}
+}
+
+func (p *plain) send(text string, opts ...device.SendOption) {
+	out, err := p.d.Send(p.ctx, text, opts...)
+	if err != nil {
+		p.problem(err)
+		return
+	}
+	p.sent(out.ID)
 }
 
 func (p *plain) sent(id string) {

@@ -297,3 +297,20 @@ func TestFullScreen(t *testing.T) {
 		t.Fatal("what was on the screen was not acknowledged:", acks)
 	}
 }
+
+// What is to be added to the running turn is not held back until that is over.
+func TestPlainSteer(t *testing.T) {
+	x := start(t, strings.NewReader("hello\n/steer and milk\nmore\n"))
+	c := x.srv.Accept(nil)
+	id := text(t, c, "hello")
+	added := devicetest.Expect[*frame.Text](c)
+	if added.Text != "and milk" || !added.Steer {
+		t.Errorf("then came %+v", added)
+	}
+	c.Send(&frame.Accepted{ID: added.ID}, &frame.Message{ID: "r1", Text: "both", Final: true, ReplyTo: id, Seq: 1}, &frame.Typing{Stop: true})
+	id = text(t, c, "more")
+	c.Send(&frame.Message{ID: "r2", Text: "more", Final: true, ReplyTo: id, Seq: 2}, &frame.Typing{Stop: true})
+	if err := x.wait(); err != nil {
+		t.Fatal(err)
+	}
+}

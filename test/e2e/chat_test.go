@@ -19,6 +19,7 @@ func TestChat(t *testing.T) {
 			"new":       startAfresh,
 			"order":     order,
 			"share":     share,
+			"steer":     steer,
 			"stop":      stopTurn,
 			"stop word": stopWord,
 			"stream":    stream,

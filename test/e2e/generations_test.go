@@ -18,7 +18,7 @@ func TestGenerations(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t, v)
 			scenarios := map[string]func(*testing.T, *world){
-				"away": away, "card stopped": cardStopped, "choose": choose, "files": files, "order": order, "stop": stopTurn, "stream": stream,
+				"away": away, "card stopped": cardStopped, "choose": choose, "files": files, "order": order, "steer": steer, "stop": stopTurn, "stream": stream,
 			}
 			if v == hermes.V0200 {
 				t.Run("allow", func(t *testing.T) { allow(t, w) })

@@ -88,7 +88,7 @@ func NewServer(t testing.TB, env ...string) *Server {
 	s := &Server{t: t, Binary: binary, Agent: "relay", Data: filepath.Join(dir, "data"), Port: port.Free(t), Token: secret(), ID: "gw-e2e", Secret: secret(), log: log}
 	s.Env = append([]string{"MOBILE_HOST=127.0.0.1", "MOBILE_PORT=" + strconv.Itoa(s.Port), "MOBILE_TOKEN=" + s.Token, "MOBILE_DATA=" + s.Data,
 		"MOBILE_ALLOW_ALL_USERS=1", "MOBILE_RELAY_ID=" + s.ID, "MOBILE_RELAY_SECRET=" + s.Secret, "HERMES_HOME=" + filepath.Join(dir, "no-hermes"),
-		"HOME=" + dir, "MOBILE_LOG_LEVEL=debug", "MOBILE_PUSH=off", "PATH=" + os.Getenv("PATH")}, env...)
+		"HOME=" + dir, "MOBILE_LOG_LEVEL=debug", "MOBILE_PUSH=off", "MOBILE_STEER=on", "PATH=" + os.Getenv("PATH")}, env...)
 	s.Env = slices.DeleteFunc(s.Env, func(line string) bool {
 		name, value, _ := strings.Cut(line, "=")
 		return value == "" || !slices.Contains(env, line) && slices.ContainsFunc(env, func(l string) bool { return strings.HasPrefix(l, name+"=") })

@@ -56,8 +56,8 @@ func (s Setup) baseConfig() map[string]any {
 		"display": map[string]any{
 			// An ack of the gateway's own wedges its reader for 30 s.
 			"busy_ack_enabled": false,
-			// One turn and one reply for each message.
-			"busy_input_mode": "queue",
+			// What comes during a turn is added to it, as setup has it.
+			"busy_input_mode": "steer",
 			"platforms":       map[string]any{"relay": map[string]any{"tool_progress": "off"}},
 		},
 		"streaming": map[string]any{"enabled": s.Streaming},

@@ -56,11 +56,16 @@ func (a *Agent) Status(string) chat.Status {
 	if a.away {
 		detail = "away because /demo away asked for it"
 	}
-	return chat.Status{Online: a.host != nil && !a.away, Edit: true, Typing: true, Prompt: true, Stop: true, Tool: true, FilesIn: true, Files: true, Detail: detail}
+	return chat.Status{Online: a.host != nil && !a.away, Edit: true, Typing: true, Prompt: true, Stop: true, Steer: true, Tool: true, FilesIn: true, Files: true, Detail: detail}
 }
 
-// Admits implements chat.Agent: a second message waits for its turn.
-func (a *Agent) Admits(chat.Input) bool { return false }
+// Admits implements chat.Agent: a second message waits for its turn, unless it is to join the one that runs.
+func (a *Agent) Admits(in chat.Input) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	t := a.turns[in.Device]
+	return t != nil && in.Joins == t.in.N && in.Kind == chat.Text
+}
 
 // Hand implements chat.Agent.
 func (a *Agent) Hand(in chat.Input, taken func(error)) {
@@ -68,6 +73,17 @@ func (a *Agent) Hand(in chat.Input, taken func(error)) {
 	if a.ctx == nil || a.closed || a.away {
 		a.mu.Unlock()
 		taken(chat.ErrAway)
+		return
+	}
+	if in.Joins != 0 {
+		t := a.turns[in.Device]
+		a.mu.Unlock()
+		if t == nil || t.in.N != in.Joins || !t.add(in.Text) {
+			taken(chat.ErrOwnTurn)
+			return
+		}
+		taken(nil)
+		a.post(in.Device, chat.Done{N: in.N})
 		return
 	}
 	ctx, stop := context.WithCancel(a.ctx)

@@ -3,6 +3,7 @@ package demo
 import (
 	"context"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -19,6 +20,31 @@ type turn struct {
 	ended   bool
 	skip    int // finals that an earlier life has stored already
 	answers chan answered
+
+	mu     sync.Mutex
+	added  []string // what the person added while it ran
+	closed bool     // its last message is being said
+}
+
+// add adds a text to the turn; false: it is too late.
+func (t *turn) add(text string) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if !t.closed {
+		t.added = append(t.added, text)
+	}
+	return !t.closed
+}
+
+// close returns the text of the last message with what was added.
+func (t *turn) close(text string) string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.closed = true
+	for _, a := range t.added {
+		text += "\nYou added: " + a
+	}
+	return text
 }
 
 type answered struct {
@@ -35,6 +61,9 @@ func (t *turn) message(id, text string, final bool) chat.Say {
 // final says one whole message. last: the turn ends with it.
 func (t *turn) final(say chat.Say, last bool) {
 	events := []chat.Event{}
+	if last {
+		say.Text = t.close(say.Text)
+	}
 	if t.skip > 0 {
 		t.skip--
 	} else {
@@ -160,6 +189,7 @@ func (t *turn) interrupted() {
 }
 
 func (t *turn) end() {
+	t.close("")
 	t.ended = true
 	t.agent.post(t.in.Device, chat.Done{N: t.in.N})
 }

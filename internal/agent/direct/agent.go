@@ -203,6 +203,7 @@ func (a *Agent) Status(string) chat.Status {
 	if a.caps != nil {
 		s.Prompt = a.caps.Offers("run_approval")
 		s.Stop = stops(a.caps)
+		s.Steer = a.caps.Offers("run_steer")
 		s.Tool = a.caps.Feature("tool_progress_events")
 		s.Images = a.caps.Offers("session_chat_stream") || a.caps.Offers("chat_completions")
 	}
@@ -245,7 +246,7 @@ func (a *Agent) capabilities() *gateway.Capabilities {
 // Admits implements chat.Agent: what is about the running turn passes.
 func (a *Agent) Admits(in chat.Input) bool {
 	c, _ := command(in)
-	return c != nil && c.aside
+	return c != nil && c.aside || c == nil && a.joins(in) != nil
 }
 
 // Hand implements chat.Agent.
@@ -257,9 +258,23 @@ func (a *Agent) Hand(in chat.Input, taken func(error)) {
 		return
 	}
 	defer a.mu.Unlock()
+	c, _ := command(in)
+	if t := a.turns[in.Device]; c == nil && in.Joins != 0 && t != nil && t.in.N == in.Joins {
+		ctx := a.ctx
+		a.work.Add(1)
+		go func() {
+			defer a.work.Done()
+			t.add(ctx, &addition{in: in, taken: taken})
+		}()
+		return
+	}
+	if in.Joins != 0 {
+		taken(chat.ErrOwnTurn)
+		return
+	}
 	ctx, cancel := context.WithCancel(a.ctx)
 	t := newTurn(ctx, a, in, taken)
-	if !a.Admits(in) {
+	if c == nil || !c.aside {
 		a.turns[in.Device] = t
 	}
 	a.work.Add(1)

@@ -102,6 +102,7 @@ func (t *turn) ended(r *reply, o gateway.Outcome) {
 	if text := failure(o, r.given > 0 || t.in.Texts > 0, t.isStopped()); text != "" {
 		events = append(events, t.say(chat.NewID(), text, true)) // no earlier life said it, for it would have ended the turn
 	}
+	events = append(events, t.settle(&o)...)
 	t.agent.learn(t, o)
 	if t.store(append(events, chat.Done{N: t.in.N, Interrupted: o.State != gateway.Completed})...) {
 		t.forget()

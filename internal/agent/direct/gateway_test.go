@@ -56,6 +56,8 @@ type fakeRun struct {
 	usage     object
 	readers   int
 	stopped   bool
+	steered   []string
+	deaf      bool // it takes nothing more
 	approvals []object
 	answers   []object // as they were posted
 	lost      bool     // an older gateway whose only reader left

@@ -42,6 +42,13 @@ func (g *fakeGateway) serveRun(w http.ResponseWriter, r *http.Request, path []st
 	case path[1] == "stop":
 		run.stopped = true
 		respond(w, 200, object{"run_id": run.id, "status": "stopping"})
+	case path[1] == "steer" && g.newer:
+		if run.status != "running" || len(run.approvals) > 0 || run.deaf {
+			respond(w, 409, object{"error": object{"message": "not now", "code": "run_not_accepting_steer"}})
+			return
+		}
+		run.steered = append(run.steered, decode(r)["input"].(string))
+		respond(w, 200, object{"object": "hermes.run.steer", "run_id": run.id, "accepted": true})
 	case path[1] == "approval":
 		body := decode(r)
 		n := slices.IndexFunc(run.approvals, func(a object) bool {

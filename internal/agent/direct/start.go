@@ -34,7 +34,7 @@ func (t *turn) start() (*gateway.Turn, error) {
 		}
 	}
 	switch {
-	case b == nil && t.in.Handed && !keyed:
+	case b == nil && t.in.Handed && (!keyed || t.in.Steer): // one that was added to another turn has no run of its own
 		return nil, errLost // what was written down of it is gone
 	case b == nil || b.Lease == nil:
 	case b.Lease.RunID != "" || b.Lease.Way != gateway.WayRun || !keyed:

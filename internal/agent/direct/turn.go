@@ -29,6 +29,8 @@ type turn struct {
 	lease   *gateway.Lease // under which the gateway is being asked for the turn, or was
 	stopped bool           // by the person
 	asked   []*question
+	added   []*addition // to it, by the person
+	adding  sync.Mutex  // held while one is given; not with mu
 
 	// Of the turn's own goroutine.
 	session         string // that it began in
@@ -267,6 +269,11 @@ func (t *turn) detach() {
 
 // over says that nothing runs any more.
 func (t *turn) over() {
+	if t.ctx.Err() == nil {
+		t.post(t.settle(nil)...)
+	} else {
+		t.settleLater()
+	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.running, t.left = nil, true

@@ -68,6 +68,8 @@ type Options struct {
 	// Remember is called when one is learnt. It must be quick.
 	Known    map[string]Version
 	Remember func(id string, v Version)
+	// Steers tells whether a gateway that has just connected adds texts to running turns. It may block until ctx ends. Never, when nil.
+	Steers func(ctx context.Context, id string) bool
 	// Count is called for things worth counting, see the Count constants of
 	// metrics.go. It must be quick.
 	Count func(what, gateway string)

@@ -46,6 +46,7 @@ type gateway struct {
 	helloAt     time.Time
 	awaySince   time.Time
 	replacedAt  []time.Time // of connections still alive, by newer ones
+	steers      bool        // it adds texts to running turns, as far as is known
 	newerHere   bool        // this connection has brought an op that only newer gateways send
 	version     Version
 	detail      string        // of the last status
@@ -205,6 +206,7 @@ type item struct {
 	acked   func()      // locked
 	refused func(error) // locked: it will not be sent any more
 	lost    func()      // locked: it was written, whether it arrived is not known, and it may not be sent again
+	joins   *turn       // that it is to be added to
 	given   chat.Given  // what is stored before it is written, where the gateway does not know repeats
 	noting  bool        // that is being stored
 	noted   bool        // it was

@@ -202,6 +202,10 @@ func (g *gateway) send(c *convo, in chat.Input, ev event, tell func(error)) {
 			g.post(c.device, chat.Home{})
 		}
 	}
+	if c.turn != nil && g.mayJoin(c, &in) {
+		g.join(c, in, it, tell)
+		return
+	}
 	if c.turn != nil {
 		c.question, c.plainLast = false, time.Time{}
 		c.turn.sign = g.a.now()

@@ -272,6 +272,7 @@ func (g *gateway) hello(name string) {
 	g.ready, g.idle = true, false
 	g.awake()
 	g.helloAt = g.a.now()
+	g.askSteers()
 	for c := range g.active {
 		if c.turn != nil {
 			c.turn.away(g.awaySince, g.helloAt)

@@ -182,7 +182,7 @@ func (g *gateway) opSend(c *convo, a *action) {
 	if before == nil && a.plain() {
 		t = nil // nobody asked for it
 	}
-	say := g.say(t, id, text)
+	say := g.say(t, id, endText(text)) // after a tool 0.20.0 leaves blank lines before it
 	say.Final, say.Repeats = true, repeats
 	if of != nil {
 		say.N = of.n

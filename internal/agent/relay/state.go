@@ -134,7 +134,7 @@ func (g *gateway) status() chat.Status {
 	defer g.mu.Unlock()
 	newer := g.version != Older
 	s := chat.Status{
-		Online: g.online(), Edit: newer, Typing: newer, Prompt: newer, Stop: true,
+		Online: g.online(), Edit: newer, Typing: newer, Prompt: newer, Stop: true, Steer: g.steers,
 		FilesIn: newer || g.local(), Files: newer,
 	}
 	version := "version not known yet"

@@ -84,6 +84,7 @@ type convo struct {
 	pongs    int64     // g.pongs then
 	stray    time.Time // the last typing of no turn of ours
 	parked   *item     // waits until that stops
+	joining  []*item   // to be added to the turn once nothing is asked
 
 	question  bool      // the gateway may be waiting for words of the person
 	plainLast time.Time // when the last op was a plain send; zero: it was another
@@ -123,6 +124,10 @@ type turn struct {
 	unnamed  bool     // its messages do not say that they are its, see claim
 	asked    []string // cards that it waits for
 	doubt    string   // what to tell the person where nothing more is heard of it
+
+	steered    []*turn // that were added to it
+	answered   bool    // with steered, by an older gateway: its own reply came
+	ownReplies int     // of those, likewise
 }
 
 func (g *gateway) convo(device string) *convo {
@@ -158,8 +163,15 @@ func (c *convo) turnOf(mid string) *turn {
 	if mid == "" {
 		return nil
 	}
-	if c.turn != nil && c.turn.mid == mid {
-		return c.turn
+	if t := c.turn; t != nil {
+		if t.mid == mid {
+			return t
+		}
+		for _, s := range t.steered {
+			if s.mid == mid {
+				return s
+			}
+		}
 	}
 	for _, t := range c.past {
 		if t.mid == mid {
@@ -176,6 +188,9 @@ func (c *convo) turnOf(mid string) *turn {
 // An older gateway names the message of a turn that was stopped when it answers what waited behind that.
 func (g *gateway) claim(c *convo, a *action) {
 	t := c.turn
+	if g.claimSteered(c, a) {
+		return
+	}
 	if t != nil && t.acked && g.version == Older && a.Op == "send" && bool(a.Metadata.Notify) {
 		if past := c.turnOf(a.replyID()); past != nil && past != t && past.stopping {
 			a.ReplyTo = loose(t.mid)
@@ -340,6 +355,9 @@ func (g *gateway) afterSend(c *convo, t *turn, a *action) {
 			// Of a turn that ran twice (relay-facts §5), or of this one: it
 			// names the former when its event waited for that in the gateway.
 			cur.notified = now
+			if cur.isOf(t) {
+				cur.endAt = now.Add(lingerNotify)
+			}
 		}
 		return
 	}
@@ -386,6 +404,7 @@ func (g *gateway) lookAt(c *convo, now time.Time) {
 		now.Sub(c.plainLast) > typingPaused && g.inflight == nil {
 		g.asks(c)
 	}
+	g.joinNow(c)
 	if it := c.parked; it != nil && (now.Sub(c.stray) > strayTyping && !g.rests(c) || now.Sub(t.began) > strayMax) {
 		c.parked = nil
 		g.enqueue(it)
@@ -454,13 +473,12 @@ func (g *gateway) endTurn(c *convo, interrupted bool) {
 	c.turn, c.ended, c.pongs = nil, g.a.now(), g.pongs
 	c.restFrom = c.ended
 	c.question, c.plainLast = false, time.Time{}
-	c.past = append(c.past, t)
-	if len(c.past) > keepTurns {
-		c.past = c.past[1:]
-	}
+	g.leave(c, t)
+	c.past = append(append(c.past, t), t.steered...)
+	c.past = c.past[max(0, len(c.past)-keepTurns-len(t.steered)):]
 	var events []chat.Event
 	for _, s := range slices.Clone(c.streams) {
-		if s.replyID == t.mid || s.replyID == "" {
+		if s.replyID == "" || t.isOf(c.turnOf(s.replyID)) {
 			if e := g.ends(c, s, interrupted || t.stopping || s.draft || s.cut); e != nil {
 				events = append(events, e)
 			}
@@ -560,6 +578,9 @@ func (g *gateway) mayEnter(c *convo, in *chat.Input) bool {
 	}
 	if isStop(in) {
 		return true
+	}
+	if in.Joins != 0 && in.Joins == c.turn.n {
+		return g.mayJoin(c, in)
 	}
 	if !c.turn.acked || !c.turn.endAt.IsZero() {
 		return false

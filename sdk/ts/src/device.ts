@@ -25,6 +25,11 @@ export interface SendOptions {
   id?: string
   /** Id of the message that this one answers. */
   replyTo?: string
+  /**
+   * Adds a text to the turn that runs when the server gets it: the agent reads it in the midst of its work. Where no turn runs, or the
+   * agent cannot (Capabilities.steer), it waits for its own turn like any other. It may still be answered by a reply of its own.
+   */
+  steer?: boolean
 }
 
 /** A delivery to another device or to `home` (doc/protocol.md §8). Without id one is made. */
@@ -225,7 +230,7 @@ export class Device {
     if (!text.trim()) throw new FrameError('bad_frame', 'the message is empty: write something', id)
     checkText(text, id)
     this.offer('text messages', (c) => c.text)
-    return this.outbox.add(id, { t: 'text', id, text, reply_to: options.replyTo || undefined }, 'talk')
+    return this.outbox.add(id, { t: 'text', id, text, reply_to: options.replyTo || undefined, steer: options.steer || undefined }, 'talk')
   }
 
   /** sendVoice takes a voice message of at most 8 MiB, like send. wav of 16 kHz, mono, is best understood. text: what the app recognised itself. */

@@ -125,6 +125,8 @@ export interface Text {
   id?: string
   text: string
   reply_to?: string
+  /** to be added to the turn that runs; else it waits for its own */
+  steer?: boolean
 }
 
 /** Audio is a voice message. Format is wav, ogg, m4a, mp3 or webm; Text, where the app recognised the speech itself, goes to the agent beside the file. */
@@ -213,6 +215,8 @@ export interface Capabilities {
   resume: boolean
   accepted: boolean
   stop: boolean
+  /** a text may be added to the turn that runs: see Text.Steer */
+  steer: boolean
   delta: boolean
   tool: boolean
   media_url: boolean
@@ -473,7 +477,7 @@ export type Down = Ready | CapabilitiesChanged | Approved | Accepted | Delivered
 /** What an absent field says: a value of its type, 'bytes' for base64, 'any' for any JSON, a list for a list. A name with ? stays absent. */
 export type Shape = '' | 0 | false | 'bytes' | 'any' | readonly [Shape] | { [name: string]: Shape }
 
-const capabilities = { text: false, audio: false, media: false, prompt: false, edit: false, typing: false, avatar: false, deliver: false, resume: false, accepted: false, stop: false, delta: false, tool: false, media_url: false, push: false, shared: false, call: [''], media_kinds: [''], max_media_bytes: 0, max_frame_bytes: 0, chunk_bytes: 0, max_parts: 0, min_chunk_bytes: 0, max_uploads: 0, prompt_seconds: 0, answers_at: '', answers_in: 0 } as const
+const capabilities = { text: false, audio: false, media: false, prompt: false, edit: false, typing: false, avatar: false, deliver: false, resume: false, accepted: false, stop: false, steer: false, delta: false, tool: false, media_url: false, push: false, shared: false, call: [''], media_kinds: [''], max_media_bytes: 0, max_frame_bytes: 0, chunk_bytes: 0, max_parts: 0, min_chunk_bytes: 0, max_uploads: 0, prompt_seconds: 0, answers_at: '', answers_in: 0 } as const
 const span = { epoch: '', from: 0, to: 0, lost: false } as const
 const chunk = { index: 0, total: 0 } as const
 const option = { id: '', label: '', style: '' } as const
