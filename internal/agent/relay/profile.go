@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"regexp"
 	"slices"
 	"sync"
 	"time"
@@ -17,6 +18,9 @@ const (
 	// profilesEvery is how often the profiles of connected gateways are looked at.
 	profilesEvery = 10 * time.Second
 )
+
+// profileName is what Hermes takes for the name of a profile. Users are shown nothing else.
+var profileName = regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,63}$`)
 
 // profiles are those that gateways serve, and those that conversations have chosen. Safe for concurrent use; its lock is the last one taken.
 type profiles struct {
@@ -46,7 +50,7 @@ func (a *Agent) lookAtProfiles(g *gateway) {
 	}
 	id := g.config().ID
 	now := slices.Clone(a.opt.Profiles(id))
-	now = slices.DeleteFunc(now, func(name string) bool { return name == "" || len(name) > maxProfile })
+	now = slices.DeleteFunc(now, func(name string) bool { return !profileName.MatchString(name) })
 	if len(now) < 2 {
 		now = nil
 	}

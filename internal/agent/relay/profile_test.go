@@ -121,7 +121,7 @@ func (r *rig) call(device, method, params string) (string, error) {
 
 // A conversation uses the profile that was chosen for it, from its next turn on; cards and stops go to the profile that they are of.
 func TestChosenProfile(t *testing.T) {
-	served := []string{"default", "work", "main"}
+	served := []string{"default", "work", "main", "", "wo\u202erk", "<b>", "Work", "../work"}
 	stored := map[string]string{}
 	r := profiled(t, &served, func(o *Options) {
 		o.Chosen = map[string]string{"old": "work"}
