@@ -58,6 +58,34 @@ func (d *Device) RevokeDevice(ctx context.Context, id string) error {
 	return err
 }
 
+// Profile is one of several agents behind one gateway, with settings, memory and sessions of its own.
+type Profile struct {
+	Name    string `json:"name"`
+	Current bool   `json:"current"` // the conversation uses it
+}
+
+// Profiles lists the profiles that the conversation can choose from (§9). Errors as for Call; ErrUnsupported where the agent has one only.
+func (d *Device) Profiles(ctx context.Context) ([]Profile, error) {
+	result, err := d.Call(ctx, "profiles.list", nil)
+	if err != nil {
+		return nil, err
+	}
+	var list struct {
+		Profiles []Profile `json:"profiles"`
+	}
+	if err := json.Unmarshal(result, &list); err != nil {
+		return nil, fmt.Errorf("device: read the list of profiles: %w", err)
+	}
+	return list.Profiles, nil
+}
+
+// ChooseProfile has the conversation use a profile from its next turn on, on all devices that share it. Errors as for Call: a *CallError
+// with the code not_found where there is no such profile.
+func (d *Device) ChooseProfile(ctx context.Context, name string) error {
+	_, err := d.Call(ctx, "profiles.choose", map[string]string{"name": name})
+	return err
+}
+
 // Ping measures the way to the server's program and back. Errors as for Call.
 func (d *Device) Ping(ctx context.Context) (time.Duration, error) {
 	if err := d.WaitOnline(ctx); err != nil {

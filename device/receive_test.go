@@ -315,6 +315,45 @@ func TestNotice(t *testing.T) {
 	}
 }
 
+// Profiles are listed and chosen; where the agent has one only, that is said without asking.
+func TestProfiles(t *testing.T) {
+	srv := devicetest.New(t)
+	cfg := config(srv.URL)
+	a := open(t, cfg)
+	ready := devicetest.Ready(&frame.Hello{Device: cfg.Device})
+	c := srv.Accept(ready)
+	if _, err := a.Profiles(context.Background()); !errors.Is(err, device.ErrUnsupported) {
+		t.Errorf("%v", err)
+	}
+	caps := ready.Capabilities
+	caps.Call = []string{"profiles.list", "profiles.choose"}
+	c.Send(&frame.CapabilitiesChanged{Capabilities: caps, Agent: frame.Online})
+	eventually(t, "the profiles to be offered", func() bool { return len(a.Status().Capabilities.Call) == 2 })
+	type answer struct {
+		list []device.Profile
+		err  error
+	}
+	done := make(chan answer, 1)
+	for result, want := range map[string]int{`{"profiles":[{"name":"default","current":false},{"name":"work","current":true}]}`: 2, `{"profiles":7}`: 0} {
+		go func() {
+			list, err := a.Profiles(context.Background())
+			done <- answer{list, err}
+		}()
+		call := devicetest.Expect[*frame.Call](c)
+		c.Send(&frame.Result{ID: call.ID, Result: []byte(result)})
+		if got := <-done; call.Method != "profiles.list" || len(got.list) != want || (got.err == nil) != (want > 0) || want > 0 && got.list[1] != (device.Profile{Name: "work", Current: true}) {
+			t.Errorf("%s %s: %+v", call.Method, result, got)
+		}
+	}
+	go func() { done <- answer{err: a.ChooseProfile(context.Background(), "none")} }()
+	call := devicetest.Expect[*frame.Call](c)
+	c.Send(&frame.Result{ID: call.ID, Err: &frame.CallError{Code: "not_found", Message: "there is none"}})
+	var refused *device.CallError
+	if got := <-done; call.Method != "profiles.choose" || string(call.Params) != `{"name":"none"}` || !errors.As(got.err, &refused) || refused.Code != "not_found" {
+		t.Errorf("%s %s: %v", call.Method, call.Params, got.err)
+	}
+}
+
 // A new device that may not answer yet knows from when on it may, by its own clock.
 func TestAnswersAt(t *testing.T) {
 	srv := devicetest.New(t)

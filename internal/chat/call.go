@@ -1,6 +1,11 @@
 package chat
 
-import "context"
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"strings"
+)
 
 // Caller is an agent that answers calls of its devices (doc/protocol.md §9), beside what every Agent does. The names of
 // methods are those of the protocol, such as commands.list; those of the server itself (devices.*, push.*) are never given
@@ -56,4 +61,39 @@ type Command struct {
 	Name        string `json:"name"` // how it is typed, from its slash on; it may be of several words
 	Description string `json:"description"`
 	Args        string `json:"args,omitempty"` // what may follow, for display: [title]
+}
+
+// ProfilesList tells the profiles of an agent that has several; its result is a Profiles. ProfilesChoose has a conversation use one from
+// its next turn on; its parameters are a ProfileChoice.
+const (
+	ProfilesList   = "profiles.list"
+	ProfilesChoose = "profiles.choose"
+)
+
+// Profiles is the result of ProfilesList.
+type Profiles struct {
+	Profiles []Profile `json:"profiles"`
+}
+
+// Profile is one of several agents behind one gateway, with settings, memory and sessions of its own.
+type Profile struct {
+	Name    string `json:"name"`
+	Current bool   `json:"current"` // the conversation uses it
+}
+
+// ProfileChoice are the parameters of ProfilesChoose.
+type ProfileChoice struct {
+	Name string `json:"name"`
+}
+
+// Choice reads the parameters of ProfilesChoose: the name of one of the profiles there are.
+func Choice(params []byte, names []string) (string, error) {
+	var c ProfileChoice
+	if err := json.Unmarshal(params, &c); err != nil || c.Name == "" {
+		return "", &CallError{Code: BadParams, Message: "name must be the name of a profile"}
+	}
+	if !slices.Contains(names, c.Name) {
+		return "", &CallError{Code: NotFound, Message: "there is no profile of that name: choose one of " + strings.Join(names, ", ")}
+	}
+	return c.Name, nil
 }

@@ -139,4 +139,7 @@ type Gateway struct {
 	Local     *bool  // runs on this machine? nil: decide by the peer's address
 	PublicURL string // replaces Config.PublicURL for this gateway's devices
 	WakeURL   Secret // is asked for while messages wait and the gateway is away; empty: Config.WakeURL
+
+	// Profiles are those of its profiles that devices may choose; none: those that a gateway of this machine's Hermes home serves.
+	Profiles []string
 }

@@ -2,6 +2,7 @@ package config
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"unicode"
@@ -21,7 +22,7 @@ type gatewayEntry struct {
 }
 
 // gatewayKeys are the keys of one entry of "gateways".
-var gatewayKeys = []string{"id", "secret", "name", "devices", "local", "public_url", "wake_url"}
+var gatewayKeys = []string{"id", "secret", "name", "devices", "local", "public_url", "wake_url", "profiles"}
 
 // readGateways reads the list "gateways" of the yaml file.
 func (y *yamlReader) readGateways(n ast.Node) {
@@ -90,6 +91,8 @@ func (y *yamlReader) gatewaySetting(g *gatewayEntry, e *ast.MappingValueNode) {
 	case "wake_url":
 		y.secrets = true
 		err = setWakeURL(&g.WakeURL, text)
+	case "profiles":
+		err = setProfiles(&g.Profiles, text)
 	}
 	if err != nil {
 		y.bad(value{text: text, key: key, where: where, hide: name == "secret" || name == "wake_url"}, err)
@@ -114,6 +117,23 @@ func setDevices(to *[]string, v string) error {
 	for _, d := range items {
 		if d != "*" && !idForm.MatchString(strings.TrimPrefix(d, "user:")) {
 			return problemf(`is not a list of devices: %q is not one, give device ids, "user:<id>", or "*"`, shorten(d))
+		}
+	}
+	*to = items
+	return nil
+}
+
+// profileName is what Hermes takes for the name of a profile.
+var profileName = regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,63}$`)
+
+func setProfiles(to *[]string, v string) error {
+	items := split(v)
+	if items == nil {
+		return errCommas
+	}
+	for _, name := range items {
+		if !profileName.MatchString(name) {
+			return problemf(`is not a list of profiles: %q is not the name of one, as "hermes profile list" shows them`, shorten(name))
 		}
 	}
 	*to = items

@@ -14,6 +14,7 @@ gateways:
     devices: [tel-1, "user:anna"]
     local: true
     public_url: https://home.example/
+    profiles: [default, work-2]
   - id: vps
     secret: 0123456789abcdef1111
     devices: "*"
@@ -21,7 +22,7 @@ gateways:
 
 func TestGateways(t *testing.T) {
 	yes := true
-	home := Gateway{ID: "gw:home", Secret: "0123456789abcdef0000", Name: "Home", Devices: []string{"tel-1", "user:anna"}, Local: &yes, PublicURL: "https://home.example"}
+	home := Gateway{ID: "gw:home", Secret: "0123456789abcdef0000", Name: "Home", Devices: []string{"tel-1", "user:anna"}, Local: &yes, PublicURL: "https://home.example", Profiles: []string{"default", "work-2"}}
 	vps := Gateway{ID: "vps", Secret: "0123456789abcdef1111", Devices: []string{"*"}}
 	changed := vps
 	changed.Secret = "0123456789abcdef2222"
@@ -36,7 +37,7 @@ func TestGateways(t *testing.T) {
 		{"two", fixture{yaml: twoGateways}, []Gateway{home, vps}, nil},
 		{"environment replaces a secret", fixture{yaml: twoGateways, environ: []string{"GATEWAY_RELAY_ID=vps", "GATEWAY_RELAY_SECRET=0123456789abcdef2222"}}, []Gateway{home, changed}, nil},
 		{"yaml wins over .env", fixture{yaml: twoGateways, dotenv: "GATEWAY_RELAY_ID=vps\nGATEWAY_RELAY_SECRET=0123456789abcdef2222\n"}, []Gateway{home, vps},
-			[]string{"GATEWAY_RELAY_SECRET (in ~/.hermes/.env, line 2) differs from the secret of gateways[1] (" + file + "9), which is the one that counts: make them the same, or the gateway that uses it is refused"}},
+			[]string{"GATEWAY_RELAY_SECRET (in ~/.hermes/.env, line 2) differs from the secret of gateways[1] (" + file + "10), which is the one that counts: make them the same, or the gateway that uses it is refused"}},
 		{"one more from .env", fixture{yaml: twoGateways, dotenv: "GATEWAY_RELAY_ID=own\nGATEWAY_RELAY_SECRET=0123456789abcdef2222\n"},
 			[]Gateway{home, vps, {ID: "own", Secret: "0123456789abcdef2222"}},
 			[]string{`gateway "own" of GATEWAY_RELAY_ID (in ~/.hermes/.env, line 1) serves no device, because gateways[1] serves all: list it under gateways too, with its devices`}},

@@ -289,7 +289,7 @@ var table = []Key{
 		Help: "adding a message to the turn that runs: auto (where the settings of the Hermes on this machine have display.busy_input_mode: steer and busy_ack_enabled: false), on (all gateways have them), off",
 		set:  func(c *Config, v string) error { return setChoice(&c.Steer, v, steers) }},
 	{Name: gatewaysName, Kind: Entries,
-		Help: "gateways that may dial in, each with id, secret, name, devices, local, public_url and wake_url; in hermes-mobile.yaml only"},
+		Help: "gateways that may dial in, each with id, secret, name, devices, local, public_url, wake_url and profiles; in hermes-mobile.yaml only"},
 }
 
 // keyNamed returns the entry of the table for an environment name.

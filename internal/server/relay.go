@@ -26,6 +26,7 @@ import (
 const (
 	metaInstance = "relay_instance" // names this data folder to gateways
 	metaVersions = "relay_versions" // of gateways, as learnt
+	metaProfiles = "relay_profiles" // that conversations have chosen
 )
 
 // newRelay makes the agent that gateways dial in to. Where no gateway is set it makes an id and a secret, once, for the
@@ -59,8 +60,13 @@ func (s *Server) newRelay(ctx context.Context, key [32]byte) (chat.Agent, error)
 		}
 	}
 	learnt := maps.Clone(known)
+	chosen, choose, err := s.chosenProfiles(ctx)
+	if err != nil {
+		return nil, err
+	}
 	return relay.New(relay.Options{Gateways: gateways, Files: files{s.files}, Log: s.log, Key: key[:], Instance: string(instance), Keeper: s.keeper,
 		From: s.clientAddress, UserOf: s.userOf, Known: known, Remember: s.rememberVersions(learnt), Steers: s.steers,
+		Profiles: s.profiles, Chosen: chosen, Choose: choose,
 		Count: func(what, _ string) { s.metrics.Gateway.WithLabelValues(what).Inc() }}), nil
 }
 
@@ -87,6 +93,64 @@ func (s *Server) rememberVersions(known map[string]relay.Version) func(string, r
 		})
 	}
 }
+
+// chosenProfiles returns the profiles that conversations have chosen, and what stores another choice.
+func (s *Server) chosenProfiles(ctx context.Context) (map[string]string, func(context.Context, string, string) error, error) {
+	stored, err := s.store.Meta(ctx, metaProfiles)
+	if err != nil {
+		return nil, nil, err
+	}
+	chosen := map[string]string{}
+	if len(stored) > 0 {
+		if err := json.Unmarshal(stored, &chosen); err != nil {
+			s.log.Warn("which profiles conversations have chosen cannot be read", "error", err)
+			chosen = map[string]string{}
+		}
+	}
+	var mu sync.Mutex
+	all := maps.Clone(chosen)
+	return chosen, func(_ context.Context, device, profile string) error {
+		mu.Lock()
+		defer mu.Unlock()
+		next := maps.Clone(all)
+		next[device] = profile
+		b, err := json.Marshal(next)
+		if err != nil {
+			return err
+		}
+		if err := s.store.Do(func(tx *store.Tx) error { return tx.SetMeta(metaProfiles, b) }); err != nil {
+			return err
+		}
+		all = next
+		return nil
+	}, nil
+}
+
+// profiles are those that a gateway serves: as the settings say, or, of the one gateway of Hermes on this machine, as it wrote down itself.
+func (s *Server) profiles(gateway string) []string {
+	for _, g := range s.cfg.Gateways {
+		if g.ID == gateway && len(g.Profiles) > 0 {
+			return g.Profiles
+		}
+	}
+	if !s.cfg.HermesHomeExists || len(s.cfg.Gateways) > 1 {
+		return nil
+	}
+	text, _, err := asowner.ReadFile(filepath.Join(s.cfg.HermesHome, "gateway_state.json"), 1<<20)
+	if err != nil {
+		return nil // no gateway was ever started there, or it is of another account
+	}
+	var state struct {
+		Served []string `json:"served_profiles"`
+	}
+	if json.Unmarshal(text, &state) != nil || len(state.Served) > maxProfiles {
+		return nil
+	}
+	return state.Served
+}
+
+// maxProfiles is more than a person chooses from.
+const maxProfiles = 100
 
 // gatewayFile holds the id and secret that were made for a gateway, in the form that goes into Hermes' .env.
 const gatewayFile = "relay.env"

@@ -16,7 +16,7 @@ import (
 // command is a line that this program understands itself. Every other line, with a slash or not, goes to the agent: /help
 // is the agent's.
 type command struct {
-	name string // send, steer, revoke, stop, quit, keys
+	name string // send, steer, revoke, profile, stop, quit, keys
 	arg  string
 }
 
@@ -34,6 +34,8 @@ func parseCommand(s string) (command, bool) {
 		if id := strings.TrimSpace(arg); frame.ValidID(id) {
 			return command{"revoke", id}, true
 		}
+	case "/profile":
+		return command{"profile", strings.TrimSpace(arg)}, true
 	case "/stop", "/quit", "/keys":
 		if arg == "" {
 			return command{word[1:], ""}, true

@@ -14,8 +14,8 @@ const keysHelp = `Enter sends, Alt+Enter or Ctrl+J begins a new line, ↑ and �
 PgUp, PgDn, Ctrl+Home and Ctrl+End scroll. Ctrl+X or Esc stops the agent. Ctrl+R connects now. Ctrl+D or Ctrl+C leaves.
 Cards: 1 to 9 or ↑↓ and Enter answer, o answers a question in your own words, Tab goes to the next card. PgDn, PgUp and
 Shift+↑↓ scroll a long one: what it allows can be chosen once you have seen its end.
-/steer TEXT adds to the reply that is being written, where the agent can. /send PATH caption sends a file (Tab completes), /stop stops, /revoke DEVICE shuts a newer device of yours out, /keys shows this,
-/quit leaves. All else goes to the agent.`
+/steer TEXT adds to the reply that is being written, where the agent can. /send PATH caption sends a file (Tab completes), /stop stops, /revoke DEVICE shuts a newer device of yours out, /profile NAME
+chooses a profile of an agent that has several, /keys shows this, /quit leaves. All else goes to the agent.`
 
 // keyPress does what a key is for.
 func (m *model) keyPress(msg tea.KeyPressMsg) tea.Cmd {
@@ -158,9 +158,9 @@ func (m *model) enter() tea.Cmd {
 		m.past = append(m.past, text)
 	}
 	var cmd tea.Cmd
-	c, own := parseCommand(text)
+	c, ours := own(text, m.chat)
 	switch {
-	case !own:
+	case !ours:
 		if !m.send(text) {
 			return nil // it stays in the input
 		}
@@ -176,6 +176,9 @@ func (m *model) enter() tea.Cmd {
 		cmd = m.stop()
 	case c.name == "revoke":
 		cmd = m.revoke(c.arg)
+	case c.name == "profile":
+		ctx, d := m.ctx, m.chat
+		cmd = func() tea.Msg { return profileMsg(profile(ctx, d, c.arg)) }
 	case c.name == "keys":
 		m.say("%s", keysHelp)
 	case c.name == "quit":

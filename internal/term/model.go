@@ -28,6 +28,8 @@ type chat interface {
 	Activity() device.Activity
 	Pending() []*device.Outgoing
 	RevokeDevice(ctx context.Context, id string) error
+	Profiles(ctx context.Context) ([]device.Profile, error)
+	ChooseProfile(ctx context.Context, name string) error
 	Download(ctx context.Context, f device.File, w io.Writer) (int64, error)
 }
 
@@ -81,6 +83,7 @@ type (
 		id  string
 		err error
 	}
+	profileMsg string // what became of /profile
 )
 
 func newModel(ctx context.Context, c chat, o Options) *model {
@@ -151,6 +154,8 @@ func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		}
 	case revokedMsg:
 		m.say("%s", revoked(msg.id, msg.err))
+	case profileMsg:
+		m.say("%s", string(msg))
 	case tickMsg:
 		m.ticking = false
 		for _, e := range m.entries {

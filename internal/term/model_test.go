@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -53,6 +54,13 @@ func (f *fake) Activity() device.Activity   { return device.Activity{} }
 func (f *fake) Pending() []*device.Outgoing { return nil }
 func (f *fake) RevokeDevice(_ context.Context, id string) error {
 	f.asked = append(f.asked, "revoke "+id)
+	return f.err
+}
+func (f *fake) Profiles(context.Context) ([]device.Profile, error) {
+	return []device.Profile{{Name: "default"}, {Name: "wo\x1b[2Jrk", Current: true}}, f.err
+}
+func (f *fake) ChooseProfile(_ context.Context, name string) error {
+	f.asked = append(f.asked, "profile "+name)
 	return f.err
 }
 func (f *fake) Download(_ context.Context, file device.File, w io.Writer) (int64, error) {
@@ -386,6 +394,31 @@ func TestFollowsUnlessScrolledUp(t *testing.T) {
 	s.shows("the newest")
 	s.Update(tea.WindowSizeMsg{Width: 1, Height: 1})
 	s.View()
+}
+
+// Profiles are listed and chosen where the agent has several; elsewhere /profile is a line for the agent.
+func TestProfile(t *testing.T) {
+	f := &fake{status: device.Status{Capabilities: frame.Capabilities{Call: []string{"profiles.list", "profiles.choose"}}}}
+	for text, want := range map[string]string{"/profile": "Profiles: default, wo␛[2Jrk (in use). Choose one with /profile NAME.", "/profile work": "From now on you talk to the profile work."} {
+		c, ours := own(text, f)
+		if got := profile(t.Context(), f, c.arg); !ours || got != want {
+			t.Errorf("%s: %v %q", text, ours, got)
+		}
+	}
+	if !slices.Equal(f.asked, []string{"profile work"}) {
+		t.Errorf("asked %q", f.asked)
+	}
+	f.err = &device.CallError{CallError: frame.CallError{Code: "not_found", Message: "there is no profile of that name"}}
+	if got := profile(t.Context(), f, "x"); got != "x was not chosen: not_found: there is no profile of that name" {
+		t.Errorf("%q", got)
+	}
+	f.status.Capabilities.Call = nil
+	if _, ours := own("/profile work", f); ours {
+		t.Error("it is taken although there are no profiles")
+	}
+	if _, ours := own("/stop", f); !ours {
+		t.Error("/stop is not taken")
+	}
 }
 
 // A new device of the person is told of with how to revoke it, and nothing it calls itself steers the terminal.

@@ -126,7 +126,7 @@ func (p *plain) run(events <-chan eventMsg, ended <-chan struct{}) error {
 		}
 		select {
 		case s, ok := <-lines:
-			switch c, own := parseCommand(s); {
+			switch c, own := own(s, p.d); {
 			case !ok:
 				p.eof = true
 			case own && c.name == "quit":
@@ -226,11 +226,13 @@ func (p *plain) input(s string) {
 	if c := p.card(); c != nil && p.answer(c, strings.TrimSpace(s)) {
 		return
 	}
-	c, own := parseCommand(s)
+	c, own := own(s, p.d)
 	switch {
 	case strings.TrimSpace(s) == "":
+	case own && c.name == "profile":
+		p.print(profile(p.ctx, p.d, c.arg))
 	case own && c.name == "keys":
-		p.print("/steer TEXT adds to the running reply where the agent can, /send PATH caption sends a file, /stop stops, /revoke DEVICE shuts a newer device of yours out, /quit leaves; a number answers a card. All else goes to the agent.")
+		p.print("/steer TEXT adds to the running reply where the agent can, /send PATH caption sends a file, /stop stops, /revoke DEVICE shuts a newer device of yours out, /profile NAME chooses a profile of an agent that has several, /quit leaves; a number answers a card. All else goes to the agent.")
 	case own && c.name == "send":
 		f, o, err := openFile(c.arg)
 		if err != nil {

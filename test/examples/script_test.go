@@ -155,6 +155,12 @@ func stranger(s *server, rec *recording) {
 	answer := tablet.expect("message-pairing", "t", "message")
 	s.command("pairing", "approve", "mobile", code.FindString(answer.text("text")))
 	tablet.expect("approved", "t", "approved")
+	tablet.send("", `{"t":"text","id":"t2","text":"/demo profiles"}`)
+	tablet.expect("", "t", "message", "final", true, "reply_to", "t2")
+	tablet.send("profiles", `{"t":"call","id":"c5","method":"profiles.list","params":{}}`)
+	tablet.expect("profiles-result", "t", "result", "id", "c5")
+	tablet.send("profile-choose", `{"t":"call","id":"c6","method":"profiles.choose","params":{"name":"work"}}`)
+	tablet.expect("profile-choose-result", "t", "result", "id", "c6")
 
 	for range 5 {
 		tablet = s.dial(rec)

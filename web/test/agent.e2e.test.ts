@@ -56,6 +56,48 @@ describe('what the agent offers', { skip: noBrowser, concurrency: 3 }, () => {
       }
     })
 
+  it('the conversation goes on with another profile, where the agent has several', { timeout: 120_000 }, async () => {
+    const server = await Server.start()
+    try {
+      const visitor = await Visitor.come(browser, server, PHONE)
+      const page = await visitor.pair()
+      assert.equal(await page.locator('.bar').count(), 0)
+      await say(page, '/demo profiles')
+      await page.getByRole('button', { name: 'Profile: default' }).click()
+      await accessible(page, 'the profiles')
+      await dialog(page, 'Profiles').getByRole('button', { name: 'default', pressed: true }).waitFor()
+      await dialog(page, 'Profiles').getByRole('button', { name: 'work' }).click()
+      await page.getByText('You now talk to the profile work.').waitFor()
+      await page.getByRole('button', { name: 'Profile: work' }).waitFor()
+      await say(page, '/demo profiles')
+      await reads(page, 'you use work')
+      await page.reload()
+      await page.getByRole('button', { name: 'Profile: work' }).waitFor()
+      assert.deepEqual(await visitor.leave(), [])
+    } finally {
+      await server.end()
+    }
+  })
+
+  it('a profile that is gone meanwhile is refused in words', { timeout: 120_000 }, async () => {
+    const server = await Server.start()
+    try {
+      const visitor = await Visitor.come(browser, server)
+      const page = await scripted(visitor, { ready: { capabilities: { ...CAPABILITIES, call: ['profiles.list', 'profiles.choose'] } }, answer: ({ t, id, method }) => {
+        if (t !== 'call') return []
+        if (method === 'profiles.list') return [{ t: 'result', id, result: { profiles: [{ name: 'default', current: true }, { name: '<b>work</b>\u202e', current: false }] } }]
+        return [{ t: 'result', id, error: { code: 'not_found', message: 'there is no profile of that name: choose one of default' } }]
+      } })
+      await page.getByRole('button', { name: 'Profile: default' }).click()
+      await dialog(page, 'Profiles').getByRole('button', { name: 'work' }).click()
+      await dialog(page, 'Profiles').getByText('there is no profile of that name').waitFor()
+      assert.equal(await dialog(page, 'Profiles').locator('b').count(), 0)
+      assert.deepEqual(await visitor.leave(), [])
+    } finally {
+      await server.end()
+    }
+  })
+
   visit('another model is chosen, answers, and can be left again', DESKTOP, async (visitor, hermes) => {
     const page = await visitor.pair()
     await page.getByRole('button', { name: 'Model: small-model' }).click()

@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import type { Browser, Page } from 'playwright-core'
-import { launch, noBrowser, online, PHONE, reads, say, Server, Visitor } from './rig'
+import { DESKTOP, launch, noBrowser, online, PHONE, reads, say, Server, until, Visitor } from './rig'
+import { CAPABILITIES, scripted } from './scripted'
 
 describe('a history that cannot be drawn', { skip: noBrowser, concurrency: 2 }, () => {
   let server: Server
@@ -85,5 +86,58 @@ describe('a history that cannot be drawn', { skip: noBrowser, concurrency: 2 }, 
     await reads(page, 'You said: one')
     const trouble = await visitor.leave()
     assert.ok(trouble.length > 0 && trouble.every((line) => line.includes('could not be drawn')), trouble.join('\n'))
+  })
+
+  /** What an agent may answer calls with that no agent should: times that are none, and one that no calendar has. */
+  const odd: Record<string, object> = {
+    'devices.list': { devices: [{ id: 'd1', name: 'Old', connected: false, seen_at: 'never' }] },
+    'sessions.list': { sessions: [{ id: 's1', title: 'Odd', preview: 'x', at: 'soon', messages: 1, source: 'cron', current: true }, { id: 's2', title: 'Odder', preview: 'y', at: '+999999-01-01T00:00:00Z', messages: 1, source: 'x', current: false }] },
+    'jobs.list': { jobs: [{ id: 'j1', name: 'Tidy', schedule: 'every 2h', prompt: 'tidy', deliver: 'local', paused: false, next_at: 'soon', last_at: '', last_status: 'ok' }, { id: 'j2', name: 'Late', schedule: 'x', prompt: 'y', deliver: 'local', paused: false, next_at: '-999999-01-01' }] },
+    'route.show': { kind: 'local', reason: 'it answers', since: 'yesterday', diagnostics: 'x' },
+  }
+
+  for (const [name, options] of Object.entries({ phone: PHONE, desktop: DESKTOP }))
+    it(`goes on whatever an agent answers, on a ${name}`, async () => {
+      const visitor = await Visitor.come(browser, server, options)
+      const page = await scripted(visitor, {
+        ready: { avatar_url: 'https://[', capabilities: { ...CAPABILITIES, call: Object.keys(odd) } },
+        answer: ({ t, id, method }) => (t === 'call' ? [{ t: 'result', id, result: odd[String(method)] }] : t === 'text' ? [{ t: 'accepted', id, duplicate: false, queued: false }] : []),
+      })
+      await page.locator('.face[data-avatar]').waitFor()
+      if (name === 'phone') await page.getByRole('button', { name: 'Sessions' }).click()
+      await page.getByText('Odder').first().waitFor()
+      await page.getByRole('button', { name: 'Scheduled jobs' }).click()
+      const jobs = page.getByRole('dialog', { name: 'Scheduled jobs' })
+      await jobs.getByText('Late').waitFor()
+      await jobs.getByText('soon').waitFor() // as the agent wrote it
+      await jobs.getByRole('button', { name: 'Close' }).click()
+      await page.getByRole('button', { name: /Way to the agent|Local/ }).first().click()
+      await page.getByText('it answers').waitFor()
+      await page.keyboard.press('Escape')
+      await say(page, 'still here')
+      await page.locator('.mine').getByText('still here').waitFor()
+      assert.deepEqual(await visitor.leave(), [])
+    })
+
+  it('keeps a fault of what stands around the conversation to that part', async () => {
+    const visitor = await Visitor.come(browser, server)
+    await visitor.context.addInitScript(() => {
+      const real = String.prototype.toLocaleLowerCase
+      String.prototype.toLocaleLowerCase = function (...args) {
+        if (document.querySelector('dialog[open]')) throw new Error('the panel fails')
+        return real.apply(this, args)
+      }
+    })
+    const page = await scripted(visitor, {
+      ready: { capabilities: { ...CAPABILITIES, call: ['models.list'] } },
+      answer: ({ t, id }) => (t === 'call' ? [{ t: 'result', id, result: { models: [{ id: 'm', name: 'M', current: true }] } }] : t === 'text' ? [{ t: 'accepted', id, duplicate: false, queued: false }] : []),
+    })
+    await page.getByRole('button', { name: 'Model: M' }).click()
+    await page.getByRole('dialog', { name: 'Models' }).getByText('This page ran into a problem').waitFor()
+    await page.getByRole('dialog', { name: 'Models' }).getByRole('button', { name: 'Close' }).click()
+    await say(page, 'still here')
+    await page.locator('.mine').getByText('still here').waitFor()
+    const trouble = await visitor.leave()
+    await until(() => trouble.length > 0 && trouble.every((line) => line.includes('could not be drawn')), trouble.join('\n'), 1000)
   })
 })

@@ -130,7 +130,7 @@ describe('hostile words', { skip: noBrowser }, () => {
   })
 
   it('never run: addresses of an avatar', async () => {
-    for (const avatar_url of ['javascript:ran=1', 'JAVASCRIPT:top.ran=1', ' javascript:ran=1', 'data:text/html,<script>parent.ran=1</script>', 'vbscript:x', 'blob:x', '//evil.example/a', '"><script>ran=1</script>', 'file:///etc/passwd']) {
+    for (const avatar_url of ['javascript:ran=1', 'JAVASCRIPT:top.ran=1', ' javascript:ran=1', 'data:text/html,<script>parent.ran=1</script>', 'vbscript:x', 'blob:x', '//evil.example/a', '"><script>ran=1</script>', 'file:///etc/passwd', 'https://', 'https://[']) {
       const visitor = await Visitor.come(browser, server)
       const page = await hostile(visitor, [], { avatar_url })
       await page.locator('.face').waitFor()

@@ -55,6 +55,7 @@ var script = []scripted{
 		}
 	}},
 	{"tool", "", "tells of a tool that it uses", func(t *turn, _ string) { t.tool() }},
+	{"profiles", "", "has two profiles from now on, and says which one you use", func(t *turn, _ string) { t.reply(t.agent.hasProfiles(t.in.Device)) }},
 	{"slow", "N", "works for N seconds", func(t *turn, argument string) { t.number(argument, 0, maxSeconds, t.slow) }},
 	{"fail", "", "fails in the middle of its work", func(t *turn, _ string) {
 		t.reply("The agent failed in the middle of its work: this is what an error looks like. Nothing else was lost, go on.")
@@ -73,16 +74,56 @@ var script = []scripted{
 
 var _ chat.Caller = (*Agent)(nil)
 
+// profiles are those of a conversation that has asked for them.
+var profiles = []string{"default", "work"}
+
+// hasProfiles gives a conversation the profiles, and says what it has.
+func (a *Agent) hasProfiles(device string) string {
+	a.mu.Lock()
+	current, had := a.profile[device]
+	if !had {
+		current = profiles[0]
+		a.profile[device] = current
+	}
+	host := a.host
+	a.mu.Unlock()
+	if !had {
+		host.Changed()
+	}
+	return "profiles: " + strings.Join(profiles, ", ") + "; you use " + current
+}
+
 // Methods implements chat.Caller.
-func (a *Agent) Methods(string) []string { return []string{chat.CommandsList} }
+func (a *Agent) Methods(device string) []string {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if _, has := a.profile[device]; has {
+		return []string{chat.CommandsList, chat.ProfilesList, chat.ProfilesChoose}
+	}
+	return []string{chat.CommandsList}
+}
 
 // Call implements chat.Caller.
-func (a *Agent) Call(context.Context, chat.Call) ([]byte, error) {
+func (a *Agent) Call(_ context.Context, call chat.Call) ([]byte, error) {
 	a.mu.Lock()
-	away := a.host == nil || a.away || a.closed
-	a.mu.Unlock()
-	if away {
+	defer a.mu.Unlock()
+	if a.host == nil || a.away || a.closed {
 		return nil, chat.ErrAway
+	}
+	switch call.Method {
+	case chat.ProfilesList:
+		var list chat.Profiles
+		for _, name := range profiles {
+			list.Profiles = append(list.Profiles, chat.Profile{Name: name, Current: name == a.profile[call.Device]})
+		}
+		return json.Marshal(list)
+	case chat.ProfilesChoose:
+		name, err := chat.Choice(call.Params, profiles)
+		if err != nil {
+			return nil, err
+		}
+		a.profile[call.Device] = name
+		return []byte(`{"ok":true}`), nil
 	}
 	list := make([]chat.Command, 0, len(script)+1)
 	for _, l := range script {

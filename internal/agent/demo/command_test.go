@@ -84,3 +84,38 @@ func TestCommandsWhileAway(t *testing.T) {
 		t.Error("no commands")
 	}
 }
+
+// A conversation that asks for profiles has two, and chooses between them; no other one is told of them.
+func TestProfiles(t *testing.T) {
+	s := newStage(t)
+	say := func(want string) {
+		t.Helper()
+		s.text("/demo profiles")
+		if got := next[chat.Say](s); got.Text != want || !got.Final {
+			t.Errorf("%+v, want %q", got, want)
+		}
+		next[chat.Done](s)
+	}
+	say("profiles: default, work; you use default")
+	if got := s.agent.Methods("d"); !slices.Equal(got, []string{chat.CommandsList, chat.ProfilesList, chat.ProfilesChoose}) {
+		t.Errorf("methods %q", got)
+	}
+	if got := s.agent.Methods("other"); len(got) != 1 {
+		t.Errorf("another conversation has %q", got)
+	}
+	call := func(method, params string) (string, error) {
+		b, err := s.agent.Call(context.Background(), chat.Call{Device: "d", From: "d", Method: method, Params: []byte(params)})
+		return string(b), err
+	}
+	var refused *chat.CallError
+	if _, err := call(chat.ProfilesChoose, `{"name":"none"}`); !errors.As(err, &refused) || refused.Code != chat.NotFound {
+		t.Errorf("%v", err)
+	}
+	if got, err := call(chat.ProfilesChoose, `{"name":"work"}`); err != nil || got != `{"ok":true}` {
+		t.Errorf("%s %v", got, err)
+	}
+	if got, err := call(chat.ProfilesList, `{}`); err != nil || got != `{"profiles":[{"name":"default","current":false},{"name":"work","current":true}]}` {
+		t.Errorf("%s %v", got, err)
+	}
+	say("profiles: default, work; you use work")
+}

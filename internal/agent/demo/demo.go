@@ -17,18 +17,19 @@ type Agent struct {
 	files chat.Files
 	log   *slog.Logger
 
-	mu     sync.Mutex
-	host   chat.Host
-	ctx    context.Context
-	turns  map[string]*turn // by device
-	away   bool
-	closed bool
-	work   sync.WaitGroup
+	mu      sync.Mutex
+	host    chat.Host
+	ctx     context.Context
+	turns   map[string]*turn  // by device
+	profile map[string]string // that a conversation uses, where it has asked for profiles
+	away    bool
+	closed  bool
+	work    sync.WaitGroup
 }
 
 // New makes an agent that keeps its files in files.
 func New(files chat.Files, log *slog.Logger) *Agent {
-	return &Agent{files: files, log: log, turns: map[string]*turn{}}
+	return &Agent{files: files, log: log, turns: map[string]*turn{}, profile: map[string]string{}}
 }
 
 // Name implements chat.Agent.

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"log/slog"
+	"maps"
 	"net/http"
 	"net/netip"
 	"slices"
@@ -62,6 +63,13 @@ type Options struct {
 	// Near finds the gateway at the other end of a loopback connection, where it
 	// is known to see the same files as this process; neighbor.Connected when nil.
 	Near func(local, remote netip.AddrPort) (Sees, bool)
+	// Profiles are the names of the profiles that a gateway serves; fewer than
+	// two: there is nothing to choose. It may read files; nil: none are known.
+	Profiles func(gateway string) []string
+	// Chosen are the profiles that were chosen in earlier lives, by
+	// conversation; Choose stores one.
+	Chosen map[string]string
+	Choose func(ctx context.Context, device, profile string) error
 	// Keeper pings the sockets; nil leaves that to the gateways.
 	Keeper *wsconn.Keeper
 	// Known are versions that were learnt in an earlier life, by gateway id;
@@ -89,6 +97,8 @@ type Agent struct {
 	usersN  atomic.Int64
 	work    sync.WaitGroup // goroutines that prepare something
 
+	profiles profiles
+
 	mu          sync.Mutex
 	host        chat.Host
 	ctx         context.Context // of Run; nil before and after
@@ -102,8 +112,9 @@ type Agent struct {
 }
 
 var (
-	_ chat.Agent = (*Agent)(nil)
-	_ chat.Waker = (*Agent)(nil)
+	_ chat.Agent  = (*Agent)(nil)
+	_ chat.Waker  = (*Agent)(nil)
+	_ chat.Caller = (*Agent)(nil)
 )
 
 // routes say which gateway serves whom. They are replaced as a whole.
@@ -140,6 +151,8 @@ func New(o Options) *Agent {
 		signer: media.NewSigner(sha256.Sum256(append([]byte("hermes-mobile relay media 1\x00"), o.Key...))),
 		tick:   100 * time.Millisecond, wakeAgain: wakeAgain,
 	}
+	a.profiles.served, a.profiles.chosen = map[string][]string{}, map[string]string{}
+	maps.Copy(a.profiles.chosen, o.Chosen)
 	a.routes.Store(&routes{})
 	a.SetGateways(o.Gateways)
 	return a
@@ -282,6 +295,7 @@ func (a *Agent) Run(ctx context.Context, host chat.Host) error {
 			continue
 		case <-timer.C:
 		}
+		a.refreshProfiles()
 		busy := false
 		for _, g := range a.routes.Load().list {
 			busy = g.clock() || busy

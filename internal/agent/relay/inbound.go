@@ -63,6 +63,10 @@ func (g *gateway) hand(in chat.Input, taken func(error)) {
 			// The hub has given the turn up, or it would not hand this over.
 			g.endTurn(c, true)
 		}
+		if _, err := g.pick(c); c.turn == nil && err != nil {
+			tell(err)
+			return
+		}
 		c.op = g.a.now()
 		c.who = person{device: in.DeviceName, user: in.User, userName: in.UserName}
 		ev := g.event(c, in.Text, "text", g.mid(in.N))
@@ -110,7 +114,7 @@ func (g *gateway) event(c *convo, text, kind, mid string) event {
 	}
 	return event{Text: text, MessageType: kind, MessageID: mid, Source: source{
 		Platform: g.platform(), ChatID: c.device, ChatType: "dm", ChatName: name, UserID: user, UserName: userName,
-		Profile: c.profile, Verified: true,
+		Profile: g.speaksTo(c), Verified: true,
 	}}
 }
 
@@ -222,7 +226,7 @@ func (g *gateway) send(c *convo, in chat.Input, ev event, tell func(error)) {
 		g.enqueue(it)
 		return
 	}
-	t := &turn{n: in.N, inputID: in.ID, mid: ev.MessageID, home: setsHome(&in)}
+	t := &turn{n: in.N, inputID: in.ID, mid: ev.MessageID, profile: ev.Source.Profile, home: setsHome(&in)}
 	g.begin(c, t)
 	it.acked = func() {
 		t.acked = true
@@ -261,7 +265,8 @@ func (g *gateway) adopt(c *convo, in chat.Input) {
 		g.endTurn(c, true)
 	}
 	c.who = person{device: in.DeviceName, user: in.User, userName: in.UserName}
-	t := &turn{n: in.N, inputID: in.ID, mid: g.mid(in.N), home: setsHome(&in), acked: true, handed: true, texts: in.Texts, content: true}
+	profile, _ := g.pick(c) // most likely still the one that it began with
+	t := &turn{n: in.N, inputID: in.ID, mid: g.mid(in.N), profile: profile, home: setsHome(&in), acked: true, handed: true, texts: in.Texts, content: true}
 	if !g.version.dropsRepeats() && in.Texts == 0 {
 		t.doubt = messageInDoubt
 	}

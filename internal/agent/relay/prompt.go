@@ -120,7 +120,7 @@ func (g *gateway) opPrompt(c *convo, a *action) {
 	c.plainLast = time.Time{}
 	st := cardState{
 		Gateway: g.config().ID, Chat: c.device, Prompt: string(a.PromptID), Nonce: nonce, Kind: card.Kind,
-		User: c.who.user, UserName: c.who.userName, Name: c.who.device, Profile: c.profile,
+		User: c.who.user, UserName: c.who.userName, Name: c.who.device, Profile: g.speaksTo(c),
 	}
 	card.State = encode(st)
 	c.cards[card.ID] = nonce
@@ -337,6 +337,9 @@ func (g *gateway) answerCard(card chat.Card, st cardState, answer chat.Answer, t
 			option, words, skip = "other", skipWord, true
 		}
 		press := g.event(c, "/"+option, "command", "c"+card.ID+"-"+g.a.opt.Instance)
+		if st.Profile != "" { // that asked, whatever was chosen since
+			press.Source.Profile = st.Profile
+		}
 		press.PromptResponse = &promptResponse{PromptID: st.Prompt, OptionID: option, PromptMessageID: cardPrefix + card.ID}
 		sure := st.Nonce != "" && st.Nonce == g.nonce && !skip
 		wrote := func() {
@@ -366,6 +369,7 @@ func (g *gateway) answerCard(card chat.Card, st cardState, answer chat.Answer, t
 					}
 				}
 				ev := g.event(c, words, "text", "w"+card.ID+"-"+g.a.opt.Instance)
+				ev.Source.Profile = press.Source.Profile
 				g.sendAnswer(c, card.ID, ev, nil, refused, func() { tell(nil) })
 			}
 			if sure {

@@ -106,6 +106,7 @@ type turn struct {
 	n       int64
 	inputID string
 	mid     string // message_id on the wire
+	profile string // that it was sent to; empty: the gateway's own choice
 	home    bool   // it is a /sethome
 	acked   bool   // the gateway has it
 	handed  bool   // began in an earlier life of this process
@@ -536,7 +537,7 @@ func (g *gateway) sendInterrupt(c *convo) {
 		keys = append(keys, name)
 	}
 	for _, k := range keys {
-		g.link.send(encode(interruptFrame{Type: "interrupt_inbound", SessionKey: "agent:main:" + k + ":dm:" + c.device, ChatID: c.device}))
+		g.link.send(encode(interruptFrame{Type: "interrupt_inbound", SessionKey: "agent:" + namespace(g.speaksTo(c)) + ":" + k + ":dm:" + c.device, ChatID: c.device}))
 	}
 }
 

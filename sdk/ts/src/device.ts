@@ -35,6 +35,13 @@ export interface SendOptions {
 /** A delivery to another device or to `home` (doc/protocol.md §8). Without id one is made. */
 export type Delivery = Omit<Deliver, 't' | 'require_live'> & { requireLive?: boolean }
 
+/** One of several agents behind one gateway, with settings, memory and sessions of its own. */
+export interface Profile {
+  name: string
+  /** The conversation uses it. */
+  current: boolean
+}
+
 /** An event, and what to call once it is handled. */
 export interface Held {
   event: Event
@@ -315,6 +322,16 @@ export class Device {
    */
   async revokeDevice(id: string, waiting: Waiting = {}): Promise<void> {
     await this.call('devices.revoke', { id }, waiting)
+  }
+
+  /** profiles lists the profiles of the agent that the conversation can choose from. It throws what call throws. */
+  async profiles(waiting: Waiting = {}): Promise<Profile[]> {
+    return (await this.call<{ profiles: Profile[] }>('profiles.list', {}, waiting)).profiles
+  }
+
+  /** chooseProfile has the conversation use a profile from its next turn on, on all devices that share it. It throws what call throws. */
+  async chooseProfile(name: string, waiting: Waiting = {}): Promise<void> {
+    await this.call('profiles.choose', { name }, waiting)
   }
 
   /**

@@ -14,7 +14,7 @@
  *
  * @packageDocumentation
  */
-export { open, Device, type SendOptions, type Delivery, type Held } from './device.js'
+export { open, Device, type SendOptions, type Delivery, type Held, type Profile } from './device.js'
 export type { Config } from './config.js'
 export type { Waiting } from './call.js'
 export type { State, Status } from './status.js'

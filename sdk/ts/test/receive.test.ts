@@ -116,6 +116,22 @@ describe('receiving', () => {
     await revoked
   })
 
+  test('profiles are listed and chosen', async () => {
+    const device = await server.open()
+    const peer = await server.peer()
+    await peer.welcome({ capabilities: { ...capabilities, call: ['profiles.list', 'profiles.choose'] } })
+    const list = device.profiles()
+    const listed = await peer.next('call')
+    const profiles = [{ name: 'default', current: true }, { name: 'work', current: false }]
+    peer.send({ t: 'result', id: listed.id, result: { profiles } })
+    assert.deepEqual([listed.method, await list], ['profiles.list', profiles])
+    const chosen = device.chooseProfile('none')
+    const call = await peer.next('call')
+    assert.deepEqual([call.method, call.params], ['profiles.choose', { name: 'none' }])
+    peer.send({ t: 'result', id: call.id, error: { code: 'not_found', message: 'there is no profile of that name' } })
+    await assert.rejects(chosen, { code: 'not_found' })
+  })
+
   test('a new device knows by its own clock when it may answer', async () => {
     const device = await server.open()
     const got = new Collected(device)

@@ -2,19 +2,26 @@ import { nameOf } from '../view/name'
 import { language, t } from '../words/words'
 import { overview } from './state'
 
+/** format writes a time, and leaves one that cannot be read as it is. */
+function format(at: string, timeStyle: 'short' | 'medium'): string {
+  const then = new Date(at)
+  return Number.isNaN(then.getTime()) ? at : new Intl.DateTimeFormat(language.value, { dateStyle: 'medium', timeStyle }).format(then)
+}
+
 /** moment says when something was, to the minute. */
 export function moment(at: string): string {
-  return new Intl.DateTimeFormat(language.value, { dateStyle: 'medium', timeStyle: 'short' }).format(new Date(at))
+  return format(at, 'short')
 }
 
 /** precise says when something was, to the second. */
 export function precise(at: string): string {
-  return new Intl.DateTimeFormat(language.value, { dateStyle: 'medium', timeStyle: 'medium' }).format(new Date(at))
+  return format(at, 'medium')
 }
 
 /** ago says how long ago something was, in the largest unit that fits. */
 export function ago(at: string): string {
   const seconds = Math.max(0, (Date.now() - new Date(at).getTime()) / 1000)
+  if (Number.isNaN(seconds)) return at
   const units = [['day', 86_400], ['hour', 3600], ['minute', 60]] as const
   const [unit, size] = units.find(([, size]) => seconds >= size) ?? (['second', 1] as const)
   return new Intl.RelativeTimeFormat(language.value, { numeric: 'auto' }).format(-Math.floor(seconds / size), unit)

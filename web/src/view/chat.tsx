@@ -1,9 +1,11 @@
 import { signal } from '@preact/signals'
+import type { ComponentChildren } from 'preact'
 import { useRef, useState } from 'preact/hooks'
 import type { Item } from '../talk/item'
 import type { Talk } from '../talk/talk'
 import { t } from '../words/words'
 import { Bar } from './bar'
+import { Boundary } from './boundary'
 import { Composer } from './composer'
 import { Connection, stateOf } from './connection'
 import { Dialog } from './dialog'
@@ -41,22 +43,22 @@ export function Chat({ talk }: { talk: Talk }) {
   }
   return (
     <div class={wide ? 'two' : 'one'}>
-      {wide && <Side talk={talk} openSettings={open} openJobs={openJobs} />}
+      {wide && <Boundary of={talk} instead={() => <aside class="side" />}><Side talk={talk} openSettings={open} openJobs={openJobs} /></Boundary>}
       <main class="chat">
         {!wide && (
           <header class="head">
             {(lists || plans) && <button type="button" class="round" aria-label={t(lists ? 'sessions' : 'more')} aria-haspopup="dialog" onClick={openDrawer}><Icon name="menu" /></button>}
-            <Face talk={talk} />
+            <Beside of={talk}><Face talk={talk} /></Beside>
             <div class="head-words"><h1>{t('agent')}</h1><State talk={talk} /></div>
             <button type="button" class="round" aria-label={t('settings')} onClick={open}><Icon name="settings" /></button>
           </header>
         )}
-        <Bar talk={talk} />
+        <Beside of={talk}><Bar talk={talk} /></Beside>
         <Connection talk={talk} />
         <List talk={talk} key={talk.conversation.view.value?.session} />
         {mayWrite(talk) ? <Composer talk={talk} /> : <p class="only-reads" role="status">{t('onlyReads')}</p>}
       </main>
-      <Settings talk={talk} dialog={settings} />
+      <Beside of={talk}><Settings talk={talk} dialog={settings} /></Beside>
       {!wide && (
         <Panel title={t(lists ? 'sessions' : 'more')} open={drawer} close={() => setDrawer(false)} drawer>
           {lists && <Sessions talk={talk} done={() => setDrawer(false)} />}
@@ -67,6 +69,11 @@ export function Chat({ talk }: { talk: Talk }) {
       <Dialog />
     </div>
   )
+}
+
+/** Beside holds what stands around the conversation: where it cannot be drawn it is left out, and the conversation goes on. */
+function Beside({ of, children }: { of: Talk; children: ComponentChildren }) {
+  return <Boundary of={of} instead={() => null}>{children}</Boundary>
 }
 
 /** State is the connection in a word, and the way that the agent is reached by where that is known. */

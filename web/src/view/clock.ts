@@ -20,11 +20,16 @@ export function useNow(counting: boolean): number {
   return counting ? Math.max(now.value, Date.now()) : Date.now()
 }
 
+/** known tells whether a time is one: what an agent or an older page wrote may be anything. Of one that is none nothing is said. */
+const known = (at: number) => Math.abs(at) <= 8.64e15
+
 export function time(at: number): string {
+  if (!known(at)) return ''
   return new Intl.DateTimeFormat(locale.value, { hour: 'numeric', minute: '2-digit' }).format(at)
 }
 
 export function day(at: number): string {
+  if (!known(at)) return ''
   const then = new Date(at)
   const today = new Date()
   const days = Math.round((new Date(today).setHours(0, 0, 0, 0) - new Date(then).setHours(0, 0, 0, 0)) / 86_400_000)
@@ -38,6 +43,7 @@ export function day(at: number): string {
 
 /** date is the shortest way to say when something was. */
 export function date(at: number): string {
+  if (!known(at)) return ''
   if (sameDay(at, Date.now())) return time(at)
   if (sameDay(at, Date.now() - 86_400_000)) return day(at)
   const year = new Date(at).getFullYear() === new Date().getFullYear() ? undefined : 'numeric'

@@ -11,7 +11,7 @@ export const loudness = signal<number | undefined>(undefined)
 /** Face is the agent's avatar: the page that the owner set, in a closed frame, or the built-in one. */
 export function Face({ talk }: { talk: Talk }) {
   const { avatarUrl } = talk.status.value
-  if (/^https?:\/\//i.test(avatarUrl)) return <Framed talk={talk} url={avatarUrl} />
+  if (/^https?:\/\//i.test(avatarUrl) && URL.canParse(avatarUrl)) return <Framed talk={talk} url={avatarUrl} />
   return <BuiltIn talk={talk} />
 }
 

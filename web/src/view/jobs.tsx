@@ -35,7 +35,7 @@ function List({ talk }: { talk: Talk }) {
 
 function when(at: string): string {
   const then = Date.parse(at)
-  return `${day(then)}, ${time(then)}`
+  return [day(then), time(then)].filter(Boolean).join(', ') || at
 }
 
 function Line({ talk, job, doing: { busy, act }, load }: { talk: Talk; job: Job; doing: Act; load: () => Promise<void> }) {

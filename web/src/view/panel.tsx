@@ -1,6 +1,7 @@
 import type { ComponentChildren } from 'preact'
 import { useId, useLayoutEffect, useRef } from 'preact/hooks'
 import { t } from '../words/words'
+import { Boundary } from './boundary'
 import { Icon } from './icon'
 
 interface Props {
@@ -32,7 +33,7 @@ export function Panel({ title, open, close, drawer, children }: Props) {
       {open && (
         <div class="panel-inner">
           <header><h2 id={id}>{title}</h2><button type="button" class="round" aria-label={t('close')} onClick={close}><Icon name="close" /></button></header>
-          {children}
+          <Boundary of={title} instead={() => <Problem text={t('brokenTitle')} />}>{children}</Boundary>
         </div>
       )}
     </dialog>
