@@ -189,6 +189,10 @@ func (s *session) take(b *batch, e *received, f *frame.Answer, device int64, by 
 			e.c.send(tooNew(s.hub.AnswerWait, ref(f)))
 			return
 		}
+		if errors.Is(err, store.ErrDecided) { // told as any that comes too late
+			s.hub.post(s.id, &tooLate{e: e, f: f, device: device})
+			return
+		}
 		if err != nil {
 			e.fail(s, err)
 			return
@@ -201,8 +205,8 @@ func (s *session) take(b *batch, e *received, f *frame.Answer, device int64, by 
 	})
 }
 
-// decide stores the decision of an open card with its prompt_done. by is who decided, nil if that was no device. It is
-// store.ErrTooNew where that device may not answer yet.
+// decide stores the decision of an open card with its prompt_done. by is who decided, nil if that was no device. after
+// gets store.ErrTooNew where that device may not answer yet, and store.ErrDecided where the store has another decision, which counts.
 func (s *session) decide(b *batch, k *card, a chat.Answer, by *frame.Peer, op func(*store.Tx) error, after func(error)) {
 	stop(&k.timer)
 	who, allowed, now := "", none, time.Now()
@@ -220,17 +224,53 @@ func (s *session) decide(b *batch, k *card, a chat.Answer, by *frame.Peer, op fu
 		if err := allowed(tx); err != nil {
 			return err
 		}
-		if _, err := tx.Decide(k.ID, a.OptionID, a.Text, a.Expired, who); err != nil {
+		if err := tx.Decide(k.ID, a.OptionID, a.Text, a.Expired, who); err != nil {
 			return err
 		}
 		return op(tx)
 	}, func(err error) {
-		if err != nil && s.card(k.ID) == k { // it stays open, unless it was asked in the same batch
+		switch {
+		case err == nil || s.card(k.ID) != k: // it was asked in the same batch
+		case errors.Is(err, store.ErrDecided):
+			s.decidedBefore(k)
+		default: // it stays open
 			k.row.State = store.CardOpen
 			s.watch(k)
 		}
 		after(err)
 	})
+}
+
+// decidedBefore takes over what the store has of a card that it did not let us decide.
+func (s *session) decidedBefore(k *card) {
+	row, found, err := s.hub.store.Card(s.hub.ctx, k.ID)
+	switch {
+	case err != nil: // the next look at it tells
+		s.hub.storeFailed("look a card up", err)
+		k.row.State = store.CardOpen
+		s.watch(k)
+	case !found || row.State == store.CardSettled:
+		s.drop(k.ID)
+	default:
+		k.row, k.told = row, false
+		s.tellDecisions()
+	}
+}
+
+// tooLate: the store had another decision than this answer.
+type tooLate struct {
+	e      *received
+	f      *frame.Answer
+	device int64
+}
+
+func (e *tooLate) fail(s *session, err error) { e.e.fail(s, err) }
+
+func (e *tooLate) apply(s *session, b *batch) {
+	s.flush(b)
+	if s.dev != nil {
+		s.late(b, e.e, e.f, e.device)
+	}
 }
 
 // late answers an answer to a card that is decided, unknown, or another device's.
@@ -309,6 +349,9 @@ func (s *session) closeCard(b *batch, e chat.CloseCard) {
 	}
 	k.told = true // by itself
 	s.decide(b, k, chat.Answer{OptionID: e.OptionID, Expired: e.Expired}, nil, func(tx *store.Tx) error { return tx.Settle(e.ID) }, func(err error) {
+		if errors.Is(err, store.ErrDecided) {
+			return
+		}
 		if k.told = err == nil; k.told {
 			s.hub.Metrics.Cards.WithLabelValues("closed").Inc()
 			s.drop(e.ID)

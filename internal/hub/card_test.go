@@ -9,6 +9,7 @@ import (
 	"hermes-mobile/frame"
 	"hermes-mobile/internal/chat"
 	"hermes-mobile/internal/hub"
+	"hermes-mobile/internal/store"
 )
 
 func approvalCard(id string, n int64) chat.Card {
@@ -197,4 +198,59 @@ func TestOpenCardIsShownAgain(t *testing.T) {
 	c.send(&frame.Answer{PromptID: "c1", OptionID: "once"})
 	expect[*frame.PromptDone](c)
 	again(w.connect("d", withResume(epoch, last)), 0)
+}
+
+// TestTheStoreDecides: where the store has a decision that the session does not know of, that one counts, for whoever answers and for
+// the agent, and the answer that came too late is told so.
+func TestTheStoreDecides(t *testing.T) {
+	for name, answer := range map[string]*frame.Answer{"with an id": {ID: "a1", PromptID: "c1", OptionID: "once"}, "without": {PromptID: "c1", OptionID: "once"}} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, nil)
+			c := w.connect("d")
+			w.post("d", chat.Ask{Card: approvalCard("c1", 0)})
+			expect[*frame.Prompt](c)
+			ok(t, w.store.Do(func(tx *store.Tx) error { return tx.Decide("c1", "deny", "", false, "") }))
+			for again := range 2 { // once more, as after a lost answer
+				c.send(answer)
+				if again == 1 && answer.ID != "" { // it is known by its id
+					find(c, func(a *frame.Accepted) bool { return a.ID == "a1" && a.Duplicate })
+					continue
+				}
+				if d := find(c, func(d *frame.PromptDone) bool { return d.PromptID == "c1" }); d.OptionID != "deny" || d.Expired {
+					t.Errorf("told %s", show(d))
+				}
+				if answer.ID != "" {
+					find(c, func(a *frame.Accepted) bool { return a.ID == "a1" })
+				}
+			}
+			a := w.told()
+			if a.answer.OptionID != "deny" {
+				t.Errorf("the agent is told %+v", a.answer)
+			}
+			a.taken(nil)
+			until(t, "the card to be settled", func() bool { _, n := w.unsettled(t); return n == 0 })
+			c.sync()
+			w.idle()
+			if row, _, err := w.store.Card(ctx, "c1"); err != nil || row.OptionID != "deny" {
+				t.Errorf("stored %+v, %v", row, err)
+			}
+		})
+	}
+	// One that the agent closes, and one that runs out, are as they were decided, too.
+	w := newWorld(t, func(o *hub.Options) { o.PromptLife = 100 * time.Millisecond })
+	c := w.connect("d")
+	for _, id := range []string{"c1", "c2"} {
+		w.post("d", chat.Ask{Card: approvalCard(id, 0)})
+		expect[*frame.Prompt](c)
+		ok(t, w.store.Do(func(tx *store.Tx) error { return tx.Decide(id, "deny", "", false, "") }))
+	}
+	// c1 is closed by the agent, unless its time is over first; c2 runs out
+	w.hub.Post("d", nil, chat.CloseCard{ID: "c1", OptionID: "once"})
+	for range 2 {
+		a := w.told()
+		if a.answer.OptionID != "deny" || a.answer.Expired {
+			t.Errorf("the agent is told %+v", a.answer)
+		}
+		a.taken(nil)
+	}
 }

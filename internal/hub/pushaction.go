@@ -157,6 +157,10 @@ func (e *acted) apply(s *session, b *batch) {
 		if errors.Is(err, store.ErrTooNew) {
 			err = ErrActionTooNew
 		}
+		if errors.Is(err, store.ErrDecided) {
+			e.elsewhere(s, by)
+			return
+		}
 		if err != nil {
 			e.done(ActionOutcome{}, err)
 			return

@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"time"
 )
 
@@ -36,10 +37,12 @@ func (t *Tx) AddCard(c Card) error {
 	return t.must("card.add", c.ID, c.Device, c.N, c.Seq, c.Body, c.Expires.UnixMilli())
 }
 
-// Decide decides an open card. first is false when it was decided before; then nothing changed.
-func (t *Tx) Decide(id, optionID, text string, expired bool, by string) (first bool, err error) {
-	changed, _, err := t.exec("card.decide", optionID, text, expired, by, id)
-	return changed > 0, err
+// ErrDecided: the card was decided before, or there is none.
+var ErrDecided = errors.New("the card is decided already")
+
+// Decide decides an open card. It is what decides: where two try, one gets [ErrDecided], and the transaction ends without a change.
+func (t *Tx) Decide(id, optionID, text string, expired bool, by string) error {
+	return t.unless(ErrDecided, "card.decide", optionID, text, expired, by, id)
 }
 
 // Settle notes that the agent knows the decision.
