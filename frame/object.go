@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"reflect"
 	"strconv"
 	"strings"
 	"sync"
@@ -96,15 +97,33 @@ func (o *object) add(name string, value jsontext.Value) {
 	o.n++
 }
 
-// known are the names that some frame of ours has; whatever else a frame holds is ignored.
+// known are the names that some frame of ours has; whatever else a frame holds is ignored. They are those of the types in up.go, so a
+// field that is added there is known here.
 var known = func() map[string]bool {
-	m := map[string]bool{}
-	for name := range strings.FieldsSeq("t id text reply_to steer format data kind mime filename caption size part parts prompt_id option_id seq seen to " +
-		"require_live method params token pair device user accept resume name platform app epoch") {
-		m[name] = true
+	m := map[string]bool{"t": true, "params": true} // the type, and what a Call takes as it is
+	for _, f := range []Up{&Hello{}, &Text{}, &Audio{}, &Media{}, &Answer{}, &Stop{}, &Ack{}, &Deliver{}, &Ping{}, &Call{}} {
+		learn(m, reflect.TypeOf(f).Elem())
 	}
 	return m
 }()
+
+// learn takes the names of the members of a struct, and of the structs in it.
+func learn(names map[string]bool, t reflect.Type) {
+	for i := range t.NumField() {
+		f := t.Field(i)
+		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		if name != "" && name != "-" {
+			names[name] = true
+		}
+		of := f.Type
+		if of.Kind() == reflect.Pointer {
+			of = of.Elem()
+		}
+		if of.Kind() == reflect.Struct {
+			learn(names, of)
+		}
+	}
+}
 
 func malformed(err error) error {
 	m := "the message is not well-formed JSON"

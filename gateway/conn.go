@@ -48,6 +48,10 @@ func (cn *conn) endpoint(operation string, vars []string) (Endpoint, error) {
 	if err != nil {
 		return e, err
 	}
+	// A gateway behind /p/<profile> may advertise paths with that part or without it; the base address has it already.
+	if prefix := strings.TrimRight(cn.base.EscapedPath(), "/"); prefix != "" {
+		e.Path = "/" + strings.TrimPrefix(strings.TrimPrefix(e.Path, prefix+"/"), "/")
+	}
 	for i := 0; i+1 < len(vars); i += 2 {
 		variable, value := "{"+vars[i]+"}", vars[i+1]
 		if !strings.Contains(e.Path, variable) {

@@ -58,6 +58,13 @@ type responseItem struct {
 	} `json:"content"`
 }
 
+// responseEvents are those whose members are read.
+var responseEvents = map[string]bool{
+	"response.created": true, "response.output_text.delta": true, "response.output_text.done": true, "response.refusal.delta": true, "response.refusal.done": true,
+	"response.reasoning_summary_text.delta": true, "response.reasoning_text.delta": true, "response.output_item.added": true, "response.output_item.done": true,
+	"response.completed": true, "response.failed": true, "response.incomplete": true, "response.cancelled": true, "error": true,
+}
+
 func (d *responsesDecoder) damaged() bool { return d.bad }
 
 func (d *responsesDecoder) decode(ev ServerEvent, out []Event) []Event {
@@ -74,13 +81,14 @@ func (d *responsesDecoder) decode(ev ServerEvent, out []Event) []Event {
 	}
 	var f responseFrame
 	whole, ok := readWhole(ev.Data, &f)
-	d.bad = d.bad || !whole
-	if !ok {
-		return out
-	}
 	name := f.Type
 	if name == "" {
 		name = ev.Name
+	}
+	// What an event of another kind has in these members is its own business, and no text of the reply is missing by it.
+	d.bad = d.bad || !whole && (!ok || responseEvents[name])
+	if !ok {
+		return out
 	}
 	switch name {
 	case "response.created":

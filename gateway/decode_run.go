@@ -57,8 +57,8 @@ func (d *runDecoder) decode(ev ServerEvent, out []Event) []Event {
 		return append(out, Status{Meta: meta, Kind: StatusSteered})
 	case "run.queued":
 		return append(out, Status{Meta: meta, Kind: StatusQueued, Text: f.Status})
-	case "subagent.start", "subagent.complete":
-		return append(out, Status{Meta: meta, Kind: f.Event, Text: f.Text + f.Preview})
+	case StatusSubagentStarted, StatusSubagentEnded:
+		return append(out, f.subagent(meta, f.Event))
 	case "replay.truncated":
 		meta.Position = ""
 		return append(out, Gap{Meta: meta})

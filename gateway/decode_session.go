@@ -55,6 +55,8 @@ func (d *sessionDecoder) decode(ev ServerEvent, out []Event) []Event {
 		return append(out, ApprovalRequested{Meta: meta, Approval: f.approval()})
 	case "run.queued":
 		return append(out, Status{Meta: meta, Kind: StatusQueued, Text: f.Status})
+	case StatusSubagentStarted, StatusSubagentEnded:
+		return append(out, f.subagent(meta, ev.Name))
 	case "assistant.completed":
 		d.held, d.heldMeta, d.whole = f.Content, meta, f.Completed == nil || *f.Completed
 	case "error":

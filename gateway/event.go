@@ -116,6 +116,8 @@ type Status struct {
 	Meta
 	Kind string // see the constants; others come from the gateway
 	Text string // may be empty
+	// Delegation is the id of the task that was given to another agent, of the two kinds that are about one; newer gateways have it.
+	Delegation string
 }
 
 // Kinds of [Status] that this package makes.
@@ -125,6 +127,10 @@ const (
 	StatusWaiting      = "waiting_for_approval" // the run waits for an answer to a question that did not arrive here
 	StatusSteered      = "steered"
 	StatusQueued       = "queued"
+
+	// A task was given to another agent of the gateway, and it is done. Both come only where the gateway advertises tool events.
+	StatusSubagentStarted = "subagent.start"
+	StatusSubagentEnded   = "subagent.complete"
 )
 
 // Gap says that events are missing before the next one. The text is put right by the [Ended] of the turn.

@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"strings"
@@ -27,11 +28,12 @@ type turnFrame struct {
 	Code     string          `json:"code"`
 	Status   string          `json:"status"`
 
-	Tool     string          `json:"tool"`
-	ToolName string          `json:"tool_name"`
-	Preview  string          `json:"preview"`
-	Args     json.RawMessage `json:"args"`
-	Duration float64         `json:"duration"`
+	Delegation string          `json:"delegation_id"`
+	Tool       string          `json:"tool"`
+	ToolName   string          `json:"tool_name"`
+	Preview    string          `json:"preview"`
+	Args       json.RawMessage `json:"args"`
+	Duration   float64         `json:"duration"`
 
 	Command     string   `json:"command"`
 	Description string   `json:"description"`
@@ -155,6 +157,11 @@ func (f *turnFrame) outcome(state State) Outcome {
 		o.Err = &Error{Code: f.Code, Message: message}
 	}
 	return o
+}
+
+// subagent is a task that another agent of the gateway does.
+func (f *turnFrame) subagent(meta Meta, kind string) Status {
+	return Status{Meta: meta, Kind: kind, Text: cmp.Or(f.Text, f.Preview), Delegation: f.Delegation}
 }
 
 // runStates are the terminal events of runs and session streams.

@@ -34,6 +34,7 @@ type Lease struct {
 	RunID      string    `json:"run,omitempty"` // empty until the gateway said it
 	Key        string    `json:"key"`           // of idempotency; sent where the gateway advertises it
 	ToolEvents bool      `json:"tool_events"`
+	Reasoning  bool      `json:"reasoning,omitempty"` // what the model thinks is told of
 	Started    time.Time `json:"started"`
 
 	Idle     time.Duration `json:"idle"`     // silence after which a stream is given up

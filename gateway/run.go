@@ -153,7 +153,8 @@ func newLease(cn *conn, way Way, req TurnRequest, after int64) (Lease, error) {
 		return Lease{}, err
 	}
 	lease := Lease{Way: way, Method: endpoint.Method, Endpoint: endpoint.Path, Key: req.Key, ToolEvents: cn.caps.Feature("tool_progress_events"),
-		Images: len(req.Images), Started: time.Now().UTC().Truncate(time.Millisecond), Idle: req.Idle, Patience: req.Patience, After: after, Digest: digest(req.Text)}
+		Reasoning: !traits(cn).hosts || cn.caps.Feature("reasoning_streaming"), // other servers have no features, and send it or not
+		Images:    len(req.Images), Started: time.Now().UTC().Truncate(time.Millisecond), Idle: req.Idle, Patience: req.Patience, After: after, Digest: digest(req.Text)}
 	if way == WayRun || way == WaySession {
 		lease.SessionID = req.SessionID
 	}

@@ -251,6 +251,14 @@ func (t *Turn) heed(ctx context.Context, event Event, kept []Event) []Event {
 		}
 	case Gap:
 		t.gap = true
+	case Reasoning:
+		if !lease.Reasoning {
+			return kept
+		}
+	case Status:
+		if (e.Kind == StatusSubagentStarted || e.Kind == StatusSubagentEnded) && !lease.ToolEvents {
+			return kept
+		}
 	case ToolStarted:
 		t.approvals.tool(true)
 		if !lease.ToolEvents {

@@ -52,6 +52,7 @@ var ranks = map[string]int{
 	"internal/config":              1,
 	"internal/web":                 1,
 	"internal/vault":               1,
+	"internal/wholefile":           -2,
 	"internal/onboard/onboardtest": 1, // a gateway for tests
 	"sdk/ts/generate":              1,
 

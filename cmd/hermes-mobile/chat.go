@@ -20,6 +20,7 @@ import (
 	"hermes-mobile/internal/cert"
 	"hermes-mobile/internal/server"
 	"hermes-mobile/internal/term"
+	"hermes-mobile/internal/wholefile"
 )
 
 type chatFlags struct {
@@ -141,7 +142,7 @@ func pin(dir, given string) (string, error) {
 		}
 		return strings.TrimSpace(string(text)), err
 	}
-	return given, os.WriteFile(path, []byte(given+"\n"), 0o600)
+	return given, wholefile.Replace(path, []byte(given+"\n"), wholefile.Options{})
 }
 
 // aim takes an address, or a link of `pair` with its code in the fragment.
@@ -202,7 +203,7 @@ func ownID(dir string) (string, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return "", err
 	}
-	return id, os.WriteFile(path, []byte(id+"\n"), 0o600)
+	return id, wholefile.Replace(path, []byte(id+"\n"), wholefile.Options{})
 }
 
 func readToken(path string) (string, error) {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"hermes-mobile/internal/asowner"
+	"hermes-mobile/internal/wholefile"
 )
 
 // maxFile bounds what is read into memory; a pairing file has a few kilobytes.
@@ -33,55 +34,14 @@ func readFile(path string) ([]byte, fs.FileInfo, error) {
 	return asowner.ReadFile(path, maxFile)
 }
 
-// replaceFile writes a file as a whole: whoever reads it sees the old or the
-// new one. Its mode is 0600, or what mode makes of it. A symbolic link stays
-// one, as with Hermes. The check is asked just before the new file takes its
-// place; its error is returned and the old one stays.
-func replaceFile(path string, data []byte, mode func(draft *os.File, path string) error, check func() error) error {
-	return asowner.Do(path, func() error { return replace(path, data, mode, check) })
-}
-
-func replace(path string, data []byte, mode func(*os.File, string) error, check func() error) (err error) {
-	if real, err := filepath.EvalSymlinks(path); err == nil {
-		path = real
-	}
-	dir := filepath.Dir(path)
-	draft, err := os.CreateTemp(dir, "."+filepath.Base(path)+"-*.tmp") // mode 0600
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if err != nil {
-			os.Remove(draft.Name())
-		}
-	}()
-	_, err = draft.Write(data)
-	if err == nil {
-		err = draft.Sync()
-	}
-	if err == nil && mode != nil {
-		err = mode(draft, path)
-	}
-	if e := draft.Close(); err == nil {
-		err = e
-	}
-	if err != nil {
-		return err
-	}
+// replaceFile writes a file as a whole. Its mode is 0600, or what mode makes of it. A symbolic link stays one, as with Hermes. The check
+// is asked just before the new file takes its place; its error is returned and the old one stays.
+func replaceFile(path string, data []byte, mode func(*wholefile.Draft) error, check func() error) error {
+	o := wholefile.Options{FollowLink: true, Prepare: mode}
 	if check != nil {
-		if err := check(); err != nil {
-			return err
-		}
+		o.Check = func(string) error { return check() }
 	}
-	if err := os.Rename(draft.Name(), path); err != nil {
-		return err
-	}
-	// So that a revocation survives a loss of power. Not all systems can do it.
-	if d, err := os.Open(dir); err == nil {
-		d.Sync()
-		d.Close()
-	}
-	return nil
+	return asowner.Do(path, func() error { return wholefile.Replace(path, data, o) })
 }
 
 // groupRights are read and write for a file's group.
@@ -101,16 +61,16 @@ func shares(dir fs.FileInfo) bool {
 // keepMode gives the draft of a file its mode and group: those who share the
 // folder may read and write it, and the group of a file that is replaced keeps
 // its rights. Others never have any.
-func keepMode(draft *os.File, path string) error {
+func keepMode(draft *wholefile.Draft) error {
 	mode := fs.FileMode(0o600)
-	if Shared(filepath.Dir(path)) {
+	if Shared(filepath.Dir(draft.Path)) {
 		return draft.Chmod(mode | groupRights)
 	}
-	old, err := statFile(path)
+	old, err := statFile(draft.Path)
 	if err != nil || old == nil || old.Mode().Perm()&groupRights == 0 {
 		return err
 	}
-	if err := keepGroup(draft, old); err != nil {
+	if err := keepGroup(draft.File, old); err != nil {
 		return nil // another group must not get these rights
 	}
 	return draft.Chmod(mode | old.Mode().Perm()&groupRights)

@@ -11,7 +11,7 @@ import (
 	"strconv"
 	"strings"
 
-	"hermes-mobile/internal/vault"
+	"hermes-mobile/internal/wholefile"
 )
 
 // portFile keeps the port: a browser keeps the page's history by its origin, of which the port is a part.
@@ -60,7 +60,7 @@ func listen(data string, asked int) (net.Listener, int, error) {
 		if known { // for this time only: the page's history is at the other one
 			return l, port, nil
 		}
-		if err := vault.Replace(path, fmt.Appendf(nil, "%d\n", port)); err != nil {
+		if err := wholefile.Replace(path, fmt.Appendf(nil, "%d\n", port), wholefile.Options{}); err != nil {
 			_ = l.Close()
 			return nil, 0, fmt.Errorf("keep the port: %w", err)
 		}

@@ -62,6 +62,7 @@ type State struct {
 	NotAfter    time.Time `json:"not_after,omitzero"`    // its end; zero: there is none yet
 	Leaf        string    `json:"certificate,omitempty"` // its SHA-256
 	Fingerprint string    `json:"fingerprint,omitempty"` // what phones pin: the SHA-256 of the own authority
+	Chain       []string  `json:"chain,omitempty"`       // what is wrong with it as phones see it, in sentences
 	LastError   string    `json:"last_error,omitempty"`  // of making, renewing or reading; empty since that worked again
 	LastErrorAt time.Time `json:"last_error_at,omitzero"`
 }
@@ -178,6 +179,9 @@ func (c *Certificates) State() State {
 	s.LastError, s.LastErrorAt = c.fault.last()
 	if leaf := c.source.current(); leaf != nil {
 		s.Names, s.NotAfter, s.Leaf = namesOf(leaf), leaf.NotAfter.UTC(), sum(leaf)
+	}
+	if f, ours := c.source.(*files); ours {
+		s.Chain = f.faults()
 	}
 	return s
 }

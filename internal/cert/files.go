@@ -25,6 +25,7 @@ const lookEvery = 10 * time.Second
 type pair struct {
 	cert, key []byte
 	tls       *tls.Certificate
+	chain     []*x509.Certificate // of tls
 }
 
 // files takes the certificate from two files that another program writes.
@@ -34,6 +35,7 @@ type files struct {
 	now               func() time.Time
 	every             time.Duration
 	fault             *fault
+	roots             *x509.CertPool // nil: those of the system
 
 	mu  sync.Mutex // one reading at a time
 	use atomic.Pointer[pair]
@@ -71,17 +73,23 @@ func (s *files) read() (*pair, error) {
 		return used, nil
 	}
 	c, err := tls.X509KeyPair(p.cert, p.key)
+	if n := placeOf(p.cert, p.key); err != nil && n > 1 {
+		return nil, fmt.Errorf("%s: the first certificate must be the server's, and the key in %s belongs to the one at place %d: put that one first, then the one that signed it, and so on", s.certFile, s.keyFile, n)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("%s and %s are no certificate with its key: %w; the first holds the certificate with its chain, the second the key of the same certificate, both as PEM",
 			s.certFile, s.keyFile, err)
 	}
-	p.tls = &c
+	p.tls, p.chain = &c, parsed(&c)
 	return p, nil
 }
 
 func (s *files) take(p *pair) {
 	s.use.Store(p)
 	leaf := p.tls.Leaf
+	for _, text := range s.faults() {
+		s.log.Warn("certificate chain incomplete or damaged: phones may refuse the server", "file", s.certFile, "reason", text)
+	}
 	if s.now().After(leaf.NotAfter) {
 		s.log.Warn("the certificate has expired: phones refuse it until its file is renewed", "file", s.certFile, "not_after", leaf.NotAfter)
 		return
@@ -128,6 +136,9 @@ func (s *files) reload() error {
 	}
 	return nil
 }
+
+// faults are those of the chain in use, at this moment.
+func (s *files) faults() []string { return ChainFaults(s.use.Load().chain, s.roots, s.now()) }
 
 func (s *files) get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	if p := s.use.Load(); p != nil {

@@ -12,6 +12,8 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+
+	"hermes-mobile/internal/wholefile"
 )
 
 // readLeaf reads the server's certificate; nil without an error: there is none.
@@ -36,7 +38,7 @@ func writeKey(path string, key *ecdsa.PrivateKey) error {
 	if err != nil {
 		return err
 	}
-	return replaceFile(path, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}), 0o600)
+	return wholefile.Replace(path, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}), wholefile.Options{})
 }
 
 func writeCerts(path string, ders ...[]byte) error {
@@ -46,26 +48,7 @@ func writeCerts(path string, ders ...[]byte) error {
 			return err
 		}
 	}
-	return replaceFile(path, b.Bytes(), 0o644)
-}
-
-// replaceFile writes a file so that there is either the old one or the whole new one, whatever happens.
-func replaceFile(path string, data []byte, mode fs.FileMode) (err error) {
-	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*.new")
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if err != nil {
-			_ = os.Remove(f.Name())
-		}
-	}()
-	_, err = f.Write(data)
-	err = errors.Join(err, f.Chmod(mode), f.Sync(), f.Close())
-	if err != nil {
-		return err
-	}
-	return os.Rename(f.Name(), path)
+	return wholefile.Replace(path, b.Bytes(), wholefile.Options{Mode: 0o644})
 }
 
 // protect takes a key away from other users of the machine.

@@ -95,7 +95,7 @@ type Config struct {
 	HermesHome       string // empty only when there is no home directory and no HERMES_HOME
 	HermesHomeExists bool
 
-	Agent    string // what to run: "relay" or "demo"; "auto" is already decided
+	Agent    string // what to run: "relay", "direct" or "demo"; "auto" is already decided
 	AgentWhy string // one sentence that says which agent, and why
 	AgentSet bool   // the owner chose it; else it was found
 

@@ -174,7 +174,7 @@ var table = []Key{
 		set:  func(c *Config, v string) error { c.TLSKey = v; return nil }},
 
 	{Name: "MOBILE_OFFLINE_DELIVERY", Kind: Choice, Default: "queue", Choices: offline,
-		Help: "what happens to a delivery for a device that is away",
+		Help: "what happens to a delivery for a device that is away: queue (it waits), reject (its sender is told device_offline)",
 		set:  func(c *Config, v string) error { return setChoice(&c.OfflineDelivery, v, offline) }},
 	{Name: "MOBILE_AVATAR_URL", Kind: URL,
 		Help: "page that apps show as the avatar",
@@ -206,7 +206,7 @@ var table = []Key{
 		set:  func(c *Config, v string) error { return setChoice(&c.Sync, v, syncs) }},
 
 	{Name: "MOBILE_PUSH", Kind: Choice, Default: "on", Choices: onOff,
-		Help: "notifications for devices that are away and have asked for them; they need a contact",
+		Help: "notifications for devices that are away and have asked for them: on (they need a contact), off",
 		set:  func(c *Config, v string) error { return setChoice(&c.Push, v, onOff) }},
 	{Name: "MOBILE_PUSH_CONTACT", Kind: Text,
 		Help: "mailto: or https: address that push services are told, to reach whoever runs this server; not set: an https MOBILE_PUBLIC_URL",
@@ -272,7 +272,7 @@ var table = []Key{
 		Help: "home folder of Hermes, read from the environment only; not set: ~/.hermes"},
 
 	{Name: agentName, Kind: Choice, Default: "auto", Choices: agents,
-		Help: "who answers: relay (a Hermes gateway that dials in), demo (built in), auto (relay where Hermes is found, else demo)",
+		Help: "who answers: relay (a Hermes gateway that dials in), direct (Hermes' HTTP API at MOBILE_API_URL, or another server with OpenAI's API), demo (built in), auto (relay where Hermes is found, else demo; never direct)",
 		set:  func(c *Config, v string) error { return setAgent(&c.Agent, v) }},
 	{Name: relayID, Kind: Text,
 		Help: "id of the Hermes gateway that dials in; replaces GATEWAY_RELAY_ID, together with MOBILE_RELAY_SECRET"},

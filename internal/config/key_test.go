@@ -2,6 +2,7 @@ package config
 
 import (
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -166,6 +167,17 @@ func TestTable(t *testing.T) {
 		if k.Default != "" && k.set != nil {
 			if err := k.set(&Config{}, k.Default); err != nil {
 				t.Errorf("%s: default %q %v", k.Name, k.Default, err)
+			}
+		}
+	}
+}
+
+// TestHelpNamesEveryChoice: the help of a setting says what each of its choices means, or at least that there is one.
+func TestHelpNamesEveryChoice(t *testing.T) {
+	for _, k := range table {
+		for _, choice := range k.Choices {
+			if k.Kind == Choice && !strings.Contains(k.Help, choice) && !slices.Contains([]string{"MOBILE_LOG_LEVEL", "MOBILE_LOG_FORMAT"}, k.Name) { // words that say it themselves
+				t.Errorf("the help of %s says nothing of %s: %s", k.Name, choice, k.Help)
 			}
 		}
 	}

@@ -15,6 +15,9 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"hermes-mobile/internal/cert"
+	"hermes-mobile/internal/config"
 )
 
 // secured is a server with a certificate of our own making.
@@ -100,4 +103,51 @@ func TestCertificateOfAKnownAuthority(t *testing.T) {
 			t.Errorf("a certificate at %s", address)
 		}
 	}
+}
+
+// TestCertificateChain: a server that shows its certificate without the one that signed it is warned of, seen from outside and by the
+// server itself, and what only follows from that is left out.
+func TestCertificateChain(t *testing.T) {
+	sign := func(name string, ca bool, parent *x509.Certificate, by *ecdsa.PrivateKey) (*x509.Certificate, *ecdsa.PrivateKey) {
+		key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+		ok(t, err)
+		c := &x509.Certificate{SerialNumber: big.NewInt(time.Now().UnixNano()), Subject: pkix.Name{CommonName: name}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(60 * 24 * time.Hour),
+			BasicConstraintsValid: true, IsCA: ca, KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}}
+		if parent == nil {
+			parent, by = c, key
+		}
+		der, err := x509.CreateCertificate(rand.Reader, c, parent, &key.PublicKey, by)
+		ok(t, err)
+		made, err := x509.ParseCertificate(der)
+		ok(t, err)
+		return made, key
+	}
+	root, rootKey := sign("a root", true, nil, nil)
+	inter, interKey := sign("between", true, root, rootKey)
+	leaf, key := sign("agent", false, inter, interKey)
+	for name, chain := range map[string][][]byte{"alone": {leaf.Raw}, "whole": {leaf.Raw, inter.Raw}} {
+		t.Run(name, func(t *testing.T) {
+			s := httptest.NewUnstartedServer(http.NotFoundHandler())
+			s.TLS = &tls.Config{Certificates: []tls.Certificate{{Certificate: chain, PrivateKey: key}}}
+			s.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, 0)
+			s.StartTLS()
+			t.Cleanup(s.Close)
+			f := folderFacts(&Folder{Path: "/d"})
+			LookOutside(t.Context(), f, s.URL, "/ws", nil)
+			list := Shorten(ExamineOutside(f))
+			if name == "whole" {
+				mustNotFind(t, list, "certificate_chain")
+				mustFind(t, list, "certificate_untrusted", "between")
+				return
+			}
+			mustFind(t, list, "certificate_chain", `"CN=between"`, "the chain is missing", "fullchain")
+			mustNotFind(t, list, "certificate_untrusted")
+			if Well(list) {
+				t.Error("all is well")
+			}
+		})
+	}
+	e := &examination{Facts: &Facts{Now: time.Now(), Config: &config.Config{}}}
+	e.ownCertificate(cert.State{Mode: cert.Files, NotAfter: time.Now().Add(60 * 24 * time.Hour), Names: []string{"agent.example.com"}, Chain: []string{"the chain is missing: x"}})
+	mustFind(t, e.list, "certificate_chain", "agent.example.com", "the chain is missing")
 }

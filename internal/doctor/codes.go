@@ -299,7 +299,10 @@ var wayArea = Area{"The way in", []Code{
 	{Name: "certificate_expires_soon", Severity: Warning, Title: "The certificate soon expires",
 		Why: "It is good for less than 14 days more. Automatic renewal comes earlier than that, so it probably fails.",
 		Do:  "Renew it, and look why it was not renewed by itself.", After: []string{"certificate_expired"}},
+	{Name: "certificate_chain", Severity: Warning, Title: "The certificate's chain is not whole",
+		Why: "The server shows its own certificate without the intermediate one that signed it, or others that have expired, are there twice, stand in the wrong order or belong to something else. Browsers on computers fetch what is missing; phones do not, and refuse the server.",
+		Do:  "Use the file that holds the whole chain, which most authorities call fullchain: the server's certificate first, then each that signed the one before. An authority of your own that signed the certificate directly has to be installed on the phones."},
 	{Name: "certificate_untrusted", Severity: Note, Title: "The certificate is not signed by a public authority",
 		Why: "This machine does not know who signed it. With an authority of your own that is as it should be, and phones have to know it.",
-		Do:  "Install your authority's certificate on the phones, or use a public one."},
+		Do:  "Install your authority's certificate on the phones, or use a public one.", After: []string{"certificate_chain"}},
 }}

@@ -115,7 +115,7 @@ func (e *examination) ownCertificate(s cert.State) {
 	if len(s.Names) > 0 {
 		host = s.Names[0]
 	}
-	e.certificate(Certificate{Host: host, Names: s.Names, To: s.NotAfter})
+	e.certificate(Certificate{Host: host, Names: s.Names, To: s.NotAfter, Chain: s.Chain})
 }
 
 func (e *examination) certificate(c Certificate) {
@@ -131,6 +131,9 @@ func (e *examination) certificate(c Certificate) {
 	if c.BadName {
 		names := strings.Join(c.Names, ", ")
 		e.find("certificate_wrong_name", c.Host, "Get one for that name, or correct MOBILE_PUBLIC_URL", "The certificate of %s is for another name: %s.", c.Host, cmp.Or(names, "none"))
+	}
+	for _, text := range c.Chain {
+		e.find("certificate_chain", c.Host, "Put the server's certificate and all that signed it into one file, in that order (such as fullchain.pem of certbot), and load it again", "Of the certificate of %s %s.", c.Host, text)
 	}
 	if c.Unknown && e.Config.TLS != cert.Self { // phones pin that one
 		e.find("certificate_untrusted", c.Host, "With an authority of your own: install its certificate on the phones", "This machine does not know who signed the certificate of %s: %s.", c.Host, cmp.Or(c.Issuer, "nobody"))

@@ -134,7 +134,8 @@ type Certificate struct {
 	Issuer   string
 	From, To time.Time
 	BadName  bool
-	Unknown  bool // not signed by an authority that this machine knows
+	Unknown  bool     // not signed by an authority that this machine knows
+	Chain    []string // what is wrong with its chain, in sentences
 }
 
 // refusedFrom is an address in words.

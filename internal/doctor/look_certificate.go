@@ -7,6 +7,8 @@ import (
 	"net"
 	"net/url"
 	"time"
+
+	"hermes-mobile/internal/cert"
 )
 
 // LookCertificate fetches the certificate at an https address and judges nothing that a fact can say: it may be expired, for
@@ -53,6 +55,6 @@ func describe(chain []*x509.Certificate, host string, now time.Time) Certificate
 		at = leaf.NotBefore
 	}
 	_, err := leaf.Verify(x509.VerifyOptions{Intermediates: between, CurrentTime: at})
-	c.Unknown = err != nil
+	c.Unknown, c.Chain = err != nil, cert.ChainFaults(chain, nil, now)
 	return c
 }

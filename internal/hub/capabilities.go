@@ -66,8 +66,8 @@ func (statusChanged) apply(s *session, b *batch) {
 		if s.look() {
 			s.tellCapabilities()
 		}
+		s.next() // also where it went away: it may have to be woken
 		if s.shown.Online {
-			s.next()
 			s.admit()
 			s.tellDecisions()
 		}

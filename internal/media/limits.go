@@ -1,6 +1,10 @@
 package media
 
-import "time"
+import (
+	"time"
+
+	"hermes-mobile/frame"
+)
 
 // Limits bound what the uploads of one device may cost, see protocol §5. A
 // field that is zero stands for its value in [DefaultLimits].
@@ -25,17 +29,17 @@ type Limits struct {
 }
 
 // MaxAudio is the largest voice message in bytes (protocol §3).
-const MaxAudio = 8 << 20
+const MaxAudio = frame.MaxAudio
 
-// DefaultLimits returns the limits of protocol §5: 8 MiB a file, 8 series of at
-// most 2048 parts, 4 KiB a part, 1 MiB in memory and 8 MiB of all devices,
-// 10 minutes.
+// DefaultLimits returns the limits of protocol §5, which are announced to
+// devices: they stand in package frame. What they do not see is 1 MiB in memory
+// and 8 MiB of all devices, and 10 minutes.
 func DefaultLimits() Limits {
 	return Limits{
-		MaxFile:       8 << 20,
-		MaxUploads:    8,
-		MaxParts:      2048,
-		MinPart:       4096,
+		MaxFile:       frame.MaxMedia,
+		MaxUploads:    frame.MaxUploads,
+		MaxParts:      frame.MaxParts,
+		MinPart:       frame.MinChunk,
 		SpoolAbove:    1 << 20,
 		SpoolAllAbove: 8 << 20,
 		Idle:          10 * time.Minute,

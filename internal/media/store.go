@@ -14,10 +14,10 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"time"
 
 	"hermes-mobile/internal/quota"
+	"hermes-mobile/internal/wholefile"
 )
 
 // File names a stored file.
@@ -97,10 +97,10 @@ func OpenStore(dir string) (*Store, error) {
 	}
 	// The folder itself must survive a crash as much as what is in it. One that
 	// somebody else made for us may lie where we cannot read.
-	if err := syncDir(filepath.Dir(abs)); err != nil && !errors.Is(err, fs.ErrPermission) {
+	if err := wholefile.SyncFolder(filepath.Dir(abs)); err != nil && !errors.Is(err, fs.ErrPermission) {
 		return nil, fmt.Errorf("media: open store: %w", err)
 	}
-	if err := syncDir(abs); err != nil {
+	if err := wholefile.SyncFolder(abs); err != nil {
 		return nil, fmt.Errorf("media: open store: %w", err)
 	}
 	return s, nil
@@ -274,7 +274,7 @@ func (s *Store) adopt(t *os.File, f File, counted int64, err error) (File, error
 // settle makes the name of f in the folder durable. It is called also when the
 // file was there already: whoever put it may not have come that far yet.
 func (s *Store) settle(f File) (File, error) {
-	if err := syncDir(s.dir); err != nil {
+	if err := wholefile.SyncFolder(s.dir); err != nil {
 		return File{}, fmt.Errorf("media: store file: %w", err)
 	}
 	return f, nil
@@ -319,25 +319,6 @@ func validHash(s string) bool {
 		}
 	}
 	return true
-}
-
-// syncDir makes renames in a folder durable.
-func syncDir(dir string) error {
-	if runtime.GOOS == "windows" {
-		return nil // a folder cannot be synced there; NTFS journals names itself
-	}
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	err = d.Sync()
-	if errors.Is(err, errors.ErrUnsupported) || errors.Is(err, syscall.EINVAL) {
-		err = nil // some network file systems know no such thing
-	}
-	if e := d.Close(); err == nil {
-		err = e
-	}
-	return err
 }
 
 // escapeGlob makes a path mean itself in a pattern.

@@ -9,6 +9,7 @@ import (
 
 	"hermes-mobile/gateway"
 	"hermes-mobile/internal/vault"
+	"hermes-mobile/internal/wholefile"
 )
 
 // ProfileFile is the name of the profile in the data folder. It holds no secret.
@@ -59,7 +60,7 @@ func (k *Keep) SaveProfile(p gateway.Profile) error {
 	if err != nil {
 		return fmt.Errorf("the profile of the gateway: %w", err)
 	}
-	if err := vault.Replace(k.path, append(data, '\n')); err != nil {
+	if err := wholefile.Replace(k.path, append(data, '\n'), wholefile.Options{}); err != nil {
 		return fmt.Errorf("the profile of the gateway: %w", err)
 	}
 	return nil

@@ -11,6 +11,8 @@ import (
 	"path/filepath"
 
 	"github.com/SherClockHolmes/webpush-go"
+
+	"hermes-mobile/internal/wholefile"
 )
 
 // KeysFile is the name of the key pair's file in the data folder.
@@ -50,24 +52,10 @@ func makeKeys(path string) (*Keys, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make a key pair for notifications: %w", err)
 	}
-	if err := writeWhole(path, append(text, '\n')); err != nil {
+	if err := wholefile.Replace(path, append(text, '\n'), wholefile.Options{}); err != nil {
 		return nil, fmt.Errorf("the key pair for notifications cannot be written: %w", err)
 	}
 	return k, nil
-}
-
-// writeWhole makes a file that is there whole or not at all, also after a power cut.
-func writeWhole(path string, text []byte) error {
-	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*") // of mode 0600
-	if err != nil {
-		return err
-	}
-	defer os.Remove(f.Name())
-	_, err = f.Write(text)
-	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
-		return err
-	}
-	return os.Rename(f.Name(), path)
 }
 
 // belong reports whether the two halves are of one pair.

@@ -20,6 +20,7 @@ import (
 	"hermes-mobile/internal/chat"
 	"hermes-mobile/internal/doctor"
 	"hermes-mobile/internal/store"
+	"hermes-mobile/internal/wholefile"
 )
 
 // Keys under which the relay's own things are kept.
@@ -177,7 +178,7 @@ func ownGateway(path string) (id, secret string, err error) {
 	text, _, err := asowner.ReadFile(path, 64<<10)
 	if errors.Is(err, fs.ErrNotExist) {
 		text = fmt.Appendf(nil, "GATEWAY_RELAY_ID=hermes-%s\nGATEWAY_RELAY_SECRET=%s\n", access.NewSecret()[:8], access.NewSecret())
-		err = asowner.Do(path, func() error { return os.WriteFile(path, text, 0o600) })
+		err = asowner.Do(path, func() error { return wholefile.Replace(path, text, wholefile.Options{}) })
 	}
 	if err != nil {
 		return "", "", fmt.Errorf("the gateway's id and secret: %w", err)

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"hermes-mobile/internal/asowner"
+	"hermes-mobile/internal/wholefile"
 )
 
 // ErrConflict: the plan would replace the settings of another connector, and Replace is not set.
@@ -160,40 +161,19 @@ func replace(path string, before, after []byte, existed bool, mode fs.FileMode) 
 	return asowner.Do(path, func() error { return rename(path, before, after, existed, mode) })
 }
 
-func rename(path string, before, after []byte, existed bool, mode fs.FileMode) (err error) {
-	if real, err := filepath.EvalSymlinks(path); err == nil {
-		path = real
-	}
-	dir := filepath.Dir(path)
-	draft, err := os.CreateTemp(dir, "."+filepath.Base(path)+"-*.tmp")
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if err != nil {
-			_ = os.Remove(draft.Name())
-		}
-	}()
-	_, err = draft.Write(after)
-	if err = errors.Join(err, draft.Sync(), draft.Close()); err != nil {
-		return err
-	}
-	if err := os.Chmod(draft.Name(), mode); err != nil {
-		return err
-	}
-	if existed {
-		copyOwner(draft.Name(), path)
-	}
-	now, err := os.ReadFile(path)
-	if existed && (err != nil || !bytes.Equal(now, before)) || !existed && !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("%s: %w", path, errMeanwhile)
-	}
-	if err := os.Rename(draft.Name(), path); err != nil {
-		return err
-	}
-	if d, err := os.Open(dir); err == nil { // so that it survives a loss of power; not all systems can do it
-		_ = d.Sync()
-		_ = d.Close()
-	}
-	return nil
+func rename(path string, before, after []byte, existed bool, mode fs.FileMode) error {
+	return wholefile.Replace(path, after, wholefile.Options{Mode: mode, FollowLink: true,
+		Prepare: func(draft *wholefile.Draft) error {
+			if existed {
+				copyOwner(draft.Name(), draft.Path)
+			}
+			return nil
+		},
+		Check: func(path string) error {
+			now, err := os.ReadFile(path)
+			if existed && (err != nil || !bytes.Equal(now, before)) || !existed && !errors.Is(err, fs.ErrNotExist) {
+				return fmt.Errorf("%s: %w", path, errMeanwhile)
+			}
+			return nil
+		}})
 }

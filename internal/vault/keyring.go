@@ -17,6 +17,7 @@ import (
 	"github.com/zalando/go-keyring"
 
 	"hermes-mobile/gateway"
+	"hermes-mobile/internal/wholefile"
 )
 
 const (
@@ -42,7 +43,7 @@ func readScope(dir string) (string, error) {
 }
 
 func writeScope(dir, scope string) error {
-	if err := Replace(filepath.Join(dir, scopeFile), []byte(scope+"\n")); err != nil {
+	if err := wholefile.Replace(filepath.Join(dir, scopeFile), []byte(scope+"\n"), wholefile.Options{}); err != nil {
 		return fmt.Errorf("the folder of the credentials: %w", err)
 	}
 	return nil

@@ -52,6 +52,10 @@ func (t *turn) read(running *gateway.Turn, r *reply) (over, again bool, err erro
 				t.agent.doubt()
 			case gateway.StatusWaiting:
 				t.askUnseen(r)
+			case gateway.StatusSubagentStarted:
+				t.delegated(e)
+			case gateway.StatusSubagentEnded:
+				t.delegationEnded(e)
 			}
 		case gateway.Ended:
 			if e.Outcome.State == gateway.Absent && t.resumed || t.premature(r, e.Outcome) {
@@ -175,6 +179,40 @@ func (t *turn) toolStarted(e gateway.ToolStarted) chat.Event {
 	s := chat.ToolStep{ID: chat.NewID(), Name: e.Name, State: "started", Title: e.Preview, N: t.in.N}
 	t.steps = append(t.steps, s)
 	return s
+}
+
+// subagent is the name by which a task that another agent does is shown, as a step like that of a tool.
+const subagent = "subagent"
+
+func (t *turn) delegated(e gateway.Status) {
+	s := chat.ToolStep{ID: chat.NewID(), Name: subagent, State: "started", Title: e.Text, N: t.in.N}
+	if e.Delegation != "" {
+		if t.delegations == nil {
+			t.delegations = map[string]string{}
+		}
+		if _, again := t.delegations[e.Delegation]; again || len(t.delegations) == maxDelegations {
+			return
+		}
+		t.delegations[e.Delegation] = s.ID
+	}
+	t.steps = append(t.steps, s)
+	t.post(s)
+}
+
+// maxDelegations bounds the tasks of a turn that are told apart.
+const maxDelegations = 1000
+
+// delegationEnded ends the task that it names; a gateway that names none means the one that began first.
+func (t *turn) delegationEnded(e gateway.Status) {
+	id, named := t.delegations[e.Delegation]
+	at := slices.IndexFunc(t.steps, func(s chat.ToolStep) bool { return s.Name == subagent && (!named || s.ID == id) })
+	if at < 0 {
+		return
+	}
+	s := t.steps[at]
+	t.steps = slices.Delete(t.steps, at, at+1)
+	s.State, s.Text = "done", e.Text
+	t.post(s)
 }
 
 // toolEnded ends the tool that began first under this name, as gateways do not say which it was.

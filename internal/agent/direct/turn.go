@@ -35,9 +35,10 @@ type turn struct {
 	// Of the turn's own goroutine.
 	session         string // that it began in
 	model, provider string
-	resumed         bool            // it was begun in an earlier life
-	steps           []chat.ToolStep // tools that run
-	tools           int             // that were begun
+	resumed         bool              // it was begun in an earlier life
+	steps           []chat.ToolStep   // tools that run
+	delegations     map[string]string // tasks of other agents: ids of their steps, by those of the gateway
+	tools           int               // that were begun
 }
 
 // question is an approval of this turn.
