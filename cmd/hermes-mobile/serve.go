@@ -12,6 +12,7 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/charmbracelet/x/ansi"
 	"github.com/charmbracelet/x/term"
 	"github.com/spf13/cobra"
 
@@ -71,7 +72,8 @@ func flagless() string {
 			name = k.YAML() + ":"
 		}
 		if k.Flag() == "" {
-			fmt.Fprintf(&b, "  %-21s  %s\n", name, k.Help)
+			help := strings.ReplaceAll(ansi.Wordwrap(k.Help, 110, ""), "\n", "\n"+strings.Repeat(" ", 25))
+			fmt.Fprintf(&b, "  %-21s  %s\n", name, help)
 		}
 	}
 	return strings.TrimSuffix(b.String(), "\n")

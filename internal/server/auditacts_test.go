@@ -33,6 +33,7 @@ func (r *rig) deeds(secrets *[]string) []deed {
 	return []deed{
 		{"POST /pair", say(Command{}), "*"},
 		{"POST /devices/rename", say(Command{ID: "tel-1", Name: "Anna's phone"}), "tel-1"},
+		{"POST /devices/rotate", say(Command{ID: "tel-4"}), "tel-4"},
 		{"POST /devices/rights", say(Command{ID: "tel-1", Rights: map[string]bool{"call": false}}), "tel-1"},
 		{"POST /devices/join", say(Command{ID: "tel-2", Name: "tel-1"}), "tel-2"},
 		{"POST /devices/leave", say(Command{ID: "tel-2"}), "tel-2"},
@@ -77,6 +78,11 @@ func TestEveryActIsRecorded(t *testing.T) {
 		d.send(&frame.Text{ID: "m1", Text: "the words of a message"})
 		secrets = append(secrets, "the words of a message", d.message().Text)
 	}
+	var code Invitation
+	r.post("/pair", Command{}, &code)
+	paired := &device{t: t, ws: r.socket()}
+	paired.send(&frame.Hello{Pair: code.Code, Device: frame.Device{ID: "tel-4"}})
+	secrets = append(secrets, code.Code, find[*frame.Ready](paired).Token)
 	asking := &device{t: t, ws: r.socket()}
 	asking.send(&frame.Hello{Token: mainToken, Device: frame.Device{ID: "tel-3"}, User: frame.User{ID: "bert"}})
 	find[*frame.Ready](asking)

@@ -103,11 +103,15 @@ func flood(ctx context.Context, s *e2e.Server, hello string, a *replies, frames 
 		}
 		c.SetReadLimit(-1)
 		_ = c.Write(ctx, websocket.MessageText, []byte(hello))
-		done := make(chan struct{})
+		done, in := make(chan struct{}), make(chan struct{}, 1)
 		go func() {
 			defer close(done)
 			for {
 				_, b, err := c.Read(ctx)
+				select {
+				case in <- struct{}{}:
+				default:
+				}
 				if err != nil {
 					return
 				}
@@ -124,6 +128,7 @@ func flood(ctx context.Context, s *e2e.Server, hello string, a *replies, frames 
 				a.note(f)
 			}
 		}()
+		<-in // a stranger who floods is cut off
 		for ; i < frames && err == nil; i++ {
 			err = c.Write(ctx, websocket.MessageText, frame.EncodeUp(next(i)))
 		}
