@@ -57,6 +57,24 @@ func TestReload(t *testing.T) {
 	r.connect("tel-1", otherToken) // the label is the same, and so is the binding
 }
 
+// A token that is bound to a device when the settings are read again is no other's any more, in either form.
+func TestReloadBindsTokens(t *testing.T) {
+	for form, more := range map[string][]string{"MOBILE_EXTRA_TOKENS=device:tel-1=": nil, "MOBILE_EXTRA_TOKENS=tel-1=": {"MOBILE_EXTRA_TOKENS_BIND=yes"}} {
+		dir := folder(t)
+		third := strings.Repeat("3", 64)
+		r := startIn(t, dir, "MOBILE_TOKEN="+mainToken, "MOBILE_EXTRA_TOKENS=tel-1="+third)
+		own, other, free := r.connect("tel-1", third), r.connect("tel-2", third), r.connect("tel-3", mainToken)
+		ok(t, r.server.Reload(settings(t, dir, append(more, "MOBILE_TOKEN="+mainToken, form+third)...)))
+		if code := other.closed(); code != int(frame.CloseNoAccess) {
+			t.Errorf("%s: another device is closed with %d", form, code)
+		}
+		for _, d := range []*device{own, free} {
+			d.send(&frame.Ping{})
+			find[*frame.Pong](d)
+		}
+	}
+}
+
 // Settings are read again while requests of every sort are being served.
 func TestReloadUnderLoad(t *testing.T) {
 	dir := folder(t)

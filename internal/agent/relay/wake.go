@@ -63,8 +63,12 @@ func (g *gateway) keepWaking(ctx context.Context, came <-chan struct{}) {
 		case <-ctx.Done():
 			return
 		}
+		address := g.config().WakeURL
+		if address == "" { // the owner has taken it away
+			break
+		}
 		pause = min(g.a.wakeAgain<<min(try, 10), wakeSlow)
-		err := g.wakeOnce(ctx)
+		err := wakeOnce(ctx, address)
 		if ctx.Err() != nil {
 			return
 		}
@@ -76,9 +80,9 @@ func (g *gateway) keepWaking(ctx context.Context, came <-chan struct{}) {
 		}
 		g.mu.Unlock()
 		if err != nil {
-			g.log.Warn("gateway not woken", "url", shownURL(g.config().WakeURL), "err", err, "again", pause)
+			g.log.Warn("gateway not woken", "url", shownURL(address), "err", err, "again", pause)
 		} else {
-			g.log.Info("gateway woken", "url", shownURL(g.config().WakeURL), "again", pause)
+			g.log.Info("gateway woken", "url", shownURL(address), "again", pause)
 		}
 	}
 	g.mu.Lock()
@@ -89,10 +93,10 @@ func (g *gateway) keepWaking(ctx context.Context, came <-chan struct{}) {
 }
 
 // wakeOnce makes one request. Errors do not hold the query of the address, which may be a secret.
-func (g *gateway) wakeOnce(ctx context.Context) error {
+func wakeOnce(ctx context.Context, address string) error {
 	ctx, cancel := context.WithTimeout(ctx, wakeTime)
 	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, g.config().WakeURL, nil)
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
 	if err != nil {
 		return errors.New("the address cannot be used")
 	}
