@@ -112,7 +112,7 @@ describe('what the agent offers', { skip: noBrowser, concurrency: 3 }, () => {
     // What is typed chooses as well.
     await say(page, '/model large-model')
     await page.getByRole('button', { name: 'Model: large-model' }).click()
-    await dialog(page, 'Models').getByRole('button', { name: 'Leave the choice to the agent' }).click()
+    await dialog(page, 'Models').getByRole('button', { name: 'Let the agent choose' }).click()
     await page.getByRole('button', { name: 'Model: small-model' }).waitFor()
     await say(page, 'and now?')
     await reads(page, 'You said: and now?')
@@ -133,12 +133,12 @@ describe('what the agent offers', { skip: noBrowser, concurrency: 3 }, () => {
     await page.getByRole('button', { name: 'Sessions', exact: true }).click()
     await page.getByRole('button', { name: 'Scheduled jobs' }).click()
     const jobs = dialog(page, 'Scheduled jobs')
-    await jobs.getByText('There are no jobs yet.').waitFor()
+    await jobs.getByText('No jobs yet.').waitFor()
     await jobs.getByRole('button', { name: 'New job' }).click()
     await until(() => page.evaluate(() => document.activeElement?.closest('form') !== null), 'the form has the focus')
     await jobs.getByLabel('Name').fill('Morning news')
     await jobs.getByLabel('Schedule').fill('nonsense')
-    await jobs.getByLabel('What the agent is to do').fill('Tell me the news')
+    await jobs.getByLabel('What the agent should do').fill('Tell me the news')
     await accessible(page, 'a new job')
     await jobs.getByRole('button', { name: 'Create' }).click()
     await jobs.getByRole('alert').getByText("Invalid schedule 'nonsense'", { exact: false }).waitFor()
@@ -157,7 +157,7 @@ describe('what the agent offers', { skip: noBrowser, concurrency: 3 }, () => {
     await accessible(page, 'jobs')
     await job.getByRole('button', { name: 'Delete' }).click()
     await dialog(page, 'Delete the job').getByRole('button', { name: 'Delete', exact: true }).click()
-    await jobs.getByText('There are no jobs yet.').waitFor()
+    await jobs.getByText('No jobs yet.').waitFor()
     await until(() => page.evaluate(() => document.activeElement?.matches('.jobs-panel')), 'the focus stays in the panel')
     assert.equal(hermes.jobs.size, 0)
   })
@@ -177,8 +177,8 @@ describe('what the agent offers', { skip: noBrowser, concurrency: 3 }, () => {
   visit('the way to the agent is shown with its reason, and what to copy for help', DESKTOP, async (visitor, hermes) => {
     await visitor.context.grantPermissions(['clipboard-read', 'clipboard-write'])
     const page = await visitor.pair()
-    await page.getByRole('button', { name: 'Way to the agent: Remote' }).click()
-    const route = dialog(page, 'Way to the agent')
+    await page.getByRole('button', { name: 'Route to the agent: Remote' }).click()
+    const route = dialog(page, 'Route to the agent')
     await route.getByText('0.22.2.post1').first().waitFor()
     assert.match((await route.locator('.reason').textContent())!, /\w+ \w+/)
     await accessible(page, 'the route')
@@ -187,8 +187,8 @@ describe('what the agent offers', { skip: noBrowser, concurrency: 3 }, () => {
     const copied = await page.evaluate(() => navigator.clipboard.readText())
     assert.match(copied, /0\.22\.2/)
     assert.ok(!copied.includes(hermes.key))
-    await close(page, 'Way to the agent')
-    await page.getByRole('button', { name: 'Way to the agent: Remote' }).waitFor()
+    await close(page, 'Route to the agent')
+    await page.getByRole('button', { name: 'Route to the agent: Remote' }).waitFor()
   })
 
   visit('a gateway that cannot be reached is named where something is asked of it', DESKTOP, async (visitor, hermes) => {
@@ -199,8 +199,8 @@ describe('what the agent offers', { skip: noBrowser, concurrency: 3 }, () => {
     await hermes.end()
     await session.locator('.session-open').click()
     await page.getByRole('region', { name: 'Sessions' }).getByRole('alert').getByText('the gateway cannot be used now', { exact: false }).waitFor()
-    await page.getByText('The agent is away.', { exact: false }).waitFor()
-    await page.getByRole('button', { name: 'Way to the agent: No route' }).waitFor()
+    await page.getByText('The agent is offline.', { exact: false }).waitFor()
+    await page.getByRole('button', { name: 'Route to the agent: No route' }).waitFor()
   })
 
   for (const [size, options] of Object.entries({ phone: PHONE, wide: DESKTOP })) {
@@ -285,7 +285,7 @@ describe('what the agent offers', { skip: noBrowser, concurrency: 3 }, () => {
         const event = how === 'paste' ? new ClipboardEvent('paste', { clipboardData: data, bubbles: true, cancelable: true }) : new DragEvent('drop', { dataTransfer: data, bubbles: true, cancelable: true })
         document.getElementById('composer')!.dispatchEvent(event)
       }, how)
-      await page.getByText(`${how}.pdf was not attached: the agent takes images only, as it is connected now.`).waitFor()
+      await page.getByText(`${how}.pdf was not attached. The agent accepts only images right now.`).waitFor()
     }
     assert.equal(await page.locator('.attached li').count(), 0)
     await page.evaluate(() => {
@@ -333,14 +333,14 @@ describe('what the agent offers', { skip: noBrowser, concurrency: 3 }, () => {
     await page.getByText('Only to look at').waitFor()
     await page.locator('#composer').fill('look at this')
     await page.getByRole('button', { name: 'Send' }).click()
-    await page.getByText('notes.txt was not attached: the agent takes images and sound files only').waitFor()
+    await page.getByText('notes.txt was not attached. The agent accepts only images and sound files').waitFor()
     await page.locator('.attached li').filter({ hasText: 'notes.txt' }).waitFor()
     assert.equal(await page.locator('#composer').inputValue(), 'look at this')
     assert.deepEqual(sent, [])
     await page.getByRole('button', { name: 'Attach' }).click()
     assert.deepEqual(await page.locator('#attach-menu input').evaluateAll((all) => all.map((input) => (input as HTMLInputElement).accept)), ['image/*', 'audio/*'])
 
-    await page.getByRole('button', { name: 'Way to the agent: Local' }).waitFor()
+    await page.getByRole('button', { name: 'Route to the agent: Local' }).waitFor()
 
     // Lists without what changes them.
     for (const name of ['New session', 'Actions for Only to look at']) assert.equal(await page.getByRole('button', { name }).count(), 0, name)

@@ -71,7 +71,7 @@ describe('the page with Hermes’ own API', { skip: !address && 'test/e2e runs t
       await jobs.getByRole('button', { name: 'New job' }).click()
       await jobs.getByLabel('Name').fill('Page ' + Date.now())
       await jobs.getByLabel('Schedule').fill('every 2h')
-      await jobs.getByLabel('What the agent is to do').fill('FM:text(job)')
+      await jobs.getByLabel('What the agent should do').fill('FM:text(job)')
       await jobs.getByRole('button', { name: 'Create' }).click()
       await jobs.getByText('every 120m').waitFor()
       await jobs.getByRole('button', { name: 'Pause' }).click()
@@ -80,7 +80,7 @@ describe('the page with Hermes’ own API', { skip: !address && 'test/e2e runs t
       await jobs.getByRole('button', { name: 'Pause' }).waitFor()
       await jobs.getByRole('button', { name: 'Delete' }).click()
       await page.getByRole('dialog', { name: 'Delete the job' }).getByRole('button', { name: 'Delete', exact: true }).click()
-      await jobs.getByText('There are no jobs yet.').waitFor()
+      await jobs.getByText('No jobs yet.').waitFor()
       await jobs.getByRole('button', { name: 'Close' }).click()
 
       await page.locator('.model').click()
@@ -99,7 +99,7 @@ describe('the page with Hermes’ own API', { skip: !address && 'test/e2e runs t
         await page.getByRole('dialog', { name: 'Delete the session' }).getByRole('button', { name: 'Delete', exact: true }).click()
         await until(async () => (await pane(page).getByRole('listitem').count()) === left, `${left} sessions are left`)
       }
-      await pane(page).getByText('There are no sessions yet', { exact: false }).waitFor()
+      await pane(page).getByText('No sessions yet', { exact: false }).waitFor()
       assert.deepEqual(await visitor.leave(), [])
     } finally {
       await visitor.context.close()

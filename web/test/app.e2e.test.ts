@@ -179,7 +179,7 @@ describe('the direct client', { skip: noBrowser }, () => {
     await page.getByLabel('Address').fill('http://192.168.7.7')
     await page.getByText('This address is not encrypted').waitFor()
     await next(page)
-    await page.getByText('The address has to begin with https://.').waitFor()
+    await page.getByText('The address must begin with https://.').waitFor()
     await page.locator('input[type=url]').fill('https://no-such-host.invalid')
     await accessible(page, 'local address')
     await next(page)

@@ -111,7 +111,7 @@ describe('a history that cannot be drawn', { skip: noBrowser, concurrency: 2 }, 
       await jobs.getByText('Late').waitFor()
       await jobs.getByText('soon').waitFor() // as the agent wrote it
       await jobs.getByRole('button', { name: 'Close' }).click()
-      await page.getByRole('button', { name: /Way to the agent|Local/ }).first().click()
+      await page.getByRole('button', { name: /Route to the agent/ }).first().click()
       await page.getByText('it answers').waitFor()
       await page.keyboard.press('Escape')
       await say(page, 'still here')

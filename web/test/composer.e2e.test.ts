@@ -170,7 +170,7 @@ describe('the composer', { skip: noBrowser, concurrency: 2 }, () => {
       dropped.items.add(new File(['dropped'], 'dropped.txt', { type: 'text/plain' }))
       document.body.dispatchEvent(new DragEvent('drop', { dataTransfer: dropped, bubbles: true, cancelable: true }))
     })
-    await page.getByText('The agent takes no files now.').waitFor()
+    await page.getByText("The agent can't take files right now.").waitFor()
     assert.equal(await page.locator('.attached').count(), 0)
     assert.equal(await page.getByRole('button', { name: 'Attach' }).count(), 0)
     assert.equal(await page.getByRole('button', { name: 'Record a voice message' }).count(), 0)
@@ -186,7 +186,7 @@ describe('the composer', { skip: noBrowser, concurrency: 2 }, () => {
     await page.locator('.menu input[type=file]').last().setInputFiles([
       { name: 'over.bin', mimeType: 'application/octet-stream', buffer: Buffer.alloc(2001) }, { name: 'none.bin', mimeType: 'application/octet-stream', buffer: Buffer.alloc(0) },
     ])
-    await page.getByText(/over\.bin has .* and the server takes .* at most/).waitFor()
+    await page.getByText(/over\.bin is .*, larger than the .* limit/).waitFor()
     await page.getByText('none.bin is empty').waitFor()
     assert.deepEqual(await page.locator('.attached b').allTextContents(), ['fits.bin'])
     assert.deepEqual(await visitor.leave(), [])

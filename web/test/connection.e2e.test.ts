@@ -115,7 +115,7 @@ describe('the connection', { skip: noBrowser, concurrency: 2 }, () => {
     const visitor = await Visitor.come(browser, server)
     const page = await visitor.pair()
     await say(page, '/demo away 4')
-    await page.getByText('Agent away').waitFor()
+    await page.getByText('Agent offline').waitFor()
     await say(page, 'are you there?')
     await page.locator('[data-progress=queued]').waitFor()
     await page.getByText('1 message waits.').waitFor()

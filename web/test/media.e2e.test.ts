@@ -45,7 +45,7 @@ describe('files, voice and cards', { skip: noBrowser, concurrency: 2 }, () => {
     await page.locator('input[type=file]').first().waitFor({ state: 'attached' }).catch(() => {})
     await page.getByRole('button', { name: 'Attach' }).click()
     await page.locator('.menu input[type=file]').last().setInputFiles({ name: 'huge.bin', mimeType: 'application/octet-stream', buffer: Buffer.alloc(3_000_001) })
-    await page.getByText('huge.bin has').waitFor()
+    await page.getByText('huge.bin is').waitFor()
     assert.equal(await page.locator('.attached').count(), 0)
     assert.deepEqual(await visitor.leave(), [])
   })

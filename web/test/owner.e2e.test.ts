@@ -8,7 +8,7 @@ import { adminLink, DESKTOP, launch, noBrowser, online, PHONE, reads, say, Serve
 
 const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
 const ADMIN = '8'.repeat(64)
-const PLACES = ['Overview', 'Devices', 'People', 'Deliveries', 'Doctor', 'Tokens']
+const PLACES = ['Overview', 'Devices', 'Users', 'Deliveries', 'Doctor', 'Tokens']
 
 interface Finding {
   id: string
@@ -83,7 +83,7 @@ describe("the owner's page", { skip: noBrowser, concurrency: 1 }, () => {
     const page = await owner.open(await adminLink(server) + '#/devices')
     await row(page, 'Garden').locator('strong > bdi').first().waitFor()
     assert.deepEqual(await row(page, 'Garden').locator('strong > bdi').allInnerTexts(), ['Garden \u05d0\u05d1'])
-    await go(page, 'People')
+    await go(page, 'Users')
     await page.locator('.own-row strong > bdi').filter({ hasText: 'Garden' }).first().waitFor()
     assert.deepEqual(await owner.leave(), [])
     await phone.leave()
@@ -265,7 +265,7 @@ describe("the owner's page", { skip: noBrowser, concurrency: 1 }, () => {
     // What the doctor found is told in other places too.
     await page.getByRole('navigation').locator('.own-count').waitFor()
     await go(page, 'Overview')
-    await page.getByRole('main').getByRole('link', { name: '1 finding needs you' }).waitFor()
+    await page.getByRole('main').getByRole('link', { name: '1 issue needs your attention' }).waitFor()
     assert.equal(await page.getByText('All is well.').count(), 0)
     assert.deepEqual(await owner.leave(), [])
     await ill.end()
@@ -287,7 +287,7 @@ describe("the owner's page", { skip: noBrowser, concurrency: 1 }, () => {
       await accessible(page, 'a dialog')
       await page.keyboard.press('Escape')
       await page.getByLabel('Language').selectOption('ru')
-      await page.getByRole('heading', { level: 1, name: 'Страница владельца' }).waitFor()
+      await page.getByRole('heading', { level: 1, name: 'Панель администратора' }).waitFor()
       await page.getByRole('navigation').getByRole('link', { name: 'Обзор' }).click()
       await accessible(page, 'Russian')
       assert.deepEqual(await owner.leave(), [])
@@ -307,7 +307,7 @@ describe("the owner's page", { skip: noBrowser, concurrency: 1 }, () => {
     })
     const page = await owner.open(await adminLink(server))
     await row(page, 'Gateway Home').filter({ hasText: 'online since 3 hours ago' }).filter({ hasText: 'turns running: 2' }).waitFor()
-    await row(page, 'Gateway gw-2').filter({ hasText: 'away since 3 hours ago' }).filter({ hasText: 'stalls: 3' }).waitFor()
+    await row(page, 'Gateway gw-2').filter({ hasText: 'offline since 3 hours ago' }).filter({ hasText: 'stalls: 3' }).waitFor()
     await page.locator('.own-numbers div').filter({ hasText: 'Gateways online' }).filter({ hasText: '1 / 2' }).waitFor()
     await accessible(page, 'gateways')
     assert.deepEqual(await owner.leave(), [])
@@ -318,7 +318,7 @@ describe("the owner's page", { skip: noBrowser, concurrency: 1 }, () => {
     const page = await owner.pair('Same browser')
     await page.evaluate(() => navigator.serviceWorker.ready)
     await page.goto(await adminLink(server))
-    await page.getByRole('heading', { level: 1, name: "Owner's page" }).waitFor()
+    await page.getByRole('heading', { level: 1, name: 'Admin UI' }).waitFor()
     await page.getByRole('heading', { level: 2, name: 'Overview' }).waitFor()
     const kept = await page.evaluate(async () => (await Promise.all((await caches.keys()).map(async (name) => (await (await caches.open(name)).keys()).map((request) => request.url)))).flat())
     assert.deepEqual(kept.filter((url) => url.includes('admin')), [])

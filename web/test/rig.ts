@@ -182,7 +182,7 @@ export class Visitor {
     await page.getByLabel('Name of this device').fill(name)
     if (user) {
       await page.getByText('More', { exact: true }).click()
-      await page.getByLabel('Person').fill(user)
+      await page.getByLabel('User').fill(user)
     }
     await page.getByRole('button', { name: 'Connect' }).click()
     await online(page)

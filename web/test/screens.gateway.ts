@@ -46,7 +46,7 @@ export async function gateway(browser: Browser, sizes: Record<string, BrowserCon
       await jobs.getByRole('button', { name: 'New job' }).click()
       await jobs.getByLabel('Name').fill('Morning news')
       await jobs.getByLabel('Schedule').fill('0 7 * * *')
-      await jobs.getByLabel('What the agent is to do').fill('Sum up the news of the night in five lines.')
+      await jobs.getByLabel('What the agent should do').fill('Sum up the news of the night in five lines.')
       await jobs.getByRole('button', { name: 'Create' }).click()
     }
     await jobs.getByText('Sum up the news').waitFor()

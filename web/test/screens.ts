@@ -133,7 +133,7 @@ async function owner(): Promise<void> {
     const page = await visitor.open(await link())
     await page.getByLabel('Name of this device').fill(name)
     await page.getByText('More', { exact: true }).click()
-    await page.getByLabel('Person').fill(user)
+    await page.getByLabel('User').fill(user)
     await page.getByRole('button', { name: 'Connect' }).click()
     await online(page)
     await say(page, 'Hello')
@@ -159,7 +159,7 @@ async function owner(): Promise<void> {
     const visitor = await Visitor.come(browser, used, options)
     const page = await visitor.open(await adminLink(used))
     // The doctor first: what he finds is told in the overview.
-    for (const [number, place] of [[15, 'Doctor'], [11, 'Overview'], [12, 'Devices'], [13, 'People'], [14, 'Deliveries']] as const) {
+    for (const [number, place] of [[15, 'Doctor'], [11, 'Overview'], [12, 'Devices'], [13, 'Users'], [14, 'Deliveries']] as const) {
       await page.getByRole('navigation').getByRole('link', { name: place }).click()
       await page.getByRole('heading', { level: 2, name: place }).waitFor()
       await page.locator('[aria-busy=true]').waitFor({ state: 'detached' })

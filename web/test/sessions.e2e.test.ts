@@ -149,7 +149,7 @@ describe('sessions of the gateway', { skip: noBrowser, concurrency: 3 }, () => {
     await line(page, 'Session 30').waitFor()
     assert.equal(await pane(page).getByRole('listitem').count(), 30)
     await pane(page).getByRole('searchbox').fill('TOMATOES about')
-    await pane(page).getByText('None of the sessions shown fits.').waitFor()
+    await pane(page).getByText('No session shown matches.').waitFor()
     await pane(page).getByRole('button', { name: 'Search in older ones too' }).click()
     await line(page, 'Session 40').waitFor()
     assert.equal(await pane(page).getByRole('listitem').count(), 1)
@@ -197,7 +197,7 @@ describe('sessions of the gateway', { skip: noBrowser, concurrency: 3 }, () => {
   visit('where each conversation has its own, others are not seen, nor the jobs', DESKTOP, async (visitor, hermes) => {
     hermes.has('Of somebody else', ['a', 'b'])
     const page = await visitor.pair()
-    await pane(page).getByText('There are no sessions yet').waitFor()
+    await pane(page).getByText('No sessions yet').waitFor()
     assert.equal(await page.getByRole('button', { name: 'Scheduled jobs' }).count(), 0)
     await say(page, 'mine')
     await reads(page, 'You said: mine')

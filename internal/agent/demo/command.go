@@ -55,7 +55,7 @@ var script = []scripted{
 		}
 	}},
 	{"tool", "", "tells of a tool that it uses", func(t *turn, _ string) { t.tool() }},
-	{"profiles", "", "has two profiles from now on, and says which one you use", func(t *turn, _ string) { t.reply(t.agent.hasProfiles(t.in.Device)) }},
+	{"profiles", "", "has profiles to choose from, and says which one you use", func(t *turn, _ string) { t.reply(t.agent.hasProfiles(t.in.Device)) }},
 	{"slow", "N", "works for N seconds", func(t *turn, argument string) { t.number(argument, 0, maxSeconds, t.slow) }},
 	{"fail", "", "fails in the middle of its work", func(t *turn, _ string) {
 		t.reply("The agent failed in the middle of its work: this is what an error looks like. Nothing else was lost, go on.")
