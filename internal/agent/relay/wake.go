@@ -68,12 +68,14 @@ func (g *gateway) keepWaking(ctx context.Context, came <-chan struct{}) {
 			break
 		}
 		pause = min(g.a.wakeAgain<<min(try, 10), wakeSlow)
+		g.mu.Lock()
+		g.wakeNext = time.Now().Add(pause) // before the request: the gateway may come, and sleep again, before it is answered
+		g.mu.Unlock()
 		err := wakeOnce(ctx, address)
 		if ctx.Err() != nil {
 			return
 		}
 		g.mu.Lock()
-		g.wakeNext = time.Now().Add(pause)
 		g.wakeErr = ""
 		if err != nil {
 			g.wakeErr = err.Error()
