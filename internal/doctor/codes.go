@@ -219,7 +219,7 @@ var behaviourArea = Area{"How Hermes behaves", []Code{
 		Why: "Hermes before 0.22 looks up the chat by the plug-in's name and finds none: approvals, questions and scheduled jobs fail.",
 		Do:  "`hermes-mobile setup --undo`, then `hermes-mobile setup`; or take `mobile-platform` out of `plugins.enabled`. Then restart the gateway.", After: asItIs},
 	{Name: "public_plugin_name", Severity: Warning, Title: "Two plug-ins register the platform mobile",
-		Why: "The plugin `hermes-mobile` of Hermes' catalog and the plug-in of `setup --plugin` both register the platform `mobile`. Hermes keeps one of them: scheduled jobs, `/sethome` and approvals then go to the wrong place.",
+		Why: "The plugin `hermes-mobile` of Hermes' catalog and the plug-in of `setup --plugin` both register the platform `mobile`. Hermes keeps the one that it loads last, so one of the two does not work.",
 		Do:  "Disable one: `hermes plugins disable hermes-mobile`, or `hermes-mobile setup --undo` and then `hermes-mobile setup`. Then restart the gateway.", After: asItIs},
 	{Name: "tokens_not_bound", Severity: Warning, Title: "Tokens that the plugin binds to a device are not bound here",
 		Why: "The plugin `hermes-mobile` reads `NAME=TOKEN` in `MOBILE_EXTRA_TOKENS` as a token for the device of that id. For this server the name is a label, so any device may use the token.",
