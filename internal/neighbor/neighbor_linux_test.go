@@ -1,11 +1,13 @@
 package neighbor
 
 import (
+	"bufio"
 	"net"
 	"net/netip"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"hermes-mobile/internal/leak"
@@ -114,14 +116,13 @@ func TestListening(t *testing.T) {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	said := make([]byte, 16)
-	n, err := out.Read(said)
+	port, err := bufio.NewReader(out).ReadString('\n')
 	if err != nil {
 		t.Fatal(err)
 	}
-	at := netip.MustParseAddrPort("127.0.0.1:" + string(said[:n-1]))
+	at := netip.MustParseAddrPort("127.0.0.1:" + strings.TrimSpace(port))
 	if p, ok := Listening(at); !ok || p.pid != cmd.Process.Pid {
-		t.Errorf("%+v %v", p, ok)
+		t.Errorf("%s: %+v %v", at, p, ok)
 	}
 	for _, other := range []netip.AddrPort{netip.AddrPortFrom(at.Addr(), at.Port()^1), netip.AddrPortFrom(netip.MustParseAddr("192.0.2.1"), at.Port()), {}} {
 		if p, ok := Listening(other); ok {
