@@ -12,20 +12,33 @@ import (
 	"strings"
 )
 
-// gateway finds the process that has a socket, if it is a Hermes gateway of this account.
-func gateway(fits func(socket) bool) (Process, bool) {
-	var inodes []string
-	for _, list := range []string{"/proc/self/net/tcp", "/proc/self/net/tcp6"} {
-		text, err := os.ReadFile(list)
-		if err != nil {
-			continue
-		}
-		for line := range strings.Lines(string(text)) {
-			if s, ok := parse(line); ok && fits(s) {
-				inodes = append(inodes, "socket:["+s.inode+"]")
+// tries is how often a socket is looked for: while others come and go the kernel's list may leave one out.
+const tries = 3
+
+// sockets returns how the files of the sockets that fit are named.
+func sockets(fits func(socket) bool) (names []string) {
+	for range tries {
+		for _, list := range []string{"/proc/self/net/tcp", "/proc/self/net/tcp6"} {
+			text, err := os.ReadFile(list)
+			if err != nil {
+				continue
+			}
+			for line := range strings.Lines(string(text)) {
+				if s, ok := parse(line); ok && fits(s) {
+					names = append(names, "socket:["+s.inode+"]")
+				}
 			}
 		}
+		if len(names) > 0 {
+			break
+		}
 	}
+	return names
+}
+
+// gateway finds the process that has a socket, if it is a Hermes gateway of this account.
+func gateway(fits func(socket) bool) (Process, bool) {
+	inodes := sockets(fits)
 	if len(inodes) == 0 {
 		return Process{}, false
 	}

@@ -116,13 +116,13 @@ func TestListening(t *testing.T) {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	said, err := bufio.NewReader(out).ReadString('\n')
+	port, err := bufio.NewReader(out).ReadString('\n')
 	if err != nil {
 		t.Fatal(err)
 	}
-	at := netip.MustParseAddrPort("127.0.0.1:" + strings.TrimSpace(said))
+	at := netip.MustParseAddrPort("127.0.0.1:" + strings.TrimSpace(port))
 	if p, ok := Listening(at); !ok || p.pid != cmd.Process.Pid {
-		t.Errorf("%+v %v", p, ok)
+		t.Errorf("%s: %+v %v", at, p, ok)
 	}
 	for _, other := range []netip.AddrPort{netip.AddrPortFrom(at.Addr(), at.Port()^1), netip.AddrPortFrom(netip.MustParseAddr("192.0.2.1"), at.Port()), {}} {
 		if p, ok := Listening(other); ok {

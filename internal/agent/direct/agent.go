@@ -161,8 +161,8 @@ func (a *Agent) check(ctx context.Context) bool {
 			detail += ", by the " + string(route.Kind) + " address"
 		}
 	}
-	var near Sees
-	if err == nil && a.Near != nil {
+	near := a.beside()
+	if err == nil && a.Near != nil && (near == nil || !near.Sees(a.Data)) { // it was not there, or was started anew
 		near, _ = a.Near()
 	}
 	a.mu.Lock()
