@@ -24,7 +24,7 @@ func TestSendAgainUntilAccepted(t *testing.T) {
 	if f := devicetest.Expect[*frame.Text](c); f.ID != "m1" || f.ReplyTo != "r1" {
 		t.Fatalf("%+v", f)
 	}
-	a.Send(t.Context(), "second")
+	a.Send(t.Context(), "second", device.Steer())
 	c.Silent(20 * time.Millisecond) // one after the other: that is what keeps the order
 	c.Drop()
 	c = srv.Accept(nil)
@@ -36,6 +36,9 @@ func TestSendAgainUntilAccepted(t *testing.T) {
 		t.Fatal(r, err)
 	}
 	f := devicetest.Expect[*frame.Text](c)
+	if !f.Steer {
+		t.Errorf("%+v", f)
+	}
 	c.Send(&frame.Accepted{ID: f.ID, Queued: true})
 	expect(a, func(r device.Receipt) bool { return r.ID == f.ID && r.Queued })
 	if err := a.Flush(t.Context()); err != nil || a.Status().Unconfirmed != 0 {

@@ -59,6 +59,9 @@ func (w *world) interrupted(t *testing.T, name string, end func(*testing.T, *Pho
 	p.Idle()
 	p.checkEnds(t, mark)
 	whole, texts := modelLines(900), map[string]int{}
+	if w.newer() && strings.HasSuffix(name, "gateway killed") {
+		p.goesOn(t, mark, id, whole)
+	}
 	for _, m := range p.Finals(mark) {
 		t.Logf("final: interrupted %v, reply to the first %v, %d characters: %.60q", m.Interrupted, m.ReplyTo == id, len(m.Text), m.Text)
 		texts[m.Text]++
@@ -70,6 +73,25 @@ func (w *world) interrupted(t *testing.T, name string, end func(*testing.T, *Pho
 		if m.ReplyTo == id && m.Text != whole && !m.Interrupted && !cut {
 			t.Errorf("a part of a reply counts as whole: %+v", m)
 		}
+	}
+}
+
+// goesOn: the reply that a gateway was killed in the middle of goes on under its id, and never gets shorter.
+func (p *Phone) goesOn(t *testing.T, mark int, id, whole string) {
+	t.Helper()
+	before := device.Message{}
+	for _, ev := range p.Since(mark) {
+		m, ok := ev.(device.Message)
+		if !ok || m.ReplyTo != "" && m.ReplyTo != id || !strings.HasPrefix(m.Text, "Line 0001") {
+			continue
+		}
+		if before.ID != "" && m.ID != before.ID || !strings.HasPrefix(m.Text, before.Text) {
+			t.Errorf("after %+v came %+v", before, m)
+		}
+		before = m
+	}
+	if !before.Final || before.Interrupted || before.Text != whole {
+		t.Errorf("the end is %+v", before)
 	}
 }
 

@@ -43,6 +43,7 @@ type stream struct {
 	cut     bool   // the newest text had one: more was to come
 	begun   bool   // a step was posted
 	shown   string // its text
+	resumed bool   // begun on an earlier connection, see resume.go
 	last    time.Time
 }
 
@@ -109,7 +110,7 @@ func (g *gateway) step(c *convo, s *stream) {
 	s.last = g.a.now()
 	g.active[c] = struct{}{}
 	text := interimText(s.text)
-	if text == "" || g.slow() && s.begun {
+	if text == "" || g.slow() && s.begun || s.resumed && !s.follows(text) {
 		return
 	}
 	s.begun, s.shown = true, text
@@ -126,6 +127,9 @@ func (g *gateway) ends(c *convo, s *stream, interrupted bool) chat.Event {
 			return nil
 		}
 		text = s.shown // never less than there was
+	}
+	if s.resumed && !s.follows(text) {
+		text = s.shown
 	}
 	say := g.say(c.turnOf(s.replyID), s.id, text)
 	say.Final, say.Interrupted = true, interrupted
@@ -145,6 +149,11 @@ func (g *gateway) opDraft(c *convo, a *action) {
 		return // came after its message
 	}
 	s := c.draftOf(replyID)
+	for _, x := range c.streams {
+		if s == nil && replyID != "" && x.replyID == replyID && g.before(x) {
+			s, x.draft = x, true
+		}
+	}
 	if s == nil {
 		if len(c.streams) >= maxStreams {
 			return
@@ -152,8 +161,12 @@ func (g *gateway) opDraft(c *convo, a *action) {
 		s = &stream{id: chat.NewID(), replyID: replyID, draft: true}
 		c.streams = append(c.streams, s)
 	}
+	g.before(s)
 	s.draftID = string(a.DraftID)
 	g.setText(s, a.Content)
+	if e := g.diverge(c, s); e != nil {
+		g.store(c.device, a.bytes, func(error) {}, e...)
+	}
 	if !a.Final {
 		g.step(c, s)
 		return
@@ -170,8 +183,12 @@ const maxStreams = 16 // open messages of a conversation
 func (g *gateway) beginStream(c *convo, t *turn, a *action) {
 	replyID := a.replyID()
 	var events []chat.Event
+	var old *stream                             // that this one goes on with
 	for _, s := range slices.Clone(c.streams) { // the message before is whole
-		if !s.draft && (s.replyID == replyID || len(c.streams) >= maxStreams) {
+		if s.replyID == replyID && replyID != "" && g.before(s) && old == nil {
+			old = s
+			g.drop(c, s)
+		} else if !s.draft && (s.replyID == replyID || len(c.streams) >= maxStreams) {
 			if e := g.ends(c, s, s.cut); e != nil {
 				events = append(events, e)
 			}
@@ -188,13 +205,18 @@ func (g *gateway) beginStream(c *convo, t *turn, a *action) {
 		s.wire, s.id, s.begun, s.shown = id, id, d.begun, d.shown
 		g.drop(c, d)
 	}
+	if old != nil {
+		id = old.id
+		s.wire, s.id, s.begun, s.shown, s.resumed = id, id, old.begun, old.shown, true
+	}
 	g.setText(s, a.Content)
 	s.cursor = s.cut
 	c.streams = append(c.streams, s)
 	g.active[c] = struct{}{}
-	if text := interimText(s.text); text != "" {
+	events = append(events, g.diverge(c, s)...)
+	if text := interimText(s.text); text != "" && (!s.resumed || s.follows(text)) {
 		s.begun, s.shown = true, text
-		events = append(events, g.say(t, id, text))
+		events = append(events, g.say(t, s.id, text))
 	}
 	if len(events) == 0 {
 		g.interim(a, id)
@@ -228,6 +250,9 @@ func (g *gateway) takeOver(c *convo, a *action) (id string, before []chat.Event)
 			if e := g.ends(c, s, s.draft || s.cut); e != nil {
 				before = append(before, e)
 			}
+		case g.before(s) && !s.follows(string(a.Content)) && g.restarted(c, replyID): // else it is the rest
+			before = append(before, g.cutOff(c, s))
+			g.drop(c, s)
 		case s.draft:
 			id, taken = s.id, true
 			if a.Metadata.Notify {
@@ -296,6 +321,9 @@ func (g *gateway) opEdit(c *convo, a *action) {
 		c.streams = append(c.streams, s)
 	}
 	g.setText(s, a.Content)
+	if e := g.diverge(c, s); e != nil {
+		g.store(c.device, a.bytes, func(error) {}, e...)
+	}
 	if cut || !s.cursor {
 		s.cursor = s.cursor || cut
 		g.interim(a, wire)

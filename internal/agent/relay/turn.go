@@ -435,7 +435,7 @@ func (g *gateway) lookAt(c *convo, now time.Time) {
 		}
 	case t.doubt != "" && !t.handed && after(t.sign, doubtWait):
 		g.endTurn(c, true)
-	case g.version.all() && (t.handed || t.began.Before(g.helloAt)) && after(t.sign, typingGone):
+	case g.version.all() && (t.handed || t.began.Before(g.helloAt)) && after(t.sign, typingGone) && !g.resuming(c, t, now):
 		g.log.Info("relay: a turn from before this connection shows no sign of life, ending it", "device", c.device, "input", t.n, "handed", t.handed,
 			"said", t.content)
 		g.endTurn(c, !t.content || t.handed && t.texts == 0)

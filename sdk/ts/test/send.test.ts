@@ -17,7 +17,7 @@ describe('sending', () => {
     const store = new MemoryStore()
     const device = await server.open({ store })
     const one = await device.send('one')
-    const two = await device.send('two', { id: 'mine', replyTo: 'r9' })
+    const two = await device.send('two', { id: 'mine', replyTo: 'r9', steer: true })
     assert.equal(await device.send('two', { id: 'mine' }), two)
     assert.equal(device.status.unconfirmed, 2)
     const first = await server.peer()
@@ -31,7 +31,7 @@ describe('sending', () => {
     assert.equal(second.got.length, 2) // the other waits for its turn
     second.send({ t: 'accepted', id: one.id, duplicate: true, queued: true })
     assert.deepEqual(await one.wait(), { id: one.id, duplicate: true, queued: true, unconfirmed: false })
-    assert.deepEqual(await second.next(), { t: 'text', id: 'mine', text: 'two', reply_to: 'r9' })
+    assert.deepEqual(await second.next(), { t: 'text', id: 'mine', text: 'two', reply_to: 'r9', steer: true })
     assert.deepEqual(device.pending(), [two])
     accept(second, 'mine')
     await two.wait()

@@ -30,17 +30,17 @@ export class Sending {
     private readonly store: DiskStore | undefined,
   ) {}
 
-  /** say sends a text; replyTo is the item that it answers. */
-  async say(text: string, replyTo?: Item): Promise<void> {
+  /** say sends a text; replyTo is the item that it answers. With steer it is added to the turn that runs. */
+  async say(text: string, replyTo?: Item, steer = false): Promise<void> {
     const id = newID()
-    await this.sayAs({ kind: 'text', key: keys.mine(id), id, mine: true, text, final: true, replyTo: replyTo?.key ?? '', progress: 'waiting' })
+    await this.sayAs({ kind: 'text', key: keys.mine(id), id, mine: true, text, final: true, replyTo: replyTo?.key ?? '', progress: 'waiting' }, steer)
   }
 
-  private async sayAs(fresh: Fresh<TextItem>): Promise<void> {
+  private async sayAs(fresh: Fresh<TextItem>, steer = false): Promise<void> {
     const item = this.conversation.show(fresh) as TextItem
     this.store?.along(item.id, item)
     try {
-      await this.device.send(item.text, { id: item.id, replyTo: item.replyTo.slice(1) })
+      await this.device.send(item.text, { id: item.id, replyTo: item.replyTo.slice(1), steer })
     } catch (error) {
       await this.failed(item, error)
     }

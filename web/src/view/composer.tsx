@@ -12,6 +12,7 @@ import { useMedia } from './media'
 import { complain, inform } from './notice'
 import { Commands, suggests, usePalette } from './palette'
 import { Recorder } from './recorder'
+import type { AddToReply } from './steer'
 
 /** Composer is where the person writes, attaches and records. What is not sent stays, also when the page is closed. */
 export function Composer({ talk }: { talk: Talk }) {
@@ -37,6 +38,11 @@ export function Composer({ talk }: { talk: Talk }) {
   const palette = usePalette(talk, text)
   const busy = state === 'online' && (typing || avatar !== 'idle') && capabilities.stop
   const empty = !text.trim() && files.length === 0
+  const steers = busy && capabilities.steer && !recording && files.length === 0 && /^\s*[^\s/]/.test(text)
+  const [Steer, setSteer] = useState<{ View: typeof AddToReply }>()
+  useEffect(() => {
+    if (steers && !Steer) void import('./steer').then(({ AddToReply }) => setSteer({ View: AddToReply })).catch(() => {}) // it waits for its turn then
+  }, [steers])
 
   useLayoutEffect(() => {
     const box = field.current!
@@ -59,7 +65,7 @@ export function Composer({ talk }: { talk: Talk }) {
     field.current?.focus()
   }
 
-  const send = async (event?: Event) => {
+  const send = async (event?: Event, steer = false) => {
     event?.preventDefault()
     if (empty) return
     // Attached while the agent took it: nothing is sent, and nothing lost.
@@ -71,7 +77,7 @@ export function Composer({ talk }: { talk: Talk }) {
     answering.value = undefined
     field.current?.focus()
     try {
-      if (files.length === 0) await talk.sending.say(words, quoted)
+      if (files.length === 0) await talk.sending.say(words, quoted, steer)
       for (const [i, file] of files.entries()) {
         const { blob, name } = file.reduce && file.smaller ? file.smaller : file
         await talk.sending.file({ id: file.id, blob, name, caption: i === 0 ? words : '' })
@@ -151,6 +157,7 @@ export function Composer({ talk }: { talk: Talk }) {
       {files.length > 0 && <ul class="attached" aria-label={t('attached')}>{files.map((file) => <Attached key={file.id} file={file} attachments={talk.attachments} />)}</ul>}
       {!recording && <Commands palette={palette} take={complete} />}
       {over && <div class="drop" aria-hidden="true">{t('dropHere')}</div>}
+      {steers && Steer && <Steer.View add={() => void send(undefined, true)} />}
       {recording ? <Recorder talk={talk} done={() => setRecording(false)} /> : (
         <div class="compose-line">
           {(!known || capabilities.media) && (
@@ -175,7 +182,7 @@ export function Composer({ talk }: { talk: Talk }) {
           {empty && (!known || capabilities.audio) ? (
             !busy && <button type="button" class="round" aria-label={t('record')} onClick={() => setRecording(true)}><Icon name="mic" /></button>
           ) : (
-            (!busy || !empty) && <button type="submit" class="round primary" aria-label={t('send')} disabled={empty}><Icon name="send" /></button>
+            (!busy || !empty) && <button type="submit" class="round primary" aria-label={t(steers ? 'sendAfter' : 'send')} disabled={empty}><Icon name="send" /></button>
           )}
         </div>
       )}

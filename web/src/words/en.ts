@@ -176,6 +176,9 @@ export const en = {
   // Writing
   message: 'Message',
   send: 'Send',
+  sendAfter: 'Send after this reply',
+  addToReply: 'Add to this reply',
+  addToReplyWhy: 'The agent reads it while it works, instead of after it.',
   stop: 'Stop the agent',
   attach: 'Attach',
   commands: 'Commands',
