@@ -21,6 +21,9 @@ type Person interface {
 	Text(ctx context.Context, title, help, now string) (string, error)
 	// Secret asks for a line that is not shown.
 	Secret(ctx context.Context, title, help string) (gateway.Secret, error)
+	// Present reports whether somebody is there, who is asked what may be left out, too. To a program, whose lines after the setup are
+	// messages, each question that it does not know would be one of them.
+	Present() bool
 	// Choose asks for one of some options and returns its index.
 	Choose(ctx context.Context, title string, options []string, now int) (int, error)
 }
@@ -72,7 +75,7 @@ func until(ctx context.Context, m *onboard.Machine, p Person, end func(onboard.S
 
 // jobs asks once whether scheduled jobs may be used that the gateway does not advertise. Who leaves here has a gateway without them.
 func jobs(ctx context.Context, m *onboard.Machine, p Person, s onboard.State) error {
-	if !s.NoJobs || s.Jobs != gateway.JobsUnasked {
+	if !s.NoJobs || s.Jobs != gateway.JobsUnasked || !p.Present() {
 		return nil
 	}
 	yes, err := agrees(ctx, p, `Show the scheduled jobs of this gateway? Hermes has them, but does not advertise them to apps: they work with the versions tested,

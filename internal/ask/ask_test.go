@@ -117,6 +117,11 @@ func TestPlainServerByItsAddress(t *testing.T) {
 	}
 }
 
+// atTerminal is somebody who answers in lines.
+type atTerminal struct{ *Lines }
+
+func (atTerminal) Present() bool { return true }
+
 // Jobs that are not advertised are asked for once, and an input that ends there leaves them off.
 func TestJobsQuestion(t *testing.T) {
 	t.Parallel()
@@ -128,7 +133,9 @@ func TestJobsQuestion(t *testing.T) {
 		}
 		dir := t.TempDir()
 		m := machine(t, dir, onboardtest.Roots(g))
-		shown, err := answers(m, lines...)
+		var out bytes.Buffer
+		err := Setup(t.Context(), m, atTerminal{NewLines(strings.NewReader(strings.Join(lines, "\n")+"\n"), &out)})
+		shown := out.String()
 		if err != nil || m.State().Step != onboard.Done || m.State().Jobs != want || !strings.Contains(shown, "does not advertise them") {
 			t.Errorf("%s: %v %+v\n%s", answer, err, m.State(), shown)
 		}
@@ -139,6 +146,11 @@ func TestJobsQuestion(t *testing.T) {
 		if shown, err := answers(m, "correct horse"); err != nil || strings.Contains(shown, "advertise") {
 			t.Errorf("%s: asked again: %v\n%s", answer, err, shown)
 		}
+	}
+	// A program is not asked: what it writes next is a message.
+	m := machine(t, t.TempDir(), onboardtest.Roots(g))
+	if shown, err := answers(m, g.URL, "-", "token", token, "correct horse", "correct horse", "yes"); err != nil || strings.Contains(shown, "advertise") || m.State().Jobs != gateway.JobsUnasked {
+		t.Errorf("a program is asked: %v\n%s", err, shown)
 	}
 }
 

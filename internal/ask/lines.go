@@ -47,6 +47,9 @@ func (l *Lines) line(title string) (string, error) {
 	return text, nil
 }
 
+// Present implements Person.
+func (l *Lines) Present() bool { return l.hidden != nil }
+
 // Text implements Person.
 func (l *Lines) Text(_ context.Context, title, _, now string) (string, error) {
 	text, err := l.line(title)

@@ -36,6 +36,9 @@ const (
 	wide   = 100
 )
 
+// Present implements Person.
+func (s Screen) Present() bool { return true }
+
 // Text implements Person.
 func (s Screen) Text(ctx context.Context, title, help, now string) (string, error) {
 	err := s.run(ctx, huh.NewInput().Title(title).Description(help).Value(&now))
