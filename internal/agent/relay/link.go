@@ -299,6 +299,9 @@ func (g *gateway) goingIdle() {
 		g.dead, g.nonce = g.nonce, ""
 	}
 	g.expireCards("")
+	for _, c := range g.convos { // it may have ended the turn by itself just before, as one that is done
+		c.cut = c.turn != nil || g.a.now().Sub(c.ended) < cutBefore
+	}
 	for c := range g.active {
 		c.question, c.plainLast = false, time.Time{}
 		if t := c.turn; t != nil && t.acked && g.version != Older {

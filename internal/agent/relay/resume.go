@@ -61,3 +61,18 @@ func (g *gateway) cutOff(c *convo, s *stream) chat.Event {
 	say.Final, say.Interrupted = true, true
 	return say
 }
+
+// resumeSign is how long a gateway that was stopped in mid-turn is given to show, by typing, that it takes the turn up again.
+// An event that came to it then would join that turn.
+const resumeSign = 10 * time.Second
+
+// cutBefore is how long before it says that it stops a gateway may have ended a turn because of that.
+const cutBefore = 10 * time.Second
+
+// mayResume reports whether the gateway may be about to take up the turn of c that it cut when it stopped.
+func (g *gateway) mayResume(c *convo) bool {
+	if c.cut && (c.stray.After(g.helloAt) || g.a.now().Sub(g.helloAt) > resumeSign) {
+		c.cut = false // it does, or does not
+	}
+	return c.cut
+}

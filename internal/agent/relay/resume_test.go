@@ -140,3 +140,38 @@ func TestNoReplyAfterACrash(t *testing.T) {
 		}
 	}
 }
+
+// A gateway that was stopped in mid-turn may take the turn up again when it is back. What comes for it meanwhile would join
+// that turn, so it waits: until the gateway has been seen to be done with it, or to do nothing.
+func TestWaitsForWhatIsResumed(t *testing.T) {
+	for _, resumes := range []bool{true, false} {
+		r := newRig(t, nil)
+		p := r.dial()
+		p.turn("tel", 1, "hi")
+		p.send(obj("type", "going_idle"))
+		p.expect("going_idle_ack")
+		p.conn.CloseNow()
+		r.until("gone", func() bool { return !r.a.Status("tel").Online })
+		p = r.dial()
+		r.say("tel", 2, "and now")
+		r.say("other", 3, "of another conversation")
+		if ev := p.event(); ev["text"] != "of another conversation" {
+			t.Fatalf("then came %v", ev)
+		}
+		if resumes {
+			for range 10 {
+				r.pass(2 * time.Second)
+				p.ok(obj("op", "typing", "chat_id", "tel"))
+			}
+			p.nothing()
+			p.ok(obj("op", "send", "chat_id", "tel", "content", "the rest", "metadata", obj("notify", true)))
+		} else {
+			r.pass(resumeSign / 2)
+			p.nothing()
+		}
+		r.pass(restMax)
+		if ev := p.event(); ev["text"] != "and now" {
+			t.Errorf("then came %v", ev)
+		}
+	}
+}

@@ -83,6 +83,7 @@ type convo struct {
 	restFrom time.Time // then, or when the gateway's event loop was seen to stand still last
 	pongs    int64     // g.pongs then
 	stray    time.Time // the last typing of no turn of ours
+	cut      bool      // its last turn was perhaps cut because the gateway stopped
 	parked   *item     // waits until that stops
 	joining  []*item   // to be added to the turn once nothing is asked
 
@@ -406,8 +407,8 @@ func (g *gateway) lookAt(c *convo, now time.Time) {
 		g.asks(c)
 	}
 	g.joinNow(c)
-	if it := c.parked; it != nil && (now.Sub(c.stray) > strayTyping && !g.rests(c) || now.Sub(t.began) > strayMax) {
-		c.parked = nil
+	if it := c.parked; it != nil && (now.Sub(c.stray) > strayTyping && !g.mayResume(c) && !g.rests(c) || now.Sub(t.began) > strayMax) {
+		c.parked, c.cut = nil, false
 		g.enqueue(it)
 	} else if it != nil && g.lagging(c) && now.Sub(g.pinged) > pingAgain {
 		g.ping() // the first, or one that went to a connection which is gone
