@@ -35,7 +35,7 @@ func TestDirect(t *testing.T) {
 	both(t, func(t *testing.T, v hermes.Version) {
 		w := newDirect(t, v, "MOBILE_API_SESSIONS=all")
 		w.run(map[string]func(*testing.T, *world){
-			"chat": directChat, "approval": directApproval, "stop": directStop, "image": directImage, "sessions": directSessions,
+			"chat": directChat, "approval": directApproval, "stop": directStop, "steer": directSteer, "image": directImage, "sessions": directSessions,
 			"model_fails": directModelFails, "at_once": directAtOnce, "jobs": directJobs,
 		}, nil)
 	})
