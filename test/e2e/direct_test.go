@@ -44,7 +44,7 @@ func TestDirect(t *testing.T) {
 	both(t, func(t *testing.T, v hermes.Version) {
 		w := newDirect(t, v, "MOBILE_API_SESSIONS=all", "MOBILE_API_JOBS=on")
 		w.run(map[string]func(*testing.T, *world){
-			"chat": directChat, "approval": directApproval, "stop": directStop, "image": directImage, "files": directFiles, "sessions": directSessions,
+			"chat": directChat, "approval": directApproval, "stop": directStop, "steer": directSteer, "image": directImage, "files": directFiles, "sessions": directSessions,
 			"model_fails": directModelFails, "at_once": directAtOnce, "jobs": directJobs,
 		}, nil)
 	})

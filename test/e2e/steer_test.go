@@ -72,3 +72,37 @@ func steer(t *testing.T, w *world) {
 	p.Ask("And now FM:text(on it goes)", "on it goes")
 	p.Idle()
 }
+
+// directSteer: with 0.22 a text is added to the run, or begins a turn of its own where the model did not read it; with 0.19 it waits.
+func directSteer(t *testing.T, w *world) {
+	p := w.phone(t, "steer")
+	can := w.version == hermes.V022
+	if got := p.Status().Capabilities.Steer; got != can {
+		t.Fatalf("the capability is %v", got)
+	}
+	mark := p.Mark()
+	first := p.Say("FM:slow(4)")
+	Wait(p, mark, "some text", func(m device.Message) bool { return m.Text != "" })
+	second := p.add(t, "FM:text(the second)")
+	if m := p.Answered(mark, second); m.Text != "the second" {
+		t.Errorf("what was added was answered %+v", m)
+	}
+	p.Idle()
+	if all := p.Finals(mark); len(all) != 2 || all[0].ReplyTo != first || all[0].Text != modelLines(900) {
+		t.Errorf("%d messages came: %+v", len(all), all)
+	}
+	if !can {
+		return
+	}
+	mark = p.Mark()
+	first = p.Say("FM:exec(sleep 6) FM:text(both)")
+	Wait(p, mark, "the tool", func(s device.Tool) bool { return s.State == "started" })
+	p.add(t, "And milk, FM:text(both)")
+	if m := p.Answered(mark, first); m.Text != "both" {
+		t.Errorf("the reply is %+v", m)
+	}
+	p.Idle()
+	if all := p.Finals(mark); len(all) != 1 {
+		t.Errorf("%d messages came: %+v", len(all), all)
+	}
+}
