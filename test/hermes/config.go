@@ -39,6 +39,10 @@ type Setup struct {
 	// Streaming turns on streamed replies, which 0.19.0 does not deliver well over a relay.
 	Streaming bool
 
+	// Queue lets what comes during a turn wait for one of its own, where setup has it added to the turn: for a test that does not
+	// wait for the end of a turn, as a server does.
+	Queue bool
+
 	// Home is the HERMES_HOME to use; empty means one in the test's temporary folder. A .env and a
 	// config.yaml that are there already are kept, and win over the harness's defaults.
 	Home string
@@ -50,15 +54,21 @@ type Setup struct {
 	api API // chosen by New
 }
 
+func (s Setup) busyInputMode() string {
+	if s.Queue {
+		return "queue"
+	}
+	return "steer"
+}
+
 // baseConfig is the configuration every gateway starts with.
 func (s Setup) baseConfig() map[string]any {
 	c := map[string]any{
 		"display": map[string]any{
 			// An ack of the gateway's own wedges its reader for 30 s.
 			"busy_ack_enabled": false,
-			// What comes during a turn is added to it, as setup has it.
-			"busy_input_mode": "steer",
-			"platforms":       map[string]any{"relay": map[string]any{"tool_progress": "off"}},
+			"busy_input_mode":  s.busyInputMode(),
+			"platforms":        map[string]any{"relay": map[string]any{"tool_progress": "off"}},
 		},
 		"streaming": map[string]any{"enabled": s.Streaming},
 		// manual always asks; the default lets a model judge first.

@@ -26,7 +26,7 @@ func TestGateway(t *testing.T) {
 	for _, version := range Versions {
 		t.Run(string(version), func(t *testing.T) {
 			t.Parallel()
-			model, relay, g := start(t, Setup{Version: version})
+			model, relay, g := start(t, Setup{Version: version, Queue: true})
 			talk(t, relay, g, "in-1", "alpha")
 			talk(t, relay, g, "in-2", "beta")
 			if asked := model.Requests(); len(asked) != 2 || asked[1].LastUser() != "FM:text(beta)" || asked[1].Reply != "beta" {
@@ -56,7 +56,7 @@ func TestConfigForm(t *testing.T) {
 	for _, version := range Versions {
 		t.Run(string(version), func(t *testing.T) {
 			t.Parallel()
-			_, relay, g := start(t, Setup{Version: version, ConfigForm: true})
+			_, relay, g := start(t, Setup{Version: version, ConfigForm: true, Queue: true})
 			talk(t, relay, g, "in-1", "alpha")
 			g.Restart(true)
 			hello(t, relay, g)

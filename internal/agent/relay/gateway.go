@@ -206,6 +206,7 @@ type item struct {
 	acked   func()      // locked
 	refused func(error) // locked: it will not be sent any more
 	lost    func()      // locked: it was written, whether it arrived is not known, and it may not be sent again
+	command bool        // a word that the gateway carries out itself
 	joins   *turn       // that it is to be added to
 	given   chat.Given  // what is stored before it is written, where the gateway does not know repeats
 	noting  bool        // that is being stored

@@ -244,7 +244,8 @@ func (g *gateway) send(c *convo, in chat.Input, ev event, tell func(error)) {
 		t.acked, t.doubt, t.sign = true, messageInDoubt, g.a.now()
 		tell(nil)
 	}
-	if g.version != Older && (g.a.now().Sub(c.stray) < strayTyping || g.mayResume(c)) || in.Kind == chat.Text && command(in.Text) != "" && g.rests(c) {
+	it.command = in.Kind == chat.Text && command(in.Text) != ""
+	if g.version != Older && (g.a.now().Sub(c.stray) < strayTyping || g.mayResume(c)) || g.holds(c, it) {
 		c.parked = it
 		if g.lagging(c) {
 			g.ping()

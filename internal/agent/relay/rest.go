@@ -5,6 +5,9 @@ import "time"
 // When a gateway has said that a turn is over it holds the session for a moment still. A command that comes then makes it deaf
 // for 30 s and more, for everybody (relay-facts §7): an older one for its answer, a newer one for the card that asks whether it
 // is meant. So a command after a turn is parked for as long as the gateway rests.
+//
+// Where what comes during a turn is added to it, a text that comes in that moment is added to a turn that is over: nobody reads it
+// before the next one. So such a text is parked for a few rounds of the gateway's loop, too.
 const (
 	// restSession is how long that is where the gateway is quick: more than 0.6 s when it has much to do.
 	restSession = 2 * time.Second
@@ -16,12 +19,19 @@ const (
 	stoodStill = 500 * time.Millisecond
 	restMax    = 30 * time.Second // and no longer than it is deaf
 	pingAgain  = time.Second      // a ping may have gone to a connection that is gone
+
+	settleMax = 5 * time.Second // that a text waits; after that the session is free, or the loop stands still for long
 )
 
 // rests reports whether the gateway may still hold the session of a turn that has ended.
 func (g *gateway) rests(c *convo) bool {
 	now := g.a.now()
 	return now.Sub(c.restFrom) < restSession || now.Sub(c.ended) < restMax && g.lagging(c)
+}
+
+// holds reports whether an event has to wait since the gateway may still hold the session of a turn that has ended.
+func (g *gateway) holds(c *convo, it *item) bool {
+	return it.command && g.rests(c) || g.steers && g.a.now().Sub(c.ended) < settleMax && g.lagging(c)
 }
 
 // lagging reports whether too few pongs came since a turn of the conversation has ended.

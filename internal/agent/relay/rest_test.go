@@ -116,3 +116,34 @@ func TestCommandWaitsForTheEventLoop(t *testing.T) {
 		})
 	}
 }
+
+// Where the gateway adds what comes to the turn that runs, a text after a turn waits until the gateway's loop has turned some rounds: it
+// would be added to the turn that is over. It does not wait for long.
+func TestTextWaitsWhereItCouldBeAdded(t *testing.T) {
+	for name, comesBack := range map[string]bool{"the loop turns again": true, "it stands still": false} {
+		t.Run(name, func(t *testing.T) {
+			r, p := steering(t, Newer)
+			mid := p.turn("tel", 1, "hello")
+			p.react("tel", mid, "👀", false)
+			p.reply("tel", mid, "done")
+			p.still.Store(true)
+			p.end("tel", mid)
+			r.pass(lingerMark + 200*time.Millisecond)
+			r.say("tel", 2, "and now?")
+			r.pass(time.Second)
+			p.nothing()
+			if comesBack {
+				p.still.Store(false)
+				r.pass(pingAgain + 100*time.Millisecond)
+				before := p.pings.Load()
+				r.until("the event loop turns again", func() bool { return p.pings.Load()-before >= restPongs-1 })
+			} else {
+				r.pass(settleMax)
+			}
+			r.pass(200 * time.Millisecond)
+			if ev := p.event(); ev["text"] != "and now?" {
+				t.Errorf("came %v", ev)
+			}
+		})
+	}
+}

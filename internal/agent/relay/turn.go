@@ -407,7 +407,7 @@ func (g *gateway) lookAt(c *convo, now time.Time) {
 		g.asks(c)
 	}
 	g.joinNow(c)
-	if it := c.parked; it != nil && (now.Sub(c.stray) > strayTyping && !g.mayResume(c) && !g.rests(c) || now.Sub(t.began) > strayMax) {
+	if it := c.parked; it != nil && (now.Sub(c.stray) > strayTyping && !g.mayResume(c) && !g.holds(c, it) || now.Sub(t.began) > strayMax) {
 		c.parked, c.cut = nil, false
 		g.enqueue(it)
 	} else if it != nil && g.lagging(c) && now.Sub(g.pinged) > pingAgain {
