@@ -27,7 +27,8 @@ import (
 	"hermes-mobile/test/hermes"
 )
 
-// newDirect starts a Hermes with its API server, and a server whose agent turns to that.
+// newDirect starts a Hermes with its API server, and a server whose agent turns to that. What stands between them keeps the server from
+// seeing that the gateway is on the same machine.
 func newDirect(t *testing.T, v hermes.Version, env ...string) *world {
 	t.Helper()
 	w := &world{t: t, version: v, model: hermes.Model(t)}
@@ -44,7 +45,7 @@ func TestDirect(t *testing.T) {
 	both(t, func(t *testing.T, v hermes.Version) {
 		w := newDirect(t, v, "MOBILE_API_SESSIONS=all", "MOBILE_API_JOBS=on")
 		w.run(map[string]func(*testing.T, *world){
-			"chat": directChat, "approval": directApproval, "stop": directStop, "steer": directSteer, "image": directImage, "files": directFiles, "sessions": directSessions,
+			"chat": directChat, "approval": directApproval, "stop": directStop, "steer": directSteer, "image": directImage, "large_image": directLargeImage, "sessions": directSessions,
 			"model_fails": directModelFails, "at_once": directAtOnce, "jobs": directJobs,
 		}, nil)
 	})
@@ -53,7 +54,7 @@ func TestDirect(t *testing.T) {
 // directChat: text is streamed, a tool is shown, and the session goes on.
 func directChat(t *testing.T, w *world) {
 	p := w.phone(t, "chat")
-	if c := p.Status().Capabilities; !c.Edit || !c.Prompt || !c.Stop || !c.Tool || c.Audio || !c.Media || c.MediaKinds != nil {
+	if c := p.Status().Capabilities; !c.Edit || !c.Prompt || !c.Stop || !c.Tool || c.Audio || !c.Media || !slices.Equal(c.MediaKinds, []string{"image"}) {
 		t.Errorf("capabilities %+v", c)
 	}
 	mark := p.Mark()
@@ -173,9 +174,24 @@ func directImage(t *testing.T, w *world) {
 	}
 }
 
+// directLargeImage: an image that the API does not take is refused in words.
+func directLargeImage(t *testing.T, w *world) {
+	p := w.phone(t, "large")
+	picture := append(onePixel(t), make([]byte, 8<<20-200)...) // as base64 over the 10 MB of a request
+	mark := p.Mark()
+	id := p.Upload(device.FileOptions{Kind: "image", Name: "big.png", Mime: "image/png", Data: picture})
+	if m := p.Answered(mark, id); !strings.Contains(m.Text, "up to 7 MiB") {
+		t.Errorf("of a large image the person reads %q", m.Text)
+	}
+	p.Idle()
+}
+
 // directFiles: with server and gateway on one machine files of every kind go both ways, those of a text turn and of one with an image.
 func directFiles(t *testing.T, w *world) {
 	p := w.phone(t, "files")
+	if c := p.Status().Capabilities; !c.Media || c.MediaKinds != nil {
+		t.Errorf("capabilities %+v", c)
+	}
 	for _, c := range []struct {
 		name, kind string
 		data       []byte

@@ -36,7 +36,7 @@ func TestGateways(t *testing.T) {
 	s.Start()
 	worlds := map[hermes.Version]*world{}
 	for v, first := range map[hermes.Version]string{hermes.V019: "old", hermes.V022: "new"} {
-		w := &world{t: t, version: v, server: s, model: hermes.Model(t)}
+		w := &world{t: t, version: v, server: s, model: hermes.Model(t), elsewhere: true}
 		w.boot("gw:"+string(v), secrets[v])
 		w.warm(first)
 		worlds[v] = w

@@ -35,7 +35,7 @@ func TestDirectTrouble(t *testing.T) {
 		for _, s := range []struct {
 			name string
 			run  func(*testing.T, *world)
-		}{{"provider_fails", troubleProvider}, {"oversize", troubleOversize}, {"full", troubleFull}, {"deleted", troubleDeleted},
+		}{{"provider_fails", troubleProvider}, {"oversize", troubleOversize}, {"files", directFiles}, {"full", troubleFull}, {"deleted", troubleDeleted},
 			{"stopped_server", troubleStoppedServer}, {"killed_at_a_card", troubleKilledAtACard}, {"versions", troubleVersions}, {"doctor", troubleDoctor}, {"secrets", troubleSecrets}} {
 			t.Run(s.name, func(t *testing.T) { s.run(t, w) })
 		}
@@ -91,13 +91,6 @@ func troubleOversize(t *testing.T, w *world) {
 	id := p.Say(text)
 	if m := p.Answered(mark, id); !strings.Contains(m.Text, "65537 characters") {
 		t.Errorf("of a long text the person reads %q", m.Text)
-	}
-	p.Idle()
-	picture := append(onePixel(t), make([]byte, 8<<20-200)...) // as base64 over the 10 MB of a request
-	mark = p.Mark()
-	id = p.Upload(device.FileOptions{Kind: "image", Name: "big.png", Mime: "image/png", Data: picture})
-	if m := p.Answered(mark, id); !strings.Contains(m.Text, "up to 7 MiB") {
-		t.Errorf("of a large image the person reads %q", m.Text)
 	}
 	p.Idle()
 	whole := "FM:text(kept) " + strings.Repeat("y", 65536-len("FM:text(kept) "))

@@ -19,6 +19,8 @@ type world struct {
 	model   *hermes.FakeModel
 	gateway *hermes.Gateway
 	talking sync.WaitGroup // scenarios that give the gateway much to do
+
+	elsewhere bool // the server takes the gateway for one on another machine
 }
 
 // both runs a test with each version of the real Hermes, at the same time.
