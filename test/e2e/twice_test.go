@@ -41,8 +41,9 @@ func TestNeverTwice(t *testing.T) {
 						return m.ReplyTo == id && (m.Text == "late" || strings.Contains(m.Text, "It isn't known whether the agent got this message"))
 					})
 					t.Logf("the person was told %q", m.Text)
-					next := p.Say("And now FM:text(after " + name + ")")
-					p.Answered(mark, next)
+					// A gateway of 0.19 that is slow to take up the turn that was cut names no message in what it says then.
+					p.Say("And now FM:text(after " + name + ")")
+					p.Final(mark, "the next answer", func(m device.Message) bool { return m.Text == "after "+name })
 					p.Idle()
 					ran := 0
 					for _, r := range w.model.Requests() {
