@@ -159,7 +159,7 @@ func (s *session) notify(b *batch, u store.Unread, from int64) error {
 		if err != nil || !shown {
 			return
 		}
-		for _, unread := range u.List {
+		for _, unread := range slices.Backward(u.List) { // the oldest first, as they are read back
 			if !unread.Known {
 				s.push.shown = append(s.push.shown, unread.Notice)
 			}

@@ -141,7 +141,7 @@ func TestSlowPeer(t *testing.T) {
 			quick := s.dial(t)
 			q := s.conn(t)
 			n := fill(t, c, size)
-			if got := c.Queued(); got > bound || got < bound-2*size {
+			if got := c.Queued(); got > bound || got < bound/2 { // some may have been written since
 				t.Fatalf("%d bytes are queued, the bound is %d", got, bound)
 			}
 			if err := q.Send([]byte("hi")); err != nil {
