@@ -38,9 +38,9 @@ type Jobs string
 
 // The answers.
 const (
-	JobsUnasked Jobs = ""    // not asked yet; the routes are not called
-	JobsOn      Jobs = "on"  // they are called although they are not advertised
-	JobsOff     Jobs = "off" // they are called only where they are advertised
+	JobsUnasked Jobs = ""    // the owner has not been asked; the job routes are not called
+	JobsOn      Jobs = "on"  // the job routes are called even if the gateway does not advertise them
+	JobsOff     Jobs = "off" // the job routes are called only if the gateway advertises them
 )
 
 // Profile is one logical gateway: up to two addresses of it, how to sign in, and what was learnt of it. It holds no secret;

@@ -16,12 +16,12 @@ import (
 // ErrNoOwnToken: a device that came with a token of apps has none of its own that could be replaced.
 var ErrNoOwnToken = errors.New("this device has no token of its own: it comes with the token of an app, so replace that (hermes-mobile token), or pair the device")
 
-// ErrTokenEnded: a token that has expired is not replaced without a word on how long the new one is valid.
-var ErrTokenEnded = errors.New("the token of this device has expired: say with --expires how long the new one is valid")
+// ErrTokenEnded: the token has expired, and the request does not say when the new one expires.
+var ErrTokenEnded = errors.New("the token of this device has expired: set the lifetime of the new one with --expires")
 
-// Rotate has a device's own token replaced: at its next hello it is given another one, which counts alone as soon as the device
-// says that it has stored it. A live connection is ended, so that the device comes at once. Until then the present token counts,
-// so that no device is shut out by an answer that was lost. expires is when the new token ends; zero: never; nil: as before.
+// Rotate replaces a device's own token. The device gets the new token at its next hello, and the old one is invalid as soon as the
+// device has acknowledged the new one. Until then both are valid, so a lost response locks no device out. A live connection is closed,
+// so that the device reconnects at once. expires is when the new token expires: zero for never, nil for the present expiry.
 func (h *Hub) Rotate(ctx context.Context, id string, expires *time.Time) error {
 	by := audit.From(ctx)
 	return h.ask(ctx, id, func(s *session, b *batch, done func(error)) {
@@ -52,8 +52,8 @@ func (h *Hub) Rotate(ctx context.Context, id string, expires *time.Time) error {
 	})
 }
 
-// rotated works out what the token of a hello makes of the device's own tokens: one that was given and comes is the only one from
-// now on, and where the owner wants the present one replaced another is made.
+// rotated updates the device's tokens for a hello with the token that has this hash: the new token becomes the only one, and if the
+// owner asked for a rotation another token is made.
 func (n *entrance) rotated(came string) {
 	d := &n.dev
 	switch {
@@ -65,8 +65,7 @@ func (n *entrance) rotated(came string) {
 	}
 }
 
-// tokenKept: the device has stored the token that ready gave. The one that it came with is good for nothing any more, be it a code or a
-// token.
+// tokenKept: the device has stored the token from its ready frame. The code or token that it connected with is invalid from now on.
 func (s *session) tokenKept(b *batch, c *conn) {
 	given := c.given
 	switch {
@@ -90,7 +89,7 @@ func (s *session) tokenKept(b *batch, c *conn) {
 	}
 }
 
-// awaitExpiry ends the live connection when the token ends by which it was let in.
+// awaitExpiry closes the live connection when the token expires that it was authenticated with.
 func (s *session) awaitExpiry() {
 	stop(&s.timers.expiry)
 	if c := s.conn; c != nil && !c.expires.IsZero() {
@@ -131,21 +130,21 @@ func LifeWords(d time.Duration) string {
 	return d.String()
 }
 
-// appTokenExpired turns a hello with an app's token away whose time is over.
+// appTokenExpired is the error for a hello with an app token that has expired.
 func appTokenExpired(t *access.Token) *frame.Error {
 	return &frame.Error{Code: frame.AuthFailed, Message: fmt.Sprintf("this token expired on %s: ask the agent's owner for a new one", t.Expires.UTC().Format(time.DateOnly))}
 }
 
-// useNoted is how exact the time of a token's last use is.
+// useNoted is the resolution of a token's last use.
 const useNoted = time.Minute
 
-// tokenUses remembers when the last use of each app token was noted, so that many hellos make few writes.
+// tokenUses limits the writes of last uses to one per token and [useNoted].
 type tokenUses struct {
 	mu    sync.Mutex
 	noted map[string]time.Time
 }
 
-// due reports whether a use is to be noted now.
+// due reports whether a use has to be stored.
 func (u *tokenUses) due(label string, now time.Time) bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()

@@ -9,9 +9,9 @@ import (
 	"hermes-mobile/internal/store"
 )
 
-// DropUnapproved forgets the devices that were made before a time and whose user nobody approved since: whoever holds a token of an
-// app could fill the store with them. Those that are connected, do something or were sent deliveries stay, and so do revoked ones, or
-// their ids would be let in again.
+// DropUnapproved removes devices that were added before a time and whose user has not been approved since, so that the holder of an app
+// token cannot fill the store. Devices that are connected, busy or have received deliveries stay. Revoked devices stay too: otherwise
+// their ids could connect again.
 func (h *Hub) DropUnapproved(ctx context.Context, before time.Time) error {
 	list, err := h.store.Unapproved(ctx, before)
 	if err != nil {
@@ -59,13 +59,13 @@ func (s *session) dropUnapproved(b *batch, before time.Time, done func(error)) {
 	}, func(err error) {
 		if err == nil {
 			s.unload()
-			h.log.Info("a device that nobody approved was dropped", "device", s.id)
+			h.log.Info("unapproved device removed", "device", s.id)
 		}
 		done(err)
 	})
 }
 
-// unload makes an idle session one that was not read from the store yet.
+// unload resets an idle session to the state before it was loaded from the store.
 func (s *session) unload() {
 	s.loaded, s.dev, s.seq, s.count, s.held, s.trail, s.push = false, nil, 0, 0, heldBytes{}, store.Trail{}, pushState{}
 	s.cursor, s.written, s.part, s.behind = 0, 0, 0, false

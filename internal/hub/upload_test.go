@@ -62,7 +62,7 @@ var spoils = map[string]struct {
 	"too little":               {map[string]any{"data": "YQ=="}, frame.BadFrame},
 	"nothing":                  {map[string]any{"data": ""}, frame.BadFrame},
 	"too much":                 {map[string]any{"data": base64.StdEncoding.EncodeToString(make([]byte, 1<<20+1))}, frame.TooBig},
-	"a size that is too much":  {map[string]any{"size": 1<<20 + 1}, frame.TooBig},
+	"a size over the limit":    {map[string]any{"size": 1<<20 + 1}, frame.TooBig},
 	"the same part, changed":   {map[string]any{"part": 0, "data": base64.StdEncoding.EncodeToString(make([]byte, 4096))}, frame.BadFrame},
 }
 

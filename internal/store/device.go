@@ -191,12 +191,12 @@ func (t *Tx) RevokeDevice(n int64) error {
 	return t.must("device.revoke", n)
 }
 
-// RotateToken has a device's own token replaced when the device comes next, and says when that token expires; zero: never.
+// RotateToken marks a device's own token for replacement at its next hello, and sets when the new one expires; zero means never.
 func (t *Tx) RotateToken(n int64, expires time.Time) error {
 	return t.must("device.rotate", millisOrZero(expires), n)
 }
 
-// RenewToken makes the token that waits to replace a device's own, by its hash, the device's only one.
+// RenewToken makes the replacement token with this hash the device's only one.
 func (t *Tx) RenewToken(n int64, hash string) error { return t.must("device.renew", n, hash) }
 
 // WipeDevice drops everything kept for a device and begins a new epoch of its outbox after seq.

@@ -108,8 +108,8 @@ func (s Setup) baseConfig() map[string]any {
 		// The fake transcribes voice messages too; without a provider Hermes only names the file.
 		c["stt"] = map[string]any{"provider": "openai", "openai": map[string]any{"base_url": base, "api_key": "fake-key"}}
 		if s.Version != V019 && s.Version != V0200 {
-			// The registry of model facts, whose address these two do not let us change: the fake
-			// model has no such file and says so at once.
+			// The registry of model metadata. 0.19.0 and 0.20.0 have no setting for its address. The fake
+			// model answers 404 at once.
 			c["models_dev"] = map[string]any{"url": strings.TrimSuffix(s.ModelURL, "/") + "/models-dev.json"}
 		}
 	}

@@ -97,7 +97,7 @@ func (t *turn) give(ctx context.Context, running *gateway.Turn, d *addition) err
 	return err
 }
 
-// reach returns the run of the turn, nil where it has not begun, and whether it is over.
+// reach returns the run of the turn, nil if it has not started, and whether the turn is over.
 func (t *turn) reach() (running *gateway.Turn, over bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -16,8 +16,8 @@ const (
 	wakeTime  = 10 * time.Second // for one request
 	wakeAgain = 30 * time.Second // until the next one, and twice as long each time
 	wakeSlow  = 15 * time.Minute // at most
-	wakeTries = 24               // then a further message has to ask for it; some five hours
-	wakeBody  = 4 << 10          // of the answer, which is not looked at
+	wakeTries = 24               // attempts, about five hours; the next message starts again
+	wakeBody  = 4 << 10          // bytes of the response that are read and discarded
 )
 
 // Waits implements chat.Waker.
