@@ -55,7 +55,7 @@ func (h *Hub) Devices(ctx context.Context) ([]DeviceInfo, error) {
 		}
 		out = append(out, DeviceInfo{ID: d.ID, Name: d.Name, Platform: d.Platform, App: d.App, User: d.UserID, UserName: d.UserName, WasUser: d.WasUser, Token: d.Label,
 			Connected: live[d.ID], Approved: h.approved(d.UserID), Revoked: d.Revoked, Home: h.isHome(d.ID), Conversation: d.Conversation, Rights: d.Rights, Waiting: waiting,
-			AddedAt: d.CreatedAt.UTC().Truncate(time.Second), AnswersAt: future(d.AnswersAt), Rotating: d.Rotate, ExpiresAt: timeOrNil(d.ExpiresAt), SeenAt: d.SeenAt.UTC().Truncate(time.Second)})
+			AddedAt: d.CreatedAt.UTC().Truncate(time.Second), AnswersAt: future(d.AnswersAt), Rotating: d.Rotate, ExpiresAt: TimeOrNil(d.ExpiresAt), SeenAt: d.SeenAt.UTC().Truncate(time.Second)})
 	}
 	return out, nil
 }
@@ -65,11 +65,11 @@ func future(t time.Time) *time.Time {
 	if !t.After(time.Now()) {
 		return nil
 	}
-	return timeOrNil(t)
+	return TimeOrNil(t)
 }
 
-// timeOrNil is a time as it is told, nil for none.
-func timeOrNil(t time.Time) *time.Time {
+// TimeOrNil is a time as listings show it, in UTC and to the second; nil for the zero time.
+func TimeOrNil(t time.Time) *time.Time {
 	if t.IsZero() {
 		return nil
 	}

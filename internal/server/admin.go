@@ -201,7 +201,7 @@ func (s *Server) adminHandler() http.Handler {
 		if err != nil {
 			return nil, err
 		}
-		made := NewToken{Label: c.Label, Expires: timeOrNil(expires)}
+		made := NewToken{Label: c.Label, Expires: hub.TimeOrNil(expires)}
 		err = s.attempt(ctx, "token.added", c.Label, func() (err error) { made.Token, err = s.addToken(c.Label, expires); return err })
 		if err != nil {
 			return nil, err

@@ -30,21 +30,12 @@ type TokenInfo struct {
 	Used    *time.Time `json:"last_used_at,omitempty"` // by a connection, to the minute
 }
 
-// timeOrNil is a time as it is told, nil for none.
-func timeOrNil(t time.Time) *time.Time {
-	if t.IsZero() {
-		return nil
-	}
-	t = t.UTC().Truncate(time.Second)
-	return &t
-}
-
 // listTokens lists all tokens, and when each was last used.
 func (s *Server) listTokens(ctx context.Context) ([]TokenInfo, error) {
 	_, list, err := s.readTokens(s.latest.Load())
 	uses, failed := s.store.TokenUses(ctx)
 	for i := range list {
-		list[i].Used = timeOrNil(uses[list[i].Label])
+		list[i].Used = hub.TimeOrNil(uses[list[i].Label])
 	}
 	return list, errors.Join(err, failed)
 }
@@ -103,7 +94,7 @@ func (s *Server) readTokens(cfg *config.Config) (list []access.Token, info []Tok
 	}
 	for _, t := range file {
 		list = append(list, t)
-		info = append(info, TokenInfo{Label: t.Label, Kind: t.Kind.String(), Source: tokenFile, Expires: timeOrNil(t.Expires)})
+		info = append(info, TokenInfo{Label: t.Label, Kind: t.Kind.String(), Source: tokenFile, Expires: hub.TimeOrNil(t.Expires)})
 	}
 	if err == nil {
 		err = access.CheckTokens(list)
