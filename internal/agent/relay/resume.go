@@ -62,9 +62,10 @@ func (g *gateway) cutOff(c *convo, s *stream) chat.Event {
 	return say
 }
 
-// resumeSign is how long a gateway that was stopped in mid-turn is given to show, by typing, that it takes the turn up again.
-// An event that came to it then would join that turn.
-const resumeSign = 10 * time.Second
+// resumeSign is how long after its hello a gateway that was stopped in mid-turn is given to show, by typing, that it resumes the
+// turn. It says hello before it looks for turns to resume, and on a busy machine more than ten seconds passed between the two.
+// An event that reaches it earlier is answered by the resumed turn.
+const resumeSign = 30 * time.Second
 
 // cutBefore is how long before it says that it stops a gateway may have ended a turn because of that.
 const cutBefore = 10 * time.Second

@@ -166,10 +166,10 @@ func TestWaitsForWhatIsResumed(t *testing.T) {
 			p.nothing()
 			p.ok(obj("op", "send", "chat_id", "tel", "content", "the rest", "metadata", obj("notify", true)))
 		} else {
-			r.pass(resumeSign / 2)
+			r.pass(resumeSign - time.Second)
 			p.nothing()
 		}
-		r.pass(restMax)
+		r.pass(resumeSign + restMax)
 		if ev := p.event(); ev["text"] != "and now" {
 			t.Errorf("then came %v", ev)
 		}
