@@ -26,17 +26,16 @@ var ranks = map[string]int{
 	"internal/server": 4,
 
 	"internal/doctor": 3,
-	"internal/ask":    3,
 
 	"internal/hub":          2,
 	"internal/agent/demo":   2,
 	"internal/agent/direct": 2,
 	"internal/agent/relay":  2,
-	"internal/front":        2,
+	"internal/apiproxy":     2,
 	"internal/passkey":      2,
 	"internal/term":         2,
 	"internal/setup":        2,
-	"internal/onboard":      2,
+	"internal/connect":      2,
 
 	"device":            1,
 	"device/devicetest": 1, // a server for tests of apps
@@ -52,14 +51,14 @@ var ranks = map[string]int{
 	"internal/config":              1,
 	"internal/web":                 1,
 	"internal/vault":               1,
-	"internal/wholefile":           -2,
-	"internal/onboard/onboardtest": 1, // a gateway for tests
+	"internal/atomicfile":          -2,
+	"internal/connect/connecttest": 1, // a gateway for tests
 	"sdk/ts/generate":              1,
 
 	"frame":              0,
 	"gateway":            0,
 	"internal/audit":     0,
-	"internal/chat":      0,
+	"internal/agent":     0,
 	"internal/metrics":   0,
 	"internal/quota":     0,
 	"internal/loglimit":  0,
@@ -79,9 +78,9 @@ var ranks = map[string]int{
 
 // frugal packages are taken along by others, so they import the standard library and what stands here only.
 var frugal = map[string][]string{
-	"frame":         {"github.com/go-json-experiment/json"},
-	"gateway":       {"hermes-mobile/internal/onepass"},
-	"internal/chat": nil,
+	"frame":          {"github.com/go-json-experiment/json"},
+	"gateway":        {"hermes-mobile/internal/onepass"},
+	"internal/agent": nil,
 
 	"internal/onepass": nil,
 }
@@ -236,7 +235,7 @@ func checkOurs(i imported, to string, complain func(string, ...any)) {
 	case rank == from && i.test:
 		// A test may use a neighbour as a fake of the other end.
 	case rank == from:
-		complain("%s imports %s, a neighbour of rank %d: packages of one rank meet in one above them, as interfaces of a package below (internal/chat)", i.file, to, rank)
+		complain("%s imports %s, a neighbour of rank %d: packages of one rank meet in one above them, as interfaces of a package below (internal/agent)", i.file, to, rank)
 	default:
 		complain("%s (rank %d) imports %s (rank %d): imports point downward only. Move what is shared down, or pass it in as an interface", i.file, from, to, rank)
 	}
@@ -267,7 +266,7 @@ func TestImportRuleFindsOffences(t *testing.T) {
 		{name: "gone", change: func(m map[string]bool) { delete(m, "internal/hub") }, want: "gone"},
 		{name: "frame and JSON", imports: []imported{{file: "frame/x.go", pkg: "frame", path: "github.com/go-json-experiment/json/jsontext"}}},
 		{name: "frame and another", imports: []imported{{file: "frame/x.go", pkg: "frame", path: "github.com/rivo/uniseg"}}, want: "standard library only"},
-		{name: "chat and JSON", imports: []imported{{file: "internal/chat/x.go", pkg: "internal/chat", path: "github.com/go-json-experiment/json"}}, want: "standard library only"},
+		{name: "agent and JSON", imports: []imported{{file: "internal/agent/x.go", pkg: "internal/agent", path: "github.com/go-json-experiment/json"}}, want: "standard library only"},
 		{name: "SQL elsewhere", imports: []imported{{file: "internal/hub/x_test.go", pkg: "internal/hub", path: "modernc.org/sqlite", test: true}}, want: "only internal/store"},
 		{name: "sockets elsewhere", imports: []imported{{file: "internal/hub/x.go", pkg: "internal/hub", path: "github.com/gobwas/ws/wsutil"}}, want: "only internal/wsconn"},
 	} {

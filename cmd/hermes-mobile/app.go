@@ -18,8 +18,8 @@ import (
 	"hermes-mobile/device"
 	"hermes-mobile/gateway"
 	"hermes-mobile/internal/app"
-	"hermes-mobile/internal/ask"
 	"hermes-mobile/internal/config"
+	"hermes-mobile/internal/connect"
 	"hermes-mobile/internal/term"
 	"hermes-mobile/internal/vault"
 )
@@ -76,7 +76,7 @@ func runApp(cmd *cobra.Command, f appFlags) error {
 	if f.diagnostics {
 		o.Log = slog.New(slog.DiscardHandler)
 		if file, ok := cmd.InOrStdin().(*os.File); ok && xterm.IsTerminal(file.Fd()) && terminal(cmd.ErrOrStderr()) {
-			screen := ask.Screen{In: file, Out: cmd.ErrOrStderr()}
+			screen := connect.Screen{In: file, Out: cmd.ErrOrStderr()}
 			o.Passphrase = func(ctx context.Context) (gateway.Secret, error) {
 				return screen.Secret(ctx, "Passphrase of the stored credentials", "")
 			}
@@ -201,15 +201,15 @@ func openRunning(cmd *cobra.Command, f appFlags, data string) error {
 // appTerminal is the app in this terminal: the setup where it is needed, and then the chat.
 func appTerminal(ctx context.Context, cmd *cobra.Command, a *app.App, data string, again bool) error {
 	in, out := cmd.InOrStdin(), stdout(cmd)
-	person := ask.Person(ask.Screen{In: in, Out: out})
+	person := connect.Person(connect.Screen{In: in, Out: out})
 	plain := false
 	if file, ok := in.(*os.File); ok && (!xterm.IsTerminal(file.Fd()) || !term.Capable(out)) {
-		lines := ask.NewLines(in, out)
+		lines := connect.NewLines(in, out)
 		person, in, plain = lines, lines.Rest(), true
 	}
-	setup := ask.Setup
+	setup := connect.Setup
 	if again {
-		setup = ask.Again
+		setup = connect.Again
 	}
 	if err := setup(ctx, a.Setup(), person); err != nil {
 		return err

@@ -12,7 +12,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"hermes-mobile/internal/onboard/onboardtest"
+	"hermes-mobile/internal/connect/connecttest"
 )
 
 // quietT makes a gateway for a script, which ends it.
@@ -29,7 +29,7 @@ func (q quietT) Cleanup(f func())  { q.ts.Defer(f) }
 // cmdGateway starts a Hermes gateway that wants a token, without TLS, and sets $GATEWAY to its address.
 func cmdGateway(ts *testscript.TestScript, neg bool, args []string) {
 	usage(ts, neg, len(args) != 1, "gateway TOKEN")
-	ts.Setenv("GATEWAY", onboardtest.Start(quietT{ts: ts}, onboardtest.WithToken(args[0]), onboardtest.WithoutTLS()).URL)
+	ts.Setenv("GATEWAY", connecttest.Start(quietT{ts: ts}, connecttest.WithToken(args[0]), connecttest.WithoutTLS()).URL)
 }
 
 var pageLine = regexp.MustCompile(`(?m)^  page  (\S+)$`)

@@ -17,10 +17,10 @@ import (
 	"hermes-mobile/device"
 	"hermes-mobile/frame"
 	"hermes-mobile/internal/access"
+	"hermes-mobile/internal/atomicfile"
 	"hermes-mobile/internal/cert"
 	"hermes-mobile/internal/server"
 	"hermes-mobile/internal/term"
-	"hermes-mobile/internal/wholefile"
 )
 
 type chatFlags struct {
@@ -142,7 +142,7 @@ func pin(dir, given string) (string, error) {
 		}
 		return strings.TrimSpace(string(text)), err
 	}
-	return given, wholefile.Replace(path, []byte(given+"\n"), wholefile.Options{})
+	return given, atomicfile.Replace(path, []byte(given+"\n"), atomicfile.Options{})
 }
 
 // aim takes an address, or a link of `pair` with its code in the fragment.
@@ -203,7 +203,7 @@ func ownID(dir string) (string, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return "", err
 	}
-	return id, wholefile.Replace(path, []byte(id+"\n"), wholefile.Options{})
+	return id, atomicfile.Replace(path, []byte(id+"\n"), atomicfile.Options{})
 }
 
 func readToken(path string) (string, error) {

@@ -13,8 +13,8 @@ import (
 	"github.com/charmbracelet/x/term"
 	"github.com/spf13/cobra"
 
+	"hermes-mobile/internal/apiproxy"
 	"hermes-mobile/internal/audit"
-	"hermes-mobile/internal/front"
 	"hermes-mobile/internal/plaintext"
 	"hermes-mobile/internal/server"
 	"hermes-mobile/internal/store"
@@ -45,7 +45,7 @@ hermes-mobile users key remove ends them.`,
 }
 
 // withUsers does f on the store where no server is running, which has it otherwise.
-func withUsers(cmd *cobra.Command, err error, f func(context.Context, *front.Users) error) error {
+func withUsers(cmd *cobra.Command, err error, f func(context.Context, *apiproxy.Users) error) error {
 	if !errors.Is(err, server.ErrNotRunning) {
 		return err
 	}
@@ -61,13 +61,13 @@ func withUsers(cmd *cobra.Command, err error, f func(context.Context, *front.Use
 		return e
 	}
 	ctx := audit.With(cmd.Context(), audit.By{Actor: audit.ActorSocket, Origin: fmt.Sprintf("uid %d, no server was running", os.Getuid())})
-	return errors.Join(f(ctx, front.NewUsers(s, front.Cost{}, time.Now)), s.Close())
+	return errors.Join(f(ctx, apiproxy.NewUsers(s, apiproxy.Cost{}, time.Now)), s.Close())
 }
 
 func listUsers(cmd *cobra.Command, _ []string) error {
-	list, err := get[[]front.User](cmd.Context(), cmd, "/users")
+	list, err := get[[]apiproxy.User](cmd.Context(), cmd, "/users")
 	if err != nil {
-		if err := withUsers(cmd, err, func(ctx context.Context, u *front.Users) (e error) { list, e = u.List(ctx); return e }); err != nil {
+		if err := withUsers(cmd, err, func(ctx context.Context, u *apiproxy.Users) (e error) { list, e = u.List(ctx); return e }); err != nil {
 			return err
 		}
 	}
@@ -89,7 +89,7 @@ func listUsers(cmd *cobra.Command, _ []string) error {
 }
 
 // change makes a change of a user, and says that it is done.
-func change(cmd *cobra.Command, path, done string, c server.Command, alone func(context.Context, *front.Users) error) error {
+func change(cmd *cobra.Command, path, done string, c server.Command, alone func(context.Context, *apiproxy.Users) error) error {
 	if _, err := post[any](cmd.Context(), cmd, path, c); err != nil {
 		if err := withUsers(cmd, err, alone); err != nil {
 			return err
@@ -105,12 +105,12 @@ func addUser(cmd *cobra.Command, args []string) error {
 		return err
 	}
 	return change(cmd, "/users/add", "added", server.Command{Name: args[0], Password: server.Password(password)},
-		func(ctx context.Context, u *front.Users) error { return u.Add(ctx, args[0], password) })
+		func(ctx context.Context, u *apiproxy.Users) error { return u.Add(ctx, args[0], password) })
 }
 
 func removeUser(cmd *cobra.Command, args []string) error {
 	return change(cmd, "/users/remove", "removed", server.Command{Name: args[0]},
-		func(ctx context.Context, u *front.Users) error { _, err := u.Remove(ctx, args[0]); return err })
+		func(ctx context.Context, u *apiproxy.Users) error { _, err := u.Remove(ctx, args[0]); return err })
 }
 
 func changePassword(cmd *cobra.Command, args []string) error {
@@ -119,7 +119,7 @@ func changePassword(cmd *cobra.Command, args []string) error {
 		return err
 	}
 	return change(cmd, "/users/passwd", "changed", server.Command{Name: args[0], Password: server.Password(password)},
-		func(ctx context.Context, u *front.Users) error {
+		func(ctx context.Context, u *apiproxy.Users) error {
 			_, err := u.SetPassword(ctx, args[0], password)
 			return err
 		})
@@ -127,7 +127,7 @@ func changePassword(cmd *cobra.Command, args []string) error {
 
 // askPassword asks for the password of a user.
 func askPassword(cmd *cobra.Command) (string, error) {
-	return askSecret(cmd, "Password: ", front.CheckPassword)
+	return askSecret(cmd, "Password: ", apiproxy.CheckPassword)
 }
 
 // askSecret asks twice at a terminal, without showing what is typed, or else reads a line. check says why a secret cannot be taken.

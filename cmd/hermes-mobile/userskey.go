@@ -9,7 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"hermes-mobile/internal/front"
+	"hermes-mobile/internal/apiproxy"
 	"hermes-mobile/internal/server"
 )
 
@@ -38,14 +38,14 @@ server, which serves it with MOBILE_FRONT_API=1. This works without a running se
 }
 
 func listKeys(cmd *cobra.Command, args []string) error {
-	list, err := get[[]front.Key](cmd.Context(), cmd, "/users/key")
+	list, err := get[[]apiproxy.Key](cmd.Context(), cmd, "/users/key")
 	if err != nil {
-		if err := withUsers(cmd, err, func(ctx context.Context, u *front.Users) (e error) { list, e = u.Keys(ctx, ""); return e }); err != nil {
+		if err := withUsers(cmd, err, func(ctx context.Context, u *apiproxy.Users) (e error) { list, e = u.Keys(ctx, ""); return e }); err != nil {
 			return err
 		}
 	}
 	if len(args) > 0 {
-		own := []front.Key{}
+		own := []apiproxy.Key{}
 		for _, k := range list {
 			if k.User == strings.ToLower(args[0]) {
 				own = append(own, k)
@@ -85,12 +85,12 @@ func lastUse(at *time.Time) string {
 }
 
 func addKey(cmd *cobra.Command, name, label string, life tokenLife) error {
-	if err := front.CheckLabel(label); err != nil {
+	if err := apiproxy.CheckLabel(label); err != nil {
 		return misuse(cmd, "%v", err)
 	}
-	k, err := post[front.NewKey](cmd.Context(), cmd, "/users/key/add", server.Command{Name: name, Label: label, Seconds: life.seconds()})
+	k, err := post[apiproxy.NewKey](cmd.Context(), cmd, "/users/key/add", server.Command{Name: name, Label: label, Seconds: life.seconds()})
 	if err != nil {
-		if err := withUsers(cmd, err, func(ctx context.Context, u *front.Users) (e error) {
+		if err := withUsers(cmd, err, func(ctx context.Context, u *apiproxy.Users) (e error) {
 			k, e = u.AddKey(ctx, name, label, life.of)
 			return e
 		}); err != nil {
@@ -112,7 +112,7 @@ func addKey(cmd *cobra.Command, name, label string, life tokenLife) error {
 
 func removeKey(cmd *cobra.Command, args []string) error {
 	if _, err := post[any](cmd.Context(), cmd, "/users/key/remove", server.Command{ID: args[0]}); err != nil {
-		if err := withUsers(cmd, err, func(ctx context.Context, u *front.Users) error { return u.RemoveKey(ctx, args[0]) }); err != nil {
+		if err := withUsers(cmd, err, func(ctx context.Context, u *apiproxy.Users) error { return u.RemoveKey(ctx, args[0]) }); err != nil {
 			return err
 		}
 	}

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"hermes-mobile/internal/asowner"
-	"hermes-mobile/internal/wholefile"
+	"hermes-mobile/internal/atomicfile"
 )
 
 // maxFile bounds what is read into memory; a pairing file has a few kilobytes.
@@ -36,12 +36,12 @@ func readFile(path string) ([]byte, fs.FileInfo, error) {
 
 // replaceFile writes a file as a whole. Its mode is 0600, or what mode makes of it. A symbolic link stays one, as with Hermes. The check
 // is asked just before the new file takes its place; its error is returned and the old one stays.
-func replaceFile(path string, data []byte, mode func(*wholefile.Draft) error, check func() error) error {
-	o := wholefile.Options{FollowLink: true, Prepare: mode}
+func replaceFile(path string, data []byte, mode func(*atomicfile.Draft) error, check func() error) error {
+	o := atomicfile.Options{FollowLink: true, Prepare: mode}
 	if check != nil {
 		o.Check = func(string) error { return check() }
 	}
-	return asowner.Do(path, func() error { return wholefile.Replace(path, data, o) })
+	return asowner.Do(path, func() error { return atomicfile.Replace(path, data, o) })
 }
 
 // groupRights are read and write for a file's group.
@@ -61,7 +61,7 @@ func shares(dir fs.FileInfo) bool {
 // keepMode gives the draft of a file its mode and group: those who share the
 // folder may read and write it, and the group of a file that is replaced keeps
 // its rights. Others never have any.
-func keepMode(draft *wholefile.Draft) error {
+func keepMode(draft *atomicfile.Draft) error {
 	mode := fs.FileMode(0o600)
 	if Shared(filepath.Dir(draft.Path)) {
 		return draft.Chmod(mode | groupRights)

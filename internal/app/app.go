@@ -1,7 +1,7 @@
 // Package app is the direct client on a person's own machine: a server within the program that listens on the loopback interface only,
 // with an agent behind it that speaks to one Hermes gateway. Its face is the page, or the terminal.
 //
-// [Guard] lets nobody in but the page that this program opened. [onboard.Machine] sets the gateway up; what it found out makes the
+// [Guard] lets nobody in but the page that this program opened. [connect.Machine] sets the gateway up; what it found out makes the
 // gateway's client, and that the agent ([link]).
 package app
 
@@ -20,10 +20,10 @@ import (
 	"time"
 
 	"hermes-mobile/gateway"
+	"hermes-mobile/internal/agent"
 	"hermes-mobile/internal/agent/direct"
-	"hermes-mobile/internal/chat"
 	"hermes-mobile/internal/config"
-	"hermes-mobile/internal/onboard"
+	"hermes-mobile/internal/connect"
 	"hermes-mobile/internal/server"
 	"hermes-mobile/internal/vault"
 )
@@ -37,7 +37,7 @@ const ownUser = "me"
 // Parts are what an agent is made of.
 type Parts struct {
 	Client *gateway.Client // its own until Run has ended
-	Files  chat.Files
+	Files  agent.Files
 	Log    *slog.Logger
 }
 
@@ -49,8 +49,8 @@ type Options struct {
 	Log       *slog.Logger
 	Key       gateway.Secret // of a host program, for the vault
 	NoKeyring bool
-	RootCAs   *x509.CertPool         // that vouch for gateways; nil: those of the system
-	Agent     func(Parts) chat.Agent // nil: the direct agent
+	RootCAs   *x509.CertPool          // that vouch for gateways; nil: those of the system
+	Agent     func(Parts) agent.Agent // nil: the direct agent
 	// Passphrase asks for the one of the stored credentials; nil: nobody is there to ask. Only DiagnoseFolder uses it.
 	Passphrase func(context.Context) (gateway.Secret, error)
 }
@@ -58,7 +58,7 @@ type Options struct {
 // App is the running program. Make it with New, then Run it.
 type App struct {
 	o       Options
-	setup   *onboard.Machine
+	setup   *connect.Machine
 	vault   *vault.Vault
 	server  *server.Server
 	guard   *Guard
@@ -101,12 +101,12 @@ func New(ctx context.Context, o Options) (*App, error) {
 }
 
 // open is what the app has at rest.
-func open(o Options, use func(gateway.Profile, gateway.Credentials)) (*vault.Vault, *onboard.Machine, error) {
+func open(o Options, use func(gateway.Profile, gateway.Credentials)) (*vault.Vault, *connect.Machine, error) {
 	v, err := vault.Open(vault.Options{Dir: o.Data, Key: o.Key, NoKeyring: o.NoKeyring})
 	if err != nil {
 		return nil, nil, err
 	}
-	m, err := onboard.New(onboard.Options{Keep: onboard.NewKeep(o.Data, v), RootCAs: o.RootCAs, Log: o.Log, OnReady: use})
+	m, err := connect.New(connect.Options{Keep: connect.NewKeep(o.Data, v), RootCAs: o.RootCAs, Log: o.Log, OnReady: use})
 	return v, m, err
 }
 
@@ -131,7 +131,7 @@ func (a *App) listen() (l net.Listener, err error) {
 
 func (a *App) guarded(next http.Handler) http.Handler { return a.guard.before(a.routes(next)) }
 
-func (a *App) agent(p server.Parts) (chat.Agent, error) {
+func (a *App) agent(p server.Parts) (agent.Agent, error) {
 	a.parts = p
 	return a.link, nil
 }
@@ -143,7 +143,7 @@ func (a *App) Origin() string { return a.guard.origin }
 func (a *App) Port() int { return a.port }
 
 // Setup is the state machine of the setup.
-func (a *App) Setup() *onboard.Machine { return a.setup }
+func (a *App) Setup() *connect.Machine { return a.setup }
 
 // Link is an address that opens the page, once, within two minutes.
 func (a *App) Link() string { return a.guard.link() }
@@ -177,7 +177,7 @@ func (a *App) use(p gateway.Profile, c gateway.Credentials) {
 }
 
 // newAgent makes the agent of a client. What it remembers is of this account at this gateway, and of no other.
-func (a *App) newAgent(p gateway.Profile, client *gateway.Client) chat.Agent {
+func (a *App) newAgent(p gateway.Profile, client *gateway.Client) agent.Agent {
 	if a.o.Agent != nil {
 		return a.o.Agent(Parts{Client: client, Files: a.parts.Files, Log: a.parts.Log})
 	}

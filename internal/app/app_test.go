@@ -21,11 +21,11 @@ import (
 	"hermes-mobile/device"
 	"hermes-mobile/frame"
 	"hermes-mobile/gateway"
+	"hermes-mobile/internal/agent"
 	"hermes-mobile/internal/agent/demo"
-	"hermes-mobile/internal/chat"
+	"hermes-mobile/internal/connect"
+	"hermes-mobile/internal/connect/connecttest"
 	"hermes-mobile/internal/leak"
-	"hermes-mobile/internal/onboard"
-	"hermes-mobile/internal/onboard/onboardtest"
 )
 
 func TestMain(m *testing.M) { leak.Main(m) }
@@ -71,7 +71,7 @@ type rig struct {
 	http   *http.Client
 	seen   strings.Builder // every answer that the page got
 	stop   func()
-	agents []chat.Agent
+	agents []agent.Agent
 	mu     sync.Mutex
 }
 
@@ -84,18 +84,18 @@ func folder(t *testing.T) string {
 	return dir
 }
 
-func options(dir string, log io.Writer, gateways ...*onboardtest.Gateway) Options {
+func options(dir string, log io.Writer, gateways ...*connecttest.Gateway) Options {
 	return Options{Data: dir, Version: "1.2.3", Log: slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug})), Key: hostKey,
-		RootCAs: onboardtest.Roots(gateways...)}
+		RootCAs: connecttest.Roots(gateways...)}
 }
 
-func start(t *testing.T, dir string, gateways ...*onboardtest.Gateway) *rig {
+func start(t *testing.T, dir string, gateways ...*connecttest.Gateway) *rig {
 	t.Helper()
 	return begin(t, dir, false, gateways...)
 }
 
 // begin starts an app with the direct agent, or with the demo agent in its place.
-func begin(t *testing.T, dir string, scripted bool, gateways ...*onboardtest.Gateway) *rig {
+func begin(t *testing.T, dir string, scripted bool, gateways ...*connecttest.Gateway) *rig {
 	t.Helper()
 	r := &rig{t: t, dir: dir, log: &journal{}}
 	jar, err := cookiejar.New(nil)
@@ -103,7 +103,7 @@ func begin(t *testing.T, dir string, scripted bool, gateways ...*onboardtest.Gat
 	r.http = &http.Client{Jar: jar, Transport: &http.Transport{}}
 	o := options(dir, r.log, gateways...)
 	if scripted {
-		o.Agent = func(p Parts) chat.Agent {
+		o.Agent = func(p Parts) agent.Agent {
 			r.mu.Lock()
 			defer r.mu.Unlock()
 			a := demo.New(p.Files, p.Log)
@@ -164,11 +164,11 @@ func ask[T any](r *rig, method, path string, body any) T {
 
 type do map[string]any
 
-func (r *rig) setUp(steps ...do) onboard.State {
+func (r *rig) setUp(steps ...do) connect.State {
 	r.t.Helper()
-	var s onboard.State
+	var s connect.State
 	for _, step := range steps {
-		s = ask[onboard.State](r, http.MethodPost, "/app/setup", step)
+		s = ask[connect.State](r, http.MethodPost, "/app/setup", step)
 	}
 	return s
 }
@@ -212,15 +212,15 @@ func (r *rig) chatting(text string) string {
 // From nothing to a conversation, and again at the next start; no secret of it is anywhere but in the vault.
 func TestSetupToChat(t *testing.T) {
 	t.Parallel()
-	g := onboardtest.Start(t, onboardtest.WithToken(token))
+	g := connecttest.Start(t, connecttest.WithToken(token))
 	dir := folder(t)
 	r := start(t, dir, g)
 	r.enter()
-	if s := ask[onboard.State](r, http.MethodGet, "/app/state", nil); s.Step != onboard.Welcome {
+	if s := ask[connect.State](r, http.MethodGet, "/app/state", nil); s.Step != connect.Welcome {
 		t.Fatalf("%+v", s)
 	}
 	s := r.setUp(do{"do": "begin"}, do{"do": "remote", "remote": g.URL}, do{"do": "local", "local": ""}, do{"do": "auth", "auth": "bearer", "secret": token}, do{"do": "test"})
-	if s.Step != onboard.Done || !s.Result.Passed {
+	if s.Step != connect.Done || !s.Result.Passed {
 		t.Fatalf("%+v %+v", s, s.Result)
 	}
 	if got := r.chatting("hello"); !strings.Contains(got, "hello") {
@@ -249,7 +249,7 @@ func TestSetupToChat(t *testing.T) {
 		t.Errorf("the port was %d and is %d: the page's history is lost", port, again.Port())
 	}
 	again.enter()
-	if s := ask[onboard.State](again, http.MethodGet, "/app/state", nil); s.Step != onboard.Done {
+	if s := ask[connect.State](again, http.MethodGet, "/app/state", nil); s.Step != connect.Done {
 		t.Errorf("the next start is at %s", s.Step)
 	}
 	if got := again.chatting("again"); !strings.Contains(got, "again") {
@@ -282,10 +282,10 @@ func TestSetupToChat(t *testing.T) {
 // The agent is exchanged while a turn runs: the turn ends, and what is said next goes to the new one.
 func TestAnotherGateway(t *testing.T) {
 	t.Parallel()
-	g, other := onboardtest.Start(t), onboardtest.Start(t)
+	g, other := connecttest.Start(t), connecttest.Start(t)
 	r := begin(t, folder(t), true, g, other)
 	r.enter()
-	steps := func(g *onboardtest.Gateway) []do {
+	steps := func(g *connecttest.Gateway) []do {
 		return []do{{"do": "remote", "remote": g.URL}, {"do": "local"}, {"do": "auth", "auth": "none"}, {"do": "test"}}
 	}
 	r.setUp(append([]do{{"do": "begin"}}, steps(g)...)...)
@@ -306,7 +306,7 @@ func TestAnotherGateway(t *testing.T) {
 		case device.CardShown:
 			if !said { // a turn is open now
 				said = true
-				if s := r.setUp(append([]do{{"do": "edit"}}, steps(other)...)...); s.Step != onboard.Done {
+				if s := r.setUp(append([]do{{"do": "edit"}}, steps(other)...)...); s.Step != connect.Done {
 					t.Fatalf("%+v", s)
 				}
 				_, err := d.Send(ctx, "to the new one")
@@ -328,7 +328,7 @@ func TestAnotherGateway(t *testing.T) {
 // Nothing is asked of anybody before the setup is done, and what a person writes meanwhile waits.
 func TestBeforeSetup(t *testing.T) {
 	t.Parallel()
-	g := onboardtest.Start(t)
+	g := connecttest.Start(t)
 	r := start(t, folder(t), g)
 	r.enter()
 	done := make(chan string, 1)
@@ -351,7 +351,7 @@ func TestBeforeSetup(t *testing.T) {
 // The gateway refuses the credential at a later start: the setup opens where it is entered.
 func TestRefusedLater(t *testing.T) {
 	t.Parallel()
-	g := onboardtest.Start(t, onboardtest.WithToken(token))
+	g := connecttest.Start(t, connecttest.WithToken(token))
 	dir := folder(t)
 	r := start(t, dir, g)
 	r.enter()
@@ -361,9 +361,9 @@ func TestRefusedLater(t *testing.T) {
 	r = start(t, dir, g)
 	r.enter()
 	until(t, "the question for the credential", func() bool {
-		return ask[onboard.State](r, http.MethodGet, "/app/state", nil).Step == onboard.Auth
+		return ask[connect.State](r, http.MethodGet, "/app/state", nil).Step == connect.Auth
 	})
-	if s := r.setUp(do{"do": "auth", "auth": "bearer", "secret": "rotated-token"}, do{"do": "test"}); s.Step != onboard.Done {
+	if s := r.setUp(do{"do": "auth", "auth": "bearer", "secret": "rotated-token"}, do{"do": "test"}); s.Step != connect.Done {
 		t.Errorf("%+v", s)
 	}
 }
@@ -371,7 +371,7 @@ func TestRefusedLater(t *testing.T) {
 // It refuses while the app runs: the same, and what was written meanwhile is answered after that.
 func TestRefusedWhileRunning(t *testing.T) {
 	t.Parallel()
-	g := onboardtest.Start(t, onboardtest.WithToken(token))
+	g := connecttest.Start(t, connecttest.WithToken(token))
 	r := start(t, folder(t), g)
 	r.enter()
 	r.setUp(do{"do": "begin"}, do{"do": "remote", "remote": g.URL}, do{"do": "local"}, do{"do": "auth", "auth": "bearer", "secret": token}, do{"do": "test"})
@@ -382,9 +382,9 @@ func TestRefusedWhileRunning(t *testing.T) {
 	done := make(chan string, 1)
 	go func() { done <- r.chatting("meanwhile") }()
 	until(t, "the question for the credential", func() bool {
-		return ask[onboard.State](r, http.MethodGet, "/app/state", nil).Step == onboard.Auth
+		return ask[connect.State](r, http.MethodGet, "/app/state", nil).Step == connect.Auth
 	})
-	if s := r.setUp(do{"do": "auth", "auth": "bearer", "secret": "rotated-token"}, do{"do": "test"}); s.Step != onboard.Done {
+	if s := r.setUp(do{"do": "auth", "auth": "bearer", "secret": "rotated-token"}, do{"do": "test"}); s.Step != connect.Done {
 		t.Errorf("%+v", s)
 	}
 	if got := <-done; got == "no reply" {
@@ -417,9 +417,9 @@ func TestSecondApp(t *testing.T) {
 
 func TestDiagnoseStopped(t *testing.T) {
 	t.Parallel()
-	g := onboardtest.Start(t, onboardtest.WithToken(token))
+	g := connecttest.Start(t, connecttest.WithToken(token))
 	dir := folder(t)
-	if d, err := DiagnoseFolder(context.Background(), options(dir, io.Discard, g)); err != nil || d.Step != onboard.Welcome || !strings.Contains(d.Text, "no gateway") {
+	if d, err := DiagnoseFolder(context.Background(), options(dir, io.Discard, g)); err != nil || d.Step != connect.Welcome || !strings.Contains(d.Text, "no gateway") {
 		t.Errorf("before the setup: %+v %v", d, err)
 	}
 	r := start(t, dir, g)
@@ -435,13 +435,13 @@ func TestDiagnoseStopped(t *testing.T) {
 // Under a passphrase diagnostics ask for it, where somebody is there, and say what to do where nobody is.
 func TestDiagnoseUnderAPassphrase(t *testing.T) {
 	t.Parallel()
-	g := onboardtest.Start(t, onboardtest.WithToken(token))
+	g := connecttest.Start(t, connecttest.WithToken(token))
 	o := options(folder(t), io.Discard, g)
 	o.Key, o.NoKeyring = gateway.Secret{}, true
 	_, setup, err := open(o, nil)
 	ok(t, err)
-	for _, a := range []onboard.Action{{Do: onboard.Begin}, {Do: onboard.SetRemote, Remote: g.URL}, {Do: onboard.SetLocal}, {Do: onboard.SetAuth, Auth: gateway.AuthBearer, Secret: gateway.NewSecret(token)},
-		{Do: onboard.Open, Secret: gateway.NewSecret("correct horse")}, {Do: onboard.TestNow}} {
+	for _, a := range []connect.Action{{Do: connect.Begin}, {Do: connect.SetRemote, Remote: g.URL}, {Do: connect.SetLocal}, {Do: connect.SetAuth, Auth: gateway.AuthBearer, Secret: gateway.NewSecret(token)},
+		{Do: connect.Open, Secret: gateway.NewSecret("correct horse")}, {Do: connect.TestNow}} {
 		if _, err := setup.Do(t.Context(), a); err != nil {
 			t.Fatal(err)
 		}

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"hermes-mobile/gateway"
-	"hermes-mobile/internal/onboard"
+	"hermes-mobile/internal/connect"
 )
 
 // Diagnostics are what a person looks at, or copies to ask for help: no secret and no host is in them.
@@ -15,8 +15,8 @@ type Diagnostics struct {
 	Version string               `json:"version"`
 	System  string               `json:"system"`
 	Started time.Time            `json:"started,omitzero"`
-	Step    onboard.Step         `json:"step"`
-	Vault   onboard.VaultState   `json:"vault"`
+	Step    connect.Step         `json:"step"`
+	Vault   connect.VaultState   `json:"vault"`
 	Gateway *gateway.Diagnostics `json:"gateway"` // nil: none is in use
 	Text    string               `json:"text"`    // all of it, to copy
 }
@@ -25,13 +25,13 @@ type Diagnostics struct {
 func (a *App) Diagnose() Diagnostics { return diagnose(a.o.Version, a.started, a.setup, a.current()) }
 
 // unused says why no gateway is in use, and what to do.
-var unused = map[onboard.Step]string{
-	onboard.Welcome: ": none is set up; start hermes-mobile app",
-	onboard.Unlock:  ": a passphrase locks the stored credentials; start hermes-mobile app, enter it there, and run this again while the app runs",
-	onboard.Auth:    ": sign in again; start hermes-mobile app",
+var unused = map[connect.Step]string{
+	connect.Welcome: ": none is set up; start hermes-mobile app",
+	connect.Unlock:  ": a passphrase locks the stored credentials; start hermes-mobile app, enter it there, and run this again while the app runs",
+	connect.Auth:    ": sign in again; start hermes-mobile app",
 }
 
-func diagnose(version string, started time.Time, setup *onboard.Machine, client *gateway.Client) Diagnostics {
+func diagnose(version string, started time.Time, setup *connect.Machine, client *gateway.Client) Diagnostics {
 	state := setup.State()
 	d := Diagnostics{Version: version, System: fmt.Sprintf("%s/%s, %s", runtime.GOOS, runtime.GOARCH, runtime.Version()), Started: started.UTC().Truncate(time.Second),
 		Step: state.Step, Vault: state.Vault}

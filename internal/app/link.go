@@ -7,7 +7,7 @@ import (
 	"sync"
 
 	"hermes-mobile/gateway"
-	"hermes-mobile/internal/chat"
+	"hermes-mobile/internal/agent"
 )
 
 // link is the agent that the server has: it passes everything on to the agent of the gateway that is set up, which may be exchanged, and
@@ -19,7 +19,7 @@ type link struct {
 	mu      sync.Mutex
 	ctx     context.Context
 	work    *sync.WaitGroup // nil before begin
-	agent   chat.Agent      // of now; nil: none
+	agent   agent.Agent     // of now; nil: none
 	newest  *change         // what is to be, until Run takes it
 	wake    chan struct{}
 	turning map[turn]bool // those that are open
@@ -33,7 +33,7 @@ type turn struct {
 
 // change is another agent with its client.
 type change struct {
-	agent  chat.Agent
+	agent  agent.Agent
 	client *gateway.Client
 }
 
@@ -53,7 +53,7 @@ func (l *link) begin(ctx context.Context, work *sync.WaitGroup) {
 }
 
 // replace has another agent take over as soon as the one of now has ended, and connects its client.
-func (l *link) replace(client *gateway.Client, agent chat.Agent) {
+func (l *link) replace(client *gateway.Client, agent agent.Agent) {
 	next := &change{agent, client}
 	l.mu.Lock()
 	passed := l.newest
@@ -80,11 +80,11 @@ func (l *link) check(client *gateway.Client) {
 	}
 }
 
-// Name implements chat.Agent.
+// Name implements agent.Agent.
 func (l *link) Name() string { return "direct" }
 
-// Run implements chat.Agent.
-func (l *link) Run(ctx context.Context, host chat.Host) error {
+// Run implements agent.Agent.
+func (l *link) Run(ctx context.Context, host agent.Host) error {
 	end := func() {}
 	defer func() {
 		end()
@@ -118,7 +118,7 @@ func (l *link) Run(ctx context.Context, host chat.Host) error {
 }
 
 // run starts an agent, and returns what ends it with all that is its own.
-func (l *link) run(ctx context.Context, c *change, host chat.Host) (end func()) {
+func (l *link) run(ctx context.Context, c *change, host agent.Host) (end func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	done := make(chan struct{})
 	l.mu.Lock()
@@ -146,7 +146,7 @@ func (l *link) run(ctx context.Context, c *change, host chat.Host) (end func()) 
 			return
 		}
 		for t := range left {
-			host.Post(t.device, nil, chat.Done{N: t.n, Interrupted: true})
+			host.Post(t.device, nil, agent.Done{N: t.n, Interrupted: true})
 		}
 		host.Changed()
 	}
@@ -154,7 +154,7 @@ func (l *link) run(ctx context.Context, c *change, host chat.Host) (end func()) 
 
 // watching is the host of an agent: it notes which turns have ended, and looks why the agent goes away.
 type watching struct {
-	chat.Host
+	agent.Host
 	link *link
 	of   *change
 
@@ -162,7 +162,7 @@ type watching struct {
 	online bool
 }
 
-// Changed implements chat.Host.
+// Changed implements agent.Host.
 func (w *watching) Changed() {
 	w.Host.Changed()
 	now := w.of.agent.Status("").Online
@@ -175,10 +175,10 @@ func (w *watching) Changed() {
 	}
 }
 
-// Post implements chat.Host.
-func (w *watching) Post(device string, done func(error), events ...chat.Event) {
+// Post implements agent.Host.
+func (w *watching) Post(device string, done func(error), events ...agent.Event) {
 	for _, e := range events {
-		if d, ok := e.(chat.Done); ok {
+		if d, ok := e.(agent.Done); ok {
 			w.link.ended(device, d.N)
 		}
 	}
@@ -191,22 +191,22 @@ func (l *link) ended(device string, n int64) {
 	delete(l.turning, turn{device, n})
 }
 
-func (l *link) now() chat.Agent {
+func (l *link) now() agent.Agent {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.agent
 }
 
-// Status implements chat.Agent.
-func (l *link) Status(device string) chat.Status {
+// Status implements agent.Agent.
+func (l *link) Status(device string) agent.Status {
 	if a := l.now(); a != nil {
 		return a.Status(device)
 	}
-	return chat.Status{Detail: "no gateway is set up"}
+	return agent.Status{Detail: "no gateway is set up"}
 }
 
-// Hand implements chat.Agent.
-func (l *link) Hand(in chat.Input, taken func(error)) {
+// Hand implements agent.Agent.
+func (l *link) Hand(in agent.Input, taken func(error)) {
 	l.mu.Lock()
 	a := l.agent
 	if a != nil {
@@ -214,7 +214,7 @@ func (l *link) Hand(in chat.Input, taken func(error)) {
 	}
 	l.mu.Unlock()
 	if a == nil {
-		taken(chat.ErrAway)
+		taken(agent.ErrAway)
 		return
 	}
 	a.Hand(in, func(err error) {
@@ -225,40 +225,40 @@ func (l *link) Hand(in chat.Input, taken func(error)) {
 	})
 }
 
-// Admits implements chat.Agent.
-func (l *link) Admits(in chat.Input) bool {
+// Admits implements agent.Agent.
+func (l *link) Admits(in agent.Input) bool {
 	a := l.now()
 	return a != nil && a.Admits(in)
 }
 
-// Methods implements chat.Caller.
+// Methods implements agent.Caller.
 func (l *link) Methods(device string) []string {
-	if c, ok := l.now().(chat.Caller); ok {
+	if c, ok := l.now().(agent.Caller); ok {
 		return c.Methods(device)
 	}
 	return nil
 }
 
-// Call implements chat.Caller.
-func (l *link) Call(ctx context.Context, call chat.Call) ([]byte, error) {
-	if c, ok := l.now().(chat.Caller); ok {
+// Call implements agent.Caller.
+func (l *link) Call(ctx context.Context, call agent.Call) ([]byte, error) {
+	if c, ok := l.now().(agent.Caller); ok {
 		return c.Call(ctx, call)
 	}
-	return nil, chat.ErrAway
+	return nil, agent.ErrAway
 }
 
-// Stop implements chat.Agent.
+// Stop implements agent.Agent.
 func (l *link) Stop(device string) {
 	if a := l.now(); a != nil {
 		a.Stop(device)
 	}
 }
 
-// Answer implements chat.Agent.
-func (l *link) Answer(card chat.Card, answer chat.Answer, taken func(error)) {
+// Answer implements agent.Agent.
+func (l *link) Answer(card agent.Card, answer agent.Answer, taken func(error)) {
 	if a := l.now(); a != nil {
 		a.Answer(card, answer, taken)
 		return
 	}
-	taken(chat.ErrAway)
+	taken(agent.ErrAway)
 }

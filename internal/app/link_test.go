@@ -9,22 +9,22 @@ import (
 	"testing"
 
 	"hermes-mobile/gateway"
-	"hermes-mobile/internal/chat"
+	"hermes-mobile/internal/agent"
 )
 
 // standing is an agent that runs.
 type standing struct {
-	chat.Agent
+	agent.Agent
 	runs chan struct{}
 }
 
-func (s *standing) Run(ctx context.Context, _ chat.Host) error {
+func (s *standing) Run(ctx context.Context, _ agent.Host) error {
 	close(s.runs)
 	<-ctx.Done()
 	return nil
 }
 
-type nobody struct{ chat.Host }
+type nobody struct{ agent.Host }
 
 func (nobody) Changed() {}
 

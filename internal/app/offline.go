@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"hermes-mobile/gateway"
-	"hermes-mobile/internal/onboard"
+	"hermes-mobile/internal/connect"
 	"hermes-mobile/internal/server"
 	"hermes-mobile/internal/vault"
 )
@@ -27,12 +27,12 @@ func DiagnoseFolder(ctx context.Context, o Options) (Diagnostics, error) {
 		return d, err
 	}
 	setup.Start()
-	if o.Passphrase != nil && setup.State().Step == onboard.Unlock && setup.State().Vault.State == vault.Closed {
+	if o.Passphrase != nil && setup.State().Step == connect.Unlock && setup.State().Vault.State == vault.Closed {
 		secret, err := o.Passphrase(ctx)
 		if err != nil {
 			return d, err
 		}
-		if s, err := setup.Do(ctx, onboard.Action{Do: onboard.Open, Secret: secret}); err != nil {
+		if s, err := setup.Do(ctx, connect.Action{Do: connect.Open, Secret: secret}); err != nil {
 			return d, err
 		} else if len(s.Problems) > 0 {
 			return d, errors.New(s.Problems[0].Text)

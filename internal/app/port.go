@@ -11,7 +11,7 @@ import (
 	"strconv"
 	"strings"
 
-	"hermes-mobile/internal/wholefile"
+	"hermes-mobile/internal/atomicfile"
 )
 
 // portFile keeps the port: a browser keeps the page's history by its origin, of which the port is a part.
@@ -60,7 +60,7 @@ func listen(data string, asked int) (net.Listener, int, error) {
 		if known { // for this time only: the page's history is at the other one
 			return l, port, nil
 		}
-		if err := wholefile.Replace(path, fmt.Appendf(nil, "%d\n", port), wholefile.Options{}); err != nil {
+		if err := atomicfile.Replace(path, fmt.Appendf(nil, "%d\n", port), atomicfile.Options{}); err != nil {
 			_ = l.Close()
 			return nil, 0, fmt.Errorf("keep the port: %w", err)
 		}

@@ -10,8 +10,8 @@ import (
 	"strings"
 
 	"hermes-mobile/gateway"
+	"hermes-mobile/internal/connect"
 	"hermes-mobile/internal/media"
-	"hermes-mobile/internal/onboard"
 )
 
 // maxBody bounds what the page sends: two addresses and a credential.
@@ -52,9 +52,9 @@ func (a *App) routes(server http.Handler) http.Handler {
 	})
 }
 
-// request is what the page sends: an action with its secret, which an [onboard.Action] itself never takes from JSON.
+// request is what the page sends: an action with its secret, which an [connect.Action] itself never takes from JSON.
 type request struct {
-	onboard.Action
+	connect.Action
 	Secret string `json:"secret"`
 }
 

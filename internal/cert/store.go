@@ -13,7 +13,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"hermes-mobile/internal/wholefile"
+	"hermes-mobile/internal/atomicfile"
 )
 
 // readLeaf reads the server's certificate; nil without an error: there is none.
@@ -38,7 +38,7 @@ func writeKey(path string, key *ecdsa.PrivateKey) error {
 	if err != nil {
 		return err
 	}
-	return wholefile.Replace(path, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}), wholefile.Options{})
+	return atomicfile.Replace(path, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}), atomicfile.Options{})
 }
 
 func writeCerts(path string, ders ...[]byte) error {
@@ -48,7 +48,7 @@ func writeCerts(path string, ders ...[]byte) error {
 			return err
 		}
 	}
-	return wholefile.Replace(path, b.Bytes(), wholefile.Options{Mode: 0o644})
+	return atomicfile.Replace(path, b.Bytes(), atomicfile.Options{Mode: 0o644})
 }
 
 // protect takes a key away from other users of the machine.

@@ -11,7 +11,7 @@ import (
 
 	"hermes-mobile/frame"
 	"hermes-mobile/internal/access"
-	"hermes-mobile/internal/chat"
+	"hermes-mobile/internal/agent"
 	"hermes-mobile/internal/hub"
 )
 
@@ -25,7 +25,7 @@ func TestRevokeDevice(t *testing.T) {
 	c.text("m1", "one")
 	h := w.take()
 	c.text("m2", "two")
-	w.post("d", chat.Say{ID: "s1", Text: "step", N: h.N}, chat.Ask{Card: approvalCard("c1", h.N)}, chat.Say{ID: "s2", Text: "said", Final: true})
+	w.post("d", agent.Say{ID: "s1", Text: "step", N: h.N}, agent.Ask{Card: approvalCard("c1", h.N)}, agent.Say{ID: "s2", Text: "said", Final: true})
 	c.send(&frame.Media{ID: "u1", Kind: "document", Filename: "f", Data: make([]byte, 5000), Parts: 3})
 	c.sync()
 	ok(t, w.hub.Revoke(ctx, "d"))
@@ -195,7 +195,7 @@ func TestApprovalOnLiveConnections(t *testing.T) {
 			t.Errorf("a stranger's %T gets %s", f, show(e))
 		}
 	}
-	if err := w.try("d", chat.Say{ID: "early", Text: "for a stranger", Final: true}); err != nil {
+	if err := w.try("d", agent.Say{ID: "early", Text: "for a stranger", Final: true}); err != nil {
 		t.Logf("an agent's message to a stranger: %v", err)
 	}
 	c.send(&frame.Text{ID: "m1", Text: "let me in"})

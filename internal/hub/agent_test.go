@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"hermes-mobile/frame"
-	"hermes-mobile/internal/chat"
+	"hermes-mobile/internal/agent"
 	"hermes-mobile/internal/store"
 )
 
@@ -21,7 +21,7 @@ func TestAwayKeepsOrder(t *testing.T) {
 	c.text("m2", "two")
 	h := w.next()
 	w.agent.online(false)
-	h.taken(chat.ErrAway)
+	h.taken(agent.ErrAway)
 	if caps := find[*frame.CapabilitiesChanged](c, nil); caps.Agent != frame.Away {
 		t.Errorf("the device was told %s", show(caps))
 	}
@@ -50,7 +50,7 @@ func TestAwayForAMoment(t *testing.T) {
 	c.text("m1", "one")
 	h := w.next()
 	w.agent.host.Changed() // it is back before the hub hears that it was away
-	h.taken(chat.ErrAway)
+	h.taken(agent.ErrAway)
 	if h = w.take(); h.Text != "one" {
 		t.Errorf("handed %q", h.Text)
 	}
@@ -60,13 +60,13 @@ func TestAwayForAMoment(t *testing.T) {
 func TestAwayForAMomentWithDecision(t *testing.T) {
 	w := newWorld(t, nil)
 	c := w.connect("d")
-	w.post("d", chat.Ask{Card: chat.Card{ID: "c1", Kind: frame.ExecApproval, Options: []chat.Option{{ID: "once"}}}})
+	w.post("d", agent.Ask{Card: agent.Card{ID: "c1", Kind: frame.ExecApproval, Options: []agent.Option{{ID: "once"}}}})
 	expect[*frame.Prompt](c)
 	c.send(&frame.Answer{PromptID: "c1", OptionID: "once"})
 	expect[*frame.PromptDone](c)
 	a := w.told()
 	w.agent.host.Changed()
-	a.taken(chat.ErrAway)
+	a.taken(agent.ErrAway)
 	w.told().taken(nil)
 }
 
@@ -96,7 +96,7 @@ func TestRefusedByTheAgent(t *testing.T) {
 // What the agent admits passes the messages that wait; those keep their order.
 func TestAdmits(t *testing.T) {
 	w := newWorld(t, nil)
-	w.agent.admits = func(in chat.Input) bool { return strings.HasPrefix(in.Text, "/") }
+	w.agent.admits = func(in agent.Input) bool { return strings.HasPrefix(in.Text, "/") }
 	c := w.connect("d")
 	c.text("m1", "one")
 	first := w.take()
@@ -127,7 +127,7 @@ func TestAdmits(t *testing.T) {
 func TestAdmitsInOrder(t *testing.T) {
 	w := newWorld(t, nil)
 	var open atomic.Bool // what the agent admits has changed, which the hub was not told yet
-	w.agent.admits = func(chat.Input) bool { return open.Load() }
+	w.agent.admits = func(agent.Input) bool { return open.Load() }
 	c := w.connect("d")
 	c.text("m1", "one")
 	w.take()
@@ -145,13 +145,13 @@ func TestAdmitsInOrder(t *testing.T) {
 // An admitted message that the agent could not take after all waits in its place.
 func TestAdmittedAndAway(t *testing.T) {
 	w := newWorld(t, nil)
-	w.agent.admits = func(in chat.Input) bool { return in.Text == "/now" }
+	w.agent.admits = func(in agent.Input) bool { return in.Text == "/now" }
 	c := w.connect("d")
 	c.text("m1", "one")
 	first := w.take()
 	c.text("m2", "/now")
 	c.text("m3", "three")
-	w.next().taken(chat.ErrAway)
+	w.next().taken(agent.ErrAway)
 	c.sync()
 	w.reply(first, "1")
 	if h := w.take(); h.Text != "/now" {
@@ -166,15 +166,15 @@ func TestHandedAfterCrash(t *testing.T) {
 	c.text("m1", "one")
 	c.text("m2", "two")
 	h := w.take()
-	w.post("d", chat.Say{ID: "s1", Text: "first", Final: true, N: h.N, ReplyTo: h.ID},
-		chat.Ask{Card: chat.Card{ID: "c1", N: h.N, Kind: frame.Clarify, Text: "which?", Options: []chat.Option{{ID: "a", Label: "A"}}, State: []byte("mine")}},
-		chat.Ask{Card: chat.Card{ID: "c2", N: h.N, Kind: frame.Clarify, Text: "and?", Options: []chat.Option{{ID: "a", Label: "A"}}}},
-		chat.Ask{Card: chat.Card{ID: "c3", N: 0, Kind: frame.Clarify, Text: "of no turn"}},
-		chat.Say{ID: "s2", Text: "half", N: h.N, ReplyTo: h.ID})
+	w.post("d", agent.Say{ID: "s1", Text: "first", Final: true, N: h.N, ReplyTo: h.ID},
+		agent.Ask{Card: agent.Card{ID: "c1", N: h.N, Kind: frame.Clarify, Text: "which?", Options: []agent.Option{{ID: "a", Label: "A"}}, State: []byte("mine")}},
+		agent.Ask{Card: agent.Card{ID: "c2", N: h.N, Kind: frame.Clarify, Text: "and?", Options: []agent.Option{{ID: "a", Label: "A"}}}},
+		agent.Ask{Card: agent.Card{ID: "c3", N: 0, Kind: frame.Clarify, Text: "of no turn"}},
+		agent.Say{ID: "s2", Text: "half", N: h.N, ReplyTo: h.ID})
 	c.send(&frame.Answer{PromptID: "c2", OptionID: "a"})
 	find[*frame.PromptDone](c, nil)
 	a := w.told()
-	w.post("d", chat.Say{ID: "s3", Text: "and it is A", Final: true, N: h.N, ReplyTo: h.ID, Settles: "c2"})
+	w.post("d", agent.Say{ID: "s3", Text: "and it is A", Final: true, N: h.N, ReplyTo: h.ID, Settles: "c2"})
 	a.taken(nil)
 	c.sync()
 
@@ -189,7 +189,7 @@ func TestHandedAfterCrash(t *testing.T) {
 	if len(h.Cards) != 1 || h.Cards[0].ID != "c1" || string(h.Cards[0].State) != "mine" || h.Cards[0].Options[0].Label != "A" {
 		t.Errorf("cards %+v, want the one of this turn that is not settled", h.Cards)
 	}
-	open := value[[]chat.Card](t)(w.hub.OpenCards(ctx, "d"))
+	open := value[[]agent.Card](t)(w.hub.OpenCards(ctx, "d"))
 	if len(open) != 2 || open[0].ID != "c1" || open[1].ID != "c3" {
 		t.Errorf("open cards %+v", open)
 	}
@@ -215,13 +215,13 @@ func TestGivenBeforeACrash(t *testing.T) {
 		c := w.connect("d")
 		c.text("m1", "one")
 		h := w.next()
-		w.post("d", chat.Ask{Card: chat.Card{ID: "c1", N: h.N, Kind: frame.Clarify, Text: "which?", Options: []chat.Option{{ID: "a", Label: "A"}}}})
+		w.post("d", agent.Ask{Card: agent.Card{ID: "c1", N: h.N, Kind: frame.Clarify, Text: "which?", Options: []agent.Option{{ID: "a", Label: "A"}}}})
 		c.send(&frame.Answer{PromptID: "c1", OptionID: "a"})
 		find[*frame.PromptDone](c, nil)
 		w.told()
-		w.post("d", chat.Given{N: h.N}, chat.Given{Card: "c1"})
+		w.post("d", agent.Given{N: h.N}, agent.Given{Card: "c1"})
 		if back {
-			w.post("d", chat.Given{N: h.N, Back: true}, chat.Given{Card: "c1", Back: true})
+			w.post("d", agent.Given{N: h.N, Back: true}, agent.Given{Card: "c1", Back: true})
 		}
 		w = w.crash()
 		if h := w.next(); h.Handed == back || h.Text != "one" {
@@ -235,7 +235,7 @@ func TestGivenBeforeACrash(t *testing.T) {
 	w.connect("d").text("m1", "one")
 	h := w.next()
 	w.sql("CREATE TRIGGER test_inbox BEFORE UPDATE ON inbox BEGIN SELECT RAISE(ABORT, 'database or disk is full'); END")
-	if err := w.try("d", chat.Given{N: h.N}); err == nil {
+	if err := w.try("d", agent.Given{N: h.N}); err == nil {
 		t.Error("what could not be stored was stored")
 	}
 	w.healWrites("inbox")
@@ -247,7 +247,7 @@ func TestHandedAfterStop(t *testing.T) {
 	c := w.connect("d")
 	c.text("m1", "one")
 	h := w.take()
-	w.post("d", chat.Say{ID: "s1", Text: "first", Final: true, N: h.N, ReplyTo: h.ID}, chat.Say{ID: "s2", Text: "half", N: h.N, ReplyTo: h.ID})
+	w.post("d", agent.Say{ID: "s1", Text: "first", Final: true, N: h.N, ReplyTo: h.ID}, agent.Say{ID: "s2", Text: "half", N: h.N, ReplyTo: h.ID})
 	w.restart()
 	if m := find(c, func(m *frame.Message) bool { return m.ID == "s2" && m.Final }); !m.Interrupted || m.Text != "half" {
 		t.Errorf("the message that was cut: %s", show(m))
@@ -267,13 +267,13 @@ func TestDoneTwiceAndUnknown(t *testing.T) {
 	c.text("m2", "two")
 	c.text("m3", "three")
 	first := w.take()
-	w.post("d", chat.Done{N: first.N + 1000}, chat.Done{N: 0}, chat.Done{N: -1})
+	w.post("d", agent.Done{N: first.N + 1000}, agent.Done{N: 0}, agent.Done{N: -1})
 	c.sync()
 	w.idle()
 	w.reply(first, "1")
 	second := w.take()
-	w.post("d", chat.Done{N: first.N})
-	w.post("d", chat.Done{N: first.N, Interrupted: true})
+	w.post("d", agent.Done{N: first.N})
+	w.post("d", agent.Done{N: first.N, Interrupted: true})
 	c.sync()
 	w.idle() // the second turn still runs
 	w.reply(second, "2")
@@ -290,7 +290,7 @@ func TestDoneOfAWaitingMessage(t *testing.T) {
 	c.text("m2", "two")
 	c.text("m3", "three")
 	first := w.take()
-	w.post("d", chat.Done{N: first.N + 1})
+	w.post("d", agent.Done{N: first.N + 1})
 	w.reply(first, "1")
 	h := w.take()
 	if h.Text == "two" {
@@ -302,7 +302,7 @@ func TestDoneOfAWaitingMessage(t *testing.T) {
 	}
 }
 
-// An agent that goes on with a message after its final breaks the contract (chat.Say). What the device sees of it ends all
+// An agent that goes on with a message after its final breaks the contract (agent.Say). What the device sees of it ends all
 // the same, the turn ends, and nothing stays behind.
 func TestSayAfterFinal(t *testing.T) {
 	w := newWorld(t, nil)
@@ -310,7 +310,7 @@ func TestSayAfterFinal(t *testing.T) {
 	c.text("m1", "one")
 	c.text("m2", "two")
 	h := w.take()
-	say := chat.Say{ID: "s1", Text: "whole", Final: true, N: h.N, ReplyTo: h.ID}
+	say := agent.Say{ID: "s1", Text: "whole", Final: true, N: h.N, ReplyTo: h.ID}
 	w.post("d", say)
 	if m := c.message(); m.Text != "whole" {
 		t.Errorf("final %s", show(m))
@@ -318,7 +318,7 @@ func TestSayAfterFinal(t *testing.T) {
 	step := say
 	step.Final, step.Text = false, "late"
 	w.post("d", step)
-	w.post("d", chat.Done{N: h.N})
+	w.post("d", agent.Done{N: h.N})
 	open := ""
 	for _, f := range c.sync() {
 		if m, is := f.(*frame.Message); is {
@@ -340,10 +340,10 @@ func TestSayAfterFinal(t *testing.T) {
 func TestAskTwice(t *testing.T) {
 	w := newWorld(t, nil)
 	c := w.connect("d")
-	card := chat.Card{ID: "c1", Kind: frame.ExecApproval, Text: "may I?", Options: []chat.Option{{ID: "once", Label: "Once"}, {ID: "deny", Label: "Deny"}}}
-	w.post("d", chat.Ask{Card: card})
+	card := agent.Card{ID: "c1", Kind: frame.ExecApproval, Text: "may I?", Options: []agent.Option{{ID: "once", Label: "Once"}, {ID: "deny", Label: "Deny"}}}
+	w.post("d", agent.Ask{Card: card})
 	expect[*frame.Prompt](c)
-	_ = w.try("d", chat.Ask{Card: card}) // it may be refused or ignored
+	_ = w.try("d", agent.Ask{Card: card}) // it may be refused or ignored
 	if at := w.hub.StoreFailedAt(); !at.IsZero() {
 		t.Error("the agent's mistake counts as a failure of the store: the server says that it is not ready")
 	}
@@ -359,9 +359,9 @@ func TestAskTwice(t *testing.T) {
 	a.taken(nil)
 	c.sync()
 	w.idle()
-	_ = w.try("d", chat.Ask{Card: card}) // also when it is settled
+	_ = w.try("d", agent.Ask{Card: card}) // also when it is settled
 	c.sync()
-	if open := value[[]chat.Card](t)(w.hub.OpenCards(ctx, "d")); len(open) != 0 {
+	if open := value[[]agent.Card](t)(w.hub.OpenCards(ctx, "d")); len(open) != 0 {
 		t.Errorf("open again: %v", open)
 	}
 	c.text("m1", "still there?")
@@ -370,16 +370,16 @@ func TestAskTwice(t *testing.T) {
 func TestCloseCard(t *testing.T) {
 	w := newWorld(t, nil)
 	c := w.connect("d")
-	w.post("d", chat.CloseCard{ID: "unknown", OptionID: "once"})
+	w.post("d", agent.CloseCard{ID: "unknown", OptionID: "once"})
 	c.quiet()
 	ask := func(id string) {
-		w.post("d", chat.Ask{Card: chat.Card{ID: id, Kind: frame.ExecApproval, Options: []chat.Option{{ID: "once"}, {ID: "deny"}}}})
+		w.post("d", agent.Ask{Card: agent.Card{ID: id, Kind: frame.ExecApproval, Options: []agent.Option{{ID: "once"}, {ID: "deny"}}}})
 		expect[*frame.Prompt](c)
 	}
 	ask("c1")
 	c.send(&frame.Answer{PromptID: "c1", OptionID: "once"})
 	expect[*frame.PromptDone](c)
-	w.post("d", chat.CloseCard{ID: "c1", OptionID: "deny", Expired: true})
+	w.post("d", agent.CloseCard{ID: "c1", OptionID: "deny", Expired: true})
 	c.quiet() // a decided card stays as it is
 	a := w.told()
 	if a.answer.OptionID != "once" {
@@ -388,11 +388,11 @@ func TestCloseCard(t *testing.T) {
 	a.taken(nil)
 
 	ask("c2")
-	w.post("d", chat.CloseCard{ID: "c2", OptionID: "deny"})
+	w.post("d", agent.CloseCard{ID: "c2", OptionID: "deny"})
 	if d := expect[*frame.PromptDone](c); d.PromptID != "c2" || d.OptionID != "deny" || d.Expired {
 		t.Errorf("closed by the agent: %s", show(d))
 	}
-	w.post("d", chat.CloseCard{ID: "c2", OptionID: "once"})
+	w.post("d", agent.CloseCard{ID: "c2", OptionID: "once"})
 	c.quiet()
 	c.send(&frame.Answer{PromptID: "c2", OptionID: "once"})
 	if d := expect[*frame.PromptDone](c); d.OptionID != "deny" {
@@ -405,7 +405,7 @@ func TestCloseCard(t *testing.T) {
 func TestAskAndCloseTogether(t *testing.T) {
 	w := newWorld(t, nil)
 	c := w.connect("d")
-	w.post("d", chat.Ask{Card: chat.Card{ID: "c1", Kind: frame.Clarify}}, chat.CloseCard{ID: "c1", Expired: true})
+	w.post("d", agent.Ask{Card: agent.Card{ID: "c1", Kind: frame.Clarify}}, agent.CloseCard{ID: "c1", Expired: true})
 	expect[*frame.Prompt](c)
 	if d := expect[*frame.PromptDone](c); !d.Expired {
 		t.Errorf("closed: %s", show(d))
@@ -414,18 +414,18 @@ func TestAskAndCloseTogether(t *testing.T) {
 
 func TestPostToNobody(t *testing.T) {
 	w := newWorld(t, nil)
-	if err := w.try("unknown", chat.Say{ID: "s", Text: "x", Final: true}, chat.Done{N: 1}); !errors.Is(err, chat.ErrNoDevice) {
+	if err := w.try("unknown", agent.Say{ID: "s", Text: "x", Final: true}, agent.Done{N: 1}); !errors.Is(err, agent.ErrNoDevice) {
 		t.Errorf("unknown device: %v", err)
 	}
-	w.hub.Post("unknown", nil, chat.Say{ID: "s", Text: "x", Final: true}) // done may be nil
+	w.hub.Post("unknown", nil, agent.Say{ID: "s", Text: "x", Final: true}) // done may be nil
 	c := w.connect("d")
 	ok(t, w.hub.Revoke(ctx, "d"))
 	c.closed()
-	if err := w.try("d", chat.Say{ID: "s", Text: "x", Final: true}); !errors.Is(err, chat.ErrNoDevice) {
+	if err := w.try("d", agent.Say{ID: "s", Text: "x", Final: true}); !errors.Is(err, agent.ErrNoDevice) {
 		t.Errorf("revoked device: %v", err)
 	}
 	until(t, "the sessions to leave memory", func() bool { return w.hub.Sessions() == 0 })
-	if cards := value[[]chat.Card](t)(w.hub.OpenCards(ctx, "unknown")); len(cards) != 0 {
+	if cards := value[[]agent.Card](t)(w.hub.OpenCards(ctx, "unknown")); len(cards) != 0 {
 		t.Errorf("cards of nobody: %v", cards)
 	}
 }
@@ -443,13 +443,13 @@ func TestPostIsAnsweredOnce(t *testing.T) {
 		if i == 200 {
 			w.healWrites("outbox")
 		}
-		w.hub.Post("d", func(error) { counts <- i }, chat.Say{ID: fmt.Sprint("s", i), Text: "x", Final: true})
+		w.hub.Post("d", func(error) { counts <- i }, agent.Say{ID: fmt.Sprint("s", i), Text: "x", Final: true})
 	}
 	seen := make([]int, posts)
 	for range posts {
 		seen[receive(t, counts, "the outcome of a post")]++
 	}
-	if err := w.try("d", chat.Say{ID: "last", Text: "x", Final: true}); err != nil {
+	if err := w.try("d", agent.Say{ID: "last", Text: "x", Final: true}); err != nil {
 		t.Errorf("after the trouble: %v", err)
 	}
 	for i, n := range seen {
@@ -467,10 +467,10 @@ func TestOrderWithinAPost(t *testing.T) {
 	w := newWorld(t, nil)
 	c := w.connect("d", withDelta())
 	f := value[hashed](t)(w.put([]byte("hello")))
-	w.post("d", chat.Say{ID: "s1", Text: "step"})
-	w.post("d", chat.ToolStep{ID: "t", Name: "terminal", State: "started"}, chat.Say{ID: "s1", Text: "step done", Final: true},
-		chat.SendFile{ID: "f1", File: chat.File{Kind: "document", Mime: "text/plain", Name: "a/b.txt", Hash: f.hash, Size: f.size}, Caption: "c"},
-		chat.Say{ID: "s2", Text: "end", Final: true})
+	w.post("d", agent.Say{ID: "s1", Text: "step"})
+	w.post("d", agent.ToolStep{ID: "t", Name: "terminal", State: "started"}, agent.Say{ID: "s1", Text: "step done", Final: true},
+		agent.SendFile{ID: "f1", File: agent.File{Kind: "document", Mime: "text/plain", Name: "a/b.txt", Hash: f.hash, Size: f.size}, Caption: "c"},
+		agent.Say{ID: "s2", Text: "end", Final: true})
 	if m := expect[*frame.Message](c); m.Final || m.Text != "step" {
 		t.Errorf("first %s", show(m))
 	}
@@ -503,7 +503,7 @@ func (w *world) put(b []byte) (hashed, error) {
 func TestQuoteOutlivesTheOutbox(t *testing.T) {
 	w := newWorld(t, nil)
 	c, other := w.connect("d"), w.connect("e")
-	w.post("d", chat.Say{ID: "s1", Text: "cron says hi", Final: true, Source: frame.SourceCron, Job: "j"})
+	w.post("d", agent.Say{ID: "s1", Text: "cron says hi", Final: true, Source: frame.SourceCron, Job: "j"})
 	m := c.message()
 	c.send(&frame.Ack{Seq: m.Seq})
 	c.sync()
@@ -530,7 +530,7 @@ func TestQuoteOutlivesTheOutbox(t *testing.T) {
 // capabilities say so.
 func TestImagesOnly(t *testing.T) {
 	w := newWorld(t, nil)
-	w.agent.set(func(s *chat.Status) { s.FilesIn, s.Images = false, true })
+	w.agent.set(func(s *agent.Status) { s.FilesIn, s.Images = false, true })
 	c := w.connect("d")
 	if caps := c.Ready.Capabilities; caps.Audio || !caps.Media || !slices.Equal(caps.MediaKinds, []string{"image"}) {
 		t.Errorf("capabilities %+v", caps)
@@ -550,7 +550,7 @@ func TestImagesOnly(t *testing.T) {
 	if h := w.take(); h.File == nil || h.File.Kind != "image" {
 		t.Errorf("handed %+v", h.Input)
 	}
-	w.agent.set(func(s *chat.Status) { s.AnyFile = true })
+	w.agent.set(func(s *agent.Status) { s.AnyFile = true })
 	if caps := find[*frame.CapabilitiesChanged](c, nil).Capabilities; caps.Audio || !caps.Media || caps.MediaKinds != nil {
 		t.Errorf("capabilities %+v", caps)
 	}
@@ -562,7 +562,7 @@ func TestImagesOnly(t *testing.T) {
 	if e := find[*frame.Error](c, nil); e.Code != frame.Forbidden || e.Ref != "v2" {
 		t.Errorf("answered %s", show(e))
 	}
-	w.agent.set(func(s *chat.Status) { s.FilesIn = true })
+	w.agent.set(func(s *agent.Status) { s.FilesIn = true })
 	if caps := find[*frame.CapabilitiesChanged](c, nil).Capabilities; !caps.Audio || caps.MediaKinds != nil {
 		t.Errorf("capabilities %+v", caps)
 	}

@@ -12,7 +12,7 @@ import (
 	"unicode/utf8"
 
 	"hermes-mobile/frame"
-	"hermes-mobile/internal/chat"
+	"hermes-mobile/internal/agent"
 )
 
 // callDevices lists the devices of one's own user.
@@ -57,7 +57,7 @@ func (s *session) agentCalls() []string {
 
 // agentMethods are the methods that the agent answers now, each once.
 func (s *session) agentMethods() []string {
-	caller, ok := s.hub.Agent.(chat.Caller)
+	caller, ok := s.hub.Agent.(agent.Caller)
 	if !ok {
 		return nil
 	}
@@ -122,7 +122,7 @@ func (s *session) listDevices(a *callAnswer) {
 // place is free again only when the agent has returned, however late.
 func (s *session) askAgent(a *callAnswer, f *frame.Call) {
 	h := s.hub
-	call := chat.Call{Device: s.dev.Talks(), From: s.id, User: s.dev.UserID, Method: f.Method, Params: slices.Clone(f.Params)}
+	call := agent.Call{Device: s.dev.Talks(), From: s.id, User: s.dev.UserID, Method: f.Method, Params: slices.Clone(f.Params)}
 	if len(call.Params) == 0 {
 		call.Params = []byte("{}")
 	}
@@ -140,7 +140,7 @@ func (s *session) askAgent(a *callAnswer, f *frame.Call) {
 		}
 		done := make(chan outcome, 1)
 		go func() {
-			result, err := h.Agent.(chat.Caller).Call(ctx, call)
+			result, err := h.Agent.(agent.Caller).Call(ctx, call)
 			done <- outcome{result, err}
 		}()
 		select {
@@ -154,11 +154,11 @@ func (s *session) askAgent(a *callAnswer, f *frame.Call) {
 }
 
 // answered tells the device what the agent made of a call.
-func (h *Hub) answered(a *callAnswer, call chat.Call, result []byte, err error) {
-	var refused *chat.CallError
+func (h *Hub) answered(a *callAnswer, call agent.Call, result []byte, err error) {
+	var refused *agent.CallError
 	switch {
-	case err == nil && len(result) > chat.MaxResult:
-		err = fmt.Errorf("the result has %d bytes, %d are the most", len(result), chat.MaxResult)
+	case err == nil && len(result) > agent.MaxResult:
+		err = fmt.Errorf("the result has %d bytes, %d are the most", len(result), agent.MaxResult)
 		a.refuse(string(frame.TooBig), "the answer is too large for a device: ask for less")
 	case err == nil && len(result) > 0 && !(json.Valid(result) && utf8.Valid(result)):
 		err = errors.New("the result is no JSON")
@@ -169,7 +169,7 @@ func (h *Hub) answered(a *callAnswer, call chat.Call, result []byte, err error) 
 	case errors.As(err, &refused):
 		a.refuse(refused.Code, refused.Message)
 		return
-	case errors.Is(err, chat.ErrAway):
+	case errors.Is(err, agent.ErrAway):
 		a.refuse(agentAway, "the agent is away: try again when it is back")
 		return
 	case errors.Is(err, context.DeadlineExceeded):
@@ -265,7 +265,7 @@ func (a *callAnswer) params(f *frame.Call, to any) bool {
 		return true
 	}
 	if err := json.Unmarshal(f.Params, to); err != nil {
-		a.refuse(chat.BadParams, "the parameters do not have the form that the protocol describes for "+f.Method)
+		a.refuse(agent.BadParams, "the parameters do not have the form that the protocol describes for "+f.Method)
 		return false
 	}
 	return true

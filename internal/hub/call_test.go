@@ -12,13 +12,13 @@ import (
 	"time"
 
 	"hermes-mobile/frame"
-	"hermes-mobile/internal/chat"
+	"hermes-mobile/internal/agent"
 	"hermes-mobile/internal/hub"
 )
 
 // caller is the scripted agent with calls that the test answers.
 type caller struct {
-	*agent
+	*scripted
 	asked chan asked
 
 	mu      sync.Mutex
@@ -26,7 +26,7 @@ type caller struct {
 }
 
 type asked struct {
-	chat.Call
+	agent.Call
 	ctx    context.Context
 	answer chan answer
 }
@@ -42,7 +42,7 @@ func (c *caller) Methods(device string) []string {
 	return c.methods[device]
 }
 
-func (c *caller) Call(ctx context.Context, call chat.Call) ([]byte, error) {
+func (c *caller) Call(ctx context.Context, call agent.Call) ([]byte, error) {
 	a := asked{call, ctx, make(chan answer)}
 	c.asked <- a
 	got := <-a.answer // also when ctx ends: a bad agent
@@ -54,7 +54,7 @@ func callWorld(t *testing.T, methods map[string][]string, change func(*hub.Optio
 	t.Helper()
 	c := &caller{asked: make(chan asked, 100), methods: methods}
 	w := newWorld(t, func(o *hub.Options) {
-		c.agent = o.Agent.(*agent)
+		c.scripted = o.Agent.(*scripted)
 		o.Agent = c
 		if change != nil {
 			change(o)
@@ -79,7 +79,7 @@ func (c *client) result(id string) *frame.Result {
 
 func TestAgentAnswersCalls(t *testing.T) {
 	t.Parallel()
-	w, agent := callWorld(t, map[string][]string{"d": {"models.list", "devices.list", "models.list", "push.key", "jobs.run"}}, nil)
+	w, caller := callWorld(t, map[string][]string{"d": {"models.list", "devices.list", "models.list", "push.key", "jobs.run"}}, nil)
 	c, other := w.connect("d", withUser("anna")), w.connect("e", withUser("anna"))
 	if got := c.Ready.Capabilities.Call; !slices.Equal(got, []string{"devices.list", "devices.revoke", "models.list", "jobs.run"}) {
 		t.Errorf("offered %q: the server's names are its own, and each stands once", got)
@@ -88,14 +88,14 @@ func TestAgentAnswersCalls(t *testing.T) {
 		t.Errorf("the other device is offered %q", got)
 	}
 	c.send(&frame.Call{ID: "c1", Method: "models.list", Params: []byte(`{"all":true}`)})
-	a := agent.next(t)
+	a := caller.next(t)
 	if a.Device != "d" || a.From != "d" || a.User != "anna" || a.Method != "models.list" || string(a.Params) != `{"all":true}` {
 		t.Errorf("asked %+v", a.Call)
 	}
 	// Neither the session nor other calls wait.
 	c.text("m1", "one")
 	c.ask("c2", "jobs.run")
-	agent.next(t).answer <- answer{"", nil}
+	caller.next(t).answer <- answer{"", nil}
 	if r := c.result("c2"); r.Err != nil || string(r.Result) != "{}" {
 		t.Errorf("nothing counts as {}: %s", show(r))
 	}
@@ -114,54 +114,54 @@ func TestAgentAnswersCalls(t *testing.T) {
 	if r := c.call("devices.list", "{}"); r.Err != nil || !strings.Contains(string(r.Result), `"id":"e"`) {
 		t.Errorf("devices.list: %s", show(r))
 	}
-	if len(agent.asked) != 0 {
+	if len(caller.asked) != 0 {
 		t.Error("the agent was asked for what it does not offer")
 	}
 }
 
 func TestOfferedCallsChange(t *testing.T) {
 	t.Parallel()
-	w, agent := callWorld(t, map[string][]string{}, nil)
+	w, caller := callWorld(t, map[string][]string{}, nil)
 	c, other := w.connect("d"), w.connect("e")
-	agent.mu.Lock()
-	agent.methods["d"] = []string{"jobs.list"}
-	agent.mu.Unlock()
-	agent.host.Changed()
+	caller.mu.Lock()
+	caller.methods["d"] = []string{"jobs.list"}
+	caller.mu.Unlock()
+	caller.host.Changed()
 	if f := expect[*frame.CapabilitiesChanged](c); !slices.Equal(f.Capabilities.Call, []string{"devices.list", "devices.revoke", "jobs.list"}) || !f.Capabilities.Text {
 		t.Errorf("told %s", show(f))
 	}
-	agent.host.Changed()
+	caller.host.Changed()
 	c.quiet()
 	other.quiet()
 }
 
 func TestAgentFailsAtCalls(t *testing.T) {
 	t.Parallel()
-	w, agent := callWorld(t, map[string][]string{"d": {"x.do"}}, nil)
+	w, caller := callWorld(t, map[string][]string{"d": {"x.do"}}, nil)
 	c := w.connect("d")
 	for i, try := range []struct {
 		answer
 		code, says string
 	}{
-		{answer{"", &chat.CallError{Code: "not_found", Message: "there is no such session: list them"}}, "not_found", "there is no such session: list them"},
-		{answer{"", fmt.Errorf("ask: %w", &chat.CallError{Code: "bad_params", Message: "title is missing"})}, "bad_params", "title is missing"},
-		{answer{"", fmt.Errorf("dial: %w", chat.ErrAway)}, "agent_away", "away"},
+		{answer{"", &agent.CallError{Code: "not_found", Message: "there is no such session: list them"}}, "not_found", "there is no such session: list them"},
+		{answer{"", fmt.Errorf("ask: %w", &agent.CallError{Code: "bad_params", Message: "title is missing"})}, "bad_params", "title is missing"},
+		{answer{"", fmt.Errorf("dial: %w", agent.ErrAway)}, "agent_away", "away"},
 		{answer{"", errors.New("secret reason")}, "internal", "the agent failed"},
 		{answer{`{"half":`, nil}, "internal", "cannot be read"},
 		{answer{"{\"a\":\"\xff\"}", nil}, "internal", "cannot be read"},
-		{answer{`"` + strings.Repeat("a", chat.MaxResult) + `"`, nil}, "too_big", "ask for less"},
+		{answer{`"` + strings.Repeat("a", agent.MaxResult) + `"`, nil}, "too_big", "ask for less"},
 	} {
 		id := fmt.Sprint("c", i)
 		c.ask(id, "x.do")
-		agent.next(t).answer <- try.answer
+		caller.next(t).answer <- try.answer
 		r := c.result(id)
 		if r.Err == nil || r.Err.Code != try.code || !strings.Contains(r.Err.Message, try.says) || strings.Contains(r.Err.Message, "secret") {
 			t.Errorf("%v: %s", try.err, show(r))
 		}
 	}
 	c.ask("large", "x.do")
-	large := `"` + strings.Repeat("a", chat.MaxResult-2) + `"`
-	agent.next(t).answer <- answer{large, nil}
+	large := `"` + strings.Repeat("a", agent.MaxResult-2) + `"`
+	caller.next(t).answer <- answer{large, nil}
 	if r := c.result("large"); !bytes.Equal(r.Result, []byte(large)) {
 		t.Errorf("the largest result has %d bytes", len(r.Result))
 	}
@@ -170,13 +170,13 @@ func TestAgentFailsAtCalls(t *testing.T) {
 // An agent that does not answer costs the device its patience and no more, and its own place until it gives up.
 func TestAgentDoesNotAnswer(t *testing.T) {
 	t.Parallel()
-	w, agent := callWorld(t, map[string][]string{"d": {"x.do"}, "e": {"x.do"}}, func(o *hub.Options) { o.CallLife = 50 * time.Millisecond })
+	w, caller := callWorld(t, map[string][]string{"d": {"x.do"}, "e": {"x.do"}}, func(o *hub.Options) { o.CallLife = 50 * time.Millisecond })
 	c, other := w.connect("d"), w.connect("e")
 	var stuck []asked
 	for i := range 8 {
 		id := fmt.Sprint("c", i)
 		c.ask(id, "x.do")
-		a := agent.next(t)
+		a := caller.next(t)
 		if r := c.result(id); r.Err == nil || r.Err.Code != "timeout" || !strings.Contains(r.Err.Message, "1 second") {
 			t.Fatalf("result %s", show(r))
 		}
@@ -190,17 +190,17 @@ func TestAgentDoesNotAnswer(t *testing.T) {
 		t.Errorf("a ninth: %s", show(r))
 	}
 	other.ask("c1", "x.do")
-	agent.next(t).answer <- answer{"{}", nil}
+	caller.next(t).answer <- answer{"{}", nil}
 	other.result("c1")
 	for _, a := range stuck {
 		a.answer <- answer{`{"late":true}`, nil}
 	}
 	go func() {
-		for a := range agent.asked {
+		for a := range caller.asked {
 			a.answer <- answer{`{"late":false}`, nil}
 		}
 	}()
-	t.Cleanup(func() { close(agent.asked) })
+	t.Cleanup(func() { close(caller.asked) })
 	var r *frame.Result
 	until(t, "a place to be free", func() bool {
 		c.ask("n", "x.do")
@@ -214,10 +214,10 @@ func TestAgentDoesNotAnswer(t *testing.T) {
 
 func TestCallsEndWithTheServer(t *testing.T) {
 	t.Parallel()
-	w, agent := callWorld(t, map[string][]string{"d": {"x.do"}}, nil)
+	w, caller := callWorld(t, map[string][]string{"d": {"x.do"}}, nil)
 	c := w.connect("d")
 	c.ask("c1", "x.do")
-	a := agent.next(t)
+	a := caller.next(t)
 	go func() { <-a.ctx.Done(); a.answer <- answer{"", a.ctx.Err()} }()
 	w.close()
 	if r := c.result("c1"); r.Err == nil || r.Err.Code != "internal" || !strings.Contains(r.Err.Message, "stops") {
@@ -231,15 +231,15 @@ func TestCallsEndWithTheServer(t *testing.T) {
 // A call outlives its connection, and its answer is for nobody then.
 func TestCallerIsGone(t *testing.T) {
 	t.Parallel()
-	w, agent := callWorld(t, map[string][]string{"d": {"x.do"}}, nil)
+	w, caller := callWorld(t, map[string][]string{"d": {"x.do"}}, nil)
 	c := w.connect("d")
 	c.ask("c1", "x.do")
-	a := agent.next(t)
+	a := caller.next(t)
 	c.drop()
 	again := w.connect("d")
 	a.answer <- answer{`{"for":"the first"}`, nil}
 	again.ask("c2", "x.do")
-	agent.next(t).answer <- answer{`{"for":"the second"}`, nil}
+	caller.next(t).answer <- answer{`{"for":"the second"}`, nil}
 	if r := find[*frame.Result](again, nil); r.ID != "c2" {
 		t.Errorf("result %s", show(r))
 	}
@@ -248,7 +248,7 @@ func TestCallerIsGone(t *testing.T) {
 // A device that has joined a conversation asks in its name.
 func TestCallsOfASharedConversation(t *testing.T) {
 	t.Parallel()
-	w, agent := callWorld(t, map[string][]string{"d": {"x.do"}}, nil)
+	w, caller := callWorld(t, map[string][]string{"d": {"x.do"}}, nil)
 	w.connect("d", withUser("anna"))
 	member := w.connect("e", withUser("anna"))
 	ok(t, w.hub.Join(ctx, "e", "d"))
@@ -258,7 +258,7 @@ func TestCallsOfASharedConversation(t *testing.T) {
 		t.Errorf("offered %q", got)
 	}
 	member.ask("c1", "x.do")
-	a := agent.next(t)
+	a := caller.next(t)
 	if a.Device != "d" || a.From != "e" || a.User != "anna" {
 		t.Errorf("asked %+v", a.Call)
 	}

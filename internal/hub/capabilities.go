@@ -5,10 +5,10 @@ import (
 	"time"
 
 	"hermes-mobile/frame"
-	"hermes-mobile/internal/chat"
+	"hermes-mobile/internal/agent"
 )
 
-func agentState(st chat.Status) frame.AgentState {
+func agentState(st agent.Status) frame.AgentState {
 	if st.Online {
 		return frame.Online
 	}
@@ -16,7 +16,7 @@ func agentState(st chat.Status) frame.AgentState {
 }
 
 // capabilities says what the device can do with the agent as it is now.
-func (s *session) capabilities(st chat.Status) frame.Capabilities {
+func (s *session) capabilities(st agent.Status) frame.Capabilities {
 	h, may := s.hub, s.dev.Rights
 	var kinds []string
 	if may.Write && st.Images && !st.FilesIn && !st.AnyFile {

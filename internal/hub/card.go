@@ -7,13 +7,13 @@ import (
 	"time"
 
 	"hermes-mobile/frame"
-	"hermes-mobile/internal/chat"
+	"hermes-mobile/internal/agent"
 	"hermes-mobile/internal/store"
 )
 
 // card is a question that is open, or decided while the agent does not know it yet.
 type card struct {
-	chat.Card
+	agent.Card
 	row   store.Card
 	again bool // to be shown after the backlog: the device saw it on an earlier connection
 	told  bool // the agent is being told the decision
@@ -82,7 +82,7 @@ func (k *card) prompt() *frame.Prompt {
 const maxCardLife = 30 * 24 * time.Hour
 
 // ask shows a card of the agent.
-func (s *session) ask(b *batch, c chat.Card) {
+func (s *session) ask(b *batch, c agent.Card) {
 	if s.card(c.ID) != nil { // asked already; a second row of its id would fail everything it is stored with
 		return
 	}
@@ -121,26 +121,26 @@ func safe(kind string) string {
 }
 
 // choice works out what an answer means on a card.
-func (k *card) choice(f *frame.Answer) (chat.Answer, *frame.Error) {
-	bad := func(message string) (chat.Answer, *frame.Error) {
-		return chat.Answer{}, &frame.Error{Code: frame.BadFrame, Message: message, Ref: ref(f)}
+func (k *card) choice(f *frame.Answer) (agent.Answer, *frame.Error) {
+	bad := func(message string) (agent.Answer, *frame.Error) {
+		return agent.Answer{}, &frame.Error{Code: frame.BadFrame, Message: message, Ref: ref(f)}
 	}
 	other := k.Kind == frame.Clarify && (f.OptionID == frame.OtherOption || f.OptionID == "" && f.Text != "")
 	switch {
 	case other && f.Text == "":
 		return bad("send your own answer in \"text\" along with option_id other")
 	case other:
-		return chat.Answer{OptionID: frame.OtherOption, Text: f.Text}, nil
+		return agent.Answer{OptionID: frame.OtherOption, Text: f.Text}, nil
 	case f.OptionID == "":
 		return bad("choose one of the card's options by its option_id")
 	}
 	for _, o := range k.Options {
 		if o.ID == f.OptionID {
-			return chat.Answer{OptionID: f.OptionID}, nil
+			return agent.Answer{OptionID: f.OptionID}, nil
 		}
 	}
 	if v := safe(k.Kind); v != "" {
-		return chat.Answer{OptionID: v}, nil
+		return agent.Answer{OptionID: v}, nil
 	}
 	return bad("the card has no such option: choose one of its option ids")
 }
@@ -210,7 +210,7 @@ var errDecided = errors.New("the card was decided before")
 // decide stores the decision of an open card with its prompt_done. by is who decided, nil if that was no device. The store has the last
 // word: it is errDecided where the card was decided before, and the caller posts overruled then. It is store.ErrTooNew where that device
 // may not answer yet.
-func (s *session) decide(b *batch, k *card, a chat.Answer, by *frame.Peer, op func(*store.Tx) error, after func(error)) {
+func (s *session) decide(b *batch, k *card, a agent.Answer, by *frame.Peer, op func(*store.Tx) error, after func(error)) {
 	stop(&k.timer)
 	who, allowed, now := "", none, time.Now()
 	if by != nil {
@@ -344,7 +344,7 @@ func (e expired) apply(s *session, b *batch) {
 	if s.dev == nil || k == nil || k.row.State != store.CardOpen {
 		return
 	}
-	s.decide(b, k, chat.Answer{OptionID: safe(k.Kind), Expired: true}, nil, none, func(err error) {
+	s.decide(b, k, agent.Answer{OptionID: safe(k.Kind), Expired: true}, nil, none, func(err error) {
 		if errors.Is(err, errDecided) {
 			s.hub.post(s.id, &overruled{id: k.ID})
 		}
@@ -358,7 +358,7 @@ func (e expired) apply(s *session, b *batch) {
 func none(*store.Tx) error { return nil }
 
 // closeCard: the agent decided by itself, or waits no longer.
-func (s *session) closeCard(b *batch, e chat.CloseCard) {
+func (s *session) closeCard(b *batch, e agent.CloseCard) {
 	k := s.card(e.ID) // without a flush: a post is one transaction
 	if k == nil || k.row.State != store.CardOpen {
 		return
@@ -369,7 +369,7 @@ func (s *session) closeCard(b *batch, e chat.CloseCard) {
 		return
 	}
 	k.told = true // by itself
-	s.decide(b, k, chat.Answer{OptionID: e.OptionID, Expired: e.Expired}, nil, func(tx *store.Tx) error { return tx.Settle(e.ID) }, func(err error) {
+	s.decide(b, k, agent.Answer{OptionID: e.OptionID, Expired: e.Expired}, nil, func(tx *store.Tx) error { return tx.Settle(e.ID) }, func(err error) {
 		switch {
 		case err == nil:
 			s.hub.Metrics.Cards.WithLabelValues("closed").Inc()
@@ -393,7 +393,7 @@ func (s *session) tellDecisions() {
 		}
 		k.told = true
 		id := k.ID
-		s.hub.Agent.Answer(k.Card, chat.Answer{OptionID: k.row.OptionID, Text: k.row.Text, Expired: k.row.Expired}, func(err error) {
+		s.hub.Agent.Answer(k.Card, agent.Answer{OptionID: k.row.OptionID, Text: k.row.Text, Expired: k.row.Expired}, func(err error) {
 			s.hub.post(s.id, settled{id: id, err: err})
 		})
 	}

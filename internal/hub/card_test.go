@@ -7,20 +7,20 @@ import (
 	"time"
 
 	"hermes-mobile/frame"
-	"hermes-mobile/internal/chat"
+	"hermes-mobile/internal/agent"
 	"hermes-mobile/internal/hub"
 )
 
-func approvalCard(id string, n int64) chat.Card {
-	return chat.Card{ID: id, N: n, Kind: frame.ExecApproval, Text: "may I?", Command: "rm", State: []byte("of " + id),
-		Options: []chat.Option{{ID: "once", Label: "Once", Style: "primary"}, {ID: "deny", Label: "Deny", Style: "danger"}}}
+func approvalCard(id string, n int64) agent.Card {
+	return agent.Card{ID: id, N: n, Kind: frame.ExecApproval, Text: "may I?", Command: "rm", State: []byte("of " + id),
+		Options: []agent.Option{{ID: "once", Label: "Once", Style: "primary"}, {ID: "deny", Label: "Deny", Style: "danger"}}}
 }
 
 // A decision is told until the agent has taken it: again when it comes back, again after a restart, and then no more.
 func TestDecisionIsToldUntilTaken(t *testing.T) {
 	w := newWorld(t, nil)
 	c := w.connect("d")
-	w.post("d", chat.Ask{Card: approvalCard("c1", 0)})
+	w.post("d", agent.Ask{Card: approvalCard("c1", 0)})
 	expect[*frame.Prompt](c)
 	w.agent.online(false)
 	expect[*frame.CapabilitiesChanged](c)
@@ -33,7 +33,7 @@ func TestDecisionIsToldUntilTaken(t *testing.T) {
 	told := func() answered {
 		t.Helper()
 		a := w.told()
-		if a.answer != (chat.Answer{OptionID: "once"}) || a.card.ID != "c1" || string(a.card.State) != "of c1" {
+		if a.answer != (agent.Answer{OptionID: "once"}) || a.card.ID != "c1" || string(a.card.State) != "of c1" {
 			t.Fatalf("told %+v of %+v", a.answer, a.card)
 		}
 		return a
@@ -70,13 +70,13 @@ func (w *world) unsettled(t tb) (open, all int) {
 func TestSettlesWithTheEffect(t *testing.T) {
 	w := newWorld(t, nil)
 	c := w.connect("d")
-	w.post("d", chat.Ask{Card: approvalCard("c1", 0)})
+	w.post("d", agent.Ask{Card: approvalCard("c1", 0)})
 	expect[*frame.Prompt](c)
 	c.send(&frame.Answer{PromptID: "c1", OptionID: "once"})
 	expect[*frame.PromptDone](c)
 	w.told()               // and it dies before it says that it took it
 	w.failWrites("outbox") // the effect cannot be stored
-	say := chat.Say{ID: "s1", Text: "done", Final: true, Settles: "c1"}
+	say := agent.Say{ID: "s1", Text: "done", Final: true, Settles: "c1"}
 	if err := w.try("d", say); err == nil {
 		t.Fatal("stored in spite of the failing store")
 	}
@@ -98,8 +98,8 @@ func TestOneAnswerCounts(t *testing.T) {
 	w := newWorld(t, func(o *hub.Options) { o.PromptLife = 30 * time.Millisecond })
 	c, other := w.connect("d"), w.connect("e")
 	for range 20 {
-		card := approvalCard(chat.NewID(), 0)
-		w.post("d", chat.Ask{Card: card})
+		card := approvalCard(agent.NewID(), 0)
+		w.post("d", agent.Ask{Card: card})
 		expect[*frame.Prompt](c)
 		other.send(&frame.Answer{PromptID: card.ID, OptionID: "once"})
 		if e := expect[*frame.Error](other); e.Code != frame.Forbidden || e.Ref != card.ID {
@@ -139,25 +139,25 @@ func TestCardExpires(t *testing.T) {
 	c := w.connect("d")
 	short := approvalCard("c1", 0)
 	short.Life = 20 * time.Millisecond
-	w.post("d", chat.Ask{Card: short})
+	w.post("d", agent.Ask{Card: short})
 	expect[*frame.Prompt](c)
 	if d := expect[*frame.PromptDone](c); !d.Expired || d.OptionID != "deny" {
 		t.Errorf("device: %s", show(d))
 	}
 	a := w.told()
-	if a.answer != (chat.Answer{OptionID: "deny", Expired: true}) {
+	if a.answer != (agent.Answer{OptionID: "deny", Expired: true}) {
 		t.Errorf("agent: %+v", a.answer)
 	}
 	a.taken(nil)
 
-	choice := chat.Card{ID: "c2", Kind: frame.Clarify, Life: 300 * time.Millisecond, Options: []chat.Option{{ID: "a"}}}
+	choice := agent.Card{ID: "c2", Kind: frame.Clarify, Life: 300 * time.Millisecond, Options: []agent.Option{{ID: "a"}}}
 	asked := time.Now()
-	w.post("d", chat.Ask{Card: choice})
+	w.post("d", agent.Ask{Card: choice})
 	w.close()
 	until(t, "the card's time to end", func() bool { return time.Since(asked) > choice.Life })
 	w.start(newAgent())
 	a = w.told()
-	if a.answer != (chat.Answer{Expired: true}) || a.card.ID != "c2" {
+	if a.answer != (agent.Answer{Expired: true}) || a.card.ID != "c2" {
 		t.Errorf("after the restart: %+v", a.answer)
 	}
 	a.taken(nil)
@@ -169,8 +169,8 @@ func TestOpenCardIsShownAgain(t *testing.T) {
 	w := newWorld(t, nil)
 	c := w.connect("d")
 	epoch := c.Ready.Resume.Epoch
-	w.post("d", chat.Ask{Card: approvalCard("c1", 0)})
-	w.post("d", chat.Say{ID: "s1", Text: "later", Final: true})
+	w.post("d", agent.Ask{Card: approvalCard("c1", 0)})
+	w.post("d", agent.Say{ID: "s1", Text: "later", Final: true})
 	seq := expect[*frame.Prompt](c).Seq
 	last := expect[*frame.Message](c).Seq
 	again := func(c *client, want int) {

@@ -9,7 +9,7 @@ import (
 
 	"hermes-mobile/frame"
 	"hermes-mobile/internal/access"
-	"hermes-mobile/internal/chat"
+	"hermes-mobile/internal/agent"
 	"hermes-mobile/internal/hub"
 )
 
@@ -32,7 +32,7 @@ func TestSessionsLeaveMemory(t *testing.T) {
 	if w.hub.Sessions() != 1 {
 		t.Error("a session left while its turn runs")
 	}
-	w.post("d", chat.Working{}, chat.Say{ID: "s1", Text: "step", N: h.N})
+	w.post("d", agent.Working{}, agent.Say{ID: "s1", Text: "step", N: h.N})
 	w.reply(h, "1")
 	empty("a turn that ended when the device was away")
 
@@ -50,11 +50,11 @@ func TestSessionsLeaveMemory(t *testing.T) {
 
 	card := approvalCard("c1", 0)
 	card.Life = 30 * time.Millisecond
-	w.post("d", chat.Ask{Card: card})
+	w.post("d", agent.Ask{Card: card})
 	w.told().taken(nil)
 	empty("a card that expired")
 
-	if err := w.try("nobody", chat.Working{}); err == nil {
+	if err := w.try("nobody", agent.Working{}); err == nil {
 		t.Error("posted to nobody")
 	}
 	if _, err := w.hub.Deliver(ctx, "s", &frame.Deliver{To: "somebody", Text: "x"}); err != nil {
@@ -79,11 +79,11 @@ func TestCrowd(t *testing.T) {
 		go func() {
 			defer agents.Done()
 			h.taken(nil)
-			id := chat.NewID()
+			id := agent.NewID()
 			for i := range 1 + rand.IntN(4) {
-				w.hub.Post(h.Device, nil, chat.Say{ID: id, Text: h.Text[:min(len(h.Text), i*3+1)], N: h.N, ReplyTo: h.ID}, chat.Working{})
+				w.hub.Post(h.Device, nil, agent.Say{ID: id, Text: h.Text[:min(len(h.Text), i*3+1)], N: h.N, ReplyTo: h.ID}, agent.Working{})
 			}
-			w.hub.Post(h.Device, nil, chat.Say{ID: id, Text: h.Text, Final: true, N: h.N, ReplyTo: h.ID}, chat.Done{N: h.N})
+			w.hub.Post(h.Device, nil, agent.Say{ID: id, Text: h.Text, Final: true, N: h.N, ReplyTo: h.ID}, agent.Done{N: h.N})
 			w.hub.Changed()
 		}()
 		return true
@@ -229,7 +229,7 @@ func TestStopUnderLoad(t *testing.T) {
 	for missing() > 0 {
 		h := w.take()
 		handed[h.Text] = true
-		w.hub.Post(h.Device, nil, chat.Done{N: h.N})
+		w.hub.Post(h.Device, nil, agent.Done{N: h.N})
 	}
 	t.Logf("%d accepted", total)
 }

@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"hermes-mobile/frame"
-	"hermes-mobile/internal/chat"
+	"hermes-mobile/internal/agent"
 	"hermes-mobile/internal/media"
 	"hermes-mobile/internal/quota"
 	"hermes-mobile/internal/store"
@@ -160,7 +160,7 @@ func (e *delivery) apply(s *session, b *batch) {
 		file = &put
 		size = h.countFile(file.Size, int64(len(f.Text))+deliveryBytes, e.accounts)
 	}
-	message := chat.NewID()
+	message := agent.NewID()
 	record := s.record(store.Delivery{Source: sourceDeliver, Sender: e.sender, ID: f.ID, Message: message, Queued: !live})
 	note := func(tx *store.Tx) error {
 		if err := record(tx); err != nil {
@@ -221,7 +221,7 @@ var errTwice = errors.New("the delivery was made already")
 func head(b []byte) []byte { return b[:min(len(b), 4096)] }
 
 // sendFile stores a file of the agent for the device.
-func (s *session) sendFile(b *batch, e chat.SendFile) {
+func (s *session) sendFile(b *batch, e agent.SendFile) {
 	s.hub.Metrics.FilesOut.Inc()
 	kind, mime := e.File.Kind, e.File.Mime
 	if kind == "" {

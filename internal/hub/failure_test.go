@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"hermes-mobile/frame"
-	"hermes-mobile/internal/chat"
+	"hermes-mobile/internal/agent"
 	"hermes-mobile/internal/store"
 )
 
@@ -88,14 +88,14 @@ func TestStoreFailsForAPost(t *testing.T) {
 	c.text("m1", "one")
 	c.text("m2", "two")
 	h := w.take()
-	w.post("d", chat.Say{ID: "s1", Text: "step", N: h.N, ReplyTo: h.ID})
+	w.post("d", agent.Say{ID: "s1", Text: "step", N: h.N, ReplyTo: h.ID})
 	expect[*frame.Message](c)
 	w.failWrites("card")
-	events := []chat.Event{
-		chat.Say{ID: "s1", Text: "step done", Final: true, N: h.N, ReplyTo: h.ID},
-		chat.Ask{Card: approvalCard("c1", h.N)},
-		chat.Home{},
-		chat.Done{N: h.N},
+	events := []agent.Event{
+		agent.Say{ID: "s1", Text: "step done", Final: true, N: h.N, ReplyTo: h.ID},
+		agent.Ask{Card: approvalCard("c1", h.N)},
+		agent.Home{},
+		agent.Done{N: h.N},
 	}
 	if err := w.try("d", events...); err == nil {
 		t.Fatal("stored in spite of the failing store")
@@ -133,11 +133,11 @@ func TestStoreFailsForDone(t *testing.T) {
 	c.text("m2", "two")
 	h := w.take()
 	w.sql("CREATE TRIGGER test_done BEFORE UPDATE OF state ON inbox WHEN NEW.state = 2 BEGIN SELECT RAISE(ABORT, 'disk full'); END")
-	if err := w.try("d", chat.Done{N: h.N}); err == nil {
+	if err := w.try("d", agent.Done{N: h.N}); err == nil {
 		t.Fatal("stored in spite of the failing store")
 	}
 	w.sql("DROP TRIGGER test_done")
-	ok(t, w.try("d", chat.Done{N: h.N}))
+	ok(t, w.try("d", agent.Done{N: h.N}))
 	if h := w.take(); h.Text != "two" {
 		t.Errorf("handed %q", h.Text)
 	}
@@ -151,7 +151,7 @@ func TestStoreFailsForNotes(t *testing.T) {
 	w.sql("CREATE TRIGGER test_notes BEFORE UPDATE OF state ON inbox BEGIN SELECT RAISE(ABORT, 'disk full'); END")
 	c.text("m1", "one")
 	one := w.take()
-	if err := w.try("d", chat.Done{N: one.N}); err == nil {
+	if err := w.try("d", agent.Done{N: one.N}); err == nil {
 		t.Fatal("stored in spite of the failing store")
 	}
 	c.text("m2", "two")
@@ -216,14 +216,14 @@ func TestStoreFailsForAFinal(t *testing.T) {
 	c := w.connect("d")
 	c.text("m1", "one")
 	h := w.take()
-	w.post("d", chat.Say{ID: "s1", Text: "step", N: h.N, ReplyTo: h.ID})
+	w.post("d", agent.Say{ID: "s1", Text: "step", N: h.N, ReplyTo: h.ID})
 	expect[*frame.Message](c)
 	w.failWrites("outbox")
-	if err := w.try("d", chat.Say{ID: "s1", Text: "step done", Final: true, N: h.N, ReplyTo: h.ID}); err == nil {
+	if err := w.try("d", agent.Say{ID: "s1", Text: "step done", Final: true, N: h.N, ReplyTo: h.ID}); err == nil {
 		t.Fatal("stored in spite of the failing store")
 	}
 	w.healWrites("outbox")
-	w.post("d", chat.Done{N: h.N})
+	w.post("d", agent.Done{N: h.N})
 	var m *frame.Message
 	for _, f := range c.sync() {
 		if got, is := f.(*frame.Message); is && got.Final {
@@ -239,7 +239,7 @@ func TestStoreFailsForAFinal(t *testing.T) {
 func TestStoreFailsForADecision(t *testing.T) {
 	w := newWorld(t, nil)
 	c := w.connect("d")
-	w.post("d", chat.Ask{Card: approvalCard("c1", 0)})
+	w.post("d", agent.Ask{Card: approvalCard("c1", 0)})
 	expect[*frame.Prompt](c)
 	w.failWrites("outbox")
 	c.send(&frame.Answer{ID: "a1", PromptID: "c1", OptionID: "once"})
@@ -276,7 +276,7 @@ func TestStoreFailsForHello(t *testing.T) {
 		if code, closed := w.open("new").refusal(); code != frame.Internal || closed != int(frame.CloseTryLater) {
 			t.Errorf("without table %s refused with %s and %d", table, code, closed)
 		}
-		if err := w.try("new", chat.Say{ID: "s", Text: "x", Final: true}); err == nil {
+		if err := w.try("new", agent.Say{ID: "s", Text: "x", Final: true}); err == nil {
 			t.Errorf("without table %s a message was stored", table)
 		}
 		if _, err := w.hub.Deliver(ctx, "s", &frame.Deliver{ID: table, To: "new", Text: "x"}); err != nil {
@@ -318,16 +318,16 @@ func TestStoreFailsDuringReplay(t *testing.T) {
 func TestStoreFailsInMidStream(t *testing.T) {
 	w := newWorld(t, nil)
 	c := w.connect("d")
-	w.post("d", chat.Say{ID: "s1", Text: "a"})
+	w.post("d", agent.Say{ID: "s1", Text: "a"})
 	expect[*frame.Message](c)
 	w.failWrites("open_message")
 	began := time.Now()
 	for i := 0; time.Since(began) < 2200*time.Millisecond; i++ { // past the interval at which the text is saved
-		w.hub.Post("d", nil, chat.Say{ID: "s1", Text: fmt.Sprint("a ", i)})
+		w.hub.Post("d", nil, agent.Say{ID: "s1", Text: fmt.Sprint("a ", i)})
 		c.sync()
 	}
 	w.healWrites("open_message")
-	w.post("d", chat.Say{ID: "s1", Text: "the end", Final: true})
+	w.post("d", agent.Say{ID: "s1", Text: "the end", Final: true})
 	if m := c.message(); m.Text != "the end" || m.Interrupted {
 		t.Errorf("final %s", show(m))
 	}
@@ -337,14 +337,14 @@ func TestStoreFailsInMidStream(t *testing.T) {
 func TestStoreFailsForAPostThatClosesACard(t *testing.T) {
 	w := newWorld(t, nil)
 	c := w.connect("d")
-	w.post("d", chat.Ask{Card: approvalCard("c1", 0)})
+	w.post("d", agent.Ask{Card: approvalCard("c1", 0)})
 	expect[*frame.Prompt](c)
 	w.failWrites("card")
-	events := []chat.Event{
-		chat.Say{ID: "s1", Text: "one", Final: true},
-		chat.CloseCard{ID: "c1", OptionID: "once"},
-		chat.Ask{Card: approvalCard("c2", 0)},
-		chat.CloseCard{ID: "c2", OptionID: "deny"},
+	events := []agent.Event{
+		agent.Say{ID: "s1", Text: "one", Final: true},
+		agent.CloseCard{ID: "c1", OptionID: "once"},
+		agent.Ask{Card: approvalCard("c2", 0)},
+		agent.CloseCard{ID: "c2", OptionID: "deny"},
 	}
 	if err := w.try("d", events...); err == nil {
 		t.Fatal("stored in spite of the failing store")
@@ -381,17 +381,17 @@ func TestOneBadEventInABatch(t *testing.T) {
 	w.sql("CREATE TRIGGER test_bad BEFORE INSERT ON card WHEN NEW.id = 'bad' BEGIN SELECT RAISE(ABORT, 'cannot be stored'); END")
 	release := w.holdDisk()
 	outcomes := map[string]chan error{}
-	post := func(name string, events ...chat.Event) {
+	post := func(name string, events ...agent.Event) {
 		done := make(chan error, 1)
 		outcomes[name] = done
 		w.hub.Post("d", func(err error) { done <- err }, events...)
 	}
-	post("first", chat.Say{ID: "s0", Text: "first", Final: true}) // waits for the disk; the others wait for it
-	post("before", chat.Say{ID: "s1", Text: "before", Final: true, N: h.N, ReplyTo: h.ID})
-	post("good card", chat.Ask{Card: approvalCard("good", 0)})
-	post("bad card", chat.Say{ID: "s2", Text: "with the bad card", Final: true}, chat.Ask{Card: approvalCard("bad", 0)})
-	post("after", chat.Say{ID: "s3", Text: "after", Final: true})
-	post("done", chat.Done{N: h.N})
+	post("first", agent.Say{ID: "s0", Text: "first", Final: true}) // waits for the disk; the others wait for it
+	post("before", agent.Say{ID: "s1", Text: "before", Final: true, N: h.N, ReplyTo: h.ID})
+	post("good card", agent.Ask{Card: approvalCard("good", 0)})
+	post("bad card", agent.Say{ID: "s2", Text: "with the bad card", Final: true}, agent.Ask{Card: approvalCard("bad", 0)})
+	post("after", agent.Say{ID: "s3", Text: "after", Final: true})
+	post("done", agent.Done{N: h.N})
 	release()
 	for name, done := range outcomes {
 		if err := receive(t, done, name); (err != nil) != (name == "bad card") {
@@ -462,7 +462,7 @@ func TestOneBadMessageInABatch(t *testing.T) {
 		if h.Text != want {
 			t.Errorf("handed %q, want %q", h.Text, want)
 		}
-		w.post("d", chat.Done{N: h.N})
+		w.post("d", agent.Done{N: h.N})
 	}
 }
 

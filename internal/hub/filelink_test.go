@@ -10,7 +10,7 @@ import (
 
 	"hermes-mobile/frame"
 	"hermes-mobile/internal/access"
-	"hermes-mobile/internal/chat"
+	"hermes-mobile/internal/agent"
 	"hermes-mobile/internal/hub"
 	"hermes-mobile/internal/media"
 )
@@ -35,7 +35,7 @@ func newLinkWorld(t *testing.T) *linkWorld {
 func (w *linkWorld) file(c *client) string {
 	w.t.Helper()
 	put := value[media.File](w.t)(w.files.Put([]byte("the content of the file")))
-	w.post(c.id, chat.SendFile{ID: chat.NewID(), File: chat.File{Kind: "document", Mime: "text/plain", Name: "a.txt", Hash: put.Hash, Size: put.Size}})
+	w.post(c.id, agent.SendFile{ID: agent.NewID(), File: agent.File{Kind: "document", Mime: "text/plain", Name: "a.txt", Hash: put.Hash, Size: put.Size}})
 	m := find[*frame.Media](c, nil)
 	_, path, found := strings.Cut(m.URL, "/media/")
 	if !found {

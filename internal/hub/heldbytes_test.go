@@ -10,7 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"hermes-mobile/frame"
-	"hermes-mobile/internal/chat"
+	"hermes-mobile/internal/agent"
 	"hermes-mobile/internal/hub"
 	"hermes-mobile/internal/store"
 )
@@ -92,9 +92,9 @@ func TestOutboxFilledAtOnceByBytes(t *testing.T) {
 	w := newWorld(t, func(o *hub.Options) { o.OutboxBytes = most })
 	w.connect("d").drop()
 	for range 3 {
-		var events []chat.Event
+		var events []agent.Event
 		for i := range 20 {
-			events = append(events, chat.Say{ID: chat.NewID(), Text: strings.Repeat("x", 37*i), Final: true})
+			events = append(events, agent.Say{ID: agent.NewID(), Text: strings.Repeat("x", 37*i), Final: true})
 		}
 		w.post("d", events...)
 	}
@@ -180,13 +180,13 @@ func TestOutboxBytesStayTrue(t *testing.T) {
 		},
 		"many come at once": func(w *world, _ *client, fill func(int)) {
 			fill(1)
-			var events []chat.Event
+			var events []agent.Event
 			for i := range 28 {
 				text := "short"
 				if i >= 24 { // when their number was already too large
 					text = long
 				}
-				events = append(events, chat.Say{ID: chat.NewID(), Text: text, Final: true})
+				events = append(events, agent.Say{ID: agent.NewID(), Text: text, Final: true})
 			}
 			w.post("d", events...)
 		},
@@ -207,7 +207,7 @@ func TestOutboxBytesStayTrue(t *testing.T) {
 			fill(1)
 			w.failWrites("outbox")
 			for range 12 {
-				if err := w.try("d", chat.Say{ID: chat.NewID(), Text: long, Final: true}); err == nil {
+				if err := w.try("d", agent.Say{ID: agent.NewID(), Text: long, Final: true}); err == nil {
 					t.Error("stored in spite of the failing store")
 				}
 			}
@@ -263,7 +263,7 @@ func TestOutboxBytesWhenTheStoreFails(t *testing.T) {
 	before := w.rows(t, "d")
 	w.failWrites("outbox")
 	for range 5 {
-		if err := w.try("d", chat.Say{ID: chat.NewID(), Text: long, Final: true}); err == nil {
+		if err := w.try("d", agent.Say{ID: agent.NewID(), Text: long, Final: true}); err == nil {
 			t.Fatal("stored in spite of the failing store")
 		}
 	}

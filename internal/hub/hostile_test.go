@@ -9,7 +9,7 @@ import (
 
 	"hermes-mobile/frame"
 	"hermes-mobile/internal/access"
-	"hermes-mobile/internal/chat"
+	"hermes-mobile/internal/agent"
 	"hermes-mobile/internal/hub"
 )
 
@@ -36,7 +36,7 @@ func TestFramesOfADeviceThatLeft(t *testing.T) {
 		}
 		id := fmt.Sprintf("%s-%d", user, round)
 		c := w.connect(id, withUser(user))
-		w.hub.Post(id, nil, chat.Say{ID: chat.NewID(), Text: "something to be stored in the same batch", Final: true})
+		w.hub.Post(id, nil, agent.Say{ID: agent.NewID(), Text: "something to be stored in the same batch", Final: true})
 		c.burst(
 			&frame.Text{ID: "m1", Text: "one"},
 			&frame.Call{ID: "c1", Method: "devices.list", Params: []byte("{}")},

@@ -18,7 +18,7 @@ import (
 
 	"hermes-mobile/frame"
 	"hermes-mobile/internal/access"
-	"hermes-mobile/internal/chat"
+	"hermes-mobile/internal/agent"
 	"hermes-mobile/internal/media"
 	"hermes-mobile/internal/metrics"
 	"hermes-mobile/internal/push"
@@ -32,7 +32,7 @@ type Options struct {
 	Store   *store.Store
 	Files   *media.Store
 	Links   *media.Signer
-	Agent   chat.Agent
+	Agent   agent.Agent
 	Tokens  *access.Tokens
 	Pairing *access.Pairing
 	Guard   *access.Guard
@@ -270,18 +270,18 @@ func (h *Hub) each(f func(*session)) {
 	}
 }
 
-// Post implements chat.Host.
-func (h *Hub) Post(device string, done func(error), events ...chat.Event) {
+// Post implements agent.Host.
+func (h *Hub) Post(device string, done func(error), events ...agent.Event) {
 	h.post(device, &said{events: events, done: done})
 }
 
-// Changed implements chat.Host.
+// Changed implements agent.Host.
 func (h *Hub) Changed() {
 	h.each(func(s *session) { s.post(statusChanged{}) })
 }
 
-// OpenCards implements chat.Host.
-func (h *Hub) OpenCards(ctx context.Context, device string) ([]chat.Card, error) {
+// OpenCards implements agent.Host.
+func (h *Hub) OpenCards(ctx context.Context, device string) ([]agent.Card, error) {
 	dev, err := h.store.Device(ctx, device)
 	if err != nil || dev == nil {
 		return nil, err
@@ -290,7 +290,7 @@ func (h *Hub) OpenCards(ctx context.Context, device string) ([]chat.Card, error)
 	if err != nil {
 		return nil, err
 	}
-	var list []chat.Card
+	var list []agent.Card
 	for _, row := range rows {
 		if row.State != store.CardOpen {
 			continue

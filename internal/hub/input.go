@@ -11,7 +11,7 @@ import (
 
 	"hermes-mobile/frame"
 	"hermes-mobile/internal/access"
-	"hermes-mobile/internal/chat"
+	"hermes-mobile/internal/agent"
 	"hermes-mobile/internal/media"
 	"hermes-mobile/internal/store"
 )
@@ -102,7 +102,7 @@ func (s *session) flushHello(c *conn, b *batch) {
 }
 
 func (s *session) text(b *batch, e *received, f *frame.Text) {
-	in := chat.Input{ID: f.ID, Kind: chat.Text, Text: f.Text, ReplyTo: f.ReplyTo, Steer: f.Steer}
+	in := agent.Input{ID: f.ID, Kind: agent.Text, Text: f.Text, ReplyTo: f.ReplyTo, Steer: f.Steer}
 	n, accounts := inputBytes(&in)+2*int64(len(f.ID)), s.accounts()
 	full := s.hub.messageFits(n, accounts)
 	if full == nil {
@@ -118,7 +118,7 @@ func (s *session) text(b *batch, e *received, f *frame.Text) {
 }
 
 // accept stores a message, which was counted, and gives its receipt; then it waits for its turn.
-func (s *session) accept(b *batch, e *received, id string, in chat.Input, size counted) {
+func (s *session) accept(b *batch, e *received, id string, in agent.Input, size counted) {
 	in.Device, in.Quote = s.dev.Talks(), s.quote(in.ReplyTo)
 	body, err := json.Marshal(in)
 	if err != nil {
@@ -174,7 +174,7 @@ func (s *session) accept(b *batch, e *received, id string, in chat.Input, size c
 }
 
 // enter hands an accepted input to the agent, now or when its turn has come.
-func (s *session) enter(in chat.Input, away bool) {
+func (s *session) enter(in agent.Input, away bool) {
 	if in.Steer && s.turn != nil && !away {
 		in.Joins = s.turn.in.N
 	}
@@ -190,19 +190,19 @@ func (s *session) enter(in chat.Input, away bool) {
 }
 
 // commands reports whether an input is a command, which may pass the messages that wait: that stops what they wait for, say.
-func commands(in chat.Input) bool {
-	return in.Kind == chat.Text && strings.HasPrefix(strings.TrimSpace(in.Text), "/")
+func commands(in agent.Input) bool {
+	return in.Kind == agent.Text && strings.HasPrefix(strings.TrimSpace(in.Text), "/")
 }
 
 // line puts an input among those that wait, in the order in which they were accepted.
-func (s *session) line(in chat.Input) {
-	at, _ := slices.BinarySearchFunc(s.waiting, in.N, func(w chat.Input, n int64) int { return cmp.Compare(w.N, n) })
+func (s *session) line(in agent.Input) {
+	at, _ := slices.BinarySearchFunc(s.waiting, in.N, func(w agent.Input, n int64) int { return cmp.Compare(w.N, n) })
 	s.waiting = slices.Insert(s.waiting, at, in)
 	s.waitsChange(&in, 1)
 }
 
 // echo is an input as the other devices of its conversation see it.
-func echo(in chat.Input, from frame.Peer) *frame.Echo {
+func echo(in agent.Input, from frame.Peer) *frame.Echo {
 	e := &frame.Echo{ID: in.ID, From: from, Text: in.Text, ReplyTo: in.ReplyTo}
 	if f := in.File; f != nil {
 		e.File = &frame.EchoFile{Kind: f.Kind, Mime: f.Mime, Filename: f.Name, Size: f.Size}
@@ -215,19 +215,19 @@ func (s *session) duplicate(c *conn, id string) {
 	c.send(&frame.Accepted{ID: id, Duplicate: true})
 }
 
-func kindName(k chat.InputKind) string {
+func kindName(k agent.InputKind) string {
 	switch k {
-	case chat.Voice:
+	case agent.Voice:
 		return "audio"
-	case chat.Media:
+	case agent.Media:
 		return "media"
 	}
 	return "text"
 }
 
 // input reads a stored message.
-func (s *session) input(e store.Entry) (chat.Input, error) {
-	var in chat.Input
+func (s *session) input(e store.Entry) (agent.Input, error) {
+	var in agent.Input
 	if err := json.Unmarshal(e.Body, &in); err != nil {
 		return in, err
 	}
@@ -277,7 +277,7 @@ func (s *session) audio(b *batch, e *received, f *frame.Audio) {
 	if s.seen(b, e, f.ID) {
 		return
 	}
-	in := chat.Input{ID: f.ID, Kind: chat.Voice, Text: f.Text}
+	in := agent.Input{ID: f.ID, Kind: agent.Voice, Text: f.Text}
 	full := s.fileFits(&in, int64(len(f.Data)))
 	if full != nil {
 		e.c.send(s.hub.noRoom(full, true, f.ID))
@@ -288,12 +288,12 @@ func (s *session) audio(b *batch, e *received, f *frame.Audio) {
 		s.fileFailed(e, f.ID, err)
 		return
 	}
-	in.File = &chat.File{Kind: "voice", Mime: media.AudioMime(f.Format), Name: "voice." + f.Format, Hash: file.Hash, Size: file.Size}
+	in.File = &agent.File{Kind: "voice", Mime: media.AudioMime(f.Format), Name: "voice." + f.Format, Hash: file.Hash, Size: file.Size}
 	s.accept(b, e, f.ID, in, s.hub.countFile(file.Size, inputBytes(&in), s.accounts()))
 }
 
 // fileFits returns why a message with a file of a size cannot be stored, nil where it can.
-func (s *session) fileFits(in *chat.Input, size int64) error {
+func (s *session) fileFits(in *agent.Input, size int64) error {
 	if err := s.hub.fileFits(size, s.accounts()); err != nil {
 		return err
 	}
@@ -372,7 +372,7 @@ func (s *session) stranger(b *batch, e *received) {
 	}
 	b.then(func() {
 		text := s.pairingText()
-		e.c.send(&frame.Message{ID: chat.NewID(), Text: text, Chunk: frame.Chunk{Total: 1}, Final: true, ReplyTo: ref(f)})
+		e.c.send(&frame.Message{ID: agent.NewID(), Text: text, Chunk: frame.Chunk{Total: 1}, Final: true, ReplyTo: ref(f)})
 	})
 }
 

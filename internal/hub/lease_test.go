@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"hermes-mobile/frame"
-	"hermes-mobile/internal/chat"
+	"hermes-mobile/internal/agent"
 	"hermes-mobile/internal/hub"
 )
 
@@ -26,7 +26,7 @@ func TestLeaseEndsASilentTurn(t *testing.T) {
 	for _, text := range []string{"a", "a b", "a b c"} { // signs of life: the lease runs from the last
 		until(t, "some of the lease to pass", func() bool { return last.IsZero() || time.Since(last) > lease/2 })
 		last = time.Now()
-		w.post("d", chat.Say{ID: "s1", Text: text, N: h.N, ReplyTo: h.ID})
+		w.post("d", agent.Say{ID: "s1", Text: text, N: h.N, ReplyTo: h.ID})
 	}
 	m := find(c, func(m *frame.Message) bool { return m.Final })
 	if early := time.Since(last); early < lease {
@@ -41,7 +41,7 @@ func TestLeaseEndsASilentTurn(t *testing.T) {
 	if h := w.take(); h.Text != "two" || h.Handed {
 		t.Errorf("handed %+v", h.Input)
 	}
-	w.post("d", chat.Done{N: h.N}) // the lost one comes back: too late to matter
+	w.post("d", agent.Done{N: h.N}) // the lost one comes back: too late to matter
 	c.sync()
 }
 
@@ -65,14 +65,14 @@ func TestLeaseWaitsForOpenCards(t *testing.T) {
 	c.text("m1", "one")
 	c.text("m2", "two")
 	h := w.take()
-	w.post("d", chat.Ask{Card: approvalCard("c1", h.N)})
+	w.post("d", agent.Ask{Card: approvalCard("c1", h.N)})
 	asked := time.Now()
 	until(t, "several leases to pass", func() bool { return time.Since(asked) > 6*lease })
 	c.sync()
 	w.idle()
 	c.send(&frame.Answer{PromptID: "c1", OptionID: "once"})
 	a := w.told()
-	w.post("d", chat.Say{ID: "s1", Text: "approval: once", Final: true, N: h.N, Settles: "c1"}, chat.Done{N: h.N})
+	w.post("d", agent.Say{ID: "s1", Text: "approval: once", Final: true, N: h.N, Settles: "c1"}, agent.Done{N: h.N})
 	a.taken(nil)
 	if h := w.take(); h.Text != "two" {
 		t.Errorf("handed %q", h.Text)
@@ -89,7 +89,7 @@ func TestLeaseCountsAfterTheAnswer(t *testing.T) {
 	h := w.take()
 	card := approvalCard("c1", h.N)
 	card.Life = time.Hour
-	w.post("d", chat.Ask{Card: card})
+	w.post("d", agent.Ask{Card: card})
 	asked := time.Now()
 	until(t, "several leases to pass", func() bool { return time.Since(asked) > 4*lease })
 	c.send(&frame.Answer{PromptID: "c1", OptionID: "once"})
@@ -102,7 +102,7 @@ func TestLeaseCountsAfterTheAnswer(t *testing.T) {
 // A message in the middle of another's turn has no lease of its own, and is not in the way of what follows.
 func TestLeaseAndAdmitted(t *testing.T) {
 	w := newWorld(t, shortLease(80*time.Millisecond))
-	w.agent.admits = func(in chat.Input) bool { return in.Text == "/x" }
+	w.agent.admits = func(in agent.Input) bool { return in.Text == "/x" }
 	c := w.connect("d")
 	c.text("m1", "one")
 	w.take()

@@ -18,7 +18,7 @@ import (
 
 	"hermes-mobile/frame"
 	"hermes-mobile/internal/access"
-	"hermes-mobile/internal/chat"
+	"hermes-mobile/internal/agent"
 	"hermes-mobile/internal/hub"
 	"hermes-mobile/internal/leak"
 	"hermes-mobile/internal/media"
@@ -83,7 +83,7 @@ type world struct {
 	files   *media.Store
 	tokens  *access.Tokens
 	pairing *access.Pairing
-	agent   *agent
+	agent   *scripted
 	server  *httptest.Server
 	loop    bool // connections count as of this machine
 	end     context.CancelFunc
@@ -107,7 +107,7 @@ func startWorld(t tb, dir string, change func(*hub.Options)) *world {
 	return w
 }
 
-func (w *world) start(a *agent) {
+func (w *world) start(a *scripted) {
 	w.t.Helper()
 	t := w.t
 	w.agent, w.closed, w.work = a, false, &sync.WaitGroup{}
@@ -242,39 +242,39 @@ func (w *world) failWrites(table string) {
 
 func (w *world) healWrites(table string) { w.t.Helper(); w.sql("DROP TRIGGER test_" + table) }
 
-// agent is a scripted chat.Agent: it records what it is told, and the test answers.
-type agent struct {
+// scripted is a scripted agent.Agent: it records what it is told, and the test answers.
+type scripted struct {
 	running chan struct{}
 	hands   chan hand
 	answers chan answered
 	stops   chan string
 
 	mu     sync.Mutex
-	host   chat.Host
-	status chat.Status
-	admits func(chat.Input) bool
+	host   agent.Host
+	status agent.Status
+	admits func(agent.Input) bool
 	onHand func(hand) bool // takes the hand itself when it returns true
 }
 
 type hand struct {
-	chat.Input
+	agent.Input
 	taken func(error)
 }
 
 type answered struct {
-	card   chat.Card
-	answer chat.Answer
+	card   agent.Card
+	answer agent.Answer
 	taken  func(error)
 }
 
-func newAgent() *agent {
-	return &agent{running: make(chan struct{}), hands: make(chan hand, 1<<16), answers: make(chan answered, 1<<10), stops: make(chan string, 1<<10),
-		status: chat.Status{Online: true, Edit: true, Typing: true, Prompt: true, Stop: true, Tool: true, FilesIn: true, Files: true}}
+func newAgent() *scripted {
+	return &scripted{running: make(chan struct{}), hands: make(chan hand, 1<<16), answers: make(chan answered, 1<<10), stops: make(chan string, 1<<10),
+		status: agent.Status{Online: true, Edit: true, Typing: true, Prompt: true, Stop: true, Tool: true, FilesIn: true, Files: true}}
 }
 
-func (a *agent) Name() string { return "scripted" }
+func (a *scripted) Name() string { return "scripted" }
 
-func (a *agent) Run(ctx context.Context, host chat.Host) error {
+func (a *scripted) Run(ctx context.Context, host agent.Host) error {
 	a.mu.Lock()
 	a.host = host
 	a.mu.Unlock()
@@ -283,22 +283,22 @@ func (a *agent) Run(ctx context.Context, host chat.Host) error {
 	return nil
 }
 
-func (a *agent) Status(string) chat.Status {
+func (a *scripted) Status(string) agent.Status {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.status
 }
 
-func (a *agent) set(f func(*chat.Status)) {
+func (a *scripted) set(f func(*agent.Status)) {
 	a.mu.Lock()
 	f(&a.status)
 	a.mu.Unlock()
 	a.host.Changed()
 }
 
-func (a *agent) online(on bool) { a.set(func(s *chat.Status) { s.Online = on }) }
+func (a *scripted) online(on bool) { a.set(func(s *agent.Status) { s.Online = on }) }
 
-func (a *agent) Hand(in chat.Input, taken func(error)) {
+func (a *scripted) Hand(in agent.Input, taken func(error)) {
 	a.mu.Lock()
 	f := a.onHand
 	a.mu.Unlock()
@@ -307,15 +307,15 @@ func (a *agent) Hand(in chat.Input, taken func(error)) {
 	}
 }
 
-func (a *agent) Admits(in chat.Input) bool {
+func (a *scripted) Admits(in agent.Input) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.admits != nil && a.admits(in)
 }
 
-func (a *agent) Stop(device string) { a.stops <- device }
+func (a *scripted) Stop(device string) { a.stops <- device }
 
-func (a *agent) Answer(card chat.Card, answer chat.Answer, taken func(error)) {
+func (a *scripted) Answer(card agent.Card, answer agent.Answer, taken func(error)) {
 	a.answers <- answered{card, answer, taken}
 }
 
@@ -365,7 +365,7 @@ func (w *world) idle() {
 }
 
 // try posts events and waits for their outcome, which must come exactly once.
-func (w *world) try(device string, events ...chat.Event) error {
+func (w *world) try(device string, events ...agent.Event) error {
 	w.t.Helper()
 	done := make(chan error, 8)
 	w.hub.Post(device, func(err error) { done <- err }, events...)
@@ -373,7 +373,7 @@ func (w *world) try(device string, events ...chat.Event) error {
 }
 
 // post posts events, which must be taken.
-func (w *world) post(device string, events ...chat.Event) {
+func (w *world) post(device string, events ...agent.Event) {
 	w.t.Helper()
 	ok(w.t, w.try(device, events...))
 }
@@ -381,7 +381,7 @@ func (w *world) post(device string, events ...chat.Event) {
 // reply ends the turn of a message with one text.
 func (w *world) reply(h hand, text string) {
 	w.t.Helper()
-	w.post(h.Device, chat.Say{ID: chat.NewID(), Text: text, Final: true, ReplyTo: h.ID, N: h.N}, chat.Done{N: h.N})
+	w.post(h.Device, agent.Say{ID: agent.NewID(), Text: text, Final: true, ReplyTo: h.ID, N: h.N}, agent.Done{N: h.N})
 }
 
 // damagePairing makes the file of approvals unreadable until it is healed.

@@ -4,7 +4,7 @@ import (
 	"slices"
 
 	"hermes-mobile/frame"
-	"hermes-mobile/internal/chat"
+	"hermes-mobile/internal/agent"
 	"hermes-mobile/internal/store"
 )
 
@@ -61,7 +61,7 @@ func (e indicated) apply(s *session, b *batch) {
 }
 
 // stepped: a message of the lead's conversation has grown.
-type stepped struct{ say chat.Say }
+type stepped struct{ say agent.Say }
 
 func (e stepped) apply(s *session, b *batch) {
 	b.then(func() {

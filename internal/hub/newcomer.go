@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"hermes-mobile/frame"
+	"hermes-mobile/internal/agent"
 	"hermes-mobile/internal/audit"
-	"hermes-mobile/internal/chat"
 	"hermes-mobile/internal/store"
 )
 
@@ -79,7 +79,7 @@ func (mayAnswer) apply(s *session, b *batch) {
 
 // noticeOf makes a notice about a device.
 func noticeOf(d *store.Device, kind string, now time.Time) *frame.Notice {
-	return &frame.Notice{ID: chat.NewID(), Kind: kind, User: d.UserID, At: now.UTC().Truncate(time.Second),
+	return &frame.Notice{ID: agent.NewID(), Kind: kind, User: d.UserID, At: now.UTC().Truncate(time.Second),
 		Device: frame.NoticeDevice{ID: d.ID, Name: d.Name, Platform: d.Platform}}
 }
 
@@ -146,7 +146,7 @@ func (s *session) revokeDevice(b *batch, c *conn, f *frame.Call) {
 		s.hub.storeFailed("look a device up", err)
 		a.done(err)
 	case other == nil || other.UserID != s.dev.UserID || other.UserID == "":
-		a.refuse(chat.NotFound, "your user has no such device: see devices.list")
+		a.refuse(agent.NotFound, "your user has no such device: see devices.list")
 	case !s.dev.Rights.Answer:
 		a.refuse(string(frame.Forbidden), noAnswers)
 	case wait > 0:

@@ -12,7 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"hermes-mobile/frame"
-	"hermes-mobile/internal/chat"
+	"hermes-mobile/internal/agent"
 	"hermes-mobile/internal/hub"
 	"hermes-mobile/internal/store"
 )
@@ -51,7 +51,7 @@ func TestNewDeviceMayNotAnswer(t *testing.T) {
 	if k.Prompt || k.AnswersIn < 50 || k.AnswersIn > 60 || time.Until(k.AnswersAt) < 50*time.Second || time.Until(k.AnswersAt) > 62*time.Second {
 		t.Errorf("a new device is told %+v", k)
 	}
-	w.post("tab", chat.Ask{Card: approvalCard("c1", 0)})
+	w.post("tab", agent.Ask{Card: approvalCard("c1", 0)})
 	expect[*frame.Prompt](tab)
 	tab.send(&frame.Answer{ID: "a1", PromptID: "c1", OptionID: "once"})
 	tab.tooNew("a1")
@@ -70,7 +70,7 @@ func TestNewDeviceMayNotAnswer(t *testing.T) {
 	tab.text("m1", "but I may talk")
 	w.register(tab, map[string]any{"content": true})
 	tab.drop()
-	w.post("tab", chat.Ask{Card: approvalCard("c2", 0)})
+	w.post("tab", agent.Ask{Card: approvalCard("c2", 0)})
 	if n := w.notified(); len(n.Actions) != 0 {
 		t.Errorf("a notification has buttons: %s", n.raw.Body)
 	}
@@ -87,7 +87,7 @@ func TestNewDeviceMayNotAnswer(t *testing.T) {
 	if !desk.Ready.Capabilities.Prompt {
 		t.Errorf("a trusted device is told %+v", desk.Ready.Capabilities)
 	}
-	w.post("desk", chat.Ask{Card: approvalCard("c3", 0)})
+	w.post("desk", agent.Ask{Card: approvalCard("c3", 0)})
 	desk.send(&frame.Answer{PromptID: "c3", OptionID: "once"})
 	if d := find[*frame.PromptDone](desk, nil); d.OptionID != "once" {
 		t.Errorf("got %s", show(d))
@@ -127,7 +127,7 @@ func TestNewDeviceMayAnswerLater(t *testing.T) {
 	if !k.Prompt || k.AnswersIn != 0 || !k.AnswersAt.IsZero() {
 		t.Errorf("told %+v", k)
 	}
-	w.post("tab", chat.Ask{Card: approvalCard("c1", 0)})
+	w.post("tab", agent.Ask{Card: approvalCard("c1", 0)})
 	tab.send(&frame.Answer{ID: "a1", PromptID: "c1", OptionID: "once"})
 	if d := find[*frame.PromptDone](tab, nil); d.OptionID != "once" {
 		t.Errorf("got %s", show(d))
@@ -155,7 +155,7 @@ func TestJoiningAndRightsWait(t *testing.T) {
 	find(tab, func(k *frame.CapabilitiesChanged) bool {
 		return k.Capabilities.AnswersIn > 50 && !k.Capabilities.Prompt
 	})
-	w.post("tab", chat.Ask{Card: approvalCard("c1", 0)})
+	w.post("tab", agent.Ask{Card: approvalCard("c1", 0)})
 	tab.send(&frame.Answer{ID: "a1", PromptID: "c1", OptionID: "once"})
 	tab.tooNew("a1")
 
@@ -165,7 +165,7 @@ func TestJoiningAndRightsWait(t *testing.T) {
 	if k := desk.Ready.Capabilities; k.Prompt || k.AnswersIn < 50 {
 		t.Errorf("a device that joined is told %+v", k)
 	}
-	w.post("phone", chat.Ask{Card: approvalCard("c2", 0)})
+	w.post("phone", agent.Ask{Card: approvalCard("c2", 0)})
 	desk.send(&frame.Answer{ID: "a2", PromptID: "c2", OptionID: "once"})
 	desk.tooNew("a2")
 	if _, err := w.hub.Act(ctx, w.hub.ActionToken("desk", "c2", "once")); !errors.Is(err, hub.ErrActionRefused) && !errors.Is(err, hub.ErrActionTooNew) {
@@ -297,7 +297,7 @@ func TestADeviceThatChangesItsUserIsNew(t *testing.T) {
 		t.Errorf("the phone got %s", show(n))
 	}
 	for range 3 { // to and fro
-		w.connect("evil", withUser(fmt.Sprint("nobody-", chat.NewID())))
+		w.connect("evil", withUser(fmt.Sprint("nobody-", agent.NewID())))
 		evil = w.connect("evil", withUser("anna"))
 		if k := evil.Ready.Capabilities; k.Prompt || k.AnswersIn < 50 {
 			t.Errorf("it is told %+v", k)
@@ -350,7 +350,7 @@ func TestJoinsWhileItAnswers(t *testing.T) {
 	tab := w.pair("tab", hub.Code{User: "anna", Trusted: true})
 	for round := range 15 {
 		card := fmt.Sprint("c", round)
-		w.post("phone", chat.Ask{Card: approvalCard(card, 0)})
+		w.post("phone", agent.Ask{Card: approvalCard(card, 0)})
 		var wg sync.WaitGroup
 		wg.Go(func() {
 			for i := range 5 {
@@ -380,7 +380,7 @@ func TestTransactionKnowsNewDevices(t *testing.T) {
 	w := newWorld(t, waiting)
 	w.pair("phone", hub.Code{}, withUser("anna"))
 	tab := w.pair("tab", hub.Code{User: "anna", Trusted: true})
-	w.post("tab", chat.Ask{Card: approvalCard("c1", 0)})
+	w.post("tab", agent.Ask{Card: approvalCard("c1", 0)})
 	d := value[*store.Device](t)(w.store.Device(ctx, "tab"))
 	ok(t, w.store.Do(func(tx *store.Tx) error { return tx.WaitToAnswer(d.N, time.Now().Add(time.Hour)) })) // behind its back
 	tab.send(&frame.Answer{ID: "a1", PromptID: "c1", OptionID: "once"})
@@ -412,7 +412,7 @@ func TestWaitAfterAClockWasSetBack(t *testing.T) {
 	if !tab.Ready.Capabilities.Prompt {
 		find(tab, func(k *frame.CapabilitiesChanged) bool { return k.Capabilities.Prompt })
 	}
-	w.post("tab", chat.Ask{Card: approvalCard("c1", 0)})
+	w.post("tab", agent.Ask{Card: approvalCard("c1", 0)})
 	tab.send(&frame.Answer{PromptID: "c1", OptionID: "once"})
 	if d := find[*frame.PromptDone](tab, nil); d.OptionID != "once" {
 		t.Errorf("got %s", show(d))
@@ -561,7 +561,7 @@ func (m *newcomers) answer(t *rapid.T) {
 	}
 	m.cards++
 	card := fmt.Sprint("card-", m.cards)
-	if m.w.try(of, chat.Ask{Card: approvalCard(card, 0)}) != nil {
+	if m.w.try(of, agent.Ask{Card: approvalCard(card, 0)}) != nil {
 		return // nobody is there who could see it
 	}
 	if c := m.w.open(id, withToken(d.token), withUser(d.user)); d.token != "" {

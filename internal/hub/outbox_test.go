@@ -6,14 +6,14 @@ import (
 	"time"
 
 	"hermes-mobile/frame"
-	"hermes-mobile/internal/chat"
+	"hermes-mobile/internal/agent"
 	"hermes-mobile/internal/hub"
 	"hermes-mobile/internal/store"
 )
 
 func (w *world) say(device, text string) {
 	w.t.Helper()
-	w.post(device, chat.Say{ID: chat.NewID(), Text: text, Final: true})
+	w.post(device, agent.Say{ID: agent.NewID(), Text: text, Final: true})
 }
 
 // texts returns the texts of the durable messages among frames, and checks that their numbers grow.
@@ -86,9 +86,9 @@ func TestOutboxIsFull(t *testing.T) {
 func TestOutboxFilledAtOnce(t *testing.T) {
 	w := newWorld(t, func(o *hub.Options) { o.OutboxEntries = 5 })
 	w.connect("d").drop()
-	var events []chat.Event
+	var events []agent.Event
 	for i := 1; i <= 20; i++ {
-		events = append(events, chat.Say{ID: chat.NewID(), Text: fmt.Sprint(i), Final: true})
+		events = append(events, agent.Say{ID: agent.NewID(), Text: fmt.Sprint(i), Final: true})
 	}
 	w.post("d", events...)
 	w.say("d", "21")
@@ -201,7 +201,7 @@ func TestClientWithoutCursorAfterABatch(t *testing.T) {
 			c := w.connect("d")
 			c.text("m1", "hello")
 			h := w.take()
-			w.post("d", chat.Say{ID: "s1", Text: "one", Final: true, N: h.N}, chat.Say{ID: "s2", Text: "two", Final: true, N: h.N}, chat.Done{N: h.N})
+			w.post("d", agent.Say{ID: "s1", Text: "one", Final: true, N: h.N}, agent.Say{ID: "s2", Text: "two", Final: true, N: h.N}, agent.Done{N: h.N})
 			for _, want := range []string{"one", "two"} {
 				if m := c.message(); m.Text != want {
 					t.Errorf("got %s", show(m))

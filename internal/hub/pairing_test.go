@@ -11,8 +11,8 @@ import (
 
 	"hermes-mobile/frame"
 	"hermes-mobile/internal/access"
+	"hermes-mobile/internal/agent"
 	"hermes-mobile/internal/audit"
-	"hermes-mobile/internal/chat"
 	"hermes-mobile/internal/hub"
 	"hermes-mobile/internal/store"
 )
@@ -392,7 +392,7 @@ func TestUnbindTakesTheUser(t *testing.T) {
 	tel := w.pair("tel", hub.Code{}, withUser("anna"))
 	epoch := tel.Ready.Resume.Epoch
 	tel.drop()
-	w.post("tel", chat.Say{ID: "s1", Text: "for anna's eyes", Final: true})
+	w.post("tel", agent.Say{ID: "s1", Text: "for anna's eyes", Final: true})
 	ok(t, w.hub.SetHome(ctx, "tel"))
 	ok(t, w.hub.Unbind(ctx, "tel"))
 	if d := w.info("tel"); d.User != "" || d.WasUser != "anna" || d.Token != "" || d.Approved {
@@ -418,7 +418,7 @@ func TestUnbindTakesTheUser(t *testing.T) {
 		t.Errorf("got %s", show(m))
 	}
 	back.drop()
-	w.post("tel", chat.Say{ID: "s2", Text: "another for anna", Final: true})
+	w.post("tel", agent.Say{ID: "s2", Text: "another for anna", Final: true})
 	// The owner gives the device to somebody else: nothing of anna's is left on it.
 	ok(t, w.hub.Unbind(ctx, "tel"))
 	bert := w.pair("tel", hub.Code{User: "bert"})
@@ -442,7 +442,7 @@ func TestUnbindWithAnAppToken(t *testing.T) {
 	tel := w.connect("tel")
 	tel.text("m1", "hello")
 	tel.drop()
-	w.post("tel", chat.Say{ID: "s1", Text: "for the approved one", Final: true})
+	w.post("tel", agent.Say{ID: "s1", Text: "for the approved one", Final: true})
 	ok(t, w.hub.Unbind(ctx, "tel"))
 	c := w.connect("tel", withToken(extraToken))
 	if r := c.Ready.Resume; r.To >= r.From {
@@ -479,7 +479,7 @@ func TestUnboundAndRevoked(t *testing.T) {
 	w.pair("phone", hub.Code{}, withUser("anna"))
 	tab := w.pair("tab", hub.Code{User: "anna"})
 	tab.drop()
-	w.post("tab", chat.Say{ID: "s1", Text: "for anna", Final: true})
+	w.post("tab", agent.Say{ID: "s1", Text: "for anna", Final: true})
 	ok(t, w.hub.Unbind(ctx, "tab"))
 	ok(t, w.hub.RevokeUser(ctx, "anna"))
 	if d := w.info("tab"); d.Waiting != 0 {

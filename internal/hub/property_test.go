@@ -11,7 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"hermes-mobile/frame"
-	"hermes-mobile/internal/chat"
+	"hermes-mobile/internal/agent"
 	"hermes-mobile/internal/store"
 )
 
@@ -199,9 +199,9 @@ func (p *player) stored(want ...durable) {
 	}
 }
 
-func (p *player) final(events ...chat.Event) (list []durable) {
+func (p *player) final(events ...agent.Event) (list []durable) {
 	for _, e := range events {
-		if s, is := e.(chat.Say); is && s.Final {
+		if s, is := e.(agent.Say); is && s.Final {
 			list = append(list, durable{id: s.ID, text: s.Text, cut: s.Interrupted})
 		}
 	}
@@ -306,11 +306,11 @@ func TestSessionAgainstModel(t *testing.T) {
 					text = "rewritten" + text
 				}
 				j.steps = append(j.steps, text)
-				p.w.post(device, chat.Say{ID: j.stream, Text: text, N: h.N, ReplyTo: h.ID})
+				p.w.post(device, agent.Say{ID: j.stream, Text: text, N: h.N, ReplyTo: h.ID})
 			},
 			"final": func(t *rapid.T) {
 				h := needTurn(t)
-				say := chat.Say{ID: j.stream, Text: "the end" + word.Draw(t, "word"), Final: true, N: h.N, ReplyTo: h.ID}
+				say := agent.Say{ID: j.stream, Text: "the end" + word.Draw(t, "word"), Final: true, N: h.N, ReplyTo: h.ID}
 				if j.stream == "" {
 					say.ID = p.newID()
 				} else if rapid.Bool().Draw(t, "goes on") {
@@ -321,17 +321,17 @@ func TestSessionAgainstModel(t *testing.T) {
 				p.stored(p.final(say)...)
 			},
 			"unasked": func(t *rapid.T) {
-				say := chat.Say{ID: p.newID(), Text: "by the way", Final: true}
+				say := agent.Say{ID: p.newID(), Text: "by the way", Final: true}
 				p.w.post(device, say)
 				p.stored(p.final(say)...)
 			},
 			"done": func(t *rapid.T) {
 				h := needTurn(t)
-				events := []chat.Event{}
+				events := []agent.Event{}
 				if rapid.Bool().Draw(t, "with a text") {
-					events = append(events, chat.Say{ID: p.newID(), Text: "last words", Final: true, N: h.N})
+					events = append(events, agent.Say{ID: p.newID(), Text: "last words", Final: true, N: h.N})
 				}
-				p.w.post(device, append(events, chat.Done{N: h.N})...)
+				p.w.post(device, append(events, agent.Done{N: h.N})...)
 				p.stored(append(p.final(events...), p.endStream()...)...)
 				j.turn = nil
 				p.nextTurn()
@@ -420,7 +420,7 @@ func TestSessionAgainstModel(t *testing.T) {
 		p.catchUp()
 		for j.turn != nil { // in the end every message that was begun has its end
 			h := *j.turn
-			p.w.post(device, chat.Done{N: h.N})
+			p.w.post(device, agent.Done{N: h.N})
 			p.stored(p.endStream()...)
 			j.turn = nil
 			p.nextTurn()

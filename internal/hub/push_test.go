@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"hermes-mobile/frame"
-	"hermes-mobile/internal/chat"
+	"hermes-mobile/internal/agent"
 	"hermes-mobile/internal/hub"
 	"hermes-mobile/internal/push"
 	"hermes-mobile/internal/push/pushtest"
@@ -82,7 +82,7 @@ func (w *pushWorld) notifiedOf(things int) (n notification) {
 // for this device comes before what it does for another one that is notified later.
 func (w *pushWorld) silent() {
 	w.t.Helper()
-	probe := fmt.Sprint("probe-", chat.NewID())
+	probe := fmt.Sprint("probe-", agent.NewID())
 	c := w.connect(probe)
 	w.register(c, nil)
 	c.drop()
@@ -128,7 +128,7 @@ func registration(sub *pushtest.Subscription, more map[string]any) string {
 	return string(text)
 }
 
-func say(text string) chat.Say { return chat.Say{ID: chat.NewID(), Text: text, Final: true} }
+func say(text string) agent.Say { return agent.Say{ID: agent.NewID(), Text: text, Final: true} }
 
 // away registers a device and has it leave.
 func (w *pushWorld) away(id string, more map[string]any, opts ...option) {
@@ -271,8 +271,8 @@ func TestPushTellsOfNewsOnly(t *testing.T) {
 	c.message()
 	w.register(c, nil)
 	c.drop()
-	w.post("d", chat.Say{ID: "step", Text: "not the end"})
-	w.post("d", chat.Ask{Card: approvalCard("c1", 0)}, chat.CloseCard{ID: "c1", OptionID: "deny"})
+	w.post("d", agent.Say{ID: "step", Text: "not the end"})
+	w.post("d", agent.Ask{Card: approvalCard("c1", 0)}, agent.CloseCard{ID: "c1", OptionID: "deny"})
 	w.silent()
 }
 
@@ -287,7 +287,7 @@ func TestPushQuietHours(t *testing.T) {
 	w.register(c, hours(-2*time.Hour, 2*time.Hour))
 	loud := w.register(c, hours(4*time.Hour, 6*time.Hour))
 	c.drop()
-	w.post("d", chat.Ask{Card: approvalCard("c1", 0)})
+	w.post("d", agent.Ask{Card: approvalCard("c1", 0)})
 	if n := w.notified(); !strings.HasSuffix(loud.Endpoint, n.raw.Path) {
 		t.Errorf("%s was told in its quiet hours", n.raw.Path)
 	}
@@ -419,7 +419,7 @@ func TestPushInASharedConversation(t *testing.T) {
 	if n := w.notified(); n.Type != "withdraw" || !slices.Equal(n.IDs, []string{m.ID}) {
 		t.Errorf("%s", n.raw.Body)
 	}
-	w.post("phone", chat.Ask{Card: approvalCard("c1", 0)})
+	w.post("phone", agent.Ask{Card: approvalCard("c1", 0)})
 	find[*frame.Prompt](phone, nil)
 	if n := w.notified(); n.Type != "card" {
 		t.Errorf("%s", n.raw.Body)
@@ -437,7 +437,7 @@ func TestPushOfACard(t *testing.T) {
 	w.away("d", map[string]any{"content": true})
 	card := approvalCard("c1", 0)
 	card.Text, card.Command, card.Life = "**May I?** <b>", "rm -rf   build", time.Minute
-	w.post("d", say("before"), chat.Ask{Card: card}, say("after"))
+	w.post("d", say("before"), agent.Ask{Card: card}, say("after"))
 	n := w.notified()
 	if n.Type != "card" || n.ID != "c1" || n.Count != 3 || n.Body != "May I? <b>\nrm -rf build" || n.Actions != nil || n.raw.Header.Get("Urgency") != "high" {
 		t.Errorf("%s %v", n.raw.Body, n.raw.Header)
@@ -446,7 +446,7 @@ func TestPushOfACard(t *testing.T) {
 	if _, err := fmt.Sscan(n.raw.Header.Get("TTL"), &ttl); err != nil || ttl > 60 || ttl < 30 {
 		t.Errorf("TTL %d (%v)", ttl, err)
 	}
-	w.post("d", chat.CloseCard{ID: "c1", OptionID: "deny", Expired: true})
+	w.post("d", agent.CloseCard{ID: "c1", OptionID: "deny", Expired: true})
 	if n2 := w.notified(); n2.Type != "withdraw" || !slices.Equal(n2.IDs, []string{"c1"}) || n2.raw.Header.Get("Topic") != n.raw.Header.Get("Topic") {
 		t.Errorf("%s", n2.raw.Body)
 	}
@@ -460,7 +460,7 @@ func TestPushOfAnExpiredCard(t *testing.T) {
 	w.away("d", nil)
 	card := approvalCard("c1", 0)
 	card.Life = 4 * time.Second
-	w.post("d", chat.Ask{Card: card})
+	w.post("d", agent.Ask{Card: card})
 	if n := w.notified(); n.Type != "card" {
 		t.Errorf("%s", n.raw.Body)
 	}
@@ -474,23 +474,23 @@ func TestPushTitles(t *testing.T) {
 	w := newPushWorld(t, nil)
 	w.away("d", map[string]any{"content": true})
 	long := "# News\n\n- one **two** [three](https://example.com/x)\n```go\nfour\n```\n" + strings.Repeat("äö ", 200)
-	w.post("d", chat.Say{ID: "m1", Text: long, Final: true, Source: frame.SourceCron, Job: "Morning news"})
+	w.post("d", agent.Say{ID: "m1", Text: long, Final: true, Source: frame.SourceCron, Job: "Morning news"})
 	n := w.notified()
 	if n.Title != "Morning news" || !strings.HasPrefix(n.Body, "News one two three four äö äö") || len([]rune(n.Body)) > 120 || !strings.HasSuffix(n.Body, "…") {
 		t.Errorf("%s", n.raw.Body)
 	}
 	f := value[chatFile](t)(w.file("a.txt"))
-	w.post("d", chat.SendFile{ID: "f1", File: f.File, Caption: "Look"})
+	w.post("d", agent.SendFile{ID: "f1", File: f.File, Caption: "Look"})
 	if n := w.notified(); n.Type != "file" || n.Count != 2 || n.Body != "Look" {
 		t.Errorf("%s", n.raw.Body)
 	}
 }
 
-type chatFile struct{ chat.File }
+type chatFile struct{ agent.File }
 
 func (w *pushWorld) file(name string) (chatFile, error) {
 	put, err := w.files.Put([]byte("content of " + name))
-	return chatFile{chat.File{Kind: "document", Mime: "text/plain", Name: name, Hash: put.Hash, Size: put.Size}}, err
+	return chatFile{agent.File{Kind: "document", Mime: "text/plain", Name: name, Hash: put.Hash, Size: put.Size}}, err
 }
 
 // The longest lists and texts still fit into one notification.
@@ -498,7 +498,7 @@ func TestPushFits(t *testing.T) {
 	t.Parallel()
 	w := newPushWorld(t, func(o *hub.Options) { o.PushActions = []byte("key") })
 	w.away("d", map[string]any{"content": true})
-	var events []chat.Event
+	var events []agent.Event
 	for range 100 {
 		events = append(events, say(strings.Repeat("x", 100)))
 	}
@@ -506,9 +506,9 @@ func TestPushFits(t *testing.T) {
 	card.Text = strings.Repeat("👩‍👩‍👧‍👦", 1000)
 	card.Command = strings.Repeat("\u0001\"", 1000)
 	for i := range 8 {
-		card.Options = append(card.Options, chat.Option{ID: strings.Repeat(fmt.Sprint(i), 100), Label: strings.Repeat("é", 200)})
+		card.Options = append(card.Options, agent.Option{ID: strings.Repeat(fmt.Sprint(i), 100), Label: strings.Repeat("é", 200)})
 	}
-	w.post("d", append(events, chat.Ask{Card: card})...)
+	w.post("d", append(events, agent.Ask{Card: card})...)
 	n := w.notified()
 	if n.Type != "card" || n.Count != 101 || n.Body == "" || len(n.IDs) == 0 || n.IDs[len(n.IDs)-1] != card.ID {
 		t.Errorf("%s", n.raw.Body)

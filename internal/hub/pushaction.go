@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"hermes-mobile/frame"
-	"hermes-mobile/internal/chat"
+	"hermes-mobile/internal/agent"
 	"hermes-mobile/internal/store"
 )
 
@@ -153,7 +153,7 @@ func (e *acted) apply(s *session, b *batch) {
 		e.done(ActionOutcome{}, ErrActionUnread) // also of a token that an earlier version of the server signed
 		return
 	}
-	s.decide(b, k, chat.Answer{OptionID: e.token.Option}, &by, none, func(err error) {
+	s.decide(b, k, agent.Answer{OptionID: e.token.Option}, &by, none, func(err error) {
 		if errors.Is(err, errDecided) {
 			s.hub.post(s.id, &overruled{id: k.ID, then: func(*batch) { e.elsewhere(s, by) }})
 			return

@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"hermes-mobile/frame"
-	"hermes-mobile/internal/chat"
+	"hermes-mobile/internal/agent"
 	"hermes-mobile/internal/hub"
 )
 
@@ -18,7 +18,7 @@ func TestCardSaysThatItIsOdd(t *testing.T) {
 	odd.Command = "rm \u202e/ emos# fr-"
 	cut := approvalCard("cut", 0)
 	cut.Cut = true // by the agent, which knows no more of it
-	w.post("d", chat.Ask{Card: approvalCard("plain", 0)}, chat.Ask{Card: odd}, chat.Ask{Card: cut})
+	w.post("d", agent.Ask{Card: approvalCard("plain", 0)}, agent.Ask{Card: odd}, agent.Ask{Card: cut})
 	for range 2 {
 		for _, want := range []struct {
 			id  string
@@ -40,36 +40,36 @@ func TestPushActionNeedsTheWholeQuestion(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("x", 121)
 	for name, tc := range map[string]struct {
-		change func(*chat.Card)
+		change func(*agent.Card)
 		body   string
 		offers string
 	}{
-		"all of it":        {func(*chat.Card) {}, "may I?\nrm", "once deny"},
-		"emphasis":         {func(c *chat.Card) { c.Text = "**may** I run\n`rm`?" }, "may I run rm?\nrm", "once deny"},
-		"as long as it is": {func(c *chat.Card) { c.Command = long[1:] }, "may I?\n" + long[1:], "once deny"},
-		"a confirmation": {func(c *chat.Card) {
+		"all of it":        {func(*agent.Card) {}, "may I?\nrm", "once deny"},
+		"emphasis":         {func(c *agent.Card) { c.Text = "**may** I run\n`rm`?" }, "may I run rm?\nrm", "once deny"},
+		"as long as it is": {func(c *agent.Card) { c.Command = long[1:] }, "may I?\n" + long[1:], "once deny"},
+		"a confirmation": {func(c *agent.Card) {
 			c.Kind, c.Command, c.Options[1].ID = frame.SlashConfirm, "", "cancel"
 		}, "may I?", "once cancel"},
-		"a long command":    {func(c *chat.Card) { c.Command = long }, "may I?\n" + long[2:] + "…", "deny"},
-		"a long text":       {func(c *chat.Card) { c.Text = long }, long[2:] + "…\nrm", "deny"},
-		"a cut at the end":  {func(c *chat.Card) { c.Command = long[3:] + "; rm -rf ~" }, "may I?\n" + long[3:] + ";…", "deny"},
-		"turned around":     {func(c *chat.Card) { c.Command = "rm \u202e/ emos# fr-" }, "may I?\nrm [U+202E]/ emos# fr-", "deny"},
-		"zero width":        {func(c *chat.Card) { c.Command = "rm\u200b\u200b" }, "may I?\nrm[U+200B][U+200B]", "deny"},
-		"blank lines":       {func(c *chat.Card) { c.Command = "ls" + strings.Repeat("\n", 61) + "rm -rf ~" }, "may I?\nls … 60 blank lines … rm -rf ~", "deny"},
-		"two lines":         {func(c *chat.Card) { c.Command = "ls\nrm -rf ~" }, "may I?\nls rm -rf ~", "deny"},
-		"two spaces":        {func(c *chat.Card) { c.Command = "rm  x" }, "may I?\nrm x", "deny"},
-		"a tab":             {func(c *chat.Card) { c.Command = "rm\tx" }, "may I?\nrm␉x", "deny"},
-		"Hebrew":            {func(c *chat.Card) { c.Command = "cat \u05d0 > \u05d1" }, "may I?\ncat \u05d0 > \u05d1", "deny"},
-		"a link":            {func(c *chat.Card) { c.Text = "may [I](https://evil.example)?" }, "may I?\nrm", "deny"},
-		"a heading":         {func(c *chat.Card) { c.Text = "# may I?" }, "may I?\nrm", "deny"},
-		"a turned text":     {func(c *chat.Card) { c.Text = "\u202eyam" }, "[U+202E]yam\nrm", "deny"},
-		"a turned reason":   {func(c *chat.Card) { c.Description = "\u202ex" }, "may I?\nrm", "deny"},
-		"a hidden label":    {func(c *chat.Card) { c.Options[0].Label = "O\u200bnce" }, "may I?\nrm", "deny"},
-		"a long label":      {func(c *chat.Card) { c.Options[0].Label = long }, "may I?\nrm", "deny"},
-		"cut by the agent":  {func(c *chat.Card) { c.Cut = true }, "may I?\nrm", "deny"},
-		"a clarify card":    {func(c *chat.Card) { c.Kind, c.Command = frame.Clarify, "" }, "may I?", ""},
-		"an unknown kind":   {func(c *chat.Card) { c.Kind = "of_the_future" }, "may I?\nrm", ""},
-		"a command besides": {func(c *chat.Card) { c.Kind, c.Command, c.Options[1].ID = frame.SlashConfirm, long, "cancel" }, "may I?\n" + long[2:] + "…", "cancel"},
+		"a long command":    {func(c *agent.Card) { c.Command = long }, "may I?\n" + long[2:] + "…", "deny"},
+		"a long text":       {func(c *agent.Card) { c.Text = long }, long[2:] + "…\nrm", "deny"},
+		"a cut at the end":  {func(c *agent.Card) { c.Command = long[3:] + "; rm -rf ~" }, "may I?\n" + long[3:] + ";…", "deny"},
+		"turned around":     {func(c *agent.Card) { c.Command = "rm \u202e/ emos# fr-" }, "may I?\nrm [U+202E]/ emos# fr-", "deny"},
+		"zero width":        {func(c *agent.Card) { c.Command = "rm\u200b\u200b" }, "may I?\nrm[U+200B][U+200B]", "deny"},
+		"blank lines":       {func(c *agent.Card) { c.Command = "ls" + strings.Repeat("\n", 61) + "rm -rf ~" }, "may I?\nls … 60 blank lines … rm -rf ~", "deny"},
+		"two lines":         {func(c *agent.Card) { c.Command = "ls\nrm -rf ~" }, "may I?\nls rm -rf ~", "deny"},
+		"two spaces":        {func(c *agent.Card) { c.Command = "rm  x" }, "may I?\nrm x", "deny"},
+		"a tab":             {func(c *agent.Card) { c.Command = "rm\tx" }, "may I?\nrm␉x", "deny"},
+		"Hebrew":            {func(c *agent.Card) { c.Command = "cat \u05d0 > \u05d1" }, "may I?\ncat \u05d0 > \u05d1", "deny"},
+		"a link":            {func(c *agent.Card) { c.Text = "may [I](https://evil.example)?" }, "may I?\nrm", "deny"},
+		"a heading":         {func(c *agent.Card) { c.Text = "# may I?" }, "may I?\nrm", "deny"},
+		"a turned text":     {func(c *agent.Card) { c.Text = "\u202eyam" }, "[U+202E]yam\nrm", "deny"},
+		"a turned reason":   {func(c *agent.Card) { c.Description = "\u202ex" }, "may I?\nrm", "deny"},
+		"a hidden label":    {func(c *agent.Card) { c.Options[0].Label = "O\u200bnce" }, "may I?\nrm", "deny"},
+		"a long label":      {func(c *agent.Card) { c.Options[0].Label = long }, "may I?\nrm", "deny"},
+		"cut by the agent":  {func(c *agent.Card) { c.Cut = true }, "may I?\nrm", "deny"},
+		"a clarify card":    {func(c *agent.Card) { c.Kind, c.Command = frame.Clarify, "" }, "may I?", ""},
+		"an unknown kind":   {func(c *agent.Card) { c.Kind = "of_the_future" }, "may I?\nrm", ""},
+		"a command besides": {func(c *agent.Card) { c.Kind, c.Command, c.Options[1].ID = frame.SlashConfirm, long, "cancel" }, "may I?\n" + long[2:] + "…", "cancel"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -81,7 +81,7 @@ func TestPushActionNeedsTheWholeQuestion(t *testing.T) {
 			c.drop()
 			card := approvalCard("c1", 0)
 			tc.change(&card)
-			w.post("d", chat.Ask{Card: card})
+			w.post("d", agent.Ask{Card: card})
 			token, safe := "", ""
 			for range 2 {
 				n := w.notified()
@@ -122,7 +122,7 @@ func TestPushActionOfAMemberNeedsTheWholeQuestion(t *testing.T) {
 	tablet.drop()
 	card := approvalCard("c1", 0)
 	card.Command = "ls\u200b"
-	w.post("phone", chat.Ask{Card: card})
+	w.post("phone", agent.Ask{Card: card})
 	if n := w.notified(); len(n.Actions) != 1 || n.Actions[0].ID != "deny" {
 		t.Errorf("%s", n.raw.Body)
 	}
@@ -137,7 +137,7 @@ func TestPushShowsWhatIsHidden(t *testing.T) {
 	t.Parallel()
 	w := newPushWorld(t, nil)
 	w.away("d", map[string]any{"content": true})
-	w.post("d", chat.Say{ID: "m1", Text: "see \u202ecod.exe 👨\u200d👩", Final: true, Source: frame.SourceCron, Job: "Good\u200b news"})
+	w.post("d", agent.Say{ID: "m1", Text: "see \u202ecod.exe 👨\u200d👩", Final: true, Source: frame.SourceCron, Job: "Good\u200b news"})
 	if n := w.notified(); n.Title != "Good[U+200B] news" || n.Body != "see [U+202E]cod.exe 👨\u200d👩" {
 		t.Errorf("%s", n.raw.Body)
 	}

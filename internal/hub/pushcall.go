@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"hermes-mobile/frame"
-	"hermes-mobile/internal/chat"
+	"hermes-mobile/internal/agent"
 	"hermes-mobile/internal/push"
 	"hermes-mobile/internal/store"
 )
@@ -57,7 +57,7 @@ func (s *session) callRegister(b *batch, a *callAnswer, f *frame.Call) {
 		err = t.Quiet.Check()
 	}
 	if err != nil {
-		a.refuse(chat.BadParams, err.Error())
+		a.refuse(agent.BadParams, err.Error())
 		return
 	}
 	targets := slices.DeleteFunc(slices.Clone(s.push.targets), func(o push.Target) bool { return o.Endpoint == t.Endpoint })
@@ -121,7 +121,7 @@ func (s *session) callTest(b *batch, a *callAnswer, f *frame.Call) {
 		at = slices.IndexFunc(s.push.targets, func(t push.Target) bool { return t.Endpoint == p.Endpoint })
 	}
 	if at < 0 {
-		a.refuse(chat.NotFound, "the device has not registered this endpoint: call push.register first")
+		a.refuse(agent.NotFound, "the device has not registered this endpoint: call push.register first")
 		return
 	}
 	if after, ok := s.hub.tested.Allow(s.id); !ok {
@@ -133,7 +133,7 @@ func (s *session) callTest(b *batch, a *callAnswer, f *frame.Call) {
 	if t.Content {
 		body.Title, body.Body = agentTitle, "Notifications work."
 	}
-	key := "test\n" + chat.NewID()
+	key := "test\n" + agent.NewID()
 	number, ok := s.hub.pushes.begin(key)
 	if !ok {
 		a.refuse(string(frame.RateLimited), "the server has too many notifications to send: try again later")

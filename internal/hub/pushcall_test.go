@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"hermes-mobile/frame"
-	"hermes-mobile/internal/chat"
+	"hermes-mobile/internal/agent"
 	"hermes-mobile/internal/hub"
 	"hermes-mobile/internal/push/pushtest"
 )
@@ -156,7 +156,7 @@ func TestPushRegistrationsGo(t *testing.T) {
 func actionWorld(t *testing.T) (w *pushWorld, tokens map[string]string) {
 	w = newPushWorld(t, func(o *hub.Options) { o.PushActions = []byte("a key of these tests") })
 	w.away("d", map[string]any{"content": true})
-	w.post("d", chat.Ask{Card: approvalCard("c1", 0)})
+	w.post("d", agent.Ask{Card: approvalCard("c1", 0)})
 	n := w.notified()
 	tokens = map[string]string{}
 	for _, a := range n.Actions {
@@ -183,7 +183,7 @@ func TestPushAction(t *testing.T) {
 	if o, err := w.hub.Act(ctx, tokens["once"]); err != nil || o != (hub.ActionOutcome{OptionID: "once"}) {
 		t.Fatalf("%+v %v", o, err)
 	}
-	if a := w.told(); a.card.ID != "c1" || a.answer != (chat.Answer{OptionID: "once"}) {
+	if a := w.told(); a.card.ID != "c1" || a.answer != (agent.Answer{OptionID: "once"}) {
 		t.Errorf("the agent was told %+v", a.answer)
 	}
 	for _, again := range []string{"once", "deny"} {
@@ -224,7 +224,7 @@ func TestPushActionExpires(t *testing.T) {
 	w.away("d", map[string]any{"content": true})
 	card := approvalCard("c1", 0)
 	card.Life = 4 * time.Second
-	w.post("d", chat.Ask{Card: card})
+	w.post("d", agent.Ask{Card: card})
 	token := w.notified().Actions[0].Token
 	if a := w.told(); !a.answer.Expired {
 		t.Fatalf("told %+v", a.answer)
@@ -240,7 +240,7 @@ func TestPushActionOfAnotherDevice(t *testing.T) {
 	t.Parallel()
 	w, _ := actionWorld(t)
 	w.connect("e")
-	w.post("d", chat.Ask{Card: approvalCard("c2", 0)})
+	w.post("d", agent.Ask{Card: approvalCard("c2", 0)})
 	if _, err := w.hub.Act(ctx, w.hub.ActionToken("e", "c2", "once")); err != hub.ErrActionRefused {
 		t.Errorf("another device's card: %v", err)
 	}
@@ -263,7 +263,7 @@ func TestPushActionOfAMember(t *testing.T) {
 	phone, tablet := w.share()
 	w.register(tablet, map[string]any{"content": true})
 	tablet.drop()
-	w.post("phone", chat.Ask{Card: approvalCard("c1", 0)})
+	w.post("phone", agent.Ask{Card: approvalCard("c1", 0)})
 	token := w.notified().Actions[1].Token
 	if o, err := w.hub.Act(ctx, token); err != nil || o != (hub.ActionOutcome{OptionID: "deny"}) {
 		t.Fatalf("%+v %v", o, err)
@@ -281,7 +281,7 @@ func TestPushActionsAreOffByDefault(t *testing.T) {
 	t.Parallel()
 	w := newPushWorld(t, nil)
 	w.away("d", map[string]any{"content": true})
-	w.post("d", chat.Ask{Card: approvalCard("c1", 0)})
+	w.post("d", agent.Ask{Card: approvalCard("c1", 0)})
 	if n := w.notified(); n.Actions != nil {
 		t.Errorf("%s", n.raw.Body)
 	}
@@ -295,7 +295,7 @@ func TestPushActionsAreContent(t *testing.T) {
 	t.Parallel()
 	w := newPushWorld(t, func(o *hub.Options) { o.PushActions = []byte("key") })
 	w.away("d", nil)
-	w.post("d", chat.Ask{Card: approvalCard("c1", 0)})
+	w.post("d", agent.Ask{Card: approvalCard("c1", 0)})
 	if n := w.notified(); n.raw.Body != `{"type":"card","id":"c1","ids":["c1"],"count":1}` {
 		t.Errorf("%s", n.raw.Body)
 	}

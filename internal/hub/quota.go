@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"hermes-mobile/frame"
-	"hermes-mobile/internal/chat"
+	"hermes-mobile/internal/agent"
 	"hermes-mobile/internal/quota"
 	"hermes-mobile/internal/store"
 )
@@ -164,10 +164,10 @@ type weighed struct{ messages, bytes int64 }
 type waits struct{ messages, bytes atomic.Int64 }
 
 // inputBytes is what an input that waits is counted as.
-func inputBytes(in *chat.Input) int64 { return int64(len(in.Text)+len(in.Quote)) + rowBytes }
+func inputBytes(in *agent.Input) int64 { return int64(len(in.Text)+len(in.Quote)) + rowBytes }
 
 // waitsChange notes that an input waits (by 1), or waits no more (by -1).
-func (s *session) waitsChange(in *chat.Input, by int64) {
+func (s *session) waitsChange(in *agent.Input, by int64) {
 	n := by * inputBytes(in)
 	s.waits.messages.Add(by)
 	s.waits.bytes.Add(n)
@@ -175,7 +175,7 @@ func (s *session) waitsChange(in *chat.Input, by int64) {
 }
 
 // shift takes the oldest of those that wait.
-func (s *session) shift() chat.Input {
+func (s *session) shift() agent.Input {
 	in := s.waiting[0]
 	s.waiting = s.waiting[1:]
 	s.waitsChange(&in, -1)
@@ -190,7 +190,7 @@ func (s *session) waitsNoMore() {
 }
 
 // inboxFits returns why a message cannot wait for the agent beside those that do, nil where it can.
-func (s *session) inboxFits(in *chat.Input) error {
+func (s *session) inboxFits(in *agent.Input) error {
 	h := s.hub
 	messages, bytes, most, mostBytes := s.coming.messages, s.coming.bytes, int64(h.InboxWaits), h.InboxBytes
 	of := s

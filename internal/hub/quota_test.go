@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"hermes-mobile/frame"
-	"hermes-mobile/internal/chat"
+	"hermes-mobile/internal/agent"
 	"hermes-mobile/internal/hub"
 	"hermes-mobile/internal/quota"
 )
@@ -306,7 +306,7 @@ func TestMessagesUseTheBudgetUp(t *testing.T) {
 			// When the agent has taken some, what they took is free within the database, which stays as large.
 			w.agent.online(true)
 			for range 3 {
-				w.post("d", chat.Done{N: w.take().N})
+				w.post("d", agent.Done{N: w.take().N})
 			}
 			until(t, "room", func() bool {
 				c.send(&frame.Text{ID: "after", Text: "hello"})

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"hermes-mobile/frame"
-	"hermes-mobile/internal/chat"
+	"hermes-mobile/internal/agent"
 	"hermes-mobile/internal/hub"
 )
 
@@ -41,7 +41,7 @@ func TestDeliveryRecord(t *testing.T) {
 	c.drop()
 	until(t, "the device to be gone", func() bool { return !w.live("d") })
 	w.deliver("1", "one")
-	w.post("d", chat.Say{ID: chat.NewID(), Text: "two", Final: true, Source: frame.SourceCron, Job: "morning"})
+	w.post("d", agent.Say{ID: agent.NewID(), Text: "two", Final: true, Source: frame.SourceCron, Job: "morning"})
 	w.wantStates("queued", "queued")
 	w.restart()
 	w.wantStates("queued", "queued")
@@ -60,7 +60,7 @@ func TestDeliveryRecord(t *testing.T) {
 	w.deliver("1", "one")
 	w.wantStates("seen", "seen")
 	file := value[hashed](t)(w.put([]byte("x")))
-	w.post("d", chat.SendFile{ID: chat.NewID(), File: chat.File{Kind: "document", Name: "report.txt", Hash: file.hash, Size: file.size}, Source: frame.SourceCron})
+	w.post("d", agent.SendFile{ID: agent.NewID(), File: agent.File{Kind: "document", Name: "report.txt", Hash: file.hash, Size: file.size}, Source: frame.SourceCron})
 	got := expect[*frame.Media](c)
 	w.wantStates("seen", "seen", "sent")
 	c.drop()
@@ -85,7 +85,7 @@ func TestRepliesHaveNoRecord(t *testing.T) {
 	c := w.connect("d")
 	c.text("m1", "hello")
 	h := w.take()
-	w.post("d", chat.Say{ID: "s1", Text: "one", Final: true, N: h.N}, chat.Done{N: h.N})
+	w.post("d", agent.Say{ID: "s1", Text: "one", Final: true, N: h.N}, agent.Done{N: h.N})
 	c.message()
 	w.deliver("1", "two")
 	c.message()
@@ -103,7 +103,7 @@ func TestDeliveryExpires(t *testing.T) {
 	for _, id := range []string{"2", "3"} {
 		w.deliver(id, id)
 	}
-	w.post("d", chat.Say{ID: chat.NewID(), Text: "4", Final: true, Source: frame.SourceCron})
+	w.post("d", agent.Say{ID: agent.NewID(), Text: "4", Final: true, Source: frame.SourceCron})
 	w.wantStates("sent", "expired", "queued", "queued")
 	ok(t, w.hub.Revoke(ctx, "d"))
 	w.wantStates("sent", "expired", "expired", "expired")

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"hermes-mobile/frame"
-	"hermes-mobile/internal/chat"
+	"hermes-mobile/internal/agent"
 	"hermes-mobile/internal/hub"
 )
 
@@ -88,7 +88,7 @@ func TestWithoutWrite(t *testing.T) {
 	if c = w.connect("d"); c.Ready.Capabilities.Text || c.Ready.Capabilities.Stop {
 		t.Errorf("after a restart: %s", show(c.Ready))
 	}
-	w.post("d", chat.Ask{Card: approvalCard("c1", 0)})
+	w.post("d", agent.Ask{Card: approvalCard("c1", 0)})
 	find[*frame.Prompt](c, nil)
 	c.send(&frame.Answer{ID: "p1", PromptID: "c1", OptionID: "once"}) // is a right of its own
 	find[*frame.PromptDone](c, nil)
@@ -104,7 +104,7 @@ func TestWithoutAnswer(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
 	c := w.connect("d")
-	w.post("d", chat.Ask{Card: approvalCard("c1", 0)})
+	w.post("d", agent.Ask{Card: approvalCard("c1", 0)})
 	expect[*frame.Prompt](c)
 	c.send(&frame.Answer{ID: "a1", PromptID: "c1", OptionID: "deny"})
 	find[*frame.PromptDone](c, nil)
@@ -115,7 +115,7 @@ func TestWithoutAnswer(t *testing.T) {
 	if k := find[*frame.CapabilitiesChanged](c, nil).Capabilities; k.Prompt || !k.Text {
 		t.Errorf("told %+v", k)
 	}
-	w.post("d", chat.Ask{Card: approvalCard("c2", 0)})
+	w.post("d", agent.Ask{Card: approvalCard("c2", 0)})
 	if p := find[*frame.Prompt](c, nil); p.ID != "c2" { // to be read
 		t.Errorf("shown %s", show(p))
 	}
@@ -153,7 +153,7 @@ func TestWithoutAnswer(t *testing.T) {
 func TestAnswersAreOfferedWhileTheAgentIsAway(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
-	w.agent.set(func(s *chat.Status) { s.Online, s.Prompt = false, false })
+	w.agent.set(func(s *agent.Status) { s.Online, s.Prompt = false, false })
 	if k := w.connect("d").Ready.Capabilities; !k.Prompt {
 		t.Errorf("ready %+v", k)
 	}
@@ -202,7 +202,7 @@ func TestRightsInASharedConversation(t *testing.T) {
 	w.reply(w.take(), "hello both")
 	phone.message()
 	tablet.message()
-	w.post("phone", chat.Ask{Card: approvalCard("c1", 0)})
+	w.post("phone", agent.Ask{Card: approvalCard("c1", 0)})
 	find[*frame.Prompt](phone, nil)
 	find[*frame.Prompt](tablet, nil)
 	tablet.send(&frame.Answer{ID: "a1", PromptID: "c1", OptionID: "once"})
@@ -232,7 +232,7 @@ func TestPushWithoutAnswer(t *testing.T) {
 	if o, err := w.hub.Act(ctx, tokens["once"]); err != hub.ErrActionRefused {
 		t.Errorf("%+v %v", o, err)
 	}
-	w.post("d", chat.Ask{Card: approvalCard("c2", 0)})
+	w.post("d", agent.Ask{Card: approvalCard("c2", 0)})
 	if n := w.notified(); n.Type != "card" || n.ID != "c2" || n.Body == "" || n.Actions != nil {
 		t.Errorf("%s", n.raw.Body)
 	}

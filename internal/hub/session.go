@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"hermes-mobile/frame"
-	"hermes-mobile/internal/chat"
+	"hermes-mobile/internal/agent"
 	"hermes-mobile/internal/media"
 	"hermes-mobile/internal/store"
 )
@@ -41,11 +41,11 @@ type session struct {
 	written int64 // newest seq known to have left for the device
 	trail   store.Trail
 
-	waiting []chat.Input // accepted, not yet handed over
-	waits   waits        // how much that is
-	coming  weighed      // what is being stored, and waits then
+	waiting []agent.Input // accepted, not yet handed over
+	waits   waits         // how much that is
+	coming  weighed       // what is being stored, and waits then
 	turn    *turn
-	aside   map[int64]chat.Input // handed over in the middle of a turn
+	aside   map[int64]agent.Input // handed over in the middle of a turn
 	streams []*stream
 	cards   []*card // open or not settled
 	uploads *media.Assembler
@@ -64,8 +64,8 @@ type session struct {
 	unnoted []func(*store.Tx) error
 
 	avatar  string
-	shown   chat.Status // what the device was last told
-	offered []string    // and what it may call
+	shown   agent.Status // what the device was last told
+	offered []string     // and what it may call
 	pace    pace
 	timers  timers
 }
@@ -455,7 +455,7 @@ func (s *session) load(b *batch) error {
 		}
 	}
 	for _, m := range open { // begun in an earlier life: it ends with what there was
-		s.final(b, chat.Say{ID: m.ID, Text: m.Text, Final: true, Interrupted: true, ReplyTo: m.ReplyTo}, true)
+		s.final(b, agent.Say{ID: m.ID, Text: m.Text, Final: true, Interrupted: true, ReplyTo: m.ReplyTo}, true)
 	}
 	b.then(func() { s.next(); s.tellDecisions() })
 	if s.hub.sharing.Load() || s.hub.passed.Load() {

@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"hermes-mobile/frame"
+	"hermes-mobile/internal/agent"
 	"hermes-mobile/internal/audit"
-	"hermes-mobile/internal/chat"
 	"hermes-mobile/internal/store"
 )
 
@@ -298,7 +298,7 @@ func (s *session) takeShared(b *batch) {
 
 // arrived: a member has sent something to this conversation, which is stored.
 type arrived struct {
-	in     chat.Input
+	in     agent.Input
 	away   bool
 	member string // that sent it
 }

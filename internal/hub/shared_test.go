@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"hermes-mobile/frame"
-	"hermes-mobile/internal/chat"
+	"hermes-mobile/internal/agent"
 	"hermes-mobile/internal/hub"
 )
 
@@ -107,7 +107,7 @@ func TestSharedCard(t *testing.T) {
 			if winner == "tablet" {
 				first, second, by = tablet, phone, frame.Peer{ID: "tablet", Name: "Tablet"}
 			}
-			w.post("phone", chat.Ask{Card: approvalCard("c1", 0)})
+			w.post("phone", agent.Ask{Card: approvalCard("c1", 0)})
 			p, q := both[*frame.Prompt](phone, tablet)
 			if p.ID != "c1" || q.ID != "c1" || p.Session != "mobile:phone" || q.Session != p.Session {
 				t.Errorf("shown %s, %s", show(p), show(q))
@@ -146,7 +146,7 @@ func TestSharedCardRace(t *testing.T) {
 	phone, tablet := w.share()
 	for i := range 40 {
 		id := fmt.Sprint("c", i)
-		w.post("phone", chat.Ask{Card: approvalCard(id, 0)})
+		w.post("phone", agent.Ask{Card: approvalCard(id, 0)})
 		both[*frame.Prompt](phone, tablet)
 		start := make(chan struct{})
 		errs := make(chan error, 2)
@@ -258,7 +258,7 @@ func TestSharedStream(t *testing.T) {
 	expect[*frame.Echo](tablet)
 	h := w.take()
 	find[*frame.Typing](tablet, func(f *frame.Typing) bool { return !f.Stop })
-	w.post("phone", chat.Say{ID: "s1", Text: "one", N: h.N, ReplyTo: "m1"})
+	w.post("phone", agent.Say{ID: "s1", Text: "one", N: h.N, ReplyTo: "m1"})
 	find(tablet, func(m *frame.Message) bool {
 		return m.ID == "s1" && m.Text == "one" && m.Edit && !m.Final && m.Seq == 0
 	})
@@ -267,7 +267,7 @@ func TestSharedStream(t *testing.T) {
 	tablet.drop()
 	late := w.tablet(withDelta())
 	find(late, func(m *frame.Message) bool { return m.ID == "s1" && m.Text == "one" })
-	w.post("phone", chat.Say{ID: "s1", Text: "one two", N: h.N, ReplyTo: "m1"}, chat.ToolStep{ID: "t", Name: "search", State: "started", N: h.N})
+	w.post("phone", agent.Say{ID: "s1", Text: "one two", N: h.N, ReplyTo: "m1"}, agent.ToolStep{ID: "t", Name: "search", State: "started", N: h.N})
 	tool := false
 	for {
 		f, err := late.any()
@@ -285,7 +285,7 @@ func TestSharedStream(t *testing.T) {
 	if !tool && expect[*frame.Tool](late).Turn != "m1" {
 		t.Error("the tool belongs to another turn")
 	}
-	w.post("phone", chat.Say{ID: "s1", Text: "one two three", Final: true, N: h.N, ReplyTo: "m1"}, chat.Done{N: h.N})
+	w.post("phone", agent.Say{ID: "s1", Text: "one two three", Final: true, N: h.N, ReplyTo: "m1"}, agent.Done{N: h.N})
 	for _, c := range []*client{phone, late} {
 		if m := find(c, func(m *frame.Message) bool { return m.Final }); m.Text != "one two three" || !m.Edit || m.Seq == 0 {
 			t.Errorf("final %s", show(m))
@@ -306,7 +306,7 @@ func TestSharedCardIsShownAgain(t *testing.T) {
 			w := newWorld(t, nil)
 			_, tablet := w.share()
 			epoch := tablet.Ready.Resume.Epoch
-			w.post("phone", chat.Ask{Card: approvalCard("c1", 0)})
+			w.post("phone", agent.Ask{Card: approvalCard("c1", 0)})
 			shown := expect[*frame.Prompt](tablet)
 			var opts []option
 			if acked {
@@ -335,7 +335,7 @@ func TestSharedFiles(t *testing.T) {
 	w := newWorld(t, nil)
 	phone, tablet := w.share()
 	file := value[hashed](t)(w.put([]byte("hello")))
-	w.post("phone", chat.SendFile{ID: "f1", File: chat.File{Kind: "document", Name: "a.txt", Hash: file.hash, Size: file.size}})
+	w.post("phone", agent.SendFile{ID: "f1", File: agent.File{Kind: "document", Name: "a.txt", Hash: file.hash, Size: file.size}})
 	a, b := both[*frame.Media](phone, tablet)
 	if string(a.Data) != "hello" || string(b.Data) != "hello" || a.ID != "f1" || b.Seq == 0 {
 		t.Errorf("files %s, %s", show(a), show(b))

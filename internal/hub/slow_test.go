@@ -12,7 +12,7 @@ import (
 	"github.com/coder/websocket"
 
 	"hermes-mobile/frame"
-	"hermes-mobile/internal/chat"
+	"hermes-mobile/internal/agent"
 )
 
 // A slow reader with a long backlog: whatever happens live while it drains comes after it, and every durable frame once.
@@ -27,14 +27,14 @@ func TestLiveNeverOvertakesTheBacklog(t *testing.T) {
 	c := w.open("d", slow(), withDelta())
 	until(t, "the device to be connected", func() bool { return w.live("d") })
 	for i := backlog + 1; i <= backlog+live; i++ {
-		id := chat.NewID()
-		w.post("d", chat.Working{}, chat.Say{ID: id, Text: "step of " + fmt.Sprint(i)}, chat.ToolStep{ID: "t", Name: "x", State: "progress"})
-		w.post("d", chat.Say{ID: id, Text: fmt.Sprintf("%d %s", i, body), Final: true})
+		id := agent.NewID()
+		w.post("d", agent.Working{}, agent.Say{ID: id, Text: "step of " + fmt.Sprint(i)}, agent.ToolStep{ID: "t", Name: "x", State: "progress"})
+		w.post("d", agent.Say{ID: id, Text: fmt.Sprintf("%d %s", i, body), Final: true})
 		if i == backlog+live/2 {
 			c.startReading()
 		}
 	}
-	w.post("d", chat.Say{ID: "open", Text: "still being said"})
+	w.post("d", agent.Say{ID: "open", Text: "still being said"})
 	next := 1
 	for next <= backlog+live {
 		f, err := c.any()
@@ -118,13 +118,13 @@ func TestFilePartsUnderBackPressure(t *testing.T) {
 		data[i] = byte(i % 251)
 	}
 	f := value[hashed](t)(w.put(data))
-	file := func(id string) chat.SendFile {
-		return chat.SendFile{ID: id, File: chat.File{Kind: "document", Mime: "application/octet-stream", Name: id + ".bin", Hash: f.hash, Size: f.size}}
+	file := func(id string) agent.SendFile {
+		return agent.SendFile{ID: id, File: agent.File{Kind: "document", Mime: "application/octet-stream", Name: id + ".bin", Hash: f.hash, Size: f.size}}
 	}
-	w.post("d", file("f1"), chat.Say{ID: "s1", Text: "between", Final: true}, file("f2"))
+	w.post("d", file("f1"), agent.Say{ID: "s1", Text: "between", Final: true}, file("f2"))
 	c := w.open("d", slow())
 	until(t, "the device to be connected", func() bool { return w.live("d") })
-	w.post("d", chat.Say{ID: "s2", Text: "after", Final: true})
+	w.post("d", agent.Say{ID: "s2", Text: "after", Final: true})
 	c.startReading()
 	c.Ready = expect[*frame.Ready](c)
 	get := func(id string) int64 {
@@ -162,7 +162,7 @@ func TestFileCutByReconnect(t *testing.T) {
 	c := w.open("d", slow())
 	until(t, "the device to be connected", func() bool { return w.live("d") })
 	f := value[hashed](t)(w.put(make([]byte, 7<<20)))
-	w.post("d", chat.SendFile{ID: "f1", File: chat.File{Kind: "document", Name: "f.bin", Hash: f.hash, Size: f.size}})
+	w.post("d", agent.SendFile{ID: "f1", File: agent.File{Kind: "document", Name: "f.bin", Hash: f.hash, Size: f.size}})
 	_ = c.ws.CloseNow()
 	until(t, "the device to be gone", func() bool { return !w.live("d") })
 	c = w.connect("d")
@@ -181,9 +181,9 @@ func TestStreamToASlowReader(t *testing.T) {
 	text := strings.Builder{}
 	for i := range 300 {
 		fmt.Fprintf(&text, "word%d %s ", i, strings.Repeat("y", 500))
-		w.post("d", chat.Say{ID: "s1", Text: text.String()})
+		w.post("d", agent.Say{ID: "s1", Text: text.String()})
 	}
-	w.post("d", chat.Say{ID: "s1", Text: text.String() + "end", Final: true})
+	w.post("d", agent.Say{ID: "s1", Text: text.String() + "end", Final: true})
 	c.startReading()
 	c.Ready = expect[*frame.Ready](c)
 	n, shown := 0, ""

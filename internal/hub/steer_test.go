@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"hermes-mobile/frame"
-	"hermes-mobile/internal/chat"
+	"hermes-mobile/internal/agent"
 )
 
 func (c *client) steer(id, text string) {
@@ -17,8 +17,8 @@ func (c *client) steer(id, text string) {
 }
 
 // joining admits what is to join a turn, while it is open.
-func joining(open *atomic.Bool) func(chat.Input) bool {
-	return func(in chat.Input) bool { return in.Joins != 0 && open.Load() }
+func joining(open *atomic.Bool) func(agent.Input) bool {
+	return func(in agent.Input) bool { return in.Joins != 0 && open.Load() }
 }
 
 // What is to be added to the running turn passes what waits for its own; without a turn it begins one like any other.
@@ -39,7 +39,7 @@ func TestSteer(t *testing.T) {
 	if added.Text != "and milk" || added.Joins != first.N {
 		t.Fatalf("handed %+v", added.Input)
 	}
-	w.post("d", chat.Done{N: added.N})
+	w.post("d", agent.Done{N: added.N})
 	w.idle()
 
 	// It waits where the agent cannot take it yet, and passes then.
@@ -52,7 +52,7 @@ func TestSteer(t *testing.T) {
 	if h := w.take(); h.Text != "and bread" || h.Joins != first.N {
 		t.Errorf("handed %+v", h.Input)
 	} else {
-		w.post("d", chat.Done{N: h.N})
+		w.post("d", agent.Done{N: h.N})
 	}
 
 	// One that came too late for its turn is not added to the next.
@@ -87,7 +87,7 @@ func TestSteerInVain(t *testing.T) {
 	first := w.take()
 	c.steer("m2", "two")
 	c.text("m3", "three")
-	w.next().taken(chat.ErrOwnTurn)
+	w.next().taken(agent.ErrOwnTurn)
 	c.sync()
 	w.idle()
 	w.reply(first, "1")
@@ -111,7 +111,7 @@ func TestSteerBeforeACrash(t *testing.T) {
 	w.take()
 	c.steer("m2", "given")
 	h := w.next()
-	w.post("d", chat.Given{N: h.N})
+	w.post("d", agent.Given{N: h.N})
 	w = w.crash()
 	w.agent.admits = joining(&open)
 	first := w.take()
@@ -125,7 +125,7 @@ func TestSteerCapability(t *testing.T) {
 	w := newWorld(t, nil)
 	c := w.connect("d")
 	for _, on := range []bool{true, false} {
-		w.agent.set(func(s *chat.Status) { s.Steer = on })
+		w.agent.set(func(s *agent.Status) { s.Steer = on })
 		if f := expect[*frame.CapabilitiesChanged](c); f.Capabilities.Steer != on {
 			t.Errorf("told %s", show(f))
 		}

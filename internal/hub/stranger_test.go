@@ -8,7 +8,7 @@ import (
 	"github.com/coder/websocket"
 
 	"hermes-mobile/frame"
-	"hermes-mobile/internal/chat"
+	"hermes-mobile/internal/agent"
 	"hermes-mobile/internal/hub"
 )
 
@@ -89,9 +89,9 @@ func TestCardSaysItsTime(t *testing.T) {
 	w := newWorld(t, nil)
 	c := w.connect("d")
 	for i := range 5 {
-		card := approvalCard(chat.NewID(), 0)
+		card := approvalCard(agent.NewID(), 0)
 		card.Life = time.Duration(100+i) * time.Second
-		w.post("d", chat.Ask{Card: card})
+		w.post("d", agent.Ask{Card: card})
 		if p := expect[*frame.Prompt](c); p.TimeoutSeconds != 100+i || p.ExpiresAt.Nanosecond() != 0 || time.Until(p.ExpiresAt) > card.Life+time.Second {
 			t.Errorf("got %s", show(p))
 		}

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"hermes-mobile/frame"
-	"hermes-mobile/internal/chat"
+	"hermes-mobile/internal/agent"
 	"hermes-mobile/internal/store"
 )
 
@@ -36,10 +36,10 @@ const saveInterval = 5 * time.Second
 
 // stream is a message that was begun and has no final yet.
 type stream struct {
-	say   chat.Say // the newest step
-	to    *conn    // the connection that was sent something of it; nil: none
-	shown string   // what it was last sent
-	units int      // UTF-16 length of shown
+	say   agent.Say // the newest step
+	to    *conn     // the connection that was sent something of it; nil: none
+	shown string    // what it was last sent
+	units int       // UTF-16 length of shown
 	saved time.Time
 
 	mirror bool // of the conversation of another device, whose session stores and ends it
@@ -57,7 +57,7 @@ func (s *session) stream(id string) *stream {
 }
 
 // say applies a step of a message, or its final.
-func (s *session) say(b *batch, e chat.Say) {
+func (s *session) say(b *batch, e agent.Say) {
 	e.Text = strings.ToValidUTF8(e.Text, "\uFFFD") // lengths are counted in it
 	if e.Final {
 		if s.repeats(b, e) {
@@ -95,7 +95,7 @@ func (s *session) stepped(st *stream) {
 // unsaved reports whether the store is to be told how far the message has come.
 func (st *stream) unsaved() bool { return time.Since(st.saved) >= saveInterval }
 
-func (s *session) howFar(e chat.Say) func(*store.Tx) error {
+func (s *session) howFar(e agent.Say) func(*store.Tx) error {
 	device, m := s.dev.N, store.OpenMessage{ID: e.ID, N: e.N, ReplyTo: e.ReplyTo, Text: e.Text}
 	return func(tx *store.Tx) error { return tx.SetOpen(device, m) }
 }
@@ -107,11 +107,11 @@ func (e *said) quick(s *session) bool {
 	}
 	for _, ev := range e.events {
 		switch ev := ev.(type) {
-		case chat.Say:
+		case agent.Say:
 			if st := s.stream(ev.ID); ev.Final || st == nil || st.saved.IsZero() || st.unsaved() {
 				return false
 			}
-		case chat.Working, chat.ToolStep:
+		case agent.Working, agent.ToolStep:
 		default:
 			return false
 		}
@@ -120,7 +120,7 @@ func (e *said) quick(s *session) bool {
 }
 
 // final stores the end of a message and sends it. streamed: the device may have seen steps of it.
-func (s *session) final(b *batch, e chat.Say, streamed bool) {
+func (s *session) final(b *batch, e agent.Say, streamed bool) {
 	ended := s.dropStream(e.ID)
 	s.hub.Metrics.Finals.Inc()
 	device := s.dev.N
@@ -153,7 +153,7 @@ func (s *session) final(b *batch, e chat.Say, streamed bool) {
 }
 
 // repeats reports whether a final says again what was said before.
-func (s *session) repeats(b *batch, e chat.Say) bool {
+func (s *session) repeats(b *batch, e agent.Say) bool {
 	if e.Repeats == "" || s.stream(e.ID) != nil {
 		return false
 	}
@@ -166,7 +166,7 @@ func (s *session) repeats(b *batch, e chat.Say) bool {
 }
 
 // noteSaid stores that a reply was said, to know it when the agent says it again.
-func (s *session) noteSaid(tx *store.Tx, e chat.Say) error {
+func (s *session) noteSaid(tx *store.Tx, e agent.Say) error {
 	if e.N != 0 {
 		if err := tx.Said(e.N); err != nil {
 			return err

@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"hermes-mobile/frame"
-	"hermes-mobile/internal/chat"
+	"hermes-mobile/internal/agent"
 )
 
 // withTail asks for finals that only add, too.
@@ -18,7 +18,7 @@ func withTail() option {
 // step has a message grow and waits until the device was shown it.
 func (w *world) step(device, id, text string, watch ...*client) {
 	w.t.Helper()
-	w.post(device, chat.Say{ID: id, Text: text})
+	w.post(device, agent.Say{ID: id, Text: text})
 	for _, c := range watch {
 		find(c, func(m *frame.Message) bool { return m.ID == id && !m.Final })
 	}
@@ -46,7 +46,7 @@ func TestFinalAdds(t *testing.T) {
 	c := w.connect("d", withTail())
 	for name, texts := range map[string][2]string{"more": {"😀 one", " two"}, "nothing": {"all of it", ""}} {
 		w.step("d", name, texts[0], c)
-		w.post("d", chat.Say{ID: name, Text: texts[0] + texts[1], Final: true, ReplyTo: "m1"})
+		w.post("d", agent.Say{ID: name, Text: texts[0] + texts[1], Final: true, ReplyTo: "m1"})
 		m := c.message()
 		adds(t, m, map[string]int{"more": 6, "nothing": 9}[name], texts[1])
 		if m.ReplyTo != "m1" || m.Interrupted {
@@ -55,9 +55,9 @@ func TestFinalAdds(t *testing.T) {
 	}
 	c.text("m1", "go")
 	h := w.take()
-	w.post("d", chat.Say{ID: "cut", Text: "so far", N: h.N})
+	w.post("d", agent.Say{ID: "cut", Text: "so far", N: h.N})
 	find(c, func(m *frame.Message) bool { return m.ID == "cut" })
-	w.post("d", chat.Done{N: h.N, Interrupted: true})
+	w.post("d", agent.Done{N: h.N, Interrupted: true})
 	m := find(c, func(m *frame.Message) bool { return m.Final })
 	if adds(t, m, 6, ""); !m.Interrupted {
 		t.Errorf("final %s", show(m))
@@ -75,7 +75,7 @@ func TestShortSteps(t *testing.T) {
 			w := newWorld(t, nil)
 			c := w.connect("d", want.ask)
 			w.step("d", "s1", "one", c)
-			w.post("d", chat.Say{ID: "s1", Text: "one two"})
+			w.post("d", agent.Say{ID: "s1", Text: "one two"})
 			m := find(c, func(m *frame.Message) bool { return m.Append != nil })
 			if *m.Append != " two" || m.At != want.at || m.Edit != want.edit || m.Final {
 				t.Errorf("step %s", show(m))
@@ -92,7 +92,7 @@ func TestFinalIsWhole(t *testing.T) {
 		w.step("d", "s1", "one", c)
 		return w, c
 	}
-	final := chat.Say{ID: "s1", Text: "one two", Final: true}
+	final := agent.Say{ID: "s1", Text: "one two", Final: true}
 	t.Run("not asked for", func(t *testing.T) {
 		for _, accept := range [][]string{nil, {frame.AcceptDelta}, {frame.AcceptTail}} {
 			w, c := steps(t, func(d *dialing) { d.hello.Accept = accept })
@@ -103,14 +103,14 @@ func TestFinalIsWhole(t *testing.T) {
 	t.Run("other words", func(t *testing.T) {
 		for _, text := range []string{"won two", "on", ""} {
 			w, c := steps(t, withTail())
-			w.post("d", chat.Say{ID: "s1", Text: text, Final: true})
+			w.post("d", agent.Say{ID: "s1", Text: text, Final: true})
 			isWhole(t, c.message(), text)
 		}
 	})
 	t.Run("never streamed", func(t *testing.T) {
 		w := newWorld(t, nil)
 		c := w.connect("d", withTail())
-		w.post("d", chat.Say{ID: "s1", Text: "one", Final: true})
+		w.post("d", agent.Say{ID: "s1", Text: "one", Final: true})
 		if m := c.message(); m.Append != nil || m.Text != "one" || m.Edit {
 			t.Errorf("final %s", show(m))
 		}
@@ -145,9 +145,9 @@ func TestFinalIsWhole(t *testing.T) {
 		w := newWorld(t, nil)
 		c := w.open("d", slow(), withTail())
 		until(t, "the device to be connected", func() bool { return w.live("d") })
-		w.post("d", chat.Say{ID: "s1", Text: "one"})
+		w.post("d", agent.Say{ID: "s1", Text: "one"})
 		for range 16 {
-			w.post("d", chat.Say{ID: chat.NewID(), Text: strings.Repeat("x", 256<<10), Final: true})
+			w.post("d", agent.Say{ID: agent.NewID(), Text: strings.Repeat("x", 256<<10), Final: true})
 		}
 		w.post("d", final)
 		c.startReading()
@@ -163,14 +163,14 @@ func TestSharedFinalAdds(t *testing.T) {
 	tablet = w.tablet(withTail())
 	phone := w.connect("phone", withUser("anna"), withName("Phone"))
 	w.step("phone", "s1", "one", phone, tablet)
-	w.post("phone", chat.Say{ID: "s1", Text: "one two", Final: true})
+	w.post("phone", agent.Say{ID: "s1", Text: "one two", Final: true})
 	isWhole(t, phone.message(), "one two")
 	adds(t, tablet.message(), 3, " two")
 
 	phone = w.connect("phone", withUser("anna"), withName("Phone"), withTail())
 	w.step("phone", "s2", "one", phone, tablet)
 	tablet.drop()
-	w.post("phone", chat.Say{ID: "s2", Text: "one two", Final: true})
+	w.post("phone", agent.Say{ID: "s2", Text: "one two", Final: true})
 	adds(t, phone.message(), 3, " two")
 	tablet = w.tablet(withTail())
 	isWhole(t, find(tablet, func(m *frame.Message) bool { return m.ID == "s2" && m.Final }), "one two")
@@ -182,10 +182,10 @@ func TestFinalAddsAfterTheStoreFailed(t *testing.T) {
 	c := w.connect("d", withTail())
 	w.step("d", "s1", "one", c)
 	w.failWrites("outbox")
-	if err := w.try("d", chat.Say{ID: "s1", Text: "one two", Final: true}); err == nil {
+	if err := w.try("d", agent.Say{ID: "s1", Text: "one two", Final: true}); err == nil {
 		t.Fatal("it was stored")
 	}
 	w.healWrites("outbox")
-	w.post("d", chat.Say{ID: "s1", Text: "one two three", Final: true})
+	w.post("d", agent.Say{ID: "s1", Text: "one two three", Final: true})
 	adds(t, c.message(), 3, " two three")
 }

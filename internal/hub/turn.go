@@ -6,13 +6,13 @@ import (
 	"time"
 
 	"hermes-mobile/frame"
-	"hermes-mobile/internal/chat"
+	"hermes-mobile/internal/agent"
 	"hermes-mobile/internal/store"
 )
 
 // turn is an input that the agent works on. Whatever happens to the agent, the lease ends it.
 type turn struct {
-	in   chat.Input
+	in   agent.Input
 	sign time.Time // the agent's last sign of life
 }
 
@@ -32,7 +32,7 @@ func (s *session) next() {
 		return
 	}
 	if !s.hub.Agent.Status(s.id).Online {
-		if w, sleeps := s.hub.Agent.(chat.Waker); sleeps {
+		if w, sleeps := s.hub.Agent.(agent.Waker); sleeps {
 			w.Waits(s.id)
 		}
 		return
@@ -60,15 +60,15 @@ func (s *session) admit() {
 	}
 }
 
-func (s *session) handAside(in chat.Input) {
+func (s *session) handAside(in agent.Input) {
 	if s.aside == nil {
-		s.aside = map[int64]chat.Input{}
+		s.aside = map[int64]agent.Input{}
 	}
 	s.aside[in.N] = in
 	s.hand(in)
 }
 
-func (s *session) hand(in chat.Input) {
+func (s *session) hand(in agent.Input) {
 	in.DeviceName, in.User, in.UserName = s.dev.Name, s.dev.Owner(), s.dev.UserName
 	if in.Handed {
 		for _, k := range s.cards {
@@ -94,7 +94,7 @@ func (e *taken) apply(s *session, b *batch) {
 		s.noteInput(b, func(tx *store.Tx) error { return tx.HandedOver(e.n) }, nil)
 		return
 	}
-	if errors.Is(e.err, chat.ErrOwnTurn) {
+	if errors.Is(e.err, agent.ErrOwnTurn) {
 		b.then(func() {
 			if in, ok := s.aside[e.n]; ok {
 				delete(s.aside, e.n)
@@ -105,12 +105,12 @@ func (e *taken) apply(s *session, b *batch) {
 		})
 		return
 	}
-	if !errors.Is(e.err, chat.ErrAway) {
+	if !errors.Is(e.err, agent.ErrAway) {
 		text := "The agent could not take this message: " + e.err.Error()
 		if in := s.given(e.n); in != nil {
-			s.final(b, chat.Say{ID: chat.NewID(), Text: text, Final: true, ReplyTo: in.ID}, false)
+			s.final(b, agent.Say{ID: agent.NewID(), Text: text, Final: true, ReplyTo: in.ID}, false)
 		}
-		s.done(b, chat.Done{N: e.n})
+		s.done(b, agent.Done{N: e.n})
 		return
 	}
 	b.then(func() {
@@ -147,7 +147,7 @@ func (s *session) noteInput(b *batch, op func(*store.Tx) error, after func(error
 }
 
 // noteHandover stores that the agent is about to give something to its backend, or that it did not.
-func (s *session) noteHandover(b *batch, e chat.Given) {
+func (s *session) noteHandover(b *batch, e agent.Given) {
 	switch {
 	case e.Card != "" && !e.Back:
 		b.do(func(tx *store.Tx) error { return tx.Settle(e.Card) }, nil)
@@ -187,7 +187,7 @@ func (retryNow) apply(s *session, b *batch) {
 }
 
 // given returns the input n that the agent has, nil if it has not.
-func (s *session) given(n int64) *chat.Input {
+func (s *session) given(n int64) *agent.Input {
 	if s.turn != nil && s.turn.in.N == n {
 		return &s.turn.in
 	}
@@ -199,7 +199,7 @@ func (s *session) given(n int64) *chat.Input {
 
 // said: the agent has something for this conversation.
 type said struct {
-	events []chat.Event
+	events []agent.Event
 	done   func(error)
 }
 
@@ -211,7 +211,7 @@ func (e *said) fail(_ *session, err error) {
 
 func (e *said) apply(s *session, b *batch) {
 	if s.dev == nil || s.dev.Revoked || s.hub.thrownOut(s.dev.Owner()) {
-		e.fail(s, chat.ErrNoDevice)
+		e.fail(s, agent.ErrNoDevice)
 		return
 	}
 	if s.turn != nil {
@@ -219,25 +219,25 @@ func (e *said) apply(s *session, b *batch) {
 	}
 	for _, ev := range e.events {
 		switch ev := ev.(type) {
-		case chat.Say:
+		case agent.Say:
 			s.say(b, ev)
-		case chat.SendFile:
+		case agent.SendFile:
 			s.sendFile(b, ev)
-		case chat.Ask:
+		case agent.Ask:
 			s.ask(b, ev.Card)
-		case chat.CloseCard:
+		case agent.CloseCard:
 			s.closeCard(b, ev)
-		case chat.Working:
+		case agent.Working:
 			b.then(s.working)
-		case chat.ToolStep:
+		case agent.ToolStep:
 			b.then(func() { s.tool(ev) })
-		case chat.Home:
+		case agent.Home:
 			if *s.hub.home.Load() != s.id { // a device that repeats it does not fill the audit log
 				s.makeHome(s.acts(), b, nil)
 			}
-		case chat.Given:
+		case agent.Given:
 			s.noteHandover(b, ev)
-		case chat.Done:
+		case agent.Done:
 			s.done(b, ev)
 		}
 	}
@@ -247,7 +247,7 @@ func (e *said) apply(s *session, b *batch) {
 }
 
 // done ends a turn: messages that have no end get one, the indicator goes off, and the next input is handed over.
-func (s *session) done(b *batch, e chat.Done) {
+func (s *session) done(b *batch, e agent.Done) {
 	outcome := "done"
 	if e.Interrupted {
 		outcome = "interrupted"
@@ -330,7 +330,7 @@ func (leaseOver) apply(s *session, b *batch) {
 		return
 	}
 	s.hub.log.Warn("a turn ended because the agent gave no sign of life", "device", s.id, "n", s.turn.in.N)
-	s.done(b, chat.Done{N: s.turn.in.N, Interrupted: true})
+	s.done(b, agent.Done{N: s.turn.in.N, Interrupted: true})
 }
 
 // indicate shows what the agent does.
@@ -412,7 +412,7 @@ func (s *session) showAgain() {
 	}
 }
 
-func (s *session) tool(e chat.ToolStep) {
+func (s *session) tool(e agent.ToolStep) {
 	own := s.conn != nil && s.conn.tool
 	if !own && len(s.members) == 0 {
 		return

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"hermes-mobile/frame"
-	"hermes-mobile/internal/chat"
+	"hermes-mobile/internal/agent"
 )
 
 // Stop reaches the agent while a turn runs, and only then.
@@ -28,7 +28,7 @@ func TestStop(t *testing.T) {
 	}
 	receive(t, w.agent.stops, "the stop")
 	c.sync()
-	w.post("d", chat.Done{N: h.N, Interrupted: true})
+	w.post("d", agent.Done{N: h.N, Interrupted: true})
 	c.sync()
 	c.send(&frame.Stop{})
 	c.sync()
@@ -43,16 +43,16 @@ func TestStepsBeforeWhatFollows(t *testing.T) {
 	for name, opts := range map[string][]option{"whole": {func(d *dialing) { d.hello.Accept = []string{frame.AcceptTool} }}, "delta": {withDelta()}} {
 		c := w.connect(name, opts...)
 		f := value[hashed](t)(w.put([]byte("a file")))
-		follow := []chat.Event{
-			chat.ToolStep{ID: "t", Name: "terminal", State: "started"},
-			chat.Ask{Card: approvalCard(name, 0)},
-			chat.SendFile{ID: "f", File: chat.File{Kind: "document", Name: "f.txt", Hash: f.hash, Size: f.size}},
+		follow := []agent.Event{
+			agent.ToolStep{ID: "t", Name: "terminal", State: "started"},
+			agent.Ask{Card: approvalCard(name, 0)},
+			agent.SendFile{ID: "f", File: agent.File{Kind: "document", Name: "f.txt", Hash: f.hash, Size: f.size}},
 		}
 		text, shown := "", ""
 		for _, next := range follow {
 			for i := range 200 {
 				text += fmt.Sprint(i, " ")
-				w.hub.Post(name, nil, chat.Say{ID: "s1", Text: text})
+				w.hub.Post(name, nil, agent.Say{ID: "s1", Text: text})
 			}
 			w.post(name, next)
 			for came := false; !came; {
@@ -70,7 +70,7 @@ func TestStepsBeforeWhatFollows(t *testing.T) {
 				}
 			}
 		}
-		w.post(name, chat.Say{ID: "s1", Text: text + "end", Final: true})
+		w.post(name, agent.Say{ID: "s1", Text: text + "end", Final: true})
 		if m := c.message(); m.Text != text+"end" && (m.Append == nil || text[:m.At]+*m.Append != text+"end") {
 			t.Errorf("%s: the final is %s", name, show(m))
 		}
@@ -89,7 +89,7 @@ func TestIndicators(t *testing.T) {
 		t.Error("typing is off")
 	}
 	h := w.take()
-	w.post("d", chat.Working{})
+	w.post("d", agent.Working{})
 	began := time.Now()
 	w.reply(h, "1")
 	if a := find[*frame.Avatar](c, nil); a.State != "speaking" {

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"hermes-mobile/frame"
-	"hermes-mobile/internal/chat"
+	"hermes-mobile/internal/agent"
 	"hermes-mobile/internal/media"
 )
 
@@ -87,7 +87,7 @@ func (s *session) upload(b *batch, e *received, f *frame.Media) {
 	}
 	uploads, now := s.assembler(), time.Now()
 	part := media.Part{ID: f.ID, Kind: f.Kind, Mime: f.Mime, Filename: f.Filename, Caption: f.Caption, Data: f.Data, Part: f.Part, Parts: f.Parts, Size: f.Size}
-	in := chat.Input{ID: f.ID, Kind: chat.Media}
+	in := agent.Input{ID: f.ID, Kind: agent.Media}
 	var up *media.Upload
 	err := error(nil)
 	if size := uploads.Size(part); size <= s.hub.MaxMedia { // else it is too big, whatever room there is
@@ -117,7 +117,7 @@ func (s *session) upload(b *batch, e *received, f *frame.Media) {
 		return
 	}
 	in.Text = up.Caption
-	in.File = &chat.File{Kind: up.Kind, Mime: up.Mime, Name: up.Filename, Hash: up.File.Hash, Size: up.File.Size}
+	in.File = &agent.File{Kind: up.Kind, Mime: up.Mime, Name: up.Filename, Hash: up.File.Hash, Size: up.File.Size}
 	s.accept(b, e, f.ID, in, s.hub.countFile(up.File.Size, inputBytes(&in), s.accounts()))
 }
 

@@ -14,7 +14,7 @@ import (
 	"github.com/coder/websocket"
 
 	"hermes-mobile/frame"
-	"hermes-mobile/internal/chat"
+	"hermes-mobile/internal/agent"
 	"hermes-mobile/internal/hub"
 )
 
@@ -142,10 +142,10 @@ func TestARefusedPartDropsItsSeries(t *testing.T) {
 	c := w.connect("tel-1")
 	c.raw(partOf("f1", 0, 3))
 	c.quiet()
-	w.agent.set(func(s *chat.Status) { s.FilesIn = false })
+	w.agent.set(func(s *agent.Status) { s.FilesIn = false })
 	c.raw(partOf("f1", 1, 3))
 	find(c, func(e *frame.Error) bool { return e.Code == frame.Forbidden && e.Ref == "f1" })
-	w.agent.set(func(s *chat.Status) { s.FilesIn = true })
+	w.agent.set(func(s *agent.Status) { s.FilesIn = true })
 	c.raw(partOf("f1", 2, 3))
 	find(c, func(e *frame.Error) bool { return e.Code == frame.Forbidden && e.Ref == "f1" })
 	for i := range 3 {
@@ -153,7 +153,7 @@ func TestARefusedPartDropsItsSeries(t *testing.T) {
 	}
 	find(c, func(a *frame.Accepted) bool { return a.ID == "f1" && !a.Duplicate })
 	// Where images alone are taken, the later parts of one need not say that they are.
-	w.agent.set(func(s *chat.Status) { s.FilesIn, s.Images = false, true })
+	w.agent.set(func(s *agent.Status) { s.FilesIn, s.Images = false, true })
 	for i := range 3 {
 		p := partOf("f2", i, 3)
 		p["kind"] = "image"

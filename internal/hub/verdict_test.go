@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"hermes-mobile/frame"
-	"hermes-mobile/internal/chat"
+	"hermes-mobile/internal/agent"
 	"hermes-mobile/internal/hub"
 )
 
@@ -26,7 +26,7 @@ func TestTheStoreDecides(t *testing.T) {
 		},
 		"an answer without id": func(w *world, c *client) { c.send(&frame.Answer{PromptID: "c1", OptionID: "once"}) },
 		"the agent closes it": func(w *world, c *client) {
-			w.post("d", chat.CloseCard{ID: "c1", OptionID: "once"}, chat.Say{ID: "s1", Text: "and goes on", Final: true})
+			w.post("d", agent.CloseCard{ID: "c1", OptionID: "once"}, agent.Say{ID: "s1", Text: "and goes on", Final: true})
 			find(c, func(m *frame.Message) bool { return m.Text == "and goes on" })
 		},
 		"the end of its time": nil,
@@ -47,7 +47,7 @@ func TestTheStoreDecides(t *testing.T) {
 				for late := true; late; card.Life *= 2 { // on a slow machine the card may expire before it is decided
 					w = newWorld(t, nil)
 					c = w.connect("d")
-					w.post("d", chat.Ask{Card: card})
+					w.post("d", agent.Ask{Card: card})
 					expect[*frame.Prompt](c)
 					if restarted {
 						w.restart()
@@ -67,7 +67,7 @@ func TestTheStoreDecides(t *testing.T) {
 					})
 				}
 				a := w.told()
-				if a.answer != (chat.Answer{OptionID: "deny"}) || a.card.ID != "c1" {
+				if a.answer != (agent.Answer{OptionID: "deny"}) || a.card.ID != "c1" {
 					t.Fatalf("the agent was told %+v", a.answer)
 				}
 				a.taken(nil)
@@ -94,8 +94,8 @@ func TestOneOfManyAnswersIsTheDecision(t *testing.T) {
 	w := newWorld(t, nil)
 	phone, tablet := w.share()
 	for i := range 30 {
-		card := approvalCard(chat.NewID(), 0)
-		w.post("phone", chat.Ask{Card: card})
+		card := approvalCard(agent.NewID(), 0)
+		w.post("phone", agent.Ask{Card: card})
 		find(phone, func(p *frame.Prompt) bool { return p.ID == card.ID })
 		find(tablet, func(p *frame.Prompt) bool { return p.ID == card.ID })
 		var all sync.WaitGroup
@@ -113,7 +113,7 @@ func TestOneOfManyAnswersIsTheDecision(t *testing.T) {
 		a := w.told()
 		row, found, err := w.store.Card(ctx, card.ID)
 		ok(t, err)
-		if !found || a.answer != (chat.Answer{OptionID: row.OptionID}) || a.card.ID != card.ID {
+		if !found || a.answer != (agent.Answer{OptionID: row.OptionID}) || a.card.ID != card.ID {
 			t.Fatalf("the agent was told %+v, the store has %+v", a.answer, row)
 		}
 		a.taken(nil)
@@ -142,12 +142,12 @@ func TestPushActionIsToldTheDecision(t *testing.T) {
 	t.Parallel()
 	w := newPushWorld(t, func(o *hub.Options) { o.PushActions = []byte("key") })
 	w.away("d", map[string]any{"content": true})
-	w.post("d", chat.Ask{Card: approvalCard("c1", 0)})
+	w.post("d", agent.Ask{Card: approvalCard("c1", 0)})
 	w.decideElsewhere("c1", "deny", "")
 	if got, err := w.hub.Act(ctx, w.hub.ActionToken("d", "c1", "once")); err != nil || got != (hub.ActionOutcome{OptionID: "deny", Before: true}) {
 		t.Errorf("%+v %v", got, err)
 	}
-	if a := w.told(); a.answer != (chat.Answer{OptionID: "deny"}) {
+	if a := w.told(); a.answer != (agent.Answer{OptionID: "deny"}) {
 		t.Errorf("the agent was told %+v", a.answer)
 	}
 }
@@ -156,7 +156,7 @@ func TestPushActionIsToldTheDecision(t *testing.T) {
 func TestACardThatIsGone(t *testing.T) {
 	w := newWorld(t, nil)
 	c := w.connect("d")
-	w.post("d", chat.Ask{Card: approvalCard("c1", 0)})
+	w.post("d", agent.Ask{Card: approvalCard("c1", 0)})
 	expect[*frame.Prompt](c)
 	w.sql("DELETE FROM card WHERE id='c1'")
 	c.send(&frame.Answer{ID: "a1", PromptID: "c1", OptionID: "once"})

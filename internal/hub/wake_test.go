@@ -4,13 +4,13 @@ import (
 	"testing"
 
 	"hermes-mobile/frame"
-	"hermes-mobile/internal/chat"
+	"hermes-mobile/internal/agent"
 	"hermes-mobile/internal/hub"
 )
 
 // waker is an agent that is told of what waits.
 type waker struct {
-	chat.Agent
+	agent.Agent
 	waits chan string
 }
 
@@ -27,7 +27,7 @@ func TestWaits(t *testing.T) {
 	waits := make(chan string, 100)
 	away := false
 	w := newWorld(t, func(o *hub.Options) {
-		if a, is := o.Agent.(*agent); is && away {
+		if a, is := o.Agent.(*scripted); is && away {
 			a.status.Online = false // before it runs
 		}
 		o.Agent = waker{o.Agent, waits}

@@ -16,8 +16,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"hermes-mobile/internal/atomicfile"
 	"hermes-mobile/internal/quota"
-	"hermes-mobile/internal/wholefile"
 )
 
 // File names a stored file.
@@ -97,10 +97,10 @@ func OpenStore(dir string) (*Store, error) {
 	}
 	// The folder itself must survive a crash as much as what is in it. One that
 	// somebody else made for us may lie where we cannot read.
-	if err := wholefile.SyncFolder(filepath.Dir(abs)); err != nil && !errors.Is(err, fs.ErrPermission) {
+	if err := atomicfile.SyncFolder(filepath.Dir(abs)); err != nil && !errors.Is(err, fs.ErrPermission) {
 		return nil, fmt.Errorf("media: open store: %w", err)
 	}
-	if err := wholefile.SyncFolder(abs); err != nil {
+	if err := atomicfile.SyncFolder(abs); err != nil {
 		return nil, fmt.Errorf("media: open store: %w", err)
 	}
 	return s, nil
@@ -274,7 +274,7 @@ func (s *Store) adopt(t *os.File, f File, counted int64, err error) (File, error
 // settle makes the name of f in the folder durable. It is called also when the
 // file was there already: whoever put it may not have come that far yet.
 func (s *Store) settle(f File) (File, error) {
-	if err := wholefile.SyncFolder(s.dir); err != nil {
+	if err := atomicfile.SyncFolder(s.dir); err != nil {
 		return File{}, fmt.Errorf("media: store file: %w", err)
 	}
 	return f, nil

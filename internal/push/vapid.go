@@ -12,7 +12,7 @@ import (
 
 	"github.com/SherClockHolmes/webpush-go"
 
-	"hermes-mobile/internal/wholefile"
+	"hermes-mobile/internal/atomicfile"
 )
 
 // KeysFile is the name of the key pair's file in the data folder.
@@ -52,7 +52,7 @@ func makeKeys(path string) (*Keys, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make a key pair for notifications: %w", err)
 	}
-	if err := wholefile.Replace(path, append(text, '\n'), wholefile.Options{}); err != nil {
+	if err := atomicfile.Replace(path, append(text, '\n'), atomicfile.Options{}); err != nil {
 		return nil, fmt.Errorf("the key pair for notifications cannot be written: %w", err)
 	}
 	return k, nil

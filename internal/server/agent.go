@@ -5,13 +5,13 @@ import (
 	"fmt"
 	"io"
 
+	"hermes-mobile/internal/agent"
 	"hermes-mobile/internal/agent/demo"
-	"hermes-mobile/internal/chat"
 	"hermes-mobile/internal/media"
 )
 
 // newAgent makes the agent that the settings chose.
-func (s *Server) newAgent(ctx context.Context, key [32]byte) (chat.Agent, error) {
+func (s *Server) newAgent(ctx context.Context, key [32]byte) (agent.Agent, error) {
 	if s.within.agent != nil {
 		return s.newWithin(ctx)
 	}

@@ -12,7 +12,7 @@ import (
 	"testing"
 
 	"hermes-mobile/frame"
-	"hermes-mobile/internal/front"
+	"hermes-mobile/internal/apiproxy"
 )
 
 // deed is an act of an owner, and what the audit log says of it.
@@ -46,7 +46,7 @@ func (r *rig) deeds(secrets *[]string) []deed {
 		{"POST /users/passwd", say(Command{Name: "anna", Password: Password(secret("another password of anna"))}), "anna"},
 		{"POST /users/key/add", say(Command{Name: "anna", Label: "laptop"}), "anna"},
 		{"POST /users/key/remove", func() Command {
-			var keys []front.Key
+			var keys []apiproxy.Key
 			ok(r.t, r.admin.Get(r.t.Context(), "/users/key", &keys))
 			return Command{ID: keys[0].ID}
 		}, "anna"},

@@ -11,8 +11,8 @@ import (
 
 	"hermes-mobile/gateway"
 	"hermes-mobile/internal/access"
+	"hermes-mobile/internal/agent"
 	"hermes-mobile/internal/agent/direct"
-	"hermes-mobile/internal/chat"
 	"hermes-mobile/internal/doctor"
 	"hermes-mobile/internal/neighbor"
 	"hermes-mobile/internal/store"
@@ -25,7 +25,7 @@ const (
 )
 
 // newDirect makes the agent that turns to Hermes' HTTP API.
-func (s *Server) newDirect(ctx context.Context) (chat.Agent, error) {
+func (s *Server) newDirect(ctx context.Context) (agent.Agent, error) {
 	instance, err := s.remembered(ctx, metaDirectInstance, func() []byte { return []byte(access.NewSecret()[:8]) })
 	if err != nil {
 		return nil, err
@@ -40,12 +40,12 @@ func (s *Server) newDirect(ctx context.Context) (chat.Agent, error) {
 }
 
 // newWithin makes the agent of the program that the server is within.
-func (s *Server) newWithin(ctx context.Context) (chat.Agent, error) {
+func (s *Server) newWithin(ctx context.Context) (agent.Agent, error) {
 	instance, err := s.remembered(ctx, metaDirectInstance, func() []byte { return []byte(access.NewSecret()[:8]) })
 	if err != nil {
 		return nil, err
 	}
-	return s.within.agent(Parts{Files: files{s.files}, Log: s.log, Direct: func(client *gateway.Client, scope string) chat.Agent {
+	return s.within.agent(Parts{Files: files{s.files}, Log: s.log, Direct: func(client *gateway.Client, scope string) agent.Agent {
 		// Whoever has this machine has the gateway's credential, so all of its sessions are theirs.
 		return direct.New(direct.Options{Client: client, Keep: keep{s.store, scope + "/"}, Files: files{s.files}, Log: s.log,
 			Instance: string(instance) + "-" + scope, AllSessions: true})
@@ -78,8 +78,8 @@ type directAgent struct {
 	client *gateway.Client
 }
 
-// Run implements chat.Agent.
-func (a *directAgent) Run(ctx context.Context, host chat.Host) error {
+// Run implements agent.Agent.
+func (a *directAgent) Run(ctx context.Context, host agent.Host) error {
 	defer a.client.Close()
 	return a.Agent.Run(ctx, host)
 }

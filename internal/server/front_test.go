@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"hermes-mobile/internal/front"
+	"hermes-mobile/internal/apiproxy"
 )
 
 const apiKey = "the-key-of-the-api-server"
@@ -43,7 +43,7 @@ func TestFrontDoor(t *testing.T) {
 	if err := r.admin.Post(t.Context(), "/users/add", Command{Name: "anna", Password: "correct horse"}, nil); err == nil || !strings.Contains(err.Error(), "already") {
 		t.Errorf("a second anna: %v", err)
 	}
-	var list []front.User
+	var list []apiproxy.User
 	ok(t, r.admin.Get(t.Context(), "/users", &list))
 	if len(list) != 1 || list[0].Name != "anna" {
 		t.Errorf("%+v", list)
@@ -84,7 +84,7 @@ func TestFrontDoor(t *testing.T) {
 		}
 	}
 	// A key is its user, needs no cookie, and ends by itself.
-	var key front.NewKey
+	var key apiproxy.NewKey
 	ok(t, r.admin.Post(t.Context(), "/users/key/add", Command{Name: "anna", Label: "laptop", Seconds: 3600}, &key))
 	byKey := func() int {
 		t.Helper()
@@ -104,7 +104,7 @@ func TestFrontDoor(t *testing.T) {
 			t.Errorf("a key for %d seconds is made", seconds)
 		}
 	}
-	var keys []front.Key
+	var keys []apiproxy.Key
 	ok(t, r.admin.Get(t.Context(), "/users/key", &keys))
 	if len(keys) != 1 || keys[0].ID != key.ID || keys[0].UsedAt == nil {
 		t.Errorf("%+v", keys)

@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"hermes-mobile/frame"
-	"hermes-mobile/internal/chat"
+	"hermes-mobile/internal/agent"
 	"hermes-mobile/internal/push"
 	"hermes-mobile/internal/push/pushtest"
 )
@@ -107,8 +107,8 @@ func TestPushAction(t *testing.T) {
 	}
 	ok(t, d.ws.CloseNow())
 	until(t, "the device to be gone", func() bool { return r.server.hub.Connections() == 0 })
-	r.server.hub.Post("d", nil, chat.Ask{Card: chat.Card{ID: "c1", Kind: frame.ExecApproval, Text: "secret words", Command: "rm",
-		Options: []chat.Option{{ID: "once", Label: "Once"}, {ID: "deny", Label: "Deny"}}}})
+	r.server.hub.Post("d", nil, agent.Ask{Card: agent.Card{ID: "c1", Kind: frame.ExecApproval, Text: "secret words", Command: "rm",
+		Options: []agent.Option{{ID: "once", Label: "Once"}, {ID: "deny", Label: "Deny"}}}})
 	n := <-service.Got
 	ok(t, n.Err)
 	var body struct{ Actions []struct{ ID, Token string } }
@@ -145,7 +145,7 @@ func TestPushAction(t *testing.T) {
 		t.Errorf("%+v", done)
 	}
 	// A token that an earlier version signed for a card that no notification can show.
-	r.server.hub.Post("d", nil, chat.Ask{Card: chat.Card{ID: "c2", Kind: frame.ExecApproval, Command: "ls\n\nrm", Options: []chat.Option{{ID: "once"}, {ID: "deny"}}}})
+	r.server.hub.Post("d", nil, agent.Ask{Card: agent.Card{ID: "c2", Kind: frame.ExecApproval, Command: "ls\n\nrm", Options: []agent.Option{{ID: "once"}, {ID: "deny"}}}})
 	find[*frame.Prompt](d)
 	claim := fmt.Appendf(nil, `{"d":"d","c":"c2","o":"once","e":%d}`, time.Now().Add(time.Hour).Unix())
 	seal := hmac.New(sha256.New, r.server.linkKey[:])

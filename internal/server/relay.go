@@ -15,12 +15,12 @@ import (
 	"time"
 
 	"hermes-mobile/internal/access"
+	"hermes-mobile/internal/agent"
 	"hermes-mobile/internal/agent/relay"
 	"hermes-mobile/internal/asowner"
-	"hermes-mobile/internal/chat"
+	"hermes-mobile/internal/atomicfile"
 	"hermes-mobile/internal/doctor"
 	"hermes-mobile/internal/store"
-	"hermes-mobile/internal/wholefile"
 )
 
 // Keys under which the relay's own things are kept.
@@ -32,7 +32,7 @@ const (
 
 // newRelay makes the agent that gateways dial in to. Where no gateway is set it makes an id and a secret, once, for the
 // owner to put into Hermes' settings.
-func (s *Server) newRelay(ctx context.Context, key [32]byte) (chat.Agent, error) {
+func (s *Server) newRelay(ctx context.Context, key [32]byte) (agent.Agent, error) {
 	instance, err := s.remembered(ctx, metaInstance, func() []byte { return []byte(access.NewSecret()[:8]) })
 	if err != nil {
 		return nil, err
@@ -178,7 +178,7 @@ func ownGateway(path string) (id, secret string, err error) {
 	text, _, err := asowner.ReadFile(path, 64<<10)
 	if errors.Is(err, fs.ErrNotExist) {
 		text = fmt.Appendf(nil, "GATEWAY_RELAY_ID=hermes-%s\nGATEWAY_RELAY_SECRET=%s\n", access.NewSecret()[:8], access.NewSecret())
-		err = asowner.Do(path, func() error { return wholefile.Replace(path, text, wholefile.Options{}) })
+		err = asowner.Do(path, func() error { return atomicfile.Replace(path, text, atomicfile.Options{}) })
 	}
 	if err != nil {
 		return "", "", fmt.Errorf("the gateway's id and secret: %w", err)

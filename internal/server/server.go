@@ -21,11 +21,11 @@ import (
 	"time"
 
 	"hermes-mobile/internal/access"
+	"hermes-mobile/internal/agent"
+	"hermes-mobile/internal/apiproxy"
 	"hermes-mobile/internal/cert"
-	"hermes-mobile/internal/chat"
 	"hermes-mobile/internal/config"
 	"hermes-mobile/internal/doctor"
-	"hermes-mobile/internal/front"
 	"hermes-mobile/internal/hub"
 	"hermes-mobile/internal/loglimit"
 	"hermes-mobile/internal/media"
@@ -69,13 +69,13 @@ type Server struct {
 	origins []string
 	metrics *metrics.Set
 	keeper  *wsconn.Keeper
-	agent   chat.Agent
+	agent   agent.Agent
 	hub     *hub.Hub
 	page    *web.Page
 	push    *push.Sender // nil: there are no notifications
 	pushOff string       // why not, where the owner has not switched them off
-	users   *front.Users
-	front   *front.Front // nil: Hermes' API is not served
+	users   *apiproxy.Users
+	front   *apiproxy.Proxy // nil: Hermes' API is not served
 	linkKey [32]byte
 
 	adminToken *adminToken

@@ -7,14 +7,14 @@ import (
 	"net/http"
 
 	"hermes-mobile/gateway"
-	"hermes-mobile/internal/chat"
+	"hermes-mobile/internal/agent"
 	"hermes-mobile/internal/hub"
 )
 
 // within is how a program uses a server inside of itself.
 type within struct {
 	listen func() (net.Listener, error)
-	agent  func(Parts) (chat.Agent, error)
+	agent  func(Parts) (agent.Agent, error)
 	guard  func(http.Handler) http.Handler
 	admin  map[string]http.Handler
 }
@@ -24,11 +24,11 @@ type Option func(*within)
 
 // Parts are those of the server that an agent stands on.
 type Parts struct {
-	Files chat.Files
+	Files agent.Files
 	Log   *slog.Logger
 	// Direct makes the agent of a gateway, which the program closes after its Run. scope keeps what it remembers apart from that of another
 	// gateway or account.
-	Direct func(client *gateway.Client, scope string) chat.Agent
+	Direct func(client *gateway.Client, scope string) agent.Agent
 }
 
 // ListeningBy has listen make the listener, in place of the settings' host and port.
@@ -37,7 +37,7 @@ func ListeningBy(listen func() (net.Listener, error)) Option {
 }
 
 // WithAgent has a function make the agent, in place of the settings'.
-func WithAgent(make func(Parts) (chat.Agent, error)) Option {
+func WithAgent(make func(Parts) (agent.Agent, error)) Option {
 	return func(w *within) { w.agent = make }
 }
 

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"hermes-mobile/internal/asowner"
-	"hermes-mobile/internal/wholefile"
+	"hermes-mobile/internal/atomicfile"
 )
 
 // ErrConflict: the plan would replace the settings of another connector, and Replace is not set.
@@ -162,8 +162,8 @@ func replace(path string, before, after []byte, existed bool, mode fs.FileMode) 
 }
 
 func rename(path string, before, after []byte, existed bool, mode fs.FileMode) error {
-	return wholefile.Replace(path, after, wholefile.Options{Mode: mode, FollowLink: true,
-		Prepare: func(draft *wholefile.Draft) error {
+	return atomicfile.Replace(path, after, atomicfile.Options{Mode: mode, FollowLink: true,
+		Prepare: func(draft *atomicfile.Draft) error {
 			if existed {
 				copyOwner(draft.Name(), draft.Path)
 			}

@@ -12,7 +12,7 @@ import (
 	"filippo.io/age"
 
 	"hermes-mobile/gateway"
-	"hermes-mobile/internal/wholefile"
+	"hermes-mobile/internal/atomicfile"
 )
 
 // Files in the data folder. The key file holds an age identity, encrypted by the passphrase or the host program's key; the other the
@@ -220,7 +220,7 @@ func (f *fileBackend) encrypt(name string, text []byte, to age.Recipient) error 
 	if err != nil {
 		return fmt.Errorf("encrypt the credentials: %w", err)
 	}
-	if err := wholefile.Replace(f.path(name), out.Bytes(), wholefile.Options{}); err != nil {
+	if err := atomicfile.Replace(f.path(name), out.Bytes(), atomicfile.Options{}); err != nil {
 		return fmt.Errorf("store the credentials: %w", err)
 	}
 	return nil

@@ -17,7 +17,7 @@ import (
 	"github.com/zalando/go-keyring"
 
 	"hermes-mobile/gateway"
-	"hermes-mobile/internal/wholefile"
+	"hermes-mobile/internal/atomicfile"
 )
 
 const (
@@ -43,7 +43,7 @@ func readScope(dir string) (string, error) {
 }
 
 func writeScope(dir, scope string) error {
-	if err := wholefile.Replace(filepath.Join(dir, scopeFile), []byte(scope+"\n"), wholefile.Options{}); err != nil {
+	if err := atomicfile.Replace(filepath.Join(dir, scopeFile), []byte(scope+"\n"), atomicfile.Options{}); err != nil {
 		return fmt.Errorf("the folder of the credentials: %w", err)
 	}
 	return nil

@@ -4,23 +4,23 @@ import (
 	"fmt"
 	"strings"
 
-	"hermes-mobile/internal/chat"
+	"hermes-mobile/internal/agent"
 )
 
 // The three cards of the script.
 var (
-	approval = chat.Card{Kind: "exec_approval", Text: "May I run this command?", Command: "rm -rf build", Description: "Deletes the build folder", Options: []chat.Option{
+	approval = agent.Card{Kind: "exec_approval", Text: "May I run this command?", Command: "rm -rf build", Description: "Deletes the build folder", Options: []agent.Option{
 		{ID: "once", Label: "Allow once", Style: "primary"}, {ID: "session", Label: "Allow for this session"},
 		{ID: "always", Label: "Always allow"}, {ID: "deny", Label: "Deny", Style: "danger"}}}
-	confirm = chat.Card{Kind: "slash_confirm", Text: "Start a new conversation? This one is kept, but I shall not remember it.", Options: []chat.Option{
+	confirm = agent.Card{Kind: "slash_confirm", Text: "Start a new conversation? This one is kept, but I shall not remember it.", Options: []agent.Option{
 		{ID: "once", Label: "Yes", Style: "primary"}, {ID: "always", Label: "Yes, and do not ask again"}, {ID: "cancel", Label: "Cancel"}}}
-	clarify = chat.Card{Kind: "clarify", Text: "Which format?", Options: []chat.Option{
+	clarify = agent.Card{Kind: "clarify", Text: "Which format?", Options: []agent.Option{
 		{ID: "c0", Label: "CSV"}, {ID: "c1", Label: "JSON"}, {ID: "other", Label: "Something else"}}}
 )
 
 // odd are approvals of commands that look like something else than they are: one is turned around, one has characters
 // without width, one hides its end behind blank lines, and one is longer than a screen.
-func odd() (cards []chat.Card) {
+func odd() (cards []agent.Card) {
 	var steps strings.Builder
 	for i := range 60 {
 		fmt.Fprintf(&steps, "echo step %d\n", i+1)
@@ -34,7 +34,7 @@ func odd() (cards []chat.Card) {
 }
 
 // cardText is what the agent says to an answer.
-func cardText(c chat.Card, a chat.Answer) string {
+func cardText(c agent.Card, a agent.Answer) string {
 	switch c.Kind {
 	case "exec_approval":
 		return "approval: " + a.OptionID

@@ -4,11 +4,11 @@ import (
 	"testing"
 
 	"hermes-mobile/frame"
-	"hermes-mobile/internal/chat"
+	"hermes-mobile/internal/agent"
 )
 
 // answer tells the agent a decision, which it must take.
-func (s *stage) answer(c chat.Card, a chat.Answer) {
+func (s *stage) answer(c agent.Card, a agent.Answer) {
 	s.t.Helper()
 	taken := make(chan error, 2)
 	s.agent.Answer(c, a, func(err error) { taken <- err })
@@ -17,7 +17,7 @@ func (s *stage) answer(c chat.Card, a chat.Answer) {
 	}
 }
 
-func options(c chat.Card) (list string) {
+func options(c agent.Card) (list string) {
 	for _, o := range c.Options {
 		list += o.ID + ":" + o.Style + " "
 	}
@@ -27,14 +27,14 @@ func options(c chat.Card) (list string) {
 func TestCards(t *testing.T) {
 	for _, tc := range []struct {
 		text, kind, options string
-		answers             map[chat.Answer]string
+		answers             map[agent.Answer]string
 	}{
-		{"/demo approval", "exec_approval", "once:primary session: always: deny:danger ", map[chat.Answer]string{
+		{"/demo approval", "exec_approval", "once:primary session: always: deny:danger ", map[agent.Answer]string{
 			{OptionID: "once"}: "approval: once", {OptionID: "session"}: "approval: session", {OptionID: "always"}: "approval: always",
 			{OptionID: "deny"}: "approval: deny", {OptionID: "deny", Expired: true}: "approval: deny"}},
-		{"/demo confirm", "slash_confirm", "once:primary always: cancel: ", map[chat.Answer]string{
+		{"/demo confirm", "slash_confirm", "once:primary always: cancel: ", map[agent.Answer]string{
 			{OptionID: "once"}: "confirm: once", {OptionID: "always"}: "confirm: always", {OptionID: "cancel", Expired: true}: "confirm: cancel"}},
-		{"/demo clarify", "clarify", "c0: c1: other: ", map[chat.Answer]string{
+		{"/demo clarify", "clarify", "c0: c1: other: ", map[agent.Answer]string{
 			{OptionID: "c0"}: "clarify: CSV", {OptionID: "c1"}: "clarify: JSON", {OptionID: "other", Text: "as a drawing"}: "clarify: as a drawing",
 			{Expired: true}: "clarify: no answer"}},
 	} {
@@ -42,7 +42,7 @@ func TestCards(t *testing.T) {
 			s := newStage(t)
 			for a, want := range tc.answers {
 				in := s.text(tc.text)
-				c := next[chat.Ask](s).Card
+				c := next[agent.Ask](s).Card
 				if c.ID == "" || c.N != in.N || c.Kind != tc.kind || c.Text == "" || options(c) != tc.options {
 					t.Errorf("card %+v", c)
 				}
@@ -53,11 +53,11 @@ func TestCards(t *testing.T) {
 					t.Errorf("card %+v", c)
 				}
 				s.answer(c, a)
-				say := next[chat.Say](s)
+				say := next[agent.Say](s)
 				if say.Text != want || !say.Final || say.Settles != c.ID || say.ReplyTo != in.ID || say.N != in.N {
 					t.Errorf("%+v: %+v, want %q", a, say, want)
 				}
-				next[chat.Done](s)
+				next[agent.Done](s)
 				s.answer(c, a) // told again: it is settled, and nothing is said twice
 				s.silent()
 			}
@@ -70,25 +70,25 @@ func TestTwoCards(t *testing.T) {
 	for _, second := range []bool{false, true} {
 		s := newStage(t)
 		s.text("/demo two-cards")
-		a, b := next[chat.Ask](s).Card, next[chat.Ask](s).Card
+		a, b := next[agent.Ask](s).Card, next[agent.Ask](s).Card
 		if a.Kind != "exec_approval" || b.Kind != "clarify" || a.ID == b.ID {
 			t.Fatalf("cards %+v and %+v", a, b)
 		}
 		texts := []string{"approval: once", "clarify: JSON"}
 		if second {
-			s.answer(b, chat.Answer{OptionID: "c1"})
+			s.answer(b, agent.Answer{OptionID: "c1"})
 			texts[0], texts[1] = texts[1], texts[0]
 		}
-		s.answer(a, chat.Answer{OptionID: "once"})
+		s.answer(a, agent.Answer{OptionID: "once"})
 		if !second {
-			s.answer(b, chat.Answer{OptionID: "c1"})
+			s.answer(b, agent.Answer{OptionID: "c1"})
 		}
 		for _, want := range texts {
-			if say := next[chat.Say](s); say.Text != want || !say.Final {
+			if say := next[agent.Say](s); say.Text != want || !say.Final {
 				t.Errorf("%+v, want %q", say, want)
 			}
 		}
-		next[chat.Done](s)
+		next[agent.Done](s)
 	}
 }
 
@@ -98,32 +98,32 @@ func TestCardsAfterRestart(t *testing.T) {
 	open.ID, open.N = "c-old", 7
 	other := clarify
 	other.ID, other.N = "c-old-2", 7
-	in := chat.Input{N: 7, Handed: true}
+	in := agent.Input{N: 7, Handed: true}
 
 	t.Run("one open", func(t *testing.T) {
 		s := newStage(t)
 		in := in
-		in.Text, in.Cards = "/demo approval", []chat.Card{open}
+		in.Text, in.Cards = "/demo approval", []agent.Card{open}
 		s.hand(in)
-		s.answer(open, chat.Answer{OptionID: "once"})
-		if say := next[chat.Say](s); say.Text != "approval: once" || say.Settles != "c-old" {
+		s.answer(open, agent.Answer{OptionID: "once"})
+		if say := next[agent.Say](s); say.Text != "approval: once" || say.Settles != "c-old" {
 			t.Errorf("%+v", say)
 		}
-		next[chat.Done](s)
+		next[agent.Done](s)
 		s.silent()
 	})
 	t.Run("two, one settled before", func(t *testing.T) {
 		s := newStage(t)
 		in := in
-		in.Text, in.Cards, in.Texts = "/demo two-cards", []chat.Card{other}, 1
+		in.Text, in.Cards, in.Texts = "/demo two-cards", []agent.Card{other}, 1
 		s.hand(in)
-		s.answer(open, chat.Answer{OptionID: "once"}) // told again: it is settled already
+		s.answer(open, agent.Answer{OptionID: "once"}) // told again: it is settled already
 		s.silent()
-		s.answer(other, chat.Answer{OptionID: "c0"})
-		if say := next[chat.Say](s); say.Text != "clarify: CSV" {
+		s.answer(other, agent.Answer{OptionID: "c0"})
+		if say := next[agent.Say](s); say.Text != "clarify: CSV" {
 			t.Errorf("%+v", say)
 		}
-		next[chat.Done](s)
+		next[agent.Done](s)
 		s.silent()
 	})
 	t.Run("all settled before", func(t *testing.T) {
@@ -131,7 +131,7 @@ func TestCardsAfterRestart(t *testing.T) {
 		in := in
 		in.Text, in.Texts = "/demo approval", 1
 		s.hand(in)
-		next[chat.Done](s)
+		next[agent.Done](s)
 		s.silent()
 	})
 	t.Run("never asked", func(t *testing.T) {
@@ -139,7 +139,7 @@ func TestCardsAfterRestart(t *testing.T) {
 		in := in
 		in.Text = "/demo approval"
 		s.hand(in)
-		next[chat.Ask](s)
+		next[agent.Ask](s)
 	})
 }
 
@@ -148,7 +148,7 @@ func TestAnswerWithoutTurn(t *testing.T) {
 	s := newStage(t)
 	c := approval
 	c.ID, c.N = "c", 99
-	s.answer(c, chat.Answer{OptionID: "once"})
+	s.answer(c, agent.Answer{OptionID: "once"})
 	s.silent()
 }
 
@@ -172,11 +172,11 @@ func TestHandedSkipsWhatWasSaid(t *testing.T) {
 		{"/demo file 10", 1, nil},
 	} {
 		s := newStage(t)
-		in := s.hand(chat.Input{Text: tc.text, Handed: true, Texts: tc.texts})
+		in := s.hand(agent.Input{Text: tc.text, Handed: true, Texts: tc.texts})
 		var got []string
 		for _, e := range s.turn(in) {
 			switch e := e.(type) {
-			case chat.Say:
+			case agent.Say:
 				if e.Final {
 					got = append(got, e.Text)
 				} else if tc.texts > 0 {
@@ -196,19 +196,19 @@ func TestHandedSkipsWhatWasSaid(t *testing.T) {
 func TestOddCards(t *testing.T) {
 	s := newStage(t)
 	s.text("/demo odd")
-	var cards []chat.Card
+	var cards []agent.Card
 	for range 4 {
-		c := next[chat.Ask](s).Card
+		c := next[agent.Ask](s).Card
 		if !frame.Odd(&frame.Prompt{Text: c.Text, Command: c.Command, Description: c.Description}) || c.Kind != frame.ExecApproval {
 			t.Errorf("card %+v", c)
 		}
 		cards = append(cards, c)
 	}
 	for _, c := range cards {
-		s.answer(c, chat.Answer{OptionID: "deny"})
-		if say := next[chat.Say](s); say.Text != "approval: deny" {
+		s.answer(c, agent.Answer{OptionID: "deny"})
+		if say := next[agent.Say](s); say.Text != "approval: deny" {
 			t.Errorf("%+v", say)
 		}
 	}
-	next[chat.Done](s)
+	next[agent.Done](s)
 }

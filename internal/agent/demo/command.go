@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"hermes-mobile/internal/chat"
+	"hermes-mobile/internal/agent"
 )
 
 // scripted is one word after `/demo`, and what it does with the rest of the line.
@@ -35,14 +35,14 @@ var script = []scripted{
 		t.number(argument, 1, maxLong, func(n int) { t.reply(long(n)) })
 	}},
 	{"twice", "", "two replies to one message", func(t *turn, _ string) {
-		t.final(t.message(chat.NewID(), "one", true), false)
-		t.final(t.message(chat.NewID(), "two", true), true)
+		t.final(t.message(agent.NewID(), "one", true), false)
+		t.final(t.message(agent.NewID(), "two", true), true)
 	}},
-	{"approval", "", "asks whether it may run a command", func(t *turn, _ string) { t.ask([]chat.Card{approval}, cardText) }},
+	{"approval", "", "asks whether it may run a command", func(t *turn, _ string) { t.ask([]agent.Card{approval}, cardText) }},
 	{"odd", "", "asks about four commands that are not what they look like", func(t *turn, _ string) { t.ask(odd(), cardText) }},
-	{"confirm", "", "asks whether it may go on", func(t *turn, _ string) { t.ask([]chat.Card{confirm}, cardText) }},
-	{"clarify", "", "asks which format you want", func(t *turn, _ string) { t.ask([]chat.Card{clarify}, cardText) }},
-	{"two-cards", "", "asks two questions at once", func(t *turn, _ string) { t.ask([]chat.Card{approval, clarify}, cardText) }},
+	{"confirm", "", "asks whether it may go on", func(t *turn, _ string) { t.ask([]agent.Card{confirm}, cardText) }},
+	{"clarify", "", "asks which format you want", func(t *turn, _ string) { t.ask([]agent.Card{clarify}, cardText) }},
+	{"two-cards", "", "asks two questions at once", func(t *turn, _ string) { t.ask([]agent.Card{approval, clarify}, cardText) }},
 	{"image", "", "sends a picture", func(t *turn, _ string) { t.sample("image") }},
 	{"voice", "", "sends a voice message", func(t *turn, _ string) { t.sample("voice") }},
 	{"video", "", "sends a film", func(t *turn, _ string) { t.sample("video") }},
@@ -72,7 +72,7 @@ var script = []scripted{
 	}},
 }
 
-var _ chat.Caller = (*Agent)(nil)
+var _ agent.Caller = (*Agent)(nil)
 
 // profiles are those of a conversation that has asked for them.
 var profiles = []string{"default", "work"}
@@ -93,42 +93,42 @@ func (a *Agent) hasProfiles(device string) string {
 	return "profiles: " + strings.Join(profiles, ", ") + "; you use " + current
 }
 
-// Methods implements chat.Caller.
+// Methods implements agent.Caller.
 func (a *Agent) Methods(device string) []string {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if _, has := a.profile[device]; has {
-		return []string{chat.CommandsList, chat.ProfilesList, chat.ProfilesChoose}
+		return []string{agent.CommandsList, agent.ProfilesList, agent.ProfilesChoose}
 	}
-	return []string{chat.CommandsList}
+	return []string{agent.CommandsList}
 }
 
-// Call implements chat.Caller.
-func (a *Agent) Call(_ context.Context, call chat.Call) ([]byte, error) {
+// Call implements agent.Caller.
+func (a *Agent) Call(_ context.Context, call agent.Call) ([]byte, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.host == nil || a.away || a.closed {
-		return nil, chat.ErrAway
+		return nil, agent.ErrAway
 	}
 	switch call.Method {
-	case chat.ProfilesList:
-		var list chat.Profiles
+	case agent.ProfilesList:
+		var list agent.Profiles
 		for _, name := range profiles {
-			list.Profiles = append(list.Profiles, chat.Profile{Name: name, Current: name == a.profile[call.Device]})
+			list.Profiles = append(list.Profiles, agent.Profile{Name: name, Current: name == a.profile[call.Device]})
 		}
 		return json.Marshal(list)
-	case chat.ProfilesChoose:
-		name, err := chat.Choice(call.Params, profiles)
+	case agent.ProfilesChoose:
+		name, err := agent.Choice(call.Params, profiles)
 		if err != nil {
 			return nil, err
 		}
 		a.profile[call.Device] = name
 		return []byte(`{"ok":true}`), nil
 	}
-	list := make([]chat.Command, 0, len(script)+1)
+	list := make([]agent.Command, 0, len(script)+1)
 	for _, l := range script {
-		list = append(list, chat.Command{Name: "/demo " + l.name, Description: l.says, Args: l.args})
+		list = append(list, agent.Command{Name: "/demo " + l.name, Description: l.says, Args: l.args})
 	}
-	list = append(list, chat.Command{Name: setHome, Description: "makes this device the home channel"})
-	return json.Marshal(chat.Commands{Commands: list})
+	list = append(list, agent.Command{Name: setHome, Description: "makes this device the home channel"})
+	return json.Marshal(agent.Commands{Commands: list})
 }

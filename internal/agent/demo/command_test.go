@@ -10,20 +10,20 @@ import (
 	"strings"
 	"testing"
 
-	"hermes-mobile/internal/chat"
+	"hermes-mobile/internal/agent"
 )
 
 // commands asks the agent for what a person may type.
-func (s *stage) commands() (list []chat.Command) {
+func (s *stage) commands() (list []agent.Command) {
 	s.t.Helper()
-	if got := s.agent.Methods("d"); !slices.Equal(got, []string{chat.CommandsList}) {
+	if got := s.agent.Methods("d"); !slices.Equal(got, []string{agent.CommandsList}) {
 		s.t.Fatalf("methods %q", got)
 	}
-	result, err := s.agent.Call(context.Background(), chat.Call{Device: "d", From: "d", Method: chat.CommandsList, Params: []byte("{}")})
+	result, err := s.agent.Call(context.Background(), agent.Call{Device: "d", From: "d", Method: agent.CommandsList, Params: []byte("{}")})
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	var commands chat.Commands
+	var commands agent.Commands
 	if err := json.Unmarshal(result, &commands); err != nil {
 		s.t.Fatal(err)
 	}
@@ -73,7 +73,7 @@ func TestCommandsWhileAway(t *testing.T) {
 	s := newStage(t)
 	s.final(s.text("/demo away 1"))
 	if !receive(t, s.host.moved, "the agent to be gone").Online {
-		if _, err := s.agent.Call(context.Background(), chat.Call{Method: chat.CommandsList}); err != nil && !errors.Is(err, chat.ErrAway) {
+		if _, err := s.agent.Call(context.Background(), agent.Call{Method: agent.CommandsList}); err != nil && !errors.Is(err, agent.ErrAway) {
 			t.Errorf("while away: %v", err)
 		}
 	}
@@ -91,30 +91,30 @@ func TestProfiles(t *testing.T) {
 	say := func(want string) {
 		t.Helper()
 		s.text("/demo profiles")
-		if got := next[chat.Say](s); got.Text != want || !got.Final {
+		if got := next[agent.Say](s); got.Text != want || !got.Final {
 			t.Errorf("%+v, want %q", got, want)
 		}
-		next[chat.Done](s)
+		next[agent.Done](s)
 	}
 	say("profiles: default, work; you use default")
-	if got := s.agent.Methods("d"); !slices.Equal(got, []string{chat.CommandsList, chat.ProfilesList, chat.ProfilesChoose}) {
+	if got := s.agent.Methods("d"); !slices.Equal(got, []string{agent.CommandsList, agent.ProfilesList, agent.ProfilesChoose}) {
 		t.Errorf("methods %q", got)
 	}
 	if got := s.agent.Methods("other"); len(got) != 1 {
 		t.Errorf("another conversation has %q", got)
 	}
 	call := func(method, params string) (string, error) {
-		b, err := s.agent.Call(context.Background(), chat.Call{Device: "d", From: "d", Method: method, Params: []byte(params)})
+		b, err := s.agent.Call(context.Background(), agent.Call{Device: "d", From: "d", Method: method, Params: []byte(params)})
 		return string(b), err
 	}
-	var refused *chat.CallError
-	if _, err := call(chat.ProfilesChoose, `{"name":"none"}`); !errors.As(err, &refused) || refused.Code != chat.NotFound {
+	var refused *agent.CallError
+	if _, err := call(agent.ProfilesChoose, `{"name":"none"}`); !errors.As(err, &refused) || refused.Code != agent.NotFound {
 		t.Errorf("%v", err)
 	}
-	if got, err := call(chat.ProfilesChoose, `{"name":"work"}`); err != nil || got != `{"ok":true}` {
+	if got, err := call(agent.ProfilesChoose, `{"name":"work"}`); err != nil || got != `{"ok":true}` {
 		t.Errorf("%s %v", got, err)
 	}
-	if got, err := call(chat.ProfilesList, `{}`); err != nil || got != `{"profiles":[{"name":"default","current":false},{"name":"work","current":true}]}` {
+	if got, err := call(agent.ProfilesList, `{}`); err != nil || got != `{"profiles":[{"name":"default","current":false},{"name":"work","current":true}]}` {
 		t.Errorf("%s %v", got, err)
 	}
 	say("profiles: default, work; you use work")

@@ -9,16 +9,16 @@ import (
 	"sync"
 	"time"
 
-	"hermes-mobile/internal/chat"
+	"hermes-mobile/internal/agent"
 )
 
-// Agent is the scripted agent. It implements chat.Agent.
+// Agent is the scripted agent. It implements agent.Agent.
 type Agent struct {
-	files chat.Files
+	files agent.Files
 	log   *slog.Logger
 
 	mu      sync.Mutex
-	host    chat.Host
+	host    agent.Host
 	ctx     context.Context
 	turns   map[string]*turn  // by device
 	profile map[string]string // that a conversation uses, where it has asked for profiles
@@ -28,15 +28,15 @@ type Agent struct {
 }
 
 // New makes an agent that keeps its files in files.
-func New(files chat.Files, log *slog.Logger) *Agent {
+func New(files agent.Files, log *slog.Logger) *Agent {
 	return &Agent{files: files, log: log, turns: map[string]*turn{}, profile: map[string]string{}}
 }
 
-// Name implements chat.Agent.
+// Name implements agent.Agent.
 func (a *Agent) Name() string { return "demo" }
 
-// Run implements chat.Agent.
-func (a *Agent) Run(ctx context.Context, host chat.Host) error {
+// Run implements agent.Agent.
+func (a *Agent) Run(ctx context.Context, host agent.Host) error {
 	a.mu.Lock()
 	a.ctx, a.host = ctx, host
 	a.mu.Unlock()
@@ -49,42 +49,42 @@ func (a *Agent) Run(ctx context.Context, host chat.Host) error {
 	return nil
 }
 
-// Status implements chat.Agent.
-func (a *Agent) Status(string) chat.Status {
+// Status implements agent.Agent.
+func (a *Agent) Status(string) agent.Status {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	detail := "the built-in scripted agent"
 	if a.away {
 		detail = "away because /demo away asked for it"
 	}
-	return chat.Status{Online: a.host != nil && !a.away, Edit: true, Typing: true, Prompt: true, Stop: true, Steer: true, Tool: true, FilesIn: true, Files: true, Detail: detail}
+	return agent.Status{Online: a.host != nil && !a.away, Edit: true, Typing: true, Prompt: true, Stop: true, Steer: true, Tool: true, FilesIn: true, Files: true, Detail: detail}
 }
 
-// Admits implements chat.Agent: a second message waits for its turn, unless it is to join the one that runs.
-func (a *Agent) Admits(in chat.Input) bool {
+// Admits implements agent.Agent: a second message waits for its turn, unless it is to join the one that runs.
+func (a *Agent) Admits(in agent.Input) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	t := a.turns[in.Device]
-	return t != nil && in.Joins == t.in.N && in.Kind == chat.Text
+	return t != nil && in.Joins == t.in.N && in.Kind == agent.Text
 }
 
-// Hand implements chat.Agent.
-func (a *Agent) Hand(in chat.Input, taken func(error)) {
+// Hand implements agent.Agent.
+func (a *Agent) Hand(in agent.Input, taken func(error)) {
 	a.mu.Lock()
 	if a.ctx == nil || a.closed || a.away {
 		a.mu.Unlock()
-		taken(chat.ErrAway)
+		taken(agent.ErrAway)
 		return
 	}
 	if in.Joins != 0 {
 		t := a.turns[in.Device]
 		a.mu.Unlock()
 		if t == nil || t.in.N != in.Joins || !t.add(in.Text) {
-			taken(chat.ErrOwnTurn)
+			taken(agent.ErrOwnTurn)
 			return
 		}
 		taken(nil)
-		a.post(in.Device, chat.Done{N: in.N})
+		a.post(in.Device, agent.Done{N: in.N})
 		return
 	}
 	ctx, stop := context.WithCancel(a.ctx)
@@ -106,7 +106,7 @@ func (a *Agent) Hand(in chat.Input, taken func(error)) {
 	}()
 }
 
-// Stop implements chat.Agent.
+// Stop implements agent.Agent.
 func (a *Agent) Stop(device string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -116,8 +116,8 @@ func (a *Agent) Stop(device string) {
 	}
 }
 
-// Answer implements chat.Agent.
-func (a *Agent) Answer(card chat.Card, answer chat.Answer, taken func(error)) {
+// Answer implements agent.Agent.
+func (a *Agent) Answer(card agent.Card, answer agent.Answer, taken func(error)) {
 	a.mu.Lock()
 	for _, t := range a.turns {
 		if t.in.N != card.N {
@@ -176,7 +176,7 @@ func pause(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-func (a *Agent) post(device string, events ...chat.Event) {
+func (a *Agent) post(device string, events ...agent.Event) {
 	a.host.Post(device, func(err error) {
 		if err != nil {
 			a.log.Debug("the demo agent's words were not taken", "device", device, "error", fmt.Sprint(err))

@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"hermes-mobile/internal/chat"
+	"hermes-mobile/internal/agent"
 	"hermes-mobile/internal/leak"
 )
 
@@ -23,11 +23,11 @@ const patience = 10 * time.Second
 // host is the hub's end of the contract: it records what the agent says.
 type host struct {
 	agent  *Agent
-	events chan chat.Event
-	moved  chan chat.Status // the agent's status at each Changed
+	events chan agent.Event
+	moved  chan agent.Status // the agent's status at each Changed
 }
 
-func (h *host) Post(_ string, done func(error), events ...chat.Event) {
+func (h *host) Post(_ string, done func(error), events ...agent.Event) {
 	for _, e := range events {
 		h.events <- e
 	}
@@ -38,7 +38,7 @@ func (h *host) Post(_ string, done func(error), events ...chat.Event) {
 
 func (h *host) Changed() { h.moved <- h.agent.Status("d") }
 
-func (h *host) OpenCards(context.Context, string) ([]chat.Card, error) { return nil, nil }
+func (h *host) OpenCards(context.Context, string) ([]agent.Card, error) { return nil, nil }
 
 // files keeps files in memory.
 type files struct {
@@ -94,7 +94,7 @@ func newStage(t *testing.T) *stage {
 	t.Helper()
 	s := &stage{t: t, files: &files{data: map[string][]byte{}}}
 	s.agent = New(s.files, slog.New(slog.DiscardHandler))
-	s.host = &host{agent: s.agent, events: make(chan chat.Event, 1<<17), moved: make(chan chat.Status, 100)}
+	s.host = &host{agent: s.agent, events: make(chan agent.Event, 1<<17), moved: make(chan agent.Status, 100)}
 	if s.agent.Status("d").Online {
 		t.Error("online before it runs")
 	}
@@ -127,7 +127,7 @@ func receive[T any](t *testing.T, c <-chan T, what string) T {
 }
 
 // hand gives the agent an input, which it must take.
-func (s *stage) hand(in chat.Input) chat.Input {
+func (s *stage) hand(in agent.Input) agent.Input {
 	s.t.Helper()
 	if in.N == 0 {
 		s.n++
@@ -145,15 +145,15 @@ func (s *stage) hand(in chat.Input) chat.Input {
 	return in
 }
 
-func (s *stage) text(text string) chat.Input { s.t.Helper(); return s.hand(chat.Input{Text: text}) }
+func (s *stage) text(text string) agent.Input { s.t.Helper(); return s.hand(agent.Input{Text: text}) }
 
-func (s *stage) event() chat.Event {
+func (s *stage) event() agent.Event {
 	s.t.Helper()
 	return receive(s.t, s.host.events, "the agent to say something")
 }
 
 // next is the next event, which must have this type.
-func next[T chat.Event](s *stage) T {
+func next[T agent.Event](s *stage) T {
 	s.t.Helper()
 	e := s.event()
 	v, is := e.(T)
@@ -164,11 +164,11 @@ func next[T chat.Event](s *stage) T {
 }
 
 // turn collects all of an input's turn.
-func (s *stage) turn(in chat.Input) (list []chat.Event) {
+func (s *stage) turn(in agent.Input) (list []agent.Event) {
 	s.t.Helper()
 	for {
 		e := s.event()
-		if d, is := e.(chat.Done); is {
+		if d, is := e.(agent.Done); is {
 			if d.N != in.N {
 				s.t.Fatalf("done with %d, the turn is %d", d.N, in.N)
 			}
@@ -179,11 +179,11 @@ func (s *stage) turn(in chat.Input) (list []chat.Event) {
 }
 
 // says returns the steps and the finals of a turn, checking what is the same for all.
-func (s *stage) says(in chat.Input) (steps []string, finals []chat.Say) {
+func (s *stage) says(in agent.Input) (steps []string, finals []agent.Say) {
 	s.t.Helper()
 	id := ""
 	for _, e := range s.turn(in) {
-		say, is := e.(chat.Say)
+		say, is := e.(agent.Say)
 		if !is {
 			s.t.Fatalf("the agent says %T %+v", e, e)
 		}
@@ -206,7 +206,7 @@ func (s *stage) says(in chat.Input) (steps []string, finals []chat.Say) {
 }
 
 // final is the only text of a turn that is not streamed.
-func (s *stage) final(in chat.Input) string {
+func (s *stage) final(in agent.Input) string {
 	s.t.Helper()
 	steps, finals := s.says(in)
 	if len(steps) != 0 || len(finals) != 1 || finals[0].Interrupted {

@@ -12,7 +12,7 @@ import (
 	"io"
 	"math"
 
-	"hermes-mobile/internal/chat"
+	"hermes-mobile/internal/agent"
 )
 
 // A two-second test picture, H.264 in MP4: the one kind that is not made in code.
@@ -22,26 +22,26 @@ var sampleVideo []byte
 
 // sample sends a small real file of a kind.
 func (t *turn) sample(name string) {
-	var f chat.File
+	var f agent.File
 	var data []byte
 	switch name {
 	case "image":
-		f, data = chat.File{Kind: "image", Mime: "image/png", Name: "demo.png"}, picture()
+		f, data = agent.File{Kind: "image", Mime: "image/png", Name: "demo.png"}, picture()
 	case "voice":
-		f, data = chat.File{Kind: "voice", Mime: "audio/wav", Name: "demo.wav"}, tone()
+		f, data = agent.File{Kind: "voice", Mime: "audio/wav", Name: "demo.wav"}, tone()
 	case "video":
-		f, data = chat.File{Kind: "video", Mime: "video/mp4", Name: "demo.mp4"}, sampleVideo
+		f, data = agent.File{Kind: "video", Mime: "video/mp4", Name: "demo.mp4"}, sampleVideo
 	case "animation":
-		f, data = chat.File{Kind: "animation", Mime: "image/gif", Name: "demo.gif"}, animation()
+		f, data = agent.File{Kind: "animation", Mime: "image/gif", Name: "demo.gif"}, animation()
 	case "file":
-		f, data = chat.File{Kind: "document", Mime: "application/pdf", Name: "demo.pdf"}, page()
+		f, data = agent.File{Kind: "document", Mime: "application/pdf", Name: "demo.pdf"}, page()
 	}
 	t.send(f, bytes.NewReader(data), name)
 }
 
 // file sends n bytes, byte i is i mod 251.
 func (t *turn) file(n int) {
-	t.send(chat.File{Kind: "document", Mime: "application/octet-stream", Name: fmt.Sprintf("demo-%d.bin", n)}, &pattern{left: n}, "file")
+	t.send(agent.File{Kind: "document", Mime: "application/octet-stream", Name: fmt.Sprintf("demo-%d.bin", n)}, &pattern{left: n}, "file")
 }
 
 type pattern struct{ at, left int }
@@ -59,18 +59,18 @@ func (p *pattern) Read(b []byte) (int, error) {
 	return n, nil
 }
 
-func (t *turn) send(f chat.File, r io.Reader, word string) {
+func (t *turn) send(f agent.File, r io.Reader, word string) {
 	var err error
 	if f.Hash, f.Size, err = t.agent.files.Put(r, maxFile); err != nil {
 		t.reply("The file could not be made: " + err.Error())
 		return
 	}
 	t.ended = true
-	var events []chat.Event
+	var events []agent.Event
 	if t.skip == 0 {
-		events = append(events, chat.SendFile{ID: chat.NewID(), File: f, Caption: word + " for you", ReplyTo: t.in.ID, N: t.in.N})
+		events = append(events, agent.SendFile{ID: agent.NewID(), File: f, Caption: word + " for you", ReplyTo: t.in.ID, N: t.in.N})
 	}
-	t.agent.post(t.in.Device, append(events, chat.Done{N: t.in.N})...)
+	t.agent.post(t.in.Device, append(events, agent.Done{N: t.in.N})...)
 }
 
 func picture() []byte {

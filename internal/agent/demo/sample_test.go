@@ -15,7 +15,7 @@ import (
 	"github.com/rivo/uniseg"
 	"pgregory.net/rapid"
 
-	"hermes-mobile/internal/chat"
+	"hermes-mobile/internal/agent"
 )
 
 func TestSamples(t *testing.T) {
@@ -33,8 +33,8 @@ func TestSamples(t *testing.T) {
 		t.Run(tc.word, func(t *testing.T) {
 			s.t = t
 			in := s.text("/demo " + tc.word)
-			f := next[chat.SendFile](s)
-			next[chat.Done](s)
+			f := next[agent.SendFile](s)
+			next[agent.Done](s)
 			data := s.files.get(f.File.Hash)
 			if f.ID == "" || f.ReplyTo != in.ID || f.N != in.N || f.Caption != tc.word+" for you" {
 				t.Errorf("%+v", f)
@@ -48,8 +48,8 @@ func TestSamples(t *testing.T) {
 	for _, n := range []int{0, 1, 250, 251, 252, 100_000} {
 		s.t = t
 		s.text(fmt.Sprint("/demo file ", n))
-		f := next[chat.SendFile](s)
-		next[chat.Done](s)
+		f := next[agent.SendFile](s)
+		next[agent.Done](s)
 		data := s.files.get(f.File.Hash)
 		if len(data) != n || f.File.Name != fmt.Sprintf("demo-%d.bin", n) || f.Caption != "file for you" {
 			t.Errorf("%d bytes, %+v", len(data), f)

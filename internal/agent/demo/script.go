@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"hermes-mobile/internal/chat"
+	"hermes-mobile/internal/agent"
 )
 
 // Bounds of what a line may ask for.
@@ -30,7 +30,7 @@ func (t *turn) run() {
 	line := t.in.Text
 	switch {
 	case line == setHome:
-		t.agent.post(t.in.Device, chat.Home{})
+		t.agent.post(t.in.Device, agent.Home{})
 		t.reply("home: mobile:" + t.in.Device)
 	case !t.demo(line):
 		text := "You said: " + line
@@ -136,12 +136,12 @@ func (t *turn) later(n int, text string) {
 	t.reply(fmt.Sprintf("in %d s", n))
 	a, device := t.agent, t.in.Device
 	a.after(time.Duration(n)*time.Second, func() {
-		a.post(device, chat.Say{ID: chat.NewID(), Text: text, Final: true})
+		a.post(device, agent.Say{ID: agent.NewID(), Text: text, Final: true})
 	})
 }
 
 func (t *turn) tool() {
-	step := chat.ToolStep{ID: chat.NewID(), Name: "terminal", Title: "make", N: t.in.N}
+	step := agent.ToolStep{ID: agent.NewID(), Name: "terminal", Title: "make", N: t.in.N}
 	for _, s := range []struct{ state, text string }{{"started", ""}, {"progress", "compiling"}, {"done", "finished"}} {
 		step.State, step.Text = s.state, s.text
 		t.agent.post(t.in.Device, step)
@@ -159,7 +159,7 @@ func (t *turn) tool() {
 func (t *turn) received() {
 	f := t.in.File
 	kind := f.Kind
-	if t.in.Kind == chat.Voice {
+	if t.in.Kind == agent.Voice {
 		kind = "audio"
 	}
 	r, err := t.agent.files.Open(f.Hash)

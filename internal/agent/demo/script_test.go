@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"hermes-mobile/internal/chat"
+	"hermes-mobile/internal/agent"
 )
 
 // The lines of doc/demo-agent.md that are streamed: their steps, exactly.
@@ -85,11 +85,11 @@ func TestPlainLines(t *testing.T) {
 func TestSethome(t *testing.T) {
 	s := newStage(t)
 	s.text("/sethome")
-	next[chat.Home](s)
-	if say := next[chat.Say](s); say.Text != "home: mobile:d" || !say.Final {
+	next[agent.Home](s)
+	if say := next[agent.Say](s); say.Text != "home: mobile:d" || !say.Final {
 		t.Errorf("%+v", say)
 	}
-	next[chat.Done](s)
+	next[agent.Done](s)
 }
 
 func TestTool(t *testing.T) {
@@ -97,7 +97,7 @@ func TestTool(t *testing.T) {
 	in := s.text("/demo tool")
 	id := ""
 	for _, want := range []string{"started", "progress", "done"} {
-		step := next[chat.ToolStep](s)
+		step := next[agent.ToolStep](s)
 		if step.State != want || step.Name != "terminal" || step.N != in.N || step.ID == "" || id != "" && id != step.ID {
 			t.Errorf("%+v, want %s", step, want)
 		}
@@ -118,7 +118,7 @@ func TestSay(t *testing.T) {
 	if got := s.final(s.text("/demo slow 0")); got != "done after 0 s" {
 		t.Errorf("%q", got)
 	}
-	say := next[chat.Say](s)
+	say := next[agent.Say](s)
 	if say.Text != "good morning" || !say.Final || say.N != 0 || say.ReplyTo != "" {
 		t.Errorf("%+v", say)
 	}
@@ -136,8 +136,8 @@ func TestAway(t *testing.T) {
 		t.Errorf("status %+v", st)
 	}
 	taken := make(chan error, 1)
-	s.agent.Hand(chat.Input{N: 9, Device: "d", Text: "x"}, func(err error) { taken <- err })
-	if err := <-taken; err != chat.ErrAway {
+	s.agent.Hand(agent.Input{N: 9, Device: "d", Text: "x"}, func(err error) { taken <- err })
+	if err := <-taken; err != agent.ErrAway {
 		t.Errorf("an input is taken while it is away: %v", err)
 	}
 	if st := receive(t, s.host.moved, "the agent to be back"); !st.Online {
@@ -156,19 +156,19 @@ func TestReceived(t *testing.T) {
 	}
 	sum := fmt.Sprintf("%d sha256:%x", size, sha256.Sum256(data))
 	for _, tc := range []struct {
-		in   chat.Input
+		in   agent.Input
 		want string
 	}{
-		{chat.Input{Kind: chat.Voice, File: &chat.File{Kind: "voice", Name: "voice.wav", Hash: hash}}, "received audio voice.wav " + sum},
-		{chat.Input{Kind: chat.Voice, Text: "hi there", File: &chat.File{Kind: "voice", Name: "voice.ogg", Hash: hash}}, "received audio voice.ogg " + sum + " text:hi there"},
-		{chat.Input{Kind: chat.Media, File: &chat.File{Kind: "image", Name: "a b.png", Hash: hash}}, "received image a b.png " + sum},
-		{chat.Input{Kind: chat.Media, Text: "/demo twice", File: &chat.File{Kind: "document", Name: "x", Hash: hash}}, "received document x " + sum + " text:/demo twice"},
+		{agent.Input{Kind: agent.Voice, File: &agent.File{Kind: "voice", Name: "voice.wav", Hash: hash}}, "received audio voice.wav " + sum},
+		{agent.Input{Kind: agent.Voice, Text: "hi there", File: &agent.File{Kind: "voice", Name: "voice.ogg", Hash: hash}}, "received audio voice.ogg " + sum + " text:hi there"},
+		{agent.Input{Kind: agent.Media, File: &agent.File{Kind: "image", Name: "a b.png", Hash: hash}}, "received image a b.png " + sum},
+		{agent.Input{Kind: agent.Media, Text: "/demo twice", File: &agent.File{Kind: "document", Name: "x", Hash: hash}}, "received document x " + sum + " text:/demo twice"},
 	} {
 		if got := s.final(s.hand(tc.in)); got != tc.want {
 			t.Errorf("%q, want %q", got, tc.want)
 		}
 	}
-	if got := s.final(s.hand(chat.Input{Kind: chat.Media, File: &chat.File{Kind: "image", Hash: "gone"}})); !strings.Contains(got, "could not be read") {
+	if got := s.final(s.hand(agent.Input{Kind: agent.Media, File: &agent.File{Kind: "image", Hash: "gone"}})); !strings.Contains(got, "could not be read") {
 		t.Errorf("a lost file: %q", got)
 	}
 }
@@ -200,25 +200,25 @@ func TestStop(t *testing.T) {
 			said, cards := "", map[string]bool{}
 			for range tc.after {
 				switch e := s.event().(type) {
-				case chat.Say:
+				case agent.Say:
 					said = e.Text
-				case chat.Ask:
+				case agent.Ask:
 					cards[e.Card.ID] = true
 				}
 			}
 			s.agent.Stop("d")
 			s.agent.Stop("d")
-			var last chat.Say
+			var last agent.Say
 			for _, e := range s.turn(in) {
 				switch e := e.(type) {
-				case chat.Say:
+				case agent.Say:
 					if last.Final {
 						t.Errorf("after its end: %+v", e)
 					}
 					if last = e; !e.Final {
 						said = e.Text
 					}
-				case chat.CloseCard:
+				case agent.CloseCard:
 					if !cards[e.ID] || !e.Expired {
 						t.Errorf("closed %+v", e)
 					}
@@ -254,7 +254,7 @@ func TestEndInMidTurn(t *testing.T) {
 				for {
 					select {
 					case e := <-s.host.events:
-						if say, is := e.(chat.Say); is && say.Interrupted {
+						if say, is := e.(agent.Say); is && say.Interrupted {
 							t.Errorf("the end of the server is no stop: %+v", say)
 						}
 					default:

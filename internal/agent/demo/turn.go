@@ -7,13 +7,13 @@ import (
 	"sync/atomic"
 	"time"
 
-	"hermes-mobile/internal/chat"
+	"hermes-mobile/internal/agent"
 )
 
 // turn is the answer to one input, run by a goroutine of its own.
 type turn struct {
 	agent   *Agent
-	in      chat.Input
+	in      agent.Input
 	ctx     context.Context
 	stop    context.CancelFunc
 	stopped atomic.Bool // by the person, not by the end of the server
@@ -48,19 +48,19 @@ func (t *turn) close(text string) string {
 }
 
 type answered struct {
-	card   chat.Card
-	answer chat.Answer
+	card   agent.Card
+	answer agent.Answer
 	taken  func(error)
 }
 
 // say makes a step or a final of this turn.
-func (t *turn) message(id, text string, final bool) chat.Say {
-	return chat.Say{ID: id, Text: text, Final: final, ReplyTo: t.in.ID, N: t.in.N}
+func (t *turn) message(id, text string, final bool) agent.Say {
+	return agent.Say{ID: id, Text: text, Final: final, ReplyTo: t.in.ID, N: t.in.N}
 }
 
 // final says one whole message. last: the turn ends with it.
-func (t *turn) final(say chat.Say, last bool) {
-	events := []chat.Event{}
+func (t *turn) final(say agent.Say, last bool) {
+	events := []agent.Event{}
 	if last {
 		say.Text = t.close(say.Text)
 	}
@@ -71,7 +71,7 @@ func (t *turn) final(say chat.Say, last bool) {
 	}
 	if last {
 		t.ended = true
-		events = append(events, chat.Done{N: t.in.N})
+		events = append(events, agent.Done{N: t.in.N})
 	}
 	if len(events) > 0 {
 		t.agent.post(t.in.Device, events...)
@@ -79,12 +79,12 @@ func (t *turn) final(say chat.Say, last bool) {
 }
 
 // reply says one whole message, which ends the turn.
-func (t *turn) reply(text string) { t.final(t.message(chat.NewID(), text, true), true) }
+func (t *turn) reply(text string) { t.final(t.message(agent.NewID(), text, true), true) }
 
 // stream says texts one after the other as steps of one message, with a pause before each but the first; then the final,
 // which ends the turn.
 func (t *turn) stream(steps []string, every time.Duration, final string) {
-	id := chat.NewID()
+	id := agent.NewID()
 	if t.skip > 0 { // its final is stored
 		t.final(t.message(id, final, true), true)
 		return
@@ -138,7 +138,7 @@ func words(text string, n int) []string {
 }
 
 // ask shows cards, unless an earlier life of this turn did, and says one text for each answer, in the order they come.
-func (t *turn) ask(cards []chat.Card, text func(chat.Card, chat.Answer) string) {
+func (t *turn) ask(cards []agent.Card, text func(agent.Card, agent.Answer) string) {
 	open := map[string]bool{}
 	if t.in.Handed && (len(t.in.Cards) > 0 || t.skip > 0) {
 		t.skip = 0 // what was said belongs to cards that are settled
@@ -146,11 +146,11 @@ func (t *turn) ask(cards []chat.Card, text func(chat.Card, chat.Answer) string) 
 			open[c.ID] = true
 		}
 	} else {
-		var events []chat.Event
+		var events []agent.Event
 		for _, c := range cards {
-			c.ID, c.N = chat.NewID(), t.in.N
+			c.ID, c.N = agent.NewID(), t.in.N
 			open[c.ID] = true
-			events = append(events, chat.Ask{Card: c})
+			events = append(events, agent.Ask{Card: c})
 		}
 		t.agent.post(t.in.Device, events...)
 	}
@@ -162,14 +162,14 @@ func (t *turn) ask(cards []chat.Card, text func(chat.Card, chat.Answer) string) 
 				continue
 			}
 			delete(open, a.card.ID)
-			say := t.message(chat.NewID(), text(a.card, a.answer), true)
+			say := t.message(agent.NewID(), text(a.card, a.answer), true)
 			say.Settles = a.card.ID
 			t.final(say, len(open) == 0)
 			a.taken(nil)
 		case <-t.ctx.Done():
 			if t.stopped.Load() {
 				for id := range open {
-					t.agent.post(t.in.Device, chat.CloseCard{ID: id, Expired: true})
+					t.agent.post(t.in.Device, agent.CloseCard{ID: id, Expired: true})
 				}
 				t.interrupted()
 			}
@@ -183,7 +183,7 @@ func (t *turn) ask(cards []chat.Card, text func(chat.Card, chat.Answer) string) 
 
 // interrupted ends a turn that the person stopped before it said anything.
 func (t *turn) interrupted() {
-	say := t.message(chat.NewID(), "stopped", true)
+	say := t.message(agent.NewID(), "stopped", true)
 	say.Interrupted = true
 	t.final(say, true)
 }
@@ -191,7 +191,7 @@ func (t *turn) interrupted() {
 func (t *turn) end() {
 	t.close("")
 	t.ended = true
-	t.agent.post(t.in.Device, chat.Done{N: t.in.N})
+	t.agent.post(t.in.Device, agent.Done{N: t.in.N})
 }
 
 // rest settles answers that came when the turn was over.

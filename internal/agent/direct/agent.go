@@ -15,14 +15,14 @@ import (
 	"time"
 
 	"hermes-mobile/gateway"
-	"hermes-mobile/internal/chat"
+	"hermes-mobile/internal/agent"
 )
 
 // Options are what an agent is made of.
 type Options struct {
 	Client *gateway.Client
 	Keep   Keep
-	Files  chat.Files
+	Files  agent.Files
 	Log    *slog.Logger
 	// Instance names this data folder in the keys of turns, so that a wiped folder does not repeat those of an earlier one.
 	Instance string
@@ -45,7 +45,7 @@ type Options struct {
 // Sees tells whether a gateway finds the same file as this process at a path.
 type Sees interface{ Sees(path string) bool }
 
-// Agent implements chat.Agent and chat.Caller.
+// Agent implements agent.Agent and agent.Caller.
 type Agent struct {
 	Options
 	memory *memory
@@ -54,7 +54,7 @@ type Agent struct {
 	work   sync.WaitGroup
 
 	mu     sync.Mutex
-	host   chat.Host
+	host   agent.Host
 	ctx    context.Context // of Run; nil before
 	closed bool
 	turns  map[string]*turn // by device
@@ -88,8 +88,8 @@ func (a *Agent) State() State {
 }
 
 var (
-	_ chat.Agent  = (*Agent)(nil)
-	_ chat.Caller = (*Agent)(nil)
+	_ agent.Agent  = (*Agent)(nil)
+	_ agent.Caller = (*Agent)(nil)
 )
 
 // New returns an agent. It does nothing before Run, and leaves the client to its owner.
@@ -100,7 +100,7 @@ func New(o Options) *Agent {
 	return &Agent{Options: o, memory: newMemory(o.Keep, o.Log), look: make(chan struct{}, 1), turns: map[string]*turn{}, detail: "not connected yet"}
 }
 
-// Name implements chat.Agent.
+// Name implements agent.Agent.
 func (a *Agent) Name() string { return "direct" }
 
 const (
@@ -110,8 +110,8 @@ const (
 	checkLimit = 15 * time.Second
 )
 
-// Run implements chat.Agent: it keeps the way to the gateway known.
-func (a *Agent) Run(ctx context.Context, host chat.Host) error {
+// Run implements agent.Agent: it keeps the way to the gateway known.
+func (a *Agent) Run(ctx context.Context, host agent.Host) error {
 	a.mu.Lock()
 	a.ctx, a.host = ctx, host
 	a.mu.Unlock()
@@ -192,11 +192,11 @@ func (a *Agent) doubt() {
 	}
 }
 
-// Status implements chat.Agent.
-func (a *Agent) Status(string) chat.Status {
+// Status implements agent.Agent.
+func (a *Agent) Status(string) agent.Status {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	s := chat.Status{Online: a.online.Load() && !a.closed, Edit: true, Typing: true, Files: true, Detail: a.detail}
+	s := agent.Status{Online: a.online.Load() && !a.closed, Edit: true, Typing: true, Files: true, Detail: a.detail}
 	if a.busy != "" {
 		s.Detail += "; busy: " + a.busy
 	}
@@ -243,18 +243,18 @@ func (a *Agent) capabilities() *gateway.Capabilities {
 	return a.caps
 }
 
-// Admits implements chat.Agent: what is about the running turn passes.
-func (a *Agent) Admits(in chat.Input) bool {
+// Admits implements agent.Agent: what is about the running turn passes.
+func (a *Agent) Admits(in agent.Input) bool {
 	c, _ := command(in)
 	return c != nil && c.aside || c == nil && a.joins(in) != nil
 }
 
-// Hand implements chat.Agent.
-func (a *Agent) Hand(in chat.Input, taken func(error)) {
+// Hand implements agent.Agent.
+func (a *Agent) Hand(in agent.Input, taken func(error)) {
 	a.mu.Lock()
 	if a.ctx == nil || a.closed || !a.online.Load() {
 		a.mu.Unlock()
-		taken(chat.ErrAway)
+		taken(agent.ErrAway)
 		return
 	}
 	defer a.mu.Unlock()
@@ -269,7 +269,7 @@ func (a *Agent) Hand(in chat.Input, taken func(error)) {
 		return
 	}
 	if in.Joins != 0 {
-		taken(chat.ErrOwnTurn)
+		taken(agent.ErrOwnTurn)
 		return
 	}
 	ctx, cancel := context.WithCancel(a.ctx)
@@ -297,19 +297,19 @@ func (a *Agent) turnOf(device string) *turn {
 	return a.turns[device]
 }
 
-// Stop implements chat.Agent.
+// Stop implements agent.Agent.
 func (a *Agent) Stop(device string) {
 	if t := a.turnOf(device); t != nil {
 		t.stop()
 	}
 }
 
-// Answer implements chat.Agent.
-func (a *Agent) Answer(card chat.Card, answer chat.Answer, taken func(error)) {
+// Answer implements agent.Agent.
+func (a *Agent) Answer(card agent.Card, answer agent.Answer, taken func(error)) {
 	a.mu.Lock()
 	if a.ctx == nil || a.closed {
 		a.mu.Unlock()
-		taken(chat.ErrAway)
+		taken(agent.ErrAway)
 		return
 	}
 	defer a.mu.Unlock()

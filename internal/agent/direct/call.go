@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"hermes-mobile/gateway"
-	"hermes-mobile/internal/chat"
+	"hermes-mobile/internal/agent"
 )
 
 // method is a call of doc/protocol.md §9 (Sessions, models and jobs).
@@ -20,8 +20,8 @@ type method struct {
 }
 
 var methods = []method{
-	{name: chat.CommandsList, respond: func(a *Agent, _ context.Context, _ string, _ []byte) (any, error) {
-		return chat.Commands{Commands: a.commands()}, nil
+	{name: agent.CommandsList, respond: func(a *Agent, _ context.Context, _ string, _ []byte) (any, error) {
+		return agent.Commands{Commands: a.commands()}, nil
 	}},
 	{name: "sessions.list", needs: "sessions", respond: (*Agent).listSessions},
 	{name: "sessions.create", needs: "session_create", respond: (*Agent).createSession},
@@ -42,7 +42,7 @@ var methods = []method{
 	{name: "route.show", respond: (*Agent).showRoute},
 }
 
-// Methods implements chat.Caller: what the gateway offers, and what the conversation may see.
+// Methods implements agent.Caller: what the gateway offers, and what the conversation may see.
 func (a *Agent) Methods(string) []string {
 	caps := a.capabilities()
 	var list []string
@@ -54,14 +54,14 @@ func (a *Agent) Methods(string) []string {
 	return list
 }
 
-// Call implements chat.Caller.
-func (a *Agent) Call(ctx context.Context, call chat.Call) ([]byte, error) {
+// Call implements agent.Caller.
+func (a *Agent) Call(ctx context.Context, call agent.Call) ([]byte, error) {
 	at := slices.IndexFunc(methods, func(m method) bool { return m.name == call.Method })
 	if at < 0 || !slices.Contains(a.Methods(call.Device), call.Method) {
-		return nil, &chat.CallError{Code: unavailable, Message: "the gateway does not offer this now"}
+		return nil, &agent.CallError{Code: unavailable, Message: "the gateway does not offer this now"}
 	}
 	if a.context() == nil {
-		return nil, chat.ErrAway
+		return nil, agent.ErrAway
 	}
 	result, err := methods[at].respond(a, ctx, call.Device, call.Params)
 	if err != nil {
@@ -71,8 +71,8 @@ func (a *Agent) Call(ctx context.Context, call chat.Call) ([]byte, error) {
 		return nil, refusal(err)
 	}
 	data, err := json.Marshal(result)
-	if err == nil && len(data) > chat.MaxResult {
-		return nil, &chat.CallError{Code: refused, Message: "the gateway has more of this than can be shown at once: ask for less"}
+	if err == nil && len(data) > agent.MaxResult {
+		return nil, &agent.CallError{Code: refused, Message: "the gateway has more of this than can be shown at once: ask for less"}
 	}
 	return data, err
 }
@@ -95,35 +95,35 @@ const (
 
 // refusal is an error as the device is told it.
 func refusal(err error) error {
-	var own *chat.CallError
+	var own *agent.CallError
 	var said *gateway.Error
 	switch {
 	case errors.As(err, &own):
 		return own
 	case away(err):
-		return &chat.CallError{Code: unavailable, Message: "the gateway cannot be used now: " + sentence(err)}
+		return &agent.CallError{Code: unavailable, Message: "the gateway cannot be used now: " + sentence(err)}
 	case errors.Is(err, gateway.ErrUnavailable):
-		return &chat.CallError{Code: unavailable, Message: sentence(err)}
+		return &agent.CallError{Code: unavailable, Message: sentence(err)}
 	case errors.As(err, &said) && said.Status == 404:
 		return errNotFound
 	case errors.As(err, &said) && said.Status < 500:
-		return &chat.CallError{Code: refused, Message: sentence(err)}
+		return &agent.CallError{Code: refused, Message: sentence(err)}
 	}
 	return err
 }
 
-var errNotFound = &chat.CallError{Code: chat.NotFound, Message: "there is no such thing, or it is not of this conversation"}
+var errNotFound = &agent.CallError{Code: agent.NotFound, Message: "there is no such thing, or it is not of this conversation"}
 
 // read takes the parameters of a call.
 func read(params []byte, to any) error {
 	if err := json.Unmarshal(params, to); err != nil {
-		return &chat.CallError{Code: chat.BadParams, Message: "the parameters do not have the form that the protocol describes"}
+		return &agent.CallError{Code: agent.BadParams, Message: "the parameters do not have the form that the protocol describes"}
 	}
 	return nil
 }
 
 func missing(name string) error {
-	return &chat.CallError{Code: chat.BadParams, Message: name + " is missing"}
+	return &agent.CallError{Code: agent.BadParams, Message: name + " is missing"}
 }
 
 func (a *Agent) listUsage(ctx context.Context, device string, _ []byte) (any, error) {

@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"hermes-mobile/gateway"
-	"hermes-mobile/internal/chat"
+	"hermes-mobile/internal/agent"
 )
 
 func call(t testing.TB, l *life, method, params string) []byte {
@@ -19,11 +19,11 @@ func call(t testing.TB, l *life, method, params string) []byte {
 
 func callOf(t testing.TB, l *life, device, method, params string) []byte {
 	t.Helper()
-	data, err := l.agent.Call(t.Context(), chat.Call{Device: device, Method: method, Params: []byte(params)})
+	data, err := l.agent.Call(t.Context(), agent.Call{Device: device, Method: method, Params: []byte(params)})
 	if err != nil {
 		t.Fatalf("%s %s: %v", method, params, err)
 	}
-	if len(data) > chat.MaxResult {
+	if len(data) > agent.MaxResult {
 		t.Fatalf("%s gives %d bytes", method, len(data))
 	}
 	return data
@@ -31,8 +31,8 @@ func callOf(t testing.TB, l *life, device, method, params string) []byte {
 
 func refusedCall(t testing.TB, l *life, device, method, params, code string) {
 	t.Helper()
-	data, err := l.agent.Call(t.Context(), chat.Call{Device: device, Method: method, Params: []byte(params)})
-	var e *chat.CallError
+	data, err := l.agent.Call(t.Context(), agent.Call{Device: device, Method: method, Params: []byte(params)})
+	var e *agent.CallError
 	if !errors.As(err, &e) || e.Code != code || e.Message == "" {
 		t.Errorf("%s %s: %s, %v; want %s", method, params, data, err, code)
 	}
@@ -87,14 +87,14 @@ func TestSessionCalls(t *testing.T) {
 			t.Errorf("another conversation sees %+v", list)
 		}
 		for _, method := range []string{"open", "rename", "fork", "delete", "history"} {
-			refusedCall(t, l, phone, "sessions."+method, `{"id":"`+foreign+`","title":"x"}`, chat.NotFound)
-			refusedCall(t, l, phone, "sessions."+method, `{"id":7}`, chat.BadParams)
+			refusedCall(t, l, phone, "sessions."+method, `{"id":"`+foreign+`","title":"x"}`, agent.NotFound)
+			refusedCall(t, l, phone, "sessions."+method, `{"id":7}`, agent.BadParams)
 			if method != "history" {
-				refusedCall(t, l, phone, "sessions."+method, `{}`, chat.BadParams)
+				refusedCall(t, l, phone, "sessions."+method, `{}`, agent.BadParams)
 			}
 		}
-		refusedCall(t, l, phone, "sessions.rename", `{"id":"api_6"}`, chat.BadParams)
-		refusedCall(t, l, phone, "sessions.list", `{"cursor":"?"}`, chat.BadParams)
+		refusedCall(t, l, phone, "sessions.rename", `{"id":"api_6"}`, agent.BadParams)
+		refusedCall(t, l, phone, "sessions.list", `{"cursor":"?"}`, agent.BadParams)
 		refusedCall(t, l, phone, "jobs.list", `{}`, unavailable)
 		refusedCall(t, l, phone, "no.such", `{}`, unavailable)
 
@@ -114,7 +114,7 @@ func TestSessionCalls(t *testing.T) {
 		for l.agent.turnOf(phone) != nil {
 		}
 		call(t, l, "sessions.delete", `{"id":"`+fork+`"}`)
-		refusedCall(t, l, phone, "sessions.open", `{"id":"`+fork+`"}`, chat.NotFound)
+		refusedCall(t, l, phone, "sessions.open", `{"id":"`+fork+`"}`, agent.NotFound)
 		ok(t, receive(t, l.hand(message(2, "hi")), "taken"))
 		if s := g.run(2).session; s == fork || s == foreign {
 			t.Errorf("after its session was deleted the conversation goes on in %s", s)
@@ -203,8 +203,8 @@ func TestModelCalls(t *testing.T) {
 	if list := string(call(t, l, "models.list", "{}")); !strings.Contains(list, `{"id":"m1","name":"m1","provider":"p","current":true}`) {
 		t.Errorf("models %s", list)
 	}
-	refusedCall(t, l, phone, "models.choose", `{"id":"m9"}`, chat.NotFound)
-	refusedCall(t, l, phone, "models.choose", `{"id":[]}`, chat.BadParams)
+	refusedCall(t, l, phone, "models.choose", `{"id":"m9"}`, agent.NotFound)
+	refusedCall(t, l, phone, "models.choose", `{"id":[]}`, agent.BadParams)
 	call(t, l, "models.choose", `{"id":"m2"}`)
 	ok(t, receive(t, l.hand(message(1, "hi")), "taken"))
 	if b := g.run(1).body; b["model"] != "m2" || b["provider"] != "p" {
@@ -245,7 +245,7 @@ func TestCommands(t *testing.T) {
 			t.Errorf("/stop: %q", got)
 		}
 		help := say("/help")
-		for _, c := range as[chat.Commands](t, call(t, l, chat.CommandsList, "{}")).Commands {
+		for _, c := range as[agent.Commands](t, call(t, l, agent.CommandsList, "{}")).Commands {
 			if !strings.Contains(help, c.Name) {
 				t.Errorf("/help says nothing of %s", c.Name)
 			}
@@ -256,7 +256,7 @@ func TestCommands(t *testing.T) {
 		if got := say("/SetHome"); !strings.Contains(got, "home channel") {
 			t.Errorf("/sethome: %q", got)
 		}
-		l.eventually("the home channel to move", func(events []chat.Event) bool { return seen(events, func(chat.Home) bool { return true }) })
+		l.eventually("the home channel to move", func(events []agent.Event) bool { return seen(events, func(agent.Home) bool { return true }) })
 		n++
 		ok(t, receive(t, l.hand(message(n, "/usr/bin/env is a path")), "taken"))
 		if run := g.run(1); run.body["input"] != "/usr/bin/env is a path" {

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"hermes-mobile/gateway"
-	"hermes-mobile/internal/chat"
+	"hermes-mobile/internal/agent"
 )
 
 // How long gateways wait for an answer where their settings say nothing else (api-facts §6), and how much earlier a card
@@ -30,7 +30,7 @@ type approval struct {
 const allChoice = "all"
 
 // choices are what a gateway may offer, in the order they are shown.
-var choices = []chat.Option{
+var choices = []agent.Option{
 	{ID: "once", Label: "Allow once", Style: "primary"},
 	{ID: "session", Label: "Allow until this turn ends"}, // what the API means by session (api-facts §6)
 	{ID: "always", Label: "Always allow"},
@@ -38,14 +38,14 @@ var choices = []chat.Option{
 }
 
 // card is the question as a card. others: further questions of the turn are open.
-func (t *turn) card(a gateway.Approval, others bool) chat.Card {
+func (t *turn) card(a gateway.Approval, others bool) agent.Card {
 	state, _ := json.Marshal(approval{ID: a.ID, Device: t.in.Device}) // a string
-	c := chat.Card{ID: chat.NewID(), N: t.in.N, Kind: "exec_approval", Text: "May I run this command?", Command: a.Command, Description: a.Description, State: state}
+	c := agent.Card{ID: agent.NewID(), N: t.in.N, Kind: "exec_approval", Text: "May I run this command?", Command: a.Command, Description: a.Description, State: state}
 	for _, o := range choices {
 		if slices.Contains(a.Choices, o.ID) {
 			c.Options = append(c.Options, o)
 			if o.ID == "once" && others {
-				c.Options = append(c.Options, chat.Option{ID: allChoice, Label: "Allow once, all that are open"})
+				c.Options = append(c.Options, agent.Option{ID: allChoice, Label: "Allow once, all that are open"})
 			}
 		}
 	}
@@ -63,7 +63,7 @@ func (t *turn) card(a gateway.Approval, others bool) chat.Card {
 }
 
 // answer tells the gateway how a card was decided. ErrAway: it is to be told again.
-func (a *Agent) answer(ctx context.Context, t *turn, card chat.Card, answer chat.Answer) error {
+func (a *Agent) answer(ctx context.Context, t *turn, card agent.Card, answer agent.Answer) error {
 	var of approval
 	if json.Unmarshal(card.State, &of) != nil || of.ID == "" {
 		return nil // not a card of this agent: the agent was another one when it was asked
@@ -74,7 +74,7 @@ func (a *Agent) answer(ctx context.Context, t *turn, card chat.Card, answer chat
 	running, left, err := t.followed(ctx)
 	switch {
 	case err != nil:
-		return chat.ErrAway
+		return agent.ErrAway
 	case left:
 		return a.unfollowed(ctx, of.Device, card.N)
 	case running == nil:
@@ -101,12 +101,12 @@ func (a *Agent) answer(ctx context.Context, t *turn, card chat.Card, answer chat
 		}
 		return nil
 	case ctx.Err() != nil:
-		return chat.ErrAway
+		return agent.ErrAway
 	case errors.Is(err, gateway.ErrClosed):
 		return a.unfollowed(ctx, of.Device, card.N)
 	case away(err):
 		a.doubt()
-		return chat.ErrAway
+		return agent.ErrAway
 	}
 	a.Log.Warn("the gateway did not take the answer to an approval", "device", t.in.Device, "error", err)
 	t.note("The gateway did not take the answer: " + strings.TrimSuffix(err.Error(), ".") + ".")
@@ -118,7 +118,7 @@ func (a *Agent) answer(ctx context.Context, t *turn, card chat.Card, answer chat
 func (a *Agent) unfollowed(ctx context.Context, device string, n int64) error {
 	known, err := a.memory.get(ctx, device)
 	if err != nil || known.Turn != nil && known.Turn.N == n {
-		return chat.ErrAway
+		return agent.ErrAway
 	}
 	return nil
 }
@@ -147,7 +147,7 @@ func (t *turn) ask(r *reply, a gateway.Approval) {
 	card := t.card(a, open > 0)
 	q.card = card.ID
 	t.mu.Unlock()
-	t.tell(append(r.finish(), chat.Ask{Card: card})...)
+	t.tell(append(r.finish(), agent.Ask{Card: card})...)
 	t.change(func(b *begun) { b.Asked = append(slices.Clone(b.Asked), a.ID) }) // after it: rather asked twice than never
 }
 
@@ -182,7 +182,7 @@ func (t *turn) knows(approval string) bool {
 }
 
 // decided notes that the person answered.
-func (t *turn) decided(approval string, answer chat.Answer) {
+func (t *turn) decided(approval string, answer agent.Answer) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, q := range t.asked {
@@ -195,11 +195,11 @@ func (t *turn) decided(approval string, answer chat.Answer) {
 // answered closes the card of an approval that somebody else answered.
 func (t *turn) answered(e gateway.ApprovalAnswered) {
 	t.mu.Lock()
-	var events []chat.Event
+	var events []agent.Event
 	for _, q := range t.asked {
 		if q.approval == e.ApprovalID && !q.decided {
 			q.decided = true
-			events = append(events, chat.CloseCard{ID: q.card, OptionID: e.Choice})
+			events = append(events, agent.CloseCard{ID: q.card, OptionID: e.Choice})
 		}
 	}
 	t.mu.Unlock()
@@ -209,11 +209,11 @@ func (t *turn) answered(e gateway.ApprovalAnswered) {
 // closeOthers closes what an answer to all has decided, too.
 func (t *turn) closeOthers(approval, choice string) {
 	t.mu.Lock()
-	var events []chat.Event
+	var events []agent.Event
 	for _, q := range t.asked {
 		if q.approval != approval && !q.decided {
 			q.decided = true
-			events = append(events, chat.CloseCard{ID: q.card, OptionID: choice})
+			events = append(events, agent.CloseCard{ID: q.card, OptionID: choice})
 		}
 	}
 	t.mu.Unlock()
@@ -221,14 +221,14 @@ func (t *turn) closeOthers(approval, choice string) {
 }
 
 // closeAll ends the questions that nobody waits for any more.
-func (t *turn) closeAll() []chat.Event {
+func (t *turn) closeAll() []agent.Event {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	var events []chat.Event
+	var events []agent.Event
 	for _, q := range t.asked {
 		if !q.decided {
 			q.decided = true
-			events = append(events, chat.CloseCard{ID: q.card, Expired: true})
+			events = append(events, agent.CloseCard{ID: q.card, Expired: true})
 		}
 	}
 	return events

@@ -8,7 +8,7 @@ import (
 	"unicode"
 
 	"hermes-mobile/gateway"
-	"hermes-mobile/internal/chat"
+	"hermes-mobile/internal/agent"
 )
 
 // slash is a command that is typed as a message. To Hermes' API they are plain text (api-facts §4), so they are ours.
@@ -44,8 +44,8 @@ var unknown = &slash{aside: true, run: (*turn).slashUnknown}
 var commandForm = regexp.MustCompile(`^/[A-Za-z][\w-]{0,31}$`)
 
 // command is the command that an input is, nil where it is none.
-func command(in chat.Input) (*slash, string) {
-	if in.Kind != chat.Text || !strings.HasPrefix(in.Text, "/") {
+func command(in agent.Input) (*slash, string) {
+	if in.Kind != agent.Text || !strings.HasPrefix(in.Text, "/") {
 		return nil, ""
 	}
 	name, args := strings.TrimSpace(in.Text), ""
@@ -68,7 +68,7 @@ func (t *turn) slashUnknown(name string) string {
 }
 
 func (t *turn) slashHome(string) string {
-	t.post(chat.Home{})
+	t.post(agent.Home{})
 	return "This device is the home channel now: what is delivered to \"home\" comes here."
 }
 
@@ -161,12 +161,12 @@ func (t *turn) slashHelp(string) string {
 }
 
 // commands are those that the gateway can follow.
-func (a *Agent) commands() []chat.Command {
+func (a *Agent) commands() []agent.Command {
 	caps := a.capabilities()
-	var list []chat.Command
+	var list []agent.Command
 	for _, c := range slashes {
 		if c.offered(caps) {
-			list = append(list, chat.Command{Name: c.name, Description: c.about, Args: c.args})
+			list = append(list, agent.Command{Name: c.name, Description: c.about, Args: c.args})
 		}
 	}
 	return list

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"hermes-mobile/internal/chat"
+	"hermes-mobile/internal/agent"
 )
 
 // play is a run that says something, asks, uses a tool and says more. It waits for nobody but the person.
@@ -31,11 +31,11 @@ func (l *life) answerAll(n int64) (ended bool) {
 		l.mu.Lock()
 		events, news := l.live, l.news
 		l.mu.Unlock()
-		if seen(events, func(d chat.Done) bool { return d.N == n }) {
+		if seen(events, func(d agent.Done) bool { return d.N == n }) {
 			return true
 		}
 		l.disk.mu.Lock()
-		open := make([]chat.Card, 0, 1)
+		open := make([]agent.Card, 0, 1)
 		for id, c := range l.disk.cards {
 			if !answered[id] {
 				answered[id] = true
@@ -44,7 +44,7 @@ func (l *life) answerAll(n int64) (ended bool) {
 		}
 		l.disk.mu.Unlock()
 		for _, c := range open {
-			l.agent.Answer(c, chat.Answer{OptionID: "once"}, func(err error) {
+			l.agent.Answer(c, agent.Answer{OptionID: "once"}, func(err error) {
 				l.disk.mu.Lock()
 				defer l.disk.mu.Unlock()
 				if err == nil {
@@ -141,7 +141,7 @@ func crashAt(t *testing.T, v string, step int, late bool) (crashed bool) {
 	}
 	asked := 0
 	for _, e := range d.events {
-		if _, is := e.(chat.Ask); is {
+		if _, is := e.(agent.Ask); is {
 			asked++
 		}
 	}

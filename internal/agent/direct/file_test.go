@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"hermes-mobile/internal/chat"
+	"hermes-mobile/internal/agent"
 	"hermes-mobile/internal/quota"
 )
 
@@ -25,7 +25,7 @@ func TestFilesOfAReply(t *testing.T) {
 	defer d.mu.Unlock()
 	files := 0
 	for _, e := range d.events {
-		if f, is := e.(chat.SendFile); is {
+		if f, is := e.(agent.SendFile); is {
 			files++
 			if f.File.Mime != "image/png" || f.File.Name != "image-1.png" || f.N != 1 || f.ReplyTo != "m1" || len(d.files[f.File.Hash]) == 0 {
 				t.Errorf("the file is %+v", f)
@@ -59,7 +59,7 @@ func TestFilesOfAPerson(t *testing.T) {
 		sent := g.nextStream(`run.started {}`, `assistant.delta {"delta":"a dot"}`, `assistant.completed {"content":"a dot","completed":true}`,
 			`run.completed {"completed":true,"messages":[{"role":"assistant","content":"a dot"}]}`, `done {}`)
 		in := message(1, "what is it?")
-		in.Kind, in.File = chat.Media, &chat.File{Kind: "image", Mime: "image/png", Hash: hash, Size: size}
+		in.Kind, in.File = agent.Media, &agent.File{Kind: "image", Mime: "image/png", Hash: hash, Size: size}
 		ok(t, receive(t, l.hand(in), "taken"))
 		if body := receive(t, sent, "the image"); !strings.Contains(body, "data:image/png;base64,cGl4ZWxz") || !strings.Contains(body, "what is it?") {
 			t.Errorf("sent %s", body)
@@ -67,9 +67,9 @@ func TestFilesOfAPerson(t *testing.T) {
 		l.done(1)
 		wantFinals(t, d, 1, "a dot")
 
-		for n, f := range map[int64]chat.File{2: {Kind: "document", Mime: "text/plain", Hash: hash, Size: 6}, 3: {Kind: "image", Mime: "image/png", Hash: hash, Size: 11 << 20}, 4: {Kind: "image", Mime: "image/png", Hash: "gone", Size: 6}} {
+		for n, f := range map[int64]agent.File{2: {Kind: "document", Mime: "text/plain", Hash: hash, Size: 6}, 3: {Kind: "image", Mime: "image/png", Hash: hash, Size: 11 << 20}, 4: {Kind: "image", Mime: "image/png", Hash: "gone", Size: 6}} {
 			in := message(n, "")
-			in.Kind, in.File = chat.Media, &f
+			in.Kind, in.File = agent.Media, &f
 			ok(t, receive(t, l.hand(in), "taken"))
 			l.done(n)
 			if got, want := d.finals(n), map[int64]string{2: "images and no other files", 3: "up to 7 MiB, this one has 11", 4: "no longer there"}[n]; len(got) != 1 || !strings.Contains(got[0], want) {
@@ -90,7 +90,7 @@ func TestFailedTurnOfOlder(t *testing.T) {
 	ok(t, err)
 	g.nextStream(`run.started {}`, `assistant.completed {"content":"HTTP 400: no such model","completed":true}`, `run.completed {"completed":true,"messages":[]}`, `done {}`)
 	in := message(1, "what is it?")
-	in.Kind, in.File = chat.Media, &chat.File{Kind: "image", Mime: "image/png", Hash: hash, Size: size}
+	in.Kind, in.File = agent.Media, &agent.File{Kind: "image", Mime: "image/png", Hash: hash, Size: size}
 	ok(t, receive(t, l.hand(in), "taken"))
 	if e := l.done(1); !e.Interrupted {
 		t.Error("it ended well")

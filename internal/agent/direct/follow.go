@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"hermes-mobile/gateway"
-	"hermes-mobile/internal/chat"
+	"hermes-mobile/internal/agent"
 )
 
 // follow reads the turn to its end and says what happens. again: it is to be begun, since the gateway knows nothing of a turn of an
@@ -104,11 +104,11 @@ func (t *turn) ended(r *reply, o gateway.Outcome) {
 		events = append(events, s)
 	}
 	if text := failure(o, r.given > 0 || t.in.Texts > 0, t.isStopped()); text != "" {
-		events = append(events, t.say(chat.NewID(), text, true)) // no earlier life said it, for it would have ended the turn
+		events = append(events, t.say(agent.NewID(), text, true)) // no earlier life said it, for it would have ended the turn
 	}
 	events = append(events, t.settle(&o)...)
 	t.agent.learn(t, o)
-	if t.store(append(events, chat.Done{N: t.in.N, Interrupted: o.State != gateway.Completed})...) {
+	if t.store(append(events, agent.Done{N: t.in.N, Interrupted: o.State != gateway.Completed})...) {
 		t.forget()
 	}
 }
@@ -174,9 +174,9 @@ func whyCut(reason string, said bool) string {
 	return ""
 }
 
-func (t *turn) toolStarted(e gateway.ToolStarted) chat.Event {
+func (t *turn) toolStarted(e gateway.ToolStarted) agent.Event {
 	t.tools++
-	s := chat.ToolStep{ID: chat.NewID(), Name: e.Name, State: "started", Title: e.Preview, N: t.in.N}
+	s := agent.ToolStep{ID: agent.NewID(), Name: e.Name, State: "started", Title: e.Preview, N: t.in.N}
 	t.steps = append(t.steps, s)
 	return s
 }
@@ -185,7 +185,7 @@ func (t *turn) toolStarted(e gateway.ToolStarted) chat.Event {
 const subagent = "subagent"
 
 func (t *turn) delegated(e gateway.Status) {
-	s := chat.ToolStep{ID: chat.NewID(), Name: subagent, State: "started", Title: e.Text, N: t.in.N}
+	s := agent.ToolStep{ID: agent.NewID(), Name: subagent, State: "started", Title: e.Text, N: t.in.N}
 	if e.Delegation != "" {
 		if t.delegations == nil {
 			t.delegations = map[string]string{}
@@ -205,7 +205,7 @@ const maxDelegations = 1000
 // delegationEnded ends the task that it names; a gateway that names none means the one that began first.
 func (t *turn) delegationEnded(e gateway.Status) {
 	id, named := t.delegations[e.Delegation]
-	at := slices.IndexFunc(t.steps, func(s chat.ToolStep) bool { return s.Name == subagent && (!named || s.ID == id) })
+	at := slices.IndexFunc(t.steps, func(s agent.ToolStep) bool { return s.Name == subagent && (!named || s.ID == id) })
 	if at < 0 {
 		return
 	}
@@ -217,7 +217,7 @@ func (t *turn) delegationEnded(e gateway.Status) {
 
 // toolEnded ends the tool that began first under this name, as gateways do not say which it was.
 func (t *turn) toolEnded(e gateway.ToolEnded) {
-	at := slices.IndexFunc(t.steps, func(s chat.ToolStep) bool { return s.Name == e.Name })
+	at := slices.IndexFunc(t.steps, func(s agent.ToolStep) bool { return s.Name == e.Name })
 	if at < 0 {
 		return
 	}

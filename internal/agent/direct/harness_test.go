@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"hermes-mobile/gateway"
-	"hermes-mobile/internal/chat"
+	"hermes-mobile/internal/agent"
 )
 
 const (
@@ -27,28 +27,28 @@ const (
 type disk struct {
 	mu     sync.Mutex
 	values map[string][]byte
-	events []chat.Event
-	cards  map[string]chat.Card // open ones
+	events []agent.Event
+	cards  map[string]agent.Card // open ones
 	files  map[string][]byte
 	full   error // what Put fails with
 }
 
 func newDisk() *disk {
-	return &disk{values: map[string][]byte{}, cards: map[string]chat.Card{}, files: map[string][]byte{}}
+	return &disk{values: map[string][]byte{}, cards: map[string]agent.Card{}, files: map[string][]byte{}}
 }
 
 // handed is an input as the hub hands it over in the next life.
-func (d *disk) handed(in chat.Input) chat.Input {
+func (d *disk) handed(in agent.Input) agent.Input {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	in.Handed, in.Texts, in.Cards = true, 0, nil
 	for _, e := range d.events {
 		switch e := e.(type) {
-		case chat.Say:
+		case agent.Say:
 			if e.Final && e.N == in.N {
 				in.Texts++
 			}
-		case chat.SendFile:
+		case agent.SendFile:
 			in.Texts++
 		}
 	}
@@ -75,7 +75,7 @@ type life struct {
 	step   int
 	crash  int // at this step, from 1; 0: never
 	late   bool
-	live   []chat.Event
+	live   []agent.Event
 	news   chan struct{}
 	online chan struct{}
 }
@@ -140,7 +140,7 @@ func (l *life) Save(_ context.Context, key string, value []byte) error {
 }
 
 // Post stores what lasts, all or nothing, and shows the rest.
-func (l *life) Post(_ string, done func(error), events ...chat.Event) {
+func (l *life) Post(_ string, done func(error), events ...agent.Event) {
 	l.mu.Lock()
 	fail := l.fail
 	l.mu.Unlock()
@@ -168,21 +168,21 @@ func (l *life) Post(_ string, done func(error), events ...chat.Event) {
 	}
 }
 
-func (d *disk) take(events []chat.Event) {
+func (d *disk) take(events []agent.Event) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for _, e := range events {
 		switch e := e.(type) {
-		case chat.Say:
+		case agent.Say:
 			if e.Final {
 				d.events = append(d.events, e)
 			}
-		case chat.SendFile, chat.Done:
+		case agent.SendFile, agent.Done:
 			d.events = append(d.events, e)
-		case chat.Ask:
+		case agent.Ask:
 			d.events = append(d.events, e)
 			d.cards[e.Card.ID] = e.Card
-		case chat.CloseCard:
+		case agent.CloseCard:
 			if _, open := d.cards[e.ID]; open {
 				d.events = append(d.events, e)
 				delete(d.cards, e.ID)
@@ -200,7 +200,7 @@ func (l *life) Changed() {
 	}
 }
 
-func (l *life) OpenCards(context.Context, string) ([]chat.Card, error) { return nil, nil }
+func (l *life) OpenCards(context.Context, string) ([]agent.Card, error) { return nil, nil }
 
 type seeker struct{ *bytes.Reader }
 
@@ -274,19 +274,19 @@ func receive[T any](t testing.TB, c <-chan T, what string) T {
 	}
 }
 
-func message(n int64, text string) chat.Input {
-	return chat.Input{N: n, Device: phone, ID: fmt.Sprint("m", n), Text: text}
+func message(n int64, text string) agent.Input {
+	return agent.Input{N: n, Device: phone, ID: fmt.Sprint("m", n), Text: text}
 }
 
 // hand gives the agent an input and returns what it says to it.
-func (l *life) hand(in chat.Input) <-chan error {
+func (l *life) hand(in agent.Input) <-chan error {
 	taken := make(chan error, 1)
 	l.agent.Hand(in, func(err error) { taken <- err })
 	return taken
 }
 
 // answer decides a card as the hub does.
-func (l *life) answer(card chat.Card, a chat.Answer) error {
+func (l *life) answer(card agent.Card, a agent.Answer) error {
 	l.t.Helper()
 	l.disk.mu.Lock()
 	delete(l.disk.cards, card.ID)
@@ -297,7 +297,7 @@ func (l *life) answer(card chat.Card, a chat.Answer) error {
 }
 
 // eventually waits until what was said to the device fits.
-func (l *life) eventually(what string, is func(events []chat.Event) bool) {
+func (l *life) eventually(what string, is func(events []agent.Event) bool) {
 	l.t.Helper()
 	deadline := time.After(patience)
 	for {
@@ -317,16 +317,16 @@ func (l *life) eventually(what string, is func(events []chat.Event) bool) {
 	}
 }
 
-func seen[T chat.Event](events []chat.Event, match func(T) bool) bool {
-	return slices.ContainsFunc(events, func(e chat.Event) bool { v, ok := e.(T); return ok && match(v) })
+func seen[T agent.Event](events []agent.Event, match func(T) bool) bool {
+	return slices.ContainsFunc(events, func(e agent.Event) bool { v, ok := e.(T); return ok && match(v) })
 }
 
 // done waits for the end of a turn.
-func (l *life) done(n int64) chat.Done {
+func (l *life) done(n int64) agent.Done {
 	l.t.Helper()
-	var d chat.Done
-	l.eventually(fmt.Sprint("the end of turn ", n), func(events []chat.Event) bool {
-		return seen(events, func(e chat.Done) bool { d = e; return e.N == n })
+	var d agent.Done
+	l.eventually(fmt.Sprint("the end of turn ", n), func(events []agent.Event) bool {
+		return seen(events, func(e agent.Done) bool { d = e; return e.N == n })
 	})
 	return d
 }
@@ -334,18 +334,18 @@ func (l *life) done(n int64) chat.Done {
 // step waits for a step of a message.
 func (l *life) steps(text string) {
 	l.t.Helper()
-	l.eventually(fmt.Sprintf("the step %q", text), func(events []chat.Event) bool {
-		return seen(events, func(e chat.Say) bool { return !e.Final && e.Text == text })
+	l.eventually(fmt.Sprintf("the step %q", text), func(events []agent.Event) bool {
+		return seen(events, func(e agent.Say) bool { return !e.Final && e.Text == text })
 	})
 }
 
 // asks waits for n cards and returns them.
-func (l *life) asks(n int) (cards []chat.Card) {
+func (l *life) asks(n int) (cards []agent.Card) {
 	l.t.Helper()
-	l.eventually(fmt.Sprint(n, " cards"), func(events []chat.Event) bool {
+	l.eventually(fmt.Sprint(n, " cards"), func(events []agent.Event) bool {
 		cards = nil
 		for _, e := range events {
-			if a, ok := e.(chat.Ask); ok {
+			if a, ok := e.(agent.Ask); ok {
 				cards = append(cards, a.Card)
 			}
 		}
@@ -355,10 +355,10 @@ func (l *life) asks(n int) (cards []chat.Card) {
 }
 
 // closed waits for the end of a card that the agent decided.
-func (l *life) closed(card chat.Card) (c chat.CloseCard) {
+func (l *life) closed(card agent.Card) (c agent.CloseCard) {
 	l.t.Helper()
-	l.eventually("the end of a card", func(events []chat.Event) bool {
-		return seen(events, func(e chat.CloseCard) bool { c = e; return e.ID == card.ID })
+	l.eventually("the end of a card", func(events []agent.Event) bool {
+		return seen(events, func(e agent.CloseCard) bool { c = e; return e.ID == card.ID })
 	})
 	return c
 }
@@ -368,7 +368,7 @@ func (d *disk) finals(n int64) (texts []string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for _, e := range d.events {
-		if s, ok := e.(chat.Say); ok && s.Final && s.N == n {
+		if s, ok := e.(agent.Say); ok && s.Final && s.N == n {
 			texts = append(texts, s.Text)
 		}
 	}
@@ -379,7 +379,7 @@ func (d *disk) ends(n int64) (count int) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for _, e := range d.events {
-		if done, ok := e.(chat.Done); ok && done.N == n {
+		if done, ok := e.(agent.Done); ok && done.N == n {
 			count++
 		}
 	}

@@ -10,7 +10,7 @@ import (
 	"strings"
 
 	"hermes-mobile/gateway"
-	"hermes-mobile/internal/chat"
+	"hermes-mobile/internal/agent"
 	"hermes-mobile/internal/quota"
 )
 
@@ -56,11 +56,11 @@ func (t *turn) attached() (images []gateway.Image, beside string, err error) {
 var inlined = regexp.MustCompile(`!\[([^\]\n]*)\]\(data:(image/[a-z+.-]+);base64,([A-Za-z0-9+/=]+)\)`)
 
 // images takes the images out of a text and returns them as files. What is none stays in the text.
-func (t *turn) images(text string) (string, []chat.Event) {
+func (t *turn) images(text string) (string, []agent.Event) {
 	if !strings.Contains(text, "](data:image/") {
 		return text, nil
 	}
-	var files []chat.Event
+	var files []agent.Event
 	text = inlined.ReplaceAllStringFunc(text, func(whole string) string {
 		part := inlined.FindStringSubmatch(whole)
 		data, err := base64.StdEncoding.DecodeString(part[3])
@@ -76,8 +76,8 @@ func (t *turn) images(text string) (string, []chat.Event) {
 			}
 			return "*An image of this reply could not be stored.*"
 		}
-		files = append(files, chat.SendFile{ID: chat.NewID(), ReplyTo: t.in.ID, N: t.in.N,
-			File: chat.File{Kind: "image", Mime: mime, Name: fmt.Sprintf("image-%d.%s", len(files)+1, strings.TrimPrefix(mime, "image/")), Hash: hash, Size: size}})
+		files = append(files, agent.SendFile{ID: agent.NewID(), ReplyTo: t.in.ID, N: t.in.N,
+			File: agent.File{Kind: "image", Mime: mime, Name: fmt.Sprintf("image-%d.%s", len(files)+1, strings.TrimPrefix(mime, "image/")), Hash: hash, Size: size}})
 		return ""
 	})
 	return strings.TrimSpace(text), files

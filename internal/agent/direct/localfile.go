@@ -12,8 +12,8 @@ import (
 	"slices"
 	"strings"
 
+	"hermes-mobile/internal/agent"
 	"hermes-mobile/internal/asowner"
-	"hermes-mobile/internal/chat"
 	"hermes-mobile/internal/media"
 	"hermes-mobile/internal/quota"
 )
@@ -22,7 +22,7 @@ import (
 const maxFileOut = 64 << 20
 
 // copied makes a copy of a file for a gateway on this machine, and returns what the model reads of it.
-func (t *turn) copied(near Sees, f *chat.File) (string, error) {
+func (t *turn) copied(near Sees, f *agent.File) (string, error) {
 	path, err := t.agent.Files.LocalCopy(f.Hash, f.Name)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -60,25 +60,25 @@ func shownName(path string) string {
 
 // files takes the files that a text names out of it. From a gateway on this machine they are read: each becomes one event, the file or why
 // it is not there, so that a turn that is followed again has as many. In the text of any other gateway a note stands in their place.
-func (t *turn) files(text string) (string, []chat.Event) {
+func (t *turn) files(text string) (string, []agent.Event) {
 	near := t.agent.beside()
 	if near == nil || !strings.Contains(text, "MEDIA:") {
 		return noted(text), nil
 	}
 	voice := strings.Contains(text, asVoice)
-	var events []chat.Event
+	var events []agent.Event
 	text = named.ReplaceAllStringFunc(text, func(line string) string {
 		path := strings.Trim(named.FindStringSubmatch(line)[1], "`\"'")
 		file, err := t.agent.fetch(near, path)
 		if err != nil {
 			t.agent.Log.Info("a file that the agent named is not sent", "device", t.in.Device, "error", err)
-			events = append(events, t.say(chat.NewID(), "*The file "+shownName(path)+" could not be sent: "+why(err)+".*", true))
+			events = append(events, t.say(agent.NewID(), "*The file "+shownName(path)+" could not be sent: "+why(err)+".*", true))
 			return ""
 		}
 		if voice && file.Kind == "audio" {
 			file.Kind = "voice"
 		}
-		events = append(events, chat.SendFile{ID: chat.NewID(), ReplyTo: t.in.ID, N: t.in.N, File: *file})
+		events = append(events, agent.SendFile{ID: agent.NewID(), ReplyTo: t.in.ID, N: t.in.N, File: *file})
 		return ""
 	})
 	text = strings.ReplaceAll(strings.ReplaceAll(text, asVoice, ""), "[[as_document]]", "")
@@ -111,7 +111,7 @@ func why(err error) string {
 var sounds = []string{".ogg", ".oga", ".opus", ".m4a", ".mp3", ".wav", ".aac", ".flac", ".weba"}
 
 // fetch reads a file that the gateway named into the store.
-func (a *Agent) fetch(near Sees, path string) (*chat.File, error) {
+func (a *Agent) fetch(near Sees, path string) (*agent.File, error) {
 	if rest, ok := strings.CutPrefix(path, "~/"); ok {
 		home, err := os.UserHomeDir() // the gateway's, too: it is of this account
 		if err != nil {
@@ -143,7 +143,7 @@ func (a *Agent) fetch(near Sees, path string) (*chat.File, error) {
 	r := bufio.NewReaderSize(f, 4096)
 	head, _ := r.Peek(4096) // what cannot be read is found below
 	name := media.CleanName(filepath.Base(path))
-	out := &chat.File{Name: name}
+	out := &agent.File{Name: name}
 	kind, ext := "", strings.ToLower(filepath.Ext(name))
 	if slices.Contains(sounds, ext) {
 		kind = "audio"

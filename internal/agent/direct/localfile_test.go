@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"hermes-mobile/gateway"
-	"hermes-mobile/internal/chat"
+	"hermes-mobile/internal/agent"
 	"hermes-mobile/internal/quota"
 )
 
@@ -45,12 +45,12 @@ func folder(t *testing.T) string {
 }
 
 // sentFiles are the files that a turn sent, by their names.
-func (d *disk) sentFiles(n int64) map[string]chat.File {
+func (d *disk) sentFiles(n int64) map[string]agent.File {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	all := map[string]chat.File{}
+	all := map[string]agent.File{}
 	for _, e := range d.events {
-		if f, is := e.(chat.SendFile); is && f.N == n {
+		if f, is := e.(agent.SendFile); is && f.N == n {
 			all[f.File.Name] = f.File
 		}
 	}
@@ -134,7 +134,7 @@ func TestFilesAreSentOnceAcrossLives(t *testing.T) {
 	run := g.run(1)
 	run.text("First.\nMEDIA:" + root + "/a.txt\nMEDIA:" + root + "/none.txt")
 	run.tool("First.\nMEDIA:"+root+"/a.txt\nMEDIA:"+root+"/none.txt", "terminal")
-	l.eventually("the file", func([]chat.Event) bool { return len(d.sentFiles(1)) == 1 && len(d.finals(1)) == 2 })
+	l.eventually("the file", func([]agent.Event) bool { return len(d.sentFiles(1)) == 1 && len(d.finals(1)) == 2 })
 	l.kill()
 	ok(t, os.Remove(root+"/a.txt")) // it is there no more when the turn is followed again
 	l = begin(t, g.URL, d, near)
@@ -160,10 +160,10 @@ func TestFilesForAGatewayOnThisMachine(t *testing.T) {
 		}
 		hash, size, err := d.Put(bytes.NewReader([]byte("words")), 100)
 		ok(t, err)
-		for i, f := range []chat.File{{Kind: "document", Name: "Brief an Ann.txt", Hash: hash, Size: size}, {Kind: "image", Name: "huge.png", Hash: hash, Size: maxImage + 1}} {
+		for i, f := range []agent.File{{Kind: "document", Name: "Brief an Ann.txt", Hash: hash, Size: size}, {Kind: "image", Name: "huge.png", Hash: hash, Size: maxImage + 1}} {
 			n := int64(i + 1)
 			in := message(n, "what is it?")
-			in.Kind, in.File = chat.Media, &f
+			in.Kind, in.File = agent.Media, &f
 			if n == 2 {
 				in.Text = ""
 			}
@@ -177,7 +177,7 @@ func TestFilesForAGatewayOnThisMachine(t *testing.T) {
 		}
 		c.fail = fmt.Errorf("others can change it")
 		in := message(9, "and this?")
-		in.Kind, in.File = chat.Media, &chat.File{Kind: "document", Name: "a.txt", Hash: hash, Size: size}
+		in.Kind, in.File = agent.Media, &agent.File{Kind: "document", Name: "a.txt", Hash: hash, Size: size}
 		ok(t, receive(t, l.hand(in), "taken"))
 		l.done(9)
 		if got := d.finals(9); len(got) != 1 || !strings.Contains(got[0], "could not be handed over") {

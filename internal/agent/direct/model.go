@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"hermes-mobile/gateway"
-	"hermes-mobile/internal/chat"
+	"hermes-mobile/internal/agent"
 )
 
 // modelInfo is a model as calls show it.
@@ -118,7 +118,7 @@ func (a *Agent) chooseModel(ctx context.Context, device string, params []byte) (
 		}
 		at := slices.IndexFunc(list, func(m modelInfo) bool { return m.ID == p.ID && (p.Provider == "" || m.Provider == p.Provider) })
 		if at < 0 {
-			return nil, &chat.CallError{Code: chat.NotFound, Message: "the gateway has no such model: models.list has those there are"}
+			return nil, &agent.CallError{Code: agent.NotFound, Message: "the gateway has no such model: models.list has those there are"}
 		}
 		p.Provider = list[at].Provider
 	}

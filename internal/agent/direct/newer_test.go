@@ -3,7 +3,7 @@ package direct
 import (
 	"testing"
 
-	"hermes-mobile/internal/chat"
+	"hermes-mobile/internal/agent"
 )
 
 // Tasks that the agent gives to others are steps of the turn, each told apart by its id; one without an id, or whose end does not come,
@@ -25,10 +25,10 @@ func TestDelegations(t *testing.T) {
 	if done := l.done(1); done.Interrupted {
 		t.Error("the turn was interrupted")
 	}
-	l.eventually("the end of each task", func(events []chat.Event) bool {
+	l.eventually("the end of each task", func(events []agent.Event) bool {
 		ends := map[string]int{}
 		for _, e := range events {
-			if s, is := e.(chat.ToolStep); is && s.Name == subagent && s.State == "done" {
+			if s, is := e.(agent.ToolStep); is && s.Name == subagent && s.State == "done" {
 				ends[s.Title]++
 			}
 		}

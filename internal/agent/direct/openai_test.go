@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"hermes-mobile/gateway"
-	"hermes-mobile/internal/chat"
+	"hermes-mobile/internal/agent"
 )
 
 // openAPI is a server with OpenAI's API whose turns the test answers.
@@ -161,8 +161,8 @@ func TestBusyServer(t *testing.T) {
 		api, d := newOpenAPI(t, []string{"small"}, refuses(status, `{"error":{"message":"Overloaded"}}`)), newDisk()
 		l := api.begin(t, d)
 		said := l.hand(message(1, "hi"))
-		l.eventually("a word to the user", func(events []chat.Event) bool {
-			return seen(events, func(s chat.Say) bool { return s.N == 0 && strings.HasSuffix(s.Text, "your message waits: Overloaded") })
+		l.eventually("a word to the user", func(events []agent.Event) bool {
+			return seen(events, func(s agent.Say) bool { return s.N == 0 && strings.HasSuffix(s.Text, "your message waits: Overloaded") })
 		})
 		if detail := l.agent.Status(phone).Detail; !strings.Contains(detail, "busy: Overloaded") {
 			t.Errorf("%d: status %q", status, detail)

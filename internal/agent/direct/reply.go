@@ -4,7 +4,7 @@ import (
 	"strings"
 
 	"hermes-mobile/gateway"
-	"hermes-mobile/internal/chat"
+	"hermes-mobile/internal/agent"
 )
 
 // reply turns the segments of a turn into messages: each segment is one, and ends where a tool or the next one begins. A
@@ -24,7 +24,7 @@ type reply struct {
 func (r *reply) began() bool { return r.given > 0 || r.skip > 0 || len(r.segments) > 0 }
 
 // apply takes an event with text, and gives out what is to be said.
-func (r *reply) apply(e gateway.Event) []chat.Event {
+func (r *reply) apply(e gateway.Event) []agent.Event {
 	switch e := e.(type) {
 	case gateway.Delta:
 		return r.stream(e.Segment, r.at(e.Segment)+e.Text)
@@ -47,11 +47,11 @@ func (r *reply) at(segment int) string {
 }
 
 // stream takes the text of a segment so far, says it as a step, and ends the message before it.
-func (r *reply) stream(segment int, text string) []chat.Event {
+func (r *reply) stream(segment int, text string) []agent.Event {
 	if r.blind || segment < r.open {
 		return nil
 	}
-	var events []chat.Event
+	var events []agent.Event
 	if segment > r.open {
 		events = r.finish()
 		r.open, r.said = segment, ""
@@ -64,7 +64,7 @@ func (r *reply) stream(segment int, text string) []chat.Event {
 		return events
 	}
 	if r.id == "" {
-		r.id = chat.NewID()
+		r.id = agent.NewID()
 	}
 	return append(events, r.turn.say(r.id, text, false))
 }
@@ -82,7 +82,7 @@ func (r *reply) rest(text string) string {
 }
 
 // finish ends the message of the open segment with what it has. A segment without text is none.
-func (r *reply) finish() []chat.Event {
+func (r *reply) finish() []agent.Event {
 	whole := r.at(r.open)
 	text := r.rest(whole)
 	if text == "" {
@@ -93,16 +93,16 @@ func (r *reply) finish() []chat.Event {
 }
 
 // final says a message, and the files in it.
-func (r *reply) final(text string) []chat.Event {
+func (r *reply) final(text string) []agent.Event {
 	id := r.id
 	if id == "" {
-		id = chat.NewID()
+		id = agent.NewID()
 	}
 	r.id = ""
 	text, images := r.turn.images(text)
 	text, files := r.turn.files(text)
 	files = append(images, files...)
-	var events []chat.Event
+	var events []agent.Event
 	if text != "" || len(files) == 0 {
 		events = append(events, r.turn.say(id, text, true))
 	}
@@ -113,7 +113,7 @@ func (r *reply) final(text string) []chat.Event {
 }
 
 // end says what the outcome has and was not said. The outcome's segments are those that have text.
-func (r *reply) end(o gateway.Outcome) []chat.Event {
+func (r *reply) end(o gateway.Outcome) []agent.Event {
 	before := 0 // segments that were said whole
 	for _, s := range r.segments[:min(r.open, len(r.segments))] {
 		if shown(s) != "" {
@@ -124,7 +124,7 @@ func (r *reply) end(o gateway.Outcome) []chat.Event {
 	if len(list) == 0 {
 		list = r.segments
 	}
-	var events []chat.Event
+	var events []agent.Event
 	for _, s := range list {
 		if shown(s) == "" {
 			continue
@@ -139,7 +139,7 @@ func (r *reply) end(o gateway.Outcome) []chat.Event {
 		}
 	}
 	if o.State != gateway.Completed && len(events) > 0 {
-		if say, ok := events[len(events)-1].(chat.Say); ok { // the last one is what was cut
+		if say, ok := events[len(events)-1].(agent.Say); ok { // the last one is what was cut
 			say.Interrupted = true
 			events[len(events)-1] = say
 		}

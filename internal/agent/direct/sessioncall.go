@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"hermes-mobile/gateway"
-	"hermes-mobile/internal/chat"
+	"hermes-mobile/internal/agent"
 )
 
 // sessionInfo is a session as calls show it.
@@ -54,7 +54,7 @@ func fromCursor(s string) (int, error) {
 	b, err := base64.RawURLEncoding.DecodeString(s)
 	n, err2 := strconv.Atoi(string(b))
 	if err != nil || err2 != nil || n < 0 {
-		return 0, &chat.CallError{Code: chat.BadParams, Message: "the cursor is not one of this server"}
+		return 0, &agent.CallError{Code: agent.BadParams, Message: "the cursor is not one of this server"}
 	}
 	return n, nil
 }
@@ -216,7 +216,7 @@ func (a *Agent) deleteSession(ctx context.Context, device string, params []byte)
 		return nil, err
 	}
 	if a.works(ctx, p.ID) {
-		return nil, &chat.CallError{Code: refused, Message: "a turn runs in this session: stop it, or wait for its end"}
+		return nil, &agent.CallError{Code: refused, Message: "a turn runs in this session: stop it, or wait for its end"}
 	}
 	if err := a.Client.DeleteSession(ctx, p.ID); err != nil {
 		return nil, err
@@ -251,9 +251,9 @@ type messageInfo struct {
 }
 
 const (
-	maxToolText = 4 << 10            // of a tool's result in bytes: whole ones may have many MB
-	maxShown    = 512 << 10          // of another message
-	maxPageSize = chat.MaxResult / 2 // of the texts of a page, as JSON has them
+	maxToolText = 4 << 10             // of a tool's result in bytes: whole ones may have many MB
+	maxShown    = 512 << 10           // of another message
+	maxPageSize = agent.MaxResult / 2 // of the texts of a page, as JSON has them
 )
 
 func (a *Agent) history(ctx context.Context, device string, params []byte) (any, error) {

@@ -7,12 +7,12 @@ import (
 	"time"
 
 	"hermes-mobile/gateway"
-	"hermes-mobile/internal/chat"
+	"hermes-mobile/internal/agent"
 )
 
 // addition is a text of the person that joins a turn while it runs.
 type addition struct {
-	in    chat.Input
+	in    agent.Input
 	taken func(error)
 }
 
@@ -22,10 +22,10 @@ var addAgain = 500 * time.Millisecond
 const addInDoubt = "It isn't known whether the agent got this addition to its turn: the connection broke off at that moment. It wasn't sent again, so nothing is done twice."
 
 // joins returns the running turn that an input is to be added to, nil where it cannot.
-func (a *Agent) joins(in chat.Input) *turn {
+func (a *Agent) joins(in agent.Input) *turn {
 	t := a.turnOf(in.Device)
 	caps := a.capabilities()
-	if t == nil || in.Joins == 0 || t.in.N != in.Joins || in.Kind != chat.Text || caps == nil || !caps.Offers("run_steer") {
+	if t == nil || in.Joins == 0 || t.in.N != in.Joins || in.Kind != agent.Text || caps == nil || !caps.Offers("run_steer") {
 		return nil
 	}
 	return t
@@ -34,17 +34,17 @@ func (a *Agent) joins(in chat.Input) *turn {
 // add gives an addition to the gateway, or back to the hub. The gateway would read it twice if it came twice, so it is stored
 // first that it is given.
 func (t *turn) add(ctx context.Context, d *addition) {
-	given := chat.Given{N: d.in.N}
+	given := agent.Given{N: d.in.N}
 	stored := make(chan error, 1)
 	t.agent.host.Post(d.in.Device, func(err error) { stored <- err }, given)
 	select {
 	case err := <-stored:
 		if err != nil {
-			d.taken(chat.ErrAway)
+			d.taken(agent.ErrAway)
 			return
 		}
 	case <-ctx.Done():
-		d.taken(chat.ErrAway)
+		d.taken(agent.ErrAway)
 		return
 	}
 	back := func(why error) {
@@ -55,7 +55,7 @@ func (t *turn) add(ctx context.Context, d *addition) {
 	for {
 		running, over := t.reach()
 		if over || t.isStopped() {
-			back(chat.ErrOwnTurn)
+			back(agent.ErrOwnTurn)
 			return
 		}
 		err := t.give(ctx, running, d)
@@ -65,19 +65,19 @@ func (t *turn) add(ctx context.Context, d *addition) {
 		case err == nil:
 			return
 		case errors.Is(err, gateway.ErrUnavailable), errors.Is(err, gateway.ErrClosed):
-			back(chat.ErrOwnTurn)
+			back(agent.ErrOwnTurn)
 			return
 		case errors.As(err, &refused) && refused.Code == "run_not_accepting_steer": // it asks something, or is over
 		case errors.As(err, &refused):
-			back(chat.ErrOwnTurn)
+			back(agent.ErrOwnTurn)
 			return
 		default:
 			d.taken(nil)
-			t.post(chat.Say{ID: chat.NewID(), Text: addInDoubt, Final: true, ReplyTo: d.in.ID, N: d.in.N}, chat.Done{N: d.in.N})
+			t.post(agent.Say{ID: agent.NewID(), Text: addInDoubt, Final: true, ReplyTo: d.in.ID, N: d.in.N}, agent.Done{N: d.in.N})
 			return
 		}
 		if !t.pause(ctx, addAgain) {
-			back(chat.ErrAway)
+			back(agent.ErrAway)
 			return
 		}
 	}
@@ -114,13 +114,13 @@ func (t *turn) keep(d *addition) {
 	t.mu.Unlock()
 	if over { // it took it at its very end
 		d.taken(nil)
-		t.post(chat.Done{N: d.in.N})
+		t.post(agent.Done{N: d.in.N})
 	}
 }
 
 // settle ends what was added to the turn: the reply answers it, or it begins a turn of its own where the gateway says that the model
 // did not read it.
-func (t *turn) settle(o *gateway.Outcome) (events []chat.Event) {
+func (t *turn) settle(o *gateway.Outcome) (events []agent.Event) {
 	t.adding.Lock() // what is on its way belongs to it, too
 	defer t.adding.Unlock()
 	t.mu.Lock()
@@ -133,12 +133,12 @@ func (t *turn) settle(o *gateway.Outcome) (events []chat.Event) {
 	}
 	for i, d := range list {
 		if i >= read {
-			events = append(events, chat.Given{N: d.in.N, Back: true})
-			defer d.taken(chat.ErrOwnTurn)
+			events = append(events, agent.Given{N: d.in.N, Back: true})
+			defer d.taken(agent.ErrOwnTurn)
 			continue
 		}
 		d.taken(nil)
-		events = append(events, chat.Done{N: d.in.N})
+		events = append(events, agent.Done{N: d.in.N})
 	}
 	return events
 }
@@ -165,6 +165,6 @@ func (t *turn) settleLater() {
 	t.added, t.left = nil, true
 	t.mu.Unlock()
 	for _, d := range list {
-		d.taken(chat.ErrAway)
+		d.taken(agent.ErrAway)
 	}
 }

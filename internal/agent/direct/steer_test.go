@@ -5,10 +5,10 @@ import (
 	"slices"
 	"testing"
 
-	"hermes-mobile/internal/chat"
+	"hermes-mobile/internal/agent"
 )
 
-func toAdd(n, joins int64, text string) chat.Input {
+func toAdd(n, joins int64, text string) agent.Input {
 	in := message(n, text)
 	in.Steer, in.Joins = true, joins
 	return in
@@ -64,10 +64,10 @@ func TestSteerUnread(t *testing.T) {
 	run.end("completed", object{"output": "done", "completed": true, "pending_steer": "not read"})
 	l.done(1)
 	ok(t, receive(t, read, "taken"))
-	if err := receive(t, unread, "the refusal"); err != chat.ErrOwnTurn {
+	if err := receive(t, unread, "the refusal"); err != agent.ErrOwnTurn {
 		t.Errorf("it was told %v", err)
 	}
-	if err := receive(t, l.hand(toAdd(4, 1, "late")), "the refusal"); err != chat.ErrOwnTurn {
+	if err := receive(t, l.hand(toAdd(4, 1, "late")), "the refusal"); err != agent.ErrOwnTurn {
 		t.Errorf("the late one was told %v", err)
 	}
 
@@ -78,7 +78,7 @@ func TestSteerUnread(t *testing.T) {
 	refused := l.hand(toAdd(2, 1, "deaf"))
 	run.complete("done")
 	l.done(1)
-	if err := receive(t, refused, "the refusal"); err != chat.ErrOwnTurn {
+	if err := receive(t, refused, "the refusal"); err != agent.ErrOwnTurn {
 		t.Errorf("it was told %v", err)
 	}
 }
@@ -90,7 +90,7 @@ func TestSteerWhileAsked(t *testing.T) {
 	card := l.asks(1)[0]
 	taken := l.hand(toAdd(2, 1, "and milk"))
 	g.eventually("the try", func() bool { return slices.Contains(g.asked, "POST /v1/runs/"+run.id+"/steer") })
-	ok(t, l.answer(card, chat.Answer{OptionID: "once"}))
+	ok(t, l.answer(card, agent.Answer{OptionID: "once"}))
 	g.eventually("the text", func() bool { return len(run.steered) == 1 })
 	run.complete("done")
 	l.done(2)

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"hermes-mobile/gateway"
-	"hermes-mobile/internal/chat"
+	"hermes-mobile/internal/agent"
 )
 
 // A stop before the gateway has the turn: while it is full, and while it is being asked.
@@ -66,8 +66,8 @@ func TestStop(t *testing.T) {
 			ok(t, receive(t, l.hand(message(n, "hi")), "taken"))
 			run := g.run(int(n))
 			run.text("half")
-			l.eventually("the text", func(e []chat.Event) bool {
-				return seen(e, func(s chat.Say) bool { return s.N == n && s.Text == "half" })
+			l.eventually("the text", func(e []agent.Event) bool {
+				return seen(e, func(s agent.Say) bool { return s.N == n && s.Text == "half" })
 			})
 			how()
 			g.eventually("the stop", func() bool { return run.stopped })
@@ -118,14 +118,14 @@ func TestApprovalsInReverse(t *testing.T) {
 		if life := map[string]time.Duration{older: 58 * time.Second, now: 298 * time.Second}[v]; cards[0].Life != life {
 			t.Errorf("they live %v", cards[0].Life)
 		}
-		has := func(c chat.Card) bool {
-			return slices.ContainsFunc(c.Options, func(o chat.Option) bool { return o.ID == allChoice })
+		has := func(c agent.Card) bool {
+			return slices.ContainsFunc(c.Options, func(o agent.Option) bool { return o.ID == allChoice })
 		}
 		if has(cards[0]) || !has(cards[1]) {
 			t.Error("all is offered where others are open, and only there")
 		}
-		ok(t, l.answer(cards[1], chat.Answer{OptionID: "deny"}))
-		ok(t, l.answer(cards[0], chat.Answer{OptionID: "once"}))
+		ok(t, l.answer(cards[1], agent.Answer{OptionID: "deny"}))
+		ok(t, l.answer(cards[0], agent.Answer{OptionID: "once"}))
 		g.eventually("both answers", func() bool { return len(run.answers) == 2 })
 		choice := func(n int) any { return run.answers[n]["choice"] }
 		if v == older { // it gives an answer to the oldest question, so the later one is kept
@@ -141,7 +141,7 @@ func TestApprovalsInReverse(t *testing.T) {
 		l.done(1)
 		wantFinals(t, d, 1, "ok")
 		for _, e := range d.events {
-			if c, is := e.(chat.CloseCard); is {
+			if c, is := e.(agent.CloseCard); is {
 				t.Errorf("a card that the person answered was closed: %+v", c)
 			}
 		}
@@ -158,7 +158,7 @@ func TestApproveAll(t *testing.T) {
 		run.ask("a1", "one")
 		run.ask("a2", "two")
 		cards := l.asks(2)
-		ok(t, l.answer(cards[1], chat.Answer{OptionID: allChoice}))
+		ok(t, l.answer(cards[1], agent.Answer{OptionID: allChoice}))
 		if c := l.closed(cards[0]); c.OptionID != "once" || c.Expired {
 			t.Errorf("the other card is closed with %+v", c)
 		}
@@ -197,16 +197,16 @@ func TestApprovalEnds(t *testing.T) {
 		if c := l.closed(second); !c.Expired {
 			t.Errorf("expired: %+v", c)
 		}
-		ok(t, l.answer(second, chat.Answer{OptionID: "once"})) // the person was quicker than the news
-		l.eventually("the word that it is late", func(e []chat.Event) bool {
-			return seen(e, func(s chat.Say) bool { return s.N == 0 && strings.Contains(s.Text, "too late") })
+		ok(t, l.answer(second, agent.Answer{OptionID: "once"})) // the person was quicker than the news
+		l.eventually("the word that it is late", func(e []agent.Event) bool {
+			return seen(e, func(s agent.Say) bool { return s.N == 0 && strings.Contains(s.Text, "too late") })
 		})
-		ok(t, l.answer(second, chat.Answer{OptionID: "deny", Expired: true})) // the hub's own end of it says nothing
+		ok(t, l.answer(second, agent.Answer{OptionID: "deny", Expired: true})) // the hub's own end of it says nothing
 		run.complete("ok")
 		l.done(1)
 		wantFinals(t, d, 1, "ok")
-		ok(t, l.answer(second, chat.Answer{OptionID: "once"})) // its turn is over
-		ok(t, l.answer(chat.Card{ID: "x", N: 1, State: []byte("of another agent")}, chat.Answer{OptionID: "once"}))
+		ok(t, l.answer(second, agent.Answer{OptionID: "once"})) // its turn is over
+		ok(t, l.answer(agent.Card{ID: "x", N: 1, State: []byte("of another agent")}, agent.Answer{OptionID: "once"}))
 	})
 }
 
@@ -223,14 +223,14 @@ func TestApprovalAfterRestart(t *testing.T) {
 		card := l.asks(1)[0]
 		l.kill()
 		l = begin(t, g.URL, d)
-		if err := l.answer(card, chat.Answer{OptionID: "once"}); err != chat.ErrAway {
+		if err := l.answer(card, agent.Answer{OptionID: "once"}); err != agent.ErrAway {
 			t.Fatalf("before its turn is taken up again: %v", err)
 		}
 		d.cards[card.ID] = card
 		ok(t, receive(t, l.hand(d.handed(in)), "taken"))
-		ok(t, l.answer(card, chat.Answer{OptionID: "once"}))
+		ok(t, l.answer(card, agent.Answer{OptionID: "once"}))
 		g.eventually("the answer", func() bool { return len(run.answers) == 1 })
-		ok(t, l.answer(card, chat.Answer{OptionID: "once"})) // told again, as after a crash
+		ok(t, l.answer(card, agent.Answer{OptionID: "once"})) // told again, as after a crash
 		run.toolDone("terminal", false)
 		run.complete("ok")
 		l.done(1)
@@ -239,7 +239,7 @@ func TestApprovalAfterRestart(t *testing.T) {
 			t.Errorf("answers %v", run.answers)
 		}
 		for _, e := range l.live {
-			if s, is := e.(chat.Say); is && strings.Contains(s.Text, "late") {
+			if s, is := e.(agent.Say); is && strings.Contains(s.Text, "late") {
 				t.Errorf("it said %q", s.Text)
 			}
 		}
@@ -257,20 +257,20 @@ func TestAnswerToATurnNobodyFollows(t *testing.T) {
 		card := turn.card(gateway.Approval{ID: "a1", Choices: []string{"once", "deny"}}, false)
 		turn.remember(gateway.Lease{})
 		early := make(chan error, 1)
-		go func() { early <- l.agent.answer(t.Context(), turn, card, chat.Answer{OptionID: "once"}) }()
+		go func() { early <- l.agent.answer(t.Context(), turn, card, agent.Answer{OptionID: "once"}) }()
 		turn.over()
 		if stopped {
 			stop()
 		}
-		late := l.agent.answer(t.Context(), turn, card, chat.Answer{OptionID: "once"})
+		late := l.agent.answer(t.Context(), turn, card, agent.Answer{OptionID: "once"})
 		for _, err := range []error{receive(t, early, "the answer before it was left"), late} {
-			if !errors.Is(err, chat.ErrAway) {
+			if !errors.Is(err, agent.ErrAway) {
 				t.Errorf("the turn was left, stopped is %v, and the answer is said to be %v", stopped, err)
 			}
 		}
 		turn.forget()
 		for range 2 {
-			if err := l.agent.answer(t.Context(), turn, card, chat.Answer{OptionID: "once"}); err != nil {
+			if err := l.agent.answer(t.Context(), turn, card, agent.Answer{OptionID: "once"}); err != nil {
 				t.Errorf("the turn has ended, and the answer is said to be %v", err)
 			}
 			stop() // what the agent does with every turn that has ended
@@ -288,11 +288,11 @@ func TestAnswerToATurnThatCloses(t *testing.T) {
 	ok(t, err)
 	turn.attach(running)
 	running.Close()
-	if err := l.agent.answer(t.Context(), turn, card, chat.Answer{OptionID: "once"}); !errors.Is(err, chat.ErrAway) {
+	if err := l.agent.answer(t.Context(), turn, card, agent.Answer{OptionID: "once"}); !errors.Is(err, agent.ErrAway) {
 		t.Errorf("its end is not stored yet, and the answer is said to be %v", err)
 	}
 	turn.forget()
-	ok(t, l.agent.answer(t.Context(), turn, card, chat.Answer{OptionID: "once"}))
+	ok(t, l.agent.answer(t.Context(), turn, card, agent.Answer{OptionID: "once"}))
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if len(l.live) > 0 {

@@ -8,13 +8,13 @@ import (
 	"time"
 
 	"hermes-mobile/gateway"
-	"hermes-mobile/internal/chat"
+	"hermes-mobile/internal/agent"
 )
 
 // turn is the work on one input, by a goroutine of its own.
 type turn struct {
 	agent *Agent
-	in    chat.Input
+	in    agent.Input
 	ctx   context.Context // of its work: what is done at the gateway goes on when it ends
 	early context.Context // ends with ctx, and with a stop as long as the gateway was not asked for the turn
 	halt  context.CancelFunc
@@ -36,7 +36,7 @@ type turn struct {
 	session         string // that it began in
 	model, provider string
 	resumed         bool              // it was begun in an earlier life
-	steps           []chat.ToolStep   // tools that run
+	steps           []agent.ToolStep  // tools that run
 	delegations     map[string]string // tasks of other agents: ids of their steps, by those of the gateway
 	tools           int               // that were begun
 }
@@ -62,7 +62,7 @@ var busyWait = 3 * time.Second
 
 var errLost = errors.New("what became of this message cannot be found out. Look before you send it again")
 
-func newTurn(ctx context.Context, a *Agent, in chat.Input, taken func(error)) *turn {
+func newTurn(ctx context.Context, a *Agent, in agent.Input, taken func(error)) *turn {
 	t := &turn{agent: a, in: in, ctx: ctx, begun: make(chan struct{}), quiet: func() {}}
 	t.early, t.halt = context.WithCancel(ctx)
 	var once sync.Once
@@ -70,23 +70,23 @@ func newTurn(ctx context.Context, a *Agent, in chat.Input, taken func(error)) *t
 	return t
 }
 
-func (t *turn) say(id, text string, final bool) chat.Say {
-	return chat.Say{ID: id, Text: text, Final: final, ReplyTo: t.in.ID, N: t.in.N}
+func (t *turn) say(id, text string, final bool) agent.Say {
+	return agent.Say{ID: id, Text: text, Final: final, ReplyTo: t.in.ID, N: t.in.N}
 }
 
 // post gives events to the conversation and does not wait: for what means something only now.
-func (t *turn) post(events ...chat.Event) {
+func (t *turn) post(events ...agent.Event) {
 	if len(events) > 0 {
 		t.agent.host.Post(t.in.Device, nil, events...)
 	}
 }
 
 // tell gives events to the conversation, and returns when those that last are stored.
-func (t *turn) tell(events ...chat.Event) {
+func (t *turn) tell(events ...agent.Event) {
 	for _, e := range events {
-		say, text := e.(chat.Say)
-		_, file := e.(chat.SendFile)
-		_, card := e.(chat.Ask)
+		say, text := e.(agent.Say)
+		_, file := e.(agent.SendFile)
+		_, card := e.(agent.Ask)
 		if text && say.Final || file || card {
 			t.store(events...)
 			return
@@ -97,7 +97,7 @@ func (t *turn) tell(events ...chat.Event) {
 
 // store gives events to the conversation until they are stored: what the gateway said once it does not say again. It is
 // false when the server stops, or there is nobody any more to whom it could be said.
-func (t *turn) store(events ...chat.Event) bool {
+func (t *turn) store(events ...agent.Event) bool {
 	for {
 		stored := make(chan error, 1)
 		t.agent.host.Post(t.in.Device, func(err error) { stored <- err }, events...)
@@ -110,7 +110,7 @@ func (t *turn) store(events ...chat.Event) bool {
 		switch {
 		case err == nil:
 			return true
-		case errors.Is(err, chat.ErrNoDevice):
+		case errors.Is(err, agent.ErrNoDevice):
 			t.stop() // nobody is left who could
 			return false
 		}
@@ -131,16 +131,16 @@ func (t *turn) pause(ctx context.Context, d time.Duration) bool {
 }
 
 // note says something of ours beside the turn, so that it does not count as a part of its reply.
-func (t *turn) note(text string) { t.post(chat.Say{ID: chat.NewID(), Text: text, Final: true}) }
+func (t *turn) note(text string) { t.post(agent.Say{ID: agent.NewID(), Text: text, Final: true}) }
 
 // end says a last text of ours and ends the turn, both or neither.
 func (t *turn) end(text string, interrupted bool) {
 	t.quiet()
-	var events []chat.Event
+	var events []agent.Event
 	if text != "" {
-		events = append(events, t.say(chat.NewID(), text, true))
+		events = append(events, t.say(agent.NewID(), text, true))
 	}
-	if t.store(append(events, chat.Done{N: t.in.N, Interrupted: interrupted})...) {
+	if t.store(append(events, agent.Done{N: t.in.N, Interrupted: interrupted})...) {
 		t.forget()
 	}
 }
@@ -175,7 +175,7 @@ func (t *turn) run() {
 			}
 			t.detach()
 		case t.ctx.Err() != nil:
-			t.taken(chat.ErrAway)
+			t.taken(agent.ErrAway)
 			return
 		case t.isStopped() && !t.isAsked():
 			t.taken(nil)
@@ -183,7 +183,7 @@ func (t *turn) run() {
 			return
 		case away(err) && !t.rejected(err):
 			t.agent.doubt()
-			t.taken(chat.ErrAway)
+			t.taken(agent.ErrAway)
 			if !took {
 				return
 			}
@@ -228,7 +228,7 @@ func (t *turn) signs() {
 	var work sync.WaitGroup
 	work.Go(func() {
 		for t.pause(ctx, lifeSign) {
-			t.post(chat.Working{})
+			t.post(agent.Working{})
 		}
 	})
 	t.quiet = func() { cancel(); work.Wait() }

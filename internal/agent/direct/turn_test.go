@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"hermes-mobile/gateway"
-	"hermes-mobile/internal/chat"
+	"hermes-mobile/internal/agent"
 )
 
 func init() { busyWait = 20 * time.Millisecond }
@@ -33,15 +33,17 @@ func TestTurn(t *testing.T) {
 		run.text("Let me ", "look.")
 		l.steps("Let me look.")
 		run.tool("Let me look.", "terminal")
-		l.eventually("the tool", func(e []chat.Event) bool {
-			return seen(e, func(s chat.ToolStep) bool { return s.Name == "terminal" && s.State == "started" && s.Title == "a line" })
+		l.eventually("the tool", func(e []agent.Event) bool {
+			return seen(e, func(s agent.ToolStep) bool {
+				return s.Name == "terminal" && s.State == "started" && s.Title == "a line"
+			})
 		})
 		if got := d.finals(1); !slices.Equal(got, []string{"Let me look."}) {
 			t.Errorf("when the tool runs, %q is finished", got)
 		}
 		run.toolDone("terminal", true)
-		l.eventually("the tool's end", func(e []chat.Event) bool {
-			return seen(e, func(s chat.ToolStep) bool { return s.State == "failed" })
+		l.eventually("the tool's end", func(e []agent.Event) bool {
+			return seen(e, func(s agent.ToolStep) bool { return s.State == "failed" })
 		})
 		run.text("\n\nIt sa", "ys X")
 		run.complete("It says Y.")
@@ -50,7 +52,7 @@ func TestTurn(t *testing.T) {
 		}
 		wantFinals(t, d, 1, "Let me look.", "It says Y.")
 		for _, e := range d.events {
-			if s, is := e.(chat.Say); is && (s.ReplyTo != "m1" || s.Interrupted) {
+			if s, is := e.(agent.Say); is && (s.ReplyTo != "m1" || s.Interrupted) {
 				t.Errorf("it said %+v", s)
 			}
 		}
@@ -167,13 +169,13 @@ func TestAway(t *testing.T) {
 		g, d := newGateway(t, v), newDisk()
 		l := begin(t, g.URL, d)
 		g.goAway(true)
-		if err := receive(t, l.hand(message(1, "hi")), "the answer"); !errors.Is(err, chat.ErrAway) {
+		if err := receive(t, l.hand(message(1, "hi")), "the answer"); !errors.Is(err, agent.ErrAway) {
 			t.Fatalf("taken with %v", err)
 		}
 		for l.agent.Status(phone).Online {
 			time.Sleep(time.Millisecond)
 		}
-		if err := receive(t, l.hand(message(1, "hi")), "the answer"); !errors.Is(err, chat.ErrAway) {
+		if err := receive(t, l.hand(message(1, "hi")), "the answer"); !errors.Is(err, agent.ErrAway) {
 			t.Fatalf("taken with %v", err)
 		}
 		select {
@@ -198,7 +200,7 @@ func TestEventsBreak(t *testing.T) {
 		run := g.run(1)
 		run.text("One.")
 		run.tool("One.", "terminal")
-		l.eventually("the first message", func(e []chat.Event) bool { return seen(e, func(s chat.ToolStep) bool { return true }) })
+		l.eventually("the first message", func(e []agent.Event) bool { return seen(e, func(s agent.ToolStep) bool { return true }) })
 		run.toolDone("terminal", false)
 		run.text("Tw")
 		l.steps("Tw")
@@ -300,7 +302,7 @@ func TestDeviceIsGone(t *testing.T) {
 	ok(t, receive(t, l.hand(message(1, "hi")), "taken"))
 	run := g.run(1)
 	l.mu.Lock()
-	l.fail = chat.ErrNoDevice
+	l.fail = agent.ErrNoDevice
 	l.mu.Unlock()
 	run.text("One.")
 	run.tool("One.", "terminal")
@@ -317,7 +319,7 @@ func TestGap(t *testing.T) {
 	run := g.run(1)
 	run.text("A.")
 	run.tool("A.", "terminal")
-	l.eventually("A", func([]chat.Event) bool { return len(d.finals(1)) == 1 })
+	l.eventually("A", func([]agent.Event) bool { return len(d.finals(1)) == 1 })
 	l.kill()
 	run.toolDone("terminal", false)
 	run.text("B ", "is long.")
@@ -433,10 +435,10 @@ func TestSignsOfLife(t *testing.T) {
 	l := begin(t, g.URL, d)
 	ok(t, receive(t, l.hand(message(1, "hi")), "taken"))
 	run := g.run(1)
-	l.eventually("signs of life", func(events []chat.Event) bool {
+	l.eventually("signs of life", func(events []agent.Event) bool {
 		n := 0
 		for _, e := range events {
-			if _, is := e.(chat.Working); is {
+			if _, is := e.(agent.Working); is {
 				n++
 			}
 		}
@@ -445,7 +447,7 @@ func TestSignsOfLife(t *testing.T) {
 	run.complete("ok")
 	l.done(1)
 	l.kill()
-	if _, last := l.live[len(l.live)-1].(chat.Done); !last {
+	if _, last := l.live[len(l.live)-1].(agent.Done); !last {
 		t.Errorf("after the end came %+v", l.live[len(l.live)-1])
 	}
 }
@@ -458,7 +460,7 @@ func TestGapInOneLife(t *testing.T) {
 	run := g.run(1)
 	run.text("A.")
 	run.tool("A.", "terminal")
-	l.eventually("the tool", func(e []chat.Event) bool { return seen(e, func(chat.ToolStep) bool { return true }) })
+	l.eventually("the tool", func(e []agent.Event) bool { return seen(e, func(agent.ToolStep) bool { return true }) })
 	g.goAway(true)
 	run.toolDone("terminal", false)
 	run.text("B ", "is long.")

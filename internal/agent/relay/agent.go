@@ -14,7 +14,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"hermes-mobile/internal/chat"
+	"hermes-mobile/internal/agent"
 	"hermes-mobile/internal/media"
 	"hermes-mobile/internal/neighbor"
 	"hermes-mobile/internal/wsconn"
@@ -45,7 +45,7 @@ type Sees interface{ Sees(path string) bool }
 // Options configure an Agent.
 type Options struct {
 	Gateways []Gateway
-	Files    chat.Files
+	Files    agent.Files
 	Log      *slog.Logger
 	// Now tells the time; time.Now when nil.
 	Now func() time.Time
@@ -83,11 +83,11 @@ type Options struct {
 	Count func(what, gateway string)
 }
 
-// Agent speaks with all gateways. It implements chat.Agent.
+// Agent speaks with all gateways. It implements agent.Agent.
 type Agent struct {
 	log     *slog.Logger
 	opt     Options
-	files   chat.Files
+	files   agent.Files
 	signer  *media.Signer
 	routes  atomic.Pointer[routes]
 	wake    chan struct{}
@@ -100,7 +100,7 @@ type Agent struct {
 	profiles profiles
 
 	mu          sync.Mutex
-	host        chat.Host
+	host        agent.Host
 	ctx         context.Context // of Run; nil before and after
 	links       map[*link]struct{}
 	lastRefusal *Refusal
@@ -112,9 +112,9 @@ type Agent struct {
 }
 
 var (
-	_ chat.Agent  = (*Agent)(nil)
-	_ chat.Waker  = (*Agent)(nil)
-	_ chat.Caller = (*Agent)(nil)
+	_ agent.Agent  = (*Agent)(nil)
+	_ agent.Waker  = (*Agent)(nil)
+	_ agent.Caller = (*Agent)(nil)
 )
 
 // routes say which gateway serves whom. They are replaced as a whole.
@@ -158,7 +158,7 @@ func New(o Options) *Agent {
 	return a
 }
 
-// Name implements chat.Agent.
+// Name implements agent.Agent.
 func (a *Agent) Name() string { return "relay" }
 
 func (a *Agent) now() time.Time { return a.opt.Now() }
@@ -259,7 +259,7 @@ const (
 	maxUsers = 10_000
 )
 
-func (a *Agent) getHost() chat.Host {
+func (a *Agent) getHost() agent.Host {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.host
@@ -272,9 +272,9 @@ func (a *Agent) running() context.Context {
 	return a.ctx
 }
 
-// Run implements chat.Agent. When ctx ends all gateways are told 1001, after
+// Run implements agent.Agent. When ctx ends all gateways are told 1001, after
 // which they dial again by themselves.
-func (a *Agent) Run(ctx context.Context, host chat.Host) error {
+func (a *Agent) Run(ctx context.Context, host agent.Host) error {
 	a.mu.Lock()
 	if a.host != nil {
 		a.mu.Unlock()
@@ -354,32 +354,32 @@ func (a *Agent) kick() {
 	}
 }
 
-// Status implements chat.Agent.
-func (a *Agent) Status(device string) chat.Status {
+// Status implements agent.Agent.
+func (a *Agent) Status(device string) agent.Status {
 	g := a.serves(device)
 	if g == nil {
-		return chat.Status{Detail: "no gateway is configured for this device"}
+		return agent.Status{Detail: "no gateway is configured for this device"}
 	}
 	return g.status()
 }
 
-// Hand implements chat.Agent.
-func (a *Agent) Hand(in chat.Input, taken func(error)) {
+// Hand implements agent.Agent.
+func (a *Agent) Hand(in agent.Input, taken func(error)) {
 	g := a.serves(in.Device)
 	if g == nil || a.running() == nil {
-		taken(chat.ErrAway)
+		taken(agent.ErrAway)
 		return
 	}
 	g.hand(in, taken)
 }
 
-// Admits implements chat.Agent.
-func (a *Agent) Admits(in chat.Input) bool {
+// Admits implements agent.Agent.
+func (a *Agent) Admits(in agent.Input) bool {
 	g := a.serves(in.Device)
 	return g != nil && g.admits(in)
 }
 
-// Stop implements chat.Agent.
+// Stop implements agent.Agent.
 func (a *Agent) Stop(device string) {
 	if g := a.serves(device); g != nil {
 		g.do(func() {
@@ -395,8 +395,8 @@ func (a *Agent) Stop(device string) {
 	}
 }
 
-// Answer implements chat.Agent.
-func (a *Agent) Answer(card chat.Card, answer chat.Answer, taken func(error)) {
+// Answer implements agent.Agent.
+func (a *Agent) Answer(card agent.Card, answer agent.Answer, taken func(error)) {
 	st, err := parseCardState(card.State)
 	g := a.routes.Load().byID[st.Gateway]
 	switch {
@@ -405,7 +405,7 @@ func (a *Agent) Answer(card chat.Card, answer chat.Answer, taken func(error)) {
 		a.log.Warn("relay: a card's gateway is not configured", "card", card.ID, "gateway", st.Gateway)
 		taken(nil)
 	case a.running() == nil:
-		taken(chat.ErrAway)
+		taken(agent.ErrAway)
 	default:
 		g.answerCard(card, st, answer, taken)
 	}

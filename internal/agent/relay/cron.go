@@ -4,7 +4,7 @@ import (
 	"regexp"
 	"strings"
 
-	"hermes-mobile/internal/chat"
+	"hermes-mobile/internal/agent"
 )
 
 // The wrapper that the gateway's scheduler puts around a job's text
@@ -48,10 +48,10 @@ func (g *gateway) opCron(c *convo, a *action) {
 	if strings.TrimSpace(text) == "" {
 		text = string(a.Content)
 	}
-	id := chat.NewID()
+	id := agent.NewID()
 	if strings.TrimSpace(text) == "" {
 		g.answer(a.requestID, result{Success: true, MessageID: id})
 		return
 	}
-	g.store(c.device, a.bytes, g.settle(a, id), chat.Say{ID: id, Text: text, Final: true, Source: "cron", Job: job})
+	g.store(c.device, a.bytes, g.settle(a, id), agent.Say{ID: id, Text: text, Final: true, Source: "cron", Job: job})
 }

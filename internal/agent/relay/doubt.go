@@ -3,11 +3,11 @@ package relay
 import (
 	"time"
 
-	"hermes-mobile/internal/chat"
+	"hermes-mobile/internal/agent"
 )
 
 // Gateways before 0.20.6 run an event a second time when it comes a second time. So nothing that may have arrived there is
-// sent again: before an event is written it is stored that it is given to the gateway ([chat.Given]), and what was written
+// sent again: before an event is written it is stored that it is given to the gateway ([agent.Given]), and what was written
 // when the connection, the gateway or this process ended is in doubt. Often the gateway shows by its next op that it has it.
 // Where it does not, the person is told.
 
@@ -23,7 +23,7 @@ const (
 // noteFirst stores that an event is about to be written, where the gateway would not know it again, and reports whether that
 // has to be waited for.
 func (g *gateway) noteFirst(it *item) bool {
-	if it.noting || it.noted || it.given == (chat.Given{}) || g.version.dropsRepeats() {
+	if it.noting || it.noted || it.given == (agent.Given{}) || g.version.dropsRepeats() {
 		return it.noting
 	}
 	it.noting = true
@@ -31,7 +31,7 @@ func (g *gateway) noteFirst(it *item) bool {
 		it.noting, it.noted = false, err == nil
 		if err != nil && len(g.queue) > 0 && g.queue[0] == it {
 			g.queue = g.queue[1:]
-			it.refused(chat.ErrAway)
+			it.refused(agent.ErrAway)
 		}
 		g.pump()
 	}, it.given)
@@ -51,7 +51,7 @@ func (g *gateway) takeBack(it *item) {
 // tellDoubt tells the person what is not known.
 func (g *gateway) tellDoubt(c *convo, t *turn, text string) {
 	g.log.Warn("relay: the connection was lost with an event of which it is not known whether it arrived", "device", c.device)
-	say := g.say(t, chat.NewID(), text)
+	say := g.say(t, agent.NewID(), text)
 	say.Final = true
 	g.store(c.device, len(text), func(error) {}, say)
 }

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"hermes-mobile/internal/chat"
+	"hermes-mobile/internal/agent"
 )
 
 // repeats are the versions that run an event again which comes again, and what is assumed of one that is not known.
@@ -17,9 +17,9 @@ func gatewayOf(v Version) func(*Options) {
 }
 
 // given are the notes that something is, or is not after all, with the gateway.
-func (h *fakeHost) given(device string) (list []chat.Given) {
+func (h *fakeHost) given(device string) (list []agent.Given) {
 	for _, e := range h.all(device) {
-		if g, ok := e.(chat.Given); ok {
+		if g, ok := e.(agent.Given); ok {
 			list = append(list, g)
 		}
 	}
@@ -112,21 +112,21 @@ func TestGivenBeforeWritten(t *testing.T) {
 	quiet()
 	r.h.release()
 	p.event()
-	r.until("noted", func() bool { g := r.h.given("tel"); return len(g) == 1 && g[0] == chat.Given{N: 1} })
+	r.until("noted", func() bool { g := r.h.given("tel"); return len(g) == 1 && g[0] == agent.Given{N: 1} })
 
 	r.h.set(false, errors.New("disk full"))
 	rc := r.say("other", 2, "hi")
 	p.nothing()
-	r.until("given back", func() bool { return rc.is(chat.ErrAway) })
+	r.until("given back", func() bool { return rc.is(agent.ErrAway) })
 	r.h.set(true, nil)
 	rc = r.say("other", 2, "hi")
 	quiet()
 	p.conn.CloseNow() // nothing was written
-	r.until("given back", func() bool { return rc.is(chat.ErrAway) })
+	r.until("given back", func() bool { return rc.is(agent.ErrAway) })
 	r.h.release()
 	r.until("taken back", func() bool {
 		g := r.h.given("other")
-		return len(g) == 2 && slices.Contains(g, chat.Given{N: 2, Back: true})
+		return len(g) == 2 && slices.Contains(g, agent.Given{N: 2, Back: true})
 	})
 }
 
@@ -135,7 +135,7 @@ func TestDoubtAfterACrash(t *testing.T) {
 	for _, texts := range []int{0, 1} {
 		r := newRig(t, gatewayOf(Early))
 		rc := &receipt{}
-		r.a.Hand(chat.Input{N: 7, Device: "tel", ID: "app-7", Text: "from before", Handed: true, Texts: texts}, rc.taken)
+		r.a.Hand(agent.Input{N: 7, Device: "tel", ID: "app-7", Text: "from before", Handed: true, Texts: texts}, rc.taken)
 		p := r.dial()
 		p.nothing()
 		r.pass(typingGone + time.Second)
@@ -161,9 +161,9 @@ func TestAnswerNeverTwice(t *testing.T) {
 			p.turn("tel", 1, "hi")
 			p.ok(clarify("a1b2c3d4"))
 			card := r.h.asks("tel")[0]
-			rc := r.answer(card, chat.Answer{OptionID: option, Text: "Green"})
+			rc := r.answer(card, agent.Answer{OptionID: option, Text: "Green"})
 			p.expect("inbound")
-			if g := r.h.given("tel"); len(g) != 2 || g[1] != (chat.Given{Card: card.ID}) {
+			if g := r.h.given("tel"); len(g) != 2 || g[1] != (agent.Given{Card: card.ID}) {
 				t.Errorf("before it was written was stored %+v", g)
 			}
 			p.conn.CloseNow()

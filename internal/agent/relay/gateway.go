@@ -7,7 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"hermes-mobile/internal/chat"
+	"hermes-mobile/internal/agent"
 )
 
 const (
@@ -141,12 +141,12 @@ func (g *gateway) changed() {
 }
 
 // post gives events to a device.
-func (g *gateway) post(device string, events ...chat.Event) {
+func (g *gateway) post(device string, events ...agent.Event) {
 	g.later(func() { g.a.getHost().Post(device, nil, events...) })
 }
 
 // store gives events to a device and calls then with the outcome, locked.
-func (g *gateway) store(device string, size int, then func(err error), events ...chat.Event) {
+func (g *gateway) store(device string, size int, then func(err error), events ...agent.Event) {
 	g.pending++
 	g.pendingBytes += size
 	g.later(func() {
@@ -154,7 +154,7 @@ func (g *gateway) store(device string, size int, then func(err error), events ..
 			g.do(func() {
 				g.pending--
 				g.pendingBytes -= size
-				if errors.Is(err, chat.ErrNoDevice) {
+				if errors.Is(err, agent.ErrNoDevice) {
 					g.forget(device)
 				}
 				then(err)
@@ -208,7 +208,7 @@ type item struct {
 	lost    func()      // locked: it was written, whether it arrived is not known, and it may not be sent again
 	command bool        // a word that the gateway carries out itself
 	joins   *turn       // that it is to be added to
-	given   chat.Given  // what is stored before it is written, where the gateway does not know repeats
+	given   agent.Given // what is stored before it is written, where the gateway does not know repeats
 	noting  bool        // that is being stored
 	noted   bool        // it was
 }
@@ -277,7 +277,7 @@ func (g *gateway) unqueue(all bool) {
 			keep = append(keep, it)
 		default:
 			g.takeBack(it)
-			it.refused(chat.ErrAway)
+			it.refused(agent.ErrAway)
 		}
 	}
 	g.queue = keep
@@ -285,7 +285,7 @@ func (g *gateway) unqueue(all bool) {
 	for c := range g.active {
 		if it := c.parked; it != nil {
 			c.parked = nil
-			it.refused(chat.ErrAway)
+			it.refused(agent.ErrAway)
 		}
 	}
 }

@@ -23,7 +23,7 @@ import (
 	"github.com/coder/websocket"
 	"github.com/go-json-experiment/json"
 
-	"hermes-mobile/internal/chat"
+	"hermes-mobile/internal/agent"
 )
 
 // clock is a time that tests move.
@@ -47,8 +47,8 @@ func (c *clock) add(d time.Duration) {
 // fakeHost records what it is told.
 type fakeHost struct {
 	mu      sync.Mutex
-	events  map[string][]chat.Event
-	cards   map[string][]chat.Card
+	events  map[string][]agent.Event
+	cards   map[string][]agent.Card
 	fail    error
 	hold    bool
 	held    []func()
@@ -57,7 +57,7 @@ type fakeHost struct {
 }
 
 func newHost() *fakeHost {
-	return &fakeHost{events: map[string][]chat.Event{}, cards: map[string][]chat.Card{}, woken: make(chan struct{}, 1)}
+	return &fakeHost{events: map[string][]agent.Event{}, cards: map[string][]agent.Card{}, woken: make(chan struct{}, 1)}
 }
 
 func (h *fakeHost) wake() {
@@ -67,13 +67,13 @@ func (h *fakeHost) wake() {
 	}
 }
 
-func (h *fakeHost) Post(device string, done func(error), events ...chat.Event) {
+func (h *fakeHost) Post(device string, done func(error), events ...agent.Event) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	defer h.wake()
 	err := h.fail
 	if strings.HasPrefix(device, "unknown") {
-		err = chat.ErrNoDevice
+		err = agent.ErrNoDevice
 	}
 	if h.hold && done != nil {
 		h.held = append(h.held, func() {
@@ -92,7 +92,7 @@ func (h *fakeHost) Post(device string, done func(error), events ...chat.Event) {
 	}
 }
 
-func (h *fakeHost) record(device string, events []chat.Event) {
+func (h *fakeHost) record(device string, events []agent.Event) {
 	h.events[device] = append(h.events[device], events...)
 }
 
@@ -119,40 +119,40 @@ func (h *fakeHost) Changed() {
 	h.wake()
 }
 
-func (h *fakeHost) OpenCards(_ context.Context, device string) ([]chat.Card, error) {
+func (h *fakeHost) OpenCards(_ context.Context, device string) ([]agent.Card, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.cards[device], nil
 }
 
-func (h *fakeHost) all(device string) []chat.Event {
+func (h *fakeHost) all(device string) []agent.Event {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return append([]chat.Event(nil), h.events[device]...)
+	return append([]agent.Event(nil), h.events[device]...)
 }
 
 // finals returns the final messages of a device.
-func (h *fakeHost) finals(device string) (says []chat.Say) {
+func (h *fakeHost) finals(device string) (says []agent.Say) {
 	for _, e := range h.all(device) {
-		if s, ok := e.(chat.Say); ok && s.Final {
+		if s, ok := e.(agent.Say); ok && s.Final {
 			says = append(says, s)
 		}
 	}
 	return says
 }
 
-func (h *fakeHost) dones(device string) (dones []chat.Done) {
+func (h *fakeHost) dones(device string) (dones []agent.Done) {
 	for _, e := range h.all(device) {
-		if d, ok := e.(chat.Done); ok {
+		if d, ok := e.(agent.Done); ok {
 			dones = append(dones, d)
 		}
 	}
 	return dones
 }
 
-func (h *fakeHost) asks(device string) (cards []chat.Card) {
+func (h *fakeHost) asks(device string) (cards []agent.Card) {
 	for _, e := range h.all(device) {
-		if a, ok := e.(chat.Ask); ok {
+		if a, ok := e.(agent.Ask); ok {
 			cards = append(cards, a.Card)
 		}
 	}
@@ -161,14 +161,14 @@ func (h *fakeHost) asks(device string) (cards []chat.Card) {
 
 func (h *fakeHost) closes(device string) (ids []string) {
 	for _, e := range h.all(device) {
-		if c, ok := e.(chat.CloseCard); ok {
+		if c, ok := e.(agent.CloseCard); ok {
 			ids = append(ids, c.ID)
 		}
 	}
 	return ids
 }
 
-// dirFiles is chat.Files in a folder.
+// dirFiles is agent.Files in a folder.
 type dirFiles struct{ dir string }
 
 func (f dirFiles) Put(r io.Reader, limit int64) (string, int64, error) {
@@ -559,7 +559,7 @@ func (r *receipt) calls() int {
 // say hands a text of device d over.
 func (r *rig) say(d string, n int64, text string) *receipt {
 	rc := &receipt{}
-	r.a.Hand(chat.Input{N: n, Device: d, DeviceName: "Phone", User: "user-1", UserName: "Ann", ID: fmt.Sprintf("app-%d", n), Text: text}, rc.taken)
+	r.a.Hand(agent.Input{N: n, Device: d, DeviceName: "Phone", User: "user-1", UserName: "Ann", ID: fmt.Sprintf("app-%d", n), Text: text}, rc.taken)
 	return rc
 }
 

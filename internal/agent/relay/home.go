@@ -3,7 +3,7 @@ package relay
 import (
 	"strings"
 
-	"hermes-mobile/internal/chat"
+	"hermes-mobile/internal/agent"
 )
 
 // refusedHome is what a person is told who sends /sethome to a newer gateway that knows the connection as "relay" only. For
@@ -14,7 +14,7 @@ const refusedHome = "This device is the server's home channel now: what is deliv
 	"report to a home channel, the owner adds the plug-in on Hermes' machine: hermes-mobile setup --plugin"
 
 // setsHome reports whether an input makes its device the home channel.
-func setsHome(in *chat.Input) bool { return in.Kind == chat.Text && command(in.Text) == "/sethome" }
+func setsHome(in *agent.Input) bool { return in.Kind == agent.Text && command(in.Text) == "/sethome" }
 
 // truthful puts our words in the place of a refusal of /sethome.
 func (g *gateway) truthful(c *convo, a *action) {

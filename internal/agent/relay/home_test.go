@@ -4,13 +4,13 @@ import (
 	"strings"
 	"testing"
 
-	"hermes-mobile/internal/chat"
+	"hermes-mobile/internal/agent"
 )
 
 // homes counts how often a device was made the home channel.
 func (h *fakeHost) homes(device string) (n int) {
 	for _, ev := range h.all(device) {
-		if _, ok := ev.(chat.Home); ok {
+		if _, ok := ev.(agent.Home); ok {
 			n++
 		}
 	}
@@ -82,7 +82,7 @@ func TestQuoteForOlder(t *testing.T) {
 			r := newRig(t, func(o *Options) { o.Known = map[string]Version{"gw": c.version} })
 			p := r.dial()
 			rc := &receipt{}
-			r.a.Hand(chat.Input{N: 1, Device: "tel", ID: "app-1", Text: c.text, ReplyTo: c.replyTo, Quote: c.quote}, rc.taken)
+			r.a.Hand(agent.Input{N: 1, Device: "tel", ID: "app-1", Text: c.text, ReplyTo: c.replyTo, Quote: c.quote}, rc.taken)
 			ev := p.event()
 			if ev["text"] != c.want || ev["reply_to_message_id"] != c.replyTo {
 				t.Errorf("the event is %v", ev)
@@ -95,7 +95,7 @@ func TestQuoteForOlder(t *testing.T) {
 		r.say("tel", 1, "hi")
 		p.event()
 		p.ok(obj("op", "send", "chat_id", "tel", "content", "❓ Which one?\n1. Red\n2. Blue", "reply_to", nil))
-		in := chat.Input{N: 2, Device: "tel", ID: "app-2", Text: "2", ReplyTo: own, Quote: "❓ Which one?"}
+		in := agent.Input{N: 2, Device: "tel", ID: "app-2", Text: "2", ReplyTo: own, Quote: "❓ Which one?"}
 		r.until("admitted", func() bool { return r.a.Admits(in) })
 		r.a.Hand(in, (&receipt{}).taken)
 		if ev := p.event(); ev["text"] != "2" {

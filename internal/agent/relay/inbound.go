@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"hermes-mobile/internal/chat"
+	"hermes-mobile/internal/agent"
 	"hermes-mobile/internal/quota"
 )
 
@@ -30,14 +30,14 @@ var (
 	errNoRoom   = errors.New("the server has no room for the copy of the file that this gateway needs, send it again later")
 )
 
-// hand is chat.Agent.Hand.
-func (g *gateway) hand(in chat.Input, taken func(error)) {
+// hand is agent.Agent.Hand.
+func (g *gateway) hand(in agent.Input, taken func(error)) {
 	g.do(func() {
 		tell := func(err error) { g.later(func() { taken(err) }) }
 		c := g.convo(in.Device)
 		switch {
 		case c == nil || g.retired:
-			tell(chat.ErrAway)
+			tell(agent.ErrAway)
 			return
 		case in.Handed:
 			g.adopt(c, in)
@@ -46,10 +46,10 @@ func (g *gateway) hand(in chat.Input, taken func(error)) {
 		case isStop(&in) && c.turn != nil:
 			tell(nil)
 			g.stopTurn(c)
-			g.post(in.Device, chat.Done{N: in.N})
+			g.post(in.Device, agent.Done{N: in.N})
 			return
 		case !g.online():
-			tell(chat.ErrAway)
+			tell(agent.ErrAway)
 			return
 		}
 		if c.turn == nil && slices.Contains(c.marked, g.mid(in.N)) {
@@ -84,7 +84,7 @@ func (g *gateway) hand(in chat.Input, taken func(error)) {
 				}
 			}
 		}
-		if in.Kind == chat.Text || in.File == nil {
+		if in.Kind == agent.Text || in.File == nil {
 			g.send(c, in, ev, tell)
 			return
 		}
@@ -121,10 +121,10 @@ func (g *gateway) event(c *convo, text, kind, mid string) event {
 // handFile adds the file of an input to its event. It becomes a copy on this
 // machine under its own name, or an address of ours that only this gateway may
 // read; never anything that the device said.
-func (g *gateway) handFile(c *convo, in chat.Input, ev event, tell func(error)) {
+func (g *gateway) handFile(c *convo, in agent.Input, ev event, tell func(error)) {
 	f := in.File
 	kind := f.Kind
-	if in.Kind == chat.Voice {
+	if in.Kind == agent.Voice {
 		kind = "voice"
 	}
 	switch kind {
@@ -179,14 +179,14 @@ func (g *gateway) handFile(c *convo, in chat.Input, ev event, tell func(error)) 
 		})
 	})
 	if !ok {
-		tell(chat.ErrAway)
+		tell(agent.ErrAway)
 	}
 }
 
 // ifOnline does what needs the connection, which may have ended meanwhile.
 func (g *gateway) ifOnline(do func(), tell func(error)) {
 	if !g.online() {
-		tell(chat.ErrAway)
+		tell(agent.ErrAway)
 		return
 	}
 	do()
@@ -194,8 +194,8 @@ func (g *gateway) ifOnline(do func(), tell func(error)) {
 
 // send queues an event. It begins a turn, unless one runs: then it is an input
 // that was admitted, whose part is done when the gateway has it.
-func (g *gateway) send(c *convo, in chat.Input, ev event, tell func(error)) {
-	it := &item{id: ev.MessageID, device: c.device, given: chat.Given{N: in.N}}
+func (g *gateway) send(c *convo, in agent.Input, ev event, tell func(error)) {
+	it := &item{id: ev.MessageID, device: c.device, given: agent.Given{N: in.N}}
 	it.frame = encode(inboundFrame{Type: "inbound", BufferID: it.id, Event: ev})
 	if len(it.frame) > maxFrame {
 		tell(errTooLong)
@@ -203,7 +203,7 @@ func (g *gateway) send(c *convo, in chat.Input, ev event, tell func(error)) {
 	}
 	home := func() {
 		if setsHome(&in) {
-			g.post(c.device, chat.Home{})
+			g.post(c.device, agent.Home{})
 		}
 	}
 	if c.turn != nil && g.mayJoin(c, &in) {
@@ -216,7 +216,7 @@ func (g *gateway) send(c *convo, in chat.Input, ev event, tell func(error)) {
 		it.acked = func() {
 			tell(nil)
 			home()
-			g.post(c.device, chat.Done{N: in.N})
+			g.post(c.device, agent.Done{N: in.N})
 		}
 		it.refused = tell
 		it.lost = func() {
@@ -244,7 +244,7 @@ func (g *gateway) send(c *convo, in chat.Input, ev event, tell func(error)) {
 		t.acked, t.doubt, t.sign = true, messageInDoubt, g.a.now()
 		tell(nil)
 	}
-	it.command = in.Kind == chat.Text && command(in.Text) != ""
+	it.command = in.Kind == agent.Text && command(in.Text) != ""
 	if g.version != Older && (g.a.now().Sub(c.stray) < strayTyping || g.mayResume(c)) || g.holds(c, it) {
 		c.parked = it
 		if g.lagging(c) {
@@ -258,7 +258,7 @@ func (g *gateway) send(c *convo, in chat.Input, ev event, tell func(error)) {
 // adopt takes an input that was acknowledged in an earlier life of this process.
 // It is not sent again (relay-facts §10): its turn goes on until its end is seen
 // or nothing is heard of it.
-func (g *gateway) adopt(c *convo, in chat.Input) {
+func (g *gateway) adopt(c *convo, in agent.Input) {
 	if c.turn != nil && c.turn.n == in.N {
 		return
 	}

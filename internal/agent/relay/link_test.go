@@ -11,7 +11,7 @@ import (
 
 	"github.com/coder/websocket"
 
-	"hermes-mobile/internal/chat"
+	"hermes-mobile/internal/agent"
 )
 
 func obj(kv ...any) map[string]any {
@@ -47,7 +47,7 @@ func TestDialBeforeTheAgentRuns(t *testing.T) {
 func TestAwayUntilHello(t *testing.T) {
 	r := newRig(t, nil)
 	rc := r.say("tel", 1, "hi")
-	r.until("away", func() bool { return rc.is(chat.ErrAway) })
+	r.until("away", func() bool { return rc.is(agent.ErrAway) })
 	if s := r.a.Status("tel"); s.Online || s.Detail == "" {
 		t.Errorf("status before the first dial: %+v", s)
 	}
@@ -126,7 +126,7 @@ func TestReplay(t *testing.T) {
 	first := p.expect("inbound")
 	p.conn.CloseNow()
 	r.until("gone", func() bool { return !r.a.Status("x").Online })
-	r.until("given back", func() bool { return waiting.is(chat.ErrAway) })
+	r.until("given back", func() bool { return waiting.is(agent.ErrAway) })
 	if written.calls() != 0 {
 		t.Error("an event that may have arrived was given back at once")
 	}
@@ -149,7 +149,7 @@ func TestReplay(t *testing.T) {
 		t.Error("given back too early")
 	}
 	r.pass(3 * time.Second)
-	if !kept.is(chat.ErrAway) {
+	if !kept.is(agent.ErrAway) {
 		t.Error("not given back")
 	}
 	p = r.dial()
@@ -163,7 +163,7 @@ func TestPoison(t *testing.T) {
 	for i := range maxTries {
 		p := r.dial()
 		if i == 0 {
-			r.a.Hand(chat.Input{N: 1, Device: "tel", Text: "boom"}, rc.taken)
+			r.a.Hand(agent.Input{N: 1, Device: "tel", Text: "boom"}, rc.taken)
 		}
 		p.expect("inbound")
 		p.conn.CloseNow()
@@ -171,7 +171,7 @@ func TestPoison(t *testing.T) {
 	}
 	p := r.dial()
 	p.nothing()
-	if rc.calls() != 1 || rc.is(nil) || rc.is(chat.ErrAway) {
+	if rc.calls() != 1 || rc.is(nil) || rc.is(agent.ErrAway) {
 		t.Errorf("taken %v", rc.got)
 	}
 }
@@ -192,7 +192,7 @@ func TestGoingIdle(t *testing.T) {
 		t.Error("online after going_idle")
 	}
 	late := r.say("one", 3, "later")
-	r.until("away", func() bool { return late.is(chat.ErrAway) })
+	r.until("away", func() bool { return late.is(agent.ErrAway) })
 	p.react("one", mid, "👀", true) // still answered
 	p.nothing()
 	p.conn.CloseNow()
@@ -338,13 +338,13 @@ func TestShutdown(t *testing.T) {
 	if p.code != closeGoingAway {
 		t.Errorf("closed with %d", p.code)
 	}
-	if !written.is(chat.ErrAway) || !queued.is(chat.ErrAway) {
+	if !written.is(agent.ErrAway) || !queued.is(agent.ErrAway) {
 		t.Errorf("taken %v %v", written.got, queued.got)
 	}
 	if len(r.h.dones("one")) != 0 {
 		t.Error("a turn that goes on in the gateway was ended")
 	}
-	if rc := r.say("one", 4, "late"); !rc.is(chat.ErrAway) {
+	if rc := r.say("one", 4, "late"); !rc.is(agent.ErrAway) {
 		t.Error("taken after the end")
 	}
 }

@@ -12,7 +12,7 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"hermes-mobile/internal/chat"
+	"hermes-mobile/internal/agent"
 	"hermes-mobile/internal/media"
 	"hermes-mobile/internal/quota"
 )
@@ -31,29 +31,29 @@ const (
 	tokenDown = "down:" // to the agent, for GET
 )
 
-func (a *Agent) token(direction, gateway string, f *chat.File) string {
+func (a *Agent) token(direction, gateway string, f *agent.File) string {
 	owner := direction + strconv.FormatInt(f.Size, 10) + ":" + gateway
 	path := a.signer.Sign(owner, f.Hash, f.Name, f.Mime, a.now().Add(mediaLife))
 	return strings.TrimPrefix(path, media.LinkPrefix)
 }
 
 // openToken reads a token of the given direction, and returns its file and the gateway that it is for.
-func (a *Agent) openToken(direction, token string) (f chat.File, gateway string, err error) {
+func (a *Agent) openToken(direction, token string) (f agent.File, gateway string, err error) {
 	l, err := a.signer.Verify(media.LinkPrefix+token, "", a.now())
 	if err != nil {
-		return chat.File{}, "", err
+		return agent.File{}, "", err
 	}
 	rest, right := strings.CutPrefix(l.Device, direction)
 	sizeText, gateway, ok := strings.Cut(rest, ":")
 	size, err := strconv.ParseInt(sizeText, 10, 64)
 	if !right || !ok || err != nil {
-		return chat.File{}, "", media.ErrLink
+		return agent.File{}, "", media.ErrLink
 	}
-	return chat.File{Hash: l.Hash, Name: l.Filename, Mime: l.Mime, Size: size}, gateway, nil
+	return agent.File{Hash: l.Hash, Name: l.Filename, Mime: l.Mime, Size: size}, gateway, nil
 }
 
 // fileDown returns path and query of a file for a gateway.
-func (a *Agent) fileDown(gateway string, f *chat.File) string {
+func (a *Agent) fileDown(gateway string, f *agent.File) string {
 	return mediaPath + "/" + a.token(tokenDown, gateway, f)
 }
 
@@ -123,7 +123,7 @@ func (a *Agent) upload(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, text, status)
 		return
 	}
-	id := a.token(tokenUp, g.config().ID, &chat.File{
+	id := a.token(tokenUp, g.config().ID, &agent.File{
 		Hash: hash, Size: size, Mime: mimeType, Name: headerName(r.Header.Get("X-Media-Filename")),
 	})
 	if id == "" {
@@ -220,7 +220,7 @@ func (g *gateway) opMedia(c *convo, a *action) {
 		source = "cron"
 		job, caption = unwrapCron(caption, string(a.Metadata.JobID))
 	}
-	id := chat.NewID()
+	id := agent.NewID()
 	u, err := url.Parse(string(a.SourceURL))
 	if err != nil {
 		g.fail(a, "not an address")
@@ -236,7 +236,7 @@ func (g *gateway) opMedia(c *convo, a *action) {
 		if a.Filename != "" {
 			f.Name = media.CleanName(string(a.Filename))
 		}
-		send := chat.SendFile{ID: id, File: f, Caption: caption, Source: source, Job: job}
+		send := agent.SendFile{ID: id, File: f, Caption: caption, Source: source, Job: job}
 		if t != nil {
 			send.ReplyTo, send.N = t.inputID, t.n
 		}

@@ -14,7 +14,7 @@ import (
 
 	"github.com/go-json-experiment/json"
 
-	"hermes-mobile/internal/chat"
+	"hermes-mobile/internal/agent"
 	"hermes-mobile/internal/quota"
 )
 
@@ -54,9 +54,9 @@ func media1(kind, url string) map[string]any {
 	return obj("op", "send_media", "chat_id", "tel", "media_kind", kind, "source_url", url, "content", "a caption", "reply_to", nil)
 }
 
-func (h *fakeHost) sent(device string) (files []chat.SendFile) {
+func (h *fakeHost) sent(device string) (files []agent.SendFile) {
 	for _, e := range h.all(device) {
-		if f, ok := e.(chat.SendFile); ok {
+		if f, ok := e.(agent.SendFile); ok {
 			files = append(files, f)
 		}
 	}
@@ -99,7 +99,7 @@ func TestMediaFromAgent(t *testing.T) {
 	same(t, r.texts("tel"), "a caption\nhttps://example.org/a%20b.png?x=1")
 	// Another gateway's, guessed, changed, for the other direction, too old.
 	other := r.upload("b", "sb", "x", "image/png", "x.png")
-	down := strings.TrimPrefix(r.a.fileDown("gw", &chat.File{Hash: f.File.Hash, Name: "x"}), "/relay/media/")
+	down := strings.TrimPrefix(r.a.fileDown("gw", &agent.File{Hash: f.File.Hash, Name: "x"}), "/relay/media/")
 	for _, bad := range []string{other, "", "x", id[:len(id)-2] + "AA", down, id + "/x"} {
 		if res := p.op(media1("image", "http://x/relay/media/"+bad)); res["success"] == true {
 			t.Errorf("%q is taken", bad)
@@ -120,7 +120,7 @@ func TestMediaFromAgent(t *testing.T) {
 
 // crowded files have no room.
 type crowded struct {
-	chat.Files
+	agent.Files
 	err error
 }
 
@@ -142,7 +142,7 @@ func TestNoRoomForFiles(t *testing.T) {
 		})
 		r.dial()
 		rc := &receipt{}
-		r.a.Hand(chat.Input{N: 1, Device: "tel", ID: "m1", Kind: chat.Media, File: &chat.File{Kind: "image", Mime: "image/png", Name: "a.png", Hash: strings.Repeat("a", 64), Size: 1}}, rc.taken)
+		r.a.Hand(agent.Input{N: 1, Device: "tel", ID: "m1", Kind: agent.Media, File: &agent.File{Kind: "image", Mime: "image/png", Name: "a.png", Hash: strings.Repeat("a", 64), Size: 1}}, rc.taken)
 		r.until("the person to be told", func() bool { return rc.is(errNoRoom) })
 	}
 	r := newRig(t, func(o *Options) { o.Files = crowded{o.Files, errors.New("the disk is broken")} })
@@ -195,9 +195,9 @@ func TestFileToAgent(t *testing.T) {
 				o.Gateways = []Gateway{{ID: "gw", Secret: "s3cret", Local: c.local, PublicURL: c.public}, {ID: "b", Secret: "sb", Devices: []string{"b-tel"}}}
 			})
 			p := r.dial()
-			f := &chat.File{Kind: "audio", Mime: "audio/wav", Name: `no"te ü.wav`, Hash: r.files.put(t, "the sound"), Size: 9}
+			f := &agent.File{Kind: "audio", Mime: "audio/wav", Name: `no"te ü.wav`, Hash: r.files.put(t, "the sound"), Size: 9}
 			rc := &receipt{}
-			r.a.Hand(chat.Input{N: 1, Device: "tel", Kind: chat.Voice, Text: "the words", File: f}, rc.taken)
+			r.a.Hand(agent.Input{N: 1, Device: "tel", Kind: agent.Voice, Text: "the words", File: f}, rc.taken)
 			ev := p.event()
 			r.until("taken", func() bool { return rc.is(nil) })
 			url := ev["media_urls"].([]any)[0].(string)
@@ -269,9 +269,9 @@ func TestFileToAgent(t *testing.T) {
 	r := newRig(t, func(o *Options) { o.Known = map[string]Version{"gw": Older} })
 	r.dial()
 	rc := &receipt{}
-	r.a.Hand(chat.Input{N: 1, Device: "tel", Kind: chat.Media, File: &chat.File{Kind: "image", Hash: strings.Repeat("0", 64), Name: "x.png"}}, rc.taken)
+	r.a.Hand(agent.Input{N: 1, Device: "tel", Kind: agent.Media, File: &agent.File{Kind: "image", Hash: strings.Repeat("0", 64), Name: "x.png"}}, rc.taken)
 	r.until("refused", func() bool { return rc.calls() == 1 })
-	if rc.is(nil) || rc.is(chat.ErrAway) {
+	if rc.is(nil) || rc.is(agent.ErrAway) {
 		t.Errorf("%v", rc.got)
 	}
 }
@@ -286,7 +286,7 @@ func TestFileAddressBehindProxy(t *testing.T) {
 	}
 	p.hello()
 	rc := &receipt{}
-	r.a.Hand(chat.Input{N: 1, Device: "tel", Kind: chat.Media, File: &chat.File{Kind: "image", Mime: "image/png", Name: "x.png", Hash: r.files.put(t, "picture"), Size: 7}}, rc.taken)
+	r.a.Hand(agent.Input{N: 1, Device: "tel", Kind: agent.Media, File: &agent.File{Kind: "image", Mime: "image/png", Name: "x.png", Hash: r.files.put(t, "picture"), Size: 7}}, rc.taken)
 	if url := p.event()["media_urls"].([]any)[0].(string); !strings.HasPrefix(url, "https://agent.example.com:8443/relay/media/") {
 		t.Errorf("address %s", url)
 	}
@@ -302,14 +302,14 @@ func TestFileWithoutACopyIsFetched(t *testing.T) {
 	})
 	p := r.dial()
 	rc := &receipt{}
-	r.a.Hand(chat.Input{N: 1, Device: "tel", Kind: chat.Media, File: &chat.File{Kind: "document", Mime: "text/plain", Name: "x.txt", Hash: r.files.put(t, "words"), Size: 5}}, rc.taken)
+	r.a.Hand(agent.Input{N: 1, Device: "tel", Kind: agent.Media, File: &agent.File{Kind: "document", Mime: "text/plain", Name: "x.txt", Hash: r.files.put(t, "words"), Size: 5}}, rc.taken)
 	if url := p.event()["media_urls"].([]any)[0].(string); !strings.HasPrefix(url, r.srv.URL+"/relay/media/") {
 		t.Errorf("address %s", url)
 	}
 	r.until("taken", func() bool { return rc.is(nil) })
 }
 
-type noCopies struct{ chat.Files }
+type noCopies struct{ agent.Files }
 
 func (noCopies) LocalCopy(string, string) (string, error) {
 	return "", errors.New("others can change the folder")

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"hermes-mobile/internal/chat"
+	"hermes-mobile/internal/agent"
 )
 
 // TestAnyOps sends ops in any order and checks what must hold whatever a gateway
@@ -65,7 +65,7 @@ func TestAnyOps(t *testing.T) {
 			ended := map[int64]int{}
 			for _, e := range r.h.all("tel") {
 				switch e := e.(type) {
-				case chat.Say:
+				case agent.Say:
 					if final[e.ID] {
 						t.Errorf("%s goes on after its end: %+v", e.ID, e)
 					}
@@ -74,7 +74,7 @@ func TestAnyOps(t *testing.T) {
 					if e.Text == "" || strings.HasSuffix(e.Text, cursor) && e.Source == "" {
 						t.Errorf("text %q", e.Text)
 					}
-				case chat.Done:
+				case agent.Done:
 					ended[e.N]++
 				}
 			}

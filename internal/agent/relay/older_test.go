@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"hermes-mobile/internal/chat"
+	"hermes-mobile/internal/agent"
 )
 
 // What waited in an older gateway behind a turn that was stopped is answered under the name of that turn.
@@ -57,7 +57,7 @@ func TestChoiceInWords(t *testing.T) {
 	p := r.dial()
 	p.turn("tel", 1, "hi")
 	p.ok(clarify("a1b2c3d4"))
-	told := r.answer(r.h.asks("tel")[0], chat.Answer{OptionID: "c0"})
+	told := r.answer(r.h.asks("tel")[0], agent.Answer{OptionID: "c0"})
 	ev := p.event()
 	if ev["text"] != "1" || ev["prompt_response"] != nil {
 		t.Errorf("the answer is %v", ev)
@@ -65,7 +65,7 @@ func TestChoiceInWords(t *testing.T) {
 	r.until("told", func() bool { return told.is(nil) })
 	// Other words need a press.
 	p.ok(clarify("a1b2c3d5"))
-	r.answer(r.h.asks("tel")[1], chat.Answer{OptionID: "other", Text: "Green"})
+	r.answer(r.h.asks("tel")[1], agent.Answer{OptionID: "other", Text: "Green"})
 	if ev := p.event(); ev["prompt_response"] == nil {
 		t.Errorf("the answer is %v", ev)
 	}

@@ -5,7 +5,7 @@ import (
 	"log/slog"
 	"strings"
 
-	"hermes-mobile/internal/chat"
+	"hermes-mobile/internal/agent"
 )
 
 // readAction reads the action of an outbound frame. What cannot be read comes
@@ -52,7 +52,7 @@ func (g *gateway) settle(a *action, messageID string) func(error) {
 		switch {
 		case err == nil:
 			g.answer(a.requestID, result{Success: true, MessageID: messageID})
-		case errors.Is(err, chat.ErrNoDevice):
+		case errors.Is(err, agent.ErrNoDevice):
 			g.fail(a, "no such device")
 		default:
 			g.note(slog.LevelError, "relay: cannot store what the gateway sent", "op", string(a.Op), "err", err)
@@ -154,7 +154,7 @@ func (g *gateway) opSend(c *convo, a *action) {
 		t.content = true
 	}
 	if text, _ := cutCursor(string(a.Content)); strings.TrimSpace(text) == "" && !a.Metadata.ExpectEdits {
-		g.answer(a.requestID, result{Success: true, MessageID: chat.NewID()})
+		g.answer(a.requestID, result{Success: true, MessageID: agent.NewID()})
 		g.afterSend(c, t, a)
 		return
 	}
@@ -175,7 +175,7 @@ func (g *gateway) opSend(c *convo, a *action) {
 	}
 	text, cut := cutCursor(string(a.Content))
 	if strings.TrimSpace(text) == "" {
-		g.answer(a.requestID, result{Success: true, MessageID: chat.NewID()})
+		g.answer(a.requestID, result{Success: true, MessageID: agent.NewID()})
 		return
 	}
 	id, before := g.takeOver(c, a)
@@ -216,7 +216,7 @@ func (g *gateway) recovered(c *convo, a *action) (text string, of *turn) {
 
 // storeFinal stores events of which say is a final message, and remembers it
 // for repeats.
-func (g *gateway) storeFinal(c *convo, replyID string, say chat.Say, then func(error), events ...chat.Event) {
+func (g *gateway) storeFinal(c *convo, replyID string, say agent.Say, then func(error), events ...agent.Event) {
 	r := c.remember(replyID, say, g.a.now())
 	g.store(c.device, len(say.Text), func(err error) {
 		r.stored = err == nil
@@ -232,8 +232,8 @@ func (g *gateway) storeFinal(c *convo, replyID string, say chat.Say, then func(e
 }
 
 // say returns a message of turn t, which may be nil.
-func (g *gateway) say(t *turn, id, text string) chat.Say {
-	s := chat.Say{ID: id, Text: text}
+func (g *gateway) say(t *turn, id, text string) agent.Say {
+	s := agent.Say{ID: id, Text: text}
 	if t != nil {
 		s.ReplyTo, s.N = t.inputID, t.n
 	}

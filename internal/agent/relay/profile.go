@@ -9,7 +9,7 @@ import (
 	"sync"
 	"time"
 
-	"hermes-mobile/internal/chat"
+	"hermes-mobile/internal/agent"
 )
 
 const (
@@ -78,38 +78,38 @@ func (a *Agent) refreshProfiles() {
 	})
 }
 
-// Methods implements chat.Caller.
+// Methods implements agent.Caller.
 func (a *Agent) Methods(device string) []string {
 	if g := a.serves(device); g != nil && a.profiles.of(g.config().ID) != nil {
-		return []string{chat.ProfilesList, chat.ProfilesChoose}
+		return []string{agent.ProfilesList, agent.ProfilesChoose}
 	}
 	return nil
 }
 
-// Call implements chat.Caller.
-func (a *Agent) Call(ctx context.Context, call chat.Call) ([]byte, error) {
+// Call implements agent.Caller.
+func (a *Agent) Call(ctx context.Context, call agent.Call) ([]byte, error) {
 	g := a.serves(call.Device)
 	if g == nil || a.running() == nil {
-		return nil, chat.ErrAway
+		return nil, agent.ErrAway
 	}
 	a.lookAtProfiles(g)
 	names := a.profiles.of(g.config().ID)
 	if names == nil {
-		return nil, &chat.CallError{Code: chat.NotFound, Message: "the gateway serves one profile only"}
+		return nil, &agent.CallError{Code: agent.NotFound, Message: "the gateway serves one profile only"}
 	}
 	switch call.Method {
-	case chat.ProfilesList:
+	case agent.ProfilesList:
 		current := a.profiles.choice(call.Device)
 		if current == "" {
 			current = g.echoed(call.Device)
 		}
-		var list chat.Profiles
+		var list agent.Profiles
 		for _, name := range names {
-			list.Profiles = append(list.Profiles, chat.Profile{Name: name, Current: name == current})
+			list.Profiles = append(list.Profiles, agent.Profile{Name: name, Current: name == current})
 		}
 		return json.Marshal(list)
-	case chat.ProfilesChoose:
-		name, err := chat.Choice(call.Params, names)
+	case agent.ProfilesChoose:
+		name, err := agent.Choice(call.Params, names)
 		if err != nil {
 			return nil, err
 		}
@@ -118,7 +118,7 @@ func (a *Agent) Call(ctx context.Context, call chat.Call) ([]byte, error) {
 		}
 		return []byte(`{"ok":true}`), nil
 	}
-	return nil, &chat.CallError{Code: chat.NotFound, Message: "the gateway does not offer this"}
+	return nil, &agent.CallError{Code: agent.NotFound, Message: "the gateway does not offer this"}
 }
 
 // choose has a conversation use a profile from its next turn on. It is stored first.

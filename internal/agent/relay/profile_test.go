@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"hermes-mobile/internal/chat"
+	"hermes-mobile/internal/agent"
 )
 
 // with is an op of a gateway that serves several profiles.
@@ -37,7 +37,7 @@ func TestProfileIsEchoed(t *testing.T) {
 	p.ok(with(obj("op", "send", "chat_id", "tel", "content", "yes", "reply_to", mid), "work"))
 	p.ok(with(approval("aa.1"), "work"))
 	cards := r.h.asks("tel")
-	r.answer(cards[0], chat.Answer{OptionID: "deny"})
+	r.answer(cards[0], agent.Answer{OptionID: "deny"})
 	if got := profile(p.event()); got != "work" {
 		t.Errorf("the answer goes to the profile %v", got)
 	}
@@ -115,7 +115,7 @@ func profiled(t *testing.T, served *[]string, change func(*Options)) *rig {
 }
 
 func (r *rig) call(device, method, params string) (string, error) {
-	b, err := r.a.Call(context.Background(), chat.Call{Device: device, Method: method, Params: []byte(params)})
+	b, err := r.a.Call(context.Background(), agent.Call{Device: device, Method: method, Params: []byte(params)})
 	return string(b), err
 }
 
@@ -137,7 +137,7 @@ func TestChosenProfile(t *testing.T) {
 	profile := func(ev map[string]any) any { return ev["source"].(map[string]any)["profile"] }
 	list := func(device string) string {
 		t.Helper()
-		got, err := r.call(device, chat.ProfilesList, "{}")
+		got, err := r.call(device, agent.ProfilesList, "{}")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -146,20 +146,20 @@ func TestChosenProfile(t *testing.T) {
 	if got := list("tel"); got != `{"profiles":[{"name":"default","current":true},{"name":"work","current":false},{"name":"main","current":false}]}` {
 		t.Errorf("listed %s", got)
 	}
-	for params, code := range map[string]string{`{}`: chat.BadParams, `{"name":7}`: chat.BadParams, `[]`: chat.BadParams, `{"name":""}`: chat.BadParams, `{"name":"other"}`: chat.NotFound, `{"name":"Work"}`: chat.NotFound,
-		`{"name":"../work"}`: chat.NotFound} {
-		var refused *chat.CallError
-		if _, err := r.call("tel", chat.ProfilesChoose, params); !errors.As(err, &refused) || refused.Code != code {
+	for params, code := range map[string]string{`{}`: agent.BadParams, `{"name":7}`: agent.BadParams, `[]`: agent.BadParams, `{"name":""}`: agent.BadParams, `{"name":"other"}`: agent.NotFound, `{"name":"Work"}`: agent.NotFound,
+		`{"name":"../work"}`: agent.NotFound} {
+		var refused *agent.CallError
+		if _, err := r.call("tel", agent.ProfilesChoose, params); !errors.As(err, &refused) || refused.Code != code {
 			t.Errorf("%s: %v", params, err)
 		}
 	}
-	if _, err := r.call("unlucky", chat.ProfilesChoose, `{"name":"work"}`); err == nil || strings.Contains(list("unlucky"), `"work","current":true`) {
+	if _, err := r.call("unlucky", agent.ProfilesChoose, `{"name":"work"}`); err == nil || strings.Contains(list("unlucky"), `"work","current":true`) {
 		t.Errorf("a choice that is not stored: %v", err)
 	}
 	if len(stored) != 0 {
 		t.Errorf("stored %v", stored)
 	}
-	if got, err := r.call("tel", chat.ProfilesChoose, `{"name":"work"}`); err != nil || got != `{"ok":true}` || stored["tel"] != "work" {
+	if got, err := r.call("tel", agent.ProfilesChoose, `{"name":"work"}`); err != nil || got != `{"ok":true}` || stored["tel"] != "work" {
 		t.Errorf("%s %v, stored %v", got, err, stored)
 	}
 	if got := list("tel"); !strings.Contains(got, `{"name":"work","current":true}`) || strings.Count(got, "true") != 1 {
@@ -174,10 +174,10 @@ func TestChosenProfile(t *testing.T) {
 	p.react("tel", mid, eyes, false)
 	p.ok(with(approval("aa.1"), "work"))
 	// Another one is chosen while the turn runs: the turn stays what it is.
-	if _, err := r.call("tel", chat.ProfilesChoose, `{"name":"default"}`); err != nil {
+	if _, err := r.call("tel", agent.ProfilesChoose, `{"name":"default"}`); err != nil {
 		t.Fatal(err)
 	}
-	r.answer(r.h.asks("tel")[0], chat.Answer{OptionID: "deny"})
+	r.answer(r.h.asks("tel")[0], agent.Answer{OptionID: "deny"})
 	if got := profile(p.event()); got != "work" {
 		t.Errorf("the answer of a card goes to %v", got)
 	}
@@ -213,12 +213,12 @@ func TestProfileThatIsGone(t *testing.T) {
 	r := profiled(t, &served, func(o *Options) { o.Chosen = map[string]string{"tel": "gone"} })
 	p := r.dial()
 	rc := &receipt{}
-	r.a.Hand(chat.Input{N: 1, Device: "tel", Kind: chat.Text, Text: "hi"}, rc.taken)
+	r.a.Hand(agent.Input{N: 1, Device: "tel", Kind: agent.Text, Text: "hi"}, rc.taken)
 	r.until("refused", func() bool { return rc.calls() == 1 })
-	if rc.is(nil) || rc.is(chat.ErrAway) || !strings.Contains(rc.got[0].Error(), "gone") {
+	if rc.is(nil) || rc.is(agent.ErrAway) || !strings.Contains(rc.got[0].Error(), "gone") {
 		t.Errorf("%v", rc.got)
 	}
-	if _, err := r.call("tel", chat.ProfilesChoose, `{"name":"work"}`); err != nil {
+	if _, err := r.call("tel", agent.ProfilesChoose, `{"name":"work"}`); err != nil {
 		t.Fatal(err)
 	}
 	r.say("tel", 2, "hi")
@@ -230,7 +230,7 @@ func TestProfileThatIsGone(t *testing.T) {
 	if got := r.a.Methods("tel"); got != nil {
 		t.Errorf("offered %v", got)
 	}
-	if _, err := r.call("tel", chat.ProfilesList, "{}"); err == nil {
+	if _, err := r.call("tel", agent.ProfilesList, "{}"); err == nil {
 		t.Error("one profile is listed")
 	}
 	p = r.dial()

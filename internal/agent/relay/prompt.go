@@ -10,7 +10,7 @@ import (
 
 	"github.com/go-json-experiment/json"
 
-	"hermes-mobile/internal/chat"
+	"hermes-mobile/internal/agent"
 )
 
 const (
@@ -68,14 +68,14 @@ func (g *gateway) stale(nonce string) bool {
 // opPrompt shows a card (relay-facts §5). Its id is ours, whatever the
 // gateway's is: that may be empty or come twice.
 func (g *gateway) opPrompt(c *convo, a *action) {
-	card := chat.Card{ID: chat.NewID(), Text: string(a.Content), Kind: string(a.PromptKind), Life: a.life()}
+	card := agent.Card{ID: agent.NewID(), Text: string(a.Content), Kind: string(a.PromptKind), Life: a.life()}
 	seen := map[string]bool{}
 	for _, o := range a.Options {
 		if o.ID == "" || seen[string(o.ID)] || len(card.Options) == maxOptions {
 			continue
 		}
 		seen[string(o.ID)] = true
-		opt := chat.Option{ID: string(o.ID), Label: string(o.Label)}
+		opt := agent.Option{ID: string(o.ID), Label: string(o.Label)}
 		if opt.Label == "" || rawKey(opt.Label) {
 			opt.Label = plainLabel(opt.ID)
 		}
@@ -131,7 +131,7 @@ func (g *gateway) opPrompt(c *convo, a *action) {
 			delete(c.cards, card.ID)
 		}
 		done(err)
-	}, chat.Ask{Card: card})
+	}, agent.Ask{Card: card})
 }
 
 // life is how long the gateway waits for the answer to a prompt, where it says so; 0 where it does not.
@@ -221,7 +221,7 @@ func plainLabel(id string) string {
 
 // cardText is the question without what the card shows elsewhere: of an approval what stands before the command, of any
 // card no line that is only the name of a translation.
-func cardText(card chat.Card) string {
+func cardText(card agent.Card) string {
 	text := card.Text
 	if card.Command != "" {
 		text, _, _ = strings.Cut(text, "```")
@@ -256,7 +256,7 @@ func (g *gateway) expireCards(keep string) {
 		for id, nonce := range c.cards {
 			if nonce != keep || keep == "" {
 				delete(c.cards, id)
-				g.post(c.device, chat.CloseCard{ID: id, Expired: true})
+				g.post(c.device, agent.CloseCard{ID: id, Expired: true})
 			}
 		}
 		c.checked = false
@@ -287,7 +287,7 @@ func (g *gateway) checkStored(c *convo) {
 					continue
 				}
 				g.cardGone(c, card.ID)
-				g.post(c.device, chat.CloseCard{ID: card.ID, Expired: true})
+				g.post(c.device, agent.CloseCard{ID: card.ID, Expired: true})
 			}
 		})
 	})
@@ -296,12 +296,12 @@ func (g *gateway) checkStored(c *convo) {
 // answerCard tells the gateway how a card was decided: by a prompt_response, and
 // own words after it as a plain event (relay-facts §5). The ids follow from the
 // card's, so that telling it again changes nothing.
-func (g *gateway) answerCard(card chat.Card, st cardState, answer chat.Answer, taken func(error)) {
+func (g *gateway) answerCard(card agent.Card, st cardState, answer agent.Answer, taken func(error)) {
 	g.do(func() {
 		tell := func(err error) { g.later(func() { taken(err) }) }
 		c := g.convo(st.Chat)
 		if c == nil || !g.online() {
-			tell(chat.ErrAway)
+			tell(agent.ErrAway)
 			return
 		}
 		if g.stale(st.Nonce) {
@@ -389,7 +389,7 @@ func (g *gateway) answerCard(card chat.Card, st cardState, answer chat.Answer, t
 
 // sendAnswer queues an event that belongs to a card.
 func (g *gateway) sendAnswer(c *convo, card string, ev event, wrote func(), tell func(error), acked func()) {
-	it := &item{id: ev.MessageID, device: c.device, wrote: wrote, acked: acked, refused: tell, given: chat.Given{Card: card}}
+	it := &item{id: ev.MessageID, device: c.device, wrote: wrote, acked: acked, refused: tell, given: agent.Given{Card: card}}
 	it.lost = func() {
 		g.cardGone(c, card)
 		tell(nil)
@@ -417,7 +417,7 @@ func choiceNumber(option string) int {
 	return n + 1
 }
 
-func hasOption(card chat.Card, id string) bool {
+func hasOption(card agent.Card, id string) bool {
 	for _, o := range card.Options {
 		if o.ID == id {
 			return true
@@ -445,7 +445,7 @@ func (g *gateway) swallow(c *convo, a *action) bool {
 	if c.turn != nil {
 		c.turn.sign = g.a.now()
 	}
-	g.answer(a.requestID, result{Success: true, MessageID: chat.NewID()})
+	g.answer(a.requestID, result{Success: true, MessageID: agent.NewID()})
 	if then := c.onReceipt; then != nil {
 		c.onReceipt = nil
 		then(true)

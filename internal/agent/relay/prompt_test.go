@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"hermes-mobile/internal/chat"
+	"hermes-mobile/internal/agent"
 )
 
 func approval(id string) map[string]any {
@@ -19,7 +19,7 @@ func clarify(id string) map[string]any {
 		"options", []any{obj("id", "c0", "label", "Red"), obj("id", "other", "label", "Other")})
 }
 
-func (r *rig) answer(card chat.Card, a chat.Answer) *receipt {
+func (r *rig) answer(card agent.Card, a agent.Answer) *receipt {
 	rc := &receipt{}
 	r.a.Answer(card, a, rc.taken)
 	return rc
@@ -55,7 +55,7 @@ func TestCards(t *testing.T) {
 		t.Errorf("card %+v", c)
 	}
 	for _, i := range []int{1, 0} {
-		rc := r.answer(cards[i], chat.Answer{OptionID: "once"})
+		rc := r.answer(cards[i], agent.Answer{OptionID: "once"})
 		ev := p.event()
 		pr := ev["prompt_response"].(map[string]any)
 		if ev["text"] != "/once" || ev["message_type"] != "command" || pr["prompt_id"] != "aa.1" || pr["option_id"] != "once" ||
@@ -74,18 +74,18 @@ func TestCards(t *testing.T) {
 	p.ok(approval("bb.1"))
 	r.until("closed", func() bool { return len(r.h.closes("tel")) >= 3 })
 	// An answer to one of those is for nobody.
-	rc := r.answer(cards[3], chat.Answer{OptionID: "once"})
+	rc := r.answer(cards[3], agent.Answer{OptionID: "once"})
 	r.until("taken", func() bool { return rc.is(nil) })
 	p.nothing()
 	p.send(obj("type", "going_idle"))
 	p.expect("going_idle_ack")
 	r.until("closed", func() bool { return len(r.h.closes("tel")) >= 4 })
-	rc = r.answer(r.h.asks("tel")[5], chat.Answer{OptionID: "deny"})
-	r.until("away", func() bool { return rc.is(chat.ErrAway) })
+	rc = r.answer(r.h.asks("tel")[5], agent.Answer{OptionID: "deny"})
+	r.until("away", func() bool { return rc.is(agent.ErrAway) })
 	p.conn.CloseNow()
 	r.until("gone", func() bool { return !r.a.Status("tel").Online })
 	p = r.dial()
-	rc = r.answer(r.h.asks("tel")[5], chat.Answer{OptionID: "deny"})
+	rc = r.answer(r.h.asks("tel")[5], agent.Answer{OptionID: "deny"})
 	r.until("taken", func() bool { return rc.is(nil) })
 	p.nothing()
 }
@@ -96,7 +96,7 @@ func TestClarifyWords(t *testing.T) {
 	p.turn("tel", 1, "hi")
 	p.ok(clarify("aa.1"))
 	card := r.h.asks("tel")[0]
-	rc := r.answer(card, chat.Answer{OptionID: "other", Text: "Green"})
+	rc := r.answer(card, agent.Answer{OptionID: "other", Text: "Green"})
 	press := p.event()
 	if press["text"] != "/other" {
 		t.Errorf("%v", press)
@@ -113,7 +113,7 @@ func TestClarifyWords(t *testing.T) {
 		t.Errorf("%v", r.h.all("tel"))
 	}
 	// Told again after a restart of ours: the same ids.
-	rc = r.answer(card, chat.Answer{OptionID: "other", Text: "Green"})
+	rc = r.answer(card, agent.Answer{OptionID: "other", Text: "Green"})
 	if again := p.event(); again["message_id"] != press["message_id"] {
 		t.Errorf("%v", again)
 	}
@@ -125,7 +125,7 @@ func TestClarifyWords(t *testing.T) {
 	// confirmed.
 	r.pass(receiptWithin + 1)
 	p.ok(clarify("aa.2"))
-	rc = r.answer(r.h.asks("tel")[1], chat.Answer{Expired: true})
+	rc = r.answer(r.h.asks("tel")[1], agent.Answer{Expired: true})
 	p.event()
 	p.nothing()
 	p.ok(obj("op", "send", "chat_id", "tel", "content", "✏️", "reply_to", nil))
@@ -141,8 +141,8 @@ func TestClarifyWordsUnsure(t *testing.T) {
 	r := newRig(t, nil)
 	p := r.dial()
 	state := encode(cardState{Gateway: "gw", Chat: "tel", Prompt: "aa.1", Nonce: "aa", Kind: "clarify", User: "u1", UserName: "Ann", Name: "Phone"})
-	card := chat.Card{ID: chat.NewID(), Kind: "clarify", State: state, Options: []chat.Option{{ID: "other"}}}
-	rc := r.answer(card, chat.Answer{OptionID: "other", Text: "Green"})
+	card := agent.Card{ID: agent.NewID(), Kind: "clarify", State: state, Options: []agent.Option{{ID: "other"}}}
+	rc := r.answer(card, agent.Answer{OptionID: "other", Text: "Green"})
 	if src := p.event()["source"].(map[string]any); src["user_id"] != "u1" || src["chat_name"] != "Phone" {
 		t.Errorf("%v", src)
 	}
@@ -152,8 +152,8 @@ func TestClarifyWordsUnsure(t *testing.T) {
 		t.Error("never settled")
 	}
 	p.nothing()
-	card.ID = chat.NewID()
-	rc = r.answer(card, chat.Answer{OptionID: "other", Text: "Green"})
+	card.ID = agent.NewID()
+	rc = r.answer(card, agent.Answer{OptionID: "other", Text: "Green"})
 	p.event()
 	p.ok(obj("op", "send", "chat_id", "tel", "content", "✏️", "reply_to", nil))
 	if ev := p.event(); ev["text"] != "Green" {
@@ -161,11 +161,11 @@ func TestClarifyWordsUnsure(t *testing.T) {
 	}
 	r.until("taken", func() bool { return rc.is(nil) })
 	// A clarify that expired while nothing runs has nobody to tell.
-	rc = r.answer(card, chat.Answer{Expired: true})
+	rc = r.answer(card, agent.Answer{Expired: true})
 	r.until("taken", func() bool { return rc.is(nil) })
 	p.nothing()
 	// Not ours.
-	rc = r.answer(chat.Card{ID: "x", State: []byte("{")}, chat.Answer{OptionID: "deny"})
+	rc = r.answer(agent.Card{ID: "x", State: []byte("{")}, agent.Answer{OptionID: "deny"})
 	if !rc.is(nil) {
 		t.Error("blocks")
 	}
@@ -180,7 +180,7 @@ func TestStoredCards(t *testing.T) {
 		return encode(cardState{Gateway: g, Chat: "tel", Prompt: nonce + ".1", Nonce: nonce})
 	}
 	r.h.mu.Lock()
-	r.h.cards["tel"] = []chat.Card{{ID: "old", State: st("gw", "aa")}, {ID: "same", State: st("gw", "bb")}, {ID: "other", State: st("else", "aa")}, {ID: "demo", State: nil}}
+	r.h.cards["tel"] = []agent.Card{{ID: "old", State: st("gw", "aa")}, {ID: "same", State: st("gw", "bb")}, {ID: "other", State: st("else", "aa")}, {ID: "demo", State: nil}}
 	r.h.mu.Unlock()
 	p.turn("tel", 1, "hi")
 	p.ok(approval("bb.2"))

@@ -15,7 +15,7 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
-	"hermes-mobile/internal/chat"
+	"hermes-mobile/internal/agent"
 )
 
 var update = flag.Bool("update", false, "write the expected transcripts anew")
@@ -57,7 +57,7 @@ type player struct {
 	ids     map[string]string // recorded message id: ours
 	n       int64
 	inputs  map[string]int64 // number by device of the turn
-	waiting map[string][]chat.Input
+	waiting map[string][]agent.Input
 	expect  int // words that the agent sends by itself
 	buffers map[string]string
 	out     strings.Builder
@@ -73,7 +73,7 @@ func play(t *testing.T, file string) string {
 	}
 	pl := &player{
 		rig: newRig(t, func(o *Options) { o.Known = nil }), ids: map[string]string{}, inputs: map[string]int64{}, buffers: map[string]string{},
-		shown: map[string]int{}, names: map[string]string{}, waiting: map[string][]chat.Input{},
+		shown: map[string]int{}, names: map[string]string{}, waiting: map[string][]agent.Input{},
 	}
 	last := int64(0)
 	lines := bytes.Split(bytes.TrimSpace(b), []byte("\n"))
@@ -318,7 +318,7 @@ func (pl *player) down(v jsontext.Value) {
 	if ev.PromptResponse != nil {
 		cards := pl.h.asks(d)
 		card := cards[len(cards)-1]
-		ans := chat.Answer{OptionID: ev.PromptResponse.OptionID}
+		ans := agent.Answer{OptionID: ev.PromptResponse.OptionID}
 		if ans.OptionID == "other" {
 			ans.Text = "Green, please"
 			pl.expect++
@@ -343,17 +343,17 @@ func (pl *player) down(v jsontext.Value) {
 		return
 	}
 	pl.n++
-	in := chat.Input{N: pl.n, Device: d, DeviceName: "Phone", User: "user-1", UserName: "Ann", ID: fmt.Sprint("app", pl.n), Text: ev.Text}
+	in := agent.Input{N: pl.n, Device: d, DeviceName: "Phone", User: "user-1", UserName: "Ann", ID: fmt.Sprint("app", pl.n), Text: ev.Text}
 	if len(ev.Media) > 0 {
-		in.Kind = chat.Media
+		in.Kind = agent.Media
 		kind := map[string]string{"photo": "image"}[ev.MessageType]
 		if kind == "" {
 			kind = ev.MessageType
 		}
 		if kind == "voice" {
-			in.Kind = chat.Voice
+			in.Kind = agent.Voice
 		}
-		in.File = &chat.File{Kind: kind, Mime: ev.Media[0].Mime, Name: ev.Media[0].Filename, Hash: pl.files.put(pl.t, "content"), Size: 7}
+		in.File = &agent.File{Kind: kind, Mime: ev.Media[0].Mime, Name: ev.Media[0].Filename, Hash: pl.files.put(pl.t, "content"), Size: 7}
 	}
 	g := pl.a.serves(d)
 	g.mu.Lock()
@@ -371,7 +371,7 @@ func (pl *player) down(v jsontext.Value) {
 	wait(true)
 	select {
 	case <-done:
-		if got != nil && !errors.Is(got, chat.ErrAway) {
+		if got != nil && !errors.Is(got, agent.ErrAway) {
 			fmt.Fprintf(&pl.out, "refused %q: %v\n", in.Text, got)
 		}
 	default:
@@ -428,7 +428,7 @@ func (pl *player) show() {
 		pl.shown[d] = len(pl.h.events[d])
 		for _, e := range events {
 			switch e := e.(type) {
-			case chat.Say:
+			case agent.Say:
 				mark := "…"
 				if e.Final {
 					mark = "."
@@ -448,8 +448,8 @@ func (pl *player) show() {
 					fmt.Fprintf(&pl.out, " %s %s", e.Source, e.Job)
 				}
 				pl.out.WriteString("\n")
-			case chat.Working, chat.Given:
-			case chat.Ask:
+			case agent.Working, agent.Given:
+			case agent.Ask:
 				fmt.Fprintf(&pl.out, "%s ask %s %s of %d %q", d, alias(e.Card.ID), e.Card.Kind, e.Card.N, e.Card.Text)
 				if e.Card.Command != "" {
 					fmt.Fprintf(&pl.out, " command %q because %q", e.Card.Command, e.Card.Description)
@@ -458,11 +458,11 @@ func (pl *player) show() {
 					fmt.Fprintf(&pl.out, " [%s]", o.ID)
 				}
 				pl.out.WriteString("\n")
-			case chat.CloseCard:
+			case agent.CloseCard:
 				fmt.Fprintf(&pl.out, "%s close %s expired=%v\n", d, alias(e.ID), e.Expired)
-			case chat.SendFile:
+			case agent.SendFile:
 				fmt.Fprintf(&pl.out, "%s file %s %s %s %s %d bytes to %s/%d\n", d, alias(e.ID), e.File.Kind, e.File.Mime, e.File.Name, e.File.Size, e.ReplyTo, e.N)
-			case chat.Done:
+			case agent.Done:
 				fmt.Fprintf(&pl.out, "%s DONE %d interrupted=%v\n", d, e.N, e.Interrupted)
 			default:
 				fmt.Fprintf(&pl.out, "%s %T\n", d, e)

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"time"
 
-	"hermes-mobile/internal/chat"
+	"hermes-mobile/internal/agent"
 )
 
 // A gateway whose process was killed in the middle of a turn goes on with it by itself when it is back, and says its reply
@@ -45,18 +45,18 @@ func (s *stream) follows(text string) bool {
 }
 
 // diverge ends what was shown of a resumed message where its newest text is another one, which gets an id of its own.
-func (g *gateway) diverge(c *convo, s *stream) []chat.Event {
+func (g *gateway) diverge(c *convo, s *stream) []agent.Event {
 	text := interimText(s.text)
 	if !s.resumed || s.follows(text) || strings.HasPrefix(s.shown, text) {
 		return nil
 	}
 	e := g.cutOff(c, s)
-	s.id, s.begun, s.shown, s.resumed = chat.NewID(), false, "", false
-	return []chat.Event{e}
+	s.id, s.begun, s.shown, s.resumed = agent.NewID(), false, "", false
+	return []agent.Event{e}
 }
 
 // cutOff ends a resumed message with what was shown of it.
-func (g *gateway) cutOff(c *convo, s *stream) chat.Event {
+func (g *gateway) cutOff(c *convo, s *stream) agent.Event {
 	say := g.say(c.turnOf(s.replyID), s.id, s.shown)
 	say.Final, say.Interrupted = true, true
 	return say

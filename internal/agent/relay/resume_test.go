@@ -5,14 +5,14 @@ import (
 	"testing"
 	"time"
 
-	"hermes-mobile/internal/chat"
+	"hermes-mobile/internal/agent"
 )
 
 // shownIDs are the texts of the messages of a device, each step and the end, by id in the order they began.
-func (h *fakeHost) shown(device string) (ids []string, texts map[string][]chat.Say) {
-	texts = map[string][]chat.Say{}
+func (h *fakeHost) shown(device string) (ids []string, texts map[string][]agent.Say) {
+	texts = map[string][]agent.Say{}
 	for _, e := range h.all(device) {
-		if s, ok := e.(chat.Say); ok {
+		if s, ok := e.(agent.Say); ok {
 			if texts[s.ID] == nil {
 				ids = append(ids, s.ID)
 			}
@@ -23,7 +23,7 @@ func (h *fakeHost) shown(device string) (ids []string, texts map[string][]chat.S
 }
 
 // neverShorter checks that no message shrinks.
-func (r *rig) neverShorter(texts map[string][]chat.Say) {
+func (r *rig) neverShorter(texts map[string][]agent.Say) {
 	r.t.Helper()
 	for _, list := range texts {
 		for i := 1; i < len(list); i++ {

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"hermes-mobile/internal/chat"
+	"hermes-mobile/internal/agent"
 )
 
 // Refusal is a dial or request that was turned away.
@@ -126,14 +126,14 @@ func (g *gateway) sameID() bool {
 	return n >= often
 }
 
-// status is chat.Agent.Status. Until the version is known the newer one is
+// status is agent.Agent.Status. Until the version is known the newer one is
 // assumed.
-func (g *gateway) status() chat.Status {
+func (g *gateway) status() agent.Status {
 	cfg := g.config()
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	newer := g.version != Older
-	s := chat.Status{
+	s := agent.Status{
 		Online: g.online(), Edit: newer, Typing: newer, Prompt: newer, Stop: true, Steer: g.steers,
 		FilesIn: newer || g.local(), Files: newer,
 	}

@@ -4,7 +4,7 @@ import (
 	"context"
 	"slices"
 
-	"hermes-mobile/internal/chat"
+	"hermes-mobile/internal/agent"
 )
 
 // A text may be added to the turn that runs where the gateway's display.busy_input_mode is steer: it is then a plain event
@@ -31,20 +31,20 @@ func (g *gateway) askSteers() {
 }
 
 // mayJoin reports whether an input may be added to the turn of c.
-func (g *gateway) mayJoin(c *convo, in *chat.Input) bool {
+func (g *gateway) mayJoin(c *convo, in *agent.Input) bool {
 	t := c.turn
-	return g.steers && in.Joins == t.n && in.Kind == chat.Text && command(in.Text) == "" && t.endAt.IsZero() && t.notified.IsZero() && !t.stopping && !t.handed
+	return g.steers && in.Joins == t.n && in.Kind == agent.Text && command(in.Text) == "" && t.endAt.IsZero() && t.notified.IsZero() && !t.stopping && !t.handed
 }
 
 // join gives an input to the gateway for the turn that runs, or holds it while the gateway waits for an answer, which it would
 // be taken for.
-func (g *gateway) join(c *convo, in chat.Input, it *item, tell func(error)) {
+func (g *gateway) join(c *convo, in agent.Input, it *item, tell func(error)) {
 	t := c.turn
 	it.joins = t
 	it.acked = func() {
 		t.steered = append(t.steered, &turn{n: in.N, inputID: in.ID, mid: it.id})
 		tell(nil)
-		g.post(c.device, chat.Done{N: in.N})
+		g.post(c.device, agent.Done{N: in.N})
 	}
 	it.refused = tell
 	it.lost = func() {
@@ -80,7 +80,7 @@ func (g *gateway) leave(c *convo, t *turn) {
 	})
 	for _, it := range list {
 		g.takeBack(it)
-		it.refused(chat.ErrOwnTurn)
+		it.refused(agent.ErrOwnTurn)
 	}
 }
 

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"hermes-mobile/internal/chat"
+	"hermes-mobile/internal/agent"
 )
 
 // steering is a rig whose gateway adds texts to running turns.
@@ -21,8 +21,8 @@ func steering(t *testing.T, v Version) (*rig, *peer) {
 	return r, p
 }
 
-func addition(n, joins int64, text string) chat.Input {
-	return chat.Input{N: n, Device: "tel", ID: fmt.Sprintf("app-%d", n), Text: text, Steer: true, Joins: joins}
+func addition(n, joins int64, text string) agent.Input {
+	return agent.Input{N: n, Device: "tel", ID: fmt.Sprintf("app-%d", n), Text: text, Steer: true, Joins: joins}
 }
 
 // add adds a text to the turn of input 1, which the gateway takes.
@@ -153,7 +153,7 @@ func TestSteerWhileAsked(t *testing.T) {
 		r.a.Hand(in, rc.taken)
 		p.nothing()
 		if answered {
-			r.answer(r.h.asks("tel")[0], chat.Answer{OptionID: "once"})
+			r.answer(r.h.asks("tel")[0], agent.Answer{OptionID: "once"})
 			if ev := p.event(); ev["prompt_response"] == nil {
 				t.Errorf("the answer came as %v", ev)
 			}
@@ -166,7 +166,7 @@ func TestSteerWhileAsked(t *testing.T) {
 		r.a.Stop("tel")
 		p.expect("interrupt_inbound")
 		p.end("tel", "m1-x")
-		r.until("its own turn", func() bool { return rc.is(chat.ErrOwnTurn) })
+		r.until("its own turn", func() bool { return rc.is(agent.ErrOwnTurn) })
 		p.nothing()
 	}
 }
@@ -178,9 +178,9 @@ func TestSteerNotAdmitted(t *testing.T) {
 		t.Error("admitted without a turn")
 	}
 	mid := p.turn("tel", 1, "hi")
-	for name, in := range map[string]chat.Input{
+	for name, in := range map[string]agent.Input{
 		"command": addition(2, 1, "/status"), "other turn": addition(2, 9, "hi"),
-		"file": {N: 2, Device: "tel", Kind: chat.Media, Joins: 1, File: &chat.File{}},
+		"file": {N: 2, Device: "tel", Kind: agent.Media, Joins: 1, File: &agent.File{}},
 	} {
 		if r.a.Admits(in) {
 			t.Errorf("admitted: %s", name)

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"time"
 
-	"hermes-mobile/internal/chat"
+	"hermes-mobile/internal/agent"
 )
 
 const (
@@ -119,7 +119,7 @@ func (g *gateway) step(c *convo, s *stream) {
 
 // ends returns the final message for s, which is open no more; nil when it had
 // no text at all.
-func (g *gateway) ends(c *convo, s *stream, interrupted bool) chat.Event {
+func (g *gateway) ends(c *convo, s *stream, interrupted bool) agent.Event {
 	g.drop(c, s)
 	text := endText(s.text)
 	if strings.TrimSpace(text) == "" {
@@ -158,7 +158,7 @@ func (g *gateway) opDraft(c *convo, a *action) {
 		if len(c.streams) >= maxStreams {
 			return
 		}
-		s = &stream{id: chat.NewID(), replyID: replyID, draft: true}
+		s = &stream{id: agent.NewID(), replyID: replyID, draft: true}
 		c.streams = append(c.streams, s)
 	}
 	g.before(s)
@@ -182,7 +182,7 @@ const maxStreams = 16 // open messages of a conversation
 // beginStream takes the first piece of a message that will be edited.
 func (g *gateway) beginStream(c *convo, t *turn, a *action) {
 	replyID := a.replyID()
-	var events []chat.Event
+	var events []agent.Event
 	var old *stream                             // that this one goes on with
 	for _, s := range slices.Clone(c.streams) { // the message before is whole
 		if s.replyID == replyID && replyID != "" && g.before(s) && old == nil {
@@ -194,7 +194,7 @@ func (g *gateway) beginStream(c *convo, t *turn, a *action) {
 			}
 		}
 	}
-	id := chat.NewID()
+	id := agent.NewID()
 	s := &stream{wire: id, id: id, replyID: replyID, last: g.a.now()}
 	d := c.draftOf(replyID)
 	if d == nil && g.version == Newer && c.turn != nil && replyID == c.turn.mid && !c.turn.began.Before(g.connectedAt) {
@@ -232,8 +232,8 @@ func isRecovered(text string) bool { return strings.HasPrefix(text, "♻") }
 // before it. It continues the open message of its turn when it replaces its
 // draft, or begins with its text (relay-facts §7: after a wedge the whole text
 // comes as a new message); else that one is ended, and this is the rest (§10).
-func (g *gateway) takeOver(c *convo, a *action) (id string, before []chat.Event) {
-	id = chat.NewID()
+func (g *gateway) takeOver(c *convo, a *action) (id string, before []agent.Event) {
+	id = agent.NewID()
 	replyID := a.replyID()
 	// A turn that the gateway goes on with by itself has no message's id (§10),
 	// nor has a recovered reply.
@@ -276,7 +276,7 @@ func (g *gateway) opEdit(c *convo, a *action) {
 	wire := string(a.MessageID)
 	if card, ok := strings.CutPrefix(wire, cardPrefix); ok {
 		g.cardGone(c, card)
-		g.store(c.device, 0, g.settle(a, wire), chat.CloseCard{ID: card, Expired: true})
+		g.store(c.device, 0, g.settle(a, wire), agent.CloseCard{ID: card, Expired: true})
 		return
 	}
 	text, cut := cutCursor(string(a.Content))
@@ -294,7 +294,7 @@ func (g *gateway) opEdit(c *convo, a *action) {
 		// Ended already, or from before our restart. The same text is nothing
 		// new, anything else goes on as another message: nothing is lost.
 		// Tool progress is such, whose lines grow (§4).
-		s = &stream{wire: wire, id: chat.NewID()}
+		s = &stream{wire: wire, id: agent.NewID()}
 		if c.turn != nil {
 			s.replyID = c.turn.mid
 		}
@@ -340,7 +340,7 @@ func (g *gateway) opEdit(c *convo, a *action) {
 }
 
 // remember keeps a final message.
-func (c *convo) remember(replyID string, say chat.Say, now time.Time) *final {
+func (c *convo) remember(replyID string, say agent.Say, now time.Time) *final {
 	f := &final{id: say.ID, replyID: replyID, text: say.Text, at: now}
 	c.finals = append(c.finals, f)
 	size := 0

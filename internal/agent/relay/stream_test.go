@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"hermes-mobile/internal/chat"
+	"hermes-mobile/internal/agent"
 )
 
 // texts returns the final messages in words: text, "!" for interrupted, and
@@ -61,7 +61,7 @@ func TestDraftForm(t *testing.T) {
 	ids := map[string]bool{}
 	var steps []string
 	for _, e := range r.h.all("tel") {
-		if s, ok := e.(chat.Say); ok && s.Text != "⚙️ tool" {
+		if s, ok := e.(agent.Say); ok && s.Text != "⚙️ tool" {
 			ids[s.ID] = true
 			if s.N != 1 || s.ReplyTo != "app-1" {
 				t.Errorf("%+v", s)

@@ -11,7 +11,7 @@ import (
 
 	"github.com/coder/websocket"
 
-	"hermes-mobile/internal/chat"
+	"hermes-mobile/internal/agent"
 )
 
 // cut waits until the agent has closed the connection, with this code.
@@ -72,8 +72,8 @@ func TestWedgeTable(t *testing.T) {
 						t.Errorf("%s: %q admitted: %v", when, s, !yes)
 					}
 				}
-				for _, kind := range []chat.InputKind{chat.Voice, chat.Media} {
-					if r.a.Admits(chat.Input{N: 11, Device: "tel", Kind: kind}) {
+				for _, kind := range []agent.InputKind{agent.Voice, agent.Media} {
+					if r.a.Admits(agent.Input{N: 11, Device: "tel", Kind: kind}) {
 						t.Errorf("%s: a file is admitted", when)
 					}
 				}
@@ -99,7 +99,7 @@ func TestWedgeTable(t *testing.T) {
 			// The answer to a card goes to a running turn at once.
 			p.turn("tel", 12, "rm")
 			p.ok(approval("aa.1"))
-			ans := r.answer(r.h.asks("tel")[0], chat.Answer{OptionID: "once"})
+			ans := r.answer(r.h.asks("tel")[0], agent.Answer{OptionID: "once"})
 			if ev := p.event(); ev["prompt_response"] == nil || ev["text"] != "/once" {
 				t.Errorf("%v", ev)
 			}
@@ -117,7 +117,7 @@ func TestNeverSaysHello(t *testing.T) {
 		t.Fatal(err)
 	}
 	rc := r.say("tel", 1, "hi")
-	r.until("given back", func() bool { return rc.is(chat.ErrAway) })
+	r.until("given back", func() bool { return rc.is(agent.ErrAway) })
 	mute.ask(obj("op", "typing", "chat_id", "tel")) // ops alone are no hello
 	mute.expect("outbound_result")
 	r.pass(helloWithin - time.Second)
@@ -158,10 +158,10 @@ func TestNeverAcks(t *testing.T) {
 	p.cut(closeTryLater)
 	r.dial()
 	r.until("given up", func() bool { return first.calls() == 1 })
-	if first.is(nil) || first.is(chat.ErrAway) {
+	if first.is(nil) || first.is(agent.ErrAway) {
 		t.Errorf("the event that nobody took: %v", first.got)
 	}
-	if second.calls() != 1 || !second.is(chat.ErrAway) {
+	if second.calls() != 1 || !second.is(agent.ErrAway) {
 		t.Errorf("the one behind it: %v", second.got)
 	}
 	p = r.dial()
@@ -235,7 +235,7 @@ func TestCardOfACrashedGateway(t *testing.T) {
 	if len(r.h.dones("tel")) != 0 {
 		t.Fatal("ended while the person may still answer")
 	}
-	rc := r.answer(card, chat.Answer{OptionID: "once"})
+	rc := r.answer(card, agent.Answer{OptionID: "once"})
 	p.event() // it acknowledges, and ignores it
 	r.until("told", func() bool { return rc.is(nil) })
 	r.pass(typingGone - 2*time.Second)
@@ -260,7 +260,7 @@ func TestCardAfterALostLink(t *testing.T) {
 	p.conn.CloseNow()
 	r.until("gone", func() bool { return !r.a.Status("tel").Online })
 	p = r.dial()
-	rc := r.answer(card, chat.Answer{OptionID: "once"})
+	rc := r.answer(card, agent.Answer{OptionID: "once"})
 	p.event()
 	r.until("told", func() bool { return rc.is(nil) })
 	for range 30 {

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"time"
 
-	"hermes-mobile/internal/chat"
+	"hermes-mobile/internal/agent"
 )
 
 // How the end of a turn is found (relay-facts §4, §7).
@@ -265,7 +265,7 @@ func (g *gateway) opTyping(c *convo) {
 	}
 	if t.endAt.IsZero() && now.Sub(c.working) >= workingEvery {
 		c.working = now
-		g.post(c.device, chat.Working{})
+		g.post(c.device, agent.Working{})
 	}
 }
 
@@ -456,7 +456,7 @@ func (g *gateway) expired(c *convo) {
 
 // quiet ends messages of no running turn that get no more edits.
 func (g *gateway) quiet(c *convo, now time.Time) {
-	var events []chat.Event
+	var events []agent.Event
 	for _, s := range slices.Clone(c.streams) {
 		if now.Sub(s.last) > quietStream {
 			if e := g.ends(c, s, s.draft || s.cut); e != nil {
@@ -478,7 +478,7 @@ func (g *gateway) endTurn(c *convo, interrupted bool) {
 	g.leave(c, t)
 	c.past = append(append(c.past, t), t.steered...)
 	c.past = c.past[max(0, len(c.past)-keepTurns-len(t.steered)):]
-	var events []chat.Event
+	var events []agent.Event
 	for _, s := range slices.Clone(c.streams) {
 		if s.replyID == "" || t.isOf(c.turnOf(s.replyID)) {
 			if e := g.ends(c, s, interrupted || t.stopping || s.draft || s.cut); e != nil {
@@ -492,10 +492,10 @@ func (g *gateway) endTurn(c *convo, interrupted bool) {
 	for _, id := range t.asked {
 		if _, open := c.cards[id]; open {
 			delete(c.cards, id)
-			events = append(events, chat.CloseCard{ID: id, Expired: true})
+			events = append(events, agent.CloseCard{ID: id, Expired: true})
 		}
 	}
-	g.post(c.device, append(events, chat.Done{N: t.n, Interrupted: interrupted})...)
+	g.post(c.device, append(events, agent.Done{N: t.n, Interrupted: interrupted})...)
 }
 
 // stopTurn interrupts the turn that runs (relay-facts §6).
@@ -558,15 +558,15 @@ func command(text string) string {
 	return ""
 }
 
-func isStop(in *chat.Input) bool {
-	return in.Kind == chat.Text && strings.EqualFold(strings.TrimSpace(in.Text), "/stop")
+func isStop(in *agent.Input) bool {
+	return in.Kind == agent.Text && strings.EqualFold(strings.TrimSpace(in.Text), "/stop")
 }
 
 // admits says what may go to a gateway whose turn runs (relay-facts §7): the
 // stop command, which becomes an interrupt; words that answer an open question;
 // and, for older gateways, the commands that answer an approval, although they
 // make it deaf for 30 s. There is no other way.
-func (g *gateway) admits(in chat.Input) bool {
+func (g *gateway) admits(in agent.Input) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	c := g.convos[in.Device]
@@ -574,8 +574,8 @@ func (g *gateway) admits(in chat.Input) bool {
 }
 
 // mayEnter is admits, for a conversation whose turn runs.
-func (g *gateway) mayEnter(c *convo, in *chat.Input) bool {
-	if in.Kind != chat.Text {
+func (g *gateway) mayEnter(c *convo, in *agent.Input) bool {
+	if in.Kind != agent.Text {
 		return false
 	}
 	if isStop(in) {

@@ -7,10 +7,10 @@ import (
 	"testing"
 	"time"
 
-	"hermes-mobile/internal/chat"
+	"hermes-mobile/internal/agent"
 )
 
-func text(d string, n int64, s string) chat.Input { return chat.Input{N: n, Device: d, Text: s} }
+func text(d string, n int64, s string) agent.Input { return agent.Input{N: n, Device: d, Text: s} }
 
 // The version is learnt from the first turn and remembered.
 func TestVersion(t *testing.T) {
@@ -72,10 +72,10 @@ func TestOlderFilesAndAdmission(t *testing.T) {
 		t.Error("files to an older gateway on another machine")
 	}
 	rc := &receipt{}
-	f := &chat.File{Kind: "image", Mime: "image/png", Name: "a.png", Hash: r.files.put(t, "x")}
-	r.a.Hand(chat.Input{N: 1, Device: "tel", Kind: chat.Media, File: f}, rc.taken)
+	f := &agent.File{Kind: "image", Mime: "image/png", Name: "a.png", Hash: r.files.put(t, "x")}
+	r.a.Hand(agent.Input{N: 1, Device: "tel", Kind: agent.Media, File: f}, rc.taken)
 	r.until("refused", func() bool { return rc.calls() == 1 })
-	if rc.is(nil) || rc.is(chat.ErrAway) {
+	if rc.is(nil) || rc.is(agent.ErrAway) {
 		t.Errorf("taken %v", rc.got)
 	}
 	// First turn: the notice is no question.
@@ -146,7 +146,7 @@ func TestNewerQuestion(t *testing.T) {
 func TestTurnEnds(t *testing.T) {
 	r := newRig(t, nil)
 	p := r.dial()
-	done := func(n int64) *chat.Done {
+	done := func(n int64) *agent.Done {
 		for _, d := range r.h.dones("tel") {
 			if d.N == n {
 				return &d
@@ -239,8 +239,8 @@ func TestTurnEnds(t *testing.T) {
 	// The gateway goes and does not come back.
 	p.conn.CloseNow()
 	r.until("gone", func() bool { return !r.a.Status("tel").Online })
-	r.a.Answer(r.h.asks("tel")[0], chat.Answer{OptionID: "once"}, func(err error) {
-		if !errors.Is(err, chat.ErrAway) {
+	r.a.Answer(r.h.asks("tel")[0], agent.Answer{OptionID: "once"}, func(err error) {
+		if !errors.Is(err, agent.ErrAway) {
 			t.Error(err)
 		}
 	})
@@ -317,7 +317,7 @@ func TestStop(t *testing.T) {
 func TestHanded(t *testing.T) {
 	r := newRig(t, nil)
 	rc := &receipt{}
-	r.a.Hand(chat.Input{N: 7, Device: "tel", ID: "app-7", Text: "from before", Handed: true, Texts: 1}, rc.taken)
+	r.a.Hand(agent.Input{N: 7, Device: "tel", ID: "app-7", Text: "from before", Handed: true, Texts: 1}, rc.taken)
 	r.until("taken", func() bool { return rc.is(nil) })
 	p := r.dial()
 	p.nothing() // not sent again
@@ -327,7 +327,7 @@ func TestHanded(t *testing.T) {
 		t.Error("ended although it types")
 	}
 	// The rest of what was streamed, by an id of the earlier life.
-	old := chat.NewID()
+	old := agent.NewID()
 	p.ok(obj("op", "edit", "chat_id", "tel", "message_id", old, "content", "The whole ▉"))
 	p.ok(obj("op", "edit", "chat_id", "tel", "message_id", old, "content", "The whole text."))
 	p.ok(obj("op", "edit", "chat_id", "tel", "message_id", old, "content", "The whole text."))
@@ -344,7 +344,7 @@ func TestHanded(t *testing.T) {
 		texts       int
 		interrupted bool
 	}{{8, 1, false}, {9, 0, true}} {
-		r.a.Hand(chat.Input{N: c.n, Device: "tel", Handed: true, Texts: c.texts}, func(error) {})
+		r.a.Hand(agent.Input{N: c.n, Device: "tel", Handed: true, Texts: c.texts}, func(error) {})
 		r.pass(handedQuiet + time.Second)
 		d := r.h.dones("tel")
 		if last := d[len(d)-1]; last.N != c.n || last.Interrupted != c.interrupted {
@@ -396,7 +396,7 @@ func TestSilenceOverLostLinks(t *testing.T) {
 func TestMarkedBeforeItIsHanded(t *testing.T) {
 	r := newRig(t, nil)
 	p := r.dial()
-	r.a.Hand(chat.Input{N: 7, Device: "tel", ID: "app-7", Text: "ended before", Handed: true, Texts: 1}, func(error) {})
+	r.a.Hand(agent.Input{N: 7, Device: "tel", ID: "app-7", Text: "ended before", Handed: true, Texts: 1}, func(error) {})
 	p.end("tel", "m8-x")
 	r.pass(typingGone + time.Second)
 	if d := r.h.dones("tel"); len(d) != 1 || d[0].N != 7 {
@@ -436,7 +436,7 @@ func TestTooLong(t *testing.T) {
 	p := r.dial()
 	rc := r.say("tel", 1, strings.Repeat("é", 700_000))
 	r.until("refused", func() bool { return rc.calls() == 1 })
-	if rc.is(nil) || rc.is(chat.ErrAway) {
+	if rc.is(nil) || rc.is(agent.ErrAway) {
 		t.Errorf("%v", rc.got)
 	}
 	p.nothing()
@@ -447,8 +447,8 @@ func TestTooLong(t *testing.T) {
 func TestQuote(t *testing.T) {
 	r := newRig(t, nil)
 	p := r.dial()
-	own := chat.NewID()
-	r.a.Hand(chat.Input{N: 1, Device: "tel", UserName: "Ann", Text: "why?", ReplyTo: own, Quote: "because"}, func(error) {})
+	own := agent.NewID()
+	r.a.Hand(agent.Input{N: 1, Device: "tel", UserName: "Ann", Text: "why?", ReplyTo: own, Quote: "because"}, func(error) {})
 	ev := p.event()
 	q := ev["reply_to"].(map[string]any)
 	if ev["reply_to_message_id"] != own || q["text"] != "because" || q["is_own"] != true || q["author"] != "Hermes" {
@@ -498,7 +498,7 @@ func TestStrayTurn(t *testing.T) {
 	p.ok(typing)
 	rc = r.say("tel", 4, "hello?")
 	p.conn.CloseNow()
-	r.until("back", func() bool { return rc.is(chat.ErrAway) })
+	r.until("back", func() bool { return rc.is(agent.ErrAway) })
 }
 
 // A stop while the gateway is away reaches it when it is back.

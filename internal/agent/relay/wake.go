@@ -20,7 +20,7 @@ const (
 	wakeBody  = 4 << 10          // bytes of the response that are read and discarded
 )
 
-// Waits implements chat.Waker.
+// Waits implements agent.Waker.
 func (a *Agent) Waits(device string) {
 	if g := a.serves(device); g != nil && g.config().WakeURL != "" {
 		g.wake()

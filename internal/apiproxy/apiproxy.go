@@ -1,0 +1,107 @@
+package apiproxy
+
+import (
+	"log/slog"
+	"net/http"
+	"net/http/httputil"
+	"net/netip"
+	"net/url"
+	"sync/atomic"
+	"time"
+
+	"hermes-mobile/internal/metrics"
+	"hermes-mobile/internal/store"
+)
+
+// Limits bound what one user, and all together, may use.
+type Limits struct {
+	Burst  int           // requests of a user at once
+	Every  time.Duration // after which another one is allowed
+	Open   int           // requests of a user at a time
+	Turns  int           // of these, turns and streams of events
+	Bodies int64         // bytes of all bodies that are held at a time
+}
+
+// DefaultLimits leave room for an app with several sessions open, and for the ten turns that Hermes runs at a time.
+var DefaultLimits = Limits{Burst: 100, Every: 100 * time.Millisecond, Open: 24, Turns: 8, Bodies: 64 << 20}
+
+// Options are what a Front needs.
+type Options struct {
+	Store   *store.Store
+	Users   *Users
+	URL     string // of the API server
+	Key     string // of the same
+	Jobs    bool   // the owner allows the routes of jobs though the API server does not advertise them
+	Log     *slog.Logger
+	Metrics *metrics.Set
+	Now     func() time.Time
+	Limits  Limits
+	// Client tells who makes a request, Base the scheme and host by which it came, Own whether a page of these is of this server.
+	Client func(*http.Request) netip.Addr
+	Base   func(*http.Request) string
+	Own    func(*http.Request) bool
+}
+
+// Proxy is the front door. Its methods may be called from any goroutine.
+type Proxy struct {
+	o        Options
+	target   *url.URL
+	proxy    *httputil.ReverseProxy
+	upstream *http.Transport
+	guesses  *guesses
+	failures *failures
+	pace     *pace
+	live     *live
+	served   map[string]bool
+	held     atomic.Int64 // bytes of bodies
+	offered  offered
+}
+
+// New makes a front door. Close it.
+func New(o Options) (*Proxy, error) {
+	target, err := url.Parse(o.URL)
+	if err != nil {
+		return nil, err
+	}
+	if o.Limits == (Limits{}) {
+		o.Limits = DefaultLimits
+	}
+	f := &Proxy{o: o, target: target, upstream: newTransport(), guesses: newGuesses(o.Now), failures: newFailures(o.Log, o.Store, o.Now),
+		pace: newPace(o.Now, o.Limits), live: newLive(),
+		served: servedHere()}
+	f.proxy = f.newProxy()
+	return f, nil
+}
+
+// Close ends all requests that are under way. The store must still be open.
+func (f *Proxy) Close() {
+	f.live.close()
+	f.failures.close()
+	f.upstream.CloseIdleConnections()
+}
+
+// EndUser ends the requests of a user who was removed or has another password.
+func (f *Proxy) EndUser(id string) { f.live.end(id, "") }
+
+// Prefixes are the paths that Handler serves; those that end in a slash with all below them.
+func Prefixes() []string { return []string{"/auth/", "/api/", "/v1/", "/health", "/login"} }
+
+// Handler serves the paths of Prefixes.
+func (f *Proxy) Handler() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /health", f.health)
+	mux.HandleFunc("GET /v1/health", f.health)
+
+	mux.HandleFunc("GET "+loginPath, f.loginPage)
+	mux.HandleFunc("POST "+loginPath, f.loginForm)
+	mux.HandleFunc("GET /api/auth/providers", providers)
+	mux.HandleFunc("POST /auth/password-login", f.passwordLogin)
+	mux.HandleFunc("POST /auth/logout", f.logout)
+	mux.HandleFunc("GET /api/auth/me", f.me)
+
+	for i := range routes {
+		rt := &routes[i]
+		mux.Handle(rt.method+" "+rt.path, f.gate(rt))
+	}
+	return sealed(mux)
+}

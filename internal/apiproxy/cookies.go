@@ -1,0 +1,68 @@
+package apiproxy
+
+import (
+	"net/http"
+	"strings"
+	"time"
+)
+
+// Names of the cookies, as Hermes' own dashboard has them.
+const (
+	accessCookie   = "hermes_session_at"
+	refreshCookie  = "hermes_session_rt"
+	providerCookie = "hermes_session_provider"
+)
+
+// How long they hold.
+const (
+	accessLife  = 12 * time.Hour
+	refreshLife = 30 * 24 * time.Hour
+)
+
+// provider is the only way to log in.
+const provider = "basic"
+
+// cookieName is a name with the prefix by which a browser keeps other hosts and plain http from setting it.
+func cookieName(name string, encrypted bool) string {
+	if encrypted {
+		return "__Host-" + name
+	}
+	return name
+}
+
+func (f *Proxy) encrypted(r *http.Request) bool {
+	return strings.HasPrefix(f.o.Base(r), "https://")
+}
+
+// cookie returns what a cookie of a request holds.
+func (f *Proxy) cookie(r *http.Request, name string) string {
+	c, err := r.Cookie(cookieName(name, f.encrypted(r)))
+	if err != nil {
+		return ""
+	}
+	return c.Value
+}
+
+func (f *Proxy) setCookie(w http.ResponseWriter, r *http.Request, name, value string, life time.Duration) {
+	encrypted := f.encrypted(r)
+	c := &http.Cookie{Name: cookieName(name, encrypted), Value: value, Path: "/", MaxAge: int(life / time.Second), HttpOnly: true, Secure: encrypted, SameSite: http.SameSiteLaxMode}
+	if value == "" {
+		c.MaxAge = -1
+	}
+	http.SetCookie(w, c)
+}
+
+// setCookies hands a pair of tokens out.
+func (f *Proxy) setCookies(w http.ResponseWriter, r *http.Request, access, refresh string) {
+	w.Header().Set("Cache-Control", "no-store")
+	f.setCookie(w, r, accessCookie, access, accessLife)
+	f.setCookie(w, r, refreshCookie, refresh, refreshLife)
+	f.setCookie(w, r, providerCookie, provider, refreshLife)
+}
+
+// clearCookies takes them back.
+func (f *Proxy) clearCookies(w http.ResponseWriter, r *http.Request) {
+	for _, name := range []string{accessCookie, refreshCookie, providerCookie} {
+		f.setCookie(w, r, name, "", 0)
+	}
+}

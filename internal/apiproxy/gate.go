@@ -1,0 +1,96 @@
+package apiproxy
+
+import (
+	"math"
+	"net/http"
+	"strconv"
+)
+
+// gate lets users in, each within the limits, and serves a route.
+func (f *Proxy) gate(rt *route) http.Handler {
+	return http.HandlerFunc(func(plain http.ResponseWriter, r *http.Request) {
+		w := &counted{ResponseWriter: plain}
+		defer func() {
+			f.o.Metrics.FrontCalls.WithLabelValues(w.class()).Inc()
+		}()
+		if _, key := bearer(r); !key && rt.method != http.MethodGet && !f.sameSite(r) {
+			refuse(w, http.StatusForbidden, badRequest, "cross_origin", "A page of another origin may not change something here.")
+			return
+		}
+		who, ok := f.known(w, r)
+		if !ok {
+			return
+		}
+		end, wait := f.pace.begin(who.id, rt.turn)
+		if wait > 0 {
+			w.Header().Set("Retry-After", strconv.Itoa(int(math.Ceil(wait.Seconds()))))
+			refuse(w, http.StatusTooManyRequests, "rate_limit_error", "rate_limit_exceeded", "Too many requests at once: try again shortly.")
+			return
+		}
+		defer end()
+		if rt.turn {
+			f.o.Metrics.FrontTurns.Inc()
+			defer f.o.Metrics.FrontTurns.Dec()
+		}
+		ctx, done := f.live.begin(r.Context(), who.id, who.login)
+		defer done()
+		r = r.WithContext(ctx)
+		if rt.turn && !f.holds(ctx, who) {
+			f.nobody(w, r) // the login ended before this request was among those that end with it
+			return
+		}
+		if rt.job && !f.hasJob(ctx, rt) {
+			jobFault(w, http.StatusNotFound, "Scheduled jobs are off here: Hermes does not advertise them, and the owner has not allowed them (MOBILE_API_JOBS)")
+			return
+		}
+		b, ok := f.readBody(w, r, who.id)
+		if !ok {
+			return
+		}
+		defer b.release()
+		c := &call{caller: who, route: rt, id: r.PathValue("id"), query: rt.only(r.URL.Query()), sent: b.release}
+		if rt.fields == nil {
+			b.release() // what was sent is of no use
+		} else {
+			if c.in, ok = object(b.data); !ok {
+				badJSON(w)
+				return
+			}
+			b.data = nil // it is in the fields now
+			c.in.keep(rt.fields)
+		}
+		rt.handle(f, w, r, c)
+	})
+}
+
+// counted remembers how a request was answered.
+type counted struct {
+	http.ResponseWriter
+	status int
+}
+
+// WriteHeader passes the status on.
+func (c *counted) WriteHeader(status int) {
+	if c.status < 200 {
+		c.status = status
+	}
+	c.ResponseWriter.WriteHeader(status)
+}
+
+// Write passes the answer on.
+func (c *counted) Write(b []byte) (int, error) {
+	if c.status < 200 {
+		c.status = http.StatusOK
+	}
+	return c.ResponseWriter.Write(b)
+}
+
+// Unwrap lets an answer be flushed.
+func (c *counted) Unwrap() http.ResponseWriter { return c.ResponseWriter }
+
+func (c *counted) class() string {
+	if c.status == 0 {
+		return "none"
+	}
+	return strconv.Itoa(c.status/100) + "xx"
+}

@@ -1,0 +1,209 @@
+package apiproxy
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"errors"
+	"log/slog"
+	"net/http"
+	"slices"
+	"time"
+
+	"hermes-mobile/internal/store"
+	"hermes-mobile/internal/strangers"
+)
+
+const (
+	// refreshGrace is how long a refresh token is taken once more when one that it gave was used: requests at the same time
+	// all come with the old one.
+	refreshGrace = time.Minute
+	// maxLogins is how many logins of a user hold at once; with one more the oldest ends.
+	maxLogins = 50
+)
+
+// caller is who makes a request.
+type caller struct {
+	id, name string
+	login    string
+	until    time.Time // of the access token, or the key
+	key      string    // hash of the key, empty where there are cookies
+}
+
+func newToken() (token, hash string) {
+	var b [32]byte
+	rand.Read(b[:])
+	token = base64.RawURLEncoding.EncodeToString(b[:])
+	return token, hashToken(token)
+}
+
+func hashToken(token string) string {
+	sum := sha256.Sum256([]byte(token))
+	return hex.EncodeToString(sum[:])
+}
+
+// open begins a login, in the place of one that the request came with.
+func (f *Proxy) open(w http.ResponseWriter, r *http.Request, user *store.FrontUser) error {
+	before, err := f.loginOf(r)
+	if err != nil {
+		return err
+	}
+	logins, err := f.o.Store.FrontLogins(r.Context(), user.ID)
+	if err != nil {
+		return err
+	}
+	over := logins[min(len(logins), maxLogins-1):]
+	if before != "" {
+		over = append(over, before)
+	}
+	now := f.o.Now()
+	err = f.issue(w, r, caller{id: user.ID, login: rand.Text()}, "", func(tx *store.Tx) error {
+		for _, login := range over {
+			if err := tx.EndFrontLogin(login); err != nil {
+				return err
+			}
+		}
+		return tx.SeenFrontUser(user.ID, now)
+	})
+	for _, login := range over {
+		f.live.end("", login)
+	}
+	return err
+}
+
+// issue stores a pair of tokens, along with what else is done, and hands it out.
+func (f *Proxy) issue(w http.ResponseWriter, r *http.Request, c caller, parent string, also func(*store.Tx) error) error {
+	access, accessHash := newToken()
+	refresh, refreshHash := newToken()
+	now := f.o.Now()
+	err := f.o.Store.Do(func(tx *store.Tx) error {
+		if err := also(tx); err != nil {
+			return err
+		}
+		k := store.FrontToken{Hash: accessHash, Login: c.login, User: c.id, Until: now.Add(accessLife), Parent: parent}
+		if err := tx.AddFrontToken(k, now); err != nil {
+			return err
+		}
+		k.Hash, k.Refresh, k.Until = refreshHash, true, now.Add(refreshLife)
+		return tx.AddFrontToken(k, now)
+	})
+	if err == nil {
+		f.setCookies(w, r, access, refresh)
+	}
+	return err
+}
+
+// token looks up what a cookie holds, nil where it is nothing of ours.
+func (f *Proxy) token(ctx context.Context, r *http.Request, name string) (*store.FrontToken, error) {
+	value := f.cookie(r, name)
+	if value == "" {
+		return nil, nil
+	}
+	return f.o.Store.FrontToken(ctx, hashToken(value))
+}
+
+// loginOf returns the login that the cookies of a request belong to, empty where there is none.
+func (f *Proxy) loginOf(r *http.Request) (string, error) {
+	for _, name := range []string{accessCookie, refreshCookie} {
+		if k, err := f.token(r.Context(), r, name); err != nil || k != nil {
+			if err != nil {
+				return "", err
+			}
+			return k.Login, nil
+		}
+	}
+	return "", nil
+}
+
+// errNobody: the request has no login that holds.
+var errNobody = errors.New("nobody is logged in")
+
+// identify returns who makes a request. A refresh token alone is good as well: then the answer brings new cookies.
+func (f *Proxy) identify(w http.ResponseWriter, r *http.Request) (caller, error) {
+	now := f.o.Now()
+	k, err := f.token(r.Context(), r, accessCookie)
+	if err != nil {
+		return caller{}, err
+	}
+	if k != nil && !k.Refresh && now.Before(k.Until) {
+		return caller{id: k.User, name: k.Name, login: k.Login, until: k.Until}, f.spend(k, now)
+	}
+	if k, err = f.token(r.Context(), r, refreshCookie); err != nil {
+		return caller{}, err
+	}
+	if k == nil || !k.Refresh || !now.Before(k.Until) {
+		return caller{}, errNobody
+	}
+	if !k.SpentAt.IsZero() && now.Sub(k.SpentAt) > refreshGrace {
+		// The client has a newer one and used it: somebody else has this one, or has the newer.
+		f.o.Metrics.FrontLogins.WithLabelValues("reused").Inc()
+		f.failures.say(slog.LevelWarn, "login ended: an old refresh token of it came again", "user", k.Name, "addr", f.o.Client(r))
+		err := f.endLogin(k.Login)
+		return caller{}, errors.Join(errNobody, err)
+	}
+	if err := f.spend(k, now); err != nil {
+		return caller{}, err
+	}
+	c := caller{id: k.User, name: k.Name, login: k.Login, until: now.Add(accessLife)}
+	return c, f.issue(w, r, c, k.Hash, func(*store.Tx) error { return nil })
+}
+
+// spend notes the first use of a token, after which the one that gave it is not needed any more.
+func (f *Proxy) spend(k *store.FrontToken, now time.Time) error {
+	if k.Parent == "" {
+		return nil
+	}
+	return f.o.Store.Do(func(tx *store.Tx) error { return tx.SpendFrontToken(k.Parent, now) })
+}
+
+// holds reports whether a login has not ended, or a key was not removed.
+func (f *Proxy) holds(ctx context.Context, c caller) bool {
+	if c.key != "" {
+		k, err := f.o.Store.FrontKey(ctx, c.key)
+		return err == nil && k != nil
+	}
+	logins, err := f.o.Store.FrontLogins(ctx, c.id)
+	return err == nil && slices.Contains(logins, c.login)
+}
+
+func (f *Proxy) endLogin(login string) error {
+	err := f.o.Store.Do(func(tx *store.Tx) error { return tx.EndFrontLogin(login) })
+	f.live.end("", login)
+	return err
+}
+
+// nobody answers a request without a login or key that holds.
+func (f *Proxy) nobody(w http.ResponseWriter, r *http.Request) {
+	if _, is := bearer(r); is {
+		noKey(w, "This API key was removed.")
+		return
+	}
+	w.Header().Set("Cache-Control", "no-store")
+	out := map[string]string{"error": "unauthenticated", "detail": "Unauthorized", "reason": "no_cookie", "login_url": loginPath}
+	if f.cookie(r, accessCookie) != "" || f.cookie(r, refreshCookie) != "" {
+		out["error"], out["reason"] = "session_expired", "invalid_or_expired_session"
+		f.clearCookies(w, r)
+	}
+	writeJSON(w, http.StatusUnauthorized, out)
+}
+
+// known returns who makes a request, or answers it.
+func (f *Proxy) known(w http.ResponseWriter, r *http.Request) (caller, bool) {
+	if token, is := bearer(r); is {
+		return f.holder(w, r, token)
+	}
+	c, err := f.identify(w, r)
+	switch {
+	case err == nil:
+		strangers.Admit(r.Context())
+		return c, true
+	case errors.Is(err, errNobody):
+		f.nobody(w, r)
+	default:
+		f.failures.say(slog.LevelError, "login not looked up", "err", err)
+		refuse(w, http.StatusServiceUnavailable, "server_error", "login_unavailable", "The login cannot be checked now.")
+	}
+	return c, false
+}

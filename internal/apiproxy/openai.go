@@ -1,0 +1,141 @@
+package apiproxy
+
+import (
+	"encoding/json"
+	"io"
+	"net/http"
+	"regexp"
+	"strings"
+
+	"hermes-mobile/internal/store"
+)
+
+// complete is POST /v1/chat/completions.
+func (f *Proxy) complete(w http.ResponseWriter, r *http.Request, c *call) {
+	named := strings.TrimSpace(r.Header.Get(sessionIDHeader))
+	id, may := named, true
+	if named == "" {
+		c.in.mark(c.caller)
+	} else if id, may = f.nameForTurn(w, r, c, named); !may {
+		return
+	}
+	p := c.passage(f.began(c.caller, store.FrontRun))
+	p.sessionID = id
+	f.forward(w, r, p)
+}
+
+// mark puts the user's id before the conversation. Without a session Hermes makes its id out of the first words, and two
+// users who begin with the same would share one.
+func (f fields) mark(c caller) {
+	var list []json.RawMessage
+	if json.Unmarshal(f["messages"], &list) != nil || len(list) == 0 {
+		return // it will be refused
+	}
+	first, _ := json.Marshal(map[string]string{"role": "system", "content": "(user " + c.id + ")"})
+	f["messages"], _ = json.Marshal(append([]json.RawMessage{first}, list...))
+}
+
+// respond is POST /v1/responses.
+func (f *Proxy) respond(w http.ResponseWriter, r *http.Request, c *call) {
+	if !f.chained(w, r, c) {
+		return
+	}
+	name, set, ok := c.in.text("conversation")
+	if !ok {
+		refuse(w, http.StatusBadRequest, badRequest, "", "'conversation' must be a string")
+		return
+	}
+	if set {
+		c.in.set("conversation", c.own(name))
+	}
+	f.forward(w, r, c.passage(f.began(c.caller, store.FrontResponse)))
+}
+
+// chained reports whether the response that a body goes on from is the user's; if not it has answered.
+func (f *Proxy) chained(w http.ResponseWriter, r *http.Request, c *call) bool {
+	id, set, ok := c.in.text("previous_response_id")
+	if !ok {
+		refuse(w, http.StatusBadRequest, badRequest, "", "'previous_response_id' must be a string")
+		return false
+	}
+	if !set {
+		return true
+	}
+	owner, err := f.ownerOf(r.Context(), store.FrontResponse, id)
+	switch {
+	case err != nil:
+		f.trouble(w, r, err)
+	case owner != c.caller.id:
+		refuse(w, http.StatusNotFound, badRequest, "", "Previous response not found: "+id)
+	}
+	return err == nil && owner == c.caller.id
+}
+
+// ownResponse passes on what is about an own response.
+func (f *Proxy) ownResponse(w http.ResponseWriter, r *http.Request, c *call) {
+	owner, err := f.ownerOf(r.Context(), store.FrontResponse, c.id)
+	switch {
+	case err != nil:
+		f.trouble(w, r, err)
+		return
+	case owner != c.caller.id:
+		noResponse(w, c.id)
+		return
+	}
+	f.forward(w, r, c.passage(func(resp *http.Response) error {
+		if c.route.method != http.MethodDelete || resp.StatusCode != http.StatusOK {
+			return nil
+		}
+		return f.forget(store.FrontResponse, c.id)
+	}))
+}
+
+// began notes that the session of a turn, and what its answer is called by, are the user's.
+func (f *Proxy) began(c caller, kind string) func(*http.Response) error {
+	return func(resp *http.Response) error {
+		if id := resp.Header.Get(sessionIDHeader); sessionID(id) {
+			if err := f.claim(store.FrontSession, id, c.id); err != nil {
+				return err
+			}
+		}
+		if resp.StatusCode/100 == 2 {
+			resp.Body = &named{ReadCloser: resp.Body, found: func(id string) error { return f.claim(kind, id, c.id) }}
+		}
+		return nil
+	}
+}
+
+// answerName is what an answer is called by: it stands near its beginning. Quotes within a text are escaped, so that no text
+// looks like it.
+var answerName = regexp.MustCompile(`"id": ?"((?:chatcmpl-|resp_)[A-Za-z0-9_-]{8,100})"`)
+
+// maxHead is how much of an answer is searched for its name.
+const maxHead = 64 << 10
+
+// named reads an answer and says what it is called by, before anybody else sees that.
+type named struct {
+	io.ReadCloser
+	found func(id string) error
+	head  []byte
+	done  bool
+}
+
+// Read returns what comes next.
+func (n *named) Read(p []byte) (int, error) {
+	got, err := n.ReadCloser.Read(p)
+	if n.done || got == 0 {
+		return got, err
+	}
+	n.head = append(n.head, p[:got]...)
+	m := answerName.FindSubmatch(n.head)
+	if m == nil && len(n.head) < maxHead {
+		return got, err
+	}
+	n.done, n.head = true, nil
+	if m != nil {
+		if e := n.found(string(m[1])); e != nil {
+			return 0, e
+		}
+	}
+	return got, err
+}

@@ -1,0 +1,71 @@
+package apiproxy
+
+import (
+	"sync"
+	"time"
+)
+
+// pace bounds what each user does.
+type pace struct {
+	now    func() time.Time
+	limits Limits
+
+	mu    sync.Mutex
+	users map[string]*usage // of those who have logged in since the start
+}
+
+type usage struct {
+	bucket
+	open, turns, large int
+}
+
+func newPace(now func() time.Time, l Limits) *pace {
+	return &pace{now: now, limits: l, users: map[string]*usage{}}
+}
+
+// begin counts a request of a user. Where it is one too many it says how long to wait, else end must be called when it is over.
+func (p *pace) begin(user string, turn bool) (end func(), wait time.Duration) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	u := p.users[user]
+	if u == nil {
+		u = &usage{}
+		p.users[user] = u
+	}
+	if u.open >= p.limits.Open || turn && u.turns >= p.limits.Turns {
+		return nil, time.Second
+	}
+	if wait := u.take(p.now(), allowance{float64(p.limits.Burst), float64(time.Minute) / float64(p.limits.Every)}); wait > 0 {
+		return nil, wait
+	}
+	count := func(n int) {
+		u.open += n
+		if turn {
+			u.turns += n
+		}
+	}
+	count(1)
+	return func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		count(-1)
+	}, 0
+}
+
+// beginLarge counts a large body of a user, and reports whether it may come. Then endLarge must be called when it has come.
+func (p *pace) beginLarge(user string) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	u := p.users[user]
+	if u == nil || u.large >= largeBodies {
+		return false
+	}
+	u.large++
+	return true
+}
+
+func (p *pace) endLarge(user string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.users[user].large--
+}

@@ -1,0 +1,208 @@
+package apiproxy
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"log/slog"
+	"math"
+	"mime"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// maxLogin is how many bytes the body of a login may have.
+const maxLogin = 16 << 10
+
+// loginPath is where the login page is, as at the dashboard.
+const loginPath = "/login"
+
+// problem is one item of a 422. Unlike the dashboard's it does not repeat what was sent.
+type problem struct {
+	Type string   `json:"type"`
+	Loc  []string `json:"loc"`
+	Msg  string   `json:"msg"`
+}
+
+// credentials are the body of a login.
+type credentials struct{ provider, username, password, next string }
+
+// readLogin reads a body, and returns what is wrong with it.
+func readLogin(body []byte) (c credentials, bad []problem) {
+	var fields map[string]json.RawMessage
+	if err := json.Unmarshal(body, &fields); err != nil || fields == nil {
+		return c, []problem{{"model_attributes_type", []string{"body"}, "Input should be a valid dictionary or object to extract fields from"}}
+	}
+	for _, field := range []struct {
+		name     string
+		to       *string
+		required bool
+	}{{"provider", &c.provider, true}, {"username", &c.username, true}, {"password", &c.password, true}, {"next", &c.next, false}} {
+		raw, there := fields[field.name]
+		switch {
+		case !there && field.required:
+			bad = append(bad, problem{"missing", []string{"body", field.name}, "Field required"})
+		case !there:
+		case len(raw) == 0 || raw[0] != '"' || json.Unmarshal(raw, field.to) != nil:
+			bad = append(bad, problem{"string_type", []string{"body", field.name}, "Input should be a valid string"})
+		}
+	}
+	return c, bad
+}
+
+// detail answers as the dashboard does.
+func detail(w http.ResponseWriter, status int, what any) {
+	w.Header().Set("Cache-Control", "no-store")
+	writeJSON(w, status, map[string]any{"detail": what})
+}
+
+// passwordLogin is POST /auth/password-login.
+func (f *Proxy) passwordLogin(w http.ResponseWriter, r *http.Request) {
+	if !f.sameSite(r) {
+		detail(w, http.StatusForbidden, "A page of another origin may not log in here")
+		return
+	}
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxLogin))
+	if err != nil {
+		detail(w, http.StatusRequestEntityTooLarge, "The request is too large")
+		return
+	}
+	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != "application/json" && !strings.HasSuffix(kind, "+json") {
+		body = nil // as a form is to the dashboard
+	}
+	c, bad := readLogin(body)
+	if len(bad) > 0 {
+		detail(w, http.StatusUnprocessableEntity, bad)
+		return
+	}
+	if c.provider != provider {
+		detail(w, http.StatusNotFound, "Unknown provider")
+		return
+	}
+	if no := f.signIn(w, r, c.username, c.password); no != nil {
+		no.head(w)
+		detail(w, no.status, no.detail)
+		return
+	}
+	writeJSON(w, http.StatusOK, map[string]any{"ok": true, "next": localPath(c.next)})
+}
+
+// rejection is why somebody is not logged in.
+type rejection struct {
+	status int
+	detail string // as the dashboard says it
+	wait   time.Duration
+}
+
+func (no *rejection) head(w http.ResponseWriter) {
+	if no.wait > 0 {
+		w.Header().Set("Retry-After", strconv.Itoa(int(math.Ceil(no.wait.Seconds()))))
+	}
+}
+
+// busyWait is how long who comes to a full queue is told to wait.
+const busyWait = 5 * time.Second
+
+// signIn checks a name and a password, and begins a login.
+func (f *Proxy) signIn(w http.ResponseWriter, r *http.Request, name, password string) *rejection {
+	outcome := f.o.Metrics.FrontLogins.WithLabelValues
+	addr := f.o.Client(r)
+	t, wait := f.guesses.begin(addr, normal(name))
+	if wait > 0 {
+		outcome("throttled").Inc()
+		f.failures.login(addr)
+		return &rejection{http.StatusTooManyRequests, "Too many login attempts. Try again shortly.", wait}
+	}
+	user, err := f.o.Users.check(r.Context(), name, password)
+	switch {
+	case errors.Is(err, errBusy):
+		f.guesses.cancel(t)
+		outcome("busy").Inc()
+		return &rejection{http.StatusTooManyRequests, "Too many logins at once. Try again shortly.", busyWait}
+	case err != nil:
+		f.guesses.cancel(t)
+		if r.Context().Err() == nil { // else the client is gone
+			f.failures.say(slog.LevelError, "login not checked", "err", err)
+		}
+		return &rejection{status: http.StatusServiceUnavailable, detail: "The login cannot be checked now"}
+	case user == nil:
+		outcome("wrong").Inc()
+		f.failures.login(addr)
+		f.failures.say(slog.LevelInfo, "login rejected", "addr", addr)
+		return &rejection{status: http.StatusUnauthorized, detail: "Invalid credentials"}
+	}
+	f.guesses.right(t)
+	if err := f.open(w, r, user); err != nil {
+		f.failures.say(slog.LevelError, "login not stored", "err", err)
+		return &rejection{status: http.StatusServiceUnavailable, detail: "The login cannot be stored now"}
+	}
+	outcome("ok").Inc()
+	return nil
+}
+
+// localPath is where a page goes after the login: nowhere off this server.
+func localPath(next string) string {
+	odd := func(r rune) bool { return r < ' ' || r == 0x7f || r == '\\' } // browsers drop some, and none belongs into a header
+	if !strings.HasPrefix(next, "/") || strings.HasPrefix(next, "//") || strings.ContainsFunc(next, odd) {
+		return "/"
+	}
+	return next
+}
+
+// logout is POST /auth/logout. Unlike the dashboard's it ends the login here, too, and not in the browser only.
+func (f *Proxy) logout(w http.ResponseWriter, r *http.Request) {
+	if !f.sameSite(r) {
+		detail(w, http.StatusForbidden, "A page of another origin may not log out here")
+		return
+	}
+	login, err := f.loginOf(r)
+	if err == nil && login != "" {
+		err = f.endLogin(login)
+	}
+	if err != nil {
+		f.failures.say(slog.LevelError, "login not ended", "err", err)
+		detail(w, http.StatusServiceUnavailable, "The login cannot be ended now")
+		return
+	}
+	w.Header().Set("Cache-Control", "no-store")
+	f.clearCookies(w, r)
+	w.Header().Set("Location", loginPath)
+	w.WriteHeader(http.StatusFound)
+}
+
+// me is GET /api/auth/me.
+func (f *Proxy) me(w http.ResponseWriter, r *http.Request) {
+	c, ok := f.known(w, r)
+	if !ok {
+		return
+	}
+	var expires int64
+	if !c.until.IsZero() {
+		expires = c.until.Unix()
+	}
+	writeJSON(w, http.StatusOK, struct {
+		User     string `json:"user_id"`
+		Email    string `json:"email"`
+		Name     string `json:"display_name"`
+		Org      string `json:"org_id"`
+		Provider string `json:"provider"`
+		Expires  int64  `json:"expires_at"` // 0: never
+	}{c.name, "", c.name, "", provider, expires})
+}
+
+// providers is GET /api/auth/providers.
+func providers(w http.ResponseWriter, _ *http.Request) {
+	writeJSON(w, http.StatusOK, map[string]any{"providers": []any{map[string]any{"name": provider, "display_name": "Username & Password", "supports_password": true}}})
+}
+
+// sameSite reports whether a request may change something: it comes from no page, or from one of this server.
+func (f *Proxy) sameSite(r *http.Request) bool {
+	switch r.Header.Get("Sec-Fetch-Site") {
+	case "", "same-origin", "none":
+	default:
+		return false
+	}
+	return len(r.Header.Values("Origin")) == 0 || f.o.Own(r)
+}

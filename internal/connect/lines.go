@@ -1,0 +1,117 @@
+package connect
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"strings"
+
+	"golang.org/x/term"
+
+	"hermes-mobile/gateway"
+	"hermes-mobile/internal/plaintext"
+)
+
+// Lines is a program that answers one question with each line, or a person at a terminal that can only print lines.
+type Lines struct {
+	in     *bufio.Reader
+	out    io.Writer
+	hidden func() (string, error) // reads a line that is not shown; nil: nothing that comes from a pipe is shown
+}
+
+// NewLines reads the answers from in.
+func NewLines(in io.Reader, out io.Writer) *Lines {
+	l := &Lines{in: bufio.NewReader(plaintext.Reader(in)), out: out}
+	if f, ok := in.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
+		l.hidden = func() (string, error) {
+			text, err := term.ReadPassword(int(f.Fd()))
+			return string(text), err
+		}
+	}
+	return l
+}
+
+// Tell implements Person.
+func (l *Lines) Tell(text string) { fmt.Fprintln(l.out, text) }
+
+func (l *Lines) line(title string) (string, error) {
+	fmt.Fprint(l.out, title, ": ")
+	text, err := l.in.ReadString('\n')
+	fmt.Fprintln(l.out)
+	if text = strings.TrimRight(text, "\r\n"); text == "" && err != nil {
+		return "", ErrGivenUp
+	}
+	return text, nil
+}
+
+// Present implements Person.
+func (l *Lines) Present() bool { return l.hidden != nil }
+
+// Text implements Person.
+func (l *Lines) Text(_ context.Context, title, _, now string) (string, error) {
+	text, err := l.line(title)
+	if text == "" {
+		text = now
+	}
+	return text, err
+}
+
+// Secret implements Person.
+func (l *Lines) Secret(_ context.Context, title, _ string) (gateway.Secret, error) {
+	if l.hidden == nil || l.in.Buffered() > 0 {
+		text, err := l.line(title)
+		return gateway.NewSecret(text), err
+	}
+	fmt.Fprint(l.out, title, ": ")
+	text, err := l.hidden()
+	fmt.Fprintln(l.out)
+	if err != nil {
+		return gateway.Secret{}, ErrGivenUp
+	}
+	return gateway.NewSecret(text), nil
+}
+
+// Choose implements Person.
+func (l *Lines) Choose(_ context.Context, title string, options []string, now int) (int, error) {
+	for {
+		for i, text := range options {
+			fmt.Fprintf(l.out, "  %d  %s\n", i+1, text)
+		}
+		text, err := l.line(title)
+		if err != nil || text == "" {
+			return now, err
+		}
+		if n, ok := chosen(text, options); ok {
+			return n, nil
+		}
+		fmt.Fprintf(l.out, "Answer with a number from 1 to %d, or with a word of one option.\n", len(options))
+	}
+}
+
+// chosen reads a number, or words that stand in one option only.
+func chosen(text string, options []string) (int, bool) {
+	text = strings.ToLower(strings.TrimSpace(text))
+	if n, err := strconv.Atoi(text); err == nil {
+		return n - 1, 1 <= n && n <= len(options)
+	}
+	found := -1
+	for i, option := range options {
+		option = strings.ToLower(option)
+		if option == text {
+			return i, true
+		}
+		if strings.Contains(option, text) {
+			if found >= 0 {
+				return 0, false
+			}
+			found = i
+		}
+	}
+	return found, text != "" && found >= 0
+}
+
+// Rest is what was not asked for.
+func (l *Lines) Rest() io.Reader { return l.in }
