@@ -16,7 +16,7 @@ import (
 
 const module = "hermes-mobile"
 
-// ranks is the table of doc/architecture.md §3: a package may import those of ours that stand lower, never one another.
+// ranks is the table of doc/architecture.md, Packages: a package may import those of ours that stand lower, never one another.
 // A package that comes anew is listed here and there, with a rank that lets its imports point downward only.
 var ranks = map[string]int{
 	"cmd/hermes-mobile": 6,
@@ -199,7 +199,7 @@ func check(packages map[string]bool, imports []imported) []string {
 	complain := func(format string, args ...any) { bad = append(bad, fmt.Sprintf(format, args...)) }
 	for pkg := range packages {
 		if _, listed := ranks[pkg]; !listed {
-			complain("package %s has no rank, so nothing keeps its imports one-way: add it to ranks in internal/imports_test.go and to the table of architecture.md §3", pkg)
+			complain("package %s has no rank, so nothing keeps its imports one-way: add it to ranks in internal/imports_test.go and to the table of doc/architecture.md", pkg)
 		}
 	}
 	for pkg := range ranks {
