@@ -65,6 +65,8 @@ var ranks = map[string]int{
 	"internal/strangers": 0,
 	"internal/neighbor":  0,
 
+	"internal/ratelimit": -1,
+
 	"internal/onetime":  0,
 	"internal/passhash": 0, // of passwords and the admin token
 
@@ -89,6 +91,7 @@ var frugal = map[string][]string{
 var single = map[string]string{
 	"modernc.org/sqlite":   "internal/store",
 	"golang.org/x/crypto":  "internal/passhash",
+	"golang.org/x/time":    "internal/ratelimit",
 	"github.com/gobwas/ws": "internal/wsconn",
 
 	"github.com/SherClockHolmes/webpush-go": "internal/push",
