@@ -14,6 +14,7 @@ import (
 
 	"hermes-mobile/internal/doctor"
 	"hermes-mobile/internal/server"
+	"hermes-mobile/internal/shellquote"
 )
 
 func doctorCommand() *cobra.Command {
@@ -126,7 +127,7 @@ func inUse(cmd *cobra.Command, text string) string {
 	if data == "" {
 		return text
 	}
-	return ours.ReplaceAllString(text, "hermes-mobile --data "+strings.ReplaceAll(shellWord(data), "$", "$$")+" $1")
+	return ours.ReplaceAllString(text, "hermes-mobile --data "+strings.ReplaceAll(shellquote.Word(data), "$", "$$")+" $1")
 }
 
 func printFindings(cmd *cobra.Command, w io.Writer, list []doctor.Finding) {

@@ -103,11 +103,3 @@ func table(w io.Writer, head string, rows func(row func(cells ...any))) {
 
 // clean keeps what devices call themselves from steering the terminal, from turning the line around, and from looking like another.
 func clean(s string) string { return frame.Strip(s) }
-
-// shellWord writes s so that a shell takes it as one word.
-func shellWord(s string) string {
-	if s != "" && strings.Trim(s, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789/._-+:@%,") == "" {
-		return s
-	}
-	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
-}

@@ -10,6 +10,7 @@ import (
 
 	"hermes-mobile/internal/config"
 	"hermes-mobile/internal/server"
+	"hermes-mobile/internal/shellquote"
 )
 
 // version is set when a release is built: -ldflags "-X main.version=…".
@@ -116,7 +117,7 @@ func notRunning(cmd *cobra.Command, err error) error {
 	}
 	start := "hermes-mobile serve"
 	if f := cmd.Flags().Lookup("data"); f != nil && f.Changed {
-		start += " --data " + shellWord(f.Value.String())
+		start += " --data " + shellquote.Word(f.Value.String())
 	}
 	return hint(err, "start it with: "+start+" (or name the folder of the one that runs with --data)")
 }

@@ -18,6 +18,7 @@ import (
 
 	"hermes-mobile/internal/config"
 	"hermes-mobile/internal/server"
+	"hermes-mobile/internal/shellquote"
 )
 
 func serveCommand() *cobra.Command {
@@ -179,10 +180,10 @@ func program(cmd *cobra.Command) string {
 		data = f.Value.String()
 	}
 	if data != "" {
-		name += " --data " + server.Quoted(data)
+		name += " --data " + shellquote.Word(data)
 	}
 	if f := cmd.Flags().Lookup("config"); f != nil && f.Changed {
-		name += " --config " + server.Quoted(f.Value.String())
+		name += " --config " + shellquote.Word(f.Value.String())
 	}
 	return name
 }

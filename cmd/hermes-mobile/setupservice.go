@@ -9,6 +9,7 @@ import (
 
 	"hermes-mobile/internal/access"
 	"hermes-mobile/internal/setup"
+	"hermes-mobile/internal/shellquote"
 )
 
 // What hermes-mobile setup --service does.
@@ -104,5 +105,5 @@ func sudoHome() string {
 	if _, err := os.Stat(home); err != nil {
 		return ""
 	}
-	return "; that of " + account.Username + " is HERMES_HOME=" + shellWord(home)
+	return "; that of " + account.Username + " is HERMES_HOME=" + shellquote.Word(home)
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"hermes-mobile/internal/passhash"
+	"hermes-mobile/internal/shellquote"
 )
 
 // mainLabel is the label that the package access gives the first token of
@@ -134,17 +135,15 @@ func (l *loader) checkMode(file string) {
 		return
 	}
 	shown := l.short(file)
-	l.warn("", "in "+shown, "%s holds secrets and other users of this machine can read it: chmod 600 %s", shown, shellWord(shown, file))
+	l.warn("", "in "+shown, "%s holds secrets and other users of this machine can read it: chmod 600 %s", shown, shellPath(shown, file))
 	l.warnings[len(l.warnings)-1].File = file
 }
 
-// shellWord returns shown if a shell takes it as one word, else file in quotes
-// (in which ~ would not be expanded).
-func shellWord(shown, file string) string {
-	for _, r := range shown {
-		if !strings.ContainsRune("/~._-+:@", r) && !('0' <= r && r <= '9' || 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z') {
-			return "'" + strings.ReplaceAll(file, "'", `'\''`) + "'"
-		}
+// shellPath returns a path as one word of a shell command. A short form such as ~/.hermes/.env stays as it is
+// where the shell still expands it; quotes would keep it from that.
+func shellPath(short, full string) string {
+	if rest, home := strings.CutPrefix(short, "~/"); home && shellquote.Word(rest) == rest {
+		return short
 	}
-	return shown
+	return shellquote.Word(full)
 }

@@ -234,7 +234,7 @@ func TestFileModes(t *testing.T) {
 		t.Fatal(err)
 	}
 	mustLoad(t, src) // nothing of ours in them is secret
-	if got := shellWord("~/my file", "/h/my 'file"); got != `'/h/my '\''file'` {
+	if got := shellPath("~/my file", "/h/my 'file"); got != `'/h/my '\''file'` {
 		t.Error(got)
 	}
 }

@@ -6,9 +6,9 @@ import (
 	"io"
 	"net/netip"
 	"path/filepath"
-	"strings"
 
 	"hermes-mobile/internal/onetime"
+	"hermes-mobile/internal/shellquote"
 )
 
 // Banner says, when the server starts: where it listens, which agent and how it is, how to pair a phone, how to connect
@@ -88,7 +88,7 @@ func (s *Server) connectHermes(w io.Writer, program string) {
     display: {busy_ack_enabled: false, busy_input_mode: steer, platforms: {relay: {tool_progress: "off"}}}
 
   and restart the gateway: hermes gateway run
-`, program, s.cfg.HermesHome, Quoted(s.gatewayPath()), Quoted(filepath.Join(s.cfg.HermesHome, ".env")), url, url)
+`, program, s.cfg.HermesHome, shellquote.Word(s.gatewayPath()), shellquote.Word(filepath.Join(s.cfg.HermesHome, ".env")), url, url)
 }
 
 // callHermes says which API the agent speaks to, and what to do where there is no key for it.
@@ -105,14 +105,4 @@ func (s *Server) callHermes(w io.Writer, program string) {
 	default:
 		fmt.Fprintf(w, "  Hermes' API:       %s (if it is off: %s setup --api, then: hermes gateway restart)\n", s.cfg.APIURL, program)
 	}
-}
-
-// Quoted writes a path as a shell takes it.
-func Quoted(path string) string {
-	if strings.IndexFunc(path, func(r rune) bool {
-		return !strings.ContainsRune("/._-+@%", r) && (r < '0' || r > '9') && (r < 'A' || r > 'Z') && (r < 'a' || r > 'z')
-	}) < 0 {
-		return path
-	}
-	return "'" + strings.ReplaceAll(path, "'", `'\''`) + "'"
 }
