@@ -72,10 +72,11 @@ var ranks = map[string]int{
 
 	"internal/dotenv": -1,
 
-	"internal/asowner":   -2,
-	"internal/plaintext": -2,
-	"internal/onepass":   -1,
-	"internal/leak":      -1, // for tests
+	"internal/asowner":    -2,
+	"internal/plaintext":  -2,
+	"internal/shellquote": -2,
+	"internal/onepass":    -1,
+	"internal/leak":       -1, // for tests
 }
 
 // frugal packages are taken along by others, so they import the standard library and what stands here only.

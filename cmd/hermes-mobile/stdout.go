@@ -10,8 +10,8 @@ import (
 	"hermes-mobile/internal/term"
 )
 
-// results is standard output. It remembers that a result could not be written: a command whose result nobody can have has failed,
-// whatever it did.
+// results is standard output. It remembers the first write error: a command whose result is lost has
+// failed, whatever else it did.
 type results struct {
 	*os.File
 	failure error
@@ -33,11 +33,12 @@ func (r *results) WriteString(s string) (int, error) {
 
 func (r *results) note(err error) {
 	if err != nil && r.failure == nil {
-		r.failure = fmt.Errorf("the result could not be written: %w", err)
+		r.failure = fmt.Errorf("write the result: %w", err)
 	}
 }
 
-// stdout is standard output for those who need to know what it is. Where it is no file, as in a test, it is what it was set to.
+// stdout returns the file behind standard output, for callers that inspect it. A test may have set a
+// writer that is not a file.
 func stdout(cmd *cobra.Command) io.Writer {
 	if r, ok := cmd.OutOrStdout().(*results); ok {
 		return r.File
@@ -45,7 +46,7 @@ func stdout(cmd *cobra.Command) io.Writer {
 	return cmd.OutOrStdout()
 }
 
-// terminal reports whether w is a terminal that knows colours, rather than a file or a program.
+// terminal reports whether w is a terminal that supports colors.
 func terminal(w io.Writer) bool {
 	if r, ok := w.(*results); ok {
 		w = r.File
