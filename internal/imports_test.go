@@ -27,7 +27,8 @@ var ranks = map[string]int{
 
 	"internal/doctor": 3,
 
-	"internal/hub":          2,
+	"internal/hub":          3,
+	"internal/notify":       2,
 	"internal/agent/demo":   2,
 	"internal/agent/direct": 2,
 	"internal/agent/relay":  2,
@@ -263,8 +264,8 @@ func TestImportRuleFindsOffences(t *testing.T) {
 		{name: "down", imports: []imported{{file: "internal/hub/x.go", pkg: "internal/hub", path: module + "/internal/store"}}},
 		{name: "up", imports: []imported{{file: "internal/store/x.go", pkg: "internal/store", path: module + "/internal/hub"}}, want: "downward only"},
 		{name: "up in a test", imports: []imported{{file: "internal/store/x_test.go", pkg: "internal/store", path: module + "/internal/hub", test: true}}, want: "downward only"},
-		{name: "sideways", imports: []imported{{file: "internal/hub/x.go", pkg: "internal/hub", path: module + "/internal/agent/demo"}}, want: "neighbour"},
-		{name: "sideways in a test", imports: []imported{{file: "internal/hub/x_test.go", pkg: "internal/hub", path: module + "/internal/agent/demo", test: true}}},
+		{name: "sideways", imports: []imported{{file: "internal/hub/x.go", pkg: "internal/hub", path: module + "/internal/doctor"}}, want: "neighbour"},
+		{name: "sideways in a test", imports: []imported{{file: "internal/hub/x_test.go", pkg: "internal/hub", path: module + "/internal/doctor", test: true}}},
 		{name: "external test of itself", imports: []imported{{file: "internal/hub/x_test.go", pkg: "internal/hub", path: module + "/internal/hub", test: true}}},
 		{name: "unlisted", change: func(m map[string]bool) { m["internal/new"] = true }, want: "has no rank"},
 		{name: "gone", change: func(m map[string]bool) { delete(m, "internal/hub") }, want: "gone"},

@@ -1,4 +1,4 @@
-package hub
+package access
 
 import (
 	"fmt"
@@ -8,9 +8,9 @@ import (
 	"time"
 )
 
-func TestRefusals(t *testing.T) {
+func TestRejections(t *testing.T) {
 	now := time.Unix(1_800_000_000, 0)
-	r := NewRefusals(func() time.Time { return now })
+	r := NewRejections(func() time.Time { return now })
 	a, b := netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("192.0.2.2")
 	note := func(device string, addr netip.Addr, times int) {
 		for range times {
@@ -71,17 +71,17 @@ func TestRefusals(t *testing.T) {
 }
 
 // Strangers can make up as many ids as they like.
-func TestRefusalsAreBounded(t *testing.T) {
+func TestRejectionsAreBounded(t *testing.T) {
 	now := time.Unix(1_800_000_000, 0)
-	r := NewRefusals(func() time.Time { return now })
-	for i := range 10 * maxRefused {
+	r := NewRejections(func() time.Time { return now })
+	for i := range 10 * maxRejected {
 		r.Note(fmt.Sprintf("made-up-%d", i), netip.Addr{}, "auth_failed", strings.Repeat("x", 10_000))
 		now = now.Add(time.Millisecond)
 		for range 3 {
 			r.Note("mine", netip.Addr{}, "forbidden", "bound to another token")
 		}
 	}
-	if len(r.known) > maxRefused {
+	if len(r.known) > maxRejected {
 		t.Errorf("%d are remembered", len(r.known))
 	}
 	for _, e := range r.known {
