@@ -51,7 +51,7 @@ func (t *Turn) goOn(ctx context.Context) error {
 		return t.look(ctx)
 	}
 	if t.tries > 0 {
-		if err := wait(ctx, t.tries-1); err != nil {
+		if err := retry.Wait(ctx, t.tries-1); err != nil {
 			return err
 		}
 	}

@@ -66,7 +66,7 @@ func (t *Turn) settle() {
 func (t *Turn) look(ctx context.Context) error {
 	s := t.settling
 	if s.looks > 0 {
-		if err := wait(ctx, s.looks-1); err != nil {
+		if err := retry.Wait(ctx, s.looks-1); err != nil {
 			return err
 		}
 	}
@@ -103,7 +103,7 @@ func (t *Turn) Reconcile(ctx context.Context) (Outcome, error) {
 		case err == nil && found:
 			return o, nil
 		}
-		if err := wait(ctx, s.looks); err != nil {
+		if err := retry.Wait(ctx, s.looks); err != nil {
 			return Outcome{}, err
 		}
 	}

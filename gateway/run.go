@@ -66,7 +66,7 @@ func (c *Client) enter(ctx context.Context, cn *conn, way Way, session string) (
 			place.leave(place.left())
 			return nil, err
 		}
-		if err := wait(ctx, n); err != nil {
+		if err := retry.Wait(ctx, n); err != nil {
 			place.leave(place.left())
 			return nil, err
 		}
@@ -208,7 +208,7 @@ func (t *Turn) startRun(ctx context.Context, cn *conn, body json.RawMessage) err
 		case n == maxRepeats:
 			return fmt.Errorf("it is not known whether the turn was started, ask again with its key: %w", err)
 		}
-		if err := wait(ctx, n); err != nil {
+		if err := retry.Wait(ctx, n); err != nil {
 			return err
 		}
 		if cn, err = t.again(ctx, keyed && sent); err != nil {
@@ -299,7 +299,7 @@ func (t *Turn) startStream(ctx context.Context, cn *conn, body json.RawMessage) 
 		case sent, !retried(err), ctx.Err() != nil, n == 2:
 			return err
 		}
-		if err := wait(ctx, n); err != nil {
+		if err := retry.Wait(ctx, n); err != nil {
 			return err
 		}
 		if cn, err = t.again(ctx, false); err != nil {

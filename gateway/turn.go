@@ -5,19 +5,17 @@ import (
 	"errors"
 	"io"
 	"iter"
-	"math/rand/v2"
 	"sync"
 	"time"
+
+	"hermes-mobile/internal/backoff"
 )
 
 // callTimeout bounds the calls of a turn that are no stream.
 const callTimeout = 60 * time.Second
 
-// pause is how long to wait before the first repeat; it doubles up to pauseMost.
-var (
-	pause     = 250 * time.Millisecond
-	pauseMost = 10 * time.Second
-)
+// retry paces the repeats of a call.
+var retry = backoff.Policy{Base: 250 * time.Millisecond, Max: 10 * time.Second}
 
 // Turn is one turn of a conversation. All methods may be called concurrently, but there is one reader of Events at a time.
 // A turn starts no goroutine: it moves while its events are read. It must be closed.
@@ -372,17 +370,4 @@ func (t *Turn) Close() {
 	}
 	t.dropStream()
 	place.leave(run)
-}
-
-// wait pauses before the n-th repeat, n from 0, with some jitter.
-func wait(ctx context.Context, n int) error {
-	d := min(pause<<min(n, 10), pauseMost)
-	timer := time.NewTimer(d/2 + rand.N(d/2+1))
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
 }

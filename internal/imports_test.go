@@ -68,7 +68,8 @@ var ranks = map[string]int{
 	"internal/onetime":  0,
 	"internal/passhash": 0, // of passwords and the admin token
 
-	"internal/dotenv": -1,
+	"internal/backoff": -1,
+	"internal/dotenv":  -1,
 
 	"internal/asowner":   -2,
 	"internal/plaintext": -2,
@@ -79,9 +80,10 @@ var ranks = map[string]int{
 // frugal packages are taken along by others, so they import the standard library and what stands here only.
 var frugal = map[string][]string{
 	"frame":          {"github.com/go-json-experiment/json"},
-	"gateway":        {"hermes-mobile/internal/onepass"},
+	"gateway":        {"hermes-mobile/internal/backoff", "hermes-mobile/internal/onepass"},
 	"internal/agent": nil,
 
+	"internal/backoff": nil,
 	"internal/onepass": nil,
 }
 
