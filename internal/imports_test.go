@@ -74,17 +74,19 @@ var ranks = map[string]int{
 	"internal/asowner":   -2,
 	"internal/plaintext": -2,
 	"internal/onepass":   -1,
+	"internal/sse":       -1,
 	"internal/leak":      -1, // for tests
 }
 
 // frugal packages are taken along by others, so they import the standard library and what stands here only.
 var frugal = map[string][]string{
 	"frame":          {"github.com/go-json-experiment/json"},
-	"gateway":        {"hermes-mobile/internal/backoff", "hermes-mobile/internal/onepass"},
+	"gateway":        {"hermes-mobile/internal/backoff", "hermes-mobile/internal/onepass", "hermes-mobile/internal/sse"},
 	"internal/agent": nil,
 
 	"internal/backoff": nil,
 	"internal/onepass": nil,
+	"internal/sse":     nil,
 }
 
 // single libraries are spoken to by one package only, which can then be exchanged for another. Folders of tests aside.

@@ -143,14 +143,14 @@ func (a *Agent) check(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, checkLimit)
 	defer cancel()
 	var caps *gateway.Capabilities
-	models, err := a.Client.Models(ctx)
+	models, err := a.Client.Models.List(ctx)
 	if err == nil || errors.Is(err, gateway.ErrUnavailable) {
 		caps, err = a.Client.Capabilities(ctx)
 	}
 	detail := ""
 	switch {
 	case err != nil:
-		detail = err.Error()
+		detail = plainText(err)
 	default:
 		detail = "Hermes' API"
 		if !caps.Offers("runs") && !caps.Offers("session_chat_stream") {
