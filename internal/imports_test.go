@@ -71,22 +71,26 @@ var ranks = map[string]int{
 	"internal/onetime":  0,
 	"internal/passhash": 0, // of passwords and the admin token
 
-	"internal/dotenv": -1,
+	"internal/backoff": -1,
+	"internal/dotenv":  -1,
 
 	"internal/asowner":    -2,
 	"internal/plaintext":  -2,
 	"internal/shellquote": -2,
 	"internal/onepass":    -1,
+	"internal/sse":        -1,
 	"internal/leak":       -1, // for tests
 }
 
 // frugal packages are taken along by others, so they import the standard library and what stands here only.
 var frugal = map[string][]string{
 	"frame":          {"github.com/go-json-experiment/json"},
-	"gateway":        {"hermes-mobile/internal/onepass"},
+	"gateway":        {"hermes-mobile/internal/backoff", "hermes-mobile/internal/onepass", "hermes-mobile/internal/sse"},
 	"internal/agent": nil,
 
+	"internal/backoff": nil,
 	"internal/onepass": nil,
+	"internal/sse":     nil,
 }
 
 // single libraries are spoken to by one package only, which can then be exchanged for another. Folders of tests aside.

@@ -30,7 +30,7 @@ func TestEveryCallIsInTheTable(t *testing.T) {
 	}
 	for _, entry := range files {
 		name := entry.Name()
-		if !strings.HasSuffix(name, ".go") || strings.HasSuffix(name, "_test.go") || name == "routes.go" {
+		if !strings.HasSuffix(name, ".go") || strings.HasSuffix(name, "_test.go") || name == "operations.go" {
 			continue
 		}
 		file, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.SkipObjectResolution)
@@ -54,7 +54,7 @@ func TestEveryCallIsInTheTable(t *testing.T) {
 			}
 			_, before := used[text]
 			if !before && name != "models.go" { // which has what servers without capabilities are taken to offer
-				t.Errorf("%s has the path %s: an operation belongs into the table of routes.go", name, text)
+				t.Errorf("%s has the path %s: an operation belongs into the table of operations.go", name, text)
 			}
 			if before {
 				used[text] = true
@@ -91,11 +91,11 @@ func TestTableOfOperations(t *testing.T) {
 		}
 		fmt.Fprint(&table, " |")
 		for _, version := range versions {
-			caps, err := ParseCapabilities(recordedAnswers()[version]["capabilities"].Body)
+			caps, err := parseCapabilities(recordedAnswers()[version]["capabilities"].Body)
 			if err != nil {
 				t.Fatal(err)
 			}
-			e, err := caps.Endpoint(name)
+			e, err := caps.endpoint(name)
 			switch {
 			case err != nil && slices.Contains(jobOperations, name):
 				fmt.Fprint(&table, " there, not advertised |")
@@ -146,7 +146,7 @@ func TestAdvertisedOtherwise(t *testing.T) {
 			{op.method, `{}`, true}, {op.method, `{"` + op.feature + `":true}`, true}, {op.method, `{"` + op.feature + `":{"supported":true}}`, true}, {other, `{"` + op.feature + `":true}`, false},
 			{op.method, `{"` + op.feature + `":false}`, op.feature == ""}, {op.method, `{"` + op.feature + `":null}`, op.feature == ""}, {op.method, `{"` + op.feature + `":{"supported":false}}`, op.feature == ""},
 		} {
-			caps, err := ParseCapabilities([]byte(`{"features":` + c.features + `,"endpoints":{"` + name + `":{"method":"` + c.method + `","path":"` + path + `"}}}`))
+			caps, err := parseCapabilities([]byte(`{"features":` + c.features + `,"endpoints":{"` + name + `":{"method":"` + c.method + `","path":"` + path + `"}}}`))
 			if err != nil {
 				t.Fatal(err)
 			}

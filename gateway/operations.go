@@ -74,4 +74,4 @@ func (c *Capabilities) withJobs() *Capabilities {
 }
 
 // OffersJobs reports whether the gateway itself advertises scheduled jobs.
-func (c *Capabilities) OffersJobs() bool { return c.Offers("jobs") && !c.jobsAllowed }
+func (c *Capabilities) AdvertisesJobs() bool { return c.Offers("jobs") && !c.jobsAllowed }

@@ -26,48 +26,48 @@ func (c *Client) StartTurn(ctx context.Context, req TurnRequest) (*Turn, error) 
 	if err != nil {
 		return nil, err
 	}
-	way, err := chooseWay(cn.caps, req)
+	way, err := chooseMode(cn.caps, req)
 	if err != nil {
 		return nil, err
 	}
-	if err := req.check(traits(cn).hosts); err != nil {
+	if err := req.check(traits(cn).hermes); err != nil {
 		return nil, err
 	}
-	place, err := c.enter(ctx, cn, way, req.SessionID)
+	place, err := c.acquireSlot(ctx, cn, way, req.SessionID)
 	if err != nil {
 		return nil, err
 	}
 	t, err := c.start(ctx, way, req)
 	if err != nil {
-		place.leave("")
+		place.release("")
 		return nil, err
 	}
-	t.place = place
+	t.slot = place
 	return t, nil
 }
 
 // enter takes the place in the line of a session, where one is needed, and waits for a run that was left in it.
-func (c *Client) enter(ctx context.Context, cn *conn, way Way, session string) (*sessionPlace, error) {
-	if traits(cn).newer || session == "" || way != WayRun && way != WaySession {
+func (c *Client) acquireSlot(ctx context.Context, cn *conn, way TurnMode, session string) (*sessionSlot, error) {
+	if traits(cn).newer || session == "" || way != ModeRun && way != ModeSession {
 		return nil, nil
 	}
-	place, err := c.turns.enter(ctx, session)
+	place, err := c.turns.acquire(ctx, session)
 	if err != nil {
 		return nil, err
 	}
-	for n := 0; place.left() != ""; n++ {
-		status, err := c.runStatus(ctx, place.left())
+	for n := 0; place.leftover() != ""; n++ {
+		status, err := c.runStatus(ctx, place.leftover())
 		var refused *Error
 		switch {
 		case err == nil && status.over(), errors.As(err, &refused) && refused.Status == http.StatusNotFound:
-			place.settled()
+			place.clearLeftover()
 			continue
-		case err != nil && !passing(err):
-			place.leave(place.left())
+		case err != nil && !isTemporary(err):
+			place.release(place.leftover())
 			return nil, err
 		}
-		if err := wait(ctx, n); err != nil {
-			place.leave(place.left())
+		if err := retry.Wait(ctx, n); err != nil {
+			place.release(place.leftover())
 			return nil, err
 		}
 	}
@@ -75,7 +75,7 @@ func (c *Client) enter(ctx context.Context, cn *conn, way Way, session string) (
 }
 
 // start makes the lease and does the call.
-func (c *Client) start(ctx context.Context, way Way, req TurnRequest) (*Turn, error) {
+func (c *Client) start(ctx context.Context, way TurnMode, req TurnRequest) (*Turn, error) {
 	cn, err := c.connected(ctx) // anew: the line may have been long
 	if err != nil {
 		return nil, err
@@ -98,15 +98,15 @@ func (c *Client) start(ctx context.Context, way Way, req TurnRequest) (*Turn, er
 	if err != nil {
 		return nil, err
 	}
-	lease, err := newLease(cn, way, req, after)
+	lease, err := newHandle(cn, way, req, after)
 	if err != nil {
 		return nil, err
 	}
-	t := newTurn(c, cn, lease, req.OnLease)
-	if t.onLease != nil {
-		t.onLease(lease)
+	t := newTurn(c, cn, lease, req.OnHandle)
+	if t.onHandle != nil {
+		t.onHandle(lease)
 	}
-	if way == WayRun {
+	if way == ModeRun {
 		err = t.startRun(ctx, cn, body)
 	} else {
 		err = t.startStream(ctx, cn, body)
@@ -120,55 +120,55 @@ func (c *Client) start(ctx context.Context, way Way, req TurnRequest) (*Turn, er
 
 // before reads the end of the transcript, so that the turn's own rows are known later: all of it where it is also the
 // history that the turn needs.
-func (c *Client) before(ctx context.Context, cn *conn, way Way, session string) (transcript, int64, error) {
+func (c *Client) before(ctx context.Context, cn *conn, way TurnMode, session string) (transcript, int64, error) {
 	switch {
-	case way != WayRun && way != WaySession, session != "" && !cn.caps.Offers("session_messages"):
+	case way != ModeRun && way != ModeSession, session != "" && !cn.caps.Offers("session_messages"):
 		return transcript{}, -1, nil
 	case session == "":
 		return transcript{}, 0, nil
 	}
 	stored, err := readTranscript(ctx, cn, session, 1)
 	var refused *Error
-	if errors.As(err, &refused) && refused.Status == http.StatusNotFound && way == WayRun {
+	if errors.As(err, &refused) && refused.Status == http.StatusNotFound && way == ModeRun {
 		return transcript{}, 0, nil // the run makes the session
 	}
 	if err != nil {
-		c.report(ctx, cn, err)
+		c.reportNetworkError(ctx, cn, err)
 		return transcript{}, 0, err
 	}
 	return stored, stored.last(), nil
 }
 
 // report tells the client of a failure of the route, which the end of ctx is not.
-func (c *Client) report(ctx context.Context, cn *conn, err error) {
-	var link *linkError
+func (c *Client) reportNetworkError(ctx context.Context, cn *conn, err error) {
+	var link *networkError
 	if errors.As(err, &link) && ctx.Err() == nil {
-		c.failed(cn, err)
+		c.dropRoute(cn, err)
 	}
 }
 
-func newLease(cn *conn, way Way, req TurnRequest, after int64) (Lease, error) {
+func newHandle(cn *conn, way TurnMode, req TurnRequest, after int64) (TurnHandle, error) {
 	endpoint, err := cn.endpoint(way.operation(), []string{"session_id", req.SessionID})
 	if err != nil {
-		return Lease{}, err
+		return TurnHandle{}, err
 	}
-	lease := Lease{Way: way, Method: endpoint.Method, Endpoint: endpoint.Path, Key: req.Key, ToolEvents: cn.caps.Feature("tool_progress_events"),
-		Reasoning: !traits(cn).hosts || cn.caps.Feature("reasoning_streaming"), // other servers have no features, and send it or not
-		Images:    len(req.Images), Started: time.Now().UTC().Truncate(time.Millisecond), Idle: req.Idle, Patience: req.Patience, After: after, Digest: digest(req.Text)}
-	if way == WayRun || way == WaySession {
+	lease := TurnHandle{Mode: way, Method: endpoint.Method, Endpoint: endpoint.Path, IdempotencyKey: req.IdempotencyKey, ToolEvents: cn.caps.Feature("tool_progress_events"),
+		Reasoning: !traits(cn).hermes || cn.caps.Feature("reasoning_streaming"), // other servers have no features, and send it or not
+		Images:    len(req.Images), Started: time.Now().UTC().Truncate(time.Millisecond), IdleTimeout: req.IdleTimeout, OutcomeTimeout: req.OutcomeTimeout, After: after, Digest: digest(req.Text)}
+	if way == ModeRun || way == ModeSession {
 		lease.SessionID = req.SessionID
 	}
-	if way == WayResponses {
-		lease.Chain = req.Previous
+	if way == ModeResponses {
+		lease.PreviousResponseID = req.PreviousResponseID
 	}
-	if lease.Key == "" {
-		lease.Key = newKey()
+	if lease.IdempotencyKey == "" {
+		lease.IdempotencyKey = newKey()
 	}
-	if lease.Idle <= 0 {
-		lease.Idle = defaultIdle
+	if lease.IdleTimeout <= 0 {
+		lease.IdleTimeout = defaultIdleTimeout
 	}
-	if lease.Patience <= 0 {
-		lease.Patience = defaultPatience
+	if lease.OutcomeTimeout <= 0 {
+		lease.OutcomeTimeout = defaultOutcomeTimeout
 	}
 	return lease.bind(cn), nil
 }
@@ -181,58 +181,58 @@ func (t *Turn) startRun(ctx context.Context, cn *conn, body json.RawMessage) err
 	for n := 0; ; n++ {
 		id, sent, err := t.createRun(ctx, cn, body)
 		if err == nil {
-			lease := t.Lease()
+			lease := t.Handle()
 			lease.RunID = id
 			if lease.SessionID == "" {
 				lease.SessionID = id
 			}
-			t.setLease(lease)
+			t.setHandle(lease)
 			t.decoder = &runDecoder{sessionID: lease.SessionID, runID: id}
-			t.queue = append(t.queue, Started{Meta: t.here()}) // its events do not say so
+			t.queue = append(t.queue, Started{Meta: t.newMeta()}) // its events do not say so
 			return nil
 		}
-		t.client.report(ctx, cn, err)
-		keyed := traits(cn).keyed
+		t.client.reportNetworkError(ctx, cn, err)
+		keyed := traits(cn).idempotent
 		switch {
-		case sent && !doubtful(err):
+		case sent && !maybeStarted(err):
 			return err
 		case sent && !keyed:
 			if ctx.Err() != nil {
-				return fmt.Errorf("it is not known whether the turn was started: %w", ctx.Err())
+				return fmt.Errorf("gateway: unknown whether the turn was started: %w", ctx.Err())
 			}
-			t.decoder, t.lost = &runDecoder{sessionID: t.Lease().SessionID}, true
-			t.settle()
+			t.decoder, t.unconfirmed = &runDecoder{sessionID: t.Handle().SessionID}, true
+			t.startReconcile()
 			return nil
-		case !sent && (!retried(err) || ctx.Err() != nil):
+		case !sent && (!isNetworkError(err) || ctx.Err() != nil):
 			return err
 		case n == maxRepeats:
-			return fmt.Errorf("it is not known whether the turn was started, ask again with its key: %w", err)
+			return fmt.Errorf("gateway: unknown whether the turn was started, start it again with the same idempotency key: %w", err)
 		}
-		if err := wait(ctx, n); err != nil {
+		if err := retry.Wait(ctx, n); err != nil {
 			return err
 		}
-		if cn, err = t.again(ctx, keyed && sent); err != nil {
+		if cn, err = t.reconnect(ctx, keyed && sent); err != nil {
 			return err
 		}
 	}
 }
 
 // again is the route for a repeat. A key that was used counts only where keys do.
-func (t *Turn) again(ctx context.Context, keyed bool) (*conn, error) {
+func (t *Turn) reconnect(ctx context.Context, keyed bool) (*conn, error) {
 	cn, err := t.client.connected(ctx)
 	if err != nil {
 		return nil, err
 	}
-	if keyed && !traits(cn).keyed {
+	if keyed && !traits(cn).idempotent {
 		return nil, &UnavailableError{Operation: "runs_idempotency"}
 	}
-	t.setLease(t.Lease().bind(cn))
+	t.setHandle(t.Handle().bind(cn))
 	return cn, nil
 }
 
 // createRun does POST /v1/runs once.
 func (t *Turn) createRun(ctx context.Context, cn *conn, body json.RawMessage) (id string, sent bool, err error) {
-	lease := t.Lease()
+	lease := t.Handle()
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	var wrote atomic.Bool
@@ -240,9 +240,9 @@ func (t *Turn) createRun(ctx context.Context, cn *conn, body json.RawMessage) (i
 	if err != nil {
 		return "", false, err
 	}
-	if traits(cn).keyed {
+	if traits(cn).idempotent {
 		// Only then: net/http repeats a POST with this header by itself, and a gateway that ignores it would run twice.
-		req.Header.Set("Idempotency-Key", lease.Key)
+		req.Header.Set("Idempotency-Key", lease.IdempotencyKey)
 	}
 	var reply struct {
 		RunID string `json:"run_id"`
@@ -251,14 +251,14 @@ func (t *Turn) createRun(ctx context.Context, cn *conn, body json.RawMessage) (i
 		return "", wrote.Load(), err
 	}
 	if reply.RunID == "" {
-		return "", true, errors.New("the gateway's answer names no run")
+		return "", true, errors.New("gateway: malformed response: it names no run")
 	}
 	return reply.RunID, true, nil
 }
 
 // doubtful reports whether a turn may have been started though the call failed: the link broke, or a proxy spoke for the
 // gateway.
-func doubtful(err error) bool {
+func maybeStarted(err error) bool {
 	var refused *Error
 	if errors.As(err, &refused) {
 		return refused.Status == http.StatusBadGateway || refused.Status == http.StatusGatewayTimeout || refused.Status == http.StatusRequestTimeout
@@ -267,45 +267,45 @@ func doubtful(err error) bool {
 }
 
 // retried reports whether an error is of the link, so that another try may succeed.
-func retried(err error) bool {
-	var link *linkError
+func isNetworkError(err error) bool {
+	var link *networkError
 	return errors.As(err, &link)
 }
 
 // startStream does the call of a way whose answer is the turn itself.
 func (t *Turn) startStream(ctx context.Context, cn *conn, body json.RawMessage) error {
-	lease := t.Lease()
-	switch lease.Way {
-	case WaySession:
+	lease := t.Handle()
+	switch lease.Mode {
+	case ModeSession:
 		t.decoder = &sessionDecoder{sessionID: lease.SessionID}
-	case WayResponses:
-		t.decoder = &responsesDecoder{hermes: t.traits.hosts}
+	case ModeResponses:
+		t.decoder = &responsesDecoder{hermes: t.traits.hermes}
 	default:
 		t.decoder = &completionsDecoder{}
 	}
 	for n := 0; ; n++ {
-		stream, sent, err := openStream(ctx, cn, lease.Idle, func(ctx context.Context) (*http.Request, error) {
+		stream, sent, err := openStream(ctx, cn, lease.IdleTimeout, func(ctx context.Context) (*http.Request, error) {
 			return cn.requestPath(ctx, lease.Method, lease.Endpoint, nil, body)
 		})
 		if err == nil {
-			return t.begin(stream, cn)
+			return t.takeResponse(stream, cn)
 		}
-		t.client.report(ctx, cn, err)
+		t.client.reportNetworkError(ctx, cn, err)
 		switch {
-		case sent && doubtful(err) && ctx.Err() == nil && t.stored():
-			t.lost = true
-			t.settle()
+		case sent && maybeStarted(err) && ctx.Err() == nil && t.isStored():
+			t.unconfirmed = true
+			t.startReconcile()
 			return nil
-		case sent, !retried(err), ctx.Err() != nil, n == 2:
+		case sent, !isNetworkError(err), ctx.Err() != nil, n == 2:
 			return err
 		}
-		if err := wait(ctx, n); err != nil {
+		if err := retry.Wait(ctx, n); err != nil {
 			return err
 		}
-		if cn, err = t.again(ctx, false); err != nil {
+		if cn, err = t.reconnect(ctx, false); err != nil {
 			return err
 		}
-		lease = t.Lease()
+		lease = t.Handle()
 	}
 }
 
@@ -315,7 +315,7 @@ type wholeDecoder interface {
 }
 
 // begin takes the answer of a stream. One that is labelled as a stream is looked at when its events are read: it may be long in coming.
-func (t *Turn) begin(s *turnStream, cn *conn) error {
+func (t *Turn) takeResponse(s *turnStream, cn *conn) error {
 	if !s.sse {
 		document, err := s.document()
 		if err != nil {
@@ -331,7 +331,7 @@ func (t *Turn) begin(s *turnStream, cn *conn) error {
 			return t.document(data)
 		}
 	}
-	t.keep(s, cn)
+	t.setStream(s, cn)
 	return nil
 }
 
@@ -339,16 +339,16 @@ func (t *Turn) begin(s *turnStream, cn *conn) error {
 func (t *Turn) document(data []byte) error {
 	d, ok := t.decoder.(wholeDecoder)
 	if !ok {
-		return errors.New("the gateway's answer is no stream of events")
+		return errNotStream
 	}
 	if t.queue = d.document(data); len(t.queue) == 0 {
-		return errors.New("the gateway's answer cannot be read")
+		return errUnreadable
 	}
 	return nil
 }
 
 // stored reports whether the gateway keeps the turn where it can be looked up.
-func (t *Turn) stored() bool {
-	way := t.Way()
-	return way == WayRun || way == WaySession
+func (t *Turn) isStored() bool {
+	way := t.Mode()
+	return way == ModeRun || way == ModeSession
 }

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"strings"
 	"time"
+
+	"hermes-mobile/internal/sse"
 )
 
 // turnFrame is the payload of one event of a session stream or of a run: the fields of all of them, for none means two
@@ -90,7 +92,7 @@ func (r storedRow) calls() bool {
 }
 
 // spoken reports whether the row is a part of the reply that a person reads (api-facts §3, display_kind).
-func (r storedRow) spoken() bool {
+func (r storedRow) isReply() bool {
 	return r.Role == "assistant" && r.DisplayKind != "hidden" && r.DisplayKind != "failed_turn" && strings.TrimSpace(r.text()) != ""
 }
 
@@ -132,7 +134,7 @@ func atSeconds(at float64) time.Time {
 }
 
 func (f *turnFrame) approval() Approval {
-	return Approval{Command: f.Command, Description: f.Description, Patterns: f.Patterns, Choices: f.Choices, asked: asked{id: f.RequestID, at: f.Timestamp}}
+	return Approval{Command: f.Command, Description: f.Description, Patterns: f.Patterns, Choices: f.Choices, asked: approvalKey{id: f.RequestID, at: f.Timestamp}}
 }
 
 func (f *turnFrame) usage() (u Usage) {
@@ -141,8 +143,8 @@ func (f *turnFrame) usage() (u Usage) {
 }
 
 // outcome is what a terminal event of runs and session streams says, without the text.
-func (f *turnFrame) outcome(state State) Outcome {
-	o := Outcome{State: state, Partial: f.Partial, Reason: f.Reason, Usage: f.usage(), SessionID: f.SessionID, Unread: f.Unread}
+func (f *turnFrame) outcome(state TurnState) Outcome {
+	o := Outcome{State: state, Partial: f.Partial, FinishReason: f.Reason, Usage: f.usage(), SessionID: f.SessionID, UnreadSteer: f.Unread}
 	if state == Completed && f.Completed != nil && !*f.Completed {
 		o.State = Failed
 		if f.Interrupted || f.Partial {
@@ -152,7 +154,7 @@ func (f *turnFrame) outcome(state State) Outcome {
 	if o.State == Failed || o.State == Interrupted {
 		message := text(f.Error)
 		if message == "" {
-			message = "the turn did not come to its end"
+			message = "the turn ended early"
 		}
 		o.Err = &Error{Code: f.Code, Message: message}
 	}
@@ -161,11 +163,11 @@ func (f *turnFrame) outcome(state State) Outcome {
 
 // subagent is a task that another agent of the gateway does.
 func (f *turnFrame) subagent(meta Meta, kind string) Status {
-	return Status{Meta: meta, Kind: kind, Text: cmp.Or(f.Text, f.Preview), Delegation: f.Delegation}
+	return Status{Meta: meta, Kind: kind, Text: cmp.Or(f.Text, f.Preview), DelegationID: f.Delegation}
 }
 
 // runStates are the terminal events of runs and session streams.
-var runStates = map[string]State{"run.completed": Completed, "run.failed": Failed, "run.cancelled": Cancelled, "run.interrupted": Interrupted}
+var runStates = map[string]TurnState{"run.completed": Completed, "run.failed": Failed, "run.cancelled": Cancelled, "run.interrupted": Interrupted}
 
 // turnText numbers the segments of a reply while it streams, and keeps their text.
 type turnText struct {
@@ -245,7 +247,7 @@ func (t *turnText) add(e Event, out []Event) []Event {
 // turnDecoder turns the events of one stream into events of a turn. What comes after the end is ignored.
 type turnDecoder interface {
 	// decode appends what an event of the stream means.
-	decode(ev ServerEvent, out []Event) []Event
+	decode(ev sse.Event, out []Event) []Event
 	// end is asked when the stream is over without an [Ended]: what is to be said then, and whether that is sure.
 	end() (o Outcome, sure bool)
 	// damaged reports whether a frame could not be read, so that text may be missing.
@@ -253,6 +255,6 @@ type turnDecoder interface {
 }
 
 // cut is the outcome of a stream that ended without saying how.
-func cut(state State, reply *Reply) Outcome {
-	return Outcome{State: state, Segments: reply.Segments(), Err: ErrCut}
+func brokenOutcome(state TurnState, reply *Reply) Outcome {
+	return Outcome{State: state, Segments: reply.Segments(), Err: ErrStreamBroken}
 }

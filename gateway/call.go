@@ -14,7 +14,7 @@ import (
 
 // ask calls an advertised operation on the route in use. Where a reading call fails in a way that speaks against the route,
 // it is made once more on a newly chosen one; what changes something is never repeated here.
-func (c *Client) ask(ctx context.Context, operation string, vars []string, query url.Values, body, out any) error {
+func (c *Client) do(ctx context.Context, operation string, vars []string, query url.Values, body, out any) error {
 	for again := false; ; again = true {
 		cn, err := c.connected(ctx)
 		if err != nil {
@@ -25,10 +25,10 @@ func (c *Client) ask(ctx context.Context, operation string, vars []string, query
 			return err
 		}
 		err = cn.call(req, out)
-		if !inDoubt(err) {
+		if !blamesRoute(err) {
 			return err
 		}
-		c.failed(cn, err)
+		c.dropRoute(cn, err)
 		if again || req.Method != http.MethodGet || ctx.Err() != nil || errors.Is(err, ErrSignIn) {
 			return err
 		}
@@ -36,9 +36,9 @@ func (c *Client) ask(ctx context.Context, operation string, vars []string, query
 }
 
 // instant is a time in float seconds, as the gateway sends it (api-facts §12.11). null is the zero time.
-type instant struct{ time.Time }
+type jsonTime struct{ time.Time }
 
-func (s *instant) UnmarshalJSON(data []byte) error {
+func (s *jsonTime) UnmarshalJSON(data []byte) error {
 	var n json.Number
 	if json.Unmarshal(data, &n) != nil { // a string: RFC 3339, as jobs have it
 		at, err := time.Parse(time.RFC3339Nano, text(data))

@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/url"
@@ -12,40 +13,45 @@ import (
 )
 
 // linkError is a request that failed below HTTP: the route is in doubt, not the request. Its text names no host.
-type linkError struct{ cause error }
+type networkError struct{ cause error }
 
 // What a route may be refused for, in words for people.
 var (
-	errUnreadable  = errors.New("the gateway's answer cannot be read")
-	errNotGateway  = errors.New("something answered that is not a Hermes gateway, such as the sign-in page of a network")
-	errRedirect    = errors.New("it answered with a redirect, which is not followed")
-	errCertificate = errors.New("its certificate cannot be trusted")
-	errPlain       = errors.New("the host is not in a private network, where plain http is allowed")
-	errSecureOnly  = errors.New("the cookies of the login may be sent over https only")
+	errUnreadable  = errors.New("gateway: malformed response")
+	errNotGateway  = errors.New("gateway: the server that answered is not a Hermes gateway; it may be the sign-in page of a network")
+	errRedirect    = errors.New("gateway: the server answered with a redirect, which is not followed")
+	errCertificate = errors.New("gateway: the certificate is not trusted or not valid")
+	errPlain       = errors.New("gateway: plain http is allowed only on this machine and in private networks")
+	errSecureOnly  = errors.New("gateway: the cookies of the login may be sent over https only")
+	errNotStream   = errors.New("gateway: response is not an event stream")
+
+	errMalformedAddress = errors.New("gateway: malformed address")
+	errEventTooLarge    = fmt.Errorf("%w: event is larger than %d bytes", ErrTooLarge, maxEvent)
+	errResponseTooLarge = fmt.Errorf("%w: response is larger than %d bytes", ErrTooLarge, maxAnswer)
 )
 
-func (e *linkError) Error() string {
+func (e *networkError) Error() string {
 	if cause := e.Unwrap(); cause != nil && !errors.As(cause, new(syscall.Errno)) {
 		switch {
 		case errors.Is(cause, context.Canceled):
-			return "the request was cancelled"
+			return "gateway: request canceled"
 		case errors.Is(cause, context.DeadlineExceeded):
-			return "the gateway did not answer in time"
+			return "gateway: no answer in time"
 		case errors.Is(cause, io.ErrUnexpectedEOF), errors.Is(cause, io.EOF):
-			return "the connection to the gateway broke"
+			return "gateway: connection lost"
 		}
-		return cause.Error()
+		return prefix + withoutPrefix(cause)
 	}
-	return "the gateway cannot be reached"
+	return ErrUnreachable.Error()
 }
 
 // Is makes it ErrUnreachable, unless it was given up here.
-func (e *linkError) Is(target error) bool {
+func (e *networkError) Is(target error) bool {
 	return target == ErrUnreachable && !errors.Is(e.cause, context.Canceled)
 }
 
 // Unwrap gives the cause as far as it names no host: the errors of net, net/url, tls and x509 do.
-func (e *linkError) Unwrap() error {
+func (e *networkError) Unwrap() error {
 	var timeout interface{ Timeout() bool }
 	var errno syscall.Errno
 	var unknown x509.UnknownAuthorityError
@@ -53,7 +59,7 @@ func (e *linkError) Unwrap() error {
 	var invalid x509.CertificateInvalidError
 	var unverified *tls.CertificateVerificationError
 	for _, known := range []error{
-		ErrIdentity, ErrSignIn, ErrCut, ErrTooBig, ErrClosed, errUnreadable, errNotGateway, errRedirect, errPlain, errSecureOnly, context.Canceled,
+		ErrIdentity, ErrSignIn, ErrStreamBroken, errEventTooLarge, errResponseTooLarge, ErrTooLarge, ErrClosed, errUnreadable, errNotGateway, errRedirect, errPlain, errSecureOnly, context.Canceled,
 	} {
 		if errors.Is(e.cause, known) {
 			return only(e.cause, known)
@@ -96,8 +102,8 @@ func foreign(err error) bool {
 
 // inDoubt reports whether an error speaks against the route rather than against the request, so the next one should choose
 // anew: nothing came, what came is no API answer, or a proxy answered in place of the gateway.
-func inDoubt(err error) bool {
-	var link *linkError
+func blamesRoute(err error) bool {
+	var link *networkError
 	var refused *Error
 	switch {
 	case err == nil, errors.Is(err, context.Canceled):

@@ -15,9 +15,9 @@ import (
 // open one again under the same id; of 0.19 comes a [Status] of StatusWaiting, and an answer without RequestID goes to the
 // oldest. A lease without RunID is of a turn whose start was not confirmed:
 // its Ended tells what the gateway stored of it, with [Absent] for nothing.
-func (c *Client) ResumeTurn(ctx context.Context, lease Lease, position string) (*Turn, error) {
-	if lease.Way.operation() == "" || lease.Idle <= 0 || lease.Patience <= 0 {
-		return nil, errors.New("the lease is not one of a turn")
+func (c *Client) ResumeTurn(ctx context.Context, lease TurnHandle, position string) (*Turn, error) {
+	if lease.Mode.operation() == "" || lease.IdleTimeout <= 0 || lease.OutcomeTimeout <= 0 {
+		return nil, errors.New("gateway: malformed turn handle: its mode or timeouts are missing")
 	}
 	at, err := parsePosition(position)
 	if err != nil {
@@ -27,16 +27,16 @@ func (c *Client) ResumeTurn(ctx context.Context, lease Lease, position string) (
 	if err != nil {
 		return nil, err
 	}
-	place, err := c.enter(ctx, cn, lease.Way, lease.SessionID)
+	place, err := c.acquireSlot(ctx, cn, lease.Mode, lease.SessionID)
 	if err != nil {
 		return nil, err
 	}
 	t := newTurn(c, cn, lease.bind(cn), nil)
-	t.place = place
-	if lease.Way != WayRun || lease.RunID == "" || !t.traits.newer {
+	t.slot = place
+	if lease.Mode != ModeRun || lease.RunID == "" || !t.traits.newer {
 		t.decoder = &runDecoder{sessionID: lease.SessionID, runID: lease.RunID}
-		t.lost = lease.RunID == ""
-		t.settle()
+		t.unconfirmed = lease.RunID == ""
+		t.startReconcile()
 		return t, nil
 	}
 	d := &runDecoder{sessionID: lease.SessionID, runID: lease.RunID}
@@ -46,19 +46,19 @@ func (c *Client) ResumeTurn(ctx context.Context, lease Lease, position string) (
 }
 
 // goOn opens the events of a run, or looks up what became of the turn.
-func (t *Turn) goOn(ctx context.Context) error {
-	if t.settling != nil {
-		return t.look(ctx)
+func (t *Turn) advance(ctx context.Context) error {
+	if t.reconciling != nil {
+		return t.poll(ctx)
 	}
 	if t.tries > 0 {
-		if err := wait(ctx, t.tries-1); err != nil {
+		if err := retry.Wait(ctx, t.tries-1); err != nil {
 			return err
 		}
 	}
 	if t.tries > 2 { // streams that give nothing: is the run over?
-		status, err := t.client.runStatus(ctx, t.Lease().RunID)
+		status, err := t.client.runStatus(ctx, t.Handle().RunID)
 		if err == nil && status.over() {
-			t.settle()
+			t.startReconcile()
 			return nil
 		}
 	}
@@ -66,14 +66,14 @@ func (t *Turn) goOn(ctx context.Context) error {
 	if err != nil {
 		return t.delay(err)
 	}
-	lease := t.Lease().bind(cn)
-	t.setLease(lease)
+	lease := t.Handle().bind(cn)
+	t.setHandle(lease)
 	if t.opened && !t.traits.newer {
-		t.settle() // a second reader would take every other event from the first
+		t.startReconcile() // a second reader would take every other event from the first
 		return nil
 	}
 	t.opened = true
-	stream, _, err := openStream(ctx, cn, lease.Idle, func(ctx context.Context) (*http.Request, error) {
+	stream, _, err := openStream(ctx, cn, lease.IdleTimeout, func(ctx context.Context) (*http.Request, error) {
 		req, err := cn.request(ctx, "run_events", []string{"run_id", lease.RunID}, nil, nil)
 		if err == nil && t.position.seq >= 0 {
 			req.Header.Set("Last-Event-ID", t.position.number())
@@ -83,21 +83,21 @@ func (t *Turn) goOn(ctx context.Context) error {
 	if err == nil && !stream.sse {
 		document := false
 		if document, err = stream.document(); document {
-			err = errors.New("the gateway's answer is no stream of events")
+			err = errNotStream
 		}
 		if err != nil {
 			stream.close()
 		}
 	}
 	if err == nil {
-		t.keep(stream, cn)
+		t.setStream(stream, cn)
 		t.postDue(ctx, nil) // answers that did not get through before
 		return nil
 	}
-	t.client.report(ctx, cn, err)
+	t.client.reportNetworkError(ctx, cn, err)
 	var refused *Error
-	if ctx.Err() == nil && (errors.As(err, &refused) && refused.Status == http.StatusNotFound || !passing(err)) && !errors.Is(err, ErrSignIn) {
-		t.settle()
+	if ctx.Err() == nil && (errors.As(err, &refused) && refused.Status == http.StatusNotFound || !isTemporary(err)) && !errors.Is(err, ErrSignIn) {
+		t.startReconcile()
 		return nil
 	}
 	return t.delay(err)
@@ -105,7 +105,7 @@ func (t *Turn) goOn(ctx context.Context) error {
 
 // delay counts a failure that passes; another is the reader's.
 func (t *Turn) delay(err error) error {
-	if !passing(err) {
+	if !isTemporary(err) {
 		return err
 	}
 	t.tries++
@@ -114,7 +114,7 @@ func (t *Turn) delay(err error) error {
 
 // passing reports whether an error says nothing of the turn and may be gone soon: no route, a broken link, a gateway that
 // is full, starts or stops. A refused credential and another gateway do not pass.
-func passing(err error) bool {
+func isTemporary(err error) bool {
 	var refused *Error
 	switch {
 	case errors.Is(err, ErrSignIn), errors.Is(err, ErrIdentity), errors.Is(err, ErrClosed), errors.Is(err, context.Canceled):
@@ -122,5 +122,5 @@ func passing(err error) bool {
 	case errors.As(err, &refused):
 		return refused.Status >= 500 || refused.Status == http.StatusTooManyRequests || refused.Status == http.StatusRequestTimeout
 	}
-	return errors.Is(err, ErrNoRoute) || retried(err)
+	return errors.Is(err, ErrNoRoute) || isNetworkError(err)
 }

@@ -1,4 +1,4 @@
-package gateway
+package sse
 
 import (
 	"bytes"
@@ -6,14 +6,33 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"testing/iotest"
 	"time"
 )
 
+// maxEvent is the limit where a test needs none.
+const maxEvent = 16 << 20
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// recorded returns a stream that a Hermes gateway sent.
+func recorded(t testing.TB, name string) []byte {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join("..", "..", "gateway", "testdata", "api", name))
+	must(t, err)
+	return data
+}
+
 // read gives all events of a stream, one a line, and how it ended.
-func read(r *EventReader) (string, error) {
+func read(r *Reader) (string, error) {
 	var b strings.Builder
 	for {
 		ev, err := r.Next()
@@ -24,7 +43,7 @@ func read(r *EventReader) (string, error) {
 	}
 }
 
-func TestEventReader(t *testing.T) {
+func TestReader(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct{ in, want string }{
 		"one":                            {"data: a\n\n", `"" "" "a"`},
@@ -55,7 +74,7 @@ func TestEventReader(t *testing.T) {
 			t.Parallel()
 			for kind, source := range map[string]io.Reader{"whole": strings.NewReader(tc.in), "by bytes": iotest.OneByteReader(strings.NewReader(tc.in)),
 				"with the end": iotest.DataErrReader(strings.NewReader(tc.in)), "halves": iotest.HalfReader(strings.NewReader(tc.in))} {
-				got, err := read(NewEventReader(source, 0))
+				got, err := read(NewReader(source, maxEvent))
 				if got = strings.ReplaceAll(strings.TrimSuffix(got, "\n"), "\n", "|"); got != tc.want || err != io.EOF {
 					t.Errorf("%s: %s, %v; want %s", kind, got, err, tc.want)
 				}
@@ -65,12 +84,12 @@ func TestEventReader(t *testing.T) {
 }
 
 // A frame is given out when its last byte is there, not when the next one comes.
-func TestEventReaderDoesNotWait(t *testing.T) {
+func TestReaderDoesNotWait(t *testing.T) {
 	t.Parallel()
 	for _, frame := range []string{"data: a\n\n", "data: a\r\r", "data: a\r\n\r\n"} {
 		in, out := io.Pipe()
 		go func() { _, _ = io.WriteString(out, frame) }()
-		ev, err := NewEventReader(in, 0).Next()
+		ev, err := NewReader(in, maxEvent).Next()
 		if err != nil || string(ev.Data) != "a" {
 			t.Errorf("%q: %q, %v", frame, ev.Data, err)
 		}
@@ -78,14 +97,14 @@ func TestEventReaderDoesNotWait(t *testing.T) {
 	}
 }
 
-func TestEventReaderRemembers(t *testing.T) {
+func TestReaderRemembers(t *testing.T) {
 	t.Parallel()
 	var comments []string
-	r := NewEventReader(strings.NewReader("retry: 1500\nid: 7\n\n: alive\n:x\nretry: -1\nretry: soon\ndata: a\n\nid\ndata: b\n\n"), 0)
+	r := NewReader(strings.NewReader("retry: 1500\nid: 7\n\n: alive\n:x\nretry: -1\nretry: soon\ndata: a\n\nid\ndata: b\n\n"), maxEvent)
 	r.OnComment = func(text []byte) { comments = append(comments, string(text)) }
 	ev, err := r.Next()
 	must(t, err)
-	if ev.ID != "" || r.LastEventID() != "7" || r.Retry() != 1500*time.Millisecond || fmt.Sprint(comments) != "[alive x]" {
+	if len(ev.ID) != 0 || r.LastEventID() != "7" || r.Retry() != 1500*time.Millisecond || fmt.Sprint(comments) != "[alive x]" {
 		t.Errorf("event %+v, last id %q, retry %s, comments %q", ev, r.LastEventID(), r.Retry(), comments)
 	}
 	if _, err := r.Next(); err != nil || r.LastEventID() != "" {
@@ -94,7 +113,7 @@ func TestEventReaderRemembers(t *testing.T) {
 }
 
 // Up to the limit an event is whole, above it the stream is refused, and memory stays bounded.
-func TestEventReaderLimit(t *testing.T) {
+func TestReaderLimit(t *testing.T) {
 	t.Parallel()
 	const limit = 100
 	long := strings.Repeat("x", limit)
@@ -109,12 +128,12 @@ func TestEventReaderLimit(t *testing.T) {
 		"a line for ever":   {"data: " + strings.Repeat(long, 100), false},
 		"a comment":         {": " + strings.Repeat(long, 100) + "\n\n", false},
 	} {
-		r := NewEventReader(iotest.OneByteReader(strings.NewReader(tc.in)), limit)
+		r := NewReader(iotest.OneByteReader(strings.NewReader(tc.in)), limit)
 		_, err := r.Next()
-		if (err == nil) != tc.ok || !tc.ok && !errors.Is(err, ErrTooBig) {
+		if (err == nil) != tc.ok || !tc.ok && !errors.Is(err, ErrTooLarge) {
 			t.Errorf("%s: %v", name, err)
 		}
-		if _, again := r.Next(); !tc.ok && !errors.Is(again, ErrTooBig) {
+		if _, again := r.Next(); !tc.ok && !errors.Is(again, ErrTooLarge) {
 			t.Errorf("%s: then %v", name, again)
 		}
 		if cap(r.buf) > 4096+2*limit+1024 {
@@ -122,21 +141,21 @@ func TestEventReaderLimit(t *testing.T) {
 		}
 	}
 	huge := strings.Repeat("y", 7<<20)
-	ev, err := NewEventReader(strings.NewReader("data: "+huge+"\n\n"), 0).Next()
+	ev, err := NewReader(strings.NewReader("data: "+huge+"\n\n"), maxEvent).Next()
 	if err != nil || string(ev.Data) != huge {
 		t.Errorf("an event of 7 MB: %d bytes, %v", len(ev.Data), err)
 	}
 }
 
-func TestEventReaderFails(t *testing.T) {
+func TestReaderFails(t *testing.T) {
 	t.Parallel()
 	broken := errors.New("broken")
-	r := NewEventReader(io.MultiReader(strings.NewReader("data: a\n\ndata: b\n"), iotest.ErrReader(broken)), 0)
+	r := NewReader(io.MultiReader(strings.NewReader("data: a\n\ndata: b\n"), iotest.ErrReader(broken)), maxEvent)
 	got, err := read(r)
 	if got != "\"\" \"\" \"a\"\n" || !errors.Is(err, broken) {
 		t.Errorf("%q, %v", got, err)
 	}
-	if _, err := NewEventReader(silent{}, 0).Next(); !errors.Is(err, io.ErrNoProgress) {
+	if _, err := NewReader(silent{}, maxEvent).Next(); !errors.Is(err, io.ErrNoProgress) {
 		t.Errorf("a source that gives nothing: %v", err)
 	}
 }
@@ -146,12 +165,12 @@ type silent struct{}
 func (silent) Read([]byte) (int, error) { return 0, nil }
 
 // An event costs few allocations however it comes.
-func TestEventReaderAllocations(t *testing.T) {
-	data := recordedStream(t, "0.22.2", "run_tool_events.sse")
+func TestReaderAllocations(t *testing.T) {
+	data := recorded(t, "0.22.2/run_tool_events.sse")
 	many := bytes.Repeat(data, 100)
 	events := 0
 	allocs := testing.AllocsPerRun(5, func() {
-		r := NewEventReader(bytes.NewReader(many), 0)
+		r := NewReader(bytes.NewReader(many), maxEvent)
 		events = 0
 		for {
 			if _, err := r.Next(); err != nil {
@@ -165,15 +184,14 @@ func TestEventReaderAllocations(t *testing.T) {
 	}
 }
 
-func BenchmarkEventReader(b *testing.B) {
-	data, err := os.ReadFile("testdata/api/0.22.2/chat_stream_two_tools_multiline.sse")
-	must(b, err)
+func BenchmarkReader(b *testing.B) {
+	data := recorded(b, "0.22.2/chat_stream_two_tools_multiline.sse")
 	many := bytes.Repeat(data, 50)
 	b.SetBytes(int64(len(many)))
 	b.ReportAllocs()
 	events := 0
 	for b.Loop() {
-		r := NewEventReader(bytes.NewReader(many), 0)
+		r := NewReader(bytes.NewReader(many), maxEvent)
 		for {
 			if _, err := r.Next(); err != nil {
 				break
@@ -182,19 +200,4 @@ func BenchmarkEventReader(b *testing.B) {
 		}
 	}
 	b.ReportMetric(float64(events)/float64(b.N), "events/op")
-}
-
-func BenchmarkDecode(b *testing.B) {
-	for _, name := range []string{"0.22.2/run_tool_events", "0.22.2/chat_stream_two_tools_multiline", "0.22.2/chat_completions_stream_tool", "0.22.2/responses_stream_tool"} {
-		file := "testdata/api/" + name + ".sse"
-		data, err := os.ReadFile(file)
-		must(b, err)
-		b.Run(name, func(b *testing.B) {
-			b.SetBytes(int64(len(data)))
-			b.ReportAllocs()
-			for b.Loop() {
-				decodeAll(b, decoderFor(b, file, data), data)
-			}
-		})
-	}
 }

@@ -25,7 +25,7 @@ type ApprovalAnswer struct {
 // beside Events, and after a restart of the program with an id from before it.
 func (t *Turn) Answer(ctx context.Context, a ApprovalAnswer) error {
 	if !slices.Contains(choices, a.Choice) {
-		return fmt.Errorf("a choice is one of %s", strings.Join(choices, ", "))
+		return fmt.Errorf("gateway: unknown choice %q, use one of %s", a.Choice, strings.Join(choices, ", "))
 	}
 	if t.isClosed() {
 		return ErrClosed
@@ -54,11 +54,11 @@ func (t *Turn) postDue(ctx context.Context, mine *question) (result error) {
 			return result
 		}
 		err := t.postAnswer(ctx, answer, q.asked.id)
-		t.approvals.settled(q, err, q != mine)
+		t.approvals.posted(q, err, q != mine)
 		if q == mine {
 			result = err
 		}
-		if err != nil && !errors.Is(err, ErrLate) {
+		if err != nil && !errors.Is(err, ErrApprovalClosed) {
 			return result
 		}
 	}
@@ -76,7 +76,7 @@ func (t *Turn) postAnswer(ctx context.Context, a ApprovalAnswer, id string) erro
 	err := t.post(ctx, "run_approval", body)
 	var refused *Error
 	if errors.As(err, &refused) && (refused.Status == http.StatusConflict || refused.Status == http.StatusNotFound) {
-		return fmt.Errorf("%w: %w", ErrLate, err)
+		return fmt.Errorf("%w: %w", ErrApprovalClosed, err)
 	}
 	return err
 }
@@ -89,12 +89,12 @@ func (t *Turn) Stop(ctx context.Context) error {
 		return ErrClosed
 	}
 	t.mu.Lock()
-	way, over := t.lease.Way, t.ended != nil
+	way, over := t.handle.Mode, t.ended != nil
 	t.mu.Unlock()
 	switch {
 	case over:
 		return nil
-	case way == WayRun, way == WaySession && t.traits.newer:
+	case way == ModeRun, way == ModeSession && t.traits.newer:
 		err := t.post(ctx, "run_stop", map[string]any{})
 		var refused *Error
 		if errors.As(err, &refused) && (refused.Status == http.StatusNotFound || refused.Status == http.StatusConflict) {
@@ -104,7 +104,7 @@ func (t *Turn) Stop(ctx context.Context) error {
 			t.markStopped()
 		}
 		return err
-	case way == WaySession:
+	case way == ModeSession:
 		return &UnavailableError{Operation: "run_stop"}
 	}
 	t.markStopped()
@@ -130,9 +130,9 @@ func (t *Turn) Steer(ctx context.Context, text string) error {
 		return ErrClosed
 	}
 	if strings.TrimSpace(text) == "" {
-		return errors.New("there is nothing to say")
+		return errors.New("gateway: text to steer the turn with is empty")
 	}
-	if !t.stored() {
+	if !t.isStored() {
 		return &UnavailableError{Operation: "run_steer"}
 	}
 	return t.post(ctx, "run_steer", map[string]any{"input": text})
@@ -146,9 +146,9 @@ func (t *Turn) isClosed() bool {
 
 // post does a call on the run of the turn.
 func (t *Turn) post(ctx context.Context, operation string, body any) error {
-	id := t.Lease().RunID
+	id := t.Handle().RunID
 	if id == "" {
-		return fmt.Errorf("the gateway has not named the run yet, or has none: %w", &UnavailableError{Operation: operation})
+		return fmt.Errorf("%w: the turn has no run, or its ID is not known yet", &UnavailableError{Operation: operation})
 	}
 	cn, err := t.client.connected(ctx)
 	if err != nil {
@@ -161,6 +161,6 @@ func (t *Turn) post(ctx context.Context, operation string, body any) error {
 		return err
 	}
 	err = cn.call(req, nil)
-	t.client.report(ctx, cn, err)
+	t.client.reportNetworkError(ctx, cn, err)
 	return err
 }
