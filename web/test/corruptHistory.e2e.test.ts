@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import type { Browser, Page } from 'playwright-core'
 import { DESKTOP, launch, noBrowser, online, PHONE, reads, say, Server, until, Visitor } from './rig'
-import { CAPABILITIES, scripted } from './scripted'
+import { CAPABILITIES, scripted } from './scriptedServer'
 
 describe('a history that cannot be drawn', { skip: noBrowser, concurrency: 2 }, () => {
   let server: Server
@@ -82,7 +82,7 @@ describe('a history that cannot be drawn', { skip: noBrowser, concurrency: 2 }, 
     await page.reload()
     await online(page)
     await reads(page, 'the *words* of the row')
-    await page.getByText("This message can't be shown with its formatting.").waitFor()
+    await page.getByText("This message can't be shown with formatting.").waitFor()
     await reads(page, 'You said: one')
     const trouble = await visitor.leave()
     assert.ok(trouble.length > 0 && trouble.every((line) => line.includes('could not be drawn')), trouble.join('\n'))
@@ -133,7 +133,7 @@ describe('a history that cannot be drawn', { skip: noBrowser, concurrency: 2 }, 
       answer: ({ t, id }) => (t === 'call' ? [{ t: 'result', id, result: { models: [{ id: 'm', name: 'M', current: true }] } }] : t === 'text' ? [{ t: 'accepted', id, duplicate: false, queued: false }] : []),
     })
     await page.getByRole('button', { name: 'Model: M' }).click()
-    await page.getByRole('dialog', { name: 'Models' }).getByText('This page ran into a problem').waitFor()
+    await page.getByRole('dialog', { name: 'Models' }).getByText('Something went wrong on this page').waitFor()
     await page.getByRole('dialog', { name: 'Models' }).getByRole('button', { name: 'Close' }).click()
     await say(page, 'still here')
     await page.locator('.mine').getByText('still here').waitFor()

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import { createServer, request as ask, type IncomingMessage, type Server as Listener } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import type { Duplex } from 'node:stream'
-import { READY } from './scripted'
+import { READY } from './scriptedServer'
 import type { Host } from './rig'
 
 /**

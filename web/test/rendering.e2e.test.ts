@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import type { Browser, Page } from 'playwright-core'
-import { MOST, STEP } from '../src/view/window'
-import { Fast } from './fast'
-import { prose, remember } from './long'
+import { MAX_ROWS, GROW_BY } from '../src/view/listRange'
+import { Fast } from './fastServer'
+import { prose, remember } from './longHistory'
 import { launch, noBrowser, online, PHONE, Server, until, Visitor } from './rig'
 
 /** What is read otherwise once it goes on: lists over empty lines, headings below their words, code and tables that are not complete yet. */
@@ -155,7 +155,7 @@ describe('drawing', { skip: noBrowser, concurrency: 2 }, () => {
     const rows = () => page.locator('.list article').evaluateAll((all) => all.map((row) => Number(row.id.replace(/\D+/g, ''))))
     const complete = async () => {
       const numbers = await rows()
-      assert.ok(numbers.length <= MOST + STEP, `${numbers.length} rows are in the page`)
+      assert.ok(numbers.length <= MAX_ROWS + GROW_BY, `${numbers.length} rows are in the page`)
       assert.deepEqual(numbers, numbers.map((_, i) => numbers[0]! + i))
       return numbers
     }

@@ -1,34 +1,34 @@
 import 'fake-indexeddb/auto'
 import assert from 'node:assert/strict'
 import { it } from 'node:test'
-import { AttachedStore } from '../src/keep/attached'
-import { deleteDatabase, openDatabase } from '../src/keep/database'
-import { History } from '../src/keep/history'
-import { DiskStore } from '../src/keep/store'
-import { Attachments } from '../src/talk/attachments'
-import { Conversation } from '../src/talk/conversation'
-import { keys, type Fresh, type Item, type TextItem } from '../src/talk/item'
-import { Sending } from '../src/talk/send'
+import { AttachmentStore } from '../src/storage/attachmentStore'
+import { deleteDatabase, openDatabase } from '../src/storage/database'
+import { History } from '../src/storage/history'
+import { DeviceStore } from '../src/storage/deviceStore'
+import { Attachments } from '../src/conversation/attachments'
+import { Conversation } from '../src/conversation/conversation'
+import { keys, type NewItem, type Item, type TextItem } from '../src/conversation/item'
+import { Sender } from '../src/conversation/sender'
 
 let made = 0
 const database = () => openDatabase('ws://a/ws', 'device-' + made++)
-const text = (id: string, words = id): Fresh<TextItem> => ({ kind: 'text', key: keys.agent(id), id, mine: false, text: words, final: true, replyTo: '' })
+const text = (id: string, words = id): NewItem<TextItem> => ({ kind: 'text', key: keys.agent(id), id, mine: false, text: words, final: true, replyTo: '' })
 
 it('keeps what the SDK gives it, in order, across openings', async () => {
   const db = await database()
-  const store = new DiskStore(db)
+  const store = new DeviceStore(db)
   assert.deepEqual(await store.load(), { cursor: undefined, token: undefined, queue: [] })
   await store.setToken('secret')
   await store.setCursor({ epoch: 'e', seq: 5 })
   for (const id of ['a', 'b', 'c']) await store.add({ id, frame: `"${id}"` })
   await store.remove('b')
   await store.remove('never there')
-  const again = await new DiskStore(db).load()
+  const again = await new DeviceStore(db).load()
   assert.deepEqual(again, { cursor: { epoch: 'e', seq: 5 }, token: 'secret', queue: [{ id: 'a', frame: '"a"' }, { id: 'c', frame: '"c"' }] })
 })
 
 it('does not let the cursor go back within one life of the outbox', async () => {
-  const store = new DiskStore(await database())
+  const store = new DeviceStore(await database())
   await store.setCursor({ epoch: 'e', seq: 9 })
   await store.setCursor({ epoch: 'e', seq: 4 }) // a tab that was replaced
   assert.deepEqual((await store.load()).cursor, { epoch: 'e', seq: 9 })
@@ -38,9 +38,9 @@ it('does not let the cursor go back within one life of the outbox', async () => 
 
 it('writes an outgoing message and its line together, and marks the line when it is taken', async () => {
   const db = await database()
-  const [store, history] = [new DiskStore(db), new History(db)]
+  const [store, history] = [new DeviceStore(db), new History(db)]
   const line = { ...text('m'), key: keys.mine('m'), mine: true, progress: 'waiting', n: 1, at: 1 } as Item
-  store.along('m', line)
+  store.storeWith('m', line)
   assert.equal(await history.get(line.key), undefined)
   await store.add({ id: 'm', frame: '{}' })
   assert.deepEqual(await history.get(line.key), line)
@@ -57,11 +57,11 @@ it('shows the newest page first, and earlier ones when asked, each item once', a
   for (let i = 0; i < 150; i++) await first.put(text('t' + i))
   const conversation = new Conversation(history)
   await conversation.load()
-  assert.deepEqual([conversation.order.value.length, conversation.order.value[0], conversation.more.value], [60, keys.agent('t90'), true])
-  await Promise.all([conversation.earlier(), conversation.earlier()])
-  await conversation.earlier()
+  assert.deepEqual([conversation.order.value.length, conversation.order.value[0], conversation.hasMore.value], [60, keys.agent('t90'), true])
+  await Promise.all([conversation.loadEarlier(), conversation.loadEarlier()])
+  await conversation.loadEarlier()
   assert.deepEqual(conversation.order.value, Array.from({ length: 150 }, (_, i) => keys.agent('t' + i)))
-  assert.equal(conversation.more.value, false)
+  assert.equal(conversation.hasMore.value, false)
 })
 
 it('puts what comes again in its old place, also where it is not on the screen', async () => {
@@ -75,7 +75,7 @@ it('puts what comes again in its old place, also where it is not on the screen',
   await conversation.put(text('t79', 'last again'))
   assert.equal(conversation.order.value.length, 60)
   assert.equal(conversation.order.value.at(-1), keys.agent('t79'))
-  await conversation.earlier()
+  await conversation.loadEarlier()
   assert.deepEqual(conversation.order.value.slice(0, 3), ['t0', 't1', 't2'].map(keys.agent))
   assert.equal((conversation.get(keys.agent('t1')) as TextItem).text, 'again')
 })
@@ -148,8 +148,8 @@ it('sends a file for which there is no room, and shows how far it is from the st
       progress(1, 2)
     },
   }
-  const sending = new Sending(device as never, conversation, undefined)
-  await full(() => sending.file({ id: 'f', blob: new Blob(['bytes']), name: 'a.bin', caption: '' }))
+  const sending = new Sender(device as never, conversation, undefined)
+  await full(() => sending.sendFile({ id: 'f', blob: new Blob(['bytes']), name: 'a.bin', caption: '' }))
   assert.deepEqual(sent, [{ id: 'f', size: 5, begun: 0 }])
   assert.equal(sending.uploads.get(keys.mine('f'))?.value, 0.5)
   assert.equal(conversation.get(keys.mine('f'))?.progress, 'waiting')
@@ -159,7 +159,7 @@ it('keeps what is attached, in order, until it is taken off or sent', async () =
   const db = await database()
   const history = new History(db)
   const load = async () => {
-    const attachments = new Attachments(new AttachedStore(db))
+    const attachments = new Attachments(new AttachmentStore(db))
     await attachments.load(history)
     return attachments
   }
@@ -187,7 +187,7 @@ it('keeps what is attached, in order, until it is taken off or sent', async () =
   await full(() => third.add(file('f13')))
   assert.equal(third.list.value.length, 4)
   assert.equal((await load()).list.value.length, 3)
-  const none = new Attachments(new AttachedStore(undefined))
+  const none = new Attachments(new AttachmentStore(undefined))
   await none.add(file('f14'))
   await none.remove('f14')
   assert.deepEqual(names(none), [])
@@ -198,8 +198,8 @@ it('keeps what is attached, in order, until it is taken off or sent', async () =
 
 it('deletes a database', async () => {
   const db = await openDatabase('ws://a/ws', 'gone')
-  await new DiskStore(db).setToken('x')
+  await new DeviceStore(db).setToken('x')
   db.close()
   await deleteDatabase('ws://a/ws', 'gone')
-  assert.equal((await new DiskStore(await openDatabase('ws://a/ws', 'gone')).load()).token, undefined)
+  assert.equal((await new DeviceStore(await openDatabase('ws://a/ws', 'gone')).load()).token, undefined)
 })

@@ -1,64 +1,64 @@
 import { useEffect, useRef } from 'preact/hooks'
 import { Icon } from '../view/icon'
-import { Notices } from '../view/notices'
-import { language, t } from '../words/words'
+import { Toasts } from '../view/toasts'
+import { language, t } from '../i18n/i18n'
 import { Audit } from './audit'
-import { Choices } from './choices'
+import { DisplaySettings } from './displaySettings'
 import { Deliveries } from './deliveries'
 import { Devices } from './devices'
 import { Dialog } from '../view/dialog'
 import { Doctor } from './doctor'
-import { Glance } from './glance'
+import { OverviewSection } from './overview'
 import { Login } from './login'
-import { People } from './people'
-import { access, entered, overview, place, places, stale, trouble, type Place } from './state'
+import { Users } from './users'
+import { access, loggedIn, overview, section, sections, stale, issueCount, type Section } from './state'
 import { Tokens } from './tokens'
 
-const names = { overview: 'ownOverview', devices: 'ownDevices', people: 'ownPeople', deliveries: 'ownDeliveries', doctor: 'ownDoctor', tokens: 'ownTokens', audit: 'ownAudit' } as const
-const views: Record<Place, () => preact.JSX.Element | null> = { overview: Glance, devices: Devices, people: People, deliveries: Deliveries, doctor: Doctor, tokens: Tokens, audit: Audit }
+const names = { overview: 'adminOverview', devices: 'adminDevices', people: 'adminUsers', deliveries: 'adminDeliveries', doctor: 'adminDoctor', tokens: 'adminTokens', audit: 'auditTitle' } as const
+const views: Record<Section, () => preact.JSX.Element | null> = { overview: OverviewSection, devices: Devices, people: Users, deliveries: Deliveries, doctor: Doctor, tokens: Tokens, audit: Audit }
 
 /** Owner is the whole page: getting in, or one of its places. */
-export function Owner() {
+export function AdminApp() {
   const lang = language.value
   useEffect(() => {
     document.documentElement.lang = lang
-    document.title = `${t('ownTitle')} – ${t('title')}`
+    document.title = `${t('adminTitle')} – ${t('title')}`
   }, [lang])
   return (
     <>
-      {entered() && overview.value ? <Places /> : access.value && !entered() ? <Login /> : <Beginning />}
+      {loggedIn() && overview.value ? <Sections /> : access.value && !loggedIn() ? <Login /> : <Loading />}
       <Dialog />
-      <Notices />
+      <Toasts />
     </>
   )
 }
 
-function Beginning() {
-  return <main class="screen" aria-busy="true"><h1 class="hidden">{t('ownTitle')}</h1>{stale.value && <p class="card-panel problem" role="alert">{stale.value}</p>}</main>
+function Loading() {
+  return <main class="screen" aria-busy="true"><h1 class="hidden">{t('adminTitle')}</h1>{stale.value && <p class="card-panel problem" role="alert">{stale.value}</p>}</main>
 }
 
-function Places() {
-  const View = views[place.value]
+function Sections() {
+  const View = views[section.value]
   const nav = useRef<HTMLElement>(null)
   useEffect(() => {
     // On a phone the places are wider than the screen.
     const here = nav.current?.querySelector<HTMLElement>('[aria-current]')
     if (here) nav.current!.scrollLeft = here.offsetLeft - (nav.current!.clientWidth - here.offsetWidth) / 2
-  }, [place.value])
+  }, [section.value])
   return (
     <div class="own">
       <header class="own-head">
-        <h1>{t('ownTitle')}</h1>
-        <Choices />
+        <h1>{t('adminTitle')}</h1>
+        <DisplaySettings />
       </header>
-      <nav class="own-nav" ref={nav} aria-label={t('ownPlaces')}>
-        {places.map((name) => <a key={name} href={'#/' + name} aria-current={place.value === name ? 'page' : undefined}>{t(names[name])}<Count of={name} /></a>)}
+      <nav class="own-nav" ref={nav} aria-label={t('adminSections')}>
+        {sections.map((name) => <a key={name} href={'#/' + name} aria-current={section.value === name ? 'page' : undefined}>{t(names[name])}<Count of={name} /></a>)}
       </nav>
       <main class="own-main">
-        {access.value?.plain && <p class="own-warning"><Icon name="warning" />{t('ownPlain')}</p>}
-        {stale.value && <p class="own-warning" role="alert"><Icon name="warning" />{t('ownStale', { why: stale.value })}</p>}
+        {access.value?.plain && <p class="own-warning"><Icon name="warning" />{t('adminPlain')}</p>}
+        {stale.value && <p class="own-warning" role="alert"><Icon name="warning" />{t('adminStale', { why: stale.value })}</p>}
         {overview.value!.problems.map((text) => <p class="own-warning" key={text} lang="en" dir="auto"><Icon name="warning" />{text}</p>)}
-        <h2>{t(names[place.value])}</h2>
+        <h2>{t(names[section.value])}</h2>
         <View />
       </main>
     </div>
@@ -66,8 +66,8 @@ function Places() {
 }
 
 /** Count says how much waits for the owner in a place. */
-function Count({ of }: { of: Place }) {
+function Count({ of }: { of: Section }) {
   const { pairing } = overview.value!
-  const n = of === 'people' ? pairing.pending.length : of === 'doctor' ? trouble.value : 0
+  const n = of === 'people' ? pairing.pending.length : of === 'doctor' ? issueCount.value : 0
   return n > 0 ? <span class="own-count">{n}</span> : null
 }

@@ -1,9 +1,9 @@
-import type { Past } from '../talk/conversation'
-import { keys, type Item, type ToolItem } from '../talk/item'
+import type { LoadOlder } from '../conversation/conversation'
+import { keys, type Item, type ToolItem } from '../conversation/item'
 import type { Calls } from './calls'
 
 /** A message of a session, as the gateway keeps it. */
-export interface Message {
+export interface HistoryMessage {
   id: number
   role: string
   text: string
@@ -11,37 +11,37 @@ export interface Message {
   tool?: string
 }
 
-export interface Page {
-  messages: Message[]
+export interface HistoryPage {
+  messages: HistoryMessage[]
   cursor?: string
 }
 
 /** So many messages are asked for at a time. */
-const PAGE = 50
+const PAGE_SIZE = 50
 /** Fewer rows than these do not fill a screen, so that nobody could scroll to more. */
-const FEW = 20
+const MIN_ROWS = 20
 
-export function ask(calls: Calls, session: string, cursor?: string): Promise<Page> {
-  return calls.ask<Page>('sessions.history', { id: session, limit: PAGE, ...(cursor && { cursor }) })
+export function fetchPage(calls: Calls, session: string, cursor?: string): Promise<HistoryPage> {
+  return calls.call<HistoryPage>('sessions.history', { id: session, limit: PAGE_SIZE, ...(cursor && { cursor }) })
 }
 
 /** pastOf reads the history of a session up to its message `last`, from its end. begun is its first page, where that is at hand. */
-export function pastOf(calls: Calls, session: string, last: number, begun?: Page): Past {
+export function sessionHistory(calls: Calls, session: string, last: number, begun?: HistoryPage): LoadOlder {
   let ready = begun
   let next: string | undefined
   let over = false
-  let found: Message[] = [] // read and not shown yet
+  let found: HistoryMessage[] = [] // read and not shown yet
   return async () => {
     if (over) return undefined
     let rows: Item[] = []
     // What comes meanwhile moves the pages, so a message may be on two of them. It is shown once, for it has one key.
-    while (!over && rows.length < FEW) {
-      const page: Page = ready ?? (await ask(calls, session, next))
+    while (!over && rows.length < MIN_ROWS) {
+      const page: HistoryPage = ready ?? (await fetchPage(calls, session, next))
       ready = undefined
       next = page.cursor
       over = !next
       found.unshift(...page.messages.filter(({ id }) => id <= last && !found.some((other) => other.id === id)))
-      rows = items(found)
+      rows = toItems(found)
     }
     found = []
     return rows
@@ -49,14 +49,14 @@ export function pastOf(calls: Calls, session: string, last: number, begun?: Page
 }
 
 /** items are messages as they are shown: what tools answered one after the other is one row. */
-function items(messages: readonly Message[]): Item[] {
+function toItems(messages: readonly HistoryMessage[]): Item[] {
   const rows: Item[] = []
   for (const { id, role, text, at, tool } of messages) {
-    const base = { key: keys.past(id), id: String(id), n: 0, at: Date.parse(at) || 0, replyTo: '', past: true }
+    const base = { key: keys.history(id), id: String(id), n: 0, at: Date.parse(at) || 0, replyTo: '', past: true }
     const before = rows.at(-1)
     if (role !== 'tool') rows.push({ ...base, kind: 'text', mine: role === 'user', text, final: true })
     else {
-      const step = { id: String(id), name: tool || 'tool', state: 'done', title: '', text: output(text) }
+      const step = { id: String(id), name: tool || 'tool', state: 'done', title: '', text: toolOutput(text) }
       if (before?.kind === 'tools') before.steps.push(step)
       else rows.push({ ...base, kind: 'tools', mine: false, steps: [step] } satisfies ToolItem)
     }
@@ -65,7 +65,7 @@ function items(messages: readonly Message[]): Item[] {
 }
 
 /** output is what a tool printed, where it says so. */
-function output(text: string): string {
+function toolOutput(text: string): string {
   try {
     const said = JSON.parse(text) as { output?: unknown } | null
     return typeof said?.output === 'string' ? said.output : text

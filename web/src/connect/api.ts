@@ -1,15 +1,15 @@
 import { signal } from '@preact/signals'
 
 /** The page is that of the direct client on this machine, which sets itself up. */
-export const direct = document.querySelector<HTMLMetaElement>('meta[name=hermes-app]')?.content === '1'
+export const isDirectClient = document.querySelector<HTMLMetaElement>('meta[name=hermes-app]')?.content === '1'
 
 export type Step = 'welcome' | 'remote' | 'local' | 'auth' | 'unlock' | 'test' | 'done'
 export type Mode = 'none' | 'bearer' | 'password'
-export type Code = 'invalid' | 'missing' | 'not_https' | 'lost' | 'passphrase' | 'unreachable' | 'no_name' | 'slow' | 'certificate' | 'key_changed' | 'sign_in' | 'other' | 'not_tried' | 'plain_http'
+export type ProblemCode = 'invalid' | 'missing' | 'not_https' | 'lost' | 'passphrase' | 'unreachable' | 'no_name' | 'slow' | 'certificate' | 'key_changed' | 'sign_in' | 'other' | 'not_tried' | 'plain_http'
 
 export interface Problem {
   field: string
-  code: Code
+  code: ProblemCode
   text: string
 }
 
@@ -19,7 +19,7 @@ export interface Attempt {
   ok: boolean
   used: boolean
   version?: string
-  code?: Code
+  code?: ProblemCode
   text?: string
   pin?: string
   certificate?: string
@@ -58,48 +58,48 @@ export interface Action {
 }
 
 /** Where the setup stands; undefined: not known. */
-export const setup = signal<State | undefined>(undefined)
+export const setupState = signal<State | undefined>(undefined)
 /** Why it is not known: the program does not answer, or does not know this browser (any more). */
-export const away = signal<'' | 'gone' | 'stranger'>('')
+export const lostReason = signal<'' | 'gone' | 'stranger'>('')
 /** The person goes through the setup in this tab, so its end is shown. */
-export const busyWithSetup = signal(false)
+export const wizardOpen = signal(false)
 
-async function ask<T>(path: string, body?: object): Promise<T> {
+async function request<T>(path: string, body?: object): Promise<T> {
   let response: Response
   try {
     response = await fetch('./app/' + path, body ? { method: 'POST', headers: { 'Content-Type': 'application/json' }, body: JSON.stringify(body) } : { cache: 'no-store' })
   } catch (error) {
-    away.value = 'gone'
+    lostReason.value = 'gone'
     throw error
   }
-  if (response.status === 401) away.value = 'stranger'
+  if (response.status === 401) lostReason.value = 'stranger'
   const answer = (await response.json().catch(() => ({ message: response.statusText }))) as T & { message?: string }
   if (!response.ok) throw new Error(answer.message)
-  away.value = ''
+  lostReason.value = ''
   return answer
 }
 
 /** look asks where the setup stands. */
-export async function look(): Promise<void> {
-  const state = await ask<State>('state').catch(() => undefined)
-  if (state) take(state)
+export async function loadState(): Promise<void> {
+  const state = await request<State>('state').catch(() => undefined)
+  if (state) applyState(state)
 }
 
 /** act carries a step of the setup out. */
-export async function act(action: Action): Promise<State> {
-  const state = await ask<State>('setup', action)
-  take(state)
+export async function submit(action: Action): Promise<State> {
+  const state = await request<State>('setup', action)
+  applyState(state)
   return state
 }
 
-function take(state: State): void {
-  if (state.step !== 'done') busyWithSetup.value = true
-  setup.value = state
+function applyState(state: State): void {
+  if (state.step !== 'done') wizardOpen.value = true
+  setupState.value = state
 }
 
 /** invite gets a one-time code for this page's device. */
-export async function invite(): Promise<string> {
-  return (await ask<{ pair: string }>('device', {})).pair
+export async function requestPairingCode(): Promise<string> {
+  return (await request<{ pair: string }>('device', {})).pair
 }
 
 export interface Diagnostics {
@@ -107,12 +107,12 @@ export interface Diagnostics {
   gateway: { route: { kind: 'local' | 'remote'; reason: string } | null } | null
 }
 
-export const diagnostics = (connect: boolean): Promise<Diagnostics> => (connect ? ask<Diagnostics>('reconnect', {}) : ask<Diagnostics>('diagnostics'))
+export const loadDiagnostics = (connect: boolean): Promise<Diagnostics> => (connect ? request<Diagnostics>('reconnect', {}) : request<Diagnostics>('diagnostics'))
 
 /** watch tells the program when the page is seen again, which is when the way to the gateway may be another one. */
-export function watch(): void {
+export function reportForeground(): void {
   document.addEventListener('visibilitychange', () => {
     if (document.visibilityState !== 'visible') return
-    void ask('foreground', {}).then(look, () => {})
+    void request('foreground', {}).then(loadState, () => {})
   })
 }

@@ -1,27 +1,27 @@
 import type { FunctionComponent } from 'preact'
 import { useEffect, useState } from 'preact/hooks'
-import { deviceName } from '../keep/profile'
-import { addressHere } from '../talk/entrance'
-import { enter, talk } from '../talk/here'
+import { deviceName } from '../storage/profile'
+import { socketAddress } from '../conversation/address'
+import { pairDevice, currentClient } from '../conversation/currentClient'
 import { Avatar } from '../view/avatar'
 import { Chat } from '../view/chat'
-import { explain } from '../view/explain'
-import { t } from '../words/words'
-import { away, busyWithSetup, invite, look, setup } from './api'
+import { errorText } from '../view/errorText'
+import { t } from '../i18n/i18n'
+import { lostReason, wizardOpen, requestPairingCode, loadState, setupState } from './api'
 
 /** Direct picks the screen of the direct client: its setup, or the conversation. */
-export function Direct() {
-  const here = talk.value
-  const state = setup.value
-  const agent = here?.status.value.agent
-  useEffect(() => void look(), [agent]) // an agent that went away may want a credential
+export function DirectClient() {
+  const client = currentClient.value
+  const state = setupState.value
+  const agent = client?.status.value.agent
+  useEffect(() => void loadState(), [agent]) // an agent that went away may want a credential
   if (!state) {
-    if (away.value === '') return <main class="screen" aria-busy="true" />
-    return here && away.value === 'gone' ? <Chat talk={here} key={here.profile.id} /> : <Closed />
+    if (lostReason.value === '') return <main class="screen" aria-busy="true" />
+    return client && lostReason.value === 'gone' ? <Chat client={client} key={client.profile.id} /> : <ProgramLost />
   }
-  if (state.step !== 'done' || busyWithSetup.value) return <Setup />
-  if (!here || here.status.value.state === 'noAccess') return <Entering />
-  return <Chat talk={here} key={here.profile.id} />
+  if (state.step !== 'done' || wizardOpen.value) return <Setup />
+  if (!client || client.status.value.state === 'noAccess') return <PairingPage />
+  return <Chat client={client} key={client.profile.id} />
 }
 
 /** The setup is needed once, so it is not in what every start loads. */
@@ -36,28 +36,28 @@ function Setup() {
 }
 
 /** Closed says that this page cannot reach its program. */
-function Closed() {
+function ProgramLost() {
   return (
     <main class="screen welcome">
       <div class="card-panel">
         <Avatar state="sleeping" />
-        <h1>{t('setClosed')}</h1>
-        <p>{t(away.value === 'gone' ? 'setClosedText' : 'setStrangerText')}</p>
+        <h1>{t('programClosed')}</h1>
+        <p>{t(lostReason.value === 'gone' ? 'programClosedText' : 'programUnknownBrowser')}</p>
         <p><code dir="ltr">hermes-mobile app</code></p>
-        <button type="button" class="primary wide" onClick={() => void look()}>{t('retryNow')}</button>
+        <button type="button" class="primary wide" onClick={() => void loadState()}>{t('retryNow')}</button>
       </div>
     </main>
   )
 }
 
 /** Entering gets this page's device in: whoever has the page may. */
-function Entering() {
+function PairingPage() {
   const [problem, setProblem] = useState('')
   const go = () => {
     setProblem('')
-    invite()
-      .then((pair) => enter({ pair, url: addressHere() }, deviceName(), ''))
-      .catch((error: unknown) => setProblem(explain(error)))
+    requestPairingCode()
+      .then((pair) => pairDevice({ pair, url: socketAddress() }, deviceName(), ''))
+      .catch((error: unknown) => setProblem(errorText(error)))
   }
   useEffect(go, [])
   if (!problem) return <main class="screen" aria-busy="true" aria-label={t('connecting')} />

@@ -1,33 +1,34 @@
 import type { ComponentChildren } from 'preact'
 import { useEffect, useRef, useState } from 'preact/hooks'
-import { explain } from '../view/explain'
-import { t, type Key } from '../words/words'
-import { act, busyWithSetup, setup, type Action, type Mode, type State, type Step } from './api'
-import { Outcome } from './outcome'
-import { said } from './said'
-import './setup.css'
+import { errorText } from '../view/errorText'
+import { t, type Key } from '../i18n/i18n'
+import { submit, wizardOpen, setupState, type Action, type Mode, type State, type Step } from './api'
+import { TestResults } from './testResults'
+import { problemText } from './problemText'
+import './connect.css'
+import './messages'
 
-const titles: Record<Step, Key> = { welcome: 'setWelcome', remote: 'setRemote', local: 'setLocal', auth: 'setAuth', unlock: 'setUnlock', test: 'setTest', done: 'setDone' }
+const titles: Record<Step, Key> = { welcome: 'connectWelcome', remote: 'connectRemote', local: 'connectLocal', auth: 'connectAuth', unlock: 'connectUnlock', test: 'connectTest', done: 'connectDone' }
 
 /** Wizard is the setup: one question a screen. What is entered is checked by the program, which says where it goes on. */
 export function Wizard() {
-  const state = setup.value!
+  const state = setupState.value!
   const [busy, setBusy] = useState(false)
   const [trouble, setTrouble] = useState('')
   const title = useRef<HTMLHeadingElement>(null)
   useEffect(() => title.current?.focus(), [state.step])
 
-  const finish = () => (busyWithSetup.value = false)
+  const finish = () => (wizardOpen.value = false)
   /** send carries an action out; the test follows by itself where everything for it is there. */
   const send = async (action: Action) => {
     setBusy(true)
     setTrouble('')
     try {
-      const next = await act(action)
+      const next = await submit(action)
       if (next.step === 'done' && !next.result) finish() // opened, or left
-      else if (next.step === 'test' && !next.result && next.problems.length === 0 && action.do !== 'back') await act({ do: 'test' })
+      else if (next.step === 'test' && !next.result && next.problems.length === 0 && action.do !== 'back') await submit({ do: 'test' })
     } catch (error) {
-      setTrouble(explain(error))
+      setTrouble(errorText(error))
     } finally {
       setBusy(false)
     }
@@ -37,10 +38,10 @@ export function Wizard() {
     <main class="screen welcome">
       <div class="card-panel">
         <h1 ref={title} tabIndex={-1}>{t(titles[state.step])}</h1>
-        {state.problems.map((p) => <p class="problem" role="alert" id="setup-problem" key={p.text}>{said(p.code, p.text)}</p>)}
+        {state.problems.map((p) => <p class="problem" role="alert" id="setup-problem" key={p.text}>{problemText(p.code, p.text)}</p>)}
         {trouble && <p class="problem" role="alert" dir="auto">{trouble}</p>}
         <View state={state} busy={busy} send={send} />
-        {state.step === 'done' && <button type="button" class="primary wide" onClick={finish}>{t('setStart')}</button>}
+        {state.step === 'done' && <button type="button" class="primary wide" onClick={finish}>{t('connectStart')}</button>}
         {state.step !== 'welcome' && state.step !== 'done' && !(state.editing && state.step === 'remote') && (
           <button type="button" class="link" disabled={busy} onClick={() => void send({ do: 'back' })}>{t('back')}</button>
         )}
@@ -60,39 +61,39 @@ function Form({ busy, label, submit, children }: { busy: boolean; label?: string
   return (
     <form onSubmit={(e) => { e.preventDefault(); submit() }} noValidate>
       {children}
-      <button type="submit" class="primary wide" disabled={busy}>{busy ? t('setBusy') : (label ?? t('setNext'))}</button>
+      <button type="submit" class="primary wide" disabled={busy}>{busy ? t('connectBusy') : (label ?? t('connectNext'))}</button>
     </form>
   )
 }
 
 function Welcome({ busy, send }: ViewProps) {
-  return <Form busy={busy} submit={() => void send({ do: 'begin' })}><p>{t('setWelcomeText')}</p><p>{t('setPrivacy')}</p></Form>
+  return <Form busy={busy} submit={() => void send({ do: 'begin' })}><p>{t('connectWelcomeText')}</p><p>{t('connectPrivacy')}</p></Form>
 }
 
 /** unencrypted: an address without encryption, which is to be agreed to. This machine itself needs no word. */
-const unencrypted = (address: string) => /^\s*http:\/\/(?!localhost\b|127\.|\[::1\])/i.test(address)
-const wrong = (state: State, ...fields: string[]) => (state.problems.some((p) => fields.includes(p.field)) ? { 'aria-invalid': true, 'aria-describedby': 'setup-problem' } : {})
+const isUnencrypted = (address: string) => /^\s*http:\/\/(?!localhost\b|127\.|\[::1\])/i.test(address)
+const invalidProps = (state: State, ...fields: string[]) => (state.problems.some((p) => fields.includes(p.field)) ? { 'aria-invalid': true, 'aria-describedby': 'setup-problem' } : {})
 
 function Address({ state, busy, send }: ViewProps) {
   const field = state.step as 'remote' | 'local'
   const [address, setAddress] = useState(state[field])
   const [insecure, setInsecure] = useState(state.insecure)
   return (
-    <Form busy={busy} submit={() => void send({ do: field, [field]: address, insecure: unencrypted(address) && insecure })}>
+    <Form busy={busy} submit={() => void send({ do: field, [field]: address, insecure: isUnencrypted(address) && insecure })}>
       <label>
         {t('address')}
         <input type="url" inputMode="url" value={address} onInput={(e) => setAddress(e.currentTarget.value)} autocomplete="off" spellcheck={false} dir="ltr"
-          placeholder={field === 'remote' ? 'https://hermes.example.com' : 'https://hermes.home.arpa'} {...wrong(state, field)} />
-        <small>{t(field === 'remote' ? 'setRemoteHint' : 'setLocalHint')}</small>
+          placeholder={field === 'remote' ? 'https://hermes.example.com' : 'https://hermes.home.arpa'} {...invalidProps(state, field)} />
+        <small>{t(field === 'remote' ? 'connectRemoteHint' : 'connectLocalHint')}</small>
       </label>
-      {unencrypted(address) && (
-        <label class="agree"><input type="checkbox" checked={insecure} onChange={(e) => setInsecure(e.currentTarget.checked)} /> {t('setInsecure')}</label>
+      {isUnencrypted(address) && (
+        <label class="agree"><input type="checkbox" checked={insecure} onChange={(e) => setInsecure(e.currentTarget.checked)} /> {t('connectInsecure')}</label>
       )}
     </Form>
   )
 }
 
-const modes: [Mode, Key][] = [['none', 'setNone'], ['bearer', 'setBearer'], ['password', 'setPassword']]
+const modes: [Mode, Key][] = [['none', 'connectNone'], ['bearer', 'connectBearer'], ['password', 'connectPassword']]
 
 function Credential({ state, busy, send }: ViewProps) {
   const [mode, setMode] = useState<Mode>(state.auth)
@@ -102,19 +103,19 @@ function Credential({ state, busy, send }: ViewProps) {
   return (
     <Form busy={busy} submit={() => void send({ do: 'auth', auth: mode, ...(mode === 'password' && { username }), ...(mode !== 'none' && { secret }) }).then(() => setSecret(''))}>
       <fieldset class="ways">
-        <legend>{t('setAuthHow')}</legend>
+        <legend>{t('connectAuthMethod')}</legend>
         {modes.map(([value, key]) => (
           <label class="agree" key={value}><input type="radio" name="auth" checked={mode === value} onChange={() => setMode(value)} /> {t(key)}</label>
         ))}
       </fieldset>
       {mode === 'password' && (
-        <label>{t('setUsername')}<input value={username} onInput={(e) => setUsername(e.currentTarget.value)} autocomplete="username" spellcheck={false} autocapitalize="none" dir="ltr" {...wrong(state, 'username')} /></label>
+        <label>{t('connectUsername')}<input value={username} onInput={(e) => setUsername(e.currentTarget.value)} autocomplete="username" spellcheck={false} autocapitalize="none" dir="ltr" {...invalidProps(state, 'username')} /></label>
       )}
       {mode !== 'none' && (
         <label>
-          {mode === 'bearer' ? t('token') : t('setPasswordField')}
-          <input type="password" value={secret} onInput={(e) => setSecret(e.currentTarget.value)} autocomplete="off" spellcheck={false} dir="ltr" {...wrong(state, 'secret')} />
-          <small>{t(kept ? 'setKept' : mode === 'bearer' ? 'setBearerHint' : 'setPasswordHint')}</small>
+          {mode === 'bearer' ? t('token') : t('connectPasswordField')}
+          <input type="password" value={secret} onInput={(e) => setSecret(e.currentTarget.value)} autocomplete="off" spellcheck={false} dir="ltr" {...invalidProps(state, 'secret')} />
+          <small>{t(kept ? 'connectKeepSecret' : mode === 'bearer' ? 'connectBearerHint' : 'connectPasswordHint')}</small>
         </label>
       )}
     </Form>
@@ -128,13 +129,13 @@ function Unlock({ state, busy, send }: ViewProps) {
   const [sure, setSure] = useState(false)
   const make = state.vault.state === 'unmade'
   const forget = sure ? (
-    <div class="sure" role="group" aria-label={t('setForget')}>
-      <p>{t('setForgetSure')}</p>
-      <button type="button" class="danger" disabled={busy} onClick={() => void send({ do: 'forget' })}>{t('setForget')}</button>
+    <div class="sure" role="group" aria-label={t('connectForget')}>
+      <p>{t('connectForgetConfirm')}</p>
+      <button type="button" class="danger" disabled={busy} onClick={() => void send({ do: 'forget' })}>{t('connectForget')}</button>
       <button type="button" onClick={() => setSure(false)}>{t('cancel')}</button>
     </div>
-  ) : <button type="button" class="wide" onClick={() => setSure(true)}>{t('setForget')}</button>
-  if (state.vault.state === 'lost') return <><p>{t('setLost')}</p>{forget}</>
+  ) : <button type="button" class="wide" onClick={() => setSure(true)}>{t('connectForget')}</button>
+  if (state.vault.state === 'lost') return <><p>{t('connectCredentialsLost')}</p>{forget}</>
   const submit = () => {
     setDiffer(make && phrase !== again)
     if (!make || phrase === again) void send({ do: 'unlock', secret: phrase }).then(() => { setPhrase(''); setAgain('') })
@@ -142,10 +143,10 @@ function Unlock({ state, busy, send }: ViewProps) {
   return (
     <>
       <Form busy={busy} submit={submit}>
-        <p>{t(make ? 'setUnmade' : 'setClosedVault')}</p>
-        <label>{t('setPassphrase')}<input type="password" value={phrase} onInput={(e) => setPhrase(e.currentTarget.value)} autocomplete="off" dir="ltr" {...wrong(state, 'passphrase')} /></label>
-        {make && <label>{t('setAgain')}<input type="password" value={again} onInput={(e) => setAgain(e.currentTarget.value)} autocomplete="off" dir="ltr" /></label>}
-        {differ && <p class="problem" role="alert">{t('setDiffer')}</p>}
+        <p>{t(make ? 'connectNewPassphrase' : 'connectLocked')}</p>
+        <label>{t('connectPassphrase')}<input type="password" value={phrase} onInput={(e) => setPhrase(e.currentTarget.value)} autocomplete="off" dir="ltr" {...invalidProps(state, 'passphrase')} /></label>
+        {make && <label>{t('connectRepeatPassphrase')}<input type="password" value={again} onInput={(e) => setAgain(e.currentTarget.value)} autocomplete="off" dir="ltr" /></label>}
+        {differ && <p class="problem" role="alert">{t('connectPassphrasesDiffer')}</p>}
       </Form>
       {!make && forget}
     </>
@@ -154,9 +155,9 @@ function Unlock({ state, busy, send }: ViewProps) {
 
 function Test({ state, busy, send }: ViewProps) {
   return (
-    <Form busy={busy} label={t(state.result ? 'setTestAgain' : 'setTestNow')} submit={() => void send({ do: 'test' })}>
-      <p role="status">{busy ? t('setTesting') : state.result ? t('setNotPassed') : t('setTestText')}</p>
-      {state.result && <Outcome result={state.result} busy={busy} send={send} />}
+    <Form busy={busy} label={t(state.result ? 'connectTestAgain' : 'connectTestNow')} submit={() => void send({ do: 'test' })}>
+      <p role="status">{busy ? t('connectTesting') : state.result ? t('connectTestFailed') : t('connectTestText')}</p>
+      {state.result && <TestResults result={state.result} busy={busy} send={send} />}
     </Form>
   )
 }
@@ -164,14 +165,14 @@ function Test({ state, busy, send }: ViewProps) {
 function Done({ state, busy, send }: ViewProps) {
   return (
     <>
-      <p>{t('setDoneText')}</p>
-      {state.result && <Outcome result={state.result} busy={busy} send={send} />}
+      <p>{t('connectDoneText')}</p>
+      {state.result && <TestResults result={state.result} busy={busy} send={send} />}
       {state.no_jobs && (
         <div>
           <label class="agree">
-            <input type="checkbox" checked={state.jobs === 'on'} disabled={busy} aria-describedby="jobs-why" onChange={(e) => void send({ do: 'jobs', jobs: e.currentTarget.checked ? 'on' : 'off' })} /> {t('setJobs')}
+            <input type="checkbox" checked={state.jobs === 'on'} disabled={busy} aria-describedby="jobs-why" onChange={(e) => void send({ do: 'jobs', jobs: e.currentTarget.checked ? 'on' : 'off' })} /> {t('connectJobs')}
           </label>
-          <small id="jobs-why">{t('setJobsWhy')}</small>
+          <small id="jobs-why">{t('connectJobsHint')}</small>
         </div>
       )}
     </>

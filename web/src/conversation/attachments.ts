@@ -1,28 +1,13 @@
 import { signal } from '@preact/signals'
-import type { AttachedStore } from '../keep/attached'
-import type { History } from '../keep/history'
+import type { Attachment, AttachmentStore } from '../storage/attachmentStore'
+import type { History } from '../storage/history'
 import { keys } from './item'
-
-export interface Content {
-  blob: Blob
-  name: string
-}
-
-/** Attachment is a file that waits for its message to be sent. */
-export interface Attachment extends Content {
-  /** The id that it is sent under, so that it is sent once. */
-  id: string
-  /** A picture in fewer pixels, where that saves something. */
-  smaller?: Content
-  /** Send that one. */
-  reduce: boolean
-}
 
 /** Attachments are the files that were chosen and not sent yet. Like the words they stay when the page is closed, where the browser has room. */
 export class Attachments {
   readonly list = signal<readonly Attachment[]>([])
 
-  constructor(private readonly store: AttachedStore) {}
+  constructor(private readonly store: AttachmentStore) {}
 
   /** load shows what an earlier life of the page left, except what it had begun to send. */
   async load(history: History): Promise<void> {
@@ -34,14 +19,14 @@ export class Attachments {
 
   async add(attachment: Attachment): Promise<void> {
     this.list.value = [...this.list.peek(), attachment]
-    await this.keep(attachment)
+    await this.save(attachment)
   }
 
   /** reduce says whether the smaller picture is sent. */
   async reduce(id: string, reduce: boolean): Promise<void> {
     this.list.value = this.list.peek().map((other) => (other.id === id ? { ...other, reduce } : other))
     const changed = this.list.peek().find((other) => other.id === id)
-    if (changed) await this.keep(changed)
+    if (changed) await this.save(changed)
   }
 
   /** take empties the list for a message that is being sent. Each is forgotten with remove, once the message is kept in its place. */
@@ -56,7 +41,7 @@ export class Attachments {
     await this.store.remove(id).catch(() => {}) // it comes back with the next life, and can be taken off again
   }
 
-  private async keep(attachment: Attachment): Promise<void> {
+  private async save(attachment: Attachment): Promise<void> {
     await this.store.put(attachment).catch(() => {}) // no room: it is here as long as this page is
     if (!this.list.peek().some((other) => other.id === attachment.id)) await this.remove(attachment.id) // taken off meanwhile
   }

@@ -1,45 +1,46 @@
 import { signal } from '@preact/signals'
-import { viewOf } from '../agent/sessions'
-import { deleteDatabase } from '../keep/database'
-import { loadProfile, newProfile, PROFILE, saveProfile, write, type Profile } from '../keep/profile'
-import { direct, look, watch } from '../setup/api'
-import { complain, inform } from '../view/notice'
-import { t } from '../words/words'
-import { takeFragment, takeShow, type Invitation } from './entrance'
-import { Talk } from './talk'
+import { viewKey } from '../agent/sessions'
+import { deleteDatabase } from '../storage/database'
+import { writeLocal } from '../storage/localStorage'
+import { loadProfile, newProfile, PROFILE_KEY, saveProfile, type Profile } from '../storage/profile'
+import { isDirectClient, loadState, reportForeground } from '../connect/api'
+import { showError, showToast } from '../view/toast'
+import { t } from '../i18n/i18n'
+import { takePairingLink, takeNotificationTarget, type Invitation } from './address'
+import { Client } from './client'
 
 /** The conversation of this page; undefined: nobody is signed in. */
-export const talk = signal<Talk | undefined>(undefined)
+export const currentClient = signal<Client | undefined>(undefined)
 /** A link that was opened and not used yet. */
-export const invitation = signal<Invitation | undefined>(undefined)
+export const openedInvitation = signal<Invitation | undefined>(undefined)
 /** The message or card that a notification told of and the person wants to see; empty: none. */
-export const wanted = signal('')
+export const notificationTarget = signal('')
 /** Nothing is known before the disk was read. */
 export const starting = signal(true)
 
 /** begin opens what is kept, and reads the link that opened the page. */
-export async function begin(): Promise<void> {
-  wanted.value = takeShow()
-  if (direct) {
-    watch()
-    void look()
-  } else invitation.value = takeFragment()
+export async function start(): Promise<void> {
+  notificationTarget.value = takeNotificationTarget()
+  if (isDirectClient) {
+    reportForeground()
+    void loadState()
+  } else openedInvitation.value = takePairingLink()
   window.addEventListener('hashchange', () => {
-    const id = takeShow()
-    if (id) return show(id)
-    const link = direct ? undefined : takeFragment()
-    if (link) arrive(link)
+    const id = takeNotificationTarget()
+    if (id) return showTarget(id)
+    const link = isDirectClient ? undefined : takePairingLink()
+    if (link) acceptInvitation(link)
   })
   window.addEventListener('storage', ({ key, newValue }) => {
-    if (key === PROFILE && !newValue) void leave() // another tab signed out
+    if (key === PROFILE_KEY && !newValue) void closeClient() // another tab signed out
   })
   // Chosen in a notification, and passed on by the service worker.
-  navigator.serviceWorker?.addEventListener('message', ({ data }: MessageEvent<{ show?: string }>) => data.show !== undefined && show(data.show))
+  navigator.serviceWorker?.addEventListener('message', ({ data }: MessageEvent<{ show?: string }>) => data.show !== undefined && showTarget(data.show))
   const profile = loadProfile()
   if (profile) {
-    if (invitation.peek()) arrive(invitation.peek()!, true)
-    talk.value = await Talk.start(profile).catch((error: unknown) => {
-      complain(error)
+    if (openedInvitation.peek()) acceptInvitation(openedInvitation.peek()!, true)
+    currentClient.value = await Client.start(profile).catch((error: unknown) => {
+      showError(error)
       return undefined
     })
   }
@@ -47,80 +48,80 @@ export async function begin(): Promise<void> {
 }
 
 /** show brings the conversation to what a notification told of, as soon as it has come. */
-function show(id: string): void {
-  wanted.value = id
+function showTarget(id: string): void {
+  notificationTarget.value = id
   document.querySelectorAll('dialog').forEach((dialog) => dialog.close())
-  const here = talk.peek()
-  const state = here?.device.status.state
+  const client = currentClient.peek()
+  const state = client?.device.status.state
   if (state === 'replaced') void takeOver()
-  else if (state === 'waiting') here?.device.reconnect()
+  else if (state === 'waiting') client?.device.reconnect()
 }
 
 /** arrive takes a link. Who is in already keeps what there is. */
-function arrive(link: Invitation, known = Boolean(talk.peek())): void {
-  invitation.value = link
-  if (known) inform(t('alreadyPaired'))
+function acceptInvitation(link: Invitation, known = Boolean(currentClient.peek())): void {
+  openedInvitation.value = link
+  if (known) showToast(t('alreadyPaired'))
 }
 
 /** enter gets a new device in. The server's first answer decides; until then nothing of it is kept. */
-export async function enter({ url, ...entrance }: Invitation, name: string, user: string): Promise<void> {
-  const old = talk.peek()
+export async function pairDevice({ url, ...entrance }: Invitation, name: string, user: string): Promise<void> {
+  const old = currentClient.peek()
   const profile = newProfile(url, name, user)
-  const next = await Talk.start(profile, entrance)
+  const next = await Client.start(profile, entrance)
   try {
     await next.device.waitOnline({ signal: AbortSignal.timeout(20_000) })
   } catch (error) {
     const status = next.device.status
-    await discard(next)
+    await deleteClient(next)
     throw error instanceof DOMException ? (status.error ?? new Error(t('unreachable'))) : error
   }
   saveProfile(profile)
   void navigator.storage?.persist?.().catch(() => false) // or a browser that runs out of room may throw the history away
-  invitation.value = undefined
-  talk.value = next
+  openedInvitation.value = undefined
+  currentClient.value = next
   if (!old) return
-  const wish = old.notifying.wish.peek()
-  await discard(old)
-  if (wish.on && old.profile.url === url) await next.notifying.resume(wish) // the same browser, for the same agent
+  const preferences = old.notifications.preferences.peek()
+  await deleteClient(old)
+  if (preferences.on && old.profile.url === url) await next.notifications.adopt(preferences) // the same browser, for the same agent
 }
 
 /** takeOver has this tab be the one that is connected, with what the other tab stored meanwhile. */
 export async function takeOver(): Promise<void> {
-  const old = talk.peek()
+  const old = currentClient.peek()
   if (!old) return
   await old.close()
-  talk.value = await Talk.start(old.profile)
+  currentClient.value = await Client.start(old.profile)
 }
 
 /** rename changes what this device is called; the server hears it with the next connection. */
-export async function rename(name: string): Promise<void> {
-  const old = talk.peek()
+export async function renameDevice(name: string): Promise<void> {
+  const old = currentClient.peek()
   if (!old || !name.trim() || name === old.profile.name) return
   const profile: Profile = { ...old.profile, name: name.trim() }
   saveProfile(profile)
   await old.close()
-  talk.value = await Talk.start(profile)
+  currentClient.value = await Client.start(profile)
 }
 
 /** leave ends the conversation of this page, and touches nothing that is kept. */
-async function leave(): Promise<void> {
-  const old = talk.peek()
-  talk.value = undefined
+async function closeClient(): Promise<void> {
+  const old = currentClient.peek()
+  currentClient.value = undefined
   await old?.close()
 }
 
 /** signOut forgets the token and everything else that is kept of this device. */
 export async function signOut(): Promise<void> {
-  const old = talk.peek()
+  const old = currentClient.peek()
   saveProfile(undefined)
-  talk.value = undefined
-  if (old) await discard(old)
+  currentClient.value = undefined
+  if (old) await deleteClient(old)
 }
 
-async function discard(old: Talk): Promise<void> {
-  write('hermes.draft.' + old.profile.id, '')
-  await old.notifying.signOut()
+async function deleteClient(old: Client): Promise<void> {
+  writeLocal('hermes.draft.' + old.profile.id, '')
+  await old.notifications.signOut()
   await old.close()
-  write(viewOf(old.profile.id), '')
+  writeLocal(viewKey(old.profile.id), '')
   await deleteDatabase(old.profile.url, old.profile.id)
 }

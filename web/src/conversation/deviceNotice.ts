@@ -1,8 +1,8 @@
-import { t } from '../words/words'
+import { t } from '../i18n/i18n'
 import type { DeviceItem } from './item'
 
 /** newsOf says what happened to another device of the person. */
-export function newsOf({ news, device }: Pick<DeviceItem, 'news' | 'device'>): string {
+export function deviceNoticeText({ news, device }: Pick<DeviceItem, 'news' | 'device'>): string {
   const name = device.name || device.id
   switch (news) {
     case 'device_joined':

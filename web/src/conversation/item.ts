@@ -23,7 +23,7 @@ interface Base {
   source?: string
   job?: string
   /** Of the gateway's history: it is not kept here, and the server knows nothing by this id. */
-  past?: boolean
+  fromGateway?: boolean
 }
 
 export interface TextItem extends Base {
@@ -34,7 +34,7 @@ export interface TextItem extends Base {
 }
 
 /** A link of the server works for an hour. */
-export const LINK_LIFE = 3_600_000
+export const LINK_LIFETIME = 3_600_000
 
 export interface FileItem extends Base {
   kind: 'file'
@@ -92,7 +92,7 @@ export interface DeviceItem extends Base {
 export type Item = TextItem | FileItem | CardItem | ToolItem | DeviceItem
 
 /** A new item has no place yet. */
-export type Fresh<T extends Item = Item> = T extends Item ? Omit<T, 'n' | 'at'> & { n?: number; at?: number } : never
+export type NewItem<T extends Item = Item> = T extends Item ? Omit<T, 'n' | 'at'> & { n?: number; at?: number } : never
 
 /** The ids of two sides are made apart from one another, and may be the same. */
 export const keys = {
@@ -101,11 +101,11 @@ export const keys = {
   card: (id: string) => 'c' + id,
   tools: (turn: string) => 't' + turn,
   device: (notice: string) => 'd' + notice,
-  past: (id: number) => 'h' + id,
+  history: (id: number) => 'h' + id,
 }
 
 /** words gives what an item says, for a quote, the clipboard and a screen reader. */
-export function words(item: Item): string {
+export function itemText(item: Item): string {
   switch (item.kind) {
     case 'text':
     case 'card':
@@ -127,7 +127,7 @@ const list = (value: unknown): Record<string, unknown>[] => (Array.isArray(value
  * restored gives an item as the rest of the page expects it, whatever stands on the disk: an older version, or a fault, may have written
  * it, and one bad row must not hide the others.
  */
-export function restored(row: unknown): Item {
+export function itemFromRow(row: unknown): Item {
   const from = (typeof row === 'object' && row !== null ? row : {}) as Record<string, unknown>
   const base = { ...from, key: text(from.key), id: text(from.id), n: number(from.n), at: Math.min(Math.max(number(from.at), 0), 8.64e15), mine: from.mine === true, replyTo: text(from.replyTo) }
   switch (from.kind) {

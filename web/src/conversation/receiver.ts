@@ -1,33 +1,33 @@
 import type { CardEvent, Device, Event, FileEvent, MessageEvent, NoticeEvent, ToolEvent } from '@hermes-mobile/sdk'
 import { folded, visible } from '@hermes-mobile/sdk/visible'
-import { nameOf } from '../view/name'
-import { announce, complain, inform } from '../view/notice'
-import { t } from '../words/words'
+import { displayName } from '../view/displayName'
+import { announce, showError, showToast } from '../view/toast'
+import { t } from '../i18n/i18n'
 import type { Conversation } from './conversation'
-import { linkHere } from './entrance'
-import { keys, LINK_LIFE, type CardItem, type DeviceItem, type FileItem, type Fresh, type ToolItem } from './item'
-import { newsOf } from './news'
-import type { Sending } from './send'
+import { mediaLink } from './address'
+import { keys, LINK_LIFETIME, type CardItem, type DeviceItem, type FileItem, type NewItem, type ToolItem } from './item'
+import { deviceNoticeText } from './deviceNotice'
+import type { Sender } from './sender'
 
 /** A file by link is kept up to this size. */
-const KEPT = 32 << 20
+const MAX_STORED_FILE = 32 << 20
 
 /** Receiving puts what the server says into the conversation. An event has been handled when it is on the disk. */
-export class Receiving {
+export class Receiver {
   constructor(
     private readonly device: Device,
     private readonly conversation: Conversation,
-    private readonly sending: Sending,
+    private readonly sender: Sender,
     private readonly self: string,
   ) {}
 
-  async take(event: Event): Promise<void> {
+  async handle(event: Event): Promise<void> {
     switch (event.type) {
       case 'message':
         return this.message(event)
       case 'file':
         await this.file(keys.agent(event.id), event, {})
-        announce(t('fileCame', { name: nameOf(event.filename) }))
+        announce(t('fileReceived', { name: displayName(event.filename) }))
         return
       case 'card':
         return this.card(event)
@@ -46,14 +46,14 @@ export class Receiving {
       case 'notice':
         return this.notice(event)
       case 'receipt':
-        return this.sending.receipt(event)
+        return this.sender.onReceipt(event)
       case 'tool':
         return this.tool(event)
       case 'historyLost':
-        inform(t('historyLost'))
+        showToast(t('historyLost'))
         return
       case 'problem':
-        complain(event.error)
+        showError(event.error)
         return
     }
   }
@@ -62,19 +62,19 @@ export class Receiving {
     // The pairing code is on a screen of its own.
     if (!this.device.status.approved && event.final && event.text === this.device.status.pairing) return
     const { id, text, final, interrupted, source, job } = event
-    const item: Fresh = { kind: 'text', key: keys.agent(id), id, mine: false, text, final, interrupted, source, job, replyTo: event.replyTo && keys.mine(event.replyTo) }
+    const item: NewItem = { kind: 'text', key: keys.agent(id), id, mine: false, text, final, interrupted, source, job, replyTo: event.replyTo && keys.mine(event.replyTo) }
     if (!final) {
-      this.conversation.step(item)
+      this.conversation.showSoon(item)
       return
     }
     await this.conversation.put(item)
     announce(text)
-    if (event.replyTo) await this.sending.answered(event.replyTo)
+    if (event.replyTo) await this.sender.markAnswered(event.replyTo)
   }
 
   private async file(key: string, event: FileEvent, more: { mine?: boolean; from?: string }): Promise<void> {
     const { id, kind, mime, filename, caption, size, url, data, error, source } = event
-    const item: Fresh<FileItem> = {
+    const item: NewItem<FileItem> = {
       kind: 'file', key, id, mine: false, fileKind: kind, mime, name: filename, caption, size: size || data?.length || 0, url, source,
       replyTo: event.replyTo && keys.mine(event.replyTo), ...(error && { error: error.message }), ...more,
     }
@@ -84,16 +84,16 @@ export class Receiving {
 
   /** fetchLinks fetches what an earlier life of the page did not. */
   fetchLinks(): void {
-    for (const item of this.conversation.all()) if (item.kind === 'file') void this.fetch(item)
+    for (const item of this.conversation.shownItems()) if (item.kind === 'file') void this.fetch(item)
   }
 
   /** fetch brings what came as a link, so that it is here when the link has expired. Large files are left to the person. */
   private async fetch({ key, id, fileKind, mime, name, size, url, at }: FileItem): Promise<void> {
-    if (!url || size > KEPT || Date.now() > at + LINK_LIFE) return
+    if (!url || size > MAX_STORED_FILE || Date.now() > at + LINK_LIFETIME) return
     try {
-      const bytes = await this.device.download({ type: 'file', id, kind: fileKind, mime, filename: name, caption: '', size, replyTo: '', source: '', url: linkHere(url) })
+      const bytes = await this.device.download({ type: 'file', id, kind: fileKind, mime, filename: name, caption: '', size, replyTo: '', source: '', url: mediaLink(url) })
       const now = this.conversation.get(key)
-      if (now) await this.conversation.put({ ...now, url: '' } as Fresh, new Blob([bytes as Uint8Array<ArrayBuffer>], { type: mime }))
+      if (now) await this.conversation.put({ ...now, url: '' } as NewItem, new Blob([bytes as Uint8Array<ArrayBuffer>], { type: mime }))
     } catch {
       // The link is still there, as long as it works.
     }
@@ -107,13 +107,13 @@ export class Receiving {
       kind: 'card', key, id, mine: false, replyTo: '', cardKind: kind, text, command, description, odd, options, until: Date.now() + event.timeoutSeconds * 1000,
       ...(known?.chosen && { chosen: known.chosen }),
     })
-    if (!event.again) announce(t('cardCame', { text: folded(visible(text)) }))
+    if (!event.again) announce(t('cardReceived', { text: folded(visible(text)) }))
   }
 
   private async notice({ id, kind, device, revocable }: NoticeEvent): Promise<void> {
-    const item: Fresh<DeviceItem> = { kind: 'device', key: keys.device(id), id, mine: false, replyTo: '', news: kind, device, revocable }
+    const item: NewItem<DeviceItem> = { kind: 'device', key: keys.device(id), id, mine: false, replyTo: '', news: kind, device, revocable }
     await this.conversation.put(item)
-    announce(newsOf(item))
+    announce(deviceNoticeText(item))
   }
 
   private async tool(event: ToolEvent): Promise<void> {

@@ -1,16 +1,16 @@
-import type { Choice, Speech } from './notice'
+import type { NoticeAction, NotificationTexts } from './notification'
 
 /** What became of a button. `again`: it is worth another try. */
-export interface Pressed {
-  words: string
-  again: boolean
+export interface ActionOutcome {
+  text: string
+  retry: boolean
 }
 
 /** press gives the answer of a button to the server, and says in words what became of it. */
-export async function press(url: string, choice: Choice, labels: Choice[], speech: Speech): Promise<Pressed> {
+export async function sendAction(url: string, choice: NoticeAction, labels: NoticeAction[], speech: NotificationTexts): Promise<ActionOutcome> {
   const decided = (id: string) =>
-    id === 'deny' ? speech.say('noticeDenied') : id === 'once' ? speech.say('noticeAllowed') : speech.say('noticeAnswered', { what: labels.find((one) => one.id === id)?.label || id })
-  const lost = { words: speech.say('noticeNotReached'), again: true }
+    id === 'deny' ? speech.text('noticeDenied') : id === 'once' ? speech.text('noticeAllowed') : speech.text('noticeAnswered', { what: labels.find((one) => one.id === id)?.label || id })
+  const lost = { text: speech.text('noticeNotReached'), retry: true }
   let status: number
   let answer: { done?: boolean; option_id?: string }
   try {
@@ -26,15 +26,15 @@ export async function press(url: string, choice: Choice, labels: Choice[], speec
   const { done, option_id: option = '' } = answer
   switch (status) {
     case 200:
-      return done ? { words: decided(option || choice.id), again: false } : lost
+      return done ? { text: decided(option || choice.id), retry: false } : lost
     case 409:
-      return { words: [speech.say('noticeBefore'), option && decided(option)].filter(Boolean).join(' '), again: false }
+      return { text: [speech.text('noticeBefore'), option && decided(option)].filter(Boolean).join(' '), retry: false }
     case 410:
-      return { words: speech.say('noticeOver'), again: false }
+      return { text: speech.text('noticeOver'), retry: false }
     case 429:
     case 503:
       return lost
     default:
-      return status > 500 ? lost : { words: speech.say('noticeRefused'), again: false }
+      return status > 500 ? lost : { text: speech.text('noticeRejected'), retry: false }
   }
 }

@@ -1,16 +1,16 @@
-import { noticeEn } from '../words/notice.en'
-import { noticeRu } from '../words/notice.ru'
-import { fill, form } from '../words/fill'
+import { notification as english } from '../i18n/en/notification'
+import { notification as russian } from '../i18n/ru/notification'
+import { fillTemplate, pluralText } from '../i18n/template'
 
 /** An option of a card that a button of the notification can choose. */
-export interface Choice {
+export interface NoticeAction {
   id: string
   label: string
   token: string
 }
 
 /** What a notification tells of (doc/protocol.md §9). `wake` is whatever cannot be read, `outcome` what became of an answer. */
-export interface Notice {
+export interface PushNotice {
   type: 'message' | 'file' | 'card' | 'notice' | 'test' | 'withdraw' | 'wake' | 'outcome'
   /** The message, file or card that it is about. */
   id: string
@@ -18,7 +18,7 @@ export interface Notice {
   count: number
   title: string
   body: string
-  actions: Choice[]
+  actions: NoticeAction[]
   /** Of a notice: the name of the device that it is about, where it may be shown. */
   device?: string
   /** What became of the answer, in words. */
@@ -26,21 +26,21 @@ export interface Notice {
 }
 
 /** A notification as the browser takes it. */
-export interface Picture {
+export interface RenderedNotification {
   title: string
-  options: NotificationOptions & { tag: string; renotify: boolean; actions: { action: string; title: string }[]; data: { notice: Notice } }
+  options: NotificationOptions & { tag: string; renotify: boolean; actions: { action: string; title: string }[]; data: { notice: PushNotice } }
 }
 
 const types = ['message', 'file', 'card', 'notice', 'test', 'withdraw']
-const tables = { en: noticeEn, ru: noticeRu }
+const tables = { en: english, ru: russian }
 export type NoticeLanguage = keyof typeof tables
-type Word = keyof typeof noticeEn
+type TextKey = Exclude<keyof typeof english, 'noticeMessages'>
 
 const text = (value: unknown) => (typeof value === 'string' ? value : '')
 const list = (value: unknown): unknown[] => (Array.isArray(value) ? value : [])
 
 /** readNotice understands what the server sent. */
-export function readNotice(data: string): Notice {
+export function parseNotice(data: string): PushNotice {
   let said: Record<string, unknown> = {}
   try {
     said = Object(JSON.parse(data)) as Record<string, unknown>
@@ -50,7 +50,7 @@ export function readNotice(data: string): Notice {
   const ids = list(said.ids).filter((id): id is string => typeof id === 'string')
   const actions = list(said.actions).map((one) => Object(one) as Record<string, unknown>)
   return {
-    type: types.includes(text(said.type)) ? (said.type as Notice['type']) : 'wake',
+    type: types.includes(text(said.type)) ? (said.type as PushNotice['type']) : 'wake',
     id: text(said.id) || (ids.at(-1) ?? ''),
     ids,
     count: typeof said.count === 'number' && said.count > 0 ? Math.floor(said.count) : ids.length,
@@ -62,7 +62,7 @@ export function readNotice(data: string): Notice {
 }
 
 /** without gives what is left of a notice when some ids need no attention any more; undefined: nothing. */
-export function without(notice: Notice, ids: string[]): Notice | undefined {
+export function withoutIDs(notice: PushNotice, ids: string[]): PushNotice | undefined {
   if (!['message', 'file', 'card', 'notice'].includes(notice.type)) return notice
   const left = notice.ids.filter((id) => !ids.includes(id))
   if (left.length === notice.ids.length) return notice
@@ -74,68 +74,68 @@ export function without(notice: Notice, ids: string[]): Notice | undefined {
 }
 
 /** tagOf names the notifications that replace one another: messages are one, each card and each notice has its own. */
-export function tagOf({ type, id }: Notice): string {
+export function notificationTag({ type, id }: PushNotice): string {
   if (type === 'card' || type === 'outcome') return 'card ' + id
   if (type === 'notice') return 'notice ' + id
   return type === 'message' || type === 'file' ? 'messages' : type
 }
 
 /** choices are the options that get a button: allowing once, and denying. */
-export function choices(actions: Choice[], most: number): Choice[] {
+export function buttonActions(actions: NoticeAction[], most: number): NoticeAction[] {
   const deny = actions.find(({ id }) => id === 'deny')
   const allow = actions.find(({ id }) => id === 'once') ?? actions.find((one) => one !== deny)
   return [allow, deny].filter((one) => one !== undefined).slice(0, most)
 }
 
 /** Speech are the words of one language. */
-export class Speech {
+export class NotificationTexts {
   constructor(readonly language: NoticeLanguage) {}
 
-  say(word: Word, values: Record<string, string> = {}): string {
-    return fill(tables[this.language][word], values)
+  text(word: TextKey, values: Record<string, string> = {}): string {
+    return fillTemplate(tables[this.language][word], values)
   }
 
   /** picture makes a notification out of a notice. `quietly`: it only puts right what is shown. */
-  picture(notice: Notice, most: number, quietly = false): Picture {
+  render(notice: PushNotice, most: number, quietly = false): RenderedNotification {
     const { type, title, body, actions } = notice
     const asks = type === 'card' || type === 'notice'
-    const buttons = choices(actions, most).map(({ id, label }) => ({
-      action: id, title: id === 'once' ? this.say('noticeAllow') : id === 'deny' ? this.say('noticeDeny') : label || id,
+    const buttons = buttonActions(actions, most).map(({ id, label }) => ({
+      action: id, title: id === 'once' ? this.text('noticeAllow') : id === 'deny' ? this.text('noticeDeny') : label || id,
     }))
     return {
       title: title || 'Hermes',
       options: {
-        body: this.body(notice), tag: tagOf(notice), lang: body ? '' : this.language, dir: 'auto', icon: './icon-192.png', renotify: !quietly, silent: quietly,
+        body: this.body(notice), tag: notificationTag(notice), lang: body ? '' : this.language, dir: 'auto', icon: './icon-192.png', renotify: !quietly, silent: quietly,
         requireInteraction: asks, actions: buttons, data: { notice },
       },
     }
   }
 
-  private count(name: 'noticeMessages', n: number): string {
-    return form(tables[this.language], this.language, name, n)
+  private messageCount(n: number): string {
+    return pluralText(tables[this.language].noticeMessages, this.language, n)
   }
 
-  private body({ type, body, count, outcome, actions, device }: Notice): string {
-    const many = count > 1 ? this.count('noticeMessages', count) : ''
+  private body({ type, body, count, outcome, actions, device }: PushNotice): string {
+    const many = count > 1 ? this.messageCount(count) : ''
     switch (type) {
       case 'message':
       case 'file':
         // The words are the newest's: of the others it is told that they are there.
         if (body) return many ? `${body}\n${many}` : body
-        return type === 'file' && !many ? this.say('noticeFile') : many || this.count('noticeMessages', 1)
+        return type === 'file' && !many ? this.text('noticeFile') : many || this.messageCount(1)
       case 'card': {
         // Where the server offers no more than the safe answer, not all of the question is here.
         const unread = actions.length > 0 && actions.every(({ id }) => id === 'deny' || id === 'cancel')
-        return [body || this.say('noticeCard'), unread && this.say('noticeReview')].filter(Boolean).join('\n')
+        return [body || this.text('noticeCard'), unread && this.text('noticeReview')].filter(Boolean).join('\n')
       }
       case 'notice':
-        return device ? this.say('noticeDevice', { name: device }) : this.say('noticeDevices')
+        return device ? this.text('noticeDevice', { name: device }) : this.text('noticeDevices')
       case 'test':
-        return this.say('noticeTest')
+        return this.text('noticeTest')
       case 'outcome':
         return [outcome, body].filter(Boolean).join('\n')
       default:
-        return this.say('noticeWake')
+        return this.text('noticeWake')
     }
   }
 }

@@ -1,41 +1,41 @@
-import { read, write } from '../keep/profile'
+import { readLocal, writeLocal } from '../storage/localStorage'
 
 /** A part of each day without notifications, by the clock of this device. */
-export interface Quiet {
+export interface QuietHours {
   from: string
   to: string
 }
 
 /** What the person wants of notifications on this device. */
-export interface Wish {
+export interface NotificationPreferences {
   on: boolean
   /** Show title and words. */
   content: boolean
-  quiet?: Quiet
+  quiet?: QuietHours
   /** Where the server was last told to send them; it is told to stop when that is no more. */
   endpoint: string
 }
 
 /** Where the wish of a device is in localStorage. */
-export const wishName = (device: string) => 'hermes.notify.' + device
+export const preferencesKey = (device: string) => 'hermes.notify.' + device
 
-export function loadWish(device: string): Wish {
+export function loadPreferences(device: string): NotificationPreferences {
   try {
-    const { on, content, quiet, endpoint } = JSON.parse(read(wishName(device))) as Partial<Wish>
-    return { on: on === true, content: content === true, ...(isQuiet(quiet) && { quiet }), endpoint: typeof endpoint === 'string' ? endpoint : '' }
+    const { on, content, quiet, endpoint } = JSON.parse(readLocal(preferencesKey(device))) as Partial<NotificationPreferences>
+    return { on: on === true, content: content === true, ...(isQuietHours(quiet) && { quiet }), endpoint: typeof endpoint === 'string' ? endpoint : '' }
   } catch {
     return { on: false, content: false, endpoint: '' }
   }
 }
 
-export function saveWish(device: string, wish: Wish | undefined): void {
-  write(wishName(device), wish ? JSON.stringify(wish) : '')
+export function savePreferences(device: string, preferences: NotificationPreferences | undefined): void {
+  writeLocal(preferencesKey(device), preferences ? JSON.stringify(preferences) : '')
 }
 
 const clock = /^([01]\d|2[0-3]):[0-5]\d$/
 
 /** isQuiet reports whether these are hours that the server takes. */
-export function isQuiet(quiet: Quiet | undefined): quiet is Quiet {
+export function isQuietHours(quiet: QuietHours | undefined): quiet is QuietHours {
   return quiet !== undefined && clock.test(quiet.from) && clock.test(quiet.to) && quiet.from !== quiet.to
 }
 

@@ -1,19 +1,19 @@
 /** Why this browser, as the page is opened in it, can show no notifications; empty: it can. */
-export type Unable = '' | 'insecure' | 'install' | 'unsupported'
+export type Unsupported = '' | 'insecure' | 'install' | 'unsupported'
 
-interface Around {
+interface Environment {
   isSecureContext: boolean
   navigator: { userAgent: string; maxTouchPoints: number; standalone?: boolean }
   has(name: 'PushManager' | 'Notification' | 'serviceWorker'): boolean
 }
 
-const here = (): Around => ({
+const browserEnvironment = (): Environment => ({
   isSecureContext, navigator,
   has: (name) => (name === 'serviceWorker' ? name in navigator : name in window),
 })
 
 /** unable tells it. On iOS only a page on the home screen may notify, and there alone the interfaces exist. */
-export function unable({ isSecureContext, navigator, has }: Around = here()): Unable {
+export function unsupportedReason({ isSecureContext, navigator, has }: Environment = browserEnvironment()): Unsupported {
   if (!isSecureContext) return 'insecure'
   if (has('serviceWorker') && has('PushManager') && has('Notification')) return ''
   const { userAgent, maxTouchPoints, standalone } = navigator

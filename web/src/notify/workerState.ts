@@ -1,17 +1,17 @@
-import { done, result } from '../keep/database'
+import { done, result } from '../storage/database'
 
 /**
  * What the page leaves for its service worker, which has no page to ask: the language, and the server's key. It is there only while
  * notifications are on. One database for each address of the page.
  */
-export interface Memory {
+export interface WorkerState {
   language?: string
   key?: string
 }
 
 const STORE = 'state'
 
-function open(scope: string): Promise<IDBDatabase> {
+function openDatabase(scope: string): Promise<IDBDatabase> {
   return new Promise((resolve, reject) => {
     const request = indexedDB.open('hermes-push ' + scope, 1)
     request.onupgradeneeded = () => void request.result.createObjectStore(STORE)
@@ -23,8 +23,8 @@ function open(scope: string): Promise<IDBDatabase> {
   })
 }
 
-export async function remember(scope: string, memory: Memory): Promise<void> {
-  const db = await open(scope)
+export async function saveWorkerState(scope: string, memory: WorkerState): Promise<void> {
+  const db = await openDatabase(scope)
   try {
     const tx = db.transaction(STORE, 'readwrite')
     for (const [name, value] of Object.entries(memory)) tx.objectStore(STORE).put(value, name)
@@ -34,8 +34,8 @@ export async function remember(scope: string, memory: Memory): Promise<void> {
   }
 }
 
-export async function recall(scope: string): Promise<Memory> {
-  const db = await open(scope)
+export async function loadWorkerState(scope: string): Promise<WorkerState> {
+  const db = await openDatabase(scope)
   try {
     const store = db.transaction(STORE).objectStore(STORE)
     const [language, key] = await Promise.all([result(store.get('language')), result(store.get('key'))])
@@ -46,7 +46,7 @@ export async function recall(scope: string): Promise<Memory> {
 }
 
 /** forget removes it all. */
-export function forget(scope: string): Promise<void> {
+export function clearWorkerState(scope: string): Promise<void> {
   return new Promise((resolve) => {
     const request = indexedDB.deleteDatabase('hermes-push ' + scope)
     request.onsuccess = request.onerror = request.onblocked = () => resolve()

@@ -1,5 +1,5 @@
 import type { Entry, Saved, Store } from '@hermes-mobile/sdk'
-import { keys, type Item } from '../talk/item'
+import { keys, type Item } from '../conversation/item'
 import { done, result } from './database'
 
 type Cursor = NonNullable<Saved['cursor']>
@@ -8,15 +8,15 @@ type Cursor = NonNullable<Saved['cursor']>
  * What the SDK keeps, beside the history. An outgoing message and the line of history that shows it are written in one transaction, so
  * neither is there without the other.
  */
-export class DiskStore implements Store {
+export class DeviceStore implements Store {
   /** lines are the items of messages that are about to be sent, by message id. */
-  private readonly lines = new Map<string, Item>()
+  private readonly items = new Map<string, Item>()
 
   constructor(private readonly db: IDBDatabase) {}
 
   /** along has the item stored together with the outgoing frame of this id. */
-  along(id: string, item: Item): void {
-    this.lines.set(id, item)
+  storeWith(id: string, item: Item): void {
+    this.items.set(id, item)
   }
 
   async load(): Promise<Saved> {
@@ -48,10 +48,10 @@ export class DiskStore implements Store {
   async add(entry: Entry): Promise<void> {
     const tx = this.db.transaction(['outgoing', 'items'], 'readwrite', { durability: 'strict' })
     tx.objectStore('outgoing').add(entry)
-    const line = this.lines.get(entry.id)
+    const line = this.items.get(entry.id)
     if (line) tx.objectStore('items').put(line)
     await done(tx)
-    this.lines.delete(entry.id)
+    this.items.delete(entry.id)
   }
 
   /** What leaves the queue was taken by the server; the event of its receipt says more, if this page lives to handle it. */

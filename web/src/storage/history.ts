@@ -1,4 +1,4 @@
-import { restored, type Item } from '../talk/item'
+import { itemFromRow, type Item } from '../conversation/item'
 import { done, result } from './database'
 
 /** History is what was said, on the disk. Without a database, or room in it, files are kept for this page only. */
@@ -21,7 +21,7 @@ export class History {
   async get(key: string): Promise<Item | undefined> {
     if (!this.db) return undefined
     const row: unknown = await result(this.db.transaction('items').objectStore('items').get(key))
-    return row === undefined ? undefined : restored(row)
+    return row === undefined ? undefined : itemFromRow(row)
   }
 
   /** before gives up to `count` items that stand before n, oldest first. */
@@ -32,19 +32,19 @@ export class History {
     // Where the part begins, and then all of it at once: a cursor over each of them takes many times as long.
     const cursor = await result(index.openKeyCursor(older, 'prev'))
     if (!cursor) return []
-    if (count === 1) return [restored(await result(index.get(cursor.key)))]
+    if (count === 1) return [itemFromRow(await result(index.get(cursor.key)))]
     const { request } = cursor
     cursor.advance(count - 1)
     const begin = await result(request)
     const rows: unknown[] = await result(index.getAll(begin ? IDBKeyRange.bound(begin.key, n, false, true) : older))
-    return rows.map(restored)
+    return rows.map(itemFromRow)
   }
 
   /** waiting gives what has no receipt. */
   async waiting(): Promise<Item[]> {
     if (!this.db) return []
     const rows: unknown[] = await result(this.db.transaction('items').objectStore('items').index('progress').getAll('waiting'))
-    return rows.map(restored)
+    return rows.map(itemFromRow)
   }
 
   async blob(key: string): Promise<Blob | undefined> {

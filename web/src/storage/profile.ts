@@ -1,4 +1,5 @@
-import { newID } from '../talk/id'
+import { newID } from '../conversation/id'
+import { readLocal, writeLocal } from './localStorage'
 
 /** Who this browser is to the server. The id stays the same until the person signs out. */
 export interface Profile {
@@ -11,30 +12,11 @@ export interface Profile {
 }
 
 /** Where the profile is in localStorage. */
-export const PROFILE = 'hermes.profile'
-
-/** read gives a value of localStorage; a browser that refuses it has none. */
-export function read(name: string): string {
-  try {
-    return localStorage.getItem(name) ?? ''
-  } catch {
-    return ''
-  }
-}
-
-/** write keeps a value, or forgets it where it is empty. */
-export function write(name: string, value: string): void {
-  try {
-    if (value) localStorage.setItem(name, value)
-    else localStorage.removeItem(name)
-  } catch {
-    // Private windows may refuse; then it holds for this page only.
-  }
-}
+export const PROFILE_KEY = 'hermes.profile'
 
 export function loadProfile(): Profile | undefined {
   try {
-    const p = JSON.parse(read(PROFILE)) as Profile
+    const p = JSON.parse(readLocal(PROFILE_KEY)) as Profile
     return p.id && p.url ? p : undefined
   } catch {
     return undefined
@@ -42,7 +24,7 @@ export function loadProfile(): Profile | undefined {
 }
 
 export function saveProfile(profile: Profile | undefined): void {
-  write(PROFILE, profile ? JSON.stringify(profile) : '')
+  writeLocal(PROFILE_KEY, profile ? JSON.stringify(profile) : '')
 }
 
 /** newProfile is a device that no server knows yet. */

@@ -1,15 +1,15 @@
 import { useState } from 'preact/hooks'
-import { explain } from './explain'
+import { errorText } from './errorText'
 
 /** Act does what the agent is asked for, and says what went wrong where the person is looking. */
-export interface Act {
+export interface Action {
   busy: boolean
   problem: string
   /** true: it was done. */
-  act: (what: () => Promise<unknown>) => Promise<boolean>
+  run: (what: () => Promise<unknown>) => Promise<boolean>
 }
 
-export function useAct(): Act {
+export function useAction(): Action {
   const [busy, setBusy] = useState(false)
   const [problem, setProblem] = useState('')
   const act = async (what: () => Promise<unknown>) => {
@@ -19,12 +19,12 @@ export function useAct(): Act {
       await what()
       return true
     } catch (error) {
-      setProblem(explain(error))
+      setProblem(errorText(error))
       return false
     } finally {
       setBusy(false)
     }
   }
-  return { busy, problem, act }
+  return { busy, problem, run: act }
 }
 

@@ -1,5 +1,5 @@
 /** copy puts a text on the clipboard. A page of plain http has no clipboard, and takes the old way. */
-export async function copy(text: string): Promise<boolean> {
+export async function copyText(text: string): Promise<boolean> {
   if (navigator.clipboard?.writeText) {
     try {
       await navigator.clipboard.writeText(text)

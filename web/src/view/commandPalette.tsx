@@ -1,7 +1,7 @@
 import { useEffect, useState } from 'preact/hooks'
-import type { Talk } from '../talk/talk'
-import { t } from '../words/words'
-import { announce } from './notice'
+import type { Client } from '../conversation/client'
+import { t } from '../i18n/i18n'
+import { announce } from './toast'
 
 /** Something that the agent understands, written with a slash. */
 interface Command {
@@ -11,7 +11,7 @@ interface Command {
 }
 
 /** What the composer asks of the palette. */
-export interface Palette {
+export interface CommandPalette {
   /** What fits to what is typed; empty: it is closed. */
   found: readonly Command[]
   active: number
@@ -24,8 +24,8 @@ export interface Palette {
 }
 
 /** usePalette offers the agent's commands while the text is the beginning of one. */
-export function usePalette(talk: Talk, text: string): Palette {
-  const { state, approved, capabilities } = talk.status.value
+export function useCommandPalette(client: Client, text: string): CommandPalette {
+  const { state, approved, capabilities } = client.status.value
   const [commands, setCommands] = useState<readonly Command[]>([])
   const [active, setActive] = useState(0)
   const [closed, setClosed] = useState('') // at this text, and while it goes on from there
@@ -36,12 +36,12 @@ export function usePalette(talk: Talk, text: string): Palette {
   useEffect(() => {
     if (!asks) return
     const end = new AbortController()
-    talk.device.call<{ commands?: Command[] }>('commands.list', {}, { signal: end.signal }).then(
+    client.device.call<{ commands?: Command[] }>('commands.list', {}, { signal: end.signal }).then(
       (result) => setCommands((result.commands ?? []).filter(({ name }) => typeof name === 'string' && name.startsWith('/'))),
       () => {}, // then there is none: what is typed can be sent all the same
     )
     return () => end.abort()
-  }, [talk, asks])
+  }, [client, asks])
   useEffect(() => setActive(0), [text])
   useEffect(() => {
     if (closed && !text.startsWith(closed)) setClosed('')
@@ -79,12 +79,12 @@ function matching(commands: readonly Command[], text: string): Command[] {
 const optionID = (at: number) => 'command-' + at
 
 /** suggests ties the field to the open list. A field of several lines may be no combobox, so how many there are is said besides. */
-export function suggests({ active }: Palette) {
+export function comboboxProps({ active }: CommandPalette) {
   return { 'aria-haspopup': 'listbox', 'aria-autocomplete': 'list', 'aria-controls': 'commands', 'aria-activedescendant': optionID(active) } as const
 }
 
 /** Commands is the list above the composer. The focus stays in the field, which names the active one. */
-export function Commands({ palette, take }: { palette: Palette; take: (at: number) => void }) {
+export function CommandList({ palette, take }: { palette: CommandPalette; take: (at: number) => void }) {
   const { found, active } = palette
   useEffect(() => document.getElementById(optionID(active))?.scrollIntoView({ block: 'nearest' }), [active, found.length])
   useEffect(() => {

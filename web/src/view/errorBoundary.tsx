@@ -2,14 +2,14 @@ import { Component, type ComponentChildren } from 'preact'
 
 interface Props {
   /** What stands in the place of children that cannot be drawn. */
-  instead: () => ComponentChildren
+  fallback: () => ComponentChildren
   /** Another value tries to draw the children again. */
-  of: unknown
+  resetKey: unknown
   children: ComponentChildren
 }
 
 /** Boundary keeps a fault of what it holds to itself: one message that cannot be drawn must not take the rest of the page along. */
-export class Boundary extends Component<Props, { failed: boolean }> {
+export class ErrorBoundary extends Component<Props, { failed: boolean }> {
   override state = { failed: false }
 
   static override getDerivedStateFromError(): { failed: boolean } {
@@ -21,10 +21,10 @@ export class Boundary extends Component<Props, { failed: boolean }> {
   }
 
   override componentDidUpdate(before: Props): void {
-    if (this.state.failed && before.of !== this.props.of) this.setState({ failed: false })
+    if (this.state.failed && before.resetKey !== this.props.resetKey) this.setState({ failed: false })
   }
 
   override render() {
-    return this.state.failed ? this.props.instead() : this.props.children
+    return this.state.failed ? this.props.fallback() : this.props.children
   }
 }

@@ -1,19 +1,19 @@
 import { Lexer, type MarkedOptions, type Token } from 'marked'
 
 /** Deeper than this nothing is readable, and readers that call themselves for each level run out of stack. */
-const DEEPEST = 40
+const MAX_DEPTH = 40
 /** Lines that open more levels than that: quotes in quotes, lists in lists. */
-const DEEP_LINE = new RegExp(`^[ \\t]*(?:(?:>|[-+*]|\\d{1,9}[.)])[ \\t]*){${DEEPEST + 1}}`, 'm')
+const TOO_DEEP = new RegExp(`^[ \\t]*(?:(?:>|[-+*]|\\d{1,9}[.)])[ \\t]*){${MAX_DEPTH + 1}}`, 'm')
 
 /** One block of a text: a token of the reader, or text that is shown as it was written since it cannot be read. */
 export type Block = { readonly raw: string; readonly token?: Token }
 
 /** A text in blocks. Of one that grows, what is settled stays as it is. */
-export interface Read {
+export interface ParsedText {
   readonly blocks: readonly Block[]
   /** The beginning of the text that nothing written behind it can change, and how many blocks it makes. */
-  readonly settled: string
-  readonly settledBlocks: number
+  readonly stable: string
+  readonly stableBlocks: number
   /** What the names of links stand for: it may be told anywhere in a text. */
   readonly links: string
 }
@@ -24,15 +24,15 @@ const NO_LINKS = '{}'
  * read parts a text into blocks. Of a text that grows, `before` is what was read of it: only what follows its settled part is read again,
  * and what comes of it is what the whole text would give.
  */
-export function read(text: string, options: MarkedOptions, before?: Read): Read {
+export function parseBlocks(text: string, options: MarkedOptions, before?: ParsedText): ParsedText {
   text = text.replace(/\r\n?/g, '\n')
-  if (before?.settled && before.links === NO_LINKS && text.startsWith(before.settled)) {
-    const rest = lex(text.slice(before.settled.length), options)
+  if (before?.stable && before.links === NO_LINKS && text.startsWith(before.stable)) {
+    const rest = lex(text.slice(before.stable.length), options)
     if (rest.links === NO_LINKS) {
       return {
-        blocks: [...before.blocks.slice(0, before.settledBlocks), ...rest.blocks],
-        settled: before.settled + rest.settled,
-        settledBlocks: before.settledBlocks + rest.settledBlocks,
+        blocks: [...before.blocks.slice(0, before.stableBlocks), ...rest.blocks],
+        stable: before.stable + rest.stable,
+        stableBlocks: before.stableBlocks + rest.stableBlocks,
         links: NO_LINKS,
       }
     }
@@ -40,13 +40,13 @@ export function read(text: string, options: MarkedOptions, before?: Read): Read 
   return lex(text, options)
 }
 
-function lex(text: string, options: MarkedOptions): Read {
+function lex(text: string, options: MarkedOptions): ParsedText {
   let tokens: Token[] & { links?: object }
   try {
-    if (DEEP_LINE.test(text)) throw new RangeError('the text is nested too deep')
+    if (TOO_DEEP.test(text)) throw new RangeError('the text is nested too deep')
     tokens = new Lexer(options).lex(text)
   } catch {
-    return { blocks: text.trim() ? [{ raw: text }] : [], settled: '', settledBlocks: 0, links: NO_LINKS }
+    return { blocks: text.trim() ? [{ raw: text }] : [], stable: '', stableBlocks: 0, links: NO_LINKS }
   }
   const links = JSON.stringify(tokens.links ?? {})
   const blocks: Block[] = []
@@ -65,14 +65,14 @@ function lex(text: string, options: MarkedOptions): Read {
     blocks.push(tooDeep(token) ? { raw: token.raw } : { raw: token.raw, token })
   }
   const whole = end === text.length && links === NO_LINKS // else the places above mean nothing
-  return { blocks, settled: whole ? text.slice(0, settled) : '', settledBlocks: whole ? settledBlocks : 0, links }
+  return { blocks, stable: whole ? text.slice(0, settled) : '', stableBlocks: whole ? settledBlocks : 0, links }
 }
 
 /** tooDeep looks at the tokens within a token, without calling itself. */
 function tooDeep(token: Token): boolean {
   let level: unknown[] = [token]
   for (let depth = 0; level.length > 0; depth++) {
-    if (depth > 2 * DEEPEST) return true // a list and its item are two levels of tokens
+    if (depth > 2 * MAX_DEPTH) return true // a list and its item are two levels of tokens
     level = level.flatMap((one) => {
       const { tokens, items, header, rows } = one as Record<'tokens' | 'items' | 'header' | 'rows', unknown>
       return [tokens, items, header, rows].filter(Array.isArray).flat(2)

@@ -1,7 +1,7 @@
 import { useEffect, useState } from 'preact/hooks'
 
 /** useMedia tells whether a media query holds, and draws anew when that changes. */
-export function useMedia(query: string): boolean {
+export function useMediaQuery(query: string): boolean {
   const [holds, setHolds] = useState(() => matchMedia(query).matches)
   useEffect(() => {
     const list = matchMedia(query)
@@ -14,6 +14,6 @@ export function useMedia(query: string): boolean {
 }
 
 /** still is for people who want no movement. */
-export function still(): boolean {
+export function prefersReducedMotion(): boolean {
   return matchMedia('(prefers-reduced-motion: reduce)').matches
 }

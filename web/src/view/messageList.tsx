@@ -1,30 +1,30 @@
 import { useComputed, useSignal } from '@preact/signals'
 import { useCallback, useEffect, useLayoutEffect, useRef } from 'preact/hooks'
-import { wanted } from '../talk/here'
-import type { Talk } from '../talk/talk'
-import { count, t } from '../words/words'
+import { notificationTarget } from '../conversation/currentClient'
+import type { Client } from '../conversation/client'
+import { count, t } from '../i18n/i18n'
 import { Avatar } from './avatar'
-import { mayWrite } from './chat'
+import { canWrite } from './state'
 import { Icon } from './icon'
-import { still } from './media'
-import { Row } from './row'
-import { around, bounds, down, end, MOST, STEP, up, type Part } from './window'
+import { prefersReducedMotion } from './mediaQuery'
+import { Row } from './messageRow'
+import { centeredOn, bounds, growDown, newest, MAX_ROWS, GROW_BY, growUp, type Range } from './listRange'
 
 /** So near to the end the list follows what comes. */
-const NEAR = 60
+const FOLLOW_DISTANCE = 60
 /** So near to an edge of what is drawn more is drawn. */
-const EDGE = 800
+const LOAD_DISTANCE = 800
 
 /** emptyText says what can be done, of what the agent takes. */
-function emptyText(talk: Talk): 'emptyText' | 'emptyFiles' | 'emptyWrite' {
-  const { agent, capabilities } = talk.status.value
+function emptyText(client: Client): 'emptyText' | 'emptyFiles' | 'emptyWrite' {
+  const { agent, capabilities } = client.status.value
   if (agent === '' || (capabilities.media && capabilities.audio)) return 'emptyText'
   return capabilities.media ? 'emptyFiles' : 'emptyWrite'
 }
 
 /** List is what was said, oldest first. It follows the end as long as the person looks there; of a long history only a part is in the page. */
-export function List({ talk }: { talk: Talk }) {
-  const { conversation } = talk
+export function MessageList({ client }: { client: Client }) {
+  const { conversation } = client
   const frame = useRef<HTMLDivElement>(null)
   const inner = useRef<HTMLDivElement>(null)
   const follows = useRef(true)
@@ -33,18 +33,18 @@ export function List({ talk }: { talk: Talk }) {
   const reading = useRef(false)
   const away = useSignal(false)
   const unread = useSignal(0)
-  const shown = useSignal<Part>({})
+  const shown = useSignal<Range>({})
   const order = conversation.order.value
   const [from, to] = bounds(order, shown.value)
   const last = order.at(-1)
-  const { typing, avatar } = talk.activity.value
+  const { typing, avatar } = client.activity.value
   // A reply that grows redraws its own row only.
   const writing = useComputed(() => {
-    const newest = conversation.at(conversation.order.value.at(-1) ?? '')?.value
-    return newest?.kind === 'text' && !newest.mine && !newest.final
+    const last = conversation.signalFor(conversation.order.value.at(-1) ?? '')?.value
+    return last?.kind === 'text' && !last.mine && !last.final
   }).value
 
-  const toEnd = (smooth = false) => frame.current?.scrollTo({ top: frame.current.scrollHeight, behavior: smooth && !still() ? 'smooth' : 'instant' })
+  const toEnd = (smooth = false) => frame.current?.scrollTo({ top: frame.current.scrollHeight, behavior: smooth && !prefersReducedMotion() ? 'smooth' : 'instant' })
 
   useEffect(() => {
     const watch = new ResizeObserver(() => follows.current && toEnd())
@@ -52,7 +52,7 @@ export function List({ talk }: { talk: Talk }) {
     watch.observe(frame.current!)
     toEnd()
     // The rest of what is at hand comes after the first paint.
-    const rest = requestAnimationFrame(() => setTimeout(() => follows.current && (shown.value = end(conversation.order.peek()))))
+    const rest = requestAnimationFrame(() => setTimeout(() => follows.current && (shown.value = newest(conversation.order.peek()))))
     return () => {
       watch.disconnect()
       cancelAnimationFrame(rest)
@@ -60,24 +60,24 @@ export function List({ talk }: { talk: Talk }) {
   }, [])
 
   useEffect(() => {
-    const newest = last && conversation.get(last)
-    if (newest && newest.mine && !newest.from) {
+    const item = last && conversation.get(last)
+    if (item && item.mine && !item.from) {
       follows.current = true
-      if (shown.peek().last !== undefined) shown.value = end(order)
+      if (shown.peek().last !== undefined) shown.value = newest(order)
       toEnd()
-    } else if (!follows.current && newest) unread.value++
-    if (follows.current && to - from > MOST + STEP) shown.value = end(order)
+    } else if (!follows.current && item) unread.value++
+    if (follows.current && to - from > MAX_ROWS + GROW_BY) shown.value = newest(order)
   }, [last])
 
   // What the gateway puts in front of a few rows is drawn at once: nobody can scroll up to it.
   useLayoutEffect(() => {
-    if (follows.current && shown.peek().first !== undefined && from > 0 && to - from < MOST) shown.value = end(order)
+    if (follows.current && shown.peek().first !== undefined && from > 0 && to - from < MAX_ROWS) shown.value = newest(order)
   }, [order])
 
   // Where there is no room to scroll, more is asked for without it.
   useEffect(() => {
     const box = frame.current!
-    if (shown.peek().first !== undefined && conversation.more.peek() && box.scrollHeight <= box.clientHeight) void earlier()
+    if (shown.peek().first !== undefined && conversation.hasMore.peek() && box.scrollHeight <= box.clientHeight) void earlier()
   }, [order])
 
   // What was put in front, or taken away there, must not move what is being read.
@@ -100,7 +100,7 @@ export function List({ talk }: { talk: Talk }) {
   }
   useEffect(() => conversation.order.subscribe(() => !follows.current && hold()), [conversation])
 
-  const show = (part: Part) => {
+  const show = (part: Range) => {
     hold()
     shown.value = part
   }
@@ -109,15 +109,15 @@ export function List({ talk }: { talk: Talk }) {
     const box = frame.current!
     const rest = box.scrollHeight - box.scrollTop - box.clientHeight
     // What comes moves the end away before the list follows; only a person scrolls up.
-    if (rest < NEAR && shown.peek().last === undefined) follows.current = true
+    if (rest < FOLLOW_DISTANCE && shown.peek().last === undefined) follows.current = true
     else if (box.scrollTop < top.current) follows.current = false
     const rises = box.scrollTop < top.current
     top.current = box.scrollTop
     away.value = !follows.current
     if (follows.current) unread.value = 0
     if (held.current) return // a part is on its way
-    if (box.scrollTop < EDGE) void earlier()
-    else if (!rises && rest < EDGE && shown.peek().last !== undefined) show(down(conversation.order.peek(), shown.peek()))
+    if (box.scrollTop < LOAD_DISTANCE) void earlier()
+    else if (!rises && rest < LOAD_DISTANCE && shown.peek().last !== undefined) show(growDown(conversation.order.peek(), shown.peek()))
   }
 
   /** earlier shows older rows, from the disk or the gateway where they are not at hand. */
@@ -125,45 +125,45 @@ export function List({ talk }: { talk: Talk }) {
     if (reading.current) return
     reading.current = true
     const first = () => bounds(conversation.order.peek(), shown.peek())[0]
-    if (first() < STEP && conversation.more.peek()) await conversation.earlier().catch(() => undefined) // either may refuse; scrolling asks again
+    if (first() < GROW_BY && conversation.hasMore.peek()) await conversation.loadEarlier().catch(() => undefined) // either may refuse; scrolling asks again
     reading.current = false
-    if (first() > 0) show(up(conversation.order.peek(), shown.peek()))
+    if (first() > 0) show(growUp(conversation.order.peek(), shown.peek()))
   }
 
   /** jump shows an item of this device, and reads as far back as it takes. */
   const jump = useCallback(async (key: string) => {
-    if (!(await conversation.find(key).catch(() => false))) return
+    if (!(await conversation.reveal(key).catch(() => false))) return
     const order = conversation.order.peek()
     const [from, to] = bounds(order, shown.peek())
     const at = order.indexOf(key)
     if (at < 0) return
     follows.current = false
     const far = at < from || at >= to
-    if (far) shown.value = around(order, key)
+    if (far) shown.value = centeredOn(order, key)
     requestAnimationFrame(() => {
       const row = document.getElementById('row-' + key)
       if (!row) return
-      row.scrollIntoView({ block: 'center', behavior: far || still() ? 'instant' : 'smooth' })
+      row.scrollIntoView({ block: 'center', behavior: far || prefersReducedMotion() ? 'instant' : 'smooth' })
       row.focus({ preventScroll: true })
       row.classList.add('found')
       setTimeout(() => row.classList.remove('found'), 1500)
     })
-  }, [talk])
+  }, [client])
 
   // What a notification told of may still be on its way.
-  const sought = wanted.value
+  const query = notificationTarget.value
   useEffect(() => {
-    if (!sought) return
-    void talk.keyOf(sought).then((key) => {
-      if (!key || wanted.peek() !== sought) return
-      wanted.value = ''
+    if (!query) return
+    void client.keyOf(query).then((key) => {
+      if (!key || notificationTarget.peek() !== query) return
+      notificationTarget.value = ''
       void jump(key)
     })
-  }, [talk, sought, last])
+  }, [client, query, last])
 
   const goToEnd = () => {
     const far = shown.peek().last !== undefined
-    if (far) shown.value = end(conversation.order.peek())
+    if (far) shown.value = newest(conversation.order.peek())
     follows.current = far
     toEnd(!far)
   }
@@ -172,13 +172,13 @@ export function List({ talk }: { talk: Talk }) {
     <div class="list-box">
       <div class="list" ref={frame} onScroll={scrolled} tabindex={0} role="region" aria-label={t('conversation')}>
         <div class="list-inner" ref={inner} role="log" aria-live="off" aria-label={t('messages')}>
-          {order.length === 0 && <div class="empty"><Avatar state="idle" /><p>{t('emptyTitle')}</p>{mayWrite(talk) && <p class="quiet">{t(emptyText(talk))}</p>}</div>}
-          {order.slice(from, to).map((key, i) => <Row key={key} talk={talk} id={key} before={order[from + i - 1]} jump={jump} />)}
+          {order.length === 0 && <div class="empty"><Avatar state="idle" /><p>{t('emptyTitle')}</p>{canWrite(client) && <p class="quiet">{t(emptyText(client))}</p>}</div>}
+          {order.slice(from, to).map((key, i) => <Row key={key} client={client} id={key} before={order[from + i - 1]} jump={jump} />)}
           {typing && !writing && to === order.length && <div class="row"><div class="bubble typing" role="img" aria-label={t(avatar === 'speaking' ? 'speaking' : 'thinking')}><i /><i /><i /></div></div>}
         </div>
       </div>
       {away.value && (
-        <button type="button" class="to-end" aria-label={unread.value ? count('unread', unread.value) : t('toEnd')} onClick={goToEnd}>
+        <button type="button" class="to-end" aria-label={unread.value ? count('unread', unread.value) : t('jumpToNewest')} onClick={goToEnd}>
           <Icon name="down" />{unread.value > 0 && <span class="badge">{unread.value}</span>}
         </button>
       )}

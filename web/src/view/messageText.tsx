@@ -1,8 +1,8 @@
 import { memo } from 'preact/compat'
 import { useEffect, useMemo, useRef } from 'preact/hooks'
-import { language, t } from '../words/words'
-import { copy } from './copy'
-import { blocks, type Blocks } from './markdown'
+import { language, t } from '../i18n/i18n'
+import { copyText } from './clipboard'
+import { renderBlocks, type RenderedText } from './markdown'
 
 /** Block is one paragraph, list, table or piece of code. It is touched only when its HTML changes. */
 const Block = memo(function Block({ html, finished }: { html: string; finished: boolean }) {
@@ -15,23 +15,23 @@ const Block = memo(function Block({ html, finished }: { html: string; finished: 
 })
 
 /** Text shows a message with its formatting. */
-export function Text({ text, finished }: { text: string; finished: boolean }) {
+export function MessageText({ text, finished }: { text: string; finished: boolean }) {
   const lang = language.value
-  const before = useRef<Blocks>(undefined)
-  const { html: parts } = useMemo(() => (before.current = blocks(text, finished ? undefined : before.current)), [text, lang, finished])
+  const before = useRef<RenderedText>(undefined)
+  const { html: parts } = useMemo(() => (before.current = renderBlocks(text, finished ? undefined : before.current)), [text, lang, finished])
   return (
-    <div class="text" onClick={press}>
+    <div class="text" onClick={copyCode}>
       {parts.map((html, i) => <Block key={i} html={html} finished={finished || i < parts.length - 1} />)}
     </div>
   )
 }
 
 /** press copies a piece of code. */
-function press(event: MouseEvent): void {
+function copyCode(event: MouseEvent): void {
   const button = (event.target as Element).closest('button.code-copy')
   const code = button?.closest('.code')?.querySelector('code')
   if (!button || !code) return
-  void copy(code.textContent ?? '').then((copied) => {
+  void copyText(code.textContent ?? '').then((copied) => {
     button.textContent = t(copied ? 'copied' : 'notCopied')
     setTimeout(() => (button.textContent = t('copy')), 2000)
   })

@@ -1,14 +1,14 @@
 import { useEffect, useState } from 'preact/hooks'
-import type { Talk } from '../talk/talk'
-import { t } from '../words/words'
-import { State } from './chat'
-import { day, time } from './clock'
-import { Face } from './face'
+import type { Client } from '../conversation/client'
+import { t } from '../i18n/i18n'
+import { StatusLine } from './statusLine'
+import { formatDay, formatTime } from './clock'
+import { AgentAvatar } from './agentAvatar'
 import { Icon } from './icon'
-import { Name } from './name'
-import { Sessions } from './sessions'
+import { DisplayName } from './displayName'
+import { SessionList } from './sessions'
 
-interface Other {
+interface OtherDevice {
   id: string
   name: string
   connected: boolean
@@ -16,35 +16,35 @@ interface Other {
 }
 
 /** Side is the pane beside the conversation: the agent, its sessions where it has some, and the person's other devices where there are some. */
-export function Side({ talk, openSettings, openJobs }: { talk: Talk; openSettings: () => void; openJobs?: () => void }) {
-  const { state, capabilities, approved } = talk.status.value
-  const [others, setOthers] = useState<Other[]>([])
+export function Sidebar({ client, openSettings, openJobs }: { client: Client; openSettings: () => void; openJobs?: () => void }) {
+  const { state, capabilities, approved } = client.status.value
+  const [others, setOthers] = useState<OtherDevice[]>([])
   const asks = state === 'online' && approved && capabilities.call.includes('devices.list')
   useEffect(() => {
     if (!asks) return
     const end = new AbortController()
-    talk.device.call<{ devices: Other[] }>('devices.list', {}, { signal: end.signal }).then(
-      ({ devices }) => setOthers(devices.filter((device) => device.id !== talk.profile.id)),
+    client.device.call<{ devices: OtherDevice[] }>('devices.list', {}, { signal: end.signal }).then(
+      ({ devices }) => setOthers(devices.filter((device) => device.id !== client.profile.id)),
       () => {}, // the pane stays as it is
     )
     return () => end.abort()
-  }, [talk, asks])
-  const lists = talk.agent.calls.has('sessions.list')
+  }, [client, asks])
+  const lists = client.agent.calls.supports('sessions.list')
   return (
     <aside class={lists ? 'side listing' : 'side'} aria-label={t('about')}>
       <div class="side-head">
-        <Face talk={talk} />
-        <div class="side-words"><h1>{t('agent')}</h1><State talk={talk} /></div>
+        <AgentAvatar client={client} />
+        <div class="side-words"><h1>{t('agent')}</h1><StatusLine client={client} /></div>
       </div>
-      {lists && <Sessions talk={talk} />}
+      {lists && <SessionList client={client} />}
       {others.length > 0 && (
         <section class="side-devices">
           <h2>{t('otherDevices')}</h2>
           <ul class="devices">
             {others.map((device) => (
               <li key={device.id}>
-                <Name of={device.name || device.id} />
-                <small>{device.connected ? t('deviceOnline') : device.seen_at ? `${day(Date.parse(device.seen_at))}, ${time(Date.parse(device.seen_at))}` : ''}</small>
+                <DisplayName of={device.name || device.id} />
+                <small>{device.connected ? t('deviceOnline') : device.seen_at ? `${formatDay(Date.parse(device.seen_at))}, ${formatTime(Date.parse(device.seen_at))}` : ''}</small>
               </li>
             ))}
           </ul>

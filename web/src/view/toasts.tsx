@@ -1,15 +1,15 @@
-import { t } from '../words/words'
+import { t } from '../i18n/i18n'
 import { Icon } from './icon'
-import { dismiss, notices } from './notice'
+import { dismissToast, toasts } from './toast'
 
-export function Notices() {
+export function Toasts() {
   return (
     <div class="notices" role="status">
-      {notices.value.map((notice) => (
+      {toasts.value.map((notice) => (
         <div class="notice" key={notice.id} dir="auto">
           <span>{notice.text}</span>
           {notice.action && <button type="button" class="link" onClick={notice.action.run}>{notice.action.label}</button>}
-          <button type="button" class="round" aria-label={t('close')} onClick={() => dismiss(notice.id)}><Icon name="close" /></button>
+          <button type="button" class="round" aria-label={t('close')} onClick={() => dismissToast(notice.id)}><Icon name="close" /></button>
         </div>
       ))}
     </div>

@@ -1,11 +1,11 @@
-import type { ToolItem } from '../talk/item'
-import { count, t, type Key } from '../words/words'
+import type { ToolItem } from '../conversation/item'
+import { count, t, type Key } from '../i18n/i18n'
 import { Icon } from './icon'
 
 const states: Record<string, Key> = { started: 'toolRuns', progress: 'toolRuns', done: 'toolDone', failed: 'toolFailed' }
 
 /** Tools is what the agent did in a turn, folded. */
-export function Tools({ item }: { item: ToolItem }) {
+export function ToolSteps({ item }: { item: ToolItem }) {
   const last = item.steps.at(-1)
   if (!last) return null
   const running = item.steps.some((step) => step.state === 'started' || step.state === 'progress')

@@ -7,7 +7,7 @@
  * TRUSTED has DOMPurify give its HTML in the form that such a browser takes. Its type says string, since that is how it is handled: it
  * is kept, compared and given to the page, and never put together with other text.
  */
-export const TRUSTED = { RETURN_TRUSTED_TYPE: true as boolean }
+export const TRUSTED_OUTPUT = { RETURN_TRUSTED_TYPE: true as boolean }
 
 interface Policies {
   createPolicy(name: string, rules: { createScriptURL(): string }): { createScriptURL(address: string): unknown }

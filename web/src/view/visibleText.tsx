@@ -2,21 +2,21 @@ import { rightToLeft, whole, type Segment, type Shown } from '@hermes-mobile/sdk
 import type { ComponentChildren } from 'preact'
 import { memo } from 'preact/compat'
 import { useState } from 'preact/hooks'
-import { count, t } from '../words/words'
+import { count, t } from '../i18n/i18n'
 
 /** So many pieces are elements of their own; what comes behind them is one text, with its marks. */
-const MOST = 2000
+const MAX_ELEMENTS = 2000
 
 /** Visible shows a text as a person must see it before deciding on it: with marks for what does not show as itself, and with folds. */
-export const Visible = memo(function Visible({ shown, command = false }: { shown: Shown; command?: boolean }) {
+export const VisibleText = memo(function Visible({ shown, command = false }: { shown: Shown; command?: boolean }) {
   const { segments } = shown
-  const rest = segments.slice(MOST)
+  const rest = segments.slice(MAX_ELEMENTS)
   return (
     <>
-      {segments.slice(0, MOST).map((segment, i) => {
+      {segments.slice(0, MAX_ELEMENTS).map((segment, i) => {
         if (segment.count) return <Fold key={i} segment={segment} />
         if (segment.kind === 'mark') return <span key={i} class="odd-mark">{segment.text}</span>
-        return <bdi key={i} dir={command ? 'ltr' : undefined}>{command ? words(segment.text) : segment.text}</bdi>
+        return <bdi key={i} dir={command ? 'ltr' : undefined}>{command ? isolateWords(segment.text) : segment.text}</bdi>
       })}
       {rest.length > 0 && (command ? <bdo dir="ltr">{whole({ ...shown, segments: rest })}</bdo> : whole({ ...shown, segments: rest }))}
     </>
@@ -27,12 +27,12 @@ export const Visible = memo(function Visible({ shown, command = false }: { shown
  * words isolates each word of a command that is written from right to left, so that the words stand in the order in which the shell takes them,
  * and shows where a line of the command ends: the screen breaks lines, too. Where there are too many, all letters stand from left to right.
  */
-function words(text: string): ComponentChildren {
-  const pieces = rightToLeft(text).flatMap((word, i) => (i % 2 ? [<bdi>{word}</bdi>] : ends(word)))
-  return pieces.length <= MOST ? pieces : <bdo dir="ltr">{text.replaceAll('\n', '⏎\n')}</bdo>
+function isolateWords(text: string): ComponentChildren {
+  const pieces = rightToLeft(text).flatMap((word, i) => (i % 2 ? [<bdi>{word}</bdi>] : markLineEnds(word)))
+  return pieces.length <= MAX_ELEMENTS ? pieces : <bdo dir="ltr">{text.replaceAll('\n', '⏎\n')}</bdo>
 }
 
-const ends = (text: string): ComponentChildren[] =>
+const markLineEnds = (text: string): ComponentChildren[] =>
   text.split('\n').flatMap((line, i, { length }) => (i < length - 1 ? [line, <span class="line-end" aria-hidden="true">⏎</span>, '\n'] : [line]))
 
 /** Fold stands for spaces, blank lines or equal marks until it is opened. */

@@ -5,12 +5,12 @@ import { page, worker } from './scope'
 declare const VERSION: string
 declare const FILES: string[]
 
-const CACHE = 'hermes-page ' + VERSION
+const CACHE_NAME = 'hermes-page ' + VERSION
 /** The page's own files, by their whole address. */
-const ours = new Set(FILES.map((file) => new URL(file, self.location.href).href))
+const pageFiles = new Set(FILES.map((file) => new URL(file, self.location.href).href))
 
 worker.addEventListener('install', (event) => {
-  event.waitUntil(caches.open(CACHE).then((cache) => cache.addAll(FILES.map((file) => new Request(file, { cache: 'reload' })))))
+  event.waitUntil(caches.open(CACHE_NAME).then((cache) => cache.addAll(FILES.map((file) => new Request(file, { cache: 'reload' })))))
 })
 
 worker.addEventListener('message', (event) => {
@@ -20,7 +20,7 @@ worker.addEventListener('message', (event) => {
 worker.addEventListener('activate', (event) => {
   event.waitUntil(
     (async () => {
-      for (const name of await caches.keys()) if (name.startsWith('hermes-page ') && name !== CACHE) await caches.delete(name)
+      for (const name of await caches.keys()) if (name.startsWith('hermes-page ') && name !== CACHE_NAME) await caches.delete(name)
       await worker.clients.claim()
     })(),
   )
@@ -31,20 +31,20 @@ worker.addEventListener('fetch', (event) => {
   if (request.method !== 'GET') return
   const url = new URL(request.url)
   const address = url.origin + url.pathname
-  if (!ours.has(address)) return
+  if (!pageFiles.has(address)) return
   event.respondWith(
     (async () => {
-      const cache = await caches.open(CACHE)
+      const cache = await caches.open(CACHE_NAME)
       return (await cache.match(address)) ?? fetch(request)
     })(),
   )
-  if (address === page) event.waitUntil(renew().catch(() => {})) // there is no network, which is what this is for
+  if (address === page) event.waitUntil(refreshPage().catch(() => {})) // there is no network, which is what this is for
 })
 
 /** renew brings the page itself up to date, for the settings of the owner that are in it. A page of another version comes with its own worker. */
-async function renew(): Promise<void> {
+async function refreshPage(): Promise<void> {
   const response = await fetch(page, { cache: 'no-cache' })
   if (!response.ok || response.redirected) return
   const names = (await response.clone().text()).match(/\.\/assets\/[^"]+/g) ?? []
-  if (names.length > 0 && names.every((name) => ours.has(new URL(name, page).href))) await (await caches.open(CACHE)).put(page, response)
+  if (names.length > 0 && names.every((name) => pageFiles.has(new URL(name, page).href))) await (await caches.open(CACHE_NAME)).put(page, response)
 }
