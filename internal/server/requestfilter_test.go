@@ -46,7 +46,7 @@ func TestRefusalsAreLogged(t *testing.T) {
 // What a request was rejected for may quote what was sent.
 func TestReasonsAreShort(t *testing.T) {
 	out := &log{}
-	refusalLog{slog.New(slog.NewTextHandler(out, nil))}.note(netip.MustParseAddr("192.0.2.1"), http.StatusForbidden, "why "+strings.Repeat("and why ", 4000))
+	(&requestFilter{log: slog.New(slog.NewTextHandler(out, nil))}).note(netip.MustParseAddr("192.0.2.1"), http.StatusForbidden, "why "+strings.Repeat("and why ", 4000))
 	if n := len(out.String()); n > 2*maxWhy {
 		t.Errorf("the line has %d bytes", n)
 	}

@@ -187,7 +187,7 @@ func TestPasskeyAfterTheToken(t *testing.T) {
 	if resp := r.apiAs("192.0.2.1", nobody, "POST", "/passkey/ask", "{}"); resp.StatusCode != http.StatusForbidden {
 		t.Errorf("a passkey alone: %s", resp.Status)
 	}
-	alone, err := r.server.passkeys.Ask(passkey.Site{ID: "agent.example", Origin: agentOrigin}, passkeyAlone)
+	alone, err := r.server.logins.passkeys.Ask(passkey.Site{ID: "agent.example", Origin: agentOrigin}, passkeyAlone)
 	ok(t, err)
 	options, err := json.Marshal(alone)
 	ok(t, err)
@@ -286,7 +286,7 @@ func TestPasskeyRequestsAreChecked(t *testing.T) {
 	if resp := r.ask(visit{method: "POST", path: "/admin/api/passkeys/begin", body: "{}"}.with(here)); resp.StatusCode != http.StatusUnprocessableEntity {
 		t.Errorf("at 127.0.0.1: %s", resp.Status)
 	}
-	local := visit{host: "localhost:" + r.server.port(), method: "POST", path: "/admin/api/passkeys/begin", body: "{}"}.with(here)
+	local := visit{host: "localhost:" + r.server.addresses.port(), method: "POST", path: "/admin/api/passkeys/begin", body: "{}"}.with(here)
 	if body := text(t, r.ask(local)); !strings.Contains(body, `"id":"localhost"`) {
 		t.Errorf("at localhost: %s", body)
 	}
