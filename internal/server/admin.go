@@ -163,25 +163,25 @@ func (s *Server) adminHandler() http.Handler {
 	handle("POST /admin/link", func(ctx context.Context, _ Command) (any, error) { return s.AdminLink(ctx) })
 	mux.Handle("GET /metrics", s.metrics.Handler())
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) { s.answerReady(w, true) })
-	handle("GET /devices", func(ctx context.Context, _ Command) (any, error) { return s.hub.Devices(ctx) })
-	handle("POST /devices/rename", func(ctx context.Context, c Command) (any, error) { return nil, s.hub.Rename(ctx, c.ID, c.Name) })
-	handle("POST /devices/rights", func(ctx context.Context, c Command) (any, error) { return s.hub.SetRights(ctx, c.ID, c.Rights) })
+	handle("GET /devices", func(ctx context.Context, _ Command) (any, error) { return s.hub.Owner().Devices(ctx) })
+	handle("POST /devices/rename", func(ctx context.Context, c Command) (any, error) { return nil, s.hub.Owner().Rename(ctx, c.ID, c.Name) })
+	handle("POST /devices/rights", func(ctx context.Context, c Command) (any, error) { return s.hub.Owner().SetRights(ctx, c.ID, c.Rights) })
 	handle("POST /devices/join", func(ctx context.Context, c Command) (any, error) {
-		return nil, s.hub.Join(ctx, strings.TrimPrefix(c.ID, frame.SessionPrefix), strings.TrimPrefix(c.Name, frame.SessionPrefix))
+		return nil, s.hub.Owner().Join(ctx, strings.TrimPrefix(c.ID, frame.SessionPrefix), strings.TrimPrefix(c.Name, frame.SessionPrefix))
 	})
 	handle("POST /devices/leave", func(ctx context.Context, c Command) (any, error) {
-		return nil, s.hub.Leave(ctx, strings.TrimPrefix(c.ID, frame.SessionPrefix))
+		return nil, s.hub.Owner().Leave(ctx, strings.TrimPrefix(c.ID, frame.SessionPrefix))
 	})
-	handle("POST /devices/unbind", func(ctx context.Context, c Command) (any, error) { return nil, s.hub.Unbind(ctx, c.ID) })
-	handle("POST /devices/revoke", func(ctx context.Context, c Command) (any, error) { return nil, s.hub.Revoke(ctx, c.ID) })
+	handle("POST /devices/unbind", func(ctx context.Context, c Command) (any, error) { return nil, s.hub.Owner().Unbind(ctx, c.ID) })
+	handle("POST /devices/revoke", func(ctx context.Context, c Command) (any, error) { return nil, s.hub.Owner().Revoke(ctx, c.ID) })
 	handle("POST /devices/rotate", s.rotate)
 	handle("GET /home", func(ctx context.Context, _ Command) (any, error) { return s.home(ctx) })
 	handle("POST /home/look", func(ctx context.Context, c Command) (any, error) { return s.candidate(ctx, c.ID) })
 	handle("POST /home/set", func(ctx context.Context, c Command) (any, error) { return s.setHome(ctx, c.ID) })
-	handle("POST /home/clear", func(ctx context.Context, _ Command) (any, error) { return nil, s.hub.ClearHome(ctx) })
+	handle("POST /home/clear", func(ctx context.Context, _ Command) (any, error) { return nil, s.hub.Owner().ClearHome(ctx) })
 	handle("GET /pairing", func(context.Context, Command) (any, error) { return ListPairing(s.pairing) })
 	handle("POST /pairing/approve", func(ctx context.Context, c Command) (any, error) {
-		user, err := s.hub.ApproveUser(ctx, c.ID)
+		user, err := s.hub.Owner().ApproveUser(ctx, c.ID)
 		if err != nil {
 			return nil, err
 		}
@@ -234,7 +234,7 @@ func (s *Server) adminHandler() http.Handler {
 			answer(w, nil, fmt.Errorf("the limit: %w", err))
 			return
 		}
-		list, err := s.hub.Deliveries(r.Context(), q.Get("device"), q.Get("state"), limit)
+		list, err := s.hub.Owner().Deliveries(r.Context(), q.Get("device"), q.Get("state"), limit)
 		answer(w, list, err)
 	})
 	handle("POST /deliver", func(ctx context.Context, c Command) (any, error) {
@@ -301,7 +301,7 @@ func ListPairing(p *access.Pairing) (PairingList, error) {
 }
 
 func (s *Server) revokeUser(ctx context.Context, c Command) (any, error) {
-	if err := s.hub.RevokeUser(ctx, c.ID); err != nil {
+	if err := s.hub.Owner().RevokeUser(ctx, c.ID); err != nil {
 		return nil, err
 	}
 	out := Approved{User: access.User{UserID: c.ID}}
@@ -337,13 +337,13 @@ func tokenEnd(seconds int64) (time.Time, error) {
 // rotate has a device's own token replaced.
 func (s *Server) rotate(ctx context.Context, c Command) (any, error) {
 	if c.Life == nil {
-		return nil, s.hub.Rotate(ctx, c.ID, nil)
+		return nil, s.hub.Owner().Rotate(ctx, c.ID, nil)
 	}
 	expires, err := tokenEnd(*c.Life)
 	if err != nil {
 		return nil, err
 	}
-	return nil, s.hub.Rotate(ctx, c.ID, &expires)
+	return nil, s.hub.Owner().Rotate(ctx, c.ID, &expires)
 }
 
 // code is what a pairing code is made for.
@@ -353,7 +353,7 @@ func (c Command) code() (access.PairingCode, error) {
 }
 
 func (s *Server) invite(ctx context.Context, of access.PairingCode) (Invitation, error) {
-	code, name, expires, err := s.hub.Invite(ctx, of, inviteLife)
+	code, name, expires, err := s.hub.Owner().Invite(ctx, of, inviteLife)
 	if err != nil {
 		return Invitation{}, err
 	}
@@ -418,7 +418,7 @@ func outward() string {
 }
 
 func (s *Server) status(ctx context.Context) (Status, error) {
-	devices, err := s.hub.Devices(ctx)
+	devices, err := s.hub.Owner().Devices(ctx)
 	if err != nil {
 		return Status{}, err
 	}

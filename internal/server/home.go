@@ -24,7 +24,7 @@ type Delivery struct {
 }
 
 func (s *Server) home(ctx context.Context) (HomeChannel, error) {
-	d, err := s.hub.Home(ctx)
+	d, err := s.hub.Owner().Home(ctx)
 	if err != nil || d == nil {
 		return HomeChannel{}, err
 	}
@@ -42,7 +42,7 @@ func (s *Server) withGateway(d *hub.DeviceInfo) HomeChannel {
 // candidate describes the device that becomes the home channel when this one is named: a conversation that several share
 // goes by one of them, under whose id Hermes knows it.
 func (s *Server) candidate(ctx context.Context, id string) (HomeChannel, error) {
-	list, err := s.hub.Devices(ctx)
+	list, err := s.hub.Owner().Devices(ctx)
 	if err != nil {
 		return HomeChannel{}, err
 	}
@@ -61,7 +61,7 @@ func (s *Server) candidate(ctx context.Context, id string) (HomeChannel, error) 
 func (s *Server) setHome(ctx context.Context, id string) (HomeChannel, error) {
 	c, err := s.candidate(ctx, id)
 	if err == nil {
-		err = s.hub.SetHome(ctx, c.Device.ID)
+		err = s.hub.Owner().SetHome(ctx, c.Device.ID)
 	}
 	if err != nil {
 		return HomeChannel{}, err
@@ -73,7 +73,7 @@ func (s *Server) setHome(ctx context.Context, id string) (HomeChannel, error) {
 func (s *Server) deliver(ctx context.Context, f *frame.Deliver) (any, error) {
 	var answer frame.Down
 	err := s.attempt(ctx, "delivery.sent", f.To, func() (err error) {
-		answer, err = s.hub.Deliver(ctx, "hermes-mobile deliver", f)
+		answer, err = s.hub.Owner().Deliver(ctx, "hermes-mobile deliver", f)
 		if refused, is := answer.(*frame.Error); is {
 			return refused
 		}

@@ -89,13 +89,13 @@ func (s *Server) overview(ctx context.Context) (o Overview, err error) {
 	if o.Status, err = s.status(ctx); err != nil {
 		return o, err
 	}
-	if o.Devices, err = s.hub.Devices(ctx); err != nil {
+	if o.Devices, err = s.hub.Owner().Devices(ctx); err != nil {
 		return o, err
 	}
 	if o.Home, err = s.home(ctx); err != nil {
 		return o, err
 	}
-	o.Paired = s.hub.Paired()
+	o.Paired = s.hub.Owner().Paired()
 	o.Pairing, err = ListPairing(s.pairing)
 	note(err)
 	o.Tokens, err = s.listTokens(ctx)

@@ -191,7 +191,7 @@ func New(ctx context.Context, cfg *config.Config, version string, log *slog.Logg
 		AllowAllUsers: cfg.AllowAllUsers, AllowedUsers: set(cfg.AllowedUsers), AllowedDevices: set(cfg.AllowedDevices), Named: named(cfg),
 		PromptLife: time.Duration(cfg.PromptSeconds) * time.Second, MaxMedia: cfg.MaxMediaBytes, OutboxEntries: cfg.OutboxEntries,
 		OutboxBytes: cfg.OutboxBytes, Budget: s.budget, DeviceShare: deviceShare, TokenShare: tokenShare,
-		RejectOffline: cfg.OfflineDelivery == "reject", TurnLease: turnLease, HelloTimeout: helloTimeout})
+		RejectOffline: cfg.OfflineDelivery == "reject", IdleTimeout: turnLease, HelloTimeout: helloTimeout})
 	return s, nil
 }
 
@@ -379,12 +379,12 @@ func (s *Server) pairingChanged(ctx context.Context) func(access.Change) {
 			return
 		}
 		for _, user := range c.Approved {
-			if err := s.hub.SawApproval(ctx, user); err != nil {
+			if err := s.hub.Owner().SawApproval(ctx, user); err != nil {
 				s.log.Error("an approval could not be told", "user", user, "error", err)
 			}
 		}
 		for _, user := range c.Revoked {
-			if err := s.hub.SawRevocation(ctx, user); err != nil {
+			if err := s.hub.Owner().SawRevocation(ctx, user); err != nil {
 				s.log.Error("a revocation could not be carried out", "user", user, "error", err)
 			}
 		}

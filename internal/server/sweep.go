@@ -50,7 +50,7 @@ func (s *Server) sweepOnce(ctx context.Context, now time.Time) {
 		return err != nil
 	}
 	failed("the audit log could not be swept", s.store.SweepAudit(ctx, now.AddDate(0, 0, -s.cfg.AuditDays), auditKept))
-	failed("unapproved devices could not be removed", s.hub.DropUnapproved(ctx, now.Add(-unapproved)))
+	failed("unapproved devices could not be removed", s.hub.Owner().DropUnapproved(ctx, now.Add(-unapproved)))
 	keep := store.Retention{IDs: idsKept, Records: recordsKept, Deliveries: recordsMost, Outbox: time.Duration(s.cfg.OutboxDays) * 24 * time.Hour, Entries: s.cfg.OutboxEntries}
 	s.hub.Swept()
 	err := s.store.Sweep(ctx, keep, now)

@@ -139,7 +139,7 @@ func (s *Server) reloadTokens(cfg *config.Config) error {
 	for _, t := range list {
 		accepted[hub.TokenSum(t.Secret)] = t
 	}
-	s.hub.TokensChanged(accepted)
+	s.hub.Owner().TokensChanged(accepted)
 	s.log.Info("tokens were read again", "tokens", len(list))
 	return nil
 }
