@@ -9,28 +9,28 @@ import (
 	"hermes-mobile/internal/hub"
 )
 
-func shortLease(d time.Duration) func(*hub.Options) {
-	return func(o *hub.Options) { o.TurnLease = d }
+func shortIdleTimeout(d time.Duration) func(*hub.Options) {
+	return func(o *hub.Options) { o.IdleTimeout = d }
 }
 
 // An agent that takes a message and is never heard of again: the turn ends, what was begun gets its end, the indicator
 // goes off, and the next message has its turn.
-func TestLeaseEndsASilentTurn(t *testing.T) {
-	const lease = 150 * time.Millisecond
-	w := newWorld(t, shortLease(lease))
+func TestIdleTimeoutEndsASilentTurn(t *testing.T) {
+	const timeout = 150 * time.Millisecond
+	w := newWorld(t, shortIdleTimeout(timeout))
 	c := w.connect("d")
 	c.text("m1", "one")
 	c.text("m2", "two")
 	h := w.take()
 	var last time.Time
-	for _, text := range []string{"a", "a b", "a b c"} { // signs of life: the lease runs from the last
-		until(t, "some of the lease to pass", func() bool { return last.IsZero() || time.Since(last) > lease/2 })
+	for _, text := range []string{"a", "a b", "a b c"} { // signs of life: the timeout runs from the last
+		until(t, "some of the timeout to pass", func() bool { return last.IsZero() || time.Since(last) > timeout/2 })
 		last = time.Now()
 		w.post("d", agent.Say{ID: "s1", Text: text, N: h.N, ReplyTo: h.ID})
 	}
 	m := find(c, func(m *frame.Message) bool { return m.Final })
-	if early := time.Since(last); early < lease {
-		t.Errorf("the turn was ended after %v, the lease is %v", early, lease)
+	if early := time.Since(last); early < timeout {
+		t.Errorf("the turn was ended after %v, the timeout is %v", early, timeout)
 	}
 	if m.ID != "s1" || m.Text != "a b c" || !m.Interrupted || m.ReplyTo != "m1" || m.Seq == 0 {
 		t.Errorf("the end of the message: %s", show(m))
@@ -46,8 +46,8 @@ func TestLeaseEndsASilentTurn(t *testing.T) {
 }
 
 // Also an agent that never says whether it took the message.
-func TestLeaseEndsAHandWithoutAnswer(t *testing.T) {
-	w := newWorld(t, shortLease(50*time.Millisecond))
+func TestIdleTimeoutEndsAnUnackedInput(t *testing.T) {
+	w := newWorld(t, shortIdleTimeout(50*time.Millisecond))
 	c := w.connect("d")
 	c.text("m1", "one")
 	c.text("m2", "two")
@@ -57,17 +57,17 @@ func TestLeaseEndsAHandWithoutAnswer(t *testing.T) {
 	}
 }
 
-// A person may take the card's time to answer; the lease waits for that.
-func TestLeaseWaitsForOpenCards(t *testing.T) {
-	const lease = 50 * time.Millisecond
-	w := newWorld(t, shortLease(lease))
+// A person may take the card's time to answer; the timeout waits for that.
+func TestIdleTimeoutWaitsForOpenCards(t *testing.T) {
+	const timeout = 50 * time.Millisecond
+	w := newWorld(t, shortIdleTimeout(timeout))
 	c := w.connect("d")
 	c.text("m1", "one")
 	c.text("m2", "two")
 	h := w.take()
 	w.post("d", agent.Ask{Card: approvalCard("c1", h.N)})
 	asked := time.Now()
-	until(t, "several leases to pass", func() bool { return time.Since(asked) > 6*lease })
+	until(t, "several timeouts to pass", func() bool { return time.Since(asked) > 6*timeout })
 	c.sync()
 	w.idle()
 	c.send(&frame.Answer{PromptID: "c1", OptionID: "once"})
@@ -79,10 +79,10 @@ func TestLeaseWaitsForOpenCards(t *testing.T) {
 	}
 }
 
-// Once the card is answered the agent is alone again, and the lease counts: not the hour that the card could have lived.
-func TestLeaseCountsAfterTheAnswer(t *testing.T) {
-	const lease = 50 * time.Millisecond
-	w := newWorld(t, shortLease(lease))
+// Once the card is answered the agent is alone again, and the timeout counts: not the hour that the card could have lived.
+func TestIdleTimeoutCountsAfterTheAnswer(t *testing.T) {
+	const timeout = 50 * time.Millisecond
+	w := newWorld(t, shortIdleTimeout(timeout))
 	c := w.connect("d")
 	c.text("m1", "one")
 	c.text("m2", "two")
@@ -91,7 +91,7 @@ func TestLeaseCountsAfterTheAnswer(t *testing.T) {
 	card.Life = time.Hour
 	w.post("d", agent.Ask{Card: card})
 	asked := time.Now()
-	until(t, "several leases to pass", func() bool { return time.Since(asked) > 4*lease })
+	until(t, "several timeouts to pass", func() bool { return time.Since(asked) > 4*timeout })
 	c.send(&frame.Answer{PromptID: "c1", OptionID: "once"})
 	w.told().taken(nil) // and silence
 	if h := w.take(); h.Text != "two" {
@@ -99,9 +99,9 @@ func TestLeaseCountsAfterTheAnswer(t *testing.T) {
 	}
 }
 
-// A message in the middle of another's turn has no lease of its own, and is not in the way of what follows.
-func TestLeaseAndAdmitted(t *testing.T) {
-	w := newWorld(t, shortLease(80*time.Millisecond))
+// A message in the middle of another's turn has no timeout of its own, and is not in the way of what follows.
+func TestIdleTimeoutAndOutOfBand(t *testing.T) {
+	w := newWorld(t, shortIdleTimeout(80*time.Millisecond))
 	w.agent.admits = func(in agent.Input) bool { return in.Text == "/x" }
 	c := w.connect("d")
 	c.text("m1", "one")
