@@ -104,7 +104,7 @@ func gatewayEvents(t *testing.T) string {
 		t.Fatal("no event was found in internal/agent/relay: has it changed its form?")
 	}
 	for _, m := range found {
-		text, _, _ := strings.Cut(m[2], " (relay-facts")
+		text, _, _ := strings.Cut(m[2], " (doc/hermes")
 		fmt.Fprintf(&b, "| `%s` | %s |\n", m[1], text)
 	}
 	return b.String()

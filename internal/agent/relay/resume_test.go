@@ -51,7 +51,7 @@ func killed(t *testing.T, edits bool) (*rig, *peer) {
 	r.until("gone", func() bool { return !r.a.Status("tel").Online })
 	r.pass(8 * time.Second)
 	p = r.dial()
-	r.pass(typingGone + 10*time.Second) // it loads for long
+	r.pass(idleUntyped + 10*time.Second) // it loads for long
 	if d := r.h.dones("tel"); len(d) != 0 {
 		t.Fatalf("the turn ended before the gateway went on with it: %+v", d)
 	}
