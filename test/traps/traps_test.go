@@ -30,8 +30,9 @@ const (
 	direct   = "internal/agent/direct."
 )
 
-// traps is the list, in four parts: how a gateway goes deaf (relay-facts §7), how it goes and comes (§10), what failing
-// answers do to it (§11), and what has gone wrong in other programs of this kind.
+// traps is the list, in four parts: how a gateway stalls (doc/hermes/relay.md §7), how it goes and
+// comes (§10), what failing answers do to it (§11), and what has gone wrong in other programs of
+// this kind.
 var traps = []trap{
 	// §7, the table: what makes a gateway deaf for 30 s while a turn runs in that chat.
 	{"wedge: /approve or /deny in words, older", "sent, for there is no other way; what comes out meanwhile is shown, everything else waits",
