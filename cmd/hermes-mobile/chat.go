@@ -224,7 +224,7 @@ func readToken(path string) (string, error) {
 }
 
 // credentials makes sure there is something to be let in by. On this machine the owner's terminal pairs itself.
-func credentials(ctx context.Context, c *device.Config, store *device.FileStore, target, data string) error {
+func credentials(ctx context.Context, c *device.Config, store device.Store, target, data string) error {
 	if c.Token != "" || c.PairCode != "" {
 		return nil
 	}

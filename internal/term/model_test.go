@@ -408,7 +408,7 @@ func TestProfile(t *testing.T) {
 	if !slices.Equal(f.asked, []string{"profile work"}) {
 		t.Errorf("asked %q", f.asked)
 	}
-	f.err = &device.CallError{CallError: frame.CallError{Code: "not_found", Message: "there is no profile of that name"}}
+	f.err = &frame.CallError{Code: "not_found", Message: "there is no profile of that name"}
 	if got := profile(t.Context(), f, "x"); got != "x was not chosen: not_found: there is no profile of that name" {
 		t.Errorf("%q", got)
 	}
@@ -453,7 +453,7 @@ func TestNewDeviceIsTold(t *testing.T) {
 	}
 	s.asked(t, "/revoke", run, "send /revoke")
 	s.asked(t, "/revoke the plan", run, "send /revoke the plan")
-	s.fake.err = &device.CallError{CallError: frame.CallError{Code: "forbidden", Message: "only those that came after it"}}
+	s.fake.err = &frame.CallError{Code: "forbidden", Message: "only those that came after it"}
 	run("/revoke tel-9")
 	if v := seen(); !strings.Contains(v, "tel-9 was not revoked") || !strings.Contains(v, "came after it") {
 		t.Errorf("%s", v)
