@@ -347,12 +347,12 @@ func (s *Server) rotate(ctx context.Context, c Command) (any, error) {
 }
 
 // code is what a pairing code is made for.
-func (c Command) code() (hub.Code, error) {
+func (c Command) code() (access.PairingCode, error) {
 	life, err := tokenLife(c.Seconds)
-	return hub.Code{User: c.User, Trusted: c.Trusted, Life: life}, err
+	return access.PairingCode{User: c.User, Trusted: c.Trusted, Life: life}, err
 }
 
-func (s *Server) invite(ctx context.Context, of hub.Code) (Invitation, error) {
+func (s *Server) invite(ctx context.Context, of access.PairingCode) (Invitation, error) {
 	code, name, expires, err := s.hub.Invite(ctx, of, inviteLife)
 	if err != nil {
 		return Invitation{}, err

@@ -56,7 +56,7 @@ func (s *Server) newWithin(ctx context.Context) (agent.Agent, error) {
 func (s *Server) newGatewayClient() (*gateway.Client, error) {
 	// The owner wrote the address, so plain http is meant; the client allows it in private networks only.
 	profile := gateway.Profile{ID: "serve", Name: "serve", Remote: s.cfg.APIURL, Auth: gateway.AuthNone, Insecure: true}
-	profile.Jobs = gateway.Jobs(s.cfg.APIJobs)
+	profile.Jobs = gateway.JobAccess(s.cfg.APIJobs)
 	if s.cfg.APIKind == "openai" {
 		profile.Kind = gateway.OpenAI
 	}

@@ -16,7 +16,6 @@ import (
 	"hermes-mobile/internal/agent/relay"
 	"hermes-mobile/internal/config"
 	"hermes-mobile/internal/doctor"
-	"hermes-mobile/internal/hub"
 )
 
 // Health is what /readyz answers, and what the status shows.
@@ -64,7 +63,7 @@ func (s *Server) facts(l *look) *doctor.Facts {
 	now := time.Now()
 	agent := s.agent.Status("")
 	state := &doctor.Server{Address: s.listener.Addr().String(), Started: s.started, AgentOnline: agent.Online, AgentDetail: agent.Detail, API: s.api(),
-		Devices: s.hub.Refused(), Requests: s.requests.Often(), Forwarded: s.forwarded.Often(), Strangers: s.strangers.Drops(), PushOff: s.pushOff}
+		Devices: s.hub.Rejected(), Requests: s.requests.Often(), Forwarded: s.forwarded.Often(), Strangers: s.strangers.Drops(), PushOff: s.pushOff}
 	storage := s.budget.Use()
 	state.Storage = &storage
 	if at := s.hub.StoreFailedAt(); !at.IsZero() && now.Sub(at) < storeTrouble {
@@ -144,8 +143,8 @@ func (s *Server) noteProxies(next http.Handler) http.Handler {
 }
 
 // newRefusals makes the memories of who was turned away before the hub saw it.
-func newRefusals() (requests, forwarded *hub.Refusals) {
-	return hub.NewRefusals(time.Now), hub.NewRefusals(time.Now)
+func newRefusals() (requests, forwarded *access.Rejections) {
+	return access.NewRejections(time.Now), access.NewRejections(time.Now)
 }
 
 func bearer(r *http.Request) string {

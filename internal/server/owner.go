@@ -10,6 +10,7 @@ import (
 
 	"rsc.io/qr"
 
+	"hermes-mobile/internal/access"
 	"hermes-mobile/internal/doctor"
 	"hermes-mobile/internal/hub"
 )
@@ -31,7 +32,7 @@ type Overview struct {
 	Devices []hub.DeviceInfo   `json:"devices"`
 	Home    HomeChannel        `json:"home"`
 	Pairing PairingList        `json:"pairing"`
-	Paired  []hub.Paired       `json:"paired"` // who has redeemed codes lately
+	Paired  []access.Paired    `json:"paired"` // who has redeemed codes lately
 	Tokens  []TokenInfo        `json:"tokens"`
 	Totals  map[string]float64 `json:"totals"` // of the metrics, since the start
 	// Problems say what cannot be shown, and why.

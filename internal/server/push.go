@@ -10,7 +10,7 @@ import (
 	"strings"
 
 	"hermes-mobile/internal/access"
-	"hermes-mobile/internal/hub"
+	"hermes-mobile/internal/notify"
 	"hermes-mobile/internal/push"
 )
 
@@ -84,12 +84,12 @@ func (s *Server) pushAction(w http.ResponseWriter, r *http.Request) {
 	}
 	outcome, err := s.hub.Act(r.Context(), body.Token)
 	switch {
-	case errors.Is(err, hub.ErrActionForged):
+	case errors.Is(err, notify.ErrForged):
 		s.guard.Wrong(addr)
 		answerAction(w, http.StatusForbidden, actionAnswer{Message: spoken(err)})
-	case errors.Is(err, hub.ErrActionRefused), errors.Is(err, hub.ErrActionUnread), errors.Is(err, hub.ErrActionTooNew):
+	case errors.Is(err, notify.ErrRejected), errors.Is(err, notify.ErrCut), errors.Is(err, notify.ErrTooNew):
 		answerAction(w, http.StatusForbidden, actionAnswer{Message: spoken(err)})
-	case errors.Is(err, hub.ErrActionExpired):
+	case errors.Is(err, notify.ErrExpired):
 		answerAction(w, http.StatusGone, actionAnswer{Message: spoken(err)})
 	case err != nil:
 		answerAction(w, http.StatusServiceUnavailable, actionAnswer{Message: "The server cannot use its store now, nothing was decided: try again."})

@@ -85,8 +85,8 @@ type Server struct {
 	looks     *looks
 	hermes    versions
 	letIn     []config.Gateway // also the one whose secret was made here
-	requests  *hub.Refusals
-	forwarded *hub.Refusals
+	requests  *access.Rejections
+	forwarded *access.Rejections
 	probes    probes
 	turned    refusalLog
 

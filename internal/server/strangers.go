@@ -6,7 +6,7 @@ import (
 	"net/netip"
 	"time"
 
-	"hermes-mobile/internal/access"
+	"hermes-mobile/internal/ratelimit"
 	"hermes-mobile/internal/strangers"
 )
 
@@ -41,11 +41,11 @@ func (s *Server) boundStrangers(l net.Listener, limit int) *strangers.Listener {
 
 // networkOf gives what an address counts as. A trusted proxy stands for many clients; where it says
 // no other address, such as for programs of this machine, nothing tells them apart.
-func (s *Server) networkOf(addr netip.Addr) (netip.Addr, bool) {
+func (s *Server) networkOf(addr netip.Addr) (netip.Prefix, bool) {
 	if s.proxies.Trusts(addr) {
-		return netip.Addr{}, false
+		return netip.Prefix{}, false
 	}
-	return access.Network(addr), true
+	return ratelimit.Network(addr), true
 }
 
 // unambiguous ends connections after requests whose end a proxy may have seen elsewhere: a body

@@ -7,8 +7,8 @@ import (
 	"net/http"
 
 	"hermes-mobile/gateway"
+	"hermes-mobile/internal/access"
 	"hermes-mobile/internal/agent"
-	"hermes-mobile/internal/hub"
 )
 
 // within is how a program uses a server inside of itself.
@@ -65,7 +65,7 @@ func (s *Server) guarded(next http.Handler) http.Handler {
 
 // Invite makes a pairing code for a device of a user, which may answer cards at once, for the program that the server is within.
 func (s *Server) Invite(ctx context.Context, user string) (Invitation, error) {
-	return s.invite(ctx, hub.Code{User: user, Trusted: true})
+	return s.invite(ctx, access.PairingCode{User: user, Trusted: true})
 }
 
 // PagePaths are the addresses of the page's files.
