@@ -25,7 +25,8 @@ import (
 
 const adminSecret = "3333333333333333333333333333333333333333333333333333333333333333"
 
-// visit is a request to the owner's page as a browser makes it, from wherever a test wants it to come.
+// visit is a request to the owner's page as a browser makes it, from wherever a test wants it to
+// come.
 type visit struct {
 	peer, host string // empty: of this machine
 	https      bool

@@ -25,7 +25,8 @@ type apiMount struct {
 	proxy     *apiproxy.Proxy // nil: the settings don't serve Hermes' API
 }
 
-// newAPIMount creates the API proxy if the settings turn it on. The users can be managed in any case.
+// newAPIMount creates the API proxy if the settings turn it on. The users can be managed in any
+// case.
 func newAPIMount(cfg *config.Config, a *addresses, s *store.Store, m *metrics.Set, log *slog.Logger) (*apiMount, error) {
 	mount := &apiMount{cfg: cfg, addresses: a, users: apiproxy.NewUsers(s, apiproxy.Cost{}, time.Now)}
 	if !cfg.FrontAPI {

@@ -71,7 +71,8 @@ func mustNotFind(t testing.TB, list []doctor.Finding, codes ...string) {
 	}
 }
 
-// readyz is the page as its owner gets it, over the admin socket, when it has a finding, and its status.
+// readyz is the page as its owner gets it, over the admin socket, when it has a finding, and its
+// status.
 func (r *rig) readyz(code string) (status int, h Health) {
 	r.t.Helper()
 	until(r.t, code+" in /readyz", func() bool {
@@ -91,7 +92,8 @@ func startRelay(t *testing.T, environ ...string) *rig {
 	return start(t, append([]string{"MOBILE_TOKEN=" + mainToken, "MOBILE_AGENT=relay", "MOBILE_RELAY_ID=gw-home", "MOBILE_RELAY_SECRET=" + gatewaySecret}, environ...)...)
 }
 
-// home makes a Hermes home that is told of the server, with a gateway that seems to run: this process.
+// home makes a Hermes home that is told of the server, with a gateway that seems to run: this
+// process.
 func (r *rig) home() string {
 	r.t.Helper()
 	ok(r.t, os.MkdirAll(r.cfg.HermesHome, 0o700))
@@ -283,7 +285,8 @@ func TestDoctorGatewayRefused(t *testing.T) {
 				t.Errorf("readyz %d: messages are taken and wait", status)
 			}
 
-			// Once its settings are written anew they are not to blame any more, and it has to be restarted.
+			// Once its settings are written anew they are not to blame any more, and it has to be
+			// restarted.
 			if tc.code != "clock_skew" {
 				later := time.Now().Add(2 * time.Second)
 				ok(t, os.Chtimes(filepath.Join(r.cfg.HermesHome, ".env"), later, later))

@@ -20,7 +20,8 @@ import (
 const (
 	// storeTrouble is how long a failure of the store counts.
 	storeTrouble = time.Minute
-	// statusTimeout bounds how long the status waits for a snapshot of the machine, doctorTimeout how long the doctor does.
+	// statusTimeout bounds how long the status waits for a snapshot of the machine, doctorTimeout
+	// how long the doctor does.
 	statusTimeout = 2 * time.Second
 	doctorTimeout = 20 * time.Second
 	// fewAging is how many devices are named whose messages are about to expire.
@@ -72,7 +73,8 @@ func (h *health) snapshot(ctx context.Context) *snapshot {
 	return s
 }
 
-// agingBefore returns the time by which a waiting message has less than a day left, or less than half of its lifetime.
+// agingBefore returns the time by which a waiting message has less than a day left, or less than
+// half of its lifetime.
 func agingBefore(cfg *config.Config, now time.Time) time.Time {
 	kept := time.Duration(cfg.OutboxDays) * 24 * time.Hour
 	return now.Add(-max(kept-24*time.Hour, kept/2))
@@ -120,7 +122,8 @@ func (h *health) diagnose(ctx context.Context) Diagnosis {
 	return Diagnosis{doctor.Examine(f), doctor.Checked(f), h.cfg.PublicURL, h.cfg.Path}
 }
 
-// report returns everything the doctor finds: what the server knows, and its public address as seen from this machine.
+// report returns everything the doctor finds: what the server knows, and its public address as seen
+// from this machine.
 func (h *health) report(ctx context.Context) doctor.Report {
 	found := h.diagnose(ctx)
 	f := &doctor.Facts{Now: time.Now(), Config: h.cfg, Warnings: h.cfg.Warnings}
@@ -131,8 +134,9 @@ func (h *health) report(ctx context.Context) doctor.Report {
 	return doctor.Conclude(append(found.Findings, doctor.ExamineOutside(f)...), append(found.Checked, doctor.Checked(f)...))
 }
 
-// serveReady reports whether the server can accept messages, and the issues if not. It waits for nothing. Without details
-// it answers in codes only, because the texts name paths, devices and gateways.
+// serveReady reports whether the server can accept messages, and the issues if not. It waits for
+// nothing. Without details it answers in codes only, because the texts name paths, devices and
+// gateways.
 func (h *health) serveReady(w http.ResponseWriter, details bool) {
 	report := h.judge(h.snapshots.last())
 	if report.Details = details; !details {

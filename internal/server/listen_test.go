@@ -30,7 +30,8 @@ func upgradeFrom(addr string) string {
 		"X-Forwarded-For: " + addr + "\r\n\r\n"
 }
 
-// Many connections of one address that say no hello: those that were open for longest are closed, and doctor tells who it was.
+// Many connections of one address that say no hello: those that were open for longest are closed,
+// and doctor tells who it was.
 func TestDoctorStrangersDropped(t *testing.T) {
 	r := start(t, "MOBILE_TOKEN="+mainToken)
 	phone := r.connect("tel-1", mainToken, "X-Forwarded-For: 192.0.2.7")
@@ -118,8 +119,9 @@ func TestStrangerMetrics(t *testing.T) {
 	r.until(`hermes_mobile_strangers_dropped_total{reason="hello_time"}`, 1)
 }
 
-// What has authenticated is no stranger: a phone, a sender, a paired one, a gateway, and for as long as it is answered a user of the
-// API and whoever follows a signed link. What only looks like it is one.
+// What has authenticated is no stranger: a phone, a sender, a paired one, a gateway, and for as
+// long as it is answered a user of the API and whoever follows a signed link. What only looks like
+// it is one.
 func TestWhoIsNoStranger(t *testing.T) {
 	t.Parallel()
 	asked, answer := make(chan struct{}), make(chan struct{})

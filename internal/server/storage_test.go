@@ -17,7 +17,8 @@ import (
 	"hermes-mobile/internal/store"
 )
 
-// upload sends a file of a size in one frame and returns the error that it got, nil where it was accepted.
+// upload sends a file of a size in one frame and returns the error that it got, nil where it was
+// accepted.
 func (d *device) upload(id string, size int) *frame.Error {
 	d.t.Helper()
 	d.send(&frame.Media{ID: id, Kind: "document", Filename: "x.bin", Data: bytes.Repeat([]byte(id+"."), size/(len(id)+1)+1)[:size], Parts: 1})
@@ -71,8 +72,8 @@ func (r *rig) onDisk() (sum int64) {
 	return sum
 }
 
-// The limit is reached: files are refused and texts still go, the doctor, the status and the metrics say so, the disk holds no more than
-// was allowed. After a sweep there is room again.
+// The limit is reached: files are refused and texts still go, the doctor, the status and the
+// metrics say so, the disk holds no more than was allowed. After a sweep there is room again.
 func TestStorageLimit(t *testing.T) {
 	const limit = 32 << 20
 	r := start(t, "MOBILE_TOKEN="+mainToken, "MOBILE_MAX_DATA=32MiB", "MOBILE_MAX_DEVICE_DATA=1GiB")
@@ -138,7 +139,8 @@ func TestStorageLimit(t *testing.T) {
 		t.Errorf("readyz %d %s: messages are taken", code, body)
 	}
 
-	// The demo agent has answered all, so nothing refers to the files of devices any more. While room is short they go after two hours.
+	// The demo agent has answered all, so nothing refers to the files of devices any more. While
+	// room is short they go after two hours.
 	until(t, "the turns to end", func() bool {
 		used, err := r.server.store.Hashes(t.Context())
 		return err == nil && len(used) == 0
@@ -161,7 +163,8 @@ func TestStorageLimit(t *testing.T) {
 	}
 }
 
-// What lies there already counts when the server starts: with a limit below it nothing new is taken, and all else works.
+// What lies there already counts when the server starts: with a limit below it nothing new is
+// taken, and all else works.
 func TestStorageLimitBelowWhatIsThere(t *testing.T) {
 	dir := folder(t)
 	r := startIn(t, dir, "MOBILE_TOKEN="+mainToken)
@@ -196,7 +199,8 @@ func TestStorageLimitBelowWhatIsThere(t *testing.T) {
 	}
 }
 
-// Shares of a day are a tenth of the limit for a device, half of it for the devices of one token, and at least one file.
+// Shares of a day are a tenth of the limit for a device, half of it for the devices of one token,
+// and at least one file.
 func TestShares(t *testing.T) {
 	for _, c := range []struct {
 		environ       []string
