@@ -66,6 +66,9 @@ func auditActions() string {
 	return b.String()
 }
 
+// sourceOfFact is where a comment says the fact comes from. The table leaves it out.
+var sourceOfFact = regexp.MustCompile(` \((?:relay-facts|doc/).*`)
+
 func source(t *testing.T, path ...string) string {
 	t.Helper()
 	b, err := os.ReadFile(filepath.Join(append([]string{"..", ".."}, path...)...))
@@ -104,7 +107,7 @@ func gatewayEvents(t *testing.T) string {
 		t.Fatal("no event was found in internal/agent/relay: has it changed its form?")
 	}
 	for _, m := range found {
-		text, _, _ := strings.Cut(m[2], " (doc/hermes")
+		text := sourceOfFact.ReplaceAllString(m[2], "")
 		fmt.Fprintf(&b, "| `%s` | %s |\n", m[1], text)
 	}
 	return b.String()

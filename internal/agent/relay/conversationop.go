@@ -70,14 +70,14 @@ func (c *conversation) send(a *action) {
 	blank := strings.TrimSpace(text) == ""
 	if blank && !a.Metadata.ExpectEdits {
 		c.answers.accept(a, agent.NewID())
-		c.turns.sent(t, a)
+		c.sent(t, a)
 		return
 	}
 	if f := c.streams.finals.repeated(a, c.now()); f != nil {
 		c.count(CountRepeat)
 		c.limited.write(slog.LevelInfo, "message repeated", "device", c.device, "message", f.id)
 		f.whenStored(c.answers.stored(a, f.id))
-		c.turns.sent(t, a)
+		c.sent(t, a)
 		return
 	}
 	if c.streams.expectsEdits(a) {
@@ -102,7 +102,16 @@ func (c *conversation) send(a *action) {
 	}
 	say.Interrupted = cut || t != nil && t.stopping
 	c.streams.storeFinal(a, say, append(before, say)...)
-	c.turns.sent(c.turns.of(replyID), a)
+	c.sent(c.turns.of(replyID), a)
+}
+
+// sent handles what a message says about the turn that it answers, which may be nil or over. It says
+// nothing about a turn whose event was not sent yet.
+func (c *conversation) sent(t *turn, a *action) {
+	c.inputs.sent(a)
+	if c.inputs.parked == nil {
+		c.turns.sent(t, a)
+	}
 }
 
 // truthful replaces the refusal of /sethome.
