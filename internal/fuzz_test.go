@@ -23,7 +23,7 @@ var decoders = map[string]string{
 	"lines of a relay gateway":              "relay.FuzzFrame",
 	"bearers of a relay gateway":            "relay.FuzzBearer",
 	"stored cards of a relay gateway":       "relay.FuzzCardState",
-	"events of the API server":              "gateway.FuzzEventReader",
+	"events of the API server":              "sse.FuzzReader",
 	"a session's stream":                    "gateway.FuzzDecodeSession",
 	"a run's stream":                        "gateway.FuzzDecodeRun",
 	"pieces of text, read in one pass":      "gateway.FuzzDelta",
