@@ -9,7 +9,7 @@ import (
 )
 
 // asked is how the gateway names an approval: an id that may be empty or used twice, and when it asked.
-type asked struct {
+type approvalKey struct {
 	id string
 	at float64
 }
@@ -24,7 +24,7 @@ type approvals struct {
 
 type question struct {
 	id     string // ours
-	asked  asked
+	asked  approvalKey
 	offers []string
 	shown  bool
 	answer *ApprovalAnswer
@@ -34,14 +34,14 @@ type question struct {
 }
 
 // madeID begins the ids that are made here.
-const madeID = "approval-"
+const localIDPrefix = "approval-"
 
 // ask enters a question and gives it its id. It is not to be shown where it was before.
-func (b *approvals) ask(a Approval, position string, show bool) (Approval, bool) {
+func (b *approvals) add(a Approval, position string, show bool) (Approval, bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, q := range b.list {
-		if q.asked == a.asked && a.asked != (asked{}) {
+		if q.asked == a.asked && a.asked != (approvalKey{}) {
 			a.ID = q.id
 			first := show && !q.shown
 			q.shown = q.shown || show
@@ -53,9 +53,9 @@ func (b *approvals) ask(a Approval, position string, show bool) (Approval, bool)
 		if position == "" {
 			position = fmt.Sprintf("n%d", len(b.list)+1)
 		}
-		a.ID = madeID + position
+		a.ID = localIDPrefix + position
 		for n := 2; b.find(a.ID) != nil; n++ {
-			a.ID = fmt.Sprintf("%s%s-%d", madeID, position, n)
+			a.ID = fmt.Sprintf("%s%s-%d", localIDPrefix, position, n)
 		}
 	}
 	b.list = append(b.list, &question{id: a.ID, asked: a.asked, offers: a.Choices, shown: show})
@@ -86,18 +86,17 @@ func (b *approvals) record(a ApprovalAnswer) (*question, error) {
 		}
 	}
 	switch {
-	case q == nil && strings.HasPrefix(a.RequestID, madeID):
-		return nil, ErrLate
+	case q == nil && strings.HasPrefix(a.RequestID, localIDPrefix):
+		return nil, ErrApprovalClosed
 	case q == nil:
 		return nil, nil
 	case q.closed && !q.told && q.answer == nil && q.asked.id != "":
 		q.closed = false // that nobody waits was only concluded: the gateway knows
 	case q.closed, q.answer != nil:
-		return nil, ErrLate
+		return nil, ErrApprovalClosed
 	}
-	switch {
-	case len(q.offers) > 0 && !slices.Contains(q.offers, a.Choice):
-		return nil, fmt.Errorf("the choice is not one of %s", strings.Join(q.offers, ", "))
+	if len(q.offers) > 0 && !slices.Contains(q.offers, a.Choice) {
+		return nil, fmt.Errorf("gateway: choice %q is not offered for this approval, use one of %s", a.Choice, strings.Join(q.offers, ", "))
 	}
 	q.answer = &a
 	return q, nil
@@ -124,7 +123,7 @@ func (b *approvals) due() (*question, ApprovalAnswer) {
 
 // settled takes what the gateway said to the answer of q. One that did not arrive is kept where nobody waits to hear of
 // it, else it may be given again.
-func (b *approvals) settled(q *question, err error, kept bool) {
+func (b *approvals) posted(q *question, err error, kept bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	all := q.answer != nil && q.answer.All
@@ -134,9 +133,9 @@ func (b *approvals) settled(q *question, err error, kept bool) {
 		for _, o := range b.list {
 			o.closed = o.closed || all
 		}
-	case errors.Is(err, ErrLate):
+	case errors.Is(err, ErrApprovalClosed):
 		q.closed, q.told = true, true
-	case kept && passing(err):
+	case kept && isTemporary(err):
 		q.sent = false
 	default:
 		q.sent, q.answer = false, nil
@@ -144,7 +143,7 @@ func (b *approvals) settled(q *question, err error, kept bool) {
 }
 
 // answered takes an answer that the stream reports, and says which questions it was for.
-func (b *approvals) answered(choice string, count int) []string {
+func (b *approvals) resolved(choice string, count int) []string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	var ids []string
@@ -162,7 +161,7 @@ func (b *approvals) answered(choice string, count int) []string {
 }
 
 // tool counts the tools that run. When none does, nobody waits for an answer any more.
-func (b *approvals) tool(started bool) {
+func (b *approvals) countTool(started bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if started {

@@ -102,20 +102,20 @@ func TestAnswersThatDoNotLand(t *testing.T) {
 	say := func(id, choice string) error {
 		return turn.Answer(t.Context(), ApprovalAnswer{RequestID: id, Choice: choice})
 	}
-	if err := say("r1", "maybe"); err == nil || errors.Is(err, ErrLate) {
+	if err := say("r1", "maybe"); err == nil || errors.Is(err, ErrApprovalClosed) {
 		t.Errorf("a choice that does not exist: %v", err)
 	}
-	if err := say("approval-9", "once"); !errors.Is(err, ErrLate) {
+	if err := say("approval-9", "once"); !errors.Is(err, ErrApprovalClosed) {
 		t.Errorf("an id that nobody made: %v", err)
 	}
-	if err := say("r1", "once"); err == nil || errors.Is(err, ErrLate) {
+	if err := say("r1", "once"); err == nil || errors.Is(err, ErrApprovalClosed) {
 		t.Errorf("while the gateway is away: %v", err)
 	}
-	if err := say("r1", "once"); !errors.Is(err, ErrLate) {
+	if err := say("r1", "once"); !errors.Is(err, ErrApprovalClosed) {
 		t.Errorf("too late: %v", err)
 	}
 	var refused *Error
-	if err := say("elsewhere", "once"); !errors.Is(err, ErrLate) || !errors.As(err, &refused) || refused.Code != "approval_not_active" {
+	if err := say("elsewhere", "once"); !errors.Is(err, ErrApprovalClosed) || !errors.As(err, &refused) || refused.Code != "approval_not_active" {
 		t.Errorf("an id from before a restart: %v", err)
 	}
 	if body := string(g.requests("POST /v1/runs/run_1/approval")[2].Body); body != `{"choice":"once","request_id":"elsewhere"}` {
@@ -133,7 +133,7 @@ func TestApprovalOfAResumedRun(t *testing.T) {
 	g := newGateway(t, "0.22.2")
 	g.on("GET /v1/runs/run_1", answer(200, string(recordedStream(t, "0.22.2", "run_approval_approve_status_waiting.json"))), answer(200, `{"status":"running"}`),
 		answer(200, `{"status":"completed","output":"done"}`))
-	lease := Lease{Way: WayRun, RunID: "run_1", Idle: defaultIdle, Patience: defaultPatience}
+	lease := TurnHandle{Mode: ModeRun, RunID: "run_1", IdleTimeout: defaultIdleTimeout, OutcomeTimeout: defaultOutcomeTimeout}
 	turn, err := g.client.ResumeTurn(t.Context(), lease, "")
 	must(t, err)
 	defer turn.Close()
@@ -149,7 +149,7 @@ func TestUnseenApprovalOfOldGateway(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t, "0.19.0")
 	g.on("GET /v1/runs/run_1", answer(200, `{"status":"waiting_for_approval"}`), answer(200, `{"status":"waiting_for_approval"}`), answer(200, `{"status":"completed","output":"done"}`))
-	turn, err := g.client.ResumeTurn(t.Context(), Lease{Way: WayRun, RunID: "run_1", SessionID: "s", Idle: defaultIdle, Patience: defaultPatience}, "")
+	turn, err := g.client.ResumeTurn(t.Context(), TurnHandle{Mode: ModeRun, RunID: "run_1", SessionID: "s", IdleTimeout: defaultIdleTimeout, OutcomeTimeout: defaultOutcomeTimeout}, "")
 	must(t, err)
 	defer turn.Close()
 	events, ended := follow(t, turn)
@@ -172,7 +172,7 @@ func TestStopAndSteerWhereTheyCannotBe(t *testing.T) {
 	defer close(release)
 	g.on("GET /api/sessions/s/messages", answer(200, rows("s")))
 	g.on("POST /api/sessions/s/chat/stream", hold(sessionEvents("run.started", `{}`), release, ""))
-	turn := start(t, g, TurnRequest{SessionID: "s", Text: "hi", Way: WaySession})
+	turn := start(t, g, TurnRequest{SessionID: "s", Text: "hi", Mode: ModeSession})
 	for _, err := range turn.Events(t.Context()) {
 		must(t, err)
 		break
@@ -184,7 +184,7 @@ func TestStopAndSteerWhereTheyCannotBe(t *testing.T) {
 		t.Errorf("steer: %v", err)
 	}
 	// A run that is over already is no error to stop (404 on 0.19).
-	run, err := g.client.ResumeTurn(t.Context(), Lease{Way: WayRun, RunID: "run_1", Idle: defaultIdle, Patience: defaultPatience}, "")
+	run, err := g.client.ResumeTurn(t.Context(), TurnHandle{Mode: ModeRun, RunID: "run_1", IdleTimeout: defaultIdleTimeout, OutcomeTimeout: defaultOutcomeTimeout}, "")
 	must(t, err)
 	defer run.Close()
 	must(t, run.Stop(t.Context()))
@@ -201,7 +201,7 @@ func TestApprovalOfACompletion(t *testing.T) {
 	g := newGateway(t, "0.22.2")
 	g.on("POST /v1/chat/completions", stream(string(recordedStream(t, "0.22.2", "chat_completions_stream_approval.sse"))))
 	g.on("POST /v1/runs/chatcmpl-9bb97b19771b4c40bfeaf5c6a7702/approval", answer(200, `{"resolved":1}`))
-	turn := start(t, g, TurnRequest{Text: "hi", Way: WayCompletions})
+	turn := start(t, g, TurnRequest{Text: "hi", Mode: ModeCompletions})
 	asked := false
 	for event, err := range turn.Events(t.Context()) {
 		must(t, err)
@@ -273,7 +273,7 @@ func TestAnsweredTwiceAtOnce(t *testing.T) {
 		switch err := <-results; {
 		case err == nil:
 			won++
-		case !errors.Is(err, ErrLate):
+		case !errors.Is(err, ErrApprovalClosed):
 			t.Error(err)
 		}
 	}
@@ -287,7 +287,7 @@ func TestAnswerAfterRestartOnOldGateway(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t, "0.19.0")
 	g.on("POST /v1/runs/run_1/approval", answer(200, `{"resolved":1}`))
-	turn, err := g.client.ResumeTurn(t.Context(), Lease{Way: WayRun, RunID: "run_1", Idle: defaultIdle, Patience: defaultPatience}, "")
+	turn, err := g.client.ResumeTurn(t.Context(), TurnHandle{Mode: ModeRun, RunID: "run_1", IdleTimeout: defaultIdleTimeout, OutcomeTimeout: defaultOutcomeTimeout}, "")
 	must(t, err)
 	defer turn.Close()
 	must(t, turn.Answer(t.Context(), ApprovalAnswer{Choice: "once"}))

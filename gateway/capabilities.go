@@ -3,6 +3,7 @@ package gateway
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -31,7 +32,7 @@ type Capabilities struct {
 }
 
 // ParseCapabilities reads the body of GET /v1/capabilities. It fails only where that is not a JSON object.
-func ParseCapabilities(body []byte) (*Capabilities, error) {
+func parseCapabilities(body []byte) (*Capabilities, error) {
 	var raw struct {
 		Platform  json.RawMessage `json:"platform"`
 		Model     json.RawMessage `json:"model"`
@@ -41,10 +42,10 @@ func ParseCapabilities(body []byte) (*Capabilities, error) {
 		Endpoints json.RawMessage `json:"endpoints"`
 	}
 	if !bytes.HasPrefix(bytes.TrimLeft(body, " \t\r\n"), []byte("{")) {
-		return nil, fmt.Errorf("capabilities: not a JSON object")
+		return nil, errors.New("gateway: capabilities are not a JSON object")
 	}
 	if err := json.Unmarshal(body, &raw); err != nil {
-		return nil, fmt.Errorf("capabilities: %w", err)
+		return nil, fmt.Errorf("gateway: malformed capabilities: %w", err)
 	}
 	caps := &Capabilities{Platform: text(raw.Platform), Model: text(raw.Model), ID: text(raw.ID), features: map[string]json.RawMessage{}, endpoints: map[string]Endpoint{}}
 	var auth struct{ Type json.RawMessage }
@@ -106,7 +107,7 @@ func (c *Capabilities) Feature(name string) bool {
 
 // Endpoint returns the advertised endpoint of an operation. Without one the error is an [*UnavailableError], and so it is where
 // the gateway advertises it with another method, or says that the feature it belongs to is off.
-func (c *Capabilities) Endpoint(operation string) (Endpoint, error) {
+func (c *Capabilities) endpoint(operation string) (Endpoint, error) {
 	if c != nil {
 		known := operations[operation]
 		endpoint, ok := c.endpoints[operation]
@@ -125,7 +126,7 @@ func (c *Capabilities) denies(feature string) bool {
 
 // Offers reports whether an operation is advertised.
 func (c *Capabilities) Offers(operation string) bool {
-	_, err := c.Endpoint(operation)
+	_, err := c.endpoint(operation)
 	return err == nil
 }
 

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"mime"
@@ -23,19 +22,19 @@ const maxAnswer = 64 << 20
 // conn is a route that was proven to lead to the gateway of the profile, with what is needed to use it. It is immutable, so
 // a turn that holds one keeps to its route whatever the client decides meanwhile.
 type conn struct {
-	route     Route
-	base      *url.URL
-	http      *http.Client         // no overall timeout, redirects off, TLS as the profile asks
-	authorize func(*http.Request)  // adds the credential
-	answered  func(*http.Response) // takes refreshed cookies
-	caps      *Capabilities
+	route      Route
+	base       *url.URL
+	http       *http.Client         // no overall timeout, redirects off, TLS as the profile asks
+	authorize  func(*http.Request)  // adds the credential
+	onResponse func(*http.Response) // takes refreshed cookies
+	caps       *Capabilities
 
 	signIn func(sent *http.Request) bool // after a 401: signs in anew where that is possible; may be nil
 	scrub  func(string) string           // takes secrets and hosts out of what the gateway says; may be nil
 }
 
 // clean takes out of a text of the gateway's what must not be shown: it may quote what it was sent.
-func (cn *conn) clean(s string) string {
+func (cn *conn) scrubText(s string) string {
 	if cn.scrub == nil {
 		return s
 	}
@@ -44,7 +43,7 @@ func (cn *conn) clean(s string) string {
 
 // endpoint is an advertised operation with the {variables} of its path filled and escaped. vars are pairs of name and value.
 func (cn *conn) endpoint(operation string, vars []string) (Endpoint, error) {
-	e, err := cn.caps.Endpoint(operation)
+	e, err := cn.caps.endpoint(operation)
 	if err != nil {
 		return e, err
 	}
@@ -58,7 +57,7 @@ func (cn *conn) endpoint(operation string, vars []string) (Endpoint, error) {
 			continue
 		}
 		if value == "" || value == "." || value == ".." { // another operation's path
-			return e, fmt.Errorf("%s: the %s is malformed", operation, vars[i])
+			return e, fmt.Errorf("gateway: %s: %s must not be empty, \".\" or \"..\"", operation, vars[i])
 		}
 		e.Path = strings.ReplaceAll(e.Path, variable, url.PathEscape(value))
 	}
@@ -89,13 +88,13 @@ func (cn *conn) requestPath(ctx context.Context, method, path string, query url.
 	if body != nil {
 		data, err := json.Marshal(body)
 		if err != nil {
-			return nil, fmt.Errorf("request: %w", err)
+			return nil, fmt.Errorf("gateway: encode request: %w", err)
 		}
 		reader = bytes.NewReader(data)
 	}
 	req, err := http.NewRequestWithContext(ctx, method, address, reader)
 	if err != nil {
-		return nil, errors.New("request: the address is malformed")
+		return nil, errMalformedAddress
 	}
 	if body != nil {
 		req.Header.Set("Content-Type", "application/json")
@@ -119,7 +118,7 @@ func (cn *conn) send(req *http.Request) (*http.Response, error) {
 		again := req.Clone(req.Context())
 		if req.GetBody != nil {
 			if again.Body, err = req.GetBody(); err != nil {
-				return nil, fmt.Errorf("request: %w", err)
+				return nil, fmt.Errorf("gateway: encode request: %w", err)
 			}
 		}
 		cn.authorize(again)
@@ -130,7 +129,7 @@ func (cn *conn) send(req *http.Request) (*http.Response, error) {
 	if resp.StatusCode/100 != 2 {
 		defer resp.Body.Close()
 		refused := refusal(resp)
-		refused.Message, refused.Code = cn.clean(refused.Message), cn.clean(refused.Code)
+		refused.Message, refused.Code = cn.scrubText(refused.Message), cn.scrubText(refused.Code)
 		return nil, refused
 	}
 	return resp, nil
@@ -139,9 +138,9 @@ func (cn *conn) send(req *http.Request) (*http.Response, error) {
 func (cn *conn) do(req *http.Request) (*http.Response, error) {
 	resp, err := cn.http.Do(req)
 	if err != nil {
-		return nil, &linkError{cause: err}
+		return nil, &networkError{cause: err}
 	}
-	cn.answered(resp)
+	cn.onResponse(resp)
 	return resp, nil
 }
 
@@ -154,10 +153,10 @@ func (cn *conn) call(req *http.Request, out any) error {
 	defer resp.Body.Close()
 	data, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer+1))
 	if err != nil {
-		return &linkError{cause: err}
+		return &networkError{cause: err}
 	}
 	if len(data) > maxAnswer {
-		return fmt.Errorf("the answer: %w", ErrTooBig)
+		return errResponseTooLarge
 	}
 	if out == nil {
 		return nil

@@ -38,7 +38,7 @@ func validCookieValue(value string) bool {
 
 // setCookie is one Set-Cookie header that may be honoured. Without a value it deletes.
 type setCookie struct {
-	cookie Cookie
+	cookie loginCookie
 	gone   bool
 }
 
@@ -51,7 +51,7 @@ func readSetCookie(header string, secure bool, now time.Time) (setCookie, bool) 
 	if !ok || !cookieNames[name] {
 		return setCookie{}, false
 	}
-	c := setCookie{cookie: Cookie{Name: name, Value: NewSecret(value)}}
+	c := setCookie{cookie: loginCookie{name: name, value: NewSecret(value)}}
 	var path, domain string
 	var aged bool
 	for attribute := range strings.SplitSeq(rest, ";") {
@@ -59,7 +59,7 @@ func readSetCookie(header string, secure bool, now time.Time) (setCookie, bool) 
 		v = strings.Trim(v, " \t")
 		switch strings.ToLower(strings.Trim(key, " \t")) {
 		case "secure":
-			c.cookie.Secure = true
+			c.cookie.secure = true
 		case "path":
 			path = v
 		case "domain":
@@ -67,17 +67,17 @@ func readSetCookie(header string, secure bool, now time.Time) (setCookie, bool) 
 		case "max-age":
 			if seconds, err := strconv.ParseInt(v, 10, 64); err == nil {
 				aged, c.gone = true, seconds <= 0
-				c.cookie.Expires = now.Add(time.Duration(min(seconds, 1<<31)) * time.Second)
+				c.cookie.expires = now.Add(time.Duration(min(seconds, 1<<31)) * time.Second)
 			}
 		case "expires":
 			if at, err := http.ParseTime(v); err == nil && !aged {
-				c.gone, c.cookie.Expires = !at.After(now), at
+				c.gone, c.cookie.expires = !at.After(now), at
 			}
 		}
 	}
 	host, prefixed := strings.HasPrefix(name, "__Host-"), strings.HasPrefix(name, "__")
 	switch {
-	case c.cookie.Secure && !secure, prefixed && !c.cookie.Secure, host && (path != "/" || domain != ""):
+	case c.cookie.secure && !secure, prefixed && !c.cookie.secure, host && (path != "/" || domain != ""):
 		return setCookie{}, false
 	case !c.gone && !validCookieValue(value):
 		return setCookie{}, false
@@ -97,10 +97,10 @@ func readSetCookies(resp *http.Response, secure bool, now time.Time) []setCookie
 }
 
 // merge returns the cookies after an answer has set and deleted some, and whether anything is different.
-func merge(cookies []Cookie, set []setCookie) ([]Cookie, bool) {
+func merge(cookies []loginCookie, set []setCookie) ([]loginCookie, bool) {
 	next, changed := slices.Clone(cookies), false
 	for _, s := range set {
-		i := slices.IndexFunc(next, func(c Cookie) bool { return c.Name == s.cookie.Name })
+		i := slices.IndexFunc(next, func(c loginCookie) bool { return c.name == s.cookie.name })
 		switch {
 		case i >= 0 && s.gone:
 			next, changed = slices.Delete(next, i, i+1), true
@@ -114,13 +114,13 @@ func merge(cookies []Cookie, set []setCookie) ([]Cookie, bool) {
 }
 
 // cookieHeader is the Cookie header for a route, and nothing where no cookie may go there.
-func cookieHeader(cookies []Cookie, secure bool, now time.Time) string {
+func cookieHeader(cookies []loginCookie, secure bool, now time.Time) string {
 	var pairs []string
 	for _, c := range cookies {
-		if (c.Secure && !secure) || (!c.Expires.IsZero() && !c.Expires.After(now)) || !cookieNames[c.Name] || !validCookieValue(c.Value.Reveal()) {
+		if (c.secure && !secure) || (!c.expires.IsZero() && !c.expires.After(now)) || !cookieNames[c.name] || !validCookieValue(c.value.Reveal()) {
 			continue
 		}
-		pairs = append(pairs, c.Name+"="+c.Value.Reveal())
+		pairs = append(pairs, c.name+"="+c.value.Reveal())
 	}
 	return strings.Join(pairs, "; ")
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"hermes-mobile/internal/onepass"
+	"hermes-mobile/internal/sse"
 )
 
 // completionsDecoder reads the stream of POST /v1/chat/completions, of Hermes (api-facts §7) and of every other server that
@@ -56,9 +57,9 @@ type completionText struct {
 }
 
 // said is the text that a person reads.
-func (t *completionText) said() string { return t.Content.text + string(t.Refusal) }
+func (t *completionText) reply() string { return t.Content.text + string(t.Refusal) }
 
-func (t *completionText) thought() string {
+func (t *completionText) reasoning() string {
 	return t.Content.reasoning + cmp.Or(string(t.ReasoningContent), string(t.Reasoning))
 }
 
@@ -80,7 +81,7 @@ type hermesFrame struct {
 
 func (d *completionsDecoder) damaged() bool { return d.bad }
 
-func (d *completionsDecoder) decode(ev ServerEvent, out []Event) []Event {
+func (d *completionsDecoder) decode(ev sse.Event, out []Event) []Event {
 	if d.over {
 		return out
 	}
@@ -118,7 +119,7 @@ func (d *completionsDecoder) decode(ev ServerEvent, out []Event) []Event {
 }
 
 // named reads an event that only Hermes sends.
-func (d *completionsDecoder) named(ev ServerEvent, out []Event) []Event {
+func (d *completionsDecoder) named(ev sse.Event, out []Event) []Event {
 	var f hermesFrame
 	if !readFrame(ev.Data, &f) {
 		d.bad = true
@@ -130,10 +131,10 @@ func (d *completionsDecoder) named(ev ServerEvent, out []Event) []Event {
 		return append(out, Status{Meta: meta, Kind: f.Kind, Text: f.Text})
 	case f.Status == "running":
 		d.text.tool = true
-		return append(out, ToolStarted{Meta: meta, Call: f.CallID, Name: f.Tool, Preview: f.Label})
+		return append(out, ToolStarted{Meta: meta, CallID: f.CallID, Name: f.Tool, Preview: f.Label})
 	case f.Status == "completed", f.Status == "failed":
 		d.text.tool = true
-		return append(out, ToolEnded{Meta: meta, Call: f.CallID, Name: f.Tool, Failed: f.Status == "failed"})
+		return append(out, ToolEnded{Meta: meta, CallID: f.CallID, Name: f.Tool, Failed: f.Status == "failed"})
 	}
 	return out
 }
@@ -169,19 +170,19 @@ func (d *completionsDecoder) chunk(f *completionFrame, out []Event) []Event {
 // a delta with text is beside it.
 func (d *completionsDecoder) choice(meta Meta, c *completionChoice, out []Event) []Event {
 	d.bad = d.bad || c.Delta.Content.lossy || c.Text.lossy
-	if thought := c.Delta.thought(); thought != "" {
+	if thought := c.Delta.reasoning(); thought != "" {
 		out = append(out, Reasoning{Meta: meta, Text: thought})
 	}
-	piece := c.Delta.said() + c.Text.text
+	piece := c.Delta.reply() + c.Text.text
 	switch {
 	case piece != "" || c.Message == nil:
 		out = d.text.delta(meta, piece, out)
 	default:
 		d.bad = d.bad || c.Message.Content.lossy
-		if thought := c.Message.thought(); thought != "" && c.Delta.thought() == "" && !d.text.any() {
+		if thought := c.Message.reasoning(); thought != "" && c.Delta.reasoning() == "" && !d.text.any() {
 			out = append(out, Reasoning{Meta: meta, Text: thought})
 		}
-		out = d.text.message(meta, c.Message.said(), out)
+		out = d.text.message(meta, c.Message.reply(), out)
 	}
 	if c.Finish != "" {
 		d.finish, d.marked = string(c.Finish), true
@@ -213,7 +214,7 @@ func (d *completionsDecoder) document(data []byte) []Event {
 	if json.NewDecoder(bytes.NewReader(data)).Decode(&value) != nil {
 		return nil
 	}
-	out := d.decode(ServerEvent{Data: value}, nil)
+	out := d.decode(sse.Event{Data: value}, nil)
 	if d.over {
 		return out
 	}
@@ -226,9 +227,9 @@ func (d *completionsDecoder) document(data []byte) []Event {
 
 func (d *completionsDecoder) end() (Outcome, bool) {
 	if !d.marked {
-		return cut(Interrupted, &d.text.reply), false
+		return brokenOutcome(Interrupted, &d.text.reply), false
 	}
-	return Outcome{State: Completed, Segments: d.text.reply.Segments(), Usage: d.usage, Reason: d.finish, Partial: d.bad || cutShort(d.finish)}, true
+	return Outcome{State: Completed, Segments: d.text.reply.Segments(), Usage: d.usage, FinishReason: d.finish, Partial: d.bad || cutShort(d.finish)}, true
 }
 
 // cutShort reports whether a finish_reason says that the reply is not whole.

@@ -5,6 +5,8 @@ import (
 	"cmp"
 	"encoding/json"
 	"strings"
+
+	"hermes-mobile/internal/sse"
 )
 
 // responsesDecoder reads the stream of POST /v1/responses (api-facts §8). Its segments are the message items of the response:
@@ -67,7 +69,7 @@ var responseEvents = map[string]bool{
 
 func (d *responsesDecoder) damaged() bool { return d.bad }
 
-func (d *responsesDecoder) decode(ev ServerEvent, out []Event) []Event {
+func (d *responsesDecoder) decode(ev sse.Event, out []Event) []Event {
 	if d.over || string(bytes.TrimSpace(ev.Data)) == "[DONE]" {
 		return out
 	}
@@ -149,9 +151,9 @@ func (d *responsesDecoder) tool(done bool, item *responseItem, out []Event) []Ev
 			d.names = map[string]string{}
 		}
 		d.names[item.CallID] = item.Name
-		return append(out, ToolStarted{Meta: d.meta(), Call: item.CallID, Name: item.Name, Args: arguments(item.Arguments)})
+		return append(out, ToolStarted{Meta: d.meta(), CallID: item.CallID, Name: item.Name, Args: arguments(item.Arguments)})
 	case item.Type == "function_call_output" && done:
-		return append(out, ToolEnded{Meta: d.meta(), Call: item.CallID, Name: d.names[item.CallID], Preview: beginning(outputText(item.Output))})
+		return append(out, ToolEnded{Meta: d.meta(), CallID: item.CallID, Name: d.names[item.CallID], Preview: preview(outputText(item.Output))})
 	}
 	return out
 }
@@ -184,7 +186,7 @@ func (d *responsesDecoder) ended(kind string, r *responseObject, out []Event) []
 		message, code := findReason(r.Error)
 		o.State, o.Err = Failed, &Error{Code: code, Message: cmp.Or(message, "the gateway gave no reason")}
 	case "incomplete":
-		o.State, o.Partial, o.Reason, o.Err = Interrupted, true, r.Incomplete.Reason, ErrCut
+		o.State, o.Partial, o.FinishReason, o.Err = Interrupted, true, r.Incomplete.Reason, ErrStreamBroken
 	case "cancelled":
 		o.State = Cancelled
 	default:
@@ -219,7 +221,7 @@ func (d *responsesDecoder) document(data []byte) []Event {
 }
 
 func (d *responsesDecoder) end() (Outcome, bool) {
-	o := cut(Interrupted, &d.reply)
+	o := brokenOutcome(Interrupted, &d.reply)
 	o.ResponseID = d.id
 	return o, false
 }
@@ -241,7 +243,7 @@ func outputText(raw json.RawMessage) string {
 const maxPreview = 500
 
 // beginning is the first characters of a text, cut between characters.
-func beginning(s string) string {
+func preview(s string) string {
 	n := 0
 	for i := range s {
 		if n == maxPreview {

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"hermes-mobile/internal/onepass"
+	"hermes-mobile/internal/sse"
 )
 
 // runDecoder reads GET /v1/runs/{id}/events (api-facts §5).
@@ -19,7 +20,7 @@ type runDecoder struct {
 
 func (d *runDecoder) damaged() bool { return d.bad }
 
-func (d *runDecoder) decode(ev ServerEvent, out []Event) []Event {
+func (d *runDecoder) decode(ev sse.Event, out []Event) []Event {
 	if d.over {
 		return out
 	}
@@ -32,7 +33,7 @@ func (d *runDecoder) decode(ev ServerEvent, out []Event) []Event {
 		return out
 	}
 	meta := f.meta()
-	meta.Position, meta.SessionID = ev.ID, d.sessionID
+	meta.Position, meta.SessionID = string(ev.ID), d.sessionID
 	switch f.Event {
 	case "message.delta":
 		return d.text.delta(meta, f.Delta, out)
@@ -71,7 +72,7 @@ func (d *runDecoder) decode(ev ServerEvent, out []Event) []Event {
 	return out
 }
 
-func (d *runDecoder) ended(f *turnFrame, meta Meta, state State, out []Event) []Event {
+func (d *runDecoder) ended(f *turnFrame, meta Meta, state TurnState, out []Event) []Event {
 	d.over = true
 	o := f.outcome(state)
 	if o.SessionID == "" {
@@ -86,7 +87,7 @@ func (d *runDecoder) ended(f *turnFrame, meta Meta, state State, out []Event) []
 }
 
 func (d *runDecoder) end() (Outcome, bool) {
-	o := cut(Unknown, &d.text.reply)
+	o := brokenOutcome(Unknown, &d.text.reply)
 	o.SessionID = d.sessionID
 	return o, false
 }

@@ -1,6 +1,9 @@
 package gateway
 
-import "hermes-mobile/internal/onepass"
+import (
+	"hermes-mobile/internal/onepass"
+	"hermes-mobile/internal/sse"
+)
 
 // sessionDecoder reads POST /api/sessions/{id}/chat/stream (api-facts §4).
 type sessionDecoder struct {
@@ -19,7 +22,7 @@ type sessionDecoder struct {
 
 func (d *sessionDecoder) damaged() bool { return d.bad }
 
-func (d *sessionDecoder) decode(ev ServerEvent, out []Event) []Event {
+func (d *sessionDecoder) decode(ev sse.Event, out []Event) []Event {
 	if d.over {
 		return out
 	}
@@ -84,7 +87,7 @@ func (d *sessionDecoder) foreign(name string, f *turnFrame) bool {
 }
 
 // ended reads run.completed and its like.
-func (d *sessionDecoder) ended(f *turnFrame, meta Meta, state State, out []Event) []Event {
+func (d *sessionDecoder) ended(f *turnFrame, meta Meta, state TurnState, out []Event) []Event {
 	o := f.outcome(state)
 	if o.State == Completed && f.Messages != nil && len(*f.Messages) == 0 && !d.streamed {
 		// 0.19 says "completed" of a turn whose model failed, with the failure as the reply (api-facts §4.4).
@@ -113,11 +116,11 @@ func (d *sessionDecoder) segments(rows *[]storedRow) []string {
 	var segments []string
 	last := false // the last row that speaks is the end of the reply
 	for _, row := range *rows {
-		if row.spoken() {
+		if row.isReply() {
 			segments = append(segments, row.text())
 		}
 		if row.Role == "assistant" || row.Role == "tool" {
-			last = row.spoken() && !row.calls()
+			last = row.isReply() && !row.calls()
 		}
 	}
 	switch {
@@ -153,7 +156,7 @@ func (d *sessionDecoder) end() (Outcome, bool) {
 		return Outcome{State: Completed, Segments: d.text.reply.Segments(), SessionID: d.sessionID}, false
 	}
 	d.release(nil)
-	o := cut(Unknown, &d.text.reply)
+	o := brokenOutcome(Unknown, &d.text.reply)
 	o.SessionID = d.sessionID
 	return o, false
 }

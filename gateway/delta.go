@@ -1,6 +1,9 @@
 package gateway
 
-import "hermes-mobile/internal/onepass"
+import (
+	"hermes-mobile/internal/onepass"
+	"hermes-mobile/internal/sse"
+)
 
 // A stream is deltas mostly, thousands of them with the same few members, so these are read in one pass and without the
 // frame of all fields. Whatever is not a plain delta is left to decode, which alone says what events mean; a fuzz test
@@ -10,7 +13,7 @@ import "hermes-mobile/internal/onepass"
 type deltaDecoder interface {
 	// delta reads an event that is one piece of text and nothing else. Where it is not, nothing has changed, and the event
 	// is for decode. The position is left out: complete knows it.
-	delta(ev ServerEvent) (Delta, bool)
+	delta(ev sse.Event) (Delta, bool)
 }
 
 // same is have where that is what b says, else a new string: ids repeat with every event.
@@ -32,7 +35,7 @@ func (t *turnText) piece(meta Meta, text []byte) (Delta, bool) {
 	return d, true
 }
 
-func (d *runDecoder) delta(ev ServerEvent) (Delta, bool) {
+func (d *runDecoder) delta(ev sse.Event) (Delta, bool) {
 	if d.over {
 		return Delta{}, false
 	}
@@ -68,7 +71,7 @@ func (d *runDecoder) delta(ev ServerEvent) (Delta, bool) {
 	return d.text.piece(meta, text)
 }
 
-func (d *sessionDecoder) delta(ev ServerEvent) (Delta, bool) {
+func (d *sessionDecoder) delta(ev sse.Event) (Delta, bool) {
 	if d.over || ev.Name != "assistant.delta" || d.runID == "" {
 		return Delta{}, false
 	}
@@ -108,7 +111,7 @@ func (d *sessionDecoder) delta(ev ServerEvent) (Delta, bool) {
 	return delta, ok
 }
 
-func (d *completionsDecoder) delta(ev ServerEvent) (Delta, bool) {
+func (d *completionsDecoder) delta(ev sse.Event) (Delta, bool) {
 	if d.over || ev.Name != "" || d.id == "" {
 		return Delta{}, false
 	}

@@ -6,6 +6,8 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+
+	"hermes-mobile/internal/sse"
 )
 
 // freshDecoders are the decoders that read plain deltas, as they are in the middle of a turn.
@@ -19,7 +21,7 @@ func freshDecoders() []turnDecoder {
 
 // sameDelta has one decoder read an event as a plain delta and the other decode it: what the first takes is what the second
 // makes of it, and what it does not take has changed nothing.
-func sameDelta(t *testing.T, quick, slow turnDecoder, ev ServerEvent) (taken bool) {
+func sameDelta(t *testing.T, quick, slow turnDecoder, ev sse.Event) (taken bool) {
 	t.Helper()
 	before := quick.(deltaDecoder)
 	delta, ok := before.delta(ev)
@@ -54,7 +56,7 @@ func TestDeltaRecordings(t *testing.T) {
 			continue
 		}
 		taken, deltas := 0, 0
-		r := NewEventReader(bytes.NewReader(data), 0)
+		r := sse.NewReader(bytes.NewReader(data), maxEvent)
 		for {
 			ev, err := r.Next()
 			if err != nil {
@@ -127,7 +129,7 @@ func TestDeltaShapes(t *testing.T) {
 		{completions, `{"id":"d","choices":[{"index":0,"delta":{"content":"a"}}]}`, false},
 		{completions, `[DONE]`, false},
 	} {
-		ev := ServerEvent{Data: []byte(c.data)}
+		ev := sse.Event{Data: []byte(c.data)}
 		if c.way == session {
 			ev.Name = "assistant.delta"
 		}
@@ -156,7 +158,7 @@ func FuzzDelta(f *testing.F) {
 	f.Add([]byte(`{"session_id":"s","run_id":"run_1","message_id":"m","ts":1.5,"delta":"a","seq":3}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		for i, quick := range freshDecoders() {
-			ev := ServerEvent{Data: data}
+			ev := sse.Event{Data: data}
 			if i == 1 {
 				ev.Name = "assistant.delta"
 			}

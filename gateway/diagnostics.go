@@ -12,7 +12,7 @@ import (
 const maxFailures = 20
 
 // Failure is one thing that spoke against a route.
-type Failure struct {
+type RouteFailure struct {
 	At      time.Time `json:"at"`
 	Route   RouteKind `json:"route"`
 	Problem string    `json:"problem"` // a plain sentence without any host
@@ -20,24 +20,24 @@ type Failure struct {
 
 // Diagnostics are what a person may copy to ask for help: no secret and no host is in them.
 type Diagnostics struct {
-	Route        *Route    `json:"route"`            // nil: none in use
-	Choosing     string    `json:"choosing"`         // why a route was or will be chosen
-	Local        bool      `json:"local_configured"` // whether there is a Local address
-	Auth         AuthMode  `json:"auth"`
-	SignedIn     bool      `json:"signed_in"` // whether there is a credential to send
-	Platform     string    `json:"platform"`
-	Version      string    `json:"version"`
-	Model        string    `json:"model"`
-	Capabilities []string  `json:"capabilities"` // advertised operations and features
-	Failures     []Failure `json:"failures"`     // the newest last, 20 at most
+	Route        *Route         `json:"route"`            // nil: none in use
+	Choosing     string         `json:"choosing"`         // why a route was or will be chosen
+	Local        bool           `json:"local_configured"` // whether there is a Local address
+	Auth         AuthMode       `json:"auth"`
+	SignedIn     bool           `json:"signed_in"` // whether there is a credential to send
+	Platform     string         `json:"platform"`
+	Version      string         `json:"version"`
+	Model        string         `json:"model"`
+	Capabilities []string       `json:"capabilities"` // advertised operations and features
+	Failures     []RouteFailure `json:"failures"`     // the newest last, 20 at most
 }
 
 // note remembers a failure. The caller holds the lock.
-func (c *Client) note(kind RouteKind, err error) {
+func (c *Client) recordFailure(kind RouteKind, err error) {
 	if err == nil {
 		return
 	}
-	c.failures = append(c.failures, Failure{At: c.options.Clock(), Route: kind, Problem: plain(err)})
+	c.failures = append(c.failures, RouteFailure{At: c.options.Clock(), Route: kind, Problem: plainText(err)})
 	if extra := len(c.failures) - maxFailures; extra > 0 {
 		c.failures = slices.Delete(c.failures, 0, extra)
 	}
@@ -45,19 +45,13 @@ func (c *Client) note(kind RouteKind, err error) {
 
 // Diagnostics tells how things stand. It asks nobody.
 func (c *Client) Diagnostics() Diagnostics {
-	c.mu.Lock()
-	d := Diagnostics{Choosing: c.reason, Local: c.local != nil, Auth: c.profile.Auth, Failures: slices.Clone(c.failures)}
-	switch c.profile.Auth {
-	case AuthNone:
-		d.SignedIn = true
-	case AuthBearer:
-		d.SignedIn = !c.creds.Token.IsZero()
-	case AuthPassword:
-		d.SignedIn = carriesSession(cookieHeader(c.creds.Cookies, true, c.options.Clock()))
-	}
-	if id := c.profile.Identity; id != nil {
+	profile := c.Profile()
+	d := Diagnostics{Local: c.local != nil, Auth: profile.Auth, SignedIn: c.account.canSignIn()}
+	if id := profile.Identity; id != nil {
 		d.Platform, d.Version, d.Model = id.Platform, id.Version, id.Model
 	}
+	c.mu.Lock()
+	d.Choosing, d.Failures = c.reason, slices.Clone(c.failures)
 	current := c.current
 	c.mu.Unlock()
 	if current != nil {

@@ -68,7 +68,7 @@ type Reasoning struct {
 // ToolStarted says that a tool runs. It comes only where the gateway advertises tool_progress_events.
 type ToolStarted struct {
 	Meta
-	Call    string // id of the call; often not said, then a tool ends in the order it began
+	CallID  string // id of the call; often not said, then a tool ends in the order it began
 	Name    string
 	Preview string          // one line for people
 	Args    json.RawMessage // a JSON object; nil where it is not said
@@ -77,7 +77,7 @@ type ToolStarted struct {
 // ToolEnded says that a tool is done. It comes only where the gateway advertises tool_progress_events.
 type ToolEnded struct {
 	Meta
-	Call     string
+	CallID   string
 	Name     string
 	Failed   bool
 	Duration time.Duration // 0 where it is not said
@@ -99,7 +99,7 @@ type Approval struct {
 	Patterns    []string // why it is asked
 	Choices     []string // of once, session, always, deny
 
-	asked asked
+	asked approvalKey
 }
 
 // ApprovalAnswered says that an approval was answered, by this client or another.
@@ -117,7 +117,7 @@ type Status struct {
 	Kind string // see the constants; others come from the gateway
 	Text string // may be empty
 	// Delegation is the id of the task that was given to another agent, of the two kinds that are about one; newer gateways have it.
-	Delegation string
+	DelegationID string
 }
 
 // Kinds of [Status] that this package makes.
@@ -160,32 +160,32 @@ type Ended struct {
 }
 
 // State is how a turn ended.
-type State string
+type TurnState string
 
 // The states of an [Outcome].
 const (
-	Completed   State = "completed"
-	Failed      State = "failed"      // the model or gateway could not; Err says why
-	Cancelled   State = "cancelled"   // stopped by somebody
-	Interrupted State = "interrupted" // it ended in the middle; what there was is in Segments
-	Unknown     State = "unknown"     // the gateway does not say, or not yet: Reconcile may say more later
-	Absent      State = "absent"      // the gateway has no trace of it: it was not run
+	Completed   TurnState = "completed"
+	Failed      TurnState = "failed"      // the model or gateway could not; Err says why
+	Cancelled   TurnState = "cancelled"   // stopped by somebody
+	Interrupted TurnState = "interrupted" // it ended in the middle; what there was is in Segments
+	Unknown     TurnState = "unknown"     // the gateway does not say, or not yet: Reconcile may say more later
+	Absent      TurnState = "absent"      // the gateway has no trace of it: it was not run
 )
 
 // Outcome is what became of a turn.
 type Outcome struct {
-	State    State
-	Segments []string // the reply, whole; for other states than Completed what there was
-	Partial  bool     // the gateway says that the reply is not whole
-	Reason   string   // why the model ended, in the gateway's word; often empty
-	Usage    Usage
+	State        TurnState
+	Segments     []string // the reply, whole; for other states than Completed what there was
+	Partial      bool     // the gateway says that the reply is not whole
+	FinishReason string   // why the model ended, in the gateway's word; often empty
+	Usage        Usage
 	// SessionID is where the turn is stored. It differs from that of the request where the gateway went on in a new
 	// session (api-facts §12.11): the next turn belongs there.
 	SessionID string
 	// ResponseID continues a chain of WayResponses: the next TurnRequest's Previous.
 	ResponseID string
 	// Unread is what [Turn.Steer] gave the turn too late: the model did not read it. Several texts have a line feed between them.
-	Unread string `json:",omitzero"`
+	UnreadSteer string `json:",omitzero"`
 	// Err is set for every other state than Completed and Cancelled: an [*Error] where the gateway said why, else [ErrCut].
 	Err error `json:"-"`
 }

@@ -36,19 +36,19 @@ func ExampleClient_Connect() {
 }
 
 // All sessions, and one page of them.
-func ExampleClient_Sessions() {
+func ExampleSessionService_All() {
 	server, client := connected()
 	defer server.Close()
 	defer client.Close()
 	ctx := context.Background()
-	for session, err := range client.Sessions(ctx, gateway.SessionQuery{Limit: 2}) {
+	for session, err := range client.Sessions.All(ctx, gateway.SessionQuery{Limit: 2}) {
 		if err != nil {
 			fmt.Println(err)
 			return
 		}
 		fmt.Println(session.Title)
 	}
-	page, err := client.ListSessions(ctx, gateway.SessionQuery{Limit: 2, Offset: 2})
+	page, err := client.Sessions.List(ctx, gateway.SessionQuery{Limit: 2, Offset: 2})
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -100,7 +100,7 @@ func ExampleParseProfile() {
 	fmt.Println(err)
 	// Output:
 	// {"schema":2,"id":"","name":"Home","remote":"https://hermes.example.org","auth":"bearer","migrated":true}
-	// remote must begin with https://, or plain http must be allowed for private networks
+	// gateway: profile: remote must begin with https://, or plain http must be allowed for private networks
 }
 
 // Secrets leave by Reveal only.

@@ -26,7 +26,7 @@ func TestCompletionForms(t *testing.T) {
 	sse := helloChunk + stopChunk + doneMark
 	for name, tc := range map[string]struct {
 		answer  http.HandlerFunc
-		state   State
+		state   TurnState
 		text    string
 		partial bool
 	}{
@@ -87,7 +87,7 @@ func TestUnreadableAnswers(t *testing.T) {
 		g.on("POST /v1/chat/completions", answer)
 		turn, err := g.client.StartTurn(t.Context(), TurnRequest{Text: "hi"})
 		if err == nil {
-			t.Errorf("%s: started %+v", name, turn.Lease())
+			t.Errorf("%s: started %+v", name, turn.Handle())
 			turn.Close()
 		}
 	}

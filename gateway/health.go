@@ -3,7 +3,6 @@ package gateway
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"io"
 	"mime"
 	"net/http"
@@ -15,7 +14,7 @@ import (
 func healthRequest(ctx context.Context, base *url.URL) (*http.Request, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, strings.TrimSuffix(base.String(), "/")+"/health", nil)
 	if err != nil {
-		return nil, errors.New("the address is malformed")
+		return nil, errMalformedAddress
 	}
 	req.Header.Set("Accept", "application/json")
 	req.Header.Set("User-Agent", userAgent)
@@ -23,14 +22,14 @@ func healthRequest(ctx context.Context, base *url.URL) (*http.Request, error) {
 }
 
 // health asks an address whether a Hermes gateway is there, and of which version.
-func (l *link) health(ctx context.Context) (version string, err error) {
+func (l *target) health(ctx context.Context) (version string, err error) {
 	req, err := healthRequest(ctx, l.base)
 	if err != nil {
 		return "", err
 	}
 	resp, err := l.http.Do(req)
 	if err != nil {
-		return "", &linkError{cause: err}
+		return "", &networkError{cause: err}
 	}
 	defer resp.Body.Close()
 	return readHealth(resp)
@@ -47,7 +46,7 @@ func readHealth(resp *http.Response) (version string, err error) {
 	}
 	data, err := io.ReadAll(io.LimitReader(resp.Body, 64<<10))
 	if err != nil {
-		return "", &linkError{cause: err}
+		return "", &networkError{cause: err}
 	}
 	var body struct{ Status, Platform, Version string }
 	if json.Unmarshal(data, &body) != nil || body.Status != "ok" || body.Platform != "hermes-agent" {

@@ -53,11 +53,11 @@ func readTranscript(ctx context.Context, cn *conn, session string, newest int) (
 
 // history is what was said in a session, for a run on a gateway that does not load it itself (0.19, api-facts §5): text
 // only, and the newest that fits, beginning with what a person said.
-func (t transcript) history(limit int) []Said {
-	var all []Said
+func (t transcript) history(limit int) []ChatMessage {
+	var all []ChatMessage
 	for _, row := range t.Rows {
-		if row.Role == "user" && row.text() != "" && row.DisplayKind != "hidden" || row.spoken() {
-			all = append(all, Said{Role: row.Role, Text: row.text()})
+		if row.Role == "user" && row.text() != "" && row.DisplayKind != "hidden" || row.isReply() {
+			all = append(all, ChatMessage{Role: row.Role, Text: row.text()})
 		}
 	}
 	first, size := len(all), 0

@@ -347,7 +347,7 @@ func impatient(_ *Credentials, o *Options) {
 // on asks for the sessions, and wants that done on a route of a kind.
 func on(t testing.TB, c *Client, kind RouteKind) Route {
 	t.Helper()
-	if _, err := c.ListSessions(t.Context(), SessionQuery{}); err != nil {
+	if _, err := c.Sessions.List(t.Context(), SessionQuery{}); err != nil {
 		t.Fatalf("the sessions cannot be listed: %v", err)
 	}
 	route, ok := c.Route()

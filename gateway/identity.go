@@ -34,7 +34,7 @@ func (c *Capabilities) shape() string {
 }
 
 // seen is the identity that a route shows. key is that of its certificate, where that stands for itself.
-func seen(caps *Capabilities, kind RouteKind, key string) Identity {
+func observedIdentity(caps *Capabilities, kind RouteKind, key string) Identity {
 	id := Identity{Platform: caps.Platform, Model: caps.Model, Auth: caps.Auth, Shape: caps.shape(), Version: caps.Version, ID: caps.ID}
 	if kind == Local {
 		id.LocalKey = key
@@ -47,12 +47,12 @@ func seen(caps *Capabilities, kind RouteKind, key string) Identity {
 // recognize compares what a route shows with what was learnt, and returns what is known after that. A new version that
 // offers something else is taken over on Remote only, the address that the person chose as the anchor; Local is used again
 // when Remote has confirmed it. Keys were compared before, in the handshake.
-func recognize(learnt *Identity, now Identity, kind RouteKind) (Identity, error) {
+func matchIdentity(learnt *Identity, now Identity, kind RouteKind) (Identity, error) {
 	if learnt == nil {
 		return now, nil
 	}
 	other := func(what string) (Identity, error) {
-		return *learnt, &identityError{what + " is not what was learnt"}
+		return *learnt, &identityError{what + " is not the one learned before"}
 	}
 	switch {
 	case now.Platform != learnt.Platform:
@@ -60,9 +60,9 @@ func recognize(learnt *Identity, now Identity, kind RouteKind) (Identity, error)
 	case now.Model != learnt.Model:
 		return other("its model")
 	case learnt.ID != "" && now.ID != learnt.ID:
-		return other("its instance id")
+		return other("its instance ID")
 	case now.Shape != learnt.Shape && now.Version == learnt.Version:
-		return other("what it offers")
+		return other("its list of operations and features")
 	case now.Shape != learnt.Shape && kind == Local:
 		return *learnt, &identityError{"it has a version that the remote address has not confirmed yet"}
 	}
@@ -79,11 +79,11 @@ func (e *identityError) Is(target error) bool { return target == ErrIdentity }
 // plainVersion keeps a version fit for printing: it comes from an answer that nobody has vouched for yet.
 func plainVersion(version string) (string, error) {
 	if len(version) > 64 {
-		return "", errors.New("the version is too long")
+		return "", errors.New("gateway: version is longer than 64 bytes")
 	}
 	for _, r := range version {
 		if r <= ' ' || r > '~' {
-			return "", errors.New("the version is not readable")
+			return "", errors.New("gateway: version contains characters other than printable ASCII")
 		}
 	}
 	return version, nil

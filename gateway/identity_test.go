@@ -158,7 +158,7 @@ func TestGatewayWithoutCapabilities(t *testing.T) {
 	if err != nil || !caps.Offers("chat_completions") || caps.Offers("sessions") || caps.Offers("responses") || caps.Model != "hermes-agent" {
 		t.Fatalf("capabilities %+v, %v", caps, err)
 	}
-	if _, err := c.ListSessions(t.Context(), SessionQuery{}); !errors.Is(err, ErrUnavailable) {
+	if _, err := c.Sessions.List(t.Context(), SessionQuery{}); !errors.Is(err, ErrUnavailable) {
 		t.Errorf("sessions give %v", err)
 	}
 	if got := gw.asked("/api/sessions"); got != 0 {
@@ -183,7 +183,7 @@ func TestOtherServer(t *testing.T) {
 		if err != nil || !caps.Offers("chat_completions") || caps.Offers("responses") || caps.Offers("sessions") {
 			t.Fatalf("%q: %+v, %v", base, caps, err)
 		}
-		list, err := c.Models(t.Context())
+		list, err := c.Models.List(t.Context())
 		if err != nil || len(list) != 1 || list[0].ID != "qwen3" {
 			t.Errorf("models %+v, %v", list, err)
 		}
@@ -214,7 +214,7 @@ func TestRecognize(t *testing.T) {
 			now := base
 			now.RemoteKey, now.LocalKey = "", ""
 			tc.change(&now)
-			next, err := recognize(&base, now, kind)
+			next, err := matchIdentity(&base, now, kind)
 			if (err == nil) != passes || err != nil && (!errors.Is(err, ErrIdentity) || next != base) {
 				t.Errorf("%s at %s: %+v, %v", name, kind, next, err)
 			}

@@ -138,7 +138,7 @@ func TestLogin(t *testing.T) {
 		if strings.Contains(local.bytes(), testPassword) || strings.Contains(local.bytes()+remote.bytes(), "tracker") || strings.Contains(local.bytes(), "Authorization") {
 			t.Error("more was sent than the session")
 		}
-		if len(kept) != 1 || len(kept[0].Cookies) != 3 || kept[0].Password.Reveal() != testPassword || kept[0].Cookies[0].Expires.IsZero() {
+		if len(kept) != 1 || len(kept[0].cookies) != 3 || kept[0].Password.Reveal() != testPassword || kept[0].cookies[0].expires.IsZero() {
 			t.Fatalf("kept %v", kept)
 		}
 		// The host program keeps them, and after a restart they still open.
@@ -165,8 +165,8 @@ func TestLogin(t *testing.T) {
 }
 
 func sameCredentials(a, b Credentials) bool {
-	return a.Token == b.Token && a.Password == b.Password && a.Binding == b.Binding && slices.EqualFunc(a.Cookies, b.Cookies, func(a, b Cookie) bool {
-		return a.Name == b.Name && a.Value == b.Value && a.Secure == b.Secure && a.Expires.Equal(b.Expires)
+	return a.Token == b.Token && a.Password == b.Password && a.Account == b.Account && slices.EqualFunc(a.cookies, b.cookies, func(a, b loginCookie) bool {
+		return a.name == b.name && a.value == b.value && a.secure == b.secure && a.expires.Equal(b.expires)
 	})
 }
 
@@ -224,8 +224,8 @@ func TestLoginThatFails(t *testing.T) {
 			if strings.Contains(err.Error(), "secret") || strings.Contains(err.Error(), "127.0.0.1") {
 				t.Errorf("the error quotes the answer: %v", err)
 			}
-			if last := kept[len(kept)-1]; len(last.Cookies) != 0 {
-				t.Errorf("the old session is still kept: %d cookies", len(last.Cookies))
+			if last := kept[len(kept)-1]; len(last.cookies) != 0 {
+				t.Errorf("the old session is still kept: %d cookies", len(last.cookies))
 			}
 			remote.forget()
 			c.Connect(t.Context())
@@ -286,7 +286,7 @@ func TestSilentLogin(t *testing.T) {
 	d.expire()
 	errs := make(chan error, 8)
 	for range cap(errs) {
-		go func() { _, err := c.CreateSession(t.Context(), NewSession{Title: "t"}); errs <- err }()
+		go func() { _, err := c.Sessions.Create(t.Context(), SessionParams{Title: "t"}); errs <- err }()
 	}
 	for range cap(errs) {
 		if err := <-errs; err != nil {
@@ -305,7 +305,7 @@ func TestSilentLogin(t *testing.T) {
 	d.mu.Unlock()
 	d.expire()
 	for range 4 {
-		if _, err := c.ListSessions(t.Context(), SessionQuery{}); !errors.Is(err, ErrSignIn) {
+		if _, err := c.Sessions.List(t.Context(), SessionQuery{}); !errors.Is(err, ErrSignIn) {
 			t.Errorf("with a wrong password: %v", err)
 		}
 	}
@@ -361,12 +361,12 @@ func TestRefresh(t *testing.T) {
 	if sent := remote.bytes(); !strings.Contains(sent, `__Host-hermes_session_at="at-secret-2="; __Host-hermes_session_rt=rt-secret; __Host-hermes_session_provider=basic`) {
 		t.Errorf("after the refresh was sent: %s", sent)
 	}
-	if n := len(kept); n < 2 || kept[n-1].Cookies[0].Value.Reveal() != `"at-secret-2="` || kept[n-1].Password.Reveal() != testPassword {
+	if n := len(kept); n < 2 || kept[n-1].cookies[0].value.Reveal() != `"at-secret-2="` || kept[n-1].Password.Reveal() != testPassword {
 		t.Errorf("kept %v", kept)
 	}
 	// The answer to an old session does not end the new one.
 	late := &http.Response{Header: http.Header{"Set-Cookie": {"__Host-hermes_session_at=\"\"; Max-Age=0; Path=/; Secure"}}, Request: &http.Request{Header: http.Header{"Cookie": {"__Host-hermes_session_at=old"}}}}
-	c.takeCookies(late, c.remote)
+	c.account.takeCookies(late, c.remote)
 	on(t, c, Remote)
 	if d.tries() != 1 {
 		t.Error("a late answer ended the session")
@@ -390,8 +390,8 @@ func TestSecureCookiesStayEncrypted(t *testing.T) {
 
 func TestCredentialsAreBound(t *testing.T) {
 	p := Profile{Remote: "https://Gateway.test:443/x/", Auth: AuthPassword, Username: "a"}
-	full := Credentials{Token: NewSecret("t"), Password: NewSecret("p"), Cookies: []Cookie{{Name: "hermes_session_at", Value: NewSecret("c")}}}.For(p)
-	if full.Token.IsZero() || full.Binding == "" || strings.Contains(full.Binding, "gateway") {
+	full := Credentials{Token: NewSecret("t"), Password: NewSecret("p"), cookies: []loginCookie{{name: "hermes_session_at", value: NewSecret("c")}}}.For(p)
+	if full.Token.IsZero() || full.Account == "" || strings.Contains(full.Account, "gateway") {
 		t.Fatalf("bound: %v", full)
 	}
 	for name, tc := range map[string]struct {
@@ -409,10 +409,10 @@ func TestCredentialsAreBound(t *testing.T) {
 		changed := p
 		tc.change(&changed)
 		got := full.For(changed)
-		if kept := !got.Token.IsZero() && !got.Password.IsZero() && len(got.Cookies) == 1; kept != tc.kept {
+		if kept := !got.Token.IsZero() && !got.Password.IsZero() && len(got.cookies) == 1; kept != tc.kept {
 			t.Errorf("%s: kept %t", name, kept)
 		}
-		if !tc.kept && (!got.Token.IsZero() || !got.Password.IsZero() || len(got.Cookies) > 0) {
+		if !tc.kept && (!got.Token.IsZero() || !got.Password.IsZero() || len(got.cookies) > 0) {
 			t.Errorf("%s: something is left: %v", name, got)
 		}
 	}

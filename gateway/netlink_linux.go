@@ -10,12 +10,13 @@ import (
 	"time"
 )
 
-// SystemConnectivity watches the network by the means of the system: netlink on Linux. Elsewhere, and where a system does
-// not let programs listen (Android), Watch returns an error and the host program calls [Client.NetworkChanged].
-func SystemConnectivity() ConnectivityWatcher { return netlinkWatcher{settle: 500 * time.Millisecond} }
-
-type netlinkWatcher struct {
-	settle time.Duration // how long it must be quiet: one change of network is many messages
+// WatchNetwork calls changed after each change of the device's network, until ctx ends. It then returns nil. Several
+// changes within half a second count as one.
+//
+// It uses netlink and works on Linux only. On other systems, and where the system forbids it (Android), WatchNetwork
+// returns an error at once: call [Client.NetworkChanged] from the callbacks of the system instead.
+func WatchNetwork(ctx context.Context, changed func()) error {
+	return watchNetlink(ctx, changed, 500*time.Millisecond)
 }
 
 // Groups of rtnetlink(7): interfaces, addresses and routes.
@@ -27,16 +28,16 @@ const (
 	groupIPv6Route = 0x400
 )
 
-// Watch implements [ConnectivityWatcher].
-func (w netlinkWatcher) Watch(ctx context.Context, changed func()) error {
+// watchNetlink calls changed once the network has been settling for the time settle: one change is many messages.
+func watchNetlink(ctx context.Context, changed func(), settle time.Duration) error {
 	fd, err := syscall.Socket(syscall.AF_NETLINK, syscall.SOCK_RAW|syscall.SOCK_CLOEXEC|syscall.SOCK_NONBLOCK, syscall.NETLINK_ROUTE)
 	if err != nil {
-		return fmt.Errorf("netlink: %w", err)
+		return fmt.Errorf("gateway: watch the network: %w", err)
 	}
 	address := &syscall.SockaddrNetlink{Family: syscall.AF_NETLINK, Groups: groupLink | groupIPv4Addr | groupIPv4Route | groupIPv6Addr | groupIPv6Route}
 	if err := syscall.Bind(fd, address); err != nil {
 		syscall.Close(fd)
-		return fmt.Errorf("netlink: %w", err)
+		return fmt.Errorf("gateway: watch the network: %w", err)
 	}
 	socket := os.NewFile(uintptr(fd), "netlink")
 	defer socket.Close()
@@ -52,20 +53,20 @@ func (w netlinkWatcher) Watch(ctx context.Context, changed func()) error {
 		case errors.Is(err, os.ErrDeadlineExceeded):
 			waiting = false
 			if err := socket.SetReadDeadline(time.Time{}); err != nil {
-				return fmt.Errorf("netlink: %w", err)
+				return fmt.Errorf("gateway: watch the network: %w", err)
 			}
 			changed()
 			continue
 		case errors.Is(err, syscall.ENOBUFS): // more happened than the system kept
 		case err != nil:
-			return fmt.Errorf("netlink: %w", err)
+			return fmt.Errorf("gateway: watch the network: %w", err)
 		case !matters(buffer[:n]):
 			continue
 		}
 		if !waiting { // from the first message on, so that a stream of them cannot put it off for ever
 			waiting = true
-			if err := socket.SetReadDeadline(time.Now().Add(w.settle)); err != nil {
-				return fmt.Errorf("netlink: %w", err)
+			if err := socket.SetReadDeadline(time.Now().Add(settle)); err != nil {
+				return fmt.Errorf("gateway: watch the network: %w", err)
 			}
 		}
 	}

@@ -54,7 +54,7 @@ func TestNetlinkSeesAnAddress(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() {
-		done <- netlinkWatcher{settle: 20 * time.Millisecond}.Watch(ctx, func() { seen <- struct{}{} })
+		done <- watchNetlink(ctx, func() { seen <- struct{}{} }, 20*time.Millisecond)
 	}()
 	defer func() {
 		cancel()
@@ -124,7 +124,7 @@ func TestWatcherOfAClient(t *testing.T) {
 	local, remote := serve(t, gw), serve(t, gw)
 	local.down()
 	w := &manual{event: make(chan chan struct{})}
-	c := client(t, Profile{Remote: remote.URL, Local: local.URL}, func(_ *Credentials, o *Options) { o.Watch = w })
+	c := client(t, Profile{Remote: remote.URL, Local: local.URL}, func(_ *Credentials, o *Options) { o.WatchNetwork = w.Watch })
 	on(t, c, Remote)
 	local.up()
 	told := make(chan struct{})

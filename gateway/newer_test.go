@@ -25,7 +25,7 @@ func capsWith(t *testing.T, features map[string]any) *Capabilities {
 	}
 	data, err := json.Marshal(all)
 	must(t, err)
-	caps, err := ParseCapabilities(data)
+	caps, err := parseCapabilities(data)
 	must(t, err)
 	return caps
 }
@@ -38,7 +38,7 @@ func kinds(events []Event) (thoughts string, tasks []string) {
 			thoughts += e.Text
 		case Status:
 			if strings.HasPrefix(e.Kind, "subagent.") {
-				tasks = append(tasks, e.Kind+" "+e.Delegation+" "+e.Text)
+				tasks = append(tasks, e.Kind+" "+e.DelegationID+" "+e.Text)
 			}
 		}
 	}
@@ -49,20 +49,20 @@ func kinds(events []Event) (thoughts string, tasks []string) {
 // it advertises tools, on each way that has them. The reply is the same in any case.
 func TestEventsOfNewerGateways(t *testing.T) {
 	t.Parallel()
-	ways := map[Way]func(g *fakeGateway){
-		WayRun: func(g *fakeGateway) {
+	ways := map[TurnMode]func(g *fakeGateway){
+		ModeRun: func(g *fakeGateway) {
 			g.on("POST /v1/runs", answer(202, created))
 			g.on("GET /v1/runs/run_1/events", stream(runEvents(`{"event":"reasoning.delta","delta":"hm "}`, `{"event":"reasoning.delta","text":"yes"}`,
 				`{"event":"subagent.start","delegation_id":"d1","text":"look it up"}`, `{"event":"subagent.complete","delegation_id":"d1","preview":"found","status":{"odd":true}}`,
 				`{"event":"message.delta","delta":"pie"}`, `{"event":"run.completed","output":"pie"}`)))
 		},
-		WaySession: func(g *fakeGateway) {
+		ModeSession: func(g *fakeGateway) {
 			g.on("GET /api/sessions/s/messages", answer(200, rows("s")))
 			g.on("POST /api/sessions/s/chat/stream", stream(sessionEvents("run.started", `{}`, "reasoning.delta", `{"delta":"hm "}`, "reasoning.delta", `{"text":"yes"}`,
 				"subagent.start", `{"delegation_id":"d1","text":"look it up"}`, "subagent.complete", `{"delegation_id":"d1","preview":"found"}`,
 				"assistant.delta", `{"delta":"pie"}`, "assistant.completed", `{"content":"pie"}`, "run.completed", `{"completed":true,"messages":[{"role":"assistant","content":"pie"}]}`, "done", `{}`)))
 		},
-		WayResponses: func(g *fakeGateway) {
+		ModeResponses: func(g *fakeGateway) {
 			g.on("POST /v1/responses", stream(`data: {"type":"response.created","response":{"id":"resp_1"}}
 
 data: {"type":"response.reasoning_text.delta","item_id":"rs_1","delta":"hm "}
@@ -82,8 +82,8 @@ data: {"type":"response.completed","response":{"id":"resp_1","status":"completed
 				tools := advertised != false
 				g := newGatewayWith(t, capsWith(t, map[string]any{"reasoning_streaming": advertised, "tool_progress_events": tools}))
 				script(g)
-				req := TurnRequest{Text: "hi", Way: way}
-				if way == WaySession {
+				req := TurnRequest{Text: "hi", Mode: way}
+				if way == ModeSession {
 					req.SessionID = "s"
 				}
 				events, ended := follow(t, start(t, g, req))
@@ -96,7 +96,7 @@ data: {"type":"response.completed","response":{"id":"resp_1","status":"completed
 					t.Errorf("told of the thoughts %q, want %q", thoughts, want)
 				}
 				told := "subagent.start d1 look it up|subagent.complete d1 found"
-				if !tools || way == WayResponses {
+				if !tools || way == ModeResponses {
 					told = ""
 				}
 				if got := strings.Join(tasks, "|"); got != told {
@@ -117,19 +117,19 @@ func TestUnknownEvents(t *testing.T) {
 		`{"event":"audio.delta","type":"response.audio.delta","delta":{"base64":"AA=="},"text":["x"],"content":[{"text":"THEIRS"}],"output":{"a":1},"run_id":%q,"session_id":"s"}`,
 		`{"event":"","type":"","delta":5,"run_id":%q,"session_id":"s"}`,
 		`{"event":"file.ready","type":"response.file.ready","args":"x","choices":"x","pattern_keys":{},"messages":"x","usage":"x","completed":"x","run_id":%q,"session_id":"s"}`}
-	for _, way := range []Way{WayRun, WaySession, WayResponses} {
+	for _, way := range []TurnMode{ModeRun, ModeSession, ModeResponses} {
 		t.Run(string(way), func(t *testing.T) {
 			g := newGateway(t, "0.22.2")
-			req := TurnRequest{Text: "hi", Way: way}
+			req := TurnRequest{Text: "hi", Mode: way}
 			var frames []string
 			for _, o := range odd {
 				frames = append(frames, fmt.Sprintf(o, "run_1"))
 			}
 			switch way {
-			case WayRun:
+			case ModeRun:
 				g.on("POST /v1/runs", answer(202, created))
 				g.on("GET /v1/runs/run_1/events", stream(": open\n\ndata: "+strings.Join(append(frames, `{"event":"message.delta","run_id":"run_1","delta":"pie"}`, `{"event":"run.completed","run_id":"run_1","output":"pie"}`), "\n\ndata: ")+"\n\n"))
-			case WaySession:
+			case ModeSession:
 				req.SessionID = "s"
 				g.on("GET /api/sessions/s/messages", answer(200, rows("s")))
 				pairs := []string{"run.started", `{}`}
@@ -138,7 +138,7 @@ func TestUnknownEvents(t *testing.T) {
 				}
 				g.on("POST /api/sessions/s/chat/stream", stream(sessionEvents(append(pairs, "assistant.delta", `{"delta":"pie"}`, "assistant.completed", `{"content":"pie"}`,
 					"run.completed", `{"completed":true,"messages":[{"role":"assistant","content":"pie"}]}`, "done", `{}`)...)))
-			case WayResponses:
+			case ModeResponses:
 				g.on("POST /v1/responses", stream("data: "+strings.Join(append(append([]string{`{"type":"response.created","response":{"id":"resp_1"}}`}, frames...), `{"type":"response.output_text.delta","item_id":"m","delta":"pie"}`,
 					`{"type":"response.completed","response":{"id":"resp_1","status":"completed","output":[{"id":"m","type":"message","content":[{"text":"pie"}]}],"usage":{"input_tokens":1,"output_tokens":1,"total_tokens":2}}}`), "\n\ndata: ")+"\n\n"))
 			}
@@ -189,7 +189,7 @@ func TestProfilesOfOneGateway(t *testing.T) {
 			return client(t, Profile{Remote: remote.URL + "/p/" + profile}, func(c *Credentials, _ *Options) { c.Token = NewSecret(key) })
 		}
 		work := of("work", keys["work"])
-		list, err := work.Models(t.Context())
+		list, err := work.Models.List(t.Context())
 		if err != nil || len(list) != 1 || list[0].ID != "hermes-work" {
 			t.Errorf("%q: the models of a profile are %v, %v", advertised, list, err)
 		}
@@ -197,11 +197,11 @@ func TestProfilesOfOneGateway(t *testing.T) {
 			t.Errorf("%q: the capabilities of a profile are %+v, %v", advertised, caps, err)
 		}
 		for profile, key := range map[string]string{"work": keys["home"], "home": keys[""]} {
-			if _, err := of(profile, key).Models(t.Context()); !errors.Is(err, ErrSignIn) {
+			if _, err := of(profile, key).Models.List(t.Context()); !errors.Is(err, ErrSignIn) {
 				t.Errorf("%q: %s takes another's key: %v", advertised, profile, err)
 			}
 		}
-		if _, err := of("nobody", keys["work"]).Models(t.Context()); err == nil {
+		if _, err := of("nobody", keys["work"]).Models.List(t.Context()); err == nil {
 			t.Errorf("%q: an unknown profile answers", advertised)
 		}
 		// What was kept for one is not for another.

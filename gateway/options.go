@@ -15,8 +15,9 @@ type Options struct {
 	ProbeTimeout  time.Duration  // for each step of proving the Local address; 0: 1.5 s
 	RemoteTimeout time.Duration  // for each step of proving the Remote address; 0: 15 s
 
-	// Watch tells of changes of the network, such as [SystemConnectivity]; nil: the host program calls NetworkChanged.
-	Watch ConnectivityWatcher
+	// WatchNetwork reports changes of the network until ctx ends, such as the function [WatchNetwork]. With nil, the
+	// host program calls [Client.NetworkChanged]. An error is logged as a warning.
+	WatchNetwork func(ctx context.Context, changed func()) error
 	// OnCredentials gets the credentials after a login, a refresh by the gateway or a logout, to be kept. OnProfile gets the
 	// profile when something was learnt. Both are called one at a time and must not call the client.
 	OnCredentials func(Credentials)
@@ -26,7 +27,7 @@ type Options struct {
 	Dial  func(ctx context.Context, network, address string) (net.Conn, error) // how connections are made; nil: net.Dialer
 }
 
-func (o Options) filled() Options {
+func (o Options) withDefaults() Options {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
@@ -40,10 +41,4 @@ func (o Options) filled() Options {
 		o.Clock = time.Now
 	}
 	return o
-}
-
-// ConnectivityWatcher tells of changes of the network.
-type ConnectivityWatcher interface {
-	// Watch calls changed after each change until ctx ends, and then returns nil. An error means that it cannot watch here.
-	Watch(ctx context.Context, changed func()) error
 }

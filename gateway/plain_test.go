@@ -109,7 +109,7 @@ func TestPlainAddressThatLeadsElsewhere(t *testing.T) {
 	}
 	r.lead(portal.address)
 	on(t, c, Remote)
-	if _, err := c.CreateSession(t.Context(), NewSession{}); errors.Is(err, ErrNoRoute) {
+	if _, err := c.Sessions.Create(t.Context(), SessionParams{}); errors.Is(err, ErrNoRoute) {
 		t.Error(err)
 	}
 	portal.gotNothingSecret(testToken)
@@ -121,7 +121,7 @@ func TestPlainAddressThatLeadsElsewhere(t *testing.T) {
 	c.Foreground()
 	on(t, c, Local)
 	r.lead(portal.address)
-	if _, err := c.CreateSession(t.Context(), NewSession{}); err == nil {
+	if _, err := c.Sessions.Create(t.Context(), SessionParams{}); err == nil {
 		t.Error("a session was made at a portal")
 	}
 	if sent := r.sentTo(portal.address); strings.Contains(sent, "Authorization") || strings.Contains(sent, "POST") {

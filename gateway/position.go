@@ -1,7 +1,6 @@
 package gateway
 
 import (
-	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -23,11 +22,11 @@ func parsePosition(s string) (position, error) {
 	var p position
 	number, rest, _ := strings.Cut(s, ".")
 	if _, err := fmt.Sscanf(number, "%d", &p.seq); err != nil || p.seq < 0 {
-		return p, errors.New("the position in the stream is not one of an event")
+		return p, fmt.Errorf("gateway: malformed stream position %q: use Meta.Position of an event", s)
 	}
 	if rest != "" {
 		if _, err := fmt.Sscanf(rest, "%d", &p.segment); err != nil || p.segment < 0 || p.segment > 1<<20 {
-			return p, errors.New("the position in the stream is not one of an event")
+			return p, fmt.Errorf("gateway: malformed stream position %q: use Meta.Position of an event", s)
 		}
 		p.has, p.tool = strings.Contains(rest, "t"), strings.Contains(rest, "c")
 	}

@@ -12,7 +12,7 @@ import (
 )
 
 // Schema is the version of the stored form of [Profile] that this package writes.
-const Schema = 2
+const ProfileSchema = 2
 
 // AuthMode is how a profile signs in.
 type AuthMode string
@@ -25,40 +25,40 @@ const (
 )
 
 // Kind is what a profile expects at its addresses.
-type Kind string
+type ServerKind string
 
 // The kinds of servers.
 const (
-	Hermes Kind = ""       // a Hermes Agent gateway
-	OpenAI Kind = "openai" // any other server with OpenAI's HTTP API: turns without sessions, on the Remote address only
+	Hermes ServerKind = ""       // a Hermes Agent gateway
+	OpenAI ServerKind = "openai" // any other server with OpenAI's HTTP API: turns without sessions, on the Remote address only
 )
 
 // Jobs says whether the owner allows the routes of scheduled jobs, which no measured version advertises.
-type Jobs string
+type JobAccess string
 
 // The answers.
 const (
-	JobsUnasked Jobs = ""    // the owner has not been asked; the job routes are not called
-	JobsOn      Jobs = "on"  // the job routes are called even if the gateway does not advertise them
-	JobsOff     Jobs = "off" // the job routes are called only if the gateway advertises them
+	JobsUnasked JobAccess = ""    // the owner has not been asked; the job routes are not called
+	JobsOn      JobAccess = "on"  // the job routes are called even if the gateway does not advertise them
+	JobsOff     JobAccess = "off" // the job routes are called only if the gateway advertises them
 )
 
 // Profile is one logical gateway: up to two addresses of it, how to sign in, and what was learnt of it. It holds no secret;
 // those are [Credentials]. A Profile is a value; do not change one that others use.
 type Profile struct {
-	Schema int    `json:"schema"` // of the stored form; 0 is taken for the current one
-	ID     string `json:"id"`     // of the host program
-	Name   string `json:"name"`
-	Kind   Kind   `json:"kind,omitempty"`
-	Remote string `json:"remote"`          // address that works from everywhere; required
-	Local  string `json:"local,omitempty"` // address of the same gateway at home, tried first
+	Schema int        `json:"schema"` // of the stored form; 0 is taken for the current one
+	ID     string     `json:"id"`     // of the host program
+	Name   string     `json:"name"`
+	Kind   ServerKind `json:"kind,omitempty"`
+	Remote string     `json:"remote"`          // address that works from everywhere; required
+	Local  string     `json:"local,omitempty"` // address of the same gateway at home, tried first
 
 	Auth     AuthMode `json:"auth"`
 	Username string   `json:"username,omitempty"` // with AuthPassword
 	Insecure bool     `json:"insecure,omitempty"` // allows plain http to private networks; this machine is always allowed
 
 	// Jobs allows scheduled jobs where the gateway has them and does not advertise them.
-	Jobs Jobs `json:"jobs,omitempty"`
+	Jobs JobAccess `json:"jobs,omitempty"`
 
 	// Pinned keys: SHA-256 of a certificate's public key, as [KeyPin] writes it. A pinned key is asked for instead of a
 	// certificate chain.
@@ -79,7 +79,7 @@ type ProfileError struct {
 	Problem string
 }
 
-func (e *ProfileError) Error() string { return e.Field + " " + e.Problem }
+func (e *ProfileError) Error() string { return prefix + "profile: " + e.Field + " " + e.Problem }
 
 // ParseProfile reads a stored profile. One of an older schema is migrated and marked; one of a newer schema is refused, and
 // so is a member that this schema does not have: a misspelt pin that is left out silently would be no pin. Members that an
@@ -95,10 +95,10 @@ func ParseProfile(data []byte) (Profile, error) {
 	if err := decoder.Decode((*stored)(&p)); err != nil {
 		return Profile{}, malformed(err)
 	}
-	if from < Schema {
+	if from < ProfileSchema {
 		p.Migrated, p.MigratedFrom = true, from
 	}
-	p.Schema = Schema
+	p.Schema = ProfileSchema
 	return p, p.Validate()
 }
 
@@ -112,9 +112,9 @@ func malformed(err error) error {
 		return &ProfileError{Field: typeErr.Field, Problem: "has the wrong type"}
 	}
 	if name, ok := strings.CutPrefix(err.Error(), "json: unknown field "); ok {
-		return &ProfileError{Field: strings.Trim(name, `"`), Problem: "is not known to this version"}
+		return &ProfileError{Field: strings.Trim(name, `"`), Problem: "is not a field that this version knows"}
 	}
-	return &ProfileError{Field: "profile", Problem: "is not JSON of a profile"}
+	return &ProfileError{Field: "profile", Problem: "is not the JSON form of a profile"}
 }
 
 // Validate names every problem, each as a [*ProfileError].
@@ -123,8 +123,8 @@ func (p Profile) Validate() error {
 	bad := func(field, problem string) {
 		problems = append(problems, &ProfileError{Field: field, Problem: problem})
 	}
-	if p.Schema > Schema || p.Schema < 0 {
-		bad("schema", fmt.Sprintf("is %d; this version knows up to %d", p.Schema, Schema))
+	if p.Schema > ProfileSchema || p.Schema < 0 {
+		bad("schema", fmt.Sprintf("is %d, but this version supports at most %d", p.Schema, ProfileSchema))
 	}
 	if p.Kind != Hermes && p.Kind != OpenAI {
 		bad("kind", "must be empty or openai")
@@ -148,7 +148,7 @@ func (p Profile) Validate() error {
 		}
 	}
 	if p.Kind == OpenAI && p.Local != "" {
-		bad("local", "is for Hermes gateways only, since other servers cannot be told apart")
+		bad("local", "is supported for Hermes gateways only: other servers cannot be identified")
 	}
 	switch p.Auth {
 	case AuthNone, AuthBearer:
@@ -157,7 +157,7 @@ func (p Profile) Validate() error {
 			bad("username", "is missing")
 		}
 		if p.Kind == OpenAI {
-			bad("auth", "with a password is for Hermes gateways only")
+			bad("auth", "with a password is supported for Hermes gateways only")
 		}
 	default:
 		bad("auth", "must be none, bearer or password")
@@ -166,14 +166,14 @@ func (p Profile) Validate() error {
 		switch {
 		case pin.key == "":
 		case normalPin(pin.key) == "":
-			bad(pin.field, "must be the SHA-256 of a public key, 64 hexadecimal digits")
+			bad(pin.field, "must be the SHA-256 of a public key: 64 hexadecimal digits or base64")
 		case strings.HasPrefix(strings.ToLower(pin.address), "http:"):
-			bad(pin.field, "needs an address with https")
+			bad(pin.field, "needs an address that begins with https://")
 		}
 	}
 	for name, value := range p.Preferences {
 		if !json.Valid(value) {
-			bad("preferences."+name, "is not JSON")
+			bad("preferences."+name, "is not valid JSON")
 		}
 	}
 	return errors.Join(problems...)
@@ -189,7 +189,7 @@ func (p Profile) MarshalJSON() ([]byte, error) {
 			return nil, &ProfileError{Field: field, Problem: err.Error()}
 		}
 	}
-	p.Schema = Schema
+	p.Schema = ProfileSchema
 	return json.Marshal(stored(p))
 }
 

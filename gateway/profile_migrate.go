@@ -12,7 +12,7 @@ import (
 //	2  what Profile says
 //
 // Each step makes the next form of the one before.
-var migrations = [Schema]func(map[string]json.RawMessage) map[string]json.RawMessage{
+var migrations = [ProfileSchema]func(map[string]json.RawMessage) map[string]json.RawMessage{
 	func(old map[string]json.RawMessage) map[string]json.RawMessage {
 		return pick(old, map[string][]string{
 			"id": {"id"}, "name": {"name"}, "remote_url": {"remoteUrl", "baseUrl", "url", "remote"}, "local_url": {"localUrl", "local"},
@@ -56,7 +56,7 @@ func migrate(data []byte) ([]byte, int, error) {
 	if err != nil {
 		return nil, 0, err
 	}
-	if schema == Schema {
+	if schema == ProfileSchema {
 		return data, schema, nil
 	}
 	for _, step := range migrations[schema:] {
@@ -78,8 +78,8 @@ func schemaOf(data []byte) (map[string]json.RawMessage, int, error) {
 	switch {
 	case schema < 0:
 		return nil, 0, &ProfileError{Field: "schema", Problem: "must not be negative"}
-	case schema > Schema:
-		return nil, 0, &ProfileError{Field: "schema", Problem: fmt.Sprintf("is %d and this version knows up to %d: the profile was written by a newer version, so update this one", schema, Schema)}
+	case schema > ProfileSchema:
+		return nil, 0, &ProfileError{Field: "schema", Problem: fmt.Sprintf("is %d, but this version supports at most %d: a newer version wrote the profile, so update this program", schema, ProfileSchema)}
 	}
 	return members, schema, nil
 }

@@ -39,43 +39,45 @@ func (c *Client) runStatus(ctx context.Context, id string) (runRecord, error) {
 		return r, err
 	}
 	err = cn.call(req, &r)
-	c.report(ctx, cn, err)
+	c.reportNetworkError(ctx, cn, err)
 	return r, err
 }
 
 // settlement is the search for the outcome of a turn whose stream is gone.
-type settlement struct {
-	began time.Time
-	moved time.Time // when something was last seen to happen
-	rows  int
-	looks int
-	told  bool // the reader knows that a question waits
+type reconciliation struct {
+	began      time.Time
+	progressed time.Time // when something was last seen to happen
+	rows       int
+	polls      int
+	reported   bool // the reader knows that a question waits
 }
 
-func newSettlement() *settlement { return &settlement{began: time.Now(), moved: time.Now()} }
+func newReconciliation() *reconciliation {
+	return &reconciliation{began: time.Now(), progressed: time.Now()}
+}
 
 // settle begins the search.
-func (t *Turn) settle() {
-	if t.settling == nil {
-		t.settling = newSettlement()
-		t.queue = append(t.queue, Status{Meta: t.here(), Kind: StatusSettling})
+func (t *Turn) startReconcile() {
+	if t.reconciling == nil {
+		t.reconciling = newReconciliation()
+		t.queue = append(t.queue, Status{Meta: t.newMeta(), Kind: StatusSettling})
 	}
 }
 
 // look looks once, and waits before it does so again.
-func (t *Turn) look(ctx context.Context) error {
-	s := t.settling
-	if s.looks > 0 {
-		if err := wait(ctx, s.looks-1); err != nil {
+func (t *Turn) poll(ctx context.Context) error {
+	s := t.reconciling
+	if s.polls > 0 {
+		if err := retry.Wait(ctx, s.polls-1); err != nil {
 			return err
 		}
 	}
-	s.looks++
+	s.polls++
 	o, found, err := t.lookup(ctx, s, func(e Event) { t.queue = append(t.queue, e) })
 	switch {
 	case err != nil && ctx.Err() != nil:
 		return ctx.Err()
-	case err != nil && !passing(err):
+	case err != nil && !isTemporary(err):
 		return err
 	case err == nil && found:
 		t.end(o)
@@ -93,33 +95,33 @@ func (t *Turn) Reconcile(ctx context.Context) (Outcome, error) {
 	default:
 		return Outcome{}, errReading
 	}
-	for s := newSettlement(); ; s.looks++ {
+	for s := newReconciliation(); ; s.polls++ {
 		o, found, err := t.lookup(ctx, s, func(Event) {})
 		switch {
 		case err != nil && ctx.Err() != nil:
 			return Outcome{}, ctx.Err()
-		case err != nil && !passing(err):
+		case err != nil && !isTemporary(err):
 			return Outcome{}, err
 		case err == nil && found:
 			return o, nil
 		}
-		if err := wait(ctx, s.looks); err != nil {
+		if err := retry.Wait(ctx, s.polls); err != nil {
 			return Outcome{}, err
 		}
 	}
 }
 
 // lookup asks once. found is false while the turn may still move.
-func (t *Turn) lookup(ctx context.Context, s *settlement, emit func(Event)) (o Outcome, found bool, err error) {
-	lease := t.Lease()
-	patience := lease.Patience
+func (t *Turn) lookup(ctx context.Context, s *reconciliation, emit func(Event)) (o Outcome, found bool, err error) {
+	lease := t.Handle()
+	patience := lease.OutcomeTimeout
 	var record *runRecord
-	if lease.RunID != "" && (lease.Way == WayRun || lease.Way == WaySession && t.traits.newer) {
+	if lease.RunID != "" && (lease.Mode == ModeRun || lease.Mode == ModeSession && t.traits.newer) {
 		r, err := t.client.runStatus(ctx, lease.RunID)
 		var refused *Error
 		switch {
 		case err == nil && r.runs():
-			s.moved = time.Now()
+			s.progressed = time.Now()
 			t.waiting(r, s, emit)
 			return o, false, nil
 		case err == nil && r.over():
@@ -143,23 +145,23 @@ func (t *Turn) lookup(ctx context.Context, s *settlement, emit func(Event)) (o O
 		return o, false, err
 	}
 	if record != nil {
-		return t.recorded(record, session, rows), true, nil
+		return t.outcomeFromRun(record, session, rows), true, nil
 	}
 	if len(rows) != s.rows {
-		s.rows, s.moved = len(rows), time.Now()
+		s.rows, s.progressed = len(rows), time.Now()
 	}
-	if o, found := t.judge(rows); found {
+	if o, found := t.outcomeFromRows(rows); found {
 		o.SessionID = session
 		return o, true, nil
 	}
-	quiet := time.Since(s.moved)
+	quiet := time.Since(s.progressed)
 	switch {
-	case !readable, known && quiet >= patience, !known && quiet >= lease.Patience/4:
-		o = t.seen()
-		if t.lost && !known && readable && lease.After >= 0 {
-			o = Outcome{State: Absent, Err: ErrCut}
+	case !readable, known && quiet >= patience, !known && quiet >= lease.OutcomeTimeout/4:
+		o = t.streamedOutcome()
+		if t.unconfirmed && !known && readable && lease.After >= 0 {
+			o = Outcome{State: Absent, Err: ErrStreamBroken}
 		}
-		if parts := spoken(rows); len(parts) > 0 {
+		if parts := replyTexts(rows); len(parts) > 0 {
 			o.Segments = parts
 		}
 		o.SessionID = session
@@ -169,25 +171,25 @@ func (t *Turn) lookup(ctx context.Context, s *settlement, emit func(Event)) (o O
 }
 
 // waiting tells the reader of a question that he may not have seen.
-func (t *Turn) waiting(r runRecord, s *settlement, emit func(Event)) {
+func (t *Turn) waiting(r runRecord, s *reconciliation, emit func(Event)) {
 	if r.Status != "waiting_for_approval" {
 		return
 	}
 	if r.Approval != nil {
-		if a, show := t.approvals.ask(r.Approval.approval(), "", true); show {
-			emit(ApprovalRequested{Meta: t.here(), Approval: a})
+		if a, show := t.approvals.add(r.Approval.approval(), "", true); show {
+			emit(ApprovalRequested{Meta: t.newMeta(), Approval: a})
 		}
 		return
 	}
-	if !s.told {
-		s.told = true
-		emit(Status{Meta: t.here(), Kind: StatusWaiting})
+	if !s.reported {
+		s.reported = true
+		emit(Status{Meta: t.newMeta(), Kind: StatusWaiting})
 	}
 }
 
 // rows returns what the session has of this turn; known is whether its message is there at all.
 func (t *Turn) rows(ctx context.Context, session string) (rows []storedRow, known, readable bool, err error) {
-	if session == "" || !t.stored() {
+	if session == "" || !t.isStored() {
 		return nil, false, false, nil
 	}
 	cn, err := t.client.connected(ctx)
@@ -195,7 +197,7 @@ func (t *Turn) rows(ctx context.Context, session string) (rows []storedRow, know
 		return nil, false, false, err
 	}
 	stored, err := readTranscript(ctx, cn, session, 0)
-	t.client.report(ctx, cn, err)
+	t.client.reportNetworkError(ctx, cn, err)
 	var refused *Error
 	if errors.Is(err, ErrUnavailable) || errors.As(err, &refused) && refused.Status == http.StatusNotFound {
 		return nil, false, false, nil
@@ -203,14 +205,14 @@ func (t *Turn) rows(ctx context.Context, session string) (rows []storedRow, know
 	if err != nil {
 		return nil, false, false, err
 	}
-	lease := t.Lease()
+	lease := t.Handle()
 	rows, known = turnRows(stored.Rows, lease)
 	return rows, known, true, nil
 }
 
 // turnRows cuts the rows of one turn out of a transcript: those between its message and the next one. A message with images
 // is stored with words of the gateway in their place (api-facts §4.8), so there it is the first one after the lease.
-func turnRows(all []storedRow, lease Lease) (rows []storedRow, known bool) {
+func turnRows(all []storedRow, lease TurnHandle) (rows []storedRow, known bool) {
 	first := -1
 	for i, row := range all {
 		late := lease.After < 0 || row.number() > lease.After
@@ -232,10 +234,10 @@ func turnRows(all []storedRow, lease Lease) (rows []storedRow, known bool) {
 }
 
 // spoken is the text of rows.
-func spoken(rows []storedRow) []string {
+func replyTexts(rows []storedRow) []string {
 	var texts []string
 	for _, row := range rows {
-		if row.spoken() {
+		if row.isReply() {
 			texts = append(texts, row.text())
 		}
 	}
@@ -243,11 +245,11 @@ func spoken(rows []storedRow) []string {
 }
 
 // recorded is the outcome of a run that is over.
-func (t *Turn) recorded(r *runRecord, session string, rows []storedRow) Outcome {
+func (t *Turn) outcomeFromRun(r *runRecord, session string, rows []storedRow) Outcome {
 	o := r.outcome(runStates["run."+r.Status])
 	o.SessionID = session
-	if o.Segments = spoken(rows); len(o.Segments) == 0 {
-		o.Segments = t.seen().Segments
+	if o.Segments = replyTexts(rows); len(o.Segments) == 0 {
+		o.Segments = t.streamedOutcome().Segments
 	}
 	if out := r.Output; out != "" && o.State == Completed {
 		// The end of the reply is in the record; what stood before it is not.
@@ -262,11 +264,11 @@ func (t *Turn) recorded(r *runRecord, session string, rows []storedRow) Outcome 
 }
 
 // judge says how a turn ended by its rows alone; found is false where they do not tell (api-facts §4.5, §4.6).
-func (t *Turn) judge(rows []storedRow) (o Outcome, found bool) {
+func (t *Turn) outcomeFromRows(rows []storedRow) (o Outcome, found bool) {
 	if len(rows) == 0 {
 		return o, false
 	}
-	o.Segments = spoken(rows)
+	o.Segments = replyTexts(rows)
 	last := rows[len(rows)-1]
 	switch {
 	case last.Role != "assistant" || last.calls():
@@ -274,9 +276,9 @@ func (t *Turn) judge(rows []storedRow) (o Outcome, found bool) {
 	case last.DisplayKind == "failed_turn":
 		o.State, o.Err = Failed, &Error{Message: last.text()}
 	case last.DisplayKind != "hidden" && last.FinishReason != "":
-		o.State, o.Reason = Completed, last.FinishReason
+		o.State, o.FinishReason = Completed, last.FinishReason
 	default:
-		o.State, o.Err = Interrupted, ErrCut
+		o.State, o.Err = Interrupted, ErrStreamBroken
 		t.mu.Lock()
 		if t.stopped {
 			o.State, o.Err = Cancelled, nil
@@ -287,7 +289,7 @@ func (t *Turn) judge(rows []storedRow) (o Outcome, found bool) {
 }
 
 // seen is the outcome by what the stream gave, where nobody knows better.
-func (t *Turn) seen() Outcome {
+func (t *Turn) streamedOutcome() Outcome {
 	t.mu.Lock()
 	ended := t.ended
 	t.mu.Unlock()
@@ -299,9 +301,9 @@ func (t *Turn) seen() Outcome {
 }
 
 // mend puts the text of an outcome right where events were missed.
-func (t *Turn) mend(ctx context.Context, o *Outcome) {
+func (t *Turn) repairText(ctx context.Context, o *Outcome) {
 	if rows, known, _, err := t.rows(ctx, o.SessionID); err == nil && known {
-		if parts := spoken(rows); len(parts) > 0 {
+		if parts := replyTexts(rows); len(parts) > 0 {
 			o.Segments = parts
 			return
 		}

@@ -12,6 +12,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"hermes-mobile/internal/sse"
 )
 
 var update = flag.Bool("update", false, "write the golden files anew")
@@ -72,7 +74,7 @@ func TestRecordings(t *testing.T) {
 		data, err := os.ReadFile(file)
 		must(t, err)
 		d := decoderFor(t, file, data)
-		r := NewEventReader(bytes.NewReader(data), 0)
+		r := sse.NewReader(bytes.NewReader(data), maxEvent)
 		var golden bytes.Buffer
 		last := map[string]string{}
 		var reply Reply
@@ -147,7 +149,7 @@ func btoi(b bool) int {
 }
 
 // wireName is what the gateway calls an event.
-func wireName(t testing.TB, ev ServerEvent) string {
+func wireName(t testing.TB, ev sse.Event) string {
 	if string(ev.Data) == "[DONE]" {
 		return "[DONE]"
 	}
@@ -177,7 +179,7 @@ func TestRecordedTextIsTheTranscript(t *testing.T) {
 	for _, version := range []string{"0.19.0", "0.22.2"} {
 		var stored transcript
 		must(t, json.Unmarshal(recordedStream(t, version, "session_messages_after_tool.json"), &stored))
-		want := joinSegments(spoken(stored.Rows))
+		want := joinSegments(replyTexts(stored.Rows))
 		if want == "" {
 			t.Fatal("the transcript is empty")
 		}
@@ -205,7 +207,7 @@ func TestRecordedTextIsTheTranscript(t *testing.T) {
 
 func decodeAll(t testing.TB, d turnDecoder, data []byte) (events []Event) {
 	t.Helper()
-	r := NewEventReader(bytes.NewReader(data), 0)
+	r := sse.NewReader(bytes.NewReader(data), maxEvent)
 	for {
 		ev, err := r.Next()
 		if errors.Is(err, io.EOF) {
@@ -218,7 +220,7 @@ func decodeAll(t testing.TB, d turnDecoder, data []byte) (events []Event) {
 
 // The states that the recordings end with, beside the golden files, so that a fault is not written into them by -update.
 func TestRecordedOutcomes(t *testing.T) {
-	for name, want := range map[string]State{
+	for name, want := range map[string]TurnState{
 		"0.19.0/chat_stream_plain": Completed, "0.19.0/chat_stream_error400": Failed, "0.19.0/chat_stream_error500": Failed, "0.19.0/chat_stream_error401": Failed,
 		"0.22.2/chat_stream_error400": Failed, "0.22.2/chat_stream_error401": Failed, "0.22.2/chat_stream_error500": Failed, "0.22.2/chat_stream_stopped": Cancelled, "0.19.0/chat_stream_stopped": Completed, "0.22.2/chat_stream_approval_deny": Completed,
 		"0.19.0/run_error400_events": Failed, "0.22.2/run_error400_events": Failed, "0.19.0/run_stopped_events": Cancelled, "0.22.2/run_stopped_events": Cancelled,
@@ -241,5 +243,20 @@ func TestRecordedOutcomes(t *testing.T) {
 		if o.State != want || (o.Err == nil) != (want == Completed || want == Cancelled) {
 			t.Errorf("%s ended %s (%v), want %s", name, o.State, o.Err, want)
 		}
+	}
+}
+
+func BenchmarkDecode(b *testing.B) {
+	for _, name := range []string{"0.22.2/run_tool_events", "0.22.2/chat_stream_two_tools_multiline", "0.22.2/chat_completions_stream_tool", "0.22.2/responses_stream_tool"} {
+		file := "testdata/api/" + name + ".sse"
+		data, err := os.ReadFile(file)
+		must(b, err)
+		b.Run(name, func(b *testing.B) {
+			b.SetBytes(int64(len(data)))
+			b.ReportAllocs()
+			for b.Loop() {
+				decodeAll(b, decoderFor(b, file, data), data)
+			}
+		})
 	}
 }

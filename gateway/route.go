@@ -20,6 +20,7 @@ const (
 // Route is the way a client uses now.
 type Route struct {
 	Kind       RouteKind `json:"kind"`
+	LocalErr   error     `json:"-"`
 	Since      time.Time `json:"since"`
 	Reason     string    `json:"reason"`     // why this one, in a plain sentence without any host
 	Generation uint64    `json:"generation"` // grows with each choice, so a later choice is never taken for an earlier one
@@ -34,9 +35,9 @@ type NoRouteError struct {
 
 func (e *NoRouteError) Error() string {
 	if e.Local == nil {
-		return ErrNoRoute.Error() + ": " + e.Remote.Error()
+		return ErrNoRoute.Error() + ": " + withoutPrefix(e.Remote)
 	}
-	return ErrNoRoute.Error() + ": local address: " + e.Local.Error() + "; remote address: " + e.Remote.Error()
+	return ErrNoRoute.Error() + ": local address: " + withoutPrefix(e.Local) + "; remote address: " + withoutPrefix(e.Remote)
 }
 
 // Unwrap gives the causes.
@@ -62,7 +63,7 @@ func (c *Client) Route() (route Route, ok bool) {
 
 // Watch yields the route in use, if there is one, and then each newly chosen one, until ctx ends or the client is closed.
 // Who is slow gets the newest only.
-func (c *Client) Watch(ctx context.Context) iter.Seq[Route] {
+func (c *Client) WatchRoute(ctx context.Context) iter.Seq[Route] {
 	return func(yield func(Route) bool) {
 		var last uint64
 		for {
@@ -88,7 +89,7 @@ func (c *Client) Watch(ctx context.Context) iter.Seq[Route] {
 }
 
 // choice is one choosing of a route, shared by all who wait for it.
-type choice struct {
+type routeSelection struct {
 	done chan struct{}
 	cn   *conn
 	err  error
@@ -96,13 +97,13 @@ type choice struct {
 
 // choose finds a route and makes it the current one. Where the network changed meanwhile what was found is worth nothing,
 // so it looks again, a few times.
-func (c *Client) choose(ch *choice) {
+func (c *Client) selectRoute(ch *routeSelection) {
 	for range 3 {
 		c.mu.Lock()
 		epoch := c.epoch
 		c.stale = false
 		c.mu.Unlock()
-		ch.cn, ch.err = c.find()
+		ch.cn, ch.err = c.findRoute()
 		c.mu.Lock()
 		again := c.epoch != epoch && !c.closed
 		c.mu.Unlock()
@@ -113,71 +114,71 @@ func (c *Client) choose(ch *choice) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	defer close(ch.done)
-	c.choosing = nil
+	c.selecting = nil
 	if c.closed {
 		ch.cn, ch.err = nil, ErrClosed
 	}
 	c.current = ch.cn
 	if ch.cn == nil {
 		level := slog.LevelInfo
-		if problem := ch.err.Error(); problem == c.without {
+		if problem := ch.err.Error(); problem == c.lastProblem {
 			level = slog.LevelDebug // it was said
 		} else {
-			c.without = problem
+			c.lastProblem = problem
 		}
-		c.options.Log.Log(c.ctx, level, "no route to the gateway", "why", c.reason, "error", ch.err)
+		c.options.Log.Log(c.ctx, level, "no route to the gateway", "reason", c.reason, "err", ch.err)
 		return
 	}
-	c.without = ""
-	c.chosen++
-	ch.cn.route.Generation = c.chosen // before anybody else has it
+	c.lastProblem = ""
+	c.generation++
+	ch.cn.route.Generation = c.generation // before anybody else has it
 	close(c.changed)
 	c.changed = make(chan struct{})
 	route := ch.cn.route
-	c.options.Log.Info("route to the gateway", "kind", route.Kind, "generation", route.Generation, "why", c.reason, "reason", route.Reason)
+	c.options.Log.Info("route selected", "route", route.Kind, "generation", route.Generation, "reason", c.reason, "because", route.Reason)
 }
 
 // find tries the Local address, and then Remote at once.
-func (c *Client) find() (*conn, error) {
-	reason := "the only address of this gateway"
+func (c *Client) findRoute() (*conn, error) {
+	reason := "the profile has one address"
 	var localErr error
-	if err := c.signedIn(c.ctx); err != nil {
+	if err := c.account.ensureSignedIn(c.ctx); err != nil {
 		c.mu.Lock()
-		c.note(Remote, err)
+		c.recordFailure(Remote, err)
 		c.mu.Unlock()
 		return nil, &NoRouteError{Remote: err}
 	}
 	if c.local != nil {
-		cn, err := c.prove(c.ctx, c.local)
+		cn, err := c.verify(c.ctx, c.local)
 		if err == nil {
-			cn.route.Reason = "the local address answers as this gateway"
+			cn.route.Reason = "the local address answers"
 			return cn, nil
 		}
 		c.mu.Lock()
-		c.note(Local, err)
+		c.recordFailure(Local, err)
 		c.mu.Unlock()
 		localErr = err
-		reason = "the local address is not used: " + plain(err)
+		reason = "the local address cannot be used: " + plainText(err)
 	}
-	cn, err := c.prove(c.ctx, c.remote)
+	cn, err := c.verify(c.ctx, c.remote)
 	if err == nil {
-		cn.route.Reason = reason
+		cn.route.Reason, cn.route.LocalErr = reason, localErr
 		return cn, nil
 	}
 	c.mu.Lock()
-	c.note(Remote, err)
+	c.recordFailure(Remote, err)
 	c.mu.Unlock()
 	return nil, &NoRouteError{Local: localErr, Remote: err}
 }
 
 // plain is an error without what a gateway said, which might be anything.
-func plain(err error) string {
+func plainText(err error) string {
 	var refused *Error
 	if !errors.As(err, &refused) {
-		return err.Error()
+		return withoutPrefix(err)
 	}
 	if errors.Is(err, ErrSignIn) {
 		return "the gateway refused the credential"
 	}
-	return (&Error{Status: refused.Status}).Error()
+	return withoutPrefix(&Error{Status: refused.Status})
 }

@@ -172,7 +172,7 @@ func TestChangeIsNotRepeated(t *testing.T) {
 	remote := serve(t, gw)
 	c := client(t, Profile{Remote: remote.URL})
 	on(t, c, Remote)
-	if _, err := c.CreateSession(t.Context(), NewSession{Title: "x"}); err == nil {
+	if _, err := c.Sessions.Create(t.Context(), SessionParams{Title: "x"}); err == nil {
 		t.Fatal("a lost answer gave no error")
 	}
 	if n := strings.Count(remote.bytes(), "POST /api/sessions"); n != 1 {
@@ -228,7 +228,7 @@ func TestStreamKeepsItsRoute(t *testing.T) {
 	if cn.route.Kind != Local || strings.Contains(remote.bytes(), "/chat/stream") {
 		t.Error("the stream was moved")
 	}
-	c.failed(cn, &linkError{cause: net.ErrClosed}) // late, of a route that is not in use any more
+	c.dropRoute(cn, &networkError{cause: net.ErrClosed}) // late, of a route that is not in use any more
 	if route, ok := c.Route(); !ok || route.Kind != Remote {
 		t.Error("a late failure of an old route ended the new one")
 	}
@@ -243,7 +243,7 @@ func TestOneChoiceForAll(t *testing.T) {
 	errs := make(chan error, 20)
 	for range cap(errs) {
 		go func() {
-			_, err := c.ListSessions(t.Context(), SessionQuery{})
+			_, err := c.Sessions.List(t.Context(), SessionQuery{})
 			errs <- err
 		}()
 	}
@@ -286,13 +286,13 @@ func TestClose(t *testing.T) {
 	if err := <-done; !errors.Is(err, ErrClosed) {
 		t.Errorf("Connect ended with %v", err)
 	}
-	if _, err := c.ListSessions(t.Context(), SessionQuery{}); !errors.Is(err, ErrClosed) {
+	if _, err := c.Sessions.List(t.Context(), SessionQuery{}); !errors.Is(err, ErrClosed) {
 		t.Errorf("a closed client says %v", err)
 	}
 	if err := c.Close(); err != nil {
 		t.Errorf("closing again says %v", err)
 	}
-	for range c.Watch(t.Context()) {
+	for range c.WatchRoute(t.Context()) {
 		t.Error("a closed client has a route")
 	}
 }
@@ -306,7 +306,7 @@ func TestWatch(t *testing.T) {
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		for route := range c.Watch(c.ctx) {
+		for route := range c.WatchRoute(c.ctx) {
 			seen <- route
 		}
 	}()

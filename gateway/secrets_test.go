@@ -81,8 +81,8 @@ func TestNothingSecretIsShown(t *testing.T) {
 	c := client(t, Profile{Remote: "https://gateway.test", Name: "Home"}, byName(remote), logged)
 	on(t, c, Remote)
 	for _, err := range []error{
-		second(c.Toolsets(t.Context())), second(c.Skills(t.Context())), second(c.Models(t.Context())), second(c.Session(t.Context(), "nope")),
-		second(c.SearchSessions(t.Context(), "x")),
+		second(c.Tools.Toolsets(t.Context())), second(c.Tools.Skills(t.Context())), second(c.Models.List(t.Context())), second(c.Sessions.Get(t.Context(), "nope")),
+		second(c.Sessions.Search(t.Context(), "x")),
 	} {
 		if err == nil {
 			t.Fatal("a call that must fail did not")
@@ -90,7 +90,7 @@ func TestNothingSecretIsShown(t *testing.T) {
 		keep(err)
 	}
 	c.Reevaluate("because of gateway.test and " + testToken)
-	keep(c, c.Diagnostics(), c.Profile(), c.creds, c.creds.Token, &c.creds, map[string]Secret{"a": c.creds.Token})
+	keep(c, c.Diagnostics(), c.Profile(), c.account.creds, c.account.creds.Token, &c.account.creds, map[string]Secret{"a": c.account.creds.Token})
 	on(t, c, Remote)
 	route, _ := c.Route()
 	keep(route)
@@ -146,9 +146,9 @@ func TestNothingSecretIsShown(t *testing.T) {
 	}
 	d.routes["/v1/toolsets"] = quote(400)
 	on(t, signedIn, Remote)
-	keep(second(signedIn.Toolsets(t.Context())))
+	keep(second(signedIn.Tools.Toolsets(t.Context())))
 	secret, err := creds.Export()
-	keep(signedIn, signedIn.Diagnostics(), creds, creds.Cookies, secret, err)
+	keep(signedIn, signedIn.Diagnostics(), creds, creds.cookies, secret, err)
 	d.answer = func(w http.ResponseWriter, r *http.Request) bool { quote(422)(w, r); return true }
 	keep(signedIn.Login(t.Context(), NewSecret(testPassword)), signedIn.Diagnostics())
 	if _, err := ParseCredentials(NewSecret(`{"token":"` + testToken + `",`)); err == nil {
@@ -197,7 +197,7 @@ func TestDiagnostics(t *testing.T) {
 	if len(d.Failures) != maxFailures || d.Failures[0].Route != Local || d.Route == nil || d.Version != "0.22.2" || !d.Local || !d.SignedIn {
 		t.Errorf("diagnostics %+v", d)
 	}
-	for _, want := range []string{"route: remote", "the network changed", "0.22.2", "session_chat_stream", "local: the gateway cannot be reached"} {
+	for _, want := range []string{"route: remote", "network changed", "0.22.2", "session_chat_stream", "local: server cannot be reached"} {
 		if !strings.Contains(d.String(), want) {
 			t.Errorf("%q is not in\n%s", want, d)
 		}
@@ -208,8 +208,8 @@ func TestDiagnostics(t *testing.T) {
 func TestPanicsShowNothing(t *testing.T) {
 	const which = "GATEWAY_TEST_PANIC"
 	values := map[string]func(c *Client) any{
-		"client": func(c *Client) any { return c }, "profile": func(c *Client) any { return c.Profile() }, "credentials": func(c *Client) any { return c.creds },
-		"secret": func(c *Client) any { return c.creds.Token }, "error": func(c *Client) any { return second(c.Connect(context.Background())) },
+		"client": func(c *Client) any { return c }, "profile": func(c *Client) any { return c.Profile() }, "credentials": func(c *Client) any { return c.account.creds },
+		"secret": func(c *Client) any { return c.account.creds.Token }, "error": func(c *Client) any { return second(c.Connect(context.Background())) },
 	}
 	if name := os.Getenv(which); name != "" {
 		c, err := New(Profile{Remote: "https://gateway.test:1", Auth: AuthBearer}, Credentials{Token: NewSecret(testToken), Password: NewSecret(testPassword)}, Options{

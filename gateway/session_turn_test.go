@@ -33,7 +33,7 @@ func sessionTurn(t *testing.T, version, events string) ([]Event, Ended, *fakeGat
 	g := newGateway(t, version)
 	g.on("GET /api/sessions/s/messages", answer(200, rows("s")), answer(200, rows("s", row(1, "user", "hi", ""), stopRow(2, "stored"))))
 	g.on("POST /api/sessions/s/chat/stream", stream(events))
-	list, ended := follow(t, start(t, g, TurnRequest{SessionID: "s", Text: "hi", Way: WaySession}))
+	list, ended := follow(t, start(t, g, TurnRequest{SessionID: "s", Text: "hi", Mode: ModeSession}))
 	return list, ended, g
 }
 
@@ -86,7 +86,7 @@ func TestSessionEnds(t *testing.T) {
 	for name, tc := range map[string]struct {
 		version string
 		events  []string
-		state   State
+		state   TurnState
 		text    string
 		err     string
 	}{
@@ -97,7 +97,7 @@ func TestSessionEnds(t *testing.T) {
 		"completed without run.*": {"0.19.0", []string{"assistant.completed", `{"content":"piece"}`, "done", `{}`}, Completed, "stored", ""},
 		"a reply that replaces":   {"0.19.0", []string{"assistant.completed", `{"content":"other"}`, "run.completed", `{"completed":true,"messages":[{"role":"assistant","content":"pie"}]}`}, Completed, "other", ""},
 		"interrupted": {"0.22.2", []string{"assistant.completed", `{"content":"pie","completed":false,"interrupted":true}`,
-			"run.completed", `{"completed":false,"interrupted":true,"messages":[{"role":"assistant","content":"pie"}]}`}, Interrupted, "pie", "did not come to its end"},
+			"run.completed", `{"completed":false,"interrupted":true,"messages":[{"role":"assistant","content":"pie"}]}`}, Interrupted, "pie", "the turn ended early"},
 		"a frame that cannot be read": {"0.22.2", []string{"assistant.delta", `{"delta":"x"`, "run.completed", `{"completed":true}`}, Completed, "stored", ""},
 		"fields of other types": {"0.22.2", []string{"assistant.delta", `{"delta":7}`, "tool.started", `{"tool_name":[],"args":"no"}`, "assistant.delta", `{"delta":"ce","ts":"soon"}`,
 			"run.completed", `{"completed":true,"usage":"none"}`}, Completed, "pie\n\nce", ""},
@@ -125,7 +125,7 @@ func TestSessionStreamIsCut(t *testing.T) {
 	for name, tc := range map[string]struct {
 		version, status, rows string
 		first                 http.HandlerFunc
-		state                 State
+		state                 TurnState
 		text                  string
 	}{
 		"0.22 interrupts it":       {"0.22.2", `{"status":"cancelled"}`, rows("s", row(1, "user", "hi", ""), row(2, "assistant", "tok0 tok1 tok2", "")), cutStream(events), Cancelled, "tok0 tok1 tok2"},
@@ -145,7 +145,7 @@ func TestSessionStreamIsCut(t *testing.T) {
 			if tc.status != "" {
 				g.on("GET /v1/runs/run_1", answer(200, tc.status))
 			}
-			_, ended := follow(t, start(t, g, TurnRequest{SessionID: "s", Text: "hi", Way: WaySession}))
+			_, ended := follow(t, start(t, g, TurnRequest{SessionID: "s", Text: "hi", Mode: ModeSession}))
 			if ended.Outcome.State != tc.state || ended.Outcome.Text() != tc.text {
 				t.Errorf("outcome %+v", ended.Outcome)
 			}
@@ -173,7 +173,7 @@ func TestIdleStream(t *testing.T) {
 		close(alive)
 		<-r.Context().Done()
 	})
-	turn := start(t, g, TurnRequest{SessionID: "s", Text: "hi", Way: WaySession, Idle: 1500 * time.Millisecond})
+	turn := start(t, g, TurnRequest{SessionID: "s", Text: "hi", Mode: ModeSession, IdleTimeout: 1500 * time.Millisecond})
 	_, ended := follow(t, turn)
 	select {
 	case <-alive:
@@ -246,7 +246,7 @@ func TestLeftRunIsWaitedFor(t *testing.T) {
 	if n := len(g.requests("GET /v1/runs/run_1")); n != 3 {
 		t.Errorf("the run was asked for %d times", n)
 	}
-	if n := len(g.client.turns.lines); n != 0 {
+	if n := len(g.client.turns.sessions); n != 0 {
 		t.Errorf("%d lines are kept", n)
 	}
 }
@@ -254,7 +254,7 @@ func TestLeftRunIsWaitedFor(t *testing.T) {
 // A turn keeps to the route it began on while its stream lasts; what is asked later takes the new one.
 func TestRouteChangesMeanwhile(t *testing.T) {
 	t.Parallel()
-	for _, way := range []Way{WaySession, WayRun} {
+	for _, way := range []TurnMode{ModeSession, ModeRun} {
 		t.Run(string(way), func(t *testing.T) {
 			t.Parallel()
 			first, second := newGateway(t, "0.22.2"), newGateway(t, "0.22.2")
@@ -265,19 +265,19 @@ func TestRouteChangesMeanwhile(t *testing.T) {
 			first.on("POST /api/sessions/s/chat/stream", hold(sessionEvents("run.started", `{}`, "assistant.delta", `{"delta":"x"}`), release, ending))
 			second.on("GET /v1/runs/run_1/events", stream(runEvents(`{"event":"run.completed","output":"x"}`)))
 			second.on("POST /v1/runs/run_1/stop", answer(200, `{}`))
-			turn := start(t, first, TurnRequest{SessionID: "s", Text: "hi", Way: way})
-			if turn.Lease().Generation != 3 {
-				t.Errorf("lease %#v", turn.Lease())
+			turn := start(t, first, TurnRequest{SessionID: "s", Text: "hi", Mode: way})
+			if turn.Handle().Generation != 3 {
+				t.Errorf("lease %#v", turn.Handle())
 			}
 			first.moveTo(second, 4)
 			close(release)
 			if _, ended := follow(t, turn); ended.Outcome.State != Completed || ended.Outcome.Text() != "x" {
 				t.Errorf("outcome %+v", ended.Outcome)
 			}
-			if want := map[Way]uint64{WaySession: 3, WayRun: 4}[way]; turn.Lease().Generation != want {
-				t.Errorf("generation %d", turn.Lease().Generation)
+			if want := map[TurnMode]uint64{ModeSession: 3, ModeRun: 4}[way]; turn.Handle().Generation != want {
+				t.Errorf("generation %d", turn.Handle().Generation)
 			}
-			if n := len(second.asked); (n == 0) != (way == WaySession) {
+			if n := len(second.asked); (n == 0) != (way == ModeSession) {
 				t.Errorf("the new route was asked %d times", n)
 			}
 		})
@@ -292,7 +292,7 @@ func TestStartContextEnds(t *testing.T) {
 	g.on("GET /api/sessions/s/messages", answer(200, rows("s")))
 	g.on("POST /api/sessions/s/chat/stream", hold(sessionEvents("run.started", `{}`), release, sessionEvents("assistant.delta", `{"delta":"x"}`, "run.completed", `{"completed":true}`)))
 	ctx, cancel := context.WithCancel(t.Context())
-	turn, err := g.client.StartTurn(ctx, TurnRequest{SessionID: "s", Text: "hi", Way: WaySession})
+	turn, err := g.client.StartTurn(ctx, TurnRequest{SessionID: "s", Text: "hi", Mode: ModeSession})
 	must(t, err)
 	defer turn.Close()
 	cancel()
@@ -316,7 +316,7 @@ func TestSessionStreamIsStopped(t *testing.T) {
 		close(release)
 		answer(200, `{"run_id":"run_1","status":"stopping"}`)(w, r)
 	})
-	turn := start(t, g, TurnRequest{SessionID: "s", Text: "hi", Way: WaySession})
+	turn := start(t, g, TurnRequest{SessionID: "s", Text: "hi", Mode: ModeSession})
 	var ended Ended
 	stopped := false
 	for event, err := range turn.Events(t.Context()) {
@@ -341,7 +341,7 @@ func TestCutTurnWithAnImage(t *testing.T) {
 	g.on("GET /api/sessions/s/messages", answer(200, rows("s", row(1, "user", "before", ""), stopRow(2, "old"))),
 		answer(200, rows("s", row(1, "user", "before", ""), stopRow(2, "old"), row(3, "user", "what\n[screenshot]", ""), stopRow(4, "a cat"))))
 	g.on("POST /api/sessions/s/chat/stream", cutStream(""))
-	_, ended := follow(t, start(t, g, TurnRequest{SessionID: "s", Text: "what", Images: []Image{{Mime: "image/png", Data: []byte("x")}}}))
+	_, ended := follow(t, start(t, g, TurnRequest{SessionID: "s", Text: "what", Images: []Image{{MIMEType: "image/png", Data: []byte("x")}}}))
 	if ended.Outcome.State != Completed || ended.Outcome.Text() != "a cat" {
 		t.Errorf("outcome %+v", ended.Outcome)
 	}
@@ -352,7 +352,7 @@ func TestCloseWhileSettling(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t, "0.19.0")
 	g.on("GET /v1/runs/run_1", answer(200, `{"status":"running"}`))
-	turn, err := g.client.ResumeTurn(t.Context(), Lease{Way: WayRun, RunID: "run_1", Idle: defaultIdle, Patience: defaultPatience}, "")
+	turn, err := g.client.ResumeTurn(t.Context(), TurnHandle{Mode: ModeRun, RunID: "run_1", IdleTimeout: defaultIdleTimeout, OutcomeTimeout: defaultOutcomeTimeout}, "")
 	must(t, err)
 	for _, err := range turn.Events(t.Context()) {
 		if err != nil {
@@ -373,7 +373,7 @@ func TestSlowReader(t *testing.T) {
 	g.on("GET /api/sessions/s/messages", answer(200, rows("s")))
 	g.on("POST /api/sessions/s/chat/stream", hold(sessionEvents("assistant.delta", `{"delta":"x"}`), release, sessionEvents("run.completed", `{"completed":true}`)))
 	const idle = time.Second
-	turn := start(t, g, TurnRequest{SessionID: "s", Text: "hi", Way: WaySession, Idle: idle})
+	turn := start(t, g, TurnRequest{SessionID: "s", Text: "hi", Mode: ModeSession, IdleTimeout: idle})
 	for event, err := range turn.Events(t.Context()) {
 		must(t, err)
 		switch e := event.(type) {

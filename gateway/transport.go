@@ -20,18 +20,18 @@ import (
 const userAgent = "hermes-mobile-gateway/1"
 
 // link is one address of the profile with its connections. There is one for each kind of route as long as the client lives.
-type link struct {
-	kind RouteKind
-	base *url.URL
-	http *http.Client
-	keys atomic.Pointer[string] // of the newest certificate that stands for itself
-	wait time.Duration          // for each step of proving
+type target struct {
+	kind        RouteKind
+	base        *url.URL
+	http        *http.Client
+	keys        atomic.Pointer[string] // of the newest certificate that stands for itself
+	stepTimeout time.Duration          // for each step of proving
 }
 
 // newLink builds the HTTP client of an address. It speaks HTTP/1.1 without compression (a stream is passed on byte by byte),
 // follows no redirect, and uses no proxy: a proxy would see what is sent in plain http.
-func (c *Client) newLink(kind RouteKind, base *url.URL, pin string, wait time.Duration) *link {
-	l := &link{kind: kind, base: base, wait: wait}
+func (c *Client) newTarget(kind RouteKind, base *url.URL, pin string, wait time.Duration) *target {
+	l := &target{kind: kind, base: base, stepTimeout: wait}
 	config := &tls.Config{RootCAs: c.options.RootCAs, MinVersion: tls.VersionTLS12}
 	config.InsecureSkipVerify = pin != "" // the pinned key is what is verified instead, below
 	config.VerifyConnection = func(state tls.ConnectionState) error {
@@ -43,10 +43,10 @@ func (c *Client) newLink(kind RouteKind, base *url.URL, pin string, wait time.Du
 		}
 		key := KeyPin(leaf)
 		if pin != "" && key != pin {
-			return &identityError{"its key is not the pinned one"}
+			return &identityError{"its public key is not the pinned one"}
 		}
-		if known := c.learntKey(kind); known != "" && known != key && pin == "" {
-			return &identityError{"its key is not what was learnt"}
+		if known := c.account.knownKey(kind); known != "" && known != key && pin == "" {
+			return &identityError{"its public key is not the one learned before"}
 		}
 		l.keys.Store(&key)
 		return nil
@@ -68,7 +68,7 @@ func (c *Client) newLink(kind RouteKind, base *url.URL, pin string, wait time.Du
 }
 
 // key is that of the certificate, where it is pinned or self-signed.
-func (l *link) key() string {
+func (l *target) key() string {
 	if key := l.keys.Load(); key != nil {
 		return *key
 	}
@@ -99,10 +99,10 @@ func normalPin(pin string) string {
 
 // dial connects, and keeps the connection so that Close ends it.
 func (c *Client) dial(ctx context.Context, network, address string) (net.Conn, error) {
-	if !c.lines.enter() {
+	if !c.conns.beginDial() {
 		return nil, ErrClosed
 	}
-	defer c.lines.leave()
+	defer c.conns.endDial()
 	ctx, cancel := context.WithTimeout(ctx, 15*time.Second)
 	defer cancel()
 	defer context.AfterFunc(c.ctx, cancel)()
@@ -114,13 +114,13 @@ func (c *Client) dial(ctx context.Context, network, address string) (net.Conn, e
 	if err != nil {
 		return nil, err
 	}
-	return c.lines.keep(raw)
+	return c.conns.track(raw)
 }
 
 // dialPlain connects without TLS. Nothing vouches for the host then: the phone may have moved to another network where the
 // same address is somebody else's. So each connection shows that a Hermes gateway is at its end before a credential goes
 // over it.
-func (c *Client) dialPlain(ctx context.Context, l *link, network, address string) (net.Conn, error) {
+func (c *Client) dialPlain(ctx context.Context, l *target, network, address string) (net.Conn, error) {
 	raw, err := c.dial(ctx, network, address)
 	if err != nil {
 		return nil, err
@@ -133,11 +133,11 @@ func (c *Client) dialPlain(ctx context.Context, l *link, network, address string
 	if c.kind == OpenAI {
 		return raw, nil // has no health of a known form
 	}
-	if err := raw.SetDeadline(time.Now().Add(l.wait)); err != nil {
+	if err := raw.SetDeadline(time.Now().Add(l.stepTimeout)); err != nil {
 		raw.Close()
 		return nil, err
 	}
-	keep, err := proveLine(ctx, l, raw)
+	keep, err := verifyPlainConn(ctx, l, raw)
 	if err == nil {
 		err = raw.SetDeadline(time.Time{})
 	}
@@ -154,7 +154,7 @@ func (c *Client) dialPlain(ctx context.Context, l *link, network, address string
 }
 
 // proveLine asks for the health over a connection, and says whether that can be used on.
-func proveLine(ctx context.Context, l *link, raw net.Conn) (keep bool, err error) {
+func verifyPlainConn(ctx context.Context, l *target, raw net.Conn) (keep bool, err error) {
 	stop := context.AfterFunc(ctx, func() { raw.SetDeadline(time.Unix(1, 0)) })
 	defer func() {
 		if !stop() && err == nil { // the deadline is past and would stay so

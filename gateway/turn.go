@@ -5,53 +5,52 @@ import (
 	"errors"
 	"io"
 	"iter"
-	"math/rand/v2"
 	"sync"
 	"time"
+
+	"hermes-mobile/internal/backoff"
+	"hermes-mobile/internal/sse"
 )
 
 // callTimeout bounds the calls of a turn that are no stream.
 const callTimeout = 60 * time.Second
 
-// pause is how long to wait before the first repeat; it doubles up to pauseMost.
-var (
-	pause     = 250 * time.Millisecond
-	pauseMost = 10 * time.Second
-)
+// retry paces the repeats of a call.
+var retry = backoff.Policy{Base: 250 * time.Millisecond, Max: 10 * time.Second}
 
 // Turn is one turn of a conversation. All methods may be called concurrently, but there is one reader of Events at a time.
 // A turn starts no goroutine: it moves while its events are read. It must be closed.
 type Turn struct {
 	client    *Client
 	traits    turnTraits
-	onLease   func(Lease)
+	onHandle  func(TurnHandle)
 	approvals approvals
 	reader    chan struct{} // holds one token
 	posting   chan struct{} // holds one token: answers reach the gateway in order
 
-	mu      sync.Mutex // guards what follows
-	lease   Lease
-	stream  *turnStream
-	streamc *conn // the route of the stream
-	closed  bool
-	stopped bool // Stop was called
-	place   *sessionPlace
-	ended   *Ended
-	leave   context.CancelFunc // ends the wait of the reader
+	mu         sync.Mutex // guards what follows
+	handle     TurnHandle
+	stream     *turnStream
+	streamc    *conn // the route of the stream
+	closed     bool
+	stopped    bool // Stop was called
+	slot       *sessionSlot
+	ended      *Ended
+	cancelRead context.CancelFunc // ends the wait of the reader
 
 	// What follows belongs to the reader of Events.
-	decoder  turnDecoder
-	queue    []Event
-	position position
-	gap      bool // events are missing, so the text is not whole
-	lost     bool // the reply of the call that started it was lost
-	settling *settlement
-	tries    int  // streams that gave nothing, one after the other
-	opened   bool // the events of the run were asked for
+	decoder     turnDecoder
+	queue       []Event
+	position    position
+	gap         bool // events are missing, so the text is not whole
+	unconfirmed bool // the reply of the call that started it was lost
+	reconciling *reconciliation
+	tries       int  // streams that gave nothing, one after the other
+	opened      bool // the events of the run were asked for
 }
 
-func newTurn(c *Client, cn *conn, lease Lease, onLease func(Lease)) *Turn {
-	t := &Turn{client: c, traits: traits(cn), onLease: onLease, lease: lease, reader: make(chan struct{}, 1), posting: make(chan struct{}, 1)}
+func newTurn(c *Client, cn *conn, lease TurnHandle, onLease func(TurnHandle)) *Turn {
+	t := &Turn{client: c, traits: traits(cn), onHandle: onLease, handle: lease, reader: make(chan struct{}, 1), posting: make(chan struct{}, 1)}
 	t.reader <- struct{}{}
 	t.posting <- struct{}{}
 	t.position.seq = -1
@@ -59,28 +58,28 @@ func newTurn(c *Client, cn *conn, lease Lease, onLease func(Lease)) *Turn {
 }
 
 // Lease returns what the turn is bound to now.
-func (t *Turn) Lease() Lease {
+func (t *Turn) Handle() TurnHandle {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.lease
+	return t.handle
 }
 
 // Way says how the turn is run.
-func (t *Turn) Way() Way { return t.Lease().Way }
+func (t *Turn) Mode() TurnMode { return t.Handle().Mode }
 
 // setLease takes a new lease and tells the program.
-func (t *Turn) setLease(lease Lease) {
+func (t *Turn) setHandle(lease TurnHandle) {
 	t.mu.Lock()
-	same := t.lease == lease
-	t.lease = lease
+	same := t.handle == lease
+	t.handle = lease
 	t.mu.Unlock()
-	if !same && t.onLease != nil {
-		t.onLease(lease)
+	if !same && t.onHandle != nil {
+		t.onHandle(lease)
 	}
 }
 
 // errReading: two readers would each get half of the events.
-var errReading = errors.New("the events of the turn are being read already")
+var errReading = errors.New("gateway: the events of this turn already have a reader")
 
 // Events gives what happens until the turn is over; the last event is [Ended], and nothing comes after it. It waits for as
 // long as the turn takes, opens broken streams of runs anew where the gateway replays, and finds out the outcome where a
@@ -101,14 +100,14 @@ func (t *Turn) Events(ctx context.Context) iter.Seq2[Event, error] {
 		ctx, cancel := context.WithCancel(ctx)
 		defer cancel()
 		t.mu.Lock()
-		t.leave = cancel
+		t.cancelRead = cancel
 		t.mu.Unlock()
 		unwatch := context.AfterFunc(ctx, func() {
 			t.mu.Lock()
 			stream := t.stream
 			t.mu.Unlock()
 			if stream != nil {
-				stream.leave(context.Cause(ctx))
+				stream.interruptRead(context.Cause(ctx))
 			}
 		})
 		defer unwatch()
@@ -158,7 +157,7 @@ func (t *Turn) nextEvent(ctx context.Context) (Event, error) {
 		}
 		var err error
 		if stream == nil {
-			err = t.goOn(ctx)
+			err = t.advance(ctx)
 		} else {
 			err = t.read(ctx, stream, cn)
 		}
@@ -172,7 +171,7 @@ func (t *Turn) nextEvent(ctx context.Context) (Event, error) {
 func (t *Turn) read(ctx context.Context, stream *turnStream, cn *conn) error {
 	ev, err := stream.next(ctx)
 	if err == nil {
-		t.take(ctx, ev, stream.reader.id)
+		t.take(ctx, ev)
 		return nil
 	}
 	t.dropStream()
@@ -193,33 +192,33 @@ func (t *Turn) read(ctx context.Context, stream *turnStream, cn *conn) error {
 	case sure:
 		t.end(outcome)
 		return nil
-	case stopped && !t.stored():
+	case stopped && !t.isStored():
 		outcome.State, outcome.Err = Cancelled, nil
 		t.end(outcome)
 		return nil
 	}
-	if err != io.EOF && !errors.Is(err, ErrTooBig) {
-		t.client.failed(cn, err)
+	if err != io.EOF && !errors.Is(err, ErrTooLarge) {
+		t.client.dropRoute(cn, err)
 	}
-	if !t.stored() {
+	if !t.isStored() {
 		t.end(outcome)
 		return nil
 	}
-	if t.Way() != WayRun || !t.traits.newer || errors.Is(err, ErrTooBig) {
-		t.settle()
+	if t.Mode() != ModeRun || !t.traits.newer || errors.Is(err, ErrTooLarge) {
+		t.startReconcile()
 		return nil
 	}
 	if t.tries == 0 {
-		t.queue = append(t.queue, Status{Meta: t.here(), Kind: StatusReconnecting})
+		t.queue = append(t.queue, Status{Meta: t.newMeta(), Kind: StatusReconnecting})
 	}
 	t.tries++
 	return nil
 }
 
 // take reads what an event of the stream means.
-func (t *Turn) take(ctx context.Context, ev ServerEvent, id []byte) {
+func (t *Turn) take(ctx context.Context, ev sse.Event) {
 	if _, run := t.decoder.(*runDecoder); run { // the ids of other streams may be anything, and mean no place in them
-		fresh, missed := t.position.advance(id)
+		fresh, missed := t.position.advance(ev.ID)
 		if !fresh {
 			return
 		}
@@ -228,26 +227,25 @@ func (t *Turn) take(ctx context.Context, ev ServerEvent, id []byte) {
 	t.tries = 0
 	if d, ok := t.decoder.(deltaDecoder); ok {
 		if delta, ok := d.delta(ev); ok {
-			delta.Meta = t.complete(delta.Meta)
+			delta.Meta = t.fillMeta(delta.Meta)
 			t.queue = append(t.queue, delta)
 			return
 		}
 	}
-	ev.ID = string(id)
 	decoded := t.decoder.decode(ev, nil)
 	for _, event := range decoded {
-		t.queue = t.heed(ctx, event, t.queue)
+		t.queue = t.handleEvent(ctx, event, t.queue)
 	}
 }
 
 // heed does what an event asks of the turn, and keeps it for the reader where it is for him.
-func (t *Turn) heed(ctx context.Context, event Event, kept []Event) []Event {
-	lease := t.Lease()
+func (t *Turn) handleEvent(ctx context.Context, event Event, kept []Event) []Event {
+	lease := t.Handle()
 	switch e := event.(type) {
 	case Started:
 		if e.RunID != "" && lease.RunID == "" {
 			lease.RunID = e.RunID
-			t.setLease(lease)
+			t.setHandle(lease)
 		}
 	case Gap:
 		t.gap = true
@@ -260,51 +258,51 @@ func (t *Turn) heed(ctx context.Context, event Event, kept []Event) []Event {
 			return kept
 		}
 	case ToolStarted:
-		t.approvals.tool(true)
+		t.approvals.countTool(true)
 		if !lease.ToolEvents {
 			return kept
 		}
 	case ToolEnded:
-		t.approvals.tool(false)
+		t.approvals.countTool(false)
 		t.postDue(ctx, nil)
 		if !lease.ToolEvents {
 			return kept
 		}
 	case ApprovalRequested:
-		if lease.Way == WayCompletions && lease.RunID == "" && e.RunID != "" {
+		if lease.Mode == ModeCompletions && lease.RunID == "" && e.RunID != "" {
 			lease.RunID = e.RunID // approvals of completions are answered under their id (api-facts §6)
-			t.setLease(lease)
+			t.setHandle(lease)
 		}
 		var show bool
-		if e.Approval, show = t.approvals.ask(e.Approval, t.position.number(), true); !show {
+		if e.Approval, show = t.approvals.add(e.Approval, t.position.number(), true); !show {
 			return kept
 		}
 		event = e
 	case ApprovalAnswered:
-		ids := t.approvals.answered(e.Choice, e.count)
+		ids := t.approvals.resolved(e.Choice, e.count)
 		t.postDue(ctx, nil)
 		for _, id := range ids {
 			e.ApprovalID = id
-			kept = append(kept, e.stamp(t.complete(e.Meta)))
+			kept = append(kept, e.stamp(t.fillMeta(e.Meta)))
 		}
 		if len(ids) > 0 {
 			return kept
 		}
 	case Ended:
 		if t.gap || t.decoder.damaged() {
-			t.mend(ctx, &e.Outcome)
+			t.repairText(ctx, &e.Outcome)
 		}
 		event = e
 	}
-	return append(kept, event.stamp(t.complete(event.At())))
+	return append(kept, event.stamp(t.fillMeta(event.At())))
 }
 
 // here is where events belong that this package makes.
-func (t *Turn) here() Meta { return t.complete(Meta{Time: time.Now().UTC()}) }
+func (t *Turn) newMeta() Meta { return t.fillMeta(Meta{Time: time.Now().UTC()}) }
 
 // complete fills in what an event does not say.
-func (t *Turn) complete(m Meta) Meta {
-	lease := t.Lease()
+func (t *Turn) fillMeta(m Meta) Meta {
+	lease := t.Handle()
 	if m.SessionID == "" {
 		m.SessionID = lease.SessionID
 	}
@@ -318,19 +316,19 @@ func (t *Turn) complete(m Meta) Meta {
 // end makes outcome the end of the turn.
 func (t *Turn) end(o Outcome) {
 	if o.SessionID == "" {
-		o.SessionID = t.Lease().SessionID
+		o.SessionID = t.Handle().SessionID
 	}
-	t.queue = append(t.queue, Ended{Meta: t.here(), Outcome: o})
+	t.queue = append(t.queue, Ended{Meta: t.newMeta(), Outcome: o})
 }
 
 // finish gives back what the turn held.
 func (t *Turn) finish(ended *Ended) {
 	t.mu.Lock()
 	t.ended = ended
-	place := t.place
+	place := t.slot
 	t.mu.Unlock()
 	t.dropStream()
-	place.leave("")
+	place.release("")
 }
 
 func (t *Turn) dropStream() {
@@ -344,7 +342,7 @@ func (t *Turn) dropStream() {
 }
 
 // keep makes s the stream of the turn, unless it was closed meanwhile.
-func (t *Turn) keep(s *turnStream, cn *conn) {
+func (t *Turn) setStream(s *turnStream, cn *conn) {
 	t.mu.Lock()
 	closed := t.closed
 	if !closed {
@@ -361,28 +359,15 @@ func (t *Turn) keep(s *turnStream, cn *conn) {
 func (t *Turn) Close() {
 	t.mu.Lock()
 	run := ""
-	if t.ended == nil && t.lease.Way == WayRun {
-		run = t.lease.RunID
+	if t.ended == nil && t.handle.Mode == ModeRun {
+		run = t.handle.RunID
 	}
 	t.closed = true
-	place, leave := t.place, t.leave
+	place, leave := t.slot, t.cancelRead
 	t.mu.Unlock()
 	if leave != nil {
 		leave()
 	}
 	t.dropStream()
-	place.leave(run)
-}
-
-// wait pauses before the n-th repeat, n from 0, with some jitter.
-func wait(ctx context.Context, n int) error {
-	d := min(pause<<min(n, 10), pauseMost)
-	timer := time.NewTimer(d/2 + rand.N(d/2+1))
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
+	place.release(run)
 }

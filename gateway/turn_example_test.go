@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"strings"
 
 	"hermes-mobile/gateway"
 )
@@ -54,7 +53,7 @@ func ExampleClient_ResumeTurn() {
 	var storedLease []byte
 	var storedPosition, approval string
 
-	turn, err := client.StartTurn(ctx, gateway.TurnRequest{SessionID: "a", Text: "Tidy up, please.", OnLease: func(l gateway.Lease) {
+	turn, err := client.StartTurn(ctx, gateway.TurnRequest{SessionID: "a", Text: "Tidy up, please.", OnHandle: func(l gateway.TurnHandle) {
 		storedLease, _ = json.Marshal(l) // a lease can be marshalled
 	}})
 	if err != nil {
@@ -77,7 +76,7 @@ func ExampleClient_ResumeTurn() {
 
 	client = connect(server)
 	defer client.Close()
-	var lease gateway.Lease
+	var lease gateway.TurnHandle
 	if err := json.Unmarshal(storedLease, &lease); err != nil {
 		fmt.Println(err)
 		return
@@ -122,7 +121,7 @@ func ExampleClient_StartTurn_openAI() {
 	}
 	defer client.Close()
 	ctx := context.Background()
-	turn, err := client.StartTurn(ctx, gateway.TurnRequest{Text: "And in French?", Model: "llama", Way: gateway.WayCompletions, History: []gateway.Said{
+	turn, err := client.StartTurn(ctx, gateway.TurnRequest{Text: "And in French?", Model: "llama", Mode: gateway.ModeCompletions, History: []gateway.ChatMessage{
 		{Role: "user", Text: "What is hello in German?"}, {Role: "assistant", Text: "Hallo."},
 	}})
 	if err != nil {
@@ -140,19 +139,6 @@ func ExampleClient_StartTurn_openAI() {
 		}
 	}
 	// Output: completed Bonjour.
-}
-
-// A stream is read event by event, wherever it is cut.
-func ExampleEventReader() {
-	r := gateway.NewEventReader(strings.NewReader(": open\n\nevent: greeting\nid: 1\ndata: hello\ndata: world\n\n"), 0)
-	for {
-		ev, err := r.Next()
-		if err != nil {
-			break
-		}
-		fmt.Printf("%s %s %q\n", ev.Name, ev.ID, ev.Data)
-	}
-	// Output: greeting 1 "hello\nworld"
 }
 
 // The text of a reply is put together from its events.

@@ -23,11 +23,11 @@ func TestRunIsFollowed(t *testing.T) {
 	g.on("GET /api/sessions/s%201/messages", answer(200, rows("s 1", row(7, "user", "before", ""))))
 	g.on("POST /v1/runs", answer(202, `{"run_id":"`+id+`","status":"started","replayed":false}`))
 	g.on("GET /v1/runs/"+id+"/events", stream(string(events)))
-	var leases []Lease
-	turn := start(t, g, TurnRequest{SessionID: "s 1", Text: "KW_TOOL please", Instructions: "be kind", OnLease: func(l Lease) { leases = append(leases, l) }})
+	var leases []TurnHandle
+	turn := start(t, g, TurnRequest{SessionID: "s 1", Text: "KW_TOOL please", Instructions: "be kind", OnHandle: func(l TurnHandle) { leases = append(leases, l) }})
 	list, ended := follow(t, turn)
-	if turn.Way() != WayRun || ended.Outcome.State != Completed || ended.Outcome.Text() != "Let me look.\n\nThe tool said hello-from-tool." || ended.Outcome.Usage.Total != 36 {
-		t.Errorf("way %s, outcome %+v", turn.Way(), ended.Outcome)
+	if turn.Mode() != ModeRun || ended.Outcome.State != Completed || ended.Outcome.Text() != "Let me look.\n\nThe tool said hello-from-tool." || ended.Outcome.Usage.Total != 36 {
+		t.Errorf("way %s, outcome %+v", turn.Mode(), ended.Outcome)
 	}
 	if first, ok := list[0].(Started); !ok || first.RunID != id || first.SessionID != "s 1" {
 		t.Errorf("it begins with %+v", list[0])
@@ -40,7 +40,7 @@ func TestRunIsFollowed(t *testing.T) {
 	if body["input"] != "KW_TOOL please" || body["session_id"] != "s 1" || body["instructions"] != "be kind" || body["conversation_history"] != nil {
 		t.Errorf("asked with %s", post.Body)
 	}
-	if len(leases) != 2 || leases[0].RunID != "" || leases[1].RunID != id || leases[0].Key == "" || post.Header.Get("Idempotency-Key") != leases[0].Key {
+	if len(leases) != 2 || leases[0].RunID != "" || leases[1].RunID != id || leases[0].IdempotencyKey == "" || post.Header.Get("Idempotency-Key") != leases[0].IdempotencyKey {
 		t.Errorf("leases %+v, header %v", leases, post.Header)
 	}
 	if leases[0].After != 7 || leases[0].Endpoint != "/v1/runs" || leases[0].Generation != 3 || !leases[0].ToolEvents {
@@ -140,7 +140,7 @@ func TestRunCutOnOldGateway(t *testing.T) {
 		events http.HandlerFunc
 		status []http.HandlerFunc
 		rows   string
-		state  State
+		state  TurnState
 		text   string
 	}{
 		"cut, the run goes on": {cutStream("data: {\"event\":\"message.delta\",\"run_id\":\"run_1\",\"delta\":\"He\"}\n\n"),
@@ -197,7 +197,7 @@ func TestLostReply(t *testing.T) {
 		t.Parallel()
 		g := newGateway(t, "0.22.2")
 		g.on("POST /v1/runs", answer(409, `{"error":{"message":"other","code":"idempotency_key_conflict"}}`))
-		_, err := g.client.StartTurn(t.Context(), TurnRequest{Text: "hi", Key: "k"})
+		_, err := g.client.StartTurn(t.Context(), TurnRequest{Text: "hi", IdempotencyKey: "k"})
 		var refused *Error
 		if !errors.As(err, &refused) || refused.Code != "idempotency_key_conflict" || len(g.requests("POST /v1/runs")) != 1 {
 			t.Errorf("error %v", err)
@@ -205,7 +205,7 @@ func TestLostReply(t *testing.T) {
 	})
 	for name, tc := range map[string]struct {
 		rows  string
-		state State
+		state TurnState
 		text  string
 	}{
 		"0.19 ran it":         {rows("s", row(1, "user", "hi", ""), stopRow(2, "once")), Completed, "once"},
@@ -258,7 +258,7 @@ func TestResume(t *testing.T) {
 				break
 			}
 		}
-		stored, err := json.Marshal(turn.Lease())
+		stored, err := json.Marshal(turn.Handle())
 		must(t, err)
 		turn.Close()
 		for event, err := range turn.Events(t.Context()) {
@@ -266,7 +266,7 @@ func TestResume(t *testing.T) {
 				t.Fatalf("a closed turn gives %v, %v", event, err)
 			}
 		}
-		var lease Lease
+		var lease TurnHandle
 		must(t, json.Unmarshal(stored, &lease))
 		again, err := g.client.ResumeTurn(t.Context(), lease, last)
 		must(t, err)
@@ -293,10 +293,10 @@ func TestSessionStream(t *testing.T) {
 	g := newGateway(t, "0.22.2")
 	g.on("GET /api/sessions/s-image/messages", answer(200, rows("s-image")))
 	g.on("POST /api/sessions/s-image/chat/stream", stream(string(recordedStream(t, "0.22.2", "chat_stream_image.sse"))))
-	turn := start(t, g, TurnRequest{SessionID: "s-image", Text: "KW_IMG what", Images: []Image{{Mime: "image/png", Data: []byte("png")}}})
+	turn := start(t, g, TurnRequest{SessionID: "s-image", Text: "KW_IMG what", Images: []Image{{MIMEType: "image/png", Data: []byte("png")}}})
 	_, ended := follow(t, turn)
-	if turn.Way() != WaySession || ended.Outcome.State != Completed || ended.Outcome.Text() != "images seen: 0 []" || turn.Lease().RunID == "" {
-		t.Errorf("way %s, outcome %+v", turn.Way(), ended.Outcome)
+	if turn.Mode() != ModeSession || ended.Outcome.State != Completed || ended.Outcome.Text() != "images seen: 0 []" || turn.Handle().RunID == "" {
+		t.Errorf("way %s, outcome %+v", turn.Mode(), ended.Outcome)
 	}
 	body := string(g.requests("POST /api/sessions/s-image/chat/stream")[0].Body)
 	if !strings.Contains(body, `"url":"data:image/png;base64,cG5n"`) || !strings.Contains(body, `"text":"KW_IMG what"`) {
@@ -325,7 +325,7 @@ func TestAnswerStopSteer(t *testing.T) {
 				t.Error("a choice that is not offered was taken")
 			}
 			must(t, turn.Answer(t.Context(), ApprovalAnswer{RequestID: ask.Approval.ID, Choice: "once"}))
-			if err := turn.Answer(t.Context(), ApprovalAnswer{RequestID: ask.Approval.ID, Choice: "deny"}); !errors.Is(err, ErrLate) {
+			if err := turn.Answer(t.Context(), ApprovalAnswer{RequestID: ask.Approval.ID, Choice: "deny"}); !errors.Is(err, ErrApprovalClosed) {
 				t.Errorf("a second answer gives %v", err)
 			}
 			must(t, turn.Steer(t.Context(), "left"))
@@ -481,8 +481,8 @@ func TestReconcileLater(t *testing.T) {
 	g.on("GET /api/sessions/s/messages", answer(200, rows("s")), answer(200, rows("s", row(1, "user", "hi", ""))))
 	g.on("POST /v1/runs", answer(202, created))
 	g.on("GET /v1/runs/run_1/events", cutStream(""))
-	turn := start(t, g, TurnRequest{SessionID: "s", Text: "hi", Patience: 1})
-	if _, ended := follow(t, turn); ended.Outcome.State != Unknown || !errors.Is(ended.Outcome.Err, ErrCut) {
+	turn := start(t, g, TurnRequest{SessionID: "s", Text: "hi", OutcomeTimeout: 1})
+	if _, ended := follow(t, turn); ended.Outcome.State != Unknown || !errors.Is(ended.Outcome.Err, ErrStreamBroken) {
 		t.Fatalf("outcome %+v", ended.Outcome)
 	}
 	g.on("GET /api/sessions/s/messages", answer(200, rows("s", row(1, "user", "hi", ""), stopRow(2, "late"))))
@@ -496,7 +496,7 @@ func TestReconcileLater(t *testing.T) {
 func TestToolEventsAreGated(t *testing.T) {
 	t.Parallel()
 	data := recordedStream(t, "0.22.2", "capabilities.json")
-	caps, err := ParseCapabilities(bytes.Replace(data, []byte(`"tool_progress_events": true`), []byte(`"tool_progress_events": false`), 1))
+	caps, err := parseCapabilities(bytes.Replace(data, []byte(`"tool_progress_events": true`), []byte(`"tool_progress_events": false`), 1))
 	must(t, err)
 	g := newGatewayWith(t, caps)
 	g.on("POST /v1/runs", answer(202, created))
@@ -510,7 +510,7 @@ func TestToolEventsAreGated(t *testing.T) {
 			t.Errorf("told of %+v", e)
 		}
 	}
-	if turn.Lease().ToolEvents || ended.Outcome.Text() != "a\n\nb" {
+	if turn.Handle().ToolEvents || ended.Outcome.Text() != "a\n\nb" {
 		t.Errorf("outcome %+v", ended.Outcome)
 	}
 }

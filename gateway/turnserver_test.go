@@ -59,7 +59,7 @@ type fakeGateway struct {
 // newGateway starts a gateway that advertises what version does. Answers are set with on before the turn starts.
 func newGateway(t testing.TB, version string) *fakeGateway {
 	t.Helper()
-	caps, err := ParseCapabilities(recordedStream(t, version, "capabilities.json"))
+	caps, err := parseCapabilities(recordedStream(t, version, "capabilities.json"))
 	must(t, err)
 	return newGatewayWith(t, caps)
 }
@@ -74,12 +74,16 @@ func newGatewayWith(t testing.TB, caps *Capabilities) *fakeGateway {
 	base, err := url.Parse(g.URL)
 	must(t, err)
 	g.client = clientOn(&conn{route: Route{Kind: Remote, Generation: 3}, base: base, http: &http.Client{Transport: transport}, caps: caps,
-		authorize: func(r *http.Request) { r.Header.Set("Authorization", "Bearer test-key") }, answered: func(*http.Response) {}})
+		authorize: func(r *http.Request) { r.Header.Set("Authorization", "Bearer test-key") }, onResponse: func(*http.Response) {}})
 	return g
 }
 
 // clientOn is a client that uses one proven route.
-func clientOn(cn *conn) *Client { return &Client{current: cn} }
+func clientOn(cn *conn) *Client {
+	c := &Client{current: cn}
+	c.Sessions = &SessionService{c}
+	return c
+}
 
 // moveTo makes another gateway's route the one that the next request takes.
 func (g *fakeGateway) moveTo(other *fakeGateway, generation uint64) {
@@ -200,8 +204,8 @@ func follow(t testing.TB, turn *Turn) ([]Event, Ended) {
 
 func start(t testing.TB, g *fakeGateway, req TurnRequest) *Turn {
 	t.Helper()
-	if req.Patience == 0 {
-		req.Patience = 200 * time.Millisecond
+	if req.OutcomeTimeout == 0 {
+		req.OutcomeTimeout = 200 * time.Millisecond
 	}
 	turn, err := g.client.StartTurn(t.Context(), req)
 	must(t, err)

@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"mime"
 	"net/http"
@@ -14,18 +13,27 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"hermes-mobile/internal/sse"
 )
 
 // silence is a stream that gave nothing for too long, not even a comment.
-type silence struct{}
+type idleTimeoutError struct{}
 
-func (silence) Error() string { return "nothing came" }
-func (silence) Timeout() bool { return true }
+func (idleTimeoutError) Error() string { return "gateway: stream was silent for too long" }
+func (idleTimeoutError) Timeout() bool { return true }
+
+// maxEvent is the most bytes of one event of a stream. The text of a turn can contain an image: events of 7 MB have
+// been recorded (doc/hermes/api.md §4.1).
+const maxEvent = 16 << 20
+
+// byteOrderMark can begin a document or a stream.
+var byteOrderMark = []byte("\uFEFF")
 
 // turnStream is an open answer. Its life is its own: the context of a call that reads from it ends that call only after
 // the stream was closed.
 type turnStream struct {
-	reader *EventReader
+	reader *sse.Reader
 	body   io.ReadCloser
 	ctx    context.Context
 	cancel context.CancelCauseFunc
@@ -36,7 +44,7 @@ type turnStream struct {
 	peeked []byte // those, until they are read
 
 	mu      sync.Mutex
-	waiting bool // next is being called
+	reading bool // next is being called
 }
 
 // openStream does the call of a stream once. sent reports whether the gateway may have read the request.
@@ -45,7 +53,7 @@ func openStream(ctx context.Context, cn *conn, idle time.Duration, build func(co
 	s.ctx, s.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
 	stop := context.AfterFunc(ctx, func() { s.cancel(context.Cause(ctx)) })
 	defer stop()
-	s.timer = time.AfterFunc(idle, func() { s.cancel(silence{}) })
+	s.timer = time.AfterFunc(idle, func() { s.cancel(idleTimeoutError{}) })
 	defer s.timer.Stop()
 	var wrote atomic.Bool
 	req, err := build(traceSent(s.ctx, &wrote))
@@ -56,14 +64,14 @@ func openStream(ctx context.Context, cn *conn, idle time.Duration, build func(co
 	req.Header.Set("Accept", "text/event-stream, application/json;q=0.5")
 	resp, err := cn.send(req)
 	if err != nil {
-		err = s.explain(err)
+		err = s.explainTimeout(err)
 		s.cancel(nil)
 		return nil, wrote.Load(), err
 	}
 	kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type")) // nothing where it is malformed
 	s.sse = kind == "text/event-stream"
 	s.body = resp.Body
-	s.reader = NewEventReader(s, 0)
+	s.reader = sse.NewReader(s, maxEvent)
 	return s, true, nil
 }
 
@@ -86,7 +94,7 @@ func (s *turnStream) Read(p []byte) (int, error) {
 }
 
 // errDocument says that an answer is one JSON document, which is the data of the event that comes with it.
-var errDocument = errors.New("the answer is a document and no stream of events")
+var errDocument = errors.New("gateway: response is a document, not an event stream")
 
 // fields begin the lines of a stream of events.
 var fields = [][]byte{[]byte("data:"), []byte("event:"), []byte("id:"), []byte("retry:"), []byte(":")}
@@ -103,7 +111,7 @@ func (s *turnStream) document() (bool, error) {
 		if enough := len(first) >= len("event:") || len(first) > 0 && (first[0] == '{' || s.sse); enough || err != nil || len(buf) == cap(buf) {
 			s.peeked = buf
 			if err != nil && err != io.EOF {
-				return false, s.explain(&linkError{cause: err})
+				return false, s.explainTimeout(&networkError{cause: err})
 			}
 			if len(first) > 0 && first[0] == '{' {
 				return true, nil
@@ -118,58 +126,61 @@ func (s *turnStream) whole() ([]byte, error) {
 	data, err := io.ReadAll(io.LimitReader(s, maxAnswer+1))
 	switch {
 	case err != nil:
-		return nil, s.explain(&linkError{cause: err})
+		return nil, s.explainTimeout(&networkError{cause: err})
 	case len(data) > maxAnswer:
-		return nil, fmt.Errorf("the answer: %w", ErrTooBig)
+		return nil, errResponseTooLarge
 	}
 	return bytes.TrimPrefix(data, byteOrderMark), nil
 }
 
 // next returns the next event, without its id, which is in reader.id. Its error is io.EOF, ErrTooBig, a [*linkError], or errDocument.
 // Whoever calls it calls leave when ctx ends: to watch ctx here would cost more than to read the event.
-func (s *turnStream) next(ctx context.Context) (ServerEvent, error) {
-	s.wait(true)
-	defer s.wait(false)
+func (s *turnStream) next(ctx context.Context) (sse.Event, error) {
+	s.setReading(true)
+	defer s.setReading(false)
 	if ctx.Err() != nil {
 		s.cancel(context.Cause(ctx))
 	}
 	if !s.known {
 		document, err := s.document()
 		if err != nil {
-			return ServerEvent{}, err
+			return sse.Event{}, err
 		}
 		if document {
 			data, err := s.whole()
-			return ServerEvent{Data: data}, cmp.Or(err, errDocument)
+			return sse.Event{Data: data}, cmp.Or(err, errDocument)
 		}
 	}
-	ev, err := s.reader.next()
-	if err != nil && err != io.EOF && !errors.Is(err, ErrTooBig) {
-		err = s.explain(&linkError{cause: err})
+	ev, err := s.reader.Next()
+	switch {
+	case errors.Is(err, sse.ErrTooLarge):
+		err = errEventTooLarge
+	case err != nil && err != io.EOF:
+		err = s.explainTimeout(&networkError{cause: err})
 	}
 	return ev, err
 }
 
-func (s *turnStream) wait(waiting bool) {
+func (s *turnStream) setReading(waiting bool) {
 	s.mu.Lock()
-	s.waiting = waiting
+	s.reading = waiting
 	s.mu.Unlock()
 }
 
 // leave ends the stream where somebody waits for it. One that nobody reads from stays for the next reader.
-func (s *turnStream) leave(cause error) {
+func (s *turnStream) interruptRead(cause error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.waiting {
+	if s.reading {
 		s.cancel(cause)
 	}
 }
 
 // explain puts why this end gave up in the place of "cancelled".
-func (s *turnStream) explain(err error) error {
-	var link *linkError
-	if errors.As(err, &link) && errors.Is(context.Cause(s.ctx), silence{}) {
-		return &linkError{cause: silence{}}
+func (s *turnStream) explainTimeout(err error) error {
+	var link *networkError
+	if errors.As(err, &link) && errors.Is(context.Cause(s.ctx), idleTimeoutError{}) {
+		return &networkError{cause: idleTimeoutError{}}
 	}
 	return err
 }

@@ -101,7 +101,7 @@ func TestUnbind(t *testing.T) {
 // A token that is taken away ends the connections that came with it: of devices and of senders; others stay.
 func TestTokenRemoved(t *testing.T) {
 	w := newWorld(t, nil)
-	code := w.invite(hub.Code{})
+	code := w.invite(access.PairingCode{})
 	paired := w.connect("paired", withPair(access.FormatCode(code)))
 	main, extra, sender := w.connect("main"), w.connect("extra", withToken(extraToken)), w.connect("s", withToken(deliverToken))
 	w.tokens.Replace([]access.Token{{Label: "main", Secret: token}, {Label: "extra", Secret: "another secret under the same label"}})
@@ -135,7 +135,7 @@ func TestTokenRemoved(t *testing.T) {
 // with the code, also after a restart, and nobody else may. Its first hello with its own token ends that.
 func TestPairingCutBeforeReady(t *testing.T) {
 	w := newWorld(t, func(o *hub.Options) { o.AllowAllUsers = false })
-	code := w.invite(hub.Code{})
+	code := w.invite(access.PairingCode{})
 	paired := func(id string) bool {
 		list, err := w.hub.Devices(ctx)
 		ok(t, err)
@@ -169,7 +169,7 @@ func TestPairingCutBeforeReady(t *testing.T) {
 		t.Errorf("the code after it was used up: %s and %d", code, closed)
 	}
 	// A code is no way around the binding of a device that it did not pair, nor around its owner's no.
-	other := w.invite(hub.Code{})
+	other := w.invite(access.PairingCode{})
 	if code, _ := w.open("tel", withPair(other)).refusal(); code != frame.Forbidden {
 		t.Errorf("a fresh code for a bound device: %s", code)
 	}

@@ -3,10 +3,12 @@ package hub
 import (
 	"errors"
 	"fmt"
+	"net/netip"
 	"slices"
 	"time"
 
 	"hermes-mobile/frame"
+	"hermes-mobile/internal/access"
 	"hermes-mobile/internal/audit"
 	"hermes-mobile/internal/store"
 )
@@ -187,8 +189,8 @@ func (e *helloed) conflict(err error) *frame.Error {
 // turnAway ends a connection that is not let in.
 func (e *helloed) turnAway(s *session, refusal *frame.Error) {
 	h := s.hub
-	h.noteRefused(s.id, e.grant.addr, refusal)
-	h.logRefused(s.id, e.grant.addr, refusal.Code, refusal.Message)
+	h.noteRejected(s.id, e.grant.addr, refusal)
+	h.logRejected(s.id, e.grant.addr, refusal.Code, refusal.Message)
 	code := frame.CloseNoAccess
 	if refusal.Code.Retry() {
 		code = frame.CloseTryLater
@@ -261,5 +263,17 @@ func (e *helloed) entered(s *session, n *entrance) {
 		return
 	}
 	h.log.Info("device paired", "device", d.ID, "name", d.Name, "user", d.UserID, "addr", e.grant.addr, "new_user", e.code.User == "", "trusted", e.code.Trusted)
-	h.paired.note(Paired{Code: codeName(e.code.Hash), ID: d.ID, Name: d.Name, User: d.UserID, At: time.Now().UTC().Truncate(time.Second)})
+	h.redeemed.Add(access.Paired{Code: access.CodeName(e.code.Hash), ID: d.ID, Name: d.Name, User: d.UserID, At: time.Now().UTC().Truncate(time.Second)})
+}
+
+// logRejected logs that a device was rejected at its hello.
+func (h *Hub) logRejected(device string, addr netip.Addr, code frame.Code, reason string) {
+	h.log.Warn("device rejected", "device", device, "addr", addr, "code", code, "reason", reason)
+}
+
+// noteRejected remembers a rejected device. An error of the server itself does not count.
+func (h *Hub) noteRejected(device string, addr netip.Addr, e *frame.Error) {
+	if e.Code != frame.Internal {
+		h.rejections.Note(device, addr, string(e.Code), e.Message)
+	}
 }

@@ -13,6 +13,7 @@ import (
 
 	"hermes-mobile/frame"
 	"hermes-mobile/internal/agent"
+	"hermes-mobile/internal/notify"
 )
 
 // callDevices lists the devices of one's own user.
@@ -42,7 +43,7 @@ func (s *session) calls() []string {
 		list = append(list, callRevoke)
 	}
 	if s.hub.Push != nil {
-		list = append(list, callPushKey, callPushRegister, callPushUnregister, callPushTest)
+		list = append(list, notify.Calls()...)
 	}
 	return append(list, s.agentCalls()...)
 }
@@ -73,7 +74,7 @@ func (s *session) agentMethods() []string {
 
 // call answers a call of the control plane, which came on c: the session may have none or another when it is answered.
 func (s *session) call(b *batch, c *conn, f *frame.Call) {
-	if s.hub.Push != nil && s.pushCall(b, c, f) {
+	if s.notes.Call(noteBatch{b}, f.Method, &callAnswer{c, f}) {
 		return
 	}
 	if f.Method == callRevoke {
@@ -81,16 +82,16 @@ func (s *session) call(b *batch, c *conn, f *frame.Call) {
 		return
 	}
 	b.then(func() {
-		a := &callAnswer{c, f.ID}
+		a := &callAnswer{c, f}
 		switch {
 		case f.Method == callDevices:
 			s.listDevices(a)
 		case slices.Contains(s.agentCalls(), f.Method):
 			s.askAgent(a, f)
 		case slices.Contains(s.agentMethods(), f.Method):
-			a.refuse(string(frame.Forbidden), noAgentCalls)
+			a.Refuse(string(frame.Forbidden), noAgentCalls)
 		default:
-			a.refuse(unknownMethod, "this server has no such method: see capabilities.call")
+			a.Refuse(unknownMethod, "this server has no such method: see capabilities.call")
 		}
 	})
 }
@@ -99,7 +100,7 @@ func (s *session) listDevices(a *callAnswer) {
 	list, err := s.hub.store.DevicesOf(s.hub.ctx, s.dev.UserID)
 	if err != nil {
 		s.hub.storeFailed("list devices", err)
-		a.refuse(string(frame.Internal), "the server cannot use its store now: try again later")
+		a.Refuse(string(frame.Internal), "the server cannot use its store now: try again later")
 		return
 	}
 	type device struct {
@@ -115,7 +116,7 @@ func (s *session) listDevices(a *callAnswer) {
 	for _, d := range list {
 		out = append(out, device{ID: d.ID, Name: d.Name, Connected: live[d.ID], SeenAt: d.SeenAt.UTC().Truncate(time.Second), Conversation: d.Conversation})
 	}
-	a.give(map[string]any{"devices": out})
+	a.Result(map[string]any{"devices": out})
 }
 
 // askAgent has the agent answer a call, in a goroutine of the call's own: neither the session nor its other calls wait. A
@@ -127,7 +128,7 @@ func (s *session) askAgent(a *callAnswer, f *frame.Call) {
 		call.Params = []byte("{}")
 	}
 	if !h.asking.begin(s.id) {
-		a.refuse(tooMany, fmt.Sprintf("the agent is busy with other calls, %d of a device are the most: try again when one of them is answered", maxCalls))
+		a.Refuse(tooMany, fmt.Sprintf("the agent is busy with other calls, %d of a device are the most: try again when one of them is answered", maxCalls))
 		return
 	}
 	go func() {
@@ -159,26 +160,26 @@ func (h *Hub) answered(a *callAnswer, call agent.Call, result []byte, err error)
 	switch {
 	case err == nil && len(result) > agent.MaxResult:
 		err = fmt.Errorf("the result has %d bytes, %d are the most", len(result), agent.MaxResult)
-		a.refuse(string(frame.TooBig), "the answer is too large for a device: ask for less")
+		a.Refuse(string(frame.TooBig), "the answer is too large for a device: ask for less")
 	case err == nil && len(result) > 0 && !(json.Valid(result) && utf8.Valid(result)):
 		err = errors.New("the result is no JSON")
-		a.refuse(string(frame.Internal), "the agent's answer cannot be read: the owner finds the reason in the log of the server")
+		a.Refuse(string(frame.Internal), "the agent's answer cannot be read: the owner finds the reason in the log of the server")
 	case err == nil:
-		a.c.send(&frame.Result{ID: a.id, Result: result})
+		a.c.send(&frame.Result{ID: a.f.ID, Result: result})
 		return
 	case errors.As(err, &refused):
-		a.refuse(refused.Code, refused.Message)
+		a.Refuse(refused.Code, refused.Message)
 		return
 	case errors.Is(err, agent.ErrAway):
-		a.refuse(agentAway, "the agent is away: try again when it is back")
+		a.Refuse(agentAway, "the agent is away: try again when it is back")
 		return
 	case errors.Is(err, context.DeadlineExceeded):
-		a.refuse(timedOut, fmt.Sprintf("the agent did not answer within %d seconds: try again later", seconds(h.CallLife)))
+		a.Refuse(timedOut, fmt.Sprintf("the agent did not answer within %d seconds: try again later", seconds(h.CallLife)))
 	case errors.Is(err, context.Canceled):
-		a.refuse(string(frame.Internal), "the server stops: ask again when it is back")
+		a.Refuse(string(frame.Internal), "the server stops: ask again when it is back")
 		return
 	default:
-		a.refuse(string(frame.Internal), "the agent failed at this: try again later, the owner finds the reason in the log of the server")
+		a.Refuse(string(frame.Internal), "the agent failed at this: try again later, the owner finds the reason in the log of the server")
 	}
 	h.log.Warn("the agent did not answer a call", "device", call.From, "method", call.Method, "error", err)
 }
@@ -234,38 +235,40 @@ func (k *asking) close(ctx context.Context) {
 
 // callAnswer answers one call.
 type callAnswer struct {
-	c  *conn
-	id string
+	c *conn
+	f *frame.Call
 }
 
-func (a *callAnswer) refuse(code, message string) {
-	a.c.send(&frame.Result{ID: a.id, Err: &frame.CallError{Code: code, Message: message}})
+// Refuse implements notify.Reply.
+func (a *callAnswer) Refuse(code, message string) {
+	a.c.send(&frame.Result{ID: a.f.ID, Err: &frame.CallError{Code: code, Message: message}})
 }
 
-func (a *callAnswer) give(result any) {
+// Result implements notify.Reply.
+func (a *callAnswer) Result(result any) {
 	text, err := json.Marshal(result)
 	if err != nil {
 		panic(fmt.Sprintf("hub: encode a result: %v", err)) // strings and numbers only
 	}
-	a.c.send(&frame.Result{ID: a.id, Result: text})
+	a.c.send(&frame.Result{ID: a.f.ID, Result: text})
 }
 
-// done answers a call that stores something.
-func (a *callAnswer) done(err error) {
+// Stored implements notify.Reply.
+func (a *callAnswer) Stored(err error) {
 	if err != nil {
-		a.refuse(string(frame.Internal), storeDown("").Message)
+		a.Refuse(string(frame.Internal), storeDown("").Message)
 		return
 	}
-	a.give(map[string]bool{"ok": true})
+	a.Result(map[string]bool{"ok": true})
 }
 
-// params reads the parameters of a call. false: they are bad, and the call is answered.
-func (a *callAnswer) params(f *frame.Call, to any) bool {
-	if len(f.Params) == 0 {
+// Params implements notify.Reply.
+func (a *callAnswer) Params(to any) bool {
+	if len(a.f.Params) == 0 {
 		return true
 	}
-	if err := json.Unmarshal(f.Params, to); err != nil {
-		a.refuse(agent.BadParams, "the parameters do not have the form that the protocol describes for "+f.Method)
+	if err := json.Unmarshal(a.f.Params, to); err != nil {
+		a.Refuse(agent.BadParams, "the parameters do not have the form that the protocol describes for "+a.f.Method)
 		return false
 	}
 	return true

@@ -147,7 +147,7 @@ func (k *card) choice(f *frame.Answer) (agent.Answer, *frame.Error) {
 
 // answer decides a card. Exactly one answer counts; a later one is told what was decided.
 func (s *session) answer(b *batch, e *received, f *frame.Answer) {
-	s.flush(b)
+	b.flush()
 	if s.seen(b, e, f.ID) {
 		return
 	}
@@ -254,7 +254,7 @@ type overruled struct {
 }
 
 func (e *overruled) apply(s *session, b *batch) {
-	s.flush(b)
+	b.flush()
 	if k := s.card(e.id); s.dev != nil && k != nil {
 		s.adopt(b, k)
 	}
@@ -339,7 +339,7 @@ func (s *session) decidedBy(row store.Card) *frame.Peer {
 type expired struct{ id string }
 
 func (e expired) apply(s *session, b *batch) {
-	s.flush(b)
+	b.flush()
 	k := s.card(e.id)
 	if s.dev == nil || k == nil || k.row.State != store.CardOpen {
 		return

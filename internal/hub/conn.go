@@ -263,8 +263,8 @@ func (c *conn) first(f frame.Up, err error) {
 		if e.Code.Retry() {
 			code = frame.CloseTryLater
 		}
-		c.hub.noteRefused(hello.Device.ID, c.addr, e)
-		c.hub.logRefused(hello.Device.ID, c.addr, e.Code, e.Message)
+		c.hub.noteRejected(hello.Device.ID, c.addr, e)
+		c.hub.logRejected(hello.Device.ID, c.addr, e.Code, e.Message)
 		c.refuse(e, code)
 		return
 	}

@@ -108,7 +108,7 @@ func (e *delivery) weight() int { return len(e.f.Data) + len(e.f.Text) }
 func (e *delivery) fail(_ *session, _ error) { e.reply(storeDown(e.f.ID)) }
 
 func (e *delivery) apply(s *session, b *batch) {
-	s.flush(b)
+	b.flush()
 	h, f := s.hub, e.f
 	if e.twice && e.known(s) {
 		return

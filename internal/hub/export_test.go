@@ -1,6 +1,10 @@
 package hub
 
-import "time"
+import (
+	"time"
+
+	"hermes-mobile/internal/notify"
+)
 
 // Sessions is the number of sessions in memory.
 func (h *Hub) Sessions() int {
@@ -11,7 +15,7 @@ func (h *Hub) Sessions() int {
 
 // ActionToken signs a token as a notification holds it.
 func (h *Hub) ActionToken(device, card, option string) string {
-	return h.sign(actionToken{device, card, option, time.Now().Add(time.Hour).Unix()})
+	return h.notifications.Sign(notify.Action{Device: device, Card: card, Option: option, Expires: time.Now().Add(time.Hour).Unix()})
 }
 
 // Waiting is the number of events that a device's session has not begun to apply.

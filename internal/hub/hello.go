@@ -24,7 +24,7 @@ func storeDown(ref string) *frame.Error {
 }
 
 func (e *helloed) apply(s *session, b *batch) {
-	s.flush(b)
+	b.flush()
 	h, now := s.hub, time.Now()
 	if e.grant.pair != "" {
 		h.admitting.Lock() // until the device's user is approved
@@ -60,7 +60,7 @@ func (e *helloed) apply(s *session, b *batch) {
 		}
 	})
 	if e.code != nil {
-		s.flush(b) // before another code is looked at
+		b.flush() // before another code is looked at
 	}
 }
 
@@ -170,7 +170,7 @@ func (e *helloed) welcome(s *session, n *entrance) {
 	h := s.hub
 	if e.code != nil && !h.Pairing.Approved(n.dev.UserID) { // also where the settings let it in now: they may change
 		approve := func() (access.User, error) { return h.Pairing.ApproveUser(n.dev.UserID, n.dev.UserName) }
-		if _, err := h.approvals.own(approve); err != nil {
+		if _, err := h.approvals.Write(approve); err != nil {
 			h.log.Error("approval of a paired device not written", "device", s.id, "user", n.dev.UserID, "err", err)
 		}
 	}
@@ -222,8 +222,7 @@ func (s *session) attach(c *conn, resume *frame.Cursor, token string) {
 		old.end(frame.CloseReplaced, "a newer connection of this device took over")
 	}
 	s.conn = c
-	s.push.doubt = 0
-	stop(&s.timers.notice)
+	s.notes.Connected()
 	c.liveSession.Store(s)
 	if row, err := h.store.Device(h.ctx, s.id); err == nil && row != nil {
 		s.dev.Floor = max(s.dev.Floor, row.Floor) // a sweep may have dropped old entries since this session was read
@@ -245,7 +244,7 @@ func (s *session) attach(c *conn, resume *frame.Cursor, token string) {
 	approved := h.approved(s.dev.UserID)
 	c.welcome = approved
 	h.Metrics.Hellos.WithLabelValues("ready").Inc()
-	h.refusals.Forget(s.id)
+	h.rejections.Forget(s.id)
 	h.log.Info("a device is connected", "device", s.id, "addr", c.addr, "approved", approved, "replay", s.seq-from, "lost", lost)
 	defer s.together(c)() // ready and what follows it
 	c.send(&frame.Ready{Session: s.dev.Session(), AvatarURL: h.AvatarURL, Capabilities: s.capabilities(s.shown), Protocol: frame.Protocol,
@@ -274,9 +273,9 @@ type gone struct {
 }
 
 func (e gone) apply(s *session, b *batch) {
-	s.flush(b) // which may end the connection, too
+	b.flush() // which may end the connection, too
 	if s.conn == e.c {
-		s.doubt(max(e.silence, s.hub.LastMoments))
+		s.notes.Lost(max(e.silence, s.hub.LastMoments))
 		s.detach()
 		s.hub.log.Info("a device is gone", "device", s.id)
 	}
@@ -289,8 +288,8 @@ func (s *session) detach() {
 	s.conn = nil
 	s.noteSent()
 	s.deliveriesSent()
-	s.push.given = nil
-	s.noticeLater() // what it was not given after all
+	s.unseen = nil
+	s.notes.Update() // what it was not given after all
 	if s.uploads != nil {
 		s.uploads.Free()
 		s.uploads = nil

@@ -21,6 +21,7 @@ import (
 	"hermes-mobile/internal/agent"
 	"hermes-mobile/internal/media"
 	"hermes-mobile/internal/metrics"
+	"hermes-mobile/internal/notify"
 	"hermes-mobile/internal/push"
 	"hermes-mobile/internal/quota"
 	"hermes-mobile/internal/store"
@@ -58,7 +59,7 @@ type Options struct {
 	AnswerWait  time.Duration // for which a new device may not answer cards; 0: answerWait, negative: none
 	Push        *push.Sender  // nil: devices that are away are not notified
 	PushActions []byte        // key of the tokens by which a notification answers a card; nil: it cannot
-	PushWait    time.Duration // that a device has to come before it is notified; 0: pushWait
+	PushWait    time.Duration // that a device has to connect before it is notified; 0: notify.DefaultWait
 	CallLife    time.Duration // that the agent has to answer a call; 0: callLife
 	LastMoments time.Duration // before the end of a connection, in which what was written may not have been read; 0: lastMoments
 	Room        int64         // see roomBytes; 0: that
@@ -80,33 +81,32 @@ type Hub struct {
 	ctx   context.Context
 	end   context.CancelFunc
 
-	shards    [64]shard
-	seed      maphash.Seed
-	conns     connections // all that are open
-	sockets   wsconn.Options
-	work      tally
-	finish    finisher
-	replaced  *access.Limiter
-	refusals  *Refusals
-	closing   atomic.Bool
-	home      atomic.Pointer[string]
-	failing   atomic.Int64 // unix ms of the last failure of the store
-	sharing   atomic.Bool  // some conversation is shared, or was
-	passed    atomic.Bool  // something is stored for devices to take, or was
-	grouping  sync.Mutex   // held while devices join or leave a conversation
-	admitting sync.Mutex   // held while a pairing code is redeemed, and while the approval of a user is taken away
-	approvals approvals
-	paired    pairings
-	uses      tokenUses
-	pushes    pushes
-	asking    asking
-	shares    *quota.Shares
-	waiting   atomic.Int64 // bytes of the messages that wait for the agent
-	growth    atomic.Int64 // bytes of messages since the database was last measured
-	sweeps    atomic.Int64 // counts the beginnings and ends of sweeps
+	shards        [64]shard
+	seed          maphash.Seed
+	conns         connections // all that are open
+	sockets       wsconn.Options
+	work          tally
+	finish        finisher
+	replaced      *access.Limiter
+	rejections    *access.Rejections
+	closing       atomic.Bool
+	home          atomic.Pointer[string]
+	failing       atomic.Int64 // unix ms of the last failure of the store
+	sharing       atomic.Bool  // some conversation is shared, or was
+	passed        atomic.Bool  // something is stored for devices to take, or was
+	grouping      sync.Mutex   // held while devices join or leave a conversation
+	admitting     sync.Mutex   // held while a pairing code is redeemed, and while the approval of a user is taken away
+	approvals     access.Approvals
+	redeemed      access.Redeemed
+	uses          tokenUses
+	notifications *notify.Service
+	asking        asking
+	shares        *quota.Shares
+	waiting       atomic.Int64 // bytes of the messages that wait for the agent
+	growth        atomic.Int64 // bytes of messages since the database was last measured
+	sweeps        atomic.Int64 // counts the beginnings and ends of sweeps
 
-	coming, unapplied *wsconn.Room    // see roomBytes
-	tested            *access.Limiter // of push.test, by device
+	coming, unapplied *wsconn.Room // see roomBytes
 }
 
 type shard struct {
@@ -117,9 +117,9 @@ type shard struct {
 // New makes a hub. Its Start must be called before connections come.
 func New(o Options) *Hub {
 	h := &Hub{Options: o, store: o.Store, log: o.Log, seed: maphash.MakeSeed(), replaced: access.NewLimiter(time.Now),
-		refusals: NewRefusals(time.Now), tested: access.NewLimiter(time.Now)}
+		rejections: access.NewRejections(time.Now)}
 	if h.PushWait <= 0 {
-		h.PushWait = pushWait
+		h.PushWait = notify.DefaultWait
 	}
 	switch {
 	case h.AnswerWait == 0:
@@ -155,7 +155,7 @@ func New(o Options) *Hub {
 	h.coming, h.unapplied = wsconn.NewRoom(h.Room), wsconn.NewRoom(h.Room)
 	h.sockets = wsconn.Options{MaxMessage: frame.MaxHello, MaxQueue: maxQueue, LowWater: softQueue / 2, WriteStall: writeStall, Keeper: h.Keeper, Room: h.coming}
 	h.conns.open = map[*conn]struct{}{}
-	h.pushes.init()
+	h.notifications = notify.New(notify.Options{Sender: h.Push, Key: h.PushActions, Wait: h.PushWait, Life: h.OutboxLife, Store: h.store, Read: readNote, Metrics: h.Metrics, Log: h.log, Unregister: h.unregister})
 	h.asking.init()
 	h.ctx, h.end = context.WithCancel(context.Background())
 	for i := range h.shards {
@@ -232,6 +232,7 @@ func (h *Hub) session(id string) *session {
 	s := sh.sessions[id]
 	if s == nil {
 		s = &session{hub: h, id: id}
+		s.notes = h.notifications.NewDevice(id, noteHost{s})
 		sh.sessions[id] = s
 	}
 	return s
@@ -269,6 +270,10 @@ func (h *Hub) each(f func(*session)) {
 		}
 	}
 }
+
+// lastMoments is how long before its end a connection may have been written to in vain: a page that is being closed does
+// not read what is on its way. What it has read it acknowledges within that time, or as it goes.
+const lastMoments = time.Second
 
 // Post implements agent.Host.
 func (h *Hub) Post(device string, done func(error), events ...agent.Event) {
@@ -335,7 +340,7 @@ func (h *Hub) Close(ctx context.Context) {
 	h.each(func(s *session) { s.post(shutdown{}) })
 	wait(ctx, h.work.Wait)
 	h.asking.close(ctx)
-	h.pushes.close(ctx)
+	h.notifications.Close(ctx)
 	for _, c := range h.conns.list() {
 		c.end(frame.CloseGoingAway, "the server stops: connect again")
 	}
@@ -396,3 +401,6 @@ func wait(ctx context.Context, f func()) {
 	case <-ctx.Done():
 	}
 }
+
+// Rejected returns the devices that were rejected again and again, and have not connected since.
+func (h *Hub) Rejected() []access.Rejected { return h.rejections.Often() }

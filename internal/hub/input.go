@@ -97,7 +97,7 @@ func (e *received) apply(s *session, b *batch) {
 // flushHello makes a hello of this connection in the same batch take effect first.
 func (s *session) flushHello(c *conn, b *batch) {
 	if s.conn != c {
-		s.flush(b)
+		b.flush()
 	}
 }
 
@@ -252,7 +252,7 @@ func (s *session) seen(b *batch, e *received, id string) bool {
 	if id == "" {
 		return false
 	}
-	s.flush(b)
+	b.flush()
 	known, err := s.hub.store.Seen(s.hub.ctx, s.dev.N, id)
 	if err != nil {
 		s.hub.storeFailed("look a message id up", err)

@@ -129,7 +129,7 @@ func (e catchUp) apply(s *session, b *batch) {
 type stands struct{ open []*frame.Prompt }
 
 func (e stands) apply(s *session, b *batch) {
-	s.flush(b)
+	b.flush()
 	if s.dev == nil || !s.reflects() || len(e.open) == 0 {
 		return
 	}

@@ -131,12 +131,12 @@ func newer(d, than *store.Device) bool {
 // revokeDevice answers the call. Only who may answer cards, and was there before the other one, may shut it out: else a thief's
 // device would revoke its owner's.
 func (s *session) revokeDevice(b *batch, c *conn, f *frame.Call) {
-	s.flush(b)
-	a := &callAnswer{c, f.ID}
+	b.flush()
+	a := &callAnswer{c, f}
 	var p struct {
 		ID string `json:"id"`
 	}
-	if !a.params(f, &p) {
+	if !a.Params(&p) {
 		return
 	}
 	allowed, other, err := s.mayRevoke(p.ID)
@@ -144,20 +144,20 @@ func (s *session) revokeDevice(b *batch, c *conn, f *frame.Call) {
 	switch {
 	case err != nil:
 		s.hub.storeFailed("look a device up", err)
-		a.done(err)
+		a.Stored(err)
 	case other == nil || other.UserID != s.dev.UserID || other.UserID == "":
-		a.refuse(agent.NotFound, "your user has no such device: see devices.list")
+		a.Refuse(agent.NotFound, "your user has no such device: see devices.list")
 	case !s.dev.Rights.Answer:
-		a.refuse(string(frame.Forbidden), noAnswers)
+		a.Refuse(string(frame.Forbidden), noAnswers)
 	case wait > 0:
-		a.refuse(string(frame.Forbidden), fmt.Sprintf("this device is new and may revoke others in %d seconds", seconds(wait)))
+		a.Refuse(string(frame.Forbidden), fmt.Sprintf("this device is new and may revoke others in %d seconds", seconds(wait)))
 	case other.Revoked:
-		a.done(nil)
+		a.Stored(nil)
 	case !allowed:
-		a.refuse(string(frame.Forbidden), "a device may revoke only those that came after it: the owner can revoke every device")
+		a.Refuse(string(frame.Forbidden), "a device may revoke only those that came after it: the owner can revoke every device")
 	default:
 		user, by := s.dev.UserID, audit.By{Actor: audit.ActorDevice(s.id), Origin: c.addr.String()}
-		s.hub.post(p.ID, &asked{done: a.done, f: func(o *session, b *batch, done func(error)) {
+		s.hub.post(p.ID, &asked{done: a.Stored, f: func(o *session, b *batch, done func(error)) {
 			if o.dev.UserID != user || o.dev.Revoked { // meanwhile
 				done(nil)
 				return

@@ -99,7 +99,7 @@ func (s *session) append(b *batch, e *entry, op func(*store.Tx) error, after fun
 		if err == nil {
 			s.dev.Floor = max(s.dev.Floor, drop)
 			s.deliverEntry(e)
-			s.pushEntry(e)
+			s.noteEntry(e)
 		}
 		if after != nil {
 			after(err)
@@ -297,7 +297,7 @@ func (s *session) forget(seq int64) {
 	dev.Floor = seq
 	dev.Sent = max(dev.Sent, seq)
 	s.written = max(s.written, seq)
-	s.withdrawLater()
+	s.notes.UpdateShown()
 	s.count = int(min(int64(s.count), s.seq-seq)) // an upper bound: numbers may have been skipped
 	s.held.forgot(seq == s.seq)
 	if seq > s.cursor {

@@ -124,7 +124,7 @@ func (h *Hub) Unbind(ctx context.Context, id string) error {
 		}, func(err error) {
 			if err == nil {
 				s.parted()
-				s.push = pushState{}
+				s.notes.Reset()
 				d := s.dev
 				d.Label, d.TokenHash, d.NextHash, d.Rotate, d.ExpiresAt, d.Revoked = "", "", "", false, time.Time{}, false
 				d.UserID, d.UserName, d.WasUser = "", "", d.Owner()
@@ -274,7 +274,8 @@ func (s *session) wiped(epoch string, seq int64) {
 	for _, k := range s.cards {
 		stop(&k.timer)
 	}
-	s.push = pushState{}
+	s.notes.Reset()
+	s.unseen = nil
 	s.waitsNoMore()
 	s.waiting, s.aside, s.streams, s.cards, s.turn = nil, nil, nil, nil, nil
 	s.timers.stop()
@@ -306,7 +307,7 @@ type asked struct {
 func (e *asked) fail(_ *session, err error) { e.done(err) }
 
 func (e *asked) apply(s *session, b *batch) {
-	s.flush(b)
+	b.flush()
 	if s.dev == nil {
 		e.done(ErrUnknownDevice)
 		return

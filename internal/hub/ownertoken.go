@@ -114,22 +114,6 @@ func (tokenEnds) apply(s *session, b *batch) {
 	})
 }
 
-// LifeWords says for how long a token is valid, in the largest unit that fits.
-func LifeWords(d time.Duration) string {
-	for _, unit := range []struct {
-		of   time.Duration
-		name string
-	}{{24 * time.Hour, "day"}, {time.Hour, "hour"}, {time.Minute, "minute"}, {time.Second, "second"}} {
-		if n := d / unit.of; n > 0 && d%unit.of == 0 {
-			if n == 1 {
-				return "1 " + unit.name
-			}
-			return fmt.Sprintf("%d %ss", n, unit.name)
-		}
-	}
-	return d.String()
-}
-
 // appTokenExpired is the error for a hello with an app token that has expired.
 func appTokenExpired(t *access.Token) *frame.Error {
 	return &frame.Error{Code: frame.AuthFailed, Message: fmt.Sprintf("this token expired on %s: ask the agent's owner for a new one", t.Expires.UTC().Format(time.DateOnly))}

@@ -20,7 +20,7 @@ func (w *world) comesWith(id, secret string) *client {
 func TestRotate(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, unguarded)
-	c := w.pair("tel", hub.Code{})
+	c := w.pair("tel", access.PairingCode{})
 	old := c.secret
 	ok(t, w.hub.Rotate(ctx, "tel", nil))
 	if code := c.closed(); code != int(frame.CloseGoingAway) {
@@ -50,7 +50,7 @@ func TestRotate(t *testing.T) {
 func TestRotateSurvivesALostAnswer(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, unguarded)
-	old := w.pair("tel", hub.Code{}).secret
+	old := w.pair("tel", access.PairingCode{}).secret
 	ok(t, w.hub.Rotate(ctx, "tel", nil))
 	lost := w.comesWith("tel", old).Ready.Token
 	w.restart()
@@ -73,7 +73,7 @@ func TestRotateSurvivesALostAnswer(t *testing.T) {
 func TestTokenKeptByWhomItWasGiven(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, unguarded)
-	c := w.pair("tel", hub.Code{})
+	c := w.pair("tel", access.PairingCode{})
 	for range 2 {
 		c.send(&frame.Ack{Token: true})
 	}
@@ -104,7 +104,7 @@ func TestTokenKeptByWhomItWasGiven(t *testing.T) {
 func TestCodeEndsWhenTheTokenIsKept(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, unguarded)
-	code := w.invite(hub.Code{})
+	code := w.invite(access.PairingCode{})
 	w.connect("tel", withPair(code))
 	c := w.connect("tel", withPair(code))
 	if c.Ready.Token == "" {
@@ -135,7 +135,7 @@ func TestTokensEnd(t *testing.T) {
 			guest = c
 		}
 	}
-	paired := w.pair("tel", hub.Code{Life: time.Second})
+	paired := w.pair("tel", access.PairingCode{Life: time.Second})
 	stays := w.connect("other")
 	if at := w.info("tel").ExpiresAt; at == nil || time.Until(*at) > time.Second {
 		t.Errorf("the owner sees that it ends at %v", at)
@@ -181,16 +181,6 @@ func TestTokenUse(t *testing.T) {
 	for label, at := range uses {
 		if at.Before(began) || at.After(time.Now()) {
 			t.Errorf("the token %s was used at %v", label, at)
-		}
-	}
-}
-
-func TestLifeWords(t *testing.T) {
-	t.Parallel()
-	for d, want := range map[time.Duration]string{time.Second: "1 second", 90 * time.Minute: "90 minutes", time.Hour: "1 hour", 12 * time.Hour: "12 hours",
-		24 * time.Hour: "1 day", 720 * time.Hour: "30 days", 90 * time.Second: "90 seconds"} {
-		if got := hub.LifeWords(d); got != want {
-			t.Errorf("%v is %q, want %q", d, got, want)
 		}
 	}
 }

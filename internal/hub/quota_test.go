@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"hermes-mobile/frame"
+	"hermes-mobile/internal/access"
 	"hermes-mobile/internal/agent"
 	"hermes-mobile/internal/hub"
 	"hermes-mobile/internal/quota"
@@ -127,7 +128,7 @@ func TestShareOfAToken(t *testing.T) {
 	if refused != 2 {
 		t.Errorf("%d of 5 devices were refused, want 2", refused)
 	}
-	code, _, _, err := w.hub.Invite(ctx, hub.Code{}, patience)
+	code, _, _, err := w.hub.Invite(ctx, access.PairingCode{}, patience)
 	ok(t, err)
 	w.connect("paired", withPair(code)).accepted(file("f", 900<<10), "f")
 }

@@ -174,7 +174,7 @@ func (s *session) unanswerable() *frame.Error {
 func (s *session) acceptedBefore(b *batch, e *received) bool {
 	switch f := e.f.(type) {
 	case *frame.Deliver:
-		s.flush(b)
+		b.flush()
 		queued, known, err := s.hub.store.Delivered(s.hub.ctx, s.id, f.ID)
 		if err != nil {
 			s.hub.storeFailed("look a delivery up", err)

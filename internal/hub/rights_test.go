@@ -8,6 +8,7 @@ import (
 	"hermes-mobile/frame"
 	"hermes-mobile/internal/agent"
 	"hermes-mobile/internal/hub"
+	"hermes-mobile/internal/notify"
 )
 
 // rights changes what a device may do, which it is told at once where it is connected.
@@ -229,7 +230,7 @@ func TestPushWithoutAnswer(t *testing.T) {
 	t.Parallel()
 	w, tokens := actionWorld(t)
 	w.rights("d", off("answer"))
-	if o, err := w.hub.Act(ctx, tokens["once"]); err != hub.ErrActionRefused {
+	if o, err := w.hub.Act(ctx, tokens["once"]); err != notify.ErrRejected {
 		t.Errorf("%+v %v", o, err)
 	}
 	w.post("d", agent.Ask{Card: approvalCard("c2", 0)})

@@ -9,6 +9,7 @@ import (
 	"hermes-mobile/frame"
 	"hermes-mobile/internal/agent"
 	"hermes-mobile/internal/media"
+	"hermes-mobile/internal/notify"
 	"hermes-mobile/internal/store"
 )
 
@@ -58,7 +59,8 @@ type session struct {
 	resumed   int64           // the cursor at which conn began
 	leadCards []*frame.Prompt // open cards of the lead, to be shown after the backlog
 
-	push pushState
+	notes  notify.Device
+	unseen []store.Notice // that the live connection was given last, in a shared conversation
 
 	pending int // writes that nobody waits for and that are not made yet
 	unnoted []func(*store.Tx) error
@@ -95,8 +97,9 @@ const maxBatch = 256
 
 // batch collects what one run of the queue stores, and what follows from it, in order.
 type batch struct {
-	steps []step
-	event int // number of the event that adds steps now; 0: reading the session back
+	session *session
+	steps   []step
+	event   int // number of the event that adds steps now; 0: reading the session back
 }
 
 type step struct {
@@ -125,12 +128,28 @@ func (b *batch) then(f func()) {
 }
 
 // flush stores what the batch holds so far, for an event that depends on what came before it.
-func (s *session) flush(b *batch) {
+func (b *batch) flush() {
 	if len(b.steps) > 0 {
-		s.commit(b)
+		b.session.commit(b)
 		b.steps = nil
 	}
 }
+
+// run has the session run f. It reports false if the session has left the hub.
+func (s *session) run(f func(*batch)) bool { return s.post(evRun(f)) }
+
+// evRun is an event that needs neither a weight nor an answer when the session cannot be loaded.
+type evRun func(*batch)
+
+func (f evRun) apply(_ *session, b *batch) { f(b) }
+
+// evRunOn is evRun for whoever knows the device only.
+type evRunOn func(*session, *batch)
+
+func (f evRunOn) apply(s *session, b *batch) { f(s, b) }
+
+// run has the session of a device run f.
+func (h *Hub) run(id string, f func(*session, *batch)) { h.post(id, evRunOn(f)) }
 
 // post gives the session an event. It never blocks. false: the session has left the hub.
 func (s *session) post(e event) bool {
@@ -155,14 +174,14 @@ func (s *session) post(e event) bool {
 	s.mu.Unlock()
 	if start {
 		s.hub.work.Add(1)
-		go s.run()
+		go s.work()
 	}
 	return true
 }
 
 // applyQuick applies an event without waiting for what it stores.
 func (s *session) applyQuick(e quick) {
-	b := batch{event: 1}
+	b := batch{session: s, event: 1}
 	e.apply(s, &b)
 	if len(b.steps) == 0 {
 		s.applied()
@@ -185,7 +204,7 @@ func (s *session) applied() {
 	s.mu.Lock()
 	if len(s.mail) > 0 {
 		s.mu.Unlock()
-		go s.run()
+		go s.work()
 		return
 	}
 	s.halt()
@@ -219,7 +238,7 @@ func (s *session) wait() {
 	}
 }
 
-func (s *session) run() {
+func (s *session) work() {
 	defer s.hub.work.Done()
 	for {
 		s.mu.Lock()
@@ -253,7 +272,7 @@ func (s *session) run() {
 }
 
 func (s *session) apply(events []event) {
-	var b batch
+	b := batch{session: s}
 	if !s.loaded {
 		if err := s.load(&b); err != nil {
 			s.hub.storeFailed("load a session", err)
@@ -354,7 +373,7 @@ func transaction(steps []step) func(*store.Tx) error {
 
 // idle reports whether nothing of this session needs memory: everything that matters is in the store.
 func (s *session) idle() bool {
-	return s.conn == nil && s.pending == 0 && s.turn == nil && len(s.waiting) == 0 && len(s.aside) == 0 && len(s.streams) == 0 && len(s.cards) == 0 && !s.timers.any()
+	return s.conn == nil && s.pending == 0 && s.turn == nil && len(s.waiting) == 0 && len(s.aside) == 0 && len(s.streams) == 0 && len(s.cards) == 0 && !s.timers.any() && s.notes.Idle()
 }
 
 // later stores something without waiting for it. The session stays in memory until it is stored, for the next one reads
@@ -428,16 +447,14 @@ func (s *session) load(b *batch) error {
 	if err := s.loadGroup(dev.Conversation); err != nil {
 		return err
 	}
-	pushes, err := s.readPush(dev)
-	if err != nil {
+	if err := s.notes.Load(ctx, dev.N); err != nil {
 		return err
 	}
 	s.dev, s.count, s.seq, s.trail, s.loadedTo = dev, count, max(last, dev.Floor, dev.Sent), trail, newest
 	s.held = heldBytes{bytes: held, known: sweeps}
 	s.loaded = true
-	s.push = pushes
-	s.noticeLater()
-	s.withdrawLater()
+	s.notes.Update()
+	s.notes.UpdateShown()
 	for _, e := range entries {
 		if e.N > newest {
 			break
@@ -467,11 +484,11 @@ func (s *session) load(b *batch) error {
 
 // timers of a session; each posts an event. A nil one is not running.
 type timers struct {
-	flush, idle, lease, working, uploads, retry, notice, withdraw, sent, answers, expiry *time.Timer
+	flush, idle, lease, working, uploads, retry, sent, answers, expiry *time.Timer
 }
 
-func (t *timers) all() [11]**time.Timer {
-	return [...]**time.Timer{&t.flush, &t.idle, &t.lease, &t.working, &t.uploads, &t.retry, &t.notice, &t.withdraw, &t.sent, &t.answers, &t.expiry}
+func (t *timers) all() [9]**time.Timer {
+	return [...]**time.Timer{&t.flush, &t.idle, &t.lease, &t.working, &t.uploads, &t.retry, &t.sent, &t.answers, &t.expiry}
 }
 
 func (t *timers) any() bool {

@@ -129,7 +129,7 @@ func (h *Hub) regroup(ctx context.Context, id string) error {
 type regrouped struct{}
 
 func (regrouped) apply(s *session, b *batch) {
-	s.flush(b)
+	b.flush()
 	if s.dev == nil {
 		return
 	}
@@ -249,7 +249,7 @@ func (s *session) wakeMembers(except string) {
 type shared struct{}
 
 func (shared) apply(s *session, b *batch) {
-	s.flush(b)
+	b.flush()
 	s.takeShared(b)
 }
 
@@ -290,7 +290,7 @@ func (s *session) takeShared(b *batch) {
 			}
 		})
 	}
-	s.flush(b) // a failure of this is not one of what else happens
+	b.flush() // a failure of this is not one of what else happens
 	if len(rows) == sharedRows {
 		s.post(shared{})
 	}
@@ -306,7 +306,7 @@ type arrived struct {
 func (e *arrived) fail(s *session, err error) { wake{}.fail(s, err) }
 
 func (e *arrived) apply(s *session, b *batch) {
-	s.flush(b)
+	b.flush()
 	s.takeShared(b)
 	b.then(func() {
 		s.wakeMembers(e.member)
@@ -327,7 +327,7 @@ type answered struct {
 func (e *answered) fail(s *session, err error) { e.e.fail(s, err) }
 
 func (e *answered) apply(s *session, b *batch) {
-	s.flush(b)
+	b.flush()
 	if s.dev == nil || !slices.Contains(s.members, e.member.ID) {
 		e.e.c.send(&frame.Error{Code: frame.Forbidden, Message: "this card was shown in another conversation, where alone it can be answered", Ref: ref(e.f)})
 		return

@@ -157,7 +157,7 @@ func (s *session) repeats(b *batch, e agent.Say) bool {
 	if e.Repeats == "" || s.stream(e.ID) != nil {
 		return false
 	}
-	s.flush(b)
+	b.flush()
 	known, err := s.hub.store.Said(s.hub.ctx, s.dev.N, e.N, e.Repeats)
 	if err != nil {
 		s.hub.storeFailed("look up what was said", err)

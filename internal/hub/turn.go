@@ -172,15 +172,15 @@ type retryNow struct{}
 
 func (retryNow) apply(s *session, b *batch) {
 	s.timers.retry = nil
-	s.flush(b)
+	b.flush()
 	late := s.unnoted
 	s.unnoted = nil
 	for _, op := range late {
 		s.noteInput(b, op, nil)
 	}
-	s.flush(b) // what waits is handed over whether that could be stored or not
+	b.flush() // what waits is handed over whether that could be stored or not
 	if s.hub.sharing.Load() {
-		s.flush(b)
+		b.flush()
 		s.takeShared(b)
 	}
 	b.then(func() { s.next(); s.tellDecisions() })
@@ -446,6 +446,7 @@ func (shutdown) apply(s *session, b *batch) {
 	}
 	b.then(func() {
 		s.timers.stop()
+		s.notes.Stop()
 		for _, k := range s.cards {
 			stop(&k.timer)
 		}

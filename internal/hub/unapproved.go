@@ -67,7 +67,8 @@ func (s *session) dropUnapproved(b *batch, before time.Time, done func(error)) {
 
 // unload resets an idle session to the state before it was loaded from the store.
 func (s *session) unload() {
-	s.loaded, s.dev, s.seq, s.count, s.held, s.trail, s.push = false, nil, 0, 0, heldBytes{}, store.Trail{}, pushState{}
+	s.loaded, s.dev, s.seq, s.count, s.held, s.trail = false, nil, 0, 0, heldBytes{}, store.Trail{}
+	s.notes.Reset()
 	s.cursor, s.written, s.part, s.behind = 0, 0, 0, false
 	s.members, s.lead, s.loadedTo, s.taken, s.resumed, s.leadCards = nil, 0, 0, 0, 0, nil
 }

@@ -34,7 +34,7 @@ func TestUnapprovedDevicesAreDropped(t *testing.T) {
 	for _, id := range []string{"stranger", "revoked", "approved-later", "addressee"} {
 		w.connect(id).leave()
 	}
-	w.pair("paired", hub.Code{}).leave()
+	w.pair("paired", access.PairingCode{}).leave()
 	w.connect("connected")
 	ok(t, w.hub.Revoke(ctx, "revoked"))
 	value[access.User](t)(w.pairing.ApproveUser("approved-later", ""))
@@ -132,7 +132,7 @@ func TestUnapprovedDevicesOfAToken(t *testing.T) {
 	}
 	w.connect("d7") // who is here may come again
 	w.connect("by-another", withToken(other))
-	w.pair("by-code", hub.Code{})
+	w.pair("by-code", access.PairingCode{})
 	value[access.User](t)(w.pairing.ApproveUser("d3", ""))
 	w.connect("d3")
 	w.connect("one-more")
@@ -155,7 +155,7 @@ func TestDevicesOfAUser(t *testing.T) {
 	}
 	w.connect("d7", withUser("anna"))
 	w.connect("other", withUser("ben"))
-	w.pair("by-code", hub.Code{User: "anna"})
+	w.pair("by-code", access.PairingCode{User: "anna"})
 	w.open("one-more", withUser("anna")).refused(frame.Forbidden, "the user has 100 devices, which is the most")
 	ok(t, w.hub.Revoke(ctx, "d1"))
 	ok(t, w.hub.Revoke(ctx, "d2"))

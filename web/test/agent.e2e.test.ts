@@ -5,7 +5,7 @@ import { after, before, describe, it } from 'node:test'
 import type { Browser, BrowserContextOptions, Page } from 'playwright-core'
 import { Hermes } from './hermes'
 import { DESKTOP, launch, noBrowser, PHONE, reads, say, Server, until, Visitor } from './rig'
-import { CAPABILITIES, scripted } from './scripted'
+import { CAPABILITIES, scripted } from './scriptedServer'
 
 const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
 
@@ -67,7 +67,7 @@ describe('what the agent offers', { skip: noBrowser, concurrency: 3 }, () => {
       await accessible(page, 'the profiles')
       await dialog(page, 'Profiles').getByRole('button', { name: 'default', pressed: true }).waitFor()
       await dialog(page, 'Profiles').getByRole('button', { name: 'work' }).click()
-      await page.getByText('You now talk to the profile work.').waitFor()
+      await page.getByText("You're now talking to the profile work.").waitFor()
       await page.getByRole('button', { name: 'Profile: work' }).waitFor()
       await say(page, '/demo profiles')
       await reads(page, 'you use work')
@@ -104,7 +104,7 @@ describe('what the agent offers', { skip: noBrowser, concurrency: 3 }, () => {
     await dialog(page, 'Models').getByRole('button', { name: 'small-model', pressed: true }).waitFor()
     await dialog(page, 'Models').getByRole('button', { name: 'acme/thinker-70b' }).click()
     await page.getByRole('button', { name: 'Model: acme/thinker-70b' }).waitFor()
-    await page.getByText('From now on acme/thinker-70b answers.').waitFor()
+    await page.getByText('acme/thinker-70b now answers.').waitFor()
     await say(page, 'who are you?')
     await reads(page, 'You said: who are you?')
     assert.equal(hermes.runs[0]!.model, 'acme/thinker-70b')
@@ -133,12 +133,12 @@ describe('what the agent offers', { skip: noBrowser, concurrency: 3 }, () => {
     await page.getByRole('button', { name: 'Sessions', exact: true }).click()
     await page.getByRole('button', { name: 'Scheduled jobs' }).click()
     const jobs = dialog(page, 'Scheduled jobs')
-    await jobs.getByText('No jobs yet.').waitFor()
+    await jobs.getByText('No jobs yet. Create one to have the agent work on a schedule.').waitFor()
     await jobs.getByRole('button', { name: 'New job' }).click()
     await until(() => page.evaluate(() => document.activeElement?.closest('form') !== null), 'the form has the focus')
     await jobs.getByLabel('Name').fill('Morning news')
     await jobs.getByLabel('Schedule').fill('nonsense')
-    await jobs.getByLabel('What the agent should do').fill('Tell me the news')
+    await jobs.getByLabel('What should the agent do?').fill('Tell me the news')
     await accessible(page, 'a new job')
     await jobs.getByRole('button', { name: 'Create' }).click()
     await jobs.getByRole('alert').getByText("Invalid schedule 'nonsense'", { exact: false }).waitFor()
@@ -156,8 +156,8 @@ describe('what the agent offers', { skip: noBrowser, concurrency: 3 }, () => {
     await job.getByText('(ok)').waitFor()
     await accessible(page, 'jobs')
     await job.getByRole('button', { name: 'Delete' }).click()
-    await dialog(page, 'Delete the job').getByRole('button', { name: 'Delete', exact: true }).click()
-    await jobs.getByText('No jobs yet.').waitFor()
+    await dialog(page, 'Delete job').getByRole('button', { name: 'Delete', exact: true }).click()
+    await jobs.getByText('No jobs yet. Create one to have the agent work on a schedule.').waitFor()
     await until(() => page.evaluate(() => document.activeElement?.matches('.jobs-panel')), 'the focus stays in the panel')
     assert.equal(hermes.jobs.size, 0)
   })
@@ -169,7 +169,7 @@ describe('what the agent offers', { skip: noBrowser, concurrency: 3 }, () => {
     for (const side of ['.theirs', '.mine']) {
       await page.locator(side).last().hover()
       await page.locator(side).last().getByRole('button', { name: 'Actions' }).click()
-      await page.locator(side).last().getByText('Tokens of this turn: 1,200 in, 34 out, 1,234 in all').waitFor()
+      await page.locator(side).last().getByText('Tokens in this turn: 1,200 in, 34 out, 1,234 total').waitFor()
       await page.keyboard.press('Escape')
     }
   })
@@ -182,7 +182,7 @@ describe('what the agent offers', { skip: noBrowser, concurrency: 3 }, () => {
     await route.getByText('0.22.2.post1').first().waitFor()
     assert.match((await route.locator('.reason').textContent())!, /\w+ \w+/)
     await accessible(page, 'the route')
-    await route.getByRole('button', { name: 'Copy the diagnostics' }).click()
+    await route.getByRole('button', { name: 'Copy diagnostics' }).click()
     await route.getByRole('status').getByText('Copied').waitFor()
     const copied = await page.evaluate(() => navigator.clipboard.readText())
     assert.match(copied, /0\.22\.2/)
@@ -272,7 +272,7 @@ describe('what the agent offers', { skip: noBrowser, concurrency: 3 }, () => {
   visit('only images are attached where the agent takes no others', PHONE, async (visitor) => {
     const page = await visitor.pair()
     assert.equal(await page.getByRole('button', { name: 'Record a voice message' }).count(), 0)
-    await page.getByText('Write a message, or attach a file.').waitFor()
+    await page.getByText('Write a message or attach a file.').waitFor()
     await page.getByRole('button', { name: 'Attach' }).click()
     const menu = page.getByRole('group', { name: 'Attach' })
     assert.deepEqual((await menu.getByRole('button').allTextContents()).map((text) => text.trim()), ['Photo', 'Camera'])
@@ -285,7 +285,7 @@ describe('what the agent offers', { skip: noBrowser, concurrency: 3 }, () => {
         const event = how === 'paste' ? new ClipboardEvent('paste', { clipboardData: data, bubbles: true, cancelable: true }) : new DragEvent('drop', { dataTransfer: data, bubbles: true, cancelable: true })
         document.getElementById('composer')!.dispatchEvent(event)
       }, how)
-      await page.getByText(`${how}.pdf was not attached. The agent accepts only images right now.`).waitFor()
+      await page.getByText(`${how}.pdf wasn't attached. The agent accepts only images right now.`).waitFor()
     }
     assert.equal(await page.locator('.attached li').count(), 0)
     await page.evaluate(() => {
@@ -333,7 +333,7 @@ describe('what the agent offers', { skip: noBrowser, concurrency: 3 }, () => {
     await page.getByText('Only to look at').waitFor()
     await page.locator('#composer').fill('look at this')
     await page.getByRole('button', { name: 'Send' }).click()
-    await page.getByText('notes.txt was not attached. The agent accepts only images and sound files').waitFor()
+    await page.getByText("notes.txt wasn't attached. The agent accepts only images and audio files").waitFor()
     await page.locator('.attached li').filter({ hasText: 'notes.txt' }).waitFor()
     assert.equal(await page.locator('#composer').inputValue(), 'look at this')
     assert.deepEqual(sent, [])

@@ -51,7 +51,7 @@ describe('the audit log in the admin UI', { skip: noBrowser, concurrency: 1 }, (
     const page = await enter(owner, bare)
     await first(page).filter({ hasText: 'Login' }).filter({ hasText: 'one-time link' }).waitFor()
     await page.getByRole('combobox', { name: /^Changes to/ }).selectOption({ label: 'Tokens' })
-    await page.getByRole('status').filter({ hasText: 'No entry fits. Choose another filter.' }).waitFor()
+    await page.getByRole('status').filter({ hasText: 'No entries match. Choose another filter.' }).waitFor()
     await accessible(page)
     assert.deepEqual(await owner.leave(), [])
     await bare.end()
@@ -115,7 +115,7 @@ describe('the audit log in the admin UI', { skip: noBrowser, concurrency: 1 }, (
     assert.equal(await rows(page, /./).count(), shown + 1)
 
     const download = page.waitForEvent('download')
-    await page.getByRole('button', { name: 'Export as JSON lines' }).click()
+    await page.getByRole('button', { name: 'Export as JSON Lines' }).click()
     const file = await download
     assert.match(file.suggestedFilename(), /^hermes-mobile-audit-\d{4}-\d\d-\d\d\.jsonl$/)
     const lines = readFileSync(await file.path(), 'utf8').trimEnd().split('\n').map((line) => JSON.parse(line) as { number: number; action: string; detail?: string })

@@ -1,8 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Browser, CDPSession, Page } from 'playwright-core'
-import { Fast } from './fast'
+import { Fast } from './fastServer'
 import { GOAL, judge, score } from './lighthouse'
-import { prose, remember } from './long'
+import { prose, remember } from './longHistory'
 import { launch, noBrowser, online, PHONE, Server, until, Visitor } from './rig'
 
 // Measures the page in a browser. Each line that begins with a tab goes into the table of test/bench: figure, measured, expected.

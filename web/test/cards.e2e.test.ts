@@ -4,7 +4,7 @@ import { createRequire } from 'node:module'
 import { after, before, describe, it } from 'node:test'
 import type { Browser, BrowserContextOptions, Locator, Page } from 'playwright-core'
 import { launch, noBrowser, PHONE, reads, say, Server, until, Visitor } from './rig'
-import { scripted } from './scripted'
+import { scripted } from './scriptedServer'
 
 const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
 const options = [{ id: 'once', label: 'Allow once', style: 'primary' }, { id: 'session', label: 'For this session', style: '' }, { id: 'always', label: 'Always', style: '' }, { id: 'deny', label: 'Deny', style: 'danger' }]
@@ -103,7 +103,7 @@ describe('approval cards', { skip: noBrowser }, () => {
     // Folded, it is as high as a command of three lines.
     const height = async (c: Locator) => (await command(c).boundingBox())!.height
     assert.ok(Math.abs((await height(blank)) - (await height(card('short')))) < 8)
-    await blank.getByText('Long blank runs are folded.').waitFor()
+    await blank.getByText('Long runs of blanks are folded.').waitFor()
     await unlocked(blank)
     await fold.click()
     assert.equal(await fold.getAttribute('aria-expanded'), 'true')
@@ -128,7 +128,7 @@ describe('approval cards', { skip: noBrowser }, () => {
         // It can be reached, and says why it is locked.
         await button.focus()
         const why = await button.getAttribute('aria-describedby')
-        assert.equal(await page.locator(`[id="${why}"]`).innerText(), 'Read to the end to allow.')
+        assert.equal(await page.locator(`[id="${why}"]`).innerText(), 'Read to the end to allow this.')
         await page.keyboard.press('Enter')
         await button.dispatchEvent('click')
         await button.click({ force: true })
@@ -142,7 +142,7 @@ describe('approval cards', { skip: noBrowser }, () => {
       assert.equal(await locked(long), 'true')
       assert.ok(await long.getByRole('button', { name: 'Show more' }).isVisible())
       await readToEnd(page, long)
-      assert.equal(await long.getByText('Read to the end to allow.').count(), 0)
+      assert.equal(await long.getByText('Read to the end to allow this.').count(), 0)
       await until(async () => (await long.getByRole('button', { name: 'Show more' }).count()) === 0, 'nothing more is promised')
       await allow(long).click()
       await long.getByText('Answered: Allow once').waitFor()
@@ -292,7 +292,7 @@ describe('approval cards', { skip: noBrowser }, () => {
     await card('c').getByText("This question contains characters that don't show as themselves").waitFor()
     await card('done').getByText('Answered by Kit[U+202E]chen: Deny').waitFor()
     await page.locator('.from bdi').getByText('[U+2066]Tab[U+200B]let').waitFor()
-    await card('server').getByText('The server says this question needs a closer look.').waitFor()
+    await card('server').getByText('The server advises you to read this card carefully.').waitFor()
     assert.deepEqual(await visitor.leave(), [])
   })
 

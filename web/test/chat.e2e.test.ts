@@ -19,7 +19,7 @@ describe('the conversation', { skip: noBrowser, concurrency: 2 }, () => {
     const visitor = await Visitor.come(browser, server, PHONE)
     const page = await visitor.open(await server.pairingLink())
     assert.equal(page.url(), server.url)
-    await page.getByLabel('Name of this device').fill('Pocket')
+    await page.getByLabel('Device name').fill('Pocket')
     await page.getByRole('button', { name: 'Connect' }).click()
     await online(page)
     assert.match(await server.cli('devices', 'list'), /Pocket/)

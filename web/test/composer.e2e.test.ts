@@ -2,9 +2,9 @@ import assert from 'node:assert/strict'
 import { createHash } from 'node:crypto'
 import { after, before, describe, it } from 'node:test'
 import type { Browser, Page } from 'playwright-core'
-import { Gate } from './gate'
+import { Gate } from './throttledNetwork'
 import { DESKTOP, launch, noBrowser, online, PHONE, reads, say, Server, until, Visitor } from './rig'
-import { CAPABILITIES, scripted } from './scripted'
+import { CAPABILITIES, scripted } from './scriptedServer'
 
 /** attach chooses files by the menu. */
 async function attach(page: Page, ...files: { name: string; mimeType?: string; buffer: Buffer }[]): Promise<void> {
@@ -170,7 +170,7 @@ describe('the composer', { skip: noBrowser, concurrency: 2 }, () => {
       dropped.items.add(new File(['dropped'], 'dropped.txt', { type: 'text/plain' }))
       document.body.dispatchEvent(new DragEvent('drop', { dataTransfer: dropped, bubbles: true, cancelable: true }))
     })
-    await page.getByText("The agent can't take files right now.").waitFor()
+    await page.getByText("The agent can't accept files right now.").waitFor()
     assert.equal(await page.locator('.attached').count(), 0)
     assert.equal(await page.getByRole('button', { name: 'Attach' }).count(), 0)
     assert.equal(await page.getByRole('button', { name: 'Record a voice message' }).count(), 0)

@@ -42,13 +42,13 @@ describe('the connection', { skip: noBrowser, concurrency: 2 }, () => {
     await page.reload()
     await reads(page, 'You said: remember this')
     await page.locator('.picture img').waitFor()
-    await page.getByText('The connection was interrupted.').or(page.getByText('The server cannot be reached.')).first().waitFor()
+    await page.getByText('Connection lost.').or(page.getByText("Can't reach the server.")).first().waitFor()
     await say(page, 'written while away')
     await page.locator('[data-progress=waiting]').waitFor()
     await page.reload()
     await page.locator('.mine').filter({ hasText: 'written while away' }).waitFor()
     await server.up()
-    await page.getByRole('button', { name: 'Try now' }).click().catch(() => {}) // it may be quicker by itself
+    await page.getByRole('button', { name: 'Retry now' }).click().catch(() => {}) // it may be quicker by itself
     await reads(page, 'You said: written while away')
     assert.equal(await page.locator('.mine').filter({ hasText: 'written while away' }).count(), 1)
     assert.equal(await page.locator('[data-progress=waiting]').count(), 0)
@@ -118,7 +118,7 @@ describe('the connection', { skip: noBrowser, concurrency: 2 }, () => {
     await page.getByText('Agent offline').waitFor()
     await say(page, 'are you there?')
     await page.locator('[data-progress=queued]').waitFor()
-    await page.getByText('1 message waits.').waitFor()
+    await page.getByText('1 message is waiting.').waitFor()
     await reads(page, 'You said: are you there?')
     await page.locator('[data-progress=queued]').waitFor({ state: 'detached' })
     assert.deepEqual(await visitor.leave(), [])
@@ -137,7 +137,7 @@ describe('the connection', { skip: noBrowser, concurrency: 2 }, () => {
     await page.getByLabel('Address').fill(`127.0.0.1:${server.port}`)
     await page.getByLabel('Token').fill(TOKEN)
     await page.getByRole('button', { name: 'Connect' }).click()
-    await page.getByRole('button', { name: 'Ask for a pairing code' }).click()
+    await page.getByRole('button', { name: 'Get an approval code' }).click()
     const code = await page.getByLabel('Pairing code').textContent()
     await page.getByText(`hermes-mobile pairing approve ${code}`).waitFor()
     await server.cli('pairing', 'approve', code!)
@@ -251,7 +251,7 @@ describe('the connection', { skip: noBrowser, concurrency: 2 }, () => {
       await page.reload() // now it is the worker that answers
       version = 2
       await page.reload()
-      await page.getByText('A new version of the page is ready.').waitFor()
+      await page.getByText('A new version of this page is ready.').waitFor()
       const reloaded = page.waitForEvent('load')
       await page.getByRole('button', { name: 'Reload' }).click()
       await reloaded

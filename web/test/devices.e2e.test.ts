@@ -20,7 +20,7 @@ describe('new devices', { skip: noBrowser, concurrency: 1 }, () => {
     const page = await phone.pair('Pocket', 'anna')
     const thief = await Visitor.come(browser, server)
     const strange = await thief.pair('Strange <b>box</b>', 'anna', false)
-    const news = page.locator('[data-device-news]').filter({ hasText: 'Strange <b>box</b> is a new device of yours.' })
+    const news = page.locator('[data-device-news]').filter({ hasText: 'You have a new device: Strange <b>box</b>.' })
     await news.waitFor()
 
     await say(strange, '/demo approval')
@@ -32,7 +32,7 @@ describe('new devices', { skip: noBrowser, concurrency: 1 }, () => {
     await page.reload()
     await online(page)
     await news.getByRole('button', { name: 'Revoke Strange' }).click()
-    await page.getByRole('dialog').getByText(/loses its access at once/).waitFor()
+    await page.getByRole('dialog').getByText(/loses access immediately/).waitFor()
     await page.keyboard.press('Escape')
     await say(strange, 'still here')
     await news.getByRole('button', { name: 'Revoke Strange' }).click()

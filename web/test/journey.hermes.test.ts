@@ -8,7 +8,7 @@ import { after, before, describe, it } from 'node:test'
 import { promisify } from 'node:util'
 import type { Browser, BrowserContextOptions, Locator, Page } from 'playwright-core'
 import { DESKTOP, type Host, launch, online, PHONE, reads, say, until, Visitor } from './rig'
-import { Wire } from './wire'
+import { Wire } from './cuttableNetwork'
 
 // The page with the real Hermes behind it. test/e2e starts both, and says here where they are and what this version of Hermes can do.
 const { HERMES_JOURNEY: address = '', HERMES_JOURNEY_BINARY: binary = '', HERMES_JOURNEY_NEWER: newer } = process.env
@@ -96,7 +96,7 @@ describe('the page with the real Hermes', { skip: !address && 'test/e2e runs thi
     await say(page, 'FM:text(meanwhile)')
     await mine(page, 'meanwhile').locator('[data-progress=waiting]').waitFor()
     wire.mend()
-    await page.getByRole('button', { name: 'Try now' }).click().catch(() => {}) // it may be quicker by itself
+    await page.getByRole('button', { name: 'Retry now' }).click().catch(() => {}) // it may be quicker by itself
     await theirs(page, 'meanwhile').waitFor()
     await mine(page, 'meanwhile').locator('[data-progress=accepted]').waitFor()
     await idle(page)
@@ -149,7 +149,7 @@ describe('the page with the real Hermes', { skip: !address && 'test/e2e runs thi
       await idle(page)
       await say(page, 'FM:clarify')
       await card(3).locator('.options button').last().tap()
-      await card(3).getByLabel('In your own words').fill('Ultramarine, please')
+      await card(3).getByLabel('Your own answer').fill('Ultramarine, please')
       await card(3).getByRole('button', { name: 'Answer' }).tap()
       await reads(page, /tool said:.*Ultramarine, please/)
       await card(3).getByText('Answered: Ultramarine, please').waitFor()

@@ -4,7 +4,7 @@ import { createRequire } from 'node:module'
 import { after, afterEach, before, beforeEach, describe, it } from 'node:test'
 import type { Browser, BrowserContextOptions, Page } from 'playwright-core'
 import { DESKTOP, launch, noBrowser, online, PHONE, reads, say, Server, until, Visitor } from './rig'
-import { PushService, Subscriber } from './pushes'
+import { PushService, Subscriber } from './pushService'
 
 const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
 
@@ -66,8 +66,8 @@ describe('notifications', { skip: noBrowser, concurrency: 1 }, () => {
     assert.equal((await phone.shown())[0]!.title, 'Hermes')
     for (const odd of ['', 'no JSON', '{"type":"of the future"}', '{"type":"wake"}']) {
       await phone.deliver(odd)
-      await phone.shows('2 new messages', 'There is something new')
-      assert.equal(await phone.press('There is something new'), server.url)
+      await phone.shows('2 new messages', 'You have something new')
+      assert.equal(await phone.press('You have something new'), server.url)
       await phone.shows('2 new messages')
     }
 
@@ -163,7 +163,7 @@ describe('notifications', { skip: noBrowser, concurrency: 1 }, () => {
     // A press that does not get through can be repeated.
     await visitor.context.route('**/push/action', (route) => route.abort())
     await phone.press(denied.body!, 'deny')
-    await until(async () => (await phone.shown()).some(({ body, buttons }) => body === `The server could not be reached. Try again, or open the page to see whether your answer arrived.\n${denied.body}` && buttons.length === 2), 'it says that the server was not reached')
+    await until(async () => (await phone.shown()).some(({ body, buttons }) => body === `Couldn't reach the server. Try again, or open the page to see whether your answer arrived.\n${denied.body}` && buttons.length === 2), 'it says that the server was not reached')
     assert.equal(await work.locator('[data-card]:not(.over)').count(), 1)
     await visitor.context.unroute('**/push/action')
     await phone.press('The server could not be reached', 'deny')
@@ -176,7 +176,7 @@ describe('notifications', { skip: noBrowser, concurrency: 1 }, () => {
     await work.locator('[data-card]:not(.over)').getByRole('button', { name: 'Deny' }).click()
     await work.locator(`[data-card="${elsewhere.id}"]`).getByText('Answered: Deny').waitFor()
     await phone.press(elsewhere.body!, 'once')
-    await until(async () => (await phone.shown()).some(({ tag, body }) => tag === 'card ' + elsewhere.id && body.startsWith('It was decided already. Denied.')), 'it says that it was decided')
+    await until(async () => (await phone.shown()).some(({ tag, body }) => tag === 'card ' + elsewhere.id && body.startsWith('Already answered. Denied.')), 'it says that it was decided')
     const last = await ask()
     await until(async () => (await phone.shown()).some(({ tag, stays }) => tag === 'card ' + last.id && stays), 'the fourth question is shown')
     await work.locator('[data-card]:not(.over)').getByRole('button', { name: 'Deny' }).click()
@@ -187,7 +187,7 @@ describe('notifications', { skip: noBrowser, concurrency: 1 }, () => {
     assert.deepEqual(odd.actions?.map(({ id }) => id), ['deny'])
     await until(async () => (await phone.shown()).some(({ tag, stays }) => tag === 'card ' + odd.id && stays), 'the question is shown')
     const shown = (await phone.shown()).find(({ tag }) => tag === 'card ' + odd.id)!
-    assert.deepEqual([shown.body, shown.buttons], [odd.body + '\nOpen to read all of it and to answer.', ['Deny']])
+    assert.deepEqual([shown.body, shown.buttons], [odd.body + '\nOpen to read all of it and answer.', ['Deny']])
     await phone.press(odd.body!, 'deny')
     await work.locator(`[data-card="${odd.id}"]`).getByText('Answered by Pocket: Deny').waitFor()
     assert.deepEqual(await visitor.leave(), [])
@@ -298,7 +298,7 @@ describe('notifications', { skip: noBrowser, concurrency: 1 }, () => {
     await page.getByRole('button', { name: 'Подключиться' }).click()
     await online(page)
     await page.getByRole('button', { name: 'Настройки' }).click()
-    await page.getByLabel('Уведомлять, когда страница закрыта').check()
+    await page.getByLabel('Уведомлять, когда страница не открыта').check()
     await state(page, 'on')
     await page.getByText('Включены.').waitFor()
     await phone.attach(page)
@@ -334,7 +334,7 @@ describe('a device that the owner revokes while its page is open', { skip: noBro
       const id = await page.evaluate(() => (JSON.parse(localStorage.getItem('hermes.profile')!) as { id: string }).id)
       await server.cli('devices', 'revoke', id)
       await page.locator('[data-state=noAccess]').waitFor()
-      await page.getByText('The server does not let this device in.').waitFor()
+      await page.getByText('The server rejected this device.').waitFor()
       await reads(page, 'You said: before it was lost')
       await until(() => page.evaluate(() => localStorage.getItem('test.subscription') === null), 'the browser takes no more notifications')
       // What makes a page that was interrupted try again makes this one not.

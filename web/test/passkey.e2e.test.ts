@@ -97,7 +97,7 @@ describe('passkeys of the admin UI', { skip: noBrowser, concurrency: 1 }, () => 
 
   async function add(page: Page, name: string): Promise<void> {
     await page.getByRole('navigation').getByRole('link', { name: 'Tokens' }).click()
-    await keys(page).getByRole('button', { name: 'Add a passkey' }).click()
+    await keys(page).getByRole('button', { name: 'Add passkey' }).click()
     await page.getByRole('dialog').getByLabel('Name').fill(name)
     await page.keyboard.press('Enter')
     await keys(page).getByRole('listitem').filter({ hasText: name }).waitFor()
@@ -118,13 +118,13 @@ describe('passkeys of the admin UI', { skip: noBrowser, concurrency: 1 }, () => 
     await page.keyboard.press('Enter')
     await entered(page)
     await page.getByRole('navigation').getByRole('link', { name: 'Tokens' }).click()
-    await keys(page).getByText('No passkey yet.').waitFor()
+    await keys(page).getByText('No passkeys yet.').waitFor()
     await add(page, 'Laptop')
     await keys(page).getByText('never used').waitFor()
     await accessible(page)
 
     // The same authenticator does not take a second one.
-    await keys(page).getByRole('button', { name: 'Add a passkey' }).click()
+    await keys(page).getByRole('button', { name: 'Add passkey' }).click()
     await page.getByRole('dialog').getByLabel('Name').fill('Again')
     await page.keyboard.press('Enter')
     await page.getByRole('dialog').getByRole('alert').filter({ hasText: 'already has a passkey' }).waitFor()
@@ -158,7 +158,7 @@ describe('passkeys of the admin UI', { skip: noBrowser, concurrency: 1 }, () => 
     assert.match(await host.cli('admin', 'passkeys', 'list'), /^Old laptop +localhost /m)
     await keys(page).getByRole('button', { name: 'Remove Old laptop' }).click()
     await page.getByRole('dialog').getByRole('button', { name: 'Remove', exact: true }).click()
-    await keys(page).getByText('No passkey yet.').waitFor()
+    await keys(page).getByText('No passkeys yet.').waitFor()
 
     const log = await host.cli('audit', '--action', 'passkey.*')
     for (const action of ['added', 'login', 'renamed', 'removed']) assert.match(log, new RegExp(`admin +192\\.0\\.2\\.1 +passkey\\.${action} `))
@@ -189,7 +189,7 @@ describe('passkeys of the admin UI', { skip: noBrowser, concurrency: 1 }, () => 
     await entered(page)
     await page.getByLabel('Language').selectOption('ru')
     await page.getByRole('navigation').getByRole('link', { name: 'Токены' }).click()
-    await page.getByText('Сейчас подходит только ключ доступа').waitFor()
+    await page.getByText('Подходит только ключ доступа').waitFor()
     await accessible(page)
     await leaves(owner)
     await host.server.end()

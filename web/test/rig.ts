@@ -179,7 +179,7 @@ export class Visitor {
   /** pair comes in by a link of the owner. */
   async pair(name = 'Browser', user = '', trusted = true): Promise<Page> {
     const page = await this.open(await pairingLink(this.server, user, trusted))
-    await page.getByLabel('Name of this device').fill(name)
+    await page.getByLabel('Device name').fill(name)
     if (user) {
       await page.getByText('More', { exact: true }).click()
       await page.getByLabel('User').fill(user)

@@ -2,7 +2,7 @@ import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import type { BrowserContextOptions, Page } from 'playwright-core'
 import { gateway } from './screens.gateway'
-import { PushService, Subscriber } from './pushes'
+import { PushService, Subscriber } from './pushService'
 import { adminLink, freePort, launch, online, reads, say, Server, TOKEN, until, Visitor } from './rig'
 
 const folder = join(process.cwd(), '../doc/screens')
@@ -49,9 +49,9 @@ for (const [size, options] of Object.entries(sizes)) {
   await take(page, size, '01-welcome')
   await page.getByRole('button', { name: 'Address and token' }).click()
   await page.getByLabel('Token').fill(TOKEN)
-  await page.getByLabel('Name of this device').fill(size === 'phone' ? 'Phone' : 'Desk')
+  await page.getByLabel('Device name').fill(size === 'phone' ? 'Phone' : 'Desk')
   await page.getByRole('button', { name: 'Connect' }).click()
-  await page.getByRole('button', { name: 'Ask for a pairing code' }).click()
+  await page.getByRole('button', { name: 'Get an approval code' }).click()
   const code = await page.getByLabel('Pairing code').textContent()
   await take(page, size, '02-pairing-code')
   await server.cli('pairing', 'approve', code!)
@@ -87,7 +87,7 @@ for (const [size, options] of Object.entries(sizes)) {
   await reads(page, 'approval: once')
   await say(page, '/demo clarify')
   await page.getByRole('button', { name: 'Something else' }).click()
-  await page.getByLabel('In your own words').fill('a spreadsheet')
+  await page.getByLabel('Your own answer').fill('a spreadsheet')
   await take(page, size, '07-question')
   await page.getByRole('button', { name: 'Answer' }).click()
   await reads(page, 'clarify: a spreadsheet')
@@ -107,12 +107,12 @@ for (const [size, options] of Object.entries(sizes)) {
   await take(page, size, '09-settings')
   await page.keyboard.press('Escape')
   await page.getByRole('button', { name: 'Remove budget.xlsx' }).click()
-  await page.getByRole('button', { name: 'Do not reply' }).click()
+  await page.getByRole('button', { name: 'Cancel reply' }).click()
   await page.locator('#composer').fill('')
   await server.down('SIGKILL')
   await page.locator('[data-state=waiting]').waitFor()
   await say(page, 'Are you still there?')
-  await page.getByText(/kept/).waitFor()
+  await page.getByText(/not sent yet/).waitFor()
   await take(page, size, '10-no-connection')
   await server.up()
   await visitor.leave()
@@ -131,7 +131,7 @@ async function owner(): Promise<void> {
   const ids: string[] = []
   for (const [visitor, name, user] of [[kitchen, 'Kitchen tablet', 'anna'], [pocket, 'Pocket', 'anna']] as const) {
     const page = await visitor.open(await link())
-    await page.getByLabel('Name of this device').fill(name)
+    await page.getByLabel('Device name').fill(name)
     await page.getByText('More', { exact: true }).click()
     await page.getByLabel('User').fill(user)
     await page.getByRole('button', { name: 'Connect' }).click()
@@ -144,9 +144,9 @@ async function owner(): Promise<void> {
   await page.getByRole('button', { name: 'Address and token' }).click()
   await page.getByLabel('Address').fill(used.url.replace('http', 'ws') + 'ws')
   await page.getByLabel('Token').fill(TOKEN)
-  await page.getByLabel('Name of this device').fill('Visitor')
+  await page.getByLabel('Device name').fill('Visitor')
   await page.getByRole('button', { name: 'Connect' }).click()
-  await page.getByRole('button', { name: 'Ask for a pairing code' }).click()
+  await page.getByRole('button', { name: 'Get an approval code' }).click()
   await page.getByLabel('Pairing code').waitFor()
   await used.cli('home', 'set', ids[0]!)
   await used.cli('deliver', '--to', ids[0]!, '--id', 'backup-2026-11-29', '--text', 'The backup is done.')

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import type { Browser, Page } from 'playwright-core'
 import { launch, noBrowser, online, Server, until, Visitor } from './rig'
-import { scripted } from './scripted'
+import { scripted } from './scriptedServer'
 
 /** What a hostile text tries. RUN stands for a script that would show that it ran. */
 const html = [

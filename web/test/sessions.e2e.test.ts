@@ -149,14 +149,14 @@ describe('sessions of the gateway', { skip: noBrowser, concurrency: 3 }, () => {
     await line(page, 'Session 30').waitFor()
     assert.equal(await pane(page).getByRole('listitem').count(), 30)
     await pane(page).getByRole('searchbox').fill('TOMATOES about')
-    await pane(page).getByText('No session shown matches.').waitFor()
-    await pane(page).getByRole('button', { name: 'Search in older ones too' }).click()
+    await pane(page).getByText('No matching session in this list.').waitFor()
+    await pane(page).getByRole('button', { name: 'Search older sessions' }).click()
     await line(page, 'Session 40').waitFor()
     assert.equal(await pane(page).getByRole('listitem').count(), 1)
     await pane(page).getByRole('searchbox').fill('')
     await line(page, 'Session 45').waitFor()
     assert.equal(await pane(page).getByRole('listitem').count(), 45)
-    assert.equal(await pane(page).getByRole('button', { name: 'Older sessions' }).count(), 0)
+    assert.equal(await pane(page).getByRole('button', { name: 'Show older sessions' }).count(), 0)
   })
 
   visit('what the person types changes the session too, and the page says so', DESKTOP, async (visitor, hermes) => {
@@ -169,8 +169,8 @@ describe('sessions of the gateway', { skip: noBrowser, concurrency: 3 }, () => {
     await say(page, 'fresh')
     await reads(page, 'You said: fresh')
     assert.equal(hermes.sessions.get(hermes.runs.at(-1)!.session_id as string)!.title, null)
-    await page.getByText('What you write now goes to “fresh”.').waitFor()
-    await page.getByRole('button', { name: 'Show it' }).click()
+    await page.getByText('Your next message goes to “fresh”.').waitFor()
+    await page.getByRole('button', { name: 'Open it' }).click()
     await until(async () => (await texts(page)).join() === 'fresh,You said: fresh', 'the new session is shown')
   })
 

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import type { Browser } from 'playwright-core'
 import { launch, noBrowser, reads, say, Server, Visitor } from './rig'
-import { scripted } from './scripted'
+import { scripted } from './scriptedServer'
 
 describe('states that are seldom', { skip: noBrowser, concurrency: 2 }, () => {
   let server: Server
@@ -54,7 +54,7 @@ describe('states that are seldom', { skip: noBrowser, concurrency: 2 }, () => {
     await page.locator('.file').getByText('holo.x').waitFor()
     await page.locator('[data-card=gone]').getByText('Expired without an answer.').waitFor()
     await page.locator('[data-card=theirs]').getByText('Answered by Kitchen: Yes').waitFor()
-    await page.locator('[data-card=late]').getByText('The time is up.').waitFor() // whatever the clocks say
+    await page.locator('[data-card=late]').getByText('Time is up.').waitFor() // whatever the clocks say
     await page.locator('[data-card=new]').getByRole('button', { name: 'Yes' }).click()
     await page.locator('[data-card=new]').getByText('Answered: Yes').waitFor()
     assert.equal(await page.locator('.question').getByRole('button').count(), 0)
@@ -80,17 +80,17 @@ describe('states that are seldom', { skip: noBrowser, concurrency: 2 }, () => {
     const card = page.locator('.question').last()
     await card.getByRole('button', { name: 'Deny' }).waitFor()
     await server.cli('devices', 'rights', id, '-answer')
-    await card.getByText('This device may read this question, not answer it.').waitFor()
+    await card.getByText("This device can read this card, but can't answer it.").waitFor()
     assert.equal(await card.getByRole('button').count(), 0)
     await page.locator('#composer').waitFor()
     await server.cli('devices', 'rights', id, '-write', '+answer')
-    await page.getByText('The owner lets this device only read.').waitFor()
+    await page.getByText('The owner has made this device read-only.').waitFor()
     assert.equal(await page.locator('#composer').count(), 0)
     assert.equal(await page.getByRole('button', { name: 'Reply' }).count(), 0)
     await card.getByRole('button', { name: 'Deny' }).click()
     await card.getByText('Answered: Deny').waitFor()
     await page.reload()
-    await page.getByText('The owner lets this device only read.').waitFor()
+    await page.getByText('The owner has made this device read-only.').waitFor()
     await server.cli('devices', 'rights', id, '+write')
     await say(page, 'again')
     await reads(page, 'You said: again')

@@ -70,10 +70,22 @@ const resumeSign = 30 * time.Second
 // cutBefore is how long before it says that it stops a gateway may have ended a turn because of that.
 const cutBefore = 10 * time.Second
 
-// mayResume reports whether the gateway may be about to take up the turn of c that it cut when it stopped.
+// mayResume reports whether the gateway may be about to resume the turn of c that it cut when it stopped, or is at it: it has
+// typed, and neither sent the end of that turn nor stopped typing for longer than a busy machine explains.
 func (g *gateway) mayResume(c *convo) bool {
-	if c.cut && (c.stray.After(g.helloAt) || g.a.now().Sub(g.helloAt) > resumeSign) {
-		c.cut = false // it does, or does not
+	if c.cut && g.resumes(c) {
+		c.cut = g.a.now().Sub(c.stray) < typingGone
+	} else if c.cut {
+		c.cut = g.a.now().Sub(g.helloAt) <= resumeSign
 	}
 	return c.cut
+}
+
+// resumes reports whether the gateway has typed in c since its hello, for no turn of ours.
+func (g *gateway) resumes(c *convo) bool { return c.stray.After(g.helloAt) }
+
+// resumed notes that the turn that the gateway resumed in c is over. It holds the session for a moment still, as after any turn.
+func (g *gateway) resumed(c *convo) {
+	c.cut, c.ended, c.pongs = false, g.a.now(), g.pongs
+	c.restFrom = c.ended
 }

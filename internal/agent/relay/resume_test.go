@@ -159,10 +159,12 @@ func TestWaitsForWhatIsResumed(t *testing.T) {
 			t.Fatalf("then came %v", ev)
 		}
 		if resumes {
-			for range 10 {
-				r.pass(2 * time.Second)
+			for i := range 10 {
+				r.pass(time.Duration(i) * time.Second) // its event loop stands still now and then
 				p.ok(obj("op", "typing", "chat_id", "tel"))
+				p.nothing()
 			}
+			r.pass(typingGone - time.Second)
 			p.nothing()
 			p.ok(obj("op", "send", "chat_id", "tel", "content", "the rest", "metadata", obj("notify", true)))
 		} else {

@@ -332,11 +332,14 @@ func (g *gateway) starting(t *turn, now time.Time) bool {
 // answers, which may be nil or over.
 func (g *gateway) afterSend(c *convo, t *turn, a *action) {
 	now := g.a.now()
+	notify := bool(a.Metadata.Notify)
+	if notify && a.replyID() == "" && c.cut && g.resumes(c) {
+		g.resumed(c)
+	}
 	cur := c.turn
-	if cur == nil {
+	if cur == nil || c.parked != nil {
 		return
 	}
-	notify := bool(a.Metadata.Notify)
 	if t == nil && a.replyID() == "" && (notify || g.version == Older) {
 		cur.sign = now
 		if notify {

@@ -1,8 +1,7 @@
 import { encode } from './codec.js'
-import { LinkLostError } from './errors.js'
+import { frameError, LinkLostError } from './errors.js'
 import type { Call, Deliver, Error as ErrorFrame, Ping, Stop } from './frames.js'
 import type { Link } from './link.js'
-import { frameError } from './receive.js'
 
 /** How long something is waited for. */
 export interface Waiting {

@@ -1,11 +1,11 @@
 import type { Acks } from './acks.js'
 import { decode, encode } from './codec.js'
 import type { Settings } from './config.js'
-import { LinkLostError, NoAccessError, ReplacedError } from './errors.js'
+import { frameError, LinkLostError, NoAccessError, ReplacedError } from './errors.js'
 import { CLOSE_NO_ACCESS, CLOSE_REPLACED, CLOSE_TOO_BIG, type Error as ErrorFrame, type Hello, type Ready } from './frames.js'
 import { FROZEN, Link } from './link.js'
 import { seconds, type Outbox } from './outgoing.js'
-import { fillReady, frameError } from './receive.js'
+import { fillReady } from './receive.js'
 import type { Status } from './status.js'
 
 /** What the connector serves: the device. */

@@ -1,4 +1,4 @@
-import type { Code } from './frames.js'
+import type { Code, Error as ErrorFrame } from './frames.js'
 
 /** An error frame of the server, or what it would have said: one plain sentence, and what to do (doc/protocol.md §10). */
 export class FrameError extends Error {
@@ -13,6 +13,11 @@ export class FrameError extends Error {
   ) {
     super(message)
   }
+}
+
+/** frameError turns an error frame into an error that can be thrown. */
+export function frameError(frame: ErrorFrame): FrameError {
+  return new FrameError(frame.code, frame.message, frame.ref, frame.retry_after)
 }
 
 /** Why the device stopped trying (doc/protocol.md §1: close code 1008, or a refused upgrade where the platform tells). */

@@ -3,7 +3,7 @@ import { Incoming, Reply } from './assemble.js'
 import type { Calls } from './call.js'
 import { decode } from './codec.js'
 import type { Settings } from './config.js'
-import { FrameError } from './errors.js'
+import { frameError } from './errors.js'
 import { echoEvent, noticeEvent, type Event, type MessageEvent } from './events.js'
 import type { Error as ErrorFrame, Media, Message, Prompt, PromptDone, Ready } from './frames.js'
 import type { Inbox } from './inbox.js'
@@ -193,11 +193,6 @@ export class Receiver {
     }
     return undefined
   }
-}
-
-/** frameError makes an error frame one that can be thrown. */
-export function frameError(e: ErrorFrame): FrameError {
-  return new FrameError(e.code, e.message, e.ref, e.retry_after)
 }
 
 /** fillReady says what a server of the reference leaves out: there is nothing about approval and the agent, so nothing to wait for. */

@@ -1,5 +1,5 @@
-import { read, write } from '../keep/profile'
-import { t } from '../words/words'
+import { readLocal, writeLocal } from '../storage/localStorage'
+import { t } from '../i18n/i18n'
 
 /**
  * Access is how far the server lets this browser get: it is in, only a one-time link lets it in, the admin token or a passkey does,
@@ -16,19 +16,19 @@ export interface Access {
 }
 
 /** Where the secret of the page is in localStorage. */
-const PAGE = 'hermes.admin'
-let page = ''
+const PAGE_SECRET_KEY = 'hermes.admin'
+let pageSecret = ''
 
 /**
  * keepPage keeps the secret that each request needs beside the cookie, or forgets it where it is empty. A browser shows the cookie to
  * every port of this host, and this only to pages of this one.
  */
-export function keepPage(secret: string): void {
-  page = secret // for a browser that keeps nothing
-  write(PAGE, secret)
+export function savePageSecret(secret: string): void {
+  pageSecret = secret // for a browser that keeps nothing
+  writeLocal(PAGE_SECRET_KEY, secret)
 }
 
-export interface Finding {
+export interface Issue {
   code: string
   severity: 'error' | 'warning' | 'note'
   about?: string
@@ -39,7 +39,7 @@ export interface Finding {
 
 export interface Report {
   well: boolean
-  findings: Finding[]
+  findings: Issue[]
   checked: string[]
 }
 
@@ -100,7 +100,7 @@ export interface Status {
   connected: number
   pending: number
   tls: { mode: string; not_after?: string; last_error?: string }
-  health: { ready: boolean; findings: Finding[] }
+  health: { ready: boolean; findings: Issue[] }
 }
 
 export interface Pending {
@@ -125,7 +125,7 @@ export interface Token {
 }
 
 /** Paired is a device that has redeemed a pairing code lately, by the name of the code. */
-export interface Paired {
+export interface PairedDevice {
   code: string
   id: string
   name: string
@@ -138,13 +138,13 @@ export interface Overview {
   devices: Device[]
   home: { device: Device | null }
   pairing: { pending: Pending[]; approved: User[] }
-  paired: Paired[]
+  paired: PairedDevice[]
   tokens: Token[]
   totals: Record<string, number> | null
   problems: string[]
 }
 
-export interface Invited {
+export interface NewPairingCode {
   name: string
   user?: string
   code: string
@@ -182,7 +182,7 @@ export interface AuditEntry {
 }
 
 /** Refusal is what the server did not do, and why. */
-export class Refusal extends Error {
+export class RequestError extends Error {
   constructor(
     readonly status: number,
     readonly code: string,
@@ -192,25 +192,25 @@ export class Refusal extends Error {
   }
 }
 
-const PATIENCE = 90_000
+const TIMEOUT = 90_000
 
 /** request asks the server for something, or with a body has it do something. What is refused is thrown. */
 async function request(path: string, body?: object): Promise<Response> {
-  const headers: Record<string, string> = { 'X-Hermes-Mobile-Admin': read(PAGE) || page || '1' }
+  const headers: Record<string, string> = { 'X-Hermes-Mobile-Admin': readLocal(PAGE_SECRET_KEY) || pageSecret || '1' }
   if (body) headers['Content-Type'] = 'application/json'
   let response: Response
   try {
-    response = await fetch('admin/api' + path, { method: body ? 'POST' : 'GET', headers, body: body && JSON.stringify(body), cache: 'no-store', signal: AbortSignal.timeout(PATIENCE) })
+    response = await fetch('admin/api' + path, { method: body ? 'POST' : 'GET', headers, body: body && JSON.stringify(body), cache: 'no-store', signal: AbortSignal.timeout(TIMEOUT) })
   } catch {
-    throw new Refusal(0, 'unreachable', t('unreachable'))
+    throw new RequestError(0, 'unreachable', t('unreachable'))
   }
   if (response.ok) return response
   const answer = (await response.json().catch(() => ({}))) as { code?: string; message?: string }
-  throw new Refusal(response.status, answer.code ?? '', answer.message ?? response.statusText)
+  throw new RequestError(response.status, answer.code ?? '', answer.message ?? response.statusText)
 }
 
 /** ask gives the server's answer. */
-export async function ask<T>(path: string, body?: object): Promise<T> {
+export async function requestJSON<T>(path: string, body?: object): Promise<T> {
   return (await (await request(path, body)).json().catch(() => ({}))) as T
 }
 
@@ -218,11 +218,11 @@ export async function ask<T>(path: string, body?: object): Promise<T> {
 export async function download(path: string, name: string): Promise<void> {
   const response = await request(path)
   const blob = await response.blob().catch(() => {
-    throw new Refusal(0, 'unreachable', t('unreachable'))
+    throw new RequestError(0, 'unreachable', t('unreachable'))
   })
   const link = document.createElement('a')
   link.href = URL.createObjectURL(blob)
   link.download = name
   link.click()
-  setTimeout(() => URL.revokeObjectURL(link.href), PATIENCE)
+  setTimeout(() => URL.revokeObjectURL(link.href), TIMEOUT)
 }

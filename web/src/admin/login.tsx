@@ -1,12 +1,12 @@
 import { useState } from 'preact/hooks'
-import { t, type Key } from '../words/words'
-import { Choices } from './choices'
-import { access, login, passkeyLogin, spent } from './state'
-import { supported } from './webauthn'
+import { t, type Key } from '../i18n/i18n'
+import { DisplaySettings } from './displaySettings'
+import { access, login, passkeyLogin, linkSpent } from './state'
+import { passkeysSupported } from './webauthn'
 
 const reasons: Record<string, Key> = {
-  wrong_token: 'ownWrongToken', rate_limited: 'ownTooMany', busy: 'ownBusy', shared_token: 'ownSharedToken', encrypt: 'ownEncrypt', unreachable: 'unreachable', foreign: 'ownForeign',
-  wrong_passkey: 'keyWrong', copied_passkey: 'keyCopied', no_passkey: 'keyNoneYet', passkey: 'keyNeeded', stopped: 'keyStopped', store: 'keyStore',
+  wrong_token: 'adminWrongToken', rate_limited: 'adminTooMany', busy: 'adminBusy', shared_token: 'adminSharedToken', encrypt: 'adminEncrypt', unreachable: 'unreachable', foreign: 'adminForeign',
+  wrong_passkey: 'passkeyWrong', copied_passkey: 'passkeyCopied', no_passkey: 'passkeyNoneYet', passkey: 'passkeyNeeded', stopped: 'passkeyAborted', store: 'passkeyStore',
 }
 
 /** Login says how to get in: by a link from the server's machine, and where the server takes it, by the admin token. */
@@ -15,15 +15,15 @@ export function Login() {
   return (
     <main class="screen">
       <div class="card-panel">
-        <h1>{t('ownTitle')}</h1>
-        {spent.value && <p class="problem" role="alert">{t('ownLinkSpent')}</p>}
-        {way === 'encrypt' && <p role="alert">{t('ownEncrypt')}</p>}
-        {way === 'login' && access.value?.plain && <p class="problem">{t('ownPlain')}</p>}
+        <h1>{t('adminTitle')}</h1>
+        {linkSpent.value && <p class="problem" role="alert">{t('adminLinkSpent')}</p>}
+        {way === 'encrypt' && <p role="alert">{t('adminEncrypt')}</p>}
+        {way === 'login' && access.value?.plain && <p class="problem">{t('adminPlain')}</p>}
         {way === 'login' && access.value?.passkey && <PasskeyButton />}
         {way === 'login' && access.value?.token && <TokenForm />}
-        <p>{t(way === 'login' ? 'ownRunInstead' : 'ownRun')}</p>
+        <p>{t(way === 'login' ? 'adminRunInstead' : 'adminRun')}</p>
         <div class="command"><code>hermes-mobile admin</code></div>
-        <Choices />
+        <DisplaySettings />
       </div>
     </main>
   )
@@ -42,8 +42,8 @@ function PasskeyButton() {
   }
   return (
     <div class="own-form">
-      <button type="button" class="primary wide" disabled={busy || !supported()} onClick={enter}>{t('keyLogin')}</button>
-      {!supported() && <p class="problem">{t('keyUnsupported')}</p>}
+      <button type="button" class="primary wide" disabled={busy || !passkeysSupported()} onClick={enter}>{t('passkeyLogin')}</button>
+      {!passkeysSupported() && <p class="problem">{t('passkeyUnsupported')}</p>}
       <p class="problem" role="alert">{wrong}</p>
     </div>
   )
@@ -64,11 +64,11 @@ function TokenForm() {
   }
   return (
     <form class="own-form" onSubmit={submit}>
-      <label>{t('ownToken')}<small>{t('ownTokenHint')}</small>
+      <label>{t('adminToken')}<small>{t('adminTokenHint')}</small>
         <input type="password" value={token} onInput={(e) => setToken(e.currentTarget.value)} autocomplete="current-password" maxLength={512} required aria-invalid={wrong ? true : undefined} />
       </label>
       <p class="problem" role="alert">{wrong}</p>
-      <button type="submit" class={access.value?.passkey ? 'wide' : 'primary wide'} disabled={busy}>{t('ownLogin')}</button>
+      <button type="submit" class={access.value?.passkey ? 'wide' : 'primary wide'} disabled={busy}>{t('adminLogin')}</button>
     </form>
   )
 }

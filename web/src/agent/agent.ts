@@ -1,6 +1,6 @@
 import { effect, signal, untracked, type Signal } from '@preact/signals'
 import type { Device, Status } from '@hermes-mobile/sdk'
-import type { Conversation } from '../talk/conversation'
+import type { Conversation } from '../conversation/conversation'
 import { Calls } from './calls'
 import { Sessions } from './sessions'
 
@@ -47,7 +47,7 @@ export interface Job {
 }
 
 /** After a reply there may be more of them: what is shown beside is asked for anew once it is quiet. */
-const QUIET = 400
+const REFRESH_DELAY = 400
 
 /** Agent is what the agent offers beside the conversation, where it does. */
 export class Agent {
@@ -55,14 +55,14 @@ export class Agent {
   readonly sessions: Sessions
   readonly models = signal<readonly Model[]>([])
   readonly route = signal<Route | undefined>(undefined)
-  private readonly end: () => void
+  private readonly stopWatching: () => void
   private timer: ReturnType<typeof setTimeout> | undefined
 
   constructor(device: Device, status: Signal<Status>, conversation: Conversation, self: string, durable: boolean) {
     this.calls = new Calls(device, status)
     this.sessions = new Sessions(this.calls, conversation, self, durable)
     let before = ''
-    this.end = effect(() => {
+    this.stopWatching = effect(() => {
       // The methods, and whether the agent is there: with either everything may be different.
       const { state, agent, approved, capabilities } = status.value
       const now = [state, agent, approved, ...capabilities.call].join(' ')
@@ -73,41 +73,41 @@ export class Agent {
   }
 
   private async refresh(): Promise<void> {
-    await Promise.all([this.after(), this.calls.offers('models.list') && this.loadModels().catch(() => {})])
+    await Promise.all([this.refreshAfterReply(), this.calls.canCall('models.list') && this.loadModels().catch(() => {})])
   }
 
   /** replied: what the agent said may have changed the sessions, and the way it came is known anew. */
-  replied(toCommand: boolean): void {
+  onReply(toCommand: boolean): void {
     clearTimeout(this.timer)
-    this.timer = setTimeout(() => void (toCommand ? this.refresh() : this.after()), QUIET)
+    this.timer = setTimeout(() => void (toCommand ? this.refresh() : this.refreshAfterReply()), REFRESH_DELAY)
   }
 
-  private async after(): Promise<void> {
-    await Promise.all([this.calls.offers('sessions.list') && this.sessions.refresh(), this.calls.offers('route.show') && this.loadRoute().catch(() => {})])
+  private async refreshAfterReply(): Promise<void> {
+    await Promise.all([this.calls.canCall('sessions.list') && this.sessions.refresh(), this.calls.canCall('route.show') && this.loadRoute().catch(() => {})])
   }
 
   async loadModels(): Promise<void> {
-    this.models.value = (await this.calls.ask<{ models: Model[] }>('models.list')).models
+    this.models.value = (await this.calls.call<{ models: Model[] }>('models.list')).models
   }
 
   /** choose has the turns of the conversation use a model; undefined: the one of the gateway's own choice. */
-  async choose(model: Model | undefined): Promise<void> {
-    await this.calls.ask('models.choose', model ? { id: model.id, ...(model.provider && { provider: model.provider }) } : { id: '' })
+  async chooseModel(model: Model | undefined): Promise<void> {
+    await this.calls.call('models.choose', model ? { id: model.id, ...(model.provider && { provider: model.provider }) } : { id: '' })
     await this.loadModels()
   }
 
   async loadRoute(): Promise<void> {
-    this.route.value = await this.calls.ask<Route>('route.show')
+    this.route.value = await this.calls.call<Route>('route.show')
   }
 
   /** usage is what the turn of a message cost; undefined: that is not known, or not any more. */
   async usage(id: string): Promise<Usage | undefined> {
-    return (await this.calls.ask<{ turns: Usage[] }>('usage.list')).turns.find((turn) => turn.id === id)
+    return (await this.calls.call<{ turns: Usage[] }>('usage.list')).turns.find((turn) => turn.id === id)
   }
 
   close(): void {
     clearTimeout(this.timer)
-    this.end()
+    this.stopWatching()
     this.sessions.close()
   }
 }

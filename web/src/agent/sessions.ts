@@ -1,8 +1,8 @@
 import { batch, computed, effect, signal, untracked } from '@preact/signals'
-import { read, write } from '../keep/profile'
-import type { Conversation, View } from '../talk/conversation'
+import { readLocal, writeLocal } from '../storage/localStorage'
+import type { Conversation, View } from '../conversation/conversation'
 import type { Calls } from './calls'
-import { ask, pastOf, type Page } from './past'
+import { fetchPage, sessionHistory, type HistoryPage } from './sessionHistory'
 
 /** A session of the gateway: one of its conversations. */
 export interface Session {
@@ -16,29 +16,29 @@ export interface Session {
   current: boolean
 }
 
-interface List {
+interface SessionPage {
   sessions: Session[]
   cursor?: string
 }
 
 /** So many are listed at a time. */
-const PAGE = 30
+const PAGE_SIZE = 30
 
 /** viewOf is where the session is kept that a device shows. */
-export const viewOf = (device: string) => 'hermes.session.' + device
+export const viewKey = (device: string) => 'hermes.session.' + device
 
 /** Sessions are those that this conversation sees, the newest activity first. It goes on in one of them, the current one. */
 export class Sessions {
   readonly list = signal<readonly Session[]>([])
   /** There are older ones. */
-  readonly more = computed(() => this.cursor.value !== '')
+  readonly hasMore = computed(() => this.cursor.value !== '')
   /** Undefined: not asked yet, or the next message begins one. */
   readonly current = computed(() => this.list.value.find((session) => session.current))
-  readonly known = signal(false)
+  readonly loaded = signal(false)
   /** Why the list could not be had. */
   readonly problem = signal<unknown>(undefined)
   private readonly cursor = signal('')
-  private readonly ends: (() => void)[]
+  private readonly cleanups: (() => void)[]
 
   constructor(
     private readonly calls: Calls,
@@ -47,14 +47,14 @@ export class Sessions {
     /** Whether the browser keeps what came, so that a view can be shown again after a reload. */
     durable: boolean,
   ) {
-    this.ends = [
+    this.cleanups = [
       effect(() => {
         const view = conversation.view.value
-        if (durable) write(viewOf(device), view ? JSON.stringify(view) : '')
+        if (durable) writeLocal(viewKey(device), view ? JSON.stringify(view) : '')
       }),
       // What was shown before a reload, as soon as there is somebody to ask.
       effect(() => {
-        if (calls.offers('sessions.history')) untracked(() => this.resume())
+        if (calls.canCall('sessions.history')) untracked(() => this.resume())
       }),
     ]
   }
@@ -66,25 +66,25 @@ export class Sessions {
     const view = this.conversation.view.peek()
     if (!view || this.resumed) return
     this.resumed = true
-    this.conversation.from(pastOf(this.calls, view.session, view.last))
-    void this.conversation.earlier().catch((error: { code?: string }) => {
+    this.conversation.setHistory(sessionHistory(this.calls, view.session, view.last))
+    void this.conversation.loadEarlier().catch((error: { code?: string }) => {
       this.resumed = false // again with the next connection, or when somebody scrolls
-      if (error.code === 'not_found') return this.conversation.leave() // it was deleted elsewhere
+      if (error.code === 'not_found') return this.conversation.closeView() // it was deleted elsewhere
     })
   }
 
   close(): void {
-    this.ends.forEach((end) => end())
+    this.cleanups.forEach((end) => end())
   }
 
   /** refresh asks for the newest ones; as many as are shown stay shown. */
   async refresh(): Promise<void> {
     try {
-      const { sessions, cursor = '' } = await this.calls.ask<List>('sessions.list', { limit: Math.max(PAGE, Math.min(200, this.list.peek().length)) })
+      const { sessions, cursor = '' } = await this.calls.call<SessionPage>('sessions.list', { limit: Math.max(PAGE_SIZE, Math.min(200, this.list.peek().length)) })
       batch(() => {
         this.list.value = sessions
         this.cursor.value = cursor
-        this.known.value = true
+        this.loaded.value = true
         this.problem.value = undefined
       })
     } catch (error) {
@@ -93,8 +93,8 @@ export class Sessions {
   }
 
   /** older shows the next page. */
-  async older(): Promise<void> {
-    const { sessions, cursor = '' } = await this.calls.ask<List>('sessions.list', { limit: PAGE, cursor: this.cursor.peek() })
+  async loadOlder(): Promise<void> {
+    const { sessions, cursor = '' } = await this.calls.call<SessionPage>('sessions.list', { limit: PAGE_SIZE, cursor: this.cursor.peek() })
     const had = new Set(this.list.peek().map(({ id }) => id))
     batch(() => {
       this.list.value = [...this.list.peek(), ...sessions.filter(({ id }) => !had.has(id))]
@@ -104,24 +104,24 @@ export class Sessions {
 
   /** open has the conversation go on in a session, and shows what was said there. */
   async open({ id, title, preview }: Session): Promise<void> {
-    const first: Page = this.calls.offers('sessions.history') ? await ask(this.calls, id) : { messages: [] }
-    await this.calls.ask('sessions.open', { id })
+    const first: HistoryPage = this.calls.canCall('sessions.history') ? await fetchPage(this.calls, id) : { messages: [] }
+    await this.calls.call('sessions.open', { id })
     const last = Math.max(0, ...first.messages.map((message) => message.id))
     this.resumed = true
-    await this.conversation.look({ session: id, title: title || preview, last }, pastOf(this.calls, id, last, first))
+    await this.conversation.openView({ session: id, title: title || preview, last }, sessionHistory(this.calls, id, last, first))
     await this.refresh()
   }
 
   /** create begins a session. Nothing was said there yet. */
   async create(): Promise<void> {
-    const { session } = await this.calls.ask<{ session: Session }>('sessions.create')
+    const { session } = await this.calls.call<{ session: Session }>('sessions.create')
     this.resumed = true
-    await this.conversation.look({ session: session.id, title: session.title, last: 0 }, pastOf(this.calls, session.id, 0, { messages: [] }))
+    await this.conversation.openView({ session: session.id, title: session.title, last: 0 }, sessionHistory(this.calls, session.id, 0, { messages: [] }))
     await this.refresh()
   }
 
   async rename(session: Session, title: string): Promise<void> {
-    const answer = await this.calls.ask<{ session: Session }>('sessions.rename', { id: session.id, title })
+    const answer = await this.calls.call<{ session: Session }>('sessions.rename', { id: session.id, title })
     const view = this.conversation.view.peek()
     if (view?.session === session.id) this.conversation.view.value = { ...view, title: answer.session.title }
     await this.refresh()
@@ -129,22 +129,22 @@ export class Sessions {
 
   /** fork makes a copy that goes its own way. The conversation stays where it is. */
   async fork(session: Session): Promise<Session> {
-    const answer = await this.calls.ask<{ session: Session }>('sessions.fork', { id: session.id })
+    const answer = await this.calls.call<{ session: Session }>('sessions.fork', { id: session.id })
     await this.refresh()
     return answer.session
   }
 
   async remove(session: Session): Promise<void> {
-    await this.calls.ask('sessions.delete', { id: session.id })
-    if (this.conversation.view.peek()?.session === session.id) await this.conversation.leave()
+    await this.calls.call('sessions.delete', { id: session.id })
+    if (this.conversation.view.peek()?.session === session.id) await this.conversation.closeView()
     await this.refresh()
   }
 }
 
 /** shownBefore is the session that a device showed in an earlier life of the page. */
-export function shownBefore(device: string): View | undefined {
+export function savedView(device: string): View | undefined {
   try {
-    const view = JSON.parse(read(viewOf(device))) as View
+    const view = JSON.parse(readLocal(viewKey(device))) as View
     return view.session && Number.isFinite(view.floor) && Number.isFinite(view.last) ? view : undefined
   } catch {
     return undefined

@@ -1,6 +1,6 @@
 import { signal } from '@preact/signals'
 import { useEffect } from 'preact/hooks'
-import { locale } from '../words/words'
+import { locale } from '../i18n/i18n'
 
 /** The time, once a second while something on the screen counts. */
 const now = signal(Date.now())
@@ -21,15 +21,15 @@ export function useNow(counting: boolean): number {
 }
 
 /** known tells whether a time is one: what an agent or an older page wrote may be anything. Of one that is none nothing is said. */
-const known = (at: number) => Math.abs(at) <= 8.64e15
+const isValidTime = (at: number) => Math.abs(at) <= 8.64e15
 
-export function time(at: number): string {
-  if (!known(at)) return ''
+export function formatTime(at: number): string {
+  if (!isValidTime(at)) return ''
   return new Intl.DateTimeFormat(locale.value, { hour: 'numeric', minute: '2-digit' }).format(at)
 }
 
-export function day(at: number): string {
-  if (!known(at)) return ''
+export function formatDay(at: number): string {
+  if (!isValidTime(at)) return ''
   const then = new Date(at)
   const today = new Date()
   const days = Math.round((new Date(today).setHours(0, 0, 0, 0) - new Date(then).setHours(0, 0, 0, 0)) / 86_400_000)
@@ -42,10 +42,10 @@ export function day(at: number): string {
 }
 
 /** date is the shortest way to say when something was. */
-export function date(at: number): string {
-  if (!known(at)) return ''
-  if (sameDay(at, Date.now())) return time(at)
-  if (sameDay(at, Date.now() - 86_400_000)) return day(at)
+export function formatDate(at: number): string {
+  if (!isValidTime(at)) return ''
+  if (sameDay(at, Date.now())) return formatTime(at)
+  if (sameDay(at, Date.now() - 86_400_000)) return formatDay(at)
   const year = new Date(at).getFullYear() === new Date().getFullYear() ? undefined : 'numeric'
   return new Intl.DateTimeFormat(locale.value, { day: 'numeric', month: 'short', year }).format(at)
 }
@@ -54,12 +54,12 @@ export function sameDay(a: number, b: number): boolean {
   return new Date(a).toDateString() === new Date(b).toDateString()
 }
 
-export function minutes(seconds: number): string {
+export function formatDuration(seconds: number): string {
   const whole = Math.max(0, Math.floor(seconds))
   return `${Math.floor(whole / 60)}:${String(whole % 60).padStart(2, '0')}`
 }
 
-export function bytes(n: number): string {
+export function formatBytes(n: number): string {
   const units = ['byte', 'kilobyte', 'megabyte', 'gigabyte'] as const
   const power = Math.min(3, Math.max(0, Math.floor(Math.log2(Math.max(n, 1)) / 10)))
   const unit = units[power]!

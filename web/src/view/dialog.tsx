@@ -1,11 +1,11 @@
 import { signal } from '@preact/signals'
 import { useLayoutEffect, useRef, useState } from 'preact/hooks'
-import { t } from '../words/words'
-import { explain } from './explain'
+import { t } from '../i18n/i18n'
+import { errorText } from './errorText'
 import { Icon } from './icon'
 
 /** Question is what a person is asked before something is done. */
-export interface Question {
+export interface DialogRequest {
   title: string
   text?: string
   /** What the button says. */
@@ -19,15 +19,15 @@ export interface Question {
   run(value: string): Promise<unknown>
 }
 
-const question = signal<Question | undefined>(undefined)
+const request = signal<DialogRequest | undefined>(undefined)
 
-export function ask(next: Question): void {
-  question.value = next
+export function openDialog(next: DialogRequest): void {
+  request.value = next
 }
 
 /** Dialog shows the question that is open. It stays open until the server has answered, and where it refused. */
 export function Dialog() {
-  const open = question.value
+  const open = request.value
   const dialog = useRef<HTMLDialogElement>(null)
   const [value, setValue] = useState('')
   const [busy, setBusy] = useState(false)
@@ -42,7 +42,7 @@ export function Dialog() {
   const close = () => dialog.current?.close()
   const closed = () => {
     if (open?.back && document.activeElement === document.body) document.querySelector<HTMLElement>(open.back)?.focus()
-    question.value = undefined
+    request.value = undefined
   }
   const submit = async (event: Event) => {
     event.preventDefault()
@@ -52,7 +52,7 @@ export function Dialog() {
     try {
       if (await open.run(value)) close()
     } catch (error) {
-      setProblem(explain(error))
+      setProblem(errorText(error))
     } finally {
       setBusy(false)
     }

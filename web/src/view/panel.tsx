@@ -1,7 +1,7 @@
 import type { ComponentChildren } from 'preact'
 import { useId, useLayoutEffect, useRef } from 'preact/hooks'
-import { t } from '../words/words'
-import { Boundary } from './boundary'
+import { t } from '../i18n/i18n'
+import { ErrorBoundary } from './errorBoundary'
 import { Icon } from './icon'
 
 interface Props {
@@ -33,7 +33,7 @@ export function Panel({ title, open, close, drawer, children }: Props) {
       {open && (
         <div class="panel-inner">
           <header><h2 id={id}>{title}</h2><button type="button" class="round" aria-label={t('close')} onClick={close}><Icon name="close" /></button></header>
-          <Boundary of={title} instead={() => <Problem text={t('brokenTitle')} />}>{children}</Boundary>
+          <ErrorBoundary resetKey={title} fallback={() => <Problem text={t('pageErrorTitle')} />}>{children}</ErrorBoundary>
         </div>
       )}
     </dialog>

@@ -1,9 +1,9 @@
-import { inform } from '../view/notice'
-import { workerAddress } from '../view/trusted'
-import { t } from '../words/words'
+import { showToast } from '../view/toast'
+import { workerAddress } from '../view/trustedTypes'
+import { t } from '../i18n/i18n'
 
 /** work has the page open without a network, where the browser allows it: on https and on this machine. A new version waits for a word. */
-export function work(): void {
+export function registerWorker(): void {
   if (!('serviceWorker' in navigator) || !isSecureContext) return
   let asked = false
   navigator.serviceWorker.addEventListener('controllerchange', () => {
@@ -11,7 +11,7 @@ export function work(): void {
   })
   const ask = (worker: ServiceWorker | null) => {
     if (!worker || !navigator.serviceWorker.controller) return // the first one is no news
-    inform(t('newVersion'), { label: t('reload'), run: () => {
+    showToast(t('newVersion'), { label: t('reload'), run: () => {
       asked = true
       worker.postMessage('now')
     } })

@@ -1,0 +1,13 @@
+import { t, type Key } from '../i18n/i18n'
+import type { ProblemCode } from './api'
+
+const messages: Partial<Record<ProblemCode, Key>> = {
+  missing: 'connectMissing', not_https: 'connectNotHttps', lost: 'connectCredentialsLost', passphrase: 'connectWrongPassphrase', unreachable: 'connectUnreachable', no_name: 'connectUnknownHost', slow: 'connectTimeout',
+  certificate: 'connectUntrusted', key_changed: 'connectKeyChanged', sign_in: 'connectRejected', other: 'connectOtherGateway', not_tried: 'connectNotTried', plain_http: 'connectPlainHttp',
+}
+
+/** said gives a problem in the person's language where there are words for it. */
+export function problemText(code: ProblemCode | undefined, text = ''): string {
+  const key = code && messages[code]
+  return key ? t(key) : text
+}
