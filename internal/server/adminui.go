@@ -143,13 +143,13 @@ func (u *adminUI) overview(ctx context.Context) (o Overview, err error) {
 	if o.Status, err = u.api.status(ctx); err != nil {
 		return o, err
 	}
-	if o.Devices, err = u.api.hub.Devices(ctx); err != nil {
+	if o.Devices, err = u.api.hub.Owner().Devices(ctx); err != nil {
 		return o, err
 	}
 	if o.Home, err = u.api.home(ctx); err != nil {
 		return o, err
 	}
-	o.Paired = u.api.hub.Paired()
+	o.Paired = u.api.hub.Owner().Paired()
 	o.Pairing, err = ListPairing(u.api.pairing)
 	note(err)
 	o.Tokens, err = u.api.listTokens(ctx)

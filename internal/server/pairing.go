@@ -59,12 +59,12 @@ func pairingChanged(ctx context.Context, h *hub.Hub, log *slog.Logger) func(acce
 			return
 		}
 		for _, user := range c.Approved {
-			if err := h.SawApproval(ctx, user); err != nil {
+			if err := h.Owner().SawApproval(ctx, user); err != nil {
 				log.Error("approval not applied", "user", user, "err", err)
 			}
 		}
 		for _, user := range c.Revoked {
-			if err := h.SawRevocation(ctx, user); err != nil {
+			if err := h.Owner().SawRevocation(ctx, user); err != nil {
 				log.Error("revocation not applied", "user", user, "err", err)
 			}
 		}

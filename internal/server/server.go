@@ -36,11 +36,11 @@ import (
 
 // Times of the running server.
 const (
-	pingEvery    = 25 * time.Second
-	silenceLimit = 60 * time.Second
-	helloTimeout = 10 * time.Second
-	turnLease    = 20 * time.Minute
-	closeTimeout = 8 * time.Second // a stop takes at most ten seconds
+	pingEvery       = 25 * time.Second
+	silenceLimit    = 60 * time.Second
+	helloTimeout    = 10 * time.Second
+	turnIdleTimeout = 20 * time.Minute
+	closeTimeout    = 8 * time.Second // a stop takes at most ten seconds
 )
 
 // syncInterval bounds what a power loss costs with MOBILE_SYNC=interval.
@@ -239,7 +239,7 @@ func (s *Server) openHub(version string) {
 		AllowAllUsers: cfg.AllowAllUsers, AllowedUsers: set(cfg.AllowedUsers), AllowedDevices: set(cfg.AllowedDevices), Named: named(cfg),
 		PromptLife: time.Duration(cfg.PromptSeconds) * time.Second, MaxMedia: cfg.MaxMediaBytes, OutboxEntries: cfg.OutboxEntries,
 		OutboxBytes: cfg.OutboxBytes, Budget: s.storage.budget, DeviceShare: deviceShare, TokenShare: tokenShare,
-		RejectOffline: cfg.OfflineDelivery == "reject", TurnLease: turnLease, HelloTimeout: helloTimeout})
+		RejectOffline: cfg.OfflineDelivery == "reject", IdleTimeout: turnIdleTimeout, HelloTimeout: helloTimeout})
 }
 
 // handler serves everything that arrives over the network.

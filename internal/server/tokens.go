@@ -143,7 +143,7 @@ func (r *reloader) reload(cfg *config.Config) error {
 	for _, t := range list {
 		accepted[hub.TokenSum(t.Secret)] = t
 	}
-	r.hub.TokensChanged(accepted)
+	r.hub.Owner().TokensChanged(accepted)
 	r.log.Info("tokens reloaded", "tokens", len(list))
 	return nil
 }

@@ -48,7 +48,7 @@ describe('for everyone', { skip: noBrowser, concurrency: 2 }, () => {
     await page.getByRole('button', { name: 'Get an approval code' }).waitFor()
     await accessible(page, 'not approved')
     await page.getByRole('button', { name: 'Get an approval code' }).click()
-    const code = await page.getByLabel('Pairing code').textContent()
+    const code = await page.getByLabel('Approval code').textContent()
     await accessible(page, 'pairing code')
     await server.cli('pairing', 'approve', code!)
     await reads(page, 'You said: Hello!')

@@ -36,13 +36,13 @@ describe("the owner's page", { skip: noBrowser, concurrency: 1 }, () => {
         return violations.map(({ id, nodes }) => id + ': ' + nodes.map((node) => node.target.join(' ') + ' ' + node.failureSummary.replace(/\s+/g, ' ')).join(' | '))
       })
       assert.deepEqual(findings, [], `${screen} in ${colorScheme}`)
-      const wide = await page.evaluate(() => document.querySelector('.own')?.scrollWidth ?? 0)
+      const wide = await page.evaluate(() => document.querySelector('.admin')?.scrollWidth ?? 0)
       assert.ok(wide <= (page.viewportSize()?.width ?? 0), `${screen} is ${wide} wide`)
     }
   }
 
   const go = (page: Page, place: string) => page.getByRole('navigation').getByRole('link', { name: place }).click()
-  const row = (page: Page, text: string | RegExp) => page.locator('.own-row').filter({ hasText: text })
+  const row = (page: Page, text: string | RegExp) => page.locator('.admin-row').filter({ hasText: text })
   const confirm = (page: Page, button: string) => page.getByRole('dialog').getByRole('button', { name: button, exact: true }).click()
 
   it('renames and revokes a phone that is connected', async () => {
@@ -84,7 +84,7 @@ describe("the owner's page", { skip: noBrowser, concurrency: 1 }, () => {
     await row(page, 'Garden').locator('strong > bdi').first().waitFor()
     assert.deepEqual(await row(page, 'Garden').locator('strong > bdi').allInnerTexts(), ['Garden \u05d0\u05d1'])
     await go(page, 'Users')
-    await page.locator('.own-row strong > bdi').filter({ hasText: 'Garden' }).first().waitFor()
+    await page.locator('.admin-row strong > bdi').filter({ hasText: 'Garden' }).first().waitFor()
     assert.deepEqual(await owner.leave(), [])
     await phone.leave()
   })
@@ -123,11 +123,11 @@ describe("the owner's page", { skip: noBrowser, concurrency: 1 }, () => {
     await chat.getByLabel('Device name').fill('Visitor')
     await chat.getByRole('button', { name: 'Connect' }).click()
     await chat.getByRole('button', { name: 'Get an approval code' }).click()
-    await chat.getByLabel('Pairing code').waitFor()
+    await chat.getByLabel('Approval code').waitFor()
     const owner = await Visitor.come(browser, server, PHONE)
     const page = await owner.open(await adminLink(server) + '#/people')
     await accessible(page, 'a request')
-    const user = (await page.locator('.own-row').filter({ has: page.getByRole('button', { name: /^Approve / }) }).locator('code').textContent())!
+    const user = (await page.locator('.admin-row').filter({ has: page.getByRole('button', { name: /^Approve / }) }).locator('code').textContent())!
     await page.getByRole('button', { name: 'Approve Visitor' }).click()
     await reads(chat, 'You said: Hello!')
     await page.getByText('Nobody is waiting. Phones that ask for approval appear here.').waitFor()
@@ -176,11 +176,11 @@ describe("the owner's page", { skip: noBrowser, concurrency: 1 }, () => {
     await row(page, 'Home channel').getByRole('button', { name: 'Choose' }).click()
     await page.getByRole('dialog').getByLabel('Device').selectOption({ label: (await page.getByRole('dialog').locator('option', { hasText: 'Scanned' }).textContent())! })
     await confirm(page, 'Choose')
-    await page.locator('.own-home').filter({ hasText: 'Scanned' }).waitFor()
+    await page.locator('.admin-home').filter({ hasText: 'Scanned' }).waitFor()
     await server.cli('deliver', '--to', 'home', '--id', 'news-1', '--text', 'News')
     await reads(chat, 'News')
     await page.getByRole('button', { name: 'Clear' }).click()
-    await page.locator('.own-home').filter({ hasText: 'none' }).waitFor()
+    await page.locator('.admin-home').filter({ hasText: 'none' }).waitFor()
 
     // What was delivered is listed, and the list can be narrowed.
     await go(page, 'Deliveries')
@@ -204,7 +204,7 @@ describe("the owner's page", { skip: noBrowser, concurrency: 1 }, () => {
     await row(page, 'Desk').getByRole('button', { name: 'Join a conversation' }).click()
     await confirm(page, 'Join a conversation')
     await row(page, 'Shares the conversation of Pocket.').getByRole('button', { name: 'Leave the conversation' }).click()
-    await until(async () => (await row(page, 'Takes part').count()) === 0, 'it has left')
+    await until(async () => (await row(page, 'Shares the conversation').count()) === 0, 'it has left')
     assert.deepEqual(await owner.leave(), [])
     await Promise.all([one.leave(), two.leave()])
   })
@@ -263,7 +263,7 @@ describe("the owner's page", { skip: noBrowser, concurrency: 1 }, () => {
     assert.equal((await again).status(), 200)
     await finding.first().waitFor()
     // What the doctor found is told in other places too.
-    await page.getByRole('navigation').locator('.own-count').waitFor()
+    await page.getByRole('navigation').locator('.admin-count').waitFor()
     await go(page, 'Overview')
     await page.getByRole('main').getByRole('link', { name: '1 issue needs your attention' }).waitFor()
     assert.equal(await page.getByText('No issues found.').count(), 0)
@@ -308,7 +308,7 @@ describe("the owner's page", { skip: noBrowser, concurrency: 1 }, () => {
     const page = await owner.open(await adminLink(server))
     await row(page, 'Gateway Home').filter({ hasText: 'online since 3 hours ago' }).filter({ hasText: 'running turns: 2' }).waitFor()
     await row(page, 'Gateway gw-2').filter({ hasText: 'offline since 3 hours ago' }).filter({ hasText: 'stalls: 3' }).waitFor()
-    await page.locator('.own-numbers div').filter({ hasText: 'Gateways online' }).filter({ hasText: '1 / 2' }).waitFor()
+    await page.locator('.admin-numbers div').filter({ hasText: 'Gateways online' }).filter({ hasText: '1 / 2' }).waitFor()
     await accessible(page, 'gateways')
     assert.deepEqual(await owner.leave(), [])
   })
@@ -380,7 +380,7 @@ describe("the owner's page", { skip: noBrowser, concurrency: 1 }, () => {
 
     const stranger = await Visitor.come(browser, server)
     const late = await stranger.open(link)
-    await late.getByText('This link has been used or is older than two minutes').waitFor()
+    await late.getByText('This link was already used or is older than two minutes').waitFor()
     await late.getByText('hermes-mobile admin', { exact: true }).waitFor()
     assert.equal(late.url(), server.url + 'admin')
     await accessible(late, 'a link that is spent')
@@ -451,7 +451,7 @@ describe("the owner's page", { skip: noBrowser, concurrency: 1 }, () => {
     const proxied = { 'X-Forwarded-For': '192.0.2.1' }
     const stranger = await Visitor.come(browser, server, { ...PHONE, extraHTTPHeaders: proxied })
     const refused = await stranger.open(server.url + 'admin')
-    await refused.getByText('is taken over https only').waitFor()
+    await refused.getByText('works over HTTPS only').waitFor()
     await stranger.leave()
 
     const plain = await Server.start({ MOBILE_ADMIN_TOKEN: ADMIN, MOBILE_PUBLIC_URL: 'http://agent.example' })

@@ -25,7 +25,7 @@ async function accessible(page: Page, screen: string): Promise<void> {
     })
     assert.deepEqual(findings, [], `${screen} in ${colorScheme}`)
   }
-  const over = await page.evaluate(() => [...document.querySelectorAll('dialog[open], main, .bar, .head, aside')].filter((box) => box.scrollWidth > box.clientWidth + 1).map((box) => box.className))
+  const over = await page.evaluate(() => [...document.querySelectorAll('dialog[open], main, .session-bar, .chat-header, aside')].filter((box) => box.scrollWidth > box.clientWidth + 1).map((box) => box.className))
   assert.deepEqual(over, [], `${screen} is too wide`)
 }
 
@@ -61,7 +61,7 @@ describe('what the agent offers', { skip: noBrowser, concurrency: 3 }, () => {
     try {
       const visitor = await Visitor.come(browser, server, PHONE)
       const page = await visitor.pair()
-      assert.equal(await page.locator('.bar').count(), 0)
+      assert.equal(await page.locator('.session-bar').count(), 0)
       await say(page, '/demo profiles')
       await page.getByRole('button', { name: 'Profile: default' }).click()
       await accessible(page, 'the profiles')

@@ -177,7 +177,7 @@ describe('the direct client', { skip: noBrowser }, () => {
     await title(page, 'Local address')
     assert.equal(await page.getByLabel('Address').inputValue(), '')
     await page.getByLabel('Address').fill('http://192.168.7.7')
-    await page.getByText('This address is not encrypted').waitFor()
+    await page.getByText('Use this address without encryption').waitFor()
     await next(page)
     await page.getByText('The address must start with https://.').waitFor()
     await page.locator('input[type=url]').fill('https://no-such-host.invalid')
@@ -285,7 +285,7 @@ describe('the direct client', { skip: noBrowser }, () => {
       await page.reload() // it is refused a moment after it was opened
       return (await page.getByRole('heading', { level: 1, name: 'Sign in' }).count()) > 0 || (await page.getByRole('heading', { level: 1, name: 'Sign in' }).waitFor({ timeout: 500 }).then(() => true, () => false))
     }, 'the credential is asked for')
-    await page.getByRole('alert').filter({ hasText: 'refused' }).waitFor()
+    await page.getByRole('alert').filter({ hasText: 'rejected' }).waitFor()
     await page.locator('input[type=password]').fill('rotated-token')
     await next(page)
     await title(page, 'Ready')

@@ -33,7 +33,7 @@ describe('the audit log in the admin UI', { skip: noBrowser, concurrency: 1 }, (
         return violations.map(({ id, nodes }) => id + ': ' + nodes.map((node) => node.target.join(' ')).join(' | '))
       })
       assert.deepEqual(findings, [], colorScheme)
-      assert.ok((await page.evaluate(() => document.querySelector('.own')?.scrollWidth ?? 0)) <= (page.viewportSize()?.width ?? 0))
+      assert.ok((await page.evaluate(() => document.querySelector('.admin')?.scrollWidth ?? 0)) <= (page.viewportSize()?.width ?? 0))
     }
   }
 
@@ -79,7 +79,7 @@ describe('the audit log in the admin UI', { skip: noBrowser, concurrency: 1 }, (
     await until(async () => (await rows(page, 'Device renamed').count()) === 0, 'only one kind is shown')
     await rows(page, 'Home channel cleared').waitFor()
     await page.getByRole('combobox', { name: /^Changes to/ }).selectOption({ label: 'Backups' })
-    await page.getByText('No entry fits.').waitFor()
+    await page.getByText('No entries match.').waitFor()
     await page.getByRole('combobox', { name: /^Changes to/ }).selectOption('')
     await page.getByRole('combobox', { name: /^Device/ }).selectOption({ index: 1 })
     await renamed.waitFor()

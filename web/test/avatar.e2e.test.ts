@@ -37,7 +37,7 @@ describe('the avatar page of the owner', { skip: noBrowser }, () => {
   }
 
   async function frameOf(page: Page): Promise<Frame> {
-    const frame = await (await page.waitForSelector('iframe.face')).contentFrame()
+    const frame = await (await page.waitForSelector('iframe.agent-avatar')).contentFrame()
     await frame!.waitForLoadState()
     return frame!
   }

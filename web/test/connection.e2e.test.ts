@@ -60,13 +60,13 @@ describe('the connection', { skip: noBrowser, concurrency: 2 }, () => {
     const page = await visitor.pair()
     await visitor.context.setOffline(true)
     await server.down('SIGKILL') // a browser that is told to be offline keeps its sockets
-    await page.getByText('This device is offline.').waitFor()
-    assert.equal(await page.getByText('cannot be reached').count(), 0)
+    await page.getByText("You're offline.").waitFor()
+    assert.equal(await page.getByText("Can't reach the server").count(), 0)
     await say(page, 'later')
     await server.up()
     await visitor.context.setOffline(false)
     await reads(page, 'You said: later')
-    assert.equal(await page.getByText('cannot be reached').count(), 0)
+    assert.equal(await page.getByText("Can't reach the server").count(), 0)
     assert.deepEqual(await visitor.leave(), [])
   })
 
@@ -76,7 +76,7 @@ describe('the connection', { skip: noBrowser, concurrency: 2 }, () => {
     await page.evaluate(() => {
       const page = window as unknown as { told: string[] }
       page.told = []
-      new MutationObserver(() => page.told.push(document.querySelector('.lines')?.textContent ?? '')).observe(document.querySelector('.lines')!, { childList: true, subtree: true, characterData: true })
+      new MutationObserver(() => page.told.push(document.querySelector('.connection')?.textContent ?? '')).observe(document.querySelector('.connection')!, { childList: true, subtree: true, characterData: true })
     })
     const devtools = await visitor.context.newCDPSession(page)
     await devtools.send('Page.setWebLifecycleState', { state: 'frozen' })
@@ -138,7 +138,7 @@ describe('the connection', { skip: noBrowser, concurrency: 2 }, () => {
     await page.getByLabel('Token').fill(TOKEN)
     await page.getByRole('button', { name: 'Connect' }).click()
     await page.getByRole('button', { name: 'Get an approval code' }).click()
-    const code = await page.getByLabel('Pairing code').textContent()
+    const code = await page.getByLabel('Approval code').textContent()
     await page.getByText(`hermes-mobile pairing approve ${code}`).waitFor()
     await server.cli('pairing', 'approve', code!)
     await reads(page, 'You said: Hello!') // what was written first came through
@@ -169,8 +169,8 @@ describe('the connection', { skip: noBrowser, concurrency: 2 }, () => {
     try {
       const visitor = await Visitor.come(browser, server)
       const page = await visitor.pair()
-      await page.locator('iframe.face').waitFor()
-      assert.equal(await page.locator('iframe.face').getAttribute('sandbox'), 'allow-scripts')
+      await page.locator('iframe.agent-avatar').waitFor()
+      assert.equal(await page.locator('iframe.agent-avatar').getAttribute('sandbox'), 'allow-scripts')
       await say(page, 'hello avatar')
       await reads(page, 'You said: hello avatar')
       const heard = () => page.frames().find((frame) => frame.url() === server.url + 'avatar')!.evaluate(() => (window as unknown as { heard: string[] }).heard)
@@ -190,13 +190,13 @@ describe('the connection', { skip: noBrowser, concurrency: 2 }, () => {
       await server.up()
       await kept.reload()
       await online(kept)
-      await kept.locator('.face').waitFor()
+      await kept.locator('.agent-avatar').waitFor()
       await until(() => kept.evaluate(async (origin) => {
         const [name] = await caches.keys()
         return (await (await caches.open(name!)).match('./'))?.headers.get('Content-Security-Policy')?.includes(origin)
       }, new URL(address).origin), 'the kept page is renewed')
       await kept.reload()
-      await kept.locator('iframe.face').waitFor()
+      await kept.locator('iframe.agent-avatar').waitFor()
       await until(() => kept.frames().some((frame) => frame.url() === server.url + 'avatar'), 'the frame is there')
       await later.context.close()
     } finally {

@@ -103,7 +103,7 @@ describe('a history that cannot be drawn', { skip: noBrowser, concurrency: 2 }, 
         ready: { avatar_url: 'https://[', capabilities: { ...CAPABILITIES, call: Object.keys(odd) } },
         answer: ({ t, id, method }) => (t === 'call' ? [{ t: 'result', id, result: odd[String(method)] }] : t === 'text' ? [{ t: 'accepted', id, duplicate: false, queued: false }] : []),
       })
-      await page.locator('.face[data-avatar]').waitFor()
+      await page.locator('.agent-avatar[data-avatar]').waitFor()
       if (name === 'phone') await page.getByRole('button', { name: 'Sessions' }).click()
       await page.getByText('Odder').first().waitFor()
       await page.getByRole('button', { name: 'Scheduled jobs' }).click()

@@ -120,7 +120,7 @@ describe('the page with the real Hermes', { skip: !address && 'test/e2e runs thi
 
   journey('is asked: approvals, questions, and a turn that is stopped', () => browser, PHONE, async (visitor) => {
     const page = await visitor.pair('Asked')
-    const card = (n: number): Locator => page.locator('.question').nth(n)
+    const card = (n: number): Locator => page.locator('.card').nth(n)
     const answers = page.locator('.theirs').filter({ hasText: 'tool said:' })
     await say(page, 'FM:slow(30)')
     await underWay(page)
@@ -155,7 +155,7 @@ describe('the page with the real Hermes', { skip: !address && 'test/e2e runs thi
       await card(3).getByText('Answered: Ultramarine, please').waitFor()
       await idle(page)
       assert.equal(await answers.count(), 4)
-      assert.equal(await page.locator('.question button').count(), 0)
+      assert.equal(await page.locator('.card button').count(), 0)
     } else {
       for (const [answer, taken] of [['2', 'Blue'], ['Ultramarine, please', 'Ultramarine, please']] as const) {
         await say(page, 'FM:clarify')

@@ -76,7 +76,7 @@ describe('notifications', { skip: noBrowser, concurrency: 1 }, () => {
     await phone.deliver(JSON.stringify(second)) // the click has closed it
     await phone.shows('2 new messages')
     await page.goto(opened)
-    await page.locator(`[data-id="${second.id}"].found`).waitFor()
+    await page.locator(`[data-id="${second.id}"].highlighted`).waitFor()
     assert.equal(new URL(page.url()).hash, '')
     await phone.shows() // what was read is not shown any more, before the server says so
     assert.equal((await phone.receive()).type, 'withdraw')
@@ -86,7 +86,7 @@ describe('notifications', { skip: noBrowser, concurrency: 1 }, () => {
     await page.evaluate(() => (document.activeElement as HTMLElement).blur())
     await phone.show('late', { ...first, actions: [] })
     assert.equal(await phone.press('late'), '')
-    await page.locator(`[data-id="${first.ids[0]}"].found`).waitFor()
+    await page.locator(`[data-id="${first.ids[0]}"].highlighted`).waitFor()
     assert.deepEqual(await visitor.leave(), [])
   })
 
@@ -140,7 +140,7 @@ describe('notifications', { skip: noBrowser, concurrency: 1 }, () => {
     await away(page)
     const ask = async (command = '/demo approval') => {
       await say(work, command)
-      await work.locator('[data-card]:not(.over)').getByRole('button', { name: 'Allow once' }).first().waitFor()
+      await work.locator('[data-card]:not(.finished)').getByRole('button', { name: 'Allow once' }).first().waitFor()
       for (;;) {
         const notice = await phone.receive()
         if (notice.type === 'card') return notice
@@ -164,22 +164,22 @@ describe('notifications', { skip: noBrowser, concurrency: 1 }, () => {
     await visitor.context.route('**/push/action', (route) => route.abort())
     await phone.press(denied.body!, 'deny')
     await until(async () => (await phone.shown()).some(({ body, buttons }) => body === `Couldn't reach the server. Try again, or open the page to see whether your answer arrived.\n${denied.body}` && buttons.length === 2), 'it says that the server was not reached')
-    assert.equal(await work.locator('[data-card]:not(.over)').count(), 1)
+    assert.equal(await work.locator('[data-card]:not(.finished)').count(), 1)
     await visitor.context.unroute('**/push/action')
-    await phone.press('The server could not be reached', 'deny')
+    await phone.press("Couldn't reach the server", 'deny')
     await reads(work, 'approval: deny')
     await until(async () => (await phone.shown()).some(({ body }) => body.startsWith('Denied.')), 'it says that it was denied')
 
     // Decided elsewhere: it goes, and a press that was faster than that is told so.
     const elsewhere = await ask()
     await until(async () => (await phone.shown()).some(({ tag, stays }) => tag === 'card ' + elsewhere.id && stays), 'the third question is shown')
-    await work.locator('[data-card]:not(.over)').getByRole('button', { name: 'Deny' }).click()
+    await work.locator('[data-card]:not(.finished)').getByRole('button', { name: 'Deny' }).click()
     await work.locator(`[data-card="${elsewhere.id}"]`).getByText('Answered: Deny').waitFor()
     await phone.press(elsewhere.body!, 'once')
     await until(async () => (await phone.shown()).some(({ tag, body }) => tag === 'card ' + elsewhere.id && body.startsWith('Already answered. Denied.')), 'it says that it was decided')
     const last = await ask()
     await until(async () => (await phone.shown()).some(({ tag, stays }) => tag === 'card ' + last.id && stays), 'the fourth question is shown')
-    await work.locator('[data-card]:not(.over)').getByRole('button', { name: 'Deny' }).click()
+    await work.locator('[data-card]:not(.finished)').getByRole('button', { name: 'Deny' }).click()
     while ((await phone.shown()).some(({ tag }) => tag === 'card ' + last.id)) await phone.receive() // until the withdrawal is among them
 
     // What a notification cannot show whole can only be denied there.
@@ -268,7 +268,7 @@ describe('notifications', { skip: noBrowser, concurrency: 1 }, () => {
     const page = await visitor.pair('Blocked')
     await settings(page)
     await state(page, 'denied')
-    await page.getByText('The browser blocks notifications').waitFor()
+    await page.getByText('Your browser blocks notifications').waitFor()
     assert.equal(await page.getByLabel('Notify me').isDisabled(), true)
     // Allowed meanwhile, in the settings of the browser.
     await (await Subscriber.come(visitor, service)).permit()

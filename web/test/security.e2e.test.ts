@@ -133,7 +133,7 @@ describe('hostile words', { skip: noBrowser }, () => {
     for (const avatar_url of ['javascript:ran=1', 'JAVASCRIPT:top.ran=1', ' javascript:ran=1', 'data:text/html,<script>parent.ran=1</script>', 'vbscript:x', 'blob:x', '//evil.example/a', '"><script>ran=1</script>', 'file:///etc/passwd', 'https://', 'https://[']) {
       const visitor = await Visitor.come(browser, server)
       const page = await hostile(visitor, [], { avatar_url })
-      await page.locator('.face').waitFor()
+      await page.locator('.agent-avatar').waitFor()
       assert.equal(await page.locator('iframe').count(), 0, avatar_url)
       assert.deepEqual(await inspect(page), [])
       assert.deepEqual(await visitor.leave(), [])

@@ -165,7 +165,7 @@ describe('sessions of the gateway', { skip: noBrowser, concurrency: 3 }, () => {
     await choose(page, 'Old')
     await reads(page, 'indeed')
     await say(page, '/new')
-    await page.getByText('What you write now', { exact: false }).waitFor()
+    await page.getByText('Your next message', { exact: false }).waitFor()
     await say(page, 'fresh')
     await reads(page, 'You said: fresh')
     assert.equal(hermes.sessions.get(hermes.runs.at(-1)!.session_id as string)!.title, null)

@@ -57,7 +57,7 @@ describe('states that are seldom', { skip: noBrowser, concurrency: 2 }, () => {
     await page.locator('[data-card=late]').getByText('Time is up.').waitFor() // whatever the clocks say
     await page.locator('[data-card=new]').getByRole('button', { name: 'Yes' }).click()
     await page.locator('[data-card=new]').getByText('Answered: Yes').waitFor()
-    assert.equal(await page.locator('.question').getByRole('button').count(), 0)
+    assert.equal(await page.locator('.card').getByRole('button').count(), 0)
     assert.deepEqual(await visitor.leave(), [])
   })
 
@@ -77,7 +77,7 @@ describe('states that are seldom', { skip: noBrowser, concurrency: 2 }, () => {
     await say(page, 'hello')
     await reads(page, 'You said: hello')
     await say(page, '/demo approval')
-    const card = page.locator('.question').last()
+    const card = page.locator('.card').last()
     await card.getByRole('button', { name: 'Deny' }).waitFor()
     await server.cli('devices', 'rights', id, '-answer')
     await card.getByText("This device can read this card, but can't answer it.").waitFor()
