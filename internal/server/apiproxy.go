@@ -47,11 +47,11 @@ func (s *Server) mountFront(mux *http.ServeMux) {
 }
 
 // lookFront sees whether the front door leads somewhere, nil where there is none.
-func (s *Server) lookFront(ctx context.Context) *doctor.Front {
+func (s *Server) lookFront(ctx context.Context) *doctor.APIProxy {
 	if s.front == nil {
 		return nil
 	}
-	f := &doctor.Front{URL: s.cfg.APIURL, NoKey: s.cfg.APIKey == "", Users: -1}
+	f := &doctor.APIProxy{URL: s.cfg.APIURL, NoKey: s.cfg.APIKey == "", Users: -1}
 	if list, err := s.users.List(ctx); err == nil {
 		f.Users = len(list)
 	}

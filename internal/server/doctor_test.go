@@ -29,24 +29,24 @@ import (
 const gatewaySecret = "3333333333333333333333333333333333333333333333333333333333333333"
 
 // examined is what the doctor is told, without consequences.
-func (r *rig) examined() []doctor.Finding {
+func (r *rig) examined() []doctor.Issue {
 	r.t.Helper()
 	var d Diagnosis
 	ok(r.t, r.admin.Get(r.t.Context(), "/doctor", &d))
-	return doctor.Shorten(d.Findings)
+	return doctor.Shorten(d.Issues)
 }
 
-func codesOf(list []doctor.Finding) (out []string) {
+func codesOf(list []doctor.Issue) (out []string) {
 	for _, f := range list {
 		out = append(out, f.Code)
 	}
 	return out
 }
 
-// mustFind demands a finding that says what it has to, and returns it.
-func mustFind(t testing.TB, list []doctor.Finding, code string, says ...string) doctor.Finding {
+// mustFind requires an issue whose text or fix contains says, and returns it.
+func mustFind(t testing.TB, list []doctor.Issue, code string, says ...string) doctor.Issue {
 	t.Helper()
-	i := slices.IndexFunc(list, func(f doctor.Finding) bool { return f.Code == code })
+	i := slices.IndexFunc(list, func(f doctor.Issue) bool { return f.Code == code })
 	if i < 0 {
 		t.Fatalf("no %s in %q", code, codesOf(list))
 	}
@@ -62,7 +62,7 @@ func mustFind(t testing.TB, list []doctor.Finding, code string, says ...string) 
 	return f
 }
 
-func mustNotFind(t testing.TB, list []doctor.Finding, codes ...string) {
+func mustNotFind(t testing.TB, list []doctor.Issue, codes ...string) {
 	t.Helper()
 	for _, f := range list {
 		if slices.Contains(codes, f.Code) {
@@ -71,7 +71,7 @@ func mustNotFind(t testing.TB, list []doctor.Finding, codes ...string) {
 	}
 }
 
-// readyz is the page as its owner gets it, over the admin socket, when it has a finding, and its status.
+// readyz is the page as its owner gets it, over the admin socket, when it has an issue, and its status.
 func (r *rig) readyz(code string) (status int, h Health) {
 	r.t.Helper()
 	until(r.t, code+" in /readyz", func() bool {
@@ -80,7 +80,7 @@ func (r *rig) readyz(code string) (status int, h Health) {
 		defer resp.Body.Close()
 		h, status = Health{}, resp.StatusCode
 		ok(r.t, json.NewDecoder(resp.Body).Decode(&h))
-		return code == "" || slices.Contains(codesOf(h.Findings), code)
+		return code == "" || slices.Contains(codesOf(h.Issues), code)
 	})
 	return status, h
 }
@@ -143,17 +143,17 @@ func (r *rig) joins() *websocket.Conn {
 	return ws
 }
 
-// The same findings are in the status, at /readyz and with the doctor; others learn codes only.
-func TestFindingsAreTheSameEverywhere(t *testing.T) {
+// The status, /readyz, and the doctor show the same issues. Strangers see only codes.
+func TestIssuesAreTheSameEverywhere(t *testing.T) {
 	r := startRelay(t)
 	found := mustFind(t, r.examined(), "hermes_missing", r.cfg.HermesHome)
 	var st Status
 	ok(t, r.admin.Get(t.Context(), "/status", &st))
-	if f := mustFind(t, st.Health.Findings, "hermes_missing"); f.Text != found.Text || f.Do != found.Do {
+	if f := mustFind(t, st.Health.Issues, "hermes_missing"); f.Text != found.Text || f.Do != found.Do {
 		t.Errorf("the status says %+v, the doctor %+v", f, found)
 	}
 	status, h := r.readyz("hermes_missing")
-	if f := mustFind(t, h.Findings, "hermes_missing"); f.Text != found.Text || status != http.StatusOK || !h.Ready {
+	if f := mustFind(t, h.Issues, "hermes_missing"); f.Text != found.Text || status != http.StatusOK || !h.Ready {
 		t.Errorf("readyz %d says %+v", status, h)
 	}
 	for _, header := range []string{"Accept: */*", "X-Forwarded-For: 203.0.113.9"} {
@@ -289,7 +289,7 @@ func TestDoctorGatewayRefused(t *testing.T) {
 				ok(t, os.Chtimes(filepath.Join(r.cfg.HermesHome, ".env"), later, later))
 				list := r.examined()
 				mustNotFind(t, list, tc.code)
-				mustFind(t, list, "gateway_not_dialled", "its settings were changed")
+				mustFind(t, list, "gateway_not_dialled", "its settings changed")
 			}
 
 			// Let in, it is forgotten.
@@ -307,12 +307,12 @@ func TestDoctorGatewayComesAndGoes(t *testing.T) {
 	mustFind(t, list, "hermes_missing")
 	mustNotFind(t, list, "agent_away", "gateway_not_dialled")
 	home := r.home()
-	mustFind(t, r.examined(), "gateway_not_dialled", "pauses up to 5 minutes", "at the latest")
+	mustFind(t, r.examined(), "gateway_not_dialled", "pauses of up to 5 minutes", "by about")
 
 	// It was started before its settings were written.
 	started := time.Now().Add(-time.Hour)
 	ok(t, os.Chtimes(filepath.Join(home, "gateway.pid"), started, started))
-	mustFind(t, r.examined(), "gateway_not_dialled", "its settings were changed at", "hermes gateway restart")
+	mustFind(t, r.examined(), "gateway_not_dialled", "its settings changed at", "hermes gateway restart")
 
 	ws := r.joins()
 	if list := r.examined(); len(list) != 0 {
@@ -320,7 +320,7 @@ func TestDoctorGatewayComesAndGoes(t *testing.T) {
 	}
 	_ = ws.CloseNow()
 	until(t, "the gateway's end", func() bool { return !r.server.agent.Status("").Online })
-	mustFind(t, r.examined(), "agent_away", "gw-home is away since", "messages are accepted and wait")
+	mustFind(t, r.examined(), "agent_away", "gw-home is offline since", "The server queues messages")
 
 	ok(t, os.Remove(filepath.Join(home, "gateway.pid")))
 	list = r.examined()
@@ -389,7 +389,7 @@ func TestDoctorDeviceRefused(t *testing.T) {
 	}
 	list := r.examined()
 	for id, why := range map[string]string{"tel-1": "token is wrong", "tel-9": "MOBILE_ALLOWED_DEVICES", "tel-2": "pairing code"} {
-		i := slices.IndexFunc(list, func(f doctor.Finding) bool { return f.About == id })
+		i := slices.IndexFunc(list, func(f doctor.Issue) bool { return f.About == id })
 		if i < 0 {
 			t.Fatalf("nothing is said of %s: %q", id, codesOf(list))
 		}
@@ -413,8 +413,8 @@ func TestDoctorRequestRefused(t *testing.T) {
 		r.get("/ws", "Origin: https://evil.example.com")
 	}
 	list := r.examined()
-	byCode := func(code string) []doctor.Finding {
-		return slices.DeleteFunc(slices.Clone(list), func(f doctor.Finding) bool { return !strings.HasSuffix(f.About, code) })
+	byCode := func(code string) []doctor.Issue {
+		return slices.DeleteFunc(slices.Clone(list), func(f doctor.Issue) bool { return !strings.HasSuffix(f.About, code) })
 	}
 	f := mustFind(t, byCode("400"), "request_refused", "127.0.0.1", "token in the address", "hello")
 	if strings.Contains(f.Text, mainToken) {

@@ -22,17 +22,17 @@ import (
 // Health is what /readyz answers, and what the status shows.
 type Health struct {
 	Ready bool `json:"ready"`
-	// Details: the findings have their texts. Strangers get codes and severities.
-	Details  bool             `json:"details"`
-	Findings []doctor.Finding `json:"findings"`
+	// Details reports whether issues have texts. Strangers get codes and severities only.
+	Details bool           `json:"details"`
+	Issues  []doctor.Issue `json:"findings"`
 }
 
 // Diagnosis is what the running server tells the doctor, who looks further from outside.
 type Diagnosis struct {
-	Findings  []doctor.Finding `json:"findings"` // whole: what follows from others is in it
-	Checked   []string         `json:"checked"`
-	PublicURL string           `json:"public_url,omitempty"`
-	Path      string           `json:"path"`
+	Issues    []doctor.Issue `json:"findings"` // complete, not shortened
+	Checked   []string       `json:"checked"`
+	PublicURL string         `json:"public_url,omitempty"`
+	Path      string         `json:"path"`
 }
 
 const (
@@ -49,14 +49,14 @@ func (s *Server) health(ctx context.Context) Health {
 }
 
 func (s *Server) judge(l *look) Health {
-	all := doctor.Examine(s.facts(l))
-	return Health{Ready: doctor.Ready(all), Details: true, Findings: doctor.Shorten(all)}
+	all := doctor.Check(s.facts(l))
+	return Health{Ready: doctor.Ready(all), Details: true, Issues: doctor.Shorten(all)}
 }
 
 // diagnose looks anew at everything.
 func (s *Server) diagnose(ctx context.Context) (Diagnosis, error) {
 	f := s.facts(s.looks.fresh(ctx, 0, doctorPatience))
-	return Diagnosis{doctor.Examine(f), doctor.Checked(f), s.cfg.PublicURL, s.cfg.Path}, nil
+	return Diagnosis{doctor.Check(f), doctor.Checked(f), s.cfg.PublicURL, s.cfg.Path}, nil
 }
 
 // facts are what the server knows of itself, at once, and what it has seen around it.
@@ -80,7 +80,7 @@ func (s *Server) facts(l *look) *doctor.Facts {
 	}
 	f := &doctor.Facts{Now: now, Config: s.cfg, Warnings: doctor.StillTrue(s.cfg.Warnings), Gateways: s.letIn, Server: state, Pairing: s.pairing.Check()}
 	if l != nil {
-		f.Hermes, f.Folder, f.Front, state.Aging = l.hermes, l.folder, l.front, l.aging
+		f.Hermes, f.Folder, f.APIProxy, state.Aging = l.hermes, l.folder, l.front, l.aging
 	}
 	return f
 }
@@ -118,7 +118,7 @@ func (s *Server) ready(w http.ResponseWriter, r *http.Request) {
 func (s *Server) answerReady(w http.ResponseWriter, details bool) {
 	report := s.judge(s.looks.last())
 	if report.Details = details; !details { // the texts name paths, devices and gateways
-		report.Findings = doctor.ForStrangers(report.Findings)
+		report.Issues = doctor.ForStrangers(report.Issues)
 	}
 	h := w.Header()
 	h.Set("Content-Type", "application/json")

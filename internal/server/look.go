@@ -27,7 +27,7 @@ type look struct {
 	at     time.Time
 	hermes *doctor.Hermes
 	folder *doctor.Folder
-	front  *doctor.Front
+	front  *doctor.APIProxy
 	aging  []store.Aging
 }
 
@@ -119,9 +119,9 @@ func (l *looks) fresh(ctx context.Context, age, patience time.Duration) *look {
 
 // look looks around.
 func (s *Server) look(ctx context.Context) *look {
-	l := &look{at: time.Now(), folder: doctor.LookFolder(s.cfg.Data), front: s.lookFront(ctx)}
+	l := &look{at: time.Now(), folder: doctor.ProbeFolder(s.cfg.Data), front: s.lookFront(ctx)}
 	if s.cfg.Agent != "demo" {
-		l.hermes = doctor.LookHermes(ctx, s.cfg, s.hermes.of)
+		l.hermes = doctor.ProbeHermes(ctx, s.cfg, s.hermes.of)
 	}
 	aging, err := s.store.Aging(ctx, agingBefore(s.cfg, l.at), fewAging)
 	if err != nil && ctx.Err() == nil {

@@ -116,9 +116,9 @@ func (s *Server) checkUp(ctx context.Context) (doctor.Report, error) {
 	f := &doctor.Facts{Now: time.Now(), Config: s.cfg, Warnings: s.cfg.Warnings}
 	if found.PublicURL != "" {
 		probe := s.announceProbe()
-		doctor.LookOutside(ctx, f, found.PublicURL, found.Path, &probe)
+		doctor.ProbePublic(ctx, f, found.PublicURL, found.Path, &probe)
 	}
-	return doctor.Conclude(append(found.Findings, doctor.ExamineOutside(f)...), append(found.Checked, doctor.Checked(f)...)), nil
+	return doctor.Conclude(append(found.Issues, doctor.CheckPublic(f)...), append(found.Checked, doctor.Checked(f)...)), nil
 }
 
 func (s *Server) invited(ctx context.Context, c Command) (Invited, error) {

@@ -76,7 +76,7 @@ func (s *Server) steers(ctx context.Context, gateway string) bool {
 	if s.cfg.Steer != "auto" {
 		return s.cfg.Steer == "on"
 	}
-	return doctor.LookHermes(ctx, s.cfg, nil).Steers(gateway)
+	return doctor.ProbeHermes(ctx, s.cfg, nil).Steers(gateway)
 }
 
 // rememberVersions returns what stores the version of a gateway, without waiting for it.

@@ -94,6 +94,9 @@ func metrics(t *testing.T) string {
 	return b.String()
 }
 
+// citation matches a reference to a page of doc/hermes at the end of a comment.
+var citation = regexp.MustCompile(` \((relay-facts|doc/hermes/).*`)
+
 // gatewayEvents are the values of the label of gateway_events_total.
 func gatewayEvents(t *testing.T) string {
 	t.Helper()
@@ -104,7 +107,7 @@ func gatewayEvents(t *testing.T) string {
 		t.Fatal("no event was found in internal/agent/relay: has it changed its form?")
 	}
 	for _, m := range found {
-		text, _, _ := strings.Cut(m[2], " (relay-facts")
+		text := citation.ReplaceAllString(m[2], "")
 		fmt.Fprintf(&b, "| `%s` | %s |\n", m[1], text)
 	}
 	return b.String()
