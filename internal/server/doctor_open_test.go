@@ -18,7 +18,7 @@ import (
 	"hermes-mobile/internal/doctor"
 )
 
-// opened are the findings of what is open, or hidden.
+// opened are the codes of the issues about exposed parts.
 var opened = []string{"admin_open", "metrics_open", "health_open", "proxy_hides_client"}
 
 // A proxy that adds a proof of its own has strangers read what is not for them, and the doctor
@@ -58,14 +58,14 @@ func TestDoctorFindsWhatIsOpen(t *testing.T) {
 		}
 	}
 	_, list := r.tries(r.proxy(func(out *http.Request) { login(out); out.Header.Set(ownerHeader, page) }), slow)
-	for _, f := range []doctor.Finding{mustFind(t, list, "admin_open", "strangers", "restart the server"), mustFind(t, list, "metrics_open", "strangers", "Authorization"), mustFind(t, list, "health_open", "strangers", "Authorization")} {
+	for _, f := range []doctor.Issue{mustFind(t, list, "admin_open", "strangers", "restart the server"), mustFind(t, list, "metrics_open", "strangers", "Authorization"), mustFind(t, list, "health_open", "strangers", "Authorization")} {
 		if f.Severity != doctor.Error {
 			t.Errorf("%s is a %s", f.Code, f.Severity)
 		}
 	}
 	for _, below := range []string{"/admin/api", ""} {
 		_, list := r.tries(r.socketBehind(below), slow)
-		mustFind(t, list, "admin_open", "owns this server")
+		mustFind(t, list, "admin_open", "controls this server")
 	}
 }
 
