@@ -21,24 +21,26 @@ func adminCommand() *cobra.Command {
 	cmd := jsonFlag(&cobra.Command{
 		Use:   "admin [COMMAND]",
 		Short: "Open the admin UI in a browser",
-		Long: `Open the admin UI of the running server in a browser. The server makes a link for it, which works once and for two minutes;
-from then on this browser is logged in for 12 hours, or until the server restarts. Nobody needs a password for that: whoever may
-use the data folder owns the server.
+		Long: `Open the admin UI of the running server in a browser. The command gets a one-time link from the
+server, valid for two minutes. The link logs the browser in for 12 hours, or until the server restarts.
+No password is needed: access to the data folder proves that you own the server.
 
-In an SSH session, and where there is no display, it prints the link. So do --print and --json.`,
+In an SSH session, or on a machine without a display, the command prints the link instead.`,
 		Example: `  hermes-mobile admin
   hermes-mobile admin --print`,
 		Args:        takes(),
 		Annotations: map[string]string{alone: "yes"},
 		RunE:        func(cmd *cobra.Command, _ []string) error { return openAdmin(cmd, only) },
 	})
-	cmd.Flags().BoolVar(&only, "print", false, "print the link and open nothing")
+	cmd.Flags().BoolVar(&only, "print", false, "print the link instead of opening it")
 	cmd.AddCommand(jsonFlag(&cobra.Command{
 		Use:   "hash",
-		Short: "Hash an admin token, for MOBILE_ADMIN_TOKEN",
-		Long: `Hash an admin token with argon2id, for MOBILE_ADMIN_TOKEN: the settings then hold no secret that opens the admin UI. The token
-is asked for at the terminal, or read from standard input: one line of 16 characters or more. Keep the token itself in a password
-manager; nothing can find it again.`,
+		Short: "Hash an admin token for MOBILE_ADMIN_TOKEN",
+		Long: `Hash an admin token with argon2id. Set MOBILE_ADMIN_TOKEN to the hash, and your settings hold no
+secret that opens the admin UI.
+
+The command asks for the token at the terminal, or reads one line from standard input. A token has at
+least 16 characters. Keep the token in a password manager: the hash does not reveal it.`,
 		Example: `  hermes-mobile admin hash
   openssl rand -hex 32 | tee admin-token | hermes-mobile admin hash`,
 		Args: takes(),
@@ -59,7 +61,7 @@ func openAdmin(cmd *cobra.Command, only bool) error {
 				open = link.Elsewhere
 			}
 			if app.OpenBrowser(open) == nil {
-				fmt.Fprintln(w, "The admin UI opens in your browser.")
+				fmt.Fprintln(w, "Opening the admin UI in your browser.")
 				return
 			}
 		}
@@ -67,7 +69,7 @@ func openAdmin(cmd *cobra.Command, only bool) error {
 	})
 }
 
-// elsewhere reports whether the person sits at another machine, where this one's browsers are not seen.
+// elsewhere reports whether the user is on another machine and cannot see a browser opened on this one.
 func elsewhere() bool { return os.Getenv("SSH_CONNECTION") != "" || os.Getenv("SSH_TTY") != "" }
 
 func showAdminLink(w io.Writer, link server.AdminLink) {
@@ -81,7 +83,7 @@ func showAdminLink(w io.Writer, link server.AdminLink) {
 	}
 	fmt.Fprintf(w, "Open this link in a browser on this machine. It works once, until %s:\n\n  %s\n", until, link.Here)
 	if u, err := url.Parse(link.Here); err == nil && elsewhere() {
-		fmt.Fprintf(w, "\nTo open it on your own computer, forward the port from there first:\n\n  ssh -L %s:%s %s\n", u.Port(), u.Host, hostname())
+		fmt.Fprintf(w, "\nTo open it on your own computer, run this there first to forward the port:\n\n  ssh -L %s:%s %s\n", u.Port(), u.Host, hostname())
 	}
 }
 
@@ -91,7 +93,7 @@ func hashAdminToken(cmd *cobra.Command, _ []string) error {
 			return fmt.Errorf("the admin token %w", err)
 		}
 		if strings.HasPrefix(token, passhash.Prefix) {
-			return errors.New("the admin token is a hash already")
+			return errors.New("the admin token is already a hash")
 		}
 		return nil
 	})
@@ -101,6 +103,6 @@ func hashAdminToken(cmd *cobra.Command, _ []string) error {
 	hash := passhash.New(passhash.DefaultCost, token).String()
 	return show(cmd, map[string]string{"hash": hash}, func(w io.Writer) {
 		fmt.Fprintln(w, hash)
-		fmt.Fprintln(cmd.ErrOrStderr(), "Set MOBILE_ADMIN_TOKEN to this line, in single quotes in a shell and in a .env, and restart the server.")
+		fmt.Fprintln(cmd.ErrOrStderr(), "Set MOBILE_ADMIN_TOKEN to this line and restart the server. Use single quotes in a shell and in .env.")
 	})
 }

@@ -24,7 +24,7 @@ import (
 	"hermes-mobile/internal/vault"
 )
 
-// keyFDName is the environment variable that names the descriptor of the key.
+// keyFDName is the environment variable with the file descriptor of the vault key.
 const keyFDName = "HERMES_MOBILE_KEY_FD"
 
 type appFlags struct {
@@ -36,12 +36,13 @@ func appCommand() *cobra.Command {
 	f := appFlags{keyFD: -1}
 	cmd := &cobra.Command{
 		Use:   "app",
-		Short: "Talk from this machine to your gateway directly, without a server",
-		Long: `Talk from this machine to your own Hermes gateway directly: no server is needed. It opens a page in the browser, which only
-this program's page can use, and asks for the gateway's addresses the first time.
+		Short: "Chat directly with your gateway from this machine, without a server",
+		Long: `Chat directly with your own Hermes gateway from this machine, without a server. The command serves a
+page that only your browser can open, and opens it. The first time, the page asks for the addresses of
+your gateway.
 
-Its data folder is "app" in that of the server, unless --data names one. Credentials are kept in the system's keyring, or encrypted
-by a passphrase.`,
+The data folder is "app" inside the server's data folder, unless you pass --data. Credentials are
+stored in the system keyring, or encrypted with a passphrase.`,
 		Example: `  hermes-mobile app
   hermes-mobile app --terminal
   hermes-mobile app --diagnostics`,
@@ -50,20 +51,20 @@ by a passphrase.`,
 	}
 	fl := cmd.Flags()
 	fl.SortFlags = false
-	fl.BoolVar(&f.terminal, "terminal", false, "chat in this terminal in place of the browser")
-	fl.BoolVar(&f.noBrowser, "no-browser", false, "print the address of the page and open nothing")
-	fl.BoolVar(&f.setup, "setup", false, "with --terminal: go through the setup again")
-	fl.BoolVar(&f.diagnostics, "diagnostics", false, "show the route to the gateway, why it was chosen and what failed last, and end")
-	fl.IntVar(&f.port, "port", 0, "port of the page on this machine (default: one of its own, the same each time)")
-	fl.IntVar(&f.keyFD, "key-fd", -1, "file descriptor from which a host program hands in the key of the credentials ("+keyFDName+")")
-	fl.BoolVar(&f.noKeyring, "no-keyring", false, "leave the system's keyring alone and encrypt credentials by a passphrase")
+	fl.BoolVar(&f.terminal, "terminal", false, "chat in this terminal instead of the browser")
+	fl.BoolVar(&f.noBrowser, "no-browser", false, "print the link to the page instead of opening it")
+	fl.BoolVar(&f.setup, "setup", false, "with --terminal, change the connection to the gateway")
+	fl.BoolVar(&f.diagnostics, "diagnostics", false, "show the route to the gateway, why it was chosen, and the last failure, then exit")
+	fl.IntVar(&f.port, "port", 0, "port of the page on this machine (default: a random port, stored in the data folder)")
+	fl.IntVar(&f.keyFD, "key-fd", -1, "file descriptor that provides the key for the stored credentials ("+keyFDName+")")
+	fl.BoolVar(&f.noKeyring, "no-keyring", false, "encrypt credentials with a passphrase instead of using the system keyring")
 	jsonFlag(cmd)
 	return cmd
 }
 
 func runApp(cmd *cobra.Command, f appFlags) error {
 	if f.port < 0 || f.port > 65535 {
-		return misuse(cmd, "--port is to be a number up to 65535")
+		return misuse(cmd, "--port %d: use a number from 0 to 65535", f.port)
 	}
 	data, err := appData(cmd)
 	if err != nil {
@@ -78,7 +79,7 @@ func runApp(cmd *cobra.Command, f appFlags) error {
 		if file, ok := cmd.InOrStdin().(*os.File); ok && xterm.IsTerminal(file.Fd()) && terminal(cmd.ErrOrStderr()) {
 			screen := connect.Screen{In: file, Out: cmd.ErrOrStderr()}
 			o.Passphrase = func(ctx context.Context) (gateway.Secret, error) {
-				return screen.Secret(ctx, "Passphrase of the stored credentials", "")
+				return screen.Secret(ctx, "Passphrase for the stored credentials", "")
 			}
 		}
 		d, err := app.DiagnoseFolder(cmd.Context(), o)
@@ -115,7 +116,7 @@ func runApp(cmd *cobra.Command, f appFlags) error {
 		stop()
 	} else {
 		openPage(cmd, f, a.Link())
-		fmt.Fprintln(stdout(cmd), "  It ends with Ctrl-C.")
+		fmt.Fprintln(stdout(cmd), "  Press Ctrl-C to stop.")
 	}
 	work.Wait()
 	if errors.Is(err, context.Canceled) {
@@ -124,81 +125,81 @@ func runApp(cmd *cobra.Command, f appFlags) error {
 	return errors.Join(err, ended)
 }
 
-// appData is the data folder of the app, which is not that of a server on this machine.
+// appData returns the data folder of the app, which differs from that of a server on this machine.
 func appData(cmd *cobra.Command) (string, error) {
 	if f := cmd.Flags().Lookup("data"); f != nil && f.Changed {
 		return filepath.Abs(f.Value.String())
 	}
 	data := config.DataFolder(config.FromOS()) // the server's other settings say nothing here, so a wrong one is no matter either
 	if data == "" {
-		return "", errors.New("there is no home directory: name the data folder with --data")
+		return "", errors.New("no home directory found: pass the data folder with --data")
 	}
 	return filepath.Abs(filepath.Join(data, "app"))
 }
 
-// hostKey takes the key from the descriptor that a host program names.
+// hostKey reads the vault key from the file descriptor that a host program passes.
 func hostKey(cmd *cobra.Command, f appFlags) (gateway.Secret, error) {
 	fd := f.keyFD
 	if text := os.Getenv(keyFDName); fd < 0 && text != "" {
 		n, err := strconv.Atoi(text)
 		if err != nil {
-			return gateway.Secret{}, fmt.Errorf("%s is to be the number of a file descriptor", keyFDName)
+			return gateway.Secret{}, fmt.Errorf("%s=%q is not a file descriptor number", keyFDName, text)
 		}
 		fd = n
 	} else if fd < 0 {
 		if cmd.Flags().Changed("key-fd") {
-			return gateway.Secret{}, misuse(cmd, "--key-fd is to be the number of a file descriptor")
+			return gateway.Secret{}, misuse(cmd, "--key-fd %d is not a file descriptor number", fd)
 		}
 		return gateway.Secret{}, nil
 	}
 	return vault.KeyFrom(fd)
 }
 
-// appLog goes to standard error, and to a file where the terminal is the chat's.
+// appLog logs to standard error, or to a file while the chat uses the terminal.
 func appLog(cmd *cobra.Command, data string, toFile bool) (*slog.Logger, func(), error) {
 	w, end := cmd.ErrOrStderr(), func() {}
 	level := slog.LevelWarn
 	if toFile {
 		if err := os.MkdirAll(data, 0o700); err != nil {
-			return nil, nil, fmt.Errorf("the data folder cannot be made: %w; name another one with --data", err)
+			return nil, nil, fmt.Errorf("create the data folder: %w (use another one with --data)", err)
 		}
 		file, err := os.OpenFile(filepath.Join(data, "app.log"), os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
 		if err != nil {
-			return nil, nil, fmt.Errorf("the log cannot be written: %w", err)
+			return nil, nil, fmt.Errorf("open the log file: %w", err)
 		}
 		w, end, level = file, func() { _ = file.Close() }, slog.LevelInfo
 	}
 	return slog.New(slog.NewTextHandler(w, &slog.HandlerOptions{Level: level})), end, nil
 }
 
-// openPage has the browser open the page, or says how a person does.
+// openPage opens the page in the browser, or prints its link.
 func openPage(cmd *cobra.Command, f appFlags, link string) {
 	out := stdout(cmd)
 	if !f.noBrowser {
 		if app.OpenBrowser(link) == nil {
-			fmt.Fprintln(out, "  The page opens in your browser.")
+			fmt.Fprintln(out, "  Opening the page in your browser.")
 			return
 		}
-		fmt.Fprintln(out, "  No browser could be opened.")
+		fmt.Fprintln(out, "  Could not open a browser.")
 	}
-	fmt.Fprintf(out, "  Open this in a browser of this machine within two minutes; it is good once:\n\n    %s\n\n  A new one is made by starting hermes-mobile app again, while this one runs.\n", link)
+	fmt.Fprintf(out, "  Open this link in a browser on this machine. It works once, for two minutes:\n\n    %s\n\n  For a new link, run hermes-mobile app again while this one is running.\n", link)
 }
 
-// openRunning opens the page of the app that runs already.
+// openRunning opens the page of an app that is already running.
 func openRunning(cmd *cobra.Command, f appFlags, data string) error {
 	if f.terminal {
-		return hint(errors.New("the app is running on this data folder already"), "end it first, or chat in its page: hermes-mobile app")
+		return hint(errors.New("the app is already running on data folder "+data), "stop it first, or chat in its page: hermes-mobile app")
 	}
 	link, err := app.Running(cmd.Context(), data)
 	if err != nil {
 		return err
 	}
-	fmt.Fprintln(cmd.OutOrStdout(), "  The app is running already.")
+	fmt.Fprintln(cmd.OutOrStdout(), "  The app is already running.")
 	openPage(cmd, f, link)
 	return nil
 }
 
-// appTerminal is the app in this terminal: the setup where it is needed, and then the chat.
+// appTerminal runs the app in this terminal: it connects the gateway if needed, then starts the chat.
 func appTerminal(ctx context.Context, cmd *cobra.Command, a *app.App, data string, again bool) error {
 	in, out := cmd.InOrStdin(), stdout(cmd)
 	person := connect.Person(connect.Screen{In: in, Out: out})

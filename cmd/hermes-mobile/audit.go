@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/url"
@@ -18,10 +19,10 @@ import (
 	"hermes-mobile/internal/server"
 )
 
-// auditLimit is how many entries are shown where neither --since nor --limit says.
+// auditLimit is the default of --limit without --since.
 const auditLimit = 100
 
-// followEvery is how often --follow asks for new entries.
+// followEvery is the polling interval of --follow.
 const followEvery = time.Second
 
 func auditCommand() *cobra.Command {
@@ -30,12 +31,22 @@ func auditCommand() *cobra.Command {
 	var follow bool
 	cmd := &cobra.Command{
 		Use:   "audit",
-		Short: "Show who changed what: pairings, revocations, tokens, logins",
-		Long: `Show the audit log: what the owner did over the command line and in the admin UI, what pairing codes were used for, and what
-new devices did. Each entry says who acted, from where, what was done and to what. The newest is at the bottom.
+		Short: "Show the audit log: pairings, revocations, tokens, logins",
+		Long: `Show the audit log: changes made on the command line and in the admin UI, uses of pairing codes, and
+first connections of devices. Each entry shows who acted, from where, the action, and its subject. The
+newest entry comes last.
 
-WHO is socket (a command on the server's machine), admin (the admin UI), code (whoever used a pairing code), device:ID, user:ID,
-stranger (somebody who was not let in), or server. Without --since and --limit the newest ` + strconv.Itoa(auditLimit) + ` entries are shown.`,
+WHO is one of:
+
+  socket     a command on the server's machine
+  admin      the admin UI
+  code       whoever used a pairing code
+  device:ID  a device
+  user:ID    a user
+  stranger   somebody whom the server rejected
+  server     the server itself
+
+Without --since and --limit, the command shows the newest ` + strconv.Itoa(auditLimit) + ` entries.`,
 		Example: `  hermes-mobile audit
   hermes-mobile audit --since 24h --action 'device.*'
   hermes-mobile audit --json --limit 0 > audit.jsonl
@@ -43,10 +54,10 @@ stranger (somebody who was not let in), or server. Without --since and --limit t
 		Args: takes(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if limit < 0 {
-				return misuse(cmd, "--limit takes a number from 0, which means all")
+				return misuse(cmd, "--limit %d: use 0 for all entries, or a positive number", limit)
 			}
 			if action != "" && !strings.Contains(action, "*") && !audit.Known(action) {
-				return misuse(cmd, "--action %s: there is no such action; known are %s, and * stands for anything", action, strings.Join(actionNames(), ", "))
+				return misuse(cmd, "--action %s: unknown action; use one of %s, or a pattern with *", action, strings.Join(actionNames(), ", "))
 			}
 			q := url.Values{"action": {action}, "device": {device}}
 			if since != "" {
@@ -68,12 +79,12 @@ stranger (somebody who was not let in), or server. Without --since and --limit t
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&since, "since", "", "only entries from this `time` on: 30m, 24h, 7d, 2026-01-31, or \"2026-01-31 12:00\"")
-	f.StringVar(&action, "action", "", "only this `action`, or several such as 'device.*'")
-	f.StringVar(&device, "device", "", "only what this `device` did, or what was done to it")
-	f.IntVar(&limit, "limit", auditLimit, "`number` of entries at most, the newest ones; 0 means all")
-	f.BoolVarP(&follow, "follow", "f", false, "go on and show new entries as they come, until Ctrl-C")
-	f.Bool("json", false, "print JSON lines: one object for each entry")
+	f.StringVar(&since, "since", "", "show entries since this `time`: 30m, 24h, 7d, 2026-01-31, or \"2026-01-31 12:00\"")
+	f.StringVar(&action, "action", "", "show only this `action`, or a pattern such as 'device.*'")
+	f.StringVar(&device, "device", "", "show only entries by or about this `device`")
+	f.IntVar(&limit, "limit", auditLimit, "show at most this `number` of entries, the newest ones (0 for all)")
+	f.BoolVarP(&follow, "follow", "f", false, "keep showing new entries until Ctrl-C")
+	f.Bool("json", false, "print one JSON object per line")
 	_ = cmd.RegisterFlagCompletionFunc("action", cobra.FixedCompletions(actionNames(), cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }
@@ -85,7 +96,7 @@ func actionNames() (names []string) {
 	return names
 }
 
-// parseSince reads a time that is given by how long ago it was, or as a date in this machine's time zone.
+// parseSince parses an age such as 24h, or a date in the local time zone.
 func parseSince(text string, now time.Time) (time.Time, error) {
 	for _, layout := range []string{time.DateOnly, "2006-01-02 15:04", time.DateTime, "2006-01-02T15:04", time.RFC3339} {
 		if at, err := time.ParseInLocation(layout, text, time.Local); err == nil {
@@ -99,15 +110,15 @@ func parseSince(text string, now time.Time) (time.Time, error) {
 		ago = time.Duration(n) * 24 * time.Hour
 	}
 	if err != nil || ago < 0 {
-		return time.Time{}, fmt.Errorf("it takes how long ago, such as 30m, 24h or 7d, or a date such as 2026-01-31")
+		return time.Time{}, errors.New("use an age such as 30m, 24h, or 7d, or a date such as 2026-01-31")
 	}
 	return now.Add(-ago), nil
 }
 
-// auditOutput writes entries, each given as its JSON line and decoded. first: nothing was written before.
+// auditOutput writes entries, each given as its JSON line and decoded. first is true for the first batch.
 type auditOutput func(lines [][]byte, entries []server.AuditEntry, first bool) error
 
-// showAudit writes the entries that a query selects and, with follow, those that come later.
+// showAudit writes the entries that a query selects. With follow it keeps polling for new ones.
 func showAudit(cmd *cobra.Command, q url.Values, follow bool, write auditOutput) error {
 	c, err := running(cmd)
 	if err != nil {
@@ -124,7 +135,7 @@ func showAudit(cmd *cobra.Command, q url.Values, follow bool, write auditOutput)
 		err := c.Lines(ctx, "/audit/export?"+q.Encode(), func(line []byte) error {
 			var e server.AuditEntry
 			if err := json.Unmarshal(line, &e); err != nil {
-				return fmt.Errorf("read an entry of the audit log: %w", err)
+				return fmt.Errorf("decode an audit log entry: %w", err)
 			}
 			lines, entries = append(lines, bytes.Clone(line)), append(entries, e)
 			q.Set("after", strconv.FormatInt(e.Number, 10))
@@ -151,7 +162,7 @@ func showAudit(cmd *cobra.Command, q url.Values, follow bool, write auditOutput)
 	}
 }
 
-// pause waits, and reports false where ctx ends before.
+// pause waits for d and returns true, or returns false when ctx ends first.
 func pause(ctx context.Context, d time.Duration) bool {
 	t := time.NewTimer(d)
 	defer t.Stop()
@@ -163,7 +174,7 @@ func pause(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// auditLines writes JSON lines as the server gave them.
+// auditLines writes the server's JSON lines unchanged.
 func auditLines(w io.Writer) auditOutput {
 	return func(lines [][]byte, _ []server.AuditEntry, _ bool) error {
 		if len(lines) == 0 {
@@ -174,14 +185,14 @@ func auditLines(w io.Writer) auditOutput {
 	}
 }
 
-// auditRows writes a table. Columns grow with what comes and keep their width for what follows.
+// auditRows writes a table. Columns grow as wider cells arrive and keep that width.
 func auditRows(w io.Writer) auditOutput {
 	head := []string{"TIME", "WHO", "FROM", "ACTION", "SUBJECT", "DETAIL"}
 	widths := make([]int, len(head))
 	return func(_ [][]byte, entries []server.AuditEntry, first bool) error {
 		if len(entries) == 0 {
 			if first {
-				_, err := io.WriteString(w, "The audit log has no such entries.\n")
+				_, err := io.WriteString(w, "No matching entries in the audit log.\n")
 				return err
 			}
 			return nil

@@ -13,12 +13,14 @@ import (
 func backupCommand() *cobra.Command {
 	return jsonFlag(&cobra.Command{
 		Use:   "backup FILE",
-		Short: "Write a consistent copy of the database while the server runs",
-		Long: `Write a consistent copy of the database to a file that does not exist yet, while the server goes on.
+		Short: "Back up the database while the server is running",
+		Long: `Write a consistent copy of the database to a new file, while the server keeps running.
 
-The copy holds devices, messages that wait, and open cards. The files that messages refer to, the tokens and the settings
-are ordinary files in the data folder beside it. To go back to a copy stop the server, put the copy in the place of
-hermes-mobile.db, delete hermes-mobile.db-wal and hermes-mobile.db-shm, and start the server again.`,
+The backup contains devices, queued messages, and open cards. Media files, tokens, and settings are
+ordinary files in the data folder: copy them separately.
+
+To restore a backup, stop the server, replace hermes-mobile.db with the backup, delete
+hermes-mobile.db-wal and hermes-mobile.db-shm, and start the server again.`,
 		Example: `  hermes-mobile backup hermes-mobile-monday.db`,
 		Args:    takes("FILE"),
 		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
@@ -32,7 +34,7 @@ hermes-mobile.db, delete hermes-mobile.db-wal and hermes-mobile.db-shm, and star
 			if _, err := post[any](cmd.Context(), cmd, "/backup", server.Command{Path: path}); err != nil {
 				return err
 			}
-			return show(cmd, map[string]string{"file": path}, func(w io.Writer) { fmt.Fprintf(w, "written to %s\n", clean(path)) })
+			return show(cmd, map[string]string{"file": path}, func(w io.Writer) { fmt.Fprintf(w, "Wrote the backup to %s\n", clean(path)) })
 		},
 	})
 }

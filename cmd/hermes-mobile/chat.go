@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -32,12 +33,15 @@ func chatCommand() *cobra.Command {
 	var f chatFlags
 	cmd := &cobra.Command{
 		Use:   "chat [ADDRESS|LINK]",
-		Short: "Talk to the agent from this terminal",
-		Long: `Talk to the agent from this terminal. Without an argument it joins the server that runs on this machine, and pairs itself.
-With a link of "hermes-mobile pair" it redeems the one-time code in it; with an address it needs --token-file or --pair once.
-Which certificate the server must have is in the link too, and is kept.
+		Short: "Chat with the agent in this terminal",
+		Long: `Chat with the agent in this terminal.
 
-Where input or output is no terminal it reads a message from each line and prints the replies as text.`,
+Without an argument, the command connects to the server on this machine and pairs itself. With a link
+from "hermes-mobile pair", it uses the pairing code in the link and pins the server's certificate. With
+an address, pass --token-file or --pair the first time.
+
+If standard input or output is not a terminal, the command sends each input line as a message and
+prints the replies as text.`,
 		Example: `  hermes-mobile chat
   hermes-mobile chat 'https://agent.example.com/#pair=7KQ4-M2XD'
   hermes-mobile chat wss://agent.example.com/ws --token-file token.txt
@@ -51,14 +55,14 @@ Where input or output is no terminal it reads a message from each line and print
 			return talk(cmd, target, f)
 		},
 	}
-	cmd.Flags().StringVar(&f.tokenFile, "token-file", "", "file that holds the app token; - reads it from the standard input's first line")
-	cmd.Flags().StringVar(&f.pair, "pair", "", "one-time code of hermes-mobile pair")
-	cmd.Flags().StringVar(&f.name, "name", "", "name of this device for display (default: the machine's name)")
-	cmd.Flags().StringVar(&f.save, "save", "", "folder for received files (default: hermes in the Downloads folder)")
-	cmd.Flags().StringVar(&f.fingerprint, "fingerprint", "", "SHA-256 of the server's certificate or of its authority, as hermes-mobile status shows it there (default: from the link)")
-	cmd.Flags().BoolVar(&f.plain, "plain", false, "line mode, also on a terminal")
-	cmd.Flags().BoolVar(&f.noColor, "no-color", false, "no colours")
-	cmd.Flags().BoolVar(&f.mouse, "mouse", false, "let the mouse wheel scroll")
+	cmd.Flags().StringVar(&f.tokenFile, "token-file", "", "`file` with an app token; - reads the first line of standard input")
+	cmd.Flags().StringVar(&f.pair, "pair", "", "pairing `code` from hermes-mobile pair")
+	cmd.Flags().StringVar(&f.name, "name", "", "display `name` of this device (default: the host name)")
+	cmd.Flags().StringVar(&f.save, "save", "", "`folder` for received files (default: hermes in the Downloads folder)")
+	cmd.Flags().StringVar(&f.fingerprint, "fingerprint", "", "`SHA-256` fingerprint of the server's certificate or its CA, as hermes-mobile status shows it (default: from the link)")
+	cmd.Flags().BoolVar(&f.plain, "plain", false, "use line mode even in a terminal")
+	cmd.Flags().BoolVar(&f.noColor, "no-color", false, "disable colors")
+	cmd.Flags().BoolVar(&f.mouse, "mouse", false, "scroll with the mouse wheel")
 	return cmd
 }
 
@@ -113,14 +117,14 @@ func talk(cmd *cobra.Command, target string, f chatFlags) error {
 	return err
 }
 
-// here aims at the server on this machine, whose certificate is known from itself.
+// here configures a connection to the server on this machine, which reports its own certificate.
 func here(c *device.Config, st server.Status) error {
 	c.URL = st.Address
 	switch {
 	case c.Fingerprint != "" || st.TLS.Mode == cert.Off:
 	case st.TLS.Fingerprint != "":
 		c.Fingerprint = st.TLS.Fingerprint
-	case st.Local != "": // the certificate is for a name that this machine need not know
+	case st.Local != "": // this machine may not resolve the certificate's name
 		u, err := url.Parse(st.Address)
 		if err != nil {
 			return err
@@ -132,7 +136,7 @@ func here(c *device.Config, st server.Status) error {
 	return nil
 }
 
-// pin keeps the fingerprint that a link had, for the next time.
+// pin stores the fingerprint from a link, and returns the stored one if there is none.
 func pin(dir, given string) (string, error) {
 	path := filepath.Join(dir, "fingerprint")
 	if given == "" {
@@ -145,15 +149,15 @@ func pin(dir, given string) (string, error) {
 	return given, atomicfile.Replace(path, []byte(given+"\n"), atomicfile.Options{})
 }
 
-// aim takes an address, or a link of `pair` with its code in the fragment.
+// aim configures a connection to an address, or to a link from "pair" with its code in the fragment.
 func aim(c *device.Config, target string) error {
 	u, err := url.Parse(target)
 	if err != nil || u.Host == "" {
-		return fmt.Errorf("%q is no address: give one such as wss://agent.example.com/ws, or the link that hermes-mobile pair prints", clean(target))
+		return fmt.Errorf("invalid address %q: use an address such as wss://agent.example.com/ws, or the link from hermes-mobile pair", clean(target))
 	}
 	fragment, err := url.ParseQuery(u.Fragment)
 	if err != nil {
-		return fmt.Errorf("the link is damaged after its #: %w", err)
+		return fmt.Errorf("invalid link: cannot parse the part after #: %w", err)
 	}
 	u.Fragment, u.RawFragment = "", ""
 	if code := fragment.Get("pair"); code != "" {
@@ -171,7 +175,7 @@ func aim(c *device.Config, target string) error {
 	return nil
 }
 
-// place names the folder in which a conversation's state is kept.
+// place returns the name of the folder that stores a conversation's state.
 func place(address, target string) string {
 	if target == "" {
 		return "here"
@@ -189,7 +193,7 @@ func place(address, target string) string {
 	return host + "-" + hex.EncodeToString(sum[:4])
 }
 
-// ownID is the device id of this terminal: made once, and the same for ever.
+// ownID returns the device id of this terminal, which it creates the first time.
 func ownID(dir string) (string, error) {
 	path := filepath.Join(dir, "device-id")
 	if text, err := os.ReadFile(path); err == nil {
@@ -220,11 +224,15 @@ func readToken(path string) (string, error) {
 	if token := strings.TrimSpace(line); token != "" {
 		return token, nil
 	}
-	return "", fmt.Errorf("no token in %s: %w", path, errors.Join(err))
+	if err != nil && !errors.Is(err, io.EOF) {
+		return "", fmt.Errorf("read the token from %s: %w", path, err)
+	}
+	return "", fmt.Errorf("%s: the first line holds no token", path)
 }
 
-// credentials makes sure there is something to be let in by. On this machine the owner's terminal pairs itself.
-func credentials(ctx context.Context, c *device.Config, store *device.FileStore, target, data string) error {
+// credentials makes sure that c has a token or a pairing code. On the server's own machine, the terminal
+// pairs itself.
+func credentials(ctx context.Context, c *device.Config, store device.Store, target, data string) error {
 	if c.Token != "" || c.PairCode != "" {
 		return nil
 	}
@@ -236,8 +244,8 @@ func credentials(ctx context.Context, c *device.Config, store *device.FileStore,
 		return nil
 	}
 	if target != "" {
-		return &hinted{errors.New("this terminal has no token for that server yet"),
-			"get a one-time code there with hermes-mobile pair and give it with --pair, or use --token-file"}
+		return &hinted{errors.New("this terminal has no token for this server yet"),
+			"run hermes-mobile pair on the server and pass its code with --pair, or use --token-file"}
 	}
 	var inv server.Invitation
 	if err := server.NewClient(data).Post(ctx, "/pair", server.Command{}, &inv); err != nil {

@@ -22,12 +22,14 @@ func deliverCommand() *cobra.Command {
 	var file string
 	cmd := jsonFlag(&cobra.Command{
 		Use:   "deliver --to DEVICE (--text TEXT | --file FILE)",
-		Short: "Send a text or a file to a device, as a scheduled job would",
-		Long: `Send a text or a file to a device. It waits for a device that is away, unless --require-live is given or the server runs
-with MOBILE_OFFLINE_DELIVERY=reject. "home" is the device that sent /sethome, or that "hermes-mobile home set" named.`,
+		Short: "Send a text or a file to a device",
+		Long: `Send a text or a file to a device, as a scheduled job does. The server queues it while the device is
+offline, unless you pass --require-live or set MOBILE_OFFLINE_DELIVERY=reject.
+
+"home" is the home channel: the device that sent /sethome or that you chose with "hermes-mobile home set".`,
 		Example: `  hermes-mobile deliver --to home --text "The laundry is done"
   df -h | hermes-mobile deliver --to tel-1 --text -
-  hermes-mobile deliver --to tel-1 --file report.pdf --text "As asked" --id report-2026-05`,
+  hermes-mobile deliver --to tel-1 --file report.pdf --text "Your report" --id report-2026-05`,
 		Args: takes(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := fill(cmd, &f, file); err != nil {
@@ -38,9 +40,9 @@ with MOBILE_OFFLINE_DELIVERY=reject. "home" is the device that sent /sethome, or
 				if refused := (*server.Refused)(nil); errors.As(err, &refused) {
 					switch frame.Code(refused.Code) {
 					case frame.DeviceOffline:
-						err = hint(err, "see the devices with: hermes-mobile devices list, and the home channel with: hermes-mobile home")
+						err = hint(err, "list devices with: hermes-mobile devices list; show the home channel with: hermes-mobile home")
 					case frame.NoSpace:
-						err = hint(err, "see what is used with: hermes-mobile status")
+						err = hint(err, "check the storage with: hermes-mobile status")
 					}
 				}
 				return err
@@ -52,45 +54,45 @@ with MOBILE_OFFLINE_DELIVERY=reject. "home" is the device that sent /sethome, or
 			return show(cmd, result, func(w io.Writer) {
 				to := clean(d.Device)
 				if f.To == "home" {
-					to = "home: " + to
+					to += " (home channel)"
 				}
 				if d.Queued {
-					fmt.Fprintf(w, "kept for %s, which is away\n", to)
+					fmt.Fprintf(w, "Queued for %s, which is offline\n", to)
 					return
 				}
-				fmt.Fprintf(w, "sent to %s\n", to)
+				fmt.Fprintf(w, "Sent to %s\n", to)
 			})
 		},
 	})
-	cmd.Flags().StringVar(&f.To, "to", "", "`device` id, mobile:<device id>, or home")
-	cmd.Flags().StringVar(&f.Text, "text", "", "`text` of the message, or caption of the file; - reads it from standard input")
+	cmd.Flags().StringVar(&f.To, "to", "", "`device` id, mobile:ID, or home")
+	cmd.Flags().StringVar(&f.Text, "text", "", "`text` of the message, or caption of the file; - reads standard input")
 	cmd.Flags().StringVar(&file, "file", "", "`file` to send")
-	cmd.Flags().StringVar(&f.ID, "id", "", "`id` of the delivery: within 24 hours the same one is made once")
-	cmd.Flags().BoolVar(&f.RequireLive, "require-live", false, "fail if the device is not connected now")
+	cmd.Flags().StringVar(&f.ID, "id", "", "delivery `id`: the server delivers the same id once within 24 hours")
+	cmd.Flags().BoolVar(&f.RequireLive, "require-live", false, "fail if the device is offline")
 	_ = cmd.MarkFlagFilename("file")
 	return cmd
 }
 
-// largestFile is what fits a request to the running server, in base64.
+// largestFile is the largest file that fits into a request to the running server, in base64.
 const largestFile = 47 << 20
 
-// fill completes the delivery by what the flags name, and checks it as the server checks what comes over the network.
+// fill reads the text and the file, and checks the delivery as the server checks frames from the network.
 func fill(cmd *cobra.Command, f *frame.Deliver, file string) error {
 	if f.To == "" {
-		return misuse(cmd, "--to is missing")
+		return misuse(cmd, "missing flag: --to")
 	}
 	if f.Text == "-" {
 		text, err := io.ReadAll(io.LimitReader(plaintext.Reader(cmd.InOrStdin()), frame.MaxText+2))
 		if err != nil {
-			return fmt.Errorf("read the text: %w", err)
+			return fmt.Errorf("read the text from standard input: %w", err)
 		}
 		f.Text = strings.TrimSuffix(string(text), "\n")
 		if f.Text == "" && file == "" {
-			return errors.New("there is no text on standard input")
+			return errors.New("no text on standard input")
 		}
 	}
 	if f.Text == "" && file == "" {
-		return misuse(cmd, "--text or --file is missing")
+		return misuse(cmd, "missing flag: --text or --file")
 	}
 	check := *f
 	if file != "" {
@@ -113,11 +115,13 @@ func attach(f *frame.Deliver, path string) error {
 	if err != nil {
 		return term.Unreadable(path, err)
 	}
-	if info.Size() == 0 || !info.Mode().IsRegular() {
-		return fmt.Errorf("%s is not a file with something in it", path)
-	}
-	if info.Size() > largestFile {
-		return fmt.Errorf("%s is larger than %d MiB, which a delivery cannot be", path, largestFile>>20)
+	switch {
+	case !info.Mode().IsRegular():
+		return fmt.Errorf("%s: not a regular file", path)
+	case info.Size() == 0:
+		return fmt.Errorf("%s: file is empty", path)
+	case info.Size() > largestFile:
+		return fmt.Errorf("%s: file exceeds the %d MiB limit", path, largestFile>>20)
 	}
 	if f.Data, err = os.ReadFile(path); err != nil {
 		return term.Unreadable(path, err)

@@ -20,26 +20,26 @@ func deliveriesCommand() *cobra.Command {
 	var limit int
 	cmd := jsonFlag(&cobra.Command{
 		Use:   "deliveries",
-		Short: "Show what became of scheduled messages and deliveries",
-		Long: `Show what became of the results of scheduled jobs and of what was sent with "deliver", the newest first. A delivery is
+		Short: "List deliveries and results of scheduled jobs, with their state",
+		Long: `List the results of scheduled jobs and the messages sent with "deliver", newest first. A delivery is:
 
-  queued     kept for the device, which is away
-  sent       written to the device's connection; it has not said that it has it
-  delivered  the device has said that it has it
-  seen       the device has said that a person was shown it
-  expired    dropped, because the device did not come in time
+  queued     waiting for the device, which is offline
+  sent       written to the device's connection, not acknowledged yet
+  delivered  acknowledged by the device
+  seen       shown to the user
+  expired    dropped because the device did not connect in time
 
-Not every app says that it has something, or that it was seen. Records are kept for 30 days.`,
+Not every app acknowledges deliveries or reports them as seen. Records are kept for 30 days.`,
 		Example: `  hermes-mobile deliveries
   hermes-mobile deliveries --device tel-1 --state queued
   hermes-mobile deliveries --json | jq -r '.[] | select(.job).state'`,
 		Args: takes(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if state != "" && !slices.Contains(hub.DeliveryStates, state) {
-				return misuse(cmd, "--state takes one of %s", strings.Join(hub.DeliveryStates, ", "))
+				return misuse(cmd, "--state %s: use one of %s", state, strings.Join(hub.DeliveryStates, ", "))
 			}
 			if limit < 1 {
-				return misuse(cmd, "--limit takes a number from 1")
+				return misuse(cmd, "--limit %d: use a positive number", limit)
 			}
 			q := url.Values{"device": {strings.TrimPrefix(device, frame.SessionPrefix)}, "state": {state}, "limit": {strconv.Itoa(limit)}}
 			list, err := get[[]hub.DeliveryInfo](cmd.Context(), cmd, "/deliveries?"+q.Encode())
@@ -49,9 +49,9 @@ Not every app says that it has something, or that it was seen. Records are kept 
 			return show(cmd, list, func(w io.Writer) { listDeliveries(w, list) })
 		},
 	})
-	cmd.Flags().StringVar(&device, "device", "", "only those to this `device`")
-	cmd.Flags().StringVar(&state, "state", "", "only those in this `state`: "+strings.Join(hub.DeliveryStates, ", "))
-	cmd.Flags().IntVar(&limit, "limit", 50, "`number` of deliveries at most")
+	cmd.Flags().StringVar(&device, "device", "", "show only deliveries to this `device`")
+	cmd.Flags().StringVar(&state, "state", "", "show only this `state`: "+strings.Join(hub.DeliveryStates, ", "))
+	cmd.Flags().IntVar(&limit, "limit", 50, "show at most this `number` of deliveries")
 	_ = cmd.RegisterFlagCompletionFunc("state", cobra.FixedCompletions(hub.DeliveryStates, cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }
@@ -74,7 +74,7 @@ func listDeliveries(w io.Writer, list []hub.DeliveryInfo) {
 	})
 }
 
-// deliveryOrigin says where a delivery came from.
+// deliveryOrigin describes the sender of a delivery.
 func deliveryOrigin(d hub.DeliveryInfo) string {
 	what := "from " + d.Sender
 	if d.Source == frame.SourceCron {

@@ -12,8 +12,8 @@ import (
 )
 
 func devicesCommand() *cobra.Command {
-	// act is a command that has something done with one device.
-	act := func(path, done string, cmd *cobra.Command, names ...string) *cobra.Command {
+	// act completes a command that makes the server do one thing to one device.
+	act := func(path, done, says string, cmd *cobra.Command, names ...string) *cobra.Command {
 		cmd.Args = takes(names...)
 		cmd.RunE = func(cmd *cobra.Command, args []string) error {
 			in := server.Command{ID: args[0]}
@@ -23,48 +23,56 @@ func devicesCommand() *cobra.Command {
 			if _, err := post[any](cmd.Context(), cmd, path, in); err != nil {
 				return err
 			}
-			return show(cmd, map[string]string{"device": args[0], "done": done}, func(w io.Writer) { fmt.Fprintf(w, "%s %s\n", done, clean(args[0])) })
+			return show(cmd, map[string]string{"device": args[0], "done": done}, func(w io.Writer) { fmt.Fprintf(w, says+"\n", clean(args[0])) })
 		}
 		return jsonFlag(cmd)
 	}
-	return group(&cobra.Command{Use: "devices", Short: "List, rename, limit, share, unbind and revoke devices, replace their tokens",
+	return group(&cobra.Command{Use: "devices", Short: "Manage devices: list, rename, restrict, join, unbind, rotate tokens, revoke",
 		Example: `  hermes-mobile devices list
   hermes-mobile devices revoke tel-1`},
-		jsonFlag(&cobra.Command{Use: "list", Short: "List all devices, the last seen first", Args: takes(), RunE: listDevices,
+		jsonFlag(&cobra.Command{Use: "list", Short: "List all devices, most recently seen first", Args: takes(), RunE: listDevices,
 			Example: `  hermes-mobile devices list
   hermes-mobile devices list --json | jq -r '.[] | select(.connected).id'`}),
-		act("/devices/rename", "renamed", &cobra.Command{Use: "rename ID NAME", Short: "Give a device another name for display",
+		act("/devices/rename", "renamed", "Renamed %s", &cobra.Command{Use: "rename ID NAME", Short: "Change the display name of a device",
 			Example: `  hermes-mobile devices rename tel-1 "Anna's phone"`}, "ID", "NAME"),
 		rightsCommand(),
-		act("/devices/join", "joined", &cobra.Command{Use: "join ID CONVERSATION", Short: "Let a device take part in the conversation of another one of its user",
-			Long: `Let a device take part in the conversation of another device of the same user, which CONVERSATION names. From then on both
-get all messages, replies and question cards; the first answer to a card counts. Its own conversation rests until "devices leave".
-The user's other devices are told, and for a minute the device may not answer question cards.`,
+		act("/devices/join", "joined", "%s joined the conversation", &cobra.Command{Use: "join ID CONVERSATION", Short: "Let a device join the conversation of another device of its user",
+			Long: `Let a device join the conversation of another device of the same user. CONVERSATION is the id of the
+other device. Both then receive all messages, replies, and question cards. The first answer to a card
+counts. The device's own conversation pauses until "devices leave".
+
+The server notifies the user's other devices, and the device can't answer cards for one minute.`,
 			Example: `  hermes-mobile devices join tab-1 tel-1`}, "ID", "CONVERSATION"),
-		act("/devices/leave", "left", &cobra.Command{Use: "leave ID", Short: "Give a device its own conversation again",
+		act("/devices/leave", "left", "%s left the conversation and has its own again", &cobra.Command{Use: "leave ID", Short: "Return a device to its own conversation",
 			Example: `  hermes-mobile devices leave tab-1`}, "ID"),
-		act("/devices/unbind", "unbound", &cobra.Command{Use: "unbind ID", Short: "Let a device come with another token, or come back after it was revoked",
-			Long: `Forget the token that a device is bound to, its user, and that it was revoked. A user of whom it was the only device is not
-approved any more. The device comes back as the user it had: paired with a code it is approved, and what waits for it comes; with an
-app token it asks for approval anew, and what waited is gone. Only a code that names another user gives the id to somebody else.
-What the agent itself remembers of the conversation stays: start it anew with /new.`,
+		act("/devices/unbind", "unbound", "Unbound %s", &cobra.Command{Use: "unbind ID", Short: "Let a device connect with a new token, or after it was revoked",
+			Long: `Clear the token, the user, and the revocation of a device, so that it can connect again. If it was the
+user's only device, the user loses the approval.
+
+A device that pairs with a pairing code is approved as the same user and gets its queued messages. A
+device that connects with an app token needs a new approval and loses its queued messages. Only a
+pairing code for another user gives the device id to that user.
+
+The agent keeps its memory of the conversation. Send /new to start a new one.`,
 			Example: `  hermes-mobile devices unbind tel-1`}, "ID"),
 		rotateCommand(),
-		act("/devices/revoke", "revoked", &cobra.Command{Use: "revoke ID", Short: "Shut a device out: a phone that was lost, say",
-			Long: `Close a device's connection at once, drop what is kept for it and its own token, and refuse it until "devices unbind".
-The approval of its user stays, for the user's other devices: hermes-mobile pairing revoke takes that away.`,
+		act("/devices/revoke", "revoked", "Revoked %s", &cobra.Command{Use: "revoke ID", Short: "Revoke a device, such as a lost phone",
+			Long: `Close the device's connection, delete its queued messages and its own token, and reject it until
+"devices unbind". The user stays approved on other devices. To revoke the user, run
+"hermes-mobile pairing revoke".`,
 			Example: `  hermes-mobile devices revoke tel-1`}, "ID"))
 }
 
 func rotateCommand() *cobra.Command {
 	var life tokenLife
-	cmd := jsonFlag(&cobra.Command{Use: "rotate ID", Short: "Replace a device's own token by another one", Args: takes("ID"),
-		Long: `Replace the token that a paired device has of its own. The device gets the new one as soon as it connects, and the present
-one ends when the device says that it has stored it; "devices list" shows when that is still to come. With --expires the device's
-token ends after that time; without it, when it would have ended anyway.
+	cmd := jsonFlag(&cobra.Command{Use: "rotate ID", Short: "Replace the token of a paired device", Args: takes("ID"),
+		Long: `Replace the token of a paired device. The device gets the new token when it next connects. The old
+token stays valid until the device confirms that it stored the new one; "devices list" shows devices
+that have not yet. With --expires, the new token expires after that time. Without it, the expiry stays
+the same.
 
-If a stranger may have the token, revoke the device instead and pair it again: whoever connects first with the present token
-gets the new one.`,
+If somebody else may have the token, revoke the device and pair it again: whoever connects first with
+the old token gets the new one.`,
 		Example: `  hermes-mobile devices rotate tel-1
   hermes-mobile devices rotate tel-1 --expires 90d`,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -76,10 +84,10 @@ gets the new one.`,
 				return err
 			}
 			return show(cmd, map[string]string{"device": args[0], "done": "rotated"}, func(w io.Writer) {
-				fmt.Fprintf(w, "%s gets another token when it connects\n", clean(args[0]))
+				fmt.Fprintf(w, "%s gets a new token when it connects\n", clean(args[0]))
 			})
 		}})
-	cmd.Flags().Var(&life, "expires", "`time` after which the device's token expires, such as 30d or 12h, or never (default: as before)")
+	cmd.Flags().Var(&life, "expires", "expire the token after this `duration`, such as 30d or 12h, or never (default: keep the expiry)")
 	return cmd
 }
 
@@ -90,7 +98,7 @@ func listDevices(cmd *cobra.Command, _ []string) error {
 	}
 	return show(cmd, list, func(w io.Writer) {
 		if len(list) == 0 {
-			fmt.Fprintln(w, "No device has connected yet. Pair one with: hermes-mobile pair")
+			fmt.Fprintln(w, "No devices yet. Pair one with: hermes-mobile pair")
 			return
 		}
 		table(w, "DEVICE | NAME | USER | TOKEN | STATE | WAITING | LAST SEEN", func(row func(...any)) {
@@ -106,7 +114,7 @@ func listDevices(cmd *cobra.Command, _ []string) error {
 }
 
 func deviceState(d hub.DeviceInfo) string {
-	state := "away"
+	state := "offline"
 	switch {
 	case d.Revoked:
 		state = "revoked"
@@ -133,10 +141,10 @@ func deviceState(d hub.DeviceInfo) string {
 		state += ", token expired"
 	}
 	if d.Rotating {
-		state += ", gets another token when it connects"
+		state += ", gets a new token when it connects"
 	}
 	if d.AnswersAt != nil {
-		state += ", may answer from " + d.AnswersAt.Local().Format(time.TimeOnly)
+		state += ", may answer cards from " + d.AnswersAt.Local().Format(time.TimeOnly)
 	}
 	return state
 }

@@ -14,18 +14,20 @@ import (
 
 	"hermes-mobile/internal/doctor"
 	"hermes-mobile/internal/server"
+	"hermes-mobile/internal/shellquote"
 )
 
 func doctorCommand() *cobra.Command {
 	return jsonFlag(&cobra.Command{
 		Use:        "doctor",
 		SuggestFor: []string{"check", "diagnose", "health", "test"},
-		Short:      "Say what is wrong, and what to do about it",
-		Long: `Look at the server, its data folder, the Hermes of this machine and the connection between them, and at the public address as
-it is seen from here: certificate, proxy, WebSocket. It changes nothing. What only follows from something else is left out.
+		Short:      "Find problems and show how to fix them",
+		Long: `Check the server, its data folder, Hermes on this machine, and the connection between them. If a public
+address is set, check it from here: certificate, proxy, WebSocket. The command changes nothing. Issues
+caused by another issue are hidden.
 
-It ends with status 0 when nothing needs doing (a note may be there), 1 when there is an error or a warning. Every code is
-explained in doc/troubleshooting.md.`,
+The exit status is 1 if there is an error or a warning, and 0 otherwise. doc/troubleshooting.md explains
+every issue.`,
 		Example: `  hermes-mobile doctor
   hermes-mobile doctor --json | jq -r '.findings[].code'`,
 		Args: takes(),
@@ -33,10 +35,10 @@ explained in doc/troubleshooting.md.`,
 	})
 }
 
-// doctorPatience bounds the whole, also where the server hangs.
-const doctorPatience = time.Minute
+// doctorTimeout bounds the whole run, even if the server hangs.
+const doctorTimeout = time.Minute
 
-// errUnwell ends the command with status 1 where all has been said.
+// errUnwell makes the command exit with status 1 without another message.
 var errUnwell = errors.New("")
 
 func runDoctor(cmd *cobra.Command, _ []string) error {
@@ -50,13 +52,13 @@ func runDoctor(cmd *cobra.Command, _ []string) error {
 	return nil
 }
 
-// diagnose asks the server that runs and looks at the rest; without one it looks at all that can be seen.
+// diagnose asks the running server and checks the rest. Without a server it checks everything it can.
 func diagnose(cmd *cobra.Command) doctor.Report {
 	cfg, _, err := settings(cmd)
 	if err != nil {
 		return doctor.Conclude(doctor.SettingsRefused(err), nil)
 	}
-	ctx, cancel := context.WithTimeout(cmd.Context(), doctorPatience)
+	ctx, cancel := context.WithTimeout(cmd.Context(), doctorTimeout)
 	defer cancel()
 	client := server.NewClient(cfg.Data)
 	f := &doctor.Facts{Now: time.Now(), Config: cfg, Warnings: cfg.Warnings}
@@ -81,7 +83,7 @@ func diagnose(cmd *cobra.Command) doctor.Report {
 	}
 }
 
-// outside looks at the public address with a probe of the running server.
+// outside checks the public address with a probe of the running server.
 func outside(ctx context.Context, client *server.Client, f *doctor.Facts, found server.Diagnosis) {
 	if found.PublicURL == "" {
 		return
@@ -94,14 +96,14 @@ func outside(ctx context.Context, client *server.Client, f *doctor.Facts, found 
 	doctor.LookOutside(ctx, f, found.PublicURL, found.Path, &probe)
 }
 
-// printReport prints findings, and what was looked at.
+// printReport prints the issues and the list of what was checked.
 func printReport(cmd *cobra.Command, w io.Writer, r doctor.Report) {
 	printFindings(cmd, w, r.Findings)
 	if r.Well {
 		if len(r.Findings) > 0 {
 			fmt.Fprintln(w)
 		}
-		fmt.Fprintln(w, "All is well.")
+		fmt.Fprintln(w, "No problems found.")
 	}
 	if len(r.Checked) == 0 {
 		return
@@ -112,23 +114,23 @@ func printReport(cmd *cobra.Command, w io.Writer, r doctor.Report) {
 	}
 }
 
-// printFindings prints findings, a severity at a time: what is wrong, and what to do.
-// ours are commands of this program in a text.
+// ours matches the commands of this program in a text.
 var ours = regexp.MustCompile(`\bhermes-mobile (setup|serve|pair|pairing|status|doctor|devices|token|users|home|deliver|deliveries|backup)\b`)
 
-// inUse names the data folder in the commands of a remedy, where it is not the usual one: typed as they stand they would speak
-// to another server.
+// inUse adds the data folder to the commands of a fix if it is not the default one. Without it the
+// commands would talk to another server.
 func inUse(cmd *cobra.Command, text string) string {
-	data := os.Getenv("MOBILE_DATA") // the other terminal may not have it
+	data := os.Getenv("MOBILE_DATA") // another terminal may not have the variable
 	if f := cmd.Flags().Lookup("data"); f != nil && f.Changed {
 		data = f.Value.String()
 	}
 	if data == "" {
 		return text
 	}
-	return ours.ReplaceAllString(text, "hermes-mobile --data "+strings.ReplaceAll(shellWord(data), "$", "$$")+" $1")
+	return ours.ReplaceAllString(text, "hermes-mobile --data "+strings.ReplaceAll(shellquote.Word(data), "$", "$$")+" $1")
 }
 
+// printFindings prints the issues, grouped by severity: the problem, the fix, and where to read more.
 func printFindings(cmd *cobra.Command, w io.Writer, list []doctor.Finding) {
 	last := doctor.Severity("")
 	for _, f := range list {
@@ -137,7 +139,7 @@ func printFindings(cmd *cobra.Command, w io.Writer, list []doctor.Finding) {
 		}
 		last = f.Severity
 		fmt.Fprintf(w, "%-9s %s\n", f.Severity, clean(f.Text))
-		fmt.Fprintf(w, "%-9s %s\n", "  do", clean(inUse(cmd, f.Do)))
+		fmt.Fprintf(w, "%-9s %s\n", "  fix", clean(inUse(cmd, f.Do)))
 		fmt.Fprintf(w, "%-9s %s\n", "  see", f.See)
 	}
 }

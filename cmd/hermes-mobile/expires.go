@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// tokenLife is the value of --expires: a duration such as 12h, or a number of days such as 30d. The zero value is for ever.
+// tokenLife is the value of --expires: a duration such as 12h, or a number of days such as 30d. The zero
+// value means that the token never expires.
 type tokenLife struct {
 	of   time.Duration
 	text string
@@ -19,7 +20,7 @@ const (
 	longestLife  = 10 * 365 * 24 * time.Hour
 )
 
-var errLife = errors.New("give a time such as 12h or 30d, from one second to ten years, or never")
+var errLife = errors.New("use a duration such as 12h or 30d, from 1 second to 10 years, or never")
 
 // Set implements pflag.Value.
 func (l *tokenLife) Set(text string) error {
@@ -51,6 +52,6 @@ func (l *tokenLife) Set(text string) error {
 func (l *tokenLife) String() string { return l.text }
 
 // Type implements pflag.Value.
-func (l *tokenLife) Type() string { return "time" }
+func (l *tokenLife) Type() string { return "duration" }
 
 func (l *tokenLife) seconds() int64 { return int64(l.of / time.Second) }

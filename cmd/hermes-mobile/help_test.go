@@ -95,11 +95,3 @@ func TestClean(t *testing.T) {
 		}
 	}
 }
-
-func TestShellWord(t *testing.T) {
-	for in, want := range map[string]string{"/var/lib/x-1": "/var/lib/x-1", "a b": "'a b'", "it's": `'it'\''s'`, "": "''", "$x": "'$x'", "~/x": "'~/x'"} {
-		if got := shellWord(in); got != want {
-			t.Errorf("shellWord(%q) = %s, want %s", in, got, want)
-		}
-	}
-}

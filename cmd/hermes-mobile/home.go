@@ -21,15 +21,18 @@ func homeCommand() *cobra.Command {
 	var profile string
 	var dry bool
 	named := func(cmd *cobra.Command) *cobra.Command {
-		cmd.Flags().StringVar(&profile, "profile", "", "`name` of the Hermes profile (default: the one that serves the device)")
+		cmd.Flags().StringVar(&profile, "profile", "", "`name` of the Hermes profile (default: the one connected to the device)")
 		return jsonFlag(cmd)
 	}
 	set := named(&cobra.Command{
 		Use: "set DEVICE", Short: "Make a device the home channel", Args: takes("DEVICE"),
-		Long: `Make a device the home channel: of this server, for "hermes-mobile deliver --to home", and of the Hermes that serves the device,
-where that is on this machine. There it is one line in .env, and with the plug-in of "hermes-mobile setup" a few lines in
-config.yaml besides; all else in these files stays, a backup is kept beside each, and "home clear" or "setup --undo" takes them
-back. For a Hermes elsewhere it says what to write there.`,
+		Long: `Make a device the home channel of this server, for "hermes-mobile deliver --to home", and of the Hermes
+that the device talks to.
+
+If Hermes runs on this machine, the command writes one line to its .env. With the plugin from
+"hermes-mobile setup --plugin" it also writes a few lines to config.yaml. The rest of these files stays
+as it is, and the command keeps a backup of each. "home clear" or "setup --undo" reverts the change. If
+Hermes runs elsewhere, the command prints what to write there.`,
 		Example: `  hermes-mobile home set tel-1
   hermes-mobile home set tel-1 --print`,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -40,7 +43,7 @@ back. For a Hermes elsewhere it says what to write there.`,
 			return err
 		},
 	})
-	set.Flags().BoolVar(&dry, "print", false, "show what would be written, and change nothing")
+	set.Flags().BoolVar(&dry, "print", false, "show the changes without writing them")
 	showIt := func(cmd *cobra.Command, _ []string) error {
 		h, err := newHoming(cmd, profile)
 		if err == nil {
@@ -49,15 +52,16 @@ back. For a Hermes elsewhere it says what to write there.`,
 		return err
 	}
 	cmd := group(&cobra.Command{
-		Use: "home", SuggestFor: []string{"sethome"}, Short: "Choose the device that messages to \"home\" go to",
-		Long: `Choose the home channel: the device that "hermes-mobile deliver --to home" reaches, and the scheduled jobs of Hermes that name no
-chat. Without a command it shows which device that is. The device itself can choose it, too, with /sethome.`,
+		Use: "home", SuggestFor: []string{"sethome"}, Short: "Choose the device that receives messages to \"home\"",
+		Long: `Choose the home channel: the device that receives messages from "hermes-mobile deliver --to home" and
+the results of Hermes' scheduled jobs that name no chat. Without a command, "home" shows the current
+one. A device can also make itself the home channel with /sethome.`,
 		Example: `  hermes-mobile home
   hermes-mobile home set tel-1`,
 	}, set,
 		named(&cobra.Command{Use: "show", Short: "Show the home channel", Args: takes(), RunE: showIt, Example: `  hermes-mobile home show --json | jq -r .device.id`}),
-		named(&cobra.Command{Use: "clear", Short: "Have no home channel", Args: takes(), Example: `  hermes-mobile home clear`,
-			Long: `Have no home channel, and take back what "home set" wrote for Hermes.`,
+		named(&cobra.Command{Use: "clear", Short: "Remove the home channel", Args: takes(), Example: `  hermes-mobile home clear`,
+			Long: `Remove the home channel, and revert what "home set" wrote to the files of Hermes.`,
 			RunE: func(cmd *cobra.Command, _ []string) error {
 				h, err := newHoming(cmd, profile)
 				if err == nil {
@@ -69,18 +73,18 @@ chat. Without a command it shows which device that is. The device itself can cho
 	return named(cmd)
 }
 
-// homeResult is what --json shows.
+// homeResult is the JSON result.
 type homeResult struct {
 	Device *hub.DeviceInfo `json:"device"` // the home channel, or null
 	Hermes *homeOfHermes   `json:"hermes,omitempty"`
-	// Elsewhere is what to write on the machine of a Hermes that is not here.
+	// Elsewhere is the text to write on the machine of Hermes if that is another one.
 	Elsewhere string         `json:"elsewhere,omitempty"`
 	Undone    []setup.Undone `json:"undone,omitempty"`
 	Notes     []string       `json:"notes,omitempty"`
-	Steps     []string       `json:"steps,omitempty"` // for the owner to do
+	Steps     []string       `json:"steps,omitempty"` // what the owner still has to do
 }
 
-// homeOfHermes is the home channel as the Hermes on this machine has it.
+// homeOfHermes is the home channel in the files of Hermes on this machine.
 type homeOfHermes struct {
 	Home     setup.Home    `json:"hermes_home"`
 	Variable string        `json:"variable"`
@@ -107,7 +111,8 @@ func (h *homing) note(format string, args ...any) {
 	h.result.Notes = append(h.result.Notes, fmt.Sprintf(format, args...))
 }
 
-// hermes finds the Hermes of this machine that dials in as one of these gateways; the home is empty where none does.
+// hermes finds the Hermes home on this machine whose gateway is one of these. The home is empty if there
+// is none.
 func (h *homing) hermes(gateways ...relay.GatewayState) (setup.Home, setup.Channel, error) {
 	homes, err := setup.Homes(h.cfg.HermesHome)
 	if err != nil && h.profile == "" {
@@ -136,7 +141,7 @@ func (h *homing) hermes(gateways ...relay.GatewayState) (setup.Home, setup.Chann
 	return setup.Home{}, setup.Channel{}, errors.Join(errs...)
 }
 
-// set makes a device the home channel of the server, and then of Hermes.
+// set makes a device the home channel of the server and then of Hermes.
 func (h *homing) set(id string, dry bool) error {
 	path := "/home/set"
 	if dry {
@@ -148,28 +153,28 @@ func (h *homing) set(id string, dry bool) error {
 	}
 	h.result.Device = to.Device
 	if asked := strings.TrimPrefix(id, frame.SessionPrefix); asked != to.Device.ID {
-		h.note("%s takes part in the conversation of %s, which the home channel goes by", asked, to.Device.ID)
+		h.note("%s is in the conversation of %s, so %s becomes the home channel", asked, to.Device.ID, to.Device.ID)
 	}
 	err = h.tell(to, dry)
 	if showErr := show(h.cmd, h.result, func(w io.Writer) {
 		if !dry {
-			fmt.Fprintf(w, "%s is the home channel\n", deviceWords(to.Device))
+			fmt.Fprintf(w, "%s is now the home channel\n", deviceLabel(to.Device))
 		}
-		h.words(w)
+		h.printHermes(w)
 	}); err == nil {
 		err = showErr
 	}
 	return err
 }
 
-// tell tells Hermes.
+// tell writes the home channel to the files of Hermes.
 func (h *homing) tell(to server.HomeChannel, dry bool) error {
-	undone := "the server's home channel is set, and only Hermes does not know of it"
+	undone := "the server's home channel is set, but Hermes does not know it yet"
 	if dry {
 		undone = "nothing was changed"
 	}
 	if to.Gateway == nil {
-		h.note("no Hermes serves this device: only deliveries to this server's \"home\" reach it")
+		h.note("no Hermes gateway is connected to this device: it gets only deliveries to this server's \"home\"")
 		return nil
 	}
 	home, c, err := h.hermes(*to.Gateway)
@@ -188,7 +193,7 @@ func (h *homing) tell(to server.HomeChannel, dry bool) error {
 		p, backups, err = setup.WriteChannel(h.cfg.Data, home, c, to.Device.ID, to.Device.User, time.Now())
 	}
 	if err != nil {
-		return hint(fmt.Errorf("the home channel of Hermes was not set: %w", err), undone)
+		return hint(fmt.Errorf("set the home channel of Hermes: %w", err), undone)
 	}
 	var errs []error
 	for _, e := range p.ByHand {
@@ -201,37 +206,37 @@ func (h *homing) tell(to server.HomeChannel, dry bool) error {
 	h.result.Hermes = &homeOfHermes{Home: home, Variable: c.Variable, Device: c.Device, Files: p.Show(), Written: !dry && !p.Done(), Backups: backups}
 	if !dry {
 		h.result.Hermes.Device = to.Device.ID
-		h.note("the gateway need not be restarted: Hermes has this from its next message or job on")
+		h.note("no restart needed: Hermes uses the new home channel from its next message or job")
 	}
 	h.limits(c, to.Gateway.Version)
 	return nil
 }
 
-// limits says what Hermes does not do with a home channel.
+// limits notes what this version of Hermes does not do with a home channel.
 func (h *homing) limits(c setup.Channel, v relay.Version) {
 	switch {
 	case c.Plugin:
 	case v == relay.Older:
-		h.note("Hermes 0.19 sends no scheduled job to a home channel: let jobs be made in the chat, where they report, or with \"deliver: relay:<device>\"")
+		h.note("Hermes 0.19 does not send results of scheduled jobs to the home channel: create jobs in the chat, or with \"deliver: relay:<device>\"")
 	default:
-		h.note("without the plug-in (hermes-mobile setup --plugin) Hermes sends no scheduled job to a home channel: let jobs be made in the chat, where they report")
+		h.note("without the plugin (hermes-mobile setup --plugin) Hermes does not send results of scheduled jobs to the home channel: create jobs in the chat")
 	}
 }
 
-// elsewhere says what to write on the machine of the gateway.
+// elsewhere prints what to write on the machine of the gateway.
 func (h *homing) elsewhere(to server.HomeChannel) {
 	g := to.Gateway
 	plugin := g.KnownName == "mobile"
 	relay := !plugin
 	if !plugin && (len(g.Names) == 0 || g.Names[0] == "mobile") && g.Version != "0.19" {
-		plugin = true // it cannot be told from here
+		plugin = true // cannot be determined from here
 	}
 	h.result.Elsewhere = setup.ChannelByHand(to.Device.ID, to.Device.User, relay, plugin)
-	h.note("the Hermes that serves this device (gateway %s) is not on this machine, or was not connected with hermes-mobile setup: tell it there", g.Name)
+	h.note("the Hermes of this device (gateway %s) runs on another machine, or was not connected with hermes-mobile setup: set the home channel there", g.Name)
 }
 
-// words prints what concerns Hermes.
-func (h *homing) words(w io.Writer) {
+// printHermes prints the part of the result about Hermes.
+func (h *homing) printHermes(w io.Writer) {
 	if r := h.result.Hermes; r != nil {
 		for _, f := range r.Files {
 			fmt.Fprintf(w, "\n%s\n", clean(f.Path))
@@ -264,30 +269,30 @@ func (h *homing) show() error {
 		return err
 	}
 	h.result.Device = now.Device
-	if err := h.look(); err != nil {
+	if err := h.readHermes(); err != nil {
 		return err
 	}
 	r := h.result.Hermes
 	if r != nil && now.Device != nil && r.Device != now.Device.ID {
-		h.note("Hermes has another one: make them the same with: hermes-mobile home set %s", now.Device.ID)
+		h.note("Hermes uses another device; to use the same one, run: hermes-mobile home set %s", now.Device.ID)
 	}
 	return show(h.cmd, h.result, func(w io.Writer) {
 		if now.Device == nil {
-			fmt.Fprintln(w, "No device is the home channel. Choose one with: hermes-mobile home set DEVICE")
+			fmt.Fprintln(w, "No home channel. Set one with: hermes-mobile home set DEVICE")
 		} else {
-			fmt.Fprintf(w, "home channel  %s, %s\n", deviceWords(now.Device), deviceState(*now.Device))
+			fmt.Fprintf(w, "home channel  %s, %s\n", deviceLabel(now.Device), deviceState(*now.Device))
 		}
 		if r != nil && r.Device != "" {
 			fmt.Fprintf(w, "Hermes        %s (%s of %s)\n", clean(r.Device), r.Variable, clean(r.Home.Path))
 		} else if r != nil {
 			fmt.Fprintf(w, "Hermes        none (%s of %s)\n", r.Variable, clean(r.Home.Path))
 		}
-		h.words(w)
+		h.printHermes(w)
 	})
 }
 
-// look finds out what the Hermes on this machine has.
-func (h *homing) look() error {
+// readHermes reads the home channel from the files of Hermes on this machine.
+func (h *homing) readHermes() error {
 	st, err := get[server.Status](h.cmd.Context(), h.cmd, "/status")
 	if err != nil || st.Relay == nil {
 		return err
@@ -299,7 +304,7 @@ func (h *homing) look() error {
 	return err
 }
 
-// clear leaves no home channel.
+// clear removes the home channel.
 func (h *homing) clear() error {
 	before, err := get[server.HomeChannel](h.cmd.Context(), h.cmd, "/home")
 	if err != nil {
@@ -308,35 +313,35 @@ func (h *homing) clear() error {
 	if _, err := post[any](h.cmd.Context(), h.cmd, "/home/clear", server.Command{}); err != nil {
 		return err
 	}
-	homes, _ := setup.Homes(h.cfg.HermesHome) // without Hermes nothing was written
+	homes, _ := setup.Homes(h.cfg.HermesHome) // without Hermes there is nothing to revert
 	for _, home := range homes {
 		list, err := setup.UndoChannel(h.cfg.Data, home.Path)
 		if err != nil {
-			return hint(err, "the server's home channel is cleared, and only that of Hermes is not")
+			return hint(err, "the server's home channel is removed, but that of Hermes is not")
 		}
 		if h.result.Undone = append(h.result.Undone, list...); len(list) > 0 {
-			h.result.Steps = append(h.result.Steps, "restart the gateway, which remembers it till then: "+(&setup.Plan{Options: setup.Options{Home: home}}).Restart())
+			h.result.Steps = append(h.result.Steps, "restart the gateway, which keeps the old home channel until then: "+(&setup.Plan{Options: setup.Options{Home: home}}).Restart())
 		}
 	}
-	if err := h.look(); err != nil {
+	if err := h.readHermes(); err != nil {
 		return err
 	}
 	if r := h.result.Hermes; r != nil && r.Device != "" {
-		h.note("Hermes has %s as its home channel still, which this command did not set: take %s out of .env in %s yourself, and home_channel out of config.yaml if it is there",
+		h.note("Hermes still uses %s as its home channel, which this command did not set: remove %s from .env in %s yourself, and home_channel from config.yaml if it is there",
 			r.Device, r.Variable, r.Home.Path)
 	}
 	return show(h.cmd, h.result, func(w io.Writer) {
 		if before.Device == nil {
-			fmt.Fprintln(w, "no device was the home channel")
+			fmt.Fprintln(w, "There was no home channel.")
 		} else {
-			fmt.Fprintf(w, "%s is the home channel no more\n", deviceWords(before.Device))
+			fmt.Fprintf(w, "%s is no longer the home channel\n", deviceLabel(before.Device))
 		}
-		h.words(w)
+		h.printHermes(w)
 	})
 }
 
-// deviceWords names a device for people.
-func deviceWords(d *hub.DeviceInfo) string {
+// deviceLabel returns the id and the name of a device for display.
+func deviceLabel(d *hub.DeviceInfo) string {
 	if d.Name == "" || d.Name == d.ID {
 		return clean(d.ID)
 	}

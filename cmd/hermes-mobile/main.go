@@ -1,4 +1,4 @@
-// Command hermes-mobile is the way to reach one's own Hermes Agent from a phone, a browser, a terminal or an app.
+// Command hermes-mobile connects phones, browsers, terminals, and apps to a self-hosted Hermes Agent.
 package main
 
 import (
@@ -10,28 +10,28 @@ import (
 	"time"
 )
 
-// Times that a command has to end after a signal, before the process ends without it.
+// Grace periods: how long a command may take to return after a signal before the process exits anyway.
 const (
 	stopWithin     = 2 * time.Second
-	stopLongWithin = 20 * time.Second // of those that end connections and write down what is unfinished
+	stopLongWithin = 20 * time.Second // for commands that close connections and store unfinished work
 )
 
 func main() { os.Exit(run(os.Args[1:])) }
 
-// run is the whole program; it returns the exit status.
+// run executes the command line and returns the exit status.
 func run(args []string) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	context.AfterFunc(ctx, stop) // who presses Ctrl-C again does not want to wait
+	context.AfterFunc(ctx, stop) // a second Ctrl-C kills the process at once
 	cmd := root()
 	cmd.SetArgs(args)
 	out := &results{File: os.Stdout}
 	cmd.SetOut(out)
-	patience := stopWithin
+	grace := stopWithin
 	if sub, _, err := cmd.Find(args); err == nil && longRunning[sub.Name()] {
-		patience = stopLongWithin
+		grace = stopLongWithin
 	}
-	err := within(ctx, patience, func() error {
+	err := within(ctx, grace, func() error {
 		err := cmd.ExecuteContext(ctx)
 		if err == nil {
 			err = out.failure
@@ -44,14 +44,14 @@ func run(args []string) int {
 	return 0
 }
 
-// longRunning are the commands that have connections to end.
+// longRunning lists the commands that close connections when they stop.
 var longRunning = map[string]bool{"serve": true, "app": true, "chat": true}
 
 var errStopped = errors.New("stopped")
 
-// within runs a command. After a signal it waits for it for a while, and not for ever: work that looks at no context must not
-// keep a person from leaving.
-func within(ctx context.Context, patience time.Duration, command func() error) error {
+// within runs a command. When ctx ends, within waits for at most grace and then returns errStopped:
+// code that ignores its context must not keep a user from leaving.
+func within(ctx context.Context, grace time.Duration, command func() error) error {
 	done := make(chan error, 1)
 	go func() { done <- command() }()
 	select {
@@ -59,7 +59,7 @@ func within(ctx context.Context, patience time.Duration, command func() error) e
 		return err
 	case <-ctx.Done():
 	}
-	timer := time.NewTimer(patience)
+	timer := time.NewTimer(grace)
 	defer timer.Stop()
 	select {
 	case err := <-done:

@@ -14,17 +14,17 @@ import (
 	"hermes-mobile/internal/config"
 )
 
-// What commands print: results go to standard output, in words or with --json as one JSON value; what went wrong goes to
-// standard error as a cause and, where there is one, a hint line that says what to do. Nothing else is printed. Messages
-// begin with a small letter and have no full stop.
+// Commands print results to standard output: as text, or with --json as one JSON value. Errors go to
+// standard error, followed by a hint line where there is a fix. Messages begin with a lowercase letter
+// and have no full stop.
 
 // Exit statuses other than 0.
 const (
-	statusFailed  = 1 // it could not be done
-	statusMisused = 2 // the command line is not understood
+	statusFailed  = 1 // the command failed
+	statusMisused = 2 // the command line is invalid
 )
 
-// hinted is an error with what to do about it.
+// hinted is an error with a hint about its fix.
 type hinted struct {
 	err  error
 	hint string
@@ -33,7 +33,7 @@ type hinted struct {
 func (h *hinted) Error() string { return h.err.Error() }
 func (h *hinted) Unwrap() error { return h.err }
 
-// hint adds what to do to an error that has no hint yet.
+// hint adds a hint to an error that has none yet.
 func hint(err error, text string) error {
 	var h *hinted
 	if err == nil || errors.As(err, &h) {
@@ -59,9 +59,9 @@ func fail(w io.Writer, err error) int {
 	case errors.As(err, &h):
 		hint = h.hint
 	case errors.As(err, &bad):
-		hint = "nothing was done; every setting is described by: hermes-mobile serve --help"
+		hint = "hermes-mobile serve --help describes every setting"
 	}
-	for line := range strings.SplitSeq(strings.TrimSpace(err.Error()), "\n") { // joined errors have a line each
+	for line := range strings.SplitSeq(strings.TrimSpace(err.Error()), "\n") { // joined errors have one line each
 		fmt.Fprintln(w, "error:", clean(line))
 	}
 	if hint != "" {
@@ -70,7 +70,7 @@ func fail(w io.Writer, err error) int {
 	return status
 }
 
-// show prints a result: as JSON where that was asked for, else by f.
+// show prints a result: v as JSON with --json, otherwise the text that f writes.
 func show(cmd *cobra.Command, v any, f func(w io.Writer)) error {
 	if asJSON, _ := cmd.Flags().GetBool("json"); asJSON {
 		enc := json.NewEncoder(cmd.OutOrStdout())
@@ -87,7 +87,7 @@ func jsonFlag(cmd *cobra.Command) *cobra.Command {
 	return cmd
 }
 
-// table prints columns.
+// table prints aligned columns under a header line.
 func table(w io.Writer, head string, rows func(row func(cells ...any))) {
 	t := tabwriter.NewWriter(w, 0, 4, 2, ' ', 0)
 	fmt.Fprintln(t, strings.ReplaceAll(head, " | ", "\t"))
@@ -101,13 +101,6 @@ func table(w io.Writer, head string, rows func(row func(cells ...any))) {
 	_ = t.Flush()
 }
 
-// clean keeps what devices call themselves from steering the terminal, from turning the line around, and from looking like another.
+// clean removes control, bidirectional, and invisible characters, so that a device's name cannot steer
+// the terminal or pass for another name.
 func clean(s string) string { return frame.Strip(s) }
-
-// shellWord writes s so that a shell takes it as one word.
-func shellWord(s string) string {
-	if s != "" && strings.Trim(s, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789/._-+:@%,") == "" {
-		return s
-	}
-	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
-}

@@ -15,31 +15,33 @@ import (
 const platform = "mobile"
 
 func pairingCommand() *cobra.Command {
-	list := jsonFlag(&cobra.Command{Use: "list [mobile]", Short: "List requests and approved users", Args: platformThen(),
+	list := jsonFlag(&cobra.Command{Use: "list [mobile]", Short: "List pairing requests and approved users", Args: platformThen(),
 		Example: `  hermes-mobile pairing list
   hermes-mobile pairing list --json | jq -r '.pending[].request_id'`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return listPairing(cmd) }})
-	approve := jsonFlag(&cobra.Command{Use: "approve [mobile] CODE_OR_REQUEST", Short: "Approve the user of a request", Args: platformThen("CODE_OR_REQUEST"),
-		Long: `Approve the user of a request, by the code that the device was shown or by the request's id in "pairing list".`,
+	approve := jsonFlag(&cobra.Command{Use: "approve [mobile] CODE_OR_REQUEST", Short: "Approve a pairing request", Args: platformThen("CODE_OR_REQUEST"),
+		Long: `Approve the user of a pairing request. Pass the approval code that the device shows, or the request id
+from "pairing list".`,
 		Example: `  hermes-mobile pairing approve 7KQ4M2XD
   hermes-mobile pairing approve mobile 84b9042da9357a03`,
 		RunE: func(cmd *cobra.Command, args []string) error { return approveUser(cmd, args[len(args)-1]) }})
-	revoke := jsonFlag(&cobra.Command{Use: "revoke [mobile] USER", Short: "Take a user's approval away and close the connections", Args: platformThen("USER"),
+	revoke := jsonFlag(&cobra.Command{Use: "revoke [mobile] USER", Short: "Revoke a user's approval and close the user's connections", Args: platformThen("USER"),
 		Example: `  hermes-mobile pairing revoke anna`,
 		RunE:    func(cmd *cobra.Command, args []string) error { return revokeUser(cmd, args[len(args)-1]) }})
-	return group(&cobra.Command{Use: "pairing", Short: "List, approve and revoke who may talk to the agent",
-		Long: `List, approve and revoke who may talk to the agent. The same requests and approvals are seen by "hermes pairing", where
-Hermes is on this machine. This works without a running server, too. To pair a phone by QR code: hermes-mobile pair.`,
+	return group(&cobra.Command{Use: "pairing", Short: "Approve or revoke users who may talk to the agent",
+		Long: `Approve or revoke users who may talk to the agent. If Hermes runs on this machine, "hermes pairing"
+shows the same requests and approvals. These commands also work while the server is not running. To
+pair a phone with a QR code, use "hermes-mobile pair".`,
 		Example: `  hermes-mobile pairing list
   hermes-mobile pairing approve 7KQ4M2XD`}, list, approve, revoke)
 }
 
-// platformThen takes arguments with or without the platform's name before them, as Hermes spells it.
+// platformThen accepts the platform's name before the arguments, as "hermes pairing" does.
 func platformThen(names ...string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		n := len(names)
 		if len(args) == n+1 && args[0] != platform {
-			return misuse(cmd, "unknown platform %q: only %s is known here", args[0], platform)
+			return misuse(cmd, "unknown platform %q: use %s", args[0], platform)
 		}
 		if len(args) > n || len(args) > 0 && len(args) == n && args[0] == platform {
 			args = args[1:]
@@ -48,7 +50,7 @@ func platformThen(names ...string) cobra.PositionalArgs {
 	}
 }
 
-// withFiles does f on the pairing files where no server is running: they are all there is to change then.
+// withFiles runs f on the pairing files if no server is running.
 func withFiles(cmd *cobra.Command, err error, f func(*access.Pairing) error) error {
 	if !errors.Is(err, server.ErrNotRunning) {
 		return err
@@ -58,7 +60,7 @@ func withFiles(cmd *cobra.Command, err error, f func(*access.Pairing) error) err
 		return e
 	}
 	if _, e := os.Stat(cfg.Data); e != nil && !cfg.HermesHomeExists {
-		return err // there are no files, and a mistyped folder is not to be made
+		return err // nothing to change, and a mistyped folder must not be created
 	}
 	p, err := server.OpenPairing(cfg)
 	if err != nil {
@@ -76,7 +78,7 @@ func listPairing(cmd *cobra.Command) error {
 	}
 	return show(cmd, l, func(w io.Writer) {
 		if len(l.Pending) == 0 && len(l.Approved) == 0 {
-			fmt.Fprintln(w, "Nobody waits for approval, and nobody is approved.")
+			fmt.Fprintln(w, "No pairing requests, and no approved users.")
 		}
 		if len(l.Pending) > 0 {
 			table(w, "REQUEST | USER | NAME | AGE", func(row func(...any)) {
@@ -84,7 +86,7 @@ func listPairing(cmd *cobra.Command) error {
 					row(p.RequestID, p.UserID, p.UserName, fmt.Sprintf("%d min", p.AgeMinutes))
 				}
 			})
-			fmt.Fprintln(w, "\nApprove one with: hermes-mobile pairing approve REQUEST")
+			fmt.Fprintln(w, "\nApprove a request with: hermes-mobile pairing approve REQUEST")
 		}
 		if len(l.Pending) > 0 && len(l.Approved) > 0 {
 			fmt.Fprintln(w)
@@ -103,21 +105,21 @@ func approveUser(cmd *cobra.Command, arg string) error {
 	a, err := post[server.Approved](cmd.Context(), cmd, "/pairing/approve", server.Command{ID: arg})
 	if err != nil {
 		if err := withFiles(cmd, err, func(p *access.Pairing) (e error) { a.User, e = p.Approve(arg); return e }); err != nil {
-			return hint(err, "hermes-mobile pairing list shows who waits, and the ids of the requests, which work as well as codes")
+			return hint(err, "list the requests with: hermes-mobile pairing list; a request id works in place of the code")
 		}
 	}
-	return show(cmd, a, func(w io.Writer) { fmt.Fprintf(w, "approved %s\n", clean(a.User.UserID)) })
+	return show(cmd, a, func(w io.Writer) { fmt.Fprintf(w, "Approved %s\n", clean(a.User.UserID)) })
 }
 
 func revokeUser(cmd *cobra.Command, user string) error {
 	a, err := post[server.Approved](cmd.Context(), cmd, "/pairing/revoke", server.Command{ID: user})
 	if err != nil {
 		if err := withFiles(cmd, err, func(p *access.Pairing) error { a.User.UserID = user; return p.Revoke(user) }); err != nil {
-			return hint(err, "hermes-mobile pairing list shows who is approved")
+			return hint(err, "list the approved users with: hermes-mobile pairing list")
 		}
 	}
 	return show(cmd, a, func(w io.Writer) {
-		fmt.Fprintf(w, "revoked %s\n", clean(user))
+		fmt.Fprintf(w, "Revoked %s\n", clean(user))
 		if a.Anyway != "" {
 			fmt.Fprintln(w, "note:", a.Anyway)
 		}

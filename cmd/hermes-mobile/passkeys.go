@@ -12,18 +12,18 @@ import (
 )
 
 func passkeysCommand() *cobra.Command {
-	return group(&cobra.Command{Use: "passkeys", Short: "List, rename and remove the passkeys that open the admin UI",
-		Long: `List, rename and remove the passkeys that open the admin UI. They are registered in the admin UI itself, under Tokens: open it
-with "hermes-mobile admin", which works whatever passkeys there are.`,
+	return group(&cobra.Command{Use: "passkeys", Short: "Manage the passkeys of the admin UI: list, rename, remove",
+		Long: `List, rename, and remove the passkeys of the admin UI. To register a passkey, open the admin UI with
+"hermes-mobile admin" and go to Tokens. That command works with or without a passkey.`,
 		Example: `  hermes-mobile admin passkeys list
   hermes-mobile admin passkeys remove "Old laptop"`},
 		jsonFlag(&cobra.Command{Use: "list", Short: "List all passkeys", Args: takes(), RunE: listPasskeys,
 			Example: `  hermes-mobile admin passkeys list`}),
-		jsonFlag(&cobra.Command{Use: "rename ID NAME", Short: "Give a passkey another name", Args: takes("ID", "NAME"), RunE: renamePasskey,
+		jsonFlag(&cobra.Command{Use: "rename ID NAME", Short: "Rename a passkey", Args: takes("ID", "NAME"), RunE: renamePasskey,
 			Example: `  hermes-mobile admin passkeys rename 9f3kQ "Work laptop"`}),
-		jsonFlag(&cobra.Command{Use: "remove ID", Short: "Remove a passkey and end all logins to the admin UI", Args: takes("ID"), RunE: removePasskey,
-			Long: `Remove a passkey and end all logins to the admin UI, since one of them may be by it. ID is its id, or its name where only one
-passkey has that.`,
+		jsonFlag(&cobra.Command{Use: "remove ID", Short: "Remove a passkey and end all admin UI logins", Args: takes("ID"), RunE: removePasskey,
+			Long: `Remove a passkey and end all admin UI logins, because one of them may come from that passkey. ID is the
+passkey's id, or its name if no other passkey has that name.`,
 			Example: `  hermes-mobile admin passkeys remove "Old laptop"`}))
 }
 
@@ -34,10 +34,10 @@ func listPasskeys(cmd *cobra.Command, _ []string) error {
 	}
 	return show(cmd, list, func(w io.Writer) {
 		if len(list) == 0 {
-			fmt.Fprintf(w, "There are no passkeys. Register one in the admin UI: %s admin\n", program(cmd))
+			fmt.Fprintf(w, "No passkeys. Register one in the admin UI: %s admin\n", program(cmd))
 			return
 		}
-		table(w, "NAME | ADDRESS | SINCE | LAST LOGIN | ID", func(row func(...any)) {
+		table(w, "NAME | ADDRESS | CREATED | LAST LOGIN | ID", func(row func(...any)) {
 			for _, p := range list {
 				used := "never"
 				if p.UsedAt != nil {
@@ -53,7 +53,7 @@ func renamePasskey(cmd *cobra.Command, args []string) error {
 	if _, err := post[any](cmd.Context(), cmd, "/passkeys/rename", server.Command{ID: args[0], Name: args[1]}); err != nil {
 		return err
 	}
-	return show(cmd, map[string]string{"passkey": args[0], "done": "renamed"}, func(w io.Writer) { fmt.Fprintln(w, "renamed", clean(args[0])) })
+	return show(cmd, map[string]string{"passkey": args[0], "done": "renamed"}, func(w io.Writer) { fmt.Fprintln(w, "Renamed", clean(args[0])) })
 }
 
 func removePasskey(cmd *cobra.Command, args []string) error {
@@ -61,5 +61,5 @@ func removePasskey(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
-	return show(cmd, map[string]string{"passkey": p.ID, "name": p.Name, "done": "removed"}, func(w io.Writer) { fmt.Fprintln(w, "removed", clean(p.Name)) })
+	return show(cmd, map[string]string{"passkey": p.ID, "name": p.Name, "done": "removed"}, func(w io.Writer) { fmt.Fprintln(w, "Removed", clean(p.Name)) })
 }

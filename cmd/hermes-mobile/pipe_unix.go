@@ -8,7 +8,8 @@ import (
 	"syscall"
 )
 
-// outliveReaders lets a server go on where nobody reads its output any more. A write to such a pipe ends a Go program by SIGPIPE
-// otherwise: a log rotator that died, a restarted journald or the end of "| tee" would take the server with it. The signal is caught
-// and not ignored, since programs that are started would inherit that.
+// outliveReaders keeps the server running when the reader of its output exits. By default a write to
+// such a pipe kills a Go program with SIGPIPE: a dead log rotator, a restarted journald, or the end of
+// "| tee" would stop the server. The signal is caught, not ignored, because child processes inherit an
+// ignored signal.
 func outliveReaders() { signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE) }

@@ -40,7 +40,7 @@ func TestServerOutlivesItsLog(t *testing.T) {
 		if !lines.Scan() {
 			t.Fatal("the server ends without a banner")
 		}
-		if strings.Contains(lines.Text(), "Talk from here") {
+		if strings.Contains(lines.Text(), "Chat from here") {
 			break
 		}
 	}

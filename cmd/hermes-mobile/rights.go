@@ -14,18 +14,19 @@ import (
 var rightMeans = map[string]string{
 	"write":  "send messages and files, and stop the agent",
 	"answer": "answer question cards",
-	"call":   "use the agent's calls: sessions, models, jobs",
+	"call":   "use the agent's sessions, models, and jobs",
 }
 
-// deviceRights is what devices rights prints as JSON.
+// deviceRights is the JSON result of devices rights.
 type deviceRights struct {
 	Device string     `json:"device"`
 	Rights hub.Rights `json:"rights"`
 }
 
 func rightsCommand() *cobra.Command {
-	cmd := jsonFlag(&cobra.Command{Use: "rights ID [CHANGE]", Short: "Show and change what a device may do",
-		Long: `Show what a device may do, or change it at once: + gives a right, - takes it away. A device has all of them at first.
+	cmd := jsonFlag(&cobra.Command{Use: "rights ID [CHANGE]", Short: "Show or change the rights of a device",
+		Long: `Show the rights of a device, or change them: +RIGHT grants one, -RIGHT removes it. A new device has
+all rights. A change takes effect at once.
 
   write   ` + rightMeans["write"] + `
   answer  ` + rightMeans["answer"] + `
@@ -33,7 +34,7 @@ func rightsCommand() *cobra.Command {
 		Example: `  hermes-mobile devices rights tel-1
   hermes-mobile devices rights wall-1 -write -answer -call
   hermes-mobile devices rights tel-1 +answer`})
-	cmd.DisableFlagParsing = true // -answer would be taken for flags
+	cmd.DisableFlagParsing = true // otherwise cobra parses -answer as flags
 	cmd.Args = func(cmd *cobra.Command, args []string) error {
 		_, _, err := readRights(cmd, args)
 		return err
@@ -74,7 +75,7 @@ func rightsCommand() *cobra.Command {
 	return cmd
 }
 
-// readRights reads the command line of devices rights, flags and all.
+// readRights parses the command line of devices rights, flags included.
 func readRights(cmd *cobra.Command, args []string) (id string, change map[string]bool, err error) {
 	var others []string
 	change = map[string]bool{}
@@ -85,11 +86,11 @@ func readRights(cmd *cobra.Command, args []string) (id string, change map[string
 			continue
 		}
 		if !slices.Contains(hub.RightNames, name) {
-			return "", nil, misuse(cmd, "there is no right %q: the rights are %s", name, strings.Join(hub.RightNames, ", "))
+			return "", nil, misuse(cmd, "unknown right %q: the rights are %s", name, strings.Join(hub.RightNames, ", "))
 		}
 		change[name] = word[0] == '+'
 	}
-	cmd.InheritedFlags() // has cobra add them to those that are parsed
+	cmd.InheritedFlags() // makes cobra add the global flags to the set
 	if err := cmd.Flags().Parse(others); err != nil {
 		return "", nil, flagMisuse(cmd, err)
 	}
@@ -102,7 +103,7 @@ func readRights(cmd *cobra.Command, args []string) (id string, change map[string
 	return cmd.Flags().Arg(0), change, nil
 }
 
-// missingRights says what a device may not do, empty where it may do all.
+// missingRights describes the rights that a device lacks. It is empty if the device has all of them.
 func missingRights(r hub.Rights) string {
 	var list []string
 	for _, name := range hub.RightNames {

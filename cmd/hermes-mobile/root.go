@@ -10,23 +10,25 @@ import (
 
 	"hermes-mobile/internal/config"
 	"hermes-mobile/internal/server"
+	"hermes-mobile/internal/shellquote"
 )
 
-// version is set when a release is built: -ldflags "-X main.version=…".
+// version is set by the release build: -ldflags "-X main.version=…".
 var version = "0.1.0"
 
 func root() *cobra.Command {
-	cobra.EnableCommandSorting = false // in the order in which a newcomer needs them
+	cobra.EnableCommandSorting = false // list commands in the order a newcomer needs them
 	cmd := group(&cobra.Command{
 		Use:   "hermes-mobile",
-		Short: "Reach your own Hermes Agent from a phone, a browser, a terminal or any app",
-		Long: `hermes-mobile is the server that phones connect to, and the Hermes gateway dials out to.
-Start it with "hermes-mobile serve"; talk to it from another terminal with "hermes-mobile chat".
+		Short: "Chat with your own Hermes Agent from a phone, a browser, a terminal, or any app",
+		Long: `hermes-mobile is a server between your devices and your own Hermes Agent. Phones connect to it,
+and the Hermes gateway dials in to it. Start it with "hermes-mobile serve", then chat from another
+terminal with "hermes-mobile chat".
 
-The other commands speak to the server that runs on the same data folder. They end with status 0 when it is done, 2 when
-the command line is not understood, and 1 when something else went wrong.`,
-		Example: `  hermes-mobile serve          # in one terminal
-  hermes-mobile pair           # in another: a QR code for the phone
+Most other commands talk to the running server that uses the same data folder. The exit status is 0
+on success, 1 on failure, and 2 if the command line is invalid.`,
+		Example: `  hermes-mobile serve     # start the server in one terminal
+  hermes-mobile pair      # in another terminal, show a QR code for your phone
   hermes-mobile status`,
 		Version:      version,
 		SilenceUsage: true, SilenceErrors: true,
@@ -39,14 +41,15 @@ the command line is not understood, and 1 when something else went wrong.`,
 	cmd.SetFlagErrorFunc(flagMisuse)
 	cmd.CompletionOptions.SetDefaultShellCompDirective(cobra.ShellCompDirectiveNoFileComp)
 	f := cmd.PersistentFlags()
-	f.String("data", "", "`folder` of the server's state (MOBILE_DATA, default ~/.local/share/hermes-mobile)")
-	f.String("config", "", "`file` of settings (default hermes-mobile.yaml in the data folder)")
+	f.String("data", "", "data `folder` of the server (MOBILE_DATA, default ~/.local/share/hermes-mobile)")
+	f.String("config", "", "settings `file` (default hermes-mobile.yaml in the data folder)")
 	_ = cmd.MarkPersistentFlagDirname("data")
 	_ = cmd.MarkPersistentFlagFilename("config", "yaml", "yml")
 	return cmd
 }
 
-// settings reads the settings with the flags the person gave. The warnings are for commands that care.
+// settings loads the settings, including the flags of this command line. Most commands ignore the
+// warnings.
 func settings(cmd *cobra.Command) (*config.Config, []config.Warning, error) {
 	src := config.FromOS()
 	src.Flags = map[string]string{}
@@ -66,14 +69,14 @@ func settings(cmd *cobra.Command) (*config.Config, []config.Warning, error) {
 	if err != nil {
 		return nil, warnings, err
 	}
-	// The path is shown, and typed again from another folder.
+	// Commands print the path, and the user may copy it into a shell in another folder.
 	if cfg.Data, err = filepath.Abs(cfg.Data); err != nil {
 		return nil, warnings, err
 	}
 	return cfg, warnings, nil
 }
 
-// running returns a client of the server that runs on the data folder.
+// running returns a client for the server that uses the data folder.
 func running(cmd *cobra.Command) (*server.Client, error) {
 	cfg, _, err := settings(cmd)
 	if err != nil {
@@ -82,7 +85,7 @@ func running(cmd *cobra.Command) (*server.Client, error) {
 	return server.NewClient(cfg.Data), nil
 }
 
-// hostname names this machine for display.
+// hostname returns the display name of this machine.
 func hostname() string {
 	name, err := os.Hostname()
 	if err != nil || name == "" {
@@ -109,14 +112,14 @@ func post[T any](ctx context.Context, cmd *cobra.Command, path string, in server
 	return out, notRunning(cmd, c.Post(ctx, path, in, &out))
 }
 
-// notRunning adds what to do where no server answers.
+// notRunning adds a hint to the error that no server is running.
 func notRunning(cmd *cobra.Command, err error) error {
 	if !errors.Is(err, server.ErrNotRunning) {
 		return err
 	}
 	start := "hermes-mobile serve"
 	if f := cmd.Flags().Lookup("data"); f != nil && f.Changed {
-		start += " --data " + shellWord(f.Value.String())
+		start += " --data " + shellquote.Word(f.Value.String())
 	}
-	return hint(err, "start it with: "+start+" (or name the folder of the one that runs with --data)")
+	return hint(err, "start it with: "+start+" (if it uses another data folder, pass --data)")
 }

@@ -18,18 +18,20 @@ import (
 
 	"hermes-mobile/internal/config"
 	"hermes-mobile/internal/server"
+	"hermes-mobile/internal/shellquote"
 )
 
 func serveCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:        "serve",
 		SuggestFor: []string{"start", "run", "server", "up"},
-		Short:      "Run the server: devices and the Hermes gateway connect to it",
-		Long: `Run the server. Every setting is a flag, an environment variable, or a key of hermes-mobile.yaml in the data folder;
-MOBILE_* settings are also read from the .env of the Hermes home. Flags win over the environment, the environment over files.
+		Short:      "Run the server that devices and the Hermes gateway connect to",
+		Long: `Run the server. You can set each setting as a flag, as an environment variable, or as a key in
+hermes-mobile.yaml in the data folder. The server also reads MOBILE_* variables from .env in the Hermes
+home. Flags override the environment, and the environment overrides files.
 
-SIGHUP reads the tokens again and ends the connections whose token is gone, and reads the certificate again. SIGTERM and Ctrl-C stop the server; devices
-come back by themselves.
+On SIGHUP, the server reloads tokens and the certificate, and closes connections whose token is gone.
+SIGTERM and Ctrl-C stop the server. Devices reconnect on their own when it is back.
 
 ` + flagless(),
 		Example: `  hermes-mobile serve
@@ -38,7 +40,7 @@ come back by themselves.
 		Args: takes(),
 		RunE: func(cmd *cobra.Command, _ []string) error { return serve(cmd) },
 	}
-	cmd.Flags().SortFlags = false // in the order of the documentation
+	cmd.Flags().SortFlags = false // keep the order of the documentation
 	for _, k := range config.Keys() {
 		name := k.Flag()
 		if name == "" || name == "data" {
@@ -62,35 +64,35 @@ come back by themselves.
 	return cmd
 }
 
-// flagless lists the settings that have no flag: secrets would show in the list of processes.
+// flagless lists the settings without a flag. A secret in a flag would show in the process list.
 func flagless() string {
 	var b strings.Builder
-	b.WriteString("Settings that have no flag:\n")
+	b.WriteString("Settings without a flag:\n")
 	for _, k := range config.Keys() {
 		name := k.Env()
 		if name == "" {
 			name = k.YAML() + ":"
 		}
 		if k.Flag() == "" {
-			help := strings.ReplaceAll(ansi.Wordwrap(k.Help, 110, ""), "\n", "\n"+strings.Repeat(" ", 25))
+			help := strings.ReplaceAll(ansi.Wordwrap(k.Help, 75, ""), "\n", "\n"+strings.Repeat(" ", 25))
 			fmt.Fprintf(&b, "  %-21s  %s\n", name, help)
 		}
 	}
 	return strings.TrimSuffix(b.String(), "\n")
 }
 
-// setting is the value of a flag. It is checked with all other settings, by the package config.
+// setting is the value of a flag. Package config checks it together with all other settings.
 type setting struct{ text, kind string }
 
 func (s *setting) String() string     { return s.text }
 func (s *setting) Set(v string) error { s.text = v; return nil }
 func (s *setting) Type() string       { return s.kind }
 
-// placeholder is what stands for the value in the help.
+// placeholder names the value in the help of a flag.
 func placeholder(k config.Key) string {
 	switch k.Kind {
 	case config.YesNo:
-		return "bool" // the library shows it as a flag without a value
+		return "bool" // pflag shows it as a flag without a value
 	case config.Number:
 		return "number"
 	case config.List:
@@ -125,11 +127,11 @@ func serve(cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	attached := hasTerminal() && !signal.Ignored(syscall.SIGHUP) // ignored: started with nohup, to outlive its window
+	attached := hasTerminal() && !signal.Ignored(syscall.SIGHUP) // ignored if started with nohup, to outlive its window
 	reload := make(chan os.Signal, 1)
 	signal.Notify(reload, syscall.SIGHUP)
 	defer signal.Stop(reload)
-	s.Banner(stdout(cmd), program(cmd), onScreen(stdout(cmd))) // whoever has read it may send signals
+	s.Banner(stdout(cmd), program(cmd), onScreen(stdout(cmd))) // scripts send signals once they have read it
 	done := make(chan error, 1)
 	go func() { done <- s.Run(ctx) }()
 	for {
@@ -137,7 +139,7 @@ func serve(cmd *cobra.Command) error {
 		case err := <-done:
 			return err
 		case <-reload:
-			if attached && !hasTerminal() { // the signal says that the window was closed
+			if attached && !hasTerminal() { // the terminal window was closed
 				stop()
 				continue
 			}
@@ -146,19 +148,19 @@ func serve(cmd *cobra.Command) error {
 				err = s.Reload(next)
 			}
 			if err != nil {
-				log.Error("the settings were not read again", "error", err)
+				log.Error("reload failed", "err", err)
 			}
 		}
 	}
 }
 
-// onScreen reports whether w is a terminal, which a person reads and nothing keeps.
+// onScreen reports whether w is a terminal, whose output nothing stores.
 func onScreen(w io.Writer) bool {
 	f, ok := w.(*os.File)
 	return ok && term.IsTerminal(f.Fd())
 }
 
-// hasTerminal reports whether this process has a controlling terminal, which it loses when the window is closed.
+// hasTerminal reports whether this process has a controlling terminal. It loses it when the window closes.
 func hasTerminal() bool {
 	f, err := os.OpenFile("/dev/tty", os.O_RDWR, 0)
 	if err != nil {
@@ -168,7 +170,7 @@ func hasTerminal() bool {
 	return true
 }
 
-// program is how the other commands are called: as this one was, with the same data folder.
+// program returns the start of other command lines: this program, with the same data folder.
 func program(cmd *cobra.Command) string {
 	name := os.Args[0]
 	if found, err := exec.LookPath(filepath.Base(name)); err == nil && filepath.IsAbs(name) && found == name {
@@ -179,10 +181,10 @@ func program(cmd *cobra.Command) string {
 		data = f.Value.String()
 	}
 	if data != "" {
-		name += " --data " + server.Quoted(data)
+		name += " --data " + shellquote.Word(data)
 	}
 	if f := cmd.Flags().Lookup("config"); f != nil && f.Changed {
-		name += " --config " + server.Quoted(f.Value.String())
+		name += " --config " + shellquote.Word(f.Value.String())
 	}
 	return name
 }

@@ -35,11 +35,13 @@ func setupCommand() *cobra.Command {
 		Use:        "setup",
 		SuggestFor: []string{"connect", "install", "init"},
 		Short:      "Connect the Hermes on this machine to the server",
-		Long: `Connect the Hermes on this machine to the server. It shows the lines that config.yaml and .env of the Hermes home need, asks,
-and writes them. Comments, order and all other keys stay, and so do the other messengers of that Hermes; a backup is kept
-beside each file, and --undo takes everything back. Run again, it finds nothing to do.
+		Long: `Connect the Hermes on this machine to the server. The command shows the changes that config.yaml and
+.env in the Hermes home need, asks you, and writes them. It keeps comments, order, all other keys, and
+your other messengers. It backs up each file, and --undo reverts everything. You can run it again
+safely.
 
-Then it waits for the gateway to dial in, and shows the QR code that pairs a phone. HERMES_HOME names another Hermes home.`,
+Then the command waits for the gateway to connect, and shows a QR code to pair a phone. Set HERMES_HOME
+to use another Hermes home.`,
 		Example: `  hermes-mobile setup
   hermes-mobile setup --print
   hermes-mobile setup --yes --profile work
@@ -53,23 +55,23 @@ Then it waits for the gateway to dial in, and shows the QR code that pairs a pho
 	})
 	fl := cmd.Flags()
 	fl.SortFlags = false
-	fl.BoolVarP(&f.yes, "yes", "y", false, "do not ask")
-	fl.BoolVar(&f.print, "print", false, "show what would be written, and write nothing")
-	fl.BoolVar(&f.undo, "undo", false, "take back what earlier runs wrote")
+	fl.BoolVarP(&f.yes, "yes", "y", false, "write without asking")
+	fl.BoolVar(&f.print, "print", false, "show the changes without writing them")
+	fl.BoolVar(&f.undo, "undo", false, "revert the changes of earlier runs")
 	fl.StringVar(&f.profile, "profile", "", "`name` of the Hermes profile")
-	fl.StringVar(&f.version, "hermes-version", "", "`version` of Hermes, where it cannot be found out")
-	fl.StringVar(&f.url, "url", "", "`address` of the server for the gateway (default: that of the running server, on this machine)")
-	fl.BoolVar(&f.replace, "replace", false, "with --yes: also replace the settings of another connector")
-	fl.BoolVar(&f.plugin, "plugin", false, "add a plug-in for /sethome and jobs with \"deliver: mobile\" (Hermes 0.22 and newer)")
-	fl.BoolVar(&f.api, "api", false, "switch Hermes' API server on instead, for the agent \"direct\" and for the front door")
-	fl.StringVar(&f.service, "service", "", "start the server as a service: `kind` is auto, systemd (as root: with an account of its own), systemd-user, launchd or windows")
-	fl.StringVar(&f.remote, "remote", "", "show what to paste on the machine of another Hermes; `address` is the server's, as seen from there")
-	fl.DurationVar(&f.wait, "wait", time.Minute, "how long to wait for the gateway (default with --yes: not at all where it is not running)")
+	fl.StringVar(&f.version, "hermes-version", "", "`version` of Hermes, if the command can't detect it")
+	fl.StringVar(&f.url, "url", "", "server `address` for the gateway (default: the running server on this machine)")
+	fl.BoolVar(&f.replace, "replace", false, "with --yes, also replace the settings of another connector")
+	fl.BoolVar(&f.plugin, "plugin", false, "install a plugin for /sethome and for jobs with \"deliver: mobile\" (Hermes 0.22 and newer)")
+	fl.BoolVar(&f.api, "api", false, "enable Hermes' API server instead, for the agent \"direct\" and the API proxy")
+	fl.StringVar(&f.service, "service", "", "run the server as a service of this `kind`: auto, systemd (as root, with its own account), systemd-user, launchd, or windows")
+	fl.StringVar(&f.remote, "remote", "", "show what to paste on another machine with Hermes; `address` is this server's address as seen from there")
+	fl.DurationVar(&f.wait, "wait", time.Minute, "how long to wait for the gateway (with --yes, no wait if it is not running)")
 	_ = cmd.RegisterFlagCompletionFunc("service", cobra.FixedCompletions(append([]string{"auto"}, setup.Kinds...), cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }
 
-// setupResult is what --json shows.
+// setupResult is the JSON result.
 type setupResult struct {
 	Home      setup.Home         `json:"hermes_home"`
 	Version   setup.Version      `json:"hermes_version"`
@@ -79,23 +81,23 @@ type setupResult struct {
 	Notes     []string           `json:"notes,omitempty"`
 	Written   bool               `json:"written"`
 	Backups   []string           `json:"backups,omitempty"`
-	Commands  []string           `json:"commands,omitempty"` // that are carried out, for an account of the server's own
-	Steps     []string           `json:"steps,omitempty"`    // for the owner to do
+	Commands  []string           `json:"commands,omitempty"` // run to create the server's own account
+	Steps     []string           `json:"steps,omitempty"`    // what the owner still has to do
 	Connected bool               `json:"connected"`
 	Pair      *server.Invitation `json:"pair,omitempty"`
 	API       *setup.API         `json:"api,omitempty"` // with --api
 }
 
-// wizard is one run of the command.
-type wizard struct {
+// setupRun is one run of the command.
+type setupRun struct {
 	cmd    *cobra.Command
 	f      setupFlags
 	cfg    *config.Config
-	out    io.Writer // for words; nowhere with --json
+	out    io.Writer // for text; discards it with --json
 	asJSON bool
 	in     *bufio.Reader
 	result setupResult
-	port   int // for the server, beside the public plugin; 0: as the settings have it
+	port   int // agreed port of the server if the hermes-mobile plugin has the usual one; 0: use the settings
 }
 
 func runSetup(cmd *cobra.Command, f setupFlags) error {
@@ -106,13 +108,13 @@ func runSetup(cmd *cobra.Command, f setupFlags) error {
 		}
 	}
 	if modes > 1 {
-		return misuse(cmd, "--print, --undo and --remote exclude one another")
+		return misuse(cmd, "--print, --undo, and --remote can't be combined")
 	}
 	if f.api && (f.remote != "" || f.url != "" || f.plugin || f.service != "" || f.replace) {
-		return misuse(cmd, "--api goes with --yes, --print, --undo, --profile and --json only")
+		return misuse(cmd, "--api can be combined only with --yes, --print, --undo, --profile, and --json")
 	}
 	if f.replace && !f.yes {
-		return misuse(cmd, "--replace goes with --yes")
+		return misuse(cmd, "--replace requires --yes")
 	}
 	if f.service != "" {
 		f.service = setup.ServiceKind(f.service, os.Geteuid() == 0)
@@ -126,7 +128,7 @@ func runSetup(cmd *cobra.Command, f setupFlags) error {
 	if err != nil {
 		return err
 	}
-	w := &wizard{cmd: cmd, f: f, cfg: cfg, out: cmd.OutOrStdout(), in: bufio.NewReader(cmd.InOrStdin())}
+	w := &setupRun{cmd: cmd, f: f, cfg: cfg, out: cmd.OutOrStdout(), in: bufio.NewReader(cmd.InOrStdin())}
 	if w.asJSON, _ = cmd.Flags().GetBool("json"); w.asJSON {
 		w.out = io.Discard
 	}
@@ -135,7 +137,7 @@ func runSetup(cmd *cobra.Command, f setupFlags) error {
 	}
 	homes, err := setup.Homes(cfg.HermesHome)
 	if err != nil {
-		return hint(err, "install Hermes and start it once, name its home with HERMES_HOME, or use --remote for one on another machine"+sudoHome())
+		return hint(err, "install Hermes and start it once, set HERMES_HOME, or use --remote for Hermes on another machine"+sudoHome())
 	}
 	if err := w.chooseHome(homes); err != nil {
 		return err
@@ -149,7 +151,7 @@ func runSetup(cmd *cobra.Command, f setupFlags) error {
 	return w.run()
 }
 
-func (w *wizard) say(format string, args ...any) {
+func (w *setupRun) say(format string, args ...any) {
 	if rest, ok := strings.CutPrefix(format, "\n"); ok {
 		fmt.Fprintln(w.out)
 		format = rest
@@ -157,8 +159,8 @@ func (w *wizard) say(format string, args ...any) {
 	fmt.Fprintln(w.out, clean(fmt.Sprintf(format, args...)))
 }
 
-// chooseHome takes the profile that was named, or asks where there are several.
-func (w *wizard) chooseHome(homes []setup.Home) (err error) {
+// chooseHome picks the profile from --profile, or asks if there are several.
+func (w *setupRun) chooseHome(homes []setup.Home) (err error) {
 	if w.f.profile != "" {
 		w.result.Home, err = setup.Pick(homes, w.f.profile)
 		return err
@@ -173,10 +175,10 @@ func (w *wizard) chooseHome(homes []setup.Home) (err error) {
 		names = append(names, h.Name())
 	}
 	if !w.asking() {
-		w.result.Notes = append(w.result.Notes, fmt.Sprintf("Hermes has the profiles %s: this is about %s; name another with --profile", strings.Join(names, ", "), homes[i].Name()))
+		w.result.Notes = append(w.result.Notes, fmt.Sprintf("Hermes has the profiles %s: using %s; choose another with --profile", strings.Join(names, ", "), homes[i].Name()))
 		return nil
 	}
-	name, err := w.ask(fmt.Sprintf("Which profile of Hermes: %s? [%s] ", strings.Join(names, ", "), homes[i].Name()))
+	name, err := w.ask(fmt.Sprintf("Which Hermes profile: %s? [%s] ", strings.Join(names, ", "), homes[i].Name()))
 	if err != nil {
 		return err
 	}
@@ -184,14 +186,14 @@ func (w *wizard) chooseHome(homes []setup.Home) (err error) {
 	return err
 }
 
-// asking reports whether there is somebody to ask.
-func (w *wizard) asking() bool {
+// asking reports whether the command may ask the user.
+func (w *setupRun) asking() bool {
 	in, ok := w.cmd.InOrStdin().(*os.File)
 	return ok && term.IsTerminal(in.Fd()) && !w.f.yes && !w.f.print && !w.asJSON
 }
 
 // ask reads a line. Ctrl-C ends the wait.
-func (w *wizard) ask(question string) (string, error) {
+func (w *setupRun) ask(question string) (string, error) {
 	fmt.Fprint(w.out, question)
 	type answer struct {
 		text string
@@ -205,7 +207,7 @@ func (w *wizard) ask(question string) (string, error) {
 	select {
 	case a := <-read:
 		if a.err != nil && a.text == "" {
-			return "", errors.New("there was no answer: nothing was written")
+			return "", errors.New("no input: nothing was written")
 		}
 		return a.text, nil
 	case <-w.cmd.Context().Done():
@@ -214,17 +216,17 @@ func (w *wizard) ask(question string) (string, error) {
 	}
 }
 
-func (w *wizard) yes(question string) (bool, error) {
+func (w *setupRun) yes(question string) (bool, error) {
 	text, err := w.ask(question + " [y/N] ")
 	text = strings.ToLower(text)
 	return text == "y" || text == "yes", err
 }
 
-// remote shows what to paste elsewhere.
-func (w *wizard) remote() error {
+// remote prints what to paste on another machine.
+func (w *setupRun) remote() error {
 	u, err := url.Parse(w.f.remote)
 	if err != nil || u.Host == "" || !slices.Contains([]string{"http", "https", "ws", "wss"}, u.Scheme) || u.RawQuery != "" || u.Fragment != "" || u.User != nil {
-		return misuse(w.cmd, "--remote takes the address of this server, such as https://agent.example.com")
+		return misuse(w.cmd, "--remote %q: use the address of this server, such as https://agent.example.com", clean(w.f.remote))
 	}
 	if err := subPath(u); err != nil {
 		return err
@@ -238,40 +240,41 @@ func (w *wizard) remote() error {
 		return err
 	}
 	if u.Scheme == "http" || u.Scheme == "ws" {
-		fmt.Fprintln(w.cmd.ErrOrStderr(), "warning: this address is not encrypted: messages and files go over the network as they are; use https, with MOBILE_TLS or behind a TLS proxy")
+		fmt.Fprintln(w.cmd.ErrOrStderr(), "warning: connections to this address are not encrypted: use https, with MOBILE_TLS or a TLS proxy")
 	}
 	var st server.Status
 	if err := server.NewClient(w.cfg.Data).Get(w.cmd.Context(), "/status", &st); err == nil && !knows(st, id) {
-		fmt.Fprintln(w.cmd.ErrOrStderr(), "warning: the running server does not know this id yet: end it and start it again")
+		fmt.Fprintln(w.cmd.ErrOrStderr(), "warning: the running server does not know this gateway id yet: restart it")
 	}
 	text := setup.Remote(w.f.remote, id, secret, v)
 	return show(w.cmd, map[string]string{"url": w.f.remote, "id": id, "secret": secret, "text": text}, func(out io.Writer) { fmt.Fprint(out, text) })
 }
 
-// subPath refuses an address below which the relay is not at its own path: a gateway that is given one looks for files at
-// /relay/media/ of the host, and newer ones send their credential nowhere else.
+// subPath rejects an address with a path of its own: a gateway looks for files at /relay/media/ of the
+// host, and newer ones send their credential nowhere else.
 func subPath(u *url.URL) error {
 	path := strings.Trim(u.Path, "/")
 	if path == "" || path == "relay" {
 		return nil
 	}
-	return &hinted{fmt.Errorf("the relay cannot be below a path of its host (/%s): the connection may work, and files for the agent do not arrive", path),
-		"give it a name or a port of its own in the proxy, such as https://agent.example.com or https://example.com:8443"}
+	return &hinted{fmt.Errorf("the relay address can't have a path (/%s): files for the agent would not arrive", path),
+		"give the server its own host name or port in the proxy, such as https://agent.example.com or https://example.com:8443"}
 }
 
-func (w *wizard) namedVersion() (setup.Version, error) {
+func (w *setupRun) namedVersion() (setup.Version, error) {
 	if w.f.version == "" {
 		return setup.Version{}, nil
 	}
 	v, ok := setup.ParseVersion(w.f.version)
 	if !ok {
-		return v, misuse(w.cmd, "--hermes-version takes a version such as 0.22.2")
+		return v, misuse(w.cmd, "--hermes-version %q: use a version such as 0.22.2", clean(w.f.version))
 	}
 	return v, nil
 }
 
-// pair returns the id and secret by which the server lets the gateway in, and all that it lets in. Without make none are made.
-func (w *wizard) pair(make bool) (id, secret string, accepted map[string]string, err error) {
+// pair returns the id and secret that the server accepts from the gateway, and all pairs that it accepts.
+// It creates a pair only if make is set.
+func (w *setupRun) pair(make bool) (id, secret string, accepted map[string]string, err error) {
 	accepted = map[string]string{}
 	for i, g := range w.cfg.Gateways {
 		accepted[g.ID] = g.Secret.Reveal()
@@ -287,11 +290,11 @@ func (w *wizard) pair(make bool) (id, secret string, accepted map[string]string,
 		accepted[id] = secret
 		return id, secret, accepted, err
 	}
-	return "<made when it is written>", "", accepted, nil
+	return "<created on writing>", "", accepted, nil
 }
 
-// run shows, asks, writes, waits, and ends with the QR code.
-func (w *wizard) run() error {
+// run shows the plan, asks, writes, waits for the gateway, and shows the QR code.
+func (w *setupRun) run() error {
 	v, err := w.namedVersion()
 	if err != nil {
 		return err
@@ -304,12 +307,12 @@ func (w *wizard) run() error {
 	w.say("Hermes home     %s", w.result.Home.Path)
 	w.say("Hermes version  %s (%s)", v, how)
 	if v == (setup.Version{}) {
-		w.result.Notes = append(w.result.Notes, "the version of Hermes is unknown ("+how+"): what is right for all versions is written, which leaves streaming off; name it with --hermes-version")
+		w.result.Notes = append(w.result.Notes, "the version of Hermes is unknown ("+how+"), so streaming stays off to suit all versions; set it with --hermes-version")
 	}
 	if os.Getenv("GATEWAY_RELAY_URL") != "" {
-		w.result.Notes = append(w.result.Notes, "GATEWAY_RELAY_URL is set in this environment: a gateway that is started with it switches every other messenger off in Hermes 0.22; take it out")
+		w.result.Notes = append(w.result.Notes, "GATEWAY_RELAY_URL is set in this environment: it makes Hermes 0.22 disable every other messenger; unset it")
 	}
-	if err := w.beside(); err != nil {
+	if err := w.catalogPlugin(); err != nil {
 		return err
 	}
 	if w.result.URL, err = w.address(); err != nil {
@@ -320,7 +323,7 @@ func (w *wizard) run() error {
 		return err
 	}
 	w.say("Server          %s", plan.URL)
-	if err := w.show(plan, "<secret> is the one in relay.env of the data folder, or the one that is set for the server."); err != nil {
+	if err := w.show(plan, "<secret> stands for the secret in relay.env of the data folder, or in the server's settings."); err != nil {
 		return err
 	}
 	if w.f.print {
@@ -345,22 +348,22 @@ func (w *wizard) run() error {
 	return w.connect(plan)
 }
 
-// write writes what was agreed to.
-func (w *wizard) write(plan *setup.Plan) (err error) {
+// write writes the plan that the user agreed to.
+func (w *setupRun) write(plan *setup.Plan) (err error) {
 	plan.Replace = true
 	if w.result.Backups, err = plan.Write(w.cfg.Data, time.Now()); err != nil {
-		return hint(err, "see what was written with --print, take it back with --undo")
+		return hint(err, "compare with --print, or revert with --undo")
 	}
 	w.result.Written = true
-	w.say("\nWritten. To take it back: %s setup --undo", program(w.cmd))
+	w.say("\nDone. To revert: %s setup --undo", program(w.cmd))
 	for _, b := range w.result.Backups {
 		w.say("  backup  %s", b)
 	}
 	return nil
 }
 
-// plan works out what is to be written. Secrets are made only to be written.
-func (w *wizard) plan(write bool) (*setup.Plan, error) {
+// plan computes the changes. It creates secrets only if write is set.
+func (w *setupRun) plan(write bool) (*setup.Plan, error) {
 	id, secret, accepted, err := w.pair(write)
 	if err != nil {
 		return nil, err
@@ -376,12 +379,12 @@ func (w *wizard) plan(write bool) (*setup.Plan, error) {
 	return p, w.service(p)
 }
 
-// address is where a gateway on this machine finds the server.
-func (w *wizard) address() (string, error) {
+// address returns the server's address for a gateway on this machine.
+func (w *setupRun) address() (string, error) {
 	if w.f.url != "" {
 		u, err := url.Parse(w.f.url)
 		if err != nil || u.Host == "" || !slices.Contains([]string{"http", "https", "ws", "wss"}, u.Scheme) || strings.ContainsAny(w.f.url, "\"\\") {
-			return "", misuse(w.cmd, "--url takes an address such as http://127.0.0.1:8787")
+			return "", misuse(w.cmd, "--url %q: use an address such as http://127.0.0.1:8787", clean(w.f.url))
 		}
 		return strings.TrimRight(w.f.url, "/"), subPath(u)
 	}
@@ -392,8 +395,8 @@ func (w *wizard) address() (string, error) {
 			return st.Local, nil
 		}
 		if st.TLS.Mode != cert.Off {
-			return "", &hinted{fmt.Errorf("a gateway on this machine does not reach the server: it listens on %s, and plain HTTP is for 127.0.0.1 only", st.Address),
-				"set MOBILE_HOST=0.0.0.0, or name an address whose certificate Hermes trusts with --url"}
+			return "", &hinted{fmt.Errorf("a gateway on this machine can't reach the server: it listens on %s, and accepts plain HTTP on 127.0.0.1 only", st.Address),
+				"set MOBILE_HOST=0.0.0.0, or pass --url with an address whose certificate Hermes trusts"}
 		}
 		u, err := url.Parse(st.Address)
 		if err != nil {
@@ -405,13 +408,13 @@ func (w *wizard) address() (string, error) {
 		host = "127.0.0.1"
 	}
 	if port == "0" {
-		return "", &hinted{errors.New("the system picks the server's port, and the server does not run"), "start it first, or give it a port with MOBILE_PORT"}
+		return "", &hinted{errors.New("unknown port: MOBILE_PORT is 0 and the server is not running"), "start the server first, or set MOBILE_PORT"}
 	}
 	return "http://" + net.JoinHostPort(host, port), nil
 }
 
-// show prints the plan, and returns an error where it cannot be carried out.
-func (w *wizard) show(p *setup.Plan, secret string) error {
+// show prints the plan. It returns an error if setup cannot apply it.
+func (w *setupRun) show(p *setup.Plan, secret string) error {
 	w.result.Files, w.result.Conflicts = append([]setup.Shown{}, p.Show()...), p.Conflicts
 	w.result.Notes = append(w.result.Notes, p.Notes...)
 	for _, f := range w.result.Files {
@@ -435,31 +438,31 @@ func (w *wizard) show(p *setup.Plan, secret string) error {
 		w.say("replaces: %s", c)
 	}
 	if p.Done() {
-		w.say("\nHermes has all of it already: nothing to write.")
+		w.say("\nHermes is already set up: nothing to write.")
 	}
 	var errs []error
 	for _, e := range p.ByHand {
 		errs = append(errs, e)
 	}
 	if len(errs) > 0 {
-		return &hinted{errors.Join(errs...), "nothing was written; write these keys yourself and run this again for the rest"}
+		return &hinted{errors.Join(errs...), "nothing was written; change these keys yourself, then run this again for the rest"}
 	}
 	return nil
 }
 
-// agree returns nil where the plan may be written.
-func (w *wizard) agree(p *setup.Plan) error {
+// agree returns nil if the plan may be written.
+func (w *setupRun) agree(p *setup.Plan) error {
 	switch {
 	case w.f.yes && len(p.Conflicts) > 0 && !w.f.replace:
-		return &hinted{fmt.Errorf("%w: nothing was written (%s)", setup.ErrConflict, strings.Join(p.Conflicts, "; ")), "replace its settings with: --yes --replace"}
+		return &hinted{fmt.Errorf("%w: nothing was written (%s)", setup.ErrConflict, strings.Join(p.Conflicts, "; ")), "to replace its settings, use: --yes --replace"}
 	case w.f.yes:
 		return nil
 	case !w.asking():
-		return &hinted{errors.New("nothing was written, because there is no terminal to ask at"), "write it without asking with: --yes"}
+		return &hinted{errors.New("nothing was written: there is no terminal to ask at"), "to write without asking, use: --yes"}
 	}
-	question := "\nWrite this?"
+	question := "\nWrite these changes?"
 	if len(p.Conflicts) > 0 {
-		question = "\nThis takes Hermes away from the other connector. Write it all the same?"
+		question = "\nThis disconnects Hermes from the other connector. Write these changes?"
 	}
 	ok, err := w.yes(question)
 	if err == nil && !ok {
@@ -468,8 +471,8 @@ func (w *wizard) agree(p *setup.Plan) error {
 	return err
 }
 
-// undo takes everything back.
-func (w *wizard) undo() error {
+// undo reverts the changes of earlier runs.
+func (w *setupRun) undo() error {
 	list, err := setup.Undo(w.cfg.Data, w.result.Home.Path)
 	if err != nil {
 		return err
@@ -478,12 +481,12 @@ func (w *wizard) undo() error {
 	steps := w.undoSteps(list)
 	if err := show(w.cmd, map[string]any{"hermes_home": w.result.Home, "files": append([]setup.Undone{}, list...), "steps": steps}, func(out io.Writer) {
 		if len(list) == 0 {
-			fmt.Fprintf(out, "nothing to undo: this data folder has no note of changes to %s\n", clean(w.result.Home.Path))
+			fmt.Fprintf(out, "Nothing to undo: this data folder has no record of changes to %s\n", clean(w.result.Home.Path))
 		}
 		for _, u := range list {
 			fmt.Fprintf(out, "%s: %s\n", clean(u.Path), u.What)
 			if u.Backup != "" {
-				fmt.Fprintf(out, "  as it was before: %s\n", clean(u.Backup))
+				fmt.Fprintf(out, "  previous version: %s\n", clean(u.Backup))
 			}
 		}
 		for _, s := range steps {
@@ -494,11 +497,11 @@ func (w *wizard) undo() error {
 	}
 	for _, u := range list {
 		for _, key := range u.Left {
-			left = append(left, fmt.Sprintf("%s: %s was changed since, and stays", u.Path, key))
+			left = append(left, fmt.Sprintf("%s: %s was changed since, so it stays", u.Path, key))
 		}
 	}
 	if len(left) > 0 {
-		return &hinted{errors.New(strings.Join(left, "\n")), "take these out yourself"}
+		return &hinted{errors.New(strings.Join(left, "\n")), "remove these yourself"}
 	}
 	return nil
 }

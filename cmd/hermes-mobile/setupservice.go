@@ -9,15 +9,14 @@ import (
 
 	"hermes-mobile/internal/access"
 	"hermes-mobile/internal/setup"
+	"hermes-mobile/internal/shellquote"
 )
 
-// What hermes-mobile setup --service does.
+// byHand says how to run the service if setup cannot create an account for it.
+const byHand = "create the account with the commands in doc/operate.md, or use --service systemd-user, which needs none"
 
-// byHand is where the account of a service is made by hand.
-const byHand = "doc/operate.md has the commands for an account of its own, and --service systemd-user needs none"
-
-// service adds the files of the service to a plan, and what an account of its own needs.
-func (w *wizard) service(p *setup.Plan) error {
+// service adds the files of the service to a plan, and the commands that create its account.
+func (w *setupRun) service(p *setup.Plan) error {
 	binary, err := setup.Binary()
 	if err != nil {
 		return err
@@ -38,8 +37,8 @@ func (w *wizard) service(p *setup.Plan) error {
 		p.Apart = program.Apart
 		p.Notes = append(p.Notes, p.Apart.Notes()...)
 	case setup.SystemdUser:
-		p.Notes = append(p.Notes, "this service runs under your account, like what else you run: a program of yours, and an agent that runs under it, can answer approval cards; "+
-			"run this as root with --service systemd for an account of its own")
+		p.Notes = append(p.Notes, "this service runs under your account, so other programs under it, including the agent, can answer approval cards; "+
+			"to give it an account of its own, run this as root with --service systemd")
 	}
 	s, err := setup.NewService(w.f.service, program)
 	if err != nil {
@@ -54,26 +53,26 @@ func (w *wizard) service(p *setup.Plan) error {
 	return err
 }
 
-// showApart shows what is done beside writing files.
-func (w *wizard) showApart(a *setup.Apart) {
+// showApart prints the commands that setup runs besides writing files.
+func (w *setupRun) showApart(a *setup.Apart) {
 	if w.result.Commands = a.Commands(); len(w.result.Commands) == 0 {
 		return
 	}
-	w.say("An account of its own for the server:")
+	w.say("Commands that create an account for the server:")
 	for _, c := range w.result.Commands {
 		w.say("+ %s", c)
 	}
 }
 
-// showSteps shows what the owner is to run for the service.
-func (w *wizard) showSteps() {
+// showSteps prints the commands that the owner has to run for the service.
+func (w *setupRun) showSteps() {
 	for _, s := range w.result.Steps {
-		w.say("  run     %s", s)
+		w.say("  Run: %s", s)
 	}
 }
 
-// undoSteps is what is left to do after an undo: what runs has read the files before.
-func (w *wizard) undoSteps(list []setup.Undone) []string {
+// undoSteps returns what the owner has to do after an undo: running programs still use the old settings.
+func (w *setupRun) undoSteps(list []setup.Undone) []string {
 	steps := []string{}
 	hermes := false
 	for _, u := range list {
@@ -85,16 +84,16 @@ func (w *wizard) undoSteps(list []setup.Undone) []string {
 			if filepath.Dir(u.Path) != setup.UnitFolder {
 				user = "--user "
 			}
-			steps = append(steps, "stop the service, whose file is gone: systemctl "+user+"disable --now hermes-mobile; systemctl "+user+"daemon-reload")
+			steps = append(steps, "stop the service, whose unit file is gone: systemctl "+user+"disable --now hermes-mobile; systemctl "+user+"daemon-reload")
 		}
 	}
 	if _, runs := setup.Running(w.result.Home); runs && hermes {
-		steps = append(steps, "restart the gateway, which goes on with what it has read: "+(&setup.Plan{Options: setup.Options{Home: w.result.Home}}).Restart())
+		steps = append(steps, "restart the gateway, which still uses the old settings: "+(&setup.Plan{Options: setup.Options{Home: w.result.Home}}).Restart())
 	}
 	return steps
 }
 
-// sudoHome names the Hermes home of the person who has become root.
+// sudoHome names the Hermes home of the user who ran sudo.
 func sudoHome() string {
 	account, err := user.Lookup(os.Getenv("SUDO_USER"))
 	if err != nil || os.Geteuid() != 0 {
@@ -104,5 +103,5 @@ func sudoHome() string {
 	if _, err := os.Stat(home); err != nil {
 		return ""
 	}
-	return "; that of " + account.Username + " is HERMES_HOME=" + shellWord(home)
+	return "; for the user " + account.Username + " set HERMES_HOME=" + shellquote.Word(home)
 }

@@ -13,7 +13,7 @@ import (
 	"hermes-mobile/internal/server"
 )
 
-// gatewayLine is one of several gateways in words.
+// gatewayLine describes one of several gateways.
 func gatewayLine(g relay.GatewayState) string {
 	line := g.Name
 	if line == "" {
@@ -21,16 +21,16 @@ func gatewayLine(g relay.GatewayState) string {
 	}
 	switch {
 	case g.Wedged:
-		line += ", stuck: it takes nothing"
+		line += ", stalled: accepts no events"
 	case g.Online:
 		line += ", online"
 	case g.Idle:
 		line += ", stopping or restarting"
 	default:
-		line += ", away"
+		line += ", offline"
 	}
 	if g.SameIDSeen {
-		line += "; two gateways seem to use this id"
+		line += "; two gateways may be using this id"
 	}
 	return line
 }
@@ -39,7 +39,9 @@ func statusCommand() *cobra.Command {
 	var metrics bool
 	cmd := jsonFlag(&cobra.Command{
 		Use:   "status",
-		Short: "Show how the running server and its agent are",
+		Short: "Show the state of the running server and its agent",
+		Long: `Show the state of the running server: addresses, agent, devices, storage, and open issues. The command
+"doctor" checks more.`,
 		Example: `  hermes-mobile status
   hermes-mobile status --json | jq .agent_online
   hermes-mobile status --metrics`,
@@ -53,7 +55,7 @@ func statusCommand() *cobra.Command {
 				return err
 			}
 			return show(cmd, st, func(w io.Writer) {
-				agent := st.Agent + ", away"
+				agent := st.Agent + ", offline"
 				if st.AgentOnline {
 					agent = st.Agent + ", online"
 				}
@@ -69,7 +71,7 @@ func statusCommand() *cobra.Command {
 					fmt.Fprintf(w, "tls       %s\n", clean(st.TLS.String()))
 				}
 				fmt.Fprintf(w, "agent     %s\n", clean(agent))
-				if st.Relay != nil && len(st.Relay.Gateways) > 1 { // the line above is of the one for most devices
+				if st.Relay != nil && len(st.Relay.Gateways) > 1 { // the line above shows the default gateway
 					for _, g := range st.Relay.Gateways {
 						fmt.Fprintf(w, "gateway   %s\n", clean(gatewayLine(g)))
 					}
@@ -81,12 +83,12 @@ func statusCommand() *cobra.Command {
 			})
 		},
 	})
-	cmd.Flags().BoolVar(&metrics, "metrics", false, "print the metrics, as /metrics has them")
+	cmd.Flags().BoolVar(&metrics, "metrics", false, "print the metrics that /metrics serves")
 	cmd.MarkFlagsMutuallyExclusive("metrics", "json")
 	return cmd
 }
 
-// showMetrics prints the metrics in the form of Prometheus.
+// showMetrics prints the metrics in the Prometheus text format.
 func showMetrics(cmd *cobra.Command) error {
 	c, err := running(cmd)
 	if err != nil {

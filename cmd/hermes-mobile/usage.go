@@ -9,10 +9,9 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// What is said about a command line that is not understood. It ends with status 2, so that a script can tell a slip of
-// its author from something that went wrong.
+// An invalid command line exits with status 2, so that a script can tell its own mistake from a failure.
 
-// misused is an error in how a command was written.
+// misused is an error in the command line.
 type misused struct {
 	text string
 	hint string
@@ -20,29 +19,29 @@ type misused struct {
 
 func (e *misused) Error() string { return e.text }
 
-// misuse says what is wrong with a command line, and how it is written.
+// misuse returns a misused error that hints at the command's usage line.
 func misuse(cmd *cobra.Command, format string, args ...any) error {
 	form := cmd.Use
 	if cmd.HasParent() {
 		form = cmd.Parent().CommandPath() + " " + form
 	}
-	return &misused{fmt.Sprintf(format, args...), "write it as: " + form}
+	return &misused{fmt.Sprintf(format, args...), "usage: " + form}
 }
 
-// takes are the arguments of a command, by the names that its help has for them.
+// takes requires exactly the named arguments.
 func takes(names ...string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		switch {
 		case len(args) < len(names):
-			return misuse(cmd, "%s is missing", strings.Join(names[len(args):], " and "))
+			return misuse(cmd, "missing argument: %s", strings.Join(names[len(args):], " "))
 		case len(args) > len(names):
-			return misuse(cmd, "%q is one argument too many", args[len(names)])
+			return misuse(cmd, "unexpected argument %q", args[len(names)])
 		}
 		return nil
 	}
 }
 
-// strict makes what the arguments of a command, and of those below it, are refused for a misuse, whatever checks them.
+// strict turns every error of an argument check into a misused error, for a command and its subcommands.
 func strict(cmd *cobra.Command) {
 	if check := cmd.Args; check != nil {
 		cmd.Args = func(cmd *cobra.Command, args []string) error {
@@ -58,8 +57,8 @@ func strict(cmd *cobra.Command) {
 	}
 }
 
-// group makes a command that only holds others. Alone, or with a word that is none of them, it is an error: cobra would
-// print its help and end with status 0, as if something had been done.
+// group makes a command that only has subcommands. Without one, or with an unknown one, it fails: cobra
+// would print the help and exit with status 0, as if the command had done something.
 func group(cmd *cobra.Command, sub ...*cobra.Command) *cobra.Command {
 	cmd.AddCommand(sub...)
 	cmd.SuggestionsMinimumDistance = 2
@@ -70,12 +69,12 @@ func group(cmd *cobra.Command, sub ...*cobra.Command) *cobra.Command {
 		return &misused{fmt.Sprintf("unknown command %q for %s", args[0], cmd.CommandPath()), suggestion(cmd, args[0])}
 	}
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		return &misused{cmd.CommandPath() + " needs a command", "see " + cmd.CommandPath() + " --help"}
+		return &misused{cmd.CommandPath() + ": missing command", "see " + cmd.CommandPath() + " --help"}
 	}
 	return cmd
 }
 
-// suggestion says which command was probably meant.
+// suggestion returns a hint that names the commands the user probably meant.
 func suggestion(cmd *cobra.Command, word string) string {
 	var near []string
 	for _, name := range cmd.SuggestionsFor(word) {
@@ -87,14 +86,14 @@ func suggestion(cmd *cobra.Command, word string) string {
 	return "did you mean: " + strings.Join(near, ", or: ")
 }
 
-// flagMisuse is what cobra calls with an error in the flags.
+// flagMisuse converts cobra's flag errors.
 func flagMisuse(cmd *cobra.Command, err error) error {
 	e := &misused{err.Error(), "see " + cmd.CommandPath() + " --help"}
 	var unknown *pflag.NotExistError
 	if !errors.As(err, &unknown) {
 		return e
 	}
-	flags := &cobra.Command{SuggestionsMinimumDistance: 2} // for its way to find what is near
+	flags := &cobra.Command{SuggestionsMinimumDistance: 2} // borrows cobra's search for similar names
 	cmd.Flags().VisitAll(func(f *pflag.Flag) {
 		flags.AddCommand(&cobra.Command{Use: f.Name, Run: func(*cobra.Command, []string) {}})
 	})
@@ -104,10 +103,10 @@ func flagMisuse(cmd *cobra.Command, err error) error {
 	return e
 }
 
-// alone marks a command that holds others and does something without one, too.
+// alone annotates a command with subcommands that also works without one.
 const alone = "alone"
 
-// usageTemplate is cobra's, with what a terminal is wide, and without the line that groups have no use for.
+// usageTemplate is cobra's template, wrapped at 100 columns, with one usage line per command.
 const usageTemplate = `Usage:{{if and .HasAvailableSubCommands (not .Annotations.alone)}}
   {{.CommandPath}} COMMAND{{else}}
   {{.UseLine}}{{end}}{{if .HasExample}}
@@ -121,8 +120,8 @@ Commands:{{range .Commands}}{{if (or .IsAvailableCommand (eq .Name "help"))}}
 Flags:
 {{.LocalFlags.FlagUsagesWrapped 100 | trimTrailingWhitespaces}}{{end}}{{if .HasAvailableInheritedFlags}}
 
-Flags of every command:
+Global flags:
 {{.InheritedFlags.FlagUsagesWrapped 100 | trimTrailingWhitespaces}}{{end}}{{if .HasAvailableSubCommands}}
 
-More about one of them: {{.CommandPath}} COMMAND --help{{end}}
+Run "{{.CommandPath}} COMMAND --help" for more about a command.{{end}}
 `

@@ -21,30 +21,31 @@ import (
 )
 
 func usersCommand() *cobra.Command {
-	return group(&cobra.Command{Use: "users", Short: "List, add and remove who may log in to Hermes' API",
-		Long: `List, add and remove who may log in to Hermes' API at this server, which serves it with MOBILE_FRONT_API=1. Each user sees
-sessions, runs and jobs of the own. Devices need no user: they are paired. This works without a running server, too.`,
+	return group(&cobra.Command{Use: "users", Short: "Manage users of the API proxy: list, add, remove",
+		Long: `List, add, and remove users of the API proxy. With MOBILE_FRONT_API=1, the server offers Hermes' API to
+users who log in. Users see only their own sessions, runs, and jobs. Paired devices need no user here.
+These commands also work while the server is not running.`,
 		Example: `  hermes-mobile users add anna
   hermes-mobile users list`},
 		jsonFlag(&cobra.Command{Use: "list", Short: "List all users", Args: takes(), RunE: listUsers,
 			Example: `  hermes-mobile users list`}),
-		jsonFlag(&cobra.Command{Use: "add NAME", Short: "Add a user and ask for the password", Args: takes("NAME"), RunE: addUser,
-			Long: `Add a user. The password is asked at the terminal, or read from standard input: one line of 8 characters or more.
-NAME is 1 to 64 of a-z 0-9 . _ @ + - and means the same in capitals.`,
+		jsonFlag(&cobra.Command{Use: "add NAME", Short: "Add a user", Args: takes("NAME"), RunE: addUser,
+			Long: `Add a user. The command asks for the password at the terminal, or reads one line from standard input. A
+password has at least 8 characters. NAME is 1 to 64 of a-z 0-9 . _ @ + - and is not case-sensitive.`,
 			Example: `  hermes-mobile users add anna
   pass show hermes/anna | hermes-mobile users add anna`}),
-		jsonFlag(&cobra.Command{Use: "remove NAME", Short: "Remove a user and end all logins and keys", Args: takes("NAME"), RunE: removeUser,
-			Long: `Remove a user and end all logins and keys. The sessions stay in Hermes, and no user sees them any more, also none who gets the same
-name later.`,
+		jsonFlag(&cobra.Command{Use: "remove NAME", Short: "Remove a user with all logins and API keys", Args: takes("NAME"), RunE: removeUser,
+			Long: `Remove a user with all logins and API keys. The user's sessions stay in Hermes, but no user can see
+them, even if you add a user with the same name later.`,
 			Example: `  hermes-mobile users remove anna`}),
 		usersKeyCommand(),
-		jsonFlag(&cobra.Command{Use: "passwd NAME", Short: "Change the password of a user and end all logins", Args: takes("NAME"), RunE: changePassword,
-			Long: `Change the password of a user and end all logins. It is asked at the terminal, or read from standard input. Keys stay valid:
-hermes-mobile users key remove ends them.`,
+		jsonFlag(&cobra.Command{Use: "passwd NAME", Short: "Change a user's password and end all logins", Args: takes("NAME"), RunE: changePassword,
+			Long: `Change a user's password and end all logins. The command asks for the password at the terminal, or reads
+one line from standard input. API keys stay valid: remove them with "users key remove".`,
 			Example: `  hermes-mobile users passwd anna`}))
 }
 
-// withUsers does f on the store where no server is running, which has it otherwise.
+// withUsers runs f on the store if no server is running. A running server holds the store itself.
 func withUsers(cmd *cobra.Command, err error, f func(context.Context, *apiproxy.Users) error) error {
 	if !errors.Is(err, server.ErrNotRunning) {
 		return err
@@ -54,7 +55,7 @@ func withUsers(cmd *cobra.Command, err error, f func(context.Context, *apiproxy.
 		return e
 	}
 	if _, e := os.Stat(cfg.Data); e != nil {
-		return err // a mistyped folder is not to be made
+		return err // a mistyped folder must not be created
 	}
 	s, e := store.Open(cmd.Context(), cfg.Data)
 	if e != nil {
@@ -73,10 +74,10 @@ func listUsers(cmd *cobra.Command, _ []string) error {
 	}
 	return show(cmd, list, func(w io.Writer) {
 		if len(list) == 0 {
-			fmt.Fprintf(w, "There are no users. Add one with: %s users add NAME\n", program(cmd))
+			fmt.Fprintf(w, "No users. Add one with: %s users add NAME\n", program(cmd))
 			return
 		}
-		table(w, "NAME | SINCE | LAST LOGIN", func(row func(...any)) {
+		table(w, "NAME | CREATED | LAST LOGIN", func(row func(...any)) {
 			for _, u := range list {
 				seen := "never"
 				if u.SeenAt != nil {
@@ -88,15 +89,15 @@ func listUsers(cmd *cobra.Command, _ []string) error {
 	})
 }
 
-// change makes a change of a user, and says that it is done.
-func change(cmd *cobra.Command, path, done string, c server.Command, alone func(context.Context, *apiproxy.Users) error) error {
+// change changes a user through the running server, or with offline if no server is running.
+func change(cmd *cobra.Command, path, done string, c server.Command, offline func(context.Context, *apiproxy.Users) error) error {
 	if _, err := post[any](cmd.Context(), cmd, path, c); err != nil {
-		if err := withUsers(cmd, err, alone); err != nil {
+		if err := withUsers(cmd, err, offline); err != nil {
 			return err
 		}
 	}
 	name := strings.ToLower(c.Name)
-	return show(cmd, map[string]string{"name": name, "done": done}, func(w io.Writer) { fmt.Fprintf(w, "%s %s\n", done, clean(name)) })
+	return show(cmd, map[string]string{"name": name, "done": done}, func(w io.Writer) { fmt.Fprintf(w, "%s%s %s\n", strings.ToUpper(done[:1]), done[1:], clean(name)) })
 }
 
 func addUser(cmd *cobra.Command, args []string) error {
@@ -125,21 +126,22 @@ func changePassword(cmd *cobra.Command, args []string) error {
 		})
 }
 
-// askPassword asks for the password of a user.
+// askPassword asks for a user's password.
 func askPassword(cmd *cobra.Command) (string, error) {
 	return askSecret(cmd, "Password: ", apiproxy.CheckPassword)
 }
 
-// askSecret asks twice at a terminal, without showing what is typed, or else reads a line. check says why a secret cannot be taken.
+// askSecret asks twice at a terminal without echo, or reads one line from another standard input. check
+// returns why a secret is not acceptable.
 func askSecret(cmd *cobra.Command, question string, check func(string) error) (string, error) {
 	in, ok := cmd.InOrStdin().(*os.File)
 	if !ok || !term.IsTerminal(in.Fd()) {
 		line, err := bufio.NewReader(io.LimitReader(plaintext.Reader(cmd.InOrStdin()), 64<<10)).ReadString('\n')
 		if err != nil && !errors.Is(err, io.EOF) {
-			return "", fmt.Errorf("standard input cannot be read: %w", err)
+			return "", fmt.Errorf("read standard input: %w", err)
 		}
 		secret := strings.TrimRight(line, "\r\n")
-		return secret, hint(check(secret), "give it on standard input, one line, or at a terminal")
+		return secret, hint(check(secret), "pass it as one line on standard input, or run this in a terminal")
 	}
 	first, err := askHidden(cmd, in, question)
 	if err != nil {
@@ -148,14 +150,14 @@ func askSecret(cmd *cobra.Command, question string, check func(string) error) (s
 	if err := check(first); err != nil {
 		return "", err
 	}
-	again, err := askHidden(cmd, in, "The same once more: ")
+	again, err := askHidden(cmd, in, "Repeat it: ")
 	if err == nil && again != first {
-		err = errors.New("the two are not the same: nothing was changed")
+		err = errors.New("the entries don't match: nothing was changed")
 	}
 	return first, err
 }
 
-// askHidden reads a line without an echo. Ctrl-C ends the wait, and the echo comes back.
+// askHidden reads a line without echo. Ctrl-C ends the wait and restores the echo.
 func askHidden(cmd *cobra.Command, in *os.File, question string) (string, error) {
 	before, err := term.GetState(in.Fd())
 	if err != nil {
@@ -175,7 +177,7 @@ func askHidden(cmd *cobra.Command, in *os.File, question string) (string, error)
 	select {
 	case a := <-read:
 		if a.err != nil {
-			return "", errors.New("there was no answer: nothing was changed")
+			return "", errors.New("no input: nothing was changed")
 		}
 		return string(a.text), nil
 	case <-cmd.Context().Done():

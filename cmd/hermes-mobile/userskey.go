@@ -16,24 +16,26 @@ import (
 func usersKeyCommand() *cobra.Command {
 	var life tokenLife
 	var label string
-	add := jsonFlag(&cobra.Command{Use: "add NAME", Short: "Make an API key for a user and show it, this once", Args: takes("NAME"),
-		Long: `Make an API key for a user, and show it. The server keeps only its hash. A program sends the key as a bearer token, and is
-that user: it sees the same sessions and has the same limits. The key is valid at once.`,
+	add := jsonFlag(&cobra.Command{Use: "add NAME", Short: "Create an API key for a user and show it once", Args: takes("NAME"),
+		Long: `Create an API key for a user, and show it once. The server stores only its hash. A program that sends the
+key as a bearer token acts as that user: it sees the same sessions and has the same limits. The key is
+valid immediately.`,
 		Example: `  hermes-mobile users key add anna --label laptop --expires 90d`,
 		RunE:    func(cmd *cobra.Command, args []string) error { return addKey(cmd, args[0], label, life) }})
-	add.Flags().StringVar(&label, "label", "", "a name that tells this key from others, such as the program that uses it")
-	add.Flags().Var(&life, "expires", "how long the key is valid, such as 12h or 90d (default never)")
-	return group(&cobra.Command{Use: "key", Short: "List, add and remove the API keys of users",
-		Long: `List, add and remove the API keys of users. With a base URL and a key every OpenAI client can use Hermes' API at this
-server, which serves it with MOBILE_FRONT_API=1. This works without a running server, too.`,
+	add.Flags().StringVar(&label, "label", "", "`name` of the key, such as the program that uses it")
+	add.Flags().Var(&life, "expires", "expire the key after this `duration`, such as 12h or 90d (default: never)")
+	return group(&cobra.Command{Use: "key", Short: "Manage API keys of users: list, add, remove",
+		Long: `List, add, and remove API keys of users. With the base URL and a key, any OpenAI client can use Hermes'
+API through the API proxy (MOBILE_FRONT_API=1). These commands also work while the server is not
+running.`,
 		Example: `  hermes-mobile users key add anna --label laptop
   hermes-mobile users key list`},
-		jsonFlag(&cobra.Command{Use: "list [NAME]", Short: "List the keys of a user or all, never the keys themselves", Args: cobra.MaximumNArgs(1), RunE: listKeys,
+		jsonFlag(&cobra.Command{Use: "list [NAME]", Short: "List API keys of one user or all users, without the secrets", Args: cobra.MaximumNArgs(1), RunE: listKeys,
 			Example: `  hermes-mobile users key list
   hermes-mobile users key list anna`}),
 		add,
-		jsonFlag(&cobra.Command{Use: "remove ID", Short: "Remove an API key and end what uses it", Args: takes("ID"), RunE: removeKey,
-			Long:    `Remove an API key by its ID, which "users key list" shows. Answers that are streamed to programs with this key end at once.`,
+		jsonFlag(&cobra.Command{Use: "remove ID", Short: "Remove an API key and end its requests", Args: takes("ID"), RunE: removeKey,
+			Long:    `Remove an API key. "users key list" shows its ID. Responses streaming to programs with this key end at once.`,
 			Example: `  hermes-mobile users key remove k4mq7xbd2`}))
 }
 
@@ -55,10 +57,10 @@ func listKeys(cmd *cobra.Command, args []string) error {
 	}
 	return show(cmd, list, func(w io.Writer) {
 		if len(list) == 0 {
-			fmt.Fprintf(w, "There are no keys. Add one with: %s users key add NAME\n", program(cmd))
+			fmt.Fprintf(w, "No API keys. Add one with: %s users key add NAME\n", program(cmd))
 			return
 		}
-		table(w, "ID | USER | LABEL | SINCE | EXPIRES | LAST USED", func(row func(...any)) {
+		table(w, "ID | USER | LABEL | CREATED | EXPIRES | LAST USED", func(row func(...any)) {
 			for _, k := range list {
 				row(k.ID, k.User, clean(k.Label), k.CreatedAt.Local().Format(time.DateOnly), expiry(k.ExpiresAt), lastUse(k.UsedAt))
 			}
@@ -66,7 +68,7 @@ func listKeys(cmd *cobra.Command, args []string) error {
 	})
 }
 
-// expiry says when a key ends.
+// expiry formats the expiry of a key.
 func expiry(at *time.Time) string {
 	switch {
 	case at == nil:
@@ -77,6 +79,7 @@ func expiry(at *time.Time) string {
 	return at.Local().Format(time.DateOnly)
 }
 
+// lastUse formats the last use of a key.
 func lastUse(at *time.Time) string {
 	if at == nil {
 		return "never"
@@ -116,5 +119,5 @@ func removeKey(cmd *cobra.Command, args []string) error {
 			return err
 		}
 	}
-	return show(cmd, map[string]string{"id": args[0], "done": "removed"}, func(w io.Writer) { fmt.Fprintf(w, "removed %s\n", clean(args[0])) })
+	return show(cmd, map[string]string{"id": args[0], "done": "removed"}, func(w io.Writer) { fmt.Fprintf(w, "Removed %s\n", clean(args[0])) })
 }

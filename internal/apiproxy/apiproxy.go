@@ -66,6 +66,7 @@ func New(o Options) (*Proxy, error) {
 	if o.Limits == (Limits{}) {
 		o.Limits = DefaultLimits
 	}
+	o.Log = o.Log.With("component", "apiproxy")
 	f := &Proxy{o: o, target: target, upstream: newTransport(), guesses: newGuesses(o.Now), failures: newFailures(o.Log, o.Store, o.Now),
 		pace: newPace(o.Now, o.Limits), live: newLive(),
 		served: servedHere()}

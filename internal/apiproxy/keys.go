@@ -178,7 +178,7 @@ func (f *Proxy) holder(w http.ResponseWriter, r *http.Request, token string) (ca
 	now := f.o.Now()
 	switch {
 	case err != nil:
-		f.failures.say(slog.LevelError, "key not looked up", "err", err)
+		f.o.Log.Error("key not looked up", "err", err)
 		refuse(w, http.StatusServiceUnavailable, "server_error", "login_unavailable", "The key cannot be checked now.")
 		return caller{}, false
 	case k == nil:
@@ -191,7 +191,7 @@ func (f *Proxy) holder(w http.ResponseWriter, r *http.Request, token string) (ca
 	}
 	if now.Sub(k.UsedAt) >= useEvery {
 		if err := f.o.Store.Do(func(tx *store.Tx) error { return tx.UseFrontKey(k.ID, now) }); err != nil {
-			f.failures.say(slog.LevelError, "use of a key not stored", "err", err)
+			f.o.Log.Error("use of a key not stored", "err", err)
 		}
 	}
 	return caller{id: k.User, name: k.Name, login: keyLogin(k.ID), until: k.Until, key: k.Hash}, true
@@ -201,14 +201,16 @@ func (f *Proxy) holder(w http.ResponseWriter, r *http.Request, token string) (ca
 func (f *Proxy) wrongKey(w http.ResponseWriter, r *http.Request, text string) {
 	addr := f.o.Client(r)
 	f.failures.login(addr)
-	if _, wait := f.guesses.begin(addr, ""); wait > 0 {
+	attempt, wait := f.guesses.begin(addr, "")
+	if wait > 0 {
 		f.o.Metrics.FrontLogins.WithLabelValues("throttled").Inc()
 		w.Header().Set("Retry-After", strconv.Itoa(int(math.Ceil(wait.Seconds()))))
 		refuse(w, http.StatusTooManyRequests, "rate_limit_error", "rate_limit_exceeded", "Too many wrong API keys. Try again shortly.")
 		return
 	}
+	attempt.wrong()
 	f.o.Metrics.FrontLogins.WithLabelValues("wrong_key").Inc()
-	f.failures.say(slog.LevelInfo, "key rejected", "addr", addr)
+	f.o.Log.Warn("key rejected", "addr", addr)
 	noKey(w, text)
 }
 

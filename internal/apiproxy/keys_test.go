@@ -100,7 +100,7 @@ func TestWrongKeysAreGuesses(t *testing.T) {
 	for i := range 30 {
 		resp := app.send(t.Context(), "GET", "/v1/models", "", header("Authorization", fmt.Sprint("Bearer hmk_wrong", i)))
 		_ = resp.Body.Close()
-		if want := 401; i >= int(guessesNetwork.size) {
+		if want := 401; i >= guessesNetwork.Burst {
 			want = 429
 			if resp.StatusCode != want || resp.Header.Get("Retry-After") == "" {
 				t.Errorf("guess %d: %d", i, resp.StatusCode)
@@ -124,7 +124,7 @@ func TestWrongKeysAreGuesses(t *testing.T) {
 	if status := r.try("203.0.113.1", "bert", "wrong"); status != 401 {
 		t.Errorf("a password from there: %d", status)
 	}
-	if n := strings.Count(r.logged(), "key rejected"); n == 0 || n > int(guessesNetwork.size) || strings.Contains(r.logged(), "hmk_") {
+	if n := strings.Count(r.logged(), "key rejected"); n == 0 || n > guessesNetwork.Burst || strings.Contains(r.logged(), "hmk_") {
 		t.Errorf("the log is\n%s", r.logged())
 	}
 }
@@ -181,7 +181,7 @@ func TestKeyEnds(t *testing.T) {
 		t.Errorf("before its end: %d", status)
 	}
 	r.clock.pass(time.Second)
-	for range 2 * int(guessesNetwork.size) { // a program that does not know is told, and guesses nothing
+	for range 2 * guessesNetwork.Burst { // a program that does not know is told, and guesses nothing
 		if status, text := app.do("GET", "/v1/models", "", byKey(key)); status != 401 || !strings.Contains(text, "expired") {
 			t.Fatalf("after it: %d %s", status, text)
 		}

@@ -7,7 +7,6 @@ import (
 	"encoding/base64"
 	"encoding/hex"
 	"errors"
-	"log/slog"
 	"net/http"
 	"slices"
 	"time"
@@ -139,7 +138,7 @@ func (f *Proxy) identify(w http.ResponseWriter, r *http.Request) (caller, error)
 	if !k.SpentAt.IsZero() && now.Sub(k.SpentAt) > refreshGrace {
 		// The client has a newer one and used it: somebody else has this one, or has the newer.
 		f.o.Metrics.FrontLogins.WithLabelValues("reused").Inc()
-		f.failures.say(slog.LevelWarn, "login ended: an old refresh token of it came again", "user", k.Name, "addr", f.o.Client(r))
+		f.o.Log.Warn("login ended: an old refresh token of it came again", "user", k.Name, "addr", f.o.Client(r))
 		err := f.endLogin(k.Login)
 		return caller{}, errors.Join(errNobody, err)
 	}
@@ -202,7 +201,7 @@ func (f *Proxy) known(w http.ResponseWriter, r *http.Request) (caller, bool) {
 	case errors.Is(err, errNobody):
 		f.nobody(w, r)
 	default:
-		f.failures.say(slog.LevelError, "login not looked up", "err", err)
+		f.o.Log.Error("login not looked up", "err", err)
 		refuse(w, http.StatusServiceUnavailable, "server_error", "login_unavailable", "The login cannot be checked now.")
 	}
 	return c, false

@@ -66,7 +66,7 @@ func TestLoginPage(t *testing.T) {
 	r.client().want(413, "POST", "/login", strings.Repeat("x", maxLogin+1))
 
 	// A form is a login: wrong ones are guesses.
-	for range int(guessesNetwork.size) {
+	for range guessesNetwork.Burst {
 		_ = send(url.Values{"username": {"x"}, "password": {"wrong"}}).Body.Close()
 	}
 	resp = send(url.Values{"username": {"bert"}, "password": {password}})

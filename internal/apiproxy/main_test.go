@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"hermes-mobile/internal/leak"
+	"hermes-mobile/internal/loglimit"
 	"hermes-mobile/internal/metrics"
 	"hermes-mobile/internal/store"
 )
@@ -88,7 +89,7 @@ func newRig(t *testing.T, change ...func(*Options)) *rig {
 	for _, name := range []string{"anna", "bert"} {
 		ok(t, r.users.Add(t.Context(), name, password))
 	}
-	o := Options{Store: s, Users: r.users, URL: r.up.URL, Key: upstreamKey, Jobs: true, Log: slog.New(slog.NewTextHandler(r.log, nil)), Metrics: metrics.New("test"), Now: r.clock.now,
+	o := Options{Store: s, Users: r.users, URL: r.up.URL, Key: upstreamKey, Jobs: true, Log: slog.New(loglimit.New(slog.NewTextHandler(r.log, nil))), Metrics: metrics.New("test"), Now: r.clock.now,
 		Client: func(q *http.Request) netip.Addr {
 			if addr := q.Header.Get("X-Test-Address"); addr != "" {
 				return netip.MustParseAddr(addr)

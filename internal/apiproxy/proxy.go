@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"io"
 	"log"
-	"log/slog"
 	"net"
 	"net/http"
 	"net/http/httputil"
@@ -205,7 +204,7 @@ func (f *Proxy) failed(w http.ResponseWriter, r *http.Request, err error) {
 	case r.Context().Err() != nil:
 		return // the client is gone
 	}
-	f.failures.say(slog.LevelWarn, "request to Hermes' API server failed", "err", withoutAddress(err))
+	f.o.Log.Warn("request to Hermes' API server failed", "err", withoutAddress(err))
 	code, message := "upstream_unavailable", "Hermes' API server does not answer."
 	if errors.Is(err, errKey) {
 		code, message = "upstream_key_refused", "Hermes' API server does not take the key of this server: its owner has to correct that."

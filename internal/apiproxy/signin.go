@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
-	"log/slog"
 	"math"
 	"mime"
 	"net/http"
@@ -109,7 +108,7 @@ const busyWait = 5 * time.Second
 func (f *Proxy) signIn(w http.ResponseWriter, r *http.Request, name, password string) *rejection {
 	outcome := f.o.Metrics.FrontLogins.WithLabelValues
 	addr := f.o.Client(r)
-	t, wait := f.guesses.begin(addr, normal(name))
+	attempt, wait := f.guesses.begin(addr, normal(name))
 	if wait > 0 {
 		outcome("throttled").Inc()
 		f.failures.login(addr)
@@ -118,24 +117,25 @@ func (f *Proxy) signIn(w http.ResponseWriter, r *http.Request, name, password st
 	user, err := f.o.Users.check(r.Context(), name, password)
 	switch {
 	case errors.Is(err, errBusy):
-		f.guesses.cancel(t)
+		attempt.canceled()
 		outcome("busy").Inc()
 		return &rejection{http.StatusTooManyRequests, "Too many logins at once. Try again shortly.", busyWait}
 	case err != nil:
-		f.guesses.cancel(t)
+		attempt.canceled()
 		if r.Context().Err() == nil { // else the client is gone
-			f.failures.say(slog.LevelError, "login not checked", "err", err)
+			f.o.Log.Error("login not checked", "err", err)
 		}
 		return &rejection{status: http.StatusServiceUnavailable, detail: "The login cannot be checked now"}
 	case user == nil:
+		attempt.wrong()
 		outcome("wrong").Inc()
 		f.failures.login(addr)
-		f.failures.say(slog.LevelInfo, "login rejected", "addr", addr)
+		f.o.Log.Warn("login rejected", "addr", addr)
 		return &rejection{status: http.StatusUnauthorized, detail: "Invalid credentials"}
 	}
-	f.guesses.right(t)
+	attempt.right()
 	if err := f.open(w, r, user); err != nil {
-		f.failures.say(slog.LevelError, "login not stored", "err", err)
+		f.o.Log.Error("login not stored", "err", err)
 		return &rejection{status: http.StatusServiceUnavailable, detail: "The login cannot be stored now"}
 	}
 	outcome("ok").Inc()
@@ -162,7 +162,7 @@ func (f *Proxy) logout(w http.ResponseWriter, r *http.Request) {
 		err = f.endLogin(login)
 	}
 	if err != nil {
-		f.failures.say(slog.LevelError, "login not ended", "err", err)
+		f.o.Log.Error("login not ended", "err", err)
 		detail(w, http.StatusServiceUnavailable, "The login cannot be ended now")
 		return
 	}

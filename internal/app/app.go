@@ -163,7 +163,7 @@ func (a *App) Run(ctx context.Context) error {
 
 // use makes the client and the agent of a profile, in place of what there was.
 func (a *App) use(p gateway.Profile, c gateway.Credentials) {
-	client, err := gateway.New(p, c, gateway.Options{RootCAs: a.o.RootCAs, Log: a.o.Log, Watch: gateway.SystemConnectivity(),
+	client, err := gateway.New(p, c, gateway.Options{RootCAs: a.o.RootCAs, Log: a.o.Log, WatchNetwork: gateway.WatchNetwork,
 		OnProfile:     func(p gateway.Profile) { a.setup.KeepProfile(p) },
 		OnCredentials: func(c gateway.Credentials) { a.setup.KeepCredentials(p, c) }})
 	if err != nil { // the setup has checked it
@@ -181,7 +181,7 @@ func (a *App) newAgent(p gateway.Profile, client *gateway.Client) agent.Agent {
 	if a.o.Agent != nil {
 		return a.o.Agent(Parts{Client: client, Files: a.parts.Files, Log: a.parts.Log})
 	}
-	return a.parts.Direct(client, gateway.Credentials{}.For(p).Binding[:16])
+	return a.parts.Direct(client, gateway.Credentials{}.For(p).Account[:16])
 }
 
 // Offline says why the gateway cannot be used; nil while it can, or is being tried for the first time.

@@ -6,22 +6,23 @@ import (
 	"hermes-mobile/internal/passhash"
 )
 
-// setAdminToken takes the admin token in clear, or the hash of one.
+// setAdminToken sets the admin token, in clear or as a hash.
 func setAdminToken(to *Secret, v string) error {
 	if !strings.HasPrefix(v, "$argon2") {
 		return setToken(to, v)
 	}
 	if _, err := passhash.Parse(v); err != nil {
-		return problemf("is not a hash that this server can check: make it with hermes-mobile admin hash, and quote it whole, since a shell replaces $ in it")
+		return problemf("is not a hash that this server can check: create it with hermes-mobile admin hash, and use single quotes, because a shell expands $")
 	}
 	*to = Secret(v)
 	return nil
 }
 
-// CheckAdminToken returns why a text cannot be an admin token.
+// CheckAdminToken returns an error if token is too short or malformed for an admin token.
 func CheckAdminToken(token string) error { return badToken(token) }
 
-// checkAdmin settles who can open the admin UI. A server that had an admin token before there was a choice stays as it was.
+// checkAdmin decides who can open the admin UI. An admin token without MOBILE_ADMIN means "on", as it did
+// before that setting existed.
 func (l *loader) checkAdmin(c *Config) {
 	token, hasToken := l.get(adminTokenName)
 	mode, chosen := l.get(adminName)
@@ -29,9 +30,9 @@ func (l *loader) checkAdmin(c *Config) {
 	case !chosen && hasToken:
 		c.Admin = "on"
 	case c.Admin == "on" && !hasToken:
-		l.bad(mode, problemf("needs an admin token: set MOBILE_ADMIN_TOKEN to what hermes-mobile admin hash prints, or use local"))
+		l.bad(mode, problemf("needs an admin token: set MOBILE_ADMIN_TOKEN to the output of hermes-mobile admin hash, or use local"))
 	case hasToken && (c.Admin == "local" || c.Admin == "off"):
-		l.warn(token.key, token.where, "%s (%s) has no effect, because MOBILE_ADMIN is %s and not on", token.key, token.where, c.Admin)
+		l.warn(token.key, token.where, "%s (%s) has no effect, because MOBILE_ADMIN is %s, not on", token.key, token.where, c.Admin)
 	}
 	if hasToken && (token.place == inYAML || token.place == inDotenv) && !strings.HasPrefix(token.text, passhash.Prefix) {
 		c.AdminClear = token.where

@@ -20,8 +20,8 @@ func TestAdminMode(t *testing.T) {
 		{[]string{"MOBILE_ADMIN_TOKEN=" + someSecret}, "on", nil}, // as before there was a choice
 		{[]string{"MOBILE_ADMIN=on", "MOBILE_ADMIN_TOKEN=" + someSecret}, "on", nil},
 		{[]string{"MOBILE_ADMIN=on", "MOBILE_ADMIN_TOKEN=" + hash}, "on", nil},
-		{[]string{"MOBILE_ADMIN=local", "MOBILE_ADMIN_TOKEN=" + hash}, "local", []string{noEffect + "local and not on"}},
-		{[]string{"MOBILE_ADMIN=off", "MOBILE_ADMIN_TOKEN=" + someSecret}, "off", []string{noEffect + "off and not on"}},
+		{[]string{"MOBILE_ADMIN=local", "MOBILE_ADMIN_TOKEN=" + hash}, "local", []string{noEffect + "local, not on"}},
+		{[]string{"MOBILE_ADMIN=off", "MOBILE_ADMIN_TOKEN=" + someSecret}, "off", []string{noEffect + "off, not on"}},
 		{[]string{"MOBILE_ADMIN=", "MOBILE_ADMIN_TOKEN="}, "local", nil},
 	} {
 		t.Log(tt.environ)
@@ -30,7 +30,7 @@ func TestAdminMode(t *testing.T) {
 		}
 	}
 	_, _, err := Load(fixture{environ: []string{"MOBILE_ADMIN=on"}}.sources(t))
-	if err == nil || err.Error() != `MOBILE_ADMIN: "on" (environment) needs an admin token: set MOBILE_ADMIN_TOKEN to what hermes-mobile admin hash prints, or use local` {
+	if err == nil || err.Error() != `MOBILE_ADMIN: "on" (environment) needs an admin token: set MOBILE_ADMIN_TOKEN to the output of hermes-mobile admin hash, or use local` {
 		t.Errorf("on without a token: %v", err)
 	}
 }

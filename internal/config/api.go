@@ -13,7 +13,7 @@ import (
 	"hermes-mobile/internal/plaintext"
 )
 
-// setAPIURL takes the address of Hermes' API server, which may have a path.
+// setAPIURL sets the address of Hermes' API server, which may have a path.
 func setAPIURL(to *string, v string) error {
 	const example = "http://127.0.0.1:8642"
 	u, err := webURL(v, example)
@@ -21,51 +21,51 @@ func setAPIURL(to *string, v string) error {
 		return err
 	}
 	if u.RawQuery != "" || u.ForceQuery || strings.Contains(v, "#") || u.User != nil {
-		return problemf("has a user or a part after %q or %q: write it like %s", "?", "#", example)
+		return problemf("contains a user, %q, or %q: use the form %s", "?", "#", example)
 	}
 	*to = strings.TrimRight(u.String(), "/")
 	return nil
 }
 
-// setModel takes the name of a model.
+// setModel sets the name of a model.
 func setModel(to *string, v string) error {
 	if len(v) > 256 || strings.ContainsFunc(v, unicode.IsControl) {
-		return problemf("is longer than 256 bytes or holds a control character: give the id of a model as the API lists it")
+		return problemf("is longer than 256 bytes or contains a control character: use a model id as the API lists it")
 	}
 	*to = v
 	return nil
 }
 
-// minAPIKey is the shortest key that Hermes takes for its API server.
+// minAPIKey is the shortest key with which Hermes starts its API server.
 const minAPIKey = 16
 
 func setAPIKey(to *Secret, v string) error {
 	if !visible(v) {
-		return problemf("holds a space or a sign that is none of ASCII: give the key that the API has, and nothing else")
+		return problemf("contains a space or a character that is not ASCII: use exactly the key of the API")
 	}
 	*to = Secret(v)
 	return nil
 }
 
-// checkAPIKey refuses what cannot be a key of Hermes. Other servers have keys of any length.
+// checkAPIKey rejects a key that is too short for Hermes. Other servers have keys of any length.
 func (l *loader) checkAPIKey(c *Config, v value) {
 	if c.APIKind != "openai" && len(c.APIKey) < minAPIKey {
-		l.bad(v, problemf("is shorter than %d characters, and Hermes starts its API server with no such key: give the one that Hermes has", minAPIKey))
+		l.bad(v, problemf("is shorter than the %d characters that Hermes requires: use the API_SERVER_KEY of Hermes", minAPIKey))
 	}
 }
 
-// visible reports whether a text can stand in a header as one word.
+// visible reports whether a text has only printable ASCII characters, so that it fits into a header.
 func visible(s string) bool {
 	return !strings.ContainsFunc(s, func(r rune) bool { return r <= ' ' || r > '~' })
 }
 
-// Where Hermes' own .env puts its API server.
+// Variables in Hermes' own .env with the address of its API server.
 const (
 	hermesAPIHost = "API_SERVER_HOST"
 	hermesAPIPort = "API_SERVER_PORT"
 )
 
-// findAPI takes the address of Hermes' API server from Hermes' own .env, where MOBILE_API_URL does not say it.
+// findAPI reads the address of Hermes' API server from Hermes' own .env if MOBILE_API_URL is not set.
 func (l *loader) findAPI(c *Config) {
 	host, port := strings.TrimSpace(l.hermesAPI[hermesAPIHost]), strings.TrimSpace(l.hermesAPI[hermesAPIPort])
 	if _, set := l.get(apiURLName); set || host == "" && port == "" || c.APIKind == "openai" {
@@ -84,8 +84,8 @@ func (l *loader) findAPI(c *Config) {
 	c.APIURL = "http://" + net.JoinHostPort(host, port)
 }
 
-// findAPIKey looks for the key of Hermes' API server where MOBILE_API_KEY does not say it. Hermes' own one is for this
-// machine: it is not sent to another, nor to another server here.
+// findAPIKey looks for the key of Hermes' API server if MOBILE_API_KEY is not set. Hermes' own key is only
+// for this machine: it must not go to another machine, nor to another server on this one.
 func (l *loader) findAPIKey(c *Config) {
 	u, err := url.Parse(c.APIURL)
 	if err != nil || c.APIURL == "" {
@@ -93,7 +93,7 @@ func (l *loader) findAPIKey(c *Config) {
 	}
 	here := loopback(u.Hostname())
 	if v, set := l.get(apiURLName); set && u.Scheme == "http" && !here {
-		l.warnPlain(v.key, v.where, "%s (%s) is plain http on another machine: the key of Hermes' API server and all that is said go over the network unencrypted; use https, or a tunnel to this machine",
+		l.warnPlain(v.key, v.where, "%s (%s) is plain http on another machine, so the API key and all messages cross the network unencrypted: use https, or a tunnel to this machine",
 			v.key, v.where)
 	}
 	if c.APIKey != "" {

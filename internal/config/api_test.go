@@ -34,12 +34,12 @@ func TestAPIKey(t *testing.T) {
 		{name: "another machine, its key", env: []string{"MOBILE_API_URL=https://agent.example.com", "MOBILE_API_KEY=" + someKey}, key: someKey},
 		{name: "unencrypted", env: []string{"MOBILE_API_URL=http://10.0.0.7:8642", "MOBILE_API_KEY=" + someKey}, key: someKey, warn: "unencrypted"},
 		{name: "no file", env: []string{"MOBILE_API_KEY_FILE=~/nothing"}, says: "cannot be read"},
-		{name: "short", env: []string{"MOBILE_API_KEY_FILE=~/short"}, says: "shorter than 16"},
-		{name: "words", env: []string{"MOBILE_API_KEY_FILE=~/two"}, says: "holds a space"},
-		{name: "short in a setting", env: []string{"MOBILE_API_KEY=secret"}, says: "shorter than 16"},
+		{name: "short", env: []string{"MOBILE_API_KEY_FILE=~/short"}, says: "shorter than the 16"},
+		{name: "words", env: []string{"MOBILE_API_KEY_FILE=~/two"}, says: "contains a space"},
+		{name: "short in a setting", env: []string{"MOBILE_API_KEY=secret"}, says: "shorter than the 16"},
 		{name: "another server's", env: []string{"MOBILE_API_KIND=openai", "MOBILE_API_KEY=sk-1"}, key: "sk-1"},
 		{name: "another server without a key", env: []string{"MOBILE_API_KIND=openai", "MOBILE_API_URL=http://127.0.0.1:11434"}},
-		{name: "a query", env: []string{"MOBILE_API_URL=http://127.0.0.1:8642/?a=b"}, says: "write it like"},
+		{name: "a query", env: []string{"MOBILE_API_URL=http://127.0.0.1:8642/?a=b"}, says: "use the form"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			c, warnings, err := Load(Sources{Environ: tc.env, HomeDir: home})

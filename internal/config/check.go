@@ -11,18 +11,18 @@ import (
 	"unicode/utf8"
 )
 
-// minSecret is the least length of a token or secret in characters: below it,
-// guessing becomes thinkable, and it is a placeholder more often than not.
+// minSecret is the minimum length of a token or secret in characters. A shorter one can be guessed, and
+// is usually a placeholder.
 const minSecret = 16
 
-// maxToken is what the package access takes at most.
+// maxToken is the longest token that package access accepts.
 const maxToken = 512
 
 var (
 	hostName = regexp.MustCompile(`^(?i)[a-z0-9_]([a-z0-9_-]*[a-z0-9_])?(\.[a-z0-9_]([a-z0-9_-]*[a-z0-9_])?)*\.?$`)
-	allDigit = regexp.MustCompile(`(^|\.)[0-9]+\.?$`) // an address that went wrong, not a name
+	allDigit = regexp.MustCompile(`(^|\.)[0-9]+\.?$`) // a mistyped address, not a name
 	urlPath  = regexp.MustCompile(`^(/[A-Za-z0-9._~-]+)+$`)
-	// idForm is the form of device.id and user.id in the protocol.
+	// idForm matches device.id and user.id of the protocol.
 	idForm    = regexp.MustCompile(`^[A-Za-z0-9._:@-]{1,128}$`)
 	labelForm = regexp.MustCompile(`^[A-Za-z0-9._-]{1,64}$`)
 )
@@ -34,14 +34,14 @@ func setHost(to *string, v string) error {
 	}
 	if _, err := netip.ParseAddr(bare); err != nil {
 		if bare != v || len(v) > 253 || !hostName.MatchString(v) || allDigit.MatchString(v) {
-			return problemf("is not an address: give an IP address or a host name without a port, 0.0.0.0 for every interface")
+			return problemf("is not an address: use an IP address or a host name without a port, or 0.0.0.0 for every interface")
 		}
 	}
 	*to = bare
 	return nil
 }
 
-// loopback reports whether a checked host can be reached from this machine only.
+// loopback reports whether a checked host is a loopback address.
 func loopback(host string) bool {
 	if a, err := netip.ParseAddr(host); err == nil {
 		return a.Unmap().IsLoopback()
@@ -53,32 +53,32 @@ func loopback(host string) bool {
 func setPort(to *int, v string) error {
 	n, err := strconv.ParseInt(v, 10, 32)
 	if err != nil || n < 0 || n > 65535 {
-		return problemf("is not a port: give a whole number from 1 to 65535, or 0 for any free one")
+		return problemf("is not a port: use a number from 1 to 65535, or 0 for any free port")
 	}
 	*to = int(n)
 	return nil
 }
 
-// taken are the paths that the server uses itself.
+// taken lists the paths that the server itself uses.
 var taken = []string{"/relay", "/media", "/push", "/healthz", "/readyz", "/metrics", "/admin", "/avatar", "/assets", "/sw.js", "/manifest.webmanifest", "/icon.svg", "/icon-180.png", "/icon-192.png",
 	"/icon-512.png", "/icon-maskable-512.png"}
 
 func setPath(to *string, v string) error {
-	const remedy = `start it with "/" and use letters, digits, ".", "_", "~", "-", such as /ws`
+	const fix = `start with "/" and use letters, digits, ".", "_", "~", and "-", such as /ws`
 	if v == "/" {
-		return problemf("is where the web page is: choose another, such as /ws")
+		return problemf("is the path of the web page: use another, such as /ws")
 	}
 	if !urlPath.MatchString(v) {
-		return problemf("is not a path: %s", remedy)
+		return problemf("is not a path: %s", fix)
 	}
 	for part := range strings.SplitSeq(v, "/") {
 		if part == "." || part == ".." {
-			return problemf("is not a path: %s", remedy)
+			return problemf("is not a path: %s", fix)
 		}
 	}
 	for _, t := range taken {
 		if v == t || strings.HasPrefix(v, t+"/") {
-			return problemf("collides with %s of the server itself: choose another, such as /ws", t)
+			return problemf("conflicts with the server's own path %s: use another, such as /ws", t)
 		}
 	}
 	*to = v
@@ -89,9 +89,9 @@ func setNumber[T int | int64](to *T, v string, least, most int64) error {
 	n, err := strconv.ParseInt(v, 10, 64)
 	switch {
 	case err != nil && !strings.Contains(err.Error(), "out of range"):
-		return problemf("is not a whole number: give one from %d to %d", least, most)
+		return problemf("is not a whole number: use one from %d to %d", least, most)
 	case err != nil || n < least || n > most:
-		return problemf("is out of range: give a whole number from %d to %d", least, most)
+		return problemf("is out of range: use a whole number from %d to %d", least, most)
 	}
 	*to = T(n)
 	return nil
@@ -104,7 +104,7 @@ func setYesNo(to *bool, v string) error {
 	case "0", "false", "no", "off":
 		*to = false
 	default:
-		return problemf("is neither yes nor no: give 1 or 0")
+		return problemf("is neither yes nor no: use yes or no")
 	}
 	return nil
 }
@@ -128,7 +128,7 @@ func setChoice(to *string, v string, choices []string) error {
 			return nil
 		}
 	}
-	return problemf("is not known: use %s", orList(choices))
+	return problemf("is not valid: use %s", orList(choices))
 }
 
 func setAgent(to *string, v string) error {
@@ -140,7 +140,7 @@ func setAgent(to *string, v string) error {
 	return problemf("is not an agent: use %s", orList(agents))
 }
 
-// split cuts a comma list, trims its items, and drops empty ones.
+// split splits a comma-separated list, trims the items, and drops empty ones.
 func split(v string) []string {
 	var items []string
 	for item := range strings.SplitSeq(v, ",") {
@@ -151,9 +151,9 @@ func split(v string) []string {
 	return items
 }
 
-// errCommas is for a list that is set and has nothing in it. Taking it for an
-// empty list could switch a filter off that somebody meant to have.
-var errCommas = problemf("holds nothing but commas: fill it in or remove it")
+// errCommas rejects a list that is set but has no items. As an empty list, it could turn off a filter that
+// the owner wants.
+var errCommas = problemf("has no items: add some or remove the setting")
 
 func setIDs(to *[]string, v, what string) error {
 	items := split(v)
@@ -162,7 +162,7 @@ func setIDs(to *[]string, v, what string) error {
 	}
 	for _, id := range items {
 		if !idForm.MatchString(id) {
-			return problemf("is not a list of %s: %q is not one, give 1 to 128 of A-Z a-z 0-9 . _ - : @ between commas", what, shorten(id))
+			return problemf("is not a list of %s: %q is invalid, use 1 to 128 of A-Z a-z 0-9 . _ - : @, separated by commas", what, shorten(id))
 		}
 	}
 	*to = items
@@ -172,7 +172,7 @@ func setIDs(to *[]string, v, what string) error {
 func setUsers(to *[]string, v string) error {
 	for _, id := range split(v) {
 		if id == "*" {
-			return problemf("does not take *: to approve everybody set MOBILE_ALLOW_ALL_USERS=1 instead")
+			return problemf("can't contain *: to approve all users, set MOBILE_ALLOW_ALL_USERS=yes instead")
 		}
 	}
 	return setIDs(to, v, "user ids")
@@ -187,9 +187,9 @@ func setOrigins(to *[]string, v string) error {
 		u, err := url.Parse(o)
 		if err != nil || u.Scheme == "" || u.Host == "" || u.User != nil || strings.Trim(u.Path, "/") != "" ||
 			u.RawQuery != "" || u.ForceQuery || u.Fragment != "" || strings.Contains(u.Host, "*") {
-			return problemf("is not a list of origins: %q is not one, write it like https://app.example.com", shorten(o))
+			return problemf("is not a list of origins: %q is invalid, use the form https://app.example.com", shorten(o))
 		}
-		items[i] = strings.ToLower(u.Scheme + "://" + u.Host) // the form in which browsers send it
+		items[i] = strings.ToLower(u.Scheme + "://" + u.Host) // as browsers send it
 	}
 	*to = items
 	return nil
@@ -208,7 +208,7 @@ func setProxies(to *string, v string) error {
 		_, errAddr := netip.ParseAddr(p)
 		_, errPrefix := netip.ParsePrefix(p)
 		if errAddr != nil && errPrefix != nil {
-			return problemf("is not a list of proxies: %q is neither an address nor a prefix, write 10.0.0.5 or 10.0.0.0/8, or none", shorten(p))
+			return problemf("is not a list of proxies: %q is neither an address nor a prefix, use 10.0.0.5, 10.0.0.0/8, or none", shorten(p))
 		}
 	}
 	*to = strings.Join(items, ",")
@@ -219,14 +219,14 @@ func setProxies(to *string, v string) error {
 func webURL(v, example string) (*url.URL, error) {
 	u, err := url.Parse(v)
 	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Hostname() == "" {
-		return nil, &problem{text: "is not an http or https URL: write it like " + example, hide: strings.Contains(v, "@")}
+		return nil, &problem{text: "is not an http or https URL: use the form " + example, hide: strings.Contains(v, "@")}
 	}
 	if u.User != nil {
-		return nil, &problem{text: "holds a user name: write it like " + example, hide: true}
+		return nil, &problem{text: "contains a user name: use the form " + example, hide: true}
 	}
 	if p := u.Port(); p != "" {
 		if n, err := strconv.ParseUint(p, 10, 16); err != nil || n == 0 {
-			return nil, problemf("has a port that is none: write it like %s", example)
+			return nil, problemf("has an invalid port: use the form %s", example)
 		}
 	}
 	return u, nil
@@ -239,13 +239,14 @@ func setPublicURL(to *string, v string) error {
 		return err
 	}
 	if u.RawQuery != "" || u.ForceQuery || strings.Contains(v, "#") {
-		return problemf(`has a part after "?" or "#": write it like %s`, example)
+		return problemf(`contains "?" or "#": use the form %s`, example)
 	}
 	*to = strings.TrimRight(u.String(), "/")
 	return nil
 }
 
-// setDirectory takes the address of an ACME server, which must be https: everything rests on it.
+// setDirectory sets the address of an ACME server. It must be https, because the security of the
+// certificate depends on it.
 func setDirectory(to *string, v string) error {
 	const example = "https://acme-v02.api.letsencrypt.org/directory"
 	u, err := webURL(v, example)
@@ -253,7 +254,7 @@ func setDirectory(to *string, v string) error {
 		return err
 	}
 	if u.Scheme != "https" {
-		return problemf("is not https: write it like %s", example)
+		return problemf("is not https: use the form %s", example)
 	}
 	*to = u.String()
 	return nil
@@ -262,7 +263,7 @@ func setDirectory(to *string, v string) error {
 func setEmail(to *string, v string) error {
 	a, err := mail.ParseAddress(v)
 	if err != nil || a.Name != "" || a.Address != v {
-		return problemf("is not an email address: write it like me@example.com")
+		return problemf("is not an email address: use the form me@example.com")
 	}
 	*to = v
 	return nil
@@ -277,41 +278,41 @@ func setAvatarURL(to *string, v string) error {
 	return nil
 }
 
-// setWakeURL takes an address whose query may be a secret, so it is never quoted.
+// setWakeURL sets an address whose query may be a secret, so no error quotes it.
 func setWakeURL(to *Secret, v string) error {
 	const example = "https://host.example.com/start?key=…"
 	u, err := url.Parse(v)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil || u.Fragment != "" || strings.ContainsFunc(v, unicode.IsControl) {
-		return problemf("is no web address without user and fragment: write it like %s", example)
+		return problemf("is not a web address without user and fragment: use the form %s", example)
 	}
 	*to = Secret(v)
 	return nil
 }
 
-// newSecret is the remedy for every bad secret.
-const newSecret = "make a new one with: openssl rand -hex 32"
+// newSecret is the fix for every invalid secret.
+const newSecret = "create a new one with: openssl rand -hex 32"
 
-// badSecret says what is wrong with the secret of a gateway.
+// badSecret checks the secret of a gateway.
 func badSecret(v string) error {
 	switch {
 	case !utf8.ValidString(v) || strings.ContainsFunc(v, unicode.IsControl):
-		return problemf("holds a control character or is not UTF-8: %s", newSecret)
+		return problemf("contains a control character or is not UTF-8: %s", newSecret)
 	case strings.ContainsFunc(v, unicode.IsSpace):
-		return problemf("holds a blank: %s", newSecret)
+		return problemf("contains a space: %s", newSecret)
 	case utf8.RuneCountInString(v) < minSecret:
 		return problemf("is shorter than %d characters: %s", minSecret, newSecret)
 	}
 	return nil
 }
 
-// badToken says what is wrong with one token. It is stricter than badSecret,
-// because a token is typed, scanned and sent by software of others.
+// badToken checks one token. It is stricter than badSecret, because other software types, scans, and
+// sends tokens.
 func badToken(v string) error {
 	if err := badSecret(v); err != nil {
 		return err
 	}
 	if strings.ContainsFunc(v, func(r rune) bool { return r > '~' }) {
-		return problemf("holds a letter that is not ASCII: %s", newSecret)
+		return problemf("contains a character that is not ASCII: %s", newSecret)
 	}
 	if len(v) > maxToken {
 		return problemf("is longer than %d characters: %s", maxToken, newSecret)
@@ -327,8 +328,7 @@ func setToken(to *Secret, v string) error {
 	return nil
 }
 
-// setTokens checks a list of token or label=token and keeps it as a list,
-// without empty items.
+// setTokens checks a list of token or label=token and stores it without empty items.
 func setTokens(to *Secret, v string) error {
 	items := split(v)
 	if items == nil {
@@ -338,7 +338,7 @@ func setTokens(to *Secret, v string) error {
 		_, token := splitLabel(item)
 		if err := badToken(token); err != nil {
 			if len(items) > 1 {
-				return problemf("has a token at item %d that %s", i+1, err)
+				return problemf(": token %d %s", i+1, err)
 			}
 			return err
 		}
@@ -347,9 +347,8 @@ func setTokens(to *Secret, v string) error {
 	return nil
 }
 
-// splitLabel cuts one item of a token list, by the same rule as the package
-// access, which is where the lists are used: only what has the form of a label
-// is one, and "=" at the end belongs to a token in Base64.
+// splitLabel splits one item of a token list, by the same rule as package access, which uses the lists.
+// Only text with the form of a label is a label, and "=" at the end belongs to a Base64 token.
 func splitLabel(item string) (label, token string) {
 	label, token, found := strings.Cut(item, "=")
 	if id, bound := strings.CutPrefix(label, "device:"); found && bound && strings.Trim(token, "=") != "" {

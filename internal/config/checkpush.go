@@ -6,11 +6,11 @@ import (
 	"strings"
 )
 
-// setContact takes the address that push services are told.
+// setContact sets the contact address for push services.
 func setContact(to *string, v string) error {
 	if address, isMail := strings.CutPrefix(v, "mailto:"); isMail {
 		if a, err := mail.ParseAddress(address); err != nil || a.Name != "" || a.Address != address {
-			return problemf("is not an email address: write it like mailto:me@example.com")
+			return problemf("is not an email address: use the form mailto:me@example.com")
 		}
 		*to = v
 		return nil
@@ -20,13 +20,13 @@ func setContact(to *string, v string) error {
 		return err
 	}
 	if u.Scheme != "https" {
-		return problemf("is neither mailto: nor https: write it like mailto:me@example.com")
+		return problemf("is neither mailto: nor https: use the form mailto:me@example.com")
 	}
 	*to = u.String()
 	return nil
 }
 
-// setHosts takes names and addresses of hosts, without ports.
+// setHosts sets a list of host names and addresses, without ports.
 func setHosts(to *[]string, v string) error {
 	items := split(v)
 	if items == nil {
@@ -36,7 +36,7 @@ func setHosts(to *[]string, v string) error {
 		item = strings.ToLower(item)
 		_, err := netip.ParseAddr(strings.Trim(item, "[]"))
 		if err != nil && (!hostName.MatchString(item) || allDigit.MatchString(item)) {
-			return problemf("has at item %d no host name or address: write it like ntfy.home.arpa, without https:// and port", i+1)
+			return problemf(": item %d is not a host name or address: use the form ntfy.home.arpa, without https:// and port", i+1)
 		}
 		items[i] = item
 	}

@@ -8,31 +8,30 @@ import (
 	"strings"
 
 	"hermes-mobile/internal/passhash"
+	"hermes-mobile/internal/shellquote"
 )
 
-// mainLabel is the label that the package access gives the first token of
-// MOBILE_TOKEN, where it has none.
+// mainLabel is the label that package access gives the first token of MOBILE_TOKEN if it has none.
 const mainLabel = "main"
 
-// checkTokens refuses a token or a label that stands twice, in one list or in
-// two. Binding and revoking go by the label and rights by the list, so with two
-// of them neither would do what the owner thinks.
+// checkTokens rejects a token or a label that occurs twice, in one list or in two. The label decides about
+// binding and revoking, and the list about rights, so a duplicate would make both ambiguous.
 func (l *loader) checkTokens() {
-	tokens, labels := map[string]string{}, map[string]string{} // to the key that has it
+	tokens, labels := map[string]string{}, map[string]string{} // to the setting that contains it
 	for _, name := range []string{"MOBILE_TOKEN", "MOBILE_EXTRA_TOKENS", "MOBILE_DELIVER_TOKENS", "MOBILE_METRICS_TOKEN", adminTokenName} {
 		v, ok := l.get(name)
 		if !ok {
 			continue
 		}
 		if name == adminTokenName && strings.HasPrefix(v.text, passhash.Prefix) {
-			continue // what it is the hash of is not known here
+			continue // a hash does not reveal its token
 		}
 		for i, item := range split(v.text) {
 			label, token := splitLabel(item)
 			if id, secret, found := strings.Cut(item, "="); name == "MOBILE_EXTRA_TOKENS" && l.binds() && found && strings.Trim(secret, "=") != "" {
 				label, token = strings.TrimPrefix(id, "device:"), secret
 				if err := badToken(token); err != nil {
-					l.bad(v, problemf("has a token at item %d that %s", i+1, err))
+					l.bad(v, problemf(": token %d %s", i+1, err))
 				}
 			}
 			if name == "MOBILE_TOKEN" && label == "" && i == 0 {
@@ -45,31 +44,31 @@ func (l *loader) checkTokens() {
 				continue
 			}
 			if key, again := tokens[token]; again {
-				l.bad(v, problemf("has at item %d a token that stands in %s too: give each its own, made with: openssl rand -hex 32", i+1, key))
+				l.bad(v, problemf(": token %d is also in %s: use a different token for each, made with: openssl rand -hex 32", i+1, key))
 			} else if key, again := labels[label]; again && label != "" {
-				l.bad(v, problemf("has at item %d a label that stands in %s too: give each its own (a MOBILE_TOKEN without a label has the label %s)", i+1, key, mainLabel))
+				l.bad(v, problemf(": label %d is also in %s: use a different label for each (MOBILE_TOKEN without a label has the label %q)", i+1, key, mainLabel))
 			}
 			tokens[token], labels[label] = v.key, v.key
 		}
 	}
 }
 
-// binds reports whether the names in MOBILE_EXTRA_TOKENS are ids of devices.
+// binds reports whether the names in MOBILE_EXTRA_TOKENS are device ids.
 func (l *loader) binds() (yes bool) {
 	v, _ := l.get("MOBILE_EXTRA_TOKENS_BIND")
 	return setYesNo(&yes, v.text) == nil && yes
 }
 
-// decideAgent settles "auto" and says why the agent is what it is.
+// decideAgent resolves "auto" and records why it selected the agent.
 func (l *loader) decideAgent(c *Config) {
 	v, set := l.get(agentName)
 	if set && c.Agent != "auto" {
 		c.AgentSet = true
-		c.AgentWhy = fmt.Sprintf("%s, because %s says so (%s)", c.Agent, v.key, v.where)
+		c.AgentWhy = fmt.Sprintf("%s, set by %s (%s)", c.Agent, v.key, v.where)
 	} else if why := l.foundRelay(c); why != "" {
 		c.Agent, c.AgentWhy = "relay", "relay, because "+why
 	} else {
-		c.Agent, c.AgentWhy = "demo", "demo, because there is neither a relay secret nor a Hermes home"
+		c.Agent, c.AgentWhy = "demo", "demo, because there is no relay secret and no Hermes home"
 		if c.HermesHome != "" {
 			c.AgentWhy += " at " + l.short(c.HermesHome)
 		}
@@ -86,30 +85,30 @@ func (l *loader) foundRelay(c *Config) string {
 		return fmt.Sprintf("gateways are listed (%s)", l.gateways[0].where)
 	}
 	if c.HermesHomeExists {
-		return fmt.Sprintf("there is a Hermes home at %s", l.short(c.HermesHome))
+		return fmt.Sprintf("a Hermes home exists at %s", l.short(c.HermesHome))
 	}
 	return ""
 }
 
-// checkFront refuses a path for devices that is one of the API's.
-func (l *loader) checkFront(c *Config) {
+// checkProxyPath rejects a path for devices that the API proxy serves.
+func (l *loader) checkProxyPath(c *Config) {
 	if !c.FrontAPI {
 		return
 	}
 	for _, p := range []string{"/auth", "/api", "/v1", "/health", "/login"} {
 		if c.Path == p || strings.HasPrefix(c.Path, p+"/") {
 			v, _ := l.get("MOBILE_PATH")
-			l.bad(v, problemf("is a path of the API that MOBILE_FRONT_API serves: choose another, such as /ws"))
+			l.bad(v, problemf("is a path of the API proxy (MOBILE_FRONT_API): use another, such as /ws"))
 		}
 	}
 }
 
-// checkExposure warns where tokens would cross a network unencrypted. Who names
-// an https address or the proxy in front has seen to it.
+// checkExposure warns if tokens would cross a network unencrypted. A setting that names an https address
+// or a proxy shows that the owner took care of it.
 func (l *loader) checkExposure(c *Config) {
 	if u, err := url.Parse(c.PublicURL); err == nil && u.Scheme == "http" && !loopback(u.Hostname()) {
 		v, _ := l.get(publicName)
-		l.warnPlain(v.key, v.where, "%s (%s) is plain http: off this machine tokens and messages go over the network unencrypted; put a TLS proxy in front and give its https address",
+		l.warnPlain(v.key, v.where, "%s (%s) is plain http, so tokens and messages cross the network unencrypted: put a TLS proxy in front and set its https address",
 			v.key, v.where)
 		return
 	}
@@ -120,31 +119,29 @@ func (l *loader) checkExposure(c *Config) {
 		return
 	}
 	v, _ := l.get("MOBILE_HOST")
-	l.warnPlain(v.key, v.where, "%s: %q (%s) can be reached from other machines, and plain ws:// off this machine must go through TLS: set MOBILE_TLS=self, or put a TLS proxy in front and set MOBILE_PUBLIC_URL to its https address",
+	l.warnPlain(v.key, v.where, "%s: %q (%s) accepts unencrypted connections from other machines: set MOBILE_TLS=self, or put a TLS proxy in front and set MOBILE_PUBLIC_URL to its https address",
 		v.key, c.Host, v.where)
 }
 
-// checkMode warns if other users of the machine can read a file with secrets.
+// checkMode warns if other users of this machine can read a file with secrets.
 func (l *loader) checkMode(file string) {
 	if runtime.GOOS == "windows" {
-		return // its mode bits say nothing about who may read
+		return // mode bits say nothing about who may read the file
 	}
 	fi, err := os.Stat(file)
 	if err != nil || fi.Mode().Perm()&0o044 == 0 {
 		return
 	}
 	shown := l.short(file)
-	l.warn("", "in "+shown, "%s holds secrets and other users of this machine can read it: chmod 600 %s", shown, shellWord(shown, file))
+	l.warn("", "in "+shown, "%s contains secrets and other users of this machine can read it: chmod 600 %s", shown, shellPath(shown, file))
 	l.warnings[len(l.warnings)-1].File = file
 }
 
-// shellWord returns shown if a shell takes it as one word, else file in quotes
-// (in which ~ would not be expanded).
-func shellWord(shown, file string) string {
-	for _, r := range shown {
-		if !strings.ContainsRune("/~._-+:@", r) && !('0' <= r && r <= '9' || 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z') {
-			return "'" + strings.ReplaceAll(file, "'", `'\''`) + "'"
-		}
+// shellPath returns a path as one word of a shell command. A short form such as ~/.hermes/.env stays as it is
+// where the shell still expands it; quotes would keep it from that.
+func shellPath(short, full string) string {
+	if rest, home := strings.CutPrefix(short, "~/"); home && shellquote.Word(rest) == rest {
+		return short
 	}
-	return shown
+	return shellquote.Word(full)
 }

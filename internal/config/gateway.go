@@ -11,10 +11,10 @@ import (
 	"github.com/goccy/go-yaml/ast"
 )
 
-// maxGatewayID keeps an id to what fits a log line and a bearer token.
+// maxGatewayID limits an id to a length that fits a log line and a bearer token.
 const maxGatewayID = 256
 
-// A gatewayEntry is a gateway with the place it came from.
+// gatewayEntry is a gateway with the place it came from.
 type gatewayEntry struct {
 	Gateway
 	key   string // such as "gateways[0]"
@@ -31,14 +31,14 @@ func (y *yamlReader) readGateways(n ast.Node) {
 	}
 	seq, ok := n.(*ast.SequenceNode)
 	if !ok {
-		y.wrong(n, `gateways: not a list: start each gateway with "- id:"`)
+		y.wrong(n, `gateways: expected a list: start each gateway with "- id:"`)
 		return
 	}
 	for i, item := range seq.Values {
 		key := fmt.Sprintf("gateways[%d]", i)
 		entries, ok := pairs(item)
 		if !ok {
-			y.wrong(item, "%s: not a gateway: give it id and secret", key)
+			y.wrong(item, "%s: expected a gateway with id and secret", key)
 			continue
 		}
 		before := len(y.errs)
@@ -46,12 +46,12 @@ func (y *yamlReader) readGateways(n ast.Node) {
 		for _, e := range entries {
 			y.gatewaySetting(&g, e)
 		}
-		// A part that is there and bad was reported already.
+		// An invalid part was reported already.
 		if len(y.errs) == before && g.ID == "" {
-			y.bad(value{key: key + ".id", where: g.where}, problemf("is missing: give the id that the gateway dials in with"))
+			y.bad(value{key: key + ".id", where: g.where}, problemf("is missing: set it to the GATEWAY_RELAY_ID of the gateway"))
 		}
 		if len(y.errs) == before && g.Secret == "" {
-			y.bad(value{key: key + ".secret", where: g.where}, problemf("is missing: make one with: openssl rand -hex 32"))
+			y.bad(value{key: key + ".secret", where: g.where}, problemf("is missing: create one with: openssl rand -hex 32"))
 		}
 		if len(y.errs) == before {
 			y.addGateway(g)
@@ -80,7 +80,7 @@ func (y *yamlReader) gatewaySetting(g *gatewayEntry, e *ast.MappingValueNode) {
 		g.Secret, err = Secret(text), badSecret(text)
 	case "name":
 		if g.Name = text; strings.ContainsFunc(text, unicode.IsControl) {
-			err = problemf("holds a control character: remove it")
+			err = problemf("contains a control character: remove it")
 		}
 	case "devices":
 		err = setDevices(&g.Devices, text)
@@ -102,9 +102,9 @@ func (y *yamlReader) gatewaySetting(g *gatewayEntry, e *ast.MappingValueNode) {
 func badGatewayID(v string) error {
 	switch {
 	case !utf8.ValidString(v) || strings.ContainsFunc(v, unicode.IsControl):
-		return problemf("holds a control character or is not UTF-8: choose another id, such as gw-home")
+		return problemf("contains a control character or is not UTF-8: use another id, such as gw-home")
 	case len(v) > maxGatewayID:
-		return problemf("is longer than %d bytes: choose a shorter id, such as gw-home", maxGatewayID)
+		return problemf("is longer than %d bytes: use a shorter id, such as gw-home", maxGatewayID)
 	}
 	return nil
 }
@@ -116,14 +116,14 @@ func setDevices(to *[]string, v string) error {
 	}
 	for _, d := range items {
 		if d != "*" && !idForm.MatchString(strings.TrimPrefix(d, "user:")) {
-			return problemf(`is not a list of devices: %q is not one, give device ids, "user:<id>", or "*"`, shorten(d))
+			return problemf(`is not a list of devices: %q is invalid, use device ids, "user:<id>", or "*"`, shorten(d))
 		}
 	}
 	*to = items
 	return nil
 }
 
-// profileName is what Hermes takes for the name of a profile.
+// profileName matches the names that Hermes accepts for profiles.
 var profileName = regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,63}$`)
 
 func setProfiles(to *[]string, v string) error {
@@ -133,7 +133,7 @@ func setProfiles(to *[]string, v string) error {
 	}
 	for _, name := range items {
 		if !profileName.MatchString(name) {
-			return problemf(`is not a list of profiles: %q is not the name of one, as "hermes profile list" shows them`, shorten(name))
+			return problemf(`is not a list of profiles: %q is not a profile name, see "hermes profile list"`, shorten(name))
 		}
 	}
 	*to = items
@@ -149,17 +149,17 @@ func setMaybe(to **bool, v string) error {
 	return nil
 }
 
-// addGateway takes a gateway from the yaml file, unless it clashes with one
-// before: every device must have one gateway, and every id one secret.
+// addGateway adds a gateway from the yaml file, unless it conflicts with an earlier one: each device must
+// have one gateway, and each id one secret.
 func (l *loader) addGateway(g gatewayEntry) {
 	for _, other := range l.gateways {
 		if other.ID == g.ID {
-			l.bad(value{text: g.ID, key: g.key + ".id", where: g.where}, problemf("is the id of %s too: give each gateway its own", other.key))
+			l.bad(value{text: g.ID, key: g.key + ".id", where: g.where}, problemf("is also the id of %s: use a different id for each gateway", other.key))
 			return
 		}
 		for _, d := range g.Devices {
 			if slices.Contains(other.Devices, d) {
-				l.bad(value{text: d, key: g.key + ".devices", where: g.where}, problemf("is served by %s too: name it at one gateway only", other.key))
+				l.bad(value{text: d, key: g.key + ".devices", where: g.where}, problemf("is also a device of %s: list it at one gateway only", other.key))
 				return
 			}
 		}
@@ -167,15 +167,14 @@ func (l *loader) addGateway(g gatewayEntry) {
 	l.gateways = append(l.gateways, g)
 }
 
-// assembleGateways joins the gateways of the yaml file and the one that a pair
-// of settings describes.
+// assembleGateways combines the gateways of the yaml file with the one that a pair of settings describes.
 func (l *loader) assembleGateways(c *Config) {
 	l.pairedGateway()
 	for i, g := range l.gateways {
 		if len(g.Devices) == 0 && g.key != "" {
 			if len(l.gateways) > 1 {
 				l.bad(value{key: g.key + ".devices", where: g.where},
-					problemf(`is missing: with more than one gateway say whom each serves: device ids, "user:<id>", or "*"`))
+					problemf(`is missing: with more than one gateway, list the devices of each: device ids, "user:<id>", or "*"`))
 				continue
 			}
 			g.Devices = []string{"*"}
@@ -185,8 +184,8 @@ func (l *loader) assembleGateways(c *Config) {
 	}
 }
 
-// pairedGateway adds the gateway of MOBILE_RELAY_ID and MOBILE_RELAY_SECRET, or
-// else of GATEWAY_RELAY_ID and GATEWAY_RELAY_SECRET.
+// pairedGateway adds the gateway of MOBILE_RELAY_ID and MOBILE_RELAY_SECRET, or of GATEWAY_RELAY_ID and
+// GATEWAY_RELAY_SECRET.
 func (l *loader) pairedGateway() {
 	id, secret, ok := l.relayPair()
 	if !ok {
@@ -210,7 +209,7 @@ func (l *loader) pairedGateway() {
 			case secret.place > inYAML:
 				l.gateways[i].Secret = Secret(secret.text)
 			default:
-				l.warn(secret.key, secret.where, "%s (%s) differs from the secret of %s (%s), which is the one that counts: make them the same, or the gateway that uses it is refused",
+				l.warn(secret.key, secret.where, "%s (%s) differs from the secret of %s (%s), which takes precedence: use the same secret, or the server rejects the gateway",
 					secret.key, secret.where, g.key, g.where)
 			}
 			return
@@ -223,14 +222,14 @@ func (l *loader) pairedGateway() {
 	if everybody == "" {
 		g.Devices = []string{"*"}
 	} else {
-		l.warn(id.key, id.where, "gateway %q of %s (%s) serves no device, because %s serves all: list it under gateways too, with its devices",
+		l.warn(id.key, id.where, "gateway %q of %s (%s) has no devices, because %s has all of them: list it under gateways, with its devices",
 			id.text, id.key, id.where, everybody)
 	}
 	l.gateways = append(l.gateways, g)
 }
 
-// relayPair returns the pair that counts. Half a pair is an error: without the
-// other half any process could pose as the gateway, so there is no such mode.
+// relayPair returns the effective pair. Half a pair is an error: without a secret, any process could pose
+// as the gateway.
 func (l *loader) relayPair() (id, secret value, ok bool) {
 	for _, pair := range [][2]string{{relayID, relaySecret}, {hermesRelayID, hermesRelaySecret}} {
 		id, okID := l.get(pair[0])

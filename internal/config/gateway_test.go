@@ -37,10 +37,10 @@ func TestGateways(t *testing.T) {
 		{"two", fixture{yaml: twoGateways}, []Gateway{home, vps}, nil},
 		{"environment replaces a secret", fixture{yaml: twoGateways, environ: []string{"GATEWAY_RELAY_ID=vps", "GATEWAY_RELAY_SECRET=0123456789abcdef2222"}}, []Gateway{home, changed}, nil},
 		{"yaml wins over .env", fixture{yaml: twoGateways, dotenv: "GATEWAY_RELAY_ID=vps\nGATEWAY_RELAY_SECRET=0123456789abcdef2222\n"}, []Gateway{home, vps},
-			[]string{"GATEWAY_RELAY_SECRET (in ~/.hermes/.env, line 2) differs from the secret of gateways[1] (" + file + "10), which is the one that counts: make them the same, or the gateway that uses it is refused"}},
+			[]string{"GATEWAY_RELAY_SECRET (in ~/.hermes/.env, line 2) differs from the secret of gateways[1] (" + file + "10), which takes precedence: use the same secret, or the server rejects the gateway"}},
 		{"one more from .env", fixture{yaml: twoGateways, dotenv: "GATEWAY_RELAY_ID=own\nGATEWAY_RELAY_SECRET=0123456789abcdef2222\n"},
 			[]Gateway{home, vps, {ID: "own", Secret: "0123456789abcdef2222"}},
-			[]string{`gateway "own" of GATEWAY_RELAY_ID (in ~/.hermes/.env, line 1) serves no device, because gateways[1] serves all: list it under gateways too, with its devices`}},
+			[]string{`gateway "own" of GATEWAY_RELAY_ID (in ~/.hermes/.env, line 1) has no devices, because gateways[1] has all of them: list it under gateways, with its devices`}},
 		{"MOBILE_RELAY_* wins", fixture{dotenv: "GATEWAY_RELAY_ID=theirs\nGATEWAY_RELAY_SECRET=bad\n", yaml: "relay_id: ours\nrelay_secret: 0123456789abcdef\n"},
 			[]Gateway{{ID: "ours", Secret: "0123456789abcdef", Devices: []string{"*"}}}, nil},
 		{"one without devices", fixture{yaml: "gateways:\n- {id: a, secret: 0123456789abcdef}\n"}, []Gateway{{ID: "a", Secret: "0123456789abcdef", Devices: []string{"*"}}}, nil},
@@ -59,16 +59,16 @@ func TestGateways(t *testing.T) {
 func TestBadGateways(t *testing.T) {
 	const file = "in ~/other.yaml, line "
 	tests := []struct{ yaml, want string }{
-		{"gateways:\n- {id: a, secret: 0123456789abcdef, devices: x}\n- {id: a, secret: 0123456789abcdef, devices: y}\n", `gateways[1].id: "a" (` + file + `3) is the id of gateways[0] too: give each gateway its own`},
-		{"gateways:\n- {id: a, secret: 0123456789abcdef, devices: '*'}\n- {id: b, secret: 0123456789abcdef, devices: '*'}\n", `gateways[1].devices: "*" (` + file + `3) is served by gateways[0] too: name it at one gateway only`},
-		{"gateways:\n- {id: a, secret: 0123456789abcdef, devices: x}\n- {id: b, secret: 0123456789abcdef}\n", `gateways[1].devices (` + file + `3) is missing: with more than one gateway say whom each serves: device ids, "user:<id>", or "*"`},
-		{"gateways:\n- id: a\n  secret: short-secret\n", `gateways[0].secret (` + file + `3) is shorter than 16 characters: make a new one with: openssl rand -hex 32`},
-		{"gateways:\n- id: a\n", `gateways[0].secret (` + file + `2) is missing: make one with: openssl rand -hex 32`},
-		{"gateways:\n- id: \"a\\tb\"\n  secret: 0123456789abcdef\n", `gateways[0].id: "a\tb" (` + file + `2) holds a control character or is not UTF-8: choose another id, such as gw-home`},
-		{"gateways:\n- id: a\n  secret: 0123456789abcdef\n  devices: [user:]\n", `gateways[0].devices: "user:" (` + file + `4) is not a list of devices: "user:" is not one, give device ids, "user:<id>", or "*"`},
-		{"gateways:\n- id: a\n  secret: 0123456789abcdef\n  local: maybe\n", `gateways[0].local: "maybe" (` + file + `4) is neither yes nor no: give 1 or 0`},
-		{"gateways: {id: a}\n", `~/other.yaml, line 1: gateways: not a list: start each gateway with "- id:"`},
-		{"gateways:\n- id: a\n  secret: 0123456789abcdef\n  devices: *\n", "~/other.yaml, line 4: not valid YAML: "},
+		{"gateways:\n- {id: a, secret: 0123456789abcdef, devices: x}\n- {id: a, secret: 0123456789abcdef, devices: y}\n", `gateways[1].id: "a" (` + file + `3) is also the id of gateways[0]: use a different id for each gateway`},
+		{"gateways:\n- {id: a, secret: 0123456789abcdef, devices: '*'}\n- {id: b, secret: 0123456789abcdef, devices: '*'}\n", `gateways[1].devices: "*" (` + file + `3) is also a device of gateways[0]: list it at one gateway only`},
+		{"gateways:\n- {id: a, secret: 0123456789abcdef, devices: x}\n- {id: b, secret: 0123456789abcdef}\n", `gateways[1].devices (` + file + `3) is missing: with more than one gateway, list the devices of each: device ids, "user:<id>", or "*"`},
+		{"gateways:\n- id: a\n  secret: short-secret\n", `gateways[0].secret (` + file + `3) is shorter than 16 characters: create a new one with: openssl rand -hex 32`},
+		{"gateways:\n- id: a\n", `gateways[0].secret (` + file + `2) is missing: create one with: openssl rand -hex 32`},
+		{"gateways:\n- id: \"a\\tb\"\n  secret: 0123456789abcdef\n", `gateways[0].id: "a\tb" (` + file + `2) contains a control character or is not UTF-8: use another id, such as gw-home`},
+		{"gateways:\n- id: a\n  secret: 0123456789abcdef\n  devices: [user:]\n", `gateways[0].devices: "user:" (` + file + `4) is not a list of devices: "user:" is invalid, use device ids, "user:<id>", or "*"`},
+		{"gateways:\n- id: a\n  secret: 0123456789abcdef\n  local: maybe\n", `gateways[0].local: "maybe" (` + file + `4) is neither yes nor no: use yes or no`},
+		{"gateways: {id: a}\n", `~/other.yaml, line 1: gateways: expected a list: start each gateway with "- id:"`},
+		{"gateways:\n- id: a\n  secret: 0123456789abcdef\n  devices: *\n", "~/other.yaml, line 4: invalid YAML: "},
 	}
 	for _, tt := range tests {
 		_, _, err := Load(fixture{config: tt.yaml}.sources(t))
@@ -106,12 +106,12 @@ func TestAgent(t *testing.T) {
 		agent, why string
 		warn       []string
 	}{
-		{fixture{dotenv: "-"}, "relay", "relay, because there is a Hermes home at ~/.hermes", nil},
+		{fixture{dotenv: "-"}, "relay", "relay, because a Hermes home exists at ~/.hermes", nil},
 		{fixture{dotenv: "GATEWAY_RELAY_ID=a\nGATEWAY_RELAY_SECRET=0123456789abcdef\n"}, "relay", "relay, because GATEWAY_RELAY_SECRET is set (in ~/.hermes/.env, line 2)", nil},
 		{fixture{environ: []string{"MOBILE_AGENT=Auto", "MOBILE_RELAY_ID=a", "MOBILE_RELAY_SECRET=0123456789abcdef"}}, "relay", "relay, because MOBILE_RELAY_SECRET is set (environment)", nil},
 		{fixture{yaml: twoGateways}, "relay", "relay, because gateways are listed (in ~/.local/share/hermes-mobile/hermes-mobile.yaml, line 3)", nil},
-		{fixture{yaml: twoGateways, flags: map[string]string{"agent": "demo"}}, "demo", "demo, because MOBILE_AGENT says so (flag --agent)", nil},
-		{fixture{yaml: "agent: relay\n"}, "relay", "relay, because agent says so (in ~/.local/share/hermes-mobile/hermes-mobile.yaml, line 1)", nil},
+		{fixture{yaml: twoGateways, flags: map[string]string{"agent": "demo"}}, "demo", "demo, set by MOBILE_AGENT (flag --agent)", nil},
+		{fixture{yaml: "agent: relay\n"}, "relay", "relay, set by agent (in ~/.local/share/hermes-mobile/hermes-mobile.yaml, line 1)", nil},
 	}
 	for _, tt := range tests {
 		c := mustLoad(t, tt.sources(t), tt.warn...)

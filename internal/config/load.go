@@ -15,22 +15,21 @@ import (
 	"hermes-mobile/internal/plaintext"
 )
 
-// Sources are the places where settings come from, so that a test needs neither
-// a real environment nor a real home.
+// Sources are the places that Load reads settings from. A test can pass its own.
 type Sources struct {
-	Flags      map[string]string // by Key.Flag, only those that the user set
+	Flags      map[string]string // by Key.Flag; only flags that the user set
 	Environ    []string          // "NAME=value", as os.Environ returns it
 	HomeDir    string            // for ~ and the default folders
-	ConfigFile string            // of --config; empty: hermes-mobile.yaml in the data folder, which may be missing
+	ConfigFile string            // from --config; empty: hermes-mobile.yaml in the data folder, which may be missing
 }
 
 // FromOS returns the sources of the running process, without flags.
 func FromOS() Sources {
-	home, _ := os.UserHomeDir() // a service may have none; Load says so if it matters
+	home, _ := os.UserHomeDir() // a service may have none; Load reports it if needed
 	return Sources{Environ: os.Environ(), HomeDir: home}
 }
 
-// The places, in rising order of precedence.
+// The places, in order of increasing precedence.
 type place int
 
 const (
@@ -41,28 +40,28 @@ const (
 	byFlag
 )
 
-// A value is what one place has for a key.
+// value is the value that one place has for a key.
 type value struct {
 	text  string
-	key   string // the key as it is written there
+	key   string // the key as written in that place
 	where string
 	place place
-	hide  bool // a secret
+	hide  bool // is a secret
 }
 
-// A loader collects what the places have, and what is wrong with it.
+// loader collects the values of all places, and their errors.
 type loader struct {
 	src      Sources
 	values   [byFlag + 1]map[string]value // by place and Key.Name
 	gateways []gatewayEntry
 	warnings []Warning
 	errs     []error
-	// hermesAPI is where Hermes' own .env puts its API server.
+	// hermesAPI holds the host and port of the API server from Hermes' own .env.
 	hermesAPI map[string]string
 }
 
-// Load reads and checks all settings. All bad values are reported at once, as
-// [BadValue] errors joined together; the warnings are good in either case.
+// Load reads and checks all settings. It reports all bad values at once, as joined [BadValue] errors. The
+// warnings are valid with and without an error.
 func Load(src Sources) (*Config, []Warning, error) {
 	l := &loader{src: src, hermesAPI: map[string]string{}}
 	for i := range l.values {
@@ -81,7 +80,7 @@ func Load(src Sources) (*Config, []Warning, error) {
 	l.readConfigFile()
 	c.Data = l.dataFolder()
 	if c.Data == "" {
-		l.bad(value{key: dataName}, problemf("is not set and there is no home directory: set it to the folder for the database"))
+		l.bad(value{key: dataName}, problemf("is not set and there is no home directory: set it to a folder for the database"))
 	}
 
 	for _, k := range table {
@@ -104,7 +103,7 @@ func Load(src Sources) (*Config, []Warning, error) {
 	l.checkTokens()
 	l.checkAdmin(c)
 	l.checkTLS(c)
-	l.checkFront(c)
+	l.checkProxyPath(c)
 	l.checkStorage(c)
 	l.assembleGateways(c)
 	l.decideAgent(c)
@@ -116,7 +115,7 @@ func Load(src Sources) (*Config, []Warning, error) {
 	return c, l.warnings, nil
 }
 
-// get returns the value that wins for an environment name.
+// get returns the effective value for an environment name.
 func (l *loader) get(name string) (value, bool) {
 	for p := byFlag; p > byDefault; p-- {
 		if v, ok := l.values[p][name]; ok {
@@ -126,14 +125,14 @@ func (l *loader) get(name string) (value, bool) {
 	return value{place: byDefault}, false
 }
 
-// put stores a value; an empty one counts as not set.
+// put stores a value. An empty value counts as not set.
 func (l *loader) put(name string, v value) {
 	k, _ := keyNamed(name)
 	v.hide = k.Secret()
 	if v.text = strings.TrimSpace(v.text); v.text != "" {
 		l.values[v.place][name] = v
 	} else {
-		delete(l.values[v.place], name) // an earlier line of the same file
+		delete(l.values[v.place], name) // overrides an earlier line of the same file
 	}
 }
 
@@ -148,7 +147,7 @@ func (l *loader) readFlags() {
 	}
 }
 
-// readEnviron returns the whole environment too, for ${NAME} in .env.
+// readEnviron also returns the whole environment, for ${NAME} in .env.
 func (l *loader) readEnviron() map[string]string {
 	environ := make(map[string]string, len(l.src.Environ))
 	for _, e := range l.src.Environ {
@@ -162,11 +161,12 @@ func (l *loader) readEnviron() map[string]string {
 	return environ
 }
 
-// named takes a value from the environment or from .env, if the name is ours. An unknown name that is empty is not set, either.
+// named stores a value from the environment or from .env if the name is ours. It ignores an unknown name
+// with an empty value.
 func (l *loader) named(name string, v value) {
 	switch k, known := keyNamed(name); {
 	case known && k.Kind == Entries:
-		l.warn(name, v.where, "%s (%s) is ignored: gateways are listed in hermes-mobile.yaml only", name, v.where)
+		l.warn(name, v.where, "%s (%s) is ignored: list gateways in hermes-mobile.yaml instead", name, v.where)
 	case known && !(v.place == inDotenv && name == hermesHomeName):
 		l.put(name, v)
 	case known || v.text == "" || !strings.HasPrefix(name, prefix) || slices.Contains(ignored, name):
@@ -185,8 +185,8 @@ func (l *loader) hermesHome() string {
 	return filepath.Join(l.src.HomeDir, ".hermes")
 }
 
-// DataFolder is the data folder that the environment names, or else the usual one. It looks at no other setting. Empty: there is no home
-// directory.
+// DataFolder returns the data folder from the environment, or the default one. It reads no other setting.
+// It is empty if there is no home directory.
 func DataFolder(src Sources) string {
 	l := &loader{src: src}
 	for i := range l.values {
@@ -212,7 +212,7 @@ func (l *loader) dataFolder() string {
 	return filepath.Join(l.src.HomeDir, ".local", "share", "hermes-mobile")
 }
 
-// maxFile bounds what is read of a file of settings.
+// maxFile is the largest settings file that the loader reads.
 const maxFile = 8 << 20
 
 // readDotenv reads Hermes' .env, which need not exist.
@@ -221,8 +221,8 @@ func (l *loader) readDotenv(file string, environ map[string]string) {
 	if errors.Is(err, os.ErrNotExist) {
 		return
 	}
-	if errors.Is(err, os.ErrPermission) { // a server with an account of its own has its settings elsewhere
-		l.warn("", file, "%s is not read, because this account may not: settings in it do not count", l.short(file))
+	if errors.Is(err, os.ErrPermission) { // a server with its own account keeps its settings elsewhere
+		l.warn("", file, "%s is ignored: this account may not read it", l.short(file))
 		return
 	}
 	if err != nil {
@@ -230,7 +230,7 @@ func (l *loader) readDotenv(file string, environ map[string]string) {
 		return
 	}
 	if text, err = plaintext.Trim(text); err != nil {
-		l.warn("", file, "nothing in %s is read: %s", l.short(file), err)
+		l.warn("", file, "%s is ignored: %s", l.short(file), err)
 		return
 	}
 	set := map[string]string{}
@@ -246,17 +246,16 @@ func (l *loader) readDotenv(file string, environ map[string]string) {
 		where := l.at(file, b.Line)
 		switch {
 		case b.Bad:
-			// Other lines are none of our business, and what such a line holds
-			// may be secret.
+			// Other lines belong to Hermes, and an unreadable line may contain a secret.
 			skipped := string(text[b.Start:b.End])
 			if strings.Contains(skipped, prefix) || strings.Contains(skipped, hermesRelayID) || strings.Contains(skipped, hermesRelaySecret) || strings.Contains(skipped, hermesAPIKey) {
-				l.warn("", where, "a line is skipped (%s): it is not NAME=value, or a quote is not closed", where)
+				l.warn("", where, "a line is ignored (%s): it is not NAME=value, or a quote is not closed", where)
 			}
 		case b.Bare:
 			if strings.HasPrefix(b.Key, prefix) {
-				l.warn(b.Key, where, "%s (%s) is ignored: it has no = and no value", quoteOdd(b.Key), where)
+				l.warn(b.Key, where, "%s (%s) is ignored: it has no value", quoteOdd(b.Key), where)
 			}
-			set[b.Key] = "" // as python-dotenv has it, lines above it included
+			set[b.Key] = "" // python-dotenv clears values from lines above, too
 			delete(l.values[inDotenv], b.Key)
 		default:
 			v := dotenv.Expand(b.Value, lookup)
@@ -275,7 +274,7 @@ func (l *loader) readDotenv(file string, environ map[string]string) {
 	}
 }
 
-// bad notes a value that stops the start.
+// bad records a value that prevents the start.
 func (l *loader) bad(v value, err error) {
 	e := &BadValue{Key: v.key, Value: v.text, Where: v.where, Problem: err.Error()}
 	if p := (*problem)(nil); v.hide || errors.As(err, &p) && p.hide {
@@ -300,18 +299,17 @@ func (l *loader) warnPlain(key, where, format string, args ...any) {
 	l.warnings[len(l.warnings)-1].Plain = true
 }
 
-// unknown warns of a name that is in no table and suggests one of known, which
-// are printed with mark in front.
+// unknown warns about an unknown name and suggests the nearest of the known ones, with mark in front.
 func (l *loader) unknown(shown, where, name string, known []string, mark string) {
 	best, likely := nearest(name, known)
 	hint := "did you mean " + mark + best + "?"
 	if !likely {
-		hint = "it is ignored, and the nearest known name is " + mark + best
+		hint = "it is ignored; the nearest known name is " + mark + best
 	}
 	l.warn(name, where, "unknown setting %s (%s): %s", shown, where, hint)
 }
 
-// quoteOdd quotes a name that would garble a line.
+// quoteOdd quotes a name that would make a message unreadable.
 func quoteOdd(name string) string {
 	for _, r := range name {
 		if r <= ' ' || r == '"' || r == '(' || !strconv.IsPrint(r) {
@@ -324,7 +322,7 @@ func quoteOdd(name string) string {
 	return shorten(name)
 }
 
-// path makes ~ the home directory.
+// path expands ~ to the home directory.
 func (l *loader) path(p string) string {
 	if rest, ok := strings.CutPrefix(p, "~"); ok && l.src.HomeDir != "" && (rest == "" || rest[0] == '/' || rest[0] == filepath.Separator) {
 		p = l.src.HomeDir + rest
@@ -332,7 +330,7 @@ func (l *loader) path(p string) string {
 	return filepath.Clean(p)
 }
 
-// short is the reverse of path, for messages.
+// short abbreviates the home directory as ~ in messages.
 func (l *loader) short(p string) string {
 	if l.src.HomeDir == "" {
 		return p

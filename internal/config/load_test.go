@@ -81,7 +81,7 @@ func TestDefaults(t *testing.T) {
 	if want := filepath.Join(src.HomeDir, ".hermes"); c.HermesHome != want || c.HermesHomeExists {
 		t.Errorf("HermesHome = %q (%v), want %q", c.HermesHome, c.HermesHomeExists, want)
 	}
-	if c.Agent != "demo" || c.AgentWhy != "demo, because there is neither a relay secret nor a Hermes home at ~/.hermes" {
+	if c.Agent != "demo" || c.AgentWhy != "demo, because there is no relay secret and no Hermes home at ~/.hermes" {
 		t.Errorf("agent: %q, %q", c.Agent, c.AgentWhy)
 	}
 }
@@ -127,7 +127,7 @@ func TestFolders(t *testing.T) {
 	if err != nil || c.Port != 5 || c.Host != "localhost" || !c.HermesHomeExists || c.HermesHome != filepath.Join(home, "h2") {
 		t.Errorf("%+v, %v", c, err)
 	}
-	if _, _, err := Load(Sources{}); err == nil || err.Error() != "MOBILE_DATA is not set and there is no home directory: set it to the folder for the database" {
+	if _, _, err := Load(Sources{}); err == nil || err.Error() != "MOBILE_DATA is not set and there is no home directory: set it to a folder for the database" {
 		t.Errorf("no home: %v", err)
 	}
 	if c, _, err := Load(Sources{Environ: []string{"MOBILE_DATA=/d"}}); err != nil || c.Data != "/d" || c.HermesHome != "" {
@@ -142,41 +142,41 @@ func TestBadValues(t *testing.T) {
 		want string // lines of the error, the home written as ~
 	}{
 		{"port in .env", fixture{dotenv: "# ours\n\nexport MOBILE_PORT='87x87' # no\n"},
-			`MOBILE_PORT: "87x87" (in ~/.hermes/.env, line 3) is not a port: give a whole number from 1 to 65535, or 0 for any free one`},
+			`MOBILE_PORT: "87x87" (in ~/.hermes/.env, line 3) is not a port: use a number from 1 to 65535, or 0 for any free port`},
 		{"port too big", fixture{environ: []string{"MOBILE_PORT=65536"}},
-			`MOBILE_PORT: "65536" (environment) is not a port: give a whole number from 1 to 65535, or 0 for any free one`},
+			`MOBILE_PORT: "65536" (environment) is not a port: use a number from 1 to 65535, or 0 for any free port`},
 		{"flag", fixture{flags: map[string]string{"prompt-seconds": "0"}},
-			`MOBILE_PROMPT_SECONDS: "0" (flag --prompt-seconds) is out of range: give a whole number from 1 to 86400`},
+			`MOBILE_PROMPT_SECONDS: "0" (flag --prompt-seconds) is out of range: use a whole number from 1 to 86400`},
 		{"yaml", fixture{yaml: "# x\noffline_delivery: drop\n"},
-			`offline_delivery: "drop" (in ~/.local/share/hermes-mobile/hermes-mobile.yaml, line 2) is not known: use queue or reject`},
+			`offline_delivery: "drop" (in ~/.local/share/hermes-mobile/hermes-mobile.yaml, line 2) is not valid: use queue or reject`},
 		{"secret is not shown", fixture{environ: []string{"MOBILE_TOKEN=tooshort"}},
-			`MOBILE_TOKEN (environment) is shorter than 16 characters: make a new one with: openssl rand -hex 32`},
+			`MOBILE_TOKEN (environment) is shorter than 16 characters: create a new one with: openssl rand -hex 32`},
 		{"secret in yaml", fixture{yaml: "metrics_token: tooshort\n"},
-			`metrics_token (in ~/.local/share/hermes-mobile/hermes-mobile.yaml, line 1) is shorter than 16 characters: make a new one with: openssl rand -hex 32`},
+			`metrics_token (in ~/.local/share/hermes-mobile/hermes-mobile.yaml, line 1) is shorter than 16 characters: create a new one with: openssl rand -hex 32`},
 		{"secret in a list", fixture{environ: []string{"MOBILE_EXTRA_TOKENS=a=0123456789abcdef,b=short"}},
-			`MOBILE_EXTRA_TOKENS (environment) has a token at item 2 that is shorter than 16 characters: make a new one with: openssl rand -hex 32`},
+			`MOBILE_EXTRA_TOKENS (environment): token 2 is shorter than 16 characters: create a new one with: openssl rand -hex 32`},
 		{"agent", fixture{environ: []string{"MOBILE_AGENT=robot"}},
-			`MOBILE_AGENT: "robot" (environment) is not an agent: use auto, relay, direct or demo`},
+			`MOBILE_AGENT: "robot" (environment) is not an agent: use auto, relay, direct, or demo`},
 		{"path", fixture{environ: []string{"MOBILE_PATH=/media/ws"}},
-			`MOBILE_PATH: "/media/ws" (environment) collides with /media of the server itself: choose another, such as /ws`},
+			`MOBILE_PATH: "/media/ws" (environment) conflicts with the server's own path /media: use another, such as /ws`},
 		{"half a pair", fixture{dotenv: "GATEWAY_RELAY_SECRET=0123456789abcdef\n"},
 			`GATEWAY_RELAY_SECRET (in ~/.hermes/.env, line 1): GATEWAY_RELAY_ID is not set: set both or neither`},
 		{"password in a URL", fixture{environ: []string{"MOBILE_PUBLIC_URL=https://me:pw@example.com"}},
-			`MOBILE_PUBLIC_URL (environment) holds a user name: write it like https://agent.example.com`},
+			`MOBILE_PUBLIC_URL (environment) contains a user name: use the form https://agent.example.com`},
 		{"all at once", fixture{environ: []string{"MOBILE_HOST=a b", "MOBILE_PORT=x", "MOBILE_ALLOW_ALL_USERS=maybe"}},
-			`MOBILE_HOST: "a b" (environment) is not an address: give an IP address or a host name without a port, 0.0.0.0 for every interface` + "\n" +
-				`MOBILE_PORT: "x" (environment) is not a port: give a whole number from 1 to 65535, or 0 for any free one` + "\n" +
-				`MOBILE_ALLOW_ALL_USERS: "maybe" (environment) is neither yes nor no: give 1 or 0`},
+			`MOBILE_HOST: "a b" (environment) is not an address: use an IP address or a host name without a port, or 0.0.0.0 for every interface` + "\n" +
+				`MOBILE_PORT: "x" (environment) is not a port: use a number from 1 to 65535, or 0 for any free port` + "\n" +
+				`MOBILE_ALLOW_ALL_USERS: "maybe" (environment) is neither yes nor no: use yes or no`},
 		{"token twice", fixture{environ: []string{"MOBILE_TOKEN=0123456789abcdef", "MOBILE_DELIVER_TOKENS=cron=0123456789abcdef"}},
-			`MOBILE_DELIVER_TOKENS (environment) has at item 1 a token that stands in MOBILE_TOKEN too: give each its own, made with: openssl rand -hex 32`},
+			`MOBILE_DELIVER_TOKENS (environment): token 1 is also in MOBILE_TOKEN: use a different token for each, made with: openssl rand -hex 32`},
 		{"a token that opens the owner's page, too", fixture{environ: []string{"MOBILE_TOKEN=0123456789abcdef", "MOBILE_ADMIN_TOKEN=0123456789abcdef"}},
-			`MOBILE_ADMIN_TOKEN (environment) has at item 1 a token that stands in MOBILE_TOKEN too: give each its own, made with: openssl rand -hex 32`},
+			`MOBILE_ADMIN_TOKEN (environment): token 1 is also in MOBILE_TOKEN: use a different token for each, made with: openssl rand -hex 32`},
 		{"bound token too short", fixture{environ: []string{"MOBILE_EXTRA_TOKENS=a-long-device:id=short", "MOBILE_EXTRA_TOKENS_BIND=1"}},
-			`MOBILE_EXTRA_TOKENS (environment) has a token at item 1 that is shorter than 16 characters: make a new one with: openssl rand -hex 32`},
+			`MOBILE_EXTRA_TOKENS (environment): token 1 is shorter than 16 characters: create a new one with: openssl rand -hex 32`},
 		{"device twice", fixture{environ: []string{"MOBILE_EXTRA_TOKENS=device:a=0123456789abcdef,a=0123456789abcdeF"}},
-			`MOBILE_EXTRA_TOKENS (environment) has at item 2 a label that stands in MOBILE_EXTRA_TOKENS too: give each its own (a MOBILE_TOKEN without a label has the label main)`},
+			`MOBILE_EXTRA_TOKENS (environment): label 2 is also in MOBILE_EXTRA_TOKENS: use a different label for each (MOBILE_TOKEN without a label has the label "main")`},
 		{"label twice", fixture{environ: []string{"MOBILE_EXTRA_TOKENS=a=0123456789abcdef", "MOBILE_DELIVER_TOKENS=a=0123456789abcdeF"}},
-			`MOBILE_DELIVER_TOKENS (environment) has at item 1 a label that stands in MOBILE_EXTRA_TOKENS too: give each its own (a MOBILE_TOKEN without a label has the label main)`},
+			`MOBILE_DELIVER_TOKENS (environment): label 1 is also in MOBILE_EXTRA_TOKENS: use a different label for each (MOBILE_TOKEN without a label has the label "main")`},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -193,7 +193,7 @@ func TestBadValues(t *testing.T) {
 }
 
 func TestExposure(t *testing.T) {
-	const open = `MOBILE_HOST: "0.0.0.0" (environment) can be reached from other machines, and plain ws:// off this machine must go through TLS: set MOBILE_TLS=self, or put a TLS proxy in front and set MOBILE_PUBLIC_URL to its https address`
+	const open = `MOBILE_HOST: "0.0.0.0" (environment) accepts unencrypted connections from other machines: set MOBILE_TLS=self, or put a TLS proxy in front and set MOBILE_PUBLIC_URL to its https address`
 	tests := []struct {
 		environ []string
 		want    []string
@@ -206,7 +206,7 @@ func TestExposure(t *testing.T) {
 		{[]string{"MOBILE_HOST=0.0.0.0", "MOBILE_PUBLIC_URL=https://a.example"}, nil},
 		{[]string{"MOBILE_HOST=0.0.0.0", "MOBILE_TLS=self"}, nil},
 		{[]string{"MOBILE_HOST=0.0.0.0", "MOBILE_PUBLIC_URL=http://localhost:8787"}, []string{open}},
-		{[]string{"MOBILE_PUBLIC_URL=http://a.example"}, []string{"MOBILE_PUBLIC_URL (environment) is plain http: off this machine tokens and messages go over the network unencrypted; put a TLS proxy in front and give its https address"}},
+		{[]string{"MOBILE_PUBLIC_URL=http://a.example"}, []string{"MOBILE_PUBLIC_URL (environment) is plain http, so tokens and messages cross the network unencrypted: put a TLS proxy in front and set its https address"}},
 	}
 	for _, tt := range tests {
 		t.Log(tt.environ)
@@ -225,8 +225,8 @@ func TestFileModes(t *testing.T) {
 		}
 	}
 	mustLoad(t, src,
-		"~/.hermes/.env holds secrets and other users of this machine can read it: chmod 600 ~/.hermes/.env",
-		"~/.local/share/hermes-mobile/hermes-mobile.yaml holds secrets and other users of this machine can read it: chmod 600 ~/.local/share/hermes-mobile/hermes-mobile.yaml")
+		"~/.hermes/.env contains secrets and other users of this machine can read it: chmod 600 ~/.hermes/.env",
+		"~/.local/share/hermes-mobile/hermes-mobile.yaml contains secrets and other users of this machine can read it: chmod 600 ~/.local/share/hermes-mobile/hermes-mobile.yaml")
 	if err := os.WriteFile(dotenv, []byte("MOBILE_PORT=1\nOPENAI_API_KEY=x\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
@@ -234,7 +234,7 @@ func TestFileModes(t *testing.T) {
 		t.Fatal(err)
 	}
 	mustLoad(t, src) // nothing of ours in them is secret
-	if got := shellWord("~/my file", "/h/my 'file"); got != `'/h/my '\''file'` {
+	if got := shellPath("~/my file", "/h/my 'file"); got != `'/h/my '\''file'` {
 		t.Error(got)
 	}
 }
@@ -247,7 +247,7 @@ func TestMarks(t *testing.T) {
 	}
 	const wide = "\xff\xfeM\x00O\x00"
 	mustLoad(t, fixture{environ: []string{"MOBILE_AGENT=demo"}, dotenv: wide}.sources(t),
-		"nothing in ~/.hermes/.env is read: the text is UTF-16 and not UTF-8: save it again as UTF-8 (PowerShell: Out-File -Encoding utf8)")
+		"~/.hermes/.env is ignored: the text is UTF-16 and not UTF-8: save it again as UTF-8 (PowerShell: Out-File -Encoding utf8)")
 	if _, _, err := Load(fixture{environ: []string{"MOBILE_AGENT=demo"}, yaml: wide}.sources(t)); err == nil || !strings.Contains(err.Error(), "UTF-16") {
 		t.Errorf("settings in UTF-16: %v", err)
 	}

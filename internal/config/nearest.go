@@ -2,9 +2,8 @@ package config
 
 import "strings"
 
-// nearest returns the known name that takes the fewest edits to reach from
-// name, and whether it is so near that a slip of the finger is likely. Of
-// equally near ones the first wins.
+// nearest returns the known name with the fewest edits from name, and whether a typing error is likely. If
+// several names are equally near, it returns the first.
 func nearest(name string, known []string) (best string, likely bool) {
 	least := -1
 	for _, k := range known {
@@ -15,15 +14,15 @@ func nearest(name string, known []string) (best string, likely bool) {
 	return best, least <= max(2, len(plain(best))/3)
 }
 
-// plain removes what people mix up between the three ways to write a setting
-// (MOBILE_PORT, port, --port), so that it does not count as edits.
+// plain removes the differences between the three spellings of a setting (MOBILE_PORT, port, --port), so
+// that they do not count as edits.
 func plain(name string) string {
 	name = strings.ToLower(strings.ReplaceAll(name, "-", "_"))
 	return strings.TrimPrefix(name, "mobile_")
 }
 
-// edits counts insertions, deletions, replacements and swaps of neighbours
-// (optimal string alignment).
+// edits counts insertions, deletions, replacements, and swaps of adjacent characters (optimal string
+// alignment distance).
 func edits(a, b string) int {
 	s, t := []rune(a), []rune(b)
 	before, last := make([]int, len(t)+1), make([]int, len(t)+1)

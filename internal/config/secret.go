@@ -6,9 +6,8 @@ import (
 	"log/slog"
 )
 
-// A Secret is a string that does not show itself when it is printed, logged or
-// marshalled. Use [Secret.Reveal] where the value itself is needed. As the key of
-// a map it is not safe: encoding/json writes such a key as it is.
+// Secret is a string that hides its value when it is printed, logged, or marshaled. [Secret.Reveal]
+// returns the value. Do not use a Secret as a map key: encoding/json writes such a key unchanged.
 type Secret string
 
 const hidden = "[secret]"
@@ -16,7 +15,7 @@ const hidden = "[secret]"
 // Reveal returns the value.
 func (s Secret) Reveal() string { return string(s) }
 
-// String returns "[secret]", or nothing for an empty secret.
+// String returns "[secret]", or "" for an empty secret.
 func (s Secret) String() string {
 	if s == "" {
 		return ""
@@ -27,8 +26,8 @@ func (s Secret) String() string {
 // GoString hides the value from %#v.
 func (s Secret) GoString() string { return fmt.Sprintf("config.Secret(%q)", s.String()) }
 
-// Format hides the value from every verb: without it a wrong one, such as %d,
-// makes fmt print the value in its complaint.
+// Format hides the value from every verb. Without it, fmt prints the value in its complaint about a wrong
+// verb such as %d.
 func (s Secret) Format(f fmt.State, verb rune) {
 	switch {
 	case verb == 'v' && f.Flag('#'):
@@ -43,7 +42,7 @@ func (s Secret) Format(f fmt.State, verb rune) {
 // LogValue hides the value from log/slog.
 func (s Secret) LogValue() slog.Value { return slog.StringValue(s.String()) }
 
-// MarshalText hides the value from every encoder that knows text, YAML included.
+// MarshalText hides the value from encoders that use encoding.TextMarshaler, such as YAML.
 func (s Secret) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 
 // MarshalJSON hides the value from JSON.

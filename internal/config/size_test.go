@@ -12,7 +12,7 @@ func TestSizes(t *testing.T) {
 			t.Errorf("%s is %d, %v; want %d", v, n, err, want)
 		}
 	}
-	for v, want := range map[string]string{"5 apples": "is not known: use KiB", "31MiB": "from 32 MiB to 1024 TiB", "ten": "such as 500MiB", "1025TiB": "out of range"} {
+	for v, want := range map[string]string{"5 apples": "use KiB", "31MiB": "from 32 MiB to 1024 TiB", "ten": "such as 500MiB", "1025TiB": "out of range"} {
 		n := int64(7)
 		if err := setSize(&n, v, leastData, mostSize); err == nil || !strings.Contains(err.Error(), want) || n != 7 {
 			t.Errorf("%s: %v, %d", v, err, n)
@@ -27,7 +27,7 @@ func TestStorageFitsFiles(t *testing.T) {
 		want    string
 	}{
 		{[]string{"MOBILE_MAX_DATA=32MiB"}, ""},
-		{[]string{"MOBILE_MAX_DATA=32MiB", "MOBILE_MAX_MEDIA_BYTES=16777216"}, "MOBILE_MAX_DATA: \"32MiB\" (environment) is less than 4 times MOBILE_MAX_MEDIA_BYTES (16 MiB): give at least 64 MiB"},
+		{[]string{"MOBILE_MAX_DATA=32MiB", "MOBILE_MAX_MEDIA_BYTES=16777216"}, "MOBILE_MAX_DATA: \"32MiB\" (environment) is less than 4 times MOBILE_MAX_MEDIA_BYTES (16 MiB): use at least 64 MiB"},
 		{[]string{"MOBILE_MAX_DEVICE_DATA=7MiB"}, "MOBILE_MAX_DEVICE_DATA: \"7MiB\" (environment) is less than MOBILE_MAX_MEDIA_BYTES (8.0 MiB)"},
 		{[]string{"MOBILE_MAX_DEVICE_DATA=8MiB"}, ""},
 		{nil, ""},

@@ -22,18 +22,18 @@ func TestTLS(t *testing.T) {
 		{environ: []string{"MOBILE_TLS=files", "MOBILE_TLS_CERT=/a", "MOBILE_TLS_KEY=/b"}},
 
 		{environ: []string{"MOBILE_TLS=auto"}, err: "set MOBILE_PUBLIC_URL"},
-		{environ: []string{"MOBILE_TLS=auto", "MOBILE_PUBLIC_URL=https://192.0.2.1"}, err: "use MOBILE_TLS=self"},
-		{environ: []string{"MOBILE_TLS=auto", "MOBILE_PUBLIC_URL=https://[2001:db8::1]:8787"}, err: "use MOBILE_TLS=self"},
-		{environ: []string{"MOBILE_TLS=auto", "MOBILE_PUBLIC_URL=https://localhost:8787"}, err: "use MOBILE_TLS=self"},
-		{environ: []string{"MOBILE_TLS=auto", "MOBILE_PUBLIC_URL=https://b\u00fccher.example"}, err: "use MOBILE_TLS=self"},
-		{environ: []string{"MOBILE_TLS=auto", "MOBILE_PUBLIC_URL=http://agent.example.com"}, err: "write https"},
-		{environ: []string{"MOBILE_TLS=self", "MOBILE_PUBLIC_URL=http://agent.example.com"}, err: "write https"},
+		{environ: []string{"MOBILE_TLS=auto", "MOBILE_PUBLIC_URL=https://192.0.2.1"}, err: "set MOBILE_TLS=self"},
+		{environ: []string{"MOBILE_TLS=auto", "MOBILE_PUBLIC_URL=https://[2001:db8::1]:8787"}, err: "set MOBILE_TLS=self"},
+		{environ: []string{"MOBILE_TLS=auto", "MOBILE_PUBLIC_URL=https://localhost:8787"}, err: "set MOBILE_TLS=self"},
+		{environ: []string{"MOBILE_TLS=auto", "MOBILE_PUBLIC_URL=https://b\u00fccher.example"}, err: "set MOBILE_TLS=self"},
+		{environ: []string{"MOBILE_TLS=auto", "MOBILE_PUBLIC_URL=http://agent.example.com"}, err: "use https"},
+		{environ: []string{"MOBILE_TLS=self", "MOBILE_PUBLIC_URL=http://agent.example.com"}, err: "use https"},
 		{environ: []string{"MOBILE_TLS=files"}, err: "needs MOBILE_TLS_CERT"},
 		{environ: []string{"MOBILE_TLS=files", "MOBILE_TLS_CERT=/a"}, err: "needs MOBILE_TLS_KEY"},
 
 		{environ: []string{"MOBILE_TLS=auto", "MOBILE_PUBLIC_URL=https://agent.example.com"}, warning: "set MOBILE_HOST=0.0.0.0"},
-		{environ: []string{"MOBILE_TLS_CERT=/a"}, warning: "MOBILE_TLS_CERT (environment) has no effect, because MOBILE_TLS is off and not files"},
-		{environ: []string{"MOBILE_TLS=self", "MOBILE_TLS_EMAIL=me@example.com"}, warning: "because MOBILE_TLS is self and not auto"},
+		{environ: []string{"MOBILE_TLS_CERT=/a"}, warning: "MOBILE_TLS_CERT (environment) has no effect, because MOBILE_TLS is off, not files"},
+		{environ: []string{"MOBILE_TLS=self", "MOBILE_TLS_EMAIL=me@example.com"}, warning: "because MOBILE_TLS is self, not auto"},
 	} {
 		c, warnings, err := Load(fixture{environ: tt.environ}.sources(t))
 		switch {

@@ -18,14 +18,14 @@ func TestUnknown(t *testing.T) {
 		{fixture{environ: []string{"MOBILE_PROT=1"}}, "unknown setting MOBILE_PROT (environment): did you mean MOBILE_PORT?"},
 		{fixture{environ: []string{"MOBILE_TOKENS=secret"}}, "unknown setting MOBILE_TOKENS (environment): did you mean MOBILE_TOKEN?"},
 		{fixture{environ: []string{"MOBILE_LOGLEVEL=x"}}, "unknown setting MOBILE_LOGLEVEL (environment): did you mean MOBILE_LOG_LEVEL?"},
-		{fixture{environ: []string{"MOBILE_QWXZQWXZ=x"}}, "unknown setting MOBILE_QWXZQWXZ (environment): it is ignored, and the nearest known name is MOBILE_MAX_DATA"},
-		{fixture{environ: []string{"MOBILE_A\nB=x"}}, `unknown setting "MOBILE_A\nB" (environment): it is ignored, and the nearest known name is MOBILE_PATH`},
+		{fixture{environ: []string{"MOBILE_QWXZQWXZ=x"}}, "unknown setting MOBILE_QWXZQWXZ (environment): it is ignored; the nearest known name is MOBILE_MAX_DATA"},
+		{fixture{environ: []string{"MOBILE_A\nB=x"}}, `unknown setting "MOBILE_A\nB" (environment): it is ignored; the nearest known name is MOBILE_PATH`},
 		{fixture{dotenv: "\nMOBILE_HOTS=x\n", environ: []string{"MOBILE_AGENT=demo"}}, "unknown setting MOBILE_HOTS (in ~/.hermes/.env, line 2): did you mean MOBILE_HOST?"},
 		{fixture{yaml: "port: 1\nMOBILE_PORT: 2\n"}, "unknown setting MOBILE_PORT (" + yaml + "2): did you mean port?"},
 		{fixture{yaml: "prompt-seconds: 2\n"}, "unknown setting prompt-seconds (" + yaml + "1): did you mean prompt_seconds?"},
 		{fixture{yaml: "gateways:\n- id: a\n  secret: 0123456789abcdef\n  locl: yes\n"}, "unknown setting gateways[0].locl (" + yaml + "4): did you mean local?"},
 		{fixture{flags: map[string]string{"prot": "1"}}, "unknown setting --prot (command line): did you mean --port?"},
-		{fixture{environ: []string{"MOBILE_GATEWAYS=x"}}, "MOBILE_GATEWAYS (environment) is ignored: gateways are listed in hermes-mobile.yaml only"},
+		{fixture{environ: []string{"MOBILE_GATEWAYS=x"}}, "MOBILE_GATEWAYS (environment) is ignored: list gateways in hermes-mobile.yaml instead"},
 	}
 	for _, tt := range tests {
 		mustLoad(t, tt.sources(t), tt.want)

@@ -16,12 +16,11 @@ import (
 	"hermes-mobile/internal/plaintext"
 )
 
-// configName is the file in the data folder.
+// configName is the name of the settings file in the data folder.
 const configName = "hermes-mobile.yaml"
 
-// readConfigFile reads the file given with --config, or the one in the data
-// folder, as the other places name that. A "data" key in the file moves the
-// folder and does not make Load read another file there.
+// readConfigFile reads the file from --config, or the one in the data folder that the other places name. A
+// "data" key in the file changes the folder, but Load does not read a second file there.
 func (l *loader) readConfigFile() {
 	file, asked := l.path(l.src.ConfigFile), l.src.ConfigFile != ""
 	if !asked {
@@ -31,7 +30,7 @@ func (l *loader) readConfigFile() {
 		}
 		file = filepath.Join(dir, configName)
 	}
-	read := os.ReadFile // one that is asked for may be a pipe
+	read := os.ReadFile // a file from --config may be a pipe
 	if !asked {
 		read = func(file string) ([]byte, error) {
 			text, _, err := asowner.ReadFile(file, maxFile)
@@ -53,7 +52,7 @@ func (l *loader) readConfigFile() {
 	before := len(l.errs)
 	tree, err := parser.ParseBytes(text, 0)
 	if err != nil {
-		// The library's own text quotes the file around the error, secrets and all.
+		// The library's own text quotes the lines around the error, including secrets.
 		line, message := 1, "cannot be read"
 		if e := yaml.Error(nil); errors.As(err, &e) {
 			message = e.GetMessage()
@@ -61,7 +60,7 @@ func (l *loader) readConfigFile() {
 				line = t.Position.Line
 			}
 		}
-		l.errs = append(l.errs, fmt.Errorf("%s, line %d: not valid YAML: %s (a value with a sign such as * or @ in front goes in quotes)", l.short(file), line, message))
+		l.errs = append(l.errs, fmt.Errorf("%s, line %d: invalid YAML: %s (quote a value that starts with a character such as * or @)", l.short(file), line, message))
 		return
 	}
 	y := &yamlReader{loader: l, file: file}
@@ -71,21 +70,21 @@ func (l *loader) readConfigFile() {
 			continue
 		}
 		if bodies++; bodies > 1 {
-			y.wrong(doc.Body, "a second document after ---: keep all settings in one")
+			y.wrong(doc.Body, "second document after ---: use one document for all settings")
 			continue
 		}
 		y.settings(doc.Body)
 	}
 	if y.secrets || len(l.errs) > before {
-		l.checkMode(file) // a file with errors may hold secrets that were not reached
+		l.checkMode(file) // a file with errors may contain secrets that the reader did not reach
 	}
 }
 
-// A yamlReader turns the tree of hermes-mobile.yaml into values.
+// yamlReader converts the tree of hermes-mobile.yaml to values.
 type yamlReader struct {
 	*loader
 	file    string
-	secrets bool // one was seen
+	secrets bool // found one
 }
 
 func (y *yamlReader) where(n ast.Node) string {
@@ -99,7 +98,7 @@ func lineOf(n ast.Node) int {
 	return 1
 }
 
-// wrong notes a part of the file that has the wrong shape.
+// wrong records a part of the file with the wrong type.
 func (y *yamlReader) wrong(n ast.Node, format string, args ...any) {
 	y.errs = append(y.errs, fmt.Errorf("%s, line %d: %s", y.short(y.file), lineOf(n), fmt.Sprintf(format, args...)))
 }
@@ -107,7 +106,7 @@ func (y *yamlReader) wrong(n ast.Node, format string, args ...any) {
 func (y *yamlReader) settings(body ast.Node) {
 	entries, ok := pairs(body)
 	if !ok {
-		y.wrong(body, `not a list of "key: value"`)
+		y.wrong(body, `expected lines of the form "key: value"`)
 		return
 	}
 	for _, e := range entries {
@@ -130,14 +129,14 @@ func (y *yamlReader) settings(body ast.Node) {
 	}
 }
 
-// text returns a scalar as it is written, or a list of them with commas between.
+// text returns a scalar as written, or a list of scalars joined with commas.
 func (y *yamlReader) text(name string, n ast.Node) (string, bool) {
 	if seq, ok := n.(*ast.SequenceNode); ok {
 		var items []string
 		for _, item := range seq.Values {
 			s, ok := scalar(item)
 			if !ok || strings.Contains(s, ",") {
-				y.wrong(item, "%s: an item of the list is not a plain word without a comma", name)
+				y.wrong(item, "%s: list items must be plain values without commas", name)
 				return "", false
 			}
 			items = append(items, s)
@@ -146,13 +145,13 @@ func (y *yamlReader) text(name string, n ast.Node) (string, bool) {
 	}
 	s, ok := scalar(n)
 	if !ok {
-		y.wrong(n, "%s: not a plain value: give one word or number, in quotes if need be", name)
+		y.wrong(n, "%s: expected a plain value: use one word or number, in quotes if needed", name)
 	}
 	return s, ok
 }
 
-// scalar returns a plain value as it is written: 0042 stays 0042, which matters
-// for tokens that look like numbers.
+// scalar returns a plain value as written. 0042 stays 0042, which matters for tokens that look like
+// numbers.
 func scalar(n ast.Node) (string, bool) {
 	switch n := n.(type) {
 	case nil:
@@ -174,7 +173,7 @@ func pairs(n ast.Node) ([]*ast.MappingValueNode, bool) {
 	switch n := n.(type) {
 	case *ast.MappingNode:
 		return n.Values, true
-	case *ast.MappingValueNode: // a mapping of one entry, in some versions of the library
+	case *ast.MappingValueNode: // some versions of the library return a mapping of one entry this way
 		return []*ast.MappingValueNode{n}, true
 	}
 	return nil, false

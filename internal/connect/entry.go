@@ -88,7 +88,7 @@ func (m *Machine) setAuth(a Action) {
 
 // setJobs keeps what the person says of jobs that are not advertised. It changes neither addresses nor credentials, so nothing is
 // tested anew.
-func (m *Machine) setJobs(answer gateway.Jobs) error {
+func (m *Machine) setJobs(answer gateway.JobAccess) error {
 	if m.step != Done || m.saved == nil || answer != gateway.JobsOn && answer != gateway.JobsOff {
 		m.problems = []Problem{{Field: "jobs", Code: Invalid, Text: "Answer this with on or off, once the gateway is set up."}}
 		return nil
@@ -227,7 +227,7 @@ func (m *Machine) decline() {
 
 // sentence writes an error as one.
 func sentence(err error) string {
-	text := strings.TrimSpace(err.Error())
+	text := strings.TrimSpace(strings.TrimPrefix(err.Error(), "gateway: "))
 	if text == "" {
 		return ""
 	}

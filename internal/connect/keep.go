@@ -97,7 +97,7 @@ func (k *Keep) Credentials(p gateway.Profile) (gateway.Credentials, error) {
 
 // SaveCredentials keeps the credentials of a profile. Empty ones are forgotten.
 func (k *Keep) SaveCredentials(p gateway.Profile, c gateway.Credentials) error {
-	if c = c.For(p); c.Token.IsZero() && c.Password.IsZero() && len(c.Cookies) == 0 {
+	if c = c.For(p); c.Token.IsZero() && c.Password.IsZero() && !c.HasSession() {
 		return k.Vault.Drop(bindingOf(p))
 	}
 	secret, err := c.Export()

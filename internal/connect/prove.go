@@ -3,7 +3,6 @@ package connect
 import (
 	"context"
 	"errors"
-	"strings"
 	"sync"
 
 	"hermes-mobile/gateway"
@@ -124,7 +123,7 @@ func (t *try) second(kind gateway.RouteKind) error {
 		attempt.OK, attempt.Version = true, version
 		t.p.Identity = learnt.Identity
 	case err == nil:
-		attempt = t.m.explain(t.ctx, attempt, t.p.Local, t.p.LocalKey, errors.New(strings.TrimPrefix(route.Reason, "the local address is not used: ")))
+		attempt = t.m.explain(t.ctx, attempt, t.p.Local, t.p.LocalKey, route.LocalErr)
 	case errors.As(err, &none) && none.Local != nil:
 		attempt = t.m.explain(t.ctx, attempt, t.p.Local, t.p.LocalKey, none.Local)
 	case errors.As(err, &none):
@@ -152,12 +151,12 @@ func (t *try) connect(p gateway.Profile) (gateway.Route, gateway.Profile, string
 	t.mu.Lock()
 	with := t.creds
 	t.mu.Unlock()
-	account := with.Binding
-	with.Binding = "" // it is bound to the Remote address, and p may have the other in its place
+	account := with.Account
+	with.Account = "" // it is bound to the Remote address, and p may have the other in its place
 	client, err := gateway.New(p, with, gateway.Options{RootCAs: t.m.o.RootCAs, Log: t.m.o.Log, OnCredentials: func(c gateway.Credentials) {
 		t.mu.Lock()
 		defer t.mu.Unlock()
-		t.creds, t.creds.Binding = c, account
+		t.creds, t.creds.Account = c, account
 	}})
 	if err != nil {
 		return gateway.Route{}, p, "", err
@@ -169,7 +168,7 @@ func (t *try) connect(p gateway.Profile) (gateway.Route, gateway.Profile, string
 	}
 	version := ""
 	if caps, err := client.Capabilities(t.ctx); err == nil {
-		version, t.noJobs = caps.Version, !caps.OffersJobs()
+		version, t.noJobs = caps.Version, !caps.AdvertisesJobs()
 	}
 	return route, client.Profile(), version, nil
 }

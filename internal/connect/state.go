@@ -34,8 +34,8 @@ type State struct {
 
 	// Jobs is what the person answered to whether scheduled jobs are used that the gateway does not advertise, and NoJobs says that
 	// there is this question: the gateway that was tested advertises none, as no measured version does.
-	Jobs   gateway.Jobs `json:"jobs"`
-	NoJobs bool         `json:"no_jobs"`
+	Jobs   gateway.JobAccess `json:"jobs"`
+	NoJobs bool              `json:"no_jobs"`
 
 	Vault    VaultState `json:"vault"`
 	Problems []Problem  `json:"problems"` // of what was entered last
@@ -113,7 +113,7 @@ type Action struct {
 	// Secret is the token, the password or the passphrase; empty keeps what there is.
 	Secret gateway.Secret    `json:"-"`
 	Kind   gateway.RouteKind `json:"kind,omitempty"` // whose key is trusted
-	Jobs   gateway.Jobs      `json:"jobs,omitempty"`
+	Jobs   gateway.JobAccess `json:"jobs,omitempty"`
 	Pin    string            `json:"pin,omitempty"`
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"hermes-mobile/internal/config"
 	"hermes-mobile/internal/quota"
+	"hermes-mobile/internal/shellquote"
 )
 
 // Examine turns facts into findings. It looks at nothing but the facts. The list is whole: Shorten it to show it.
@@ -82,7 +83,7 @@ func (e *examination) server() {
 	for _, w := range e.Warnings {
 		code, do := "settings_warning", "Correct it, then restart the server."
 		if w.File != "" {
-			do = "chmod 600 " + shellWord(w.File)
+			do = "chmod 600 " + shellquote.Word(w.File)
 		}
 		if w.Plain {
 			code, do = "unencrypted", "Switch TLS on (MOBILE_TLS=self, say), or put a TLS proxy in front and set MOBILE_PUBLIC_URL to its https address; or leave it in a network that you trust."
@@ -170,7 +171,7 @@ func (e *examination) folder() {
 		return
 	}
 	if d.Unwrit != nil {
-		do := fmt.Sprintf("Give the folder to the user that runs the server: chown -R USER %s; chmod 700 %s", shellWord(d.Path), shellWord(d.Path))
+		do := fmt.Sprintf("Give the folder to the user that runs the server: chown -R USER %s; chmod 700 %s", shellquote.Word(d.Path), shellquote.Word(d.Path))
 		switch {
 		case errors.Is(d.Unwrit, syscall.ENOSPC):
 			do = "Free space, or move the data folder with MOBILE_DATA."
@@ -187,7 +188,7 @@ func (e *examination) folder() {
 		e.find("disk_low", "", "Free space, or move the data folder with MOBILE_DATA.", "Of the disk of %s only %s of %s are free (%d %%).%s", d.Path, size(d.Free), size(d.Total), d.Free*100/d.Total, consequence)
 	}
 	for _, path := range d.Readable {
-		e.find("secret_readable", path, "chmod 600 "+shellWord(path), "%s may be read by other users of this machine.", path)
+		e.find("secret_readable", path, "chmod 600 "+shellquote.Word(path), "%s may be read by other users of this machine.", path)
 	}
 	switch {
 	case e.Now.Before(obviously):
@@ -204,7 +205,7 @@ func (e *examination) devices() {
 		return
 	}
 	for _, r := range s.Devices {
-		e.find("device_refused", r.Device, "Do what the reason asks for, if the device is yours: the right token, or hermes-mobile pair, or hermes-mobile devices unbind "+shellWord(r.Device),
+		e.find("device_refused", r.Device, "Do what the reason asks for, if the device is yours: the right token, or hermes-mobile pair, or hermes-mobile devices unbind "+shellquote.Word(r.Device),
 			"The device %s at %s was refused %d times since %s (%s): %s", r.Device, refusedFrom(r.Addr), r.Count, clock(r.First), r.Code, sentence(r.Why))
 	}
 	for _, r := range s.Requests {
@@ -216,7 +217,7 @@ func (e *examination) devices() {
 		e.find("request_refused", refusedFrom(r.Addr)+" "+r.Code, do, "Requests from %s were refused with %s, %d times since %s: %s", refusedFrom(r.Addr), r.Code, r.Count, clock(r.First), sentence(r.Why))
 	}
 	for _, a := range s.Aging {
-		e.find("outbox_aging", a.Device, "Connect the device, raise MOBILE_OUTBOX_DAYS, or revoke it: hermes-mobile devices revoke "+shellWord(a.Device),
+		e.find("outbox_aging", a.Device, "Connect the device, raise MOBILE_OUTBOX_DAYS, or revoke it: hermes-mobile devices revoke "+shellquote.Word(a.Device),
 			"%s for the device %s, the oldest of %s; they are dropped after %s.", plural(a.Count, "message waits", "messages wait"), a.Device, a.Oldest.UTC().Format(time.DateTime), plural(e.Config.OutboxDays, "day", "days"))
 	}
 }

@@ -4,10 +4,10 @@ import (
 	"net/netip"
 	"time"
 
+	"hermes-mobile/internal/access"
 	"hermes-mobile/internal/agent/relay"
 	"hermes-mobile/internal/cert"
 	"hermes-mobile/internal/config"
-	"hermes-mobile/internal/hub"
 	"hermes-mobile/internal/quota"
 	"hermes-mobile/internal/setup"
 	"hermes-mobile/internal/store"
@@ -48,9 +48,9 @@ type Server struct {
 	PushOff     string     // why there are no notifications, where the owner has not switched them off
 	Aging       []store.Aging
 
-	Devices   []hub.Refused // turned away at hello
-	Requests  []hub.Refused // turned away before it; Code is the HTTP status
-	Forwarded []hub.Refused // peers that are not trusted and send forwarding headers
+	Devices   []access.Rejected // turned away at hello
+	Requests  []access.Rejected // turned away before it; Code is the HTTP status
+	Forwarded []access.Rejected // peers that are not trusted and send forwarding headers
 	Strangers []strangers.Drops
 }
 

@@ -3,7 +3,6 @@ package doctor
 import (
 	"fmt"
 	"math"
-	"strings"
 	"time"
 
 	"hermes-mobile/internal/quota"
@@ -33,12 +32,4 @@ func stretch(d time.Duration) string {
 		return plural(int(d.Hours()), "hour", "hours")
 	}
 	return plural(int(d.Hours()/24), "day", "days")
-}
-
-// shellWord writes s so that a shell takes it as one word.
-func shellWord(s string) string {
-	if s != "" && strings.Trim(s, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789/._-+:@%,") == "" {
-		return s
-	}
-	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
 }

@@ -4,115 +4,106 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"net/netip"
 	"path/filepath"
-	"strings"
 
+	"hermes-mobile/internal/config"
 	"hermes-mobile/internal/onetime"
+	"hermes-mobile/internal/shellquote"
 )
 
-// Banner says, when the server starts: where it listens, which agent and how it is, how to pair a phone, how to connect
-// Hermes where it is not, and where the data is. It shows no token. program is how the person called this program, for
-// the commands that it names. screen says that w is a terminal, which a person reads now and nothing keeps: only there is a link
-// shown that opens the admin UI.
-func (s *Server) Banner(w io.Writer, program string, screen bool) {
-	fmt.Fprintf(w, "hermes-mobile %s\n\n", s.version)
-	fmt.Fprintf(w, "  listening  %s\n", s.address())
-	if s.cfg.PublicURL != "" {
-		fmt.Fprintf(w, "  public     %s\n", s.cfg.PublicURL)
+// banner is the text that the server prints when it starts.
+type banner struct {
+	cfg       *config.Config
+	version   string
+	addresses *addresses
+	sources   *tokenSources
+	logins    *logins
+}
+
+// print writes the banner: where the server listens, the agent, how to pair a phone, how to connect Hermes, and where the data
+// is. It shows no token.
+func (b *banner) print(w io.Writer, program string, screen bool) {
+	fmt.Fprintf(w, "hermes-mobile %s\n\n", b.version)
+	fmt.Fprintf(w, "  listening  %s\n", b.addresses.endpoint())
+	if b.cfg.PublicURL != "" {
+		fmt.Fprintf(w, "  public     %s\n", b.cfg.PublicURL)
 	}
-	if s.certs != nil {
-		fmt.Fprintf(w, "  tls        %s\n", s.Certificate())
+	if b.addresses.certs != nil {
+		fmt.Fprintf(w, "  tls        %s\n", b.addresses.certificate())
 	}
-	fmt.Fprintf(w, "  agent      %s\n", s.cfg.AgentWhy)
-	fmt.Fprintf(w, "  data       %s\n", s.cfg.Data)
-	if s.madeTok {
-		fmt.Fprintf(w, "  token      made for apps without pairing: it stands in %s\n", s.tokenPath())
+	fmt.Fprintf(w, "  agent      %s\n", b.cfg.AgentWhy)
+	fmt.Fprintf(w, "  data       %s\n", b.cfg.Data)
+	if b.sources.made {
+		fmt.Fprintf(w, "  token      created an access token for apps, in %s\n", b.sources.path())
 	}
 	fmt.Fprintf(w, "\n  Pair a phone:      %s pair\n", program)
-	fmt.Fprintf(w, "  Talk from here:    %s chat\n", program)
-	s.adminBanner(w, program, screen)
-	if s.cfg.Agent == "relay" {
-		s.connectHermes(w, program)
-	}
-	if s.cfg.Agent == "direct" {
-		s.callHermes(w, program)
+	fmt.Fprintf(w, "  Chat from here:    %s chat\n", program)
+	b.admin(w, program, screen)
+	switch b.cfg.Agent {
+	case "relay":
+		b.relay(w, program)
+	case "direct":
+		b.direct(w, program)
 	}
 	fmt.Fprintln(w)
 }
 
-// adminBanner says how to open the admin UI. A newcomer at a terminal gets a link to click on; it is a secret for two minutes, so it
-// never goes to a file or a journal. With a listener that other machines reach, the terminal is a service's more often than a
-// person's, and the command makes a link when it is wanted.
-func (s *Server) adminBanner(w io.Writer, program string, screen bool) {
-	if s.cfg.Admin == adminOff {
+// admin says how to open the admin UI. A newcomer at a terminal gets a link to click on. The link is a secret for two
+// minutes, so it never goes to a file or a journal. If other machines reach the listener, the terminal is more likely a
+// service's than a person's, so the banner names the command only.
+func (b *banner) admin(w io.Writer, program string, screen bool) {
+	if b.cfg.Admin == adminOff {
 		return
 	}
 	fmt.Fprintf(w, "  Admin UI:          %s admin\n", program)
-	if !screen || !s.onLoopback() {
+	if !screen || !b.addresses.onLoopback() {
 		return
 	}
-	if link, err := s.AdminLink(context.Background()); err == nil && link.Here != "" {
-		fmt.Fprintf(w, "\n  Or open the admin UI with this link. It works once, for %d minutes:\n\n    %s\n", int(onetime.KeyLife.Minutes()), link.Here)
+	if link, err := b.logins.link(context.Background()); err == nil && link.Here != "" {
+		fmt.Fprintf(w, "\n  Or open the admin UI with this link. It works once, within %d minutes:\n\n    %s\n", int(onetime.KeyLife.Minutes()), link.Here)
 	}
 }
 
-// onLoopback reports whether only programs on this machine reach the listener.
-func (s *Server) onLoopback() bool {
-	addr, err := netip.ParseAddrPort(s.listener.Addr().String())
-	return err == nil && addr.Addr().Unmap().IsLoopback()
-}
-
-// connectHermes prints the lines that make a Hermes gateway dial in, where none has been told to yet.
-func (s *Server) connectHermes(w io.Writer, program string) {
-	if len(s.cfg.Gateways) > 0 {
+// relay prints how to make a Hermes gateway dial in, if the settings have no gateway yet.
+func (b *banner) relay(w io.Writer, program string) {
+	if len(b.cfg.Gateways) > 0 {
 		fmt.Fprintf(w, "  Hermes:            waiting for the gateway to dial in (start it with: hermes gateway run)\n")
 		return
 	}
-	url := s.localBase()
+	url := b.addresses.local()
 	if url == "" {
-		url, _ = s.publicBase()
+		url, _ = b.addresses.public()
 	}
 	fmt.Fprintf(w, `
-  Hermes is not connected yet. Connect it:  %s setup
+  Hermes is not connected yet. To connect it:  %s setup
 
-  Or by hand: put its id and secret into the .env of the Hermes home (%s):
+  To connect it by hand, add its id and secret to .env in the Hermes home (%s):
 
     (umask 077; cat %s >> %s)
 
-  add to config.yaml there
+  Add to config.yaml there:
 
     gateway: {relay_url: "%s"}
     platforms: {relay: {enabled: true, extra: {relay_url: "%s"}}}
-    streaming: {enabled: true}    # Hermes 0.22 and newer; leave this line out on 0.19
+    streaming: {enabled: true}    # Hermes 0.22 and newer; omit this line on 0.19
     display: {busy_ack_enabled: false, busy_input_mode: steer, platforms: {relay: {tool_progress: "off"}}}
 
-  and restart the gateway: hermes gateway run
-`, program, s.cfg.HermesHome, Quoted(s.gatewayPath()), Quoted(filepath.Join(s.cfg.HermesHome, ".env")), url, url)
+  Then start the gateway again:  hermes gateway run
+`, program, b.cfg.HermesHome, shellquote.Word(gatewayPath(b.cfg)), shellquote.Word(filepath.Join(b.cfg.HermesHome, ".env")), url, url)
 }
 
-// callHermes says which API the agent speaks to, and what to do where there is no key for it.
-func (s *Server) callHermes(w io.Writer, program string) {
+// direct prints which API the agent uses, and what to do if there is no key for it.
+func (b *banner) direct(w io.Writer, program string) {
 	switch {
-	case s.cfg.APIKind == "openai":
-		fmt.Fprintf(w, "  Model server:      %s\n", s.cfg.APIURL)
-	case s.cfg.APIKey == "":
+	case b.cfg.APIKind == "openai":
+		fmt.Fprintf(w, "  Model server:      %s\n", b.cfg.APIURL)
+	case b.cfg.APIKey == "":
 		fmt.Fprintf(w, `
-  There is no key for Hermes' API at %s.
-  Switch that on, on the machine of Hermes:  %s setup --api
-  Then restart its gateway and this server. For a Hermes elsewhere set MOBILE_API_URL and MOBILE_API_KEY.
-`, s.cfg.APIURL, program)
+  No key for Hermes' API at %s.
+  To enable the API, run on the machine of Hermes:  %s setup --api
+  Then restart the gateway and this server. If Hermes runs elsewhere, set MOBILE_API_URL and MOBILE_API_KEY.
+`, b.cfg.APIURL, program)
 	default:
-		fmt.Fprintf(w, "  Hermes' API:       %s (if it is off: %s setup --api, then: hermes gateway restart)\n", s.cfg.APIURL, program)
+		fmt.Fprintf(w, "  Hermes' API:       %s (to enable it: %s setup --api, then hermes gateway restart)\n", b.cfg.APIURL, program)
 	}
-}
-
-// Quoted writes a path as a shell takes it.
-func Quoted(path string) string {
-	if strings.IndexFunc(path, func(r rune) bool {
-		return !strings.ContainsRune("/._-+@%", r) && (r < '0' || r > '9') && (r < 'A' || r > 'Z') && (r < 'a' || r > 'z')
-	}) < 0 {
-		return path
-	}
-	return "'" + strings.ReplaceAll(path, "'", `'\''`) + "'"
 }

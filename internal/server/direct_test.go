@@ -58,7 +58,7 @@ func TestDoctorDirect(t *testing.T) {
 	ok(t, r.stop())
 
 	r = start(t, "MOBILE_AGENT=direct", "MOBILE_API_URL=http://127.0.0.1:1")
-	if b := banner(); !strings.Contains(b, "no key") || !strings.Contains(b, "setup --api") {
+	if b := banner(); !strings.Contains(b, "No key") || !strings.Contains(b, "setup --api") {
 		t.Errorf("the banner says\n%s", b)
 	}
 	ok(t, r.stop())

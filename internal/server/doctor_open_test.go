@@ -29,9 +29,9 @@ func TestDoctorFindsWhatIsOpen(t *testing.T) {
 	if p, list := r.tries(r.proxy(nil), slow); p.Result != doctor.PublicGood || len(list) != 0 {
 		t.Fatalf("a proxy as it should be: %+v %q", p, codesOf(list))
 	}
-	session, page := r.server.owners.Admit()
+	session, page := r.server.logins.sessions.Admit()
 	login := func(out *http.Request) {
-		out.AddCookie(&http.Cookie{Name: "hm_admin_" + r.server.port(), Value: session})
+		out.AddCookie(&http.Cookie{Name: "hm_admin_" + r.server.addresses.port(), Value: session})
 	}
 	for name, tt := range map[string]struct {
 		change func(*http.Request)

@@ -168,13 +168,13 @@ func TestFindingsAreTheSameEverywhere(t *testing.T) {
 func TestReadyzDoesNotWait(t *testing.T) {
 	release := make(chan struct{})
 	taken := make(chan struct{}, 10)
-	l := newLooks(func(ctx context.Context) *look {
+	l := newSnapshots(func(ctx context.Context) *snapshot {
 		taken <- struct{}{}
 		select {
 		case <-release:
 		case <-ctx.Done():
 		}
-		return &look{at: time.Now()}
+		return &snapshot{at: time.Now()}
 	})
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})
@@ -337,7 +337,7 @@ func TestDoctorGatewayComesAndGoes(t *testing.T) {
 func TestDoctorGatewayLongOverdue(t *testing.T) {
 	r := startRelay(t)
 	home := r.home()
-	r.server.started = time.Now().Add(-20 * time.Minute)
+	r.server.health.started = time.Now().Add(-20 * time.Minute)
 	past := time.Now().Add(-time.Hour)
 	for _, name := range []string{"gateway.pid", "config.yaml", ".env"} {
 		ok(t, os.Chtimes(filepath.Join(home, name), past, past))

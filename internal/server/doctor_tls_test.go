@@ -18,7 +18,7 @@ func TestDoctorCertificate(t *testing.T) {
 	}
 
 	r = start(t, "MOBILE_TLS=auto", "MOBILE_PUBLIC_URL=https://agent.example.com", "MOBILE_TLS_ACME=https://127.0.0.1:1/directory")
-	until(t, "the authority to be asked", func() bool { return r.server.Certificate().LastError != "" })
+	until(t, "the authority to be asked", func() bool { return r.server.addresses.certificate().LastError != "" })
 	mustFind(t, r.examined(), "certificate_missing", "no certificate yet", "SIGHUP")
 }
 

@@ -231,7 +231,7 @@ func TestBaseOfLinks(t *testing.T) {
 func TestQuietConnectionsOutliveProxies(t *testing.T) {
 	r := start(t, "MOBILE_TOKEN="+mainToken)
 	const caddy = 2 * time.Minute // the longest of those in doc/operate.md
-	if got := r.server.httpServer(nil).IdleTimeout; got <= caddy {
+	if got := newHTTPServer(nil, r.server.log).IdleTimeout; got <= caddy {
 		t.Errorf("quiet connections are closed after %s, before the proxy forgets them", got)
 	}
 }

@@ -165,13 +165,13 @@ func TestFirstToken(t *testing.T) {
 	dir := folder(t)
 	r := startIn(t, dir)
 	token := r.firstToken()
-	if len(token) != 64 || !r.server.madeTok {
+	if len(token) != 64 || !r.server.sources.made {
 		t.Errorf("%d characters", len(token))
 	}
 	r.connect("tel-1", token)
 	ok(t, r.stop())
 	r = startIn(t, dir)
-	if r.firstToken() != token || r.server.madeTok {
+	if r.firstToken() != token || r.server.sources.made {
 		t.Error("the second start made another one")
 	}
 	r.connect("tel-1", token)

@@ -143,20 +143,20 @@ func TestStorageLimit(t *testing.T) {
 		used, err := r.server.store.Hashes(t.Context())
 		return err == nil && len(used) == 0
 	})
-	r.server.sweepOnce(t.Context(), time.Now().Add(filesKeptCrowded-time.Minute))
-	if used := r.server.budget.Use(); used.Files < 20<<20 {
+	r.server.maintenance.sweep(t.Context(), time.Now().Add(filesKeptCrowded-time.Minute))
+	if used := r.server.storage.budget.Use(); used.Files < 20<<20 {
 		t.Errorf("files went too soon: %+v", used)
 	}
-	r.server.sweepOnce(t.Context(), time.Now().Add(filesKeptCrowded+time.Minute))
-	if used := r.server.budget.Use(); used.Files > 1<<20 {
+	r.server.maintenance.sweep(t.Context(), time.Now().Add(filesKeptCrowded+time.Minute))
+	if used := r.server.storage.budget.Use(); used.Files > 1<<20 {
 		t.Errorf("after the sweep %+v", used)
 	}
 	if e := other.upload("o1", 1<<20); e != nil {
 		t.Errorf("after the sweep: %+v", e)
 	}
 	mustNotFind(t, r.findings(), "data_quota_near")
-	r.server.sweepOnce(t.Context(), time.Now().Add(filesKept-time.Hour))
-	if e := other.upload("o1", 1<<20); e != nil || r.server.budget.Use().Files < 1<<20 {
+	r.server.maintenance.sweep(t.Context(), time.Now().Add(filesKept-time.Hour))
+	if e := other.upload("o1", 1<<20); e != nil || r.server.storage.budget.Use().Files < 1<<20 {
 		t.Error("a file went before its time where there is room")
 	}
 }
@@ -173,7 +173,7 @@ func TestStorageLimitBelowWhatIsThere(t *testing.T) {
 	}
 	ok(t, r.stop())
 	r = startIn(t, dir, "MOBILE_TOKEN="+mainToken, "MOBILE_MAX_DATA=32MiB", "MOBILE_MAX_DEVICE_DATA=1GiB")
-	if !strings.Contains(r.log.String(), "new files are refused") {
+	if !strings.Contains(r.log.String(), "new files are rejected") {
 		t.Error("the log does not say so")
 	}
 	list := r.findings()
@@ -207,7 +207,7 @@ func TestShares(t *testing.T) {
 		{[]string{"MOBILE_MAX_DATA=100MiB", "MOBILE_MAX_DEVICE_DATA=70MiB"}, 70 << 20, 70 << 20},
 	} {
 		r := start(t, c.environ...)
-		if device, token := r.server.shares(); device != c.device || token != c.token {
+		if device, token := r.server.storage.shares(); device != c.device || token != c.token {
 			t.Errorf("%v: %d and %d, want %d and %d", c.environ, device, token, c.device, c.token)
 		}
 		ok(t, r.stop())
@@ -218,7 +218,7 @@ func TestShares(t *testing.T) {
 func TestDefaultLimit(t *testing.T) {
 	r := start(t)
 	free, _, known := quota.Space(r.cfg.Data)
-	if u := r.server.budget.Use(); u.Limit > quota.DefaultLimit || known && u.Limit < min(quota.DefaultLimit, int64(free/2)*9/10) || u.Used() > u.Limit {
+	if u := r.server.storage.budget.Use(); u.Limit > quota.DefaultLimit || known && u.Limit < min(quota.DefaultLimit, int64(free/2)*9/10) || u.Used() > u.Limit {
 		t.Errorf("%+v with %d free", u, free)
 	}
 }
@@ -234,10 +234,10 @@ func TestSweepCompactsTheDatabase(t *testing.T) {
 			return tx.Append(dev.N, 1000+i, store.KindMessage, make([]byte, 1<<20), "", time.Now())
 		}))
 	}
-	before := r.server.budget.Use().Database
+	before := r.server.storage.budget.Use().Database
 	ok(t, r.server.store.Do(func(tx *store.Tx) error { return tx.Forget(dev.N, 2000) }))
-	r.server.sweepOnce(t.Context(), time.Now())
-	if after := r.server.budget.Use().Database; before < 100<<20 || after > 30<<20 {
+	r.server.maintenance.sweep(t.Context(), time.Now())
+	if after := r.server.storage.budget.Use().Database; before < 100<<20 || after > 30<<20 {
 		t.Errorf("the database has %d bytes, %d before", after, before)
 	}
 	r.connect("tel-2", mainToken).ask("m1", "still here?")

@@ -8,6 +8,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"hermes-mobile/internal/shellquote"
 )
 
 // The server's account and data folder as a service of the system.
@@ -44,7 +46,7 @@ func CheckApart(binary, data string) error {
 		return err
 	}
 	for _, path := range []string{binary, real} {
-		fix := fmt.Sprintf("install -m 755 %s /usr/local/bin/hermes-mobile, and run that one", shellWord(binary))
+		fix := fmt.Sprintf("install -m 755 %s /usr/local/bin/hermes-mobile, and run that one", shellquote.Word(binary))
 		if below(path, append([]string{"/tmp", "/var/tmp"}, hiddenHomes...)...) {
 			return fmt.Errorf("%w: it cannot run %s, in a folder that is hidden from it: %s", ErrApart, path, fix)
 		}
@@ -87,13 +89,13 @@ func (a *Apart) Commands() (list []string) {
 		list = append(list, strings.Join(a.usermod(), " "))
 	}
 	if a.missing.data {
-		list = append(list, fmt.Sprintf("install -d -m 0710 -o %s -g %s %s", a.Account, a.Account, shellWord(a.Data)))
+		list = append(list, fmt.Sprintf("install -d -m 0710 -o %s -g %s %s", a.Account, a.Account, shellquote.Word(a.Data)))
 	}
 	if a.missing.files {
-		list = append(list, fmt.Sprintf("chown -hR %s:%s %s", a.Account, a.Account, shellWord(a.Data)))
+		list = append(list, fmt.Sprintf("chown -hR %s:%s %s", a.Account, a.Account, shellquote.Word(a.Data)))
 	}
 	if a.missing.shared {
-		dir := shellWord(a.Pairing)
+		dir := shellquote.Word(a.Pairing)
 		list = append(list, fmt.Sprintf("install -d -m 2770 -o %s -g %s %s", a.Hermes, a.Account, dir),
 			fmt.Sprintf("find %s -maxdepth 1 -type f -exec chgrp %s {} + -exec chmod 660 {} +", dir, a.Account))
 	}

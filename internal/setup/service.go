@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+
+	"hermes-mobile/internal/shellquote"
 )
 
 // Service is what starts the server with the machine or the session.
@@ -173,7 +175,7 @@ func launchd(p Program) *Service {
 </dict>
 </plist>
 `, text(p.Binary), text(p.Data), text(p.HermesHome), text(filepath.Join(p.Data, "service.log")), text(filepath.Join(p.Data, "service.log")))}},
-		Steps: []string{"launchctl bootstrap gui/$(id -u) " + shellWord(path)}}
+		Steps: []string{"launchctl bootstrap gui/$(id -u) " + shellquote.Word(path)}}
 }
 
 // windows registers a task, since the server does not speak to the service manager. It runs with the rights of its user and
@@ -182,13 +184,6 @@ func windows(p Program) *Service {
 	return &Service{Kind: "windows", Steps: []string{
 		`schtasks /Create /TN "hermes-mobile" /SC ONLOGON /RL LIMITED /F /TR "\"` + p.Binary + `\" serve --data \"` + p.Data + `\""`,
 		`schtasks /Run /TN "hermes-mobile"`}}
-}
-
-func shellWord(s string) string {
-	if s != "" && strings.Trim(s, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789/._-+:@%,") == "" {
-		return s
-	}
-	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
 }
 
 // Binary is the path of this program, as a service starts it.

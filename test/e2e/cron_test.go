@@ -200,7 +200,7 @@ func home(t *testing.T, w *world) {
 	p.Idle()
 	for range 2 { // the second is a repeat
 		out, err := w.server.CLI(t.Context(), "deliver", "--to", "home", "--text", "dinner is ready", "--id", "dinner")
-		if err != nil || out != "sent to home: home\n" {
+		if err != nil || out != "Sent to home (home channel)\n" {
 			t.Fatalf("%v\n%s", err, out)
 		}
 	}

@@ -113,7 +113,7 @@ func (w *world) homeByCommand(t *testing.T, p, other *Phone) {
 		t.Errorf("beside the answer came %+v", all)
 	}
 	mark = p.Mark()
-	if out, err := w.server.CLI(t.Context(), "deliver", "--to", "home", "--text", "dinner is ready"); err != nil || out != "sent to home: "+p.ID+"\n" {
+	if out, err := w.server.CLI(t.Context(), "deliver", "--to", "home", "--text", "dinner is ready"); err != nil || out != "Sent to "+p.ID+" (home channel)\n" {
 		t.Errorf("%v\n%s", err, out)
 	}
 	p.Final(mark, "the delivery", func(m device.Message) bool { return m.Text == "dinner is ready" })

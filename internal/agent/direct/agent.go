@@ -16,6 +16,7 @@ import (
 
 	"hermes-mobile/gateway"
 	"hermes-mobile/internal/agent"
+	"hermes-mobile/internal/backoff"
 )
 
 // Options are what an agent is made of.
@@ -105,10 +106,11 @@ func (a *Agent) Name() string { return "direct" }
 
 const (
 	checkEvery = 30 * time.Second // how often a quiet gateway is looked at
-	firstRetry = time.Second
-	lastRetry  = 30 * time.Second
 	checkLimit = 15 * time.Second
 )
+
+// reconnect paces the probes of a gateway that cannot be used.
+var reconnect = backoff.Policy{Base: time.Second, Max: 30 * time.Second}
 
 // Run implements agent.Agent: it keeps the way to the gateway known.
 func (a *Agent) Run(ctx context.Context, host agent.Host) error {
@@ -116,7 +118,7 @@ func (a *Agent) Run(ctx context.Context, host agent.Host) error {
 	a.ctx, a.host = ctx, host
 	a.mu.Unlock()
 	host.Changed()
-	wait, retry := time.Duration(0), firstRetry
+	wait, failures := time.Duration(0), 0
 	for {
 		select {
 		case <-time.After(wait):
@@ -129,9 +131,9 @@ func (a *Agent) Run(ctx context.Context, host agent.Host) error {
 			return nil
 		}
 		if a.check(ctx) {
-			wait, retry = checkEvery, firstRetry
+			wait, failures = checkEvery, 0
 		} else {
-			wait, retry = retry, min(2*retry, lastRetry)
+			wait, failures = reconnect.Delay(failures), failures+1
 		}
 	}
 }
@@ -141,14 +143,14 @@ func (a *Agent) check(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, checkLimit)
 	defer cancel()
 	var caps *gateway.Capabilities
-	models, err := a.Client.Models(ctx)
+	models, err := a.Client.Models.List(ctx)
 	if err == nil || errors.Is(err, gateway.ErrUnavailable) {
 		caps, err = a.Client.Capabilities(ctx)
 	}
 	detail := ""
 	switch {
 	case err != nil:
-		detail = err.Error()
+		detail = plainText(err)
 	default:
 		detail = "Hermes' API"
 		if !caps.Offers("runs") && !caps.Offers("session_chat_stream") {

@@ -2,12 +2,12 @@ package direct
 
 import (
 	"fmt"
-	"math/rand/v2"
 	"net/http"
 	"strings"
 	"time"
 
 	"hermes-mobile/gateway"
+	"hermes-mobile/internal/backoff"
 )
 
 var (
@@ -54,8 +54,7 @@ func (q *queue) wait(t *turn, refused *gateway.Error) (goOn bool, why error) {
 	}
 	pause := refused.RetryAfter
 	if pause <= 0 {
-		pause = min(busyWait<<min(q.tries, 16), busyMost)
-		pause += rand.N(pause/4 + 1)
+		pause = backoff.Policy{Base: busyWait, Max: busyMost}.Delay(q.tries)
 	}
 	left := busyLimit - now.Sub(q.began)
 	if pause > left {

@@ -34,9 +34,9 @@ var methods = []method{
 	{name: "models.choose", needs: "models", respond: (*Agent).chooseModel},
 	{name: "jobs.list", needs: "jobs", jobs: true, respond: (*Agent).listJobs},
 	{name: "jobs.create", needs: "job_create", jobs: true, respond: (*Agent).createJob},
-	{name: "jobs.pause", needs: "job_pause", jobs: true, respond: oneJob((*gateway.Client).PauseJob)},
-	{name: "jobs.resume", needs: "job_resume", jobs: true, respond: oneJob((*gateway.Client).ResumeJob)},
-	{name: "jobs.run", needs: "job_run", jobs: true, respond: oneJob((*gateway.Client).RunJob)},
+	{name: "jobs.pause", needs: "job_pause", jobs: true, respond: oneJob((*gateway.JobService).Pause)},
+	{name: "jobs.resume", needs: "job_resume", jobs: true, respond: oneJob((*gateway.JobService).Resume)},
+	{name: "jobs.run", needs: "job_run", jobs: true, respond: oneJob((*gateway.JobService).Run)},
 	{name: "jobs.delete", needs: "job_delete", jobs: true, respond: (*Agent).deleteJob},
 	{name: "usage.list", respond: (*Agent).listUsage},
 	{name: "route.show", respond: (*Agent).showRoute},
@@ -137,7 +137,7 @@ func (a *Agent) listUsage(ctx context.Context, device string, _ []byte) (any, er
 // jobsAre says whether scheduled jobs can be used, and on whose word.
 func jobsAre(caps *gateway.Capabilities) string {
 	switch {
-	case caps.OffersJobs():
+	case caps.AdvertisesJobs():
 		return "advertised"
 	case caps.Offers("jobs"):
 		return "allowed"

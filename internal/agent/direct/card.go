@@ -95,7 +95,7 @@ func (a *Agent) answer(ctx context.Context, t *turn, card agent.Card, answer age
 			t.closeOthers(of.ID, "once")
 		}
 		return nil
-	case errors.Is(err, gateway.ErrLate):
+	case errors.Is(err, gateway.ErrApprovalClosed):
 		if !answer.Expired && !t.in.Handed { // an earlier life may have given it
 			t.note("The answer came too late: the gateway no longer waited for it.")
 		}
@@ -109,7 +109,7 @@ func (a *Agent) answer(ctx context.Context, t *turn, card agent.Card, answer age
 		return agent.ErrAway
 	}
 	a.Log.Warn("the gateway did not take the answer to an approval", "device", t.in.Device, "error", err)
-	t.note("The gateway did not take the answer: " + strings.TrimSuffix(err.Error(), ".") + ".")
+	t.note("The gateway did not take the answer: " + strings.TrimSuffix(plainText(err), ".") + ".")
 	return nil
 }
 

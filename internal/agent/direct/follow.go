@@ -67,7 +67,7 @@ func (t *turn) read(running *gateway.Turn, r *reply) (over, again bool, err erro
 			t.tell(r.apply(e)...)
 		}
 	}
-	return false, false, gateway.ErrCut
+	return false, false, gateway.ErrStreamBroken
 }
 
 // maxTries bounds the turns that are begun because the gateway was still loading: with the pauses between them that is two minutes.
@@ -123,7 +123,7 @@ func failure(o gateway.Outcome, said, stopped bool) string {
 			return "The turn was stopped."
 		}
 	case gateway.Interrupted:
-		if text := whyCut(o.Reason, said); text != "" {
+		if text := whyCut(o.FinishReason, said); text != "" {
 			return text
 		}
 		return "The turn was interrupted at the gateway. What there is of the answer is above, if anything."
@@ -142,13 +142,13 @@ func failure(o gateway.Outcome, said, stopped bool) string {
 
 // shortfall is what a user is told of a reply that is not whole, or not there.
 func shortfall(o gateway.Outcome, said bool) string {
-	if text := whyCut(o.Reason, said); text != "" {
+	if text := whyCut(o.FinishReason, said); text != "" {
 		return text
 	}
 	switch {
 	case o.Partial:
 		return "A part of the reply could not be read, and is missing."
-	case !said && (o.Reason == "tool_calls" || o.Reason == "function_call"):
+	case !said && (o.FinishReason == "tool_calls" || o.FinishReason == "function_call"):
 		return "The model asked to run a tool, which it can only do behind a Hermes gateway."
 	case !said:
 		return "The model gave no answer."
@@ -186,14 +186,14 @@ const subagent = "subagent"
 
 func (t *turn) delegated(e gateway.Status) {
 	s := agent.ToolStep{ID: agent.NewID(), Name: subagent, State: "started", Title: e.Text, N: t.in.N}
-	if e.Delegation != "" {
+	if e.DelegationID != "" {
 		if t.delegations == nil {
 			t.delegations = map[string]string{}
 		}
-		if _, again := t.delegations[e.Delegation]; again || len(t.delegations) == maxDelegations {
+		if _, again := t.delegations[e.DelegationID]; again || len(t.delegations) == maxDelegations {
 			return
 		}
-		t.delegations[e.Delegation] = s.ID
+		t.delegations[e.DelegationID] = s.ID
 	}
 	t.steps = append(t.steps, s)
 	t.post(s)
@@ -204,7 +204,7 @@ const maxDelegations = 1000
 
 // delegationEnded ends the task that it names; a gateway that names none means the one that began first.
 func (t *turn) delegationEnded(e gateway.Status) {
-	id, named := t.delegations[e.Delegation]
+	id, named := t.delegations[e.DelegationID]
 	at := slices.IndexFunc(t.steps, func(s agent.ToolStep) bool { return s.Name == subagent && (!named || s.ID == id) })
 	if at < 0 {
 		return

@@ -49,7 +49,7 @@ func (t *turn) attached() (images []gateway.Image, beside string, err error) {
 	if err != nil {
 		return nil, "", fmt.Errorf("the image cannot be read")
 	}
-	return []gateway.Image{{Mime: f.Mime, Data: data}}, "", nil
+	return []gateway.Image{{MIMEType: f.Mime, Data: data}}, "", nil
 }
 
 // inlined finds the images that Hermes puts into the text of a reply (api-facts §4.7).

@@ -21,7 +21,7 @@ type modelInfo struct {
 func (a *Agent) models(ctx context.Context, known conversation) ([]modelInfo, error) {
 	var list []modelInfo
 	if caps := a.capabilities(); caps != nil && caps.Offers("model_options") {
-		options, err := a.Client.ModelOptions(ctx, gateway.ModelOptionsQuery{ConfiguredOnly: true})
+		options, err := a.Client.Models.Options(ctx, gateway.ModelOptionsQuery{ConfiguredOnly: true})
 		if err != nil {
 			return nil, err
 		}
@@ -32,7 +32,7 @@ func (a *Agent) models(ctx context.Context, known conversation) ([]modelInfo, er
 		}
 	}
 	if len(list) == 0 {
-		models, err := a.Client.Models(ctx)
+		models, err := a.Client.Models.List(ctx)
 		if err != nil {
 			return nil, err
 		}

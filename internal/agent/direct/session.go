@@ -17,7 +17,7 @@ func (a *Agent) session(ctx context.Context, device string, known conversation) 
 
 // newSession makes a session and has the conversation go on in it.
 func (a *Agent) newSession(ctx context.Context, device, title string) (string, error) {
-	s, err := a.Client.CreateSession(ctx, gateway.NewSession{Title: title})
+	s, err := a.Client.Sessions.Create(ctx, gateway.SessionParams{Title: title})
 	if err != nil {
 		return "", err
 	}
@@ -71,7 +71,7 @@ func (a *Agent) learn(t *turn, o gateway.Outcome) {
 			return
 		}
 		c.Response = o.ResponseID
-		c.History = append(slices.Clone(c.History), gateway.Said{Role: "user", Text: t.text("")}, gateway.Said{Role: "assistant", Text: o.Text()})
+		c.History = append(slices.Clone(c.History), gateway.ChatMessage{Role: "user", Text: t.text("")}, gateway.ChatMessage{Role: "assistant", Text: o.Text()})
 		size := 0
 		for i := len(c.History) - 1; i >= 0; i-- {
 			if size += len(c.History[i].Text); size > maxHistoryBytes || len(c.History)-i > maxHistory {

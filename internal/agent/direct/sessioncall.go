@@ -87,7 +87,7 @@ func (a *Agent) listSessions(ctx context.Context, device string, params []byte) 
 		query.Source = "api_server"
 	}
 	n := 0
-	for s, err := range a.Client.Sessions(ctx, query) {
+	for s, err := range a.Client.Sessions.All(ctx, query) {
 		if err != nil {
 			return nil, err
 		}
@@ -126,7 +126,7 @@ func (a *Agent) createSession(ctx context.Context, device string, params []byte)
 }
 
 func (a *Agent) answerSession(ctx context.Context, device, id string) (any, error) {
-	s, err := a.Client.Session(ctx, id)
+	s, err := a.Client.Sessions.Get(ctx, id)
 	if err != nil {
 		return nil, err
 	}
@@ -158,7 +158,7 @@ func (a *Agent) openSession(ctx context.Context, device string, params []byte) (
 	if _, err := a.seen(ctx, device, p.ID); err != nil {
 		return nil, err
 	}
-	if _, err := a.Client.Session(ctx, p.ID); err != nil {
+	if _, err := a.Client.Sessions.Get(ctx, p.ID); err != nil {
 		return nil, err
 	}
 	if err := a.open(ctx, device, p.ID); err != nil {
@@ -179,7 +179,7 @@ func (a *Agent) renameSession(ctx context.Context, device string, params []byte)
 	if p.Title == "" {
 		return nil, missing("title")
 	}
-	s, err := a.Client.RenameSession(ctx, p.ID, p.Title)
+	s, err := a.Client.Sessions.Rename(ctx, p.ID, p.Title)
 	if err != nil {
 		return nil, err
 	}
@@ -195,7 +195,7 @@ func (a *Agent) forkSession(ctx context.Context, device string, params []byte) (
 	if err != nil {
 		return nil, err
 	}
-	s, err := a.Client.ForkSession(ctx, p.ID, gateway.NewSession{Title: p.Title})
+	s, err := a.Client.Sessions.Fork(ctx, p.ID, gateway.SessionParams{Title: p.Title})
 	if err != nil {
 		return nil, err
 	}
@@ -218,7 +218,7 @@ func (a *Agent) deleteSession(ctx context.Context, device string, params []byte)
 	if a.works(ctx, p.ID) {
 		return nil, &agent.CallError{Code: refused, Message: "a turn runs in this session: stop it, or wait for its end"}
 	}
-	if err := a.Client.DeleteSession(ctx, p.ID); err != nil {
+	if err := a.Client.Sessions.Delete(ctx, p.ID); err != nil {
 		return nil, err
 	}
 	err := a.memory.change(ctx, device, func(c *conversation) {
@@ -287,7 +287,7 @@ func (a *Agent) history(ctx context.Context, device string, params []byte) (any,
 		return out, nil // nothing was said yet
 	}
 	limit := page(p.Limit)
-	got, err := a.Client.Messages(ctx, p.ID, gateway.MessageQuery{Latest: true, Limit: limit, Offset: offset})
+	got, err := a.Client.Sessions.Messages(ctx, p.ID, gateway.MessageQuery{Latest: true, Limit: limit, Offset: offset})
 	if err != nil {
 		return nil, err
 	}
@@ -311,7 +311,7 @@ func (a *Agent) history(ctx context.Context, device string, params []byte) (any,
 			break
 		}
 		passed++
-		out.Messages = append(out.Messages, messageInfo{ID: m.ID, Role: m.Role, Text: text, At: m.At.UTC().Truncate(time.Second), Tool: m.ToolName})
+		out.Messages = append(out.Messages, messageInfo{ID: m.ID, Role: m.Role, Text: text, At: m.Time.UTC().Truncate(time.Second), Tool: m.ToolName})
 	}
 	slices.Reverse(out.Messages)
 	if got.More || passed < len(got.Messages) {

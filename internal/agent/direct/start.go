@@ -37,7 +37,7 @@ func (t *turn) start() (*gateway.Turn, error) {
 	case b == nil && t.in.Handed && (!keyed || t.in.Steer): // one that was added to another turn has no run of its own
 		return nil, errLost // what was written down of it is gone
 	case b == nil || b.Lease == nil:
-	case b.Lease.RunID != "" || b.Lease.Way != gateway.WayRun || !keyed:
+	case b.Lease.RunID != "" || b.Lease.Mode != gateway.ModeRun || !keyed:
 		t.resumed = true
 		return t.resume(*b.Lease)
 	default:
@@ -47,13 +47,13 @@ func (t *turn) start() (*gateway.Turn, error) {
 		t.model = t.agent.defaultModel()
 	}
 	req := gateway.TurnRequest{Text: t.text(beside), Images: images, Model: t.model, Provider: t.provider,
-		Key: key, Patience: t.agent.Patience, OnLease: t.remember}
+		IdempotencyKey: key, OutcomeTimeout: t.agent.Patience, OnHandle: t.remember}
 	if caps.Offers("session_create") {
 		if req.SessionID, err = t.agent.session(t.early, t.in.Device, known); err != nil {
 			return nil, err
 		}
 	} else {
-		req.History, req.Previous = known.History, known.Response
+		req.History, req.PreviousResponseID = known.History, known.Response
 	}
 	running, err := t.request(req, keyed)
 	var refused *gateway.Error
@@ -69,7 +69,7 @@ func (t *turn) start() (*gateway.Turn, error) {
 }
 
 // resume takes up a turn by its lease.
-func (t *turn) resume(l gateway.Lease) (*gateway.Turn, error) {
+func (t *turn) resume(l gateway.TurnHandle) (*gateway.Turn, error) {
 	t.mu.Lock()
 	t.lease = &l
 	t.mu.Unlock()
@@ -124,7 +124,7 @@ func (t *turn) begin(req gateway.TurnRequest) (*gateway.Turn, error) {
 }
 
 // doubtful is the lease under which the gateway was asked, where it is not known what it did.
-func (t *turn) doubtful() *gateway.Lease {
+func (t *turn) doubtful() *gateway.TurnHandle {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.lease

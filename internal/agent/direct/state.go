@@ -29,18 +29,18 @@ type conversation struct {
 	Provider string   `json:"provider,omitempty"`
 	Turn     *begun   `json:"turn,omitempty"`
 	// History and Response are what a gateway without sessions is told again.
-	History  []gateway.Said `json:"history,omitempty"`
-	Response string         `json:"response,omitempty"`
-	Usage    []usage        `json:"usage,omitempty"` // of the last turns, the oldest first
+	History  []gateway.ChatMessage `json:"history,omitempty"`
+	Response string                `json:"response,omitempty"`
+	Usage    []usage               `json:"usage,omitempty"` // of the last turns, the oldest first
 }
 
 // begun is a turn that was begun at the gateway and has no end here yet.
 type begun struct {
-	N      int64          `json:"n"`
-	Lease  *gateway.Lease `json:"lease,omitempty"`  // nil: the gateway does not have it
-	Asked  []string       `json:"asked,omitempty"`  // approvals that were shown, by id
-	Learnt bool           `json:"learnt,omitempty"` // what it leaves for the next turn is kept
-	Tries  int            `json:"tries,omitempty"`  // times that the gateway failed at it because it was still loading
+	N      int64               `json:"n"`
+	Lease  *gateway.TurnHandle `json:"lease,omitempty"`  // nil: the gateway does not have it
+	Asked  []string            `json:"asked,omitempty"`  // approvals that were shown, by id
+	Learnt bool                `json:"learnt,omitempty"` // what it leaves for the next turn is kept
+	Tries  int                 `json:"tries,omitempty"`  // times that the gateway failed at it because it was still loading
 
 	// What it was begun with, for a repeat of the start has to be the same.
 	Model    string `json:"model,omitempty"`

@@ -129,7 +129,7 @@ func (t *turn) settle(o *gateway.Outcome) (events []agent.Event) {
 	t.mu.Unlock()
 	read := len(list)
 	if o != nil {
-		read -= unread(list, o.Unread)
+		read -= unread(list, o.UnreadSteer)
 	}
 	for i, d := range list {
 		if i >= read {

@@ -25,9 +25,9 @@ type turn struct {
 	mu      sync.Mutex
 	known   bool // begun is closed
 	running *gateway.Turn
-	left    bool           // nobody works on it here any more
-	lease   *gateway.Lease // under which the gateway is being asked for the turn, or was
-	stopped bool           // by the person
+	left    bool                // nobody works on it here any more
+	lease   *gateway.TurnHandle // under which the gateway is being asked for the turn, or was
+	stopped bool                // by the person
 	asked   []*question
 	added   []*addition // to it, by the person
 	adding  sync.Mutex  // held while one is given; not with mu
@@ -240,8 +240,11 @@ func sentence(err error) string {
 	if errors.As(err, &refused) && refused.Message != "" {
 		return refused.Message
 	}
-	return strings.TrimSuffix(err.Error(), ".") + "."
+	return strings.TrimSuffix(plainText(err), ".") + "."
 }
+
+// plainText returns the text of err without the name of package gateway, for people.
+func plainText(err error) string { return strings.TrimPrefix(err.Error(), "gateway: ") }
 
 // attach makes the running turn known.
 func (t *turn) attach(running *gateway.Turn) {
@@ -324,7 +327,7 @@ func (t *turn) interrupt(running *gateway.Turn) {
 			cancel()
 			var refused *gateway.Error
 			again := away(err) || errors.As(err, &refused) && refused.Status >= 429 || errors.Is(err, context.DeadlineExceeded)
-			unnamed := errors.Is(err, gateway.ErrUnavailable) && running.Lease().RunID == "" && newer(t.agent.capabilities()) // its first event says it
+			unnamed := errors.Is(err, gateway.ErrUnavailable) && running.Handle().RunID == "" && newer(t.agent.capabilities()) // its first event says it
 			switch {
 			case err == nil || !t.runs(running):
 				return
@@ -377,7 +380,7 @@ func (t *turn) text(beside string) string {
 }
 
 // remember writes the lease down before the gateway hears of the turn, and whenever it changes.
-func (t *turn) remember(l gateway.Lease) {
+func (t *turn) remember(l gateway.TurnHandle) {
 	t.mu.Lock()
 	if t.stopped && t.lease == nil {
 		t.mu.Unlock()

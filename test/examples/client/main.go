@@ -33,7 +33,10 @@ func main() {
 	if _, err := dev.Send(ctx, "What is the weather?"); err != nil {
 		log.Fatal(err)
 	}
-	for ev := range dev.Events(ctx) {
+	for ev, err := range dev.Events(ctx) {
+		if err != nil {
+			log.Fatal(err)
+		}
 		switch ev := ev.(type) {
 		case device.Message:
 			if ev.Final {
