@@ -299,7 +299,7 @@ async def a_dead_peer_is_dropped(run: Run):
         pings += op == 9
     took = time.monotonic() - began
     expect(pings >= 1, "at least one ping before", pings)
-    expect(took >= 40, "patience of about 60 s", f"{took:.0f} s")
+    expect(took >= 40, "a timeout of about 60 s", f"{took:.0f} s")
 
 
 @case(FULL, slow=True)
