@@ -62,9 +62,9 @@ func newer(d, than *store.Device) bool {
 	return d.ID != than.ID && d.UserID != "" && d.UserID == than.UserID && d.CreatedAt.After(than.CreatedAt)
 }
 
-// revokeOther answers callRevoke. The device must have the right to answer cards, and be older than the other one.
+// callRevoke implements callServer. The device must have the right to answer cards, and be older than the other one.
 // Otherwise a thief's device could revoke its owner's.
-func (d *device) revokeOther(b *batch, c *conn, a *callReply) {
+func (d *device) callRevoke(b *batch, c *conn, a *callReply) {
 	b.flush()
 	var p struct {
 		ID string `json:"id"`

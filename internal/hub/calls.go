@@ -29,12 +29,18 @@ const (
 	agentOffline  = "agent_away"
 )
 
+// callServer answers the server's calls that change something.
+type callServer interface {
+	// callPush answers a call about notifications. It reports false for any other.
+	callPush(b *batch, method string, r *callReply) bool
+	// callRevoke answers devices.revoke.
+	callRevoke(b *batch, c *conn, r *callReply)
+}
+
 // calls answers the calls of one device.
 type calls struct {
 	*core
-	notes     *notify.Device
-	connected func() map[string]bool // ids of connected devices
-	revoke    func(b *batch, c *conn, r *callReply)
+	server callServer
 }
 
 // methods returns the methods that the device may call now: the server's, then the agent's.
@@ -76,11 +82,11 @@ func (k *calls) agentMethods() []string {
 // call answers a call that came on c. By the time it is answered the session may have another connection.
 func (k *calls) call(b *batch, c *conn, f *frame.Call) {
 	r := &callReply{c, f}
-	if k.notes.Call(noteBatch{b}, f.Method, r) {
+	if k.server.callPush(b, f.Method, r) {
 		return
 	}
 	if f.Method == callRevoke {
-		k.revoke(b, c, r)
+		k.server.callRevoke(b, c, r)
 		return
 	}
 	b.then(func() {

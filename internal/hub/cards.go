@@ -81,13 +81,16 @@ func (k *card) choice(f *frame.Answer) (agent.Answer, *frame.Error) {
 // maxCardLife bounds the time limit that an agent may ask for.
 const maxCardLife = 30 * 24 * time.Hour
 
+// signs is told of signs of life of the agent.
+type signs interface{ alive() }
+
 // cards are the cards of one conversation that are open, or decided while the agent does not know it.
 //
 // The store decides: whoever commits the first decision of a card wins, and everyone else hears that one. See decide.
 type cards struct {
 	*core
 	group *group
-	alive func() // is called at a sign of life of the agent
+	agent signs
 
 	list  []*card
 	retry timer
@@ -231,7 +234,8 @@ type verdict struct {
 }
 
 // decide proposes a decision of an open card. by is the device that decides, nil if none does. op is stored along with the
-// decision. done is called with the verdict, in the session.
+// decision. done is called with the verdict, in the session. It may add to b only if another decision was first: otherwise
+// b is being committed.
 //
 // The decision is one conditional update of the store. If it changes the row, this is the decision, and it is stored
 // together with its prompt_done. If another decision was stored before, the session adopts that one and tells it to the
@@ -394,7 +398,7 @@ func (c *cards) acked(b *batch, id string, err error) {
 		}
 		return
 	}
-	c.alive()
+	c.agent.alive()
 	b.do(func(tx *store.Tx) error { return tx.Settle(id) }, func(err error) {
 		if err == nil {
 			c.drop(id)

@@ -36,6 +36,8 @@ type conn struct {
 	waiting atomic.Bool // drainer wants to hear when the queue has drained
 	drainer drainer     // set when the connection becomes a live one
 
+	loopback bool // it comes from this machine
+
 	// What the hello asked for.
 	delta, tail, tool, notices bool // tail only with delta
 

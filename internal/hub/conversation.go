@@ -22,9 +22,9 @@ type conversation struct {
 // init makes the parts of the conversation.
 func (v *conversation) init(c *core, g *group) {
 	v.core, v.group = c, g
-	v.streams = streams{core: c, out: g.out, group: g, speak: v.turns.speak}
-	v.cards = cards{core: c, group: g, alive: v.turns.alive}
-	v.turns = turns{core: c, group: g, streams: &v.streams, cards: &v.cards, waits: &waits{}, avatar: avatarIdle}
+	v.streams = streams{core: c, out: g.out, group: g, speaker: &v.turns}
+	v.cards = cards{core: c, group: g, agent: &v.turns}
+	v.turns = turns{core: c, group: g, streams: &v.streams, cards: &v.cards, avatar: avatarIdle}
 }
 
 func (v *conversation) idle() bool { return v.turns.idle() && v.streams.idle() && v.cards.idle() }

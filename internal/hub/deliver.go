@@ -18,19 +18,15 @@ const homeAddress = "home"
 // deliver takes a delivery from a connection: of a sender with a delivery token, or from this machine. given: the session
 // gives the frame's memory back.
 func (c *reader) deliver(f *frame.Deliver, held int64) (given bool) {
-	sender := c.sender
-	if sender == "" {
+	if c.sender == nil {
 		if !c.loopback {
 			c.send(&frame.Error{Code: frame.Forbidden, Message: "deliveries come from the server's own machine, or with a token of MOBILE_DELIVER_TOKENS", Ref: f.ID})
 			return false
 		}
-		sender = c.device.id
-	}
-	if c.device == nil {
-		c.hub.deliver(sender, c.hub.senderAccount(c.label), f, c.send)
-	} else {
 		given = c.device.session.post(&evFrame{d: c.device, c: &c.conn, f: f, held: held})
 		c.device.wait()
+	} else {
+		c.hub.deliver(c.sender.id, c.hub.senderAccount(c.sender.label), f, c.send)
 	}
 	if to := c.hub.Addressee(f.To); to != "" {
 		c.hub.device(to).wait() // a sender that is faster than the disk waits for it
@@ -41,7 +37,7 @@ func (c *reader) deliver(f *frame.Deliver, held int64) (given bool) {
 // greetSender answers the hello of a connection with a delivery token. A sender is no device: it may be connected several
 // times, is bound to nothing, and has no address.
 func (c *reader) greetSender(f *frame.Hello, label string) {
-	c.sender, c.label = f.Device.ID, label
+	c.sender = &sender{f.Device.ID, label}
 	c.hub.Metrics.Hellos.WithLabelValues("sender").Inc()
 	c.hub.log.Info("sender connected", "device", f.Device.ID, "addr", c.addr)
 	st := c.hub.Agent.Status(f.Device.ID)

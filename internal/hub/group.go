@@ -20,9 +20,8 @@ import (
 // group is a device's part in a shared conversation.
 type group struct {
 	*core
-	out          *outbox
-	peers        peers
-	beforeTaking func(*entry) // is called before an entry of another device goes into the outbox
+	out   *outbox
+	peers peers
 
 	participants []string        // that have joined this device's conversation
 	primary      int64           // number of the device whose conversation this one has joined, 0 if none
@@ -192,7 +191,7 @@ func (g *group) take(b *batch) {
 		if e.Done != nil {
 			g.cards = slices.DeleteFunc(g.cards, func(p *frame.Prompt) bool { return p.ID == e.Done.ID })
 		}
-		g.beforeTaking(e)
+		g.out.observer.beforeTaking(e)
 		g.out.append(b, e, take, func(err error) {
 			if err != nil { // read it again
 				g.taken = min(g.taken, n-1)

@@ -8,10 +8,12 @@ type heldBytes struct {
 	known   int64 // services.sweeps when bytes was exact; negative: it may be too high
 	cut     int64 // entries up to here are being dropped
 
-	// unsent is the result of unsentFits, which holds while the others are the same: a sender that delivers to a device
-	// whose outbox is full must not have it counted each time.
-	unsent, unsentSeq, unsentAfter, unsentSweeps int64
+	unsent *unsentBytes // nil: not counted yet
 }
+
+// unsentBytes is the result of unsentFits. bytes holds while the others are the same: a sender that delivers to a device
+// whose outbox is full must not have it counted each time.
+type unsentBytes struct{ bytes, seq, after, sweeps int64 }
 
 // tooHigh marks a count that may be too high.
 const tooHigh = -1
@@ -78,14 +80,16 @@ func (o *outbox) unsentFits(size int64) bool {
 	if o.fits(size) {
 		return true
 	}
-	h, after, sweeps := &o.held, max(o.dev.Floor, o.dev.Sent), o.sweeps.Load()
-	if h.unsentSeq != o.seq || h.unsentAfter != after || h.unsentSweeps != sweeps {
-		unsent, err := o.store.OutboxBytes(o.ctx, o.dev.N, after)
+	after, sweeps := max(o.dev.Floor, o.dev.Sent), o.sweeps.Load()
+	h := o.held.unsent
+	if h == nil || h.seq != o.seq || h.after != after || h.sweeps != sweeps {
+		bytes, err := o.store.OutboxBytes(o.ctx, o.dev.N, after)
 		if err != nil {
 			o.storeFailed("count the bytes of an outbox", err)
 			return false
 		}
-		h.unsent, h.unsentSeq, h.unsentAfter, h.unsentSweeps = unsent, o.seq, after, sweeps
+		h = &unsentBytes{bytes, o.seq, after, sweeps}
+		o.held.unsent = h
 	}
-	return h.unsent+size <= o.OutboxBytes
+	return h.bytes+size <= o.OutboxBytes
 }

@@ -65,6 +65,7 @@ func New(o Options) *Hub {
 	h.conns.open = map[*reader]struct{}{}
 	h.notifications = notify.New(notify.Options{Sender: h.Push, Key: h.PushActions, Wait: h.PushWait, Life: h.OutboxLife,
 		Store: h.store, Read: readNote, Metrics: h.Metrics, Log: h.log, Unregister: h.unregister})
+	h.connected = h.conns.devices
 	h.calls.init()
 	h.ctx, h.end = context.WithCancel(context.Background())
 	for i := range h.shards {

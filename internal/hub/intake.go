@@ -22,6 +22,9 @@ const (
 	spareCommands = 100      // commands beyond the limit: /stop must get through where messages are too many
 )
 
+// amount is a number of messages and their bytes.
+type amount struct{ messages, bytes int64 }
+
 // intake accepts what a device sends to the agent: it checks, stores, acknowledges, and submits.
 type intake struct {
 	*core
@@ -247,7 +250,7 @@ func (i *intake) quote(id string) string {
 // inboxFits returns an error if a message cannot wait for the agent beside those that do.
 func (i *intake) inboxFits(in *agent.Input) error {
 	messages, bytes, most, mostBytes := i.storing.messages, i.storing.bytes, int64(i.InboxWaits), i.InboxBytes
-	of := i.conversation.turns.waits
+	of := &i.conversation.turns.waits
 	if i.group.joined() {
 		of = i.group.peers.waits(i.dev.Conversation)
 	}

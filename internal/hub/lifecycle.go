@@ -57,7 +57,7 @@ func (d *device) wipe(b *batch, why string, op func(*store.Tx) error, done func(
 	})
 }
 
-// wiped makes the session forget what was dropped: its outbox begins anew after seq.
+// wiped makes the session forget what was dropped: its outbox is empty and begins after seq.
 func (d *device) wiped(epoch string, seq int64) {
 	d.notes.Reset()
 	d.group.given = nil
@@ -124,7 +124,7 @@ func (d *device) dropUnapproved(b *batch, before time.Time, done func(error)) {
 		})
 		return
 	}
-	if dev.Revoked || !dev.ApprovedAt.IsZero() || !dev.CreatedAt.Before(before) || !d.idle() || d.group.shares() || h.isHome(d.id) {
+	if dev.Revoked || !dev.ApprovedAt.IsZero() || !dev.CreatedAt.Before(before) || d.pending > 0 || !d.idle() || d.group.shares() || h.isHome(d.id) {
 		done(nil)
 		return
 	}

@@ -129,7 +129,7 @@ func (n network) stop(primary string) {
 // waits implements peers.
 func (n network) waits(id string) *waits {
 	if d := n.hub.inMemory(id); d != nil {
-		return d.conversation.turns.waits
+		return &d.conversation.turns.waits
 	}
 	return nil
 }

@@ -34,6 +34,8 @@ type observer interface {
 	flushSteps()
 	// caughtUp is called when the connection lags no more, or is not given more for now.
 	caughtUp()
+	// beforeTaking is called before a shared entry, which another device has made, is appended.
+	beforeTaking(e *entry)
 	// mayRevoke reports whether the device may revoke another one.
 	mayRevoke(id string) (yes bool, other *store.Device, err error)
 }

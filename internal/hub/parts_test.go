@@ -89,6 +89,7 @@ type quiet struct{}
 
 func (quiet) entryStored(*entry)                            {}
 func (quiet) entryGiven(*entry)                             {}
+func (quiet) beforeTaking(*entry)                           {}
 func (quiet) flushSteps()                                   {}
 func (quiet) caughtUp()                                     {}
 func (quiet) mayRevoke(string) (bool, *store.Device, error) { return false, nil, nil }

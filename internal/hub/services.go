@@ -24,7 +24,8 @@ type services struct {
 	notifications *notify.Service
 	calls         callLimit
 	shares        *quota.Shares
-	unapplied     *wsconn.Room // large frames that are not applied yet
+	connected     func() map[string]bool // returns the ids of connected devices
+	unapplied     *wsconn.Room           // large frames that are not applied yet
 
 	home    atomic.Pointer[string] // id of the home channel; empty: there is none
 	closing atomic.Bool

@@ -24,7 +24,7 @@ type session struct {
 
 	// The rest belongs to the queue.
 	loaded  bool
-	pending int // writes that nobody waits for and that are not made yet
+	pending int32 // writes that nobody waits for and that are not made yet
 }
 
 // parts is what a session works for. Its methods run in the session.

@@ -43,6 +43,9 @@ type stream struct {
 	mirror bool // of another device's conversation, whose session stores and ends it
 }
 
+// speaker is told when a message has text to show.
+type speaker interface{ speak() }
+
 // dirty reports whether the connection was not sent the newest step.
 func (st *stream) dirty() bool { return st.shown.conn == nil || st.shown.text != st.say.Text }
 
@@ -53,9 +56,9 @@ func (st *stream) unsaved() bool { return time.Since(st.saved) >= saveInterval }
 // replaces older ones that were not sent.
 type streams struct {
 	*core
-	out   *outbox
-	group *group
-	speak func() // is called when a message has text to show
+	out     *outbox
+	group   *group
+	speaker speaker
 
 	list  []*stream
 	pace  pace
@@ -146,7 +149,7 @@ func (s *streams) say(b *batch, e agent.Say) {
 		s.later("store the text of a streamed message", s.saveText(e), nil)
 	}
 	b.then(func() {
-		s.speak()
+		s.speaker.speak()
 		s.send()
 		if len(s.group.participants) > 0 {
 			s.group.peers.passStep(s.group.participants, st.say)
@@ -192,7 +195,7 @@ func (s *streams) final(b *batch, e agent.Say, streamed bool) {
 	}
 	s.Metrics.Finals.Inc()
 	device := s.dev.N
-	b.then(s.speak)
+	b.then(s.speaker.speak)
 	record := none
 	if e.Source == frame.SourceCron {
 		record = s.out.deliveries.record(store.Delivery{Source: e.Source, Job: e.Job, Message: e.ID, Queued: s.out.conn == nil}, s.out.seq+1)

@@ -42,8 +42,7 @@ type turns struct {
 	cards   *cards
 
 	waiting  []agent.Input // accepted and not submitted, in the order they were accepted
-	waits    *waits        // their number and size
-	arriving amount        // messages that are being stored, and wait then
+	waits    waits         // their number and size
 	running  *turn
 	oob      map[int64]agent.Input   // submitted out of band
 	loadedTo int64                   // inputs up to here were read from the store
@@ -53,9 +52,6 @@ type turns struct {
 
 	idleTimeout, resting, working, retry timer
 }
-
-// amount is a number of messages and their bytes.
-type amount struct{ messages, bytes int64 }
 
 // waits counts the inputs that wait. Sessions of devices that share the conversation read it.
 type waits struct{ messages, bytes atomic.Int64 }

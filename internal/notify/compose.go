@@ -73,16 +73,17 @@ func (d *Device) compose(n summary, t push.Target) push.Note {
 
 // buttons signs the options of a card that a notification may choose.
 func (d *Device) buttons(p *frame.Prompt) (list []button) {
+	device := d.host.State().ID
 	for _, o := range Offered(p) {
-		list = append(list, button{o.ID, o.Label, d.service.Sign(Action{d.id, p.ID, o.ID, p.ExpiresAt.Unix()})})
+		list = append(list, button{o.ID, o.Label, d.service.Sign(Action{device, p.ID, o.ID, p.ExpiresAt.Unix()})})
 	}
 	return list
 }
 
-// composeWithdrawal makes the notification that withdraws others.
-func (d *Device) composeWithdrawal(ids []string) push.Note {
+// composeWithdrawal makes the notification that withdraws others. last: no other one is shown.
+func (d *Device) composeWithdrawal(ids []string, last bool) push.Note {
 	topic := "" // it must not replace what is still shown
-	if len(d.shown) == 0 {
+	if last {
 		topic = d.topic(messagesTopic)
 	}
 	if len(ids) == 1 {
@@ -95,7 +96,8 @@ func (d *Device) composeWithdrawal(ids []string) push.Note {
 
 // topic names notifications that replace one another at the push service (RFC 8030 §5.4). It tells the service nothing.
 func (d *Device) topic(of string) string {
-	sum := sha256.Sum256([]byte(d.host.State().Epoch + "\n" + d.id + "\n" + of))
+	st := d.host.State()
+	sum := sha256.Sum256([]byte(st.Epoch + "\n" + st.ID + "\n" + of))
 	return base64.RawURLEncoding.EncodeToString(sum[:18])
 }
 
