@@ -8,13 +8,14 @@ import (
 	"strings"
 )
 
-// parseAddress reads the address of a gateway into the form in which addresses are compared: scheme and host in lower case,
-// no default port, no slash at the end. A path before that is kept, for gateways behind a proxy. A path of "/v1" is what other OpenAI
-// servers call their base, and is taken off for them.
+// parseAddress parses the address of a gateway into its canonical form: scheme and host in lower
+// case, no default port, no trailing slash. It keeps any other path, for gateways behind a proxy.
+// For OpenAI servers it removes a final "/v1", which their documentation counts as part of the base
+// URL.
 func parseAddress(raw string, kind ServerKind) (*url.URL, error) {
 	u, err := url.Parse(raw)
 	switch {
-	case err != nil: // which quotes the address
+	case err != nil: // err would quote the address
 		return nil, errors.New("must be a URL")
 	case u.Scheme == "" || u.Host == "" || u.Opaque != "":
 		return nil, errors.New("must be a full URL, such as https://gateway.example.org")
@@ -51,8 +52,9 @@ func parseAddress(raw string, kind ServerKind) (*url.URL, error) {
 	return clean, nil
 }
 
-// checkPlain says whether an address without TLS may be configured: this machine, or with insecure a private network. A
-// name may stand for anything, so what it stands for is checked again once it is connected ([plainAllowed]).
+// checkPlain reports whether the profile may use an address without TLS: on this machine, or with
+// insecure in a private network. A host name can resolve to any address, so the client checks the
+// peer again when it connects (see plainAllowed).
 func checkPlain(u *url.URL, insecure bool) error {
 	if u.Scheme != "http" {
 		return nil
@@ -72,10 +74,10 @@ func checkPlain(u *url.URL, insecure bool) error {
 	}
 }
 
-// shared is the range of RFC 6598, which mesh networks of private machines use.
+// shared is the shared address space of RFC 6598, which mesh VPNs use.
 var shared = netip.MustParsePrefix("100.64.0.0/10")
 
-// plainAllowed reports whether a peer may be spoken to without TLS.
+// plainAllowed reports whether the client may talk to a peer without TLS.
 func plainAllowed(ip netip.Addr, insecure bool) bool {
 	ip = ip.Unmap()
 	return ip.IsLoopback() || insecure && (ip.IsPrivate() || ip.IsLinkLocalUnicast() || shared.Contains(ip))

@@ -12,8 +12,9 @@ import (
 	"time"
 )
 
-// ask calls an advertised operation on the route in use. Where a reading call fails in a way that speaks against the route,
-// it is made once more on a newly chosen one; what changes something is never repeated here.
+// do calls an advertised operation on the route in use. A GET that fails in a way that puts the
+// route in doubt is repeated once on a newly selected route. Calls that change something are never
+// repeated.
 func (c *Client) do(ctx context.Context, operation string, vars []string, query url.Values, body, out any) error {
 	for again := false; ; again = true {
 		cn, err := c.connected(ctx)
@@ -35,12 +36,13 @@ func (c *Client) do(ctx context.Context, operation string, vars []string, query 
 	}
 }
 
-// instant is a time in float seconds, as the gateway sends it (api-facts §12.11). null is the zero time.
+// jsonTime is a time as the gateway sends it: seconds as a float (doc/hermes/api.md §12.11), or an
+// RFC 3339 string. null is the zero time.
 type jsonTime struct{ time.Time }
 
 func (s *jsonTime) UnmarshalJSON(data []byte) error {
 	var n json.Number
-	if json.Unmarshal(data, &n) != nil { // a string: RFC 3339, as jobs have it
+	if json.Unmarshal(data, &n) != nil { // a string, as jobs have it
 		at, err := time.Parse(time.RFC3339Nano, text(data))
 		if err != nil {
 			at, err = time.Parse("2006-01-02T15:04:05.999999999", text(data))

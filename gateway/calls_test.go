@@ -16,7 +16,8 @@ import (
 	"time"
 )
 
-// replay answers each request with the recording of the same operation, and checks that the request is the recorded one.
+// replay answers each request with the recording of the same operation, and checks that the request
+// matches the recorded one.
 type replay struct {
 	*hermes
 	t    *testing.T
@@ -60,12 +61,12 @@ func sameJSON(a, b []byte) bool {
 	return json.Unmarshal(a, &x) == nil && json.Unmarshal(b, &y) == nil && reflect.DeepEqual(x, y)
 }
 
-// Each recorded call is made by the client as it was made then, and its answer is understood.
+// The client makes each recorded call as it was recorded, and decodes its response.
 func TestRecordedCalls(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
 	yes, title, end, name := true, "Renamed", "user_closed", "fx renamed"
-	job := "" // the id of the recorded job, which differs by version
+	job := "" // ID of the recorded job, which differs by version
 	calls := map[string]func(c *Client) (any, error){
 		"session_create_named": func(c *Client) (any, error) {
 			return c.Sessions.Create(ctx, SessionParams{ID: "fx-main", Title: "Fixture main", Instructions: "You are a fixture."})
@@ -162,7 +163,7 @@ func TestRecordedCalls(t *testing.T) {
 	}
 }
 
-// understood compares what the client made of an answer with the answer.
+// understood compares the result of the client with the response.
 func understood(got any, r recorded) string {
 	var raw struct {
 		Session, Job map[string]any
@@ -225,7 +226,7 @@ func understood(got any, r recorded) string {
 		}
 	case MessagePage:
 		rows := raw.Data
-		if !bytes.Contains(r.Body, []byte(`"pagination"`)) { // 0.19 sent all: what was asked for is cut out
+		if !bytes.Contains(r.Body, []byte(`"pagination"`)) { // 0.19 sent everything: the client cuts the page out
 			query, _ := url.ParseQuery(r.Path[strings.Index(r.Path, "?")+1:])
 			var limit, offset int
 			fmt.Sscan(query.Get("limit"), &limit)
@@ -348,7 +349,7 @@ func TestCapabilitiesOfOddForms(t *testing.T) {
 	}
 }
 
-// Ids never reach another operation or host.
+// IDs never lead to another operation or host.
 func TestIdsStayIds(t *testing.T) {
 	t.Parallel()
 	gw := newHermes(t, "0.22.2")
@@ -377,7 +378,8 @@ func TestIdsStayIds(t *testing.T) {
 	}
 }
 
-// pages serves a list of sessions as 0.22 does: pinned rows on every page in addition, and more wherever the page is full.
+// pages serves a list of sessions as 0.22 does: pinned rows in addition on every page, and "more"
+// whenever the page is full.
 func pages(total int, pinned []int, endless bool) http.HandlerFunc {
 	row := func(i int) map[string]any {
 		return map[string]any{"id": fmt.Sprintf("s%d", i), "pinned": slices.Contains(pinned, i), "title": nil, "started_at": 1.5}
@@ -441,7 +443,7 @@ func TestEndOfTheList(t *testing.T) {
 			t.Errorf("%s: %d pages were asked for", tc.name, n)
 		}
 	}
-	// A silly query is made a possible one.
+	// An invalid query is corrected.
 	gw := newHermes(t, "0.22.2")
 	remote := serve(t, gw)
 	c := client(t, Profile{Remote: remote.URL})
@@ -517,8 +519,8 @@ func TestSearchIsNotGuessed(t *testing.T) {
 	}
 }
 
-// TestJobsAreAskedForOnlyWhereAllowed: no measured version advertises jobs, so they are called where the owner says so or a gateway
-// advertises them.
+// TestJobsAreAskedForOnlyWhereAllowed: no measured version advertises jobs, so the client calls
+// them only if the owner allows it or a gateway does advertise them.
 func TestJobsAreAskedForOnlyWhereAllowed(t *testing.T) {
 	t.Parallel()
 	for _, version := range append(slices.Clone(versions), "0.30.0") {

@@ -5,7 +5,8 @@ import (
 	"sync"
 )
 
-// lines are the open connections of a client, so that Close ends them all and waits for those that are being made.
+// connTracker knows the open connections of a client, so that Close can end them and wait for those
+// being dialed.
 type connTracker struct {
 	mu      sync.Mutex
 	conns   map[*trackedConn]struct{}
@@ -13,7 +14,7 @@ type connTracker struct {
 	closed  bool
 }
 
-// line is a connection that takes itself off the list.
+// trackedConn is a connection that removes itself from its tracker when it closes.
 type trackedConn struct {
 	net.Conn
 	tracker *connTracker
@@ -48,7 +49,7 @@ func (l *connTracker) track(raw net.Conn) (net.Conn, error) {
 	if l.conns == nil {
 		l.conns = map[*trackedConn]struct{}{}
 	}
-	made := &trackedConn{raw, l} // a connection of the host program's own making may be no key of a map
+	made := &trackedConn{raw, l} // a pointer of our own, because a connection of the host program may not be usable as a map key
 	l.conns[made] = struct{}{}
 	return made, nil
 }

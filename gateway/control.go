@@ -9,20 +9,22 @@ import (
 	"strings"
 )
 
-// choices of an approval (api-facts §6).
+// choices are the answers to an approval (doc/hermes/api.md §6).
 var choices = []string{"once", "session", "always", "deny"}
 
-// ApprovalAnswer answers an [Approval].
+// ApprovalAnswer is an answer to an [Approval].
 type ApprovalAnswer struct {
-	RequestID string // Approval.ID; empty is the oldest that is open
-	Choice    string // once, session (this turn), always, deny
-	All       bool   // everything that waits in this turn
+	RequestID string // Approval.ID; empty means the oldest open approval
+	Choice    string // once, session (for this turn), always or deny
+	All       bool   // answers every open approval of the turn
 }
 
-// Answer answers an approval. An answer may be given in any order: where the gateway hands it to the oldest question, it is
-// kept until the older ones are answered, and nil says that it is kept. The first answer counts: a later one, and one that
-// nobody waits for any more, is [ErrLate]. After another error the same question may be answered again. It may be called
-// beside Events, and after a restart of the program with an id from before it.
+// Answer answers an approval. Answers may come in any order: if the gateway would apply one to an
+// older request, it is kept until the older ones are answered, and Answer returns nil.
+//
+// The first answer counts. A later one, and one that the gateway no longer waits for, returns
+// [ErrApprovalClosed]. After any other error the approval can be answered again. Answer may be
+// called while Events is read, and after a restart of the program with an ID from before.
 func (t *Turn) Answer(ctx context.Context, a ApprovalAnswer) error {
 	if !slices.Contains(choices, a.Choice) {
 		return fmt.Errorf("gateway: unknown choice %q, use one of %s", a.Choice, strings.Join(choices, ", "))
@@ -40,7 +42,7 @@ func (t *Turn) Answer(ctx context.Context, a ApprovalAnswer) error {
 	return t.postDue(ctx, q)
 }
 
-// postDue gives the gateway the answers whose turn it is. The error is that of mine, where mine was among them.
+// postDue sends the answers that are due. It returns the error of mine if mine is among them.
 func (t *Turn) postDue(ctx context.Context, mine *question) (result error) {
 	select {
 	case <-t.posting:
@@ -64,7 +66,7 @@ func (t *Turn) postDue(ctx context.Context, mine *question) (result error) {
 	}
 }
 
-// postAnswer does POST …/approval.
+// postAnswer sends POST …/approval.
 func (t *Turn) postAnswer(ctx context.Context, a ApprovalAnswer, id string) error {
 	body := map[string]any{"choice": a.Choice}
 	if a.All {
@@ -81,20 +83,21 @@ func (t *Turn) postAnswer(ctx context.Context, a ApprovalAnswer, id string) erro
 	return err
 }
 
-// Stop ends the turn; what there was of the reply stays in the session. The [Ended] follows as an event, and may be another
-// than Cancelled where the turn was done first. A turn that is over already is no error. The stream of a session on 0.19
-// cannot be stopped: [ErrUnavailable].
+// Stop stops the turn. The reply so far stays in the session. [Ended] follows as an event; its
+// state can differ from Cancelled if the turn ended first. A turn that has ended is no error.
+//
+// Stop returns [ErrUnavailable] for the stream of a session on 0.19, which cannot be stopped.
 func (t *Turn) Stop(ctx context.Context) error {
 	if t.isClosed() {
 		return ErrClosed
 	}
 	t.mu.Lock()
-	way, over := t.handle.Mode, t.ended != nil
+	mode, over := t.handle.Mode, t.ended != nil
 	t.mu.Unlock()
 	switch {
 	case over:
 		return nil
-	case way == ModeRun, way == ModeSession && t.traits.newer:
+	case mode == ModeRun, mode == ModeSession && t.traits.newer:
 		err := t.post(ctx, "run_stop", map[string]any{})
 		var refused *Error
 		if errors.As(err, &refused) && (refused.Status == http.StatusNotFound || refused.Status == http.StatusConflict) {
@@ -104,7 +107,7 @@ func (t *Turn) Stop(ctx context.Context) error {
 			t.markStopped()
 		}
 		return err
-	case way == ModeSession:
+	case mode == ModeSession:
 		return &UnavailableError{Operation: "run_stop"}
 	}
 	t.markStopped()
@@ -112,7 +115,7 @@ func (t *Turn) Stop(ctx context.Context) error {
 	stream := t.stream
 	t.mu.Unlock()
 	if stream != nil {
-		stream.cancel(ErrClosed) // the reader notices, and ends the turn
+		stream.cancel(ErrClosed) // the reader notices it and ends the turn
 	}
 	return nil
 }
@@ -123,8 +126,9 @@ func (t *Turn) markStopped() {
 	t.mu.Unlock()
 }
 
-// Steer gives the model a word while the turn runs, which it reads after the next tool call. Only 0.22 and later can:
-// else [ErrUnavailable]. A turn that takes no more is an [*Error] of status 409.
+// Steer sends the model a message while the turn runs. The model reads it after the next tool call.
+// It needs 0.22, and returns [ErrUnavailable] otherwise. A turn that accepts no more messages is an
+// [*Error] with Status 409.
 func (t *Turn) Steer(ctx context.Context, text string) error {
 	if t.isClosed() {
 		return ErrClosed
@@ -144,7 +148,7 @@ func (t *Turn) isClosed() bool {
 	return t.closed
 }
 
-// post does a call on the run of the turn.
+// post sends a call about the run of the turn.
 func (t *Turn) post(ctx context.Context, operation string, body any) error {
 	id := t.Handle().RunID
 	if id == "" {

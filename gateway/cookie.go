@@ -8,8 +8,9 @@ import (
 	"time"
 )
 
-// cookieNames are the only cookies that are taken and sent: those of a Hermes login, bare or with the prefixes of
-// RFC 6265bis §4.1.3 that a gateway uses behind TLS (api-facts §10).
+// cookieNames are the only cookies that the client stores and sends: those of a Hermes login, bare
+// or with the prefixes of RFC 6265bis §4.1.3, which a gateway uses behind TLS (doc/hermes/api.md
+// §10).
 var cookieNames = func() map[string]bool {
 	names := map[string]bool{}
 	for _, name := range []string{"hermes_session_at", "hermes_session_rt", "hermes_session_provider"} {
@@ -18,11 +19,12 @@ var cookieNames = func() map[string]bool {
 	return names
 }()
 
-// maxCookie is the most bytes of a cookie's value; browsers take 4096 for name and value.
+// maxCookie is the largest cookie value, in bytes. Browsers allow 4096 for name and value.
 const maxCookie = 4096
 
-// validCookieValue reports whether a value is made of cookie-octets, optionally in quotes (RFC 6265 §4.1.1). Nothing else
-// goes into a header: a line end or semicolon would add headers or cookies of a stranger's choice.
+// validCookieValue reports whether a value consists of cookie-octets, optionally in quotes (RFC
+// 6265 §4.1.1). Nothing else may go into a header: a line break or a semicolon would inject headers
+// or cookies.
 func validCookieValue(value string) bool {
 	if len(value) >= 2 && value[0] == '"' && value[len(value)-1] == '"' {
 		value = value[1 : len(value)-1]
@@ -36,14 +38,15 @@ func validCookieValue(value string) bool {
 	return value != "" && len(value) <= maxCookie
 }
 
-// setCookie is one Set-Cookie header that may be honoured. Without a value it deletes.
+// setCookie is one acceptable Set-Cookie header. With gone it deletes the cookie.
 type setCookie struct {
 	cookie loginCookie
 	gone   bool
 }
 
-// readSetCookie reads a Set-Cookie header, as RFC 6265 §5.2 does. net/http's own reader takes the quotes off, and what is sent
-// back must be what was set. Of a header that breaks a rule nothing is taken.
+// readSetCookie parses a Set-Cookie header as RFC 6265 §5.2 does. The parser of net/http removes
+// the quotes of a value, which must be sent back unchanged. A header that breaks a rule is ignored
+// as a whole.
 func readSetCookie(header string, secure bool, now time.Time) (setCookie, bool) {
 	pair, rest, _ := strings.Cut(header, ";")
 	name, value, ok := strings.Cut(pair, "=")
@@ -85,7 +88,7 @@ func readSetCookie(header string, secure bool, now time.Time) (setCookie, bool) 
 	return c, true
 }
 
-// readSetCookies reads all that may be honoured of an answer.
+// readSetCookies parses all acceptable Set-Cookie headers of a response.
 func readSetCookies(resp *http.Response, secure bool, now time.Time) []setCookie {
 	var all []setCookie
 	for _, header := range resp.Header.Values("Set-Cookie") {
@@ -96,7 +99,7 @@ func readSetCookies(resp *http.Response, secure bool, now time.Time) []setCookie
 	return all
 }
 
-// merge returns the cookies after an answer has set and deleted some, and whether anything is different.
+// merge applies set to cookies, and reports whether that changed anything.
 func merge(cookies []loginCookie, set []setCookie) ([]loginCookie, bool) {
 	next, changed := slices.Clone(cookies), false
 	for _, s := range set {
@@ -113,7 +116,7 @@ func merge(cookies []loginCookie, set []setCookie) ([]loginCookie, bool) {
 	return next, changed
 }
 
-// cookieHeader is the Cookie header for a route, and nothing where no cookie may go there.
+// cookieHeader returns the Cookie header for a route, empty if no cookie may be sent there.
 func cookieHeader(cookies []loginCookie, secure bool, now time.Time) string {
 	var pairs []string
 	for _, c := range cookies {
@@ -125,7 +128,8 @@ func cookieHeader(cookies []loginCookie, secure bool, now time.Time) string {
 	return strings.Join(pairs, "; ")
 }
 
-// carriesSession reports whether cookies can open a session: the one that names the provider alone cannot.
+// carriesSession reports whether a Cookie header can open a session. The cookie that names the
+// provider alone cannot.
 func carriesSession(header string) bool {
 	return strings.Contains(header, "hermes_session_at=") || strings.Contains(header, "hermes_session_rt=")
 }

@@ -12,7 +12,7 @@ func TestReadSetCookie(t *testing.T) {
 	for _, tc := range []struct {
 		header string
 		secure bool
-		value  string // empty: refused
+		value  string // empty: rejected
 		gone   bool
 	}{
 		{`hermes_session_at="eyJ0="; HttpOnly; Max-Age=43200; Path=/; SameSite=lax`, false, `"eyJ0="`, false},
@@ -58,7 +58,7 @@ func TestReadSetCookie(t *testing.T) {
 	}
 }
 
-// The recorded headers of both versions are understood, whatever reads them back.
+// The client decodes the recorded headers of both versions.
 func TestRecordedCookies(t *testing.T) {
 	for _, version := range versions {
 		for name, want := range map[string]int{"dash_password_login_ok": 3, "dash_password_login_ok_https_proxy": 3, "dash_auth_me_only_refresh_cookie": 3, "dash_logout": 0} {
@@ -81,7 +81,7 @@ func TestCookieHeader(t *testing.T) {
 		{name: "hermes_session_rt", value: NewSecret("r"), expires: now.Add(time.Hour)},
 		{name: "__Host-hermes_session_provider", value: NewSecret("p"), secure: true},
 		{name: "other", value: NewSecret("x")},
-		{name: "hermes_session_provider", value: NewSecret("a\r\nX-Evil: 1")}, // of a tampered store
+		{name: "hermes_session_provider", value: NewSecret("a\r\nX-Evil: 1")}, // from a manipulated store
 	}
 	if got := cookieHeader(cookies, true, now); got != "hermes_session_rt=r; __Host-hermes_session_provider=p" {
 		t.Errorf("over TLS: %q", got)

@@ -9,26 +9,29 @@ import (
 	"time"
 )
 
-// Credentials are the secrets of one account at one gateway. They print and marshal as "[redacted]"; a host program keeps
-// what [Credentials.Export] gives, encrypted. A Credentials is a value; do not change one that others use.
+// Credentials are the secrets of one account at one gateway. They print, log and marshal as
+// "[redacted]". To store them, encrypt the result of [Credentials.Export].
+//
+// A Credentials is a value and is safe for concurrent use as long as no one changes it.
 type Credentials struct {
-	Token    Secret        // with AuthBearer
-	Password Secret        // with AuthPassword, where it may be kept: an expired login is then repeated without asking
+	Token    Secret        // for AuthBearer
+	Password Secret        // for AuthPassword, if it may be stored: the client then signs in again by itself when a login expires
 	cookies  []loginCookie // of the login
 
-	// Binding is the account these belong to: a hash of the Remote address and the user name. Empty is not bound yet.
+	// Account identifies the account: a hash of the Remote address and the user name. It is empty
+	// until [Credentials.For] sets it.
 	Account string
 }
 
-// Cookie is one session cookie of a login (api-facts §10).
+// loginCookie is one session cookie of a login (doc/hermes/api.md §10).
 type loginCookie struct {
 	name    string
-	value   Secret    // as it goes into the Cookie header, quotes included
-	expires time.Time // zero: not said
+	value   Secret    // as it is sent in the Cookie header, quotes included
+	expires time.Time // zero if the cookie has no expiry
 	secure  bool      // sent over TLS only
 }
 
-// binding is the account of a profile.
+// binding returns the account of a profile.
 func binding(p Profile) string {
 	address := p.Remote
 	if u, err := parseAddress(p.Remote, p.Kind); err == nil {
@@ -38,8 +41,9 @@ func binding(p Profile) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// For returns the credentials as they are good for a profile. Those of another gateway (Remote address) or user name are
-// dropped, so a changed profile never sends them on; those not bound yet are bound.
+// For returns the credentials for use with profile p. Credentials of another account, that is of
+// another Remote address or user name, are dropped: a changed profile never sends them to another
+// server. Credentials without an account are assigned to that of p.
 func (c Credentials) For(p Profile) Credentials {
 	account := binding(p)
 	if c.Account != "" && c.Account != account {
@@ -66,7 +70,8 @@ type exported struct {
 	Binding  string           `json:"binding"`
 }
 
-// Export returns everything in one secret, for a host program to encrypt and keep. [ParseCredentials] reads it.
+// Export returns the credentials as one secret in JSON form. Encrypt it before you store it;
+// [ParseCredentials] decodes it.
 func (c Credentials) Export() (Secret, error) {
 	out := exported{Token: c.Token.Reveal(), Password: c.Password.Reveal(), Binding: c.Account}
 	for _, cookie := range c.cookies {
@@ -76,7 +81,8 @@ func (c Credentials) Export() (Secret, error) {
 	return NewSecret(string(data)), err
 }
 
-// ParseCredentials reads what [Credentials.Export] wrote. Cookies that a login could not have set are left out.
+// ParseCredentials decodes the result of [Credentials.Export]. It drops cookies that a login could
+// not have set.
 func ParseCredentials(data Secret) (Credentials, error) {
 	var in exported
 	if err := json.Unmarshal([]byte(data.Reveal()), &in); err != nil {

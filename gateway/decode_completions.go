@@ -11,21 +11,21 @@ import (
 	"hermes-mobile/internal/sse"
 )
 
-// completionsDecoder reads the stream of POST /v1/chat/completions, of Hermes (api-facts §7) and of every other server that
-// speaks it.
+// completionsDecoder decodes the stream of POST /v1/chat/completions, from Hermes
+// (doc/hermes/api.md §7) and from every other server with that API.
 type completionsDecoder struct {
 	id     string
 	at     time.Time
 	text   turnText
 	parser onepass.Parser
-	finish string // finish_reason; not empty once the reply is whole
+	finish string // finish_reason; set once the reply is complete
 	usage  Usage
-	marked bool // the stream said that the reply is whole
+	marked bool // the stream said that the reply is complete
 	over   bool
-	bad    bool // something could not be read, so text may be missing
+	bad    bool // something could not be decoded, so text may be missing
 }
 
-// completionFrame is one chunk, or a whole completion, or one of the named events of Hermes.
+// completionFrame is one chunk, a whole completion, or one of the named events of Hermes.
 type completionFrame struct {
 	ID      looseString        `json:"id"`
 	Object  looseString        `json:"object"`
@@ -44,7 +44,7 @@ type completionChoice struct {
 	Index   looseNumber     `json:"index"`
 	Delta   completionText  `json:"delta"`
 	Message *completionText `json:"message"`
-	Text    messageContent  `json:"text"` // of the older completions
+	Text    messageContent  `json:"text"` // of the legacy completions API
 	Finish  looseString     `json:"finish_reason"`
 	Error   json.RawMessage `json:"error"`
 }
@@ -53,10 +53,10 @@ type completionText struct {
 	Content          messageContent `json:"content"`
 	ReasoningContent looseString    `json:"reasoning_content"`
 	Reasoning        looseString    `json:"reasoning"`
-	Refusal          looseString    `json:"refusal"` // what the model says in place of an answer
+	Refusal          looseString    `json:"refusal"` // what the model says instead of an answer
 }
 
-// said is the text that a person reads.
+// reply returns the text for the user.
 func (t *completionText) reply() string { return t.Content.text + string(t.Refusal) }
 
 func (t *completionText) reasoning() string {
@@ -69,7 +69,7 @@ type completionUsage struct {
 	Total      looseNumber `json:"total_tokens"`
 }
 
-// hermesFrame is a named event of Hermes in a stream that is OpenAI's otherwise.
+// hermesFrame is a named event that Hermes adds to OpenAI's stream.
 type hermesFrame struct {
 	Kind   string `json:"kind"`
 	Text   string `json:"text"`
@@ -110,7 +110,7 @@ func (d *completionsDecoder) decode(ev sse.Event, out []Event) []Event {
 	if !ok {
 		return out
 	}
-	if len(f.Choices) == 0 && f.Usage == nil && !f.Hermes.Failed { // an error in some form of its own, or nothing
+	if len(f.Choices) == 0 && f.Usage == nil && !f.Hermes.Failed { // an error in a form of its own, or nothing
 		if message, code := findReason(ev.Data); message != "" {
 			return d.fail(Meta{MessageID: d.id}, message, code, out)
 		}
@@ -118,7 +118,7 @@ func (d *completionsDecoder) decode(ev sse.Event, out []Event) []Event {
 	return d.chunk(&f, out)
 }
 
-// named reads an event that only Hermes sends.
+// named decodes an event that only Hermes sends.
 func (d *completionsDecoder) named(ev sse.Event, out []Event) []Event {
 	var f hermesFrame
 	if !readFrame(ev.Data, &f) {
@@ -153,7 +153,7 @@ func (d *completionsDecoder) chunk(f *completionFrame, out []Event) []Event {
 	for i := range f.Choices {
 		choice := &f.Choices[i]
 		if choice.Index != 0 {
-			continue // one reply is asked for
+			continue // the request asks for one reply only
 		}
 		out = d.choice(meta, choice, out)
 		if reason, word := findReason(choice.Error); reason != "" {
@@ -166,8 +166,8 @@ func (d *completionsDecoder) chunk(f *completionFrame, out []Event) []Event {
 	return out
 }
 
-// choice reads one choice of a chunk. A delta is a piece; a message is the whole text, which replaces what came in pieces, unless
-// a delta with text is beside it.
+// choice decodes one choice of a chunk. A delta is a piece of text. A message is the whole text and
+// replaces the pieces, unless it comes with a delta that has text.
 func (d *completionsDecoder) choice(meta Meta, c *completionChoice, out []Event) []Event {
 	d.bad = d.bad || c.Delta.Content.lossy || c.Text.lossy
 	if thought := c.Delta.reasoning(); thought != "" {
@@ -190,14 +190,14 @@ func (d *completionsDecoder) choice(meta Meta, c *completionChoice, out []Event)
 	return out
 }
 
-// fail ends the turn with what the server said.
+// fail ends the turn with the server's error.
 func (d *completionsDecoder) fail(meta Meta, message, code string, out []Event) []Event {
 	d.over = true
 	return append(out, Ended{Meta: meta, Outcome: Outcome{State: Failed, Segments: d.text.reply.Segments(), Usage: d.usage,
 		Err: &Error{Code: code, Message: cmp.Or(message, "the model gave no reply")}}})
 }
 
-// close gives out the end. Chunks of the usage may come between the last of the text and the end mark.
+// close emits the end of the turn. Usage chunks may come between the last text and the end mark.
 func (d *completionsDecoder) close(out []Event) []Event {
 	d.over = true
 	o, _ := d.end()
@@ -208,7 +208,8 @@ func (d *completionsDecoder) close(out []Event) []Event {
 	return append(out, Ended{Meta: meta, Outcome: o})
 }
 
-// document reads the answer of a server that does not stream. What follows the JSON value, such as an end mark, is left alone.
+// document decodes the response of a server that does not stream. It ignores what follows the JSON
+// value, such as an end mark.
 func (d *completionsDecoder) document(data []byte) []Event {
 	var value json.RawMessage
 	if json.NewDecoder(bytes.NewReader(data)).Decode(&value) != nil {
@@ -219,7 +220,7 @@ func (d *completionsDecoder) document(data []byte) []Event {
 		return out
 	}
 	if !d.text.any() && d.finish == "" && !d.bad && len(out) == 0 {
-		return nil // no completion at all
+		return nil // this is no completion
 	}
 	d.marked = true
 	return d.close(out)
@@ -232,7 +233,7 @@ func (d *completionsDecoder) end() (Outcome, bool) {
 	return Outcome{State: Completed, Segments: d.text.reply.Segments(), Usage: d.usage, FinishReason: d.finish, Partial: d.bad || cutShort(d.finish)}, true
 }
 
-// cutShort reports whether a finish_reason says that the reply is not whole.
+// cutShort reports whether a finish_reason says that the reply is incomplete.
 func cutShort(reason string) bool {
 	switch strings.ToLower(reason) {
 	case "length", "max_tokens", "content_filter":

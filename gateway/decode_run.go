@@ -8,7 +8,7 @@ import (
 	"hermes-mobile/internal/sse"
 )
 
-// runDecoder reads GET /v1/runs/{id}/events (api-facts §5).
+// runDecoder decodes GET /v1/runs/{id}/events (doc/hermes/api.md §5).
 type runDecoder struct {
 	sessionID string
 	runID     string
@@ -67,7 +67,7 @@ func (d *runDecoder) decode(ev sse.Event, out []Event) []Event {
 		if state, ok := runStates[f.Event]; ok {
 			return d.ended(&f, meta, state, out)
 		}
-		// reasoning.available is a copy of visible text.
+		// reasoning.available repeats visible text.
 	}
 	return out
 }
@@ -92,7 +92,7 @@ func (d *runDecoder) end() (Outcome, bool) {
 	return o, false
 }
 
-// duration reads float seconds.
+// duration converts float seconds.
 func duration(s float64) time.Duration {
 	if s <= 0 || s > 1e9 {
 		return 0
@@ -100,7 +100,7 @@ func duration(s float64) time.Duration {
 	return time.Duration(s * float64(time.Second))
 }
 
-// object is a copy of raw where that is a JSON object.
+// object returns raw if it is a JSON object.
 func object(raw json.RawMessage) json.RawMessage {
 	if len(raw) == 0 || raw[0] != '{' {
 		return nil

@@ -10,7 +10,7 @@ import (
 	"hermes-mobile/internal/sse"
 )
 
-// freshDecoders are the decoders that read plain deltas, as they are in the middle of a turn.
+// freshDecoders returns the decoders that decode plain deltas, in the state of a running turn.
 func freshDecoders() []turnDecoder {
 	return []turnDecoder{
 		&runDecoder{sessionID: "s", runID: "run_1"},
@@ -19,8 +19,8 @@ func freshDecoders() []turnDecoder {
 	}
 }
 
-// sameDelta has one decoder read an event as a plain delta and the other decode it: what the first takes is what the second
-// makes of it, and what it does not take has changed nothing.
+// sameDelta lets quick decode an event as a plain delta and slow decode it in full. What quick
+// accepts must equal slow's result. What it rejects must not have changed quick.
 func sameDelta(t *testing.T, quick, slow turnDecoder, ev sse.Event) (taken bool) {
 	t.Helper()
 	before := quick.(deltaDecoder)
@@ -31,7 +31,7 @@ func sameDelta(t *testing.T, quick, slow turnDecoder, ev sse.Event) (taken bool)
 	want := slow.decode(ev, nil)
 	if len(want) == 1 {
 		if d, is := want[0].(Delta); is {
-			d.Position = "" // complete knows it
+			d.Position = "" // fillMeta adds it
 			want[0] = d
 		}
 	}
@@ -46,7 +46,7 @@ func sameDelta(t *testing.T, quick, slow turnDecoder, ev sse.Event) (taken bool)
 	return true
 }
 
-// What is read in one pass of the recordings is what decoding gives, and most of it is read so.
+// The one-pass decoder agrees with the full one on the recordings, and accepts most deltas.
 func TestDeltaRecordings(t *testing.T) {
 	for _, file := range recordings(t) {
 		data, err := os.ReadFile(file)
@@ -139,7 +139,7 @@ func TestDeltaShapes(t *testing.T) {
 	}
 }
 
-// FuzzDelta: whatever is read in one pass is what decoding gives.
+// FuzzDelta: the one-pass decoder agrees with the full one on everything that it accepts.
 func FuzzDelta(f *testing.F) {
 	for _, file := range recordings(f) {
 		if !strings.Contains(file, "unicode") && !strings.Contains(file, "plain") {

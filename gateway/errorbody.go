@@ -7,23 +7,24 @@ import (
 	"unicode/utf8"
 )
 
-// Bounds on what is read of an error: a server may answer with a page, or nest without end.
+// Limits for the bodies of errors: a server may send a whole page, or nest without end.
 const (
 	maxReason      = 2000 // bytes
 	maxReasonDepth = 5
-	maxReasonItems = 3 // of a list
+	maxReasonItems = 3 // per list
 )
 
-// reasonKeys are the members in which servers put a sentence for people, the most telling first. "error" comes early, since a
-// message beside it is often the name of a class.
+// reasonKeys are the fields in which servers put an error text, the most helpful first. "error"
+// comes early, because a "message" beside it is often only the name of a class.
 var reasonKeys = []string{"error", "error_message", "message", "detail", "details", "msg", "refusal", "error_description", "reason", "title", "description"}
 
-// codeKeys are the members that hold a word for programs.
+// codeKeys are the fields that hold an error code.
 var codeKeys = []string{"code", "error_code", "error_type", "type"}
 
-// findReason finds what a JSON value says went wrong, in whatever form: OpenAI's envelope, a bare string, FastAPI's list of details,
-// RFC 9457 problem details, an Anthropic-style {"type":"error"}, or members named error_message and error_type. Both are empty where
-// it says nothing.
+// findReason finds the error text and code in a JSON value of any known form: OpenAI's envelope, a
+// bare string, FastAPI's list of details, RFC 9457 problem details, an Anthropic-style
+// {"type":"error"}, or fields named error_message and error_type. Both are empty if it finds
+// nothing.
 func findReason(raw json.RawMessage) (message, code string) {
 	message, code = reasonIn(raw, maxReasonDepth)
 	return shorten(message), shorten(code)
@@ -77,7 +78,7 @@ func reasonInObject(raw json.RawMessage, depth int) (message, code string) {
 		if found == "" {
 			continue
 		}
-		// Hermes' dashboard says {"error":"code_word","detail":"A sentence."}.
+		// Hermes' dashboard sends {"error":"code_word","detail":"A sentence."}.
 		if detail := text(members["detail"]); key == "error" && detail != "" && text(members["error"]) != "" {
 			return detail, found
 		}
@@ -89,7 +90,7 @@ func reasonInObject(raw json.RawMessage, depth int) (message, code string) {
 	return "", code
 }
 
-// location is where a validator found a fault, such as body.model.
+// location returns the path to the field that a validator rejected, such as body.model.
 func location(raw json.RawMessage) string {
 	var path []any
 	if json.Unmarshal(raw, &path) != nil {
@@ -104,7 +105,7 @@ func location(raw json.RawMessage) string {
 	return strings.Join(parts, ".")
 }
 
-// shorten bounds a text without cutting a character.
+// shorten limits a text to maxReason bytes without splitting a character.
 func shorten(s string) string {
 	if len(s) <= maxReason {
 		return s

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// openai is a server that is not Hermes and offers the given operations.
+// openai returns a server that is not Hermes and offers the given operations.
 func openai(t testing.TB, operations ...string) *fakeGateway {
 	t.Helper()
 	paths := map[string]string{"chat_completions": "/v1/chat/completions", "responses": "/v1/responses"}
@@ -32,7 +32,7 @@ const (
 	doneMark   = "data: [DONE]\n\n"
 )
 
-// How completions of all kinds of servers end.
+// How completions of different servers end.
 func TestCompletionsEnd(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
@@ -75,7 +75,7 @@ func TestCompletionsEnd(t *testing.T) {
 	}
 }
 
-// The history comes from the caller, and images go along.
+// The history comes from the caller, with images.
 func TestCompletionsRequest(t *testing.T) {
 	t.Parallel()
 	g := openai(t, "chat_completions")
@@ -90,7 +90,7 @@ func TestCompletionsRequest(t *testing.T) {
 	}
 }
 
-// Responses are better than completions, and make a chain.
+// Responses are preferred to completions, and form a chain.
 func TestResponsesChain(t *testing.T) {
 	t.Parallel()
 	g := openai(t, "chat_completions", "responses")
@@ -111,7 +111,8 @@ func TestResponsesChain(t *testing.T) {
 	}
 }
 
-// Where nothing is stored, a turn whose call broke is not started again, and is not found by a lease.
+// If the server stores nothing, a turn whose call failed is not repeated, and its handle finds
+// nothing.
 func TestFallbackIsNotRepeated(t *testing.T) {
 	t.Parallel()
 	g := openai(t, "chat_completions")
@@ -127,7 +128,7 @@ func TestFallbackIsNotRepeated(t *testing.T) {
 	}
 }
 
-// Stop ends the stream of a way that has no other stop.
+// Stop ends the stream in a mode without another way to stop.
 func TestStopOfACompletion(t *testing.T) {
 	t.Parallel()
 	g := openai(t, "chat_completions")

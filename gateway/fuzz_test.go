@@ -10,7 +10,7 @@ import (
 	"hermes-mobile/internal/sse"
 )
 
-// seed adds the recordings whose names hold one of the words.
+// seed adds the recordings whose names contain one of the words.
 func seed(f *testing.F, words ...string) {
 	f.Helper()
 	n := 0
@@ -30,8 +30,8 @@ func seed(f *testing.F, words ...string) {
 	}
 }
 
-// fuzzDecoder: a decoder takes anything without harm. It ends at most once, nothing comes after that, and what it says can
-// be stored.
+// fuzzDecoder: a decoder accepts any input without harm. It ends at most once, emits nothing after
+// that, and its events can be stored.
 func fuzzDecoder(f *testing.F, fresh func() turnDecoder) {
 	f.Fuzz(func(t *testing.T, data []byte) {
 		d := fresh()

@@ -10,7 +10,8 @@ import (
 	"strings"
 )
 
-// healthRequest asks what needs no credential and must get none (api-facts §1).
+// healthRequest builds the health request, which needs no credential and must not carry one
+// (doc/hermes/api.md §1).
 func healthRequest(ctx context.Context, base *url.URL) (*http.Request, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, strings.TrimSuffix(base.String(), "/")+"/health", nil)
 	if err != nil {
@@ -21,13 +22,13 @@ func healthRequest(ctx context.Context, base *url.URL) (*http.Request, error) {
 	return req, nil
 }
 
-// health asks an address whether a Hermes gateway is there, and of which version.
-func (l *target) health(ctx context.Context) (version string, err error) {
-	req, err := healthRequest(ctx, l.base)
+// health checks that a Hermes gateway answers at t, and returns its version.
+func (t *target) health(ctx context.Context) (version string, err error) {
+	req, err := healthRequest(ctx, t.base)
 	if err != nil {
 		return "", err
 	}
-	resp, err := l.http.Do(req)
+	resp, err := t.http.Do(req)
 	if err != nil {
 		return "", &networkError{cause: err}
 	}
@@ -35,7 +36,8 @@ func (l *target) health(ctx context.Context) (version string, err error) {
 	return readHealth(resp)
 }
 
-// readHealth reads the answer. A captive portal answers everything with a page or a redirect, so only the exact form counts.
+// readHealth checks the response. A captive portal answers every request with a page or a redirect,
+// so only the exact form counts.
 func readHealth(resp *http.Response) (version string, err error) {
 	if resp.StatusCode/100 == 3 {
 		return "", errRedirect

@@ -10,7 +10,8 @@ import (
 	"time"
 )
 
-// changeAddress adds an address to the loopback interface, or takes it off. It needs the right to.
+// changeAddress adds an address to the loopback interface or removes it. It needs the privilege to
+// do so.
 func changeAddress(t *testing.T, add bool, ip netip.Addr) error {
 	t.Helper()
 	fd, err := syscall.Socket(syscall.AF_NETLINK, syscall.SOCK_RAW|syscall.SOCK_CLOEXEC, syscall.NETLINK_ROUTE)
@@ -76,7 +77,7 @@ func TestNetlinkSeesAnAddress(t *testing.T) {
 			changeAddress(t, false, ip)
 		}
 	}()
-	// The watcher may have begun listening after the first change, so it is made until one is seen.
+	// The watcher may miss the first change, so repeat it until one is seen.
 	for {
 		select {
 		case <-seen:
@@ -117,7 +118,8 @@ func TestNetlinkMessagesThatMatter(t *testing.T) {
 	}
 }
 
-// A watcher of a client leads to another choice, and ends with the client.
+// A change that the watcher of a client reports leads to a new selection. The watcher ends with the
+// client.
 func TestWatcherOfAClient(t *testing.T) {
 	t.Parallel()
 	gw := newHermes(t, "0.22.2")

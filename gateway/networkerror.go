@@ -12,10 +12,11 @@ import (
 	"syscall"
 )
 
-// linkError is a request that failed below HTTP: the route is in doubt, not the request. Its text names no host.
+// networkError is a request that failed below HTTP: the route may be at fault, not the request. Its
+// text names no host.
 type networkError struct{ cause error }
 
-// What a route may be refused for, in words for people.
+// Reasons to reject a route or a response.
 var (
 	errUnreadable  = errors.New("gateway: malformed response")
 	errNotGateway  = errors.New("gateway: the server that answered is not a Hermes gateway; it may be the sign-in page of a network")
@@ -45,12 +46,13 @@ func (e *networkError) Error() string {
 	return ErrUnreachable.Error()
 }
 
-// Is makes it ErrUnreachable, unless it was given up here.
+// Is reports whether target is ErrUnreachable. A request that was canceled here is not.
 func (e *networkError) Is(target error) bool {
 	return target == ErrUnreachable && !errors.Is(e.cause, context.Canceled)
 }
 
-// Unwrap gives the cause as far as it names no host: the errors of net, net/url, tls and x509 do.
+// Unwrap returns the cause, unless its text contains a host, as the errors of net, net/url, tls and
+// x509 do.
 func (e *networkError) Unwrap() error {
 	var timeout interface{ Timeout() bool }
 	var errno syscall.Errno
@@ -82,7 +84,8 @@ func (e *networkError) Unwrap() error {
 	return e.cause
 }
 
-// only is the innermost wrapper of a known error that is ours, or that error: wrappers of net and net/http name the host.
+// only returns known, or the identityError that wraps it: wrappers of net and net/http name the
+// host.
 func only(err, known error) error {
 	var ours *identityError
 	if errors.As(err, &ours) {
@@ -91,7 +94,7 @@ func only(err, known error) error {
 	return known
 }
 
-// foreign reports whether an error is of a kind that prints addresses.
+// foreign reports whether an error is of a type that prints addresses.
 func foreign(err error) bool {
 	var urlErr *url.Error
 	var opErr *net.OpError
@@ -100,15 +103,16 @@ func foreign(err error) bool {
 	return errors.As(err, &urlErr) || errors.As(err, &opErr) || errors.As(err, &dnsErr) || errors.As(err, &addrErr)
 }
 
-// inDoubt reports whether an error speaks against the route rather than against the request, so the next one should choose
-// anew: nothing came, what came is no API answer, or a proxy answered in place of the gateway.
+// blamesRoute reports whether an error puts the route in doubt rather than the request, so that the
+// next request should select a route. It does if there was no response, if the response was no API
+// response, or if a proxy answered instead of the gateway.
 func blamesRoute(err error) bool {
-	var link *networkError
+	var network *networkError
 	var refused *Error
 	switch {
 	case err == nil, errors.Is(err, context.Canceled):
 		return false
-	case errors.As(err, &link), errors.Is(err, errUnreadable):
+	case errors.As(err, &network), errors.Is(err, errUnreadable):
 		return true
 	case errors.As(err, &refused):
 		switch refused.Status {

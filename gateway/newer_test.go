@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// capsWith are the recorded capabilities of 0.22 with some features set.
+// capsWith returns the recorded capabilities of 0.22 with some features set.
 func capsWith(t *testing.T, features map[string]any) *Capabilities {
 	t.Helper()
 	var all map[string]any
@@ -30,7 +30,7 @@ func capsWith(t *testing.T, features map[string]any) *Capabilities {
 	return caps
 }
 
-// kinds are the events of newer gateways among others.
+// kinds returns the events of newer gateways.
 func kinds(events []Event) (thoughts string, tasks []string) {
 	for _, e := range events {
 		switch e := e.(type) {
@@ -45,8 +45,9 @@ func kinds(events []Event) (thoughts string, tasks []string) {
 	return thoughts, tasks
 }
 
-// TestEventsOfNewerGateways: what the model thinks is told of only where the gateway advertises it, and tasks of other agents only where
-// it advertises tools, on each way that has them. The reply is the same in any case.
+// TestEventsOfNewerGateways: in each mode that has them, reasoning is emitted only if the gateway
+// advertises it, and tasks of subagents only if it advertises tools. The reply is the same in any
+// case.
 func TestEventsOfNewerGateways(t *testing.T) {
 	t.Parallel()
 	ways := map[TurnMode]func(g *fakeGateway){
@@ -110,7 +111,7 @@ data: {"type":"response.completed","response":{"id":"resp_1","status":"completed
 	}
 }
 
-// TestUnknownEvents: events that nobody knows yet change nothing, whatever their members are called and hold.
+// TestUnknownEvents: unknown events change nothing, whatever their fields.
 func TestUnknownEvents(t *testing.T) {
 	t.Parallel()
 	odd := []string{`{"event":"clarify.request","type":"clarify.request","choices":[{"id":"a","label":"A"}],"text":{"markdown":"?"},"delta":["x"],"item":"a string","response":5,"timestamp":"now","run_id":%q,"session_id":"s"}`,
@@ -150,11 +151,12 @@ func TestUnknownEvents(t *testing.T) {
 	}
 }
 
-// TestProfilesOfOneGateway: a gateway that serves several profiles has each below /p/<profile> with a key of its own. A client is of one
-// of them: its key goes nowhere else, and neither the other profile nor the main one is taken for it.
+// TestProfilesOfOneGateway: a gateway with several profiles serves each below /p/<profile> with a
+// key of its own. A client uses one of them: its key is sent nowhere else, and it accepts neither
+// the other profile nor the main one instead.
 func TestProfilesOfOneGateway(t *testing.T) {
 	t.Parallel()
-	for _, advertised := range []string{"", "/p/work"} { // paths with the part of the profile, or without
+	for _, advertised := range []string{"", "/p/work"} { // paths with the prefix of the profile, or without
 		keys := map[string]string{"": testToken, "work": "key-of-the-profile-work", "home": "key-of-the-profile-home"}
 		var all map[string]any
 		must(t, json.Unmarshal(recordedAnswers()["0.22.2"]["capabilities"].Body, &all))
@@ -204,7 +206,7 @@ func TestProfilesOfOneGateway(t *testing.T) {
 		if _, err := of("nobody", keys["work"]).Models.List(t.Context()); err == nil {
 			t.Errorf("%q: an unknown profile answers", advertised)
 		}
-		// What was kept for one is not for another.
+		// Credentials of one profile do not work for another.
 		kept := Credentials{Token: NewSecret(keys["work"])}.For(work.Profile())
 		other := work.Profile()
 		other.Remote = remote.URL + "/p/home"

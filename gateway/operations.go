@@ -2,18 +2,19 @@ package gateway
 
 import "maps"
 
-// operation is what this package knows of one of the operations of GET /v1/capabilities.
+// operation is what this package knows about one operation of GET /v1/capabilities.
 type operation struct {
 	method string
-	path   string // as the measured versions have it, for people who read the table; what is called is the advertised one
-	// feature is the feature that belongs to it, if any: where a gateway says that it is off, the operation is not called, whatever
-	// its endpoints say.
+	path   string // as in the measured versions, for readers of this table; the client calls the advertised path
+	// feature is the feature that the operation belongs to, if any. If the gateway lists it as off,
+	// the client does not call the operation, whatever the endpoints say.
 	feature string
 }
 
-// operations are all that is ever called of a gateway besides probes. An operation is called where the gateway advertises it
-// with this method, at the advertised path and no other. A test holds the calls of this package against this table, and
-// doc/gateway.md shows it with what each version advertises.
+// operations are all operations that the client calls, besides its probes. It calls an operation
+// only if the gateway advertises it with this method, and only at the advertised path. A test
+// compares the calls of this package with this table. doc/gateway.md shows it together with what
+// each version advertises.
 var operations = map[string]operation{
 	"models":             {"GET", "/v1/models", ""},
 	"model_options":      {"GET", "/api/model/options", "model_options"},
@@ -25,7 +26,7 @@ var operations = map[string]operation{
 	"session_update":     {"PATCH", "/api/sessions/{session_id}", "session_resources"},
 	"session_delete":     {"DELETE", "/api/sessions/{session_id}", "session_resources"},
 	"session_messages":   {"GET", "/api/sessions/{session_id}/messages", "session_resources"},
-	"session_search":     {"GET", "", ""}, // of no measured version
+	"session_search":     {"GET", "", ""}, // in no measured version
 	"session_fork":       {"POST", "/api/sessions/{session_id}/fork", "session_fork"},
 	"session_model_lock": {"POST", "/api/sessions/{session_id}/model", "session_model_lock"},
 
@@ -49,11 +50,12 @@ var operations = map[string]operation{
 	"job_run":    {"POST", "/api/jobs/{job_id}/run", ""},
 }
 
-// jobOperations are those of scheduled jobs.
+// jobOperations are the operations of scheduled jobs.
 var jobOperations = []string{"jobs", "job_create", "job", "job_update", "job_delete", "job_pause", "job_resume", "job_run"}
 
-// JobEndpoints are the operations of scheduled jobs, at the paths where the measured versions have them without advertising
-// them (api-facts §2, §9). They are called with [Profile].Jobs only, or where a gateway advertises them.
+// JobEndpoints returns the operations of scheduled jobs with their paths. The measured versions of
+// Hermes have them without advertising them (doc/hermes/api.md §2, §9), so the client calls them
+// only with [JobsOn] or if a gateway does advertise them. The result is a new map.
 func JobEndpoints() map[string]Endpoint {
 	all := make(map[string]Endpoint, len(jobOperations))
 	for _, name := range jobOperations {
@@ -62,7 +64,8 @@ func JobEndpoints() map[string]Endpoint {
 	return all
 }
 
-// withJobs returns capabilities that have the endpoints of jobs, too, where none are advertised.
+// withJobs returns the capabilities with the job endpoints added, unless the gateway advertises
+// them.
 func (c *Capabilities) withJobs() *Capabilities {
 	if c.Offers("jobs") {
 		return c
@@ -73,5 +76,5 @@ func (c *Capabilities) withJobs() *Capabilities {
 	return &next
 }
 
-// OffersJobs reports whether the gateway itself advertises scheduled jobs.
+// AdvertisesJobs reports whether the gateway itself advertises scheduled jobs.
 func (c *Capabilities) AdvertisesJobs() bool { return c.Offers("jobs") && !c.jobsAllowed }

@@ -14,11 +14,12 @@ import (
 	"testing"
 )
 
-// unproven are the paths that are asked before there are capabilities: they find out what answers, and whether it lets us in.
+// unproven are the paths that the client asks before it knows the capabilities.
 var unproven = []string{"/health", "/v1/capabilities", "/v1/models", "/api/auth/providers", "/auth/password-login", "/auth/logout"}
 
-// TestEveryCallIsInTheTable: what this package calls is an operation of the table or one of the few paths that come before
-// capabilities. A path or an operation that is written anywhere else in its sources fails here.
+// TestEveryCallIsInTheTable: everything that this package calls is an operation of the table or one
+// of the few paths before the capabilities. A path or an operation anywhere else in the sources
+// fails the test.
 func TestEveryCallIsInTheTable(t *testing.T) {
 	files, err := os.ReadDir(".")
 	if err != nil {
@@ -53,7 +54,7 @@ func TestEveryCallIsInTheTable(t *testing.T) {
 				return true
 			}
 			_, before := used[text]
-			if !before && name != "models.go" { // which has what servers without capabilities are taken to offer
+			if !before && name != "models.go" { // the assumed capabilities of servers that send none
 				t.Errorf("%s has the path %s: an operation belongs into the table of operations.go", name, text)
 			}
 			if before {
@@ -74,7 +75,8 @@ func TestEveryCallIsInTheTable(t *testing.T) {
 	}
 }
 
-// TestTableOfOperations: the table of doc/gateway.md is what the recorded versions advertise, and each path of it is theirs.
+// TestTableOfOperations: the table in doc/gateway.md matches what the recorded versions advertise,
+// with their paths.
 func TestTableOfOperations(t *testing.T) {
 	var table strings.Builder
 	fmt.Fprintf(&table, "| operation | route | feature | %s |\n|---|---|---|---|---|\n", strings.Join(versions, " | "))
@@ -130,7 +132,8 @@ func TestTableOfOperations(t *testing.T) {
 	}
 }
 
-// TestAdvertisedOtherwise: an operation with another method than is known, or whose feature is said to be off, is not called.
+// TestAdvertisedOtherwise: the client does not call an operation with an unexpected method, or
+// whose feature is off.
 func TestAdvertisedOtherwise(t *testing.T) {
 	for _, name := range slices.Sorted(maps.Keys(operations)) {
 		op := operations[name]

@@ -48,7 +48,8 @@ func TestProfileMigration(t *testing.T) {
 			t.Errorf("%s: %#v, %v\nwant %#v", tc.name, got, err, tc.want)
 			continue
 		}
-		// It is migrated once: what is written is current, keeps the mark, and has no secret.
+		// A profile is migrated once: what is written has the current form, the mark, and no
+		// secret.
 		data, err := json.Marshal(got)
 		if err != nil || strings.Contains(string(data), "secret") {
 			t.Errorf("%s: written as %s, %v", tc.name, data, err)
@@ -97,7 +98,7 @@ func TestProfileRefusals(t *testing.T) {
 			t.Errorf("%s: the error quotes the value: %v", in, err)
 		}
 	}
-	// Every problem is named, not the first only.
+	// Validate names every problem, not only the first.
 	err := Profile{Auth: "x", Local: "gopher://h", LocalKey: "z"}.Validate()
 	for _, field := range []string{"remote", "auth", "local", "local_key"} {
 		if !strings.Contains(fmt.Sprint(err), field+" ") {

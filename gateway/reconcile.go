@@ -8,24 +8,24 @@ import (
 	"time"
 )
 
-// runRecord is GET /v1/runs/{id} (api-facts §5).
+// runRecord is the response of GET /v1/runs/{id} (doc/hermes/api.md §5).
 type runRecord struct {
 	turnFrame
 	Approval *turnFrame `json:"approval"`
 }
 
-// over reports whether the run came to its end.
+// over reports whether the run has ended.
 func (r runRecord) over() bool {
 	_, over := runStates["run."+r.Status]
 	return over
 }
 
-// runs reports whether the run is on its way. A state that this package does not know is neither.
+// runs reports whether the run is in progress. An unknown status is neither over nor in progress.
 func (r runRecord) runs() bool {
 	return slices.Contains([]string{"queued", "started", "running", "waiting_for_approval", "stopping"}, r.Status)
 }
 
-// runStatus asks for the state of a run.
+// runStatus asks for the status of a run.
 func (c *Client) runStatus(ctx context.Context, id string) (runRecord, error) {
 	var r runRecord
 	cn, err := c.connected(ctx)
@@ -43,20 +43,20 @@ func (c *Client) runStatus(ctx context.Context, id string) (runRecord, error) {
 	return r, err
 }
 
-// settlement is the search for the outcome of a turn whose stream is gone.
+// reconciliation is the search for the outcome of a turn whose stream is gone.
 type reconciliation struct {
 	began      time.Time
-	progressed time.Time // when something was last seen to happen
+	progressed time.Time // when something last changed
 	rows       int
 	polls      int
-	reported   bool // the reader knows that a question waits
+	reported   bool // the reader was told that the run waits for an approval
 }
 
 func newReconciliation() *reconciliation {
 	return &reconciliation{began: time.Now(), progressed: time.Now()}
 }
 
-// settle begins the search.
+// startReconcile starts the search.
 func (t *Turn) startReconcile() {
 	if t.reconciling == nil {
 		t.reconciling = newReconciliation()
@@ -64,7 +64,7 @@ func (t *Turn) startReconcile() {
 	}
 }
 
-// look looks once, and waits before it does so again.
+// poll searches once. It waits first if it is not the first time.
 func (t *Turn) poll(ctx context.Context) error {
 	s := t.reconciling
 	if s.polls > 0 {
@@ -85,9 +85,12 @@ func (t *Turn) poll(ctx context.Context) error {
 	return nil
 }
 
-// Reconcile asks the gateway what became of the turn, and waits while it runs: the state of the run, and the rows that the
-// session has of it. An outcome that was [Unknown] may be known later. ctx bounds the wait; the errors are those of Events,
-// which may not be read meanwhile.
+// Reconcile asks the gateway for the outcome of the turn: the status of its run, and the rows that
+// its session stored. It waits while the turn runs. It can find the outcome of a turn that ended as
+// [Unknown].
+//
+// The errors are those of [Turn.Events], which must not be read at the same time. ctx limits the
+// wait.
 func (t *Turn) Reconcile(ctx context.Context) (Outcome, error) {
 	select {
 	case <-t.reader:
@@ -111,13 +114,13 @@ func (t *Turn) Reconcile(ctx context.Context) (Outcome, error) {
 	}
 }
 
-// lookup asks once. found is false while the turn may still move.
+// lookup searches once. found is false while the turn may still change.
 func (t *Turn) lookup(ctx context.Context, s *reconciliation, emit func(Event)) (o Outcome, found bool, err error) {
-	lease := t.Handle()
-	patience := lease.OutcomeTimeout
+	handle := t.Handle()
+	timeout := handle.OutcomeTimeout
 	var record *runRecord
-	if lease.RunID != "" && (lease.Mode == ModeRun || lease.Mode == ModeSession && t.traits.newer) {
-		r, err := t.client.runStatus(ctx, lease.RunID)
+	if handle.RunID != "" && (handle.Mode == ModeRun || handle.Mode == ModeSession && t.traits.newer) {
+		r, err := t.client.runStatus(ctx, handle.RunID)
 		var refused *Error
 		switch {
 		case err == nil && r.runs():
@@ -127,16 +130,17 @@ func (t *Turn) lookup(ctx context.Context, s *reconciliation, emit func(Event)) 
 		case err == nil && r.over():
 			record = &r
 		case errors.As(err, &refused) && refused.Status == http.StatusNotFound:
-			// The gateway was started anew, or the record is too old. A gateway that was asked to end goes on for about 20 s
-			// and may yet store the answer (api-facts §4.6), so the session is looked at for longer than that.
-			patience /= 4
+			// The gateway was restarted, or deleted the record. A gateway that shuts down works on
+			// for about 20 seconds and may still store the reply (doc/hermes/api.md §4.6), so the
+			// search in the session lasts longer than that.
+			timeout /= 4
 		case err == nil, errors.Is(err, ErrUnavailable):
-			// The state is of no use here: the session may know.
+			// The status does not help: the session may.
 		default:
 			return o, false, err
 		}
 	}
-	session := lease.SessionID
+	session := handle.SessionID
 	if record != nil && record.SessionID != "" {
 		session = record.SessionID
 	}
@@ -156,9 +160,9 @@ func (t *Turn) lookup(ctx context.Context, s *reconciliation, emit func(Event)) 
 	}
 	quiet := time.Since(s.progressed)
 	switch {
-	case !readable, known && quiet >= patience, !known && quiet >= lease.OutcomeTimeout/4:
+	case !readable, known && quiet >= timeout, !known && quiet >= handle.OutcomeTimeout/4:
 		o = t.streamedOutcome()
-		if t.unconfirmed && !known && readable && lease.After >= 0 {
+		if t.unconfirmed && !known && readable && handle.After >= 0 {
 			o = Outcome{State: Absent, Err: ErrStreamBroken}
 		}
 		if parts := replyTexts(rows); len(parts) > 0 {
@@ -170,7 +174,7 @@ func (t *Turn) lookup(ctx context.Context, s *reconciliation, emit func(Event)) 
 	return o, false, nil
 }
 
-// waiting tells the reader of a question that he may not have seen.
+// waiting reports an approval request that the reader may not have seen.
 func (t *Turn) waiting(r runRecord, s *reconciliation, emit func(Event)) {
 	if r.Status != "waiting_for_approval" {
 		return
@@ -187,7 +191,8 @@ func (t *Turn) waiting(r runRecord, s *reconciliation, emit func(Event)) {
 	}
 }
 
-// rows returns what the session has of this turn; known is whether its message is there at all.
+// rows returns what the session stored of this turn. known is whether the message of the turn is
+// there, readable whether the session can be read.
 func (t *Turn) rows(ctx context.Context, session string) (rows []storedRow, known, readable bool, err error) {
 	if session == "" || !t.isStored() {
 		return nil, false, false, nil
@@ -205,21 +210,22 @@ func (t *Turn) rows(ctx context.Context, session string) (rows []storedRow, know
 	if err != nil {
 		return nil, false, false, err
 	}
-	lease := t.Handle()
-	rows, known = turnRows(stored.Rows, lease)
+	handle := t.Handle()
+	rows, known = turnRows(stored.Rows, handle)
 	return rows, known, true, nil
 }
 
-// turnRows cuts the rows of one turn out of a transcript: those between its message and the next one. A message with images
-// is stored with words of the gateway in their place (api-facts §4.8), so there it is the first one after the lease.
-func turnRows(all []storedRow, lease TurnHandle) (rows []storedRow, known bool) {
+// turnRows returns the rows of one turn in a transcript: those between its message and the next
+// one. The gateway replaces the images of a message with words (doc/hermes/api.md §4.8), so a
+// message with images is the first one after the handle was made.
+func turnRows(all []storedRow, handle TurnHandle) (rows []storedRow, known bool) {
 	first := -1
 	for i, row := range all {
-		late := lease.After < 0 || row.number() > lease.After
-		if row.Role == "user" && late && (lease.Images > 0 || digest(row.text()) == lease.Digest) {
+		late := handle.After < 0 || row.number() > handle.After
+		if row.Role == "user" && late && (handle.Images > 0 || digest(row.text()) == handle.Digest) {
 			first = i
-			if lease.After >= 0 {
-				break // else the newest that reads so
+			if handle.After >= 0 {
+				break // otherwise the newest one with this text counts
 			}
 		}
 	}
@@ -233,7 +239,7 @@ func turnRows(all []storedRow, lease TurnHandle) (rows []storedRow, known bool) 
 	return rows, true
 }
 
-// spoken is the text of rows.
+// replyTexts returns the texts of the rows that belong to the reply.
 func replyTexts(rows []storedRow) []string {
 	var texts []string
 	for _, row := range rows {
@@ -244,7 +250,7 @@ func replyTexts(rows []storedRow) []string {
 	return texts
 }
 
-// recorded is the outcome of a run that is over.
+// outcomeFromRun returns the outcome of a run that is over.
 func (t *Turn) outcomeFromRun(r *runRecord, session string, rows []storedRow) Outcome {
 	o := r.outcome(runStates["run."+r.Status])
 	o.SessionID = session
@@ -252,7 +258,7 @@ func (t *Turn) outcomeFromRun(r *runRecord, session string, rows []storedRow) Ou
 		o.Segments = t.streamedOutcome().Segments
 	}
 	if out := r.Output; out != "" && o.State == Completed {
-		// The end of the reply is in the record; what stood before it is not.
+		// The record holds only the end of the reply, not the text before it.
 		switch n := len(o.Segments); {
 		case n == 0, len(rows) == 0:
 			o.Segments = []string{out}
@@ -263,7 +269,8 @@ func (t *Turn) outcomeFromRun(r *runRecord, session string, rows []storedRow) Ou
 	return o
 }
 
-// judge says how a turn ended by its rows alone; found is false where they do not tell (api-facts §4.5, §4.6).
+// outcomeFromRows tells from its rows how a turn ended. found is false if they do not tell
+// (doc/hermes/api.md §4.5, §4.6).
 func (t *Turn) outcomeFromRows(rows []storedRow) (o Outcome, found bool) {
 	if len(rows) == 0 {
 		return o, false
@@ -288,7 +295,7 @@ func (t *Turn) outcomeFromRows(rows []storedRow) (o Outcome, found bool) {
 	return o, true
 }
 
-// seen is the outcome by what the stream gave, where nobody knows better.
+// streamedOutcome returns the outcome according to the stream, for when nothing else is known.
 func (t *Turn) streamedOutcome() Outcome {
 	t.mu.Lock()
 	ended := t.ended
@@ -300,7 +307,7 @@ func (t *Turn) streamedOutcome() Outcome {
 	return o
 }
 
-// mend puts the text of an outcome right where events were missed.
+// repairText replaces the text of an outcome with the stored one after events were missed.
 func (t *Turn) repairText(ctx context.Context, o *Outcome) {
 	if rows, known, _, err := t.rows(ctx, o.SessionID); err == nil && known {
 		if parts := replyTexts(rows); len(parts) > 0 {

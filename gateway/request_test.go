@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// The best way that is offered and that the request fits.
-func TestWayIsChosen(t *testing.T) {
+// The best mode that is offered and that fits the request.
+func TestModeIsChosen(t *testing.T) {
 	t.Parallel()
 	whole, err := parseCapabilities(recordedStream(t, "0.22.2", "capabilities.json"))
 	must(t, err)
@@ -57,7 +57,7 @@ func TestWayIsChosen(t *testing.T) {
 	}
 }
 
-// What a gateway would refuse, or cut without a word, is not sent.
+// The client does not send what a gateway would refuse or silently cut.
 func TestRequestIsChecked(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t, "0.22.2")
@@ -86,7 +86,7 @@ func TestRequestIsChecked(t *testing.T) {
 	}
 }
 
-// A refusal is the caller's, whole, and nothing is repeated.
+// A refusal reaches the caller whole, and nothing is repeated.
 func TestStartIsRefused(t *testing.T) {
 	t.Parallel()
 	for _, status := range []int{400, 401, 409, 413, 429, 500, 503} {
@@ -114,28 +114,28 @@ func TestStartIsRefused(t *testing.T) {
 			}
 		}
 	}
-	// A session that does not exist is said before anything is sent.
+	// A missing session is reported before anything is sent.
 	g := newGateway(t, "0.22.2")
 	if _, err := g.client.StartTurn(t.Context(), TurnRequest{SessionID: "s", Text: "x", Mode: ModeSession}); err == nil || len(g.requests("POST /api/sessions/s/chat/stream")) != 0 {
 		t.Errorf("an unknown session: %v", err)
 	}
 }
 
-// A lease survives the program, says no host, and is the same to the byte.
-func TestLease(t *testing.T) {
+// A handle survives the program, names no host in its text, and is identical after a round trip.
+func TestTurnHandle(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t, "0.22.2")
 	g.on("GET /api/sessions/a%2Fb/messages", answer(200, rows("a/b", row(3, "user", "x", ""))))
 	g.on("POST /api/sessions/a%2Fb/chat/stream", stream(""))
-	lease := start(t, g, TurnRequest{SessionID: "a/b", Text: "secret words", Mode: ModeSession}).Handle()
-	data, err := json.Marshal(lease)
+	handle := start(t, g, TurnRequest{SessionID: "a/b", Text: "secret words", Mode: ModeSession}).Handle()
+	data, err := json.Marshal(handle)
 	must(t, err)
 	var again TurnHandle
 	must(t, json.Unmarshal(data, &again))
-	if again != lease || lease.Endpoint != "/api/sessions/a%2Fb/chat/stream" || lease.Method != "POST" || lease.URL != g.URL {
+	if again != handle || handle.Endpoint != "/api/sessions/a%2Fb/chat/stream" || handle.Method != "POST" || handle.URL != g.URL {
 		t.Errorf("%s became %#v", data, again)
 	}
-	for _, text := range []string{lease.String(), fmt.Sprintf("%v %+v %#v %s", lease, lease, lease, lease)} {
+	for _, text := range []string{handle.String(), fmt.Sprintf("%v %+v %#v %s", handle, handle, handle, handle)} {
 		if strings.Contains(text, "127.0.0.1") || strings.Contains(text, "test-key") {
 			t.Errorf("it says %s", text)
 		}
@@ -149,13 +149,14 @@ func TestLease(t *testing.T) {
 		}
 	}
 	for _, bad := range []string{"x", "-1", "1.x", "1.-2", "1.99999999999"} {
-		if _, err := g.client.ResumeTurn(t.Context(), lease, bad); err == nil {
+		if _, err := g.client.ResumeTurn(t.Context(), handle, bad); err == nil {
 			t.Errorf("position %q is taken", bad)
 		}
 	}
 }
 
-// The history that 0.19 needs: text only, the newest that fits, beginning with a person.
+// The history that 0.19 needs: text only, the newest messages that fit, starting with one of the
+// user.
 func TestHistory(t *testing.T) {
 	t.Parallel()
 	var stored transcript

@@ -6,17 +6,22 @@ import (
 	"net/http"
 )
 
-// ResumeTurn comes back to a turn, after a restart of the program or on another device. position is Meta.Position of the last
-// event that was handled, or empty: a gateway that replays (0.22) goes on after it, and begins anew without one. Others
-// cannot: the outcome is waited for and comes as [Ended]. So it is with the other ways than [WayRun]. The route may be
-// another than that of the lease, for it leads to the same gateway.
+// ResumeTurn continues a turn after a restart of the program, or on another device. handle is the
+// last one that [TurnRequest.OnHandle] got. position is Meta.Position of the last event that was
+// processed, or empty. The turn may use another route than before.
 //
-// An approval that was told of before is answered by its id all the same. Where the events cannot be had, 0.22 tells of an
-// open one again under the same id; of 0.19 comes a [Status] of StatusWaiting, and an answer without RequestID goes to the
-// oldest. A lease without RunID is of a turn whose start was not confirmed:
-// its Ended tells what the gateway stored of it, with [Absent] for nothing.
-func (c *Client) ResumeTurn(ctx context.Context, lease TurnHandle, position string) (*Turn, error) {
-	if lease.Mode.operation() == "" || lease.IdleTimeout <= 0 || lease.OutcomeTimeout <= 0 {
+// A run on a gateway that replays events (0.22) continues after position, or from its first event
+// without one. In all other cases ResumeTurn waits for the outcome and emits it as [Ended]. If the
+// start of the turn was not confirmed (a handle without RunID), Ended says what the gateway stored
+// of it: [Absent] means nothing.
+//
+// Approvals keep their IDs. If the events are not available, 0.22 repeats an open request under the
+// same ID. On 0.19 the turn emits a [Status] of kind [StatusWaiting] instead, and an answer without
+// RequestID goes to the oldest request.
+//
+// The errors are those of [Client.StartTurn], and one for a malformed handle or position.
+func (c *Client) ResumeTurn(ctx context.Context, handle TurnHandle, position string) (*Turn, error) {
+	if handle.Mode.operation() == "" || handle.IdleTimeout <= 0 || handle.OutcomeTimeout <= 0 {
 		return nil, errors.New("gateway: malformed turn handle: its mode or timeouts are missing")
 	}
 	at, err := parsePosition(position)
@@ -27,25 +32,25 @@ func (c *Client) ResumeTurn(ctx context.Context, lease TurnHandle, position stri
 	if err != nil {
 		return nil, err
 	}
-	place, err := c.acquireSlot(ctx, cn, lease.Mode, lease.SessionID)
+	slot, err := c.acquireSlot(ctx, cn, handle.Mode, handle.SessionID)
 	if err != nil {
 		return nil, err
 	}
-	t := newTurn(c, cn, lease.bind(cn), nil)
-	t.slot = place
-	if lease.Mode != ModeRun || lease.RunID == "" || !t.traits.newer {
-		t.decoder = &runDecoder{sessionID: lease.SessionID, runID: lease.RunID}
-		t.unconfirmed = lease.RunID == ""
+	t := newTurn(c, cn, handle.bind(cn), nil)
+	t.slot = slot
+	if handle.Mode != ModeRun || handle.RunID == "" || !t.traits.newer {
+		t.decoder = &runDecoder{sessionID: handle.SessionID, runID: handle.RunID}
+		t.unconfirmed = handle.RunID == ""
 		t.startReconcile()
 		return t, nil
 	}
-	d := &runDecoder{sessionID: lease.SessionID, runID: lease.RunID}
+	d := &runDecoder{sessionID: handle.SessionID, runID: handle.RunID}
 	d.text.current, d.text.has, d.text.tool = at.segment, at.has, at.tool
 	t.decoder, t.position, t.gap = d, at, at.seq >= 0
 	return t, nil
 }
 
-// goOn opens the events of a run, or looks up what became of the turn.
+// advance opens the events of a run, or looks up the outcome.
 func (t *Turn) advance(ctx context.Context) error {
 	if t.reconciling != nil {
 		return t.poll(ctx)
@@ -55,7 +60,7 @@ func (t *Turn) advance(ctx context.Context) error {
 			return err
 		}
 	}
-	if t.tries > 2 { // streams that give nothing: is the run over?
+	if t.tries > 2 { // streams without events: has the run ended?
 		status, err := t.client.runStatus(ctx, t.Handle().RunID)
 		if err == nil && status.over() {
 			t.startReconcile()
@@ -66,15 +71,15 @@ func (t *Turn) advance(ctx context.Context) error {
 	if err != nil {
 		return t.delay(err)
 	}
-	lease := t.Handle().bind(cn)
-	t.setHandle(lease)
+	handle := t.Handle().bind(cn)
+	t.setHandle(handle)
 	if t.opened && !t.traits.newer {
 		t.startReconcile() // a second reader would take every other event from the first
 		return nil
 	}
 	t.opened = true
-	stream, _, err := openStream(ctx, cn, lease.IdleTimeout, func(ctx context.Context) (*http.Request, error) {
-		req, err := cn.request(ctx, "run_events", []string{"run_id", lease.RunID}, nil, nil)
+	stream, _, err := openStream(ctx, cn, handle.IdleTimeout, func(ctx context.Context) (*http.Request, error) {
+		req, err := cn.request(ctx, "run_events", []string{"run_id", handle.RunID}, nil, nil)
 		if err == nil && t.position.seq >= 0 {
 			req.Header.Set("Last-Event-ID", t.position.number())
 		}
@@ -91,7 +96,7 @@ func (t *Turn) advance(ctx context.Context) error {
 	}
 	if err == nil {
 		t.setStream(stream, cn)
-		t.postDue(ctx, nil) // answers that did not get through before
+		t.postDue(ctx, nil) // answers that could not be sent before
 		return nil
 	}
 	t.client.reportNetworkError(ctx, cn, err)
@@ -103,7 +108,7 @@ func (t *Turn) advance(ctx context.Context) error {
 	return t.delay(err)
 }
 
-// delay counts a failure that passes; another is the reader's.
+// delay counts a temporary failure. It returns every other error to the reader.
 func (t *Turn) delay(err error) error {
 	if !isTemporary(err) {
 		return err
@@ -112,8 +117,9 @@ func (t *Turn) delay(err error) error {
 	return nil
 }
 
-// passing reports whether an error says nothing of the turn and may be gone soon: no route, a broken link, a gateway that
-// is full, starts or stops. A refused credential and another gateway do not pass.
+// isTemporary reports whether an error may soon be gone and says nothing about the turn: no route,
+// a network error, a gateway that is full, starting or stopping. A refused credential and another
+// gateway are not temporary.
 func isTemporary(err error) bool {
 	var refused *Error
 	switch {

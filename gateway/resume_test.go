@@ -4,7 +4,7 @@ import (
 	"testing"
 )
 
-// A gateway that leaves events out without a word is noticed by their numbers.
+// Missing events are detected by their numbers.
 func TestMissedEvents(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t, "0.22.2")
@@ -17,7 +17,7 @@ func TestMissedEvents(t *testing.T) {
 	}
 }
 
-// A state that a later version invents is not waited for: the session tells.
+// The client does not wait for a status that it does not know: the session tells the outcome.
 func TestUnknownStateOfARun(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t, "0.19.0")
@@ -30,7 +30,7 @@ func TestUnknownStateOfARun(t *testing.T) {
 	}
 }
 
-// A place in the stream is read as it was written, and what is none is refused.
+// A position is parsed as it was written, and anything else is rejected.
 func TestPosition(t *testing.T) {
 	t.Parallel()
 	for _, p := range []position{{seq: 0}, {seq: 12, segment: 3, has: true}, {seq: 7, segment: 1, has: true, tool: true}, {seq: 7, tool: true}} {

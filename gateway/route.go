@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// RouteKind tells which of the two addresses of a profile a route uses.
+// RouteKind names the address of a profile that a route uses.
 type RouteKind string
 
 // The kinds of routes.
@@ -17,19 +17,19 @@ const (
 	Remote RouteKind = "remote"
 )
 
-// Route is the way a client uses now.
+// Route describes the address that a client uses.
 type Route struct {
 	Kind       RouteKind `json:"kind"`
-	LocalErr   error     `json:"-"`
+	LocalErr   error     `json:"-"` // why the Local address cannot be used; nil if it is used, or there is none
 	Since      time.Time `json:"since"`
-	Reason     string    `json:"reason"`     // why this one, in a plain sentence without any host
-	Generation uint64    `json:"generation"` // grows with each choice, so a later choice is never taken for an earlier one
+	Reason     string    `json:"reason"`     // why the client selected it, a sentence without any host
+	Generation uint64    `json:"generation"` // grows with each selection, and orders them
 }
 
-// NoRouteError says of each address why it cannot be used. It is [ErrNoRoute], and [ErrSignIn] or [ErrIdentity] where that
-// is the cause at one of them. Its text names no host.
+// NoRouteError says for each address why it cannot be used. It is [ErrNoRoute], and also
+// [ErrSignIn] or [ErrIdentity] if that is the reason. Its text names no host.
 type NoRouteError struct {
-	Local  error // nil: there is no such address, or it was not tried for want of a credential
+	Local  error // nil if the profile has none, or if it was not tried because there is no credential
 	Remote error
 }
 
@@ -40,7 +40,7 @@ func (e *NoRouteError) Error() string {
 	return ErrNoRoute.Error() + ": local address: " + withoutPrefix(e.Local) + "; remote address: " + withoutPrefix(e.Remote)
 }
 
-// Unwrap gives the causes.
+// Unwrap returns ErrNoRoute and the reasons.
 func (e *NoRouteError) Unwrap() []error {
 	causes := []error{ErrNoRoute}
 	for _, err := range []error{e.Local, e.Remote} {
@@ -51,7 +51,7 @@ func (e *NoRouteError) Unwrap() []error {
 	return causes
 }
 
-// Route returns the route of the newest choice; ok is false where there is none in use.
+// Route returns the route in use. ok is false if there is none.
 func (c *Client) Route() (route Route, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -61,8 +61,8 @@ func (c *Client) Route() (route Route, ok bool) {
 	return c.current.route, true
 }
 
-// Watch yields the route in use, if there is one, and then each newly chosen one, until ctx ends or the client is closed.
-// Who is slow gets the newest only.
+// WatchRoute yields the route in use, if any, and then each newly selected one, until ctx ends or
+// the client closes. A slow caller skips routes and gets the newest.
 func (c *Client) WatchRoute(ctx context.Context) iter.Seq[Route] {
 	return func(yield func(Route) bool) {
 		var last uint64
@@ -88,15 +88,15 @@ func (c *Client) WatchRoute(ctx context.Context) iter.Seq[Route] {
 	}
 }
 
-// choice is one choosing of a route, shared by all who wait for it.
+// routeSelection is one selection of a route, shared by all requests that wait for it.
 type routeSelection struct {
 	done chan struct{}
 	cn   *conn
 	err  error
 }
 
-// choose finds a route and makes it the current one. Where the network changed meanwhile what was found is worth nothing,
-// so it looks again, a few times.
+// selectRoute finds a route and makes it the current one. If the network changes meanwhile, the
+// result is worthless and it tries again, at most three times.
 func (c *Client) selectRoute(ch *routeSelection) {
 	for range 3 {
 		c.mu.Lock()
@@ -122,7 +122,7 @@ func (c *Client) selectRoute(ch *routeSelection) {
 	if ch.cn == nil {
 		level := slog.LevelInfo
 		if problem := ch.err.Error(); problem == c.lastProblem {
-			level = slog.LevelDebug // it was said
+			level = slog.LevelDebug // already logged
 		} else {
 			c.lastProblem = problem
 		}
@@ -131,14 +131,14 @@ func (c *Client) selectRoute(ch *routeSelection) {
 	}
 	c.lastProblem = ""
 	c.generation++
-	ch.cn.route.Generation = c.generation // before anybody else has it
+	ch.cn.route.Generation = c.generation // set before another goroutine sees it
 	close(c.changed)
 	c.changed = make(chan struct{})
 	route := ch.cn.route
 	c.options.Log.Info("route selected", "route", route.Kind, "generation", route.Generation, "reason", c.reason, "because", route.Reason)
 }
 
-// find tries the Local address, and then Remote at once.
+// findRoute tries the Local address, then immediately the Remote one.
 func (c *Client) findRoute() (*conn, error) {
 	reason := "the profile has one address"
 	var localErr error
@@ -171,7 +171,7 @@ func (c *Client) findRoute() (*conn, error) {
 	return nil, &NoRouteError{Local: localErr, Remote: err}
 }
 
-// plain is an error without what a gateway said, which might be anything.
+// plainText returns the text of an error without the gateway's own words, which could be anything.
 func plainText(err error) string {
 	var refused *Error
 	if !errors.As(err, &refused) {

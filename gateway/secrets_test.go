@@ -16,7 +16,7 @@ import (
 	"testing"
 )
 
-// What must never be shown: the secrets and hosts of these tests.
+// What must never be printed: the secrets and hosts of these tests.
 var forbidden = []string{testToken, testPassword, "at-secret", "rt-secret", "gateway.test", "127.0.0.1"}
 
 func scan(t *testing.T, where, shown string) {
@@ -28,12 +28,12 @@ func scan(t *testing.T, where, shown string) {
 	}
 }
 
-// show prints a value in every way that Go has.
+// show prints a value in every way that Go offers.
 func show(value any) string {
 	var out bytes.Buffer
 	for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x", "%d"} {
 		fmt.Fprintf(&out, verb+"\n", value)
-		if _, profile := value.(Profile); !profile { // whose addresses are no secret to who holds it
+		if _, profile := value.(Profile); !profile { // whoever holds a profile may see its addresses
 			fmt.Fprintf(&out, verb+"\n", struct{ a any }{value})
 		}
 	}
@@ -45,7 +45,7 @@ func show(value any) string {
 	return out.String()
 }
 
-// byName lets a client find a host by the name gateway.test.
+// byName lets a client reach a host by the name gateway.test.
 func byName(h *host) func(*Credentials, *Options) {
 	return func(_ *Credentials, o *Options) {
 		o.Dial = func(ctx context.Context, network, address string) (net.Conn, error) {
@@ -63,7 +63,7 @@ func TestNothingSecretIsShown(t *testing.T) {
 	var shown []any
 	keep := func(values ...any) { shown = append(shown, values...) }
 
-	// A gateway that quotes what it was sent in everything it says.
+	// A gateway that quotes the request in everything it sends.
 	gw := newHermes(t, "0.22.2")
 	gw.caps["model"] = "model of gateway.test " + testToken
 	quote := func(status int) http.HandlerFunc {
@@ -95,7 +95,7 @@ func TestNothingSecretIsShown(t *testing.T) {
 	route, _ := c.Route()
 	keep(route)
 
-	// Addresses that fail in every way.
+	// Addresses that fail in different ways.
 	for name, h := range map[string]*host{
 		"certificate": serve(t, gw, selfSigned), "plain": serve(t, gw, overPlain), "portal": serve(t, http.NotFoundHandler()),
 		"cut": serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { panic(http.ErrAbortHandler) })),
@@ -136,7 +136,7 @@ func TestNothingSecretIsShown(t *testing.T) {
 		bad.Close()
 	}
 
-	// A login, and one that is quoted.
+	// A login, and a login that is quoted.
 	d := newDashboard(t)
 	var creds Credentials
 	front := serve(t, d)
@@ -159,9 +159,9 @@ func TestNothingSecretIsShown(t *testing.T) {
 
 	c.Close()
 	signedIn.Close()
-	for i, value := range shown { // when nothing runs any more: with a wrong verb fmt looks into a client without its lock
+	for i, value := range shown { // at the end, when nothing runs: with a wrong verb fmt reads a client without its lock
 		shownAs := show(value)
-		if _, profile := value.(Profile); profile { // its stored form is for its addresses
+		if _, profile := value.(Profile); profile { // its stored form contains its addresses
 			shownAs = strings.ReplaceAll(shownAs, `"remote":"https://gateway.test"`, "")
 			shownAs = strings.ReplaceAll(shownAs, `model of gateway.test `+testToken, "")
 		}
@@ -182,7 +182,7 @@ func TestNothingSecretIsShown(t *testing.T) {
 
 func second[T any](_ T, err error) error { return err }
 
-// Diagnostics tell a person what they need, from a client that has seen trouble.
+// Diagnostics tell a user what they need, from a client that has had failures.
 func TestDiagnostics(t *testing.T) {
 	t.Parallel()
 	gw := newHermes(t, "0.22.2")
@@ -204,7 +204,7 @@ func TestDiagnostics(t *testing.T) {
 	}
 }
 
-// A program that dies with these values in its hands shows nothing of them either.
+// A program that panics with these values does not print them either.
 func TestPanicsShowNothing(t *testing.T) {
 	const which = "GATEWAY_TEST_PANIC"
 	values := map[string]func(c *Client) any{

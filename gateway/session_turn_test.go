@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// sessionEvents is a stream of a session, one frame from each pair of name and payload.
+// sessionEvents returns a stream of a session, one frame for each pair of name and payload.
 func sessionEvents(pairs ...string) string {
 	var b strings.Builder
 	for i := 0; i+1 < len(pairs); i += 2 {
@@ -37,7 +37,7 @@ func sessionTurn(t *testing.T, version, events string) ([]Event, Ended, *fakeGat
 	return list, ended, g
 }
 
-// Events of another session or turn are never applied, whatever they are.
+// Events of another session or turn are never applied.
 func TestForeignEvents(t *testing.T) {
 	t.Parallel()
 	list, ended, _ := sessionTurn(t, "0.22.2", sessionEvents(
@@ -68,7 +68,7 @@ func TestForeignEvents(t *testing.T) {
 	}
 }
 
-// A gateway that goes on in a new session says so in the terminal events of the same run.
+// A gateway that continues in a new session says so in the terminal events of the same run.
 func TestCompressedSessionIsFollowed(t *testing.T) {
 	t.Parallel()
 	_, ended, _ := sessionTurn(t, "0.22.2", sessionEvents("run.started", `{}`, "assistant.delta", `{"delta":"a"}`,
@@ -79,7 +79,7 @@ func TestCompressedSessionIsFollowed(t *testing.T) {
 	}
 }
 
-// What the stream of a session says at its end, and what is stored where it does not.
+// How the stream of a session ends, and what is stored if it does not say so.
 func TestSessionEnds(t *testing.T) {
 	t.Parallel()
 	begin := []string{"run.started", `{}`, "assistant.delta", `{"delta":"pie"}`}
@@ -118,7 +118,8 @@ func TestSessionEnds(t *testing.T) {
 	}
 }
 
-// A stream of a session that is cut is not sent again; what became of it is looked up, on 0.22 by its run.
+// A broken stream of a session is not sent again. The client looks up the outcome, on 0.22 by its
+// run.
 func TestSessionStreamIsCut(t *testing.T) {
 	t.Parallel()
 	events := sessionEvents("run.started", `{}`, "assistant.delta", `{"delta":"tok0 tok1"}`)
@@ -156,7 +157,7 @@ func TestSessionStreamIsCut(t *testing.T) {
 	}
 }
 
-// Silence ends a stream; comments are life.
+// Silence ends a stream, comments keep it open.
 func TestIdleStream(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t, "0.19.0")
@@ -165,7 +166,7 @@ func TestIdleStream(t *testing.T) {
 	g.on("POST /api/sessions/s/chat/stream", func(w http.ResponseWriter, r *http.Request) {
 		stream(sessionEvents("run.started", `{}`))(w, r)
 		control := http.NewResponseController(w)
-		for range 40 { // together much longer than the limit
+		for range 40 { // together much longer than the timeout
 			_, _ = w.Write([]byte(": keepalive\n\n"))
 			_ = control.Flush()
 			time.Sleep(50 * time.Millisecond)
@@ -185,7 +186,8 @@ func TestIdleStream(t *testing.T) {
 	}
 }
 
-// 0.19 has no lock of turns: those of one session go one after the other, those of others beside them. 0.22 queues itself.
+// 0.19 does not queue turns: the client runs those of one session one after the other, and those of
+// other sessions beside them. 0.22 queues them itself.
 func TestTurnsOfOneSession(t *testing.T) {
 	t.Parallel()
 	for version, serial := range map[string]bool{"0.19.0": true, "0.22.2": false} {
@@ -233,7 +235,8 @@ func TestTurnsOfOneSession(t *testing.T) {
 	}
 }
 
-// A run that was let go is waited for before the next turn of its session, and the line is forgotten in the end.
+// The client waits for a leftover run before the next turn of its session, and finally forgets the
+// queue.
 func TestLeftRunIsWaitedFor(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t, "0.19.0")
@@ -251,7 +254,7 @@ func TestLeftRunIsWaitedFor(t *testing.T) {
 	}
 }
 
-// A turn keeps to the route it began on while its stream lasts; what is asked later takes the new one.
+// A turn keeps its route while its stream lasts. Later calls use the new one.
 func TestRouteChangesMeanwhile(t *testing.T) {
 	t.Parallel()
 	for _, way := range []TurnMode{ModeSession, ModeRun} {
@@ -284,7 +287,7 @@ func TestRouteChangesMeanwhile(t *testing.T) {
 	}
 }
 
-// The context of the start bounds the start only.
+// The context of the start limits only the start.
 func TestStartContextEnds(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t, "0.22.2")
@@ -302,7 +305,7 @@ func TestStartContextEnds(t *testing.T) {
 	}
 }
 
-// The stream of a session on 0.22 is stopped by its run, and answered there.
+// The stream of a session on 0.22 is stopped and answered by its run.
 func TestSessionStreamIsStopped(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t, "0.22.2")
@@ -334,7 +337,8 @@ func TestSessionStreamIsStopped(t *testing.T) {
 	}
 }
 
-// An image is stored with other words than were sent: the turn is found all the same.
+// The stored text of a message with an image differs from what was sent: the turn is found all the
+// same.
 func TestCutTurnWithAnImage(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t, "0.19.0")
@@ -347,7 +351,7 @@ func TestCutTurnWithAnImage(t *testing.T) {
 	}
 }
 
-// A turn that is closed while its reader waits for an outcome lets the reader go.
+// Closing a turn ends the wait of its reader for the outcome.
 func TestCloseWhileSettling(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t, "0.19.0")
@@ -365,7 +369,7 @@ func TestCloseWhileSettling(t *testing.T) {
 	}
 }
 
-// A reader that takes its time is not a gateway that is silent.
+// A slow reader is not a silent gateway.
 func TestSlowReader(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t, "0.22.2")
@@ -386,7 +390,7 @@ func TestSlowReader(t *testing.T) {
 	}
 }
 
-// The events of a run on 0.19 are asked for once, whatever becomes of that call.
+// The events of a run on 0.19 are requested once, whatever the result.
 func TestOldGatewayHasOneReader(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t, "0.19.0")

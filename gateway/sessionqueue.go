@@ -5,21 +5,22 @@ import (
 	"sync"
 )
 
-// sessionQueue keeps the turns of one session apart, where the gateway has no lock for them: two at once would run on the
-// same history, and their rows would interleave (0.19, api-facts §4.5). The zero value is ready.
+// sessionQueue runs the turns of one session one after the other, for gateways that do not. Two
+// turns at once would run on the same history, and their rows would interleave (0.19,
+// doc/hermes/api.md §4.5). The zero value is ready for use.
 type sessionQueue struct {
 	mu       sync.Mutex
 	sessions map[string]*sessionEntry
 }
 
-// sessionLine is the line of one session. Its token is with the turn that runs.
+// sessionEntry is the queue of one session. The running turn holds its token.
 type sessionEntry struct {
 	token    chan struct{}
-	users    int    // that hold or want the token
-	leftover string // a run that goes on though nobody follows it
+	users    int    // turns that hold or wait for the token
+	leftover string // ID of a run that continues without a reader
 }
 
-// enter waits until no other turn of the session runs. The caller gives the place back by leave, once.
+// acquire waits until no other turn of the session runs. The caller must release the slot.
 func (q *sessionQueue) acquire(ctx context.Context, session string) (*sessionSlot, error) {
 	q.mu.Lock()
 	line := q.sessions[session]
@@ -42,7 +43,7 @@ func (q *sessionQueue) acquire(ctx context.Context, session string) (*sessionSlo
 	}
 }
 
-// drop forgets a line that nobody uses and that left no run.
+// drop deletes an entry without users and leftover run.
 func (q *sessionQueue) drop(session string, line *sessionEntry) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -51,7 +52,7 @@ func (q *sessionQueue) drop(session string, line *sessionEntry) {
 	}
 }
 
-// sessionPlace is the right to run a turn in a session.
+// sessionSlot is the right to run a turn in a session.
 type sessionSlot struct {
 	queue   *sessionQueue
 	entry   *sessionEntry
@@ -59,14 +60,14 @@ type sessionSlot struct {
 	once    sync.Once
 }
 
-// left is the run that was left before this place was taken; empty where there is none.
+// leftover returns the run that continued before this slot was acquired, empty if there is none.
 func (p *sessionSlot) leftover() string { return p.entry.leftover }
 
-// settled says that the run that was left is over.
+// clearLeftover records that the leftover run has ended.
 func (p *sessionSlot) clearLeftover() { p.entry.leftover = "" }
 
-// leave gives the place to the next. run is what goes on without a reader; empty where the turn is over. A nil place is
-// none, and only the first call counts.
+// release passes the slot on. run is the ID of a run that continues without a reader, empty if the
+// turn has ended. A nil slot does nothing, and only the first call counts.
 func (p *sessionSlot) release(run string) {
 	if p == nil {
 		return

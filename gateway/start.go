@@ -10,80 +10,83 @@ import (
 	"time"
 )
 
-// StartTurn starts a turn on the best way that the gateway offers and the request fits: a run, else the stream of its
-// session, else a response, else a completion. A request with images goes by the session's stream, for runs drop images.
-// [Turn.Way] says which it became.
+// StartTurn starts a turn in the best mode that the gateway offers and that fits the request: a
+// run, a stream of its session, a response or a completion, in this order. A request with images
+// and a session uses the stream, because runs drop images. [Turn.Mode] returns the mode.
 //
-// The call is made once. It is repeated only where nothing of it left this machine, or where the gateway knows the key of
-// an earlier try. Where the reply was lost otherwise, the turn is returned all the same, and its events tell what the
-// gateway stored of it; [Absent] means that it may be started again.
+// StartTurn repeats the call only if nothing of it left this machine, or if the gateway supports
+// idempotency keys. Otherwise a lost response is no error: StartTurn returns the turn, and its
+// events tell what the gateway stored of it. [Absent] means that the turn can be started again.
 //
-// On a gateway without a lock of its own (0.19) it waits until earlier turns of the session are over. The errors:
-// [ErrNoRoute], [ErrSignIn], [ErrUnavailable] for a way that is not offered, [ErrTooBig], [*Error] for a refusal, with
-// RetryAfter where the gateway is full. ctx bounds the start, not the turn.
+// On gateways that do not queue turns (0.19), StartTurn waits for earlier turns of the session. ctx
+// limits the start, not the turn.
+//
+// The error is [ErrNoRoute], [ErrSignIn], [ErrUnavailable] for a mode that the gateway does not
+// offer, [ErrTooLarge], or an [*Error] for a refusal. Its RetryAfter is set if the gateway is full.
 func (c *Client) StartTurn(ctx context.Context, req TurnRequest) (*Turn, error) {
 	cn, err := c.connected(ctx)
 	if err != nil {
 		return nil, err
 	}
-	way, err := chooseMode(cn.caps, req)
+	mode, err := chooseMode(cn.caps, req)
 	if err != nil {
 		return nil, err
 	}
 	if err := req.check(traits(cn).hermes); err != nil {
 		return nil, err
 	}
-	place, err := c.acquireSlot(ctx, cn, way, req.SessionID)
+	slot, err := c.acquireSlot(ctx, cn, mode, req.SessionID)
 	if err != nil {
 		return nil, err
 	}
-	t, err := c.start(ctx, way, req)
+	t, err := c.start(ctx, mode, req)
 	if err != nil {
-		place.release("")
+		slot.release("")
 		return nil, err
 	}
-	t.slot = place
+	t.slot = slot
 	return t, nil
 }
 
-// enter takes the place in the line of a session, where one is needed, and waits for a run that was left in it.
-func (c *Client) acquireSlot(ctx context.Context, cn *conn, way TurnMode, session string) (*sessionSlot, error) {
-	if traits(cn).newer || session == "" || way != ModeRun && way != ModeSession {
+// acquireSlot acquires the slot of a session if the gateway needs one, and waits for a run that was
+// left in the session.
+func (c *Client) acquireSlot(ctx context.Context, cn *conn, mode TurnMode, session string) (*sessionSlot, error) {
+	if traits(cn).newer || session == "" || mode != ModeRun && mode != ModeSession {
 		return nil, nil
 	}
-	place, err := c.turns.acquire(ctx, session)
+	slot, err := c.turns.acquire(ctx, session)
 	if err != nil {
 		return nil, err
 	}
-	for n := 0; place.leftover() != ""; n++ {
-		status, err := c.runStatus(ctx, place.leftover())
+	for n := 0; slot.leftover() != ""; n++ {
+		status, err := c.runStatus(ctx, slot.leftover())
 		var refused *Error
 		switch {
 		case err == nil && status.over(), errors.As(err, &refused) && refused.Status == http.StatusNotFound:
-			place.clearLeftover()
+			slot.clearLeftover()
 			continue
 		case err != nil && !isTemporary(err):
-			place.release(place.leftover())
+			slot.release(slot.leftover())
 			return nil, err
 		}
 		if err := retry.Wait(ctx, n); err != nil {
-			place.release(place.leftover())
+			slot.release(slot.leftover())
 			return nil, err
 		}
 	}
-	return place, nil
+	return slot, nil
 }
 
-// start makes the lease and does the call.
-func (c *Client) start(ctx context.Context, way TurnMode, req TurnRequest) (*Turn, error) {
-	cn, err := c.connected(ctx) // anew: the line may have been long
+// start makes the handle and sends the call.
+func (c *Client) start(ctx context.Context, mode TurnMode, req TurnRequest) (*Turn, error) {
+	cn, err := c.connected(ctx) // again, because the wait may have been long
 	if err != nil {
 		return nil, err
 	}
-	if !way.offers(cn.caps) {
-		return nil, &UnavailableError{Operation: way.operation()}
+	if !mode.offers(cn.caps) {
+		return nil, &UnavailableError{Operation: mode.operation()}
 	}
-	stored, after, err := c.before(ctx, cn, way, req.SessionID)
+	stored, after, err := c.before(ctx, cn, mode, req.SessionID)
 	if err != nil {
 		return nil, err
 	}
@@ -94,19 +97,19 @@ func (c *Client) start(ctx context.Context, way TurnMode, req TurnRequest) (*Tur
 			history = nil
 		}
 	}
-	body, err := req.body(way, cn.caps, history)
+	body, err := req.body(mode, cn.caps, history)
 	if err != nil {
 		return nil, err
 	}
-	lease, err := newHandle(cn, way, req, after)
+	handle, err := newHandle(cn, mode, req, after)
 	if err != nil {
 		return nil, err
 	}
-	t := newTurn(c, cn, lease, req.OnHandle)
+	t := newTurn(c, cn, handle, req.OnHandle)
 	if t.onHandle != nil {
-		t.onHandle(lease)
+		t.onHandle(handle)
 	}
-	if way == ModeRun {
+	if mode == ModeRun {
 		err = t.startRun(ctx, cn, body)
 	} else {
 		err = t.startStream(ctx, cn, body)
@@ -118,19 +121,19 @@ func (c *Client) start(ctx context.Context, way TurnMode, req TurnRequest) (*Tur
 	return t, nil
 }
 
-// before reads the end of the transcript, so that the turn's own rows are known later: all of it where it is also the
-// history that the turn needs.
-func (c *Client) before(ctx context.Context, cn *conn, way TurnMode, session string) (transcript, int64, error) {
+// before reads the end of the transcript, so that the rows of the turn can be recognized later. It
+// reads the whole transcript if the turn needs it as its history.
+func (c *Client) before(ctx context.Context, cn *conn, mode TurnMode, session string) (transcript, int64, error) {
 	switch {
-	case way != ModeRun && way != ModeSession, session != "" && !cn.caps.Offers("session_messages"):
+	case mode != ModeRun && mode != ModeSession, session != "" && !cn.caps.Offers("session_messages"):
 		return transcript{}, -1, nil
 	case session == "":
 		return transcript{}, 0, nil
 	}
 	stored, err := readTranscript(ctx, cn, session, 1)
 	var refused *Error
-	if errors.As(err, &refused) && refused.Status == http.StatusNotFound && way == ModeRun {
-		return transcript{}, 0, nil // the run makes the session
+	if errors.As(err, &refused) && refused.Status == http.StatusNotFound && mode == ModeRun {
+		return transcript{}, 0, nil // the run will create the session
 	}
 	if err != nil {
 		c.reportNetworkError(ctx, cn, err)
@@ -139,41 +142,41 @@ func (c *Client) before(ctx context.Context, cn *conn, way TurnMode, session str
 	return stored, stored.last(), nil
 }
 
-// report tells the client of a failure of the route, which the end of ctx is not.
+// reportNetworkError drops the route after a network error, unless ctx caused it.
 func (c *Client) reportNetworkError(ctx context.Context, cn *conn, err error) {
-	var link *networkError
-	if errors.As(err, &link) && ctx.Err() == nil {
+	var network *networkError
+	if errors.As(err, &network) && ctx.Err() == nil {
 		c.dropRoute(cn, err)
 	}
 }
 
-func newHandle(cn *conn, way TurnMode, req TurnRequest, after int64) (TurnHandle, error) {
-	endpoint, err := cn.endpoint(way.operation(), []string{"session_id", req.SessionID})
+func newHandle(cn *conn, mode TurnMode, req TurnRequest, after int64) (TurnHandle, error) {
+	endpoint, err := cn.endpoint(mode.operation(), []string{"session_id", req.SessionID})
 	if err != nil {
 		return TurnHandle{}, err
 	}
-	lease := TurnHandle{Mode: way, Method: endpoint.Method, Endpoint: endpoint.Path, IdempotencyKey: req.IdempotencyKey, ToolEvents: cn.caps.Feature("tool_progress_events"),
-		Reasoning: !traits(cn).hermes || cn.caps.Feature("reasoning_streaming"), // other servers have no features, and send it or not
+	handle := TurnHandle{Mode: mode, Method: endpoint.Method, Endpoint: endpoint.Path, IdempotencyKey: req.IdempotencyKey, ToolEvents: cn.caps.Feature("tool_progress_events"),
+		Reasoning: !traits(cn).hermes || cn.caps.Feature("reasoning_streaming"), // other servers list no features and send it or not
 		Images:    len(req.Images), Started: time.Now().UTC().Truncate(time.Millisecond), IdleTimeout: req.IdleTimeout, OutcomeTimeout: req.OutcomeTimeout, After: after, Digest: digest(req.Text)}
-	if way == ModeRun || way == ModeSession {
-		lease.SessionID = req.SessionID
+	if mode == ModeRun || mode == ModeSession {
+		handle.SessionID = req.SessionID
 	}
-	if way == ModeResponses {
-		lease.PreviousResponseID = req.PreviousResponseID
+	if mode == ModeResponses {
+		handle.PreviousResponseID = req.PreviousResponseID
 	}
-	if lease.IdempotencyKey == "" {
-		lease.IdempotencyKey = newKey()
+	if handle.IdempotencyKey == "" {
+		handle.IdempotencyKey = newKey()
 	}
-	if lease.IdleTimeout <= 0 {
-		lease.IdleTimeout = defaultIdleTimeout
+	if handle.IdleTimeout <= 0 {
+		handle.IdleTimeout = defaultIdleTimeout
 	}
-	if lease.OutcomeTimeout <= 0 {
-		lease.OutcomeTimeout = defaultOutcomeTimeout
+	if handle.OutcomeTimeout <= 0 {
+		handle.OutcomeTimeout = defaultOutcomeTimeout
 	}
-	return lease.bind(cn), nil
+	return handle.bind(cn), nil
 }
 
-// maxRepeats bounds the repeats of the call that starts a turn.
+// maxRepeats limits how often the call that starts a turn is repeated.
 const maxRepeats = 6
 
 // startRun creates the run.
@@ -181,14 +184,14 @@ func (t *Turn) startRun(ctx context.Context, cn *conn, body json.RawMessage) err
 	for n := 0; ; n++ {
 		id, sent, err := t.createRun(ctx, cn, body)
 		if err == nil {
-			lease := t.Handle()
-			lease.RunID = id
-			if lease.SessionID == "" {
-				lease.SessionID = id
+			handle := t.Handle()
+			handle.RunID = id
+			if handle.SessionID == "" {
+				handle.SessionID = id
 			}
-			t.setHandle(lease)
-			t.decoder = &runDecoder{sessionID: lease.SessionID, runID: id}
-			t.queue = append(t.queue, Started{Meta: t.newMeta()}) // its events do not say so
+			t.setHandle(handle)
+			t.decoder = &runDecoder{sessionID: handle.SessionID, runID: id}
+			t.queue = append(t.queue, Started{Meta: t.newMeta()}) // the events of a run have no such event
 			return nil
 		}
 		t.client.reportNetworkError(ctx, cn, err)
@@ -217,7 +220,7 @@ func (t *Turn) startRun(ctx context.Context, cn *conn, body json.RawMessage) err
 	}
 }
 
-// again is the route for a repeat. A key that was used counts only where keys do.
+// reconnect returns the route for a repeat. If a key was sent, the gateway must support keys.
 func (t *Turn) reconnect(ctx context.Context, keyed bool) (*conn, error) {
 	cn, err := t.client.connected(ctx)
 	if err != nil {
@@ -230,19 +233,20 @@ func (t *Turn) reconnect(ctx context.Context, keyed bool) (*conn, error) {
 	return cn, nil
 }
 
-// createRun does POST /v1/runs once.
+// createRun sends POST /v1/runs once.
 func (t *Turn) createRun(ctx context.Context, cn *conn, body json.RawMessage) (id string, sent bool, err error) {
-	lease := t.Handle()
+	handle := t.Handle()
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	var wrote atomic.Bool
-	req, err := cn.requestPath(traceSent(ctx, &wrote), lease.Method, lease.Endpoint, nil, body)
+	req, err := cn.requestPath(traceSent(ctx, &wrote), handle.Method, handle.Endpoint, nil, body)
 	if err != nil {
 		return "", false, err
 	}
 	if traits(cn).idempotent {
-		// Only then: net/http repeats a POST with this header by itself, and a gateway that ignores it would run twice.
-		req.Header.Set("Idempotency-Key", lease.IdempotencyKey)
+		// Only then: net/http repeats a POST with this header by itself, and a gateway that ignores
+		// the header would run it twice.
+		req.Header.Set("Idempotency-Key", handle.IdempotencyKey)
 	}
 	var reply struct {
 		RunID string `json:"run_id"`
@@ -256,8 +260,8 @@ func (t *Turn) createRun(ctx context.Context, cn *conn, body json.RawMessage) (i
 	return reply.RunID, true, nil
 }
 
-// doubtful reports whether a turn may have been started though the call failed: the link broke, or a proxy spoke for the
-// gateway.
+// maybeStarted reports whether a failed call may have started a turn: the connection broke, or a
+// proxy answered instead of the gateway.
 func maybeStarted(err error) bool {
 	var refused *Error
 	if errors.As(err, &refused) {
@@ -266,26 +270,26 @@ func maybeStarted(err error) bool {
 	return true
 }
 
-// retried reports whether an error is of the link, so that another try may succeed.
+// isNetworkError reports whether a request failed below HTTP, so that another try may succeed.
 func isNetworkError(err error) bool {
-	var link *networkError
-	return errors.As(err, &link)
+	var network *networkError
+	return errors.As(err, &network)
 }
 
-// startStream does the call of a way whose answer is the turn itself.
+// startStream sends the call of a mode whose response is the turn itself.
 func (t *Turn) startStream(ctx context.Context, cn *conn, body json.RawMessage) error {
-	lease := t.Handle()
-	switch lease.Mode {
+	handle := t.Handle()
+	switch handle.Mode {
 	case ModeSession:
-		t.decoder = &sessionDecoder{sessionID: lease.SessionID}
+		t.decoder = &sessionDecoder{sessionID: handle.SessionID}
 	case ModeResponses:
 		t.decoder = &responsesDecoder{hermes: t.traits.hermes}
 	default:
 		t.decoder = &completionsDecoder{}
 	}
 	for n := 0; ; n++ {
-		stream, sent, err := openStream(ctx, cn, lease.IdleTimeout, func(ctx context.Context) (*http.Request, error) {
-			return cn.requestPath(ctx, lease.Method, lease.Endpoint, nil, body)
+		stream, sent, err := openStream(ctx, cn, handle.IdleTimeout, func(ctx context.Context) (*http.Request, error) {
+			return cn.requestPath(ctx, handle.Method, handle.Endpoint, nil, body)
 		})
 		if err == nil {
 			return t.takeResponse(stream, cn)
@@ -305,16 +309,17 @@ func (t *Turn) startStream(ctx context.Context, cn *conn, body json.RawMessage) 
 		if cn, err = t.reconnect(ctx, false); err != nil {
 			return err
 		}
-		lease = t.Handle()
+		handle = t.Handle()
 	}
 }
 
-// wholeDecoder reads the answer of a server that does not stream.
+// wholeDecoder decodes the response of a server that does not stream.
 type wholeDecoder interface {
 	document(data []byte) []Event
 }
 
-// begin takes the answer of a stream. One that is labelled as a stream is looked at when its events are read: it may be long in coming.
+// takeResponse takes the response of a stream. A response that is labeled as an event stream is not
+// read yet, because it may be slow.
 func (t *Turn) takeResponse(s *turnStream, cn *conn) error {
 	if !s.sse {
 		document, err := s.document()
@@ -335,7 +340,7 @@ func (t *Turn) takeResponse(s *turnStream, cn *conn) error {
 	return nil
 }
 
-// document takes an answer that is no stream.
+// document decodes a response that is not a stream.
 func (t *Turn) document(data []byte) error {
 	d, ok := t.decoder.(wholeDecoder)
 	if !ok {
@@ -347,8 +352,8 @@ func (t *Turn) document(data []byte) error {
 	return nil
 }
 
-// stored reports whether the gateway keeps the turn where it can be looked up.
+// isStored reports whether the gateway stores the turn, so that its outcome can be looked up.
 func (t *Turn) isStored() bool {
-	way := t.Mode()
-	return way == ModeRun || way == ModeSession
+	mode := t.Mode()
+	return mode == ModeRun || mode == ModeSession
 }

@@ -12,82 +12,86 @@ import (
 	"hermes-mobile/internal/sse"
 )
 
-// callTimeout bounds the calls of a turn that are no stream.
+// callTimeout limits each call about a turn that is not a stream.
 const callTimeout = 60 * time.Second
 
 // retry paces the repeats of a call.
 var retry = backoff.Policy{Base: 250 * time.Millisecond, Max: 10 * time.Second}
 
-// Turn is one turn of a conversation. All methods may be called concurrently, but there is one reader of Events at a time.
-// A turn starts no goroutine: it moves while its events are read. It must be closed.
+// Turn is one message and the agent's work on it. Start it with [Client.StartTurn], read
+// [Turn.Events] to its end, and close it.
+//
+// All methods may be called concurrently, but only one reader of Events at a time. A Turn starts no
+// goroutine: it advances only while its events are read.
 type Turn struct {
 	client    *Client
 	traits    turnTraits
 	onHandle  func(TurnHandle)
 	approvals approvals
-	reader    chan struct{} // holds one token
-	posting   chan struct{} // holds one token: answers reach the gateway in order
+	reader    chan struct{} // a channel of one, taken by the reader of Events
+	posting   chan struct{} // a channel of one: answers reach the gateway in order
 
-	mu         sync.Mutex // guards what follows
+	mu         sync.Mutex // guards the fields below, up to cancelRead
 	handle     TurnHandle
 	stream     *turnStream
-	streamc    *conn // the route of the stream
+	streamc    *conn // route of the stream
 	closed     bool
 	stopped    bool // Stop was called
 	slot       *sessionSlot
 	ended      *Ended
 	cancelRead context.CancelFunc // ends the wait of the reader
 
-	// What follows belongs to the reader of Events.
+	// The fields below belong to the reader of Events.
 	decoder     turnDecoder
 	queue       []Event
 	position    position
-	gap         bool // events are missing, so the text is not whole
-	unconfirmed bool // the reply of the call that started it was lost
+	gap         bool // events were missed, so the text is incomplete
+	unconfirmed bool // the response to the call that started it was lost
 	reconciling *reconciliation
-	tries       int  // streams that gave nothing, one after the other
-	opened      bool // the events of the run were asked for
+	tries       int  // consecutive streams without events
+	opened      bool // the events of the run were requested before
 }
 
-func newTurn(c *Client, cn *conn, lease TurnHandle, onLease func(TurnHandle)) *Turn {
-	t := &Turn{client: c, traits: traits(cn), onHandle: onLease, handle: lease, reader: make(chan struct{}, 1), posting: make(chan struct{}, 1)}
+func newTurn(c *Client, cn *conn, handle TurnHandle, onHandle func(TurnHandle)) *Turn {
+	t := &Turn{client: c, traits: traits(cn), onHandle: onHandle, handle: handle, reader: make(chan struct{}, 1), posting: make(chan struct{}, 1)}
 	t.reader <- struct{}{}
 	t.posting <- struct{}{}
 	t.position.seq = -1
 	return t
 }
 
-// Lease returns what the turn is bound to now.
+// Handle returns the current handle of the turn.
 func (t *Turn) Handle() TurnHandle {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.handle
 }
 
-// Way says how the turn is run.
+// Mode returns how the turn runs.
 func (t *Turn) Mode() TurnMode { return t.Handle().Mode }
 
-// setLease takes a new lease and tells the program.
-func (t *Turn) setHandle(lease TurnHandle) {
+// setHandle stores a new handle and passes it to the host program.
+func (t *Turn) setHandle(handle TurnHandle) {
 	t.mu.Lock()
-	same := t.handle == lease
-	t.handle = lease
+	same := t.handle == handle
+	t.handle = handle
 	t.mu.Unlock()
 	if !same && t.onHandle != nil {
-		t.onHandle(lease)
+		t.onHandle(handle)
 	}
 }
 
-// errReading: two readers would each get half of the events.
+// errReading prevents a second reader: each would get half of the events.
 var errReading = errors.New("gateway: the events of this turn already have a reader")
 
-// Events gives what happens until the turn is over; the last event is [Ended], and nothing comes after it. It waits for as
-// long as the turn takes, opens broken streams of runs anew where the gateway replays, and finds out the outcome where a
-// stream ended without saying it. The route is not chosen anew while a stream lasts.
+// Events yields the events of the turn as they happen. The last one is always [Ended]. Events
+// reopens broken streams of runs if the gateway replays events. It looks up the outcome if a stream
+// ends without one. The route stays the same while a stream lasts.
 //
-// An error ends the sequence and not the turn: ctx is done ([context.Context.Err]), the turn was closed ([ErrClosed]), or
-// the gateway refuses ([ErrSignIn], [ErrIdentity], [*Error]). Events may then be called again, as after a break out of the
-// loop, and goes on where it stopped. What fails in the turn itself is no error but an Ended.
+// A failure of the turn is no error but an Ended with [Failed]. An error ends the sequence, not the
+// turn: it is that of ctx, [ErrClosed] if the turn was closed, or a refusal by the gateway
+// ([ErrSignIn], [ErrIdentity], [*Error]). A second concurrent reader gets an error at once. After
+// an error, or a break out of the loop, Events may be called again and continues where it stopped.
 func (t *Turn) Events(ctx context.Context) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
 		select {
@@ -127,19 +131,19 @@ func (t *Turn) Events(ctx context.Context) iter.Seq2[Event, error] {
 	}
 }
 
-// nextEvent returns the next event of the queue, and fills that.
+// nextEvent returns the next event. It fills the queue if that is empty.
 func (t *Turn) nextEvent(ctx context.Context) (Event, error) {
 	for {
 		if len(t.queue) > 0 {
 			event := t.queue[0]
 			t.queue[0] = nil
 			if len(t.queue) == 1 {
-				t.queue = t.queue[:0] // the next event takes its room
+				t.queue = t.queue[:0] // the next event reuses the memory
 			} else {
 				t.queue = t.queue[1:]
 			}
 			if e, over := event.(Ended); over {
-				ended := e // of its own, or every event would make room for one
+				ended := e // a copy, so that only this event is moved to the heap
 				t.finish(&ended)
 			}
 			return event, nil
@@ -167,7 +171,7 @@ func (t *Turn) nextEvent(ctx context.Context) (Event, error) {
 	}
 }
 
-// read takes the next event of the stream.
+// read takes the next event from the stream.
 func (t *Turn) read(ctx context.Context, stream *turnStream, cn *conn) error {
 	ev, err := stream.next(ctx)
 	if err == nil {
@@ -215,9 +219,9 @@ func (t *Turn) read(ctx context.Context, stream *turnStream, cn *conn) error {
 	return nil
 }
 
-// take reads what an event of the stream means.
+// take decodes an event of the stream.
 func (t *Turn) take(ctx context.Context, ev sse.Event) {
-	if _, run := t.decoder.(*runDecoder); run { // the ids of other streams may be anything, and mean no place in them
+	if _, run := t.decoder.(*runDecoder); run { // only the IDs of a run's stream are positions
 		fresh, missed := t.position.advance(ev.ID)
 		if !fresh {
 			return
@@ -238,40 +242,40 @@ func (t *Turn) take(ctx context.Context, ev sse.Event) {
 	}
 }
 
-// heed does what an event asks of the turn, and keeps it for the reader where it is for him.
+// handleEvent updates the turn after an event, and appends it to kept if the reader should see it.
 func (t *Turn) handleEvent(ctx context.Context, event Event, kept []Event) []Event {
-	lease := t.Handle()
+	handle := t.Handle()
 	switch e := event.(type) {
 	case Started:
-		if e.RunID != "" && lease.RunID == "" {
-			lease.RunID = e.RunID
-			t.setHandle(lease)
+		if e.RunID != "" && handle.RunID == "" {
+			handle.RunID = e.RunID
+			t.setHandle(handle)
 		}
 	case Gap:
 		t.gap = true
 	case Reasoning:
-		if !lease.Reasoning {
+		if !handle.Reasoning {
 			return kept
 		}
 	case Status:
-		if (e.Kind == StatusSubagentStarted || e.Kind == StatusSubagentEnded) && !lease.ToolEvents {
+		if (e.Kind == StatusSubagentStarted || e.Kind == StatusSubagentEnded) && !handle.ToolEvents {
 			return kept
 		}
 	case ToolStarted:
 		t.approvals.countTool(true)
-		if !lease.ToolEvents {
+		if !handle.ToolEvents {
 			return kept
 		}
 	case ToolEnded:
 		t.approvals.countTool(false)
 		t.postDue(ctx, nil)
-		if !lease.ToolEvents {
+		if !handle.ToolEvents {
 			return kept
 		}
 	case ApprovalRequested:
-		if lease.Mode == ModeCompletions && lease.RunID == "" && e.RunID != "" {
-			lease.RunID = e.RunID // approvals of completions are answered under their id (api-facts §6)
-			t.setHandle(lease)
+		if handle.Mode == ModeCompletions && handle.RunID == "" && e.RunID != "" {
+			handle.RunID = e.RunID // approvals of completions are answered under this ID (doc/hermes/api.md §6)
+			t.setHandle(handle)
 		}
 		var show bool
 		if e.Approval, show = t.approvals.add(e.Approval, t.position.number(), true); !show {
@@ -297,23 +301,23 @@ func (t *Turn) handleEvent(ctx context.Context, event Event, kept []Event) []Eve
 	return append(kept, event.stamp(t.fillMeta(event.At())))
 }
 
-// here is where events belong that this package makes.
+// newMeta returns the meta data of an event that this package makes.
 func (t *Turn) newMeta() Meta { return t.fillMeta(Meta{Time: time.Now().UTC()}) }
 
-// complete fills in what an event does not say.
+// fillMeta adds what an event does not say.
 func (t *Turn) fillMeta(m Meta) Meta {
-	lease := t.Handle()
+	handle := t.Handle()
 	if m.SessionID == "" {
-		m.SessionID = lease.SessionID
+		m.SessionID = handle.SessionID
 	}
 	if m.RunID == "" {
-		m.RunID = lease.RunID
+		m.RunID = handle.RunID
 	}
 	m.Position = t.position.String(t.decoder)
 	return m
 }
 
-// end makes outcome the end of the turn.
+// end queues the end of the turn.
 func (t *Turn) end(o Outcome) {
 	if o.SessionID == "" {
 		o.SessionID = t.Handle().SessionID
@@ -321,14 +325,14 @@ func (t *Turn) end(o Outcome) {
 	t.queue = append(t.queue, Ended{Meta: t.newMeta(), Outcome: o})
 }
 
-// finish gives back what the turn held.
+// finish releases what the turn holds.
 func (t *Turn) finish(ended *Ended) {
 	t.mu.Lock()
 	t.ended = ended
-	place := t.slot
+	slot := t.slot
 	t.mu.Unlock()
 	t.dropStream()
-	place.release("")
+	slot.release("")
 }
 
 func (t *Turn) dropStream() {
@@ -341,7 +345,7 @@ func (t *Turn) dropStream() {
 	}
 }
 
-// keep makes s the stream of the turn, unless it was closed meanwhile.
+// setStream makes s the stream of the turn, unless the turn was closed meanwhile.
 func (t *Turn) setStream(s *turnStream, cn *conn) {
 	t.mu.Lock()
 	closed := t.closed
@@ -354,8 +358,10 @@ func (t *Turn) setStream(s *turnStream, cn *conn) {
 	}
 }
 
-// Close lets go of the turn. A run goes on at the gateway, and [Client.ResumeTurn] comes back to it; the other ways end
-// with their stream, but for a session of 0.19, which goes on unseen (api-facts §4.5). It may be called several times.
+// Close releases the turn and ends a read of its events. A run continues at the gateway;
+// [Client.ResumeTurn] returns to it. A turn in another mode ends with its stream, except on 0.19,
+// where the stream of a session runs on unseen (doc/hermes/api.md §4.5). Close may be called
+// several times.
 func (t *Turn) Close() {
 	t.mu.Lock()
 	run := ""
@@ -363,11 +369,11 @@ func (t *Turn) Close() {
 		run = t.handle.RunID
 	}
 	t.closed = true
-	place, leave := t.slot, t.cancelRead
+	slot, leave := t.slot, t.cancelRead
 	t.mu.Unlock()
 	if leave != nil {
 		leave()
 	}
 	t.dropStream()
-	place.release(run)
+	slot.release(run)
 }

@@ -14,7 +14,7 @@ import (
 
 const created = `{"run_id":"run_1","status":"started"}`
 
-// A run of 0.22 from its start to its end: what is asked, and what is told.
+// A run of 0.22 from start to end: the requests and the events.
 func TestRunIsFollowed(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t, "0.22.2")
@@ -54,14 +54,14 @@ func TestRunIsFollowed(t *testing.T) {
 			t.Errorf("%s %s has a header that the gateway refuses", r.Method, r.Path)
 		}
 	}
-	// Read again, a turn that is over says so again.
+	// A turn that has ended repeats its end.
 	again, _ := follow(t, turn)
 	if len(again) != 1 {
 		t.Errorf("%d events after the end", len(again))
 	}
 }
 
-// 0.19 loads no history for a run, knows no keys, and has one reader.
+// 0.19 loads no history for a run, has no idempotency keys, and allows one reader.
 func TestRunOfOldGateway(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t, "0.19.0")
@@ -84,7 +84,8 @@ func TestRunOfOldGateway(t *testing.T) {
 	}
 }
 
-// A stream that breaks at any byte is followed on by its last id: every event comes once, in order.
+// A stream that breaks at any byte is continued after its last ID: every event arrives once, in
+// order.
 func TestRunCutAtEveryByte(t *testing.T) {
 	t.Parallel()
 	whole := runEvents(`{"event":"message.delta","delta":"One "}`, `{"event":"tool.started","tool":"x","preview":"p"}`, `{"event":"tool.completed","tool":"x","error":false}`,
@@ -104,7 +105,7 @@ func TestRunCutAtEveryByte(t *testing.T) {
 			if last != "" {
 				rest = whole[strings.Index(whole, "id: "+last+"\n"):]
 			}
-			stream(rest)(w, r) // with the last event once more, as a gateway might
+			stream(rest)(w, r) // repeats the last event, as a gateway might
 		})
 		events, ended := follow(t, start(t, g, TurnRequest{Text: "hi"}))
 		var got strings.Builder
@@ -133,7 +134,8 @@ func TestRunCutAtEveryByte(t *testing.T) {
 	}
 }
 
-// What a stream did not say is asked of the gateway, on 0.19 without a second reader.
+// The client asks the gateway for what a broken stream did not say, on 0.19 without a second
+// reader.
 func TestRunCutOnOldGateway(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
@@ -174,7 +176,7 @@ func TestRunCutOnOldGateway(t *testing.T) {
 	}
 }
 
-// The reply of the call that starts a run is lost.
+// The response to the call that starts a run is lost.
 func TestLostReply(t *testing.T) {
 	t.Parallel()
 	t.Run("the key brings the same run", func(t *testing.T) {
@@ -228,7 +230,7 @@ func TestLostReply(t *testing.T) {
 	}
 }
 
-// A program that was started anew goes on with what it stored.
+// A restarted program continues with what it stored.
 func TestResume(t *testing.T) {
 	t.Parallel()
 	frames := []string{`{"event":"message.delta","delta":"Let me "}`, `{"event":"message.delta","delta":"look."}`, `{"event":"tool.started","tool":"x"}`,
@@ -266,9 +268,9 @@ func TestResume(t *testing.T) {
 				t.Fatalf("a closed turn gives %v, %v", event, err)
 			}
 		}
-		var lease TurnHandle
-		must(t, json.Unmarshal(stored, &lease))
-		again, err := g.client.ResumeTurn(t.Context(), lease, last)
+		var handle TurnHandle
+		must(t, json.Unmarshal(stored, &handle))
+		again, err := g.client.ResumeTurn(t.Context(), handle, last)
 		must(t, err)
 		var ended Ended
 		for event, err := range again.Events(t.Context()) {
@@ -304,7 +306,7 @@ func TestSessionStream(t *testing.T) {
 	}
 }
 
-// Approvals, stop and steer reach the run.
+// Approvals, Stop and Steer reach the run.
 func TestAnswerStopSteer(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t, "0.22.2")
@@ -351,7 +353,7 @@ func TestAnswerStopSteer(t *testing.T) {
 	}
 }
 
-// A reader that leaves is no end: the next one goes on.
+// A reader that leaves does not end the turn: the next one continues.
 func TestReaderMayLeave(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t, "0.22.2")
@@ -385,7 +387,7 @@ func TestReaderMayLeave(t *testing.T) {
 	}
 }
 
-// Events that the gateway kept no longer: the reader is told, and the text is put right at the end.
+// The gateway no longer has the events: the reader gets a Gap, and the full text at the end.
 func TestReplayIsTruncated(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t, "0.22.2")
@@ -403,7 +405,7 @@ func TestReplayIsTruncated(t *testing.T) {
 	}
 }
 
-// The events are gone, as after a restart of the gateway, and the state of the run is there.
+// The events are gone, as after a restart of the gateway, and the status of the run is there.
 func TestRunWithoutEvents(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t, "0.22.2")
@@ -416,7 +418,8 @@ func TestRunWithoutEvents(t *testing.T) {
 	}
 }
 
-// A gateway that is full, stops or starts is waited for; a refused credential is the reader's, and the turn goes on after it.
+// The client waits for a gateway that is full, stops or starts. A refused credential is returned to
+// the reader, and the turn continues after that.
 func TestFollowingMeetsTrouble(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t, "0.22.2")
@@ -474,7 +477,7 @@ func TestReaders(t *testing.T) {
 	}
 }
 
-// An outcome that was not known may be known later.
+// An unknown outcome can become known later.
 func TestReconcileLater(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t, "0.19.0")
@@ -492,7 +495,7 @@ func TestReconcileLater(t *testing.T) {
 	}
 }
 
-// Tools are told of only where the gateway advertises it.
+// Tool events are emitted only if the gateway advertises them.
 func TestToolEventsAreGated(t *testing.T) {
 	t.Parallel()
 	data := recordedStream(t, "0.22.2", "capabilities.json")

@@ -10,10 +10,10 @@ import (
 	"hermes-mobile/internal/sse"
 )
 
-// turnFrame is the payload of one event of a session stream or of a run: the fields of all of them, for none means two
-// things but message and error, which stay raw (api-facts §4.2, §5).
+// turnFrame is the payload of an event of a session stream or of a run, with the fields of all
+// events. Only message and error have several types, so they stay raw (doc/hermes/api.md §4.2, §5).
 type turnFrame struct {
-	Event     string  `json:"event"` // of runs
+	Event     string  `json:"event"` // events of runs only
 	SessionID string  `json:"session_id"`
 	RunID     string  `json:"run_id"`
 	MessageID string  `json:"message_id"`
@@ -54,7 +54,7 @@ type turnFrame struct {
 	Usage       json.RawMessage `json:"usage"`
 }
 
-// storedRow is one row of a transcript, as GET …/messages and run.completed.messages have it.
+// storedRow is one row of a transcript, as in GET …/messages and in the messages of run.completed.
 type storedRow struct {
 	ID           json.RawMessage `json:"id"`
 	SessionID    string          `json:"session_id"`
@@ -65,7 +65,7 @@ type storedRow struct {
 	DisplayKind  string          `json:"display_kind"`
 }
 
-// text is the text of a row: a string, or the text parts of a list.
+// text returns the text of a row: a string, or the text parts of a list.
 func (r storedRow) text() string {
 	if s := text(r.Content); s != "" {
 		return s
@@ -91,12 +91,14 @@ func (r storedRow) calls() bool {
 	return json.Unmarshal(r.ToolCalls, &calls) == nil && len(calls) > 0
 }
 
-// spoken reports whether the row is a part of the reply that a person reads (api-facts §3, display_kind).
+// isReply reports whether the row belongs to the reply that the user reads (doc/hermes/api.md §3,
+// display_kind).
 func (r storedRow) isReply() bool {
 	return r.Role == "assistant" && r.DisplayKind != "hidden" && r.DisplayKind != "failed_turn" && strings.TrimSpace(r.text()) != ""
 }
 
-// readFrame decodes a payload. A field of another type than expected is as if it were absent; false is no JSON object.
+// readFrame decodes a payload. It ignores fields of unexpected types, and returns false if the
+// payload is no JSON object.
 func readFrame(data []byte, out any) bool {
 	err := json.Unmarshal(data, out)
 	var other *json.UnmarshalTypeError
@@ -106,8 +108,8 @@ func readFrame(data []byte, out any) bool {
 	return err == nil
 }
 
-// readWhole decodes a payload as readFrame does; whole is false where something of it could not be read or had another form than
-// expected, so that text may be missing.
+// readWhole decodes a payload like readFrame. whole is false if a part could not be decoded, so
+// that text may be missing.
 func readWhole(data []byte, out any) (whole, ok bool) {
 	err := json.Unmarshal(data, out)
 	var other *json.UnmarshalTypeError
@@ -125,7 +127,7 @@ func (f *turnFrame) meta() Meta {
 	return Meta{SessionID: f.SessionID, RunID: f.RunID, MessageID: f.MessageID, Time: atSeconds(at)}
 }
 
-// atSeconds reads a time of float seconds (api-facts §12.11).
+// atSeconds converts a time in float seconds (doc/hermes/api.md §12.11).
 func atSeconds(at float64) time.Time {
 	if at <= 0 || at > 1e11 {
 		return time.Time{}
@@ -142,7 +144,7 @@ func (f *turnFrame) usage() (u Usage) {
 	return u
 }
 
-// outcome is what a terminal event of runs and session streams says, without the text.
+// outcome returns the outcome of a terminal event, without the text.
 func (f *turnFrame) outcome(state TurnState) Outcome {
 	o := Outcome{State: state, Partial: f.Partial, FinishReason: f.Reason, Usage: f.usage(), SessionID: f.SessionID, UnreadSteer: f.Unread}
 	if state == Completed && f.Completed != nil && !*f.Completed {
@@ -161,7 +163,7 @@ func (f *turnFrame) outcome(state TurnState) Outcome {
 	return o
 }
 
-// subagent is a task that another agent of the gateway does.
+// subagent returns the event of a subagent's task.
 func (f *turnFrame) subagent(meta Meta, kind string) Status {
 	return Status{Meta: meta, Kind: kind, Text: cmp.Or(f.Text, f.Preview), DelegationID: f.Delegation}
 }
@@ -169,15 +171,15 @@ func (f *turnFrame) subagent(meta Meta, kind string) Status {
 // runStates are the terminal events of runs and session streams.
 var runStates = map[string]TurnState{"run.completed": Completed, "run.failed": Failed, "run.cancelled": Cancelled, "run.interrupted": Interrupted}
 
-// turnText numbers the segments of a reply while it streams, and keeps their text.
+// turnText numbers the segments of a reply while it streams, and collects their text.
 type turnText struct {
 	reply   Reply
 	current int
 	has     bool // the current segment has text
-	tool    bool // a tool call came since the last text
+	tool    bool // a tool call came after the last text
 }
 
-// next makes what follows a tool call a segment of its own.
+// next starts a new segment after a tool call.
 func (t *turnText) next() {
 	if t.tool && t.has {
 		t.current++
@@ -186,7 +188,8 @@ func (t *turnText) next() {
 	t.tool = false
 }
 
-// delta takes streamed text. After a tool call the gateway puts an empty line before it, which is no part of the segment.
+// delta adds streamed text. After a tool call the gateway sends an empty line first, which is not
+// part of the segment.
 func (t *turnText) delta(meta Meta, text string, out []Event) []Event {
 	if t.tool {
 		text = strings.TrimPrefix(text, "\n\n")
@@ -199,7 +202,7 @@ func (t *turnText) delta(meta Meta, text string, out []Event) []Event {
 	return t.add(Delta{Meta: meta, Segment: t.current, Text: text}, out)
 }
 
-// whole takes the authoritative text of the current segment.
+// whole sets the final text of the current segment.
 func (t *turnText) whole(meta Meta, text string, out []Event) []Event {
 	if text == "" {
 		return out
@@ -209,7 +212,7 @@ func (t *turnText) whole(meta Meta, text string, out []Event) []Event {
 	return t.add(Segment{Meta: meta, Index: t.current, Text: text}, out)
 }
 
-// commentary takes the whole text that stands beside a tool call, streamed before or not.
+// commentary sets the whole text next to a tool call, whether it was streamed before or not.
 func (t *turnText) commentary(meta Meta, text string, streamed bool, out []Event) []Event {
 	if text == "" {
 		return out
@@ -225,8 +228,8 @@ func (t *turnText) commentary(meta Meta, text string, streamed bool, out []Event
 // any reports whether there is text.
 func (t *turnText) any() bool { return t.has || t.current > 0 }
 
-// message takes the whole text of the reply, of which some may have come in pieces. Behind tool calls only what is new of it counts,
-// since what stands before them has been said.
+// message sets the whole text of the reply, parts of which may have been streamed. After tool calls
+// it adds only the new part, because the earlier text was already emitted.
 func (t *turnText) message(meta Meta, text string, out []Event) []Event {
 	if !t.tool && t.current == 0 {
 		return t.whole(meta, text, out)
@@ -244,17 +247,19 @@ func (t *turnText) add(e Event, out []Event) []Event {
 	return append(out, e)
 }
 
-// turnDecoder turns the events of one stream into events of a turn. What comes after the end is ignored.
+// turnDecoder decodes the events of one stream into events of a turn. It ignores what follows the
+// end.
 type turnDecoder interface {
-	// decode appends what an event of the stream means.
+	// decode appends the events that ev means to out.
 	decode(ev sse.Event, out []Event) []Event
-	// end is asked when the stream is over without an [Ended]: what is to be said then, and whether that is sure.
+	// end returns the outcome if the stream ended without [Ended]. sure is false if the outcome
+	// should be looked up.
 	end() (o Outcome, sure bool)
-	// damaged reports whether a frame could not be read, so that text may be missing.
+	// damaged reports whether a frame could not be decoded, so that text may be missing.
 	damaged() bool
 }
 
-// cut is the outcome of a stream that ended without saying how.
+// brokenOutcome returns the outcome of a stream that ended without one.
 func brokenOutcome(state TurnState, reply *Reply) Outcome {
 	return Outcome{State: state, Segments: reply.Segments(), Err: ErrStreamBroken}
 }

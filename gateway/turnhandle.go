@@ -5,58 +5,62 @@ import (
 	"time"
 )
 
-// Way is how a turn is run.
+// TurnMode is the API by which a turn runs.
 type TurnMode string
 
-// The ways, best first.
+// The modes, in order of preference.
 const (
-	// WayRun is POST /v1/runs: it goes on without a reader, can be stopped and asks for approvals on every version.
+	// ModeRun is POST /v1/runs. The turn continues without a reader, can be stopped, and asks for
+	// approvals on every version.
 	ModeRun TurnMode = "run"
-	// WaySession is POST /api/sessions/{id}/chat/stream. It is the only one that takes images into a session.
+	// ModeSession is POST /api/sessions/{id}/chat/stream. It is the only mode that accepts images
+	// in a session.
 	ModeSession TurnMode = "session"
-	// WayResponses is POST /v1/responses: a chain of responses, and no session.
+	// ModeResponses is POST /v1/responses: a chain of responses without a session.
 	ModeResponses TurnMode = "responses"
-	// WayCompletions is POST /v1/chat/completions: each turn brings its history, and there is no session.
+	// ModeCompletions is POST /v1/chat/completions: no session, each turn sends its history.
 	ModeCompletions TurnMode = "completions"
 )
 
-// Lease is what a turn is bound to. It is made before the call and never changes; a turn gets another lease when its run
-// has an id, and when it is followed over another route. Marshalled to JSON it is enough to come back to the turn after
-// the program was started anew: [Client.ResumeTurn]. It holds no secret and no text.
+// TurnHandle identifies a turn across restarts of the program: store it as JSON, and pass it to
+// [Client.ResumeTurn]. It contains no secret and no text of the conversation.
+//
+// A handle never changes. The turn gets a new one when its run has an ID, and when it moves to
+// another route: see [TurnRequest.OnHandle]. The JSON names are a stored form and stay stable.
 type TurnHandle struct {
 	Mode           TurnMode  `json:"way"`
 	URL            string    `json:"url"` // of the gateway, as the route has it
 	Route          RouteKind `json:"route"`
 	Generation     uint64    `json:"generation"` // of the route
 	Method         string    `json:"method"`
-	Endpoint       string    `json:"endpoint"` // the escaped path of the call that starts the turn
+	Endpoint       string    `json:"endpoint"` // escaped path of the call that starts the turn
 	SessionID      string    `json:"session,omitempty"`
-	RunID          string    `json:"run,omitempty"` // empty until the gateway said it
-	IdempotencyKey string    `json:"key"`           // of idempotency; sent where the gateway advertises it
+	RunID          string    `json:"run,omitempty"` // empty until the gateway sends it
+	IdempotencyKey string    `json:"key"`           // sent if the gateway supports it
 	ToolEvents     bool      `json:"tool_events"`
-	Reasoning      bool      `json:"reasoning,omitempty"` // what the model thinks is told of
+	Reasoning      bool      `json:"reasoning,omitempty"` // events with the model's reasoning are emitted
 	Started        time.Time `json:"started"`
 
-	IdleTimeout    time.Duration `json:"idle"`     // silence after which a stream is given up
-	OutcomeTimeout time.Duration `json:"patience"` // how long an outcome is looked for where nothing moves
+	IdleTimeout    time.Duration `json:"idle"`     // silence after which a stream counts as broken
+	OutcomeTimeout time.Duration `json:"patience"` // how long the outcome is searched while nothing changes
 
-	// What the transcript was before the turn, to know its rows from others.
-	After              int64  `json:"after"`  // id of the last row; -1 where that is not known
+	// The transcript before the turn, to tell the turn's rows from others.
+	After              int64  `json:"after"`  // ID of the last row; -1 if unknown
 	Digest             string `json:"digest"` // of the text
 	Images             int    `json:"images,omitempty"`
-	PreviousResponseID string `json:"chain,omitempty"` // of WayResponses: the response before
+	PreviousResponseID string `json:"chain,omitempty"` // for ModeResponses
 }
 
-// String says what the lease is for, without any host.
-func (l TurnHandle) String() string {
-	return fmt.Sprintf("%s turn of session %q by the %s route (generation %d)", l.Mode, l.SessionID, l.Route, l.Generation)
+// String describes the handle without any host.
+func (h TurnHandle) String() string {
+	return fmt.Sprintf("%s turn of session %q by the %s route (generation %d)", h.Mode, h.SessionID, h.Route, h.Generation)
 }
 
-// GoString is String, for %#v.
-func (l TurnHandle) GoString() string { return l.String() }
+// GoString returns [TurnHandle.String] for %#v.
+func (h TurnHandle) GoString() string { return h.String() }
 
-// bind is the lease on another route of the same gateway.
-func (l TurnHandle) bind(cn *conn) TurnHandle {
-	l.URL, l.Route, l.Generation = cn.base.String(), cn.route.Kind, cn.route.Generation
-	return l
+// bind returns the handle on another route of the same gateway.
+func (h TurnHandle) bind(cn *conn) TurnHandle {
+	h.URL, h.Route, h.Generation = cn.base.String(), cn.route.Kind, cn.route.Generation
+	return h
 }

@@ -13,61 +13,67 @@ import (
 	"unicode/utf8"
 )
 
-// Limits of a gateway (api-facts §1.2).
+// Limits of a gateway (doc/hermes/api.md §1.2).
 const (
-	// MaxText is the most characters of one message: what is longer would be cut without a word.
+	// MaxMessageChars is the longest message, in characters. A gateway silently cuts longer ones.
 	MaxMessageChars = 65536
-	// MaxBody is the most bytes of one request. About 7 MB of images fit.
+	// MaxRequestBytes is the largest request, in bytes. It has room for about 7 MB of images.
 	MaxRequestBytes = 10_000_000
 )
 
-// What a lease has where the request does not say.
+// Timeouts of a turn if the request sets none.
 const (
 	defaultIdleTimeout    = 95 * time.Second // three missed keepalives of 0.19
 	defaultOutcomeTimeout = 2 * time.Minute
 )
 
-// TurnRequest is what a turn is to be run with.
+// TurnRequest describes a turn. Text or Images are required.
 type TurnRequest struct {
-	// SessionID is the session that the turn belongs to. Without one it is run by itself, or on History.
+	// SessionID is the session that stores the turn. Without one the turn runs alone, or on
+	// History.
 	SessionID    string
-	Text         string // up to MaxText characters
+	Text         string // at most MaxMessageChars characters
 	Images       []Image
-	Instructions string // for this turn only; may be empty
-	Model        string // honoured by 0.22 and later, and by other servers
+	Instructions string // for this turn only
+	Model        string // needs 0.22 or another kind of server
 	Provider     string // as Model
-	// Key makes the turn the same one when it is started again, where the gateway knows keys (0.22: 24 h). Empty: one is made.
+	// IdempotencyKey makes a repeated start return the same run, on gateways that support it (0.22,
+	// for 24 hours). Empty means a random key.
 	IdempotencyKey string
-	Mode           TurnMode // empty: the best that is offered
-	// History is what was said before, for turns without a session.
+	Mode           TurnMode // empty means the best one that is offered
+	// History is the earlier conversation, for turns without a session.
 	History []ChatMessage
-	// Previous is the response before, for WayResponses: Outcome.ResponseID. History is not sent along with it.
+	// PreviousResponseID continues a chain of ModeResponses: it is Outcome.ResponseID of the
+	// previous turn. History is not sent with it.
 	PreviousResponseID string
-	// Idle is how long a stream may be silent, comments counted as life. 0: 95 s, for 0.19 sends a comment each 30 s.
+	// IdleTimeout is how long a stream may be silent; comments count. 0 means 95 seconds, because
+	// 0.19 sends a comment every 30 seconds.
 	IdleTimeout time.Duration
-	// Patience is how long the outcome of a broken turn is looked for while nothing moves. 0: 2 minutes.
+	// OutcomeTimeout is how long the outcome of a broken turn is searched while nothing changes. 0
+	// means 2 minutes.
 	OutcomeTimeout time.Duration
-	// OnLease, where set, is called with the lease before anything is sent, and again whenever the lease changes. A program
-	// that stores it comes back to the turn after a crash. It is called by StartTurn and by the reader of Events.
+	// OnHandle, if set, is called with the handle before anything is sent, and whenever it changes.
+	// Store it to resume the turn after a crash. StartTurn and the reader of Events call it.
 	OnHandle func(TurnHandle)
 }
 
-// Image is a picture of a message.
+// Image is a picture in a message.
 type Image struct {
 	MIMEType string // image/png, image/jpeg, image/gif or image/webp
 	Data     []byte
 }
 
-// Said is one message of a history.
+// ChatMessage is one message of a history.
 type ChatMessage struct {
 	Role string `json:"role"` // user, assistant or system
 	Text string `json:"content"`
 }
 
-// turnTraits are the differences of versions, by what is advertised (api-facts §0.7, §11).
+// turnTraits are the differences between versions, as far as they are advertised (doc/hermes/api.md
+// §0.7, §11).
 type turnTraits struct {
-	idempotent bool // Idempotency-Key of runs is honoured
-	newer      bool // 0.22: replay, sessions loaded by runs, a lock of turns, run ids of streams
+	idempotent bool // runs support Idempotency-Key
+	newer      bool // 0.22: it replays events, loads the sessions of runs, queues turns, and streams run IDs
 	hermes     bool // it has sessions and runs at all
 }
 
@@ -76,9 +82,9 @@ func traits(cn *conn) turnTraits {
 	return turnTraits{idempotent: keyed, newer: keyed || cn.caps.Feature("run_steer"), hermes: cn.caps.Offers("runs") || cn.caps.Offers("session_chat_stream")}
 }
 
-// offers reports whether a way is there.
-func (w TurnMode) offers(caps *Capabilities) bool {
-	switch w {
+// offers reports whether the gateway offers the mode.
+func (m TurnMode) offers(caps *Capabilities) bool {
+	switch m {
 	case ModeRun:
 		return caps.streams("runs") && caps.Offers("run_status") && caps.streams("run_events")
 	case ModeSession:
@@ -91,14 +97,14 @@ func (w TurnMode) offers(caps *Capabilities) bool {
 	return false
 }
 
-// operation is the name of the call that starts a turn.
-func (w TurnMode) operation() string {
-	return map[TurnMode]string{ModeRun: "runs", ModeSession: "session_chat_stream", ModeResponses: "responses", ModeCompletions: "chat_completions"}[w]
+// operation returns the name of the call that starts a turn.
+func (m TurnMode) operation() string {
+	return map[TurnMode]string{ModeRun: "runs", ModeSession: "session_chat_stream", ModeResponses: "responses", ModeCompletions: "chat_completions"}[m]
 }
 
-// fits reports whether a request can go this way without a loss.
-func (w TurnMode) fits(req TurnRequest) bool {
-	switch w {
+// fits reports whether the mode can carry the whole request.
+func (m TurnMode) fits(req TurnRequest) bool {
+	switch m {
 	case ModeRun:
 		return len(req.Images) == 0 && req.PreviousResponseID == ""
 	case ModeSession:
@@ -110,7 +116,7 @@ func (w TurnMode) fits(req TurnRequest) bool {
 	}
 }
 
-// chooseWay picks the best way, or checks the one that is asked for.
+// chooseMode returns the best mode, or checks the requested one.
 func chooseMode(caps *Capabilities, req TurnRequest) (TurnMode, error) {
 	if req.Mode != "" {
 		switch {
@@ -123,9 +129,9 @@ func chooseMode(caps *Capabilities, req TurnRequest) (TurnMode, error) {
 		}
 		return req.Mode, nil
 	}
-	for _, way := range []TurnMode{ModeRun, ModeSession, ModeResponses, ModeCompletions} {
-		if way.fits(req) && way.offers(caps) {
-			return way, nil
+	for _, mode := range []TurnMode{ModeRun, ModeSession, ModeResponses, ModeCompletions} {
+		if mode.fits(req) && mode.offers(caps) {
+			return mode, nil
 		}
 	}
 	if req.SessionID != "" {
@@ -134,7 +140,7 @@ func chooseMode(caps *Capabilities, req TurnRequest) (TurnMode, error) {
 	return "", &UnavailableError{Operation: ModeCompletions.operation()}
 }
 
-// check refuses what the gateway would refuse or silently cut.
+// check rejects requests that the gateway would refuse or silently cut.
 func (req TurnRequest) check(hosts bool) error {
 	if strings.TrimSpace(req.Text) == "" && len(req.Images) == 0 {
 		return errors.New("gateway: turn request has neither text nor images")
@@ -150,7 +156,7 @@ func (req TurnRequest) check(hosts bool) error {
 	return nil
 }
 
-// digest knows a text again in a transcript, where it may have lost blanks at its ends.
+// digest identifies a text in a transcript, which may have trimmed it.
 func digest(text string) string {
 	sum := sha256.Sum256([]byte(strings.TrimSpace(text)))
 	return hex.EncodeToString(sum[:12])
@@ -160,7 +166,7 @@ func (i Image) dataURL() string {
 	return "data:" + i.MIMEType + ";base64," + base64.StdEncoding.EncodeToString(i.Data)
 }
 
-// parts is the message as chat parts; a string where there is no image.
+// parts returns the message as chat parts, or as a string if there is no image.
 func (req TurnRequest) parts() any {
 	if len(req.Images) == 0 {
 		return req.Text
@@ -175,8 +181,9 @@ func (req TurnRequest) parts() any {
 	return parts
 }
 
-// body is the request of a way, marshalled once: a repeat with the same key must be the same to the byte.
-func (req TurnRequest) body(way TurnMode, caps *Capabilities, history []ChatMessage) (json.RawMessage, error) {
+// body encodes the request for a mode. It is encoded once, because a repeat with the same key must
+// be identical.
+func (req TurnRequest) body(mode TurnMode, caps *Capabilities, history []ChatMessage) (json.RawMessage, error) {
 	body := map[string]any{}
 	set := func(name, value string) {
 		if value != "" {
@@ -185,7 +192,7 @@ func (req TurnRequest) body(way TurnMode, caps *Capabilities, history []ChatMess
 	}
 	set("model", req.Model)
 	set("provider", req.Provider)
-	switch way {
+	switch mode {
 	case ModeRun:
 		body["input"] = req.Text
 		set("session_id", req.SessionID)
@@ -228,7 +235,8 @@ func (req TurnRequest) body(way TurnMode, caps *Capabilities, history []ChatMess
 	return data, nil
 }
 
-// responseInput is the input of /v1/responses: a text, or messages where there is more than that.
+// responseInput returns the input of /v1/responses: a text, or a list of messages if there is more
+// than that.
 func (req TurnRequest) responseInput() any {
 	if len(req.Images) == 0 && (len(req.History) == 0 || req.PreviousResponseID != "") {
 		return req.Text
@@ -249,5 +257,5 @@ func (req TurnRequest) responseInput() any {
 	return append(input, map[string]any{"role": "user", "content": parts})
 }
 
-// newKey is a key of idempotency that nobody used before.
+// newKey returns a new random idempotency key.
 func newKey() string { return "turn-" + rand.Text() }

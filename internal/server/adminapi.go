@@ -21,7 +21,8 @@ import (
 	"hermes-mobile/internal/store"
 )
 
-// adminAPI serves the admin API: to the command line on the admin socket, and in part to the admin UI.
+// adminAPI serves the admin API: to the command line on the admin socket, and in part to the admin
+// UI.
 type adminAPI struct {
 	cfg       *config.Config
 	version   string
@@ -197,7 +198,8 @@ func (a *adminAPI) revokeUser(ctx context.Context, c Command) (any, error) {
 	return out, nil
 }
 
-// deliver sends a delivery of the owner to a device. The audit log names the device and none of the content.
+// deliver sends a delivery of the owner to a device. The audit log names the device and none of the
+// content.
 func (a *adminAPI) deliver(ctx context.Context, f *frame.Deliver) (any, error) {
 	var answer frame.Down
 	err := a.audit.attempt(ctx, "delivery.sent", f.To, func() (err error) {

@@ -26,8 +26,8 @@ func (a *adminAPI) withGateway(d *hub.DeviceInfo) HomeChannel {
 	return c
 }
 
-// candidate returns the device that becomes the home channel for an id. For a shared conversation that is its primary
-// device, under whose id Hermes knows the conversation.
+// candidate returns the device that becomes the home channel for an id. For a shared conversation
+// that is its primary device, under whose id Hermes knows the conversation.
 func (a *adminAPI) candidate(ctx context.Context, id string) (HomeChannel, error) {
 	list, err := a.hub.Owner().Devices(ctx)
 	if err != nil {

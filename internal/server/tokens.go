@@ -106,8 +106,9 @@ type reloader struct {
 	mu sync.Mutex
 }
 
-// settings applies the token lists of newly read settings, ends the connections whose token is gone, and looks for
-// another certificate. The other settings stay. With nil it reads only the token file.
+// settings applies the token lists of newly read settings, ends the connections whose token is
+// gone, and looks for another certificate. The other settings stay. With nil it reads only the
+// token file.
 func (r *reloader) settings(cfg *config.Config) error {
 	if cfg == nil {
 		return r.reload(nil)
