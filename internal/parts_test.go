@@ -15,8 +15,9 @@ import (
 	"testing"
 )
 
-// partPackages are the packages whose files have an order. doc/architecture.md lists it under "Parts of PACKAGE": each file
-// refers to files above it in the list. maxBackward is the share of references that may run the other way.
+// partPackages are the packages whose files have an order. doc/architecture.md lists it under
+// "Parts of PACKAGE": each file refers to files above it in the list. maxBackward is the share of
+// references that may run the other way.
 var partPackages = []struct {
 	pkg         string
 	maxBackward float64
@@ -27,7 +28,8 @@ var partPackages = []struct {
 // maxMethods bounds the methods of one type.
 const maxMethods = 60
 
-// TestParts keeps the order of files that doc/architecture.md draws, and the number of methods of each type.
+// TestParts keeps the order of files that doc/architecture.md draws, and the number of methods of
+// each type.
 func TestParts(t *testing.T) {
 	text, err := os.ReadFile(filepath.FromSlash("../doc/architecture.md"))
 	if err != nil {
@@ -50,7 +52,8 @@ func TestParts(t *testing.T) {
 	}
 }
 
-// fileOrder returns the files that the section of a package lists, each as `name.go` at the start of a list item or table row.
+// fileOrder returns the files that the section of a package lists, each as `name.go` at the start
+// of a list item or table row.
 func fileOrder(doc, pkg string) (order []string) {
 	_, section, found := strings.Cut(doc, "Parts of `"+pkg+"`\n")
 	if !found {
@@ -77,8 +80,8 @@ type parsed struct {
 	info  *types.Info
 }
 
-// parsePackage parses a package and resolves the identifiers that it declares. Imports need not resolve: a reference counts
-// if its declaration is in the package.
+// parsePackage parses a package and resolves the identifiers that it declares. Imports need not
+// resolve: a reference counts if its declaration is in the package.
 func parsePackage(t *testing.T, dir string) *parsed {
 	t.Helper()
 	p := &parsed{files: map[string]*ast.File{}, fset: token.NewFileSet(), info: &types.Info{Uses: map[*ast.Ident]types.Object{}}}
@@ -115,7 +118,8 @@ func (noImports) Import(path string) (*types.Package, error) {
 // reference is a use of a declaration in another file.
 type reference struct{ from, to string }
 
-// references counts the references between files. Each pair of a file and a declaration counts once.
+// references counts the references between files. Each pair of a file and a declaration counts
+// once.
 func (p *parsed) references() map[reference]int {
 	type use struct {
 		file string
@@ -202,7 +206,8 @@ func (p *parsed) checkMethods(most int) (bad []string) {
 	return bad
 }
 
-// The test's own test: a reference upwards, an unlisted file, and a type with too many methods are found.
+// The test's own test: a reference upwards, an unlisted file, and a type with too many methods are
+// found.
 func TestPartsFindsOffences(t *testing.T) {
 	dir := t.TempDir()
 	var methods strings.Builder

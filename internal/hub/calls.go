@@ -79,7 +79,8 @@ func (k *calls) agentMethods() []string {
 	return list
 }
 
-// call answers a call that came on c. By the time it is answered the session may have another connection.
+// call answers a call that came on c. By the time it is answered the session may have another
+// connection.
 func (k *calls) call(b *batch, c *conn, f *frame.Call) {
 	r := &callReply{c, f}
 	if k.server.callPush(b, f.Method, r) {
@@ -126,8 +127,8 @@ func (k *calls) listDevices(r *callReply) {
 	r.Result(map[string]any{"devices": out})
 }
 
-// askAgent has the agent answer a call in a goroutine of its own: neither the session nor its other calls wait. The call
-// counts until the agent has returned, however late.
+// askAgent has the agent answer a call in a goroutine of its own: neither the session nor its other
+// calls wait. The call counts until the agent has returned, however late.
 func (k *calls) askAgent(r *callReply) {
 	limit := &k.services.calls
 	call := agent.Call{Device: k.dev.Talks(), From: k.id, User: k.dev.UserID, Method: r.f.Method, Params: slices.Clone(r.f.Params)}

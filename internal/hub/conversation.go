@@ -9,8 +9,9 @@ import (
 	"hermes-mobile/internal/store"
 )
 
-// conversation is one conversation with the agent: its turns, the messages that are being streamed, and its cards. A device
-// has one. It touches nothing of the device but the outbox and the group that it is made with.
+// conversation is one conversation with the agent: its turns, the messages that are being streamed,
+// and its cards. A device has one. It touches nothing of the device but the outbox and the group
+// that it is made with.
 type conversation struct {
 	*core
 	group   *group
@@ -105,8 +106,8 @@ func (v *conversation) agentChanged(online bool) {
 	}
 }
 
-// quick reports whether events of the agent can be applied without waiting: steps of messages that are stored as begun,
-// and signs of life.
+// quick reports whether events of the agent can be applied without waiting: steps of messages that
+// are stored as begun, and signs of life.
 func (v *conversation) quick(events []agent.Event) bool {
 	for _, ev := range events {
 		switch ev := ev.(type) {
@@ -144,7 +145,8 @@ func (v *conversation) apply(b *batch, ev agent.Event) {
 	}
 }
 
-// submission returns what stores that the agent is about to give something to its backend, or that it did not.
+// submission returns what stores that the agent is about to give something to its backend, or that
+// it did not.
 func submission(e agent.Given) func(*store.Tx) error {
 	return func(tx *store.Tx) error {
 		switch {

@@ -11,8 +11,8 @@ import (
 	"hermes-mobile/internal/store"
 )
 
-// device is the session of one device: the queue, and the parts that it is made of. It connects the parts: each of them
-// knows only the parts below it.
+// device is the session of one device: the queue, and the parts that it is made of. It connects the
+// parts: each of them knows only the parts below it.
 type device struct {
 	session
 	core
@@ -136,7 +136,8 @@ func (d *device) stopTimers() {
 	d.expiry.stop()
 }
 
-// shutdown ends the messages that are being streamed, and stops the timers, because the server stops.
+// shutdown ends the messages that are being streamed, and stops the timers, because the server
+// stops.
 func (d *device) shutdown(b *batch) {
 	if d.dev == nil {
 		return
@@ -245,7 +246,8 @@ func (d *device) capabilities(st agent.Status) frame.Capabilities {
 	}
 }
 
-// refresh reads what the agent can do for the device now. It reports whether the device was told something else.
+// refresh reads what the agent can do for the device now. It reports whether the device was told
+// something else.
 func (d *device) refresh() bool {
 	st, methods := d.Agent.Status(d.dev.Talks()), d.calls.methods()
 	before := d.shown

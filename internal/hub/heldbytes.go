@@ -1,7 +1,8 @@
 package hub
 
-// heldBytes counts the bytes of a device's outbox. The store is not asked for the size of each row: an entry that the
-// device has acknowledged stays counted, and only when the count reaches the limit the store is asked for the true one.
+// heldBytes counts the bytes of a device's outbox. The store is not asked for the size of each row:
+// an entry that the device has acknowledged stays counted, and only when the count reaches the
+// limit the store is asked for the true one.
 type heldBytes struct {
 	bytes   int64 // at least what the outbox holds, with entries that are being stored
 	storing int64 // the part of it that is not stored yet
@@ -11,14 +12,15 @@ type heldBytes struct {
 	unsent *unsentBytes // nil: not counted yet
 }
 
-// unsentBytes is the result of unsentFits. bytes holds while the others are the same: a sender that delivers to a device
-// whose outbox is full must not have it counted each time.
+// unsentBytes is the result of unsentFits. bytes holds while the others are the same: a sender that
+// delivers to a device whose outbox is full must not have it counted each time.
 type unsentBytes struct{ bytes, seq, after, sweeps int64 }
 
 // tooHigh marks a count that may be too high.
 const tooHigh = -1
 
-// stored notes that an entry of a size was stored, or was not. freed are the bytes that were dropped for it.
+// stored notes that an entry of a size was stored, or was not. freed are the bytes that were
+// dropped for it.
 func (h *heldBytes) stored(size, freed int64, err error) {
 	h.storing = max(h.storing-size, 0)
 	if err != nil { // the entries that were to be dropped are still there
@@ -38,8 +40,9 @@ func (h *heldBytes) forgot(all bool) {
 // cutTo notes that entries of unknown sizes are being dropped.
 func (h *heldBytes) cutTo(seq int64) { h.cut, h.known = max(h.cut, seq), tooHigh }
 
-// makeRoom counts an entry of a size. It returns the seq up to which older entries must go so that it fits, 0 if it fits,
-// and how many bytes that frees. The oldest go first, as with the limit by entries.
+// makeRoom counts an entry of a size. It returns the seq up to which older entries must go so that
+// it fits, 0 if it fits, and how many bytes that frees. The oldest go first, as with the limit by
+// entries.
 func (o *outbox) makeRoom(size int64) (drop, freed int64) {
 	h := &o.held
 	defer func() {
@@ -75,7 +78,8 @@ func (o *outbox) fits(size int64) bool {
 	return h.bytes+size <= most
 }
 
-// unsentFits reports whether an entry of a size fits beside the entries that no connection was sent.
+// unsentFits reports whether an entry of a size fits beside the entries that no connection was
+// sent.
 func (o *outbox) unsentFits(size int64) bool {
 	if o.fits(size) {
 		return true

@@ -86,7 +86,8 @@ func (i *intake) accept(b *batch, c *conn, f frame.Up) {
 	}
 }
 
-// forbids answers a frame that the device may not send, or not yet. A frame that was accepted before is acknowledged.
+// forbids answers a frame that the device may not send, or not yet. A frame that was accepted
+// before is acknowledged.
 func (i *intake) forbids(b *batch, c *conn, f frame.Up) bool {
 	refusal := i.probation.refusal(f)
 	if refusal == nil {
@@ -123,7 +124,8 @@ func (i *intake) acceptedBefore(b *batch, c *conn, f frame.Up) bool {
 	return i.seen(b, c, ref(f), ref(f))
 }
 
-// seen reports whether a message id is known, and answers the duplicate. If it cannot be looked up it answers the error.
+// seen reports whether a message id is known, and answers the duplicate. If it cannot be looked up
+// it answers the error.
 func (i *intake) seen(b *batch, c *conn, id, ref string) bool {
 	if id == "" {
 		return false
@@ -162,7 +164,8 @@ func (i *intake) text(b *batch, c *conn, f *frame.Text) {
 	i.submit(b, c, in, i.countMessage(n, accounts))
 }
 
-// submit stores a message, which was counted, and acknowledges it. Then the message waits for its turn.
+// submit stores a message, which was counted, and acknowledges it. Then the message waits for its
+// turn.
 func (i *intake) submit(b *batch, c *conn, in agent.Input, size counted) {
 	id := in.ID
 	in.Device, in.Quote = i.dev.Talks(), i.quote(in.ReplyTo)
@@ -330,7 +333,8 @@ func (i *intake) fileFailed(c *conn, id string, err error) {
 	c.send(storeDown(id))
 }
 
-// mediaRefusal returns why the agent takes no such file now, nil if it does. Later parts of a file need not name its kind.
+// mediaRefusal returns why the agent takes no such file now, nil if it does. Later parts of a file
+// need not name its kind.
 func (i *intake) mediaRefusal(f *frame.Media) *frame.Error {
 	st := i.Agent.Status(i.dev.Talks())
 	switch {
@@ -534,8 +538,9 @@ func (i *intake) interrupt() {
 	i.conversation.turns.stop()
 }
 
-// unapproved answers a device that is not approved, with an approval code or with how long to wait. Nothing is accepted.
-// The answer goes to c, which may not be the live connection any more when it is given.
+// unapproved answers a device that is not approved, with an approval code or with how long to wait.
+// Nothing is accepted. The answer goes to c, which may not be the live connection any more when it
+// is given.
 func (i *intake) unapproved(b *batch, c *conn, f frame.Up) {
 	switch f.(type) {
 	case *frame.Text, *frame.Audio, *frame.Media:

@@ -30,8 +30,8 @@ func (d *device) revoke(b *batch, by audit.By, done func(error)) {
 	})
 }
 
-// wipe drops everything that is stored for the device, and closes its connection with a reason. op is stored along with
-// that.
+// wipe drops everything that is stored for the device, and closes its connection with a reason. op
+// is stored along with that.
 func (d *device) wipe(b *batch, why string, op func(*store.Tx) error, done func(error)) {
 	var epoch string
 	seq := d.out.seq
@@ -103,15 +103,16 @@ func (d *device) makeHome(ctx context.Context, b *batch, done func(error)) {
 	})
 }
 
-// agentMadeHome makes the device the home channel because a person told the agent so. A device that repeats it does not
-// fill the audit log.
+// agentMadeHome makes the device the home channel because a person told the agent so. A device that
+// repeats it does not fill the audit log.
 func (d *device) agentMadeHome(b *batch) {
 	if *d.home.Load() != d.id {
 		d.makeHome(audit.With(context.Background(), d.by()), b, nil)
 	}
 }
 
-// dropUnapproved removes the device unless its user is approved, or it is connected, busy, shared, or the home channel.
+// dropUnapproved removes the device unless its user is approved, or it is connected, busy, shared,
+// or the home channel.
 func (d *device) dropUnapproved(b *batch, before time.Time, done func(error)) {
 	h, dev := d.hub, d.dev
 	if h.approved(dev.Owner()) {

@@ -234,7 +234,8 @@ func ask(id string) agent.Card {
 	return agent.Card{ID: id, Kind: frame.ExecApproval, Text: "Run?", Options: []agent.Option{{ID: "once"}, {ID: frame.DenyOption}}}
 }
 
-// Whoever commits first decides. Another session over the same store, as on a second server, adopts that decision.
+// Whoever commits first decides. Another session over the same store, as on a second server, adopts
+// that decision.
 func TestTheStoreDecides(t *testing.T) {
 	r := newRig(t)
 	r.do(func(b *batch) { r.conversation.cards.ask(b, ask("c")) })

@@ -19,8 +19,8 @@ import (
 // largeFrame is the size from which a frame counts towards the memory budget (Options.Room).
 const largeFrame = 64 << 10
 
-// reader is the receiving side of one connection of a device, or of a sender of deliveries. Its fields belong to the
-// reading goroutine, except where they say otherwise.
+// reader is the receiving side of one connection of a device, or of a sender of deliveries. Its
+// fields belong to the reading goroutine, except where they say otherwise.
 type reader struct {
 	conn
 	hub     *Hub
@@ -234,7 +234,8 @@ func (c *reader) hello(f frame.Up, err error) {
 	}
 }
 
-// judge says whether the pairing code of the connection is right, if it came with one. It may be called by the session.
+// judge says whether the pairing code of the connection is right, if it came with one. It may be
+// called by the session.
 func (c *reader) judge(right bool) {
 	if c.guest == nil {
 		return
@@ -281,8 +282,8 @@ func (c *reader) Closed(_ *wsconn.Conn, err error) {
 	c.hub.Metrics.Connections.Dec()
 }
 
-// silence returns how long the device may have been offline when its connection ended with err. What was written meanwhile
-// may never have arrived.
+// silence returns how long the device may have been offline when its connection ended with err.
+// What was written meanwhile may never have arrived.
 func (c *reader) silence(err error) time.Duration {
 	switch {
 	case errors.Is(err, wsconn.ErrSilent):
@@ -341,7 +342,8 @@ func (h *Hub) grant(f *frame.Hello, addr netip.Addr) (grant, *frame.Error) {
 	return grant{label: ownLabel(dev.ID), own: true, hash: hash, addr: addr}, nil
 }
 
-// noteRejected logs and remembers a rejected device. An error of the server itself is not remembered.
+// noteRejected logs and remembers a rejected device. An error of the server itself is not
+// remembered.
 func (h *Hub) noteRejected(device string, addr netip.Addr, e *frame.Error) {
 	h.log.Warn("device rejected", "device", device, "addr", addr, "code", e.Code, "reason", e.Message)
 	if e.Code != frame.Internal {

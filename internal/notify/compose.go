@@ -13,7 +13,8 @@ import (
 	"hermes-mobile/internal/push"
 )
 
-// summary is what one notification tells: the newest entry, or the newest card, and how many there are.
+// summary is what one notification tells: the newest entry, or the newest card, and how many there
+// are.
 type summary struct {
 	Note
 	id    string // of Note
@@ -94,14 +95,16 @@ func (d *Device) composeWithdrawal(ids []string, last bool) push.Note {
 	return push.Note{Body: fit(body{Type: "withdraw", IDs: ids, Count: len(ids)}), TTL: d.service.Life, Topic: topic}
 }
 
-// topic names notifications that replace one another at the push service (RFC 8030 §5.4). It tells the service nothing.
+// topic names notifications that replace one another at the push service (RFC 8030 §5.4). It tells
+// the service nothing.
 func (d *Device) topic(of string) string {
 	st := d.host.State()
 	sum := sha256.Sum256([]byte(st.Epoch + "\n" + st.ID + "\n" + of))
 	return base64.RawURLEncoding.EncodeToString(sum[:18])
 }
 
-// fit encodes a notification within the size limit. It drops the oldest ids first, then the actions.
+// fit encodes a notification within the size limit. It drops the oldest ids first, then the
+// actions.
 func fit(n body) []byte {
 	for {
 		var out bytes.Buffer

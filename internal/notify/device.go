@@ -18,7 +18,8 @@ const maxNotified = 32
 type Batch interface {
 	// Do stores something, then calls after with the outcome.
 	Do(op func(*store.Tx) error, after func(error))
-	// Then calls f once everything that was added before is stored. It does not call f if storing failed.
+	// Then calls f once everything that was added before is stored. It does not call f if storing
+	// failed.
 	Then(f func())
 	// Flush stores what was added so far.
 	Flush()
@@ -60,8 +61,8 @@ type Note struct {
 	Notice  *frame.Notice
 }
 
-// Device holds the notifications of one device: the endpoints it has registered, and what it is shown. Its methods must be
-// called in the device's session.
+// Device holds the notifications of one device: the endpoints it has registered, and what it is
+// shown. Its methods must be called in the device's session.
 type Device struct {
 	service *Service
 	host    Host
@@ -133,7 +134,8 @@ func stop(t **time.Timer) {
 	}
 }
 
-// start arms a timer that runs f in the session, unless it is running. f does not run if the device was reset meanwhile.
+// start arms a timer that runs f in the session, unless it is running. f does not run if the device
+// was reset meanwhile.
 func (d *Device) start(t **time.Timer, wait time.Duration, f func(Batch)) {
 	st := d.state
 	if *t == nil {
@@ -165,8 +167,9 @@ func (d *Device) Connected() {
 	stop(&d.due)
 }
 
-// Lost is called when a connection ended after a silence. A phone that falls asleep says nothing, and what was written
-// until the server noticed is lost. So the device must be notified of that, too.
+// Lost is called when a connection ended after a silence. A phone that falls asleep says nothing,
+// and what was written until the server noticed is lost. So the device must be notified of that,
+// too.
 func (d *Device) Lost(silence time.Duration) {
 	if !d.wanted() {
 		return
@@ -291,8 +294,8 @@ func (d *Device) Done(ids ...string) {
 	d.UpdateShown()
 }
 
-// UpdateShown arms the withdrawal of notifications that need no attention any more. What else is over by then is
-// withdrawn with them.
+// UpdateShown arms the withdrawal of notifications that need no attention any more. What else is
+// over by then is withdrawn with them.
 func (d *Device) UpdateShown() {
 	if d.state == nil || len(d.shown) == 0 || !d.wanted() {
 		return

@@ -35,7 +35,8 @@ type Reply interface {
 	Result(v any)
 	// Stored answers a call that stores something with ok, or with the error.
 	Stored(err error)
-	// Params decodes the parameters. It reports false if they are malformed, and has answered the call then.
+	// Params decodes the parameters. It reports false if they are malformed, and has answered the
+	// call then.
 	Params(v any) bool
 }
 
@@ -125,7 +126,8 @@ func (d *Device) register(b Batch, r Reply) {
 	})
 }
 
-// Unregister forgets an endpoint, or all of them if endpoint is empty. done, which may be nil, is called with the outcome.
+// Unregister forgets an endpoint, or all of them if endpoint is empty. done, which may be nil, is
+// called with the outcome.
 func (d *Device) Unregister(b Batch, endpoint string, done func(error)) {
 	if d.state == nil {
 		if done != nil {

@@ -1,8 +1,9 @@
-// Package push sends one notification to one endpoint: the push service of a browser (Web Push, RFC 8030, 8291 and 8292), or
-// a UnifiedPush distributor such as ntfy.
+// Package push sends one notification to one endpoint: the push service of a browser (Web Push, RFC
+// 8030, 8291 and 8292), or a UnifiedPush distributor such as ntfy.
 //
-// The address of an endpoint comes from a device, so it may be anything. Requests go to public addresses only, except for
-// hosts that the owner has listed. Redirects are not followed, and at most 4 KiB of a response are read.
+// The address of an endpoint comes from a device, so it may be anything. Requests go to public
+// addresses only, except for hosts that the owner has listed. Redirects are not followed, and at
+// most 4 KiB of a response are read.
 package push
 
 import (
@@ -20,10 +21,12 @@ import (
 	"github.com/SherClockHolmes/webpush-go"
 )
 
-// Wake is the body for an endpoint without keys. It says that something waits, and nothing about it.
+// Wake is the body for an endpoint without keys. It says that something waits, and nothing about
+// it.
 const Wake = `{"type":"wake"}`
 
-// MaxBody is the maximum size of a notification in bytes: what a record of 4096 bytes leaves (RFC 8291 §4).
+// MaxBody is the maximum size of a notification in bytes: what a record of 4096 bytes leaves (RFC
+// 8291 §4).
 const MaxBody = 3993
 
 // Bounds of the cost of one endpoint.
@@ -65,8 +68,8 @@ type Result struct {
 	Outcome Outcome
 	Status  int    // of HTTP; 0: there was no answer
 	Reason  string // a sentence for the device, empty for Sent
-	// Detail is why there was no connection, for the owner only. A device must not learn from it which addresses and ports
-	// of the server's network respond.
+	// Detail is why there was no connection, for the owner only. A device must not learn from it
+	// which addresses and ports of the server's network respond.
 	Detail string
 }
 
@@ -110,7 +113,8 @@ func (s *Sender) Close() { s.client.CloseIdleConnections() }
 // PublicKey returns the key that a browser subscribes with, in base64url.
 func (s *Sender) PublicKey() string { return s.keys.Public }
 
-// Send sends a notification, and tries again if the service is busy or unreachable. wanted is asked before each attempt.
+// Send sends a notification, and tries again if the service is busy or unreachable. wanted is asked
+// before each attempt.
 func (s *Sender) Send(ctx context.Context, to Target, n Note, wanted func() bool) Result {
 	end := time.Now().Add(n.TTL)
 	wait := s.wait
@@ -226,8 +230,8 @@ func retryAfter(v string, now time.Time) time.Duration {
 // unreached is all that a device learns if there was no response.
 const unreached = "The push service cannot be reached. The server's log says why."
 
-// failure returns the result for an error without a response. The error itself holds the whole address of the endpoint,
-// which is a secret.
+// failure returns the result for an error without a response. The error itself holds the whole
+// address of the endpoint, which is a secret.
 func failure(err error) Result {
 	var forbidden *forbiddenError
 	var wrapped *url.Error

@@ -24,7 +24,8 @@ type Target struct {
 	Quiet    *Quiet  `json:"quiet,omitempty"`
 }
 
-// Secret holds the keys of a subscription: its public key and the secret shared with the sender, in base64url.
+// Secret holds the keys of a subscription: its public key and the secret shared with the sender, in
+// base64url.
 type Secret struct {
 	P256dh string `json:"p256dh"`
 	Auth   string `json:"auth"`

@@ -18,8 +18,9 @@ import (
 // KeysFile is the name of the key pair's file in the data folder.
 const KeysFile = "vapid.json"
 
-// Keys is the key pair by which push services know this server (RFC 8292), in base64url. Subscriptions of browsers are
-// bound to it. With another key pair every browser must subscribe again.
+// Keys is the key pair by which push services know this server (RFC 8292), in base64url.
+// Subscriptions of browsers are bound to it. With another key pair every browser must subscribe
+// again.
 type Keys struct {
 	Public  string `json:"public_key"`
 	Private string `json:"private_key"`
