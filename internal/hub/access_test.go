@@ -15,8 +15,8 @@ import (
 	"hermes-mobile/internal/hub"
 )
 
-// Revoking a device on its live connection: out at once, everything of it dropped, its id refused until it is unbound;
-// other devices of its user go on.
+// Revoking a device on its live connection: out at once, everything of it dropped, its id refused
+// until it is unbound; other devices of its user go on.
 func TestRevokeDevice(t *testing.T) {
 	w := newWorld(t, nil)
 	c := w.connect("d", withUser("anna"))
@@ -64,7 +64,8 @@ func TestRevokeDevice(t *testing.T) {
 	}
 }
 
-// Unbinding ends the connection, since it may be of the wrong app, and lets the next token have the id.
+// Unbinding ends the connection, since it may be of the wrong app, and lets the next token have the
+// id.
 func TestUnbind(t *testing.T) {
 	w := newWorld(t, nil)
 	c := w.connect("d")
@@ -98,7 +99,8 @@ func TestUnbind(t *testing.T) {
 	until(t, "the sessions of unknown ids to leave memory", func() bool { return w.hub.Sessions() == 1 })
 }
 
-// A token that is taken away ends the connections that came with it: of devices and of senders; others stay.
+// A token that is taken away ends the connections that came with it: of devices and of senders;
+// others stay.
 func TestTokenRemoved(t *testing.T) {
 	w := newWorld(t, nil)
 	code := w.invite(access.PairingCode{})
@@ -131,8 +133,9 @@ func TestTokenRemoved(t *testing.T) {
 	}
 }
 
-// The link drops after a one-time code was redeemed and before the device has its token: the same device may come again
-// with the code, also after a restart, and nobody else may. Its first hello with its own token ends that.
+// The link drops after a one-time code was redeemed and before the device has its token: the same
+// device may come again with the code, also after a restart, and nobody else may. Its first hello
+// with its own token ends that.
 func TestPairingCutBeforeReady(t *testing.T) {
 	w := newWorld(t, func(o *hub.Options) { o.AllowAllUsers = false })
 	code := w.invite(access.PairingCode{})
@@ -168,7 +171,8 @@ func TestPairingCutBeforeReady(t *testing.T) {
 	if code, closed := w.open("tel", withPair(code)).refusal(); code != frame.AuthFailed || closed != int(frame.CloseNoAccess) {
 		t.Errorf("the code after it was used up: %s and %d", code, closed)
 	}
-	// A code is no way around the binding of a device that it did not pair, nor around its owner's no.
+	// A code is no way around the binding of a device that it did not pair, nor around its owner's
+	// no.
 	other := w.invite(access.PairingCode{})
 	if code, _ := w.open("tel", withPair(other)).refusal(); code != frame.Forbidden {
 		t.Errorf("a fresh code for a bound device: %s", code)
@@ -181,8 +185,9 @@ func TestPairingCutBeforeReady(t *testing.T) {
 	}
 }
 
-// A message of a stranger is answered with a code; its approval is told on the live connection, once, and holds from the
-// next message on. Its revocation ends all connections of the user and drops what was kept.
+// A message of a stranger is answered with a code; its approval is told on the live connection,
+// once, and holds from the next message on. Its revocation ends all connections of the user and
+// drops what was kept.
 func TestApprovalOnLiveConnections(t *testing.T) {
 	w := newWorld(t, func(o *hub.Options) { o.AllowAllUsers = false })
 	c, second := w.connect("d", withUser("anna")), w.connect("e", withUser("anna"))
@@ -269,7 +274,8 @@ func TestRevokedAndLetInAnyway(t *testing.T) {
 	}
 }
 
-// A device that replaces its own connection again and again is told to wait; the connection it has stays.
+// A device that replaces its own connection again and again is told to wait; the connection it has
+// stays.
 func TestReplacedTooOften(t *testing.T) {
 	w := newWorld(t, nil)
 	c := w.connect("d")
@@ -299,8 +305,9 @@ func TestHelloTimeout(t *testing.T) {
 	until(t, "the connection to be gone", func() bool { return w.hub.Connections() == 0 })
 }
 
-// TestTokenOfOneDevice: a token that is bound to a device lets that one in and no other, with another user or not, and its own
-// device as ever. A binding that comes later ends the connections of others.
+// TestTokenOfOneDevice: a token that is bound to a device lets that one in and no other, with
+// another user or not, and its own device as ever. A binding that comes later ends the connections
+// of others.
 func TestTokenOfOneDevice(t *testing.T) {
 	w := newWorld(t, nil)
 	const bound = "0123456789abcdef-bound"
@@ -325,9 +332,10 @@ func TestTokenOfOneDevice(t *testing.T) {
 	free.sync()
 }
 
-// TestRequestsOfThePlugin: an app that was written for the Hermes plugin hermes-mobile asks for the catalogue of commands and the list
-// of models by frames that are not of this protocol. Each is answered unsupported_frame with its id, and the connection goes on,
-// however many come. (The names are the app's: whatever is not known is answered alike.)
+// TestRequestsOfThePlugin: an app that was written for the Hermes plugin hermes-mobile asks for the
+// catalogue of commands and the list of models by frames that are not of this protocol. Each is
+// answered unsupported_frame with its id, and the connection goes on, however many come. (The names
+// are the app's: whatever is not known is answered alike.)
 func TestRequestsOfThePlugin(t *testing.T) {
 	w := newWorld(t, nil)
 	c := w.connect("d")

@@ -19,8 +19,8 @@ type ActionOutcome struct {
 	Expired  bool // since nobody answered in time
 }
 
-// Act answers a card with the token of one of its options, as the device's own answer would. Its errors are those of
-// package notify.
+// Act answers a card with the token of one of its options, as the device's own answer would. Its
+// errors are those of package notify.
 func (h *Hub) Act(ctx context.Context, token string) (ActionOutcome, error) {
 	a, err := h.notifications.Verify(token, time.Now())
 	if err != nil {
@@ -91,7 +91,8 @@ func (e *evActionPressed) apply(b *batch) {
 	})
 }
 
-// permitted reports whether the device may answer cards at all, or is a participant of the conversation.
+// permitted reports whether the device may answer cards at all, or is a participant of the
+// conversation.
 func (e *evActionPressed) permitted() bool {
 	d := e.d
 	if e.by != nil {

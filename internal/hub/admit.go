@@ -31,7 +31,8 @@ func (e *evHello) user() string {
 	return e.f.Device.ID
 }
 
-// again reports whether the device was paired with this code already, and comes again because the answer was lost.
+// again reports whether the device was paired with this code already, and comes again because the
+// answer was lost.
 func (e *evHello) again() bool { return e.code != nil && e.code.Device != "" }
 
 // refusal returns why the hello is rejected, nil if it is not.
@@ -59,7 +60,8 @@ func (e *evHello) refusal() *frame.Error {
 	return nil
 }
 
-// foreignDevice returns why the client is not the device that it names, or why that may not connect.
+// foreignDevice returns why the client is not the device that it names, or why that may not
+// connect.
 func (e *evHello) foreignDevice() *frame.Error {
 	d := e.d.dev
 	if d == nil {
@@ -83,9 +85,9 @@ func (e *evHello) foreignDevice() *frame.Error {
 	return nil
 }
 
-// unbound returns why an unbound device may not come back like this. What waits for it, and what the agent remembers of its
-// conversation, belongs to its former user. Only the owner can give its id to somebody else, with a code that names the
-// user.
+// unbound returns why an unbound device may not come back like this. What waits for it, and what
+// the agent remembers of its conversation, belongs to its former user. Only the owner can give its
+// id to somebody else, with a code that names the user.
 func (e *evHello) unbound() *frame.Error {
 	was := e.d.dev.WasUser
 	if was == "" || e.user() == was || e.code != nil && e.code.User != "" {
@@ -127,8 +129,8 @@ func userExists(user string) *frame.Error {
 	return &frame.Error{Code: frame.Forbidden, Message: fmt.Sprintf("user %s exists already and this pairing code is for a new one: choose another user.id, or have the owner run hermes-mobile pair --user %s", user, user)}
 }
 
-// userKnown reports whether a user exists: a device, an approval, an API user or the settings name it, or the id of a new
-// device.
+// userKnown reports whether a user exists: a device, an approval, an API user or the settings name
+// it, or the id of a new device.
 func (e *evHello) userKnown(user string) (bool, error) {
 	h := e.d.hub
 	if h.Pairing.Approved(user) || h.AllowedUsers.Has(user) || h.Named.Has("user:"+user) || e.d.dev == nil && h.Named.Has(e.d.id) {
@@ -137,8 +139,8 @@ func (e *evHello) userKnown(user string) (bool, error) {
 	return h.store.UserKnown(h.ctx, user)
 }
 
-// foreignUser returns why a device may not become this user's with its token. A device keeps its user. Another user must be
-// unknown or, with an app token, have devices with that token.
+// foreignUser returns why a device may not become this user's with its token. A device keeps its
+// user. Another user must be unknown or, with an app token, have devices with that token.
 func (e *evHello) foreignUser() *frame.Error {
 	h, user := e.d.hub, e.user()
 	if e.d.dev != nil && e.d.dev.UserID == user {
@@ -170,7 +172,8 @@ func userTaken() *frame.Error {
 	return &frame.Error{Code: frame.Forbidden, Message: "this user id belongs to devices with another token: choose another user.id, or have the owner pair this device with hermes-mobile pair --user"}
 }
 
-// conflict returns the error for a device that was refused by the store, nil if err is another error.
+// conflict returns the error for a device that was refused by the store, nil if err is another
+// error.
 func (e *evHello) conflict(err error) *frame.Error {
 	switch {
 	case errors.Is(err, errCodeGone):

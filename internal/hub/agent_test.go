@@ -42,8 +42,8 @@ func TestAwayKeepsOrder(t *testing.T) {
 	}
 }
 
-// The agent says that it is away while its status says online: it was away for a moment, and what it could not take must
-// not wait for the next thing to happen.
+// The agent says that it is away while its status says online: it was away for a moment, and what
+// it could not take must not wait for the next thing to happen.
 func TestAwayForAMoment(t *testing.T) {
 	w := newWorld(t, nil)
 	c := w.connect("d")
@@ -70,7 +70,8 @@ func TestAwayForAMomentWithDecision(t *testing.T) {
 	w.told().taken(nil)
 }
 
-// An agent that refuses a message for good says why, to the person, and the next message has its turn.
+// An agent that refuses a message for good says why, to the person, and the next message has its
+// turn.
 func TestRefusedByTheAgent(t *testing.T) {
 	w := newWorld(t, nil)
 	c := w.connect("d")
@@ -123,7 +124,8 @@ func TestAdmits(t *testing.T) {
 	}
 }
 
-// A message that comes in the moment in which the agent begins to admit messages does not pass those that wait.
+// A message that comes in the moment in which the agent begins to admit messages does not pass
+// those that wait.
 func TestAdmitsInOrder(t *testing.T) {
 	w := newWorld(t, nil)
 	var open atomic.Bool // what the agent admits has changed, which the hub was not told yet
@@ -207,8 +209,8 @@ func TestHandedAfterCrash(t *testing.T) {
 	}
 }
 
-// What an agent is about to give to its backend is handed again as such after a crash, unless it takes that back, and a
-// decision is not told again. What cannot be stored is told to the agent.
+// What an agent is about to give to its backend is handed again as such after a crash, unless it
+// takes that back, and a decision is not told again. What cannot be stored is told to the agent.
 func TestGivenBeforeACrash(t *testing.T) {
 	for _, back := range []bool{false, true} {
 		w := newWorld(t, nil)
@@ -241,7 +243,8 @@ func TestGivenBeforeACrash(t *testing.T) {
 	w.healWrites("inbox")
 }
 
-// A server that is told to stop does the same as a crash: the turn comes again, and what was cut does not count as said.
+// A server that is told to stop does the same as a crash: the turn comes again, and what was cut
+// does not count as said.
 func TestHandedAfterStop(t *testing.T) {
 	w := newWorld(t, nil)
 	c := w.connect("d")
@@ -282,7 +285,8 @@ func TestDoneTwiceAndUnknown(t *testing.T) {
 	}
 }
 
-// The end of a message that still waits its turn: it is not handed over any more, or once; never twice.
+// The end of a message that still waits its turn: it is not handed over any more, or once; never
+// twice.
 func TestDoneOfAWaitingMessage(t *testing.T) {
 	w := newWorld(t, nil)
 	c := w.connect("d")
@@ -302,8 +306,8 @@ func TestDoneOfAWaitingMessage(t *testing.T) {
 	}
 }
 
-// An agent that goes on with a message after its final breaks the contract (agent.Say). What the device sees of it ends all
-// the same, the turn ends, and nothing stays behind.
+// An agent that goes on with a message after its final breaks the contract (agent.Say). What the
+// device sees of it ends all the same, the turn ends, and nothing stays behind.
 func TestSayAfterFinal(t *testing.T) {
 	w := newWorld(t, nil)
 	c := w.connect("d")
@@ -430,7 +434,8 @@ func TestPostToNobody(t *testing.T) {
 	}
 }
 
-// done is called once for every post, with the order of one goroutine's posts kept, also while the store fails for some.
+// done is called once for every post, with the order of one goroutine's posts kept, also while the
+// store fails for some.
 func TestPostIsAnsweredOnce(t *testing.T) {
 	w := newWorld(t, nil)
 	w.connect("d")
@@ -498,8 +503,8 @@ func (w *world) put(b []byte) (hashed, error) {
 	return hashed{f.Hash, f.Size}, err
 }
 
-// What a person replies to reaches the agent in words, also long after the device has acknowledged it, and only the
-// device's own messages do.
+// What a person replies to reaches the agent in words, also long after the device has acknowledged
+// it, and only the device's own messages do.
 func TestQuoteOutlivesTheOutbox(t *testing.T) {
 	w := newWorld(t, nil)
 	c, other := w.connect("d"), w.connect("e")
@@ -526,8 +531,8 @@ func TestQuoteOutlivesTheOutbox(t *testing.T) {
 	}
 }
 
-// An agent that takes images only: other files are refused at their first part, before anything of them was kept, and the
-// capabilities say so.
+// An agent that takes images only: other files are refused at their first part, before anything of
+// them was kept, and the capabilities say so.
 func TestImagesOnly(t *testing.T) {
 	w := newWorld(t, nil)
 	w.agent.set(func(s *agent.Status) { s.FilesIn, s.Images = false, true })

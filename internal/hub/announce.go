@@ -20,7 +20,8 @@ func noticeOf(d *store.Device, kind string, now time.Time) *frame.Notice {
 		Device: frame.NoticeDevice{ID: d.ID, Name: d.Name, Platform: d.Platform}}
 }
 
-// announce stores a notice for the other devices of its user. When that is committed, tell must be called.
+// announce stores a notice for the other devices of its user. When that is committed, tell must be
+// called.
 func (h *Hub) announce(tx *store.Tx, n *frame.Notice, device int64) error {
 	body, err := json.Marshal(&entry{Notice: n})
 	if err != nil {
@@ -62,9 +63,9 @@ func newer(d, than *store.Device) bool {
 	return d.ID != than.ID && d.UserID != "" && d.UserID == than.UserID && d.CreatedAt.After(than.CreatedAt)
 }
 
-// revokeOther answers callRevoke. The device must have the right to answer cards, and be older than the other one.
-// Otherwise a thief's device could revoke its owner's.
-func (d *device) revokeOther(b *batch, c *conn, a *callReply) {
+// callRevoke implements callServer. The device must have the right to answer cards, and be older
+// than the other one. Otherwise a thief's device could revoke its owner's.
+func (d *device) callRevoke(b *batch, c *conn, a *callReply) {
 	b.flush()
 	var p struct {
 		ID string `json:"id"`

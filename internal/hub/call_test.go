@@ -167,7 +167,8 @@ func TestAgentFailsAtCalls(t *testing.T) {
 	}
 }
 
-// An agent that does not answer costs the device its patience and no more, and its own place until it gives up.
+// An agent that does not answer costs the device its patience and no more, and its own place until
+// it gives up.
 func TestAgentDoesNotAnswer(t *testing.T) {
 	t.Parallel()
 	w, caller := callWorld(t, map[string][]string{"d": {"x.do"}, "e": {"x.do"}}, func(o *hub.Options) { o.CallLife = 50 * time.Millisecond })

@@ -5,7 +5,8 @@ import (
 	"sync"
 )
 
-// maxCalls bounds the calls of one device that the agent is answering, maxAllCalls those of all devices.
+// maxCalls bounds the calls of one device that the agent is answering, maxAllCalls those of all
+// devices.
 const (
 	maxCalls    = 8
 	maxAllCalls = 256

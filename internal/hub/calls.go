@@ -29,12 +29,18 @@ const (
 	agentOffline  = "agent_away"
 )
 
+// callServer answers the server's calls that change something.
+type callServer interface {
+	// callPush answers a call about notifications. It reports false for any other.
+	callPush(b *batch, method string, r *callReply) bool
+	// callRevoke answers devices.revoke.
+	callRevoke(b *batch, c *conn, r *callReply)
+}
+
 // calls answers the calls of one device.
 type calls struct {
 	*core
-	notes     *notify.Device
-	connected func() map[string]bool // ids of connected devices
-	revoke    func(b *batch, c *conn, r *callReply)
+	server callServer
 }
 
 // methods returns the methods that the device may call now: the server's, then the agent's.
@@ -73,14 +79,15 @@ func (k *calls) agentMethods() []string {
 	return list
 }
 
-// call answers a call that came on c. By the time it is answered the session may have another connection.
+// call answers a call that came on c. By the time it is answered the session may have another
+// connection.
 func (k *calls) call(b *batch, c *conn, f *frame.Call) {
 	r := &callReply{c, f}
-	if k.notes.Call(noteBatch{b}, f.Method, r) {
+	if k.server.callPush(b, f.Method, r) {
 		return
 	}
 	if f.Method == callRevoke {
-		k.revoke(b, c, r)
+		k.server.callRevoke(b, c, r)
 		return
 	}
 	b.then(func() {
@@ -120,8 +127,8 @@ func (k *calls) listDevices(r *callReply) {
 	r.Result(map[string]any{"devices": out})
 }
 
-// askAgent has the agent answer a call in a goroutine of its own: neither the session nor its other calls wait. The call
-// counts until the agent has returned, however late.
+// askAgent has the agent answer a call in a goroutine of its own: neither the session nor its other
+// calls wait. The call counts until the agent has returned, however late.
 func (k *calls) askAgent(r *callReply) {
 	limit := &k.services.calls
 	call := agent.Call{Device: k.dev.Talks(), From: k.id, User: k.dev.UserID, Method: r.f.Method, Params: slices.Clone(r.f.Params)}

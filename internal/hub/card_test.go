@@ -16,7 +16,8 @@ func approvalCard(id string, n int64) agent.Card {
 		Options: []agent.Option{{ID: "once", Label: "Once", Style: "primary"}, {ID: "deny", Label: "Deny", Style: "danger"}}}
 }
 
-// A decision is told until the agent has taken it: again when it comes back, again after a restart, and then no more.
+// A decision is told until the agent has taken it: again when it comes back, again after a restart,
+// and then no more.
 func TestDecisionIsToldUntilTaken(t *testing.T) {
 	w := newWorld(t, nil)
 	c := w.connect("d")
@@ -53,7 +54,8 @@ func TestDecisionIsToldUntilTaken(t *testing.T) {
 	w.idle()
 }
 
-// unsettled returns how many cards of device 1 the store holds that are open, and that are not settled.
+// unsettled returns how many cards of device 1 the store holds that are open, and that are not
+// settled.
 func (w *world) unsettled(t tb) (open, all int) {
 	t.Helper()
 	cards, err := w.store.Cards(ctx, 1)
@@ -66,7 +68,8 @@ func (w *world) unsettled(t tb) (open, all int) {
 	return open, len(cards)
 }
 
-// The effect of a decision settles its card in the same transaction: a crash in between makes neither happen twice.
+// The effect of a decision settles its card in the same transaction: a crash in between makes
+// neither happen twice.
 func TestSettlesWithTheEffect(t *testing.T) {
 	w := newWorld(t, nil)
 	c := w.connect("d")
@@ -93,7 +96,8 @@ func TestSettlesWithTheEffect(t *testing.T) {
 	w.idle()
 }
 
-// Two devices of one user, one card: the answer of the other is refused; racing answers and an expiry have one winner.
+// Two devices of one user, one card: the answer of the other is refused; racing answers and an
+// expiry have one winner.
 func TestOneAnswerCounts(t *testing.T) {
 	w := newWorld(t, func(o *hub.Options) { o.PromptLife = 30 * time.Millisecond })
 	c, other := w.connect("d"), w.connect("e")
@@ -133,7 +137,8 @@ func TestOneAnswerCounts(t *testing.T) {
 	w.idle()
 }
 
-// An expired card: the agent gets the safe value, also where the card expired while the server was down.
+// An expired card: the agent gets the safe value, also where the card expired while the server was
+// down.
 func TestCardExpires(t *testing.T) {
 	w := newWorld(t, nil)
 	c := w.connect("d")
@@ -164,7 +169,8 @@ func TestCardExpires(t *testing.T) {
 	until(t, "the session to leave memory", func() bool { return w.hub.Sessions() == 0 })
 }
 
-// An open card is shown again after a reconnect with its own seq, once, also with the backlog, also after a restart.
+// An open card is shown again after a reconnect with its own seq, once, also with the backlog, also
+// after a restart.
 func TestOpenCardIsShownAgain(t *testing.T) {
 	w := newWorld(t, nil)
 	c := w.connect("d")

@@ -42,7 +42,8 @@ func (k *card) prompt() *frame.Prompt {
 	return p
 }
 
-// safeOption is the option that stands for an unknown option and for no answer in time; empty if a kind has none.
+// safeOption is the option that stands for an unknown option and for no answer in time; empty if a
+// kind has none.
 func safeOption(kind string) string {
 	switch kind {
 	case frame.ExecApproval:
@@ -81,13 +82,18 @@ func (k *card) choice(f *frame.Answer) (agent.Answer, *frame.Error) {
 // maxCardLife bounds the time limit that an agent may ask for.
 const maxCardLife = 30 * 24 * time.Hour
 
-// cards are the cards of one conversation that are open, or decided while the agent does not know it.
+// signs is told of signs of life of the agent.
+type signs interface{ alive() }
+
+// cards are the cards of one conversation that are open, or decided while the agent does not know
+// it.
 //
-// The store decides: whoever commits the first decision of a card wins, and everyone else hears that one. See decide.
+// The store decides: whoever commits the first decision of a card wins, and everyone else hears
+// that one. See decide.
 type cards struct {
 	*core
 	group *group
-	alive func() // is called at a sign of life of the agent
+	agent signs
 
 	list  []*card
 	retry timer
@@ -230,12 +236,14 @@ type verdict struct {
 	err   error // nothing was decided: the store failed, or ErrTooNew
 }
 
-// decide proposes a decision of an open card. by is the device that decides, nil if none does. op is stored along with the
-// decision. done is called with the verdict, in the session.
+// decide proposes a decision of an open card. by is the device that decides, nil if none does. op
+// is stored along with the decision. done is called with the verdict, in the session. It may add to
+// b only if another decision was first: otherwise b is being committed.
 //
-// The decision is one conditional update of the store. If it changes the row, this is the decision, and it is stored
-// together with its prompt_done. If another decision was stored before, the session adopts that one and tells it to the
-// devices and the agent. The verdict is store.ErrTooNew if the device may not answer yet.
+// The decision is one conditional update of the store. If it changes the row, this is the decision,
+// and it is stored together with its prompt_done. If another decision was stored before, the
+// session adopts that one and tells it to the devices and the agent. The verdict is store.ErrTooNew
+// if the device may not answer yet.
 func (c *cards) decide(b *batch, k *card, a agent.Answer, by *frame.Peer, op func(*store.Tx) error, done func(b *batch, v verdict)) {
 	k.expiry.stop()
 	who, allowed, now := "", none, time.Now()
@@ -278,7 +286,8 @@ func (c *cards) decide(b *batch, k *card, a agent.Answer, by *frame.Peer, op fun
 	})
 }
 
-// adoptLater adopts the stored decision of a card with the next event, then calls done, which may be nil.
+// adoptLater adopts the stored decision of a card with the next event, then calls done, which may
+// be nil.
 func (c *cards) adoptLater(id string, done func(*batch)) {
 	c.run(func(b *batch) {
 		b.flush()
@@ -394,7 +403,7 @@ func (c *cards) acked(b *batch, id string, err error) {
 		}
 		return
 	}
-	c.alive()
+	c.agent.alive()
 	b.do(func(tx *store.Tx) error { return tx.Settle(id) }, func(err error) {
 		if err == nil {
 			c.drop(id)

@@ -17,7 +17,8 @@ const (
 	thumb  = "👍🏿"
 )
 
-// clusters is the slow and exact reference: every boundary of the text, mapped to the code points of the cluster it ends.
+// clusters is the slow and exact reference: every boundary of the text, mapped to the code points
+// of the cluster it ends.
 func clusters(text string) map[int]int {
 	ends := map[int]int{0: 0}
 	at, state := 0, -1
@@ -62,8 +63,8 @@ func checkChunks(t fataler, text string, limit int) []string {
 		if _, ok := ends[at]; ok {
 			continue
 		}
-		// A cut inside a cluster: only where that cluster could not have been kept whole, and with nothing else in the piece
-		// than that cluster, or its tail.
+		// A cut inside a cluster: only where that cluster could not have been kept whole, and with
+		// nothing else in the piece than that cluster, or its tail.
 		next, _ := slices.BinarySearch(bounds, at)
 		if long := ends[bounds[next]]; long <= limit {
 			t.Fatalf("limit %d: the cut after %+q is inside a cluster of %d", limit, tail(text[:at]), long)
@@ -153,7 +154,8 @@ func TestChunksRefusesASillyLimit(t *testing.T) {
 	}
 }
 
-// Every text made of the material that the rules are about, at limits small enough that cuts fall everywhere.
+// Every text made of the material that the rules are about, at limits small enough that cuts fall
+// everywhere.
 func TestChunksKeepClusters(t *testing.T) {
 	material := []string{
 		"a", "b", " ", "\n", "\r", "\r\n", "\t", "é", "e\u0301", "\u0301", "\u200d", "\ufe0f", "👩", family, thumb, "🏿", "🇩", flag,
@@ -174,7 +176,8 @@ func TestChunksKeepClusters(t *testing.T) {
 	})
 }
 
-// Hostile input must cost no more than a pass over it: no rule may look at one cluster again for each piece.
+// Hostile input must cost no more than a pass over it: no rule may look at one cluster again for
+// each piece.
 func TestChunksEndSoon(t *testing.T) {
 	for name, text := range map[string]string{
 		"marks":    strings.Repeat("\u0301", 1<<19),

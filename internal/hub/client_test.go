@@ -18,7 +18,8 @@ import (
 	"hermes-mobile/internal/access"
 )
 
-// client is a device at the other end of a real WebSocket, spoken by another library than the server's.
+// client is a device at the other end of a real WebSocket, spoken by another library than the
+// server's.
 type client struct {
 	w  *world
 	id string
@@ -299,7 +300,8 @@ func (c *client) message() *frame.Message {
 	}
 }
 
-// closed waits for the end and returns its close code, -1 when there was none. Frames before it are passed over.
+// closed waits for the end and returns its close code, -1 when there was none. Frames before it are
+// passed over.
 func (c *client) closed() int {
 	c.w.t.Helper()
 	for {

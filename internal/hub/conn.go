@@ -14,16 +14,17 @@ import (
 	"hermes-mobile/internal/wsconn"
 )
 
-// Bounds of what waits to be written to one device. A connection is given durable frames only while less than softQueue
-// waits, so a slow phone holds one large frame and little more. A live-only frame that exceeds maxQueue closes the
-// connection with 1013.
+// Bounds of what waits to be written to one device. A connection is given durable frames only while
+// less than softQueue waits, so a slow phone holds one large frame and little more. A live-only
+// frame that exceeds maxQueue closes the connection with 1013.
 const (
 	softQueue  = 512 << 10
 	maxQueue   = 24 << 20
 	writeStall = 30 * time.Second
 )
 
-// conn is the sending side of one connection of a device. Its methods may be called from any goroutine.
+// conn is the sending side of one connection of a device. Its methods may be called from any
+// goroutine.
 type conn struct {
 	ws      *wsconn.Conn
 	metrics *metrics.Set
@@ -35,6 +36,8 @@ type conn struct {
 
 	waiting atomic.Bool // drainer wants to hear when the queue has drained
 	drainer drainer     // set when the connection becomes a live one
+
+	loopback bool // it comes from this machine
 
 	// What the hello asked for.
 	delta, tail, tool, notices bool // tail only with delta

@@ -51,7 +51,8 @@ func (d *device) attach(c *conn, resume *frame.Cursor, token string) {
 	d.awaitExpiry()
 }
 
-// closed is called when a connection has ended after a silence, in which the device may have been offline already.
+// closed is called when a connection has ended after a silence, in which the device may have been
+// offline already.
 func (d *device) closed(b *batch, c *conn, silence time.Duration) {
 	b.flush() // which may end the connection, too
 	if d.out.conn == c {
@@ -185,7 +186,8 @@ func (e *evPartSpoiled) apply(b *batch) {
 	}
 }
 
-// isLive reports whether c is the live connection. A hello of c in the same batch takes effect first.
+// isLive reports whether c is the live connection. A hello of c in the same batch takes effect
+// first.
 func (d *device) isLive(b *batch, c *conn) bool {
 	if d.out.conn != c {
 		b.flush()
@@ -207,8 +209,8 @@ func (d *device) ack(b *batch, c *conn, f *frame.Ack) {
 	})
 }
 
-// tokenStored is called when the device has stored the token from its ready frame. The code or token that it connected
-// with is invalid from now on.
+// tokenStored is called when the device has stored the token from its ready frame. The code or
+// token that it connected with is invalid from now on.
 func (d *device) tokenStored(b *batch, c *conn) {
 	given := c.given
 	switch {
@@ -232,7 +234,8 @@ func (d *device) tokenStored(b *batch, c *conn) {
 	}
 }
 
-// forgetCode makes the pairing code invalid by which the device was paired: it has connected with its own token.
+// forgetCode makes the pairing code invalid by which the device was paired: it has connected with
+// its own token.
 func (d *device) forgetCode() {
 	used, err := d.store.Redeemed(d.ctx, d.id)
 	if err != nil {

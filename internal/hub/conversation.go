@@ -9,8 +9,9 @@ import (
 	"hermes-mobile/internal/store"
 )
 
-// conversation is one conversation with the agent: its turns, the messages that are being streamed, and its cards. A device
-// has one. It touches nothing of the device but the outbox and the group that it is made with.
+// conversation is one conversation with the agent: its turns, the messages that are being streamed,
+// and its cards. A device has one. It touches nothing of the device but the outbox and the group
+// that it is made with.
 type conversation struct {
 	*core
 	group   *group
@@ -22,9 +23,9 @@ type conversation struct {
 // init makes the parts of the conversation.
 func (v *conversation) init(c *core, g *group) {
 	v.core, v.group = c, g
-	v.streams = streams{core: c, out: g.out, group: g, speak: v.turns.speak}
-	v.cards = cards{core: c, group: g, alive: v.turns.alive}
-	v.turns = turns{core: c, group: g, streams: &v.streams, cards: &v.cards, waits: &waits{}, avatar: avatarIdle}
+	v.streams = streams{core: c, out: g.out, group: g, speaker: &v.turns}
+	v.cards = cards{core: c, group: g, agent: &v.turns}
+	v.turns = turns{core: c, group: g, streams: &v.streams, cards: &v.cards, avatar: avatarIdle}
 }
 
 func (v *conversation) idle() bool { return v.turns.idle() && v.streams.idle() && v.cards.idle() }
@@ -105,8 +106,8 @@ func (v *conversation) agentChanged(online bool) {
 	}
 }
 
-// quick reports whether events of the agent can be applied without waiting: steps of messages that are stored as begun,
-// and signs of life.
+// quick reports whether events of the agent can be applied without waiting: steps of messages that
+// are stored as begun, and signs of life.
 func (v *conversation) quick(events []agent.Event) bool {
 	for _, ev := range events {
 		switch ev := ev.(type) {
@@ -144,7 +145,8 @@ func (v *conversation) apply(b *batch, ev agent.Event) {
 	}
 }
 
-// submission returns what stores that the agent is about to give something to its backend, or that it did not.
+// submission returns what stores that the agent is about to give something to its backend, or that
+// it did not.
 func submission(e agent.Given) func(*store.Tx) error {
 	return func(tx *store.Tx) error {
 		switch {

@@ -9,8 +9,8 @@ import (
 	"hermes-mobile/internal/store"
 )
 
-// core is what every part of a session is made with: the shared services, the queue, and the device. A part reads it and
-// never replaces dev.
+// core is what every part of a session is made with: the shared services, the queue, and the
+// device. A part reads it and never replaces dev.
 type core struct {
 	*services
 	queue
@@ -30,8 +30,9 @@ func (c *core) accounts() []quota.Account {
 	return []quota.Account{own, {Name: tokenAccount(c.dev.Label), Limit: c.TokenShare}}
 }
 
-// remembers reports whether the id of a frame that takes effect at once can be stored, to recognize it again. The id of a
-// device that has used up its share cannot: the device could fill the disk with ids.
+// remembers reports whether the id of a frame that takes effect at once can be stored, to recognize
+// it again. The id of a device that has used up its share cannot: the device could fill the disk
+// with ids.
 func (c *core) remembers(id string) bool {
 	return id != "" && c.messageFits(rowBytes+2*int64(len(id)), c.accounts()) == nil
 }
@@ -41,7 +42,8 @@ func (c *core) countID(id string) counted {
 	return c.countMessage(rowBytes+2*int64(len(id)), c.accounts())
 }
 
-// rowBytes is the size of an inbox row beside its text, deliveryBytes that of the record of a delivery.
+// rowBytes is the size of an inbox row beside its text, deliveryBytes that of the record of a
+// delivery.
 const (
 	rowBytes      = 250
 	deliveryBytes = 400

@@ -64,8 +64,9 @@ func TestSessionsLeaveMemory(t *testing.T) {
 	empty("what came for devices that are away")
 }
 
-// Hundreds of devices connect, chat, stream, ask, deliver to each other and drop at once, with an agent that answers from
-// many goroutines: everybody gets their own answers, and in the end nothing is left.
+// Hundreds of devices connect, chat, stream, ask, deliver to each other and drop at once, with an
+// agent that answers from many goroutines: everybody gets their own answers, and in the end nothing
+// is left.
 func TestCrowd(t *testing.T) {
 	devices, rounds := 200, 3
 	if testing.Short() {
@@ -171,7 +172,8 @@ func TestCrowd(t *testing.T) {
 	until(t, "the connections to be gone", func() bool { return w.hub.Connections() == 0 })
 }
 
-// The server stops under load: every message that was accepted is handed to the next life or was answered.
+// The server stops under load: every message that was accepted is handed to the next life or was
+// answered.
 func TestStopUnderLoad(t *testing.T) {
 	w := newWorld(t, nil)
 	const devices = 20

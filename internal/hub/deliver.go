@@ -15,22 +15,18 @@ import (
 // homeAddress is the address of the home channel.
 const homeAddress = "home"
 
-// deliver takes a delivery from a connection: of a sender with a delivery token, or from this machine. given: the session
-// gives the frame's memory back.
+// deliver takes a delivery from a connection: of a sender with a delivery token, or from this
+// machine. given: the session gives the frame's memory back.
 func (c *reader) deliver(f *frame.Deliver, held int64) (given bool) {
-	sender := c.sender
-	if sender == "" {
+	if c.sender == nil {
 		if !c.loopback {
 			c.send(&frame.Error{Code: frame.Forbidden, Message: "deliveries come from the server's own machine, or with a token of MOBILE_DELIVER_TOKENS", Ref: f.ID})
 			return false
 		}
-		sender = c.device.id
-	}
-	if c.device == nil {
-		c.hub.deliver(sender, c.hub.senderAccount(c.label), f, c.send)
-	} else {
 		given = c.device.session.post(&evFrame{d: c.device, c: &c.conn, f: f, held: held})
 		c.device.wait()
+	} else {
+		c.hub.deliver(c.sender.id, c.hub.senderAccount(c.sender.label), f, c.send)
 	}
 	if to := c.hub.Addressee(f.To); to != "" {
 		c.hub.device(to).wait() // a sender that is faster than the disk waits for it
@@ -38,10 +34,10 @@ func (c *reader) deliver(f *frame.Deliver, held int64) (given bool) {
 	return given
 }
 
-// greetSender answers the hello of a connection with a delivery token. A sender is no device: it may be connected several
-// times, is bound to nothing, and has no address.
+// greetSender answers the hello of a connection with a delivery token. A sender is no device: it
+// may be connected several times, is bound to nothing, and has no address.
 func (c *reader) greetSender(f *frame.Hello, label string) {
-	c.sender, c.label = f.Device.ID, label
+	c.sender = &sender{f.Device.ID, label}
 	c.hub.Metrics.Hellos.WithLabelValues("sender").Inc()
 	c.hub.log.Info("sender connected", "device", f.Device.ID, "addr", c.addr)
 	st := c.hub.Agent.Status(f.Device.ID)
@@ -50,8 +46,8 @@ func (c *reader) greetSender(f *frame.Hello, label string) {
 		Approved: true, Agent: agentState(st), Resume: frame.Span{Epoch: "none", From: 1}})
 }
 
-// Deliver sends a text or file to a device, as the frame does, and waits for the answer: *frame.Delivered or *frame.Error.
-// The owner's deliveries do not count towards a daily share.
+// Deliver sends a text or file to a device, as the frame does, and waits for the answer:
+// *frame.Delivered or *frame.Error. The owner's deliveries do not count towards a daily share.
 func (o *Owner) Deliver(ctx context.Context, sender string, f *frame.Deliver) (frame.Down, error) {
 	answer := make(chan frame.Down, 1)
 	o.hub.deliver(sender, nil, f, func(d frame.Down) { answer <- d })
@@ -98,8 +94,8 @@ type evDelivery struct {
 // jsonGrowth is how many bytes one byte of a text becomes in JSON at most.
 const jsonGrowth = 6
 
-// quick is false for a file, which is written to the disk first, for a delivery that was made before, and for a full
-// outbox: both are looked up.
+// quick is false for a file, which is written to the disk first, for a delivery that was made
+// before, and for a full outbox: both are looked up.
 func (e *evDelivery) quick() bool {
 	n := int64(len(e.f.Text)) + deliveryBytes
 	return e.f.Data == nil && !e.twice && e.d.out.held.bytes+jsonGrowth*n <= e.d.OutboxBytes && !e.d.measures(n)
@@ -172,8 +168,8 @@ func (e *evDelivery) refusal() string {
 	return ""
 }
 
-// admit stores the file of a delivery, if it has one, and counts the delivery. If there is no room for it, or the store
-// fails, admit answers that and ok is false.
+// admit stores the file of a delivery, if it has one, and counts the delivery. If there is no room
+// for it, or the store fails, admit answers that and ok is false.
 func (e *evDelivery) admit() (file *media.File, size counted, ok bool) {
 	d, f := e.d, e.f
 	beside := int64(len(f.Text)) + deliveryBytes
@@ -212,7 +208,8 @@ func (e *evDelivery) noRoom(full error) {
 	}
 }
 
-// known answers a delivery that was made before as it was answered then. It reports whether there is an answer.
+// known answers a delivery that was made before as it was answered then. It reports whether there
+// is an answer.
 func (e *evDelivery) known() bool {
 	if e.f.ID == "" {
 		return false

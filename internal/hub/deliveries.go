@@ -6,11 +6,12 @@ import (
 	"hermes-mobile/internal/store"
 )
 
-// sourceDeliver marks what a sender delivered; what the agent sends on schedule has frame.SourceCron.
+// sourceDeliver marks what a sender delivered; what the agent sends on schedule has
+// frame.SourceCron.
 const sourceDeliver = "deliver"
 
-// sentDelay is the wait before a delivery that was written to the device is noted as sent. The acknowledgement, which says
-// more, mostly comes first.
+// sentDelay is the wait before a delivery that was written to the device is noted as sent. The
+// acknowledgement, which says more, mostly comes first.
 const sentDelay = time.Second
 
 // deliveries notes how far the deliveries to one device have come.
@@ -24,7 +25,8 @@ type deliveries struct {
 func (d *deliveries) idle() bool { return !d.noting.running() }
 func (d *deliveries) close()     { d.noting.stop() }
 
-// record returns what stores the record of a delivery along with the entry seq, which is appended next.
+// record returns what stores the record of a delivery along with the entry seq, which is appended
+// next.
 func (d *deliveries) record(r store.Delivery, seq int64) func(*store.Tx) error {
 	device := d.dev.N
 	d.mark.Last = seq // now: the entry is sent before its other followers hear that it is stored
@@ -58,8 +60,8 @@ func (d *deliveries) noteSent() {
 	}
 }
 
-// acked stores that the device has its deliveries up to seq or, with seen, that a person was shown them. It must be called
-// before the outbox forgets them.
+// acked stores that the device has its deliveries up to seq or, with seen, that a person was shown
+// them. It must be called before the outbox forgets them.
 func (d *deliveries) acked(seq int64, seen bool) {
 	n, was, now := d.dev.N, d.mark, time.Now()
 	seq = min(seq, d.mark.Last)

@@ -25,11 +25,12 @@ type DeliveryInfo struct {
 	ExpiredAt   *time.Time `json:"expired_at,omitempty"`
 }
 
-// DeliveryStates are the states of a delivery in their order. The last one replaces the others if the device did not
-// connect in time.
+// DeliveryStates are the states of a delivery in their order. The last one replaces the others if
+// the device did not connect in time.
 var DeliveryStates = []string{"queued", "sent", "delivered", "seen", "expired"}
 
-// Deliveries lists the newest deliveries, at most limit. A device and a state, unless empty, restrict the list.
+// Deliveries lists the newest deliveries, at most limit. A device and a state, unless empty,
+// restrict the list.
 func (o *Owner) Deliveries(ctx context.Context, device, state string, limit int) ([]DeliveryInfo, error) {
 	list := []DeliveryInfo{}
 	err := o.hub.store.Deliveries(ctx, device, func(d store.Delivery) bool {

@@ -11,8 +11,8 @@ import (
 	"hermes-mobile/internal/store"
 )
 
-// device is the session of one device: the queue, and the parts that it is made of. It connects the parts: each of them
-// knows only the parts below it.
+// device is the session of one device: the queue, and the parts that it is made of. It connects the
+// parts: each of them knows only the parts below it.
 type device struct {
 	session
 	core
@@ -54,12 +54,12 @@ func newDevice(h *Hub, id string) *device {
 	c, n := &d.core, network{h}
 	d.deliveries = deliveries{core: c}
 	d.out = outbox{core: c, deliveries: &d.deliveries, observer: d}
-	d.group = group{core: c, out: &d.out, peers: n, beforeTaking: d.conversation.streams.dropShown}
+	d.group = group{core: c, out: &d.out, peers: n}
 	d.conversation.init(c, &d.group)
 	d.uploads = uploads{core: c}
 	d.probation = probation{core: c}
-	d.notes = h.notifications.NewDevice(id, d)
-	d.calls = calls{core: c, notes: &d.notes, connected: h.connected, revoke: d.revokeOther}
+	d.notes = h.notifications.NewDevice(d)
+	d.calls = calls{core: c, server: d}
 	d.intake = intake{core: c, group: &d.group, conversation: &d.conversation, uploads: &d.uploads, probation: &d.probation, calls: &d.calls}
 	return d
 }
@@ -136,7 +136,8 @@ func (d *device) stopTimers() {
 	d.expiry.stop()
 }
 
-// shutdown ends the messages that are being streamed, and stops the timers, because the server stops.
+// shutdown ends the messages that are being streamed, and stops the timers, because the server
+// stops.
 func (d *device) shutdown(b *batch) {
 	if d.dev == nil {
 		return
@@ -170,6 +171,9 @@ func (d *device) entryGiven(e *entry) {
 	d.group.noteGiven(e)
 }
 
+// beforeTaking implements observer.
+func (d *device) beforeTaking(e *entry) { d.conversation.streams.dropShown(e) }
+
 // flushSteps implements observer.
 func (d *device) flushSteps() { d.conversation.streams.sendNow() }
 
@@ -183,6 +187,11 @@ func (b noteBatch) Do(op func(*store.Tx) error, after func(error)) { b.do(op, af
 func (b noteBatch) Then(f func())                                  { b.then(f) }
 func (b noteBatch) Flush()                                         { b.flush() }
 
+// callPush implements callServer.
+func (d *device) callPush(b *batch, method string, r *callReply) bool {
+	return d.notes.Call(noteBatch{b}, method, r)
+}
+
 // Post implements notify.Host.
 func (d *device) Post(f func(notify.Batch)) {
 	d.session.run(func(b *batch) { f(noteBatch{b}) })
@@ -191,9 +200,9 @@ func (d *device) Post(f func(notify.Batch)) {
 // State implements notify.Host.
 func (d *device) State() notify.State {
 	if d.dev == nil {
-		return notify.State{Context: d.ctx}
+		return notify.State{Context: d.ctx, ID: d.id}
 	}
-	return notify.State{Context: d.ctx, N: d.dev.N, User: d.dev.UserID, Epoch: d.dev.Epoch, Connected: d.out.conn != nil,
+	return notify.State{Context: d.ctx, ID: d.id, N: d.dev.N, User: d.dev.UserID, Epoch: d.dev.Epoch, Connected: d.out.conn != nil,
 		Muted: d.dev.Revoked || d.closing.Load(), Sent: d.dev.Sent, Floor: d.dev.Floor, Newest: d.out.seq}
 }
 
@@ -237,7 +246,8 @@ func (d *device) capabilities(st agent.Status) frame.Capabilities {
 	}
 }
 
-// refresh reads what the agent can do for the device now. It reports whether the device was told something else.
+// refresh reads what the agent can do for the device now. It reports whether the device was told
+// something else.
 func (d *device) refresh() bool {
 	st, methods := d.Agent.Status(d.dev.Talks()), d.calls.methods()
 	before := d.shown

@@ -13,7 +13,8 @@ import (
 	"hermes-mobile/internal/store"
 )
 
-// entry is the content of an outbox row, by its kind. Times and parts are worked out when it is sent.
+// entry is the content of an outbox row, by its kind. Times and parts are worked out when it is
+// sent.
 type entry struct {
 	seq     int64
 	ended   *display          // of the streamed message that this is the final of; nil if it was read from the store
@@ -54,8 +55,8 @@ func (e *entry) encode() []byte {
 	return body
 }
 
-// readEntry decodes the result of encode, or of encoding/json in an older version. The newer library takes half the time,
-// and a device that comes back waits for it.
+// readEntry decodes the result of encode, or of encoding/json in an older version. The newer
+// library takes half the time, and a device that comes back waits for it.
 func readEntry(body []byte) (*entry, error) {
 	e := &entry{}
 	if err := jsonv2.Unmarshal(body, e, jsontext.AllowInvalidUTF8(true)); err != nil {
@@ -83,7 +84,8 @@ type display struct {
 	units int    // UTF-16 length of text
 }
 
-// shorten makes m say what it adds to what c shows of the message, if it only adds to it. Otherwise m stays whole.
+// shorten makes m say what it adds to what c shows of the message, if it only adds to it. Otherwise
+// m stays whole.
 func (d *display) shorten(c *conn, m *frame.Message) bool {
 	added, ok := strings.CutPrefix(m.Text, d.text)
 	if !ok || !c.delta || d.conn != c {

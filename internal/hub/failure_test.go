@@ -12,8 +12,8 @@ import (
 	"hermes-mobile/internal/store"
 )
 
-// The store takes nothing (its disk is full): what a device sends is refused with a code that says "later", the connection
-// goes on, and once there is room the same message is taken as new.
+// The store takes nothing (its disk is full): what a device sends is refused with a code that says
+// "later", the connection goes on, and once there is room the same message is taken as new.
 func TestStoreFailsForMessages(t *testing.T) {
 	w := newWorld(t, nil)
 	c := w.connect("d")
@@ -81,7 +81,8 @@ func TestStoreFailsForDeliveries(t *testing.T) {
 	}
 }
 
-// A post of several events of which one cannot be stored: nothing of it is seen, and the agent may say it again.
+// A post of several events of which one cannot be stored: nothing of it is seen, and the agent may
+// say it again.
 func TestStoreFailsForAPost(t *testing.T) {
 	w := newWorld(t, nil)
 	c := w.connect("d")
@@ -143,8 +144,8 @@ func TestStoreFailsForDone(t *testing.T) {
 	}
 }
 
-// Neither that a message was handed over nor that its turn ended can be stored, and the agent does not try again: both are
-// noted once there is room, so that a later life knows them.
+// Neither that a message was handed over nor that its turn ended can be stored, and the agent does
+// not try again: both are noted once there is room, so that a later life knows them.
 func TestStoreFailsForNotes(t *testing.T) {
 	w := newWorld(t, nil)
 	c := w.connect("d")
@@ -210,7 +211,8 @@ func TestStoreFailsForATrail(t *testing.T) {
 	}
 }
 
-// The end of a streamed message cannot be stored, and the agent does not try again: its end still comes, with the turn's.
+// The end of a streamed message cannot be stored, and the agent does not try again: its end still
+// comes, with the turn's.
 func TestStoreFailsForAFinal(t *testing.T) {
 	w := newWorld(t, nil)
 	c := w.connect("d")
@@ -235,7 +237,8 @@ func TestStoreFailsForAFinal(t *testing.T) {
 	}
 }
 
-// A decision that cannot be stored was not made: the card stays open, and the next answer decides it.
+// A decision that cannot be stored was not made: the card stays open, and the next answer decides
+// it.
 func TestStoreFailsForADecision(t *testing.T) {
 	w := newWorld(t, nil)
 	c := w.connect("d")
@@ -288,7 +291,8 @@ func TestStoreFailsForHello(t *testing.T) {
 	wantTexts(t, texts(t, c.sync()), 1, 1)
 }
 
-// The backlog cannot be read in the middle of a replay: the connection is ended with "later", and the next one gets all.
+// The backlog cannot be read in the middle of a replay: the connection is ended with "later", and
+// the next one gets all.
 func TestStoreFailsDuringReplay(t *testing.T) {
 	w := newWorld(t, nil)
 	w.connect("d").drop()
@@ -370,8 +374,8 @@ func TestStoreFailsForAPostThatClosesACard(t *testing.T) {
 	until(t, "the session to leave memory", func() bool { return w.hub.Sessions() == 0 })
 }
 
-// While the disk is busy events pile up and are stored together: one of them that cannot be stored takes no others along,
-// of whatever kind they are, and what is told keeps its order.
+// While the disk is busy events pile up and are stored together: one of them that cannot be stored
+// takes no others along, of whatever kind they are, and what is told keeps its order.
 func TestOneBadEventInABatch(t *testing.T) {
 	w := newWorld(t, nil)
 	c := w.connect("d")
@@ -432,7 +436,8 @@ func TestOneBadEventInABatch(t *testing.T) {
 	}
 }
 
-// Messages of a device that pile up: the one that cannot be stored is refused, the others are taken, each with its receipt.
+// Messages of a device that pile up: the one that cannot be stored is refused, the others are
+// taken, each with its receipt.
 func TestOneBadMessageInABatch(t *testing.T) {
 	w := newWorld(t, nil)
 	c := w.connect("d")

@@ -59,7 +59,8 @@ func (w *linkWorld) get(path string) int {
 	return resp.StatusCode
 }
 
-// A link ends with the access of its device, whatever ends that. Links of other devices go on, also of the same user.
+// A link ends with the access of its device, whatever ends that. Links of other devices go on, also
+// of the same user.
 func TestLinkEndsWithItsDevice(t *testing.T) {
 	t.Parallel()
 	for name, end := range map[string]func(w *linkWorld){
@@ -96,7 +97,8 @@ func TestLinkEndsWithItsDevice(t *testing.T) {
 	}
 }
 
-// A link of a device that was let in by an app token ends with that token, also where another one has its label.
+// A link of a device that was let in by an app token ends with that token, also where another one
+// has its label.
 func TestLinkEndsWithItsToken(t *testing.T) {
 	t.Parallel()
 	w := newLinkWorld(t)
@@ -114,7 +116,8 @@ func TestLinkEndsWithItsToken(t *testing.T) {
 	}
 }
 
-// What names no device of ours is no link, whoever signed it: a gateway's token, say, or an older form.
+// What names no device of ours is no link, whoever signed it: a gateway's token, say, or an older
+// form.
 func TestLinkOfNoDevice(t *testing.T) {
 	t.Parallel()
 	w := newLinkWorld(t)

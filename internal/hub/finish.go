@@ -5,8 +5,8 @@ import (
 	"sync"
 )
 
-// finisher runs what follows from commits that no goroutine waited for. It runs them in order, in as many goroutines as
-// can run at once: a goroutine for each would cost more than its work.
+// finisher runs what follows from commits that no goroutine waited for. It runs them in order, in
+// as many goroutines as can run at once: a goroutine for each would cost more than its work.
 type finisher struct {
 	mu      sync.Mutex
 	list    []func()

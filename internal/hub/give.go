@@ -7,7 +7,8 @@ import (
 	"hermes-mobile/frame"
 )
 
-// give sends an entry to the connection and moves the cursor. more: the entry is a file of which parts are still to come.
+// give sends an entry to the connection and moves the cursor. more: the entry is a file of which
+// parts are still to come.
 func (o *outbox) give(e *entry) (more bool) {
 	c := o.conn
 	switch {
@@ -71,7 +72,8 @@ func (o *outbox) giveMessage(e *entry) {
 	}
 }
 
-// giveMedia sends the next parts of a file. more: others are to come when the connection has room again.
+// giveMedia sends the next parts of a file. more: others are to come when the connection has room
+// again.
 func (o *outbox) giveMedia(e *entry) (more bool) {
 	m := *e.Media
 	m.Seq = e.seq
@@ -104,9 +106,9 @@ const linkTTL = time.Hour
 // linkOwner begins the owner of a device's link, which distinguishes it from links of gateways.
 const linkOwner = "device\n"
 
-// link returns the address of a file for the device. The link is for this device, and is valid no longer than its access:
-// the owner in it names the epoch of the device's outbox, which revoking ends, and the app token that the device
-// authenticated with.
+// link returns the address of a file for the device. The link is for this device, and is valid no
+// longer than its access: the owner in it names the epoch of the device's outbox, which revoking
+// ends, and the app token that the device authenticated with.
 func (o *outbox) link(hash, name, mime string) string {
 	base := o.conn.base
 	if o.PublicURL != "" {

@@ -11,18 +11,19 @@ import (
 	"hermes-mobile/internal/store"
 )
 
-// Devices of one user may share a conversation: that of one of them, the primary, which the others, the participants, have
-// joined. The primary's session is the conversation: it has the turn, the cards and the waiting inputs. Every device keeps
-// its own outbox, connection and acks. What a participant sends is stored as input of the primary's conversation. What is
-// durable down is stored for all devices at once, and each session takes its own copy into its outbox, so that a crash at
-// any moment leaves no device without it. What is live only is passed on to the devices that are connected (mirror.go).
+// Devices of one user may share a conversation: that of one of them, the primary, which the others,
+// the participants, have joined. The primary's session is the conversation: it has the turn, the
+// cards and the waiting inputs. Every device keeps its own outbox, connection and acks. What a
+// participant sends is stored as input of the primary's conversation. What is durable down is
+// stored for all devices at once, and each session takes its own copy into its outbox, so that a
+// crash at any moment leaves no device without it. What is live only is passed on to the devices
+// that are connected (mirror.go).
 
 // group is a device's part in a shared conversation.
 type group struct {
 	*core
-	out          *outbox
-	peers        peers
-	beforeTaking func(*entry) // is called before an entry of another device goes into the outbox
+	out   *outbox
+	peers peers
 
 	participants []string        // that have joined this device's conversation
 	primary      int64           // number of the device whose conversation this one has joined, 0 if none
@@ -50,7 +51,8 @@ type peers interface {
 	answer(primary string, c *conn, f *frame.Answer, device int64, by frame.Peer)
 	// stop interrupts the running turn of the primary's conversation.
 	stop(primary string)
-	// waits returns the counts of the inputs that wait in a conversation, nil if its session is not in memory.
+	// waits returns the counts of the inputs that wait in a conversation, nil if its session is not
+	// in memory.
 	waits(device string) *waits
 
 	// What follows is passed on to devices whose session is in memory.
@@ -68,7 +70,8 @@ const maxGiven = 64
 func (g *group) idle() bool { return !g.retry.running() }
 func (g *group) close()     { g.retry.stop() }
 
-// load reads who has joined this conversation, and the primary of the one that this device has joined.
+// load reads who has joined this conversation, and the primary of the one that this device has
+// joined.
 func (g *group) load(conversation string) error {
 	g.participants, g.primary = nil, 0
 	if !g.sharing.Load() {
@@ -112,7 +115,8 @@ func (g *group) conversation() int64 {
 	return g.dev.N
 }
 
-// part tells those who shared something with the device that they no longer do. It must be called after Tx.Part.
+// part tells those who shared something with the device that they no longer do. It must be called
+// after Tx.Part.
 func (g *group) part() {
 	for _, id := range g.participants {
 		g.peers.regroup(id)
@@ -192,7 +196,7 @@ func (g *group) take(b *batch) {
 		if e.Done != nil {
 			g.cards = slices.DeleteFunc(g.cards, func(p *frame.Prompt) bool { return p.ID == e.Done.ID })
 		}
-		g.beforeTaking(e)
+		g.out.observer.beforeTaking(e)
 		g.out.append(b, e, take, func(err error) {
 			if err != nil { // read it again
 				g.taken = min(g.taken, n-1)
@@ -212,7 +216,8 @@ func (g *group) connected(seq int64) { g.resumed, g.cards = seq, nil }
 // disconnected is called when the live connection has ended.
 func (g *group) disconnected() { g.given = nil }
 
-// show notes which cards are open in the primary's conversation, and shows those that the backlog did not bring.
+// show notes which cards are open in the primary's conversation, and shows those that the backlog
+// did not bring.
 func (g *group) show(b *batch, open []*frame.Prompt) {
 	b.flush()
 	if g.dev == nil || !g.reflects() || len(open) == 0 {
@@ -249,7 +254,8 @@ func (g *group) showCards() {
 	g.cards = nil
 }
 
-// noteGiven remembers an entry that the connection was given, until a person has seen it. The outbox forgets it earlier.
+// noteGiven remembers an entry that the connection was given, until a person has seen it. The
+// outbox forgets it earlier.
 func (g *group) noteGiven(e *entry) {
 	if g.Push == nil || !g.shares() {
 		return
@@ -268,7 +274,8 @@ func (g *group) noteGiven(e *entry) {
 	}
 }
 
-// tellSeen tells the other devices of the conversation that this one has shown its entries up to seq to a person.
+// tellSeen tells the other devices of the conversation that this one has shown its entries up to
+// seq to a person.
 func (g *group) tellSeen(seq int64) {
 	var ids []string
 	g.given = slices.DeleteFunc(g.given, func(n store.Notice) bool {

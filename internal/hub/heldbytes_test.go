@@ -38,8 +38,8 @@ func bytesOf(rows []row) (sum int) {
 	return sum
 }
 
-// An outbox that is full by bytes: the oldest go, exactly as many as must, who asks for those is told that something is lost, and what was
-// delivered and never sent is recorded as expired.
+// An outbox that is full by bytes: the oldest go, exactly as many as must, who asks for those is
+// told that something is lost, and what was delivered and never sent is recorded as expired.
 func TestOutboxIsFullByBytes(t *testing.T) {
 	const most = 5000
 	w := newWorld(t, func(o *hub.Options) { o.OutboxBytes = most })
@@ -107,8 +107,8 @@ func TestOutboxFilledAtOnceByBytes(t *testing.T) {
 	}
 }
 
-// Whatever is said, acknowledged in part or in whole, swept, refused by a full disk, and read back after a restart: an outbox never holds
-// more than its bound, and nothing goes before it must.
+// Whatever is said, acknowledged in part or in whole, swept, refused by a full disk, and read back
+// after a restart: an outbox never holds more than its bound, and nothing goes before it must.
 func TestOutboxBytesProperty(t *testing.T) {
 	const most, entries = 4000, 12
 	w := newWorld(t, func(o *hub.Options) { o.OutboxBytes, o.OutboxEntries = most, entries })
@@ -161,8 +161,8 @@ func TestOutboxBytesProperty(t *testing.T) {
 	})
 }
 
-// A session that stays in memory counts right what was dropped behind its back, by number, or not at all: nothing goes before it must,
-// and the bound holds.
+// A session that stays in memory counts right what was dropped behind its back, by number, or not
+// at all: nothing goes before it must, and the bound holds.
 func TestOutboxBytesStayTrue(t *testing.T) {
 	const most = 5000
 	long := strings.Repeat("x", 1000)

@@ -200,8 +200,8 @@ func (e *evHello) welcome(n *entrance) {
 	e.d.attach(&e.c.conn, e.f.Resume, n.token)
 }
 
-// rotated updates the device's tokens for a hello with the token of a hash. If that is the new token it becomes the only
-// one. If the owner asked for a rotation another token is made.
+// rotated updates the device's tokens for a hello with the token of a hash. If that is the new
+// token it becomes the only one. If the owner asked for a rotation another token is made.
 func (n *entrance) rotated(came string) {
 	d := &n.dev
 	switch {

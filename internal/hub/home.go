@@ -13,8 +13,8 @@ var (
 	ErrNotApproved = errors.New("nobody has approved this device's user yet: see hermes-mobile pairing list")
 )
 
-// Home returns the device that is the home channel, nil if there is none. Of a device that is no longer known it returns
-// only the id.
+// Home returns the device that is the home channel, nil if there is none. Of a device that is no
+// longer known it returns only the id.
 func (o *Owner) Home(ctx context.Context) (*DeviceInfo, error) {
 	id := *o.hub.home.Load()
 	if id == "" {

@@ -23,8 +23,8 @@ func (c *client) burst(frames ...frame.Up) {
 	_ = c.ws.CloseNow()
 }
 
-// A device that sends frames of all kinds and is gone before they are dealt with: they are applied together with its
-// leaving, and must not meet a connection that is no more.
+// A device that sends frames of all kinds and is gone before they are dealt with: they are applied
+// together with its leaving, and must not meet a connection that is no more.
 func TestFramesOfADeviceThatLeft(t *testing.T) {
 	w := newWorld(t, func(o *hub.Options) { o.AllowAllUsers = false })
 	value[access.User](t)(w.pairing.ApproveUser("friend", ""))
@@ -76,8 +76,8 @@ func TestFramesOfAReplacedConnection(t *testing.T) {
 	w.connect("after").text("m1", "is anybody there?")
 }
 
-// Two deliveries with one id at the same moment to two devices: one is made, the other is answered like it, and nobody
-// says that the store failed.
+// Two deliveries with one id at the same moment to two devices: one is made, the other is answered
+// like it, and nobody says that the store failed.
 func TestDeliveryTwiceAtOnce(t *testing.T) {
 	w := newWorld(t, nil)
 	a, b := w.connect("a"), w.connect("b")

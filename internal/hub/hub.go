@@ -1,10 +1,11 @@
-// Package hub holds the connections and the device sessions. It is the only place where frames become the terms of package
-// agent and back.
+// Package hub holds the connections and the device sessions. It is the only place where frames
+// become the terms of package agent and back.
 //
-// Each device has a session (session.go): a serial queue with the parts that it is made of (device.go). The order is always
-// the same: check, store, then tell. A message is acknowledged when the inbox has it. A reply is in the outbox before it is
-// on the socket. The decision of a card is stored before the agent hears it. A session is in memory while its device is
-// connected or something of it is unfinished. All of it can be read back from the store.
+// Each device has a session (session.go): a serial queue with the parts that it is made of
+// (device.go). The order is always the same: check, store, then tell. A message is acknowledged
+// when the inbox has it. A reply is in the outbox before it is on the socket. The decision of a
+// card is stored before the agent hears it. A session is in memory while its device is connected or
+// something of it is unfinished. All of it can be read back from the store.
 //
 // doc/architecture.md draws the parts and the direction of their references.
 package hub
@@ -65,6 +66,7 @@ func New(o Options) *Hub {
 	h.conns.open = map[*reader]struct{}{}
 	h.notifications = notify.New(notify.Options{Sender: h.Push, Key: h.PushActions, Wait: h.PushWait, Life: h.OutboxLife,
 		Store: h.store, Read: readNote, Metrics: h.Metrics, Log: h.log, Unregister: h.unregister})
+	h.connected = h.conns.devices
 	h.calls.init()
 	h.ctx, h.end = context.WithCancel(context.Background())
 	for i := range h.shards {
@@ -73,7 +75,8 @@ func New(o Options) *Hub {
 	return h
 }
 
-// Start wakes the sessions in which something is unfinished: messages that wait, messages without an end, cards.
+// Start wakes the sessions in which something is unfinished: messages that wait, messages without
+// an end, cards.
 func (h *Hub) Start(ctx context.Context) error {
 	ids, err := h.load(ctx)
 	if err != nil {
@@ -187,7 +190,8 @@ func (h *Hub) each(f func(*device)) {
 	}
 }
 
-// unregister makes a device forget an endpoint of notifications that is no longer valid, or that another device has.
+// unregister makes a device forget an endpoint of notifications that is no longer valid, or that
+// another device has.
 func (h *Hub) unregister(id, endpoint string) {
 	h.run(id, func(d *device, b *batch) {
 		b.flush()
@@ -242,11 +246,13 @@ func (h *Hub) StoreFailedAt() time.Time {
 // Rejected returns the devices that were rejected again and again, and have not connected since.
 func (h *Hub) Rejected() []access.Rejected { return h.rejected.Often() }
 
-// Swept tells the hub that a sweep of the store begins or has ended: outboxes may hold less than their sessions count.
+// Swept tells the hub that a sweep of the store begins or has ended: outboxes may hold less than
+// their sessions count.
 func (h *Hub) Swept() { h.sweeps.Add(1) }
 
-// Close ends everything. Messages that are being streamed get their end, devices are told that the server goes away, and
-// what is written to them is flushed until ctx ends. No connection may be added any more.
+// Close ends everything. Messages that are being streamed get their end, devices are told that the
+// server goes away, and what is written to them is flushed until ctx ends. No connection may be
+// added any more.
 func (h *Hub) Close(ctx context.Context) {
 	h.closing.Store(true)
 	h.each(func(d *device) { d.session.run(d.shutdown) })

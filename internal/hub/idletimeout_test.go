@@ -13,8 +13,8 @@ func shortIdleTimeout(d time.Duration) func(*hub.Options) {
 	return func(o *hub.Options) { o.IdleTimeout = d }
 }
 
-// An agent that takes a message and is never heard of again: the turn ends, what was begun gets its end, the indicator
-// goes off, and the next message has its turn.
+// An agent that takes a message and is never heard of again: the turn ends, what was begun gets its
+// end, the indicator goes off, and the next message has its turn.
 func TestIdleTimeoutEndsASilentTurn(t *testing.T) {
 	const timeout = 150 * time.Millisecond
 	w := newWorld(t, shortIdleTimeout(timeout))
@@ -79,7 +79,8 @@ func TestIdleTimeoutWaitsForOpenCards(t *testing.T) {
 	}
 }
 
-// Once the card is answered the agent is alone again, and the timeout counts: not the hour that the card could have lived.
+// Once the card is answered the agent is alone again, and the timeout counts: not the hour that the
+// card could have lived.
 func TestIdleTimeoutCountsAfterTheAnswer(t *testing.T) {
 	const timeout = 50 * time.Millisecond
 	w := newWorld(t, shortIdleTimeout(timeout))
@@ -99,7 +100,8 @@ func TestIdleTimeoutCountsAfterTheAnswer(t *testing.T) {
 	}
 }
 
-// A message in the middle of another's turn has no timeout of its own, and is not in the way of what follows.
+// A message in the middle of another's turn has no timeout of its own, and is not in the way of
+// what follows.
 func TestIdleTimeoutAndOutOfBand(t *testing.T) {
 	w := newWorld(t, shortIdleTimeout(80*time.Millisecond))
 	w.agent.admits = func(in agent.Input) bool { return in.Text == "/x" }

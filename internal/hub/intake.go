@@ -4,12 +4,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
-	"strings"
 	"time"
 
 	"hermes-mobile/frame"
-	"hermes-mobile/internal/access"
 	"hermes-mobile/internal/agent"
 	"hermes-mobile/internal/media"
 	"hermes-mobile/internal/quota"
@@ -21,6 +18,9 @@ const (
 	smallInbox    = 64 << 10 // may wait in a conversation whatever waits in others
 	spareCommands = 100      // commands beyond the limit: /stop must get through where messages are too many
 )
+
+// amount is a number of messages and their bytes.
+type amount struct{ messages, bytes int64 }
 
 // intake accepts what a device sends to the agent: it checks, stores, acknowledges, and submits.
 type intake struct {
@@ -83,7 +83,8 @@ func (i *intake) accept(b *batch, c *conn, f frame.Up) {
 	}
 }
 
-// forbids answers a frame that the device may not send, or not yet. A frame that was accepted before is acknowledged.
+// forbids answers a frame that the device may not send, or not yet. A frame that was accepted
+// before is acknowledged.
 func (i *intake) forbids(b *batch, c *conn, f frame.Up) bool {
 	refusal := i.probation.refusal(f)
 	if refusal == nil {
@@ -120,7 +121,8 @@ func (i *intake) acceptedBefore(b *batch, c *conn, f frame.Up) bool {
 	return i.seen(b, c, ref(f), ref(f))
 }
 
-// seen reports whether a message id is known, and answers the duplicate. If it cannot be looked up it answers the error.
+// seen reports whether a message id is known, and answers the duplicate. If it cannot be looked up
+// it answers the error.
 func (i *intake) seen(b *batch, c *conn, id, ref string) bool {
 	if id == "" {
 		return false
@@ -159,7 +161,8 @@ func (i *intake) text(b *batch, c *conn, f *frame.Text) {
 	i.submit(b, c, in, i.countMessage(n, accounts))
 }
 
-// submit stores a message, which was counted, and acknowledges it. Then the message waits for its turn.
+// submit stores a message, which was counted, and acknowledges it. Then the message waits for its
+// turn.
 func (i *intake) submit(b *batch, c *conn, in agent.Input, size counted) {
 	id := in.ID
 	in.Device, in.Quote = i.dev.Talks(), i.quote(in.ReplyTo)
@@ -247,7 +250,7 @@ func (i *intake) quote(id string) string {
 // inboxFits returns an error if a message cannot wait for the agent beside those that do.
 func (i *intake) inboxFits(in *agent.Input) error {
 	messages, bytes, most, mostBytes := i.storing.messages, i.storing.bytes, int64(i.InboxWaits), i.InboxBytes
-	of := i.conversation.turns.waits
+	of := &i.conversation.turns.waits
 	if i.group.joined() {
 		of = i.group.peers.waits(i.dev.Conversation)
 	}
@@ -327,7 +330,8 @@ func (i *intake) fileFailed(c *conn, id string, err error) {
 	c.send(storeDown(id))
 }
 
-// mediaRefusal returns why the agent takes no such file now, nil if it does. Later parts of a file need not name its kind.
+// mediaRefusal returns why the agent takes no such file now, nil if it does. Later parts of a file
+// need not name its kind.
 func (i *intake) mediaRefusal(f *frame.Media) *frame.Error {
 	st := i.Agent.Status(i.dev.Talks())
 	switch {
@@ -381,111 +385,6 @@ func (i *intake) spoiled(b *batch, c *conn, e *frame.Error) {
 	b.then(func() { c.send(e) })
 }
 
-// answer decides a card. Exactly one answer counts; a later one is told the decision.
-func (i *intake) answer(b *batch, c *conn, f *frame.Answer) {
-	b.flush()
-	if i.seen(b, c, f.ID, ref(f)) {
-		return
-	}
-	if i.group.joined() && i.conversation.cards.find(f.PromptID) == nil {
-		row, found, err := i.store.Card(i.ctx, f.PromptID)
-		switch {
-		case err != nil:
-			i.storeFailed("look up a card", err)
-			c.send(storeDown(ref(f)))
-			return
-		case found && row.Device == i.group.primary:
-			i.group.peers.answer(i.dev.Conversation, c, f, i.dev.N, i.peer())
-			return
-		}
-	}
-	i.answerFrom(b, c, f, i.dev.N, i.peer())
-}
-
-// answerOf decides a card of this conversation for a participant.
-func (i *intake) answerOf(b *batch, c *conn, f *frame.Answer, device int64, by frame.Peer) {
-	b.flush()
-	if i.dev == nil || !slices.Contains(i.group.participants, by.ID) {
-		c.send(&frame.Error{Code: frame.Forbidden, Message: "this card was shown in another conversation: answer it there", Ref: ref(f)})
-		return
-	}
-	i.answerFrom(b, c, f, device, by)
-}
-
-// answerFrom decides a card of this conversation for one of its devices.
-func (i *intake) answerFrom(b *batch, c *conn, f *frame.Answer, device int64, by frame.Peer) {
-	cards := &i.conversation.cards
-	k := cards.find(f.PromptID)
-	if k == nil || !k.open() {
-		i.answerLate(b, c, f, device)
-		return
-	}
-	choice, refusal := k.choice(f)
-	if refusal != nil {
-		c.send(refusal)
-		return
-	}
-	cards.decide(b, k, choice, &by, func(tx *store.Tx) error {
-		if f.ID == "" {
-			return nil
-		}
-		_, _, err := tx.Accept(device, f.ID, store.Done, nil, "", time.Now())
-		return err
-	}, func(b *batch, v verdict) {
-		switch {
-		case errors.Is(v.err, store.ErrTooNew): // it became so meanwhile
-			c.send(tooNew(i.AnswerWait, ref(f)))
-		case v.err != nil:
-			c.send(storeDown(ref(f)))
-		case !v.first:
-			i.answerLate(b, c, f, device)
-		default:
-			i.Metrics.Cards.WithLabelValues("answered").Inc()
-			if f.ID != "" {
-				c.send(&frame.Accepted{ID: f.ID})
-			}
-			cards.tell()
-		}
-	})
-}
-
-// answerLate answers an answer to a card that is decided, unknown, or another device's.
-func (i *intake) answerLate(b *batch, c *conn, f *frame.Answer, device int64) {
-	row, found, err := i.store.Card(i.ctx, f.PromptID)
-	if err != nil {
-		i.storeFailed("look up a card", err)
-		c.send(storeDown(ref(f)))
-		return
-	}
-	if found && row.Device != i.dev.N {
-		c.send(&frame.Error{Code: frame.Forbidden, Message: "this card was shown to another device: answer it there", Ref: ref(f)})
-		return
-	}
-	done := &frame.PromptDone{PromptID: f.PromptID, ID: f.PromptID, OptionID: row.OptionID, Expired: !found || row.Expired, By: i.conversation.cards.decidedBy(row)}
-	if !i.remembers(f.ID) {
-		c.send(done)
-		if f.ID != "" {
-			c.send(&frame.Accepted{ID: f.ID})
-		}
-		return
-	}
-	size := i.countID(f.ID)
-	b.do(func(tx *store.Tx) error {
-		if _, _, err := tx.Accept(device, f.ID, store.Done, nil, "", time.Now()); err != nil {
-			return err
-		}
-		return size.save(tx)
-	}, func(err error) {
-		if err != nil {
-			size.undo()
-			c.send(storeDown(ref(f)))
-			return
-		}
-		c.send(done)
-		c.send(&frame.Accepted{ID: f.ID})
-	})
-}
-
 // stop interrupts the running turn.
 func (i *intake) stop(b *batch, c *conn, f *frame.Stop) {
 	if f.ID == "" {
@@ -529,53 +428,4 @@ func (i *intake) interrupt() {
 		return
 	}
 	i.conversation.turns.stop()
-}
-
-// unapproved answers a device that is not approved, with an approval code or with how long to wait. Nothing is accepted.
-// The answer goes to c, which may not be the live connection any more when it is given.
-func (i *intake) unapproved(b *batch, c *conn, f frame.Up) {
-	switch f.(type) {
-	case *frame.Text, *frame.Audio, *frame.Media:
-	default:
-		b.then(func() {
-			c.send(&frame.Error{Code: frame.Forbidden, Message: "this device is not approved yet: send a message to get a pairing code", Ref: ref(f)})
-		})
-		return
-	}
-	if m, ok := f.(*frame.Media); ok && m.Part > 0 {
-		return // the first part of the file was answered
-	}
-	b.then(func() {
-		c.send(&frame.Message{ID: agent.NewID(), Text: i.approvalText(), Chunk: frame.Chunk{Total: 1}, Final: true, ReplyTo: ref(f)})
-	})
-}
-
-// approvalText requests an approval code, and returns the message that tells it.
-func (i *intake) approvalText() string {
-	code, err := i.Pairing.Request(i.dev.UserID, i.dev.UserName)
-	var delay *access.DelayError
-	switch {
-	case err == nil:
-		return "This device is not approved yet. Its pairing code is " + code + ", valid for one hour. The owner of the agent approves it with\n\n    " +
-			"hermes-mobile pairing approve " + code + "\n\nor with `hermes pairing approve mobile " + code + "`. Then send the message again."
-	case errors.As(err, &delay):
-		why := "a pairing code was given a short while ago"
-		if errors.Is(err, access.ErrTooMany) {
-			why = "too many devices are waiting for approval"
-		} else if errors.Is(err, access.ErrLocked) {
-			why = "too many wrong codes were tried"
-		}
-		return "This device is not approved yet, and " + why + ": wait for the owner, or try again in " + minutes(delay.RetryAfter) + "."
-	default:
-		i.log.Error("approval request failed", "device", i.id, "err", err)
-		return "This device is not approved yet, and no pairing code can be made now: ask the owner of the agent to look at the server's log."
-	}
-}
-
-func minutes(d time.Duration) string {
-	n := int((d + time.Minute - 1) / time.Minute)
-	if n <= 1 {
-		return "a minute"
-	}
-	return strings.TrimSpace(fmt.Sprintf("%d minutes", n))
 }

@@ -18,7 +18,8 @@ var (
 	errParticipants    = fmt.Errorf("%d devices have joined this conversation already, which is the limit", maxParticipants)
 )
 
-// Join makes a device take part in the conversation of another one of its user, until Leave. Its own rests meanwhile.
+// Join makes a device take part in the conversation of another one of its user, until Leave. Its
+// own rests meanwhile.
 func (o *Owner) Join(ctx context.Context, id, conversation string) error {
 	o.hub.grouping.Lock()
 	defer o.hub.grouping.Unlock()

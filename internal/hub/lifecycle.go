@@ -30,8 +30,8 @@ func (d *device) revoke(b *batch, by audit.By, done func(error)) {
 	})
 }
 
-// wipe drops everything that is stored for the device, and closes its connection with a reason. op is stored along with
-// that.
+// wipe drops everything that is stored for the device, and closes its connection with a reason. op
+// is stored along with that.
 func (d *device) wipe(b *batch, why string, op func(*store.Tx) error, done func(error)) {
 	var epoch string
 	seq := d.out.seq
@@ -57,7 +57,7 @@ func (d *device) wipe(b *batch, why string, op func(*store.Tx) error, done func(
 	})
 }
 
-// wiped makes the session forget what was dropped: its outbox begins anew after seq.
+// wiped makes the session forget what was dropped: its outbox is empty and begins after seq.
 func (d *device) wiped(epoch string, seq int64) {
 	d.notes.Reset()
 	d.group.given = nil
@@ -103,15 +103,16 @@ func (d *device) makeHome(ctx context.Context, b *batch, done func(error)) {
 	})
 }
 
-// agentMadeHome makes the device the home channel because a person told the agent so. A device that repeats it does not
-// fill the audit log.
+// agentMadeHome makes the device the home channel because a person told the agent so. A device that
+// repeats it does not fill the audit log.
 func (d *device) agentMadeHome(b *batch) {
 	if *d.home.Load() != d.id {
 		d.makeHome(audit.With(context.Background(), d.by()), b, nil)
 	}
 }
 
-// dropUnapproved removes the device unless its user is approved, or it is connected, busy, shared, or the home channel.
+// dropUnapproved removes the device unless its user is approved, or it is connected, busy, shared,
+// or the home channel.
 func (d *device) dropUnapproved(b *batch, before time.Time, done func(error)) {
 	h, dev := d.hub, d.dev
 	if h.approved(dev.Owner()) {
@@ -124,7 +125,7 @@ func (d *device) dropUnapproved(b *batch, before time.Time, done func(error)) {
 		})
 		return
 	}
-	if dev.Revoked || !dev.ApprovedAt.IsZero() || !dev.CreatedAt.Before(before) || !d.idle() || d.group.shares() || h.isHome(d.id) {
+	if dev.Revoked || !dev.ApprovedAt.IsZero() || !dev.CreatedAt.Before(before) || d.pending > 0 || !d.idle() || d.group.shares() || h.isHome(d.id) {
 		done(nil)
 		return
 	}

@@ -73,7 +73,8 @@ func until(t tb, what string, cond func() bool) {
 	}
 }
 
-// world is a hub with everything around it: a store on the disk, an agent that does what the test says, and a real server.
+// world is a hub with everything around it: a store on the disk, an agent that does what the test
+// says, and a real server.
 type world struct {
 	t       tb
 	dir     string
@@ -142,7 +143,8 @@ func (w *world) start(a *scripted) {
 	w.server.Start()
 }
 
-// narrow gives connections small buffers in the kernel, so that a reader who does not read is noticed after kilobytes.
+// narrow gives connections small buffers in the kernel, so that a reader who does not read is
+// noticed after kilobytes.
 type narrow struct{ net.Listener }
 
 func (l narrow) Accept() (net.Conn, error) {
@@ -180,7 +182,8 @@ func (w *world) restart() {
 	w.start(newAgent())
 }
 
-// crash starts another server on the data as it is on the disk at this moment, like after kill -9. The old one is ended.
+// crash starts another server on the data as it is on the disk at this moment, like after kill -9.
+// The old one is ended.
 func (w *world) crash() *world {
 	w.t.Helper()
 	dir := value[string](w.t)(os.MkdirTemp("", "hub"))

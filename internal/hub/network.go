@@ -62,7 +62,8 @@ func (n network) catchUp(primary, participant string) {
 // wakeRetry is the wait before a session is loaded again that has something to do.
 const wakeRetry = 5 * time.Second
 
-// evWake loads a session. If that fails it tries again later: what waits must not wait for somebody to write.
+// evWake loads a session. If that fails it tries again later: what waits must not wait for somebody
+// to write.
 type evWake struct{ onDevice }
 
 func (*evWake) apply(*batch) {}
@@ -129,7 +130,7 @@ func (n network) stop(primary string) {
 // waits implements peers.
 func (n network) waits(id string) *waits {
 	if d := n.hub.inMemory(id); d != nil {
-		return d.conversation.turns.waits
+		return &d.conversation.turns.waits
 	}
 	return nil
 }

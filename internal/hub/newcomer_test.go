@@ -40,7 +40,8 @@ func (c *client) tooNew(ref string) {
 	}
 }
 
-// A new device of a user may not answer cards, whatever way it tries; a first device may, and so may a trusted one.
+// A new device of a user may not answer cards, whatever way it tries; a first device may, and so
+// may a trusted one.
 func TestNewDeviceMayNotAnswer(t *testing.T) {
 	t.Parallel()
 	w := newPushWorld(t, waiting)
@@ -139,8 +140,8 @@ func TestNewDeviceMayAnswerLater(t *testing.T) {
 	}
 }
 
-// A device that joins a conversation waits, and so does one that is given the right to answer. Other rights make no difference to
-// cards; a user's only device waits for nobody.
+// A device that joins a conversation waits, and so does one that is given the right to answer.
+// Other rights make no difference to cards; a user's only device waits for nobody.
 func TestJoiningAndRightsWait(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, waiting)
@@ -179,7 +180,8 @@ func TestJoiningAndRightsWait(t *testing.T) {
 	}
 }
 
-// The other devices of the user are told at once where their apps show it, also those that sleep, and nobody else.
+// The other devices of the user are told at once where their apps show it, also those that sleep,
+// and nobody else.
 func TestNewDeviceIsAnnounced(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, waiting)
@@ -343,8 +345,8 @@ func TestPushOfANewDevice(t *testing.T) {
 	}
 }
 
-// A device answers the card of a conversation while it joins that, over and over: before it has joined the card is not its own, and
-// after that it is too new.
+// A device answers the card of a conversation while it joins that, over and over: before it has
+// joined the card is not its own, and after that it is too new.
 func TestJoinsWhileItAnswers(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, waiting)
@@ -376,7 +378,8 @@ func TestJoinsWhileItAnswers(t *testing.T) {
 	}
 }
 
-// The transaction that decides a card knows when a device may answer, whatever the session believes.
+// The transaction that decides a card knows when a device may answer, whatever the session
+// believes.
 func TestTransactionKnowsNewDevices(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, waiting)
@@ -421,8 +424,8 @@ func TestWaitAfterAClockWasSetBack(t *testing.T) {
 	}
 }
 
-// Whatever the order in which devices are paired, let in, joined, revoked and given rights, one that must wait decides no card. The
-// wait is so long here that it never ends.
+// Whatever the order in which devices are paired, let in, joined, revoked and given rights, one
+// that must wait decides no card. The wait is so long here that it never ends.
 func TestNoOrderLetsANewDeviceDecide(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWorld(t, func(o *hub.Options) { unguarded(o); o.AnswerWait = time.Hour })

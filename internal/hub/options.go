@@ -70,12 +70,13 @@ const (
 	defaultInboxBytes    = 8 << 20
 	defaultInboxTotal    = 128 << 20
 
-	// defaultFrameBudget bounds the large frames of all connections: once while they arrive, and once until they are
-	// applied. A connection that exceeds it waits a little, then is told to try later.
+	// defaultFrameBudget bounds the large frames of all connections: once while they arrive, and
+	// once until they are applied. A connection that exceeds it waits a little, then is told to try
+	// later.
 	defaultFrameBudget = 64 << 20
 
-	// defaultLastMoments is for a page that is being closed: it does not read what was written to it then. A page
-	// acknowledges what it has read within that time, or as it closes.
+	// defaultLastMoments is for a page that is being closed: it does not read what was written to
+	// it then. A page acknowledges what it has read within that time, or as it closes.
 	defaultLastMoments = time.Second
 )
 

@@ -8,9 +8,10 @@ import (
 	"hermes-mobile/internal/store"
 )
 
-// outbox holds what is stored for one device, and gives it to the live connection. seq numbers the entries. The connection
-// was given everything up to cursor. It lags if there are entries after that; then a pump reads them from the store as the
-// connection drains, and live-only frames are left out until it has caught up.
+// outbox holds what is stored for one device, and gives it to the live connection. seq numbers the
+// entries. The connection was given everything up to cursor. It lags if there are entries after
+// that; then a pump reads them from the store as the connection drains, and live-only frames are
+// left out until it has caught up.
 type outbox struct {
 	*core
 	conn       *conn // nil: the device is not connected
@@ -30,10 +31,13 @@ type observer interface {
 	entryStored(e *entry)
 	// entryGiven is called when the connection was given an entry.
 	entryGiven(e *entry)
-	// flushSteps sends steps of messages that wait for their time, before an entry that is shown below them.
+	// flushSteps sends steps of messages that wait for their time, before an entry that is shown
+	// below them.
 	flushSteps()
 	// caughtUp is called when the connection lags no more, or is not given more for now.
 	caughtUp()
+	// beforeTaking is called before a shared entry, which another device has made, is appended.
+	beforeTaking(e *entry)
 	// mayRevoke reports whether the device may revoke another one.
 	mayRevoke(id string) (yes bool, other *store.Device, err error)
 }
@@ -115,7 +119,8 @@ func (o *outbox) append(b *batch, e *entry, op func(*store.Tx) error, after func
 	})
 }
 
-// deliver sends a stored entry to the live connection, unless older ones must come first: then the pump brings it.
+// deliver sends a stored entry to the live connection, unless older ones must come first: then the
+// pump brings it.
 func (o *outbox) deliver(e *entry) {
 	if o.conn == nil || e.seq <= o.cursor { // a connection that began in the same batch has read it from the store
 		return
@@ -185,8 +190,8 @@ func (o *outbox) pump() {
 	o.observer.caughtUp()
 }
 
-// live sends a frame that means something only now. A connection that lags does not get it: it is told the present state
-// when it has caught up.
+// live sends a frame that means something only now. A connection that lags does not get it: it is
+// told the present state when it has caught up.
 func (o *outbox) live(f frame.Down) {
 	if o.conn != nil && !o.lagging {
 		o.conn.send(f)
@@ -214,7 +219,8 @@ func (o *outbox) noteSent() {
 	o.later("note what was sent", func(tx *store.Tx) error { return tx.Sent(n, seq, time.Now()) }, nil)
 }
 
-// forget drops the entries up to seq, which the device has stored. It reports whether there were any.
+// forget drops the entries up to seq, which the device has stored. It reports whether there were
+// any.
 func (o *outbox) forget(seq int64) bool {
 	if seq = min(seq, o.seq); seq <= o.dev.Floor {
 		return false
@@ -233,7 +239,8 @@ func (o *outbox) forget(seq int64) bool {
 	return true
 }
 
-// cork makes one write of the frames that the connection is given until the returned function is called.
+// cork makes one write of the frames that the connection is given until the returned function is
+// called.
 func (o *outbox) cork() (uncork func()) {
 	c := o.conn
 	if c == nil {

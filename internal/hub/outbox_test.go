@@ -42,7 +42,8 @@ func wantTexts(t tb, got []string, from, to int) {
 	}
 }
 
-// A full outbox: the agent's words push the oldest out, and who asks for those is told that something is lost.
+// A full outbox: the agent's words push the oldest out, and who asks for those is told that
+// something is lost.
 func TestOutboxIsFull(t *testing.T) {
 	w := newWorld(t, func(o *hub.Options) { o.OutboxEntries = 5 })
 	c := w.connect("d")
@@ -102,7 +103,8 @@ func TestOutboxFilledAtOnce(t *testing.T) {
 	}
 }
 
-// The sweep drops what is too old while the device is connected: then its cursor is behind, and it must be told so.
+// The sweep drops what is too old while the device is connected: then its cursor is behind, and it
+// must be told so.
 func TestSweepUnderALiveSession(t *testing.T) {
 	w := newWorld(t, nil)
 	c := w.connect("d")
@@ -138,7 +140,8 @@ func TestClientWithoutCursor(t *testing.T) {
 	wantTexts(t, texts(t, c.sync()), 1, 0)
 }
 
-// What waited in the server for a slow client that then left was never written to its socket: it must come again.
+// What waited in the server for a slow client that then left was never written to its socket: it
+// must come again.
 func TestClientWithoutCursorThatWasSlow(t *testing.T) {
 	for _, replaced := range []bool{false, true} {
 		t.Run(fmt.Sprint("replaced ", replaced), func(t *testing.T) {
@@ -174,7 +177,8 @@ func (w *world) live(id string) bool {
 	return false
 }
 
-// An acknowledgement of what was never sent is one of everything there is, and does no harm to what follows.
+// An acknowledgement of what was never sent is one of everything there is, and does no harm to what
+// follows.
 func TestAckOfTheFuture(t *testing.T) {
 	w := newWorld(t, nil)
 	c := w.connect("d")
@@ -193,7 +197,8 @@ func TestAckOfTheFuture(t *testing.T) {
 	wantTexts(t, texts(t, c.sync()), 2, 2)
 }
 
-// What one write brought counts as sent like what came alone: it does not come again to a client without a cursor.
+// What one write brought counts as sent like what came alone: it does not come again to a client
+// without a cursor.
 func TestClientWithoutCursorAfterABatch(t *testing.T) {
 	for _, replaced := range []bool{false, true} {
 		t.Run(fmt.Sprint("replaced ", replaced), func(t *testing.T) {

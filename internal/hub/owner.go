@@ -11,7 +11,8 @@ import (
 	"hermes-mobile/internal/store"
 )
 
-// Owner is what the agent's owner can do with devices and users. Its methods may be called concurrently.
+// Owner is what the agent's owner can do with devices and users. Its methods may be called
+// concurrently.
 type Owner struct{ hub *Hub }
 
 // Owner returns what the agent's owner can do.
@@ -101,7 +102,8 @@ func future(t time.Time) *time.Time {
 	return TimeOrNil(t)
 }
 
-// TimeOrNil returns a time as listings show it, in UTC and to the second, and nil for the zero time.
+// TimeOrNil returns a time as listings show it, in UTC and to the second, and nil for the zero
+// time.
 func TimeOrNil(t time.Time) *time.Time {
 	if t.IsZero() {
 		return nil
@@ -125,9 +127,10 @@ func (o *Owner) Rename(ctx context.Context, id, name string) error {
 	})
 }
 
-// Unbind makes a device forget the token it is bound to, its user, its own token and its revocation. It closes the live
-// connection, which may be of the wrong app. What waits for the device is kept for its user. If it was the only device of
-// the user, the user's approval ends: otherwise any app token could come as that user.
+// Unbind makes a device forget the token it is bound to, its user, its own token and its
+// revocation. It closes the live connection, which may be of the wrong app. What waits for the
+// device is kept for its user. If it was the only device of the user, the user's approval ends:
+// otherwise any app token could come as that user.
 func (o *Owner) Unbind(ctx context.Context, id string) error {
 	if err := o.unapproveLast(ctx, id); err != nil {
 		return err
@@ -171,8 +174,8 @@ func (o *Owner) unapproveLast(ctx context.Context, id string) error {
 	return err
 }
 
-// Revoke closes a device's connection at once, drops its uploads, its outbox and its own token, and rejects its id until
-// Unbind. The approval of its user stays.
+// Revoke closes a device's connection at once, drops its uploads, its outbox and its own token, and
+// rejects its id until Unbind. The approval of its user stays.
 func (o *Owner) Revoke(ctx context.Context, id string) error {
 	by := audit.From(ctx)
 	return o.ask(ctx, id, func(d *device, b *batch, done func(error)) { d.revoke(b, by, done) })

@@ -16,7 +16,8 @@ func (w *world) comesWith(id, secret string) *client {
 	return w.connect(id, withToken(secret))
 }
 
-// A device whose token is replaced gets the new one when it connects, and the old one ends when it says that it has stored it.
+// A device whose token is replaced gets the new one when it connects, and the old one ends when it
+// says that it has stored it.
 func TestRotate(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, unguarded)
@@ -46,7 +47,8 @@ func TestRotate(t *testing.T) {
 	}
 }
 
-// A device that gets the new token and never says so is not shut out: it may come with either, until it comes with the new one.
+// A device that gets the new token and never says so is not shut out: it may come with either,
+// until it comes with the new one.
 func TestRotateSurvivesALostAnswer(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, unguarded)
@@ -69,7 +71,8 @@ func TestRotateSurvivesALostAnswer(t *testing.T) {
 	}
 }
 
-// What a device says of a token that it was not given changes nothing, and a word said twice is one.
+// What a device says of a token that it was not given changes nothing, and a word said twice is
+// one.
 func TestTokenKeptByWhomItWasGiven(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, unguarded)

@@ -5,7 +5,8 @@ import (
 	"time"
 )
 
-// Steps that come a little early after one that was late pass, and still there are eight a second and no more.
+// Steps that come a little early after one that was late pass, and still there are eight a second
+// and no more.
 func TestPaceOfSteps(t *testing.T) {
 	begin := time.Now()
 	for name, every := range map[string]func(i int) time.Duration{

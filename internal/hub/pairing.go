@@ -12,7 +12,8 @@ import (
 	"hermes-mobile/internal/store"
 )
 
-// Invite makes a pairing code that can be redeemed for life, and returns it with the name by which Paired knows it.
+// Invite makes a pairing code that can be redeemed for life, and returns it with the name by which
+// Paired knows it.
 func (o *Owner) Invite(ctx context.Context, c access.PairingCode, life time.Duration) (code, name string, expires time.Time, err error) {
 	if err := c.Check(); err != nil {
 		return "", "", time.Time{}, err
@@ -55,7 +56,8 @@ func (o *Owner) checkInvited(ctx context.Context, user string) error {
 // Paired returns the devices that have redeemed a code within the last minutes, oldest first.
 func (o *Owner) Paired() []access.Paired { return o.hub.redeemed.List() }
 
-// RevokeUser ends the approval of a user and the codes that were made for the user, and then does what UserRevoked does.
+// RevokeUser ends the approval of a user and the codes that were made for the user, and then does
+// what UserRevoked does.
 func (o *Owner) RevokeUser(ctx context.Context, user string) error {
 	if err := o.unapprove(ctx, user, ""); err != nil {
 		return err
@@ -63,8 +65,8 @@ func (o *Owner) RevokeUser(ctx context.Context, user string) error {
 	return o.UserRevoked(ctx, user)
 }
 
-// unapprove ends the approval of a user, and the codes by which it could come back. A code that is being redeemed is waited
-// for.
+// unapprove ends the approval of a user, and the codes by which it could come back. A code that is
+// being redeemed is waited for.
 func (o *Owner) unapprove(ctx context.Context, user, detail string) error {
 	o.hub.admitting.Lock()
 	defer o.hub.admitting.Unlock()
@@ -117,7 +119,8 @@ func (o *Owner) SawRevocation(ctx context.Context, user string) error {
 	return errors.Join(err, o.UserRevoked(ctx, user))
 }
 
-// UserRevoked closes the connections of all devices of a user who is no longer approved, and drops what was stored for them.
+// UserRevoked closes the connections of all devices of a user who is no longer approved, and drops
+// what was stored for them.
 func (o *Owner) UserRevoked(ctx context.Context, user string) error {
 	list, err := o.hub.store.DevicesKeeping(ctx, user)
 	if err != nil {
@@ -147,9 +150,10 @@ func (o *Owner) UserApproved(ctx context.Context, user string) error {
 	return nil
 }
 
-// DropUnapproved removes devices that were added before a time and whose user has not been approved since, so that the
-// holder of an app token cannot fill the store. Devices that are connected, busy or have received deliveries stay. Revoked
-// devices stay too: otherwise their ids could connect again.
+// DropUnapproved removes devices that were added before a time and whose user has not been approved
+// since, so that the holder of an app token cannot fill the store. Devices that are connected, busy
+// or have received deliveries stay. Revoked devices stay too: otherwise their ids could connect
+// again.
 func (o *Owner) DropUnapproved(ctx context.Context, before time.Time) error {
 	list, err := o.hub.store.Unapproved(ctx, before)
 	if err != nil {

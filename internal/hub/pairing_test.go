@@ -20,7 +20,8 @@ import (
 // strict is a hub whose users must be approved.
 func strict(o *hub.Options) { o.AllowAllUsers = false }
 
-// unguarded is strict, and takes any number of wrong codes: its clock is an hour later at each look.
+// unguarded is strict, and takes any number of wrong codes: its clock is an hour later at each
+// look.
 func unguarded(o *hub.Options) {
 	strict(o)
 	var looks atomic.Int64
@@ -69,7 +70,8 @@ func (w *world) audited(action string) (list []store.AuditEntry) {
 	return list
 }
 
-// A code that names no user makes a new one, approved; the first device of a server needs nothing else.
+// A code that names no user makes a new one, approved; the first device of a server needs nothing
+// else.
 func TestCodeMakesANewUser(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, strict)
@@ -90,7 +92,8 @@ func TestCodeMakesANewUser(t *testing.T) {
 	}
 }
 
-// Whoever is known in any way cannot be had with a code that does not name them. The code stays good for a new user.
+// Whoever is known in any way cannot be had with a code that does not name them. The code stays
+// good for a new user.
 func TestPlainCodeIsNoWayIntoAUser(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, func(o *hub.Options) {
@@ -112,7 +115,8 @@ func TestPlainCodeIsNoWayIntoAUser(t *testing.T) {
 	for i, user := range []string{"anna", "approved", "listed", "routed", "carla", "api-user", "API-User"} {
 		w.open(fmt.Sprint("thief-", i), withPair(code), withUser(user)).refused(frame.Forbidden, "hermes-mobile pair --user "+user)
 	}
-	// Without a user it is the device id, which must not be a way around; nor may a device come that the settings name.
+	// Without a user it is the device id, which must not be a way around; nor may a device come
+	// that the settings name.
 	for _, id := range []string{"anna", "approved", "api-user", "named-device"} {
 		w.open(id, withPair(code)).refused(frame.Forbidden, "exists already")
 	}
@@ -142,7 +146,8 @@ func TestNamesAreNotTriedOut(t *testing.T) {
 	}
 }
 
-// A code that names a user is for that user, whether the device says who it is or not, and the device stays that user's.
+// A code that names a user is for that user, whether the device says who it is or not, and the
+// device stays that user's.
 func TestCodeForAUser(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, strict)
@@ -175,8 +180,8 @@ func TestCodeForAUser(t *testing.T) {
 	w.open("tab", own(tab), withUser("anna")).refused(frame.Forbidden, "another token") // it left of its own will
 }
 
-// A code may be made for a user whom nobody knows yet. It is not, where devices that nobody approved wait under that name: they
-// would be let in with it.
+// A code may be made for a user whom nobody knows yet. It is not, where devices that nobody
+// approved wait under that name: they would be let in with it.
 func TestCodeForAUserWithStrangers(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, strict)
@@ -215,7 +220,8 @@ func TestOneCodeAtOnce(t *testing.T) {
 	}
 }
 
-// Many devices make the same new user at the same moment, each with a code of its own: one of them is that user.
+// Many devices make the same new user at the same moment, each with a code of its own: one of them
+// is that user.
 func TestOneNewUserAtOnce(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, unguarded)
@@ -256,7 +262,8 @@ func (w *world) race(open func(i int) *client, n int) (in int) {
 	return in
 }
 
-// A code for a user is redeemed while the user is revoked: whatever comes first, the user is out in the end.
+// A code for a user is redeemed while the user is revoked: whatever comes first, the user is out in
+// the end.
 func TestCodeWhileItsUserIsRevoked(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, unguarded)
@@ -288,7 +295,8 @@ func TestCodeWhileItsUserIsRevoked(t *testing.T) {
 	}
 }
 
-// The answer to a code is lost and the device comes again: only as the user who it was, and not after that user is revoked.
+// The answer to a code is lost and the device comes again: only as the user who it was, and not
+// after that user is revoked.
 func TestCodeAgain(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, strict)
@@ -384,8 +392,8 @@ func TestApprovalIsRecordedOnce(t *testing.T) {
 	}
 }
 
-// Unbinding takes the user away. The device comes back as that user, by a code or by asking anew; nobody else may have what is
-// kept for it, unless the owner names them.
+// Unbinding takes the user away. The device comes back as that user, by a code or by asking anew;
+// nobody else may have what is kept for it, unless the owner names them.
 func TestUnbindTakesTheUser(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, strict)
@@ -434,7 +442,8 @@ func TestUnbindTakesTheUser(t *testing.T) {
 	bert.quiet()
 }
 
-// With an app token an unbound device asks anew for the user it had; whoever has that user's other devices goes on.
+// With an app token an unbound device asks anew for the user it had; whoever has that user's other
+// devices goes on.
 func TestUnbindWithAnAppToken(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, strict)

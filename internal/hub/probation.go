@@ -10,13 +10,13 @@ import (
 	"hermes-mobile/internal/store"
 )
 
-// A device that is new for a user, that joins a conversation, or that is given more rights is announced to the user's other
-// devices, which may revoke it (announce.go). For a minute it may not answer cards: whoever got in with a stolen code or
-// token is seen before an agent obeys. The first device of a user does not wait, nor does one whose code the owner marked
-// as trusted.
+// A device that is new for a user, that joins a conversation, or that is given more rights is
+// announced to the user's other devices, which may revoke it (announce.go). For a minute it may not
+// answer cards: whoever got in with a stolen code or token is seen before an agent obeys. The first
+// device of a user does not wait, nor does one whose code the owner marked as trusted.
 //
-// The time is checked where frames come in (intake.go), where a notification's button is pressed (action.go), and once
-// more in the transaction that decides the card, which nothing can bypass.
+// The time is checked where frames come in (intake.go), where a notification's button is pressed
+// (action.go), and once more in the transaction that decides the card, which nothing can bypass.
 
 // Reasons for which a device may not do something that its owner did not permit.
 const (
@@ -37,8 +37,8 @@ func (p *probation) close()     { p.over.stop() }
 // left returns the time until the device may answer cards, 0 if it may now.
 func (p *probation) left(now time.Time) time.Duration { return max(p.dev.AnswersAt.Sub(now), 0) }
 
-// steady makes the end of the probation a time of the monotonic clock, so that a clock that was set back does not make the
-// probation longer.
+// steady makes the end of the probation a time of the monotonic clock, so that a clock that was set
+// back does not make the probation longer.
 func (p *probation) steady() {
 	now := time.Now()
 	wait := p.left(now)
@@ -89,8 +89,8 @@ func (p *probation) await(f func()) {
 	})
 }
 
-// answerRefusal returns why the device may not answer cards now, nil if it may. Frames, words and the buttons of
-// notifications all ask it.
+// answerRefusal returns why the device may not answer cards now, nil if it may. Frames, words and
+// the buttons of notifications all ask it.
 func (p *probation) answerRefusal() *frame.Error {
 	if !p.dev.Rights.Answer {
 		return &frame.Error{Code: frame.Forbidden, Message: noAnswers}

@@ -15,7 +15,8 @@ import (
 	"hermes-mobile/internal/store"
 )
 
-// journal is the model of one device's conversation: what is durable, in order, and how far the device has come.
+// journal is the model of one device's conversation: what is durable, in order, and how far the
+// device has come.
 type journal struct {
 	epoch   string
 	entries []durable
@@ -244,8 +245,8 @@ func cutText(t *rapid.T, rows []store.Out) string {
 	return e.Message.Text
 }
 
-// fewer has rapid make 30 checks in place of 100, unless the command line says how many: each is a world of its own and
-// takes a second with the race detector.
+// fewer has rapid make 30 checks in place of 100, unless the command line says how many: each is a
+// world of its own and takes a second with the race detector.
 func fewer(t *testing.T) {
 	chosen := false
 	flag.Visit(func(f *flag.Flag) { chosen = chosen || f.Name == "rapid.checks" })

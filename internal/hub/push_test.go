@@ -17,7 +17,8 @@ import (
 	"hermes-mobile/internal/wsconn"
 )
 
-// pushWait is the time for a device to come back where nothing has to be done within it; unhurried is for where it has.
+// pushWait is the time for a device to come back where nothing has to be done within it; unhurried
+// is for where it has.
 const pushWait = 300 * time.Millisecond
 
 func unhurried(o *hub.Options) { o.PushWait = 3 * time.Second }
@@ -69,7 +70,8 @@ func (w *pushWorld) notified() (n notification) {
 	return n
 }
 
-// notifiedOf takes the notification of so many things. On a busy machine there may have been one of the first of them alone.
+// notifiedOf takes the notification of so many things. On a busy machine there may have been one of
+// the first of them alone.
 func (w *pushWorld) notifiedOf(things int) (n notification) {
 	w.t.Helper()
 	for len(n.IDs) < things {
@@ -78,8 +80,9 @@ func (w *pushWorld) notifiedOf(things int) (n notification) {
 	return n
 }
 
-// silent fails if there is a notification that the test did not ask for, after all that was due was done: what the hub does
-// for this device comes before what it does for another one that is notified later.
+// silent fails if there is a notification that the test did not ask for, after all that was due was
+// done: what the hub does for this device comes before what it does for another one that is
+// notified later.
 func (w *pushWorld) silent() {
 	w.t.Helper()
 	probe := fmt.Sprint("probe-", agent.NewID())
@@ -192,7 +195,8 @@ func TestPushWaitsForTheDevice(t *testing.T) {
 	w.silent()
 }
 
-// A phone that falls asleep says nothing. What is written to its socket until that is noticed never arrives, and it is told of it.
+// A phone that falls asleep says nothing. What is written to its socket until that is noticed never
+// arrives, and it is told of it.
 func TestPushOfWhatWasSentIntoSilence(t *testing.T) {
 	t.Parallel()
 	w := newPushWorld(t, func(o *hub.Options) { o.Keeper = wsconn.NewKeeper(4*time.Second, 500*time.Millisecond) })
@@ -209,7 +213,8 @@ func TestPushOfWhatWasSentIntoSilence(t *testing.T) {
 	}
 }
 
-// A page that is being closed does not read what is on its way to it, and is told of that. What it acknowledged it has.
+// A page that is being closed does not read what is on its way to it, and is told of that. What it
+// acknowledged it has.
 func TestPushOfWhatCameAsTheDeviceWent(t *testing.T) {
 	t.Parallel()
 	w := newPushWorld(t, func(o *hub.Options) { o.LastMoments = time.Hour })
@@ -227,8 +232,8 @@ func TestPushOfWhatCameAsTheDeviceWent(t *testing.T) {
 	w.silent()
 }
 
-// What a device was told that it may have missed still counts in the next notification, also when nobody remembers that doubt any more:
-// the notification replaces the one before.
+// What a device was told that it may have missed still counts in the next notification, also when
+// nobody remembers that doubt any more: the notification replaces the one before.
 func TestPushCountsWhatWasToldBefore(t *testing.T) {
 	t.Parallel()
 	w := newPushWorld(t, func(o *hub.Options) { o.LastMoments = time.Hour })
@@ -260,7 +265,8 @@ func TestPushCountsWhatWasToldBefore(t *testing.T) {
 	}
 }
 
-// Steps, the end of a card and what was said on another device are no news, and neither is what waited before.
+// Steps, the end of a card and what was said on another device are no news, and neither is what
+// waited before.
 func TestPushTellsOfNewsOnly(t *testing.T) {
 	t.Parallel()
 	w := newPushWorld(t, nil)
@@ -313,7 +319,8 @@ func TestPushAfterARestart(t *testing.T) {
 	w.silent()
 }
 
-// A crash between the note that a device is told and the telling costs the notification, never the message.
+// A crash between the note that a device is told and the telling costs the notification, never the
+// message.
 func TestPushAfterACrash(t *testing.T) {
 	t.Parallel()
 	w := newPushWorld(t, nil)
@@ -400,7 +407,8 @@ func TestPushWithoutKeys(t *testing.T) {
 	w.silent()
 }
 
-// In a shared conversation each device that is away is told, and no longer when a person has seen it on another.
+// In a shared conversation each device that is away is told, and no longer when a person has seen
+// it on another.
 func TestPushInASharedConversation(t *testing.T) {
 	t.Parallel()
 	w := newPushWorld(t, nil)

@@ -10,7 +10,8 @@ import (
 	"hermes-mobile/internal/notify"
 )
 
-// A card is marked where a person has to look closely, also when it is shown again after a restart, and no other is.
+// A card is marked where a person has to look closely, also when it is shown again after a restart,
+// and no other is.
 func TestCardSaysThatItIsOdd(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
@@ -35,8 +36,9 @@ func TestCardSaysThatItIsOdd(t *testing.T) {
 	}
 }
 
-// An option that lets the agent do something is in a notification only where all of the question is, as it is. Elsewhere its token
-// decides nothing either, whoever signed it; the safe option always works.
+// An option that lets the agent do something is in a notification only where all of the question
+// is, as it is. Elsewhere its token decides nothing either, whoever signed it; the safe option
+// always works.
 func TestPushActionNeedsTheWholeQuestion(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("x", 121)

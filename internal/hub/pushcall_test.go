@@ -92,7 +92,8 @@ func TestPushIsOff(t *testing.T) {
 	}
 }
 
-// One that the service does not know any more is forgotten, others stay; a service that is busy is asked again.
+// One that the service does not know any more is forgotten, others stay; a service that is busy is
+// asked again.
 func TestPushServiceFails(t *testing.T) {
 	t.Parallel()
 	w := newPushWorld(t, nil)
@@ -123,7 +124,8 @@ func TestPushServiceFails(t *testing.T) {
 	w.silent()
 }
 
-// A device whose access is taken away loses its registrations, and so does one whose browser became another device.
+// A device whose access is taken away loses its registrations, and so does one whose browser became
+// another device.
 func TestPushRegistrationsGo(t *testing.T) {
 	t.Parallel()
 	w := newPushWorld(t, unhurried)
@@ -291,7 +293,8 @@ func TestPushActionsAreOffByDefault(t *testing.T) {
 	}
 }
 
-// Nothing that is said to a device without content holds words, and a target without keys gets no tokens.
+// Nothing that is said to a device without content holds words, and a target without keys gets no
+// tokens.
 func TestPushActionsAreContent(t *testing.T) {
 	t.Parallel()
 	w := newPushWorld(t, func(o *hub.Options) { o.PushActions = []byte("key") })

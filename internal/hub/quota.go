@@ -10,9 +10,10 @@ import (
 	"hermes-mobile/internal/store"
 )
 
-// What devices and senders store on the server is counted on accounts: the device's own, and that of the app token it
-// connected with, so that many devices of one token have no more than a part of the whole. Files have two limits, the share
-// of the account and the budget of the data folder. Messages are accepted when files are not.
+// What devices and senders store on the server is counted on accounts: the device's own, and that
+// of the app token it connected with, so that many devices of one token have no more than a part of
+// the whole. Files have two limits, the share of the account and the budget of the data folder.
+// Messages are accepted when files are not.
 
 // measureEvery is after how many bytes of messages the database is measured.
 const measureEvery = 1 << 20
@@ -52,8 +53,9 @@ func (sv *services) fileFits(size int64, accounts []quota.Account) error {
 	return sv.Budget.Fits(n)
 }
 
-// noRoom returns the answer to something that was not stored for want of room, nil if err is another error. file: it is a
-// file, which the device sends again when its user says so; a message is sent again by the device itself.
+// noRoom returns the answer to something that was not stored for want of room, nil if err is
+// another error. file: it is a file, which the device sends again when its user says so; a message
+// is sent again by the device itself.
 func (sv *services) noRoom(err error, file bool, ref string) *frame.Error {
 	why := quota.Why(err)
 	if why == "" {
@@ -82,7 +84,8 @@ type counted struct {
 	rows     []quota.Row
 }
 
-// countFile counts a file and its message. It must be called when the file is stored and before its message is.
+// countFile counts a file and its message. It must be called when the file is stored and before its
+// message is.
 func (sv *services) countFile(size, beside int64, accounts []quota.Account) counted {
 	c := counted{shares: sv.shares, n: quota.Cost(size) + beside, at: time.Now(), accounts: accounts}
 	c.rows = sv.shares.AddFile(c.n, c.at, accounts...)

@@ -52,8 +52,9 @@ func (w *world) stored() (n int) {
 	return n
 }
 
-// A device that has used its share up is told so, in words and with when to try again; it can still talk for a while, others are not
-// touched, a restart gives it no fresh share, and nothing of what was refused is kept.
+// A device that has used its share up is told so, in words and with when to try again; it can still
+// talk for a while, others are not touched, a restart gives it no fresh share, and nothing of what
+// was refused is kept.
 func TestShareOfADevice(t *testing.T) {
 	const share = 1 << 20
 	w := newWorld(t, func(o *hub.Options) { o.DeviceShare = share })
@@ -94,7 +95,8 @@ func TestShareOfADevice(t *testing.T) {
 	w.connect("e", withToken(extraToken)).rejects(file("f8", 200<<10), "f8", frame.NoSpace)
 }
 
-// The same content sent again and again is one file on the disk, and counts on the share each time: it is written each time.
+// The same content sent again and again is one file on the disk, and counts on the share each time:
+// it is written each time.
 func TestSameFileAgain(t *testing.T) {
 	w := newWorld(t, func(o *hub.Options) { o.DeviceShare = 1 << 20 })
 	c := w.connect("d")
@@ -112,7 +114,8 @@ func TestSameFileAgain(t *testing.T) {
 	}
 }
 
-// Many devices that came by one app token have a bound together; a device that was paired by itself is not held back by them.
+// Many devices that came by one app token have a bound together; a device that was paired by itself
+// is not held back by them.
 func TestShareOfAToken(t *testing.T) {
 	w := newWorld(t, func(o *hub.Options) { o.DeviceShare, o.TokenShare = 1<<20, 2<<20 })
 	refused := 0
@@ -133,8 +136,9 @@ func TestShareOfAToken(t *testing.T) {
 	w.connect("paired", withPair(code)).accepted(file("f", 900<<10), "f")
 }
 
-// A file in parts is refused at its first part when it says its size, and else as soon as it is too much; saying too little helps nobody.
-// Later parts get the same answer, the parts in between take no place, and what is left over fits.
+// A file in parts is refused at its first part when it says its size, and else as soon as it is too
+// much; saying too little helps nobody. Later parts get the same answer, the parts in between take
+// no place, and what is left over fits.
 func TestShareOfAnUpload(t *testing.T) {
 	const share = 1 << 20
 	w := newWorld(t, func(o *hub.Options) { o.DeviceShare = share })
@@ -176,8 +180,8 @@ func TestShareOfAnUpload(t *testing.T) {
 	}
 }
 
-// Deliveries count on the token of their sender, whatever device id it names. The owner's have no share, and one that was made before is
-// answered as it was then.
+// Deliveries count on the token of their sender, whatever device id it names. The owner's have no
+// share, and one that was made before is answered as it was then.
 func TestShareOfASender(t *testing.T) {
 	w := newWorld(t, func(o *hub.Options) { o.DeviceShare = 1 << 20 })
 	c := w.connect("d")
@@ -220,8 +224,8 @@ func TestShareOfASender(t *testing.T) {
 	find(c, func(a *frame.Accepted) bool { return a.ID == "f" })
 }
 
-// The data folder is full: files are refused whoever sends them, and messages go on until nothing is left at all. With room again all
-// is as before, and what was refused is taken.
+// The data folder is full: files are refused whoever sends them, and messages go on until nothing
+// is left at all. With room again all is as before, and what was refused is taken.
 func TestBudgetIsUsedUp(t *testing.T) {
 	const limit = 8 << 20
 	var database atomic.Int64
@@ -279,7 +283,8 @@ func TestBudgetIsUsedUp(t *testing.T) {
 	other.accepted(file("g", 2<<20), "g")
 }
 
-// The database grows by messages: it is measured again now and then, so that they cannot go far beyond the limit.
+// The database grows by messages: it is measured again now and then, so that they cannot go far
+// beyond the limit.
 func TestMessagesUseTheBudgetUp(t *testing.T) {
 	const limit = 16 << 20
 	w := newWorld(t, func(o *hub.Options) {
@@ -304,7 +309,8 @@ func TestMessagesUseTheBudgetUp(t *testing.T) {
 			if size := w.store.Size(); size > limit+8<<20 || i < 5 {
 				t.Errorf("after %d messages the database has %d bytes", i, size)
 			}
-			// When the agent has taken some, what they took is free within the database, which stays as large.
+			// When the agent has taken some, what they took is free within the database, which
+			// stays as large.
 			w.agent.online(true)
 			for range 3 {
 				w.post("d", agent.Done{N: w.take().N})
@@ -325,8 +331,9 @@ func TestMessagesUseTheBudgetUp(t *testing.T) {
 	t.Error("the database grows without end")
 }
 
-// While the agent is away messages wait, and no more than a number and so many bytes of them. The next is told to come later, a command
-// gets through, a repeat is known, and when the agent has taken some there is room again. A restart changes nothing.
+// While the agent is away messages wait, and no more than a number and so many bytes of them. The
+// next is told to come later, a command gets through, a repeat is known, and when the agent has
+// taken some there is room again. A restart changes nothing.
 func TestInboxIsFull(t *testing.T) {
 	for name, change := range map[string]func(*hub.Options){
 		"by number":                 func(o *hub.Options) { o.InboxWaits = 4 },
@@ -471,8 +478,8 @@ func TestShareWhenTheStoreFails(t *testing.T) {
 	find[*frame.Delivered](s, nil)
 }
 
-// Ids of what is done at once are rows, too. A device that sends ever new ones is stopped from filling the disk with them, and not from
-// stopping the agent.
+// Ids of what is done at once are rows, too. A device that sends ever new ones is stopped from
+// filling the disk with them, and not from stopping the agent.
 func TestIDsCount(t *testing.T) {
 	w := newWorld(t, func(o *hub.Options) { o.DeviceShare = 100 << 10 })
 	c := w.connect("d")

@@ -19,18 +19,19 @@ import (
 // largeFrame is the size from which a frame counts towards the memory budget (Options.Room).
 const largeFrame = 64 << 10
 
-// reader is the receiving side of one connection of a device, or of a sender of deliveries. Its fields belong to the
-// reading goroutine, except where they say otherwise.
+// reader is the receiving side of one connection of a device, or of a sender of deliveries. Its
+// fields belong to the reading goroutine, except where they say otherwise.
 type reader struct {
 	conn
-	hub      *Hub
-	device   *device // after hello
-	sender   string  // device id of a connection with a delivery token; it receives no messages
-	label    string  // of that token
-	claimed  string  // device id of the hello; written before token is
-	loopback bool
-	guest    *guest // until the connection has authenticated
+	hub     *Hub
+	device  *device // after hello
+	sender  *sender // of a connection with a delivery token; it receives no messages
+	claimed string  // device id of the hello; written before token is
+	guest   *guest  // until the connection has authenticated
 }
+
+// sender is the other end of a connection with a delivery token.
+type sender struct{ id, label string }
 
 // guest is what a connection needs until it has authenticated.
 type guest struct {
@@ -46,7 +47,7 @@ func (h *Hub) Accept(w http.ResponseWriter, r *http.Request, addr netip.Addr, lo
 		h.log.Debug("upgrade failed", "addr", addr, "err", err)
 		return
 	}
-	c := &reader{conn: conn{ws: ws, metrics: h.Metrics, addr: addr, base: base}, hub: h, loopback: loopback, guest: &guest{stranger: strangers.Of(r.Context())}}
+	c := &reader{conn: conn{ws: ws, metrics: h.Metrics, addr: addr, base: base, loopback: loopback}, hub: h, guest: &guest{stranger: strangers.Of(r.Context())}}
 	h.conns.add(c)
 	h.Metrics.Connections.Inc()
 	c.guest.timer = time.AfterFunc(h.HelloTimeout, func() {
@@ -90,10 +91,10 @@ func (s *connections) list() []*reader {
 	return slices.Collect(maps.Keys(s.open))
 }
 
-// connected returns the ids of the devices that are connected.
-func (h *Hub) connected() map[string]bool {
+// devices returns the ids of the devices that are connected.
+func (s *connections) devices() map[string]bool {
 	ids := map[string]bool{}
-	for _, c := range h.conns.list() {
+	for _, c := range s.list() {
 		if c.live.Load() {
 			ids[c.device.id] = true
 		}
@@ -133,7 +134,7 @@ func (c *reader) Message(_ *wsconn.Conn, text bool, payload []byte) {
 	if text {
 		f, err = frame.DecodeUp(payload)
 	}
-	if c.device == nil && c.sender == "" {
+	if c.device == nil && c.sender == nil {
 		c.hello(f, err)
 		return
 	}
@@ -149,7 +150,7 @@ func (c *reader) Message(_ *wsconn.Conn, text bool, payload []byte) {
 	case *frame.Deliver:
 		given = c.deliver(f, held)
 	default:
-		if c.sender != "" {
+		if c.sender != nil {
 			c.send(&frame.Error{Code: frame.Forbidden, Message: "a connection with a delivery token may only deliver and ping", Ref: ref(f)})
 			return
 		}
@@ -233,7 +234,8 @@ func (c *reader) hello(f frame.Up, err error) {
 	}
 }
 
-// judge says whether the pairing code of the connection is right, if it came with one. It may be called by the session.
+// judge says whether the pairing code of the connection is right, if it came with one. It may be
+// called by the session.
 func (c *reader) judge(right bool) {
 	if c.guest == nil {
 		return
@@ -280,8 +282,8 @@ func (c *reader) Closed(_ *wsconn.Conn, err error) {
 	c.hub.Metrics.Connections.Dec()
 }
 
-// silence returns how long the device may have been offline when its connection ended with err. What was written meanwhile
-// may never have arrived.
+// silence returns how long the device may have been offline when its connection ended with err.
+// What was written meanwhile may never have arrived.
 func (c *reader) silence(err error) time.Duration {
 	switch {
 	case errors.Is(err, wsconn.ErrSilent):
@@ -340,7 +342,8 @@ func (h *Hub) grant(f *frame.Hello, addr netip.Addr) (grant, *frame.Error) {
 	return grant{label: ownLabel(dev.ID), own: true, hash: hash, addr: addr}, nil
 }
 
-// noteRejected logs and remembers a rejected device. An error of the server itself is not remembered.
+// noteRejected logs and remembers a rejected device. An error of the server itself is not
+// remembered.
 func (h *Hub) noteRejected(device string, addr netip.Addr, e *frame.Error) {
 	h.log.Warn("device rejected", "device", device, "addr", addr, "code", e.Code, "reason", e.Message)
 	if e.Code != frame.Internal {

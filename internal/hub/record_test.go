@@ -109,7 +109,8 @@ func TestDeliveryExpires(t *testing.T) {
 	w.wantStates("sent", "expired", "expired", "expired")
 }
 
-// What was written to the device is noted a little later. Nothing that happens before may take it for what never was.
+// What was written to the device is noted a little later. Nothing that happens before may take it
+// for what never was.
 func TestDeliverySentIsNotExpired(t *testing.T) {
 	w := newWorld(t, func(o *hub.Options) { o.OutboxEntries = 2 })
 	c := w.connect("d")

@@ -31,7 +31,8 @@ func Right(r *Rights, name string) *bool {
 	return nil
 }
 
-// SetRights changes the given rights of a device, also for a live connection, and returns all of its rights.
+// SetRights changes the given rights of a device, also for a live connection, and returns all of
+// its rights.
 func (o *Owner) SetRights(ctx context.Context, id string, change map[string]bool) (Rights, error) {
 	for name := range change {
 		if Right(&Rights{}, name) == nil {

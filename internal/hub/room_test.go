@@ -12,8 +12,8 @@ import (
 	"hermes-mobile/internal/hub"
 )
 
-// Many devices that send large files at once: all of them arrive, those included that had to come back, and nobody who only
-// writes waits for it.
+// Many devices that send large files at once: all of them arrive, those included that had to come
+// back, and nobody who only writes waits for it.
 func TestManyUploadsShareOneRoom(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, func(o *hub.Options) { o.Room = 3 << 20 })

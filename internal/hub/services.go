@@ -24,7 +24,8 @@ type services struct {
 	notifications *notify.Service
 	calls         callLimit
 	shares        *quota.Shares
-	unapplied     *wsconn.Room // large frames that are not applied yet
+	connected     func() map[string]bool // returns the ids of connected devices
+	unapplied     *wsconn.Room           // large frames that are not applied yet
 
 	home    atomic.Pointer[string] // id of the home channel; empty: there is none
 	closing atomic.Bool
@@ -41,11 +42,13 @@ func (sv *services) approved(user string) bool {
 	return sv.AllowAllUsers || sv.AllowedUsers.Has(user) || sv.Pairing.Approved(user)
 }
 
-// rejects reports whether a user is known to have no approval. The agent's replies to such a user are dropped. While the
-// pairing files cannot be read no user is rejected: a failing disk is no reason to lose a reply.
+// rejects reports whether a user is known to have no approval. The agent's replies to such a user
+// are dropped. While the pairing files cannot be read no user is rejected: a failing disk is no
+// reason to lose a reply.
 func (sv *services) rejects(user string) bool { return !sv.approved(user) && sv.Pairing.Check() == nil }
 
-// storeFailed reports an operation of the store that failed. The caller answers whoever asked for it.
+// storeFailed reports an operation of the store that failed. The caller answers whoever asked for
+// it.
 func (sv *services) storeFailed(op string, err error) {
 	sv.failing.Store(time.Now().UnixMilli())
 	sv.Metrics.StoreErrors.Inc()

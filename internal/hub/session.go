@@ -8,9 +8,10 @@ import (
 	"hermes-mobile/internal/store"
 )
 
-// session is the serial queue of one device. Its state and that of its parts belong to the queue: readers, timers, the
-// agent and the admin interface only post events. A goroutine applies the events one after the other, and exists while
-// there are any. An event that needs no waiting is applied by whoever posts it.
+// session is the serial queue of one device. Its state and that of its parts belong to the queue:
+// readers, timers, the agent and the admin interface only post events. A goroutine applies the
+// events one after the other, and exists while there are any. An event that needs no waiting is
+// applied by whoever posts it.
 type session struct {
 	services *services
 	parts    parts
@@ -24,7 +25,7 @@ type session struct {
 
 	// The rest belongs to the queue.
 	loaded  bool
-	pending int // writes that nobody waits for and that are not made yet
+	pending int32 // writes that nobody waits for and that are not made yet
 }
 
 // parts is what a session works for. Its methods run in the session.
@@ -39,7 +40,8 @@ type parts interface {
 	cork() (uncork func())
 }
 
-// maxMailbox bounds the bytes of events that a session has not applied; a reader that brings more waits.
+// maxMailbox bounds the bytes of events that a session has not applied; a reader that brings more
+// waits.
 const maxMailbox = 24 << 20
 
 // maxBatch bounds the events of one transaction.
@@ -223,7 +225,8 @@ func (s *session) committed(steps []step, failed map[int]error) {
 var (
 	errTwice   = errors.New("the delivery was made already")
 	errDecided = errors.New("the card was decided before")
-	// errCodeGone: another device has redeemed the code, it has expired, or its user has appeared meanwhile.
+	// errCodeGone: another device has redeemed the code, it has expired, or its user has appeared
+	// meanwhile.
 	errCodeGone = errors.New("the pairing code is no longer valid")
 )
 
@@ -237,8 +240,9 @@ func refusal(err error) bool {
 	return false
 }
 
-// save stores steps in one transaction. If that fails each event gets a transaction of its own, so that one that cannot
-// be stored does not fail the others. It returns the errors by the number of the event.
+// save stores steps in one transaction. If that fails each event gets a transaction of its own, so
+// that one that cannot be stored does not fail the others. It returns the errors by the number of
+// the event.
 func (s *session) save(steps []step) map[int]error {
 	err := s.transact(steps)
 	if err == nil {
@@ -266,7 +270,8 @@ func (s *session) transact(steps []step) error {
 	return s.services.store.Do(transaction(steps))
 }
 
-// later implements queue. The session stays in memory until the write is made, because the next session reads it.
+// later implements queue. The session stays in memory until the write is made, because the next
+// session reads it.
 func (s *session) later(op string, f func(*store.Tx) error, failed func()) {
 	s.pending++
 	s.services.work.Add(1) // Close waits for it, so that nothing is posted when it has returned

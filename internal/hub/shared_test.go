@@ -73,7 +73,8 @@ func TestSharedConversation(t *testing.T) {
 	w.take()
 }
 
-// What the two write while a turn runs waits, and is handed over in the order in which it was accepted.
+// What the two write while a turn runs waits, and is handed over in the order in which it was
+// accepted.
 func TestSharedConversationHasOneTurn(t *testing.T) {
 	w := newWorld(t, nil)
 	phone, tablet := w.share()
@@ -182,7 +183,8 @@ func TestSharedCardRace(t *testing.T) {
 	w.idle()
 }
 
-// A device that is away gets all of it later, in order, once; a crash at any moment leaves nothing out.
+// A device that is away gets all of it later, in order, once; a crash at any moment leaves nothing
+// out.
 func TestSharedOutboxes(t *testing.T) {
 	w := newWorld(t, nil)
 	phone, tablet := w.share()
@@ -220,7 +222,8 @@ func TestSharedOutboxes(t *testing.T) {
 	c.quiet()
 }
 
-// What a member sent belongs to the conversation, also when the server dies before the lead has heard of it.
+// What a member sent belongs to the conversation, also when the server dies before the lead has
+// heard of it.
 func TestSharedInputAfterACrash(t *testing.T) {
 	w := newWorld(t, nil)
 	_, tablet := w.share()
@@ -299,7 +302,8 @@ func TestSharedStream(t *testing.T) {
 	find(late, func(f *frame.Avatar) bool { return f.State == "thinking" })
 }
 
-// An open card is shown again to a member that comes back, once, whether it had acknowledged it or not.
+// An open card is shown again to a member that comes back, once, whether it had acknowledged it or
+// not.
 func TestSharedCardIsShownAgain(t *testing.T) {
 	for _, acked := range []bool{false, true} {
 		t.Run(fmt.Sprint("acknowledged ", acked), func(t *testing.T) {
@@ -330,7 +334,8 @@ func TestSharedCardIsShownAgain(t *testing.T) {
 	}
 }
 
-// Files of the agent reach all devices; one that a person sends is shown to the others with a link of their own.
+// Files of the agent reach all devices; one that a person sends is shown to the others with a link
+// of their own.
 func TestSharedFiles(t *testing.T) {
 	w := newWorld(t, nil)
 	phone, tablet := w.share()

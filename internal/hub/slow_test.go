@@ -15,7 +15,8 @@ import (
 	"hermes-mobile/internal/agent"
 )
 
-// A slow reader with a long backlog: whatever happens live while it drains comes after it, and every durable frame once.
+// A slow reader with a long backlog: whatever happens live while it drains comes after it, and
+// every durable frame once.
 func TestLiveNeverOvertakesTheBacklog(t *testing.T) {
 	w := newWorld(t, nil)
 	w.connect("d").drop()
@@ -65,7 +66,8 @@ func TestLiveNeverOvertakesTheBacklog(t *testing.T) {
 	}
 }
 
-// A client that floods pings and reads nothing of the answers is cut off with 1013; another does not notice.
+// A client that floods pings and reads nothing of the answers is cut off with 1013; another does
+// not notice.
 func TestPingFlood(t *testing.T) {
 	w := newWorld(t, nil)
 	good := w.connect("good")
@@ -107,8 +109,8 @@ func TestPingFlood(t *testing.T) {
 	c.text("m1", "and now properly")
 }
 
-// Large files under back-pressure: every part once, in order, nothing between them that belongs after, and text of
-// meanwhile comes after.
+// Large files under back-pressure: every part once, in order, nothing between them that belongs
+// after, and text of meanwhile comes after.
 func TestFilePartsUnderBackPressure(t *testing.T) {
 	w := newWorld(t, nil)
 	w.connect("d").drop()
@@ -173,7 +175,8 @@ func TestFileCutByReconnect(t *testing.T) {
 	}
 }
 
-// The steps of a long stream to a client that does not read are put together: the newest text comes, memory stays flat.
+// The steps of a long stream to a client that does not read are put together: the newest text
+// comes, memory stays flat.
 func TestStreamToASlowReader(t *testing.T) {
 	w := newWorld(t, nil)
 	c := w.open("d", slow(), withDelta())

@@ -21,7 +21,8 @@ func joining(open *atomic.Bool) func(agent.Input) bool {
 	return func(in agent.Input) bool { return in.Joins != 0 && open.Load() }
 }
 
-// What is to be added to the running turn passes what waits for its own; without a turn it begins one like any other.
+// What is to be added to the running turn passes what waits for its own; without a turn it begins
+// one like any other.
 func TestSteer(t *testing.T) {
 	w := newWorld(t, nil)
 	var open atomic.Bool
@@ -100,7 +101,8 @@ func TestSteerInVain(t *testing.T) {
 	}
 }
 
-// After a crash nobody knows whether what was given was read: it is handed again as that, and joins nothing.
+// After a crash nobody knows whether what was given was read: it is handed again as that, and joins
+// nothing.
 func TestSteerBeforeACrash(t *testing.T) {
 	w := newWorld(t, nil)
 	var open atomic.Bool

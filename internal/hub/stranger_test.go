@@ -13,7 +13,8 @@ import (
 	"hermes-mobile/internal/hub"
 )
 
-// Before hello nobody may make the server hold more than a little; afterwards a frame may have its 16 MiB.
+// Before hello nobody may make the server hold more than a little; afterwards a frame may have its
+// 16 MiB.
 func TestFirstFrameIsSmall(t *testing.T) {
 	w := newWorld(t, nil)
 	c := w.socket(false)
@@ -40,7 +41,8 @@ func TestFirstFrameIsSmall(t *testing.T) {
 	}
 }
 
-// A code is no code before it was looked up: until then nothing more is read, and what was sent behind a right one counts.
+// A code is no code before it was looked up: until then nothing more is read, and what was sent
+// behind a right one counts.
 func TestNothingIsReadBeforeTheCodeIsChecked(t *testing.T) {
 	w := newWorld(t, nil)
 	code, _, _, err := w.hub.Owner().Invite(ctx, access.PairingCode{}, time.Minute)
@@ -68,7 +70,8 @@ func TestNothingIsReadBeforeTheCodeIsChecked(t *testing.T) {
 	}
 }
 
-// A tunnel makes a phone a local peer: that alone must not let a stranger write to other people's devices.
+// A tunnel makes a phone a local peer: that alone must not let a stranger write to other people's
+// devices.
 func TestStrangerMayNotDeliver(t *testing.T) {
 	w := newWorld(t, func(o *hub.Options) { o.AllowAllUsers = false })
 	_, err := w.pairing.ApproveUser("anna", "")

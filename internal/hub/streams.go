@@ -13,10 +13,12 @@ import (
 // editInterval keeps streamed steps at 8 a second for each device (doc/protocol.md §4).
 const editInterval = 125 * time.Millisecond
 
-// editSlack is by how much a step may be early after one that was late: an agent's clock is never exact.
+// editSlack is by how much a step may be early after one that was late: an agent's clock is never
+// exact.
 const editSlack = 25 * time.Millisecond
 
-// saveInterval is how often the text of a streamed message is stored, so that a crash leaves what there was.
+// saveInterval is how often the text of a streamed message is stored, so that a crash leaves what
+// there was.
 const saveInterval = 5 * time.Second
 
 // pace says when the next step may be sent.
@@ -24,7 +26,8 @@ type pace struct{ due time.Time }
 
 func (p *pace) wait(now time.Time) time.Duration { return p.due.Add(-editSlack).Sub(now) }
 
-// step notes that a step is sent. One that was flushed early delays the next no longer than any other.
+// step notes that a step is sent. One that was flushed early delays the next no longer than any
+// other.
 func (p *pace) step(now time.Time) {
 	if p.due.Before(now) {
 		p.due = now
@@ -43,19 +46,22 @@ type stream struct {
 	mirror bool // of another device's conversation, whose session stores and ends it
 }
 
+// speaker is told when a message has text to show.
+type speaker interface{ speak() }
+
 // dirty reports whether the connection was not sent the newest step.
 func (st *stream) dirty() bool { return st.shown.conn == nil || st.shown.text != st.say.Text }
 
 // unsaved reports whether the text should be stored again.
 func (st *stream) unsaved() bool { return time.Since(st.saved) >= saveInterval }
 
-// streams are the messages of one conversation that were begun and have no final yet. The newest step of a message
-// replaces older ones that were not sent.
+// streams are the messages of one conversation that were begun and have no final yet. The newest
+// step of a message replaces older ones that were not sent.
 type streams struct {
 	*core
-	out   *outbox
-	group *group
-	speak func() // is called when a message has text to show
+	out     *outbox
+	group   *group
+	speaker speaker
 
 	list  []*stream
 	pace  pace
@@ -138,7 +144,8 @@ func (s *streams) say(b *batch, e agent.Say) {
 	}
 	st.say = e
 	if st.saved.IsZero() {
-		// The row must be there before the device sees the message, or a crash would leave it without an end.
+		// The row must be there before the device sees the message, or a crash would leave it
+		// without an end.
 		st.saved = time.Now()
 		b.do(s.saveText(e), nil)
 	} else if st.unsaved() {
@@ -146,7 +153,7 @@ func (s *streams) say(b *batch, e agent.Say) {
 		s.later("store the text of a streamed message", s.saveText(e), nil)
 	}
 	b.then(func() {
-		s.speak()
+		s.speaker.speak()
 		s.send()
 		if len(s.group.participants) > 0 {
 			s.group.peers.passStep(s.group.participants, st.say)
@@ -192,7 +199,7 @@ func (s *streams) final(b *batch, e agent.Say, streamed bool) {
 	}
 	s.Metrics.Finals.Inc()
 	device := s.dev.N
-	b.then(s.speak)
+	b.then(s.speaker.speak)
 	record := none
 	if e.Source == frame.SourceCron {
 		record = s.out.deliveries.record(store.Delivery{Source: e.Source, Job: e.Job, Message: e.ID, Queued: s.out.conn == nil}, s.out.seq+1)
@@ -252,8 +259,8 @@ func noteSaid(tx *store.Tx, device int64, e agent.Say) error {
 	return tx.NoteSaid(device, e.N, e.Repeats, now)
 }
 
-// send sends the newest step of each message that has one, as far as rate and connection allow. A step never goes before
-// the backlog.
+// send sends the newest step of each message that has one, as far as rate and connection allow. A
+// step never goes before the backlog.
 func (s *streams) send() {
 	if !s.out.ready() {
 		return
@@ -277,8 +284,8 @@ func (s *streams) send() {
 // flushDue sends the next steps, whose time has come.
 func (s *streams) flushDue(b *batch) { b.then(s.send) }
 
-// sendNow sends the steps that wait for their time, before an entry that the device shows below them: a tool, a card, a
-// file. A reply that comes after it would seem to be later than it was.
+// sendNow sends the steps that wait for their time, before an entry that the device shows below
+// them: a tool, a card, a file. A reply that comes after it would seem to be later than it was.
 func (s *streams) sendNow() {
 	if !s.out.ready() {
 		return

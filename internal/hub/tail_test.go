@@ -64,7 +64,8 @@ func TestFinalAdds(t *testing.T) {
 	}
 }
 
-// Steps of a client that asked for it leave out what goes without saying; those of any other keep it.
+// Steps of a client that asked for it leave out what goes without saying; those of any other keep
+// it.
 func TestShortSteps(t *testing.T) {
 	for name, want := range map[string]struct {
 		ask  option

@@ -5,8 +5,8 @@ import (
 	"sync"
 )
 
-// tally counts running work. Unlike a sync.WaitGroup it may rise from zero while somebody waits: a session starts to work
-// for whoever posts to it, also while the hub is being closed.
+// tally counts running work. Unlike a sync.WaitGroup it may rise from zero while somebody waits: a
+// session starts to work for whoever posts to it, also while the hub is being closed.
 type tally struct {
 	mu   sync.Mutex
 	n    int

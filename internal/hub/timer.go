@@ -2,7 +2,8 @@ package hub
 
 import "time"
 
-// timer runs a function in its session after a while. The zero value is not running. It belongs to the session.
+// timer runs a function in its session after a while. The zero value is not running. It belongs to
+// the session.
 type timer struct{ alarm *alarm }
 
 // alarm is one start of a timer, and the event that it posts.

@@ -15,16 +15,18 @@ import (
 	"hermes-mobile/internal/store"
 )
 
-// ErrNoOwnToken: a device that came with a token of apps has none of its own that could be replaced.
+// ErrNoOwnToken: a device that came with a token of apps has none of its own that could be
+// replaced.
 var ErrNoOwnToken = errors.New("this device has no token of its own: it comes with the token of an app, so replace that (hermes-mobile token), or pair the device")
 
 // ErrTokenEnded: the token has expired, and the request does not say when the new one expires.
 var ErrTokenEnded = errors.New("the token of this device has expired: set the lifetime of the new one with --expires")
 
-// Rotate replaces a device's own token. The device gets the new token at its next hello, and the old one is invalid as soon
-// as the device has acknowledged the new one. Until then both are valid, so a lost response locks no device out. A live
-// connection is closed, so that the device reconnects at once. expires is when the new token expires: zero for never, nil
-// for the present expiry.
+// Rotate replaces a device's own token. The device gets the new token at its next hello, and the
+// old one is invalid as soon as the device has acknowledged the new one. Until then both are valid,
+// so a lost response locks no device out. A live connection is closed, so that the device
+// reconnects at once. expires is when the new token expires: zero for never, nil for the present
+// expiry.
 func (o *Owner) Rotate(ctx context.Context, id string, expires *time.Time) error {
 	by := audit.From(ctx)
 	return o.ask(ctx, id, func(d *device, b *batch, done func(error)) {
@@ -55,8 +57,8 @@ func (o *Owner) Rotate(ctx context.Context, id string, expires *time.Time) error
 	})
 }
 
-// TokensChanged closes the connections whose token is no longer accepted, or for another device only. accepted holds the
-// accepted tokens by their TokenSum.
+// TokensChanged closes the connections whose token is no longer accepted, or for another device
+// only. accepted holds the accepted tokens by their TokenSum.
 func (o *Owner) TokensChanged(accepted map[uint64]access.Token) {
 	for _, c := range o.hub.conns.list() {
 		sum := c.token.Load()
@@ -90,7 +92,8 @@ func (h *Hub) MayRead(ctx context.Context, owner string) (bool, error) {
 	return dev.Epoch == parts[0] && !dev.Revoked && h.holds(dev, sum), nil
 }
 
-// holds reports whether the token with which a device has authenticated is still valid: its own, or an app's.
+// holds reports whether the token with which a device has authenticated is still valid: its own, or
+// an app's.
 func (h *Hub) holds(dev *store.Device, sum uint64) bool {
 	switch {
 	case !dev.Bound():

@@ -37,7 +37,8 @@ func TestStop(t *testing.T) {
 	}
 }
 
-// Steps come faster than they are sent. What is shown below them comes after the newest of them, and the final is whole.
+// Steps come faster than they are sent. What is shown below them comes after the newest of them,
+// and the final is whole.
 func TestStepsBeforeWhatFollows(t *testing.T) {
 	w := newWorld(t, nil)
 	for name, opts := range map[string][]option{"whole": {func(d *dialing) { d.hello.Accept = []string{frame.AcceptTool} }}, "delta": {withDelta()}} {

@@ -27,14 +27,16 @@ const (
 	cardGrace      = time.Minute      // after the expiry of a card, in which the agent goes on
 )
 
-// turn is an input that the agent works on. Whatever happens to the agent, the idle timeout ends it.
+// turn is an input that the agent works on. Whatever happens to the agent, the idle timeout ends
+// it.
 type turn struct {
 	in   agent.Input
 	sign time.Time // the agent's last sign of life
 }
 
-// turns holds the inputs of one conversation: those that wait for the agent, the one whose turn is running, and those
-// that were submitted out of band, in the middle of a turn. It also shows what the agent does: avatar and typing.
+// turns holds the inputs of one conversation: those that wait for the agent, the one whose turn is
+// running, and those that were submitted out of band, in the middle of a turn. It also shows what
+// the agent does: avatar and typing.
 type turns struct {
 	*core
 	group   *group
@@ -42,8 +44,7 @@ type turns struct {
 	cards   *cards
 
 	waiting  []agent.Input // accepted and not submitted, in the order they were accepted
-	waits    *waits        // their number and size
-	arriving amount        // messages that are being stored, and wait then
+	waits    waits         // their number and size
 	running  *turn
 	oob      map[int64]agent.Input   // submitted out of band
 	loadedTo int64                   // inputs up to here were read from the store
@@ -53,9 +54,6 @@ type turns struct {
 
 	idleTimeout, resting, working, retry timer
 }
-
-// amount is a number of messages and their bytes.
-type amount struct{ messages, bytes int64 }
 
 // waits counts the inputs that wait. Sessions of devices that share the conversation read it.
 type waits struct{ messages, bytes atomic.Int64 }
@@ -99,7 +97,8 @@ func (t *turns) load(e store.Entry) {
 // inputBytes is the size of a waiting input.
 func inputBytes(in *agent.Input) int64 { return int64(len(in.Text)+len(in.Quote)) + rowBytes }
 
-// isCommand reports whether an input is a command, which may pass the messages that wait: it may stop what they wait for.
+// isCommand reports whether an input is a command, which may pass the messages that wait: it may
+// stop what they wait for.
 func isCommand(in *agent.Input) bool {
 	return in.Kind == agent.Text && strings.HasPrefix(strings.TrimSpace(in.Text), "/")
 }
@@ -244,8 +243,8 @@ func (t *turns) takeBack(n int64) {
 	}
 }
 
-// noteInput stores what became of an input, and tries again until it is stored. A later process would otherwise submit an
-// input that the agent has, and wait for a turn that has ended.
+// noteInput stores what became of an input, and tries again until it is stored. A later process
+// would otherwise submit an input that the agent has, and wait for a turn that has ended.
 func (t *turns) noteInput(b *batch, op func(*store.Tx) error, after func(error)) {
 	b.do(op, func(err error) {
 		if err != nil {
@@ -258,7 +257,8 @@ func (t *turns) noteInput(b *batch, op func(*store.Tx) error, after func(error))
 	})
 }
 
-// retryDue stores again what could not be stored, and submits the next input whether that succeeds or not.
+// retryDue stores again what could not be stored, and submits the next input whether that succeeds
+// or not.
 func (t *turns) retryDue(b *batch) {
 	b.flush()
 	late := t.unnoted
@@ -295,7 +295,8 @@ func (t *turns) stop() {
 	}
 }
 
-// done ends a turn: messages without an end get one, the indicators go off, and the next input is submitted.
+// done ends a turn: messages without an end get one, the indicators go off, and the next input is
+// submitted.
 func (t *turns) done(b *batch, e agent.Done) {
 	outcome := "done"
 	if e.Interrupted {

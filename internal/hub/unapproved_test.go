@@ -27,7 +27,8 @@ func (c *client) leave() {
 	until(c.w.t, "the server to know that "+c.id+" is gone", func() bool { return !c.w.info(c.id).Connected })
 }
 
-// A device that nobody approved for a week is dropped. What is somebody's stays, and so does what was shut out.
+// A device that nobody approved for a week is dropped. What is somebody's stays, and so does what
+// was shut out.
 func TestUnapprovedDevicesAreDropped(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, unguarded)
@@ -115,7 +116,8 @@ func TestDropWhileTheyCome(t *testing.T) {
 	ok(t, <-done)
 }
 
-// A token of an app brings at most a hundred devices that nobody approved. Approved ones do not count, and a code is another way.
+// A token of an app brings at most a hundred devices that nobody approved. Approved ones do not
+// count, and a code is another way.
 func TestUnapprovedDevicesOfAToken(t *testing.T) {
 	t.Parallel()
 	const most, other = 100, "another-token"
@@ -141,7 +143,8 @@ func TestUnapprovedDevicesOfAToken(t *testing.T) {
 	w.connect("in-its-place")
 }
 
-// A user has at most a hundred devices by a token of an app. Revoked ones do not count, and the owner can add more with a code.
+// A user has at most a hundred devices by a token of an app. Revoked ones do not count, and the
+// owner can add more with a code.
 func TestDevicesOfAUser(t *testing.T) {
 	t.Parallel()
 	const most = 100

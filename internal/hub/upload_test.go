@@ -32,7 +32,8 @@ func partOf(id string, i, n int) map[string]any {
 		"part": i, "parts": n, "data": base64.StdEncoding.EncodeToString(bytes.Repeat([]byte{byte('a' + i)}, 4096))}
 }
 
-// spoils are all ways in which a part of a series can be wrong, and the code that it is answered with. Part 0 of eight was sent before.
+// spoils are all ways in which a part of a series can be wrong, and the code that it is answered
+// with. Part 0 of eight was sent before.
 var spoils = map[string]struct {
 	set  map[string]any
 	code frame.Code
@@ -66,8 +67,9 @@ var spoils = map[string]struct {
 	"the same part, changed":   {map[string]any{"part": 0, "data": base64.StdEncoding.EncodeToString(make([]byte, 4096))}, frame.BadFrame},
 }
 
-// Whatever is wrong with a part, its series is dropped: the error names it, later parts get the same one, what it held is given
-// back, other series go on, and the file comes whole when it is sent again from part 0.
+// Whatever is wrong with a part, its series is dropped: the error names it, later parts get the
+// same one, what it held is given back, other series go on, and the file comes whole when it is
+// sent again from part 0.
 func TestAWrongPartDropsItsSeries(t *testing.T) {
 	w := newWorld(t, func(o *hub.Options) { o.MaxMedia = 1 << 20 }) // what is not given back is soon too much
 	c := w.connect("tel-1")
@@ -136,7 +138,8 @@ func TestAWrongPartDropsItsSeries(t *testing.T) {
 	}
 }
 
-// Refusals that are none of the file's drop the series, too: the agent that went away, and the right that was taken.
+// Refusals that are none of the file's drop the series, too: the agent that went away, and the
+// right that was taken.
 func TestARefusedPartDropsItsSeries(t *testing.T) {
 	w := newWorld(t, nil)
 	c := w.connect("tel-1")

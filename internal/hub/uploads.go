@@ -44,8 +44,8 @@ func (u *uploads) drop(id string, refusal *frame.Error) {
 // has reports whether parts of a file have come.
 func (u *uploads) has(id string) bool { return u.assemble().Has(id) }
 
-// add takes a part of a file, and returns the file if it is complete. fits is asked whether a file of a size can be
-// stored, before its bytes are accepted, which may be many more.
+// add takes a part of a file, and returns the file if it is complete. fits is asked whether a file
+// of a size can be stored, before its bytes are accepted, which may be many more.
 func (u *uploads) add(f *frame.Media, fits func(size int64) error) (*media.Upload, error) {
 	now := time.Now()
 	part := media.Part{ID: f.ID, Kind: f.Kind, Mime: f.Mime, Filename: f.Filename, Caption: f.Caption, Data: f.Data, Part: f.Part, Parts: f.Parts, Size: f.Size}

@@ -11,13 +11,15 @@ import (
 	"hermes-mobile/internal/hub"
 )
 
-// decideElsewhere makes the store hold a decision that the session knows nothing of, as where another process had written it.
+// decideElsewhere makes the store hold a decision that the session knows nothing of, as where
+// another process had written it.
 func (w *world) decideElsewhere(id, option, by string) {
 	w.t.Helper()
 	w.sql(fmt.Sprintf("UPDATE card SET state=1, option_id='%s', decided_by='%s' WHERE id='%s' AND state=0", option, by, id))
 }
 
-// The update of the store is the decision. A session that would decide otherwise tells its devices and the agent what the store says.
+// The update of the store is the decision. A session that would decide otherwise tells its devices
+// and the agent what the store says.
 func TestTheStoreDecides(t *testing.T) {
 	for name, meet := range map[string]func(w *world, c *client){
 		"an answer": func(w *world, c *client) {
@@ -89,7 +91,8 @@ func TestTheStoreDecides(t *testing.T) {
 	}
 }
 
-// All devices of a conversation answer at once, with another writer in between: the agent gets one answer, and everybody learns which and whose.
+// All devices of a conversation answer at once, with another writer in between: the agent gets one
+// answer, and everybody learns which and whose.
 func TestOneOfManyAnswersIsTheDecision(t *testing.T) {
 	w := newWorld(t, nil)
 	phone, tablet := w.share()

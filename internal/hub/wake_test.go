@@ -21,8 +21,8 @@ func (w waker) Waits(device string) {
 	}
 }
 
-// An agent that can be woken hears of what waits while it is away, after a restart of the server, too, and of nothing while it is
-// there.
+// An agent that can be woken hears of what waits while it is away, after a restart of the server,
+// too, and of nothing while it is there.
 func TestWaits(t *testing.T) {
 	waits := make(chan string, 100)
 	away := false

@@ -11,9 +11,9 @@ import (
 	"time"
 )
 
-// A notification of an approval may hold a token for each option. The device answers the card with it, without a
-// connection. A token is valid for that device, card and option until the card expires. It works once, because only one
-// answer of a card counts.
+// A notification of an approval may hold a token for each option. The device answers the card with
+// it, without a connection. A token is valid for that device, card and option until the card
+// expires. It works once, because only one answer of a card counts.
 
 // Reasons for which an action token decides nothing.
 var (
@@ -48,8 +48,8 @@ func (s *Service) mac(text []byte) []byte {
 	return m.Sum(nil)
 }
 
-// Verify returns the action of a token. It returns [ErrForged] for a token that this server did not sign, and
-// [ErrExpired] for one whose card has expired.
+// Verify returns the action of a token. It returns [ErrForged] for a token that this server did not
+// sign, and [ErrExpired] for one whose card has expired.
 func (s *Service) Verify(token string, now time.Time) (a Action, err error) {
 	head, tail, _ := strings.Cut(token, ".")
 	text, err1 := base64.RawURLEncoding.Strict().DecodeString(head)

@@ -13,7 +13,8 @@ import (
 	"hermes-mobile/internal/push"
 )
 
-// summary is what one notification tells: the newest entry, or the newest card, and how many there are.
+// summary is what one notification tells: the newest entry, or the newest card, and how many there
+// are.
 type summary struct {
 	Note
 	id    string // of Note
@@ -73,16 +74,17 @@ func (d *Device) compose(n summary, t push.Target) push.Note {
 
 // buttons signs the options of a card that a notification may choose.
 func (d *Device) buttons(p *frame.Prompt) (list []button) {
+	device := d.host.State().ID
 	for _, o := range Offered(p) {
-		list = append(list, button{o.ID, o.Label, d.service.Sign(Action{d.id, p.ID, o.ID, p.ExpiresAt.Unix()})})
+		list = append(list, button{o.ID, o.Label, d.service.Sign(Action{device, p.ID, o.ID, p.ExpiresAt.Unix()})})
 	}
 	return list
 }
 
-// composeWithdrawal makes the notification that withdraws others.
-func (d *Device) composeWithdrawal(ids []string) push.Note {
+// composeWithdrawal makes the notification that withdraws others. last: no other one is shown.
+func (d *Device) composeWithdrawal(ids []string, last bool) push.Note {
 	topic := "" // it must not replace what is still shown
-	if len(d.shown) == 0 {
+	if last {
 		topic = d.topic(messagesTopic)
 	}
 	if len(ids) == 1 {
@@ -93,13 +95,16 @@ func (d *Device) composeWithdrawal(ids []string) push.Note {
 	return push.Note{Body: fit(body{Type: "withdraw", IDs: ids, Count: len(ids)}), TTL: d.service.Life, Topic: topic}
 }
 
-// topic names notifications that replace one another at the push service (RFC 8030 §5.4). It tells the service nothing.
+// topic names notifications that replace one another at the push service (RFC 8030 §5.4). It tells
+// the service nothing.
 func (d *Device) topic(of string) string {
-	sum := sha256.Sum256([]byte(d.host.State().Epoch + "\n" + d.id + "\n" + of))
+	st := d.host.State()
+	sum := sha256.Sum256([]byte(st.Epoch + "\n" + st.ID + "\n" + of))
 	return base64.RawURLEncoding.EncodeToString(sum[:18])
 }
 
-// fit encodes a notification within the size limit. It drops the oldest ids first, then the actions.
+// fit encodes a notification within the size limit. It drops the oldest ids first, then the
+// actions.
 func fit(n body) []byte {
 	for {
 		var out bytes.Buffer

@@ -18,7 +18,8 @@ const maxNotified = 32
 type Batch interface {
 	// Do stores something, then calls after with the outcome.
 	Do(op func(*store.Tx) error, after func(error))
-	// Then calls f once everything that was added before is stored. It does not call f if storing failed.
+	// Then calls f once everything that was added before is stored. It does not call f if storing
+	// failed.
 	Then(f func())
 	// Flush stores what was added so far.
 	Flush()
@@ -27,6 +28,7 @@ type Batch interface {
 // State describes a session at one moment.
 type State struct {
 	Context   context.Context // of reads from the store
+	ID        string          // of the device
 	N         int64           // number of the device in the store, 0 if there is no device
 	User      string
 	Epoch     string
@@ -59,13 +61,16 @@ type Note struct {
 	Notice  *frame.Notice
 }
 
-// Device holds the notifications of one device: the endpoints it has registered, and what it is shown. The zero value
-// belongs to a device that wants none. Its methods must be called in the device's session.
+// Device holds the notifications of one device: the endpoints it has registered, and what it is
+// shown. Its methods must be called in the device's session.
 type Device struct {
 	service *Service
 	host    Host
-	id      string
+	*state  // nil: the device has no endpoints
+}
 
+// state is what is kept of a device that wants notifications.
+type state struct {
 	targets []push.Target
 	shown   []store.Notice // that are not withdrawn
 	over    []string       // ids that need no attention any more
@@ -75,9 +80,7 @@ type Device struct {
 }
 
 // NewDevice returns the notifications of a device. [Device.Load] reads them.
-func (s *Service) NewDevice(id string, host Host) Device {
-	return Device{service: s, host: host, id: id}
-}
+func (s *Service) NewDevice(host Host) Device { return Device{service: s, host: host} }
 
 // Load reads the endpoints and the notifications of a device from the store.
 func (d *Device) Load(ctx context.Context, n int64) error {
@@ -93,7 +96,7 @@ func (d *Device) Load(ctx context.Context, n int64) error {
 	for _, body := range bodies {
 		var t push.Target
 		if err := json.Unmarshal(body, &t); err != nil {
-			d.service.Log.Error("stored push endpoint corrupt", "device", d.id, "err", err)
+			d.service.Log.Error("stored push endpoint corrupt", "device", d.host.State().ID, "err", err)
 			continue
 		}
 		targets = append(targets, t)
@@ -102,21 +105,24 @@ func (d *Device) Load(ctx context.Context, n int64) error {
 	if err != nil {
 		return err
 	}
-	d.targets, d.shown = targets, shown
+	d.state = &state{targets: targets, shown: shown}
 	return nil
 }
 
 // Reset forgets everything, as after the device was revoked.
 func (d *Device) Reset() {
 	d.Stop()
-	d.targets, d.shown, d.over, d.unsure = nil, nil, nil, 0
+	d.state = nil
 }
 
 // Idle reports whether no timer is running.
-func (d *Device) Idle() bool { return d.due == nil && d.withdrawal == nil }
+func (d *Device) Idle() bool { return d.state == nil || d.due == nil && d.withdrawal == nil }
 
 // Stop stops the timers.
 func (d *Device) Stop() {
+	if d.state == nil {
+		return
+	}
 	stop(&d.due)
 	stop(&d.withdrawal)
 }
@@ -128,16 +134,24 @@ func stop(t **time.Timer) {
 	}
 }
 
-// start arms a timer that runs f in the session, unless it is running.
+// start arms a timer that runs f in the session, unless it is running. f does not run if the device
+// was reset meanwhile.
 func (d *Device) start(t **time.Timer, wait time.Duration, f func(Batch)) {
+	st := d.state
 	if *t == nil {
-		*t = time.AfterFunc(max(wait, 0), func() { d.host.Post(f) })
+		*t = time.AfterFunc(max(wait, 0), func() {
+			d.host.Post(func(b Batch) {
+				if d.state == st {
+					f(b)
+				}
+			})
+		})
 	}
 }
 
 // wanted reports whether the device wants notifications and may have them.
 func (d *Device) wanted() bool {
-	if len(d.targets) == 0 {
+	if d.state == nil || len(d.targets) == 0 {
 		return false
 	}
 	st := d.host.State()
@@ -146,12 +160,16 @@ func (d *Device) wanted() bool {
 
 // Connected is called when the device has connected. It gets what waits over the connection.
 func (d *Device) Connected() {
+	if d.state == nil {
+		return
+	}
 	d.unsure = 0
 	stop(&d.due)
 }
 
-// Lost is called when a connection ended after a silence. A phone that falls asleep says nothing, and what was written
-// until the server noticed is lost. So the device must be notified of that, too.
+// Lost is called when a connection ended after a silence. A phone that falls asleep says nothing,
+// and what was written until the server noticed is lost. So the device must be notified of that,
+// too.
 func (d *Device) Lost(silence time.Duration) {
 	if !d.wanted() {
 		return
@@ -186,8 +204,8 @@ func (d *Device) unread(st State) int64 {
 
 // notifyDue notifies the device, which had the time to connect.
 func (d *Device) notifyDue(b Batch) {
-	b.Flush()
 	d.due = nil
+	b.Flush()
 	st := d.host.State()
 	if !d.wanted() || st.Connected || d.host.Rejected() {
 		return
@@ -229,7 +247,7 @@ func (d *Device) notify(b Batch, st State, u store.Unread, from int64) error {
 	if note.Prompt != nil {
 		n.life = time.Until(note.Prompt.ExpiresAt)
 	}
-	shown := len(targets) > 0
+	own, shown := d.state, len(targets) > 0
 	b.Do(func(tx *store.Tx) error { return tx.AddNotices(st.N, from, shown, now) }, func(err error) {
 		if err != nil {
 			d.Update()
@@ -239,11 +257,11 @@ func (d *Device) notify(b Batch, st State, u store.Unread, from int64) error {
 		}
 		for _, unread := range slices.Backward(u.List) { // the oldest first, as Load reads them
 			if !unread.Known {
-				d.shown = append(d.shown, unread.Notice)
+				own.shown = append(own.shown, unread.Notice)
 			}
 		}
 		for _, t := range targets {
-			d.service.send(d.id, t, d.compose(n, t))
+			d.service.send(d.host.State().ID, t, d.compose(n, t))
 		}
 	})
 	return nil
@@ -251,6 +269,9 @@ func (d *Device) notify(b Batch, st State, u store.Unread, from int64) error {
 
 // loud returns the endpoints that have no quiet hours now.
 func (d *Device) loud(now time.Time) []push.Target {
+	if d.state == nil {
+		return nil
+	}
 	var list []push.Target
 	for _, t := range d.targets {
 		if !t.Quiet.At(now) {
@@ -262,6 +283,9 @@ func (d *Device) loud(now time.Time) []push.Target {
 
 // Done notes that messages, files or cards need no attention any more.
 func (d *Device) Done(ids ...string) {
+	if d.state == nil {
+		return
+	}
 	for _, n := range d.shown {
 		if slices.Contains(ids, n.ID) && !slices.Contains(d.over, n.ID) {
 			d.over = append(d.over, n.ID)
@@ -270,10 +294,10 @@ func (d *Device) Done(ids ...string) {
 	d.UpdateShown()
 }
 
-// UpdateShown arms the withdrawal of notifications that need no attention any more. What else is over by then is
-// withdrawn with them.
+// UpdateShown arms the withdrawal of notifications that need no attention any more. What else is
+// over by then is withdrawn with them.
 func (d *Device) UpdateShown() {
-	if len(d.shown) == 0 || !d.wanted() {
+	if d.state == nil || len(d.shown) == 0 || !d.wanted() {
 		return
 	}
 	if floor := d.host.State().Floor; slices.ContainsFunc(d.shown, func(n store.Notice) bool { return d.isOver(n, floor) }) {
@@ -287,8 +311,8 @@ func (d *Device) isOver(n store.Notice, floor int64) bool {
 }
 
 func (d *Device) withdrawDue(b Batch) {
-	b.Flush()
 	d.withdrawal = nil
+	b.Flush()
 	if !d.wanted() {
 		return
 	}
@@ -302,6 +326,7 @@ func (d *Device) withdrawDue(b Batch) {
 	if len(over) == 0 {
 		return
 	}
+	own := d.state
 	b.Do(func(tx *store.Tx) error {
 		for _, n := range over {
 			if err := tx.Withdraw(st.N, n.Seq); err != nil {
@@ -318,11 +343,11 @@ func (d *Device) withdrawDue(b Batch) {
 		for _, n := range over {
 			ids = append(ids, n.ID)
 		}
-		d.shown = slices.DeleteFunc(d.shown, func(n store.Notice) bool { return slices.Contains(over, n) })
-		d.over = slices.DeleteFunc(d.over, func(id string) bool { return slices.Contains(ids, id) })
+		own.shown = slices.DeleteFunc(own.shown, func(n store.Notice) bool { return slices.Contains(over, n) })
+		own.over = slices.DeleteFunc(own.over, func(id string) bool { return slices.Contains(ids, id) })
 		for _, t := range d.loud(time.Now()) {
 			if t.Encrypted() { // an endpoint that cannot be told what to withdraw would only ring again
-				d.service.send(d.id, t, d.composeWithdrawal(ids))
+				d.service.send(d.host.State().ID, t, d.composeWithdrawal(ids, len(own.shown) == 0))
 			}
 		}
 	})

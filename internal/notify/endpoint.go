@@ -35,7 +35,8 @@ type Reply interface {
 	Result(v any)
 	// Stored answers a call that stores something with ok, or with the error.
 	Stored(err error)
-	// Params decodes the parameters. It reports false if they are malformed, and has answered the call then.
+	// Params decodes the parameters. It reports false if they are malformed, and has answered the
+	// call then.
 	Params(v any) bool
 }
 
@@ -83,6 +84,9 @@ func (d *Device) register(b Batch, r Reply) {
 		r.Refuse(agent.BadParams, err.Error())
 		return
 	}
+	if d.state == nil {
+		d.state = &state{}
+	}
 	targets := slices.DeleteFunc(slices.Clone(d.targets), func(o push.Target) bool { return o.Endpoint == t.Endpoint })
 	if len(targets) >= maxTargets {
 		r.Refuse(tooMany, fmt.Sprintf("a device may register %d endpoints: unregister one first", maxTargets))
@@ -99,7 +103,7 @@ func (d *Device) register(b Batch, r Reply) {
 	if err != nil {
 		panic(fmt.Sprintf("notify: encode endpoint: %v", err)) // strings only
 	}
-	first := len(d.targets) == 0
+	own, first := d.state, len(d.targets) == 0
 	b.Do(func(tx *store.Tx) error {
 		now := time.Now()
 		if first { // what waits already is not new
@@ -110,21 +114,28 @@ func (d *Device) register(b Batch, r Reply) {
 		return tx.AddPush(st.N, t.Endpoint, text, now)
 	}, func(err error) {
 		if err == nil {
-			d.targets = append(targets, t)
+			own.targets = append(targets, t)
 			for _, o := range others { // a browser that became another device would ring twice
-				if o.ID != d.id {
+				if o.ID != st.ID {
 					d.service.Unregister(o.ID, t.Endpoint)
 				}
 			}
-			d.service.Log.Info("push endpoint registered", "device", d.id, "kind", t.Kind, "service", t.Host(), "content", t.Content)
+			d.service.Log.Info("push endpoint registered", "device", st.ID, "kind", t.Kind, "service", t.Host(), "content", t.Content)
 		}
 		r.Stored(err)
 	})
 }
 
-// Unregister forgets an endpoint, or all of them if endpoint is empty. done, which may be nil, is called with the outcome.
+// Unregister forgets an endpoint, or all of them if endpoint is empty. done, which may be nil, is
+// called with the outcome.
 func (d *Device) Unregister(b Batch, endpoint string, done func(error)) {
-	n := d.host.State().N
+	if d.state == nil {
+		if done != nil {
+			b.Then(func() { done(nil) })
+		}
+		return
+	}
+	own, n := d.state, d.host.State().N
 	var rest []push.Target
 	for _, t := range d.targets {
 		if endpoint != "" && t.Endpoint != endpoint {
@@ -144,8 +155,8 @@ func (d *Device) Unregister(b Batch, endpoint string, done func(error)) {
 		return tx.RemovePush(n, endpoint)
 	}, func(err error) {
 		if err == nil {
-			if d.targets = rest; len(rest) == 0 {
-				d.shown, d.over, d.unsure = nil, nil, 0
+			if own.targets = rest; len(rest) == 0 {
+				own.shown, own.over, own.unsure = nil, nil, 0
 			}
 		}
 		if done != nil {
@@ -160,20 +171,24 @@ func (d *Device) test(r Reply) {
 	if !r.Params(&p) {
 		return
 	}
-	at := len(d.targets) - 1 // the newest
+	var targets []push.Target
+	if d.state != nil {
+		targets = d.targets
+	}
+	device, at := d.host.State().ID, len(targets)-1 // the newest
 	if p.Endpoint != "" {
-		at = slices.IndexFunc(d.targets, func(t push.Target) bool { return t.Endpoint == p.Endpoint })
+		at = slices.IndexFunc(targets, func(t push.Target) bool { return t.Endpoint == p.Endpoint })
 	}
 	if at < 0 {
 		r.Refuse(agent.NotFound, "the device has not registered this endpoint: call push.register first")
 		return
 	}
-	if wait, ok := d.service.tests.Allow(d.id); !ok {
+	if wait, ok := d.service.tests.Allow(device); !ok {
 		seconds := max(1, int((wait+time.Second-1)/time.Second))
 		r.Refuse(string(frame.RateLimited), fmt.Sprintf("the device sent itself 5 tests within a minute: try again in %d seconds", seconds))
 		return
 	}
-	t, device, s := d.targets[at], d.id, d.service
+	t, s := targets[at], d.service
 	out := body{Type: "test", IDs: []string{}}
 	if t.Content {
 		out.Title, out.Body = agentTitle, "Notifications work."

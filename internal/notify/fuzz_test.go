@@ -10,7 +10,8 @@ import (
 	"hermes-mobile/internal/push"
 )
 
-// FuzzAction: only a token that was signed here is accepted, and it holds the action that was signed.
+// FuzzAction: only a token that was signed here is accepted, and it holds the action that was
+// signed.
 func FuzzAction(f *testing.F) {
 	s := New(Options{Key: []byte("a key of thirty-two bytes, nearly")})
 	f.Cleanup(func() { s.Close(f.Context()) })
@@ -26,7 +27,8 @@ func FuzzAction(f *testing.F) {
 	})
 }
 
-// FuzzText: whatever an agent says, a notification of it is one line of valid UTF-8 within the size limit of push services.
+// FuzzText: whatever an agent says, a notification of it is one line of valid UTF-8 within the size
+// limit of push services.
 func FuzzText(f *testing.F) {
 	for _, text := range []string{"", "plain", "# a\n> b\n```go\ncode\n```\n[a](b) **c**", "👨‍👩‍👧" + strings.Repeat("\u0301", 5000), "\xff\xfe", strings.Repeat("漢", 5000), "\u2028\x00\x1b[2J"} {
 		f.Add(text)

@@ -1,12 +1,14 @@
-// Package notify tells devices that are offline what waits for them. It decides when a device is notified and when a
-// notification is withdrawn, writes the words of a notification, and sends it with package push.
+// Package notify tells devices that are offline what waits for them. It decides when a device is
+// notified and when a notification is withdrawn, writes the words of a notification, and sends it
+// with package push.
 //
-// A device is notified a short while after its entries were stored. So several entries make one notification, and a device
-// that comes back at once gets none. The entries are marked as notified before the notification is sent. A crash may
-// therefore cost a notification and never doubles one. The entries themselves are in the outbox anyway.
+// A device is notified a short while after its entries were stored. So several entries make one
+// notification, and a device that comes back at once gets none. The entries are marked as notified
+// before the notification is sent. A crash may therefore cost a notification and never doubles one.
+// The entries themselves are in the outbox anyway.
 //
-// A notification is withdrawn when nothing it tells of needs attention any more: the device has acknowledged it, another
-// device of the conversation has shown it, or the card is decided.
+// A notification is withdrawn when nothing it tells of needs attention any more: the device has
+// acknowledged it, another device of the conversation has shown it, or the card is decided.
 //
 // The package does not know the hub. Each session owns a [Device] and implements [Host] for it.
 package notify
@@ -45,12 +47,13 @@ type Options struct {
 	Metrics *metrics.Set
 	Log     *slog.Logger
 
-	// Unregister is called when an endpoint of a device is no longer valid, or another device has registered it. It must
-	// not block.
+	// Unregister is called when an endpoint of a device is no longer valid, or another device has
+	// registered it. It must not block.
 	Unregister func(device, endpoint string)
 }
 
-// Service sends the notifications of all devices, each in a goroutine of its own. Its methods may be called concurrently.
+// Service sends the notifications of all devices, each in a goroutine of its own. Its methods may
+// be called concurrently.
 type Service struct {
 	Options
 	tests *access.Limiter // of push.test, by device

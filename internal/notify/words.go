@@ -35,8 +35,9 @@ func words(n Note) (title, text string) {
 	return clip(frame.Visible(title).String(), maxTitle), text
 }
 
-// Offered returns the options of an approval or confirmation that a notification may choose. These are the safe option
-// and, if the notification shows the whole question as it is, the options that let the agent do something.
+// Offered returns the options of an approval or confirmation that a notification may choose. These
+// are the safe option and, if the notification shows the whole question as it is, the options that
+// let the agent do something.
 func Offered(p *frame.Prompt) (list []frame.Option) {
 	if p.Kind != frame.ExecApproval && p.Kind != frame.SlashConfirm {
 		return nil
@@ -53,8 +54,9 @@ func Offered(p *frame.Prompt) (list []frame.Option) {
 	return list
 }
 
-// question returns the text of a card and, in a second line, its command. whole reports whether both are shown as they
-// are: nothing was cut, hidden, or joined to one line. Marks of emphasis in the text may be missing.
+// question returns the text of a card and, in a second line, its command. whole reports whether
+// both are shown as they are: nothing was cut, hidden, or joined to one line. Marks of emphasis in
+// the text may be missing.
 func question(p *frame.Prompt) (text string, whole bool) {
 	text = plain(p.Text)
 	whole = !p.Odd && !frame.Odd(p) && text == oneLine(strong.ReplaceAllString(p.Text, ""))

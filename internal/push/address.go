@@ -10,21 +10,24 @@ import (
 	"syscall"
 )
 
-// special are the IPv4 networks of IANA's registry of special-purpose addresses, besides those that netip knows by name. Some
-// of them are reachable from everywhere; a push service is at none.
+// special are the IPv4 networks of IANA's registry of special-purpose addresses, besides those that
+// netip knows by name. Some of them are reachable from everywhere, but none of them has a push
+// service.
 var special = prefixes("0.0.0.0/8", "100.64.0.0/10", "192.0.0.0/24", "192.0.2.0/24", "192.31.196.0/24", "192.52.193.0/24", "192.88.99.0/24", "192.175.48.0/24",
 	"198.18.0.0/15", "198.51.100.0/24", "203.0.113.0/24", "240.0.0.0/4")
 
-// global are the IPv6 networks that packets may leave to: the unicast addresses that have been given out. All others are
-// local, are not used, or mean something else to a router on the way, as those that hold an IPv4 address do.
+// global is the IPv6 network that packets may leave to: the unicast addresses that have been
+// assigned. All others are local or unused, or a router treats them specially, as it does with
+// addresses that embed an IPv4 address.
 var global = netip.MustParsePrefix("2000::/3")
 
-// special6 are the networks of IANA's registry within global: Teredo (2001::/32) and others of 2001::/23, documentation, 6to4
-// (which holds an IPv4 address), AS112.
+// special6 are the networks of IANA's registry within global: Teredo (2001::/32) and others of
+// 2001::/23, documentation, 6to4 (which embeds an IPv4 address), AS112.
 var special6 = prefixes("2001::/23", "2001:db8::/32", "2002::/16", "2620:4f:8000::/48", "3fff::/20")
 
-// nat64 is the prefix behind which a network without IPv4 reaches the public IPv4 internet. Other prefixes that hold an IPv4
-// address (64:ff9b:1::/48, ::/96, ::ffff:0:0:0/96) may lead into a private network.
+// nat64 is the prefix with which a network without IPv4 reaches the public IPv4 internet. Other
+// prefixes that embed an IPv4 address (64:ff9b:1::/48, ::/96, ::ffff:0:0:0/96) may lead into a
+// private network.
 var nat64 = netip.MustParsePrefix("64:ff9b::/96")
 
 func prefixes(list ...string) []netip.Prefix {
@@ -39,7 +42,8 @@ func within(a netip.Addr, list []netip.Prefix) bool {
 	return slices.ContainsFunc(list, func(p netip.Prefix) bool { return p.Contains(a) })
 }
 
-// Public reports whether an address belongs to the public internet. Whatever is not known to be is not.
+// Public reports whether an address belongs to the public internet. It reports false for unknown
+// networks.
 func Public(a netip.Addr) bool {
 	a = a.Unmap() // ::ffff:a.b.c.d is a.b.c.d, as the system dials it
 	switch {
@@ -57,26 +61,27 @@ func Public(a netip.Addr) bool {
 	return true
 }
 
-// isatap reports whether the lower half of an address says that a tunnel ends at the IPv4 address in it (RFC 5214).
+// isatap reports whether the lower half of an address embeds the IPv4 address of a tunnel's end
+// (RFC 5214).
 func isatap(a netip.Addr) bool {
 	b := a.As16()
 	return b[8]&^0x03 == 0 && b[9] == 0 && b[10] == 0x5e && b[11] == 0xfe // with both values of its universal and group bits
 }
 
-// last4 is the IPv4 address at the end of an IPv6 address.
+// last4 returns the IPv4 address at the end of an IPv6 address.
 func last4(a netip.Addr) netip.Addr {
 	b := a.As16()
 	return netip.AddrFrom4([4]byte(b[12:]))
 }
 
-// forbiddenError: an address that requests may not go to.
+// forbiddenError reports an address that requests must not go to.
 type forbiddenError struct{ addr string }
 
 func (e *forbiddenError) Error() string {
-	return fmt.Sprintf("the endpoint is at %s, which is no address of the public internet: the owner can list its host in MOBILE_PUSH_HOSTS", e.addr)
+	return fmt.Sprintf("the endpoint is at %s, which is not on the public internet: the owner can list its host in MOBILE_PUSH_HOSTS", e.addr)
 }
 
-// hostKey is how a host is compared.
+// hostKey returns the form in which hosts are compared.
 func hostKey(host string) string {
 	host = strings.TrimSuffix(strings.ToLower(strings.Trim(host, "[]")), ".")
 	if a, err := netip.ParseAddr(host); err == nil {
@@ -87,8 +92,8 @@ func hostKey(host string) string {
 
 func (s *Sender) listed(host string) bool { return s.hosts[hostKey(host)] }
 
-// dial connects to public addresses, and to those of listed hosts. What counts is the address that is dialled, after its
-// name was looked up: a name may stand for another address each time.
+// dial connects to public addresses, and to those of listed hosts. It checks the address that is
+// dialled, after the name was looked up: a name may resolve to another address each time.
 func (s *Sender) dial(ctx context.Context, network, address string) (net.Conn, error) {
 	dialer := net.Dialer{Timeout: requestTimeout}
 	host, _, err := net.SplitHostPort(address)

@@ -11,8 +11,8 @@ import (
 	"hermes-mobile/internal/push/pushtest"
 )
 
-// ranges are all networks of IANA's registries of special-purpose addresses, and all others that are not for unicast between
-// strangers. Requests go to none of them.
+// ranges are all networks of IANA's registries of special-purpose addresses, and all others that
+// are not for unicast between strangers. Requests go to none of them.
 var ranges = []string{
 	"0.0.0.0/8", "10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "169.254.0.0/16", "172.16.0.0/12", "192.0.0.0/24", "192.0.2.0/24", "192.31.196.0/24", "192.52.193.0/24",
 	"192.88.99.0/24", "192.168.0.0/16", "192.175.48.0/24", "198.18.0.0/15", "198.51.100.0/24", "203.0.113.0/24", "224.0.0.0/4", "240.0.0.0/4", "255.255.255.255/32",
@@ -116,7 +116,8 @@ func FuzzPublic(f *testing.F) {
 	})
 }
 
-// Nothing is sent to an address of this machine or network, however it is written, and whatever a name stands for.
+// Nothing is sent to an address of this machine or network, however it is written, and whatever a
+// name stands for.
 func TestRequestsStayOnThePublicInternet(t *testing.T) {
 	to := service(t)
 	sub := to.Subscribe()
@@ -151,7 +152,8 @@ func TestRequestsStayOnThePublicInternet(t *testing.T) {
 	}
 }
 
-// A listed host is one host: another name of the same machine is not, and a redirect there is not followed.
+// A listed host is one host: another name of the same machine is not, and a redirect there is not
+// followed.
 func TestListedHosts(t *testing.T) {
 	to, s := service(t), sender(t, "LocalHost.")
 	sub := to.Subscribe()

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// FuzzTarget: whatever a device registers, an endpoint that is taken is https without a login in it and no private address, and hours
-// of quiet can be worked with.
+// FuzzTarget: whatever a device registers, an endpoint that is taken is https without a login in it
+// and no private address, and hours of quiet can be worked with.
 func FuzzTarget(f *testing.F) {
 	keys := `"keys":{"p256dh":"BCVxsr7N_eNgVRqvHtD0zTZsEc6-VV-JvLexhqUzORcxaOzi6-AYWXvTBHm4bjyPjs7Vd8pZGH6SRpkNtoIAiw4","auth":"BTBZMqHH6r4Tts7J_aSIgg"}`
 	for _, text := range []string{"{}", "null", `{"kind":"webpush","endpoint":"https://push.example/x",` + keys + `}`, `{"kind":"unifiedpush","endpoint":"https://ntfy.example/up?id=1"}`,

@@ -1,8 +1,9 @@
-// Package push sends notifications to devices that are away: to the push service of a browser (Web Push, RFC 8030, 8291
-// and 8292), or to a UnifiedPush distributor such as ntfy.
+// Package push sends one notification to one endpoint: the push service of a browser (Web Push, RFC
+// 8030, 8291 and 8292), or a UnifiedPush distributor such as ntfy.
 //
-// The address of an endpoint comes from a device, so it may be anything. Requests go to public addresses only, but for
-// hosts that the owner has listed; redirects are not followed and answers are hardly read.
+// The address of an endpoint comes from a device, so it may be anything. Requests go to public
+// addresses only, except for hosts that the owner has listed. Redirects are not followed, and at
+// most 4 KiB of a response are read.
 package push
 
 import (
@@ -20,20 +21,22 @@ import (
 	"github.com/SherClockHolmes/webpush-go"
 )
 
-// Wake is what an endpoint without keys gets: it says that something is there, and nothing of it.
+// Wake is the body for an endpoint without keys. It says that something waits, and nothing about
+// it.
 const Wake = `{"type":"wake"}`
 
-// MaxBody is the most that one notification may hold: what a record of 4096 bytes leaves (RFC 8291 §4).
+// MaxBody is the maximum size of a notification in bytes: what a record of 4096 bytes leaves (RFC
+// 8291 §4).
 const MaxBody = 3993
 
-// Bounds of what one endpoint may cost.
+// Bounds of the cost of one endpoint.
 const (
 	requestTimeout = 10 * time.Second
 	maxAnswer      = 4 << 10
 	maxRequests    = 4 // at once
 	maxTries       = 4
 	maxRetryAfter  = 10 * time.Minute
-	firstWait      = 2 * time.Second // before the second try, four times as long before each further one
+	firstWait      = 2 * time.Second // before the second attempt, four times as long before each further one
 	maxTTL         = 28 * 24 * time.Hour
 )
 
@@ -45,7 +48,7 @@ type Note struct {
 	Topic  string // a newer one replaces an older one that was not delivered; empty: none
 }
 
-// Outcome says what became of a notification, in one word.
+// Outcome is what became of a notification.
 type Outcome string
 
 // The outcomes.
@@ -55,7 +58,7 @@ const (
 	Refused     Outcome = "refused"     // by the service
 	Busy        Outcome = "busy"        // the service, also after the last try
 	Unreachable Outcome = "unreachable" // the service, also after the last try
-	Forbidden   Outcome = "forbidden"   // an address that requests may not go to
+	Forbidden   Outcome = "forbidden"   // an address that requests must not go to
 	Stale       Outcome = "stale"       // no longer wanted
 	Dropped     Outcome = "dropped"     // too many waited
 )
@@ -65,20 +68,20 @@ type Result struct {
 	Outcome Outcome
 	Status  int    // of HTTP; 0: there was no answer
 	Reason  string // a sentence for the device, empty for Sent
-	// Detail is why no connection came about, for the owner alone: a device must not learn by it which addresses and ports of
-	// the server's network answer.
+	// Detail is why there was no connection, for the owner only. A device must not learn from it
+	// which addresses and ports of the server's network respond.
 	Detail string
 }
 
-// Options is what a sender is made of.
+// Options configures a Sender.
 type Options struct {
 	Keys    *Keys
-	Subject string   // who runs this server, for the push service: mailto: or https:
+	Subject string   // contact of the server's owner, for the push service: mailto: or https:
 	Hosts   []string // that may have private addresses and speak plain http
 	Wait    time.Duration
 }
 
-// Sender sends notifications. Its methods may be called from several goroutines at once.
+// Sender sends notifications. Its methods may be called concurrently.
 type Sender struct {
 	keys    *Keys
 	subject string
@@ -88,7 +91,7 @@ type Sender struct {
 	wait    time.Duration
 }
 
-// NewSender makes a sender; Close it.
+// NewSender returns a Sender. The caller must close it.
 func NewSender(o Options) *Sender {
 	s := &Sender{keys: o.Keys, subject: strings.TrimPrefix(o.Subject, "mailto:"), hosts: map[string]bool{}, slots: make(chan struct{}, maxRequests), wait: o.Wait}
 	if s.wait <= 0 {
@@ -99,18 +102,19 @@ func NewSender(o Options) *Sender {
 	}
 	s.client = &http.Client{Timeout: requestTimeout, Transport: &http.Transport{
 		DialContext: s.dial, TLSHandshakeTimeout: requestTimeout, MaxIdleConns: 8, MaxIdleConnsPerHost: 2, IdleConnTimeout: time.Minute,
-		MaxResponseHeaderBytes: 16 << 10, ForceAttemptHTTP2: true, // and no proxy of the environment: it would dial for us
+		MaxResponseHeaderBytes: 16 << 10, ForceAttemptHTTP2: true, // no proxy of the environment, which would dial for us
 	}, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	return s
 }
 
-// Close gives the connections up that wait for further requests.
+// Close closes idle connections.
 func (s *Sender) Close() { s.client.CloseIdleConnections() }
 
-// PublicKey is the key that a browser subscribes with, in base64url.
+// PublicKey returns the key that a browser subscribes with, in base64url.
 func (s *Sender) PublicKey() string { return s.keys.Public }
 
-// Send sends a notification, and again where the service is busy or out of reach. wanted is asked before each try.
+// Send sends a notification, and tries again if the service is busy or unreachable. wanted is asked
+// before each attempt.
 func (s *Sender) Send(ctx context.Context, to Target, n Note, wanted func() bool) Result {
 	end := time.Now().Add(n.TTL)
 	wait := s.wait
@@ -150,7 +154,7 @@ func (s *Sender) try(ctx context.Context, to Target, n Note) (r Result, retryAft
 	case <-ctx.Done():
 		return Result{Outcome: Unreachable, Reason: "The server stops."}, 0
 	}
-	if err := s.Check(to); err != nil { // hosts may have been taken from the list since it was registered
+	if err := s.Check(to); err != nil { // hosts may have been removed from the list since the endpoint was registered
 		return Result{Outcome: Forbidden, Reason: sentence(err)}, 0
 	}
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
@@ -188,7 +192,7 @@ func (s *Sender) post(ctx context.Context, to Target, n Note) (*http.Response, e
 	return s.client.Do(req)
 }
 
-// judge says what an answer of a push service means (RFC 8030 §5 and 7.3).
+// judge returns the outcome of a response of a push service (RFC 8030 §5 and 7.3).
 func judge(answer *http.Response) (Result, time.Duration) {
 	r := Result{Status: answer.StatusCode}
 	switch {
@@ -223,10 +227,11 @@ func retryAfter(v string, now time.Time) time.Duration {
 	return 0
 }
 
-// unreached is all that a device learns where no answer came.
+// unreached is all that a device learns if there was no response.
 const unreached = "The push service cannot be reached. The server's log says why."
 
-// failure says in words why there was no answer. The error itself holds the whole address of the endpoint, which is a secret.
+// failure returns the result for an error without a response. The error itself holds the whole
+// address of the endpoint, which is a secret.
 func failure(err error) Result {
 	var forbidden *forbiddenError
 	var wrapped *url.Error

@@ -140,7 +140,8 @@ func TestRetryAfter(t *testing.T) {
 	}
 }
 
-// A wait for the next try ends with the server, and a notification that nobody wants is not sent again.
+// A wait for the next try ends with the server, and a notification that nobody wants is not sent
+// again.
 func TestSendEnds(t *testing.T) {
 	to, s := service(t), sender(t, pushtest.Host)
 	to.Answer(func(_ pushtest.Notification, w http.ResponseWriter) {
@@ -160,8 +161,9 @@ func TestSendEnds(t *testing.T) {
 	}
 }
 
-// A device that has no answer learns the same whatever the cause: not whether a name stands for a private address, whether a
-// port there is closed, silent, or speaks something else. The owner's log has the cause, without the endpoint, which is a secret.
+// A device that has no answer learns the same whatever the cause: not whether a name stands for a
+// private address, whether a port there is closed, silent, or speaks something else. The owner's
+// log has the cause, without the endpoint, which is a secret.
 func TestOneReasonWithoutAnAnswer(t *testing.T) {
 	listen := func(talk func(net.Conn)) string {
 		l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")

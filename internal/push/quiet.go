@@ -4,10 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"time"
-	_ "time/tzdata" // small machines have no table of time zones
+	_ "time/tzdata" // small machines lack the time zone database
 )
 
-// Quiet is a part of each day in which nothing is sent. It may go over midnight.
+// Quiet is a time of day in which nothing is sent. It may span midnight.
 type Quiet struct {
 	From string `json:"from"` // 22:00
 	To   string `json:"to"`
@@ -16,7 +16,7 @@ type Quiet struct {
 
 const clock = "15:04"
 
-// Check says what is wrong with quiet hours.
+// Check returns an error for malformed quiet hours.
 func (q *Quiet) Check() error {
 	switch {
 	case !isClock(q.From):
@@ -34,18 +34,18 @@ func (q *Quiet) Check() error {
 
 func isClock(s string) bool {
 	at, err := time.Parse(clock, s)
-	return err == nil && at.Format(clock) == s // with both digits of the hour: times are compared as they are written
+	return err == nil && at.Format(clock) == s // with both digits of the hour: times are compared as strings
 }
 
-// zone looks a time zone up. Local is refused: it would be the server's.
+// zone looks up a time zone. It refuses Local, which would be the server's.
 func zone(name string) (*time.Location, error) {
 	if name == "" || name == "Local" {
-		return nil, errors.New("no time zone")
+		return nil, errors.New("push: time zone missing or Local")
 	}
 	return time.LoadLocation(name)
 }
 
-// At reports whether nothing may be sent at a time. Nil is never quiet.
+// At reports whether nothing may be sent at a time. A nil Quiet is never quiet.
 func (q *Quiet) At(now time.Time) bool {
 	if q == nil {
 		return false

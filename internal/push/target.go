@@ -15,25 +15,26 @@ const (
 	UnifiedPush = "unifiedpush"
 )
 
-// Target is where one registration of a device is notified, and how.
+// Target is an endpoint that a device has registered.
 type Target struct {
 	Kind     string  `json:"kind"`
 	Endpoint string  `json:"endpoint"`
 	Keys     *Secret `json:"keys,omitempty"`
-	Content  bool    `json:"content,omitempty"` // what was said may be part of the notification
+	Content  bool    `json:"content,omitempty"` // notifications may contain text of messages
 	Quiet    *Quiet  `json:"quiet,omitempty"`
 }
 
-// Secret is what encrypts for a subscription: its public key and what it shares with the sender, in base64url.
+// Secret holds the keys of a subscription: its public key and the secret shared with the sender, in
+// base64url.
 type Secret struct {
 	P256dh string `json:"p256dh"`
 	Auth   string `json:"auth"`
 }
 
-// Encrypted reports whether notifications to the target can be read by the device only.
+// Encrypted reports whether only the device can read notifications to the target.
 func (t Target) Encrypted() bool { return t.Keys != nil }
 
-// Host is the part of the endpoint that may be shown.
+// Host returns the part of the endpoint that may be shown.
 func (t Target) Host() string {
 	u, err := url.Parse(t.Endpoint)
 	if err != nil {
@@ -45,7 +46,7 @@ func (t Target) Host() string {
 // maxEndpoint bounds the length of an endpoint.
 const maxEndpoint = 2048
 
-// Check says what is wrong with a target.
+// Check returns an error for a malformed or forbidden target.
 func (s *Sender) Check(t Target) error {
 	if t.Kind != WebPush && t.Kind != UnifiedPush {
 		return errors.New(`"kind" must be webpush or unifiedpush`)
@@ -87,7 +88,7 @@ func (k *Secret) check() error {
 	return nil
 }
 
-// decode reads base64url; padding may be there.
+// decode decodes base64url, with or without padding.
 func decode(s string) ([]byte, error) {
 	return base64.RawURLEncoding.DecodeString(strings.TrimRight(s, "="))
 }

@@ -249,7 +249,7 @@ func TestNobodyFillsTheDisk(t *testing.T) {
 			t.Errorf("%s: nobody was told that there is no room: %v", name, a.of)
 		}
 	}
-	if text := s.LogTail(1 << 30); strings.Contains(text, "the store failed") || strings.Contains(text, "no space left") {
+	if text := s.LogTail(1 << 30); strings.Contains(text, "store failed") || strings.Contains(text, "no space left") {
 		t.Error("the store failed")
 	}
 	p.Ask("after", "You said: after")
