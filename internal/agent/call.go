@@ -7,21 +7,21 @@ import (
 	"strings"
 )
 
-// Caller is an agent that answers calls of its devices (doc/protocol.md §9), beside what every Agent does. The names of
-// methods are those of the protocol, such as commands.list; those of the server itself (devices.*, push.*) are never given
-// to it.
+// Caller is an agent that answers calls of its devices (doc/protocol.md §9). The names of methods are those
+// of the protocol, such as commands.list. Calls of the server itself (devices.*, push.*) never reach it.
 type Caller interface {
-	// Methods are the calls that a device of this conversation may make now. It must be cheap, like Agent.Status, and
-	// Host.Changed tells when it may differ.
+	// Methods returns the calls that a device of this conversation may make now. It must be cheap, like
+	// Agent.Status, and Host.Changed says when it may differ.
 	Methods(device string) []string
-	// Call does one that Methods named, and returns its result as JSON, MaxResult bytes at most; nothing counts as {}. It
-	// runs in a goroutine of its own, several at once also of one device, and must return soon after ctx ends, which it
-	// does when the call takes too long or the server stops. One that comes before Run or after it gets ErrAway. A *CallError is told to the device, and so is ErrAway; any
-	// other error is logged, and the device hears that the agent failed.
+	// Call answers a call that Methods named, and returns its result as JSON of at most MaxResult bytes.
+	// An empty result counts as {}. It runs in a goroutine of its own, several at once even for one device.
+	// It must return soon after ctx ends, which happens when the call takes too long or the server stops. A
+	// call before or after Run gets ErrAway. The device is told a *CallError and ErrAway. Any other error
+	// is logged, and the device is told that the agent failed.
 	Call(ctx context.Context, call Call) (result []byte, err error)
 }
 
-// Call is something that a device asks the agent for.
+// Call is a request of a device to the agent.
 type Call struct {
 	Device string // the conversation
 	From   string // the device that asks: another one where it has joined that conversation
@@ -30,25 +30,25 @@ type Call struct {
 	Params []byte // a JSON object, never empty
 }
 
-// MaxResult bounds the result of a call in bytes, so that several fit beside what else waits for a slow device.
+// MaxResult bounds the result of a call in bytes, so that several fit into the queue of a slow device.
 const MaxResult = 4 << 20
 
-// CallError is why an agent did not do a call. Code is for programs, in small letters and underscores; Message is a plain
-// sentence for the person that says what to do.
+// CallError says why an agent rejected a call.
 type CallError struct {
-	Code    string
-	Message string
+	Code    string // for programs, in lower case with underscores
+	Message string // a plain sentence that tells the user what to do
 }
 
+// Error implements error.
 func (e *CallError) Error() string { return e.Message }
 
-// Codes of a CallError that several methods have.
+// Codes of a CallError that several methods use.
 const (
-	BadParams = "bad_params" // the parameters do not have the form that the method asks for
-	NotFound  = "not_found"  // what the parameters name is not there
+	BadParams = "bad_params" // the parameters do not have the form of the method
+	NotFound  = "not_found"  // the parameters name something that does not exist
 )
 
-// CommandsList is the method that tells what commands an agent has; its result is a Commands. It has no parameters.
+// CommandsList is the method that returns the commands of an agent as Commands. It has no parameters.
 const CommandsList = "commands.list"
 
 // Commands is the result of CommandsList.
@@ -56,15 +56,15 @@ type Commands struct {
 	Commands []Command `json:"commands"`
 }
 
-// Command is a line that a person may send as a message.
+// Command is a line that a user may send as a message.
 type Command struct {
-	Name        string `json:"name"` // how it is typed, from its slash on; it may be of several words
+	Name        string `json:"name"` // as it is typed, from its slash on; it may have several words
 	Description string `json:"description"`
 	Args        string `json:"args,omitempty"` // what may follow, for display: [title]
 }
 
-// ProfilesList tells the profiles of an agent that has several; its result is a Profiles. ProfilesChoose has a conversation use one from
-// its next turn on; its parameters are a ProfileChoice.
+// ProfilesList is the method that returns the profiles of an agent that has several, as Profiles.
+// ProfilesChoose has a conversation use one from its next turn on. Its parameters are a ProfileChoice.
 const (
 	ProfilesList   = "profiles.list"
 	ProfilesChoose = "profiles.choose"
@@ -75,7 +75,7 @@ type Profiles struct {
 	Profiles []Profile `json:"profiles"`
 }
 
-// Profile is one of several agents behind one gateway, with settings, memory and sessions of its own.
+// Profile is one of several agents behind one gateway, with its own settings, memory and sessions.
 type Profile struct {
 	Name    string `json:"name"`
 	Current bool   `json:"current"` // the conversation uses it
@@ -86,14 +86,15 @@ type ProfileChoice struct {
 	Name string `json:"name"`
 }
 
-// Choice reads the parameters of ProfilesChoose: the name of one of the profiles there are.
+// Choice reads the parameters of ProfilesChoose and returns the chosen name, which is one of names. It
+// returns a *CallError otherwise.
 func Choice(params []byte, names []string) (string, error) {
 	var c ProfileChoice
 	if err := json.Unmarshal(params, &c); err != nil || c.Name == "" {
 		return "", &CallError{Code: BadParams, Message: "name must be the name of a profile"}
 	}
 	if !slices.Contains(names, c.Name) {
-		return "", &CallError{Code: NotFound, Message: "there is no profile of that name: choose one of " + strings.Join(names, ", ")}
+		return "", &CallError{Code: NotFound, Message: "there is no profile with that name: choose one of " + strings.Join(names, ", ")}
 	}
 	return c.Name, nil
 }

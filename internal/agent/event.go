@@ -1,32 +1,33 @@
 package agent
 
-// Event is something an agent says to a conversation. The types in this file are all there are.
+// Event is what an agent reports to a conversation. The types in this file are the only ones.
 type Event interface{ event() }
 
-// Say is a message of the agent, or a step of one. Steps of a message have its ID and the whole text so far; the last has
-// Final and the authoritative text. A message that was begun and gets no Final is ended as interrupted with its turn.
-// After Final its ID is used up.
+// Say is a message of the agent, or an edit of one that is being streamed. The edits of a message have its
+// ID and the whole text so far. The last one has Final and the authoritative text. A message that was begun
+// and gets no Final is ended as interrupted with its turn. After Final its ID must not be used again.
 type Say struct {
-	ID          string // NewID
+	ID          string // from NewID
 	Text        string
 	Final       bool
-	Interrupted bool   // with Final: the turn was cut, this is what there was
-	ReplyTo     string // Input.ID of the turn, empty for what nobody asked for
-	N           int64  // Input.N of the turn, 0 for what nobody asked for
+	Interrupted bool   // with Final: the turn was cut, and this is what there was
+	ReplyTo     string // Input.ID of the turn; empty for a message for which nobody asked
+	N           int64  // Input.N of the turn; 0 for a message for which nobody asked
 	Source      string // "cron" for scheduled messages
-	Job         string // the scheduled job's name
-	// Repeats, with Final, is set when the agent may be saying again what it said before: then nothing is stored when the
-	// turn N, or where N is 0 the last turn that said something, has a final message of exactly this text.
+	Job         string // the name of the scheduled job
+	// Repeats, with Final, is set when the agent may be repeating a message. The hub then stores nothing
+	// if the turn N, or if N is 0 the last turn that said something, has a final message of exactly this
+	// text.
 	Repeats string
-	Settles string // id of the card whose decision this is the effect of: stored together
+	Settles string // the id of the card whose decision has this effect: both are stored together
 }
 
-// SendFile is a file of the agent. It is stored in Files before.
+// SendFile is a file of the agent. It must have been put into Files before.
 type SendFile struct {
-	ID      string // NewID
+	ID      string // from NewID
 	File    File
 	Caption string
-	ReplyTo string
+	ReplyTo string // see Say
 	N       int64
 	Source  string
 	Job     string
@@ -35,40 +36,40 @@ type SendFile struct {
 // Ask shows a card.
 type Ask struct{ Card Card }
 
-// CloseCard: the agent decided by itself, or no longer waits. OptionID is what it did, if it said so. A card that is
-// decided already stays as it is.
+// CloseCard closes a card because the agent decided by itself, or no longer waits. OptionID is what it did,
+// if it said so. A card that is already decided stays as it is.
 type CloseCard struct {
 	ID       string
 	OptionID string
 	Expired  bool
 }
 
-// Working tells that the agent works on this conversation: the indicator goes on, and stays on while this is repeated at
-// least every 15 s or a turn is running. Agents that cannot tell never send it.
+// Working says that the agent works on this conversation. The indicator goes on, and stays on while this is
+// repeated at least every 15 s or a turn is running. An agent that cannot tell never sends it.
 type Working struct{}
 
-// ToolStep tells about the use of a tool. State is started, progress, done or failed.
+// ToolStep reports the use of a tool. State is started, progress, done or failed.
 type ToolStep struct {
 	ID, Name, State, Title, Text string
-	N                            int64
+	N                            int64 // Input.N of the turn
 }
 
 // Home makes this device the home channel.
 type Home struct{}
 
-// Given notes that an input, or the decision of a card, is about to be given to the agent's backend, which would not know it
-// if it came again. When that is stored, a later life of this process hands the input over as Handed, and does not tell the
-// decision again. Back takes it back: it was not given after all.
+// Given notes that an input, or the decision of a card, is about to be written to the backend of the agent,
+// which would not recognize a repeat. Once that is stored, a later run of this process submits the input as
+// Handed, and does not tell the decision again. Back revokes the note: it was not written after all.
 type Given struct {
-	N    int64
-	Card string
+	N    int64  // of the input
+	Card string // or the id of the card
 	Back bool
 }
 
-// Done ends the turn of input N: the indicator goes off and the next input is handed over.
+// Done ends the turn of input N. The indicator goes off, and the hub submits the next input.
 type Done struct {
 	N           int64
-	Interrupted bool // messages that are still open are ended as interrupted, which they are otherwise, too
+	Interrupted bool // the turn was cut; messages that are still open are ended as interrupted in any case
 }
 
 func (Say) event()       {}

@@ -1,8 +1,9 @@
 package agent
 
-// Waker is an agent whose backend can sleep, beside what every Agent does.
+// Waker is an agent whose backend can sleep.
 type Waker interface {
-	// Waits says that something waits for a device's conversation while its status is not online. It is called each time that the
-	// hub looks, so often, and must be cheap; it does nothing where the backend is there, or is being woken.
+	// Waits tells the agent that something waits for the conversation of a device while its status is not
+	// online. The hub calls it each time that it looks, so it must be cheap. It does nothing if the backend
+	// is online or is being woken.
 	Waits(device string)
 }

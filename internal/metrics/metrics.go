@@ -1,4 +1,4 @@
-// Package metrics names what the server counts, for Prometheus.
+// Package metrics holds the Prometheus metrics of the server.
 package metrics
 
 import (
@@ -11,10 +11,10 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
 
-// namespace begins every name.
+// namespace begins the name of every metric.
 const namespace = "hermes_mobile"
 
-// Set is every metric of one server. Labels are bounded: codes and kinds, never ids.
+// Set is every metric of one server. Labels have a bounded number of values: codes and kinds, never ids.
 type Set struct {
 	registry *prometheus.Registry
 	storage  atomic.Pointer[func() (used, limit int64)]
@@ -44,7 +44,7 @@ type Set struct {
 	StrangersDropped *prometheus.CounterVec // reason: total, network, memory, hello_size, hello_time
 }
 
-// New makes a set with a registry of its own.
+// New returns a set with its own registry.
 func New(version string) *Set {
 	s := &Set{registry: prometheus.NewRegistry()}
 	counter := func(name, help string) prometheus.Counter {
@@ -66,16 +66,16 @@ func New(version string) *Set {
 	s.Hellos = vec("hellos_total", "Answers to hello.", "outcome")
 	s.Closes = vec("device_closes_total", "Device connections that the server ended, by close code.", "code")
 	s.Accepted = vec("accepted_total", "Messages accepted from devices.", "kind")
-	s.Duplicates = counter("duplicates_total", "Messages that were known already.")
+	s.Duplicates = counter("duplicates_total", "Messages that the server already had.")
 	s.Refused = vec("refused_total", "Frames answered with an error.", "code")
 	s.Finals = counter("replies_total", "Messages stored for devices.")
-	s.Interims = counter("stream_frames_total", "Streamed steps sent to devices.")
+	s.Interims = counter("stream_frames_total", "Edits of streamed replies sent to devices.")
 	s.FilesOut = counter("files_out_total", "Files stored for devices.")
 	s.Cards = vec("cards_total", "Question cards.", "outcome")
 	s.Deliveries = vec("deliveries_total", "Deliveries.", "outcome")
 	s.Turns = vec("turns_total", "Turns that ended.", "outcome")
-	s.Pushes = vec("pushes_total", "Notifications for devices that are away.", "outcome")
-	s.StoreErrors = counter("store_errors_total", "Writes or reads that the store could not make.")
+	s.Pushes = vec("pushes_total", "Notifications for devices that are offline.", "outcome")
+	s.StoreErrors = counter("store_errors_total", "Failed reads and writes of the store.")
 	stored := func(name, help string, pick func(used, limit int64) int64) {
 		s.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Namespace: namespace, Name: name, Help: help}, func() float64 {
 			if of := s.storage.Load(); of != nil {
@@ -85,26 +85,26 @@ func New(version string) *Set {
 		}))
 	}
 	stored("data_bytes", "Bytes stored below the data folder: files, unfinished uploads and the database.", func(used, _ int64) int64 { return used })
-	stored("data_limit_bytes", "Most bytes that may be stored there (MOBILE_MAX_DATA).", func(_, limit int64) int64 { return limit })
+	stored("data_limit_bytes", "Limit of these bytes (MOBILE_MAX_DATA).", func(_, limit int64) int64 { return limit })
 	s.NoSpace = vec("no_space_total", "Files and messages refused because a storage limit was reached.", "reason")
 	s.FrontLogins = vec("front_logins_total", "Logins at the API proxy.", "outcome")
-	s.FrontCalls = vec("front_requests_total", "Requests of users at the API proxy, by the class of the answer.", "status")
+	s.FrontCalls = vec("front_requests_total", "Requests of users at the API proxy, by the class of the response.", "status")
 	s.FrontTurns = gauge("front_turns", "Turns and event streams that go through the API proxy now.")
-	s.Gateway = vec("gateway_events_total", "What happened on the links of Hermes gateways.", "event")
+	s.Gateway = vec("gateway_events_total", "Events on the connections of Hermes gateways.", "event")
 	s.Strangers = gauge("strangers", "Open connections that have not authenticated.")
-	s.StrangerBytes = gauge("stranger_bytes", "Memory that connections count which have not authenticated.")
-	s.StrangersDropped = vec("strangers_dropped_total", "Connections ended because of a bound before they authenticated.", "reason")
-	info := prometheus.NewGauge(prometheus.GaugeOpts{Namespace: namespace, Name: "build_info", Help: "The version.", ConstLabels: prometheus.Labels{"version": version}})
+	s.StrangerBytes = gauge("stranger_bytes", "Memory of connections that have not authenticated.")
+	s.StrangersDropped = vec("strangers_dropped_total", "Connections closed by a limit before they authenticated.", "reason")
+	info := prometheus.NewGauge(prometheus.GaugeOpts{Namespace: namespace, Name: "build_info", Help: "The version of the server.", ConstLabels: prometheus.Labels{"version": version}})
 	info.Set(1)
 	s.registry.MustRegister(info, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return s
 }
 
-// Storage sets who tells how many bytes are stored, and how many may be.
+// Storage sets the function that returns how many bytes are stored, and how many may be.
 func (s *Set) Storage(of func() (used, limit int64)) { s.storage.Store(&of) }
 
-// Totals gives what was counted as one number each, by its name without the prefix: a counter with a label is the sum over its
-// values.
+// Totals returns each of our metrics as one number, by its name without the prefix. A metric with a label
+// is the sum over the values of the label.
 func (s *Set) Totals() (map[string]float64, error) {
 	families, err := s.registry.Gather()
 	totals := map[string]float64{}
@@ -114,11 +114,11 @@ func (s *Set) Totals() (map[string]float64, error) {
 			continue
 		}
 		for _, m := range f.GetMetric() {
-			totals[name] += m.GetCounter().GetValue() + m.GetGauge().GetValue() // of one kind only
+			totals[name] += m.GetCounter().GetValue() + m.GetGauge().GetValue() // one of them is 0
 		}
 	}
 	return totals, err
 }
 
-// Handler serves the metrics.
+// Handler returns a handler that serves the metrics.
 func (s *Set) Handler() http.Handler { return promhttp.HandlerFor(s.registry, promhttp.HandlerOpts{}) }

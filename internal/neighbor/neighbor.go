@@ -1,8 +1,10 @@
-// Package neighbor tells whether the program at the other end of a loopback connection is a Hermes gateway that sees the same files as this
-// process. An address does not tell: a tunnel, a proxy or a container with the host's network is on the loopback interface, too, and has
-// other files behind the same paths.
+// Package neighbor finds out whether the program at the other end of a loopback connection is a Hermes
+// gateway that sees the same files as this process. Its address does not show that: a tunnel, a proxy or a
+// container with the host's network is also on the loopback interface, and has other files at the same
+// paths.
 //
-// The kernel knows whose socket it is, on Linux and for programs of the same account. Everywhere else nobody is a neighbor.
+// The kernel knows which process has a socket, on Linux and for programs of the same account. On other
+// systems no program is a neighbor.
 package neighbor
 
 import (
@@ -10,18 +12,19 @@ import (
 	"os"
 )
 
-// Process is a program on this machine. The zero value is none.
+// Process is a program on this machine. The zero value is no program.
 type Process struct {
 	pid   int
-	since uint64 // when it began, so that another one with its number is not taken for it
+	since uint64 // when it began, so that a later process with the same pid is not taken for it
 }
 
-// Connected returns the gateway that has the other end of a connection, whose ends are local and remote as this process sees them.
+// Connected returns the gateway at the other end of a connection. local and remote are the ends of the
+// connection as this process sees them.
 func Connected(local, remote netip.AddrPort) (Process, bool) {
 	return gateway(func(s socket) bool { return s.local == plain(remote) && s.remote == plain(local) })
 }
 
-// Listening returns the gateway that listens at a loopback address.
+// Listening returns the gateway that listens on a loopback address.
 func Listening(at netip.AddrPort) (Process, bool) {
 	at = plain(at)
 	if !at.Addr().IsLoopback() {
@@ -32,7 +35,7 @@ func Listening(at netip.AddrPort) (Process, bool) {
 	})
 }
 
-// Sees reports whether the program still runs and finds the same file as this process at a path.
+// Sees reports whether the program still runs, and finds the same file as this process at a path.
 func (p Process) Sees(path string) bool {
 	theirs, ok := p.root()
 	if !ok {
@@ -46,14 +49,14 @@ func (p Process) Sees(path string) bool {
 	return err == nil && os.SameFile(ours, there)
 }
 
-// socket is one end of a TCP connection, or where one is waited for.
+// socket is one end of a TCP connection, or a listening socket.
 type socket struct {
 	local, remote netip.AddrPort
 	listens       bool
 	inode         string
 }
 
-// plain is an address as both families of the kernel's lists have it.
+// plain returns an address in the form that both lists of the kernel, for IPv4 and IPv6, have in common.
 func plain(a netip.AddrPort) netip.AddrPort {
 	return netip.AddrPortFrom(a.Addr().Unmap().WithZone(""), a.Port())
 }

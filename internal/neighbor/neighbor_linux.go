@@ -12,10 +12,10 @@ import (
 	"strings"
 )
 
-// tries is how often a socket is looked for: while others come and go the kernel's list may leave one out.
+// tries is how often a socket is searched for: the kernel's list may miss one while others come and go.
 const tries = 3
 
-// sockets returns how the files of the sockets that fit are named.
+// sockets returns the names of the sockets that match, as links in /proc/<pid>/fd have them.
 func sockets(fits func(socket) bool) (names []string) {
 	for range tries {
 		for _, list := range []string{"/proc/self/net/tcp", "/proc/self/net/tcp6"} {
@@ -36,7 +36,7 @@ func sockets(fits func(socket) bool) (names []string) {
 	return names
 }
 
-// gateway finds the process that has a socket, if it is a Hermes gateway of this account.
+// gateway returns the process that has a socket that matches, if it is a Hermes gateway of this account.
 func gateway(fits func(socket) bool) (Process, bool) {
 	inodes := sockets(fits)
 	if len(inodes) == 0 {
@@ -62,7 +62,8 @@ func gateway(fits func(socket) bool) (Process, bool) {
 	return Process{}, false
 }
 
-// parse reads a line of /proc/net/tcp: number, two addresses and the state in hexadecimal, and the inode as its tenth field.
+// parse reads a line of /proc/net/tcp: a number, two addresses, and the state in hexadecimal. The inode is
+// its tenth field.
 func parse(line string) (s socket, ok bool) {
 	f := strings.Fields(line)
 	if len(f) < 10 {
@@ -75,7 +76,7 @@ func parse(line string) (s socket, ok bool) {
 	return s, ok1 && ok2 && s.inode != "0"
 }
 
-// address reads one as the kernel writes it: words of four bytes in the order of this machine.
+// address reads an address as the kernel writes it: words of four bytes in the byte order of this machine.
 func address(text string) (netip.AddrPort, bool) {
 	host, port, _ := strings.Cut(text, ":")
 	b, err := hex.DecodeString(host)
@@ -90,7 +91,8 @@ func address(text string) (netip.AddrPort, bool) {
 	return netip.AddrPortFrom(a.Unmap(), uint16(n)), true
 }
 
-// isGateway reports whether a process is Hermes' gateway by how it was started. A tunnel or proxy in front of one is not.
+// isGateway reports whether a process is a Hermes gateway, by its command line. A tunnel or proxy in front
+// of one is not.
 func isGateway(dir string) bool {
 	line, err := os.ReadFile(filepath.Join(dir, "cmdline"))
 	if err != nil {
@@ -101,8 +103,9 @@ func isGateway(dir string) bool {
 		slices.ContainsFunc(args, func(a string) bool { return strings.Contains(a, "hermes") })
 }
 
+// holds reports whether a process has one of the sockets open.
 func holds(dir string, inodes []string) bool {
-	files, err := os.ReadDir(filepath.Join(dir, "fd")) // of another account it cannot be read
+	files, err := os.ReadDir(filepath.Join(dir, "fd")) // fails for another account
 	if err != nil {
 		return false
 	}
@@ -114,7 +117,7 @@ func holds(dir string, inodes []string) bool {
 	return false
 }
 
-// sameAccount reports whether a process has the user id of this one: what one of them can read, so can the other.
+// sameAccount reports whether a process has the user id of this one, so that both can read the same files.
 func sameAccount(dir string) bool {
 	text, err := os.ReadFile(filepath.Join(dir, "status"))
 	if err != nil {
@@ -129,8 +132,8 @@ func sameAccount(dir string) bool {
 	return false
 }
 
-// begun returns when a process began, in ticks since the machine started: the 22nd field of its status, the second of which is a name in
-// parentheses that may hold anything.
+// begun returns when a process began, in ticks since the machine started. That is the 22nd field of its
+// stat file. The second field is a name in parentheses that may contain anything.
 func begun(dir string) (uint64, bool) {
 	text, err := os.ReadFile(filepath.Join(dir, "stat"))
 	if err != nil {
@@ -144,7 +147,7 @@ func begun(dir string) (uint64, bool) {
 	return n, err == nil
 }
 
-// root is where the files of the process are, as long as it is the same one.
+// root returns the root folder of the process, as long as it is the same one.
 func (p Process) root() (string, bool) {
 	if p.pid == 0 {
 		return "", false

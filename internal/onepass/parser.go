@@ -1,6 +1,6 @@
-// Package onepass reads JSON of known shape in one pass and without reflection: the few kinds of messages of which a stream
-// has thousands. It is stricter than the decoders that stand behind it and never more generous: what it refuses, a caller
-// gives to one of those.
+// Package onepass reads JSON of a known shape in one pass and without reflection. It is for the few kinds of
+// messages of which a stream has thousands. It is stricter than a general decoder and never more tolerant:
+// what it rejects, the caller gives to such a decoder.
 package onepass
 
 import (
@@ -10,18 +10,19 @@ import (
 	"unicode/utf8"
 )
 
-// Parser reads one document after another. A string that it returns is valid until the next one is read.
+// Parser reads one document after another. A string that it returns is valid until the next string is read.
+// A method that reads a value reports whether the value has the expected form.
 type Parser struct {
 	b    []byte
 	at   int
 	text []byte // of strings with escapes
-	kept []byte // of keep
+	kept []byte // of Keep
 }
 
-// Reset begins with a document.
+// Reset begins a new document.
 func (p *Parser) Reset(b []byte) { p.b, p.at = b, 0 }
 
-// Peek is the next byte that is no blank; 0 at the end.
+// Peek returns the next byte that is no blank, or 0 at the end.
 func (p *Parser) Peek() byte {
 	for ; p.at < len(p.b); p.at++ {
 		switch c := p.b[p.at]; c {
@@ -33,7 +34,7 @@ func (p *Parser) Peek() byte {
 	return 0
 }
 
-// Take passes over the byte c, where it is the next one that is no blank.
+// Take skips the byte c if it is the next one that is no blank, and reports whether it was.
 func (p *Parser) Take(c byte) bool {
 	if p.Peek() != c {
 		return false
@@ -42,10 +43,11 @@ func (p *Parser) Take(c byte) bool {
 	return true
 }
 
-// Over reports whether nothing follows.
+// Over reports whether only blanks follow.
 func (p *Parser) Over() bool { return p.Peek() == 0 && p.at == len(p.b) }
 
-// Object reads an object. member reads the value of a name, and says no to a name that it does not know.
+// Object reads an object. It calls member for each name, to read its value. If member returns false, the
+// object is rejected.
 func (p *Parser) Object(member func(name []byte) bool) bool {
 	if !p.Take('{') {
 		return false
@@ -67,7 +69,7 @@ func (p *Parser) Object(member func(name []byte) bool) bool {
 	}
 }
 
-// Null reads a null where there is one.
+// Null reads a null if there is one.
 func (p *Parser) Null() bool {
 	if p.Peek() != 'n' || !bytes.HasPrefix(p.b[p.at:], []byte("null")) {
 		return false
@@ -90,7 +92,7 @@ func (p *Parser) Bool() (value, ok bool) {
 	return false, false
 }
 
-// Number reads a number without an exponent, as it is written.
+// Number reads a number without an exponent and returns its text.
 func (p *Parser) Number() ([]byte, bool) {
 	c := p.Peek()
 	from := p.at
@@ -114,7 +116,7 @@ func (p *Parser) Number() ([]byte, bool) {
 	return p.b[from:p.at], true
 }
 
-// Num reads such a number.
+// Num reads a number without an exponent.
 func (p *Parser) Num() (float64, bool) {
 	b, ok := p.Number()
 	if !ok {
@@ -124,7 +126,7 @@ func (p *Parser) Num() (float64, bool) {
 	return n, err == nil
 }
 
-// Scalar passes over a value that is neither an object nor a list.
+// Scalar skips a value that is neither an object nor an array.
 func (p *Parser) Scalar() (ok bool) {
 	switch c := p.Peek(); {
 	case c == '"':
@@ -139,7 +141,7 @@ func (p *Parser) Scalar() (ok bool) {
 	return ok
 }
 
-// At is how many bytes were read.
+// At returns how many bytes were read.
 func (p *Parser) At() int { return p.at }
 
 func (p *Parser) digits() int {
@@ -174,14 +176,14 @@ func (p *Parser) Str() ([]byte, bool) {
 	return nil, false
 }
 
-// Keep reads a string that stays valid until keep is called again.
+// Keep reads a string that stays valid until the next call of Keep.
 func (p *Parser) Keep() ([]byte, bool) {
 	s, ok := p.Str()
 	p.kept = append(p.kept[:0], s...)
 	return p.kept, ok
 }
 
-// escaped reads the string that began at from and has its first escape here.
+// escaped reads the rest of a string that began at from, and whose first escape is here.
 func (p *Parser) escaped(from int) ([]byte, bool) {
 	p.text = append(p.text[:0], p.b[from:p.at]...)
 	for p.at < len(p.b) {
@@ -228,7 +230,7 @@ func (p *Parser) escaped(from int) ([]byte, bool) {
 	return nil, false
 }
 
-// rune reads what follows \u: one character, which may take two of them. Half a character is refused.
+// rune reads the character after \u, which may take two escapes. Half a surrogate pair is rejected.
 func (p *Parser) rune() (rune, bool) {
 	r, ok := p.hex()
 	if !ok || !utf16.IsSurrogate(r) {

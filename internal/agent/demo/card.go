@@ -18,8 +18,8 @@ var (
 		{ID: "c0", Label: "CSV"}, {ID: "c1", Label: "JSON"}, {ID: "other", Label: "Something else"}}}
 )
 
-// odd are approvals of commands that look like something else than they are: one is turned around, one has characters
-// without width, one hides its end behind blank lines, and one is longer than a screen.
+// odd returns approvals of commands that are not what they look like. One is written backward, one has
+// characters without width, one hides its end behind blank lines, and one is longer than a screen.
 func odd() (cards []agent.Card) {
 	var steps strings.Builder
 	for i := range 60 {
@@ -33,7 +33,7 @@ func odd() (cards []agent.Card) {
 	return cards
 }
 
-// cardText is what the agent says to an answer.
+// cardText returns what the agent replies to an answer.
 func cardText(c agent.Card, a agent.Answer) string {
 	switch c.Kind {
 	case "exec_approval":

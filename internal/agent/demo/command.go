@@ -9,7 +9,7 @@ import (
 	"hermes-mobile/internal/agent"
 )
 
-// scripted is one word after `/demo`, and what it does with the rest of the line.
+// scripted is a command: a word after `/demo`, and what it does with the rest of the line.
 type scripted struct {
 	name, args, says string
 	do               func(t *turn, argument string)
@@ -18,7 +18,7 @@ type scripted struct {
 // setHome makes the device the home channel.
 const setHome = "/sethome"
 
-// script is all of them, in the order in which a person reads them.
+// script is all commands, in the order in which users see them.
 var script = []scripted{
 	{"stream", "N", "streams N words, one a step", func(t *turn, argument string) {
 		t.number(argument, 1, maxSteps, func(n int) { t.stream(counted(n), 10*time.Millisecond, last(counted(n))) })
@@ -74,10 +74,10 @@ var script = []scripted{
 
 var _ agent.Caller = (*Agent)(nil)
 
-// profiles are those of a conversation that has asked for them.
+// profiles are the profiles of a conversation that has asked for them.
 var profiles = []string{"default", "work"}
 
-// hasProfiles gives a conversation the profiles, and says what it has.
+// hasProfiles gives a conversation the profiles, and returns a text that lists them.
 func (a *Agent) hasProfiles(device string) string {
 	a.mu.Lock()
 	current, had := a.profile[device]

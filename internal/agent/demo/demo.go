@@ -1,10 +1,9 @@
-// Package demo is the scripted agent: it shows every feature in the first minute without a Hermes, and lets any client be
-// tested. What it does is written down line by line in doc/demo-agent.md.
+// Package demo is the scripted agent. It shows every feature in the first minute without a Hermes, and any
+// client can be tested with it. doc/demo-agent.md describes each line of its script.
 package demo
 
 import (
 	"context"
-	"fmt"
 	"log/slog"
 	"sync"
 	"time"
@@ -21,13 +20,13 @@ type Agent struct {
 	host    agent.Host
 	ctx     context.Context
 	turns   map[string]*turn  // by device
-	profile map[string]string // that a conversation uses, where it has asked for profiles
+	profile map[string]string // of conversations that have asked for profiles
 	away    bool
 	closed  bool
 	work    sync.WaitGroup
 }
 
-// New makes an agent that keeps its files in files.
+// New returns an agent that stores its files in files. It does nothing before Run.
 func New(files agent.Files, log *slog.Logger) *Agent {
 	return &Agent{files: files, log: log, turns: map[string]*turn{}, profile: map[string]string{}}
 }
@@ -55,12 +54,12 @@ func (a *Agent) Status(string) agent.Status {
 	defer a.mu.Unlock()
 	detail := "the built-in scripted agent"
 	if a.away {
-		detail = "away because /demo away asked for it"
+		detail = "offline because /demo away asked for it"
 	}
 	return agent.Status{Online: a.host != nil && !a.away, Edit: true, Typing: true, Prompt: true, Stop: true, Steer: true, Tool: true, FilesIn: true, Files: true, Detail: detail}
 }
 
-// Admits implements agent.Agent: a second message waits for its turn, unless it is to join the one that runs.
+// Admits implements agent.Agent. A second message waits for its turn unless it joins the running one.
 func (a *Agent) Admits(in agent.Input) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -69,21 +68,21 @@ func (a *Agent) Admits(in agent.Input) bool {
 }
 
 // Hand implements agent.Agent.
-func (a *Agent) Hand(in agent.Input, taken func(error)) {
+func (a *Agent) Hand(in agent.Input, ack func(error)) {
 	a.mu.Lock()
 	if a.ctx == nil || a.closed || a.away {
 		a.mu.Unlock()
-		taken(agent.ErrAway)
+		ack(agent.ErrAway)
 		return
 	}
 	if in.Joins != 0 {
 		t := a.turns[in.Device]
 		a.mu.Unlock()
 		if t == nil || t.in.N != in.Joins || !t.add(in.Text) {
-			taken(agent.ErrOwnTurn)
+			ack(agent.ErrOwnTurn)
 			return
 		}
-		taken(nil)
+		ack(nil)
 		a.post(in.Device, agent.Done{N: in.N})
 		return
 	}
@@ -92,7 +91,7 @@ func (a *Agent) Hand(in agent.Input, taken func(error)) {
 	a.turns[in.Device] = t
 	a.work.Add(1)
 	a.mu.Unlock()
-	taken(nil)
+	ack(nil)
 	go func() {
 		defer a.work.Done()
 		defer stop()
@@ -117,24 +116,24 @@ func (a *Agent) Stop(device string) {
 }
 
 // Answer implements agent.Agent.
-func (a *Agent) Answer(card agent.Card, answer agent.Answer, taken func(error)) {
+func (a *Agent) Answer(card agent.Card, answer agent.Answer, ack func(error)) {
 	a.mu.Lock()
 	for _, t := range a.turns {
 		if t.in.N != card.N {
 			continue
 		}
 		select {
-		case t.answers <- answered{card, answer, taken}:
+		case t.answers <- answered{card, answer, ack}:
 			a.mu.Unlock()
 			return
 		default:
 		}
 	}
 	a.mu.Unlock()
-	taken(nil) // its turn has ended: nobody waits for it
+	ack(nil) // its turn has ended: nobody waits for it
 }
 
-// goAway makes the agent unreachable for a while.
+// goAway takes the agent offline for a while.
 func (a *Agent) goAway(d time.Duration) {
 	a.mu.Lock()
 	a.away = true
@@ -148,7 +147,7 @@ func (a *Agent) goAway(d time.Duration) {
 	})
 }
 
-// after runs f once d has passed, unless the agent ends before.
+// after runs f after d, unless the agent ends before.
 func (a *Agent) after(d time.Duration, f func()) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -164,7 +163,7 @@ func (a *Agent) after(d time.Duration, f func()) {
 	}()
 }
 
-// pause waits; false: ctx ended first.
+// pause waits for d. It reports false if ctx ended first.
 func pause(ctx context.Context, d time.Duration) bool {
 	t := time.NewTimer(d)
 	defer t.Stop()
@@ -179,7 +178,7 @@ func pause(ctx context.Context, d time.Duration) bool {
 func (a *Agent) post(device string, events ...agent.Event) {
 	a.host.Post(device, func(err error) {
 		if err != nil {
-			a.log.Debug("the demo agent's words were not taken", "device", device, "error", fmt.Sprint(err))
+			a.log.Debug("events not stored", "component", "demo", "device", device, "err", err)
 		}
 	}, events...)
 }

@@ -15,7 +15,7 @@ import (
 	"hermes-mobile/internal/agent"
 )
 
-// A two-second test picture, H.264 in MP4: the one kind that is not made in code.
+// A two-second test picture, H.264 in MP4. It is the only sample that is not made in code.
 //
 //go:embed sample.mp4
 var sampleVideo []byte
@@ -39,7 +39,7 @@ func (t *turn) sample(name string) {
 	t.send(f, bytes.NewReader(data), name)
 }
 
-// file sends n bytes, byte i is i mod 251.
+// file sends n bytes, of which byte i is i mod 251.
 func (t *turn) file(n int) {
 	t.send(agent.File{Kind: "document", Mime: "application/octet-stream", Name: fmt.Sprintf("demo-%d.bin", n)}, &pattern{left: n}, "file")
 }
@@ -81,7 +81,7 @@ func picture() []byte {
 		}
 	}
 	var b bytes.Buffer
-	_ = png.Encode(&b, img) // a bytes.Buffer takes everything
+	_ = png.Encode(&b, img) // a write to a bytes.Buffer does not fail
 	return b.Bytes()
 }
 
@@ -124,7 +124,7 @@ func tone() []byte {
 	return b.Bytes()
 }
 
-// page is a PDF of one page, with the offsets its readers look for.
+// page is a PDF of one page, with the offsets that readers need.
 func page() []byte {
 	text := "BT /F1 24 Tf 72 720 Td (A page from the demo agent) Tj ET"
 	objects := []string{

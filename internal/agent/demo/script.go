@@ -13,7 +13,7 @@ import (
 	"hermes-mobile/internal/agent"
 )
 
-// Bounds of what a line may ask for.
+// Limits of what a line may ask for.
 const (
 	maxSeconds = 24 * 60 * 60
 	maxSteps   = 100_000
@@ -21,7 +21,7 @@ const (
 	maxFile    = 256 << 20
 )
 
-// run does what the person's line asks for.
+// run does what the user's line asks for.
 func (t *turn) run() {
 	if t.in.File != nil {
 		t.received()
@@ -38,7 +38,7 @@ func (t *turn) run() {
 	}
 }
 
-// demo does a `/demo` line; false: it is none.
+// demo runs a `/demo` line, and reports whether the line is one.
 func (t *turn) demo(line string) bool {
 	rest, ok := strings.CutPrefix(line, "/demo ")
 	if !ok {
@@ -53,7 +53,7 @@ func (t *turn) demo(line string) bool {
 	return true
 }
 
-// number reads a whole number and says what is wrong with it otherwise.
+// number calls f with a whole number, or replies what is wrong with it.
 func (t *turn) number(s string, least, most int, f func(int)) {
 	n, err := strconv.Atoi(s)
 	if err != nil || n < least || n > most {
@@ -74,14 +74,14 @@ func counted(n int) []string {
 		b.WriteString("w" + strconv.Itoa(i+1))
 		ends[i] = b.Len()
 	}
-	steps := make([]string, n)
+	texts := make([]string, n)
 	for i, end := range ends {
-		steps[i] = b.String()[:end]
+		texts[i] = b.String()[:end]
 	}
-	return steps
+	return texts
 }
 
-func last(steps []string) string { return steps[len(steps)-1] }
+func last(texts []string) string { return texts[len(texts)-1] }
 
 const (
 	lineLength = 79
@@ -89,8 +89,8 @@ const (
 	flag       = "\U0001F1E9\U0001F1EA"
 )
 
-// long returns exactly n code points in lines of 79 and a newline. The last line may be cut: between clusters, and filled
-// with dots.
+// long returns exactly n code points, in lines of 79 and a newline. The last line may be cut between
+// clusters and filled with dots.
 func long(n int) string {
 	var b strings.Builder
 	for i := 1; n > 0; i++ {
@@ -108,10 +108,10 @@ func long(n int) string {
 	return b.String()
 }
 
-// fill makes a line of n code points that begins with prefix.
+// fill returns a line of n code points that begins with prefix.
 func fill(prefix string, n int) string {
 	runes := []rune(prefix)
-	if len(runes) > n { // cut where no cluster ends up in pieces: before the family, or before the flag
+	if len(runes) > n { // cut between clusters: before the family, or before the flag
 		cut := n
 		for cut > 0 && runes[cut-1] != ' ' && !('0' <= runes[cut-1] && runes[cut-1] <= '9') {
 			cut--
@@ -155,7 +155,7 @@ func (t *turn) tool() {
 	t.reply("tool: done")
 }
 
-// received says what came: kind, name, size and hash.
+// received replies with the kind, name, size and hash of the user's file.
 func (t *turn) received() {
 	f := t.in.File
 	kind := f.Kind

@@ -16,17 +16,17 @@ type turn struct {
 	in      agent.Input
 	ctx     context.Context
 	stop    context.CancelFunc
-	stopped atomic.Bool // by the person, not by the end of the server
+	stopped atomic.Bool // by the user, not by the end of the server
 	ended   bool
-	skip    int // finals that an earlier life has stored already
+	skip    int // finals that are already stored by an earlier run of this process
 	answers chan answered
 
 	mu     sync.Mutex
-	added  []string // what the person added while it ran
+	added  []string // texts that the user added while it ran
 	closed bool     // its last message is being said
 }
 
-// add adds a text to the turn; false: it is too late.
+// add adds a text to the turn. It reports false if it is too late.
 func (t *turn) add(text string) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -36,7 +36,7 @@ func (t *turn) add(text string) bool {
 	return !t.closed
 }
 
-// close returns the text of the last message with what was added.
+// close returns the text of the last message with the texts that were added.
 func (t *turn) close(text string) string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -50,15 +50,15 @@ func (t *turn) close(text string) string {
 type answered struct {
 	card   agent.Card
 	answer agent.Answer
-	taken  func(error)
+	ack    func(error)
 }
 
-// say makes a step or a final of this turn.
+// message returns an edit or a final message of this turn.
 func (t *turn) message(id, text string, final bool) agent.Say {
 	return agent.Say{ID: id, Text: text, Final: final, ReplyTo: t.in.ID, N: t.in.N}
 }
 
-// final says one whole message. last: the turn ends with it.
+// final posts one whole message. If last is set, the turn ends with it.
 func (t *turn) final(say agent.Say, last bool) {
 	events := []agent.Event{}
 	if last {
@@ -78,19 +78,19 @@ func (t *turn) final(say agent.Say, last bool) {
 	}
 }
 
-// reply says one whole message, which ends the turn.
+// reply posts one whole message, which ends the turn.
 func (t *turn) reply(text string) { t.final(t.message(agent.NewID(), text, true), true) }
 
-// stream says texts one after the other as steps of one message, with a pause before each but the first; then the final,
-// which ends the turn.
-func (t *turn) stream(steps []string, every time.Duration, final string) {
+// stream posts texts one after the other as edits of one message, with a pause before each but the first.
+// Then it posts the final text, which ends the turn.
+func (t *turn) stream(edits []string, every time.Duration, final string) {
 	id := agent.NewID()
 	if t.skip > 0 { // its final is stored
 		t.final(t.message(id, final, true), true)
 		return
 	}
 	said := ""
-	for i, text := range steps {
+	for i, text := range edits {
 		if i > 0 && !pause(t.ctx, every) {
 			t.cut(id, said)
 			return
@@ -105,11 +105,11 @@ func (t *turn) stream(steps []string, every time.Duration, final string) {
 	t.final(t.message(id, final, true), true)
 }
 
-// lastPause is the longest pause between the last step of a message and its final.
+// lastPause is the longest pause between the last edit of a message and its final text.
 const lastPause = 150 * time.Millisecond
 
-// cut ends a message with what there was, when the person stopped it. When it is the server that stops, the turn is left
-// as it is: it runs again in the next life.
+// cut ends a message with the text so far, if the user stopped it. If the server stops, the turn is left as
+// it is: the next run of this process runs it again.
 func (t *turn) cut(id, said string) {
 	if !t.stopped.Load() {
 		return
@@ -119,29 +119,30 @@ func (t *turn) cut(id, said string) {
 	t.final(say, true)
 }
 
-// words cuts a text after every n words.
+// words returns the beginnings of a text, each n words longer than the one before.
 func words(text string, n int) []string {
 	if many := strings.Count(text, " ") / 2000; many > n { // nobody waits a quarter of an hour for an echo
 		n = many
 	}
-	var steps []string
+	var beginnings []string
 	count := 0
 	for i := range len(text) {
 		if text[i] == ' ' {
 			if count++; count == n {
-				steps = append(steps, text[:i])
+				beginnings = append(beginnings, text[:i])
 				count = 0
 			}
 		}
 	}
-	return append(steps, text)
+	return append(beginnings, text)
 }
 
-// ask shows cards, unless an earlier life of this turn did, and says one text for each answer, in the order they come.
+// ask shows cards, unless an earlier run of this process did, and replies one text for each answer, in the
+// order in which they come.
 func (t *turn) ask(cards []agent.Card, text func(agent.Card, agent.Answer) string) {
 	open := map[string]bool{}
 	if t.in.Handed && (len(t.in.Cards) > 0 || t.skip > 0) {
-		t.skip = 0 // what was said belongs to cards that are settled
+		t.skip = 0 // the stored replies belong to cards that are settled
 		for _, c := range t.in.Cards {
 			open[c.ID] = true
 		}
@@ -158,14 +159,14 @@ func (t *turn) ask(cards []agent.Card, text func(agent.Card, agent.Answer) strin
 		select {
 		case a := <-t.answers:
 			if !open[a.card.ID] {
-				a.taken(nil)
+				a.ack(nil)
 				continue
 			}
 			delete(open, a.card.ID)
 			say := t.message(agent.NewID(), text(a.card, a.answer), true)
 			say.Settles = a.card.ID
 			t.final(say, len(open) == 0)
-			a.taken(nil)
+			a.ack(nil)
 		case <-t.ctx.Done():
 			if t.stopped.Load() {
 				for id := range open {
@@ -181,7 +182,7 @@ func (t *turn) ask(cards []agent.Card, text func(agent.Card, agent.Answer) strin
 	}
 }
 
-// interrupted ends a turn that the person stopped before it said anything.
+// interrupted ends a turn that the user stopped before it said anything.
 func (t *turn) interrupted() {
 	say := t.message(agent.NewID(), "stopped", true)
 	say.Interrupted = true
@@ -194,12 +195,12 @@ func (t *turn) end() {
 	t.agent.post(t.in.Device, agent.Done{N: t.in.N})
 }
 
-// rest settles answers that came when the turn was over.
+// rest acknowledges answers that came when the turn was over.
 func (t *turn) rest() {
 	for {
 		select {
 		case a := <-t.answers:
-			a.taken(nil)
+			a.ack(nil)
 		default:
 			return
 		}
