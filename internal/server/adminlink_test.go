@@ -21,7 +21,7 @@ import (
 // audited are the entries of the audit log, the newest first.
 func (r *rig) audited() []store.AuditEntry {
 	r.t.Helper()
-	list, err := r.server.store.Audit(r.t.Context(), store.AuditFilter{}, 1000)
+	list, err := r.server.store.AuditLog().List(r.t.Context(), store.AuditFilter{}, 1000)
 	ok(r.t, err)
 	return list
 }
