@@ -10,8 +10,9 @@ import (
 	"hermes-mobile/frame"
 )
 
-// PairingCode says what a pairing code is for. A code belongs to a user. The owner names an existing user, or nobody: then
-// the device that redeems the code creates a new user. So whoever gets hold of a code can never act as somebody else.
+// PairingCode says what a pairing code is for. A code belongs to a user. The owner names an
+// existing user, or nobody: then the device that redeems the code creates a new user. So whoever
+// gets hold of a code can never act as somebody else.
 type PairingCode struct {
 	User    string        // that the device belongs to; empty: a new user
 	Trusted bool          // the device may answer cards at once
@@ -21,7 +22,8 @@ type PairingCode struct {
 // Reasons for which no pairing code is made.
 var (
 	ErrBadUser = errors.New("a user id is 1 to 128 characters of A-Z a-z 0-9 . _ - : @")
-	// ErrUnapprovedDevices is returned because a code would also let in the devices that wait for approval.
+	// ErrUnapprovedDevices is returned because a code would also let in the devices that wait for
+	// approval.
 	ErrUnapprovedDevices = errors.New("the user is not approved, and unapproved devices wait under that name: approve the user with hermes-mobile pairing approve, or revoke these devices")
 )
 
@@ -64,8 +66,8 @@ func FormatLife(d time.Duration) string {
 	return d.String()
 }
 
-// CodeName returns the name of a pairing code by the hash of its secret. It stands for the code where that must not be
-// shown.
+// CodeName returns the name of a pairing code by the hash of its secret. It stands for the code
+// where that must not be shown.
 func CodeName(hash string) string { return hash[:16] }
 
 // Paired is a device that has redeemed a pairing code.
@@ -83,8 +85,8 @@ const (
 	pairedTTL = 15 * time.Minute
 )
 
-// Redeemed remembers the devices that have redeemed a code lately, because the code may still be on a screen. The zero
-// value is ready to use. Safe for concurrent use.
+// Redeemed remembers the devices that have redeemed a code lately, because the code may still be on
+// a screen. The zero value is ready to use. Safe for concurrent use.
 type Redeemed struct {
 	mu   sync.Mutex
 	list []Paired
@@ -108,8 +110,9 @@ func (r *Redeemed) List() []Paired {
 	return append([]Paired{}, r.list...)
 }
 
-// Approvals remembers the approvals that this process wrote into the pairing files. [Pairing.Watch] reports them as if
-// another process had written them. The zero value is ready to use. Safe for concurrent use.
+// Approvals remembers the approvals that this process wrote into the pairing files. [Pairing.Watch]
+// reports them as if another process had written them. The zero value is ready to use. Safe for
+// concurrent use.
 type Approvals struct {
 	mu   sync.Mutex // held while an approval is written, so that its report does not come first
 	mine map[string]time.Time
@@ -132,7 +135,8 @@ func (a *Approvals) Write(write func() (User, error)) (User, error) {
 	return user, err
 }
 
-// Own reports whether this process wrote the approval of a user that Watch reports. It says so once.
+// Own reports whether this process wrote the approval of a user that Watch reports. It says so
+// once.
 func (a *Approvals) Own(user string) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -27,8 +27,8 @@ type Rejected struct {
 	Last   time.Time
 }
 
-// Rejections remembers which clients were rejected and why, so that the owner can be told. It keeps the newest few hundred
-// only, because strangers can make up ids. Safe for concurrent use.
+// Rejections remembers which clients were rejected and why, so that the owner can be told. It keeps
+// the newest few hundred only, because strangers can make up ids. Safe for concurrent use.
 type Rejections struct {
 	now   func() time.Time
 	mu    sync.Mutex
@@ -97,7 +97,8 @@ func (r *Rejections) Forget(device string) {
 	}
 }
 
-// Often returns the clients that were rejected three times or more within the last hour, the newest first.
+// Often returns the clients that were rejected three times or more within the last hour, the newest
+// first.
 func (r *Rejections) Often() (list []Rejected) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
