@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"hermes-mobile/frame"
+	"hermes-mobile/internal/backoff"
 )
 
 // Call requests something of the control plane (doc/protocol.md §9) and returns the JSON of the
@@ -166,12 +167,8 @@ func (d *Device) Deliver(ctx context.Context, f frame.Deliver) (frame.Delivered,
 
 // pause waits, or returns the error of ctx.
 func pause(ctx context.Context, op string, wait time.Duration) error {
-	t := time.NewTimer(wait)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-ctx.Done():
-		return fmt.Errorf("device: %s: %w", op, ctx.Err())
+	if err := backoff.Sleep(ctx, wait); err != nil {
+		return fmt.Errorf("device: %s: %w", op, err)
 	}
+	return nil
 }

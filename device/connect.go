@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"net/http"
 	"net/url"
 	"sync"
@@ -14,6 +13,7 @@ import (
 	"github.com/coder/websocket"
 
 	"hermes-mobile/frame"
+	"hermes-mobile/internal/backoff"
 )
 
 // The reasons for which the device itself ends a connection.
@@ -115,11 +115,7 @@ func (c *connector) run() {
 
 // delay returns the random wait before attempt n, counted from 0.
 func (b Backoff) delay(n int) time.Duration {
-	top := b.Max
-	if n < 32 && b.Min<<n > 0 {
-		top = min(top, b.Min<<n)
-	}
-	return rand.N(top + 1)
+	return backoff.Policy{Base: b.Min, Max: b.Max}.Delay(n)
 }
 
 // connect makes one connection and serves it to its end.

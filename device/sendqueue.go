@@ -10,7 +10,11 @@ import (
 	"time"
 
 	"hermes-mobile/frame"
+	"hermes-mobile/internal/backoff"
 )
+
+// retry is the wait before sending a frame again that the server rejected for the moment.
+var retry = backoff.Policy{Base: time.Second, Max: 30 * time.Second}
 
 // sendQueue holds everything on its way to the server: messages, files and answers without an ack.
 type sendQueue struct {
@@ -160,9 +164,8 @@ func (q *sendQueue) reject(e *frame.Error, approved bool) {
 		q.mu.Lock()
 		defer q.mu.Unlock()
 		if o := q.all[e.Ref]; o != nil {
-			wait := min(time.Second<<min(o.tries, 6), 30*time.Second)
+			o.hold = time.Now().Add(max(retry.Delay(o.tries), seconds(e.RetryAfter)))
 			o.tries++
-			o.hold = time.Now().Add(max(wait, seconds(e.RetryAfter)))
 			o.resend()
 		}
 		signal(q.wake)

@@ -329,7 +329,7 @@ func TestAnotherGateway(t *testing.T) {
 	t.Fatal("no reply of the new one")
 }
 
-// Nothing is asked of anybody before the setup is done, and what a person writes meanwhile waits.
+// Nothing is asked of anybody before connecting is done, and what a person writes meanwhile waits.
 func TestBeforeSetup(t *testing.T) {
 	t.Parallel()
 	g := connecttest.Start(t)
@@ -424,7 +424,7 @@ func TestDiagnoseStopped(t *testing.T) {
 	g := connecttest.Start(t, connecttest.WithToken(token))
 	dir := folder(t)
 	if d, err := DiagnoseFolder(context.Background(), options(dir, io.Discard, g)); err != nil || d.Step != connect.Welcome || !strings.Contains(d.Text, "no gateway") {
-		t.Errorf("before the setup: %+v %v", d, err)
+		t.Errorf("before connecting: %+v %v", d, err)
 	}
 	r := start(t, dir, g)
 	r.enter()
@@ -450,7 +450,7 @@ func TestDiagnoseUnderAPassphrase(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if d, err := DiagnoseFolder(t.Context(), o); err != nil || d.Gateway != nil || !strings.Contains(d.Text, "a passphrase locks the stored credentials; start hermes-mobile app") {
+	if d, err := DiagnoseFolder(t.Context(), o); err != nil || d.Gateway != nil || !strings.Contains(d.Text, "the stored credentials are locked; start hermes-mobile app") {
 		t.Errorf("%+v %v", d, err)
 	}
 	say := func(s string) func(context.Context) (gateway.Secret, error) {

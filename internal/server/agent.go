@@ -57,7 +57,7 @@ func (a *agents) embedded(ctx context.Context, embed func(Parts) (agent.Agent, e
 	return embed(Parts{Files: files{a.files}, Log: a.log, Direct: func(client *gateway.Client, scope string) agent.Agent {
 		// Whoever uses this machine has the gateway's credential, so all of its sessions are
 		// theirs.
-		return direct.New(direct.Options{Client: client, Keep: keep{a.store, scope + "/"}, Files: files{a.files}, Log: a.log,
+		return direct.New(direct.Options{Client: client, Store: keep{a.store, scope + "/"}, Files: files{a.files}, Log: a.log,
 			Instance: instance + "-" + scope, AllSessions: true})
 	}})
 }

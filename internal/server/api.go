@@ -45,16 +45,16 @@ type Health struct {
 	Ready bool `json:"ready"`
 	// Details says that the issues have their texts. Unauthenticated clients get codes and
 	// severities only.
-	Details  bool             `json:"details"`
-	Findings []doctor.Finding `json:"findings"`
+	Details bool           `json:"details"`
+	Issues  []doctor.Issue `json:"findings"`
 }
 
 // Diagnosis is what the running server reports to the doctor, which then checks it from outside.
 type Diagnosis struct {
-	Findings  []doctor.Finding `json:"findings"` // complete, with issues caused by other issues
-	Checked   []string         `json:"checked"`
-	PublicURL string           `json:"public_url,omitempty"`
-	Path      string           `json:"path"`
+	Issues    []doctor.Issue `json:"findings"` // complete, with issues caused by other issues
+	Checked   []string       `json:"checked"`
+	PublicURL string         `json:"public_url,omitempty"`
+	Path      string         `json:"path"`
 }
 
 // Invitation is a pairing code for a device.

@@ -62,11 +62,11 @@ func (m *apiMount) close() {
 }
 
 // check reports whether the API server behind the proxy works, nil if there is no proxy.
-func (m *apiMount) check(ctx context.Context) *doctor.Front {
+func (m *apiMount) check(ctx context.Context) *doctor.APIProxy {
 	if m.proxy == nil {
 		return nil
 	}
-	f := &doctor.Front{URL: m.cfg.APIURL, NoKey: m.cfg.APIKey == "", Users: -1}
+	f := &doctor.APIProxy{URL: m.cfg.APIURL, NoKey: m.cfg.APIKey == "", Users: -1}
 	if list, err := m.users.List(ctx); err == nil {
 		f.Users = len(list)
 	}

@@ -34,9 +34,9 @@ func (a *agents) direct(ctx context.Context) (agent.Agent, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &directAgent{Agent: direct.New(direct.Options{Client: client, Keep: keep{store: a.store}, Files: files{a.files}, Log: a.log,
+	return &directAgent{Agent: direct.New(direct.Options{Client: client, Store: keep{store: a.store}, Files: files{a.files}, Log: a.log,
 		Instance: instance, Model: a.cfg.APIModel, AllSessions: a.cfg.APISessions == "all",
-		Near: near(a.cfg.APIURL), HermesHome: a.cfg.HermesHome, Data: a.cfg.Data}), client: client}, nil
+		FindNeighbor: near(a.cfg.APIURL), HermesHome: a.cfg.HermesHome, Data: a.cfg.Data}), client: client}, nil
 }
 
 // gatewayClient returns a client of the API in the settings.
@@ -86,7 +86,7 @@ func apiState(cfg *config.Config, current agent.Agent) *doctor.API {
 
 // near returns a function that finds the process of the gateway that answers at an address of this
 // machine. It returns nil for an address of another machine.
-func near(address string) func() (direct.Sees, bool) {
+func near(address string) func() (direct.Neighbor, bool) {
 	u, err := url.Parse(address)
 	if err != nil || !isLoopback(u.Hostname()) {
 		return nil
@@ -99,7 +99,7 @@ func near(address string) func() (direct.Sees, bool) {
 	if u.Hostname() == "localhost" {
 		hosts = []string{"127.0.0.1", "::1"}
 	}
-	return func() (direct.Sees, bool) {
+	return func() (direct.Neighbor, bool) {
 		for _, host := range hosts {
 			if p, ok := neighbor.Listening(netip.AddrPortFrom(netip.MustParseAddr(host), uint16(port))); ok {
 				return p, true

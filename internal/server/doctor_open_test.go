@@ -58,14 +58,14 @@ func TestDoctorFindsWhatIsOpen(t *testing.T) {
 		}
 	}
 	_, list := r.tries(r.proxy(func(out *http.Request) { login(out); out.Header.Set(ownerHeader, page) }), slow)
-	for _, f := range []doctor.Finding{mustFind(t, list, "admin_open", "strangers", "restart the server"), mustFind(t, list, "metrics_open", "strangers", "Authorization"), mustFind(t, list, "health_open", "strangers", "Authorization")} {
+	for _, f := range []doctor.Issue{mustFind(t, list, "admin_open", "strangers", "restart the server"), mustFind(t, list, "metrics_open", "strangers", "Authorization"), mustFind(t, list, "health_open", "strangers", "Authorization")} {
 		if f.Severity != doctor.Error {
 			t.Errorf("%s is a %s", f.Code, f.Severity)
 		}
 	}
 	for _, below := range []string{"/admin/api", ""} {
 		_, list := r.tries(r.socketBehind(below), slow)
-		mustFind(t, list, "admin_open", "owns this server")
+		mustFind(t, list, "admin_open", "controls this server")
 	}
 }
 

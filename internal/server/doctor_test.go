@@ -29,14 +29,14 @@ import (
 const gatewaySecret = "3333333333333333333333333333333333333333333333333333333333333333"
 
 // examined returns the issues for the doctor, without those caused by others.
-func (r *rig) examined() []doctor.Finding {
+func (r *rig) examined() []doctor.Issue {
 	r.t.Helper()
 	var d Diagnosis
 	ok(r.t, r.admin.Get(r.t.Context(), "/doctor", &d))
-	return doctor.Shorten(d.Findings)
+	return doctor.Shorten(d.Issues)
 }
 
-func codesOf(list []doctor.Finding) (out []string) {
+func codesOf(list []doctor.Issue) (out []string) {
 	for _, f := range list {
 		out = append(out, f.Code)
 	}
@@ -44,9 +44,9 @@ func codesOf(list []doctor.Finding) (out []string) {
 }
 
 // mustFind returns an issue that must exist with certain words.
-func mustFind(t testing.TB, list []doctor.Finding, code string, says ...string) doctor.Finding {
+func mustFind(t testing.TB, list []doctor.Issue, code string, says ...string) doctor.Issue {
 	t.Helper()
-	i := slices.IndexFunc(list, func(f doctor.Finding) bool { return f.Code == code })
+	i := slices.IndexFunc(list, func(f doctor.Issue) bool { return f.Code == code })
 	if i < 0 {
 		t.Fatalf("no %s in %q", code, codesOf(list))
 	}
@@ -62,7 +62,7 @@ func mustFind(t testing.TB, list []doctor.Finding, code string, says ...string) 
 	return f
 }
 
-func mustNotFind(t testing.TB, list []doctor.Finding, codes ...string) {
+func mustNotFind(t testing.TB, list []doctor.Issue, codes ...string) {
 	t.Helper()
 	for _, f := range list {
 		if slices.Contains(codes, f.Code) {
@@ -80,7 +80,7 @@ func (r *rig) readyz(code string) (status int, h Health) {
 		defer resp.Body.Close()
 		h, status = Health{}, resp.StatusCode
 		ok(r.t, json.NewDecoder(resp.Body).Decode(&h))
-		return code == "" || slices.Contains(codesOf(h.Findings), code)
+		return code == "" || slices.Contains(codesOf(h.Issues), code)
 	})
 	return status, h
 }
@@ -150,11 +150,11 @@ func TestFindingsAreTheSameEverywhere(t *testing.T) {
 	found := mustFind(t, r.examined(), "hermes_missing", r.cfg.HermesHome)
 	var st Status
 	ok(t, r.admin.Get(t.Context(), "/status", &st))
-	if f := mustFind(t, st.Health.Findings, "hermes_missing"); f.Text != found.Text || f.Do != found.Do {
+	if f := mustFind(t, st.Health.Issues, "hermes_missing"); f.Text != found.Text || f.Do != found.Do {
 		t.Errorf("the status says %+v, the doctor %+v", f, found)
 	}
 	status, h := r.readyz("hermes_missing")
-	if f := mustFind(t, h.Findings, "hermes_missing"); f.Text != found.Text || status != http.StatusOK || !h.Ready {
+	if f := mustFind(t, h.Issues, "hermes_missing"); f.Text != found.Text || status != http.StatusOK || !h.Ready {
 		t.Errorf("readyz %d says %+v", status, h)
 	}
 	for _, header := range []string{"Accept: */*", "X-Forwarded-For: 203.0.113.9"} {
@@ -391,7 +391,7 @@ func TestDoctorDeviceRefused(t *testing.T) {
 	}
 	list := r.examined()
 	for id, why := range map[string]string{"tel-1": "token is wrong", "tel-9": "MOBILE_ALLOWED_DEVICES", "tel-2": "pairing code"} {
-		i := slices.IndexFunc(list, func(f doctor.Finding) bool { return f.About == id })
+		i := slices.IndexFunc(list, func(f doctor.Issue) bool { return f.About == id })
 		if i < 0 {
 			t.Fatalf("nothing is said of %s: %q", id, codesOf(list))
 		}
@@ -415,8 +415,8 @@ func TestDoctorRequestRefused(t *testing.T) {
 		r.get("/ws", "Origin: https://evil.example.com")
 	}
 	list := r.examined()
-	byCode := func(code string) []doctor.Finding {
-		return slices.DeleteFunc(slices.Clone(list), func(f doctor.Finding) bool { return !strings.HasSuffix(f.About, code) })
+	byCode := func(code string) []doctor.Issue {
+		return slices.DeleteFunc(slices.Clone(list), func(f doctor.Issue) bool { return !strings.HasSuffix(f.About, code) })
 	}
 	f := mustFind(t, byCode("400"), "request_refused", "127.0.0.1", "token in the address", "hello")
 	if strings.Contains(f.Text, mainToken) {

@@ -42,7 +42,7 @@ func TestDoctorCertificateNotRenewed(t *testing.T) {
 	if err := r.server.Reload(r.cfg); err == nil {
 		t.Fatal("a broken key was taken")
 	}
-	mustFind(t, r.examined(), "certificate_not_renewed", "It is good until")
+	mustFind(t, r.examined(), "certificate_not_renewed", "It is valid until")
 	ok(t, os.WriteFile(keyPath, key, 0o600))
 	ok(t, r.server.Reload(r.cfg))
 	for _, code := range codesOf(r.examined()) {

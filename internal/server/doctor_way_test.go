@@ -26,13 +26,13 @@ const (
 )
 
 // tries connects to the server by an address, as the doctor does, and returns the result.
-func (r *rig) tries(public string, wait time.Duration) (*doctor.Public, []doctor.Finding) {
+func (r *rig) tries(public string, wait time.Duration) (*doctor.Public, []doctor.Issue) {
 	r.t.Helper()
 	var p doctor.Probe
 	ok(r.t, r.admin.Post(r.t.Context(), "/doctor/probe", Command{}, &p))
 	f := &doctor.Facts{Now: time.Now(), Config: r.cfg}
-	f.Public = doctor.Prober{Patience: wait}.Look(r.t.Context(), public, r.cfg.Path, p)
-	return f.Public, doctor.ExamineOutside(f)
+	f.Public = doctor.Prober{Timeout: wait}.Run(r.t.Context(), public, r.cfg.Path, p)
+	return f.Public, doctor.CheckPublic(f)
 }
 
 // proxy is a proxy in front of the server that changes requests.
@@ -219,7 +219,7 @@ func TestDoctorLoginInFront(t *testing.T) {
 		},
 	} {
 		_, list := r.tries(site(t, h), slow)
-		mustFind(t, list, "proxy_login", "it answers ")
+		mustFind(t, list, "proxy_login", "the server answers ")
 	}
 }
 

@@ -61,9 +61,9 @@ func (h *health) prepare() *health {
 
 // snapshot looks at the machine around the server.
 func (h *health) snapshot(ctx context.Context) *snapshot {
-	s := &snapshot{at: time.Now(), folder: doctor.LookFolder(h.cfg.Data), proxy: h.api.check(ctx)}
+	s := &snapshot{at: time.Now(), folder: doctor.ProbeFolder(h.cfg.Data), proxy: h.api.check(ctx)}
 	if h.cfg.Agent != "demo" {
-		s.hermes = doctor.LookHermes(ctx, h.cfg, h.hermes.of)
+		s.hermes = doctor.ProbeHermes(ctx, h.cfg, h.hermes.of)
 	}
 	aging, err := h.store.Aging(ctx, agingBefore(h.cfg, s.at), fewAging)
 	if err != nil && ctx.Err() == nil {
@@ -101,14 +101,14 @@ func (h *health) facts(snap *snapshot) *doctor.Facts {
 	}
 	f := &doctor.Facts{Now: now, Config: h.cfg, Warnings: doctor.StillTrue(h.cfg.Warnings), Gateways: h.letIn, Server: state, Pairing: h.pairing.Check()}
 	if snap != nil {
-		f.Hermes, f.Folder, f.Front, state.Aging = snap.hermes, snap.folder, snap.proxy, snap.aging
+		f.Hermes, f.Folder, f.APIProxy, state.Aging = snap.hermes, snap.folder, snap.proxy, snap.aging
 	}
 	return f
 }
 
 func (h *health) judge(snap *snapshot) Health {
-	all := doctor.Examine(h.facts(snap))
-	return Health{Ready: doctor.Ready(all), Details: true, Findings: doctor.Shorten(all)}
+	all := doctor.Check(h.facts(snap))
+	return Health{Ready: doctor.Ready(all), Details: true, Issues: doctor.Shorten(all)}
 }
 
 // current returns the health for the status. It takes a new snapshot if that doesn't take long.
@@ -119,7 +119,7 @@ func (h *health) current(ctx context.Context) Health {
 // diagnose checks everything again.
 func (h *health) diagnose(ctx context.Context) Diagnosis {
 	f := h.facts(h.snapshots.fresh(ctx, 0, doctorTimeout))
-	return Diagnosis{doctor.Examine(f), doctor.Checked(f), h.cfg.PublicURL, h.cfg.Path}
+	return Diagnosis{doctor.Check(f), doctor.Checked(f), h.cfg.PublicURL, h.cfg.Path}
 }
 
 // report returns everything the doctor finds: what the server knows, and its public address as seen
@@ -129,9 +129,9 @@ func (h *health) report(ctx context.Context) doctor.Report {
 	f := &doctor.Facts{Now: time.Now(), Config: h.cfg, Warnings: h.cfg.Warnings}
 	if found.PublicURL != "" {
 		probe := h.probes.announce()
-		doctor.LookOutside(ctx, f, found.PublicURL, found.Path, &probe)
+		doctor.ProbePublic(ctx, f, found.PublicURL, found.Path, &probe)
 	}
-	return doctor.Conclude(append(found.Findings, doctor.ExamineOutside(f)...), append(found.Checked, doctor.Checked(f)...))
+	return doctor.Conclude(append(found.Issues, doctor.CheckPublic(f)...), append(found.Checked, doctor.Checked(f)...))
 }
 
 // serveReady reports whether the server can accept messages, and the issues if not. It waits for
@@ -140,7 +140,7 @@ func (h *health) report(ctx context.Context) doctor.Report {
 func (h *health) serveReady(w http.ResponseWriter, details bool) {
 	report := h.judge(h.snapshots.last())
 	if report.Details = details; !details {
-		report.Findings = doctor.ForStrangers(report.Findings)
+		report.Issues = doctor.ForStrangers(report.Issues)
 	}
 	head := w.Header()
 	head.Set("Content-Type", "application/json")

@@ -40,7 +40,7 @@ func TestDoctorStrangersDropped(t *testing.T) {
 	mustNotFind(t, r.examined(), "strangers_dropped")
 	floods(t, r, 10, upgradeFrom("192.0.2.7"))
 	until(t, "100 to be closed", func() bool { d := r.server.strangers.Drops(); return len(d) == 1 && d[0].Count == 100 })
-	f := mustFind(t, r.examined(), "strangers_dropped", "100 connections", "too many of one address", "192.0.2.7", "MOBILE_TRUSTED_PROXIES")
+	f := mustFind(t, r.examined(), "strangers_dropped", "100 connections", "too many from one address", "192.0.2.7", "MOBILE_TRUSTED_PROXIES")
 	if f.About != "network" || f.Severity != doctor.Warning {
 		t.Errorf("%+v", f)
 	}

@@ -67,7 +67,7 @@ func (a *agents) steers(ctx context.Context, gateway string) bool {
 	if a.cfg.Steer != "auto" {
 		return a.cfg.Steer == "on"
 	}
-	return doctor.LookHermes(ctx, a.cfg, nil).Steers(gateway)
+	return doctor.ProbeHermes(ctx, a.cfg, nil).Steers(gateway)
 }
 
 // rememberVersions returns a function that stores the version of a gateway without waiting for it.

@@ -27,7 +27,7 @@ type snapshot struct {
 	at     time.Time
 	hermes *doctor.Hermes
 	folder *doctor.Folder
-	proxy  *doctor.Front
+	proxy  *doctor.APIProxy
 	aging  []store.Aging
 }
 

@@ -45,12 +45,12 @@ func TestDiskIsLow(t *testing.T) {
 	if e := d.upload("h", 1000); e == nil || e.Code != frame.NoSpace {
 		t.Errorf("a small file gets %+v", e)
 	}
-	mustFind(t, r.findings(), "disk_low", "The server refuses new files until", dir)
+	mustFind(t, r.issues(), "disk_low", "The server rejects new files until", dir)
 	ok(t, os.Remove(filler))
 	if e := d.upload("g", 3<<20); e != nil {
 		t.Errorf("with room again: %+v", e)
 	}
-	if f := mustFind(t, r.findings(), "disk_low"); strings.Contains(f.Text, "refuses") { // so small a disk is always low
+	if f := mustFind(t, r.issues(), "disk_low"); strings.Contains(f.Text, "rejects") { // so small a disk is always low
 		t.Errorf("with room again the doctor says %s", f.Text)
 	}
 }

@@ -48,12 +48,12 @@ func (d *device) ask(id, text string) {
 	}
 }
 
-// findings returns the doctor's issues.
-func (r *rig) findings() []doctor.Finding {
+// issues returns the doctor's issues.
+func (r *rig) issues() []doctor.Issue {
 	r.t.Helper()
 	var d Diagnosis
 	ok(r.t, r.admin.Get(r.t.Context(), "/doctor", &d))
-	return d.Findings
+	return d.Issues
 }
 
 // onDisk returns the bytes below the data folder: files and database.
@@ -77,14 +77,14 @@ func TestStorageLimit(t *testing.T) {
 	const limit = 32 << 20
 	r := start(t, "MOBILE_TOKEN="+mainToken, "MOBILE_MAX_DATA=32MiB", "MOBILE_MAX_DEVICE_DATA=1GiB")
 	d, other := r.connect("tel-1", mainToken), r.connect("tel-2", mainToken)
-	mustNotFind(t, r.findings(), "data_quota_near")
+	mustNotFind(t, r.issues(), "data_quota_near")
 	for i := range 5 {
 		if e := d.upload(fmt.Sprint("f", i), 3<<20); e != nil {
 			t.Fatalf("file %d: %+v", i, e)
 		}
 	}
 	for i := 5; ; i++ {
-		if list := r.findings(); slices.Contains(codesOf(list), "data_quota_near") {
+		if list := r.issues(); slices.Contains(codesOf(list), "data_quota_near") {
 			mustFind(t, list, "data_quota_near", "of 32 MiB", "MOBILE_MAX_DATA")
 			mustNotFind(t, list, "data_quota_full")
 			break
@@ -110,8 +110,8 @@ func TestStorageLimit(t *testing.T) {
 	if n := r.onDisk(); n > limit {
 		t.Errorf("%d bytes are on the disk", n)
 	}
-	list := r.findings()
-	mustFind(t, list, "data_quota_full", "New files are refused", "of 32 MiB", "MOBILE_MAX_DATA")
+	list := r.issues()
+	mustFind(t, list, "data_quota_full", "The server rejects files", "of 32 MiB", "MOBILE_MAX_DATA")
 	mustNotFind(t, list, "data_full")
 	if e := other.upload("o1", 1<<20); e == nil || e.Code != frame.NoSpace {
 		t.Errorf("another device's file gets %+v", e)
@@ -155,7 +155,7 @@ func TestStorageLimit(t *testing.T) {
 	if e := other.upload("o1", 1<<20); e != nil {
 		t.Errorf("after the sweep: %+v", e)
 	}
-	mustNotFind(t, r.findings(), "data_quota_near")
+	mustNotFind(t, r.issues(), "data_quota_near")
 	r.server.maintenance.sweep(t.Context(), time.Now().Add(filesKept-time.Hour))
 	if e := other.upload("o1", 1<<20); e != nil || r.server.storage.budget.Use().Files < 1<<20 {
 		t.Error("a file went before its time where there is room")
@@ -178,8 +178,8 @@ func TestStorageLimitBelowWhatIsThere(t *testing.T) {
 	if !strings.Contains(r.log.String(), "new files are rejected") {
 		t.Error("the log does not say so")
 	}
-	list := r.findings()
-	mustFind(t, list, "data_full", "Messages of devices are refused", "of 32 MiB")
+	list := r.issues()
+	mustFind(t, list, "data_full", "The server rejects messages", "of 32 MiB")
 	mustNotFind(t, doctor.Shorten(list), "data_quota_full")
 	if doctor.Ready(list) {
 		t.Error("messages are refused, and the server is ready")

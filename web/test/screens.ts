@@ -29,7 +29,7 @@ const service = await PushService.start()
 const server = await Server.start({ MOBILE_PUSH_CONTACT: 'mailto:owner@example.com', MOBILE_PUSH_HOSTS: PushService.host })
 const browser = await launch()
 
-/** take makes the picture of a screen in light and in dark. */
+/** take takes screenshots in light and dark. */
 async function take(page: Page, size: string, name: string): Promise<void> {
   for (const colorScheme of ['light', 'dark'] as const) {
     await page.emulateMedia({ colorScheme, reducedMotion: 'reduce' })
@@ -123,7 +123,10 @@ await browser.close()
 await server.end()
 await service.end()
 
-/** owner shows the owner's page of a server that is in use: devices, somebody who asks to come in, deliveries, and something to put right. */
+/**
+ * owner fills the admin UI of a server in use: devices, a user who waits for approval, deliveries,
+ * and an issue.
+ */
 async function owner(): Promise<void> {
   const used = await Server.start({ MOBILE_PUBLIC_URL: `https://127.0.0.1:${await freePort()}` })
   const [kitchen, pocket, asking] = [await Visitor.come(browser, used), await Visitor.come(browser, used, sizes.phone), await Visitor.come(browser, used, sizes.phone)]
@@ -158,7 +161,7 @@ async function owner(): Promise<void> {
   for (const [size, options] of Object.entries(sizes)) {
     const visitor = await Visitor.come(browser, used, options)
     const page = await visitor.open(await adminLink(used))
-    // The doctor first: what he finds is told in the overview.
+    // The doctor first: the overview shows the number of its issues.
     for (const [number, place] of [[15, 'Doctor'], [11, 'Overview'], [12, 'Devices'], [13, 'Users'], [14, 'Deliveries']] as const) {
       await page.getByRole('navigation').getByRole('link', { name: place }).click()
       await page.getByRole('heading', { level: 2, name: place }).waitFor()

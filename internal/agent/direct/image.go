@@ -23,14 +23,14 @@ const (
 
 // attached reads the image that a person sent. beside is what the model reads of another file, which a gateway on this machine is handed
 // as the path of a copy.
-func (t *turn) attached() (images []gateway.Image, beside string, err error) {
+func (t *turn) attachment() (images []gateway.Image, beside string, err error) {
 	f := t.in.File
 	if f == nil {
 		return nil, "", nil
 	}
 	if f.Kind != "image" || f.Size > maxImage {
-		if near := t.agent.beside(); near != nil {
-			beside, err = t.copied(near, f)
+		if near := t.agent.currentNeighbor(); near != nil {
+			beside, err = t.copyForNeighbor(near, f)
 			return nil, beside, err
 		}
 	}

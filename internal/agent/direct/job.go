@@ -48,7 +48,7 @@ func (a *Agent) listJobs(ctx context.Context, _ string, _ []byte) (any, error) {
 
 func (a *Agent) createJob(ctx context.Context, _ string, params []byte) (any, error) {
 	var p struct{ Name, Schedule, Prompt string }
-	if err := read(params, &p); err != nil {
+	if err := decodeParams(params, &p); err != nil {
 		return nil, err
 	}
 	switch {
@@ -67,7 +67,7 @@ func (a *Agent) createJob(ctx context.Context, _ string, params []byte) (any, er
 func oneJob(do func(*gateway.JobService, context.Context, string) (gateway.Job, error)) func(*Agent, context.Context, string, []byte) (any, error) {
 	return func(a *Agent, ctx context.Context, _ string, params []byte) (any, error) {
 		var p struct{ ID string }
-		if err := read(params, &p); err != nil {
+		if err := decodeParams(params, &p); err != nil {
 			return nil, err
 		}
 		if p.ID == "" {
@@ -80,7 +80,7 @@ func oneJob(do func(*gateway.JobService, context.Context, string) (gateway.Job, 
 
 func (a *Agent) deleteJob(ctx context.Context, _ string, params []byte) (any, error) {
 	var p struct{ ID string }
-	if err := read(params, &p); err != nil {
+	if err := decodeParams(params, &p); err != nil {
 		return nil, err
 	}
 	if p.ID == "" {

@@ -41,7 +41,7 @@ func (a *Agent) models(ctx context.Context, known conversation) ([]modelInfo, er
 		case known.Model != "":
 		case len(models) == 1:
 			used = models[0].ID
-		case !keeps(a.capabilities()):
+		case !hasSessions(a.capabilities()):
 			used = pickModel(models, a.Model)
 		}
 		for _, m := range models {
@@ -57,7 +57,7 @@ func (a *Agent) models(ctx context.Context, known conversation) ([]modelInfo, er
 }
 
 // keeps reports whether the gateway has sessions, and with them a model of its own.
-func keeps(caps *gateway.Capabilities) bool {
+func hasSessions(caps *gateway.Capabilities) bool {
 	return caps != nil && (caps.Offers("runs") || caps.Offers("session_chat_stream"))
 }
 
@@ -108,7 +108,7 @@ func (a *Agent) listModels(ctx context.Context, device string, _ []byte) (any, e
 
 func (a *Agent) chooseModel(ctx context.Context, device string, params []byte) (any, error) {
 	var p struct{ ID, Provider string }
-	if err := read(params, &p); err != nil {
+	if err := decodeParams(params, &p); err != nil {
 		return nil, err
 	}
 	if p.ID != "" {

@@ -35,7 +35,6 @@ type cards struct {
 	seq      *sequencer
 	run      func(func(ctx context.Context)) bool // runs a function in a goroutine of the agent
 	config   func() *Gateway
-	wire     *wire
 	traits   *traits
 	reports  *reports
 	answers  *answers

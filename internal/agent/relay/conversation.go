@@ -74,7 +74,7 @@ func newConversation(device string, p *parts, wake func(*conversation)) *convers
 	c.turns = turns{device: device, now: p.now, log: p.log, wire: p.wire, traits: p.traits, reports: p.reports}
 	c.streams = streams{device: device, now: p.now, wire: p.wire, traits: p.traits, reports: p.reports, answers: p.answers, turns: &c.turns}
 	c.cards = cards{
-		device: device, now: p.now, seq: p.seq, run: p.run, config: p.config, wire: p.wire, traits: p.traits, reports: p.reports,
+		device: device, now: p.now, seq: p.seq, run: p.run, config: p.config, traits: p.traits, reports: p.reports,
 		answers: p.answers, queue: p.queue, turns: &c.turns, identity: &c.identity, wake: wakeUp, open: map[string]string{},
 	}
 	c.inputs = inputs{

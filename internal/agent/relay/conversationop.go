@@ -105,7 +105,8 @@ func (c *conversation) send(a *action) {
 	c.sent(c.turns.of(replyID), a)
 }
 
-// sent handles what a message says about its turn, which is t, or about one that the gateway resumed.
+// sent handles what a message says about the turn that it answers, which may be nil or over. It says
+// nothing about a turn whose event was not sent yet.
 func (c *conversation) sent(t *turn, a *action) {
 	c.inputs.sent(a)
 	if c.inputs.parked == nil {

@@ -274,9 +274,9 @@ func (is *inputs) setHome(in *agent.Input) {
 	}
 }
 
-// mayResume reports whether the gateway may be about to resume the turn that it cut when it stopped,
-// or is at it: it has typed, and neither sent the end of that turn nor stopped typing for longer than a
-// busy machine explains.
+// mayResume reports whether the gateway may be about to resume the turn that it cut when it stopped, or
+// has resumed it: it has typed, and neither sent the end of that turn nor stopped typing for longer than
+// a busy machine explains.
 func (is *inputs) mayResume() bool {
 	if is.cut && is.resumes() {
 		is.cut = is.now().Sub(is.turns.stray) < idleUntyped
@@ -289,10 +289,10 @@ func (is *inputs) mayResume() bool {
 // resumes reports whether the gateway has typed since its hello, for no turn of ours.
 func (is *inputs) resumes() bool { return is.turns.stray.After(is.wire.helloAt) }
 
-// sent notes the end of a turn that the gateway resumed. It holds the session for a moment after that,
-// as after any turn.
+// sent notes a message of the gateway, which may end the turn that it resumed. It holds the session for
+// a moment after that, as after any turn.
 func (is *inputs) sent(a *action) {
-	if is.cut && a.Metadata.Notify && a.replyID() == "" && is.resumes() {
+	if a.Metadata.Notify && a.replyID() == "" && is.cut && is.resumes() {
 		is.cut, is.turns.ended = false, is.now()
 		is.rest.begin(is.turns.ended)
 	}

@@ -11,23 +11,23 @@ import (
 
 // Consequences are hidden, of the same gateway only, and a chain of them as well.
 func TestShorten(t *testing.T) {
-	about := func(code, about string) Finding { return finding(code, about, code+" of "+about+".", "do") }
+	about := func(code, about string) Issue { return issue(code, about, code+" of "+about+".", "do") }
 	for name, tc := range map[string]struct {
-		list []Finding
+		list []Issue
 		want string
 	}{
 		"nothing":             {nil, ""},
-		"no cause":            {[]Finding{about("agent_away", "a")}, "agent_away"},
-		"Hermes is not there": {[]Finding{about("agent_away", "a"), about("gateway_not_dialled", "a"), about("hermes_missing", "")}, "hermes_missing"},
-		"not told":            {[]Finding{about("relay_not_configured", ""), about("gateway_not_running", ""), about("gateway_not_dialled", "a"), about("busy_ack_on", "a"), about("model_missing", "")}, "model_missing relay_not_configured"},
-		"not running":         {[]Finding{about("gateway_not_running", "a"), about("gateway_not_dialled", "a"), about("gateway_not_dialled", "b"), about("busy_ack_on", "a")}, "gateway_not_running gateway_not_dialled busy_ack_on"},
-		"refused":             {[]Finding{about("gateway_not_dialled", "a"), about("gateway_wrong_secret", "a"), about("agent_away", "b")}, "gateway_wrong_secret agent_away"},
-		"unknown id":          {[]Finding{about("gateway_not_dialled", "a"), about("gateway_unknown_id", "")}, "gateway_unknown_id"},
-		"through a chain":     {[]Finding{about("agent_away", "a"), about("settings_refused", "")}, "settings_refused"},
-		"the disk":            {[]Finding{about("store_failed", ""), about("data_unwritable", "")}, "data_unwritable"},
-		"the way in":          {[]Finding{about("public_unreachable", ""), about("proxy_buffers", ""), about("certificate_expired", "x")}, "public_unreachable certificate_expired"},
-		"twice the same":      {[]Finding{about("device_refused", "a"), about("device_refused", "a"), about("device_refused", "b")}, "device_refused device_refused"},
-		"the worst first":     {[]Finding{about("tool_progress_on", "a"), about("busy_ack_on", "a"), about("model_missing", "")}, "model_missing busy_ack_on tool_progress_on"},
+		"no cause":            {[]Issue{about("agent_away", "a")}, "agent_away"},
+		"Hermes is not there": {[]Issue{about("agent_away", "a"), about("gateway_not_dialled", "a"), about("hermes_missing", "")}, "hermes_missing"},
+		"not told":            {[]Issue{about("relay_not_configured", ""), about("gateway_not_running", ""), about("gateway_not_dialled", "a"), about("busy_ack_on", "a"), about("model_missing", "")}, "model_missing relay_not_configured"},
+		"not running":         {[]Issue{about("gateway_not_running", "a"), about("gateway_not_dialled", "a"), about("gateway_not_dialled", "b"), about("busy_ack_on", "a")}, "gateway_not_running gateway_not_dialled busy_ack_on"},
+		"refused":             {[]Issue{about("gateway_not_dialled", "a"), about("gateway_wrong_secret", "a"), about("agent_away", "b")}, "gateway_wrong_secret agent_away"},
+		"unknown id":          {[]Issue{about("gateway_not_dialled", "a"), about("gateway_unknown_id", "")}, "gateway_unknown_id"},
+		"through a chain":     {[]Issue{about("agent_away", "a"), about("settings_refused", "")}, "settings_refused"},
+		"the disk":            {[]Issue{about("store_failed", ""), about("data_unwritable", "")}, "data_unwritable"},
+		"the way in":          {[]Issue{about("public_unreachable", ""), about("proxy_buffers", ""), about("certificate_expired", "x")}, "public_unreachable certificate_expired"},
+		"twice the same":      {[]Issue{about("device_refused", "a"), about("device_refused", "a"), about("device_refused", "b")}, "device_refused device_refused"},
+		"the worst first":     {[]Issue{about("tool_progress_on", "a"), about("busy_ack_on", "a"), about("model_missing", "")}, "model_missing busy_ack_on tool_progress_on"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := strings.Join(codes(Shorten(tc.list)), " "); got != tc.want {
@@ -39,9 +39,9 @@ func TestShorten(t *testing.T) {
 
 // Strangers learn codes and severities, each once.
 func TestForStrangers(t *testing.T) {
-	got := ForStrangers([]Finding{finding("device_refused", "a", "text", "do"), finding("device_refused", "b", "text", "do"), finding("agent_away", "a", "text", "do")})
-	want := []Finding{{Code: "device_refused", Severity: Warning}, {Code: "agent_away", Severity: Warning}}
-	if !slices.EqualFunc(got, want, func(a, b Finding) bool {
+	got := ForStrangers([]Issue{issue("device_refused", "a", "text", "do"), issue("device_refused", "b", "text", "do"), issue("agent_away", "a", "text", "do")})
+	want := []Issue{{Code: "device_refused", Severity: Warning}, {Code: "agent_away", Severity: Warning}}
+	if !slices.EqualFunc(got, want, func(a, b Issue) bool {
 		return a.Code == b.Code && a.Severity == b.Severity && a.About == "" && a.Text == "" && a.Do == "" && a.See == "" && a.DependsOn == nil
 	}) {
 		t.Errorf("%+v", got)
@@ -76,8 +76,8 @@ func TestTable(t *testing.T) {
 	}
 }
 
-// Every finding is provoked by a test somewhere, which demands it with mustFind, or by a script that looks at its code.
-func TestEveryFindingIsProvoked(t *testing.T) {
+// A test must provoke every issue, and check it with mustFind or, in a script, by its code.
+func TestEveryIssueIsProvoked(t *testing.T) {
 	literal, field := regexp.MustCompile(`"([a-z_]+)"`), regexp.MustCompile(`\bfindings\.\d+\.code=([a-z_]+)`)
 	provoked := map[string]bool{}
 	for _, pattern := range []string{"internal/doctor/*_test.go", "internal/server/*_test.go", "test/e2e/*_test.go", "cmd/hermes-mobile/testdata/*.txtar"} {

@@ -8,7 +8,7 @@ import (
 	"hermes-mobile/internal/quota"
 )
 
-// clock is a time of today, in words.
+// clock formats a time of today.
 func clock(t time.Time) string { return t.Local().Format("15:04") }
 
 func plural(n int, one, many string) string {
@@ -18,10 +18,10 @@ func plural(n int, one, many string) string {
 	return fmt.Sprintf("%d %s", n, many)
 }
 
-// size is a number of bytes in words.
+// size formats a number of bytes.
 func size(n uint64) string { return quota.Size(int64(min(n, math.MaxInt64))) }
 
-// stretch is a length of time in words, as exact as a person wants it.
+// stretch formats a duration, rounded for reading.
 func stretch(d time.Duration) string {
 	switch d = d.Round(time.Second); {
 	case d < 2*time.Minute:

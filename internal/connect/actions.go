@@ -9,7 +9,7 @@ import (
 	"hermes-mobile/internal/vault"
 )
 
-// complete makes of what a person types what a profile wants.
+// complete turns a typed address into the form of a profile.
 func complete(address string) string {
 	address = strings.TrimSpace(address)
 	if address != "" && !strings.Contains(address, "://") {
@@ -25,7 +25,7 @@ func (m *Machine) setRemote(a Action) {
 		m.draft.Remote, m.draft.Insecure, m.step = next.Remote, next.Insecure, Remote
 		return
 	}
-	if next.Remote != m.draft.Remote { // what is known is of another gateway
+	if next.Remote != m.draft.Remote { // the stored key and identity belong to another gateway
 		next.RemoteKey, next.Identity, next.Jobs = "", nil, gateway.JobsUnasked
 	}
 	m.take(next)
@@ -74,41 +74,41 @@ func (m *Machine) setAuth(a Action) {
 	case next.Auth == gateway.AuthBearer:
 		m.creds = gateway.Credentials{Token: gateway.NewSecret(strings.TrimSpace(a.Secret.Reveal()))}.For(m.draft)
 	case next.Auth == gateway.AuthPassword:
-		m.creds = gateway.Credentials{Password: a.Secret}.For(m.draft) // a new one, and no session of the old one
+		m.creds = gateway.Credentials{Password: a.Secret}.For(m.draft) // drops the session of the old password
 	}
 	if next.Auth != gateway.AuthNone && !m.has() {
-		m.step, m.problems = Auth, []Problem{{Field: "secret", Code: Missing, Text: "Enter it: none is kept for this gateway and account."}}
+		m.step, m.problems = Auth, []Problem{{Field: "secret", Code: Missing, Text: "Enter it: none is stored for this gateway and account."}}
 		return
 	}
 	m.step = Test
-	if state, _ := m.o.Keep.Vault.State(); next.Auth != gateway.AuthNone && state != vault.Ready {
+	if state, _ := m.o.Storage.Vault.State(); next.Auth != gateway.AuthNone && state != vault.Ready {
 		m.step = Unlock
 	}
 }
 
-// setJobs keeps what the person says of jobs that are not advertised. It changes neither addresses nor credentials, so nothing is
-// tested anew.
+// setJobs stores whether to use jobs that the gateway does not advertise. It changes neither addresses nor
+// credentials, so it needs no new test.
 func (m *Machine) setJobs(answer gateway.JobAccess) error {
 	if m.step != Done || m.saved == nil || answer != gateway.JobsOn && answer != gateway.JobsOff {
-		m.problems = []Problem{{Field: "jobs", Code: Invalid, Text: "Answer this with on or off, once the gateway is set up."}}
+		m.problems = []Problem{{Field: "jobs", Code: Invalid, Text: "Answer on or off, once the gateway is connected."}}
 		return nil
 	}
 	next := *m.saved
 	next.Jobs = answer
-	if err := m.o.Keep.SaveProfile(next); err != nil {
+	if err := m.o.Storage.SaveProfile(next); err != nil {
 		return err
 	}
 	m.saved, m.draft.Jobs = &next, answer
 	return nil
 }
 
-// take changes the draft. Credentials of another gateway or account are dropped at once, typed or kept.
+// take changes the draft. It drops the credentials of another gateway or account, typed or stored.
 func (m *Machine) take(next gateway.Profile) {
 	m.draft = next
 	m.creds = m.creds.For(next)
 }
 
-// wrong puts down what is wrong with these fields of a profile. Others come at their own step.
+// wrong records the problems of these fields of a profile. Other fields have their own steps.
 func (m *Machine) wrong(p gateway.Profile, fields ...string) bool {
 	for _, err := range problemsOf(p.Validate()) {
 		for _, field := range fields {
@@ -120,7 +120,7 @@ func (m *Machine) wrong(p gateway.Profile, fields ...string) bool {
 	return len(m.problems) > 0
 }
 
-// problemsOf takes an error of Validate apart.
+// problemsOf splits an error of Validate.
 func problemsOf(err error) (list []*gateway.ProfileError) {
 	if joined, ok := err.(interface{ Unwrap() []error }); ok {
 		for _, e := range joined.Unwrap() {
@@ -135,7 +135,7 @@ func problemsOf(err error) (list []*gateway.ProfileError) {
 	return list
 }
 
-var fieldNames = map[string]string{"remote": "The Remote address", "local": "The Local address", "auth": "The way to sign in", "username": "The user name"}
+var fieldNames = map[string]string{"remote": "The remote address", "local": "The local address", "auth": "The sign-in method", "username": "The user name"}
 
 func describe(err *gateway.ProfileError) Problem {
 	p := Problem{Field: err.Field, Code: Invalid, Text: fieldNames[err.Field] + " " + err.Problem + "."}
@@ -149,7 +149,7 @@ func describe(err *gateway.ProfileError) Problem {
 }
 
 func (m *Machine) unlock(passphrase gateway.Secret) error {
-	err := m.o.Keep.Vault.Unlock(passphrase) // it takes a second
+	err := m.o.Storage.Vault.Unlock(passphrase) // takes about a second
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	switch {
@@ -163,7 +163,7 @@ func (m *Machine) unlock(passphrase gateway.Secret) error {
 		return err
 	}
 	if m.saved != nil && !m.changed() {
-		m.settle()
+		m.resume()
 		return nil
 	}
 	if m.step == Unlock {
@@ -172,15 +172,15 @@ func (m *Machine) unlock(passphrase gateway.Secret) error {
 	return nil
 }
 
-// changed: the person has entered something since the profile was stored.
+// changed reports whether the user changed something since the profile was stored.
 func (m *Machine) changed() bool {
 	return m.saved == nil || m.saved.Remote != m.draft.Remote || m.saved.Local != m.draft.Local || m.saved.Auth != m.draft.Auth ||
 		m.saved.Username != m.draft.Username || m.saved.Insecure != m.draft.Insecure || m.has() && !m.legacy
 }
 
-// forget gives up what the vault has, for a person who signs in again.
+// forget deletes the stored credentials, so that the user signs in again.
 func (m *Machine) forget() error {
-	if err := m.o.Keep.Vault.Reset(); err != nil {
+	if err := m.o.Storage.Vault.Reset(); err != nil {
 		return err
 	}
 	m.legacy = false
@@ -189,7 +189,7 @@ func (m *Machine) forget() error {
 	case !m.has():
 		m.step = Auth
 	case m.step == Unlock:
-		if state, _ := m.o.Keep.Vault.State(); state == vault.Ready {
+		if state, _ := m.o.Storage.Vault.State(); state == vault.Ready {
 			m.step = Test
 		}
 	}
@@ -203,7 +203,7 @@ func (m *Machine) trust(a Action) {
 	case gateway.Local:
 		m.draft.LocalKey = a.Pin
 	}
-	if m.draft.Identity != nil { // the key that was learnt is the one that is replaced
+	if m.draft.Identity != nil { // the new key replaces the learned one
 		identity := *m.draft.Identity
 		if a.Kind == gateway.Remote {
 			identity.RemoteKey = ""
@@ -214,7 +214,7 @@ func (m *Machine) trust(a Action) {
 	}
 }
 
-// decline gives the Local address up, and what was agreed to for it.
+// decline drops the local address and the consent for it.
 func (m *Machine) decline() {
 	m.draft.Local, m.draft.LocalKey = "", ""
 	m.draft.Insecure = m.draft.Insecure && Plain(m.draft.Remote)
@@ -227,7 +227,7 @@ func (m *Machine) decline() {
 
 // sentence writes an error as one.
 func sentence(err error) string {
-	text := strings.TrimSpace(strings.TrimPrefix(err.Error(), "gateway: "))
+	text := strings.TrimSpace(err.Error())
 	if text == "" {
 		return ""
 	}

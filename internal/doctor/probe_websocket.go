@@ -17,8 +17,9 @@ import (
 	"github.com/coder/websocket"
 )
 
-// A probe is a WebSocket that the server opens for the doctor on the path for devices, so that it takes their way. The server
-// says who it is and then waits for a word before it says more: what holds back either direction shows.
+// A probe is a WebSocket on the path for devices, so it takes the same route as an app. The server
+// identifies itself, then waits for a message before it sends another. So buffering in either direction
+// shows.
 //
 //	doctor                              server
 //	  GET /ws?probe=<nonce>  upgrade ->
@@ -26,19 +27,19 @@ import (
 //	  "go on" ->
 //	  <- "hermes-mobile <answer> 2"
 //
-// Where the server takes the probe for one of a program on its own machine, the first line ends with the address of its peer. A
-// request that has lost its Upgrade header is answered with 426, and with the same in headers.
+// If the server takes the probe for a program on its own machine, the first line ends with the address of
+// its peer. The server answers a request without an Upgrade header with 426 and the same data in headers.
 
-// Probe is what the server and the doctor have agreed on for one try.
+// Probe holds the secrets that the server and the doctor share for one run.
 type Probe struct {
-	Nonce  string `json:"nonce"`  // names the probe
-	Answer string `json:"answer"` // by which the server shows that it is the one
-	// Hosts are Host headers by which the server is reached on its own machine. A stranger may send them from anywhere.
+	Nonce  string `json:"nonce"`  // identifies the probe
+	Answer string `json:"answer"` // identifies the server
+	// Hosts are the Host headers of requests from the server's own machine. A stranger can send them, too.
 	Hosts []string `json:"hosts"`
 }
 
-// ProbeQuery is the parameter of the nonce, ProbeHeader has the answer where there is no WebSocket and ProbeHere the peer, and
-// ProbeWord is what the doctor sends.
+// ProbeQuery is the URL parameter of the nonce. Without a WebSocket, ProbeHeader holds the answer and
+// ProbeHere the peer. ProbeWord is the message that the doctor sends.
 const (
 	ProbeQuery  = "probe"
 	ProbeHeader = "Hermes-Mobile-Probe"
@@ -46,50 +47,50 @@ const (
 	ProbeWord   = "go on"
 )
 
-// Line is what the server says, n being 1 or 2. After the first one the peer may follow.
+// Line returns the server's message n, 1 or 2. In the first one, the peer may follow.
 func (p Probe) Line(n int) string { return fmt.Sprintf("hermes-mobile %s %d", p.Answer, n) }
 
-// Prober tries the public address.
+// Prober probes the public address.
 type Prober struct {
 	// Patience is how long each step may take.
-	Patience time.Duration
+	Timeout time.Duration
 }
 
-// Look goes the way of an app: to the path for devices at the public address.
-func (pr Prober) Look(ctx context.Context, public, path string, p Probe) *Public {
+// Run connects as an app does: to the path for devices at the public address.
+func (pr Prober) Run(ctx context.Context, public, path string, p Probe) *Public {
 	out := &Public{URL: public}
 	base := strings.TrimRight(public, "/")
 	out.Result, out.Detail = pr.try(ctx, base+path, p, &out.Hidden)
 	if out.Result != PublicUnreachable {
-		out.Open = pr.open(ctx, base, p.Hosts)
+		out.Exposed = pr.exposed(ctx, base, p.Hosts)
 	}
 	return out
 }
 
-// client makes requests to the public address, and follows no redirect. dialled, if it is not nil, notes the own end of each
-// connection.
-func client(dialled func(net.Addr)) *http.Client {
+// client returns a client for the public address that follows no redirects. dialed, if not nil, gets the
+// local address of each connection.
+func client(dialed func(net.Addr)) *http.Client {
 	dial := func(ctx context.Context, network, addr string) (net.Conn, error) {
 		var d net.Dialer
 		c, err := d.DialContext(ctx, network, addr)
-		if err == nil && dialled != nil {
-			dialled(c.LocalAddr())
+		if err == nil && dialed != nil {
+			dialed(c.LocalAddr())
 		}
 		return c, err
 	}
-	transport := &http.Transport{DialContext: dial, DisableKeepAlives: true, TLSClientConfig: &tls.Config{InsecureSkipVerify: true}} // the certificate is looked at elsewhere
+	transport := &http.Transport{DialContext: dial, DisableKeepAlives: true, TLSClientConfig: &tls.Config{InsecureSkipVerify: true}} // ProbeCertificate checks the certificate
 	return &http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 }
 
-// try tries the way of an app. hidden is set where something in between takes the probe to the server as one of the server's own
-// machine: the server sees another end of a connection than ours.
+// try connects as an app does. It sets hidden if a proxy makes the probe look as if it came from the
+// server's own machine: the server then sees another peer than this end of the connection.
 func (pr Prober) try(ctx context.Context, address string, p Probe, hidden *bool) (PublicResult, string) {
 	var mu sync.Mutex
 	var own []string
 	client := client(func(a net.Addr) { mu.Lock(); own = append(own, a.String()); mu.Unlock() })
 	defer client.CloseIdleConnections()
 	step := func(f func(ctx context.Context) error) error {
-		ctx, cancel := context.WithTimeout(ctx, pr.Patience)
+		ctx, cancel := context.WithTimeout(ctx, pr.Timeout)
 		defer cancel()
 		return f(ctx)
 	}
@@ -113,7 +114,7 @@ func (pr Prober) try(ctx context.Context, address string, p Probe, hidden *bool)
 	if err != nil {
 		late := errors.Is(err, context.DeadlineExceeded)
 		if late && step(func(ctx context.Context) error { return answers(ctx, client, address) }) == nil {
-			return PublicBuffers, "a plain request is answered, and the answer to an upgrade does not come"
+			return PublicBuffers, "a plain request gets an answer, but an upgrade does not"
 		}
 		return PublicUnreachable, reason(err)
 	}
@@ -136,19 +137,19 @@ func (pr Prober) try(ctx context.Context, address string, p Probe, hidden *bool)
 	}
 	switch err := read(p.Line(1)); {
 	case errors.Is(err, errOther), websocket.CloseStatus(err) != -1:
-		return PublicOther, "a WebSocket is opened by something else"
+		return PublicOther, "another server opens the WebSocket"
 	case err != nil:
-		return PublicBuffers, "a WebSocket is opened, and what the server says first does not arrive"
+		return PublicBuffers, "the WebSocket opens, but the server's first message does not arrive"
 	}
 	if step(func(ctx context.Context) error { return ws.Write(ctx, websocket.MessageText, []byte(ProbeWord)) }) != nil || read(p.Line(2)) != nil {
-		return PublicBuffers, "a WebSocket is opened, and an answer over it does not come back"
+		return PublicBuffers, "the WebSocket opens, but the server's answer does not arrive"
 	}
 	return PublicGood, ""
 }
 
-var errOther = errors.New("somebody else")
+var errOther = errors.New("another server")
 
-// answers asks for a plain page of the same host.
+// answers requests a plain page from the same host.
 func answers(ctx context.Context, client *http.Client, address string) error {
 	u, err := url.Parse(address)
 	if err != nil {
@@ -168,20 +169,20 @@ func answers(ctx context.Context, client *http.Client, address string) error {
 	return err
 }
 
-// refusal says what it means that there was an answer, and no WebSocket.
+// refusal interprets an answer that is not a WebSocket.
 func refusal(address string, resp *http.Response, p Probe) (PublicResult, string) {
-	status := "it answers " + resp.Status
+	status := "the server answers " + resp.Status
 	switch {
 	case resp.Header.Get(ProbeHeader) == p.Answer:
 		return PublicNoUpgrade, "the request arrives without its Upgrade header"
 	case resp.StatusCode == http.StatusBadGateway, resp.StatusCode == http.StatusServiceUnavailable, resp.StatusCode == http.StatusGatewayTimeout:
-		return PublicUnreachable, status + ": the proxy does not reach the server"
+		return PublicUnreachable, status + ": the proxy can't reach the server"
 	case resp.StatusCode >= 300 && resp.StatusCode < 400:
 		return redirected(address, resp, status)
 	case resp.StatusCode == http.StatusUnauthorized, resp.StatusCode == http.StatusForbidden, resp.StatusCode == http.StatusProxyAuthRequired:
 		return PublicLogin, status
 	}
-	return PublicOther, status + " and does not know this server's probe"
+	return PublicOther, status + " and does not recognize the probe"
 }
 
 func redirected(address string, resp *http.Response, status string) (PublicResult, string) {
@@ -191,15 +192,15 @@ func redirected(address string, resp *http.Response, status string) (PublicResul
 	case err != nil:
 		return PublicOther, status
 	case to.Hostname() == from.Hostname() && from.Scheme == "http" && to.Scheme == "https":
-		return PublicOther, "it leads on to https: set MOBILE_PUBLIC_URL to https://" + to.Host
+		return PublicOther, "it redirects to https: set MOBILE_PUBLIC_URL to https://" + to.Host
 	}
-	return PublicLogin, status + " and leads on to " + to.Scheme + "://" + to.Host + to.Path
+	return PublicLogin, status + " and redirects to " + to.Scheme + "://" + to.Host + to.Path
 }
 
-// reason is the innermost cause of a failed connection, which is what a person understands.
+// reason returns the innermost error of a failed connection, which is the most readable one.
 func reason(err error) string {
 	if errors.Is(err, context.DeadlineExceeded) {
-		return "nothing answers in time"
+		return "no answer in time"
 	}
 	for {
 		next := errors.Unwrap(err)

@@ -11,9 +11,9 @@ import (
 	"hermes-mobile/internal/cert"
 )
 
-// LookCertificate fetches the certificate at an https address and judges nothing that a fact can say: it may be expired, for
-// another name, or signed by nobody we know.
-func LookCertificate(ctx context.Context, address string, now time.Time) (c Certificate, ok bool) {
+// ProbeCertificate fetches the certificate at an https address. It accepts any certificate: expired, for
+// another name, or from an unknown CA. ok is false if there is none.
+func ProbeCertificate(ctx context.Context, address string, now time.Time) (c Certificate, ok bool) {
 	u, err := url.Parse(address)
 	if err != nil || u.Scheme != "https" {
 		return c, false
@@ -22,7 +22,7 @@ func LookCertificate(ctx context.Context, address string, now time.Time) (c Cert
 	if port == "" {
 		port = "443"
 	}
-	d := tls.Dialer{Config: &tls.Config{InsecureSkipVerify: true, ServerName: u.Hostname()}} // it is looked at below
+	d := tls.Dialer{Config: &tls.Config{InsecureSkipVerify: true, ServerName: u.Hostname()}} // describe verifies it
 	conn, err := d.DialContext(ctx, "tcp", net.JoinHostPort(u.Hostname(), port))
 	if err != nil {
 		return c, false
@@ -35,7 +35,7 @@ func LookCertificate(ctx context.Context, address string, now time.Time) (c Cert
 	return describe(chain, u.Hostname(), now), true
 }
 
-// describe says what there is to know of a chain that a server sent.
+// describe returns the facts about a certificate chain that a server sent.
 func describe(chain []*x509.Certificate, host string, now time.Time) Certificate {
 	leaf := chain[0]
 	c := Certificate{Host: host, Issuer: leaf.Issuer.String(), From: leaf.NotBefore, To: leaf.NotAfter, BadName: leaf.VerifyHostname(host) != nil}
@@ -47,7 +47,7 @@ func describe(chain []*x509.Certificate, host string, now time.Time) Certificate
 	for _, next := range chain[1:] {
 		between.AddCert(next)
 	}
-	at := now // whether it is known is another question than whether it has expired
+	at := now // an expired certificate may still be from a known CA
 	if at.After(leaf.NotAfter) {
 		at = leaf.NotAfter
 	}

@@ -16,10 +16,11 @@ import (
 	"hermes-mobile/gateway"
 )
 
-// lookTime bounds the look at the key of a host.
-const lookTime = 5 * time.Second
+// probeTimeout bounds a probe of a host's key.
+const probeTimeout = 5 * time.Second
 
-// test runs the compatibility test, and where it has passed stores the profile and the credentials: the only way to Done.
+// test runs the compatibility test. If it passes, test stores the profile and the credentials: nothing else
+// leads to Done.
 func (m *Machine) test(ctx context.Context) error {
 	m.mu.Lock()
 	p, creds, saved := m.draft, m.creds.For(m.draft), m.saved
@@ -34,7 +35,7 @@ func (m *Machine) test(ctx context.Context) error {
 		m.step = stepOf(list[0].Field)
 		return nil
 	}
-	result, p, creds, err := m.try(ctx, p, creds, saved)
+	result, p, creds, err := m.runTest(ctx, p, creds, saved)
 	if err != nil {
 		return err
 	}
@@ -64,18 +65,19 @@ func stepOf(field string) Step {
 	return Auth
 }
 
-// store keeps what has passed. The credentials come first: a profile without them asks to sign in, and that is all.
+// store stores the tested profile and credentials. The credentials come first: after a crash, a profile
+// without them only asks to sign in.
 func (m *Machine) store(p gateway.Profile, creds gateway.Credentials, before *gateway.Profile) error {
 	if p.Auth != gateway.AuthNone {
-		if err := m.o.Keep.SaveCredentials(p, creds); err != nil {
+		if err := m.o.Storage.SaveCredentials(p, creds); err != nil {
 			return err
 		}
 	}
-	if err := m.o.Keep.SaveProfile(p); err != nil {
+	if err := m.o.Storage.SaveProfile(p); err != nil {
 		return err
 	}
 	if before != nil && (p.Auth == gateway.AuthNone || bindingOf(*before) != bindingOf(p)) {
-		m.note(m.o.Keep.forget(*before)) // an old account is of no use to anybody
+		m.note(m.o.Storage.forget(*before)) // nothing uses the old account any more
 	}
 	return nil
 }
@@ -88,7 +90,7 @@ func hostOf(address string) string {
 	return u.Host
 }
 
-// explain says in plain words why an address cannot be used, and finds the key that the person may trust.
+// explain describes why an address failed, and finds the key that the user may trust.
 func (m *Machine) explain(ctx context.Context, a Attempt, address, pinned string, err error) Attempt {
 	a.Text = sentence(err)
 	a.Code = Invalid
@@ -101,54 +103,54 @@ func (m *Machine) explain(ctx context.Context, a Attempt, address, pinned string
 	if a.Code == SignIn || a.Code == Other && !strings.HasPrefix(address, "https://") {
 		return a
 	}
-	seen, lookErr := m.look(ctx, address)
-	if plain := new(tls.RecordHeaderError); errors.As(lookErr, plain) && strings.HasPrefix(string(plain.RecordHeader[:]), "HTTP/") {
-		a.Code, a.Text = PlainHTTP, "It speaks plain http: write the address as http://"+a.Host+"."
+	seen, probeErr := m.probe(ctx, address)
+	if plain := new(tls.RecordHeaderError); errors.As(probeErr, plain) && strings.HasPrefix(string(plain.RecordHeader[:]), "HTTP/") {
+		a.Code, a.Text = PlainHTTP, "The host speaks plain http. Use the address http://"+a.Host+"."
 		return a
 	}
-	if code, text := unreached(errors.Join(lookErr, err)); code != "" && a.Code != Other {
+	if code, text := unreached(errors.Join(probeErr, err)); code != "" && a.Code != Other {
 		a.Code, a.Text = code, text
 		return a
 	}
 	switch {
-	case lookErr != nil || seen.pin == "":
+	case probeErr != nil || seen.pin == "":
 	case pinned != "" && seen.pin != pinned:
-		a.Code, a.Pin, a.Certificate, a.Text = KeyChanged, seen.pin, seen.says, "The host shows another key than the one that was trusted."
+		a.Code, a.Pin, a.Certificate, a.Text = KeyChanged, seen.pin, seen.says, "The host's key differs from the trusted one."
 	case pinned == "" && seen.problem != "":
 		a.Code, a.Pin, a.Certificate, a.Text = Certificate, seen.pin, seen.says, seen.problem
 	}
 	return a
 }
 
-// shown is what a host shows of itself in a TLS handshake.
+// shown is the certificate of a host from a TLS handshake.
 type shown struct {
 	pin, says string
-	problem   string // why nobody vouches for it
+	problem   string // why it is not trusted
 }
 
-// unreached says in plain words why there was no connection; the code is empty where there was one.
+// unreached describes why a connection failed. The code is empty if it did not.
 func unreached(err error) (Code, string) {
 	var name *net.DNSError
 	switch {
 	case errors.As(err, &name):
-		return NoName, "The name of the host is not known in this network."
+		return NoName, "The host name can't be resolved in this network."
 	case errors.Is(err, syscall.ECONNREFUSED):
-		return Unreachable, "No program answers at this address and port."
+		return Unreachable, "Nothing listens at this address and port."
 	case errors.Is(err, syscall.EHOSTUNREACH), errors.Is(err, syscall.ENETUNREACH):
-		return Unreachable, "The host cannot be reached from this network."
+		return Unreachable, "The host is unreachable from this network."
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, os.ErrDeadlineExceeded):
 		return Slow, "The host did not answer in time."
 	}
 	return "", ""
 }
 
-// look connects to a host, makes a TLS handshake where its address begins with https, and sends nothing over it.
-func (m *Machine) look(ctx context.Context, address string) (s shown, err error) {
+// probe connects to a host, and makes a TLS handshake if the address is https. It sends nothing else.
+func (m *Machine) probe(ctx context.Context, address string) (s shown, err error) {
 	u, err := url.Parse(address)
 	if err != nil {
 		return s, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, lookTime)
+	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
 	port := u.Port()
 	if u.Scheme != "https" {
@@ -166,7 +168,7 @@ func (m *Machine) look(ctx context.Context, address string) (s shown, err error)
 		port = "443"
 	}
 	d := tls.Dialer{Config: &tls.Config{ServerName: u.Hostname(), MinVersion: tls.VersionTLS12,
-		InsecureSkipVerify: true, // it is verified below, to say what is wrong with it
+		InsecureSkipVerify: true, // verified below, to describe the problem
 	}}
 	raw, err := d.DialContext(ctx, "tcp", net.JoinHostPort(u.Hostname(), port))
 	if err != nil {
@@ -174,7 +176,7 @@ func (m *Machine) look(ctx context.Context, address string) (s shown, err error)
 	}
 	defer raw.Close()
 	chain := raw.(*tls.Conn).ConnectionState().PeerCertificates
-	leaf := chain[0] // TLS has no server without one
+	leaf := chain[0] // a TLS server always sends one
 	between := x509.NewCertPool()
 	for _, c := range chain[1:] {
 		between.AddCert(c)
@@ -188,18 +190,18 @@ func (m *Machine) look(ctx context.Context, address string) (s shown, err error)
 	switch {
 	case err == nil:
 	case errors.As(err, &name):
-		s.problem = "Its certificate is for another name."
+		s.problem = "The certificate is for another name."
 	case errors.As(err, &invalid) && invalid.Reason == x509.Expired:
-		s.problem = "Its certificate is not valid at this time: it ran out, or a clock is wrong."
+		s.problem = "The certificate isn't valid at this time: it has expired, or a clock is wrong."
 	case leaf.Issuer.String() == leaf.Subject.String():
-		s.problem = "Its certificate is signed by itself, so nobody vouches for it."
+		s.problem = "The certificate is self-signed."
 	default:
-		s.problem = "Nobody that this machine knows vouches for its certificate."
+		s.problem = "The certificate isn't from a CA that this machine trusts."
 	}
 	return s, nil
 }
 
-// saysOf describes a certificate in a few words, for a person who compares.
+// saysOf describes a certificate briefly, so that a user can compare it.
 func saysOf(c *x509.Certificate) string {
 	names := c.DNSNames
 	for _, ip := range c.IPAddresses {
@@ -211,10 +213,10 @@ func saysOf(c *x509.Certificate) string {
 	if len(names) > 4 {
 		names = append(names[:4:4], "…")
 	}
-	return fmt.Sprintf("%s, until %s", plain(strings.Join(names, ", ")), c.NotAfter.UTC().Format("2 January 2006"))
+	return fmt.Sprintf("%s, valid until %s", plain(strings.Join(names, ", ")), c.NotAfter.UTC().Format("2 January 2006"))
 }
 
-// plain keeps control characters of a stranger out of what is shown.
+// plain removes control characters, because the text comes from a stranger.
 func plain(s string) string {
 	return strings.Map(func(r rune) rune {
 		if r < ' ' || r == 0x7f {

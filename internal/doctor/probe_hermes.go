@@ -12,9 +12,9 @@ import (
 	"hermes-mobile/internal/setup"
 )
 
-// LookHermes looks at the Hermes of this machine. Of its profiles the one counts that is told of a server, else the one that is
-// active. version asks for its version, which may take long; nil leaves that out.
-func LookHermes(ctx context.Context, cfg *config.Config, version func(ctx context.Context, home string) setup.Version) *Hermes {
+// ProbeHermes probes the Hermes on this machine. It uses the profile that is set up for a server, or else
+// the active one. version asks for Hermes' version, which may take long; nil skips that.
+func ProbeHermes(ctx context.Context, cfg *config.Config, version func(ctx context.Context, home string) setup.Version) *Hermes {
 	h := &Hermes{}
 	homes, err := setup.Homes(cfg.HermesHome)
 	if errors.Is(err, fs.ErrPermission) {
@@ -28,11 +28,11 @@ func LookHermes(ctx context.Context, cfg *config.Config, version func(ctx contex
 	h.Hidden = setup.Hidden(homes[0])
 	for i, home := range homes {
 		files, err := setup.ReadFiles(home)
-		told := err == nil && files.Broken == nil && relayOf(files).complete()
-		if i == 0 || told || home.Active && (h.Files == nil || !relayOf(h.Files).complete()) {
+		ready := err == nil && files.Broken == nil && relayOf(files).complete()
+		if i == 0 || ready || home.Active && (h.Files == nil || !relayOf(h.Files).complete()) {
 			h.Home, h.Files, h.Unread = home, files, err
 		}
-		if told {
+		if ready {
 			break
 		}
 	}
@@ -56,7 +56,8 @@ func LookHermes(ctx context.Context, cfg *config.Config, version func(ctx contex
 	return h
 }
 
-// AskVersion finds the version of the Hermes that belongs to a home, by running it where nothing else tells.
+// AskVersion returns the version of the Hermes that belongs to a home. It runs Hermes only if no file names
+// the version.
 func AskVersion(ctx context.Context, home string) setup.Version {
 	if v, path := setup.LookVersion(home); v.Known() || path == "" {
 		return v
@@ -65,7 +66,7 @@ func AskVersion(ctx context.Context, home string) setup.Version {
 	return v
 }
 
-// byValue is a setting of Hermes that a variable overrides.
+// byValue returns a setting of Hermes that an environment variable can override.
 func byValue(f *setup.Files, env, path string, otherwise any) any {
 	if s, ok := f.Env(env); ok {
 		return s
@@ -76,18 +77,18 @@ func byValue(f *setup.Files, env, path string, otherwise any) any {
 	return otherwise
 }
 
-// busyAck reports whether Hermes says that it is busy when a message comes during a turn.
+// busyAck reports whether Hermes answers a message during a turn with a note that it is busy.
 func busyAck(f *setup.Files) bool {
 	return truthy(byValue(f, "HERMES_GATEWAY_BUSY_ACK_ENABLED", "display.busy_ack_enabled", true))
 }
 
-// busyMode is what Hermes does with such a message.
+// busyMode returns what Hermes does with a message during a turn.
 func busyMode(f *setup.Files) string {
 	return strings.ToLower(fmt.Sprint(byValue(f, "HERMES_GATEWAY_BUSY_INPUT_MODE", "display.busy_input_mode", "interrupt")))
 }
 
-// Steers reports whether the gateway with this id is the one of this Hermes, and adds a message that comes during a turn to the
-// turn: its settings say so, and it has read them.
+// Steers reports whether the gateway with this id belongs to this Hermes and adds a message during a turn to
+// that turn. The settings must say so, and the gateway must have read them.
 func (h *Hermes) Steers(id string) bool {
 	f := h.Files
 	if f == nil || f.Broken != nil || relayOf(f).id != id || busyAck(f) || busyMode(f) != "steer" {
@@ -96,5 +97,5 @@ func (h *Hermes) Steers(id string) bool {
 	return h.Process == nil || h.Process.Since.IsZero() || !f.Changed.After(h.Process.Since.Add(startsWithin))
 }
 
-// startsWithin is how long after its start a gateway has surely read its settings; the start is known about so exactly.
+// startsWithin is the time that a gateway needs to read its settings, and the accuracy of its start time.
 const startsWithin = 2 * time.Second

@@ -8,22 +8,22 @@ import (
 	"hermes-mobile/gateway"
 )
 
-// A try is one run of the compatibility test. It proves one address after the other, and sends the credential to the next only
-// when the one before has shown which gateway is meant: who sits at an address that proves nothing, such as one of plain http
-// in a network of others, must not get it first.
-type try struct {
+// compatTest is one run of the compatibility test. It verifies one address after the other. It sends the
+// credential to the second address only after the first one has identified the gateway: an address without
+// proof, such as plain http in a foreign network, must not get the credential first.
+type compatTest struct {
 	m      *Machine
 	ctx    context.Context
 	p      gateway.Profile
-	saved  *gateway.Profile // in use; nil before the first setup
-	mu     sync.Mutex       // guards creds, which a client changes
+	saved  *gateway.Profile // the profile in use; nil before the first connection
+	mu     sync.Mutex       // guards creds, which the client changes
 	creds  gateway.Credentials
 	result map[gateway.RouteKind]Attempt
 	noJobs bool // the gateway advertises no scheduled jobs
 }
 
-func (m *Machine) try(ctx context.Context, p gateway.Profile, creds gateway.Credentials, saved *gateway.Profile) (Result, gateway.Profile, gateway.Credentials, error) {
-	t := &try{m: m, ctx: ctx, p: p, saved: saved, creds: creds, result: map[gateway.RouteKind]Attempt{}}
+func (m *Machine) runTest(ctx context.Context, p gateway.Profile, creds gateway.Credentials, saved *gateway.Profile) (Result, gateway.Profile, gateway.Credentials, error) {
+	t := &compatTest{m: m, ctx: ctx, p: p, saved: saved, creds: creds, result: map[gateway.RouteKind]Attempt{}}
 	err := t.run()
 	if err == nil {
 		err = ctx.Err()
@@ -34,7 +34,7 @@ func (m *Machine) try(ctx context.Context, p gateway.Profile, creds gateway.Cred
 }
 
 // run tests the addresses in their order.
-func (t *try) run() error {
+func (t *compatTest) run() error {
 	first, second := gateway.Remote, gateway.Local
 	if t.p.Local != "" && Plain(t.p.Remote) && !Plain(t.p.Local) {
 		first, second = second, first
@@ -45,21 +45,21 @@ func (t *try) run() error {
 	}
 	if !t.result[first].OK && !t.mayGoOn(first, second) {
 		t.result[second] = Attempt{Kind: second, Host: hostOf(t.address(second)), Code: NotTried,
-			Text: "It was not tried: the " + string(first) + " address has to show first which gateway is yours."}
+			Text: "Not tested: the " + string(first) + " address must identify your gateway first."}
 		return err
 	}
 	return errors.Join(err, t.second(second))
 }
 
-func (t *try) address(kind gateway.RouteKind) string {
+func (t *compatTest) address(kind gateway.RouteKind) string {
 	if kind == gateway.Local {
 		return t.p.Local
 	}
 	return t.p.Remote
 }
 
-// known reports whether an address is as it was when it was last proven.
-func (t *try) known(kind gateway.RouteKind) bool {
+// known reports whether an address is unchanged since it last passed.
+func (t *compatTest) known(kind gateway.RouteKind) bool {
 	if t.saved == nil || t.saved.Identity == nil || t.p.Identity == nil {
 		return false
 	}
@@ -69,13 +69,14 @@ func (t *try) known(kind gateway.RouteKind) bool {
 	return t.saved.Remote == t.p.Remote && t.saved.RemoteKey == t.p.RemoteKey
 }
 
-// mayGoOn reports whether the other address is tried although the first does not answer: where the gateway is known from an
-// earlier setup, and the other proves itself. So somebody at home can sign in again while the way from outside is interrupted.
-func (t *try) mayGoOn(first, second gateway.RouteKind) bool {
+// mayGoOn reports whether to test the second address although the first does not answer: if the gateway is
+// known and the second address proves its identity. So a user at home can sign in again while the remote
+// address is down.
+func (t *compatTest) mayGoOn(first, second gateway.RouteKind) bool {
 	return t.known(first) && outOfReach(t.result[first]) && !Plain(t.address(second))
 }
 
-// outOfReach reports whether nothing is known against an address but that it does not answer here and now.
+// outOfReach reports whether an address failed only because it does not answer at the moment.
 func outOfReach(a Attempt) bool {
 	switch a.Code {
 	case Unreachable, NoName, Slow:
@@ -84,8 +85,8 @@ func outOfReach(a Attempt) bool {
 	return false
 }
 
-// first tests one address alone, and learns there which gateway it is.
-func (t *try) first(kind gateway.RouteKind) error {
+// first tests one address alone and learns the gateway's identity.
+func (t *compatTest) first(kind gateway.RouteKind) error {
 	alone := t.p
 	if kind == gateway.Local {
 		alone = swapped(t.p)
@@ -110,10 +111,10 @@ func (t *try) first(kind gateway.RouteKind) error {
 	return nil
 }
 
-// second tests the other address of a gateway that is known now.
-func (t *try) second(kind gateway.RouteKind) error {
+// second tests the other address of the gateway that first identified.
+func (t *compatTest) second(kind gateway.RouteKind) error {
 	if kind == gateway.Remote {
-		return t.first(kind) // it is compared with what was learnt at Local
+		return t.first(kind) // compares it with the identity from the local address
 	}
 	attempt := Attempt{Kind: kind, Host: hostOf(t.p.Local)}
 	route, learnt, version, err := t.connect(t.p)
@@ -135,7 +136,7 @@ func (t *try) second(kind gateway.RouteKind) error {
 	return nil
 }
 
-// swapped is a profile with its addresses exchanged, and what belongs to them.
+// swapped returns a profile with its two addresses and their keys exchanged.
 func swapped(p gateway.Profile) gateway.Profile {
 	p.Remote, p.Local, p.RemoteKey, p.LocalKey = p.Local, p.Remote, p.LocalKey, p.RemoteKey
 	if p.Identity != nil {
@@ -146,13 +147,13 @@ func swapped(p gateway.Profile) gateway.Profile {
 	return p
 }
 
-// connect connects as the client will.
-func (t *try) connect(p gateway.Profile) (gateway.Route, gateway.Profile, string, error) {
+// connect connects as the client does.
+func (t *compatTest) connect(p gateway.Profile) (gateway.Route, gateway.Profile, string, error) {
 	t.mu.Lock()
 	with := t.creds
 	t.mu.Unlock()
 	account := with.Account
-	with.Account = "" // it is bound to the Remote address, and p may have the other in its place
+	with.Account = "" // the account includes the remote address, which p may have replaced
 	client, err := gateway.New(p, with, gateway.Options{RootCAs: t.m.o.RootCAs, Log: t.m.o.Log, OnCredentials: func(c gateway.Credentials) {
 		t.mu.Lock()
 		defer t.mu.Unlock()
@@ -173,9 +174,9 @@ func (t *try) connect(p gateway.Profile) (gateway.Route, gateway.Profile, string
 	return route, client.Profile(), version, nil
 }
 
-// conclude says whether the setup may end: one address works, and each other works, too, or did when it was last tested and is
-// only out of reach now.
-func (t *try) conclude() (r Result) {
+// conclude decides whether the test passed: at least one address works, and each other one works or is
+// unchanged since it last passed and only out of reach.
+func (t *compatTest) conclude() (r Result) {
 	any, all := false, true
 	for _, kind := range []gateway.RouteKind{gateway.Local, gateway.Remote} {
 		a, tested := t.result[kind]
@@ -192,9 +193,9 @@ func (t *try) conclude() (r Result) {
 			break
 		}
 	}
-	// Who has only one thing to decide may do so.
+	// Offer to skip the local address if only that fails.
 	for i, a := range r.Attempts {
-		r.Attempts[i].MayGo = a.Kind == gateway.Local && !a.OK && t.result[gateway.Remote].OK && !r.Passed
+		r.Attempts[i].CanSkip = a.Kind == gateway.Local && !a.OK && t.result[gateway.Remote].OK && !r.Passed
 	}
 	return r
 }

@@ -12,11 +12,11 @@ import (
 	"hermes-mobile/internal/quota"
 )
 
-// holders are the files of the data folder that hold secrets or messages.
+// holders lists the files in the data folder that contain secrets or messages.
 var holders = []string{"tokens", "relay.env", "vapid.json", "hermes-mobile.db", "hermes-mobile.db-wal"}
 
-// LookFolder looks at the data folder. One that is not there yet is nothing to complain of.
-func LookFolder(path string) *Folder {
+// ProbeFolder probes the data folder. A folder that does not exist yet is fine.
+func ProbeFolder(path string) *Folder {
 	d := &Folder{Path: path}
 	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
 		return d
@@ -40,7 +40,7 @@ func LookFolder(path string) *Folder {
 	return d
 }
 
-// write tries to make a file, which is the only question that a file system answers rightly.
+// write tries to create a file, which is the only reliable test.
 func write(folder string) error {
 	f, err := os.CreateTemp(folder, ".doctor-*")
 	if err != nil {
@@ -53,7 +53,7 @@ func write(folder string) error {
 	return os.Remove(f.Name())
 }
 
-// StillTrue leaves out the warnings of a start that do not hold any more: of files that others cannot read now.
+// StillTrue removes the warnings that no longer apply: those about files that others can no longer read.
 func StillTrue(warnings []config.Warning) []config.Warning {
 	return slices.DeleteFunc(slices.Clone(warnings), func(w config.Warning) bool {
 		info, err := os.Stat(w.File)

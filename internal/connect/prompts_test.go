@@ -20,7 +20,7 @@ func machine(t *testing.T, dir string, roots *x509.CertPool) *Machine {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m, err := New(Options{Keep: NewKeep(dir, v), RootCAs: roots})
+	m, err := New(Options{Storage: NewStorage(dir, v), RootCAs: roots})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -32,12 +32,12 @@ func answers(m *Machine, lines ...string) (string, error) {
 	var out bytes.Buffer
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	err := Setup(ctx, m, NewLines(strings.NewReader(strings.Join(lines, "\n")+"\n"), &out))
+	err := Run(ctx, m, NewLines(strings.NewReader(strings.Join(lines, "\n")+"\n"), &out))
 	return out.String(), err
 }
 
 // From the first question to the end: a wrong address, a key to compare, a passphrase that is mistyped.
-func TestSetup(t *testing.T) {
+func TestRun(t *testing.T) {
 	t.Parallel()
 	g := connecttest.Start(t, connecttest.WithToken(token))
 	dir := t.TempDir()
@@ -46,7 +46,7 @@ func TestSetup(t *testing.T) {
 	if err != nil || m.State().Step != Done {
 		t.Fatalf("%v\n%s", err, shown)
 	}
-	for _, want := range []string{"Welcome.", "must begin with https://", "They differ.", gateway.KeyPin(g.Cert), "version 0.22.0", "The gateway is set up."} {
+	for _, want := range []string{"Welcome.", "must begin with https://", "The passphrases don't match.", gateway.KeyPin(g.Cert), "connected to Hermes 0.22.0", "The gateway is connected."} {
 		if !strings.Contains(shown, want) {
 			t.Errorf("%q was not shown:\n%s", want, shown)
 		}
@@ -80,7 +80,7 @@ func TestFailedTest(t *testing.T) {
 func TestGivenUp(t *testing.T) {
 	t.Parallel()
 	m := machine(t, t.TempDir(), nil)
-	if shown, err := answers(m); !errors.Is(err, ErrGivenUp) {
+	if shown, err := answers(m); !errors.Is(err, ErrCanceled) {
 		t.Errorf("%v\n%s", err, shown)
 	}
 }
@@ -94,7 +94,7 @@ func TestDeclineLocal(t *testing.T) {
 	if err != nil || m.State().Step != Done || m.State().Local != "" {
 		t.Fatalf("%v %+v\n%s", err, m.State(), shown)
 	}
-	if !strings.Contains(shown, "Continue without the Local address") || !strings.Contains(shown, "not known in this network") {
+	if !strings.Contains(shown, "Continue without the local address") || !strings.Contains(shown, "can't be resolved in this network") {
 		t.Error(shown)
 	}
 }
@@ -106,7 +106,7 @@ func TestPlainServerByItsAddress(t *testing.T) {
 	host := strings.TrimPrefix(g.URL, "http://")
 	m := machine(t, t.TempDir(), nil)
 	shown, err := answers(m, host, "-", "token", token, "correct horse", "correct horse", "2", "2", "", "", "")
-	if !strings.Contains(shown, "write the address as http://"+host+".") {
+	if !strings.Contains(shown, "Use the address http://"+host+".") {
 		t.Errorf("%v\n%s", err, shown)
 	}
 }
@@ -114,7 +114,7 @@ func TestPlainServerByItsAddress(t *testing.T) {
 // atTerminal is somebody who answers in lines.
 type atTerminal struct{ *Lines }
 
-func (atTerminal) Present() bool { return true }
+func (atTerminal) Interactive() bool { return true }
 
 // Jobs that are not advertised are asked for once, and an input that ends there leaves them off.
 func TestJobsQuestion(t *testing.T) {
@@ -128,7 +128,7 @@ func TestJobsQuestion(t *testing.T) {
 		dir := t.TempDir()
 		m := machine(t, dir, connecttest.Roots(g))
 		var out bytes.Buffer
-		err := Setup(t.Context(), m, atTerminal{NewLines(strings.NewReader(strings.Join(lines, "\n")+"\n"), &out)})
+		err := Run(t.Context(), m, atTerminal{NewLines(strings.NewReader(strings.Join(lines, "\n")+"\n"), &out)})
 		shown := out.String()
 		if err != nil || m.State().Step != Done || m.State().Jobs != want || !strings.Contains(shown, "does not advertise them") {
 			t.Errorf("%s: %v %+v\n%s", answer, err, m.State(), shown)
@@ -150,7 +150,7 @@ func TestJobsQuestion(t *testing.T) {
 
 func TestChosen(t *testing.T) {
 	t.Parallel()
-	options := []string{"Without a credential", "By a token (API_SERVER_KEY)", "By user name and password"}
+	options := []string{"Without a credential", "With a token (API_SERVER_KEY)", "With user name and password"}
 	for text, want := range map[string]int{"1": 0, " 3 ": 2, "token": 1, "API_SERVER_KEY": 1, "Password": 2, "by": -1, "": -1, "4": -1, "0": -1, "x": -1, "-1": -1} {
 		if n, ok := chosen(text, options); ok != (want >= 0) || ok && n != want {
 			t.Errorf("%q chooses %d, %v", text, n, ok)

@@ -9,8 +9,8 @@ import (
 	"syscall"
 )
 
-// LookPort tries whether a server could listen on an address. With port 0, which is any, there is nothing to try.
-func LookPort(host string, port int) *Port {
+// ProbePort tries to listen on an address. It returns nil for port 0, which means any port.
+func ProbePort(host string, port int) *Port {
 	if port == 0 {
 		return nil
 	}
@@ -30,20 +30,20 @@ func LookPort(host string, port int) *Port {
 	return p
 }
 
-// triedPorts is how many ports after one are tried.
+// triedPorts is the number of ports that FreePort tries.
 const triedPorts = 20
 
-// FreePort returns a port after one on which a server could listen, 0 where there is none near.
+// FreePort returns a free port just above port, or 0 if there is none.
 func FreePort(host string, port int) int {
 	for n := port + 1; n <= min(port+triedPorts, 65535); n++ {
-		if p := LookPort(host, n); p != nil && !p.Taken {
+		if p := ProbePort(host, n); p != nil && !p.Taken {
 			return n
 		}
 	}
 	return 0
 }
 
-// InUse reports whether listening failed because another program has the port.
+// InUse reports whether listening failed because another program uses the port.
 func InUse(err error) bool {
 	return errors.Is(err, syscall.EADDRINUSE) || runtime.GOOS == "windows" && errors.Is(err, syscall.Errno(10048)) // WSAEADDRINUSE
 }
