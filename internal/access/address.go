@@ -11,16 +11,16 @@ import (
 	"strings"
 )
 
-// Proxies are the peers whose X-Forwarded-For is believed
-// (MOBILE_TRUSTED_PROXIES, protocol §1). It is not changed after ParseProxies.
+// Proxies are the peers whose X-Forwarded-For is trusted (MOBILE_TRUSTED_PROXIES, doc/protocol.md
+// §1). They never change after ParseProxies.
 type Proxies []netip.Prefix
 
-// maxHops bounds how much of an X-Forwarded-For is read. Chains of real
-// proxies are a few long.
+// maxHops bounds how many entries of an X-Forwarded-For are read. Chains of real proxies are a few
+// long.
 const maxHops = 64
 
-// ParseProxies reads a comma list of addresses and CIDR ranges. Empty stands
-// for the loopback ranges, "none" for nobody.
+// ParseProxies parses a comma-separated list of addresses and CIDR ranges. An empty list stands for
+// the loopback ranges, "none" for no proxy.
 func ParseProxies(list string) (Proxies, error) {
 	switch strings.TrimSpace(list) {
 	case "":
@@ -36,14 +36,14 @@ func ParseProxies(list string) (Proxies, error) {
 		}
 		prefix, err := parsePrefix(item)
 		if err != nil {
-			return nil, fmt.Errorf("%q is no address or range (or none alone): %w", item, err)
+			return nil, fmt.Errorf("%q is not an address, a CIDR range, or none: %w", item, err)
 		}
 		proxies = append(proxies, prefix)
 	}
 	return proxies, nil
 }
 
-// parsePrefix reads an address or a range, IPv4 written as IPv6 as IPv4.
+// parsePrefix parses an address or a range. It converts IPv4 in IPv6 notation to IPv4.
 func parsePrefix(s string) (netip.Prefix, error) {
 	if !strings.Contains(s, "/") {
 		addr, err := netip.ParseAddr(s)
@@ -63,7 +63,7 @@ func parsePrefix(s string) (netip.Prefix, error) {
 	return prefix.Masked(), nil
 }
 
-// Trusts says whether an address is that of a trusted proxy.
+// Trusts reports whether an address is that of a trusted proxy.
 func (p Proxies) Trusts(addr netip.Addr) bool {
 	addr = addr.Unmap().WithZone("")
 	for _, prefix := range p {
@@ -74,15 +74,14 @@ func (p Proxies) Trusts(addr netip.Addr) bool {
 	return false
 }
 
-// Client gives the address of who made a request, and whether that is a
-// program on this machine (protocol §1).
+// Client returns the address that a request comes from, and whether that is a program on this
+// machine (doc/protocol.md §1).
 //
-// From a trusted peer the last address in X-Forwarded-For counts that is not
-// itself trusted. Where there is none, or what stands right of it is no
-// address, the peer counts: an entry is only as good as those after it.
-// Headers of other peers change nothing, except that a request with any
-// forwarding header is never one of this machine. The address is not valid
-// where the peer has none (a Unix socket).
+// For a trusted peer it is the last address in X-Forwarded-For that isn't itself trusted. If there
+// is none, or an entry right of it isn't an address, it is the peer's: an entry is only as good as
+// those after it. Headers of other peers change nothing, except that a request with any forwarding
+// header never counts as one of this machine. The address is invalid if the peer has none (a Unix
+// socket).
 func Client(r *http.Request, p Proxies) (addr netip.Addr, loopback bool) {
 	if peer, err := netip.ParseAddrPort(r.RemoteAddr); err == nil {
 		addr = peer.Addr().Unmap().WithZone("")
@@ -110,13 +109,13 @@ func Client(r *http.Request, p Proxies) (addr netip.Addr, loopback bool) {
 	return addr, loopback
 }
 
-// FromHere reports whether a request looks as if a program on this machine had made it, to this machine by its own address: the
-// peer is of this machine, no header says that somebody else is behind it, and the Host is exactly one that this listener has
-// here. A page of another site whose name was made to point here has its own name in Host. HTTP/1.0 is what a proxy speaks that
-// says nothing of itself.
+// FromHere reports whether a request looks like one of a program on this machine to this machine's
+// own address: the peer is on this machine, no header says that somebody else is behind it, and the
+// Host is exactly one of this listener's. A page of another site whose name points here has its own
+// name in Host. HTTP/1.0 is what a proxy uses that adds no headers.
 //
-// It is no proof: a forwarded connection, and a proxy that changes Host and sends no forwarding header, look the same. Nothing may
-// be granted because of it.
+// It proves nothing: a forwarded connection, and a proxy that changes Host and sends no forwarding
+// header, look the same. Never grant anything because of it.
 func FromHere(r *http.Request) bool {
 	own, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
 	if !ok || Forwarded(r.Header) || !r.ProtoAtLeast(1, 1) || len(r.Header.Values("Via")) > 0 {
@@ -133,7 +132,8 @@ func FromHere(r *http.Request) bool {
 	return slices.Contains(localHosts(at, r.TLS != nil), strings.ToLower(r.Host))
 }
 
-// localHosts are the Host headers by which programs on this machine reach a listener at one of its addresses.
+// localHosts returns the Host headers by which programs on this machine reach a listener at one of
+// its addresses.
 func localHosts(at netip.AddrPort, encrypted bool) (hosts []string) {
 	addr := at.Addr().Unmap().WithZone("")
 	names := []string{addr.String()}
@@ -152,7 +152,7 @@ func localHosts(at netip.AddrPort, encrypted bool) (hosts []string) {
 	return hosts
 }
 
-// parseHop reads an entry of X-Forwarded-For; some proxies add the port.
+// parseHop parses an entry of X-Forwarded-For. Some proxies add the port.
 func parseHop(s string) (netip.Addr, bool) {
 	addr, err := netip.ParseAddr(strings.TrimSuffix(strings.TrimPrefix(s, "["), "]"))
 	if err != nil {
@@ -165,7 +165,7 @@ func parseHop(s string) (netip.Addr, bool) {
 	return addr.Unmap().WithZone(""), true
 }
 
-// Forwarded says whether a request came through a proxy, by its own account.
+// Forwarded reports whether a request has a header of a proxy.
 func Forwarded(h http.Header) bool {
 	for name := range h {
 		name = strings.ToLower(name)
@@ -176,9 +176,9 @@ func Forwarded(h http.Header) bool {
 	return false
 }
 
-// Base gives the scheme and host by which a client reached this server, for links. Where the headers of the proxy are
-// believed, the last X-Forwarded-Proto and X-Forwarded-Host count, which the proxy next to us has set; what is no scheme or
-// host of the web does not.
+// Base returns the scheme and host by which a client reached this server, for links. For a trusted
+// proxy the last X-Forwarded-Proto and X-Forwarded-Host count, which the nearest proxy has set.
+// Invalid values don't count.
 func Base(r *http.Request, believed bool) string {
 	scheme, host := "http", r.Host
 	if r.TLS != nil {
@@ -197,13 +197,14 @@ func Base(r *http.Request, believed bool) string {
 	return scheme + "://" + host
 }
 
-// lastItem is the last of a comma list that may be spread over several header lines.
+// lastItem returns the last item of a comma-separated list that may be spread over several header
+// lines.
 func lastItem(lines []string) string {
 	list := strings.Join(lines, ",")
 	return strings.TrimSpace(list[strings.LastIndexByte(list, ',')+1:])
 }
 
-// Peer gives the address of the other end of a request's connection, whatever its headers say.
+// Peer returns the address of the other end of a request's connection, whatever its headers say.
 func Peer(r *http.Request) (netip.Addr, error) {
 	addr, err := netip.ParseAddrPort(r.RemoteAddr)
 	if err != nil {

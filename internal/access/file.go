@@ -12,30 +12,31 @@ import (
 	"hermes-mobile/internal/atomicfile"
 )
 
-// maxFile bounds what is read into memory; a pairing file has a few kilobytes.
+// maxFile bounds what is read into memory. A pairing file has a few kilobytes.
 const maxFile = 16 << 20
 
-// lockPatience is how long a change waits for another process of ours. Each
-// holds the lock for a few milliseconds.
+// lockTimeout is how long a change waits for another process of ours. Each holds the lock for a few
+// milliseconds.
 const (
-	lockPatience = 5 * time.Second
-	lockRetry    = 5 * time.Millisecond
+	lockTimeout = 5 * time.Second
+	lockRetry   = 5 * time.Millisecond
 )
 
-// ErrBusy says that another process held a lock for too long; try again.
+// ErrBusy reports that another process held a lock for too long. Try again.
 var ErrBusy = errors.New("another process is changing the file")
 
-// errChanged says that somebody else wrote the file since it was read.
+// errChanged reports that another process wrote the file since it was read.
 var errChanged = errors.New("the file was changed by another process")
 
-// readFile reads a whole file, and says which one it was: the info is that of
-// the file read even where another is put in its place meanwhile.
+// readFile reads a whole file. The info is that of the file it read, even if another replaces it
+// meanwhile.
 func readFile(path string) ([]byte, fs.FileInfo, error) {
 	return asowner.ReadFile(path, maxFile)
 }
 
-// replaceFile writes a file as a whole. Its mode is 0600, or what mode makes of it. A symbolic link stays one, as with Hermes. The check
-// is asked just before the new file takes its place; its error is returned and the old one stays.
+// replaceFile replaces a whole file. Its mode is 0600, or what mode makes of it. A symbolic link
+// stays one, as with Hermes. It calls check just before the new file takes its place. If check
+// fails, it returns the error and the old file stays.
 func replaceFile(path string, data []byte, mode func(*atomicfile.Draft) error, check func() error) error {
 	o := atomicfile.Options{FollowLink: true, Prepare: mode}
 	if check != nil {
@@ -47,8 +48,8 @@ func replaceFile(path string, data []byte, mode func(*atomicfile.Draft) error, c
 // groupRights are read and write for a file's group.
 const groupRights = 0o060
 
-// Shared reports whether a folder is shared between accounts by its group: new
-// files get that group (setgid), and its members may write.
+// Shared reports whether accounts share a folder by its group: new files get that group (setgid),
+// and its members may write.
 func Shared(dir string) bool {
 	info, err := os.Stat(dir)
 	return err == nil && shares(info)
@@ -58,9 +59,8 @@ func shares(dir fs.FileInfo) bool {
 	return dir.IsDir() && dir.Mode()&fs.ModeSetgid != 0 && dir.Mode().Perm()&0o070 == 0o070
 }
 
-// keepMode gives the draft of a file its mode and group: those who share the
-// folder may read and write it, and the group of a file that is replaced keeps
-// its rights. Others never have any.
+// keepMode sets the mode and group of a file's draft: accounts that share the folder may read and
+// write it, and the group of a replaced file keeps its rights. Others never have any.
 func keepMode(draft *atomicfile.Draft) error {
 	mode := fs.FileMode(0o600)
 	if Shared(filepath.Dir(draft.Path)) {
@@ -76,9 +76,8 @@ func keepMode(draft *atomicfile.Draft) error {
 	return draft.Chmod(mode | old.Mode().Perm()&groupRights)
 }
 
-// sameFile says whether two looks at a path saw the same file, unchanged. Nil
-// stands for a file that is not there. The mode counts since it decides who
-// may read.
+// sameFile reports whether two infos of a path are of the same, unchanged file. Nil stands for a
+// missing file. The mode counts, since it decides who may read.
 func sameFile(a, b fs.FileInfo) bool {
 	if a == nil || b == nil {
 		return a == nil && b == nil
@@ -86,7 +85,7 @@ func sameFile(a, b fs.FileInfo) bool {
 	return a.Size() == b.Size() && a.Mode() == b.Mode() && a.ModTime().Equal(b.ModTime()) && os.SameFile(a, b)
 }
 
-// statFile is os.Stat with nil for a file that is not there.
+// statFile is os.Stat with nil for a missing file.
 func statFile(path string) (fs.FileInfo, error) {
 	info, err := os.Stat(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -95,17 +94,16 @@ func statFile(path string) (fs.FileInfo, error) {
 	return info, err
 }
 
-// lockFile takes the lock that keeps processes of ours apart (serve and the
-// commands). Hermes takes no lock between processes, so this one is only ours;
-// replaceFile's check is what keeps us apart from Hermes. The file is left
-// behind: removing it would let two hold the lock. Its name must not end in
-// .json, since Hermes looks at all of these.
+// lockFile takes the lock that separates our processes (serve and the commands). Hermes takes no
+// lock between processes, so this one is only ours. The check of replaceFile separates us from
+// Hermes. The file is left behind: removing it would let two processes hold the lock. Its name must
+// not end in .json, because Hermes reads all of those.
 func lockFile(path string) (unlock func(), err error) {
 	var f *os.File
 	err = asowner.Do(path, func() (err error) {
 		f, err = os.OpenFile(path, os.O_RDWR|os.O_CREATE|noFollow, 0o600)
 		if err == nil && Shared(filepath.Dir(path)) {
-			_ = f.Chmod(0o600 | groupRights) // one of the other account has it already
+			_ = f.Chmod(0o600 | groupRights) // a file of the other account already has this mode
 		}
 		return err
 	})
@@ -114,7 +112,7 @@ func lockFile(path string) (unlock func(), err error) {
 	}
 	for waited := time.Duration(0); ; waited += lockRetry {
 		err = tryLock(f)
-		if !errors.Is(err, ErrBusy) || waited >= lockPatience {
+		if !errors.Is(err, ErrBusy) || waited >= lockTimeout {
 			break
 		}
 		time.Sleep(lockRetry)

@@ -9,12 +9,11 @@ import (
 	"syscall"
 )
 
-// noFollow keeps root from making a file wherever a link in somebody else's
-// folder points to.
+// noFollow keeps root from creating a file at the target of a link in somebody else's folder.
 const noFollow = syscall.O_NOFOLLOW
 
-// tryLock takes the lock of an open file, or fails with ErrBusy. It ends with
-// the file, also when the process is killed.
+// tryLock takes the lock of an open file, or returns ErrBusy. The lock ends with the file, also
+// when the process is killed.
 func tryLock(f *os.File) error {
 	for {
 		switch err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); {
@@ -29,7 +28,7 @@ func tryLock(f *os.File) error {
 	}
 }
 
-// keepGroup gives a file the group of another, where that is allowed.
+// keepGroup gives a file the group of another, if that is allowed.
 func keepGroup(f *os.File, like fs.FileInfo) error {
 	st, ok := like.Sys().(*syscall.Stat_t)
 	if !ok {

@@ -14,8 +14,9 @@ import (
 	"hermes-mobile/internal/ratelimit"
 )
 
-// FuzzPairingFile: no content of Hermes' pairing files makes reading fail in another way than by saying that the file is damaged, approves
-// somebody who does not stand in it, or is lost by an approval that is added.
+// FuzzPairingFile: no content of Hermes' pairing files makes reading fail in another way than by
+// saying that the file is damaged, approves somebody who does not stand in it, or is lost by an
+// approval that is added.
 func FuzzPairingFile(f *testing.F) {
 	for _, text := range []string{"", "{}", "null", "[]", `{"anna":{"user_name":"Anna","approved_at":1700000000.5}}`, `{"anna":null,"b":7,"c":{}}`, `{"anna":{"approved_at":1e999}}`,
 		"\xef\xbb\xbf{}", `{"0123456789abcdef":{"hash":"x","salt":"y","user_id":"u","created_at":-1}}`, `{"mobile:u":"soon","_lockout:mobile":1e300,"_failures:mobile":"x"}`} {
@@ -50,7 +51,8 @@ func FuzzPairingFile(f *testing.F) {
 	})
 }
 
-// FuzzTokens: whatever a list or file of tokens holds, none of the tokens that come out is empty, without a name or unprintable.
+// FuzzTokens: whatever a list or file of tokens holds, none of the tokens that come out is empty,
+// without a name or unprintable.
 func FuzzTokens(f *testing.F) {
 	for _, text := range []string{"", "a", "phone:" + strings.Repeat("1", 64), "a:b,c:d", "# comment\nphone " + strings.Repeat("1", 64) + "\n", "a:\n:b\n", "\xff\x00", "x=y, ,z:" + strings.Repeat("é", 40)} {
 		f.Add(text)
@@ -75,8 +77,9 @@ func FuzzTokens(f *testing.F) {
 	})
 }
 
-// FuzzClient: whatever forwarding headers say, a peer that is no proxy is who it is, nobody who comes through something counts as of this
-// machine, and a proxy's client is an address that stands in the header.
+// FuzzClient: whatever forwarding headers say, a peer that is no proxy is who it is, nobody who
+// comes through something counts as of this machine, and a proxy's client is an address that stands
+// in the header.
 func FuzzClient(f *testing.F) {
 	for _, header := range []string{"", "127.0.0.1", "192.0.2.1, 10.0.0.1", "::ffff:127.0.0.1", "[2001:db8::1]:80", "fe80::1%eth0", ",,,", "unknown, _hidden", "192.0.2.1:99999", strings.Repeat("10.0.0.1,", 200)} {
 		f.Add(header, header, "192.0.2.7:1")
@@ -113,7 +116,8 @@ func FuzzClient(f *testing.F) {
 	})
 }
 
-// FuzzOrigins: what an owner lists allows nothing but what stands there, and a foreign page never is the own one.
+// FuzzOrigins: what an owner lists allows nothing but what stands there, and a foreign page never
+// is the own one.
 func FuzzOrigins(f *testing.F) {
 	for _, origin := range []string{"", "null", "https://a.example", "http://a.example:80", "https://A.example:443/", "https://a.example@evil.example", "file://", "https://[::1]", "\x00"} {
 		f.Add(origin, "https://a.example")

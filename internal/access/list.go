@@ -2,12 +2,12 @@ package access
 
 import "strings"
 
-// List is a set of allowed ids: MOBILE_ALLOWED_DEVICES or MOBILE_ALLOWED_USERS
-// (protocol §2). It is not changed after ParseList.
+// List is a set of allowed ids: MOBILE_ALLOWED_DEVICES or MOBILE_ALLOWED_USERS (doc/protocol.md
+// §2). It never changes after ParseList.
 type List map[string]struct{}
 
-// ParseList reads a comma list. Spaces around ids are dropped, and so are
-// empty items. Ids are exact: upper and lower case differ.
+// ParseList parses a comma-separated list. It ignores spaces around ids and empty items. Ids are
+// case-sensitive.
 func ParseList(list string) List {
 	l := List{}
 	for _, id := range strings.Split(list, ",") {
@@ -18,12 +18,12 @@ func ParseList(list string) List {
 	return l
 }
 
-// Has says whether the id is on the list.
+// Has reports whether the id is on the list.
 func (l List) Has(id string) bool {
 	_, ok := l[id]
 	return ok
 }
 
-// Set says whether the list names anybody. What an empty list means is up to
-// the caller: no filter for devices, nobody in advance for users.
+// Set reports whether the list names anybody. The caller decides what an empty list means: no
+// filter for devices, no approval in advance for users.
 func (l List) Set() bool { return len(l) > 0 }

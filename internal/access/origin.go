@@ -8,10 +8,9 @@ import (
 	"strings"
 )
 
-// ParseOrigins reads the comma list of MOBILE_ALLOWED_ORIGINS: each item a
-// scheme, a host and perhaps a port, as browsers send them
-// (https://app.example:8443, capacitor://localhost). "null" cannot be listed:
-// any page can have that origin.
+// ParseOrigins parses the comma-separated list of MOBILE_ALLOWED_ORIGINS. Each item is a scheme, a
+// host and an optional port, as browsers send them (https://app.example:8443,
+// capacitor://localhost). "null" isn't allowed, because any page can have that origin.
 func ParseOrigins(list string) ([]string, error) {
 	var origins []string
 	for _, item := range strings.Split(list, ",") {
@@ -21,21 +20,20 @@ func ParseOrigins(list string) ([]string, error) {
 		}
 		origin, ok := canonicalOrigin(strings.TrimSuffix(item, "/"), false)
 		if !ok {
-			return nil, fmt.Errorf("%q is no origin such as https://app.example", item)
+			return nil, fmt.Errorf("%q is not an origin: give one such as https://app.example", item)
 		}
 		origins = append(origins, origin)
 	}
 	return origins, nil
 }
 
-// OriginAllowed says whether the page that made a request may connect (protocol
-// §1): one of the same host and port as the request, or one that is listed,
-// scheme, host and port. Requests without an Origin are of native apps and
-// allowed. "null" and what is no origin are refused.
+// OriginAllowed reports whether the page that makes a request may connect (doc/protocol.md §1): its
+// origin has the host and port of the request, or is on the list with scheme, host and port.
+// Requests without an Origin come from native apps and are allowed. "null" and invalid origins are
+// rejected.
 //
-// The Host of the request is what counts as the same host, also behind a
-// proxy; X-Forwarded-Host is not looked at. A proxy that rewrites the Host
-// needs its origin listed.
+// The Host of the request counts, also behind a proxy. X-Forwarded-Host doesn't. If a proxy
+// rewrites the Host, list its origin.
 func OriginAllowed(r *http.Request, allowed []string) bool {
 	values := r.Header.Values("Origin")
 	if len(values) == 0 || len(values) == 1 && values[0] == "" {
@@ -55,7 +53,7 @@ func OriginAllowed(r *http.Request, allowed []string) bool {
 	}
 	scheme, _, _ := strings.Cut(origin, "://")
 	if scheme != "http" && scheme != "https" {
-		return false // an app's own scheme is no host of ours
+		return false // an app's own scheme has no host of ours
 	}
 	// Which scheme the browser used is known only without a proxy. Behind one
 	// it is taken to be the page's, which matters only for the default port.
@@ -67,8 +65,9 @@ func OriginAllowed(r *http.Request, allowed []string) bool {
 	return ok && hostPort(page) == hostPort(here)
 }
 
-// SameOrigin says whether a request comes from a page of this address: it has one Origin, and that is equal in scheme, host and
-// port. It is for what a page changes, so a request without an Origin is refused.
+// SameOrigin says whether a request comes from a page of this address: it has one Origin, and that
+// is equal in scheme, host and port. It is for what a page changes, so a request without an Origin
+// is refused.
 func SameOrigin(r *http.Request, address string) bool {
 	values := r.Header.Values("Origin")
 	u, err := url.Parse(address)

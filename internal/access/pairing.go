@@ -22,37 +22,34 @@ import (
 	"hermes-mobile/internal/asowner"
 )
 
-// Limits of pairing, the same as Hermes' (protocol §8).
+// Limits of pairing, the same as Hermes' (doc/protocol.md §8).
 const (
-	CodeLife     = time.Hour        // a request and its code end
-	RequestEvery = 10 * time.Minute // one request a user
-	MaxPending   = 3                // requests that wait at once
-	MaxWrong     = 5                // wrong codes in a row until approving by code is locked
+	CodeLife     = time.Hour        // lifetime of a request and its code
+	RequestEvery = 10 * time.Minute // one request per user
+	MaxPending   = 3                // waiting requests
+	MaxWrong     = 5                // wrong codes in a row that lock approval by code
 	LockedFor    = time.Hour        // and for how long
 )
 
-// Reasons for which a request or an approval is refused. Those that end by
-// themselves come in a *DelayError.
+// Reasons for rejecting a request or an approval. A *DelayError wraps those that end by themselves.
 var (
-	// ErrWait says that this user asked less than RequestEvery ago.
-	ErrWait = errors.New("a pairing request was made a short while ago")
-	// ErrTooMany says that MaxPending requests wait already.
+	// ErrWait reports that this user made a request less than RequestEvery ago.
+	ErrWait = errors.New("the last pairing request was too recent")
+	// ErrTooMany reports that MaxPending requests are waiting.
 	ErrTooMany = errors.New("too many pairing requests are waiting")
-	// ErrLocked says that MaxWrong wrong codes were given: no codes are made
-	// and none taken. Request ids still are.
+	// ErrLocked reports that somebody gave MaxWrong wrong codes: no codes are created or accepted.
+	// Request ids still are.
 	ErrLocked = errors.New("approving by code is locked after too many wrong codes")
-	// ErrUnknownRequest says that no request has this code or id, or that it
-	// ended.
+	// ErrUnknownRequest reports that no request has this code or id, or that it has expired.
 	ErrUnknownRequest = errors.New("no such pairing request or code, or it has expired")
-	// ErrNotApproved says that the user to revoke is not approved.
+	// ErrNotApproved reports that the user to revoke isn't approved.
 	ErrNotApproved = errors.New("the user is not approved")
-	// ErrDamaged says that a pairing file is not what Hermes writes. It is left
-	// as it is, and nobody is approved by it.
-	ErrDamaged = errors.New("the pairing file is damaged")
+	// ErrDamaged reports that a pairing file isn't in Hermes' format. The file stays as it is and
+	// approves nobody.
+	ErrDamaged = errors.New("pairing file corrupt")
 )
 
-// DelayError is a refusal that ends by itself: it wraps ErrWait, ErrTooMany or
-// ErrLocked.
+// DelayError is a rejection that ends by itself. It wraps ErrWait, ErrTooMany or ErrLocked.
 type DelayError struct {
 	Err        error
 	RetryAfter time.Duration // more than 0
@@ -60,15 +57,15 @@ type DelayError struct {
 
 func (e *DelayError) Error() string { return e.Err.Error() }
 
-// Unwrap gives the reason.
+// Unwrap returns the reason.
 func (e *DelayError) Unwrap() error { return e.Err }
 
-// Pending is a request that waits for approval. Its JSON is that of
-// `pairing list --json` (protocol §8).
+// Pending is a request that waits for approval. Its JSON is that of `pairing list --json`
+// (doc/protocol.md §8).
 type Pending struct {
 	Platform string `json:"platform"`
-	// RequestID is 16 hex digits, or empty for an entry of an old Hermes, whose
-	// key is the code itself and must not be shown.
+	// RequestID is 16 hex digits. It is empty for an entry of an old Hermes, whose key is the code
+	// itself and must not be shown.
 	RequestID  string `json:"request_id"`
 	UserID     string `json:"user_id"`
 	UserName   string `json:"user_name"`
@@ -83,22 +80,22 @@ type User struct {
 	ApprovedAt time.Time `json:"approved_at,omitzero"`
 }
 
-// Pairing reads and writes the pairing files of Hermes, so that its own
-// commands and ours see the same requests and approvals (protocol §8).
+// Pairing reads and writes Hermes' pairing files, so Hermes' own commands and ours see the same
+// requests and approvals (doc/protocol.md §8).
 //
-// It is safe for concurrent use, also by several processes of ours. Hermes
-// takes no lock between processes; a file that it writes in the middle of a
-// change of ours is read again, so that neither side undoes the other.
+// It is safe for concurrent use, also by several processes of ours. Hermes takes no lock between
+// processes. If it writes a file during a change of ours, we read the file again, so neither side
+// undoes the other.
 type Pairing struct {
 	dir, platform string
-	now           func() time.Time // since 1970: compared with what is in the files
+	now           func() time.Time // wall clock: compared with the times in the files
 	mu            sync.Mutex       // held while files are changed
 	approved      atomic.Pointer[approvals]
 	watcher       watcher
 }
 
-// PairingDir is the folder of the pairing files in a Hermes home: the old
-// `pairing` where that is in use, else `platforms/pairing`, as Hermes chooses.
+// PairingDir returns the folder of the pairing files in a Hermes home: the old `pairing` if that is
+// in use, else `platforms/pairing`, as Hermes chooses.
 func PairingDir(home string) string {
 	old := filepath.Join(home, "pairing")
 	info, err := os.Stat(old)
@@ -114,18 +111,18 @@ func PairingDir(home string) string {
 	return filepath.Join(home, "platforms", "pairing")
 }
 
-// OpenPairing uses the files of a platform in a folder, which is made where it
-// is missing. Files that cannot be read are no error here: nobody is approved
-// then, and List and the other methods say why.
+// OpenPairing opens the files of a platform in a folder, and creates the folder if it is missing.
+// Unreadable files are no error here: they approve nobody, and List and the other methods report
+// the cause.
 func OpenPairing(dir, platform string) (*Pairing, error) {
 	return openPairing(dir, platform, time.Now)
 }
 
 func openPairing(dir, platform string, now func() time.Time) (*Pairing, error) {
-	// Hermes' commands lower the platform's name, and files with a leading
-	// underscore are of all platforms.
+	// Hermes' commands lower-case the platform's name. Files with a leading underscore belong to
+	// all platforms.
 	if !ValidLabel(platform) || platform != strings.ToLower(platform) || strings.HasPrefix(platform, "_") || strings.HasPrefix(platform, ".") {
-		return nil, fmt.Errorf("pairing: %q cannot be the name of a platform", platform)
+		return nil, fmt.Errorf("pairing: invalid platform name %q", platform)
 	}
 	if err := asowner.Do(dir, func() error { return os.MkdirAll(dir, 0o700) }); err != nil {
 		return nil, fmt.Errorf("pairing: %w", err)
@@ -139,7 +136,7 @@ func (p *Pairing) pendingPath() string  { return filepath.Join(p.dir, p.platform
 func (p *Pairing) approvedPath() string { return filepath.Join(p.dir, p.platform+"-approved.json") }
 func (p *Pairing) limitsPath() string   { return filepath.Join(p.dir, "_rate_limits.json") }
 
-// lock keeps others of ours out until unlock.
+// lock keeps other processes of ours out until unlock.
 func (p *Pairing) lock() (unlock func(), err error) {
 	p.mu.Lock()
 	release, err := lockFile(filepath.Join(p.dir, "."+p.platform+"-pairing.lock"))
@@ -150,10 +147,9 @@ func (p *Pairing) lock() (unlock func(), err error) {
 	return func() { release(); p.mu.Unlock() }, nil
 }
 
-// Request makes a pairing request and returns its code, of which only a salted
-// hash is kept: show it to the user now, without a dash (Hermes' own approve
-// takes none). It is refused with a *DelayError that wraps ErrLocked, ErrWait
-// or ErrTooMany, in this order, as with Hermes.
+// Request creates a pairing request and returns its code, of which only a salted hash is stored.
+// Show it to the user now, without a dash (Hermes' own approve command rejects one). A rejection is
+// a *DelayError that wraps ErrLocked, ErrWait or ErrTooMany, in this order, as with Hermes.
 func (p *Pairing) Request(userID, userName string) (code string, err error) {
 	userID = strings.TrimSpace(userID)
 	if userID == "" {
@@ -213,14 +209,14 @@ func (p *Pairing) Request(userID, userName string) (code string, err error) {
 	return code, nil
 }
 
-// hashCode is Hermes' hash of a code: SHA-256 of salt and code in hex.
+// hashCode returns Hermes' hash of a code: SHA-256 of salt and code in hex.
 func hashCode(code string, salt []byte) string {
 	sum := sha256.Sum256(append(append([]byte(nil), salt...), code...))
 	return hex.EncodeToString(sum[:])
 }
 
-// List gives the requests that wait, oldest first, and the approved users by
-// id. It changes nothing, and shows no codes.
+// List returns the waiting requests, oldest first, and the approved users, sorted by id. It changes
+// nothing, and shows no codes.
 func (p *Pairing) List() (pending []Pending, approved []User, err error) {
 	d, _, err := readDocument(p.pendingPath())
 	if err != nil {
@@ -264,11 +260,10 @@ func (p *Pairing) List() (pending []Pending, approved []User, err error) {
 	return pending, approved, nil
 }
 
-// Approve approves the user of a request. The argument is its id (16 hex
-// digits) or its code, in any case, with or without dash and spaces. A wrong
-// code is ErrUnknownRequest; the MaxWrong-th in a row, and any code within
-// LockedFor after it, is a *DelayError that wraps ErrLocked. Ids are neither
-// counted nor locked, as with Hermes.
+// Approve approves the user of a request. The argument is its id (16 hex digits) or its code, in
+// any case, with or without dash and spaces. The error for a wrong code is ErrUnknownRequest. For
+// the MaxWrong-th in a row, and any code within LockedFor after it, it is a *DelayError that wraps
+// ErrLocked. Ids are neither counted nor locked, as with Hermes.
 func (p *Pairing) Approve(arg string) (User, error) {
 	arg = strings.TrimSpace(arg)
 	if arg == "" {
@@ -288,7 +283,7 @@ func (p *Pairing) Approve(arg string) (User, error) {
 		if err != nil {
 			return User{}, err
 		}
-		// First, so that a locked guesser does not learn which code is right.
+		// Check the lock first, so a locked guesser doesn't learn which code is right.
 		if left := limits.lockedUntil.Sub(now); left > 0 {
 			return User{}, &DelayError{ErrLocked, left}
 		}
@@ -301,7 +296,7 @@ func (p *Pairing) Approve(arg string) (User, error) {
 	}
 	d.prune(now)
 	found := ""
-	for id := range d { // all of them, whether or not one matched
+	for id := range d { // always all of them
 		if e := d.entry(id); e.hashed() && strings.TrimSpace(e.text("user_id")) != "" && matches(id, e) {
 			found = id
 		}
@@ -316,8 +311,8 @@ func (p *Pairing) Approve(arg string) (User, error) {
 	return p.approve(e.text("user_id"), e.text("user_name"), now)
 }
 
-// ApproveUser approves a user without a request: one who redeemed the code of
-// a link (protocol §8). Approving an approved user only renews the entry.
+// ApproveUser approves a user without a request: one who redeemed a pairing code (doc/protocol.md
+// §8). For an approved user it only renews the entry.
 func (p *Pairing) ApproveUser(userID, userName string) (User, error) {
 	if strings.TrimSpace(userID) == "" {
 		return User{}, errors.New("pairing: an approval needs a user id")
@@ -330,8 +325,8 @@ func (p *Pairing) ApproveUser(userID, userName string) (User, error) {
 	return p.approve(userID, userName, p.now())
 }
 
-// approve writes the approval, then drops the user's requests: in this order a
-// crash in between leaves a request too many, not a user who is lost.
+// approve writes the approval, then removes the user's requests. In this order a crash in between
+// leaves a request too many, and doesn't lose a user.
 func (p *Pairing) approve(userID, userName string, now time.Time) (User, error) {
 	userID = strings.TrimSpace(userID)
 	if err := p.Check(); err != nil { // before anything is written
@@ -362,7 +357,7 @@ func (p *Pairing) approve(userID, userName string, now time.Time) (User, error) 
 	if err != nil {
 		return User{}, err
 	}
-	// A success ends the row of wrong codes, as in Hermes 0.22.
+	// A success resets the count of wrong codes, as in Hermes 0.22.
 	err = edit(p.limitsPath(), func(d document) (bool, error) {
 		key := "_failures:" + p.platform
 		if n, ok := number(d[key]); d[key] == nil || ok && n == 0 {
@@ -376,8 +371,7 @@ func (p *Pairing) approve(userID, userName string, now time.Time) (User, error) 
 	return User{p.platform, userID, userName, now}, nil
 }
 
-// countWrong counts a wrong code in Hermes' own record, and returns what the
-// approval ends with.
+// countWrong counts a wrong code in Hermes' own record, and returns the error of the approval.
 func (p *Pairing) countWrong(now time.Time) error {
 	locked := false
 	err := edit(p.limitsPath(), func(d document) (bool, error) {
@@ -404,9 +398,8 @@ func (p *Pairing) countWrong(now time.Time) error {
 	return ErrUnknownRequest
 }
 
-// Revoke takes the approval of a user away. One who has none is
-// ErrNotApproved. Watch does not report it: it would have a device that is back
-// already thrown out a second time.
+// Revoke removes the approval of a user. The error for a user without one is ErrNotApproved. Watch
+// doesn't report the change, because that would disconnect a device that has already come back.
 func (p *Pairing) Revoke(userID string) error {
 	userID = strings.TrimSpace(userID)
 	p.watcher.mu.Lock()
@@ -437,8 +430,8 @@ func (p *Pairing) Revoke(userID string) error {
 	return err
 }
 
-// isRequestID says whether an argument has the form of a request id; codes are
-// shorter, so it cannot be both.
+// isRequestID reports whether an argument has the form of a request id. Codes are shorter, so it
+// can't be both.
 func isRequestID(s string) bool {
 	if len(s) != 16 {
 		return false

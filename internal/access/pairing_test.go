@@ -236,7 +236,8 @@ func TestOthersDataIsKept(t *testing.T) {
 	wantErr(t, err, ErrUnknownRequest)
 }
 
-// A name that Hermes noted for somebody of another platform is told without what does not show, and kept as it is.
+// A name that Hermes noted for somebody of another platform is told without what does not show, and
+// kept as it is.
 func TestNamesAreToldClean(t *testing.T) {
 	p, c := newPairing(t)
 	write(t, p.approvedPath(), `{"bob": {"user_name": "B\u202eob\u200b", "approved_at": 1}}`)

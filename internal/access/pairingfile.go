@@ -24,16 +24,15 @@ import (
 // Times are seconds since 1970 with a fraction. The last file is one for all
 // platforms. Keys and fields of others are kept as they stand.
 
-// document is the object of a pairing file, values undecoded.
+// document is the object of a pairing file, with values not decoded.
 type document map[string]json.RawMessage
 
-// entry is one value of a document, nil where it is no object.
+// entry is one value of a document, nil if it isn't an object.
 type entry map[string]json.RawMessage
 
-// readDocument reads a pairing file; one that is not there is empty. The info
-// says which file it was, nil for none. Anything that Hermes would not have
-// written is ErrDamaged: Hermes takes such a file for an empty one and writes
-// over it, but then a fault of the disk would lose all approvals.
+// readDocument reads a pairing file. A missing one is empty. The info identifies the file, nil if
+// there was none. Anything that Hermes wouldn't have written is ErrDamaged: Hermes treats such a
+// file as empty and overwrites it, but then a disk fault would lose all approvals.
 func readDocument(path string) (document, fs.FileInfo, error) {
 	data, info, err := readFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -55,8 +54,8 @@ func readDocument(path string) (document, fs.FileInfo, error) {
 	return d, info, nil
 }
 
-// damaged makes the error of a damaged file. What the decoder says is cut to
-// its place, since a type error may quote the file.
+// damaged returns the error for a corrupt file. It reports only the position, since a type error
+// may quote the file.
 func damaged(path string, err error) error {
 	var syntax *json.SyntaxError
 	if errors.As(err, &syntax) {
@@ -65,12 +64,12 @@ func damaged(path string, err error) error {
 	return fmt.Errorf("%w: %s; repair or move it", ErrDamaged, path)
 }
 
-// editTries is how often a change begins again because Hermes wrote the file
-// at the same time. Hermes writes only when a human gives a command.
+// editTries is how often a change is retried because Hermes wrote the file at the same time. Hermes
+// writes only when a person runs a command.
 const editTries = 10
 
-// edit reads a pairing file, changes it, and replaces it if change says true.
-// Change may be called again on a newer reading. The caller holds the lock.
+// edit reads a pairing file, changes it, and replaces it if change reports true. It may call change
+// again with newer content. The caller holds the lock.
 func edit(path string, change func(document) (bool, error)) error {
 	for range editTries {
 		d, info, err := readDocument(path)
@@ -113,8 +112,7 @@ func (d document) encode() ([]byte, error) {
 	return bytes.TrimRight(b.Bytes(), "\n"), nil
 }
 
-// entry gives the fields of a value. Their names are exact, unlike those of a
-// Go struct.
+// entry returns the fields of a value. Their names are case-sensitive, unlike those of a Go struct.
 func (d document) entry(key string) entry {
 	var e entry
 	if json.Unmarshal(d[key], &e) != nil {
@@ -123,7 +121,7 @@ func (d document) entry(key string) entry {
 	return e
 }
 
-// set writes fields of a value, and keeps the other fields it has.
+// set sets fields of a value and keeps its other fields.
 func (d document) set(key string, fields map[string]any) error {
 	e := d.entry(key)
 	if e == nil {
@@ -162,8 +160,8 @@ func marshal(value any) (json.RawMessage, error) {
 	return bytes.TrimRight(b.Bytes(), "\n"), err
 }
 
-// prune drops requests that ended, and what is no request, as Hermes does. The
-// oldest of the others is when the next one ends.
+// prune removes expired requests, and invalid ones, as Hermes does. It returns when the oldest of
+// the others was made.
 func (d document) prune(now time.Time) (changed bool, oldest time.Time) {
 	for id := range d {
 		created, ok := d.entry(id).time("created_at")
@@ -179,8 +177,7 @@ func (d document) prune(now time.Time) (changed bool, oldest time.Time) {
 	return changed, oldest
 }
 
-// forget drops the times of requests before a time, so that the record does
-// not grow for ever.
+// forget removes the times of requests before a time, so the record doesn't grow forever.
 func (d document) forget(prefix string, before time.Time) {
 	for key, raw := range d {
 		if n, ok := number(raw); ok && strings.HasPrefix(key, prefix) && fromSeconds(n).Before(before) {
@@ -202,19 +199,19 @@ func (e entry) time(name string) (time.Time, bool) {
 	return fromSeconds(n), ok
 }
 
-// hashed says whether a request has a code that can be checked. Entries of an
-// old Hermes had the code itself as key.
+// hashed reports whether a request has the hash of a code. Entries of an old Hermes have the code
+// itself as key.
 func (e entry) hashed() bool { return e.text("hash") != "" && e.text("salt") != "" }
 
-// limits is what _rate_limits.json says about a platform.
+// limits is the part of _rate_limits.json for a platform.
 type limits struct {
 	path        string
 	record      document
 	lockedUntil time.Time
 }
 
-// limits reads the record. One that cannot be read is an error: without it
-// nobody knows whether approving is locked.
+// limits reads the record. An unreadable one is an error: without it, it is unknown whether
+// approving is locked.
 func (p *Pairing) limits() (limits, error) {
 	d, _, err := readDocument(p.limitsPath())
 	if err != nil {
@@ -225,7 +222,7 @@ func (p *Pairing) limits() (limits, error) {
 	return l, err
 }
 
-// time gives a time of the record, zero where it has none.
+// time returns a time of the record, zero if there is none.
 func (l limits) time(key string) (time.Time, error) {
 	raw, found := l.record[key]
 	if !found {
@@ -238,17 +235,17 @@ func (l limits) time(key string) (time.Time, error) {
 	return fromSeconds(n), nil
 }
 
-// number decodes a JSON number that float64 can hold.
+// number decodes a JSON number that float64 can represent.
 func number(raw json.RawMessage) (float64, bool) {
 	n, err := strconv.ParseFloat(string(raw), 64)
 	return n, err == nil && json.Valid(raw)
 }
 
-// seconds is a time as Hermes writes it.
+// seconds converts a time to Hermes' format.
 func seconds(t time.Time) float64 { return float64(t.UnixMicro()) / 1e6 }
 
-// fromSeconds is the inverse; times of no sense are cut to about 250 years
-// around 1970, where durations do not overflow.
+// fromSeconds is the inverse. It limits invalid times to about 250 years around 1970, where
+// durations don't overflow.
 func fromSeconds(s float64) time.Time {
 	const limit = 250 * 365 * 24 * 3600
 	return time.UnixMicro(int64(math.Max(-limit, math.Min(limit, s)) * 1e6))

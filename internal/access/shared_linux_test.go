@@ -43,7 +43,8 @@ func stat(t *testing.T, path string) (uid, gid uint32, mode fs.FileMode) {
 	return st.Uid, st.Gid, info.Mode()
 }
 
-// A folder that two accounts share by its group: whatever either writes, the other can read and write, and nobody else.
+// A folder that two accounts share by its group: whatever either writes, the other can read and
+// write, and nobody else.
 func TestSharedFolder(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "pairing")
 	wantErr(t, os.Mkdir(dir, 0o770), nil)
@@ -58,7 +59,8 @@ func TestSharedFolder(t *testing.T) {
 	p := must[*Pairing](t)(OpenPairing(dir, "mobile"))
 	code := must[string](t)(p.Request("tel-1", "Anna"))
 	must[User](t)(p.Approve(code))
-	// Hermes' own commands leave a file that only its account can read, and a path unit opens it again.
+	// Hermes' own commands leave a file that only its account can read, and a path unit opens it
+	// again.
 	wantErr(t, os.Chmod(p.approvedPath(), 0o600), nil)
 	must[User](t)(p.ApproveUser("tel-2", "Ben"))
 	wantErr(t, p.Revoke("tel-1"), nil)
@@ -88,7 +90,8 @@ func TestGroupAndModeAreKept(t *testing.T) {
 	}
 }
 
-// Root who approves in the home of somebody else writes as that user, also where the user has put links there.
+// Root who approves in the home of somebody else writes as that user, also where the user has put
+// links there.
 func TestRootWritesAsTheOwner(t *testing.T) {
 	asRoot(t)
 	home := homeOf(t, hermesUser)

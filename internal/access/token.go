@@ -14,17 +14,17 @@ import (
 	"hermes-mobile/frame"
 )
 
-// Kind says what the holder of a token may do.
+// Kind is what the holder of a token may do.
 type Kind uint8
 
 const (
-	// App is the token of an app: it chats (protocol §2).
+	// App is the token of an app, which chats (doc/protocol.md §2).
 	App Kind = iota
-	// Deliver is the token of a sender: it only delivers (protocol §2).
+	// Deliver is the token of a sender, which only delivers (doc/protocol.md §2).
 	Deliver
 )
 
-// String names the kind for log lines and listings.
+// String returns the kind for log lines and listings.
 func (k Kind) String() string {
 	if k == Deliver {
 		return "deliver"
@@ -37,68 +37,66 @@ func (k Kind) String() string {
 const MainLabel = "main"
 
 const (
-	maxSecret = 512 // longer ones are no tokens, and would only cost time to hash
+	maxSecret = 512 // longer texts aren't tokens, and would only cost time to hash
 	maxLabel  = 64
 )
 
-// ErrDuplicate says that a label or a token stands twice where each must be
-// one of a kind.
-var ErrDuplicate = errors.New("label or token stands twice")
+// ErrDuplicate reports that two tokens have the same label or secret.
+var ErrDuplicate = errors.New("duplicate label or token")
 
-// Token is one accepted token. Its label, never its secret, is what devices
-// are bound to and what is shown.
+// Token is an accepted token. Devices are bound to its label, and only the label is shown, never
+// the secret.
 type Token struct {
 	// Label is 1 to 64 characters of A-Z a-z 0-9 . _ -
 	Label string
 	// Secret is the token itself.
 	Secret string `json:"-"`
-	// Kind is what it is good for.
+	// Kind is what the token allows.
 	Kind Kind
-	// Device is the id of the only device that it is good for; empty: any.
+	// Device is the id of the only device that may use it; empty: any.
 	Device string
-	// Expires is when it ends; zero: never.
+	// Expires is when it expires; zero: never.
 	Expires time.Time
 }
 
 // For reports whether a device may use the token.
 func (t Token) For(device string) bool { return t.Device == "" || t.Device == device }
 
-// Names says what the names before the tokens of a list are.
+// Names is the meaning of the names before the tokens of a list.
 type Names uint8
 
 const (
 	// Labels: `name=token` gives a token a label, and `device:id=token` binds one to a device.
 	Labels Names = iota
-	// Devices: `name=token` binds a token to the device of that id, as in lists of the Hermes plugin hermes-mobile.
+	// Devices: `name=token` binds a token to the device of that id, as in lists of the Hermes
+	// plugin hermes-mobile.
 	Devices
 )
 
-// devicePrefix begins an item that binds a token to a device, in a list of Labels. A label has no colon.
+// devicePrefix starts an item that binds a token to a device, in a list of Labels. A label has no
+// colon.
 const devicePrefix = "device:"
 
-// String shows the label only, so that a token that ends up in a log line by
-// mistake keeps its secret.
+// String returns the label only, so a token in a log line by mistake keeps its secret.
 func (t Token) String() string { return t.Kind.String() + " token " + t.Label }
 
-// Expired says whether the token has ended at a time.
+// Expired reports whether the token has expired at a time.
 func (t Token) Expired(now time.Time) bool { return !t.Expires.IsZero() && !now.Before(t.Expires) }
 
 // GoString is like String, for %#v.
 func (t Token) GoString() string { return t.String() }
 
-// ParseTokens reads a comma list whose items are `token`, `label=token` or
-// `device:id=token` (protocol §2); names may give them another meaning. Spaces
-// around items are dropped, and so are empty items. A token that is bound to a
-// device has the device's id as its label, where that is one.
+// ParseTokens parses a comma-separated list whose items are `token`, `label=token` or
+// `device:id=token` (doc/protocol.md §2). names may give the names another meaning. It ignores
+// spaces around items and empty items. A token that is bound to a device has the device's id as its
+// label, if that is a valid one.
 //
-// The first item without a label gets defaultLabel where that is not empty;
-// every other one gets a label made from a hash of the token, so that the same
-// token has the same label after a restart, wherever in the list it stands.
-// That hash is short and only made for labels, hence of no use for guessing.
+// The first item without a label gets defaultLabel if that isn't empty. Every other one gets a
+// label from a hash of the token, so the same token has the same label after a restart, wherever it
+// is in the list. That hash is short and only for labels, so it doesn't help to guess.
 //
-// An item may hold "=" at its end, as Base64 does: it is a token then. A label
-// or token that stands twice is ErrDuplicate. Errors name the item by its
-// position, since any part of a mistyped item may belong to a secret.
+// An item that ends in "=", as Base64 does, is a token. A duplicate label or token is ErrDuplicate.
+// Errors give the position of an item, because any part of a mistyped item may belong to a secret.
 func ParseTokens(list string, kind Kind, defaultLabel string, names Names) ([]Token, error) {
 	var tokens []Token
 	for i, item := range strings.Split(list, ",") {
@@ -110,14 +108,14 @@ func ParseTokens(list string, kind Kind, defaultLabel string, names Names) ([]To
 		device := ""
 		if id, rest, bound := splitDevice(item, names); bound {
 			if !frame.ValidID(id) {
-				return nil, fmt.Errorf("item %d: what stands before the = is no device id", i+1)
+				return nil, fmt.Errorf("item %d: the text before the = is not a device id", i+1)
 			}
 			device, label, secret = id, "", rest
 			if ValidLabel(id) {
 				label = id
 			}
 			if kind != App {
-				return nil, fmt.Errorf("item %d: only a token of apps can be bound to a device", i+1)
+				return nil, fmt.Errorf("item %d: only an app token can be bound to a device", i+1)
 			}
 		}
 		if !validSecret(secret) {
@@ -140,9 +138,9 @@ func ParseTokens(list string, kind Kind, defaultLabel string, names Names) ([]To
 	return tokens, nil
 }
 
-// CheckTokens reports ErrDuplicate when a label or a secret stands twice. Use
-// it on all tokens together before Tokens.Replace: two labels for one secret
-// would make the binding of a device depend on the order of the lists.
+// CheckTokens returns ErrDuplicate if two tokens have the same label or secret. Call it with all
+// tokens together before Tokens.Replace: with two labels for one secret, the binding of a device
+// would depend on the order of the lists.
 func CheckTokens(tokens []Token) error {
 	labels, secrets := map[string]bool{}, map[string]bool{}
 	for _, t := range tokens {
@@ -154,8 +152,7 @@ func CheckTokens(tokens []Token) error {
 	return nil
 }
 
-// splitItem parts `label=token`. Only what has the form of a label is one, and
-// padding is not a token.
+// splitItem splits `label=token`. Only a valid label counts as one, and padding isn't a token.
 func splitItem(item string) (label, secret string) {
 	label, secret, found := strings.Cut(item, "=")
 	if !found || !ValidLabel(label) || strings.Trim(secret, "=") == "" {
@@ -164,7 +161,7 @@ func splitItem(item string) (label, secret string) {
 	return label, secret
 }
 
-// splitDevice parts an item that binds a token to a device.
+// splitDevice splits an item that binds a token to a device.
 func splitDevice(item string, names Names) (id, secret string, bound bool) {
 	id, secret, found := strings.Cut(item, "=")
 	prefixed := strings.HasPrefix(id, devicePrefix)
@@ -177,8 +174,7 @@ func splitDevice(item string, names Names) (id, secret string, bound bool) {
 	return id, secret, true
 }
 
-// ValidLabel says whether s may be the label of a token: 1 to 64 characters of
-// A-Z a-z 0-9 . _ -
+// ValidLabel reports whether s may be the label of a token: 1 to 64 characters of A-Z a-z 0-9 . _ -
 func ValidLabel(s string) bool {
 	if s == "" || len(s) > maxLabel {
 		return false
@@ -203,29 +199,29 @@ func validSecret(s string) bool {
 	return true
 }
 
-// hashLabel gives the label of a token that has none. The prefix keeps it
-// apart from HashSecret, so that a label is no part of a stored hash.
+// hashLabel returns the label of a token that has none. The prefix separates it from HashSecret, so
+// a label is no part of a stored hash.
 func hashLabel(secret string) string {
 	sum := sha256.Sum256([]byte("hermes-mobile token label\x00" + secret))
 	return "token-" + hex.EncodeToString(sum[:4])
 }
 
-// NewSecret makes a token: 64 hex digits, 256 bits of crypto/rand.
+// NewSecret returns a token: 64 hex digits, 256 bits of crypto/rand.
 func NewSecret() string {
 	var b [32]byte
-	rand.Read(b[:]) // never fails, it ends the process instead (crypto/rand)
+	rand.Read(b[:]) // never returns an error
 	return hex.EncodeToString(b[:])
 }
 
-// HashSecret is how a device's own token is stored: SHA-256 in hex. That is
-// enough for the 256 random bits of NewSecret and for nothing a human chose.
+// HashSecret returns the hash under which a device's own token is stored: SHA-256 in hex. That is
+// enough for the 256 random bits of NewSecret, and not for a secret that a person chose.
 func HashSecret(secret string) string {
 	sum := sha256.Sum256([]byte(secret))
 	return hex.EncodeToString(sum[:])
 }
 
-// Tokens is the set of accepted tokens. The zero value accepts none. It may be
-// replaced while others match against it.
+// Tokens is the set of accepted tokens. The zero value accepts none. Replace may run during
+// matches.
 type Tokens struct {
 	set atomic.Pointer[[]hashedToken]
 }
@@ -237,8 +233,8 @@ type hashedToken struct {
 	expires       time.Time
 }
 
-// Replace puts other tokens in place of the present ones at once. The secrets
-// are not kept, only their hashes. Tokens without a secret are left out.
+// Replace replaces all tokens at once. It stores hashes of the secrets, not the secrets. It ignores
+// tokens without a secret.
 func (t *Tokens) Replace(tokens []Token) {
 	set := make([]hashedToken, 0, len(tokens))
 	for _, token := range tokens {
@@ -249,10 +245,9 @@ func (t *Tokens) Replace(tokens []Token) {
 	t.set.Store(&set)
 }
 
-// Match looks a secret up and returns its token without the secret. The time it
-// takes tells nothing about the tokens: hashes are compared, in constant time,
-// and always all of them. Where a secret stands twice the first one counts.
-// Whether the token has expired is for the caller to see.
+// Match returns the token with a secret, without the secret. Its time reveals nothing about the
+// tokens: it compares hashes in constant time, and always all of them. The first of duplicate
+// secrets counts. The caller must check whether the token has expired.
 func (t *Tokens) Match(secret string) (token Token, ok bool) {
 	set := t.set.Load()
 	if set == nil || secret == "" || len(secret) > maxSecret {
@@ -272,7 +267,7 @@ func (h *hashedToken) token() Token {
 	return Token{Label: h.label, Kind: h.kind, Device: h.device, Expires: h.expires}
 }
 
-// MatchHash is Match for a token whose SHA-256 is accepted by is.
+// MatchHash is Match for a token whose SHA-256 is accepts.
 func (t *Tokens) MatchHash(is func(hash [sha256.Size]byte) bool) (token Token, ok bool) {
 	if set := t.set.Load(); set != nil {
 		for _, h := range *set {
@@ -284,7 +279,7 @@ func (t *Tokens) MatchHash(is func(hash [sha256.Size]byte) bool) (token Token, o
 	return Token{}, false
 }
 
-// Len is the number of tokens.
+// Len returns the number of tokens.
 func (t *Tokens) Len() int {
 	if set := t.set.Load(); set != nil {
 		return len(*set)

@@ -244,7 +244,8 @@ func TestCodes(t *testing.T) {
 	}
 }
 
-// The mark that editors on Windows put before a text is no part of it, and another encoding is named.
+// The mark that editors on Windows put before a text is no part of it, and another encoding is
+// named.
 func TestTokenFileWithMark(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "tokens")
 	write(t, path, "\ufeffold=aaaaaaaa\r\n")

@@ -11,13 +11,12 @@ import (
 	"hermes-mobile/internal/plaintext"
 )
 
-// ErrUnknownLabel says that no token of the file has this label.
+// ErrUnknownLabel reports that no token of the file has this label.
 var ErrUnknownLabel = errors.New("no token with this label")
 
-// LoadFile reads a token file: one `label=token` a line, of kind App, after
-// which `expires=` and a time of RFC 3339 may stand; empty
-// lines and lines that begin with # are skipped. A file that is not there
-// holds no tokens. Errors name the line, never what it says.
+// LoadFile reads a token file: one `label=token` per line, of kind App, optionally followed by
+// `expires=` and a time in RFC 3339. It ignores empty lines and lines that begin with #. A missing
+// file has no tokens. Errors give the line number, never its content.
 func LoadFile(path string) ([]Token, error) {
 	lines, err := tokenLines(path)
 	if err != nil {
@@ -31,7 +30,7 @@ func LoadFile(path string) ([]Token, error) {
 		}
 		secret, expires, ok := cutExpiry(secret)
 		if !ok {
-			return nil, fmt.Errorf("token file %s, line %d: after the token only expires=TIME may stand, such as expires=2030-01-31T12:00:00Z", path, i+1)
+			return nil, fmt.Errorf("token file %s, line %d: only expires=TIME may follow the token, such as expires=2030-01-31T12:00:00Z", path, i+1)
 		}
 		if !ValidLabel(label) || !validSecret(secret) {
 			return nil, fmt.Errorf("token file %s, line %d: expected label=token", path, i+1)
@@ -44,13 +43,12 @@ func LoadFile(path string) ([]Token, error) {
 	return tokens, nil
 }
 
-// AddToFile makes a new token, adds it to the file under the label, and
-// returns it: it can be shown this once. The file is made where it is missing,
-// has mode 0600, and is replaced as a whole; comments stay. A label that is
-// there already is ErrDuplicate. The token ends at expires, unless that is zero.
+// AddToFile creates a token, adds it to the file under the label, and returns it. It creates a
+// missing file with mode 0600, replaces the file as a whole, and keeps comments. A duplicate label
+// is ErrDuplicate. The token expires at expires, unless that is zero.
 func AddToFile(path, label string, expires time.Time) (secret string, err error) {
 	if !ValidLabel(label) {
-		return "", fmt.Errorf("label: 1 to %d characters of A-Z a-z 0-9 . _ -", maxLabel)
+		return "", fmt.Errorf("invalid label: use 1 to %d characters of A-Z a-z 0-9 . _ -", maxLabel)
 	}
 	err = withTokenFile(path, func(lines []string, tokens []Token) ([]string, error) {
 		for _, t := range tokens {
@@ -71,8 +69,8 @@ func AddToFile(path, label string, expires time.Time) (secret string, err error)
 	return secret, nil
 }
 
-// RemoveFromFile takes the token with this label out of the file. A label that
-// is not there is ErrUnknownLabel.
+// RemoveFromFile removes the token with this label from the file. An unknown label is
+// ErrUnknownLabel.
 func RemoveFromFile(path, label string) error {
 	return withTokenFile(path, func(lines []string, _ []Token) ([]string, error) {
 		kept := lines[:0:0]
@@ -88,8 +86,7 @@ func RemoveFromFile(path, label string) error {
 	})
 }
 
-// withTokenFile changes a token file that reads without errors, while no other
-// process of ours does.
+// withTokenFile changes a token file that is valid, while no other process of ours does.
 func withTokenFile(path string, change func([]string, []Token) ([]string, error)) error {
 	unlock, err := lockFile(path + ".lock")
 	if err != nil {
@@ -117,7 +114,7 @@ func withTokenFile(path string, change func([]string, []Token) ([]string, error)
 	return nil
 }
 
-// tokenLines reads the lines of a token file, without the last line's end.
+// tokenLines reads the lines of a token file, without the final line break.
 func tokenLines(path string) ([]string, error) {
 	data, _, err := readFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -136,7 +133,7 @@ func tokenLines(path string) ([]string, error) {
 	return strings.Split(string(data), "\n"), nil
 }
 
-// parseLine parts a line that is neither empty nor a comment.
+// parseLine parses a line that is neither empty nor a comment.
 func parseLine(line string) (label, secret string, ok bool) {
 	line = strings.TrimSpace(line)
 	if line == "" || line[0] == '#' {
@@ -148,7 +145,7 @@ func parseLine(line string) (label, secret string, ok bool) {
 
 const expiresField = "expires="
 
-// cutExpiry parts a token from the time that stands after it.
+// cutExpiry splits a token from the time after it.
 func cutExpiry(text string) (secret string, expires time.Time, ok bool) {
 	secret, rest, found := strings.Cut(text, " ")
 	if !found {

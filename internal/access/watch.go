@@ -12,40 +12,39 @@ import (
 	"time"
 )
 
-// watchEvery is how often Watch looks at the file. A look is one stat.
+// watchEvery is how often Watch checks the file. A check is one stat.
 const watchEvery = 200 * time.Millisecond
 
-// unsettled is how long after a write the file's times are no proof that it is
-// the same file: clocks of file systems tick coarsely (some in steps of two
-// seconds), and numbers of deleted files are used again.
+// unsettled is how long after a write the file's times don't prove that it is unchanged: file
+// systems have coarse clocks (some with steps of two seconds), and inode numbers of deleted files
+// are reused.
 const unsettled = 3 * time.Second
 
-// approvals is one reading of the approved file. It is not changed.
+// approvals is one reading of the approved file. It never changes.
 type approvals struct {
-	info    fs.FileInfo // nil: the file is not there
+	info    fs.FileInfo // nil: the file is missing
 	users   map[string]bool
 	err     error
 	settled bool
 }
 
-// Change is what happened to the approvals since the last report.
+// Change is a change of the approvals since the last report.
 type Change struct {
 	Approved []string // user ids, sorted
 	Revoked  []string
-	// Err says, once, why the file cannot be read; it is alone then. Nobody is
-	// approved meanwhile, but nobody counts as revoked either: a fault of the
-	// disk is no reason to drop what is kept for users.
+	// Err reports, once, why the file can't be read. The other fields are empty then. Nobody counts
+	// as approved meanwhile, but nobody counts as revoked either: a disk fault is no reason to
+	// delete users' data.
 	Err error
 }
 
-// Approved says whether a user is approved now. It costs one look at the
-// file's times unless the file changed. A file that is damaged or cannot be
-// read approves nobody.
+// Approved reports whether a user is approved now. It costs one stat unless the file changed. A
+// corrupt or unreadable file approves nobody.
 func (p *Pairing) Approved(userID string) bool {
 	return p.approvals().users[strings.TrimSpace(userID)]
 }
 
-// approvals gives the present approvals.
+// approvals returns the present approvals.
 func (p *Pairing) approvals() *approvals {
 	path := p.approvedPath()
 	info, err := statFile(path)
@@ -59,24 +58,23 @@ func (p *Pairing) approvals() *approvals {
 	} else if d, a.info, a.err = readDocument(path); a.err == nil {
 		a.users = make(map[string]bool, len(d))
 		for id := range d {
-			// Hermes looks at the key only, whatever the value is.
+			// Hermes checks only the key, whatever the value is.
 			if id = strings.TrimSpace(id); id != "" {
 				a.users[id] = true
 			}
 		}
 		a.settled = a.info == nil || time.Since(a.info.ModTime()) > unsettled
 	}
-	// Where two readings end in the wrong order the older one is stored; the
-	// next call sees that the file is another one.
+	// If two readings finish in the wrong order, the older one is stored. The next call notices
+	// that the file is another one.
 	p.approved.Store(a)
 	return a
 }
 
-// Watch calls report for every change of the approvals, whoever made it: this
-// process, another of ours, or Hermes. It takes less than half a second to
-// notice one. The first report has what changed since OpenPairing. What Revoke
-// takes away is not reported: its caller carries it out. Report is called on
-// the goroutine of Watch, one call at a time, and may use the Pairing but for
+// Watch calls report for every change of the approvals, whoever made it: this process, another of
+// ours, or Hermes. It notices one in less than half a second. The first report has the changes
+// since OpenPairing. Watch doesn't report the changes of Revoke, whose caller applies them. It
+// calls report on its own goroutine, one call at a time. report may use the Pairing except for
 // Revoke. Watch returns when the context ends.
 func (p *Pairing) Watch(ctx context.Context, report func(Change)) {
 	ticker := time.NewTicker(watchEvery)
@@ -90,12 +88,12 @@ func (p *Pairing) Watch(ctx context.Context, report func(Change)) {
 	}
 }
 
-// watcher is what Watch knows.
+// watcher is the state of Watch.
 type watcher struct {
-	mu    sync.Mutex // held while there is a look, until what it found is reported
+	mu    sync.Mutex // held during a check, until its result is reported
 	p     *Pairing
 	users map[string]bool // as last reported
-	// Looks in a row that saw the file missing, or not to be read.
+	// Checks in a row that found the file missing or unreadable.
 	missing, faults int
 }
 
@@ -107,15 +105,14 @@ func (w *watcher) tell(report func(Change)) {
 	}
 }
 
-// look compares the file with the last one that could be read. What looks like
-// a fault is believed when it is seen twice: whoever copies over the file, or
-// edits it, empties or removes it for a moment.
+// look compares the file with the last readable one. It reports a fault only if it finds it twice:
+// a copy or an editor may empty or remove the file for a moment.
 func (w *watcher) look() (Change, bool) {
 	a := w.p.approvals()
 	err := a.err
 	if err == nil && a.info == nil {
-		// Hermes never removes the file, so its owner did; but where the
-		// folder is gone too, a disk is not there.
+		// Hermes never removes the file, so its owner did. If the folder is gone too, a disk is
+		// missing.
 		if _, e := os.Stat(w.p.dir); e != nil {
 			err = fmt.Errorf("pairing: %w", e)
 		}
@@ -137,7 +134,7 @@ func (w *watcher) look() (Change, bool) {
 	return change, len(change.Approved)+len(change.Revoked) > 0
 }
 
-// without gives the members of a that b lacks, sorted.
+// without returns the members of a that b lacks, sorted.
 func without(a, b map[string]bool) []string {
 	var ids []string
 	for id := range a {
@@ -149,8 +146,8 @@ func without(a, b map[string]bool) []string {
 	return ids
 }
 
-// Check says what is wrong with the pairing files, nil where all of them can be
-// read: for the doctor and for a log line at the start.
+// Check returns what is wrong with the pairing files, nil if all are readable: for the doctor and
+// for a log line at the start.
 func (p *Pairing) Check() error {
 	_, _, pending := readDocument(p.pendingPath())
 	_, limits := p.limits()

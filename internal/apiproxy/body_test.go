@@ -56,7 +56,7 @@ func until(t *testing.T, what string, cond func() bool) {
 
 // larges is how many large bodies of a user count.
 func (r *rig) larges(name string) int {
-	u, err := r.store.FrontUser(r.t.Context(), name)
+	u, err := r.store.API().User(r.t.Context(), name)
 	ok(r.t, err)
 	r.proxy.pace.mu.Lock()
 	defer r.proxy.pace.mu.Unlock()
@@ -152,7 +152,7 @@ func TestBodySizes(t *testing.T) {
 	r := newRig(t)
 	anna := r.login("anna")
 	anna.session() // so that the user counts
-	user, err := r.store.FrontUser(t.Context(), "anna")
+	user, err := r.store.API().User(t.Context(), "anna")
 	ok(t, err)
 	for _, size := range []int{1, firstPiece - 1, firstPiece, firstPiece + 1, smallBody - 1, smallBody, smallBody + 1, 2*smallBody + 1, 1 << 20, maxBody} {
 		for _, announced := range []bool{true, false} {

@@ -244,7 +244,7 @@ func TestFloodLeavesFewLines(t *testing.T) {
 		t.Error("the log holds a password")
 	}
 	audit := func() []store.AuditEntry {
-		list, err := r.store.Audit(t.Context(), store.AuditFilter{Action: "api_login.*"}, 100)
+		list, err := r.store.AuditLog().List(t.Context(), store.AuditFilter{Action: "api_login.*"}, 100)
 		ok(t, err)
 		return list
 	}

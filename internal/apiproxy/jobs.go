@@ -9,7 +9,7 @@ import (
 
 // listJobs lists the user's own jobs.
 func (f *Proxy) listJobs(w http.ResponseWriter, r *http.Request, c *call) {
-	mine, err := f.o.Store.FrontOwned(r.Context(), c.caller.id, store.FrontJob)
+	mine, err := f.o.Store.API().Owned(r.Context(), c.caller.id, store.APIJob)
 	if err != nil {
 		f.trouble(w, r, err)
 		return
@@ -78,7 +78,7 @@ func (f *Proxy) createJob(w http.ResponseWriter, r *http.Request, c *call) {
 		if err := json.Unmarshal(body, &made); err != nil {
 			return err
 		}
-		return f.take(store.FrontJob, made.Job.ID, c.caller.id)
+		return f.take(store.APIJob, made.Job.ID, c.caller.id)
 	}))
 }
 
@@ -90,7 +90,7 @@ func (f *Proxy) updateJob(w http.ResponseWriter, r *http.Request, c *call) {
 
 // ownJob passes on a request about one of the user's jobs.
 func (f *Proxy) ownJob(w http.ResponseWriter, r *http.Request, c *call) {
-	owner, err := f.ownerOf(r.Context(), store.FrontJob, c.id)
+	owner, err := f.ownerOf(r.Context(), store.APIJob, c.id)
 	switch {
 	case err != nil:
 		f.trouble(w, r, err)
@@ -103,6 +103,6 @@ func (f *Proxy) ownJob(w http.ResponseWriter, r *http.Request, c *call) {
 		if c.route.method != http.MethodDelete || resp.StatusCode != http.StatusOK {
 			return nil
 		}
-		return f.forget(store.FrontJob, c.id)
+		return f.forget(store.APIJob, c.id)
 	}))
 }

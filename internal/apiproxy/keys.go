@@ -66,7 +66,7 @@ func moment(at time.Time) *time.Time {
 	return &at
 }
 
-func shownKey(k *store.FrontKey) Key {
+func shownKey(k *store.APIKey) Key {
 	return Key{ID: k.ID, User: k.Name, Label: k.Label, CreatedAt: k.CreatedAt.UTC(), ExpiresAt: moment(k.Until), UsedAt: moment(k.UsedAt)}
 }
 
@@ -101,12 +101,12 @@ func (u *Users) AddKey(ctx context.Context, name, label string, life time.Durati
 	secret, _ := newToken()
 	secret = keyPrefix + secret
 	now := u.now().Truncate(time.Millisecond) // as it is stored
-	k := store.FrontKey{ID: "k" + newID()[1:9], Hash: hashToken(secret), User: user.ID, Name: user.Name, Label: label, CreatedAt: now}
+	k := store.APIKey{ID: "k" + newID()[1:9], Hash: hashToken(secret), User: user.ID, Name: user.Name, Label: label, CreatedAt: now}
 	if life > 0 {
 		k.Until = now.Add(life)
 	}
 	err = u.store.Do(func(tx *store.Tx) error {
-		if err := tx.AddFrontKey(k, now); err != nil {
+		if err := tx.API().AddKey(k, now); err != nil {
 			return err
 		}
 		return tx.Record(ctx, "api_key.added", user.Name, strings.TrimSpace(k.ID+" "+label))
@@ -123,7 +123,7 @@ func (u *Users) Keys(ctx context.Context, name string) ([]Key, error) {
 		}
 		name = user.Name
 	}
-	all, err := u.store.FrontKeys(ctx)
+	all, err := u.store.API().Keys(ctx)
 	list := []Key{}
 	for _, k := range all {
 		if name == "" || k.Name == name {
@@ -138,7 +138,7 @@ func (u *Users) RemoveKey(ctx context.Context, id string) error {
 	if strings.HasPrefix(id, keyPrefix) {
 		return errors.New("this is the key itself, which doesn't belong on a command line: give its ID from hermes-mobile users key list")
 	}
-	k, err := u.store.FrontKeyByID(ctx, id)
+	k, err := u.store.API().KeyByID(ctx, id)
 	if err != nil {
 		return err
 	}
@@ -146,7 +146,7 @@ func (u *Users) RemoveKey(ctx context.Context, id string) error {
 		return fmt.Errorf("no key %q: list the keys with hermes-mobile users key list", id)
 	}
 	return u.store.Do(func(tx *store.Tx) error {
-		if err := tx.RemoveFrontKey(id); err != nil {
+		if err := tx.API().RemoveKey(id); err != nil {
 			return err
 		}
 		return tx.Record(ctx, "api_key.removed", k.Name, strings.TrimSpace(k.ID+" "+k.Label))
@@ -172,10 +172,10 @@ func bearer(r *http.Request) (token string, there bool) {
 
 // holder returns the user of a key, or answers the request.
 func (f *Proxy) holder(w http.ResponseWriter, r *http.Request, token string) (caller, bool) {
-	var k *store.FrontKey
+	var k *store.APIKey
 	var err error
 	if strings.HasPrefix(token, keyPrefix) {
-		k, err = f.o.Store.FrontKey(r.Context(), hashToken(token))
+		k, err = f.o.Store.API().Key(r.Context(), hashToken(token))
 	}
 	now := f.o.Now()
 	switch {
@@ -192,7 +192,7 @@ func (f *Proxy) holder(w http.ResponseWriter, r *http.Request, token string) (ca
 		return caller{}, false
 	}
 	if now.Sub(k.UsedAt) >= useEvery {
-		if err := f.o.Store.Do(func(tx *store.Tx) error { return tx.UseFrontKey(k.ID, now) }); err != nil {
+		if err := f.o.Store.Do(func(tx *store.Tx) error { return tx.API().UseKey(k.ID, now) }); err != nil {
 			f.o.Log.Error("last use of key not stored", "err", err)
 		}
 	}

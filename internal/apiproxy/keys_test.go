@@ -262,7 +262,7 @@ func TestKeysOfUsers(t *testing.T) {
 	ok(t, r.users.RemoveKey(ctx, key.ID))
 	r.addKey("anna", "", 0)
 
-	entries, err := r.store.Audit(ctx, store.AuditFilter{Action: "api_key.*"}, 200)
+	entries, err := r.store.AuditLog().List(ctx, store.AuditFilter{Action: "api_key.*"}, 200)
 	ok(t, err)
 	if n := len(entries); n != 2+maxKeys-1+1+1 || entries[n-1].Action != "api_key.added" || entries[n-1].Subject != "anna" || entries[n-1].Detail != key.ID+" laptop" ||
 		entries[1].Action != "api_key.removed" || entries[1].Detail != key.ID+" laptop" {

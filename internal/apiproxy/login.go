@@ -44,12 +44,12 @@ func hashToken(token string) string {
 }
 
 // open begins a login. It replaces the login that the request came with.
-func (f *Proxy) open(w http.ResponseWriter, r *http.Request, user *store.FrontUser) error {
+func (f *Proxy) open(w http.ResponseWriter, r *http.Request, user *store.APIUser) error {
 	before, err := f.loginOf(r)
 	if err != nil {
 		return err
 	}
-	logins, err := f.o.Store.FrontLogins(r.Context(), user.ID)
+	logins, err := f.o.Store.API().Logins(r.Context(), user.ID)
 	if err != nil {
 		return err
 	}
@@ -60,11 +60,11 @@ func (f *Proxy) open(w http.ResponseWriter, r *http.Request, user *store.FrontUs
 	now := f.o.Now()
 	err = f.issue(w, r, caller{id: user.ID, login: rand.Text()}, "", func(tx *store.Tx) error {
 		for _, login := range over {
-			if err := tx.EndFrontLogin(login); err != nil {
+			if err := tx.API().EndLogin(login); err != nil {
 				return err
 			}
 		}
-		return tx.SeenFrontUser(user.ID, now)
+		return tx.API().SeenUser(user.ID, now)
 	})
 	for _, login := range over {
 		f.live.end("", login)
@@ -81,12 +81,12 @@ func (f *Proxy) issue(w http.ResponseWriter, r *http.Request, c caller, parent s
 		if err := also(tx); err != nil {
 			return err
 		}
-		k := store.FrontToken{Hash: accessHash, Login: c.login, User: c.id, Until: now.Add(accessLife), Parent: parent}
-		if err := tx.AddFrontToken(k, now); err != nil {
+		k := store.APIToken{Hash: accessHash, Login: c.login, User: c.id, Until: now.Add(accessLife), Parent: parent}
+		if err := tx.API().AddToken(k, now); err != nil {
 			return err
 		}
 		k.Hash, k.Refresh, k.Until = refreshHash, true, now.Add(refreshLife)
-		return tx.AddFrontToken(k, now)
+		return tx.API().AddToken(k, now)
 	})
 	if err == nil {
 		f.setCookies(w, r, access, refresh)
@@ -95,12 +95,12 @@ func (f *Proxy) issue(w http.ResponseWriter, r *http.Request, c caller, parent s
 }
 
 // token looks up the token in a cookie, nil if there is none or it is unknown.
-func (f *Proxy) token(ctx context.Context, r *http.Request, name string) (*store.FrontToken, error) {
+func (f *Proxy) token(ctx context.Context, r *http.Request, name string) (*store.APIToken, error) {
 	value := f.cookie(r, name)
 	if value == "" {
 		return nil, nil
 	}
-	return f.o.Store.FrontToken(ctx, hashToken(value))
+	return f.o.Store.API().Token(ctx, hashToken(value))
 }
 
 // loginOf returns the login of a request's cookies, empty if there is none.
@@ -151,25 +151,25 @@ func (f *Proxy) identify(w http.ResponseWriter, r *http.Request) (caller, error)
 }
 
 // spend records the first use of a token, which makes its predecessor obsolete.
-func (f *Proxy) spend(k *store.FrontToken, now time.Time) error {
+func (f *Proxy) spend(k *store.APIToken, now time.Time) error {
 	if k.Parent == "" {
 		return nil
 	}
-	return f.o.Store.Do(func(tx *store.Tx) error { return tx.SpendFrontToken(k.Parent, now) })
+	return f.o.Store.Do(func(tx *store.Tx) error { return tx.API().SpendToken(k.Parent, now) })
 }
 
 // holds reports whether a login is still valid, or a key still exists.
 func (f *Proxy) holds(ctx context.Context, c caller) bool {
 	if c.key != "" {
-		k, err := f.o.Store.FrontKey(ctx, c.key)
+		k, err := f.o.Store.API().Key(ctx, c.key)
 		return err == nil && k != nil
 	}
-	logins, err := f.o.Store.FrontLogins(ctx, c.id)
+	logins, err := f.o.Store.API().Logins(ctx, c.id)
 	return err == nil && slices.Contains(logins, c.login)
 }
 
 func (f *Proxy) endLogin(login string) error {
-	err := f.o.Store.Do(func(tx *store.Tx) error { return tx.EndFrontLogin(login) })
+	err := f.o.Store.Do(func(tx *store.Tx) error { return tx.API().EndLogin(login) })
 	f.live.end("", login)
 	return err
 }

@@ -35,7 +35,7 @@ func (f *Proxy) resolve(ctx context.Context, c caller, named string) (id string,
 	}
 	inner := c.space() + named
 	for _, id := range []string{named, inner} {
-		if owner, err := f.ownerOf(ctx, store.FrontSession, id); err != nil || owner == c.id {
+		if owner, err := f.ownerOf(ctx, store.APISession, id); err != nil || owner == c.id {
 			return id, own, err
 		}
 	}

@@ -19,7 +19,7 @@ func (f *Proxy) complete(w http.ResponseWriter, r *http.Request, c *call) {
 	} else if id, may = f.nameForTurn(w, r, c, named); !may {
 		return
 	}
-	p := c.passage(f.began(c.caller, store.FrontRun))
+	p := c.passage(f.began(c.caller, store.APIRun))
 	p.sessionID = id
 	f.forward(w, r, p)
 }
@@ -48,7 +48,7 @@ func (f *Proxy) respond(w http.ResponseWriter, r *http.Request, c *call) {
 	if set {
 		c.in.set("conversation", c.own(name))
 	}
-	f.forward(w, r, c.passage(f.began(c.caller, store.FrontResponse)))
+	f.forward(w, r, c.passage(f.began(c.caller, store.APIResponse)))
 }
 
 // chained reports whether the response that a request continues belongs to the user. If not, it
@@ -62,7 +62,7 @@ func (f *Proxy) chained(w http.ResponseWriter, r *http.Request, c *call) bool {
 	if !set {
 		return true
 	}
-	owner, err := f.ownerOf(r.Context(), store.FrontResponse, id)
+	owner, err := f.ownerOf(r.Context(), store.APIResponse, id)
 	switch {
 	case err != nil:
 		f.trouble(w, r, err)
@@ -74,7 +74,7 @@ func (f *Proxy) chained(w http.ResponseWriter, r *http.Request, c *call) bool {
 
 // ownResponse passes on a request about one of the user's responses.
 func (f *Proxy) ownResponse(w http.ResponseWriter, r *http.Request, c *call) {
-	owner, err := f.ownerOf(r.Context(), store.FrontResponse, c.id)
+	owner, err := f.ownerOf(r.Context(), store.APIResponse, c.id)
 	switch {
 	case err != nil:
 		f.trouble(w, r, err)
@@ -87,7 +87,7 @@ func (f *Proxy) ownResponse(w http.ResponseWriter, r *http.Request, c *call) {
 		if c.route.method != http.MethodDelete || resp.StatusCode != http.StatusOK {
 			return nil
 		}
-		return f.forget(store.FrontResponse, c.id)
+		return f.forget(store.APIResponse, c.id)
 	}))
 }
 
@@ -95,7 +95,7 @@ func (f *Proxy) ownResponse(w http.ResponseWriter, r *http.Request, c *call) {
 func (f *Proxy) began(c caller, kind string) func(*http.Response) error {
 	return func(resp *http.Response) error {
 		if id := resp.Header.Get(sessionIDHeader); sessionID(id) {
-			if err := f.claim(store.FrontSession, id, c.id); err != nil {
+			if err := f.claim(store.APISession, id, c.id); err != nil {
 				return err
 			}
 		}

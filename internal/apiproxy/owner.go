@@ -40,7 +40,7 @@ func (f *Proxy) claim(kind, id, user string) error {
 	if id == "" {
 		return errNoName
 	}
-	if err := f.o.Store.Do(func(tx *store.Tx) error { return tx.ClaimFront(kind, id, user, f.o.Now()) }); err != nil {
+	if err := f.o.Store.Do(func(tx *store.Tx) error { return tx.API().Claim(kind, id, user, f.o.Now()) }); err != nil {
 		return fmt.Errorf("%w: %w", errStore, err)
 	}
 	return nil
@@ -51,21 +51,21 @@ func (f *Proxy) take(kind, id, user string) error {
 	if id == "" {
 		return errNoName
 	}
-	if err := f.o.Store.Do(func(tx *store.Tx) error { return tx.TakeFront(kind, id, user, f.o.Now()) }); err != nil {
+	if err := f.o.Store.Do(func(tx *store.Tx) error { return tx.API().Take(kind, id, user, f.o.Now()) }); err != nil {
 		return fmt.Errorf("%w: %w", errStore, err)
 	}
 	return nil
 }
 
 func (f *Proxy) forget(kind, id string) error {
-	if err := f.o.Store.Do(func(tx *store.Tx) error { return tx.ForgetFront(kind, id) }); err != nil {
+	if err := f.o.Store.Do(func(tx *store.Tx) error { return tx.API().Forget(kind, id) }); err != nil {
 		return fmt.Errorf("%w: %w", errStore, err)
 	}
 	return nil
 }
 
 func (f *Proxy) ownerOf(ctx context.Context, kind, id string) (string, error) {
-	owner, err := f.o.Store.FrontOwner(ctx, kind, id)
+	owner, err := f.o.Store.API().Owner(ctx, kind, id)
 	if err != nil {
 		err = fmt.Errorf("%w: %w", errStore, err)
 	}
@@ -77,13 +77,13 @@ func (f *Proxy) ownerOf(ctx context.Context, kind, id string) (string, error) {
 func (f *Proxy) session(ctx context.Context, c caller, id string) (standing, error) {
 	at := id
 	for range deepest {
-		owner, err := f.ownerOf(ctx, store.FrontSession, at)
+		owner, err := f.ownerOf(ctx, store.APISession, at)
 		switch {
 		case err != nil:
 			return others, err
 		case owner == "":
 		case at != id:
-			err = f.claim(store.FrontSession, id, owner)
+			err = f.claim(store.APISession, id, owner)
 			fallthrough
 		default:
 			if owner == c.id {
@@ -113,7 +113,7 @@ func (f *Proxy) session(ctx context.Context, c caller, id string) (standing, err
 // run reports whether a run belongs to the user: it was started here, or it is a turn in one of the
 // user's sessions.
 func (f *Proxy) run(ctx context.Context, c caller, id string) (bool, error) {
-	owner, err := f.ownerOf(ctx, store.FrontRun, id)
+	owner, err := f.ownerOf(ctx, store.APIRun, id)
 	if err != nil || owner != "" {
 		return owner == c.id, err
 	}
@@ -124,7 +124,7 @@ func (f *Proxy) run(ctx context.Context, c caller, id string) (bool, error) {
 	if is, err := f.session(ctx, c, session); err != nil || is != own {
 		return false, err
 	}
-	return true, f.claim(store.FrontRun, id, c.id)
+	return true, f.claim(store.APIRun, id, c.id)
 }
 
 // sessionOf returns the session of a run, empty if Hermes knows no such run.

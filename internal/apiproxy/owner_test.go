@@ -210,7 +210,7 @@ func TestCompletions(t *testing.T) {
 	if _, again := say(anna, hello); again != a {
 		t.Error("the same words of the same user begin another session")
 	}
-	owner, err := r.store.FrontOwner(t.Context(), store.FrontSession, "api-hash")
+	owner, err := r.store.API().Owner(t.Context(), store.APISession, "api-hash")
 	if err != nil || owner == "" {
 		t.Errorf("the session of the answer is nobody's (%v)", err)
 	}

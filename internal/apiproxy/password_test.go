@@ -40,7 +40,7 @@ func TestRehash(t *testing.T) {
 	ctx := t.Context()
 	stored := func() string {
 		t.Helper()
-		u, err := r.store.FrontUser(ctx, "anna")
+		u, err := r.store.API().User(ctx, "anna")
 		ok(t, err)
 		return u.Password
 	}

@@ -227,7 +227,7 @@ func TestUnsure(t *testing.T) {
 	c.want(502, "GET", "/api/sessions/broken", "", "upstream_unavailable")
 	c.want(502, "POST", "/v1/runs", `{"input":"x","session_id":"broken"}`)
 	c.want(502, "POST", "/api/sessions", `{"id":"broken"}`)
-	if owner, err := r.store.FrontOwner(t.Context(), "session", "broken"); err != nil || owner != "" {
+	if owner, err := r.store.API().Owner(t.Context(), "session", "broken"); err != nil || owner != "" {
 		t.Errorf("it is %q's (%v)", owner, err)
 	}
 }

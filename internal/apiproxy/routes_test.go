@@ -17,13 +17,13 @@ import (
 // ownThings gives a user one of everything, with ids that have to be escaped in a path.
 func (r *rig) ownThings(name string) map[string]string {
 	r.t.Helper()
-	user, err := r.store.FrontUser(r.t.Context(), name)
+	user, err := r.store.API().User(r.t.Context(), name)
 	ok(r.t, err)
 	ids := map[string]string{"/api/sessions/": "20260101_120000_a;b%2f?c", "/v1/runs/": "run_a", "/v1/responses/": "resp_a", "/api/jobs/": "0123456789ab"}
 	ok(r.t, r.store.Do(func(tx *store.Tx) error {
-		for i, kind := range []string{store.FrontSession, store.FrontRun, store.FrontResponse, store.FrontJob} {
+		for i, kind := range []string{store.APISession, store.APIRun, store.APIResponse, store.APIJob} {
 			id := ids[[]string{"/api/sessions/", "/v1/runs/", "/v1/responses/", "/api/jobs/"}[i]]
-			if err := tx.ClaimFront(kind, id, user.ID, r.clock.now()); err != nil {
+			if err := tx.API().Claim(kind, id, user.ID, r.clock.now()); err != nil {
 				return err
 			}
 		}

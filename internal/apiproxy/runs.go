@@ -38,7 +38,7 @@ func (f *Proxy) startRun(w http.ResponseWriter, r *http.Request, c *call) {
 		if err := json.Unmarshal(body, &run); err != nil {
 			return err
 		}
-		if err := f.claim(store.FrontRun, run.ID, c.caller.id); err != nil {
+		if err := f.claim(store.APIRun, run.ID, c.caller.id); err != nil {
 			return err
 		}
 		// Without a session of its own, a run uses one with its own id, or that of the key.
@@ -46,7 +46,7 @@ func (f *Proxy) startRun(w http.ResponseWriter, r *http.Request, c *call) {
 		if err != nil || !sessionID(session) {
 			return err
 		}
-		return f.claim(store.FrontSession, session, c.caller.id)
+		return f.claim(store.APISession, session, c.caller.id)
 	}))
 }
 

@@ -47,7 +47,7 @@ func (f *Proxy) deleteSession(w http.ResponseWriter, r *http.Request, c *call) {
 		if resp.StatusCode != http.StatusOK {
 			return nil
 		}
-		return f.forget(store.FrontSession, c.id)
+		return f.forget(store.APISession, c.id)
 	}))
 }
 
@@ -76,7 +76,7 @@ func (f *Proxy) make(w http.ResponseWriter, r *http.Request, c *call) {
 		if err := json.Unmarshal(body, &s); err != nil {
 			return err
 		}
-		return f.take(store.FrontSession, s.Session.ID, c.caller.id)
+		return f.take(store.APISession, s.Session.ID, c.caller.id)
 	}))
 }
 
@@ -135,7 +135,7 @@ func (f *Proxy) listSessions(w http.ResponseWriter, r *http.Request, c *call) {
 		return min(n, top)
 	}
 	limit, offset := number("limit", pageDefault, pageMax), number("offset", 0, 1_000_000)
-	mine, err := f.o.Store.FrontOwned(r.Context(), c.caller.id, store.FrontSession)
+	mine, err := f.o.Store.API().Owned(r.Context(), c.caller.id, store.APISession)
 	if err != nil {
 		f.trouble(w, r, err)
 		return

@@ -114,7 +114,7 @@ func (u *Users) Add(ctx context.Context, name, password string) error {
 	}
 	added := false
 	if err := u.store.Do(func(tx *store.Tx) (err error) {
-		added, err = tx.AddFrontUser(&store.FrontUser{ID: newID(), Name: name, Password: hash}, u.now())
+		added, err = tx.API().AddUser(&store.APIUser{ID: newID(), Name: name, Password: hash}, u.now())
 		if err != nil || !added {
 			return err
 		}
@@ -131,8 +131,8 @@ func (u *Users) Add(ctx context.Context, name, password string) error {
 // newID returns the id of a new user. Unlike a name, it never comes again.
 func newID() string { return "u" + strings.ToLower(rand.Text()[:16]) }
 
-func (u *Users) find(ctx context.Context, name string) (*store.FrontUser, error) {
-	user, err := u.store.FrontUser(ctx, normal(name))
+func (u *Users) find(ctx context.Context, name string) (*store.APIUser, error) {
+	user, err := u.store.API().User(ctx, normal(name))
 	if err == nil && user == nil {
 		err = fmt.Errorf("no user %q: list the users with hermes-mobile users list", normal(name))
 	}
@@ -146,7 +146,7 @@ func (u *Users) Remove(ctx context.Context, name string) (id string, err error) 
 		return "", err
 	}
 	return user.ID, u.store.Do(func(tx *store.Tx) error {
-		return errors.Join(tx.RemoveFrontUser(user.ID), tx.Record(ctx, "api_user.removed", user.Name, ""))
+		return errors.Join(tx.API().RemoveUser(user.ID), tx.Record(ctx, "api_user.removed", user.Name, ""))
 	})
 }
 
@@ -161,14 +161,14 @@ func (u *Users) SetPassword(ctx context.Context, name, password string) (id stri
 		return "", err
 	}
 	return user.ID, u.store.Do(func(tx *store.Tx) error {
-		return errors.Join(tx.SetFrontPassword(user.ID, hash, u.now()), tx.Record(ctx, "api_user.password", user.Name, ""))
+		return errors.Join(tx.API().SetPassword(user.ID, hash, u.now()), tx.Record(ctx, "api_user.password", user.Name, ""))
 	})
 }
 
 // List returns all users, sorted by name.
 func (u *Users) List(ctx context.Context) ([]User, error) {
 	list := []User{}
-	all, err := u.store.FrontUsers(ctx)
+	all, err := u.store.API().Users(ctx)
 	for _, s := range all {
 		user := User{ID: s.ID, Name: s.Name, CreatedAt: s.CreatedAt.UTC(), ChangedAt: s.ChangedAt.UTC()}
 		if !s.SeenAt.IsZero() {
@@ -182,8 +182,8 @@ func (u *Users) List(ctx context.Context) ([]User, error) {
 
 // check returns the user with this name and password, nil if there is none. It takes as long for an
 // unknown name.
-func (u *Users) check(ctx context.Context, name, password string) (*store.FrontUser, error) {
-	user, err := u.store.FrontUser(ctx, normal(name))
+func (u *Users) check(ctx context.Context, name, password string) (*store.APIUser, error) {
+	user, err := u.store.API().User(ctx, normal(name))
 	if err != nil {
 		return nil, err
 	}
@@ -212,7 +212,7 @@ func (u *Users) check(ctx context.Context, name, password string) (*store.FrontU
 	if stored.Weaker(u.cost) {
 		old := user.Password
 		user.Password = passhash.New(u.cost, password).String()
-		return user, u.store.Do(func(tx *store.Tx) error { return tx.RehashFrontPassword(user.ID, old, user.Password) })
+		return user, u.store.Do(func(tx *store.Tx) error { return tx.API().RehashPassword(user.ID, old, user.Password) })
 	}
 	return user, nil
 }

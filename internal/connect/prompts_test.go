@@ -58,7 +58,7 @@ func TestRun(t *testing.T) {
 	}
 
 	m = machine(t, dir, x509.NewCertPool())
-	if shown, err := answers(m, "wrong horse", "correct horse"); err != nil || !strings.Contains(shown, "not the one") {
+	if shown, err := answers(m, "wrong horse", "correct horse"); err != nil || !strings.Contains(shown, "doesn't match the stored") {
 		t.Errorf("the next start: %v\n%s", err, shown)
 	}
 	m = machine(t, dir, x509.NewCertPool())

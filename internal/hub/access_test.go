@@ -167,7 +167,7 @@ func TestPairingCutBeforeReady(t *testing.T) {
 		t.Errorf("the token that was replaced: %s", code)
 	}
 	w.connect("tel", withToken(again.Ready.Token))
-	until(t, "the code to be used up", func() bool { return !value[bool](t)(w.store.Redeemed(ctx, "tel")) })
+	until(t, "the code to be used up", func() bool { return !value[bool](t)(w.store.PairingCodes().Redeemed(ctx, "tel")) })
 	if code, closed := w.open("tel", withPair(code)).refusal(); code != frame.AuthFailed || closed != int(frame.CloseNoAccess) {
 		t.Errorf("the code after it was used up: %s and %d", code, closed)
 	}

@@ -244,7 +244,7 @@ func (e *evHello) enter(tx *store.Tx, n *entrance, now time.Time) error {
 }
 
 // codeFor describes what a code was made for.
-func codeFor(c *store.Invite) string {
+func codeFor(c *store.PairingCode) string {
 	words := "a new user"
 	if c.User != "" {
 		words = "this user"

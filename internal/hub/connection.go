@@ -237,13 +237,13 @@ func (d *device) tokenStored(b *batch, c *conn) {
 // forgetCode makes the pairing code invalid by which the device was paired: it has connected with
 // its own token.
 func (d *device) forgetCode() {
-	used, err := d.store.Redeemed(d.ctx, d.id)
+	used, err := d.store.PairingCodes().Redeemed(d.ctx, d.id)
 	if err != nil {
 		d.storeFailed("look up a pairing code", err)
 		return
 	}
 	if n := d.dev.N; used {
-		d.session.later("forget a used pairing code", func(tx *store.Tx) error { return tx.ForgetInvites(n) }, nil)
+		d.session.later("forget a used pairing code", func(tx *store.Tx) error { return tx.PairingCodes().Forget(n) }, nil)
 	}
 }
 

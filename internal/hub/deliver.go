@@ -215,7 +215,7 @@ func (e *evDelivery) known() bool {
 		return false
 	}
 	d := e.d
-	queued, known, err := d.store.Delivered(d.ctx, e.sender, e.f.ID)
+	queued, known, err := d.store.Deliveries().Known(d.ctx, e.sender, e.f.ID)
 	switch {
 	case err != nil:
 		d.storeFailed("look up a delivery", err)

@@ -17,8 +17,8 @@ const sentDelay = time.Second
 // deliveries notes how far the deliveries to one device have come.
 type deliveries struct {
 	*core
-	mark    store.Trail // the watermarks
-	written int64       // seq up to which the outbox has left for the device
+	mark    store.Watermark // the watermarks
+	written int64           // seq up to which the outbox has left for the device
 	noting  timer
 }
 
@@ -31,7 +31,7 @@ func (d *deliveries) record(r store.Delivery, seq int64) func(*store.Tx) error {
 	device := d.dev.N
 	d.mark.Last = seq // now: the entry is sent before its other followers hear that it is stored
 	return func(tx *store.Tx) error {
-		dup, err := tx.Deliver(r, device, seq, time.Now())
+		dup, err := tx.Deliveries().Add(r, device, seq, time.Now())
 		switch {
 		case err != nil:
 			return err
@@ -55,7 +55,7 @@ func (d *deliveries) noteSent() {
 	d.noting.stop()
 	if seq := min(d.written, d.mark.Last); d.dev != nil && seq > d.mark.Sent {
 		n, after, now := d.dev.N, d.mark.Sent, time.Now()
-		d.note("note sent deliveries", func(tx *store.Tx) error { return tx.DeliveriesSent(n, after, seq, now) })
+		d.note("note sent deliveries", func(tx *store.Tx) error { return tx.Deliveries().Sent(n, after, seq, now) })
 		d.mark.Sent = seq
 	}
 }
@@ -67,10 +67,10 @@ func (d *deliveries) acked(seq int64, seen bool) {
 	seq = min(seq, d.mark.Last)
 	switch {
 	case seen && seq > d.mark.Seen:
-		d.note("note seen deliveries", func(tx *store.Tx) error { return tx.DeliveriesSeen(n, was.Seen, seq, now) })
+		d.note("note seen deliveries", func(tx *store.Tx) error { return tx.Deliveries().Seen(n, was.Seen, seq, now) })
 		d.mark.Seen = seq
 	case seq > d.mark.Acked:
-		d.note("note acknowledged deliveries", func(tx *store.Tx) error { return tx.DeliveriesAcked(n, was.Acked, seq, now) })
+		d.note("note acknowledged deliveries", func(tx *store.Tx) error { return tx.Deliveries().Acked(n, was.Acked, seq, now) })
 	default:
 		return
 	}

@@ -33,7 +33,7 @@ var DeliveryStates = []string{"queued", "sent", "delivered", "seen", "expired"}
 // restrict the list.
 func (o *Owner) Deliveries(ctx context.Context, device, state string, limit int) ([]DeliveryInfo, error) {
 	list := []DeliveryInfo{}
-	err := o.hub.store.Deliveries(ctx, device, func(d store.Delivery) bool {
+	err := o.hub.store.Deliveries().List(ctx, device, func(d store.Delivery) bool {
 		info := DeliveryInfo{Number: d.N, At: d.At.UTC(), Device: d.Device, Source: d.Source, Sender: d.Sender, ID: d.ID, Job: d.Job, Message: d.Message}
 		info.State = DeliveryStates[0]
 		for i, at := range []time.Time{d.SentAt, d.AckedAt, d.SeenAt, d.ExpiredAt} {

@@ -77,7 +77,7 @@ func (d *device) load(b *batch) error {
 	if err := d.out.load(d.ctx, dev); err != nil {
 		return err
 	}
-	mark, err := d.store.Trail(d.ctx, dev.N)
+	mark, err := d.store.Deliveries().Watermark(d.ctx, dev.N)
 	if err != nil {
 		return err
 	}
@@ -119,7 +119,7 @@ func (d *device) unload() {
 	d.session.unload()
 	d.dev = nil
 	d.out.unload()
-	d.deliveries.mark, d.deliveries.written = store.Trail{}, 0
+	d.deliveries.mark, d.deliveries.written = store.Watermark{}, 0
 	d.group.unload()
 	d.conversation.turns.loadedTo = 0
 	d.notes.Reset()

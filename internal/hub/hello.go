@@ -15,7 +15,7 @@ type evHello struct {
 	c     *reader
 	f     *frame.Hello
 	grant grant
-	code  *store.Invite // that must be redeemed; nil: it came with a token
+	code  *store.PairingCode // that must be redeemed; nil: it came with a token
 }
 
 func (e *evHello) fail(error) { e.c.reject(storeDown(""), frame.CloseTryLater) }
@@ -27,7 +27,7 @@ func (e *evHello) apply(b *batch) {
 		h.admitting.Lock() // until the device's user is approved
 		defer h.admitting.Unlock()
 		var err error
-		if e.code, err = h.store.Invite(h.ctx, e.grant.pair, e.d.id, now); err != nil {
+		if e.code, err = h.store.PairingCodes().Valid(h.ctx, e.grant.pair, e.d.id, now); err != nil {
 			h.storeFailed("look up a pairing code", err)
 			e.fail(err)
 			return
@@ -119,7 +119,7 @@ func (e *evHello) next(now time.Time) *entrance {
 func (e *evHello) store(tx *store.Tx, n *entrance, now time.Time) error {
 	h := e.d.hub
 	if e.code != nil {
-		switch ok, err := tx.RedeemInvite(e.code.Hash, e.d.id, n.dev.UserID, now); {
+		switch ok, err := tx.PairingCodes().Redeem(e.code.Hash, e.d.id, n.dev.UserID, now); {
 		case err != nil:
 			return err
 		case !ok:

@@ -113,7 +113,7 @@ func (h *Hub) load(ctx context.Context) ([]string, error) {
 	if err != nil || h.Push == nil {
 		return ids, err
 	}
-	due, err := h.store.NoticesDue(ctx)
+	due, err := h.store.Notices().Due(ctx)
 	return append(ids, due...), err
 }
 

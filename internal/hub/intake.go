@@ -104,7 +104,7 @@ func (i *intake) acceptedBefore(b *batch, c *conn, f frame.Up) bool {
 	switch f := f.(type) {
 	case *frame.Deliver:
 		b.flush()
-		queued, known, err := i.store.Delivered(i.ctx, i.id, f.ID)
+		queued, known, err := i.store.Deliveries().Known(i.ctx, i.id, f.ID)
 		if err != nil {
 			i.storeFailed("look up a delivery", err)
 			c.send(storeDown(f.ID))

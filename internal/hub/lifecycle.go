@@ -37,7 +37,7 @@ func (d *device) wipe(b *batch, why string, op func(*store.Tx) error, done func(
 	seq := d.out.seq
 	d.deliveries.noteSent() // otherwise those would expire
 	b.do(func(tx *store.Tx) (err error) {
-		if err := errors.Join(tx.Part(d.dev.N), tx.ForgetInvites(d.dev.N)); err != nil {
+		if err := errors.Join(tx.Part(d.dev.N), tx.PairingCodes().Forget(d.dev.N)); err != nil {
 			return err
 		}
 		if epoch, err = tx.WipeDevice(d.dev.N, seq, time.Now()); err != nil {
@@ -129,7 +129,7 @@ func (d *device) dropUnapproved(b *batch, before time.Time, done func(error)) {
 		done(nil)
 		return
 	}
-	delivered, err := h.store.HasDeliveries(h.ctx, dev.N)
+	delivered, err := h.store.Deliveries().Any(h.ctx, dev.N)
 	if err != nil || delivered {
 		done(err)
 		return

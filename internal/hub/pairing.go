@@ -27,7 +27,7 @@ func (o *Owner) Invite(ctx context.Context, c access.PairingCode, life time.Dura
 	hash := access.HashSecret(code)
 	by := audit.From(ctx)
 	err = o.hub.store.Do(func(tx *store.Tx) error {
-		if err := tx.AddInvite(store.Invite{Hash: hash, Expires: expires, User: c.User, Trusted: c.Trusted, Life: c.Life}); err != nil {
+		if err := tx.PairingCodes().Add(store.PairingCode{Hash: hash, Expires: expires, User: c.User, Trusted: c.Trusted, Life: c.Life}); err != nil {
 			return err
 		}
 		return tx.AddAudit(entryOf(by, "pair.code", c.User, c.Describe()))
@@ -75,7 +75,7 @@ func (o *Owner) unapprove(ctx context.Context, user, detail string) error {
 	}
 	by := audit.From(ctx)
 	return o.hub.store.Do(func(tx *store.Tx) error {
-		if err := tx.ForgetInvitesFor(user); err != nil {
+		if err := tx.PairingCodes().ForgetUser(user); err != nil {
 			return err
 		}
 		return tx.AddAudit(entryOf(by, "user.revoked", user, detail))
@@ -111,7 +111,7 @@ func (o *Owner) noteApproval(by audit.By, user, detail string) {
 func (o *Owner) SawRevocation(ctx context.Context, user string) error {
 	by := audit.From(ctx)
 	err := o.hub.store.Do(func(tx *store.Tx) error {
-		if err := tx.ForgetInvitesFor(user); err != nil {
+		if err := tx.PairingCodes().ForgetUser(user); err != nil {
 			return err
 		}
 		return tx.AddAudit(entryOf(by, "user.revoked", user, "found in the pairing files"))

@@ -62,7 +62,7 @@ func (c *client) refused(code frame.Code, words string) {
 // audited are the entries of the audit log with this action, newest first.
 func (w *world) audited(action string) (list []store.AuditEntry) {
 	w.t.Helper()
-	for _, e := range value[[]store.AuditEntry](w.t)(w.store.Audit(ctx, store.AuditFilter{}, 1000)) {
+	for _, e := range value[[]store.AuditEntry](w.t)(w.store.AuditLog().List(ctx, store.AuditFilter{}, 1000)) {
 		if e.Action == action {
 			list = append(list, e)
 		}
@@ -108,7 +108,7 @@ func TestPlainCodeIsNoWayIntoAUser(t *testing.T) {
 	ok(t, w.hub.Owner().Revoke(ctx, "lost"))
 	do := func(f func(*store.Tx) error) { t.Helper(); ok(t, w.store.Do(f)) }
 	do(func(tx *store.Tx) error {
-		_, err := tx.AddFrontUser(&store.FrontUser{ID: "u1", Name: "api-user"}, time.Now())
+		_, err := tx.API().AddUser(&store.APIUser{ID: "u1", Name: "api-user"}, time.Now())
 		return err
 	})
 	code := w.invite(access.PairingCode{})
@@ -360,7 +360,7 @@ func TestPairingIsRecorded(t *testing.T) {
 	if n := len(w.audited("device.added")); n != 1 {
 		t.Errorf("recorded %d times", n)
 	}
-	for _, e := range value[[]store.AuditEntry](t)(w.store.Audit(ctx, store.AuditFilter{}, 100)) {
+	for _, e := range value[[]store.AuditEntry](t)(w.store.AuditLog().List(ctx, store.AuditFilter{}, 100)) {
 		if strings.Contains(fmt.Sprintf("%+v", e), code) {
 			t.Errorf("the code is in %+v", e)
 		}

@@ -332,7 +332,7 @@ func TestPushAfterACrash(t *testing.T) {
 	w.away("d", nil)
 	m := say("one")
 	w.post("d", m)
-	until(t, "the notification to be noted", func() bool { return len(value[[]string](t)(w.store.NoticesDue(ctx))) == 0 })
+	until(t, "the notification to be noted", func() bool { return len(value[[]string](t)(w.store.Notices().Due(ctx))) == 0 })
 	old := w.world
 	crashed := make(chan *world)
 	go func() { crashed <- old.crash() }()

@@ -66,8 +66,8 @@ func TestPushCalls(t *testing.T) {
 		t.Errorf("push.test of one that is gone: %s", got)
 	}
 	w.notified()
-	until(t, "the registration to go", func() bool { return len(value[[][]byte](t)(w.store.Push(ctx, 1))) == 4 })
-	if r := c.call("push.unregister", "{}"); r.Err != nil || len(value[[][]byte](t)(w.store.Push(ctx, 1))) != 0 {
+	until(t, "the registration to go", func() bool { return len(value[[][]byte](t)(w.store.Notices().Endpoints(ctx, 1))) == 4 })
+	if r := c.call("push.unregister", "{}"); r.Err != nil || len(value[[][]byte](t)(w.store.Notices().Endpoints(ctx, 1))) != 0 {
 		t.Errorf("push.unregister: %s", show(r))
 	}
 	w.service.Answer(nil)
@@ -116,7 +116,7 @@ func TestPushServiceFails(t *testing.T) {
 	for range 4 {
 		w.notified()
 	}
-	until(t, "the registration to go", func() bool { return len(value[[][]byte](t)(w.store.Push(ctx, 1))) == 1 })
+	until(t, "the registration to go", func() bool { return len(value[[][]byte](t)(w.store.Notices().Endpoints(ctx, 1))) == 1 })
 	w.post("d", say("two"))
 	if n := w.notified(); !strings.HasSuffix(busy.Endpoint, n.raw.Path) {
 		t.Errorf("%s was told", n.raw.Path)
@@ -129,7 +129,7 @@ func TestPushServiceFails(t *testing.T) {
 func TestPushRegistrationsGo(t *testing.T) {
 	t.Parallel()
 	w := newPushWorld(t, unhurried)
-	left := func(n int64) int { return len(value[[][]byte](t)(w.store.Push(ctx, n))) }
+	left := func(n int64) int { return len(value[[][]byte](t)(w.store.Notices().Endpoints(ctx, n))) }
 	w.away("d", nil)
 	ok(t, w.hub.Owner().Unbind(ctx, "d"))
 	if left(1) != 0 {
@@ -140,7 +140,7 @@ func TestPushRegistrationsGo(t *testing.T) {
 	w.notified()
 	w.post("d", say("two"))
 	ok(t, w.hub.Owner().Revoke(ctx, "d"))
-	if left(1) != 0 || len(value[[]string](t)(w.store.NoticesDue(ctx))) != 0 {
+	if left(1) != 0 || len(value[[]string](t)(w.store.Notices().Due(ctx))) != 0 {
 		t.Error("a revoked device is still registered")
 	}
 	first, second := w.connect("e", withUser("anna")), w.connect("f", withUser("anna"))

@@ -36,8 +36,8 @@ const (
 	keyLeftOut = "left_out" // how many lines with this message were dropped since the last one
 )
 
-// New returns a handler that passes a sample of the lines on to h. A line that follows dropped lines
-// has their number in the attribute left_out.
+// New returns a handler that passes a sample of the lines on to h. A line that follows dropped
+// lines has their number in the attribute left_out.
 func New(h slog.Handler) slog.Handler {
 	return &handler{Handler: h, sampler: newSampler()}
 }

@@ -9,74 +9,71 @@ import (
 	"time"
 )
 
-// Part is one media frame of a device with its data decoded (protocol §5). An
-// empty metadata string means that the frame left it out.
+// Part is one media frame of a device with its data decoded (doc/protocol.md §5). An empty metadata
+// string means that the frame has none.
 type Part struct {
-	// ID names the series; it may be empty only for a file in one frame.
+	// ID identifies the series. It may be empty only for a file in one frame.
 	ID string
-	// Kind, Mime, Filename and Caption are as the device wrote them.
+	// Kind, Mime, Filename and Caption are as the device sent them.
 	Kind, Mime, Filename, Caption string
-	// Data belongs to the assembler once it was added; do not change it.
+	// Data belongs to the assembler once it was added: do not change it.
 	Data []byte
 	// Part counts from 0, Parts from 1.
 	Part, Parts int
-	// Size is how many bytes the device says the whole file has, 0 when it does
-	// not say. It is a hint to refuse early; what counts is what comes.
+	// Size is the size of the whole file according to the device, 0 if it doesn't say. It lets the
+	// server reject a file early. Only the received bytes count.
 	Size int64
 }
 
-// Upload is a complete file. Its Filename went through [CleanName], its Kind
-// and Mime through [Correct]; Caption is as it was sent.
+// Upload is a complete file. Its Filename has passed [CleanName], its Kind and Mime [Correct].
+// Caption is as received.
 type Upload struct {
 	ID, Kind, Mime, Filename, Caption string
-	// File is stored durably.
+	// File is durably stored.
 	File File
 }
 
-// maxMeta bounds in bytes the names and the caption of a series, which the
-// limits for data do not count. It is the limit of a text (protocol §3).
+// maxMeta bounds the names and the caption of a series in bytes, which the limits for data don't
+// count. It is the limit of a text (doc/protocol.md §3).
 const maxMeta = 1 << 20
 
-// maxDropped is how many dropped series an assembler remembers. A device that
-// goes on with more than that many at once gets its late parts taken as new
-// series, which then fall under the other limits.
+// maxDropped is how many dropped series an assembler remembers. If a device continues more than
+// that many at once, their late parts count as new series, which have the other limits.
 const maxDropped = 64
 
-// Assembler puts the uploads of one device together. It is not safe for
-// concurrent use: it belongs to the goroutine that owns the device's session.
-// One that holds no upload has no memory beyond the struct itself.
+// Assembler assembles the uploads of one device. It is not safe for concurrent use: it belongs to
+// the goroutine that owns the device's session. Without an upload it takes no memory beyond the
+// struct itself.
 type Assembler struct {
 	limits  Limits
 	files   *Store
 	open    map[string]*series
 	dropped []drop
 	bytes   int64 // of all open series
-	memory  int64 // the share of it that is not in temporary files
+	memory  int64 // the part of it that is not in temporary files
 }
 
-// drop is a dropped series and what its later parts are answered with.
+// drop is a dropped series and the error for its later parts.
 type drop struct {
 	id  string
 	err error
 }
 
-// NewAssembler returns an assembler without uploads that stores complete files
-// in files. Zero fields of l take their defaults.
+// NewAssembler returns an assembler that stores complete files in files. Zero fields of l take
+// their defaults.
 func NewAssembler(l Limits, files *Store) *Assembler {
 	return &Assembler{limits: l.filled(), files: files}
 }
 
-// Add takes one part. It returns nil, nil when the part was taken and its
-// series lacks others (or the part was there already), and the file once it is
-// complete and stored durably.
+// Add adds one part. It returns nil, nil if the series is incomplete or already had the part, and
+// the file once it is complete and durably stored.
 //
-// An error is a [*Refusal] for the peer or a wrapped I/O error. Either way the
-// series is dropped, no other one is, and its later parts get the same error
-// until its id comes with part 0 again (protocol §5). For every metadata field
-// the first value seen holds.
+// An error is a [*Refusal] for the peer or a wrapped I/O error. Either way Add drops the series,
+// and no other one. Its later parts get the same error until its id comes with part 0 again
+// (doc/protocol.md §5). For each metadata field the first value counts.
 //
-// Add takes no device id and knows no finished uploads: that a message id was
-// used before is for the caller to find out.
+// Add knows neither the device nor finished uploads: the caller must detect a message id that was
+// already used.
 func (a *Assembler) Add(p Part, now time.Time) (*Upload, error) {
 	a.Expire(now)
 	if i := a.droppedAt(p.ID); i >= 0 {
@@ -102,14 +99,14 @@ func (a *Assembler) Add(p Part, now time.Time) (*Upload, error) {
 				return nil, a.refuse(p, err)
 			}
 			if !same {
-				return nil, a.refuse(p, badFrame("Part "+strconv.Itoa(p.Part)+" came a second time with other bytes; send the whole file again from part 0."))
+				return nil, a.refuse(p, badFrame("Part "+strconv.Itoa(p.Part)+" was sent twice with different bytes; send the whole file again from part 0."))
 			}
 			s.fill(p)
 			s.last = now
 			return nil, nil
 		}
 	} else if len(a.open) >= a.limits.MaxUploads {
-		return nil, a.refuse(p, badFrame("Too many uploads are unfinished; finish one of the "+strconv.Itoa(a.limits.MaxUploads)+" before the next."))
+		return nil, a.refuse(p, badFrame("Too many unfinished uploads; finish one of the "+strconv.Itoa(a.limits.MaxUploads)+" before the next."))
 	}
 	if r := a.room(s, p); r != nil {
 		return nil, a.refuse(p, r)
@@ -129,8 +126,8 @@ func (a *Assembler) Add(p Part, now time.Time) (*Upload, error) {
 	return nil, a.keep(s, p)
 }
 
-// Size returns how many bytes of a series would be there with p, or how many the
-// device says it will have, where that is more.
+// Size returns the bytes of a series with p, or its size according to the device, whichever is
+// larger.
 func (a *Assembler) Size(p Part) int64 {
 	size := int64(len(p.Data))
 	if s := a.open[p.ID]; s != nil {
@@ -139,11 +136,11 @@ func (a *Assembler) Size(p Part) int64 {
 	return max(size, p.Size)
 }
 
-// Refuse drops the series of p with an error, as Add does for reasons of its
-// own: its later parts get the same error.
+// Refuse drops the series of p with an error, as Add does for its own reasons: its later parts get
+// the same error.
 func (a *Assembler) Refuse(p Part, err error) error { return a.refuse(p, err) }
 
-// Drop is Refuse for a part of which no more than the id is known.
+// Drop is Refuse for a part of which only the id is known.
 func (a *Assembler) Drop(id string, err error) {
 	a.remove(id)
 	a.remember(id, err)
@@ -152,20 +149,19 @@ func (a *Assembler) Drop(id string, err error) {
 // Has reports whether a series is unfinished.
 func (a *Assembler) Has(id string) bool { return a.open[id] != nil }
 
-// Expire drops every series that had no part for Limits.Idle. A late part of
-// one is refused, so that the device learns that it has to begin again.
+// Expire drops every series that got no part for Limits.Idle. Late parts of one are rejected, so
+// the device learns that it must start over.
 func (a *Assembler) Expire(now time.Time) {
 	for id, s := range a.open {
 		if now.Before(s.last.Add(a.limits.Idle)) {
 			continue
 		}
 		a.remove(id)
-		a.remember(id, badFrame("The upload was dropped because no part of it came for "+a.limits.Idle.String()+"; send it again from part 0."))
+		a.remember(id, badFrame("The upload was dropped because no part of it arrived for "+a.limits.Idle.String()+"; send it again from part 0."))
 	}
 }
 
-// Next returns when the next series expires, and the zero time when none is
-// unfinished.
+// Next returns when the next series expires, zero if none is unfinished.
 func (a *Assembler) Next() time.Time {
 	var next time.Time
 	for _, s := range a.open {
@@ -176,8 +172,8 @@ func (a *Assembler) Next() time.Time {
 	return next
 }
 
-// Free drops all unfinished series and forgets the dropped ones, as a
-// disconnect does (protocol §5). The assembler can be used again.
+// Free drops all unfinished series and forgets the dropped ones, as for a disconnect
+// (doc/protocol.md §5). The assembler can be used again.
 func (a *Assembler) Free() {
 	for id := range a.open {
 		a.remove(id)
@@ -185,7 +181,7 @@ func (a *Assembler) Free() {
 	a.open, a.dropped = nil, nil
 }
 
-// shape checks what can be told from the part alone.
+// shape checks the part alone.
 func (a *Assembler) shape(p Part) *Refusal {
 	switch {
 	case p.Parts < 1 || p.Parts > a.limits.MaxParts:
@@ -193,7 +189,7 @@ func (a *Assembler) shape(p Part) *Refusal {
 	case p.Part < 0 || p.Part >= p.Parts:
 		return badFrame("part must be from 0 to parts-1.")
 	case p.ID == "" && p.Parts > 1:
-		return badFrame("A file in several parts needs an id that all its frames share.")
+		return badFrame("A file in several parts needs an id, the same in all its frames.")
 	case p.Part < p.Parts-1 && len(p.Data) < a.limits.MinPart:
 		return badFrame("Every part but the last must have at least " + strconv.Itoa(a.limits.MinPart) + " bytes.")
 	case int64(len(p.Data)) > a.limits.MaxFile || p.Size > a.limits.MaxFile:
@@ -204,7 +200,7 @@ func (a *Assembler) shape(p Part) *Refusal {
 	return nil
 }
 
-// room checks the sizes p would lead to; s is nil for a new series.
+// room checks the sizes that result from p. s is nil for a new series.
 func (a *Assembler) room(s *series, p Part) *Refusal {
 	size, n := int64(0), int64(len(p.Data))
 	if s != nil {
@@ -213,7 +209,7 @@ func (a *Assembler) room(s *series, p Part) *Refusal {
 	if size+n > a.limits.MaxFile {
 		return a.fileTooBig()
 	}
-	// The part that completes a series leaves nothing unfinished behind.
+	// The part that completes a series leaves nothing unfinished.
 	if last := s != nil && len(s.parts)+1 == s.count; !last && a.bytes+n > a.limits.MaxFile {
 		return tooBig("All unfinished uploads together may have " + strconv.FormatInt(a.limits.MaxFile, 10) + " bytes; finish another one first.")
 	}
@@ -224,8 +220,8 @@ func (a *Assembler) fileTooBig() *Refusal {
 	return tooBig("A file may have at most " + strconv.FormatInt(a.limits.MaxFile, 10) + " bytes.")
 }
 
-// refuse drops the series of p, if there is one, and returns err. A file in one
-// frame has no later parts, so nothing is remembered for it.
+// refuse drops the series of p, if there is one, and returns err. A file in one frame has no later
+// parts, so refuse remembers nothing for it.
 func (a *Assembler) refuse(p Part, err error) error {
 	_, open := a.open[p.ID]
 	a.remove(p.ID)
@@ -235,7 +231,7 @@ func (a *Assembler) refuse(p Part, err error) error {
 	return err
 }
 
-// remove forgets an open series and gives its memory and temporary file back.
+// remove removes an open series and frees its memory and temporary file.
 func (a *Assembler) remove(id string) {
 	s := a.open[id]
 	if s == nil {
@@ -250,8 +246,8 @@ func (a *Assembler) remove(id string) {
 	}
 }
 
-// remember makes later parts of id fail with err; the longest remembered makes
-// room.
+// remember makes later parts of id fail with err. It forgets the oldest error when there are too
+// many.
 func (a *Assembler) remember(id string, err error) {
 	if i := a.droppedAt(id); i >= 0 {
 		a.dropped = slices.Delete(a.dropped, i, i+1)
@@ -266,7 +262,7 @@ func (a *Assembler) droppedAt(id string) int {
 	return slices.IndexFunc(a.dropped, func(d drop) bool { return d.id == id })
 }
 
-// single stores a file that came in one frame.
+// single stores a file of one frame.
 func (a *Assembler) single(p Part) (*Upload, error) {
 	f, err := a.files.Put(p.Data)
 	if err != nil {
@@ -275,8 +271,8 @@ func (a *Assembler) single(p Part) (*Upload, error) {
 	return complete(p, f, p.Data), nil
 }
 
-// keep holds a part of an incomplete series, in memory while the device stays
-// below SpoolAbove there and all devices together below SpoolAllAbove.
+// keep stores a part of an incomplete series: in memory while the device has less than SpoolAbove
+// there and all devices together less than SpoolAllAbove.
 func (a *Assembler) keep(s *series, p Part) error {
 	n := int64(len(p.Data))
 	if s.spool == "" && a.hold(n) {
@@ -295,7 +291,7 @@ func (a *Assembler) keep(s *series, p Part) error {
 	return nil
 }
 
-// hold reports whether n bytes more may be kept in memory, and counts them then.
+// hold reports whether n more bytes fit in memory, and counts them if so.
 func (a *Assembler) hold(n int64) bool {
 	if a.memory+n > a.limits.SpoolAbove {
 		return false
@@ -337,7 +333,7 @@ func (a *Assembler) finish(s *series, p Part) (*Upload, error) {
 	return u, nil
 }
 
-// complete makes the upload out of the first values seen and the content.
+// complete returns the upload from the first values seen and the content.
 func complete(p Part, f File, head []byte) *Upload {
 	u := &Upload{ID: p.ID, Filename: CleanName(p.Filename), Caption: p.Caption, File: f}
 	u.Kind, u.Mime = Correct(p.Kind, p.Mime, head)

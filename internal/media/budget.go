@@ -12,16 +12,15 @@ import (
 	"hermes-mobile/internal/quota"
 )
 
-// Bound makes a budget count everything in the store from now on: stored files,
-// copies, and temporary files. counted is what [Store.Count] found. It is called
-// once, before the store is used.
+// Bound makes a budget count everything in the store from now on: stored files, copies, and
+// temporary files. counted is the result of [Store.Count]. Call it once, before the store is used.
 func (s *Store) Bound(b *quota.Budget, counted int64) {
 	s.budget = b
 	b.Recount(0, counted)
 }
 
-// Recount corrects what the budget counts, for somebody else may have removed
-// files. What is stored meanwhile may be counted twice until the next time.
+// Recount corrects the count of the budget, because somebody else may have removed files. Files
+// stored meanwhile may count twice until the next time.
 func (s *Store) Recount(ctx context.Context) error {
 	before := s.budget.Files()
 	found, err := s.Count(ctx)
@@ -32,7 +31,7 @@ func (s *Store) Recount(ctx context.Context) error {
 	return nil
 }
 
-// Count walks over the folder and returns what a budget counts for it.
+// Count walks over the folder and returns the bytes that a budget counts for it.
 func (s *Store) Count(ctx context.Context) (found int64, err error) {
 	add := func(e fs.DirEntry) {
 		if info, err := e.Info(); err == nil && info.Mode().IsRegular() {
@@ -43,11 +42,11 @@ func (s *Store) Count(ctx context.Context) (found int64, err error) {
 		eachEntry(ctx, s.dir, add),
 		eachEntry(ctx, s.incoming(), func(e fs.DirEntry) {
 			if info, err := e.Info(); err == nil {
-				found += info.Size() // is counted as it is written
+				found += info.Size() // counted while it is written
 			}
 		}),
 		eachEntry(ctx, s.local(), func(e fs.DirEntry) {
-			_ = eachEntry(ctx, filepath.Join(s.local(), e.Name()), add) // unless it is swept right now
+			_ = eachEntry(ctx, filepath.Join(s.local(), e.Name()), add) // unless a sweep removes it right now
 		}))
 	if err != nil {
 		return 0, fmt.Errorf("media: count files: %w", err)
@@ -55,7 +54,7 @@ func (s *Store) Count(ctx context.Context) (found int64, err error) {
 	return found, nil
 }
 
-// costOf is what the budget counts for a file, 0 where there is none.
+// costOf returns what the budget counts for a file, 0 if there is none.
 func (s *Store) costOf(path string) int64 {
 	info, err := os.Lstat(path)
 	if err != nil || !info.Mode().IsRegular() {
@@ -64,10 +63,10 @@ func (s *Store) costOf(path string) int64 {
 	return quota.Cost(info.Size())
 }
 
-// takeStep is how many bytes of a file of unknown size are counted in one go.
+// takeStep is how many bytes of a file of unknown size are counted at a time.
 const takeStep = 1 << 20
 
-// counting passes on what is written while there is room for it.
+// counting passes on written bytes while they fit the budget.
 type counting struct {
 	w       io.Writer
 	take    func(int64) error
@@ -93,10 +92,10 @@ func (c *counting) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// settle counts exactly n bytes in all.
+// settle corrects the count to n bytes.
 func (c *counting) settle(n int64) error {
 	if n <= c.counted {
-		return nil // the caller gives back what is too much
+		return nil // the caller returns the excess
 	}
 	if err := c.take(n - c.counted); err != nil {
 		return err

@@ -37,7 +37,8 @@ func bind(t interface{ Fatal(...any) }, s *Store, b *quota.Budget) {
 	s.Bound(b, counted)
 }
 
-// onDisk is what the budget must count for a folder: each file by what it costs, temporary ones by their bytes.
+// onDisk is what the budget must count for a folder: each file by what it costs, temporary ones by
+// their bytes.
 func onDisk(t interface{ Fatal(...any) }, s *Store) (sum int64) {
 	err := filepath.WalkDir(s.dir, func(path string, e fs.DirEntry, err error) error {
 		if errors.Is(err, fs.ErrNotExist) {
@@ -63,8 +64,8 @@ func onDisk(t interface{ Fatal(...any) }, s *Store) (sum int64) {
 	return sum
 }
 
-// Whatever is stored, repeated, copied, given up, swept or cannot be written, the budget counts what is on the disk, and counting anew
-// changes nothing.
+// Whatever is stored, repeated, copied, given up, swept or cannot be written, the budget counts
+// what is on the disk, and counting anew changes nothing.
 func TestBudgetCountsWhatIsThere(t *testing.T) {
 	full := fullDisk(t)
 	rapid.Check(t, func(rt *rapid.T) {
@@ -139,7 +140,8 @@ func TestBudgetCountsWhatIsThere(t *testing.T) {
 	})
 }
 
-// A file for which there is no room leaves nothing, and one that fits is still taken, as is one that is there already.
+// A file for which there is no room leaves nothing, and one that fits is still taken, as is one
+// that is there already.
 func TestNoRoom(t *testing.T) {
 	const limit = 8 * 64 << 10 // seven eighths are for files
 	for name, put := range map[string]func(s *Store, data []byte) (File, error){
@@ -187,8 +189,8 @@ func TestNoRoom(t *testing.T) {
 	}
 }
 
-// A device that says how large its file is, is told at the first part that it does not fit. Saying too little helps nobody, and a size
-// that is no size does no harm.
+// A device that says how large its file is, is told at the first part that it does not fit. Saying
+// too little helps nobody, and a size that is no size does no harm.
 func TestAnnouncedSize(t *testing.T) {
 	a := NewAssembler(Limits{MaxFile: 64 << 10}, newStore(t))
 	if _, err := a.Add(Part{ID: "f", Data: pattern(4096), Parts: 20, Size: 64<<10 + 1}, t0); code(err) != "too_big" {
@@ -240,8 +242,8 @@ func TestTinyFilesCount(t *testing.T) {
 	t.Error("files of one byte cost nothing")
 }
 
-// A copy for the agent may use what is kept for messages, but not more than the limit: the same content under ever new names is no
-// way around it.
+// A copy for the agent may use what is kept for messages, but not more than the limit: the same
+// content under ever new names is no way around it.
 func TestCopiesCount(t *testing.T) {
 	s, b := bounded(t, 800<<10)
 	f := mustPut(t, s, pattern(60<<10))
@@ -266,7 +268,8 @@ func TestCopiesCount(t *testing.T) {
 	}
 }
 
-// What an earlier process left is counted when the store opens, but for unfinished uploads, which are gone.
+// What an earlier process left is counted when the store opens, but for unfinished uploads, which
+// are gone.
 func TestBudgetAfterARestart(t *testing.T) {
 	s, b := bounded(t, 1<<30)
 	mustPut(t, s, pattern(1000))
@@ -288,7 +291,8 @@ func TestBudgetAfterARestart(t *testing.T) {
 	}
 }
 
-// Many at once never have more on the disk than the limit, and what they were told is stored is there.
+// Many at once never have more on the disk than the limit, and what they were told is stored is
+// there.
 func TestBudgetManyAtOnce(t *testing.T) {
 	const limit = 4 << 20
 	s, b := bounded(t, limit)

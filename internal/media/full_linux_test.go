@@ -10,8 +10,9 @@ import (
 	"hermes-mobile/internal/quota"
 )
 
-// A disk that gets full in the middle of a file: what was stored stays whole, nothing half done is left or counted, and with room
-// again the same file is taken. With a look at the free space it does not come to that.
+// A disk that gets full in the middle of a file: what was stored stays whole, nothing half done is
+// left or counted, and with room again the same file is taken. With a look at the free space it
+// does not come to that.
 func TestDiskGetsFull(t *testing.T) {
 	for _, c := range []struct {
 		name  string

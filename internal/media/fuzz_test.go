@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-// FuzzAssembler: whatever parts come in whatever order, the bounds hold, and when they are freed nothing is left in memory or on the disk.
+// FuzzAssembler: whatever parts come in whatever order, the bounds hold, and when they are freed
+// nothing is left in memory or on the disk.
 func FuzzAssembler(f *testing.F) {
 	f.Add([]byte{})
 	f.Add([]byte{0, 0, 2, 9, 0, 1, 2, 9})
@@ -50,7 +51,8 @@ func FuzzAssembler(f *testing.F) {
 	})
 }
 
-// FuzzCorrect: whatever a file is said to be and begins with, what it is served as can stand in a header.
+// FuzzCorrect: whatever a file is said to be and begins with, what it is served as can stand in a
+// header.
 func FuzzCorrect(f *testing.F) {
 	for _, s := range []string{"", "image/png", "text/html; charset=utf-8", "a/b\r\nX: y", "image/svg+xml", strings.Repeat("a/", 500)} {
 		f.Add("image", s, []byte("\x89PNG\r\n\x1a\n"))

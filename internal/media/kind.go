@@ -9,29 +9,27 @@ import (
 
 const (
 	octetStream = "application/octet-stream"
-	// signatureBytes is how much of a file's beginning the detection looks at.
+	// signatureBytes is how much of a file's beginning the detection reads.
 	signatureBytes = 4096
 	// maxMime bounds a claimed media type in bytes.
 	maxMime = 127
 )
 
-// Correct checks kind and media type of a file against the signature at its
-// beginning; head is the whole file or its first 4 KiB. The result is for
-// display and for choosing what to do with a file, not a promise that the
-// content is harmless.
+// Correct checks the kind and media type of a file against the signature at its beginning. head is
+// the whole file or its first 4 KiB. The result is for display and for choosing a handler. It
+// doesn't promise that the content is harmless.
 //
-// For the kinds image, audio, video, voice, animation and the empty one a
-// known signature wins over the claim: a PNG called image/jpeg becomes
-// image/png, a PDF called an image becomes a document. Other kinds, and
-// content without a signature (plain text is such), keep a claim that is a
-// media type by its syntax; where there is none the type comes from the
-// content, application/octet-stream when that says nothing.
+// For the kinds image, audio, video, voice, animation and the empty one, a known signature
+// overrides the claim: a PNG called image/jpeg becomes image/png, a PDF called an image becomes a
+// document. Other kinds, and content without a signature such as plain text, keep a claim that is
+// syntactically a media type. Without a claim the type comes from the content,
+// application/octet-stream if that is unknown.
 func Correct(kind, mimeType string, head []byte) (kind2, mime2 string) {
 	claim := validMime(mimeType)
 	found := mimetype.Detect(head)
 	base, _, _ := strings.Cut(found.String(), ";")
 	if base == "audio/x-m4a" {
-		base = "audio/mp4" // the registered name of the same thing
+		base = "audio/mp4" // the registered name
 	}
 	known := base != octetStream && base != "text/plain"
 	switch kind {
@@ -48,8 +46,7 @@ func Correct(kind, mimeType string, head []byte) (kind2, mime2 string) {
 		}
 		return kind, claim
 	}
-	// A container may hold sound alone: there the claim knows more than the
-	// signature.
+	// A container may hold only sound. Then the claim knows more than the signature.
 	if kind == "audio" || kind == "voice" {
 		if m := soundOf(base); m != "" {
 			if is(found, claim) && strings.HasPrefix(claim, "audio/") {
@@ -64,7 +61,7 @@ func Correct(kind, mimeType string, head []byte) (kind2, mime2 string) {
 		kind2 = kind
 	}
 	if kindOf(claim) == kindOf(base) && is(found, claim) {
-		return kind2, claim // an alias or parameters more than we know
+		return kind2, claim // an alias or parameters that we don't know
 	}
 	return kind2, base
 }
@@ -79,8 +76,8 @@ func kindOf(mimeType string) string {
 	return "document"
 }
 
-// soundOf returns the audio type of a container that is known as video or as
-// neither, and an empty string for what cannot be sound alone.
+// soundOf returns the audio type of a container that is known as video or as neither, empty for a
+// type that can't hold only sound.
 func soundOf(base string) string {
 	switch base {
 	case "video/mp4", "video/quicktime", "video/x-m4v":
@@ -101,8 +98,8 @@ func soundOf(base string) string {
 	return ""
 }
 
-// is reports whether claim names the type found, an alias of it, or a more
-// general type that it is a case of (an APNG is a PNG).
+// is reports whether claim is the detected type, an alias of it, or a more general type (an APNG is
+// a PNG).
 func is(found *mimetype.MIME, claim string) bool {
 	for m := found; m != nil && m.Parent() != nil; m = m.Parent() {
 		if m.Is(claim) {
@@ -112,8 +109,8 @@ func is(found *mimetype.MIME, claim string) bool {
 	return false
 }
 
-// validMime returns a media type in its canonical spelling, and an empty string
-// for what is none. The result has no character that could end a header line.
+// validMime returns a media type in its canonical spelling, empty for an invalid one. The result
+// has no character that could end a header line.
 func validMime(s string) string {
 	if len(s) > maxMime {
 		return ""

@@ -6,34 +6,33 @@ import (
 	"hermes-mobile/frame"
 )
 
-// Limits bound what the uploads of one device may cost, see protocol §5. A
-// field that is zero stands for its value in [DefaultLimits].
+// Limits bound the uploads of one device (doc/protocol.md §5). A zero field takes its value from
+// [DefaultLimits].
 type Limits struct {
-	// MaxFile is the largest file in bytes, and also the cap for the bytes of
-	// all unfinished series of a device together. Above it: too big.
+	// MaxFile is the largest file in bytes, and the maximum of all unfinished series of a device
+	// together. The error for more is too_big.
 	MaxFile int64
-	// MaxUploads is how many series of a device may be unfinished at a time.
+	// MaxUploads is how many series of a device may be unfinished at once.
 	MaxUploads int
 	// MaxParts is how many parts a series may have.
 	MaxParts int
-	// MinPart is the smallest part in bytes; only the last one may be smaller.
+	// MinPart is the smallest part in bytes. Only the last part may be smaller.
 	MinPart int
-	// SpoolAbove is how many bytes of unfinished series a device may hold in
-	// memory. A series that would go over it moves to a temporary file.
+	// SpoolAbove is how many bytes of unfinished series a device may have in memory. A series that
+	// would exceed it moves to a temporary file.
 	SpoolAbove int64
-	// SpoolAllAbove is the same for all devices of a [Store] together, so that
-	// the memory of uploads does not grow with their number.
+	// SpoolAllAbove is the same for all devices of a [Store] together, so the memory of uploads
+	// doesn't grow with the number of devices.
 	SpoolAllAbove int64
 	// Idle is how long a series may wait for its next part.
 	Idle time.Duration
 }
 
-// MaxAudio is the largest voice message in bytes (protocol §3).
+// MaxAudio is the largest voice message in bytes (doc/protocol.md §3).
 const MaxAudio = frame.MaxAudio
 
-// DefaultLimits returns the limits of protocol §5, which are announced to
-// devices: they stand in package frame. What they do not see is 1 MiB in memory
-// and 8 MiB of all devices, and 10 minutes.
+// DefaultLimits returns the limits of doc/protocol.md §5 that package frame announces to devices,
+// and those that devices don't see: 1 MiB in memory, 8 MiB for all devices, and 10 minutes.
 func DefaultLimits() Limits {
 	return Limits{
 		MaxFile:       frame.MaxMedia,
@@ -73,16 +72,16 @@ func (l Limits) filled() Limits {
 	return l
 }
 
-// Refusal is an error for the peer: what it sent is against the protocol. The
-// connection and all other series go on.
+// Refusal is an error for the peer: it violated the protocol. The connection and all other series
+// go on.
 type Refusal struct {
-	// TooBig tells the code: too_big when set, else bad_frame (protocol §10).
+	// TooBig selects the code: too_big if set, else bad_frame (doc/protocol.md §10).
 	TooBig bool
-	// Reason is one plain sentence for the maker of the app.
+	// Reason is one plain sentence for the developer of the app.
 	Reason string
 }
 
-// Error returns the reason with the code before it.
+// Error returns the code and the reason.
 func (r *Refusal) Error() string {
 	if r.TooBig {
 		return "too_big: " + r.Reason

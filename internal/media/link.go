@@ -11,54 +11,51 @@ import (
 	"time"
 )
 
-// LinkPrefix is the path below which all links lie, see [Handler].
+// LinkPrefix is the path prefix of all links, see [Handler].
 const LinkPrefix = "/media/"
 
 var (
-	// ErrLink is returned for a link that no signer with this key made, or
-	// that was changed.
+	// ErrLink is returned for a link that wasn't signed with this key, or that was changed.
 	ErrLink = errors.New("media: not a link of this server")
-	// ErrLinkExpired is returned for a genuine link whose time is over.
+	// ErrLinkExpired is returned for a valid link that has expired.
 	ErrLinkExpired = errors.New("media: link expired")
 )
 
-// Link is what a signed link says.
+// Link is the content of a signed link.
 type Link struct {
-	// Device is the device the link was made for.
+	// Device is the device that the link was made for.
 	Device string
 	// Hash names the file in the [Store].
 	Hash string
-	// Filename went through [CleanName].
+	// Filename has passed [CleanName].
 	Filename string
-	// Mime is a media type, application/octet-stream when none was given.
+	// Mime is a media type, application/octet-stream if none was given.
 	Mime string
 	// Expires has a precision of seconds.
 	Expires time.Time
 }
 
-// Signer makes and checks links to stored files (protocol §5). A link carries
-// all it says in its token, authenticated by HMAC-SHA256; whoever has it may
-// read that one file until it expires. Safe for concurrent use.
+// Signer signs and verifies links to stored files (doc/protocol.md §5). The token of a link
+// contains everything, authenticated by HMAC-SHA256. Whoever has it may read that one file until it
+// expires. A Signer is safe for concurrent use.
 type Signer struct{ key [32]byte }
 
-// linkDomain separates these MACs from any other use of the key, and names the
-// version of the token's layout.
+// linkDomain separates these MACs from any other use of the key, and identifies the version of the
+// token's layout.
 const linkDomain = "hermes-mobile media link 1\x00"
 
-// maxToken bounds what Verify decodes, in bytes. Device, name and type of a
-// link that Sign makes stay far below it.
+// maxToken bounds what Verify decodes, in bytes. Links by Sign stay far below it.
 const maxToken = 8 << 10
 
 var tokenEncoding = base64.RawURLEncoding.Strict()
 
-// NewSigner returns a signer with a secret key. Links live as long as the key,
-// so it must outlast a restart.
+// NewSigner returns a signer with a secret key. Links are valid as long as the key exists, so it
+// must survive a restart.
 func NewSigner(key [32]byte) *Signer { return &Signer{key: key} }
 
-// Sign returns path and query of a link to hash, "/media/" and a token of
-// URL-safe characters; the caller puts the address of the server in front. The
-// file need not exist yet. Name and type are made harmless as CleanName and
-// Correct do it. For what is not a hash it returns an empty string.
+// Sign returns the path of a link to hash: "/media/" and a token of URL-safe characters. The caller
+// prepends the address of the server. The file need not exist yet. Sign applies CleanName and
+// Correct to name and type. For an invalid hash it returns an empty string.
 func (s *Signer) Sign(device, hash, filename, mimeType string, expires time.Time) (path string) {
 	if !validHash(hash) {
 		return ""
@@ -78,13 +75,13 @@ func (s *Signer) Sign(device, hash, filename, mimeType string, expires time.Time
 	return LinkPrefix + tokenEncoding.EncodeToString(b)
 }
 
-// Verify checks a link as it came in: the path and the raw query of the
-// request. It returns [ErrLink] for anything that Sign did not make exactly so,
-// a query included, and [ErrLinkExpired] from the second of its expiry on.
+// Verify checks a link: the path and the raw query of a request. It returns [ErrLink] for anything
+// that Sign didn't make exactly so, such as a query, and [ErrLinkExpired] from the second of its
+// expiry on.
 func (s *Signer) Verify(urlPath, query string, now time.Time) (Link, error) {
 	token, ok := strings.CutPrefix(urlPath, LinkPrefix)
 	if !ok || query != "" || len(token) > tokenEncoding.EncodedLen(maxToken) ||
-		strings.ContainsAny(token, "\r\n") { // the decoder would skip these
+		strings.ContainsAny(token, "\r\n") { // the decoder skips these
 		return Link{}, ErrLink
 	}
 	b, err := tokenEncoding.DecodeString(token)

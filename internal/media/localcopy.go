@@ -15,22 +15,20 @@ import (
 	"hermes-mobile/internal/quota"
 )
 
-// LocalCopy returns the absolute path of a copy of a stored file, with mode
-// 0600 (0640 where the folder above the store is open to its group and to
-// nobody else: mode 0710) and the name of filename as [CleanName] makes it, for an agent on this
-// machine that wants a path. A name without extension gets the one of the
-// content, when that has a signature. Asking again replaces the copy, so that
-// it is whole and unchanged again; a reader of the former one is not disturbed.
+// LocalCopy returns the absolute path of a copy of a stored file, for an agent on this machine that
+// needs a path. The copy's name is filename after [CleanName]. A name without extension gets the
+// one of the content, if that has a signature. Its mode is 0600, or 0640 if the folder above the
+// store is open to its group and nobody else (mode 0710). Calling it again replaces the copy with
+// an unchanged one. A reader of the former copy isn't disturbed.
 //
-// Nobody but this account and root can change what is at the path; where the
-// folders above it allow that, it is an error.
+// Only this account and root can change what is at the path. If the folders above it allow more,
+// LocalCopy returns an error.
 //
-// It goes when the original is swept, whose age begins anew here. For a hash
-// that is not stored the error is fs.ErrNotExist by errors.Is.
+// The copy is removed when a sweep removes the original, whose age starts over here. For a hash
+// that isn't stored the error is fs.ErrNotExist.
 //
-// It is a copy and not a hard link: an agent's tool that edits in place would
-// change the stored file, whose name would then lie about its content. File
-// systems with shared blocks make the copy cheap.
+// It is a copy and not a hard link: a tool that edits in place would change the stored file, whose
+// name would then not match its content. File systems with shared blocks make the copy cheap.
 func (s *Store) LocalCopy(hash, filename string) (string, error) {
 	src, err := s.Open(hash)
 	if err != nil {
@@ -52,15 +50,15 @@ func (s *Store) LocalCopy(hash, filename string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("media: local copy: %w", err)
 	}
-	// It belongs to a message that was accepted, so it may use more of the
-	// budget than a new file.
+	// The file belongs to a message that was accepted, so it may use more of the budget than a new
+	// file.
 	w := &counting{w: t, take: s.budget.TakeAccepted}
 	fail := func(err error) (string, error) {
 		discard(t)
 		s.budget.Give(w.counted)
 		return "", fmt.Errorf("media: local copy: %w", err)
 	}
-	// No sync: after a crash the agent is asked again, which copies again.
+	// No sync: after a crash the agent is called again, which copies again.
 	n, err := io.Copy(w, src)
 	if err == nil {
 		err = w.settle(quota.Cost(n))
@@ -76,14 +74,14 @@ func (s *Store) LocalCopy(hash, filename string) (string, error) {
 	if err := t.Close(); err != nil {
 		return fail(err)
 	}
-	// Without links: where they lead could be changed after it was looked at.
+	// Resolve links: their targets could change after the check.
 	dir, err := filepath.EvalSymlinks(s.local())
 	if err != nil {
 		return fail(err)
 	}
 	to := filepath.Join(dir, hash, name)
 	if err := ours(dir); err != nil {
-		return fail(fmt.Errorf("an agent is handed no path that others can change: %w", err))
+		return fail(fmt.Errorf("the path isn't safe for an agent, because others can change it: %w", err))
 	}
 	if err := s.place(t.Name(), to, hash); err != nil {
 		return fail(err)
@@ -92,8 +90,8 @@ func (s *Store) LocalCopy(hash, filename string) (string, error) {
 	return to, nil
 }
 
-// place moves a finished copy to its path unless the original was swept while
-// it was made: nothing would ever remove the copy then.
+// place moves a finished copy to its path, unless a sweep removed the original meanwhile: nothing
+// would ever remove the copy.
 func (s *Store) place(from, to, hash string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -9,16 +9,15 @@ import (
 
 const (
 	maxName  = 255 // bytes: protocol §5, and what file systems take
-	maxExt   = 32  // bytes; what is longer is hardly an extension
+	maxExt   = 32  // bytes; a longer one is hardly an extension
 	noName   = "file"
 	emptyExt = "."
 )
 
-// CleanName makes a file name harmless (protocol §5): what follows the last /
-// or \, without control and direction characters, without blanks at its ends
-// and dots at its beginning, invalid UTF-8 cut out, at most 255 bytes. What is
-// too long is cut between two characters and keeps its extension. It is "file"
-// when nothing is left. A name that is clean already comes back unchanged.
+// CleanName makes a file name harmless (doc/protocol.md §5). It keeps what follows the last / or \,
+// and removes control and direction characters, spaces at the ends, leading dots, and invalid
+// UTF-8. It cuts the name to 255 bytes between two characters, and keeps the extension. An empty
+// result becomes "file". A clean name comes back unchanged.
 func CleanName(name string) string {
 	if i := strings.LastIndexAny(name, `/\`); i >= 0 {
 		name = name[i+1:]
@@ -44,12 +43,12 @@ func CleanName(name string) string {
 	return name
 }
 
-// unseen reports whether r could break a line or make a name read otherwise
-// than it is: "exe.gpj" shown as "jpg.exe" backwards.
+// unseen reports whether r could break a line or make a name look different: "exe.gpj" displayed as
+// "jpg.exe" backwards.
 func unseen(r rune) bool {
 	switch {
 	case unicode.IsControl(r),
-		r == '\u061c', r == '\u200e', r == '\u200f', // marks of direction
+		r == '\u061c', r == '\u200e', r == '\u200f', // direction marks
 		r >= '\u202a' && r <= '\u202e', // embeddings and overrides
 		r >= '\u2066' && r <= '\u2069', // isolates
 		r == '\u2028', r == '\u2029',   // line and paragraph ends

@@ -8,30 +8,30 @@ import (
 	"time"
 )
 
-// series is one unfinished upload of several parts.
+// series is an unfinished upload of several parts.
 type series struct {
 	kind, mime, filename, caption string
 
-	whole  int64           // bytes that the whole file has, as the device says; 0 when it does not
-	count  int             // how many parts it will have
-	parts  map[int]segment // those that came; a map, since one part of 2048 must not cost 2048 entries
+	whole  int64           // size of the whole file according to the device; 0: unknown
+	count  int             // number of parts
+	parts  map[int]segment // received; a map, since one part of 2048 must not cost 2048 entries
 	size   int64           // bytes of all parts
 	memory int64           // bytes of the parts that are in memory
-	spool  string          // path of the temporary file, empty while all is in memory
-	end    int64           // where the next part goes in the temporary file
+	spool  string          // path of the temporary file, empty while everything is in memory
+	end    int64           // offset of the next part in the temporary file
 	taken  int64           // bytes that the budget counts for the temporary file
-	last   time.Time       // when its last part came
+	last   time.Time       // when the last part arrived
 }
 
-// segment is one part: in memory when data is set, else size bytes at off in
-// the temporary file. An empty part has nothing anywhere.
+// segment is one part: in memory if data is set, else size bytes at off in the temporary file. An
+// empty part is in neither.
 type segment struct {
 	data []byte
 	off  int64
 	size int
 }
 
-// fill takes the metadata that no frame carried yet.
+// fill sets the metadata that no earlier frame had.
 func (s *series) fill(p Part) {
 	for _, f := range s.fields(p) {
 		if *f.held == "" {
@@ -43,7 +43,7 @@ func (s *series) fill(p Part) {
 	}
 }
 
-// contradicts tells what in p does not fit the frames seen before.
+// contradicts returns an error if p doesn't match the frames before.
 func (s *series) contradicts(p Part) *Refusal {
 	if p.Parts != s.count {
 		return badFrame("parts differs from the first frame of this id; send the whole file again from part 0.")
@@ -79,7 +79,7 @@ func (s *series) fields(p Part) [4]field {
 	}
 }
 
-// same reports whether the part that was taken as g has exactly these bytes.
+// same reports whether the received part g has exactly these bytes.
 func (s *series) same(g segment, data []byte) (bool, error) {
 	if g.size != len(data) {
 		return false, nil
@@ -105,9 +105,8 @@ func (s *series) same(g segment, data []byte) (bool, error) {
 	return true, nil
 }
 
-// toDisk moves the parts in memory to the temporary file and appends p. The
-// file is not held open between parts: many devices with many series must not
-// use the process's descriptors up.
+// toDisk moves the parts in memory to the temporary file and appends p. The file isn't kept open
+// between parts: many devices with many series must not use up the process's file descriptors.
 func (s *series) toDisk(files *Store, p Part) (err error) {
 	n := s.memory + int64(len(p.Data))
 	if err := files.budget.Take(n); err != nil {
@@ -125,8 +124,8 @@ func (s *series) toDisk(files *Store, p Part) (err error) {
 	}
 	s.spool = f.Name()
 	defer func() {
-		// A late write error may show only here, and lost bytes would be found
-		// no earlier than when the file is put together.
+		// A late write error may show only here. Otherwise lost bytes would be detected when the
+		// file is assembled.
 		if e := f.Close(); e != nil && err == nil {
 			err = fmt.Errorf("media: spool upload: %w", e)
 		}
@@ -143,7 +142,7 @@ func (s *series) toDisk(files *Store, p Part) (err error) {
 	return s.write(f, p.Part, p.Data)
 }
 
-// write puts one part at the end of the temporary file.
+// write appends one part to the temporary file.
 func (s *series) write(f *os.File, part int, data []byte) error {
 	if _, err := f.WriteAt(data, s.end); err != nil {
 		return fmt.Errorf("media: spool upload: %w", err)
@@ -153,8 +152,8 @@ func (s *series) write(f *os.File, part int, data []byte) error {
 	return nil
 }
 
-// reader reads the whole file in order, with last as the part that completes
-// it. The closer must be closed when reading is done.
+// reader returns the whole file in order, with last as the part that completes it. The caller must
+// close the closer.
 func (s *series) reader(last Part) (io.Reader, io.Closer, error) {
 	var f *os.File
 	var closer io.Closer = io.NopCloser(nil)
@@ -179,8 +178,7 @@ func (s *series) reader(last Part) (io.Reader, io.Closer, error) {
 	return io.MultiReader(all...), closer, nil
 }
 
-// free removes the temporary file. One that cannot be removed is left for the
-// next OpenStore: there is nobody who could do more about it now.
+// free removes the temporary file. If that fails, the next OpenStore removes it.
 func (s *series) free(files *Store) {
 	if s.spool != "" {
 		_ = os.Remove(s.spool)

@@ -11,25 +11,25 @@ import (
 	"hermes-mobile/internal/strangers"
 )
 
-// Handler serves the files behind signed links to GET and HEAD, with range
-// requests, also to web pages of other origins (protocol §5); mount it at [LinkPrefix]. It answers 403 for a link
-// that was changed or has expired, 404 for a file that is gone. now tells the
-// time, time.Now in production.
+// Handler serves the files behind signed links to GET and HEAD, with range requests, also to web
+// pages of other origins (doc/protocol.md §5). Mount it at [LinkPrefix]. It answers 403 for a link
+// that was changed or has expired, and 404 for a file that is gone. now is time.Now, or a test's
+// clock.
 //
-// A file comes from whoever sent it, so nothing in it may act for our origin:
-// the answer is sandboxed, its type is not guessed, scripts and style sheets
-// are served as plain text, and only what browsers show without running it is
-// shown at all, anything else is a download.
+// Anybody may have sent a file, so nothing in it may act for our origin: the answer is sandboxed,
+// browsers don't guess its type, and scripts and style sheets are served as plain text. Only types
+// that browsers display without running them are displayed. All others are downloads.
 //
-// allow says, by Link.Device, whether whoever a link was made for may still
-// read it: no means 403, an error 503.
+// allow reports, by Link.Device, whether the recipient of a link may still read it: false means
+// 403, an error 503.
 func Handler(store *Store, signer *Signer, now func() time.Time, allow func(ctx context.Context, device string) (bool, error)) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h := w.Header()
 		h.Set("X-Content-Type-Options", "nosniff")
 		h.Set("Content-Security-Policy", "sandbox; default-src 'none'")
 		h.Set("Referrer-Policy", "no-referrer") // the address is the permission
-		// And so a page of any origin may read what it has the address of; nothing here goes by cookies.
+		// A page of any origin may read a file whose address it has. Nothing here depends on
+		// cookies.
 		h.Set("Access-Control-Allow-Origin", "*")
 		h.Set("Access-Control-Expose-Headers", "Content-Range")
 		if r.Method == http.MethodOptions {
@@ -75,8 +75,8 @@ func Handler(store *Store, signer *Signer, now func() time.Time, allow func(ctx 
 		h.Set("Content-Type", servedType(link.Mime))
 		h.Set("Content-Disposition", disposition(link.Mime, link.Filename))
 		h.Set("Cache-Control", "private")
-		// The content never changes under its hash, while the time of the file
-		// does (Touch): the tag alone tells a client whether it may resume.
+		// The content never changes under its hash, but the file's time does (Touch). So only the
+		// tag tells a client whether it may resume.
 		h.Set("ETag", `"`+link.Hash+`"`)
 		http.ServeContent(w, r, "", time.Time{}, f)
 	})
@@ -87,9 +87,8 @@ func fail(w http.ResponseWriter, text string, status int) {
 	http.Error(w, text, status)
 }
 
-// servedType returns the type a file is served with. Scripts and style sheets
-// are what a page of ours could be made to load in spite of the sandbox, which
-// binds documents only.
+// servedType returns the type that a file is served with. A page of ours could load scripts and
+// style sheets despite the sandbox, which applies to documents only.
 func servedType(mimeType string) string {
 	base, _, _ := strings.Cut(mimeType, ";")
 	for _, active := range []string{"javascript", "ecmascript", "jscript", "livescript", "text/css", "text/xsl"} {
@@ -100,8 +99,8 @@ func servedType(mimeType string) string {
 	return mimeType
 }
 
-// disposition returns a Content-Disposition (RFC 6266). An SVG is a document
-// with scripts as much as a picture, so it is a download.
+// disposition returns a Content-Disposition (RFC 6266). An SVG is a document with scripts as much
+// as an image, so it is a download.
 func disposition(mimeType, filename string) string {
 	kind := "attachment"
 	if kindOf(mimeType) != "document" && !strings.Contains(mimeType, "xml") {
@@ -110,8 +109,8 @@ func disposition(mimeType, filename string) string {
 	return kind + `; filename="` + asciiName(filename) + `"; filename*=UTF-8''` + percentName(filename)
 }
 
-// asciiName returns the name for clients that do not know filename*. The
-// percent sign goes too, since some decode it here.
+// asciiName returns the name for clients that don't support filename*. It has no percent sign,
+// because some clients decode it here.
 func asciiName(s string) string {
 	return strings.Map(func(r rune) rune {
 		if r < ' ' || r > '~' || r == '"' || r == '\\' || r == '%' {

@@ -20,7 +20,7 @@ import (
 	"hermes-mobile/internal/quota"
 )
 
-// File names a stored file.
+// File identifies a stored file.
 type File struct {
 	// Hash is the SHA-256 of the content, 64 lower-case hex digits.
 	Hash string
@@ -28,8 +28,8 @@ type File struct {
 	Size int64
 }
 
-// ErrHash is returned for a hash that is not 64 lower-case hex digits. Nothing
-// else ever becomes part of a path.
+// ErrHash is returned for a hash that isn't 64 lower-case hex digits. Nothing else ever becomes
+// part of a path.
 var ErrHash = errors.New("media: not a SHA-256 in hex")
 
 const (
@@ -38,35 +38,34 @@ const (
 	tempSuffix  = ".part"
 )
 
-// Store keeps files by the hash of their content in one folder:
+// Store stores files by the hash of their content in one folder:
 //
 //	<hash>              a stored file, never changed once it is there
 //	incoming/*.part     files being written, and spooled uploads
 //	local/<hash>/<name> copies with a real name
 //
-// A stored file appears by a rename only after its bytes were synced, and Put
-// returns only after the folder was synced too. So a crash at any moment leaves
-// either no file under the hash or the whole one, and what Put reported is
-// there after it. All methods are safe for concurrent use; one process at a
-// time may use the folder.
+// A stored file appears by a rename after its bytes were synced, and Put returns after the folder
+// was synced too. So a crash at any moment leaves either no file under the hash or the whole one,
+// and a file that Put reported survives it. A Store is safe for concurrent use. Only one process at
+// a time may use the folder.
 type Store struct {
 	dir string
-	// mu makes "see that a file is there and rejuvenate it" one step towards
-	// the sweep's "see that it is old and remove it". It is never held while
-	// content is read or written.
+	// mu makes "check that a file exists and renew it" one step towards the sweep's "check that it
+	// is old and remove it". It is never held while content is read or written.
 	mu sync.Mutex
-	// unfinished is how many bytes all assemblers hold in memory.
+	// unfinished is how many bytes all assemblers have in memory.
 	unfinished atomic.Int64
-	// budget counts what is in the folder; nil: it may hold any number of bytes.
+	// budget counts the bytes in the folder; nil: no bound.
 	budget *quota.Budget
-	// create makes a temporary file; a test puts a full disk here.
+	// create creates a temporary file; a test simulates a full disk here.
 	create func(dir, pattern string) (*os.File, error)
-	// group says that local copies are for the group of this process, too: an agent that has another account.
+	// group makes local copies readable for the group of this process, for an agent with another
+	// account.
 	group bool
 }
 
-// OpenStore opens the store in dir. It makes the folder with mode 0700 when it
-// is missing and removes temporary files that an earlier process left.
+// OpenStore opens the store in dir. It creates a missing folder with mode 0700 and removes
+// temporary files of an earlier process.
 func OpenStore(dir string) (*Store, error) {
 	abs, err := filepath.Abs(dir)
 	if err != nil {
@@ -80,12 +79,12 @@ func OpenStore(dir string) (*Store, error) {
 	}
 	if s.group = opened(filepath.Dir(abs)); s.group {
 		for _, d := range []string{abs, filepath.Join(abs, localDir)} {
-			if err := os.Chmod(d, 0o710); err != nil { // through it, not into its list
+			if err := os.Chmod(d, 0o710); err != nil { // pass through it, but don't list it
 				return nil, fmt.Errorf("media: open store: %w", err)
 			}
 		}
 	}
-	// Only names of our own making go, in case dir is not what was meant.
+	// Remove only names that we generate, in case dir is the wrong folder.
 	left, err := filepath.Glob(filepath.Join(escapeGlob(s.incoming()), "*"+tempSuffix))
 	if err != nil {
 		return nil, fmt.Errorf("media: open store: %w", err)
@@ -95,8 +94,8 @@ func OpenStore(dir string) (*Store, error) {
 			return nil, fmt.Errorf("media: remove temporary file: %w", err)
 		}
 	}
-	// The folder itself must survive a crash as much as what is in it. One that
-	// somebody else made for us may lie where we cannot read.
+	// The folder itself must survive a crash too. We may not be able to read a parent that somebody
+	// else created.
 	if err := atomicfile.SyncFolder(filepath.Dir(abs)); err != nil && !errors.Is(err, fs.ErrPermission) {
 		return nil, fmt.Errorf("media: open store: %w", err)
 	}
@@ -106,15 +105,15 @@ func OpenStore(dir string) (*Store, error) {
 	return s, nil
 }
 
-// opened reports whether the owner has opened the folder above the store to its group, and so wants it shared.
+// opened reports whether the owner has opened the folder above the store to its group, and so wants
+// it shared.
 func opened(folder string) bool {
 	info, err := os.Stat(folder)
 	return err == nil && info.Mode().Perm()&0o077 == 0o010
 }
 
-// Put stores b durably. Content that is stored already is one file; its age
-// for [Store.Sweep] begins anew. Where there is no room for b the error is a
-// [*quota.Full], wrapped.
+// Put durably stores b. Content that is already stored is one file, whose age for [Store.Sweep]
+// starts over. If there is no room for b, the error wraps a [*quota.Full].
 func (s *Store) Put(b []byte) (File, error) {
 	sum := sha256.Sum256(b)
 	f := File{Hash: hex.EncodeToString(sum[:]), Size: int64(len(b))}
@@ -134,10 +133,9 @@ func (s *Store) Put(b []byte) (File, error) {
 	return s.adopt(t, f, counted, err)
 }
 
-// PutReader stores what r gives up to its end, as Put does. More than max bytes
-// are refused with a [*Refusal] that is TooBig; max of 0 or less is no limit.
-// An error of r is returned wrapped. Where there is no room for the file, that
-// shows as soon as the room is used up, and not at the end of r.
+// PutReader stores the content of r as Put does. For more than max bytes it returns a [*Refusal]
+// with TooBig; a max of 0 or less is no limit. An error of r is returned wrapped. If there is no
+// room for the file, PutReader fails as soon as the room is used up, not at the end of r.
 func (s *Store) PutReader(r io.Reader, max int64) (File, error) {
 	t, err := s.temp()
 	if err != nil {
@@ -160,9 +158,8 @@ func (s *Store) PutReader(r io.Reader, max int64) (File, error) {
 	return s.adopt(t, File{Hash: hex.EncodeToString(h.Sum(nil)), Size: n}, w.counted, err)
 }
 
-// Open opens a stored file for reading; the caller closes it. A file that is
-// swept meanwhile stays readable. For one that is not there the error is
-// fs.ErrNotExist by errors.Is.
+// Open opens a stored file for reading. The caller must close it. A file that is swept meanwhile
+// stays readable. For a missing file the error is fs.ErrNotExist.
 func (s *Store) Open(hash string) (*os.File, error) {
 	if !validHash(hash) {
 		return nil, ErrHash
@@ -174,8 +171,7 @@ func (s *Store) Open(hash string) (*os.File, error) {
 	return f, nil
 }
 
-// Stat returns hash with the size of its file, and fs.ErrNotExist by errors.Is
-// when there is none.
+// Stat returns hash with the size of its file. For a missing file the error is fs.ErrNotExist.
 func (s *Store) Stat(hash string) (File, error) {
 	if !validHash(hash) {
 		return File{}, ErrHash
@@ -187,8 +183,7 @@ func (s *Store) Stat(hash string) (File, error) {
 	return File{Hash: hash, Size: info.Size()}, nil
 }
 
-// Path returns the absolute path that hash has or would have, and an empty
-// string for what is not a hash. Nothing may be written to it.
+// Path returns the absolute path of hash, empty for an invalid hash. Nothing may be written to it.
 func (s *Store) Path(hash string) string {
 	if !validHash(hash) {
 		return ""
@@ -202,8 +197,8 @@ func (s *Store) Has(hash string) bool {
 	return err == nil
 }
 
-// Touch makes a stored file as young for [Store.Sweep] as one put now. For one
-// that is not there the error is fs.ErrNotExist by errors.Is.
+// Touch renews the age of a stored file for [Store.Sweep]. For a missing file the error is
+// fs.ErrNotExist.
 func (s *Store) Touch(hash string) error {
 	if !validHash(hash) {
 		return ErrHash
@@ -217,8 +212,8 @@ func (s *Store) Touch(hash string) error {
 	return nil
 }
 
-// ReadPart reads n bytes at off, fewer where the file ends before, and none at
-// its very end. An off beyond the end or a negative number is an error.
+// ReadPart reads n bytes at off, fewer if the file ends before, none at its end. An off beyond the
+// end or a negative number is an error.
 func (s *Store) ReadPart(hash string, off, n int64) ([]byte, error) {
 	f, err := s.Open(hash)
 	if err != nil {
@@ -242,8 +237,8 @@ func (s *Store) ReadPart(hash string, off, n int64) ([]byte, error) {
 	return b, nil
 }
 
-// adopt makes a written temporary file the stored file f, durably. err is what
-// writing it returned, counted what the budget counts for it.
+// adopt turns a temporary file into the stored file f, durably. err is the result of writing it,
+// counted what the budget counts for it.
 func (s *Store) adopt(t *os.File, f File, counted int64, err error) (File, error) {
 	if err == nil {
 		err = t.Sync()
@@ -252,8 +247,8 @@ func (s *Store) adopt(t *os.File, f File, counted int64, err error) (File, error
 		err = e
 	}
 	if err == nil && !s.renew(f) {
-		// Another Put of the same content may be faster by now. Then this
-		// rename replaces a file by an equal one, which harms nobody.
+		// A concurrent Put of the same content may have been faster. Then this rename replaces a
+		// file with an equal one.
 		s.mu.Lock()
 		there := s.costOf(s.file(f.Hash))
 		if err = os.Rename(t.Name(), s.file(f.Hash)); err == nil {
@@ -262,8 +257,8 @@ func (s *Store) adopt(t *os.File, f File, counted int64, err error) (File, error
 		s.mu.Unlock()
 	}
 	s.budget.Give(counted)
-	// Gone already where it became the stored file. What cannot be removed now
-	// is left for the next OpenStore.
+	// It is already gone if it became the stored file. If it can't be removed now, the next
+	// OpenStore does.
 	_ = os.Remove(t.Name())
 	if err != nil {
 		return File{}, fmt.Errorf("media: store file: %w", err)
@@ -271,8 +266,8 @@ func (s *Store) adopt(t *os.File, f File, counted int64, err error) (File, error
 	return s.settle(f)
 }
 
-// settle makes the name of f in the folder durable. It is called also when the
-// file was there already: whoever put it may not have come that far yet.
+// settle makes the name of f in the folder durable, also if the file existed: its writer may not
+// have synced the folder yet.
 func (s *Store) settle(f File) (File, error) {
 	if err := atomicfile.SyncFolder(s.dir); err != nil {
 		return File{}, fmt.Errorf("media: store file: %w", err)
@@ -280,8 +275,8 @@ func (s *Store) settle(f File) (File, error) {
 	return f, nil
 }
 
-// renew reports whether f is stored already, and makes it young if so. A file
-// of another size is damaged, and counts as missing so that it is replaced.
+// renew reports whether f is already stored, and renews its age if so. A file of another size is
+// corrupt. It counts as missing, so it is replaced.
 func (s *Store) renew(f File) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -293,7 +288,7 @@ func (s *Store) renew(f File) bool {
 	return os.Chtimes(s.file(f.Hash), now, now) == nil
 }
 
-// temp makes a temporary file with mode 0600.
+// temp creates a temporary file with mode 0600.
 func (s *Store) temp() (*os.File, error) { return s.create(s.incoming(), "*"+tempSuffix) }
 
 func (s *Store) file(hash string) string { return filepath.Join(s.dir, hash) }
@@ -302,7 +297,7 @@ func (s *Store) incoming() string { return filepath.Join(s.dir, incomingDir) }
 
 func (s *Store) local() string { return filepath.Join(s.dir, localDir) }
 
-// discard closes and removes a temporary file that is not wanted.
+// discard closes and removes a temporary file.
 func discard(t *os.File) {
 	_ = t.Close()
 	_ = os.Remove(t.Name())
@@ -321,10 +316,10 @@ func validHash(s string) bool {
 	return true
 }
 
-// escapeGlob makes a path mean itself in a pattern.
+// escapeGlob escapes a path for use in a pattern.
 func escapeGlob(path string) string {
 	if runtime.GOOS == "windows" {
-		return path // no escapes there
+		return path // patterns have no escapes there
 	}
 	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`).Replace(path)
 }

@@ -248,8 +248,8 @@ func TestLocalCopy(t *testing.T) {
 	}
 }
 
-// An agent with another account reads its copies by the group, where the owner has opened the folder above to it, and
-// nothing else of the store.
+// An agent with another account reads its copies by the group, where the owner has opened the
+// folder above to it, and nothing else of the store.
 func TestLocalCopyForAGroup(t *testing.T) {
 	for mode, want := range map[os.FileMode]map[string]os.FileMode{
 		0o700: {"": 0o700, localDir: 0o700, "copy": 0o600}, 0o710: {"": 0o710, localDir: 0o710, "copy": 0o640}, 0o750: {"": 0o700, localDir: 0o700, "copy": 0o600},

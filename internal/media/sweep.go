@@ -13,21 +13,19 @@ import (
 	"hermes-mobile/internal/quota"
 )
 
-// sweepBatch is how many names of a folder are held at a time.
+// sweepBatch is how many names of a folder are in memory at once.
 const sweepBatch = 512
 
-// Sweep removes the stored files that keep does not want and that were put or
-// touched at least olderThan before now, with their local copies. It returns
-// how many stored files went and how many bytes that freed, also together with
-// an error, which is that of ctx or of the first file that could not be
-// removed; the others are swept all the same.
+// Sweep removes the stored files that keep doesn't want and that were put or touched at least
+// olderThan before now, with their local copies. It returns how many stored files it removed and
+// how many bytes that freed, also together with an error: that of ctx, or of the first file that
+// could not be removed. It still sweeps the others.
 //
-// It may run at any time. A file that is put again while keep decides is young
-// then and stays, because age is looked at last and in one step with the
-// removal. olderThan must be longer than a caller takes from Put to the moment
-// when its keep knows the file, and than a signed link lives.
+// It may run at any time. A file that is put again while keep decides becomes young and stays,
+// because the age is checked last and in one step with the removal. olderThan must be longer than
+// the time from Put until the caller's keep knows the file, and than the lifetime of a signed link.
 //
-// keep is called without a lock held, one call at a time.
+// keep is called without a lock, one call at a time.
 func (s *Store) Sweep(ctx context.Context, keep func(hash string) bool, olderThan time.Duration, now time.Time) (removed int, freed int64, err error) {
 	var first error
 	walk := func(dir string, visit func(fs.DirEntry) (int64, error)) {
@@ -52,8 +50,7 @@ func (s *Store) Sweep(ctx context.Context, keep func(hash string) bool, olderTha
 		}
 		return n, err
 	})
-	// Copies whose original went some other way, a crash between the two
-	// removals for one.
+	// Copies whose original was removed in another way, such as a crash between the two removals.
 	walk(s.local(), func(e fs.DirEntry) (int64, error) {
 		if !validHash(e.Name()) {
 			return 0, nil
@@ -71,7 +68,7 @@ func (s *Store) Sweep(ctx context.Context, keep func(hash string) bool, olderTha
 	return removed, freed, nil
 }
 
-// removeOld removes a stored file that was not put or touched after limit.
+// removeOld removes a stored file that wasn't put or touched after limit.
 func (s *Store) removeOld(hash string, limit time.Time) (gone bool, freed int64, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -93,7 +90,7 @@ func (s *Store) removeOld(hash string, limit time.Time) (gone bool, freed int64,
 	return true, info.Size() + freed, err
 }
 
-// removeCopies removes the local copies of hash. mu must be held.
+// removeCopies removes the local copies of hash. Callers hold mu.
 func (s *Store) removeCopies(hash string) (freed int64, err error) {
 	dir := filepath.Join(s.local(), hash)
 	copies, err := os.ReadDir(dir)
@@ -114,8 +111,8 @@ func (s *Store) removeCopies(hash string) (freed int64, err error) {
 	return freed, nil
 }
 
-// eachEntry calls visit for the entries of dir until ctx ends. Not all names
-// are read at once: a store may hold very many.
+// eachEntry calls visit for the entries of dir until ctx ends. It reads names in batches, since a
+// store may have very many.
 func eachEntry(ctx context.Context, dir string, visit func(fs.DirEntry)) error {
 	d, err := os.Open(dir)
 	if err != nil {

@@ -88,7 +88,7 @@ func (d *Device) Load(ctx context.Context, n int64) error {
 	if !d.service.Enabled() {
 		return nil
 	}
-	bodies, err := d.service.Store.Push(ctx, n)
+	bodies, err := d.service.Store.Notices().Endpoints(ctx, n)
 	if err != nil || len(bodies) == 0 {
 		return err
 	}
@@ -101,7 +101,7 @@ func (d *Device) Load(ctx context.Context, n int64) error {
 		}
 		targets = append(targets, t)
 	}
-	shown, err := d.service.Store.Notices(ctx, n)
+	shown, err := d.service.Store.Notices().Shown(ctx, n)
 	if err != nil {
 		return err
 	}
@@ -211,7 +211,7 @@ func (d *Device) notifyDue(b Batch) {
 		return
 	}
 	from := d.unread(st)
-	u, err := d.service.Store.Unread(st.Context, st.N, from, maxNotified)
+	u, err := d.service.Store.Notices().Unread(st.Context, st.N, from, maxNotified)
 	if err == nil && u.Fresh > 0 {
 		err = d.notify(b, st, u, from)
 	}
@@ -248,7 +248,7 @@ func (d *Device) notify(b Batch, st State, u store.Unread, from int64) error {
 		n.life = time.Until(note.Prompt.ExpiresAt)
 	}
 	own, shown := d.state, len(targets) > 0
-	b.Do(func(tx *store.Tx) error { return tx.AddNotices(st.N, from, shown, now) }, func(err error) {
+	b.Do(func(tx *store.Tx) error { return tx.Notices().Add(st.N, from, shown, now) }, func(err error) {
 		if err != nil {
 			d.Update()
 		}
@@ -329,11 +329,11 @@ func (d *Device) withdrawDue(b Batch) {
 	own := d.state
 	b.Do(func(tx *store.Tx) error {
 		for _, n := range over {
-			if err := tx.Withdraw(st.N, n.Seq); err != nil {
+			if err := tx.Notices().Withdraw(st.N, n.Seq); err != nil {
 				return err
 			}
 		}
-		return tx.DropNotices(st.N)
+		return tx.Notices().Drop(st.N)
 	}, func(err error) {
 		if err != nil {
 			d.UpdateShown()

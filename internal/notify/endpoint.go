@@ -107,11 +107,11 @@ func (d *Device) register(b Batch, r Reply) {
 	b.Do(func(tx *store.Tx) error {
 		now := time.Now()
 		if first { // what waits already is not new
-			if err := tx.AddNotices(st.N, 0, false, now); err != nil {
+			if err := tx.Notices().Add(st.N, 0, false, now); err != nil {
 				return err
 			}
 		}
-		return tx.AddPush(st.N, t.Endpoint, text, now)
+		return tx.Notices().AddEndpoint(st.N, t.Endpoint, text, now)
 	}, func(err error) {
 		if err == nil {
 			own.targets = append(targets, t)
@@ -150,9 +150,9 @@ func (d *Device) Unregister(b Batch, endpoint string, done func(error)) {
 	}
 	b.Do(func(tx *store.Tx) error {
 		if len(rest) == 0 {
-			return tx.ForgetPush(n)
+			return tx.Notices().Forget(n)
 		}
-		return tx.RemovePush(n, endpoint)
+		return tx.Notices().RemoveEndpoint(n, endpoint)
 	}, func(err error) {
 		if err == nil {
 			if own.targets = rest; len(rest) == 0 {

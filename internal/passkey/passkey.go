@@ -102,7 +102,7 @@ func New(s *store.Store, log *slog.Logger, now func() time.Time) *Keys {
 
 // List returns all passkeys, the oldest first.
 func (k *Keys) List(ctx context.Context) ([]Passkey, error) {
-	stored, err := k.store.Passkeys(ctx)
+	stored, err := k.store.Passkeys().List(ctx)
 	list := make([]Passkey, 0, len(stored))
 	for _, p := range stored {
 		var c credential
@@ -249,7 +249,7 @@ func (k *Keys) Finish(ctx context.Context, site Site, session, name string, answ
 	}
 	added := false
 	if err := k.store.Do(func(tx *store.Tx) (err error) {
-		if added, err = tx.AddPasskey(p, maxPasskeys); err != nil || !added {
+		if added, err = tx.Passkeys().Add(p, maxPasskeys); err != nil || !added {
 			return err
 		}
 		return tx.Record(ctx, "passkey.added", p.ID, name)
@@ -257,7 +257,7 @@ func (k *Keys) Finish(ctx context.Context, site Site, session, name string, answ
 		return Passkey{}, err
 	}
 	if !added {
-		if list, err := k.store.Passkeys(ctx); err == nil && len(list) >= maxPasskeys {
+		if list, err := k.store.Passkeys().List(ctx); err == nil && len(list) >= maxPasskeys {
 			return Passkey{}, ErrMany
 		}
 		return Passkey{}, ErrTwice
@@ -307,7 +307,7 @@ func (k *Keys) Check(ctx context.Context, site Site, step string, answer []byte)
 	if !k.challenges.valid(challenge, use, now) {
 		return Passkey{}, rejected(errors.New("the challenge belongs to another request, has expired, or was already used"))
 	}
-	p, err := k.store.Passkey(ctx, base64.RawURLEncoding.EncodeToString(parsed.RawID))
+	p, err := k.store.Passkeys().Get(ctx, base64.RawURLEncoding.EncodeToString(parsed.RawID))
 	if err != nil {
 		return Passkey{}, err
 	}
@@ -344,7 +344,7 @@ func (k *Keys) Check(ctx context.Context, site Site, step string, answer []byte)
 	}
 	found := false
 	if err := k.store.Do(func(tx *store.Tx) (err error) {
-		if found, err = tx.UsePasskey(p.ID, p.Credential, now); err != nil || !found {
+		if found, err = tx.Passkeys().Use(p.ID, p.Credential, now); err != nil || !found {
 			return err
 		}
 		return tx.Record(ctx, "passkey.login", p.ID, p.Name)
@@ -373,7 +373,7 @@ func (k *Keys) Rename(ctx context.Context, id, name string) error {
 		return errors.New("the name is empty: give the passkey a name")
 	}
 	return k.change(func(tx *store.Tx) (bool, error) {
-		found, err := tx.RenamePasskey(id, name)
+		found, err := tx.Passkeys().Rename(id, name)
 		if err != nil || !found {
 			return found, err
 		}
@@ -402,7 +402,7 @@ func (k *Keys) Remove(ctx context.Context, which string) (Passkey, error) {
 		return Passkey{}, ErrUnknown
 	case 1:
 		return fits[0], k.change(func(tx *store.Tx) (bool, error) {
-			found, err := tx.RemovePasskey(fits[0].ID)
+			found, err := tx.Passkeys().Remove(fits[0].ID)
 			if err != nil || !found {
 				return found, err
 			}

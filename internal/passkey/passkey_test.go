@@ -96,7 +96,7 @@ func (r *rig) answer(a *passkeytest.Authenticator, options []byte) []byte {
 
 func (r *rig) audited() (list []string) {
 	r.t.Helper()
-	entries, err := r.store.AuditFrom(r.ctx, store.AuditFilter{}, 1000)
+	entries, err := r.store.AuditLog().From(r.ctx, store.AuditFilter{}, 1000)
 	ok(r.t, err)
 	for _, e := range entries {
 		list = append(list, strings.Join([]string{e.Actor, e.Origin, e.Action, e.Detail}, " "))

@@ -14,13 +14,13 @@ import (
 	"hermes-mobile/internal/store"
 )
 
-// post has something done that must work.
+// post sends a command that must succeed.
 func (r *rig) post(path string, c Command, out any) {
 	r.t.Helper()
 	ok(r.t, r.admin.Post(r.t.Context(), path, c, out))
 }
 
-// refused has something done that must not work, and returns why not.
+// refused sends a command that must fail, and returns the error.
 func (r *rig) refused(path string, c Command) *Refused {
 	r.t.Helper()
 	err := r.admin.Post(r.t.Context(), path, c, nil)
@@ -72,7 +72,7 @@ func TestAdminDevices(t *testing.T) {
 	}
 }
 
-// Pairing by code and by request id, seen on the live connection; and back.
+// Approving by code and by request id, and revoking, both as seen on the live connection.
 func TestAdminPairing(t *testing.T) {
 	r := start(t, "MOBILE_TOKEN="+mainToken, "MOBILE_ALLOW_ALL_USERS=0")
 	var list PairingList
@@ -110,8 +110,8 @@ func TestAdminPairing(t *testing.T) {
 	r.refused("/pairing/revoke", Command{ID: "tel-1"})
 }
 
-// A device that comes back at once after its user was revoked is a stranger like any other, and is
-// not thrown out once more.
+// A device that reconnects right after its user was revoked counts as a new one, and isn't
+// disconnected again.
 func TestRevokedOnce(t *testing.T) {
 	r := start(t, "MOBILE_TOKEN="+mainToken, "MOBILE_ALLOW_ALL_USERS=0")
 	d, other := r.connect("tel-1", mainToken), r.connect("tel-2", mainToken)
@@ -134,8 +134,8 @@ func TestRevokedOnce(t *testing.T) {
 	}
 }
 
-// Approvals and revocations by another process, such as Hermes' own command, reach the live
-// connections, too.
+// Approvals and revocations by another process, such as Hermes' own command, also reach the live
+// connections.
 func TestPairingByAnotherProcess(t *testing.T) {
 	r := start(t, "MOBILE_TOKEN="+mainToken, "MOBILE_ALLOW_ALL_USERS=0")
 	d := r.connect("tel-1", mainToken)
@@ -274,7 +274,7 @@ func TestAdminBackup(t *testing.T) {
 	r.refused("/backup", Command{})
 }
 
-// Requests that no client of ours makes are refused with a body, too.
+// Requests that our clients never send also get an error with a body.
 func TestAdminBadRequests(t *testing.T) {
 	r := start(t)
 	for _, body := range []string{"", "nonsense", "[]", `{"id":7}`} {

@@ -18,10 +18,10 @@ import (
 	"hermes-mobile/internal/store"
 )
 
-// audited are the entries of the audit log, the newest first.
+// audited returns the entries of the audit log, newest first.
 func (r *rig) audited() []store.AuditEntry {
 	r.t.Helper()
-	list, err := r.server.store.Audit(r.t.Context(), store.AuditFilter{}, 1000)
+	list, err := r.server.store.AuditLog().List(r.t.Context(), store.AuditFilter{}, 1000)
 	ok(r.t, err)
 	return list
 }
@@ -35,7 +35,7 @@ func TestAdminLink(t *testing.T) {
 	if !regexp.MustCompile(`^/admin/enter\?key=[A-Z2-7]{26}$`).MatchString(link) {
 		t.Fatalf("the link is %s", link)
 	}
-	// Nobody opens it yet.
+	// Nobody opens the link yet.
 	for name, v := range map[string]visit{
 		"HEAD":      {method: http.MethodHead},
 		"a preview": {headers: []string{"Sec-Purpose: prefetch"}},
@@ -47,7 +47,7 @@ func TestAdminLink(t *testing.T) {
 			t.Errorf("%s: %s", name, resp.Status)
 		}
 	}
-	// Another page has it opened where nobody sees it.
+	// Another page opens it out of sight.
 	for name, headers := range map[string][]string{
 		"an image":       {"Sec-Fetch-Site: cross-site", "Sec-Fetch-Mode: no-cors", "Sec-Fetch-Dest: image"},
 		"a frame":        {"Sec-Fetch-Site: same-site", "Sec-Fetch-Mode: navigate", "Sec-Fetch-Dest: iframe"},
@@ -74,7 +74,7 @@ func TestAdminLink(t *testing.T) {
 		t.Error("a secret is in the log")
 	}
 
-	// Used up, or never made.
+	// Used up, or never valid.
 	for _, spent := range []string{link, "/admin/enter", "/admin/enter?key=", "/admin/enter?key=" + c.Value, "/admin/enter?key=" + strings.Repeat("A", 26)} {
 		if resp := r.ask(visit{path: spent}); resp.StatusCode != http.StatusSeeOther || resp.Header.Get("Location") != "../admin?link=spent" || len(resp.Cookies()) > 0 {
 			t.Errorf("%s: %s %v", spent, resp.Status, resp.Header)
@@ -84,7 +84,7 @@ func TestAdminLink(t *testing.T) {
 		}
 	}
 
-	// Too old.
+	// Expired.
 	early, late := r.link(), r.link()
 	now = now.Add(2*time.Minute - time.Second)
 	if resp := r.ask(visit{path: early}); len(resp.Cookies()) != 1 {
@@ -104,8 +104,7 @@ func TestAdminLink(t *testing.T) {
 	}
 }
 
-// A restart ends links and sessions, and what another server has given out is of no use, under
-// whatever name.
+// A restart ends links and sessions, and those of another server are invalid under any name.
 func TestAdminCookieOfAnotherServer(t *testing.T) {
 	dir := folder(t)
 	r := startIn(t, dir, "MOBILE_TOKEN="+mainToken)
@@ -138,7 +137,7 @@ func TestAdminCookieOfAnotherServer(t *testing.T) {
 	}
 }
 
-// The links that are made for each way of running the server.
+// The links for each way of running the server.
 func TestAdminLinkAddresses(t *testing.T) {
 	for name, tt := range map[string]struct {
 		environ         []string
@@ -190,7 +189,7 @@ func TestAdminLinkAddresses(t *testing.T) {
 	}
 }
 
-// Where a secret would cross a network in clear a link is not taken, and stays good.
+// A link isn't accepted where a secret would cross a network in clear text, and stays valid.
 func TestAdminLinkNeedsHTTPS(t *testing.T) {
 	r := start(t, "MOBILE_TOKEN="+mainToken, "MOBILE_ADMIN_TOKEN="+adminSecret)
 	link := r.link()
@@ -209,7 +208,7 @@ func TestAdminLinkNeedsHTTPS(t *testing.T) {
 	}
 }
 
-// A newcomer at a terminal gets a link; what is kept, such as a log, never does.
+// A terminal gets a link. Output that is stored, such as a log, never does.
 func TestBannerOpensTheAdminUI(t *testing.T) {
 	link := regexp.MustCompile(`http://\S+/admin/enter\?key=\S+`)
 	for name, tt := range map[string]struct {

@@ -13,7 +13,7 @@ import (
 	"hermes-mobile/internal/passhash"
 )
 
-// elsewhereHTTPS comes through a proxy on this machine that does TLS.
+// elsewhereHTTPS returns the headers of a proxy on this machine that terminates TLS.
 func elsewhereHTTPS(client string) []string {
 	return []string{"X-Forwarded-For: " + client, "X-Forwarded-Proto: https", "Origin: https://agent.example"}
 }
@@ -74,7 +74,7 @@ func TestOwnerLogin(t *testing.T) {
 	if resp := r.ask(change); resp.StatusCode != http.StatusForbidden {
 		t.Errorf("a change by another site with the cookie: %s", resp.Status)
 	}
-	// The cookie under its other name, as plain http would have it, is worth nothing.
+	// The cookie is invalid under its name for plain http.
 	renamed := overview
 	renamed.cookie = &http.Cookie{Name: "hm_admin_" + r.server.addresses.port(), Value: c.Value}
 	if resp := r.ask(renamed); resp.StatusCode != http.StatusUnauthorized {
@@ -92,8 +92,8 @@ func TestOwnerLogin(t *testing.T) {
 	}
 }
 
-// Wrong admin tokens count with all others from the address; while it is blocked the right one is
-// no use either.
+// Wrong admin tokens count with all others of the address. While it is blocked, the right one is
+// rejected too.
 func TestOwnerGuesses(t *testing.T) {
 	r := start(t, "MOBILE_TOKEN="+mainToken, "MOBILE_ADMIN_TOKEN="+adminSecret)
 	for i := range 10 {
@@ -116,7 +116,7 @@ func TestOwnerGuesses(t *testing.T) {
 	}
 }
 
-// The admin token crosses a network unencrypted only where the owner has chosen that.
+// The admin token crosses a network unencrypted only if the owner has chosen that.
 func TestOwnerLoginPlain(t *testing.T) {
 	post := visit{peer: "192.0.2.1", host: "agent.example:8787", method: http.MethodPost, path: "/admin/api/login", body: `{"token":"` + adminSecret + `"}`}
 	for name, tt := range map[string]struct {
@@ -157,8 +157,8 @@ func TestOwnerLoginPlain(t *testing.T) {
 	}
 }
 
-// By real TLS, with the server's own certificate; the forwarding header makes it come from
-// elsewhere.
+// Over real TLS with the server's own certificate. The forwarding header makes the request come
+// from elsewhere.
 func TestOwnerOverTLS(t *testing.T) {
 	r := start(t, "MOBILE_TLS=self", "MOBILE_TOKEN="+mainToken, "MOBILE_ADMIN_TOKEN="+adminSecret)
 	client, base := r.encrypted(), "https://"+r.server.Addr().String()
@@ -199,7 +199,7 @@ func TestOwnerOverTLS(t *testing.T) {
 	}
 }
 
-// The token may be given as its hash; in clear it is not kept.
+// The settings may have the token's hash. The server doesn't keep the clear text.
 func TestAdminTokenAsHash(t *testing.T) {
 	hash := passhash.New(passhash.Cost{Memory: 64, Passes: 1, Lanes: 1}, adminSecret).String()
 	for name, setting := range map[string]string{"a hash": hash, "in clear": adminSecret} {
@@ -220,14 +220,14 @@ func TestAdminTokenAsHash(t *testing.T) {
 			t.Errorf("%s: after a reload the server keeps what the settings say", name)
 		}
 	}
-	// A hash cannot be compared with the tokens of devices before somebody logs in.
+	// A hash can't be compared with device tokens before a login.
 	r := start(t, "MOBILE_TOKEN="+adminSecret, "MOBILE_ADMIN_TOKEN="+hash)
 	if c, resp := r.login("192.0.2.1", adminSecret); c != nil || resp.StatusCode != http.StatusForbidden {
 		t.Errorf("the token of devices opens the admin UI: %s", resp.Status)
 	}
 }
 
-// A flood of logins is refused and not worked on: one at a time is checked, and few wait.
+// A flood of logins is rejected without work: one is checked at a time, and few wait.
 func TestAdminLoginFlood(t *testing.T) {
 	a, err := newAdminToken(adminSecret)
 	ok(t, err)
@@ -264,7 +264,7 @@ func TestAdminLoginFlood(t *testing.T) {
 	}
 }
 
-// Many guesses at once from one address are no more than ten.
+// Many simultaneous guesses from one address count as ten at most.
 func TestAdminGuessesAtOnce(t *testing.T) {
 	r := start(t, "MOBILE_TOKEN="+mainToken, "MOBILE_ADMIN_TOKEN="+passhash.New(passhash.Cost{Memory: 64, Passes: 1, Lanes: 1}, adminSecret).String())
 	var work sync.WaitGroup
@@ -285,7 +285,7 @@ func TestAdminGuessesAtOnce(t *testing.T) {
 	}
 }
 
-// Without MOBILE_ADMIN=on the token is of no use, not even by https.
+// Without MOBILE_ADMIN=on the token doesn't work, not even over https.
 func TestAdminTokenWhereItIsOff(t *testing.T) {
 	for _, mode := range []string{"local", "off"} {
 		r := start(t, "MOBILE_TOKEN="+mainToken, "MOBILE_ADMIN_TOKEN="+adminSecret, "MOBILE_ADMIN="+mode)

@@ -25,8 +25,7 @@ import (
 
 const adminSecret = "3333333333333333333333333333333333333333333333333333333333333333"
 
-// visit is a request to the owner's page as a browser makes it, from wherever a test wants it to
-// come.
+// visit is a request to the admin UI as a browser makes it, from an origin of the test's choice.
 type visit struct {
 	peer, host string // empty: of this machine
 	https      bool
@@ -38,7 +37,7 @@ type visit struct {
 	at         string // the server's end of the connection; empty: where it listens
 }
 
-// pass is what a browser has of a session: the cookie, and the secret of the page.
+// pass is a browser's part of a session: the cookie and the secret of the page.
 type pass struct {
 	cookie *http.Cookie
 	page   string
@@ -55,7 +54,7 @@ func (r *rig) owner() pass {
 	return pass{}
 }
 
-// claim is the first request of a page that a link has opened.
+// claim is the first request of a page that was opened by a link.
 func (r *rig) claim(v visit) pass {
 	r.t.Helper()
 	v.path = "/admin/api/session"
@@ -66,7 +65,7 @@ func (r *rig) claim(v visit) pass {
 	return pass{v.cookie, a.Page}
 }
 
-// link is the path of a link from the admin socket, with its key.
+// link returns the path of a link from the admin socket, with its key.
 func (r *rig) link() string {
 	r.t.Helper()
 	var link AdminLink
@@ -76,13 +75,13 @@ func (r *rig) link() string {
 	return u.RequestURI()
 }
 
-// with is a request of the page that has a session.
+// with returns the request with a session.
 func (v visit) with(p pass) visit {
 	v.cookie, v.headers = p.cookie, append([]string{ownerHeader + ": " + p.page}, v.headers...)
 	return v
 }
 
-// asOwner is ask with the cookie of a session that a link has opened.
+// asOwner is ask with a session that was opened by a link.
 func (r *rig) asOwner(v visit) *http.Response {
 	r.t.Helper()
 	if r.session.cookie == nil {
@@ -91,7 +90,7 @@ func (r *rig) asOwner(v visit) *http.Response {
 	return r.ask(v.with(r.session))
 }
 
-// ask has the server's own handler answer.
+// ask serves a request with the server's own handler.
 func (r *rig) ask(v visit) *http.Response {
 	r.t.Helper()
 	if v.method == "" {
@@ -131,7 +130,7 @@ func (r *rig) ask(v visit) *http.Response {
 	return w.Result()
 }
 
-// decode reads an answer that must be a good one.
+// decode reads an answer that must be successful.
 func decode[T any](t *testing.T, resp *http.Response) (out T) {
 	t.Helper()
 	if resp.StatusCode != http.StatusOK {
@@ -148,7 +147,7 @@ func text(t *testing.T, resp *http.Response) string {
 	return string(body)
 }
 
-// What the page does, it does by the admin interface, and no more than it needs of it.
+// The admin UI uses the admin API, and only the routes that it needs.
 func TestOwnerDoes(t *testing.T) {
 	r := start(t, "MOBILE_TOKEN="+mainToken, "MOBILE_DELIVER_TOKENS=cron="+otherToken, "MOBILE_ADMIN_TOKEN="+adminSecret, "MOBILE_ALLOW_ALL_USERS=0",
 		"MOBILE_PUBLIC_URL=https://127.0.0.1:1")
@@ -226,7 +225,7 @@ func TestOwnerDoes(t *testing.T) {
 	}
 }
 
-// What is drawn on the page is the code of the link.
+// The QR code on the page contains the link.
 func TestOwnerInvitation(t *testing.T) {
 	r := start(t, "MOBILE_TOKEN="+mainToken)
 	inv := decode[Invited](t, r.asOwner(visit{method: http.MethodPost, path: "/admin/api/pair", body: "{}"}))
@@ -256,7 +255,7 @@ func TestOwnerInvitation(t *testing.T) {
 	}
 }
 
-// The names by which the page reads the state of the gateways.
+// The field names by which the page reads the state of the gateways.
 func TestOwnerSeesGateways(t *testing.T) {
 	r := start(t, "MOBILE_TOKEN="+mainToken, "MOBILE_AGENT=relay", "MOBILE_RELAY_ID=gw-1", "MOBILE_RELAY_SECRET="+otherToken)
 	o := decode[struct {

@@ -14,7 +14,7 @@ import (
 
 const apiKey = "the-key-of-the-api-server"
 
-// apiServer plays Hermes' API server as far as it takes to be reached.
+// apiServer is a fake of Hermes' API server that can be reached.
 func apiServer(t *testing.T) string {
 	t.Helper()
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -28,9 +28,9 @@ func apiServer(t *testing.T) string {
 	return s.URL
 }
 
-// TestFrontDoor: it is there only where it is switched on, beside everything else, and its users
-// are kept by the owner.
-func TestFrontDoor(t *testing.T) {
+// TestAPIProxy: the proxy serves only if it is on, beside everything else, and the owner manages
+// its users.
+func TestAPIProxy(t *testing.T) {
 	off := start(t)
 	for _, path := range []string{"/health", "/v1/capabilities", "/api/sessions", "/api/auth/providers", "/login"} {
 		if status, _ := off.get(path); status != http.StatusNotFound {
@@ -84,7 +84,7 @@ func TestFrontDoor(t *testing.T) {
 			t.Errorf("%s: %d", path, status)
 		}
 	}
-	// A key is its user, needs no cookie, and ends by itself.
+	// A key acts as its user, needs no cookie, and expires by itself.
 	var key apiproxy.NewKey
 	ok(t, r.admin.Post(t.Context(), "/users/key/add", Command{Name: "anna", Label: "laptop", Seconds: 3600}, &key))
 	byKey := func() int {
@@ -133,8 +133,8 @@ func TestFrontDoor(t *testing.T) {
 	}
 }
 
-// TestFrontDoorLeadsNowhere: the doctor says why.
-func TestFrontDoorLeadsNowhere(t *testing.T) {
+// TestAPIProxyWithoutHermes: the doctor reports the reason.
+func TestAPIProxyWithoutHermes(t *testing.T) {
 	r := start(t, "MOBILE_FRONT_API=1", "MOBILE_API_URL="+apiServer(t), "MOBILE_API_KEY=another-key-than-it-has")
 	mustFind(t, r.examined(), "front_api_down", "rejects the key")
 	ok(t, r.stop())

@@ -171,7 +171,7 @@ func (a *auditLog) serve(w http.ResponseWriter, r *http.Request) {
 		answer(w, nil, err)
 		return
 	}
-	list, err := a.store.Audit(r.Context(), f, limit)
+	list, err := a.store.AuditLog().List(r.Context(), f, limit)
 	page := make([]AuditEntry, 0, len(list))
 	for _, e := range list {
 		page = append(page, auditEntry(e))
@@ -184,11 +184,11 @@ func (a *auditLog) serve(w http.ResponseWriter, r *http.Request) {
 func (a *auditLog) export(w http.ResponseWriter, r *http.Request) {
 	f, limit, err := auditFilter(r.URL.Query())
 	if err == nil && limit > 0 {
-		f.After, err = a.store.AuditStart(r.Context(), f, limit)
+		f.After, err = a.store.AuditLog().Start(r.Context(), f, limit)
 	}
 	var list []store.AuditEntry
 	if err == nil {
-		list, err = a.store.AuditFrom(r.Context(), f, auditPiece)
+		list, err = a.store.AuditLog().From(r.Context(), f, auditPiece)
 	}
 	if err != nil {
 		answer(w, nil, err)
@@ -204,7 +204,7 @@ func (a *auditLog) export(w http.ResponseWriter, r *http.Request) {
 			}
 		}
 		f.After = list[len(list)-1].N
-		if list, err = a.store.AuditFrom(r.Context(), f, auditPiece); err != nil {
+		if list, err = a.store.AuditLog().From(r.Context(), f, auditPiece); err != nil {
 			if !errors.Is(err, context.Canceled) {
 				a.log.Error("audit export failed", "err", err)
 			}

@@ -33,7 +33,7 @@ func (r *rig) export(query string) (list []AuditEntry) {
 	return list
 }
 
-// breakAudit has the store refuse entries of the audit log, until heal.
+// breakAudit makes the store reject entries of the audit log, until heal.
 func (r *rig) breakAudit() (heal func()) {
 	r.t.Helper()
 	db, err := sql.Open("sqlite", "file:"+filepath.Join(r.cfg.Data, store.File)+"?_pragma=busy_timeout(10000)")
@@ -47,7 +47,7 @@ func (r *rig) breakAudit() (heal func()) {
 	}
 }
 
-// What cannot be recorded is not done.
+// An act that can't be recorded fails.
 func TestWhatCannotBeRecordedIsNotDone(t *testing.T) {
 	r := start(t, "MOBILE_TOKEN="+mainToken, "MOBILE_FRONT_API=1", "MOBILE_API_KEY="+otherToken)
 	r.connect("tel-1", mainToken)
@@ -85,7 +85,7 @@ func TestWhatCannotBeRecordedIsNotDone(t *testing.T) {
 	}
 }
 
-// Stolen tokens are taken away in any case, and the log says what the audit log cannot.
+// Removing a stolen token works in any case, and the log reports the missing audit entry.
 func TestTokensAreTakenAwayThoughItCannotBeRecorded(t *testing.T) {
 	r := start(t, "MOBILE_TOKEN="+mainToken)
 	r.post("/tokens/add", Command{Label: "tablet"}, nil)
@@ -127,7 +127,7 @@ func TestFailedActIsRecordedAsFailed(t *testing.T) {
 	}
 }
 
-// addEntries appends entries with rising subjects.
+// addEntries appends entries with increasing subjects.
 func (r *rig) addEntries(action string, n int) {
 	r.t.Helper()
 	ok(r.t, r.server.store.Do(func(tx *store.Tx) error {
@@ -198,7 +198,8 @@ func TestAuditPagesAndExport(t *testing.T) {
 	}
 }
 
-// Nobody takes a part of the log for the whole: an export that cannot go on breaks its connection.
+// An export that can't go on breaks its connection, so nobody takes a part of the log for the
+// whole.
 func TestExportThatFailsBreaksOff(t *testing.T) {
 	r := start(t, "MOBILE_TOKEN="+mainToken)
 	r.addEntries("device.renamed", 20*auditPiece) // more than what is in flight
@@ -221,7 +222,7 @@ func TestExportThatFailsBreaksOff(t *testing.T) {
 	ok(t, err)
 }
 
-// Entries come while others read, and each reader sees a run without gaps.
+// Readers see the log without gaps while entries are added.
 func TestAuditWhileActing(t *testing.T) {
 	r := start(t, "MOBILE_TOKEN="+mainToken)
 	r.connect("tel-1", mainToken)
@@ -258,7 +259,7 @@ func TestAuditWhileActing(t *testing.T) {
 	}
 }
 
-// Every action of the table of requests is one that the documents have.
+// Every action in adminActs is documented.
 func TestAdminActsAreKnown(t *testing.T) {
 	for pattern, action := range adminActs {
 		if action != "" && !audit.Known(action) || strings.HasPrefix(pattern, "GET ") {

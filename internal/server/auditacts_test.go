@@ -15,15 +15,15 @@ import (
 	"hermes-mobile/internal/apiproxy"
 )
 
-// deed is an act of an owner, and what the audit log says of it.
+// deed is an act of the owner with its audit entry.
 type deed struct {
 	pattern string // of the request
 	command func() Command
 	subject string // that the entry names; "*": any
 }
 
-// deeds do everything that an owner can do over the admin interface, in an order in which all of it
-// works. secrets are words that stand for what must never be recorded.
+// deeds returns everything that an owner can do over the admin API, in an order that works. secrets
+// are words that must never be recorded.
 func (r *rig) deeds(secrets *[]string) []deed {
 	say := func(c Command) func() Command { return func() Command { return c } }
 	secret := func(text string) string {
@@ -64,8 +64,8 @@ func (r *rig) deeds(secrets *[]string) []deed {
 	}
 }
 
-// Everything that changes something leaves an entry that says who did it, from where, what, and to
-// what. No entry holds a secret or the words of a message.
+// Every change leaves an entry with the actor, the origin, the action and the subject. No entry
+// contains a secret or text of a message.
 func TestEveryActIsRecorded(t *testing.T) {
 	r := start(t, "MOBILE_TOKEN="+mainToken, "MOBILE_ADMIN_TOKEN="+adminSecret, "MOBILE_FRONT_API=1", "MOBILE_API_KEY="+otherToken, "MOBILE_ALLOW_ALL_USERS=0")
 	_, err := r.server.pairing.ApproveUser("carl", "")
@@ -116,15 +116,15 @@ func TestEveryActIsRecorded(t *testing.T) {
 	}
 	ok(t, r.server.Reload(r.cfg))
 	for pattern, action := range maps.All(adminActs) {
-		// That of hermes-mobile app has a test there, those of passkeys are tried in
-		// TestPasskeyInsteadOfTheToken.
+		// The act of hermes-mobile app has its own test, and TestPasskeyInsteadOfTheToken covers
+		// passkeys.
 		elsewhere := pattern == "POST /app/open" || strings.HasPrefix(action, "passkey.")
 		if action != "" && !done[pattern] && !elsewhere {
 			t.Errorf("%s is not tried by this test", pattern)
 		}
 	}
 
-	// The same over the admin UI names the person's address.
+	// The same over the admin UI, with the person's address.
 	c := r.owner()
 	before := len(r.export(""))
 	r.ask(visit{method: "POST", path: "/admin/api/devices/unbind", body: `{"id":"tel-1"}`}.with(c))
@@ -155,7 +155,7 @@ func TestEveryActIsRecorded(t *testing.T) {
 	}
 }
 
-// secretsIn returns what an answer holds that must not be recorded: codes, tokens and links.
+// secretsIn returns the secrets in an answer that must not be recorded: codes, tokens and links.
 func secretsIn(t *testing.T, answer []byte) (found []string) {
 	t.Helper()
 	var fields map[string]any

@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-// TestDoctorDirect: what the doctor, the status and the banner say of the agent direct.
+// TestDoctorDirect: the doctor, the status and the banner with the direct agent.
 func TestDoctorDirect(t *testing.T) {
 	var key, model atomic.Value
 	key.Store(apiKey)

@@ -10,7 +10,7 @@ import (
 	"hermes-mobile/internal/passhash"
 )
 
-// An admin token in a file is told of until its hash is in its place.
+// The doctor reports an admin token in clear text until its hash replaces it.
 func TestDoctorAdminTokenInClear(t *testing.T) {
 	hash := passhash.New(passhash.Cost{Memory: 64, Passes: 1, Lanes: 1}, adminSecret).String()
 	for name, tt := range map[string]struct {
@@ -42,7 +42,7 @@ func TestDoctorAdminTokenInClear(t *testing.T) {
 			if f := mustFind(t, list, "admin_token_in_clear", tt.says, "hermes-mobile admin hash"); f.Severity != doctor.Note {
 				t.Errorf("it is a %s", f.Severity)
 			}
-			// Without a server the settings alone tell it, too.
+			// Without a server, the settings alone are enough.
 			cfg, _, err := config.Load(config.Sources{Environ: []string{"MOBILE_DATA=" + r.cfg.Data, "HERMES_HOME=" + r.cfg.HermesHome, "MOBILE_AGENT=demo"}, HomeDir: dir})
 			ok(t, err)
 			mustFind(t, doctor.Check(&doctor.Facts{Config: cfg}), "admin_token_in_clear", tt.says)

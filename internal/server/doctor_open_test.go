@@ -18,15 +18,15 @@ import (
 	"hermes-mobile/internal/doctor"
 )
 
-// opened are the codes of the issues about exposed parts.
+// opened returns the issues about what is open, or hidden.
 var opened = []string{"admin_open", "metrics_open", "health_open", "proxy_hides_client"}
 
-// A proxy that adds a proof of its own has strangers read what is not for them, and the doctor
-// finds each part of it.
+// A proxy that adds a credential of its own opens things to strangers, and the doctor finds each of
+// them.
 func TestDoctorFindsWhatIsOpen(t *testing.T) {
 	const metrics = "a-token-for-metrics-0123456789abcdef"
 	r := start(t, "MOBILE_TOKEN="+mainToken, "MOBILE_METRICS_TOKEN="+metrics, "MOBILE_ADMIN_TOKEN="+adminSecret, "MOBILE_PUBLIC_URL=http://agent.example")
-	// As it is meant to be: nothing is open, by whichever name.
+	// A correct setup: nothing is open, under any name.
 	if p, list := r.tries(r.proxy(nil), slow); p.Result != doctor.PublicGood || len(list) != 0 {
 		t.Fatalf("a proxy as it should be: %+v %q", p, codesOf(list))
 	}
@@ -69,7 +69,7 @@ func TestDoctorFindsWhatIsOpen(t *testing.T) {
 	}
 }
 
-// socketBehind is a proxy that passes requests below a path to the admin socket.
+// socketBehind is a proxy that forwards requests below a path to the admin socket.
 func (r *rig) socketBehind(path string) string {
 	r.t.Helper()
 	target, err := url.Parse(r.url(""))
@@ -119,8 +119,8 @@ func (r *rig) forward() string {
 	return "http://" + l.Addr().String()
 }
 
-// What is in between and says nothing of who asks is found: a proxy that keeps Host or sets the
-// server's own, and a TCP forward. Nothing is open because of it.
+// The doctor finds what hides the client: a proxy that keeps Host or sets the server's own, and a
+// TCP forward. Nothing is open because of it.
 func TestDoctorFindsWhatHidesTheClient(t *testing.T) {
 	for _, environ := range [][]string{nil, {"MOBILE_ADMIN_TOKEN=" + adminSecret}} {
 		r := start(t, append(environ, "MOBILE_TOKEN="+mainToken)...)

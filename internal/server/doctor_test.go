@@ -28,7 +28,7 @@ import (
 
 const gatewaySecret = "3333333333333333333333333333333333333333333333333333333333333333"
 
-// examined is what the doctor is told, without consequences.
+// examined returns the issues for the doctor, without those caused by others.
 func (r *rig) examined() []doctor.Issue {
 	r.t.Helper()
 	var d Diagnosis
@@ -43,7 +43,7 @@ func codesOf(list []doctor.Issue) (out []string) {
 	return out
 }
 
-// mustFind demands a finding that says what it has to, and returns it.
+// mustFind returns an issue that must exist with certain words.
 func mustFind(t testing.TB, list []doctor.Issue, code string, says ...string) doctor.Issue {
 	t.Helper()
 	i := slices.IndexFunc(list, func(f doctor.Issue) bool { return f.Code == code })
@@ -71,8 +71,7 @@ func mustNotFind(t testing.TB, list []doctor.Issue, codes ...string) {
 	}
 }
 
-// readyz is the page as its owner gets it, over the admin socket, when it has a finding, and its
-// status.
+// readyz returns the owner's /readyz over the admin socket, with its status, when it has an issue.
 func (r *rig) readyz(code string) (status int, h Health) {
 	r.t.Helper()
 	until(r.t, code+" in /readyz", func() bool {
@@ -92,7 +91,7 @@ func startRelay(t *testing.T, environ ...string) *rig {
 	return start(t, append([]string{"MOBILE_TOKEN=" + mainToken, "MOBILE_AGENT=relay", "MOBILE_RELAY_ID=gw-home", "MOBILE_RELAY_SECRET=" + gatewaySecret}, environ...)...)
 }
 
-// home makes a Hermes home that is told of the server, with a gateway that seems to run: this
+// home creates a Hermes home that is set up for the server, with a gateway that seems to run: this
 // process.
 func (r *rig) home() string {
 	r.t.Helper()
@@ -108,7 +107,7 @@ func (r *rig) home() string {
 	return r.cfg.HermesHome
 }
 
-// bearer is what a gateway sends whose clock is off (relay-facts §3).
+// bearer returns the token of a gateway whose clock is off (doc/hermes/relay.md §3).
 func bearerOf(id, secret string, off time.Duration) string {
 	signed := fmt.Sprintf("%s:%d", id, time.Now().Add(off+300*time.Second).Unix())
 	mac := hmac.New(sha256.New, []byte(secret))
@@ -116,7 +115,7 @@ func bearerOf(id, secret string, off time.Duration) string {
 	return "Bearer " + base64.RawURLEncoding.EncodeToString([]byte(signed+":"+hex.EncodeToString(mac.Sum(nil))))
 }
 
-// dials dials as a gateway does; nil: it was refused.
+// dials connects as a gateway. It returns nil if the server rejects it.
 func (r *rig) dials(authorization string) *websocket.Conn {
 	r.t.Helper()
 	h := http.Header{}
@@ -132,7 +131,7 @@ func (r *rig) dials(authorization string) *websocket.Conn {
 	return ws
 }
 
-// joins is a gateway that is let in and says hello.
+// joins connects a gateway that is accepted and says hello.
 func (r *rig) joins() *websocket.Conn {
 	r.t.Helper()
 	ws := r.dials(bearerOf("gw-home", gatewaySecret, 0))
@@ -145,7 +144,7 @@ func (r *rig) joins() *websocket.Conn {
 	return ws
 }
 
-// The same findings are in the status, at /readyz and with the doctor; others learn codes only.
+// The status, /readyz and the doctor report the same issues. Others get codes only.
 func TestFindingsAreTheSameEverywhere(t *testing.T) {
 	r := startRelay(t)
 	found := mustFind(t, r.examined(), "hermes_missing", r.cfg.HermesHome)
@@ -166,7 +165,7 @@ func TestFindingsAreTheSameEverywhere(t *testing.T) {
 	}
 }
 
-// /readyz answers at once, whatever a look at the machine waits for.
+// /readyz answers at once, whatever a snapshot waits for.
 func TestReadyzDoesNotWait(t *testing.T) {
 	release := make(chan struct{})
 	taken := make(chan struct{}, 10)
@@ -182,32 +181,32 @@ func TestReadyzDoesNotWait(t *testing.T) {
 	done := make(chan struct{})
 	go func() { defer close(done); l.run(ctx) }()
 	if l.last() != nil {
-		t.Error("there was a look already")
+		t.Error("there is a snapshot already")
 	}
-	<-taken // it goes on, and nobody waits
+	<-taken // one is being taken, and nobody waits
 	for range 5 {
 		if l.last() != nil {
-			t.Error("a look came of nothing")
+			t.Error("a snapshot came from nothing")
 		}
 	}
 	if l.fresh(t.Context(), 0, time.Millisecond) != nil {
-		t.Error("the patience is not kept")
+		t.Error("the timeout was exceeded")
 	}
 	close(release)
 	first := l.fresh(t.Context(), time.Hour, patience)
 	if first == nil {
-		t.Fatal("the look did not come")
+		t.Fatal("the snapshot did not come")
 	}
 	if l.last() != first || l.fresh(t.Context(), time.Hour, patience) != first {
-		t.Error("a look that is young enough was taken again")
+		t.Error("a fresh snapshot was taken again")
 	}
 	if again := l.fresh(t.Context(), 0, patience); again == first || again == nil {
-		t.Error("the doctor is told what was seen before he asked")
+		t.Error("the doctor got an old snapshot")
 	}
 	cancel()
 	<-done
 	if l.fresh(t.Context(), 0, patience) == nil || l.last() == nil {
-		t.Error("after the end the newest look counts")
+		t.Error("after the end the newest snapshot counts")
 	}
 }
 
@@ -279,13 +278,13 @@ func TestDoctorGatewayRefused(t *testing.T) {
 					t.Errorf("the difference is %d seconds", n)
 				}
 			}
-			// That it has not dialled in, and is away, follows from it.
+			// That the gateway hasn't connected is a consequence.
 			mustNotFind(t, list, "gateway_not_dialled", "agent_away", "hermes_missing")
 			if status, h := r.readyz(tc.code); status != http.StatusOK || !h.Ready {
 				t.Errorf("readyz %d: messages are taken and wait", status)
 			}
 
-			// Once its settings are written anew they are not to blame any more, and it has to be
+			// After its settings were written again, they aren't the cause any more, and it must be
 			// restarted.
 			if tc.code != "clock_skew" {
 				later := time.Now().Add(2 * time.Second)
@@ -295,7 +294,7 @@ func TestDoctorGatewayRefused(t *testing.T) {
 				mustFind(t, list, "gateway_not_dialled", "its settings changed")
 			}
 
-			// Let in, it is forgotten.
+			// Once it is accepted, the rejections are forgotten.
 			r.joins()
 			if list := r.examined(); len(list) != 0 {
 				t.Errorf("all is well, and there is %q", codesOf(list))
@@ -312,7 +311,7 @@ func TestDoctorGatewayComesAndGoes(t *testing.T) {
 	home := r.home()
 	mustFind(t, r.examined(), "gateway_not_dialled", "pauses of up to 5 minutes", "by about")
 
-	// It was started before its settings were written.
+	// The gateway was started before its settings were written.
 	started := time.Now().Add(-time.Hour)
 	ok(t, os.Chtimes(filepath.Join(home, "gateway.pid"), started, started))
 	mustFind(t, r.examined(), "gateway_not_dialled", "its settings changed at", "hermes gateway restart")
@@ -330,7 +329,7 @@ func TestDoctorGatewayComesAndGoes(t *testing.T) {
 	mustFind(t, list, "gateway_not_running", home)
 	mustNotFind(t, list, "agent_away")
 
-	// Where it once was a missing home says nothing: it runs elsewhere.
+	// If it has connected before, a missing home means nothing: it runs elsewhere.
 	ok(t, os.RemoveAll(home))
 	list = r.examined()
 	mustFind(t, list, "agent_away")
@@ -348,7 +347,7 @@ func TestDoctorGatewayLongOverdue(t *testing.T) {
 	mustFind(t, r.examined(), "gateway_not_dialled", "for 20 minutes", "longer than its longest pause", "logs/gateway.log")
 }
 
-// Two gateways with one id throw one another out.
+// Two gateways with one id disconnect each other.
 func TestDoctorSameID(t *testing.T) {
 	r := startRelay(t)
 	r.home()
@@ -358,7 +357,7 @@ func TestDoctorSameID(t *testing.T) {
 	mustFind(t, r.examined(), "same_gateway_id", "gw-home")
 }
 
-// A gateway that does not confirm what it is given.
+// A gateway that doesn't acknowledge events.
 func TestDoctorWedge(t *testing.T) {
 	r := startRelay(t)
 	r.home()
@@ -368,7 +367,7 @@ func TestDoctorWedge(t *testing.T) {
 	until(t, "the wedge", func() bool { return slices.Contains(codesOf(r.examined()), "gateway_wedged") })
 	mustFind(t, r.examined(), "gateway_wedged", "gw-home", "1 time so far")
 
-	// With its usual cause only that is shown.
+	// With the usual cause, only that is reported.
 	config := filepath.Join(r.cfg.HermesHome, "config.yaml")
 	text, err := os.ReadFile(config)
 	ok(t, err)

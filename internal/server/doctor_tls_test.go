@@ -8,8 +8,7 @@ import (
 	"hermes-mobile/internal/cert"
 )
 
-// A certificate that the server makes itself is no matter; one that an authority has to give and
-// does not is named.
+// The server's own certificate is no issue. One that a CA must issue and doesn't is reported.
 func TestDoctorCertificate(t *testing.T) {
 	r := start(t, "MOBILE_TLS=self")
 	for _, code := range codesOf(r.examined()) {
@@ -23,8 +22,8 @@ func TestDoctorCertificate(t *testing.T) {
 	mustFind(t, r.examined(), "certificate_missing", "no certificate yet", "SIGHUP")
 }
 
-// A certificate that can no longer be read is named while the one in use is still good, and not any
-// more when it is mended.
+// A certificate that can't be read any more is reported while the current one is still valid, until
+// it is fixed.
 func TestDoctorCertificateNotRenewed(t *testing.T) {
 	dir := folder(t)
 	maker := start(t, "MOBILE_TLS=self")

@@ -17,15 +17,15 @@ import (
 	"hermes-mobile/internal/doctor"
 )
 
-// quick is the patience with what never comes, some that with what comes after something that must,
-// slow that with what must.
+// quick is the timeout for what never happens, some for what follows something that must happen,
+// slow for what must happen.
 const (
 	quick = 300 * time.Millisecond
 	some  = 6 * time.Second
 	slow  = 20 * time.Second
 )
 
-// tries goes to the server by an address, as the doctor does, and returns what it finds.
+// tries connects to the server by an address, as the doctor does, and returns the result.
 func (r *rig) tries(public string, wait time.Duration) (*doctor.Public, []doctor.Issue) {
 	r.t.Helper()
 	var p doctor.Probe
@@ -35,7 +35,7 @@ func (r *rig) tries(public string, wait time.Duration) (*doctor.Public, []doctor
 	return f.Public, doctor.CheckPublic(f)
 }
 
-// proxy stands in front of the server and changes requests.
+// proxy is a proxy in front of the server that changes requests.
 func (r *rig) proxy(change func(*http.Request)) string {
 	r.t.Helper()
 	target, err := url.Parse(r.url(""))
@@ -52,7 +52,7 @@ func (r *rig) proxy(change func(*http.Request)) string {
 	return s.URL
 }
 
-// site is a web server that is not ours.
+// site is a web server of somebody else.
 func site(t *testing.T, h http.HandlerFunc) string {
 	t.Helper()
 	s := httptest.NewServer(h)
@@ -67,7 +67,7 @@ func TestDoctorWayIn(t *testing.T) {
 			t.Errorf("%s: %+v", name, p)
 		}
 	}
-	// TLS with a certificate of its own is no matter here.
+	// TLS with an own certificate doesn't matter here.
 	target, err := url.Parse(r.url(""))
 	ok(t, err)
 	secure := httptest.NewTLSServer(httputil.NewSingleHostReverseProxy(target))
@@ -87,8 +87,7 @@ func TestDoctorProxyDropsUpgrades(t *testing.T) {
 	mustNotFind(t, list, "proxy_other_server", "proxy_buffers")
 }
 
-// holding is a proxy that passes the answer to an upgrade on, and after it holds one direction back
-// for as long as the connection lives.
+// holding is a proxy that passes on the answer to an upgrade and then holds one direction back.
 func (r *rig) holding(back, all bool) string {
 	r.t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -196,8 +195,8 @@ func TestDoctorAnotherServerAnswers(t *testing.T) {
 			t.Error(f.Text)
 		}
 	}
-	// What the server has not announced it does not answer, so nobody can find out by probes who it
-	// is; and a probe counts once.
+	// The server ignores probes that it hasn't announced, so a probe can't identify it. A probe
+	// counts once.
 	if status, body := r.get("/ws?probe=guessed"); status != http.StatusNotFound || strings.Contains(body, "hello") {
 		t.Errorf("%d %s", status, body)
 	}

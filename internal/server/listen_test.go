@@ -16,7 +16,7 @@ import (
 	"hermes-mobile/internal/media"
 )
 
-// floods opens connections that ask for something and are left open.
+// floods opens connections that send a request and stay open.
 func floods(t *testing.T, r *rig, many int, request string) (list []net.Conn) {
 	t.Helper()
 	for range many {
@@ -30,8 +30,8 @@ func upgradeFrom(addr string) string {
 		"X-Forwarded-For: " + addr + "\r\n\r\n"
 }
 
-// Many connections of one address that say no hello: those that were open for longest are closed,
-// and doctor tells who it was.
+// Of many connections of one address without a hello, the oldest are closed, and the doctor reports
+// the address.
 func TestDoctorStrangersDropped(t *testing.T) {
 	r := start(t, "MOBILE_TOKEN="+mainToken)
 	phone := r.connect("tel-1", mainToken, "X-Forwarded-For: 192.0.2.7")
@@ -58,7 +58,7 @@ func TestDoctorStrangersDropped(t *testing.T) {
 	}
 }
 
-// until waits for a metric to have at least a value.
+// until waits for a minimum value of a metric.
 func (r *rig) until(metric string, want float64) {
 	r.t.Helper()
 	until(r.t, metric, func() bool {
@@ -75,7 +75,7 @@ func (r *rig) until(metric string, want float64) {
 	})
 }
 
-// Over TLS it is the same: handshakes count, and a phone does not any more.
+// The same over TLS: handshakes count, and an authenticated phone doesn't.
 func TestStrangersOverTLS(t *testing.T) {
 	t.Parallel()
 	r := start(t, "MOBILE_TOKEN="+mainToken, "MOBILE_TLS=self", "MOBILE_TRUSTED_PROXIES=none")
@@ -98,7 +98,7 @@ func TestStrangersOverTLS(t *testing.T) {
 	r.overTLS("tel-2")
 }
 
-// Each bound before hello has its metric.
+// Each bound before hello has a metric.
 func TestStrangerMetrics(t *testing.T) {
 	t.Parallel()
 	r := start(t, "MOBILE_TOKEN="+mainToken)
@@ -119,9 +119,8 @@ func TestStrangerMetrics(t *testing.T) {
 	r.until(`hermes_mobile_strangers_dropped_total{reason="hello_time"}`, 1)
 }
 
-// What has authenticated is no stranger: a phone, a sender, a paired one, a gateway, and for as
-// long as it is answered a user of the API and whoever follows a signed link. What only looks like
-// it is one.
+// An authenticated client is no stranger: a phone, a sender, a paired device, a gateway, and during
+// a request a user of the API and a client with a signed link. A lookalike is one.
 func TestWhoIsNoStranger(t *testing.T) {
 	t.Parallel()
 	asked, answer := make(chan struct{}), make(chan struct{})

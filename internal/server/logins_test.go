@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// unknownVisits are requests of whom nothing is known, as they look where proxies and forwards of
-// all kinds are in between. Those of the first list look as if they came from this machine.
+// unknownVisits are unauthenticated requests as they look behind proxies and forwards of all kinds.
+// Those of the first list seem to come from this machine.
 func unknownVisits(r *rig) (fromHere, fromElsewhere map[string]visit) {
 	_, port, _ := strings.Cut(r.server.Addr().String(), ":")
 	fromHere = map[string]visit{
@@ -42,7 +42,7 @@ func unknownVisits(r *rig) (fromHere, fromElsewhere map[string]visit) {
 	return fromHere, fromElsewhere
 }
 
-// Nobody gets in because of an address, a Host or a header, whatever MOBILE_ADMIN says.
+// An address, a Host or a header never gets anybody in, whatever MOBILE_ADMIN is.
 func TestNothingIsOpenByAddress(t *testing.T) {
 	for mode, environ := range map[string][]string{
 		"local": nil, "off": {"MOBILE_ADMIN=off"}, "on": {"MOBILE_ADMIN_TOKEN=" + adminSecret}, "plain": {"MOBILE_ADMIN_TOKEN=" + adminSecret, "MOBILE_PUBLIC_URL=http://agent.example"},
@@ -76,8 +76,7 @@ func TestNothingIsOpenByAddress(t *testing.T) {
 	}
 }
 
-// With MOBILE_ADMIN=local there is nothing for anybody who is not on this machine, and not even a
-// sign of it; with off for nobody.
+// With MOBILE_ADMIN=local the admin UI doesn't exist for other machines, with off for nobody.
 func TestOwnerIsHidden(t *testing.T) {
 	for _, mode := range []string{"local", "off"} {
 		r := start(t, "MOBILE_TOKEN="+mainToken, "MOBILE_ADMIN="+mode)
@@ -98,7 +97,7 @@ func TestOwnerIsHidden(t *testing.T) {
 				}
 			}
 		}
-		// HTTP/1.0 is not what a browser speaks, but a proxy that was never told more.
+		// HTTP/1.0 comes from a proxy without further configuration, not from a browser.
 		req := httptest.NewRequest(http.MethodGet, "http://127.0.0.1/admin", nil)
 		req.RemoteAddr, req.Proto, req.ProtoMajor, req.ProtoMinor = "127.0.0.1:5", "HTTP/1.0", 1, 0
 		w := httptest.NewRecorder()
@@ -111,7 +110,7 @@ func TestOwnerIsHidden(t *testing.T) {
 	}
 }
 
-// On this machine everybody sees the page, which says how to get in, and nothing else.
+// On this machine everybody sees the page, which says how to log in, and nothing else.
 func TestOwnerHere(t *testing.T) {
 	r := start(t, "MOBILE_TOKEN="+mainToken)
 	here, _ := unknownVisits(r)
@@ -147,7 +146,7 @@ func TestOwnerHere(t *testing.T) {
 }
 
 // A page of another site, or of another port here, can neither read nor change anything in the
-// browser of the owner, whose cookie is sent along.
+// owner's browser, which sends the cookie.
 func TestOwnerChangesOnlyFromTheOwnPage(t *testing.T) {
 	r := start(t, "MOBILE_TOKEN="+mainToken)
 	r.connect("tel-1", mainToken)
@@ -201,8 +200,8 @@ func TestOwnerChangesOnlyFromTheOwnPage(t *testing.T) {
 	}
 }
 
-// The owner looks at a page that another program serves at another port of this machine, such as a
-// preview of the agent's: the browser sends it the cookie. It is of no use without the secret of
+// The owner opens a page that another program serves at another port of this machine, such as a
+// preview of the agent's. The browser sends it the cookie, which is useless without the secret of
 // the page.
 func TestAdminCookieThatOthersSaw(t *testing.T) {
 	r := start(t, "MOBILE_TOKEN="+mainToken, "MOBILE_ADMIN_TOKEN="+adminSecret)
@@ -222,7 +221,7 @@ func TestAdminCookieThatOthersSaw(t *testing.T) {
 	if resp := r.ask(visit{path: "/admin/api/overview"}.with(own)); resp.StatusCode != http.StatusOK {
 		t.Errorf("the page itself: %s", resp.Status)
 	}
-	// A page that logs in by the token gets its secret with the answer.
+	// A page that logs in with the token gets its secret in the answer.
 	c, resp := r.login("192.0.2.1", adminSecret)
 	a := decode[OwnerAccess](t, resp)
 	v := visit{host: "agent.example", path: "/admin/api/overview", headers: elsewhereHTTPS("192.0.2.1"), cookie: c}
@@ -234,8 +233,7 @@ func TestAdminCookieThatOthersSaw(t *testing.T) {
 	}
 }
 
-// What is not for strangers is for who has the metrics token, a login to the admin UI, or the admin
-// socket.
+// Private data needs the metrics token, a login to the admin UI, or the admin socket.
 func TestWhoReadsMetrics(t *testing.T) {
 	const metrics = "a-token-for-metrics-0123456789abcdef"
 	r := start(t, "MOBILE_TOKEN="+mainToken, "MOBILE_METRICS_TOKEN="+metrics, "MOBILE_ADMIN_TOKEN="+adminSecret)

@@ -47,7 +47,7 @@ func until(t testing.TB, what string, cond func() bool) {
 	}
 }
 
-// log collects what the server writes, which must never hold a secret.
+// log collects the server's log, which must never contain a secret.
 type log struct {
 	mu sync.Mutex
 	b  bytes.Buffer
@@ -65,7 +65,7 @@ func (l *log) String() string {
 	return l.b.String()
 }
 
-// rig is a running server on a data folder of its own.
+// rig is a running server with its own data folder.
 type rig struct {
 	t      *testing.T
 	data   string
@@ -79,7 +79,7 @@ type rig struct {
 	session pass // of the admin UI, once a test has asked as its owner
 }
 
-// folder makes a data folder with a path that is short enough for a socket.
+// folder creates a data folder with a path that is short enough for a socket.
 func folder(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "srv")
@@ -146,7 +146,7 @@ func startIn(t *testing.T, dir string, environ ...string) *rig {
 
 func (r *rig) url(path string) string { return "http://" + r.server.Addr().String() + path }
 
-// get asks for a page and returns its status and body. Headers are given as "Name: value".
+// get requests a page and returns its status and body. Headers are given as "Name: value".
 func (r *rig) get(path string, headers ...string) (int, string) {
 	r.t.Helper()
 	req, err := http.NewRequestWithContext(r.t.Context(), http.MethodGet, r.url(path), nil)
@@ -210,7 +210,7 @@ func (d *device) read() (frame.Down, error) {
 	return frame.DecodeDown(data)
 }
 
-// find passes over frames until one of this type comes.
+// find skips frames until one of this type arrives.
 func find[T frame.Down](d *device) T {
 	d.t.Helper()
 	for {
@@ -222,7 +222,7 @@ func find[T frame.Down](d *device) T {
 	}
 }
 
-// message is the next final message.
+// message returns the next final message.
 func (d *device) message() *frame.Message {
 	d.t.Helper()
 	for {
@@ -232,7 +232,7 @@ func (d *device) message() *frame.Message {
 	}
 }
 
-// closed waits for the end and returns its close code.
+// closed waits for the end and returns the close code.
 func (d *device) closed() int {
 	d.t.Helper()
 	for {

@@ -65,7 +65,7 @@ func (m *maintenance) sweep(ctx context.Context, now time.Time) {
 		}
 		return err != nil
 	}
-	failed("audit log not swept", m.store.SweepAudit(ctx, now.AddDate(0, 0, -m.cfg.AuditDays), auditKept))
+	failed("audit log not swept", m.store.AuditLog().Sweep(ctx, now.AddDate(0, 0, -m.cfg.AuditDays), auditKept))
 	failed("unapproved devices not removed", m.hub.Owner().DropUnapproved(ctx, now.Add(-unapproved)))
 	keep := store.Retention{IDs: idsKept, Records: recordsKept, Deliveries: recordsMost, Outbox: time.Duration(m.cfg.OutboxDays) * 24 * time.Hour, Entries: m.cfg.OutboxEntries}
 	m.hub.Swept()

@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// stalling serves a handler to clients that may stall for a moment only.
+// stalling serves a handler to clients that may stall only for a moment.
 func stalling(t *testing.T, grace, stall time.Duration, h http.HandlerFunc) *httptest.Server {
 	t.Helper()
 	s := httptest.NewServer(unstalled(h, grace, stall))
@@ -33,8 +33,8 @@ func rawDial(t *testing.T, addr, text string) net.Conn {
 	return c
 }
 
-// A body that never comes ends its request, whether the handler reads it or not, and whatever it
-// announced.
+// A body that never arrives ends its request, whether the handler reads it or not, and whatever
+// length it announced.
 func TestBodyThatNeverComes(t *testing.T) {
 	t.Parallel()
 	failed := make(chan error, 8)
@@ -60,8 +60,8 @@ func TestBodyThatNeverComes(t *testing.T) {
 	}
 }
 
-// A body that comes slowly but comes has its time, and what follows it has no end set by it:
-// neither the handler's work nor the next request on the connection.
+// A slow body gets its time, and sets no deadline for what follows: the handler's work, or the next
+// request on the connection.
 func TestBodyThatComes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		release := make(chan struct{})
@@ -98,7 +98,7 @@ func TestBodyThatComes(t *testing.T) {
 	})
 }
 
-// An answer that is not taken ends, and one that is taken in pieces does not.
+// An answer that the client doesn't read ends. One that it reads in pieces doesn't.
 func TestAnswerThatIsNotTaken(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		wrote := make(chan error, 1)
@@ -130,8 +130,8 @@ func TestAnswerThatIsNotTaken(t *testing.T) {
 	})
 }
 
-// inMemory is a connection to a handler as that of stalling has them, in a test whose time stands
-// still while anybody works.
+// inMemory is a connection to a handler of stalling, in a test whose clock stops while anybody
+// works.
 func inMemory(t *testing.T, grace, stall time.Duration, h http.HandlerFunc) net.Conn {
 	t.Helper()
 	ours, theirs := net.Pipe()
@@ -148,7 +148,7 @@ func inMemory(t *testing.T, grace, stall time.Duration, h http.HandlerFunc) net.
 	return ours
 }
 
-// single listens for one connection, which is there.
+// single is a listener with one connection.
 type single struct {
 	conns  chan net.Conn
 	closed chan struct{}

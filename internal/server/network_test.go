@@ -17,7 +17,7 @@ import (
 	"hermes-mobile/internal/store"
 )
 
-// socket is a connection that has said nothing.
+// socket is a silent connection.
 func (r *rig) socket() *websocket.Conn {
 	r.t.Helper()
 	ws, _, err := websocket.Dial(r.t.Context(), r.url(r.cfg.Path), &websocket.DialOptions{HTTPClient: r.http})
@@ -26,8 +26,8 @@ func (r *rig) socket() *websocket.Conn {
 	return ws
 }
 
-// Settings that are read again: new tokens hold at once, connections with those that are gone end,
-// others stay; settings that are wrong change nothing.
+// Reloaded settings: new tokens work at once, connections with removed tokens end, others stay.
+// Invalid settings change nothing.
 func TestReload(t *testing.T) {
 	dir := folder(t)
 	r := startIn(t, dir, "MOBILE_TOKEN="+mainToken, "MOBILE_DELIVER_TOKENS="+otherToken)
@@ -49,7 +49,7 @@ func TestReload(t *testing.T) {
 	next.send(&frame.Ping{})
 	find[*frame.Pong](next)
 
-	// The secret behind a label is changed: who came with the old one goes.
+	// If the secret of a label changes, connections with the old one end.
 	ok(t, r.server.Reload(settings(t, dir, "MOBILE_TOKEN="+otherToken, "MOBILE_EXTRA_TOKENS=new="+third)))
 	if code := d.closed(); code != int(frame.CloseNoAccess) {
 		t.Errorf("closed with %d", code)
@@ -57,8 +57,7 @@ func TestReload(t *testing.T) {
 	r.connect("tel-1", otherToken) // the label is the same, and so is the binding
 }
 
-// A token that is bound to a device when the settings are read again is no other's any more, in
-// either form.
+// A token that a reload binds to a device stops working for others, in either form.
 func TestReloadBindsTokens(t *testing.T) {
 	for form, more := range map[string][]string{"MOBILE_EXTRA_TOKENS=device:tel-1=": nil, "MOBILE_EXTRA_TOKENS=tel-1=": {"MOBILE_EXTRA_TOKENS_BIND=yes"}} {
 		dir := folder(t)
@@ -76,7 +75,7 @@ func TestReloadBindsTokens(t *testing.T) {
 	}
 }
 
-// Settings are read again while requests of every sort are being served.
+// A reload while requests of every kind are served.
 func TestReloadUnderLoad(t *testing.T) {
 	dir := folder(t)
 	r := startIn(t, dir, "MOBILE_TOKEN="+mainToken)
@@ -126,7 +125,7 @@ func TestHealth(t *testing.T) {
 		t.Errorf("an unknown page: %d", code)
 	}
 
-	// The store takes nothing more, as on a full disk.
+	// The store fails, as on a full disk.
 	d := r.connect("tel-1", mainToken)
 	db, err := sql.Open("sqlite", "file:"+filepath.Join(r.cfg.Data, store.File)+"?_pragma=busy_timeout(10000)")
 	ok(t, err)
@@ -184,8 +183,8 @@ func TestMetrics(t *testing.T) {
 	}
 }
 
-// A link to a large file begins with the address by which the client reached the server, as a
-// trusted proxy tells it.
+// A link to a large file begins with the address by which the client reached the server, as
+// reported by a trusted proxy.
 func TestBaseOfLinks(t *testing.T) {
 	for _, tc := range []struct {
 		name    string
@@ -229,7 +228,7 @@ func TestBaseOfLinks(t *testing.T) {
 	}
 }
 
-// A proxy keeps quiet connections to use them again. If we closed one first, what it sends at that
+// A proxy keeps idle connections for reuse. If the server closed one first, a request at that
 // moment would fail.
 func TestQuietConnectionsOutliveProxies(t *testing.T) {
 	r := start(t, "MOBILE_TOKEN="+mainToken)
@@ -239,7 +238,7 @@ func TestQuietConnectionsOutliveProxies(t *testing.T) {
 	}
 }
 
-// What is turned away before it becomes a connection.
+// Requests that are rejected before they become a connection.
 func TestUpgradeRefused(t *testing.T) {
 	r := start(t, "MOBILE_TOKEN="+mainToken, "MOBILE_ALLOWED_ORIGINS=https://app.example")
 	if code, body := r.get("/ws?token="+mainToken, "Connection: Upgrade", "Upgrade: websocket"); code != http.StatusBadRequest || !strings.Contains(body, "hello") {

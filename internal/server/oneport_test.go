@@ -18,7 +18,7 @@ import (
 	"hermes-mobile/internal/cert"
 )
 
-// elsewhere is a listener whose connections come from another address than they do.
+// elsewhere is a listener whose connections seem to come from another address.
 type elsewhere struct {
 	net.Listener
 	peer atomic.Pointer[net.TCPAddr]
@@ -39,7 +39,7 @@ func (l *elsewhere) Accept() (net.Conn, error) {
 	return c, err
 }
 
-// port is a running HTTP server on one port for both kinds of connection.
+// port is an HTTP server on one port for both kinds of connection.
 type port struct {
 	t    *testing.T
 	from *elsewhere
@@ -81,7 +81,7 @@ func (p *port) dial() net.Conn {
 	return c
 }
 
-// ask sends a request as it is and returns the answer.
+// ask sends raw bytes and returns the answer.
 func ask(t *testing.T, c net.Conn, request string) (*http.Response, string) {
 	t.Helper()
 	_, err := io.WriteString(c, request)
@@ -109,7 +109,7 @@ func TestOnePortForBoth(t *testing.T) {
 	if resp, body := ask(t, encrypted, plainGet); body != "served, encrypted: true" || resp.ProtoMajor != 1 || encrypted.ConnectionState().NegotiatedProtocol != "http/1.1" {
 		t.Errorf("encrypted: %q by %s", body, encrypted.ConnectionState().NegotiatedProtocol)
 	}
-	// A byte at a time is as good.
+	// Single bytes work too.
 	slow := p.dial()
 	for _, b := range []byte(plainGet[:len(plainGet)-1]) {
 		_, err := slow.Write([]byte{b})
@@ -118,11 +118,11 @@ func TestOnePortForBoth(t *testing.T) {
 	if _, body := ask(t, slow, "\n"); body != "served, encrypted: false" {
 		t.Errorf("slow: %q", body)
 	}
-	// Those that were silent may speak at last.
+	// Silent connections may still speak.
 	if _, body := ask(t, silent[7], plainGet); body != "served, encrypted: false" {
 		t.Errorf("late: %q", body)
 	}
-	// The end of the listener is theirs, too.
+	// Closing the listener closes them too.
 	if err := p.one.Close(); err != nil {
 		t.Error(err)
 	}
@@ -150,7 +150,7 @@ func TestSilentConnectionEnds(t *testing.T) {
 	}
 }
 
-// broken fails a few times, as a listener does when there are no file descriptors left.
+// broken fails a few times, as a listener does without free file descriptors.
 type broken struct {
 	net.Listener
 	failures atomic.Int32
@@ -185,7 +185,7 @@ func TestAcceptErrorsArePassedOn(t *testing.T) {
 	_ = got.Close()
 }
 
-// Plain requests of other machines are not served: a page is redirected, everything else refused.
+// Plain requests of other machines aren't served: a page is redirected, everything else rejected.
 func TestPlainFromElsewhere(t *testing.T) {
 	p := openPort(t, patience)
 	const upgrade = "GET /ws HTTP/1.1\r\nHost: a.example:8787\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"

@@ -15,10 +15,10 @@ import (
 
 const agentOrigin = "https://agent.example"
 
-// nobody has no session.
+// nobody is a visitor without a session.
 var nobody pass
 
-// apiAs asks the admin UI's interface as the page at the public address does.
+// apiAs calls the API of the admin UI as the page at the public address does.
 func (r *rig) apiAs(client string, p pass, method, path, body string) *http.Response {
 	r.t.Helper()
 	v := visit{host: "agent.example", method: method, path: "/admin/api" + path, body: body, headers: elsewhereHTTPS(client)}
@@ -28,7 +28,7 @@ func (r *rig) apiAs(client string, p pass, method, path, body string) *http.Resp
 	return r.ask(v)
 }
 
-// admitted is the session that an answer to a login begins.
+// admitted returns the session of a successful login.
 func (r *rig) admitted(resp *http.Response) pass {
 	r.t.Helper()
 	for _, c := range resp.Cookies() {
@@ -48,7 +48,7 @@ func (r *rig) logsIn(client string) pass {
 	return p
 }
 
-// registers makes a passkey in the admin UI.
+// registers registers a passkey in the admin UI.
 func (r *rig) registers(c pass, name string) *passkeytest.Authenticator {
 	r.t.Helper()
 	a := passkeytest.New(agentOrigin, "agent.example")
@@ -61,7 +61,7 @@ func (r *rig) registers(c pass, name string) *passkeytest.Authenticator {
 	return a
 }
 
-// answers logs in with a passkey for options that the server gave.
+// answers logs in with a passkey for the server's options.
 func (r *rig) answers(client string, a *passkeytest.Authenticator, options string) (pass, *http.Response) {
 	r.t.Helper()
 	answer, err := a.Answer([]byte(options))
@@ -82,7 +82,7 @@ func (r *rig) accessAs(c pass) OwnerAccess {
 }
 
 // linked opens the admin UI at the public address by a link from the server's machine, which works
-// whatever the settings say.
+// with any settings.
 func (r *rig) linked() pass {
 	r.t.Helper()
 	resp := r.ask(visit{host: "agent.example", path: r.link(), headers: elsewhereHTTPS("192.0.2.1")})
@@ -119,8 +119,8 @@ func TestPasskeyInsteadOfTheToken(t *testing.T) {
 	if resp := r.apiAs("192.0.2.2", mine, "POST", "/passkeys/rename", fmt.Sprintf(`{"id":%q,"name":"Old laptop"}`, id)); resp.StatusCode != http.StatusOK {
 		t.Errorf("rename: %s", resp.Status)
 	}
-	// Who removes a passkey stays logged in; all others, one of whom may have come in by it, are
-	// not.
+	// Removing a passkey keeps this login and ends all others, since one of them may be by that
+	// passkey.
 	if resp := r.apiAs("192.0.2.1", c, "POST", "/passkeys/remove", fmt.Sprintf(`{"id":%q}`, id)); resp.StatusCode != http.StatusOK {
 		t.Errorf("remove: %s", resp.Status)
 	}
@@ -143,8 +143,8 @@ func TestPasskeyInsteadOfTheToken(t *testing.T) {
 	}
 }
 
-// With required the token is of no use, also where there is no passkey yet; a link from the
-// server's machine is.
+// With required the token doesn't work, even without a passkey. A link from the server's machine
+// does.
 func TestPasskeyRequired(t *testing.T) {
 	r := start(t, "MOBILE_TOKEN="+mainToken, "MOBILE_ADMIN_TOKEN="+adminSecret, "MOBILE_PUBLIC_URL="+agentOrigin, "MOBILE_ADMIN_PASSKEY=required")
 	if a := r.accessAs(nobody); a != (OwnerAccess{Access: "link"}) {
@@ -167,7 +167,7 @@ func TestPasskeyRequired(t *testing.T) {
 	if c == nobody {
 		t.Fatalf("by the passkey: %s", resp.Status)
 	}
-	// The server's machine can take it away, and its logins with it.
+	// The server's machine can remove it, with its logins.
 	var list []passkey.Passkey
 	ok(t, r.admin.Get(t.Context(), "/passkeys", &list))
 	r.post("/passkeys/remove", Command{ID: list[0].Name}, nil)
@@ -177,7 +177,7 @@ func TestPasskeyRequired(t *testing.T) {
 	r.registers(r.linked(), "New")
 }
 
-// With both neither is enough.
+// With both, neither is enough alone.
 func TestPasskeyAfterTheToken(t *testing.T) {
 	r := start(t, "MOBILE_TOKEN="+mainToken, "MOBILE_ADMIN_TOKEN="+adminSecret, "MOBILE_PUBLIC_URL="+agentOrigin, "MOBILE_ADMIN_PASSKEY=both")
 	if c, resp := r.login("192.0.2.1", adminSecret); c != nil || resp.StatusCode != http.StatusForbidden || !strings.Contains(text(t, resp), "no_passkey") {
@@ -217,8 +217,8 @@ func TestPasskeyAfterTheToken(t *testing.T) {
 	}
 }
 
-// Wrong answers count like wrong tokens, and while an address is blocked the right passkey is no
-// use either.
+// Wrong answers count like wrong tokens, and while an address is blocked, the right passkey is
+// rejected too.
 func TestPasskeyGuesses(t *testing.T) {
 	r := start(t, "MOBILE_TOKEN="+mainToken, "MOBILE_ADMIN_TOKEN="+adminSecret, "MOBILE_PUBLIC_URL="+agentOrigin)
 	c := r.logsIn("192.0.2.1")
@@ -242,7 +242,7 @@ func TestPasskeyRequestsAreChecked(t *testing.T) {
 	r := start(t, "MOBILE_TOKEN="+mainToken, "MOBILE_ADMIN_TOKEN="+adminSecret, "MOBILE_PUBLIC_URL="+agentOrigin)
 	c := r.logsIn("192.0.2.1")
 	r.registers(c, "Laptop")
-	// What an owner does needs a session.
+	// The owner's actions need a session.
 	for _, path := range []string{"/passkeys/begin", "/passkeys/add", "/passkeys/remove", "/passkeys/rename"} {
 		if resp := r.apiAs("192.0.2.1", nobody, "POST", path, "{}"); resp.StatusCode != http.StatusUnauthorized {
 			t.Errorf("%s without a session: %s", path, resp.Status)
@@ -251,7 +251,7 @@ func TestPasskeyRequestsAreChecked(t *testing.T) {
 	if resp := r.apiAs("192.0.2.1", nobody, "GET", "/passkeys", ""); resp.StatusCode != http.StatusUnauthorized {
 		t.Errorf("the list without a session: %s", resp.Status)
 	}
-	// What one session began another cannot finish.
+	// One session can't finish what another began.
 	other := r.logsIn("192.0.2.3")
 	fresh := passkeytest.New(agentOrigin, "agent.example")
 	answer, err := fresh.Register([]byte(text(t, r.apiAs("192.0.2.1", c, "POST", "/passkeys/begin", "{}"))))
@@ -263,7 +263,7 @@ func TestPasskeyRequestsAreChecked(t *testing.T) {
 	if resp := r.apiAs("192.0.2.1", c, "POST", "/passkeys/add", body); resp.StatusCode != http.StatusOK {
 		t.Errorf("by its own session: %s", resp.Status)
 	}
-	// Bodies that are no answers.
+	// Invalid bodies.
 	for name, body := range map[string]string{
 		"empty": "", "null": "null", "no credential": "{}", "a list": "[]", "huge": `{"credential":"` + strings.Repeat("x", 1<<20) + `"}`,
 		"deep": `{"credential":` + strings.Repeat("[", 5000) + strings.Repeat("]", 5000) + `}`,
@@ -275,18 +275,17 @@ func TestPasskeyRequestsAreChecked(t *testing.T) {
 			t.Errorf("a registration with a body that is %s: %s", name, resp.Status)
 		}
 	}
-	// A page of another site cannot use the owner's browser.
+	// A page of another site can't use the owner's browser.
 	ask := visit{host: "agent.example", method: "POST", path: "/admin/api/passkeys/begin", body: "{}", headers: append(elsewhereHTTPS("192.0.2.1"), "Origin: https://evil.example")}.with(c)
 	if resp := r.ask(ask); resp.StatusCode != http.StatusForbidden {
 		t.Errorf("from another site: %s", resp.Status)
 	}
-	// A request cannot choose its site: one that claims another host is still asked for the public
-	// address.
+	// A request can't choose its site: one that claims another host still gets the public address.
 	claim := visit{host: "evil.example", method: "POST", path: "/admin/api/passkey/ask", body: "{}", headers: []string{"X-Forwarded-For: 192.0.2.5", "X-Forwarded-Proto: https", "Origin: https://evil.example"}}
 	if body := text(t, r.ask(claim)); strings.Contains(body, "evil") {
 		t.Errorf("a site that was claimed: %s", body)
 	}
-	// At 127.0.0.1 browsers use no passkeys; at localhost they do, with passkeys of its own.
+	// Browsers don't use passkeys at 127.0.0.1. At localhost they do, with separate passkeys.
 	here := r.owner()
 	if resp := r.ask(visit{method: "POST", path: "/admin/api/passkeys/begin", body: "{}"}.with(here)); resp.StatusCode != http.StatusUnprocessableEntity {
 		t.Errorf("at 127.0.0.1: %s", resp.Status)
@@ -301,7 +300,7 @@ func TestPasskeyRequestsAreChecked(t *testing.T) {
 	}
 }
 
-// A login that nobody could make is refused at the start.
+// The server rejects settings with which nobody could log in.
 func TestPasskeyNeedsAnAddress(t *testing.T) {
 	for address, good := range map[string]bool{"": false, "https://192.0.2.1": false, "http://agent.example": false, agentOrigin: true, "http://localhost:8787": true} {
 		environ := []string{"MOBILE_TOKEN=" + mainToken, "MOBILE_ADMIN_TOKEN=" + adminSecret, "MOBILE_ADMIN_PASSKEY=required"}
@@ -320,7 +319,7 @@ func TestPasskeyNeedsAnAddress(t *testing.T) {
 	}
 }
 
-// A passkey that may have been copied lets nobody in, and the owner can see it.
+// A passkey that may have been copied is rejected, and the owner can see it.
 func TestCopiedPasskeyIsToldOf(t *testing.T) {
 	r := start(t, "MOBILE_TOKEN="+mainToken, "MOBILE_ADMIN_TOKEN="+adminSecret, "MOBILE_PUBLIC_URL="+agentOrigin)
 	c := r.logsIn("192.0.2.1")

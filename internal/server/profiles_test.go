@@ -13,8 +13,8 @@ import (
 	"hermes-mobile/internal/store"
 )
 
-// The profiles of a gateway are those of the settings, else those that the Hermes of this machine
-// says it serves. What is in its file may be anything.
+// The profiles of a gateway come from the settings, else from the state file of the Hermes on this
+// machine, which may contain anything.
 func TestProfilesOfAGateway(t *testing.T) {
 	home := t.TempDir()
 	state := filepath.Join(home, "gateway_state.json")
@@ -57,8 +57,7 @@ func TestProfilesOfAGateway(t *testing.T) {
 	}
 }
 
-// A choice is there after a restart, one that could not be stored is not, and what cannot be read
-// is left out.
+// A choice survives a restart, a choice that wasn't stored doesn't, and corrupt ones are reset.
 func TestChosenProfilesAreKept(t *testing.T) {
 	dir := t.TempDir()
 	open := func() (*store.Store, *agents) {

@@ -20,7 +20,7 @@ import (
 	"hermes-mobile/internal/push/pushtest"
 )
 
-// Without a contact there are no notifications, and the owner learns why.
+// Without a contact there are no notifications, and the owner learns the reason.
 func TestPushNeedsAContact(t *testing.T) {
 	r := start(t, "MOBILE_TOKEN="+mainToken, "MOBILE_PUSH=on")
 	mustFind(t, r.examined(), "push_off", "MOBILE_PUSH_CONTACT", "MOBILE_PUBLIC_URL")
@@ -44,7 +44,7 @@ func TestPushNeedsAContact(t *testing.T) {
 	}
 }
 
-// The key pair is made once. One that is damaged costs the notifications and nothing else.
+// The key pair is created once. A corrupt one disables notifications and nothing else.
 func TestPushKeyPair(t *testing.T) {
 	dir := folder(t)
 	env := []string{"MOBILE_TOKEN=" + mainToken, "MOBILE_PUSH_CONTACT=mailto:me@example.com"}
@@ -73,7 +73,7 @@ func TestPushKeyPair(t *testing.T) {
 	}
 }
 
-// press answers a question by the button of a notification.
+// press answers a question with the button of a notification.
 func (r *rig) press(body string, headers ...string) (int, string, http.Header) {
 	r.t.Helper()
 	req, err := http.NewRequestWithContext(r.t.Context(), http.MethodPost, r.url("/push/action"), strings.NewReader(body))

@@ -16,8 +16,8 @@ import (
 	"hermes-mobile/internal/loglimit"
 )
 
-// Requests that are rejected are in the log with address and reason, without what was in the
-// address. One address that goes on does not fill it.
+// Rejected requests are in the log with address and reason, without the query. One noisy address
+// doesn't fill the log.
 func TestRefusalsAreLogged(t *testing.T) {
 	r := start(t, "MOBILE_TOKEN="+mainToken)
 	for path, headers := range map[string][]string{
@@ -43,7 +43,7 @@ func TestRefusalsAreLogged(t *testing.T) {
 	}
 }
 
-// What a request was rejected for may quote what was sent.
+// The reason for a rejection may quote the request.
 func TestReasonsAreShort(t *testing.T) {
 	out := &log{}
 	(&requestFilter{log: slog.New(slog.NewTextHandler(out, nil))}).note(netip.MustParseAddr("192.0.2.1"), http.StatusForbidden, "why "+strings.Repeat("and why ", 4000))
@@ -52,8 +52,8 @@ func TestReasonsAreShort(t *testing.T) {
 	}
 }
 
-// Strangers of every kind, each of another address: no message is logged more often than the bound,
-// at any level.
+// A flood of strangers of every kind, each from another address, logs no message more often than
+// the bound, at any level.
 func TestStrangersDoNotFillTheLog(t *testing.T) {
 	plain := start(t, "MOBILE_TOKEN="+mainToken, "MOBILE_AGENT=relay", "MOBILE_RELAY_ID=gw", "MOBILE_RELAY_SECRET="+strings.Repeat("3", 64),
 		"MOBILE_ADMIN_TOKEN="+strings.Repeat("4", 64), "MOBILE_PUSH=on", "MOBILE_PUSH_CONTACT=mailto:me@example.com", "MOBILE_PUSH_ACTIONS=yes")

@@ -17,8 +17,8 @@ import (
 	"hermes-mobile/internal/config"
 )
 
-// A whole life: start on a port of the system's choice, a talk, a stop within ten seconds that ends
-// the connections with the code for it, and a second life that knows what was said.
+// A whole run: start on a port of the system's choice, a chat, a stop within ten seconds that ends
+// the connections with the right code, and a second run that knows the messages.
 func TestLife(t *testing.T) {
 	dir := folder(t)
 	r := startIn(t, dir, "MOBILE_TOKEN="+mainToken)
@@ -57,8 +57,8 @@ func TestLife(t *testing.T) {
 	d.message()
 }
 
-// A server that was killed leaves its socket behind: the next one starts all the same. One that
-// runs keeps others out.
+// A killed server leaves its socket behind, and the next one starts anyway. A running one keeps
+// others out.
 func TestSecondServerOnTheFolder(t *testing.T) {
 	dir := folder(t)
 	r := startIn(t, dir)
@@ -80,7 +80,7 @@ func TestSecondServerOnTheFolder(t *testing.T) {
 	startIn(t, dir)
 }
 
-// Whatever fails in New leaves nothing open: the next try with good settings works.
+// A failed New leaves nothing open: the next try with good settings works.
 func TestNewThatFails(t *testing.T) {
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	ok(t, err)
@@ -147,7 +147,7 @@ func TestModesOfFiles(t *testing.T) {
 	}
 }
 
-// firstToken is the token that the first start made.
+// firstToken returns the token that the first start created.
 func (r *rig) firstToken() string {
 	r.t.Helper()
 	text, err := os.ReadFile(filepath.Join(r.cfg.Data, "tokens"))
@@ -161,7 +161,7 @@ func (r *rig) firstToken() string {
 	return ""
 }
 
-// The first start makes a token where none is set, once.
+// The first start creates a token if none is set, once.
 func TestFirstToken(t *testing.T) {
 	dir := folder(t)
 	r := startIn(t, dir)
@@ -181,7 +181,7 @@ func TestFirstToken(t *testing.T) {
 	}
 }
 
-// The id and secret for Hermes are made once, for the owner only, and read again.
+// The id and secret for Hermes are generated once, for the owner only, and read again.
 func TestRelayEnv(t *testing.T) {
 	dir := folder(t)
 	read := func() string {

@@ -11,8 +11,9 @@ import (
 	"hermes-mobile/frame"
 )
 
-// A real disk that gets full: new files are refused before it is, texts still go, what was accepted
-// is there, and with room again files are taken. The limit of the data folder does not matter.
+// On a real disk that fills up, new files are rejected before it is full, texts still pass, and
+// accepted data is there. With free space files are accepted again. The limit of the data folder
+// doesn't matter.
 func TestDiskIsLow(t *testing.T) {
 	dir := folder(t)
 	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "size=64m,mode=0700"); err != nil {
@@ -24,7 +25,7 @@ func TestDiskIsLow(t *testing.T) {
 	if e := d.upload("f", 3<<20); e != nil {
 		t.Fatalf("%+v", e)
 	}
-	// Somebody else fills the disk but for 5 MiB.
+	// Another program fills the disk except for 5 MiB.
 	var st syscall.Statfs_t
 	ok(t, syscall.Statfs(dir, &st))
 	filler := filepath.Join(dir, "filler")

@@ -17,8 +17,7 @@ import (
 	"hermes-mobile/internal/store"
 )
 
-// upload sends a file of a size in one frame and returns the error that it got, nil where it was
-// accepted.
+// upload sends a file in one frame and returns its error, nil if the server accepts it.
 func (d *device) upload(id string, size int) *frame.Error {
 	d.t.Helper()
 	d.send(&frame.Media{ID: id, Kind: "document", Filename: "x.bin", Data: bytes.Repeat([]byte(id+"."), size/(len(id)+1)+1)[:size], Parts: 1})
@@ -38,7 +37,7 @@ func (d *device) upload(id string, size int) *frame.Error {
 	}
 }
 
-// ask sends a text and waits for the demo agent's answer to it.
+// ask sends a text and waits for the demo agent's answer.
 func (d *device) ask(id, text string) {
 	d.t.Helper()
 	d.send(&frame.Text{ID: id, Text: text})
@@ -49,7 +48,7 @@ func (d *device) ask(id, text string) {
 	}
 }
 
-// issues asks the doctor.
+// issues returns the doctor's issues.
 func (r *rig) issues() []doctor.Issue {
 	r.t.Helper()
 	var d Diagnosis
@@ -57,7 +56,7 @@ func (r *rig) issues() []doctor.Issue {
 	return d.Issues
 }
 
-// onDisk is what lies below the data folder: files and database.
+// onDisk returns the bytes below the data folder: files and database.
 func (r *rig) onDisk() (sum int64) {
 	r.t.Helper()
 	ok(r.t, filepath.WalkDir(r.cfg.Data, func(_ string, e os.DirEntry, err error) error {
@@ -72,8 +71,8 @@ func (r *rig) onDisk() (sum int64) {
 	return sum
 }
 
-// The limit is reached: files are refused and texts still go, the doctor, the status and the
-// metrics say so, the disk holds no more than was allowed. After a sweep there is room again.
+// At the limit files are rejected and texts still pass. The doctor, the status and the metrics
+// report it, and the disk holds no more than allowed. After a sweep there is room again.
 func TestStorageLimit(t *testing.T) {
 	const limit = 32 << 20
 	r := start(t, "MOBILE_TOKEN="+mainToken, "MOBILE_MAX_DATA=32MiB", "MOBILE_MAX_DEVICE_DATA=1GiB")
@@ -139,8 +138,8 @@ func TestStorageLimit(t *testing.T) {
 		t.Errorf("readyz %d %s: messages are taken", code, body)
 	}
 
-	// The demo agent has answered all, so nothing refers to the files of devices any more. While
-	// room is short they go after two hours.
+	// The demo agent has answered everything, so nothing refers to the files any more. While room
+	// is short they expire after two hours.
 	until(t, "the turns to end", func() bool {
 		used, err := r.server.store.Hashes(t.Context())
 		return err == nil && len(used) == 0
@@ -163,8 +162,8 @@ func TestStorageLimit(t *testing.T) {
 	}
 }
 
-// What lies there already counts when the server starts: with a limit below it nothing new is
-// taken, and all else works.
+// Existing data counts at the start: with a limit below it, new files are rejected and everything
+// else works.
 func TestStorageLimitBelowWhatIsThere(t *testing.T) {
 	dir := folder(t)
 	r := startIn(t, dir, "MOBILE_TOKEN="+mainToken)
@@ -199,7 +198,7 @@ func TestStorageLimitBelowWhatIsThere(t *testing.T) {
 	}
 }
 
-// Shares of a day are a tenth of the limit for a device, half of it for the devices of one token,
+// The daily shares are a tenth of the limit for a device, half of it for the devices of one token,
 // and at least one file.
 func TestShares(t *testing.T) {
 	for _, c := range []struct {
@@ -218,7 +217,7 @@ func TestShares(t *testing.T) {
 	}
 }
 
-// Without a setting the limit is 10 GiB or half of the free space, and never below what is there.
+// The default limit is 10 GiB or half of the free space, and never below the existing data.
 func TestDefaultLimit(t *testing.T) {
 	r := start(t)
 	free, _, known := quota.Space(r.cfg.Data)
@@ -227,7 +226,7 @@ func TestDefaultLimit(t *testing.T) {
 	}
 }
 
-// A database that a flood has blown up gives its room back to files when the flood is over.
+// A database that a flood has enlarged gives its room back to files afterwards.
 func TestSweepCompactsTheDatabase(t *testing.T) {
 	r := start(t, "MOBILE_TOKEN="+mainToken)
 	r.connect("tel-1", mainToken)

@@ -20,7 +20,7 @@ import (
 	"hermes-mobile/internal/cert"
 )
 
-// encrypted makes the rig's client speak TLS and trust the server's own authority and nothing else.
+// encrypted makes the rig's client use TLS and trust only the server's own CA.
 func (r *rig) encrypted() *http.Client {
 	r.t.Helper()
 	text, err := os.ReadFile(filepath.Join(r.cfg.Data, cert.Folder, "ca.pem"))
@@ -30,7 +30,7 @@ func (r *rig) encrypted() *http.Client {
 	return &http.Client{Transport: &http.Transport{DisableKeepAlives: true, TLSClientConfig: &tls.Config{RootCAs: pool}, ForceAttemptHTTP2: true}}
 }
 
-// overTLS connects a device by wss, with HTTP/2 on offer as browsers have it.
+// overTLS connects a device by wss, offering HTTP/2 as browsers do.
 func (r *rig) overTLS(id string) *device {
 	r.t.Helper()
 	ws, _, err := websocket.Dial(r.t.Context(), "wss://"+r.server.Addr().String()+r.cfg.Path, &websocket.DialOptions{HTTPClient: r.encrypted()})
@@ -43,7 +43,7 @@ func (r *rig) overTLS(id string) *device {
 	return d
 }
 
-// Everything that names the address names the right one.
+// Every output of the address has the right one.
 func TestAddressesWithTLS(t *testing.T) {
 	r := start(t, "MOBILE_TLS=self", "MOBILE_TOKEN="+mainToken, "MOBILE_PATH=/app/ws")
 	addr := r.server.Addr().String()
@@ -82,7 +82,7 @@ func TestAddressesWithoutTLS(t *testing.T) {
 	}
 }
 
-// A gateway beside the server is sent to where plain HTTP is served.
+// A gateway on this machine gets the address of plain HTTP.
 func TestAddressForThisMachine(t *testing.T) {
 	for _, tt := range []struct {
 		addr       string
@@ -103,9 +103,8 @@ func TestAddressForThisMachine(t *testing.T) {
 	}
 }
 
-// Behind a public address the lines for a Hermes on this machine name the address on this machine
-// all the same: a proxy need not pass the gateway's path on, and Hermes does not know the server's
-// own authority.
+// With a public address, the banner for a Hermes on this machine still has the local address: a
+// proxy need not pass on the gateway's path, and Hermes doesn't know the server's own CA.
 func TestBannerNamesTheLocalAddress(t *testing.T) {
 	for _, mode := range []string{"off", "self"} {
 		r := start(t, "MOBILE_AGENT=relay", "MOBILE_PUBLIC_URL=https://agent.example.com", "MOBILE_TLS="+mode)
@@ -117,7 +116,7 @@ func TestBannerNamesTheLocalAddress(t *testing.T) {
 	}
 }
 
-// Phones come encrypted, programs of this machine plain; a proxy of this machine counts as it does
+// Phones use TLS, programs of this machine plain HTTP. A proxy on this machine counts the same as
 // without TLS.
 func TestBothKindsAreServed(t *testing.T) {
 	r := start(t, "MOBILE_TLS=self", "MOBILE_TOKEN="+mainToken, "MOBILE_MAX_MEDIA_BYTES=1048576", "MOBILE_METRICS_TOKEN="+otherToken)
@@ -138,7 +137,7 @@ func TestBothKindsAreServed(t *testing.T) {
 			t.Errorf("the link answers %s with %d bytes", resp.Status, resp.ContentLength)
 		}
 	}
-	// What is not for strangers stays so, over both.
+	// Private data stays private over both.
 	for _, tt := range []struct {
 		base, header, value string
 		want                int
@@ -158,7 +157,7 @@ func TestBothKindsAreServed(t *testing.T) {
 	}
 }
 
-// A phone that is connected is told of the end, and one that has said nothing does not hold it up.
+// A connected phone gets a close frame, and a silent one doesn't delay the stop.
 func TestEndWithTLS(t *testing.T) {
 	r := start(t, "MOBILE_TLS=self", "MOBILE_TOKEN="+mainToken)
 	d := r.overTLS("tel-1")
@@ -176,8 +175,7 @@ func TestEndWithTLS(t *testing.T) {
 	}
 }
 
-// SIGHUP reads the certificate again, and new connections see it; a broken one is told and changes
-// nothing.
+// SIGHUP reloads the certificate for new connections. A broken one is reported and changes nothing.
 func TestReloadOfTheCertificate(t *testing.T) {
 	dir := folder(t)
 	first, second := start(t, "MOBILE_TLS=self"), start(t, "MOBILE_TLS=self")
@@ -212,7 +210,7 @@ func TestReloadOfTheCertificate(t *testing.T) {
 	_ = resp.Body.Close()
 }
 
-// What a start with a wrong certificate leaves is nothing: the same folder and port can be used at
+// A start with a wrong certificate leaves nothing behind: the same folder and port can be used at
 // once.
 func TestStartWithoutACertificate(t *testing.T) {
 	dir := folder(t)
@@ -223,7 +221,7 @@ func TestStartWithoutACertificate(t *testing.T) {
 	startIn(t, dir, "MOBILE_TLS=self")
 }
 
-// With a certificate that every browser trusts, browsers are told to come by https only.
+// With a certificate that every browser trusts, the server tells browsers to use https only.
 func TestStrictTransportSecurity(t *testing.T) {
 	for mode, want := range map[string]string{"auto": "max-age=31536000", "self": "", "off": ""} {
 		r := start(t, "MOBILE_TLS="+mode, "MOBILE_TOKEN="+mainToken, "MOBILE_PUBLIC_URL=https://agent.example", "MOBILE_TLS_ACME=https://127.0.0.1:1/directory")

@@ -6,15 +6,16 @@ import (
 	"time"
 )
 
-// Aging is what has waited long in a device's outbox.
+// Aging counts the old entries in a device's outbox.
 type Aging struct {
 	Device string
-	Count  int // entries that are older than was asked for
+	Count  int // entries from before the given time
 	Oldest time.Time
 }
 
-// Aging returns the devices with outbox entries from before a time, those with the oldest first, at most limit of them. Within
-// an outbox the first entry is the oldest, so a look costs one row for each device that has nothing old.
+// Aging returns the devices with outbox entries from before a time, those with the oldest first, at
+// most limit of them. The first entry of an outbox is its oldest, so a device without old entries
+// costs one row.
 func (s *Store) Aging(ctx context.Context, before time.Time, limit int) ([]Aging, error) {
 	var list []Aging
 	err := s.rows(ctx, "outbox.aging", func(r *sql.Rows) error {

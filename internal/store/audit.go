@@ -13,7 +13,14 @@ import (
 	"hermes-mobile/internal/audit"
 )
 
-// AuditEntry records one act of an owner, a pairing code, or a new device. It holds no secret and no message text.
+// AuditLog reads and sweeps the audit log.
+type AuditLog struct{ s *Store }
+
+// AuditLog returns the audit log.
+func (s *Store) AuditLog() AuditLog { return AuditLog{s} }
+
+// AuditEntry records one act of an owner, a pairing code, or a new device. It holds no secret and
+// no message text.
 type AuditEntry struct {
 	N       int64     // position in the log, set by the store
 	At      time.Time // set by AddAudit when zero
@@ -24,14 +31,15 @@ type AuditEntry struct {
 	Detail  string    // short, for people
 }
 
-// Limits of an entry's fields, in bytes. AddAudit cuts what is longer.
+// Maximum lengths of an entry's fields in bytes. AddAudit cuts longer ones.
 const (
 	maxAuditField  = 200
 	maxAuditDetail = 400
 )
 
-// AddAudit appends an entry to the audit log. It cuts long fields and writes characters that do not print, such as line
-// ends and those that turn the direction of text, as escapes: an entry cannot steer what shows it.
+// AddAudit appends an entry to the audit log. It cuts long fields and escapes characters that don't
+// print, such as line breaks and those that change the direction of text, so an entry can't
+// manipulate a terminal or a page.
 func (t *Tx) AddAudit(e AuditEntry) error {
 	if e.At.IsZero() {
 		e.At = time.Now()
@@ -40,13 +48,13 @@ func (t *Tx) AddAudit(e AuditEntry) error {
 		printable(e.Action, maxAuditField), printable(e.Subject, maxAuditField), printable(e.Detail, maxAuditDetail))
 }
 
-// Record appends an entry to the audit log about an act of whoever the context names.
+// Record appends an entry about an act of the actor in the context.
 func (t *Tx) Record(ctx context.Context, action, subject, detail string) error {
 	by := audit.From(ctx)
 	return t.AddAudit(AuditEntry{Actor: by.Actor, Origin: by.Origin, Action: action, Subject: subject, Detail: detail})
 }
 
-// printable returns s with escapes for all that does not print, at most limit bytes of it.
+// printable escapes all characters of s that don't print, and returns at most limit bytes.
 func printable(s string, limit int) string {
 	const cut = "…"
 	var b strings.Builder
@@ -70,8 +78,8 @@ func printable(s string, limit int) string {
 // AuditFilter selects entries of the audit log. The zero value selects all.
 type AuditFilter struct {
 	Before, After int64     // positions, both exclusive; 0: no bound
-	Since         time.Time // entries that are not older
-	Action        string    // a dotted name, in which * stands for anything
+	Since         time.Time // no older entries
+	Action        string    // a dotted name, in which * matches anything
 	Device        string    // id of the device that acted or was acted on
 }
 
@@ -86,22 +94,22 @@ func (f AuditFilter) args() []any {
 	return []any{before, f.After, since, globLiteral.Replace(f.Action), f.Device}
 }
 
-// globLiteral leaves only the star its meaning in a GLOB pattern.
+// globLiteral escapes a GLOB pattern except for its stars.
 var globLiteral = strings.NewReplacer("[", "[[]", "?", "[?]")
 
-// Audit returns the entries that a filter selects, newest first, limit at most.
-func (s *Store) Audit(ctx context.Context, f AuditFilter, limit int) ([]AuditEntry, error) {
-	return s.audit(ctx, "audit.newest", f, limit)
+// List returns the entries that a filter selects, newest first, at most limit.
+func (a AuditLog) List(ctx context.Context, f AuditFilter, limit int) ([]AuditEntry, error) {
+	return a.list(ctx, "audit.newest", f, limit)
 }
 
-// AuditFrom returns the entries that a filter selects, oldest first, limit at most.
-func (s *Store) AuditFrom(ctx context.Context, f AuditFilter, limit int) ([]AuditEntry, error) {
-	return s.audit(ctx, "audit.oldest", f, limit)
+// From returns the entries that a filter selects, oldest first, at most limit.
+func (a AuditLog) From(ctx context.Context, f AuditFilter, limit int) ([]AuditEntry, error) {
+	return a.list(ctx, "audit.oldest", f, limit)
 }
 
-func (s *Store) audit(ctx context.Context, query string, f AuditFilter, limit int) ([]AuditEntry, error) {
+func (a AuditLog) list(ctx context.Context, query string, f AuditFilter, limit int) ([]AuditEntry, error) {
 	var list []AuditEntry
-	err := s.rows(ctx, query, func(r *sql.Rows) error {
+	err := a.s.rows(ctx, query, func(r *sql.Rows) error {
 		var e AuditEntry
 		var at int64
 		err := r.Scan(&e.N, &at, &e.Actor, &e.Origin, &e.Action, &e.Subject, &e.Detail)
@@ -112,21 +120,22 @@ func (s *Store) audit(ctx context.Context, query string, f AuditFilter, limit in
 	return list, err
 }
 
-// AuditStart returns the position before the oldest of the newest limit entries that a filter selects: AuditFrom after it
-// returns them.
-func (s *Store) AuditStart(ctx context.Context, f AuditFilter, limit int) (n int64, err error) {
-	err = s.rows(ctx, "audit.start", func(r *sql.Rows) error { return r.Scan(&n) }, append(f.args(), limit)...)
+// Start returns the position before the oldest of the newest limit entries that a filter selects.
+// From returns them with that position as After.
+func (a AuditLog) Start(ctx context.Context, f AuditFilter, limit int) (n int64, err error) {
+	err = a.s.rows(ctx, "audit.start", func(r *sql.Rows) error { return r.Scan(&n) }, append(f.args(), limit)...)
 	return n, err
 }
 
-// metaAuditSweep is there while a sweep drops entries: a trigger refuses to delete any otherwise.
+// metaAuditSweep exists while a sweep removes entries. At any other time a trigger rejects every
+// deletion.
 const metaAuditSweep = "audit_sweep"
 
-// SweepAudit drops entries from before a time. Of more than most entries it drops the oldest of those actions that are most
-// frequent, so that repeating one act does not push out the entries of others.
-func (s *Store) SweepAudit(ctx context.Context, before time.Time, most int) error {
+// Sweep removes entries from before a time. If more than most entries are left, it removes the
+// oldest of the most frequent actions, so repeating one act doesn't push out the entries of others.
+func (a AuditLog) Sweep(ctx context.Context, before time.Time, most int) error {
 	drop := func(find string, args ...any) error {
-		return s.sweep(ctx, find, sweepPiece, func(t *Tx, key []any) error {
+		return a.s.sweep(ctx, find, sweepPiece, func(t *Tx, key []any) error {
 			return t.dropAudit(key[0].(int64))
 		}, args...)
 	}
@@ -134,7 +143,7 @@ func (s *Store) SweepAudit(ctx context.Context, before time.Time, most int) erro
 		return err
 	}
 	counts := map[string]int{}
-	err := s.rows(ctx, "audit.counts", func(r *sql.Rows) error {
+	err := a.s.rows(ctx, "audit.counts", func(r *sql.Rows) error {
 		var action string
 		var n int
 		err := r.Scan(&action, &n)
@@ -165,7 +174,7 @@ func (t *Tx) dropAudit(n int64) error {
 	return t.must("meta.drop", metaAuditSweep)
 }
 
-// fairShare returns how many entries each action may keep, so that there are at most most in all.
+// fairShare returns how many entries each action may keep, so that at most most are left.
 func fairShare(counts map[string]int, most int) int {
 	var sizes []int
 	for _, n := range counts {

@@ -53,17 +53,17 @@ func TestAuditSelects(t *testing.T) {
 		{AuditFilter{Device: "a"}, 10, "fa", "af"},
 		{AuditFilter{Device: "a", Action: "*.rotated"}, 10, "f", "f"},
 	} {
-		if got := entries(value[[]AuditEntry](t)(s.Audit(ctx, c.filter, c.limit))); got != c.newest {
+		if got := entries(value[[]AuditEntry](t)(s.AuditLog().List(ctx, c.filter, c.limit))); got != c.newest {
 			t.Errorf("%+v, %d: the newest are %q, want %q", c.filter, c.limit, got, c.newest)
 		}
-		if got := entries(value[[]AuditEntry](t)(s.AuditFrom(ctx, c.filter, c.limit))); got != c.oldest {
+		if got := entries(value[[]AuditEntry](t)(s.AuditLog().From(ctx, c.filter, c.limit))); got != c.oldest {
 			t.Errorf("%+v, %d: the oldest are %q, want %q", c.filter, c.limit, got, c.oldest)
 		}
 		from := c.filter
-		from.After = value[int64](t)(s.AuditStart(ctx, c.filter, c.limit))
+		from.After = value[int64](t)(s.AuditLog().Start(ctx, c.filter, c.limit))
 		want := []byte(c.newest)
 		slices.Reverse(want)
-		if got := entries(value[[]AuditEntry](t)(s.AuditFrom(ctx, from, c.limit))); got != string(want) {
+		if got := entries(value[[]AuditEntry](t)(s.AuditLog().From(ctx, from, c.limit))); got != string(want) {
 			t.Errorf("%+v, %d: from the start of the newest %q, want %q", c.filter, c.limit, got, want)
 		}
 	}
@@ -82,7 +82,7 @@ func TestAuditEntriesAreBoundedAndPrint(t *testing.T) {
 		do(t, s, func(tx *Tx) error {
 			return tx.AddAudit(AuditEntry{Actor: in, Origin: in, Action: in, Subject: in, Detail: in})
 		})
-		e := value[[]AuditEntry](t)(s.Audit(ctx, AuditFilter{}, 1))[0]
+		e := value[[]AuditEntry](t)(s.AuditLog().List(ctx, AuditFilter{}, 1))[0]
 		for _, got := range []string{e.Actor, e.Origin, e.Action, e.Subject, e.Detail} {
 			if got != want {
 				t.Errorf("%q is stored as %q, want %q", in, got, want)
@@ -96,7 +96,7 @@ func TestAuditEntriesAreBoundedAndPrint(t *testing.T) {
 		do(t, s, func(tx *Tx) error {
 			return tx.AddAudit(AuditEntry{Actor: long, Origin: long, Action: long, Subject: long, Detail: long})
 		})
-		e := value[[]AuditEntry](t)(s.Audit(ctx, AuditFilter{}, 1))[0]
+		e := value[[]AuditEntry](t)(s.AuditLog().List(ctx, AuditFilter{}, 1))[0]
 		for _, got := range []string{e.Actor, e.Origin, e.Action, e.Subject} {
 			if len(got) > maxAuditField || len(got) < maxAuditField-10 || !strings.HasSuffix(got, "…") {
 				t.Errorf("a field of %d bytes, %q", len(got), got)
@@ -131,11 +131,11 @@ func TestAuditIsAppendOnly(t *testing.T) {
 	if err := s.Do(func(tx *Tx) error { return tx.must("audit.drop", 1) }); err == nil || !strings.Contains(err.Error(), "only a sweep") {
 		t.Errorf("an entry was dropped outside of a sweep: %v", err)
 	}
-	if got := entries(value[[]AuditEntry](t)(s.Audit(ctx, AuditFilter{}, 10))); got != "ba" {
+	if got := entries(value[[]AuditEntry](t)(s.AuditLog().List(ctx, AuditFilter{}, 10))); got != "ba" {
 		t.Errorf("%q is left, want both", got)
 	}
-	ok(t, s.SweepAudit(ctx, t0.Add(time.Minute), 10))
-	if got := entries(value[[]AuditEntry](t)(s.Audit(ctx, AuditFilter{}, 10))); got != "b" {
+	ok(t, s.AuditLog().Sweep(ctx, t0.Add(time.Minute), 10))
+	if got := entries(value[[]AuditEntry](t)(s.AuditLog().List(ctx, AuditFilter{}, 10))); got != "b" {
 		t.Errorf("%q is left after the sweep, want b", got)
 	}
 	if err := s.Do(func(tx *Tx) error { return tx.must("audit.drop", 2) }); err == nil {
@@ -156,13 +156,13 @@ func TestAuditSweepKeepsRareActions(t *testing.T) {
 		}
 		return nil
 	})
-	ok(t, s.SweepAudit(ctx, t0, 100))
-	all := value[[]AuditEntry](t)(s.Audit(ctx, AuditFilter{}, 1000))
+	ok(t, s.AuditLog().Sweep(ctx, t0, 100))
+	all := value[[]AuditEntry](t)(s.AuditLog().List(ctx, AuditFilter{}, 1000))
 	if len(all) != 100 || entries(all[97:]) != "cba" || all[0].Subject != fmt.Sprint(flood-1) || all[96].Subject != fmt.Sprint(flood-97) {
 		t.Errorf("%d entries are left, the newest %q, the oldest %q", len(all), all[0].Subject, entries(all[len(all)-3:]))
 	}
-	ok(t, s.SweepAudit(ctx, t0.Add(101*time.Hour), 100))
-	if all := value[[]AuditEntry](t)(s.Audit(ctx, AuditFilter{}, 10)); len(all) != 0 {
+	ok(t, s.AuditLog().Sweep(ctx, t0.Add(101*time.Hour), 100))
+	if all := value[[]AuditEntry](t)(s.AuditLog().List(ctx, AuditFilter{}, 10)); len(all) != 0 {
 		t.Errorf("%d entries outlive their time", len(all))
 	}
 }
@@ -198,10 +198,10 @@ func TestAuditConcurrently(t *testing.T) {
 	swept, stop := context.WithCancel(ctx)
 	sweeping.Go(func() {
 		for swept.Err() == nil {
-			if err := s.SweepAudit(ctx, t0, 1_000_000); err != nil {
+			if err := s.AuditLog().Sweep(ctx, t0, 1_000_000); err != nil {
 				t.Error(err)
 			}
-			if _, err := s.Audit(ctx, AuditFilter{Action: "device.*"}, 10); err != nil {
+			if _, err := s.AuditLog().List(ctx, AuditFilter{Action: "device.*"}, 10); err != nil {
 				t.Error(err)
 			}
 		}
@@ -221,7 +221,7 @@ func TestAuditConcurrently(t *testing.T) {
 	stop()
 	sweeping.Wait()
 	next := map[string]int{}
-	for _, e := range value[[]AuditEntry](t)(s.AuditFrom(ctx, AuditFilter{}, writers*each+1)) {
+	for _, e := range value[[]AuditEntry](t)(s.AuditLog().From(ctx, AuditFilter{}, writers*each+1)) {
 		if e.Subject != fmt.Sprint(next[e.Actor]) {
 			t.Fatalf("entry %s of writer %s comes out of order", e.Subject, e.Actor)
 		}
@@ -241,11 +241,11 @@ func TestAuditTellsOfARestore(t *testing.T) {
 	copied := t.TempDir()
 	ok(t, s.Backup(ctx, filepath.Join(copied, File)))
 	restored := open(t, copied)
-	list := value[[]AuditEntry](t)(restored.Audit(ctx, AuditFilter{}, 10))
+	list := value[[]AuditEntry](t)(restored.AuditLog().List(ctx, AuditFilter{}, 10))
 	if len(list) != 2 || list[0].Action != "backup.restored" || list[0].Actor != "server" || time.Since(list[0].At).Abs() > time.Hour || list[1].Subject != "a" {
 		t.Errorf("%+v", list)
 	}
-	if list := value[[]AuditEntry](t)(s.Audit(ctx, AuditFilter{}, 10)); len(list) != 1 {
+	if list := value[[]AuditEntry](t)(s.AuditLog().List(ctx, AuditFilter{}, 10)); len(list) != 1 {
 		t.Errorf("the original has %+v", list)
 	}
 }

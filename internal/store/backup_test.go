@@ -12,7 +12,8 @@ import (
 	"testing"
 )
 
-// A copy that is taken while writers run has everything acknowledged before, pairs of rows whole, and can be opened.
+// A copy that is taken while writers run has everything acknowledged before, pairs of rows whole,
+// and can be opened.
 func TestBackupWhileWriting(t *testing.T) {
 	s := open(t, t.TempDir())
 	const writers = 4

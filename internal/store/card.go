@@ -6,10 +6,10 @@ import (
 	"time"
 )
 
-// CardState is how far a card has come.
+// CardState is the progress of a card.
 type CardState int
 
-// A card is open, then decided, then settled: the agent knows the decision.
+// A card is open, then decided, then acknowledged: the agent knows the decision.
 const (
 	CardOpen CardState = iota
 	CardDecided
@@ -20,7 +20,7 @@ const (
 type Card struct {
 	ID       string
 	Device   int64
-	N        int64 // the message whose turn asks; 0 if none
+	N        int64 // the message whose turn asks; 0: none
 	Seq      int64
 	Body     []byte
 	Expires  time.Time
@@ -28,7 +28,7 @@ type Card struct {
 	OptionID string
 	Text     string
 	Expired  bool
-	By       string // id of the device that answered; empty: the agent, nobody, or a device that has the conversation alone
+	By       string // id of the device that answered; empty: the agent, nobody, or the only device of the conversation
 }
 
 // AddCard stores an open card.
@@ -36,16 +36,16 @@ func (t *Tx) AddCard(c Card) error {
 	return t.must("card.add", c.ID, c.Device, c.N, c.Seq, c.Body, c.Expires.UnixMilli())
 }
 
-// Decide decides an open card. first is false when it was decided before; then nothing changed.
+// Decide decides an open card. If it was already decided, first is false and nothing changes.
 func (t *Tx) Decide(id, optionID, text string, expired bool, by string) (first bool, err error) {
 	changed, _, err := t.exec("card.decide", optionID, text, expired, by, id)
 	return changed > 0, err
 }
 
-// Settle notes that the agent knows the decision.
+// Settle records that the agent knows the decision.
 func (t *Tx) Settle(id string) error { return t.must("card.settle", id) }
 
-// Unsettle notes that it does not know it after all.
+// Unsettle records that the agent doesn't know it after all.
 func (t *Tx) Unsettle(id string) error { return t.must("card.unsettle", id) }
 
 func (s *Store) cards(ctx context.Context, name string, args ...any) ([]Card, error) {
@@ -61,7 +61,7 @@ func (s *Store) cards(ctx context.Context, name string, args ...any) ([]Card, er
 	return list, err
 }
 
-// Card returns a card by its id; ok is false when there is none.
+// Card returns the card with an id. ok is false if there is none.
 func (s *Store) Card(ctx context.Context, id string) (c Card, ok bool, err error) {
 	list, err := s.cards(ctx, "card.id", id)
 	if err != nil || len(list) == 0 {
@@ -70,7 +70,7 @@ func (s *Store) Card(ctx context.Context, id string) (c Card, ok bool, err error
 	return list[0], true, nil
 }
 
-// Cards returns the cards of a device that are not settled, oldest first.
+// Cards returns the cards of a device that aren't acknowledged, oldest first.
 func (s *Store) Cards(ctx context.Context, device int64) ([]Card, error) {
 	return s.cards(ctx, "card.live", device)
 }

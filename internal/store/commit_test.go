@@ -11,7 +11,8 @@ import (
 	"time"
 )
 
-// hold keeps the writer busy until the returned function is called, so that what is written meanwhile becomes one group.
+// hold keeps the writer busy until the returned function is called, so that what is written
+// meanwhile becomes one group.
 func hold(s *Store) (release func()) {
 	in, out := make(chan struct{}), make(chan struct{})
 	var once sync.Once
@@ -24,7 +25,8 @@ func hold(s *Store) (release func()) {
 	return func() { close(out) }
 }
 
-// One job of a group fails: nothing of it is stored, everything of the others is, and each is told its own outcome.
+// One job of a group fails: nothing of it is stored, everything of the others is, and each is told
+// its own outcome.
 func TestFailingJobTakesNobodyAlong(t *testing.T) {
 	s := open(t, t.TempDir())
 	dev := device(t, s, "d")
@@ -152,7 +154,8 @@ func TestReadOwnWrites(t *testing.T) {
 	}
 }
 
-// Everything that is given to the store while it closes is either stored and acknowledged, or answered with ErrClosed.
+// Everything that is given to the store while it closes is either stored and acknowledged, or
+// answered with ErrClosed.
 func TestCloseWhileWriting(t *testing.T) {
 	for round := range 60 {
 		dir := t.TempDir()

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// The files are copied while writers run, as a crash would leave them: in the copy is everything that was acknowledged
-// before, nothing is there in halves, and it goes on from there.
+// The files are copied while writers run, as a crash would leave them: in the copy is everything
+// that was acknowledged before, nothing is there in halves, and it goes on from there.
 func TestCrashKeepsWhatWasAcknowledged(t *testing.T) {
 	dir := t.TempDir()
 	s := open(t, dir)
@@ -71,7 +71,8 @@ func TestCrashKeepsWhatWasAcknowledged(t *testing.T) {
 	}
 }
 
-// A journal that was torn in the middle of its last page costs what was not acknowledged, and nothing else.
+// A journal that was torn in the middle of its last page costs what was not acknowledged, and
+// nothing else.
 func TestTornJournal(t *testing.T) {
 	dir := t.TempDir()
 	s := open(t, dir)

@@ -9,7 +9,7 @@ import (
 // stateOf lists how far each delivery has come, oldest first.
 func stateOf(t *testing.T, s *Store) (list []string) {
 	t.Helper()
-	ok(t, s.Deliveries(ctx, "", func(d Delivery) bool {
+	ok(t, s.Deliveries().List(ctx, "", func(d Delivery) bool {
 		state := "queued"
 		for i, at := range []time.Time{d.SentAt, d.AckedAt, d.SeenAt, d.ExpiredAt} {
 			if !at.IsZero() {
@@ -29,37 +29,37 @@ func TestDeliveryRecords(t *testing.T) {
 	dev, other := device(t, s, "d"), device(t, s, "other")
 	for seq := int64(1); seq <= 5; seq++ {
 		do(t, s, func(tx *Tx) error {
-			_, err := tx.Deliver(Delivery{Source: "cron", Job: "j"}, dev, seq*10, t0)
+			_, err := tx.Deliveries().Add(Delivery{Source: "cron", Job: "j"}, dev, seq*10, t0)
 			return err
 		})
 	}
-	do(t, s, func(tx *Tx) error { _, err := tx.Deliver(Delivery{Source: "cron"}, other, 10, t0); return err })
+	do(t, s, func(tx *Tx) error { _, err := tx.Deliveries().Add(Delivery{Source: "cron"}, other, 10, t0); return err })
 	steps := []struct {
 		what  string
 		op    func(*Tx) error
 		want  []string
-		trail Trail
+		trail Watermark
 	}{
-		{"nothing", func(*Tx) error { return nil }, []string{"queued", "queued", "queued", "queued", "queued", "queued"}, Trail{50, 9, 9, 9}},
-		{"sent after the first", func(tx *Tx) error { return tx.DeliveriesSent(dev, 10, 20, t0) }, []string{"queued", "sent", "queued", "queued", "queued", "queued"}, Trail{50, 9, 9, 9}},
-		{"sent", func(tx *Tx) error { return tx.DeliveriesSent(dev, 0, 39, t0) }, []string{"sent", "sent", "sent", "queued", "queued", "queued"}, Trail{50, 39, 9, 9}},
-		{"acked", func(tx *Tx) error { return tx.DeliveriesAcked(dev, 0, 20, t0) }, []string{"acked", "acked", "sent", "queued", "queued", "queued"}, Trail{50, 39, 29, 9}},
-		{"seen", func(tx *Tx) error { return tx.DeliveriesSeen(dev, 0, 10, t0) }, []string{"seen", "acked", "sent", "queued", "queued", "queued"}, Trail{50, 39, 29, 19}},
-		{"acked late", func(tx *Tx) error { return tx.DeliveriesAcked(dev, 0, 10, t0) }, []string{"seen", "acked", "sent", "queued", "queued", "queued"}, Trail{50, 39, 29, 19}},
-		{"expired", func(tx *Tx) error { return tx.Expire(dev, 40, t0) }, []string{"seen", "acked", "sent", "expired", "queued", "queued"}, Trail{50, 49, 29, 19}},
-		{"seen at once", func(tx *Tx) error { return tx.DeliveriesSeen(dev, 10, 50, t0) }, []string{"seen", "seen", "seen", "expired", "seen", "queued"}, Trail{}},
+		{"nothing", func(*Tx) error { return nil }, []string{"queued", "queued", "queued", "queued", "queued", "queued"}, Watermark{50, 9, 9, 9}},
+		{"sent after the first", func(tx *Tx) error { return tx.Deliveries().Sent(dev, 10, 20, t0) }, []string{"queued", "sent", "queued", "queued", "queued", "queued"}, Watermark{50, 9, 9, 9}},
+		{"sent", func(tx *Tx) error { return tx.Deliveries().Sent(dev, 0, 39, t0) }, []string{"sent", "sent", "sent", "queued", "queued", "queued"}, Watermark{50, 39, 9, 9}},
+		{"acked", func(tx *Tx) error { return tx.Deliveries().Acked(dev, 0, 20, t0) }, []string{"acked", "acked", "sent", "queued", "queued", "queued"}, Watermark{50, 39, 29, 9}},
+		{"seen", func(tx *Tx) error { return tx.Deliveries().Seen(dev, 0, 10, t0) }, []string{"seen", "acked", "sent", "queued", "queued", "queued"}, Watermark{50, 39, 29, 19}},
+		{"acked late", func(tx *Tx) error { return tx.Deliveries().Acked(dev, 0, 10, t0) }, []string{"seen", "acked", "sent", "queued", "queued", "queued"}, Watermark{50, 39, 29, 19}},
+		{"expired", func(tx *Tx) error { return tx.Expire(dev, 40, t0) }, []string{"seen", "acked", "sent", "expired", "queued", "queued"}, Watermark{50, 49, 29, 19}},
+		{"seen at once", func(tx *Tx) error { return tx.Deliveries().Seen(dev, 10, 50, t0) }, []string{"seen", "seen", "seen", "expired", "seen", "queued"}, Watermark{}},
 	}
 	for _, step := range steps {
 		do(t, s, step.op)
 		if got := stateOf(t, s); !slices.Equal(got, step.want) {
 			t.Errorf("%s: %v, want %v", step.what, got, step.want)
 		}
-		if got := value[Trail](t)(s.Trail(ctx, dev)); got != step.trail {
+		if got := value[Watermark](t)(s.Deliveries().Watermark(ctx, dev)); got != step.trail {
 			t.Errorf("%s: trail %+v, want %+v", step.what, got, step.trail)
 		}
 	}
 	var devices []string
-	ok(t, s.Deliveries(ctx, "other", func(d Delivery) bool { devices = append(devices, d.Device); return true }))
+	ok(t, s.Deliveries().List(ctx, "other", func(d Delivery) bool { devices = append(devices, d.Device); return true }))
 	if !slices.Equal(devices, []string{"other"}) {
 		t.Errorf("deliveries of the other device: %v", devices)
 	}
@@ -71,7 +71,7 @@ func TestDeliveryIDAfterADay(t *testing.T) {
 	dev := device(t, s, "d")
 	deliver := func() (dup bool) {
 		do(t, s, func(tx *Tx) (err error) {
-			dup, err = tx.Deliver(Delivery{Source: "deliver", Sender: "s", ID: "1"}, dev, 1, t0)
+			dup, err = tx.Deliveries().Add(Delivery{Source: "deliver", Sender: "s", ID: "1"}, dev, 1, t0)
 			return err
 		})
 		return dup

@@ -9,24 +9,24 @@ import (
 // State of a message in the inbox.
 type State int
 
-// A message waits, then the agent has taken it, then its turn is done.
+// A message waits, then the agent has it, then its turn is done.
 const (
 	Waiting State = iota
 	Handed
 	Done
 )
 
-// Entry is an accepted message that is not done.
+// Entry is an accepted message whose turn isn't done.
 type Entry struct {
 	N     int64
 	ID    string
 	State State
-	Texts int // messages and files its turn has stored
+	Texts int // messages and files that its turn has stored
 	Body  []byte
 }
 
-// Accept stores a message. dup: the device has used this id before, and nothing was stored. An empty id is never a
-// duplicate. hash names the file that the message brings, if it does.
+// Accept stores a message. If the device has already used the id, it stores nothing and dup is
+// true. An empty id is never a duplicate. hash names the file of the message, if it has one.
 func (t *Tx) Accept(device int64, id string, state State, body []byte, hash string, now time.Time) (n int64, dup bool, err error) {
 	return t.AcceptFor(device, device, id, state, body, hash, now)
 }
@@ -44,19 +44,20 @@ func optional(s string) any {
 	return s
 }
 
-// HandedOver notes that the agent has taken a message.
+// HandedOver records that the agent has the message.
 func (t *Tx) HandedOver(n int64) error { return t.must("inbox.handed", n) }
 
-// HandedBack notes that it has not after all.
+// HandedBack records that it doesn't have it after all.
 func (t *Tx) HandedBack(n int64) error { return t.must("inbox.back", n) }
 
-// TurnDone ends a message's turn; its id stays known.
+// TurnDone ends the turn of a message. Its id stays known.
 func (t *Tx) TurnDone(n int64) error { return t.must("inbox.done", n) }
 
 // Said counts a message or file that the turn of n has stored.
 func (t *Tx) Said(n int64) error { return t.must("inbox.text", n) }
 
-// Inbox returns the messages to a device's conversation that are not done, in the order they were accepted.
+// Inbox returns the unfinished messages to a device's conversation, in the order in which they were
+// accepted.
 func (s *Store) Inbox(ctx context.Context, device int64) ([]Entry, error) {
 	var list []Entry
 	err := s.rows(ctx, "inbox.open", func(r *sql.Rows) error {
@@ -70,7 +71,7 @@ func (s *Store) Inbox(ctx context.Context, device int64) ([]Entry, error) {
 	return list, err
 }
 
-// NewestInput returns the number of the newest accepted message, 0 where there is none.
+// NewestInput returns the number of the newest accepted message, 0 if there is none.
 func (s *Store) NewestInput(ctx context.Context) (n int64, err error) {
 	err = s.rows(ctx, "inbox.newest", func(r *sql.Rows) error { return r.Scan(&n) })
 	return n, err

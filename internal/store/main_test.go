@@ -15,8 +15,8 @@ import (
 	"hermes-mobile/internal/leak"
 )
 
-// childEnv makes the test binary do one thing in a process of its own: what cannot be undone in this one, such as giving
-// up root.
+// childEnv makes the test binary do one thing in a process of its own: what cannot be undone in
+// this one, such as giving up root.
 const childEnv = "HERMES_STORE_TEST_CHILD"
 
 var children = map[string]func(dir string) error{}
@@ -118,7 +118,8 @@ func seqs(t failer, s *Store, dev int64) []int64 {
 	return list
 }
 
-// within fails the test when f has not returned in time: a deadlock is to be a message, not a dump after ten minutes.
+// within fails the test when f has not returned in time: a deadlock is to be a message, not a dump
+// after ten minutes.
 func within(t failer, d time.Duration, what string, f func()) {
 	t.Helper()
 	done := make(chan struct{})
@@ -132,11 +133,13 @@ func within(t failer, d time.Duration, what string, f func()) {
 	}
 }
 
-// copyFiles copies the database with its journals as they are at this moment, like a crash of the machine leaves them.
+// copyFiles copies the database with its journals as they are at this moment, like a crash of the
+// machine leaves them.
 func copyFiles(t failer, from, to string) {
 	t.Helper()
-	// Pages reach the file only after they are in the journal, so the file is copied first. A journal that was begun anew
-	// between the two reads has lost what the copy of the file lacks, which no crash does: then it is copied again.
+	// Pages reach the file only after they are in the journal, so the file is copied first. A
+	// journal that was begun anew between the two reads has lost what the copy of the file lacks,
+	// which no crash does: then it is copied again.
 	for {
 		begun := journalHead(t, from)
 		for _, suffix := range []string{"", "-wal"} {

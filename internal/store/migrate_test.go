@@ -83,7 +83,8 @@ func TestMigrateFromEveryVersion(t *testing.T) {
 	}
 }
 
-// wantFrozenRows looks for the rows of testdata/schema-*.sql, which are the same in every one of them, but for tables that came later.
+// wantFrozenRows looks for the rows of testdata/schema-*.sql, which are the same in every one of
+// them, but for tables that came later.
 func wantFrozenRows(t *testing.T, s *Store, version int) {
 	t.Helper()
 	d := value[*Device](t)(s.Device(ctx, "tel-1"))
@@ -111,14 +112,14 @@ func wantFrozenRows(t *testing.T, s *Store, version int) {
 	if len(cards) != 2 || cards[0].ID != "c2" || cards[0].State != CardDecided || !cards[0].Expired || cards[1].ID != "c1" || cards[1].State != CardOpen {
 		t.Errorf("cards %+v", cards)
 	}
-	if queued, known, err := s.Delivered(ctx, "tel-2", "d1"); err != nil || !known || !queued {
+	if queued, known, err := s.Deliveries().Known(ctx, "tel-2", "d1"); err != nil || !known || !queued {
 		t.Errorf("delivery: queued %v known %v error %v", queued, known, err)
 	}
 	if version > 1 {
-		if list := value[[][]byte](t)(s.Push(ctx, 1)); len(list) != 1 || string(list[0]) != `{"kind":"webpush"}` {
+		if list := value[[][]byte](t)(s.Notices().Endpoints(ctx, 1)); len(list) != 1 || string(list[0]) != `{"kind":"webpush"}` {
 			t.Errorf("where the device is notified: %q", list)
 		}
-		if list := value[[]Notice](t)(s.Notices(ctx, 1)); len(list) != 1 || list[0] != (Notice{3, "r1"}) {
+		if list := value[[]Notice](t)(s.Notices().Shown(ctx, 1)); len(list) != 1 || list[0] != (Notice{3, "r1"}) {
 			t.Errorf("what it was notified of: %+v", list)
 		}
 	}
@@ -130,29 +131,29 @@ func wantFrozenRows(t *testing.T, s *Store, version int) {
 		t.Errorf("rights %+v, want %+v", d.Rights, rights)
 	}
 	if version > 2 {
-		u := value[*FrontUser](t)(s.FrontUser(ctx, "anna"))
+		u := value[*APIUser](t)(s.API().User(ctx, "anna"))
 		if u == nil || u.ID != "u1" || u.Password != "$argon2id$v=19$m=32768,t=3,p=1$c2FsdA$aGFzaA" || u.SeenAt.UnixMilli() != 1767366002000 {
 			t.Errorf("who logs in: %+v", u)
 		}
-		if k := value[*FrontToken](t)(s.FrontToken(ctx, "ab02")); k == nil || k.User != "u1" || k.Name != "anna" || k.Login != "l1" || !k.Refresh || k.SpentAt.IsZero() {
+		if k := value[*APIToken](t)(s.API().Token(ctx, "ab02")); k == nil || k.User != "u1" || k.Name != "anna" || k.Login != "l1" || !k.Refresh || k.SpentAt.IsZero() {
 			t.Errorf("what a cookie holds: %+v", k)
 		}
-		if owner := value[string](t)(s.FrontOwner(ctx, FrontSession, "s1")); owner != "u1" {
+		if owner := value[string](t)(s.API().Owner(ctx, APISession, "s1")); owner != "u1" {
 			t.Errorf("the session is %q's", owner)
 		}
 	}
 	if version > 4 {
-		if list := value[[]AuditEntry](t)(s.Audit(ctx, AuditFilter{}, 10)); len(list) != 1 || list[0].Action != "device.revoke" || list[0].Subject != "tel-2" {
+		if list := value[[]AuditEntry](t)(s.AuditLog().List(ctx, AuditFilter{}, 10)); len(list) != 1 || list[0].Action != "device.revoke" || list[0].Subject != "tel-2" {
 			t.Errorf("audit log %+v", list)
 		}
 		if rows := value[[]Uploaded](t)(s.Uploaded(ctx, 20455)); len(rows) != 1 || rows[0] != (Uploaded{"device:tel-1", 20455, 1000}) {
 			t.Errorf("bytes of the day %+v", rows)
 		}
-		if k := value[*FrontKey](t)(s.FrontKey(ctx, "ac01")); k == nil || k.ID != "k1" || k.Name != "anna" || k.Label != "laptop" || k.Until.UnixMilli() != 4102444800000 || k.UsedAt.UnixMilli() != 1767366001000 {
+		if k := value[*APIKey](t)(s.API().Key(ctx, "ac01")); k == nil || k.ID != "k1" || k.Name != "anna" || k.Label != "laptop" || k.Until.UnixMilli() != 4102444800000 || k.UsedAt.UnixMilli() != 1767366001000 {
 			t.Errorf("key of a user: %+v", k)
 		}
 	}
-	if i, err := s.Invite(ctx, "cafe", "tel-1", time.UnixMilli(4_000_000_000_000)); err != nil || i == nil || i.Device != "" || i.User != "" || i.Life != 0 {
+	if i, err := s.PairingCodes().Valid(ctx, "cafe", "tel-1", time.UnixMilli(4_000_000_000_000)); err != nil || i == nil || i.Device != "" || i.User != "" || i.Life != 0 {
 		t.Errorf("the pairing code: %+v, error %v", i, err)
 	}
 	if home := value[[]byte](t)(s.Meta(ctx, "home")); string(home) != "tel-1" {
@@ -166,7 +167,8 @@ func wantFrozenRows(t *testing.T, s *Store, version int) {
 	}
 }
 
-// A number of a message is never given twice, also when the newest messages are gone: agents tell turns apart by it.
+// A number of a message is never given twice, also when the newest messages are gone: agents tell
+// turns apart by it.
 func TestMessageNumbersAreNotReused(t *testing.T) {
 	dir := frozen(t, 1)
 	s := open(t, dir)

@@ -6,27 +6,40 @@ import (
 	"time"
 )
 
-// AddPush notes where a device wants to be notified, in place of what was noted for the same endpoint.
-func (t *Tx) AddPush(device int64, endpoint string, body []byte, now time.Time) error {
-	return t.must("push.add", device, endpoint, now.UnixMilli(), body)
+// Notices reads notification endpoints and shown notifications.
+type Notices struct{ s *Store }
+
+// Notices returns the notifications, for reading.
+func (s *Store) Notices() Notices { return Notices{s} }
+
+// NoticesTx changes notification endpoints and shown notifications.
+type NoticesTx struct{ t *Tx }
+
+// Notices returns the notifications, for changing.
+func (t *Tx) Notices() NoticesTx { return NoticesTx{t} }
+
+// AddEndpoint stores an endpoint of a device, and replaces an earlier registration of the same
+// endpoint.
+func (n NoticesTx) AddEndpoint(device int64, endpoint string, body []byte, now time.Time) error {
+	return n.t.must("push.add", device, endpoint, now.UnixMilli(), body)
 }
 
-// RemovePush forgets an endpoint of a device.
-func (t *Tx) RemovePush(device int64, endpoint string) error {
-	return t.must("push.remove", device, endpoint)
+// RemoveEndpoint removes an endpoint of a device.
+func (n NoticesTx) RemoveEndpoint(device int64, endpoint string) error {
+	return n.t.must("push.remove", device, endpoint)
 }
 
-// ForgetPush forgets all endpoints of a device, and what it was notified of.
-func (t *Tx) ForgetPush(device int64) error {
-	if err := t.must("notice.wipe", device); err != nil {
+// Forget removes all endpoints and notifications of a device.
+func (n NoticesTx) Forget(device int64) error {
+	if err := n.t.must("notice.wipe", device); err != nil {
 		return err
 	}
-	return t.must("push.wipe", device)
+	return n.t.must("push.wipe", device)
 }
 
-// Push returns where a device wants to be notified, oldest first.
-func (s *Store) Push(ctx context.Context, device int64) (list [][]byte, err error) {
-	err = s.rows(ctx, "push.list", func(r *sql.Rows) error {
+// Endpoints returns the registered endpoints of a device, oldest first.
+func (n Notices) Endpoints(ctx context.Context, device int64) (list [][]byte, err error) {
+	err = n.s.rows(ctx, "push.list", func(r *sql.Rows) error {
 		var body []byte
 		err := r.Scan(&body)
 		list = append(list, body)
@@ -35,26 +48,27 @@ func (s *Store) Push(ctx context.Context, device int64) (list [][]byte, err erro
 	return list, err
 }
 
-// Notice is an entry of a device's outbox that it was notified of.
+// Notice is an outbox entry that a device was notified of.
 type Notice struct {
 	Seq int64
 	ID  string // of the message, file or card
 }
 
-// AddNotices notes that a device was notified of what its outbox holds after seq; shown: so that it can be withdrawn.
-func (t *Tx) AddNotices(device, after int64, shown bool, now time.Time) error {
-	return t.must("notice.add", device, after, now.UnixMilli(), !shown)
+// Add records that a device was notified of its outbox entries after seq. shown says that the
+// notification can be withdrawn.
+func (n NoticesTx) Add(device, after int64, shown bool, now time.Time) error {
+	return n.t.must("notice.add", device, after, now.UnixMilli(), !shown)
 }
 
-// Withdraw notes that a notification is no longer shown.
-func (t *Tx) Withdraw(device, seq int64) error { return t.must("notice.withdraw", device, seq) }
+// Withdraw records that a notification is no longer shown.
+func (n NoticesTx) Withdraw(device, seq int64) error { return n.t.must("notice.withdraw", device, seq) }
 
-// DropNotices forgets the notices that were withdrawn of entries that the device has.
-func (t *Tx) DropNotices(device int64) error { return t.must("notice.drop", device) }
+// Drop removes the withdrawn notices of entries that the device has.
+func (n NoticesTx) Drop(device int64) error { return n.t.must("notice.drop", device) }
 
-// Notices returns what a device was notified of and is not withdrawn, oldest first.
-func (s *Store) Notices(ctx context.Context, device int64) (list []Notice, err error) {
-	err = s.rows(ctx, "notice.shown", func(r *sql.Rows) error {
+// Shown returns the entries that a device was notified of, without withdrawn ones, oldest first.
+func (n Notices) Shown(ctx context.Context, device int64) (list []Notice, err error) {
+	err = n.s.rows(ctx, "notice.shown", func(r *sql.Rows) error {
 		var n Notice
 		err := r.Scan(&n.Seq, &n.ID)
 		list = append(list, n)
@@ -63,15 +77,15 @@ func (s *Store) Notices(ctx context.Context, device int64) (list []Notice, err e
 	return list, err
 }
 
-// NoticesDue returns the ids of the devices that want to be notified and were not of all that waits for them.
-func (s *Store) NoticesDue(ctx context.Context) ([]string, error) {
-	return s.strings(ctx, "notice.due")
+// Due returns the ids of the devices with an endpoint that weren't notified of all waiting entries.
+func (n Notices) Due(ctx context.Context) ([]string, error) {
+	return n.s.strings(ctx, "notice.due")
 }
 
-// Unread is what waits in an outbox to be shown to a person.
+// Unread counts the outbox entries that wait to be shown to a person.
 type Unread struct {
 	Count int // of all
-	Fresh int // that the device was not notified of
+	Fresh int // of those that the device wasn't notified of
 	List  []UnreadEntry
 }
 
@@ -82,13 +96,13 @@ type UnreadEntry struct {
 	Known bool // the device was notified of it
 }
 
-// Unread returns what a device's outbox holds after seq for a person, and of what is before that, what the device is shown a notification
-// of: the newest first and at most limit of it.
-func (s *Store) Unread(ctx context.Context, device, after int64, limit int) (u Unread, err error) {
-	if err = s.rows(ctx, "unread.count", func(r *sql.Rows) error { return r.Scan(&u.Count, &u.Fresh) }, device, after); err != nil || u.Count == 0 {
+// Unread returns the entries for a person in a device's outbox after seq, and those before it whose
+// notification is still shown: the newest first, at most limit.
+func (n Notices) Unread(ctx context.Context, device, after int64, limit int) (u Unread, err error) {
+	if err = n.s.rows(ctx, "unread.count", func(r *sql.Rows) error { return r.Scan(&u.Count, &u.Fresh) }, device, after); err != nil || u.Count == 0 {
 		return u, err
 	}
-	err = s.rows(ctx, "unread.list", func(r *sql.Rows) error {
+	err = n.s.rows(ctx, "unread.list", func(r *sql.Rows) error {
 		var e UnreadEntry
 		err := r.Scan(&e.Seq, &e.Kind, &e.ID, &e.Known)
 		u.List = append(u.List, e)

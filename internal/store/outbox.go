@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Kind tells what an outbox entry holds.
+// Kind is the kind of an outbox entry.
 type Kind int
 
 // The kinds of outbox entries.
@@ -28,12 +28,14 @@ type Out struct {
 	Body []byte
 }
 
-// Append stores an entry. The caller allots seq, growing within the device. hash names the file it refers to, if it does.
+// Append stores an entry. The caller assigns seq, increasing within the device. hash names the file
+// of the entry, if it has one.
 func (t *Tx) Append(device, seq int64, kind Kind, body []byte, hash string, now time.Time) error {
 	return t.must("outbox.add", device, seq, now.UnixMilli(), int(kind), body, optional(hash))
 }
 
-// Forget drops everything of a device's outbox up to seq. What it may reply to can be quoted still.
+// Forget removes the entries of a device's outbox up to seq. Messages among them can still be
+// quoted.
 func (t *Tx) Forget(device, seq int64) error {
 	if err := t.must("quote.keep", device, seq); err != nil {
 		return err
@@ -44,7 +46,7 @@ func (t *Tx) Forget(device, seq int64) error {
 	return t.must("device.floor", seq, device)
 }
 
-// Expire drops everything of a device's outbox up to seq that it did not fetch in time.
+// Expire removes the entries up to seq that a device didn't fetch in time.
 func (t *Tx) Expire(device, seq int64, now time.Time) error {
 	if err := t.must("delivery.expired", device, seq, now.UnixMilli()); err != nil {
 		return err
@@ -57,7 +59,7 @@ func (s *Store) Outbox(ctx context.Context, device, after int64, limit int) ([]O
 	return s.entries(ctx, "outbox.after", device, after, limit)
 }
 
-// OutboxCards returns the entries of a device that show a card, oldest first.
+// OutboxCards returns the entries of a device that are cards, oldest first.
 func (s *Store) OutboxCards(ctx context.Context, device int64) ([]Out, error) {
 	return s.entries(ctx, "outbox.cards", device)
 }
@@ -75,26 +77,27 @@ func (s *Store) entries(ctx context.Context, name string, args ...any) ([]Out, e
 	return list, err
 }
 
-// FirstSince returns the seq of the oldest entry that a device's outbox got since a time, 0 if there is none.
+// FirstSince returns the seq of the oldest entry since a time, 0 if there is none.
 func (s *Store) FirstSince(ctx context.Context, device int64, since time.Time) (seq int64, err error) {
 	err = s.rows(ctx, "outbox.since", func(r *sql.Rows) error { return r.Scan(&seq) }, device, since.UnixMilli())
 	return seq, err
 }
 
-// OutboxBounds returns how many entries a device has, the newest seq (0 if none), and the bytes of the entries' bodies.
+// OutboxBounds returns how many entries a device has, the newest seq (0 if none), and the bytes of
+// the entries' bodies.
 func (s *Store) OutboxBounds(ctx context.Context, device int64) (count int, newest, bytes int64, err error) {
 	err = s.rows(ctx, "outbox.bounds", func(r *sql.Rows) error { return r.Scan(&count, &newest, &bytes) }, device)
 	return count, newest, bytes, err
 }
 
-// OutboxBytes returns the bytes of the bodies that a device's outbox holds after seq.
+// OutboxBytes returns the bytes of the bodies in a device's outbox after seq.
 func (s *Store) OutboxBytes(ctx context.Context, device, after int64) (bytes int64, err error) {
 	err = s.rows(ctx, "outbox.bytes", func(r *sql.Rows) error { return r.Scan(&bytes) }, device, after)
 	return bytes, err
 }
 
-// OutboxOldest returns up to which seq the oldest entries after one must go to free so many bytes of bodies, and how many that
-// frees: fewer where the outbox holds fewer.
+// OutboxOldest returns the seq up to which the oldest entries after one must go to free some bytes
+// of bodies, and how many bytes that frees: fewer if the outbox has fewer.
 func (s *Store) OutboxOldest(ctx context.Context, device, after, bytes int64) (upTo, frees int64, err error) {
 	err = s.rows(ctx, "outbox.sizes", func(r *sql.Rows) error {
 		var size int64
@@ -109,19 +112,21 @@ func (s *Store) OutboxOldest(ctx context.Context, device, after, bytes int64) (u
 	return upTo, frees, enough(err)
 }
 
-// Quote returns the first 500 characters of a final message, empty when it is not kept. It is in the outbox until the device has it.
+// Quote returns the first 500 characters of a final message, empty if they aren't stored. Until the
+// device has the message, it is in the outbox.
 func (s *Store) Quote(ctx context.Context, device int64, id string) (text string, err error) {
 	err = s.rows(ctx, "quote.id", func(r *sql.Rows) error { return r.Scan(&text) }, device, id)
 	return text, err
 }
 
-// NoteSaid notes that an agent's final message to input n has this text; n 0 stands for the last input that was answered.
+// NoteSaid records the text of an agent's final message to input n. n 0 stands for the last input
+// that was answered.
 func (t *Tx) NoteSaid(device, n int64, text string, now time.Time) error {
 	return t.must("said.add", device, n, sumOf(text), now.UnixMilli())
 }
 
-// Said reports whether an agent's final message to input n had this text, within the time that is kept; n 0 stands for
-// the last input that was answered.
+// Said reports whether an agent's final message to input n had this text, as far back as texts are
+// kept. n 0 stands for the last input that was answered.
 func (s *Store) Said(ctx context.Context, device, n int64, text string) (known bool, err error) {
 	err = s.rows(ctx, "said.known", func(*sql.Rows) error { known = true; return nil }, device, n, sumOf(text))
 	return known, err
@@ -132,18 +137,18 @@ func sumOf(text string) []byte {
 	return sum[:16]
 }
 
-// OpenMessage is a message that was begun and has no final.
+// OpenMessage is a message that has begun and has no final.
 type OpenMessage struct {
 	ID, ReplyTo, Text string
 	N                 int64
 }
 
-// SetOpen notes that a message was begun, or how far it has come.
+// SetOpen stores the progress of an open message.
 func (t *Tx) SetOpen(device int64, m OpenMessage) error {
 	return t.must("open.set", device, m.ID, m.N, m.ReplyTo, m.Text)
 }
 
-// CloseOpen notes that a message has its final.
+// CloseOpen records that a message has its final.
 func (t *Tx) CloseOpen(device int64, id string) error { return t.must("open.close", device, id) }
 
 // OpenMessages returns the messages of a device that have no final.

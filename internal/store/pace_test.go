@@ -5,7 +5,8 @@ import (
 	"time"
 )
 
-// Writes that come one by one wait for nothing. Where many come their commits are spread, and none waits longer than that takes.
+// Writes that come one by one wait for nothing. Where many come their commits are spread, and none
+// waits longer than that takes.
 func TestPace(t *testing.T) {
 	var p pace
 	now := time.Now()

@@ -6,62 +6,75 @@ import (
 	"time"
 )
 
+// Passkeys reads the passkeys of the admin UI.
+type Passkeys struct{ s *Store }
+
+// Passkeys returns the passkeys, for reading.
+func (s *Store) Passkeys() Passkeys { return Passkeys{s} }
+
+// PasskeysTx changes the passkeys of the admin UI.
+type PasskeysTx struct{ t *Tx }
+
+// Passkeys returns the passkeys, for changing.
+func (t *Tx) Passkeys() PasskeysTx { return PasskeysTx{t} }
+
 // Passkey is a credential that opens the admin UI.
 type Passkey struct {
 	ID         string // of the credential, in base64url
 	Name       string
-	Credential []byte // what checking a login needs, as JSON
+	Credential []byte // the data for verifying a login, as JSON
 	CreatedAt  time.Time
 	UsedAt     time.Time // zero: never
 }
 
-func (s *Store) passkeys(ctx context.Context, query string, args ...any) ([]Passkey, error) {
+func (p Passkeys) list(ctx context.Context, query string, args ...any) ([]Passkey, error) {
 	var list []Passkey
-	err := s.rows(ctx, query, func(r *sql.Rows) error {
-		var p Passkey
+	err := p.s.rows(ctx, query, func(r *sql.Rows) error {
+		var k Passkey
 		var created, used int64
-		err := r.Scan(&p.ID, &p.Name, &p.Credential, &created, &used)
-		p.CreatedAt, p.UsedAt = time.UnixMilli(created), timeOrZero(used)
-		list = append(list, p)
+		err := r.Scan(&k.ID, &k.Name, &k.Credential, &created, &used)
+		k.CreatedAt, k.UsedAt = time.UnixMilli(created), timeOrZero(used)
+		list = append(list, k)
 		return err
 	}, args...)
 	return list, err
 }
 
-// Passkeys returns all passkeys, the oldest first.
-func (s *Store) Passkeys(ctx context.Context) ([]Passkey, error) {
-	return s.passkeys(ctx, "passkey.list")
+// List returns all passkeys, the oldest first.
+func (p Passkeys) List(ctx context.Context) ([]Passkey, error) {
+	return p.list(ctx, "passkey.list")
 }
 
-// Passkey returns the passkey with an id, nil where there is none.
-func (s *Store) Passkey(ctx context.Context, id string) (*Passkey, error) {
-	list, err := s.passkeys(ctx, "passkey.id", id)
+// Get returns the passkey with an id, nil if there is none.
+func (p Passkeys) Get(ctx context.Context, id string) (*Passkey, error) {
+	list, err := p.list(ctx, "passkey.id", id)
 	if err != nil || len(list) == 0 {
 		return nil, err
 	}
 	return &list[0], nil
 }
 
-// AddPasskey stores a passkey, unless there are most already or one has its id; added tells which.
-func (t *Tx) AddPasskey(p Passkey, most int) (added bool, err error) {
-	changed, _, err := t.exec("passkey.add", p.ID, p.Name, p.Credential, p.CreatedAt.UnixMilli(), most)
+// Add stores a passkey unless there are already most, or one with its id. added says whether it
+// did.
+func (p PasskeysTx) Add(k Passkey, most int) (added bool, err error) {
+	changed, _, err := p.t.exec("passkey.add", k.ID, k.Name, k.Credential, k.CreatedAt.UnixMilli(), most)
 	return changed > 0, err
 }
 
-// RenamePasskey changes the name of a passkey; found tells whether there is one.
-func (t *Tx) RenamePasskey(id, name string) (found bool, err error) {
-	changed, _, err := t.exec("passkey.name", name, id)
+// Rename renames a passkey. found says whether it exists.
+func (p PasskeysTx) Rename(id, name string) (found bool, err error) {
+	changed, _, err := p.t.exec("passkey.name", name, id)
 	return changed > 0, err
 }
 
-// UsePasskey stores what a login changed of a passkey; found tells whether it is still there.
-func (t *Tx) UsePasskey(id string, credential []byte, at time.Time) (found bool, err error) {
-	changed, _, err := t.exec("passkey.used", credential, at.UnixMilli(), id)
+// Use stores what a login changed. found says whether the passkey still exists.
+func (p PasskeysTx) Use(id string, credential []byte, at time.Time) (found bool, err error) {
+	changed, _, err := p.t.exec("passkey.used", credential, at.UnixMilli(), id)
 	return changed > 0, err
 }
 
-// RemovePasskey drops a passkey; found tells whether there was one.
-func (t *Tx) RemovePasskey(id string) (found bool, err error) {
-	changed, _, err := t.exec("passkey.remove", id)
+// Remove removes a passkey. found says whether it existed.
+func (p PasskeysTx) Remove(id string) (found bool, err error) {
+	changed, _, err := p.t.exec("passkey.remove", id)
 	return changed > 0, err
 }

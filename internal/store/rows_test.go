@@ -74,24 +74,28 @@ func TestInviteBelongsToItsDevice(t *testing.T) {
 	device(t, s, "1") // the end of the other's id
 	redeem := func(device string) (done bool) {
 		t.Helper()
-		do(t, s, func(tx *Tx) (err error) { done, err = tx.RedeemInvite("code", device, "new", t0); return err })
+		do(t, s, func(tx *Tx) (err error) { done, err = tx.PairingCodes().Redeem("code", device, "new", t0); return err })
 		return done
 	}
 	for name, forget := range map[string]func(*Tx) error{
-		"forgotten": func(tx *Tx) error { return tx.ForgetInvites(n) },
+		"forgotten": func(tx *Tx) error { return tx.PairingCodes().Forget(n) },
 		"unbound":   func(tx *Tx) error { return tx.UnbindDevice(n) },
 		"revoked":   func(tx *Tx) error { return tx.RevokeDevice(n) },
 	} {
-		do(t, s, func(tx *Tx) error { return tx.AddInvite(Invite{Hash: "code", Expires: t0.Add(time.Minute)}) })
-		do(t, s, func(tx *Tx) error { return tx.AddInvite(Invite{Hash: "another", Expires: t0.Add(time.Minute)}) })
-		if value[bool](t)(s.Redeemed(ctx, "tel 1")) || !redeem("tel 1") || !redeem("tel 1") || redeem("1") || !value[bool](t)(s.Redeemed(ctx, "tel 1")) || value[bool](t)(s.Redeemed(ctx, "1")) {
+		do(t, s, func(tx *Tx) error {
+			return tx.PairingCodes().Add(PairingCode{Hash: "code", Expires: t0.Add(time.Minute)})
+		})
+		do(t, s, func(tx *Tx) error {
+			return tx.PairingCodes().Add(PairingCode{Hash: "another", Expires: t0.Add(time.Minute)})
+		})
+		if value[bool](t)(s.PairingCodes().Redeemed(ctx, "tel 1")) || !redeem("tel 1") || !redeem("tel 1") || redeem("1") || !value[bool](t)(s.PairingCodes().Redeemed(ctx, "tel 1")) || value[bool](t)(s.PairingCodes().Redeemed(ctx, "1")) {
 			t.Errorf("%s: the code is not its device's alone", name)
 		}
 		do(t, s, forget)
-		if redeem("tel 1") || value[bool](t)(s.Redeemed(ctx, "tel 1")) {
+		if redeem("tel 1") || value[bool](t)(s.PairingCodes().Redeemed(ctx, "tel 1")) {
 			t.Errorf("%s: the code is still good", name)
 		}
-		if i, err := s.Invite(ctx, "another", "tel 1", t0); err != nil || i == nil || i.Device != "" {
+		if i, err := s.PairingCodes().Valid(ctx, "another", "tel 1", t0); err != nil || i == nil || i.Device != "" {
 			t.Errorf("%s: a code that nobody used is gone (%v)", name, err)
 		}
 	}
@@ -121,7 +125,8 @@ func TestSentAndFloorOnlyGrow(t *testing.T) {
 	}
 }
 
-// A wipe drops everything of one device and nothing of another; what it used stays known, so that nothing comes twice.
+// A wipe drops everything of one device and nothing of another; what it used stays known, so that
+// nothing comes twice.
 func TestWipe(t *testing.T) {
 	s := open(t, t.TempDir())
 	var devs [2]int64

@@ -6,7 +6,7 @@ import (
 	"fmt"
 )
 
-// migrations bring a database from version i to i+1. A published one is never changed: add another.
+// migrations upgrade a database from version i to i+1. Never change a published one: add another.
 var migrations = []string{`
 CREATE TABLE meta (k TEXT PRIMARY KEY, v BLOB NOT NULL) WITHOUT ROWID;
 
@@ -222,14 +222,15 @@ CREATE INDEX front_key_user ON front_key(user_id);
 CREATE INDEX front_key_until ON front_key(until);
 `}
 
-// migrate brings the schema up to date, one version a transaction. A database of a newer program is left alone.
+// migrate upgrades the schema, one version per transaction. It rejects a database of a newer
+// program.
 func migrate(ctx context.Context, c *sql.Conn) error {
 	var version int
 	if err := c.QueryRowContext(ctx, "PRAGMA user_version").Scan(&version); err != nil {
 		return fmt.Errorf("read the schema version: %w", err)
 	}
 	if version > len(migrations) {
-		return fmt.Errorf("the database has schema version %d, this program knows %d: run the newer program, or restore a backup", version, len(migrations))
+		return fmt.Errorf("the database has schema version %d, but this program supports %d: run the newer program, or restore a backup", version, len(migrations))
 	}
 	for ; version < len(migrations); version++ {
 		text := fmt.Sprintf("BEGIN IMMEDIATE; %s; PRAGMA user_version = %d; COMMIT", migrations[version], version+1)

@@ -27,7 +27,8 @@ var writes = map[string]string{
 	"device.join":   `UPDATE device SET conversation=? WHERE n=?`,
 	"device.part":   `UPDATE device SET conversation='' WHERE n=?1 OR conversation<>'' AND conversation=(SELECT id FROM device WHERE n=?1)`,
 	"device.floor":  `UPDATE device SET floor=max(floor, ?) WHERE n=?`,
-	// What follows changes no row where it must not be, so that it is decided by the writer alone, one device after the other.
+	// These statements change no row if the change isn't allowed. So the writer alone decides, one
+	// device after the other.
 	"device.claim": `UPDATE device SET user_id=?2 WHERE n=?1 AND (NOT EXISTS (SELECT 1 FROM device WHERE user_id=?2 AND n<>?1)
 		OR EXISTS (SELECT 1 FROM device WHERE user_id=?2 AND n<>?1 AND label=?3))`,
 	"device.sole":    `UPDATE device SET user_id=?2 WHERE n=?1 AND NOT EXISTS (SELECT 1 FROM device WHERE user_id=?2 AND n<>?1 AND revoked=0)`,
@@ -54,7 +55,7 @@ var writes = map[string]string{
 
 	"share.add": `INSERT INTO share(device, kind, body, hash) SELECT n, ?2, ?3, ?4 FROM device WHERE id=?1 AND n<>?5
 		UNION ALL SELECT n, ?2, ?3, ?4 FROM device WHERE conversation<>'' AND conversation=?1 AND n<>?5`,
-	// To the devices that were here last: a user may have very many.
+	// Only to the devices seen last, because a user may have very many.
 	"share.notice": `INSERT INTO share(device, kind, body) SELECT n, ?3, ?4 FROM device WHERE user_id=?1 AND user_id<>'' AND n<>?2 AND revoked=0 AND notices=1
 		ORDER BY seen_at DESC, n LIMIT ?5`,
 	"share.take": `DELETE FROM share WHERE n=?`,
@@ -69,7 +70,7 @@ var writes = map[string]string{
 		WHERE o.device=?1 AND o.seq<=?2 AND o.kind=1 AND ` + messageID + ` IS NOT NULL ORDER BY o.seq
 		ON CONFLICT(device, id) DO UPDATE SET at=excluded.at, text=excluded.text`,
 	"quote.wipe": `DELETE FROM quote WHERE device=?`,
-	"quote.gone": `DELETE FROM quote WHERE device=? AND id=? AND at=?`, // unless it was kept anew meanwhile
+	"quote.gone": `DELETE FROM quote WHERE device=? AND id=? AND at=?`, // unless it was stored again
 
 	"open.set":   `INSERT INTO open_message(device, id, n, reply_to, text) VALUES(?,?,?,?,?) ON CONFLICT(device, id) DO UPDATE SET text=excluded.text`,
 	"open.close": `DELETE FROM open_message WHERE device=? AND id=?`,
@@ -93,7 +94,8 @@ var writes = map[string]string{
 	"delivery.gone":    `DELETE FROM delivery WHERE n=?`,
 
 	"invite.add": `INSERT INTO invite(hash, expires_at, user_id, trusted, life) VALUES(?,?,?,?,?) ON CONFLICT(hash) DO NOTHING`,
-	// A code that names no user is for one that nobody has: but for the device that it was redeemed by, which comes again.
+	// A code without a user is for a new user, except for the device that redeemed it and comes
+	// again.
 	"invite.redeem": `UPDATE invite SET device=?2 WHERE hash=?1 AND device IN ('', ?2) AND expires_at>?3 AND (user_id=?4 OR user_id='' AND (
 		device=?2 AND EXISTS (SELECT 1 FROM device WHERE id=?2 AND user_id=?4)
 		OR NOT EXISTS (SELECT 1 FROM device WHERE user_id=?4) AND NOT EXISTS (SELECT 1 FROM front_user WHERE name=lower(?4))))`,
@@ -157,25 +159,27 @@ var writes = map[string]string{
 const deviceColumns = `n, id, name, platform, app, user_id, user_name, label, token_hash, epoch, floor, sent, revoked, conversation, may_write, may_answer, may_call, created_at, seen_at,
 	answers_at, expires_at, next_hash, rotate, approved_at, was_user, notices`
 
-// entryID is the id of what an outbox entry o shows.
+// entryID is the id in an outbox entry o.
 const entryID = `coalesce(json_extract(CAST(o.body AS TEXT), '$.message.id'), json_extract(CAST(o.body AS TEXT), '$.media.id'), json_extract(CAST(o.body AS TEXT), '$.prompt.id'), json_extract(CAST(o.body AS TEXT), '$.notice.id'), '')`
 
-// shownKinds are the kinds of outbox entries o that a person is notified of: messages, files, cards, and notices.
+// shownKinds are the kinds of outbox entries o that a person is notified of: messages, files,
+// cards, and notices.
 const shownKinds = `(o.kind<=3 OR o.kind=6)`
 
-// messageID and messageStart are the id and the beginning of the message that an outbox entry o of kind 1 holds.
+// messageID and messageStart are the id and the beginning of the message in an outbox entry o of
+// kind 1.
 const (
 	messageID    = `CASE WHEN json_valid(CAST(o.body AS TEXT)) THEN json_extract(CAST(o.body AS TEXT), '$.message.id') END`
 	messageStart = `substr(coalesce(json_extract(CAST(o.body AS TEXT), '$.message.text'), ''), 1, 500)`
 )
 
-// unread is from where and which entries of outbox o were not written to the device, or it is shown a notification of: messages, files,
-// notices, and cards that are open.
+// unread selects the entries of outbox o that weren't written to the device, or whose notification
+// it shows: messages, files, notices, and open cards.
 const unread = `FROM outbox o LEFT JOIN notice n ON n.device=o.device AND n.seq=o.seq
 		WHERE o.device=?1 AND o.seq>min(?2, coalesce((SELECT min(seq)-1 FROM notice WHERE device=?1 AND withdrawn=0), ?2)) AND (o.seq>?2 OR n.withdrawn=0) AND ` + shownKinds + `
 		AND (o.kind<>3 OR EXISTS (SELECT 1 FROM card WHERE id=` + entryID + ` AND state=0))`
 
-// auditFilter selects entries of the audit log, with the arguments of an AuditFilter.
+// auditFilter selects entries of the audit log. Its arguments are the fields of an AuditFilter.
 const auditFilter = `WHERE n<?1 AND n>?2 AND at>=?3 AND (?4='' OR action GLOB ?4) AND (?5='' OR subject=?5 OR actor='device:'||?5)`
 
 // queries are the statements of Store, by name.
@@ -203,15 +207,16 @@ var queries = map[string]string{
 
 	"outbox.after": `SELECT seq, at, kind, body FROM outbox WHERE device=? AND seq>? ORDER BY seq LIMIT ?`,
 	"outbox.since": `SELECT seq FROM outbox WHERE device=? AND at>=? ORDER BY seq LIMIT 1`,
-	// The length of a blob stands before it, so none of these reads the bodies themselves.
+	// SQLite stores the length before a blob, so none of these reads the bodies.
 	"outbox.bounds": `SELECT count(*), coalesce(max(seq), 0), coalesce(sum(length(body)), 0) FROM outbox WHERE device=?`,
 	"outbox.bytes":  `SELECT coalesce(sum(length(body)), 0) FROM outbox WHERE device=? AND seq>?`,
 	"outbox.sizes":  `SELECT seq, length(body) FROM outbox WHERE device=? AND seq>? ORDER BY seq`,
 	"outbox.cards":  `SELECT seq, at, kind, body FROM outbox WHERE device=? AND kind=3 ORDER BY seq`,
 	"outbox.aging": `SELECT d.id, o.at, (SELECT count(*) FROM outbox WHERE device=d.n AND at<?1) FROM device d
 		JOIN outbox o ON o.device=d.n AND o.seq=(SELECT min(seq) FROM outbox WHERE device=d.n) WHERE o.at<?1 ORDER BY o.at LIMIT ?2`,
-	// Of most devices nothing goes, which the ends of their outbox tell: the first entry is the oldest, and there are no more entries than
-	// numbers. So a look costs a few rows a device, and not one an entry.
+	// Most devices lose nothing, and the ends of their outbox show it: the first entry is the
+	// oldest, and there are no more entries than numbers. So a check costs a few rows per device,
+	// not one per entry.
 	"outbox.old": `SELECT d.n, (SELECT max(seq) FROM outbox WHERE device=d.n AND at<?1) FROM device d
 		JOIN outbox o ON o.device=d.n AND o.seq=(SELECT min(seq) FROM outbox WHERE device=d.n) WHERE o.at<?1`,
 	"outbox.many": `SELECT n, seq FROM (SELECT d.n, (SELECT seq FROM outbox WHERE device=d.n ORDER BY seq DESC LIMIT 1 OFFSET ?1) AS seq FROM device d

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// smallTables have few rows however much is said, so that looking at all of them costs nothing. CONSTANT is the one row of a SELECT
-// without a table.
+// smallTables have few rows however much is said, so that looking at all of them costs nothing.
+// CONSTANT is the one row of a SELECT without a table.
 var smallTables = map[string]bool{"device": true, "front_user": true, "invite": true, "front_token": true, "passkey": true, "upload_day": true, "CONSTANT": true}
 
 // smallIndex holds what is unfinished only.
@@ -17,7 +17,8 @@ const smallIndex = "USING INDEX inbox_open"
 
 var scanned = regexp.MustCompile(`^SCAN (\w+)`)
 
-// There is one writer: while it looks for a row among all, whoever stores something waits. So it finds rows by an index.
+// There is one writer: while it looks for a row among all, whoever stores something waits. So it
+// finds rows by an index.
 func TestWritesFindRowsByAnIndex(t *testing.T) {
 	s := open(t, t.TempDir())
 	for name, text := range writes {

@@ -1,9 +1,14 @@
-// Package store keeps what must survive: devices, the inbox of accepted messages, the outbox of each device, question
-// cards, open messages, deliveries, and who owns what behind the front door of the API. It is the only package that speaks SQL.
+// Package store stores what must survive: devices, the inbox of accepted messages, the outbox of
+// each device, question cards, open messages, deliveries, and the data of the API proxy. It is the
+// only package that uses SQL.
 //
-// One SQLite file in write-ahead mode, synchronous=FULL unless SyncEvery says otherwise. All writing goes through one goroutine that puts whatever waits
-// into one transaction (group commit), so that 64 writers cost about as many disk flushes as one. Reading uses a small
-// pool of connections of its own. Every method may be called from several goroutines at once.
+// The database is one SQLite file in write-ahead mode, with synchronous=FULL unless SyncEvery
+// changes that. One goroutine makes all writes and combines those that wait into one transaction
+// (group commit), so 64 writers cost about as many disk flushes as one. Reads use a small pool of
+// connections of their own. Store is safe for concurrent use.
+//
+// Queries and changes of one subject are grouped: Store.Deliveries has the queries and
+// Tx.Deliveries the changes.
 package store
 
 import (
@@ -17,8 +22,6 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
-	"sync/atomic"
-	"time"
 
 	"modernc.org/sqlite" // and the driver "sqlite"
 	sqlite3 "modernc.org/sqlite/lib"
@@ -27,7 +30,7 @@ import (
 // File is the name of the database in the data folder.
 const File = "hermes-mobile.db"
 
-// ErrClosed: the store was closed before the write could be made.
+// ErrClosed reports that the store was closed before the write.
 var ErrClosed = errors.New("the store is closed")
 
 // Store is an open database.
@@ -39,27 +42,21 @@ type Store struct {
 	stmt  map[string]driver.Stmt // used while conn is held raw only
 	reads map[string]*sql.Stmt
 
-	queue   chan job
-	many    chan struct{} // 1 slot: manyWait writes are in queue
-	enter   sync.RWMutex  // held for reading while something is put into queue: nothing is once closing is closed
+	queue   queue
+	enter   sync.RWMutex // held for reading while a write enters the queue; none does once closing is closed
 	closing chan struct{}
 	closed  chan struct{}
-
-	syncEvery time.Duration // 0: each commit is flushed
-	flush     func(path string) error
-	loose     chan struct{} // 1 slot: there are commits to be flushed
-	synced    chan struct{} // closed when no flush runs any more
-	unflushed atomic.Pointer[error]
+	journal journal
 }
 
-// Open opens the database in a folder, makes it where there is none, and brings its schema up to date.
+// Open opens the database in a folder, creates it if there is none, and upgrades its schema.
 func Open(ctx context.Context, dir string, opts ...Option) (*Store, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("open store: %w", err)
 	}
 	path := filepath.Join(dir, File)
-	s := &Store{path: path, queue: make(chan job, 4096), many: make(chan struct{}, 1), closing: make(chan struct{}), closed: make(chan struct{}),
-		stmt: map[string]driver.Stmt{}, reads: map[string]*sql.Stmt{}, flush: flushFile, loose: make(chan struct{}, 1), synced: make(chan struct{})}
+	s := &Store{path: path, queue: newQueue(), closing: make(chan struct{}), closed: make(chan struct{}),
+		stmt: map[string]driver.Stmt{}, reads: map[string]*sql.Stmt{}, journal: newJournal(path)}
 	for _, o := range opts {
 		o(s)
 	}
@@ -67,16 +64,16 @@ func Open(ctx context.Context, dir string, opts ...Option) (*Store, error) {
 		s.shut()
 		return nil, fmt.Errorf("open store %s: %w%s", path, err, hint(err))
 	}
-	if s.syncEvery > 0 {
-		go s.syncer()
+	if s.journal.every > 0 {
+		go s.journal.run(s.closing)
 	} else {
-		close(s.synced)
+		close(s.journal.synced)
 	}
 	go s.writer(context.WithoutCancel(ctx))
 	return s, nil
 }
 
-// hint says what is most likely wrong where the database library has only a number for it.
+// hint returns the likely cause of an error for which the database library has only a number.
 func hint(err error) string {
 	var failed *sqlite.Error
 	if errors.As(err, &failed) {
@@ -109,12 +106,12 @@ func (s *Store) open(ctx context.Context, path string) error {
 		return err
 	}
 	if err := afterRestore(ctx, s.conn); err != nil {
-		return fmt.Errorf("begin anew after a restore: %w", err)
+		return fmt.Errorf("reset outboxes after a restore: %w", err)
 	}
-	if err := s.afterPowerLoss(ctx); err != nil {
-		return fmt.Errorf("begin anew after a power loss: %w", err)
+	if err := s.journal.afterPowerLoss(ctx, s.conn); err != nil {
+		return fmt.Errorf("reset outboxes after a power loss: %w", err)
 	}
-	if err := s.prepare(); err != nil {
+	if err := prepare(s.conn, s.stmt); err != nil {
 		return err
 	}
 	if s.read, err = sql.Open("sqlite", source(path, "cache_size(-4000)", "query_only(1)")); err != nil {
@@ -130,16 +127,16 @@ func (s *Store) open(ctx context.Context, path string) error {
 	return nil
 }
 
-// Close writes what waits and closes the database.
+// Close finishes the waiting writes and closes the database.
 func (s *Store) Close() error {
 	s.enter.Lock()
 	close(s.closing)
 	s.enter.Unlock()
 	<-s.closed
-	<-s.synced
+	<-s.journal.synced
 	var err error
-	if s.syncEvery > 0 {
-		err = s.tighten(context.Background())
+	if s.journal.every > 0 {
+		err = s.journal.tighten(context.Background(), s.conn)
 	}
 	return errors.Join(err, s.shut())
 }
@@ -147,7 +144,7 @@ func (s *Store) Close() error {
 func (s *Store) shut() error {
 	var errs []error
 	if len(s.stmt) > 0 {
-		errs = append(errs, s.unprepare())
+		errs = append(errs, unprepare(s.conn, s.stmt))
 	}
 	for _, st := range s.reads {
 		if st != nil {
@@ -165,11 +162,12 @@ func (s *Store) shut() error {
 	return errors.Join(errs...)
 }
 
-// Backup writes a consistent copy of the database to a file that must not exist, while everything goes on.
+// Backup writes a consistent copy of the database to a file that must not exist. It doesn't
+// interrupt other work.
 func (s *Store) Backup(ctx context.Context, path string) (err error) {
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600) // VACUUM INTO takes an empty file
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600) // VACUUM INTO accepts an empty file
 	if errors.Is(err, fs.ErrExist) {
-		return fmt.Errorf("backup: %s exists already: name a new file", path)
+		return fmt.Errorf("backup: %s already exists: choose a new file", path)
 	}
 	if err != nil {
 		return fmt.Errorf("backup: %w", err)
@@ -189,10 +187,10 @@ func (s *Store) Backup(ctx context.Context, path string) (err error) {
 	return nil
 }
 
-// metaCopy marks a database as a copy made by Backup.
+// metaCopy marks a database as a copy by Backup.
 const metaCopy = "copy"
 
-// markCopy marks a copy, so that a server started on it knows that it goes back in time.
+// markCopy marks a copy, so a server that starts on it knows that it goes back in time.
 func markCopy(ctx context.Context, path string) error {
 	db, err := sql.Open("sqlite", "file:"+(&url.URL{Path: path}).EscapedPath()+"?_pragma=journal_mode(DELETE)&_pragma=synchronous(FULL)")
 	if err != nil {
@@ -203,9 +201,10 @@ func markCopy(ctx context.Context, path string) error {
 	return err
 }
 
-// afterRestore begins a new epoch of every outbox in a database that was restored from a copy: numbers that were used
-// after the copy was made would be used again, and a device that is ahead would take new frames for known ones. People log in again, and their keys are gone: a login or a key that was ended
-// after the copy was made must not come back. The audit log says that it lacks what happened since.
+// afterRestore begins a new epoch of every outbox in a database that was restored from a copy.
+// Otherwise numbers assigned after the copy would be assigned again, and a device that is ahead
+// would take new frames for known ones. It also ends all logins and removes all keys, because one
+// that was revoked after the copy must not come back. The audit log gets an entry about the gap.
 func afterRestore(ctx context.Context, c *sql.Conn) error {
 	var n int
 	if err := c.QueryRowContext(ctx, "SELECT count(*) FROM meta WHERE k=?", metaCopy).Scan(&n); err != nil || n == 0 {
@@ -237,7 +236,7 @@ func (s *Store) rows(ctx context.Context, name string, scan func(*sql.Rows) erro
 // errEnough ends rows early.
 var errEnough = errors.New("enough")
 
-// enough takes the error of rows that were ended early for what it is.
+// enough returns nil for errEnough.
 func enough(err error) error {
 	if errors.Is(err, errEnough) {
 		return nil

@@ -6,27 +6,28 @@ import (
 	"time"
 )
 
-// Retention says how long things are kept.
+// Retention is how long things are kept.
 type Retention struct {
-	IDs     time.Duration // message and delivery ids, to know them again
+	IDs     time.Duration // message and delivery ids, for detecting duplicates
 	Records time.Duration // of deliveries
-	Outbox  time.Duration // what a device did not fetch
+	Outbox  time.Duration // entries that a device didn't fetch
 	Entries int           // of one device's outbox
 
-	Deliveries int // records of deliveries whose ids are forgotten; 0 for any number
+	Deliveries int // maximum of delivery records whose ids have expired; 0: no maximum
 }
 
-// keepSaid is how long it is known what agents said; what they say again they say soon.
+// keepSaid is how long the texts of agents are kept. Agents repeat a text soon or never.
 const keepSaid = time.Hour
 
 // keepQuotes is how many messages of a device can be quoted.
 const keepQuotes = 200
 
-// sweepPiece is how many rows of a sweep go in one transaction: whoever stores something meanwhile waits for no more.
+// sweepPiece is how many rows of a sweep are in one transaction. A concurrent write waits for no
+// more.
 const sweepPiece = 256
 
-// Sweep drops what is older than its time. What that is takes long to find among a million rows, so readers look for it, and
-// the writer gets it in pieces.
+// Sweep removes what has expired. Finding that among a million rows takes long, so readers search,
+// and the writer deletes in pieces.
 func (s *Store) Sweep(ctx context.Context, keep Retention, now time.Time) error {
 	for _, find := range []struct {
 		name string
@@ -63,7 +64,7 @@ func (s *Store) Sweep(ctx context.Context, keep Retention, now time.Time) error 
 		}
 	}
 	return s.Do(func(t *Tx) error {
-		if err := t.sweepFront(now); err != nil {
+		if err := t.API().sweep(now); err != nil {
 			return err
 		}
 		if err := t.must("upload.sweep", now.Unix()/86400); err != nil {
@@ -73,7 +74,7 @@ func (s *Store) Sweep(ctx context.Context, keep Retention, now time.Time) error 
 	})
 }
 
-// sweep calls drop with the key of each row that one of queries finds, with so many of them in one transaction.
+// sweep calls drop with the key of each row that a query finds, in transactions of piece rows.
 func (s *Store) sweep(ctx context.Context, find string, piece int, drop func(t *Tx, key []any) error, args ...any) error {
 	var keys [][]any
 	flush := func() error {

@@ -71,8 +71,9 @@ func (d *modelDevice) forget(seq int64) {
 	d.floor = max(d.floor, seq)
 }
 
-// sweep drops what is past its time: everything of an outbox up to the newest entry that is too old or too many, ids and
-// deliveries of more than a day, and cards that the agent knows of. Nothing that is unfinished goes, however old it is.
+// sweep drops what is past its time: everything of an outbox up to the newest entry that is too old
+// or too many, ids and deliveries of more than a day, and cards that the agent knows of. Nothing
+// that is unfinished goes, however old it is.
 func (m *model) sweep(keep Retention) {
 	for _, d := range m.devs {
 		seqs := slices.Sorted(maps.Keys(d.outbox))
@@ -166,12 +167,12 @@ func (m *model) check(t *rapid.T, s *Store) {
 		t.Fatalf("devices with work %v, want %v", got, work)
 	}
 	for _, id := range ids {
-		queued, known, err := s.Delivered(ctx, "sender", id)
+		queued, known, err := s.Deliveries().Known(ctx, "sender", id)
 		if want, have := m.sent[id]; err != nil || known != have || queued != want.queued {
 			t.Fatalf("delivery %s: known %v queued %v (%v), want %v %v", id, known, queued, err, have, want.queued)
 		}
 		for _, dev := range []string{"tel-1", "tel-2"} {
-			i, err := s.Invite(ctx, id, dev, m.now)
+			i, err := s.PairingCodes().Valid(ctx, id, dev, m.now)
 			owner := m.used[id]
 			if want := m.bill[id].After(m.now) && (owner == "" || owner == dev); err != nil || (i != nil) != want || want && i.Device != owner {
 				t.Fatalf("code %s of %q: %+v for %s (%v)", id, owner, i, dev, err)
@@ -253,7 +254,7 @@ func TestSweepAgainstModel(t *testing.T) {
 				key, queued := id.Draw(t, "id"), rapid.Bool().Draw(t, "queued")
 				var dup bool
 				do(t, s, func(tx *Tx) (err error) {
-					dup, err = tx.Deliver(Delivery{Sender: "sender", ID: key, Queued: queued, Source: "deliver"}, 1, 1, m.now)
+					dup, err = tx.Deliveries().Add(Delivery{Sender: "sender", ID: key, Queued: queued, Source: "deliver"}, 1, 1, m.now)
 					return err
 				})
 				old, known := m.sent[key]
@@ -261,7 +262,7 @@ func TestSweepAgainstModel(t *testing.T) {
 					old = modelDelivery{m.now, queued}
 					m.sent[key] = old
 				}
-				first, found, err := s.Delivered(ctx, "sender", key)
+				first, found, err := s.Deliveries().Known(ctx, "sender", key)
 				if dup != known || first != old.queued || !found || err != nil {
 					t.Fatalf("delivery %s: duplicate %v, first answer %v", key, dup, first)
 				}
@@ -301,14 +302,14 @@ func TestSweepAgainstModel(t *testing.T) {
 				if _, known := m.bill[key]; known {
 					t.Skip("no code is made twice")
 				}
-				do(t, s, func(tx *Tx) error { return tx.AddInvite(Invite{Hash: key, Expires: at}) })
+				do(t, s, func(tx *Tx) error { return tx.PairingCodes().Add(PairingCode{Hash: key, Expires: at}) })
 				m.bill[key] = at
 			},
 			"redeem": func(t *rapid.T) {
 				key := id.Draw(t, "code")
 				dev := rapid.SampledFrom([]string{"tel-1", "tel-2"}).Draw(t, "device")
 				var redeemed bool
-				do(t, s, func(tx *Tx) (err error) { redeemed, err = tx.RedeemInvite(key, dev, "new", m.now); return err })
+				do(t, s, func(tx *Tx) (err error) { redeemed, err = tx.PairingCodes().Redeem(key, dev, "new", m.now); return err })
 				if want := m.bill[key].After(m.now) && (m.used[key] == "" || m.used[key] == dev); redeemed != want {
 					t.Fatalf("code %s of %q redeemed %v by %s", key, m.used[key], redeemed, dev)
 				}

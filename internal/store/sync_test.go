@@ -12,7 +12,7 @@ import (
 // openLoose opens a store that flushes in the background, by a function of the test's.
 func openLoose(t *testing.T, dir string, flush func(path string) error) *Store {
 	t.Helper()
-	s, err := Open(ctx, dir, SyncEvery(time.Millisecond), func(s *Store) { s.flush = flush })
+	s, err := Open(ctx, dir, SyncEvery(time.Millisecond), func(s *Store) { s.journal.flush = flush })
 	ok(t, err)
 	t.Cleanup(func() {
 		select {

@@ -6,12 +6,12 @@ import (
 	"time"
 )
 
-// UseToken notes that the token of an app or a sender was used, by its label.
+// UseToken records the use of a token by its label.
 func (t *Tx) UseToken(label string, at time.Time) error {
 	return t.must("token.used", label, at.UnixMilli())
 }
 
-// TokenUses returns when tokens were last used, by their labels.
+// TokenUses returns when each token was last used, by label.
 func (s *Store) TokenUses(ctx context.Context) (map[string]time.Time, error) {
 	uses := map[string]time.Time{}
 	err := s.rows(ctx, "token.uses", func(r *sql.Rows) error {

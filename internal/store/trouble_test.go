@@ -67,7 +67,8 @@ func TestFullDisk(t *testing.T) {
 	}
 }
 
-// A group in which some do not fit: each job is told about itself, and what was acknowledged is there.
+// A group in which some do not fit: each job is told about itself, and what was acknowledged is
+// there.
 func TestFullDiskInAGroup(t *testing.T) {
 	dir := t.TempDir()
 	s := open(t, dir)
@@ -95,7 +96,8 @@ func TestFullDiskInAGroup(t *testing.T) {
 	}
 }
 
-// The same with the system's own limit: every write to a file beyond it fails, also those of the journal.
+// The same with the system's own limit: every write to a file beyond it fails, also those of the
+// journal.
 func init() {
 	children["file-limit"] = func(dir string) error {
 		signal.Ignore(syscall.SIGXFSZ) // then writes fail with EFBIG
@@ -205,7 +207,8 @@ func TestNoFolder(t *testing.T) {
 	}
 }
 
-// Nobody else may read what people said, at no moment, and also where the owner made the folder with another mode.
+// Nobody else may read what people said, at no moment, and also where the owner made the folder
+// with another mode.
 func TestModes(t *testing.T) {
 	mask := syscall.Umask(0o022)
 	defer syscall.Umask(mask)

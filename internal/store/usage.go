@@ -8,18 +8,19 @@ import (
 	"time"
 )
 
-// Uploaded is how many bytes an account, a device or a token, made the server store on a day.
+// Uploaded is how many bytes an account, which is a device or a token, has stored on a day.
 type Uploaded struct {
 	Account    string
 	Day, Bytes int64
 }
 
-// SetUploaded stores the count of an account. A smaller one than is stored changes nothing: counts of one day only grow.
+// SetUploaded stores the count of an account. It ignores a smaller count than the stored one,
+// because the count of a day only grows.
 func (t *Tx) SetUploaded(u Uploaded) error {
 	return t.must("upload.set", u.Account, u.Day, u.Bytes)
 }
 
-// Uploaded returns the counts from a day on.
+// Uploaded returns the counts since a day.
 func (s *Store) Uploaded(ctx context.Context, day int64) ([]Uploaded, error) {
 	var list []Uploaded
 	err := s.rows(ctx, "upload.day", func(r *sql.Rows) error {
@@ -31,17 +32,17 @@ func (s *Store) Uploaded(ctx context.Context, day int64) ([]Uploaded, error) {
 	return list, err
 }
 
-// journalLimit makes SQLite cut its journal down to this many bytes when it begins anew. Without it the file stays as large as
-// the largest transaction made it.
+// journalLimit makes SQLite truncate its journal to this many bytes when it starts over. Otherwise
+// the file stays as large as the largest transaction made it.
 const journalLimit = "journal_size_limit(16777216)"
 
-// Reusable returns the bytes of the database that are free within, and used before it grows.
+// Reusable returns the free bytes inside the database. They are used before it grows.
 func (s *Store) Reusable(ctx context.Context) (bytes int64, err error) {
 	err = s.rows(ctx, "db.free", func(r *sql.Rows) error { return r.Scan(&bytes) })
 	return bytes, err
 }
 
-// Size returns the bytes that the database and its journal take on the disk.
+// Size returns the size of the database and its journal on the disk, in bytes.
 func (s *Store) Size() int64 {
 	var size int64
 	for _, path := range []string{s.path, s.path + "-wal"} {
@@ -52,20 +53,21 @@ func (s *Store) Size() int64 {
 	return size
 }
 
-// When Compact rewrites the database. The writer waits meanwhile, so what is left must be little, and the gain large.
+// Compact rewrites the database only if little is left and much is gained, because the writer waits
+// meanwhile.
 const (
-	compactFree  = 32 << 20 // free pages, in bytes, that are worth it
-	compactLive  = 32 << 20 // bytes that may have to be copied
-	compactParts = 3        // times as much must be free as is left
+	compactFree  = 32 << 20 // minimum of free pages, in bytes
+	compactLive  = 32 << 20 // maximum of bytes to copy
+	compactParts = 3        // minimum ratio of free to live bytes
 	compactTime  = 5 * time.Second
 )
 
-// Compact gives the disk back what a database that was much larger does not need any more. It does nothing where the gain is
-// small or the work long: pages that are free are used again anyway. freed is in bytes.
+// Compact shrinks a database that was once much larger. It does nothing if the gain is small or the
+// work long, because free pages are reused anyway. freed is in bytes.
 func (s *Store) Compact(ctx context.Context) (freed int64, err error) {
 	ctx, cancel := context.WithTimeout(ctx, compactTime)
 	defer cancel()
-	db, err := sql.Open("sqlite", source(s.path)) // the readers' connections may write nothing at all
+	db, err := sql.Open("sqlite", source(s.path)) // the readers' connections are read-only
 	if err != nil {
 		return 0, fmt.Errorf("compact the store: %w", err)
 	}

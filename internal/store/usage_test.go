@@ -62,7 +62,8 @@ func TestOutboxBytes(t *testing.T) {
 	}
 }
 
-// A database that was large gives its room back, also while it is used; one in which little is free is left alone.
+// A database that was large gives its room back, also while it is used; one in which little is free
+// is left alone.
 func TestCompact(t *testing.T) {
 	dir := t.TempDir()
 	s := open(t, dir)
@@ -128,14 +129,15 @@ func TestJournalIsCutDown(t *testing.T) {
 	}
 }
 
-// Records of deliveries are kept for their time, but no more of them than a number, of those whose ids are forgotten.
+// Records of deliveries are kept for their time, but no more of them than a number, of those whose
+// ids are forgotten.
 func TestRecordsOfDeliveriesAreBounded(t *testing.T) {
 	s := open(t, t.TempDir())
 	dev := device(t, s, "d")
 	add := func(from, to int, at time.Time) {
 		do(t, s, func(tx *Tx) error {
 			for i := from; i < to; i++ {
-				if _, err := tx.Deliver(Delivery{Sender: "s", ID: fmt.Sprint(i), Source: "deliver", Message: fmt.Sprint(i)}, dev, int64(i), at); err != nil {
+				if _, err := tx.Deliveries().Add(Delivery{Sender: "s", ID: fmt.Sprint(i), Source: "deliver", Message: fmt.Sprint(i)}, dev, int64(i), at); err != nil {
 					return err
 				}
 			}
@@ -147,7 +149,7 @@ func TestRecordsOfDeliveriesAreBounded(t *testing.T) {
 	keep := Retention{IDs: time.Hour, Records: 24 * time.Hour, Outbox: time.Hour, Entries: 10, Deliveries: 50}
 	ok(t, s.Sweep(ctx, keep, t0))
 	count := 0
-	ok(t, s.Deliveries(ctx, "", func(d Delivery) bool {
+	ok(t, s.Deliveries().List(ctx, "", func(d Delivery) bool {
 		if d.N <= 70 {
 			t.Errorf("record %d is kept", d.N)
 		}
@@ -160,7 +162,7 @@ func TestRecordsOfDeliveriesAreBounded(t *testing.T) {
 	keep.Deliveries = 5 // less than the ids that must be known again
 	ok(t, s.Sweep(ctx, keep, t0))
 	for i := 101; i < 121; i++ {
-		if _, known, err := s.Delivered(ctx, "s", fmt.Sprint(i)); err != nil || !known {
+		if _, known, err := s.Deliveries().Known(ctx, "s", fmt.Sprint(i)); err != nil || !known {
 			t.Fatalf("delivery %d is not known any more (%v)", i, err)
 		}
 	}

@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"database/sql"
 	"database/sql/driver"
 	"errors"
 	"fmt"
@@ -13,19 +14,37 @@ type job struct {
 	done func(error)
 }
 
-// maxGroup bounds one transaction, so that the first of a long queue does not wait for the last.
+// queue has the writes that wait for the writer.
+type queue struct {
+	jobs chan job
+	many chan struct{} // 1 slot: manyWait writes are in jobs
+}
+
+func newQueue() queue { return queue{jobs: make(chan job, 4096), many: make(chan struct{}, 1)} }
+
+func (q *queue) push(j job) {
+	q.jobs <- j
+	if len(q.jobs) >= manyWait {
+		select {
+		case q.many <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// maxGroup bounds one transaction, so the first write of a long queue doesn't wait for the last.
 const maxGroup = 512
 
-// Do runs f in a transaction together with whatever else waits, and returns when it is on the disk (with SyncEvery: when
-// the system has it). When f fails nothing
-// of it is stored; f may be run more than once. Writes of one goroutine are made in the order of its calls.
+// Do runs f in a transaction together with other waiting writes, and returns when it is on the disk
+// (with SyncEvery: when the system has it). If f fails, nothing of it is stored. f may run more
+// than once. Writes of one goroutine keep their order.
 func (s *Store) Do(f func(*Tx) error) error {
 	done := make(chan error, 1)
 	s.Go(f, func(err error) { done <- err })
 	return <-done
 }
 
-// Go is Do without waiting: done is called from the writer's goroutine and must neither block nor write.
+// Go is Do without waiting. The writer's goroutine calls done, which must neither block nor write.
 func (s *Store) Go(f func(*Tx) error, done func(error)) {
 	s.enter.RLock()
 	defer s.enter.RUnlock()
@@ -33,13 +52,7 @@ func (s *Store) Go(f func(*Tx) error, done func(error)) {
 	case <-s.closing:
 		done(ErrClosed)
 	default:
-		s.queue <- job{f, done}
-		if len(s.queue) >= manyWait {
-			select {
-			case s.many <- struct{}{}:
-			default:
-			}
-		}
+		s.queue.push(job{f, done})
 	}
 }
 
@@ -50,30 +63,30 @@ func (s *Store) writer(ctx context.Context) {
 	var pace pace
 	for {
 		select {
-		case j := <-s.queue:
+		case j := <-s.queue.jobs:
 			group = append(group[:0], j)
 		case <-s.closing:
 			s.drain(tx)
 			return
 		}
 		if wait := pace.wait(time.Now()); wait > 0 {
-			s.await(wait)
+			s.queue.await(wait)
 		}
-		group = s.gather(group)
+		group = s.queue.gather(group)
 		pace.commit(time.Now(), len(group))
 		s.commit(tx, group)
 	}
 }
 
-// manyWait is how many writes are a group that waits for no more.
+// manyWait is the size of a group that doesn't wait for more.
 const manyWait = 64
 
-// pace spreads the commits of a busy store: each costs much the same, however little is in it. It holds none back where writes
-// come one by one.
+// pace spreads the commits of a busy store, because each costs about the same, however small. It
+// delays none when writes arrive one by one.
 type pace struct {
-	window time.Time // when the running one began
+	window time.Time // when the current one began
 	writes int       // in it
-	busy   bool      // there were many in the one before
+	busy   bool      // the previous one had many
 	begun  time.Time // the last commit
 }
 
@@ -95,33 +108,33 @@ func (p *pace) wait(now time.Time) time.Duration {
 	return max(0, commitEvery-now.Sub(p.begun))
 }
 
-// commit notes that a commit of some writes begins.
+// commit records the start of a commit.
 func (p *pace) commit(now time.Time, writes int) {
 	p.begun = now
 	p.writes += writes
 }
 
-// await waits until many writes are queued, but not for long.
-func (s *Store) await(wait time.Duration) {
+// await waits until many writes are queued, or for a time.
+func (q *queue) await(wait time.Duration) {
 	select {
-	case <-s.many: // of a group that is made
+	case <-q.many: // from the previous group
 	default:
 	}
-	if len(s.queue) >= manyWait {
+	if len(q.jobs) >= manyWait {
 		return
 	}
 	t := time.NewTimer(wait)
 	defer t.Stop()
 	select {
-	case <-s.many:
+	case <-q.many:
 	case <-t.C:
 	}
 }
 
-func (s *Store) gather(group []job) []job {
+func (q *queue) gather(group []job) []job {
 	for len(group) < maxGroup {
 		select {
-		case j := <-s.queue:
+		case j := <-q.jobs:
 			group = append(group, j)
 		default:
 			return group
@@ -130,10 +143,10 @@ func (s *Store) gather(group []job) []job {
 	return group
 }
 
-// drain writes what was queued before the store began to close.
+// drain makes the writes that were queued before the store began to close.
 func (s *Store) drain(tx *Tx) {
 	for {
-		group := s.gather(nil)
+		group := s.queue.gather(nil)
 		if len(group) == 0 {
 			return
 		}
@@ -142,14 +155,14 @@ func (s *Store) drain(tx *Tx) {
 }
 
 func (s *Store) commit(tx *Tx, group []job) {
-	if err := s.unflushed.Load(); err != nil { // promising more would make it worse
+	if err := s.journal.unflushed.Load(); err != nil { // acknowledging more would make it worse
 		for _, j := range group {
 			j.done(*err)
 		}
 		return
 	}
-	if s.syncEvery > 0 {
-		defer s.loosen()
+	if s.journal.every > 0 {
+		defer s.journal.loosen()
 	}
 	err := s.raw(tx, func() error {
 		for _, j := range group {
@@ -165,7 +178,7 @@ func (s *Store) commit(tx *Tx, group []job) {
 		}
 		return
 	}
-	// One of them failed and took the others along: each gets a transaction of its own.
+	// One write failed and took the others along, so each gets a transaction of its own.
 	for _, j := range group {
 		j.done(s.raw(tx, func() error { return j.run(tx) }))
 	}
@@ -176,36 +189,36 @@ func (s *Store) raw(tx *Tx, f func() error) error {
 	return s.conn.Raw(func(any) error { return tx.run(f) })
 }
 
-// prepare makes the statements of Tx. They are the driver's own: what database/sql adds to each is as much as a tenth of a write, and
-// is of no use to one goroutine with one connection.
-func (s *Store) prepare() error {
-	return s.conn.Raw(func(c any) error {
+// prepare creates the statements of Tx. They are the driver's own: database/sql adds up to a tenth
+// to the cost of a write, and is of no use to one goroutine with one connection.
+func prepare(conn *sql.Conn, stmt map[string]driver.Stmt) error {
+	return conn.Raw(func(c any) error {
 		for name, text := range writes {
 			st, err := c.(driver.Conn).Prepare(text)
 			if err != nil {
 				return fmt.Errorf("prepare %s: %w", name, err)
 			}
-			s.stmt[name] = st
+			stmt[name] = st
 		}
 		return nil
 	})
 }
 
-func (s *Store) unprepare() error {
-	return s.conn.Raw(func(any) error {
+func unprepare(conn *sql.Conn, stmt map[string]driver.Stmt) error {
+	return conn.Raw(func(any) error {
 		var errs []error
-		for _, st := range s.stmt {
+		for _, st := range stmt {
 			errs = append(errs, st.Close())
 		}
 		return errors.Join(errs...)
 	})
 }
 
-// Tx is a transaction. It is used inside the function given to Do or Go only.
+// Tx is a transaction. Use it only inside the function given to Do or Go.
 type Tx struct {
 	ctx  context.Context
 	stmt map[string]driver.Stmt
-	args []driver.NamedValue // of the statement that runs
+	args []driver.NamedValue // of the running statement
 }
 
 func (t *Tx) run(f func() error) error {
@@ -221,7 +234,7 @@ func (t *Tx) run(f func() error) error {
 	return errors.Join(err, t.must("rollback"))
 }
 
-// exec runs one of writes and returns the number of rows it changed and the last row id.
+// exec runs one of writes and returns the number of changed rows and the last row id.
 func (t *Tx) exec(name string, args ...any) (changed, id int64, err error) {
 	values, err := t.values(args)
 	if err != nil {
@@ -245,7 +258,8 @@ func (t *Tx) must(name string, args ...any) error {
 	return err
 }
 
-// values are the arguments of a statement in the forms that the driver takes. The list is that of the statement before.
+// values converts the arguments of a statement to the driver's types. It reuses the list of the
+// previous statement.
 func (t *Tx) values(args []any) ([]driver.NamedValue, error) {
 	t.args = t.args[:0]
 	for i, arg := range args {

@@ -1,15 +1,15 @@
-// Package strangers bounds what connections cost that have not authenticated.
+// Package strangers bounds the cost of connections that have not authenticated.
 //
 // A connection is a stranger from the moment it is accepted until a request on it authenticates:
-// while it says nothing, during the TLS handshake, while it sends an HTTP header, while a request
+// while it is silent, during the TLS handshake, while it sends an HTTP header, while a request
 // without credentials is answered, while it is idle between two requests, and as a WebSocket before
-// its hello. The Listener holds a bounded number of strangers, of all networks and of each, and a
-// bounded number of bytes that they make the server hold. When a bound is reached, the stranger
-// that was quiet for longest is dropped, so whoever authenticates soon is never in danger.
+// its hello. The Listener allows a bounded number of strangers in total and per network, and a
+// bounded number of bytes that they make the server hold. At a bound it drops the stranger that was
+// quiet for longest, so a client that authenticates soon is never in danger.
 //
-// Whoever checks credentials calls Admit. An admitted WebSocket stops being a stranger for good and
-// costs nothing here. An admitted request stops being one until the request is answered, because
-// the next request on its connection may come from another client of the same proxy.
+// Code that checks credentials calls Admit. An admitted WebSocket stops being a stranger for good
+// and costs nothing here. An admitted request stops being one until it is answered, because the
+// next request on its connection may come from another client of the same proxy.
 package strangers
 
 import (
@@ -21,49 +21,49 @@ import (
 )
 
 const (
-	// perStranger is what one stranger counts toward the memory budget, in bytes, beside what it
-	// has sent: its goroutine and the buffers of the HTTP server, or those of its WebSocket.
+	// perStranger is the cost of one stranger in the memory budget in bytes, besides what it has
+	// sent: its goroutine and the buffers of the HTTP server, or those of its WebSocket.
 	perStranger = 24 << 10
-	// maxCounted bounds what a stranger's own bytes count toward the budget. The server holds no
-	// more of one: its header is smaller, and bodies are read or discarded piece by piece.
+	// maxCounted bounds the bytes of a stranger that count toward the budget. The server holds no
+	// more of one: headers are smaller, and bodies are read or discarded piece by piece.
 	maxCounted = 64 << 10
-	// dropsPause is how long nothing must be dropped until the count of drops starts anew.
+	// dropsPause is how long nothing may be dropped before the count of drops restarts.
 	dropsPause = time.Hour
 )
 
-// Reason says which bound a stranger was dropped for.
+// Reason is the bound for which a stranger was dropped.
 type Reason string
 
 // The reasons.
 const (
-	Total   Reason = "total"   // too many strangers, or connections, at a time
+	Total   Reason = "total"   // too many strangers, or connections, at once
 	Network Reason = "network" // too many strangers from one network
 	Memory  Reason = "memory"  // strangers made the server hold too many bytes
 )
 
-// Options are the bounds. Zero means that there is none.
+// Options are the bounds. Zero means no bound.
 type Options struct {
-	// Total is how many strangers there may be at a time.
+	// Total is the maximum number of strangers at once.
 	Total int
-	// PerNetwork is how many of them may come from one network.
+	// PerNetwork is the maximum number of them from one network.
 	PerNetwork int
-	// Memory is how many bytes the strangers may make the server hold, together.
+	// Memory is how many bytes all strangers may make the server hold.
 	Memory int64
-	// Open is how many connections of any kind there may be at a time. When all are taken by
-	// authenticated peers, the next one waits in the system's queue.
+	// Open is the maximum number of connections of any kind. If authenticated peers have all of
+	// them, the next one waits in the system's queue.
 	Open int
-	// Grace is for how long a new stranger is not dropped because of Total or Open. Others wait for
-	// that long in the system's queue, so when very many peers come back at the same moment, each is
+	// Grace is how long a new stranger isn't dropped because of Total or Open. Others wait that
+	// long in the system's queue, so when very many peers reconnect at the same moment, each is
 	// still served.
 	Grace time.Duration
 
-	// NetworkOf gives what counts as one network for an address, and false for a peer that stands
+	// NetworkOf returns the network that an address counts for, and false for a peer that stands
 	// for many clients, such as a proxy. Nil: all addresses are one network.
 	NetworkOf func(netip.Addr) (network netip.Prefix, bounded bool)
-	// Changed is told how many strangers there are and how many bytes they count. It is called with
-	// a lock held, must not block, and may be nil.
+	// Changed gets the number of strangers and the bytes they count. It is called with a lock held,
+	// must not block, and may be nil.
 	Changed func(count int, bytes int64)
-	// Dropped is told of each stranger that was dropped. It may be nil.
+	// Dropped is called for each stranger that was dropped. It may be nil.
 	Dropped func(Reason)
 }
 
@@ -73,15 +73,15 @@ type Drops struct {
 	Count  int        // since First
 	First  time.Time  // no pause of an hour since
 	Last   time.Time  // the last time
-	Addr   netip.Addr // whose connection was dropped last, as far as it is known
+	Addr   netip.Addr // of the connection that was dropped last, if known
 }
 
-// Listener accepts connections within the bounds. Its Accept must be called by one goroutine at a
-// time, as http.Server does; everything else is safe for concurrent use.
+// Listener accepts connections within the bounds. Only one goroutine at a time may call Accept, as
+// http.Server does. Everything else is safe for concurrent use.
 type Listener struct {
 	net.Listener
 	o       Options
-	changed chan struct{} // a connection has ended or was admitted; has room for one
+	changed chan struct{} // 1 slot: a connection has ended or was admitted
 	done    chan struct{}
 	once    sync.Once
 
@@ -93,14 +93,13 @@ type Listener struct {
 	drops    map[Reason]Drops
 }
 
-// Listen bounds the connections of l. Connections that are not TCP pass unbounded.
+// Listen bounds the connections of l. Connections other than TCP pass without bounds.
 func Listen(l net.Listener, o Options) *Listener {
 	return &Listener{Listener: l, o: o, changed: make(chan struct{}, 1), done: make(chan struct{}), all: list.New(),
 		networks: map[netip.Prefix]*list.List{}, drops: map[Reason]Drops{}}
 }
 
-// Accept returns the next connection as a *Conn. Where the bounds ask for it, other connections
-// are dropped first.
+// Accept returns the next connection as a *Conn. At a bound it drops other connections first.
 func (l *Listener) Accept() (net.Conn, error) {
 	nc, err := l.Listener.Accept()
 	tcp, is := nc.(*net.TCPConn)
@@ -136,8 +135,8 @@ func addrOf(c net.Conn) netip.Addr {
 	return netip.Addr{}
 }
 
-// enter makes a new connection one of the strangers, or says after how long to try again; 0: when
-// a connection has ended.
+// enter makes a new connection a stranger, or returns when to try again; 0: when a connection has
+// ended.
 func (l *Listener) enter(s *Stranger) (entered bool, wait time.Duration) {
 	for {
 		l.mu.Lock()
@@ -165,13 +164,13 @@ func (l *Listener) enter(s *Stranger) (entered bool, wait time.Duration) {
 	}
 }
 
-// full reports whether a new connection has to wait, or an old one to go. Locked.
+// full reports whether a new connection must wait or replace an old one. Callers hold the lock.
 func (l *Listener) full() bool {
 	return l.o.Total > 0 && l.all.Len() >= l.o.Total || l.o.Open > 0 && l.open >= l.o.Open
 }
 
-// crowded reports whether a network has all the strangers that it may have, so that one of them goes
-// for a new one. Locked.
+// crowded reports whether a network has the maximum of strangers, so that a new one replaces an old
+// one. Callers hold the lock.
 func (l *Listener) crowded(addr netip.Addr) bool {
 	network, bounded := l.networkOf(addr)
 	of := l.networks[network]
@@ -184,7 +183,7 @@ type dropped struct {
 	reason Reason
 }
 
-// drop closes strangers that are out of the lists. It must be called without the lock.
+// drop closes strangers that were removed from the lists. Call it without the lock.
 func (l *Listener) drop(now time.Time, list ...dropped) {
 	for _, d := range list {
 		_ = d.conn.Close()
@@ -203,7 +202,7 @@ func (l *Listener) drop(now time.Time, list ...dropped) {
 	}
 }
 
-// Drops lists what was dropped within the last hour, by reason.
+// Drops returns what was dropped within the last hour, by reason.
 func (l *Listener) Drops() (list []Drops) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -215,15 +214,15 @@ func (l *Listener) Drops() (list []Drops) {
 	return list
 }
 
-// Count returns how many strangers there are.
+// Count returns the number of strangers.
 func (l *Listener) Count() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.all.Len()
 }
 
-// link puts a stranger at the end of the lists, as a client of an address, and returns what is too
-// much then. Locked.
+// link appends a stranger to the lists, as a client of an address, and returns those that exceed
+// the bounds. Callers hold the lock.
 func (l *Listener) link(s *Stranger, client netip.Addr) (out []dropped) {
 	s.client = client
 	s.inAll = l.all.PushBack(s)
@@ -239,7 +238,7 @@ func (l *Listener) link(s *Stranger, client netip.Addr) (out []dropped) {
 			l.unlink(oldest)
 			out = append(out, dropped{oldest, Network})
 		}
-		l.networks[network] = of // it is taken out when it is empty
+		l.networks[network] = of // unlink removes an empty list
 		s.network, s.ofNetwork = network, of
 		s.inNetwork = of.PushBack(s)
 	}
@@ -253,7 +252,7 @@ func (l *Listener) link(s *Stranger, client netip.Addr) (out []dropped) {
 	return out
 }
 
-// networkOf gives what an address counts as, and false where it stands for many clients.
+// networkOf returns the network of an address, and false if the address stands for many clients.
 func (l *Listener) networkOf(addr netip.Addr) (netip.Prefix, bool) {
 	if l.o.NetworkOf == nil {
 		return netip.Prefix{}, true
@@ -261,7 +260,7 @@ func (l *Listener) networkOf(addr netip.Addr) (netip.Prefix, bool) {
 	return l.o.NetworkOf(addr)
 }
 
-// shrink takes out the oldest while the strangers count too many bytes. Locked.
+// shrink removes the oldest strangers while they count too many bytes. Callers hold the lock.
 func (l *Listener) shrink() (out []dropped) {
 	for l.o.Memory > 0 && l.bytes > l.o.Memory && l.all.Len() > 0 {
 		oldest := l.all.Front().Value.(*Stranger)
@@ -271,7 +270,7 @@ func (l *Listener) shrink() (out []dropped) {
 	return out
 }
 
-// unlink takes a stranger out of the lists, where it is in them. Locked.
+// unlink removes a stranger from the lists, if it is in them. Callers hold the lock.
 func (l *Listener) unlink(s *Stranger) {
 	if s.inAll == nil {
 		return
@@ -299,7 +298,7 @@ func (l *Listener) tell() {
 	}
 }
 
-// Close ends the listener, and an Accept that waits.
+// Close closes the listener and ends a waiting Accept.
 func (l *Listener) Close() error {
 	l.once.Do(func() { close(l.done) })
 	return l.Listener.Close()

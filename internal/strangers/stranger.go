@@ -27,7 +27,7 @@ func (c *Conn) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Close closes the connection and gives its place to another.
+// Close closes the connection and frees its place.
 func (c *Conn) Close() error {
 	err := c.TCPConn.Close()
 	if c.closed.Swap(true) {
@@ -48,16 +48,16 @@ func (c *Conn) Close() error {
 	return err
 }
 
-// Stranger is a connection that may have to go. A nil Stranger is a connection that no Listener of
-// this package accepted, and can do everything. Everything below conn is guarded by the Listener.
+// Stranger is a connection that may be dropped. A nil Stranger is a connection that no Listener of
+// this package accepted; all methods work on it. The Listener guards everything below conn.
 type Stranger struct {
 	conn *Conn
 	peer netip.Addr
 
-	client   netip.Addr // whom it counts for: the peer, or who is behind it
-	since    time.Time  // what it is as old as
+	client   netip.Addr // it counts for this address: the peer's, or that of a client behind it
+	since    time.Time  // from which its age counts
 	bytes    int64
-	admitted bool // by the request that is being answered
+	admitted bool // by the current request
 	hijacked bool
 	gone     bool // closed
 
@@ -85,7 +85,7 @@ func (s *Stranger) sent(n int) {
 	l.drop(time.Now(), out...)
 }
 
-// Admit says that the peer has authenticated: it is not dropped any more, a WebSocket for good, a
+// Admit reports that the peer has authenticated: it isn't dropped any more, a WebSocket for good, a
 // request until it is answered.
 func (s *Stranger) Admit() {
 	if s == nil {
@@ -101,15 +101,16 @@ func (s *Stranger) Admit() {
 	}
 }
 
-// begins notes that a request of a client came whole.
+// begins records a complete request of a client.
 func (s *Stranger) begins(client netip.Addr) { s.next(client, false) }
 
-// idles notes that a request was answered.
+// idles records that a request was answered.
 func (s *Stranger) idles() { s.next(s.peer, true) }
 
-// next is the next request of a connection, or the wait for it. A connection of a proxy is as old
-// as what it does now, since each time it does it for another client. Every other one is as old as
-// it is: with a request now and then it would stay young at the cost of those who come anew.
+// next records the next request of a connection, or the wait for it. The age of a proxy's
+// connection restarts each time, because each request may be for another client. Every other
+// connection keeps its age: with a request now and then it would stay young at the cost of new
+// ones.
 func (s *Stranger) next(client netip.Addr, idle bool) {
 	l, now := s.conn.l, time.Now()
 	l.mu.Lock()
@@ -135,7 +136,7 @@ func (s *Stranger) next(client netip.Addr, idle bool) {
 	l.drop(now, out...)
 }
 
-// hijack notes that the connection is taken from the HTTP server.
+// hijack records that the connection leaves the HTTP server.
 func (s *Stranger) hijack() {
 	l := s.conn.l
 	l.mu.Lock()
@@ -147,18 +148,17 @@ func (s *Stranger) hijack() {
 
 type key struct{}
 
-// Of returns the connection that a request came by, nil where no Listener of this package has
-// accepted it.
+// Of returns the connection of a request, nil if no Listener of this package has accepted it.
 func Of(ctx context.Context) *Stranger {
 	s, _ := ctx.Value(key{}).(*Stranger)
 	return s
 }
 
-// Admit is Of(ctx).Admit, for a request whose credentials are right.
+// Admit is Of(ctx).Admit, for a request with valid credentials.
 func Admit(ctx context.Context) { Of(ctx).Admit() }
 
-// Watch has an HTTP server tell the Listener how its connections are. client says from which
-// address a request comes, which behind a proxy is not that of the peer.
+// Watch makes an HTTP server report the state of its connections to the Listener. client returns
+// the address that a request comes from, which behind a proxy isn't the peer's.
 func (l *Listener) Watch(s *http.Server, client func(*http.Request) netip.Addr) {
 	next := s.Handler
 	s.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -188,7 +188,7 @@ func (l *Listener) Watch(s *http.Server, client func(*http.Request) netip.Addr) 
 	}
 }
 
-// under returns the Conn below TLS and whatever else was put around it.
+// under returns the Conn below TLS and other wrappers.
 func under(c net.Conn) *Conn {
 	for {
 		switch x := c.(type) {

@@ -43,8 +43,8 @@ var proxy = netip.MustParseAddr("127.0.0.1")
 // each has every address but the proxy's count as a network.
 func each(a netip.Addr) (netip.Prefix, bool) { return netip.PrefixFrom(a, a.BitLen()), a != proxy }
 
-// world is an HTTP server behind a Listener. Its handler answers /slow when it is told to, hijacks /ws,
-// and admits where the request has credentials.
+// world is an HTTP server behind a Listener. Its handler answers /slow when it is told to, hijacks
+// /ws, and admits where the request has credentials.
 type world struct {
 	t        testing.TB
 	l        *Listener
@@ -303,7 +303,8 @@ func TestClientsBehindAProxy(t *testing.T) {
 	}
 }
 
-// Who has authenticated is not touched by any bound: a WebSocket for good, a request until it is answered.
+// Who has authenticated is not touched by any bound: a WebSocket for good, a request until it is
+// answered.
 func TestAdmittedStay(t *testing.T) {
 	t.Parallel()
 	w := start(t, Options{Total: 2, PerNetwork: 2, NetworkOf: each})
@@ -343,7 +344,8 @@ func TestAdmittedStay(t *testing.T) {
 	}
 }
 
-// A connection of its own does not stay young by asking now and then; one of a proxy is as old as its client.
+// A connection of its own does not stay young by asking now and then; one of a proxy is as old as
+// its client.
 func TestAge(t *testing.T) {
 	t.Parallel()
 	w := start(t, Options{Total: 3, PerNetwork: 100, NetworkOf: each})
@@ -449,8 +451,8 @@ func TestGraceEnds(t *testing.T) {
 	}
 }
 
-// No more connections than there are files for: strangers give way, and where there are none the next one waits
-// for the end of another.
+// No more connections than there are files for: strangers give way, and where there are none the
+// next one waits for the end of another.
 func TestOpenConnections(t *testing.T) {
 	t.Parallel()
 	w := start(t, Options{Open: 3})

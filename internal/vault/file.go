@@ -15,22 +15,23 @@ import (
 	"hermes-mobile/internal/atomicfile"
 )
 
-// Files in the data folder. The key file holds an age identity, encrypted by the passphrase or the host program's key; the other the
-// secrets, encrypted to that identity: so refreshed cookies are stored without the cost of scrypt. Both open with age's own command.
+// Files in the data folder. The key file has an age identity, encrypted with the passphrase or the
+// host program's key. The other one has the secrets, encrypted to that identity, so refreshed
+// cookies are stored without the cost of scrypt. age's own command opens both.
 const (
 	keyFile    = "vault.key.age"
 	secretFile = "vault.age"
 	lockName   = "vault.lock"
 )
 
-// How much work scrypt does, as a power of two. A host program's key is random already.
+// Cost of scrypt, as a power of two. A host program's key is already random.
 const (
 	phraseWork = 18
 	hostWork   = 10
 	mostWork   = 20
 )
 
-// maxVault bounds what is read: a token, a password and a few cookies have some kilobytes.
+// maxVault bounds what is read. A token, a password and a few cookies take some kilobytes.
 const maxVault = 1 << 20
 
 type fileBackend struct {
@@ -61,7 +62,7 @@ func present(path string) bool {
 	return !errors.Is(err, os.ErrNotExist)
 }
 
-// open reads the identity, or makes one where there are no files.
+// open reads the identity, or creates one if there are no files.
 func (f *fileBackend) open(key string, work int) error {
 	unlock, err := lock(f.path(lockName))
 	if err != nil {
@@ -76,7 +77,7 @@ func (f *fileBackend) open(key string, work int) error {
 	}
 	opener, err := age.NewScryptIdentity(key)
 	if err != nil {
-		return &SignInError{WrongKey} // it is empty
+		return &SignInError{WrongKey} // the key is empty
 	}
 	opener.SetMaxWorkFactor(mostWork)
 	text, err := f.decrypt(keyFile, opener)
@@ -94,7 +95,7 @@ func (f *fileBackend) open(key string, work int) error {
 func (f *fileBackend) makeIdentity(key string, work int) error {
 	identity, err := age.GenerateX25519Identity()
 	if err != nil {
-		return fmt.Errorf("make a key: %w", err)
+		return fmt.Errorf("create a key: %w", err)
 	}
 	recipient, err := age.NewScryptRecipient(key)
 	if err != nil {
@@ -131,7 +132,7 @@ func (f *fileBackend) save(b Binding, s Secrets) error {
 
 func (f *fileBackend) drop(b Binding) error { return f.change(b, nil) }
 
-// change puts an entry in the place of a binding's, or takes that out.
+// change replaces or removes the entry of a binding.
 func (f *fileBackend) change(b Binding, with *entry) error {
 	unlock, err := lock(f.path(lockName))
 	if err != nil {
@@ -153,7 +154,7 @@ func (f *fileBackend) change(b Binding, with *entry) error {
 	}
 	text, err := json.Marshal(kept)
 	if err != nil {
-		return errors.New("the credentials cannot be written as JSON")
+		return errors.New("cannot encode the credentials as JSON")
 	}
 	return f.encrypt(secretFile, text, f.identity.Recipient())
 }
@@ -192,7 +193,7 @@ func (f *fileBackend) decrypt(name string, identity age.Identity) ([]byte, error
 	if info, err := in.Stat(); err != nil || !info.Mode().IsRegular() {
 		return nil, &SignInError{Unreadable}
 	} else if info.Mode().Perm()&0o077 != 0 {
-		_ = in.Chmod(0o600) // copied or restored without its mode; some file systems have none
+		_ = in.Chmod(0o600) // a copy or a backup may have lost the mode; some file systems have none
 	}
 	plain, err := age.Decrypt(io.LimitReader(in, maxVault), identity)
 	var other *age.NoIdentityMatchError

@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// FuzzVault: a vault that was damaged gives no credential that was not saved in it, and what is wrong with it quotes nothing of it.
+// FuzzVault: a vault that was damaged gives no credential that was not saved in it, and what is
+// wrong with it quotes nothing of it.
 func FuzzVault(f *testing.F) {
 	for _, text := range []string{"", "age-encryption.org/v1\n-> X25519 a\nb\n--- c\n", "-----BEGIN AGE ENCRYPTED FILE-----\n", "AGE-SECRET-KEY-1AAAA", `{"schema":1}`, "age-encryption.org/v1\n-> scrypt AAAA 60\nA\n--- A\n"} {
 		f.Add([]byte(text), []byte(text))

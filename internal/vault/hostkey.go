@@ -11,15 +11,16 @@ import (
 	"hermes-mobile/gateway"
 )
 
-// KeyFrom reads the key that a host program hands in on a file descriptor: its first line. The descriptor is closed, so no program that
-// is started later has it. A key on the command line or in the environment would be there for others to read.
+// KeyFrom reads the key that a host program passes on a file descriptor: its first line. It closes
+// the descriptor, so no program that is started later has it. A key on the command line or in the
+// environment would be readable by others.
 func KeyFrom(fd int) (gateway.Secret, error) {
 	if fd < 0 || fd == 1 || fd == 2 {
-		return gateway.Secret{}, errors.New("the key cannot come from this descriptor: take 0, or 3 and higher")
+		return gateway.Secret{}, errors.New("invalid descriptor for the key: use 0, or 3 and higher")
 	}
 	f := os.NewFile(uintptr(fd), "key")
 	if f == nil {
-		return gateway.Secret{}, fmt.Errorf("descriptor %d is not open: the host program has to hand it in", fd)
+		return gateway.Secret{}, fmt.Errorf("descriptor %d is not open: the host program must pass it", fd)
 	}
 	defer f.Close()
 	line, err := bufio.NewReader(io.LimitReader(f, 4096)).ReadString('\n')
@@ -28,7 +29,7 @@ func KeyFrom(fd int) (gateway.Secret, error) {
 	case line == "" && err != nil && !errors.Is(err, io.EOF):
 		return gateway.Secret{}, fmt.Errorf("descriptor %d has no key: %w", fd, err)
 	case line == "":
-		return gateway.Secret{}, fmt.Errorf("descriptor %d has no key in it", fd)
+		return gateway.Secret{}, fmt.Errorf("descriptor %d has no key", fd)
 	}
 	return gateway.NewSecret(line), nil
 }

@@ -21,16 +21,18 @@ import (
 )
 
 const (
-	// scopeFile says that the secrets of this folder are in the keyring, and under which name, so that two folders keep apart.
+	// scopeFile marks that the secrets of this folder are in the keyring, and contains their scope,
+	// which separates two folders.
 	scopeFile = "vault.keyring"
 	service   = "hermes-mobile"
-	// pieceSize is what every keyring takes as one item: Windows stops at 2560 bytes, macOS near 3000 with base64.
+	// pieceSize is an item size that every keyring accepts: the limit on Windows is 2560 bytes, on
+	// macOS near 3000 with base64.
 	pieceSize = 1800
-	// keyringPatience is how long the system may take, which asks the person for a password perhaps.
-	keyringPatience = 90 * time.Second
+	// keyringTimeout is how long the system may take. It may ask the person for a password.
+	keyringTimeout = 90 * time.Second
 )
 
-var errKeyringSlow = errors.New("the keyring does not answer")
+var errKeyringSlow = errors.New("the keyring doesn't answer")
 
 func newScope() string { return strings.ToLower(rand.Text()[:16]) }
 
@@ -44,13 +46,13 @@ func readScope(dir string) (string, error) {
 
 func writeScope(dir, scope string) error {
 	if err := atomicfile.Replace(filepath.Join(dir, scopeFile), []byte(scope+"\n"), atomicfile.Options{}); err != nil {
-		return fmt.Errorf("the folder of the credentials: %w", err)
+		return fmt.Errorf("open the folder of the credentials: %w", err)
 	}
 	return nil
 }
 
-// keyringBackend keeps a binding as an index item, which names a generation of pieces: the index is written last, so a crash in
-// between leaves what was there.
+// keyringBackend stores a binding as an index item that names a generation of pieces. It writes the
+// index last, so a crash in between leaves the previous generation.
 type keyringBackend struct{ scope string }
 
 type index struct {
@@ -59,13 +61,14 @@ type index struct {
 	Sum        string `json:"sum"`
 }
 
-// works writes, reads and deletes an item: a keyring that merely answers may be locked, or take nothing.
+// works writes, reads and deletes an item. A keyring that merely answers may be locked or
+// read-only.
 func (k *keyringBackend) works() bool {
 	if !reachable() {
 		return false
 	}
 	name, value := k.scope+"/probe-"+newScope(), newScope()
-	err := patiently(func() error {
+	err := withTimeout(func() error {
 		if err := keyring.Set(service, name, value); err != nil {
 			return err
 		}
@@ -74,14 +77,15 @@ func (k *keyringBackend) works() bool {
 			err = e
 		}
 		if err == nil && got != value {
-			err = errors.New("the keyring gives back something else")
+			err = errors.New("the keyring returned different content")
 		}
 		return err
 	})
 	return err == nil
 }
 
-// reachable keeps the D-Bus library from starting a bus of its own where there is none: it would hold nothing and run on.
+// reachable keeps the D-Bus library from starting a bus of its own if there is none: it would store
+// nothing and keep running.
 func reachable() bool {
 	switch runtime.GOOS {
 	case "darwin", "windows":
@@ -93,12 +97,12 @@ func reachable() bool {
 	return present(fmt.Sprintf("/run/user/%d/bus", os.Getuid()))
 }
 
-// patiently bounds a call that a dialog of the system may hold up. The call cannot be taken back, so it is left to itself then, and ends
-// when the person answers the dialog or the process ends.
-func patiently(call func() error) error {
+// withTimeout bounds a call that a dialog of the system may delay. The call can't be canceled, so
+// it goes on by itself and ends when the person answers the dialog or the process ends.
+func withTimeout(call func() error) error {
 	done := make(chan error, 1)
 	go func() { done <- call() }()
-	late := time.NewTimer(keyringPatience)
+	late := time.NewTimer(keyringTimeout)
 	defer late.Stop()
 	select {
 	case err := <-done:
@@ -114,7 +118,7 @@ func (k *keyringBackend) item(b Binding, part string) string {
 }
 
 func (k *keyringBackend) load(b Binding) (s Secrets, err error) {
-	err = patiently(func() error {
+	err = withTimeout(func() error {
 		s, err = k.read(b)
 		return err
 	})
@@ -174,8 +178,8 @@ func (k *keyringBackend) save(b Binding, s Secrets) error {
 	if err != nil {
 		return errors.New("the credentials cannot be written as JSON")
 	}
-	text := base64.StdEncoding.EncodeToString(plain) // pieces may be cut anywhere, and some keyrings take text only
-	return failed(patiently(func() error {
+	text := base64.StdEncoding.EncodeToString(plain) // pieces may be cut anywhere, and some keyrings store only text
+	return failed(withTimeout(func() error {
 		old, oldErr := k.index(b)
 		at := index{Generation: newScope(), Sum: sum(text)}
 		for rest := text; rest != ""; at.Pieces++ {
@@ -196,7 +200,8 @@ func (k *keyringBackend) save(b Binding, s Secrets) error {
 	}))
 }
 
-// discard deletes pieces that no index names any more. What stays behind is of no use to anybody who cannot read the rest.
+// discard deletes pieces that no index names any more. A leftover piece is useless to anybody who
+// can't read the rest.
 func (k *keyringBackend) discard(b Binding, at index) {
 	for n := range at.Pieces {
 		_ = keyring.Delete(service, k.item(b, fmt.Sprintf("%s.%d", at.Generation, n)))
@@ -204,7 +209,7 @@ func (k *keyringBackend) discard(b Binding, at index) {
 }
 
 func (k *keyringBackend) drop(b Binding) error {
-	return failed(patiently(func() error {
+	return failed(withTimeout(func() error {
 		at, err := k.index(b)
 		if errors.Is(err, ErrNone) {
 			return nil
@@ -216,7 +221,8 @@ func (k *keyringBackend) drop(b Binding) error {
 	}))
 }
 
-// failed leaves out what the library says: on some systems that is the output of a program that was given the secret.
+// failed omits the library's message: on some systems it is the output of a program that got the
+// secret.
 func failed(err error) error {
 	switch {
 	case err == nil:
@@ -224,10 +230,11 @@ func failed(err error) error {
 	case errors.Is(err, errKeyringSlow), errors.Is(err, gateway.ErrSignIn):
 		return &SignInError{Locked}
 	case errors.Is(err, keyring.ErrSetDataTooBig):
-		return errors.New("the keyring does not take credentials of this size")
+		return errors.New("the credentials are too large for the keyring")
 	}
 	return &SignInError{Locked}
 }
 
-// forget has nothing to do: a binding is dropped by its name, and without the scope's file nobody knows the names.
+// forget does nothing: a binding is removed by its name, and without the scope file nobody knows
+// the names.
 func (k *keyringBackend) forget() error { return nil }

@@ -13,7 +13,8 @@ import (
 
 func dup(f *os.File) (int, error) { return syscall.Dup(int(f.Fd())) }
 
-// A bus that nobody offers a keyring on: it is asked for real, in a process of its own since the library keeps its connection.
+// A bus that nobody offers a keyring on: it is asked for real, in a process of its own since the
+// library keeps its connection.
 func TestBusWithoutKeyring(t *testing.T) {
 	daemon, err := exec.LookPath("dbus-daemon")
 	if err != nil {

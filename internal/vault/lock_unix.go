@@ -8,7 +8,8 @@ import (
 	"syscall"
 )
 
-// tryLock takes the lock of an open file, or fails with errBusy. It ends with the file, also when the process is killed.
+// tryLock takes the lock of an open file, or returns errBusy. The lock ends with the file, also
+// when the process is killed.
 func tryLock(f *os.File) error {
 	for {
 		switch err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); {

@@ -1,6 +1,7 @@
-// Package vault keeps the few secrets of a gateway at rest: its token, password and cookies. They are in the keyring of the operating
-// system where one really works, else in a file that age encrypts, and never anywhere in plain. What cannot be read any more is a
-// [SignInError]: the person signs in again, and nothing else is lost.
+// Package vault stores the few secrets of a gateway: its token, password and cookies. They are in
+// the keyring of the operating system if one works, else in a file that age encrypts, and never
+// anywhere in plain text. Unreadable secrets are a [SignInError]: the person signs in again, and
+// nothing else is lost.
 package vault
 
 import (
@@ -13,22 +14,23 @@ import (
 	"hermes-mobile/gateway"
 )
 
-// ErrNone: nothing is kept for this binding.
-var ErrNone = errors.New("no credential is kept")
+// ErrNone reports that nothing is stored for this binding.
+var ErrNone = errors.New("no credential is stored")
 
-// ErrPassphrase: the passphrase is wrong, or too short for a new vault. See the text.
-var ErrPassphrase = errors.New("the passphrase cannot be used")
+// ErrPassphrase reports that the passphrase is wrong, or too short for a new vault. Its text says
+// which.
+var ErrPassphrase = errors.New("invalid passphrase")
 
-// Problem says why secrets cannot be read.
+// Problem is the reason why secrets can't be read.
 type Problem string
 
 // The problems of a [SignInError].
 const (
 	Locked     Problem = "locked"     // a passphrase is needed, or the keyring is locked or gone
 	WrongKey   Problem = "wrong_key"  // the key opens another vault
-	LostKey    Problem = "lost_key"   // the file is there and what opens it is not
-	Damaged    Problem = "damaged"    // the file or item was changed or cut
-	Unreadable Problem = "unreadable" // the system does not let it be read
+	LostKey    Problem = "lost_key"   // the file is there, but not its key
+	Damaged    Problem = "damaged"    // the file or item is corrupt
+	Unreadable Problem = "unreadable" // the system denies access
 )
 
 var problemWords = map[Problem]string{
@@ -39,62 +41,65 @@ var problemWords = map[Problem]string{
 	Unreadable: "the stored credentials cannot be read",
 }
 
-// SignInError: secrets are kept and cannot be had. It is [gateway.ErrSignIn], and never holds a secret or what a library said of one.
+// SignInError reports that stored secrets can't be read. It matches [gateway.ErrSignIn], and never
+// contains a secret or a library's message about one.
 type SignInError struct{ Problem Problem }
 
 func (e *SignInError) Error() string { return problemWords[e.Problem] + ": sign in again" }
 
-// Is makes it gateway.ErrSignIn.
+// Is makes errors.Is match gateway.ErrSignIn.
 func (e *SignInError) Is(target error) bool { return target == gateway.ErrSignIn }
 
-// Binding is whose secrets they are: another gateway or account has none of them.
+// Binding is the owner of secrets. Another gateway or account has none of them.
 type Binding struct {
 	Gateway string // the id of the gateway's profile, or its address
-	Account string // empty where there are no accounts
+	Account string // empty if there are no accounts
 }
 
-// Secrets are kept by name, such as token.
+// Secrets are stored by name, such as token.
 type Secrets map[string]gateway.Secret
 
-// Kind tells where secrets are kept.
+// Kind is where secrets are stored.
 type Kind string
 
 // The kinds of vaults.
 const (
 	Keyring Kind = "keyring" // of the operating system
 	File    Kind = "file"    // encrypted by a passphrase
-	HostKey Kind = "key"     // a file encrypted by a key that the host program hands in
+	HostKey Kind = "key"     // a file encrypted by a key of the host program
 )
 
-// State tells what a vault needs before it can be used.
+// State is what a vault needs before use.
 type State string
 
 // The states of a vault.
 const (
 	Ready    State = "ready"
 	Closed   State = "closed" // Unlock opens it
-	Unmade   State = "unmade" // Unlock makes it
-	Unusable State = "lost"   // Reset begins anew; Load says why
+	Unmade   State = "unmade" // Unlock creates it
+	Unusable State = "lost"   // Reset starts over; Load returns the reason
 )
 
-// The fewest characters of a passphrase, and of a host program's key.
+// Minimum lengths of a passphrase, and of a host program's key.
 const (
 	MinPassphrase = 8
 	minHostKey    = 32
 )
 
-// Options says where a vault is.
+// Options configure a vault.
 type Options struct {
 	Dir string // the data folder
-	// Key is handed in by a host program that has a safe place for it. It comes before the keyring.
+	// Key comes from a host program that has a safe place for it. It takes precedence over the
+	// keyring.
 	Key gateway.Secret
-	// NoKeyring leaves the system's keyring alone.
+	// NoKeyring disables the system's keyring.
 	NoKeyring bool
-	// Work is what scrypt does to a passphrase, as a power of two. 0: 18, about a second on a small machine.
+	// Work is the cost of scrypt for a passphrase, as a power of two. 0: 18, about a second on a
+	// small machine.
 	Work int
 }
 
-// backend is a place for secrets. Its methods are called one at a time.
+// backend stores secrets. Its methods are called one at a time.
 type backend interface {
 	load(Binding) (Secrets, error)
 	save(Binding, Secrets) error
@@ -102,7 +107,7 @@ type backend interface {
 	forget() error // everything, and the key
 }
 
-// Vault keeps secrets. All methods may be called concurrently, also by several processes on one folder.
+// Vault stores secrets. It is safe for concurrent use, also by several processes on one folder.
 type Vault struct {
 	options Options
 
@@ -113,11 +118,12 @@ type Vault struct {
 	back  backend
 }
 
-// Open looks for the vault of a data folder, and chooses its kind where there is none yet. A vault that needs a passphrase is no error:
-// State says so. It may wait while the system asks the person to unlock the keyring.
+// Open opens the vault of a data folder, and chooses its kind if there is none yet. A vault that
+// needs a passphrase is no error: State reports it. Open may wait while the system asks the person
+// to unlock the keyring.
 func Open(o Options) (*Vault, error) {
 	if !o.Key.IsZero() && len(o.Key.Reveal()) < minHostKey {
-		return nil, fmt.Errorf("the key of the host program is shorter than %d characters: make it of 32 random bytes", minHostKey)
+		return nil, fmt.Errorf("the key of the host program is shorter than %d characters: use 32 random bytes", minHostKey)
 	}
 	if err := os.MkdirAll(o.Dir, 0o700); err != nil {
 		return nil, fmt.Errorf("the folder of the credentials: %w", err)
@@ -129,7 +135,8 @@ func Open(o Options) (*Vault, error) {
 	return v, v.choose()
 }
 
-// choose sets kind, state and back. A vault that exists is never left for another kind by itself: what is in it would seem lost.
+// choose sets kind, state and back. It never switches an existing vault to another kind: its
+// secrets would seem lost.
 func (v *Vault) choose() error {
 	dir := v.options.Dir
 	file := &fileBackend{dir: dir}
@@ -173,21 +180,22 @@ func (v *Vault) unusable(err error) error {
 	return nil
 }
 
-// Kind tells where secrets are kept.
+// Kind returns where secrets are stored.
 func (v *Vault) Kind() Kind {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	return v.kind
 }
 
-// State tells whether the vault can be used. The error says why not.
+// State returns whether the vault can be used. The error is the reason if not.
 func (v *Vault) State() (State, error) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	return v.state, v.why
 }
 
-// Unlock opens a vault that is Closed, or makes one that is Unmade. A wrong passphrase is ErrPassphrase, and may be tried again.
+// Unlock opens a vault that is Closed, or creates one that is Unmade. A wrong passphrase is
+// ErrPassphrase, and the caller may try again.
 func (v *Vault) Unlock(passphrase gateway.Secret) error {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -195,13 +203,13 @@ func (v *Vault) Unlock(passphrase gateway.Secret) error {
 		return nil
 	}
 	if v.state == Unmade && len([]rune(passphrase.Reveal())) < MinPassphrase {
-		return fmt.Errorf("%w: take at least %d characters", ErrPassphrase, MinPassphrase)
+		return fmt.Errorf("%w: use at least %d characters", ErrPassphrase, MinPassphrase)
 	}
 	err := v.back.(*fileBackend).open(passphrase.Reveal(), v.options.Work)
 	var lost *SignInError
 	switch {
 	case errors.As(err, &lost) && lost.Problem == WrongKey:
-		return fmt.Errorf("%w: it is not the one of the stored credentials", ErrPassphrase)
+		return fmt.Errorf("%w: it doesn't match the stored credentials", ErrPassphrase)
 	case err != nil:
 		return errors.Join(err, v.unusable(err))
 	}
@@ -209,7 +217,8 @@ func (v *Vault) Unlock(passphrase gateway.Secret) error {
 	return nil
 }
 
-// Load returns what is kept for a binding: ErrNone where that is nothing, a [SignInError] where it cannot be read.
+// Load returns the secrets of a binding: ErrNone if there are none, a [SignInError] if they can't
+// be read.
 func (v *Vault) Load(b Binding) (Secrets, error) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -219,7 +228,7 @@ func (v *Vault) Load(b Binding) (Secrets, error) {
 	return v.back.load(b)
 }
 
-// Save keeps these secrets for a binding, in place of what was kept for it. It is on disk when Save returns.
+// Save replaces the secrets of a binding. They are on disk when Save returns.
 func (v *Vault) Save(b Binding, s Secrets) error {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -229,7 +238,7 @@ func (v *Vault) Save(b Binding, s Secrets) error {
 	return v.back.save(b, s)
 }
 
-// Drop forgets what is kept for a binding. That nothing is kept is no error.
+// Drop removes the secrets of a binding. It is no error if there are none.
 func (v *Vault) Drop(b Binding) error {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -239,18 +248,20 @@ func (v *Vault) Drop(b Binding) error {
 	return v.back.drop(b)
 }
 
-// Reset forgets everything, also what cannot be read, and begins anew: for a person who signs in again.
+// Reset removes everything, including what can't be read, and starts over: for a person who signs
+// in again.
 func (v *Vault) Reset() error {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if v.back != nil {
-		// An item of a keyring that cannot be reached stays behind; without its marker nobody asks for it again.
+		// An item of a keyring that can't be reached stays behind. Without its marker nobody reads
+		// it again.
 		if err := v.back.forget(); err != nil && v.kind != Keyring {
-			return fmt.Errorf("forget the credentials: %w", err)
+			return fmt.Errorf("remove the credentials: %w", err)
 		}
 	}
 	if err := os.Remove(filepath.Join(v.options.Dir, scopeFile)); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return fmt.Errorf("forget the credentials: %w", err)
+		return fmt.Errorf("remove the credentials: %w", err)
 	}
 	v.back = nil
 	return v.choose()

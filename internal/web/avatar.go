@@ -21,46 +21,48 @@ import (
 	"time"
 )
 
-// AvatarPath is where the page finds the owner's avatar page, made ready for its frame.
+// AvatarPath is the path of the owner's avatar page, prepared for its frame.
 const AvatarPath = "/avatar"
 
 const (
-	// maxAvatar bounds an avatar page in bytes. What it loads itself does not count.
+	// maxAvatar bounds an avatar page in bytes. What the page itself loads doesn't count.
 	maxAvatar = 4 << 20
-	// avatarTime is how long the host of the avatar page may take to answer.
+	// avatarTime is the timeout for the host of the avatar page.
 	avatarTime = 10 * time.Second
-	// avatarFresh is how long a fetched page, or a failure, is used before the next fetch.
+	// avatarFresh is how long a fetched page, or a failure, is cached.
 	avatarFresh = time.Minute
 )
 
-// avatarPolicy gives the avatar page an origin of its own, which no other page has, although it comes from our address: it has no storage,
-// no cookies and no access to the page around it. Only our page may frame it.
+// avatarPolicy gives the avatar page an origin of its own, although it comes from our address: it
+// has no storage, no cookies and no access to the page around it. Only our page may frame it.
 const avatarPolicy = "sandbox allow-scripts; frame-ancestors 'self'"
 
 //go:embed avatar.js
 var avatarScript string
 
-// avatar serves the avatar page of the owner for the frame of our page. A browser lets our page call nothing in a page of another origin, so
-// the server fetches the page and puts a script before it that turns messages into calls of window.hermesAvatar.
-// Safe for concurrent use.
+// avatar serves the avatar page of the owner for the frame of our page. A browser lets our page
+// call nothing in a page of another origin. So the server fetches the page and inserts a script
+// that turns messages into calls of window.hermesAvatar. It is safe for concurrent use.
 type avatar struct {
 	at     *url.URL
 	client *http.Client
 	log    *slog.Logger
 	now    func() time.Time
 
-	mu      sync.Mutex // held while the page is fetched, so that there is one request at a time
+	mu      sync.Mutex // held during a fetch, so there is one request at a time
 	fetched time.Time
-	body    []byte // nil where the page cannot be fetched
+	body    []byte // nil if the fetch failed
 	mime    string
-	failure string // what was logged last
+	failure string // the last one logged
 }
 
-// newAvatar returns the avatar at an address. public tells which addresses belong to the public internet.
+// newAvatar returns the avatar at an address. public reports which addresses belong to the public
+// internet.
 func newAvatar(at *url.URL, public func(netip.Addr) bool, log *slog.Logger) *avatar {
 	dialer := &net.Dialer{Timeout: avatarTime}
 	if !namedLocally(at.Hostname()) {
-		// Whoever owns a public name could have it stand for a service of this network, which visitors would then read here.
+		// The owner of a public name could point it to a service of this network, which visitors
+		// would then read here.
 		dialer.Control = func(_, dialled string, _ syscall.RawConn) error {
 			if to, err := netip.ParseAddrPort(dialled); err != nil || !public(to.Addr()) {
 				return fmt.Errorf("%s is not an address of the public internet", dialled)
@@ -73,14 +75,15 @@ func newAvatar(at *url.URL, public func(netip.Addr) bool, log *slog.Logger) *ava
 		Transport: &http.Transport{DialContext: dialer.DialContext, DisableKeepAlives: true, MaxResponseHeaderBytes: 64 << 10},
 		CheckRedirect: func(r *http.Request, via []*http.Request) error {
 			if r.URL.Host != at.Host || r.URL.Scheme != at.Scheme || len(via) > 5 {
-				return errors.New("it redirects to another address")
+				return errors.New("the page redirects to another address")
 			}
 			return nil
 		},
 	}}
 }
 
-// namedLocally reports whether a host is one that the owner chose in the own network: an address, or a name that nobody else can own.
+// namedLocally reports whether a host is one of the owner's own network: an address, or a name that
+// nobody else can own.
 func namedLocally(host string) bool {
 	host = strings.TrimSuffix(strings.ToLower(host), ".")
 	if _, err := netip.ParseAddr(host); err == nil || !strings.Contains(host, ".") {
@@ -94,8 +97,8 @@ func namedLocally(host string) bool {
 	return false
 }
 
-// ServeHTTP sends the page with the script before it. Where the server cannot fetch it, and where it is opened outside of a frame, the
-// browser is sent to its own address.
+// ServeHTTP sends the page with the script. If the server can't fetch it, or if it is opened
+// outside of a frame, it redirects the browser to the page's own address.
 func (a *avatar) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h := w.Header()
 	h.Set("Cache-Control", "no-store")
@@ -113,10 +116,10 @@ func (a *avatar) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	h.Set("Content-Type", kind)
-	_, _ = w.Write(body) // a visitor who is gone needs no page
+	_, _ = w.Write(body) // an error means that the visitor is gone
 }
 
-// page returns the page and its type, at most [avatarFresh] old, and nil where it cannot be fetched.
+// page returns the page and its type, at most [avatarFresh] old, nil if it can't be fetched.
 func (a *avatar) page() ([]byte, string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -135,7 +138,8 @@ func (a *avatar) page() ([]byte, string) {
 	return a.body, a.mime
 }
 
-// fetch asks the page's host. It has a context of its own: the visitor who came first may be gone before the others have the page.
+// fetch requests the page from its host. It has its own context: the first visitor may be gone
+// before the others have the page.
 func (a *avatar) fetch() ([]byte, string, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), avatarTime)
 	defer cancel()
@@ -150,7 +154,7 @@ func (a *avatar) fetch() ([]byte, string, error) {
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode != http.StatusOK {
-		return nil, "", fmt.Errorf("its host answers with status %d", resp.StatusCode)
+		return nil, "", fmt.Errorf("its host answered with status %d", resp.StatusCode)
 	}
 	kind, params, err := mime.ParseMediaType(resp.Header.Get("Content-Type"))
 	if err != nil || kind != "text/html" {
@@ -179,7 +183,8 @@ var (
 	metaCharset = regexp.MustCompile(`(?i)<meta\s[^>]*charset\s*=\s*["']?\s*([a-z0-9_-]+)`)
 )
 
-// declaredCharset is what a page says of its characters in its first 1024 bytes, where browsers look. Our script moves that place away.
+// declaredCharset returns the charset that a page declares in its first 1024 bytes, where browsers
+// look. Our script moves that place.
 func declaredCharset(content []byte) string {
 	if m := metaCharset.FindSubmatch(content[:min(len(content), 1024)]); m != nil {
 		return string(m[1])
@@ -187,7 +192,8 @@ func declaredCharset(content []byte) string {
 	return "utf-8"
 }
 
-// withBridge puts the script, and the address that the page's own names are relative to, before everything but the doctype.
+// withBridge inserts the script, and the base address for the page's relative links, before
+// everything but the doctype.
 func withBridge(content []byte, at *url.URL) []byte {
 	base := at
 	if m := ownBase.FindSubmatch(content); m != nil {

@@ -114,7 +114,8 @@ func TestAvatarCharset(t *testing.T) {
 	}
 }
 
-// A host that sends too much, elsewhere, or nothing is not fetched from; one that is asked often is asked once.
+// A host that sends too much, elsewhere, or nothing is not fetched from; one that is asked often is
+// asked once.
 func TestAvatarHostIsBounded(t *testing.T) {
 	inner := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/html")

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// acceptsGzip reports whether the client takes gzip; a quality of zero is a no.
+// acceptsGzip reports whether the client accepts gzip. A quality of zero means no.
 func acceptsGzip(r *http.Request) bool {
 	for _, item := range strings.Split(strings.Join(r.Header.Values("Accept-Encoding"), ","), ",") {
 		name, params, _ := strings.Cut(item, ";")
@@ -19,7 +19,8 @@ func acceptsGzip(r *http.Request) bool {
 	return false
 }
 
-// serve sends the whole body, or 304 where the client has it. Ranges are left out: the files are small.
+// serve sends the whole body, or 304 if the client has it. It supports no ranges, because the files
+// are small.
 func serve(w http.ResponseWriter, r *http.Request, body []byte, etag string) {
 	for _, known := range strings.Split(r.Header.Get("If-None-Match"), ",") {
 		if known = strings.TrimPrefix(strings.TrimSpace(known), "W/"); known == etag || known == "*" {
@@ -30,6 +31,6 @@ func serve(w http.ResponseWriter, r *http.Request, body []byte, etag string) {
 	w.Header().Set("Content-Length", strconv.Itoa(len(body)))
 	w.WriteHeader(http.StatusOK)
 	if r.Method != http.MethodHead {
-		_, _ = w.Write(body) // the client is gone, nothing is lost
+		_, _ = w.Write(body) // an error means that the client is gone
 	}
 }

@@ -1,5 +1,5 @@
-// Package web serves the page that people see at the address of the server. Its files are built from the folder web and are part of the
-// program.
+// Package web serves the web page at the address of the server. Its files are built from the folder
+// web and are part of the program.
 package web
 
 import (
@@ -24,56 +24,56 @@ import (
 //go:embed all:dist
 var dist embed.FS
 
-// Options is what the page has to know of its server.
+// Options configure the page.
 type Options struct {
-	// Path is where devices connect.
+	// Path is the path of the device endpoint.
 	Path string
-	// App: the page is that of the direct client, which sets itself up.
+	// App says that the page belongs to the direct client, which sets itself up.
 	App bool
-	// AvatarURL is the page that the owner set as the avatar, or empty.
+	// AvatarURL is the owner's avatar page, or empty.
 	AvatarURL string
-	// Public tells which addresses belong to the public internet, and Log is told when the avatar page cannot be fetched. Both are needed
-	// with an AvatarURL only.
+	// Public reports which addresses belong to the public internet, and Log gets failures to fetch
+	// the avatar page. Both are required only with an AvatarURL.
 	Public func(netip.Addr) bool
 	Log    *slog.Logger
-	// Base gives scheme and host by which a client reached the server.
+	// Base returns the scheme and host by which a client reached the server.
 	Base func(*http.Request) string
 }
 
-// file is one file of the page, ready to be sent.
+// file is one file of the page, ready to send.
 type file struct {
 	mime       string
 	plain      []byte
-	compressed func() []byte // nil where that saves nothing; made when the first client wants it
+	compressed func() []byte // nil if that saves nothing; made for the first client that accepts it
 	etag       string
 	fixed      bool // its name changes with its content
 }
 
-// Page serves the files of the page. Safe for concurrent use.
+// Page serves the files of the page. It is safe for concurrent use.
 type Page struct {
 	files  map[string]*file
-	avatar *avatar // nil where the owner set none
-	frame  string  // who may be shown in a frame
+	avatar *avatar // nil: there is none
+	frame  string  // the origins that may be framed
 	base   func(*http.Request) string
 }
 
-// OwnerPath is the address of the admin UI, which not everybody may see: the server looks who asks.
+// OwnerPath is the path of the admin UI. The server checks who may see it.
 const (
 	OwnerPath = "/admin"
 	ownerFile = "admin.html"
 )
 
-// pathMeta is where the page reads the path of its server's endpoint.
+// pathMeta is the meta tag with the path of the device endpoint.
 const pathMeta = `<meta name="hermes-path" content="/ws"`
 
-// appMeta is where the page reads that it is the direct client's.
+// appMeta is the meta tag that marks the page of the direct client.
 const appMeta = `<meta name="hermes-app" content=""`
 
 // New prepares the files of the page.
 func New(o Options) (*Page, error) {
 	p := &Page{files: map[string]*file{}, frame: "'none'", base: o.Base}
 	if u, err := url.Parse(o.AvatarURL); err == nil && (u.Scheme == "http" || u.Scheme == "https") && plainHost.MatchString(u.Host) {
-		// It is fetched from here, or else sent on to its own address.
+		// The server serves it from here, or redirects to its own address.
 		p.avatar, p.frame = newAvatar(u, o.Public, o.Log), "'self' "+u.Scheme+"://"+u.Host
 	}
 	root, err := fs.Sub(dist, "dist")
@@ -103,7 +103,7 @@ func New(o Options) (*Page, error) {
 	})
 }
 
-// types are those that differ from one system's table to the next.
+// types are the media types that differ between systems.
 var types = map[string]string{
 	"": "text/html; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".css": "text/css; charset=utf-8", ".svg": "image/svg+xml",
 	".webmanifest": "application/manifest+json", ".png": "image/png",
@@ -121,8 +121,8 @@ func prepare(name string, content []byte) *file {
 
 func compress(content []byte) []byte {
 	var b bytes.Buffer
-	w, _ := gzip.NewWriterLevel(&b, gzip.BestCompression) // the level is a valid one
-	_, _ = w.Write(content)                               // a Buffer takes everything
+	w, _ := gzip.NewWriterLevel(&b, gzip.BestCompression) // the level is valid
+	_, _ = w.Write(content)                               // a Buffer never fails
 	_ = w.Close()
 	if b.Len() > len(content)*9/10 {
 		return nil
@@ -130,7 +130,7 @@ func compress(content []byte) []byte {
 	return b.Bytes()
 }
 
-// Paths are the addresses of all files that everybody may have.
+// Paths returns the paths of all public files.
 func (p *Page) Paths() []string {
 	var list []string
 	for name := range p.files {
@@ -183,20 +183,21 @@ func (p *Page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	serve(w, r, body, `"`+tag+`"`)
 }
 
-// plainHost keeps a Host header from writing directives of its own.
+// plainHost keeps a Host header from adding directives of its own.
 var plainHost = regexp.MustCompile(`^[A-Za-z0-9._:\[\]-]+$`)
 
-// policy allows the page its own files, its own server, and the owner's avatar page in a frame; nothing else. Text becomes HTML or
-// script only where the page's two policies make it so.
+// policy allows the page its own files, its own server, and the owner's avatar page in a frame, and
+// nothing else. Text becomes HTML or script only through the page's two policies.
 func (p *Page) policy(r *http.Request) string {
 	connect := "'self'"
-	// Not every browser counts the WebSocket of a host as 'self'.
+	// Not every browser treats the WebSocket of a host as 'self'.
 	if scheme, host, ok := strings.Cut(p.base(r), "://"); ok && plainHost.MatchString(host) {
 		connect += " " + strings.Replace(scheme, "http", "ws", 1) + "://" + host
 	}
 	return "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob: data:; media-src 'self' blob: data:; " +
 		"connect-src " + connect + "; frame-src " + p.frame + "; manifest-src 'self'; worker-src 'self'; " +
 		"base-uri 'none'; form-action 'none'; frame-ancestors 'none'; " +
-		// HTML comes from DOMPurify alone, and a worker from the page's own address: web/src/view/trustedTypes.ts.
+		// HTML comes only from DOMPurify, and a worker only from the page's own address: see
+		// trustedTypes.ts in web/src/view.
 		"require-trusted-types-for 'script'; trusted-types dompurify hermes-mobile"
 }

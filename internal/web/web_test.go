@@ -41,7 +41,8 @@ func body(t *testing.T, r io.Reader) string {
 	return string(b)
 }
 
-// Every file that the first screen names is there, with a type that browsers accept together with nosniff.
+// Every file that the first screen names is there, with a type that browsers accept together with
+// nosniff.
 func TestFiles(t *testing.T) {
 	p := page(t, Options{Path: "/ws"})
 	index := body(t, get(p, "/").Body)

@@ -8,12 +8,12 @@ import (
 )
 
 const (
-	smallBuffer = 8 << 10  // most frames of a chat fit in it
-	largeBuffer = 64 << 10 // the largest that is kept for reuse
+	smallBuffer = 8 << 10  // most chat frames fit
+	largeBuffer = 64 << 10 // the largest that is reused
 )
 
-// buffer is a pooled byte slice together with what gobwas/ws needs to read and
-// write frame headers, which would otherwise be allocated for every frame.
+// buffer is a pooled byte slice, with what gobwas/ws needs to read and write frame headers. It
+// would allocate that for every frame.
 type buffer struct {
 	b   []byte // its length is its size, except in reader.msg
 	src bytes.Reader
@@ -25,7 +25,7 @@ var (
 	largePool = sync.Pool{New: func() any { return &buffer{b: make([]byte, largeBuffer)} }}
 )
 
-// getBuffer returns a small buffer when n bytes fit in one, else a large one.
+// getBuffer returns a small buffer if n bytes fit in one, else a large one.
 func getBuffer(n int) *buffer {
 	if n <= smallBuffer {
 		return smallPool.Get().(*buffer)
@@ -33,8 +33,8 @@ func getBuffer(n int) *buffer {
 	return largePool.Get().(*buffer)
 }
 
-// put gives the buffer back. One that has grown past the large size is left to
-// the garbage collector: a few big files must not stay in memory for good.
+// put returns the buffer to its pool. The garbage collector gets one that has grown beyond the
+// large size: a few big files must not stay in memory forever.
 func (b *buffer) put() {
 	b.src.Reset(nil)
 	switch cap(b.b) {

@@ -12,21 +12,21 @@ import (
 )
 
 const (
-	// closeWait is how long a closing connection waits for progress: of its
-	// own queue, and then for the peer's close frame.
+	// closeWait is how long a closing connection waits for progress: of its own queue, and then for
+	// the peer's close frame.
 	closeWait = 5 * time.Second
-	// closeExtensions is how many times closeWait starts anew because the peer
-	// is still taking what was queued before the close frame.
+	// closeExtensions is how many times closeWait is extended because the peer still reads what was
+	// queued before the close frame.
 	closeExtensions = 5
-	// afterWriteError is how long what the peer sent before it went away is
-	// still read after a write has failed: usually its close frame.
+	// afterWriteError is how long reading continues after a failed write. The peer has usually sent
+	// a close frame before it left.
 	afterWriteError = time.Second
 )
 
-// Conn is the server's side of one WebSocket. All methods may be called from
-// any goroutine and none of them waits for the peer, except where said.
+// Conn is the server's side of one WebSocket. It is safe for concurrent use. No method waits for
+// the peer, except where its comment says so.
 //
-// Every Conn that Upgrade returned must be given to Serve, or else be closed.
+// Every Conn that Upgrade returns must be passed to Serve or closed.
 type Conn struct {
 	nc  net.Conn
 	rc  syscall.RawConn // nil: nc is used as a stream
@@ -37,20 +37,20 @@ type Conn struct {
 
 	in      reader        // of the reading goroutine only
 	seen    atomic.Uint32 // Keeper's tick of the last traffic, see Keeper
-	discard atomic.Bool   // what comes from the peer is thrown away
+	discard atomic.Bool   // drop everything from the peer
 	slot    keeperSlot    // guarded by the Keeper's lock
 
 	mu       sync.Mutex
 	h        Handler // nil until Serve
 	out      queue
 	inFlight int   // bytes taken from out that a stream write has not finished
-	writing  bool  // somebody has the duty to write what is queued
-	reading  bool  // the reading goroutine has not ended
-	writers  int32 // writing goroutines that have not ended
+	writing  bool  // somebody has the duty to write the queue
+	reading  bool  // the reading goroutine runs
+	writers  int32 // running writing goroutines
 	above    bool  // the queue was above LowWater, Drained is due
-	resting  bool  // the reading goroutine is parked, or was told to go there
-	lost     int   // bytes that were thrown away unwritten
-	corked   int   // calls of Cork without their Uncork
+	resting  bool  // the reading goroutine is parked, or was told to park
+	lost     int   // bytes that were dropped unwritten
+	corked   int   // calls of Cork without an Uncork
 
 	closing   bool // no more Send
 	closeSent bool // our close frame is written
@@ -58,11 +58,11 @@ type Conn struct {
 	dead      bool // the socket is closed or being closed
 	ended     bool // Handler.Closed has returned
 
-	extended  uint8         // how often closeWait was started anew
-	closeLeft int           // bytes waiting when it last was
-	cause     error         // what Closed will be told
+	extended  uint8         // how often closeWait was extended
+	closeLeft int           // waiting bytes at the last extension
+	cause     error         // the error for Closed
 	writeErr  error         // why writing failed
-	done      chan struct{} // made on demand
+	done      chan struct{} // created on demand
 }
 
 func newConn(nc net.Conn, first []byte, o *Options) *Conn {
@@ -75,10 +75,9 @@ func newConn(nc net.Conn, first []byte, o *Options) *Conn {
 	return c
 }
 
-// Serve starts reading and returns at once, so that the HTTP handler can return
-// and its stack and buffers are freed. It may be called once; h is called as
-// Handler says. On a connection that is closed already, h.Closed is all that
-// is called.
+// Serve starts reading and returns at once, so the HTTP handler can return and its stack and
+// buffers are freed. It may be called once. Handler describes the calls of h. On a connection that
+// is already closed, Serve calls only h.Closed.
 func (c *Conn) Serve(h Handler) {
 	c.mu.Lock()
 	switch c.h.(type) {
@@ -103,7 +102,7 @@ func (c *Conn) Serve(h Handler) {
 	go c.read()
 }
 
-// nobody is the handler of a connection that is closed before it is served.
+// nobody is the handler of a connection that is closed before Serve.
 type nobody struct{}
 
 func (nobody) Message(*Conn, bool, []byte) {}
@@ -111,21 +110,19 @@ func (nobody) TooBig(*Conn)                {}
 func (nobody) Drained(*Conn)               {}
 func (nobody) Closed(*Conn, error)         {}
 
-// SetMaxMessage changes Options.MaxMessage, for instance when the peer has
-// shown who it is. It may be called before Serve and from Handler.Message only,
-// and applies to frames not yet begun.
+// SetMaxMessage changes Options.MaxMessage, for instance after the peer has authenticated. Call it
+// only before Serve and from Handler.Message. It applies to frames that have not begun yet.
 func (c *Conn) SetMaxMessage(n int64) { c.in.max = n }
 
-// RemoteAddr is the address of the peer's end of the socket.
+// RemoteAddr returns the address of the peer's end of the socket.
 func (c *Conn) RemoteAddr() net.Addr { return c.nc.RemoteAddr() }
 
-// Send queues p as one text message. It never waits: what the socket takes at
-// once is written at once by the caller, the rest by a goroutine. Messages are
-// written in the order in which Send was called. The slice is kept: it must not
-// be changed any more, and may be sent to many connections.
+// Send queues p as one text message. It never waits: the caller writes what the socket accepts at
+// once, and a goroutine writes the rest. Messages are written in the order of the calls. Send keeps
+// the slice: don't change it afterwards. It may be sent to many connections.
 //
-// It returns ErrFull, or ErrClosed once the connection is closing; nil says that
-// the message is queued, not that the peer has it.
+// Send returns ErrFull, or ErrClosed once the connection is closing. Nil means that the message is
+// queued, not that the peer has it.
 func (c *Conn) Send(p []byte) error {
 	f := outFrame{p: p, op: ws.OpText}
 	c.mu.Lock()
@@ -142,13 +139,14 @@ func (c *Conn) Send(p []byte) error {
 	return nil
 }
 
-// Compose is Send of what fill appends to a slice of about size bytes, which is used again when the message has been written at
-// once: a message that goes to one peer only leaves nothing behind. fill must not keep the slice.
+// Compose sends what fill appends to a slice of about size bytes. If the message is written at
+// once, the slice is reused, so a message to a single peer leaves no garbage. fill must not keep
+// the slice.
 func (c *Conn) Compose(size int, fill func(b []byte) []byte) error {
 	c.mu.Lock()
 	waits := c.out.size+c.inFlight > 0 || c.corked > 0
 	c.mu.Unlock()
-	if waits { // meanwhile a small message must not hold a large buffer
+	if waits { // a small message must not occupy a large buffer meanwhile
 		return c.Send(fill(make([]byte, 0, size)))
 	}
 	b := getBuffer(size)
@@ -159,15 +157,15 @@ func (c *Conn) Compose(size int, fill func(b []byte) []byte) error {
 	return err
 }
 
-// Cork holds back what is sent until Uncork, so that several messages need one
-// write. Calls nest. The time between must be short, and Send's limits hold.
+// Cork delays writes until Uncork, so several messages need one write. Calls nest. Keep the time
+// between them short. Send's limits still apply.
 func (c *Conn) Cork() {
 	c.mu.Lock()
 	c.corked++
 	c.mu.Unlock()
 }
 
-// Uncork ends the holding back and writes what is queued, as Send does.
+// Uncork ends the delay and writes the queue, as Send does.
 func (c *Conn) Uncork() {
 	c.mu.Lock()
 	if c.corked--; c.corked > 0 || c.out.size == 0 {
@@ -177,8 +175,8 @@ func (c *Conn) Uncork() {
 	c.write()
 }
 
-// Ping sends a ping with no payload, before messages that wait. The Keeper does
-// this for every connection.
+// Ping sends a ping without payload, ahead of waiting messages. The Keeper does this for every
+// connection.
 func (c *Conn) Ping() { c.control(ws.OpPing, nil) }
 
 func (c *Conn) control(op ws.OpCode, p []byte) {
@@ -191,42 +189,39 @@ func (c *Conn) control(op ws.OpCode, p []byte) {
 	c.write()
 }
 
-// Queued returns how many bytes wait to be written, frame headers included.
+// Queued returns how many bytes wait to be written, including frame headers.
 func (c *Conn) Queued() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.out.size + c.inFlight
 }
 
-// Lost returns how many bytes were thrown away unwritten when the connection
-// ended, frame headers included.
+// Lost returns how many bytes were dropped unwritten when the connection ended, including frame
+// headers.
 func (c *Conn) Lost() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.lost
 }
 
-// Close starts the close handshake (RFC 6455 §7.1.2): what is queued is
-// written, then the close frame, then the peer has some seconds to answer with
-// its own. Meanwhile what it sends is thrown away. A peer that does nothing is
-// cut off after five seconds, one that still takes what is queued after thirty
-// at most. Only the first of Close, Abort and CloseNow counts.
+// Close starts the close handshake (RFC 6455 §7.1.2): it writes the queue, then the close frame,
+// then gives the peer some seconds to answer with its own. It drops what the peer sends meanwhile.
+// It cuts off a peer that does nothing after five seconds, and one that still reads the queue after
+// thirty at most. Only the first of Close, Abort and CloseNow counts.
 //
-// The reason is cut to 123 bytes. With CodeNoStatus or 0 the frame carries
-// neither code nor reason. A connection that was never given to Serve may be
-// closed like this too.
+// The reason is cut to 123 bytes. With CodeNoStatus or 0 the frame has neither code nor reason.
+// Close also works on a connection that was never passed to Serve.
 func (c *Conn) Close(code int, reason string) { c.shut(code, reason, false) }
 
-// Abort is Close for a peer that is too slow or no longer welcome: messages of
-// which nothing has been written yet are thrown away.
+// Abort is Close for a peer that is too slow or no longer allowed: it drops messages that it hasn't
+// begun to write.
 func (c *Conn) Abort(code int, reason string) { c.shut(code, reason, true) }
 
-// CloseNow closes the socket without a close frame and throws away what is
-// queued.
+// CloseNow closes the socket without a close frame and drops the queue.
 func (c *Conn) CloseNow() { c.kill(ErrClosed, abrupt) }
 
-// Done returns a channel that is closed when Handler.Closed has returned; for a
-// connection never served, when its socket is closed.
+// Done returns a channel that is closed when Handler.Closed has returned. For a connection that was
+// never served, it is closed with the socket.
 func (c *Conn) Done() <-chan struct{} {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -254,7 +249,7 @@ func (c *Conn) shut(code int, reason string, drop bool) {
 	c.shutWith(body, CloseError{Code: code, Reason: reason, Local: true}, drop)
 }
 
-// shutWith queues the close frame and starts the time that is left.
+// shutWith queues the close frame and starts the remaining time.
 func (c *Conn) shutWith(body []byte, why CloseError, drop bool) {
 	c.mu.Lock()
 	if c.closing || c.dead {
@@ -275,14 +270,13 @@ func (c *Conn) shutWith(body []byte, why CloseError, drop bool) {
 		c.h, c.reading = nobody{}, true
 		go c.read()
 	}
-	// Under the lock, so that it cannot come after the deadline in the past
-	// that sent sets when both close frames are through.
+	// Under the lock, so it can't come after the past deadline that sent sets when both close
+	// frames are through.
 	_ = c.nc.SetReadDeadline(time.Now().Add(closeWait))
 	c.write()
 }
 
-// overdue decides at the read deadline of a closing connection whether the peer
-// gets more time.
+// overdue decides at the read deadline of a closing connection whether the peer gets more time.
 func (c *Conn) overdue() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -296,18 +290,17 @@ func (c *Conn) overdue() bool {
 	return false
 }
 
-// How kill closes the socket.
+// Ways for kill to close the socket.
 type ending uint8
 
 const (
-	gentle ending = iota // may wait for TLS to say goodbye
+	gentle ending = iota // may wait for the TLS close notification
 	abrupt               // never waits
-	reset                // and the kernel forgets what the peer has not taken
+	reset                // and the kernel drops what the peer hasn't read
 )
 
-// kill closes the socket and frees the queue. It must be called without the
-// lock and not from inside a raw read or write, because closing a socket waits
-// for those to end.
+// kill closes the socket and frees the queue. Call it without the lock and not inside a raw read or
+// write, because closing a socket waits for those to end.
 func (c *Conn) kill(why error, how ending) {
 	c.mu.Lock()
 	if c.dead {
@@ -341,8 +334,8 @@ func hangUp(nc net.Conn, how ending) {
 	_ = nc.Close()
 }
 
-// readerEnded and writerEnded: whichever goroutine is the last to notice the end
-// calls Closed, so that no other call can come after it.
+// readerEnded and writerEnded: the last goroutine to notice the end calls Closed, so no other call
+// can come after it.
 func (c *Conn) readerEnded() {
 	c.mu.Lock()
 	c.reading = false

@@ -9,25 +9,25 @@ import (
 )
 
 const (
-	// keeperLooks is how often in a ping interval a connection is looked at: it
-	// bounds by how much the silence limit is overrun.
+	// keeperLooks is how often per ping interval a connection is checked. It bounds by how much the
+	// silence limit is exceeded.
 	keeperLooks = 5
-	// keeperSlots is the number of ticks in an interval, so the parts into which
-	// the connections are spread. A multiple of keeperLooks.
+	// keeperSlots is the number of ticks in an interval, over which the connections are spread. It
+	// is a multiple of keeperLooks.
 	keeperSlots = 50 * keeperLooks
-	// restAfter is for how many ticks nothing came before a connection rests (park.go).
+	// restAfter is the number of silent ticks after which a connection rests (park.go).
 	restAfter = keeperSlots / keeperLooks
-	// busy stands in Conn.seen while the peer is not waited for but worked
-	// for: a handler that takes a minute must not make its peer look silent.
+	// busy is the value of Conn.seen while a handler works for the peer: a handler that takes a
+	// minute must not make its peer look silent.
 	busy = 0
 )
 
-// Keeper pings connections and drops those that have gone silent, with one
-// goroutine for all of them. The connections are spread over the ping interval, so
-// that there is never a burst, and cost eight bytes each here.
+// Keeper is the heartbeat of all connections, with one goroutine: it pings them and drops those
+// that are silent. It spreads the connections over the ping interval, so there is never a burst,
+// and needs eight bytes per connection.
 //
-// Silence is counted in the Keeper's own ticks: after a machine has slept, peers
-// have their time to answer a ping before they are dropped.
+// Keeper counts silence in its own ticks: after a machine has slept, peers still have their time to
+// answer a ping.
 type Keeper struct {
 	interval time.Duration
 	limit    uint32        // in ticks, 0: none
@@ -37,16 +37,15 @@ type Keeper struct {
 	slots [keeperSlots][]*Conn
 }
 
-// keeperSlot is where a Conn stands.
+// keeperSlot is the place of a Conn.
 type keeperSlot struct {
 	slot, index int32
 	in          bool
 }
 
-// NewKeeper returns a Keeper that pings every connection once in an interval and
-// drops it with ErrSilent when nothing came from it for limit, at most a fifth
-// of the interval later. A limit of 0 drops none. An interval shorter than
-// 250 milliseconds is taken as that.
+// NewKeeper returns a Keeper that pings every connection once per interval and drops it with
+// ErrSilent after limit without traffic, at most a fifth of the interval later. A limit of 0 drops
+// none. The minimum interval is 250 milliseconds.
 func NewKeeper(interval, limit time.Duration) *Keeper {
 	k := &Keeper{interval: max(interval, keeperSlots*time.Millisecond)}
 	if limit > 0 {
@@ -56,13 +55,13 @@ func NewKeeper(interval, limit time.Duration) *Keeper {
 	return k
 }
 
-// Silence returns how long at most nothing had come from a peer that was dropped
-// with ErrSilent; generously, since a busy machine drops it later.
+// Silence returns the longest time without traffic of a peer that was dropped with ErrSilent. It is
+// generous, since a busy machine drops peers later.
 func (k *Keeper) Silence() time.Duration {
 	return time.Duration(k.limit)*(k.interval/keeperSlots) + k.interval
 }
 
-// Run does the work until ctx is done. It must run once.
+// Run works until ctx is done. It must run once.
 func (k *Keeper) Run(ctx context.Context) {
 	t := time.NewTicker(k.interval / keeperSlots)
 	defer t.Stop()
@@ -89,7 +88,7 @@ func (k *Keeper) Run(ctx context.Context) {
 					c.rest()
 				}
 			}
-			clear(conns) // the scratch slice must keep no connection alive
+			clear(conns) // the scratch slice must keep no connection in memory
 		}
 	}
 }
@@ -109,7 +108,7 @@ func (k *Keeper) at(slot int, to []*Conn) []*Conn {
 	return append(to, k.slots[slot]...)
 }
 
-// now is what Conn.seen is set to. Like add and remove it works on a nil Keeper.
+// now returns the value for Conn.seen. Like add and remove it works on a nil Keeper.
 func (k *Keeper) now() uint32 {
 	if k == nil {
 		return busy
@@ -117,8 +116,8 @@ func (k *Keeper) now() uint32 {
 	return k.tick.Load()
 }
 
-// add puts c into a random slot: peers that all come back in the same second after
-// a restart must not be pinged in the same second for ever.
+// add puts c into a random slot: peers that all reconnect in the same second after a restart must
+// not be pinged in the same second forever.
 func (k *Keeper) add(c *Conn) {
 	if k == nil {
 		return

@@ -5,15 +5,17 @@ import (
 	"time"
 )
 
-// A goroutine keeps the stack that it grew for what was said last: a collection halves one only while less than a quarter of it
-// is used. So where nothing came for some seconds the reading goroutine ends, and another waits in its place, which does so
-// little that it never grows the 2 KiB it begins with, and hands over to a new reading goroutine when something comes. That
-// rests again at once where it was a pong. A connection on which something is said pays nothing for this.
+// A goroutine keeps the stack that it grew for its last message: a collection halves a stack only
+// if less than a quarter of it is in use. So after some seconds without traffic the reading
+// goroutine ends, and another waits in its place. That one does so little that it never grows its
+// initial 2 KiB, and starts a new reading goroutine when something arrives. After a pong that one
+// rests again at once. A busy connection pays nothing for this.
 
-// errRest ends a reading goroutine that is to rest.
+// errRest ends a reading goroutine that should rest.
 var errRest = errors.New("wsconn: at rest")
 
-// park waits for the peer on a small stack: nothing that needs more may be called until the wait is over.
+// park waits for the peer on a small stack. It must not call anything that needs a larger one until
+// the wait is over.
 func (c *Conn) park() {
 	c.in.parked, c.in.looked = true, false
 	c.seen.Store(c.in.since)
@@ -23,7 +25,8 @@ func (c *Conn) park() {
 	go c.wake()
 }
 
-// tryParked is tryRead for park. Of what came before it waited nobody tells it, so it looks once, and has room for a byte.
+// tryParked is tryRead for park. It doesn't know what arrived before the wait, so it tries once,
+// with room for a byte.
 func (c *Conn) tryParked(fd uintptr) bool {
 	in := &c.in
 	if in.looked {
@@ -38,7 +41,7 @@ func (c *Conn) tryParked(fd uintptr) bool {
 	return !again
 }
 
-// wake is the reading goroutine that takes over from park.
+// wake is the reading goroutine that follows park.
 func (c *Conn) wake() {
 	c.seen.Store(busy)
 	c.in.parked, c.in.idle = false, true
@@ -51,7 +54,7 @@ func (c *Conn) wake() {
 	c.read()
 }
 
-// rest tells the reading goroutine to park, by a deadline that has passed. It is called by the Keeper.
+// rest tells the reading goroutine to park, by a deadline in the past. The Keeper calls it.
 func (c *Conn) rest() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -62,7 +65,8 @@ func (c *Conn) rest() {
 	_ = c.nc.SetReadDeadline(time.Unix(1, 0))
 }
 
-// toldToRest reports whether a timeout may come from rest, whose deadline it takes away, and whether to park then.
+// toldToRest reports whether a timeout may come from rest, whose deadline it clears, and whether to
+// park then.
 func (c *Conn) toldToRest() (told, park bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -76,7 +80,7 @@ func (c *Conn) toldToRest() (told, park bool) {
 	return true, c.resting
 }
 
-// restsAgain reports whether to park at once, because nothing but an answer to a ping came.
+// restsAgain reports whether to park at once, because only the answer to a ping arrived.
 func (c *Conn) restsAgain() bool {
 	if !c.in.idle || !c.in.between() || c.discard.Load() {
 		return false
@@ -84,10 +88,10 @@ func (c *Conn) restsAgain() bool {
 	c.in.since = c.opt.Keeper.now()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	told := c.resting // and there is a deadline, which ends the next wait
+	told := c.resting // with a deadline that ends the next wait
 	c.resting = true
 	return !told
 }
 
-// between reports whether no message has begun and nothing is to be parsed.
+// between reports whether no message has begun and nothing is left to parse.
 func (in *reader) between() bool { return in.buf == nil && in.msg == nil && in.left == 0 }

@@ -176,7 +176,8 @@ func TestRestAtAnyMoment(t *testing.T) {
 	r.mustBeOpen(t)
 }
 
-// The Keeper lets those rest from whom nothing comes, keeps pinging them, and drops them when they are silent.
+// The Keeper lets those rest from whom nothing comes, keeps pinging them, and drops them when they
+// are silent.
 func TestKeeperLetsRest(t *testing.T) {
 	k := keep(t, 250*time.Millisecond, 1500*time.Millisecond)
 	p, _, r := connect(t, Options{Keeper: k})

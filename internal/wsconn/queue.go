@@ -6,8 +6,8 @@ import (
 	"github.com/gobwas/ws"
 )
 
-// outFrame is one unfragmented frame to be written. Its header is made when it
-// is copied into a write buffer, so that a waiting frame costs no more than this.
+// outFrame is one unfragmented frame to write. Its header is made when it is copied into a write
+// buffer, so a waiting frame costs no more than this.
 type outFrame struct {
 	p  []byte
 	op ws.OpCode
@@ -19,15 +19,14 @@ func (f outFrame) header() ws.Header {
 
 func (f outFrame) size() int { return ws.HeaderSize(f.header()) + len(f.p) }
 
-// queue holds the frames that wait to be written, as a list in order. It knows
-// how much of the first frame has been taken, because nothing may come between
-// the bytes of one frame.
+// queue has the frames that wait to be written, in order. It knows how much of the first frame has
+// been written, because nothing may come between the bytes of one frame.
 type queue struct {
 	frames []outFrame // those before head are done
 	head   int
-	off    int         // bytes of frames[head] already taken
-	size   int         // bytes still to take
-	one    [1]outFrame // backs frames while there is only one: the usual case
+	off    int         // written bytes of frames[head]
+	size   int         // remaining bytes
+	one    [1]outFrame // backs frames in the usual case of a single one
 }
 
 // push adds f at the end.
@@ -44,7 +43,7 @@ func (q *queue) push(f outFrame) {
 	q.size += f.size()
 }
 
-// border is the index of the first frame of which nothing has been taken.
+// border returns the index of the first frame of which nothing has been written.
 func (q *queue) border() int {
 	if q.off > 0 {
 		return q.head + 1
@@ -52,10 +51,9 @@ func (q *queue) border() int {
 	return q.head
 }
 
-// control puts a ping or pong before all frames of which nothing has been
-// taken. One of the same kind that still waits is replaced: only the newest
-// ping needs an answer (RFC 6455 §5.5.3), and so a flood of pings to which
-// nobody reads the answers costs nothing.
+// control puts a ping or pong ahead of all frames that haven't begun. It replaces a waiting one of
+// the same kind: only the newest ping needs an answer (RFC 6455 §5.5.3), so a flood of pings from a
+// peer that reads nothing costs nothing.
 func (q *queue) control(f outFrame) {
 	at := q.border()
 	for i := at; i < len(q.frames) && q.frames[i].op.IsControl(); i++ {
@@ -71,7 +69,7 @@ func (q *queue) control(f outFrame) {
 	q.frames[at] = f
 }
 
-// drop forgets all frames of which nothing has been taken.
+// drop removes all frames that haven't begun.
 func (q *queue) drop() {
 	at := q.border()
 	for _, f := range q.frames[at:] {
@@ -84,11 +82,11 @@ func (q *queue) drop() {
 	}
 }
 
-// reset forgets everything, also the frame that was begun.
+// reset removes all frames, including one that has begun.
 func (q *queue) reset() { *q = queue{} }
 
-// gather copies the next bytes to write into b.b, as many as fit, and returns
-// their number. It takes nothing: that is what advance is for.
+// gather copies as many of the next bytes as fit into b.b, and returns their number. It removes
+// nothing: advance does.
 func (q *queue) gather(b *buffer) int {
 	n, off := 0, q.off
 	for i := q.head; i < len(q.frames) && n < len(b.b); i++ {
@@ -108,8 +106,7 @@ func (q *queue) gather(b *buffer) int {
 	return n
 }
 
-// advance takes n bytes and reports whether the last byte of a close frame was
-// among them.
+// advance removes n bytes and reports whether the last byte of a close frame was among them.
 func (q *queue) advance(n int) (closeTaken bool) {
 	q.size -= n
 	for n > 0 {

@@ -8,8 +8,8 @@ import (
 	"syscall"
 )
 
-// rawConn is nil where reading and writing a socket's handle directly is not
-// the system's way: the connection is used as a plain stream.
+// rawConn returns nil: this system has no direct reads and writes of a socket's handle, so the
+// connection is a plain stream.
 func rawConn(net.Conn) syscall.RawConn { return nil }
 
 func rawRead(uintptr, []byte) (n int, again bool, err error) {

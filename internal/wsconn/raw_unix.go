@@ -8,8 +8,8 @@ import (
 	"syscall"
 )
 
-// rawConn returns the raw socket under nc, or nil when there is none (TLS, an
-// in-memory pipe): then the connection is used as a plain stream.
+// rawConn returns the raw socket under nc, nil if there is none (TLS, an in-memory pipe): then the
+// connection is a plain stream.
 func rawConn(nc net.Conn) syscall.RawConn {
 	sc, ok := nc.(syscall.Conn)
 	if !ok {
@@ -22,7 +22,7 @@ func rawConn(nc net.Conn) syscall.RawConn {
 	return rc
 }
 
-// rawRead is one read that does not wait. again means that nothing is there.
+// rawRead reads without waiting. again reports that there is no data.
 func rawRead(fd uintptr, p []byte) (n int, again bool, err error) {
 	for {
 		n, err = syscall.Read(int(fd), p)
@@ -40,7 +40,7 @@ func rawRead(fd uintptr, p []byte) (n int, again bool, err error) {
 	}
 }
 
-// rawWrite is one write that does not wait. again means that the socket is full.
+// rawWrite writes without waiting. again reports that the socket is full.
 func rawWrite(fd uintptr, p []byte) (n int, again bool, err error) {
 	for {
 		n, err = syscall.Write(int(fd), p)

@@ -9,35 +9,34 @@ import (
 )
 
 const (
-	// directMin is the rest of a frame that is read straight into its message.
-	// A smaller one is read together with what follows it.
+	// directMin is the minimum rest of a frame that is read straight into its message. A smaller
+	// one is read together with what follows it.
 	directMin = 4 << 10
-	// discardMax is how much of what a peer sends after our close is thrown
-	// away before it is cut off.
+	// discardMax is how much data after our close is dropped before the peer is cut off.
 	discardMax = 64 << 20
 )
 
-// errFinished ends the reading loop: both close frames are through, or the peer
-// has sent too much after ours. The cause is noted already.
+// errFinished ends the reading loop: both close frames are through, or the peer has sent too much
+// after ours. The cause is already recorded.
 var errFinished = errors.New("wsconn: finished")
 
 // reader is the state of the reading goroutine.
 type reader struct {
-	first []byte  // came together with the upgrade request
+	first []byte  // arrived together with the upgrade request
 	buf   *buffer // nil while there is nothing to parse
-	r, w  int     // what is still to parse: buf.b[r:w]
+	r, w  int     // buf.b[r:w] is still to parse
 	err   error   // of tryRead, and of parking
-	one   [1]byte // what a stream waits with, and who is parked
+	one   [1]byte // for the wait of a stream, and of a parked connection
 
-	since  uint32 // Keeper's tick of the last traffic, while nothing comes
-	parked bool   // it is park that waits
-	looked bool   // it looked whether something had come
-	idle   bool   // no message came since then
+	since  uint32 // Keeper's tick of the last traffic, during silence
+	parked bool   // park waits
+	looked bool   // it has tried to read
+	idle   bool   // no message since then
 
 	max   int64   // Options.MaxMessage
 	msg   *buffer // the message so far, nil while it is empty
-	left  int64   // bytes of the current data frame still to come
-	off   int     // where in the mask they begin
+	left  int64   // missing bytes of the current data frame
+	off   int     // their offset in the mask
 	mask  [4]byte
 	fin   bool // the current frame is the last of its message
 	frag  bool // a message has begun and waits for its next frame
@@ -45,12 +44,12 @@ type reader struct {
 	whole bool  // msg is complete
 	held  int64 // of Options.Room
 
-	broken    bool  // nothing more is to be understood
-	discarded int64 // bytes that came after our close
+	broken    bool  // ignore all further data
+	discarded int64 // bytes after our close
 }
 
-// space returns room for the next bytes of the current frame. It grows with what
-// has come, whatever the frame announces.
+// space returns room for the next bytes of the current frame. It grows with the received bytes,
+// whatever the frame announces.
 func (in *reader) space() []byte {
 	if in.msg == nil {
 		in.msg = getBuffer(smallBuffer)
@@ -71,8 +70,9 @@ func (in *reader) space() []byte {
 	return in.msg.b[n:min(int64(cap(in.msg.b)), int64(n)+in.left)]
 }
 
-// next is the size of the buffer that a large message grows into. What the last frame brings is known; before it the size
-// doubles, or a message in frames of one byte would be copied for each of them.
+// next returns the size of the buffer that a large message grows into. For the last frame the size
+// is known. Before it the size doubles. Otherwise a message in frames of one byte would be copied
+// for each of them.
 func (in *reader) next() int64 {
 	n := int64(len(in.msg.b))
 	if in.fin {
@@ -84,7 +84,7 @@ func (in *reader) next() int64 {
 	return n * 2
 }
 
-// added makes the first n bytes of space, still masked, part of the message.
+// added appends the first n bytes of space, still masked, to the message.
 func (in *reader) added(n int) {
 	old := len(in.msg.b)
 	in.msg.b = in.msg.b[:old+n]
@@ -181,8 +181,7 @@ func (c *Conn) readError(err error) error {
 	return err
 }
 
-// fill waits for bytes. Only one case waits without a buffer, but that is the
-// case of a connection on which nothing happens.
+// fill waits for bytes. Only one case waits without a buffer, and that is an idle connection.
 func (c *Conn) fill() error {
 	in := &c.in
 	in.since = c.opt.Keeper.now()
@@ -211,7 +210,7 @@ func (c *Conn) fill() error {
 	return err
 }
 
-// wait parks until there is something to read and only then takes a buffer.
+// wait waits until there is data, and only then takes a buffer.
 func (c *Conn) wait() error {
 	if c.rc != nil {
 		if err := c.rc.Read(c.readFn); err != nil {
@@ -229,7 +228,7 @@ func (c *Conn) wait() error {
 	return nil
 }
 
-// tryRead is run by RawConn.Read, which parks when it returns false.
+// tryRead is run by RawConn.Read, which waits when it returns false.
 func (c *Conn) tryRead(fd uintptr) bool {
 	if c.in.parked {
 		return c.tryParked(fd)
@@ -253,7 +252,7 @@ func (c *Conn) parseAll() error {
 	return c.parse()
 }
 
-// parse handles all that can be handled of what was read.
+// parse handles everything it can of the received bytes.
 func (c *Conn) parse() error {
 	in := &c.in
 	for {
@@ -301,7 +300,7 @@ func (c *Conn) deliverWhole() {
 	c.releaseMessage()
 }
 
-// payload takes b, which belongs to the current data frame.
+// payload handles b, which belongs to the current data frame.
 func (c *Conn) payload(b []byte) error {
 	in := &c.in
 	in.r += len(b)
@@ -321,7 +320,7 @@ func (c *Conn) payload(b []byte) error {
 	return nil
 }
 
-// discarding counts n bytes that came after our close.
+// discarding counts n bytes after our close.
 func (c *Conn) discarding(n int) error {
 	if c.in.discarded += int64(n); c.in.discarded > discardMax {
 		return errFinished
@@ -329,8 +328,7 @@ func (c *Conn) discarding(n int) error {
 	return nil
 }
 
-// frame handles the frame that begins with b, or the beginning of it. more says
-// that b is not enough.
+// frame handles the frame that begins with b. more reports that b is not enough.
 func (c *Conn) frame(b []byte) (more bool, err error) {
 	in := &c.in
 	in.buf.src.Reset(b)
@@ -372,7 +370,7 @@ func (c *Conn) frame(b []byte) (more bool, err error) {
 			c.h.TooBig(c)
 			c.shut(CodeTooBig, "message too big", false)
 		} else if h.Fin && !in.frag {
-			// A frame that fits in the buffer is handed on where it lies.
+			// A frame that fits in the buffer is passed on in place.
 			if whole {
 				p := b[n : n+int(h.Length)]
 				in.r += n + len(p)
@@ -398,7 +396,7 @@ func (c *Conn) controlFrame(op ws.OpCode, p []byte) error {
 	switch op {
 	case ws.OpPing:
 		c.control(ws.OpPong, append([]byte(nil), p...))
-	case ws.OpPong: // has done its work by having come, but where somebody waits for it
+	case ws.OpPong: // its arrival is enough, unless the handler wants to know
 		if h, ok := c.h.(Ponger); ok && !c.discard.Load() {
 			h.Pong(c)
 		}
@@ -408,8 +406,8 @@ func (c *Conn) controlFrame(op ws.OpCode, p []byte) error {
 	return nil
 }
 
-// closeFrame answers the peer's close frame with the same code (RFC 6455
-// §5.5.1), or takes it as the answer to ours.
+// closeFrame answers the peer's close frame with the same code (RFC 6455 §5.5.1), or accepts it as
+// the answer to ours.
 func (c *Conn) closeFrame(p []byte) error {
 	why := CloseError{Code: CodeNoStatus}
 	if len(p) > 0 {
@@ -424,7 +422,7 @@ func (c *Conn) closeFrame(p []byte) error {
 	c.in.broken = true // nothing may follow it
 	c.mu.Lock()
 	if c.cause == nil && !c.dead {
-		c.cause = why // also when writing has failed and we cannot answer
+		c.cause = why // also if writing has failed and we can't answer
 	}
 	c.mu.Unlock()
 	c.shutWith(p, why, true)
@@ -435,11 +433,11 @@ func (c *Conn) closeFrame(p []byte) error {
 	if c.closeSent || c.writeErr != nil {
 		return errFinished
 	}
-	return nil // sentClose will wake the reading
+	return nil // sentClose will wake the reader
 }
 
-// checkClose is ws.CheckCloseFrameData with the codes that were registered after
-// the RFC: 1012 service restart, 1013 try again later, 1014 bad gateway.
+// checkClose is ws.CheckCloseFrameData with the codes that were registered after the RFC: 1012
+// service restart, 1013 try again later, 1014 bad gateway.
 func checkClose(code ws.StatusCode, reason string) error {
 	if code >= 1012 && code <= 1014 {
 		code = ws.StatusNormalClosure
@@ -447,7 +445,7 @@ func checkClose(code ws.StatusCode, reason string) error {
 	return ws.CheckCloseFrameData(code, reason)
 }
 
-// protocolError closes with 1002. What follows cannot be understood any more.
+// protocolError closes with 1002 and ignores all further data.
 func (c *Conn) protocolError(err error) {
 	c.in.broken = true
 	c.shut(CodeProtocolError, err.Error(), false)

@@ -6,25 +6,27 @@ import (
 )
 
 const (
-	// roomWait is how long a peer is kept waiting for room before it is told to try later. Waiting for ever could be for one another: a
-	// message in several frames holds room while it waits for more.
+	// roomWait is how long a peer waits for memory before it is told to try later. Waiting forever
+	// could deadlock: a message in several frames holds memory while it waits for more.
 	roomWait = 5 * time.Second
-	// roomLook is how often who waits for room looks again. It is rare, and needs no queue.
+	// roomLook is how often a waiting message retries. Waits are rare and need no queue.
 	roomLook = 20 * time.Millisecond
 )
 
-// Room bounds the bytes that all connections together hold of large messages. A nil Room has no end. Safe for concurrent use.
+// Room is the memory budget for the large messages of all connections together, in bytes. A nil
+// Room has no limit. It is safe for concurrent use.
 type Room struct {
 	size int64
 	wait time.Duration
 	held atomic.Int64
 }
 
-// NewRoom makes room for so many bytes.
+// NewRoom returns a budget of so many bytes.
 func NewRoom(bytes int64) *Room { return &Room{size: bytes, wait: roomWait} }
 
-// Take takes n bytes of the room, and waits some seconds for them where there is no room now, or until enough says that it is no use any more. It
-// reports whether it has them; then Give gives them back. What is larger than the whole room has it alone.
+// Take takes n bytes of the budget. If they aren't available, it waits some seconds, or until
+// enough reports that the wait is pointless. It reports whether it got them; then the caller must
+// call Give. A message larger than the whole budget may have all of it.
 func (r *Room) Take(n int64, enough func() bool) bool {
 	if r == nil {
 		return true
@@ -41,23 +43,25 @@ func (r *Room) Take(n int64, enough func() bool) bool {
 	}
 }
 
-// Give gives back n bytes that were taken.
+// Give returns n bytes to the budget.
 func (r *Room) Give(n int64) {
 	if r != nil {
 		r.held.Add(-n)
 	}
 }
 
-// Held is how much is taken.
+// Held returns how many bytes are taken.
 func (r *Room) Held() int64 { return r.held.Load() }
 
-// roomy makes the message able to take more bytes. Where all connections together hold too much it closes with 1013 and returns false.
+// roomy reserves memory for more bytes of the message. If all connections together hold too much,
+// it closes with 1013 and returns false.
 func (c *Conn) roomy() bool {
 	in := &c.in
 	if in.msg == nil || len(in.msg.b) < cap(in.msg.b) || len(in.msg.b) < largeBuffer {
 		return true
 	}
-	// All that the frame announces at once: who has begun can end, where many who each had a part of it would wait for one another.
+	// Take everything the frame announces at once. Then a message that has begun can finish. With
+	// parts, several messages could wait for one another.
 	more := max(in.next(), int64(len(in.msg.b))+in.left) - in.held
 	if more <= 0 {
 		return true

@@ -10,8 +10,8 @@ import (
 	"github.com/gobwas/ws"
 )
 
-// Large messages of all connections share one room: who finds none is told to try later, small messages need none, and the
-// message that has it is not lost.
+// Large messages of all connections share one room: who finds none is told to try later, small
+// messages need none, and the message that has it is not lost.
 func TestRoomOfLargeMessages(t *testing.T) {
 	t.Parallel()
 	for name, tr := range transports {

@@ -10,16 +10,16 @@ import (
 	"github.com/gobwas/ws"
 )
 
-// upgradeTimeout bounds the writing of the answer to the upgrade request.
+// upgradeTimeout bounds the write of the answer to the upgrade request.
 const upgradeTimeout = 10 * time.Second
 
-// Upgrade makes a WebSocket of the request (RFC 6455 §4.2). It accepts no
-// extensions and no subprotocols: a peer that offers some goes on without.
-// When it returns an error the request has been answered, with 400, 405, 426,
-// 500 or 505. The caller checks Origin and whatever else first.
+// Upgrade upgrades a request to a WebSocket (RFC 6455 §4.2). It accepts no extensions and no
+// subprotocols. A peer that offers some goes on without them. If it returns an error, it has
+// answered the request with 400, 405, 426, 500 or 505. The caller must check the Origin and
+// everything else before.
 //
-// Nothing of w and r is retained, including the buffers of the HTTP server. The
-// options are, and must not be changed any more; all connections of a kind may share them.
+// Upgrade keeps nothing of w and r, including the buffers of the HTTP server. It keeps the options,
+// which must not change any more. All connections of a kind may share them.
 func Upgrade(w http.ResponseWriter, r *http.Request, o *Options) (*Conn, error) {
 	key, refusal, status := checkUpgrade(r)
 	if status != 0 {
@@ -36,7 +36,7 @@ func Upgrade(w http.ResponseWriter, r *http.Request, o *Options) (*Conn, error) 
 		http.Error(w, refusal, status)
 		return nil, errors.New("wsconn: " + refusal)
 	}
-	// Of the headers checked above gobwas/ws would only look at the first line of each.
+	// gobwas/ws would look only at the first line of each of the headers checked above.
 	plain := &http.Request{
 		Method: r.Method, ProtoMajor: r.ProtoMajor, ProtoMinor: r.ProtoMinor, Host: r.Host,
 		Header: http.Header{
@@ -53,16 +53,16 @@ func Upgrade(w http.ResponseWriter, r *http.Request, o *Options) (*Conn, error) 
 		}
 		return nil, err
 	}
-	// A peer may send at once; what it sent lies in the HTTP server's buffer.
+	// A peer may send at once. Then the data is in the HTTP server's buffer.
 	var first []byte
 	if n := rw.Reader.Buffered(); n > 0 {
-		p, _ := rw.Reader.Peek(n) // cannot fail for what is buffered
+		p, _ := rw.Reader.Peek(n) // can't fail for buffered data
 		first = append(first, p...)
 	}
 	return newConn(nc, first, o), nil
 }
 
-// checkUpgrade returns the peer's key, or why and with which status the request is refused.
+// checkUpgrade returns the peer's key, or why and with which status to reject the request.
 func checkUpgrade(r *http.Request) (key, refusal string, status int) {
 	key = strings.TrimSpace(r.Header.Get("Sec-WebSocket-Key"))
 	nonce, err := base64.StdEncoding.DecodeString(key)
@@ -80,15 +80,15 @@ func checkUpgrade(r *http.Request) (key, refusal string, status int) {
 	case err != nil || len(nonce) != 16 || len(r.Header.Values("Sec-WebSocket-Key")) != 1:
 		return "", "bad Sec-WebSocket-Key", http.StatusBadRequest
 	case r.ContentLength != 0 || len(r.TransferEncoding) > 0:
-		return "", "an upgrade has no body", http.StatusBadRequest // its bytes would be taken for frames
+		return "", "an upgrade has no body", http.StatusBadRequest // its bytes would look like frames
 	case r.Host == "":
 		return "", "no Host", http.StatusBadRequest
 	}
 	return key, "", 0
 }
 
-// hasToken reports whether a comma list, possibly over several header lines,
-// contains the token in any case.
+// hasToken reports whether a comma-separated list, possibly over several header lines, contains the
+// token, ignoring case.
 func hasToken(lines []string, token string) bool {
 	for _, line := range lines {
 		for item := range strings.SplitSeq(line, ",") {

@@ -7,16 +7,16 @@ import (
 	"time"
 )
 
-// streamChunk is how much a stream is given at a time: one TLS record. The stall
-// limit holds for each, because a stream does not tell what it has passed on.
+// streamChunk is how much a stream gets at a time: one TLS record. The stall limit applies to each,
+// because a stream doesn't report what it has passed on.
 const streamChunk = 16 << 10
 
-// write sees to it that what is queued gets written. It is called with the lock
-// held and returns with it released.
+// write makes sure that the queue gets written. Call it with the lock held. It returns with the
+// lock released.
 //
-// The duty to write is a flag, not a goroutine: the caller takes it for one
-// attempt that does not wait, and passes it on to a goroutine only when the
-// socket is full. Whoever finds the flag set has nothing to do but queue.
+// The duty to write is a flag, not a goroutine: the caller takes it for one attempt that doesn't
+// wait, and passes it on to a goroutine only if the socket is full. If the flag is set, the caller
+// only has to queue.
 func (c *Conn) write() {
 	if c.writing || c.dead || c.corked > 0 {
 		c.noteAbove()
@@ -30,14 +30,14 @@ func (c *Conn) write() {
 		return
 	}
 	c.mu.Unlock()
-	if err := c.rc.Write(c.writeFn); err != nil { // the attempt was not made
+	if err := c.rc.Write(c.writeFn); err != nil { // there was no attempt
 		c.mu.Lock()
 		c.failWrite(err)
 		c.mu.Unlock()
 	}
 }
 
-// startWriter passes the duty to write to a new goroutine. With the lock held.
+// startWriter passes the duty to write to a new goroutine. Callers hold the lock.
 func (c *Conn) startWriter(run func()) {
 	c.writers++
 	c.noteAbove()
@@ -47,15 +47,15 @@ func (c *Conn) startWriter(run func()) {
 	}()
 }
 
-// noteAbove remembers that Drained is due. It is not called for what the caller
-// of Send writes itself: that was never waiting.
+// noteAbove records that Drained is due. It isn't called for data that the caller of Send writes
+// itself, which never waited.
 func (c *Conn) noteAbove() {
 	if c.out.size+c.inFlight > c.opt.LowWater {
 		c.above = true
 	}
 }
 
-// drained reports, once, that the queue has fallen to LowWater. With the lock held.
+// drained reports, once, that the queue has fallen to LowWater. Callers hold the lock.
 func (c *Conn) drained() bool {
 	if !c.above || c.closing || c.dead || c.h == nil || c.out.size+c.inFlight > c.opt.LowWater {
 		return false
@@ -64,24 +64,23 @@ func (c *Conn) drained() bool {
 	return true
 }
 
-// tryWrite is the attempt of a caller that has the duty to write, run by
-// RawConn.Write. It always ends the wait there.
+// tryWrite is the attempt of a caller that has the duty to write, run by RawConn.Write. It always
+// ends the wait there.
 func (c *Conn) tryWrite(fd uintptr) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if _, full := c.flush(fd); full {
 		c.startWriter(c.writeRaw)
 	} else if c.drained() {
-		// Others queued while this one wrote. Its caller may hold locks of its
-		// own, so Drained is told from elsewhere.
+		// Others queued during this write. Its caller may hold locks of its own, so another
+		// goroutine calls Drained.
 		c.startWriter(func() { c.h.Drained(c) })
 	}
 	return true
 }
 
-// flush writes until the queue is empty, the socket is full or broken, and gives
-// the duty to write back unless the socket is full. With the lock held: the
-// writes do not wait.
+// flush writes until the queue is empty or the socket is full or broken. It releases the duty to
+// write unless the socket is full. Callers hold the lock, because the writes don't wait.
 func (c *Conn) flush(fd uintptr) (n int, full bool) {
 	for c.out.size > 0 {
 		b := getBuffer(c.out.size)
@@ -103,7 +102,7 @@ func (c *Conn) flush(fd uintptr) (n int, full bool) {
 	return n, false
 }
 
-// writeRaw is the goroutine that writes while the socket is full again and again.
+// writeRaw is the goroutine that writes while the socket keeps filling up.
 func (c *Conn) writeRaw() {
 	var moved int
 	var more, wait bool
@@ -112,8 +111,8 @@ func (c *Conn) writeRaw() {
 		defer c.mu.Unlock()
 		moved, more = c.flush(fd)
 		if !more && !c.dead {
-			// Before another takes the duty: a deadline of the past would
-			// fail its attempt.
+			// Reset the deadline before another takes the duty: a past deadline would fail its
+			// attempt.
 			_ = c.nc.SetWriteDeadline(time.Time{})
 		}
 		return moved > 0 || !more || !wait
@@ -123,9 +122,9 @@ func (c *Conn) writeRaw() {
 		wait = true
 		err := c.rc.Write(try)
 		if errors.Is(err, os.ErrDeadlineExceeded) {
-			// A full socket reports room only when a good part of it is
-			// free, which on a slow link with a big buffer takes longer than
-			// the peer deserves. If it takes a byte now, the peer lives.
+			// A full socket reports room only when a good part of it is free. On a slow link with a
+			// big buffer that takes longer than the limit. If the socket accepts a byte now, the
+			// peer is alive.
 			c.limitWrite()
 			wait, moved = false, 0
 			err = c.rc.Write(try)
@@ -135,7 +134,7 @@ func (c *Conn) writeRaw() {
 			}
 		}
 		c.mu.Lock()
-		if err != nil { // of the wait: the socket is closed
+		if err != nil { // the socket was closed during the wait
 			c.failWrite(err)
 			more = false
 		}
@@ -147,7 +146,7 @@ func (c *Conn) writeRaw() {
 	}
 }
 
-// writeStream is the goroutine that writes to what is not a raw socket.
+// writeStream is the goroutine that writes to a stream.
 func (c *Conn) writeStream() {
 	for {
 		c.mu.Lock()
@@ -195,9 +194,9 @@ func (c *Conn) limitWrite() {
 	}
 }
 
-// sentClose notes that our close frame is written. When the peer's is in too
-// the reading goroutine has nothing to wait for: its deadline wakes it, because the
-// socket cannot be closed from here. With the lock held.
+// sentClose records that our close frame is written. If the peer's has arrived too, the reading
+// goroutine has nothing to wait for. A deadline wakes it, because the socket can't be closed from
+// here. Callers hold the lock.
 func (c *Conn) sentClose() {
 	c.closeSent = true
 	if c.peerClose {
@@ -205,9 +204,8 @@ func (c *Conn) sentClose() {
 	}
 }
 
-// failWrite ends all writing. Reading goes on for a moment: a peer that closed
-// and left has put its close frame, and perhaps messages, before the end. With
-// the lock held.
+// failWrite ends all writing. Reading goes on for a moment: a peer that closed and left may have
+// sent a close frame and messages before. Callers hold the lock.
 func (c *Conn) failWrite(err error) {
 	c.writing = false
 	c.closing = true

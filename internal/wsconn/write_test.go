@@ -89,7 +89,8 @@ func TestOrderOfConcurrentSends(t *testing.T) {
 	}
 }
 
-// What was composed is written, or waits, untouched by what is composed later, for this peer and for others.
+// What was composed is written, or waits, untouched by what is composed later, for this peer and
+// for others.
 func TestComposedMessagesAreTheirOwn(t *testing.T) {
 	const messages = 3000
 	for name, tr := range transports {

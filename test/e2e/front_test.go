@@ -13,7 +13,7 @@ import (
 	"hermes-mobile/test/hermes"
 )
 
-// TestFront: users log in at the front door of the real Hermes' API, talk, see what is streamed as it comes, stop, approve, and
+// TestFront: users log in at the API proxy of the real Hermes' API, talk, see what is streamed as it comes, stop, approve, and
 // find nothing of one another.
 func TestFront(t *testing.T) {
 	both(t, func(t *testing.T, v hermes.Version) {
@@ -232,7 +232,7 @@ func (f *frontDoor) conversations() {
 	}
 }
 
-// doctor: the server knows that its front door leads somewhere.
+// doctor: the server knows that its API proxy reaches Hermes.
 func (f *frontDoor) doctor() {
 	f.t.Helper()
 	out, _ := f.server.CLI(f.t.Context(), "doctor") // it finds other things here, such as that no gateway dials in

@@ -203,7 +203,7 @@ func troubleKilledAtACard(t *testing.T, w *world) {
 
 // troubleDoctor: with all well the doctor finds nothing but the limits of 0.19, and says what he looked at.
 func troubleDoctor(t *testing.T, w *world) {
-	// Nobody may come in at the front door yet.
+	// The API proxy has no users yet.
 	d := w.doctor(t)
 	d.Issues = slices.DeleteFunc(d.Issues, func(f doctor.Issue) bool { return f.Code == "front_no_users" })
 	if w.newer() {
@@ -225,7 +225,7 @@ func troubleDoctor(t *testing.T, w *world) {
 	}
 }
 
-// troubleSecrets: after all of that, and a login at the front door, no secret stands in the log, in the data folder, in the
+// troubleSecrets: after all of that, and a login at the API proxy, no secret is in the log, in the data folder, in the
 // arguments of the process or in what the commands and calls tell.
 func troubleSecrets(t *testing.T, w *world) {
 	addUser(t, w.server, "anna")
