@@ -13,7 +13,7 @@ import (
 )
 
 // byHand says how to run the service if setup cannot create an account for it.
-const byHand = "create the account with the commands in doc/operate.md, or use --service systemd-user, which needs none"
+const byHand = "create the account with the commands in doc/service.md, or use --service systemd-user, which needs none"
 
 // service adds the files of the service to a plan, and the commands that create its account.
 func (w *setupRun) service(p *setup.Plan) error {

@@ -71,7 +71,7 @@ func (k *checker) exposed(p *Public) {
 		}
 	}
 	if p.Hidden {
-		k.find("proxy_hides_client", "", "Let the proxy send Host, X-Forwarded-For, and X-Forwarded-Proto (nginx: see doc/operate.md; HAProxy: option forwardfor, and http-request set-header X-Forwarded-Proto https). A TCP forward can't do this: use an HTTP proxy, or let phones connect to the server directly with MOBILE_TLS",
+		k.find("proxy_hides_client", "", "Let the proxy send Host, X-Forwarded-For, and X-Forwarded-Proto (nginx: see doc/internet.md; HAProxy: option forwardfor, and http-request set-header X-Forwarded-Proto https). A TCP forward can't do this: use an HTTP proxy, or let phones connect to the server directly with MOBILE_TLS",
 			"Requests to %s look like requests from this machine: nothing identifies the client.", p.URL)
 	}
 }

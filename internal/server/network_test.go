@@ -232,7 +232,7 @@ func TestBaseOfLinks(t *testing.T) {
 // moment would fail.
 func TestQuietConnectionsOutliveProxies(t *testing.T) {
 	r := start(t, "MOBILE_TOKEN="+mainToken)
-	const caddy = 2 * time.Minute // the longest of those in doc/operate.md
+	const caddy = 2 * time.Minute // the longest of those in doc/internet.md
 	if got := newHTTPServer(nil, r.server.log).IdleTimeout; got <= caddy {
 		t.Errorf("quiet connections are closed after %s, before the proxy forgets them", got)
 	}
