@@ -296,11 +296,14 @@ type Result struct {
 	Err    *CallError `json:"error,omitzero"`
 }
 
-// CallError says why a call failed.
+// CallError says why a call failed. It is also a Go error.
 type CallError struct {
 	Code    string `json:"code"`
 	Message string `json:"message"`
 }
+
+// Error returns the code and the message.
+func (e *CallError) Error() string { return e.Code + ": " + e.Message }
 
 // Error is an error frame, and a Go error. Message is one plain sentence that says what to do. Ref
 // is the id of the frame it is about. RetryAfter is in seconds, zero where it does not apply.

@@ -202,17 +202,17 @@ func openRunning(cmd *cobra.Command, f appFlags, data string) error {
 // appTerminal runs the app in this terminal: it connects the gateway if needed, then starts the chat.
 func appTerminal(ctx context.Context, cmd *cobra.Command, a *app.App, data string, again bool) error {
 	in, out := cmd.InOrStdin(), stdout(cmd)
-	person := connect.Person(connect.Screen{In: in, Out: out})
+	prompter := connect.Prompter(connect.Screen{In: in, Out: out})
 	plain := false
 	if file, ok := in.(*os.File); ok && (!xterm.IsTerminal(file.Fd()) || !term.Capable(out)) {
 		lines := connect.NewLines(in, out)
-		person, in, plain = lines, lines.Rest(), true
+		prompter, in, plain = lines, lines.Rest(), true
 	}
-	setup := connect.Setup
+	run := connect.Run
 	if again {
-		setup = connect.Again
+		run = connect.Reconnect
 	}
-	if err := setup(ctx, a.Setup(), person); err != nil {
+	if err := run(ctx, a.Machine(), prompter); err != nil {
 		return err
 	}
 	dir := filepath.Join(data, "terminal")

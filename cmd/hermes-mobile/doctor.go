@@ -66,20 +66,20 @@ func diagnose(cmd *cobra.Command) doctor.Report {
 	switch err := client.Get(ctx, "/doctor", &found); {
 	case err == nil:
 		outside(ctx, client, f, found)
-		return doctor.Conclude(append(found.Findings, doctor.ExamineOutside(f)...), append(found.Checked, doctor.Checked(f)...))
+		return doctor.Conclude(append(found.Issues, doctor.CheckPublic(f)...), append(found.Checked, doctor.Checked(f)...))
 	case errors.Is(err, server.ErrNotRunning):
-		f.Gateways, f.Folder, f.Port = server.LetIn(cfg), doctor.LookFolder(cfg.Data), doctor.LookPort(cfg.Host, cfg.Port)
+		f.Gateways, f.Folder, f.Port = server.LetIn(cfg), doctor.ProbeFolder(cfg.Data), doctor.ProbePort(cfg.Host, cfg.Port)
 		if f.Port != nil {
 			f.Port.Free = doctor.FreePort(cfg.Host, cfg.Port)
 		}
 		if cfg.Agent != "demo" {
-			f.Hermes = doctor.LookHermes(ctx, cfg, doctor.AskVersion)
+			f.Hermes = doctor.ProbeHermes(ctx, cfg, doctor.AskVersion)
 		}
 		f.Pairing = server.CheckPairing(cfg)
-		doctor.LookOutside(ctx, f, cfg.PublicURL, cfg.Path, nil)
-		return doctor.Conclude(doctor.Examine(f), doctor.Checked(f))
+		doctor.ProbePublic(ctx, f, cfg.PublicURL, cfg.Path, nil)
+		return doctor.Conclude(doctor.Check(f), doctor.Checked(f))
 	default:
-		return doctor.Conclude([]doctor.Finding{doctor.NoAnswer(cfg.Data, err)}, nil)
+		return doctor.Conclude([]doctor.Issue{doctor.NoAnswer(cfg.Data, err)}, nil)
 	}
 }
 
@@ -90,17 +90,17 @@ func outside(ctx context.Context, client *server.Client, f *doctor.Facts, found 
 	}
 	var probe doctor.Probe
 	if err := client.Post(ctx, "/doctor/probe", server.Command{}, &probe); err != nil {
-		doctor.LookOutside(ctx, f, found.PublicURL, found.Path, nil)
+		doctor.ProbePublic(ctx, f, found.PublicURL, found.Path, nil)
 		return
 	}
-	doctor.LookOutside(ctx, f, found.PublicURL, found.Path, &probe)
+	doctor.ProbePublic(ctx, f, found.PublicURL, found.Path, &probe)
 }
 
 // printReport prints the issues and the list of what was checked.
 func printReport(cmd *cobra.Command, w io.Writer, r doctor.Report) {
-	printFindings(cmd, w, r.Findings)
+	printIssues(cmd, w, r.Issues)
 	if r.Well {
-		if len(r.Findings) > 0 {
+		if len(r.Issues) > 0 {
 			fmt.Fprintln(w)
 		}
 		fmt.Fprintln(w, "No problems found.")
@@ -130,8 +130,8 @@ func inUse(cmd *cobra.Command, text string) string {
 	return ours.ReplaceAllString(text, "hermes-mobile --data "+strings.ReplaceAll(shellquote.Word(data), "$", "$$")+" $1")
 }
 
-// printFindings prints the issues, grouped by severity: the problem, the fix, and where to read more.
-func printFindings(cmd *cobra.Command, w io.Writer, list []doctor.Finding) {
+// printIssues prints the issues, grouped by severity: the problem, the fix, and where to read more.
+func printIssues(cmd *cobra.Command, w io.Writer, list []doctor.Issue) {
 	last := doctor.Severity("")
 	for _, f := range list {
 		if last != "" && last != f.Severity {

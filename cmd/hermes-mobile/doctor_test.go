@@ -12,7 +12,7 @@ import (
 	"hermes-mobile/internal/server"
 )
 
-// A server that is there and gives no sensible answer is a finding, not an error of the command.
+// A server that is there and gives no sensible answer is an issue, not an error of the command.
 func TestDoctorOfASilentServer(t *testing.T) {
 	dir, err := os.MkdirTemp("", "doctor") // a short path, for the socket's sake
 	if err != nil {

@@ -48,7 +48,7 @@ func TestScripts(t *testing.T) {
 			e.Setenv("DATA", filepath.Join(e.WorkDir, "d"))
 			e.Setenv("MOBILE_DATA", filepath.Join(e.WorkDir, "d"))
 			e.Setenv("HOME", filepath.Join(e.WorkDir, "home"))
-			e.Setenv("MOBILE_PUSH", "off") // it is a finding to have it on without a contact
+			e.Setenv("MOBILE_PUSH", "off") // on without a contact, it is an issue
 			s := &script{devices: map[string]*phone{}}
 			e.Values[scriptKey{}] = s
 			return os.MkdirAll(filepath.Join(e.WorkDir, "home"), 0o700)

@@ -79,7 +79,7 @@ func statusCommand() *cobra.Command {
 				fmt.Fprintf(w, "devices   %d known, %d connected, %d waiting for approval\n", st.Devices, st.Connected, st.Pending)
 				fmt.Fprintf(w, "data      %s\n", st.Data)
 				fmt.Fprintf(w, "storage   %s of %s: files %s, database %s\n", quota.Size(st.Storage.Used()), quota.Size(st.Storage.Limit), quota.Size(st.Storage.Files), quota.Size(st.Storage.Database))
-				printFindings(cmd, w, st.Health.Findings)
+				printIssues(cmd, w, st.Health.Issues)
 			})
 		},
 	})

@@ -19,8 +19,9 @@ var (
 )
 
 const (
-	// maxGuessKeys bounds the counts of each kind. A count that is back at its limit takes no memory.
-	// Made-up names and addresses can't push out the others, because guessesAll limits them first.
+	// maxGuessKeys bounds the counts of each kind. A count that is back at its limit takes no
+	// memory. Made-up names and addresses can't push out the others, because guessesAll limits them
+	// first.
 	maxGuessKeys = 8192
 	// maxAccountKey is how many bytes of a name tell accounts apart. No user has a longer name.
 	maxAccountKey = 64

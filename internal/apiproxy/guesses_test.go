@@ -83,8 +83,8 @@ func TestRightLoginsAreNoGuesses(t *testing.T) {
 	}
 }
 
-// TestGuessesOfManyNetworks: networks of one region share a limit, and so do all networks from which
-// nobody has logged in. A network with a login isn't affected by the latter.
+// TestGuessesOfManyNetworks: networks of one region share a limit, and so do all networks from
+// which nobody has logged in. A network with a login isn't affected by the latter.
 func TestGuessesOfManyNetworks(t *testing.T) {
 	at := time.Now()
 	g := newGuesses(func() time.Time { return at })
@@ -153,8 +153,8 @@ func TestGuessesAreBounded(t *testing.T) {
 	}
 }
 
-// TestLoginQueue: as many passwords are worked on as leave half of the cores to others, a bounded number of logins waits for that,
-// and more are sent away at once. Who waits gets in.
+// TestLoginQueue: as many passwords are worked on as leave half of the cores to others, a bounded
+// number of logins waits for that, and more are sent away at once. Who waits gets in.
 func TestLoginQueue(t *testing.T) {
 	r := newRig(t)
 	if n := cap(r.users.work); n != max(1, runtime.GOMAXPROCS(0)/2) {
@@ -251,8 +251,8 @@ func TestFloodLeavesFewLines(t *testing.T) {
 	if n := len(audit()); n != 0 {
 		t.Errorf("%d entries already", n)
 	}
-	r.front.failures.flush()
-	r.front.failures.flush()
+	r.proxy.failures.flush()
+	r.proxy.failures.flush()
 	list := audit()
 	if len(list) != 1 || list[0].Action != "api_login.failed" || list[0].Actor != "server" || list[0].Origin != "several networks" || !strings.HasPrefix(list[0].Detail, fmt.Sprint(2*flood, " failed")) {
 		t.Errorf("%+v", list)
@@ -261,7 +261,7 @@ func TestFloodLeavesFewLines(t *testing.T) {
 	if status := r.try("192.0.2.77", "anna", "wrong"); status != 401 {
 		t.Errorf("%d", status)
 	}
-	r.front.Close()
+	r.proxy.Close()
 	if list = audit(); len(list) != 2 || list[0].Origin != "192.0.2.77/32" {
 		t.Errorf("%+v", list)
 	}

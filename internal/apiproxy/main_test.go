@@ -59,11 +59,11 @@ func (c *clock) pass(d time.Duration) {
 	c.at = c.at.Add(d)
 }
 
-// rig is a front door before a scripted API server.
+// rig is an API proxy in front of a scripted API server.
 type rig struct {
 	t     *testing.T
 	up    *upstream
-	front *Proxy
+	proxy *Proxy
 	users *Users
 	store *store.Store
 	clock *clock
@@ -106,12 +106,12 @@ func newRig(t *testing.T, change ...func(*Options)) *rig {
 	for _, c := range change {
 		c(&o)
 	}
-	r.front, err = New(o)
+	r.proxy, err = New(o)
 	ok(t, err)
-	srv := httptest.NewServer(r.front.Handler())
+	srv := httptest.NewServer(r.proxy.Handler())
 	r.url = srv.URL
 	t.Cleanup(func() {
-		r.front.Close()
+		r.proxy.Close()
 		srv.Close()
 		if text := r.logged(); strings.Contains(text, password) || strings.Contains(text, upstreamKey) {
 			t.Errorf("the log holds a secret:\n%s", text)
@@ -150,7 +150,7 @@ func bodyOf(t *testing.T, resp *http.Response) string {
 // counted is the sum of a metric.
 func (r *rig) counted(name string) float64 {
 	r.t.Helper()
-	all, err := r.front.o.Metrics.Totals()
+	all, err := r.proxy.o.Metrics.Totals()
 	ok(r.t, err)
 	return all[name]
 }

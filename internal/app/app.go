@@ -1,8 +1,8 @@
-// Package app is the direct client on a person's own machine: a server within the program that listens on the loopback interface only,
-// with an agent behind it that speaks to one Hermes gateway. Its face is the page, or the terminal.
+// Package app is the direct client on the user's own machine: a server that listens only on the loopback
+// interface, with an agent that talks to one Hermes gateway. The user chats in the page or in the terminal.
 //
-// [Guard] lets nobody in but the page that this program opened. [connect.Machine] sets the gateway up; what it found out makes the
-// gateway's client, and that the agent ([link]).
+// [Guard] admits only the page that this program opened. [connect.Machine] connects the gateway. Its profile
+// and credentials make the gateway's client, and the client makes the agent ([link]).
 package app
 
 import (
@@ -28,37 +28,37 @@ import (
 	"hermes-mobile/internal/vault"
 )
 
-// ErrRunning: an app runs on this data folder already. Ask it with [Running].
-var ErrRunning = errors.New("the app is running on this data folder")
+// ErrRunning means that an app is already running on this data folder. [Running] asks it for a link.
+var ErrRunning = errors.New("the app is already running on this data folder")
 
-// ownUser is whose all pages and terminals of the app are: those of the one person who runs it.
+// ownUser is the only user of the app. All its pages and terminals belong to this user.
 const ownUser = "me"
 
-// Parts are what an agent is made of.
+// Parts are the parts of an agent.
 type Parts struct {
-	Client *gateway.Client // its own until Run has ended
+	Client *gateway.Client // owned by the agent until its Run returns
 	Files  agent.Files
 	Log    *slog.Logger
 }
 
-// Options is what an app needs.
+// Options configures an App.
 type Options struct {
 	Data      string // folder
-	Port      int    // 0: one of its own, the same each time where it is free
+	Port      int    // 0: a random port, the same at each start if it is free
 	Version   string
 	Log       *slog.Logger
-	Key       gateway.Secret // of a host program, for the vault
+	Key       gateway.Secret // the vault key from a host program
 	NoKeyring bool
-	RootCAs   *x509.CertPool          // that vouch for gateways; nil: those of the system
-	Agent     func(Parts) agent.Agent // nil: the direct agent
-	// Passphrase asks for the one of the stored credentials; nil: nobody is there to ask. Only DiagnoseFolder uses it.
+	RootCAs   *x509.CertPool          // CAs of gateways; nil: the system's
+	Agent     func(Parts) agent.Agent // nil: the agent direct
+	// Passphrase asks for the passphrase of the stored credentials; nil: do not ask. Only DiagnoseFolder uses it.
 	Passphrase func(context.Context) (gateway.Secret, error)
 }
 
-// App is the running program. Make it with New, then Run it.
+// App is the running app. Create it with New, then call Run.
 type App struct {
 	o       Options
-	setup   *connect.Machine
+	machine *connect.Machine
 	vault   *vault.Vault
 	server  *server.Server
 	guard   *Guard
@@ -68,21 +68,21 @@ type App struct {
 	started time.Time
 
 	mu     sync.Mutex
-	client *gateway.Client // of the newest profile
+	client *gateway.Client // for the newest profile
 }
 
-// New opens the vault, reads the profile and begins to listen. Nothing is asked of a gateway before Run.
+// New opens the vault, reads the profile, and starts to listen. It does not contact a gateway; Run does.
 func New(ctx context.Context, o Options) (*App, error) {
 	if server.NewClient(o.Data).Get(ctx, "/app/here", nil) == nil {
 		return nil, ErrRunning
 	}
 	a := &App{o: o, started: time.Now()}
-	a.link = newLink(o.Log, func() { a.setup.SignedOut() })
+	a.link = newLink(o.Log, func() { a.machine.SignedOut() })
 	if err := os.MkdirAll(o.Data, 0o700); err != nil {
-		return nil, fmt.Errorf("the data folder cannot be made: %w; name another one with --data", err)
+		return nil, fmt.Errorf("create the data folder: %w (use another one with --data)", err)
 	}
 	var err error
-	if a.vault, a.setup, err = open(o, a.use); err != nil {
+	if a.vault, a.machine, err = open(o, a.use); err != nil {
 		return nil, err
 	}
 	cfg, err := settings(o.Data)
@@ -100,24 +100,25 @@ func New(ctx context.Context, o Options) (*App, error) {
 	return a, nil
 }
 
-// open is what the app has at rest.
+// open opens the vault and the stored connection.
 func open(o Options, use func(gateway.Profile, gateway.Credentials)) (*vault.Vault, *connect.Machine, error) {
 	v, err := vault.Open(vault.Options{Dir: o.Data, Key: o.Key, NoKeyring: o.NoKeyring})
 	if err != nil {
 		return nil, nil, err
 	}
-	m, err := connect.New(connect.Options{Keep: connect.NewKeep(o.Data, v), RootCAs: o.RootCAs, Log: o.Log, OnReady: use})
+	m, err := connect.New(connect.Options{Storage: connect.NewStorage(o.Data, v), RootCAs: o.RootCAs, Log: o.Log, OnReady: use})
 	return v, m, err
 }
 
-// settings are those of the server within. Neither the environment nor a Hermes home says anything here: those are of `serve`.
+// settings returns the settings of the app's own server. It ignores the environment and the Hermes home, which
+// are for `serve`.
 func settings(data string) (*config.Config, error) {
 	cfg, _, err := config.Load(config.Sources{HomeDir: data, Environ: []string{"HERMES_HOME=" + data + "/none"}, Flags: map[string]string{
 		"data": data, "host": "127.0.0.1", "port": "0", "agent": "demo", "push": "off", "tls": "off", "trusted-proxies": "none", "admin": "off"}})
 	if err != nil {
 		return nil, err
 	}
-	cfg.AgentWhy = "direct, the gateway that was set up here"
+	cfg.AgentWhy = "direct, with the gateway that is connected here"
 	return cfg, nil
 }
 
@@ -136,16 +137,16 @@ func (a *App) agent(p server.Parts) (agent.Agent, error) {
 	return a.link, nil
 }
 
-// Origin is where the page is.
+// Origin returns the origin of the page.
 func (a *App) Origin() string { return a.guard.origin }
 
-// Port is the port that is listened on.
+// Port returns the port that the app listens on.
 func (a *App) Port() int { return a.port }
 
-// Setup is the state machine of the setup.
-func (a *App) Setup() *connect.Machine { return a.setup }
+// Machine returns the state machine of the wizard that connects the gateway.
+func (a *App) Machine() *connect.Machine { return a.machine }
 
-// Link is an address that opens the page, once, within two minutes.
+// Link returns a link that opens the page once, within two minutes.
 func (a *App) Link() string { return a.guard.link() }
 
 // Run serves until ctx ends.
@@ -154,20 +155,20 @@ func (a *App) Run(ctx context.Context) error {
 	defer cancel()
 	var work sync.WaitGroup
 	a.link.begin(ctx, &work)
-	work.Go(a.setup.Start)
+	work.Go(a.machine.Start)
 	err := a.server.Run(ctx)
 	cancel()
 	work.Wait()
 	return err
 }
 
-// use makes the client and the agent of a profile, in place of what there was.
+// use replaces the client and the agent with those of a profile.
 func (a *App) use(p gateway.Profile, c gateway.Credentials) {
 	client, err := gateway.New(p, c, gateway.Options{RootCAs: a.o.RootCAs, Log: a.o.Log, WatchNetwork: gateway.WatchNetwork,
-		OnProfile:     func(p gateway.Profile) { a.setup.KeepProfile(p) },
-		OnCredentials: func(c gateway.Credentials) { a.setup.KeepCredentials(p, c) }})
-	if err != nil { // the setup has checked it
-		a.o.Log.Error("the gateway cannot be used", "error", err)
+		OnProfile:     func(p gateway.Profile) { a.machine.KeepProfile(p) },
+		OnCredentials: func(c gateway.Credentials) { a.machine.KeepCredentials(p, c) }})
+	if err != nil { // unexpected: the compatibility test has passed
+		a.o.Log.Error("gateway client failed", "component", "app", "err", err)
 		return
 	}
 	a.mu.Lock()
@@ -176,7 +177,7 @@ func (a *App) use(p gateway.Profile, c gateway.Credentials) {
 	a.link.replace(client, a.newAgent(p, client))
 }
 
-// newAgent makes the agent of a client. What it remembers is of this account at this gateway, and of no other.
+// newAgent creates the agent of a client. Its memory is only for this account at this gateway.
 func (a *App) newAgent(p gateway.Profile, client *gateway.Client) agent.Agent {
 	if a.o.Agent != nil {
 		return a.o.Agent(Parts{Client: client, Files: a.parts.Files, Log: a.parts.Log})
@@ -184,11 +185,11 @@ func (a *App) newAgent(p gateway.Profile, client *gateway.Client) agent.Agent {
 	return a.parts.Direct(client, gateway.Credentials{}.For(p).Account[:16])
 }
 
-// Offline says why the gateway cannot be used; nil while it can, or is being tried for the first time.
+// Offline returns why the gateway is offline. It is nil while the gateway works, and during the first attempt.
 func (a *App) Offline() error {
 	switch agent := a.link.now().(type) {
 	case nil:
-		return errors.New("no gateway is set up")
+		return errors.New("no gateway is connected")
 	case interface{ State() direct.State }:
 		return agent.State().Err
 	}
@@ -201,18 +202,18 @@ func (a *App) current() *gateway.Client {
 	return a.client
 }
 
-// opened is how a running app is opened.
+// opened is the answer of a running app with a link to its page.
 type opened struct {
 	URL string `json:"url"`
 }
 
-// Running asks the app that runs on a data folder for an address that opens its page.
+// Running asks the app that is running on a data folder for a link to its page.
 func Running(ctx context.Context, data string) (string, error) {
 	var o opened
 	err := server.NewClient(data).Post(ctx, "/app/open", server.Command{}, &o)
 	var refused *server.Refused
 	if err != nil && !errors.Is(err, server.ErrNotRunning) && !errors.As(err, &refused) {
-		err = fmt.Errorf("what runs on the data folder %s is no app: give this one another folder with --data", data)
+		err = fmt.Errorf("a server, not an app, is running on the data folder %s: use another folder with --data", data)
 	}
 	return o.URL, err
 }
@@ -224,7 +225,7 @@ func answering(f func(context.Context) (any, error)) http.Handler {
 	})
 }
 
-// failure is the body of a request that could not be carried out.
+// failure is the body of a failed request.
 type failure struct {
 	Code    string `json:"code"`
 	Message string `json:"message"`
@@ -236,5 +237,5 @@ func reply(w http.ResponseWriter, v any, err error) {
 		w.WriteHeader(http.StatusUnprocessableEntity)
 		v = failure{"refused", strings.TrimSuffix(err.Error(), ".") + "."}
 	}
-	_ = json.NewEncoder(w).Encode(v) // the client is gone, nothing is lost
+	_ = json.NewEncoder(w).Encode(v) // fails only if the client is gone
 }

@@ -201,7 +201,10 @@ func (r *rig) chatting(text string) string {
 	if _, err = d.Send(ctx, text); err != nil {
 		return err.Error()
 	}
-	for e := range d.Events(ctx) {
+	for e, err := range d.Events(ctx) {
+		if err != nil {
+			return err.Error()
+		}
 		if m, isMessage := e.(device.Message); isMessage && m.Final {
 			return m.Text
 		}
@@ -301,7 +304,8 @@ func TestAnotherGateway(t *testing.T) {
 	_, err = d.Send(ctx, "/demo approval")
 	ok(t, err)
 	said := false
-	for e := range d.Events(ctx) {
+	for e, err := range d.Events(ctx) {
+		ok(t, err)
 		switch e := e.(type) {
 		case device.CardShown:
 			if !said { // a turn is open now
@@ -325,7 +329,7 @@ func TestAnotherGateway(t *testing.T) {
 	t.Fatal("no reply of the new one")
 }
 
-// Nothing is asked of anybody before the setup is done, and what a person writes meanwhile waits.
+// Nothing is asked of anybody before connecting is done, and what a person writes meanwhile waits.
 func TestBeforeSetup(t *testing.T) {
 	t.Parallel()
 	g := connecttest.Start(t)
@@ -420,7 +424,7 @@ func TestDiagnoseStopped(t *testing.T) {
 	g := connecttest.Start(t, connecttest.WithToken(token))
 	dir := folder(t)
 	if d, err := DiagnoseFolder(context.Background(), options(dir, io.Discard, g)); err != nil || d.Step != connect.Welcome || !strings.Contains(d.Text, "no gateway") {
-		t.Errorf("before the setup: %+v %v", d, err)
+		t.Errorf("before connecting: %+v %v", d, err)
 	}
 	r := start(t, dir, g)
 	r.enter()
@@ -446,7 +450,7 @@ func TestDiagnoseUnderAPassphrase(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if d, err := DiagnoseFolder(t.Context(), o); err != nil || d.Gateway != nil || !strings.Contains(d.Text, "a passphrase locks the stored credentials; start hermes-mobile app") {
+	if d, err := DiagnoseFolder(t.Context(), o); err != nil || d.Gateway != nil || !strings.Contains(d.Text, "the stored credentials are locked; start hermes-mobile app") {
 		t.Errorf("%+v %v", d, err)
 	}
 	say := func(s string) func(context.Context) (gateway.Secret, error) {

@@ -12,7 +12,8 @@ import (
 	"hermes-mobile/internal/vault"
 )
 
-// DiagnoseFolder tells how the app of a data folder stands: it asks the one that runs, and where none does, connects to the gateway itself.
+// DiagnoseFolder returns the diagnostics of the app on a data folder. It asks the running app, or connects to
+// the gateway itself if none is running.
 func DiagnoseFolder(ctx context.Context, o Options) (Diagnostics, error) {
 	var d Diagnostics
 	if err := server.NewClient(o.Data).Get(ctx, "/app/diagnostics", &d); err == nil {
@@ -20,30 +21,30 @@ func DiagnoseFolder(ctx context.Context, o Options) (Diagnostics, error) {
 	}
 	var client *gateway.Client
 	var failed error
-	_, setup, err := open(o, func(p gateway.Profile, c gateway.Credentials) {
+	_, machine, err := open(o, func(p gateway.Profile, c gateway.Credentials) {
 		client, failed = gateway.New(p, c, gateway.Options{RootCAs: o.RootCAs, Log: o.Log})
 	})
 	if err != nil {
 		return d, err
 	}
-	setup.Start()
-	if o.Passphrase != nil && setup.State().Step == connect.Unlock && setup.State().Vault.State == vault.Closed {
+	machine.Start()
+	if o.Passphrase != nil && machine.State().Step == connect.Unlock && machine.State().Vault.State == vault.Closed {
 		secret, err := o.Passphrase(ctx)
 		if err != nil {
 			return d, err
 		}
-		if s, err := setup.Do(ctx, connect.Action{Do: connect.Open, Secret: secret}); err != nil {
+		if s, err := machine.Do(ctx, connect.Action{Do: connect.Open, Secret: secret}); err != nil {
 			return d, err
 		} else if len(s.Problems) > 0 {
 			return d, errors.New(s.Problems[0].Text)
 		}
 	}
 	if failed != nil {
-		return d, fmt.Errorf("the gateway cannot be used: %w", failed)
+		return d, fmt.Errorf("create the gateway's client: %w", failed)
 	}
 	if client != nil {
 		defer client.Close()
-		_, _ = client.Connect(ctx) // diagnostics say what became of it
+		_, _ = client.Connect(ctx) // diagnostics show the result
 	}
-	return diagnose(o.Version, time.Time{}, setup, client), nil
+	return diagnose(o.Version, time.Time{}, machine, client), nil
 }

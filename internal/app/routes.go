@@ -14,14 +14,14 @@ import (
 	"hermes-mobile/internal/media"
 )
 
-// maxBody bounds what the page sends: two addresses and a credential.
+// maxBody is the largest request body: the page sends two addresses and a credential.
 const maxBody = 64 << 10
 
-// routes are the page, its connection, files, and what is below /app/. Everything else that a server has is not for here.
+// routes serves the page, its WebSocket, files, and /app/. It hides all other paths of the server.
 func (a *App) routes(server http.Handler) http.Handler {
 	page := a.server.PagePaths()
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /app/state", func(w http.ResponseWriter, _ *http.Request) { reply(w, a.setup.State(), nil) })
+	mux.HandleFunc("GET /app/state", func(w http.ResponseWriter, _ *http.Request) { reply(w, a.machine.State(), nil) })
 	mux.HandleFunc("POST /app/setup", a.act)
 	mux.HandleFunc("POST /app/device", func(w http.ResponseWriter, r *http.Request) {
 		inv, err := a.server.Invite(r.Context(), ownUser)
@@ -35,7 +35,7 @@ func (a *App) routes(server http.Handler) http.Handler {
 	})
 	mux.HandleFunc("POST /app/reconnect", func(w http.ResponseWriter, r *http.Request) {
 		if c := a.current(); c != nil {
-			_, _ = c.Connect(r.Context()) // diagnostics say what became of it
+			_, _ = c.Connect(r.Context()) // diagnostics show the result
 		}
 		reply(w, a.Diagnose(), nil)
 	})
@@ -52,32 +52,32 @@ func (a *App) routes(server http.Handler) http.Handler {
 	})
 }
 
-// request is what the page sends: an action with its secret, which an [connect.Action] itself never takes from JSON.
+// request is an action from the page with its secret, which [connect.Action] itself never decodes from JSON.
 type request struct {
 	connect.Action
 	Secret string `json:"secret"`
 }
 
-// act carries an action of the setup out.
+// act carries out an action of the wizard.
 func (a *App) act(w http.ResponseWriter, r *http.Request) {
 	var in request
 	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != "application/json" {
-		reply(w, nil, errors.New("the request has to be JSON"))
+		reply(w, nil, errors.New("the request must be JSON"))
 		return
 	}
 	d := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxBody))
 	d.DisallowUnknownFields()
 	if d.Decode(&in) != nil {
-		reply(w, nil, errors.New("the request cannot be read")) // the cause might quote the secret
+		reply(w, nil, errors.New("invalid request")) // the decoder's error might quote the secret
 		return
 	}
 	in.Action.Secret = gateway.NewSecret(in.Secret)
-	state, err := a.setup.Do(r.Context(), in.Action)
+	state, err := a.machine.Do(r.Context(), in.Action)
 	if errors.Is(err, context.Canceled) {
 		return // the page is gone
 	}
 	if err != nil {
-		a.o.Log.Error("the setup failed", "step", state.Step, "error", err)
+		a.o.Log.Error("connecting the gateway failed", "component", "connect", "step", state.Step, "err", err)
 	}
 	reply(w, state, err)
 }

@@ -6,12 +6,12 @@ import (
 	"strings"
 )
 
-// Client is an HTTP client that the guard lets in, for a device in this process.
+// Client returns an HTTP client with the guard's cookie, for a device in this process.
 func (a *App) Client() *http.Client {
 	return &http.Client{Transport: &inside{guard: a.guard, cookie: a.guard.pass(), next: http.DefaultTransport.(*http.Transport).Clone()}}
 }
 
-// inside adds the cookie to what goes to the app, and to nothing else.
+// inside adds the cookie to requests to the app, and to no other requests.
 type inside struct {
 	guard  *Guard
 	cookie *http.Cookie
@@ -29,13 +29,13 @@ func (t *inside) RoundTrip(r *http.Request) (*http.Response, error) {
 	return t.next.RoundTrip(r)
 }
 
-// CloseIdleConnections lets go of connections that are not used.
+// CloseIdleConnections closes idle connections.
 func (t *inside) CloseIdleConnections() { t.next.CloseIdleConnections() }
 
-// Address is where a device connects.
+// Address returns the WebSocket address for devices.
 func (a *App) Address() string { return "ws" + strings.TrimPrefix(a.guard.origin, "http") + "/ws" }
 
-// PairingCode is a pairing code for a device in this process.
+// PairingCode returns a pairing code for a device in this process.
 func (a *App) PairingCode(ctx context.Context) (string, error) {
 	inv, err := a.server.Invite(ctx, ownUser)
 	return inv.Code, err

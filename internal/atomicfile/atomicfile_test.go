@@ -138,7 +138,7 @@ func TestNobodyElseReplacesFiles(t *testing.T) {
 		"internal/atomicfile/atomicfile.go": "is this package",
 		"internal/media/store.go":           "moves what was uploaded, which is written as it comes",
 		"internal/media/localcopy.go":       "places a copy that can be made again",
-		"internal/connect/keep.go":          "sets aside what cannot be read",
+		"internal/connect/storage.go":       "moves an unreadable profile aside",
 		"device/filestore.go":               "is taken along by other programs, which may choose speed over a flush",
 	}
 	for _, root := range []string{"internal", "cmd", "device", "gateway", "frame"} {

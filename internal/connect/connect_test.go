@@ -50,7 +50,7 @@ func begin(t *testing.T, dir string, roots *x509.CertPool) *rig {
 func beginWith(t *testing.T, dir string, v *vault.Vault, roots *x509.CertPool) *rig {
 	t.Helper()
 	r := &rig{t: t, dir: dir}
-	m, err := New(Options{Keep: NewKeep(dir, v), RootCAs: roots, OnReady: func(_ gateway.Profile, c gateway.Credentials) { r.ready = append(r.ready, c) }})
+	m, err := New(Options{Storage: NewStorage(dir, v), RootCAs: roots, OnReady: func(_ gateway.Profile, c gateway.Credentials) { r.ready = append(r.ready, c) }})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -281,7 +281,7 @@ func TestSelfSigned(t *testing.T) {
 	s = r.do(Test, Action{Do: Edit}, Action{Do: SetRemote, Remote: g.URL}, Action{Do: SetLocal, Local: g2.URL}, Action{Do: SetAuth, Auth: gateway.AuthBearer})
 	r.draft.LocalKey = a.Pin
 	s = r.do(Test, Action{Do: TestNow})
-	if l := s.Result.Attempts[0]; l.OK || l.Code != KeyChanged || l.Pin != gateway.KeyPin(g2.Cert) || !l.MayGo {
+	if l := s.Result.Attempts[0]; l.OK || l.Code != KeyChanged || l.Pin != gateway.KeyPin(g2.Cert) || !l.CanSkip {
 		t.Errorf("another key: %+v", l)
 	}
 	if len(g2.Seen()) > 0 {
@@ -294,7 +294,7 @@ func TestSelfSigned(t *testing.T) {
 	r.secretFree(token)
 }
 
-// The Local address is another gateway: it gets no credential, and Remote is used.
+// The local address is another gateway: it gets no credential, and Remote is used.
 func TestAnotherGatewayAtHome(t *testing.T) {
 	t.Parallel()
 	g := connecttest.Start(t, connecttest.WithToken(token))
@@ -303,7 +303,7 @@ func TestAnotherGatewayAtHome(t *testing.T) {
 	other := connecttest.Start(t, connecttest.WithToken(token), connecttest.WithModel("another"))
 	r.o.RootCAs = connecttest.Roots(g, other)
 	s := r.do(Test, Action{Do: Edit}, Action{Do: SetRemote, Remote: g.URL}, Action{Do: SetLocal, Local: other.URL}, Action{Do: SetAuth, Auth: gateway.AuthBearer}, Action{Do: TestNow})
-	if l, remote := s.Result.Attempts[0], s.Result.Attempts[1]; l.OK || l.Code != Other || !l.MayGo || !remote.OK {
+	if l, remote := s.Result.Attempts[0], s.Result.Attempts[1]; l.OK || l.Code != Other || !l.CanSkip || !remote.OK {
 		t.Errorf("%+v", s.Result)
 	}
 	s = r.do(Done, Action{Do: Decline})
@@ -329,14 +329,14 @@ func TestUnreachable(t *testing.T) {
 	s := r.do(Test, Action{Do: Begin}, Action{Do: SetRemote, Remote: gone.URL}, Action{Do: SetLocal, Local: "https://no-such-host.invalid"}, bearer(token), Action{Do: TestNow})
 	want := []Code{NotTried, Unreachable}
 	for i, a := range s.Result.Attempts {
-		if a.OK || a.Code != want[i] || !strings.HasSuffix(a.Text, ".") || a.MayGo {
+		if a.OK || a.Code != want[i] || !strings.HasSuffix(a.Text, ".") || a.CanSkip {
 			t.Errorf("%s: %+v, want %s", a.Kind, a, want[i])
 		}
 	}
-	// The Remote address works: each of the others is named, and may be done without.
+	// The remote address works: each of the others is named, and may be done without.
 	for address, code := range map[string]Code{"https://no-such-host.invalid": NoName, gone.URL: Unreachable, "http://127.0.0.1:1": Unreachable} {
 		s = r.do(Test, Action{Do: Back}, Action{Do: Back}, Action{Do: Back}, Action{Do: SetRemote, Remote: g.URL}, Action{Do: SetLocal, Local: address}, bearer(token), Action{Do: TestNow})
-		if l := s.Result.Attempts[0]; l.Code != code || !l.MayGo || !s.Result.Attempts[1].OK {
+		if l := s.Result.Attempts[0]; l.Code != code || !l.CanSkip || !s.Result.Attempts[1].OK {
 			t.Errorf("%s: %+v, want %s", address, s.Result, code)
 		}
 	}
@@ -551,7 +551,7 @@ func TestLegacyProfile(t *testing.T) {
 		t.Fatalf("%+v", s)
 	}
 	r.secretFree(token)
-	if p, _, err := r.o.Keep.Profile(); err != nil || !p.Migrated {
+	if p, _, err := r.o.Storage.Profile(); err != nil || !p.Migrated {
 		t.Errorf("%v %v", p, err)
 	}
 	if info, err := os.Stat(filepath.Join(dir, ProfileFile)); err != nil || info.Mode().Perm() != 0o600 {
@@ -572,7 +572,7 @@ func TestProfilesThatCannotBeRead(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := New(Options{Keep: NewKeep(dir, v)}); err == nil || !strings.Contains(err.Error(), "newer") {
+	if _, err := New(Options{Storage: NewStorage(dir, v)}); err == nil || !strings.Contains(err.Error(), "newer") {
 		t.Errorf("a profile of a newer version: %v", err)
 	}
 	write(`{"schema":2,"remote":`)

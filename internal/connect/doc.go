@@ -1,4 +1,8 @@
-// Package connect is the first-run setup of the direct client, and the keeping of what it found out. The setup is one state machine,
-// [Machine], with two faces: the page and the terminal. Each sends it an [Action] and shows the [State] that comes back, which never
-// holds a secret. It ends only where the compatibility test has passed.
+// Package connect connects the direct client to a Hermes gateway: the first-run wizard and its storage.
+//
+// [Machine] is the wizard's state machine. The page and the terminal each send it an [Action] and show the
+// [State] that it returns, which never contains a secret. The machine reaches [Done] only when the
+// compatibility test has passed. [Run] asks the questions at a terminal, through a [Prompter]: [Screen] for
+// an interactive terminal, or [Lines] for plain lines. [Storage] keeps the gateway's profile and its
+// credentials.
 package connect

@@ -15,14 +15,14 @@ import (
 	"hermes-mobile/internal/plaintext"
 )
 
-// Lines is a program that answers one question with each line, or a person at a terminal that can only print lines.
+// Lines is a Prompter that reads one answer per line, from a script or a plain terminal.
 type Lines struct {
 	in     *bufio.Reader
 	out    io.Writer
-	hidden func() (string, error) // reads a line that is not shown; nil: nothing that comes from a pipe is shown
+	hidden func() (string, error) // reads a line without echo; nil: a pipe, which has no echo
 }
 
-// NewLines reads the answers from in.
+// NewLines returns a Prompter that reads answers from in.
 func NewLines(in io.Reader, out io.Writer) *Lines {
 	l := &Lines{in: bufio.NewReader(plaintext.Reader(in)), out: out}
 	if f, ok := in.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
@@ -34,23 +34,23 @@ func NewLines(in io.Reader, out io.Writer) *Lines {
 	return l
 }
 
-// Tell implements Person.
-func (l *Lines) Tell(text string) { fmt.Fprintln(l.out, text) }
+// Tell implements Prompter.
+func (l *Lines) Show(text string) { fmt.Fprintln(l.out, text) }
 
 func (l *Lines) line(title string) (string, error) {
 	fmt.Fprint(l.out, title, ": ")
 	text, err := l.in.ReadString('\n')
 	fmt.Fprintln(l.out)
 	if text = strings.TrimRight(text, "\r\n"); text == "" && err != nil {
-		return "", ErrGivenUp
+		return "", ErrCanceled
 	}
 	return text, nil
 }
 
-// Present implements Person.
-func (l *Lines) Present() bool { return l.hidden != nil }
+// Present implements Prompter.
+func (l *Lines) Interactive() bool { return l.hidden != nil }
 
-// Text implements Person.
+// Text implements Prompter.
 func (l *Lines) Text(_ context.Context, title, _, now string) (string, error) {
 	text, err := l.line(title)
 	if text == "" {
@@ -59,7 +59,7 @@ func (l *Lines) Text(_ context.Context, title, _, now string) (string, error) {
 	return text, err
 }
 
-// Secret implements Person.
+// Secret implements Prompter.
 func (l *Lines) Secret(_ context.Context, title, _ string) (gateway.Secret, error) {
 	if l.hidden == nil || l.in.Buffered() > 0 {
 		text, err := l.line(title)
@@ -69,12 +69,12 @@ func (l *Lines) Secret(_ context.Context, title, _ string) (gateway.Secret, erro
 	text, err := l.hidden()
 	fmt.Fprintln(l.out)
 	if err != nil {
-		return gateway.Secret{}, ErrGivenUp
+		return gateway.Secret{}, ErrCanceled
 	}
 	return gateway.NewSecret(text), nil
 }
 
-// Choose implements Person.
+// Choose implements Prompter.
 func (l *Lines) Choose(_ context.Context, title string, options []string, now int) (int, error) {
 	for {
 		for i, text := range options {
@@ -87,11 +87,11 @@ func (l *Lines) Choose(_ context.Context, title string, options []string, now in
 		if n, ok := chosen(text, options); ok {
 			return n, nil
 		}
-		fmt.Fprintf(l.out, "Answer with a number from 1 to %d, or with a word of one option.\n", len(options))
+		fmt.Fprintf(l.out, "Enter a number from 1 to %d, or a word from one option.\n", len(options))
 	}
 }
 
-// chosen reads a number, or words that stand in one option only.
+// chosen parses a number, or text that only one option contains.
 func chosen(text string, options []string) (int, bool) {
 	text = strings.ToLower(strings.TrimSpace(text))
 	if n, err := strconv.Atoi(text); err == nil {
@@ -113,5 +113,5 @@ func chosen(text string, options []string) (int, bool) {
 	return found, text != "" && found >= 0
 }
 
-// Rest is what was not asked for.
+// Rest returns the input after the last answer.
 func (l *Lines) Rest() io.Reader { return l.in }

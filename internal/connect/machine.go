@@ -14,93 +14,93 @@ import (
 	"hermes-mobile/internal/vault"
 )
 
-// Options is what a machine needs.
+// Options configures a Machine.
 type Options struct {
-	Keep    *Keep
-	RootCAs *x509.CertPool // nil: those of the system
+	Storage *Storage
+	RootCAs *x509.CertPool // nil: the system's roots
 	Log     *slog.Logger
-	// OnReady gets what the client is made of: at the start where everything is there, after a test that passed, and after the vault
-	// was opened. It is called without the machine's lock, one at a time.
+	// OnReady gets the profile and the credentials for the client: at Start if both are stored, after each
+	// successful test, and after the vault was unlocked. Calls do not overlap and hold no lock.
 	OnReady func(gateway.Profile, gateway.Credentials)
 }
 
-// Machine is the setup. All methods may be called concurrently, as from two tabs.
+// Machine is the state machine of the wizard. It is safe for concurrent use, as from two tabs.
 type Machine struct {
 	o Options
 
-	acting sync.Mutex // one action at a time, which may take as long as a test
+	acting sync.Mutex // serializes actions, which may take as long as a test
 
-	mu       sync.Mutex // guards what follows; held for a small file at most
+	mu       sync.Mutex // guards the following; held for a small file at most
 	step     Step
-	saved    *gateway.Profile // in use; nil before the first setup
+	saved    *gateway.Profile // the profile in use; nil before the first connection
 	draft    gateway.Profile
-	creds    gateway.Credentials // of the draft; typed ones are not bound to it before the test
-	legacy   bool                // creds came out of a profile of the first form, and are to be saved
+	creds    gateway.Credentials // for the draft; typed ones are bound to it only by the test
+	legacy   bool                // creds come from a profile of the first schema and must be saved
 	problems []Problem
 	result   *Result
-	noJobs   bool // the gateway that was tested last advertises no jobs
+	noJobs   bool // the last tested gateway advertises no jobs
 }
 
-// New reads what is kept and decides where the setup stands. It fails where a profile is there that must not be overwritten, as one
-// of a newer version.
+// New reads the stored profile and decides the first step. It fails if there is a profile that it must not
+// overwrite, such as one of a newer version.
 func New(o Options) (*Machine, error) {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
 	m := &Machine{o: o, step: Welcome, draft: fresh()}
-	p, legacy, err := o.Keep.Profile()
+	p, legacy, err := o.Storage.Profile()
 	var field *gateway.ProfileError
 	switch {
 	case errors.Is(err, ErrNoProfile):
 		return m, nil
 	case errors.As(err, &field) && field.Field != "schema":
-		if err := o.Keep.SetAside(); err != nil {
-			return nil, fmt.Errorf("the profile of the gateway cannot be read, and not be renamed either: %w", err)
+		if err := o.Storage.MoveAside(); err != nil {
+			return nil, fmt.Errorf("move the unreadable profile aside: %w", err)
 		}
-		m.problems = []Problem{{Field: "profile", Code: Lost, Text: "The profile of the gateway could not be read. It was set aside: set the gateway up again."}}
+		m.problems = []Problem{{Field: "profile", Code: Lost, Text: "The stored profile is unreadable and was moved aside. Connect the gateway again."}}
 		return m, nil
 	case err != nil:
 		return nil, err
 	}
 	m.saved, m.draft, m.creds = &p, p, legacy
 	m.legacy = !legacy.Token.IsZero() || !legacy.Password.IsZero()
-	m.settle()
+	m.resume()
 	return m, nil
 }
 
-// fresh is a profile that nothing is known of yet.
+// fresh returns a new, empty profile.
 func fresh() gateway.Profile {
 	return gateway.Profile{Schema: gateway.ProfileSchema, ID: strings.ToLower(rand.Text()[:16]), Name: "Hermes", Auth: gateway.AuthBearer}
 }
 
-// settle decides the step of a profile that is kept, and reads its credentials.
-func (m *Machine) settle() {
+// resume decides the step for a stored profile and reads its credentials.
+func (m *Machine) resume() {
 	m.step, m.problems = Done, nil
 	if m.draft.Auth == gateway.AuthNone && !m.legacy {
 		m.creds = gateway.Credentials{}.For(m.draft)
 		return
 	}
-	if state, _ := m.o.Keep.Vault.State(); state == vault.Closed || state == vault.Unmade && m.legacy {
+	if state, _ := m.o.Storage.Vault.State(); state == vault.Closed || state == vault.Unmade && m.legacy {
 		m.step = Unlock
 		return
 	}
 	if m.legacy {
-		if err := errors.Join(m.o.Keep.SaveCredentials(m.draft, m.creds), m.o.Keep.SaveProfile(m.draft)); err != nil {
-			m.problems = []Problem{{Field: "profile", Code: Lost, Text: "The credentials could not be stored: " + err.Error() + "."}}
+		if err := errors.Join(m.o.Storage.SaveCredentials(m.draft, m.creds), m.o.Storage.SaveProfile(m.draft)); err != nil {
+			m.problems = []Problem{{Field: "profile", Code: Lost, Text: "Could not store the credentials: " + err.Error() + "."}}
 			return
 		}
 		m.legacy = false
 		return
 	}
-	creds, err := m.o.Keep.Credentials(m.draft)
+	creds, err := m.o.Storage.Credentials(m.draft)
 	switch {
 	case err == nil:
 		m.creds = creds
 		if m.draft.Migrated {
-			m.note(m.o.Keep.SaveProfile(m.draft))
+			m.note(m.o.Storage.SaveProfile(m.draft))
 		}
 	case errors.Is(err, vault.ErrNone):
-		m.step, m.problems = Auth, []Problem{{Field: "secret", Code: Missing, Text: "No credential is kept for this gateway: sign in."}}
+		m.step, m.problems = Auth, []Problem{{Field: "secret", Code: Missing, Text: "No credential is stored for this gateway. Sign in."}}
 	default:
 		m.step, m.problems = Auth, []Problem{{Field: "secret", Code: Lost, Text: sentence(err)}}
 	}
@@ -108,11 +108,11 @@ func (m *Machine) settle() {
 
 func (m *Machine) note(err error) {
 	if err != nil {
-		m.o.Log.Error("the setup could not be stored", "error", err)
+		m.o.Log.Error("storing the connection failed", "component", "connect", "err", err)
 	}
 }
 
-// Start tells OnReady where everything is there already.
+// Start calls OnReady if a profile and its credentials are stored.
 func (m *Machine) Start() {
 	m.acting.Lock()
 	defer m.acting.Unlock()
@@ -128,15 +128,15 @@ func (m *Machine) ready() {
 	}
 }
 
-// State tells where the setup stands.
+// State returns the current state.
 func (m *Machine) State() State {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	s := State{Step: m.step, Editing: m.saved != nil && m.step != Done, Remote: m.draft.Remote, Local: m.draft.Local, Insecure: m.draft.Insecure,
 		Auth: m.draft.Auth, Username: m.draft.Username, Kept: m.has(), Problems: append([]Problem{}, m.problems...), Result: m.result,
 		Jobs: m.draft.Jobs, NoJobs: m.step == Done && m.noJobs}
-	s.Vault.Kind = m.o.Keep.Vault.Kind()
-	state, err := m.o.Keep.Vault.State()
+	s.Vault.Kind = m.o.Storage.Vault.Kind()
+	state, err := m.o.Storage.Vault.State()
 	s.Vault.State = state
 	var lost *vault.SignInError
 	if errors.As(err, &lost) {
@@ -145,7 +145,7 @@ func (m *Machine) State() State {
 	return s
 }
 
-// has: there is a credential for the draft as it is.
+// has reports whether there is a credential for the draft.
 func (m *Machine) has() bool {
 	c := m.creds.For(m.draft)
 	switch m.draft.Auth {
@@ -157,16 +157,17 @@ func (m *Machine) has() bool {
 	return false
 }
 
-// SignedOut opens the setup where the gateway refused the credential of the running client.
+// SignedOut asks the user to sign in again, after the gateway rejected the credential of the running client.
 func (m *Machine) SignedOut() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.step == Done {
-		m.step, m.problems, m.result = Auth, []Problem{{Field: "secret", Code: SignIn, Text: "The gateway refused the stored credential: sign in again."}}, nil
+		m.step, m.problems, m.result = Auth, []Problem{{Field: "secret", Code: SignIn, Text: "The gateway rejected the stored credential. Sign in again."}}, nil
 	}
 }
 
-// KeepProfile stores what the running client learnt of its gateway. That of a client whose profile was replaced meanwhile is not.
+// KeepProfile stores what the running client learned about its gateway, unless the profile was replaced
+// meanwhile.
 func (m *Machine) KeepProfile(p gateway.Profile) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -175,33 +176,34 @@ func (m *Machine) KeepProfile(p gateway.Profile) {
 	}
 	next := *m.saved
 	next.Identity = p.Identity
-	m.note(m.o.Keep.SaveProfile(next))
+	m.note(m.o.Storage.SaveProfile(next))
 	m.saved = &next
 	if same(next, m.draft) {
 		m.draft.Identity = p.Identity
 	}
 }
 
-// KeepCredentials stores what the running client was given by its gateway, such as refreshed cookies.
+// KeepCredentials stores credentials that the running client got from its gateway, such as refreshed cookies.
 func (m *Machine) KeepCredentials(p gateway.Profile, c gateway.Credentials) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.saved == nil || !same(*m.saved, p) {
 		return
 	}
-	m.note(m.o.Keep.SaveCredentials(p, c))
+	m.note(m.o.Storage.SaveCredentials(p, c))
 	if m.step == Done {
 		m.creds = c.For(m.draft)
 	}
 }
 
-// same reports whether two profiles reach the same account in the same way.
+// same reports whether two profiles use the same account, addresses, and keys.
 func same(a, b gateway.Profile) bool {
 	return a.ID == b.ID && a.Remote == b.Remote && a.Local == b.Local && a.Auth == b.Auth && a.Username == b.Username && a.RemoteKey == b.RemoteKey &&
 		a.LocalKey == b.LocalKey
 }
 
-// Do carries an action out. The error is of the program, such as a disk that is full; what a person did wrong stands in the state.
+// Do carries out an action. It returns errors of the program, such as a full disk. Mistakes of the user are in
+// State.Problems.
 func (m *Machine) Do(ctx context.Context, a Action) (State, error) {
 	m.acting.Lock()
 	defer m.acting.Unlock()
@@ -264,19 +266,19 @@ func (m *Machine) act(ctx context.Context, a Action) error {
 		m.mu.Unlock()
 		return m.test(ctx)
 	default:
-		m.problems = []Problem{{Field: "profile", Code: Invalid, Text: "This is no step of the setup."}}
+		m.problems = []Problem{{Field: "profile", Code: Invalid, Text: "Unknown action."}}
 	}
 	m.mu.Unlock()
 	return nil
 }
 
-// leave goes back to what is in use.
+// leave restores the profile in use.
 func (m *Machine) leave() error {
 	if m.saved == nil {
 		return nil
 	}
 	m.draft = *m.saved
-	m.settle()
+	m.resume()
 	return nil
 }
 
@@ -288,7 +290,7 @@ func (m *Machine) back() {
 			break
 		}
 	}
-	if m.step == Unlock { // it is open already
+	if m.step == Unlock { // the vault is already unlocked
 		m.step = Auth
 	}
 	if m.step == Welcome && m.saved != nil {

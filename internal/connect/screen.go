@@ -13,14 +13,14 @@ import (
 	"hermes-mobile/gateway"
 )
 
-// Screen is a person at a terminal.
+// Screen is a Prompter for an interactive terminal.
 type Screen struct {
 	In  io.Reader
 	Out io.Writer
 }
 
-// Tell implements Person. Lines are broken between words.
-func (s Screen) Tell(text string) {
+// Show implements Prompter. It wraps lines between words.
+func (s Screen) Show(text string) {
 	width := narrow
 	if f, ok := s.Out.(interface{ Fd() uintptr }); ok {
 		if w, _, err := term.GetSize(int(f.Fd())); err == nil && w > 0 {
@@ -30,29 +30,29 @@ func (s Screen) Tell(text string) {
 	fmt.Fprintln(s.Out, lipgloss.Wrap(text, width, ""))
 }
 
-// Columns of text: where the terminal does not say how many it has, and the most that read well.
+// Columns of text: the default if the terminal's width is unknown, and the maximum.
 const (
 	narrow = 80
 	wide   = 100
 )
 
-// Present implements Person.
-func (s Screen) Present() bool { return true }
+// Present implements Prompter.
+func (s Screen) Interactive() bool { return true }
 
-// Text implements Person.
+// Text implements Prompter.
 func (s Screen) Text(ctx context.Context, title, help, now string) (string, error) {
 	err := s.run(ctx, huh.NewInput().Title(title).Description(help).Value(&now))
 	return now, err
 }
 
-// Secret implements Person.
+// Secret implements Prompter.
 func (s Screen) Secret(ctx context.Context, title, help string) (gateway.Secret, error) {
 	var value string
 	err := s.run(ctx, huh.NewInput().Title(title).Description(help).EchoMode(huh.EchoModePassword).Value(&value))
 	return gateway.NewSecret(value), err
 }
 
-// Choose implements Person.
+// Choose implements Prompter.
 func (s Screen) Choose(ctx context.Context, title string, options []string, now int) (int, error) {
 	var list []huh.Option[int]
 	for i, text := range options {
@@ -68,7 +68,7 @@ func (s Screen) run(ctx context.Context, field huh.Field) error {
 		return ctx.Err()
 	}
 	if errors.Is(err, huh.ErrUserAborted) {
-		return ErrGivenUp
+		return ErrCanceled
 	}
 	return err
 }

@@ -41,7 +41,7 @@ func TestScreen(t *testing.T) {
 		t.Errorf("Choose: %d %v", n, err)
 	}
 	s, _, ctx = at(t, "\x03")
-	if _, err := s.Text(ctx, "Title", "", ""); !errors.Is(err, ErrGivenUp) {
+	if _, err := s.Text(ctx, "Title", "", ""); !errors.Is(err, ErrCanceled) {
 		t.Errorf("Ctrl-C: %v", err)
 	}
 	s, _, _ = at(t, "")
@@ -55,7 +55,7 @@ func TestScreen(t *testing.T) {
 // What is told is broken between words, also where the terminal does not say how wide it is.
 func TestTellBreaksBetweenWords(t *testing.T) {
 	s, out, _ := at(t, "")
-	s.Tell(strings.Repeat("credentials ", 20))
+	s.Show(strings.Repeat("credentials ", 20))
 	for line := range strings.Lines(out.String()) {
 		if len(line) > narrow+1 || strings.TrimSpace(strings.ReplaceAll(line, "credentials", "")) != "" || strings.HasPrefix(line, " ") || !strings.HasPrefix(line, "credentials") {
 			t.Errorf("the line %q", line)

@@ -61,8 +61,8 @@ func TestCertificate(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := secured(t, tc.from, tc.to, tc.names...)
 			f := folderFacts(&Folder{Path: "/d"})
-			LookOutside(t.Context(), f, s.URL, "/ws", nil)
-			list := Shorten(ExamineOutside(f))
+			ProbePublic(t.Context(), f, s.URL, "/ws", nil)
+			list := Shorten(CheckPublic(f))
 			// Our own authority is only worth a note.
 			mustFind(t, list, "certificate_untrusted", "made by a test")
 			switch tc.want {
@@ -88,18 +88,18 @@ func TestCertificate(t *testing.T) {
 // An authority that the machine knows is not complained of, with one between that the server sends.
 func TestCertificateOfAKnownAuthority(t *testing.T) {
 	s := secured(t, time.Now().Add(-time.Hour), time.Now().Add(60*24*time.Hour), "127.0.0.1")
-	c, found := LookCertificate(t.Context(), s.URL, time.Now())
+	c, found := ProbeCertificate(t.Context(), s.URL, time.Now())
 	if !found || !c.Unknown || c.BadName || !strings.Contains(c.Issuer, "made by a test") {
 		t.Errorf("%+v, %v", c, found)
 	}
 	f := folderFacts(&Folder{Path: "/d"})
 	c.Unknown = false
 	f.Certificates = []Certificate{c}
-	if list := ExamineOutside(f); len(list) != 0 {
+	if list := CheckPublic(f); len(list) != 0 {
 		t.Errorf("%q", codes(list))
 	}
 	for _, address := range []string{strings.Replace(s.URL, "https", "http", 1), "https://127.0.0.1:1", "%"} {
-		if _, found := LookCertificate(t.Context(), address, time.Now()); found {
+		if _, found := ProbeCertificate(t.Context(), address, time.Now()); found {
 			t.Errorf("a certificate at %s", address)
 		}
 	}
@@ -133,8 +133,8 @@ func TestCertificateChain(t *testing.T) {
 			s.StartTLS()
 			t.Cleanup(s.Close)
 			f := folderFacts(&Folder{Path: "/d"})
-			LookOutside(t.Context(), f, s.URL, "/ws", nil)
-			list := Shorten(ExamineOutside(f))
+			ProbePublic(t.Context(), f, s.URL, "/ws", nil)
+			list := Shorten(CheckPublic(f))
 			if name == "whole" {
 				mustNotFind(t, list, "certificate_chain")
 				mustFind(t, list, "certificate_untrusted", "between")
@@ -147,7 +147,7 @@ func TestCertificateChain(t *testing.T) {
 			}
 		})
 	}
-	e := &examination{Facts: &Facts{Now: time.Now(), Config: &config.Config{}}}
+	e := &checker{Facts: &Facts{Now: time.Now(), Config: &config.Config{}}}
 	e.ownCertificate(cert.State{Mode: cert.Files, NotAfter: time.Now().Add(60 * 24 * time.Hour), Names: []string{"agent.example.com"}, Chain: []string{"the chain is missing: x"}})
 	mustFind(t, e.list, "certificate_chain", "agent.example.com", "the chain is missing")
 }

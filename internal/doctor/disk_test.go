@@ -22,13 +22,13 @@ func connected(f *Facts, online bool) *Facts {
 func TestConnectedAndOnDisk(t *testing.T) {
 	for _, tc := range map[string]struct{ config, env, says string }{
 		"the same":       {right(t), rightEnv, ""},
-		"another secret": {right(t), strings.Replace(rightEnv, gatewaySecret, strings.Repeat("ab", 32), 1), "GATEWAY_RELAY_SECRET there is not the one"},
-		"another id":     {right(t), strings.Replace(rightEnv, "gw-home", "gw-other", 1), "GATEWAY_RELAY_ID is gw-other"},
+		"another secret": {right(t), strings.Replace(rightEnv, gatewaySecret, strings.Repeat("ab", 32), 1), "GATEWAY_RELAY_SECRET there differs"},
+		"another id":     {right(t), strings.Replace(rightEnv, "gw-home", "gw-other", 1), "GATEWAY_RELAY_ID there is gw-other"},
 		"no secret":      {right(t), "GATEWAY_RELAY_ID=gw-home\n", "GATEWAY_RELAY_SECRET is missing"},
 		"undone":         {model, "", "gateway.relay_url and platforms.relay.extra.relay_url are missing"},
 	} {
 		h := newHome(t, tc.config, tc.env).runs()
-		list := Examine(connected(h.look("0.22.2"), true))
+		list := Check(connected(h.look("0.22.2"), true))
 		if tc.says == "" {
 			mustNotFind(t, list, "gateway_not_on_disk", "relay_not_configured", "gateway_wrong_secret")
 			continue
@@ -40,25 +40,25 @@ func TestConnectedAndOnDisk(t *testing.T) {
 		// Of a gateway elsewhere this Hermes says nothing.
 		remote := connected(h.look("0.22.2"), true)
 		remote.Server.Relay.Gateways[0].Local = false
-		mustNotFind(t, Examine(remote), "gateway_not_on_disk")
+		mustNotFind(t, Check(remote), "gateway_not_on_disk")
 		stopped := newHome(t, tc.config, tc.env)
-		mustNotFind(t, Examine(connected(stopped.look("0.22.2"), true)), "gateway_not_on_disk")
+		mustNotFind(t, Check(connected(stopped.look("0.22.2"), true)), "gateway_not_on_disk")
 	}
 }
 
 // What cannot come back by itself is not said to: after an undo, and where the gateway does not run.
 func TestAwayForGood(t *testing.T) {
-	list := Examine(connected(newHome(t, model, "").look("0.22.2"), false))
+	list := Check(connected(newHome(t, model, "").look("0.22.2"), false))
 	mustFind(t, list, "relay_not_configured", "hermes-mobile setup")
 	mustFind(t, list, "gateway_not_running", "hermes gateway run")
-	list = Examine(connected(newHome(t, right(t), rightEnv).look("0.22.2"), false))
+	list = Check(connected(newHome(t, right(t), rightEnv).look("0.22.2"), false))
 	mustFind(t, list, "gateway_not_running", "hermes gateway run")
-	for _, f := range Conclude(list, nil).Findings {
+	for _, f := range Conclude(list, nil).Issues {
 		if strings.Contains(f.Do, "comes back by itself") {
 			t.Errorf("%s says %q", f.Code, f.Do)
 		}
 	}
-	mustFind(t, Examine(connected(newHome(t, right(t), rightEnv).runs().look("0.22.2"), false)), "agent_away", "hermes gateway status")
+	mustFind(t, Check(connected(newHome(t, right(t), rightEnv).runs().look("0.22.2"), false)), "agent_away", "hermes gateway status")
 }
 
 // Jobs whose results do not arrive are named, with what helps.
@@ -71,7 +71,7 @@ func TestJobsNotDelivered(t *testing.T) {
 		{"id": "5", "deliver": ["mobile:tel-9"], "last_delivery_error": "no such device"}]}`
 	h := newHome(t, right(t), rightEnv).runs()
 	h.write("cron/jobs.json", jobs)
-	list := Examine(connected(h.look("0.22.2"), true))
+	list := Check(connected(h.look("0.22.2"), true))
 	f := mustFind(t, list, "job_not_delivered", "morning", "does not front platform relay", "setup --plugin")
 	if strings.Contains(f.Text, "\x1b[") {
 		t.Errorf("it says %q", f.Text)
@@ -90,7 +90,7 @@ func TestJobsNotDelivered(t *testing.T) {
 	}
 	for _, text := range []string{"", "[]", "{", `{"jobs": 1}`, `{"jobs": [1, null, {}]}`} {
 		h.write("cron/jobs.json", text)
-		mustNotFind(t, Examine(connected(h.look("0.22.2"), true)), "job_not_delivered")
+		mustNotFind(t, Check(connected(h.look("0.22.2"), true)), "job_not_delivered")
 	}
 }
 

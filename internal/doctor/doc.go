@@ -1,6 +1,8 @@
-// Package doctor names what is wrong with a server, its Hermes and the way between them and the phones, and what to do.
+// Package doctor finds issues of a server, its Hermes, and the connections to phones, and says how to fix
+// them.
 //
-// There is one list of findings, for `hermes-mobile doctor`, `hermes-mobile status` and /readyz. Collectors gather facts and
-// judge nothing; Examine turns facts into findings and looks at nothing; Shorten takes out what only follows from another
-// finding. The table of all findings (codes.go) is also what doc/troubleshooting.md is made from.
+// `hermes-mobile doctor`, `hermes-mobile status`, and /readyz share one list of issues. Probes collect
+// [Facts] and judge nothing. [Check] turns facts into issues and probes nothing. [Shorten] hides issues
+// caused by another issue. The table in codes.go lists all issues, and doc/troubleshooting.md is generated
+// from it.
 package doctor

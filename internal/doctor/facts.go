@@ -14,107 +14,107 @@ import (
 	"hermes-mobile/internal/strangers"
 )
 
-// Facts are what was seen. What was not looked at is nil or empty, and nothing is found there.
+// Facts are the results of the probes. A fact that no probe collected is nil or empty, and Check skips it.
 type Facts struct {
 	Now    time.Time
 	Config *config.Config
-	// Warnings are those of the settings that still hold.
+	// Warnings are the warnings about settings that still apply.
 	Warnings []config.Warning
-	// Gateways are those that the server lets in, also the one whose secret it made itself.
+	// Gateways are the gateways that the server accepts, including the one whose secret it created.
 	Gateways []config.Gateway
 
-	Server       *Server // nil: none is running
-	Pairing      error   // why the pairing files cannot be read
+	Server       *Server // nil: not running
+	Pairing      error   // why the pairing files are unreadable
 	Hermes       *Hermes
 	Folder       *Folder
-	Front        *Front // nil: Hermes' API is not served
+	APIProxy     *APIProxy // nil: disabled
 	Port         *Port
 	Public       *Public
 	Certificates []Certificate
 }
 
-// Server is how the running server is.
+// Server is the state of the running server.
 type Server struct {
 	Address     string      // host:port that it listens on
-	TLS         *cert.State // nil: it speaks plain HTTP
+	TLS         *cert.State // nil: plain HTTP
 	Started     time.Time
 	AgentOnline bool
 	AgentDetail string
 	Relay       *relay.State // nil: another agent
-	API         *API         // of the agent direct; nil: another agent
+	API         *API         // for the agent direct; nil: another agent
 
-	StoreFailed bool       // a moment ago
-	Storage     *quota.Use // nil: not known
-	PushOff     string     // why there are no notifications, where the owner has not switched them off
+	StoreFailed bool       // within the last minute
+	Storage     *quota.Use // nil: unknown
+	PushOff     string     // why notifications do not work although they are on
 	Aging       []store.Aging
 
-	Devices   []access.Rejected // turned away at hello
-	Requests  []access.Rejected // turned away before it; Code is the HTTP status
-	Forwarded []access.Rejected // peers that are not trusted and send forwarding headers
+	Devices   []access.Rejected // rejected at hello
+	Requests  []access.Rejected // rejected before hello; Code is the HTTP status
+	Forwarded []access.Rejected // untrusted peers that send forwarding headers
 	Strangers []strangers.Drops
 }
 
-// API is how the agent direct finds the API that it speaks to.
+// API is the state of the API that the agent direct uses.
 type API struct {
 	URL        string
-	NoKey      bool // none is set
+	NoKey      bool // no key is set
 	KeyRefused bool
-	Another    bool   // what answers is not the gateway that was there before
-	Down       error  // why it cannot be used; nil: it can, or was not tried yet
-	Version    string // of Hermes, as far as it is known
-	Older      bool   // it is of the version with limits
-	Elsewhere  bool   // it is on another machine, or no Hermes
+	Another    bool   // a different gateway answers than before
+	Down       error  // why the API does not work; nil: it works, or was not tried yet
+	Version    string // of Hermes; may be empty
+	Older      bool   // the version has limits, see api_older
+	Elsewhere  bool   // on another machine, or not Hermes
 }
 
-// Hermes is the Hermes of this machine.
+// Hermes is the state of the Hermes on this machine.
 type Hermes struct {
 	Home    setup.Home
 	Exists  bool
-	Hidden  bool // it belongs to another account, and its settings cannot be seen
+	Hidden  bool // belongs to another account, and its settings are unreadable
 	Version setup.Version
-	Files   *setup.Files // nil: they cannot be read
-	Unread  error        // why not
+	Files   *setup.Files // nil: unreadable
+	Unread  error        // why they are unreadable
 	Process *setup.Process
-	Jobs    []setup.FailedJob // whose last result did not arrive
+	Jobs    []setup.FailedJob // jobs whose last result was not delivered
 }
 
-// Folder is the data folder.
+// Folder is the state of the data folder.
 type Folder struct {
 	Path     string
-	Unwrit   error    // why it cannot be written
-	Free     uint64   // bytes for us
-	Total    uint64   // 0: not known
-	Readable []string // files with secrets that others may read
+	Unwrit   error    // why it is not writable
+	Free     uint64   // bytes that the server may use
+	Total    uint64   // 0: unknown
+	Readable []string // files with secrets that other users can read
 	Future   time.Time
-	FutureOf string // a file that was written later than now, by our clock
+	FutureOf string // the file with the latest modification time, Future
 }
 
-// Front is the front door of Hermes' API.
-type Front struct {
-	URL   string // of the API server
-	NoKey bool   // for it
-	Down  error  // why the API server cannot be used
-	Users int    // negative: not known
+// APIProxy is the state of the API proxy.
+type APIProxy struct {
+	URL   string // of Hermes' API server
+	NoKey bool   // there is no key for it
+	Down  error  // why Hermes' API server does not work
+	Users int    // negative: unknown
 }
 
-// Port is the port that a server would listen on.
+// Port is the state of the port that the server would listen on.
 type Port struct {
 	Address string
 	Taken   bool
-	Holder  string // in words; empty: not known
-	Free    int    // another port that is free; 0: none was looked for
+	Holder  string // the program that uses it; empty: unknown
+	Free    int    // another port that is free; 0: not probed
 }
 
-// Public is what happens at the public address, seen from here.
+// Public is the result of probing the public address from this machine.
 type Public struct {
-	URL    string
-	Result PublicResult
-	Detail string
-	Hidden bool      // something in between has requests look as if they came from the server's machine
-	Open   []Opening // what a stranger can read there, and must not
+	URL     string
+	Result  PublicResult
+	Detail  string
+	Hidden  bool       // a proxy makes requests look as if they came from the server's machine
+	Exposed []Exposure // what strangers can read but must not
 }
 
-// PublicResult is how a try of the public address ended.
+// PublicResult is the outcome of probing the public address.
 type PublicResult string
 
 // The results.
@@ -127,18 +127,18 @@ const (
 	PublicBuffers     PublicResult = "buffers"
 )
 
-// Certificate is one that the server is reached by. It comes from a look at the public address, or from the server itself.
+// Certificate is a certificate of the server, from a probe of the public address or from the server itself.
 type Certificate struct {
-	Host     string // that it should be for
+	Host     string // the host that it must be valid for
 	Names    []string
 	Issuer   string
 	From, To time.Time
 	BadName  bool
-	Unknown  bool     // not signed by an authority that this machine knows
-	Chain    []string // what is wrong with its chain, in sentences
+	Unknown  bool     // not signed by a CA that this machine trusts
+	Chain    []string // problems of its chain
 }
 
-// refusedFrom is an address in words.
+// refusedFrom formats the address of a rejected client.
 func refusedFrom(a netip.Addr) string {
 	if !a.IsValid() {
 		return "an unknown address"

@@ -35,11 +35,11 @@ func TestHermesMissing(t *testing.T) {
 	f := h.look("")
 	elsewhere := false
 	f.Gateways[0].Local = &elsewhere
-	mustNotFind(t, Examine(f), "hermes_missing")
+	mustNotFind(t, Check(f), "hermes_missing")
 
 	// The agent that speaks to the API server has to have one.
 	f.Config.Agent = "direct"
-	mustFind(t, Examine(f), "hermes_missing", h.path)
+	mustFind(t, Check(f), "hermes_missing", h.path)
 }
 
 func TestHermesTooOld(t *testing.T) {
@@ -53,8 +53,8 @@ func TestHermesTooOld(t *testing.T) {
 	ok(t, os.MkdirAll(filepath.Join(h.path, "hermes-agent/venv/lib/python3.11/site-packages/hermes_agent-0.17.4.dist-info"), 0o700))
 	t.Setenv("PATH", t.TempDir())
 	cfg := h.config()
-	f := &Facts{Config: cfg, Gateways: cfg.Gateways, Hermes: LookHermes(t.Context(), cfg, AskVersion)}
-	mustFind(t, Examine(f), "hermes_too_old", "0.17")
+	f := &Facts{Config: cfg, Gateways: cfg.Gateways, Hermes: ProbeHermes(t.Context(), cfg, AskVersion)}
+	mustFind(t, Check(f), "hermes_too_old", "0.17")
 }
 
 func TestHermesBroken(t *testing.T) {
@@ -71,8 +71,8 @@ func TestHermesUnreadable(t *testing.T) {
 	ok(t, os.Mkdir(filepath.Join(h.path, ".env"), 0o700))
 	cfg := newHome(t, "", "").config() // which the server would read, too
 	cfg.HermesHome = h.path
-	f := &Facts{Config: cfg, Gateways: cfg.Gateways, Hermes: LookHermes(t.Context(), cfg, nil)}
-	mustFind(t, Examine(f), "hermes_unreadable", h.path, ".env")
+	f := &Facts{Config: cfg, Gateways: cfg.Gateways, Hermes: ProbeHermes(t.Context(), cfg, nil)}
+	mustFind(t, Check(f), "hermes_unreadable", h.path, ".env")
 }
 
 // A gateway that was there before and runs elsewhere makes nobody look for it in a Hermes that knows nothing of the server.
@@ -81,10 +81,10 @@ func TestHermesOfSomebodyElse(t *testing.T) {
 	f := h.look("0.22.2")
 	state := relay.GatewayState{ID: "gw-home", Name: "gw-home", Version: relay.Newer}
 	f.Server = &Server{Started: time.Now(), Relay: &relay.State{Gateways: []relay.GatewayState{state}}}
-	mustNotFind(t, Examine(f), "relay_not_configured", "gateway_not_running", "hermes_missing")
-	mustFind(t, Examine(f), "gateway_not_dialled", "gw-home")
+	mustNotFind(t, Check(f), "relay_not_configured", "gateway_not_running", "hermes_missing")
+	mustFind(t, Check(f), "gateway_not_dialled", "gw-home")
 	f.Server.Relay.Gateways[0].Version = relay.Unknown
-	mustFind(t, Examine(f), "relay_not_configured")
+	mustFind(t, Check(f), "relay_not_configured")
 }
 
 func TestModelMissing(t *testing.T) {
@@ -113,7 +113,7 @@ func TestRelayNotConfigured(t *testing.T) {
 			if name == "made by none" {
 				f.Gateways = nil
 			}
-			list := Examine(f)
+			list := Check(f)
 			mustFind(t, list, "relay_not_configured", tc.says, h.path)
 			mustNotFind(t, list, "busy_ack_on", "streaming_off")
 			mustNotFind(t, Shorten(list), "gateway_not_running")
@@ -197,10 +197,10 @@ func TestRelayURL(t *testing.T) {
 		{url: "http://[::1]:8787", environ: []string{"MOBILE_HOST=::"}},
 		{url: "http://host.docker.internal:8787"},
 		{url: "http://host.docker.internal:8788", code: "relay_url_address", says: []string{"another host"}},
-		{url: "https://127.0.0.1:8787", code: "relay_url_scheme", says: []string{"https://127.0.0.1:8787", "Write http there"}},
-		{url: "wss://localhost:8787", code: "relay_url_scheme", says: []string{"Write http there"}},
-		{url: "http://agent.example.com", code: "relay_url_scheme", environ: []string{"MOBILE_PUBLIC_URL=https://agent.example.com"}, says: []string{"Write https there"}},
-		{url: "127.0.0.1:8787", code: "relay_url_scheme", says: []string{"no address"}},
+		{url: "https://127.0.0.1:8787", code: "relay_url_scheme", says: []string{"https://127.0.0.1:8787", "Use http"}},
+		{url: "wss://localhost:8787", code: "relay_url_scheme", says: []string{"Use http"}},
+		{url: "http://agent.example.com", code: "relay_url_scheme", environ: []string{"MOBILE_PUBLIC_URL=https://agent.example.com"}, says: []string{"Use https"}},
+		{url: "127.0.0.1:8787", code: "relay_url_scheme", says: []string{"not an address"}},
 		{url: "tcp://127.0.0.1:8787", code: "relay_url_scheme"},
 		{url: "http://127.0.0.1:8788", code: "relay_url_address", says: []string{"another port", "http://127.0.0.1:8787"}},
 		{url: "http://10.255.255.1:8787", code: "relay_url_address", says: []string{"another host"}},
@@ -232,7 +232,7 @@ func TestRelayURL(t *testing.T) {
 }
 
 func TestBehaviour(t *testing.T) {
-	change := func(old, new string) []Finding {
+	change := func(old, new string) []Issue {
 		text := right(t)
 		if !strings.Contains(text, old) {
 			t.Fatalf("%s is not there", old)
@@ -319,7 +319,7 @@ func TestAPIServer(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			f := newHome(t, tc.config, tc.env).runs().look("0.22.2")
 			f.Config.Agent = "direct" // which the settings refuse still
-			list := Examine(f)
+			list := Check(f)
 			if tc.says == "" {
 				mustNotFind(t, list, "api_server_off")
 				return
@@ -343,19 +343,19 @@ func TestDemoAgent(t *testing.T) {
 		ok(t, err)
 		return cfg
 	}
-	mustFind(t, Examine(&Facts{Config: load()}), "demo_agent", "Hermes home at ~/.hermes")
-	mustNotFind(t, Examine(&Facts{Config: load("MOBILE_AGENT=demo")}), "demo_agent")
+	mustFind(t, Check(&Facts{Config: load()}), "demo_agent", "Hermes home at ~/.hermes")
+	mustNotFind(t, Check(&Facts{Config: load("MOBILE_AGENT=demo")}), "demo_agent")
 }
 
 func TestGatewayNotWoken(t *testing.T) {
 	f := newHome(t, right(t), rightEnv).look("0.22.2")
 	state := relay.GatewayState{ID: "gw-home", Name: "gw-home", Seen: true, Version: relay.Newer, WakeErr: "it answers with status 403"}
 	f.Server = &Server{Started: time.Now(), Relay: &relay.State{Gateways: []relay.GatewayState{state}}}
-	mustFind(t, Examine(f), "gateway_not_woken", "gw-home", "status 403", "MOBILE_RELAY_WAKE_URL")
+	mustFind(t, Check(f), "gateway_not_woken", "gw-home", "status 403", "MOBILE_RELAY_WAKE_URL")
 	f.Server.Relay.Gateways[0].Online = true
-	mustNotFind(t, Examine(f), "gateway_not_woken")
+	mustNotFind(t, Check(f), "gateway_not_woken")
 	f.Server.Relay.Gateways[0].Online, f.Server.Relay.Gateways[0].WakeErr = false, ""
-	mustNotFind(t, Examine(f), "gateway_not_woken")
+	mustNotFind(t, Check(f), "gateway_not_woken")
 }
 
 // TestRelaySwitchedOff: an explicit platforms.relay.enabled: false is why a gateway does not connect, whatever address is set.
@@ -397,17 +397,17 @@ func TestPublicPlugin(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			f := h.look("0.22.2")
 			f.Port = &Port{Address: "127.0.0.1:8787", Free: 8790}
-			list := Examine(f)
+			list := Check(f)
 			mustFind(t, list, "public_plugin_port", "8787", h.path, "MOBILE_PORT=8790", "plugins disable hermes-mobile", "starts first")
 			f.Port.Taken, f.Port.Holder = true, fmt.Sprintf("python3.11 (process %d)", os.Getpid())
-			mustFind(t, Examine(f), "public_plugin_port", "The plugin's gateway has it now")
-			mustNotFind(t, Shorten(Examine(f)), "port_in_use", "server_not_running")
+			mustFind(t, Check(f), "public_plugin_port", "The plugin's gateway uses it now")
+			mustNotFind(t, Shorten(Check(f)), "port_in_use", "server_not_running")
 			f.Port.Holder = "nc (process 1)"
-			mustFind(t, Examine(f), "public_plugin_port", "nc (process 1) has it now")
+			mustFind(t, Check(f), "public_plugin_port", "nc (process 1) has it now")
 			f.Server = &Server{Address: "127.0.0.1:8787", Started: time.Now()}
-			mustFind(t, Examine(f), "public_plugin_port", "This server has it now")
+			mustFind(t, Check(f), "public_plugin_port", "This server uses it now")
 			f.Server.Address = "127.0.0.1:8788"
-			mustNotFind(t, Examine(f), "public_plugin_port")
+			mustNotFind(t, Check(f), "public_plugin_port")
 		})
 	}
 	for name, h := range map[string]*hermesHome{

@@ -16,7 +16,7 @@ func TestHermesOfAnotherAccount(t *testing.T) {
 	const other = 54601
 	if dir := os.Getenv("TEST_HIDDEN"); dir != "" {
 		h := &hermesHome{t, dir, os.Getenv("TEST_DATA")}
-		list := Examine(h.look("", "HERMES_HOME="+dir))
+		list := Check(h.look("", "HERMES_HOME="+dir))
 		_ = json.NewEncoder(os.Stdout).Encode(codes(list)) // the parent reads it
 		mustFind(t, list, "hermes_hidden", dir, "setup --print")
 		for _, line := range Checked(h.look("")) {

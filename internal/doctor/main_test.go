@@ -23,17 +23,17 @@ func ok(t testing.TB, err error) {
 	}
 }
 
-func codes(list []Finding) (out []string) {
+func codes(list []Issue) (out []string) {
 	for _, f := range list {
 		out = append(out, f.Code)
 	}
 	return out
 }
 
-// mustFind demands a finding that says what it has to, completely, and returns it.
-func mustFind(t testing.TB, list []Finding, code string, says ...string) Finding {
+// mustFind requires a complete issue whose text or fix contains says, and returns it.
+func mustFind(t testing.TB, list []Issue, code string, says ...string) Issue {
 	t.Helper()
-	i := slices.IndexFunc(list, func(f Finding) bool { return f.Code == code })
+	i := slices.IndexFunc(list, func(f Issue) bool { return f.Code == code })
 	if i < 0 {
 		t.Fatalf("no %s in %q", code, codes(list))
 	}
@@ -50,7 +50,7 @@ func mustFind(t testing.TB, list []Finding, code string, says ...string) Finding
 }
 
 // mustNotFind demands that codes are missing.
-func mustNotFind(t testing.TB, list []Finding, codes ...string) {
+func mustNotFind(t testing.TB, list []Issue, codes ...string) {
 	t.Helper()
 	for _, f := range list {
 		if slices.Contains(codes, f.Code) {
@@ -107,14 +107,14 @@ func (h *hermesHome) look(version string, environ ...string) *Facts {
 	cfg := h.config(environ...)
 	v, _ := setup.ParseVersion(version)
 	f := &Facts{Now: time.Now(), Config: cfg, Gateways: cfg.Gateways}
-	f.Hermes = LookHermes(h.t.Context(), cfg, nil)
+	f.Hermes = ProbeHermes(h.t.Context(), cfg, nil)
 	f.Hermes.Version = v
 	return f
 }
 
-func (h *hermesHome) examine(version string, environ ...string) []Finding {
+func (h *hermesHome) examine(version string, environ ...string) []Issue {
 	h.t.Helper()
-	return Examine(h.look(version, environ...))
+	return Check(h.look(version, environ...))
 }
 
 // testdata is a config.yaml that setup is tested with.

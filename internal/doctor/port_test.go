@@ -18,22 +18,22 @@ func TestPortInUse(t *testing.T) {
 			continue
 		}
 		port := l.Addr().(*net.TCPAddr).Port
-		p := LookPort(host, port)
+		p := ProbePort(host, port)
 		f := folderFacts(&Folder{Path: "/d"})
 		f.Port = p
-		list := Shorten(Examine(f))
+		list := Shorten(Check(f))
 		says := []string{net.JoinHostPort(host, fmt.Sprint(port)), "MOBILE_PORT"}
 		if runtime.GOOS == "linux" {
-			says = append(says, fmt.Sprintf("%s (process %d) has that port", filepath.Base(os.Args[0]), os.Getpid()))
+			says = append(says, fmt.Sprintf("the port is used by %s (process %d)", filepath.Base(os.Args[0]), os.Getpid()))
 		}
 		mustFind(t, list, "port_in_use", says...)
 		mustNotFind(t, list, "server_not_running") // it cannot be started
 		ok(t, l.Close())
-		if p := LookPort(host, port); p.Taken {
+		if p := ProbePort(host, port); p.Taken {
 			t.Errorf("%+v: it is free again", p)
 		}
 	}
-	if p := LookPort("127.0.0.1", 0); p != nil {
+	if p := ProbePort("127.0.0.1", 0); p != nil {
 		t.Errorf("%+v: any port", p)
 	}
 }

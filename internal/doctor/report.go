@@ -1,18 +1,18 @@
 package doctor
 
-// Report is what an examination came to, as people read it.
+// Report is the result of a run of the doctor.
 type Report struct {
-	Well     bool      `json:"well"` // neither error nor warning
-	Findings []Finding `json:"findings"`
-	Checked  []string  `json:"checked"`
+	Well    bool     `json:"well"` // neither error nor warning
+	Issues  []Issue  `json:"findings"`
+	Checked []string `json:"checked"`
 }
 
-// Conclude makes a report of all findings: without what only follows from others, the worst first.
-func Conclude(all []Finding, checked []string) Report {
-	r := Report{Findings: Shorten(all), Checked: checked}
+// Conclude makes a report of a whole list of issues: shortened, with the worst first.
+func Conclude(all []Issue, checked []string) Report {
+	r := Report{Issues: Shorten(all), Checked: checked}
 	if r.Checked == nil {
 		r.Checked = []string{}
 	}
-	r.Well = Well(r.Findings)
+	r.Well = Well(r.Issues)
 	return r
 }

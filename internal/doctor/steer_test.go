@@ -30,7 +30,7 @@ func TestSteers(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := newHome(t, c.config, c.env).runs()
-			found := LookHermes(t.Context(), h.config(), nil)
+			found := ProbeHermes(t.Context(), h.config(), nil)
 			if found.Process == nil {
 				t.Skip("only Linux tells when a process was started")
 			}
@@ -38,7 +38,7 @@ func TestSteers(t *testing.T) {
 				at := found.Process.Since.Add(c.changed)
 				ok(t, os.Chtimes(filepath.Join(h.path, file), at, at))
 			}
-			if got := LookHermes(t.Context(), h.config(), nil).Steers(c.id); got != c.want {
+			if got := ProbeHermes(t.Context(), h.config(), nil).Steers(c.id); got != c.want {
 				t.Errorf("it steers: %v", got)
 			}
 		})

@@ -24,7 +24,7 @@ func TestRelayURLWithTLS(t *testing.T) {
 		if !ok {
 			t.Fatal(tc.url)
 		}
-		e := &examination{Facts: &Facts{Now: time.Now(), Config: &config.Config{Host: "0.0.0.0", Port: 8787},
+		e := &checker{Facts: &Facts{Now: time.Now(), Config: &config.Config{Host: "0.0.0.0", Port: 8787},
 			Server: &Server{Address: "0.0.0.0:8787", TLS: &cert.State{Mode: tc.mode}}}}
 		e.address(relaySettings{id: "gw", url: tc.url, where: "relay_url"})
 		got := ""
@@ -51,7 +51,7 @@ func TestOwnCertificate(t *testing.T) {
 		{cert.State{Mode: cert.Auto, NotAfter: now.Add(-time.Hour), LastError: "refused", LastErrorAt: now}, []string{"certificate_not_renewed", "certificate_expired"}},
 		{cert.State{Mode: cert.Auto, LastError: "refused", LastErrorAt: now}, []string{"certificate_missing"}},
 	} {
-		e := &examination{Facts: &Facts{Now: now, Config: &config.Config{}}}
+		e := &checker{Facts: &Facts{Now: now, Config: &config.Config{}}}
 		e.ownCertificate(tc.state)
 		var got []string
 		for _, f := range e.list {

@@ -42,68 +42,79 @@ func (h *Hub) Act(ctx context.Context, token string) (ActionOutcome, error) {
 
 // evActionPressed: a person pressed a button of a notification.
 type evActionPressed struct {
+	onDevice
 	action notify.Action
 	done   func(ActionOutcome, error)
-	by     *frame.Peer // a member of the conversation, whose session has passed it on; nil: the device itself
+	by     *frame.Peer // a participant, whose session has passed it on; nil: the device itself
 }
 
-func (e *evActionPressed) fail(_ *session, err error) { e.done(ActionOutcome{}, err) }
+func (e *evActionPressed) fail(err error) { e.done(ActionOutcome{}, err) }
 
-func (e *evActionPressed) apply(s *session, b *batch) {
+func (e *evActionPressed) apply(b *batch) {
+	d := e.d
 	b.flush()
-	if s.dev == nil || e.by == nil && (s.dev.Revoked || !s.dev.Rights.Answer || !s.hub.approved(s.dev.UserID)) || e.by != nil && !slices.Contains(s.members, e.by.ID) {
+	if d.dev == nil || !e.permitted() {
 		e.done(ActionOutcome{}, notify.ErrRejected)
 		return
 	}
-	if e.by == nil && s.unanswerable() != nil {
+	if e.by == nil && d.probation.answerRefusal() != nil {
 		e.done(ActionOutcome{}, notify.ErrTooNew)
 		return
 	}
-	by := s.peer()
+	by := d.peer()
 	if e.by != nil {
 		by = *e.by
 	}
-	k := s.card(e.action.Card)
-	if k == nil || k.row.State != store.CardOpen {
-		e.elsewhere(s, by)
+	cards := &d.conversation.cards
+	k := cards.find(e.action.Card)
+	if k == nil || !k.open() {
+		e.elsewhere(by)
 		return
 	}
-	if !offers(k.prompt(), e.action.Option) {
-		e.done(ActionOutcome{}, notify.ErrCut) // also a token that an earlier version of the server signed
+	if !slices.ContainsFunc(notify.Offered(k.prompt()), func(o frame.Option) bool { return o.ID == e.action.Option }) {
+		e.done(ActionOutcome{}, notify.ErrCut) // also for a token that an earlier version of the server signed
 		return
 	}
-	s.decide(b, k, agent.Answer{OptionID: e.action.Option}, &by, none, func(err error) {
-		if errors.Is(err, errDecided) {
-			s.hub.post(s.id, &overruled{id: k.ID, then: func(*batch) { e.elsewhere(s, by) }})
-			return
+	cards.decide(b, k, agent.Answer{OptionID: e.action.Option}, &by, none, func(_ *batch, v verdict) {
+		switch {
+		case errors.Is(v.err, store.ErrTooNew):
+			e.done(ActionOutcome{}, notify.ErrTooNew)
+		case v.err != nil:
+			e.done(ActionOutcome{}, v.err)
+		case !v.first:
+			e.elsewhere(by)
+		default:
+			d.Metrics.Cards.WithLabelValues("answered").Inc()
+			e.done(ActionOutcome{OptionID: e.action.Option}, nil)
+			cards.tell()
 		}
-		if errors.Is(err, store.ErrTooNew) {
-			err = notify.ErrTooNew
-		}
-		if err != nil {
-			e.done(ActionOutcome{}, err)
-			return
-		}
-		s.hub.Metrics.Cards.WithLabelValues("answered").Inc()
-		e.done(ActionOutcome{OptionID: e.action.Option}, nil)
-		s.tellDecisions()
 	})
 }
 
-// elsewhere: the card is decided, of the lead's conversation, or none of the device's.
-func (e *evActionPressed) elsewhere(s *session, by frame.Peer) {
-	row, found, err := s.hub.store.Card(s.hub.ctx, e.action.Card)
+// permitted reports whether the device may answer cards at all, or is a participant of the conversation.
+func (e *evActionPressed) permitted() bool {
+	d := e.d
+	if e.by != nil {
+		return slices.Contains(d.group.participants, e.by.ID)
+	}
+	return !d.dev.Revoked && d.dev.Rights.Answer && d.approved(d.dev.UserID)
+}
+
+// elsewhere answers for a card that is decided, in the primary's conversation, or another device's.
+func (e *evActionPressed) elsewhere(by frame.Peer) {
+	d := e.d
+	row, found, err := d.store.Card(d.ctx, e.action.Card)
 	switch {
 	case err != nil:
-		s.hub.storeFailed("look a card up", err)
+		d.storeFailed("look up a card", err)
 		e.done(ActionOutcome{}, err)
 	case !found:
 		e.done(ActionOutcome{}, notify.ErrExpired)
-	case s.joined() && row.Device == s.lead && row.State == store.CardOpen:
-		s.hub.post(s.dev.Conversation, &evActionPressed{action: e.action, done: e.done, by: &by})
-	case row.Device != s.dev.N && row.Device != s.lead:
+	case d.group.joined() && row.Device == d.group.primary && row.State == store.CardOpen:
+		d.hub.post(d.dev.Conversation, &evActionPressed{action: e.action, done: e.done, by: &by})
+	case row.Device != d.dev.N && row.Device != d.group.primary:
 		e.done(ActionOutcome{}, notify.ErrRejected)
-	case row.State == store.CardOpen: // stored as open and not known here: this cannot be answered
+	case row.State == store.CardOpen: // stored as open and unknown here: it can't be answered
 		e.done(ActionOutcome{}, notify.ErrExpired)
 	default:
 		e.done(ActionOutcome{OptionID: row.OptionID, Before: true, Expired: row.Expired}, nil)

@@ -67,7 +67,7 @@ func withPair(code string) option {
 // invite makes a pairing code.
 func (w *world) invite(c access.PairingCode) string {
 	w.t.Helper()
-	code, _, _, err := w.hub.Invite(ctx, c, time.Minute)
+	code, _, _, err := w.hub.Owner().Invite(ctx, c, time.Minute)
 	ok(w.t, err)
 	return code
 }

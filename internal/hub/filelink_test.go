@@ -63,18 +63,18 @@ func (w *linkWorld) get(path string) int {
 func TestLinkEndsWithItsDevice(t *testing.T) {
 	t.Parallel()
 	for name, end := range map[string]func(w *linkWorld){
-		"the device is revoked": func(w *linkWorld) { ok(w.t, w.hub.Revoke(ctx, "tel")) },
+		"the device is revoked": func(w *linkWorld) { ok(w.t, w.hub.Owner().Revoke(ctx, "tel")) },
 		"the device is revoked and unbound": func(w *linkWorld) {
-			ok(w.t, w.hub.Revoke(ctx, "tel"))
-			ok(w.t, w.hub.Unbind(ctx, "tel"))
+			ok(w.t, w.hub.Owner().Revoke(ctx, "tel"))
+			ok(w.t, w.hub.Owner().Unbind(ctx, "tel"))
 		},
 		"another one has its id": func(w *linkWorld) {
-			ok(w.t, w.hub.Revoke(ctx, "tel"))
-			ok(w.t, w.hub.Unbind(ctx, "tel"))
+			ok(w.t, w.hub.Owner().Revoke(ctx, "tel"))
+			ok(w.t, w.hub.Owner().Unbind(ctx, "tel"))
 			w.pair("tel", access.PairingCode{User: "bert"})
 		},
-		"the device is unbound": func(w *linkWorld) { ok(w.t, w.hub.Unbind(ctx, "tel")) },
-		"the user is revoked":   func(w *linkWorld) { ok(w.t, w.hub.RevokeUser(ctx, "anna")) },
+		"the device is unbound": func(w *linkWorld) { ok(w.t, w.hub.Owner().Unbind(ctx, "tel")) },
+		"the user is revoked":   func(w *linkWorld) { ok(w.t, w.hub.Owner().RevokeUser(ctx, "anna")) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

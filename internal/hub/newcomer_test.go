@@ -110,7 +110,7 @@ func TestDeviceAfterRevokedOnes(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, waiting)
 	w.pair("lost", access.PairingCode{}, withUser("anna"))
-	ok(t, w.hub.Revoke(ctx, "lost"))
+	ok(t, w.hub.Owner().Revoke(ctx, "lost"))
 	if k := w.pair("found", access.PairingCode{User: "anna"}).Ready.Capabilities; !k.Prompt {
 		t.Errorf("told %+v", k)
 	}
@@ -162,7 +162,7 @@ func TestJoiningAndRightsWait(t *testing.T) {
 	tab.tooNew("a1")
 
 	desk := w.pair("desk", access.PairingCode{User: "anna", Trusted: true})
-	ok(t, w.hub.Join(ctx, "desk", "phone"))
+	ok(t, w.hub.Owner().Join(ctx, "desk", "phone"))
 	desk = w.connect("desk", own(desk))
 	if k := desk.Ready.Capabilities; k.Prompt || k.AnswersIn < 50 {
 		t.Errorf("a device that joined is told %+v", k)
@@ -213,7 +213,7 @@ func TestNewDeviceIsAnnounced(t *testing.T) {
 	until(t, "the notice to wait", func() bool { return w.info("sleepy").Waiting == 2 })
 	again := w.connect("sleepy", own(sleepy))
 	again.quiet()
-	ok(t, w.hub.Join(ctx, "desk", "phone"))
+	ok(t, w.hub.Owner().Join(ctx, "desk", "phone"))
 	w.rights("desk", off("write"))
 	w.rights("desk", map[string]bool{"write": true})
 	phone = w.connect("phone", own(phone), withNotices(), withResume(phone.Ready.Resume.Epoch, n.Seq))
@@ -362,12 +362,12 @@ func TestJoinsWhileItAnswers(t *testing.T) {
 			}
 		})
 		wg.Go(func() { _, _ = w.hub.Act(ctx, w.hub.ActionToken("tab", card, "once")) })
-		wg.Go(func() { ok(t, w.hub.Join(ctx, "tab", "phone")) })
+		wg.Go(func() { ok(t, w.hub.Owner().Join(ctx, "tab", "phone")) })
 		wg.Wait()
 		tab = w.connect("tab", own(tab))
 		tab.send(&frame.Answer{ID: card, PromptID: card, OptionID: "once"})
 		tab.tooNew(card)
-		ok(t, w.hub.Leave(ctx, "tab"))
+		ok(t, w.hub.Owner().Leave(ctx, "tab"))
 		tab = w.connect("tab", own(tab))
 		phone.send(&frame.Answer{ID: card, PromptID: card, OptionID: "deny"})
 		if d := find(phone, func(d *frame.PromptDone) bool { return d.PromptID == card }); d.OptionID != "deny" {
@@ -485,7 +485,7 @@ func (m *newcomers) part(id string) {
 
 func (m *newcomers) pair(t *rapid.T) {
 	id, user, trusted := rapid.SampledFrom(newcomerIDs).Draw(t, "id"), rapid.SampledFrom([]string{"anna", "bert"}).Draw(t, "user"), rapid.Bool().Draw(t, "trusted")
-	code, _, _, err := m.w.hub.Invite(ctx, access.PairingCode{User: user, Trusted: trusted}, time.Minute)
+	code, _, _, err := m.w.hub.Owner().Invite(ctx, access.PairingCode{User: user, Trusted: trusted}, time.Minute)
 	if err != nil {
 		return
 	}
@@ -512,13 +512,13 @@ func (m *newcomers) app(t *rapid.T) {
 
 func (m *newcomers) join(t *rapid.T) {
 	a, b := rapid.SampledFrom(newcomerIDs).Draw(t, "id"), rapid.SampledFrom(newcomerIDs).Draw(t, "conversation")
-	if m.w.hub.Join(ctx, a, b) == nil {
+	if m.w.hub.Owner().Join(ctx, a, b) == nil {
 		m.devices[a].joined, m.devices[a].waits = b, true
 	}
 }
 
 func (m *newcomers) leave(t *rapid.T) {
-	if id := rapid.SampledFrom(newcomerIDs).Draw(t, "id"); m.w.hub.Leave(ctx, id) == nil {
+	if id := rapid.SampledFrom(newcomerIDs).Draw(t, "id"); m.w.hub.Owner().Leave(ctx, id) == nil {
 		m.devices[id].joined = ""
 	}
 }
@@ -529,7 +529,7 @@ func (m *newcomers) rights(t *rapid.T) {
 	if d == nil {
 		return
 	}
-	if _, err := m.w.hub.SetRights(ctx, id, map[string]bool{"answer": on}); err != nil {
+	if _, err := m.w.hub.Owner().SetRights(ctx, id, map[string]bool{"answer": on}); err != nil {
 		m.w.t.Fatalf("%v", err)
 	}
 	if on && !d.answers && d.user != "" && m.others(id, d.user) {
@@ -539,14 +539,14 @@ func (m *newcomers) rights(t *rapid.T) {
 }
 
 func (m *newcomers) revoke(t *rapid.T) {
-	if id := rapid.SampledFrom(newcomerIDs).Draw(t, "id"); m.w.hub.Revoke(ctx, id) == nil {
+	if id := rapid.SampledFrom(newcomerIDs).Draw(t, "id"); m.w.hub.Owner().Revoke(ctx, id) == nil {
 		m.part(id)
 		m.devices[id].revoked = true
 	}
 }
 
 func (m *newcomers) unbind(t *rapid.T) {
-	if id := rapid.SampledFrom(newcomerIDs).Draw(t, "id"); m.w.hub.Unbind(ctx, id) == nil {
+	if id := rapid.SampledFrom(newcomerIDs).Draw(t, "id"); m.w.hub.Owner().Unbind(ctx, id) == nil {
 		m.part(id)
 		m.devices[id].revoked, m.devices[id].user = false, ""
 	}

@@ -22,7 +22,7 @@ func TestRotate(t *testing.T) {
 	w := newWorld(t, unguarded)
 	c := w.pair("tel", access.PairingCode{})
 	old := c.secret
-	ok(t, w.hub.Rotate(ctx, "tel", nil))
+	ok(t, w.hub.Owner().Rotate(ctx, "tel", nil))
 	if code := c.closed(); code != int(frame.CloseGoingAway) {
 		t.Errorf("the connection is closed with %d", code)
 	}
@@ -51,7 +51,7 @@ func TestRotateSurvivesALostAnswer(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, unguarded)
 	old := w.pair("tel", access.PairingCode{}).secret
-	ok(t, w.hub.Rotate(ctx, "tel", nil))
+	ok(t, w.hub.Owner().Rotate(ctx, "tel", nil))
 	lost := w.comesWith("tel", old).Ready.Token
 	w.restart()
 	c := w.comesWith("tel", old)
@@ -88,14 +88,14 @@ func TestTokenKeptByWhomItWasGiven(t *testing.T) {
 	app.send(&frame.Ack{Token: true})
 	app.send(&frame.Ping{ID: "p"})
 	expect[*frame.Pong](app)
-	if err := w.hub.Rotate(ctx, "app", nil); !errors.Is(err, hub.ErrNoOwnToken) {
+	if err := w.hub.Owner().Rotate(ctx, "app", nil); !errors.Is(err, hub.ErrNoOwnToken) {
 		t.Errorf("the token of an app is rotated: %v", err)
 	}
-	if err := w.hub.Rotate(ctx, "nobody", nil); !errors.Is(err, hub.ErrUnknownDevice) {
+	if err := w.hub.Owner().Rotate(ctx, "nobody", nil); !errors.Is(err, hub.ErrUnknownDevice) {
 		t.Errorf("nobody's token is rotated: %v", err)
 	}
-	ok(t, w.hub.Revoke(ctx, "tel"))
-	if err := w.hub.Rotate(ctx, "tel", nil); !errors.Is(err, hub.ErrNoOwnToken) {
+	ok(t, w.hub.Owner().Revoke(ctx, "tel"))
+	if err := w.hub.Owner().Rotate(ctx, "tel", nil); !errors.Is(err, hub.ErrNoOwnToken) {
 		t.Errorf("the token of a revoked device is rotated: %v", err)
 	}
 }
@@ -149,14 +149,14 @@ func TestTokensEnd(t *testing.T) {
 	w.open("tab", withToken(app)).refused(frame.AuthFailed, "this token expired on")
 	stays.send(&frame.Ping{ID: "p"})
 	expect[*frame.Pong](stays)
-	if err := w.hub.Rotate(ctx, "tel", nil); !errors.Is(err, hub.ErrTokenEnded) {
+	if err := w.hub.Owner().Rotate(ctx, "tel", nil); !errors.Is(err, hub.ErrTokenEnded) {
 		t.Errorf("an expired token is rotated without a word on its end: %v", err)
 	}
-	ok(t, w.hub.Rotate(ctx, "tel", new(time.Now().Add(time.Hour))))
+	ok(t, w.hub.Owner().Rotate(ctx, "tel", new(time.Now().Add(time.Hour))))
 	if c := w.comesWith("tel", paired.secret); c.Ready.Token == "" {
 		t.Errorf("the device whose token the owner extended gets %s", show(c.Ready))
 	}
-	ok(t, w.hub.Rotate(ctx, "tel", new(time.Time{})))
+	ok(t, w.hub.Owner().Rotate(ctx, "tel", new(time.Time{})))
 	if at := w.info("tel").ExpiresAt; at != nil {
 		t.Errorf("a token that never ends is shown to end at %v", at)
 	}

@@ -12,42 +12,37 @@ import (
 	"hermes-mobile/internal/store"
 )
 
-// Codes are redeemed one at a time, and not while a user is revoked.
-
-// errCodeGone: the code that a device came with was redeemed by another one, or has ended, or its user has appeared meanwhile.
-var errCodeGone = errors.New("the pairing code is not valid any more")
-
-// Invite makes a pairing code, and returns it with its name, by which Paired knows it.
-func (h *Hub) Invite(ctx context.Context, c access.PairingCode, life time.Duration) (code, name string, expires time.Time, err error) {
+// Invite makes a pairing code that can be redeemed for life, and returns it with the name by which Paired knows it.
+func (o *Owner) Invite(ctx context.Context, c access.PairingCode, life time.Duration) (code, name string, expires time.Time, err error) {
 	if err := c.Check(); err != nil {
 		return "", "", time.Time{}, err
 	}
 	if c.User != "" {
-		if err := h.checkInvited(ctx, c.User); err != nil {
+		if err := o.checkInvited(ctx, c.User); err != nil {
 			return "", "", time.Time{}, err
 		}
 	}
 	code, expires = access.NewCode(), time.Now().Add(life)
 	hash := access.HashSecret(code)
 	by := audit.From(ctx)
-	err = h.store.Do(func(tx *store.Tx) error {
+	err = o.hub.store.Do(func(tx *store.Tx) error {
 		if err := tx.AddInvite(store.Invite{Hash: hash, Expires: expires, User: c.User, Trusted: c.Trusted, Life: c.Life}); err != nil {
 			return err
 		}
 		return tx.AddAudit(entryOf(by, "pair.code", c.User, c.Describe()))
 	})
 	if err == nil {
-		h.log.Info("pairing code made", "user", c.User, "trusted", c.Trusted, "by", by)
+		o.hub.log.Info("pairing code made", "user", c.User, "trusted", c.Trusted, "by", by)
 	}
 	return code, access.CodeName(hash), expires, err
 }
 
-// checkInvited reports why no code can be made for a user.
-func (h *Hub) checkInvited(ctx context.Context, user string) error {
-	if h.approved(user) {
+// checkInvited returns an error if no code can be made for a user.
+func (o *Owner) checkInvited(ctx context.Context, user string) error {
+	if o.hub.approved(user) {
 		return nil
 	}
-	list, err := h.store.DevicesOf(ctx, user)
+	list, err := o.hub.store.DevicesOf(ctx, user)
 	if err != nil {
 		return err
 	}
@@ -58,25 +53,26 @@ func (h *Hub) checkInvited(ctx context.Context, user string) error {
 }
 
 // Paired returns the devices that have redeemed a code within the last minutes, oldest first.
-func (h *Hub) Paired() []access.Paired { return h.redeemed.List() }
+func (o *Owner) Paired() []access.Paired { return o.hub.redeemed.List() }
 
-// RevokeUser takes the approval of a user away: the codes that were made for the user end, and UserRevoked is carried out.
-func (h *Hub) RevokeUser(ctx context.Context, user string) error {
-	if err := h.unapprove(ctx, user, ""); err != nil {
+// RevokeUser ends the approval of a user and the codes that were made for the user, and then does what UserRevoked does.
+func (o *Owner) RevokeUser(ctx context.Context, user string) error {
+	if err := o.unapprove(ctx, user, ""); err != nil {
 		return err
 	}
-	return h.UserRevoked(ctx, user)
+	return o.UserRevoked(ctx, user)
 }
 
-// unapprove takes the approval of a user away, and ends the codes by which it could come back.
-func (h *Hub) unapprove(ctx context.Context, user, detail string) error {
-	h.admitting.Lock()
-	defer h.admitting.Unlock()
-	if err := h.Pairing.Revoke(user); err != nil {
+// unapprove ends the approval of a user, and the codes by which it could come back. A code that is being redeemed is waited
+// for.
+func (o *Owner) unapprove(ctx context.Context, user, detail string) error {
+	o.hub.admitting.Lock()
+	defer o.hub.admitting.Unlock()
+	if err := o.hub.Pairing.Revoke(user); err != nil {
 		return err
 	}
 	by := audit.From(ctx)
-	return h.store.Do(func(tx *store.Tx) error {
+	return o.hub.store.Do(func(tx *store.Tx) error {
 		if err := tx.ForgetInvitesFor(user); err != nil {
 			return err
 		}
@@ -85,43 +81,89 @@ func (h *Hub) unapprove(ctx context.Context, user, detail string) error {
 }
 
 // ApproveUser approves the user of a request, by its id or its code, and tells the user's devices.
-func (h *Hub) ApproveUser(ctx context.Context, request string) (access.User, error) {
-	user, err := h.approvals.Write(func() (access.User, error) { return h.Pairing.Approve(request) })
+func (o *Owner) ApproveUser(ctx context.Context, request string) (access.User, error) {
+	user, err := o.hub.approvals.Write(func() (access.User, error) { return o.hub.Pairing.Approve(request) })
 	if err != nil {
 		return user, err
 	}
-	h.noteApproval(audit.From(ctx), user.UserID, user.UserName)
-	return user, h.UserApproved(ctx, user.UserID)
+	o.noteApproval(audit.From(ctx), user.UserID, user.UserName)
+	return user, o.UserApproved(ctx, user.UserID)
 }
 
-// SawApproval is UserApproved for an approval that was found in the pairing files, whoever wrote it.
-func (h *Hub) SawApproval(ctx context.Context, user string) error {
-	if !h.approvals.Own(user) {
-		h.noteApproval(audit.From(ctx), user, "found in the pairing files")
+// SawApproval is UserApproved for an approval that was found in the pairing files.
+func (o *Owner) SawApproval(ctx context.Context, user string) error {
+	if !o.hub.approvals.Own(user) {
+		o.noteApproval(audit.From(ctx), user, "found in the pairing files")
 	}
-	return h.UserApproved(ctx, user)
+	return o.UserApproved(ctx, user)
 }
 
-func (h *Hub) noteApproval(by audit.By, user, detail string) {
-	err := h.store.Do(func(tx *store.Tx) error { return tx.AddAudit(entryOf(by, "user.approved", user, detail)) })
+func (o *Owner) noteApproval(by audit.By, user, detail string) {
+	err := o.hub.store.Do(func(tx *store.Tx) error { return tx.AddAudit(entryOf(by, "user.approved", user, detail)) })
 	if err != nil {
-		h.storeFailed("record an approval", err)
+		o.hub.storeFailed("record an approval", err)
 	}
 }
 
 // SawRevocation is UserRevoked for a revocation that was found in the pairing files.
-func (h *Hub) SawRevocation(ctx context.Context, user string) error {
+func (o *Owner) SawRevocation(ctx context.Context, user string) error {
 	by := audit.From(ctx)
-	err := h.store.Do(func(tx *store.Tx) error {
+	err := o.hub.store.Do(func(tx *store.Tx) error {
 		if err := tx.ForgetInvitesFor(user); err != nil {
 			return err
 		}
 		return tx.AddAudit(entryOf(by, "user.revoked", user, "found in the pairing files"))
 	})
-	return errors.Join(err, h.UserRevoked(ctx, user))
+	return errors.Join(err, o.UserRevoked(ctx, user))
 }
 
-// entryOf is an entry of the audit log.
-func entryOf(by audit.By, action, subject, detail string) store.AuditEntry {
-	return store.AuditEntry{Actor: by.Actor, Origin: by.Origin, Action: action, Subject: subject, Detail: detail}
+// UserRevoked closes the connections of all devices of a user who is no longer approved, and drops what was stored for them.
+func (o *Owner) UserRevoked(ctx context.Context, user string) error {
+	list, err := o.hub.store.DevicesKeeping(ctx, user)
+	if err != nil {
+		return err
+	}
+	if o.hub.approved(user) { // let in by the settings anyway
+		return nil
+	}
+	var errs []error
+	for _, d := range list {
+		errs = append(errs, o.ask(ctx, d.ID, func(d *device, b *batch, done func(error)) {
+			d.wipe(b, "the agent's owner ended the access", none, done)
+		}))
+	}
+	return errors.Join(errs...)
+}
+
+// UserApproved tells the live connections of a user that the user is approved.
+func (o *Owner) UserApproved(ctx context.Context, user string) error {
+	list, err := o.hub.store.DevicesOf(ctx, user)
+	if err != nil {
+		return err
+	}
+	for _, d := range list {
+		o.hub.run(d.ID, (*device).tellApproved)
+	}
+	return nil
+}
+
+// DropUnapproved removes devices that were added before a time and whose user has not been approved since, so that the
+// holder of an app token cannot fill the store. Devices that are connected, busy or have received deliveries stay. Revoked
+// devices stay too: otherwise their ids could connect again.
+func (o *Owner) DropUnapproved(ctx context.Context, before time.Time) error {
+	list, err := o.hub.store.Unapproved(ctx, before)
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for _, dev := range list {
+		if dev.Revoked {
+			continue
+		}
+		err := o.ask(ctx, dev.ID, func(d *device, b *batch, done func(error)) { d.dropUnapproved(b, before, done) })
+		if !errors.Is(err, ErrUnknownDevice) {
+			errs = append(errs, err)
+		}
+	}
+	return errors.Join(errs...)
 }

@@ -129,7 +129,7 @@ func TestPushRegistrationsGo(t *testing.T) {
 	w := newPushWorld(t, unhurried)
 	left := func(n int64) int { return len(value[[][]byte](t)(w.store.Push(ctx, n))) }
 	w.away("d", nil)
-	ok(t, w.hub.Unbind(ctx, "d"))
+	ok(t, w.hub.Owner().Unbind(ctx, "d"))
 	if left(1) != 0 {
 		t.Error("an unbound device is still registered")
 	}
@@ -137,7 +137,7 @@ func TestPushRegistrationsGo(t *testing.T) {
 	w.post("d", say("one"))
 	w.notified()
 	w.post("d", say("two"))
-	ok(t, w.hub.Revoke(ctx, "d"))
+	ok(t, w.hub.Owner().Revoke(ctx, "d"))
 	if left(1) != 0 || len(value[[]string](t)(w.store.NoticesDue(ctx))) != 0 {
 		t.Error("a revoked device is still registered")
 	}
@@ -211,7 +211,7 @@ func TestPushAction(t *testing.T) {
 func TestPushActionIsRefused(t *testing.T) {
 	t.Parallel()
 	w, tokens := actionWorld(t)
-	ok(t, w.hub.Revoke(ctx, "d"))
+	ok(t, w.hub.Owner().Revoke(ctx, "d"))
 	if o, err := w.hub.Act(ctx, tokens["once"]); err != notify.ErrRejected {
 		t.Errorf("of a revoked device: %+v %v", o, err)
 	}

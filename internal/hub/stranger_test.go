@@ -43,7 +43,7 @@ func TestFirstFrameIsSmall(t *testing.T) {
 // A code is no code before it was looked up: until then nothing more is read, and what was sent behind a right one counts.
 func TestNothingIsReadBeforeTheCodeIsChecked(t *testing.T) {
 	w := newWorld(t, nil)
-	code, _, _, err := w.hub.Invite(ctx, access.PairingCode{}, time.Minute)
+	code, _, _, err := w.hub.Owner().Invite(ctx, access.PairingCode{}, time.Minute)
 	ok(t, err)
 	release := w.holdDisk()
 	c := w.socket(false)

@@ -11,7 +11,8 @@ import (
 	"hermes-mobile/internal/config"
 )
 
-// addresses knows where clients reach the server, and from which address a request comes. It never changes.
+// addresses knows where clients reach the server, and from which address a request comes. It never
+// changes.
 type addresses struct {
 	cfg      *config.Config
 	listener net.Addr
@@ -48,8 +49,8 @@ func (a *addresses) endpoint() string {
 	return "ws" + strings.TrimPrefix(a.scheme(), "http") + "://" + a.listener.String() + a.cfg.Path
 }
 
-// public returns the URL by which other machines reach the server, as far as it knows. local says that only this machine
-// does.
+// public returns the URL by which other machines reach the server, as far as it knows. local says
+// that only this machine does.
 func (a *addresses) public() (base string, local bool) {
 	if a.cfg.PublicURL != "" {
 		return a.cfg.PublicURL, false
@@ -68,7 +69,8 @@ func (a *addresses) public() (base string, local bool) {
 	return a.scheme() + "://" + net.JoinHostPort(host, port), ip != nil && ip.IsLoopback()
 }
 
-// interfaceAddress returns an address of this machine that others can reach. It prefers one of a private network.
+// interfaceAddress returns an address of this machine that others can reach. It prefers one of a
+// private network.
 func interfaceAddress() string {
 	addrs, err := net.InterfaceAddrs()
 	if err != nil {
@@ -90,8 +92,8 @@ func interfaceAddress() string {
 	return other
 }
 
-// local returns the URL for programs on this machine, such as a gateway. It is empty if plain HTTP doesn't reach the
-// server there.
+// local returns the URL for programs on this machine, such as a gateway. It is empty if plain HTTP
+// doesn't reach the server there.
 func (a *addresses) local() string {
 	host, port, err := net.SplitHostPort(a.listener.String())
 	if err != nil {
@@ -136,8 +138,8 @@ func (a *addresses) client(r *http.Request) netip.Addr {
 // clientText returns the address of a request for the log and the status.
 func (a *addresses) clientText(r *http.Request) string { return a.client(r).String() }
 
-// sameOrigin reports whether the page that makes a request is of this server. Behind a proxy that doesn't send the
-// scheme, the page's origin is the public address of the settings.
+// sameOrigin reports whether the page that makes a request is of this server. Behind a proxy that
+// doesn't send the scheme, the page's origin is the public address of the settings.
 func (a *addresses) sameOrigin(r *http.Request) bool {
 	return access.SameOrigin(r, a.base(r)) || a.cfg.PublicURL != "" && access.SameOrigin(r, a.cfg.PublicURL)
 }

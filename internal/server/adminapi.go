@@ -21,7 +21,8 @@ import (
 	"hermes-mobile/internal/store"
 )
 
-// adminAPI serves the admin API: to the command line on the admin socket, and in part to the admin UI.
+// adminAPI serves the admin API: to the command line on the admin socket, and in part to the admin
+// UI.
 type adminAPI struct {
 	cfg       *config.Config
 	version   string
@@ -69,7 +70,7 @@ func (a *adminAPI) handler() http.Handler {
 	a.deviceRoutes(handle)
 	handle("GET /pairing", func(context.Context, Command) (any, error) { return ListPairing(a.pairing) })
 	handle("POST /pairing/approve", func(ctx context.Context, c Command) (any, error) {
-		user, err := a.hub.ApproveUser(ctx, c.ID)
+		user, err := a.hub.Owner().ApproveUser(ctx, c.ID)
 		if err != nil {
 			return nil, err
 		}
@@ -102,7 +103,7 @@ func (a *adminAPI) handler() http.Handler {
 			answer(w, nil, fmt.Errorf("limit: %w", err))
 			return
 		}
-		list, err := a.hub.Deliveries(r.Context(), q.Get("device"), q.Get("state"), limit)
+		list, err := a.hub.Owner().Deliveries(r.Context(), q.Get("device"), q.Get("state"), limit)
 		answer(w, list, err)
 	})
 	handle("POST /deliver", func(ctx context.Context, c Command) (any, error) {
@@ -140,26 +141,26 @@ func (a *adminAPI) handler() http.Handler {
 
 // deviceRoutes adds the routes about devices and the home channel.
 func (a *adminAPI) deviceRoutes(handle func(pattern string, f func(context.Context, Command) (any, error))) {
-	handle("GET /devices", func(ctx context.Context, _ Command) (any, error) { return a.hub.Devices(ctx) })
-	handle("POST /devices/rename", func(ctx context.Context, c Command) (any, error) { return nil, a.hub.Rename(ctx, c.ID, c.Name) })
-	handle("POST /devices/rights", func(ctx context.Context, c Command) (any, error) { return a.hub.SetRights(ctx, c.ID, c.Rights) })
+	handle("GET /devices", func(ctx context.Context, _ Command) (any, error) { return a.hub.Owner().Devices(ctx) })
+	handle("POST /devices/rename", func(ctx context.Context, c Command) (any, error) { return nil, a.hub.Owner().Rename(ctx, c.ID, c.Name) })
+	handle("POST /devices/rights", func(ctx context.Context, c Command) (any, error) { return a.hub.Owner().SetRights(ctx, c.ID, c.Rights) })
 	handle("POST /devices/join", func(ctx context.Context, c Command) (any, error) {
-		return nil, a.hub.Join(ctx, strings.TrimPrefix(c.ID, frame.SessionPrefix), strings.TrimPrefix(c.Name, frame.SessionPrefix))
+		return nil, a.hub.Owner().Join(ctx, strings.TrimPrefix(c.ID, frame.SessionPrefix), strings.TrimPrefix(c.Name, frame.SessionPrefix))
 	})
 	handle("POST /devices/leave", func(ctx context.Context, c Command) (any, error) {
-		return nil, a.hub.Leave(ctx, strings.TrimPrefix(c.ID, frame.SessionPrefix))
+		return nil, a.hub.Owner().Leave(ctx, strings.TrimPrefix(c.ID, frame.SessionPrefix))
 	})
-	handle("POST /devices/unbind", func(ctx context.Context, c Command) (any, error) { return nil, a.hub.Unbind(ctx, c.ID) })
-	handle("POST /devices/revoke", func(ctx context.Context, c Command) (any, error) { return nil, a.hub.Revoke(ctx, c.ID) })
+	handle("POST /devices/unbind", func(ctx context.Context, c Command) (any, error) { return nil, a.hub.Owner().Unbind(ctx, c.ID) })
+	handle("POST /devices/revoke", func(ctx context.Context, c Command) (any, error) { return nil, a.hub.Owner().Revoke(ctx, c.ID) })
 	handle("POST /devices/rotate", a.rotate)
 	handle("GET /home", func(ctx context.Context, _ Command) (any, error) { return a.home(ctx) })
 	handle("POST /home/look", func(ctx context.Context, c Command) (any, error) { return a.candidate(ctx, c.ID) })
 	handle("POST /home/set", func(ctx context.Context, c Command) (any, error) { return a.setHome(ctx, c.ID) })
-	handle("POST /home/clear", func(ctx context.Context, _ Command) (any, error) { return nil, a.hub.ClearHome(ctx) })
+	handle("POST /home/clear", func(ctx context.Context, _ Command) (any, error) { return nil, a.hub.Owner().ClearHome(ctx) })
 }
 
 func (a *adminAPI) status(ctx context.Context) (Status, error) {
-	devices, err := a.hub.Devices(ctx)
+	devices, err := a.hub.Owner().Devices(ctx)
 	if err != nil {
 		return Status{}, err
 	}
@@ -184,7 +185,7 @@ func (a *adminAPI) status(ctx context.Context) (Status, error) {
 }
 
 func (a *adminAPI) revokeUser(ctx context.Context, c Command) (any, error) {
-	if err := a.hub.RevokeUser(ctx, c.ID); err != nil {
+	if err := a.hub.Owner().RevokeUser(ctx, c.ID); err != nil {
 		return nil, err
 	}
 	out := Approved{User: access.User{UserID: c.ID}}
@@ -197,11 +198,12 @@ func (a *adminAPI) revokeUser(ctx context.Context, c Command) (any, error) {
 	return out, nil
 }
 
-// deliver sends a delivery of the owner to a device. The audit log names the device and none of the content.
+// deliver sends a delivery of the owner to a device. The audit log names the device and none of the
+// content.
 func (a *adminAPI) deliver(ctx context.Context, f *frame.Deliver) (any, error) {
 	var answer frame.Down
 	err := a.audit.attempt(ctx, "delivery.sent", f.To, func() (err error) {
-		answer, err = a.hub.Deliver(ctx, "hermes-mobile deliver", f)
+		answer, err = a.hub.Owner().Deliver(ctx, "hermes-mobile deliver", f)
 		if refused, is := answer.(*frame.Error); is {
 			return refused
 		}

@@ -110,7 +110,8 @@ func TestAdminPairing(t *testing.T) {
 	r.refused("/pairing/revoke", Command{ID: "tel-1"})
 }
 
-// A device that comes back at once after its user was revoked is a stranger like any other, and is not thrown out once more.
+// A device that comes back at once after its user was revoked is a stranger like any other, and is
+// not thrown out once more.
 func TestRevokedOnce(t *testing.T) {
 	r := start(t, "MOBILE_TOKEN="+mainToken, "MOBILE_ALLOW_ALL_USERS=0")
 	d, other := r.connect("tel-1", mainToken), r.connect("tel-2", mainToken)
@@ -133,7 +134,8 @@ func TestRevokedOnce(t *testing.T) {
 	}
 }
 
-// Approvals and revocations by another process, such as Hermes' own command, reach the live connections, too.
+// Approvals and revocations by another process, such as Hermes' own command, reach the live
+// connections, too.
 func TestPairingByAnotherProcess(t *testing.T) {
 	r := start(t, "MOBILE_TOKEN="+mainToken, "MOBILE_ALLOW_ALL_USERS=0")
 	d := r.connect("tel-1", mainToken)

@@ -47,7 +47,8 @@ func (l *logins) link(ctx context.Context) (AdminLink, error) {
 	return link, nil
 }
 
-// enter exchanges the key of a link for a session. It redirects to the page, so the key stays in no history.
+// enter exchanges the key of a link for a session. It redirects to the page, so the key stays in no
+// history.
 func (l *logins) enter(w http.ResponseWriter, r *http.Request) {
 	way, _ := l.way(r)
 	if !l.fromOwnPage(r, true) {

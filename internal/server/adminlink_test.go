@@ -104,7 +104,8 @@ func TestAdminLink(t *testing.T) {
 	}
 }
 
-// A restart ends links and sessions, and what another server has given out is of no use, under whatever name.
+// A restart ends links and sessions, and what another server has given out is of no use, under
+// whatever name.
 func TestAdminCookieOfAnotherServer(t *testing.T) {
 	dir := folder(t)
 	r := startIn(t, dir, "MOBILE_TOKEN="+mainToken)
@@ -275,7 +276,8 @@ func TestAdminIsAudited(t *testing.T) {
 	}
 }
 
-// A flood of failed logins writes a few entries a minute to the audit log, and one with the number of the others.
+// A flood of failed logins writes a few entries a minute to the audit log, and one with the number
+// of the others.
 func TestFailedLoginsDoNotFillTheAuditLog(t *testing.T) {
 	r := start(t, "MOBILE_TOKEN="+mainToken, "MOBILE_ADMIN_TOKEN="+adminSecret)
 	for i := range 50 {

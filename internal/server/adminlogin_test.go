@@ -92,7 +92,8 @@ func TestOwnerLogin(t *testing.T) {
 	}
 }
 
-// Wrong admin tokens count with all others from the address; while it is blocked the right one is no use either.
+// Wrong admin tokens count with all others from the address; while it is blocked the right one is
+// no use either.
 func TestOwnerGuesses(t *testing.T) {
 	r := start(t, "MOBILE_TOKEN="+mainToken, "MOBILE_ADMIN_TOKEN="+adminSecret)
 	for i := range 10 {
@@ -156,7 +157,8 @@ func TestOwnerLoginPlain(t *testing.T) {
 	}
 }
 
-// By real TLS, with the server's own certificate; the forwarding header makes it come from elsewhere.
+// By real TLS, with the server's own certificate; the forwarding header makes it come from
+// elsewhere.
 func TestOwnerOverTLS(t *testing.T) {
 	r := start(t, "MOBILE_TLS=self", "MOBILE_TOKEN="+mainToken, "MOBILE_ADMIN_TOKEN="+adminSecret)
 	client, base := r.encrypted(), "https://"+r.server.Addr().String()

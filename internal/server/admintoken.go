@@ -12,8 +12,9 @@ import (
 	"hermes-mobile/internal/passhash"
 )
 
-// maxTokenChecks is how many logins may wait for the check of their token, with the one that is being checked. A check
-// takes a tenth of a second and 32 MiB, so a flood of logins gets rejections and not the machine.
+// maxTokenChecks is how many logins may wait for the check of their token, with the one that is
+// being checked. A check takes a tenth of a second and 32 MiB, so a flood of logins gets rejections
+// and not the machine.
 const maxTokenChecks = 4
 
 // errChecking reports that too many logins are waiting.
@@ -26,7 +27,8 @@ type adminToken struct {
 	one     chan struct{}
 }
 
-// newAdminToken hashes a token that the settings have in clear text. It doesn't keep the clear text.
+// newAdminToken hashes a token that the settings have in clear text. It doesn't keep the clear
+// text.
 func newAdminToken(setting config.Secret) (*adminToken, error) {
 	a := &adminToken{waiting: make(chan struct{}, maxTokenChecks), one: make(chan struct{}, 1)}
 	if setting == "" {
@@ -48,8 +50,9 @@ func withoutAdminToken(cfg *config.Config) *config.Config {
 	return &c
 }
 
-// check reports whether this is the token. It checks one token at a time. It calls ready when the turn comes, and wrong
-// before the next turn, so simultaneous guesses count like those made one after the other.
+// check reports whether this is the token. It checks one token at a time. It calls ready when the
+// turn comes, and wrong before the next turn, so simultaneous guesses count like those made one
+// after the other.
 func (a *adminToken) check(ctx context.Context, token string, ready func() bool, wrong func()) (right bool, err error) {
 	select {
 	case a.waiting <- struct{}{}:

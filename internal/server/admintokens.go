@@ -43,7 +43,7 @@ func (c Command) code() (access.PairingCode, error) {
 
 // invite creates a pairing code.
 func (a *adminAPI) invite(ctx context.Context, of access.PairingCode) (Invitation, error) {
-	code, name, expires, err := a.hub.Invite(ctx, of, inviteLife)
+	code, name, expires, err := a.hub.Owner().Invite(ctx, of, inviteLife)
 	if err != nil {
 		return Invitation{}, err
 	}
@@ -64,13 +64,13 @@ func (a *adminAPI) invite(ctx context.Context, of access.PairingCode) (Invitatio
 // rotate replaces a device's own token.
 func (a *adminAPI) rotate(ctx context.Context, c Command) (any, error) {
 	if c.Life == nil {
-		return nil, a.hub.Rotate(ctx, c.ID, nil)
+		return nil, a.hub.Owner().Rotate(ctx, c.ID, nil)
 	}
 	expires, err := tokenEnd(*c.Life)
 	if err != nil {
 		return nil, err
 	}
-	return nil, a.hub.Rotate(ctx, c.ID, &expires)
+	return nil, a.hub.Owner().Rotate(ctx, c.ID, &expires)
 }
 
 // listTokens lists all tokens and when each was last used.

@@ -15,8 +15,8 @@ import (
 	"hermes-mobile/internal/web"
 )
 
-// sharedRoutes are the routes of the admin API that the admin UI uses as they are. Routes that name files of this machine
-// or send to devices are missing on purpose.
+// sharedRoutes are the routes of the admin API that the admin UI uses as they are. Routes that name
+// files of this machine or send to devices are missing on purpose.
 var sharedRoutes = []string{
 	"GET /deliveries", "GET /audit", "GET /audit/export",
 	"POST /devices/rename", "POST /devices/rights", "POST /devices/join", "POST /devices/leave", "POST /devices/unbind", "POST /devices/revoke",
@@ -45,7 +45,8 @@ type Invited struct {
 	QR Modules `json:"qr"`
 }
 
-// Modules are the dark squares of a QR code as an SVG path, in a view box of Size by Size that includes the quiet zone.
+// Modules are the dark squares of a QR code as an SVG path, in a view box of Size by Size that
+// includes the quiet zone.
 type Modules struct {
 	Size int    `json:"size"`
 	Path string `json:"path"`
@@ -143,13 +144,13 @@ func (u *adminUI) overview(ctx context.Context) (o Overview, err error) {
 	if o.Status, err = u.api.status(ctx); err != nil {
 		return o, err
 	}
-	if o.Devices, err = u.api.hub.Devices(ctx); err != nil {
+	if o.Devices, err = u.api.hub.Owner().Devices(ctx); err != nil {
 		return o, err
 	}
 	if o.Home, err = u.api.home(ctx); err != nil {
 		return o, err
 	}
-	o.Paired = u.api.hub.Paired()
+	o.Paired = u.api.hub.Owner().Paired()
 	o.Pairing, err = ListPairing(u.api.pairing)
 	note(err)
 	o.Tokens, err = u.api.listTokens(ctx)

@@ -25,7 +25,8 @@ import (
 
 const adminSecret = "3333333333333333333333333333333333333333333333333333333333333333"
 
-// visit is a request to the owner's page as a browser makes it, from wherever a test wants it to come.
+// visit is a request to the owner's page as a browser makes it, from wherever a test wants it to
+// come.
 type visit struct {
 	peer, host string // empty: of this machine
 	https      bool
@@ -205,7 +206,7 @@ func TestOwnerDoes(t *testing.T) {
 	}
 
 	report := decode[doctor.Report](t, r.asOwner(visit{path: "/admin/api/doctor"}))
-	if report.Well || len(report.Checked) == 0 || !strings.Contains(report.Findings[0].Text+report.Findings[0].Do, "127.0.0.1:1") {
+	if report.Well || len(report.Checked) == 0 || !strings.Contains(report.Issues[0].Text+report.Issues[0].Do, "127.0.0.1:1") {
 		t.Errorf("the doctor: %+v", report)
 	}
 

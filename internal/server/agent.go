@@ -55,13 +55,15 @@ func (a *agents) embedded(ctx context.Context, embed func(Parts) (agent.Agent, e
 		return nil, err
 	}
 	return embed(Parts{Files: files{a.files}, Log: a.log, Direct: func(client *gateway.Client, scope string) agent.Agent {
-		// Whoever uses this machine has the gateway's credential, so all of its sessions are theirs.
+		// Whoever uses this machine has the gateway's credential, so all of its sessions are
+		// theirs.
 		return direct.New(direct.Options{Client: client, Store: keep{a.store, scope + "/"}, Files: files{a.files}, Log: a.log,
 			Instance: instance + "-" + scope, AllSessions: true})
 	}})
 }
 
-// instance returns the random name of this data folder that is stored under a key. It creates the name the first time.
+// instance returns the random name of this data folder that is stored under a key. It creates the
+// name the first time.
 func (a *agents) instance(ctx context.Context, key string) (string, error) {
 	v, err := a.store.Meta(ctx, key)
 	if err != nil || len(v) > 0 {

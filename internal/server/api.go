@@ -43,17 +43,18 @@ type Status struct {
 // Health is the answer to GET /readyz, and a part of the status.
 type Health struct {
 	Ready bool `json:"ready"`
-	// Details says that the issues have their texts. Unauthenticated clients get codes and severities only.
-	Details  bool             `json:"details"`
-	Findings []doctor.Finding `json:"findings"`
+	// Details says that the issues have their texts. Unauthenticated clients get codes and
+	// severities only.
+	Details bool           `json:"details"`
+	Issues  []doctor.Issue `json:"findings"`
 }
 
 // Diagnosis is what the running server reports to the doctor, which then checks it from outside.
 type Diagnosis struct {
-	Findings  []doctor.Finding `json:"findings"` // complete, with issues caused by other issues
-	Checked   []string         `json:"checked"`
-	PublicURL string           `json:"public_url,omitempty"`
-	Path      string           `json:"path"`
+	Issues    []doctor.Issue `json:"findings"` // complete, with issues caused by other issues
+	Checked   []string       `json:"checked"`
+	PublicURL string         `json:"public_url,omitempty"`
+	Path      string         `json:"path"`
 }
 
 // Invitation is a pairing code for a device.
@@ -65,7 +66,8 @@ type Invitation struct {
 	Code    string `json:"code"`
 	Link    string `json:"link"`
 	Address string `json:"address"`
-	// Fingerprint is the SHA-256 of the server's own CA, which the phone pins. It is empty if the phone needs no pin.
+	// Fingerprint is the SHA-256 of the server's own CA, which the phone pins. It is empty if the
+	// phone needs no pin.
 	Fingerprint string    `json:"fingerprint,omitempty"`
 	Expires     time.Time `json:"expires_at"`
 	Local       bool      `json:"local"` // only this machine reaches the address
@@ -118,10 +120,11 @@ type TokenInfo struct {
 
 // AdminLink opens the admin UI once.
 type AdminLink struct {
-	// Here is the link for a browser on this machine. It is empty if plain HTTP doesn't reach the server there.
+	// Here is the link for a browser on this machine. It is empty if plain HTTP doesn't reach the
+	// server there.
 	Here string `json:"url,omitempty"`
-	// Elsewhere is the link for a browser on any machine. It is empty unless MOBILE_ADMIN is on and other machines
-	// reach the server by https, or by an http public address.
+	// Elsewhere is the link for a browser on any machine. It is empty unless MOBILE_ADMIN is on and
+	// other machines reach the server by https, or by an http public address.
 	Elsewhere string    `json:"public_url,omitempty"`
 	Expires   time.Time `json:"expires_at"`
 }
@@ -141,8 +144,8 @@ type Command struct {
 	Trusted bool `json:"trusted,omitempty"`
 	// Seconds is the lifetime of a token or a key, 0 if it doesn't expire.
 	Seconds int64 `json:"seconds,omitempty"`
-	// Life is the lifetime in seconds of the token that replaces a device's own, 0 if it doesn't expire. Nil keeps the
-	// expiry of the present one.
+	// Life is the lifetime in seconds of the token that replaces a device's own, 0 if it doesn't
+	// expire. Nil keeps the expiry of the present one.
 	Life *int64 `json:"life,omitempty"`
 	// Password of a user.
 	Password Password `json:"password,omitempty"`

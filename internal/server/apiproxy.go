@@ -25,7 +25,8 @@ type apiMount struct {
 	proxy     *apiproxy.Proxy // nil: the settings don't serve Hermes' API
 }
 
-// newAPIMount creates the API proxy if the settings turn it on. The users can be managed in any case.
+// newAPIMount creates the API proxy if the settings turn it on. The users can be managed in any
+// case.
 func newAPIMount(cfg *config.Config, a *addresses, s *store.Store, m *metrics.Set, log *slog.Logger) (*apiMount, error) {
 	mount := &apiMount{cfg: cfg, addresses: a, users: apiproxy.NewUsers(s, apiproxy.Cost{}, time.Now)}
 	if !cfg.FrontAPI {
@@ -61,11 +62,11 @@ func (m *apiMount) close() {
 }
 
 // check reports whether the API server behind the proxy works, nil if there is no proxy.
-func (m *apiMount) check(ctx context.Context) *doctor.Front {
+func (m *apiMount) check(ctx context.Context) *doctor.APIProxy {
 	if m.proxy == nil {
 		return nil
 	}
-	f := &doctor.Front{URL: m.cfg.APIURL, NoKey: m.cfg.APIKey == "", Users: -1}
+	f := &doctor.APIProxy{URL: m.cfg.APIURL, NoKey: m.cfg.APIKey == "", Users: -1}
 	if list, err := m.users.List(ctx); err == nil {
 		f.Users = len(list)
 	}

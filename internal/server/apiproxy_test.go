@@ -28,12 +28,13 @@ func apiServer(t *testing.T) string {
 	return s.URL
 }
 
-// TestFrontDoor: it is there only where it is switched on, beside everything else, and its users are kept by the owner.
+// TestFrontDoor: it is there only where it is switched on, beside everything else, and its users
+// are kept by the owner.
 func TestFrontDoor(t *testing.T) {
 	off := start(t)
 	for _, path := range []string{"/health", "/v1/capabilities", "/api/sessions", "/api/auth/providers", "/login"} {
 		if status, _ := off.get(path); status != http.StatusNotFound {
-			t.Errorf("%s without a front door: %d", path, status)
+			t.Errorf("%s without an API proxy: %d", path, status)
 		}
 	}
 
@@ -135,7 +136,7 @@ func TestFrontDoor(t *testing.T) {
 // TestFrontDoorLeadsNowhere: the doctor says why.
 func TestFrontDoorLeadsNowhere(t *testing.T) {
 	r := start(t, "MOBILE_FRONT_API=1", "MOBILE_API_URL="+apiServer(t), "MOBILE_API_KEY=another-key-than-it-has")
-	mustFind(t, r.examined(), "front_api_down", "refuses the key")
+	mustFind(t, r.examined(), "front_api_down", "rejects the key")
 	ok(t, r.stop())
 	r = start(t, "MOBILE_FRONT_API=1", "MOBILE_API_URL=http://127.0.0.1:1")
 	mustFind(t, r.examined(), "front_api_down", "no key")

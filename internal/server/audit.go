@@ -16,8 +16,8 @@ import (
 	"hermes-mobile/internal/store"
 )
 
-// adminActs maps each request of the admin API and the admin UI that isn't a GET to its action in the audit log. The
-// action is empty for a request that changes nothing.
+// adminActs maps each request of the admin API and the admin UI that isn't a GET to its action in
+// the audit log. The action is empty for a request that changes nothing.
 var adminActs = map[string]string{
 	"POST /doctor/probe":     "",
 	"POST /home/look":        "",
@@ -74,16 +74,18 @@ func (a *auditLog) record(ctx context.Context, action, subject, detail string) e
 	return nil
 }
 
-// recordAnyway records an act that must not fail with the audit log: a store that fails must neither lock the owner out
-// of the admin UI nor keep a token alive. It logs an entry that it can't store.
+// recordAnyway records an act that must not fail with the audit log: a store that fails must
+// neither lock the owner out of the admin UI nor keep a token alive. It logs an entry that it can't
+// store.
 func (a *auditLog) recordAnyway(ctx context.Context, action, subject, detail string) {
 	if err := a.record(ctx, action, subject, detail); err != nil {
 		a.log.Error("audit entry not stored", "action", action, "err", err)
 	}
 }
 
-// attempt carries out an act that can't share a transaction with its entry in the audit log. It stores the entry first
-// and doesn't act if that fails. If the act fails, it adds a second entry that says so.
+// attempt carries out an act that can't share a transaction with its entry in the audit log. It
+// stores the entry first and doesn't act if that fails. If the act fails, it adds a second entry
+// that says so.
 func (a *auditLog) attempt(ctx context.Context, action, subject string, act func() error) error {
 	if err := a.record(ctx, action, subject, ""); err != nil {
 		return err
@@ -177,8 +179,8 @@ func (a *auditLog) serve(w http.ResponseWriter, r *http.Request) {
 	answer(w, page, err)
 }
 
-// export answers with the newest entries as JSON lines, oldest first. If the log can't be read to its end, it breaks the
-// connection, so nobody takes a part for the whole.
+// export answers with the newest entries as JSON lines, oldest first. If the log can't be read to
+// its end, it breaks the connection, so nobody takes a part for the whole.
 func (a *auditLog) export(w http.ResponseWriter, r *http.Request) {
 	f, limit, err := auditFilter(r.URL.Query())
 	if err == nil && limit > 0 {

@@ -73,7 +73,7 @@ func TestWhatCannotBeRecordedIsNotDone(t *testing.T) {
 	if _, err := os.Stat(copied); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("the backup was written: %v", err)
 	}
-	if list, err := r.server.hub.Devices(t.Context()); err != nil || list[0].Name != "" || list[0].Home || list[0].Waiting != 0 {
+	if list, err := r.server.hub.Owner().Devices(t.Context()); err != nil || list[0].Name != "" || list[0].Home || list[0].Waiting != 0 {
 		t.Errorf("%+v, %v", list, err)
 	}
 	if list, err := r.server.api.users.List(t.Context()); err != nil || len(list) != 1 || !list[0].ChangedAt.Equal(list[0].CreatedAt) {

@@ -18,8 +18,9 @@ const (
 	maxActions = 100
 )
 
-// failures records failed acts of strangers, such as logins with a wrong token. It records a few of each action, and
-// once a minute how many more there were. A flood therefore fills neither the disk nor the audit log.
+// failures records failed acts of strangers, such as logins with a wrong token. It records a few of
+// each action, and once a minute how many more there were. A flood therefore fills neither the disk
+// nor the audit log.
 type failures struct {
 	record   func(ctx context.Context, action, subject, detail string)
 	recorded *ratelimit.Windows[string] // by action

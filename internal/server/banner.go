@@ -20,8 +20,8 @@ type banner struct {
 	logins    *logins
 }
 
-// print writes the banner: where the server listens, the agent, how to pair a phone, how to connect Hermes, and where the data
-// is. It shows no token.
+// print writes the banner: where the server listens, the agent, how to pair a phone, how to connect
+// Hermes, and where the data is. It shows no token.
 func (b *banner) print(w io.Writer, program string, screen bool) {
 	fmt.Fprintf(w, "hermes-mobile %s\n\n", b.version)
 	fmt.Fprintf(w, "  listening  %s\n", b.addresses.endpoint())
@@ -48,9 +48,10 @@ func (b *banner) print(w io.Writer, program string, screen bool) {
 	fmt.Fprintln(w)
 }
 
-// admin says how to open the admin UI. A newcomer at a terminal gets a link to click on. The link is a secret for two
-// minutes, so it never goes to a file or a journal. If other machines reach the listener, the terminal is more likely a
-// service's than a person's, so the banner names the command only.
+// admin says how to open the admin UI. A newcomer at a terminal gets a link to click on. The link
+// is a secret for two minutes, so it never goes to a file or a journal. If other machines reach the
+// listener, the terminal is more likely a service's than a person's, so the banner names the
+// command only.
 func (b *banner) admin(w io.Writer, program string, screen bool) {
 	if b.cfg.Admin == adminOff {
 		return

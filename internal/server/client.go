@@ -17,7 +17,8 @@ import (
 	"hermes-mobile/internal/asowner"
 )
 
-// AdminSocket is the name of the admin socket in the data folder. Whoever may open it controls the server.
+// AdminSocket is the name of the admin socket in the data folder. Whoever may open it controls the
+// server.
 const AdminSocket = "admin.sock"
 
 // ErrNotRunning reports that no server answers on the data folder.

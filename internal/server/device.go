@@ -8,7 +8,8 @@ import (
 	"hermes-mobile/internal/hub"
 )
 
-// deviceEndpoint is the WebSocket endpoint for devices. It rejects requests that need not become a connection.
+// deviceEndpoint is the WebSocket endpoint for devices. It rejects requests that need not become a
+// connection.
 type deviceEndpoint struct {
 	hub    *hub.Hub
 	filter *requestFilter

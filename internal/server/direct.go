@@ -41,7 +41,8 @@ func (a *agents) direct(ctx context.Context) (agent.Agent, error) {
 
 // gatewayClient returns a client of the API in the settings.
 func (a *agents) gatewayClient() (*gateway.Client, error) {
-	// The owner wrote the address, so plain http is intended. The client allows it in private networks only.
+	// The owner wrote the address, so plain http is intended. The client allows it in private
+	// networks only.
 	profile := gateway.Profile{ID: "serve", Name: "serve", Remote: a.cfg.APIURL, Auth: gateway.AuthNone, Insecure: true}
 	profile.Jobs = gateway.JobAccess(a.cfg.APIJobs)
 	if a.cfg.APIKind == "openai" {
@@ -83,8 +84,8 @@ func apiState(cfg *config.Config, current agent.Agent) *doctor.API {
 		Down: state.Err, Version: state.Version, Older: state.Older, Elsewhere: cfg.APIKind != "hermes" || err == nil && !isLoopback(u.Hostname())}
 }
 
-// near returns a function that finds the process of the gateway that answers at an address of this machine. It returns nil
-// for an address of another machine.
+// near returns a function that finds the process of the gateway that answers at an address of this
+// machine. It returns nil for an address of another machine.
 func near(address string) func() (direct.Neighbor, bool) {
 	u, err := url.Parse(address)
 	if err != nil || !isLoopback(u.Hostname()) {

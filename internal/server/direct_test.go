@@ -36,7 +36,7 @@ func TestDoctorDirect(t *testing.T) {
 
 	r := start(t, "MOBILE_AGENT=direct", "MOBILE_API_URL="+api.URL, "MOBILE_API_KEY=another-key-than-it-has")
 	until(t, "the refusal", has(r, "api_key_refused"))
-	mustFind(t, r.examined(), "api_key_refused", "does not take")
+	mustFind(t, r.examined(), "api_key_refused", "rejects the server's key")
 	ok(t, r.stop())
 
 	r = start(t, "MOBILE_AGENT=direct", "MOBILE_API_URL="+api.URL, "MOBILE_API_KEY="+apiKey)

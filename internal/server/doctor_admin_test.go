@@ -45,7 +45,7 @@ func TestDoctorAdminTokenInClear(t *testing.T) {
 			// Without a server the settings alone tell it, too.
 			cfg, _, err := config.Load(config.Sources{Environ: []string{"MOBILE_DATA=" + r.cfg.Data, "HERMES_HOME=" + r.cfg.HermesHome, "MOBILE_AGENT=demo"}, HomeDir: dir})
 			ok(t, err)
-			mustFind(t, doctor.Examine(&doctor.Facts{Config: cfg}), "admin_token_in_clear", tt.says)
+			mustFind(t, doctor.Check(&doctor.Facts{Config: cfg}), "admin_token_in_clear", tt.says)
 		})
 	}
 }

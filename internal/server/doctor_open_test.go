@@ -18,10 +18,11 @@ import (
 	"hermes-mobile/internal/doctor"
 )
 
-// opened are the findings of what is open, or hidden.
+// opened are the codes of the issues about exposed parts.
 var opened = []string{"admin_open", "metrics_open", "health_open", "proxy_hides_client"}
 
-// A proxy that adds a proof of its own has strangers read what is not for them, and the doctor finds each part of it.
+// A proxy that adds a proof of its own has strangers read what is not for them, and the doctor
+// finds each part of it.
 func TestDoctorFindsWhatIsOpen(t *testing.T) {
 	const metrics = "a-token-for-metrics-0123456789abcdef"
 	r := start(t, "MOBILE_TOKEN="+mainToken, "MOBILE_METRICS_TOKEN="+metrics, "MOBILE_ADMIN_TOKEN="+adminSecret, "MOBILE_PUBLIC_URL=http://agent.example")
@@ -57,14 +58,14 @@ func TestDoctorFindsWhatIsOpen(t *testing.T) {
 		}
 	}
 	_, list := r.tries(r.proxy(func(out *http.Request) { login(out); out.Header.Set(ownerHeader, page) }), slow)
-	for _, f := range []doctor.Finding{mustFind(t, list, "admin_open", "strangers", "restart the server"), mustFind(t, list, "metrics_open", "strangers", "Authorization"), mustFind(t, list, "health_open", "strangers", "Authorization")} {
+	for _, f := range []doctor.Issue{mustFind(t, list, "admin_open", "strangers", "restart the server"), mustFind(t, list, "metrics_open", "strangers", "Authorization"), mustFind(t, list, "health_open", "strangers", "Authorization")} {
 		if f.Severity != doctor.Error {
 			t.Errorf("%s is a %s", f.Code, f.Severity)
 		}
 	}
 	for _, below := range []string{"/admin/api", ""} {
 		_, list := r.tries(r.socketBehind(below), slow)
-		mustFind(t, list, "admin_open", "owns this server")
+		mustFind(t, list, "admin_open", "controls this server")
 	}
 }
 
@@ -118,8 +119,8 @@ func (r *rig) forward() string {
 	return "http://" + l.Addr().String()
 }
 
-// What is in between and says nothing of who asks is found: a proxy that keeps Host or sets the server's own, and a TCP forward.
-// Nothing is open because of it.
+// What is in between and says nothing of who asks is found: a proxy that keeps Host or sets the
+// server's own, and a TCP forward. Nothing is open because of it.
 func TestDoctorFindsWhatHidesTheClient(t *testing.T) {
 	for _, environ := range [][]string{nil, {"MOBILE_ADMIN_TOKEN=" + adminSecret}} {
 		r := start(t, append(environ, "MOBILE_TOKEN="+mainToken)...)

@@ -29,14 +29,14 @@ import (
 const gatewaySecret = "3333333333333333333333333333333333333333333333333333333333333333"
 
 // examined is what the doctor is told, without consequences.
-func (r *rig) examined() []doctor.Finding {
+func (r *rig) examined() []doctor.Issue {
 	r.t.Helper()
 	var d Diagnosis
 	ok(r.t, r.admin.Get(r.t.Context(), "/doctor", &d))
-	return doctor.Shorten(d.Findings)
+	return doctor.Shorten(d.Issues)
 }
 
-func codesOf(list []doctor.Finding) (out []string) {
+func codesOf(list []doctor.Issue) (out []string) {
 	for _, f := range list {
 		out = append(out, f.Code)
 	}
@@ -44,9 +44,9 @@ func codesOf(list []doctor.Finding) (out []string) {
 }
 
 // mustFind demands a finding that says what it has to, and returns it.
-func mustFind(t testing.TB, list []doctor.Finding, code string, says ...string) doctor.Finding {
+func mustFind(t testing.TB, list []doctor.Issue, code string, says ...string) doctor.Issue {
 	t.Helper()
-	i := slices.IndexFunc(list, func(f doctor.Finding) bool { return f.Code == code })
+	i := slices.IndexFunc(list, func(f doctor.Issue) bool { return f.Code == code })
 	if i < 0 {
 		t.Fatalf("no %s in %q", code, codesOf(list))
 	}
@@ -62,7 +62,7 @@ func mustFind(t testing.TB, list []doctor.Finding, code string, says ...string) 
 	return f
 }
 
-func mustNotFind(t testing.TB, list []doctor.Finding, codes ...string) {
+func mustNotFind(t testing.TB, list []doctor.Issue, codes ...string) {
 	t.Helper()
 	for _, f := range list {
 		if slices.Contains(codes, f.Code) {
@@ -71,7 +71,8 @@ func mustNotFind(t testing.TB, list []doctor.Finding, codes ...string) {
 	}
 }
 
-// readyz is the page as its owner gets it, over the admin socket, when it has a finding, and its status.
+// readyz is the page as its owner gets it, over the admin socket, when it has a finding, and its
+// status.
 func (r *rig) readyz(code string) (status int, h Health) {
 	r.t.Helper()
 	until(r.t, code+" in /readyz", func() bool {
@@ -80,7 +81,7 @@ func (r *rig) readyz(code string) (status int, h Health) {
 		defer resp.Body.Close()
 		h, status = Health{}, resp.StatusCode
 		ok(r.t, json.NewDecoder(resp.Body).Decode(&h))
-		return code == "" || slices.Contains(codesOf(h.Findings), code)
+		return code == "" || slices.Contains(codesOf(h.Issues), code)
 	})
 	return status, h
 }
@@ -91,7 +92,8 @@ func startRelay(t *testing.T, environ ...string) *rig {
 	return start(t, append([]string{"MOBILE_TOKEN=" + mainToken, "MOBILE_AGENT=relay", "MOBILE_RELAY_ID=gw-home", "MOBILE_RELAY_SECRET=" + gatewaySecret}, environ...)...)
 }
 
-// home makes a Hermes home that is told of the server, with a gateway that seems to run: this process.
+// home makes a Hermes home that is told of the server, with a gateway that seems to run: this
+// process.
 func (r *rig) home() string {
 	r.t.Helper()
 	ok(r.t, os.MkdirAll(r.cfg.HermesHome, 0o700))
@@ -149,11 +151,11 @@ func TestFindingsAreTheSameEverywhere(t *testing.T) {
 	found := mustFind(t, r.examined(), "hermes_missing", r.cfg.HermesHome)
 	var st Status
 	ok(t, r.admin.Get(t.Context(), "/status", &st))
-	if f := mustFind(t, st.Health.Findings, "hermes_missing"); f.Text != found.Text || f.Do != found.Do {
+	if f := mustFind(t, st.Health.Issues, "hermes_missing"); f.Text != found.Text || f.Do != found.Do {
 		t.Errorf("the status says %+v, the doctor %+v", f, found)
 	}
 	status, h := r.readyz("hermes_missing")
-	if f := mustFind(t, h.Findings, "hermes_missing"); f.Text != found.Text || status != http.StatusOK || !h.Ready {
+	if f := mustFind(t, h.Issues, "hermes_missing"); f.Text != found.Text || status != http.StatusOK || !h.Ready {
 		t.Errorf("readyz %d says %+v", status, h)
 	}
 	for _, header := range []string{"Accept: */*", "X-Forwarded-For: 203.0.113.9"} {
@@ -283,7 +285,8 @@ func TestDoctorGatewayRefused(t *testing.T) {
 				t.Errorf("readyz %d: messages are taken and wait", status)
 			}
 
-			// Once its settings are written anew they are not to blame any more, and it has to be restarted.
+			// Once its settings are written anew they are not to blame any more, and it has to be
+			// restarted.
 			if tc.code != "clock_skew" {
 				later := time.Now().Add(2 * time.Second)
 				ok(t, os.Chtimes(filepath.Join(r.cfg.HermesHome, ".env"), later, later))
@@ -389,7 +392,7 @@ func TestDoctorDeviceRefused(t *testing.T) {
 	}
 	list := r.examined()
 	for id, why := range map[string]string{"tel-1": "token is wrong", "tel-9": "MOBILE_ALLOWED_DEVICES", "tel-2": "pairing code"} {
-		i := slices.IndexFunc(list, func(f doctor.Finding) bool { return f.About == id })
+		i := slices.IndexFunc(list, func(f doctor.Issue) bool { return f.About == id })
 		if i < 0 {
 			t.Fatalf("nothing is said of %s: %q", id, codesOf(list))
 		}
@@ -413,8 +416,8 @@ func TestDoctorRequestRefused(t *testing.T) {
 		r.get("/ws", "Origin: https://evil.example.com")
 	}
 	list := r.examined()
-	byCode := func(code string) []doctor.Finding {
-		return slices.DeleteFunc(slices.Clone(list), func(f doctor.Finding) bool { return !strings.HasSuffix(f.About, code) })
+	byCode := func(code string) []doctor.Issue {
+		return slices.DeleteFunc(slices.Clone(list), func(f doctor.Issue) bool { return !strings.HasSuffix(f.About, code) })
 	}
 	f := mustFind(t, byCode("400"), "request_refused", "127.0.0.1", "token in the address", "hello")
 	if strings.Contains(f.Text, mainToken) {

@@ -8,7 +8,8 @@ import (
 	"hermes-mobile/internal/cert"
 )
 
-// A certificate that the server makes itself is no matter; one that an authority has to give and does not is named.
+// A certificate that the server makes itself is no matter; one that an authority has to give and
+// does not is named.
 func TestDoctorCertificate(t *testing.T) {
 	r := start(t, "MOBILE_TLS=self")
 	for _, code := range codesOf(r.examined()) {
@@ -22,7 +23,8 @@ func TestDoctorCertificate(t *testing.T) {
 	mustFind(t, r.examined(), "certificate_missing", "no certificate yet", "SIGHUP")
 }
 
-// A certificate that can no longer be read is named while the one in use is still good, and not any more when it is mended.
+// A certificate that can no longer be read is named while the one in use is still good, and not any
+// more when it is mended.
 func TestDoctorCertificateNotRenewed(t *testing.T) {
 	dir := folder(t)
 	maker := start(t, "MOBILE_TLS=self")
@@ -41,7 +43,7 @@ func TestDoctorCertificateNotRenewed(t *testing.T) {
 	if err := r.server.Reload(r.cfg); err == nil {
 		t.Fatal("a broken key was taken")
 	}
-	mustFind(t, r.examined(), "certificate_not_renewed", "It is good until")
+	mustFind(t, r.examined(), "certificate_not_renewed", "It is valid until")
 	ok(t, os.WriteFile(keyPath, key, 0o600))
 	ok(t, r.server.Reload(r.cfg))
 	for _, code := range codesOf(r.examined()) {

@@ -24,8 +24,8 @@ type Option func(*embedding)
 type Parts struct {
 	Files agent.Files
 	Log   *slog.Logger
-	// Direct returns the agent of a gateway. The program closes the client after its Run. scope separates the agent's memory
-	// from that of another gateway or account.
+	// Direct returns the agent of a gateway. The program closes the client after its Run. scope
+	// separates the agent's memory from that of another gateway or account.
 	Direct func(client *gateway.Client, scope string) agent.Agent
 }
 
@@ -39,7 +39,8 @@ func WithAgent(make func(Parts) (agent.Agent, error)) Option {
 	return func(e *embedding) { e.agent = make }
 }
 
-// GuardedBy wraps everything that the server serves over the network. The web page then knows that it belongs to the app.
+// GuardedBy wraps everything that the server serves over the network. The web page then knows that
+// it belongs to the app.
 func GuardedBy(guard func(http.Handler) http.Handler) Option {
 	return func(e *embedding) { e.guard = guard }
 }

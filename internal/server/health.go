@@ -20,7 +20,8 @@ import (
 const (
 	// storeTrouble is how long a failure of the store counts.
 	storeTrouble = time.Minute
-	// statusTimeout bounds how long the status waits for a snapshot of the machine, doctorTimeout how long the doctor does.
+	// statusTimeout bounds how long the status waits for a snapshot of the machine, doctorTimeout
+	// how long the doctor does.
 	statusTimeout = 2 * time.Second
 	doctorTimeout = 20 * time.Second
 	// fewAging is how many devices are named whose messages are about to expire.
@@ -60,9 +61,9 @@ func (h *health) prepare() *health {
 
 // snapshot looks at the machine around the server.
 func (h *health) snapshot(ctx context.Context) *snapshot {
-	s := &snapshot{at: time.Now(), folder: doctor.LookFolder(h.cfg.Data), proxy: h.api.check(ctx)}
+	s := &snapshot{at: time.Now(), folder: doctor.ProbeFolder(h.cfg.Data), proxy: h.api.check(ctx)}
 	if h.cfg.Agent != "demo" {
-		s.hermes = doctor.LookHermes(ctx, h.cfg, h.hermes.of)
+		s.hermes = doctor.ProbeHermes(ctx, h.cfg, h.hermes.of)
 	}
 	aging, err := h.store.Aging(ctx, agingBefore(h.cfg, s.at), fewAging)
 	if err != nil && ctx.Err() == nil {
@@ -72,7 +73,8 @@ func (h *health) snapshot(ctx context.Context) *snapshot {
 	return s
 }
 
-// agingBefore returns the time by which a waiting message has less than a day left, or less than half of its lifetime.
+// agingBefore returns the time by which a waiting message has less than a day left, or less than
+// half of its lifetime.
 func agingBefore(cfg *config.Config, now time.Time) time.Time {
 	kept := time.Duration(cfg.OutboxDays) * 24 * time.Hour
 	return now.Add(-max(kept-24*time.Hour, kept/2))
@@ -99,14 +101,14 @@ func (h *health) facts(snap *snapshot) *doctor.Facts {
 	}
 	f := &doctor.Facts{Now: now, Config: h.cfg, Warnings: doctor.StillTrue(h.cfg.Warnings), Gateways: h.letIn, Server: state, Pairing: h.pairing.Check()}
 	if snap != nil {
-		f.Hermes, f.Folder, f.Front, state.Aging = snap.hermes, snap.folder, snap.proxy, snap.aging
+		f.Hermes, f.Folder, f.APIProxy, state.Aging = snap.hermes, snap.folder, snap.proxy, snap.aging
 	}
 	return f
 }
 
 func (h *health) judge(snap *snapshot) Health {
-	all := doctor.Examine(h.facts(snap))
-	return Health{Ready: doctor.Ready(all), Details: true, Findings: doctor.Shorten(all)}
+	all := doctor.Check(h.facts(snap))
+	return Health{Ready: doctor.Ready(all), Details: true, Issues: doctor.Shorten(all)}
 }
 
 // current returns the health for the status. It takes a new snapshot if that doesn't take long.
@@ -117,26 +119,28 @@ func (h *health) current(ctx context.Context) Health {
 // diagnose checks everything again.
 func (h *health) diagnose(ctx context.Context) Diagnosis {
 	f := h.facts(h.snapshots.fresh(ctx, 0, doctorTimeout))
-	return Diagnosis{doctor.Examine(f), doctor.Checked(f), h.cfg.PublicURL, h.cfg.Path}
+	return Diagnosis{doctor.Check(f), doctor.Checked(f), h.cfg.PublicURL, h.cfg.Path}
 }
 
-// report returns everything the doctor finds: what the server knows, and its public address as seen from this machine.
+// report returns everything the doctor finds: what the server knows, and its public address as seen
+// from this machine.
 func (h *health) report(ctx context.Context) doctor.Report {
 	found := h.diagnose(ctx)
 	f := &doctor.Facts{Now: time.Now(), Config: h.cfg, Warnings: h.cfg.Warnings}
 	if found.PublicURL != "" {
 		probe := h.probes.announce()
-		doctor.LookOutside(ctx, f, found.PublicURL, found.Path, &probe)
+		doctor.ProbePublic(ctx, f, found.PublicURL, found.Path, &probe)
 	}
-	return doctor.Conclude(append(found.Findings, doctor.ExamineOutside(f)...), append(found.Checked, doctor.Checked(f)...))
+	return doctor.Conclude(append(found.Issues, doctor.CheckPublic(f)...), append(found.Checked, doctor.Checked(f)...))
 }
 
-// serveReady reports whether the server can accept messages, and the issues if not. It waits for nothing. Without details
-// it answers in codes only, because the texts name paths, devices and gateways.
+// serveReady reports whether the server can accept messages, and the issues if not. It waits for
+// nothing. Without details it answers in codes only, because the texts name paths, devices and
+// gateways.
 func (h *health) serveReady(w http.ResponseWriter, details bool) {
 	report := h.judge(h.snapshots.last())
 	if report.Details = details; !details {
-		report.Findings = doctor.ForStrangers(report.Findings)
+		report.Issues = doctor.ForStrangers(report.Issues)
 	}
 	head := w.Header()
 	head.Set("Content-Type", "application/json")

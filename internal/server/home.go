@@ -11,7 +11,7 @@ import (
 
 // home returns the home channel.
 func (a *adminAPI) home(ctx context.Context) (HomeChannel, error) {
-	d, err := a.hub.Home(ctx)
+	d, err := a.hub.Owner().Home(ctx)
 	if err != nil || d == nil {
 		return HomeChannel{}, err
 	}
@@ -26,10 +26,10 @@ func (a *adminAPI) withGateway(d *hub.DeviceInfo) HomeChannel {
 	return c
 }
 
-// candidate returns the device that becomes the home channel for an id. For a shared conversation that is its primary
-// device, under whose id Hermes knows the conversation.
+// candidate returns the device that becomes the home channel for an id. For a shared conversation
+// that is its primary device, under whose id Hermes knows the conversation.
 func (a *adminAPI) candidate(ctx context.Context, id string) (HomeChannel, error) {
-	list, err := a.hub.Devices(ctx)
+	list, err := a.hub.Owner().Devices(ctx)
 	if err != nil {
 		return HomeChannel{}, err
 	}
@@ -49,7 +49,7 @@ func (a *adminAPI) candidate(ctx context.Context, id string) (HomeChannel, error
 func (a *adminAPI) setHome(ctx context.Context, id string) (HomeChannel, error) {
 	c, err := a.candidate(ctx, id)
 	if err == nil {
-		err = a.hub.SetHome(ctx, c.Device.ID)
+		err = a.hub.Owner().SetHome(ctx, c.Device.ID)
 	}
 	if err != nil {
 		return HomeChannel{}, err

@@ -30,14 +30,16 @@ const (
 	maxStrangers       = 1000
 	strangersOfNetwork = 64
 	strangerMemory     = 32 << 20
-	// strangerGrace is long enough for a hello on a slow network, and short enough that a flood delays others by little.
+	// strangerGrace is long enough for a hello on a slow network, and short enough that a flood
+	// delays others by little.
 	strangerGrace = 500 * time.Millisecond
-	// spareFiles is how many open files connections leave to the database, files of devices, the gateway and the log.
+	// spareFiles is how many open files connections leave to the database, files of devices, the
+	// gateway and the log.
 	spareFiles = 128
 )
 
-// keepAlive is longer than proxies keep an idle connection (Caddy: 2 min). Otherwise they would send requests on
-// connections that the server is closing.
+// keepAlive is longer than proxies keep an idle connection (Caddy: 2 min). Otherwise they would
+// send requests on connections that the server is closing.
 const keepAlive = 3 * time.Minute
 
 // listen opens the port of the settings.
@@ -63,7 +65,8 @@ func holder(err error, host string, port int) string {
 	return ""
 }
 
-// listenAdmin opens the admin socket. The socket also keeps a second server off the same data folder.
+// listenAdmin opens the admin socket. The socket also keeps a second server off the same data
+// folder.
 func listenAdmin(ctx context.Context, data string) (net.Listener, error) {
 	path := filepath.Join(data, AdminSocket)
 	var d net.Dialer
@@ -86,8 +89,8 @@ func listenAdmin(ctx context.Context, data string) (net.Listener, error) {
 	return l, nil
 }
 
-// boundStrangers bounds the cost of connections that have not authenticated, and leaves the process files to open. limit
-// is how many files it may open, 0 if that isn't known.
+// boundStrangers bounds the cost of connections that have not authenticated, and leaves the process
+// files to open. limit is how many files it may open, 0 if that isn't known.
 func boundStrangers(l net.Listener, limit int, proxies access.Proxies, m *metrics.Set) *strangers.Listener {
 	open := 0
 	if limit > 0 {
@@ -95,8 +98,8 @@ func boundStrangers(l net.Listener, limit int, proxies access.Proxies, m *metric
 	}
 	return strangers.Listen(l, strangers.Options{Total: maxStrangers, PerNetwork: strangersOfNetwork, Memory: strangerMemory, Open: open, Grace: strangerGrace,
 		NetworkOf: func(addr netip.Addr) (netip.Prefix, bool) {
-			// A trusted proxy stands for many clients. If it names no other address, as for programs of this machine,
-			// nothing tells them apart.
+			// A trusted proxy stands for many clients. If it names no other address, as for
+			// programs of this machine, nothing tells them apart.
 			return ratelimit.Network(addr), !proxies.Trusts(addr)
 		},
 		Changed: func(count int, bytes int64) {
@@ -121,8 +124,8 @@ func openCertificate(cfg *config.Config, l net.Listener, log *slog.Logger) (*cer
 		RootFile: cfg.TLSACMERoot, Host: cfg.Host, Port: l.Addr().(*net.TCPAddr).Port, CertFile: cfg.TLSCert, KeyFile: cfg.TLSKey})
 }
 
-// encrypted requires TLS if there are certificates. Plain HTTP passes from this machine only: the gateway and a proxy on
-// this machine use it. It redirects a browser to https.
+// encrypted requires TLS if there are certificates. Plain HTTP passes from this machine only: the
+// gateway and a proxy on this machine use it. It redirects a browser to https.
 func encrypted(certs *cert.Certificates, mode string, next http.Handler) http.Handler {
 	if certs == nil {
 		return next
@@ -157,7 +160,8 @@ func newHTTPServer(h http.Handler, log *slog.Logger) *http.Server {
 		ErrorLog: stdlog.New(serverErrors{log}, "", 0)}
 }
 
-// serverErrors logs the lines of an HTTP server. Failed handshakes are debug lines, since any port scan causes them.
+// serverErrors logs the lines of an HTTP server. Failed handshakes are debug lines, since any port
+// scan causes them.
 type serverErrors struct{ log *slog.Logger }
 
 // Write logs a line.

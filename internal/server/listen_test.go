@@ -30,7 +30,8 @@ func upgradeFrom(addr string) string {
 		"X-Forwarded-For: " + addr + "\r\n\r\n"
 }
 
-// Many connections of one address that say no hello: those that were open for longest are closed, and doctor tells who it was.
+// Many connections of one address that say no hello: those that were open for longest are closed,
+// and doctor tells who it was.
 func TestDoctorStrangersDropped(t *testing.T) {
 	r := start(t, "MOBILE_TOKEN="+mainToken)
 	phone := r.connect("tel-1", mainToken, "X-Forwarded-For: 192.0.2.7")
@@ -39,7 +40,7 @@ func TestDoctorStrangersDropped(t *testing.T) {
 	mustNotFind(t, r.examined(), "strangers_dropped")
 	floods(t, r, 10, upgradeFrom("192.0.2.7"))
 	until(t, "100 to be closed", func() bool { d := r.server.strangers.Drops(); return len(d) == 1 && d[0].Count == 100 })
-	f := mustFind(t, r.examined(), "strangers_dropped", "100 connections", "too many of one address", "192.0.2.7", "MOBILE_TRUSTED_PROXIES")
+	f := mustFind(t, r.examined(), "strangers_dropped", "100 connections", "too many from one address", "192.0.2.7", "MOBILE_TRUSTED_PROXIES")
 	if f.About != "network" || f.Severity != doctor.Warning {
 		t.Errorf("%+v", f)
 	}
@@ -118,8 +119,9 @@ func TestStrangerMetrics(t *testing.T) {
 	r.until(`hermes_mobile_strangers_dropped_total{reason="hello_time"}`, 1)
 }
 
-// What has authenticated is no stranger: a phone, a sender, a paired one, a gateway, and for as long as it is answered a user of the
-// API and whoever follows a signed link. What only looks like it is one.
+// What has authenticated is no stranger: a phone, a sender, a paired one, a gateway, and for as
+// long as it is answered a user of the API and whoever follows a signed link. What only looks like
+// it is one.
 func TestWhoIsNoStranger(t *testing.T) {
 	t.Parallel()
 	asked, answer := make(chan struct{}), make(chan struct{})

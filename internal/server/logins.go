@@ -13,16 +13,18 @@ import (
 	"hermes-mobile/internal/passkey"
 )
 
-// The admin UI is open to whoever has the cookie of a session, and to nobody because of an address or a header. A session
-// begins with a one-time link (adminlink.go), with the admin token (adminlogin.go), or with a passkey (passkeylogin.go).
-// The apparent origin of a request decides only which of them a page may offer, and whether there is a page at all.
+// The admin UI is open to whoever has the cookie of a session, and to nobody because of an address
+// or a header. A session begins with a one-time link (adminlink.go), with the admin token
+// (adminlogin.go), or with a passkey (passkeylogin.go). The apparent origin of a request decides
+// only which of them a page may offer, and whether there is a page at all.
 //
-// A browser sends the cookie to every program that serves a page at another port of this host, such as a preview that the
-// agent offers. The API therefore also requires the secret of the page. The page gets it once, and keeps it where no other
-// port can read it.
+// A browser sends the cookie to every program that serves a page at another port of this host, such
+// as a preview that the agent offers. The API therefore also requires the secret of the page. The
+// page gets it once, and keeps it where no other port can read it.
 
-// ownerHeader is a header that the admin UI sends with each request. Its value is the secret of the page, once the page has
-// one. A page of another origin needs a CORS preflight to send it, which the server never allows.
+// ownerHeader is a header that the admin UI sends with each request. Its value is the secret of the
+// page, once the page has one. A page of another origin needs a CORS preflight to send it, which
+// the server never allows.
 const ownerHeader = "X-Hermes-Mobile-Admin"
 
 // adminSessionLife is the lifetime of a login to the admin UI, however much it is used.
@@ -37,16 +39,17 @@ const (
 
 // OwnerAccess tells the admin UI how to get in.
 type OwnerAccess struct {
-	// Access is "session" after a login, "link" if only a one-time link opens the page, "login" if the admin token or a
-	// passkey does too, "passkey" if the admin token was right and a passkey must follow, and "encrypt" if the page must be
-	// opened by https first.
+	// Access is "session" after a login, "link" if only a one-time link opens the page, "login" if
+	// the admin token or a passkey does too, "passkey" if the admin token was right and a passkey
+	// must follow, and "encrypt" if the page must be opened by https first.
 	Access string `json:"access"`
 	// Token and Passkey say how a login can begin.
 	Token   bool `json:"token,omitempty"`
 	Passkey bool `json:"passkey,omitempty"`
 	// Page is the secret of the page. The server sends it once, at the beginning of a session.
 	Page string `json:"page,omitempty"`
-	// Plain says that the token and the content of the page cross the network unencrypted, as the settings allow.
+	// Plain says that the token and the content of the page cross the network unencrypted, as the
+	// settings allow.
 	Plain bool `json:"plain"`
 }
 
@@ -82,11 +85,12 @@ func (l *logins) way(r *http.Request) (w adminWay, ok bool) {
 	return w, l.cfg.Admin == adminOn || l.cfg.Admin == adminLocal && w.here
 }
 
-// fromOwnPage reports whether a request comes from a page of this server or from the person at the browser, and not from
-// another page in that browser.
+// fromOwnPage reports whether a request comes from a page of this server or from the person at the
+// browser, and not from another page in that browser.
 func (l *logins) fromOwnPage(r *http.Request, document bool) bool {
 	return onetime.FromPage(r, func(string) bool {
-		// Behind a proxy that doesn't send the scheme, the page's origin is the public address of the settings.
+		// Behind a proxy that doesn't send the scheme, the page's origin is the public address of
+		// the settings.
 		return access.SameOrigin(r, l.addresses.base(r)) || !access.FromHere(r) && access.SameOrigin(r, l.cfg.PublicURL)
 	}, document)
 }
@@ -109,7 +113,8 @@ func (l *logins) access(r *http.Request) OwnerAccess {
 	return a
 }
 
-// session returns how far a request gets. It tells a page that a one-time link has just opened its secret.
+// session returns how far a request gets. It tells a page that a one-time link has just opened its
+// secret.
 func (l *logins) session(w http.ResponseWriter, r *http.Request) {
 	a := l.access(r)
 	if way, _ := l.way(r); way.usable() && a.Access != "session" {
@@ -149,8 +154,9 @@ func (l *logins) reads(r *http.Request) bool {
 	return ok && way.usable() && l.fromOwnPage(r, true) && l.sessions.Holds(r, l.cookie(way))
 }
 
-// insider reports whether a request may read what strangers may not: it has the metrics token, or the cookie of a login to
-// the admin UI. Nothing else counts. The admin socket has its own routes to the same data.
+// insider reports whether a request may read what strangers may not: it has the metrics token, or
+// the cookie of a login to the admin UI. Nothing else counts. The admin socket has its own routes
+// to the same data.
 func (l *logins) insider(r *http.Request) bool {
 	token := l.cfg.MetricsToken.Reveal()
 	return token != "" && sameSecret(bearer(r), token) || l.reads(r)
@@ -180,8 +186,9 @@ func (l *logins) rejected(r *http.Request, status int, by string) {
 	l.failed.note(r.Context(), "admin.login_failed", addr.String(), by)
 }
 
-// cookie returns the name of the session cookie. Over https it has the prefix that keeps other hosts and plain http from
-// setting it. It contains the port, because all ports of a host share cookies.
+// cookie returns the name of the session cookie. Over https it has the prefix that keeps other
+// hosts and plain http from setting it. It contains the port, because all ports of a host share
+// cookies.
 func (l *logins) cookie(w adminWay) string {
 	if w.encrypted {
 		return "__Host-hm_admin_" + l.addresses.port()

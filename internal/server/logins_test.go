@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// unknownVisits are requests of whom nothing is known, as they look where proxies and forwards of all kinds are in between. Those of
-// the first list look as if they came from this machine.
+// unknownVisits are requests of whom nothing is known, as they look where proxies and forwards of
+// all kinds are in between. Those of the first list look as if they came from this machine.
 func unknownVisits(r *rig) (fromHere, fromElsewhere map[string]visit) {
 	_, port, _ := strings.Cut(r.server.Addr().String(), ":")
 	fromHere = map[string]visit{
@@ -76,7 +76,8 @@ func TestNothingIsOpenByAddress(t *testing.T) {
 	}
 }
 
-// With MOBILE_ADMIN=local there is nothing for anybody who is not on this machine, and not even a sign of it; with off for nobody.
+// With MOBILE_ADMIN=local there is nothing for anybody who is not on this machine, and not even a
+// sign of it; with off for nobody.
 func TestOwnerIsHidden(t *testing.T) {
 	for _, mode := range []string{"local", "off"} {
 		r := start(t, "MOBILE_TOKEN="+mainToken, "MOBILE_ADMIN="+mode)
@@ -145,8 +146,8 @@ func TestOwnerHere(t *testing.T) {
 	}
 }
 
-// A page of another site, or of another port here, can neither read nor change anything in the browser of the owner, whose cookie
-// is sent along.
+// A page of another site, or of another port here, can neither read nor change anything in the
+// browser of the owner, whose cookie is sent along.
 func TestOwnerChangesOnlyFromTheOwnPage(t *testing.T) {
 	r := start(t, "MOBILE_TOKEN="+mainToken)
 	r.connect("tel-1", mainToken)
@@ -200,8 +201,9 @@ func TestOwnerChangesOnlyFromTheOwnPage(t *testing.T) {
 	}
 }
 
-// The owner looks at a page that another program serves at another port of this machine, such as a preview of the agent's: the
-// browser sends it the cookie. It is of no use without the secret of the page.
+// The owner looks at a page that another program serves at another port of this machine, such as a
+// preview of the agent's: the browser sends it the cookie. It is of no use without the secret of
+// the page.
 func TestAdminCookieThatOthersSaw(t *testing.T) {
 	r := start(t, "MOBILE_TOKEN="+mainToken, "MOBILE_ADMIN_TOKEN="+adminSecret)
 	own := r.owner()
@@ -232,7 +234,8 @@ func TestAdminCookieThatOthersSaw(t *testing.T) {
 	}
 }
 
-// What is not for strangers is for who has the metrics token, a login to the admin UI, or the admin socket.
+// What is not for strangers is for who has the metrics token, a login to the admin UI, or the admin
+// socket.
 func TestWhoReadsMetrics(t *testing.T) {
 	const metrics = "a-token-for-metrics-0123456789abcdef"
 	r := start(t, "MOBILE_TOKEN="+mainToken, "MOBILE_METRICS_TOKEN="+metrics, "MOBILE_ADMIN_TOKEN="+adminSecret)

@@ -93,7 +93,7 @@ func settings(t *testing.T, data string, environ ...string) *config.Config {
 	t.Helper()
 	base := []string{"MOBILE_PORT=0", "MOBILE_DATA=" + filepath.Join(data, "data"), "HERMES_HOME=" + filepath.Join(data, "none"), "MOBILE_AGENT=demo", "MOBILE_ALLOW_ALL_USERS=1"}
 	if !slices.ContainsFunc(environ, func(line string) bool { return strings.HasPrefix(line, "MOBILE_PUSH") }) {
-		base = append(base, "MOBILE_PUSH=off") // it is a finding to have it on without a contact
+		base = append(base, "MOBILE_PUSH=off") // on without a contact, it is an issue
 	}
 	cfg, _, err := config.Load(config.Sources{Environ: append(base, environ...), HomeDir: data})
 	ok(t, err)

@@ -21,8 +21,9 @@ const (
 	filesKept   = 25 * time.Hour      // longer than the lifetime of a link, and than the gateway's time to fetch a file
 	auditKept   = 100_000             // entries of the audit log
 	unapproved  = 7 * 24 * time.Hour  // that a device may wait for the approval of its user
-	// filesKeptCrowded is how long unreferenced files stay while little room is left: longer than the lifetime of a device's
-	// link, and than a gateway takes to name a file that it has uploaded.
+	// filesKeptCrowded is how long unreferenced files stay while little room is left: longer than
+	// the lifetime of a device's link, and than a gateway takes to name a file that it has
+	// uploaded.
 	filesKeptCrowded = 2 * time.Hour
 )
 
@@ -65,7 +66,7 @@ func (m *maintenance) sweep(ctx context.Context, now time.Time) {
 		return err != nil
 	}
 	failed("audit log not swept", m.store.SweepAudit(ctx, now.AddDate(0, 0, -m.cfg.AuditDays), auditKept))
-	failed("unapproved devices not removed", m.hub.DropUnapproved(ctx, now.Add(-unapproved)))
+	failed("unapproved devices not removed", m.hub.Owner().DropUnapproved(ctx, now.Add(-unapproved)))
 	keep := store.Retention{IDs: idsKept, Records: recordsKept, Deliveries: recordsMost, Outbox: time.Duration(m.cfg.OutboxDays) * 24 * time.Hour, Entries: m.cfg.OutboxEntries}
 	m.hub.Swept()
 	err := m.store.Sweep(ctx, keep, now)
@@ -92,9 +93,9 @@ func (m *maintenance) sweep(ctx context.Context, now time.Time) {
 	}
 }
 
-// sweepTime returns the time by which things are old. If the clock was set forward since the start, everything before that
-// would look older than it is: a machine without a battery-backed clock starts in the past and learns the time from the
-// network.
+// sweepTime returns the time by which things are old. If the clock was set forward since the start,
+// everything before that would look older than it is: a machine without a battery-backed clock
+// starts in the past and learns the time from the network.
 func sweepTime(started time.Time, elapsed time.Duration, now time.Time) time.Time {
 	if steady := started.Round(0).Add(elapsed); steady.Before(now.Round(0)) {
 		return steady

@@ -5,7 +5,8 @@ import (
 	"time"
 )
 
-// What is old is judged by the time that has passed where the clock was set forward, and by the clock where it was set back.
+// What is old is judged by the time that has passed where the clock was set forward, and by the
+// clock where it was set back.
 func TestSweepTime(t *testing.T) {
 	start := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	for _, c := range []struct {

@@ -11,16 +11,16 @@ import (
 )
 
 const (
-	// memoryShare is the percentage of the memory limit that Go's collector may use. The rest is for
-	// memory that it doesn't manage, such as the database's pages.
+	// memoryShare is the percentage of the memory limit that Go's collector may use. The rest is
+	// for memory that it doesn't manage, such as the database's pages.
 	memoryShare = 90
 	// noMemoryLimit and above means no limit: version 1 of control groups writes a large number.
 	noMemoryLimit = 1 << 60
 )
 
 // LimitMemory makes Go's collector work harder before this process reaches the memory limit of its
-// control group, which a container or a systemd unit sets. GOMEMLIMIT overrides it. root is the root
-// of the file system.
+// control group, which a container or a systemd unit sets. GOMEMLIMIT overrides it. root is the
+// root of the file system.
 func LimitMemory(root fs.FS, log *slog.Logger) {
 	if os.Getenv("GOMEMLIMIT") != "" {
 		return // the runtime applies it
@@ -42,8 +42,8 @@ func memoryLimit(root fs.FS) (limit int64, file string) {
 		return 0, "" // not Linux
 	}
 	look := func(mount, group string, names ...string) {
-		// Limits of parent groups apply too. In a container the path may be the host's, while the mount
-		// begins with the container's group: then only the last step finds a file.
+		// Limits of parent groups apply too. In a container the path may be the host's, while the
+		// mount begins with the container's group: then only the last step finds a file.
 		for group = path.Clean("/" + group); ; group = path.Dir(group) {
 			for _, name := range names {
 				at := path.Join(mount, group, name)

@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-// Limits on slow clients. The timeout for headers is the HTTP server's own, those of a WebSocket are wsconn's.
+// Limits on slow clients. The timeout for headers is the HTTP server's own, those of a WebSocket
+// are wsconn's.
 const (
 	bodyGrace    = 30 * time.Second // for a request's body, and longer
 	bodyPace     = 1 << 10          // by a second for each of these bytes
@@ -14,9 +15,9 @@ const (
 	answerPieces = 32 << 10
 )
 
-// unstalled ends requests whose body doesn't arrive or whose answer the client doesn't read. Without an end, each would
-// hold a connection for as long as the client likes, and needs no token for it. A request that takes long because the
-// server works on it isn't affected.
+// unstalled ends requests whose body doesn't arrive or whose answer the client doesn't read.
+// Without an end, each would hold a connection for as long as the client likes, and needs no token
+// for it. A request that takes long because the server works on it isn't affected.
 func unstalled(next http.Handler, grace, stall time.Duration) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		rc := http.NewResponseController(w)
@@ -84,9 +85,10 @@ func (a *pacedAnswer) Flush() { _ = a.FlushError() }
 // Unwrap implements the interface of http.ResponseController.
 func (a *pacedAnswer) Unwrap() http.ResponseWriter { return a.ResponseWriter }
 
-// unambiguous closes connections after requests whose end a proxy may have seen elsewhere: a body with
-// Transfer-Encoding, which may have had a Content-Length that net/http drops, and HTTP/1.0, which has no such bodies.
-// The bytes that follow could be a request smuggled past the proxy, so the server doesn't read them (RFC 9112 §6.1).
+// unambiguous closes connections after requests whose end a proxy may have seen elsewhere: a body
+// with Transfer-Encoding, which may have had a Content-Length that net/http drops, and HTTP/1.0,
+// which has no such bodies. The bytes that follow could be a request smuggled past the proxy, so
+// the server doesn't read them (RFC 9112 §6.1).
 func unambiguous(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if len(r.TransferEncoding) > 0 || !r.ProtoAtLeast(1, 1) {

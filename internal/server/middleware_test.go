@@ -33,7 +33,8 @@ func rawDial(t *testing.T, addr, text string) net.Conn {
 	return c
 }
 
-// A body that never comes ends its request, whether the handler reads it or not, and whatever it announced.
+// A body that never comes ends its request, whether the handler reads it or not, and whatever it
+// announced.
 func TestBodyThatNeverComes(t *testing.T) {
 	t.Parallel()
 	failed := make(chan error, 8)
@@ -59,8 +60,8 @@ func TestBodyThatNeverComes(t *testing.T) {
 	}
 }
 
-// A body that comes slowly but comes has its time, and what follows it has no end set by it: neither the handler's work nor the next request
-// on the connection.
+// A body that comes slowly but comes has its time, and what follows it has no end set by it:
+// neither the handler's work nor the next request on the connection.
 func TestBodyThatComes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		release := make(chan struct{})
@@ -129,7 +130,8 @@ func TestAnswerThatIsNotTaken(t *testing.T) {
 	})
 }
 
-// inMemory is a connection to a handler as that of stalling has them, in a test whose time stands still while anybody works.
+// inMemory is a connection to a handler as that of stalling has them, in a test whose time stands
+// still while anybody works.
 func inMemory(t *testing.T, grace, stall time.Duration, h http.HandlerFunc) net.Conn {
 	t.Helper()
 	ours, theirs := net.Pipe()

@@ -15,8 +15,9 @@ const firstByteTimeout = 10 * time.Second
 // handshake is the first byte of a TLS connection.
 const handshake = 0x16
 
-// onePort is a listener for TLS and plain connections on one port. It returns a connection that begins with a TLS
-// handshake as a *tls.Conn, and any other as it is. A silent connection holds up no other.
+// onePort is a listener for TLS and plain connections on one port. It returns a connection that
+// begins with a TLS handshake as a *tls.Conn, and any other as it is. A silent connection holds up
+// no other.
 type onePort struct {
 	net.Listener
 	config  *tls.Config
@@ -76,7 +77,8 @@ func (o *onePort) accept() {
 			o.work.Go(func() { o.detect(c) })
 			continue
 		}
-		// The HTTP server knows which errors are temporary. It waits a little before it accepts again.
+		// The HTTP server knows which errors are temporary. It waits a little before it accepts
+		// again.
 		if !o.deliver(accepted{err: err}) || errors.Is(err, net.ErrClosed) {
 			return
 		}
@@ -144,8 +146,8 @@ func (b *begun) Read(p []byte) (int, error) {
 // NetConn returns the underlying connection.
 func (b *begun) NetConn() net.Conn { return b.Conn }
 
-// SyscallConn returns the socket, which lets an idle WebSocket wait without a buffer. It fails until the first byte was
-// read.
+// SyscallConn returns the socket, which lets an idle WebSocket wait without a buffer. It fails
+// until the first byte was read.
 func (b *begun) SyscallConn() (syscall.RawConn, error) {
 	if sc, ok := b.Conn.(syscall.Conn); ok && len(b.first) == 0 {
 		return sc.SyscallConn()

@@ -14,13 +14,14 @@ import (
 	"hermes-mobile/internal/config"
 )
 
-// gatewayFile has the id and secret that the server generated for a gateway, in the format of Hermes' .env.
+// gatewayFile has the id and secret that the server generated for a gateway, in the format of
+// Hermes' .env.
 const gatewayFile = "relay.env"
 
 func gatewayPath(cfg *config.Config) string { return filepath.Join(cfg.Data, gatewayFile) }
 
-// OwnGateway returns the id and secret of a data folder whose settings have none. It generates them the first time, as a
-// server that starts on the folder does.
+// OwnGateway returns the id and secret of a data folder whose settings have none. It generates them
+// the first time, as a server that starts on the folder does.
 func OwnGateway(data string) (id, secret string, err error) {
 	if err := asowner.Do(data, func() error { return os.MkdirAll(data, 0o700) }); err != nil {
 		return "", "", err
@@ -34,7 +35,8 @@ func HasOwnGateway(data string) bool {
 	return err == nil
 }
 
-// LetIn returns the gateways that a server with these settings accepts, none if it would have to generate a secret first.
+// LetIn returns the gateways that a server with these settings accepts, none if it would have to
+// generate a secret first.
 func LetIn(cfg *config.Config) []config.Gateway {
 	if len(cfg.Gateways) > 0 || !HasOwnGateway(cfg.Data) {
 		return cfg.Gateways

@@ -14,8 +14,8 @@ import (
 	"hermes-mobile/internal/hub"
 )
 
-// OpenPairing opens the pairing files: Hermes' own if there is a Hermes home, else files of the same format in the data
-// folder.
+// OpenPairing opens the pairing files: Hermes' own if there is a Hermes home, else files of the
+// same format in the data folder.
 func OpenPairing(cfg *config.Config) (*access.Pairing, error) {
 	return access.OpenPairing(pairingDir(cfg), "mobile")
 }
@@ -27,7 +27,8 @@ func pairingDir(cfg *config.Config) string {
 	return filepath.Join(cfg.Data, "pairing")
 }
 
-// CheckPairing returns why the pairing files can't be read. It creates nothing, and missing files are no error.
+// CheckPairing returns why the pairing files can't be read. It creates nothing, and missing files
+// are no error.
 func CheckPairing(cfg *config.Config) error {
 	if _, err := os.Stat(pairingDir(cfg)); errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -51,7 +52,8 @@ func ListPairing(p *access.Pairing) (PairingList, error) {
 	return PairingList{pending, approved}, err
 }
 
-// pairingChanged returns a function that applies approvals and revocations to live connections, whoever made them.
+// pairingChanged returns a function that applies approvals and revocations to live connections,
+// whoever made them.
 func pairingChanged(ctx context.Context, h *hub.Hub, log *slog.Logger) func(access.Change) {
 	return func(c access.Change) {
 		if c.Err != nil {
@@ -59,12 +61,12 @@ func pairingChanged(ctx context.Context, h *hub.Hub, log *slog.Logger) func(acce
 			return
 		}
 		for _, user := range c.Approved {
-			if err := h.SawApproval(ctx, user); err != nil {
+			if err := h.Owner().SawApproval(ctx, user); err != nil {
 				log.Error("approval not applied", "user", user, "err", err)
 			}
 		}
 		for _, user := range c.Revoked {
-			if err := h.SawRevocation(ctx, user); err != nil {
+			if err := h.Owner().SawRevocation(ctx, user); err != nil {
 				log.Error("revocation not applied", "user", user, "err", err)
 			}
 		}

@@ -34,8 +34,9 @@ func checkPasskeySettings(cfg *config.Config) error {
 	return nil
 }
 
-// passkeySite returns the site whose passkeys a page uses: the public address, or localhost for a browser on this machine.
-// It never depends on what a request from elsewhere claims. ok says that there is one.
+// passkeySite returns the site whose passkeys a page uses: the public address, or localhost for a
+// browser on this machine. It never depends on what a request from elsewhere claims. ok says that
+// there is one.
 func (l *logins) passkeySite(r *http.Request) (site passkey.Site, ok bool) {
 	if !access.FromHere(r) {
 		return passkey.SiteOf(l.cfg.PublicURL)

@@ -81,7 +81,8 @@ func (r *rig) accessAs(c pass) OwnerAccess {
 	return decode[OwnerAccess](r.t, r.apiAs("192.0.2.1", c, "GET", "/session", ""))
 }
 
-// linked opens the admin UI at the public address by a link from the server's machine, which works whatever the settings say.
+// linked opens the admin UI at the public address by a link from the server's machine, which works
+// whatever the settings say.
 func (r *rig) linked() pass {
 	r.t.Helper()
 	resp := r.ask(visit{host: "agent.example", path: r.link(), headers: elsewhereHTTPS("192.0.2.1")})
@@ -118,7 +119,8 @@ func TestPasskeyInsteadOfTheToken(t *testing.T) {
 	if resp := r.apiAs("192.0.2.2", mine, "POST", "/passkeys/rename", fmt.Sprintf(`{"id":%q,"name":"Old laptop"}`, id)); resp.StatusCode != http.StatusOK {
 		t.Errorf("rename: %s", resp.Status)
 	}
-	// Who removes a passkey stays logged in; all others, one of whom may have come in by it, are not.
+	// Who removes a passkey stays logged in; all others, one of whom may have come in by it, are
+	// not.
 	if resp := r.apiAs("192.0.2.1", c, "POST", "/passkeys/remove", fmt.Sprintf(`{"id":%q}`, id)); resp.StatusCode != http.StatusOK {
 		t.Errorf("remove: %s", resp.Status)
 	}
@@ -141,7 +143,8 @@ func TestPasskeyInsteadOfTheToken(t *testing.T) {
 	}
 }
 
-// With required the token is of no use, also where there is no passkey yet; a link from the server's machine is.
+// With required the token is of no use, also where there is no passkey yet; a link from the
+// server's machine is.
 func TestPasskeyRequired(t *testing.T) {
 	r := start(t, "MOBILE_TOKEN="+mainToken, "MOBILE_ADMIN_TOKEN="+adminSecret, "MOBILE_PUBLIC_URL="+agentOrigin, "MOBILE_ADMIN_PASSKEY=required")
 	if a := r.accessAs(nobody); a != (OwnerAccess{Access: "link"}) {
@@ -214,7 +217,8 @@ func TestPasskeyAfterTheToken(t *testing.T) {
 	}
 }
 
-// Wrong answers count like wrong tokens, and while an address is blocked the right passkey is no use either.
+// Wrong answers count like wrong tokens, and while an address is blocked the right passkey is no
+// use either.
 func TestPasskeyGuesses(t *testing.T) {
 	r := start(t, "MOBILE_TOKEN="+mainToken, "MOBILE_ADMIN_TOKEN="+adminSecret, "MOBILE_PUBLIC_URL="+agentOrigin)
 	c := r.logsIn("192.0.2.1")
@@ -276,7 +280,8 @@ func TestPasskeyRequestsAreChecked(t *testing.T) {
 	if resp := r.ask(ask); resp.StatusCode != http.StatusForbidden {
 		t.Errorf("from another site: %s", resp.Status)
 	}
-	// A request cannot choose its site: one that claims another host is still asked for the public address.
+	// A request cannot choose its site: one that claims another host is still asked for the public
+	// address.
 	claim := visit{host: "evil.example", method: "POST", path: "/admin/api/passkey/ask", body: "{}", headers: []string{"X-Forwarded-For: 192.0.2.5", "X-Forwarded-Proto: https", "Origin: https://evil.example"}}
 	if body := text(t, r.ask(claim)); strings.Contains(body, "evil") {
 		t.Errorf("a site that was claimed: %s", body)

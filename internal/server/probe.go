@@ -34,7 +34,8 @@ type probe struct {
 	until time.Time
 }
 
-// announce creates a probe, valid once and for a minute, with the host names that a stranger might try.
+// announce creates a probe, valid once and for a minute, with the host names that a stranger might
+// try.
 func (p *probes) announce() doctor.Probe {
 	hosts := []string{net.JoinHostPort("127.0.0.1", p.port), net.JoinHostPort("localhost", p.port), "localhost"}
 	p.mu.Lock()
@@ -60,8 +61,8 @@ func (p *probes) take(nonce string) (doctor.Probe, bool) {
 	return n.Probe, time.Now().Before(n.until)
 }
 
-// serve answers a request of the doctor, and reports whether it was one. here says that it counts as a request of a program
-// on this machine.
+// serve answers a request of the doctor, and reports whether it was one. here says that it counts
+// as a request of a program on this machine.
 func (p *probes) serve(w http.ResponseWriter, r *http.Request, here bool) bool {
 	query := r.URL.Query()
 	if !query.Has(doctor.ProbeQuery) {

@@ -13,7 +13,8 @@ import (
 	"hermes-mobile/internal/store"
 )
 
-// The profiles of a gateway are those of the settings, else those that the Hermes of this machine says it serves. What is in its file may be anything.
+// The profiles of a gateway are those of the settings, else those that the Hermes of this machine
+// says it serves. What is in its file may be anything.
 func TestProfilesOfAGateway(t *testing.T) {
 	home := t.TempDir()
 	state := filepath.Join(home, "gateway_state.json")
@@ -56,7 +57,8 @@ func TestProfilesOfAGateway(t *testing.T) {
 	}
 }
 
-// A choice is there after a restart, one that could not be stored is not, and what cannot be read is left out.
+// A choice is there after a restart, one that could not be stored is not, and what cannot be read
+// is left out.
 func TestChosenProfilesAreKept(t *testing.T) {
 	dir := t.TempDir()
 	open := func() (*store.Store, *agents) {

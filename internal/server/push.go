@@ -16,8 +16,9 @@ import (
 	"hermes-mobile/internal/push"
 )
 
-// openPush returns the sender of notifications, nil if they are off. off is the reason if that isn't the owner's choice.
-// The server works without notifications, so a problem with them doesn't stop its start.
+// openPush returns the sender of notifications, nil if they are off. off is the reason if that
+// isn't the owner's choice. The server works without notifications, so a problem with them doesn't
+// stop its start.
 func openPush(cfg *config.Config, log *slog.Logger) (sender *push.Sender, off string) {
 	subject, why := cfg.PushSubject()
 	if subject == "" {
@@ -47,8 +48,8 @@ type actionAnswer struct {
 	Message  string `json:"message,omitempty"`
 }
 
-// pushActions decides cards by the token of a notification. Only the token counts: there are no cookies, and pages of other
-// origins are rejected.
+// pushActions decides cards by the token of a notification. Only the token counts: there are no
+// cookies, and pages of other origins are rejected.
 type pushActions struct {
 	hub    *hub.Hub
 	filter *requestFilter

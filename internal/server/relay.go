@@ -22,8 +22,8 @@ const (
 	metaProfiles = "relay_profiles" // that conversations have chosen
 )
 
-// relay builds the agent that gateways dial in to. If the settings have no gateway, it generates an id and a secret once,
-// which the owner puts into Hermes' settings.
+// relay builds the agent that gateways dial in to. If the settings have no gateway, it generates an
+// id and a secret once, which the owner puts into Hermes' settings.
 func (a *agents) relay(ctx context.Context) (agent.Agent, error) {
 	instance, err := a.instance(ctx, metaInstance)
 	if err != nil {
@@ -67,7 +67,7 @@ func (a *agents) steers(ctx context.Context, gateway string) bool {
 	if a.cfg.Steer != "auto" {
 		return a.cfg.Steer == "on"
 	}
-	return doctor.LookHermes(ctx, a.cfg, nil).Steers(gateway)
+	return doctor.ProbeHermes(ctx, a.cfg, nil).Steers(gateway)
 }
 
 // rememberVersions returns a function that stores the version of a gateway without waiting for it.
@@ -86,7 +86,8 @@ func (a *agents) rememberVersions(known map[string]relay.Version) func(string, r
 	}
 }
 
-// chosenProfiles returns the profiles that conversations have chosen, and a function that stores another choice.
+// chosenProfiles returns the profiles that conversations have chosen, and a function that stores
+// another choice.
 func (a *agents) chosenProfiles(ctx context.Context) (map[string]string, func(context.Context, string, string) error, error) {
 	stored, err := a.store.Meta(ctx, metaProfiles)
 	if err != nil {
@@ -121,8 +122,8 @@ func (a *agents) chosenProfiles(ctx context.Context) (map[string]string, func(co
 // maxProfiles is more profiles than a person chooses from.
 const maxProfiles = 100
 
-// profiles returns the profiles that a gateway serves: those of the settings, or those that the only gateway of the Hermes
-// on this machine wrote into its state file.
+// profiles returns the profiles that a gateway serves: those of the settings, or those that the
+// only gateway of the Hermes on this machine wrote into its state file.
 func (a *agents) profiles(gateway string) []string {
 	for _, g := range a.cfg.Gateways {
 		if g.ID == gateway && len(g.Profiles) > 0 {

@@ -13,7 +13,8 @@ import (
 // maxWhy is how many bytes of a reason are logged, since a reason may quote the request.
 const maxWhy = 300
 
-// requestFilter rejects requests before they become a connection or a login, and remembers them for the doctor.
+// requestFilter rejects requests before they become a connection or a login, and remembers them for
+// the doctor.
 type requestFilter struct {
 	log       *slog.Logger
 	addresses *addresses
@@ -39,7 +40,8 @@ func (f *requestFilter) reject(w http.ResponseWriter, addr netip.Addr, status in
 	http.Error(w, message, status)
 }
 
-// blocked reports whether an address is blocked after wrong tokens. If so, it sets the header Retry-After.
+// blocked reports whether an address is blocked after wrong tokens. If so, it sets the header
+// Retry-After.
 func (f *requestFilter) blocked(w http.ResponseWriter, addr netip.Addr) bool {
 	after, blocked := f.guard.Blocked(addr)
 	if blocked {
@@ -57,7 +59,8 @@ func (f *requestFilter) rejectBlocked(w http.ResponseWriter, addr netip.Addr) bo
 	return true
 }
 
-// noteProxies remembers peers that send forwarding headers and aren't trusted. Most are proxies that the owner forgot.
+// noteProxies remembers peers that send forwarding headers and aren't trusted. Most are proxies
+// that the owner forgot.
 func (f *requestFilter) noteProxies(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if access.Forwarded(r.Header) {

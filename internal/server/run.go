@@ -7,8 +7,8 @@ import (
 	"sync"
 )
 
-// Run serves until ctx ends. Then it stops in order: it accepts no new connections, ends the agent, finishes streamed messages,
-// tells the devices, and closes the store last.
+// Run serves until ctx ends. Then it stops in order: it accepts no new connections, ends the agent,
+// finishes streamed messages, tells the devices, and closes the store last.
 func (s *Server) Run(ctx context.Context) error {
 	defer s.release()
 	life, end := context.WithCancel(context.WithoutCancel(ctx))

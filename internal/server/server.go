@@ -1,8 +1,9 @@
-// Package server connects the parts of the program: settings, store, access, agent and hub behind one listener, and the admin
-// API on a unix socket in the data folder. Hub and agents meet only here.
+// Package server connects the parts of the program: settings, store, access, agent and hub behind
+// one listener, and the admin API on a unix socket in the data folder. Hub and agents meet only
+// here.
 //
-// Server consists of parts. Each part is a struct with its own fields, gets what it needs when it is created, and never sees
-// Server itself. doc/architecture.md draws them.
+// Server consists of parts. Each part is a struct with its own fields, gets what it needs when it
+// is created, and never sees Server itself. doc/architecture.md draws them.
 package server
 
 import (
@@ -36,11 +37,11 @@ import (
 
 // Times of the running server.
 const (
-	pingEvery    = 25 * time.Second
-	silenceLimit = 60 * time.Second
-	helloTimeout = 10 * time.Second
-	turnLease    = 20 * time.Minute
-	closeTimeout = 8 * time.Second // a stop takes at most ten seconds
+	pingEvery       = 25 * time.Second
+	silenceLimit    = 60 * time.Second
+	helloTimeout    = 10 * time.Second
+	turnIdleTimeout = 20 * time.Minute
+	closeTimeout    = 8 * time.Second // a stop takes at most ten seconds
 )
 
 // syncInterval bounds what a power loss costs with MOBILE_SYNC=interval.
@@ -87,8 +88,8 @@ type Server struct {
 	banner      *banner
 }
 
-// New opens everything a server needs and listens. The caller must call Run, which closes it. A program that embeds the
-// server passes options.
+// New opens everything a server needs and listens. The caller must call Run, which closes it. A
+// program that embeds the server passes options.
 func New(ctx context.Context, cfg *config.Config, version string, log *slog.Logger, options ...Option) (s *Server, err error) {
 	token := cfg.AdminToken
 	cfg = withoutAdminToken(cfg) // the server keeps only its hash
@@ -239,7 +240,7 @@ func (s *Server) openHub(version string) {
 		AllowAllUsers: cfg.AllowAllUsers, AllowedUsers: set(cfg.AllowedUsers), AllowedDevices: set(cfg.AllowedDevices), Named: named(cfg),
 		PromptLife: time.Duration(cfg.PromptSeconds) * time.Second, MaxMedia: cfg.MaxMediaBytes, OutboxEntries: cfg.OutboxEntries,
 		OutboxBytes: cfg.OutboxBytes, Budget: s.storage.budget, DeviceShare: deviceShare, TokenShare: tokenShare,
-		RejectOffline: cfg.OfflineDelivery == "reject", TurnLease: turnLease, HelloTimeout: helloTimeout})
+		RejectOffline: cfg.OfflineDelivery == "reject", IdleTimeout: turnIdleTimeout, HelloTimeout: helloTimeout})
 }
 
 // handler serves everything that arrives over the network.
@@ -288,21 +289,24 @@ func (s *Server) serveMetrics(w http.ResponseWriter, r *http.Request) {
 // Addr returns the address that the server listens on.
 func (s *Server) Addr() net.Addr { return s.listener.Addr() }
 
-// Banner writes the text for the start of the server. It shows no token. program is the name by which the person called this
-// program, for the commands in the text. screen says that w is a terminal, which a person reads now and nothing keeps: only
-// then does the banner contain a link that opens the admin UI.
+// Banner writes the text for the start of the server. It shows no token. program is the name by
+// which the person called this program, for the commands in the text. screen says that w is a
+// terminal, which a person reads now and nothing keeps: only then does the banner contain a link
+// that opens the admin UI.
 func (s *Server) Banner(w io.Writer, program string, screen bool) { s.banner.print(w, program, screen) }
 
-// Reload applies the token lists of newly read settings, ends the connections whose token is gone, and looks for another
-// certificate. The other settings stay. With nil it reads only the token file.
+// Reload applies the token lists of newly read settings, ends the connections whose token is gone,
+// and looks for another certificate. The other settings stay. With nil it reads only the token
+// file.
 func (s *Server) Reload(cfg *config.Config) error { return s.reloader.settings(cfg) }
 
-// AdminLink returns a link that opens the admin UI once, within two minutes. The link is a secret: show it to whoever may open
-// the admin socket, and to nobody else. The context says who requests it.
+// AdminLink returns a link that opens the admin UI once, within two minutes. The link is a secret:
+// show it to whoever may open the admin socket, and to nobody else. The context says who requests
+// it.
 func (s *Server) AdminLink(ctx context.Context) (AdminLink, error) { return s.logins.link(ctx) }
 
-// Invite creates a pairing code for a device of a user, for the program that embeds the server. The device may answer cards at
-// once.
+// Invite creates a pairing code for a device of a user, for the program that embeds the server. The
+// device may answer cards at once.
 func (s *Server) Invite(ctx context.Context, user string) (Invitation, error) {
 	return s.adminAPI.invite(ctx, access.PairingCode{User: user, Trusted: true})
 }

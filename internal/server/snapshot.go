@@ -11,20 +11,23 @@ import (
 )
 
 const (
-	// How old a snapshot may be before a new one is taken: for the status, and for /readyz, which monitors poll.
+	// How old a snapshot may be before a new one is taken: for the status, and for /readyz, which
+	// monitors poll.
 	snapshotEvery = 10 * time.Second
 	readyEvery    = 30 * time.Second
-	// snapshotTimeout bounds the time for one snapshot. versionKept is how long the version of Hermes is cached.
+	// snapshotTimeout bounds the time for one snapshot. versionKept is how long the version of
+	// Hermes is cached.
 	snapshotTimeout = 20 * time.Second
 	versionKept     = time.Hour
 )
 
-// snapshot is the state of the machine around the server. Taking one needs files, a disk, or another process.
+// snapshot is the state of the machine around the server. Taking one needs files, a disk, or
+// another process.
 type snapshot struct {
 	at     time.Time
 	hermes *doctor.Hermes
 	folder *doctor.Folder
-	proxy  *doctor.Front
+	proxy  *doctor.APIProxy
 	aging  []store.Aging
 }
 
@@ -74,14 +77,15 @@ func (s *snapshots) end() {
 	}
 }
 
-// last returns the newest snapshot, nil if there is none yet. It requests another one if that is old.
+// last returns the newest snapshot, nil if there is none yet. It requests another one if that is
+// old.
 func (s *snapshots) last() *snapshot {
 	newest, _ := s.request(time.Now().Add(-readyEvery))
 	return newest
 }
 
-// request returns the newest snapshot. If that was taken before since, it requests another one and returns a channel that
-// is closed when the newer one is there.
+// request returns the newest snapshot. If that was taken before since, it requests another one and
+// returns a channel that is closed when the newer one is there.
 func (s *snapshots) request(since time.Time) (*snapshot, chan struct{}) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -9,8 +9,8 @@ import (
 	"hermes-mobile/internal/audit"
 )
 
-// newSocketServer serves the admin API on the admin socket. It records which user of the machine is at the other end of each
-// connection.
+// newSocketServer serves the admin API on the admin socket. It records which user of the machine is
+// at the other end of each connection.
 func newSocketServer(h http.Handler, log *slog.Logger) *http.Server {
 	srv := newHTTPServer(h, log)
 	srv.ConnContext = func(ctx context.Context, c net.Conn) context.Context {

@@ -13,11 +13,12 @@ import (
 )
 
 const (
-	// deviceShare and tokenShare are the fractions of the data folder, 1 in so many, that one device, and all devices of
-	// one app token together, may fill in a day.
+	// deviceShare and tokenShare are the fractions of the data folder, 1 in so many, that one
+	// device, and all devices of one app token together, may fill in a day.
 	deviceShare = 10
 	tokenShare  = 2
-	// pressed is the percentage of the room for files beyond which unreferenced files expire sooner.
+	// pressed is the percentage of the room for files beyond which unreferenced files expire
+	// sooner.
 	pressed = 75
 )
 
@@ -60,7 +61,8 @@ func (s *storage) databaseSize() (size, reusable int64) {
 	return s.store.Size(), reusable
 }
 
-// shares returns how many bytes one device, and all devices of one app token together, may store in a day.
+// shares returns how many bytes one device, and all devices of one app token together, may store in
+// a day.
 func (s *storage) shares() (device, token int64) {
 	limit := s.budget.Use().Limit
 	device = s.cfg.MaxDeviceData

@@ -11,8 +11,8 @@ import (
 	"hermes-mobile/frame"
 )
 
-// A real disk that gets full: new files are refused before it is, texts still go, what was accepted is there, and with room again files are
-// taken. The limit of the data folder does not matter.
+// A real disk that gets full: new files are refused before it is, texts still go, what was accepted
+// is there, and with room again files are taken. The limit of the data folder does not matter.
 func TestDiskIsLow(t *testing.T) {
 	dir := folder(t)
 	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "size=64m,mode=0700"); err != nil {
@@ -44,12 +44,12 @@ func TestDiskIsLow(t *testing.T) {
 	if e := d.upload("h", 1000); e == nil || e.Code != frame.NoSpace {
 		t.Errorf("a small file gets %+v", e)
 	}
-	mustFind(t, r.findings(), "disk_low", "The server refuses new files until", dir)
+	mustFind(t, r.issues(), "disk_low", "The server rejects new files until", dir)
 	ok(t, os.Remove(filler))
 	if e := d.upload("g", 3<<20); e != nil {
 		t.Errorf("with room again: %+v", e)
 	}
-	if f := mustFind(t, r.findings(), "disk_low"); strings.Contains(f.Text, "refuses") { // so small a disk is always low
+	if f := mustFind(t, r.issues(), "disk_low"); strings.Contains(f.Text, "rejects") { // so small a disk is always low
 		t.Errorf("with room again the doctor says %s", f.Text)
 	}
 }

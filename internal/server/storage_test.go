@@ -17,7 +17,8 @@ import (
 	"hermes-mobile/internal/store"
 )
 
-// upload sends a file of a size in one frame and returns the error that it got, nil where it was accepted.
+// upload sends a file of a size in one frame and returns the error that it got, nil where it was
+// accepted.
 func (d *device) upload(id string, size int) *frame.Error {
 	d.t.Helper()
 	d.send(&frame.Media{ID: id, Kind: "document", Filename: "x.bin", Data: bytes.Repeat([]byte(id+"."), size/(len(id)+1)+1)[:size], Parts: 1})
@@ -48,12 +49,12 @@ func (d *device) ask(id, text string) {
 	}
 }
 
-// findings asks the doctor.
-func (r *rig) findings() []doctor.Finding {
+// issues asks the doctor.
+func (r *rig) issues() []doctor.Issue {
 	r.t.Helper()
 	var d Diagnosis
 	ok(r.t, r.admin.Get(r.t.Context(), "/doctor", &d))
-	return d.Findings
+	return d.Issues
 }
 
 // onDisk is what lies below the data folder: files and database.
@@ -71,20 +72,20 @@ func (r *rig) onDisk() (sum int64) {
 	return sum
 }
 
-// The limit is reached: files are refused and texts still go, the doctor, the status and the metrics say so, the disk holds no more than
-// was allowed. After a sweep there is room again.
+// The limit is reached: files are refused and texts still go, the doctor, the status and the
+// metrics say so, the disk holds no more than was allowed. After a sweep there is room again.
 func TestStorageLimit(t *testing.T) {
 	const limit = 32 << 20
 	r := start(t, "MOBILE_TOKEN="+mainToken, "MOBILE_MAX_DATA=32MiB", "MOBILE_MAX_DEVICE_DATA=1GiB")
 	d, other := r.connect("tel-1", mainToken), r.connect("tel-2", mainToken)
-	mustNotFind(t, r.findings(), "data_quota_near")
+	mustNotFind(t, r.issues(), "data_quota_near")
 	for i := range 5 {
 		if e := d.upload(fmt.Sprint("f", i), 3<<20); e != nil {
 			t.Fatalf("file %d: %+v", i, e)
 		}
 	}
 	for i := 5; ; i++ {
-		if list := r.findings(); slices.Contains(codesOf(list), "data_quota_near") {
+		if list := r.issues(); slices.Contains(codesOf(list), "data_quota_near") {
 			mustFind(t, list, "data_quota_near", "of 32 MiB", "MOBILE_MAX_DATA")
 			mustNotFind(t, list, "data_quota_full")
 			break
@@ -110,8 +111,8 @@ func TestStorageLimit(t *testing.T) {
 	if n := r.onDisk(); n > limit {
 		t.Errorf("%d bytes are on the disk", n)
 	}
-	list := r.findings()
-	mustFind(t, list, "data_quota_full", "New files are refused", "of 32 MiB", "MOBILE_MAX_DATA")
+	list := r.issues()
+	mustFind(t, list, "data_quota_full", "The server rejects files", "of 32 MiB", "MOBILE_MAX_DATA")
 	mustNotFind(t, list, "data_full")
 	if e := other.upload("o1", 1<<20); e == nil || e.Code != frame.NoSpace {
 		t.Errorf("another device's file gets %+v", e)
@@ -138,7 +139,8 @@ func TestStorageLimit(t *testing.T) {
 		t.Errorf("readyz %d %s: messages are taken", code, body)
 	}
 
-	// The demo agent has answered all, so nothing refers to the files of devices any more. While room is short they go after two hours.
+	// The demo agent has answered all, so nothing refers to the files of devices any more. While
+	// room is short they go after two hours.
 	until(t, "the turns to end", func() bool {
 		used, err := r.server.store.Hashes(t.Context())
 		return err == nil && len(used) == 0
@@ -154,14 +156,15 @@ func TestStorageLimit(t *testing.T) {
 	if e := other.upload("o1", 1<<20); e != nil {
 		t.Errorf("after the sweep: %+v", e)
 	}
-	mustNotFind(t, r.findings(), "data_quota_near")
+	mustNotFind(t, r.issues(), "data_quota_near")
 	r.server.maintenance.sweep(t.Context(), time.Now().Add(filesKept-time.Hour))
 	if e := other.upload("o1", 1<<20); e != nil || r.server.storage.budget.Use().Files < 1<<20 {
 		t.Error("a file went before its time where there is room")
 	}
 }
 
-// What lies there already counts when the server starts: with a limit below it nothing new is taken, and all else works.
+// What lies there already counts when the server starts: with a limit below it nothing new is
+// taken, and all else works.
 func TestStorageLimitBelowWhatIsThere(t *testing.T) {
 	dir := folder(t)
 	r := startIn(t, dir, "MOBILE_TOKEN="+mainToken)
@@ -176,8 +179,8 @@ func TestStorageLimitBelowWhatIsThere(t *testing.T) {
 	if !strings.Contains(r.log.String(), "new files are rejected") {
 		t.Error("the log does not say so")
 	}
-	list := r.findings()
-	mustFind(t, list, "data_full", "Messages of devices are refused", "of 32 MiB")
+	list := r.issues()
+	mustFind(t, list, "data_full", "The server rejects messages", "of 32 MiB")
 	mustNotFind(t, doctor.Shorten(list), "data_quota_full")
 	if doctor.Ready(list) {
 		t.Error("messages are refused, and the server is ready")
@@ -196,7 +199,8 @@ func TestStorageLimitBelowWhatIsThere(t *testing.T) {
 	}
 }
 
-// Shares of a day are a tenth of the limit for a device, half of it for the devices of one token, and at least one file.
+// Shares of a day are a tenth of the limit for a device, half of it for the devices of one token,
+// and at least one file.
 func TestShares(t *testing.T) {
 	for _, c := range []struct {
 		environ       []string

@@ -10,13 +10,13 @@ import (
 const (
 	tidyEvery = 5 * time.Second
 	tidyMin   = 200 // connections that were opened or closed
-	// tidyStill is for how many ticks their number must be stable. An idle connection gives its stack back within two ticks
-	// of the heartbeat, which has the same interval.
+	// tidyStill is for how many ticks their number must be stable. An idle connection gives its
+	// stack back within two ticks of the heartbeat, which has the same interval.
 	tidyStill = 3
 )
 
-// tidy returns memory to the system after many connections were opened or closed. The stack of each grew for its hello, and
-// collections are rare on an idle server.
+// tidy returns memory to the system after many connections were opened or closed. The stack of each
+// grew for its hello, and collections are rare on an idle server.
 func tidy(ctx context.Context, connections func() int) {
 	tick := time.NewTicker(tidyEvery)
 	defer tick.Stop()

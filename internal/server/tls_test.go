@@ -103,8 +103,9 @@ func TestAddressForThisMachine(t *testing.T) {
 	}
 }
 
-// Behind a public address the lines for a Hermes on this machine name the address on this machine all the same: a proxy
-// need not pass the gateway's path on, and Hermes does not know the server's own authority.
+// Behind a public address the lines for a Hermes on this machine name the address on this machine
+// all the same: a proxy need not pass the gateway's path on, and Hermes does not know the server's
+// own authority.
 func TestBannerNamesTheLocalAddress(t *testing.T) {
 	for _, mode := range []string{"off", "self"} {
 		r := start(t, "MOBILE_AGENT=relay", "MOBILE_PUBLIC_URL=https://agent.example.com", "MOBILE_TLS="+mode)
@@ -116,7 +117,8 @@ func TestBannerNamesTheLocalAddress(t *testing.T) {
 	}
 }
 
-// Phones come encrypted, programs of this machine plain; a proxy of this machine counts as it does without TLS.
+// Phones come encrypted, programs of this machine plain; a proxy of this machine counts as it does
+// without TLS.
 func TestBothKindsAreServed(t *testing.T) {
 	r := start(t, "MOBILE_TLS=self", "MOBILE_TOKEN="+mainToken, "MOBILE_MAX_MEDIA_BYTES=1048576", "MOBILE_METRICS_TOKEN="+otherToken)
 	addr := r.server.Addr().String()
@@ -174,7 +176,8 @@ func TestEndWithTLS(t *testing.T) {
 	}
 }
 
-// SIGHUP reads the certificate again, and new connections see it; a broken one is told and changes nothing.
+// SIGHUP reads the certificate again, and new connections see it; a broken one is told and changes
+// nothing.
 func TestReloadOfTheCertificate(t *testing.T) {
 	dir := folder(t)
 	first, second := start(t, "MOBILE_TLS=self"), start(t, "MOBILE_TLS=self")
@@ -209,7 +212,8 @@ func TestReloadOfTheCertificate(t *testing.T) {
 	_ = resp.Body.Close()
 }
 
-// What a start with a wrong certificate leaves is nothing: the same folder and port can be used at once.
+// What a start with a wrong certificate leaves is nothing: the same folder and port can be used at
+// once.
 func TestStartWithoutACertificate(t *testing.T) {
 	dir := folder(t)
 	cfg := settings(t, dir, "MOBILE_TLS=files", "MOBILE_TLS_CERT="+filepath.Join(dir, "c.pem"), "MOBILE_TLS_KEY="+filepath.Join(dir, "k.pem"))

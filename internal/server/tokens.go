@@ -106,8 +106,9 @@ type reloader struct {
 	mu sync.Mutex
 }
 
-// settings applies the token lists of newly read settings, ends the connections whose token is gone, and looks for
-// another certificate. The other settings stay. With nil it reads only the token file.
+// settings applies the token lists of newly read settings, ends the connections whose token is
+// gone, and looks for another certificate. The other settings stay. With nil it reads only the
+// token file.
 func (r *reloader) settings(cfg *config.Config) error {
 	if cfg == nil {
 		return r.reload(nil)
@@ -143,7 +144,7 @@ func (r *reloader) reload(cfg *config.Config) error {
 	for _, t := range list {
 		accepted[hub.TokenSum(t.Secret)] = t
 	}
-	r.hub.TokensChanged(accepted)
+	r.hub.Owner().TokensChanged(accepted)
 	r.log.Info("tokens reloaded", "tokens", len(list))
 	return nil
 }

@@ -528,7 +528,7 @@ func directWrongKey(t *testing.T, w *world) {
 	if strings.Contains(s.LogTail(1000), "not-the-key-of-this-one") {
 		t.Error("the key is in the log")
 	}
-	mustFind(t, (&world{t: t, server: s}).doctor(t), "api_key_refused", "does not take")
+	mustFind(t, (&world{t: t, server: s}).doctor(t), "api_key_refused", "rejects the server's key")
 	s.Stop()
 	s.Env = append(slices.DeleteFunc(s.Env, func(line string) bool { return strings.HasPrefix(line, "MOBILE_API_KEY=") }), "MOBILE_API_KEY="+g.API().Key)
 	s.Start()

@@ -23,10 +23,10 @@ func TestDoctor(t *testing.T) {
 		p.Leave()
 
 		r := w.doctor(t)
-		if !r.Well || len(r.Findings) > 0 {
-			t.Errorf("connected, the doctor finds %+v", r.Findings)
+		if !r.Well || len(r.Issues) > 0 {
+			t.Errorf("connected, the doctor finds %+v", r.Issues)
 		}
-		if all := strings.Join(r.Checked, "\n"); !strings.Contains(all, fmt.Sprintf("version %s, its gateway runs (process %d)", v[:4], w.gateway.Pid())) {
+		if all := strings.Join(r.Checked, "\n"); !strings.Contains(all, fmt.Sprintf("version %s, gateway running (process %d)", v[:4], w.gateway.Pid())) {
 			t.Errorf("he has looked at\n%s", all)
 		}
 
@@ -35,7 +35,7 @@ func TestDoctor(t *testing.T) {
 		w.gateway.Run()
 		w.online(t)
 		if r := w.doctor(t); !r.Well {
-			t.Errorf("connected again, the doctor finds %+v", r.Findings)
+			t.Errorf("connected again, the doctor finds %+v", r.Issues)
 		}
 		w.gateway.Kill() // its files stay
 		mustFind(t, w.doctor(t), "gateway_not_running", w.gateway.Home())
@@ -62,9 +62,9 @@ func TestDoctor(t *testing.T) {
 }
 
 type diagnosis struct {
-	Well     bool
-	Findings []doctor.Finding
-	Checked  []string
+	Well    bool
+	Issues  []doctor.Issue `json:"findings"`
+	Checked []string
 }
 
 // doctor runs the command, whose status has to fit what it says.
@@ -80,15 +80,15 @@ func (w *world) doctor(t *testing.T) (d diagnosis) {
 	return d
 }
 
-// mustFind demands one finding, and nothing that follows from it.
+// mustFind requires exactly one issue, with its consequences hidden.
 func mustFind(t *testing.T, d diagnosis, code string, says string) {
 	t.Helper()
 	var codes []string
-	for _, f := range d.Findings {
+	for _, f := range d.Issues {
 		codes = append(codes, f.Code)
 	}
-	if !slices.Equal(codes, []string{code}) || !strings.Contains(d.Findings[0].Text, says) || d.Findings[0].Do == "" {
-		t.Errorf("the doctor finds %q, want %s that says %q: %+v", codes, code, says, d.Findings)
+	if !slices.Equal(codes, []string{code}) || !strings.Contains(d.Issues[0].Text, says) || d.Issues[0].Do == "" {
+		t.Errorf("the doctor finds %q, want %s that says %q: %+v", codes, code, says, d.Issues)
 	}
 }
 

@@ -126,7 +126,7 @@ func TestFilesAsCopies(t *testing.T) {
 	p.pictureUp(t, 20)
 	p.documentUp(t, w)
 	out, err := s.CLI(t.Context(), "doctor")
-	if !strings.Contains(out, "files as copies on this machine") {
+	if !strings.Contains(out, "files as local copies") {
 		t.Errorf("the doctor says (%v)\n%s", err, out)
 	}
 }

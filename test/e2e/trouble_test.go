@@ -205,10 +205,10 @@ func troubleKilledAtACard(t *testing.T, w *world) {
 func troubleDoctor(t *testing.T, w *world) {
 	// Nobody may come in at the front door yet.
 	d := w.doctor(t)
-	d.Findings = slices.DeleteFunc(d.Findings, func(f doctor.Finding) bool { return f.Code == "front_no_users" })
+	d.Issues = slices.DeleteFunc(d.Issues, func(f doctor.Issue) bool { return f.Code == "front_no_users" })
 	if w.newer() {
-		if len(d.Findings) > 0 {
-			t.Errorf("the doctor finds %+v", d.Findings)
+		if len(d.Issues) > 0 {
+			t.Errorf("the doctor finds %+v", d.Issues)
 		}
 	} else {
 		mustFind(t, d, "api_older", "0.19")

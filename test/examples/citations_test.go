@@ -183,3 +183,16 @@ func eachFile(t *testing.T, extensions []string, f func(path, text string)) {
 		t.Fatal(err)
 	}
 }
+
+// TestGlossary checks that the places in the code exist that doc/glossary.md names.
+func TestGlossary(t *testing.T) {
+	places := regexp.MustCompile("`((?:internal|frame|device|gateway|web|testdata|sdk|test)(?:/[\\w/.-]*)?)`").FindAllStringSubmatch(source(t, "doc", "glossary.md"), -1)
+	if len(places) < 50 {
+		t.Fatalf("doc/glossary.md names only %d places", len(places))
+	}
+	for _, m := range places {
+		if _, err := os.Stat(filepath.Join(root, m[1])); err != nil {
+			t.Errorf("doc/glossary.md names %s, which does not exist", m[1])
+		}
+	}
+}

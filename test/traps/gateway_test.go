@@ -358,7 +358,7 @@ func TestTypingEnds(t *testing.T) {
 	t.Parallel()
 	s := start(t)
 	g := hello(t, config(s, ""))
-	p := e2e.NewPhone(t, s, "tel", func(c *device.Config) { c.TypingLease = 10 * patience }) // not by the phone's own doing
+	p := e2e.NewPhone(t, s, "tel", func(c *device.Config) { c.TypingTimeout = 10 * patience }) // not by the phone's own doing
 	p.Online()
 	p.Say("work")
 	e := take(t, g, "work")

@@ -140,7 +140,7 @@ var traps = []trap{
 	{"field 24: locked out with others", "real people are not, forged addresses are not believed, memory is bounded",
 		[]string{"internal/server.TestUpgradeRefused", "internal/access.TestClient", "internal/access.TestGuardIsBounded", "internal/server.TestStrangersDoNotFillTheLog", "internal/loglimit.TestFlood"}},
 	{"field 25: a token in the address", "refused, and in no output", []string{here + "TestNoSecretInTheLog", "internal/server.TestUpgradeRefused", "internal/server.TestRefusalsAreLogged"}},
-	{"field 26: typing never ends", "it ends by itself", []string{here + "TestTypingEnds", relay + "TestAwayEndsTurn", hub + "TestLeaseEndsASilentTurn"}},
+	{"field 26: typing never ends", "it ends by itself", []string{here + "TestTypingEnds", relay + "TestAwayEndsTurn", hub + "TestIdleTimeoutEndsASilentTurn"}},
 	{"field 28: a stream with one mark of its end, none, or two", "usage alone is an end, none is an interruption that is told, a second one is nothing",
 		[]string{client + "TestCompletionsEnd", client + "TestSessionEnds"}},
 

@@ -3,7 +3,7 @@ import { it } from 'node:test'
 import { socketAddress, otherServerPage, mediaLink, parseAddress, parseInvitation, takePairingLink } from '../src/conversation/address'
 
 let shown = ''
-/** at has the page stand at an address. */
+/** at pretends that the page is served at a URL. */
 function at(href: string, path = '/ws'): void {
   Object.assign(globalThis, {
     location: new URL(href),
@@ -12,7 +12,7 @@ function at(href: string, path = '/ws'): void {
   })
 }
 
-it('knows its own server, also below a path of a proxy', () => {
+it("finds its own server, also below a proxy's path", () => {
   at('https://agent.example.com/')
   assert.equal(socketAddress(), 'wss://agent.example.com/ws')
   at('http://127.0.0.1:8787/')
@@ -21,7 +21,7 @@ it('knows its own server, also below a path of a proxy', () => {
   assert.equal(socketAddress(), 'wss://example.com/hermes/agent/ws')
 })
 
-it('takes the code out of the address at once', () => {
+it('removes the code from the address bar immediately', () => {
   at('https://agent.example.com/#pair=7KQ4-M2XD&path=%2Fother')
   assert.deepEqual(takePairingLink(), { pair: '7KQ4-M2XD', url: 'wss://agent.example.com/other' })
   assert.equal(shown, '/')
@@ -30,14 +30,14 @@ it('takes the code out of the address at once', () => {
   assert.equal(shown, '/?x=1')
 })
 
-it('reads links and codes', () => {
+it('parses pairing links and codes', () => {
   at('https://agent.example.com/')
   assert.deepEqual(parseInvitation(' https://agent.example.com/#pair=7KQ4-M2XD '), { pair: '7KQ4-M2XD', url: 'wss://agent.example.com/ws' })
   assert.deepEqual(parseInvitation('7kq4-m2xd'), { pair: '7KQ4-M2XD', url: 'wss://agent.example.com/ws' })
   for (const text of ['', 'hello', 'https://agent.example.com/', 'javascript:alert(1)']) assert.equal(parseInvitation(text), undefined, text)
 })
 
-it('reads addresses as people type them', () => {
+it('parses addresses as users type them', () => {
   at('https://agent.example.com/')
   assert.equal(parseAddress('agent.example.com'), 'wss://agent.example.com/ws')
   assert.equal(parseAddress('ws://10.0.0.5:8787'), 'ws://10.0.0.5:8787/ws')
@@ -47,13 +47,13 @@ it('reads addresses as people type them', () => {
   for (const text of ['', 'ftp://x', 'https://user:secret@x/', 'javascript:alert(1)', 'a b']) assert.equal(parseAddress(text), undefined, text)
 })
 
-it('sends people who name another server to its page', () => {
+it('links to the page of another server', () => {
   at('https://agent.example.com/')
   assert.equal(otherServerPage('wss://agent.example.com/ws'), '')
   assert.equal(otherServerPage('wss://other.example.com/ws'), 'https://other.example.com/')
 })
 
-it('fetches files from where the page is', () => {
+it("downloads files from the page's own origin", () => {
   at('https://example.com/hermes/')
   assert.equal(mediaLink('http://10.0.0.5:8787/media/abc?x#y'), 'https://example.com/hermes/media/abc')
   assert.equal(mediaLink('javascript:alert(1)'), '')

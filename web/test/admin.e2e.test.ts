@@ -15,7 +15,7 @@ interface Finding {
   nodes: { target: string[]; failureSummary: string }[]
 }
 
-describe("the owner's page", { skip: noBrowser, concurrency: 1 }, () => {
+describe('the admin UI', { skip: noBrowser, concurrency: 1 }, () => {
   let server: Server
   let browser: Browser
   before(async () => {
@@ -36,16 +36,16 @@ describe("the owner's page", { skip: noBrowser, concurrency: 1 }, () => {
         return violations.map(({ id, nodes }) => id + ': ' + nodes.map((node) => node.target.join(' ') + ' ' + node.failureSummary.replace(/\s+/g, ' ')).join(' | '))
       })
       assert.deepEqual(findings, [], `${screen} in ${colorScheme}`)
-      const wide = await page.evaluate(() => document.querySelector('.own')?.scrollWidth ?? 0)
+      const wide = await page.evaluate(() => document.querySelector('.admin')?.scrollWidth ?? 0)
       assert.ok(wide <= (page.viewportSize()?.width ?? 0), `${screen} is ${wide} wide`)
     }
   }
 
   const go = (page: Page, place: string) => page.getByRole('navigation').getByRole('link', { name: place }).click()
-  const row = (page: Page, text: string | RegExp) => page.locator('.own-row').filter({ hasText: text })
+  const row = (page: Page, text: string | RegExp) => page.locator('.admin-row').filter({ hasText: text })
   const confirm = (page: Page, button: string) => page.getByRole('dialog').getByRole('button', { name: button, exact: true }).click()
 
-  it('renames and revokes a phone that is connected', async () => {
+  it('renames and revokes a connected phone', async () => {
     const phone = await Visitor.come(browser, server, PHONE)
     const chat = await phone.pair('Kitchen')
     await say(chat, 'hello')
@@ -76,7 +76,7 @@ describe("the owner's page", { skip: noBrowser, concurrency: 1 }, () => {
     await phone.leave()
   })
 
-  it('isolates names, in which nothing hides', async () => {
+  it('isolates names and marks invisible characters in them', async () => {
     const phone = await Visitor.come(browser, server, PHONE)
     await phone.pair('Gar\u202eden\u200b \u05d0\u05d1')
     const owner = await Visitor.come(browser, server)
@@ -84,12 +84,12 @@ describe("the owner's page", { skip: noBrowser, concurrency: 1 }, () => {
     await row(page, 'Garden').locator('strong > bdi').first().waitFor()
     assert.deepEqual(await row(page, 'Garden').locator('strong > bdi').allInnerTexts(), ['Garden \u05d0\u05d1'])
     await go(page, 'Users')
-    await page.locator('.own-row strong > bdi').filter({ hasText: 'Garden' }).first().waitFor()
+    await page.locator('.admin-row strong > bdi').filter({ hasText: 'Garden' }).first().waitFor()
     assert.deepEqual(await owner.leave(), [])
     await phone.leave()
   })
 
-  it('takes rights of a phone, and gives them back', async () => {
+  it('changes the rights of a phone', async () => {
     const phone = await Visitor.come(browser, server, PHONE)
     const chat = await phone.pair('Wall')
     const owner = await Visitor.come(browser, server)
@@ -114,7 +114,7 @@ describe("the owner's page", { skip: noBrowser, concurrency: 1 }, () => {
     await phone.leave()
   })
 
-  it('approves who asks, and takes it back', async () => {
+  it('approves and revokes a user', async () => {
     const phone = await Visitor.come(browser, server, PHONE)
     const { token } = JSON.parse(await server.cli('token', 'add', 'asking', '--json')) as { token: string }
     const chat = await phone.open()
@@ -123,11 +123,11 @@ describe("the owner's page", { skip: noBrowser, concurrency: 1 }, () => {
     await chat.getByLabel('Device name').fill('Visitor')
     await chat.getByRole('button', { name: 'Connect' }).click()
     await chat.getByRole('button', { name: 'Get an approval code' }).click()
-    await chat.getByLabel('Pairing code').waitFor()
+    await chat.getByLabel('Approval code').waitFor()
     const owner = await Visitor.come(browser, server, PHONE)
     const page = await owner.open(await adminLink(server) + '#/people')
     await accessible(page, 'a request')
-    const user = (await page.locator('.own-row').filter({ has: page.getByRole('button', { name: /^Approve / }) }).locator('code').textContent())!
+    const user = (await page.locator('.admin-row').filter({ has: page.getByRole('button', { name: /^Approve / }) }).locator('code').textContent())!
     await page.getByRole('button', { name: 'Approve Visitor' }).click()
     await reads(chat, 'You said: Hello!')
     await page.getByText('Nobody is waiting. Phones that ask for approval appear here.').waitFor()
@@ -138,7 +138,7 @@ describe("the owner's page", { skip: noBrowser, concurrency: 1 }, () => {
     await phone.leave()
   })
 
-  it('invites a phone with a code that a camera reads', async () => {
+  it('pairs a phone with a QR code', async () => {
     const owner = await Visitor.come(browser, server)
     const page = await owner.open(await adminLink(server) + '#/people')
     await page.getByRole('button', { name: 'Create pairing code' }).click()
@@ -152,7 +152,7 @@ describe("the owner's page", { skip: noBrowser, concurrency: 1 }, () => {
     await online(chat)
     await page.getByText(/^Scanned is paired and belongs to /).waitFor()
 
-    // A code for a user who is there already names that user, and so does the device that it lets in.
+    // A code for an existing user names that user, and so does the device it lets in.
     const user = (await server.cli('devices', 'list')).match(/^\S+ +Scanned +(\S+) /m)![1]!
     await page.getByLabel('The device belongs to').selectOption(user)
     await page.getByRole('switch', { name: /^Trusted device/ }).click()
@@ -172,17 +172,17 @@ describe("the owner's page", { skip: noBrowser, concurrency: 1 }, () => {
     await go(page, 'Devices')
     await row(page, 'Scanned').first().waitFor()
 
-    // The home channel is one of the devices.
+    // One of the devices becomes the home channel.
     await row(page, 'Home channel').getByRole('button', { name: 'Choose' }).click()
     await page.getByRole('dialog').getByLabel('Device').selectOption({ label: (await page.getByRole('dialog').locator('option', { hasText: 'Scanned' }).textContent())! })
     await confirm(page, 'Choose')
-    await page.locator('.own-home').filter({ hasText: 'Scanned' }).waitFor()
+    await page.locator('.admin-home').filter({ hasText: 'Scanned' }).waitFor()
     await server.cli('deliver', '--to', 'home', '--id', 'news-1', '--text', 'News')
     await reads(chat, 'News')
     await page.getByRole('button', { name: 'Clear' }).click()
-    await page.locator('.own-home').filter({ hasText: 'none' }).waitFor()
+    await page.locator('.admin-home').filter({ hasText: 'none' }).waitFor()
 
-    // What was delivered is listed, and the list can be narrowed.
+    // Deliveries are listed, and filters narrow the list.
     await go(page, 'Deliveries')
     await row(page, 'news-1').filter({ hasText: 'to Scanned' }).filter({ hasText: /delivered|seen/ }).waitFor()
     await accessible(page, 'deliveries')
@@ -195,7 +195,7 @@ describe("the owner's page", { skip: noBrowser, concurrency: 1 }, () => {
     await phone.leave()
   })
 
-  it('lets a device join the conversation of another, and leave it', async () => {
+  it('lets a device join and leave another conversation', async () => {
     const [one, two] = [await Visitor.come(browser, server, PHONE), await Visitor.come(browser, server)]
     await one.pair('Pocket', 'anna')
     await two.pair('Desk', 'anna')
@@ -204,12 +204,12 @@ describe("the owner's page", { skip: noBrowser, concurrency: 1 }, () => {
     await row(page, 'Desk').getByRole('button', { name: 'Join a conversation' }).click()
     await confirm(page, 'Join a conversation')
     await row(page, 'Shares the conversation of Pocket.').getByRole('button', { name: 'Leave the conversation' }).click()
-    await until(async () => (await row(page, 'Takes part').count()) === 0, 'it has left')
+    await until(async () => (await row(page, 'Shares the conversation').count()) === 0, 'it has left')
     assert.deepEqual(await owner.leave(), [])
     await Promise.all([one.leave(), two.leave()])
   })
 
-  it('makes a token, shows it once, and removes it', async () => {
+  it('creates a token, shows it once, and removes it', async () => {
     const owner = await Visitor.come(browser, server)
     const page = await owner.open(await adminLink(server) + '#/tokens')
     await page.getByLabel('New app token').fill('tablet')
@@ -235,7 +235,7 @@ describe("the owner's page", { skip: noBrowser, concurrency: 1 }, () => {
     await phone.leave()
   })
 
-  it("replaces a phone's own token, which the phone takes", async () => {
+  it("replaces a phone's own token", async () => {
     const phone = await Visitor.come(browser, server, PHONE)
     const chat = await phone.pair('Larder')
     const owner = await Visitor.come(browser, server)
@@ -250,7 +250,7 @@ describe("the owner's page", { skip: noBrowser, concurrency: 1 }, () => {
     await phone.leave()
   })
 
-  it('says what is wrong and what to do, and looks again', async () => {
+  it('lists issues with their fixes, and checks again', async () => {
     const ill = await Server.start({ MOBILE_PUBLIC_URL: 'https://127.0.0.1:1' })
     const owner = await Visitor.come(browser, ill)
     const page = await owner.open(await adminLink(ill))
@@ -262,8 +262,8 @@ describe("the owner's page", { skip: noBrowser, concurrency: 1 }, () => {
     await page.getByRole('button', { name: 'Check again' }).click()
     assert.equal((await again).status(), 200)
     await finding.first().waitFor()
-    // What the doctor found is told in other places too.
-    await page.getByRole('navigation').locator('.own-count').waitFor()
+    // Other sections show the number of issues too.
+    await page.getByRole('navigation').locator('.admin-count').waitFor()
     await go(page, 'Overview')
     await page.getByRole('main').getByRole('link', { name: '1 issue needs your attention' }).waitFor()
     assert.equal(await page.getByText('No issues found.').count(), 0)
@@ -271,7 +271,7 @@ describe("the owner's page", { skip: noBrowser, concurrency: 1 }, () => {
     await ill.end()
   })
 
-  it('has no barrier in any place, on a phone and a desktop, in two languages', async () => {
+  it('has no axe violations in any section, on a phone and a desktop, in both languages', async () => {
     for (const device of [PHONE, DESKTOP]) {
       const owner = await Visitor.come(browser, server, device)
       const page = await owner.open(await adminLink(server))
@@ -296,7 +296,7 @@ describe("the owner's page", { skip: noBrowser, concurrency: 1 }, () => {
 
   it('shows the agent and its gateways', async () => {
     const owner = await Visitor.come(browser, server)
-    // The demo agent has no gateways: the answer gets some of a relay agent.
+    // The demo agent has no gateways, so the answer gets some of a relay agent.
     await owner.context.route('**/admin/api/overview', async (route) => {
       const response = await route.fetch()
       const all = (await response.json()) as { status: Record<string, unknown> }
@@ -308,12 +308,12 @@ describe("the owner's page", { skip: noBrowser, concurrency: 1 }, () => {
     const page = await owner.open(await adminLink(server))
     await row(page, 'Gateway Home').filter({ hasText: 'online since 3 hours ago' }).filter({ hasText: 'running turns: 2' }).waitFor()
     await row(page, 'Gateway gw-2').filter({ hasText: 'offline since 3 hours ago' }).filter({ hasText: 'stalls: 3' }).waitFor()
-    await page.locator('.own-numbers div').filter({ hasText: 'Gateways online' }).filter({ hasText: '1 / 2' }).waitFor()
+    await page.locator('.admin-numbers div').filter({ hasText: 'Gateways online' }).filter({ hasText: '1 / 2' }).waitFor()
     await accessible(page, 'gateways')
     assert.deepEqual(await owner.leave(), [])
   })
 
-  it('is never kept in the browser, also where the chat is', async () => {
+  it('is never cached by the browser or the service worker', async () => {
     const owner = await Visitor.come(browser, server)
     const page = await owner.pair('Same browser')
     await page.evaluate(() => navigator.serviceWorker.ready)
@@ -325,7 +325,7 @@ describe("the owner's page", { skip: noBrowser, concurrency: 1 }, () => {
     assert.deepEqual(await owner.leave(), [])
   })
 
-  it('says that what is shown may be old while the server is away, and asks for a new link when it is back', async () => {
+  it('says that data may be out of date while the server is down, and asks for a new link afterwards', async () => {
     const gone = await Server.start()
     const owner = await Visitor.come(browser, gone)
     const page = await owner.open(await adminLink(gone))
@@ -341,7 +341,7 @@ describe("the owner's page", { skip: noBrowser, concurrency: 1 }, () => {
     await gone.end()
   })
 
-  it('can be used by keyboard alone', async () => {
+  it('works by keyboard alone', async () => {
     const owner = await Visitor.come(browser, server)
     const page = await owner.open(await adminLink(server))
     await page.getByRole('navigation').getByRole('link', { name: 'Tokens' }).focus()
@@ -357,9 +357,9 @@ describe("the owner's page", { skip: noBrowser, concurrency: 1 }, () => {
     assert.deepEqual(await owner.leave(), [])
   })
 
-  it('opens with a link, once, and leaves no key behind', async () => {
+  it('opens with a one-time link and leaves no key behind', async () => {
     const owner = await Visitor.come(browser, server, PHONE)
-    // Whoever comes without one sees how to get one, and nothing else.
+    // A visitor without a link sees only how to get one.
     const bare = await owner.open(server.url + 'admin')
     await bare.getByText('hermes-mobile admin', { exact: true }).waitFor()
     assert.equal(await bare.getByLabel('Admin token').count(), 0)
@@ -372,7 +372,7 @@ describe("the owner's page", { skip: noBrowser, concurrency: 1 }, () => {
     assert.equal(await page.evaluate(() => document.referrer), '')
     await page.goBack()
     assert.equal(page.url(), 'about:blank')
-    // The page that waited goes on when it is looked at again, and a link that the owner opens again leads in, too.
+    // The waiting page continues when it becomes visible, and the owner can open another link.
     await bare.reload()
     await bare.getByRole('heading', { level: 2, name: 'Overview' }).waitFor()
     await bare.goto(link)
@@ -380,7 +380,7 @@ describe("the owner's page", { skip: noBrowser, concurrency: 1 }, () => {
 
     const stranger = await Visitor.come(browser, server)
     const late = await stranger.open(link)
-    await late.getByText('This link has been used or is older than two minutes').waitFor()
+    await late.getByText('This link was already used or is older than two minutes').waitFor()
     await late.getByText('hermes-mobile admin', { exact: true }).waitFor()
     assert.equal(late.url(), server.url + 'admin')
     await accessible(late, 'a link that is spent')
@@ -393,14 +393,14 @@ describe("the owner's page", { skip: noBrowser, concurrency: 1 }, () => {
     assert.deepEqual(await stranger.leave(), [])
   })
 
-  it('is of no use to another program of this machine that the browser shows the cookie', async () => {
+  it('gives other ports of this host nothing for the cookie alone', async () => {
     const seen: string[] = []
     const preview = createHttpServer((request, response) => {
       seen.push(request.headers.cookie ?? '')
       response.end('a preview')
     })
     await new Promise<void>((resolve) => preview.listen(0, '127.0.0.1', resolve))
-    preview.unref() // a test that fails does not wait for it
+    preview.unref() // a failing test does not wait for it
     const owner = await Visitor.come(browser, server)
     const page = await owner.open(await adminLink(server))
     await page.getByRole('heading', { level: 2, name: 'Overview' }).waitFor()
@@ -413,7 +413,7 @@ describe("the owner's page", { skip: noBrowser, concurrency: 1 }, () => {
     assert.equal(((await (await asks('/session', { 'X-Hermes-Mobile-Admin': '1' })).json()) as { access: string }).access, 'link')
     const secret = (await page.evaluate(() => localStorage.getItem('hermes.admin')))!
     assert.equal((await asks('/overview', { 'X-Hermes-Mobile-Admin': secret })).status, 200)
-    // Another tab of the same page is in at once, and after a logout none is.
+    // Another tab of the same page is logged in at once. After a logout no tab is.
     const tab = await owner.context.newPage()
     await tab.goto(server.url + 'admin')
     await tab.getByRole('heading', { level: 2, name: 'Overview' }).waitFor()
@@ -425,12 +425,12 @@ describe("the owner's page", { skip: noBrowser, concurrency: 1 }, () => {
     await new Promise((resolve) => preview.close(resolve))
   })
 
-  it('answers no other page of this machine, although the browser sends the cookie along', async () => {
+  it('rejects other pages of this host despite the cookie', async () => {
     const neighbour = await Server.start()
     const owner = await Visitor.come(browser, server)
     const page = await owner.open(await adminLink(server))
     await page.getByRole('heading', { level: 2, name: 'Overview' }).waitFor()
-    // Another port is another origin, and the same site: SameSite cookies go there.
+    // Another port is another origin but the same site, so SameSite cookies are sent.
     const other = await owner.context.newPage()
     await other.goto(neighbour.url + 'healthz')
     const got = await other.evaluate(async (url) => {
@@ -442,16 +442,16 @@ describe("the owner's page", { skip: noBrowser, concurrency: 1 }, () => {
       for (const [path, init] of tries) results.push(await fetch(url + path, init).then(async (r) => `${r.type} ${(await r.text()).length}`, () => 'refused'))
       return results
     }, server.url)
-    assert.deepEqual(got, ['refused', 'refused', 'refused', 'refused']) // CORP keeps even the opaque answer back
+    assert.deepEqual(got, ['refused', 'refused', 'refused', 'refused']) // CORP blocks even the opaque answer
     await owner.context.close()
     await neighbour.end()
   })
 
-  it('lets in from elsewhere only with the admin token', async () => {
+  it('requires the admin token from other machines', async () => {
     const proxied = { 'X-Forwarded-For': '192.0.2.1' }
     const stranger = await Visitor.come(browser, server, { ...PHONE, extraHTTPHeaders: proxied })
     const refused = await stranger.open(server.url + 'admin')
-    await refused.getByText('is taken over https only').waitFor()
+    await refused.getByText('works over HTTPS only').waitFor()
     await stranger.leave()
 
     const plain = await Server.start({ MOBILE_ADMIN_TOKEN: ADMIN, MOBILE_PUBLIC_URL: 'http://agent.example' })
@@ -471,12 +471,12 @@ describe("the owner's page", { skip: noBrowser, concurrency: 1 }, () => {
     await page.getByRole('button', { name: 'Log out' }).click()
     await page.getByLabel('Admin token').waitFor()
     await page.getByText('Or run this command on the server').waitFor()
-    // A refused login is an answer of 401, which the browser notes by itself.
+    // A rejected login answers 401, which the browser logs as an error.
     assert.deepEqual((await owner.leave()).filter((line) => !/status of 401/.test(line)), [])
     await plain.end()
   })
 
-  it('is not there for others where no admin token is set', async () => {
+  it('is hidden from other machines without an admin token', async () => {
     const bare = await Server.start()
     const stranger = await Visitor.come(browser, bare, { extraHTTPHeaders: { 'X-Forwarded-For': '192.0.2.1' } })
     const page = await stranger.context.newPage()

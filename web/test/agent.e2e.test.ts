@@ -14,7 +14,7 @@ interface Finding {
   nodes: { target: string[]; failureSummary: string }[]
 }
 
-/** accessible looks at a screen in light and in dark, and whether it fits. */
+/** accessible checks a screen with axe in light and dark, and that it fits. */
 async function accessible(page: Page, screen: string): Promise<void> {
   for (const colorScheme of ['light', 'dark'] as const) {
     await page.emulateMedia({ colorScheme, reducedMotion: 'reduce' })
@@ -25,14 +25,14 @@ async function accessible(page: Page, screen: string): Promise<void> {
     })
     assert.deepEqual(findings, [], `${screen} in ${colorScheme}`)
   }
-  const over = await page.evaluate(() => [...document.querySelectorAll('dialog[open], main, .bar, .head, aside')].filter((box) => box.scrollWidth > box.clientWidth + 1).map((box) => box.className))
+  const over = await page.evaluate(() => [...document.querySelectorAll('dialog[open], main, .session-bar, .chat-header, aside')].filter((box) => box.scrollWidth > box.clientWidth + 1).map((box) => box.className))
   assert.deepEqual(over, [], `${screen} is too wide`)
 }
 
 const dialog = (page: Page, name: string) => page.getByRole('dialog', { name })
 const close = (page: Page, name: string) => dialog(page, name).getByRole('button', { name: 'Close' }).click()
 
-describe('what the agent offers', { skip: noBrowser, concurrency: 3 }, () => {
+describe("the agent's profiles, models and jobs", { skip: noBrowser, concurrency: 3 }, () => {
   let browser: Browser
   before(async () => {
     browser = await launch()
@@ -56,12 +56,12 @@ describe('what the agent offers', { skip: noBrowser, concurrency: 3 }, () => {
       }
     })
 
-  it('the conversation goes on with another profile, where the agent has several', { timeout: 120_000 }, async () => {
+  it('switches the conversation to another profile', { timeout: 120_000 }, async () => {
     const server = await Server.start()
     try {
       const visitor = await Visitor.come(browser, server, PHONE)
       const page = await visitor.pair()
-      assert.equal(await page.locator('.bar').count(), 0)
+      assert.equal(await page.locator('.session-bar').count(), 0)
       await say(page, '/demo profiles')
       await page.getByRole('button', { name: 'Profile: default' }).click()
       await accessible(page, 'the profiles')
@@ -79,7 +79,7 @@ describe('what the agent offers', { skip: noBrowser, concurrency: 3 }, () => {
     }
   })
 
-  it('a profile that is gone meanwhile is refused in words', { timeout: 120_000 }, async () => {
+  it("explains why it can't switch to a deleted profile", { timeout: 120_000 }, async () => {
     const server = await Server.start()
     try {
       const visitor = await Visitor.come(browser, server)
@@ -98,7 +98,7 @@ describe('what the agent offers', { skip: noBrowser, concurrency: 3 }, () => {
     }
   })
 
-  visit('another model is chosen, answers, and can be left again', DESKTOP, async (visitor, hermes) => {
+  visit('switches to another model and back', DESKTOP, async (visitor, hermes) => {
     const page = await visitor.pair()
     await page.getByRole('button', { name: 'Model: small-model' }).click()
     await dialog(page, 'Models').getByRole('button', { name: 'small-model', pressed: true }).waitFor()
@@ -109,7 +109,7 @@ describe('what the agent offers', { skip: noBrowser, concurrency: 3 }, () => {
     await reads(page, 'You said: who are you?')
     assert.equal(hermes.runs[0]!.model, 'acme/thinker-70b')
     assert.equal(hermes.runs[0]!.provider, 'open-router')
-    // What is typed chooses as well.
+    // A typed command selects a profile too.
     await say(page, '/model large-model')
     await page.getByRole('button', { name: 'Model: large-model' }).click()
     await dialog(page, 'Models').getByRole('button', { name: 'Let the agent choose' }).click()
@@ -117,18 +117,18 @@ describe('what the agent offers', { skip: noBrowser, concurrency: 3 }, () => {
     await say(page, 'and now?')
     await reads(page, 'You said: and now?')
     assert.equal(hermes.runs[1]!.model, undefined)
-    // A model that is gone meanwhile is refused in words.
+    // Selecting a deleted profile shows an error.
     const asked = () => hermes.asked.filter((what) => what === 'GET /api/model/options').length
     const before = asked()
     await page.getByRole('button', { name: 'Model: small-model' }).click()
     await until(() => asked() > before, 'the list was asked for')
-    await dialog(page, 'Models').getByRole('button', { name: 'large-model', disabled: false }).waitFor() // it has come
+    await dialog(page, 'Models').getByRole('button', { name: 'large-model', disabled: false }).waitFor() // the event has arrived
     hermes.providers = { custom: ['small-model'] }
     await dialog(page, 'Models').getByRole('button', { name: 'large-model' }).click()
     await dialog(page, 'Models').getByRole('alert').getByText('the gateway has no such model', { exact: false }).waitFor()
   })
 
-  visit('jobs are made, paused, resumed, run and deleted', PHONE, async (visitor, hermes) => {
+  visit('creates, pauses, resumes, runs and deletes jobs', PHONE, async (visitor, hermes) => {
     const page = await visitor.pair()
     await page.getByRole('button', { name: 'Sessions', exact: true }).click()
     await page.getByRole('button', { name: 'Scheduled jobs' }).click()
@@ -162,7 +162,7 @@ describe('what the agent offers', { skip: noBrowser, concurrency: 3 }, () => {
     assert.equal(hermes.jobs.size, 0)
   })
 
-  visit('a message tells what its turn cost', DESKTOP, async (visitor) => {
+  visit('shows the token usage of a turn', DESKTOP, async (visitor) => {
     const page = await visitor.pair()
     await say(page, 'count')
     await reads(page, 'You said: count')
@@ -174,7 +174,7 @@ describe('what the agent offers', { skip: noBrowser, concurrency: 3 }, () => {
     }
   })
 
-  visit('the way to the agent is shown with its reason, and what to copy for help', DESKTOP, async (visitor, hermes) => {
+  visit('shows the route to the agent, its reason and the diagnostics', DESKTOP, async (visitor, hermes) => {
     await visitor.context.grantPermissions(['clipboard-read', 'clipboard-write'])
     const page = await visitor.pair()
     await page.getByRole('button', { name: 'Route to the agent: Remote' }).click()
@@ -191,7 +191,7 @@ describe('what the agent offers', { skip: noBrowser, concurrency: 3 }, () => {
     await page.getByRole('button', { name: 'Route to the agent: Remote' }).waitFor()
   })
 
-  visit('a gateway that cannot be reached is named where something is asked of it', DESKTOP, async (visitor, hermes) => {
+  visit('shows an unreachable gateway where a call fails', DESKTOP, async (visitor, hermes) => {
     hermes.has('Somewhere', ['a', 'b'])
     const page = await visitor.pair()
     const session = page.getByRole('region', { name: 'Sessions' }).getByRole('listitem').filter({ hasText: 'Somewhere' })
@@ -204,7 +204,7 @@ describe('what the agent offers', { skip: noBrowser, concurrency: 3 }, () => {
   })
 
   for (const [size, options] of Object.entries({ phone: PHONE, wide: DESKTOP })) {
-    visit(`has no barrier: ${size}`, options, async (visitor, hermes) => {
+    visit(`has no axe violations: ${size}`, options, async (visitor, hermes) => {
       hermes.has('A session with a rather long title, as they happen to be given', ['What about it, and is that all there is to say about it?', 'No.'])
       for (let i = 0; i < 7; i++) hermes.has('Session ' + i, ['hello', 'hello'], { source: 'telegram', hoursAgo: 30 * i })
       hermes.providers.many = Array.from({ length: 10 }, (_, i) => 'vendor/model-' + i)
@@ -226,7 +226,7 @@ describe('what the agent offers', { skip: noBrowser, concurrency: 3 }, () => {
       await dialog(page, 'Models').getByRole('button', { name: 'vendor/model-3' }).waitFor()
       await accessible(page, 'models')
       await close(page, 'Models')
-      // From right to left nothing is cut off either.
+      // Nothing is cut off from right to left either.
       await page.evaluate(() => (document.documentElement.dir = 'rtl'))
       await accessible(page, 'a session, from right to left')
       await opened()
@@ -245,7 +245,7 @@ describe('what the agent offers', { skip: noBrowser, concurrency: 3 }, () => {
     })
   }
 
-  visit('all of it can be done with the keyboard', DESKTOP, async (visitor, hermes) => {
+  visit('works by keyboard alone', DESKTOP, async (visitor, hermes) => {
     hermes.has('Keys', ['a', 'by keys'])
     const page = await visitor.pair()
     const open = page.locator('.session-open')
@@ -269,7 +269,7 @@ describe('what the agent offers', { skip: noBrowser, concurrency: 3 }, () => {
     await until(() => page.evaluate(() => document.activeElement?.matches('.model')), 'the focus is where it was')
   })
 
-  visit('only images are attached where the agent takes no others', PHONE, async (visitor) => {
+  visit('attaches only images if the agent accepts no other files', PHONE, async (visitor) => {
     const page = await visitor.pair()
     assert.equal(await page.getByRole('button', { name: 'Record a voice message' }).count(), 0)
     await page.getByText('Write a message or attach a file.').waitFor()
@@ -296,7 +296,7 @@ describe('what the agent offers', { skip: noBrowser, concurrency: 3 }, () => {
     await page.locator('.attached li').filter({ hasText: 'dot.gif' }).waitFor()
   })
 
-  it('what is not listed is not offered, and what was attached before the agent took less is kept', async () => {
+  it('offers only listed methods, and keeps attachments that the agent no longer accepts', async () => {
     const server = await Server.start()
     const visitor = await Visitor.come(browser, server)
     const less = {
@@ -342,7 +342,7 @@ describe('what the agent offers', { skip: noBrowser, concurrency: 3 }, () => {
 
     await page.getByRole('button', { name: 'Route to the agent: Local' }).waitFor()
 
-    // Lists without what changes them.
+    // The agent offers lists without the methods that change them.
     for (const name of ['New session', 'Actions for Only to look at']) assert.equal(await page.getByRole('button', { name }).count(), 0, name)
     await page.getByRole('button', { name: 'Model: one' }).click()
     assert.ok(await dialog(page, 'Models').getByRole('button', { name: 'one' }).isDisabled())

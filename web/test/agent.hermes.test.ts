@@ -5,7 +5,8 @@ import { promisify } from 'node:util'
 import type { Browser, Page } from 'playwright-core'
 import { DESKTOP, type Host, launch, online, reads, say, until, Visitor } from './rig'
 
-// The page with the direct agent and the real Hermes behind it. test/e2e starts both, and says here where they are.
+// The page with the direct agent and the real Hermes. test/e2e starts both and passes their
+// addresses.
 const { HERMES_JOURNEY_DIRECT: address = '', HERMES_JOURNEY_BINARY: binary = '', HERMES_JOURNEY_NEWER: newer } = process.env
 
 const host: Host = {
@@ -31,7 +32,7 @@ describe('the page with Hermes’ own API', { skip: !address && 'test/e2e runs t
     await browser?.close()
   })
 
-  it('goes through sessions, jobs, the model, the cost and the way', { timeout: 240_000 }, async () => {
+  it('uses sessions, jobs, models, usage and the route', { timeout: 240_000 }, async () => {
     const visitor = await Visitor.come(browser, host, DESKTOP)
     try {
       const page = await visitor.pair('Desk')

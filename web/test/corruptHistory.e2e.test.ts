@@ -4,7 +4,7 @@ import type { Browser, Page } from 'playwright-core'
 import { DESKTOP, launch, noBrowser, online, PHONE, reads, say, Server, until, Visitor } from './rig'
 import { CAPABILITIES, scripted } from './scriptedServer'
 
-describe('a history that cannot be drawn', { skip: noBrowser, concurrency: 2 }, () => {
+describe('a corrupt history', { skip: noBrowser, concurrency: 2 }, () => {
   let server: Server
   let browser: Browser
   before(async () => {
@@ -18,7 +18,7 @@ describe('a history that cannot be drawn', { skip: noBrowser, concurrency: 2 }, 
 
   const deviceOf = (page: Page) => page.evaluate(() => (JSON.parse(localStorage.getItem('hermes.profile')!) as { id: string }).id)
 
-  /** put writes rows into the history on the disk, below the page. */
+  /** put writes rows directly into the stored history. */
   const put = (page: Page, rows: object[]) =>
     page.evaluate(async (rows) => {
       const name = (await indexedDB.databases())[0]!.name!
@@ -33,7 +33,7 @@ describe('a history that cannot be drawn', { skip: noBrowser, concurrency: 2 }, 
       db.close()
     }, rows)
 
-  it('shows texts that are nested without end, what comes after them, and all of it when it is opened anew', async () => {
+  it('shows endlessly nested texts and the messages after them, also after a reload', async () => {
     const visitor = await Visitor.come(browser, server, PHONE)
     const page = await visitor.pair()
     const id = await deviceOf(page)
@@ -48,7 +48,7 @@ describe('a history that cannot be drawn', { skip: noBrowser, concurrency: 2 }, 
     assert.deepEqual(await visitor.leave(), [])
   })
 
-  it('opens whatever the disk holds, and shows the rest', async () => {
+  it('opens with any stored rows and shows the valid ones', async () => {
     const visitor = await Visitor.come(browser, server)
     const page = await visitor.pair()
     await say(page, 'first')
@@ -66,7 +66,7 @@ describe('a history that cannot be drawn', { skip: noBrowser, concurrency: 2 }, 
     assert.deepEqual(await visitor.leave(), [])
   })
 
-  it('keeps a fault of one row to that row', async () => {
+  it('contains the error of one row', async () => {
     const visitor = await Visitor.come(browser, server)
     await visitor.context.addInitScript(() => {
       const real = Date.prototype.toISOString
@@ -88,7 +88,7 @@ describe('a history that cannot be drawn', { skip: noBrowser, concurrency: 2 }, 
     assert.ok(trouble.length > 0 && trouble.every((line) => line.includes('could not be drawn')), trouble.join('\n'))
   })
 
-  /** What an agent may answer calls with that no agent should: times that are none, and one that no calendar has. */
+  /** Answers to calls that no agent should give: invalid times, and one outside of the calendar. */
   const odd: Record<string, object> = {
     'devices.list': { devices: [{ id: 'd1', name: 'Old', connected: false, seen_at: 'never' }] },
     'sessions.list': { sessions: [{ id: 's1', title: 'Odd', preview: 'x', at: 'soon', messages: 1, source: 'cron', current: true }, { id: 's2', title: 'Odder', preview: 'y', at: '+999999-01-01T00:00:00Z', messages: 1, source: 'x', current: false }] },
@@ -97,13 +97,13 @@ describe('a history that cannot be drawn', { skip: noBrowser, concurrency: 2 }, 
   }
 
   for (const [name, options] of Object.entries({ phone: PHONE, desktop: DESKTOP }))
-    it(`goes on whatever an agent answers, on a ${name}`, async () => {
+    it(`survives any answer of an agent, on a ${name}`, async () => {
       const visitor = await Visitor.come(browser, server, options)
       const page = await scripted(visitor, {
         ready: { avatar_url: 'https://[', capabilities: { ...CAPABILITIES, call: Object.keys(odd) } },
         answer: ({ t, id, method }) => (t === 'call' ? [{ t: 'result', id, result: odd[String(method)] }] : t === 'text' ? [{ t: 'accepted', id, duplicate: false, queued: false }] : []),
       })
-      await page.locator('.face[data-avatar]').waitFor()
+      await page.locator('.agent-avatar[data-avatar]').waitFor()
       if (name === 'phone') await page.getByRole('button', { name: 'Sessions' }).click()
       await page.getByText('Odder').first().waitFor()
       await page.getByRole('button', { name: 'Scheduled jobs' }).click()
@@ -119,7 +119,7 @@ describe('a history that cannot be drawn', { skip: noBrowser, concurrency: 2 }, 
       assert.deepEqual(await visitor.leave(), [])
     })
 
-  it('keeps a fault of what stands around the conversation to that part', async () => {
+  it('contains the error of a part around the conversation', async () => {
     const visitor = await Visitor.come(browser, server)
     await visitor.context.addInitScript(() => {
       const real = String.prototype.toLocaleLowerCase

@@ -1,7 +1,10 @@
 import { connect, createServer, type AddressInfo, type Server as Listener, type Socket } from 'node:net'
 import type { Host } from './rig'
 
-/** Wire is the network between one browser and a server. It can be cut, as a browser that is merely told to be offline keeps its sockets. */
+/**
+ * CuttableNetwork is a network between one browser and a server that tests can cut. A browser in
+ * offline mode would keep its sockets.
+ */
 export class Wire implements Host {
   private readonly sockets = new Set<Socket>()
   private whole = true
@@ -18,7 +21,7 @@ export class Wire implements Host {
       const far = connect(Number(port), hostname)
       for (const [one, other] of [[near, far], [far, near]] as const) {
         wire.sockets.add(one)
-        one.on('error', () => {}) // its end says the same
+        one.on('error', () => {}) // close follows and says the same
         one.on('close', () => {
           wire.sockets.delete(one)
           other.destroy()
@@ -35,7 +38,7 @@ export class Wire implements Host {
     return `http://127.0.0.1:${(this.listener.address() as AddressInfo).port}/`
   }
 
-  /** cli speaks to the server itself; its links lead over the wire. */
+  /** cli runs a command at the server. Its links lead through this network. */
   async cli(...args: string[]): Promise<string> {
     return (await this.host.cli(...args)).replaceAll(this.host.url, this.url)
   }

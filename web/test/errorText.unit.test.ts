@@ -4,7 +4,7 @@ import { CallError, FrameError, LinkLostError } from '@hermes-mobile/sdk'
 import { errorText } from '../src/view/errorText'
 import { chooseLanguage } from '../src/i18n/i18n'
 
-it('says what a call was refused with as it was said, and what is its own in the language of the person', () => {
+it("shows a call's error as it came, and its own errors in the user's language", () => {
   for (const language of ['en', 'ru'] as const) {
     chooseLanguage(language)
     for (const code of ['unavailable', 'refused', 'not_found', 'bad_params', 'agent_away', 'timeout', 'too_many', 'internal']) assert.equal(errorText(new CallError(code, 'the title is taken')), 'the title is taken', code)

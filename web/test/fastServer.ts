@@ -6,8 +6,9 @@ import { READY } from './scriptedServer'
 import type { Host } from './rig'
 
 /**
- * Fast has the page of a server, and behind the page's WebSocket a server of the test's own that says as much as the test wants. Unlike
- * scripted it is on a real socket: nothing of the test runs in the page.
+ * FastServer serves the page of a real server, with a WebSocket of its own behind it that sends as
+ * much as a test wants. Unlike scripted, it uses a real socket: nothing of the test runs in the
+ * page.
  */
 export class Fast implements Host {
   private socket: Duplex | undefined
@@ -51,7 +52,7 @@ export class Fast implements Host {
     return new Promise((resolve) => this.listener.close(() => resolve()))
   }
 
-  /** take greets a page. What it says is read for its pings only. */
+  /** take greets a page. Of what the page sends, it handles only pings. */
   private take(request: IncomingMessage, socket: Duplex): void {
     const key = createHash('sha1').update(request.headers['sec-websocket-key'] + '258EAFA5-E914-47DA-95CA-C5AB0DC85B11').digest('base64')
     socket.write(`HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Accept: ${key}\r\n\r\n`)
@@ -71,7 +72,7 @@ export class Fast implements Host {
   }
 }
 
-/** textFrame is a text as one frame of a WebSocket, RFC 6455 §5.2. */
+/** textFrame encodes a text as one WebSocket frame, RFC 6455 §5.2. */
 function textFrame(text: string): Buffer {
   const body = Buffer.from(text)
   const head = Buffer.alloc(body.length < 126 ? 2 : body.length < 65_536 ? 4 : 10)
@@ -82,7 +83,7 @@ function textFrame(text: string): Buffer {
   return Buffer.concat([head, body])
 }
 
-/** readFrame takes one masked frame of a client off what has come; undefined: it is not complete. */
+/** readFrame takes one masked client frame off the buffer. undefined: it is incomplete. */
 function readFrame(data: Buffer): [text: string | undefined, rest: Buffer] {
   if (data.length < 6) return [undefined, data]
   const short = data[1]! & 0x7f

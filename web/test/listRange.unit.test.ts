@@ -4,7 +4,7 @@ import { centeredOn, bounds, growDown, newest, FIRST_ROWS, MAX_ROWS, GROW_BY, gr
 
 const keys = (from: number, to: number) => Array.from({ length: to - from }, (_, i) => 'k' + (from + i))
 
-it('of a long conversation a part is shown, which moves up and down and has no gap', () => {
+it('shows a part of a long conversation that moves up and down without gaps', () => {
   const order = keys(0, 1000)
   assert.deepEqual(bounds(order, {}), [1000 - FIRST_ROWS, 1000])
   let part = newest(order)
@@ -19,18 +19,18 @@ it('of a long conversation a part is shown, which moves up and down and has no g
   assert.deepEqual(bounds(order, growUp(order, {})), [1000 - FIRST_ROWS - GROW_BY, 1000])
 })
 
-it('a part at the end grows with what comes, one further up stays', () => {
+it('grows with new rows at the end, and stays in place further up', () => {
   const order = keys(0, 1000)
   const later = keys(0, 1003)
   assert.deepEqual(bounds(later, newest(order)), [1000 - MAX_ROWS, 1003])
   const above = growUp(order, newest(order))
   assert.deepEqual(bounds(later, above), bounds(order, above))
-  // What was read from the disk stands before it, and moves nothing.
+  // Stored rows are put before it and move nothing.
   const older = [...keys(-60, 0), ...order]
   assert.deepEqual(bounds(older, above).map((n) => n - 60), bounds(order, above))
 })
 
-it('shows the rows about one that is far away, and goes on where a row at its edge is gone', () => {
+it('shows the rows around a distant one, and continues if a row at its edge is gone', () => {
   const order = keys(0, 1000)
   for (const at of [0, 5, 500, 999]) {
     const [from, to] = bounds(order, centeredOn(order, 'k' + at))

@@ -1,6 +1,6 @@
 import type { Page } from 'playwright-core'
 
-/** A message of many kinds of blocks, of about so many characters. */
+/** A message with many kinds of blocks, of about this many characters. */
 export function prose(size: number): string {
   const parts: string[] = []
   for (let i = 1, length = 0; length < size; i++) {
@@ -16,7 +16,10 @@ export function prose(size: number): string {
   return parts.join('\n\n').slice(0, size)
 }
 
-/** remember puts a history of so many messages into the browser's database, as the page keeps it. */
+/**
+ * remember writes a history of this many messages into the browser's database, in the page's
+ * format.
+ */
 export function remember(page: Page, count: number): Promise<void> {
   return page.evaluate(async (count) => {
     const { url, id } = JSON.parse(localStorage.getItem('hermes.profile')!) as { url: string; id: string }

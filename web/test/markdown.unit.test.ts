@@ -3,7 +3,7 @@ import { it } from 'node:test'
 import { parseBlocks, type ParsedText } from '../src/view/markdownBlocks'
 import { renderBlock, marked } from '../src/view/markdown'
 
-/** random makes the same numbers each time it is called with the same seed. */
+/** random returns the same numbers for the same seed. */
 function random(seed: number): (below: number) => number {
   let state = seed
   return (below) => {
@@ -27,7 +27,7 @@ function grow(pieces: readonly string[]): void {
   }
 }
 
-it('draws a text that grows as the whole would be drawn, whatever the text', () => {
+it('renders a growing text like the whole text', () => {
   for (const text of ['one\n\ntwo\r\n\r\nthree x y', 'para\n|---|---|\n', '- a\n\n2', '1. a\n\n2. b\n\n  c\n\nd', '> a\n\n> b', '    code\n\n    code\n\nx', 'a\n\n|b|\n|-|\n|c|', '<pre>\n\na\n\n</pre>\n\nb', 'x\n\n[r]\n\ny\n\n[r]: /z\n\n', 'a\n\nb\n=\n\nc']) {
     grow([...text])
     for (let at = 1; at < text.length; at++) grow([text.slice(0, at), text.slice(at)])
@@ -38,13 +38,13 @@ it('draws a text that grows as the whole would be drawn, whatever the text', () 
   }
 })
 
-it('reads only the end of a long text that grows', () => {
+it('parses only the end of a long growing text', () => {
   const long = Array.from({ length: 500 }, (_, i) => `Paragraph ${i}.\n\n- one\n- two\n\n`).join('')
   const before = parseBlocks(long + 'The last', marked.defaults)
   assert.ok(before.stable.length > long.length - 40, `${before.stable.length} of ${long.length} characters are settled`)
 })
 
-it('shows what is nested too deep as it was written, and nothing throws', () => {
+it('shows text that is nested too deep as it was written', () => {
   for (const n of [50, 800, 1200, 5000, 100_000]) {
     for (const unit of ['- ', '> ', '>', '1. ', '* > ', '+ - ', '[', '**', '*a **b ', '![', '`', '<b>', '|', '((', '\\[', '~~', '_a ', '- - \t', '> - 1. ']) {
       if (n * unit.length > 200_000) continue

@@ -5,17 +5,20 @@ import ece from 'http_ece'
 import type { CDPSession, Page, Worker } from 'playwright-core'
 import { until, type Visitor } from './rig'
 
-/** What the server sent, opened with the keys of the subscription. */
+/** A notification from the server, decrypted with the subscription's keys. */
 export interface Sent {
   path: string
   text: string
   notice: { type: string; id?: string; ids: string[]; count: number; title?: string; body?: string; actions?: { id: string }[] }
 }
 
-/** PushService stands for that of a browser's vendor, which cannot be reached from here. Its host is for MOBILE_PUSH_HOSTS. */
+/**
+ * PushService plays a browser vendor's push service, which can't be reached from here. Its host is
+ * for MOBILE_PUSH_HOSTS.
+ */
 export class PushService {
   static readonly host = '127.0.0.1'
-  /** Endpoints that refuse what comes, with a status of HTTP. */
+  /** Endpoints that reject notifications, with their HTTP status. */
   readonly refusing = new Map<string, number>()
   private readonly sent: Sent[] = []
   private readonly keys = new Map<string, { ecdh: ECDH; auth: string }>()
@@ -48,7 +51,7 @@ export class PushService {
     return { endpoint: `http://${PushService.host}:${(this.http.address() as AddressInfo).port}${path}`, p256dh, auth }
   }
 
-  /** next is the next notification for an endpoint. */
+  /** next returns the next notification for an endpoint. */
   async next(endpoint: string): Promise<Sent> {
     let found = -1
     await until(() => (found = this.sent.findIndex(({ path }) => endpoint.endsWith(path))) >= 0, 'a notification comes for ' + endpoint)
@@ -61,7 +64,7 @@ export class PushService {
   }
 }
 
-/** What a notification shows. */
+/** The content of a shown notification. */
 export interface Shown {
   title: string
   body: string
@@ -70,9 +73,12 @@ export interface Shown {
   stays: boolean
 }
 
-/** Subscriber is a browser that the push service reaches: its subscriptions are made here, and what comes for them goes to its real service worker. */
+/**
+ * Subscriber is a browser that this push service can reach: it creates subscriptions and delivers
+ * notifications to the browser's real service worker.
+ */
 export class Subscriber {
-  /** Calls of the page to the server, as they were sent. */
+  /** The page's calls to the server, as they were sent. */
   readonly calls: { method: string; params: Record<string, unknown> }[] = []
   endpoint: string
   private session: CDPSession | undefined
@@ -113,12 +119,12 @@ export class Subscriber {
     return subscriber
   }
 
-  /** permit has the browser allow notifications, as a person would. */
+  /** permit grants the notification permission, as a user would. */
   async permit(): Promise<void> {
     await this.visitor.context.grantPermissions(['notifications'], { origin: new URL(this.visitor.server.url).origin })
   }
 
-  /** called are the parameters of the calls of a method. */
+  /** called returns the parameters of a method's calls. */
   called(method: string): Record<string, unknown>[] {
     return this.calls.filter((call) => call.method === method).map(({ params }) => params)
   }
@@ -128,7 +134,7 @@ export class Subscriber {
     return this.visitor.context.serviceWorkers()[0]!
   }
 
-  /** attach finds the service worker's registration, by way of any page of its server. */
+  /** attach finds the service worker's registration, through any page of its server. */
   async attach(page: Page): Promise<void> {
     await this.session?.detach().catch(() => {})
     await page.evaluate(async () => void (await navigator.serviceWorker.ready))
@@ -140,7 +146,10 @@ export class Subscriber {
     await until(() => this.registration, 'the service worker is registered')
   }
 
-  /** deliver brings something to the service worker as the browser would, and waits until it is there: one that is about to be stopped misses it. */
+  /**
+   * deliver brings data to the service worker as the browser would. It waits for the worker,
+   * because one that is about to stop misses it.
+   */
   async deliver(data: string): Promise<void> {
     const arrived = async () => (await this.worker()).evaluate(() => {
       const scope = self as unknown as { arrived?: number }
@@ -162,7 +171,10 @@ export class Subscriber {
     return notice
   }
 
-  /** shown waits for its turn as the worker does: to list notifications while one is being shown has Chromium forget that one. */
+  /**
+   * shown waits for the same lock as the worker: if notifications are listed while one is being
+   * shown, Chromium forgets it.
+   */
   async shown(): Promise<Shown[]> {
     return (await this.worker()).evaluate(async () => {
       const { registration } = self as unknown as { registration: ServiceWorkerRegistration }
@@ -171,7 +183,7 @@ export class Subscriber {
     })
   }
 
-  /** shows waits until just these bodies are shown. */
+  /** shows waits until exactly these bodies are shown. */
   async shows(...bodies: string[]): Promise<void> {
     let now: string[] = []
     await until(async () => (now = (await this.shown()).map(({ body }) => body).sort()).join('|') === [...bodies].sort().join('|'), `these are shown: ${bodies.join(' | ')}`)
@@ -186,14 +198,18 @@ export class Subscriber {
     }, { body, notice })
   }
 
-  /** press clicks a notification, or one of its buttons. It gives the address that the worker wants to open, where there is one. */
+  /**
+   * press clicks a notification or one of its buttons. It returns the URL that the worker wants to
+   * open, if any.
+   */
   async press(body: string, action = ''): Promise<string> {
     return (await this.worker()).evaluate(async ({ body, action }) => {
       const scope = self as unknown as { registration: ServiceWorkerRegistration; clients: { openWindow(url: string): Promise<unknown> } }
       const notification = (await navigator.locks.request('notifications', () => scope.registration.getNotifications())).find((one) => one.body.startsWith(body))
       if (!notification) throw new Error('no such notification: ' + body)
       let opened = ''
-      // What a test makes is no click of a person: the browser opens nothing for it, and does not wait.
+      // A click from a test isn't a user gesture: the browser opens nothing for it and doesn't
+      // wait.
       scope.clients.openWindow = async (url) => void (opened = url)
       const Click = (self as unknown as { NotificationEvent: new (type: string, init: object) => Event & { waitUntil: (done: Promise<unknown>) => void } }).NotificationEvent
       const click = new Click('notificationclick', { notification, action })

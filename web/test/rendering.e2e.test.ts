@@ -6,7 +6,10 @@ import { Fast } from './fastServer'
 import { prose, remember } from './longHistory'
 import { launch, noBrowser, online, PHONE, Server, until, Visitor } from './rig'
 
-/** What is read otherwise once it goes on: lists over empty lines, headings below their words, code and tables that are not complete yet. */
+/**
+ * Text that is parsed differently once it continues: lists over blank lines, headings under their
+ * text, incomplete code and tables.
+ */
 const TRICKY = `Intro of [two][r] words
 and a line
 
@@ -54,7 +57,7 @@ interface Seen {
   touched: number
 }
 
-describe('drawing', { skip: noBrowser, concurrency: 2 }, () => {
+describe('rendering', { skip: noBrowser, concurrency: 2 }, () => {
   let server: Server
   let browser: Browser
   before(async () => {
@@ -83,18 +86,18 @@ describe('drawing', { skip: noBrowser, concurrency: 2 }, () => {
     })
 
   const message = (id: string, text: string, final: boolean, seq: number) => ({ t: 'message', id, text, edit: true, chunk: { index: 0, total: 1 }, final, ...(final && { seq }) })
-  /** built gives the elements of a message, without the colours of code, which come later. */
+  /** built returns the elements of a message without the colours of code, which come later. */
   const built = (page: Page, id: string) => page.locator(`[data-id=${id}] .block`).evaluateAll((blocks) => blocks.map((block) => {
     const copy = block.cloneNode(true) as HTMLElement
     copy.querySelectorAll('code').forEach((code) => (code.textContent = code.textContent))
     return copy.innerHTML.replace(/ data-highlighted="yes"| hljs/g, '')
   }))
 
-  drawing('a reply that grows keeps its elements, and is drawn at most once a frame', async (page, fast) => {
+  drawing('keeps the elements of a growing reply, and draws at most once per frame', async (page, fast) => {
     const text = prose(6000)
     fast.say(message('big', text, false, 0))
     await page.locator('[data-id=big] .block').nth(20).waitFor()
-    // Code that is complete gets its colours once.
+    // Complete code gets its colours once.
     const coloured = (all: Element[]) => all.slice(0, -1).every((block) => [...block.querySelectorAll('code[class^=language]')].every((code) => code.childElementCount > 0))
     await until(() => page.locator('[data-id=big] .block').evaluateAll(coloured), 'the code has its colours')
     await page.evaluate(() => {
@@ -112,7 +115,7 @@ describe('drawing', { skip: noBrowser, concurrency: 2 }, () => {
       }
       requestAnimationFrame(frame)
     })
-    // Each step many times, as quickly as the socket takes them.
+    // Each edit many times, as fast as the socket takes them.
     for (let n = 1; n <= 600; n++) fast.say(message('big', text + ' more'.repeat(n), false, 0))
     await page.locator('[data-id=big]').filter({ hasText: ' more'.repeat(600) }).waitFor()
     const { redraws, frames, touched, same, blocks } = await page.evaluate(() => {
@@ -124,18 +127,18 @@ describe('drawing', { skip: noBrowser, concurrency: 2 }, () => {
     assert.equal(touched, 0)
     assert.ok(same)
     assert.ok(redraws >= 1 && redraws <= frames + 1, `${redraws} redraws in ${frames} frames`)
-    fast.say(message('big', text, true, 1)) // what is final wins, also over steps that are not drawn yet
+    fast.say(message('big', text, true, 1)) // the final text wins, also over edits that aren't drawn yet
     await until(async () => (await page.locator('[data-id=big]').textContent())?.includes('more') === false, 'the final text is shown')
     assert.ok(await page.evaluate(() => document.querySelector('[data-id=big]') === (window as unknown as { row: Element }).row))
   })
 
-  drawing('a reply that grows ends as one that came whole', async (page, fast) => {
+  drawing('renders a streamed reply like a whole one', async (page, fast) => {
     const whole: Record<string, string> = { tricky: TRICKY, named: TRICKY + NAMED, systems: TRICKY.replaceAll('\n', '\r\n'), prose: prose(5000) }
     let seq = 0
     for (const [id, text] of Object.entries(whole)) {
       for (let at = 1, n = 7; at < text.length; at += 1 + (n % 23), n = (n * 31 + 11) % 101) {
         fast.say(message(id, text.slice(0, at), false, 0))
-        if (n % 3 === 0) await page.evaluate(() => new Promise(requestAnimationFrame)) // so that most steps are drawn
+        if (n % 3 === 0) await page.evaluate(() => new Promise(requestAnimationFrame)) // so that most edits are drawn
       }
       fast.say(message(id, text, true, ++seq))
       fast.say(message(id + '-whole', text, true, ++seq))
@@ -147,7 +150,7 @@ describe('drawing', { skip: noBrowser, concurrency: 2 }, () => {
     }
   })
 
-  drawing('a long history is shown in parts, without gap, and nothing that comes is missed', async (page, fast) => {
+  drawing('shows a long history in parts, without gaps or missed messages', async (page, fast) => {
     await remember(page, 500)
     await page.reload()
     await online(page)
@@ -165,7 +168,7 @@ describe('drawing', { skip: noBrowser, concurrency: 2 }, () => {
       return (await complete())[0] === 1
     }, 'the first message is there')
     assert.equal(await page.getByText('Answer 500 with').count(), 0)
-    // What comes is told of, and is there at the end.
+    // New messages are announced and are there at the end.
     fast.say(message('new', 'Something new', true, 1))
     await page.getByRole('button', { name: '1 new message' }).waitFor()
     await until(async () => {
@@ -184,7 +187,7 @@ describe('drawing', { skip: noBrowser, concurrency: 2 }, () => {
     await until(() => page.locator('.list').evaluate((list) => list.scrollHeight - list.scrollTop - list.clientHeight < 5), 'the list follows its end')
   })
 
-  drawing('what is read stays where it is while older messages come', async (page) => {
+  drawing('keeps the visible rows in place while older messages load', async (page) => {
     await remember(page, 300)
     await page.reload()
     await online(page)

@@ -2,7 +2,7 @@ import type { Browser, BrowserContextOptions, Page } from 'playwright-core'
 import { Hermes } from './hermes'
 import { reads, say, Server, Visitor } from './rig'
 
-/** gateway takes the pictures of what an agent with sessions, models and jobs has to offer. */
+/** gateway takes screenshots of sessions, models, and jobs. */
 export async function gateway(browser: Browser, sizes: Record<string, BrowserContextOptions>, take: (page: Page, size: string, name: string) => Promise<void>): Promise<void> {
   const hermes = await Hermes.start()
   hermes.providers = { custom: ['small-model', 'large-model'], openrouter: ['anthropic/claude-sonnet-4.5', 'google/gemini-2.5-flash', 'openai/gpt-5-mini'] }

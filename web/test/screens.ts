@@ -29,7 +29,7 @@ const service = await PushService.start()
 const server = await Server.start({ MOBILE_PUSH_CONTACT: 'mailto:owner@example.com', MOBILE_PUSH_HOSTS: PushService.host })
 const browser = await launch()
 
-/** take makes the picture of a screen in light and in dark. */
+/** take takes screenshots in light and dark. */
 async function take(page: Page, size: string, name: string): Promise<void> {
   for (const colorScheme of ['light', 'dark'] as const) {
     await page.emulateMedia({ colorScheme, reducedMotion: 'reduce' })
@@ -52,14 +52,14 @@ for (const [size, options] of Object.entries(sizes)) {
   await page.getByLabel('Device name').fill(size === 'phone' ? 'Phone' : 'Desk')
   await page.getByRole('button', { name: 'Connect' }).click()
   await page.getByRole('button', { name: 'Get an approval code' }).click()
-  const code = await page.getByLabel('Pairing code').textContent()
+  const code = await page.getByLabel('Approval code').textContent()
   await take(page, size, '02-pairing-code')
   await server.cli('pairing', 'approve', code!)
   await reads(page, 'You said: Hello!')
   await page.getByRole('button', { name: 'Settings' }).click()
   await page.getByRole('button', { name: 'Clear history' }).click()
   await page.getByRole('group', { name: 'Clear history' }).getByRole('button', { name: 'Clear history' }).click()
-  await page.locator('.notice').getByRole('button', { name: 'Close' }).click()
+  await page.locator('.toast').getByRole('button', { name: 'Close' }).click()
   await page.getByText('What can I do for you?').waitFor()
   await take(page, size, '03-empty')
   const { id } = await page.evaluate(() => JSON.parse(localStorage.getItem('hermes.profile')!) as { id: string })
@@ -123,7 +123,10 @@ await browser.close()
 await server.end()
 await service.end()
 
-/** owner shows the owner's page of a server that is in use: devices, somebody who asks to come in, deliveries, and something to put right. */
+/**
+ * owner fills the admin UI of a server in use: devices, a user who waits for approval, deliveries,
+ * and an issue.
+ */
 async function owner(): Promise<void> {
   const used = await Server.start({ MOBILE_PUBLIC_URL: `https://127.0.0.1:${await freePort()}` })
   const [kitchen, pocket, asking] = [await Visitor.come(browser, used), await Visitor.come(browser, used, sizes.phone), await Visitor.come(browser, used, sizes.phone)]
@@ -147,7 +150,7 @@ async function owner(): Promise<void> {
   await page.getByLabel('Device name').fill('Visitor')
   await page.getByRole('button', { name: 'Connect' }).click()
   await page.getByRole('button', { name: 'Get an approval code' }).click()
-  await page.getByLabel('Pairing code').waitFor()
+  await page.getByLabel('Approval code').waitFor()
   await used.cli('home', 'set', ids[0]!)
   await used.cli('deliver', '--to', ids[0]!, '--id', 'backup-2026-11-29', '--text', 'The backup is done.')
   await kitchen.context.pages()[0]!.locator('.theirs').filter({ hasText: 'The backup is done.' }).waitFor()
@@ -158,7 +161,7 @@ async function owner(): Promise<void> {
   for (const [size, options] of Object.entries(sizes)) {
     const visitor = await Visitor.come(browser, used, options)
     const page = await visitor.open(await adminLink(used))
-    // The doctor first: what he finds is told in the overview.
+    // The doctor first: the overview shows the number of its issues.
     for (const [number, place] of [[15, 'Doctor'], [11, 'Overview'], [12, 'Devices'], [13, 'Users'], [14, 'Deliveries']] as const) {
       await page.getByRole('navigation').getByRole('link', { name: place }).click()
       await page.getByRole('heading', { level: 2, name: place }).waitFor()

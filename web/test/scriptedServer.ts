@@ -6,7 +6,7 @@ export const CAPABILITIES = {
   media_url: true, push: false, shared: true, call: ['devices.list'], max_media_bytes: 8388608, max_frame_bytes: 16777216, chunk_bytes: 3145728, max_parts: 2048, min_chunk_bytes: 4096, max_uploads: 8, prompt_seconds: 300,
 }
 
-/** What such a server greets a page with. */
+/** The default greeting of the server. */
 export const READY = { t: 'ready', session: 'mobile:x', capabilities: CAPABILITIES, protocol: 1, server: 'scripted/1', approved: true, agent: 'online', resume: { epoch: 'e', from: 1, to: 0, lost: false }, token: '5'.repeat(64) }
 
 interface Up {
@@ -15,15 +15,18 @@ interface Up {
 }
 
 export interface Script {
-  /** What ready says beside the usual. */
+  /** Changes of ready. */
   ready?: object
-  /** Said after each ready. */
+  /** Frames that follow each ready. */
   frames?: object[]
-  /** What is said to a frame of the page. */
+  /** Returns the answers to a frame of the page. */
   answer?: (frame: Up & Record<string, unknown>) => object[]
 }
 
-/** scripted opens the page with a server of the test's own behind its WebSocket, for what the real one says seldom or never. */
+/**
+ * scripted opens the page with the test's own server behind its WebSocket, for frames that the real
+ * server sends rarely or never.
+ */
 export async function scripted(visitor: Visitor, { ready = {}, frames = [], answer = () => [] }: Script): Promise<Page> {
   const page = await visitor.context.newPage()
   page.on('dialog', (dialog) => {

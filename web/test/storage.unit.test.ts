@@ -14,7 +14,7 @@ let made = 0
 const database = () => openDatabase('ws://a/ws', 'device-' + made++)
 const text = (id: string, words = id): NewItem<TextItem> => ({ kind: 'text', key: keys.agent(id), id, mine: false, text: words, final: true, replyTo: '' })
 
-it('keeps what the SDK gives it, in order, across openings', async () => {
+it("stores the SDK's state in order", async () => {
   const db = await database()
   const store = new DeviceStore(db)
   assert.deepEqual(await store.load(), { cursor: undefined, token: undefined, queue: [] })
@@ -27,7 +27,7 @@ it('keeps what the SDK gives it, in order, across openings', async () => {
   assert.deepEqual(again, { cursor: { epoch: 'e', seq: 5 }, token: 'secret', queue: [{ id: 'a', frame: '"a"' }, { id: 'c', frame: '"c"' }] })
 })
 
-it('does not let the cursor go back within one life of the outbox', async () => {
+it('never moves the cursor back within an epoch', async () => {
   const store = new DeviceStore(await database())
   await store.setCursor({ epoch: 'e', seq: 9 })
   await store.setCursor({ epoch: 'e', seq: 4 }) // a tab that was replaced
@@ -36,7 +36,7 @@ it('does not let the cursor go back within one life of the outbox', async () => 
   assert.deepEqual((await store.load()).cursor, { epoch: 'f', seq: 1 })
 })
 
-it('writes an outgoing message and its line together, and marks the line when it is taken', async () => {
+it('writes an outgoing message and its item together, and marks the item when the server accepts it', async () => {
   const db = await database()
   const [store, history] = [new DeviceStore(db), new History(db)]
   const line = { ...text('m'), key: keys.mine('m'), mine: true, progress: 'waiting', n: 1, at: 1 } as Item
@@ -50,7 +50,7 @@ it('writes an outgoing message and its line together, and marks the line when it
   assert.deepEqual(await history.waiting(), [])
 })
 
-it('shows the newest page first, and earlier ones when asked, each item once', async () => {
+it('shows the newest page first and earlier ones on demand, each item once', async () => {
   const history = new History(await database())
   const first = new Conversation(history)
   await first.load()
@@ -64,7 +64,7 @@ it('shows the newest page first, and earlier ones when asked, each item once', a
   assert.equal(conversation.hasMore.value, false)
 })
 
-it('puts what comes again in its old place, also where it is not on the screen', async () => {
+it('keeps the position of a repeated item, also off screen', async () => {
   const history = new History(await database())
   const first = new Conversation(history)
   await first.load()
@@ -92,7 +92,7 @@ it('changes one signal only', async () => {
   assert.equal(conversation.get(keys.agent('a')), other)
 })
 
-it('clears everything except what is still to be sent', async () => {
+it('clears everything except unsent items', async () => {
   const history = new History(await database())
   const conversation = new Conversation(history)
   await conversation.load()
@@ -104,7 +104,7 @@ it('clears everything except what is still to be sent', async () => {
   assert.equal(await history.blob(keys.agent('a')), undefined)
 })
 
-it('works without a database, and keeps nothing', async () => {
+it('works without a database and stores nothing', async () => {
   const conversation = new Conversation(new History(undefined))
   await conversation.load()
   await conversation.put(text('a'))
@@ -114,7 +114,7 @@ it('works without a database, and keeps nothing', async () => {
   assert.equal((await conversation.history.blob(keys.agent('f')))?.size, 5) // for this page
 })
 
-/** full has the browser refuse to store anything meanwhile. */
+/** full makes the browser reject all writes. */
 async function full(act: () => Promise<unknown>): Promise<void> {
   const put = IDBObjectStore.prototype.put
   IDBObjectStore.prototype.put = function (...args) {
@@ -129,7 +129,7 @@ async function full(act: () => Promise<unknown>): Promise<void> {
   }
 }
 
-it('shows what there is no room for, and says so', async () => {
+it('shows items without storage space, and says so', async () => {
   const db = await database()
   const conversation = new Conversation(new History(db))
   await conversation.load()
@@ -138,7 +138,7 @@ it('shows what there is no room for, and says so', async () => {
   assert.equal((await conversation.history.blob(keys.agent('f')))?.size, 5)
 })
 
-it('sends a file for which there is no room, and shows how far it is from the start', async () => {
+it('sends a file without storage space, with its progress', async () => {
   const conversation = new Conversation(new History(await database()))
   await conversation.load()
   const sent: { id: string; size: number; begun: number | undefined }[] = []
@@ -155,7 +155,7 @@ it('sends a file for which there is no room, and shows how far it is from the st
   assert.equal(conversation.get(keys.mine('f'))?.progress, 'waiting')
 })
 
-it('keeps what is attached, in order, until it is taken off or sent', async () => {
+it('keeps attachments in order until they are removed or sent', async () => {
   const db = await database()
   const history = new History(db)
   const load = async () => {
@@ -174,15 +174,16 @@ it('keeps what is attached, in order, until it is taken off or sent', async () =
   assert.equal(await second.list.value[1]!.blob.text(), 'f1')
   await second.add(file('f12'))
   void second.add(file('never'))
-  await second.remove('never') // taken off while it is being written
-  // The page ends while they are being sent: what the conversation has is not offered again.
+  await second.remove('never') // it is removed while it is being written
+  // The page closes while they are being sent: attachments already in the conversation aren't
+  // offered again.
   second.take()
   assert.deepEqual(names(second), [])
   await history.put({ ...text('f0'), key: keys.mine('f0'), mine: true, progress: 'waiting', n: 1, at: 1 } as Item)
   await second.remove('f1')
   assert.deepEqual(names(await load()), ['f2.bin', 'f3.bin smaller', 'f12.bin'])
   assert.deepEqual(names(await load()), ['f2.bin', 'f3.bin smaller', 'f12.bin'])
-  // No room: it is here for this page.
+  // No space: it exists until the page closes.
   const third = await load()
   await full(() => third.add(file('f13')))
   assert.equal(third.list.value.length, 4)
@@ -191,7 +192,7 @@ it('keeps what is attached, in order, until it is taken off or sent', async () =
   await none.add(file('f14'))
   await none.remove('f14')
   assert.deepEqual(names(none), [])
-  // It is no part of the history, and stays when that is cleared.
+  // It isn't part of the history and stays when that is cleared.
   await history.clear(new Set())
   assert.equal((await load()).list.value.length, 3)
 })

@@ -2,11 +2,14 @@ import { once } from 'node:events'
 import { connect, createServer, type AddressInfo, type Server as Listener, type Socket } from 'node:net'
 import type { Server } from './rig'
 
-/** Gate is a network before a server in which what the page sends can be held up, and every connection cut. */
+/**
+ * ThrottledNetwork is a network in front of a server that can hold back what the page sends and cut
+ * every connection.
+ */
 export class Gate {
   private readonly sockets = new Set<Socket>()
   private held = false
-  /** How much the page may still send on each connection, once close was called. */
+  /** The bytes that the page may still send on each connection after close. */
   private room = 0
 
   private constructor(
@@ -23,14 +26,14 @@ export class Gate {
     return new Gate(listener, target)
   }
 
-  /** The server as it is reached through the gate. */
+  /** The server as it is reached through this network. */
   get server(): Server {
     const url = `http://127.0.0.1:${(this.listener.address() as AddressInfo).port}/`
     const cli = async (...args: string[]) => (await this.target.cli(...args)).replaceAll(this.target.url, url)
     return Object.create(this.target, { url: { value: url }, cli: { value: cli } }) as Server
   }
 
-  /** close holds up what the page sends, after so many bytes more of each connection. */
+  /** close holds back what the page sends, after this many more bytes on each connection. */
   close(room: number): void {
     this.held = true
     this.room = room

@@ -14,7 +14,7 @@ const shown = (conversation: Conversation) => conversation.order.value.map((key)
 let n = 0
 const history = async () => new History(await openDatabase('wss://x/ws', 'view-' + ++n))
 
-/** gateway gives pages of messages 1 to `count`, `size` at a time. */
+/** gateway returns pages of the messages 1 to `count`, `size` at a time. */
 function gateway(count: number, size = 50) {
   const asked: (string | undefined)[] = []
   const state = { count, failsAt: -1, role: 'user' }
@@ -32,7 +32,7 @@ function gateway(count: number, size = 50) {
   return { calls, asked, state }
 }
 
-it('shows a session above what comes after it was opened, also after a reload', async () => {
+it("shows a session's history above later items, also after a reload", async () => {
   const disk = await history()
   const before = new Conversation(disk)
   await before.load()
@@ -53,14 +53,14 @@ it('shows a session above what comes after it was opened, also after a reload', 
   await after.loadEarlier()
   assert.equal(after.hasMore.value, false)
 
-  // What is of before has kept its place on the disk.
+  // Earlier items keep their position in storage.
   await after.put(text('old', { text: 'changed' }))
   assert.deepEqual(shown(after), ['h1', 'h2', 'h3', 'awaits', 'anew'])
   await after.closeView()
   assert.deepEqual(shown(after), ['aold', 'awaits', 'anew'])
 })
 
-it('goes to all that this device has where something of before is wanted', async () => {
+it('closes the view to reveal an earlier item', async () => {
   const conversation = new Conversation(await history())
   await conversation.load()
   await conversation.put(text('old'))
@@ -71,10 +71,10 @@ it('goes to all that this device has where something of before is wanted', async
   assert.equal(await conversation.reveal(keys.agent('old')), true)
   assert.equal(conversation.view.value, undefined)
   assert.deepEqual(shown(conversation), ['aold'])
-  assert.equal(asked.length, 1) // nobody read the whole session for that
+  assert.equal(asked.length, 1) // no one loaded the whole session for that
 })
 
-it('keeps its place in the order after the history was cleared', async () => {
+it('keeps positions increasing after the history was cleared', async () => {
   const disk = await history()
   const conversation = new Conversation(disk)
   await conversation.load()
@@ -96,12 +96,12 @@ it('keeps its place in the order after the history was cleared', async () => {
   assert.deepEqual(shown(last), [])
 })
 
-it('reads a history from its end, each message once, up to where this device begins', async () => {
+it('reads a history backwards, each message once, up to where this device starts', async () => {
   const { calls, state } = gateway(120)
   const past = sessionHistory(calls, 's', 118)
   const first = await past()
   assert.deepEqual(first!.map(({ id }) => id), Array.from({ length: 48 }, (_, i) => String(71 + i)))
-  state.count = 130 // what came meanwhile moves the pages
+  state.count = 130 // new messages shift the pages
   const conversation = new Conversation(new History(undefined))
   conversation.view.value = { session: 's', title: '', floor: 0, last: 118 }
   const all = sessionHistory(calls, 's', 118)
@@ -112,9 +112,9 @@ it('reads a history from its end, each message once, up to where this device beg
   assert.deepEqual(shown(conversation), Array.from({ length: 118 }, (_, i) => 'h' + (i + 1)))
 })
 
-it('goes on after a page that failed, with what it had read', async () => {
+it('continues after a failed page', async () => {
   const { calls, state } = gateway(40, 10)
-  state.failsAt = 1 // the first page fills no screen, and the second does not come
+  state.failsAt = 1 // the first page doesn't fill the screen, and the second fails
   const conversation = new Conversation(new History(undefined))
   conversation.setHistory(sessionHistory(calls, 's', 40))
   await assert.rejects(conversation.loadEarlier())
@@ -124,10 +124,10 @@ it('goes on after a page that failed, with what it had read', async () => {
   assert.deepEqual(shown(conversation), Array.from({ length: 40 }, (_, i) => 'h' + (i + 1)))
 })
 
-it('shows what tools answered one after the other as one row', async () => {
+it('joins consecutive tool outputs into one item', async () => {
   const { calls, state } = gateway(60, 10)
   state.role = 'tool'
   const rows = await sessionHistory(calls, 's', 60)()
-  assert.equal(rows!.length, 1) // and all pages were read for it, for one row fills no screen
+  assert.equal(rows!.length, 1) // all pages were loaded for it, because one row doesn't fill the screen
   assert.equal(rows![0]!.kind === 'tools' && rows![0]!.steps.length, 60)
 })

@@ -1,4 +1,4 @@
-// Package connecttest has a gateway for tests of the setup: it answers what a client asks to find out whether it is one.
+// Package connecttest has a gateway for tests of the wizard. It answers the requests by which a client recognizes a gateway.
 package connecttest
 
 import (

@@ -445,7 +445,7 @@ export interface Pong {
   time: string
 }
 
-/** CallError says why a call failed. */
+/** CallError says why a call failed. It is also a Go error. */
 export interface CallError {
   code: string
   message: string

@@ -17,7 +17,7 @@ import { Tokens } from './tokens'
 const names = { overview: 'adminOverview', devices: 'adminDevices', people: 'adminUsers', deliveries: 'adminDeliveries', doctor: 'adminDoctor', tokens: 'adminTokens', audit: 'auditTitle' } as const
 const views: Record<Section, () => preact.JSX.Element | null> = { overview: OverviewSection, devices: Devices, people: Users, deliveries: Deliveries, doctor: Doctor, tokens: Tokens, audit: Audit }
 
-/** Owner is the whole page: getting in, or one of its places. */
+/** AdminApp is the whole page: the login or one of the sections. */
 export function AdminApp() {
   const lang = language.value
   useEffect(() => {
@@ -41,23 +41,23 @@ function Sections() {
   const View = views[section.value]
   const nav = useRef<HTMLElement>(null)
   useEffect(() => {
-    // On a phone the places are wider than the screen.
+    // On a phone the navigation is wider than the screen.
     const here = nav.current?.querySelector<HTMLElement>('[aria-current]')
     if (here) nav.current!.scrollLeft = here.offsetLeft - (nav.current!.clientWidth - here.offsetWidth) / 2
   }, [section.value])
   return (
-    <div class="own">
-      <header class="own-head">
+    <div class="admin">
+      <header class="admin-head">
         <h1>{t('adminTitle')}</h1>
         <DisplaySettings />
       </header>
-      <nav class="own-nav" ref={nav} aria-label={t('adminSections')}>
+      <nav class="admin-nav" ref={nav} aria-label={t('adminSections')}>
         {sections.map((name) => <a key={name} href={'#/' + name} aria-current={section.value === name ? 'page' : undefined}>{t(names[name])}<Count of={name} /></a>)}
       </nav>
-      <main class="own-main">
-        {access.value?.plain && <p class="own-warning"><Icon name="warning" />{t('adminPlain')}</p>}
-        {stale.value && <p class="own-warning" role="alert"><Icon name="warning" />{t('adminStale', { why: stale.value })}</p>}
-        {overview.value!.problems.map((text) => <p class="own-warning" key={text} lang="en" dir="auto"><Icon name="warning" />{text}</p>)}
+      <main class="admin-main">
+        {access.value?.plain && <p class="admin-warning"><Icon name="warning" />{t('adminPlain')}</p>}
+        {stale.value && <p class="admin-warning" role="alert"><Icon name="warning" />{t('adminStale', { why: stale.value })}</p>}
+        {overview.value!.problems.map((text) => <p class="admin-warning" key={text} lang="en" dir="auto"><Icon name="warning" />{text}</p>)}
         <h2>{t(names[section.value])}</h2>
         <View />
       </main>
@@ -65,9 +65,9 @@ function Sections() {
   )
 }
 
-/** Count says how much waits for the owner in a place. */
+/** Count shows how many items in a section wait for the owner. */
 function Count({ of }: { of: Section }) {
   const { pairing } = overview.value!
   const n = of === 'people' ? pairing.pending.length : of === 'doctor' ? issueCount.value : 0
-  return n > 0 ? <span class="own-count">{n}</span> : null
+  return n > 0 ? <span class="admin-count">{n}</span> : null
 }

@@ -15,7 +15,7 @@ const actions: Record<string, Key> = {
   'passkey.added': 'auditPasskeyAdded', 'passkey.renamed': 'auditPasskeyRenamed', 'passkey.removed': 'auditPasskeyRemoved', 'passkey.login': 'auditPasskeyLogin', 'passkey.suspect': 'auditPasskeySuspect',
   'settings.reloaded': 'auditSettingsReloaded', 'backup.written': 'auditBackupWritten', 'backup.restored': 'auditBackupRestored',
 }
-/** What can be filtered by: the part of an action's name before its dot. */
+/** The filters: the part of an action's name before its dot. */
 const kinds: Record<string, Key> = {
   pair: 'auditPairCode', device: 'adminDevices', user: 'adminUsers', token: 'adminTokens', home: 'adminHome', delivery: 'adminDeliveries', api_user: 'auditApiUsers', admin: 'auditAdmin',
   passkey: 'passkeys',   settings: 'settings', backup: 'auditBackups',
@@ -37,7 +37,7 @@ function actor(name: string): string {
   return actors[name] ? t(actors[name]) : name
 }
 
-/** busily runs one thing at a time. */
+/** runOnce runs a task unless it is already running. */
 async function runOnce(busy: typeof loading, run: () => Promise<void>): Promise<void> {
   if (busy.peek()) return
   busy.value = true
@@ -52,8 +52,8 @@ export function Audit() {
   const save = () => runOnce(exporting, () => download('/audit/export', `hermes-mobile-audit-${new Date().toISOString().slice(0, 10)}.jsonl`))
   return (
     <>
-      <p class="quiet">{t('auditHint')}</p>
-      <div class="own-filter">
+      <p class="muted">{t('auditHint')}</p>
+      <div class="admin-filter">
         <label>{t('auditKind')}
           <select value={kind} onChange={(e) => (auditFilter.value = { device, kind: e.currentTarget.value })}>
             <option value="">{t('adminAll')}</option>
@@ -67,10 +67,10 @@ export function Audit() {
           </select>
         </label>
       </div>
-      <div class="own-actions"><button type="button" class="small" disabled={exporting.value} onClick={save}>{t('auditExport')}</button></div>
-      {list?.entries.length === 0 && <p class="quiet" role="status">{t(kind || device ? 'auditNoMatch' : 'auditNone')}</p>}
-      <ol class="own-rows" aria-label={t('auditTitle')} aria-busy={!list}>{list?.entries.map((entry) => <Row key={entry.number} entry={entry} />)}</ol>
-      {list?.more && <div class="own-actions"><button type="button" class="small" disabled={loading.value} onClick={() => runOnce(loading, loadOlderAudit)}>{t('auditMore')}</button></div>}
+      <div class="admin-actions"><button type="button" class="small" disabled={exporting.value} onClick={save}>{t('auditExport')}</button></div>
+      {list?.entries.length === 0 && <p class="muted" role="status">{t(kind || device ? 'auditNoMatch' : 'auditNone')}</p>}
+      <ol class="admin-rows" aria-label={t('auditTitle')} aria-busy={!list}>{list?.entries.map((entry) => <Row key={entry.number} entry={entry} />)}</ol>
+      {list?.more && <div class="admin-actions"><button type="button" class="small" disabled={loading.value} onClick={() => runOnce(loading, loadOlderAudit)}>{t('auditMore')}</button></div>}
     </>
   )
 }
@@ -79,15 +79,15 @@ function Row({ entry: e }: { entry: AuditEntry }) {
   const name = onDevices.test(e.action) && e.subject ? deviceName(e.subject) : ''
   const bad = failed.test(e.action) || e.detail === 'failed'
   return (
-    <li class="own-row">
-      <div class="own-row-head">
+    <li class="admin-row">
+      <div class="admin-row-head">
         <strong>{action(e.action)}</strong>
         {name && name !== e.subject && <bdi>{name}</bdi>}
         {e.subject && <bdi><code>{e.subject}</code></bdi>}
-        {bad && <span class="own-badge bad">{t('auditFailed')}</span>}
+        {bad && <span class="admin-badge bad">{t('auditFailed')}</span>}
       </div>
-      {e.detail && e.detail !== 'failed' && <p class="quiet"><bdi>{e.detail}</bdi></p>}
-      <p class="quiet"><bdi>{actor(e.actor)}</bdi>{e.origin && <> · <bdi>{e.origin}</bdi></>} · <time dateTime={e.at}>{dateTimeSeconds(e.at)}</time></p>
+      {e.detail && e.detail !== 'failed' && <p class="muted"><bdi>{e.detail}</bdi></p>}
+      <p class="muted"><bdi>{actor(e.actor)}</bdi>{e.origin && <> · <bdi>{e.origin}</bdi></>} · <time dateTime={e.at}>{dateTimeSeconds(e.at)}</time></p>
     </li>
   )
 }

@@ -10,13 +10,13 @@ const tones: Record<string, string> = { queued: 'wait', delivered: 'good', seen:
 
 const label = (words: Record<string, Key>, name: string) => (words[name] ? t(words[name]) : name)
 
-/** Deliveries lists what went to devices without having been asked for, the newest first. */
+/** Deliveries lists the messages that programs and jobs sent to devices, newest first. */
 export function Deliveries() {
   const list = deliveries.value
   const { device, state } = filter.value
   return (
     <>
-      <div class="own-filter">
+      <div class="admin-filter">
         <label>{t('adminState')}
           <select value={state} onChange={(e) => (filter.value = { device, state: e.currentTarget.value })}>
             <option value="">{t('adminAll')}</option>
@@ -30,8 +30,8 @@ export function Deliveries() {
           </select>
         </label>
       </div>
-      {list?.length === 0 && <p class="quiet">{t('adminNoDeliveries')}</p>}
-      <ul class="own-rows" aria-busy={!list}>{list?.map((one) => <Row key={one.number} delivery={one} />)}</ul>
+      {list?.length === 0 && <p class="muted">{t('adminNoDeliveries')}</p>}
+      <ul class="admin-rows" aria-busy={!list}>{list?.map((one) => <Row key={one.number} delivery={one} />)}</ul>
     </>
   )
 }
@@ -39,13 +39,13 @@ export function Deliveries() {
 function Row({ delivery: d }: { delivery: Delivery }) {
   const last = d.expired_at ?? d.seen_at ?? d.delivered_at ?? d.sent_at
   return (
-    <li class="own-row">
-      <div class="own-row-head">
+    <li class="admin-row">
+      <div class="admin-row-head">
         <strong><DisplayName of={d.job || d.id || label(sources, d.source)} /></strong>
-        <span class={'own-badge ' + (tones[d.state] ?? '')}>{label(states, d.state)}</span>
+        <span class={'admin-badge ' + (tones[d.state] ?? '')}>{label(states, d.state)}</span>
       </div>
-      <p class="quiet">{[label(sources, d.source), d.sender].filter(Boolean).map((one) => <><bdi>{one}</bdi> · </>)}{textWithNames('adminTo', { name: deviceName(d.device) })}</p>
-      <p class="quiet"><time dateTime={d.at}>{dateTime(d.at)}</time>{last && <> → <time dateTime={last}>{dateTime(last)}</time></>}</p>
+      <p class="muted">{[label(sources, d.source), d.sender].filter(Boolean).map((one) => <><bdi>{one}</bdi> · </>)}{textWithNames('adminTo', { name: deviceName(d.device) })}</p>
+      <p class="muted"><time dateTime={d.at}>{dateTime(d.at)}</time>{last && <> → <time dateTime={last}>{dateTime(last)}</time></>}</p>
     </li>
   )
 }

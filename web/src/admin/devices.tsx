@@ -7,19 +7,19 @@ import { displayName, textWithNames } from '../view/displayName'
 import { submit, overview } from './state'
 import { relativeTime, deviceName, expiryText } from './format'
 
-/** Devices lists what is or was connected, and what the owner can do with each. */
+/** Devices lists the devices that are or were connected, with the owner's actions for each. */
 export function Devices() {
   const { devices } = overview.value!
   return (
     <>
       <Home />
-      {devices.length === 0 && <p class="quiet">{t('adminNoDevices')}</p>}
-      <ul class="own-rows">{devices.map((device) => <Row key={device.id} device={device} />)}</ul>
+      {devices.length === 0 && <p class="muted">{t('adminNoDevices')}</p>}
+      <ul class="admin-rows">{devices.map((device) => <Row key={device.id} device={device} />)}</ul>
     </>
   )
 }
 
-/** Home says which device is the home channel, and lets it be another one or none. */
+/** Home shows the home channel's device and lets the owner choose another one or none. */
 function Home() {
   const { home, devices } = overview.value!
   const fit = devices.filter((device) => device.approved && !device.revoked && !device.conversation)
@@ -30,9 +30,9 @@ function Home() {
       run: (id) => submit('/home/set', { id }),
     })
   return (
-    <div class="own-row own-home">
-      <div class="own-row-head"><strong>{t('adminHome')}</strong><bdi>{home.device ? deviceName(home.device.id) : t('adminNone')}</bdi></div>
-      <div class="own-actions">
+    <div class="admin-row admin-home">
+      <div class="admin-row-head"><strong>{t('adminHome')}</strong><bdi>{home.device ? deviceName(home.device.id) : t('adminNone')}</bdi></div>
+      <div class="admin-actions">
         <button type="button" class="small" disabled={fit.length === 0} onClick={set}>{t('adminSet')}</button>
         {home.device && <button type="button" class="small" onClick={() => void submit('/home/clear')}>{t('adminClear')}</button>}
       </div>
@@ -59,24 +59,24 @@ function Row({ device }: { device: Device }) {
   const unbind = () => openDialog({ title: t('adminUnbind'), text: t('adminUnbindConfirm', { name }), label: t('adminUnbind'), run: () => submit('/devices/unbind', { id }) })
   const revoke = () => openDialog({ title: t('adminRevoke'), text: t('adminRevokeConfirm', { name }), label: t('adminRevoke'), danger: true, run: () => submit('/devices/revoke', { id }) })
   return (
-    <li class="own-row" data-device={id}>
-      <div class="own-row-head">
+    <li class="admin-row" data-device={id}>
+      <div class="admin-row-head">
         <strong><bdi>{name}</bdi></strong>
-        {device.revoked ? <span class="own-badge bad">{t('adminRevoked')}</span> : !device.approved ? <span class="own-badge wait">{t('adminNotApproved')}</span> : null}
+        {device.revoked ? <span class="admin-badge bad">{t('adminRevoked')}</span> : !device.approved ? <span class="admin-badge wait">{t('adminNotApproved')}</span> : null}
         <Badge good={device.connected} text={device.connected ? t('deviceOnline') : t('adminSeen', { when: relativeTime(device.seen_at) })} />
-        {device.answers_at && <span class="own-badge wait" title={t('adminNewHint')}>{t('adminNew')}</span>}
-        {device.home && <span class="own-badge">{t('adminHome')}</span>}
+        {device.answers_at && <span class="admin-badge wait" title={t('adminNewHint')}>{t('adminNew')}</span>}
+        {device.home && <span class="admin-badge">{t('adminHome')}</span>}
       </div>
-      <p class="quiet"><code dir="ltr">{id}</code> · {facts.map((fact, i) => <>{i > 0 && ' · '}<bdi>{fact}</bdi></>)}</p>
-      {device.conversation && <p class="quiet">{textWithNames('adminJoined', { name: deviceName(device.conversation) })}</p>}
-      {device.waiting > 0 && <p class="own-wait"><Icon name="clock" />{count('queued', device.waiting)}</p>}
+      <p class="muted"><code dir="ltr">{id}</code> · {facts.map((fact, i) => <>{i > 0 && ' · '}<bdi>{fact}</bdi></>)}</p>
+      {device.conversation && <p class="muted">{textWithNames('adminJoined', { name: deviceName(device.conversation) })}</p>}
+      {device.waiting > 0 && <p class="admin-waiting"><Icon name="clock" />{count('queued', device.waiting)}</p>}
       <Rights device={device} />
-      <div class="own-actions" role="group" aria-label={t('adminActionsOf', { name })}>
+      <div class="admin-actions" role="group" aria-label={t('adminActionsOf', { name })}>
         <button type="button" class="small" onClick={rename}>{t('adminRename')}</button>
         <Share device={device} />
         {own && !device.revoked && !device.rotating && <button type="button" class="small" onClick={rotate}>{t('adminRotate')}</button>}
         <button type="button" class="small" onClick={unbind}>{t('adminUnbind')}</button>
-        {!device.revoked && <button type="button" class="small own-danger" onClick={revoke}>{t('adminRevoke')}</button>}
+        {!device.revoked && <button type="button" class="small admin-danger" onClick={revoke}>{t('adminRevoke')}</button>}
       </div>
     </li>
   )
@@ -84,7 +84,10 @@ function Row({ device }: { device: Device }) {
 
 const rightWords = { write: 'adminRightWrite', answer: 'adminRightAnswer', call: 'adminRightCall' } as const
 
-/** Rights are switches for what a device may do. One shows what the server has said, not what was asked of it. */
+/**
+ * Rights has a switch for each right of a device. A switch shows the server's state, not the
+ * requested one.
+ */
 function Rights({ device: { id, name, rights: has } }: { device: Device }) {
   const change = async (input: HTMLInputElement, right: Right) => {
     const on = input.checked
@@ -94,7 +97,7 @@ function Rights({ device: { id, name, rights: has } }: { device: Device }) {
     input.disabled = false
   }
   return (
-    <div class="own-rights" role="group" aria-label={t('adminRights', { name: displayName(name || id) })}>
+    <div class="admin-rights" role="group" aria-label={t('adminRights', { name: displayName(name || id) })}>
       {rights.map((right) => (
         <label key={right}><input type="checkbox" role="switch" checked={has[right]} onChange={(e) => void change(e.currentTarget, right)} />{t(rightWords[right])}</label>
       ))}
@@ -102,7 +105,7 @@ function Rights({ device: { id, name, rights: has } }: { device: Device }) {
   )
 }
 
-/** Share lets a device take part in the conversation of another one of its user, or go back to its own. */
+/** Share lets a device join the conversation of another device of its user, or leave it. */
 function Share({ device }: { device: Device }) {
   if (device.conversation) return <button type="button" class="small" onClick={() => void submit('/devices/leave', { id: device.id })}>{t('adminLeave')}</button>
   const others = overview.value!.devices.filter((other) => other.user === device.user && device.user && other.id !== device.id && !other.conversation && !other.revoked)

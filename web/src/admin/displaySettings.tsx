@@ -4,10 +4,10 @@ import { access, logout } from './state'
 
 const themeWords = { auto: 'themeAuto', light: 'themeLight', dark: 'themeDark' } as const
 
-/** Choices are how the page is shown, and the way out. */
+/** DisplaySettings has the language, the theme, and the logout button. */
 export function DisplaySettings() {
   return (
-    <div class="own-choices">
+    <div class="admin-display-settings">
       <select class="small" aria-label={t('language')} value={language.value} onChange={(e) => chooseLanguage(e.currentTarget.value as Language)}>
         {Object.entries(languages).map(([tag, own]) => <option key={tag} value={tag} lang={tag}>{own}</option>)}
       </select>

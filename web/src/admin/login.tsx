@@ -9,7 +9,10 @@ const reasons: Record<string, Key> = {
   wrong_passkey: 'passkeyWrong', copied_passkey: 'passkeyCopied', no_passkey: 'passkeyNoneYet', passkey: 'passkeyNeeded', stopped: 'passkeyAborted', store: 'passkeyStore',
 }
 
-/** Login says how to get in: by a link from the server's machine, and where the server takes it, by the admin token. */
+/**
+ * Login shows the ways to log in: a link from the server's machine and, if the server accepts them,
+ * the admin token and passkeys.
+ */
 export function Login() {
   const way = access.value?.access
   return (
@@ -41,7 +44,7 @@ function PasskeyButton() {
     setWrong(code && t(reasons[code] ?? 'unreachable'))
   }
   return (
-    <div class="own-form">
+    <div class="admin-form">
       <button type="button" class="primary wide" disabled={busy || !passkeysSupported()} onClick={enter}>{t('passkeyLogin')}</button>
       {!passkeysSupported() && <p class="problem">{t('passkeyUnsupported')}</p>}
       <p class="problem" role="alert">{wrong}</p>
@@ -49,7 +52,7 @@ function PasskeyButton() {
   )
 }
 
-/** TokenForm asks for the admin token. It is sent once and not kept. */
+/** TokenForm asks for the admin token. It sends the token once and doesn't store it. */
 function TokenForm() {
   const [token, setToken] = useState('')
   const [busy, setBusy] = useState(false)
@@ -63,7 +66,7 @@ function TokenForm() {
     if (!code) setToken('')
   }
   return (
-    <form class="own-form" onSubmit={submit}>
+    <form class="admin-form" onSubmit={submit}>
       <label>{t('adminToken')}<small>{t('adminTokenHint')}</small>
         <input type="password" value={token} onInput={(e) => setToken(e.currentTarget.value)} autocomplete="current-password" maxLength={512} required aria-invalid={wrong ? true : undefined} />
       </label>

@@ -5,7 +5,7 @@ import { Badge } from './badge'
 import { overview, issueCount } from './state'
 import { relativeTime, dateTime, formatNumber } from './format'
 
-/** Glance is the state of the server in numbers, its agent and its gateways. */
+/** OverviewSection shows the server's counters, its agent, and its gateways. */
 export function OverviewSection() {
   const { status, totals, devices } = overview.value!
   const gateways = status.relay?.Gateways ?? []
@@ -13,10 +13,10 @@ export function OverviewSection() {
   const total = (name: string) => formatNumber(totals?.[name] ?? 0)
   return (
     <>
-      <p class={issueCount.value ? 'own-state bad' : 'own-state good'}>
+      <p class={issueCount.value ? 'admin-state bad' : 'admin-state good'}>
         {issueCount.value ? <a href="#/doctor">{count('adminIssues', issueCount.value)}</a> : t('adminNoIssues')}
       </p>
-      <dl class="own-numbers">
+      <dl class="admin-numbers">
         <Figure name={t('adminConnected')} value={`${formatNumber(status.connected)} / ${formatNumber(status.devices)}`} />
         <Figure name={t('adminConnections')} value={total('device_connections')} />
         <Figure name={t('adminWaiting')} value={formatNumber(waiting)} />
@@ -27,18 +27,18 @@ export function OverviewSection() {
         {status.relay && <Figure name={t('adminGateways')} value={`${gateways.filter((g) => g.Online).length} / ${gateways.length}`} />}
         {status.relay && <Figure name={t('adminGatewayEvents')} value={total('gateway_events_total')} />}
       </dl>
-      <p class="quiet">{t('adminSince', { when: dateTime(status.started) })}</p>
+      <p class="muted">{t('adminSince', { when: dateTime(status.started) })}</p>
       <h3>{t('adminAgent')}</h3>
-      <ul class="own-rows">
-        <li class="own-row">
-          <div class="own-row-head"><strong dir="auto">{status.agent}</strong><Badge good={status.agent_online} text={t(status.agent_online ? 'adminOnline' : 'adminOffline')} /></div>
-          <p class="quiet" lang="en" dir="auto">{status.agent_detail}</p>
-          <p class="quiet" lang="en" dir="auto">{status.agent_why}</p>
+      <ul class="admin-rows">
+        <li class="admin-row">
+          <div class="admin-row-head"><strong dir="auto">{status.agent}</strong><Badge good={status.agent_online} text={t(status.agent_online ? 'adminOnline' : 'adminOffline')} /></div>
+          <p class="muted" lang="en" dir="auto">{status.agent_detail}</p>
+          <p class="muted" lang="en" dir="auto">{status.agent_why}</p>
         </li>
         {gateways.map((gateway) => <GatewayRow key={gateway.ID} gateway={gateway} />)}
       </ul>
       <h3>{t('server')}</h3>
-      <dl class="facts own-facts">
+      <dl class="facts admin-facts">
         <dt>{t('adminVersion')}</dt><dd dir="ltr">{status.version}</dd>
         <dt>{t('address')}</dt><dd dir="ltr">{status.address}</dd>
         {status.public_url && <><dt>{t('adminPublic')}</dt><dd dir="ltr">{status.public_url}</dd></>}
@@ -52,12 +52,12 @@ export function OverviewSection() {
 function GatewayRow({ gateway: g }: { gateway: Gateway }) {
   const facts = [g.Version, g.From, t('adminTurns', { n: g.Turns }), t('adminEvents', { n: g.Waiting }), g.Wedges ? t('adminStalls', { n: g.Wedges }) : ''].filter(Boolean)
   return (
-    <li class="own-row">
-      <div class="own-row-head">
+    <li class="admin-row">
+      <div class="admin-row-head">
         <strong>{textWithNames('adminGateway', { name: g.Name || g.ID })}</strong>
         <Badge good={g.Online} text={g.Online ? t('adminOnlineSince', { when: relativeTime(g.Since) }) : g.Seen ? t('adminOfflineSince', { when: relativeTime(g.Since) }) : t('adminNeverSeen')} />
       </div>
-      <p class="quiet" dir="auto">{facts.join(' · ')}</p>
+      <p class="muted" dir="auto">{facts.join(' · ')}</p>
     </li>
   )
 }

@@ -18,7 +18,7 @@ interface Passkey {
 
 interface List {
   passkeys: Passkey[]
-  /** This page can make one. */
+  /** This page can register a passkey. */
   here: boolean
   mode: 'optional' | 'required' | 'both'
 }
@@ -26,7 +26,10 @@ interface List {
 const list = signal<List | undefined>(undefined)
 const modes = { optional: 'passkeyOptional', required: 'passkeyRequired', both: 'passkeyBoth' } as const
 
-/** load asks for the passkeys anew. What is wrong with that is told where the page tells that it may be old. */
+/**
+ * load fetches the passkeys. It ignores errors, because the page already shows that it may be out
+ * of date.
+ */
 async function load(): Promise<void> {
   list.value = await requestJSON<List>('/passkeys').catch(() => list.peek())
 }
@@ -37,7 +40,7 @@ async function change(path: string, body: object): Promise<boolean> {
   return !!done
 }
 
-/** add makes a passkey. It throws what a dialog shows. */
+/** add registers a passkey. It throws an error for the dialog to show. */
 async function add(name: string): Promise<boolean> {
   try {
     const credential = await createPasskey(await requestJSON<CreateOptions>('/passkeys/begin', {}))
@@ -51,22 +54,22 @@ async function add(name: string): Promise<boolean> {
   return true
 }
 
-/** Passkeys lists the passkeys that open this page, and makes new ones. */
+/** Passkeys lists the passkeys that open this page and registers new ones. */
 export function Passkeys() {
   useEffect(() => void load(), [])
   const now = list.value
   const make = () => confirm({ title: t('passkeyNew'), text: t('passkeyNewHint'), label: t('passkeyContinue'), field: { label: t('adminName'), value: '', longest: 64 }, run: add })
   return (
-    <section aria-labelledby="passkeys" class="own-section">
+    <section aria-labelledby="passkeys" class="admin-section">
       <h3 id="passkeys">{t('passkeys')}</h3>
-      <p class="quiet">{t('passkeyHint')}{now && <> {t(modes[now.mode])}</>}</p>
+      <p class="muted">{t('passkeyHint')}{now && <> {t(modes[now.mode])}</>}</p>
       {now && (now.here && passkeysSupported() ? (
-        <div class="own-actions"><button type="button" class="small" onClick={make}>{t('passkeyNew')}</button></div>
+        <div class="admin-actions"><button type="button" class="small" onClick={make}>{t('passkeyNew')}</button></div>
       ) : (
-        <p class="quiet">{t('passkeyNotHere')}</p>
+        <p class="muted">{t('passkeyNotHere')}</p>
       ))}
-      {now?.passkeys.length === 0 && <p class="quiet">{t('passkeyNone')}</p>}
-      <ul class="own-rows" aria-busy={!now}>{now?.passkeys.map((one) => <Row key={one.id} passkey={one} last={now.passkeys.length === 1 && now.mode !== 'optional'} />)}</ul>
+      {now?.passkeys.length === 0 && <p class="muted">{t('passkeyNone')}</p>}
+      <ul class="admin-rows" aria-busy={!now}>{now?.passkeys.map((one) => <Row key={one.id} passkey={one} last={now.passkeys.length === 1 && now.mode !== 'optional'} />)}</ul>
     </section>
   )
 }
@@ -75,12 +78,12 @@ function Row({ passkey: { id, name, site, created_at, used_at }, last }: { passk
   const rename = () => confirm({ title: t('adminRename'), label: t('save'), field: { label: t('adminName'), value: name, longest: 64 }, run: (next) => change('/passkeys/rename', { id, name: next }) })
   const remove = () => confirm({ title: t('passkeyRemove'), text: t(last ? 'passkeyRemoveLast' : 'passkeyRemoveConfirm', { name }), label: t('adminRemove'), danger: true, back: '#passkeys', run: () => change('/passkeys/remove', { id }) })
   return (
-    <li class="own-row">
-      <div class="own-row-head"><strong><bdi>{name}</bdi></strong><span class="own-badge" dir="ltr">{site}</span></div>
-      <p class="quiet">{t('passkeySince', { when: dateTime(created_at) })} · {used_at ? t('lastUsed', { when: relativeTime(used_at) }) : t('neverUsed')}</p>
-      <div class="own-actions">
+    <li class="admin-row">
+      <div class="admin-row-head"><strong><bdi>{name}</bdi></strong><span class="admin-badge" dir="ltr">{site}</span></div>
+      <p class="muted">{t('passkeySince', { when: dateTime(created_at) })} · {used_at ? t('lastUsed', { when: relativeTime(used_at) }) : t('neverUsed')}</p>
+      <div class="admin-actions">
         <button type="button" class="small" aria-label={t('passkeyRenameNamed', { name })} onClick={rename}>{t('adminRename')}</button>
-        <button type="button" class="small own-danger" aria-label={t('adminRemoveNamed', { label: name })} onClick={remove}>{t('adminRemove')}</button>
+        <button type="button" class="small admin-danger" aria-label={t('adminRemoveNamed', { label: name })} onClick={remove}>{t('adminRemove')}</button>
       </div>
     </li>
   )

@@ -3,7 +3,7 @@ import { showError } from '../view/toast'
 import { requestJSON, savePageSecret, RequestError, type Access, type AuditEntry, type Delivery, type Issue, type Overview, type Report } from './api'
 import { authenticate, wasAborted, type GetOptions } from './webauthn'
 
-/** How often the page looks anew while it is on the screen. */
+/** The interval between two refreshes while the page is visible, in milliseconds. */
 const REFRESH_INTERVAL = 4000
 
 export const sections = ['overview', 'devices', 'people', 'deliveries', 'doctor', 'tokens', 'audit'] as const
@@ -12,25 +12,28 @@ export type Section = (typeof sections)[number]
 const sectionFromHash = () => sections.find((name) => '#/' + name === location.hash) ?? 'overview'
 
 export const section = signal<Section>(sectionFromHash())
-/** undefined: the server was not asked yet. */
+/** undefined: the server hasn't answered yet. */
 export const access = signal<Access | undefined>(undefined)
 export const overview = signal<Overview | undefined>(undefined)
 export const deliveries = signal<Delivery[] | undefined>(undefined)
 export const filter = signal({ device: '', state: '' })
-/** The newest entries of the audit log that fit auditFilter; more: there are older ones. */
+/** The newest entries of the audit log that match auditFilter. more: there are older ones. */
 export const audit = signal<{ entries: AuditEntry[]; more: boolean } | undefined>(undefined)
 export const auditFilter = signal({ kind: '', device: '' })
 export const report = signal<Report | undefined>(undefined)
 export const doctorRunning = signal(false)
-/** trouble is how much is wrong: what the server sees by itself, and what the doctor found when he was asked last. */
+/**
+ * issueCount is the number of issues that the server reports or the last doctor run found, without
+ * notes.
+ */
 export const issueCount = computed(() => {
   const all: Issue[] = [...(overview.value?.status.health.findings ?? []), ...(report.value?.findings ?? [])]
   return new Set(all.filter(({ severity }) => severity !== 'note').map(({ code, about }) => `${code} ${about ?? ''}`)).size
 })
-/** Why what is shown may be old; empty where it is not. */
+/** Why the shown data may be out of date. Empty: it is up to date. */
 export const stale = signal('')
 
-/** The link that was opened was of no use: it had been used, or was too old. */
+/** The link that opened this page was already used or had expired. */
 export const linkSpent = signal(false)
 
 export const loggedIn = () => access.value?.access === 'session'
@@ -38,7 +41,10 @@ export const loggedIn = () => access.value?.access === 'session'
 let running: Promise<void> | undefined
 let again = false
 
-/** refresh looks anew, and once more where it is asked for meanwhile: what was changed since is then seen. */
+/**
+ * refresh reloads the shown data. A call during a refresh starts another one, which sees later
+ * changes.
+ */
 export function refresh(): Promise<void> {
   if (running) {
     again = true
@@ -79,7 +85,10 @@ async function auditPage(before: number): Promise<AuditEntry[]> {
   return requestJSON<AuditEntry[]>('/audit?' + new URLSearchParams({ before: String(before), action: kind && kind + '.*', device, limit: String(AUDIT_PAGE) }))
 }
 
-/** newerAudit puts new entries before those that are shown. Where they do not meet, only the new ones stay. */
+/**
+ * loadNewAudit puts new entries before the shown ones. If there is a gap between them, only the new
+ * ones stay.
+ */
 async function loadNewAudit(): Promise<void> {
   const wanted = auditFilter.peek()
   const page = await auditPage(0)
@@ -90,7 +99,7 @@ async function loadNewAudit(): Promise<void> {
   else audit.value = { entries: page, more: page.length === AUDIT_PAGE }
 }
 
-/** olderAudit adds a page below those entries that are shown. */
+/** loadOlderAudit adds a page of entries below the shown ones. */
 export async function loadOlderAudit(): Promise<void> {
   const wanted = auditFilter.peek()
   const page = await auditPage(audit.peek()?.entries.at(-1)?.number ?? 0)
@@ -100,19 +109,19 @@ export async function loadOlderAudit(): Promise<void> {
   audit.value = { entries: [...shown.entries, ...page.filter(({ number }) => number < last)], more: page.length === AUDIT_PAGE }
 }
 
-/** enter notes how far the server lets this browser get. */
+/** setAccess stores what the server allows this browser to do. */
 function setAccess(now: Access): void {
   if (now.page) savePageSecret(now.page)
   access.value = now
 }
 
-/** lost notes that the server answers no more, or that the login has ended. */
+/** onError notes that the server doesn't answer or that the login has ended. */
 function onError(error: unknown): void {
   if (error instanceof RequestError && error.status === 401) reset()
   else stale.value = (error as Error).message
 }
 
-/** forget leaves nothing of the server on the screen, and asks how to get in again. */
+/** reset removes all data of the server from the page and asks how to log in again. */
 function reset(): void {
   access.value = undefined
   overview.value = deliveries.value = audit.value = report.value = undefined
@@ -120,7 +129,10 @@ function reset(): void {
   void refresh()
 }
 
-/** act has the server do something, and shows what became of it. It gives undefined where it was refused. */
+/**
+ * submit sends a change to the server and shows its result. It returns undefined if the server
+ * rejected it.
+ */
 export async function submit<T = unknown>(path: string, body: object = {}): Promise<{ answer: T } | undefined> {
   try {
     const answer = await requestJSON<T>(path, body)
@@ -134,7 +146,7 @@ export async function submit<T = unknown>(path: string, body: object = {}): Prom
   }
 }
 
-/** enters runs a login, and gives what is wrong, nothing where it worked. */
+/** attemptLogin runs a login. It returns the reason if the login failed, else an empty string. */
 async function attemptLogin(run: () => Promise<Access>): Promise<string> {
   try {
     setAccess(await run())
@@ -146,7 +158,7 @@ async function attemptLogin(run: () => Promise<Access>): Promise<string> {
   }
 }
 
-/** login logs in with the admin token, and with a passkey after it where the server asks for one. */
+/** login logs in with the admin token, followed by a passkey if the server asks for one. */
 export function login(token: string): Promise<string> {
   return attemptLogin(async () => {
     const next = await requestJSON<Access & { ask?: GetOptions }>('/login', { token })
@@ -162,7 +174,7 @@ export async function logout(): Promise<void> {
   reset()
 }
 
-/** examine runs the doctor anew. */
+/** runDoctor runs the doctor again. */
 export async function runDoctor(): Promise<void> {
   if (doctorRunning.peek()) return
   doctorRunning.value = true
@@ -176,7 +188,7 @@ export async function runDoctor(): Promise<void> {
   }
 }
 
-/** begin keeps what is shown fresh while somebody sees it. */
+/** start keeps the shown data up to date while the page is visible. */
 export function start(): void {
   if (new URLSearchParams(location.search).get('link') === 'spent') {
     linkSpent.value = true

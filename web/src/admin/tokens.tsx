@@ -15,11 +15,13 @@ interface CreatedToken {
   token: string
 }
 
-/** The token that was just made. The server shows it this once. */
+/** The token that was just created. The server sends it only once. */
 const newToken = signal<CreatedToken | undefined>(undefined)
 
 const kinds: Record<string, Key> = { app: 'adminKindApp', deliver: 'adminKindDeliver' }
-/** Tokens of this place were made by a command or here; others are in the settings. */
+/**
+ * The source of tokens that a command or this page created. Other tokens come from the settings.
+ */
 const OWN_SOURCE = 'tokens'
 
 export function Tokens() {
@@ -35,9 +37,9 @@ export function Tokens() {
   }
   return (
     <>
-      <form class="own-row own-form" onSubmit={add}>
+      <form class="admin-row admin-form" onSubmit={add}>
         <label>{t('adminNewToken')}<small>{t('adminNewTokenHint')}</small>
-          <span class="beside"><input value={label} onInput={(e) => setLabel(e.currentTarget.value)} pattern="[A-Za-z0-9._\-]+" maxLength={64} required autocomplete="off" autocapitalize="none" spellcheck={false} dir="ltr" />
+          <span class="field-with-button"><input value={label} onInput={(e) => setLabel(e.currentTarget.value)} pattern="[A-Za-z0-9._\-]+" maxLength={64} required autocomplete="off" autocapitalize="none" spellcheck={false} dir="ltr" />
             <button type="submit" class="primary">{t('adminAdd')}</button></span>
         </label>
         <label>{t('adminAppTokenLifetime')}
@@ -47,7 +49,7 @@ export function Tokens() {
         </label>
       </form>
       {newToken.value && <NewToken made={newToken.value} />}
-      <ul class="own-rows">{tokens.map((token) => <Row key={token.source + token.label} token={token} />)}</ul>
+      <ul class="admin-rows">{tokens.map((token) => <Row key={token.source + token.label} token={token} />)}</ul>
       <Passkeys />
     </>
   )
@@ -55,13 +57,13 @@ export function Tokens() {
 
 function NewToken({ made: { label, token } }: { made: CreatedToken }) {
   return (
-    <div class="own-row" role="status">
+    <div class="admin-row" role="status">
       <p>{t('adminTokenOnce', { label })}</p>
       <div class="command">
         <code dir="ltr" data-secret>{token}</code>
         <button type="button" class="small" aria-label={t('adminCopyToken')} onClick={async () => showToast(t((await copyText(token)) ? 'copied' : 'notCopied'))}>{t('copy')}</button>
       </div>
-      <div class="own-actions"><button type="button" class="small" onClick={() => (newToken.value = undefined)}>{t('adminHide')}</button></div>
+      <div class="admin-actions"><button type="button" class="small" onClick={() => (newToken.value = undefined)}>{t('adminHide')}</button></div>
     </div>
   )
 }
@@ -69,10 +71,10 @@ function NewToken({ made: { label, token } }: { made: CreatedToken }) {
 function Row({ token: { label, kind, source, expires_at, last_used_at } }: { token: Token }) {
   const remove = () => openDialog({ title: t('adminRemove'), text: t('adminRemoveTokenConfirm', { label }), label: t('adminRemove'), danger: true, run: () => submit('/tokens/remove', { label }) })
   return (
-    <li class="own-row">
-      <div class="own-row-head"><strong dir="ltr">{label}</strong><span class="own-badge">{kinds[kind] ? t(kinds[kind]) : kind}</span></div>
-      <p class="quiet">{[source === OWN_SOURCE ? t('adminTokenFile') : t('adminTokenSetting', { name: source }), expiryText(expires_at), last_used_at ? t('lastUsed', { when: relativeTime(last_used_at) }) : t('neverUsed')].filter(Boolean).join(' · ')}</p>
-      {source === OWN_SOURCE && <div class="own-actions"><button type="button" class="small own-danger" aria-label={t('adminRemoveNamed', { label })} onClick={remove}>{t('adminRemove')}</button></div>}
+    <li class="admin-row">
+      <div class="admin-row-head"><strong dir="ltr">{label}</strong><span class="admin-badge">{kinds[kind] ? t(kinds[kind]) : kind}</span></div>
+      <p class="muted">{[source === OWN_SOURCE ? t('adminTokenFile') : t('adminTokenSetting', { name: source }), expiryText(expires_at), last_used_at ? t('lastUsed', { when: relativeTime(last_used_at) }) : t('neverUsed')].filter(Boolean).join(' · ')}</p>
+      {source === OWN_SOURCE && <div class="admin-actions"><button type="button" class="small admin-danger" aria-label={t('adminRemoveNamed', { label })} onClick={remove}>{t('adminRemove')}</button></div>}
     </li>
   )
 }

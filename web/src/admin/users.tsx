@@ -6,18 +6,18 @@ import { dateTime, userName } from './format'
 import { PairingCodeForm } from './pairingCode'
 import { submit, overview } from './state'
 
-/** People is who may talk to the agent, who asks to, and the code for the next phone. */
+/** Users lists the approved and the pending users, and creates pairing codes. */
 export function Users() {
   const { pending, approved } = overview.value!.pairing
   return (
     <>
       <PairingCodeForm />
       <h3>{t('adminPending')}</h3>
-      {pending.length === 0 && <p class="quiet">{t('adminNobodyPending')}</p>}
-      <ul class="own-rows">{pending.map((one, i) => <PendingUser key={one.request_id || i} pending={one} />)}</ul>
+      {pending.length === 0 && <p class="muted">{t('adminNobodyPending')}</p>}
+      <ul class="admin-rows">{pending.map((one, i) => <PendingUser key={one.request_id || i} pending={one} />)}</ul>
       <h3>{t('adminApproved')}</h3>
-      {approved.length === 0 && <p class="quiet">{t('adminNobodyApproved')}</p>}
-      <ul class="own-rows">{approved.map((user) => <ApprovedUser key={user.user_id} user={user} />)}</ul>
+      {approved.length === 0 && <p class="muted">{t('adminNobodyApproved')}</p>}
+      <ul class="admin-rows">{approved.map((user) => <ApprovedUser key={user.user_id} user={user} />)}</ul>
     </>
   )
 }
@@ -25,13 +25,13 @@ export function Users() {
 function PendingUser({ pending: { request_id, user_id, user_name, age_minutes } }: { pending: Pending }) {
   const name = userName(user_id, user_name)
   return (
-    <li class="own-row">
-      <div class="own-row-head"><strong><bdi>{name}</bdi></strong><span class="own-badge wait">{count('adminAge', age_minutes)}</span></div>
-      <p class="quiet"><code dir="ltr">{user_id}</code></p>
+    <li class="admin-row">
+      <div class="admin-row-head"><strong><bdi>{name}</bdi></strong><span class="admin-badge wait">{count('adminAge', age_minutes)}</span></div>
+      <p class="muted"><code dir="ltr">{user_id}</code></p>
       {request_id ? (
-        <div class="own-actions"><button type="button" class="small primary" aria-label={t('adminApproveNamed', { name })} onClick={() => void submit('/pairing/approve', { id: request_id })}>{t('adminApprove')}</button></div>
+        <div class="admin-actions"><button type="button" class="small primary" aria-label={t('adminApproveNamed', { name })} onClick={() => void submit('/pairing/approve', { id: request_id })}>{t('adminApprove')}</button></div>
       ) : (
-        <p class="quiet">{t('adminOldRequest')}</p>
+        <p class="muted">{t('adminOldRequest')}</p>
       )}
     </li>
   )
@@ -49,10 +49,10 @@ function ApprovedUser({ user: { user_id, user_name, approved_at } }: { user: Use
       },
     })
   return (
-    <li class="own-row">
-      <div class="own-row-head"><strong><bdi>{name}</bdi></strong></div>
-      <p class="quiet"><code dir="ltr">{user_id}</code>{approved_at ? ' · ' + t('adminApprovedAt', { when: dateTime(approved_at) }) : ''}</p>
-      <div class="own-actions"><button type="button" class="small own-danger" aria-label={t('adminRevokeNamed', { name })} onClick={revoke}>{t('adminRevoke')}</button></div>
+    <li class="admin-row">
+      <div class="admin-row-head"><strong><bdi>{name}</bdi></strong></div>
+      <p class="muted"><code dir="ltr">{user_id}</code>{approved_at ? ' · ' + t('adminApprovedAt', { when: dateTime(approved_at) }) : ''}</p>
+      <div class="admin-actions"><button type="button" class="small admin-danger" aria-label={t('adminRevokeNamed', { name })} onClick={revoke}>{t('adminRevoke')}</button></div>
     </li>
   )
 }

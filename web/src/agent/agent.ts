@@ -11,22 +11,22 @@ export interface Model {
   current: boolean
 }
 
-/** Where the agent's gateway is reached. */
+/** Route is the address by which the server reaches the agent's gateway. */
 export interface Route {
-  /** local or remote; undefined: no way is open. */
+  /** local or remote. undefined: there is no route. */
   kind?: string
   reason: string
   since?: string
   version?: string
-  /** Whether scheduled jobs can be used, and on whose word: advertised, allowed (by the owner) or off. */
+  /** Whether scheduled jobs can be used, and why: advertised, allowed (by the owner), or off. */
   jobs?: string
-  /** For whoever looks for a fault. It holds no secret. */
+  /** For troubleshooting. It contains no secret. */
   diagnostics: string
 }
 
-/** What a turn cost. */
+/** Usage is the number of tokens that a turn used. */
 export interface Usage {
-  /** Of the person's message. */
+  /** The id of the user's message. */
   id: string
   input_tokens: number
   output_tokens: number
@@ -46,10 +46,16 @@ export interface Job {
   last_status?: string
 }
 
-/** After a reply there may be more of them: what is shown beside is asked for anew once it is quiet. */
+/**
+ * More replies may follow the first. The page refreshes sessions and route after this pause, in
+ * milliseconds.
+ */
 const REFRESH_DELAY = 400
 
-/** Agent is what the agent offers beside the conversation, where it does. */
+/**
+ * Agent holds what the agent offers besides the conversation: sessions, models, the route, and
+ * usage.
+ */
 export class Agent {
   readonly calls: Calls
   readonly sessions: Sessions
@@ -63,7 +69,7 @@ export class Agent {
     this.sessions = new Sessions(this.calls, conversation, self, durable)
     let before = ''
     this.stopWatching = effect(() => {
-      // The methods, and whether the agent is there: with either everything may be different.
+      // If the methods or the agent's state change, everything else may have changed too.
       const { state, agent, approved, capabilities } = status.value
       const now = [state, agent, approved, ...capabilities.call].join(' ')
       if (now === before) return
@@ -76,7 +82,7 @@ export class Agent {
     await Promise.all([this.refreshAfterReply(), this.calls.canCall('models.list') && this.loadModels().catch(() => {})])
   }
 
-  /** replied: what the agent said may have changed the sessions, and the way it came is known anew. */
+  /** onReply refreshes the sessions and the route, which a reply may have changed. */
   onReply(toCommand: boolean): void {
     clearTimeout(this.timer)
     this.timer = setTimeout(() => void (toCommand ? this.refresh() : this.refreshAfterReply()), REFRESH_DELAY)
@@ -90,7 +96,10 @@ export class Agent {
     this.models.value = (await this.calls.call<{ models: Model[] }>('models.list')).models
   }
 
-  /** choose has the turns of the conversation use a model; undefined: the one of the gateway's own choice. */
+  /**
+   * chooseModel selects the model of the conversation's turns. undefined selects the gateway's own
+   * choice.
+   */
   async chooseModel(model: Model | undefined): Promise<void> {
     await this.calls.call('models.choose', model ? { id: model.id, ...(model.provider && { provider: model.provider }) } : { id: '' })
     await this.loadModels()
@@ -100,7 +109,9 @@ export class Agent {
     this.route.value = await this.calls.call<Route>('route.show')
   }
 
-  /** usage is what the turn of a message cost; undefined: that is not known, or not any more. */
+  /**
+   * usage returns the token usage of a message's turn, or undefined if the agent doesn't know it.
+   */
   async usage(id: string): Promise<Usage | undefined> {
     return (await this.calls.call<{ turns: Usage[] }>('usage.list')).turns.find((turn) => turn.id === id)
   }

@@ -2,7 +2,7 @@ import type { LoadOlder } from '../conversation/conversation'
 import { keys, type Item, type ToolItem } from '../conversation/item'
 import type { Calls } from './calls'
 
-/** A message of a session, as the gateway keeps it. */
+/** A message of a session, as the gateway stores it. */
 export interface HistoryMessage {
   id: number
   role: string
@@ -16,16 +16,21 @@ export interface HistoryPage {
   cursor?: string
 }
 
-/** So many messages are asked for at a time. */
+/** The number of messages in a request. */
 const PAGE_SIZE = 50
-/** Fewer rows than these do not fill a screen, so that nobody could scroll to more. */
+/**
+ * Fewer rows than these may not fill the screen, and then the user couldn't scroll to load more.
+ */
 const MIN_ROWS = 20
 
 export function fetchPage(calls: Calls, session: string, cursor?: string): Promise<HistoryPage> {
   return calls.call<HistoryPage>('sessions.history', { id: session, limit: PAGE_SIZE, ...(cursor && { cursor }) })
 }
 
-/** pastOf reads the history of a session up to its message `last`, from its end. begun is its first page, where that is at hand. */
+/**
+ * sessionHistory reads the history of a session backwards from its message `last`. `begun` is its
+ * first page, if it is already loaded.
+ */
 export function sessionHistory(calls: Calls, session: string, last: number, begun?: HistoryPage): LoadOlder {
   let ready = begun
   let next: string | undefined
@@ -34,7 +39,8 @@ export function sessionHistory(calls: Calls, session: string, last: number, begu
   return async () => {
     if (over) return undefined
     let rows: Item[] = []
-    // What comes meanwhile moves the pages, so a message may be on two of them. It is shown once, for it has one key.
+    // New messages shift the pages, so a message can be on two of them. Its key makes it appear
+    // once.
     while (!over && rows.length < MIN_ROWS) {
       const page: HistoryPage = ready ?? (await fetchPage(calls, session, next))
       ready = undefined
@@ -48,7 +54,7 @@ export function sessionHistory(calls: Calls, session: string, last: number, begu
   }
 }
 
-/** items are messages as they are shown: what tools answered one after the other is one row. */
+/** toItems converts messages to items. Consecutive tool outputs become one item. */
 function toItems(messages: readonly HistoryMessage[]): Item[] {
   const rows: Item[] = []
   for (const { id, role, text, at, tool } of messages) {
@@ -64,7 +70,7 @@ function toItems(messages: readonly HistoryMessage[]): Item[] {
   return rows
 }
 
-/** output is what a tool printed, where it says so. */
+/** toolOutput extracts a tool's output from its JSON. */
 function toolOutput(text: string): string {
   try {
     const said = JSON.parse(text) as { output?: unknown } | null

@@ -4,12 +4,12 @@ import type { Conversation, View } from '../conversation/conversation'
 import type { Calls } from './calls'
 import { fetchPage, sessionHistory, type HistoryPage } from './sessionHistory'
 
-/** A session of the gateway: one of its conversations. */
+/** A Hermes session. */
 export interface Session {
   id: string
   title: string
   preview: string
-  /** Of the last activity, RFC 3339. */
+  /** The time of the last activity, RFC 3339. */
   at: string
   messages: number
   source: string
@@ -21,21 +21,24 @@ interface SessionPage {
   cursor?: string
 }
 
-/** So many are listed at a time. */
+/** The number of sessions in a request. */
 const PAGE_SIZE = 30
 
-/** viewOf is where the session is kept that a device shows. */
+/** viewKey is the localStorage key of the session that a device shows. */
 export const viewKey = (device: string) => 'hermes.session.' + device
 
-/** Sessions are those that this conversation sees, the newest activity first. It goes on in one of them, the current one. */
+/**
+ * Sessions holds the Hermes sessions that this conversation can open, the most recently active
+ * first. The conversation continues in one of them, the current one.
+ */
 export class Sessions {
   readonly list = signal<readonly Session[]>([])
   /** There are older ones. */
   readonly hasMore = computed(() => this.cursor.value !== '')
-  /** Undefined: not asked yet, or the next message begins one. */
+  /** undefined: not loaded yet, or the next message starts one. */
   readonly current = computed(() => this.list.value.find((session) => session.current))
   readonly loaded = signal(false)
-  /** Why the list could not be had. */
+  /** Why the list couldn't be loaded. */
   readonly problem = signal<unknown>(undefined)
   private readonly cursor = signal('')
   private readonly cleanups: (() => void)[]
@@ -44,7 +47,9 @@ export class Sessions {
     private readonly calls: Calls,
     private readonly conversation: Conversation,
     device: string,
-    /** Whether the browser keeps what came, so that a view can be shown again after a reload. */
+    /**
+     * Whether the browser stores the conversation, so that a view can be restored after a reload.
+     */
     durable: boolean,
   ) {
     this.cleanups = [
@@ -52,7 +57,7 @@ export class Sessions {
         const view = conversation.view.value
         if (durable) writeLocal(viewKey(device), view ? JSON.stringify(view) : '')
       }),
-      // What was shown before a reload, as soon as there is somebody to ask.
+      // Restore the view from before a reload once the agent can be asked.
       effect(() => {
         if (calls.canCall('sessions.history')) untracked(() => this.resume())
       }),
@@ -61,15 +66,15 @@ export class Sessions {
 
   private resumed = false
 
-  /** resume shows the history of the session that an earlier life of the page showed. */
+  /** resume loads the history of the session that was shown before a reload. */
   private resume(): void {
     const view = this.conversation.view.peek()
     if (!view || this.resumed) return
     this.resumed = true
     this.conversation.setHistory(sessionHistory(this.calls, view.session, view.last))
     void this.conversation.loadEarlier().catch((error: { code?: string }) => {
-      this.resumed = false // again with the next connection, or when somebody scrolls
-      if (error.code === 'not_found') return this.conversation.closeView() // it was deleted elsewhere
+      this.resumed = false // try again with the next connection or when the user scrolls
+      if (error.code === 'not_found') return this.conversation.closeView() // another device deleted it
     })
   }
 
@@ -77,7 +82,7 @@ export class Sessions {
     this.cleanups.forEach((end) => end())
   }
 
-  /** refresh asks for the newest ones; as many as are shown stay shown. */
+  /** refresh loads the newest sessions, as many as are shown. */
   async refresh(): Promise<void> {
     try {
       const { sessions, cursor = '' } = await this.calls.call<SessionPage>('sessions.list', { limit: Math.max(PAGE_SIZE, Math.min(200, this.list.peek().length)) })
@@ -92,7 +97,7 @@ export class Sessions {
     }
   }
 
-  /** older shows the next page. */
+  /** loadOlder adds the next page. */
   async loadOlder(): Promise<void> {
     const { sessions, cursor = '' } = await this.calls.call<SessionPage>('sessions.list', { limit: PAGE_SIZE, cursor: this.cursor.peek() })
     const had = new Set(this.list.peek().map(({ id }) => id))
@@ -102,7 +107,7 @@ export class Sessions {
     })
   }
 
-  /** open has the conversation go on in a session, and shows what was said there. */
+  /** open continues the conversation in a session and shows its history. */
   async open({ id, title, preview }: Session): Promise<void> {
     const first: HistoryPage = this.calls.canCall('sessions.history') ? await fetchPage(this.calls, id) : { messages: [] }
     await this.calls.call('sessions.open', { id })
@@ -112,7 +117,7 @@ export class Sessions {
     await this.refresh()
   }
 
-  /** create begins a session. Nothing was said there yet. */
+  /** create starts a session, which has no history yet. */
   async create(): Promise<void> {
     const { session } = await this.calls.call<{ session: Session }>('sessions.create')
     this.resumed = true
@@ -127,7 +132,7 @@ export class Sessions {
     await this.refresh()
   }
 
-  /** fork makes a copy that goes its own way. The conversation stays where it is. */
+  /** fork copies a session. The conversation stays in the current one. */
   async fork(session: Session): Promise<Session> {
     const answer = await this.calls.call<{ session: Session }>('sessions.fork', { id: session.id })
     await this.refresh()
@@ -141,7 +146,7 @@ export class Sessions {
   }
 }
 
-/** shownBefore is the session that a device showed in an earlier life of the page. */
+/** savedView returns the session that the device showed before a reload. */
 export function savedView(device: string): View | undefined {
   try {
     const view = JSON.parse(readLocal(viewKey(device))) as View

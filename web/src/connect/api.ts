@@ -1,6 +1,6 @@
 import { signal } from '@preact/signals'
 
-/** The page is that of the direct client on this machine, which sets itself up. */
+/** Whether this is the page of the direct client, which is set up here. */
 export const isDirectClient = document.querySelector<HTMLMetaElement>('meta[name=hermes-app]')?.content === '1'
 
 export type Step = 'welcome' | 'remote' | 'local' | 'auth' | 'unlock' | 'test' | 'done'
@@ -23,7 +23,7 @@ export interface Attempt {
   text?: string
   pin?: string
   certificate?: string
-  /** The setup can go on without this address. */
+  /** The setup can continue without this address. */
   may_go?: boolean
 }
 
@@ -36,7 +36,10 @@ export interface State {
   auth: Mode
   username: string
   kept: boolean
-  /** What the person said to scheduled jobs that the gateway does not advertise; empty: nothing yet. */
+  /**
+   * Whether the user allowed scheduled jobs that the gateway doesn't advertise. Empty: not answered
+   * yet.
+   */
   jobs: '' | 'on' | 'off'
   no_jobs: boolean
   vault: { kind: 'keyring' | 'file' | 'key'; state: 'ready' | 'closed' | 'unmade' | 'lost' }
@@ -57,11 +60,11 @@ export interface Action {
   jobs?: 'on' | 'off'
 }
 
-/** Where the setup stands; undefined: not known. */
+/** The state of the setup. undefined: unknown. */
 export const setupState = signal<State | undefined>(undefined)
-/** Why it is not known: the program does not answer, or does not know this browser (any more). */
+/** Why the state is unknown: the program doesn't answer, or doesn't recognize this browser. */
 export const lostReason = signal<'' | 'gone' | 'stranger'>('')
-/** The person goes through the setup in this tab, so its end is shown. */
+/** The user is going through the setup in this tab, so the page shows its last step. */
 export const wizardOpen = signal(false)
 
 async function request<T>(path: string, body?: object): Promise<T> {
@@ -79,13 +82,13 @@ async function request<T>(path: string, body?: object): Promise<T> {
   return answer
 }
 
-/** look asks where the setup stands. */
+/** loadState fetches the state of the setup. */
 export async function loadState(): Promise<void> {
   const state = await request<State>('state').catch(() => undefined)
   if (state) applyState(state)
 }
 
-/** act carries a step of the setup out. */
+/** submit performs a step of the setup. */
 export async function submit(action: Action): Promise<State> {
   const state = await request<State>('setup', action)
   applyState(state)
@@ -97,7 +100,7 @@ function applyState(state: State): void {
   setupState.value = state
 }
 
-/** invite gets a one-time code for this page's device. */
+/** requestPairingCode returns a pairing code for this page. */
 export async function requestPairingCode(): Promise<string> {
   return (await request<{ pair: string }>('device', {})).pair
 }
@@ -109,7 +112,10 @@ export interface Diagnostics {
 
 export const loadDiagnostics = (connect: boolean): Promise<Diagnostics> => (connect ? request<Diagnostics>('reconnect', {}) : request<Diagnostics>('diagnostics'))
 
-/** watch tells the program when the page is seen again, which is when the way to the gateway may be another one. */
+/**
+ * reportForeground tells the program when the page becomes visible, because the route to the
+ * gateway may have changed.
+ */
 export function reportForeground(): void {
   document.addEventListener('visibilitychange', () => {
     if (document.visibilityState !== 'visible') return

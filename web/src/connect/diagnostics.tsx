@@ -7,7 +7,10 @@ import { t } from '../i18n/i18n'
 import { loadDiagnostics, type Diagnostics } from './api'
 import './messages'
 
-/** Diagnosis shows the way to the gateway, why it was chosen and what failed last. There is no secret in it, so it can be copied. */
+/**
+ * DiagnosticsPanel shows the route to the gateway, why it was chosen, and the last errors. The text
+ * contains no secret, so it can be copied.
+ */
 export function DiagnosticsPanel({ dialog, open }: { dialog: RefObject<HTMLDialogElement | null>; open: boolean }) {
   const [found, setFound] = useState<Diagnostics>()
   const [busy, setBusy] = useState(false)

@@ -6,7 +6,7 @@ import { submit } from './api'
 
 type View = FunctionComponent<{ dialog: RefObject<HTMLDialogElement | null>; open: boolean }>
 
-/** GatewayEntries are what the settings of the direct client have beside the others: its setup, and its diagnostics. */
+/** GatewaySettings adds the setup and the diagnostics to the settings of the direct client. */
 export function GatewaySettings({ close }: { close: () => void }) {
   const dialog = useRef<HTMLDialogElement>(null)
   const [view, setView] = useState<{ DiagnosticsPanel: View }>()

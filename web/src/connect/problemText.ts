@@ -6,7 +6,10 @@ const messages: Partial<Record<ProblemCode, Key>> = {
   certificate: 'connectUntrusted', key_changed: 'connectKeyChanged', sign_in: 'connectRejected', other: 'connectOtherGateway', not_tried: 'connectNotTried', plain_http: 'connectPlainHttp',
 }
 
-/** said gives a problem in the person's language where there are words for it. */
+/**
+ * problemText returns a problem in the user's language, or the program's own text for an unknown
+ * code.
+ */
 export function problemText(code: ProblemCode | undefined, text = ''): string {
   const key = code && messages[code]
   return key ? t(key) : text

@@ -9,12 +9,12 @@ import { errorText } from '../view/errorText'
 import { t } from '../i18n/i18n'
 import { lostReason, wizardOpen, requestPairingCode, loadState, setupState } from './api'
 
-/** Direct picks the screen of the direct client: its setup, or the conversation. */
+/** DirectClient chooses the screen of the direct client: its setup or the conversation. */
 export function DirectClient() {
   const client = currentClient.value
   const state = setupState.value
   const agent = client?.status.value.agent
-  useEffect(() => void loadState(), [agent]) // an agent that went away may want a credential
+  useEffect(() => void loadState(), [agent]) // an agent that went offline may need a new credential
   if (!state) {
     if (lostReason.value === '') return <main class="screen" aria-busy="true" />
     return client && lostReason.value === 'gone' ? <Chat client={client} key={client.profile.id} /> : <ProgramLost />
@@ -24,7 +24,7 @@ export function DirectClient() {
   return <Chat client={client} key={client.profile.id} />
 }
 
-/** The setup is needed once, so it is not in what every start loads. */
+/** Most starts don't need the setup, so it is loaded on demand. */
 function Setup() {
   const [Wizard, setWizard] = useState<{ View: FunctionComponent }>()
   useEffect(() => {
@@ -35,7 +35,7 @@ function Setup() {
   return Wizard ? <Wizard.View /> : <main class="screen" aria-busy="true" />
 }
 
-/** Closed says that this page cannot reach its program. */
+/** ProgramLost says that this page can't reach its program. */
 function ProgramLost() {
   return (
     <main class="screen welcome">
@@ -50,7 +50,7 @@ function ProgramLost() {
   )
 }
 
-/** Entering gets this page's device in: whoever has the page may. */
+/** PairingPage pairs this page. The program gives a pairing code to any page it serves. */
 function PairingPage() {
   const [problem, setProblem] = useState('')
   const go = () => {

@@ -2,7 +2,7 @@ import { t } from '../i18n/i18n'
 import type { Action, State } from './api'
 import { problemText } from './problemText'
 
-/** Outcome says of each address what became of the test, and offers what can be done about it. */
+/** TestResults shows the test result of each address and what the user can do about it. */
 export function TestResults({ result, busy, send }: { result: NonNullable<State['result']>; busy: boolean; send: (action: Action) => Promise<void> }) {
   return (
     <ul class="attempts">

@@ -10,7 +10,10 @@ import './messages'
 
 const titles: Record<Step, Key> = { welcome: 'connectWelcome', remote: 'connectRemote', local: 'connectLocal', auth: 'connectAuth', unlock: 'connectUnlock', test: 'connectTest', done: 'connectDone' }
 
-/** Wizard is the setup: one question a screen. What is entered is checked by the program, which says where it goes on. */
+/**
+ * Wizard is the setup, with one question per screen. The program checks each answer and chooses the
+ * next step.
+ */
 export function Wizard() {
   const state = setupState.value!
   const [busy, setBusy] = useState(false)
@@ -19,13 +22,13 @@ export function Wizard() {
   useEffect(() => title.current?.focus(), [state.step])
 
   const finish = () => (wizardOpen.value = false)
-  /** send carries an action out; the test follows by itself where everything for it is there. */
+  /** send submits an action, then starts the test if nothing is missing for it. */
   const send = async (action: Action) => {
     setBusy(true)
     setTrouble('')
     try {
       const next = await submit(action)
-      if (next.step === 'done' && !next.result) finish() // opened, or left
+      if (next.step === 'done' && !next.result) finish() // just opened, or cancelled
       else if (next.step === 'test' && !next.result && next.problems.length === 0 && action.do !== 'back') await submit({ do: 'test' })
     } catch (error) {
       setTrouble(errorText(error))
@@ -70,7 +73,10 @@ function Welcome({ busy, send }: ViewProps) {
   return <Form busy={busy} submit={() => void send({ do: 'begin' })}><p>{t('connectWelcomeText')}</p><p>{t('connectPrivacy')}</p></Form>
 }
 
-/** unencrypted: an address without encryption, which is to be agreed to. This machine itself needs no word. */
+/**
+ * isUnencrypted reports whether the user must agree to an address without encryption. This
+ * machine's own addresses need no agreement.
+ */
 const isUnencrypted = (address: string) => /^\s*http:\/\/(?!localhost\b|127\.|\[::1\])/i.test(address)
 const invalidProps = (state: State, ...fields: string[]) => (state.problems.some((p) => fields.includes(p.field)) ? { 'aria-invalid': true, 'aria-describedby': 'setup-problem' } : {})
 
@@ -87,7 +93,7 @@ function Address({ state, busy, send }: ViewProps) {
         <small>{t(field === 'remote' ? 'connectRemoteHint' : 'connectLocalHint')}</small>
       </label>
       {isUnencrypted(address) && (
-        <label class="agree"><input type="checkbox" checked={insecure} onChange={(e) => setInsecure(e.currentTarget.checked)} /> {t('connectInsecure')}</label>
+        <label class="checkbox-label"><input type="checkbox" checked={insecure} onChange={(e) => setInsecure(e.currentTarget.checked)} /> {t('connectInsecure')}</label>
       )}
     </Form>
   )
@@ -102,10 +108,10 @@ function Credential({ state, busy, send }: ViewProps) {
   const kept = state.kept && mode === state.auth && (mode !== 'password' || username.trim() === state.username)
   return (
     <Form busy={busy} submit={() => void send({ do: 'auth', auth: mode, ...(mode === 'password' && { username }), ...(mode !== 'none' && { secret }) }).then(() => setSecret(''))}>
-      <fieldset class="ways">
+      <fieldset class="option-list">
         <legend>{t('connectAuthMethod')}</legend>
         {modes.map(([value, key]) => (
-          <label class="agree" key={value}><input type="radio" name="auth" checked={mode === value} onChange={() => setMode(value)} /> {t(key)}</label>
+          <label class="checkbox-label" key={value}><input type="radio" name="auth" checked={mode === value} onChange={() => setMode(value)} /> {t(key)}</label>
         ))}
       </fieldset>
       {mode === 'password' && (
@@ -129,7 +135,7 @@ function Unlock({ state, busy, send }: ViewProps) {
   const [sure, setSure] = useState(false)
   const make = state.vault.state === 'unmade'
   const forget = sure ? (
-    <div class="sure" role="group" aria-label={t('connectForget')}>
+    <div class="confirm" role="group" aria-label={t('connectForget')}>
       <p>{t('connectForgetConfirm')}</p>
       <button type="button" class="danger" disabled={busy} onClick={() => void send({ do: 'forget' })}>{t('connectForget')}</button>
       <button type="button" onClick={() => setSure(false)}>{t('cancel')}</button>
@@ -169,7 +175,7 @@ function Done({ state, busy, send }: ViewProps) {
       {state.result && <TestResults result={state.result} busy={busy} send={send} />}
       {state.no_jobs && (
         <div>
-          <label class="agree">
+          <label class="checkbox-label">
             <input type="checkbox" checked={state.jobs === 'on'} disabled={busy} aria-describedby="jobs-why" onChange={(e) => void send({ do: 'jobs', jobs: e.currentTarget.checked ? 'on' : 'off' })} /> {t('connectJobs')}
           </label>
           <small id="jobs-why">{t('connectJobsHint')}</small>
@@ -181,7 +187,7 @@ function Done({ state, busy, send }: ViewProps) {
 
 const views: Record<Step, (props: ViewProps) => ComponentChildren> = { welcome: Welcome, remote: Remote, local: Local, auth: Credential, unlock: Unlock, test: Test, done: Done }
 
-/** The two addresses are two forms, so that neither keeps what was typed into the other. */
+/** Each address has its own form, so neither keeps text typed into the other. */
 function Remote(props: ViewProps) {
   return <Address {...props} key="remote" />
 }

@@ -1,24 +1,27 @@
 import { parsePairingLink } from '@hermes-mobile/sdk'
 
-/** What a person brings to get in. */
+/** Invitation is a pairing code or token with the server it belongs to. */
 export interface Invitation {
   pair?: string
   token?: string
-  /** Address of the WebSocket. */
+  /** The WebSocket URL. */
   url: string
 }
 
-/** folder is the address that the page is served below, ending in a slash. */
+/** pageBase returns the URL of the folder that the page is served from, with a slash at the end. */
 export function pageBase(): string {
   return new URL('.', location.href).href
 }
 
-/** addressHere is the WebSocket of the server that served this page. */
+/** socketAddress returns the WebSocket URL of the server that served this page. */
 export function socketAddress(path = document.querySelector<HTMLMetaElement>('meta[name=hermes-path]')?.content || '/ws'): string {
   return pageBase().replace(/^http/, 'ws').replace(/\/$/, '') + path
 }
 
-/** takeFragment reads the pairing link that opened this page, and takes its code out of the address bar and the history at once. */
+/**
+ * takePairingLink reads the pairing link that opened this page and removes its code from the
+ * address bar and the browser's history.
+ */
 export function takePairingLink(): Invitation | undefined {
   if (!location.hash) return undefined
   const link = parsePairingLink(location.href.replace(location.search, ''))
@@ -26,7 +29,10 @@ export function takePairingLink(): Invitation | undefined {
   return link && { pair: link.pair, url: link.url }
 }
 
-/** takeShow reads what a notification opened the page for, and takes it out of the address bar. */
+/**
+ * takeNotificationTarget reads the id that a notification opened the page for and removes it from
+ * the address bar.
+ */
 export function takeNotificationTarget(): string {
   const id = /^#show=(.+)$/.exec(location.hash)?.[1]
   if (!id) return ''
@@ -38,19 +44,25 @@ export function takeNotificationTarget(): string {
   }
 }
 
-/** linkHere has a file's link fetched from the address that the page is at: it is the same server, whatever name it calls itself. */
+/**
+ * mediaLink rewrites a file's link to the origin of this page. It is the same server, whatever name
+ * the server uses for itself.
+ */
 export function mediaLink(url: string): string {
   const at = url.lastIndexOf('/media/')
   return at < 0 ? '' : pageBase() + url.slice(at + 1).replace(/[?#].*/s, '')
 }
 
-/** elsewhere gives the page of another server, which has to be opened for it: this page speaks to its own server only. */
+/**
+ * otherServerPage returns the page of another server, or an empty string for this server. A page
+ * connects to its own server only.
+ */
 export function otherServerPage(url: string): string {
   const there = new URL(url.replace(/^ws/, 'http'))
   return there.host === location.host ? '' : there.origin + '/'
 }
 
-/** readInvitation understands a pairing link, or a code alone. */
+/** parseInvitation parses a pairing link or a bare code. */
 export function parseInvitation(text: string): Invitation | undefined {
   const link = parsePairingLink(text)
   if (link) return { pair: link.pair, url: link.url }
@@ -58,7 +70,10 @@ export function parseInvitation(text: string): Invitation | undefined {
   return /^[A-Z0-9]{4}-?[A-Z0-9]{4}$/.test(code) ? { pair: code, url: socketAddress() } : undefined
 }
 
-/** readAddress brings what a person types as an address into that of a WebSocket; undefined: it is none. */
+/**
+ * parseAddress converts the address that a user typed to a WebSocket URL. It returns undefined if
+ * it isn't an address.
+ */
 export function parseAddress(text: string): string | undefined {
   const here = new URL(socketAddress())
   const typed = text.trim()

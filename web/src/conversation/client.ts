@@ -16,13 +16,13 @@ import { keys, type DeviceItem, type TextItem } from './item'
 import { Receiver } from './receiver'
 import { Sender } from './sender'
 
-/** What opens a connection beside the profile. */
+/** Credentials open a connection for the first time. */
 export interface Credentials {
   token?: string
   pair?: string
 }
 
-/** Talk is one device's connection with all that is shown of it. */
+/** Client is one device's connection and everything the page shows of it. */
 export class Client {
   readonly status: Signal<Status>
   readonly activity: Signal<{ typing: boolean; avatar: string }>
@@ -38,7 +38,7 @@ export class Client {
     readonly device: Device,
     readonly conversation: Conversation,
     readonly attachments: Attachments,
-    /** False: this browser keeps nothing. */
+    /** false: this browser stores nothing. */
     readonly durable: boolean,
     store: DeviceStore | undefined,
   ) {
@@ -57,7 +57,7 @@ export class Client {
     document.addEventListener('visibilitychange', this.onVisibilityChange)
   }
 
-  /** start shows what is kept and begins to connect. */
+  /** start shows the stored conversation and starts to connect. */
   static async start(profile: Profile, { token, pair }: Credentials = {}): Promise<Client> {
     const db = await openDatabase(profile.url, profile.id).catch(() => undefined)
     const store = db && new DeviceStore(db)
@@ -89,33 +89,39 @@ export class Client {
       await this.receiver.handle(event)
     } catch (error) {
       showToast(t('messageNotSaved'))
-      throw error // the server keeps what is not on the disk here, and says it again
+      throw error // the server keeps an event that isn't stored here and sends it again
     }
     if (event.type === 'message' && event.final) this.agent.onReply(this.isCommand(event.replyTo))
     if (event.type === 'message' || event.type === 'file' || event.type === 'card' || event.type === 'echo' || event.type === 'notice') this.markSeen()
   }
 
-  /** isCommand tells whether a message of the person is one for the agent's program and not for its model. */
+  /** isCommand reports whether a message is a command for Hermes, not for the model. */
   private isCommand(id: string): boolean {
     return (this.conversation.get(keys.mine(id)) as TextItem | undefined)?.text?.startsWith('/') ?? false
   }
 
-  /** lookedAt says that a person sees what has come, if the page is visible. The cursor moves after the event, so a moment later. */
+  /**
+   * markSeen tells the server that the user sees the conversation, if the page is visible. It waits
+   * a moment, because the cursor moves after the event.
+   */
   private markSeen(): void {
     setTimeout(() => {
       if (this.closed || document.visibilityState !== 'visible') return
       this.device.seen()
-      void this.notifications.closeSeen((id) => this.hasItem(id)).catch(() => {}) // then the person closes them
+      void this.notifications.closeSeen((id) => this.hasItem(id)).catch(() => {}) // the user can close them
     }, 100)
   }
 
-  /** keyOf names what the server calls so in the history, where it has come; undefined: it has not. */
+  /** keyOf returns the history key of the item with this id, or undefined if it hasn't arrived. */
   async keyOf(id: string): Promise<string | undefined> {
     for (const key of [keys.card(id), keys.agent(id), keys.device(id)]) if (this.conversation.signalFor(key) || (await this.conversation.history.get(key))) return key
     return undefined
   }
 
-  /** revoke shuts out another device of the person, which all news of it then say. It throws what the server says. */
+  /**
+   * revoke revokes another device of the user and marks all notices about it. It throws the
+   * server's error.
+   */
   async revoke(id: string): Promise<void> {
     await this.device.revokeDevice(id, { signal: AbortSignal.timeout(20_000) })
     for (const item of this.conversation.shownItems()) if (item.kind === 'device' && item.device.id === id) await this.conversation.change<DeviceItem>(item.key, { revoked: true })

@@ -2,44 +2,52 @@ import { batch, signal, type Signal } from '@preact/signals'
 import type { History } from '../storage/history'
 import type { NewItem, Item } from './item'
 
-/** So many items are read from the disk at a time. */
+/** The number of items that are read from storage at a time. */
 const PAGE_SIZE = 60
 
-/** A frame of the screen, in milliseconds. */
+/** The duration of an animation frame, in milliseconds. */
 const FRAME_MS = 16
 
-/** View is a session of the gateway, which is shown in place of all that this device has. */
+/** View is a Hermes session that is shown instead of everything this device has. */
 export interface View {
   session: string
   title: string
-  /** Of what this device has, what has a higher place is shown below the session's history: what came after the session was opened. */
+  /**
+   * Items of this device with a higher position arrived after the session was opened. They are
+   * shown below its history.
+   */
   floor: number
-  /** The newest message of the session's history then. What followed came to this device by itself. */
+  /**
+   * The newest message of the session's history at that time. Later messages reach this device as
+   * events.
+   */
   last: number
 }
 
-/** Past is where the history of a view comes from: older items with each call, undefined where there are none left. */
+/** LoadOlder returns older items of a view's history with each call, and undefined at its end. */
 export type LoadOlder = () => Promise<Item[] | undefined>
 
-/** pending is what has no end yet, so that no session's history can have it. */
+/**
+ * isUnfinished reports whether an item is still open, so that no session's history can contain it.
+ */
 function isUnfinished(item: Item): boolean {
   if (item.kind === 'card') return !item.done && item.until > Date.now()
   return item.progress === 'waiting' || item.progress === 'queued' || item.progress === 'failed' || (item.kind === 'text' && !item.final)
 }
 
 /**
- * Conversation is what is on the screen: the order of the items, and a signal for each, so that a change redraws one message and no
- * other. Steps of a reply that is being written are shown at most once a frame of the screen; whatever is final is shown at once, and is
- * on the disk when put returns.
+ * Conversation is what is on the screen: the order of the items and a signal for each, so that a
+ * change redraws only one message. Edits of a streamed reply are shown at most once per animation
+ * frame. put shows a final item immediately and returns when it is stored.
  */
 export class Conversation {
   readonly order = signal<readonly string[]>([])
-  /** There are older items, on the disk or at the gateway. */
+  /** There are older items, in storage or at the gateway. */
   readonly hasMore = signal(false)
-  /** Undefined: all that this device has is shown. */
+  /** undefined: everything this device has is shown. */
   readonly view = signal<View | undefined>(undefined)
   private loadOlder: LoadOlder | undefined
-  private moreOnDisk = false // the disk has older items that are to be shown
+  private moreOnDisk = false // storage has older items to show
   private readonly items = new Map<string, Signal<Item>>()
   private readonly updates = new Map<string, NewItem>()
   private frameRequested = false
@@ -56,7 +64,7 @@ export class Conversation {
     return this.items.get(key)?.peek()
   }
 
-  /** load shows the newest of what is kept. */
+  /** load shows the newest stored items. */
   async load(): Promise<void> {
     const found = await this.history.before(Infinity, PAGE_SIZE)
     const floor = this.floor
@@ -73,13 +81,13 @@ export class Conversation {
     return this.view.peek()?.floor ?? 0
   }
 
-  /** noteMore notes whether there is anything before what was just read. */
+  /** updateHasMore computes hasMore after a page of items was read. */
   private updateHasMore(found: readonly Item[]): void {
     this.moreOnDisk = found.length === PAGE_SIZE && found[0]!.n > this.floor
     this.hasMore.value = this.moreOnDisk || this.loadOlder !== undefined
   }
 
-  /** look shows a session in place of what is on the screen, which stays on the disk. */
+  /** openView shows a session instead of the current items, which stay in storage. */
   async openView(view: Omit<View, 'floor'>, past: LoadOlder): Promise<void> {
     const keep = new Set(this.shownItems().filter(isUnfinished).map((item) => item.key))
     batch(() => {
@@ -90,14 +98,14 @@ export class Conversation {
     await this.loadEarlier()
   }
 
-  /** from says where the history of the view comes from. */
+  /** setHistory sets the source of the view's history. */
   setHistory(past: LoadOlder): void {
     this.loadOlder = past
     this.loading = undefined
     this.hasMore.value = true
   }
 
-  /** leave shows all that this device has again. */
+  /** closeView shows everything this device has again. */
   async closeView(): Promise<void> {
     if (!this.view.peek()) return
     batch(() => {
@@ -115,7 +123,10 @@ export class Conversation {
     this.hasMore.value = false
   }
 
-  /** find shows an item, wherever this device has it; false: it has it not. */
+  /**
+   * reveal shows an item of this device, wherever it is. It returns false if the device doesn't
+   * have it.
+   */
   async reveal(key: string): Promise<boolean> {
     if (this.signalFor(key)) return true
     const item = await this.history.get(key)
@@ -125,7 +136,7 @@ export class Conversation {
     return this.signalFor(key) !== undefined
   }
 
-  /** earlier shows what stands before the first item on the screen. */
+  /** loadEarlier shows the items before the first one on the screen. */
   loadEarlier(): Promise<void> {
     if (this.loading) return this.loading
     const loading = (this.moreOnDisk ? this.loadFromDisk() : this.loadFromGateway()).finally(() => this.loading === loading && (this.loading = undefined))
@@ -145,7 +156,7 @@ export class Conversation {
   private async loadFromGateway(): Promise<void> {
     const { loadOlder } = this
     const found = await loadOlder?.()
-    if (this.loadOlder !== loadOlder) return // another one is shown meanwhile
+    if (this.loadOlder !== loadOlder) return // another view was opened meanwhile
     if (found) this.prepend(found)
     else this.loadOlder = undefined
     this.hasMore.value = this.loadOlder !== undefined
@@ -159,13 +170,13 @@ export class Conversation {
     })
   }
 
-  /** place gives an item its number and time, those it had where it is known. */
+  /** withPosition gives an item its position and time, or keeps those of a known item. */
   withPosition(fresh: NewItem): Item {
     const known = this.get(fresh.key)
     return { ...fresh, n: fresh.n ?? known?.n ?? this.nextPosition++, at: fresh.at ?? known?.at ?? Date.now() } as Item
   }
 
-  /** show puts an item on the screen, and not on the disk. */
+  /** show puts an item on the screen without storing it. */
   show(fresh: NewItem): Item {
     this.updates.delete(fresh.key)
     const item = this.withPosition(fresh)
@@ -181,15 +192,15 @@ export class Conversation {
   }
 
   /**
-   * step shows an item with the next frame of the screen, the newest only. Where drawing takes long, the page is left to the person for as
-   * long again.
+   * showSoon shows the newest version of an item in the next animation frame. If drawing takes
+   * long, it then pauses for as long, so that the page stays responsive.
    */
   showSoon(fresh: NewItem): void {
     this.updates.set(fresh.key, fresh)
     if (this.frameRequested) return
     this.frameRequested = true
     if (document.visibilityState === 'visible') requestAnimationFrame(() => this.showUpdates())
-    else setTimeout(() => this.showUpdates(), 500) // a hidden page has no frames
+    else setTimeout(() => this.showUpdates(), 500) // a hidden page has no animation frames
   }
 
   private showUpdates(): void {
@@ -201,13 +212,16 @@ export class Conversation {
       if (next) this.showSoon(next)
     }
     setTimeout(() => {
-      const took = performance.now() - began // with layout and paint
+      const took = performance.now() - began // including layout and paint
       if (took < FRAME_MS) after()
       else setTimeout(after, Math.min(took, 200))
     })
   }
 
-  /** put shows an item and keeps it. One that was kept before and is not on the screen keeps its place. */
+  /**
+   * put shows an item and stores it. An item that is stored but not on the screen keeps its
+   * position.
+   */
   async put(fresh: NewItem, blob?: Blob): Promise<Item> {
     if (!this.items.has(fresh.key)) {
       const old = await this.history.get(fresh.key)
@@ -222,7 +236,7 @@ export class Conversation {
     return item
   }
 
-  /** change alters an item where it is there, on the screen and on the disk. */
+  /** change updates a known item on the screen and in storage. */
   async change<T extends Item>(key: string, changes: Partial<T> | ((item: T) => Partial<T>)): Promise<void> {
     const item = this.get(key) ?? (await this.history.get(key))
     if (!item) return
@@ -236,12 +250,12 @@ export class Conversation {
     await this.history.remove(key)
   }
 
-  /** all gives the items on the screen. */
+  /** shownItems returns the items on the screen. */
   shownItems(): Item[] {
     return this.order.peek().flatMap((key) => this.get(key) ?? [])
   }
 
-  /** clear forgets everything except what is still to be sent or is being written. */
+  /** clear deletes everything except items that are being sent or written. */
   async clear(): Promise<void> {
     const keep = new Set(this.shownItems().filter((item) => item.progress === 'waiting' || (item.kind === 'text' && !item.final)).map((item) => item.key))
     batch(() => {

@@ -9,16 +9,16 @@ import { t } from '../i18n/i18n'
 import { takePairingLink, takeNotificationTarget, type Invitation } from './address'
 import { Client } from './client'
 
-/** The conversation of this page; undefined: nobody is signed in. */
+/** The client of this page. undefined: nobody is signed in. */
 export const currentClient = signal<Client | undefined>(undefined)
-/** A link that was opened and not used yet. */
+/** A pairing link that was opened but not used yet. */
 export const openedInvitation = signal<Invitation | undefined>(undefined)
-/** The message or card that a notification told of and the person wants to see; empty: none. */
+/** The id of the message or card that the user opened a notification for. Empty: none. */
 export const notificationTarget = signal('')
-/** Nothing is known before the disk was read. */
+/** true until storage has been read. */
 export const starting = signal(true)
 
-/** begin opens what is kept, and reads the link that opened the page. */
+/** start opens the stored client and reads the link that opened the page. */
 export async function start(): Promise<void> {
   notificationTarget.value = takeNotificationTarget()
   if (isDirectClient) {
@@ -34,7 +34,7 @@ export async function start(): Promise<void> {
   window.addEventListener('storage', ({ key, newValue }) => {
     if (key === PROFILE_KEY && !newValue) void closeClient() // another tab signed out
   })
-  // Chosen in a notification, and passed on by the service worker.
+  // The user clicked a notification, and the service worker passed its id on.
   navigator.serviceWorker?.addEventListener('message', ({ data }: MessageEvent<{ show?: string }>) => data.show !== undefined && showTarget(data.show))
   const profile = loadProfile()
   if (profile) {
@@ -47,7 +47,7 @@ export async function start(): Promise<void> {
   starting.value = false
 }
 
-/** show brings the conversation to what a notification told of, as soon as it has come. */
+/** showTarget scrolls to the item of a notification as soon as it has arrived. */
 function showTarget(id: string): void {
   notificationTarget.value = id
   document.querySelectorAll('dialog').forEach((dialog) => dialog.close())
@@ -57,13 +57,13 @@ function showTarget(id: string): void {
   else if (state === 'waiting') client?.device.reconnect()
 }
 
-/** arrive takes a link. Who is in already keeps what there is. */
+/** acceptInvitation stores a pairing link. If the browser is already paired, it stays so. */
 function acceptInvitation(link: Invitation, known = Boolean(currentClient.peek())): void {
   openedInvitation.value = link
   if (known) showToast(t('alreadyPaired'))
 }
 
-/** enter gets a new device in. The server's first answer decides; until then nothing of it is kept. */
+/** pairDevice pairs this browser as a new device. Nothing is kept unless the server accepts it. */
 export async function pairDevice({ url, ...entrance }: Invitation, name: string, user: string): Promise<void> {
   const old = currentClient.peek()
   const profile = newProfile(url, name, user)
@@ -76,16 +76,16 @@ export async function pairDevice({ url, ...entrance }: Invitation, name: string,
     throw error instanceof DOMException ? (status.error ?? new Error(t('unreachable'))) : error
   }
   saveProfile(profile)
-  void navigator.storage?.persist?.().catch(() => false) // or a browser that runs out of room may throw the history away
+  void navigator.storage?.persist?.().catch(() => false) // otherwise a browser that runs out of space may delete the history
   openedInvitation.value = undefined
   currentClient.value = next
   if (!old) return
   const preferences = old.notifications.preferences.peek()
   await deleteClient(old)
-  if (preferences.on && old.profile.url === url) await next.notifications.adopt(preferences) // the same browser, for the same agent
+  if (preferences.on && old.profile.url === url) await next.notifications.adopt(preferences) // the same browser with the same agent
 }
 
-/** takeOver has this tab be the one that is connected, with what the other tab stored meanwhile. */
+/** takeOver connects this tab instead of another one, with what that tab stored meanwhile. */
 export async function takeOver(): Promise<void> {
   const old = currentClient.peek()
   if (!old) return
@@ -93,7 +93,9 @@ export async function takeOver(): Promise<void> {
   currentClient.value = await Client.start(old.profile)
 }
 
-/** rename changes what this device is called; the server hears it with the next connection. */
+/**
+ * renameDevice changes the name of this device. The server receives it with the next connection.
+ */
 export async function renameDevice(name: string): Promise<void> {
   const old = currentClient.peek()
   if (!old || !name.trim() || name === old.profile.name) return
@@ -103,14 +105,14 @@ export async function renameDevice(name: string): Promise<void> {
   currentClient.value = await Client.start(profile)
 }
 
-/** leave ends the conversation of this page, and touches nothing that is kept. */
+/** closeClient closes the client and deletes nothing. */
 async function closeClient(): Promise<void> {
   const old = currentClient.peek()
   currentClient.value = undefined
   await old?.close()
 }
 
-/** signOut forgets the token and everything else that is kept of this device. */
+/** signOut deletes the token and everything else that is stored for this device. */
 export async function signOut(): Promise<void> {
   const old = currentClient.peek()
   saveProfile(undefined)

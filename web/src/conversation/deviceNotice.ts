@@ -1,7 +1,7 @@
 import { t } from '../i18n/i18n'
 import type { DeviceItem } from './item'
 
-/** newsOf says what happened to another device of the person. */
+/** deviceNoticeText says what happened to another device of the user. */
 export function deviceNoticeText({ news, device }: Pick<DeviceItem, 'news' | 'device'>): string {
   const name = device.name || device.id
   switch (news) {

@@ -1,28 +1,32 @@
 import type { frame } from '@hermes-mobile/sdk'
 
-/** How far something of one's own got. `sent`: written, and this server gives no receipts. */
+/**
+ * Progress is the delivery state of a sent item. `sent`: written to a server that sends no acks.
+ */
 export type Progress = 'waiting' | 'sent' | 'accepted' | 'queued' | 'failed'
 
 interface Base {
-  /** Names it in the history: who said it and the id, see keys. */
+  /** Identifies it in the history: see keys. */
   key: string
   id: string
-  /** Its place. */
+  /** Its position. */
   n: number
-  /** When it came or was written, by this device's clock. */
+  /** When it arrived or was written, by this device's clock. */
   at: number
-  /** Said by the person, here or on another device. */
+  /** Written by the user, here or on another device. */
   mine: boolean
   replyTo: string
-  /** The other device of a shared conversation that said it. */
+  /** The other device of a shared conversation that it came from. */
   from?: string
-  /** Of what was said here. */
+  /** Of an item that was sent from here. */
   progress?: Progress
   error?: string
   /** `cron` for a scheduled message. */
   source?: string
   job?: string
-  /** Of the gateway's history: it is not kept here, and the server knows nothing by this id. */
+  /**
+   * Loaded from the gateway's history: it isn't stored here, and the server doesn't know its id.
+   */
   fromGateway?: boolean
 }
 
@@ -33,18 +37,18 @@ export interface TextItem extends Base {
   interrupted?: boolean
 }
 
-/** A link of the server works for an hour. */
+/** A link to a file on the server is valid for an hour. */
 export const LINK_LIFETIME = 3_600_000
 
 export interface FileItem extends Base {
   kind: 'file'
-  /** image, voice, video, document, animation, audio, or one not known yet. */
+  /** image, voice, video, document, animation, audio, or an unknown kind. */
   fileKind: string
   name: string
   mime: string
   size: number
   caption: string
-  /** A link, good for an hour from `at`; empty where the bytes are kept here. */
+  /** A link, valid for an hour from `at`. Empty if the bytes are stored here. */
   url: string
 }
 
@@ -54,12 +58,12 @@ export interface CardItem extends Base {
   text: string
   command: string
   description: string
-  /** The server says that it needs a closer look. */
+  /** The server asks for a closer look. */
   odd?: boolean
   options: frame.Option[]
-  /** When nobody's answer counts any more, by this device's clock. */
+  /** When the card expires, by this device's clock. */
   until: number
-  /** What was chosen here, before the server confirmed it. */
+  /** The answer from here, before the server confirmed it. */
   chosen?: { option: string; text: string }
   done?: { option: string; expired: boolean; by: string }
 }
@@ -72,16 +76,18 @@ export interface ToolStep {
   text: string
 }
 
-/** What the agent did in a turn. */
+/** The tool calls of a turn. */
 export interface ToolItem extends Base {
   kind: 'tools'
   steps: ToolStep[]
 }
 
-/** News of another device of the person: it is new, has joined a conversation, or has more rights. */
+/**
+ * A notice about another device of the user: it is new, joined a conversation, or got more rights.
+ */
 export interface DeviceItem extends Base {
   kind: 'device'
-  /** device_added, device_joined, rights_changed, or one not known yet. */
+  /** device_added, device_joined, rights_changed, or an unknown kind. */
   news: string
   device: frame.NoticeDevice
   revocable: boolean
@@ -91,10 +97,10 @@ export interface DeviceItem extends Base {
 
 export type Item = TextItem | FileItem | CardItem | ToolItem | DeviceItem
 
-/** A new item has no place yet. */
+/** A new item has no position yet. */
 export type NewItem<T extends Item = Item> = T extends Item ? Omit<T, 'n' | 'at'> & { n?: number; at?: number } : never
 
-/** The ids of two sides are made apart from one another, and may be the same. */
+/** Client and agent choose ids independently, so the prefixes keep them apart. */
 export const keys = {
   mine: (id: string) => 'm' + id,
   agent: (id: string) => 'a' + id,
@@ -104,7 +110,7 @@ export const keys = {
   history: (id: number) => 'h' + id,
 }
 
-/** words gives what an item says, for a quote, the clipboard and a screen reader. */
+/** itemText returns the text of an item for a quote, the clipboard, or a screen reader. */
 export function itemText(item: Item): string {
   switch (item.kind) {
     case 'text':
@@ -124,8 +130,8 @@ const number = (value: unknown): number => (typeof value === 'number' && Number.
 const list = (value: unknown): Record<string, unknown>[] => (Array.isArray(value) ? value.filter((one) => typeof one === 'object' && one !== null) : [])
 
 /**
- * restored gives an item as the rest of the page expects it, whatever stands on the disk: an older version, or a fault, may have written
- * it, and one bad row must not hide the others.
+ * itemFromRow converts a stored row to a valid item. An older version or a fault may have written
+ * the row, and one bad row must not hide the others.
  */
 export function itemFromRow(row: unknown): Item {
   const from = (typeof row === 'object' && row !== null ? row : {}) as Record<string, unknown>

@@ -1,12 +1,15 @@
 import type { frame } from '@hermes-mobile/sdk'
 
-/** kindOf is the kind that a file of this type is sent as. */
+/** mediaKind returns the kind under which a file of this type is sent. */
 export function mediaKind(mime: string): string {
   const major = mime.split('/')[0]!
   return ['image', 'video', 'audio'].includes(major) ? major : 'document'
 }
 
-/** takes tells whether the agent takes files of a kind. One that says nothing of kinds takes all. */
+/**
+ * acceptsKind reports whether the agent accepts files of a kind. An agent that lists no kinds
+ * accepts all.
+ */
 export function acceptsKind({ media, media_kinds }: frame.Capabilities, kind: string): boolean {
   return media && (media_kinds.length === 0 || media_kinds.includes(kind))
 }

@@ -1,8 +1,11 @@
 import { recordWav, type Recording } from '@hermes-mobile/sdk/mic'
-// From a file of the page, for its policy lets no script in that is made on the spot.
+// A file of the page, because its policy forbids scripts that are created at run time.
 import worklet from '../../../sdk/ts/worklet.js?url&no-inline'
 
-/** record asks for the microphone and begins. level is told some times a second how loud it is, 0 to 1. */
+/**
+ * record asks for the microphone and starts. `level` receives the loudness, 0 to 1, several times a
+ * second.
+ */
 export function record(level: (loudness: number) => void): Promise<Recording> {
   return recordWav({ level, worklet })
 }

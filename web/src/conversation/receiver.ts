@@ -9,10 +9,12 @@ import { keys, LINK_LIFETIME, type CardItem, type DeviceItem, type FileItem, typ
 import { deviceNoticeText } from './deviceNotice'
 import type { Sender } from './sender'
 
-/** A file by link is kept up to this size. */
+/** A linked file up to this size is downloaded and stored. */
 const MAX_STORED_FILE = 32 << 20
 
-/** Receiving puts what the server says into the conversation. An event has been handled when it is on the disk. */
+/**
+ * Receiver puts the server's events into the conversation. An event is handled when it is stored.
+ */
 export class Receiver {
   constructor(
     private readonly device: Device,
@@ -59,7 +61,7 @@ export class Receiver {
   }
 
   private async message(event: MessageEvent): Promise<void> {
-    // The pairing code is on a screen of its own.
+    // The approval code has a screen of its own.
     if (!this.device.status.approved && event.final && event.text === this.device.status.pairing) return
     const { id, text, final, interrupted, source, job } = event
     const item: NewItem = { kind: 'text', key: keys.agent(id), id, mine: false, text, final, interrupted, source, job, replyTo: event.replyTo && keys.mine(event.replyTo) }
@@ -82,12 +84,12 @@ export class Receiver {
     void this.fetch(placed as FileItem)
   }
 
-  /** fetchLinks fetches what an earlier life of the page did not. */
+  /** fetchLinks downloads files that an earlier run of the page didn't. */
   fetchLinks(): void {
     for (const item of this.conversation.shownItems()) if (item.kind === 'file') void this.fetch(item)
   }
 
-  /** fetch brings what came as a link, so that it is here when the link has expired. Large files are left to the person. */
+  /** fetch downloads a linked file before the link expires. The user downloads large files. */
   private async fetch({ key, id, fileKind, mime, name, size, url, at }: FileItem): Promise<void> {
     if (!url || size > MAX_STORED_FILE || Date.now() > at + LINK_LIFETIME) return
     try {
@@ -95,7 +97,7 @@ export class Receiver {
       const now = this.conversation.get(key)
       if (now) await this.conversation.put({ ...now, url: '' } as NewItem, new Blob([bytes as Uint8Array<ArrayBuffer>], { type: mime }))
     } catch {
-      // The link is still there, as long as it works.
+      // The link keeps working until it expires.
     }
   }
 
@@ -126,12 +128,12 @@ export class Receiver {
   }
 }
 
-/** merge keeps the title and the last text that was told where a later step leaves them out. */
+/** merge keeps the old title and text if a later update of a tool call has none. */
 function merge<T extends { title: string; text: string }>(old: T, step: T): T {
   return { ...step, title: step.title || old.title, text: step.text || old.text }
 }
 
-/** keyOf finds who said the message that is answered. */
+/** keyOf returns the key of the message that is replied to. */
 function keyOf(conversation: Conversation, id: string): string {
   if (!id) return ''
   return conversation.get(keys.agent(id)) ? keys.agent(id) : keys.mine(id)

@@ -9,18 +9,21 @@ import { newID } from './id'
 import { mediaKind } from './mediaKind'
 import { keys, type CardItem, type FileItem, type NewItem, type Item, type TextItem } from './item'
 
-/** A file that the person chose. */
+/** A file to send. */
 export interface OutgoingFile {
-  /** Of the message that it becomes. */
+  /** The id of its message. */
   id: string
   blob: Blob
   name: string
   caption: string
 }
 
-/** Sending is what the person says: shown at once, kept until the server has it, sent when there is a connection. */
+/**
+ * Sender sends the user's messages: it shows them immediately and keeps them until the server has
+ * them.
+ */
 export class Sender {
-  /** How much of a file is up, 0 to 1, by key. */
+  /** The uploaded fraction of a file, 0 to 1, by key. */
   readonly uploads = new Map<string, Signal<number>>()
   private readonly answers = new Map<string, string>() // id of the answer to key of the card
 
@@ -30,7 +33,10 @@ export class Sender {
     private readonly deviceStore: DeviceStore | undefined,
   ) {}
 
-  /** say sends a text; replyTo is the item that it answers. With steer it is added to the turn that runs. */
+  /**
+   * sendText sends a text. replyTo is the item that it replies to. With steer it joins the running
+   * turn.
+   */
   async sendText(text: string, replyTo?: Item, steer = false): Promise<void> {
     const id = newID()
     await this.submitText({ kind: 'text', key: keys.mine(id), id, mine: true, text, final: true, replyTo: replyTo?.key ?? '', progress: 'waiting' }, steer)
@@ -46,7 +52,7 @@ export class Sender {
     }
   }
 
-  /** voice sends a recording. */
+  /** sendRecording sends a voice message. */
   async sendRecording(wav: Uint8Array): Promise<void> {
     const id = newID()
     const blob = new Blob([wav as Uint8Array<ArrayBuffer>], { type: 'audio/wav' })
@@ -65,7 +71,10 @@ export class Sender {
     }
   }
 
-  /** file sends a file. It is kept here too, and sent again when the page is opened anew in the middle. */
+  /**
+   * sendFile sends a file. It is stored here too, and sent again if the page closes during the
+   * upload.
+   */
   async sendFile({ id, blob, name, caption }: OutgoingFile): Promise<void> {
     const key = keys.mine(id)
     this.uploads.set(key, signal(0)) // before the item is drawn
@@ -79,7 +88,7 @@ export class Sender {
     await this.upload(item, blob)
   }
 
-  /** keep shows a file and stores it. One for which there is no room is sent all the same, from memory. */
+  /** store shows a file and stores it. If there is no space, it is still sent, from memory. */
   private async store(fresh: NewItem<FileItem>, blob: Blob): Promise<FileItem> {
     try {
       return (await this.conversation.put(fresh, blob)) as FileItem
@@ -100,7 +109,7 @@ export class Sender {
     }
   }
 
-  /** again sends what failed. */
+  /** retry sends a failed item again. */
   async retry(item: Item): Promise<void> {
     const fresh = { ...item, progress: 'waiting', error: '' } as Item
     if (fresh.kind === 'text') return this.submitText(fresh)
@@ -112,7 +121,7 @@ export class Sender {
     await (fresh.fileKind === 'voice' ? this.sendVoice(fresh, blob) : this.upload(fresh, blob))
   }
 
-  /** answer answers a card, once. */
+  /** answerCard answers a card, once. */
   async answerCard(card: CardItem, option: string, text = ''): Promise<void> {
     const now = this.conversation.get(card.key) as CardItem
     if (now.chosen || now.done) return
@@ -127,7 +136,7 @@ export class Sender {
     }
   }
 
-  /** receipt notes how something that was sent ended. */
+  /** onReceipt handles the server's ack or rejection of a sent item. */
   async onReceipt({ id, queued, unconfirmed, error }: ReceiptEvent): Promise<void> {
     this.uploads.delete(keys.mine(id))
     const card = this.answers.get(id)
@@ -142,19 +151,22 @@ export class Sender {
     await this.conversation.change(keys.mine(id), error ? { progress: 'failed', error: errorText(error) } : { progress: unconfirmed ? 'sent' : queued ? 'queued' : 'accepted', error: '' })
   }
 
-  /** answered: the agent has a message for sure when it answers it. */
+  /** markAnswered notes that the agent has a message, because it replied to it. */
   async markAnswered(id: string): Promise<void> {
     if (this.conversation.get(keys.mine(id))?.progress === 'queued') await this.conversation.change(keys.mine(id), { progress: 'accepted' })
   }
 
-  /** agentIsBack: what waited for the agent is handed over now. */
+  /** onAgentOnline notes that the messages that waited for the agent are being delivered. */
   async onAgentOnline(): Promise<void> {
     for (const item of this.conversation.shownItems()) {
       if (item.progress === 'queued') await this.conversation.change(item.key, { progress: 'accepted' })
     }
   }
 
-  /** restore sends the files that an earlier life of the page left; texts and voice messages are in the SDK's store. */
+  /**
+   * resume sends the files that an earlier run of the page left. Texts and voice messages are in
+   * the SDK's store.
+   */
   async resume(): Promise<void> {
     const pending = new Set(this.device.pending().map((outgoing) => outgoing.id))
     for (const item of await this.conversation.history.waiting()) {

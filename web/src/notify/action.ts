@@ -1,12 +1,14 @@
 import type { NoticeAction, NotificationTexts } from './notification'
 
-/** What became of a button. `again`: it is worth another try. */
+/** ActionOutcome is the result of a button. `retry`: it is worth another try. */
 export interface ActionOutcome {
   text: string
   retry: boolean
 }
 
-/** press gives the answer of a button to the server, and says in words what became of it. */
+/**
+ * sendAction sends the answer of a notification's button to the server and describes the outcome.
+ */
 export async function sendAction(url: string, choice: NoticeAction, labels: NoticeAction[], speech: NotificationTexts): Promise<ActionOutcome> {
   const decided = (id: string) =>
     id === 'deny' ? speech.text('noticeDenied') : id === 'once' ? speech.text('noticeAllowed') : speech.text('noticeAnswered', { what: labels.find((one) => one.id === id)?.label || id })
@@ -21,7 +23,7 @@ export async function sendAction(url: string, choice: NoticeAction, labels: Noti
     status = response.status
     answer = Object(await response.json()) as typeof answer
   } catch {
-    return lost // also where something between here and the server answers in its place
+    return lost // also if something between this device and the server answered instead
   }
   const { done, option_id: option = '' } = answer
   switch (status) {

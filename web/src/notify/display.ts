@@ -1,9 +1,13 @@
-/** So long page and service worker wait for one another: one of them may have been put to sleep. */
+/**
+ * How long page and service worker wait for each other, in milliseconds. The system may have
+ * suspended one of them.
+ */
 const LOCK_TIMEOUT = 2000
 
 /**
- * alone has a look at what is shown, or changes it, while nothing else of this page does. Chromium forgets a notification that is shown
- * in the moment in which others are listed: it stays on the screen, and can be neither chosen nor closed any more.
+ * exclusively runs work on the shown notifications while nothing else of this page touches them.
+ * Chromium loses a notification that is shown while others are listed: it stays on the screen and
+ * can be neither clicked nor closed.
  */
 export async function exclusively<T>(work: () => Promise<T>): Promise<T> {
   let begun = false
@@ -24,8 +28,9 @@ interface Registration {
 }
 
 /**
- * place shows a notification, again without a sound where the browser knows nothing of it afterwards: Chromium may take the closing of
- * the one before, of the same tag, for that of this one. Call it alone.
+ * showNotification shows a notification, and again silently if the browser doesn't list it
+ * afterwards. Chromium may take the closing of an earlier one with the same tag for this one's.
+ * Call it from exclusively.
  */
 export async function showNotification(registration: Registration, title: string, options: NotificationOptions & { tag: string }): Promise<void> {
   await registration.showNotification(title, options)

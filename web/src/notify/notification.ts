@@ -9,23 +9,26 @@ export interface NoticeAction {
   token: string
 }
 
-/** What a notification tells of (doc/protocol.md §9). `wake` is whatever cannot be read, `outcome` what became of an answer. */
+/**
+ * PushNotice is the content of a notification (doc/protocol.md §9). `wake` is anything unreadable,
+ * `outcome` the result of an answer.
+ */
 export interface PushNotice {
   type: 'message' | 'file' | 'card' | 'notice' | 'test' | 'withdraw' | 'wake' | 'outcome'
-  /** The message, file or card that it is about. */
+  /** The message, file, or card that it is about. */
   id: string
   ids: string[]
   count: number
   title: string
   body: string
   actions: NoticeAction[]
-  /** Of a notice: the name of the device that it is about, where it may be shown. */
+  /** Of a notice: the name of its device, if it may be shown. */
   device?: string
-  /** What became of the answer, in words. */
+  /** The result of the answer, as text. */
   outcome?: string
 }
 
-/** A notification as the browser takes it. */
+/** A notification as the browser's API takes it. */
 export interface RenderedNotification {
   title: string
   options: NotificationOptions & { tag: string; renotify: boolean; actions: { action: string; title: string }[]; data: { notice: PushNotice } }
@@ -39,13 +42,13 @@ type TextKey = Exclude<keyof typeof english, 'noticeMessages'>
 const text = (value: unknown) => (typeof value === 'string' ? value : '')
 const list = (value: unknown): unknown[] => (Array.isArray(value) ? value : [])
 
-/** readNotice understands what the server sent. */
+/** parseNotice parses what the server sent. */
 export function parseNotice(data: string): PushNotice {
   let said: Record<string, unknown> = {}
   try {
     said = Object(JSON.parse(data)) as Record<string, unknown>
   } catch {
-    // The browser demands that something is shown all the same.
+    // The browser requires a notification all the same.
   }
   const ids = list(said.ids).filter((id): id is string => typeof id === 'string')
   const actions = list(said.actions).map((one) => Object(one) as Record<string, unknown>)
@@ -61,7 +64,10 @@ export function parseNotice(data: string): PushNotice {
   }
 }
 
-/** without gives what is left of a notice when some ids need no attention any more; undefined: nothing. */
+/**
+ * withoutIDs returns the notice without ids that need no attention any more, or undefined if
+ * nothing is left.
+ */
 export function withoutIDs(notice: PushNotice, ids: string[]): PushNotice | undefined {
   if (!['message', 'file', 'card', 'notice'].includes(notice.type)) return notice
   const left = notice.ids.filter((id) => !ids.includes(id))
@@ -69,25 +75,28 @@ export function withoutIDs(notice: PushNotice, ids: string[]): PushNotice | unde
   const over = ids.includes(notice.id)
   if (left.length === 0 || (['card', 'notice'].includes(notice.type) && over)) return undefined
   const count = Math.max(left.length, notice.count - (notice.ids.length - left.length))
-  // The words of what is over are not news any more.
+  // The text belonged to an id that is gone.
   return { ...notice, ids: left, count, ...(over && { type: 'message', id: left.at(-1)!, title: '', body: '' }) }
 }
 
-/** tagOf names the notifications that replace one another: messages are one, each card and each notice has its own. */
+/**
+ * notificationTag returns the tag of notifications that replace one another. Messages share one.
+ * Each card and each notice has its own.
+ */
 export function notificationTag({ type, id }: PushNotice): string {
   if (type === 'card' || type === 'outcome') return 'card ' + id
   if (type === 'notice') return 'notice ' + id
   return type === 'message' || type === 'file' ? 'messages' : type
 }
 
-/** choices are the options that get a button: allowing once, and denying. */
+/** buttonActions returns the options that get a button: allow once, and deny. */
 export function buttonActions(actions: NoticeAction[], most: number): NoticeAction[] {
   const deny = actions.find(({ id }) => id === 'deny')
   const allow = actions.find(({ id }) => id === 'once') ?? actions.find((one) => one !== deny)
   return [allow, deny].filter((one) => one !== undefined).slice(0, most)
 }
 
-/** Speech are the words of one language. */
+/** NotificationTexts renders notifications in one language. */
 export class NotificationTexts {
   constructor(readonly language: NoticeLanguage) {}
 
@@ -95,7 +104,7 @@ export class NotificationTexts {
     return fillTemplate(tables[this.language][word], values)
   }
 
-  /** picture makes a notification out of a notice. `quietly`: it only puts right what is shown. */
+  /** render converts a notice to a notification. `quietly`: it only corrects one that is shown. */
   render(notice: PushNotice, most: number, quietly = false): RenderedNotification {
     const { type, title, body, actions } = notice
     const asks = type === 'card' || type === 'notice'
@@ -120,11 +129,12 @@ export class NotificationTexts {
     switch (type) {
       case 'message':
       case 'file':
-        // The words are the newest's: of the others it is told that they are there.
+        // The text is the newest message's. Of the others, only the number is shown.
         if (body) return many ? `${body}\n${many}` : body
         return type === 'file' && !many ? this.text('noticeFile') : many || this.messageCount(1)
       case 'card': {
-        // Where the server offers no more than the safe answer, not all of the question is here.
+        // If the server offers only the safe answers, the notification doesn't contain the whole
+        // question.
         const unread = actions.length > 0 && actions.every(({ id }) => id === 'deny' || id === 'cancel')
         return [body || this.text('noticeCard'), unread && this.text('noticeReview')].filter(Boolean).join('\n')
       }

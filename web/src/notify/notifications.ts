@@ -10,16 +10,19 @@ import { exclusively } from './display'
 import { readyWorker, ensureSubscription, unsubscribe, withTimeout } from './subscription'
 import { isQuietHours, loadPreferences, savePreferences, timeZone, preferencesKey, type NotificationPreferences } from './preferences'
 
-/** How it stands with notifications on this device. `pending`: wanted, and the server will be told when it is connected. */
+/**
+ * NotificationState is the state of notifications on this device. `pending`: switched on, and the
+ * server learns it with the next connection.
+ */
 export type NotificationState = Exclude<Unsupported, ''> | 'unknown' | 'serverOff' | 'denied' | 'off' | 'pending' | 'on' | 'failed'
 
-/** What became of a test. `sent`: the push service took it. */
+/** TestState is the progress of a test. `sent`: the push service accepted it. */
 export type TestState = { state: 'none' | 'running' | 'sent' | 'arrived' | 'missing' } | { state: 'failed'; reason: string }
 
-/** So long a test notification may take to arrive before that is told. */
+/** How long a test notification may take to arrive, in milliseconds. */
 const ARRIVAL_TIMEOUT = 20_000
 
-/** Said by the service worker. */
+/** WorkerMessage is a message from the service worker. */
 interface WorkerMessage {
   show?: string
   fetch?: true
@@ -27,18 +30,21 @@ interface WorkerMessage {
   arrived?: true
 }
 
-/** Notifying is the notifications of one device: what the person wants of them, and what server and browser make of it. */
+/**
+ * Notifications manages the notifications of one device: it brings browser and server to the user's
+ * preferences.
+ */
 export class Notifications {
   readonly preferences
   readonly testState = signal<TestState>({ state: 'none' })
-  /** Something is being changed at browser and server. */
+  /** A change at the browser and the server is in progress. */
   readonly busy = signal(false)
-  /** The person is asked for the permission, or was a moment ago. */
+  /** The browser's permission request is open. */
   readonly asking = signal(false)
   readonly problem = signal('')
   readonly state = computed(() => this.computeState())
   private readonly permission = signal(unsupportedReason() ? 'default' : Notification.permission)
-  /** undefined: the server has not said yet. */
+  /** undefined: the server hasn't answered yet. */
   private readonly serverOffers = signal<boolean | undefined>(undefined)
   private connected = false
   private queueTail: Promise<unknown> = Promise.resolve()
@@ -54,7 +60,7 @@ export class Notifications {
       target?.addEventListener(type, listener as EventListener)
       this.cleanups.push(() => target?.removeEventListener(type, listener as EventListener))
     }
-    listen(window, 'storage', ({ key }: StorageEvent) => key === preferencesKey(id) && this.reload()) // another tab chose
+    listen(window, 'storage', ({ key }: StorageEvent) => key === preferencesKey(id) && this.reload()) // another tab changed the preferences
     listen(document, 'visibilitychange', () => this.onPermissionChange())
     if (unsupportedReason()) return
     listen(navigator.serviceWorker, 'message', (event: MessageEvent<WorkerMessage>) => this.onWorkerMessage(event))
@@ -77,7 +83,7 @@ export class Notifications {
     return this.serverOffers.value === undefined ? 'unknown' : 'off'
   }
 
-  /** look sees what the connection allows now. */
+  /** onStatus adapts to the state of the connection. */
   private onStatus(): void {
     const { state, agent, approved, capabilities } = this.device.status
     if (agent !== '' && approved) this.serverOffers.value = capabilities.call.includes('push.register')
@@ -85,7 +91,7 @@ export class Notifications {
     const came = connected && !this.connected
     this.connected = connected
     if (came) void this.sync()
-    // Who is shut out is told nothing more; who is let in again subscribes anew.
+    // A device without access gets no notifications. It subscribes again when it has access.
     if (state === 'noAccess' && this.preferences.peek().endpoint) void this.enqueue(() => this.drop())
   }
 
@@ -101,7 +107,7 @@ export class Notifications {
     if (before !== this.permission.peek()) void this.sync()
   }
 
-  /** switchOn asks for the permission; call it on a click. */
+  /** switchOn asks for the permission. Call it on a click. */
   async switchOn(): Promise<void> {
     if (this.busy.peek()) return
     this.busy.value = this.asking.value = true
@@ -125,13 +131,16 @@ export class Notifications {
     await this.sync()
   }
 
-  /** choose changes what notifications hold and when they come. */
+  /** update changes the content or the quiet hours. */
   async update(changes: Pick<Partial<NotificationPreferences>, 'content' | 'quiet'>): Promise<void> {
     this.change(changes)
     await this.sync()
   }
 
-  /** resume wants what an earlier device of this browser wanted, which had the permission. */
+  /**
+   * adopt takes over the preferences of an earlier device of this browser, which had the
+   * permission.
+   */
   async adopt({ content, quiet }: NotificationPreferences): Promise<void> {
     this.change({ on: true, content, quiet })
     await this.sync()
@@ -142,7 +151,7 @@ export class Notifications {
     savePreferences(this.id, this.preferences.peek())
   }
 
-  /** queue has one change after the other made. */
+  /** enqueue runs changes one after the other. */
   private enqueue(change: () => Promise<unknown>): Promise<void> {
     const run = this.queueTail.then(async () => {
       this.busy.value = true
@@ -150,7 +159,7 @@ export class Notifications {
         await change()
         this.problem.value = ''
       } catch (error) {
-        // What the end of the connection broke off is made good with the next one.
+        // The next connection repeats what a lost one interrupted.
         if (this.device.status.state === 'online') this.problem.value = errorText(error)
       } finally {
         this.busy.value = false
@@ -160,7 +169,7 @@ export class Notifications {
     return run
   }
 
-  /** renew brings browser and server to what the person wants, as far as there is a connection. */
+  /** sync brings browser and server to the user's preferences, if there is a connection. */
   private sync(): Promise<void> {
     return this.enqueue(async () => {
       const { on, endpoint } = this.preferences.peek()
@@ -181,14 +190,17 @@ export class Notifications {
     this.change({ endpoint: endpoint! })
   }
 
-  /** stop has the server and the browser forget the subscription. Without a connection the server learns it from the push service. */
+  /**
+   * stop ends the subscription at the server and in the browser. Without a connection, the push
+   * service tells the server.
+   */
   private async stop(): Promise<void> {
     const { endpoint } = this.preferences.peek()
     if (this.connected && endpoint) await this.device.call('push.unregister', { endpoint }, { signal: AbortSignal.timeout(5000) })
     await this.drop()
   }
 
-  /** drop ends the subscription in the browser, with what is shown and remembered. */
+  /** drop ends the subscription in the browser and deletes its notifications and stored state. */
   private async drop(): Promise<void> {
     await unsubscribe()
     await clearWorkerState(pageBase())
@@ -197,7 +209,7 @@ export class Notifications {
     this.change({ endpoint: '' })
   }
 
-  /** test has the server send one notification now. */
+  /** test has the server send a notification now. */
   async test(): Promise<void> {
     this.testState.value = { state: 'running' }
     try {
@@ -212,12 +224,12 @@ export class Notifications {
       this.testState.value = { state: 'failed', reason: (error as Error).name === 'TimeoutError' ? t('unreachable') : errorText(error) }
       return
     }
-    if (this.testState.peek().state !== 'running') return // it was here before the server's word of it
+    if (this.testState.peek().state !== 'running') return // it arrived before the server answered
     this.testState.value = { state: 'sent' }
     setTimeout(() => this.testState.peek().state === 'sent' && (this.testState.value = { state: 'missing' }), ARRIVAL_TIMEOUT)
   }
 
-  /** anew replaces a subscription that the push service does not know any more. */
+  /** resubscribe replaces a subscription that the push service no longer knows. */
   private async resubscribe(): Promise<void> {
     await this.enqueue(async () => {
       await unsubscribe()
@@ -229,7 +241,8 @@ export class Notifications {
     if (data.renew) void this.sync()
     if (data.arrived && this.testState.peek().state !== 'none') this.testState.value = { state: 'arrived' }
     if (data.fetch) {
-      // Where another tab has the connection, or nobody may have it, this page brings nothing.
+      // If another tab has the connection, or the device has no access, this page can't fetch
+      // anything.
       const ends = ['replaced', 'noAccess'].includes(this.device.status.state)
       if (!ends) this.device.reconnect()
       const reached = ends ? Promise.reject() : this.device.ping({ signal: AbortSignal.timeout(5000) })
@@ -237,7 +250,7 @@ export class Notifications {
     }
   }
 
-  /** tidy closes the notifications of what a person has before them now. */
+  /** closeSeen closes the notifications about items that the user now sees. */
   async closeSeen(has: (id: string) => Promise<boolean>): Promise<void> {
     if (unsupportedReason() || !this.preferences.peek().on) return
     const registration = await readyWorker()
@@ -247,18 +260,18 @@ export class Notifications {
         if (type === 'test') continue
         const read = type === 'card' || type === 'notice' || type === 'outcome' ? [id!] : (ids ?? [])
         if (read.length === 0 && this.device.status.state !== 'online') continue
-        if ((await Promise.all(read.map(has))).every(Boolean)) shown.close() // it closes what has its tag by then
+        if ((await Promise.all(read.map(has))).every(Boolean)) shown.close() // this closes whichever notification has its tag by then
       }
     })
   }
 
-  /** signOut forgets all of it, here and, where there is a connection, at the server. */
+  /** signOut ends notifications here and, if there is a connection, at the server. */
   async signOut(): Promise<void> {
     const { on, endpoint } = this.preferences.peek()
     if (on || endpoint) {
       this.change({ on: false })
       const stopped = this.enqueue(() => this.stop().catch(() => this.drop()))
-      await withTimeout(stopped, 10_000, '').catch(() => {}) // a browser that hangs keeps nobody here
+      await withTimeout(stopped, 10_000, '').catch(() => {}) // a browser that hangs must not block the sign-out
     }
     savePreferences(this.id, undefined)
   }

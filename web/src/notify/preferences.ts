@@ -1,22 +1,22 @@
 import { readLocal, writeLocal } from '../storage/localStorage'
 
-/** A part of each day without notifications, by the clock of this device. */
+/** QuietHours is a part of each day without notifications, in this device's time zone. */
 export interface QuietHours {
   from: string
   to: string
 }
 
-/** What the person wants of notifications on this device. */
+/** NotificationPreferences are the user's choices for notifications on this device. */
 export interface NotificationPreferences {
   on: boolean
-  /** Show title and words. */
+  /** Show title and text. */
   content: boolean
   quiet?: QuietHours
-  /** Where the server was last told to send them; it is told to stop when that is no more. */
+  /** The endpoint that the server last got. The server is told when it ends. */
   endpoint: string
 }
 
-/** Where the wish of a device is in localStorage. */
+/** The localStorage key of a device's preferences. */
 export const preferencesKey = (device: string) => 'hermes.notify.' + device
 
 export function loadPreferences(device: string): NotificationPreferences {
@@ -34,12 +34,12 @@ export function savePreferences(device: string, preferences: NotificationPrefere
 
 const clock = /^([01]\d|2[0-3]):[0-5]\d$/
 
-/** isQuiet reports whether these are hours that the server takes. */
+/** isQuietHours reports whether the server accepts these hours. */
 export function isQuietHours(quiet: QuietHours | undefined): quiet is QuietHours {
   return quiet !== undefined && clock.test(quiet.from) && clock.test(quiet.to) && quiet.from !== quiet.to
 }
 
-/** timeZone is the name of the one that this device is in. */
+/** timeZone returns the name of this device's time zone. */
 export function timeZone(): string {
   const { timeZone: name } = Intl.DateTimeFormat().resolvedOptions()
   return !name || name === 'Etc/Unknown' ? 'UTC' : name

@@ -1,9 +1,9 @@
 import { t } from '../i18n/i18n'
 
-/** So long the browser may take for its own push service. */
+/** How long the browser may take to reach its push service, in milliseconds. */
 const SUBSCRIBE_TIMEOUT = 30_000
 
-/** within waits for something that may never come. */
+/** withTimeout rejects with the error `what` if a promise takes too long. */
 export async function withTimeout<T>(promise: Promise<T>, ms: number, what: string): Promise<T> {
   let timer: ReturnType<typeof setTimeout> | undefined
   const late = new Promise<never>((_, reject) => (timer = setTimeout(() => reject(new Error(what)), ms)))
@@ -14,12 +14,15 @@ export async function withTimeout<T>(promise: Promise<T>, ms: number, what: stri
   }
 }
 
-/** registered is the service worker of the page, where it is at work. */
+/** readyWorker returns the page's service worker once it is active. */
 export function readyWorker(): Promise<ServiceWorkerRegistration> {
   return withTimeout(navigator.serviceWorker.ready, 10_000, t('notifyNoWorker'))
 }
 
-/** subscribed gives the browser's subscription for the server's key, and makes it where there is none. */
+/**
+ * ensureSubscription returns the browser's subscription for the server's key, and creates it if
+ * needed.
+ */
 export async function ensureSubscription(key: string): Promise<PushSubscription> {
   const { pushManager } = await readyWorker()
   const known = await pushManager.getSubscription()
@@ -32,7 +35,7 @@ export async function ensureSubscription(key: string): Promise<PushSubscription>
   }
 }
 
-/** unsubscribe has the browser take nothing more from its push service. */
+/** unsubscribe ends the browser's subscription. */
 export async function unsubscribe(): Promise<void> {
   const { pushManager } = await readyWorker()
   await (await pushManager.getSubscription())?.unsubscribe()

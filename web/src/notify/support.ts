@@ -1,4 +1,4 @@
-/** Why this browser, as the page is opened in it, can show no notifications; empty: it can. */
+/** Unsupported is why this browser can't show notifications. Empty: it can. */
 export type Unsupported = '' | 'insecure' | 'install' | 'unsupported'
 
 interface Environment {
@@ -12,7 +12,10 @@ const browserEnvironment = (): Environment => ({
   has: (name) => (name === 'serviceWorker' ? name in navigator : name in window),
 })
 
-/** unable tells it. On iOS only a page on the home screen may notify, and there alone the interfaces exist. */
+/**
+ * unsupportedReason checks the browser. On iOS, only a page on the home screen can notify, and only
+ * there do the APIs exist.
+ */
 export function unsupportedReason({ isSecureContext, navigator, has }: Environment = browserEnvironment()): Unsupported {
   if (!isSecureContext) return 'insecure'
   if (has('serviceWorker') && has('PushManager') && has('Notification')) return ''

@@ -1,8 +1,9 @@
 import { done, result } from '../storage/database'
 
 /**
- * What the page leaves for its service worker, which has no page to ask: the language, and the server's key. It is there only while
- * notifications are on. One database for each address of the page.
+ * WorkerState is what the page leaves for its service worker, which can't ask the page: the
+ * language and the server's key. It exists only while notifications are on, in one database for
+ * each address of the page.
  */
 export interface WorkerState {
   language?: string
@@ -45,7 +46,7 @@ export async function loadWorkerState(scope: string): Promise<WorkerState> {
   }
 }
 
-/** forget removes it all. */
+/** clearWorkerState deletes it. */
 export function clearWorkerState(scope: string): Promise<void> {
   return new Promise((resolve) => {
     const request = indexedDB.deleteDatabase('hermes-push ' + scope)

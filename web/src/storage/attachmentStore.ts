@@ -7,24 +7,27 @@ export interface FileContent {
 
 /** Attachment is a file that waits for its message to be sent. */
 export interface Attachment extends FileContent {
-  /** The id that it is sent under, so that it is sent once. */
+  /** The id of its message, so that it is sent once. */
   id: string
-  /** A picture in fewer pixels, where that saves something. */
+  /** A smaller version of a picture, if that saves enough. */
   smaller?: FileContent
-  /** Send that one. */
+  /** Send the smaller version. */
   reduce: boolean
 }
 
-/** Keys of what is attached, behind one another in the order it was attached. */
+/** The keys of the attachments sort in the order in which they were attached. */
 const key = (n: number) => ['attached', n]
 const all = () => IDBKeyRange.bound(['attached'], ['attached', []])
 
-/** An attachment on the disk. */
+/** An attachment in storage. */
 interface StoredAttachment extends Attachment {
   n: number
 }
 
-/** AttachedStore keeps the files of a message that is not sent yet. Without a database it keeps nothing. */
+/**
+ * AttachmentStore stores the files of a message that isn't sent yet. Without a database it stores
+ * nothing.
+ */
 export class AttachmentStore {
   private next = 1
   private readonly positions = new Map<string, number>() // by id

@@ -1,9 +1,11 @@
-/** What the browser keeps of one device: its history, files, outgoing frames, cursor and token. One database for each server and device. */
+/**
+ * The database of one device at one server: its history, files, outgoing frames, cursor, and token.
+ */
 
 const VERSION = 1
 const PREFIX = 'hermes-mobile '
 
-/** done resolves once the transaction is on the disk. */
+/** done resolves when the transaction is on disk. */
 export function done(tx: IDBTransaction): Promise<void> {
   return new Promise((resolve, reject) => {
     tx.oncomplete = () => resolve()
@@ -11,7 +13,7 @@ export function done(tx: IDBTransaction): Promise<void> {
   })
 }
 
-/** result gives what a request found. */
+/** result returns the result of a request. */
 export function result<T>(request: IDBRequest<T>): Promise<T> {
   return new Promise((resolve, reject) => {
     request.onsuccess = () => resolve(request.result)
@@ -19,7 +21,7 @@ export function result<T>(request: IDBRequest<T>): Promise<T> {
   })
 }
 
-/** openDatabase opens or makes the database of a device at a server. */
+/** openDatabase opens or creates the database of a device at a server. */
 export function openDatabase(server: string, device: string): Promise<IDBDatabase> {
   return new Promise((resolve, reject) => {
     const request = indexedDB.open(PREFIX + server + ' ' + device, VERSION)
@@ -34,14 +36,14 @@ export function openDatabase(server: string, device: string): Promise<IDBDatabas
     }
     request.onsuccess = () => {
       const db = request.result
-      db.onversionchange = () => db.close() // another tab deletes it
+      db.onversionchange = () => db.close() // another tab is deleting it
       resolve(db)
     }
     request.onerror = () => reject(request.error ?? new Error('the browser keeps no data'))
   })
 }
 
-/** deleteDatabase removes everything that is kept of a device. */
+/** deleteDatabase deletes everything that is stored for a device. */
 export function deleteDatabase(server: string, device: string): Promise<void> {
   return new Promise((resolve) => {
     const request = indexedDB.deleteDatabase(PREFIX + server + ' ' + device)

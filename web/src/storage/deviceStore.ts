@@ -5,16 +5,16 @@ import { done, result } from './database'
 type Cursor = NonNullable<Saved['cursor']>
 
 /**
- * What the SDK keeps, beside the history. An outgoing message and the line of history that shows it are written in one transaction, so
- * neither is there without the other.
+ * DeviceStore is the SDK's store. It writes an outgoing message and its item in the history in one
+ * transaction, so that neither exists without the other.
  */
 export class DeviceStore implements Store {
-  /** lines are the items of messages that are about to be sent, by message id. */
+  /** The items of messages that are about to be sent, by message id. */
   private readonly items = new Map<string, Item>()
 
   constructor(private readonly db: IDBDatabase) {}
 
-  /** along has the item stored together with the outgoing frame of this id. */
+  /** storeWith stores an item together with the outgoing frame of this id. */
   storeWith(id: string, item: Item): void {
     this.items.set(id, item)
   }
@@ -27,7 +27,10 @@ export class DeviceStore implements Store {
     return { cursor: cursor as Cursor | undefined, token: token as string | undefined, queue: queue as Entry[] }
   }
 
-  /** A tab that was replaced may still be writing: within one life of the outbox the cursor only grows. */
+  /**
+   * A tab that was replaced may still be writing. Within one epoch of the outbox the cursor only
+   * grows.
+   */
   async setCursor(cursor: Cursor): Promise<void> {
     const tx = this.db.transaction('state', 'readwrite', { durability: 'strict' })
     const store = tx.objectStore('state')
@@ -54,7 +57,10 @@ export class DeviceStore implements Store {
     this.items.delete(entry.id)
   }
 
-  /** What leaves the queue was taken by the server; the event of its receipt says more, if this page lives to handle it. */
+  /**
+   * The server accepted a message that leaves the queue. If the page lives to handle it, the ack's
+   * event says more.
+   */
   async remove(id: string): Promise<void> {
     const tx = this.db.transaction(['outgoing', 'items'], 'readwrite')
     const outgoing = tx.objectStore('outgoing')

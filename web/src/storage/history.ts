@@ -1,13 +1,16 @@
 import { itemFromRow, type Item } from '../conversation/item'
 import { done, result } from './database'
 
-/** History is what was said, on the disk. Without a database, or room in it, files are kept for this page only. */
+/**
+ * History stores the items of the conversation. Without a database, or space in it, it keeps files
+ * in memory only.
+ */
 export class History {
   private readonly memory = new Map<string, Blob>()
 
   constructor(private readonly db: IDBDatabase | undefined) {}
 
-  /** put stores an item, with the bytes of its file where it has some, and returns once it is safe. */
+  /** put stores an item and the bytes of its file, and returns when both are safe. */
   async put(item: Item, blob?: Blob): Promise<void> {
     if (blob) this.memory.set(item.key, blob)
     if (!this.db) return
@@ -24,12 +27,13 @@ export class History {
     return row === undefined ? undefined : itemFromRow(row)
   }
 
-  /** before gives up to `count` items that stand before n, oldest first. */
+  /** before returns up to `count` items before position n, oldest first. */
   async before(n: number, count: number): Promise<Item[]> {
     if (!this.db) return []
     const index = this.db.transaction('items').objectStore('items').index('n')
     const older = IDBKeyRange.upperBound(n, true)
-    // Where the part begins, and then all of it at once: a cursor over each of them takes many times as long.
+    // Find the first row, then read all of them at once. A cursor over each row takes many times as
+    // long.
     const cursor = await result(index.openKeyCursor(older, 'prev'))
     if (!cursor) return []
     if (count === 1) return [itemFromRow(await result(index.get(cursor.key)))]
@@ -40,7 +44,7 @@ export class History {
     return rows.map(itemFromRow)
   }
 
-  /** waiting gives what has no receipt. */
+  /** waiting returns the items that have no ack yet. */
   async waiting(): Promise<Item[]> {
     if (!this.db) return []
     const rows: unknown[] = await result(this.db.transaction('items').objectStore('items').index('progress').getAll('waiting'))
@@ -53,7 +57,7 @@ export class History {
     return (await result(this.db.transaction('blobs').objectStore('blobs').get(key))) as Blob | undefined
   }
 
-  /** remove forgets one item and its bytes. */
+  /** remove deletes an item and its bytes. */
   async remove(key: string): Promise<void> {
     this.memory.delete(key)
     if (!this.db) return
@@ -63,7 +67,7 @@ export class History {
     await done(tx)
   }
 
-  /** clear forgets what was said, except what is still to be sent. */
+  /** clear deletes everything except these keys, which are still to be sent. */
   async clear(keep: ReadonlySet<string>): Promise<void> {
     for (const key of [...this.memory.keys()]) if (!keep.has(key)) this.memory.delete(key)
     if (!this.db) return

@@ -1,4 +1,6 @@
-/** read gives a value of localStorage; a browser that refuses it has none. */
+/**
+ * readLocal reads a value of localStorage. It returns an empty string if the browser forbids that.
+ */
 export function readLocal(name: string): string {
   try {
     return localStorage.getItem(name) ?? ''
@@ -7,12 +9,12 @@ export function readLocal(name: string): string {
   }
 }
 
-/** write keeps a value, or forgets it where it is empty. */
+/** writeLocal stores a value. An empty one deletes it. */
 export function writeLocal(name: string, value: string): void {
   try {
     if (value) localStorage.setItem(name, value)
     else localStorage.removeItem(name)
   } catch {
-    // Private windows may refuse; then it holds for this page only.
+    // Private windows may forbid it. Then the value lasts until the page is closed.
   }
 }

@@ -1,17 +1,19 @@
 import { newID } from '../conversation/id'
 import { readLocal, writeLocal } from './localStorage'
 
-/** Who this browser is to the server. The id stays the same until the person signs out. */
+/**
+ * Profile identifies this browser to the server. The id stays the same until the user signs out.
+ */
 export interface Profile {
   id: string
   name: string
-  /** Address of the WebSocket. */
+  /** The WebSocket URL. */
   url: string
-  /** The person it belongs to, where that is not the device itself. */
+  /** The user it belongs to, if that isn't the device itself. */
   user?: string
 }
 
-/** Where the profile is in localStorage. */
+/** The localStorage key of the profile. */
 export const PROFILE_KEY = 'hermes.profile'
 
 export function loadProfile(): Profile | undefined {
@@ -27,12 +29,12 @@ export function saveProfile(profile: Profile | undefined): void {
   writeLocal(PROFILE_KEY, profile ? JSON.stringify(profile) : '')
 }
 
-/** newProfile is a device that no server knows yet. */
+/** newProfile returns a device that no server knows yet. */
 export function newProfile(url: string, name: string, user = ''): Profile {
   return { id: 'web-' + newID().slice(0, 20), name, url, ...(user && { user }) }
 }
 
-/** deviceName guesses what a person would call this device. */
+/** deviceName guesses a name for this device. */
 export function deviceName(): string {
   const agent = navigator.userAgent
   const system = /iPhone|iPad|Android|CrOS|Windows|Mac OS|Linux/.exec(agent)?.[0] ?? ''

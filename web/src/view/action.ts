@@ -1,11 +1,11 @@
 import { useState } from 'preact/hooks'
 import { errorText } from './errorText'
 
-/** Act does what the agent is asked for, and says what went wrong where the person is looking. */
+/** Action runs a request and shows its error next to the control that started it. */
 export interface Action {
   busy: boolean
   problem: string
-  /** true: it was done. */
+  /** true: it succeeded. */
   run: (what: () => Promise<unknown>) => Promise<boolean>
 }
 

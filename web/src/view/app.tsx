@@ -11,7 +11,7 @@ import { AwaitingApproval } from './approval'
 import { pairingAgain } from './state'
 import { Welcome } from './welcome'
 
-/** App picks the screen: getting in, waiting for the owner, or the conversation. */
+/** App chooses the screen: pairing, approval, or the conversation. */
 export function App() {
   const lang = language.value
   useEffect(() => {
@@ -27,7 +27,10 @@ export function App() {
   )
 }
 
-/** Broken stands where a whole screen cannot be drawn. What was said is still on this device and at the server. */
+/**
+ * BrokenPage replaces a screen that can't be drawn. The messages are still on this device and at
+ * the server.
+ */
 function BrokenPage() {
   return (
     <main class="screen"><div class="card-panel problem" role="alert"><h1>{t('pageErrorTitle')}</h1><p>{t('pageErrorText')}</p><button type="button" onClick={() => location.reload()}>{t('reload')}</button></div></main>
@@ -41,7 +44,7 @@ function Screen() {
   if (!client || pairingAgain.value) return <Welcome invitation={openedInvitation.value} />
   const { state, approved } = client.status.value
   const fresh = client.conversation.order.value.length === 0
-  // A device that the owner has not let in, and which has nothing to show.
+  // A device that isn't approved and has nothing to show.
   if (!approved && state === 'online') return <AwaitingApproval client={client} />
   if (!approved && fresh && client.status.value.agent !== '' && state !== 'noAccess' && state !== 'replaced') return <AwaitingApproval client={client} />
   return <Chat client={client} key={client.profile.id} />

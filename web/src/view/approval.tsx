@@ -8,8 +8,9 @@ import { copyText } from './clipboard'
 import { showToast } from './toast'
 
 /**
- * Waiting is for a device that the owner has not approved. The server makes a code when it gets a first message; that message is kept and
- * goes to the agent with the approval, which the server tells by itself.
+ * AwaitingApproval is the screen of a device that the owner hasn't approved. The server creates an
+ * approval code for the first message. It keeps the message and gives it to the agent once the
+ * owner approves the device.
  */
 export function AwaitingApproval({ client }: { client: Client }) {
   const { pairing, unconfirmed } = client.status.value
@@ -19,7 +20,10 @@ export function AwaitingApproval({ client }: { client: Client }) {
     event.preventDefault()
     if (text.trim()) void client.sender.sendText(text.trim())
   }
-  /** A code lives an hour; a new connection says the first message again, and gets a new one. */
+  /**
+   * An approval code is valid for an hour. A new connection sends the first message again and gets
+   * a new code.
+   */
   const askAgain = () => {
     client.device.suspend()
     client.device.reconnect()
@@ -39,7 +43,7 @@ export function AwaitingApproval({ client }: { client: Client }) {
               <code dir="ltr">{command[0]}</code>
               <button type="button" class="small" onClick={async () => showToast(t((await copyText(command[0])) ? 'copied' : 'notCopied'))}>{t('copy')}</button>
             </div>
-            <p class="quiet" role="status">{t('approvalContinues')}</p>
+            <p class="muted" role="status">{t('approvalContinues')}</p>
           </>
         ) : pairing ? (
           <p role="status" dir="auto">{pairing}</p>

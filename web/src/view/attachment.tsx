@@ -9,17 +9,17 @@ import { Icon } from './icon'
 
 const kinds: Record<string, Key> = { image: 'kindImage', video: 'kindVideo', audio: 'kindAudio', document: 'kindDocument' }
 
-/** kindRefused says which kinds of files the agent takes. */
+/** kindRejectedText says which kinds of files the agent accepts. */
 export function kindRejectedText(name: string, { media_kinds }: frame.Capabilities): string {
   const list = media_kinds.map((kind) => (kinds[kind] ? t(kinds[kind]) : kind))
   return t('kindRejected', { name, kinds: new Intl.ListFormat(locale.value, { type: 'conjunction' }).format(list) })
 }
 
-/** The longer side of a picture that was made smaller. */
+/** The longer side of a shrunk picture, in pixels. */
 const MAX_SIDE = 1600
 const PICTURE = /^image\/(jpeg|png|webp|avif|heic|heif)$/
 
-/** take accepts a file, or says in a sentence why not. */
+/** prepareAttachment accepts a file, or returns the reason why not. */
 export async function prepareAttachment(file: File, limit: number): Promise<Attachment | string> {
   if (file.size === 0) return t('fileEmpty', { name: file.name })
   const smaller = PICTURE.test(file.type) ? await shrink(file).catch(() => undefined) : undefined
@@ -28,7 +28,7 @@ export async function prepareAttachment(file: File, limit: number): Promise<Atta
   return { id: newID(), blob: file, name: file.name || 'file', smaller, reduce: over }
 }
 
-/** reduced makes a picture smaller; undefined: that would save little. */
+/** shrink makes a picture smaller. It returns undefined if that saves little. */
 async function shrink(file: File): Promise<FileContent | undefined> {
   const picture = await createImageBitmap(file)
   const scale = MAX_SIDE / Math.max(picture.width, picture.height)
@@ -55,7 +55,7 @@ export function AttachmentRow({ file, attachments }: { file: Attachment; attachm
   return (
     <li>
       {preview ? <img src={preview} alt="" /> : <Icon name="file" />}
-      <span class="attached-words"><b dir="auto">{file.name}</b>
+      <span class="attached-text"><b dir="auto">{file.name}</b>
         {file.smaller ? (
           <label class="check-line"><input type="checkbox" checked={file.reduce} disabled={forced} onChange={(e) => void attachments.reduce(file.id, e.currentTarget.checked)} />{t('makeSmaller', { from: formatBytes(file.blob.size), to: formatBytes(file.smaller.blob.size) })}</label>
         ) : <small>{formatBytes(file.blob.size)}</small>}

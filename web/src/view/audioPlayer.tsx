@@ -3,7 +3,7 @@ import { t } from '../i18n/i18n'
 import { formatDuration } from './clock'
 import { Icon } from './icon'
 
-/** Player plays a voice message. */
+/** AudioPlayer plays a voice message. */
 export function AudioPlayer({ src, name, fail }: { src: string; name: string; fail: () => void }) {
   const audio = useRef<HTMLAudioElement>(null)
   const [playing, setPlaying] = useState(false)

@@ -9,7 +9,7 @@ import { textWithNames } from './displayName'
 import { CardPart, useReadToEnd } from './cardPart'
 import { VisibleText } from './visibleText'
 
-/** Question is a card: what the agent asks, and one button for each answer until there is one. */
+/** Card shows a card: the agent's question and a button for each answer until it is answered. */
 export function Card({ client, card }: { client: Client; card: CardItem }) {
   const { cardKind, done, chosen } = card
   const { agent, capabilities, answersAt } = client.status.value
@@ -27,7 +27,7 @@ export function Card({ client, card }: { client: Client; card: CardItem }) {
   const hint = useId()
   const locked = (option: string) => !read && grants(cardKind, option)
   const choose = (option: string) => {
-    if (locked(option)) section.current?.querySelector<HTMLElement>('.reading.more > [tabindex]')?.focus()
+    if (locked(option)) section.current?.querySelector<HTMLElement>('.card-part.more > [tabindex]')?.focus()
     else if (clarify && option === 'other') setOwn(true)
     else void client.sender.answerCard(card, option)
   }
@@ -37,13 +37,13 @@ export function Card({ client, card }: { client: Client; card: CardItem }) {
   }
   const heading = cardKind === 'exec_approval' ? t('approval') : clarify ? t('question') : cardKind === 'slash_confirm' ? t('confirmation') : t('question')
   return (
-    <section class={`question ${done ? 'over' : ''}`} role="group" aria-label={heading} data-card={card.id} ref={section}>
+    <section class={`card ${done ? 'finished' : ''}`} role="group" aria-label={heading} data-card={card.id} ref={section}>
       <header><Icon name={cardKind === 'exec_approval' ? 'shield' : 'question'} /><b>{heading}</b>
-        {!done && left > 0 && <span class="left" role="timer" aria-label={t('timeLeft', { time: formatDuration(left) })}>{formatDuration(left)}</span>}
+        {!done && left > 0 && <span class="time-left" role="timer" aria-label={t('timeLeft', { time: formatDuration(left) })}>{formatDuration(left)}</span>}
       </header>
-      {why.length > 0 && <p class="odd-card" role="note"><Icon name="warning" /><span>{why.map((key) => t(key)).join(' ')}</span></p>}
+      {why.length > 0 && <p class="card-warning" role="note"><Icon name="warning" /><span>{why.map((key) => t(key)).join(' ')}</span></p>}
       <CardPart key={'text ' + version} part={0} ended={ended}>
-        {(end, scrolls) => <div class="asked" dir="auto" tabindex={scrolls ? 0 : undefined}><VisibleText shown={shown.text} />{end}</div>}
+        {(end, scrolls) => <div class="card-text" dir="auto" tabindex={scrolls ? 0 : undefined}><VisibleText shown={shown.text} />{end}</div>}
       </CardPart>
       {card.command && (
         <CardPart key={'command ' + version} part={1} ended={ended}>
@@ -52,7 +52,7 @@ export function Card({ client, card }: { client: Client; card: CardItem }) {
       )}
       {card.description && (
         <CardPart key={'description ' + version} part={2} ended={ended}>
-          {(end, scrolls) => <div class="quiet asked-why" dir="auto" tabindex={scrolls ? 0 : undefined}><VisibleText shown={shown.description} />{end}</div>}
+          {(end, scrolls) => <div class="muted card-description" dir="auto" tabindex={scrolls ? 0 : undefined}><VisibleText shown={shown.description} />{end}</div>}
         </CardPart>
       )}
       {open && left > 0 && (
@@ -62,11 +62,11 @@ export function Card({ client, card }: { client: Client; card: CardItem }) {
               <button type="button" key={option.id} class={option.style === 'primary' ? 'primary' : option.style === 'danger' ? 'danger' : ''} dir="auto" aria-expanded={clarify && option.id === 'other' ? own : undefined} aria-disabled={locked(option.id) || undefined} aria-describedby={locked(option.id) ? hint : undefined} onClick={() => choose(option.id)}>{labelOf(option)}</button>
             ))}
           </div>
-          {card.options.some(({ id }) => locked(id)) && <p class="quiet" id={hint}>{t('readToEnd')}</p>}
+          {card.options.some(({ id }) => locked(id)) && <p class="muted" id={hint}>{t('readToEnd')}</p>}
         </>
       )}
       {open && left > 0 && clarify && (own || !card.options.some((option) => option.id === 'other')) && (
-        <form class="own" onSubmit={submitText}>
+        <form class="own-answer" onSubmit={submitText}>
           <input value={text} onInput={(e) => setText(e.currentTarget.value)} aria-label={t('ownAnswer')} placeholder={t('ownAnswer')} dir="auto" ref={(input) => { if (own && !text) input?.focus() }} />
           <button type="submit" class="primary" disabled={!text.trim()}>{t('answer')}</button>
         </form>
@@ -76,12 +76,12 @@ export function Card({ client, card }: { client: Client; card: CardItem }) {
   )
 }
 
-/** labelOf is what the button of an option says, in one line. */
+/** labelOf returns the label of an option, on one line. */
 function labelOf({ id, label }: { id: string; label: string }): string {
   return whole(visible(label || id)).replaceAll('\n', ' ⏎ ')
 }
 
-/** warnings say why a card needs a closer look. */
+/** warnings returns the reasons why a card needs a closer look. */
 function warnings({ odd, options }: CardItem, { text, command, description }: { text: Shown; command: Shown; description: Shown }): Key[] {
   const all = [text, command, description]
   const why: Key[] = []
@@ -92,7 +92,7 @@ function warnings({ odd, options }: CardItem, { text, command, description }: { 
   return odd && why.length === 0 ? ['serverWarning'] : why
 }
 
-/** Outcome says how it ended, or what it waits for. A device that is new waits for some seconds. */
+/** Outcome shows how a card ended or what it waits for. A new device has to wait some seconds. */
 function Outcome({ card: { done, chosen, options }, left, may, wait }: { card: CardItem; left: number; may: boolean; wait: number }) {
   const label = (id: string) => labelOf(options.find((option) => option.id === id) ?? { id, label: '' })
   if (done) {

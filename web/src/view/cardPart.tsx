@@ -3,13 +3,16 @@ import { useCallback, useEffect, useRef, useState } from 'preact/hooks'
 import { t } from '../i18n/i18n'
 import { Icon } from './icon'
 
-/** What was read, by the key of its card: a row may leave the page and come back. */
+/**
+ * The content of cards that were read to the end, by key. A row can leave the page and come back.
+ */
 const readCards = new Map<string, string>()
 const MAX_READ_CARDS = 50
 
 /**
- * useRead tells whether the ends of all parts of a card were on the screen. What was read is the content: another one under the same key has to
- * be read anew, and what an observer of the content before says late does not count. The version is for the keys of the parts.
+ * useReadToEnd reports whether the ends of all parts of a card have been on the screen. Other
+ * content under the same key must be read again, and late reports about the earlier content don't
+ * count. Use the version in the keys of the parts.
  */
 export function useReadToEnd(key: string, parts: readonly string[]): { read: boolean; version: number; ended: (part: number) => void } {
   const content = JSON.stringify(parts)
@@ -31,7 +34,10 @@ export function useReadToEnd(key: string, parts: readonly string[]): { read: boo
   return { read, version, ended }
 }
 
-/** Reading is a part of a card that is scrolled where it is long. It tells when its end was on the screen. */
+/**
+ * CardPart is a part of a card that scrolls if it is long. It reports when its end has been on the
+ * screen.
+ */
 export function CardPart({ part, ended, children }: { part: number; ended: (part: number) => void; children: (end: ComponentChildren, scrolls: boolean) => ComponentChildren }) {
   const frame = useRef<HTMLDivElement>(null)
   const end = useRef<HTMLSpanElement>(null)
@@ -58,12 +64,12 @@ export function CardPart({ part, ended, children }: { part: number; ended: (part
   const on = () => {
     const box = frame.current!.firstElementChild as HTMLElement
     box.scrollBy({ top: box.clientHeight * 0.8, behavior: 'instant' })
-    if (rest(box) <= 2) box.focus({ preventScroll: true }) // the button goes
+    if (rest(box) <= 2) box.focus({ preventScroll: true }) // the button disappears
   }
   return (
-    <div class={more ? 'reading more' : 'reading'} ref={frame}>
-      {children(<span class="reading-end" ref={end} aria-hidden="true" />, scrolls)}
-      {more && <button type="button" class="small read-on" onClick={on}><Icon name="down" />{t('showMore')}</button>}
+    <div class={more ? 'card-part more' : 'card-part'} ref={frame}>
+      {children(<span class="card-part-end" ref={end} aria-hidden="true" />, scrolls)}
+      {more && <button type="button" class="small card-part-more" onClick={on}><Icon name="down" />{t('showMore')}</button>}
     </div>
   )
 }

@@ -19,7 +19,7 @@ import { Sidebar } from './sidebar'
 import { canWrite } from './state'
 import { StatusLine } from './statusLine'
 
-/** Chat is the conversation: on a phone one column, on a wide screen with a pane beside it. */
+/** Chat is the conversation: one column on a phone, with a sidebar on a wide screen. */
 export function Chat({ client }: { client: Client }) {
   const wide = useMediaQuery('(min-width: 60rem)')
   const settings = useRef<HTMLDialogElement>(null)
@@ -35,21 +35,21 @@ export function Chat({ client }: { client: Client }) {
     setDrawer(true)
   }
   return (
-    <div class={wide ? 'two' : 'one'}>
-      {wide && <ErrorBoundary resetKey={client} fallback={() => <aside class="side" />}><Sidebar client={client} openSettings={open} openJobs={openJobs} /></ErrorBoundary>}
+    <div class={wide ? 'wide-layout' : 'narrow-layout'}>
+      {wide && <ErrorBoundary resetKey={client} fallback={() => <aside class="sidebar" />}><Sidebar client={client} openSettings={open} openJobs={openJobs} /></ErrorBoundary>}
       <main class="chat">
         {!wide && (
-          <header class="head">
+          <header class="chat-header">
             {(lists || plans) && <button type="button" class="round" aria-label={t(lists ? 'sessions' : 'more')} aria-haspopup="dialog" onClick={openDrawer}><Icon name="menu" /></button>}
             <OptionalPart of={client}><AgentAvatar client={client} /></OptionalPart>
-            <div class="head-words"><h1>{t('agent')}</h1><StatusLine client={client} /></div>
+            <div class="chat-header-text"><h1>{t('agent')}</h1><StatusLine client={client} /></div>
             <button type="button" class="round" aria-label={t('settings')} onClick={open}><Icon name="settings" /></button>
           </header>
         )}
         <OptionalPart of={client}><SessionBar client={client} /></OptionalPart>
         <ConnectionNotice client={client} />
         <MessageList client={client} key={client.conversation.view.value?.session} />
-        {canWrite(client) ? <Composer client={client} /> : <p class="only-reads" role="status">{t('readOnly')}</p>}
+        {canWrite(client) ? <Composer client={client} /> : <p class="read-only" role="status">{t('readOnly')}</p>}
       </main>
       <OptionalPart of={client}><Settings client={client} dialog={settings} /></OptionalPart>
       {!wide && (
@@ -64,7 +64,10 @@ export function Chat({ client }: { client: Client }) {
   )
 }
 
-/** Beside holds what stands around the conversation: where it cannot be drawn it is left out, and the conversation goes on. */
+/**
+ * OptionalPart holds a part around the conversation. If it can't be drawn, the conversation stays
+ * usable without it.
+ */
 function OptionalPart({ of, children }: { of: Client; children: ComponentChildren }) {
   return <ErrorBoundary resetKey={of} fallback={() => null}>{children}</ErrorBoundary>
 }

@@ -1,11 +1,11 @@
-/** copy puts a text on the clipboard. A page of plain http has no clipboard, and takes the old way. */
+/** copyText copies a text. A page on plain HTTP has no clipboard API, so it uses execCommand. */
 export async function copyText(text: string): Promise<boolean> {
   if (navigator.clipboard?.writeText) {
     try {
       await navigator.clipboard.writeText(text)
       return true
     } catch {
-      // Not allowed here; the old way may be.
+      // Not allowed here. execCommand may be.
     }
   }
   const field = document.createElement('textarea')

@@ -2,12 +2,12 @@ import { signal } from '@preact/signals'
 import { useEffect } from 'preact/hooks'
 import { locale } from '../i18n/i18n'
 
-/** The time, once a second while something on the screen counts. */
+/** The time, updated each second while something on the screen counts. */
 const now = signal(Date.now())
 let watchers = 0
 let timer: ReturnType<typeof setInterval> | undefined
 
-/** useNow gives the time and draws anew each second, while `counting`. */
+/** useNow returns the time and redraws each second while `counting`. */
 export function useNow(counting: boolean): number {
   useEffect(() => {
     if (!counting) return
@@ -20,7 +20,10 @@ export function useNow(counting: boolean): number {
   return counting ? Math.max(now.value, Date.now()) : Date.now()
 }
 
-/** known tells whether a time is one: what an agent or an older page wrote may be anything. Of one that is none nothing is said. */
+/**
+ * isValidTime reports whether a time can be formatted. An agent or an older page may have written
+ * anything.
+ */
 const isValidTime = (at: number) => Math.abs(at) <= 8.64e15
 
 export function formatTime(at: number): string {
@@ -41,7 +44,7 @@ export function formatDay(at: number): string {
   return new Intl.DateTimeFormat(locale.value, { weekday: 'long', day: 'numeric', month: 'long', year }).format(at)
 }
 
-/** date is the shortest way to say when something was. */
+/** formatDate is the shortest form of a date or time. */
 export function formatDate(at: number): string {
   if (!isValidTime(at)) return ''
   if (sameDay(at, Date.now())) return formatTime(at)

@@ -3,42 +3,42 @@ import type { Client } from '../conversation/client'
 import { t } from '../i18n/i18n'
 import { announce } from './toast'
 
-/** Something that the agent understands, written with a slash. */
+/** A slash command of the agent. */
 interface Command {
   name: string
   description: string
   args?: string
 }
 
-/** What the composer asks of the palette. */
+/** What the composer needs of the palette. */
 export interface CommandPalette {
-  /** What fits to what is typed; empty: it is closed. */
+  /** The commands that match the text. Empty: the palette is closed. */
   found: readonly Command[]
   active: number
   choose: (at: number) => void
   close: () => void
-  /** The text once the command is taken. */
+  /** Returns the text with the command completed. */
   take: (at?: number) => string | undefined
-  /** Whether Enter takes the command, and does not send what is complete already. */
+  /** Whether Enter completes the command rather than sends a complete one. */
   completes: boolean
 }
 
-/** usePalette offers the agent's commands while the text is the beginning of one. */
+/** useCommandPalette offers the agent's commands while the text starts with a slash. */
 export function useCommandPalette(client: Client, text: string): CommandPalette {
   const { state, approved, capabilities } = client.status.value
   const [commands, setCommands] = useState<readonly Command[]>([])
   const [active, setActive] = useState(0)
-  const [closed, setClosed] = useState('') // at this text, and while it goes on from there
+  const [closed, setClosed] = useState('') // closed for this text and its continuations
   const slash = /^\/[^\n]*$/.test(text)
   const asks = slash && state === 'online' && approved && capabilities.call.includes('commands.list')
 
-  // Asked anew each time that somebody begins to type one: the list may change.
+  // Ask again each time the user starts a command, because the list may change.
   useEffect(() => {
     if (!asks) return
     const end = new AbortController()
     client.device.call<{ commands?: Command[] }>('commands.list', {}, { signal: end.signal }).then(
       (result) => setCommands((result.commands ?? []).filter(({ name }) => typeof name === 'string' && name.startsWith('/'))),
-      () => {}, // then there is none: what is typed can be sent all the same
+      () => {}, // no list: the user can still send what is typed
     )
     return () => end.abort()
   }, [client, asks])
@@ -66,7 +66,10 @@ export function useCommandPalette(client: Client, text: string): CommandPalette 
   }
 }
 
-/** matching are the commands that begin so, then those of which a word does or whose description has it. */
+/**
+ * matching returns the commands that start with the text, then those with a matching word or
+ * description.
+ */
 function matching(commands: readonly Command[], text: string): Command[] {
   const typed = text.toLowerCase()
   const word = typed.slice(1)
@@ -78,12 +81,18 @@ function matching(commands: readonly Command[], text: string): Command[] {
 
 const optionID = (at: number) => 'command-' + at
 
-/** suggests ties the field to the open list. A field of several lines may be no combobox, so how many there are is said besides. */
+/**
+ * comboboxProps connects the text field to the open list. A multi-line field can't be a combobox,
+ * so the number of commands is announced as well.
+ */
 export function comboboxProps({ active }: CommandPalette) {
   return { 'aria-haspopup': 'listbox', 'aria-autocomplete': 'list', 'aria-controls': 'commands', 'aria-activedescendant': optionID(active) } as const
 }
 
-/** Commands is the list above the composer. The focus stays in the field, which names the active one. */
+/**
+ * CommandList is the list above the composer. The focus stays in the field, which refers to the
+ * active command.
+ */
 export function CommandList({ palette, take }: { palette: CommandPalette; take: (at: number) => void }) {
   const { found, active } = palette
   useEffect(() => document.getElementById(optionID(active))?.scrollIntoView({ block: 'nearest' }), [active, found.length])
@@ -92,7 +101,7 @@ export function CommandList({ palette, take }: { palette: CommandPalette; take: 
   }, [found.length])
   if (found.length === 0) return null
   return (
-    <ul class="palette" id="commands" role="listbox" aria-label={t('commands')} onMouseDown={(e) => e.preventDefault()}>
+    <ul class="command-palette" id="commands" role="listbox" aria-label={t('commands')} onMouseDown={(e) => e.preventDefault()}>
       {found.map(({ name, description, args }, at) => (
         <li key={name} id={optionID(at)} role="option" aria-selected={at === active} onMouseMove={() => at !== active && palette.choose(at)} onClick={() => take(at)}>
           <b dir="ltr">{name}{args && <i> {args}</i>}</b> <span dir="auto">{description}</span>

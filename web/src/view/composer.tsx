@@ -14,13 +14,15 @@ import { Recorder } from './recorder'
 import { replyTarget } from './state'
 import type { AddToReply } from './steer'
 
-/** Composer is where the person writes, attaches and records. What is not sent stays, also when the page is closed. */
+/**
+ * Composer is where the user writes, attaches files, and records. Unsent input survives a reload.
+ */
 export function Composer({ client }: { client: Client }) {
   const draft = 'hermes.draft.' + client.profile.id
   const [text, show] = useState(() => readLocal(draft))
   const setText = (text: string) => {
     show(text)
-    writeLocal(draft, text) // at once: the page may be gone with the next key
+    writeLocal(draft, text) // immediately: the page may be gone with the next key
   }
   const [menu, setMenu] = useState(false)
   const [over, setOver] = useState(false)
@@ -31,7 +33,7 @@ export function Composer({ client }: { client: Client }) {
   const touch = useMediaQuery('(pointer: coarse)')
   const { capabilities, agent, state } = client.status.value
   const { typing, avatar } = client.activity.value
-  const known = agent !== '' // before the first contact nothing is known, and nothing is forbidden
+  const known = agent !== '' // before the first connection nothing is known, so nothing is forbidden
   const may = (kind: string) => !known || acceptsKind(capabilities, kind)
   const quoted = replyTarget.value
   const files = client.attachments.list.value
@@ -41,7 +43,7 @@ export function Composer({ client }: { client: Client }) {
   const steers = busy && capabilities.steer && !recording && files.length === 0 && /^\s*[^\s/]/.test(text)
   const [Steer, setSteer] = useState<{ View: typeof AddToReply }>()
   useEffect(() => {
-    if (steers && !Steer) void import('./steer').then(({ AddToReply }) => setSteer({ View: AddToReply })).catch(() => {}) // it waits for its turn then
+    if (steers && !Steer) void import('./steer').then(({ AddToReply }) => setSteer({ View: AddToReply })).catch(() => {}) // then the text waits for its own turn
   }, [steers])
 
   useLayoutEffect(() => {
@@ -68,7 +70,7 @@ export function Composer({ client }: { client: Client }) {
   const send = async (event?: Event, steer = false) => {
     event?.preventDefault()
     if (empty) return
-    // Attached while the agent took it: nothing is sent, and nothing lost.
+    // The agent accepted the file when it was attached. Send nothing and keep it.
     const refused = known && files.find((file) => !acceptsKind(capabilities, mediaKind(file.blob.type)))
     if (refused) return showToast(capabilities.media ? kindRejectedText(refused.name, capabilities) : t('noFiles'))
     const words = text.trim()
@@ -95,7 +97,7 @@ export function Composer({ client }: { client: Client }) {
     field.current?.focus()
   }
 
-  /** inPalette does what a key does there; false: it is not for the palette. */
+  /** inPalette handles a key in the palette. It returns false if the key isn't for the palette. */
   const inPalette = (event: KeyboardEvent): boolean => {
     const { found, active } = palette
     if (found.length === 0 || event.isComposing || event.ctrlKey || event.metaKey || event.altKey || event.shiftKey) return false
@@ -121,7 +123,7 @@ export function Composer({ client }: { client: Client }) {
     void attach(list)
   }
 
-  // A file may be dropped anywhere on the page.
+  // A file can be dropped anywhere on the page.
   useEffect(() => {
     const hasFiles = (e: DragEvent) => e.dataTransfer?.types.includes('Files')
     const drag = (e: DragEvent) => {
@@ -147,16 +149,16 @@ export function Composer({ client }: { client: Client }) {
   })
 
   return (
-    <form class={`composer ${over ? 'over' : ''}`} onSubmit={send}>
+    <form class={`composer ${over ? 'dragging' : ''}`} onSubmit={send}>
       {quoted && (
-        <div class="answering">
-          <Icon name="reply" /><span class="answering-words" dir="auto"><b>{quoted.mine ? t('you') : t('agent')}</b> {itemText(quoted).slice(0, 160)}</span>
+        <div class="reply-target">
+          <Icon name="reply" /><span class="reply-target-text" dir="auto"><b>{quoted.mine ? t('you') : t('agent')}</b> {itemText(quoted).slice(0, 160)}</span>
           <button type="button" class="round" aria-label={t('cancelReply')} onClick={() => (replyTarget.value = undefined)}><Icon name="close" /></button>
         </div>
       )}
       {files.length > 0 && <ul class="attached" aria-label={t('attached')}>{files.map((file) => <AttachmentRow key={file.id} file={file} attachments={client.attachments} />)}</ul>}
       {!recording && <CommandList palette={palette} take={complete} />}
-      {over && <div class="drop" aria-hidden="true">{t('dropHere')}</div>}
+      {over && <div class="drop-zone" aria-hidden="true">{t('dropHere')}</div>}
       {steers && Steer && <Steer.View add={() => void send(undefined, true)} />}
       {recording ? <Recorder client={client} done={() => setRecording(false)} /> : (
         <div class="compose-line">
@@ -199,7 +201,7 @@ interface PickerProps {
   take: (files: Iterable<File>) => Promise<void>
 }
 
-/** Picker is a line of the menu that opens the system's choice of files. */
+/** Picker is a menu item that opens the system's file dialog. */
 function Picker({ icon, label, accept, multiple, capture, take }: PickerProps) {
   const input = useRef<HTMLInputElement>(null)
   return (

@@ -6,17 +6,17 @@ import { useNow } from './clock'
 import { errorText } from './errorText'
 import { pairingAgain } from './state'
 
-/** Whether the browser has a network at all, as far as it knows. */
+/** Whether the browser believes that it has a network. */
 const browserOnline = signal(navigator.onLine)
 addEventListener('online', () => (browserOnline.value = true))
 addEventListener('offline', () => (browserOnline.value = false))
 
-/** queued counts what waits for the agent. */
+/** queuedCount counts the messages that wait for the agent. */
 function queuedCount(client: Client): number {
   return client.conversation.order.value.filter((key) => client.conversation.signalFor(key)?.value.progress === 'queued').length
 }
 
-/** stateOf gives the word for the connection, and how good it is. */
+/** connectionState returns the state of the connection as text, and its tone. */
 export function connectionState(client: Client): { tone: 'good' | 'wait' | 'bad'; text: string } {
   const { state, agent } = client.status.value
   if (state === 'online') {
@@ -30,9 +30,12 @@ export function connectionState(client: Client): { tone: 'good' | 'wait' | 'bad'
   return { tone: 'wait', text: t(state === 'waiting' ? 'noConnection' : 'connecting') }
 }
 
-/** Connection is what is wrong with the connection, and what to do. Nothing is there while all is well. */
+/**
+ * ConnectionNotice says what is wrong with the connection and what to do. It is empty if all is
+ * well.
+ */
 export function ConnectionNotice({ client }: { client: Client }) {
-  return <div class="lines" role="status"><ConnectionLine client={client} /></div>
+  return <div class="connection" role="status"><ConnectionLine client={client} /></div>
 }
 
 function ConnectionLine({ client }: { client: Client }) {
@@ -44,25 +47,25 @@ function ConnectionLine({ client }: { client: Client }) {
     case 'online': {
       if (agent !== 'away') return null
       const n = queuedCount(client)
-      return <p class="line">{t('agentOfflineText')}{n > 0 && ' ' + count('queued', n)}</p>
+      return <p class="connection-line">{t('agentOfflineText')}{n > 0 && ' ' + count('queued', n)}</p>
     }
     case 'replaced':
-      return <p class="line">{t('replaced')} <button type="button" class="small" onClick={() => void takeOver()}>{t('useHere')}</button></p>
+      return <p class="connection-line">{t('replaced')} <button type="button" class="small" onClick={() => void takeOver()}>{t('useHere')}</button></p>
     case 'noAccess':
       return (
-        <p class="line bad"><span dir="auto">{t('noAccessText')} {errorText(error ?? '')}</span> {again}
+        <p class="connection-line bad"><span dir="auto">{t('noAccessText')} {errorText(error ?? '')}</span> {again}
           <button type="button" class="small" onClick={() => (pairingAgain.value = true)}>{t('pairAgain')}</button>
         </p>
       )
     case 'waiting':
       return (
-        <p class="line">{browserOnline.value ? t(error ? 'unreachable' : 'interrupted') : t('offlineText')}{kept}{' '}
-          {browserOnline.value && until > 0 && <span class="quiet" aria-hidden="true">{count('nextTry', Math.max(0, Math.ceil((until - now) / 1000)))} </span>}
+        <p class="connection-line">{browserOnline.value ? t(error ? 'unreachable' : 'interrupted') : t('offlineText')}{kept}{' '}
+          {browserOnline.value && until > 0 && <span class="muted" aria-hidden="true">{count('nextTry', Math.max(0, Math.ceil((until - now) / 1000)))} </span>}
           {again}
         </p>
       )
     case 'connecting':
-      return error || kept ? <p class="line">{t(error ? 'unreachable' : 'connecting')}{kept}</p> : null
+      return error || kept ? <p class="connection-line">{t(error ? 'unreachable' : 'connecting')}{kept}</p> : null
     case 'closed':
       return null
   }

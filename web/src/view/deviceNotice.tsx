@@ -6,7 +6,7 @@ import { formatTime } from './clock'
 import { openDialog } from './dialog'
 import { Icon } from './icon'
 
-/** Newcomer tells of another device of the person, and shuts it out where the person does not know it. */
+/** DeviceNotice tells the user about another device and can revoke it. */
 export function DeviceNotice({ client, item }: { client: Client; item: DeviceItem }) {
   const { device, revocable, revoked } = item
   const name = device.name || device.id
@@ -19,10 +19,10 @@ export function DeviceNotice({ client, item }: { client: Client; item: DeviceIte
       },
     })
   return (
-    <section class={`question newcomer ${revoked ? 'over' : ''}`} aria-label={t('yourDevices')} data-device-news={item.id} tabindex={-1}>
+    <section class={`card device-notice ${revoked ? 'finished' : ''}`} aria-label={t('yourDevices')} data-device-news={item.id} tabindex={-1}>
       <header><Icon name="shield" /><b>{t('yourDevices')}</b><time dateTime={new Date(item.at).toISOString()}>{formatTime(item.at)}</time></header>
-      <p class="asked"><bdi>{deviceNoticeText(item)}</bdi></p>
-      <p class="quiet"><code dir="ltr">{device.id}</code>{device.platform && <> · <bdi>{device.platform}</bdi></>}</p>
+      <p class="card-text"><bdi>{deviceNoticeText(item)}</bdi></p>
+      <p class="muted"><code dir="ltr">{device.id}</code>{device.platform && <> · <bdi>{device.platform}</bdi></>}</p>
       {revoked ? (
         <p class="outcome" role="status">{t('deviceRevoked')}</p>
       ) : revocable ? (

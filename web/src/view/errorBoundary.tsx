@@ -1,14 +1,17 @@
 import { Component, type ComponentChildren } from 'preact'
 
 interface Props {
-  /** What stands in the place of children that cannot be drawn. */
+  /** Replaces children that can't be drawn. */
   fallback: () => ComponentChildren
-  /** Another value tries to draw the children again. */
+  /** A new value tries to draw the children again. */
   resetKey: unknown
   children: ComponentChildren
 }
 
-/** Boundary keeps a fault of what it holds to itself: one message that cannot be drawn must not take the rest of the page along. */
+/**
+ * ErrorBoundary contains an error in its children: one message that can't be drawn must not break
+ * the rest of the page.
+ */
 export class ErrorBoundary extends Component<Props, { failed: boolean }> {
   override state = { failed: false }
 

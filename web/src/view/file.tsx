@@ -10,7 +10,7 @@ import { DisplayName, displayName } from './displayName'
 import { AudioPlayer } from './audioPlayer'
 import { MessageText } from './messageText'
 
-/** useFile gives an address of the bytes: of those that are kept, else of the server's link while it works. */
+/** useFile returns a URL for a file: its stored bytes, or the server's link until it expires. */
 function useFile(client: Client, item: FileItem): { url: string; state: 'loading' | 'here' | 'linked' | 'gone' } {
   const [url, setUrl] = useState('')
   const [missing, setMissing] = useState(false)
@@ -33,12 +33,15 @@ function useFile(client: Client, item: FileItem): { url: string; state: 'loading
   return { url, state: url ? 'here' : missing || item.error ? 'gone' : 'loading' }
 }
 
-/** viewable kinds are shown by an element that runs nothing; everything else is only ever saved. */
+/**
+ * viewable reports whether an element that runs no code can show the file. Others can only be
+ * saved.
+ */
 function viewable(item: FileItem): boolean {
   return /^(image|video|audio)\//.test(item.mime)
 }
 
-/** File is a picture, a recording, a film, or a card with a name to save. */
+/** File shows a picture, a recording, a video, or a file to save. */
 export function File({ item, client }: { item: FileItem; client: Client }) {
   const { url, state } = useFile(client, item)
   const upload = client.sender.uploads.get(item.key)
@@ -59,20 +62,20 @@ function Shown({ item, url, state }: { item: FileItem; url: string; state: strin
   if (state === 'loading') return <div class="file-wait" aria-busy="true" />
   if (url && !broken) {
     if (fileKind === 'image' || (fileKind === 'animation' && mime.startsWith('image/'))) return <Picture item={item} url={url} fail={fail} />
-    if (fileKind === 'animation' && mime.startsWith('video/')) return <video class="film" src={url} loop muted playsInline autoplay={!prefersReducedMotion()} controls={prefersReducedMotion()} onError={fail} aria-label={displayName(item.name)} />
-    if (fileKind === 'video') return <video class="film" src={url} controls playsInline preload="metadata" onError={fail} aria-label={displayName(item.name)} />
+    if (fileKind === 'animation' && mime.startsWith('video/')) return <video class="video" src={url} loop muted playsInline autoplay={!prefersReducedMotion()} controls={prefersReducedMotion()} onError={fail} aria-label={displayName(item.name)} />
+    if (fileKind === 'video') return <video class="video" src={url} controls playsInline preload="metadata" onError={fail} aria-label={displayName(item.name)} />
     if (fileKind === 'voice' || fileKind === 'audio') return <AudioPlayer src={url} name={fileKind === 'voice' ? t('voiceMessage') : displayName(item.name)} fail={fail} />
   }
   return (
     <div class="file">
       <span class="file-icon"><Icon name="file" /></span>
-      <span class="file-words"><b><DisplayName of={item.name} /></b><small>{item.error && !item.mine ? item.error : state === 'gone' ? t(item.url ? 'linkExpired' : 'notOnDevice') : item.size ? formatBytes(item.size) : ''}</small></span>
+      <span class="file-text"><b><DisplayName of={item.name} /></b><small>{item.error && !item.mine ? item.error : state === 'gone' ? t(item.url ? 'linkExpired' : 'notOnDevice') : item.size ? formatBytes(item.size) : ''}</small></span>
       {url && <a class="round" href={url} download={item.name} aria-label={t('download', { name: displayName(item.name) })}><Icon name="download" /></a>}
     </div>
   )
 }
 
-/** Picture opens large. */
+/** Picture opens in a lightbox. */
 function Picture({ item, url, fail }: { item: FileItem; url: string; fail: () => void }) {
   const large = useRef<HTMLDialogElement>(null)
   const [open, setOpen] = useState(false)
@@ -83,9 +86,9 @@ function Picture({ item, url, fail }: { item: FileItem; url: string; fail: () =>
     <>
       <button type="button" class="picture" onClick={() => setOpen(true)} aria-label={t('enlarge', { name: displayName(item.name) })}><img src={url} alt={item.caption || displayName(item.name)} onError={fail} decoding="async" /></button>
       {open && (
-        <dialog class="large" ref={large} onClose={() => setOpen(false)} onClick={() => large.current?.close()} aria-label={displayName(item.name)}>
+        <dialog class="lightbox" ref={large} onClose={() => setOpen(false)} onClick={() => large.current?.close()} aria-label={displayName(item.name)}>
           <img src={url} alt={item.caption || displayName(item.name)} />
-          <div class="large-bar">
+          <div class="lightbox-bar">
             <a class="round" href={url} download={item.name} aria-label={t('download', { name: displayName(item.name) })} onClick={(e) => e.stopPropagation()}><Icon name="download" /></a>
             <button type="button" class="round" aria-label={t('close')}><Icon name="close" /></button>
           </div>

@@ -26,10 +26,10 @@ import { TRUSTED_OUTPUT } from './trustedTypes'
 const languages = { bash, c, cpp, csharp, css, diff, go, ini, java, javascript, json, kotlin, php, python, ruby, rust, sql, swift, typescript, xml, yaml }
 for (const [name, language] of Object.entries(languages)) hljs.registerLanguage(name, language)
 
-/** More than this takes longer than it helps. */
+/** Longer code takes more time than the colours are worth. */
 const MAX_LENGTH = 50_000
 
-/** highlight colours a piece of code by the language that its class names. */
+/** highlight colours a piece of code by the language in its class. */
 export function highlight(code: HTMLElement): void {
   const language = code.className.replace('language-', '')
   const text = code.textContent ?? ''

@@ -7,11 +7,11 @@ import { formatDay, formatTime } from './clock'
 import { openDialog } from './dialog'
 import { Panel, Problem } from './panel'
 
-/** Schedules as Hermes takes them. */
+/** Example schedules in Hermes' syntax. */
 const SCHEDULES = ['every 2h', 'every monday 9am', '0 9 * * *', 'in 30m', '2027-02-03T14:00:00'] as const
 const schedules = { 'every 2h': 'scheduleEvery', 'every monday 9am': 'scheduleDays', '0 9 * * *': 'scheduleCron', 'in 30m': 'scheduleOnce', '2027-02-03T14:00:00': 'scheduleAt' } as const
 
-/** Jobs is what the agent does at set times. */
+/** JobsPanel shows the agent's scheduled jobs. */
 export function JobsPanel({ client, open, close }: { client: Client; open: boolean; close: () => void }) {
   return <Panel title={t('jobs')} open={open} close={close}><JobList client={client} /></Panel>
 }
@@ -24,7 +24,7 @@ function JobList({ client }: { client: Client }) {
   useEffect(() => void doing.run(load), [client])
   return (
     <div class="jobs-panel" tabindex={-1}>
-      <p class="quiet">{t('jobsText')}</p>
+      <p class="muted">{t('jobsText')}</p>
       <Problem text={doing.problem} />
       {jobs?.length === 0 && <p>{t('noJobs')}</p>}
       {jobs && jobs.length > 0 && <ul class="jobs">{jobs.map((job) => <JobRow key={job.id} client={client} job={job} doing={doing} load={load} />)}</ul>}
@@ -83,7 +83,7 @@ function NewJobForm({ client, load }: { client: Client; load: () => Promise<void
   const first = useRef<HTMLInputElement>(null)
   const button = useRef<HTMLButtonElement>(null)
   const opened = useRef(false)
-  // Whoever uses the keyboard is taken along.
+  // Keep the keyboard focus with the form.
   useEffect(() => {
     if (open) first.current?.focus()
     else if (opened.current) button.current?.focus()

@@ -5,7 +5,7 @@ import { parseBlocks, type Block, type ParsedText } from './markdownBlocks'
 import { TRUSTED_OUTPUT } from './trustedTypes'
 import { markLink } from './links'
 
-/** What may stand in a message. No styles, no forms, nothing that loads from elsewhere. */
+/** The HTML that a message may contain. No styles, no forms, nothing that loads from elsewhere. */
 const ALLOWED = {
   ALLOWED_TAGS: [
     'a', 'b', 'blockquote', 'br', 'button', 'code', 'del', 'div', 'em', 'h1', 'h2', 'h3', 'h4', 'h5', 'h6', 'hr', 'img', 'li', 'ol', 'p', 'pre', 's',
@@ -13,7 +13,7 @@ const ALLOWED = {
   ],
   ALLOWED_ATTR: ['href', 'title', 'class', 'type', 'start', 'align', 'src', 'alt', 'target', 'rel', 'dir', 'tabindex', 'role', 'aria-label'],
   ALLOWED_URI_REGEXP: /^(?:https?:|mailto:|tel:|data:image\/(?:png|jpeg|gif|webp);base64,)/i,
-  // Everything else that may stand there must look like an address of that kind.
+  // Any other allowed attribute must look like such a URL.
   ADD_URI_SAFE_ATTR: ['target', 'rel', 'tabindex', 'type', 'start', 'align', 'dir', 'role', 'aria-label', 'class', 'title', 'alt'],
   ALLOW_DATA_ATTR: false,
   ALLOW_ARIA_ATTR: true,
@@ -27,12 +27,12 @@ export function escapeHTML(text: string): string {
   return text.replace(/[&<>"']/g, (c) => ({ '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;', "'": '&#39;' })[c]!)
 }
 
-/** marked is how messages are read and drawn. */
+/** marked parses and renders messages. */
 export const marked = new Marked({
   gfm: true,
   breaks: true,
   renderer: {
-    // HTML in a message is text to be read, except the line break that tables need.
+    // HTML in a message is shown as text, except the line break that tables need.
     html({ text }) {
       return text.split(/(<br\s*\/?>)/i).map((part, i) => (i % 2 ? '<br>' : escapeHTML(part))).join('')
     },
@@ -45,7 +45,7 @@ export const marked = new Marked({
       if (!LINK.test(href)) return inner
       return `<a href="${escapeHTML(href)}"${title ? ` title="${escapeHTML(title)}"` : ''} target="_blank" rel="noopener noreferrer">${inner}</a>`
     },
-    // A picture from elsewhere would tell a stranger that it is being read: it becomes a link.
+    // A remote picture would tell a stranger that the message is being read, so it becomes a link.
     image({ href, text }) {
       if (PICTURE.test(href)) return `<img src="${href}" alt="${escapeHTML(text)}">`
       return LINK.test(href) ? `<a href="${escapeHTML(href)}" target="_blank" rel="noopener noreferrer">${escapeHTML(text || href)}</a>` : escapeHTML(text)
@@ -61,35 +61,38 @@ export const marked = new Marked({
   },
 })
 
-if (DOMPurify.isSupported) DOMPurify.addHook('afterSanitizeAttributes', markLink) // not where there is no page, as in unit tests
+if (DOMPurify.isSupported) DOMPurify.addHook('afterSanitizeAttributes', markLink) // unit tests have no DOM
 
-/** Blocks that were made before: of a long reply that grows all but the last. */
+/** Rendered blocks: all but the last of a growing reply. */
 const cache = new Map<string, string>()
 const CACHE_SIZE = 1000
 
-/** html gives a block as safe HTML; around is what its meaning depends on beside its own text. What cannot be drawn is shown as it was written. */
+/**
+ * blockHTML returns a block as safe HTML. `around` is the context that the block's meaning depends
+ * on. A block that can't be rendered is shown as it was written.
+ */
 function blockHTML(block: Block, around: string): string {
   const key = around + block.raw
   const made = cache.get(key) ?? DOMPurify.sanitize(renderBlock(block), ALLOWED)
-  cache.delete(key) // the newest stand last
+  cache.delete(key) // move it to the end, where the newest are
   cache.set(key, made)
   if (cache.size > CACHE_SIZE) cache.delete(cache.keys().next().value!)
   return made
 }
 
-/** draw gives a block as HTML that is not safe yet. */
+/** renderBlock returns a block as HTML that isn't sanitized yet. */
 export function renderBlock(block: Block): string {
   if (block.token) {
     try {
       return new Parser(marked.defaults).parse([block.token])
     } catch {
-      // It is drawn as it was written.
+      // Show it as it was written.
     }
   }
   return `<div class="as-written">${escapeHTML(block.raw.trim())}</div>`
 }
 
-/** A text as safe HTML, with what is needed to go on where it grows. */
+/** A text as safe HTML, with what is needed to continue when it grows. */
 export interface RenderedText {
   readonly html: readonly string[]
   readonly read: ParsedText
@@ -97,8 +100,8 @@ export interface RenderedText {
 }
 
 /**
- * blocks gives a text as safe HTML, in the pieces that stand below one another: of a reply that grows only the last ones change, and what
- * did not change is neither read again nor touched in the page.
+ * renderBlocks returns a text as safe HTML blocks. When a reply grows, only its last blocks change.
+ * The others are neither parsed nor drawn again.
  */
 export function renderBlocks(text: string, before?: RenderedText): RenderedText {
   const now = language.peek()

@@ -1,28 +1,28 @@
 import { Lexer, type MarkedOptions, type Token } from 'marked'
 
-/** Deeper than this nothing is readable, and readers that call themselves for each level run out of stack. */
+/** Nothing nested deeper is readable, and recursive parsers run out of stack. */
 const MAX_DEPTH = 40
-/** Lines that open more levels than that: quotes in quotes, lists in lists. */
+/** A line that opens more levels than that: quotes in quotes, lists in lists. */
 const TOO_DEEP = new RegExp(`^[ \\t]*(?:(?:>|[-+*]|\\d{1,9}[.)])[ \\t]*){${MAX_DEPTH + 1}}`, 'm')
 
-/** One block of a text: a token of the reader, or text that is shown as it was written since it cannot be read. */
+/** Block is a token of the parser, or raw text that it can't parse. */
 export type Block = { readonly raw: string; readonly token?: Token }
 
-/** A text in blocks. Of one that grows, what is settled stays as it is. */
+/** ParsedText is a text in blocks. The stable blocks of a growing text don't change. */
 export interface ParsedText {
   readonly blocks: readonly Block[]
-  /** The beginning of the text that nothing written behind it can change, and how many blocks it makes. */
+  /** The start of the text that no continuation can change, and the number of its blocks. */
   readonly stable: string
   readonly stableBlocks: number
-  /** What the names of links stand for: it may be told anywhere in a text. */
+  /** The link definitions, which can be anywhere in a text. */
   readonly links: string
 }
 
 const NO_LINKS = '{}'
 
 /**
- * read parts a text into blocks. Of a text that grows, `before` is what was read of it: only what follows its settled part is read again,
- * and what comes of it is what the whole text would give.
+ * parseBlocks splits a text into blocks. `before` is the result for the start of a growing text:
+ * only what follows its stable part is parsed again. The result is the same as for the whole text.
  */
 export function parseBlocks(text: string, options: MarkedOptions, before?: ParsedText): ParsedText {
   text = text.replace(/\r\n?/g, '\n')
@@ -50,25 +50,26 @@ function lex(text: string, options: MarkedOptions): ParsedText {
   }
   const links = JSON.stringify(tokens.links ?? {})
   const blocks: Block[] = []
-  let end = 0 // of what was gone through
+  let end = 0 // the length of the text so far
   let settled = 0
   let settledBlocks = 0
   for (const token of tokens) {
     const begin = end
     end += token.raw.length
     if (token.type === 'space' || token.type === 'def') continue
-    // What stands before an empty line can only go on where the next block begins, which its first line tells.
+    // Text before a blank line can only continue where the next block starts, and that block's
+    // first line shows whether it does.
     if (begin > 0 && /\n[ \t]*\n[ \t]*$/.test(text.slice(0, begin)) && text.indexOf('\n', begin) >= 0 && !/^[ \t]/.test(token.raw)) {
       settled = begin
       settledBlocks = blocks.length
     }
     blocks.push(tooDeep(token) ? { raw: token.raw } : { raw: token.raw, token })
   }
-  const whole = end === text.length && links === NO_LINKS // else the places above mean nothing
+  const whole = end === text.length && links === NO_LINKS // otherwise the offsets above are meaningless
   return { blocks, stable: whole ? text.slice(0, settled) : '', stableBlocks: whole ? settledBlocks : 0, links }
 }
 
-/** tooDeep looks at the tokens within a token, without calling itself. */
+/** tooDeep checks the nesting of a token without recursion. */
 function tooDeep(token: Token): boolean {
   let level: unknown[] = [token]
   for (let depth = 0; level.length > 0; depth++) {

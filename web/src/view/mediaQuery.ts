@@ -1,6 +1,6 @@
 import { useEffect, useState } from 'preact/hooks'
 
-/** useMedia tells whether a media query holds, and draws anew when that changes. */
+/** useMediaQuery reports whether a media query matches, and redraws when that changes. */
 export function useMediaQuery(query: string): boolean {
   const [holds, setHolds] = useState(() => matchMedia(query).matches)
   useEffect(() => {
@@ -13,7 +13,7 @@ export function useMediaQuery(query: string): boolean {
   return holds
 }
 
-/** still is for people who want no movement. */
+/** prefersReducedMotion reports whether the user prefers reduced motion. */
 export function prefersReducedMotion(): boolean {
   return matchMedia('(prefers-reduced-motion: reduce)').matches
 }

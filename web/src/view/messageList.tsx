@@ -10,26 +10,29 @@ import { prefersReducedMotion } from './mediaQuery'
 import { Row } from './messageRow'
 import { centeredOn, bounds, growDown, newest, MAX_ROWS, GROW_BY, growUp, type Range } from './listRange'
 
-/** So near to the end the list follows what comes. */
+/** The list follows new items while it is at most this far from its end, in pixels. */
 const FOLLOW_DISTANCE = 60
-/** So near to an edge of what is drawn more is drawn. */
+/** The list loads more rows within this distance of an edge, in pixels. */
 const LOAD_DISTANCE = 800
 
-/** emptyText says what can be done, of what the agent takes. */
+/** emptyText invites the user to send what the agent accepts. */
 function emptyText(client: Client): 'emptyText' | 'emptyFiles' | 'emptyWrite' {
   const { agent, capabilities } = client.status.value
   if (agent === '' || (capabilities.media && capabilities.audio)) return 'emptyText'
   return capabilities.media ? 'emptyFiles' : 'emptyWrite'
 }
 
-/** List is what was said, oldest first. It follows the end as long as the person looks there; of a long history only a part is in the page. */
+/**
+ * MessageList shows the conversation, oldest first. It follows new items while the user is at the
+ * end. Only a part of a long history is in the page.
+ */
 export function MessageList({ client }: { client: Client }) {
   const { conversation } = client
   const frame = useRef<HTMLDivElement>(null)
   const inner = useRef<HTMLDivElement>(null)
   const follows = useRef(true)
-  const top = useRef(0) // where the list stood last
-  const held = useRef<{ key: string; top: number }>(undefined) // a row that must not move while others come and go
+  const top = useRef(0) // the last scroll position
+  const held = useRef<{ key: string; top: number }>(undefined) // a row that must stay in place while others come and go
   const reading = useRef(false)
   const away = useSignal(false)
   const unread = useSignal(0)
@@ -38,7 +41,7 @@ export function MessageList({ client }: { client: Client }) {
   const [from, to] = bounds(order, shown.value)
   const last = order.at(-1)
   const { typing, avatar } = client.activity.value
-  // A reply that grows redraws its own row only.
+  // A growing reply redraws its own row only.
   const writing = useComputed(() => {
     const last = conversation.signalFor(conversation.order.value.at(-1) ?? '')?.value
     return last?.kind === 'text' && !last.mine && !last.final
@@ -51,7 +54,7 @@ export function MessageList({ client }: { client: Client }) {
     watch.observe(inner.current!)
     watch.observe(frame.current!)
     toEnd()
-    // The rest of what is at hand comes after the first paint.
+    // The other loaded rows follow after the first paint.
     const rest = requestAnimationFrame(() => setTimeout(() => follows.current && (shown.value = newest(conversation.order.peek()))))
     return () => {
       watch.disconnect()
@@ -69,18 +72,18 @@ export function MessageList({ client }: { client: Client }) {
     if (follows.current && to - from > MAX_ROWS + GROW_BY) shown.value = newest(order)
   }, [last])
 
-  // What the gateway puts in front of a few rows is drawn at once: nobody can scroll up to it.
+  // Draw at once what the gateway adds above a few rows: the user can't scroll up to it.
   useLayoutEffect(() => {
     if (follows.current && shown.peek().first !== undefined && from > 0 && to - from < MAX_ROWS) shown.value = newest(order)
   }, [order])
 
-  // Where there is no room to scroll, more is asked for without it.
+  // If the list doesn't scroll, load more without scrolling.
   useEffect(() => {
     const box = frame.current!
     if (shown.peek().first !== undefined && conversation.hasMore.peek() && box.scrollHeight <= box.clientHeight) void earlier()
   }, [order])
 
-  // What was put in front, or taken away there, must not move what is being read.
+  // Rows that are added or removed above must not move what the user reads.
   useLayoutEffect(() => {
     const row = held.current && document.getElementById('row-' + held.current.key)
     if (row) frame.current!.scrollTop += row.getBoundingClientRect().top - held.current!.top
@@ -88,7 +91,7 @@ export function MessageList({ client }: { client: Client }) {
     if (follows.current) toEnd()
   }, [order, shown.value])
 
-  /** hold keeps the row at the top of the screen where it is, whatever the next drawing puts in front of it. */
+  /** hold keeps the topmost visible row in place when the next redraw adds rows above it. */
   const hold = () => {
     const { top } = frame.current!.getBoundingClientRect()
     for (const row of inner.current!.querySelectorAll<HTMLElement>(':scope > .row')) {
@@ -108,29 +111,29 @@ export function MessageList({ client }: { client: Client }) {
   const scrolled = () => {
     const box = frame.current!
     const rest = box.scrollHeight - box.scrollTop - box.clientHeight
-    // What comes moves the end away before the list follows; only a person scrolls up.
+    // New items move the end away before the list follows. Only a user scrolls up.
     if (rest < FOLLOW_DISTANCE && shown.peek().last === undefined) follows.current = true
     else if (box.scrollTop < top.current) follows.current = false
     const rises = box.scrollTop < top.current
     top.current = box.scrollTop
     away.value = !follows.current
     if (follows.current) unread.value = 0
-    if (held.current) return // a part is on its way
+    if (held.current) return // a range is being drawn
     if (box.scrollTop < LOAD_DISTANCE) void earlier()
     else if (!rises && rest < LOAD_DISTANCE && shown.peek().last !== undefined) show(growDown(conversation.order.peek(), shown.peek()))
   }
 
-  /** earlier shows older rows, from the disk or the gateway where they are not at hand. */
+  /** earlier shows older rows, loading them from storage or the gateway if needed. */
   const earlier = async () => {
     if (reading.current) return
     reading.current = true
     const first = () => bounds(conversation.order.peek(), shown.peek())[0]
-    if (first() < GROW_BY && conversation.hasMore.peek()) await conversation.loadEarlier().catch(() => undefined) // either may refuse; scrolling asks again
+    if (first() < GROW_BY && conversation.hasMore.peek()) await conversation.loadEarlier().catch(() => undefined) // either may fail: scrolling asks again
     reading.current = false
     if (first() > 0) show(growUp(conversation.order.peek(), shown.peek()))
   }
 
-  /** jump shows an item of this device, and reads as far back as it takes. */
+  /** jump shows an item of this device and loads as much history as it takes. */
   const jump = useCallback(async (key: string) => {
     if (!(await conversation.reveal(key).catch(() => false))) return
     const order = conversation.order.peek()
@@ -145,12 +148,12 @@ export function MessageList({ client }: { client: Client }) {
       if (!row) return
       row.scrollIntoView({ block: 'center', behavior: far || prefersReducedMotion() ? 'instant' : 'smooth' })
       row.focus({ preventScroll: true })
-      row.classList.add('found')
-      setTimeout(() => row.classList.remove('found'), 1500)
+      row.classList.add('highlighted')
+      setTimeout(() => row.classList.remove('highlighted'), 1500)
     })
   }, [client])
 
-  // What a notification told of may still be on its way.
+  // The item of a notification may not have arrived yet.
   const query = notificationTarget.value
   useEffect(() => {
     if (!query) return
@@ -172,13 +175,13 @@ export function MessageList({ client }: { client: Client }) {
     <div class="list-box">
       <div class="list" ref={frame} onScroll={scrolled} tabindex={0} role="region" aria-label={t('conversation')}>
         <div class="list-inner" ref={inner} role="log" aria-live="off" aria-label={t('messages')}>
-          {order.length === 0 && <div class="empty"><Avatar state="idle" /><p>{t('emptyTitle')}</p>{canWrite(client) && <p class="quiet">{t(emptyText(client))}</p>}</div>}
+          {order.length === 0 && <div class="empty"><Avatar state="idle" /><p>{t('emptyTitle')}</p>{canWrite(client) && <p class="muted">{t(emptyText(client))}</p>}</div>}
           {order.slice(from, to).map((key, i) => <Row key={key} client={client} id={key} before={order[from + i - 1]} jump={jump} />)}
           {typing && !writing && to === order.length && <div class="row"><div class="bubble typing" role="img" aria-label={t(avatar === 'speaking' ? 'speaking' : 'thinking')}><i /><i /><i /></div></div>}
         </div>
       </div>
       {away.value && (
-        <button type="button" class="to-end" aria-label={unread.value ? count('unread', unread.value) : t('jumpToNewest')} onClick={goToEnd}>
+        <button type="button" class="jump-to-newest" aria-label={unread.value ? count('unread', unread.value) : t('jumpToNewest')} onClick={goToEnd}>
           <Icon name="down" />{unread.value > 0 && <span class="badge">{unread.value}</span>}
         </button>
       )}

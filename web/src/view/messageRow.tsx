@@ -21,25 +21,25 @@ import { ToolSteps } from './toolSteps'
 
 interface Props {
   client: Client
-  /** Key of the item. */
+  /** The key of the item. */
   id: string
-  /** Key of the item before. */
+  /** The key of the item before. */
   before?: string
   jump: (key: string) => void
 }
 
-/** Row is one item. It is drawn anew when that item changes, and not when others do; a fault in it is seen in this row only. */
+/** Row shows one item. It redraws only when its own item changes, and contains its errors. */
 export const Row = memo(function Row(props: Props) {
   const item = props.client.conversation.signalFor(props.id)?.value
   return <ErrorBoundary resetKey={item} fallback={() => <FailedRow item={item} />}><RowContent {...props} /></ErrorBoundary>
 })
 
-/** Undrawn is an item whose row cannot be drawn: its words, as they were written. */
+/** FailedRow shows the plain text of an item whose row can't be drawn. */
 function FailedRow({ item }: { item: Item | undefined }) {
   if (!item) return null
   return (
     <article class={`row ${item.mine ? 'mine' : 'theirs'}`} id={'row-' + item.key} tabindex={-1}>
-      <div class="bubble text-bubble"><div class="text plain" dir="auto">{String(itemText(item))}</div><p class="cut">{t('notFormatted')}</p></div>
+      <div class="bubble text-bubble"><div class="text plain" dir="auto">{String(itemText(item))}</div><p class="message-note">{t('notFormatted')}</p></div>
     </article>
   )
 }
@@ -55,7 +55,7 @@ function RowContent({ client, id, before, jump }: Props) {
   const joined = !separate && previous.mine === item.mine && previous.from === item.from && previous.kind !== 'tools' && previous.kind !== 'card' && previous.kind !== 'device' && item.at - previous.at < 120_000
   return (
     <>
-      {separate && <h2 class="day">{formatDay(item.at)}</h2>}
+      {separate && <h2 class="day-heading">{formatDay(item.at)}</h2>}
       {item.kind === 'tools' ? (
         <div class="row" id={'row-' + id} tabindex={-1}><ToolSteps item={item} /></div>
       ) : item.kind === 'card' ? (
@@ -69,16 +69,16 @@ function RowContent({ client, id, before, jump }: Props) {
             {item.source === 'cron' && <p class="from scheduled"><Icon name="clock" /><span dir="auto">{item.job ? textWithNames('scheduledJob', { job: item.job }) : t('scheduled')}</span></p>}
             <Quote conversation={client.conversation} item={item} jump={jump} />
             {item.kind === 'text' ? <MessageBody item={item} /> : <File item={item} client={client} />}
-            {item.kind === 'text' && item.interrupted && <p class="cut">{t('interruptedMessage')}</p>}
+            {item.kind === 'text' && item.interrupted && <p class="message-note">{t('interruptedMessage')}</p>}
             <p class="meta">
-              {item.kind === 'text' && !item.final ? <span class="quiet">{t('writing')}</span> : <time dateTime={new Date(item.at).toISOString()}>{formatTime(item.at)}</time>}
+              {item.kind === 'text' && !item.final ? <span class="muted">{t('writing')}</span> : <time dateTime={new Date(item.at).toISOString()}>{formatTime(item.at)}</time>}
               {item.progress && <DeliveryMark item={item} />}
             </p>
             {item.progress === 'failed' && (
               <p class="problem" role="alert"><span dir="auto">{item.error || t('failed')}</span> {canWrite(client) && <button type="button" class="small" onClick={() => void client.sender.retry(item)}><Icon name="retry" />{t('retry')}</button>}</p>
             )}
           </div>
-          <button type="button" class={`round dots ${open ? 'open' : ''}`} aria-label={t('actions')} aria-expanded={open} onClick={() => setOpen(!open)}><Icon name="more" /></button>
+          <button type="button" class={`round message-menu ${open ? 'open' : ''}`} aria-label={t('actions')} aria-expanded={open} onClick={() => setOpen(!open)}><Icon name="more" /></button>
           {open && <Actions client={client} item={item} done={() => setOpen(false)} />}
         </article>
       )}
@@ -86,7 +86,7 @@ function RowContent({ client, id, before, jump }: Props) {
   )
 }
 
-/** Words shows one's own text as it was written, and the agent's with its formatting. */
+/** MessageBody shows the user's own text as it was written, and the agent's with formatting. */
 function MessageBody({ item }: { item: Item & { kind: 'text' } }) {
   return item.mine ? <div class="text plain" dir="auto">{item.text}</div> : <MessageText text={item.text} finished={item.final} />
 }
@@ -96,7 +96,7 @@ function label(item: Item): string {
   return `${who}, ${formatTime(item.at)}`
 }
 
-/** Quote is the message that is answered, where that is not plain from the place. */
+/** Quote shows the message that is replied to, unless it is the one directly before. */
 function Quote({ conversation, item, jump }: { conversation: Conversation; item: Item; jump: (key: string) => void }) {
   if (!item.replyTo) return null
   if (!item.mine) {
@@ -148,15 +148,15 @@ function Actions({ client, item, done }: { client: Client; item: Item; done: () 
   )
 }
 
-/** Cost is what the turn of a message took, where that is known. */
+/** UsageLine shows the token usage of a message's turn, if it is known. */
 function UsageLine({ client, id }: { client: Client; id: string }) {
   const [usage, setUsage] = useState<Usage>()
   useEffect(() => {
-    if (id) void client.agent.usage(id).then(setUsage, () => {}) // then it is not known
+    if (id) void client.agent.usage(id).then(setUsage, () => {}) // it stays unknown
   }, [client, id])
   const number = (n: number) => new Intl.NumberFormat(locale.value).format(n)
   return (
-    <p class="cost quiet" role="status">
+    <p class="usage-line muted" role="status">
       {usage && t('usage', { input: number(usage.input_tokens), output: number(usage.output_tokens), total: number(usage.total_tokens) })}
       {usage?.model && <> · <span dir="ltr">{usage.model}</span></>}
     </p>

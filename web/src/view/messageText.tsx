@@ -4,17 +4,17 @@ import { language, t } from '../i18n/i18n'
 import { copyText } from './clipboard'
 import { renderBlocks, type RenderedText } from './markdown'
 
-/** Block is one paragraph, list, table or piece of code. It is touched only when its HTML changes. */
+/** Block is a paragraph, list, table, or piece of code. It redraws only when its HTML changes. */
 const Block = memo(function Block({ html, finished }: { html: string; finished: boolean }) {
   const ref = useRef<HTMLDivElement>(null)
   useEffect(() => {
     const codes = finished ? [...(ref.current?.querySelectorAll<HTMLElement>('code[class^=language-]') ?? [])] : []
-    if (codes.length > 0) void import('./highlight').then(({ highlight }) => codes.forEach(highlight)).catch(() => {}) // it stays as it is
+    if (codes.length > 0) void import('./highlight').then(({ highlight }) => codes.forEach(highlight)).catch(() => {}) // it stays without colours
   }, [html, finished])
   return <div class="block" dir="auto" ref={ref} dangerouslySetInnerHTML={{ __html: html }} />
 })
 
-/** Text shows a message with its formatting. */
+/** MessageText shows a message with formatting. */
 export function MessageText({ text, finished }: { text: string; finished: boolean }) {
   const lang = language.value
   const before = useRef<RenderedText>(undefined)
@@ -26,7 +26,7 @@ export function MessageText({ text, finished }: { text: string; finished: boolea
   )
 }
 
-/** press copies a piece of code. */
+/** copyCode copies a piece of code. */
 function copyCode(event: MouseEvent): void {
   const button = (event.target as Element).closest('button.code-copy')
   const code = button?.closest('.code')?.querySelector('code')

@@ -7,7 +7,7 @@ import { Icon } from './icon'
 import { showToast } from './toast'
 import { Panel, Problem } from './panel'
 
-/** ModelChoice shows the model that the agent uses now, and lets the person choose another. */
+/** ModelChoice shows the agent's current model and lets the user choose another. */
 export function ModelChoice({ client }: { client: Client }) {
   const { agent } = client
   const [open, setOpen] = useState(false)
@@ -40,7 +40,7 @@ function ModelList({ client, close }: { client: Client; close: () => void }) {
   }
   return (
     <>
-      <p class="quiet">{t('modelsText')}</p>
+      <p class="muted">{t('modelsText')}</p>
       {all.length > 8 && <input type="search" value={query} aria-label={t('searchModels')} placeholder={t('searchModels')} onInput={(e) => setSought(e.currentTarget.value)} />}
       <Problem text={problem} />
       {[...new Set(found.map(({ provider = '' }) => provider))].map((provider) => (
@@ -55,7 +55,7 @@ function ModelList({ client, close }: { client: Client; close: () => void }) {
           </ul>
         </section>
       ))}
-      {found.length === 0 && !busy && <p class="quiet">{t('noModels')}</p>}
+      {found.length === 0 && !busy && <p class="muted">{t('noModels')}</p>}
       {chooses && <button type="button" class="wide" disabled={busy} onClick={() => void choose(undefined)}>{t('modelDefault')}</button>}
     </>
   )

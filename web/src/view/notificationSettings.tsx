@@ -8,10 +8,13 @@ const messages: Record<Exclude<NotificationState, 'failed'>, Key> = {
   off: 'notifyOff', pending: 'notifyPending', on: 'notifyOn',
 }
 
-/** What a person proposes who has not said which hours are quiet. */
+/** The quiet hours that the page suggests. */
 const DEFAULT_HOURS = { from: '22:00', to: '07:00' }
 
-/** Notifications is the part of the settings about them. It says how things stand, and offers what can be changed. */
+/**
+ * NotificationSettings is the section of the settings for notifications. It shows their state and
+ * the choices.
+ */
 export function NotificationSettings({ notifications }: { notifications: Notifications }) {
   const state = notifications.state.value
   const busy = notifications.busy.value
@@ -29,7 +32,7 @@ export function NotificationSettings({ notifications }: { notifications: Notific
         <input type="checkbox" role="switch" checked={active || notifications.asking.value} disabled={!can || busy} onChange={() => void (active ? notifications.switchOff() : notifications.switchOn())} aria-describedby="notify-state" />
         {t('notifySwitch')}
       </label>
-      <p id="notify-state" class={state === 'failed' ? 'problem' : 'quiet'} role="status" dir="auto" data-notify={busy ? 'busy' : state}>
+      <p id="notify-state" class={state === 'failed' ? 'problem' : 'muted'} role="status" dir="auto" data-notify={busy ? 'busy' : state}>
         {busy ? t('notifyBusy') : state === 'failed' ? t('notifyFailed', { reason: notifications.problem.value }) : t(state === 'serverOff' && isDirectClient ? 'notifyAppOff' : messages[state])}
       </p>
       {active && (
@@ -56,7 +59,7 @@ function TestStatus({ notifications }: { notifications: Notifications }) {
   const tested = notifications.testState.value
   const words = { none: '', running: t('notifyTestSending'), sent: t('notifyTestSent'), arrived: t('notifyTestArrived'), missing: t('notifyTestMissing') }
   return (
-    <p class={tested.state === 'failed' || tested.state === 'missing' ? 'problem' : 'quiet'} role="status" dir="auto" data-tested={tested.state}>
+    <p class={tested.state === 'failed' || tested.state === 'missing' ? 'problem' : 'muted'} role="status" dir="auto" data-tested={tested.state}>
       {tested.state === 'failed' ? t('notifyTestFailed', { reason: tested.reason }) : words[tested.state]}
     </p>
   )

@@ -1,7 +1,7 @@
 import type { RefObject } from 'preact'
 import { useEffect } from 'preact/hooks'
 
-/** useAway calls close when the person turns to something outside of an element that is open. */
+/** useOutside calls close when the user clicks or focuses anything outside of an open element. */
 export function useOutside(open: boolean, element: RefObject<HTMLElement | null>, close: () => void): void {
   useEffect(() => {
     if (!open) return

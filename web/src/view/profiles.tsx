@@ -7,7 +7,10 @@ import { Icon } from './icon'
 import { showToast } from './toast'
 import { Panel, Problem } from './panel'
 
-/** ProfileChoice shows the profile that the conversation talks to, and lets the user choose another. It is loaded where there are several. */
+/**
+ * ProfileChoice shows the conversation's profile and lets the user choose another. It is loaded
+ * only if there are several.
+ */
 export function ProfileChoice({ client }: { client: Client }) {
   const { calls } = client.agent
   const [profiles, setProfiles] = useState<readonly Profile[]>([])
@@ -17,7 +20,7 @@ export function ProfileChoice({ client }: { client: Client }) {
   const offered = calls.canCall('profiles.list')
   useEffect(() => {
     if (offered) void run(load)
-  }, [client, offered, open]) // a device that shares the conversation may have chosen another
+  }, [client, offered, open]) // another device of the conversation may have chosen one
   if (!calls.supports('profiles.list')) return null
   const current = profiles.find((profile) => profile.current)
   const close = () => setOpen(false)
@@ -32,7 +35,7 @@ export function ProfileChoice({ client }: { client: Client }) {
         <span dir="auto">{current ? current.name : t('profiles')}</span><Icon name="down" />
       </button>
       <Panel title={t('profiles')} open={open} close={close}>
-        <p class="quiet">{t('profilesText')}</p>
+        <p class="muted">{t('profilesText')}</p>
         <Problem text={problem} />
         <section class="models">
           <ul>

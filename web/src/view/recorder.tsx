@@ -7,7 +7,7 @@ import { loudness } from './agentAvatar'
 import { Icon } from './icon'
 import { showError, showToast } from './toast'
 
-/** Recorder records a voice message; done closes it. A recording that is as long as a message may be is sent. */
+/** Recorder records a voice message. done closes it. A recording of the maximum length is sent. */
 export function Recorder({ client, done }: { client: Client; done: () => void }) {
   const recording = useRef<Recording>(undefined)
   const [seconds, setSeconds] = useState(0)
@@ -23,7 +23,7 @@ export function Recorder({ client, done }: { client: Client; done: () => void })
       recording.current = made
       setReady(true)
       const wav = await made.wav
-      if (wav.length <= 44) return // it was discarded, or nothing was heard
+      if (wav.length <= 44) return // it was discarded, or is empty
       if (recording.current === made) {
         recording.current = undefined
         showToast(t('recordingFull'))
@@ -59,7 +59,7 @@ export function Recorder({ client, done }: { client: Client; done: () => void })
   return (
     <div class="recorder" role="group" aria-label={t('recording')} onKeyDown={(e) => e.key === 'Escape' && done()}>
       <button type="button" class="round" aria-label={t('discardRecording')} onClick={done}><Icon name="trash" /></button>
-      <span class="recorder-words"><span class="dot" />{formatDuration(seconds)}<Level /></span>
+      <span class="recorder-text"><span class="dot" />{formatDuration(seconds)}<Level /></span>
       <button type="button" class="round primary" aria-label={t('sendRecording')} disabled={!ready} onClick={send} ref={(button) => { if (ready && document.activeElement === document.body) button?.focus() }}><Icon name="send" /></button>
     </div>
   )

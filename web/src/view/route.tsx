@@ -10,7 +10,7 @@ function routeName(kind: string | undefined): string {
   return kind === 'local' ? t('routeLocal') : kind === 'remote' ? t('routeRemote') : kind || t('routeNone')
 }
 
-/** Route says by which address the agent's gateway is reached, and opens what there is to know of that. */
+/** RouteButton shows the route to the agent's gateway and opens its details. */
 export function RouteButton({ client }: { client: Client }) {
   const [open, setOpen] = useState(false)
   const route = client.agent.route.value
@@ -44,10 +44,10 @@ function RouteFacts({ client }: { client: Client }) {
       {reason && <p class="reason" dir="auto">{reason}</p>}
       <section class="diagnostics">
         <h3 id="diagnostics">{t('diagnostics')}</h3>
-        <p class="quiet">{t('diagnosticsText')}</p>
+        <p class="muted">{t('diagnosticsText')}</p>
         <pre class="shell" tabindex={0} role="region" aria-labelledby="diagnostics" dir="ltr">{diagnostics}</pre>
         <button type="button" class="wide" onClick={async () => setCopied(t((await copyText(diagnostics)) ? 'copied' : 'notCopied'))}>{t('copyDiagnostics')}</button>
-        <p class="quiet" role="status">{copied}</p>
+        <p class="muted" role="status">{copied}</p>
       </section>
     </>
   )

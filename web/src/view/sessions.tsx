@@ -10,14 +10,14 @@ import { Icon } from './icon'
 import { announce, showToast } from './toast'
 import { Problem } from './panel'
 
-/** The longest title that Hermes takes, in characters. */
+/** The maximum length of a title in Hermes, in characters. */
 const MAX_TITLE = 100
 
 export function sessionTitle({ title = '', preview = '' }: { title?: string; preview?: string }): string {
   return title || preview || t('untitled')
 }
 
-/** Sessions lists the sessions of the gateway. One is the current one, and the conversation can go on in any of them. */
+/** SessionList lists the Hermes sessions. The conversation can continue in any of them. */
 export function SessionList({ client, done = () => {} }: { client: Client; done?: () => void }) {
   const { calls, sessions } = client.agent
   const [query, setSought] = useState('')
@@ -42,7 +42,7 @@ export function SessionList({ client, done = () => {} }: { client: Client; done?
           {found.map((session) => <SessionRow key={session.id} client={client} session={session} open={() => void go(() => sessions.open(session))} busy={busy || !online} />)}
         </ul>
       ) : (
-        sessions.loaded.value && <p class="quiet nothing">{t(query ? 'noSessionFound' : 'noSessions')}</p>
+        sessions.loaded.value && <p class="muted empty-list">{t(query ? 'noSessionFound' : 'noSessions')}</p>
       )}
       {sessions.hasMore.value && <button type="button" class="wide" disabled={!online || busy} onClick={() => void run(() => sessions.loadOlder())}>{t(query ? 'searchOlder' : 'olderSessions')}</button>}
     </section>
@@ -78,9 +78,9 @@ function SessionRow({ client, session, open, busy }: { client: Client; session: 
       <div class="session">
         <button type="button" class="session-open" aria-current={session.current ? 'true' : undefined} disabled={busy} onClick={open}>
           <b dir="auto">{title}</b>
-          {session.title && session.preview && session.preview !== session.title && <span class="quiet" dir="auto">{session.preview}</span>}
+          {session.title && session.preview && session.preview !== session.title && <span class="muted" dir="auto">{session.preview}</span>}
           <small>
-            {session.current && <span class="now">{t('currentSession')}</span>}
+            {session.current && <span class="current-badge">{t('currentSession')}</span>}
             {at > 0 && <time dateTime={session.at}>{formatDate(at)}</time>}
             <span>{count('messagesIn', session.messages)}</span>
             {session.source !== 'api_server' && <span dir="auto">{session.source}</span>}

@@ -12,7 +12,7 @@ import { chooseTheme, theme, themes, type Theme } from './theme'
 
 const themeWords = { auto: 'themeAuto', light: 'themeLight', dark: 'themeDark' } as const
 
-/** Settings is what the person can choose on this device. */
+/** Settings are the user's choices on this device. */
 export function Settings({ client, dialog }: { client: Client; dialog: RefObject<HTMLDialogElement | null> }) {
   const [name, setName] = useState(client.profile.name)
   const [sure, setSure] = useState<'' | 'clear' | 'out'>('')
@@ -29,7 +29,7 @@ export function Settings({ client, dialog }: { client: Client; dialog: RefObject
       <div class="panel-inner">
         <header><h2 id="settings-title">{t('settings')}</h2><button type="button" class="round" aria-label={t('close')} onClick={close}><Icon name="close" /></button></header>
         <form onSubmit={(e) => { e.preventDefault(); void renameDevice(name) }}>
-          <label>{t('deviceName')}<span class="beside"><input value={name} onInput={(e) => setName(e.currentTarget.value)} maxLength={60} dir="auto" autocomplete="off" />
+          <label>{t('deviceName')}<span class="field-with-button"><input value={name} onInput={(e) => setName(e.currentTarget.value)} maxLength={60} dir="auto" autocomplete="off" />
             {name.trim() && name !== client.profile.name ? <button type="submit">{t('save')}</button> : null}</span></label>
         </form>
         <label>{t('language')}
@@ -55,11 +55,11 @@ export function Settings({ client, dialog }: { client: Client; dialog: RefObject
   )
 }
 
-/** Sure asks once more before something is gone. */
+/** ConfirmButton asks again before it deletes something. */
 function ConfirmButton({ question, label, open, ask, cancel, run }: { question: string; label: string; open: boolean; ask: () => void; cancel: () => void; run: () => void }) {
   if (!open) return <button type="button" class="wide" onClick={ask}>{label}</button>
   return (
-    <div class="sure" role="group" aria-label={label}>
+    <div class="confirm" role="group" aria-label={label}>
       <p>{question}</p>
       <button type="button" class="danger" onClick={run}>{label}</button>
       <button type="button" onClick={cancel}>{t('cancel')}</button>

@@ -15,7 +15,7 @@ interface OtherDevice {
   seen_at?: string
 }
 
-/** Side is the pane beside the conversation: the agent, its sessions where it has some, and the person's other devices where there are some. */
+/** Sidebar shows the agent, its sessions, and the user's other devices. */
 export function Sidebar({ client, openSettings, openJobs }: { client: Client; openSettings: () => void; openJobs?: () => void }) {
   const { state, capabilities, approved } = client.status.value
   const [others, setOthers] = useState<OtherDevice[]>([])
@@ -25,20 +25,20 @@ export function Sidebar({ client, openSettings, openJobs }: { client: Client; op
     const end = new AbortController()
     client.device.call<{ devices: OtherDevice[] }>('devices.list', {}, { signal: end.signal }).then(
       ({ devices }) => setOthers(devices.filter((device) => device.id !== client.profile.id)),
-      () => {}, // the pane stays as it is
+      () => {}, // the sidebar stays as it is
     )
     return () => end.abort()
   }, [client, asks])
   const lists = client.agent.calls.supports('sessions.list')
   return (
-    <aside class={lists ? 'side listing' : 'side'} aria-label={t('about')}>
-      <div class="side-head">
+    <aside class={lists ? 'sidebar listing' : 'sidebar'} aria-label={t('about')}>
+      <div class="sidebar-head">
         <AgentAvatar client={client} />
-        <div class="side-words"><h1>{t('agent')}</h1><StatusLine client={client} /></div>
+        <div class="sidebar-text"><h1>{t('agent')}</h1><StatusLine client={client} /></div>
       </div>
       {lists && <SessionList client={client} />}
       {others.length > 0 && (
-        <section class="side-devices">
+        <section class="sidebar-devices">
           <h2>{t('otherDevices')}</h2>
           <ul class="devices">
             {others.map((device) => (
@@ -50,7 +50,7 @@ export function Sidebar({ client, openSettings, openJobs }: { client: Client; op
           </ul>
         </section>
       )}
-      <div class="side-end">
+      <div class="sidebar-end">
         {openJobs && <button type="button" class="wide" onClick={openJobs}><Icon name="clock" />{t('jobs')}</button>}
         <button type="button" class="wide" onClick={openSettings}><Icon name="settings" />{t('settings')}</button>
       </div>

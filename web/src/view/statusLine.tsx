@@ -2,7 +2,7 @@ import type { Client } from '../conversation/client'
 import { connectionState } from './connection'
 import { RouteButton } from './route'
 
-/** State is the connection in a word, and the way that the agent is reached by where that is known. */
+/** StatusLine shows the state of the connection and the route to the agent. */
 export function StatusLine({ client }: { client: Client }) {
   const { tone, text } = connectionState(client)
   return (

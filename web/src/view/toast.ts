@@ -7,9 +7,9 @@ export interface Toast {
   action?: { label: string; run: () => void }
 }
 
-/** What is told at the edge of the screen, until it was read or some seconds are over. */
+/** The messages at the edge of the screen. A toast without a button closes after some seconds. */
 export const toasts = signal<readonly Toast[]>([])
-/** What a screen reader says next. */
+/** The next announcement of the screen reader. */
 export const announcement = signal('')
 
 let last = 0
@@ -28,7 +28,7 @@ export function dismissToast(id: number): void {
   toasts.value = toasts.peek().filter((notice) => notice.id !== id)
 }
 
-/** announce has a screen reader say a message that has come, its beginning where it is long. */
+/** announce has a screen reader read out a new message, or the start of a long one. */
 export function announce(text: string): void {
   announcement.value = text.length > 300 ? text.slice(0, 300) + '…' : text
 }

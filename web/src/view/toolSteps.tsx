@@ -4,7 +4,7 @@ import { Icon } from './icon'
 
 const states: Record<string, Key> = { started: 'toolRuns', progress: 'toolRuns', done: 'toolDone', failed: 'toolFailed' }
 
-/** Tools is what the agent did in a turn, folded. */
+/** ToolSteps shows the tool calls of a turn, folded. */
 export function ToolSteps({ item }: { item: ToolItem }) {
   const last = item.steps.at(-1)
   if (!last) return null
@@ -15,7 +15,7 @@ export function ToolSteps({ item }: { item: ToolItem }) {
       <ul>
         {item.steps.map((step) => (
           <li key={step.id} class={step.state}>
-            <b dir="auto">{step.name}</b> {step.title && <code dir="auto">{step.title}</code>} <span class="quiet">{states[step.state] ? t(states[step.state]!) : step.state}</span>
+            <b dir="auto">{step.name}</b> {step.title && <code dir="auto">{step.title}</code>} <span class="muted">{states[step.state] ? t(states[step.state]!) : step.state}</span>
             {step.text && <pre dir="auto" tabindex={0}>{step.text}</pre>}
           </li>
         ))}

@@ -1,11 +1,12 @@
 /**
- * The server lets the page write HTML only as what DOMPurify has made of it, and load a worker only from one address: its policy names
- * these two and no other (require-trusted-types-for). A browser without Trusted Types takes plain strings, as before.
+ * The server's policy (require-trusted-types-for) allows HTML only from DOMPurify, and a worker
+ * only from one address. It names these two policies and no other. A browser without Trusted Types
+ * takes plain strings.
  */
 
 /**
- * TRUSTED has DOMPurify give its HTML in the form that such a browser takes. Its type says string, since that is how it is handled: it
- * is kept, compared and given to the page, and never put together with other text.
+ * TRUSTED_OUTPUT makes DOMPurify return TrustedHTML. The type says string, because the page treats
+ * the result like one: it stores, compares, and inserts it, and never joins it with other text.
  */
 export const TRUSTED_OUTPUT = { RETURN_TRUSTED_TYPE: true as boolean }
 
@@ -15,7 +16,10 @@ interface Policies {
 
 const WORKER = './sw.js'
 
-/** workerAddress is that of the service worker, the only script the page loads by itself. */
+/**
+ * workerAddress returns the address of the service worker, the only script that the page loads
+ * itself.
+ */
 export function workerAddress(): string {
   const { trustedTypes } = window as { trustedTypes?: Policies }
   return (trustedTypes?.createPolicy('hermes-mobile', { createScriptURL: () => WORKER }).createScriptURL(WORKER) ?? WORKER) as string

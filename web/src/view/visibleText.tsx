@@ -4,10 +4,13 @@ import { memo } from 'preact/compat'
 import { useState } from 'preact/hooks'
 import { count, t } from '../i18n/i18n'
 
-/** So many pieces are elements of their own; what comes behind them is one text, with its marks. */
+/** The maximum number of separate elements. The rest is one text, with its marks. */
 const MAX_ELEMENTS = 2000
 
-/** Visible shows a text as a person must see it before deciding on it: with marks for what does not show as itself, and with folds. */
+/**
+ * VisibleText shows a text as a user must see it before a decision: with marks for invisible
+ * characters, and with folds.
+ */
 export const VisibleText = memo(function Visible({ shown, command = false }: { shown: Shown; command?: boolean }) {
   const { segments } = shown
   const rest = segments.slice(MAX_ELEMENTS)
@@ -15,7 +18,7 @@ export const VisibleText = memo(function Visible({ shown, command = false }: { s
     <>
       {segments.slice(0, MAX_ELEMENTS).map((segment, i) => {
         if (segment.count) return <Fold key={i} segment={segment} />
-        if (segment.kind === 'mark') return <span key={i} class="odd-mark">{segment.text}</span>
+        if (segment.kind === 'mark') return <span key={i} class="visible-mark">{segment.text}</span>
         return <bdi key={i} dir={command ? 'ltr' : undefined}>{command ? isolateWords(segment.text) : segment.text}</bdi>
       })}
       {rest.length > 0 && (command ? <bdo dir="ltr">{whole({ ...shown, segments: rest })}</bdo> : whole({ ...shown, segments: rest }))}
@@ -24,8 +27,9 @@ export const VisibleText = memo(function Visible({ shown, command = false }: { s
 })
 
 /**
- * words isolates each word of a command that is written from right to left, so that the words stand in the order in which the shell takes them,
- * and shows where a line of the command ends: the screen breaks lines, too. Where there are too many, all letters stand from left to right.
+ * isolateWords isolates each right-to-left word of a command, so that the words appear in the order
+ * in which the shell reads them. It also marks the ends of lines, because the screen wraps lines
+ * too. With too many pieces, the whole text runs left to right.
  */
 function isolateWords(text: string): ComponentChildren {
   const pieces = rightToLeft(text).flatMap((word, i) => (i % 2 ? [<bdi>{word}</bdi>] : markLineEnds(word)))
@@ -35,13 +39,13 @@ function isolateWords(text: string): ComponentChildren {
 const markLineEnds = (text: string): ComponentChildren[] =>
   text.split('\n').flatMap((line, i, { length }) => (i < length - 1 ? [line, <span class="line-end" aria-hidden="true">⏎</span>, '\n'] : [line]))
 
-/** Fold stands for spaces, blank lines or equal marks until it is opened. */
+/** Fold replaces spaces, blank lines, or equal marks until the user opens it. */
 function Fold({ segment }: { segment: Segment }) {
   const [open, setOpen] = useState(false)
   return (
     <>
       <button type="button" class="fold" aria-expanded={open} onClick={() => setOpen(!open)}>{foldLabel(segment)}</button>
-      {open ? <span class={segment.kind === 'marks' ? 'odd-mark' : ''}>{segment.text}</span> : segment.text.endsWith('\n') && '\n'}
+      {open ? <span class={segment.kind === 'marks' ? 'visible-mark' : ''}>{segment.text}</span> : segment.text.endsWith('\n') && '\n'}
     </>
   )
 }

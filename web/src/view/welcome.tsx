@@ -7,7 +7,7 @@ import { Avatar } from './avatar'
 import { errorText } from './errorText'
 import { pairingAgain } from './state'
 
-/** Welcome gets a device in: by a link that was opened, a code, or a token. */
+/** Welcome pairs a device with an opened link, a code, or a token. */
 export function Welcome({ invitation }: { invitation?: Invitation }) {
   const [method, setMethod] = useState<'code' | 'token'>('code')
   const [link, setLink] = useState('')
@@ -21,7 +21,7 @@ export function Welcome({ invitation }: { invitation?: Invitation }) {
   const [used, setUsed] = useState(false)
   const linked = used ? undefined : invitation
 
-  /** wanted reads the form; a string says what is wrong with it. */
+  /** parseForm reads the form. A string says what is wrong with it. */
   const parseForm = (): Invitation | string => {
     if (linked) return linked
     if (method === 'code') return parseInvitation(link) ?? t('invalidPairingCode')

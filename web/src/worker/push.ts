@@ -4,15 +4,18 @@ import { sendAction } from '../notify/action'
 import { exclusively, showNotification } from '../notify/display'
 import { page, worker, type PageWindow } from './scope'
 
-/** So long a page that is looked at may take to fetch what a notification would tell of. */
+/** How long a visible page may take to fetch what a notification is about, in milliseconds. */
 const PAGE_TIMEOUT = 6000
 
-/** So long the browser's database may take to answer: after a wake it can hang. */
+/** How long the browser's database may take, in milliseconds. It can hang after a wake-up. */
 const DATABASE_TIMEOUT = 1500
 
 const delay = (time: number) => new Promise<undefined>((resolve) => setTimeout(() => resolve(undefined), time))
 
-/** Browsers that take notifications away from a page whose push shows nothing, whatever the reason. */
+/**
+ * Whether the browser revokes notifications from a page whose push shows nothing, whatever the
+ * reason.
+ */
 const requiresNotification = /AppleWebKit/.test(worker.navigator.userAgent) && !/Chrom(e|ium)/.test(worker.navigator.userAgent)
 
 worker.addEventListener('push', (event: { data: { text(): string } | null; waitUntil(done: Promise<unknown>): void }) => {
@@ -48,20 +51,23 @@ async function displayNotice(notice: PushNotice, quietly = false): Promise<void>
   await showNotification(worker.registration, title, options)
 }
 
-/** speech are the words in the language of the page. A database that does not answer must not keep a notification back. */
+/**
+ * loadTexts returns the texts in the language of the page. A database that hangs must not hold back
+ * a notification.
+ */
 async function loadTexts(): Promise<NotificationTexts> {
   const { language } = await Promise.race([loadWorkerState(page), delay(DATABASE_TIMEOUT)]).catch(() => undefined) ?? { language: undefined }
   const wanted = [language ?? '', ...worker.navigator.languages].map((tag) => tag.slice(0, 2))
   return new NotificationTexts(wanted.find((tag) => tag === 'en' || tag === 'ru') === 'ru' ? 'ru' : 'en')
 }
 
-/** windows are those that show the page, the last used first. */
+/** pageWindows returns the windows that show the page, the last used first. */
 async function pageWindows(): Promise<PageWindow[]> {
   const all = await worker.clients.matchAll({ type: 'window', includeUncontrolled: true })
   return all.filter(({ url }) => url.replace(/[?#].*/s, '') === page)
 }
 
-/** beingRead asks the page that a person looks at whether it gets from the server itself what a notification would tell of. */
+/** pageWillFetch asks the visible page whether it gets the news from the server itself. */
 async function pageWillFetch(): Promise<boolean> {
   const window = (await pageWindows()).find(({ focused, visibilityState }) => focused && visibilityState === 'visible')
   if (!window) return false
@@ -76,7 +82,7 @@ async function pageWillFetch(): Promise<boolean> {
   })
 }
 
-/** withdraw closes what needs no attention any more, and puts the rest right. */
+/** withdraw closes notifications that need no attention any more, and corrects the others. */
 async function withdraw(ids: string[]): Promise<void> {
   for (const shown of await worker.registration.getNotifications()) {
     const notice = shown.data?.notice
@@ -88,7 +94,7 @@ async function withdraw(ids: string[]): Promise<void> {
   await showPlaceholder()
 }
 
-/** pretend shows something to a browser that demands it, and nothing to the person. */
+/** showPlaceholder satisfies a browser that requires a notification, without bothering the user. */
 async function showPlaceholder(): Promise<void> {
   if (!requiresNotification) return
   const shown = (await worker.registration.getNotifications()).at(-1)?.data?.notice
@@ -97,13 +103,13 @@ async function showPlaceholder(): Promise<void> {
   for (const one of await worker.registration.getNotifications()) if (one.tag === 'nothing') one.close()
 }
 
-/** answer gives the answer of a button, and tells what became of it in the place of the question. */
+/** runAction sends the answer of a button and shows the outcome in place of the question. */
 async function runAction(notice: PushNotice, action: string): Promise<void> {
   const { text, retry } = await sendAction(new URL('push/action', page).href, notice.actions.find(({ id }) => id === action)!, notice.actions, await loadTexts())
   await showNotice({ ...notice, type: 'outcome', outcome: text, actions: retry ? notice.actions : [] })
 }
 
-/** visit brings the person to the page, and the page to what the notification told of. */
+/** openPage brings the user to the page, and the page to the notification's item. */
 async function openPage(notice?: PushNotice): Promise<void> {
   const id = notice?.id ?? ''
   const [window] = await pageWindows()
@@ -112,10 +118,13 @@ async function openPage(notice?: PushNotice): Promise<void> {
     return
   }
   window.postMessage({ show: id })
-  await window.focus().catch(() => {}) // a browser may find that this is no time for it
+  await window.focus().catch(() => {}) // a browser may not allow the focus now
 }
 
-/** resubscribe replaces a subscription that the browser gave up. The page tells the server of it, now or when it is opened. */
+/**
+ * resubscribe replaces a subscription that the browser dropped. The page tells the server, now or
+ * when it is opened.
+ */
 async function resubscribe(old?: PushSubscription): Promise<void> {
   const { key } = await loadWorkerState(page)
   const applicationServerKey = old?.options.applicationServerKey ?? key

@@ -2,7 +2,10 @@ import { showToast } from '../view/toast'
 import { workerAddress } from '../view/trustedTypes'
 import { t } from '../i18n/i18n'
 
-/** work has the page open without a network, where the browser allows it: on https and on this machine. A new version waits for a word. */
+/**
+ * registerWorker makes the page open without a network, on HTTPS and on this machine. A new version
+ * waits for the user to reload.
+ */
 export function registerWorker(): void {
   if (!('serviceWorker' in navigator) || !isSecureContext) return
   let asked = false
@@ -10,7 +13,7 @@ export function registerWorker(): void {
     if (asked) location.reload()
   })
   const ask = (worker: ServiceWorker | null) => {
-    if (!worker || !navigator.serviceWorker.controller) return // the first one is no news
+    if (!worker || !navigator.serviceWorker.controller) return // the first one isn't an update
     showToast(t('newVersion'), { label: t('reload'), run: () => {
       asked = true
       worker.postMessage('now')
@@ -25,6 +28,6 @@ export function registerWorker(): void {
       })
     })
   }, () => {
-    // Without it the page works, and needs the network to open.
+    // The page works without it, but needs the network to open.
   })
 }

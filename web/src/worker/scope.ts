@@ -1,4 +1,4 @@
-/** What a service worker has around it, as far as it is used here. */
+/** The part of a service worker's global scope that is used here. */
 export interface PageWindow {
   url: string
   focused: boolean
@@ -32,5 +32,5 @@ export interface WorkerScope {
 }
 
 export const worker = self as unknown as WorkerScope
-/** The address of the page. */
+/** The URL of the page. */
 export const page = new URL('./', self.location.href).href

@@ -1,12 +1,15 @@
 import './push'
 import { page, worker } from './scope'
 
-/** The service worker: it keeps the files of the page, all of one version, and shows notifications. What the server says is never kept here. */
+/**
+ * The service worker caches the files of the page, all of one version, and shows notifications. It
+ * never stores what the server sends.
+ */
 declare const VERSION: string
 declare const FILES: string[]
 
 const CACHE_NAME = 'hermes-page ' + VERSION
-/** The page's own files, by their whole address. */
+/** The URLs of the page's files. */
 const pageFiles = new Set(FILES.map((file) => new URL(file, self.location.href).href))
 
 worker.addEventListener('install', (event) => {
@@ -38,10 +41,13 @@ worker.addEventListener('fetch', (event) => {
       return (await cache.match(address)) ?? fetch(request)
     })(),
   )
-  if (address === page) event.waitUntil(refreshPage().catch(() => {})) // there is no network, which is what this is for
+  if (address === page) event.waitUntil(refreshPage().catch(() => {})) // no network is the normal case here
 })
 
-/** renew brings the page itself up to date, for the settings of the owner that are in it. A page of another version comes with its own worker. */
+/**
+ * refreshPage updates the cached page, because the owner's settings are in it. A page of another
+ * version comes with its own worker.
+ */
 async function refreshPage(): Promise<void> {
   const response = await fetch(page, { cache: 'no-cache' })
   if (!response.ok || response.redirected) return
