@@ -80,9 +80,10 @@ func (e *Error) Error() string {
 
 // Is reports whether e is [ErrSignIn] (status 401 or 403) or [ErrLoading].
 //
-// A gateway of 0.22 answers some seconds before its Python modules are loaded, and then reports Python's own error:
-// either two threads import the same modules, or two threads parse source at once (CPython gh-106905, in all of
-// 3.11). Hermes has no code for it, so ErrLoading is told by Python's words.
+// A gateway of 0.22 answers some seconds before its Python modules are loaded, and then reports
+// Python's own error. Either two threads import the same modules, or two threads parse source at
+// once (CPython gh-106905, in all of 3.11). Hermes has no code for it, so ErrLoading is told by
+// Python's words.
 func (e *Error) Is(target error) bool {
 	switch target {
 	case ErrSignIn:

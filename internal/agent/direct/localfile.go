@@ -61,8 +61,9 @@ func shownName(path string) string {
 	return strings.Trim(path[strings.LastIndexAny(path, `/\`)+1:], "`*_[]\"'")
 }
 
-// files takes the files that a text names out of it. From a gateway on this machine they are read: each becomes one event, the file or why
-// it is not there, so that a turn that is followed again has as many. In the text of any other gateway a note stands in their place.
+// files removes the lines that name files from a text. From a gateway on this machine it reads the
+// files: each becomes one event, the file or the reason why it is missing, so that a turn that is
+// followed again has as many events. For any other gateway it puts notes in their place.
 func (t *turn) files(text string) (string, []agent.Event) {
 	near := t.agent.currentNeighbor()
 	if near == nil || !strings.Contains(text, "MEDIA:") {
