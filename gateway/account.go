@@ -8,9 +8,9 @@ import (
 	"sync"
 )
 
-// account is the part of a client that owns the profile, the credentials and the login. It adds credentials to
-// requests, takes cookies from responses, compares gateways with the learned identity, and tells the host program
-// what changed.
+// account is the part of a client that owns the profile, the credentials and the login. It adds
+// credentials to requests, takes cookies from responses, compares gateways with the learned
+// identity, and tells the host program what changed.
 type account struct {
 	options  Options
 	remote   *target // logins are sent to the Remote address only
@@ -72,7 +72,8 @@ func (a *account) authorize(req *http.Request, t *target) {
 	}
 }
 
-// ensureSignedIn checks that there is a credential to send. Without a session it signs in with the stored password.
+// ensureSignedIn checks that there is a credential to send. Without a session it signs in with the
+// stored password.
 func (a *account) ensureSignedIn(ctx context.Context) error {
 	a.mu.Lock()
 	auth, token := a.profile.Auth, a.creds.Token.Reveal()
@@ -117,8 +118,9 @@ func (a *account) canSignIn() bool {
 	return false
 }
 
-// takeCookies stores the cookies that a response of a verified route sets and deletes. It ignores the response to a
-// request that was sent with other than the current cookies: the end of an old session must not end the new one.
+// takeCookies stores the cookies that a response of a verified route sets and deletes. It ignores
+// the response to a request that was sent with other than the current cookies: the end of an old
+// session must not end the new one.
 func (a *account) takeCookies(resp *http.Response, t *target) {
 	if resp.Request == nil || len(resp.Header.Values("Set-Cookie")) == 0 {
 		return
@@ -135,7 +137,8 @@ func (a *account) takeCookies(resp *http.Response, t *target) {
 	})
 }
 
-// setCredentials changes the credentials, and calls the host program if change reports a difference.
+// setCredentials changes the credentials, and calls the host program if change reports a
+// difference.
 func (a *account) setCredentials(change func(*Credentials) bool) {
 	a.callbackMu.Lock()
 	defer a.callbackMu.Unlock()

@@ -10,14 +10,15 @@ import (
 	"sync"
 )
 
-// Client is a client of one gateway. Create it with [New] and end it with [Client.Close]. All methods may be called
-// concurrently.
+// Client is a client of one gateway. Create it with [New] and end it with [Client.Close]. All
+// methods may be called concurrently.
 //
-// The calls of the API are grouped into the services below. Turns are started with [Client.StartTurn].
+// The calls of the API are grouped into the services below. Turns are started with
+// [Client.StartTurn].
 //
-// The client selects a route when it needs one: before the first request, and again after [Client.Foreground],
-// [Client.NetworkChanged], [Client.Reevaluate], [Client.Connect] and a request that failed below HTTP. A request or
-// stream in progress keeps its route.
+// The client selects a route when it needs one: before the first request, and again after
+// [Client.Foreground], [Client.NetworkChanged], [Client.Reevaluate], [Client.Connect] and a request
+// that failed below HTTP. A request or stream in progress keeps its route.
 type Client struct {
 	Sessions *SessionService // sessions and their messages
 	Jobs     *JobService     // scheduled jobs
@@ -50,10 +51,11 @@ type Client struct {
 	work   sync.WaitGroup
 }
 
-// New returns a client of the gateway that profile describes. It sends nothing: the first request connects.
+// New returns a client of the gateway that profile describes. It sends nothing: the first request
+// connects.
 //
-// Credentials that belong to another account are dropped (see [Credentials.For]). The error joins one
-// [*ProfileError] for each field of the profile that is not valid.
+// Credentials that belong to another account are dropped (see [Credentials.For]). The error joins
+// one [*ProfileError] for each field of the profile that is not valid.
 func New(profile Profile, credentials Credentials, options Options) (*Client, error) {
 	if err := profile.Validate(); err != nil {
 		return nil, err
@@ -87,8 +89,8 @@ func New(profile Profile, credentials Credentials, options Options) (*Client, er
 	return c, nil
 }
 
-// Close ends the client. Requests in progress fail with [ErrClosed], and every goroutine of the client has ended
-// when Close returns. Runs continue at the gateway. It always returns nil.
+// Close ends the client. Requests in progress fail with [ErrClosed], and every goroutine of the
+// client has ended when Close returns. Runs continue at the gateway. It always returns nil.
 func (c *Client) Close() error {
 	c.mu.Lock()
 	c.closed, c.current = true, nil
@@ -115,8 +117,8 @@ func (c *Client) targets() (all []*target) {
 	return all
 }
 
-// connected returns the route in use, and selects one if there is none. Concurrent callers share one selection,
-// which continues when the caller that started it leaves.
+// connected returns the route in use, and selects one if there is none. Concurrent callers share
+// one selection, which continues when the caller that started it leaves.
 func (c *Client) connected(ctx context.Context) (*conn, error) {
 	c.mu.Lock()
 	switch {
@@ -145,8 +147,8 @@ func (c *Client) connected(ctx context.Context) (*conn, error) {
 	}
 }
 
-// dropRoute takes cn out of use after a request on it failed with err, so that the next request selects a route. A
-// request that its caller canceled does not count.
+// dropRoute takes cn out of use after a request on it failed with err, so that the next request
+// selects a route. A request that its caller canceled does not count.
 func (c *Client) dropRoute(cn *conn, err error) {
 	if cn == nil || c.remote == nil || errors.Is(err, context.Canceled) {
 		return
@@ -159,7 +161,8 @@ func (c *Client) dropRoute(cn *conn, err error) {
 	}
 }
 
-// Connect selects a route now and returns it. The error is a [*NoRouteError], [ErrClosed] or that of ctx.
+// Connect selects a route now and returns it. The error is a [*NoRouteError], [ErrClosed] or that
+// of ctx.
 func (c *Client) Connect(ctx context.Context) (Route, error) {
 	c.reevaluate("connect requested", false)
 	cn, err := c.connected(ctx)
@@ -172,8 +175,8 @@ func (c *Client) Connect(ctx context.Context) (Route, error) {
 // Foreground makes the next request select a route. Call it when the app becomes visible again.
 func (c *Client) Foreground() { c.reevaluate("app came to the foreground", false) }
 
-// NetworkChanged closes idle connections and makes the next request select a route. Call it when the device joins
-// another network. [Options.WatchNetwork] can do so.
+// NetworkChanged closes idle connections and makes the next request select a route. Call it when
+// the device joins another network. [Options.WatchNetwork] can do so.
 func (c *Client) NetworkChanged() { c.reevaluate("network changed", true) }
 
 // Reevaluate makes the next request select a route. The reason appears in [Diagnostics].
@@ -194,17 +197,19 @@ func (c *Client) reevaluate(reason string, network bool) {
 	}
 }
 
-// Login signs in at the Remote address with the profile's user name, and keeps the session cookies and the password
-// (doc/hermes/api.md §10). It ends the previous login of this client even if it fails.
+// Login signs in at the Remote address with the profile's user name, and keeps the session cookies
+// and the password (doc/hermes/api.md §10). It ends the previous login of this client even if it
+// fails.
 //
-// A refusal is an [*Error] whose text is written here, because the gateway's answer may quote the password. A wrong
-// user name or password is [ErrSignIn]. A profile without [AuthPassword] is a [*ProfileError].
+// A refusal is an [*Error] whose text is written here, because the gateway's answer may quote the
+// password. A wrong user name or password is [ErrSignIn]. A profile without [AuthPassword] is a
+// [*ProfileError].
 func (c *Client) Login(ctx context.Context, password Secret) error {
 	return c.account.login(ctx, password)
 }
 
-// Logout ends the login at the gateway and drops all credentials of the client. The credentials are gone even if
-// the error says that the gateway could not be told.
+// Logout ends the login at the gateway and drops all credentials of the client. The credentials are
+// gone even if the error says that the gateway could not be told.
 func (c *Client) Logout(ctx context.Context) error {
 	done, err := c.account.logout(ctx, c.newConn(c.remote))
 	if done {
@@ -218,7 +223,8 @@ func (c *Client) Logout(ctx context.Context) error {
 // Profile returns the profile, including what the client learned about the gateway.
 func (c *Client) Profile() Profile { return c.account.currentProfile() }
 
-// Capabilities returns what the gateway offers on the route in use. It selects a route if there is none.
+// Capabilities returns what the gateway offers on the route in use. It selects a route if there is
+// none.
 func (c *Client) Capabilities(ctx context.Context) (*Capabilities, error) {
 	cn, err := c.connected(ctx)
 	if err != nil {

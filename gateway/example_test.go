@@ -76,7 +76,8 @@ func ExampleSessionService_Create() {
 	// Output: d Holidays
 }
 
-// List the scheduled jobs and pause one. No known version of Hermes advertises jobs, so the profile allows them.
+// List the scheduled jobs and pause one. No known version of Hermes advertises jobs, so the profile
+// allows them.
 func ExampleJobService_Pause() {
 	server := standIn()
 	defer server.Close()

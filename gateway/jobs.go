@@ -9,8 +9,8 @@ import (
 
 // JobService manages the scheduled jobs of a gateway. It is the field Jobs of a [Client].
 //
-// No known version of Hermes advertises its job routes. Every method therefore returns [ErrUnavailable] unless the
-// profile allows the routes with [JobsOn] (doc/hermes/api.md §9).
+// No known version of Hermes advertises its job routes. Every method therefore returns
+// [ErrUnavailable] unless the profile allows the routes with [JobsOn] (doc/hermes/api.md §9).
 type JobService struct{ client *Client }
 
 // Job is a prompt that the gateway runs on a schedule (doc/hermes/api.md §9).
@@ -76,8 +76,8 @@ func (j *Job) UnmarshalJSON(data []byte) error {
 
 // JobParams are the properties of a new job. Name and Schedule are required.
 //
-// Schedule is "every 2h", a cron expression or a time (ISO 8601). Avoid a bare "2h": it runs once on 0.19 and
-// repeatedly on 0.22.
+// Schedule is "every 2h", a cron expression or a time (ISO 8601). Avoid a bare "2h": it runs once
+// on 0.19 and repeatedly on 0.22.
 type JobParams struct {
 	Name        string   `json:"name"` // at most 200 characters
 	Schedule    string   `json:"schedule"`

@@ -30,8 +30,8 @@ func (a *account) login(ctx context.Context, password Secret) error {
 	return a.sendLogin(ctx, password)
 }
 
-// logout signs out over cn, a conn of the Remote address, and drops the credentials. done is false if ctx ended
-// before it began.
+// logout signs out over cn, a conn of the Remote address, and drops the credentials. done is false
+// if ctx ended before it began.
 func (a *account) logout(ctx context.Context, cn *conn) (done bool, err error) {
 	if err := a.lockLogin(ctx); err != nil {
 		return false, err
@@ -72,7 +72,8 @@ func (t *target) healthWithin(ctx context.Context) (version string, err error) {
 	return version, err
 }
 
-// signInAgain signs in with the stored password, once for all requests that were refused with the same cookies.
+// signInAgain signs in with the stored password, once for all requests that were refused with the
+// same cookies.
 func (a *account) signInAgain(ctx context.Context, sent string) error {
 	if err := a.lockLogin(ctx); err != nil {
 		return err
@@ -106,7 +107,8 @@ func (a *account) lockLogin(ctx context.Context) error {
 
 func (a *account) unlockLogin() { <-a.loginToken }
 
-// sendLogin signs in at the Remote address, once its health check has shown that a Hermes gateway is there.
+// sendLogin signs in at the Remote address, once its health check has shown that a Hermes gateway
+// is there.
 func (a *account) sendLogin(ctx context.Context, password Secret) error {
 	if len(password.Reveal()) > maxLoginField {
 		return fmt.Errorf("%w: the password is longer than %d bytes", ErrTooLarge, maxLoginField)
@@ -142,8 +144,8 @@ func (a *account) setRejected(password Secret) {
 	a.rejectedPassword = password
 }
 
-// loginProvider returns the login provider that takes a password. "basic" is the only one that was measured, and the
-// default.
+// loginProvider returns the login provider that takes a password. "basic" is the only one that was
+// measured, and the default.
 func (t *target) loginProvider(ctx context.Context) string {
 	const usual = "basic"
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, strings.TrimSuffix(t.base.String(), "/")+"/api/auth/providers", nil)
@@ -206,7 +208,8 @@ func (t *target) logIn(ctx context.Context, provider, username string, password 
 	return cookies, nil
 }
 
-// loginRefusal describes a failed login in words of this package: the body of a 422 quotes the password.
+// loginRefusal describes a failed login in words of this package: the body of a 422 quotes the
+// password.
 func loginRefusal(resp *http.Response) *Error {
 	e := &Error{Status: resp.StatusCode, Code: "login_failed", Message: "the login failed"}
 	switch resp.StatusCode {

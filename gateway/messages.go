@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// Message is one stored row of a session (doc/hermes/api.md §3). The stored messages are the authoritative text of
-// a conversation; the deltas of a stream are not.
+// Message is one stored row of a session (doc/hermes/api.md §3). The stored messages are the
+// authoritative text of a conversation; the deltas of a stream are not.
 type Message struct {
 	ID           int64
 	SessionID    string
@@ -94,7 +94,8 @@ func contentText(raw json.RawMessage) string {
 // maxMessages is the largest page of messages.
 const maxMessages = 500
 
-// MessageQuery selects messages of a session. A page is always in the order in which the messages were stored.
+// MessageQuery selects messages of a session. A page is always in the order in which the messages
+// were stored.
 type MessageQuery struct {
 	Limit  int  // messages per page: 0 means 500, which is also the maximum
 	Offset int  // messages to skip, from the first one, or with Latest from the last one
@@ -109,8 +110,8 @@ type MessagePage struct {
 	More      bool // there may be more messages, away from the end that Offset counts from
 }
 
-// Messages returns one page of the messages of a session. Gateways of 0.19 always send all messages, so Messages
-// cuts the page out of them: the result is the same with every version.
+// Messages returns one page of the messages of a session. Gateways of 0.19 always send all
+// messages, so Messages cuts the page out of them: the result is the same with every version.
 func (s *SessionService) Messages(ctx context.Context, sessionID string, q MessageQuery) (MessagePage, error) {
 	limit, offset := q.Limit, max(q.Offset, 0)
 	if limit <= 0 || limit > maxMessages {
@@ -152,8 +153,9 @@ func (s *SessionService) Messages(ctx context.Context, sessionID string, q Messa
 	return page, nil
 }
 
-// AllMessages yields every message of a session, from the first one on, each once. It follows a session that
-// continues under another ID; [Message.SessionID] names the session of each message. An error is yielded last.
+// AllMessages yields every message of a session, from the first one on, each once. It follows a
+// session that continues under another ID; [Message.SessionID] names the session of each message.
+// An error is yielded last.
 func (s *SessionService) AllMessages(ctx context.Context, sessionID string) iter.Seq2[Message, error] {
 	return func(yield func(Message, error) bool) {
 		yielded := map[int64]bool{}

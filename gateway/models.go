@@ -11,8 +11,8 @@ import (
 // ModelService lists the models of a gateway. It is the field Models of a [Client].
 type ModelService struct{ client *Client }
 
-// Model is one entry of GET /v1/models. A Hermes gateway lists itself, and one entry for each alias of a model
-// route.
+// Model is one entry of GET /v1/models. A Hermes gateway lists itself, and one entry for each alias
+// of a model route.
 type Model struct {
 	ID, Owner string
 	Created   time.Time // a Hermes gateway sends the current time
@@ -42,8 +42,8 @@ type modelList struct {
 	Data []Model `json:"data"`
 }
 
-// capabilities returns what a server offers that lists models but no capabilities: chat completions, which every
-// such server has, and responses if one of its models says so.
+// capabilities returns what a server offers that lists models but no capabilities: chat
+// completions, which every such server has, and responses if one of its models says so.
 func (l modelList) capabilities() *Capabilities {
 	caps := &Capabilities{
 		Platform: string(OpenAI),

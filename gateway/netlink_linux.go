@@ -10,11 +10,12 @@ import (
 	"time"
 )
 
-// WatchNetwork calls changed after each change of the device's network, until ctx ends. It then returns nil. Several
-// changes within half a second count as one.
+// WatchNetwork calls changed after each change of the device's network, until ctx ends. It then
+// returns nil. Several changes within half a second count as one.
 //
-// It uses netlink and works on Linux only. On other systems, and where the system forbids it (Android), WatchNetwork
-// returns an error at once: call [Client.NetworkChanged] from the callbacks of the system instead.
+// It uses netlink and works on Linux only. On other systems, and where the system forbids it
+// (Android), WatchNetwork returns an error at once: call [Client.NetworkChanged] from the callbacks
+// of the system instead.
 func WatchNetwork(ctx context.Context, changed func()) error {
 	return watchNetlink(ctx, changed, 500*time.Millisecond)
 }

@@ -10,13 +10,13 @@ import (
 	"time"
 )
 
-// SessionService lists, creates and changes the sessions of a gateway, and reads their messages. It is the field
-// Sessions of a [Client]. Each method needs an operation that the gateway advertises, and returns
-// [ErrUnavailable] without it. The routes are described in doc/hermes/api.md §3.
+// SessionService lists, creates and changes the sessions of a gateway, and reads their messages. It
+// is the field Sessions of a [Client]. Each method needs an operation that the gateway advertises,
+// and returns [ErrUnavailable] without it. The routes are described in doc/hermes/api.md §3.
 type SessionService struct{ client *Client }
 
-// Session is one conversation that the gateway stores (doc/hermes/api.md §3). A field that the gateway's version
-// does not send is the zero value.
+// Session is one conversation that the gateway stores (doc/hermes/api.md §3). A field that the
+// gateway's version does not send is the zero value.
 type Session struct {
 	ID, Source, UserID string
 	Title              string // unique on the gateway; empty if the session has none
@@ -102,8 +102,8 @@ func (q SessionQuery) limit() int {
 	return min(q.Limit, maxSessions)
 }
 
-// SessionPage is one page of sessions, the most recently active first. It can hold more than Limit sessions,
-// because gateways add the pinned sessions to every page.
+// SessionPage is one page of sessions, the most recently active first. It can hold more than Limit
+// sessions, because gateways add the pinned sessions to every page.
 type SessionPage struct {
 	Sessions      []Session
 	Limit, Offset int
@@ -113,7 +113,8 @@ type SessionPage struct {
 // List returns one page of sessions.
 func (s *SessionService) List(ctx context.Context, q SessionQuery) (SessionPage, error) {
 	limit, offset := q.limit(), max(q.Offset, 0)
-	// A gateway answers limit 0 with no rows and "more", and ignores a malformed limit (doc/hermes/api.md §3).
+	// A gateway answers limit 0 with no rows and "more", and ignores a malformed limit
+	// (doc/hermes/api.md §3).
 	query := url.Values{"limit": {strconv.Itoa(limit)}}
 	if offset > 0 {
 		query.Set("offset", strconv.Itoa(offset))
@@ -145,8 +146,9 @@ func (s *SessionService) List(ctx context.Context, q SessionQuery) (SessionPage,
 	return page, nil
 }
 
-// All yields every session that q selects, page by page, each session once. It stops at the first page without a
-// new session, because a page says only that it was full, not that another follows. An error is yielded last.
+// All yields every session that q selects, page by page, each session once. It stops at the first
+// page without a new session, because a page says only that it was full, not that another follows.
+// An error is yielded last.
 func (s *SessionService) All(ctx context.Context, q SessionQuery) iter.Seq2[Session, error] {
 	return func(yield func(Session, error) bool) {
 		yielded := map[string]bool{}
@@ -174,8 +176,9 @@ func (s *SessionService) All(ctx context.Context, q SessionQuery) iter.Seq2[Sess
 	}
 }
 
-// Search returns the sessions that contain text. It needs an advertised operation session_search whose path has
-// the variable {query}. No known version of Hermes has one, so Search returns [ErrUnavailable] on all of them.
+// Search returns the sessions that contain text. It needs an advertised operation session_search
+// whose path has the variable {query}. No known version of Hermes has one, so Search returns
+// [ErrUnavailable] on all of them.
 func (s *SessionService) Search(ctx context.Context, text string) ([]Session, error) {
 	const operation = "session_search"
 	caps, err := s.client.Capabilities(ctx)
@@ -209,8 +212,8 @@ type sessionAnswer struct {
 	Session Session `json:"session"`
 }
 
-// Create creates a session. An ID or a title that is in use is refused with an [*Error] whose Code is
-// session_exists or invalid_title.
+// Create creates a session. An ID or a title that is in use is refused with an [*Error] whose Code
+// is session_exists or invalid_title.
 func (s *SessionService) Create(ctx context.Context, params SessionParams) (Session, error) {
 	var answer sessionAnswer
 	err := s.client.do(ctx, "session_create", nil, nil, params, &answer)
@@ -224,8 +227,8 @@ func (s *SessionService) Get(ctx context.Context, id string) (Session, error) {
 	return answer.Session, err
 }
 
-// SessionUpdate holds the properties of a session to change: the fields that are not nil. A gateway of 0.19 knows
-// Title and EndReason only, and refuses the others.
+// SessionUpdate holds the properties of a session to change: the fields that are not nil. A gateway
+// of 0.19 knows Title and EndReason only, and refuses the others.
 type SessionUpdate struct {
 	Title     *string `json:"title,omitempty"`
 	EndReason *string `json:"end_reason,omitempty"`
@@ -242,18 +245,20 @@ func (s *SessionService) Update(ctx context.Context, id string, update SessionUp
 	return answer.Session, err
 }
 
-// Rename changes the title of a session. A title that is in use is an [*Error] with Code invalid_title.
+// Rename changes the title of a session. A title that is in use is an [*Error] with Code
+// invalid_title.
 func (s *SessionService) Rename(ctx context.Context, id, title string) (Session, error) {
 	return s.Update(ctx, id, SessionUpdate{Title: &title})
 }
 
-// Delete deletes a session. While a turn runs in it, 0.22 refuses with Code session_active_turn. 0.19 deletes it,
-// and the turn is lost.
+// Delete deletes a session. While a turn runs in it, 0.22 refuses with Code session_active_turn.
+// 0.19 deletes it, and the turn is lost.
 func (s *SessionService) Delete(ctx context.Context, id string) error {
 	return s.client.do(ctx, "session_delete", []string{"session_id", id}, nil, nil, nil)
 }
 
-// Fork creates a session that continues from the messages of another one. It uses only ID and Title of params.
+// Fork creates a session that continues from the messages of another one. It uses only ID and Title
+// of params.
 func (s *SessionService) Fork(ctx context.Context, id string, params SessionParams) (Session, error) {
 	var answer sessionAnswer
 	err := s.client.do(ctx, "session_fork", []string{"session_id", id}, nil, SessionParams{ID: params.ID, Title: params.Title}, &answer)
@@ -266,8 +271,8 @@ type ModelLock struct {
 	State                      string // accepted
 }
 
-// LockModel binds a session to a model for its next turns. An empty provider leaves the choice to the gateway. It
-// needs 0.22.
+// LockModel binds a session to a model for its next turns. An empty provider leaves the choice to
+// the gateway. It needs 0.22.
 func (s *SessionService) LockModel(ctx context.Context, sessionID, provider, model string) (ModelLock, error) {
 	body := struct {
 		Model    string `json:"model"`

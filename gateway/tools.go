@@ -2,7 +2,8 @@ package gateway
 
 import "context"
 
-// ToolService lists the skills and tools of the agent behind a gateway. It is the field Tools of a [Client].
+// ToolService lists the skills and tools of the agent behind a gateway. It is the field Tools of a
+// [Client].
 type ToolService struct{ client *Client }
 
 // Skill is one skill of the agent.

@@ -23,8 +23,8 @@ type idleTimeoutError struct{}
 func (idleTimeoutError) Error() string { return "gateway: stream was silent for too long" }
 func (idleTimeoutError) Timeout() bool { return true }
 
-// maxEvent is the most bytes of one event of a stream. The text of a turn can contain an image: events of 7 MB have
-// been recorded (doc/hermes/api.md §4.1).
+// maxEvent is the most bytes of one event of a stream. The text of a turn can contain an image:
+// events of 7 MB have been recorded (doc/hermes/api.md §4.1).
 const maxEvent = 16 << 20
 
 // byteOrderMark can begin a document or a stream.

@@ -7,9 +7,9 @@ import (
 	"slices"
 )
 
-// verify checks that an address leads to the gateway of the profile. It asks for the gateway's health over TLS or a
-// private network without a credential. Then it sends the first request with one, whose response must match the
-// learned identity.
+// verify checks that an address leads to the gateway of the profile. It asks for the gateway's
+// health over TLS or a private network without a credential. Then it sends the first request with
+// one, whose response must match the learned identity.
 func (c *Client) verify(ctx context.Context, t *target) (*conn, error) {
 	version := ""
 	if c.kind == Hermes {
@@ -27,7 +27,8 @@ func (c *Client) verify(ctx context.Context, t *target) (*conn, error) {
 	cn.onResponse = func(resp *http.Response) { responses = append(responses, resp) }
 	password := c.account.auth() == AuthPassword
 	if t.kind == Remote && password {
-		// Not for Local: an address that does not know the sessions of Remote would cause a login at each selection.
+		// Not for Local: an address that does not know the sessions of Remote would cause a login
+		// at each selection.
 		cn.signIn = func(sent *http.Request) bool { return c.account.signInAgain(ctx, sent.Header.Get("Cookie")) == nil }
 	}
 	err := withStepTimeout(ctx, t, func(ctx context.Context) (err error) {
@@ -63,7 +64,8 @@ func withStepTimeout(ctx context.Context, t *target, step func(context.Context) 
 	return step(ctx)
 }
 
-// newConn returns a conn of a target. Its credential is sent to the host of the target and nowhere else.
+// newConn returns a conn of a target. Its credential is sent to the host of the target and nowhere
+// else.
 func (c *Client) newConn(t *target) *conn {
 	return &conn{
 		route: Route{Kind: t.kind}, base: t.base, http: t.http, scrub: c.scrub,
@@ -77,8 +79,8 @@ func (c *Client) newConn(t *target) *conn {
 	}
 }
 
-// fetchCapabilities sends the first request with a credential. A gateway without capabilities, and every server that
-// is not Hermes, is asked for its models instead.
+// fetchCapabilities sends the first request with a credential. A gateway without capabilities, and
+// every server that is not Hermes, is asked for its models instead.
 func (c *Client) fetchCapabilities(ctx context.Context, cn *conn, version string) (*Capabilities, error) {
 	if c.kind == Hermes {
 		req, err := cn.requestPath(ctx, http.MethodGet, "/v1/capabilities", nil, nil)

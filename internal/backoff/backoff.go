@@ -1,8 +1,9 @@
-// Package backoff holds the one rule by which this project waits between retries: exponential backoff with jitter.
+// Package backoff holds the one rule by which this project waits between retries: exponential
+// backoff with jitter.
 //
-// The wait before retry n is a random duration between half of d and d, where d is Base doubled n times and at
-// most Max. The jitter keeps clients that lost the same server from coming back at the same moment. The lower half
-// is never taken, so that a retry is never immediate.
+// The wait before retry n is a random duration between half of d and d, where d is Base doubled n
+// times and at most Max. The jitter keeps clients that lost the same server from coming back at the
+// same moment. The lower half is never taken, so that a retry is never immediate.
 package backoff
 
 import (
@@ -11,8 +12,8 @@ import (
 	"time"
 )
 
-// Policy is an exponential backoff with jitter. A Policy is a value and safe for concurrent use: the caller counts
-// its retries, and starts again at 0 after a success.
+// Policy is an exponential backoff with jitter. A Policy is a value and safe for concurrent use:
+// the caller counts its retries, and starts again at 0 after a success.
 type Policy struct {
 	Base time.Duration // the longest wait before the first retry
 	Max  time.Duration // the longest wait of all; less than Base counts as Base

@@ -26,14 +26,15 @@ type Event struct {
 	Data []byte // without the last line break
 }
 
-// Reader reads the events of a stream. Lines end with LF, CR or CRLF. A byte-order mark at the beginning is
-// skipped. An event without data is skipped, and so is an event that no empty line closes before the stream ends.
-// The reader never changes a byte, so text that arrives in pieces stays whole.
+// Reader reads the events of a stream. Lines end with LF, CR or CRLF. A byte-order mark at the
+// beginning is skipped. An event without data is skipped, and so is an event that no empty line
+// closes before the stream ends. The reader never changes a byte, so text that arrives in pieces
+// stays whole.
 //
 // A Reader holds about as much memory as the largest event. It must not be used concurrently.
 type Reader struct {
-	// OnComment, if set, is called with each comment. A gateway that is busy sends nothing else for minutes. The
-	// text is valid during the call only.
+	// OnComment, if set, is called with each comment. A gateway that is busy sends nothing else for
+	// minutes. The text is valid during the call only.
 	OnComment func(text []byte)
 
 	source io.Reader
@@ -59,14 +60,15 @@ func NewReader(r io.Reader, limit int) *Reader {
 	return &Reader{source: r, limit: limit, buf: make([]byte, 4096)}
 }
 
-// LastEventID returns the last id that the stream sent, for the header Last-Event-ID of a reconnect.
+// LastEventID returns the last id that the stream sent, for the header Last-Event-ID of a
+// reconnect.
 func (r *Reader) LastEventID() string { return string(r.lastID) }
 
 // Retry returns how long the stream asks clients to wait before a reconnect; 0 if it does not say.
 func (r *Reader) Retry() time.Duration { return r.retry }
 
-// Next returns the next event. At the end of the stream the error is io.EOF, or that of the source. An event or a
-// line over the limit is [ErrTooLarge], and the stream cannot be read any further.
+// Next returns the next event. At the end of the stream the error is io.EOF, or that of the source.
+// An event or a line over the limit is [ErrTooLarge], and the stream cannot be read any further.
 func (r *Reader) Next() (Event, error) {
 	r.data, r.lines, r.name, r.id = r.data[:0], 0, "", r.id[:0]
 	for {
@@ -131,8 +133,8 @@ func (r *Reader) stop(err error) error {
 	return err
 }
 
-// line returns the next line without its line break. It never waits for a byte that it does not need: a CR ends a
-// line at once.
+// line returns the next line without its line break. It never waits for a byte that it does not
+// need: a CR ends a line at once.
 func (r *Reader) line() ([]byte, error) {
 	seen := 0 // bytes after start that contain no line break
 	for {

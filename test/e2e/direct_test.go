@@ -520,7 +520,7 @@ func directWrongKey(t *testing.T, w *world) {
 	if r := p.Receipt(out); !r.Queued {
 		t.Errorf("receipt %+v", r)
 	}
-	for end := time.Now().Add(patience); !strings.Contains(s.LogTail(200), "the gateway cannot be used"); time.Sleep(50 * time.Millisecond) {
+	for end := time.Now().Add(patience); !strings.Contains(s.LogTail(200), "gateway cannot be used"); time.Sleep(50 * time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatal("the log does not say that the gateway cannot be used")
 		}

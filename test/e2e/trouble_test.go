@@ -141,7 +141,7 @@ func troubleDeleted(t *testing.T, w *world) {
 	mark := p.Mark()
 	(caller{t, api.URL, api.Key, nil}).call("DELETE", "/api/sessions/"+list[0].ID, "")
 	id := p.Upload(device.FileOptions{Kind: "image", Name: "dot.png", Mime: "image/png", Caption: "FM:text(image)", Data: onePixel(t)})
-	if m := p.Answered(mark, id); !strings.Contains(m.Text, "image") || strings.Contains(m.Text, "did not take") {
+	if m := p.Answered(mark, id); !strings.Contains(m.Text, "image") || strings.Contains(m.Text, "refused") {
 		t.Errorf("with an image: %q", m.Text)
 	}
 	p.Idle()
@@ -328,7 +328,7 @@ func TestDirectOther(t *testing.T) {
 	s.Kill() // nothing keeps such a turn, and the person is told
 	s.Start()
 	p.Final(mark, "the word that it is lost", func(m device.Message) bool {
-		return m.ReplyTo == id && strings.Contains(m.Text, "Look before you send it again")
+		return m.ReplyTo == id && strings.Contains(m.Text, "Check before you send it again")
 	})
 	p.Agent(frame.Online)
 	p.Ask("FM:text(on)", "on")

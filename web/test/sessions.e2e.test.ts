@@ -186,7 +186,7 @@ describe('Hermes sessions', { skip: noBrowser, concurrency: 3 }, () => {
     // the click.
     hermes.instead = (request) => (request.includes(gone.id) ? { status: 404, message: 'Session not found' } : undefined)
     await choose(page, 'Gone')
-    await pane(page).getByRole('alert').getByText('there is no such thing').waitFor()
+    await pane(page).getByRole('alert').getByText('not found in this conversation').waitFor()
     assert.deepEqual(await texts(page), ['here', 'You said: here'])
     hermes.instead = (request) => (request.startsWith('DELETE ') ? { status: 409, message: 'The session has an active turn' } : undefined)
     await line(page, 'Busy').getByRole('button', { name: 'Actions for Busy' }).click()

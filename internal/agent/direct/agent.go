@@ -1,8 +1,10 @@
-// Package direct is the agent behind which stands Hermes' HTTP API, or any server that speaks OpenAI's: each conversation
-// is a session of the gateway, and each turn a run that is read to its end here, so a phone that sleeps kills no task.
+// Package direct is the agent that talks to Hermes' HTTP API, or to any server with OpenAI's. Each
+// conversation is a session of the gateway. Each turn is a run that this process reads to its end,
+// so a phone that sleeps stops no task.
 //
-// What a restart must not forget is written down before anything depends on it (state.go): the key under which a turn is
-// started, its lease, and which approvals were shown. A turn of an earlier life is taken up from there.
+// Before anything depends on it, the package stores what a restart must not lose (state.go): the
+// idempotency key of a turn, its handle, and which approvals were shown. After a restart it resumes
+// a turn from there.
 package direct
 
 import (
@@ -19,65 +21,71 @@ import (
 	"hermes-mobile/internal/backoff"
 )
 
-// Options are what an agent is made of.
+// Options configure an agent.
 type Options struct {
 	Client *gateway.Client
 	Store  Store
 	Files  agent.Files
 	Log    *slog.Logger
-	// Instance names this data folder in the keys of turns, so that a wiped folder does not repeat those of an earlier one.
+	// Instance identifies the data folder in idempotency keys, so that a wiped folder does not
+	// reuse the keys of an earlier one.
 	Instance string
-	// Model is what turns use where the user chose none and the gateway has no model of its own; empty: the first of its list that
-	// can chat.
+	// Model is for turns if the user chose none and the gateway has no model of its own. Empty
+	// means the first model in its list that can chat.
 	Model string
-	// AllSessions lets each conversation see and continue every session of the gateway, and its jobs. Else it sees those
-	// that it began.
+	// AllSessions lets every conversation see and continue all sessions of the gateway, and its
+	// jobs. Otherwise a conversation sees the sessions that it created.
 	AllSessions bool
-	// ApprovalLife is how long the gateway waits for an answer; 0: as its version does unless its owner set another.
+	// ApprovalTimeout is how long the gateway waits for an answer. 0 means the default of its
+	// version.
 	ApprovalTimeout time.Duration
-	// Near finds the gateway's process where it runs on this machine and is known to see the same files; nil: it never is.
+	// FindNeighbor returns the gateway's process if it runs on this machine and sees the same
+	// files. nil means that it never does.
 	FindNeighbor func() (Neighbor, bool)
-	// HermesHome is Hermes' home on this machine, of which only the caches are sent to phones, and Data the server's own, of which nothing is.
+	// HermesHome is Hermes' home on this machine; only files of its caches are sent to phones. Data
+	// is the server's own folder, from which nothing is sent.
 	HermesHome, Data string
-	// Patience is gateway.TurnRequest's; 0: as that package has it.
+	// OutcomeTimeout is that of gateway.TurnRequest; 0 means its default.
 	OutcomeTimeout time.Duration
 }
 
-// Sees tells whether a gateway finds the same file as this process at a path.
+// Neighbor is a gateway on this machine. Sees reports whether it finds the same file as this
+// process at a path.
 type Neighbor interface{ Sees(path string) bool }
 
-// Agent implements agent.Agent and agent.Caller.
+// Agent implements agent.Agent and agent.Caller. Its methods may be called concurrently.
 type Agent struct {
 	Options
 	memory *memory
 	online atomic.Bool
-	probe  chan struct{} // the route is in doubt
+	probe  chan struct{} // asks Run to check the gateway now
 	work   sync.WaitGroup
 
 	mu       sync.Mutex
 	host     agent.Host
-	ctx      context.Context // of Run; nil before
+	ctx      context.Context // of Run; nil before it
 	closed   bool
 	turns    map[string]*turn // by device
 	caps     *gateway.Capabilities
-	err      error // why the gateway cannot be used; nil before the first look, too
+	err      error // why the gateway cannot be used; nil before the first check too
 	detail   string
-	listed   []gateway.Model // models, when it was looked at last
-	busy     string          // why it takes no turns now
+	listed   []gateway.Model // models at the last check
+	busy     string          // why the gateway accepts no turns now
 	neighbor Neighbor        // nil: the gateway has other files
-	// refusedKey is why it took the key when it was looked at, and refused it for a turn.
+	// credentialErr is the refusal of a turn by a gateway that accepted the credential at the
+	// check.
 	credentialErr error
 }
 
-// State is what the owner is told of the way to the gateway.
+// State describes the connection to the gateway, for the owner.
 type State struct {
 	Online  bool
-	Version string // of the gateway, as far as it is known
-	Older   bool   // it is of the version whose limits doc/gateway.md has
+	Version string // of the gateway; empty if unknown
+	Older   bool   // the version has the limits that doc/gateway.md lists
 	Err     error  // why it cannot be used
 }
 
-// State returns how things are.
+// State returns the current state.
 func (a *Agent) State() State {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -93,7 +101,7 @@ var (
 	_ agent.Caller = (*Agent)(nil)
 )
 
-// New returns an agent. It does nothing before Run, and leaves the client to its owner.
+// New returns an agent. It does nothing before Run, and does not close the client.
 func New(o Options) *Agent {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
@@ -105,14 +113,15 @@ func New(o Options) *Agent {
 func (a *Agent) Name() string { return "direct" }
 
 const (
-	checkEvery = 30 * time.Second // how often a quiet gateway is looked at
+	checkEvery = 30 * time.Second // how often a working gateway is checked
 	checkLimit = 15 * time.Second
 )
 
-// reconnect paces the probes of a gateway that cannot be used.
+// reconnect paces the checks of a gateway that cannot be used.
 var reconnect = backoff.Policy{Base: time.Second, Max: 30 * time.Second}
 
-// Run implements agent.Agent: it keeps the way to the gateway known.
+// Run implements agent.Agent: it checks the gateway regularly until ctx ends, then waits for all
+// turns.
 func (a *Agent) Run(ctx context.Context, host agent.Host) error {
 	a.mu.Lock()
 	a.ctx, a.host = ctx, host
@@ -125,7 +134,7 @@ func (a *Agent) Run(ctx context.Context, host agent.Host) error {
 		case <-a.probe:
 		case <-ctx.Done():
 			a.mu.Lock()
-			a.closed = true // no turn begins after this
+			a.closed = true // no turn starts after this
 			a.mu.Unlock()
 			a.work.Wait()
 			return nil
@@ -154,17 +163,17 @@ func (a *Agent) check(ctx context.Context) bool {
 	default:
 		detail = "Hermes' API"
 		if !caps.Offers("runs") && !caps.Offers("session_chat_stream") {
-			detail = "an API like OpenAI's"
+			detail = "OpenAI's API"
 		}
 		if caps.Version != "" {
 			detail += ", version " + caps.Version
 		}
 		if route, ok := a.Client.Route(); ok && a.Client.Profile().Local != "" {
-			detail += ", by the " + string(route.Kind) + " address"
+			detail += ", at the " + string(route.Kind) + " address"
 		}
 	}
 	near := a.currentNeighbor()
-	if err == nil && a.FindNeighbor != nil && (near == nil || !near.Sees(a.Data)) { // it was not there, or was started anew
+	if err == nil && a.FindNeighbor != nil && (near == nil || !near.Sees(a.Data)) { // it was not running, or was restarted
 		near, _ = a.FindNeighbor()
 	}
 	a.mu.Lock()
@@ -177,16 +186,16 @@ func (a *Agent) check(ctx context.Context) bool {
 	a.mu.Unlock()
 	if changed {
 		if err != nil {
-			a.Log.Warn("the gateway cannot be used", "error", err)
+			a.Log.Warn("gateway cannot be used", "err", err)
 		} else {
-			a.Log.Info("the gateway can be used", "detail", detail)
+			a.Log.Info("gateway connected", "detail", detail)
 		}
 		a.host.Changed()
 	}
 	return err == nil
 }
 
-// doubt has the way to the gateway looked at now.
+// probeNow makes Run check the gateway now.
 func (a *Agent) probeNow() {
 	select {
 	case a.probe <- struct{}{}:
@@ -213,14 +222,14 @@ func (a *Agent) Status(string) agent.Status {
 	return s
 }
 
-// beside is the gateway's process where it sees the same files as this one, nil where it does not.
+// currentNeighbor returns the gateway's process if it sees the same files as this one, else nil.
 func (a *Agent) currentNeighbor() Neighbor {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.neighbor
 }
 
-// setBusy notes why the gateway takes no turns now; empty: it does.
+// setBusy records why the gateway accepts no turns now; empty means that it does.
 func (a *Agent) setBusy(why string) {
 	a.mu.Lock()
 	changed := a.busy != why
@@ -231,21 +240,22 @@ func (a *Agent) setBusy(why string) {
 	}
 }
 
-// setRefused notes that the gateway refused the credential for a turn; nil: it took it.
+// setCredentialErr records that the gateway refused the credential for a turn; nil means that it
+// accepted it.
 func (a *Agent) setCredentialErr(err error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.credentialErr = err
 }
 
-// capabilities are what the gateway last said of itself; nil before it said anything.
+// capabilities returns what the gateway last advertised; nil before that.
 func (a *Agent) capabilities() *gateway.Capabilities {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.caps
 }
 
-// Admits implements agent.Agent: what is about the running turn passes.
+// Admits implements agent.Agent: input about the running turn passes.
 func (a *Agent) Admits(in agent.Input) bool {
 	c, _ := command(in)
 	return c != nil && c.outOfBand || c == nil && a.joins(in) != nil
@@ -292,7 +302,7 @@ func (a *Agent) Hand(in agent.Input, taken func(error)) {
 	}()
 }
 
-// turnOf is the running turn of a device, nil where there is none.
+// turnOf returns the running turn of a device, nil if there is none.
 func (a *Agent) turnOf(device string) *turn {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -329,17 +339,19 @@ func (a *Agent) Answer(card agent.Card, answer agent.Answer, taken func(error)) 
 	}()
 }
 
-// newer reports whether it is the newer version of Hermes, which is told by what it offers (api-facts §0.7).
+// newer reports whether the gateway is of the newer version of Hermes, told by its features
+// (doc/hermes/api.md §0.7).
 func newer(caps *gateway.Capabilities) bool {
 	return caps != nil && (caps.Feature("runs_idempotency") || caps.Feature("run_steer"))
 }
 
-// stops reports whether turns can be stopped: a gateway without runs ends a turn with its stream.
+// canStop reports whether turns can be stopped. A server without runs ends a turn with its stream.
 func canStop(caps *gateway.Capabilities) bool {
 	return caps != nil && (caps.Offers("run_stop") || !caps.Offers("runs") && !caps.Offers("session_chat_stream"))
 }
 
-// away reports whether an error means that the gateway cannot be reached, rather than that it refused.
+// unreachable reports whether an error means that the gateway cannot be used, rather than that it
+// refused a request.
 func unreachable(err error) bool {
 	return errors.Is(err, gateway.ErrNoRoute) || errors.Is(err, gateway.ErrUnreachable) || errors.Is(err, gateway.ErrSignIn) || errors.Is(err, gateway.ErrIdentity)
 }

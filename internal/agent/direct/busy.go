@@ -11,28 +11,29 @@ import (
 )
 
 var (
-	busyMax    = time.Minute     // the longest pause between two requests for one turn, unless the gateway asks for a longer one
-	busyLimit  = time.Hour       // how long a turn waits for a gateway that has no room
-	busyNotice = 5 * time.Second // after which the user is told why nothing happens
+	busyMax    = time.Minute     // the longest wait between two requests for a turn, unless the gateway asks for more
+	busyLimit  = time.Hour       // how long a turn waits for a gateway that is full
+	busyNotice = 5 * time.Second // after which the user is told
 )
 
-// queue paces the requests for a turn while the gateway has no room for it.
+// busyQueue paces the requests for a turn while the gateway is full.
 type busyQueue struct {
-	began time.Time // of the first refusal
+	began time.Time // time of the first refusal
 	tries int
 	told  bool
 }
 
-// busy reports whether a refusal means that the same request may be taken later.
+// busy reports whether the same request may be accepted later.
 func busy(e *gateway.Error) bool {
 	switch e.Status {
-	case http.StatusTooManyRequests, http.StatusServiceUnavailable, http.StatusTooEarly, 529: // 529: overloaded, of several providers
+	case http.StatusTooManyRequests, http.StatusServiceUnavailable, http.StatusTooEarly, 529: // 529: overloaded, from several providers
 		return !quotaExhausted(e)
 	}
 	return false
 }
 
-// spent reports whether a refusal is about money or a quota, which waiting does not bring back.
+// quotaExhausted reports whether a refusal is about money or a quota, which waiting does not
+// change.
 func quotaExhausted(e *gateway.Error) bool {
 	text := strings.ToLower(e.Code + " " + e.Message)
 	for _, word := range []string{"insufficient_quota", "quota_exceeded", "exceeded your current quota", "billing", "insufficient credits", "insufficient balance", "payment"} {
@@ -43,13 +44,13 @@ func quotaExhausted(e *gateway.Error) bool {
 	return false
 }
 
-// wait pauses after a refusal, longer each time. It is false where the turn is over: it was stopped, or the gateway asks for a longer
-// wait than a turn lives; then why says so.
+// wait waits after a refusal, longer each time. goOn is false if the turn is over: it was stopped,
+// or the gateway asks for a longer wait than a turn may last. Then why says so.
 func (q *busyQueue) wait(t *turn, refused *gateway.Error) (goOn bool, why error) {
 	now := time.Now()
 	if q.began.IsZero() {
 		q.began = now
-		t.agent.Log.Warn("gateway is busy, a message waits", "device", t.in.Device, "status", refused.Status, "code", refused.Code, "retry_after", refused.RetryAfter)
+		t.agent.Log.Warn("gateway busy, message waits", "device", t.in.Device, "status", refused.Status, "code", refused.Code, "retry_after", refused.RetryAfter)
 		t.agent.setBusy(sentence(refused))
 	}
 	pause := refused.RetryAfter
@@ -58,14 +59,14 @@ func (q *busyQueue) wait(t *turn, refused *gateway.Error) (goOn bool, why error)
 	}
 	left := busyLimit - now.Sub(q.began)
 	if pause > left {
-		return false, &gateway.Error{Status: refused.Status, Code: refused.Code, Message: fmt.Sprintf("%s It has no room for this message within %s: send it again later.", withPeriod(sentence(refused)), durationText(max(busyLimit, refused.RetryAfter)))}
+		return false, &gateway.Error{Status: refused.Status, Code: refused.Code, Message: fmt.Sprintf("%s It cannot accept this message within %s. Send it again later.", withPeriod(sentence(refused)), durationText(max(busyLimit, refused.RetryAfter)))}
 	}
 	if !q.told && now.Sub(q.began)+pause >= busyNotice {
 		if !t.pause(t.startCtx, min(pause, max(0, busyNotice-now.Sub(q.began)))) {
 			return false, t.startCtx.Err()
 		}
 		q.told = true
-		t.notice("The gateway is busy, and your message waits: " + sentence(refused))
+		t.notice("The gateway is busy. Your message waits: " + sentence(refused))
 		pause -= min(pause, time.Since(now))
 	}
 	q.tries++
@@ -75,14 +76,14 @@ func (q *busyQueue) wait(t *turn, refused *gateway.Error) (goOn bool, why error)
 	return true, nil
 }
 
-// over says that the gateway took the turn, or that it is not asked any more.
+// over ends the wait: the gateway accepted the turn, or it is not asked any more.
 func (q *busyQueue) over(a *Agent) {
 	if !q.began.IsZero() {
 		a.setBusy("")
 	}
 }
 
-// ended is a sentence with its full stop.
+// withPeriod returns s with a period at its end.
 func withPeriod(s string) string {
 	if strings.HasSuffix(s, ".") || strings.HasSuffix(s, "!") || strings.HasSuffix(s, "?") {
 		return s
@@ -90,7 +91,7 @@ func withPeriod(s string) string {
 	return s + "."
 }
 
-// plain is a duration for people.
+// durationText returns a duration for people.
 func durationText(d time.Duration) string {
 	switch {
 	case d >= 2*time.Hour:

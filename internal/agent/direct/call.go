@@ -11,10 +11,10 @@ import (
 	"hermes-mobile/internal/agent"
 )
 
-// method is a call of doc/protocol.md §9 (Sessions, models and jobs).
+// method is a call of doc/protocol.md §9 (sessions, models and jobs).
 type method struct {
 	name    string
-	needs   string // the operation that the gateway must offer; empty: none
+	needs   string // the operation that the gateway must offer; empty means none
 	jobs    bool   // about the jobs of the whole gateway
 	respond func(a *Agent, ctx context.Context, device string, params []byte) (any, error)
 }
@@ -42,7 +42,7 @@ var methods = []method{
 	{name: "route.show", respond: (*Agent).showRoute},
 }
 
-// Methods implements agent.Caller: what the gateway offers, and what the conversation may see.
+// Methods implements agent.Caller: what the gateway offers and the conversation may use.
 func (a *Agent) Methods(string) []string {
 	caps := a.capabilities()
 	var list []string
@@ -72,12 +72,12 @@ func (a *Agent) Call(ctx context.Context, call agent.Call) ([]byte, error) {
 	}
 	data, err := json.Marshal(result)
 	if err == nil && len(data) > agent.MaxResult {
-		return nil, &agent.CallError{Code: refused, Message: "the gateway has more of this than can be shown at once: ask for less"}
+		return nil, &agent.CallError{Code: refused, Message: "the result is too large: request a smaller page"}
 	}
 	return data, err
 }
 
-// context is that of Run, nil before it and after.
+// context returns that of Run, nil before and after it.
 func (a *Agent) context() context.Context {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -87,13 +87,13 @@ func (a *Agent) context() context.Context {
 	return a.ctx
 }
 
-// Codes of calls that are refused, besides those of package chat.
+// Codes of refused calls, in addition to those of package agent.
 const (
-	unavailable = "unavailable" // the gateway cannot be reached, or does not offer it
-	refused     = "refused"     // by the gateway, which says why
+	unavailable = "unavailable" // the gateway cannot be reached, or does not offer the operation
+	refused     = "refused"     // the gateway refused, and says why
 )
 
-// refusal is an error as the device is told it.
+// refusal converts an error for the device.
 func refusal(err error) error {
 	var own *agent.CallError
 	var said *gateway.Error
@@ -112,12 +112,12 @@ func refusal(err error) error {
 	return err
 }
 
-var errNotFound = &agent.CallError{Code: agent.NotFound, Message: "there is no such thing, or it is not of this conversation"}
+var errNotFound = &agent.CallError{Code: agent.NotFound, Message: "not found in this conversation"}
 
-// read takes the parameters of a call.
+// decodeParams decodes the parameters of a call.
 func decodeParams(params []byte, to any) error {
 	if err := json.Unmarshal(params, to); err != nil {
-		return &agent.CallError{Code: agent.BadParams, Message: "the parameters do not have the form that the protocol describes"}
+		return &agent.CallError{Code: agent.BadParams, Message: "the parameters are malformed"}
 	}
 	return nil
 }
@@ -134,7 +134,7 @@ func (a *Agent) listUsage(ctx context.Context, device string, _ []byte) (any, er
 	return map[string]any{"turns": known.Usage}, err
 }
 
-// jobsAre says whether scheduled jobs can be used, and on whose word.
+// jobAccess says why scheduled jobs can be used: advertised, allowed by the owner, or off.
 func jobAccess(caps *gateway.Capabilities) string {
 	switch {
 	case caps.AdvertisesJobs():

@@ -124,7 +124,8 @@ func TestSessionCalls(t *testing.T) {
 	})
 }
 
-// With all sessions each conversation sees every one, and none is deleted under the turn of another.
+// With AllSessions each conversation sees every session, and cannot delete one under a running
+// turn.
 func TestAllSessions(t *testing.T) {
 	each(t, func(t *testing.T, v string) {
 		g, d := newGateway(t, v), newDisk()
@@ -215,7 +216,7 @@ func TestModelCalls(t *testing.T) {
 	call(t, l, "models.choose", `{"id":""}`)
 	ok(t, receive(t, l.hand(message(2, "/model m2")), "taken"))
 	l.done(2)
-	wantFinals(t, d, 2, "From now on: m2")
+	wantFinals(t, d, 2, "Model for the next turns: m2")
 	ok(t, receive(t, l.hand(message(3, "/model m7")), "taken"))
 	l.done(3)
 	if got := d.finals(3); len(got) != 1 || !strings.Contains(got[0], "no model m7") {
@@ -241,7 +242,7 @@ func TestCommands(t *testing.T) {
 		if got := say("/status"); !strings.Contains(got, "version "+v) || !strings.Contains(got, "api_1") {
 			t.Errorf("/status: %q", got)
 		}
-		if got := say("/stop"); got != "Nothing is being done." {
+		if got := say("/stop"); got != "No turn is running." {
 			t.Errorf("/stop: %q", got)
 		}
 		help := say("/help")
@@ -250,7 +251,7 @@ func TestCommands(t *testing.T) {
 				t.Errorf("/help says nothing of %s", c.Name)
 			}
 		}
-		if got := say("/unknown thing"); !strings.Contains(got, "no command /unknown") || !strings.Contains(got, "/help") {
+		if got := say("/unknown thing"); !strings.Contains(got, "Unknown command /unknown") || !strings.Contains(got, "/help") {
 			t.Errorf("/unknown: %q", got)
 		}
 		if got := say("/SetHome"); !strings.Contains(got, "home channel") {

@@ -12,40 +12,40 @@ import (
 	"hermes-mobile/internal/agent"
 )
 
-// How long gateways wait for an answer where their settings say nothing else (api-facts §6), and how much earlier a card
-// ends, so that no answer comes too late.
+// How long gateways wait for an answer by default (doc/hermes/api.md §6), and how much earlier a
+// card expires, so that no answer comes too late.
 const (
 	timeoutOlder  = 60 * time.Second
 	timeoutNewer  = 300 * time.Second
 	timeoutMargin = 2 * time.Second
 )
 
-// approval is the agent's own part of a card.
+// approval is the agent's state of a card.
 type approval struct {
 	ID     string `json:"id"` // of the approval in its turn
 	Device string `json:"device"`
 }
 
-// allChoice answers every question that is open.
+// allChoice answers every open approval.
 const allChoice = "all"
 
-// choices are what a gateway may offer, in the order they are shown.
+// choices are what a gateway can offer, in display order.
 var choices = []agent.Option{
 	{ID: "once", Label: "Allow once", Style: "primary"},
-	{ID: "session", Label: "Allow until this turn ends"}, // what the API means by session (api-facts §6)
+	{ID: "session", Label: "Allow until this turn ends"}, // "session" in the API means the turn (doc/hermes/api.md §6)
 	{ID: "always", Label: "Always allow"},
 	{ID: "deny", Label: "Deny", Style: "danger"},
 }
 
-// card is the question as a card. others: further questions of the turn are open.
+// card returns the card of an approval. others is true if other approvals of the turn are open.
 func (t *turn) card(a gateway.Approval, others bool) agent.Card {
-	state, _ := json.Marshal(approval{ID: a.ID, Device: t.in.Device}) // a string
+	state, _ := json.Marshal(approval{ID: a.ID, Device: t.in.Device}) // strings always encode
 	c := agent.Card{ID: agent.NewID(), N: t.in.N, Kind: "exec_approval", Text: "May I run this command?", Command: a.Command, Description: a.Description, State: state}
 	for _, o := range choices {
 		if slices.Contains(a.Choices, o.ID) {
 			c.Options = append(c.Options, o)
 			if o.ID == "once" && others {
-				c.Options = append(c.Options, agent.Option{ID: allChoice, Label: "Allow once, all that are open"})
+				c.Options = append(c.Options, agent.Option{ID: allChoice, Label: "Allow all open requests once"})
 			}
 		}
 	}
@@ -62,11 +62,11 @@ func (t *turn) card(a gateway.Approval, others bool) agent.Card {
 	return c
 }
 
-// answer tells the gateway how a card was decided. ErrAway: it is to be told again.
+// answer sends the decision of a card to the gateway. It returns ErrAway if it must be repeated.
 func (a *Agent) answer(ctx context.Context, t *turn, card agent.Card, answer agent.Answer) error {
 	var of approval
 	if json.Unmarshal(card.State, &of) != nil || of.ID == "" {
-		return nil // not a card of this agent: the agent was another one when it was asked
+		return nil // the card is from another agent
 	}
 	if t == nil {
 		return a.answerWithoutTurn(ctx, of.Device, card.N)
@@ -78,11 +78,11 @@ func (a *Agent) answer(ctx context.Context, t *turn, card agent.Card, answer age
 	case left:
 		return a.answerWithoutTurn(ctx, of.Device, card.N)
 	case running == nil:
-		return nil // it is begun anew, without this question
+		return nil // the turn starts again, without this approval
 	}
 	choice := gateway.ApprovalAnswer{RequestID: of.ID, Choice: answer.OptionID}
 	if of.ID == unseen || t.in.Handed && strings.HasPrefix(of.ID, "approval-") && !t.questions.has(of.ID) {
-		choice.RequestID = "" // a gateway without ids (0.19) that was asked before a restart: the oldest that waits
+		choice.RequestID = "" // a gateway without IDs (0.19) that asked before a restart: the oldest approval is meant
 	}
 	if answer.OptionID == allChoice {
 		choice.Choice, choice.All = "once", true
@@ -96,8 +96,8 @@ func (a *Agent) answer(ctx context.Context, t *turn, card agent.Card, answer age
 		}
 		return nil
 	case errors.Is(err, gateway.ErrApprovalClosed):
-		if !answer.Expired && !t.in.Handed { // an earlier life may have given it
-			t.notice("The answer came too late: the gateway no longer waited for it.")
+		if !answer.Expired && !t.in.Handed { // it may have been sent before a restart
+			t.notice("Your answer came too late: the gateway no longer waited for it.")
 		}
 		return nil
 	case ctx.Err() != nil:
@@ -108,13 +108,13 @@ func (a *Agent) answer(ctx context.Context, t *turn, card agent.Card, answer age
 		a.probeNow()
 		return agent.ErrAway
 	}
-	a.Log.Warn("the gateway did not take the answer to an approval", "device", t.in.Device, "error", err)
-	t.notice("The gateway did not take the answer: " + strings.TrimSuffix(plainText(err), ".") + ".")
+	a.Log.Warn("approval answer refused", "device", t.in.Device, "err", err)
+	t.notice("The gateway refused your answer: " + strings.TrimSuffix(plainText(err), ".") + ".")
 	return nil
 }
 
-// unfollowed is what is said to the answer for a turn that nobody follows. One that is still remembered was only left, by an
-// earlier life or because the gateway could not be reached, and is taken up again soon.
+// answerWithoutTurn handles the answer to a turn that is not followed. A turn that is still stored
+// was only left, by a restart or because the gateway is offline, and is resumed soon.
 func (a *Agent) answerWithoutTurn(ctx context.Context, device string, n int64) error {
 	known, err := a.memory.get(ctx, device)
 	if err != nil || known.Turn != nil && known.Turn.N == n {
@@ -123,7 +123,8 @@ func (a *Agent) answerWithoutTurn(ctx context.Context, device string, n int64) e
 	return nil
 }
 
-// ask shows a question, unless an earlier life did. What was said before it is finished.
+// ask shows an approval, unless it was shown before a restart. It first finishes the text before
+// it.
 func (t *turn) ask(r *reply, a gateway.Approval) {
 	known, before := t.askedBefore(a.ID)
 	var card agent.Card
@@ -138,22 +139,24 @@ func (t *turn) ask(r *reply, a gateway.Approval) {
 		return
 	}
 	t.tell(append(r.finish(), agent.Ask{Card: card})...)
-	// After it: it is better to ask twice than never.
+	// After that: asking twice is better than never.
 	t.change(func(b *startedTurn) { b.Asked = append(slices.Clone(b.Asked), a.ID) })
 }
 
-// unseen is the id of a question whose words are lost with the events of a gateway that tells them once (0.19).
+// unseen is the ID of an approval whose request is lost with the events of a gateway that sends
+// them once (0.19).
 const unseen = "approval-unseen"
 
-// askUnseen asks for a question of which only this much is known, unless its card is still open.
+// askUnseen asks for an approval of which nothing else is known, unless its card is still open.
 func (t *turn) askUnseen(r *reply) {
 	if len(t.in.Cards) == 0 {
 		t.ask(r, gateway.Approval{ID: unseen, Choices: []string{"once", "deny"},
-			Description: "The gateway asked for a permission while this server was not there to hear it. What it is for is not known."})
+			Description: "The gateway asked for approval while this server was offline, so the command is unknown."})
 	}
 }
 
-// askedBefore reports whether an earlier life showed an approval, and its card where that is still to be decided.
+// askedBefore reports whether an approval was shown before a restart, and returns its card if that
+// is undecided.
 func (t *turn) askedBefore(id string) (known bool, card string) {
 	for _, c := range t.in.Cards {
 		var of approval

@@ -11,10 +11,11 @@ import (
 	"hermes-mobile/internal/agent"
 )
 
-// slash is a command that is typed as a message. To Hermes' API they are plain text (api-facts §4), so they are ours.
+// slash is a command that the user types as a message. For Hermes' API commands are plain text
+// (doc/hermes/api.md §4), so this agent runs them itself.
 type slash struct {
 	name, args, about string
-	outOfBand         bool // it is about the running turn, and does not wait for its end
+	outOfBand         bool // about the running turn: does not wait for its end
 	offered           func(*gateway.Capabilities) bool
 	run               func(t *turn, args string) string
 }
@@ -24,12 +25,12 @@ var slashes []*slash
 func init() {
 	always := func(*gateway.Capabilities) bool { return true }
 	slashes = []*slash{
-		{name: "/new", args: "[title]", about: "begin a new session", offered: always, run: slashNew},
-		{name: "/stop", about: "stop what is being done", outOfBand: true, offered: canStop, run: slashStop},
-		{name: "/status", about: "say which session, model and gateway this is", outOfBand: true, offered: always, run: slashStatus},
-		{name: "/model", args: "[name]", about: "show the models, or choose one", offered: offers("models"), run: slashModel},
-		{name: "/sethome", about: "have what is delivered to home come to this device", outOfBand: true, offered: always, run: slashHome},
-		{name: "/help", about: "list these commands", outOfBand: true, offered: always, run: slashHelp},
+		{name: "/new", args: "[title]", about: "start a new session", offered: always, run: slashNew},
+		{name: "/stop", about: "stop the running turn", outOfBand: true, offered: canStop, run: slashStop},
+		{name: "/status", about: "show the session, the model and the gateway", outOfBand: true, offered: always, run: slashStatus},
+		{name: "/model", args: "[name]", about: "list the models, or choose one", offered: offers("models"), run: slashModel},
+		{name: "/sethome", about: "make this device the home channel", outOfBand: true, offered: always, run: slashHome},
+		{name: "/help", about: "list the commands", outOfBand: true, offered: always, run: slashHelp},
 	}
 }
 
@@ -37,13 +38,13 @@ func offers(operation string) func(*gateway.Capabilities) bool {
 	return func(c *gateway.Capabilities) bool { return c != nil && c.Offers(operation) }
 }
 
-// unknown answers a command that is none of ours: the gateway's API would hand it to the model as words.
+// unknown answers an unknown command, which the gateway's API would pass to the model as text.
 var unknown = &slash{outOfBand: true, run: slashUnknown}
 
-// commandForm is what a command looks like: one word behind the slash, so that a path is none.
+// commandForm is the form of a command: one word after the slash, so that a path is none.
 var commandForm = regexp.MustCompile(`^/[A-Za-z][\w-]{0,31}$`)
 
-// command is the command that an input is, nil where it is none.
+// command returns the command of an input, nil if it is none.
 func command(in agent.Input) (*slash, string) {
 	if in.Kind != agent.Text || !strings.HasPrefix(in.Text, "/") {
 		return nil, ""
@@ -64,12 +65,12 @@ func command(in agent.Input) (*slash, string) {
 }
 
 func slashUnknown(t *turn, name string) string {
-	return "There is no command " + name + " on this connection. /help lists those there are."
+	return "Unknown command " + name + ". Type /help for the list of commands."
 }
 
 func slashHome(t *turn, _ string) string {
 	t.post(agent.Home{})
-	return "This device is the home channel now: what is delivered to \"home\" comes here."
+	return "This device is now the home channel. Deliveries to \"home\" arrive here."
 }
 
 func slashNew(t *turn, title string) string {
@@ -93,7 +94,7 @@ func slashNew(t *turn, title string) string {
 func slashStop(t *turn, _ string) string {
 	running := t.agent.turnOf(t.in.Device)
 	if running == nil {
-		return "Nothing is being done."
+		return "No turn is running."
 	}
 	running.stop()
 	return ""
@@ -146,10 +147,10 @@ func slashModel(t *turn, name string) string {
 			if err := t.agent.choose(ctx, t.in.Device, m.ID, m.Provider); err != nil {
 				return sentence(err)
 			}
-			return "From now on: " + m.ID
+			return "Model for the next turns: " + m.ID
 		}
 	}
-	return "This gateway has no model " + name + ". /model lists those there are."
+	return "This gateway has no model " + name + ". Type /model for the list of models."
 }
 
 func slashHelp(t *turn, _ string) string {
@@ -160,7 +161,7 @@ func slashHelp(t *turn, _ string) string {
 	return strings.TrimSpace(b.String())
 }
 
-// commands are those that the gateway can follow.
+// commands returns the commands that the gateway supports.
 func (a *Agent) commands() []agent.Command {
 	caps := a.capabilities()
 	var list []agent.Command

@@ -12,7 +12,8 @@ import (
 	"hermes-mobile/internal/agent"
 )
 
-// play is a run that says something, asks, uses a tool and says more. It waits for nobody but the person.
+// play is a run that streams text, asks for an approval, uses a tool and streams more. It waits
+// only for the user.
 func play(run *fakeRun) {
 	run.text("Let me ", "look.")
 	run.tool("Let me look.", "terminal")
@@ -23,7 +24,7 @@ func play(run *fakeRun) {
 	run.complete("Done.")
 }
 
-// answerAll answers the cards of a life as a person does, until its turn is over or the life is.
+// answerAll answers the cards of a process as a user does, until its turn or the process ends.
 func (l *life) answerAll(n int64) (ended bool) {
 	answered := map[string]bool{}
 	deadline := time.After(patience)
@@ -50,7 +51,7 @@ func (l *life) answerAll(n int64) (ended bool) {
 				if err == nil {
 					delete(l.disk.cards, c.ID)
 				} else {
-					delete(answered, c.ID) // the hub tells it again
+					delete(answered, c.ID) // the hub sends it again
 				}
 			})
 		}
@@ -65,8 +66,9 @@ func (l *life) answerAll(n int64) (ended bool) {
 	}
 }
 
-// TestCrash ends the server at each step of a turn, before the step and after it: each thing that is written down or
-// stored, and each call that begins a run. In the next life nothing is doubled and nothing lost, and the turn was begun once.
+// TestCrash ends the server at each step of a turn, before and after it. Steps are everything that
+// is stored, and the calls that start a run. After the restart nothing is doubled or lost, and the
+// turn was started once.
 func TestCrash(t *testing.T) {
 	each(t, func(t *testing.T, v string) {
 		for _, late := range []bool{false, true} {
@@ -86,7 +88,7 @@ func crashAt(t *testing.T, v string, step int, late bool) (crashed bool) {
 	in := message(1, "hi")
 	l := begin(t, g.URL, d)
 	l.crash, l.late = step, late
-	g.next(func(w http.ResponseWriter, r *http.Request) bool { // the call that begins the run is a step, too
+	g.next(func(w http.ResponseWriter, r *http.Request) bool { // the call that starts the run is a step too
 		if r.Method+r.URL.Path != "POST/v1/runs" || l.isDead() {
 			return false
 		}
@@ -105,17 +107,18 @@ func crashAt(t *testing.T, v string, step int, late bool) (crashed bool) {
 	crashed = l.isDead()
 	if crashed {
 		<-l.over
-		if d.ends(1) == 0 { // else the hub hands nothing over again
+		if d.ends(1) == 0 { // otherwise the hub submits nothing again
 			select {
 			case err := <-taken:
 				if err == nil {
 					in = d.handed(in)
 				}
 			default:
-				in = d.handed(in) // it may have been taken
+				in = d.handed(in) // the agent may have taken it
 			}
 			if !strings.Contains(string(d.values[phone]), `"run":"run_1"`) && v == older && len(g.runs) > 0 {
-				// Nobody knows the run's name, so nobody can answer it: the gateway gives up after a minute.
+				// The run's ID is unknown, so no one can answer it: the gateway gives up after a
+				// minute.
 				g.mu.Lock()
 				g.runs[0].gaveUp = true
 				g.moved()
@@ -151,7 +154,8 @@ func crashAt(t *testing.T, v string, step int, late bool) (crashed bool) {
 	return crashed
 }
 
-// What was written down is gone: the key of 0.22 leads to the same run or to none, and 0.19 is not asked again.
+// The stored state is lost: the key of 0.22 leads to the same run or to none, and 0.19 is not asked
+// again.
 func TestKeepIsWiped(t *testing.T) {
 	each(t, func(t *testing.T, v string) {
 		g, d := newGateway(t, v), newDisk()
@@ -166,7 +170,7 @@ func TestKeepIsWiped(t *testing.T) {
 		l = begin(t, g.URL, d)
 		ok(t, receive(t, l.hand(d.handed(in)), "taken"))
 		l.done(1)
-		if got := d.finals(1); len(got) != 1 || !strings.Contains(got[0], "Look before you send it again") || len(g.runs) != 1 {
+		if got := d.finals(1); len(got) != 1 || !strings.Contains(got[0], "Check before you send it again") || len(g.runs) != 1 {
 			t.Errorf("with %d runs it said %q", len(g.runs), got)
 		}
 		run.complete("x")
@@ -177,7 +181,7 @@ func TestKeepIsWiped(t *testing.T) {
 	})
 }
 
-// What was written down is damaged: the conversation begins anew.
+// The stored state is corrupt: the conversation starts anew.
 func TestKeepIsDamaged(t *testing.T) {
 	g, d := newGateway(t, now), newDisk()
 	d.values[phone] = []byte(`{"session":7`)
@@ -188,7 +192,7 @@ func TestKeepIsDamaged(t *testing.T) {
 	wantFinals(t, d, 1, "one")
 }
 
-// Nothing can be written down: the person is told, and nothing is begun of which nobody would know.
+// Nothing can be stored: the user is told, and no turn is started that a restart would forget.
 func TestKeepFails(t *testing.T) {
 	each(t, func(t *testing.T, v string) {
 		g, d := newGateway(t, v), newDisk()
@@ -211,7 +215,7 @@ func TestKeepFails(t *testing.T) {
 	})
 }
 
-// The model was changed between the crash and the next life: it is the same run all the same.
+// The model was changed between the crash and the restart: it is the same run all the same.
 func TestModelIsChangedMeanwhile(t *testing.T) {
 	g, d := newGateway(t, now), newDisk()
 	in := message(1, "hi")
@@ -223,7 +227,7 @@ func TestModelIsChangedMeanwhile(t *testing.T) {
 		}
 		g.createRun(w, r)
 		close(arrived)
-		<-r.Context().Done() // the answer does not get through
+		<-r.Context().Done() // the response is lost
 		return true
 	})
 	l.hand(in)
@@ -239,7 +243,8 @@ func TestModelIsChangedMeanwhile(t *testing.T) {
 		t.Errorf("%d runs", len(g.runs))
 	}
 
-	// What it quotes is no longer known: another request with that key is no new run, and the old one is looked up.
+	// The quoted message is no longer known: another request with that key is no new run, and the
+	// old one is looked up.
 	in = message(2, "again")
 	in.Quote = "something"
 	arrived = make(chan struct{})

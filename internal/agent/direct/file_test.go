@@ -9,7 +9,7 @@ import (
 	"hermes-mobile/internal/quota"
 )
 
-// MEDIA lines name files that the API hands to nobody; data URLs become files.
+// MEDIA lines name files that the API does not transfer. Data URLs become files.
 func TestFilesOfAReply(t *testing.T) {
 	g, d := newGateway(t, now), newDisk()
 	l := begin(t, g.URL, d)
@@ -20,7 +20,7 @@ func TestFilesOfAReply(t *testing.T) {
 	l.steps("See")
 	run.complete("See ![x](data:image/png;base64," + pixel + ") and ![y](data:image/svg+xml;base64,PHN2Zz48L3N2Zz4=)\nMEDIA:/tmp/secret/report.pdf")
 	l.done(1)
-	wantFinals(t, d, 1, "See  and ![y](data:image/svg+xml;base64,PHN2Zz48L3N2Zz4=)\n*The file report.pdf is on the gateway's machine. Its HTTP API hands no files over.*")
+	wantFinals(t, d, 1, "See  and ![y](data:image/svg+xml;base64,PHN2Zz48L3N2Zz4=)\n*The file report.pdf is on the gateway's machine. Its HTTP API cannot transfer files.*")
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	files := 0
@@ -37,7 +37,7 @@ func TestFilesOfAReply(t *testing.T) {
 	}
 }
 
-// No room for an image of a reply: the rest of the reply is said, and that an image is missing.
+// Without disk space for an image of a reply, the user gets the rest of the reply and a note.
 func TestNoRoomForAnImage(t *testing.T) {
 	g, d := newGateway(t, now), newDisk()
 	d.full = fmt.Errorf("media: store file: %w", &quota.Full{Reason: quota.Total})
@@ -49,7 +49,8 @@ func TestNoRoomForAnImage(t *testing.T) {
 	wantFinals(t, d, 1, "See *An image of this reply could not be stored: the server has no room for files right now.* here")
 }
 
-// An image goes by the stream of its session, and what is no image or too large is refused before anything is sent.
+// An image is sent by the stream of its session. Other files, and images that are too large, are
+// refused before anything is sent.
 func TestFilesOfAPerson(t *testing.T) {
 	each(t, func(t *testing.T, v string) {
 		g, d := newGateway(t, v), newDisk()
@@ -82,7 +83,7 @@ func TestFilesOfAPerson(t *testing.T) {
 	})
 }
 
-// 0.19 says of a turn with an image that it is completed though the model failed.
+// 0.19 reports a turn with an image as completed although the model failed.
 func TestFailedTurnOfOlder(t *testing.T) {
 	g, d := newGateway(t, older), newDisk()
 	l := begin(t, g.URL, d)

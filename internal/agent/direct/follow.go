@@ -8,8 +8,8 @@ import (
 	"hermes-mobile/internal/agent"
 )
 
-// follow reads the turn to its end and says what happens. again: it is to be begun, since the gateway knows nothing of a turn of an
-// earlier life, or was not ready for one.
+// follow reads the turn to its end and reports it. again is true if the turn must start again: the
+// gateway lost it in a restart, or was not ready for it.
 func (t *turn) follow(running *gateway.Turn) (again bool) {
 	defer running.Close()
 	r := &reply{turn: t, stored: t.in.Texts}
@@ -17,9 +17,9 @@ func (t *turn) follow(running *gateway.Turn) (again bool) {
 		over, again, err := t.read(running, r)
 		switch {
 		case over || t.ctx.Err() != nil:
-			return again // where the server stops the run goes on
+			return again // when the server stops, the run continues
 		case (errors.Is(err, gateway.ErrSignIn) || errors.Is(err, gateway.ErrIdentity)) && !t.isStopped():
-			// That is for the owner to mend. The run does not end by it.
+			// The owner must fix that. The run continues meanwhile.
 			t.agent.probeNow()
 			t.pause(t.ctx, busyWait)
 		default:
@@ -30,7 +30,7 @@ func (t *turn) follow(running *gateway.Turn) (again bool) {
 	}
 }
 
-// read says what the events tell, until the turn is over or an error interrupts them.
+// read reports the events until the turn ends or an error interrupts them.
 func (t *turn) read(running *gateway.Turn, r *reply) (over, again bool, err error) {
 	for e, err := range running.Events(t.ctx) {
 		if err != nil {
@@ -78,11 +78,12 @@ func (t *turn) read(running *gateway.Turn, r *reply) (over, again bool, err erro
 	return false, false, gateway.ErrStreamBroken
 }
 
-// maxTries bounds the turns that are begun because the gateway was still loading: with the pauses between them that is two minutes.
+// maxTries limits how often a turn starts again because the gateway was still loading: about two
+// minutes.
 const maxTries = 40
 
-// premature reports whether the turn failed only because the gateway was still loading, and is to be begun anew. What waited for the
-// gateway to come back is always among the first that it is asked.
+// failedLoading reports whether the turn failed only because the gateway was still loading, and
+// should start again. Turns that waited for the gateway are always among its first requests.
 func (t *turn) failedLoading(r *reply, o gateway.Outcome) bool {
 	if !errors.Is(o.Err, gateway.ErrLoading) || r.hasOutput() || t.steps.tools > 0 || t.isStopped() {
 		return false
@@ -94,19 +95,19 @@ func (t *turn) failedLoading(r *reply, o gateway.Outcome) bool {
 		}
 	})
 	if again = again && noted; again {
-		t.agent.Log.Info("the gateway is still loading: a turn is begun anew", "device", t.in.Device)
+		t.agent.Log.Info("gateway still loading, turn restarts", "device", t.in.Device)
 	}
 	return again
 }
 
-// ended says the rest and ends the turn. It is forgotten only when its end is stored, so a crash in between has it looked
-// up again and not run again.
+// ended reports the rest and ends the turn. The stored turn is deleted only once its end is stored,
+// so after a crash it is looked up again and not run again.
 func (t *turn) ended(r *reply, o gateway.Outcome) {
 	t.stopTyping()
 	events := append(r.end(o), t.questions.closeAll()...)
 	events = append(events, t.steps.end(o.State == gateway.Completed)...)
 	if text := failureText(o, r.finished > 0 || t.in.Texts > 0, t.isStopped()); text != "" {
-		events = append(events, t.say(agent.NewID(), text, true)) // no earlier life said it, for it would have ended the turn
+		events = append(events, t.say(agent.NewID(), text, true)) // not sent before a restart, because it ends the turn
 	}
 	events = append(events, t.settle(&o)...)
 	t.agent.recordOutcome(t, o)
@@ -115,7 +116,7 @@ func (t *turn) ended(r *reply, o gateway.Outcome) {
 	}
 }
 
-// failure is what a person is told of a turn that did not end well.
+// failureText tells the user about a turn that did not end well.
 func failureText(o gateway.Outcome, said, stopped bool) string {
 	switch o.State {
 	case gateway.Completed:
@@ -128,11 +129,11 @@ func failureText(o gateway.Outcome, said, stopped bool) string {
 		if text := cutReason(o.FinishReason, said); text != "" {
 			return text
 		}
-		return "The turn was interrupted at the gateway. What there is of the answer is above, if anything."
+		return "The turn was interrupted at the gateway. The reply above may be incomplete."
 	case gateway.Absent:
-		return "The gateway knows nothing of this message: it was not worked on. Send it again."
+		return "The gateway did not receive this message. Send it again."
 	case gateway.Unknown:
-		return "The connection to the gateway was lost, and what became of this message cannot be found out. Look before you send it again."
+		return "The connection to the gateway was lost, so it is unknown what happened to this message. Check before you send it again."
 	case gateway.Failed:
 		if o.Err != nil {
 			return "The turn failed: " + sentence(o.Err)
@@ -142,14 +143,14 @@ func failureText(o gateway.Outcome, said, stopped bool) string {
 	return ""
 }
 
-// shortfall is what a user is told of a reply that is not whole, or not there.
+// shortfall tells the user about a reply that is incomplete or missing.
 func shortfall(o gateway.Outcome, said bool) string {
 	if text := cutReason(o.FinishReason, said); text != "" {
 		return text
 	}
 	switch {
 	case o.Partial:
-		return "A part of the reply could not be read, and is missing."
+		return "Part of the reply could not be read and is missing."
 	case !said && (o.FinishReason == "tool_calls" || o.FinishReason == "function_call"):
 		return "The model asked to run a tool, which it can only do behind a Hermes gateway."
 	case !said:
@@ -158,8 +159,8 @@ func shortfall(o gateway.Outcome, said bool) string {
 	return ""
 }
 
-// whyCut says why a model ended its reply early, by OpenAI's finish_reason and the words of other servers for the same; empty where
-// that is not the reason.
+// cutReason tells why a model ended its reply early, from OpenAI's finish_reason and the words of
+// other servers for it. It returns "" for any other reason.
 func cutReason(reason string, said bool) string {
 	switch strings.ToLower(reason) {
 	case "length", "max_tokens", "max_output_tokens":

@@ -21,8 +21,8 @@ const (
 
 type object = map[string]any
 
-// fakeGateway is an API server with sessions and runs, whose model is the test. What it offers was recorded from the real
-// versions, and so are the forms of its answers.
+// fakeGateway is an API server with sessions and runs, whose model is the test. Its capabilities
+// and the forms of its responses were recorded from the real versions.
 type fakeGateway struct {
 	*httptest.Server
 	t       testing.TB
@@ -38,7 +38,7 @@ type fakeGateway struct {
 	runs     []*fakeRun
 	keys     map[string]*fakeRun
 	bodies   map[string]string
-	refuse   []func(w http.ResponseWriter, r *http.Request) bool // whoever answers is taken out of the list
+	refuse   []func(w http.ResponseWriter, r *http.Request) bool // a function that answers is removed from the list
 	away     bool
 	asked    []string // METHOD path
 	row      int
@@ -57,10 +57,10 @@ type fakeRun struct {
 	readers   int
 	stopped   bool
 	steered   []string
-	deaf      bool // it takes nothing more
+	deaf      bool // it accepts nothing more
 	approvals []object
 	answers   []object // as they were posted
-	lost      bool     // an older gateway whose only reader left
+	lost      bool     // the only reader of an older gateway left
 	gaveUp    bool     // it no longer waits for an answer
 	trimmed   int      // events that are no longer replayed
 }
@@ -86,7 +86,7 @@ func ok(t testing.TB, err error) {
 	}
 }
 
-// moved tells everybody who waits; g.mu is held.
+// moved wakes everyone who waits. The caller holds g.mu.
 func (g *fakeGateway) moved() {
 	close(g.changed)
 	g.changed = make(chan struct{})
@@ -111,7 +111,7 @@ func (g *fakeGateway) eventually(what string, is func() bool) {
 	}
 }
 
-// run waits for the n-th run, from 1.
+// run waits for the nth run, from 1.
 func (g *fakeGateway) run(n int) *fakeRun {
 	g.t.Helper()
 	g.eventually(fmt.Sprint("run ", n), func() bool { return len(g.runs) >= n })
@@ -131,7 +131,7 @@ func (g *fakeGateway) count(request string) (n int) {
 	return n
 }
 
-// next has a function look at the requests that come, until it has answered one.
+// next passes requests to a function until it has answered one.
 func (g *fakeGateway) next(f func(w http.ResponseWriter, r *http.Request) bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -151,7 +151,7 @@ func (g *fakeGateway) refuseNext(n int, request string, status int, body string)
 	}
 }
 
-// goAway has every request fail below HTTP, and comes back.
+// goAway makes every request fail below HTTP until it is called with false.
 func (g *fakeGateway) goAway(away bool) {
 	g.mu.Lock()
 	g.away = away
@@ -295,7 +295,7 @@ func (g *fakeGateway) serveSession(w http.ResponseWriter, r *http.Request, path 
 	}
 }
 
-// store adds a message to a session; g.mu is held.
+// store adds a message to a session. The caller holds g.mu.
 func (g *fakeGateway) store(session, role, text string, more object) {
 	g.row++
 	m := object{"id": g.row, "session_id": session, "role": role, "content": text, "timestamp": 1795988918.5}

@@ -23,7 +23,7 @@ const (
 	phone    = "phone"
 )
 
-// disk is what outlives a process: what the agent keeps, and what the hub has stored.
+// disk is what survives a restart: the agent's store, and what the hub has stored.
 type disk struct {
 	mu     sync.Mutex
 	values map[string][]byte
@@ -37,7 +37,7 @@ func newDisk() *disk {
 	return &disk{values: map[string][]byte{}, cards: map[string]agent.Card{}, files: map[string][]byte{}}
 }
 
-// handed is an input as the hub hands it over in the next life.
+// handed returns an input as the hub submits it after a restart.
 func (d *disk) handed(in agent.Input) agent.Input {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -58,8 +58,8 @@ func (d *disk) handed(in agent.Input) agent.Input {
 	return in
 }
 
-// life is one life of the server: the hub's end of the contract and what the agent keeps. After a crash nothing that is said
-// or kept arrives.
+// life is one process of the server: the hub's side of the contract, and the agent's store. After a
+// crash nothing arrives any more.
 type life struct {
 	t     testing.TB
 	disk  *disk
@@ -80,7 +80,8 @@ type life struct {
 	online chan struct{}
 }
 
-// moment counts what may be the last thing of this life. early: nothing of it is done; done is false where it must not be.
+// moment counts the steps after which the process may crash. early: the step has no effect then.
+// done is false if the step must not happen.
 func (l *life) moment(do func()) (done bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -139,7 +140,7 @@ func (l *life) Save(_ context.Context, key string, value []byte) error {
 	return nil
 }
 
-// Post stores what lasts, all or nothing, and shows the rest.
+// Post stores lasting events, all or none, and records the others.
 func (l *life) Post(_ string, done func(error), events ...agent.Event) {
 	l.mu.Lock()
 	fail := l.fail
@@ -232,7 +233,7 @@ func (d *disk) Open(hash string) (io.ReadSeekCloser, error) {
 
 func (d *disk) LocalCopy(string, string) (string, error) { return "", errors.New("not here") }
 
-// begin starts a life of the server on a disk.
+// begin starts a process of the server on a disk.
 func begin(t testing.TB, g string, d *disk, change ...func(*Options, *gateway.Profile)) *life {
 	t.Helper()
 	l := &life{t: t, disk: d, over: make(chan struct{}), log: &bytes.Buffer{}, news: make(chan struct{}), online: make(chan struct{}, 1)}
@@ -278,7 +279,7 @@ func message(n int64, text string) agent.Input {
 	return agent.Input{N: n, Device: phone, ID: fmt.Sprint("m", n), Text: text}
 }
 
-// hand gives the agent an input and returns what it says to it.
+// hand submits an input to the agent and returns its acknowledgement.
 func (l *life) hand(in agent.Input) <-chan error {
 	taken := make(chan error, 1)
 	l.agent.Hand(in, func(err error) { taken <- err })
@@ -296,7 +297,7 @@ func (l *life) answer(card agent.Card, a agent.Answer) error {
 	return receive(l.t, taken, "the answer to be taken")
 }
 
-// eventually waits until what was said to the device fits.
+// eventually waits until the events for the device match.
 func (l *life) eventually(what string, is func(events []agent.Event) bool) {
 	l.t.Helper()
 	deadline := time.After(patience)
@@ -331,7 +332,7 @@ func (l *life) done(n int64) agent.Done {
 	return d
 }
 
-// step waits for a step of a message.
+// steps waits for an edit of a message.
 func (l *life) steps(text string) {
 	l.t.Helper()
 	l.eventually(fmt.Sprintf("the step %q", text), func(events []agent.Event) bool {
@@ -354,7 +355,7 @@ func (l *life) asks(n int) (cards []agent.Card) {
 	return cards
 }
 
-// closed waits for the end of a card that the agent decided.
+// closed waits for the close of a card by the agent.
 func (l *life) closed(card agent.Card) (c agent.CloseCard) {
 	l.t.Helper()
 	l.eventually("the end of a card", func(events []agent.Event) bool {
@@ -363,7 +364,7 @@ func (l *life) closed(card agent.Card) (c agent.CloseCard) {
 	return c
 }
 
-// finals are the stored messages of a turn.
+// finals returns the stored messages of a turn.
 func (d *disk) finals(n int64) (texts []string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -396,7 +397,7 @@ func wantFinals(t testing.TB, d *disk, n int64, want ...string) {
 	}
 }
 
-// each runs a test with what both versions offer.
+// each runs a test with both versions.
 func each(t *testing.T, f func(t *testing.T, version string)) {
 	t.Parallel()
 	for _, v := range []string{older, now} {

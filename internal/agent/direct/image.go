@@ -3,6 +3,7 @@ package direct
 import (
 	"bytes"
 	"encoding/base64"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -15,14 +16,15 @@ import (
 )
 
 const (
-	// maxImage keeps a turn with an image below the 10,000,000 bytes of a request, as base64 (api-facts §1.2).
+	// maxImage is the largest image, in bytes. As base64 it fits into a request of 10,000,000 bytes
+	// (doc/hermes/api.md §1.2).
 	maxImage = 7 << 20
-	// maxImageOut is more than the 5 MB that Hermes puts into a reply (api-facts §4.7).
+	// maxImageOut is above the 5 MB that Hermes puts into a reply (doc/hermes/api.md §4.7).
 	maxImageOut = 8 << 20
 )
 
-// attached reads the image that a person sent. beside is what the model reads of another file, which a gateway on this machine is handed
-// as the path of a copy.
+// attachment reads the image that the user sent. For another file, beside is the text for the model
+// with the path of a copy, if the gateway runs on this machine.
 func (t *turn) attachment() (images []gateway.Image, beside string, err error) {
 	f := t.in.File
 	if f == nil {
@@ -35,27 +37,28 @@ func (t *turn) attachment() (images []gateway.Image, beside string, err error) {
 		}
 	}
 	if f.Kind != "image" {
-		return nil, "", fmt.Errorf("the gateway's HTTP API takes images and no other files")
+		return nil, "", errors.New("the gateway's HTTP API accepts images and no other files")
 	}
 	if f.Size > maxImage {
-		return nil, "", fmt.Errorf("the gateway's HTTP API takes images of up to %d MiB, this one has %d", maxImage>>20, (f.Size+1<<20-1)>>20)
+		return nil, "", fmt.Errorf("the gateway's HTTP API accepts images of up to %d MiB, this one has %d", maxImage>>20, (f.Size+1<<20-1)>>20)
 	}
 	file, err := t.agent.Files.Open(f.Hash)
 	if err != nil {
-		return nil, "", fmt.Errorf("the image is no longer there")
+		return nil, "", errors.New("the image is no longer there")
 	}
 	defer file.Close()
 	data, err := io.ReadAll(io.LimitReader(file, maxImage+1))
 	if err != nil {
-		return nil, "", fmt.Errorf("the image cannot be read")
+		return nil, "", errors.New("the image cannot be read")
 	}
 	return []gateway.Image{{MIMEType: f.Mime, Data: data}}, "", nil
 }
 
-// inlined finds the images that Hermes puts into the text of a reply (api-facts §4.7).
+// inlined matches the images that Hermes puts into the text of a reply (doc/hermes/api.md §4.7).
 var inlined = regexp.MustCompile(`!\[([^\]\n]*)\]\(data:(image/[a-z+.-]+);base64,([A-Za-z0-9+/=]+)\)`)
 
-// images takes the images out of a text and returns them as files. What is none stays in the text.
+// images removes the images from a text and returns them as files. It leaves everything else in the
+// text.
 func (t *turn) images(text string) (string, []agent.Event) {
 	if !strings.Contains(text, "](data:image/") {
 		return text, nil
@@ -64,13 +67,13 @@ func (t *turn) images(text string) (string, []agent.Event) {
 	text = inlined.ReplaceAllStringFunc(text, func(whole string) string {
 		part := inlined.FindStringSubmatch(whole)
 		data, err := base64.StdEncoding.DecodeString(part[3])
-		mime := http.DetectContentType(data) // what the text says of it may be anything
+		mime := http.DetectContentType(data) // the text could claim anything
 		if err != nil || !strings.HasPrefix(mime, "image/") {
 			return whole
 		}
 		hash, size, err := t.agent.Files.Put(bytes.NewReader(data), maxImageOut)
 		if err != nil {
-			t.agent.Log.Warn("an image of a reply could not be stored", "error", err)
+			t.agent.Log.Warn("image of a reply not stored", "device", t.in.Device, "err", err)
 			if quota.Why(err) != "" {
 				return "*An image of this reply could not be stored: the server has no room for files right now.*"
 			}

@@ -7,7 +7,7 @@ import (
 	"hermes-mobile/gateway"
 )
 
-// jobInfo is a scheduled job as calls show it.
+// jobInfo is the form of a scheduled job in calls.
 type jobInfo struct {
 	ID         string     `json:"id"`
 	Name       string     `json:"name"`
@@ -63,7 +63,7 @@ func (a *Agent) createJob(ctx context.Context, _ string, params []byte) (any, er
 	return jobAnswer{jobOf(j)}, err
 }
 
-// oneJob is a call that does something with a job.
+// oneJob returns the implementation of a call about one job.
 func oneJob(do func(*gateway.JobService, context.Context, string) (gateway.Job, error)) func(*Agent, context.Context, string, []byte) (any, error) {
 	return func(a *Agent, ctx context.Context, _ string, params []byte) (any, error) {
 		var p struct{ ID string }

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// loading ends the run as 0.22 does whose modules are half loaded: nothing of it is stored.
+// loading ends the run like 0.22 while its modules are half loaded: it stores nothing.
 func (run *fakeRun) loading() {
 	run.g.mu.Lock()
 	kept := run.g.sessions[run.session]
@@ -14,8 +14,8 @@ func (run *fakeRun) loading() {
 	run.end("failed", object{"error": "cannot import name 'AIAgent' from partially initialized module 'run_agent' (most likely due to a circular import) (/opt/hermes/run_agent.py)"})
 }
 
-// A gateway that has just come back may fail at a turn because it is still loading. The turn is begun anew, as another run, and the
-// person hears of nothing but the answer.
+// A gateway that has just restarted can fail at a turn because it is still loading. The turn starts
+// again as another run, and the user sees only the reply.
 func TestGatewayIsLoading(t *testing.T) {
 	g, d := newGateway(t, now), newDisk()
 	l := begin(t, g.URL, d)
@@ -36,7 +36,7 @@ func TestGatewayIsLoading(t *testing.T) {
 	wantFinals(t, d, 2, "fine")
 }
 
-// The server stops at that moment: the next life begins the turn once.
+// The server stops at that moment: after the restart the turn starts once.
 func TestGatewayIsLoadingAsTheServerStops(t *testing.T) {
 	g, d := newGateway(t, now), newDisk()
 	in := message(1, "hi")
@@ -54,7 +54,8 @@ func TestGatewayIsLoadingAsTheServerStops(t *testing.T) {
 	}
 }
 
-// One that never has what it needs fails in the end, and so does what fails alike after something was said.
+// A gateway that never finishes loading fails in the end. The same failure after some output is
+// final at once.
 func TestGatewayNeverLoads(t *testing.T) {
 	g, d := newGateway(t, now), newDisk()
 	l := begin(t, g.URL, d)

@@ -18,39 +18,42 @@ import (
 	"hermes-mobile/internal/quota"
 )
 
-// maxFileOut is the largest file that a gateway on this machine can send, as over the relay.
+// maxFileOut is the largest file that a gateway on this machine can send, in bytes, as over the
+// relay.
 const maxFileOut = 64 << 20
 
-// copied makes a copy of a file for a gateway on this machine, and returns what the model reads of it.
+// copyForNeighbor copies a file for a gateway on this machine, and returns the text about it for
+// the model.
 func (t *turn) copyForNeighbor(near Neighbor, f *agent.File) (string, error) {
 	path, err := t.agent.Files.LocalCopy(f.Hash, f.Name)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return "", errors.New("the file is no longer there")
 	case quota.Why(err) != "":
-		return "", errors.New("the server has no room to hand the file over")
+		return "", errors.New("the server has no disk space for the file")
 	case err != nil:
-		t.agent.Log.Error("no copy of a file for the gateway", "input", t.in.N, "error", err)
-		return "", errors.New("the file could not be handed over: ask the owner of the server to look at its log")
+		t.agent.Log.Error("file not copied for the gateway", "device", t.in.Device, "err", err)
+		return "", errors.New("the file could not be copied for the gateway: the server's log says why")
 	case !near.Sees(path):
-		return "", errors.New("the gateway does not see the server's files any more. Send the file again")
+		return "", errors.New("the gateway no longer sees the server's files. Send the file again")
 	}
 	return fmt.Sprintf("[The user sent a file: '%s'. It is saved at: %s]", filepath.Base(path), path), nil
 }
 
-// named finds the lines by which Hermes names a file on its own machine: its API hands none over (api-facts §4.7).
+// mediaLine matches the lines in which Hermes names a file on its machine. Its API does not
+// transfer files (doc/hermes/api.md §4.7).
 var mediaLine = regexp.MustCompile(`(?m)^[ \t]*MEDIA:[ \t]*(\S.*?)[ \t]*$`)
 
-// asVoice is how Hermes says that a sound is a voice message.
+// asVoice marks a sound of Hermes as a voice message.
 const asVoice = "[[audio_as_voice]]"
 
-// noted has a note in the place of each file that is named and cannot be had.
+// replaceMedia replaces each file that cannot be transferred with a note.
 func replaceMedia(text string) string {
 	if !strings.Contains(text, "MEDIA:") {
 		return text
 	}
 	return mediaLine.ReplaceAllStringFunc(text, func(line string) string {
-		return "*The file " + shownName(mediaLine.FindStringSubmatch(line)[1]) + " is on the gateway's machine. Its HTTP API hands no files over.*"
+		return "*The file " + shownName(mediaLine.FindStringSubmatch(line)[1]) + " is on the gateway's machine. Its HTTP API cannot transfer files.*"
 	})
 }
 
@@ -58,8 +61,9 @@ func shownName(path string) string {
 	return strings.Trim(path[strings.LastIndexAny(path, `/\`)+1:], "`*_[]\"'")
 }
 
-// files takes the files that a text names out of it. From a gateway on this machine they are read: each becomes one event, the file or why
-// it is not there, so that a turn that is followed again has as many. In the text of any other gateway a note stands in their place.
+// files removes the lines that name files from a text. From a gateway on this machine it reads the
+// files: each becomes one event, the file or the reason why it is missing, so that a turn that is
+// followed again has as many events. For any other gateway it puts notes in their place.
 func (t *turn) files(text string) (string, []agent.Event) {
 	near := t.agent.currentNeighbor()
 	if near == nil || !strings.Contains(text, "MEDIA:") {
@@ -71,7 +75,7 @@ func (t *turn) files(text string) (string, []agent.Event) {
 		path := strings.Trim(mediaLine.FindStringSubmatch(line)[1], "`\"'")
 		file, err := t.agent.fetch(near, path)
 		if err != nil {
-			t.agent.Log.Info("a file that the agent named is not sent", "device", t.in.Device, "error", err)
+			t.agent.Log.Info("file of the agent not sent", "device", t.in.Device, "err", err)
 			events = append(events, t.say(agent.NewID(), "*The file "+shownName(path)+" could not be sent: "+why(err)+".*", true))
 			return ""
 		}
@@ -85,15 +89,16 @@ func (t *turn) files(text string) (string, []agent.Event) {
 	return strings.TrimSpace(gaps.ReplaceAllString(text, "\n\n")), events
 }
 
-// gaps are what lines leave that were taken out.
+// gaps are the empty lines that removed lines leave.
 var gaps = regexp.MustCompile(`\n{3,}`)
 
 var (
 	errPrivate = errors.New("files of this folder are not sent")
-	errUnseen  = errors.New("it is not there")
+	errUnseen  = errors.New("it does not exist")
 )
 
-// why is an error for people. It tells nothing of what is on the machine beyond what the agent named.
+// why returns an error for people. It reveals nothing about the machine beyond what the agent
+// named.
 func why(err error) string {
 	var big *media.Refusal
 	switch {
@@ -107,13 +112,13 @@ func why(err error) string {
 	return errUnseen.Error()
 }
 
-// sounds are the names of files whose containers may hold films, too.
+// sounds are the extensions of audio files whose containers can also hold video.
 var sounds = []string{".ogg", ".oga", ".opus", ".m4a", ".mp3", ".wav", ".aac", ".flac", ".weba"}
 
 // fetch reads a file that the gateway named into the store.
 func (a *Agent) fetch(near Neighbor, path string) (*agent.File, error) {
 	if rest, ok := strings.CutPrefix(path, "~/"); ok {
-		home, err := os.UserHomeDir() // the gateway's, too: it is of this account
+		home, err := os.UserHomeDir() // the gateway's too: it runs as the same user
 		if err != nil {
 			return nil, err
 		}
@@ -141,7 +146,7 @@ func (a *Agent) fetch(near Neighbor, path string) (*agent.File, error) {
 		return nil, &media.Refusal{TooBig: true, Reason: "the file is too large"}
 	}
 	r := bufio.NewReaderSize(f, 4096)
-	head, _ := r.Peek(4096) // what cannot be read is found below
+	head, _ := r.Peek(4096) // Put below reports read errors
 	name := media.CleanName(filepath.Base(path))
 	out := &agent.File{Name: name}
 	kind, ext := "", strings.ToLower(filepath.Ext(name))
@@ -155,14 +160,15 @@ func (a *Agent) fetch(near Neighbor, path string) (*agent.File, error) {
 	return out, nil
 }
 
-// The words of a page or a mail can make an agent name any file. So what it may send is bounded as Hermes bounds it for its messengers, and
-// a little more: nothing of the system, nothing hidden, and nothing of Hermes' home but what it makes for people.
+// The text of a web page or an email can make an agent name any file. So files are limited as
+// Hermes limits them for its messengers, and a little more: no system files, no hidden files, and
+// from Hermes' home only what it creates for people.
 var (
 	systemFolders = []string{"/etc", "/proc", "/sys", "/dev", "/root", "/boot", "/run", "/var/log", "/var/lib", "/var/run"}
 	hermesCaches  = []string{"image_cache", "audio_cache", "video_cache", "document_cache", "browser_screenshots", "workspace"}
 )
 
-// private reports whether a file, whose path has no links, is not to be sent.
+// private reports whether a file must not be sent. The path must not contain links.
 func (a *Agent) private(path string) bool {
 	if rest, inside := relativeTo(a.HermesHome, path); inside {
 		parts := strings.Split(rest, "/")
@@ -178,7 +184,7 @@ func (a *Agent) private(path string) bool {
 	})
 }
 
-// below returns the way from a folder to a file in it.
+// relativeTo returns the path from a folder to a file in it.
 func relativeTo(dir, path string) (rest string, inside bool) {
 	if dir == "" {
 		return "", false

@@ -14,7 +14,7 @@ import (
 	"hermes-mobile/internal/quota"
 )
 
-// sees is a gateway on this machine that sees what lies in some folders.
+// sees is a gateway on this machine that sees the files of some folders.
 type sees []string
 
 func (s sees) Sees(path string) bool {
@@ -22,7 +22,7 @@ func (s sees) Sees(path string) bool {
 	return err == nil && slices.ContainsFunc(s, func(dir string) bool { return strings.HasPrefix(path, dir+"/") })
 }
 
-// copies are the files of a disk, of which a gateway on this machine gets copies.
+// copies are the files of a disk, which can be copied for a gateway on this machine.
 type copies struct {
 	*disk
 	dir  string
@@ -44,7 +44,7 @@ func folder(t *testing.T) string {
 	return dir
 }
 
-// sentFiles are the files that a turn sent, by their names.
+// sentFiles returns the files that a turn sent, by name.
 func (d *disk) sentFiles(n int64) map[string]agent.File {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -57,7 +57,8 @@ func (d *disk) sentFiles(n int64) map[string]agent.File {
 	return all
 }
 
-// A gateway that sees the same files names them, and they are sent: of every kind, each once, and nothing that is not for people.
+// Files that a gateway on this machine names are sent: files of every kind, each once, and no
+// private file.
 func TestFilesOfAGatewayOnThisMachine(t *testing.T) {
 	root := folder(t)
 	work, home, data, elsewhere := root+"/work", root+"/hermes", root+"/data", folder(t)
@@ -123,7 +124,7 @@ func TestFilesOfAGatewayOnThisMachine(t *testing.T) {
 	})
 }
 
-// A turn that another life had begun is followed again: a file that was sent is not sent twice, and none is lost.
+// A turn is followed again after a restart: no file is sent twice, and none is lost.
 func TestFilesAreSentOnceAcrossLives(t *testing.T) {
 	root := folder(t)
 	ok(t, os.WriteFile(root+"/a.txt", []byte("a"), 0o600))
@@ -138,7 +139,7 @@ func TestFilesAreSentOnceAcrossLives(t *testing.T) {
 	run.tool("First.\nMEDIA:"+root+"/a.txt\nMEDIA:"+root+"/none.txt", "terminal")
 	l.eventually("the file", func([]agent.Event) bool { return len(d.sentFiles(1)) == 1 && len(d.finals(1)) == 2 })
 	l.kill()
-	ok(t, os.Remove(root+"/a.txt")) // it is there no more when the turn is followed again
+	ok(t, os.Remove(root+"/a.txt")) // it is gone when the turn is followed again
 	l = begin(t, g.URL, d, near)
 	ok(t, receive(t, l.hand(d.handed(message(1, "hi"))), "taken"))
 	run.complete("Second.")
@@ -148,7 +149,8 @@ func TestFilesAreSentOnceAcrossLives(t *testing.T) {
 	}
 }
 
-// A file of any kind reaches a gateway on this machine as the path of a copy, an image that is too large for the API among them.
+// A file of any kind reaches a gateway on this machine as the path of a copy, including an image
+// that is too large for the API.
 func TestFilesForAGatewayOnThisMachine(t *testing.T) {
 	root := folder(t)
 	each(t, func(t *testing.T, v string) {
@@ -182,7 +184,7 @@ func TestFilesForAGatewayOnThisMachine(t *testing.T) {
 		in.Kind, in.File = agent.Media, &agent.File{Kind: "document", Name: "a.txt", Hash: hash, Size: size}
 		ok(t, receive(t, l.hand(in), "taken"))
 		l.done(9)
-		if got := d.finals(9); len(got) != 1 || !strings.Contains(got[0], "could not be handed over") {
+		if got := d.finals(9); len(got) != 1 || !strings.Contains(got[0], "could not be copied for the gateway") {
 			t.Errorf("said %q", got)
 		}
 	})

@@ -9,7 +9,7 @@ import (
 	"hermes-mobile/internal/agent"
 )
 
-// modelInfo is a model as calls show it.
+// modelInfo is the form of a model in calls.
 type modelInfo struct {
 	ID       string `json:"id"`
 	Name     string `json:"name"`
@@ -17,7 +17,8 @@ type modelInfo struct {
 	Current  bool   `json:"current"`
 }
 
-// models are those that the gateway can use now: of its providers where it tells them, else its own list.
+// models returns the models that the gateway can use now: those of its providers if it lists them,
+// else its own.
 func (a *Agent) models(ctx context.Context, known conversation) ([]modelInfo, error) {
 	var list []modelInfo
 	if caps := a.capabilities(); caps != nil && caps.Offers("model_options") {
@@ -56,12 +57,13 @@ func (a *Agent) models(ctx context.Context, known conversation) ([]modelInfo, er
 	return list, nil
 }
 
-// keeps reports whether the gateway has sessions, and with them a model of its own.
+// hasSessions reports whether the gateway has sessions, and with them a model of its own.
 func hasSessions(caps *gateway.Capabilities) bool {
 	return caps != nil && (caps.Offers("runs") || caps.Offers("session_chat_stream"))
 }
 
-// defaultModel is what a turn uses where nobody chose: servers such as Ollama and OpenAI take no request without a model.
+// defaultModel returns the model for turns if the user chose none: servers such as Ollama and
+// OpenAI require one.
 func (a *Agent) defaultModel() string {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -71,7 +73,8 @@ func (a *Agent) defaultModel() string {
 // otherWork are parts of the names of models that do not chat.
 var otherWork = []string{"embed", "rerank", "whisper", "tts", "transcribe", "moderation", "dall-e", "image", "clip", "bge-", "sora"}
 
-// pickModel is the wanted model, or the first in a list that seems to chat; the first of all where none does.
+// pickModel returns the wanted model, or the first in the list that seems to chat, or the first
+// one.
 func pickModel(models []gateway.Model, wanted string) string {
 	if wanted != "" {
 		return wanted
@@ -89,7 +92,7 @@ func pickModel(models []gateway.Model, wanted string) string {
 	return ""
 }
 
-// choose has the turns of a conversation use a model; empty: what the gateway itself uses.
+// choose sets the model for the turns of a conversation; empty means the gateway's own.
 func (a *Agent) choose(ctx context.Context, device, model, provider string) error {
 	return a.memory.change(ctx, device, func(c *conversation) { c.Model, c.Provider = model, provider })
 }
@@ -118,7 +121,7 @@ func (a *Agent) chooseModel(ctx context.Context, device string, params []byte) (
 		}
 		at := slices.IndexFunc(list, func(m modelInfo) bool { return m.ID == p.ID && (p.Provider == "" || m.Provider == p.Provider) })
 		if at < 0 {
-			return nil, &agent.CallError{Code: agent.NotFound, Message: "the gateway has no such model: models.list has those there are"}
+			return nil, &agent.CallError{Code: agent.NotFound, Message: "the gateway has no such model: call models.list for its models"}
 		}
 		p.Provider = list[at].Provider
 	}

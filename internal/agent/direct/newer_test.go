@@ -6,8 +6,8 @@ import (
 	"hermes-mobile/internal/agent"
 )
 
-// Tasks that the agent gives to others are steps of the turn, each told apart by its id; one without an id, or whose end does not come,
-// harms nobody.
+// Tasks of subagents are steps of the turn, told apart by their IDs. A task without an ID or
+// without an end does no harm.
 func TestDelegations(t *testing.T) {
 	g, d := newGateway(t, now), newDisk()
 	l := begin(t, g.URL, d)
@@ -36,8 +36,8 @@ func TestDelegations(t *testing.T) {
 	})
 }
 
-// What came of work in the background is stored in the session without a turn. It is there when the session is opened again, and the
-// next turn of an older gateway, which is given the history, has it.
+// Results of background work are stored in the session without a turn. They are there when the
+// session is opened again, and an older gateway gets them in the history of the next turn.
 func TestBackgroundResults(t *testing.T) {
 	each(t, func(t *testing.T, v string) {
 		g, d := newGateway(t, v), newDisk()

@@ -20,7 +20,7 @@ type openAPI struct {
 	*httptest.Server
 	mu     sync.Mutex
 	asked  []object
-	answer func(w http.ResponseWriter, n int) // the n-th turn, from 1
+	answer func(w http.ResponseWriter, n int) // the nth turn, from 1
 }
 
 func newOpenAPI(t testing.TB, models []string, answer func(w http.ResponseWriter, n int)) *openAPI {
@@ -89,7 +89,7 @@ func say(t testing.TB, l *life, n int64, text string) {
 	l.done(n)
 }
 
-// A reply that is not whole, or not there, says why.
+// An incomplete or missing reply comes with its reason.
 func TestReasonOfShortReply(t *testing.T) {
 	for choice, want := range map[string][]string{
 		`{"delta":{"content":"Hi"},"finish_reason":"stop"}`:                {"Hi"},
@@ -100,7 +100,7 @@ func TestReasonOfShortReply(t *testing.T) {
 		`{"delta":{},"finish_reason":"tool_calls"}`:                        {"The model asked to run a tool, which it can only do behind a Hermes gateway."},
 		`{"delta":{},"finish_reason":"stop"}`:                              {"The model gave no answer."},
 		`{"delta":{"refusal":"I won't."},"finish_reason":"stop"}`:          {"I won't."},
-		`{"delta":{"content":["Hi",{"type":"x"}]},"finish_reason":"stop"}`: {"Hi", "A part of the reply could not be read, and is missing."},
+		`{"delta":{"content":["Hi",{"type":"x"}]},"finish_reason":"stop"}`: {"Hi", "Part of the reply could not be read and is missing."},
 	} {
 		api, d := newOpenAPI(t, []string{"small"}, says(choice)), newDisk()
 		say(t, api.begin(t, d), 1, "hi")
@@ -108,13 +108,14 @@ func TestReasonOfShortReply(t *testing.T) {
 	}
 }
 
-// A server whose list of models is open and whose turns are not says so at once, and its owner is told.
+// A server that lists its models for everybody and refuses turns is reported at once, to the user
+// and the owner.
 func TestKeyRefusedForTurns(t *testing.T) {
 	for _, status := range []int{401, 403} {
 		api, d := newOpenAPI(t, []string{"small"}, refuses(status, `{"error":{"message":"Incorrect API key provided."}}`)), newDisk()
 		l := api.begin(t, d)
 		say(t, l, 1, "hi")
-		wantFinals(t, d, 1, "The gateway did not take this: Incorrect API key provided.")
+		wantFinals(t, d, 1, "The gateway refused this message: Incorrect API key provided.")
 		if n := len(api.turns()); n != 1 {
 			t.Errorf("%d: asked %d times", status, n)
 		}
@@ -131,7 +132,7 @@ func TestKeyRefusedForTurns(t *testing.T) {
 	}
 }
 
-// What waiting does not mend ends the turn with the server's sentence.
+// A refusal that waiting does not change ends the turn with the server's text.
 func TestRefusalsThatStay(t *testing.T) {
 	for body, status := range map[string]int{
 		`{"error":{"message":"You exceeded your current quota.","code":"insufficient_quota"}}`: 429,
@@ -141,7 +142,7 @@ func TestRefusalsThatStay(t *testing.T) {
 	} {
 		api, d := newOpenAPI(t, []string{"small"}, refuses(status, body)), newDisk()
 		say(t, api.begin(t, d), 1, "hi")
-		if got := d.finals(1); len(got) != 1 || !strings.HasPrefix(got[0], "The gateway did not take this: ") || len(api.turns()) != 1 {
+		if got := d.finals(1); len(got) != 1 || !strings.HasPrefix(got[0], "The gateway refused this message: ") || len(api.turns()) != 1 {
 			t.Errorf("%s: %q after %d requests", body, got, len(api.turns()))
 		}
 	}
@@ -152,7 +153,7 @@ func TestRefusalsThatStay(t *testing.T) {
 	}
 }
 
-// While a server is busy the user is told, requests become rarer, and the turn ends after a time.
+// While a server is busy, the user is told, requests become rarer, and the turn ends after a time.
 func TestBusyServer(t *testing.T) {
 	oldTell, oldLimit, oldMost := busyNotice, busyLimit, busyMax
 	t.Cleanup(func() { busyNotice, busyLimit, busyMax = oldTell, oldLimit, oldMost })
@@ -162,14 +163,14 @@ func TestBusyServer(t *testing.T) {
 		l := api.begin(t, d)
 		said := l.hand(message(1, "hi"))
 		l.eventually("a word to the user", func(events []agent.Event) bool {
-			return seen(events, func(s agent.Say) bool { return s.N == 0 && strings.HasSuffix(s.Text, "your message waits: Overloaded") })
+			return seen(events, func(s agent.Say) bool { return s.N == 0 && strings.HasSuffix(s.Text, "Your message waits: Overloaded") })
 		})
 		if detail := l.agent.Status(phone).Detail; !strings.Contains(detail, "busy: Overloaded") {
 			t.Errorf("%d: status %q", status, detail)
 		}
 		ok(t, receive(t, said, "taken"))
 		l.done(1)
-		if got := d.finals(1); len(got) != 1 || !strings.Contains(got[0], "Overloaded. It has no room") {
+		if got := d.finals(1); len(got) != 1 || !strings.Contains(got[0], "Overloaded. It cannot accept") {
 			t.Errorf("%d: %q", status, got)
 		}
 		if n := len(api.turns()); n < 3 || n > 9 { // pauses of 20, 40, 80 … ms
@@ -178,13 +179,13 @@ func TestBusyServer(t *testing.T) {
 		if detail := l.agent.Status(phone).Detail; strings.Contains(detail, "busy") {
 			t.Errorf("%d: still %q", status, detail)
 		}
-		if got := l.log.String(); strings.Count(got, "gateway is busy") != 1 {
+		if got := l.log.String(); strings.Count(got, "gateway busy") != 1 {
 			t.Errorf("%d: log %q", status, got)
 		}
 	}
 }
 
-// Servers that take no request without a model get one, and what is said of it is true.
+// Servers that require a model get one, and the list marks it as current.
 func TestModelByDefault(t *testing.T) {
 	for _, c := range []struct {
 		models []string
@@ -218,5 +219,5 @@ func TestModelByDefault(t *testing.T) {
 	}
 	api, d := newOpenAPI(t, nil, refuses(400, `{"error":{"message":"model is required"}}`)), newDisk()
 	say(t, api.begin(t, d), 1, "hi")
-	wantFinals(t, d, 1, "The gateway did not take this: model is required. Choose a model with /model.")
+	wantFinals(t, d, 1, "The gateway refused this message: model is required. Choose a model with /model.")
 }

@@ -7,23 +7,24 @@ import (
 	"hermes-mobile/internal/agent"
 )
 
-// reply turns the segments of a turn into messages: each segment is one, and ends where a tool or the next one begins. A
-// turn of an earlier life is followed from its beginning again, and what that life had stored is passed over.
+// reply converts the segments of a turn into messages. Each segment is one message, which ends when
+// a tool or the next segment starts. A turn from before a restart is read from its start again, and
+// reply skips what is stored already.
 type reply struct {
 	turn     *turn
 	segments []string
-	current  int    // the segment that is being said
-	sent     string // what of it stands in finished messages
-	id       string // the message that is being streamed; empty where nothing of it was posted
-	finished int    // messages and files that were finished
-	stored   int    // of those, what an earlier life had stored
-	gapped   bool   // events are missing, so that only the end tells which segment is which
+	current  int    // the segment that is being streamed
+	sent     string // its text in finished messages
+	id       string // the message that is being streamed; empty if nothing of it was posted
+	finished int    // finished messages and files
+	stored   int    // of those, stored before a restart
+	gapped   bool   // events are missing, so only the end tells which segment is which
 }
 
-// began reports whether anything was said.
+// hasOutput reports whether there is any output.
 func (r *reply) hasOutput() bool { return r.finished > 0 || r.stored > 0 || len(r.segments) > 0 }
 
-// apply takes an event with text, and gives out what is to be said.
+// apply adds an event with text, and returns the events for the conversation.
 func (r *reply) apply(e gateway.Event) []agent.Event {
 	switch e := e.(type) {
 	case gateway.Delta:
@@ -46,7 +47,8 @@ func (r *reply) at(segment int) string {
 	return ""
 }
 
-// stream takes the text of a segment so far, says it as a step, and ends the message before it.
+// stream sets the text of a segment so far, emits it as an edit, and finishes the message before
+// it.
 func (r *reply) stream(segment int, text string) []agent.Event {
 	if r.gapped || segment < r.current {
 		return nil
@@ -69,7 +71,8 @@ func (r *reply) stream(segment int, text string) []agent.Event {
 	return append(events, r.turn.say(r.id, text, false))
 }
 
-// rest is what of the open segment is not said yet, as a person reads it. What was said cannot be taken back.
+// rest returns the unsent text of the current segment, as the user reads it. Sent text cannot be
+// taken back.
 func (r *reply) rest(text string) string {
 	if r.sent != "" {
 		after, goesOn := strings.CutPrefix(strings.TrimSpace(text), r.sent)
@@ -81,7 +84,7 @@ func (r *reply) rest(text string) string {
 	return visible(text)
 }
 
-// finish ends the message of the open segment with what it has. A segment without text is none.
+// finish ends the message of the current segment. A segment without text is no message.
 func (r *reply) finish() []agent.Event {
 	whole := r.at(r.current)
 	text := r.rest(whole)
@@ -92,7 +95,7 @@ func (r *reply) finish() []agent.Event {
 	return r.final(text)
 }
 
-// final says a message, and the files in it.
+// final emits a message, and the files in it.
 func (r *reply) final(text string) []agent.Event {
 	id := r.id
 	if id == "" {
@@ -112,9 +115,9 @@ func (r *reply) final(text string) []agent.Event {
 	return events[past:]
 }
 
-// end says what the outcome has and was not said. The outcome's segments are those that have text.
+// end emits what the outcome has and was not sent. The segments of an outcome always have text.
 func (r *reply) end(o gateway.Outcome) []agent.Event {
-	before := 0 // segments that were said whole
+	before := 0 // segments that were sent in full
 	for _, s := range r.segments[:min(r.current, len(r.segments))] {
 		if visible(s) != "" {
 			before++
@@ -133,13 +136,13 @@ func (r *reply) end(o gateway.Outcome) []agent.Event {
 			continue
 		}
 		text := r.rest(s)
-		r.sent = "" // it was of this segment
+		r.sent = "" // belonged to this segment
 		if text != "" {
 			events = append(events, r.final(text)...)
 		}
 	}
 	if o.State != gateway.Completed && len(events) > 0 {
-		if say, ok := events[len(events)-1].(agent.Say); ok { // the last one is what was cut
+		if say, ok := events[len(events)-1].(agent.Say); ok { // the last one was cut off
 			say.Interrupted = true
 			events[len(events)-1] = say
 		}
@@ -147,7 +150,7 @@ func (r *reply) end(o gateway.Outcome) []agent.Event {
 	return events
 }
 
-// shown is a segment as a person reads it, empty where there is nothing to read.
+// visible returns a segment as the user reads it, empty if there is nothing to read.
 func visible(text string) string {
 	if text = strings.Trim(text, "\r\n"); strings.TrimSpace(text) == "" {
 		return ""
@@ -155,7 +158,8 @@ func visible(text string) string {
 	return text
 }
 
-// unfinished is a text that is still being written, as a person reads it: a file is not shown as the letters that name it.
+// visiblePartial returns a text that is still being written, as the user reads it: without the
+// markup of files.
 func (t *turn) visiblePartial(text string) string {
 	if t.agent.currentNeighbor() != nil {
 		text = strings.TrimSpace(mediaLine.ReplaceAllString(text, ""))

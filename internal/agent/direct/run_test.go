@@ -152,7 +152,7 @@ func (run *fakeRun) serve(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// add is emit; g.mu is held.
+// add is emit for a caller that holds g.mu.
 func (run *fakeRun) add(name string, data object) {
 	e := object{"event": name, "run_id": run.id, "timestamp": 1795988918.5}
 	if run.g.newer {
@@ -166,7 +166,7 @@ func (run *fakeRun) add(name string, data object) {
 	run.g.moved()
 }
 
-// emit has the run tell something.
+// emit adds an event of the run.
 func (run *fakeRun) emit(name string, data object) {
 	run.g.mu.Lock()
 	defer run.g.mu.Unlock()
@@ -180,7 +180,7 @@ func (run *fakeRun) text(pieces ...string) {
 	}
 }
 
-// tool begins a tool, before which a text was said.
+// tool starts a tool, after a text.
 func (run *fakeRun) tool(said, name string) {
 	run.g.mu.Lock()
 	defer run.g.mu.Unlock()
@@ -195,7 +195,7 @@ func (run *fakeRun) toolDone(name string, failed bool) {
 	run.add("tool.completed", object{"tool": name, "duration": 0.1, "error": failed})
 }
 
-// ask raises an approval.
+// ask requests an approval.
 func (run *fakeRun) ask(id, command string) {
 	run.g.mu.Lock()
 	defer run.g.mu.Unlock()
@@ -207,7 +207,7 @@ func (run *fakeRun) ask(id, command string) {
 	run.add("approval.request", a)
 }
 
-// complete ends the run well.
+// complete ends the run successfully.
 func (run *fakeRun) complete(output string) {
 	run.g.mu.Lock()
 	defer run.g.mu.Unlock()
@@ -217,7 +217,7 @@ func (run *fakeRun) complete(output string) {
 	run.status = "completed"
 }
 
-// end ends the run otherwise.
+// end ends the run in another state.
 func (run *fakeRun) end(status string, data object) {
 	run.g.mu.Lock()
 	defer run.g.mu.Unlock()
@@ -225,7 +225,8 @@ func (run *fakeRun) end(status string, data object) {
 	run.status = status
 }
 
-// nextStream answers the next turn with an image by events "name payload", and tells what it was asked.
+// nextStream answers the next turn with an image with events "name payload", and returns its
+// request.
 func (g *fakeGateway) nextStream(events ...string) <-chan string {
 	sent := make(chan string, 1)
 	g.next(func(w http.ResponseWriter, r *http.Request) bool {

@@ -7,7 +7,7 @@ import (
 	"hermes-mobile/gateway"
 )
 
-// session returns the session of a conversation, and makes one where there is none.
+// session returns the session of a conversation. It creates one if there is none.
 func (a *Agent) session(ctx context.Context, device string, known conversation) (string, error) {
 	if known.Session != "" {
 		return known.Session, nil
@@ -15,7 +15,7 @@ func (a *Agent) session(ctx context.Context, device string, known conversation) 
 	return a.newSession(ctx, device, "")
 }
 
-// newSession makes a session and has the conversation go on in it.
+// newSession creates a session and continues the conversation in it.
 func (a *Agent) newSession(ctx context.Context, device, title string) (string, error) {
 	s, err := a.Client.Sessions.Create(ctx, gateway.SessionParams{Title: title})
 	if err != nil {
@@ -27,25 +27,26 @@ func (a *Agent) newSession(ctx context.Context, device, title string) (string, e
 	})
 }
 
-// open has the conversation go on in a session. What was said without one is forgotten.
+// switchSession continues the conversation in a session. It drops the history of a conversation
+// without one.
 func (a *Agent) switchSession(ctx context.Context, device, session string) error {
 	return a.memory.change(ctx, device, func(c *conversation) {
 		c.Session, c.History, c.Response = session, nil, ""
 	})
 }
 
-// sees reports whether a conversation may see a session.
+// maySee reports whether a conversation may see a session.
 func (a *Agent) maySee(known conversation, session string) bool {
 	return a.AllSessions || session == known.Session || slices.Contains(known.Sessions, session)
 }
 
-// Bounds of the history of a conversation without a session.
+// Limits of the history of a conversation without a session.
 const (
 	maxHistory      = 100
 	maxHistoryBytes = 256 << 10
 )
 
-// learn keeps what the next turn needs of this one, and what it cost, once.
+// recordOutcome stores what the next turn needs of this one, and its usage, once.
 func (a *Agent) recordOutcome(t *turn, o gateway.Outcome) {
 	err := a.memory.change(context.WithoutCancel(t.ctx), t.in.Device, func(c *conversation) {
 		if c.Turn != nil && c.Turn.N == t.in.N {
@@ -60,7 +61,7 @@ func (a *Agent) recordOutcome(t *turn, o gateway.Outcome) {
 			c.Usage = append(slices.Clone(c.Usage), usage{ID: t.in.ID, Input: int64(o.Usage.Input), Output: int64(o.Usage.Output), Total: int64(o.Usage.Total), Model: t.model})
 		}
 		if c.Session != "" {
-			// The gateway may have gone on in another session (api-facts §12.11).
+			// The gateway may have continued in another session (doc/hermes/api.md §12.11).
 			if o.SessionID != "" && o.SessionID != c.Session && t.session == c.Session {
 				c.Session = o.SessionID
 				c.addSession(o.SessionID)
@@ -81,6 +82,6 @@ func (a *Agent) recordOutcome(t *turn, o gateway.Outcome) {
 		}
 	})
 	if err != nil {
-		a.Log.Error("what a turn left could not be written down", "device", t.in.Device, "error", err)
+		a.Log.Error("outcome of a turn not stored", "device", t.in.Device, "err", err)
 	}
 }

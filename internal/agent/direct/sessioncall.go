@@ -13,7 +13,7 @@ import (
 	"hermes-mobile/internal/agent"
 )
 
-// sessionInfo is a session as calls show it.
+// sessionInfo is the form of a session in calls.
 type sessionInfo struct {
 	ID       string    `json:"id"`
 	Title    string    `json:"title"`
@@ -44,7 +44,7 @@ func page(limit int) int {
 	return min(limit, maxPage)
 }
 
-// cursor is where the next page begins. It is opaque to devices.
+// cursor returns the start of the next page. Its form is opaque to devices.
 func cursor(n int) string { return base64.RawURLEncoding.EncodeToString([]byte(strconv.Itoa(n))) }
 
 func fromCursor(s string) (int, error) {
@@ -54,7 +54,7 @@ func fromCursor(s string) (int, error) {
 	b, err := base64.RawURLEncoding.DecodeString(s)
 	n, err2 := strconv.Atoi(string(b))
 	if err != nil || err2 != nil || n < 0 {
-		return 0, &agent.CallError{Code: agent.BadParams, Message: "the cursor is not one of this server"}
+		return 0, &agent.CallError{Code: agent.BadParams, Message: "the cursor is malformed"}
 	}
 	return n, nil
 }
@@ -81,7 +81,7 @@ func (a *Agent) listSessions(ctx context.Context, device string, params []byte) 
 	}
 	out := list{Sessions: []sessionInfo{}}
 	limit := page(p.Limit)
-	// Pages are of what the conversation sees, so where it does not see all those before are passed over.
+	// Pages count what the conversation sees, so sessions before the page are read and skipped.
 	query := gateway.SessionQuery{Limit: maxPage}
 	if !a.AllSessions {
 		query.Source = "api_server"
@@ -134,7 +134,7 @@ func (a *Agent) answerSession(ctx context.Context, device, id string) (any, erro
 	return sessionAnswer{info(s, known)}, err
 }
 
-// seen reads the id of a session that the conversation sees.
+// checkSession checks that the conversation may see a session.
 func (a *Agent) checkSession(ctx context.Context, device, id string) (conversation, error) {
 	known, err := a.memory.get(ctx, device)
 	switch {
@@ -216,7 +216,7 @@ func (a *Agent) deleteSession(ctx context.Context, device string, params []byte)
 		return nil, err
 	}
 	if a.works(ctx, p.ID) {
-		return nil, &agent.CallError{Code: refused, Message: "a turn runs in this session: stop it, or wait for its end"}
+		return nil, &agent.CallError{Code: refused, Message: "a turn is running in this session: stop it or wait until it ends"}
 	}
 	if err := a.Client.Sessions.Delete(ctx, p.ID); err != nil {
 		return nil, err
@@ -241,7 +241,7 @@ func (a *Agent) works(ctx context.Context, session string) bool {
 	})
 }
 
-// messageInfo is a message of a session's history.
+// messageInfo is the form of a message in calls.
 type messageInfo struct {
 	ID   int64     `json:"id"`
 	Role string    `json:"role"`
@@ -251,9 +251,9 @@ type messageInfo struct {
 }
 
 const (
-	maxToolText = 4 << 10             // of a tool's result in bytes: whole ones may have many MB
+	maxToolText = 4 << 10             // of a tool's result, in bytes: some have many MB
 	maxShown    = 512 << 10           // of another message
-	maxPageSize = agent.MaxResult / 2 // of the texts of a page, as JSON has them
+	maxPageSize = agent.MaxResult / 2 // of the texts of a page, encoded as JSON
 )
 
 func (a *Agent) history(ctx context.Context, device string, params []byte) (any, error) {
@@ -284,7 +284,7 @@ func (a *Agent) history(ctx context.Context, device string, params []byte) (any,
 	}
 	out := list{Messages: []messageInfo{}}
 	if p.ID == "" {
-		return out, nil // nothing was said yet
+		return out, nil // the conversation is empty
 	}
 	limit := page(p.Limit)
 	got, err := a.Client.Sessions.Messages(ctx, p.ID, gateway.MessageQuery{Latest: true, Limit: limit, Offset: offset})
@@ -320,7 +320,7 @@ func (a *Agent) history(ctx context.Context, device string, params []byte) (any,
 	return out, nil
 }
 
-// cutText shortens a text to n bytes, at the beginning of a character.
+// cutText shortens a text to n bytes without splitting a character.
 func cutText(text string, n int) string {
 	if len(text) <= n {
 		return text

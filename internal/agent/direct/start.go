@@ -9,7 +9,7 @@ import (
 	"hermes-mobile/gateway"
 )
 
-// start begins the turn at the gateway, or takes up the one of an earlier life.
+// start starts the turn at the gateway, or resumes the one from before a restart.
 func (t *turn) start() (*gateway.Turn, error) {
 	known, err := t.agent.memory.get(t.startCtx, t.in.Device)
 	if err != nil {
@@ -20,7 +20,7 @@ func (t *turn) start() (*gateway.Turn, error) {
 		return nil, err
 	}
 	caps := t.agent.capabilities()
-	keyed := len(images) == 0 && caps.Feature("runs_idempotency") // begun again with its key it is the same run
+	keyed := len(images) == 0 && caps.Feature("runs_idempotency") // started again with its key, it is the same run
 	t.resumed, t.model, t.provider = false, known.Model, known.Provider
 	b := known.Turn
 	if b != nil && b.N != t.in.N {
@@ -28,14 +28,14 @@ func (t *turn) start() (*gateway.Turn, error) {
 	}
 	key := fmt.Sprintf("hermes-mobile-%s-%d", t.agent.Instance, t.in.N)
 	if b != nil && b.Tries > 0 {
-		key = fmt.Sprintf("%s-%d", key, b.Tries) // with the key of the one before it would be the run that failed
+		key = fmt.Sprintf("%s-%d", key, b.Tries) // the previous key would return the failed run
 		if b.Handle == nil && !t.pause(t.startCtx, busyWait) {
 			return nil, t.startCtx.Err()
 		}
 	}
 	switch {
-	case b == nil && t.in.Handed && (!keyed || t.in.Steer): // one that was added to another turn has no run of its own
-		return nil, errLost // what was written down of it is gone
+	case b == nil && t.in.Handed && (!keyed || t.in.Steer): // an addition to another turn has no run of its own
+		return nil, errLost // its stored state is lost
 	case b == nil || b.Handle == nil:
 	case b.Handle.RunID != "" || b.Handle.Mode != gateway.ModeRun || !keyed:
 		t.resumed = true
@@ -58,7 +58,7 @@ func (t *turn) start() (*gateway.Turn, error) {
 	running, err := t.request(req, keyed)
 	var refused *gateway.Error
 	if errors.As(err, &refused) && refused.Code == "idempotency_key_conflict" {
-		// It was begun, with other contents than can be told now.
+		// It was started, with other contents than are known now.
 		if b == nil || b.Handle == nil {
 			return nil, errLost
 		}
@@ -68,7 +68,7 @@ func (t *turn) start() (*gateway.Turn, error) {
 	return running, err
 }
 
-// resume takes up a turn by its lease.
+// resume resumes a turn by its handle.
 func (t *turn) resume(l gateway.TurnHandle) (*gateway.Turn, error) {
 	t.mu.Lock()
 	t.handle = &l
@@ -77,7 +77,7 @@ func (t *turn) resume(l gateway.TurnHandle) (*gateway.Turn, error) {
 	return t.agent.Client.ResumeTurn(t.ctx, l, "")
 }
 
-// request asks the gateway for a turn for as long as it has no place for it.
+// request asks the gateway for a turn until it has room for it.
 func (t *turn) request(req gateway.TurnRequest, keyed bool) (*gateway.Turn, error) {
 	var waiting busyQueue
 	defer func() { waiting.over(t.agent) }()
@@ -98,7 +98,8 @@ func (t *turn) request(req gateway.TurnRequest, keyed bool) (*gateway.Turn, erro
 				return nil, err
 			}
 		case answered && busy(refused):
-			// It is full, or about to stop: the message waits, as everything does while the agent is away.
+			// The gateway is full or about to stop: the message waits, as it does while the agent
+			// is offline.
 			t.refused()
 			if goOn, why := waiting.wait(t, refused); !goOn {
 				return nil, why
@@ -123,14 +124,14 @@ func (t *turn) begin(req gateway.TurnRequest) (*gateway.Turn, error) {
 	return t.agent.Client.StartTurn(ctx, req)
 }
 
-// doubtful is the lease under which the gateway was asked, where it is not known what it did.
+// uncertainHandle returns the handle of a request whose result is unknown.
 func (t *turn) uncertainHandle() *gateway.TurnHandle {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.handle
 }
 
-// refused says that the gateway does not have the turn.
+// refused records that the gateway does not have the turn.
 func (t *turn) refused() {
 	t.mu.Lock()
 	defer t.mu.Unlock()

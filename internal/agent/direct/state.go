@@ -11,52 +11,53 @@ import (
 	"hermes-mobile/gateway"
 )
 
-// Keep is where the agent remembers what a restart must not forget: one small value a conversation. Its methods may be
-// called concurrently.
+// Store holds what a restart must not lose: one small value for each conversation. Its methods may
+// be called concurrently.
 type Store interface {
-	// Load returns a value, nil where there is none.
+	// Load returns a value, nil if there is none.
 	Load(ctx context.Context, key string) ([]byte, error)
-	// Save returns when the value is on the disk.
+	// Save returns once the value is on disk.
 	Save(ctx context.Context, key string, value []byte) error
 }
 
-// conversation is what is remembered of one device's conversation.
+// conversation is the stored state of a device's conversation.
 type conversation struct {
 	Session string `json:"session,omitempty"` // of the gateway
-	// Sessions are those that were made here, the oldest first: what this conversation may see where it does not see all.
+	// Sessions are those created here, the oldest first: what this conversation may see unless it
+	// sees all.
 	Sessions []string     `json:"sessions,omitempty"`
 	Model    string       `json:"model,omitempty"`
 	Provider string       `json:"provider,omitempty"`
 	Turn     *startedTurn `json:"turn,omitempty"`
-	// History and Response are what a gateway without sessions is told again.
+	// History and Response are sent again to a gateway without sessions.
 	History  []gateway.ChatMessage `json:"history,omitempty"`
 	Response string                `json:"response,omitempty"`
 	Usage    []usage               `json:"usage,omitempty"` // of the last turns, the oldest first
 }
 
-// begun is a turn that was begun at the gateway and has no end here yet.
+// startedTurn is a turn that was started at the gateway and has not ended here.
 type startedTurn struct {
 	N       int64               `json:"n"`
 	Handle  *gateway.TurnHandle `json:"lease,omitempty"`  // nil: the gateway does not have it
-	Asked   []string            `json:"asked,omitempty"`  // approvals that were shown, by id
-	Learned bool                `json:"learnt,omitempty"` // what it leaves for the next turn is kept
-	Tries   int                 `json:"tries,omitempty"`  // times that the gateway failed at it because it was still loading
+	Asked   []string            `json:"asked,omitempty"`  // IDs of the approvals that were shown
+	Learned bool                `json:"learnt,omitempty"` // recordOutcome has run
+	Tries   int                 `json:"tries,omitempty"`  // how often it failed because the gateway was still loading
 
-	// What it was begun with, for a repeat of the start has to be the same.
+	// The parameters of the start: a repeat must have the same ones.
 	Model    string `json:"model,omitempty"`
 	Provider string `json:"provider,omitempty"`
 }
 
-// usage is what a turn cost.
+// usage is the number of tokens of a turn.
 type usage struct {
-	ID     string `json:"id,omitempty"` // of the person's message
+	ID     string `json:"id,omitempty"` // of the user's message
 	Input  int64  `json:"input_tokens"`
 	Output int64  `json:"output_tokens"`
 	Total  int64  `json:"total_tokens"`
 	Model  string `json:"model,omitempty"`
 }
 
-// own makes a session one of the conversation.
+// addSession adds a session to the conversation.
 func (c *conversation) addSession(session string) {
 	if !slices.Contains(c.Sessions, session) {
 		c.Sessions = append(slices.Clone(c.Sessions), session)
@@ -68,7 +69,8 @@ const (
 	maxUsage    = 20
 )
 
-// memory holds the conversations, read once and written before anything depends on them.
+// memory holds the state of the conversations. It loads each once, and stores changes before
+// anything depends on them.
 type memory struct {
 	store Store
 	log   *slog.Logger
@@ -81,7 +83,7 @@ func newMemory(keep Store, log *slog.Logger) *memory {
 	return &memory{store: keep, log: log, known: map[string]*conversation{}}
 }
 
-// get returns a copy of what is known of a device's conversation.
+// get returns a copy of the state of a device's conversation.
 func (m *memory) get(ctx context.Context, device string) (conversation, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -98,13 +100,13 @@ func (m *memory) load(ctx context.Context, device string) (*conversation, error)
 	}
 	data, err := m.store.Load(ctx, device)
 	if err != nil {
-		return nil, fmt.Errorf("what is known of the conversation cannot be read: %w", err)
+		return nil, fmt.Errorf("the state of the conversation cannot be read: %w", err)
 	}
 	c := &conversation{}
 	if len(data) > 0 {
 		if err := json.Unmarshal(data, c); err != nil {
-			// It would never be readable again, and the conversation with it.
-			m.log.Error("what was known of a conversation is damaged, it begins anew", "device", device, "error", err)
+			// It would stay unreadable, and block the conversation for good.
+			m.log.Error("conversation state corrupt, resetting", "device", device, "err", err)
 			c = &conversation{}
 		}
 	}
@@ -112,7 +114,7 @@ func (m *memory) load(ctx context.Context, device string) (*conversation, error)
 	return c, nil
 }
 
-// change stores a changed conversation. Where it cannot be stored nothing is changed.
+// change stores a changed conversation. If that fails, nothing changes.
 func (m *memory) change(ctx context.Context, device string, f func(*conversation)) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -130,10 +132,10 @@ func (m *memory) change(ctx context.Context, device string, f func(*conversation
 	}
 	data, err := json.Marshal(next)
 	if err != nil {
-		return fmt.Errorf("the conversation cannot be stored: %w", err)
+		return fmt.Errorf("the state of the conversation cannot be stored: %w", err)
 	}
 	if err := m.store.Save(ctx, device, data); err != nil {
-		return fmt.Errorf("the conversation cannot be stored: %w", err)
+		return fmt.Errorf("the state of the conversation cannot be stored: %w", err)
 	}
 	m.known[device] = &next
 	return nil

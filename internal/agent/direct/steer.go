@@ -10,18 +10,19 @@ import (
 	"hermes-mobile/internal/agent"
 )
 
-// addition is a text of the person that joins a turn while it runs.
+// addition is a text of the user that joins a running turn.
 type addition struct {
 	in    agent.Input
 	taken func(error)
 }
 
-// addAgain is how long to wait before a turn that asks the person something, or has just begun, is told again.
+// addRetry is the wait before another try to add to a turn that waits for an approval, or has just
+// started.
 var addRetry = 500 * time.Millisecond
 
-const addInDoubt = "It isn't known whether the agent got this addition to its turn: the connection broke off at that moment. It wasn't sent again, so nothing is done twice."
+const addInDoubt = "It is unknown whether the agent got this addition to its turn, because the connection broke at that moment. It was not sent again, so that nothing is done twice."
 
-// joins returns the running turn that an input is to be added to, nil where it cannot.
+// joins returns the running turn that an input joins, nil if it cannot.
 func (a *Agent) joins(in agent.Input) *turn {
 	t := a.turnOf(in.Device)
 	caps := a.capabilities()
@@ -31,8 +32,8 @@ func (a *Agent) joins(in agent.Input) *turn {
 	return t
 }
 
-// add gives an addition to the gateway, or back to the hub. The gateway would read it twice if it came twice, so it is stored
-// first that it is given.
+// add sends an addition to the gateway, or returns it to the hub. The model would read it twice if
+// it were sent twice, so the agent stores first that it sends it.
 func (t *turn) add(ctx context.Context, d *addition) {
 	given := agent.Given{N: d.in.N}
 	stored := make(chan error, 1)
@@ -67,7 +68,7 @@ func (t *turn) add(ctx context.Context, d *addition) {
 		case errors.Is(err, gateway.ErrUnavailable), errors.Is(err, gateway.ErrClosed):
 			back(agent.ErrOwnTurn)
 			return
-		case errors.As(err, &refused) && refused.Code == "run_not_accepting_steer": // it asks something, or is over
+		case errors.As(err, &refused) && refused.Code == "run_not_accepting_steer": // the turn waits for an approval, or is over
 		case errors.As(err, &refused):
 			back(agent.ErrOwnTurn)
 			return
@@ -83,7 +84,8 @@ func (t *turn) add(ctx context.Context, d *addition) {
 	}
 }
 
-// give gives an addition to the run, where there is one yet. They go one after the other, so that their order is known.
+// give sends an addition to the run, if there is one. Additions are sent one at a time, so that
+// their order is known.
 func (t *turn) give(ctx context.Context, running *gateway.Turn, d *addition) error {
 	t.adding.Lock()
 	defer t.adding.Unlock()
@@ -104,7 +106,7 @@ func (t *turn) reach() (running *gateway.Turn, over bool) {
 	return t.running, t.left
 }
 
-// keep remembers what the gateway has, until the turn ends.
+// keep stores an addition that the gateway has, until the turn ends.
 func (t *turn) keep(d *addition) {
 	t.mu.Lock()
 	over := t.left
@@ -112,16 +114,16 @@ func (t *turn) keep(d *addition) {
 		t.added = append(t.added, d)
 	}
 	t.mu.Unlock()
-	if over { // it took it at its very end
+	if over { // the gateway accepted it at the very end
 		d.taken(nil)
 		t.post(agent.Done{N: d.in.N})
 	}
 }
 
-// settle ends what was added to the turn: the reply answers it, or it begins a turn of its own where the gateway says that the model
-// did not read it.
+// settle ends the additions to the turn. The reply answers them, or they start a turn of their own
+// if the gateway says that the model did not read them.
 func (t *turn) settle(o *gateway.Outcome) (events []agent.Event) {
-	t.adding.Lock() // what is on its way belongs to it, too
+	t.adding.Lock() // additions that are being sent belong to it too
 	defer t.adding.Unlock()
 	t.mu.Lock()
 	list := t.added
@@ -143,7 +145,8 @@ func (t *turn) settle(o *gateway.Outcome) (events []agent.Event) {
 	return events
 }
 
-// unread is how many of the last texts the model did not read: the gateway joins them by line feeds.
+// unread returns how many of the last texts the model did not read. The gateway joins them with
+// line feeds.
 func unread(list []*addition, pending string) int {
 	if pending = strings.TrimSpace(pending); pending == "" {
 		return 0
@@ -155,10 +158,11 @@ func unread(list []*addition, pending string) int {
 			return n
 		}
 	}
-	return min(1, len(list)) // in another form; the last was the likeliest to be late
+	return min(1, len(list)) // in another form: the last one was most likely late
 }
 
-// settleLater leaves what was added to the next life of the server, which knows no more of it than that it was given.
+// settleLater leaves the additions to the next start of the server, which knows only that they were
+// sent.
 func (t *turn) settleLater() {
 	t.mu.Lock()
 	list := t.added

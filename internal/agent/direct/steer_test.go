@@ -14,7 +14,7 @@ func toAdd(n, joins int64, text string) agent.Input {
 	return in
 }
 
-// running begins turn 1 at a newer gateway.
+// running starts turn 1 at a newer gateway.
 func running(t *testing.T) (*fakeGateway, *disk, *life, *fakeRun) {
 	t.Helper()
 	g, d := newGateway(t, now), newDisk()
@@ -23,7 +23,8 @@ func running(t *testing.T) (*fakeGateway, *disk, *life, *fakeRun) {
 	return g, d, l, g.run(1)
 }
 
-// A text is added to the run, whose reply answers it too; without a run, or with a gateway that cannot, it is not admitted.
+// A text is added to the run, whose reply answers it too. Without a run, or with a gateway that
+// cannot steer, it is not admitted.
 func TestSteer(t *testing.T) {
 	each(t, func(t *testing.T, v string) {
 		g, d := newGateway(t, v), newDisk()
@@ -54,7 +55,8 @@ func TestSteer(t *testing.T) {
 	})
 }
 
-// What the model did not read gets a turn of its own, and so does what the gateway does not take, or what comes too late.
+// A text that the model did not read, that the gateway refused or that came too late gets a turn of
+// its own.
 func TestSteerUnread(t *testing.T) {
 	g, _, l, run := running(t)
 	read := l.hand(toAdd(2, 1, "read"))
@@ -83,7 +85,7 @@ func TestSteerUnread(t *testing.T) {
 	}
 }
 
-// While the run waits for an approval it takes nothing; then it does.
+// While the run waits for an approval it accepts no text; then it does.
 func TestSteerWhileAsked(t *testing.T) {
 	g, _, l, run := running(t)
 	run.ask("a1", "rm x")
@@ -97,7 +99,7 @@ func TestSteerWhileAsked(t *testing.T) {
 	ok(t, receive(t, taken, "taken"))
 }
 
-// Where the answer to the call is lost it is not known whether the gateway has it: it is not sent again, and the person is told.
+// If the response to the call is lost, the text is not sent again, and the user is told.
 func TestSteerInDoubt(t *testing.T) {
 	g, d, l, run := running(t)
 	g.next(func(w http.ResponseWriter, r *http.Request) bool {
@@ -117,7 +119,7 @@ func TestSteerInDoubt(t *testing.T) {
 	wantFinals(t, d, 1, "done")
 }
 
-// After a crash what was added is not run as a turn of its own.
+// After a crash an addition does not run as a turn of its own.
 func TestSteerAfterACrash(t *testing.T) {
 	g, d, l, run := running(t)
 	taken := l.hand(toAdd(2, 1, "and milk"))

@@ -7,8 +7,8 @@ import (
 	"hermes-mobile/internal/agent"
 )
 
-// steps are the tools and the tasks of subagents that run in a turn, as the user sees them. Only the
-// goroutine of the turn uses them.
+// steps are the tools and the tasks of subagents that run in a turn, as the user sees them. Only
+// the goroutine of the turn uses them.
 type steps struct {
 	n           int64 // of the turn's input
 	running     []agent.ToolStep

@@ -13,7 +13,7 @@ import (
 	"hermes-mobile/internal/agent"
 )
 
-// A stop before the gateway has the turn: while it is full, and while it is being asked.
+// Stop before the gateway has the turn: while it is full, and during the request.
 func TestStopBeforeTheStart(t *testing.T) {
 	each(t, func(t *testing.T, v string) {
 		g, d := newGateway(t, v), newDisk()
@@ -41,7 +41,7 @@ func TestStopBeforeTheStart(t *testing.T) {
 			if r.Method+r.URL.Path != "POST/v1/runs" {
 				return false
 			}
-			l.agent.Stop(phone) // while it is being asked: the run that comes of it must not go on unseen
+			l.agent.Stop(phone) // during the request: the run that results must not continue unseen
 			g.createRun(w, r)
 			close(again)
 			return true
@@ -56,7 +56,7 @@ func TestStopBeforeTheStart(t *testing.T) {
 	})
 }
 
-// A stop in a turn keeps what there was, one after it harms nobody, and both work by the command too.
+// Stop keeps the output so far. A stop after the turn does no harm. Both also work by the command.
 func TestStop(t *testing.T) {
 	each(t, func(t *testing.T, v string) {
 		g, d := newGateway(t, v), newDisk()
@@ -81,7 +81,7 @@ func TestStop(t *testing.T) {
 	})
 }
 
-// A stop while the gateway is away comes through when it is back.
+// A stop while the gateway is offline is sent when it is back.
 func TestStopWhileAway(t *testing.T) {
 	g, d := newGateway(t, now), newDisk()
 	l := begin(t, g.URL, d)
@@ -100,7 +100,7 @@ func TestStopWhileAway(t *testing.T) {
 	wantFinals(t, d, 1, "half")
 }
 
-// Two approvals are open and are answered in reverse order: both answers reach the right one.
+// Two open approvals are answered in reverse order: each answer reaches its approval.
 func TestApprovalsInReverse(t *testing.T) {
 	each(t, func(t *testing.T, v string) {
 		g, d := newGateway(t, v), newDisk()
@@ -128,7 +128,7 @@ func TestApprovalsInReverse(t *testing.T) {
 		ok(t, l.answer(cards[0], agent.Answer{OptionID: "once"}))
 		g.eventually("both answers", func() bool { return len(run.answers) == 2 })
 		choice := func(n int) any { return run.answers[n]["choice"] }
-		if v == older { // it gives an answer to the oldest question, so the later one is kept
+		if v == older { // it applies an answer to the oldest approval, so the later one waits
 			if choice(0) != "once" || choice(1) != "deny" {
 				t.Errorf("answers %v", run.answers)
 			}
@@ -148,7 +148,7 @@ func TestApprovalsInReverse(t *testing.T) {
 	})
 }
 
-// One answer for all that are open closes the other cards.
+// One answer for all open approvals closes the other cards.
 func TestApproveAll(t *testing.T) {
 	each(t, func(t *testing.T, v string) {
 		g, d := newGateway(t, v), newDisk()
@@ -171,7 +171,7 @@ func TestApproveAll(t *testing.T) {
 	})
 }
 
-// An approval is answered elsewhere, nobody answers, and an answer comes too late.
+// An approval is answered elsewhere, expires, or is answered too late.
 func TestApprovalEnds(t *testing.T) {
 	each(t, func(t *testing.T, v string) {
 		g, d := newGateway(t, v), newDisk()
@@ -197,20 +197,20 @@ func TestApprovalEnds(t *testing.T) {
 		if c := l.closed(second); !c.Expired {
 			t.Errorf("expired: %+v", c)
 		}
-		ok(t, l.answer(second, agent.Answer{OptionID: "once"})) // the person was quicker than the news
+		ok(t, l.answer(second, agent.Answer{OptionID: "once"})) // the user was faster than the event
 		l.eventually("the word that it is late", func(e []agent.Event) bool {
 			return seen(e, func(s agent.Say) bool { return s.N == 0 && strings.Contains(s.Text, "too late") })
 		})
-		ok(t, l.answer(second, agent.Answer{OptionID: "deny", Expired: true})) // the hub's own end of it says nothing
+		ok(t, l.answer(second, agent.Answer{OptionID: "deny", Expired: true})) // an expiry by the hub is no news for the user
 		run.complete("ok")
 		l.done(1)
 		wantFinals(t, d, 1, "ok")
-		ok(t, l.answer(second, agent.Answer{OptionID: "once"})) // its turn is over
+		ok(t, l.answer(second, agent.Answer{OptionID: "once"})) // its turn has ended
 		ok(t, l.answer(agent.Card{ID: "x", N: 1, State: []byte("of another agent")}, agent.Answer{OptionID: "once"}))
 	})
 }
 
-// A card outlives the server, and its answer reaches the gateway once.
+// A card survives a restart of the server, and its answer reaches the gateway once.
 func TestApprovalAfterRestart(t *testing.T) {
 	each(t, func(t *testing.T, v string) {
 		g, d := newGateway(t, v), newDisk()
@@ -230,7 +230,7 @@ func TestApprovalAfterRestart(t *testing.T) {
 		ok(t, receive(t, l.hand(d.handed(in)), "taken"))
 		ok(t, l.answer(card, agent.Answer{OptionID: "once"}))
 		g.eventually("the answer", func() bool { return len(run.answers) == 1 })
-		ok(t, l.answer(card, agent.Answer{OptionID: "once"})) // told again, as after a crash
+		ok(t, l.answer(card, agent.Answer{OptionID: "once"})) // sent again, as after a crash
 		run.toolDone("terminal", false)
 		run.complete("ok")
 		l.done(1)
@@ -246,8 +246,9 @@ func TestApprovalAfterRestart(t *testing.T) {
 	})
 }
 
-// An answer that comes when nobody follows its turn any more: the turn may have ended, and it may have been left, because the
-// server stops or the gateway cannot be reached. Then it goes on later, and the answer is to be told again.
+// An answer to a turn that is not followed. The turn may have ended. Or it was only left, because
+// the server stops or the gateway is offline: then it continues later, and the answer must be sent
+// again.
 func TestAnswerToATurnNobodyFollows(t *testing.T) {
 	for _, stopped := range []bool{false, true} {
 		l := begin(t, newGateway(t, now).URL, newDisk())
@@ -273,12 +274,12 @@ func TestAnswerToATurnNobodyFollows(t *testing.T) {
 			if err := l.agent.answer(t.Context(), turn, card, agent.Answer{OptionID: "once"}); err != nil {
 				t.Errorf("the turn has ended, and the answer is said to be %v", err)
 			}
-			stop() // what the agent does with every turn that has ended
+			stop() // what the agent does with every ended turn
 		}
 	}
 }
 
-// An answer that comes just when a turn is closed at its end is no news to anybody.
+// An answer that arrives while the turn is being closed is no news for the user.
 func TestAnswerToATurnThatCloses(t *testing.T) {
 	g := newGateway(t, now)
 	l := begin(t, g.URL, newDisk())

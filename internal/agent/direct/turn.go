@@ -11,48 +11,48 @@ import (
 	"hermes-mobile/internal/agent"
 )
 
-// turn is the work on one input, by a goroutine of its own.
+// turn is the work on one input. It runs in a goroutine of its own.
 type turn struct {
 	agent       *Agent
 	in          agent.Input
-	ctx         context.Context // of its work: what is done at the gateway goes on when it ends
-	startCtx    context.Context // ends with ctx, and with a stop as long as the gateway was not asked for the turn
+	ctx         context.Context // of the turn; work at the gateway continues when it ends
+	startCtx    context.Context // ends with ctx, and when the turn is stopped before the gateway was asked for it
 	cancelStart context.CancelFunc
-	taken       func(error)   // once
-	ready       chan struct{} // closed when running is known, nil where there will be none
-	stopTyping  func()        // ends the signs of life
+	taken       func(error)   // acknowledges the input; counts once
+	ready       chan struct{} // closed when running is known, or will stay nil
+	stopTyping  func()        // ends keepTyping
 
 	questions questions
 
 	mu      sync.Mutex
-	known   bool // begun is closed
+	known   bool // ready is closed
 	running *gateway.Turn
-	left    bool                // nobody works on it here any more
-	handle  *gateway.TurnHandle // under which the gateway is being asked for the turn, or was
-	stopped bool                // by the person
-	added   []*addition         // to it, by the person
-	adding  sync.Mutex          // held while one is given; not with mu
+	left    bool                // the turn is over here
+	handle  *gateway.TurnHandle // of the request to the gateway
+	stopped bool                // by the user
+	added   []*addition         // additions of the user
+	adding  sync.Mutex          // held while an addition is sent; never together with mu
 
-	// Of the turn's own goroutine.
-	session         string // that it began in
+	// For the goroutine of the turn only.
+	session         string // in which it started
 	model, provider string
-	resumed         bool // it was begun in an earlier life
+	resumed         bool // from before a restart
 	steps           steps
 }
 
 const (
-	startLimit = 2 * time.Minute  // for the gateway to take a turn, and for the turns before it in its session
-	callLimit  = 20 * time.Second // of a call beside a turn
+	startLimit = 2 * time.Minute  // for the gateway to accept a turn, after earlier turns of its session
+	callLimit  = 20 * time.Second // of each other call
 )
 
-// lifeSign is how often a turn that may be silent for hours says that it lives.
+// typingInterval is how often a turn, which can be silent for hours, shows that it is working.
 var typingInterval = time.Minute
 
-// busyWait is how long to wait before a gateway that is full or away is asked again, where it does not say, and a store that
-// failed.
+// busyWait is the wait before another request to a gateway that is full or offline and names no
+// wait, and to a store that failed.
 var busyWait = 3 * time.Second
 
-var errLost = errors.New("what became of this message cannot be found out. Look before you send it again")
+var errLost = errors.New("it is unknown whether the turn was started")
 
 func newTurn(ctx context.Context, a *Agent, in agent.Input, taken func(error)) *turn {
 	t := &turn{agent: a, in: in, ctx: ctx, ready: make(chan struct{}), stopTyping: func() {}, steps: steps{n: in.N}}
@@ -66,14 +66,15 @@ func (t *turn) say(id, text string, final bool) agent.Say {
 	return agent.Say{ID: id, Text: text, Final: final, ReplyTo: t.in.ID, N: t.in.N}
 }
 
-// post gives events to the conversation and does not wait: for what means something only now.
+// post sends events to the conversation without waiting, for what matters only now.
 func (t *turn) post(events ...agent.Event) {
 	if len(events) > 0 {
 		t.agent.host.Post(t.in.Device, nil, events...)
 	}
 }
 
-// tell gives events to the conversation, and returns when those that last are stored.
+// tell sends events to the conversation. It waits until they are stored if one of them must not be
+// lost.
 func (t *turn) tell(events ...agent.Event) {
 	for _, e := range events {
 		say, text := e.(agent.Say)
@@ -87,8 +88,8 @@ func (t *turn) tell(events ...agent.Event) {
 	t.post(events...)
 }
 
-// store gives events to the conversation until they are stored: what the gateway said once it does not say again. It is
-// false when the server stops, or there is nobody any more to whom it could be said.
+// store sends events to the conversation until they are stored, because the gateway sends them only
+// once. It returns false if the server stops or the device is gone.
 func (t *turn) store(events ...agent.Event) bool {
 	for {
 		stored := make(chan error, 1)
@@ -103,10 +104,10 @@ func (t *turn) store(events ...agent.Event) bool {
 		case err == nil:
 			return true
 		case errors.Is(err, agent.ErrNoDevice):
-			t.stop() // nobody is left who could
+			t.stop() // nobody else could
 			return false
 		}
-		t.agent.Log.Error("what the agent said could not be stored, it is tried again", "device", t.in.Device, "error", err)
+		t.agent.Log.Error("events not stored, retrying", "device", t.in.Device, "err", err)
 		if !t.pause(t.ctx, busyWait) {
 			return false
 		}
@@ -122,10 +123,11 @@ func (t *turn) pause(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// note says something of ours beside the turn, so that it does not count as a part of its reply.
+// notice sends a message of this agent beside the turn, so that it does not count as part of the
+// reply.
 func (t *turn) notice(text string) { t.post(agent.Say{ID: agent.NewID(), Text: text, Final: true}) }
 
-// end says a last text of ours and ends the turn, both or neither.
+// end sends a last message of this agent and ends the turn, both or neither.
 func (t *turn) end(text string, interrupted bool) {
 	t.stopTyping()
 	var events []agent.Event
@@ -137,7 +139,8 @@ func (t *turn) end(text string, interrupted bool) {
 	}
 }
 
-// run works on the input until its turn has ended, or the server stops: then it is taken up again in the next life.
+// run works on the input until its turn has ended. If the server stops before that, the turn is
+// resumed after the restart.
 func (t *turn) run() {
 	defer t.cancelStart()
 	defer t.over()
@@ -181,21 +184,25 @@ func (t *turn) run() {
 			}
 			t.pause(t.startCtx, busyWait)
 		default:
-			t.agent.Log.Warn("a turn was not begun", "device", t.in.Device, "error", err)
+			t.agent.Log.Warn("turn not started", "device", t.in.Device, "err", err)
 			t.taken(nil)
 			var refused *gateway.Error
-			if errors.As(err, &refused) {
-				t.end("The gateway did not take this: "+t.advice(refused), true)
-			} else {
-				t.end("This was not worked on: "+sentence(err), true)
+			switch {
+			case errors.As(err, &refused):
+				t.end("The gateway refused this message: "+t.advice(refused), true)
+			case errors.Is(err, errLost):
+				t.end("It is unknown what happened to this message. Check before you send it again.", true)
+			default:
+				t.end("This message was not processed: "+sentence(err), true)
 			}
 			return
 		}
 	}
 }
 
-// rejected reports whether the gateway refused this turn with a status that is about the credential, while it takes the credential
-// otherwise: several servers list their models to everybody. Waiting for the owner would tell nobody why nothing happens.
+// rejected reports whether the gateway refused this turn because of the credential, although it
+// accepts the credential otherwise: several servers list their models for everybody. If the turn
+// waited for the owner, the user would not learn why nothing happens.
 func (t *turn) rejected(err error) bool {
 	var refused *gateway.Error
 	if !errors.As(err, &refused) || !errors.Is(err, gateway.ErrSignIn) || !t.agent.check(t.ctx) {
@@ -205,7 +212,7 @@ func (t *turn) rejected(err error) bool {
 	return true
 }
 
-// advice is what a gateway said, with what the user can do about it.
+// advice returns the gateway's words, and what the user can do.
 func (t *turn) advice(e *gateway.Error) string {
 	said := sentence(e)
 	if strings.Contains(strings.ToLower(e.Code+" "+e.Message), "model") && offers("models")(t.agent.capabilities()) {
@@ -214,7 +221,7 @@ func (t *turn) advice(e *gateway.Error) string {
 	return said
 }
 
-// signs tells every minute that the turn lives, until quiet is called.
+// keepTyping shows every minute that the turn is working, until stopTyping is called.
 func (t *turn) keepTyping() {
 	ctx, cancel := context.WithCancel(t.ctx)
 	var work sync.WaitGroup
@@ -226,7 +233,7 @@ func (t *turn) keepTyping() {
 	t.stopTyping = func() { cancel(); work.Wait() }
 }
 
-// sentence is an error for people.
+// sentence returns an error as a sentence for people.
 func sentence(err error) string {
 	var refused *gateway.Error
 	if errors.As(err, &refused) && refused.Message != "" {
@@ -235,7 +242,7 @@ func sentence(err error) string {
 	return strings.TrimSuffix(plainText(err), ".") + "."
 }
 
-// plainText returns the text of err without the name of package gateway, for people.
+// plainText returns the text of err without the package name, for people.
 func plainText(err error) string { return strings.TrimPrefix(err.Error(), "gateway: ") }
 
 // attach makes the running turn known.
@@ -252,7 +259,7 @@ func (t *turn) attach(running *gateway.Turn) {
 	}
 }
 
-// detach says that the gateway does not work on the turn, which is begun anew.
+// detach records that the gateway does not work on the turn, which starts again.
 func (t *turn) detach() {
 	t.mu.Lock()
 	t.running, t.handle = nil, nil
@@ -263,7 +270,7 @@ func (t *turn) detach() {
 	t.change(func(b *startedTurn) { b.Handle = nil })
 }
 
-// over says that nothing runs any more.
+// over records that nothing runs any more.
 func (t *turn) over() {
 	if t.ctx.Err() == nil {
 		t.post(t.settle(nil)...)
@@ -279,7 +286,7 @@ func (t *turn) over() {
 	}
 }
 
-// followed waits for the running turn; nil where there is none. left: and there will be none.
+// followed waits for the running turn; nil if there is none. left is true if there will be none.
 func (t *turn) followed(ctx context.Context) (running *gateway.Turn, left bool, err error) {
 	select {
 	case <-t.ready:
@@ -291,8 +298,8 @@ func (t *turn) followed(ctx context.Context) (running *gateway.Turn, left bool, 
 	}
 }
 
-// stop interrupts the turn for the person. One that the gateway is just being asked for is interrupted as soon as it has it:
-// else it would go on unseen.
+// stop stops the turn for the user. If the gateway is being asked for the turn, it is stopped once
+// the gateway has it; otherwise it would run unseen.
 func (t *turn) stop() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -308,7 +315,8 @@ func (t *turn) stop() {
 	}
 }
 
-// interrupt has the gateway stop a turn, as soon as it can be reached; t.mu is held. Its events say how it ended.
+// stopAtGateway stops a turn at the gateway once that can be reached. Its events tell how it ended.
+// The caller holds t.mu.
 func (t *turn) stopAtGateway(running *gateway.Turn) {
 	t.agent.work.Add(1)
 	go func() {
@@ -319,7 +327,7 @@ func (t *turn) stopAtGateway(running *gateway.Turn) {
 			cancel()
 			var refused *gateway.Error
 			again := unreachable(err) || errors.As(err, &refused) && refused.Status >= 429 || errors.Is(err, context.DeadlineExceeded)
-			unnamed := errors.Is(err, gateway.ErrUnavailable) && running.Handle().RunID == "" && newer(t.agent.capabilities()) // its first event says it
+			unnamed := errors.Is(err, gateway.ErrUnavailable) && running.Handle().RunID == "" && newer(t.agent.capabilities()) // its first event names the run
 			switch {
 			case err == nil || !t.runs(running):
 				return
@@ -327,9 +335,9 @@ func (t *turn) stopAtGateway(running *gateway.Turn) {
 				t.pause(t.ctx, busyWait/10)
 				continue
 			}
-			t.agent.Log.Warn("a turn could not be stopped", "device", t.in.Device, "error", err, "again", again)
+			t.agent.Log.Warn("turn not stopped", "device", t.in.Device, "err", err, "retry", again)
 			if errors.Is(err, gateway.ErrUnavailable) {
-				t.notice("This gateway cannot stop a turn of this kind. It goes on.")
+				t.notice("This gateway cannot stop a turn of this kind. It continues.")
 			}
 			if !again {
 				return
@@ -352,14 +360,15 @@ func (t *turn) isStopped() bool {
 	return t.stopped
 }
 
-// isAsked reports whether the gateway may have the turn.
+// mayBeAtGateway reports whether the gateway may have the turn.
 func (t *turn) mayBeAtGateway() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.handle != nil
 }
 
-// text is what the model reads: what the person replies to stands before it, and after it what comes with it.
+// text returns the text for the model: the quoted message, the user's text, and the text about a
+// file.
 func (t *turn) text(beside string) string {
 	text := strings.TrimPrefix(t.in.Text+"\n\n"+beside, "\n\n")
 	if beside == "" {
@@ -371,7 +380,7 @@ func (t *turn) text(beside string) string {
 	return text
 }
 
-// remember writes the lease down before the gateway hears of the turn, and whenever it changes.
+// remember stores the handle before the gateway learns of the turn, and whenever it changes.
 func (t *turn) remember(l gateway.TurnHandle) {
 	t.mu.Lock()
 	if t.stopped && t.handle == nil {
@@ -383,7 +392,7 @@ func (t *turn) remember(l gateway.TurnHandle) {
 	t.change(func(b *startedTurn) { b.Handle, b.Model, b.Provider = &l, t.model, t.provider })
 }
 
-// change writes down what is known of the turn, and reports whether that could be done.
+// change stores the state of the turn, and reports whether that succeeded.
 func (t *turn) change(f func(*startedTurn)) bool {
 	err := t.agent.memory.change(context.WithoutCancel(t.ctx), t.in.Device, func(c *conversation) {
 		next := startedTurn{N: t.in.N}
@@ -394,12 +403,12 @@ func (t *turn) change(f func(*startedTurn)) bool {
 		c.Turn = &next
 	})
 	if err != nil {
-		t.agent.Log.Error("a turn could not be written down: after a crash nobody knows of it", "device", t.in.Device, "error", err)
+		t.agent.Log.Error("turn not stored, a crash would lose it", "device", t.in.Device, "err", err)
 	}
 	return err == nil
 }
 
-// forget takes the turn out of what is remembered.
+// forget deletes the stored state of the turn.
 func (t *turn) forget() {
 	known, err := t.agent.memory.get(t.ctx, t.in.Device)
 	if err == nil && (known.Turn == nil || known.Turn.N != t.in.N) {
@@ -411,6 +420,6 @@ func (t *turn) forget() {
 		}
 	})
 	if err != nil {
-		t.agent.Log.Error("the end of a turn could not be written down", "device", t.in.Device, "error", err)
+		t.agent.Log.Error("end of a turn not stored", "device", t.in.Device, "err", err)
 	}
 }

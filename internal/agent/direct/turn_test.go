@@ -18,7 +18,8 @@ import (
 
 func init() { busyWait = 20 * time.Millisecond }
 
-// Text is streamed, a tool ends the message before it, and the end text is the one that counts.
+// Text is streamed, a tool finishes the message before it, and the final text replaces the streamed
+// one.
 func TestTurn(t *testing.T) {
 	each(t, func(t *testing.T, v string) {
 		g, d := newGateway(t, v), newDisk()
@@ -57,7 +58,7 @@ func TestTurn(t *testing.T) {
 			}
 		}
 
-		// The session goes on.
+		// The session continues.
 		ok(t, receive(t, l.hand(message(2, "more")), "taken"))
 		second := g.run(2)
 		second.complete("ok")
@@ -71,7 +72,8 @@ func TestTurn(t *testing.T) {
 	})
 }
 
-// Text that follows an approval or another pause in the same segment is not lost, and nothing is said twice.
+// Text after an approval or another pause in the same segment is not lost, and nothing appears
+// twice.
 func TestTextGoesOnAfterAQuestion(t *testing.T) {
 	each(t, func(t *testing.T, v string) {
 		g, d := newGateway(t, v), newDisk()
@@ -89,7 +91,7 @@ func TestTextGoesOnAfterAQuestion(t *testing.T) {
 	})
 }
 
-// How turns end badly, in words for the person.
+// How turns end badly, in words for the user.
 func TestBadEnds(t *testing.T) {
 	type end struct {
 		text, says string
@@ -128,7 +130,7 @@ func TestBadEnds(t *testing.T) {
 	}
 }
 
-// A gateway that is full or about to stop is asked again, and the message waits.
+// The message waits while the gateway is full or about to stop.
 func TestFullGateway(t *testing.T) {
 	each(t, func(t *testing.T, v string) {
 		g, d := newGateway(t, v), newDisk()
@@ -143,7 +145,7 @@ func TestFullGateway(t *testing.T) {
 	})
 }
 
-// What the gateway refuses is told in its words, and is not tried again.
+// A refusal is shown in the gateway's words, and the turn is not repeated.
 func TestRefusedTurn(t *testing.T) {
 	each(t, func(t *testing.T, v string) {
 		g, d := newGateway(t, v), newDisk()
@@ -151,10 +153,10 @@ func TestRefusedTurn(t *testing.T) {
 		l := begin(t, g.URL, d)
 		ok(t, receive(t, l.hand(message(1, "hi")), "taken"))
 		l.done(1)
-		wantFinals(t, d, 1, "The gateway did not take this: That model is not known. Choose a model with /model.")
+		wantFinals(t, d, 1, "The gateway refused this message: That model is not known. Choose a model with /model.")
 		l.agent.Hand(message(2, strings.Repeat("x", 65537)), func(error) {})
 		l.done(2)
-		if got := d.finals(2); len(got) != 1 || !strings.Contains(got[0], "65537 characters") || strings.Contains(got[0], "gateway did not take") {
+		if got := d.finals(2); len(got) != 1 || !strings.Contains(got[0], "65537 characters") || strings.Contains(got[0], "gateway refused") {
 			t.Errorf("of an oversize message is said %q", got)
 		}
 		if n := g.count("POST /v1/runs"); n != 1 {
@@ -163,7 +165,7 @@ func TestRefusedTurn(t *testing.T) {
 	})
 }
 
-// A gateway that is away keeps the message with the hub.
+// While the gateway is offline the message stays with the hub.
 func TestAway(t *testing.T) {
 	each(t, func(t *testing.T, v string) {
 		g, d := newGateway(t, v), newDisk()
@@ -191,7 +193,7 @@ func TestAway(t *testing.T) {
 	})
 }
 
-// The events break in the middle of a turn: nothing is lost and nothing doubled.
+// The events break off in a turn: nothing is lost or doubled.
 func TestEventsBreak(t *testing.T) {
 	each(t, func(t *testing.T, v string) {
 		g, d := newGateway(t, v), newDisk()
@@ -215,7 +217,7 @@ func TestEventsBreak(t *testing.T) {
 	})
 }
 
-// A key that the gateway no longer takes does not end a turn that it works on.
+// A refused key does not end a turn that the gateway works on.
 func TestKeyRefusedInATurn(t *testing.T) {
 	g, d := newGateway(t, now), newDisk()
 	l := begin(t, g.URL, d)
@@ -252,7 +254,7 @@ func TestSessionIsGone(t *testing.T) {
 	})
 }
 
-// The next turn belongs to the session that the gateway went on in.
+// The next turn belongs to the session in which the gateway continued.
 func TestCompressedSession(t *testing.T) {
 	g, d := newGateway(t, now), newDisk()
 	l := begin(t, g.URL, d)
@@ -272,7 +274,7 @@ func TestCompressedSession(t *testing.T) {
 	}
 }
 
-// The hub cannot store for a while: what was said comes when it can.
+// While the hub cannot store, output waits.
 func TestStoreFails(t *testing.T) {
 	g, d := newGateway(t, now), newDisk()
 	l := begin(t, g.URL, d)
@@ -295,7 +297,7 @@ func TestStoreFails(t *testing.T) {
 	wantFinals(t, d, 1, "One.", "Two.")
 }
 
-// A device that is gone leaves no run behind.
+// A removed device leaves no run behind.
 func TestDeviceIsGone(t *testing.T) {
 	g, d := newGateway(t, now), newDisk()
 	l := begin(t, g.URL, d)
@@ -310,7 +312,7 @@ func TestDeviceIsGone(t *testing.T) {
 	run.end("cancelled", nil)
 }
 
-// Events that a gateway no longer has: the end text puts all of it right.
+// Events that a gateway no longer has: the final text makes up for them.
 func TestGap(t *testing.T) {
 	g, d := newGateway(t, now), newDisk()
 	l := begin(t, g.URL, d)
@@ -337,7 +339,8 @@ func TestGap(t *testing.T) {
 	wantFinals(t, d, 1, "A.", "B is long.", "C.")
 }
 
-// A session that is opened while a turn of another one runs is for the next turn. What the running one says stays whole.
+// A session that is opened while a turn of another one runs is for the next turn. The running turn
+// keeps its output.
 func TestSessionIsSwitchedInATurn(t *testing.T) {
 	each(t, func(t *testing.T, v string) {
 		g, d := newGateway(t, v), newDisk()
@@ -363,7 +366,7 @@ func TestSessionIsSwitchedInATurn(t *testing.T) {
 	})
 }
 
-// What a server without sessions is told again is bounded, and begins anew with /new.
+// The history for a server without sessions is limited, and /new clears it.
 func TestHistoryIsBounded(t *testing.T) {
 	var mu sync.Mutex
 	var asked [][]object
@@ -426,7 +429,7 @@ func TestHistoryIsBounded(t *testing.T) {
 	}
 }
 
-// A turn that says nothing gives signs of life, and none when it is over.
+// A silent turn sends typing events, and stops when it is over.
 func TestSignsOfLife(t *testing.T) {
 	old := typingInterval
 	typingInterval = 5 * time.Millisecond
@@ -452,7 +455,7 @@ func TestSignsOfLife(t *testing.T) {
 	}
 }
 
-// The link breaks in a turn, and when it is back the gateway no longer has all that was said meanwhile.
+// The connection breaks in a turn, and afterwards the gateway no longer has all events.
 func TestGapInOneLife(t *testing.T) {
 	g, d := newGateway(t, now), newDisk()
 	l := begin(t, g.URL, d)
@@ -476,7 +479,7 @@ func TestGapInOneLife(t *testing.T) {
 	wantFinals(t, d, 1, "A.", "B is long.", "C.")
 }
 
-// A conversation sees the session that it is in, also where it was opened when it saw all.
+// A conversation may see its current session, even if it was opened while it saw all sessions.
 func TestCurrentSessionIsSeen(t *testing.T) {
 	g, d := newGateway(t, now), newDisk()
 	l := begin(t, g.URL, d, all)
