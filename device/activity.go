@@ -1,45 +1,88 @@
 package device
 
-import "time"
+import (
+	"sync"
+	"time"
+)
 
-// activityLocked sets the indicator and the avatar; both go off by themselves when no sign of work follows.
-func (d *Device) activityLocked(a Activity) {
-	if a != d.activity {
-		d.activity = a
-		d.in.push(queued{ev: a, key: "activity"})
-	}
-	d.leaseLocked()
+// indicator holds the typing indicator and the avatar. Both turn off when no sign of work follows
+// for the timeout.
+type indicator struct {
+	in      *inbox
+	timeout time.Duration
+
+	mu    sync.Mutex
+	now   Activity
+	timer *time.Timer
 }
 
-// sign notes a sign of work: a piece of a reply, a tool, a card.
-func (d *Device) sign() {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.leaseLocked()
+func newIndicator(in *inbox, timeout time.Duration) *indicator {
+	return &indicator{in: in, timeout: timeout, now: Activity{Avatar: "idle"}}
 }
 
-func (d *Device) leaseLocked() {
-	if d.lease != nil {
-		d.lease.Stop()
-		d.lease = nil
+func (i *indicator) get() Activity {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return i.now
+}
+
+func (i *indicator) typing(on bool) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.setLocked(Activity{Typing: on, Avatar: i.now.Avatar})
+}
+
+func (i *indicator) avatar(state string) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.setLocked(Activity{Typing: i.now.Typing, Avatar: state})
+}
+
+// reset turns both off, for example because the connection dropped.
+func (i *indicator) reset() {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.setLocked(Activity{Avatar: "idle"})
+}
+
+// sign records a sign of work: a piece of a reply, a tool, a card.
+func (i *indicator) sign() {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.extendLocked()
+}
+
+func (i *indicator) stop() {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if i.timer != nil {
+		i.timer.Stop()
 	}
-	if !d.activity.Typing && (d.activity.Avatar == "idle" || d.activity.Avatar == "") {
+}
+
+func (i *indicator) setLocked(a Activity) {
+	if a != i.now {
+		i.now = a
+		i.in.push(queued{ev: a, key: "activity"})
+	}
+	i.extendLocked()
+}
+
+func (i *indicator) extendLocked() {
+	if i.timer != nil {
+		i.timer.Stop()
+		i.timer = nil
+	}
+	if !i.now.Typing && (i.now.Avatar == "idle" || i.now.Avatar == "") {
 		return
 	}
 	var t *time.Timer
-	t = time.AfterFunc(d.cfg.TypingLease, func() {
-		d.mu.Lock()
-		defer d.mu.Unlock()
-		if d.lease == t { // a sign that came at the same moment has made another
-			d.activityLocked(Activity{Avatar: "idle"})
+	t = time.AfterFunc(i.timeout, func() {
+		i.mu.Lock()
+		defer i.mu.Unlock()
+		if i.timer == t { // otherwise a sign at the same moment started another timer
+			i.setLocked(Activity{Avatar: "idle"})
 		}
 	})
-	d.lease = t
-}
-
-// Activity returns what the indicator shows now.
-func (d *Device) Activity() Activity {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.activity
+	i.timer = t
 }

@@ -9,20 +9,21 @@ import (
 	"hermes-mobile/frame"
 )
 
-// reply is a message that is coming in: whole texts with additions, or chunks of one text (§4).
+// reply is a message under way: whole texts with additions, or chunks of one text (doc/protocol.md
+// §4).
 type reply struct {
 	whole  string
-	units  int // length of whole in UTF-16 code units
+	units  int // length of whole, in UTF-16 code units
 	chunks []string
 }
 
-// take adds a frame; false: the text is as it was, because an addition does not fit what is here. A whole frame repairs
-// that.
+// take adds a frame. It reports false for an addition that does not fit the text so far, which it
+// leaves unchanged. A frame with the whole text fixes that.
 func (r *reply) take(m *frame.Message) bool {
 	switch {
 	case m.Append != nil:
 		at := m.At
-		if at == 0 { // left out: the end
+		if at == 0 { // absent: at the end
 			at = r.units
 		}
 		kept, ok := cut(r.whole, r.units, at)
@@ -50,7 +51,8 @@ func (r *reply) text() string {
 	return r.whole
 }
 
-// cut returns the first at UTF-16 code units of a text that has n; false: it is not that long, or at is inside a character.
+// cut returns the first at UTF-16 code units of a text with n units. It reports false when the text
+// is shorter, or at is inside a character.
 func cut(s string, n, at int) (string, bool) {
 	if at == n {
 		return s, true
@@ -65,7 +67,7 @@ func cut(s string, n, at int) (string, bool) {
 	return "", false
 }
 
-// units counts the UTF-16 code units of a text.
+// units returns the length of a text in UTF-16 code units.
 func units(s string) int {
 	n := 0
 	for _, r := range s {
@@ -78,14 +80,15 @@ func units(s string) int {
 	return n
 }
 
-// incoming is a file that is coming in, part by part in order (§5).
+// incoming is a file under way, part by part in order (doc/protocol.md §5).
 type incoming struct {
 	limit int64
 	file  File
 	next  int
 }
 
-// take adds a part; true: the file is complete, or the Err in it says why it never will be.
+// take adds a part. It reports true when the file is complete, or when its Err says why it never
+// will be.
 func (in *incoming) take(m *frame.Media) bool {
 	f := &in.file
 	if m.Part == 0 {
@@ -99,9 +102,9 @@ func (in *incoming) take(m *frame.Media) bool {
 	switch {
 	case f.Err != nil:
 	case m.Part != in.next:
-		f.Err = fmt.Errorf("device: file %q: part %d came where part %d was due", f.Filename, m.Part, in.next)
+		f.Err = fmt.Errorf("device: file %q: got part %d instead of part %d", f.Filename, m.Part, in.next)
 	case int64(len(f.Data)+len(m.Data)) > in.limit:
-		f.Err = fmt.Errorf("device: file %q is larger than the %d bytes this app takes", f.Filename, in.limit)
+		f.Err = fmt.Errorf("device: file %q exceeds the limit of %d bytes (Config.MaxFileBytes)", f.Filename, in.limit)
 	default:
 		f.Data = append(f.Data, m.Data...)
 		in.next++
@@ -113,7 +116,7 @@ func (in *incoming) take(m *frame.Media) bool {
 		return false
 	}
 	if f.Err == nil && f.URL == "" && f.Size > 0 && int64(len(f.Data)) != f.Size {
-		f.Err = fmt.Errorf("device: file %q has %d bytes and should have %d", f.Filename, len(f.Data), f.Size)
+		f.Err = fmt.Errorf("device: file %q has %d bytes instead of %d", f.Filename, len(f.Data), f.Size)
 		f.Data = nil
 	}
 	if f.Err == nil && f.URL == "" {

@@ -21,13 +21,15 @@ import (
 	"hermes-mobile/frame"
 )
 
-// fault is what happens to one TCP connection: after so many bytes, both ways together, it is dropped or goes silent.
+// fault tells what happens to one TCP connection: after so many bytes, both ways together, it drops
+// or goes silent.
 type fault struct {
 	after int
 	hang  bool
 }
 
-// proxy is a bad network before a server: the n-th connection has the n-th fault, those after the last have none.
+// proxy is a bad network before a server. The n-th connection has the n-th fault; connections after
+// the last fault have none.
 type proxy struct {
 	net.Listener
 	to     string
@@ -112,7 +114,7 @@ func (p *proxy) stop() {
 	p.all.Wait()
 }
 
-// model is a small but complete server: outbox, cursor, receipts, dedupe.
+// model is a small but complete server, with outbox, cursor, acks and deduplication.
 type model struct {
 	mu       sync.Mutex
 	out      [][]frame.Down // durable, by seq from 1; nil once it was forgotten
@@ -182,8 +184,9 @@ func (m *model) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// read returns nil when the connection is at its end. What is no frame is only the client's fault when something follows:
-// the library gives the beginning of a message for a whole one when the connection breaks there.
+// read returns nil at the end of the connection. A malformed message is the client's fault only
+// when another one follows: when the connection breaks inside a message, the library returns its
+// beginning as a whole one.
 func (m *model) read(ctx context.Context, ws *websocket.Conn) frame.Up {
 	_, data, err := ws.Read(ctx)
 	if err != nil {
@@ -245,7 +248,8 @@ func (m *model) write(ctx context.Context, ws *websocket.Conn, f frame.Down) err
 	return ws.Write(ctx, websocket.MessageText, frame.EncodeDown(f))
 }
 
-// durable makes the n-th thing that the server has for the device: a message, one in chunks, or a file in parts.
+// durable returns the n-th durable item of the server: a message, a message in chunks, or a file in
+// parts.
 func durable(n int, kind int) []frame.Down {
 	id, seq := fmt.Sprint("d", n), int64(n)
 	switch kind {
@@ -264,8 +268,9 @@ func durable(n int, kind int) []frame.Down {
 		&frame.Message{ID: id, Text: id, Final: true, Edit: true, Chunk: frame.Chunk{Total: 1}, Seq: seq}}
 }
 
-// Whatever the network does: every message sent reaches the server in order and counts once, every durable frame reaches
-// the app exactly once and in order, and the server never forgets what the app has not handled.
+// Whatever the network does, every message reaches the server in order and counts once, every
+// durable frame reaches the app exactly once and in order, and the server keeps every frame that
+// the app has not handled.
 func TestNothingIsLostOrDoubled(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		faults := rapid.SliceOfN(rapid.Custom(func(rt *rapid.T) fault {
@@ -294,7 +299,10 @@ func TestNothingIsLostOrDoubled(t *testing.T) {
 		defer cancel()
 		go func() {
 			defer close(done)
-			for ev := range d.Events(context.Background()) {
+			for ev, err := range d.Events(context.Background()) {
+				if err != nil {
+					return
+				}
 				mu.Lock()
 				m.mu.Lock()
 				if m.told > handled {

@@ -16,7 +16,7 @@ import (
 	"hermes-mobile/frame"
 )
 
-// app is a device with a loop that collects what it is given.
+// app is a device with a loop that collects its events.
 type app struct {
 	*device.Device
 	t    *testing.T
@@ -58,12 +58,18 @@ func quiet(t *testing.T, cfg device.Config) *app {
 	return a
 }
 
-// listen starts the loop; body, when given, runs for each event first.
+// listen starts the loop. A body runs for each event first.
 func (a *app) listen(body func(device.Event)) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		for ev := range a.Events(context.Background()) {
+		for ev, err := range a.Events(context.Background()) {
+			if err != nil {
+				if !errors.Is(err, device.ErrClosed) {
+					a.t.Errorf("the loop ended with %v", err)
+				}
+				return
+			}
 			if body != nil {
 				body(ev)
 			}
@@ -79,7 +85,7 @@ func (a *app) listen(body func(device.Event)) {
 	a.t.Cleanup(func() { a.Close(context.Background()); <-done })
 }
 
-// expect waits for the next event of a type that satisfies ok, and skips others.
+// expect waits for the next event of a type that satisfies ok, and skips all others.
 func expect[T device.Event](a *app, ok func(T) bool) T {
 	a.t.Helper()
 	timeout := time.After(devicetest.Patience)
@@ -122,7 +128,7 @@ func final(id string) func(device.Message) bool {
 	return func(m device.Message) bool { return m.ID == id && m.Final }
 }
 
-// eventually waits for a condition without an event of its own.
+// eventually waits for a condition that no event announces.
 func eventually(t *testing.T, what string, ok func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(devicetest.Patience); !ok(); time.Sleep(time.Millisecond) {
@@ -259,8 +265,9 @@ func TestRefusedUpgrades(t *testing.T) {
 	expect(a, state(device.Online))
 }
 
-// Proxies that learn their servers (from a container engine, say) answer 404 while one restarts. A device that has known
-// the server before goes on trying, in the same life and in the next.
+// Proxies that discover their servers, for example from a container engine, answer 404 while a
+// server restarts. A device that has reached the server before keeps trying, in this process and
+// the next.
 func TestNotFoundForAWhile(t *testing.T) {
 	srv := devicetest.New(t)
 	gone := func(w http.ResponseWriter, r *http.Request) { http.NotFound(w, r) }
@@ -321,7 +328,7 @@ func TestPairing(t *testing.T) {
 	}
 	a.Close(t.Context())
 
-	// The token was revoked: the code that is configured now gets its chance, once.
+	// The token was revoked: the device tries the configured pairing code, once.
 	cfg.PairCode = "NEWC-ODE2"
 	open(t, cfg)
 	c = srv.Next()
@@ -335,9 +342,9 @@ func TestPairing(t *testing.T) {
 	}
 }
 
-// failing keeps no token while it is told to fail.
+// failing is a store that fails to store tokens on request.
 type failing struct {
-	*device.MemoryStore
+	device.Store
 	fails atomic.Bool
 }
 
@@ -345,13 +352,13 @@ func (s *failing) SetToken(token string) error {
 	if s.fails.Load() {
 		return errors.New("the disk is full")
 	}
-	return s.MemoryStore.SetToken(token)
+	return s.Store.SetToken(token)
 }
 
-// A new token is acknowledged once it is stored, and is what comes next.
+// The device acknowledges a new token once it is stored, and uses it in the next hello.
 func TestNewToken(t *testing.T) {
 	srv := devicetest.New(t)
-	store := &failing{MemoryStore: device.NewMemoryStore()}
+	store := &failing{Store: device.NewMemoryStore()}
 	if err := store.SetToken("old"); err != nil {
 		t.Fatal(err)
 	}
@@ -377,7 +384,7 @@ func TestNewToken(t *testing.T) {
 	}
 	devicetest.Expect[*frame.Text](c)
 	if acks := c.Acks(); len(acks) > 0 {
-		t.Errorf("a token that could not be stored is acknowledged: %+v", acks)
+		t.Errorf("acknowledged a token that the store rejected: %+v", acks)
 	}
 	store.fails.Store(false)
 	c.Drop()

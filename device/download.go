@@ -12,13 +12,14 @@ import (
 	"time"
 )
 
-// DownloadError is an answer that a new attempt does not change: a link that has expired (403, 410), a file that is gone.
+// DownloadError reports a download that a retry cannot fix: an expired link (403, 410), or a
+// missing file.
 type DownloadError struct {
-	Status  int // HTTP status; 0 where there was none
+	Status  int // HTTP status; 0 where there was no response
 	Message string
 }
 
-// Error returns the sentence with the status.
+// Error returns the message with the status.
 func (e *DownloadError) Error() string {
 	if e.Status == 0 {
 		return "device: download: " + e.Message
@@ -26,8 +27,10 @@ func (e *DownloadError) Error() string {
 	return fmt.Sprintf("device: download: HTTP %d: %s", e.Status, e.Message)
 }
 
-// Download writes the file to w: from Data, or from the link, going on where it broke until ctx ends. It returns the bytes
-// written. A link lives an hour. Errors: f.Err, *DownloadError, w's, or the last one when ctx ended.
+// Download writes a file to w, from File.Data or from the link in File.URL, and returns the number
+// of bytes. After a broken connection it continues at the same place until ctx ends. A link is
+// valid for an hour. The error is f.Err, a [*DownloadError], [ErrClosed], that of w, or that of ctx
+// together with the last failure.
 func (d *Device) Download(ctx context.Context, f File, w io.Writer) (int64, error) {
 	if f.Err != nil {
 		return 0, f.Err
@@ -46,7 +49,7 @@ func (d *Device) Download(ctx context.Context, f File, w io.Writer) (int64, erro
 		total += n
 		if err == nil && f.Size > 0 && total != f.Size {
 			if total > f.Size {
-				return total, &DownloadError{Message: fmt.Sprintf("%d bytes came where %d were due", total, f.Size)}
+				return total, &DownloadError{Message: fmt.Sprintf("the file has %d bytes instead of %d", total, f.Size)}
 			}
 			err = io.ErrUnexpectedEOF
 		}
@@ -68,7 +71,7 @@ func (d *Device) Download(ctx context.Context, f File, w io.Writer) (int64, erro
 		case <-t.C:
 		case <-ctx.Done():
 			t.Stop()
-			return total, fmt.Errorf("device: download: %w", errors.Join(ctx.Err(), err))
+			return total, fmt.Errorf("device: download: %w; last attempt: %w", ctx.Err(), err)
 		case <-d.ctx.Done():
 			t.Stop()
 			return total, ErrClosed
@@ -76,34 +79,35 @@ func (d *Device) Download(ctx context.Context, f File, w io.Writer) (int64, erro
 	}
 }
 
-// fileURL makes the link absolute. It is on this server (§5): another scheme than the web's is never followed.
+// fileURL returns the absolute form of a link. Links lead to this server (doc/protocol.md §5); only
+// http and https are allowed.
 func (d *Device) fileURL(s string) (string, error) {
 	u, err := url.Parse(s)
 	if err != nil {
-		return "", &DownloadError{Message: "the link is no address"}
+		return "", &DownloadError{Message: "the link is not an address"}
 	}
 	base := *d.target
 	base.Scheme = "http" + strings.TrimPrefix(base.Scheme, "ws")
 	u = base.ResolveReference(u)
 	if u.Scheme != "http" && u.Scheme != "https" {
-		return "", &DownloadError{Message: "the link is no web address"}
+		return "", &DownloadError{Message: "the link is not a web address"}
 	}
 	return u.String(), nil
 }
 
-// writeError keeps an error of the app's writer apart from those of the network.
+// writeError marks an error of the app's writer, as opposed to one of the network.
 type writeError struct{ err error }
 
 func (e *writeError) Error() string { return e.err.Error() }
 
-// fetch gets what follows the first from bytes.
+// fetch copies the file from the given offset on.
 func (d *Device) fetch(ctx context.Context, link string, from int64, w io.Writer) (int64, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(d.ctx, cancel)()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, link, nil)
 	if err != nil {
-		return 0, &DownloadError{Message: "the link is no address"}
+		return 0, &DownloadError{Message: "the link is not an address"}
 	}
 	if from > 0 {
 		req.Header.Set("Range", "bytes="+strconv.FormatInt(from, 10)+"-")
@@ -117,14 +121,14 @@ func (d *Device) fetch(ctx context.Context, link string, from int64, w io.Writer
 	switch {
 	case resp.StatusCode == http.StatusPartialContent && strings.HasPrefix(resp.Header.Get("Content-Range"), "bytes "+strconv.FormatInt(from, 10)+"-"):
 	case resp.StatusCode == http.StatusOK:
-		// All of it again: skip what is there.
+		// The server sends the whole file: skip the bytes that are there.
 		if _, err := io.CopyN(io.Discard, body, from); err != nil {
 			return 0, err
 		}
 	case resp.StatusCode == http.StatusTooManyRequests, resp.StatusCode >= 500:
 		return 0, fmt.Errorf("device: download: HTTP %d", resp.StatusCode)
 	case resp.StatusCode == http.StatusForbidden, resp.StatusCode == http.StatusGone:
-		return 0, &DownloadError{Status: resp.StatusCode, Message: "the link has expired or is not for this device"}
+		return 0, &DownloadError{Status: resp.StatusCode, Message: "the link expired or is not for this device"}
 	default:
 		return 0, &DownloadError{Status: resp.StatusCode, Message: strings.ToLower(http.StatusText(resp.StatusCode))}
 	}

@@ -49,7 +49,7 @@ func TestDownloadGoesOnWhereItBroke(t *testing.T) {
 	}
 }
 
-// breaking aborts the connection after so many bytes.
+// breaking aborts the connection after the given number of bytes.
 type breaking struct {
 	http.ResponseWriter
 	left int

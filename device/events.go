@@ -2,31 +2,34 @@ package device
 
 import "hermes-mobile/frame"
 
-// Event is what comes out of [Device.Events]: one of the types of this file, as a value. Ignore those you do not know.
+// Event is an event of [Device.Events]: a value of one of the types below that have an event
+// method. Ignore types that you do not know.
 type Event interface{ event() }
 
-// Message is a reply as it stands: redraw the one with this ID. Until Final, Text is what there is so far, and a later
-// Message replaces it; such steps are live only, and a slow loop sees the newest. The Final one is durable.
+// Message is the current state of a reply: redraw the one with this ID. Until Final, Text is the
+// text so far, and a later Message replaces it. Such edits are live only, and a slow loop sees only
+// the newest. The Final one is durable.
 type Message struct {
 	ID          string
 	Text        string
 	Final       bool
-	Interrupted bool   // the turn was cut and this is what there was
+	Interrupted bool   // the turn ended early, and this is the text so far
 	ReplyTo     string // id of the message that began the turn
-	Source      string // frame.SourceCron for a scheduled message, else empty
-	Job         string // the scheduled job's name
+	Source      string // frame.SourceCron for a scheduled message, otherwise empty
+	Job         string // name of the scheduled job
 }
 
-// File is a complete file from the agent (§5). Kind is image, voice, video, document, animation, audio, or one not known
-// yet. Either Data holds it, or URL names where [Device.Download] fetches it, or Err says why it could not be taken.
-// Filename is as the server sent it: check it before using it as a path. Durable.
+// File is a complete file from the agent (doc/protocol.md §5). Kind is image, voice, video,
+// document, animation, audio, or one of a later version. Either Data holds the content, or
+// [Device.Download] fetches it from URL, or Err says why the device did not accept it. The server
+// chose Filename: check it before you use it as a path. Durable.
 type File struct {
 	ID       string
 	Kind     string
 	Mime     string
 	Filename string
 	Caption  string
-	Size     int64 // bytes; 0 where not known
+	Size     int64 // in bytes; 0 where unknown
 	ReplyTo  string
 	Source   string
 	URL      string
@@ -34,16 +37,18 @@ type File struct {
 	Err      error
 }
 
-// CardShown is a question card (§7), to be answered with [Device.Answer] until CardDone. Again: it was shown before
-// (after a reconnect, say) and the seconds left are new: it is the same card when the ID is. Show it by the rule of
-// [frame.Visible] and [frame.VisibleCommand], say why it is odd where Odd or [frame.Odd] says so, and let nobody choose an
-// option of [frame.Grants] before the end of the card was on the screen.
+// CardShown is a card (doc/protocol.md §7). The user answers it with [Device.Answer] until
+// CardDone. Again marks a card that came before, for example before a reconnect; its remaining
+// seconds are new. Prepare the texts with [frame.Visible] and the command with
+// [frame.VisibleCommand]. Where Odd or [frame.Odd] is true, tell the user why. Enable the options
+// of [frame.Grants] only after the end of the card was on the screen.
 type CardShown struct {
 	frame.Prompt
 	Again bool
 }
 
-// CardDone says how a card ended. OptionID is what was done, which may differ from what was asked (§7). Durable.
+// CardDone tells how a card ended. OptionID is the option that took effect, which may differ from
+// the answer (doc/protocol.md §7). Durable.
 type CardDone struct {
 	ID       string
 	OptionID string
@@ -51,10 +56,12 @@ type CardDone struct {
 	By       *frame.Peer // in a shared conversation, the device that answered
 }
 
-// Echo is what another device of a shared conversation said (§8): show it as the person's own. Durable.
+// Echo is a message that another device of a shared conversation sent (doc/protocol.md §8). Show it
+// as the user's own. Durable.
 type Echo struct{ frame.Echo }
 
-// Attachment is the file or voice message of the Echo, for [Device.Download]; ok is false where it brought none.
+// Attachment returns the file or voice message of the echo, for [Device.Download]. It reports false
+// where there is none.
 func (e Echo) Attachment() (f File, ok bool) {
 	if e.File == nil {
 		return File{}, false
@@ -63,40 +70,44 @@ func (e Echo) Attachment() (f File, ok bool) {
 		URL: e.File.URL}, true
 }
 
-// Notice tells of another device of the user: it is new, has joined a conversation, or has more rights (§8); with Config.Notices
-// only. Show it to a person. Where it is Revocable, [Device.RevokeDevice] shuts that device out. Durable.
+// Notice reports another device of the user that is new, joined a conversation, or got more rights
+// (doc/protocol.md §8). It needs Config.Notices. Show it to the user. Where it is Revocable,
+// [Device.RevokeDevice] revokes that device. Durable.
 type Notice struct{ frame.Notice }
 
-// Receipt is the end of something that was sent: the server has it, or Err says why it never will (*frame.Error).
+// Receipt tells the result of sending a message, a file or an answer: the server acknowledged it,
+// or Err says why it never will. Err is a [*frame.Error], [ErrClosed], or the error of reading a
+// file.
 type Receipt struct {
 	ID          string
-	Duplicate   bool // the server had it already
-	Queued      bool // the agent is away and gets it later
-	Unconfirmed bool // this server gives no receipts: it was written to the connection, no more is known
+	Duplicate   bool // the server already had it
+	Queued      bool // the agent is offline and gets it later
+	Unconfirmed bool // the server sends no acks: the device wrote it to the connection and knows no more
 	Err         error
 }
 
-// Activity is what the indicator and the avatar show. It goes off by itself when signs of work stop or the link drops.
+// Activity is the state of the typing indicator and the avatar. Both turn off when signs of work
+// stop or the connection drops.
 type Activity struct {
 	Typing bool
 	Avatar string // idle, thinking or speaking
 }
 
-// Tool tells what the agent is doing (§6); with Config.Tools only.
+// Tool tells what the agent is doing (doc/protocol.md §6). It needs Config.Tools.
 type Tool struct{ frame.Tool }
 
-// StatusChanged carries the new status. A slow loop sees the newest only.
+// StatusChanged holds the new status. A slow loop sees only the newest.
 type StatusChanged struct{ Status }
 
-// HistoryLost: the server could not go on from where this device was (§4). What it still has follows, some of it perhaps
-// seen before; what fell between is gone.
+// HistoryLost tells that the server could not resume where this device was (doc/protocol.md §4). It
+// sends what it still has, so some history may be missing or repeated.
 type HistoryLost struct{}
 
-// Problem is an error that belongs to nothing that was sent: an error frame without ref (*frame.Error), a frame that
-// could not be read, or a store that failed. The device goes on.
+// Problem is an error that concerns no message of the app: an error frame without a ref
+// ([*frame.Error]), a malformed frame, or a failed store. The device keeps running.
 type Problem struct{ Err error }
 
-// Unknown is a frame of a type this version does not know, with its JSON, for an app that does.
+// Unknown is a frame of a type that this version does not know, with its JSON.
 type Unknown struct {
 	Type string
 	Raw  []byte

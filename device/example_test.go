@@ -12,7 +12,7 @@ import (
 	"hermes-mobile/frame"
 )
 
-// A whole chat: say something, show the answer as it grows, and leave.
+// A whole chat: send a message, show the reply, and leave.
 func Example() {
 	url := echoServer()
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
@@ -28,7 +28,11 @@ func Example() {
 		fmt.Println(err)
 		return
 	}
-	for ev := range dev.Events(ctx) {
+	for ev, err := range dev.Events(ctx) {
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
 		if m, ok := ev.(device.Message); ok && m.Final {
 			fmt.Println(m.Text)
 			return
@@ -59,7 +63,7 @@ func ExampleOutgoing_Wait() {
 	// Output: false <nil>
 }
 
-// echoServer stands for `hermes-mobile serve`.
+// echoServer stands in for `hermes-mobile serve`.
 func echoServer() string {
 	srv := devicetest.New(exampleT{})
 	go func() {
@@ -72,7 +76,7 @@ func echoServer() string {
 	return srv.URL
 }
 
-// exampleT lets an example use the test server; a client that leaves early is no failure there.
+// exampleT lets an example use the test server, where a client that leaves early is not a failure.
 type exampleT struct{ testing.TB }
 
 func (exampleT) Helper()               {}

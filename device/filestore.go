@@ -15,10 +15,8 @@ import (
 	"hermes-mobile/frame"
 )
 
-// FileStore keeps a device's state in a folder: cursor.json, token, and one file per outgoing message in outgoing/. Every
-// file is replaced as a whole, readable by the owner only, and messages and the token are on the disk (fsync) when the
-// call returns; the cursor may lose its last moments in a power cut. One process at a time.
-type FileStore struct {
+// fileStore is the Store of NewFileStore.
+type fileStore struct {
 	dir string
 
 	mu    sync.Mutex
@@ -26,12 +24,16 @@ type FileStore struct {
 	names map[string]string // id to file name
 }
 
-// NewFileStore opens the folder, and makes it where it is not there (mode 0700).
-func NewFileStore(dir string) (*FileStore, error) {
+// NewFileStore returns a durable [Store] in a folder, which it creates where necessary (mode 0700).
+// The folder holds cursor.json, token, and in outgoing/ one file for each outgoing message. Only
+// its owner can read the files. The store replaces each file as a whole. Messages and the token are
+// on the disk (fsync) when a call returns; a power cut may cost the newest cursors. Only one
+// process at a time may use a folder.
+func NewFileStore(dir string) (Store, error) {
 	if err := os.MkdirAll(filepath.Join(dir, "outgoing"), 0o700); err != nil {
 		return nil, fmt.Errorf("device: open store: %w", err)
 	}
-	return &FileStore{dir: dir, names: map[string]string{}}, nil
+	return &fileStore{dir: dir, names: map[string]string{}}, nil
 }
 
 type entryFile struct {
@@ -39,8 +41,8 @@ type entryFile struct {
 	Frame json.RawMessage `json:"frame"`
 }
 
-// Load implements Store. A file that cannot be read is an error and is left alone: it may hold a message.
-func (f *FileStore) Load() (Saved, error) {
+// Load fails for a file that it cannot read, and leaves the file alone: it may hold a message.
+func (f *fileStore) Load() (Saved, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.tidy()
@@ -49,22 +51,22 @@ func (f *FileStore) Load() (Saved, error) {
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 	case err != nil:
-		return s, fmt.Errorf("device: read cursor: %w", err)
+		return s, fmt.Errorf("read cursor: %w", err)
 	default:
-		// A cursor cut short by a power cut is as good as none: events come again.
+		// A power cut can truncate the cursor. Without one, events come again.
 		if json.Unmarshal(data, &s.Cursor) != nil {
 			s.Cursor = frame.Cursor{}
 		}
 	}
 	token, err := os.ReadFile(filepath.Join(f.dir, "token"))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return s, fmt.Errorf("device: read token: %w", err)
+		return s, fmt.Errorf("read token: %w", err)
 	}
 	s.Token = strings.TrimSpace(string(token))
 
 	files, err := os.ReadDir(filepath.Join(f.dir, "outgoing"))
 	if err != nil {
-		return s, fmt.Errorf("device: read outgoing messages: %w", err)
+		return s, fmt.Errorf("read outgoing messages: %w", err)
 	}
 	var numbers []int
 	for _, file := range files {
@@ -77,11 +79,11 @@ func (f *FileStore) Load() (Saved, error) {
 		name := filepath.Join(f.dir, "outgoing", strconv.Itoa(n)+".json")
 		data, err := os.ReadFile(name)
 		if err != nil {
-			return s, fmt.Errorf("device: read outgoing message: %w", err)
+			return s, fmt.Errorf("read outgoing message: %w", err)
 		}
 		var e entryFile
 		if err := json.Unmarshal(data, &e); err != nil {
-			return s, fmt.Errorf("device: read outgoing message %s: %w", name, err)
+			return s, fmt.Errorf("read outgoing message %s: %w", name, err)
 		}
 		f.names[e.ID] = name
 		f.next = n + 1
@@ -90,8 +92,7 @@ func (f *FileStore) Load() (Saved, error) {
 	return s, nil
 }
 
-// SetCursor implements Store.
-func (f *FileStore) SetCursor(c frame.Cursor) error {
+func (f *fileStore) SetCursor(c frame.Cursor) error {
 	data, err := json.Marshal(c)
 	if err != nil {
 		return err
@@ -101,18 +102,16 @@ func (f *FileStore) SetCursor(c frame.Cursor) error {
 	return f.replace(filepath.Join(f.dir, "cursor.json"), data, false)
 }
 
-// SetToken implements Store.
-func (f *FileStore) SetToken(token string) error {
+func (f *fileStore) SetToken(token string) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.replace(filepath.Join(f.dir, "token"), []byte(token+"\n"), true)
 }
 
-// Add implements Store.
-func (f *FileStore) Add(e Entry) error {
+func (f *fileStore) Add(e Entry) error {
 	data, err := json.Marshal(entryFile{ID: e.ID, Frame: e.Frame})
 	if err != nil {
-		return fmt.Errorf("device: keep message: %w", err)
+		return fmt.Errorf("store message: %w", err)
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -125,8 +124,7 @@ func (f *FileStore) Add(e Entry) error {
 	return nil
 }
 
-// Remove implements Store.
-func (f *FileStore) Remove(id string) error {
+func (f *fileStore) Remove(id string) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	name, ok := f.names[id]
@@ -134,17 +132,17 @@ func (f *FileStore) Remove(id string) error {
 		return nil
 	}
 	if err := os.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("device: forget message: %w", err)
+		return fmt.Errorf("remove message: %w", err)
 	}
 	delete(f.names, id)
 	return nil
 }
 
-// halfWritten begins the names of files that are not whole yet.
+// halfWritten begins the names of files that are not complete yet.
 const halfWritten = ".new-"
 
-// tidy removes what an earlier process was writing when it was killed.
-func (f *FileStore) tidy() {
+// tidy removes files that an earlier process was writing when it was killed.
+func (f *fileStore) tidy() {
 	for _, dir := range []string{f.dir, filepath.Join(f.dir, "outgoing")} {
 		files, _ := os.ReadDir(dir)
 		for _, file := range files {
@@ -155,8 +153,8 @@ func (f *FileStore) tidy() {
 	}
 }
 
-// replace writes a file so that it is either the old or the new one, whatever happens.
-func (f *FileStore) replace(name string, data []byte, sync bool) error {
+// replace writes a file so that it is always either the old or the new one.
+func (f *fileStore) replace(name string, data []byte, sync bool) error {
 	err := func() error {
 		tmp, err := os.CreateTemp(filepath.Dir(name), halfWritten+"*") // mode 0600
 		if err != nil {
@@ -173,7 +171,7 @@ func (f *FileStore) replace(name string, data []byte, sync bool) error {
 		if err := os.Rename(tmp.Name(), name); err != nil || !sync {
 			return err
 		}
-		// The name is durable only when its folder is. Not every system can sync one.
+		// The name is durable only once its folder is. Not every system can sync a folder.
 		if dir, err := os.Open(filepath.Dir(name)); err == nil {
 			dir.Sync()
 			dir.Close()
@@ -181,7 +179,7 @@ func (f *FileStore) replace(name string, data []byte, sync bool) error {
 		return nil
 	}()
 	if err != nil {
-		return fmt.Errorf("device: write store: %w", err)
+		return fmt.Errorf("write store: %w", err)
 	}
 	return nil
 }

@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// FuzzFileStore: a folder that was cut short by a power cut or changed by somebody is read or refused, and what is added to it then is there.
+// FuzzFileStore checks that Load reads or rejects a damaged folder, and that a message added
+// afterwards is there.
 func FuzzFileStore(f *testing.F) {
 	for _, text := range []string{"", "{", `{"epoch":"e","seq":7}`, `{"id":"m1","frame":"eyJ0IjoidGV4dCJ9"}`, `{"id":7}`, "null", "[]", "\xff"} {
 		f.Add([]byte(text), []byte(text))

@@ -6,32 +6,34 @@ import (
 	"time"
 )
 
-// inbox is what waits for the Events loop. Its methods may be called from any goroutine; take and settle by one consumer.
+// inbox holds the events that wait for the Events loop. Its methods are safe for concurrent use,
+// except that one consumer at a time calls take and settle.
 type inbox struct {
 	mu    sync.Mutex
 	items []queued
 	bytes int
 	limit int
-	taken bool          // items[0] is in the hands of the loop
-	more  chan struct{} // 1 slot: something was pushed
-	room  chan struct{} // 1 slot: something was settled
+	taken bool          // the loop has items[0]
+	more  chan struct{} // 1 slot: an event came
+	room  chan struct{} // 1 slot: an event was handled
 }
 
 type queued struct {
 	ev    Event
-	size  int    // bytes, about
-	epoch string // with seq: the outbox life it belongs to
-	seq   int64  // the cursor once this one is handled; 0 for live events
-	key   string // a newer live event of the same key replaces this one
-	spare bool   // may be dropped when the inbox is full
+	size  int    // bytes, approximately
+	epoch string // with seq: the epoch of its outbox
+	seq   int64  // the cursor once the event is handled; 0 for live events
+	key   string // a newer live event with the same key replaces this one
+	spare bool   // dropped when the inbox is full
 }
 
 func newInbox(limit int) *inbox {
 	return &inbox{limit: limit, more: make(chan struct{}, 1), room: make(chan struct{}, 1)}
 }
 
-// push adds an event, whatever the limit, unless it is spare. A live event with a key takes the place of an older one
-// that waits behind the last durable one: the loop sees the newest state, and never one from before a durable event late.
+// push adds an event regardless of the limit, unless it is spare. A live event with a key replaces
+// an earlier one that waits behind the last durable event, so the loop sees the newest state, and
+// never a state from before a durable event after it.
 func (b *inbox) push(q queued) {
 	q.size += 64
 	b.mu.Lock()
@@ -44,7 +46,8 @@ func (b *inbox) push(q queued) {
 		if b.taken {
 			first = 1
 		}
-		// The states of a moment stand close together; looking further back would cost more than one event too many.
+		// Events that replace one another are close together. Looking further back would cost more
+		// than an event too many.
 		first = max(first, len(b.items)-64)
 		for i := len(b.items) - 1; i >= first && b.items[i].seq == 0; i-- {
 			if b.items[i].key == q.key {
@@ -59,7 +62,8 @@ func (b *inbox) push(q queued) {
 	signal(b.more)
 }
 
-// waitRoom waits until the inbox is under its limit, for at most the time given; false: it is still full.
+// waitRoom waits until the inbox is below its limit, for at most the given time. It reports false
+// if the inbox is still full.
 func (b *inbox) waitRoom(ctx context.Context, wait time.Duration) bool {
 	var timeout <-chan time.Time
 	for {
@@ -84,10 +88,11 @@ func (b *inbox) waitRoom(ctx context.Context, wait time.Duration) bool {
 	}
 }
 
-// take waits for the next event and leaves it in place until settle. False: stop or ctx ended.
+// take waits for the next event, which stays in place until settle. It reports false when stop or
+// ctx ended.
 func (b *inbox) take(ctx context.Context, stop <-chan struct{}) (queued, bool) {
 	for {
-		select { // the end comes before what is left
+		select { // the end takes precedence over waiting events
 		case <-stop:
 			return queued{}, false
 		case <-ctx.Done():
@@ -112,7 +117,8 @@ func (b *inbox) take(ctx context.Context, stop <-chan struct{}) (queued, bool) {
 	}
 }
 
-// settle ends what take began: the event is handled and removed, or stays the next one. It reports whether none is left.
+// settle completes a take: it removes a handled event, or leaves it as the next one. It reports
+// whether the inbox is empty.
 func (b *inbox) settle(handled bool) (empty bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -135,7 +141,7 @@ func (b *inbox) empty() bool {
 	return len(b.items) == 0
 }
 
-// signal wakes whoever waits on a channel of one slot.
+// signal wakes the goroutine that waits on a channel with one slot.
 func signal(c chan struct{}) {
 	select {
 	case c <- struct{}{}:

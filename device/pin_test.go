@@ -22,7 +22,7 @@ import (
 	"hermes-mobile/device"
 )
 
-// signer is an authority, or what pretends to be one.
+// signer is a CA, or something that pretends to be one.
 type signer struct {
 	cert *x509.Certificate
 	key  *ecdsa.PrivateKey
@@ -33,14 +33,15 @@ func (s *signer) pin() string {
 	return hex.EncodeToString(sum[:])
 }
 
-// certificate makes one that lives between two times from now, signed by another one or by itself.
+// certificate creates a certificate that is valid between two times relative to now, signed by
+// another one or by itself.
 func certificate(t *testing.T, by *signer, authority bool, from, to time.Duration) *signer {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The name is always the same: it must not count.
+	// The name is always the same, because it must not matter.
 	template := &x509.Certificate{SerialNumber: big.NewInt(7), Subject: pkix.Name{CommonName: "Hermes Mobile"}, NotBefore: time.Now().Add(from), NotAfter: time.Now().Add(to),
 		BasicConstraintsValid: true, IsCA: authority, KeyUsage: x509.KeyUsageDigitalSignature}
 	if authority {
@@ -61,7 +62,7 @@ func certificate(t *testing.T, by *signer, authority bool, from, to time.Duratio
 	return &signer{c, key}
 }
 
-// A phone that pinned an authority goes on with every certificate that it signed for now, and with no other.
+// A device that pinned a CA accepts every currently valid certificate of that CA, and no other.
 func TestPinnedAuthority(t *testing.T) {
 	const hour = time.Hour
 	ca := certificate(t, nil, true, -hour, 1000*hour)
@@ -108,7 +109,7 @@ func TestPinnedAuthority(t *testing.T) {
 			got := expect(a, func(s device.StatusChanged) bool { return s.State == device.Online || s.Err != nil })
 			switch {
 			case tt.taken && got.State != device.Online:
-				t.Errorf("refused: %v", got.Err)
+				t.Errorf("rejected: %v", got.Err)
 			case !tt.taken && !errors.Is(got.Err, device.ErrFingerprint):
 				t.Errorf("%v, %v", got.State, got.Err)
 			case !tt.taken: // whoever waits with a limit hears the cause, and not only that the time is over

@@ -43,8 +43,8 @@ func TestStreamedReply(t *testing.T) {
 	eventually(t, "ack of 3", func() bool { acks := c.Acks(); return len(acks) > 0 && acks[len(acks)-1].Seq == 3 })
 }
 
-// The final of a streamed reply may only add to what came. Where something of that is missing it is not taken, and comes whole on the
-// next connection.
+// The final message of a streamed reply may hold only an addition. Where a piece before it is
+// missing, the device rejects it and gets the whole message over the next connection.
 func TestFinalThatOnlyAdds(t *testing.T) {
 	srv := devicetest.New(t)
 	a := open(t, config(srv.URL))
@@ -98,7 +98,7 @@ func TestResumeGivesEachOnce(t *testing.T) {
 	c := srv.Accept(nil)
 	c.Send(&frame.Message{ID: "r1", Text: "one", Final: true, Seq: 1})
 	expect(a, final("r1"))
-	// Cut in the middle of a message in chunks.
+	// The connection breaks inside a message in chunks.
 	c.Send(&frame.Message{ID: "r2", Text: "tw", Chunk: frame.Chunk{Index: 0, Total: 2}, Seq: 2})
 	expect(a, func(m device.Message) bool { return m.ID == "r2" })
 	c.Drop()
@@ -131,7 +131,10 @@ func TestCursorMovesWhenHandled(t *testing.T) {
 	a := quiet(t, cfg)
 	c := srv.Accept(nil)
 	c.Send(&frame.Message{ID: "r1", Text: "one", Final: true, Seq: 1}, &frame.Message{ID: "r2", Text: "two", Final: true, Seq: 2})
-	for ev := range a.Events(t.Context()) {
+	for ev, err := range a.Events(t.Context()) {
+		if err != nil {
+			t.Fatal(err)
+		}
 		if m, ok := ev.(device.Message); ok && m.ID == "r1" {
 			if s, _ := store.Load(); s.Cursor.Seq != 0 {
 				t.Fatal("moved before the body ended")
@@ -142,9 +145,12 @@ func TestCursorMovesWhenHandled(t *testing.T) {
 	if s, _ := store.Load(); s.Cursor != (frame.Cursor{Epoch: "e1", Seq: 1}) {
 		t.Fatalf("%+v", s.Cursor)
 	}
-	func() { // a panic leaves the event unhandled
+	func() { // an event whose body panics is not handled
 		defer func() { recover() }()
-		for ev := range a.Events(t.Context()) {
+		for ev, err := range a.Events(t.Context()) {
+			if err != nil {
+				t.Error(err)
+			}
 			if _, ok := ev.(device.Message); ok {
 				panic("the app")
 			}
@@ -256,7 +262,8 @@ func TestCards(t *testing.T) {
 	}
 }
 
-// In a shared conversation what others say, and who answered a card, comes once and moves the cursor.
+// In a shared conversation, the messages of others and the ends of cards come once and move the
+// cursor.
 func TestSharedConversation(t *testing.T) {
 	srv := devicetest.New(t)
 	a := open(t, config(srv.URL))
@@ -281,7 +288,8 @@ func TestSharedConversation(t *testing.T) {
 	}
 }
 
-// Notices of new devices are asked for, come once, and are acknowledged; the device they tell of can be revoked.
+// A client requests notices of new devices. They come once, it acknowledges them, and it can revoke
+// the device.
 func TestNotice(t *testing.T) {
 	srv := devicetest.New(t)
 	cfg := config(srv.URL)
@@ -309,13 +317,14 @@ func TestNotice(t *testing.T) {
 		t.Errorf("called %s %s", call.Method, call.Params)
 	}
 	c.Send(&frame.Result{ID: call.ID, Err: &frame.CallError{Code: "forbidden", Message: "no"}})
-	var refused *device.CallError
+	var refused *frame.CallError
 	if err := <-done; !errors.As(err, &refused) || refused.Code != "forbidden" {
 		t.Errorf("%v", err)
 	}
 }
 
-// Profiles are listed and chosen; where the agent has one only, that is said without asking.
+// A client lists and chooses profiles. Where the agent has only one, the call fails without a
+// request.
 func TestProfiles(t *testing.T) {
 	srv := devicetest.New(t)
 	cfg := config(srv.URL)
@@ -348,13 +357,13 @@ func TestProfiles(t *testing.T) {
 	go func() { done <- answer{err: a.ChooseProfile(context.Background(), "none")} }()
 	call := devicetest.Expect[*frame.Call](c)
 	c.Send(&frame.Result{ID: call.ID, Err: &frame.CallError{Code: "not_found", Message: "there is none"}})
-	var refused *device.CallError
+	var refused *frame.CallError
 	if got := <-done; call.Method != "profiles.choose" || string(call.Params) != `{"name":"none"}` || !errors.As(got.err, &refused) || refused.Code != "not_found" {
 		t.Errorf("%s %s: %v", call.Method, call.Params, got.err)
 	}
 }
 
-// A new device that may not answer yet knows from when on it may, by its own clock.
+// A new device that may not answer cards yet knows when it may, by its own clock.
 func TestAnswersAt(t *testing.T) {
 	srv := devicetest.New(t)
 	cfg := config(srv.URL)
@@ -395,7 +404,7 @@ func TestUnknownThingsPassBy(t *testing.T) {
 func TestTypingGoesOffByItself(t *testing.T) {
 	srv := devicetest.New(t)
 	cfg := config(srv.URL)
-	cfg.TypingLease = 30 * time.Millisecond
+	cfg.TypingTimeout = 30 * time.Millisecond
 	a := open(t, cfg)
 	c := srv.Accept(nil)
 	c.Send(&frame.Avatar{State: "thinking"}, &frame.Typing{})
@@ -427,7 +436,7 @@ func TestSlowLoopLosesNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	a.listen(nil)
-	// It reconnects when the loop has caught up, as often as it takes.
+	// It reconnects when the loop has caught up, as often as necessary.
 	for got := 0; got < n; {
 		c = srv.Accept(nil)
 		got = int(c.Hello.Resume.Seq)

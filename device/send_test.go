@@ -49,7 +49,7 @@ func TestSendAgainUntilAccepted(t *testing.T) {
 func TestSilentServerIsAskedAgain(t *testing.T) {
 	srv := devicetest.New(t)
 	cfg := config(srv.URL)
-	cfg.ReceiptTimeout = 20 * time.Millisecond
+	cfg.AckTimeout = 20 * time.Millisecond
 	a := open(t, cfg)
 	c := srv.Accept(nil)
 	m, _ := a.Send(t.Context(), "hello")
@@ -74,7 +74,7 @@ func TestRefusals(t *testing.T) {
 		t.Fatal(err)
 	}
 	if f := devicetest.Expect[*frame.Text](c); f.ID != next.ID {
-		t.Fatal("the refused one came again")
+		t.Fatal("the rejected message came again")
 	}
 	began := time.Now()
 	c.Send(&frame.Error{Code: frame.RateLimited, Message: "slower", Ref: next.ID, RetryAfter: 1})
@@ -83,7 +83,7 @@ func TestRefusals(t *testing.T) {
 	}
 	c.Send(&frame.Accepted{ID: next.ID})
 
-	// No room for a file: its sender decides when to try again.
+	// The server has no space for a file: the app decides when to retry.
 	file, _ := a.SendFile(t.Context(), device.FileOptions{Data: []byte("x")})
 	devicetest.Expect[*frame.Media](c)
 	c.Send(&frame.Error{Code: frame.NoSpace, Message: "the server has no room", Ref: file.ID, RetryAfter: 3600})
@@ -91,7 +91,7 @@ func TestRefusals(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	// 1009 without a word: what is on its way is what was too big, and it ends there.
+	// A close with 1009 and no error frame: the message under way was too big, and it fails.
 	big, _ := a.Send(t.Context(), strings.Repeat("x", 1000))
 	devicetest.Expect[*frame.Text](c)
 	c.Close(frame.CloseTooBig, "")
@@ -191,7 +191,7 @@ func TestFileInPartsDoesNotHoldUpTexts(t *testing.T) {
 				t.Fatalf("part %d of %s", f.Part, f.ID)
 			}
 			if want := map[bool]int64{true: int64(len(data))}[part == 0]; f.Size != want {
-				t.Errorf("part %d says that the file has %d bytes, want %d", part, f.Size, want)
+				t.Errorf("part %d announces %d bytes, want %d", part, f.Size, want)
 			}
 			parts = f.Parts
 			got = append(got, f.Data...)
@@ -239,7 +239,7 @@ func TestFileStartsOverAndDuplicateEndsIt(t *testing.T) {
 	}
 }
 
-// gatedReader lets the first part through and the rest when it is opened.
+// gatedReader passes the first part, and the rest once it is opened.
 type gatedReader struct {
 	data []byte
 	open chan struct{}
@@ -328,7 +328,7 @@ func TestCallsPingStopDeliver(t *testing.T) {
 	if res, err := a.Call(t.Context(), "models.list", nil); err != nil || string(res) != `{"models":[]}` {
 		t.Fatal(string(res), err)
 	}
-	var ce *device.CallError
+	var ce *frame.CallError
 	if _, err := a.Call(t.Context(), "models.list", map[string]bool{"bad": true}); !errors.As(err, &ce) || ce.Code != "bad" {
 		t.Fatal(err)
 	}

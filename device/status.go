@@ -5,20 +5,22 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 
 	"hermes-mobile/frame"
 )
 
-// State is how the connection stands.
+// State is the state of the connection.
 type State int
 
-// The states of a connection. NoAccess and Replaced last until [Device.Reconnect]; Closed is the end.
+// The states of the connection. NoAccess and Replaced last until [Device.Reconnect]; Closed is
+// final.
 const (
 	Connecting State = iota // an attempt is under way
-	Online                  // ready came
+	Online                  // the server sent ready
 	Waiting                 // the next attempt is at Status.Until
-	NoAccess                // the server refuses this device: Status.Err is a *NoAccessError
+	NoAccess                // the server rejects this device: Status.Err is a *NoAccessError
 	Replaced                // a newer connection of the same device took over (close code 4409)
 	Closed                  // Close was called
 )
@@ -32,27 +34,33 @@ func (s State) String() string {
 	return names[s]
 }
 
-// Errors of a device. Others are typed: see the package comment.
+// The errors of a device. The package comment lists the typed ones.
 var (
 	// ErrClosed: Close was called.
 	ErrClosed = errors.New("device: closed")
-	// ErrLinkLost: the connection broke before the answer came; whether the server did it is not known.
+	// ErrLinkLost: the connection broke before the answer came. The server may or may not have
+	// acted.
 	ErrLinkLost = errors.New("device: the connection broke before the answer came")
-	// ErrUnsupported: the agent cannot do this now, by its capabilities. Nothing was sent.
+	// ErrUnsupported: the agent does not support this now, according to its capabilities. Nothing
+	// was sent.
 	ErrUnsupported = errors.New("device: the agent does not offer this now")
 	// ErrReplaced: a newer connection of the same device took over.
 	ErrReplaced = errors.New("device: a newer connection of this device took over")
+	// ErrEventsInUse: another Events loop or NextEvent is running. A device has one reader at a
+	// time.
+	ErrEventsInUse = errors.New("device: another Events loop is running")
 )
 
-// NoAccessError says why the device stopped trying (§1: close code 1008, or an upgrade refused with 400, 401, 403, or with
-// 404 where there never was a server at the address).
+// NoAccessError says why the device stopped trying (doc/protocol.md §1): the server closed with
+// 1008, or rejected the upgrade with 400, 401 or 403, or with 404 where there never was a server at
+// the address.
 type NoAccessError struct {
 	Code    frame.Code // auth_failed, forbidden or bad_frame; empty where the server gave none
-	Status  int        // HTTP status of a refused upgrade, else 0
-	Message string     // one sentence for the person
+	Status  int        // HTTP status of a rejected upgrade, otherwise 0
+	Message string     // one sentence for the user
 }
 
-// Error returns the sentence with its code.
+// Error returns the message with its code or status.
 func (e *NoAccessError) Error() string {
 	switch {
 	case e.Status != 0:
@@ -63,11 +71,11 @@ func (e *NoAccessError) Error() string {
 	return "device: no access: " + e.Message
 }
 
-// Status is a snapshot of everything a connection line shows. Session to Capabilities keep the last known values while
-// the device is not Online.
+// Status is a snapshot of everything that a connection line shows. Session to Capabilities keep
+// their last known values while the device is not Online.
 type Status struct {
 	State State
-	Until time.Time // Waiting: when the next attempt is made
+	Until time.Time // Waiting: the time of the next attempt
 	Err   error     // why the last connection or attempt ended; nil while Online
 	Since time.Time // when State began
 
@@ -77,16 +85,17 @@ type Status struct {
 	Capabilities frame.Capabilities
 	Agent        frame.AgentState // empty before the first ready
 	Approved     bool
-	Pairing      string // what the server said to a device that is not approved: holds the pairing code
+	Pairing      string // the server's message to a device without approval; it holds the approval code
 
-	// AnswersAt is when this device may answer cards, by this machine's clock: a new device waits for a while (§8). Zero: it
-	// does not wait, see Capabilities.Prompt.
+	// AnswersAt is when this device may answer cards, by the local clock: a new device waits for a
+	// while (doc/protocol.md §8). Zero means that it need not wait; see also Capabilities.Prompt.
 	AnswersAt time.Time
 
-	Unconfirmed int // messages, files and answers without receipt
+	Unconfirmed int // messages, files and answers without an ack
 }
 
-// answersAt is Status.AnswersAt for capabilities that came just now: the two clocks may differ, seconds do not.
+// answersAt returns Status.AnswersAt for capabilities that have just come. It counts seconds,
+// because the two clocks may differ.
 func answersAt(c frame.Capabilities, now time.Time) time.Time {
 	if c.AnswersIn <= 0 {
 		return time.Time{}
@@ -94,39 +103,78 @@ func answersAt(c frame.Capabilities, now time.Time) time.Time {
 	return now.Add(seconds(c.AnswersIn))
 }
 
-// Status returns how things stand now. Each change also comes as a [StatusChanged].
-func (d *Device) Status() Status {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.statusLocked()
+// board holds the status. It tells the Events loop and waiting calls about each change.
+type board struct {
+	in *inbox
+
+	mu      sync.Mutex
+	status  Status
+	changed chan struct{} // closed at each change
 }
 
-func (d *Device) statusLocked() Status {
-	s := d.status
+func newBoard(in *inbox) *board {
+	return &board{in: in, status: Status{Since: time.Now()}, changed: make(chan struct{})}
+}
+
+func (b *board) get() Status {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.copyLocked()
+}
+
+func (b *board) copyLocked() Status {
+	s := b.status
 	s.Capabilities.Call = slices.Clone(s.Capabilities.Call)
-	s.Unconfirmed = len(d.out)
 	return s
 }
 
-// changeLocked applies a change of the status and tells the loop and those who wait.
-func (d *Device) changeLocked(change func(s *Status)) {
-	before := d.status.State
-	change(&d.status)
-	if d.status.State != before {
-		d.status.Since = time.Now()
-	}
-	close(d.changed)
-	d.changed = make(chan struct{})
-	d.in.push(queued{ev: StatusChanged{d.statusLocked()}, key: "status"})
+// update applies a change.
+func (b *board) update(change func(*Status)) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.updateLocked(change)
 }
 
-// WaitOnline returns when the device is Online: nil at once if it is. It returns the *NoAccessError or ErrReplaced that
-// ended the attempts, ErrClosed, or the error of ctx, together with why the last attempt failed, such as [ErrFingerprint].
-func (d *Device) WaitOnline(ctx context.Context) error {
+func (b *board) updateLocked(change func(*Status)) {
+	before := b.status.State
+	change(&b.status)
+	if b.status.State != before {
+		b.status.Since = time.Now()
+	}
+	if b.status.State != Waiting {
+		b.status.Until = time.Time{}
+	}
+	close(b.changed)
+	b.changed = make(chan struct{})
+	b.in.push(queued{ev: StatusChanged{b.copyLocked()}, key: "status"})
+}
+
+// retry turns a state that waits for a new attempt into Connecting, at once, so that WaitOnline
+// does not see the old end.
+func (b *board) retry() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	switch b.status.State {
+	case Waiting, NoAccess, Replaced:
+		b.updateLocked(func(s *Status) { s.State = Connecting })
+		return true
+	}
+	return false
+}
+
+// offers reports whether the agent supports something, or may: before the first ready nothing is
+// known.
+func (b *board) offers(can func(*frame.Capabilities) bool) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.status.Agent == "" || can(&b.status.Capabilities)
+}
+
+func (b *board) waitOnline(ctx context.Context) error {
 	for {
-		d.mu.Lock()
-		s, changed := d.status, d.changed
-		d.mu.Unlock()
+		b.mu.Lock()
+		s, changed := b.status, b.changed
+		b.mu.Unlock()
 		switch s.State {
 		case Online:
 			return nil
@@ -139,7 +187,7 @@ func (d *Device) WaitOnline(ctx context.Context) error {
 		case <-changed:
 		case <-ctx.Done():
 			if s.Err != nil {
-				return fmt.Errorf("device: not online: %w; the last attempt failed: %w", ctx.Err(), s.Err)
+				return fmt.Errorf("device: not online: %w; last attempt: %w", ctx.Err(), s.Err)
 			}
 			return fmt.Errorf("device: not online: %w", ctx.Err())
 		}

@@ -11,7 +11,7 @@ import (
 	"hermes-mobile/frame"
 )
 
-func fileStore(t *testing.T, dir string) *device.FileStore {
+func fileStore(t *testing.T, dir string) device.Store {
 	t.Helper()
 	s, err := device.NewFileStore(dir)
 	if err != nil {
@@ -61,7 +61,7 @@ func TestStores(t *testing.T) {
 	})
 }
 
-// A process that is killed while it writes leaves half a file, which the next one removes.
+// A process that is killed while it writes leaves a partial file, which the next one removes.
 func TestFileStoreRemovesWhatWasHalfWritten(t *testing.T) {
 	dir := t.TempDir()
 	f := fileStore(t, dir)
@@ -94,6 +94,6 @@ func TestFileStoreKeepsWhatItCannotRead(t *testing.T) {
 	}
 	os.WriteFile(filepath.Join(dir, "outgoing", "3.json"), []byte(`{"id`), 0o600)
 	if _, err := fileStore(t, dir).Load(); err == nil {
-		t.Fatal("a message was lost without a word")
+		t.Fatal("a message got lost silently")
 	}
 }

@@ -11,11 +11,13 @@ import (
 	"time"
 )
 
-// ErrFingerprint: the server's certificate is not the one that was pinned, and not signed by it. It stands in Status.Err while the device goes
-// on trying: somebody may be in between, or the server has a new certificate and must be paired again.
+// ErrFingerprint: the server's certificate is not the pinned one, and the pinned one did not sign
+// it. Status.Err holds it while the device keeps trying. Either somebody intercepts the connection,
+// or the server has a new certificate and needs a new pairing.
 var ErrFingerprint = errors.New("device: the server's certificate is not the one this device was paired with")
 
-// client makes the HTTP client for the upgrade and for downloads; own tells whether its connections are ours to end.
+// client returns the HTTP client for the upgrade and for downloads. With own, the device ends its
+// idle connections.
 func (c *Config) client() (client *http.Client, own bool, err error) {
 	if c.HTTPClient != nil {
 		return c.HTTPClient, false, nil
@@ -35,7 +37,8 @@ func (c *Config) client() (client *http.Client, own bool, err error) {
 		if t.TLSClientConfig == nil {
 			t.TLSClientConfig = &tls.Config{MinVersion: tls.VersionTLS12}
 		}
-		// The pin replaces the chain of trust, which ends nowhere in the system: names and authorities are not looked at.
+		// The pin replaces the chain of trust, which does not end in a system CA, and the check of
+		// the name.
 		t.TLSClientConfig.InsecureSkipVerify = true
 		t.TLSClientConfig.VerifyConnection = func(s tls.ConnectionState) error {
 			return checkPin(s.PeerCertificates, pin, time.Now())
@@ -44,8 +47,8 @@ func (c *Config) client() (client *http.Client, own bool, err error) {
 	return &http.Client{Transport: t}, true, nil
 }
 
-// checkPin accepts the pinned certificate itself, and one that a pinned authority has signed for now. The authority must be
-// sent along, since only its fingerprint is known here.
+// checkPin accepts the pinned certificate itself, and a currently valid one that a pinned CA
+// signed. The server must send the CA along, because the device knows only its fingerprint.
 func checkPin(chain []*x509.Certificate, pin [sha256.Size]byte, now time.Time) error {
 	for i, c := range chain {
 		if sha256.Sum256(c.Raw) != pin {
@@ -66,7 +69,7 @@ func parseFingerprint(s string) (pin [sha256.Size]byte, err error) {
 	s = strings.TrimPrefix(strings.ToLower(s), "sha256:")
 	b, err := hex.DecodeString(strings.ReplaceAll(s, ":", ""))
 	if err != nil || len(b) != len(pin) {
-		return pin, errors.New("device: Config.Fingerprint must be a SHA-256 in hex, 64 characters without the colons")
+		return pin, errors.New("device: Config.Fingerprint must be a SHA-256 in hex: 64 characters, colons aside")
 	}
 	copy(pin[:], b)
 	return pin, nil

@@ -3,7 +3,6 @@ package device
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"path/filepath"
@@ -12,38 +11,39 @@ import (
 	"hermes-mobile/frame"
 )
 
-// FileOptions names a file to send. Exactly one of Data, ReaderAt and Reader holds it.
+// FileOptions describes a file to send. Exactly one of Data, ReaderAt and Reader holds its content.
 type FileOptions struct {
-	Name    string // file name for display; what stands before the last slash is cut
-	Mime    string // default: found by the server
-	Kind    string // image, video, document or audio; default: by Mime, else document
+	Name    string // file name for display; SendFile keeps only the base name
+	Mime    string // default: the server detects it
+	Kind    string // image, video, document or audio; default: by Mime, otherwise document
 	Caption string
 
 	Data     []byte
-	ReaderAt io.ReaderAt // read part by part, until the receipt: keep it open till then
-	Size     int64       // of ReaderAt, bytes
+	ReaderAt io.ReaderAt // read part by part until the receipt: keep it open until then
+	Size     int64       // of ReaderAt, in bytes
 	Reader   io.Reader   // read into memory before SendFile returns
 
-	// Progress, when set, is called after each part with the bytes written so far in this attempt (after a drop it starts
-	// over). It is called on the writing goroutine: return at once.
+	// Progress, when set, is called after each part with the bytes sent so far in this attempt. It
+	// starts over after a reconnect. The writing goroutine calls it, so it must return at once.
 	Progress func(sent, total int64)
 }
 
-// upload is a file going up.
+// upload is a file on its way to the server.
 type upload struct {
 	src      io.ReaderAt
 	size     int64
 	progress func(sent, total int64)
 
-	// Under Device.mu.
+	// The queue's lock guards these.
 	next, parts, partSize int
 }
 
-// partBytes is the most raw bytes in one part. The server would take more (chunk_bytes), but a message waits for the part
-// that is being written, and on a slow link a small part is soon through.
+// partBytes is the preferred size of a part, in raw bytes. The server allows more (chunk_bytes),
+// but a message waits for the part under way, and a small part is through soon even on a slow
+// connection.
 const partBytes = 256 << 10
 
-// start lays out the parts by what the server announces; zero means its default.
+// start plans the parts within the limits that the server announced; zero means its default.
 func (u *upload) start(c *frame.Capabilities) {
 	size := int64(partBytes)
 	if c.ChunkBytes > 0 {
@@ -58,19 +58,20 @@ func (u *upload) start(c *frame.Capabilities) {
 	u.next = 0
 }
 
-// SendFile takes a file for the agent, up to the server's max_media_bytes (8 MiB where not said). It is sent in parts, one
-// at a time behind all messages, and as a whole again after a drop, with the same id. Unlike a message it does not survive
-// the end of the process. Errors: *frame.Error (too_big, bad_frame) before anything is sent, ErrUnsupported, ErrClosed, or
-// the Reader's.
+// SendFile queues a file for the agent, up to the server's Capabilities.MaxMediaBytes
+// ([frame.MaxMedia] where the server does not say). The device sends it in parts, after all
+// messages, and again as a whole after a reconnect, with the same id. Unlike a message, a file does
+// not survive the end of the process. The error wraps a [*frame.Error] (too_big, bad_frame) before
+// anything is sent, or is [ErrUnsupported], [ErrClosed], or that of ctx or of the Reader.
 func (d *Device) SendFile(ctx context.Context, f FileOptions, opts ...SendOption) (*Outgoing, error) {
 	o, err := options(opts)
 	if err != nil {
 		return nil, err
 	}
-	if !d.offers(func(c *frame.Capabilities) bool { return c.Media }) {
+	if !d.board.offers(func(c *frame.Capabilities) bool { return c.Media }) {
 		return nil, fmt.Errorf("%w: files", ErrUnsupported)
 	}
-	if err := fits(f.Caption, o.id); err != nil {
+	if err := checkText(f.Caption, o.id); err != nil {
 		return nil, err
 	}
 	limit := d.Status().Capabilities.MaxMediaBytes
@@ -88,14 +89,13 @@ func (d *Device) SendFile(ctx context.Context, f FileOptions, opts ...SendOption
 		}
 		u.src, u.size = bytes.NewReader(data), int64(len(data))
 	case f.ReaderAt == nil:
-		return nil, &frame.Error{Code: frame.BadFrame, Message: "FileOptions holds no file", Ref: o.id}
+		return nil, invalid(o.id, frame.BadFrame, "FileOptions has no content: set Data, ReaderAt or Reader")
 	}
 	if u.size > limit {
-		return nil, &frame.Error{Code: frame.TooBig, Ref: o.id,
-			Message: fmt.Sprintf("the file has %d bytes and the server takes %d at most: make it smaller", u.size, limit)}
+		return nil, invalid(o.id, frame.TooBig, "the file has %d bytes, and the server accepts at most %d: make it smaller", u.size, limit)
 	}
 	if u.size <= 0 {
-		return nil, &frame.Error{Code: frame.BadFrame, Message: "the file is empty", Ref: o.id}
+		return nil, invalid(o.id, frame.BadFrame, "the file is empty")
 	}
 	kind := f.Kind
 	switch kind {
@@ -103,13 +103,13 @@ func (d *Device) SendFile(ctx context.Context, f FileOptions, opts ...SendOption
 		kind = kindOf(f.Mime)
 	case "image", "video", "document", "audio":
 	default:
-		return nil, &frame.Error{Code: frame.BadFrame, Message: "the kind of a file is image, video, document or audio", Ref: o.id}
+		return nil, invalid(o.id, frame.BadFrame, "the kind of a file must be image, video, document or audio, not %q", kind)
 	}
 	head := &frame.Media{ID: o.id, Kind: kind, Mime: f.Mime, Filename: filepath.Base(f.Name), Caption: f.Caption, Size: u.size, ReplyTo: o.replyTo}
 	if f.Name == "" {
 		head.Filename = "file"
 	}
-	return d.add(ctx, &Outgoing{ID: o.id, lane: files, Frame: head, file: u})
+	return d.send(ctx, &Outgoing{ID: o.id, lane: files, Frame: head, file: u})
 }
 
 func kindOf(mime string) string {
@@ -119,28 +119,4 @@ func kindOf(mime string) string {
 		return major
 	}
 	return "document"
-}
-
-// readPart fills a job with its part. A source that fails ends the file: half of it is worth nothing.
-func (d *Device) readPart(j *job) *job {
-	u := j.o.file
-	d.mu.Lock()
-	size, parts := int64(u.partSize), u.parts
-	d.mu.Unlock()
-	at := int64(j.part) * size
-	buf := make([]byte, min(size, u.size-at))
-	if n, err := u.src.ReadAt(buf, at); n < len(buf) {
-		if err == nil || errors.Is(err, io.EOF) {
-			err = io.ErrUnexpectedEOF
-		}
-		d.settle(Receipt{ID: j.o.ID, Err: fmt.Errorf("device: read file: %w", err)})
-		return nil
-	}
-	m := *j.o.Frame.(*frame.Media)
-	m.Part, m.Parts, m.Data = j.part, parts, buf
-	if j.part > 0 {
-		m.Caption, m.Size = "", 0 // once is enough; older servers want the rest in every part
-	}
-	j.data = frame.EncodeUp(&m)
-	return j
 }

@@ -5,8 +5,8 @@ import (
 	"encoding/base64"
 )
 
-// decodeBase64 takes the standard and the URL-safe alphabet, with padding or without, and line breaks in it
-// (doc/protocol.md §5).
+// decodeBase64 accepts the standard and the URL-safe alphabet, with or without padding, and ignores
+// line breaks (doc/protocol.md §5).
 func decodeBase64(s []byte) ([]byte, bool) {
 	if bytes.IndexByte(s, '\n') >= 0 || bytes.IndexByte(s, '\r') >= 0 { // some encoders break lines unless told not to
 		s = bytes.Map(func(r rune) rune {

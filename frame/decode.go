@@ -1,359 +1,249 @@
 package frame
 
 import (
-	"slices"
+	"bytes"
+	"errors"
+	"fmt"
+	"reflect"
 	"strings"
-	"unicode"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// DecodeUp reads one text message of a device. It refuses, with an *Error that names the frame where it can and is to be
-// sent back: what is not one JSON object in UTF-8, a key twice, nesting over MaxDepth, an unknown type, and known frames
-// whose fields are missing, of a wrong type or out of their form. Unknown fields are ignored. Limits that a server can
-// change (sizes of files and voice messages, counts of parts) are not checked here. The *Error of a media frame is in a
-// *PartError.
+// DecodeUp reads one text message of a device. It rejects anything that is not one JSON object in
+// UTF-8, a key twice in one object, nesting deeper than [MaxDepth], an unknown type, and known
+// frames with a missing, mistyped or malformed field. It ignores unknown fields. It does not check
+// the limits that a server can change, such as the sizes of files and voice messages.
+//
+// The error is an [*Error] that the server sends back as it is. It names the frame where it can.
+// The error of a media frame is a [*PartError], which wraps the *Error. The frame does not alias
+// data.
 func DecodeUp(data []byte) (Up, error) {
-	o := objects.Get().(*object)
-	defer func() {
-		*o = object{}
-		objects.Put(o)
-	}()
-	if err := o.parse(data); err != nil {
+	r := raw(data)
+	if r.tooDeep() {
+		return nil, &Error{Code: BadFrame, Message: fmt.Sprintf("the frame nests more than %d levels deep", MaxDepth)}
+	}
+	name, ok := r.typeName()
+	t := upByName[string(name)]
+	if !ok || t == nil {
+		var err error
+		if t, err = r.upType(); err != nil {
+			return nil, err
+		}
+	}
+	f := t.new()
+	err := json.Unmarshal(data, f, t.options)
+	if err != nil {
+		f, err = t.retry(r, err)
+	}
+	if err == nil {
+		err = t.check(f, r)
+	}
+	if err == nil {
+		return f, nil
+	}
+	e := err.(*Error)
+	if r.walk(func(string, jsontext.Value) {}) != nil {
+		return nil, e // it has no fields to name it by
+	}
+	e.Ref = r.ref()
+	if t.name == "media" {
+		return nil, &PartError{e}
+	}
+	return nil, e
+}
+
+// upType finds the type of a frame that does not begin with a known one.
+func (r raw) upType() (*upType, error) {
+	if err := r.walk(func(string, jsontext.Value) {}); err != nil {
 		return nil, err
 	}
-	t, ok := o.str("t")
-	if !ok || t == "" {
-		return nil, &Error{Code: BadFrame, Message: "the frame has no type: \"t\" must be a string", Ref: o.ref()}
+	name, ok := r.text("t")
+	if !ok || name == "" {
+		return nil, &Error{Code: BadFrame, Message: "the frame has no type: \"t\" must be a string", Ref: r.ref()}
 	}
-	decode, ok := upTypes[t]
-	if !ok {
-		e := &Error{Code: Unsupported, Message: "this server does not know frames of this type: check \"t\", or the version of the server"}
-		if id, ok := o.id("id"); ok {
-			e.Ref = id
-		}
-		return nil, e
+	if t := upByName[name]; t != nil {
+		return t, nil
 	}
-	f, err := decode(o)
-	if err != nil {
-		e := err.(*Error)
-		e.Ref = o.ref()
-		if t == "media" {
-			return nil, &PartError{e}
-		}
-		return nil, e
+	e := &Error{Code: Unsupported, Message: "this server does not know frames of this type: check \"t\", or the version of the server"}
+	if id, ok := r.text("id"); ok && ValidMessageID(id) {
+		e.Ref = id
 	}
-	return f, nil
+	return nil, e
 }
 
-// PartError says that a media frame was refused: whoever receives it drops the series of Refusal.Ref (doc/protocol.md §5).
+// retry decodes a frame again without the mistyped fields that its type ignores, or says what is
+// wrong.
+func (t *upType) retry(r raw, err error) (Up, error) {
+	for data := r; ; {
+		if err := data.walk(func(string, jsontext.Value) {}); err != nil {
+			return nil, err
+		}
+		var mistyped *json.SemanticError
+		if !errors.As(err, &mistyped) {
+			return nil, malformed(err)
+		}
+		field := strings.TrimPrefix(string(mistyped.JSONPointer), "/")
+		if t.loose == nil || !t.loose(field, r) {
+			return nil, wrongType(mistyped)
+		}
+		rest := data.without(mistyped.JSONPointer)
+		if len(rest) == len(data) && string(rest) == string(data) {
+			return nil, wrongType(mistyped)
+		}
+		data = rest
+		f := t.new()
+		if err = json.Unmarshal(data, f, t.options); err == nil {
+			return f, nil
+		}
+	}
+}
+
+// wrongType says which field has which type.
+func wrongType(e *json.SemanticError) error {
+	want := "an object"
+	if e.GoType != nil {
+		switch e.GoType.Kind() {
+		case reflect.String:
+			want = "a string"
+		case reflect.Int, reflect.Int64:
+			want = "a whole number"
+		case reflect.Bool:
+			want = "true or false"
+		case reflect.Slice:
+			want = "in base64"
+		}
+	}
+	name := strings.ReplaceAll(strings.TrimPrefix(string(e.JSONPointer), "/"), "/", ".")
+	return &Error{Code: BadFrame, Message: fmt.Sprintf("%q must be %s", name, want)}
+}
+
+// PartError reports that a server rejected a media frame. The server drops the series of frames
+// that Refusal.Ref names (doc/protocol.md §5).
 type PartError struct{ Refusal *Error }
 
-// Error returns what the refusal says.
+// Error returns the text of the refusal.
 func (e *PartError) Error() string { return e.Refusal.Error() }
 
-// Unwrap returns the refusal, the frame to answer with.
+// Unwrap returns the refusal, which is the frame to answer with.
 func (e *PartError) Unwrap() error { return e.Refusal }
 
-var upTypes = map[string]func(*object) (Up, error){
-	"hello": decodeHello, "text": decodeText, "audio": decodeAudio, "media": decodeMedia, "prompt": decodeAnswer,
-	"stop": decodeStop, "ack": decodeAck, "deliver": decodeDeliver, "ping": decodePing, "call": decodeCall,
-}
+// The options of the strict codec: the defaults of json v2 reject duplicate keys and invalid UTF-8,
+// and match names by case.
+var (
+	strict       = json.DefaultOptionsV2()
+	strictBase64 = json.JoinOptions(strict, json.WithUnmarshalers(json.UnmarshalFromFunc(readBase64)))
+	helloOptions = json.JoinOptions(strict, json.WithUnmarshalers(json.JoinUnmarshalers(
+		json.UnmarshalFromFunc(readFeatures), json.UnmarshalFromFunc(readCursor))))
+)
 
-// ref is what an error about this frame names: its id, or the card that an answer without id is for.
-func (o *object) ref() string {
-	if id, ok := o.id("id"); ok && id != "" {
-		return id
+// readBase64 takes every spelling of base64 (see decodeBase64). Null leaves the data nil.
+func readBase64(d *jsontext.Decoder, data *[]byte) error {
+	v, err := d.ReadValue()
+	if err != nil || v.Kind() == 'n' {
+		return err
 	}
-	if id, ok := o.id("prompt_id"); ok {
-		return id
+	if v.Kind() != '"' {
+		return errors.New("not a string")
 	}
-	return ""
-}
-
-func bad(message string) error { return &Error{Code: BadFrame, Message: message} }
-
-const badID = "\"id\" must be a string of 1 to 128 printable characters"
-
-func decodeHello(o *object) (Up, error) {
-	h := &Hello{}
+	text := []byte(v[1 : len(v)-1])
+	if bytes.IndexByte(v, '\\') >= 0 {
+		if text, err = jsontext.AppendUnquote(nil, v); err != nil {
+			return err
+		}
+	}
 	var ok bool
-	if v := o.get("pair"); v != nil {
-		if h.Pair, ok = o.str("pair"); !ok || h.Pair == "" {
-			return nil, bad("\"pair\" must be the one-time code that the server printed")
-		}
-	} else if v := o.get("token"); v == nil {
-		return nil, bad("hello needs the app's token in \"token\", or a one-time code in \"pair\"")
-	} else if h.Token, ok = o.str("token"); !ok {
-		return nil, bad("\"token\" must be a string")
+	if *data, ok = decodeBase64(text); !ok {
+		return errors.New("not base64")
 	}
-	device, ok := o.inner("device")
-	if !ok {
-		return nil, bad("hello needs \"device\" with an \"id\"")
+	return nil
+}
+
+// readFeatures keeps the names that this package knows, whatever else the list holds.
+func readFeatures(d *jsontext.Decoder, features *[]string) error {
+	v, err := d.ReadValue()
+	if err != nil {
+		return err
 	}
-	if h.Device.ID, ok = device.str("id"); !ok || !ValidID(h.Device.ID) {
-		return nil, bad("\"device.id\" must be 1 to 128 characters of A-Z a-z 0-9 . _ - : @")
+	*features = nil
+	var names []any
+	if json.Unmarshal(v, &names) != nil {
+		return nil
 	}
-	h.Device.Name, h.Device.Platform, h.Device.App = device.name("name"), device.name("platform"), device.name("app")
-	if o.get("user") != nil {
-		user, ok := o.inner("user")
-		if !ok {
-			return nil, bad("\"user\" must be an object with an \"id\"")
-		}
-		if h.User.ID, ok = user.str("id"); !ok || h.User.ID != "" && !ValidID(h.User.ID) {
-			return nil, bad("\"user.id\" must be 1 to 128 characters of A-Z a-z 0-9 . _ - : @")
-		}
-		h.User.Name = user.name("name")
-	}
-	h.Accept = features(o.get("accept"))
-	if o.get("resume") != nil {
-		h.Resume = &Cursor{Seq: -1}
-		if c, ok := o.inner("resume"); ok {
-			epoch, ok1 := c.str("epoch")
-			seq, ok2 := c.integer("seq", -1)
-			if ok1 && ok2 && seq >= 0 {
-				h.Resume = &Cursor{Epoch: epoch, Seq: seq}
+	for _, known := range []string{AcceptDelta, AcceptTail, AcceptTool, AcceptNotice} {
+		for _, name := range names {
+			if name == known {
+				*features = append(*features, known)
+				break
 			}
 		}
 	}
-	return h, nil
+	return nil
 }
 
-// inner reads an object member one level down.
-func (o *object) inner(name string) (*object, bool) {
-	v := o.get(name)
-	if v.Kind() != '{' {
-		return nil, false
+// readCursor turns a malformed cursor into one that matches no outbox.
+func readCursor(d *jsontext.Decoder, c *Cursor) error {
+	v, err := d.ReadValue()
+	if err != nil {
+		return err
 	}
-	var in object
-	return &in, in.parse(v) == nil
-}
-
-func (o *object) name(name string) string {
-	s, _ := o.str(name)
-	return CleanName(s)
-}
-
-// features keeps the opt-ins this package knows, in whatever company they come.
-func features(v jsontext.Value) []string {
-	var names []any
-	if v == nil || json.Unmarshal(v, &names) != nil {
-		return nil
+	var in struct {
+		Epoch string `json:"epoch"`
+		Seq   *int64 `json:"seq"`
 	}
-	var out []string
-	for _, f := range []string{AcceptDelta, AcceptTail, AcceptTool, AcceptNotice} {
-		if slices.Contains(names, any(f)) {
-			out = append(out, f)
+	*c = Cursor{Seq: -1}
+	if json.Unmarshal(v, &in) == nil && in.Seq != nil && *in.Seq >= 0 {
+		*c = Cursor{Epoch: in.Epoch, Seq: *in.Seq}
+	}
+	return nil
+}
+
+// The options of the tolerant codec, for frames of a server.
+var tolerant = json.JoinOptions(jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
+
+// DecodeDown reads one text message of a server, as a client must: it ignores unknown fields and
+// returns an [*Unknown] for an unknown type. The error is not an [*Error]; it reports a message
+// that no server of this protocol sends.
+func DecodeDown(data []byte) (Down, error) {
+	var t *downType
+	if name, ok := raw(data).typeName(); ok {
+		t = downByName[string(name)]
+	}
+	if t == nil {
+		var head struct {
+			T string `json:"t"`
+		}
+		if err := json.Unmarshal(data, &head, tolerant); err != nil {
+			return nil, fmt.Errorf("frame: read type: %w", err)
+		}
+		if t = downByName[head.T]; t == nil {
+			return &Unknown{Type: head.T}, nil
 		}
 	}
-	return out
-}
-
-func decodeText(o *object) (Up, error) {
-	id, ok := o.id("id")
-	if !ok {
-		return nil, bad(badID)
+	f := t.new()
+	var err error
+	if r, ok := f.(*Result); ok {
+		err = r.decode(data)
+	} else {
+		err = json.Unmarshal(data, f, tolerant)
 	}
-	text, ok := o.str("text")
-	switch {
-	case !ok || blank(text):
-		return nil, bad("\"text\" must be a string that is not empty or only white space")
-	case len(text) > MaxText:
-		return nil, &Error{Code: TooBig, Message: "the text is longer than 1 MiB: send it as a file"}
-	}
-	replyTo, ok := o.id("reply_to")
-	if !ok {
-		replyTo = "" // an optional hint is no reason to refuse a message
-	}
-	return &Text{ID: id, Text: text, ReplyTo: replyTo, Steer: string(o.get("steer")) == "true"}, nil // nor is this one
-}
-
-func blank(s string) bool {
-	return strings.IndexFunc(s, func(r rune) bool { return !unicode.IsSpace(r) }) < 0
-}
-
-func decodeAudio(o *object) (Up, error) {
-	id, ok := o.id("id")
-	if !ok {
-		return nil, bad(badID)
-	}
-	f := &Audio{ID: id}
-	if f.Format, ok = o.str("format"); !ok || !AudioFormat(f.Format) {
-		return nil, bad("\"format\" must be wav, ogg, m4a, mp3 or webm")
-	}
-	if f.Text, ok = o.str("text"); !ok {
-		return nil, bad("\"text\" must be a string")
-	}
-	if len(f.Text) > MaxText {
-		return nil, &Error{Code: TooBig, Message: "the text is longer than 1 MiB: send it as a file"}
-	}
-	if f.Data, ok = o.data("data"); !ok || len(f.Data) == 0 {
-		return nil, bad("\"data\" must be the voice message in base64")
+	if err != nil {
+		return nil, fmt.Errorf("frame: read %s: %w", t.name, err)
 	}
 	return f, nil
 }
 
-// AudioFormat reports whether a voice message may have this format.
-func AudioFormat(format string) bool {
-	switch format {
-	case "wav", "ogg", "m4a", "mp3", "webm":
-		return true
+// decode keeps the result as the JSON it is.
+func (r *Result) decode(data []byte) error {
+	var in struct {
+		ID     string         `json:"id"`
+		Result jsontext.Value `json:"result"`
+		Err    *CallError     `json:"error"`
 	}
-	return false
-}
-
-func decodeMedia(o *object) (Up, error) {
-	id, ok := o.id("id")
-	if !ok {
-		return nil, bad(badID)
+	if err := json.Unmarshal(data, &in, tolerant); err != nil {
+		return err
 	}
-	f := &Media{ID: id}
-	var ok1, ok2, ok3, ok4 bool
-	f.Kind, ok1 = o.str("kind")
-	f.Mime, ok2 = o.str("mime")
-	f.Filename, ok3 = o.str("filename")
-	f.Caption, ok4 = o.str("caption")
-	if !ok1 || !ok2 || !ok3 || !ok4 {
-		return nil, bad("\"kind\", \"mime\", \"filename\" and \"caption\" must be strings")
-	}
-	if f.Kind != "" && !uploadKind(f.Kind) {
-		return nil, bad("\"kind\" must be image, video, document or audio")
-	}
-	if len(f.Caption) > MaxText {
-		return nil, &Error{Code: TooBig, Message: "the caption is longer than 1 MiB"}
-	}
-	part, ok1 := o.integer("part", 0)
-	parts, ok2 := o.integer("parts", 1)
-	if !ok1 || !ok2 || parts < 1 || parts > MaxParts || part < 0 || part >= parts {
-		return nil, bad("\"part\" must be a whole number from 0 to parts-1, and \"parts\" one from 1 to 2048")
-	}
-	f.Part, f.Parts = int(part), int(parts)
-	if size, ok := o.integer("size", 0); ok && size > 0 { // else it says nothing, as in a client that means something else by it
-		f.Size = size
-	}
-	if parts > 1 && id == "" {
-		return nil, bad("a file in several parts needs an \"id\", the same in each")
-	}
-	if f.Data, ok = o.data("data"); !ok {
-		return nil, bad("\"data\" must be the part's bytes in base64")
-	}
-	return f, nil
-}
-
-func uploadKind(kind string) bool {
-	switch kind {
-	case "image", "video", "document", "audio":
-		return true
-	}
-	return false
-}
-
-func decodeAnswer(o *object) (Up, error) {
-	id, ok := o.id("id")
-	if !ok {
-		return nil, bad(badID)
-	}
-	f := &Answer{ID: id}
-	if f.PromptID, ok = o.id("prompt_id"); !ok || f.PromptID == "" {
-		return nil, bad("\"prompt_id\" must be the id of the card")
-	}
-	var ok1, ok2 bool
-	f.OptionID, ok1 = o.str("option_id")
-	f.Text, ok2 = o.str("text")
-	if !ok1 || !ok2 {
-		return nil, bad("\"option_id\" and \"text\" must be strings")
-	}
-	if len(f.Text) > MaxText {
-		return nil, &Error{Code: TooBig, Message: "the answer is longer than 1 MiB"}
-	}
-	return f, nil
-}
-
-func decodeStop(o *object) (Up, error) {
-	id, ok := o.id("id")
-	if !ok {
-		return nil, bad(badID)
-	}
-	return &Stop{ID: id}, nil
-}
-
-func decodeAck(o *object) (Up, error) {
-	seq, ok := o.integer("seq", -1)
-	if !ok || seq < 0 {
-		return nil, bad("\"seq\" must be the number of a frame")
-	}
-	seen, token := o.get("seen"), o.get("token")
-	return &Ack{Seq: seq, Seen: seen.Kind() == 't', Token: token.Kind() == 't'}, nil
-}
-
-func decodeDeliver(o *object) (Up, error) {
-	id, ok := o.id("id")
-	if !ok {
-		return nil, bad(badID)
-	}
-	f := &Deliver{ID: id}
-	if f.To, ok = o.str("to"); !ok || !ValidID(strings.TrimPrefix(f.To, SessionPrefix)) {
-		return nil, bad("\"to\" must be a device id, mobile:<device id>, or home")
-	}
-	if f.Text, ok = o.str("text"); !ok {
-		return nil, bad("\"text\" must be a string")
-	}
-	if len(f.Text) > MaxText {
-		return nil, &Error{Code: TooBig, Message: "the text is longer than 1 MiB: deliver it as a file"}
-	}
-	if o.get("data") != nil {
-		if f.Data, ok = o.data("data"); !ok || len(f.Data) == 0 {
-			return nil, bad("\"data\" must be the file in base64")
-		}
-		var ok1, ok2, ok3 bool
-		f.Kind, ok1 = o.str("kind")
-		f.Mime, ok2 = o.str("mime")
-		f.Filename, ok3 = o.str("filename")
-		if !ok1 || !ok2 || !ok3 {
-			return nil, bad("\"kind\", \"mime\" and \"filename\" must be strings")
-		}
-		if f.Kind != "" && !downKind(f.Kind) {
-			return nil, bad("\"kind\" must be image, voice, video, document, animation or audio")
-		}
-	}
-	if blank(f.Text) && f.Data == nil {
-		return nil, bad("a delivery needs a \"text\" or a file in \"data\"")
-	}
-	live := o.get("require_live")
-	if live != nil && live.Kind() != 't' && live.Kind() != 'f' {
-		return nil, bad("\"require_live\" must be true or false")
-	}
-	f.RequireLive = live.Kind() == 't'
-	return f, nil
-}
-
-func downKind(kind string) bool {
-	return uploadKind(kind) || kind == "voice" || kind == "animation"
-}
-
-func decodePing(o *object) (Up, error) {
-	id, ok := o.id("id")
-	if !ok {
-		return nil, bad(badID)
-	}
-	return &Ping{ID: id}, nil
-}
-
-func decodeCall(o *object) (Up, error) {
-	id, ok := o.id("id")
-	if !ok || id == "" {
-		return nil, bad(badID)
-	}
-	f := &Call{ID: id}
-	if f.Method, ok = o.str("method"); !ok || f.Method == "" {
-		return nil, bad("\"method\" must name a call")
-	}
-	if params := o.get("params"); params != nil {
-		if params.Kind() != '{' {
-			return nil, bad("\"params\" must be an object")
-		}
-		f.Params = append([]byte(nil), params...)
-	}
-	return f, nil
+	r.ID, r.Result, r.Err = in.ID, []byte(in.Result), in.Err
+	return nil
 }

@@ -2,10 +2,11 @@ package frame
 
 import "time"
 
-// Down is a frame from the server to a device. The types in this file are all there are.
+// Down is a frame from the server to a device. Only the types of this package implement it.
 type Down interface{ down() }
 
-// Ready answers an accepted Hello. Token is set only after pairing: the device's own, to be kept and used from then on.
+// Ready answers an accepted Hello. Token is set only after pairing: it is the device's own token,
+// which the device stores and uses from then on.
 type Ready struct {
 	Session      string       `json:"session"`
 	AvatarURL    string       `json:"avatar_url,omitzero"`
@@ -18,17 +19,18 @@ type Ready struct {
 	Token        string       `json:"token,omitzero"`
 }
 
-// AgentState tells whether the agent can be reached now.
+// AgentState tells whether the server can reach the agent now.
 type AgentState string
 
-// The states of an agent. While it is away messages are accepted and wait.
+// The states of an agent. While the agent is away (offline), the server accepts messages and queues
+// them.
 const (
 	Online AgentState = "online"
 	Away   AgentState = "away"
 )
 
-// Span tells what follows a Ready: durable frames from From to To (nothing where From > To). Lost: the client's cursor
-// could not be honoured, and all there is comes again.
+// Span tells which durable frames follow a Ready: those from From to To, none where From > To.
+// Lost: the server cannot resume at the client's cursor and sends all it has.
 type Span struct {
 	Epoch string `json:"epoch"`
 	From  int64  `json:"from"`
@@ -36,7 +38,8 @@ type Span struct {
 	Lost  bool   `json:"lost"`
 }
 
-// Capabilities says what this agent connection can do now. Absent or false means: do not use. Sizes are in bytes.
+// Capabilities tells what this connection to the agent supports now. Absent or false means: do not
+// use. Sizes are in bytes.
 type Capabilities struct {
 	Text     bool     `json:"text"`
 	Audio    bool     `json:"audio"`
@@ -49,14 +52,15 @@ type Capabilities struct {
 	Resume   bool     `json:"resume"`
 	Accepted bool     `json:"accepted"`
 	Stop     bool     `json:"stop"`
-	Steer    bool     `json:"steer"` // a text may be added to the turn that runs: see Text.Steer
+	Steer    bool     `json:"steer"` // the agent can add a text to the running turn: see Text.Steer
 	Delta    bool     `json:"delta"`
 	Tool     bool     `json:"tool"`
 	MediaURL bool     `json:"media_url"`
 	Push     bool     `json:"push"`
-	Shared   bool     `json:"shared"` // the conversation is shared with other devices
+	Shared   bool     `json:"shared"` // other devices share the conversation
 	Call     []string `json:"call"`
-	// MediaKinds are the kinds of files that the agent takes, where it does not take all: see Media.Kind.
+	// MediaKinds lists the kinds of files that the agent accepts, where it does not accept all: see
+	// Media.Kind.
 	MediaKinds []string `json:"media_kinds,omitzero"`
 
 	MaxMediaBytes int64 `json:"max_media_bytes"`
@@ -67,43 +71,45 @@ type Capabilities struct {
 	MaxUploads    int   `json:"max_uploads"`
 	PromptSeconds int   `json:"prompt_seconds"`
 
-	// AnswersAt is when a device that is new may answer cards, and AnswersIn how many seconds that is away, rounded up. Until
-	// then Prompt is false. Both are absent where the device does not wait.
+	// AnswersAt is when a new device may answer cards, and AnswersIn the seconds until then,
+	// rounded up. Until then Prompt is false. Both are absent where the device need not wait.
 	AnswersAt time.Time `json:"answers_at,omitzero"`
 	AnswersIn int       `json:"answers_in,omitzero"`
 }
 
-// CapabilitiesChanged replaces what Ready said (t is "capabilities").
+// CapabilitiesChanged replaces the capabilities and agent state of Ready (t is "capabilities").
 type CapabilitiesChanged struct {
 	Capabilities Capabilities `json:"capabilities"`
 	Agent        AgentState   `json:"agent"`
 }
 
-// Approved tells a waiting device that it was approved.
+// Approved tells a waiting device that the owner approved it.
 type Approved struct{}
 
-// Accepted is the receipt for a message: it is stored and will reach the agent. Queued: the agent is away.
+// Accepted acknowledges a message: the server stored it, and it will reach the agent. Queued: the
+// agent is offline.
 type Accepted struct {
 	ID        string `json:"id,omitzero"`
 	Duplicate bool   `json:"duplicate"`
 	Queued    bool   `json:"queued"`
 }
 
-// Delivered is the receipt for a Deliver. Queued: the device is away and gets it later.
+// Delivered acknowledges a Deliver. Queued: the device is offline and gets it later.
 type Delivered struct {
 	ID     string `json:"id,omitzero"`
 	Queued bool   `json:"queued"`
 }
 
-// Chunk tells which piece of a long reply a Message is.
+// Chunk numbers the pieces of a long reply.
 type Chunk struct {
 	Index int `json:"index"`
 	Total int `json:"total"`
 }
 
-// Message is a reply or a piece of one (doc/protocol.md §4). Without Append, Text is the chunk's text, or with Edit the
-// whole text so far. With Append, only what was added after At UTF-16 code units comes, or at the end where At is 0: then Edit
-// says nothing, and without it the frame is written as short as a client takes it that asked for AcceptTail. Final messages carry Seq.
+// Message is a reply or a piece of one (doc/protocol.md §4). Without Append, Text is the text of
+// the chunk, or with Edit the whole text so far. With Append, the frame carries only the text added
+// after At UTF-16 code units, or at the end where At is 0. Then Edit has no meaning; leaving it out
+// gives the short form that AcceptTail allows. Final messages have a Seq.
 type Message struct {
 	ID          string  `json:"id"`
 	Text        string  `json:"text"`
@@ -114,17 +120,18 @@ type Message struct {
 	Final       bool    `json:"final"`
 	Interrupted bool    `json:"interrupted"`
 	ReplyTo     string  `json:"reply_to"`
-	Source      string  `json:"source"` // SourceCron for scheduled messages, else empty
-	Job         string  `json:"job"`    // the scheduled job's name
+	Source      string  `json:"source"` // SourceCron for scheduled messages, otherwise empty
+	Job         string  `json:"job"`    // name of the scheduled job
 	Seq         int64   `json:"seq"`
 }
 
 // SourceCron marks scheduled messages in Message.Source and Media.Source.
 const SourceCron = "cron"
 
-// Media is a file or a part of one, in either direction (doc/protocol.md §5). Up, Kind is image, video, document or
-// audio; down also voice and animation. Down, the last part has Final; a file over the limit comes with URL and no Data.
-// Size is that of the whole file, in bytes; up it is optional, and a hint by which the server refuses early what has no room.
+// Media is a file or a part of one, in either direction (doc/protocol.md §5). Up, Kind is image,
+// video, document or audio; down it can also be voice or animation. Down, the last part has Final,
+// and a file over the limit has a URL and no Data. Size is the size of the whole file in bytes. Up
+// it is an optional hint with which the server rejects a file early where it has no space.
 type Media struct {
 	ID       string `json:"id,omitzero"`
 	Kind     string `json:"kind,omitzero"`
@@ -142,8 +149,9 @@ type Media struct {
 	Data     []byte `json:"data,omitempty"`
 }
 
-// Prompt is a question card (doc/protocol.md §7). Command and Description come with exec_approval. Odd: it holds
-// characters that do not show as themselves, or is longer than a screen, so a person must look closely.
+// Prompt is a card: a question to the user (doc/protocol.md §7). Command and Description come with
+// exec_approval. Odd: it holds characters that do not show as themselves, or is longer than a
+// screen, so the user must look closely.
 type Prompt struct {
 	ID             string    `json:"id"`
 	Kind           string    `json:"kind"`
@@ -158,18 +166,19 @@ type Prompt struct {
 	Seq            int64     `json:"seq,omitzero"`
 }
 
-// Kinds of cards. An unknown one is shown with its options all the same.
+// The kinds of cards. A client shows an unknown kind with its options, too.
 const (
 	ExecApproval = "exec_approval"
 	SlashConfirm = "slash_confirm"
 	Clarify      = "clarify"
 )
 
-// OtherOption is the option of a clarify card that stands for the person's own words.
+// OtherOption is the option of a clarify card that stands for the user's own words.
 const OtherOption = "other"
 
-// The safe options: DenyOption of an exec_approval card, CancelOption of a slash_confirm card. Each is taken where nobody
-// answers in time.
+// The safe options: DenyOption of an exec_approval card, CancelOption of a slash_confirm card. They
+// apply
+// when nobody answers in time.
 const (
 	DenyOption   = "deny"
 	CancelOption = "cancel"
@@ -182,7 +191,8 @@ type Option struct {
 	Style string `json:"style"`
 }
 
-// PromptDone says how a card ended. PromptID and ID are the same. In a shared conversation By is the device that answered.
+// PromptDone tells how a card ended. PromptID and ID are the same. In a shared conversation, By is
+// the device that answered.
 type PromptDone struct {
 	PromptID string `json:"prompt_id"`
 	ID       string `json:"id"`
@@ -192,14 +202,15 @@ type PromptDone struct {
 	Seq      int64  `json:"seq,omitzero"`
 }
 
-// Peer is a device of a shared conversation (doc/protocol.md §8), with its name for display, which may be empty.
+// Peer is a device of a shared conversation (doc/protocol.md §8). Name is for display and may be
+// empty.
 type Peer struct {
 	ID   string `json:"id"`
 	Name string `json:"name,omitzero"`
 }
 
-// Echo is what another device of a shared conversation said (doc/protocol.md §8). ID is the message's own, by which
-// replies name it; Text is its text or caption.
+// Echo is a message that another device of a shared conversation sent (doc/protocol.md §8). ID is
+// the id of the message, as replies name it. Text is its text or caption.
 type Echo struct {
 	ID      string    `json:"id,omitzero"`
 	From    Peer      `json:"from"`
@@ -209,7 +220,8 @@ type Echo struct {
 	Seq     int64     `json:"seq,omitzero"`
 }
 
-// EchoFile is the file or voice message (kind voice) of an Echo. Size is in bytes; URL as in Media.
+// EchoFile is the file or voice message (kind voice) of an Echo. Size is in bytes. URL is as in
+// Media.
 type EchoFile struct {
 	Kind     string `json:"kind"`
 	Mime     string `json:"mime"`
@@ -218,47 +230,50 @@ type EchoFile struct {
 	URL      string `json:"url"`
 }
 
-// Notice tells a device what happened to another device of its user (doc/protocol.md §8). It comes to clients that asked for
-// AcceptNotice. Revocable: this device may revoke the other one, with the call devices.revoke.
+// Notice tells a device what happened to another device of its user (doc/protocol.md §8). Only
+// clients that requested AcceptNotice get it. Revocable: this device may revoke the other one, with
+// the call devices.revoke.
 type Notice struct {
 	ID     string       `json:"id"`
-	Kind   string       `json:"kind"` // DeviceAdded, DeviceJoined, RightsChanged, or one that is not known yet
+	Kind   string       `json:"kind"` // DeviceAdded, DeviceJoined, RightsChanged, or one of a later version
 	Device NoticeDevice `json:"device"`
 	User   string       `json:"user"`
-	// Conversation is the device whose conversation it has joined, with DeviceJoined.
+	// Conversation is the device whose conversation it joined, with DeviceJoined.
 	Conversation string `json:"conversation,omitzero"`
-	// Rights are those that it was given, with RightsChanged: write, answer, call.
+	// Rights lists the rights it got, with RightsChanged: write, answer, call.
 	Rights    []string  `json:"rights,omitzero"`
 	At        time.Time `json:"at"`
 	Revocable bool      `json:"revocable"`
 	Seq       int64     `json:"seq,omitzero"`
 }
 
-// NoticeDevice is the device that a Notice is about. Name and Platform are what it says of itself, and may be empty.
+// NoticeDevice is the device that a Notice is about. The device itself reports Name and Platform,
+// which may be empty.
 type NoticeDevice struct {
 	ID       string `json:"id"`
 	Name     string `json:"name,omitzero"`
 	Platform string `json:"platform,omitzero"`
 }
 
-// Kinds of notices.
+// The kinds of notices.
 const (
-	DeviceAdded   = "device_added"   // it is new for the user
-	DeviceJoined  = "device_joined"  // it takes part in the conversation of another device
-	RightsChanged = "rights_changed" // it may do more than before
+	DeviceAdded   = "device_added"   // the user has a new device
+	DeviceJoined  = "device_joined"  // the device joined the conversation of another device
+	RightsChanged = "rights_changed" // the device got more rights
 )
 
-// Typing: the agent works, or with Stop it is done.
+// Typing tells that the agent works, or with Stop that it is done.
 type Typing struct {
 	Stop bool `json:"stop,omitzero"`
 }
 
-// Avatar is the state to show: idle, thinking or speaking.
+// Avatar is the state that the avatar shows: idle, thinking or speaking.
 type Avatar struct {
 	State string `json:"state"`
 }
 
-// Tool tells what the agent is doing, for display (doc/protocol.md §6). State is started, progress, done or failed.
+// Tool tells what the agent is doing, for display (doc/protocol.md §6). State is started, progress,
+// done or failed.
 type Tool struct {
 	ID    string `json:"id"`
 	Name  string `json:"name"`
@@ -268,27 +283,30 @@ type Tool struct {
 	Turn  string `json:"turn,omitzero"`
 }
 
-// Pong answers Ping with the server's time.
+// Pong answers a Ping with the server's time.
 type Pong struct {
 	ID   string    `json:"id,omitzero"`
 	Time time.Time `json:"time"`
 }
 
-// Result answers Call: Result holds JSON, or Err says why not.
+// Result answers a Call: Result holds JSON, or Err says why the call failed.
 type Result struct {
 	ID     string     `json:"id"`
 	Result []byte     `json:"-"`
 	Err    *CallError `json:"error,omitzero"`
 }
 
-// CallError is why a call was not done.
+// CallError says why a call failed. It is also a Go error.
 type CallError struct {
 	Code    string `json:"code"`
 	Message string `json:"message"`
 }
 
-// Error is an error frame, and a Go error. Message is one plain sentence that says what to do; Ref is the id of the frame
-// it is about; RetryAfter is in seconds, zero where it does not apply.
+// Error returns the code and the message.
+func (e *CallError) Error() string { return e.Code + ": " + e.Message }
+
+// Error is an error frame, and a Go error. Message is one plain sentence that says what to do. Ref
+// is the id of the frame it is about. RetryAfter is in seconds, zero where it does not apply.
 type Error struct {
 	Code       Code   `json:"code"`
 	Message    string `json:"message"`
@@ -296,10 +314,10 @@ type Error struct {
 	RetryAfter int    `json:"retry_after,omitzero"`
 }
 
-// Error returns the code and the sentence.
+// Error returns the code and the message.
 func (e *Error) Error() string { return string(e.Code) + ": " + e.Message }
 
-// Unknown is a frame of a type this package does not know; clients ignore it.
+// Unknown is a frame of a type that this package does not know. Clients ignore it.
 type Unknown struct {
 	Type string `json:"-"`
 }

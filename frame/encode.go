@@ -1,20 +1,24 @@
 package frame
 
 import (
+	"bytes"
 	"encoding/base64"
 	"fmt"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// Text and names come from people and agents: what is not UTF-8 in them is replaced, never a reason to lose a frame.
+// Text and names come from people and agents. Encoding replaces invalid UTF-8 in them, because it
+// must never lose a frame.
 var encodeOptions = json.JoinOptions(json.DefaultOptionsV2(), jsontext.AllowInvalidUTF8(true))
 
-// EncodeDown writes a frame as the server sends it.
+// EncodeDown returns a frame as the server sends it. It panics for a type that is not of this
+// package.
 func EncodeDown(f Down) []byte {
 	switch f := f.(type) {
 	case *Message:
@@ -24,94 +28,44 @@ func EncodeDown(f Down) []byte {
 	case *Result:
 		return f.encode()
 	}
-	return withType(downName(f), f)
+	return withType(DownName(f), f)
 }
 
-func downName(f Down) string {
-	switch f := f.(type) {
-	case *Ready:
-		return "ready"
-	case *CapabilitiesChanged:
-		return "capabilities"
-	case *Approved:
-		return "approved"
-	case *Accepted:
-		return "accepted"
-	case *Delivered:
-		return "delivered"
-	case *Message:
-		return "message"
-	case *Media:
-		return "media"
-	case *Prompt:
-		return "prompt"
-	case *PromptDone:
-		return "prompt_done"
-	case *Echo:
-		return "echo"
-	case *Notice:
-		return "notice"
-	case *Typing:
-		return "typing"
-	case *Avatar:
-		return "avatar"
-	case *Tool:
-		return "tool"
-	case *Pong:
-		return "pong"
-	case *Result:
-		return "result"
-	case *Error:
-		return "error"
-	case *Unknown:
-		return f.Type
-	}
-	panic(fmt.Sprintf("frame: no such down frame %T", f))
-}
-
-// EncodeUp writes a frame as a device sends it.
+// EncodeUp returns a frame as a device sends it. It panics for a type that is not of this package.
 func EncodeUp(f Up) []byte {
 	switch f := f.(type) {
-	case *Hello:
-		return withType("hello", f)
-	case *Text:
-		return withType("text", f)
-	case *Audio:
-		return withType("audio", f)
 	case *Media:
 		return f.encode(false)
-	case *Answer:
-		return withType("prompt", f)
-	case *Stop:
-		return withType("stop", f)
-	case *Ack:
-		return withType("ack", f)
-	case *Deliver:
-		return withType("deliver", f)
-	case *Ping:
-		return withType("ping", f)
 	case *Call:
 		return f.encode()
 	}
-	panic(fmt.Sprintf("frame: no such up frame %T", f))
+	return withType(UpName(f), f)
 }
 
-// withType puts "t" before the members of an object.
+var bodies = sync.Pool{New: func() any { return new(bytes.Buffer) }}
+
+// withType encodes a struct with "t" as its first member.
 func withType(t string, v any) []byte {
-	body, err := json.Marshal(v, encodeOptions)
-	if err != nil {
-		panic(fmt.Sprintf("frame: encode %T: %v", v, err)) // every type here is made of strings, numbers and booleans
+	buf := bodies.Get().(*bytes.Buffer)
+	buf.Reset()
+	if err := json.MarshalWrite(buf, v, encodeOptions); err != nil {
+		panic(fmt.Sprintf("frame: encode %T: %v", v, err)) // every frame is made of strings, numbers and booleans
 	}
+	body := buf.Bytes()
 	b := make([]byte, 0, len(body)+len(t)+8)
 	b = quote(append(b, `{"t":`...), t)
 	if len(body) > 2 {
 		b = append(b, ',')
 	}
-	return append(b, body[1:]...)
+	b = append(b, body[1:]...)
+	if buf.Cap() <= 64<<10 { // the pool must not keep the largest frames
+		bodies.Put(buf)
+	}
+	return b
 }
 
-// encode writes the data straight into the frame: a part has megabytes, and every copy of them counts.
-// Down, "final" is always there: clients read it without asking.
+// encode writes the data straight into the frame, because a part has megabytes and every copy
+// counts. A down frame always has "final": clients read it without asking.
 func (m *Media) encode(down bool) []byte {
 	head := *m
 	head.Data = nil
@@ -127,7 +81,8 @@ func (m *Media) encode(down bool) []byte {
 	return append(b, `"}`...)
 }
 
-// AppendJSON appends the frame to b. It is written by hand because a streamed reply sends many of them.
+// AppendJSON appends the encoded frame to b and returns the result. It is written by hand because a
+// streamed reply sends many of them.
 func (m *Message) AppendJSON(b []byte) []byte {
 	b = append(b, `{"t":"message","id":`...)
 	b = quote(b, m.ID)

@@ -7,7 +7,7 @@ import (
 	"hermes-mobile/frame"
 )
 
-// A server answers what it cannot take with the error itself, and the connection goes on.
+// A server answers a bad frame with the error itself and keeps the connection open.
 func ExampleDecodeUp() {
 	for _, raw := range []string{
 		`{"t":"text","id":"m1","text":"hello"}`,
@@ -31,7 +31,7 @@ func ExampleDecodeUp() {
 	// unsupported_frame h1
 }
 
-// A client takes every frame: what it does not know it ignores.
+// A client accepts every frame and ignores what it does not know.
 func ExampleDecodeDown() {
 	for _, raw := range []string{
 		`{"t":"message","id":"r1","text":"Counting…","edit":true,"chunk":{"index":0,"total":1},"final":false}`,
@@ -47,14 +47,14 @@ func ExampleDecodeDown() {
 		case *frame.Message:
 			fmt.Println(f.ID, f.Text, f.Edit)
 		case *frame.Accepted:
-			fmt.Println(f.ID, "is kept while the agent is away:", f.Queued)
+			fmt.Println(f.ID, "waits while the agent is offline:", f.Queued)
 		case *frame.Unknown:
 			fmt.Println("ignored:", f.Type)
 		}
 	}
 	// Output:
 	// r1 Counting… true
-	// m1 is kept while the agent is away: true
+	// m1 waits while the agent is offline: true
 	// ignored: weather
 }
 
@@ -64,6 +64,30 @@ func ExampleEncodeUp() {
 }
 
 func ExampleEncodeDown() {
-	fmt.Println(string(frame.EncodeDown(&frame.Error{Code: frame.TooBig, Message: "the text is longer than 1 MiB: send it as a file", Ref: "m1"})))
-	// Output: {"t":"error","code":"too_big","message":"the text is longer than 1 MiB: send it as a file","ref":"m1"}
+	fmt.Println(string(frame.EncodeDown(&frame.Error{Code: frame.TooBig, Message: "the text exceeds the limit of 1 MiB: send it as a file", Ref: "m1"})))
+	// Output: {"t":"error","code":"too_big","message":"the text exceeds the limit of 1 MiB: send it as a file","ref":"m1"}
+}
+
+// A command can hide what it does. Show the result, and tell the user why it needs a closer look.
+func ExampleVisibleCommand() {
+	shown := frame.VisibleCommand("ls\u202e fr mr-")
+	fmt.Println(shown, shown.Hidden)
+	// Output: ls[U+202E] fr mr- true
+}
+
+// An app enables the options that grant something only after the user saw the whole card.
+func ExampleGrants() {
+	for _, option := range []string{"once", "always", frame.DenyOption} {
+		fmt.Println(option, frame.Grants(frame.ExecApproval, option))
+	}
+	// Output:
+	// once true
+	// always true
+	// deny false
+}
+
+// A name comes from a stranger: remove what does not show, before it reaches a list.
+func ExampleCleanName() {
+	fmt.Printf("%q\n", frame.CleanName("Anna's\u202e phone\n"))
+	// Output: "Anna's phone"
 }

@@ -7,12 +7,14 @@ import (
 	"testing"
 )
 
-// seed adds the vectors of one direction. An empty corpus would fuzz nothing and say nothing, so it is a failure.
+// seed adds the vectors of one direction. It fails on an empty corpus, which would silently fuzz
+// nothing.
 func seed(f *testing.F, direction string) {
 	f.Helper()
 	added := 0
 	for _, v := range vectors(f) {
-		// Messages of a megabyte are tested as vectors; mutating them finds nothing that small ones do not.
+		// TestVectors covers messages of a megabyte. Mutating them finds nothing that small ones do
+		// not.
 		if raw := v.raw(); v.Direction == direction && len(raw) < 64<<10 {
 			f.Add(raw)
 			added++
@@ -33,7 +35,7 @@ func FuzzDecodeUp(f *testing.F) {
 		}
 		if err != nil {
 			if frame != nil {
-				t.Fatalf("an error with half a frame: %#v", frame)
+				t.Fatalf("an error with a partial frame: %#v", frame)
 			}
 			answer := EncodeDown(checkError(t, err))
 			if back, err := DecodeDown(answer); err != nil || !json.Valid(answer) || *back.(*Error) != *checkError(t, mustFail(raw)) {
@@ -42,10 +44,10 @@ func FuzzDecodeUp(f *testing.F) {
 			return
 		}
 		if !json.Valid(raw) {
-			t.Fatalf("taken, and encoding/json does not: %q", raw)
+			t.Fatalf("accepted, but encoding/json does not: %q", raw)
 		}
 		if h, ok := frame.(*Hello); ok && h.Token == "" && h.Pair == "" {
-			return // "token":"" is taken so that the server can call it wrong; no client writes it
+			return // the decoder accepts "token":"" so that the server can reject the token; no client sends it
 		}
 		want := show(meaning(frame))
 		written := EncodeUp(frame)
@@ -54,9 +56,9 @@ func FuzzDecodeUp(f *testing.F) {
 		}
 		again, err := DecodeUp(written)
 		if err != nil {
-			t.Fatalf("written out as %s it is refused: %v", written, err)
+			t.Fatalf("written out as %s it is rejected: %v", written, err)
 		}
-		if got := show(meaning(again)); got != want || upName(again) != upName(frame) {
+		if got := show(meaning(again)); got != want || UpName(again) != UpName(frame) {
 			t.Fatalf("written out as %s\n got %s\nwant %s", written, got, want)
 		}
 	})
@@ -73,7 +75,7 @@ func FuzzDecodeDown(f *testing.F) {
 		frame, err := DecodeDown(raw)
 		if err != nil {
 			if frame != nil || err.Error() == "" {
-				t.Fatalf("an error with half a frame or without words: %#v, %q", frame, err)
+				t.Fatalf("an error with a partial frame or an empty text: %#v, %q", frame, err)
 			}
 			return
 		}
@@ -81,15 +83,16 @@ func FuzzDecodeDown(f *testing.F) {
 		written := EncodeDown(frame)
 		again, err := DecodeDown(written)
 		if err != nil {
-			t.Fatalf("%#v\nwritten out as %s it is refused: %v", frame, written, err)
+			t.Fatalf("%#v\nwritten out as %s it is rejected: %v", frame, written, err)
 		}
-		if got, want := show(meaning(again)), show(meaning(frame)); got != want || downName(again) != downName(frame) {
+		if got, want := show(meaning(again)), show(meaning(frame)); got != want || DownName(again) != DownName(frame) {
 			t.Fatalf("written out as %s\n got %s\nwant %s", written, got, want)
 		}
 	})
 }
 
-// settle takes out of a decoded frame what no server says at once, and what is therefore not written again.
+// settle removes from a decoded frame the fields that no server sends together, and that the
+// encoder drops.
 func settle(f Down) {
 	switch f := f.(type) {
 	case *Message:
@@ -105,16 +108,17 @@ func settle(f Down) {
 	}
 }
 
-// FuzzTooDeep compares the quick scan, which jumps over strings, with one that reads every byte, and on well-formed JSON
-// with what encoding/json counts.
+// FuzzTooDeep compares the quick scan, which skips strings, with one that reads every byte, and on
+// well-formed JSON with encoding/json.
 func FuzzTooDeep(f *testing.F) {
 	seed(f, "up")
 	for _, n := range []int{MaxDepth - 1, MaxDepth, MaxDepth + 1} {
 		f.Add([]byte(strings.Repeat("[", n) + strings.Repeat("]", n)))
 		f.Add([]byte(strings.Repeat(`{"\\\"[":`, n) + `"\\"` + strings.Repeat("}", n)))
 	}
-	f.Fuzz(func(t *testing.T, raw []byte) {
-		got := tooDeep(raw)
+	f.Fuzz(func(t *testing.T, data []byte) {
+		raw := raw(data)
+		got := raw.tooDeep()
 		if want := depthByBytes(raw) > MaxDepth; got != want {
 			t.Fatalf("tooDeep = %v, want %v for %q", got, want, raw)
 		}
@@ -165,7 +169,7 @@ func depthByTokens(raw []byte) (deepest int) {
 	}
 }
 
-// FuzzVisible: whatever a text holds, it is shown whole, and nothing in it is hidden any more.
+// FuzzVisible checks that any text shows whole and hides nothing.
 func FuzzVisible(f *testing.F) {
 	for _, v := range readVisible[shownVector](f, "texts.json", 80) {
 		f.Add(string(v.Text))

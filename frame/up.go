@@ -1,29 +1,30 @@
 package frame
 
-// Up is a frame from a device to the server. The types in this file are all there are.
+// Up is a frame from a device to the server. Only the types of this package implement it.
 type Up interface{ up() }
 
 // Hello is the first frame of every connection (doc/protocol.md §2).
 type Hello struct {
 	Token  string   `json:"token,omitzero"` // the app's or the device's own token
-	Pair   string   `json:"pair,omitzero"`  // a one-time pairing code instead of a token
+	Pair   string   `json:"pair,omitzero"`  // a pairing code, instead of a token
 	Device Device   `json:"device"`
 	User   User     `json:"user,omitzero"`
 	Accept []string `json:"accept,omitzero"` // opt-in features: AcceptDelta, AcceptTail, AcceptTool, AcceptNotice
-	// Resume is the cursor of a client that keeps one. A malformed one decodes to a cursor of no epoch, which matches none.
+	// Resume is the cursor of a client that keeps one. A malformed cursor decodes to one without an
+	// epoch, which matches no outbox.
 	Resume *Cursor `json:"resume,omitzero"`
 }
 
-// Features a client may ask for in Hello.Accept. Unknown names are ignored.
+// The features that a client can request in Hello.Accept. A server ignores names it does not know.
 const (
-	AcceptDelta  = "delta"  // streamed steps that only grow come as Message.Append
-	AcceptTail   = "tail"   // with AcceptDelta: so may the final of a streamed message
+	AcceptDelta  = "delta"  // edits of a streamed reply that only add text come as Message.Append
+	AcceptTail   = "tail"   // with AcceptDelta: the final message of a streamed reply may come as Message.Append, too
 	AcceptTool   = "tool"   // Tool frames
-	AcceptNotice = "notice" // Notice frames: the client shows them to a person
+	AcceptNotice = "notice" // Notice frames, which the client shows to the user
 )
 
-// Device is one installation of an app. ID is 1 to 128 characters of A-Z a-z 0-9 . _ - : @ and must stay the same; the
-// rest is optional, for display, and cut to 128 characters.
+// Device is one installation of an app. ID is 1 to 128 characters of A-Z a-z 0-9 . _ - : @ and must
+// never change. The other fields are optional, for display, and cut to 128 characters.
 type Device struct {
 	ID       string `json:"id"`
 	Name     string `json:"name,omitzero"`
@@ -31,29 +32,30 @@ type Device struct {
 	App      string `json:"app,omitzero"`
 }
 
-// User is who owns one or more devices. ID has the form of a device id and defaults to it.
+// User owns one or more devices. ID follows the rules of a device id, and defaults to it.
 type User struct {
 	ID   string `json:"id,omitzero"`
 	Name string `json:"name,omitzero"`
 }
 
-// Cursor says what a client has stored: every durable frame up to Seq of the outbox life Epoch (doc/protocol.md §4).
+// Cursor tells what a client has stored: every durable frame up to Seq of the outbox that Epoch
+// names (doc/protocol.md §4).
 type Cursor struct {
 	Epoch string `json:"epoch"`
 	Seq   int64  `json:"seq"`
 }
 
-// Text is a message to the agent. ID is the client's own, 1 to 128 printable characters, the same when it is sent again;
-// without one the message cannot be protected from doubles.
+// Text is a message to the agent. The client chooses ID, 1 to 128 printable characters, and repeats
+// it when it sends the message again. Without an ID the server cannot detect a duplicate.
 type Text struct {
 	ID      string `json:"id,omitzero"`
 	Text    string `json:"text"`
 	ReplyTo string `json:"reply_to,omitzero"`
-	Steer   bool   `json:"steer,omitzero"` // to be added to the turn that runs; else it waits for its own
+	Steer   bool   `json:"steer,omitzero"` // add the text to the running turn; otherwise it waits for its own turn
 }
 
-// Audio is a voice message. Format is wav, ogg, m4a, mp3 or webm; Text, where the app recognised the speech itself, goes
-// to the agent beside the file.
+// Audio is a voice message. Format is wav, ogg, m4a, mp3 or webm. Text is optional: where the app
+// recognized the speech itself, the agent gets it beside the file.
 type Audio struct {
 	ID     string `json:"id,omitzero"`
 	Format string `json:"format"`
@@ -61,7 +63,7 @@ type Audio struct {
 	Text   string `json:"text,omitzero"`
 }
 
-// Answer is the answer to a question card (t is "prompt"). Either OptionID, or Text, or OptionID "other" with Text.
+// Answer answers a card (t is "prompt"). It holds OptionID, or Text, or OptionID "other" with Text.
 type Answer struct {
 	ID       string `json:"id,omitzero"`
 	PromptID string `json:"prompt_id"`
@@ -74,16 +76,16 @@ type Stop struct {
 	ID string `json:"id,omitzero"`
 }
 
-// Ack says that everything up to Seq is stored on the device; Seen, that a person was shown it; Token, that the token which
-// Ready gave is stored (doc/protocol.md §8).
+// Ack acknowledges that the device stored everything up to Seq. Seen: the user saw it. Token: the
+// device stored the token that Ready gave it (doc/protocol.md §8).
 type Ack struct {
 	Seq   int64 `json:"seq"`
 	Seen  bool  `json:"seen,omitzero"`
 	Token bool  `json:"token,omitzero"`
 }
 
-// Deliver sends a text, a file or both to another device (doc/protocol.md §8). To is a device id, mobile:<device id>, or
-// home. File fields are used when Data is set.
+// Deliver sends a text, a file or both to another device (doc/protocol.md §8). To is a device id,
+// mobile:<device id>, or home. Kind, Mime and Filename describe the file in Data.
 type Deliver struct {
 	ID          string `json:"id,omitzero"`
 	To          string `json:"to"`
@@ -95,12 +97,13 @@ type Deliver struct {
 	RequireLive bool   `json:"require_live,omitzero"`
 }
 
-// Ping is answered by Pong, for platforms that cannot see WebSocket control frames.
+// Ping requests a Pong, for platforms that hide WebSocket control frames.
 type Ping struct {
 	ID string `json:"id,omitzero"`
 }
 
-// Call asks for something of the control plane (doc/protocol.md §9); it is answered by Result. Params is a JSON object.
+// Call requests something of the control plane (doc/protocol.md §9). The server answers with a
+// Result. Params is a JSON object; nil is an empty one.
 type Call struct {
 	ID     string `json:"id"`
 	Method string `json:"method"`

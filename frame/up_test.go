@@ -20,7 +20,7 @@ var (
 	maybeID  = rapid.OneOf(rapid.Just(""), anID)
 	deviceID = rapid.StringOfN(rapid.RuneFrom([]rune("azAZ09._-:@")), 1, MaxID, -1)
 	bytesOf  = rapid.SliceOfN(rapid.Byte(), 1, 40)
-	// said is a text that is not blank.
+	// said draws a text that is not blank.
 	said = rapid.Map(text, func(s string) string { return s + "." })
 )
 
@@ -78,7 +78,8 @@ var upFrames = map[string]func(*rapid.T) Up{
 }
 
 func TestEveryUpFrameIsReadBack(t *testing.T) {
-	for name := range upTypes {
+	for _, zero := range UpTypes() {
+		name := UpName(zero)
 		t.Run(name, func(t *testing.T) {
 			rapid.Check(t, func(t *rapid.T) {
 				f := upFrames[name](t)
@@ -88,10 +89,10 @@ func TestEveryUpFrameIsReadBack(t *testing.T) {
 				}
 				back, err := DecodeUp(written)
 				if err != nil {
-					t.Fatalf("%q is refused: %v", written, err)
+					t.Fatalf("%q is rejected: %v", written, err)
 				}
 				got, want := show(repaired(meaning(back))), show(repaired(meaning(f)))
-				if upName(back) != name || got != want {
+				if UpName(back) != name || got != want {
 					t.Fatalf("written as %q\n got %s\nwant %s", written, got, want)
 				}
 			})
@@ -99,7 +100,7 @@ func TestEveryUpFrameIsReadBack(t *testing.T) {
 	}
 }
 
-// The package keeps its decoders between frames: what one goroutine reads must not reach another.
+// The package pools its decoders: the frames of one goroutine must not leak into another.
 func TestDecodersDoNotMix(t *testing.T) {
 	type message struct{ file, raw, want string }
 	var all []message
@@ -129,9 +130,9 @@ func TestDecodersDoNotMix(t *testing.T) {
 	group.Wait()
 }
 
-// The largest hello that the limits of its fields allow fits in MaxHello: in UTF-8, and with every
-// character outside of ASCII escaped, as some encoders do. Only names full of characters beyond the
-// basic plane, escaped, do not.
+// The largest hello that the limits of its fields allow fits into MaxHello, both in UTF-8 and with
+// every non-ASCII character escaped, as some encoders do. The only exception are names full of
+// escaped characters beyond the basic plane.
 func TestLargestHello(t *testing.T) {
 	for name, fill := range map[string]string{"cyrillic": "ж", "emoji": "🦊"} {
 		largest := Hello{Token: strings.Repeat("t", 512), Device: Device{ID: strings.Repeat("d", MaxID), Name: strings.Repeat(fill, MaxName),

@@ -12,8 +12,9 @@ import (
 	"testing"
 )
 
-// vector is one file of testdata/frames: a text message and what becomes of it. The files are for every implementation of
-// the protocol, so nothing in them is about Go; the README.md beside them tells their form.
+// vector is one file of testdata/frames: a text message and the expected result of decoding it. The
+// files serve every implementation of the protocol, so nothing in them is specific to Go. Their
+// README.md describes the format.
 type vector struct {
 	file string
 
@@ -24,12 +25,13 @@ type vector struct {
 	RawBase64 []byte   `json:"raw_base64"` // where the message is not UTF-8
 	RawParts  []repeat `json:"raw_parts"`  // where it is too long to write out
 	Expect    struct {
-		// Type and Fields: the frame is taken. Fields are all that it says; what is absent, null, false, 0 or empty is left out.
-		// A string too long to write out stands as {"repeat":[…]}; the cursor that matches no outbox as "malformed".
-		// Type "?" is a frame the client does not know and ignores.
+		// With Type and Fields, the decoder accepts the frame. Fields lists all fields except those
+		// that are absent, null, false, 0 or empty. A long string is {"repeat":[…]}; a cursor that
+		// matches no outbox is "malformed". Type "?" is an unknown frame, which the client ignores.
 		Type   string         `json:"type"`
 		Fields map[string]any `json:"fields"`
-		// Error and Ref: the frame is refused with this code, naming this id or none.
+		// With Error and Ref, the decoder rejects the frame with this code, and names this id or
+		// none.
 		Error string `json:"error"`
 		Ref   string `json:"ref"`
 	} `json:"expect"`
@@ -60,7 +62,8 @@ func spellOut(parts []repeat) string {
 
 const minVectors = 120
 
-// vectors reads them all. It fails rather than return few: a moved folder must not make the tests pass.
+// vectors reads all vectors. It fails when it finds few: a moved folder must not make the tests
+// pass.
 func vectors(t testing.TB) []*vector {
 	t.Helper()
 	root := filepath.Join("..", "testdata", "frames")
@@ -143,15 +146,15 @@ func TestVectors(t *testing.T) {
 		})
 		seen[v.Direction+" "+v.Expect.Type] = true
 	}
-	// Every type must have a good example, so that a new one is not forgotten.
-	for name := range upTypes {
-		if !seen["up "+name] {
-			t.Errorf("no vector of an up frame %s", name)
+	// Every type needs a valid example, so that nobody forgets one for a new type.
+	for _, f := range UpTypes() {
+		if !seen["up "+UpName(f)] {
+			t.Errorf("no vector of an up frame %s", UpName(f))
 		}
 	}
-	for _, name := range strings.Fields("ready capabilities approved accepted delivered message media prompt prompt_done typing avatar tool pong result error ?") {
-		if !seen["down "+name] {
-			t.Errorf("no vector of a down frame %s", name)
+	for _, f := range append(DownTypes(), &Unknown{Type: "?"}) {
+		if !seen["down "+DownName(f)] {
+			t.Errorf("no vector of a down frame %s", DownName(f))
 		}
 	}
 }
@@ -161,9 +164,9 @@ func (v *vector) testUp(t *testing.T) {
 	kept := bytes.Clone(raw)
 	f, err := DecodeUp(raw)
 	if err != nil {
-		t.Fatalf("%s: refused with %v", v.About, err)
+		t.Fatalf("%s: rejected with %v", v.About, err)
 	}
-	v.compare(t, upName(f), meaning(f))
+	v.compare(t, UpName(f), meaning(f))
 	if !bytes.Equal(raw, kept) {
 		t.Error("the decoder changed the message")
 	}
@@ -171,18 +174,18 @@ func (v *vector) testUp(t *testing.T) {
 	for i := range raw {
 		raw[i] = '!'
 	}
-	v.compare(t, upName(f), meaning(f))
+	v.compare(t, UpName(f), meaning(f))
 	again, err := DecodeUp(EncodeUp(f))
 	if err != nil {
-		t.Fatalf("%s: written out as %.300s it is refused with %v", v.About, EncodeUp(f), err)
+		t.Fatalf("%s: written out as %.300s it is rejected with %v", v.About, EncodeUp(f), err)
 	}
-	v.compare(t, upName(again), meaning(again))
+	v.compare(t, UpName(again), meaning(again))
 }
 
 func (v *vector) testRefused(t *testing.T) {
 	f, err := DecodeUp(v.raw())
 	if err == nil {
-		t.Fatalf("%s: taken as %s, want %s", v.About, show(meaning(f)), v.Expect.Error)
+		t.Fatalf("%s: accepted as %s, want %s", v.About, show(meaning(f)), v.Expect.Error)
 	}
 	e := checkError(t, err)
 	if string(e.Code) != v.Expect.Error || e.Ref != v.Expect.Ref {
@@ -190,8 +193,8 @@ func (v *vector) testRefused(t *testing.T) {
 	}
 }
 
-// checkError holds what is true of every refusal: it is the frame to answer with, and its sentence helps whoever wrote
-// the client.
+// checkError checks what holds for every rejection: it is the frame to answer with, and its message
+// helps the author of the client.
 func checkError(t testing.TB, err error) *Error {
 	t.Helper()
 	var e *Error
@@ -215,7 +218,7 @@ func checkError(t testing.TB, err error) *Error {
 func (v *vector) testDown(t *testing.T) {
 	f, err := DecodeDown(v.raw())
 	if err != nil {
-		t.Fatalf("%s: refused with %v", v.About, err)
+		t.Fatalf("%s: rejected with %v", v.About, err)
 	}
 	unknown, ok := f.(*Unknown)
 	if ok != (v.Expect.Type == "?") {
@@ -224,7 +227,7 @@ func (v *vector) testDown(t *testing.T) {
 	written := EncodeDown(f)
 	again, err := DecodeDown(written)
 	if err != nil {
-		t.Fatalf("%s: written out as %.300s it is refused with %v", v.About, written, err)
+		t.Fatalf("%s: written out as %.300s it is rejected with %v", v.About, written, err)
 	}
 	if ok {
 		if u, same := again.(*Unknown); !same || u.Type != unknown.Type {
@@ -232,8 +235,8 @@ func (v *vector) testDown(t *testing.T) {
 		}
 		return
 	}
-	v.compare(t, downName(f), meaning(f))
-	v.compare(t, downName(again), meaning(again))
+	v.compare(t, DownName(f), meaning(f))
+	v.compare(t, DownName(again), meaning(again))
 }
 
 func (v *vector) compare(t *testing.T, name string, got any) {
@@ -247,15 +250,6 @@ func (v *vector) compare(t *testing.T, name string, got any) {
 	}
 }
 
-// upName is the type of an up frame on the wire, read back from what is written.
-func upName(f Up) string {
-	var head struct{ T string }
-	if err := json.Unmarshal(EncodeUp(f), &head); err != nil {
-		return err.Error()
-	}
-	return head.T
-}
-
 func show(meaning any) string {
 	b, err := json.Marshal(meaning) // sorts the names of a map
 	if err != nil {
@@ -264,7 +258,8 @@ func show(meaning any) string {
 	return string(b)
 }
 
-// plain makes what a vector expects comparable: long strings spelled out, and nothing that says nothing.
+// plain makes the expectation of a vector comparable: it expands long strings and drops empty
+// values.
 func plain(v any) any {
 	switch v := v.(type) {
 	case map[string]any:
@@ -310,8 +305,8 @@ func says(v any) bool {
 	return true
 }
 
-// meaning is what a frame says, by the names of the wire. It goes through reflection and not through the package's own
-// encoder, which is on trial too.
+// meaning returns the content of a frame by its names on the wire. It uses reflection and not the
+// package's own encoder, which is under test, too.
 func meaning(f any) any {
 	m := fieldsOf(f)
 	switch f := f.(type) {

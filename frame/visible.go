@@ -7,28 +7,28 @@ import (
 	"unicode/utf8"
 )
 
-// SegmentKind says what a [Segment] is.
+// SegmentKind tells what a [Segment] holds.
 type SegmentKind string
 
 // The kinds of segments.
 const (
 	PlainSegment  SegmentKind = "text"   // characters that show as themselves
-	MarkSegment   SegmentKind = "mark"   // marks that stand for characters which do not, such as [U+202E] or ␛
+	MarkSegment   SegmentKind = "mark"   // visible marks for characters that do not, such as [U+202E] or ␛
 	LinesSegment  SegmentKind = "lines"  // a fold: Count blank lines
 	SpacesSegment SegmentKind = "spaces" // a fold: Count spaces or tabs
 	MarksSegment  SegmentKind = "marks"  // a fold: the same mark, Count times
 )
 
-// Segment is a piece of a [Shown] text. Text is what to show, for a fold once it was opened. Count is zero where the
-// segment is no fold.
+// Segment is a piece of a [Shown] text. Text is the text to show; of a fold, the text to show once
+// the user opens it. Count is the length of a fold, and zero for every other segment.
 type Segment struct {
 	Kind  SegmentKind
 	Text  string
 	Count int
 }
 
-// Label is what stands for a fold until it is opened, in English, as in "… 60 blank lines …". It is empty for a segment
-// that is no fold.
+// Label returns the English text that replaces a fold until the user opens it, such as
+// "… 60 blank lines …". It is empty for any other segment.
 func (s Segment) Label() string {
 	switch s.Kind {
 	case LinesSegment:
@@ -41,19 +41,20 @@ func (s Segment) Label() string {
 	return ""
 }
 
-// Shown is a text as a person must see it before deciding on it (doc/protocol.md §7): every character that does not show
-// as itself has become a visible mark, and long blank runs are folds.
+// Shown is a text the way a person must see it before deciding on it (doc/protocol.md §7). A
+// visible mark replaces every character that does not show as itself, and long blank runs are
+// folds.
 type Shown struct {
 	Segments []Segment
-	Hidden   bool // it holds characters that do not show as themselves or, in a command, change the order of others
-	Blank    bool // it holds a long run of blank lines or spaces
-	Long     bool // it is longer than MaxShownChars or MaxShownLines
+	Hidden   bool // some characters do not show as themselves or, in a command, reorder others
+	Blank    bool // there is a long run of blank lines or spaces
+	Long     bool // the text exceeds MaxShownChars or MaxShownLines
 }
 
 // Odd reports whether the text needs a closer look: it is Hidden, Blank or Long.
 func (s Shown) Odd() bool { return s.Hidden || s.Blank || s.Long }
 
-// String is the whole text with its marks, and with its folds opened.
+// String returns the whole text with its marks and with all folds open.
 func (s Shown) String() string {
 	var b strings.Builder
 	for _, seg := range s.Segments {
@@ -62,7 +63,7 @@ func (s Shown) String() string {
 	return b.String()
 }
 
-// Folded is the text with its marks, and with the label of each fold in its place.
+// Folded returns the text with its marks and with a label in place of each fold.
 func (s Shown) Folded() string {
 	var b strings.Builder
 	for _, seg := range s.Segments {
@@ -77,21 +78,25 @@ func (s Shown) Folded() string {
 	return b.String()
 }
 
-// Visible shows a text for people: a question, a description, a label, a name. Line ends of Windows become plain ones.
-// What honest text is made of stays as it is: joiners within emoji and after letters of scripts that need them, one
-// variation selector after a character that has variations, spaces of other widths, and tabs.
+// Visible prepares a text for people: a question, a description, a label, a name. It turns Windows
+// line ends into plain ones. It keeps what honest text needs: joiners within emoji and after
+// letters of scripts that use them, one variation selector after a character that has variations,
+// spaces of other widths, and tabs.
 func Visible(text string) Shown {
 	return segments(strings.ReplaceAll(text, "\r\n", "\n"), false)
 }
 
-// VisibleCommand shows a command. It is strict: nothing that can hide, reorder or imitate something is taken for honest,
-// so joiners, variation selectors, spaces of other widths and unassigned characters are marks, too. A tab is shown as ␉
-// and is not odd. Letters written from right to left stay as they are and count as Hidden, since a screen may show the
-// words in another order than the shell takes them: show a command from left to right, each such word isolated.
+// VisibleCommand prepares a command. It is strict: it trusts nothing that can hide, reorder or
+// imitate something, so joiners, variation selectors, spaces of other widths and unassigned
+// characters become marks, too. It shows a tab as ␉, which does not make the command odd.
+// Right-to-left letters stay as they are and count as Hidden, because a screen may order the words
+// differently than the shell reads them. Show a command from left to right, with each such word
+// isolated.
 func VisibleCommand(command string) Shown { return segments(command, true) }
 
-// Odd reports whether a card needs a closer look before it is answered (doc/protocol.md §7): its text, command,
-// description or the label of an option is odd. A server sets Prompt.Odd by it.
+// Odd reports whether a card needs a closer look before the user answers it (doc/protocol.md §7):
+// its text, command, description or the label of an option is odd. The server sets Prompt.Odd to
+// the result.
 func Odd(p *Prompt) bool {
 	if Visible(p.Text).Odd() || VisibleCommand(p.Command).Odd() || Visible(p.Description).Odd() {
 		return true
@@ -105,9 +110,10 @@ func Odd(p *Prompt) bool {
 	return false
 }
 
-// Grants reports whether an option of a card lets the agent do something, so that it may be chosen only by somebody who
-// saw the whole card. Of an approval and a confirmation these are all options but the safe one, of a clarify card none. Of
-// an unknown kind all count that are not known to be safe.
+// Grants reports whether an option of a card lets the agent do something, so that only a user who
+// saw the whole card may choose it. Of an approval and a confirmation, that is every option except
+// the safe one; of a clarify card, none. Of an unknown kind, it is every option not known to be
+// safe.
 func Grants(kind, option string) bool {
 	switch kind {
 	case ExecApproval:
@@ -120,7 +126,8 @@ func Grants(kind, option string) bool {
 	return option != DenyOption && option != CancelOption
 }
 
-// Strip removes what [Visible] would show as a mark, and line ends and tabs. It is for names, which have one line.
+// Strip removes everything that [Visible] would show as a mark, and line ends and tabs. It is for
+// names, which have one line.
 func Strip(name string) string {
 	if plainText(name) {
 		return name
@@ -136,7 +143,7 @@ func Strip(name string) string {
 	return b.String()
 }
 
-// segments takes a text apart, line by line.
+// segments splits a text line by line.
 func segments(text string, command bool) Shown {
 	if plainText(text) && len(text) <= MaxBlanks { // too short for any fold
 		if text == "" {
@@ -174,7 +181,8 @@ func segments(text string, command bool) Shown {
 	return s.shown
 }
 
-// plainText reports whether a text is one line of plain ASCII, which is what most labels and commands are.
+// plainText reports whether a text is one line of plain ASCII, which is what most labels and
+// commands are.
 func plainText(text string) bool {
 	for i := range len(text) {
 		if text[i] < ' ' || text[i] > '~' {
@@ -184,18 +192,18 @@ func plainText(text string) bool {
 	return true
 }
 
-// shower goes through a text once.
+// shower passes over a text once.
 type shower struct {
 	command bool
 	runes   []rune
 	shown   Shown
 
-	kind SegmentKind     // of the segment that grows
-	text strings.Builder // and what it has
+	kind SegmentKind     // of the segment under construction
+	text strings.Builder // the text of that segment
 
 	prev  rune // the last ordinary character; 0 after a mark or a line end
-	base  bool // a combining mark has a character to stand on
-	stack int  // combining marks that stand on it
+	base  bool // a combining mark has a base character
+	stack int  // combining marks on that character
 }
 
 // blank reports whether a line holds nothing but spaces.
@@ -208,13 +216,13 @@ func (s *shower) blank(from, to int) bool {
 	return true
 }
 
-// space reports whether a character is part of a run that is folded where it is long. In a command, spaces other than the
-// plain one and the tab are marks.
+// space reports whether a character belongs to a run that folds when it is long. In a command, all
+// spaces except the plain one and the tab are marks.
 func (s *shower) space(r rune) bool {
 	return r == ' ' || r == '\t' || !s.command && r >= 0x80 && classOf(r) == blankClass
 }
 
-// blanks adds blank lines, as a fold where there are many.
+// blanks adds blank lines, as a fold when there are many.
 func (s *shower) blanks(from, to, count int) {
 	if count == 0 {
 		return
@@ -227,7 +235,7 @@ func (s *shower) blanks(from, to, count int) {
 	s.fold(LinesSegment, s.spaces(from, to), count)
 }
 
-// spaces is how a run of spaces and line ends is shown when its fold is open.
+// spaces returns a run of spaces and line ends as an open fold shows it.
 func (s *shower) spaces(from, to int) string {
 	text := string(s.runes[from:to])
 	if s.command {
@@ -236,7 +244,7 @@ func (s *shower) spaces(from, to int) string {
 	return text
 }
 
-// line adds a line with its end, or several.
+// line adds one or more lines with their ends.
 func (s *shower) line(from, to int) {
 	for at := from; at < to; {
 		r := s.runes[at]
@@ -277,7 +285,7 @@ func (s *shower) line(from, to int) {
 	}
 }
 
-// run is where the characters end that are as is says.
+// run returns the end of the run of characters for which is returns true.
 func (s *shower) run(from, to int, is func(rune) bool) int {
 	for from < to && is(s.runes[from]) {
 		from++
@@ -285,7 +293,8 @@ func (s *shower) run(from, to int, is func(rune) bool) int {
 	return from
 }
 
-// add continues the segment that grows, or begins one. A fold is a segment of its own.
+// add appends to the segment under construction, or starts a new one. A fold is always its own
+// segment.
 func (s *shower) add(kind SegmentKind, text string) {
 	if kind != s.kind {
 		s.flush()
@@ -307,10 +316,10 @@ func (s *shower) flush() {
 	}
 }
 
-// begin forgets what came before: nothing that follows may combine with it.
+// begin forgets the preceding character, so that nothing combines with it.
 func (s *shower) begin() { s.prev, s.base, s.stack = 0, false, 0 }
 
-// took notes an ordinary character.
+// took records an ordinary character.
 func (s *shower) took(r rune) {
 	s.prev = r
 	switch classOf(r) {
@@ -327,7 +336,7 @@ func (s *shower) took(r rune) {
 	}
 }
 
-// ordinary reports whether the character at a place shows as itself there.
+// ordinary reports whether the character at a position shows as itself there.
 func (s *shower) ordinary(at int) bool {
 	r := s.runes[at]
 	next := rune(0)
@@ -357,7 +366,7 @@ func (s *shower) ordinary(at int) bool {
 	return true
 }
 
-// mark is what stands for a character that does not show as itself.
+// mark returns the visible mark for a character that does not show as itself.
 func mark(r rune) string {
 	switch {
 	case r < 0x20:

@@ -18,7 +18,7 @@ var update = flag.Bool("update", false, "write testdata/visible/table.json anew"
 
 var visibleFolder = filepath.Join("..", "testdata", "visible")
 
-// shownVector is one text of testdata/visible/texts.json, whose form its README.md tells.
+// shownVector is one text of testdata/visible/texts.json. The README.md there describes the format.
 type shownVector struct {
 	About  string   `json:"about"`
 	Kind   string   `json:"kind"` // text or command
@@ -30,7 +30,7 @@ type shownVector struct {
 	Long   bool     `json:"long"`
 }
 
-// longText is a string, or {"repeat":[…]} where it is too long to write out.
+// longText is a string, or {"repeat":[…]} where the string is too long to write out.
 type longText string
 
 func (l *longText) UnmarshalJSON(data []byte) error {
@@ -44,7 +44,8 @@ func (l *longText) UnmarshalJSON(data []byte) error {
 	return json.Unmarshal(data, (*string)(l))
 }
 
-// readVisible reads a file of testdata/visible. It fails where there are fewer than least.
+// readVisible reads a file of testdata/visible. It fails when the file has fewer than least
+// vectors.
 func readVisible[T any](t testing.TB, name string, least int) []T {
 	t.Helper()
 	content, err := os.ReadFile(filepath.Join(visibleFolder, name))
@@ -112,7 +113,7 @@ func TestGrants(t *testing.T) {
 	}
 }
 
-// charTable is testdata/visible/table.json: what the rule knows of characters, for other languages.
+// charTable is testdata/visible/table.json: the character classes, for other languages.
 type charTable struct {
 	Unicode string             `json:"unicode"`
 	Classes map[string][]bound `json:"classes"`
@@ -122,13 +123,13 @@ type charTable struct {
 var classNames = map[charClass]string{hiddenClass: "hidden", unassignedClass: "unassigned", blankClass: "blank", combiningClass: "combining",
 	joinerClass: "joiner", selectorClass: "selector", rtlClass: "rtl", jamoClass: "jamo"}
 
-// The table for other languages is this package's. With -update it is written.
+// The table for other languages must equal this package's. The flag -update writes it.
 func TestVisibleTable(t *testing.T) {
 	table := charTable{unicode.Version, map[string][]bound{}, map[string][]bound{"pictographs": pictographs, "scripts": scripts, "ideographs": ideographs, "hangul": hangul}}
 	for r, before := rune(0), plainClass; r <= unicode.MaxRune; r++ {
 		class := lookUp(r)
 		if quick := classOf(r); quick != class {
-			t.Fatalf("U+%04X: class %d at a glance, and %d by the tables", r, quick, class)
+			t.Fatalf("U+%04X: class %d on the fast path, and %d by the tables", r, quick, class)
 		}
 		if name := classNames[class]; name != "" {
 			if class != before {
@@ -154,11 +155,11 @@ func TestVisibleTable(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !bytes.Equal(got, want) {
-		t.Errorf("%s is not what this package says of Unicode %s; write it and its copy in the TypeScript SDK anew with: go test ./frame -run TestVisibleTable -update && go run ./sdk/ts/generate", path, unicode.Version)
+		t.Errorf("%s differs from this package's tables for Unicode %s; write it and its copy in the TypeScript SDK with: go test ./frame -run TestVisibleTable -update && go run ./sdk/ts/generate", path, unicode.Version)
 	}
 }
 
-// nasty draws texts that are made to be shown as something else.
+// nasty draws texts made to look like something else.
 func nasty() *rapid.Generator[string] {
 	piece := rapid.OneOf(
 		rapid.SampledFrom([]string{"a", "1", "#", "/", " ", "\n", "\t", "\r", "\r\n", "\x1b", "\u202e", "\u2066", "\u200b", "\u200c", "\u200d", "\ufe0f", "\ufe0e", "\ufe00", "\U000e0100",
@@ -175,7 +176,7 @@ func TestVisibleHoldsForAnyText(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) { checkVisible(t, nasty().Draw(t, "text")) })
 }
 
-// checkVisible demands of any text what must be true of all.
+// checkVisible checks the properties that hold for every text.
 func checkVisible(t interface{ Fatalf(string, ...any) }, text string) {
 	for _, command := range []bool{false, true} {
 		see := Visible
@@ -187,7 +188,7 @@ func checkVisible(t interface{ Fatalf(string, ...any) }, text string) {
 		if !utf8.ValidString(out) {
 			t.Fatalf("%q is shown as %q", text, out)
 		}
-		// What is shown holds nothing that has to be shown in another way.
+		// The shown text needs no further marks.
 		again := see(out)
 		if again.String() != out {
 			t.Fatalf("%q is shown as %q, and that as %q", text, out, again.String())
@@ -196,7 +197,7 @@ func checkVisible(t interface{ Fatalf(string, ...any) }, text string) {
 			t.Fatalf("%q is shown as %q, where something is hidden", text, out)
 		}
 		everything(t, text, out, command)
-		// A fold hides spaces, line ends and equal marks only.
+		// A fold hides only spaces, line ends and equal marks.
 		for _, s := range got.Segments {
 			switch label := s.Label(); {
 			case s.Text == "" || (label == "") != (s.Count == 0):
@@ -207,7 +208,7 @@ func checkVisible(t interface{ Fatalf(string, ...any) }, text string) {
 				t.Fatalf("%q: %+v hides more than one mark", text, s)
 			}
 		}
-		// What is not odd is shown as it is, and whole at a glance.
+		// A text that is not odd shows unchanged and unfolded.
 		folded := got.Folded()
 		if !got.Odd() && (folded != out || utf8.RuneCountInString(out) > MaxShownChars || strings.Count(out, "\n") > MaxShownLines) {
 			t.Fatalf("%q is shown as %q and not odd", text, folded)
@@ -226,7 +227,7 @@ func checkVisible(t interface{ Fatalf(string, ...any) }, text string) {
 	}
 }
 
-// everything demands that each character of a text is in what is shown, or a mark of it, in its place.
+// everything checks that each character of a text, or its mark, is at its place in the shown text.
 func everything(t interface{ Fatalf(string, ...any) }, text, out string, command bool) {
 	if !command {
 		text = strings.ReplaceAll(text, "\r\n", "\n")
@@ -246,11 +247,11 @@ func everything(t interface{ Fatalf(string, ...any) }, text, out string, command
 		rest = rest[len(shown):]
 	}
 	if rest != "" {
-		t.Fatalf("%q is shown as %q, which says more: %q", text, out, rest)
+		t.Fatalf("%q is shown as %q, which adds %q", text, out, rest)
 	}
 }
 
-// A text of megabytes is shown in a moment, whatever it is made of.
+// Even a text of megabytes takes only a moment, whatever it holds.
 func TestVisibleIsLinear(t *testing.T) {
 	for _, piece := range []string{"\u200b", "\u200b\u200c", "\n", " ", "a", "a\u0301", "\x1b[", "\t", "👨\u200d"} {
 		text := strings.Repeat(piece, 1<<20/len(piece))

@@ -8,40 +8,43 @@ import (
 	"sync"
 )
 
-// asked is how the gateway names an approval: an id that may be empty or used twice, and when it asked.
-type asked struct {
+// approvalKey identifies an approval at the gateway: an ID that may be empty or used twice, and the
+// time of the request.
+type approvalKey struct {
 	id string
 	at float64
 }
 
-// approvals are the questions of one turn, in the order they were asked. A gateway without ids, or with one id for two
-// questions, hands an answer to the oldest; so an answer to a later one is kept here until its turn comes.
+// approvals are the approval requests of one turn, in the order they were made. A gateway without
+// IDs, or with one ID for two requests, applies an answer to the oldest request. So an answer to a
+// later one waits here until its turn comes.
 type approvals struct {
 	mu    sync.Mutex
 	list  []*question
-	tools int // that run now: an approval does not outlive its tool
+	tools int // tools that run now: an approval never outlives its tool
 }
 
 type question struct {
-	id     string // ours
-	asked  asked
+	id     string // as this package numbers it
+	asked  approvalKey
 	offers []string
 	shown  bool
 	answer *ApprovalAnswer
-	sent   bool // the gateway has the answer, or is being given it
-	closed bool // answered, or nobody waits any more
-	told   bool // its ApprovalAnswered was given out
+	sent   bool // the answer is at the gateway, or on its way
+	closed bool // answered, or the gateway no longer waits for it
+	told   bool // its ApprovalAnswered was emitted
 }
 
-// madeID begins the ids that are made here.
-const madeID = "approval-"
+// localIDPrefix starts the IDs that this package makes up.
+const localIDPrefix = "approval-"
 
-// ask enters a question and gives it its id. It is not to be shown where it was before.
-func (b *approvals) ask(a Approval, position string, show bool) (Approval, bool) {
+// add stores a request and assigns its ID. It returns false if the request need not be shown,
+// because it was shown before.
+func (b *approvals) add(a Approval, position string, show bool) (Approval, bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, q := range b.list {
-		if q.asked == a.asked && a.asked != (asked{}) {
+		if q.asked == a.asked && a.asked != (approvalKey{}) {
 			a.ID = q.id
 			first := show && !q.shown
 			q.shown = q.shown || show
@@ -53,9 +56,9 @@ func (b *approvals) ask(a Approval, position string, show bool) (Approval, bool)
 		if position == "" {
 			position = fmt.Sprintf("n%d", len(b.list)+1)
 		}
-		a.ID = madeID + position
+		a.ID = localIDPrefix + position
 		for n := 2; b.find(a.ID) != nil; n++ {
-			a.ID = fmt.Sprintf("%s%s-%d", madeID, position, n)
+			a.ID = fmt.Sprintf("%s%s-%d", localIDPrefix, position, n)
 		}
 	}
 	b.list = append(b.list, &question{id: a.ID, asked: a.asked, offers: a.Choices, shown: show})
@@ -71,8 +74,8 @@ func (b *approvals) find(id string) *question {
 	return nil
 }
 
-// record keeps an answer. Where the question is not known here, as after a restart of the program, the answer itself names
-// it to the gateway.
+// record stores an answer. It returns nil if the request is unknown, as after a restart of the
+// program: the answer then names the request to the gateway itself.
 func (b *approvals) record(a ApprovalAnswer) (*question, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -86,24 +89,24 @@ func (b *approvals) record(a ApprovalAnswer) (*question, error) {
 		}
 	}
 	switch {
-	case q == nil && strings.HasPrefix(a.RequestID, madeID):
-		return nil, ErrLate
+	case q == nil && strings.HasPrefix(a.RequestID, localIDPrefix):
+		return nil, ErrApprovalClosed
 	case q == nil:
 		return nil, nil
 	case q.closed && !q.told && q.answer == nil && q.asked.id != "":
-		q.closed = false // that nobody waits was only concluded: the gateway knows
+		q.closed = false // closing it was only a conclusion from the tools: let the gateway decide
 	case q.closed, q.answer != nil:
-		return nil, ErrLate
+		return nil, ErrApprovalClosed
 	}
-	switch {
-	case len(q.offers) > 0 && !slices.Contains(q.offers, a.Choice):
-		return nil, fmt.Errorf("the choice is not one of %s", strings.Join(q.offers, ", "))
+	if len(q.offers) > 0 && !slices.Contains(q.offers, a.Choice) {
+		return nil, fmt.Errorf("gateway: choice %q is not offered for this approval, use one of %s", a.Choice, strings.Join(q.offers, ", "))
 	}
 	q.answer = &a
 	return q, nil
 }
 
-// due returns the next question whose answer the gateway can be given now, and marks it. It is nil where there is none.
+// due returns the next request whose answer can be sent now, and marks it as sent. It returns nil
+// if there is none.
 func (b *approvals) due() (*question, ApprovalAnswer) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -122,9 +125,9 @@ func (b *approvals) due() (*question, ApprovalAnswer) {
 	return nil, ApprovalAnswer{}
 }
 
-// settled takes what the gateway said to the answer of q. One that did not arrive is kept where nobody waits to hear of
-// it, else it may be given again.
-func (b *approvals) settled(q *question, err error, kept bool) {
+// posted records how the gateway took the answer to q. An answer that did not arrive is kept if
+// kept is true, because no caller waits for it. Otherwise the request can be answered again.
+func (b *approvals) posted(q *question, err error, kept bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	all := q.answer != nil && q.answer.All
@@ -134,17 +137,18 @@ func (b *approvals) settled(q *question, err error, kept bool) {
 		for _, o := range b.list {
 			o.closed = o.closed || all
 		}
-	case errors.Is(err, ErrLate):
+	case errors.Is(err, ErrApprovalClosed):
 		q.closed, q.told = true, true
-	case kept && passing(err):
+	case kept && isTemporary(err):
 		q.sent = false
 	default:
 		q.sent, q.answer = false, nil
 	}
 }
 
-// answered takes an answer that the stream reports, and says which questions it was for.
-func (b *approvals) answered(choice string, count int) []string {
+// resolved records an answer that the stream reports, and returns the IDs of the requests that it
+// was for.
+func (b *approvals) resolved(choice string, count int) []string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	var ids []string
@@ -161,8 +165,8 @@ func (b *approvals) answered(choice string, count int) []string {
 	return ids
 }
 
-// tool counts the tools that run. When none does, nobody waits for an answer any more.
-func (b *approvals) tool(started bool) {
+// countTool counts the running tools. When none is left, the gateway waits for no approval.
+func (b *approvals) countTool(started bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if started {

@@ -10,13 +10,13 @@ import (
 	"testing"
 )
 
-// Two questions are open at once, with ids as gateways really send them, and are answered the other way round: each has an
-// id of its own, and each answer lands on its question.
+// Two approvals are open at once, with IDs as gateways really send them, and are answered in
+// reverse order: each has an ID of its own, and each answer reaches its approval.
 func TestTwoApprovalsAtOnce(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
-		first, second string // what the gateway calls them
-		direct        bool   // the gateway finds them by their ids, so no answer has to wait
+		first, second string // the gateway's IDs
+		direct        bool   // the gateway finds them by ID, so no answer has to wait
 	}{
 		"ids of their own": {"r1", "r2", true},
 		"no ids":           {"", "", false},
@@ -34,7 +34,7 @@ func TestTwoApprovalsAtOnce(t *testing.T) {
 				"id: 4\ndata: {\"event\":\"approval.responded\",\"choice\":\"once\",\"resolved\":1}\n\n"+
 					"id: 5\ndata: {\"event\":\"approval.responded\",\"choice\":\"deny\",\"resolved\":1}\n\n"+
 					"id: 6\ndata: {\"event\":\"run.completed\",\"output\":\"x\"}\n\n"))
-			// The gateway as it is: the named one, else the oldest.
+			// What the gateway does: the named approval, else the oldest.
 			open := []struct{ id, command string }{{tc.first, "first"}, {tc.second, "second"}}
 			got := map[string]string{}
 			g.on("POST /v1/runs/run_1/approval", func(w http.ResponseWriter, r *http.Request) {
@@ -83,7 +83,7 @@ func TestTwoApprovalsAtOnce(t *testing.T) {
 	}
 }
 
-// An answer that comes late, twice, for nothing, or while the gateway is away.
+// Answers that come late, twice, for no approval, or while the gateway is offline.
 func TestAnswersThatDoNotLand(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t, "0.22.2")
@@ -102,20 +102,20 @@ func TestAnswersThatDoNotLand(t *testing.T) {
 	say := func(id, choice string) error {
 		return turn.Answer(t.Context(), ApprovalAnswer{RequestID: id, Choice: choice})
 	}
-	if err := say("r1", "maybe"); err == nil || errors.Is(err, ErrLate) {
+	if err := say("r1", "maybe"); err == nil || errors.Is(err, ErrApprovalClosed) {
 		t.Errorf("a choice that does not exist: %v", err)
 	}
-	if err := say("approval-9", "once"); !errors.Is(err, ErrLate) {
+	if err := say("approval-9", "once"); !errors.Is(err, ErrApprovalClosed) {
 		t.Errorf("an id that nobody made: %v", err)
 	}
-	if err := say("r1", "once"); err == nil || errors.Is(err, ErrLate) {
+	if err := say("r1", "once"); err == nil || errors.Is(err, ErrApprovalClosed) {
 		t.Errorf("while the gateway is away: %v", err)
 	}
-	if err := say("r1", "once"); !errors.Is(err, ErrLate) {
+	if err := say("r1", "once"); !errors.Is(err, ErrApprovalClosed) {
 		t.Errorf("too late: %v", err)
 	}
 	var refused *Error
-	if err := say("elsewhere", "once"); !errors.Is(err, ErrLate) || !errors.As(err, &refused) || refused.Code != "approval_not_active" {
+	if err := say("elsewhere", "once"); !errors.Is(err, ErrApprovalClosed) || !errors.As(err, &refused) || refused.Code != "approval_not_active" {
 		t.Errorf("an id from before a restart: %v", err)
 	}
 	if body := string(g.requests("POST /v1/runs/run_1/approval")[2].Body); body != `{"choice":"once","request_id":"elsewhere"}` {
@@ -127,14 +127,14 @@ func TestAnswersThatDoNotLand(t *testing.T) {
 	}
 }
 
-// Where the events of a run cannot be had any more, its open question comes with its state.
+// If the events of a run are gone, its status holds the open approval.
 func TestApprovalOfAResumedRun(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t, "0.22.2")
 	g.on("GET /v1/runs/run_1", answer(200, string(recordedStream(t, "0.22.2", "run_approval_approve_status_waiting.json"))), answer(200, `{"status":"running"}`),
 		answer(200, `{"status":"completed","output":"done"}`))
-	lease := Lease{Way: WayRun, RunID: "run_1", Idle: defaultIdle, Patience: defaultPatience}
-	turn, err := g.client.ResumeTurn(t.Context(), lease, "")
+	handle := TurnHandle{Mode: ModeRun, RunID: "run_1", IdleTimeout: defaultIdleTimeout, OutcomeTimeout: defaultOutcomeTimeout}
+	turn, err := g.client.ResumeTurn(t.Context(), handle, "")
 	must(t, err)
 	defer turn.Close()
 	events, ended := follow(t, turn)
@@ -144,12 +144,12 @@ func TestApprovalOfAResumedRun(t *testing.T) {
 	}
 }
 
-// On 0.19 the state does not say what is asked: the reader is told that something is.
+// On 0.19 the status does not hold the approval: the reader learns only that there is one.
 func TestUnseenApprovalOfOldGateway(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t, "0.19.0")
 	g.on("GET /v1/runs/run_1", answer(200, `{"status":"waiting_for_approval"}`), answer(200, `{"status":"waiting_for_approval"}`), answer(200, `{"status":"completed","output":"done"}`))
-	turn, err := g.client.ResumeTurn(t.Context(), Lease{Way: WayRun, RunID: "run_1", SessionID: "s", Idle: defaultIdle, Patience: defaultPatience}, "")
+	turn, err := g.client.ResumeTurn(t.Context(), TurnHandle{Mode: ModeRun, RunID: "run_1", SessionID: "s", IdleTimeout: defaultIdleTimeout, OutcomeTimeout: defaultOutcomeTimeout}, "")
 	must(t, err)
 	defer turn.Close()
 	events, ended := follow(t, turn)
@@ -164,7 +164,7 @@ func TestUnseenApprovalOfOldGateway(t *testing.T) {
 	}
 }
 
-// Stop and steer where they cannot be.
+// Stop and Steer where they are not supported.
 func TestStopAndSteerWhereTheyCannotBe(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t, "0.19.0")
@@ -172,7 +172,7 @@ func TestStopAndSteerWhereTheyCannotBe(t *testing.T) {
 	defer close(release)
 	g.on("GET /api/sessions/s/messages", answer(200, rows("s")))
 	g.on("POST /api/sessions/s/chat/stream", hold(sessionEvents("run.started", `{}`), release, ""))
-	turn := start(t, g, TurnRequest{SessionID: "s", Text: "hi", Way: WaySession})
+	turn := start(t, g, TurnRequest{SessionID: "s", Text: "hi", Mode: ModeSession})
 	for _, err := range turn.Events(t.Context()) {
 		must(t, err)
 		break
@@ -183,8 +183,8 @@ func TestStopAndSteerWhereTheyCannotBe(t *testing.T) {
 	if err := turn.Steer(t.Context(), "left"); !errors.Is(err, ErrUnavailable) {
 		t.Errorf("steer: %v", err)
 	}
-	// A run that is over already is no error to stop (404 on 0.19).
-	run, err := g.client.ResumeTurn(t.Context(), Lease{Way: WayRun, RunID: "run_1", Idle: defaultIdle, Patience: defaultPatience}, "")
+	// Stopping a run that has ended is no error (404 on 0.19).
+	run, err := g.client.ResumeTurn(t.Context(), TurnHandle{Mode: ModeRun, RunID: "run_1", IdleTimeout: defaultIdleTimeout, OutcomeTimeout: defaultOutcomeTimeout}, "")
 	must(t, err)
 	defer run.Close()
 	must(t, run.Stop(t.Context()))
@@ -195,13 +195,13 @@ func TestStopAndSteerWhereTheyCannotBe(t *testing.T) {
 	}
 }
 
-// An approval in a stream of completions is answered under the id of the completion.
+// An approval in a stream of completions is answered under the ID of the completion.
 func TestApprovalOfACompletion(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t, "0.22.2")
 	g.on("POST /v1/chat/completions", stream(string(recordedStream(t, "0.22.2", "chat_completions_stream_approval.sse"))))
 	g.on("POST /v1/runs/chatcmpl-9bb97b19771b4c40bfeaf5c6a7702/approval", answer(200, `{"resolved":1}`))
-	turn := start(t, g, TurnRequest{Text: "hi", Way: WayCompletions})
+	turn := start(t, g, TurnRequest{Text: "hi", Mode: ModeCompletions})
 	asked := false
 	for event, err := range turn.Events(t.Context()) {
 		must(t, err)
@@ -215,7 +215,7 @@ func TestApprovalOfACompletion(t *testing.T) {
 	}
 }
 
-// Everything that waits can be answered at once.
+// One answer can cover everything that is open.
 func TestAnswerAll(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t, "0.19.0")
@@ -245,7 +245,7 @@ func TestAnswerAll(t *testing.T) {
 	}
 }
 
-// Two people answer in the same moment: one wins, and the other is told so.
+// Two users answer at the same moment: one wins, and the other gets an error.
 func TestAnsweredTwiceAtOnce(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t, "0.22.2")
@@ -273,7 +273,7 @@ func TestAnsweredTwiceAtOnce(t *testing.T) {
 		switch err := <-results; {
 		case err == nil:
 			won++
-		case !errors.Is(err, ErrLate):
+		case !errors.Is(err, ErrApprovalClosed):
 			t.Error(err)
 		}
 	}
@@ -282,12 +282,12 @@ func TestAnsweredTwiceAtOnce(t *testing.T) {
 	}
 }
 
-// After a restart of the program an answer without an id goes to the oldest question, as 0.19 has it.
+// After a restart of the program an answer without an ID goes to the oldest approval, as on 0.19.
 func TestAnswerAfterRestartOnOldGateway(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t, "0.19.0")
 	g.on("POST /v1/runs/run_1/approval", answer(200, `{"resolved":1}`))
-	turn, err := g.client.ResumeTurn(t.Context(), Lease{Way: WayRun, RunID: "run_1", Idle: defaultIdle, Patience: defaultPatience}, "")
+	turn, err := g.client.ResumeTurn(t.Context(), TurnHandle{Mode: ModeRun, RunID: "run_1", IdleTimeout: defaultIdleTimeout, OutcomeTimeout: defaultOutcomeTimeout}, "")
 	must(t, err)
 	defer turn.Close()
 	must(t, turn.Answer(t.Context(), ApprovalAnswer{Choice: "once"}))

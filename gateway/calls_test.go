@@ -16,7 +16,8 @@ import (
 	"time"
 )
 
-// replay answers each request with the recording of the same operation, and checks that the request is the recorded one.
+// replay answers each request with the recording of the same operation, and checks that the request
+// matches the recorded one.
 type replay struct {
 	*hermes
 	t    *testing.T
@@ -60,76 +61,76 @@ func sameJSON(a, b []byte) bool {
 	return json.Unmarshal(a, &x) == nil && json.Unmarshal(b, &y) == nil && reflect.DeepEqual(x, y)
 }
 
-// Each recorded call is made by the client as it was made then, and its answer is understood.
+// The client makes each recorded call as it was recorded, and decodes its response.
 func TestRecordedCalls(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
 	yes, title, end, name := true, "Renamed", "user_closed", "fx renamed"
-	job := "" // the id of the recorded job, which differs by version
+	job := "" // ID of the recorded job, which differs by version
 	calls := map[string]func(c *Client) (any, error){
 		"session_create_named": func(c *Client) (any, error) {
-			return c.CreateSession(ctx, NewSession{ID: "fx-main", Title: "Fixture main", Instructions: "You are a fixture."})
+			return c.Sessions.Create(ctx, SessionParams{ID: "fx-main", Title: "Fixture main", Instructions: "You are a fixture."})
 		},
-		"session_create_default":     func(c *Client) (any, error) { return c.CreateSession(ctx, NewSession{}) },
-		"session_create_duplicate":   func(c *Client) (any, error) { return c.CreateSession(ctx, NewSession{ID: "fx-main"}) },
-		"session_create_bad_id_path": func(c *Client) (any, error) { return c.CreateSession(ctx, NewSession{ID: "../evil"}) },
+		"session_create_default":     func(c *Client) (any, error) { return c.Sessions.Create(ctx, SessionParams{}) },
+		"session_create_duplicate":   func(c *Client) (any, error) { return c.Sessions.Create(ctx, SessionParams{ID: "fx-main"}) },
+		"session_create_bad_id_path": func(c *Client) (any, error) { return c.Sessions.Create(ctx, SessionParams{ID: "../evil"}) },
 		"session_create_title_conflict": func(c *Client) (any, error) {
-			return c.CreateSession(ctx, NewSession{ID: "fx-2", Title: "Fixture main"})
+			return c.Sessions.Create(ctx, SessionParams{ID: "fx-2", Title: "Fixture main"})
 		},
-		"session_get":                  func(c *Client) (any, error) { return c.Session(ctx, "fx-main") },
-		"session_get_percent_encoded":  func(c *Client) (any, error) { return c.Session(ctx, "agent:main:x") },
-		"session_get_percent_literal":  func(c *Client) (any, error) { return c.Session(ctx, "p%41") },
-		"session_get_space":            func(c *Client) (any, error) { return c.Session(ctx, "with space") },
-		"session_get_unknown":          func(c *Client) (any, error) { return c.Session(ctx, "nope") },
-		"session_get_after_plain":      func(c *Client) (any, error) { return c.Session(ctx, "s-plain") },
-		"session_get_ended_after_chat": func(c *Client) (any, error) { return c.Session(ctx, "fx-main") },
-		"session_patch_title":          func(c *Client) (any, error) { return c.RenameSession(ctx, "fx-main", title) },
-		"session_patch_end":            func(c *Client) (any, error) { return c.UpdateSession(ctx, "fx-main", SessionChange{EndReason: &end}) },
-		"session_patch_pinned":         func(c *Client) (any, error) { return c.UpdateSession(ctx, "fx-main", SessionChange{Pinned: &yes}) },
-		"session_delete":               func(c *Client) (any, error) { return nil, c.DeleteSession(ctx, "s-tool-fork") },
-		"session_delete_again":         func(c *Client) (any, error) { return nil, c.DeleteSession(ctx, "s-tool-fork") },
-		"session_delete_during_turn":   func(c *Client) (any, error) { return nil, c.DeleteSession(ctx, "s-del") },
+		"session_get":                  func(c *Client) (any, error) { return c.Sessions.Get(ctx, "fx-main") },
+		"session_get_percent_encoded":  func(c *Client) (any, error) { return c.Sessions.Get(ctx, "agent:main:x") },
+		"session_get_percent_literal":  func(c *Client) (any, error) { return c.Sessions.Get(ctx, "p%41") },
+		"session_get_space":            func(c *Client) (any, error) { return c.Sessions.Get(ctx, "with space") },
+		"session_get_unknown":          func(c *Client) (any, error) { return c.Sessions.Get(ctx, "nope") },
+		"session_get_after_plain":      func(c *Client) (any, error) { return c.Sessions.Get(ctx, "s-plain") },
+		"session_get_ended_after_chat": func(c *Client) (any, error) { return c.Sessions.Get(ctx, "fx-main") },
+		"session_patch_title":          func(c *Client) (any, error) { return c.Sessions.Rename(ctx, "fx-main", title) },
+		"session_patch_end":            func(c *Client) (any, error) { return c.Sessions.Update(ctx, "fx-main", SessionUpdate{EndReason: &end}) },
+		"session_patch_pinned":         func(c *Client) (any, error) { return c.Sessions.Update(ctx, "fx-main", SessionUpdate{Pinned: &yes}) },
+		"session_delete":               func(c *Client) (any, error) { return nil, c.Sessions.Delete(ctx, "s-tool-fork") },
+		"session_delete_again":         func(c *Client) (any, error) { return nil, c.Sessions.Delete(ctx, "s-tool-fork") },
+		"session_delete_during_turn":   func(c *Client) (any, error) { return nil, c.Sessions.Delete(ctx, "s-del") },
 		"session_fork": func(c *Client) (any, error) {
-			return c.ForkSession(ctx, "s-tool", NewSession{ID: "s-tool-fork", Title: "Forked"})
+			return c.Sessions.Fork(ctx, "s-tool", SessionParams{ID: "s-tool-fork", Title: "Forked"})
 		},
-		"session_fork_duplicate":          func(c *Client) (any, error) { return c.ForkSession(ctx, "s-tool", NewSession{ID: "s-tool-fork"}) },
-		"session_fork_unknown":            func(c *Client) (any, error) { return c.ForkSession(ctx, "nope", NewSession{}) },
-		"session_list_limit2":             func(c *Client) (any, error) { return c.ListSessions(ctx, SessionQuery{Limit: 2}) },
-		"session_list_offset2":            func(c *Client) (any, error) { return c.ListSessions(ctx, SessionQuery{Limit: 2, Offset: 2}) },
-		"session_list_limit_clamped":      func(c *Client) (any, error) { return c.ListSessions(ctx, SessionQuery{Limit: 9999}) },
-		"session_list_after_fork":         func(c *Client) (any, error) { return c.ListSessions(ctx, SessionQuery{Limit: 200}) },
-		"session_messages_empty":          func(c *Client) (any, error) { return c.Messages(ctx, "fx-main", MessageQuery{}) },
-		"session_messages_unknown":        func(c *Client) (any, error) { return c.Messages(ctx, "nope", MessageQuery{}) },
-		"session_messages_after_plain":    func(c *Client) (any, error) { return c.Messages(ctx, "s-plain", MessageQuery{}) },
-		"session_messages_after_tool":     func(c *Client) (any, error) { return c.Messages(ctx, "s-tool", MessageQuery{}) },
-		"session_messages_after_error400": func(c *Client) (any, error) { return c.Messages(ctx, "s-error400", MessageQuery{}) },
+		"session_fork_duplicate":          func(c *Client) (any, error) { return c.Sessions.Fork(ctx, "s-tool", SessionParams{ID: "s-tool-fork"}) },
+		"session_fork_unknown":            func(c *Client) (any, error) { return c.Sessions.Fork(ctx, "nope", SessionParams{}) },
+		"session_list_limit2":             func(c *Client) (any, error) { return c.Sessions.List(ctx, SessionQuery{Limit: 2}) },
+		"session_list_offset2":            func(c *Client) (any, error) { return c.Sessions.List(ctx, SessionQuery{Limit: 2, Offset: 2}) },
+		"session_list_limit_clamped":      func(c *Client) (any, error) { return c.Sessions.List(ctx, SessionQuery{Limit: 9999}) },
+		"session_list_after_fork":         func(c *Client) (any, error) { return c.Sessions.List(ctx, SessionQuery{Limit: 200}) },
+		"session_messages_empty":          func(c *Client) (any, error) { return c.Sessions.Messages(ctx, "fx-main", MessageQuery{}) },
+		"session_messages_unknown":        func(c *Client) (any, error) { return c.Sessions.Messages(ctx, "nope", MessageQuery{}) },
+		"session_messages_after_plain":    func(c *Client) (any, error) { return c.Sessions.Messages(ctx, "s-plain", MessageQuery{}) },
+		"session_messages_after_tool":     func(c *Client) (any, error) { return c.Sessions.Messages(ctx, "s-tool", MessageQuery{}) },
+		"session_messages_after_error400": func(c *Client) (any, error) { return c.Sessions.Messages(ctx, "s-error400", MessageQuery{}) },
 		"session_messages_paged": func(c *Client) (any, error) {
-			return c.Messages(ctx, "s-two_tools_multiline", MessageQuery{Limit: 2, Offset: 1})
+			return c.Sessions.Messages(ctx, "s-two_tools_multiline", MessageQuery{Limit: 2, Offset: 1})
 		},
 		"session_messages_latest": func(c *Client) (any, error) {
-			return c.Messages(ctx, "s-two_tools_multiline", MessageQuery{Limit: 2, Latest: true})
+			return c.Sessions.Messages(ctx, "s-two_tools_multiline", MessageQuery{Limit: 2, Latest: true})
 		},
-		"session_model_lock": func(c *Client) (any, error) { return c.LockModel(ctx, "s-model", "custom", "locked-model") },
-		"models":             func(c *Client) (any, error) { return c.Models(ctx) },
-		"model_options":      func(c *Client) (any, error) { return c.ModelOptions(ctx, ModelOptionsQuery{}) },
-		"toolsets":           func(c *Client) (any, error) { return c.Toolsets(ctx) },
-		"skills":             func(c *Client) (any, error) { return c.Skills(ctx) },
+		"session_model_lock": func(c *Client) (any, error) { return c.Sessions.LockModel(ctx, "s-model", "custom", "locked-model") },
+		"models":             func(c *Client) (any, error) { return c.Models.List(ctx) },
+		"model_options":      func(c *Client) (any, error) { return c.Models.Options(ctx, ModelOptionsQuery{}) },
+		"toolsets":           func(c *Client) (any, error) { return c.Tools.Toolsets(ctx) },
+		"skills":             func(c *Client) (any, error) { return c.Tools.Skills(ctx) },
 		"jobs_create": func(c *Client) (any, error) {
-			return c.CreateJob(ctx, NewJob{Name: "fx job", Schedule: "every 2h", Prompt: "Say hello"})
+			return c.Jobs.Create(ctx, JobParams{Name: "fx job", Schedule: "every 2h", Prompt: "Say hello"})
 		},
 		"jobs_create_bad_schedule": func(c *Client) (any, error) {
-			return c.CreateJob(ctx, NewJob{Name: "bad", Schedule: "nonsense", Prompt: "x"})
+			return c.Jobs.Create(ctx, JobParams{Name: "bad", Schedule: "nonsense", Prompt: "x"})
 		},
-		"jobs_list_empty":            func(c *Client) (any, error) { return c.Jobs(ctx) },
-		"jobs_list_include_disabled": func(c *Client) (any, error) { return c.Jobs(ctx) },
-		"jobs_get":                   func(c *Client) (any, error) { return c.Job(ctx, job) },
-		"jobs_get_unknown":           func(c *Client) (any, error) { return c.Job(ctx, "000000000000") },
-		"jobs_get_bad_id":            func(c *Client) (any, error) { return c.Job(ctx, "zzz") },
-		"jobs_patch":                 func(c *Client) (any, error) { return c.UpdateJob(ctx, job, JobChange{Name: &name}) },
-		"jobs_pause":                 func(c *Client) (any, error) { return c.PauseJob(ctx, job) },
-		"jobs_resume":                func(c *Client) (any, error) { return c.ResumeJob(ctx, job) },
-		"jobs_delete":                func(c *Client) (any, error) { return nil, c.DeleteJob(ctx, job) },
-		"jobs_delete_again":          func(c *Client) (any, error) { return nil, c.DeleteJob(ctx, job) },
+		"jobs_list_empty":            func(c *Client) (any, error) { return c.Jobs.List(ctx) },
+		"jobs_list_include_disabled": func(c *Client) (any, error) { return c.Jobs.List(ctx) },
+		"jobs_get":                   func(c *Client) (any, error) { return c.Jobs.Get(ctx, job) },
+		"jobs_get_unknown":           func(c *Client) (any, error) { return c.Jobs.Get(ctx, "000000000000") },
+		"jobs_get_bad_id":            func(c *Client) (any, error) { return c.Jobs.Get(ctx, "zzz") },
+		"jobs_patch":                 func(c *Client) (any, error) { return c.Jobs.Update(ctx, job, JobUpdate{Name: &name}) },
+		"jobs_pause":                 func(c *Client) (any, error) { return c.Jobs.Pause(ctx, job) },
+		"jobs_resume":                func(c *Client) (any, error) { return c.Jobs.Resume(ctx, job) },
+		"jobs_delete":                func(c *Client) (any, error) { return nil, c.Jobs.Delete(ctx, job) },
+		"jobs_delete_again":          func(c *Client) (any, error) { return nil, c.Jobs.Delete(ctx, job) },
 	}
 	notOn019 := []string{"session_model_lock", "model_options"}
 	for _, version := range versions {
@@ -162,7 +163,7 @@ func TestRecordedCalls(t *testing.T) {
 	}
 }
 
-// understood compares what the client made of an answer with the answer.
+// understood compares the result of the client with the response.
 func understood(got any, r recorded) string {
 	var raw struct {
 		Session, Job map[string]any
@@ -225,7 +226,7 @@ func understood(got any, r recorded) string {
 		}
 	case MessagePage:
 		rows := raw.Data
-		if !bytes.Contains(r.Body, []byte(`"pagination"`)) { // 0.19 sent all: what was asked for is cut out
+		if !bytes.Contains(r.Body, []byte(`"pagination"`)) { // 0.19 sent everything: the client cuts the page out
 			query, _ := url.ParseQuery(r.Path[strings.Index(r.Path, "?")+1:])
 			var limit, offset int
 			fmt.Sscan(query.Get("limit"), &limit)
@@ -243,7 +244,7 @@ func understood(got any, r recorded) string {
 			a := rows[i]
 			calls, _ := a["tool_calls"].([]any)
 			if problem := first(same("id", a["id"], m.ID), same("role", a["role"], m.Role), same("content", a["content"], m.Content), same("calls", len(calls), len(m.ToolCalls)),
-				same("tool", a["tool_name"], m.ToolName), same("finish", a["finish_reason"], m.FinishReason), same("display", a["display_kind"], m.Display), moment("at", a["timestamp"], m.At)); problem != "" {
+				same("tool", a["tool_name"], m.ToolName), same("finish", a["finish_reason"], m.FinishReason), same("display", a["display_kind"], m.Display), moment("at", a["timestamp"], m.Time)); problem != "" {
 				return problem
 			}
 			for _, call := range m.ToolCalls {
@@ -291,7 +292,7 @@ func absolute(f float64) float64 { return max(f, -f) }
 
 func TestCapabilitiesOfBothVersions(t *testing.T) {
 	for version, steer := range map[string]bool{"0.19.0": false, "0.22.2": true} {
-		caps, err := ParseCapabilities(recordedAnswer(t, version, "capabilities").Body)
+		caps, err := parseCapabilities(recordedAnswer(t, version, "capabilities").Body)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -318,7 +319,7 @@ func TestCapabilitiesOfBothVersions(t *testing.T) {
 }
 
 func TestCapabilitiesOfOddForms(t *testing.T) {
-	caps, err := ParseCapabilities([]byte(`{"platform":5,"model":["x"],"auth":"none","instance_id":{},
+	caps, err := parseCapabilities([]byte(`{"platform":5,"model":["x"],"auth":"none","instance_id":{},
 		"features":{"a":1,"b":"","c":"x","d":null,"e":[],"f":{"supported":"yes"},"g":{"supported":true},"h":{"enabled":true},"i":{"supported":false,"enabled":true},"j":0,"k":"false"},
 		"endpoints":{"host":{"method":"GET","path":"https://evil.test/x"},"slashes":{"method":"GET","path":"//evil.test/x"},"back":{"method":"GET","path":"/\\evil.test"},
 			"up":{"method":"GET","path":"/a/../b"},"query":{"method":"GET","path":"/a?b"},"user":{"method":"GET","path":"@evil.test"},"method":{"method":"CONNECT","path":"/a"},
@@ -336,19 +337,19 @@ func TestCapabilitiesOfOddForms(t *testing.T) {
 		t.Errorf("endpoints %q", got)
 	}
 	for _, odd := range []string{"", "[]", "null", "5", `"x"`, "{", "<html>"} {
-		if _, err := ParseCapabilities([]byte(odd)); err == nil {
+		if _, err := parseCapabilities([]byte(odd)); err == nil {
 			t.Errorf("%q is taken for capabilities", odd)
 		}
 	}
 	for _, odd := range []string{"{}", `{"features":null,"endpoints":null}`, `{"features":[],"endpoints":5}`} {
-		caps, err := ParseCapabilities([]byte(odd))
+		caps, err := parseCapabilities([]byte(odd))
 		if err != nil || len(caps.Endpoints()) > 0 || len(caps.Features()) > 0 || !caps.withJobs().Offers("jobs") {
 			t.Errorf("%q: %+v, %v", odd, caps, err)
 		}
 	}
 }
 
-// Ids never reach another operation or host.
+// IDs never lead to another operation or host.
 func TestIdsStayIds(t *testing.T) {
 	t.Parallel()
 	gw := newHermes(t, "0.22.2")
@@ -357,7 +358,7 @@ func TestIdsStayIds(t *testing.T) {
 	on(t, c, Remote)
 	remote.forget()
 	for _, id := range []string{"", ".", ".."} {
-		if err := c.DeleteSession(t.Context(), id); err == nil {
+		if err := c.Sessions.Delete(t.Context(), id); err == nil {
 			t.Errorf("%q is an id", id)
 		}
 	}
@@ -365,7 +366,7 @@ func TestIdsStayIds(t *testing.T) {
 		t.Errorf("was sent: %s", got)
 	}
 	for _, id := range []string{"a/b", "../x", "a?b=c", "a#b", "a b", "a%2Fb", "{session_id}", "@evil.test", "\r\nX: 1"} {
-		c.Session(t.Context(), id)
+		c.Sessions.Get(t.Context(), id)
 	}
 	for line := range strings.Lines(remote.bytes()) {
 		if path, ok := strings.CutPrefix(line, "GET "); ok && strings.Count(strings.Fields(path)[0], "/") != 3 {
@@ -377,7 +378,8 @@ func TestIdsStayIds(t *testing.T) {
 	}
 }
 
-// pages serves a list of sessions as 0.22 does: pinned rows on every page in addition, and more wherever the page is full.
+// pages serves a list of sessions as 0.22 does: pinned rows in addition on every page, and "more"
+// whenever the page is full.
 func pages(total int, pinned []int, endless bool) http.HandlerFunc {
 	row := func(i int) map[string]any {
 		return map[string]any{"id": fmt.Sprintf("s%d", i), "pinned": slices.Contains(pinned, i), "title": nil, "started_at": 1.5}
@@ -425,7 +427,7 @@ func TestEndOfTheList(t *testing.T) {
 		gw.routes["/api/sessions"] = pages(tc.total, tc.pinned, tc.endless)
 		c := client(t, Profile{Remote: serve(t, gw).URL})
 		seen := map[string]int{}
-		for s, err := range c.Sessions(t.Context(), SessionQuery{Limit: 10}) {
+		for s, err := range c.Sessions.All(t.Context(), SessionQuery{Limit: 10}) {
 			if err != nil {
 				t.Fatalf("%s: %v", tc.name, err)
 			}
@@ -441,12 +443,12 @@ func TestEndOfTheList(t *testing.T) {
 			t.Errorf("%s: %d pages were asked for", tc.name, n)
 		}
 	}
-	// A silly query is made a possible one.
+	// An invalid query is corrected.
 	gw := newHermes(t, "0.22.2")
 	remote := serve(t, gw)
 	c := client(t, Profile{Remote: remote.URL})
 	for _, limit := range []int{-1, 0, 100000} {
-		if page, err := c.ListSessions(t.Context(), SessionQuery{Limit: limit, Offset: -5, Source: "a&limit=0"}); err != nil || page.Limit < 1 || page.Limit > 200 || page.Offset != 0 {
+		if page, err := c.Sessions.List(t.Context(), SessionQuery{Limit: limit, Offset: -5, Source: "a&limit=0"}); err != nil || page.Limit < 1 || page.Limit > 200 || page.Offset != 0 {
 			t.Errorf("%d: %+v, %v", limit, page, err)
 		}
 	}
@@ -472,15 +474,15 @@ func TestMessagesOfAMovedSession(t *testing.T) {
 	}
 	gw.routes["/api/sessions/old/messages"], gw.routes["/api/sessions/new/messages"] = answer, answer
 	c := client(t, Profile{Remote: serve(t, gw).URL})
-	page, err := c.Messages(t.Context(), "old", MessageQuery{Limit: 3})
+	page, err := c.Sessions.Messages(t.Context(), "old", MessageQuery{Limit: 3})
 	if err != nil || !page.Moved || page.SessionID != "new" || len(page.Messages) != 3 || !page.More {
 		t.Fatalf("%+v, %v", page, err)
 	}
-	if m := page.Messages[0]; m.Content != "a\nb" || m.At.UnixMilli() != 1795988684250 {
+	if m := page.Messages[0]; m.Content != "a\nb" || m.Time.UnixMilli() != 1795988684250 {
 		t.Errorf("the message is %+v", m)
 	}
 	n := 0
-	for m, err := range c.AllMessages(t.Context(), "old") {
+	for m, err := range c.Sessions.AllMessages(t.Context(), "old") {
 		if err != nil || m.ID != int64(n) {
 			t.Fatalf("%d: %+v, %v", n, m, err)
 		}
@@ -498,7 +500,7 @@ func TestSearchIsNotGuessed(t *testing.T) {
 	unavailable := func() {
 		t.Helper()
 		var missing *UnavailableError
-		if _, err := client(t, Profile{Remote: remote.URL}).SearchSessions(t.Context(), "x"); !errors.As(err, &missing) || missing.Operation != "session_search" {
+		if _, err := client(t, Profile{Remote: remote.URL}).Sessions.Search(t.Context(), "x"); !errors.As(err, &missing) || missing.Operation != "session_search" {
 			t.Errorf("search gives %v", err)
 		}
 	}
@@ -511,14 +513,14 @@ func TestSearchIsNotGuessed(t *testing.T) {
 	}
 	endpoints["session_search"] = map[string]string{"method": "GET", "path": "/api/sessions/search/{query}"}
 	gw.routes["/api/sessions/search/a b"] = func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, `{"data":[{"id":"found"}]}`) }
-	found, err := client(t, Profile{Remote: remote.URL}).SearchSessions(t.Context(), "a b")
+	found, err := client(t, Profile{Remote: remote.URL}).Sessions.Search(t.Context(), "a b")
 	if err != nil || len(found) != 1 || found[0].ID != "found" {
 		t.Errorf("found %+v, %v", found, err)
 	}
 }
 
-// TestJobsAreAskedForOnlyWhereAllowed: no measured version advertises jobs, so they are called where the owner says so or a gateway
-// advertises them.
+// TestJobsAreAskedForOnlyWhereAllowed: no measured version advertises jobs, so the client calls
+// them only if the owner allows it or a gateway does advertise them.
 func TestJobsAreAskedForOnlyWhereAllowed(t *testing.T) {
 	t.Parallel()
 	for _, version := range append(slices.Clone(versions), "0.30.0") {
@@ -529,13 +531,13 @@ func TestJobsAreAskedForOnlyWhereAllowed(t *testing.T) {
 		gw := newHermes(t, recorded)
 		gw.version = version
 		remote := serve(t, gw)
-		for _, allowed := range []Jobs{JobsUnasked, JobsOff} {
+		for _, allowed := range []JobAccess{JobsUnasked, JobsOff} {
 			c := client(t, Profile{Remote: remote.URL, Jobs: allowed})
-			if _, err := c.Jobs(t.Context()); !errors.Is(err, ErrUnavailable) {
+			if _, err := c.Jobs.List(t.Context()); !errors.Is(err, ErrUnavailable) {
 				t.Errorf("%s, %q: jobs give %v", version, allowed, err)
 			}
 			caps, err := c.Capabilities(t.Context())
-			if err != nil || caps.Offers("jobs") || caps.OffersJobs() {
+			if err != nil || caps.Offers("jobs") || caps.AdvertisesJobs() {
 				t.Errorf("%s, %q: %v, the capabilities have jobs", version, allowed, err)
 			}
 		}
@@ -544,23 +546,23 @@ func TestJobsAreAskedForOnlyWhereAllowed(t *testing.T) {
 		}
 		gw.routes["GET /api/jobs"] = func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, `{"jobs":[{"id":"j"}]}`) }
 		c := client(t, Profile{Remote: remote.URL, Jobs: JobsOn})
-		if list, err := c.Jobs(t.Context()); err != nil || len(list) != 1 {
+		if list, err := c.Jobs.List(t.Context()); err != nil || len(list) != 1 {
 			t.Errorf("%s: allowed jobs give %v, %v", version, list, err)
 		}
-		if caps, err := c.Capabilities(t.Context()); err != nil || !caps.Offers("job_run") || caps.OffersJobs() {
+		if caps, err := c.Capabilities(t.Context()); err != nil || !caps.Offers("job_run") || caps.AdvertisesJobs() {
 			t.Errorf("%s: %v, allowed jobs are not told from advertised ones", version, err)
 		}
 		gw.set(func(g *hermes) {
 			g.caps["endpoints"].(map[string]any)["jobs"] = map[string]string{"method": "GET", "path": "/v2/jobs"}
 			g.routes["GET /v2/jobs"] = g.routes["GET /api/jobs"]
 		})
-		for _, allowed := range []Jobs{JobsUnasked, JobsOn} {
+		for _, allowed := range []JobAccess{JobsUnasked, JobsOn} {
 			c := client(t, Profile{Remote: remote.URL, Jobs: allowed})
 			before := gw.asked("/v2/jobs")
-			if list, err := c.Jobs(t.Context()); err != nil || len(list) != 1 || gw.asked("/v2/jobs") != before+1 {
+			if list, err := c.Jobs.List(t.Context()); err != nil || len(list) != 1 || gw.asked("/v2/jobs") != before+1 {
 				t.Errorf("%s, %q: advertised jobs give %v, %v", version, allowed, list, err)
 			}
-			if _, err := c.RunJob(t.Context(), "j"); !errors.Is(err, ErrUnavailable) {
+			if _, err := c.Jobs.Run(t.Context(), "j"); !errors.Is(err, ErrUnavailable) {
 				t.Errorf("%s, %q: what is not among the advertised operations of jobs gives %v", version, allowed, err)
 			}
 		}
@@ -573,7 +575,7 @@ func TestSecondsOfAllForms(t *testing.T) {
 		`"2026-11-29T23:51:38.309134+00:00"`: "2026-11-29T23:51:38.309134Z", `"2026-02-03T14:00:00"`: "2026-02-03T14:00:00Z",
 		"null": "", `"soon"`: "", "{}": "", "1e300": "", "[]": "",
 	} {
-		var s instant
+		var s jsonTime
 		if err := json.Unmarshal([]byte(in), &s); err != nil {
 			t.Errorf("%s: %v", in, err)
 		}
@@ -596,7 +598,7 @@ func TestCancelledRequestKeepsTheRoute(t *testing.T) {
 	before := on(t, c, Remote)
 	ctx, cancel := context.WithCancel(t.Context())
 	go func() { <-started; cancel() }()
-	if _, err := c.Toolsets(ctx); !errors.Is(err, context.Canceled) {
+	if _, err := c.Tools.Toolsets(ctx); !errors.Is(err, context.Canceled) {
 		t.Errorf("a cancelled request gives %v", err)
 	}
 	if after, ok := c.Route(); !ok || after != before {

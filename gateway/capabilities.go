@@ -3,35 +3,39 @@ package gateway
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
 )
 
-// Endpoint is one advertised operation: a method and an absolute path, which may hold variables such as {session_id}.
+// Endpoint is the HTTP method and the absolute path of an operation. The path can contain variables
+// such as {session_id}.
 type Endpoint struct {
 	Method string `json:"method"`
 	Path   string `json:"path"`
 }
 
-// Capabilities are what a gateway says of itself in GET /v1/capabilities (api-facts §2). They are read tolerantly: what is
-// malformed counts as not advertised. Immutable.
+// Capabilities are what a gateway advertises in GET /v1/capabilities (doc/hermes/api.md §2).
+// Malformed parts count as not advertised. A Capabilities is immutable and safe for concurrent use;
+// the methods also work on nil, which advertises nothing.
 type Capabilities struct {
 	Platform string // hermes-agent
-	Model    string // the one model id of the gateway: hermes-agent or the name of its profile
-	Version  string // of GET /health, as the route was proven with; may be empty
-	Auth     string // bearer
-	ID       string // instance_id, an opaque id of the gateway; empty where it offers none
+	Model    string // the only model ID of the gateway: hermes-agent or the name of its profile
+	Version  string // from GET /health when the route was verified; can be empty
+	Auth     string // type of credential, such as bearer
+	ID       string // instance_id, an opaque ID of the gateway; empty if it sends none
 
 	features  map[string]json.RawMessage
 	endpoints map[string]Endpoint
 
-	jobsAllowed bool // the endpoints of jobs are not advertised: the owner allows them ([Profile].Jobs)
+	jobsAllowed bool // the job endpoints are not advertised: [Profile].Jobs allows them
 }
 
-// ParseCapabilities reads the body of GET /v1/capabilities. It fails only where that is not a JSON object.
-func ParseCapabilities(body []byte) (*Capabilities, error) {
+// parseCapabilities decodes the body of GET /v1/capabilities. It fails only if that is not a JSON
+// object.
+func parseCapabilities(body []byte) (*Capabilities, error) {
 	var raw struct {
 		Platform  json.RawMessage `json:"platform"`
 		Model     json.RawMessage `json:"model"`
@@ -41,10 +45,10 @@ func ParseCapabilities(body []byte) (*Capabilities, error) {
 		Endpoints json.RawMessage `json:"endpoints"`
 	}
 	if !bytes.HasPrefix(bytes.TrimLeft(body, " \t\r\n"), []byte("{")) {
-		return nil, fmt.Errorf("capabilities: not a JSON object")
+		return nil, errors.New("gateway: capabilities are not a JSON object")
 	}
 	if err := json.Unmarshal(body, &raw); err != nil {
-		return nil, fmt.Errorf("capabilities: %w", err)
+		return nil, fmt.Errorf("gateway: malformed capabilities: %w", err)
 	}
 	caps := &Capabilities{Platform: text(raw.Platform), Model: text(raw.Model), ID: text(raw.ID), features: map[string]json.RawMessage{}, endpoints: map[string]Endpoint{}}
 	var auth struct{ Type json.RawMessage }
@@ -67,7 +71,7 @@ func ParseCapabilities(body []byte) (*Capabilities, error) {
 	return caps, nil
 }
 
-// valid keeps a gateway from naming another host, a query or a method of its own.
+// valid rejects endpoints with another host, a query or an unusual method.
 func (e Endpoint) valid() bool {
 	switch e.Method {
 	case "GET", "POST", "PUT", "PATCH", "DELETE":
@@ -77,7 +81,7 @@ func (e Endpoint) valid() bool {
 	return strings.HasPrefix(e.Path, "/") && !strings.HasPrefix(e.Path, "//") && !strings.ContainsAny(e.Path, "?#\\ \t\r\n") && !strings.Contains(e.Path, "..")
 }
 
-// text is a JSON string, or nothing.
+// text returns the value of a JSON string, or "" if raw is anything else.
 func text(raw json.RawMessage) string {
 	var s string
 	if json.Unmarshal(raw, &s) != nil {
@@ -86,8 +90,8 @@ func text(raw json.RawMessage) string {
 	return s
 }
 
-// Feature reports whether a feature is on: the boolean true, a string that is not empty, or an object whose "supported" or
-// "enabled" is true (api-facts §2: all three occur).
+// Feature reports whether a feature is on: its value is true, a non-empty string, or an object
+// whose "supported" or "enabled" is true. Gateways use all three forms (doc/hermes/api.md §2).
 func (c *Capabilities) Feature(name string) bool {
 	var value any
 	if c == nil || json.Unmarshal(c.features[name], &value) != nil {
@@ -104,9 +108,10 @@ func (c *Capabilities) Feature(name string) bool {
 	return false
 }
 
-// Endpoint returns the advertised endpoint of an operation. Without one the error is an [*UnavailableError], and so it is where
-// the gateway advertises it with another method, or says that the feature it belongs to is off.
-func (c *Capabilities) Endpoint(operation string) (Endpoint, error) {
+// endpoint returns the advertised endpoint of an operation. The error is an [*UnavailableError] if
+// there is none, if its method is not the expected one, or if the gateway lists the operation's
+// feature as off.
+func (c *Capabilities) endpoint(operation string) (Endpoint, error) {
 	if c != nil {
 		known := operations[operation]
 		endpoint, ok := c.endpoints[operation]
@@ -117,24 +122,24 @@ func (c *Capabilities) Endpoint(operation string) (Endpoint, error) {
 	return Endpoint{}, &UnavailableError{Operation: operation}
 }
 
-// denies reports whether the gateway lists a feature, and not as on.
+// denies reports whether the gateway lists a feature as off.
 func (c *Capabilities) denies(feature string) bool {
 	_, listed := c.features[feature]
 	return feature != "" && listed && !c.Feature(feature)
 }
 
-// Offers reports whether an operation is advertised.
+// Offers reports whether the gateway advertises an operation, such as session_fork.
 func (c *Capabilities) Offers(operation string) bool {
-	_, err := c.Endpoint(operation)
+	_, err := c.endpoint(operation)
 	return err == nil
 }
 
-// streams is Offers for what a turn stands on: its feature has to be on, and not only not off.
+// streams is Offers for the operations that turns need: their feature must be listed as on.
 func (c *Capabilities) streams(operation string) bool {
 	return c.Offers(operation) && c.Feature(operations[operation].feature)
 }
 
-// Endpoints lists the operations that are advertised, sorted.
+// Endpoints returns the names of the advertised operations, sorted.
 func (c *Capabilities) Endpoints() []string {
 	if c == nil {
 		return nil
@@ -142,7 +147,7 @@ func (c *Capabilities) Endpoints() []string {
 	return slices.Sorted(maps.Keys(c.endpoints))
 }
 
-// Features lists the features that are on, sorted.
+// Features returns the names of the features that are on, sorted.
 func (c *Capabilities) Features() []string {
 	if c == nil {
 		return nil

@@ -10,79 +10,85 @@ import (
 	"sync"
 )
 
-// Client is the client of one gateway. All methods may be called concurrently.
+// Client is a client of one gateway. Create it with [New] and end it with [Client.Close]. All methods may be called
+// concurrently.
 //
-// It chooses a route when one is needed: before a request where there is none, and anew after [Client.Foreground],
-// [Client.NetworkChanged], [Client.Reevaluate], [Client.Connect] and a request that failed below HTTP. A request or stream in
-// progress keeps the route it began on.
+// The calls of the API are grouped into the services below. Turns are started with [Client.StartTurn].
+//
+// The client selects a route when it needs one: before the first request, and again after [Client.Foreground],
+// [Client.NetworkChanged], [Client.Reevaluate], [Client.Connect] and a request that failed below HTTP. A request or
+// stream in progress keeps its route.
 type Client struct {
+	Sessions *SessionService // sessions and their messages
+	Jobs     *JobService     // scheduled jobs
+	Models   *ModelService   // models and their providers
+	Tools    *ToolService    // skills and toolsets of the agent
+
 	current *conn
 	turns   sessionQueue
 
-	mu       sync.Mutex // guards current and what stands here
-	stale    bool       // the next request chooses anew
-	reason   string     // why
-	epoch    uint64     // grows with each change of the network
-	choosing *choice
-	chosen   uint64        // generation of the newest route
-	without  string        // why there is none, as it was last logged
-	changed  chan struct{} // closed when the route changes
-	closed   bool
-	profile  *Profile // behind a pointer, so that no verb of fmt prints its addresses
-	creds    Credentials
-	refused  Secret // a kept password that did not open the gateway
-	failures []Failure
+	mu          sync.Mutex // guards current and the fields below, up to failures
+	stale       bool       // the next request selects a route
+	reason      string     // why it does
+	epoch       uint64     // grows with each change of the network
+	selecting   *routeSelection
+	generation  uint64        // of the newest route
+	lastProblem string        // why there is no route, as last logged
+	changed     chan struct{} // closed when the route changes
+	closed      bool
+	failures    []RouteFailure
 
 	options       Options
-	kind          Kind
+	kind          ServerKind
 	insecure      bool
-	local, remote *link // local is nil where there is no such address
-	lines         lines
-	login         chan struct{} // holds one token: of the login that is being made
-	telling       sync.Mutex    // callbacks of the host program, one at a time
+	local, remote *target // local is nil if the profile has no Local address
+	conns         connTracker
+	account       account
 
 	ctx    context.Context // ends with Close
 	cancel context.CancelFunc
 	work   sync.WaitGroup
 }
 
-// New makes a client. Nothing is sent before the first request. Credentials of another account are dropped
-// ([Credentials.For]). The error names what is wrong with the profile ([*ProfileError]). [Client.Close] ends what the
-// client started.
+// New returns a client of the gateway that profile describes. It sends nothing: the first request connects.
+//
+// Credentials that belong to another account are dropped (see [Credentials.For]). The error joins one
+// [*ProfileError] for each field of the profile that is not valid.
 func New(profile Profile, credentials Credentials, options Options) (*Client, error) {
 	if err := profile.Validate(); err != nil {
-		return nil, fmt.Errorf("the profile cannot be used: %w", err)
+		return nil, err
 	}
-	own := profile.clone()
 	c := &Client{
-		options: options.filled(), kind: profile.Kind, insecure: profile.Insecure, profile: &own, creds: credentials.For(profile),
-		changed: make(chan struct{}), login: make(chan struct{}, 1), stale: true, reason: "the first request",
+		options: options.withDefaults(), kind: profile.Kind, insecure: profile.Insecure,
+		changed: make(chan struct{}), stale: true, reason: "first request",
 	}
+	c.Sessions, c.Jobs, c.Models, c.Tools = &SessionService{c}, &JobService{c}, &ModelService{c}, &ToolService{c}
 	c.ctx, c.cancel = context.WithCancel(context.Background())
 	remote, err := parseAddress(profile.Remote, profile.Kind)
 	if err != nil {
 		return nil, &ProfileError{Field: "remote", Problem: err.Error()}
 	}
-	c.remote = c.newLink(Remote, remote, normalPin(profile.RemoteKey), c.options.RemoteTimeout)
+	c.remote = c.newTarget(Remote, remote, normalPin(profile.RemoteKey), c.options.RemoteTimeout)
 	if profile.Local != "" {
 		local, err := parseAddress(profile.Local, profile.Kind)
 		if err != nil {
 			return nil, &ProfileError{Field: "local", Problem: err.Error()}
 		}
-		c.local = c.newLink(Local, local, normalPin(profile.LocalKey), c.options.ProbeTimeout)
+		c.local = c.newTarget(Local, local, normalPin(profile.LocalKey), c.options.ProbeTimeout)
 	}
-	if watcher := c.options.Watch; watcher != nil {
+	c.account.init(c.ctx, profile, credentials, c.options, c.remote, func(reason string) { c.reevaluate(reason, false) })
+	if watch := c.options.WatchNetwork; watch != nil {
 		c.work.Go(func() {
-			if err := watcher.Watch(c.ctx, c.NetworkChanged); err != nil {
-				c.options.Log.Warn("changes of the network are not seen", "error", err)
+			if err := watch(c.ctx, c.NetworkChanged); err != nil {
+				c.options.Log.Warn("network changes are not watched", "err", err)
 			}
 		})
 	}
 	return c, nil
 }
 
-// Close ends the client: requests in progress fail, and every goroutine of the client has ended when it returns. The turns
-// of the gateway go on.
+// Close ends the client. Requests in progress fail with [ErrClosed], and every goroutine of the client has ended
+// when Close returns. Runs continue at the gateway. It always returns nil.
 func (c *Client) Close() error {
 	c.mu.Lock()
 	c.closed, c.current = true, nil
@@ -91,18 +97,26 @@ func (c *Client) Close() error {
 		return nil
 	}
 	c.cancel()
-	c.lines.closeAll()
+	c.conns.closeAll()
 	c.work.Wait()
-	for _, l := range []*link{c.local, c.remote} {
-		if l != nil {
-			l.http.CloseIdleConnections()
-		}
+	for _, t := range c.targets() {
+		t.http.CloseIdleConnections()
 	}
 	return nil
 }
 
-// connected returns the route in use, and chooses one where there is none. Callers that come meanwhile share one choice,
-// which goes on when its first caller leaves.
+// targets returns the addresses of the profile.
+func (c *Client) targets() (all []*target) {
+	for _, t := range []*target{c.local, c.remote} {
+		if t != nil {
+			all = append(all, t)
+		}
+	}
+	return all
+}
+
+// connected returns the route in use, and selects one if there is none. Concurrent callers share one selection,
+// which continues when the caller that started it leaves.
 func (c *Client) connected(ctx context.Context) (*conn, error) {
 	c.mu.Lock()
 	switch {
@@ -116,38 +130,38 @@ func (c *Client) connected(ctx context.Context) (*conn, error) {
 		c.mu.Unlock()
 		return nil, ErrNoRoute
 	}
-	if c.choosing == nil {
-		ch := &choice{done: make(chan struct{})}
-		c.choosing = ch
-		c.work.Go(func() { c.choose(ch) })
+	if c.selecting == nil {
+		selection := &routeSelection{done: make(chan struct{})}
+		c.selecting = selection
+		c.work.Go(func() { c.selectRoute(selection) })
 	}
-	ch := c.choosing
+	selection := c.selecting
 	c.mu.Unlock()
 	select {
-	case <-ch.done:
-		return ch.cn, ch.err
+	case <-selection.done:
+		return selection.cn, selection.err
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
 }
 
-// failed says that a request on cn failed in a way that speaks against the route: the next one chooses anew. A request that
-// its caller gave up says nothing.
-func (c *Client) failed(cn *conn, err error) {
+// dropRoute takes cn out of use after a request on it failed with err, so that the next request selects a route. A
+// request that its caller canceled does not count.
+func (c *Client) dropRoute(cn *conn, err error) {
 	if cn == nil || c.remote == nil || errors.Is(err, context.Canceled) {
 		return
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.note(cn.route.Kind, err)
+	c.recordFailure(cn.route.Kind, err)
 	if c.current == cn {
 		c.current, c.stale, c.reason = nil, true, "a request failed"
 	}
 }
 
-// Connect chooses a route now and returns it. The error is a [*NoRouteError], [ErrClosed] or that of ctx.
+// Connect selects a route now and returns it. The error is a [*NoRouteError], [ErrClosed] or that of ctx.
 func (c *Client) Connect(ctx context.Context) (Route, error) {
-	c.reevaluate("asked to connect", false)
+	c.reevaluate("connect requested", false)
 	cn, err := c.connected(ctx)
 	if err != nil {
 		return Route{}, err
@@ -155,13 +169,14 @@ func (c *Client) Connect(ctx context.Context) (Route, error) {
 	return cn.route, nil
 }
 
-// Foreground says that the app is seen again: the next request chooses anew.
-func (c *Client) Foreground() { c.reevaluate("the app came to the foreground", false) }
+// Foreground makes the next request select a route. Call it when the app becomes visible again.
+func (c *Client) Foreground() { c.reevaluate("app came to the foreground", false) }
 
-// NetworkChanged says that the network is another one: idle connections are closed, and the next request chooses anew.
-func (c *Client) NetworkChanged() { c.reevaluate("the network changed", true) }
+// NetworkChanged closes idle connections and makes the next request select a route. Call it when the device joins
+// another network. [Options.WatchNetwork] can do so.
+func (c *Client) NetworkChanged() { c.reevaluate("network changed", true) }
 
-// Reevaluate lets the next request choose anew, for a reason that diagnostics show.
+// Reevaluate makes the next request select a route. The reason appears in [Diagnostics].
 func (c *Client) Reevaluate(reason string) { c.reevaluate(reason, false) }
 
 func (c *Client) reevaluate(reason string, network bool) {
@@ -172,23 +187,38 @@ func (c *Client) reevaluate(reason string, network bool) {
 		c.epoch++
 	}
 	c.mu.Unlock()
-	if network && c.remote != nil {
-		for _, l := range []*link{c.local, c.remote} {
-			if l != nil {
-				l.http.CloseIdleConnections()
-			}
+	if network {
+		for _, t := range c.targets() {
+			t.http.CloseIdleConnections()
 		}
 	}
 }
 
-// Profile returns the profile with what was learnt.
-func (c *Client) Profile() Profile {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.profile.clone()
+// Login signs in at the Remote address with the profile's user name, and keeps the session cookies and the password
+// (doc/hermes/api.md §10). It ends the previous login of this client even if it fails.
+//
+// A refusal is an [*Error] whose text is written here, because the gateway's answer may quote the password. A wrong
+// user name or password is [ErrSignIn]. A profile without [AuthPassword] is a [*ProfileError].
+func (c *Client) Login(ctx context.Context, password Secret) error {
+	return c.account.login(ctx, password)
 }
 
-// Capabilities returns what the gateway offers on the route in use, and chooses one where there is none.
+// Logout ends the login at the gateway and drops all credentials of the client. The credentials are gone even if
+// the error says that the gateway could not be told.
+func (c *Client) Logout(ctx context.Context) error {
+	done, err := c.account.logout(ctx, c.newConn(c.remote))
+	if done {
+		c.mu.Lock()
+		c.current, c.stale, c.reason = nil, true, "signed out"
+		c.mu.Unlock()
+	}
+	return err
+}
+
+// Profile returns the profile, including what the client learned about the gateway.
+func (c *Client) Profile() Profile { return c.account.currentProfile() }
+
+// Capabilities returns what the gateway offers on the route in use. It selects a route if there is none.
 func (c *Client) Capabilities(ctx context.Context) (*Capabilities, error) {
 	cn, err := c.connected(ctx)
 	if err != nil {
@@ -197,7 +227,7 @@ func (c *Client) Capabilities(ctx context.Context) (*Capabilities, error) {
 	return cn.caps, nil
 }
 
-// String tells the profile's name and the route.
+// String names the kind of the route in use, and no address.
 func (c *Client) String() string {
 	route, ok := c.Route()
 	if !ok {
@@ -206,30 +236,23 @@ func (c *Client) String() string {
 	return "gateway client on the " + string(route.Kind) + " route"
 }
 
-// Format writes String, whatever the verb.
+// Format writes [Client.String] for every verb, so that no verb prints an address or a secret.
 func (c *Client) Format(f fmt.State, _ rune) { io.WriteString(f, c.String()) }
 
-// LogValue is what log/slog writes.
+// LogValue returns [Client.String] for log/slog.
 func (c *Client) LogValue() slog.Value { return slog.StringValue(c.String()) }
 
-// scrub takes this client's secrets and hosts out of a text that somebody else wrote.
+// scrub replaces the secrets and hosts of this client in a text that somebody else wrote.
 func (c *Client) scrub(s string) string {
 	if s == "" {
 		return s
 	}
-	c.mu.Lock()
-	words := []string{c.creds.Token.Reveal(), c.creds.Password.Reveal()}
-	for _, cookie := range c.creds.Cookies {
-		words = append(words, cookie.Value.Reveal(), strings.Trim(cookie.Value.Reveal(), `"`))
-	}
-	c.mu.Unlock()
-	for _, l := range []*link{c.local, c.remote} {
-		if l != nil {
-			words = append(words, l.base.Host, l.base.Hostname())
-		}
+	words := c.account.secrets()
+	for _, t := range c.targets() {
+		words = append(words, t.base.Host, t.base.Hostname())
 	}
 	for _, word := range words {
-		if len(word) >= 4 { // a shorter one, such as basic's provider name cut short, occurs by chance
+		if len(word) >= 4 { // a shorter one would match by chance
 			s = strings.ReplaceAll(s, word, redacted)
 		}
 	}

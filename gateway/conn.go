@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"mime"
@@ -16,39 +15,41 @@ import (
 	"unicode/utf8"
 )
 
-// maxAnswer is the most bytes that are read of one JSON answer. A page of 500 messages with tool results is the largest
-// that occurs; api-facts §4.1 has single frames of 7 MB.
+// maxAnswer is the largest JSON response, in bytes. The largest known one is a page of 500 messages
+// with tool results; single events have reached 7 MB (doc/hermes/api.md §4.1).
 const maxAnswer = 64 << 20
 
-// conn is a route that was proven to lead to the gateway of the profile, with what is needed to use it. It is immutable, so
-// a turn that holds one keeps to its route whatever the client decides meanwhile.
+// conn is a verified route to the gateway of the profile, with what is needed to use it. It is
+// immutable: a turn that holds one keeps its route, whatever the client selects later.
 type conn struct {
-	route     Route
-	base      *url.URL
-	http      *http.Client         // no overall timeout, redirects off, TLS as the profile asks
-	authorize func(*http.Request)  // adds the credential
-	answered  func(*http.Response) // takes refreshed cookies
-	caps      *Capabilities
+	route      Route
+	base       *url.URL
+	http       *http.Client         // without overall timeout and redirects; TLS as in the profile
+	authorize  func(*http.Request)  // adds the credential
+	onResponse func(*http.Response) // stores refreshed cookies
+	caps       *Capabilities
 
-	signIn func(sent *http.Request) bool // after a 401: signs in anew where that is possible; may be nil
-	scrub  func(string) string           // takes secrets and hosts out of what the gateway says; may be nil
+	signIn func(sent *http.Request) bool // signs in again after a 401 if possible; can be nil
+	scrub  func(string) string           // removes secrets and hosts from texts of the gateway; can be nil
 }
 
-// clean takes out of a text of the gateway's what must not be shown: it may quote what it was sent.
-func (cn *conn) clean(s string) string {
+// scrubText removes secrets and hosts from a text of the gateway, which may quote the request.
+func (cn *conn) scrubText(s string) string {
 	if cn.scrub == nil {
 		return s
 	}
 	return cn.scrub(s)
 }
 
-// endpoint is an advertised operation with the {variables} of its path filled and escaped. vars are pairs of name and value.
+// endpoint returns an advertised operation with the {variables} of its path filled in and escaped.
+// vars are pairs of name and value.
 func (cn *conn) endpoint(operation string, vars []string) (Endpoint, error) {
-	e, err := cn.caps.Endpoint(operation)
+	e, err := cn.caps.endpoint(operation)
 	if err != nil {
 		return e, err
 	}
-	// A gateway behind /p/<profile> may advertise paths with that part or without it; the base address has it already.
+	// A gateway behind /p/<profile> advertises its paths with or without that prefix, which the
+	// base address has already.
 	if prefix := strings.TrimRight(cn.base.EscapedPath(), "/"); prefix != "" {
 		e.Path = "/" + strings.TrimPrefix(strings.TrimPrefix(e.Path, prefix+"/"), "/")
 	}
@@ -57,8 +58,8 @@ func (cn *conn) endpoint(operation string, vars []string) (Endpoint, error) {
 		if !strings.Contains(e.Path, variable) {
 			continue
 		}
-		if value == "" || value == "." || value == ".." { // another operation's path
-			return e, fmt.Errorf("%s: the %s is malformed", operation, vars[i])
+		if value == "" || value == "." || value == ".." { // this would be the path of another operation
+			return e, fmt.Errorf("gateway: %s: %s must not be empty, \".\" or \"..\"", operation, vars[i])
 		}
 		e.Path = strings.ReplaceAll(e.Path, variable, url.PathEscape(value))
 	}
@@ -68,9 +69,10 @@ func (cn *conn) endpoint(operation string, vars []string) (Endpoint, error) {
 	return e, nil
 }
 
-// request builds the call of an advertised operation, whose vars are those of endpoint. body is marshalled to JSON; nil is no
-// body. The API server wants a length (a chunked body over its limit is taken for bad JSON) and refuses any Origin
-// (api-facts §1.2, §1.3).
+// request builds the request of an advertised operation; vars are those of endpoint. It encodes
+// body as JSON, or sends none if body is nil. The API server needs a Content-Length, because it
+// reports a chunked body over its limit as malformed JSON. It refuses every request with an Origin
+// header (doc/hermes/api.md §1.2, §1.3).
 func (cn *conn) request(ctx context.Context, operation string, vars []string, query url.Values, body any) (*http.Request, error) {
 	e, err := cn.endpoint(operation, vars)
 	if err != nil {
@@ -79,7 +81,7 @@ func (cn *conn) request(ctx context.Context, operation string, vars []string, qu
 	return cn.requestPath(ctx, e.Method, e.Path, query, body)
 }
 
-// requestPath builds a call of an escaped path below the base address.
+// requestPath builds a request for an escaped path below the base address.
 func (cn *conn) requestPath(ctx context.Context, method, path string, query url.Values, body any) (*http.Request, error) {
 	address := strings.TrimSuffix(cn.base.String(), "/") + path
 	if len(query) > 0 {
@@ -89,13 +91,13 @@ func (cn *conn) requestPath(ctx context.Context, method, path string, query url.
 	if body != nil {
 		data, err := json.Marshal(body)
 		if err != nil {
-			return nil, fmt.Errorf("request: %w", err)
+			return nil, fmt.Errorf("gateway: encode request: %w", err)
 		}
 		reader = bytes.NewReader(data)
 	}
 	req, err := http.NewRequestWithContext(ctx, method, address, reader)
 	if err != nil {
-		return nil, errors.New("request: the address is malformed")
+		return nil, errMalformedAddress
 	}
 	if body != nil {
 		req.Header.Set("Content-Type", "application/json")
@@ -106,9 +108,11 @@ func (cn *conn) requestPath(ctx context.Context, method, path string, query url.
 	return req, nil
 }
 
-// send does a request once. An answer other than 2xx is an [*Error] and its body is closed. Errors of the network name
-// neither address nor credential: they are a [*linkError]. A 401 means that nothing was done with the request, so where a
-// login can be repeated it is sent once more after that.
+// send sends a request once. A response other than 2xx is an [*Error], and its body is closed. A
+// failure below HTTP is a *networkError, which names neither address nor credential.
+//
+// A 401 means that the gateway did not process the request. So if signing in again works, send
+// repeats the request.
 func (cn *conn) send(req *http.Request) (*http.Response, error) {
 	resp, err := cn.do(req)
 	if err != nil {
@@ -119,7 +123,7 @@ func (cn *conn) send(req *http.Request) (*http.Response, error) {
 		again := req.Clone(req.Context())
 		if req.GetBody != nil {
 			if again.Body, err = req.GetBody(); err != nil {
-				return nil, fmt.Errorf("request: %w", err)
+				return nil, fmt.Errorf("gateway: encode request: %w", err)
 			}
 		}
 		cn.authorize(again)
@@ -130,7 +134,7 @@ func (cn *conn) send(req *http.Request) (*http.Response, error) {
 	if resp.StatusCode/100 != 2 {
 		defer resp.Body.Close()
 		refused := refusal(resp)
-		refused.Message, refused.Code = cn.clean(refused.Message), cn.clean(refused.Code)
+		refused.Message, refused.Code = cn.scrubText(refused.Message), cn.scrubText(refused.Code)
 		return nil, refused
 	}
 	return resp, nil
@@ -139,13 +143,13 @@ func (cn *conn) send(req *http.Request) (*http.Response, error) {
 func (cn *conn) do(req *http.Request) (*http.Response, error) {
 	resp, err := cn.http.Do(req)
 	if err != nil {
-		return nil, &linkError{cause: err}
+		return nil, &networkError{cause: err}
 	}
-	cn.answered(resp)
+	cn.onResponse(resp)
 	return resp, nil
 }
 
-// call does a request and decodes the answer into out, where out is not nil.
+// call sends a request and decodes the response into out, unless out is nil.
 func (cn *conn) call(req *http.Request, out any) error {
 	resp, err := cn.send(req)
 	if err != nil {
@@ -154,10 +158,10 @@ func (cn *conn) call(req *http.Request, out any) error {
 	defer resp.Body.Close()
 	data, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer+1))
 	if err != nil {
-		return &linkError{cause: err}
+		return &networkError{cause: err}
 	}
 	if len(data) > maxAnswer {
-		return fmt.Errorf("the answer: %w", ErrTooBig)
+		return errResponseTooLarge
 	}
 	if out == nil {
 		return nil
@@ -168,10 +172,11 @@ func (cn *conn) call(req *http.Request, out any) error {
 	return nil
 }
 
-// refusal reads the body of an answer other than 2xx: Hermes has four shapes (api-facts §1.1), other servers and proxies more.
+// refusal decodes the body of a response other than 2xx. Hermes has four forms (doc/hermes/api.md
+// §1.1), other servers and proxies have more.
 func refusal(resp *http.Response) *Error {
 	e := &Error{Status: resp.StatusCode, RetryAfter: retryAfter(resp.Header.Get("Retry-After"), time.Now())}
-	data, _ := io.ReadAll(io.LimitReader(resp.Body, 64<<10)) // what did not arrive is not said
+	data, _ := io.ReadAll(io.LimitReader(resp.Body, 64<<10)) // a body that breaks off is used as far as it came
 	data = bytes.TrimSpace(bytes.TrimPrefix(data, byteOrderMark))
 	if json.Valid(data) {
 		e.Message, e.Code = findReason(data)
@@ -181,7 +186,8 @@ func refusal(resp *http.Response) *Error {
 	return e
 }
 
-// retryAfter reads the header of that name, which has seconds or a date; 0 is none.
+// retryAfter parses the Retry-After header, which holds seconds or a date. It returns 0 if there is
+// none.
 func retryAfter(value string, now time.Time) time.Duration {
 	if seconds, err := strconv.ParseUint(value, 10, 31); err == nil {
 		return time.Duration(seconds) * time.Second

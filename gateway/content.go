@@ -6,7 +6,8 @@ import (
 	"strings"
 )
 
-// looseString is a string whose value of another type counts as none: servers put numbers and nulls where ids and words belong.
+// looseString is a string that is empty if the JSON value has another type: servers send numbers
+// and nulls as IDs and texts.
 type looseString string
 
 // UnmarshalJSON implements [json.Unmarshaler] and never fails.
@@ -15,7 +16,7 @@ func (l *looseString) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// looseNumber is a number whose value of another type counts as 0.
+// looseNumber is a number that is 0 if the JSON value has another type.
 type looseNumber float64
 
 // UnmarshalJSON implements [json.Unmarshaler] and never fails.
@@ -28,21 +29,23 @@ func (l *looseNumber) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// messageContent is the content of a message: a string, or a list of parts, as reasoning models of several providers send it.
+// messageContent is the content of a message: a string, or a list of parts, as reasoning models of
+// several providers send it.
 type messageContent struct {
 	text      string
 	reasoning string
 	lossy     bool // a part could not be shown as text
 }
 
-// UnmarshalJSON implements [json.Unmarshaler] and never fails: what it cannot read it marks as lost.
+// UnmarshalJSON implements [json.Unmarshaler]. It never fails: it marks what it cannot read as
+// lost.
 func (c *messageContent) UnmarshalJSON(data []byte) error {
 	*c = messageContent{}
 	c.read(bytes.TrimSpace(data), maxReasonDepth)
 	return nil
 }
 
-// contentPart is one part of a content: text, or thinking that holds parts again.
+// contentPart is one part of a content: text, or reasoning that consists of parts itself.
 type contentPart struct {
 	Type     looseString     `json:"type"`
 	Text     json.RawMessage `json:"text"`
@@ -74,7 +77,7 @@ func (c *messageContent) read(data json.RawMessage, depth int) {
 	}
 }
 
-// part reads one part by its kind. What stands in a thinking part is reasoning, whatever form it has.
+// part reads one part by its type. Everything in a reasoning part is reasoning, whatever its form.
 func (c *messageContent) part(data json.RawMessage, depth int) {
 	var p contentPart
 	if json.Unmarshal(data, &p) != nil {

@@ -8,8 +8,9 @@ import (
 	"time"
 )
 
-// cookieNames are the only cookies that are taken and sent: those of a Hermes login, bare or with the prefixes of
-// RFC 6265bis §4.1.3 that a gateway uses behind TLS (api-facts §10).
+// cookieNames are the only cookies that the client stores and sends: those of a Hermes login, bare
+// or with the prefixes of RFC 6265bis §4.1.3, which a gateway uses behind TLS (doc/hermes/api.md
+// §10).
 var cookieNames = func() map[string]bool {
 	names := map[string]bool{}
 	for _, name := range []string{"hermes_session_at", "hermes_session_rt", "hermes_session_provider"} {
@@ -18,11 +19,12 @@ var cookieNames = func() map[string]bool {
 	return names
 }()
 
-// maxCookie is the most bytes of a cookie's value; browsers take 4096 for name and value.
+// maxCookie is the largest cookie value, in bytes. Browsers allow 4096 for name and value.
 const maxCookie = 4096
 
-// validCookieValue reports whether a value is made of cookie-octets, optionally in quotes (RFC 6265 §4.1.1). Nothing else
-// goes into a header: a line end or semicolon would add headers or cookies of a stranger's choice.
+// validCookieValue reports whether a value consists of cookie-octets, optionally in quotes (RFC
+// 6265 §4.1.1). Nothing else may go into a header: a line break or a semicolon would inject headers
+// or cookies.
 func validCookieValue(value string) bool {
 	if len(value) >= 2 && value[0] == '"' && value[len(value)-1] == '"' {
 		value = value[1 : len(value)-1]
@@ -36,14 +38,15 @@ func validCookieValue(value string) bool {
 	return value != "" && len(value) <= maxCookie
 }
 
-// setCookie is one Set-Cookie header that may be honoured. Without a value it deletes.
+// setCookie is one acceptable Set-Cookie header. With gone it deletes the cookie.
 type setCookie struct {
-	cookie Cookie
+	cookie loginCookie
 	gone   bool
 }
 
-// readSetCookie reads a Set-Cookie header, as RFC 6265 §5.2 does. net/http's own reader takes the quotes off, and what is sent
-// back must be what was set. Of a header that breaks a rule nothing is taken.
+// readSetCookie parses a Set-Cookie header as RFC 6265 §5.2 does. The parser of net/http removes
+// the quotes of a value, which must be sent back unchanged. A header that breaks a rule is ignored
+// as a whole.
 func readSetCookie(header string, secure bool, now time.Time) (setCookie, bool) {
 	pair, rest, _ := strings.Cut(header, ";")
 	name, value, ok := strings.Cut(pair, "=")
@@ -51,7 +54,7 @@ func readSetCookie(header string, secure bool, now time.Time) (setCookie, bool) 
 	if !ok || !cookieNames[name] {
 		return setCookie{}, false
 	}
-	c := setCookie{cookie: Cookie{Name: name, Value: NewSecret(value)}}
+	c := setCookie{cookie: loginCookie{name: name, value: NewSecret(value)}}
 	var path, domain string
 	var aged bool
 	for attribute := range strings.SplitSeq(rest, ";") {
@@ -59,7 +62,7 @@ func readSetCookie(header string, secure bool, now time.Time) (setCookie, bool) 
 		v = strings.Trim(v, " \t")
 		switch strings.ToLower(strings.Trim(key, " \t")) {
 		case "secure":
-			c.cookie.Secure = true
+			c.cookie.secure = true
 		case "path":
 			path = v
 		case "domain":
@@ -67,17 +70,17 @@ func readSetCookie(header string, secure bool, now time.Time) (setCookie, bool) 
 		case "max-age":
 			if seconds, err := strconv.ParseInt(v, 10, 64); err == nil {
 				aged, c.gone = true, seconds <= 0
-				c.cookie.Expires = now.Add(time.Duration(min(seconds, 1<<31)) * time.Second)
+				c.cookie.expires = now.Add(time.Duration(min(seconds, 1<<31)) * time.Second)
 			}
 		case "expires":
 			if at, err := http.ParseTime(v); err == nil && !aged {
-				c.gone, c.cookie.Expires = !at.After(now), at
+				c.gone, c.cookie.expires = !at.After(now), at
 			}
 		}
 	}
 	host, prefixed := strings.HasPrefix(name, "__Host-"), strings.HasPrefix(name, "__")
 	switch {
-	case c.cookie.Secure && !secure, prefixed && !c.cookie.Secure, host && (path != "/" || domain != ""):
+	case c.cookie.secure && !secure, prefixed && !c.cookie.secure, host && (path != "/" || domain != ""):
 		return setCookie{}, false
 	case !c.gone && !validCookieValue(value):
 		return setCookie{}, false
@@ -85,7 +88,7 @@ func readSetCookie(header string, secure bool, now time.Time) (setCookie, bool) 
 	return c, true
 }
 
-// readSetCookies reads all that may be honoured of an answer.
+// readSetCookies parses all acceptable Set-Cookie headers of a response.
 func readSetCookies(resp *http.Response, secure bool, now time.Time) []setCookie {
 	var all []setCookie
 	for _, header := range resp.Header.Values("Set-Cookie") {
@@ -96,11 +99,11 @@ func readSetCookies(resp *http.Response, secure bool, now time.Time) []setCookie
 	return all
 }
 
-// merge returns the cookies after an answer has set and deleted some, and whether anything is different.
-func merge(cookies []Cookie, set []setCookie) ([]Cookie, bool) {
+// merge applies set to cookies, and reports whether that changed anything.
+func merge(cookies []loginCookie, set []setCookie) ([]loginCookie, bool) {
 	next, changed := slices.Clone(cookies), false
 	for _, s := range set {
-		i := slices.IndexFunc(next, func(c Cookie) bool { return c.Name == s.cookie.Name })
+		i := slices.IndexFunc(next, func(c loginCookie) bool { return c.name == s.cookie.name })
 		switch {
 		case i >= 0 && s.gone:
 			next, changed = slices.Delete(next, i, i+1), true
@@ -113,19 +116,20 @@ func merge(cookies []Cookie, set []setCookie) ([]Cookie, bool) {
 	return next, changed
 }
 
-// cookieHeader is the Cookie header for a route, and nothing where no cookie may go there.
-func cookieHeader(cookies []Cookie, secure bool, now time.Time) string {
+// cookieHeader returns the Cookie header for a route, empty if no cookie may be sent there.
+func cookieHeader(cookies []loginCookie, secure bool, now time.Time) string {
 	var pairs []string
 	for _, c := range cookies {
-		if (c.Secure && !secure) || (!c.Expires.IsZero() && !c.Expires.After(now)) || !cookieNames[c.Name] || !validCookieValue(c.Value.Reveal()) {
+		if (c.secure && !secure) || (!c.expires.IsZero() && !c.expires.After(now)) || !cookieNames[c.name] || !validCookieValue(c.value.Reveal()) {
 			continue
 		}
-		pairs = append(pairs, c.Name+"="+c.Value.Reveal())
+		pairs = append(pairs, c.name+"="+c.value.Reveal())
 	}
 	return strings.Join(pairs, "; ")
 }
 
-// carriesSession reports whether cookies can open a session: the one that names the provider alone cannot.
+// carriesSession reports whether a Cookie header can open a session. The cookie that names the
+// provider alone cannot.
 func carriesSession(header string) bool {
 	return strings.Contains(header, "hermes_session_at=") || strings.Contains(header, "hermes_session_rt=")
 }

@@ -12,7 +12,7 @@ func TestReadSetCookie(t *testing.T) {
 	for _, tc := range []struct {
 		header string
 		secure bool
-		value  string // empty: refused
+		value  string // empty: rejected
 		gone   bool
 	}{
 		{`hermes_session_at="eyJ0="; HttpOnly; Max-Age=43200; Path=/; SameSite=lax`, false, `"eyJ0="`, false},
@@ -50,7 +50,7 @@ func TestReadSetCookie(t *testing.T) {
 		got, ok := readSetCookie(tc.header, tc.secure, now)
 		value := ""
 		if ok && !got.gone {
-			value = got.cookie.Value.Reveal()
+			value = got.cookie.value.Reveal()
 		}
 		if value != tc.value || got.gone != tc.gone || ok != (tc.value != "" || tc.gone) {
 			t.Errorf("%.80q (TLS %t): %t, %q, gone %t", tc.header, tc.secure, ok, value, got.gone)
@@ -58,7 +58,7 @@ func TestReadSetCookie(t *testing.T) {
 	}
 }
 
-// The recorded headers of both versions are understood, whatever reads them back.
+// The client decodes the recorded headers of both versions.
 func TestRecordedCookies(t *testing.T) {
 	for _, version := range versions {
 		for name, want := range map[string]int{"dash_password_login_ok": 3, "dash_password_login_ok_https_proxy": 3, "dash_auth_me_only_refresh_cookie": 3, "dash_logout": 0} {
@@ -76,12 +76,12 @@ func TestRecordedCookies(t *testing.T) {
 
 func TestCookieHeader(t *testing.T) {
 	now := time.Now()
-	cookies := []Cookie{
-		{Name: "hermes_session_at", Value: NewSecret("old"), Expires: now.Add(-time.Second)},
-		{Name: "hermes_session_rt", Value: NewSecret("r"), Expires: now.Add(time.Hour)},
-		{Name: "__Host-hermes_session_provider", Value: NewSecret("p"), Secure: true},
-		{Name: "other", Value: NewSecret("x")},
-		{Name: "hermes_session_provider", Value: NewSecret("a\r\nX-Evil: 1")}, // of a tampered store
+	cookies := []loginCookie{
+		{name: "hermes_session_at", value: NewSecret("old"), expires: now.Add(-time.Second)},
+		{name: "hermes_session_rt", value: NewSecret("r"), expires: now.Add(time.Hour)},
+		{name: "__Host-hermes_session_provider", value: NewSecret("p"), secure: true},
+		{name: "other", value: NewSecret("x")},
+		{name: "hermes_session_provider", value: NewSecret("a\r\nX-Evil: 1")}, // from a manipulated store
 	}
 	if got := cookieHeader(cookies, true, now); got != "hermes_session_rt=r; __Host-hermes_session_provider=p" {
 		t.Errorf("over TLS: %q", got)
@@ -109,7 +109,7 @@ func FuzzSetCookie(f *testing.F) {
 		if !ok || c.gone {
 			return
 		}
-		out := cookieHeader([]Cookie{c.cookie}, true, time.Unix(0, 0))
+		out := cookieHeader([]loginCookie{c.cookie}, true, time.Unix(0, 0))
 		if strings.ContainsAny(out, "\r\n;\x00, ") || strings.Count(out, "=") < 1 {
 			t.Errorf("%q leads to the header %q", header, out)
 		}

@@ -9,26 +9,29 @@ import (
 	"time"
 )
 
-// Credentials are the secrets of one account at one gateway. They print and marshal as "[redacted]"; a host program keeps
-// what [Credentials.Export] gives, encrypted. A Credentials is a value; do not change one that others use.
+// Credentials are the secrets of one account at one gateway. They print, log and marshal as
+// "[redacted]". To store them, encrypt the result of [Credentials.Export].
+//
+// A Credentials is a value and is safe for concurrent use as long as no one changes it.
 type Credentials struct {
-	Token    Secret   // with AuthBearer
-	Password Secret   // with AuthPassword, where it may be kept: an expired login is then repeated without asking
-	Cookies  []Cookie // of the login
+	Token    Secret        // for AuthBearer
+	Password Secret        // for AuthPassword, if it may be stored: the client then signs in again by itself when a login expires
+	cookies  []loginCookie // of the login
 
-	// Binding is the account these belong to: a hash of the Remote address and the user name. Empty is not bound yet.
-	Binding string
+	// Account identifies the account: a hash of the Remote address and the user name. It is empty
+	// until [Credentials.For] sets it.
+	Account string
 }
 
-// Cookie is one session cookie of a login (api-facts §10).
-type Cookie struct {
-	Name    string
-	Value   Secret    // as it goes into the Cookie header, quotes included
-	Expires time.Time // zero: not said
-	Secure  bool      // sent over TLS only
+// loginCookie is one session cookie of a login (doc/hermes/api.md §10).
+type loginCookie struct {
+	name    string
+	value   Secret    // as it is sent in the Cookie header, quotes included
+	expires time.Time // zero if the cookie has no expiry
+	secure  bool      // sent over TLS only
 }
 
-// binding is the account of a profile.
+// binding returns the account of a profile.
 func binding(p Profile) string {
 	address := p.Remote
 	if u, err := parseAddress(p.Remote, p.Kind); err == nil {
@@ -38,16 +41,20 @@ func binding(p Profile) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// For returns the credentials as they are good for a profile. Those of another gateway (Remote address) or user name are
-// dropped, so a changed profile never sends them on; those not bound yet are bound.
+// For returns the credentials for use with profile p. Credentials of another account, that is of
+// another Remote address or user name, are dropped: a changed profile never sends them to another
+// server. Credentials without an account are assigned to that of p.
 func (c Credentials) For(p Profile) Credentials {
 	account := binding(p)
-	if c.Binding != "" && c.Binding != account {
-		return Credentials{Binding: account}
+	if c.Account != "" && c.Account != account {
+		return Credentials{Account: account}
 	}
-	c.Binding, c.Cookies = account, slices.Clone(c.Cookies)
+	c.Account, c.cookies = account, slices.Clone(c.cookies)
 	return c
 }
+
+// HasSession reports whether the credentials hold the cookies of a login.
+func (c Credentials) HasSession() bool { return len(c.cookies) > 0 }
 
 type exportedCookie struct {
 	Name    string    `json:"name"`
@@ -63,26 +70,28 @@ type exported struct {
 	Binding  string           `json:"binding"`
 }
 
-// Export returns everything in one secret, for a host program to encrypt and keep. [ParseCredentials] reads it.
+// Export returns the credentials as one secret in JSON form. Encrypt it before you store it;
+// [ParseCredentials] decodes it.
 func (c Credentials) Export() (Secret, error) {
-	out := exported{Token: c.Token.Reveal(), Password: c.Password.Reveal(), Binding: c.Binding}
-	for _, cookie := range c.Cookies {
-		out.Cookies = append(out.Cookies, exportedCookie{Name: cookie.Name, Value: cookie.Value.Reveal(), Expires: cookie.Expires, Secure: cookie.Secure})
+	out := exported{Token: c.Token.Reveal(), Password: c.Password.Reveal(), Binding: c.Account}
+	for _, cookie := range c.cookies {
+		out.Cookies = append(out.Cookies, exportedCookie{Name: cookie.name, Value: cookie.value.Reveal(), Expires: cookie.expires, Secure: cookie.secure})
 	}
 	data, err := json.Marshal(out)
 	return NewSecret(string(data)), err
 }
 
-// ParseCredentials reads what [Credentials.Export] wrote. Cookies that a login could not have set are left out.
+// ParseCredentials decodes the result of [Credentials.Export]. It drops cookies that a login could
+// not have set.
 func ParseCredentials(data Secret) (Credentials, error) {
 	var in exported
 	if err := json.Unmarshal([]byte(data.Reveal()), &in); err != nil {
-		return Credentials{}, errors.New("the kept credentials cannot be read; sign in again") // err quotes a byte of them
+		return Credentials{}, errors.New("gateway: stored credentials are malformed; sign in again") // err would quote a byte of them
 	}
-	c := Credentials{Token: NewSecret(in.Token), Password: NewSecret(in.Password), Binding: in.Binding}
+	c := Credentials{Token: NewSecret(in.Token), Password: NewSecret(in.Password), Account: in.Binding}
 	for _, cookie := range in.Cookies {
 		if cookieNames[cookie.Name] && validCookieValue(cookie.Value) {
-			c.Cookies = append(c.Cookies, Cookie{Name: cookie.Name, Value: NewSecret(cookie.Value), Expires: cookie.Expires, Secure: cookie.Secure})
+			c.cookies = append(c.cookies, loginCookie{name: cookie.Name, value: NewSecret(cookie.Value), expires: cookie.Expires, secure: cookie.Secure})
 		}
 	}
 	return c, nil

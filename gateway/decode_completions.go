@@ -8,23 +8,24 @@ import (
 	"time"
 
 	"hermes-mobile/internal/onepass"
+	"hermes-mobile/internal/sse"
 )
 
-// completionsDecoder reads the stream of POST /v1/chat/completions, of Hermes (api-facts §7) and of every other server that
-// speaks it.
+// completionsDecoder decodes the stream of POST /v1/chat/completions, from Hermes
+// (doc/hermes/api.md §7) and from every other server with that API.
 type completionsDecoder struct {
 	id     string
 	at     time.Time
 	text   turnText
 	parser onepass.Parser
-	finish string // finish_reason; not empty once the reply is whole
+	finish string // finish_reason; set once the reply is complete
 	usage  Usage
-	marked bool // the stream said that the reply is whole
+	marked bool // the stream said that the reply is complete
 	over   bool
-	bad    bool // something could not be read, so text may be missing
+	bad    bool // something could not be decoded, so text may be missing
 }
 
-// completionFrame is one chunk, or a whole completion, or one of the named events of Hermes.
+// completionFrame is one chunk, a whole completion, or one of the named events of Hermes.
 type completionFrame struct {
 	ID      looseString        `json:"id"`
 	Object  looseString        `json:"object"`
@@ -43,7 +44,7 @@ type completionChoice struct {
 	Index   looseNumber     `json:"index"`
 	Delta   completionText  `json:"delta"`
 	Message *completionText `json:"message"`
-	Text    messageContent  `json:"text"` // of the older completions
+	Text    messageContent  `json:"text"` // of the legacy completions API
 	Finish  looseString     `json:"finish_reason"`
 	Error   json.RawMessage `json:"error"`
 }
@@ -52,13 +53,13 @@ type completionText struct {
 	Content          messageContent `json:"content"`
 	ReasoningContent looseString    `json:"reasoning_content"`
 	Reasoning        looseString    `json:"reasoning"`
-	Refusal          looseString    `json:"refusal"` // what the model says in place of an answer
+	Refusal          looseString    `json:"refusal"` // what the model says instead of an answer
 }
 
-// said is the text that a person reads.
-func (t *completionText) said() string { return t.Content.text + string(t.Refusal) }
+// reply returns the text for the user.
+func (t *completionText) reply() string { return t.Content.text + string(t.Refusal) }
 
-func (t *completionText) thought() string {
+func (t *completionText) reasoning() string {
 	return t.Content.reasoning + cmp.Or(string(t.ReasoningContent), string(t.Reasoning))
 }
 
@@ -68,7 +69,7 @@ type completionUsage struct {
 	Total      looseNumber `json:"total_tokens"`
 }
 
-// hermesFrame is a named event of Hermes in a stream that is OpenAI's otherwise.
+// hermesFrame is a named event that Hermes adds to OpenAI's stream.
 type hermesFrame struct {
 	Kind   string `json:"kind"`
 	Text   string `json:"text"`
@@ -80,7 +81,7 @@ type hermesFrame struct {
 
 func (d *completionsDecoder) damaged() bool { return d.bad }
 
-func (d *completionsDecoder) decode(ev ServerEvent, out []Event) []Event {
+func (d *completionsDecoder) decode(ev sse.Event, out []Event) []Event {
 	if d.over {
 		return out
 	}
@@ -109,7 +110,7 @@ func (d *completionsDecoder) decode(ev ServerEvent, out []Event) []Event {
 	if !ok {
 		return out
 	}
-	if len(f.Choices) == 0 && f.Usage == nil && !f.Hermes.Failed { // an error in some form of its own, or nothing
+	if len(f.Choices) == 0 && f.Usage == nil && !f.Hermes.Failed { // an error in a form of its own, or nothing
 		if message, code := findReason(ev.Data); message != "" {
 			return d.fail(Meta{MessageID: d.id}, message, code, out)
 		}
@@ -117,8 +118,8 @@ func (d *completionsDecoder) decode(ev ServerEvent, out []Event) []Event {
 	return d.chunk(&f, out)
 }
 
-// named reads an event that only Hermes sends.
-func (d *completionsDecoder) named(ev ServerEvent, out []Event) []Event {
+// named decodes an event that only Hermes sends.
+func (d *completionsDecoder) named(ev sse.Event, out []Event) []Event {
 	var f hermesFrame
 	if !readFrame(ev.Data, &f) {
 		d.bad = true
@@ -130,10 +131,10 @@ func (d *completionsDecoder) named(ev ServerEvent, out []Event) []Event {
 		return append(out, Status{Meta: meta, Kind: f.Kind, Text: f.Text})
 	case f.Status == "running":
 		d.text.tool = true
-		return append(out, ToolStarted{Meta: meta, Call: f.CallID, Name: f.Tool, Preview: f.Label})
+		return append(out, ToolStarted{Meta: meta, CallID: f.CallID, Name: f.Tool, Preview: f.Label})
 	case f.Status == "completed", f.Status == "failed":
 		d.text.tool = true
-		return append(out, ToolEnded{Meta: meta, Call: f.CallID, Name: f.Tool, Failed: f.Status == "failed"})
+		return append(out, ToolEnded{Meta: meta, CallID: f.CallID, Name: f.Tool, Failed: f.Status == "failed"})
 	}
 	return out
 }
@@ -152,7 +153,7 @@ func (d *completionsDecoder) chunk(f *completionFrame, out []Event) []Event {
 	for i := range f.Choices {
 		choice := &f.Choices[i]
 		if choice.Index != 0 {
-			continue // one reply is asked for
+			continue // the request asks for one reply only
 		}
 		out = d.choice(meta, choice, out)
 		if reason, word := findReason(choice.Error); reason != "" {
@@ -165,23 +166,23 @@ func (d *completionsDecoder) chunk(f *completionFrame, out []Event) []Event {
 	return out
 }
 
-// choice reads one choice of a chunk. A delta is a piece; a message is the whole text, which replaces what came in pieces, unless
-// a delta with text is beside it.
+// choice decodes one choice of a chunk. A delta is a piece of text. A message is the whole text and
+// replaces the pieces, unless it comes with a delta that has text.
 func (d *completionsDecoder) choice(meta Meta, c *completionChoice, out []Event) []Event {
 	d.bad = d.bad || c.Delta.Content.lossy || c.Text.lossy
-	if thought := c.Delta.thought(); thought != "" {
+	if thought := c.Delta.reasoning(); thought != "" {
 		out = append(out, Reasoning{Meta: meta, Text: thought})
 	}
-	piece := c.Delta.said() + c.Text.text
+	piece := c.Delta.reply() + c.Text.text
 	switch {
 	case piece != "" || c.Message == nil:
 		out = d.text.delta(meta, piece, out)
 	default:
 		d.bad = d.bad || c.Message.Content.lossy
-		if thought := c.Message.thought(); thought != "" && c.Delta.thought() == "" && !d.text.any() {
+		if thought := c.Message.reasoning(); thought != "" && c.Delta.reasoning() == "" && !d.text.any() {
 			out = append(out, Reasoning{Meta: meta, Text: thought})
 		}
-		out = d.text.message(meta, c.Message.said(), out)
+		out = d.text.message(meta, c.Message.reply(), out)
 	}
 	if c.Finish != "" {
 		d.finish, d.marked = string(c.Finish), true
@@ -189,14 +190,14 @@ func (d *completionsDecoder) choice(meta Meta, c *completionChoice, out []Event)
 	return out
 }
 
-// fail ends the turn with what the server said.
+// fail ends the turn with the server's error.
 func (d *completionsDecoder) fail(meta Meta, message, code string, out []Event) []Event {
 	d.over = true
 	return append(out, Ended{Meta: meta, Outcome: Outcome{State: Failed, Segments: d.text.reply.Segments(), Usage: d.usage,
 		Err: &Error{Code: code, Message: cmp.Or(message, "the model gave no reply")}}})
 }
 
-// close gives out the end. Chunks of the usage may come between the last of the text and the end mark.
+// close emits the end of the turn. Usage chunks may come between the last text and the end mark.
 func (d *completionsDecoder) close(out []Event) []Event {
 	d.over = true
 	o, _ := d.end()
@@ -207,18 +208,19 @@ func (d *completionsDecoder) close(out []Event) []Event {
 	return append(out, Ended{Meta: meta, Outcome: o})
 }
 
-// document reads the answer of a server that does not stream. What follows the JSON value, such as an end mark, is left alone.
+// document decodes the response of a server that does not stream. It ignores what follows the JSON
+// value, such as an end mark.
 func (d *completionsDecoder) document(data []byte) []Event {
 	var value json.RawMessage
 	if json.NewDecoder(bytes.NewReader(data)).Decode(&value) != nil {
 		return nil
 	}
-	out := d.decode(ServerEvent{Data: value}, nil)
+	out := d.decode(sse.Event{Data: value}, nil)
 	if d.over {
 		return out
 	}
 	if !d.text.any() && d.finish == "" && !d.bad && len(out) == 0 {
-		return nil // no completion at all
+		return nil // this is no completion
 	}
 	d.marked = true
 	return d.close(out)
@@ -226,12 +228,12 @@ func (d *completionsDecoder) document(data []byte) []Event {
 
 func (d *completionsDecoder) end() (Outcome, bool) {
 	if !d.marked {
-		return cut(Interrupted, &d.text.reply), false
+		return brokenOutcome(Interrupted, &d.text.reply), false
 	}
-	return Outcome{State: Completed, Segments: d.text.reply.Segments(), Usage: d.usage, Reason: d.finish, Partial: d.bad || cutShort(d.finish)}, true
+	return Outcome{State: Completed, Segments: d.text.reply.Segments(), Usage: d.usage, FinishReason: d.finish, Partial: d.bad || cutShort(d.finish)}, true
 }
 
-// cutShort reports whether a finish_reason says that the reply is not whole.
+// cutShort reports whether a finish_reason says that the reply is incomplete.
 func cutShort(reason string) bool {
 	switch strings.ToLower(reason) {
 	case "length", "max_tokens", "content_filter":

@@ -5,21 +5,23 @@ import (
 	"cmp"
 	"encoding/json"
 	"strings"
+
+	"hermes-mobile/internal/sse"
 )
 
-// responsesDecoder reads the stream of POST /v1/responses (api-facts §8). Its segments are the message items of the response:
-// Hermes makes one of all the text of a turn.
+// responsesDecoder decodes the stream of POST /v1/responses (doc/hermes/api.md §8). Its segments
+// are the message items of the response. Hermes puts all text of a turn into one item.
 type responsesDecoder struct {
 	hermes bool // the server is a Hermes gateway
 	id     string
 	reply  Reply
-	items  []string // ids of message items, by segment
+	items  []string // IDs of the message items, by segment
 	names  map[string]string
 	over   bool
 	bad    bool
 }
 
-// responseFrame is one event, all fields of all of them.
+// responseFrame is one event, with the fields of all events.
 type responseFrame struct {
 	Type     string          `json:"type"`
 	Response *responseObject `json:"response"`
@@ -58,7 +60,7 @@ type responseItem struct {
 	} `json:"content"`
 }
 
-// responseEvents are those whose members are read.
+// responseEvents are the events whose fields are used.
 var responseEvents = map[string]bool{
 	"response.created": true, "response.output_text.delta": true, "response.output_text.done": true, "response.refusal.delta": true, "response.refusal.done": true,
 	"response.reasoning_summary_text.delta": true, "response.reasoning_text.delta": true, "response.output_item.added": true, "response.output_item.done": true,
@@ -67,7 +69,7 @@ var responseEvents = map[string]bool{
 
 func (d *responsesDecoder) damaged() bool { return d.bad }
 
-func (d *responsesDecoder) decode(ev ServerEvent, out []Event) []Event {
+func (d *responsesDecoder) decode(ev sse.Event, out []Event) []Event {
 	if d.over || string(bytes.TrimSpace(ev.Data)) == "[DONE]" {
 		return out
 	}
@@ -85,7 +87,7 @@ func (d *responsesDecoder) decode(ev ServerEvent, out []Event) []Event {
 	if name == "" {
 		name = ev.Name
 	}
-	// What an event of another kind has in these members is its own business, and no text of the reply is missing by it.
+	// Other events may have other types in these fields, and no text of the reply is lost by that.
 	d.bad = d.bad || !whole && (!ok || responseEvents[name])
 	if !ok {
 		return out
@@ -122,7 +124,7 @@ func (d *responsesDecoder) meta() Meta { return Meta{RunID: d.id} }
 
 func (d *responsesDecoder) message(item string) Meta { return Meta{RunID: d.id, MessageID: item} }
 
-// segment is the number of a message item.
+// segment returns the number of a message item.
 func (d *responsesDecoder) segment(item string) int {
 	for i, id := range d.items {
 		if id == item {
@@ -141,7 +143,8 @@ func (d *responsesDecoder) add(e Event, text string, out []Event) []Event {
 	return append(out, e)
 }
 
-// tool reads an item that is a call or its result. A call is known when it is added, a result when it is done.
+// tool decodes an item that is a call or its result. A call is complete when it is added, a result
+// when it is done.
 func (d *responsesDecoder) tool(done bool, item *responseItem, out []Event) []Event {
 	switch {
 	case item.Type == "function_call" && !done:
@@ -149,9 +152,9 @@ func (d *responsesDecoder) tool(done bool, item *responseItem, out []Event) []Ev
 			d.names = map[string]string{}
 		}
 		d.names[item.CallID] = item.Name
-		return append(out, ToolStarted{Meta: d.meta(), Call: item.CallID, Name: item.Name, Args: arguments(item.Arguments)})
+		return append(out, ToolStarted{Meta: d.meta(), CallID: item.CallID, Name: item.Name, Args: arguments(item.Arguments)})
 	case item.Type == "function_call_output" && done:
-		return append(out, ToolEnded{Meta: d.meta(), Call: item.CallID, Name: d.names[item.CallID], Preview: beginning(outputText(item.Output))})
+		return append(out, ToolEnded{Meta: d.meta(), CallID: item.CallID, Name: d.names[item.CallID], Preview: preview(outputText(item.Output))})
 	}
 	return out
 }
@@ -184,12 +187,13 @@ func (d *responsesDecoder) ended(kind string, r *responseObject, out []Event) []
 		message, code := findReason(r.Error)
 		o.State, o.Err = Failed, &Error{Code: code, Message: cmp.Or(message, "the gateway gave no reason")}
 	case "incomplete":
-		o.State, o.Partial, o.Reason, o.Err = Interrupted, true, r.Incomplete.Reason, ErrCut
+		o.State, o.Partial, o.FinishReason, o.Err = Interrupted, true, r.Incomplete.Reason, ErrStreamBroken
 	case "cancelled":
 		o.State = Cancelled
 	default:
 		if d.hermes && r.Usage != nil && o.Usage == (Usage{}) {
-			// Hermes ends a turn whose model failed as completed, with the failure as the text and nothing used.
+			// Hermes reports a turn whose model failed as completed, with the error as the text and
+			// zero usage.
 			o.State, o.Err = Failed, &Error{Message: joinSegments(o.Segments)}
 		}
 	}
@@ -208,7 +212,7 @@ func (d *responsesDecoder) finish(o Outcome, out []Event) []Event {
 	return append(out, Ended{Meta: d.meta(), Outcome: o})
 }
 
-// document reads the answer of a server that does not stream.
+// document decodes the response of a server that does not stream.
 func (d *responsesDecoder) document(data []byte) []Event {
 	var r responseObject
 	if !readFrame(data, &r) || r.ID == "" {
@@ -219,12 +223,12 @@ func (d *responsesDecoder) document(data []byte) []Event {
 }
 
 func (d *responsesDecoder) end() (Outcome, bool) {
-	o := cut(Interrupted, &d.reply)
+	o := brokenOutcome(Interrupted, &d.reply)
 	o.ResponseID = d.id
 	return o, false
 }
 
-// arguments is a JSON object that came as a string.
+// arguments returns a JSON object that was sent as a string.
 func arguments(s string) json.RawMessage {
 	if !json.Valid([]byte(s)) {
 		return nil
@@ -232,16 +236,16 @@ func arguments(s string) json.RawMessage {
 	return object(json.RawMessage(s))
 }
 
-// outputText is the result of a call: a string or text parts.
+// outputText returns the result of a call: a string or text parts.
 func outputText(raw json.RawMessage) string {
 	return storedRow{Content: raw}.text()
 }
 
-// maxPreview is what a run says of a result (api-facts §5).
+// maxPreview is the length to which a run shortens a result, in characters (doc/hermes/api.md §5).
 const maxPreview = 500
 
-// beginning is the first characters of a text, cut between characters.
-func beginning(s string) string {
+// preview returns the first maxPreview characters of a text.
+func preview(s string) string {
 	n := 0
 	for i := range s {
 		if n == maxPreview {

@@ -5,9 +5,10 @@ import (
 	"time"
 
 	"hermes-mobile/internal/onepass"
+	"hermes-mobile/internal/sse"
 )
 
-// runDecoder reads GET /v1/runs/{id}/events (api-facts §5).
+// runDecoder decodes GET /v1/runs/{id}/events (doc/hermes/api.md §5).
 type runDecoder struct {
 	sessionID string
 	runID     string
@@ -19,7 +20,7 @@ type runDecoder struct {
 
 func (d *runDecoder) damaged() bool { return d.bad }
 
-func (d *runDecoder) decode(ev ServerEvent, out []Event) []Event {
+func (d *runDecoder) decode(ev sse.Event, out []Event) []Event {
 	if d.over {
 		return out
 	}
@@ -32,7 +33,7 @@ func (d *runDecoder) decode(ev ServerEvent, out []Event) []Event {
 		return out
 	}
 	meta := f.meta()
-	meta.Position, meta.SessionID = ev.ID, d.sessionID
+	meta.Position, meta.SessionID = string(ev.ID), d.sessionID
 	switch f.Event {
 	case "message.delta":
 		return d.text.delta(meta, f.Delta, out)
@@ -66,12 +67,12 @@ func (d *runDecoder) decode(ev ServerEvent, out []Event) []Event {
 		if state, ok := runStates[f.Event]; ok {
 			return d.ended(&f, meta, state, out)
 		}
-		// reasoning.available is a copy of visible text.
+		// reasoning.available repeats visible text.
 	}
 	return out
 }
 
-func (d *runDecoder) ended(f *turnFrame, meta Meta, state State, out []Event) []Event {
+func (d *runDecoder) ended(f *turnFrame, meta Meta, state TurnState, out []Event) []Event {
 	d.over = true
 	o := f.outcome(state)
 	if o.SessionID == "" {
@@ -86,12 +87,12 @@ func (d *runDecoder) ended(f *turnFrame, meta Meta, state State, out []Event) []
 }
 
 func (d *runDecoder) end() (Outcome, bool) {
-	o := cut(Unknown, &d.text.reply)
+	o := brokenOutcome(Unknown, &d.text.reply)
 	o.SessionID = d.sessionID
 	return o, false
 }
 
-// duration reads float seconds.
+// duration converts float seconds.
 func duration(s float64) time.Duration {
 	if s <= 0 || s > 1e9 {
 		return 0
@@ -99,7 +100,7 @@ func duration(s float64) time.Duration {
 	return time.Duration(s * float64(time.Second))
 }
 
-// object is a copy of raw where that is a JSON object.
+// object returns raw if it is a JSON object.
 func object(raw json.RawMessage) json.RawMessage {
 	if len(raw) == 0 || raw[0] != '{' {
 		return nil

@@ -1,25 +1,28 @@
 package gateway
 
-import "hermes-mobile/internal/onepass"
+import (
+	"hermes-mobile/internal/onepass"
+	"hermes-mobile/internal/sse"
+)
 
-// sessionDecoder reads POST /api/sessions/{id}/chat/stream (api-facts §4).
+// sessionDecoder decodes POST /api/sessions/{id}/chat/stream (doc/hermes/api.md §4).
 type sessionDecoder struct {
 	sessionID string
-	runID     string // of this turn, once run.started said it
+	runID     string // of this turn, set by run.started
 	messageID string // of the last plain delta
 	text      turnText
 	parser    onepass.Parser
-	streamed  bool   // a delta came
-	held      string // of assistant.completed, until run.* says whether it is a reply or a failure
+	streamed  bool   // a delta was received
+	held      string // text of assistant.completed, until run.* says whether it is a reply or an error
 	heldMeta  Meta
-	whole     bool // assistant.completed says that the reply is whole
+	whole     bool // assistant.completed says that the reply is complete
 	over      bool
 	bad       bool
 }
 
 func (d *sessionDecoder) damaged() bool { return d.bad }
 
-func (d *sessionDecoder) decode(ev ServerEvent, out []Event) []Event {
+func (d *sessionDecoder) decode(ev sse.Event, out []Event) []Event {
 	if d.over {
 		return out
 	}
@@ -65,13 +68,15 @@ func (d *sessionDecoder) decode(ev ServerEvent, out []Event) []Event {
 		if state, ok := runStates[ev.Name]; ok {
 			return d.ended(&f, meta, state, out)
 		}
-		// message.started and done say nothing that others do not; tool.progress is a copy of visible text.
+		// message.started and done add nothing to the other events; tool.progress repeats visible
+		// text.
 	}
 	return out
 }
 
-// foreign reports whether an event belongs to another turn. A gateway that goes on in a new session when it compresses the
-// old one says so in the terminal events of the same run; these are followed (api-facts §12.11).
+// foreign reports whether an event belongs to another turn. A gateway that continues in a new
+// session, because it compressed the old one, names the new session in the terminal events of the
+// same run. Those are not foreign (doc/hermes/api.md §12.11).
 func (d *sessionDecoder) foreign(name string, f *turnFrame) bool {
 	if d.runID != "" && f.RunID != "" && f.RunID != d.runID {
 		return true
@@ -83,11 +88,12 @@ func (d *sessionDecoder) foreign(name string, f *turnFrame) bool {
 	return !(terminal || name == "assistant.completed") || d.runID == "" || f.RunID != d.runID
 }
 
-// ended reads run.completed and its like.
-func (d *sessionDecoder) ended(f *turnFrame, meta Meta, state State, out []Event) []Event {
+// ended decodes run.completed and the other terminal events.
+func (d *sessionDecoder) ended(f *turnFrame, meta Meta, state TurnState, out []Event) []Event {
 	o := f.outcome(state)
 	if o.State == Completed && f.Messages != nil && len(*f.Messages) == 0 && !d.streamed {
-		// 0.19 says "completed" of a turn whose model failed, with the failure as the reply (api-facts §4.4).
+		// 0.19 reports a turn whose model failed as completed, with the error as the reply
+		// (doc/hermes/api.md §4.4).
 		o.State = Failed
 	}
 	if o.State == Failed {
@@ -104,20 +110,20 @@ func (d *sessionDecoder) ended(f *turnFrame, meta Meta, state State, out []Event
 	return d.finish(meta, o, out)
 }
 
-// segments is the whole reply: what the gateway stored, but for the last segment what assistant.completed says, where
-// images are written out (api-facts §4.3, §4.7).
+// segments returns the whole reply: the rows that the gateway stored, except for the last segment.
+// There assistant.completed is used, which contains images in full (doc/hermes/api.md §4.3, §4.7).
 func (d *sessionDecoder) segments(rows *[]storedRow) []string {
 	if rows == nil {
 		return d.text.reply.Segments()
 	}
 	var segments []string
-	last := false // the last row that speaks is the end of the reply
+	last := false // the last row with text is the end of the reply
 	for _, row := range *rows {
-		if row.spoken() {
+		if row.isReply() {
 			segments = append(segments, row.text())
 		}
 		if row.Role == "assistant" || row.Role == "tool" {
-			last = row.spoken() && !row.calls()
+			last = row.isReply() && !row.calls()
 		}
 	}
 	switch {
@@ -130,7 +136,7 @@ func (d *sessionDecoder) segments(rows *[]storedRow) []string {
 	return segments
 }
 
-// release gives out the text of assistant.completed.
+// release emits the text of assistant.completed.
 func (d *sessionDecoder) release(out []Event) []Event {
 	return d.text.whole(d.heldMeta, d.held, out)
 }
@@ -146,19 +152,20 @@ func (d *sessionDecoder) finish(meta Meta, o Outcome, out []Event) []Event {
 	return append(out, Ended{Meta: meta, Outcome: o})
 }
 
-// end: a stream without run.* ended for a reason of its own (api-facts §4.6), unless nobody knows better.
+// end returns what is known when the stream ends without run.*, for one of the reasons in
+// doc/hermes/api.md §4.6.
 func (d *sessionDecoder) end() (Outcome, bool) {
 	if d.whole {
 		d.release(nil)
 		return Outcome{State: Completed, Segments: d.text.reply.Segments(), SessionID: d.sessionID}, false
 	}
 	d.release(nil)
-	o := cut(Unknown, &d.text.reply)
+	o := brokenOutcome(Unknown, &d.text.reply)
 	o.SessionID = d.sessionID
 	return o, false
 }
 
-// failure is what an error event says.
+// failure returns the error of an error event.
 func failure(f *turnFrame) *Error {
 	e := &Error{Code: f.Code, Message: text(f.Message)}
 	if e.Message == "" {

@@ -1,19 +1,22 @@
 package gateway
 
-import "hermes-mobile/internal/onepass"
+import (
+	"hermes-mobile/internal/onepass"
+	"hermes-mobile/internal/sse"
+)
 
-// A stream is deltas mostly, thousands of them with the same few members, so these are read in one pass and without the
-// frame of all fields. Whatever is not a plain delta is left to decode, which alone says what events mean; a fuzz test
-// holds the two together.
+// A stream consists mostly of deltas, thousands of them with the same few fields. They are decoded
+// in one pass here, without the frame that has all fields. Everything else is left to decode, which
+// alone defines what events mean. A fuzz test compares the two.
 
-// deltaDecoder is a decoder that reads plain deltas in one pass.
+// deltaDecoder is a decoder that decodes plain deltas in one pass.
 type deltaDecoder interface {
-	// delta reads an event that is one piece of text and nothing else. Where it is not, nothing has changed, and the event
-	// is for decode. The position is left out: complete knows it.
-	delta(ev ServerEvent) (Delta, bool)
+	// delta decodes an event that is one piece of text and nothing else. If it returns false, it
+	// changed nothing and the event is for decode. It leaves out the position, which fillMeta adds.
+	delta(ev sse.Event) (Delta, bool)
 }
 
-// same is have where that is what b says, else a new string: ids repeat with every event.
+// same returns have if it equals b, else a new string. IDs repeat with every event.
 func same(have string, b []byte) string {
 	if have == string(b) {
 		return have
@@ -21,7 +24,8 @@ func same(have string, b []byte) string {
 	return string(b)
 }
 
-// piece is the delta of the current segment. After a tool call text begins a new one, and that is not plain.
+// piece returns a delta of the current segment. After a tool call, text starts a new segment, which
+// is not a plain delta.
 func (t *turnText) piece(meta Meta, text []byte) (Delta, bool) {
 	if t.tool || len(text) == 0 {
 		return Delta{}, false
@@ -32,7 +36,7 @@ func (t *turnText) piece(meta Meta, text []byte) (Delta, bool) {
 	return d, true
 }
 
-func (d *runDecoder) delta(ev ServerEvent) (Delta, bool) {
+func (d *runDecoder) delta(ev sse.Event) (Delta, bool) {
 	if d.over {
 		return Delta{}, false
 	}
@@ -68,7 +72,7 @@ func (d *runDecoder) delta(ev ServerEvent) (Delta, bool) {
 	return d.text.piece(meta, text)
 }
 
-func (d *sessionDecoder) delta(ev ServerEvent) (Delta, bool) {
+func (d *sessionDecoder) delta(ev sse.Event) (Delta, bool) {
 	if d.over || ev.Name != "assistant.delta" || d.runID == "" {
 		return Delta{}, false
 	}
@@ -108,7 +112,7 @@ func (d *sessionDecoder) delta(ev ServerEvent) (Delta, bool) {
 	return delta, ok
 }
 
-func (d *completionsDecoder) delta(ev ServerEvent) (Delta, bool) {
+func (d *completionsDecoder) delta(ev sse.Event) (Delta, bool) {
 	if d.over || ev.Name != "" || d.id == "" {
 		return Delta{}, false
 	}
@@ -145,7 +149,7 @@ func (d *completionsDecoder) delta(ev ServerEvent) (Delta, bool) {
 	return d.text.piece(Meta{MessageID: d.id, Time: atSeconds(created)}, text)
 }
 
-// onlyChoice reads the one choice of a chunk that is text and does not end the reply.
+// onlyChoice decodes the single choice of a chunk that has text and does not end the reply.
 func onlyChoice(p *onepass.Parser) (text []byte, ok bool) {
 	ok = p.Object(func(name []byte) (ok bool) {
 		switch string(name) {

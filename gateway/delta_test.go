@@ -6,9 +6,11 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+
+	"hermes-mobile/internal/sse"
 )
 
-// freshDecoders are the decoders that read plain deltas, as they are in the middle of a turn.
+// freshDecoders returns the decoders that decode plain deltas, in the state of a running turn.
 func freshDecoders() []turnDecoder {
 	return []turnDecoder{
 		&runDecoder{sessionID: "s", runID: "run_1"},
@@ -17,9 +19,9 @@ func freshDecoders() []turnDecoder {
 	}
 }
 
-// sameDelta has one decoder read an event as a plain delta and the other decode it: what the first takes is what the second
-// makes of it, and what it does not take has changed nothing.
-func sameDelta(t *testing.T, quick, slow turnDecoder, ev ServerEvent) (taken bool) {
+// sameDelta lets quick decode an event as a plain delta and slow decode it in full. What quick
+// accepts must equal slow's result. What it rejects must not have changed quick.
+func sameDelta(t *testing.T, quick, slow turnDecoder, ev sse.Event) (taken bool) {
 	t.Helper()
 	before := quick.(deltaDecoder)
 	delta, ok := before.delta(ev)
@@ -29,7 +31,7 @@ func sameDelta(t *testing.T, quick, slow turnDecoder, ev ServerEvent) (taken boo
 	want := slow.decode(ev, nil)
 	if len(want) == 1 {
 		if d, is := want[0].(Delta); is {
-			d.Position = "" // complete knows it
+			d.Position = "" // fillMeta adds it
 			want[0] = d
 		}
 	}
@@ -44,7 +46,7 @@ func sameDelta(t *testing.T, quick, slow turnDecoder, ev ServerEvent) (taken boo
 	return true
 }
 
-// What is read in one pass of the recordings is what decoding gives, and most of it is read so.
+// The one-pass decoder agrees with the full one on the recordings, and accepts most deltas.
 func TestDeltaRecordings(t *testing.T) {
 	for _, file := range recordings(t) {
 		data, err := os.ReadFile(file)
@@ -54,7 +56,7 @@ func TestDeltaRecordings(t *testing.T) {
 			continue
 		}
 		taken, deltas := 0, 0
-		r := NewEventReader(bytes.NewReader(data), 0)
+		r := sse.NewReader(bytes.NewReader(data), maxEvent)
 		for {
 			ev, err := r.Next()
 			if err != nil {
@@ -127,7 +129,7 @@ func TestDeltaShapes(t *testing.T) {
 		{completions, `{"id":"d","choices":[{"index":0,"delta":{"content":"a"}}]}`, false},
 		{completions, `[DONE]`, false},
 	} {
-		ev := ServerEvent{Data: []byte(c.data)}
+		ev := sse.Event{Data: []byte(c.data)}
 		if c.way == session {
 			ev.Name = "assistant.delta"
 		}
@@ -137,7 +139,7 @@ func TestDeltaShapes(t *testing.T) {
 	}
 }
 
-// FuzzDelta: whatever is read in one pass is what decoding gives.
+// FuzzDelta: the one-pass decoder agrees with the full one on everything that it accepts.
 func FuzzDelta(f *testing.F) {
 	for _, file := range recordings(f) {
 		if !strings.Contains(file, "unicode") && !strings.Contains(file, "plain") {
@@ -156,7 +158,7 @@ func FuzzDelta(f *testing.F) {
 	f.Add([]byte(`{"session_id":"s","run_id":"run_1","message_id":"m","ts":1.5,"delta":"a","seq":3}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		for i, quick := range freshDecoders() {
-			ev := ServerEvent{Data: data}
+			ev := sse.Event{Data: data}
 			if i == 1 {
 				ev.Name = "assistant.delta"
 			}

@@ -8,56 +8,51 @@ import (
 	"time"
 )
 
-// maxFailures is how many failures are remembered.
+// maxFailures is the number of failures that are kept.
 const maxFailures = 20
 
-// Failure is one thing that spoke against a route.
-type Failure struct {
+// RouteFailure is a failure that made the client reject or leave a route.
+type RouteFailure struct {
 	At      time.Time `json:"at"`
 	Route   RouteKind `json:"route"`
-	Problem string    `json:"problem"` // a plain sentence without any host
+	Problem string    `json:"problem"` // a sentence without any host
 }
 
-// Diagnostics are what a person may copy to ask for help: no secret and no host is in them.
+// Diagnostics describe the state of a client, for a user to copy into a bug report. They contain no
+// secret and no host.
 type Diagnostics struct {
-	Route        *Route    `json:"route"`            // nil: none in use
-	Choosing     string    `json:"choosing"`         // why a route was or will be chosen
-	Local        bool      `json:"local_configured"` // whether there is a Local address
-	Auth         AuthMode  `json:"auth"`
-	SignedIn     bool      `json:"signed_in"` // whether there is a credential to send
-	Platform     string    `json:"platform"`
-	Version      string    `json:"version"`
-	Model        string    `json:"model"`
-	Capabilities []string  `json:"capabilities"` // advertised operations and features
-	Failures     []Failure `json:"failures"`     // the newest last, 20 at most
+	Route        *Route         `json:"route"`            // nil if none is in use
+	Choosing     string         `json:"choosing"`         // why the client last selected a route, or will select one
+	Local        bool           `json:"local_configured"` // the profile has a Local address
+	Auth         AuthMode       `json:"auth"`
+	SignedIn     bool           `json:"signed_in"` // there is a credential to send
+	Platform     string         `json:"platform"`
+	Version      string         `json:"version"`
+	Model        string         `json:"model"`
+	Capabilities []string       `json:"capabilities"` // advertised operations and features
+	Failures     []RouteFailure `json:"failures"`     // at most 20, the newest last
 }
 
-// note remembers a failure. The caller holds the lock.
-func (c *Client) note(kind RouteKind, err error) {
+// recordFailure stores a failure. The caller holds c.mu.
+func (c *Client) recordFailure(kind RouteKind, err error) {
 	if err == nil {
 		return
 	}
-	c.failures = append(c.failures, Failure{At: c.options.Clock(), Route: kind, Problem: plain(err)})
+	c.failures = append(c.failures, RouteFailure{At: c.options.Clock(), Route: kind, Problem: plainText(err)})
 	if extra := len(c.failures) - maxFailures; extra > 0 {
 		c.failures = slices.Delete(c.failures, 0, extra)
 	}
 }
 
-// Diagnostics tells how things stand. It asks nobody.
+// Diagnostics returns the state of the client. It sends nothing.
 func (c *Client) Diagnostics() Diagnostics {
-	c.mu.Lock()
-	d := Diagnostics{Choosing: c.reason, Local: c.local != nil, Auth: c.profile.Auth, Failures: slices.Clone(c.failures)}
-	switch c.profile.Auth {
-	case AuthNone:
-		d.SignedIn = true
-	case AuthBearer:
-		d.SignedIn = !c.creds.Token.IsZero()
-	case AuthPassword:
-		d.SignedIn = carriesSession(cookieHeader(c.creds.Cookies, true, c.options.Clock()))
-	}
-	if id := c.profile.Identity; id != nil {
+	profile := c.Profile()
+	d := Diagnostics{Local: c.local != nil, Auth: profile.Auth, SignedIn: c.account.canSignIn()}
+	if id := profile.Identity; id != nil {
 		d.Platform, d.Version, d.Model = id.Platform, id.Version, id.Model
 	}
+	c.mu.Lock()
+	d.Choosing, d.Failures = c.reason, slices.Clone(c.failures)
 	current := c.current
 	c.mu.Unlock()
 	if current != nil {
@@ -66,7 +61,7 @@ func (c *Client) Diagnostics() Diagnostics {
 		d.Platform, d.Version, d.Model = current.caps.Platform, current.caps.Version, current.caps.Model
 		d.Capabilities = append(current.caps.Endpoints(), current.caps.Features()...)
 	}
-	// What a gateway calls itself may hold anything.
+	// The gateway's names for itself can contain anything.
 	d.Platform, d.Version, d.Model = c.scrub(d.Platform), c.scrub(d.Version), c.scrub(d.Model)
 	for i, name := range d.Capabilities {
 		d.Capabilities[i] = c.scrub(name)
@@ -74,7 +69,7 @@ func (c *Client) Diagnostics() Diagnostics {
 	return d
 }
 
-// String is a text of a few lines.
+// String returns the diagnostics as text, one line per fact.
 func (d Diagnostics) String() string {
 	var b strings.Builder
 	line := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
@@ -94,5 +89,5 @@ func (d Diagnostics) String() string {
 	return b.String()
 }
 
-// JSON is the same for a program.
+// JSON returns the diagnostics as indented JSON.
 func (d Diagnostics) JSON() ([]byte, error) { return json.MarshalIndent(d, "", "  ") }

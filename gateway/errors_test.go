@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// What a refusal is, by its status and by its words.
+// An Error is told by its status and its text.
 func TestErrorIs(t *testing.T) {
 	const loading = "cannot import name 'AIAgent' from partially initialized module 'run_agent' (most likely due to a circular import) (/opt/hermes/run_agent.py)"
 	for _, c := range []struct {
@@ -17,7 +17,7 @@ func TestErrorIs(t *testing.T) {
 		{Error{Status: 404, Code: "session_not_found"}, false, false},
 		{Error{Message: loading}, false, true},
 		{Error{Message: "AST constructor recursion depth mismatch (before=75, after=139)"}, false, true},
-		{Error{Message: "cannot import name 'x' from 'y' (/plugins/y.py)"}, false, false}, // which no waiting mends
+		{Error{Message: "cannot import name 'x' from 'y' (/plugins/y.py)"}, false, false}, // waiting does not fix this one
 		{Error{}, false, false},
 	} {
 		if got := errors.Is(&c.err, ErrSignIn); got != c.signIn {

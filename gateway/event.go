@@ -6,33 +6,36 @@ import (
 	"time"
 )
 
-// Event is something that happened in a turn: one of [Started], [Delta], [Segment], [Commentary], [Reasoning],
-// [ToolStarted], [ToolEnded], [ApprovalRequested], [ApprovalAnswered], [Status], [Gap], [UsageReported] and [Ended].
-// Events are values; nothing in them is shared with the turn.
+// Event is an event of a turn: one of [Started], [Delta], [Segment], [Commentary], [Reasoning],
+// [ToolStarted], [ToolEnded], [ApprovalRequested], [ApprovalAnswered], [Status], [Gap],
+// [UsageReported] and [Ended]. Events are values and share nothing with the turn.
 //
-// The text of a turn is a row of segments: a tool call begins a new one. [Reply] puts them together.
+// The text of a turn is a sequence of segments: a tool call starts a new one. [Reply] assembles
+// them.
 type Event interface {
-	// At says where the event belongs.
+	// At returns where the event belongs.
 	At() Meta
 
-	// stamp is the event with other meta data.
+	// stamp returns the event with other meta data.
 	stamp(Meta) Event
 }
 
-// Meta is where an event belongs. What the gateway does not say is empty.
+// Meta says where an event belongs. Fields that the gateway does not send are empty.
 type Meta struct {
 	SessionID string
 	RunID     string
 	MessageID string
-	// Position is the place in the stream, for [Client.ResumeTurn]. Only runs of gateways that replay have one (api-facts §5).
+	// Position is the place in the stream, for [Client.ResumeTurn]. Only runs of gateways that
+	// replay events have one (doc/hermes/api.md §5).
 	Position string
 	Time     time.Time
 }
 
-// At returns the meta data itself.
+// At returns m.
 func (m Meta) At() Meta { return m }
 
-// Started says that the gateway took the turn. It does not mean that the model runs (api-facts §12.7).
+// Started means that the gateway accepted the turn. The model may not run yet (doc/hermes/api.md
+// §12.7).
 type Started struct {
 	Meta
 }
@@ -44,101 +47,105 @@ type Delta struct {
 	Text    string
 }
 
-// Segment is the whole text of a segment. It replaces what deltas made of it.
+// Segment is the whole text of a segment. It replaces the text of earlier deltas.
 type Segment struct {
 	Meta
 	Index int // from 0
 	Text  string
 }
 
-// Commentary is the whole text that stood beside a tool call. Like [Segment] it replaces what deltas made of the segment,
-// so text that was streamed before is never doubled.
+// Commentary is the whole text that the model wrote next to a tool call. Like [Segment] it replaces
+// the text of earlier deltas, so streamed text never appears twice.
 type Commentary struct {
 	Meta
 	Index int
 	Text  string
 }
 
-// Reasoning is a piece of what the model thought, to append. It is no part of the reply.
+// Reasoning is a piece of the model's reasoning, to append. It is not part of the reply.
 type Reasoning struct {
 	Meta
 	Text string
 }
 
-// ToolStarted says that a tool runs. It comes only where the gateway advertises tool_progress_events.
+// ToolStarted means that a tool runs. Gateways send it only if they advertise tool_progress_events.
 type ToolStarted struct {
 	Meta
-	Call    string // id of the call; often not said, then a tool ends in the order it began
+	CallID  string // ID of the call; often empty, then tools end in the order they started
 	Name    string
 	Preview string          // one line for people
-	Args    json.RawMessage // a JSON object; nil where it is not said
+	Args    json.RawMessage // a JSON object; nil if the gateway does not send it
 }
 
-// ToolEnded says that a tool is done. It comes only where the gateway advertises tool_progress_events.
+// ToolEnded means that a tool has ended. Gateways send it only if they advertise
+// tool_progress_events.
 type ToolEnded struct {
 	Meta
-	Call     string
+	CallID   string
 	Name     string
 	Failed   bool
-	Duration time.Duration // 0 where it is not said
-	Preview  string        // the beginning of the result, where it is said
+	Duration time.Duration // 0 if the gateway does not send it
+	Preview  string        // the beginning of the result; can be empty
 }
 
-// ApprovalRequested says that the turn waits for an answer: [Turn.Answer] with the id of the approval.
+// ApprovalRequested means that the turn waits for [Turn.Answer] with the ID of the approval.
 type ApprovalRequested struct {
 	Meta
 	Approval Approval
 }
 
-// Approval is a question whether a command may run. It has no deadline on the wire: a gateway gives up after 60 s (0.19) or
-// 300 s (0.22) where its settings say nothing else (api-facts §6).
+// Approval is a request to approve a command. The gateway does not send its deadline: by default it
+// waits 60 seconds (0.19) or 300 seconds (0.22) (doc/hermes/api.md §6).
 type Approval struct {
-	ID          string // never empty, and of this approval only within its turn
+	ID          string // never empty; unique within the turn
 	Command     string // redacted by the gateway
 	Description string
-	Patterns    []string // why it is asked
-	Choices     []string // of once, session, always, deny
+	Patterns    []string // the rules that matched
+	Choices     []string // of once, session, always and deny
 
-	asked asked
+	asked approvalKey
 }
 
-// ApprovalAnswered says that an approval was answered, by this client or another.
+// ApprovalAnswered means that an approval was answered, by this client or another one.
 type ApprovalAnswered struct {
 	Meta
-	ApprovalID string // empty where it was answered before this client saw it
+	ApprovalID string // empty if it was answered before this client saw it
 	Choice     string
 
-	count int // how many the gateway says this answered
+	count int // how many approvals the gateway says this answered
 }
 
-// Status is a word for people about what goes on.
+// Status reports the progress of a turn.
 type Status struct {
 	Meta
-	Kind string // see the constants; others come from the gateway
-	Text string // may be empty
-	// Delegation is the id of the task that was given to another agent, of the two kinds that are about one; newer gateways have it.
-	Delegation string
+	Kind string // one of the constants below, or a kind of the gateway's own
+	Text string // can be empty
+	// DelegationID identifies the task of a subagent. Only the two kinds about subagents have it,
+	// and only on newer gateways.
+	DelegationID string
 }
 
-// Kinds of [Status] that this package makes.
+// Kinds of [Status] that this package knows.
 const (
-	StatusReconnecting = "reconnecting"         // the stream broke, and is opened anew
-	StatusSettling     = "settling"             // the stream is gone: the outcome is looked up
-	StatusWaiting      = "waiting_for_approval" // the run waits for an answer to a question that did not arrive here
+	StatusReconnecting = "reconnecting"         // the stream broke and is being reopened
+	StatusSettling     = "settling"             // the stream is gone and the outcome is being looked up
+	StatusWaiting      = "waiting_for_approval" // the run waits for an approval whose request did not arrive here
 	StatusSteered      = "steered"
 	StatusQueued       = "queued"
 
-	// A task was given to another agent of the gateway, and it is done. Both come only where the gateway advertises tool events.
+	// A subagent got a task, and ended it. Gateways send both only if they advertise
+	// tool_progress_events.
 	StatusSubagentStarted = "subagent.start"
 	StatusSubagentEnded   = "subagent.complete"
 )
 
-// Gap says that events are missing before the next one. The text is put right by the [Ended] of the turn.
+// Gap means that events are missing before the next one. The [Ended] of the turn has the full text.
 type Gap struct {
 	Meta
 }
 
-// Usage counts tokens. Gateways report zeros for turns that failed or were stopped (api-facts §12.12).
+// Usage counts tokens. Gateways report zeros for turns that failed or were stopped
+// (doc/hermes/api.md §12.12).
 type Usage struct {
 	Input      int `json:"input_tokens"`
 	Output     int `json:"output_tokens"`
@@ -147,7 +154,7 @@ type Usage struct {
 	CacheWrite int `json:"cache_write_tokens"`
 }
 
-// UsageReported says what the turn took so far. The [Ended] that follows has it too.
+// UsageReported is the usage of the turn so far. The [Ended] that follows has it too.
 type UsageReported struct {
 	Meta
 	Usage Usage
@@ -159,47 +166,50 @@ type Ended struct {
 	Outcome Outcome
 }
 
-// State is how a turn ended.
-type State string
+// TurnState is how a turn ended.
+type TurnState string
 
 // The states of an [Outcome].
 const (
-	Completed   State = "completed"
-	Failed      State = "failed"      // the model or gateway could not; Err says why
-	Cancelled   State = "cancelled"   // stopped by somebody
-	Interrupted State = "interrupted" // it ended in the middle; what there was is in Segments
-	Unknown     State = "unknown"     // the gateway does not say, or not yet: Reconcile may say more later
-	Absent      State = "absent"      // the gateway has no trace of it: it was not run
+	Completed   TurnState = "completed"
+	Failed      TurnState = "failed"      // the model or the gateway failed; Err says why
+	Cancelled   TurnState = "cancelled"   // a user stopped it
+	Interrupted TurnState = "interrupted" // it ended early; Segments holds what there was
+	Unknown     TurnState = "unknown"     // the gateway does not say, or not yet: Reconcile may tell later
+	Absent      TurnState = "absent"      // the gateway has no trace of it: it did not run
 )
 
-// Outcome is what became of a turn.
+// Outcome is the result of a turn.
 type Outcome struct {
-	State    State
-	Segments []string // the reply, whole; for other states than Completed what there was
-	Partial  bool     // the gateway says that the reply is not whole
-	Reason   string   // why the model ended, in the gateway's word; often empty
-	Usage    Usage
-	// SessionID is where the turn is stored. It differs from that of the request where the gateway went on in a new
-	// session (api-facts §12.11): the next turn belongs there.
+	State        TurnState
+	Segments     []string // the whole reply; for states other than Completed, what there was
+	Partial      bool     // the reply is incomplete
+	FinishReason string   // why the model stopped, in the gateway's words; often empty
+	Usage        Usage
+	// SessionID is the session that stores the turn. It differs from that of the request if the
+	// gateway continued in a new session (doc/hermes/api.md §12.11). Send the next turn there.
 	SessionID string
-	// ResponseID continues a chain of WayResponses: the next TurnRequest's Previous.
+	// ResponseID continues a chain of ModeResponses: it is the PreviousResponseID of the next
+	// TurnRequest.
 	ResponseID string
-	// Unread is what [Turn.Steer] gave the turn too late: the model did not read it. Several texts have a line feed between them.
-	Unread string `json:",omitzero"`
-	// Err is set for every other state than Completed and Cancelled: an [*Error] where the gateway said why, else [ErrCut].
+	// UnreadSteer is the text that [Turn.Steer] sent too late for the model to read. Line feeds
+	// separate several texts.
+	UnreadSteer string `json:",omitzero"`
+	// Err is nil for Completed and Cancelled. Otherwise it is an [*Error] if the gateway gave a
+	// reason, or [ErrStreamBroken].
 	Err error `json:"-"`
 }
 
-// Text is the reply as a person reads it: the segments with an empty line between them.
+// Text returns the reply for display: the segments, separated by empty lines.
 func (o Outcome) Text() string { return joinSegments(o.Segments) }
 
-// Reply puts the events of a turn together to what a person reads. The zero value is an empty reply. It may not be used
-// concurrently.
+// Reply assembles the text of a turn from its events. The zero value is an empty reply. It must not
+// be used concurrently.
 type Reply struct {
 	segments []*strings.Builder
 }
 
-// Apply takes the next event. Events without text change nothing.
+// Apply adds the next event. Events without text change nothing.
 func (r *Reply) Apply(e Event) {
 	switch e := e.(type) {
 	case Delta:
@@ -243,7 +253,7 @@ func (r *Reply) Segments() []string {
 	return out
 }
 
-// Text is the whole text so far.
+// Text returns the whole text so far, for display.
 func (r *Reply) Text() string {
 	all := make([]string, len(r.segments))
 	for i, s := range r.segments {

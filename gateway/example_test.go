@@ -9,7 +9,8 @@ import (
 	"hermes-mobile/gateway"
 )
 
-// Two addresses of one gateway: the one at home is taken where it answers, else the one that works from everywhere.
+// A profile with two addresses of one gateway: the client uses the one at home while it answers,
+// otherwise the one that works from everywhere.
 func ExampleClient_Connect() {
 	home, everywhere := standIn(), standIn()
 	defer everywhere.Close()
@@ -26,7 +27,7 @@ func ExampleClient_Connect() {
 	route, err := client.Connect(context.Background())
 	fmt.Println(route.Kind, err)
 
-	home.Close() // the person leaves the house
+	home.Close() // the user leaves the house
 	client.NetworkChanged()
 	route, err = client.Connect(context.Background())
 	fmt.Println(route.Kind, err)
@@ -35,20 +36,20 @@ func ExampleClient_Connect() {
 	// remote <nil>
 }
 
-// All sessions, and one page of them.
-func ExampleClient_Sessions() {
+// List all sessions, and one page of them.
+func ExampleSessionService_All() {
 	server, client := connected()
 	defer server.Close()
 	defer client.Close()
 	ctx := context.Background()
-	for session, err := range client.Sessions(ctx, gateway.SessionQuery{Limit: 2}) {
+	for session, err := range client.Sessions.All(ctx, gateway.SessionQuery{Limit: 2}) {
 		if err != nil {
 			fmt.Println(err)
 			return
 		}
 		fmt.Println(session.Title)
 	}
-	page, err := client.ListSessions(ctx, gateway.SessionQuery{Limit: 2, Offset: 2})
+	page, err := client.Sessions.List(ctx, gateway.SessionQuery{Limit: 2, Offset: 2})
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -59,6 +60,75 @@ func ExampleClient_Sessions() {
 	// Garden
 	// Taxes
 	// 1 from 2 more: false
+}
+
+// Create a session for the next turns.
+func ExampleSessionService_Create() {
+	server, client := connected()
+	defer server.Close()
+	defer client.Close()
+	session, err := client.Sessions.Create(context.Background(), gateway.SessionParams{Title: "Holidays"})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(session.ID, session.Title)
+	// Output: d Holidays
+}
+
+// List the scheduled jobs and pause one. No known version of Hermes advertises jobs, so the profile allows them.
+func ExampleJobService_Pause() {
+	server := standIn()
+	defer server.Close()
+	client, err := gateway.New(
+		gateway.Profile{Remote: server.URL, Auth: gateway.AuthBearer, Jobs: gateway.JobsOn},
+		gateway.Credentials{Token: gateway.NewSecret("api-server-key")},
+		gateway.Options{},
+	)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer client.Close()
+	ctx := context.Background()
+	jobs, err := client.Jobs.List(ctx)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	for _, job := range jobs {
+		fmt.Println(job.Name, job.Schedule, job.State)
+	}
+	job, err := client.Jobs.Pause(ctx, jobs[0].ID)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(job.Name, job.State)
+	// Output:
+	// News every 120m scheduled
+	// News paused
+}
+
+// List the models of the gateway. A call that it does not advertise is not sent.
+func ExampleModelService_List() {
+	server, client := connected()
+	defer server.Close()
+	defer client.Close()
+	ctx := context.Background()
+	models, err := client.Models.List(ctx)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	for _, model := range models {
+		fmt.Println(model.ID)
+	}
+	_, err = client.Models.Options(ctx, gateway.ModelOptionsQuery{})
+	fmt.Println(errors.Is(err, gateway.ErrUnavailable), err)
+	// Output:
+	// llama
+	// true gateway: this gateway does not offer the operation model_options
 }
 
 // What to do about each error.
@@ -76,14 +146,14 @@ func ExampleNoRouteError() {
 	case errors.Is(err, gateway.ErrSignIn):
 		fmt.Println("ask for the key")
 	case errors.Is(err, gateway.ErrIdentity):
-		fmt.Println("ask whether the gateway was exchanged")
+		fmt.Println("ask whether the gateway was replaced")
 	case errors.Is(err, gateway.ErrNoRoute):
 		fmt.Println("show why, and try again later:", err)
 	}
 	// Output: ask for the key
 }
 
-// A stored profile of an early version is brought up to date once.
+// A stored profile of an early version is migrated once.
 func ExampleParseProfile() {
 	profile, err := gateway.ParseProfile([]byte(`{"name":"Home","url":"https://hermes.example.org"}`))
 	if err != nil {
@@ -100,17 +170,17 @@ func ExampleParseProfile() {
 	fmt.Println(err)
 	// Output:
 	// {"schema":2,"id":"","name":"Home","remote":"https://hermes.example.org","auth":"bearer","migrated":true}
-	// remote must begin with https://, or plain http must be allowed for private networks
+	// gateway: profile: remote must begin with https://, or plain http must be allowed for private networks
 }
 
-// Secrets leave by Reveal only.
+// Only Reveal returns the value of a secret.
 func ExampleSecret() {
 	token := gateway.NewSecret("api-server-key")
 	fmt.Println(token, len(token.Reveal()))
 	// Output: [redacted] 14
 }
 
-// Everything a host program keeps of an account is one secret, and of no use for another account.
+// Export the credentials as one secret to store. They are of no use for another account.
 func ExampleCredentials_For() {
 	home := gateway.Profile{Remote: "https://hermes.example.org", Auth: gateway.AuthBearer}
 	kept, err := gateway.Credentials{Token: gateway.NewSecret("api-server-key")}.For(home).Export()

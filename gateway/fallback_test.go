@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// openai is a server that is not Hermes and offers the given operations.
+// openai returns a server that is not Hermes and offers the given operations.
 func openai(t testing.TB, operations ...string) *fakeGateway {
 	t.Helper()
 	paths := map[string]string{"chat_completions": "/v1/chat/completions", "responses": "/v1/responses"}
@@ -19,7 +19,7 @@ func openai(t testing.TB, operations ...string) *fakeGateway {
 	}
 	data, err := json.Marshal(map[string]any{"model": "llama", "endpoints": endpoints, "features": map[string]bool{"responses_streaming": true}})
 	must(t, err)
-	caps, err := ParseCapabilities(data)
+	caps, err := parseCapabilities(data)
 	must(t, err)
 	return newGatewayWith(t, caps)
 }
@@ -32,12 +32,12 @@ const (
 	doneMark   = "data: [DONE]\n\n"
 )
 
-// How completions of all kinds of servers end.
+// How completions of different servers end.
 func TestCompletionsEnd(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		answer http.HandlerFunc
-		state  State
+		state  TurnState
 		text   string
 		total  int
 	}{
@@ -65,23 +65,23 @@ func TestCompletionsEnd(t *testing.T) {
 			turn := start(t, g, TurnRequest{Text: "hi"})
 			events, ended := follow(t, turn)
 			o := ended.Outcome
-			if turn.Way() != WayCompletions || o.State != tc.state || o.Text() != tc.text || o.Usage.Total != tc.total || reply(events) != tc.text {
+			if turn.Mode() != ModeCompletions || o.State != tc.state || o.Text() != tc.text || o.Usage.Total != tc.total || reply(events) != tc.text {
 				t.Errorf("outcome %+v, streamed %q", o, reply(events))
 			}
-			if turn.Lease().SessionID != "" || o.SessionID != "" {
+			if turn.Handle().SessionID != "" || o.SessionID != "" {
 				t.Error("a session is claimed")
 			}
 		})
 	}
 }
 
-// The history comes from the caller, and images go along.
+// The history comes from the caller, with images.
 func TestCompletionsRequest(t *testing.T) {
 	t.Parallel()
 	g := openai(t, "chat_completions")
 	g.on("POST /v1/chat/completions", stream(helloChunk+doneMark))
-	follow(t, start(t, g, TurnRequest{Text: "and?", Instructions: "be kind", History: []Said{{"user", "one"}, {"assistant", "two"}},
-		Images: []Image{{Mime: "image/png", Data: []byte("png")}}}))
+	follow(t, start(t, g, TurnRequest{Text: "and?", Instructions: "be kind", History: []ChatMessage{{"user", "one"}, {"assistant", "two"}},
+		Images: []Image{{MIMEType: "image/png", Data: []byte("png")}}}))
 	post := g.requests("POST /v1/chat/completions")[0]
 	want := `{"messages":[{"role":"system","content":"be kind"},{"role":"user","content":"one"},{"role":"assistant","content":"two"},` +
 		`{"content":[{"text":"and?","type":"text"},{"image_url":{"url":"data:image/png;base64,cG5n"},"type":"image_url"}],"role":"user"}],"model":"llama","stream":true}`
@@ -90,18 +90,18 @@ func TestCompletionsRequest(t *testing.T) {
 	}
 }
 
-// Responses are better than completions, and make a chain.
+// Responses are preferred to completions, and form a chain.
 func TestResponsesChain(t *testing.T) {
 	t.Parallel()
 	g := openai(t, "chat_completions", "responses")
 	data := recordedStream(t, "0.22.2", "responses_stream.sse")
 	g.on("POST /v1/responses", stream(string(data)))
-	turn := start(t, g, TurnRequest{Text: "hi", History: []Said{{"user", "one"}}})
+	turn := start(t, g, TurnRequest{Text: "hi", History: []ChatMessage{{"user", "one"}}})
 	_, ended := follow(t, turn)
-	if turn.Way() != WayResponses || ended.Outcome.State != Completed || !strings.HasPrefix(ended.Outcome.ResponseID, "resp_") {
-		t.Errorf("way %s, outcome %+v", turn.Way(), ended.Outcome)
+	if turn.Mode() != ModeResponses || ended.Outcome.State != Completed || !strings.HasPrefix(ended.Outcome.ResponseID, "resp_") {
+		t.Errorf("way %s, outcome %+v", turn.Mode(), ended.Outcome)
 	}
-	follow(t, start(t, g, TurnRequest{Text: "and?", Previous: ended.Outcome.ResponseID}))
+	follow(t, start(t, g, TurnRequest{Text: "and?", PreviousResponseID: ended.Outcome.ResponseID}))
 	posts := g.requests("POST /v1/responses")
 	if body := string(posts[0].Body); body != `{"input":[{"role":"user","content":"one"},{"content":[{"text":"hi","type":"input_text"}],"role":"user"}],"model":"llama","stream":true}` {
 		t.Errorf("asked with %s", body)
@@ -111,7 +111,8 @@ func TestResponsesChain(t *testing.T) {
 	}
 }
 
-// Where nothing is stored, a turn whose call broke is not started again, and is not found by a lease.
+// If the server stores nothing, a turn whose call failed is not repeated, and its handle finds
+// nothing.
 func TestFallbackIsNotRepeated(t *testing.T) {
 	t.Parallel()
 	g := openai(t, "chat_completions")
@@ -119,15 +120,15 @@ func TestFallbackIsNotRepeated(t *testing.T) {
 	if _, err := g.client.StartTurn(t.Context(), TurnRequest{Text: "hi"}); err == nil || len(g.requests("POST /v1/chat/completions")) != 1 {
 		t.Errorf("%v after %d calls", err, len(g.requests("POST /v1/chat/completions")))
 	}
-	turn, err := g.client.ResumeTurn(t.Context(), Lease{Way: WayCompletions, Idle: 1, Patience: 1}, "")
+	turn, err := g.client.ResumeTurn(t.Context(), TurnHandle{Mode: ModeCompletions, IdleTimeout: 1, OutcomeTimeout: 1}, "")
 	must(t, err)
 	defer turn.Close()
-	if _, ended := follow(t, turn); ended.Outcome.State != Unknown || !errors.Is(ended.Outcome.Err, ErrCut) {
+	if _, ended := follow(t, turn); ended.Outcome.State != Unknown || !errors.Is(ended.Outcome.Err, ErrStreamBroken) {
 		t.Errorf("outcome %+v", ended.Outcome)
 	}
 }
 
-// Stop ends the stream of a way that has no other stop.
+// Stop ends the stream in a mode without another way to stop.
 func TestStopOfACompletion(t *testing.T) {
 	t.Parallel()
 	g := openai(t, "chat_completions")

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// labelled answers with a body under a content type of the test's choice.
+// labelled answers with a body under the given content type.
 func labelled(kind, body string) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", kind)
@@ -19,14 +19,14 @@ func labelled(kind, body string) http.HandlerFunc {
 
 func chunkOf(choice string) string { return `data: {"id":"c1","choices":[` + choice + `]}` + "\n\n" }
 
-// Whatever form a server gives its text, nothing of it is lost without a sign.
+// Whatever the form of a server's text, none of it is lost silently.
 func TestCompletionForms(t *testing.T) {
 	t.Parallel()
 	const document = `{"id":"c1","choices":[{"message":{"role":"assistant","content":"Hello world."},"finish_reason":"stop"}]}`
 	sse := helloChunk + stopChunk + doneMark
 	for name, tc := range map[string]struct {
 		answer  http.HandlerFunc
-		state   State
+		state   TurnState
 		text    string
 		partial bool
 	}{
@@ -74,7 +74,7 @@ func TestCompletionForms(t *testing.T) {
 	}
 }
 
-// An answer that cannot be read is an error, not an empty reply.
+// A malformed response is an error, not an empty reply.
 func TestUnreadableAnswers(t *testing.T) {
 	t.Parallel()
 	for name, answer := range map[string]http.HandlerFunc{
@@ -87,13 +87,13 @@ func TestUnreadableAnswers(t *testing.T) {
 		g.on("POST /v1/chat/completions", answer)
 		turn, err := g.client.StartTurn(t.Context(), TurnRequest{Text: "hi"})
 		if err == nil {
-			t.Errorf("%s: started %+v", name, turn.Lease())
+			t.Errorf("%s: started %+v", name, turn.Handle())
 			turn.Close()
 		}
 	}
 }
 
-// What a server says of its failure reaches the caller, in whatever form it says it.
+// The reason of a failure reaches the caller, in whatever form the server sends it.
 func TestReasonOfFailedStream(t *testing.T) {
 	t.Parallel()
 	for body, want := range map[string]string{

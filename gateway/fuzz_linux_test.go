@@ -2,7 +2,7 @@ package gateway
 
 import "testing"
 
-// FuzzNetlink: what the kernel says is read whatever its lengths.
+// FuzzNetlink: messages of the kernel of any length are decoded without a panic.
 func FuzzNetlink(f *testing.F) {
 	f.Add([]byte{})
 	f.Add(make([]byte, 16))

@@ -3,15 +3,14 @@ package gateway
 import (
 	"bytes"
 	"encoding/json"
-	"io"
 	"os"
 	"strings"
 	"testing"
-	"testing/iotest"
-	"unicode/utf8"
+
+	"hermes-mobile/internal/sse"
 )
 
-// seed adds the recordings whose names hold one of the words.
+// seed adds the recordings whose names contain one of the words.
 func seed(f *testing.F, words ...string) {
 	f.Helper()
 	n := 0
@@ -31,40 +30,12 @@ func seed(f *testing.F, words ...string) {
 	}
 }
 
-// FuzzEventReader: the events do not depend on how the bytes arrive, and hold nothing that was not sent.
-func FuzzEventReader(f *testing.F) {
-	seed(f, ".sse")
-	f.Add([]byte("\uFEFFdata: a\r\rid: 1\x00\r\ndata\n\n"))
-	f.Fuzz(func(t *testing.T, data []byte) {
-		whole, err := read(NewEventReader(bytes.NewReader(data), 0))
-		if err != io.EOF {
-			t.Fatalf("the reader failed: %v", err)
-		}
-		pieces, err := read(NewEventReader(iotest.OneByteReader(bytes.NewReader(data)), 0))
-		if err != io.EOF || pieces != whole {
-			t.Fatalf("by bytes: %s, %v\nwhole: %s", pieces, err, whole)
-		}
-		if utf8.Valid(data) {
-			r := NewEventReader(bytes.NewReader(data), 0)
-			for {
-				ev, err := r.Next()
-				if err != nil {
-					break
-				}
-				if !utf8.Valid(ev.Data) {
-					t.Fatal("the reader broke a character")
-				}
-			}
-		}
-	})
-}
-
-// fuzzDecoder: a decoder takes anything without harm. It ends at most once, nothing comes after that, and what it says can
-// be stored.
+// fuzzDecoder: a decoder accepts any input without harm. It ends at most once, emits nothing after
+// that, and its events can be stored.
 func fuzzDecoder(f *testing.F, fresh func() turnDecoder) {
 	f.Fuzz(func(t *testing.T, data []byte) {
 		d := fresh()
-		r := NewEventReader(bytes.NewReader(data), 1<<20)
+		r := sse.NewReader(bytes.NewReader(data), 1<<20)
 		over := false
 		var reply Reply
 		for {

@@ -3,7 +3,6 @@ package gateway
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"io"
 	"mime"
 	"net/http"
@@ -11,32 +10,34 @@ import (
 	"strings"
 )
 
-// healthRequest asks what needs no credential and must get none (api-facts §1).
+// healthRequest builds the health request, which needs no credential and must not carry one
+// (doc/hermes/api.md §1).
 func healthRequest(ctx context.Context, base *url.URL) (*http.Request, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, strings.TrimSuffix(base.String(), "/")+"/health", nil)
 	if err != nil {
-		return nil, errors.New("the address is malformed")
+		return nil, errMalformedAddress
 	}
 	req.Header.Set("Accept", "application/json")
 	req.Header.Set("User-Agent", userAgent)
 	return req, nil
 }
 
-// health asks an address whether a Hermes gateway is there, and of which version.
-func (l *link) health(ctx context.Context) (version string, err error) {
-	req, err := healthRequest(ctx, l.base)
+// health checks that a Hermes gateway answers at t, and returns its version.
+func (t *target) health(ctx context.Context) (version string, err error) {
+	req, err := healthRequest(ctx, t.base)
 	if err != nil {
 		return "", err
 	}
-	resp, err := l.http.Do(req)
+	resp, err := t.http.Do(req)
 	if err != nil {
-		return "", &linkError{cause: err}
+		return "", &networkError{cause: err}
 	}
 	defer resp.Body.Close()
 	return readHealth(resp)
 }
 
-// readHealth reads the answer. A captive portal answers everything with a page or a redirect, so only the exact form counts.
+// readHealth checks the response. A captive portal answers every request with a page or a redirect,
+// so only the exact form counts.
 func readHealth(resp *http.Response) (version string, err error) {
 	if resp.StatusCode/100 == 3 {
 		return "", errRedirect
@@ -47,7 +48,7 @@ func readHealth(resp *http.Response) (version string, err error) {
 	}
 	data, err := io.ReadAll(io.LimitReader(resp.Body, 64<<10))
 	if err != nil {
-		return "", &linkError{cause: err}
+		return "", &networkError{cause: err}
 	}
 	var body struct{ Status, Platform, Version string }
 	if json.Unmarshal(data, &body) != nil || body.Status != "ok" || body.Platform != "hermes-agent" {

@@ -7,17 +7,17 @@ import (
 	"strconv"
 )
 
-// maxHistory is the most bytes of the history that is sent with a run: with the message and its frame it stays under the
-// limit of a request.
+// maxHistory is the largest history that is sent with a run, in bytes. With the message it stays
+// below the size limit of a request.
 const maxHistory = 8_000_000
 
 // transcript is what a gateway stored of a session.
 type transcript struct {
-	SessionID string      `json:"session_id"` // where the rows are; it may differ from what was asked for
+	SessionID string      `json:"session_id"` // where the rows are; can differ from the requested session
 	Rows      []storedRow `json:"data"`
 }
 
-// last is the id of the newest row; 0 where there is none.
+// last returns the ID of the newest row, 0 if there is none.
 func (t transcript) last() int64 {
 	if len(t.Rows) == 0 {
 		return 0
@@ -25,7 +25,7 @@ func (t transcript) last() int64 {
 	return t.Rows[len(t.Rows)-1].number()
 }
 
-// number is the id of a row, or -1.
+// number returns the ID of a row, or -1.
 func (r storedRow) number() int64 {
 	n, err := strconv.ParseInt(string(r.ID), 10, 64)
 	if err != nil {
@@ -34,7 +34,8 @@ func (r storedRow) number() int64 {
 	return n
 }
 
-// readTranscript reads the last rows of a session: at most newest, where the gateway pages; 0 is as many as it gives.
+// readTranscript reads the last rows of a session: at most newest if the gateway supports pages, or
+// all rows with newest 0.
 func readTranscript(ctx context.Context, cn *conn, session string, newest int) (transcript, error) {
 	var query url.Values
 	if newest > 0 && traits(cn).newer {
@@ -51,13 +52,14 @@ func readTranscript(ctx context.Context, cn *conn, session string, newest int) (
 	return t, err
 }
 
-// history is what was said in a session, for a run on a gateway that does not load it itself (0.19, api-facts §5): text
-// only, and the newest that fits, beginning with what a person said.
-func (t transcript) history(limit int) []Said {
-	var all []Said
+// history returns the messages of a session, for a run on a gateway that does not load them itself
+// (0.19, doc/hermes/api.md §5). It returns text only: the newest messages that fit into limit
+// bytes, starting with one of the user.
+func (t transcript) history(limit int) []ChatMessage {
+	var all []ChatMessage
 	for _, row := range t.Rows {
-		if row.Role == "user" && row.text() != "" && row.DisplayKind != "hidden" || row.spoken() {
-			all = append(all, Said{Role: row.Role, Text: row.text()})
+		if row.Role == "user" && row.text() != "" && row.DisplayKind != "hidden" || row.isReply() {
+			all = append(all, ChatMessage{Role: row.Role, Text: row.text()})
 		}
 	}
 	first, size := len(all), 0

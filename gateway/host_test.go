@@ -61,7 +61,7 @@ func recordedAnswer(t *testing.T, version, name string) recorded {
 	return r
 }
 
-// answer writes a recorded answer.
+// answer writes the recorded response.
 func (r recorded) answer(w http.ResponseWriter) {
 	for name, values := range r.Head {
 		for _, value := range values {
@@ -76,7 +76,7 @@ func (r recorded) answer(w http.ResponseWriter) {
 	}
 }
 
-// authority is the one that signs the certificates of a test run.
+// authority is the CA of the certificates of a test run.
 var authority = sync.OnceValue(func() (a struct {
 	key  *ecdsa.PrivateKey
 	cert *x509.Certificate
@@ -112,7 +112,7 @@ func certificate(parent *x509.Certificate, signer *ecdsa.PrivateKey) (*ecdsa.Pri
 	return key, cert
 }
 
-// host is a server that keeps every byte it was sent, after TLS.
+// host is a server that stores every byte it receives, after TLS.
 type host struct {
 	t       testing.TB
 	URL     string
@@ -129,7 +129,7 @@ type host struct {
 
 type hostOption func(*host)
 
-// selfSigned gives a host a certificate that nobody vouches for.
+// selfSigned gives a host a self-signed certificate.
 func selfSigned(h *host) {
 	key, cert := certificate(nil, nil)
 	h.cert = &tls.Certificate{Certificate: [][]byte{cert.Raw}, PrivateKey: key, Leaf: cert}
@@ -158,7 +158,7 @@ func serve(t testing.TB, handler http.Handler, options ...hostOption) *host {
 	return h
 }
 
-// up starts the host again, at the address it had.
+// up starts the host again, at its earlier address.
 func (h *host) up() {
 	h.t.Helper()
 	listener, err := net.Listen("tcp", h.address)
@@ -175,13 +175,13 @@ func (h *host) up() {
 	}()
 }
 
-// down ends the host and its connections. Nothing listens at its address then.
+// down stops the host and its connections. Nothing listens at its address then.
 func (h *host) down() {
 	h.server.Close()
 	<-h.done
 }
 
-// bytes is everything that was sent to the host so far.
+// bytes returns everything that the host has received.
 func (h *host) bytes() string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -194,7 +194,7 @@ func (h *host) forget() {
 	h.seen.Reset()
 }
 
-// gotNothingSecret fails the test where the host was sent a credential.
+// gotNothingSecret fails the test if the host received a credential.
 func (h *host) gotNothingSecret(secrets ...string) {
 	h.t.Helper()
 	sent := h.bytes()
@@ -234,22 +234,22 @@ func (c *recordingConn) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Words that a test looks for where they must not be.
+// Words that must not appear in some places.
 const (
 	testToken    = "key-4b1f0c77d2-secret"
 	testPassword = "pass-93aa-secret"
 	testUser     = "phone"
 )
 
-// hermes answers as a gateway of a version does, from recordings.
+// hermes answers like a gateway of a version, from recordings.
 type hermes struct {
 	mu      sync.Mutex
 	version string
 	caps    map[string]any
-	token   string                         // asked for; empty: none
+	token   string                         // expected; empty for none
 	admit   func(*http.Request) bool       // instead of token
-	routes  map[string]http.HandlerFunc    // besides
-	before  func(http.ResponseWriter) bool // true: it has answered
+	routes  map[string]http.HandlerFunc    // in addition to the recordings
+	before  func(http.ResponseWriter) bool // true: it has answered the request
 	count   map[string]int                 // requests by path
 }
 
@@ -316,7 +316,7 @@ func (g *hermes) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// client makes a client for the test that is closed with it.
+// client returns a client that is closed with the test.
 func client(t testing.TB, p Profile, change ...func(*Credentials, *Options)) *Client {
 	t.Helper()
 	if p.Auth == "" {
@@ -344,10 +344,10 @@ func impatient(_ *Credentials, o *Options) {
 	o.ProbeTimeout = 300 * time.Millisecond
 }
 
-// on asks for the sessions, and wants that done on a route of a kind.
+// on lists the sessions and expects a route of the given kind.
 func on(t testing.TB, c *Client, kind RouteKind) Route {
 	t.Helper()
-	if _, err := c.ListSessions(t.Context(), SessionQuery{}); err != nil {
+	if _, err := c.Sessions.List(t.Context(), SessionQuery{}); err != nil {
 		t.Fatalf("the sessions cannot be listed: %v", err)
 	}
 	route, ok := c.Route()

@@ -49,7 +49,8 @@ func TestAnotherGatewayAtTheLocalAddress(t *testing.T) {
 	}
 }
 
-// After an upgrade the new shape is taken over at the Remote address, and then Local is used again.
+// After an upgrade the client accepts the new shape at the Remote address, and then uses Local
+// again.
 func TestUpgrade(t *testing.T) {
 	t.Parallel()
 	gw, frontGW := newHermes(t, "0.19.0"), newHermes(t, "0.19.0")
@@ -68,7 +69,7 @@ func TestUpgrade(t *testing.T) {
 	}
 	c.Foreground()
 	on(t, c, Local)
-	// A version with nothing new is taken over where it is met.
+	// A version without new features is accepted at either address.
 	for _, g := range []*hermes{gw, frontGW} {
 		g.set(func(g *hermes) { g.version = "0.22.3" })
 	}
@@ -78,14 +79,14 @@ func TestUpgrade(t *testing.T) {
 	if len(kept) != 3 || kept[0].Identity.Version != "0.19.0" || kept[1].Identity.Version != "0.22.2" || kept[2].Identity.Version != "0.22.3" {
 		t.Errorf("kept %d profiles", len(kept))
 	}
-	// The same version cannot offer something else, not even at the Remote address.
+	// The same version cannot offer other features, not even at the Remote address.
 	frontGW.set(func(g *hermes) { delete(g.caps["endpoints"].(map[string]any), "runs") })
 	again := kept[2]
 	again.Local = ""
 	if _, err := client(t, again).Connect(t.Context()); !errors.Is(err, ErrIdentity) {
 		t.Errorf("another shape gives %v", err)
 	}
-	again.Identity = nil // the person accepts it
+	again.Identity = nil // the user accepts the gateway
 	on(t, client(t, again), Remote)
 }
 
@@ -121,7 +122,7 @@ func split(s string, n int) (parts []string) {
 	return parts
 }
 
-// A self-signed certificate that the person trusts is remembered by its key.
+// The client remembers the key of a self-signed certificate that the user trusts.
 func TestSelfSignedKeyIsLearnt(t *testing.T) {
 	t.Parallel()
 	gw := newHermes(t, "0.22.2")
@@ -158,7 +159,7 @@ func TestGatewayWithoutCapabilities(t *testing.T) {
 	if err != nil || !caps.Offers("chat_completions") || caps.Offers("sessions") || caps.Offers("responses") || caps.Model != "hermes-agent" {
 		t.Fatalf("capabilities %+v, %v", caps, err)
 	}
-	if _, err := c.ListSessions(t.Context(), SessionQuery{}); !errors.Is(err, ErrUnavailable) {
+	if _, err := c.Sessions.List(t.Context(), SessionQuery{}); !errors.Is(err, ErrUnavailable) {
 		t.Errorf("sessions give %v", err)
 	}
 	if got := gw.asked("/api/sessions"); got != 0 {
@@ -183,7 +184,7 @@ func TestOtherServer(t *testing.T) {
 		if err != nil || !caps.Offers("chat_completions") || caps.Offers("responses") || caps.Offers("sessions") {
 			t.Fatalf("%q: %+v, %v", base, caps, err)
 		}
-		list, err := c.Models(t.Context())
+		list, err := c.Models.List(t.Context())
 		if err != nil || len(list) != 1 || list[0].ID != "qwen3" {
 			t.Errorf("models %+v, %v", list, err)
 		}
@@ -198,7 +199,7 @@ func TestRecognize(t *testing.T) {
 	base := Identity{Platform: "hermes-agent", Model: "m", Shape: "s", Version: "1", ID: "i", RemoteKey: "r", LocalKey: "l"}
 	for name, tc := range map[string]struct {
 		change        func(*Identity)
-		local, remote bool // whether it passes
+		local, remote bool // whether it is accepted
 	}{
 		"same":                    {func(*Identity) {}, true, true},
 		"version":                 {func(i *Identity) { i.Version = "2" }, true, true},
@@ -214,7 +215,7 @@ func TestRecognize(t *testing.T) {
 			now := base
 			now.RemoteKey, now.LocalKey = "", ""
 			tc.change(&now)
-			next, err := recognize(&base, now, kind)
+			next, err := matchIdentity(&base, now, kind)
 			if (err == nil) != passes || err != nil && (!errors.Is(err, ErrIdentity) || next != base) {
 				t.Errorf("%s at %s: %+v, %v", name, kind, next, err)
 			}

@@ -7,23 +7,30 @@ import (
 	"time"
 )
 
-// Job is a scheduled prompt at the gateway (api-facts §9).
+// JobService manages the scheduled jobs of a gateway. It is the field Jobs of a [Client].
+//
+// No known version of Hermes advertises its job routes. Every method therefore returns [ErrUnavailable] unless the
+// profile allows the routes with [JobsOn] (doc/hermes/api.md §9).
+type JobService struct{ client *Client }
+
+// Job is a prompt that the gateway runs on a schedule (doc/hermes/api.md §9).
 type Job struct {
 	ID, Name, Prompt string
 	Schedule         string // for people, such as "every 120m"
-	Kind             string // interval, cron, once
+	Kind             string // interval, cron or once
 	Skills           []string
-	Deliver          string // where its result goes; local: nowhere but the session
+	Deliver          string // where the result goes; local means only into the job's session
 	Enabled          bool
 	State            string // scheduled, paused, …
-	Times, Completed int    // repeats wanted (0: no end) and done
+	RepeatLimit      int    // how often it runs at most; 0 means without limit
+	RepeatsDone      int    // how often it has run
 	Model, Provider  string
 
 	Created, NextRun, LastRun, Paused time.Time
 	LastStatus, LastError             string
 }
 
-// UnmarshalJSON reads the gateway's form.
+// UnmarshalJSON decodes the form that the gateway sends.
 func (j *Job) UnmarshalJSON(data []byte) error {
 	var w struct {
 		ID       string          `json:"id"`
@@ -41,10 +48,10 @@ func (j *Job) UnmarshalJSON(data []byte) error {
 		} `json:"repeat"`
 		Model      string          `json:"model"`
 		Provider   string          `json:"provider"`
-		Created    instant         `json:"created_at"`
-		NextRun    instant         `json:"next_run_at"`
-		LastRun    instant         `json:"last_run_at"`
-		Paused     instant         `json:"paused_at"`
+		Created    jsonTime        `json:"created_at"`
+		NextRun    jsonTime        `json:"next_run_at"`
+		LastRun    jsonTime        `json:"last_run_at"`
+		Paused     jsonTime        `json:"paused_at"`
 		LastStatus string          `json:"last_status"`
 		LastError  json.RawMessage `json:"last_error"`
 	}
@@ -60,86 +67,89 @@ func (j *Job) UnmarshalJSON(data []byte) error {
 	}
 	*j = Job{
 		ID: w.ID, Name: w.Name, Prompt: w.Prompt, Schedule: w.Display, Kind: schedule.Kind, Skills: w.Skills, Deliver: text(w.Deliver),
-		Enabled: w.Enabled, State: w.State, Times: w.Repeat.Times, Completed: w.Repeat.Completed, Model: w.Model, Provider: w.Provider,
+		Enabled: w.Enabled, State: w.State, RepeatLimit: w.Repeat.Times, RepeatsDone: w.Repeat.Completed, Model: w.Model, Provider: w.Provider,
 		Created: w.Created.Time, NextRun: w.NextRun.Time, LastRun: w.LastRun.Time, Paused: w.Paused.Time,
 		LastStatus: w.LastStatus, LastError: text(w.LastError),
 	}
 	return nil
 }
 
-// NewJob is what a job begins with. Schedule is "every 2h", a cron line or a time (ISO 8601). "2h" alone runs once on 0.19
-// and again and again on 0.22, so do not use it.
-type NewJob struct {
-	Name     string   `json:"name"` // 200 characters at most
-	Schedule string   `json:"schedule"`
-	Prompt   string   `json:"prompt,omitempty"`  // 5,000 characters at most
-	Deliver  string   `json:"deliver,omitempty"` // local where it is empty
-	Skills   []string `json:"skills,omitempty"`
-	Repeat   int      `json:"repeat,omitempty"` // 0: no end
+// JobParams are the properties of a new job. Name and Schedule are required.
+//
+// Schedule is "every 2h", a cron expression or a time (ISO 8601). Avoid a bare "2h": it runs once on 0.19 and
+// repeatedly on 0.22.
+type JobParams struct {
+	Name        string   `json:"name"` // at most 200 characters
+	Schedule    string   `json:"schedule"`
+	Prompt      string   `json:"prompt,omitempty"`  // at most 5,000 characters
+	Deliver     string   `json:"deliver,omitempty"` // empty means local
+	Skills      []string `json:"skills,omitempty"`
+	RepeatLimit int      `json:"repeat,omitempty"` // 0 means without limit
 }
 
-// JobChange says what of a job is changed: what is not nil.
-type JobChange struct {
-	Name     *string   `json:"name,omitempty"`
-	Schedule *string   `json:"schedule,omitempty"`
-	Prompt   *string   `json:"prompt,omitempty"`
-	Deliver  *string   `json:"deliver,omitempty"`
-	Skills   *[]string `json:"skills,omitempty"`
-	Repeat   *int      `json:"repeat,omitempty"`
-	Enabled  *bool     `json:"enabled,omitempty"`
+// JobUpdate holds the properties of a job to change: the fields that are not nil.
+type JobUpdate struct {
+	Name        *string   `json:"name,omitempty"`
+	Schedule    *string   `json:"schedule,omitempty"`
+	Prompt      *string   `json:"prompt,omitempty"`
+	Deliver     *string   `json:"deliver,omitempty"`
+	Skills      *[]string `json:"skills,omitempty"`
+	RepeatLimit *int      `json:"repeat,omitempty"`
+	Enabled     *bool     `json:"enabled,omitempty"`
 }
 
 type jobAnswer struct {
 	Job Job `json:"job"`
 }
 
-// Jobs lists the jobs, paused ones included. No measured version advertises jobs, so this and the calls below give
-// [ErrUnavailable] unless [Profile].Jobs allows them.
-func (c *Client) Jobs(ctx context.Context) ([]Job, error) {
+// List returns all jobs, including paused ones.
+func (s *JobService) List(ctx context.Context) ([]Job, error) {
 	var list struct {
 		Jobs []Job `json:"jobs"`
 	}
-	err := c.ask(ctx, "jobs", nil, url.Values{"include_disabled": {"true"}}, nil, &list)
+	err := s.client.do(ctx, "jobs", nil, url.Values{"include_disabled": {"true"}}, nil, &list)
 	return list.Jobs, err
 }
 
-// Job returns one job. One that does not exist is refused with status 404.
-func (c *Client) Job(ctx context.Context, id string) (Job, error) { return c.job(ctx, "job", id, nil) }
+// Get returns one job. An unknown ID is an [*Error] with Status 404.
+func (s *JobService) Get(ctx context.Context, id string) (Job, error) {
+	return s.call(ctx, "job", id, nil)
+}
 
-// CreateJob makes a job. A bad schedule is refused with status 400, or 500 by 0.19.
-func (c *Client) CreateJob(ctx context.Context, n NewJob) (Job, error) {
+// Create creates a job. A malformed schedule is an [*Error] with Status 400, or 500 on 0.19.
+func (s *JobService) Create(ctx context.Context, params JobParams) (Job, error) {
 	var answer jobAnswer
-	err := c.ask(ctx, "job_create", nil, nil, n, &answer)
+	err := s.client.do(ctx, "job_create", nil, nil, params, &answer)
 	return answer.Job, err
 }
 
-// UpdateJob changes a job and returns it.
-func (c *Client) UpdateJob(ctx context.Context, id string, change JobChange) (Job, error) {
-	return c.job(ctx, "job_update", id, change)
+// Update changes a job and returns it.
+func (s *JobService) Update(ctx context.Context, id string, update JobUpdate) (Job, error) {
+	return s.call(ctx, "job_update", id, update)
 }
 
-// PauseJob keeps a job from running until [Client.ResumeJob].
-func (c *Client) PauseJob(ctx context.Context, id string) (Job, error) {
-	return c.job(ctx, "job_pause", id, struct{}{})
+// Pause suspends the schedule of a job until [JobService.Resume].
+func (s *JobService) Pause(ctx context.Context, id string) (Job, error) {
+	return s.call(ctx, "job_pause", id, struct{}{})
 }
 
-// ResumeJob lets a paused job run again.
-func (c *Client) ResumeJob(ctx context.Context, id string) (Job, error) {
-	return c.job(ctx, "job_resume", id, struct{}{})
+// Resume continues the schedule of a paused job.
+func (s *JobService) Resume(ctx context.Context, id string) (Job, error) {
+	return s.call(ctx, "job_resume", id, struct{}{})
 }
 
-// RunJob runs a job now, besides its schedule.
-func (c *Client) RunJob(ctx context.Context, id string) (Job, error) {
-	return c.job(ctx, "job_run", id, struct{}{})
+// Run runs a job now, in addition to its schedule.
+func (s *JobService) Run(ctx context.Context, id string) (Job, error) {
+	return s.call(ctx, "job_run", id, struct{}{})
 }
 
-// DeleteJob removes a job.
-func (c *Client) DeleteJob(ctx context.Context, id string) error {
-	return c.ask(ctx, "job_delete", []string{"job_id", id}, nil, nil, nil)
+// Delete deletes a job.
+func (s *JobService) Delete(ctx context.Context, id string) error {
+	return s.client.do(ctx, "job_delete", []string{"job_id", id}, nil, nil, nil)
 }
 
-func (c *Client) job(ctx context.Context, operation, id string, body any) (Job, error) {
+func (s *JobService) call(ctx context.Context, operation, id string, body any) (Job, error) {
 	var answer jobAnswer
-	err := c.ask(ctx, operation, []string{"job_id", id}, nil, body, &answer)
+	err := s.client.do(ctx, operation, []string{"job_id", id}, nil, body, &answer)
 	return answer.Job, err
 }

@@ -13,14 +13,14 @@ import (
 	"time"
 )
 
-// dashboard is a gateway behind a login, which does what api-facts §10 says.
+// dashboard is a gateway behind a login, as described in doc/hermes/api.md §10.
 type dashboard struct {
 	*hermes
 	mu       sync.Mutex
 	prefix   string // of cookie names
 	password string
 	serial   int
-	live     map[string]bool // values of hermes_session_at that open
+	live     map[string]bool // valid values of hermes_session_at
 	answer   func(w http.ResponseWriter, r *http.Request) bool
 	posts    []string
 }
@@ -58,7 +58,8 @@ func (d *dashboard) expire() {
 	clear(d.live)
 }
 
-// cookies are Set-Cookie headers of a new session. The value is in quotes, as that of a real gateway is.
+// cookies returns the Set-Cookie headers of a new session. The value is in quotes, like that of a
+// real gateway.
 func (d *dashboard) cookies() []string {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -138,10 +139,10 @@ func TestLogin(t *testing.T) {
 		if strings.Contains(local.bytes(), testPassword) || strings.Contains(local.bytes()+remote.bytes(), "tracker") || strings.Contains(local.bytes(), "Authorization") {
 			t.Error("more was sent than the session")
 		}
-		if len(kept) != 1 || len(kept[0].Cookies) != 3 || kept[0].Password.Reveal() != testPassword || kept[0].Cookies[0].Expires.IsZero() {
+		if len(kept) != 1 || len(kept[0].cookies) != 3 || kept[0].Password.Reveal() != testPassword || kept[0].cookies[0].expires.IsZero() {
 			t.Fatalf("kept %v", kept)
 		}
-		// The host program keeps them, and after a restart they still open.
+		// The host program stores them, and after a restart they still work.
 		secret, err := kept[0].Export()
 		if err != nil {
 			t.Fatal(err)
@@ -165,8 +166,8 @@ func TestLogin(t *testing.T) {
 }
 
 func sameCredentials(a, b Credentials) bool {
-	return a.Token == b.Token && a.Password == b.Password && a.Binding == b.Binding && slices.EqualFunc(a.Cookies, b.Cookies, func(a, b Cookie) bool {
-		return a.Name == b.Name && a.Value == b.Value && a.Secure == b.Secure && a.Expires.Equal(b.Expires)
+	return a.Token == b.Token && a.Password == b.Password && a.Account == b.Account && slices.EqualFunc(a.cookies, b.cookies, func(a, b loginCookie) bool {
+		return a.name == b.name && a.value == b.value && a.secure == b.secure && a.expires.Equal(b.expires)
 	})
 }
 
@@ -224,8 +225,8 @@ func TestLoginThatFails(t *testing.T) {
 			if strings.Contains(err.Error(), "secret") || strings.Contains(err.Error(), "127.0.0.1") {
 				t.Errorf("the error quotes the answer: %v", err)
 			}
-			if last := kept[len(kept)-1]; len(last.Cookies) != 0 {
-				t.Errorf("the old session is still kept: %d cookies", len(last.Cookies))
+			if last := kept[len(kept)-1]; len(last.cookies) != 0 {
+				t.Errorf("the old session is still kept: %d cookies", len(last.cookies))
 			}
 			remote.forget()
 			c.Connect(t.Context())
@@ -237,7 +238,7 @@ func TestLoginThatFails(t *testing.T) {
 	t.Cleanup(func() { elsewhere.gotNothingSecret(testPassword) })
 }
 
-// The password goes nowhere where no Hermes gateway answers.
+// The password is not sent if no Hermes gateway answers.
 func TestLoginAtAPortal(t *testing.T) {
 	t.Parallel()
 	portal := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -268,7 +269,8 @@ func TestLoginProvider(t *testing.T) {
 	}
 }
 
-// A session that ended is opened again with the kept password, once for all requests, and what was refused is sent again.
+// The client signs in again with the stored password when a session has ended, once for all
+// requests, and repeats the refused request.
 func TestSilentLogin(t *testing.T) {
 	t.Parallel()
 	d := newDashboard(t)
@@ -282,11 +284,11 @@ func TestSilentLogin(t *testing.T) {
 		recordedAnswers()["0.22.2"]["session_create_named"].answer(w)
 	}
 	c := client(t, Profile{Remote: remote.URL, Auth: AuthPassword}, func(creds *Credentials, _ *Options) { creds.Password = NewSecret(testPassword) })
-	on(t, c, Remote) // without a session: the kept password opens one
+	on(t, c, Remote) // without a session: the stored password opens one
 	d.expire()
 	errs := make(chan error, 8)
 	for range cap(errs) {
-		go func() { _, err := c.CreateSession(t.Context(), NewSession{Title: "t"}); errs <- err }()
+		go func() { _, err := c.Sessions.Create(t.Context(), SessionParams{Title: "t"}); errs <- err }()
 	}
 	for range cap(errs) {
 		if err := <-errs; err != nil {
@@ -299,13 +301,13 @@ func TestSilentLogin(t *testing.T) {
 	if d.tries() != 2 {
 		t.Errorf("%d logins were made, want 2", d.tries())
 	}
-	// The password was changed: it is tried once, and no more by itself.
+	// The password was changed: the client tries the old one once.
 	d.mu.Lock()
 	d.password = "another"
 	d.mu.Unlock()
 	d.expire()
 	for range 4 {
-		if _, err := c.ListSessions(t.Context(), SessionQuery{}); !errors.Is(err, ErrSignIn) {
+		if _, err := c.Sessions.List(t.Context(), SessionQuery{}); !errors.Is(err, ErrSignIn) {
 			t.Errorf("with a wrong password: %v", err)
 		}
 	}
@@ -318,7 +320,8 @@ func TestSilentLogin(t *testing.T) {
 	on(t, c, Remote)
 }
 
-// A local address that knows no session of the remote one is not used, and does not lead to one login after another.
+// The client does not use a Local address that does not know the session of the Remote one, and it
+// does not sign in again and again.
 func TestLocalThatKnowsNoSession(t *testing.T) {
 	t.Parallel()
 	d := newDashboard(t)
@@ -337,7 +340,7 @@ func TestLocalThatKnowsNoSession(t *testing.T) {
 	}
 }
 
-// Cookies that a gateway sets on any answer replace the old ones, and the host program is told.
+// Cookies that a gateway sets on any response replace the old ones, and the host program is told.
 func TestRefresh(t *testing.T) {
 	t.Parallel()
 	d := newDashboard(t)
@@ -361,19 +364,19 @@ func TestRefresh(t *testing.T) {
 	if sent := remote.bytes(); !strings.Contains(sent, `__Host-hermes_session_at="at-secret-2="; __Host-hermes_session_rt=rt-secret; __Host-hermes_session_provider=basic`) {
 		t.Errorf("after the refresh was sent: %s", sent)
 	}
-	if n := len(kept); n < 2 || kept[n-1].Cookies[0].Value.Reveal() != `"at-secret-2="` || kept[n-1].Password.Reveal() != testPassword {
+	if n := len(kept); n < 2 || kept[n-1].cookies[0].value.Reveal() != `"at-secret-2="` || kept[n-1].Password.Reveal() != testPassword {
 		t.Errorf("kept %v", kept)
 	}
-	// The answer to an old session does not end the new one.
+	// The response to an old session does not end the new one.
 	late := &http.Response{Header: http.Header{"Set-Cookie": {"__Host-hermes_session_at=\"\"; Max-Age=0; Path=/; Secure"}}, Request: &http.Request{Header: http.Header{"Cookie": {"__Host-hermes_session_at=old"}}}}
-	c.takeCookies(late, c.remote)
+	c.account.takeCookies(late, c.remote)
 	on(t, c, Remote)
 	if d.tries() != 1 {
 		t.Error("a late answer ended the session")
 	}
 }
 
-// Cookies of an encrypted address do not travel in the clear.
+// Cookies of an https address are not sent in the clear.
 func TestSecureCookiesStayEncrypted(t *testing.T) {
 	t.Parallel()
 	d := newDashboard(t)
@@ -390,8 +393,8 @@ func TestSecureCookiesStayEncrypted(t *testing.T) {
 
 func TestCredentialsAreBound(t *testing.T) {
 	p := Profile{Remote: "https://Gateway.test:443/x/", Auth: AuthPassword, Username: "a"}
-	full := Credentials{Token: NewSecret("t"), Password: NewSecret("p"), Cookies: []Cookie{{Name: "hermes_session_at", Value: NewSecret("c")}}}.For(p)
-	if full.Token.IsZero() || full.Binding == "" || strings.Contains(full.Binding, "gateway") {
+	full := Credentials{Token: NewSecret("t"), Password: NewSecret("p"), cookies: []loginCookie{{name: "hermes_session_at", value: NewSecret("c")}}}.For(p)
+	if full.Token.IsZero() || full.Account == "" || strings.Contains(full.Account, "gateway") {
 		t.Fatalf("bound: %v", full)
 	}
 	for name, tc := range map[string]struct {
@@ -409,16 +412,16 @@ func TestCredentialsAreBound(t *testing.T) {
 		changed := p
 		tc.change(&changed)
 		got := full.For(changed)
-		if kept := !got.Token.IsZero() && !got.Password.IsZero() && len(got.Cookies) == 1; kept != tc.kept {
+		if kept := !got.Token.IsZero() && !got.Password.IsZero() && len(got.cookies) == 1; kept != tc.kept {
 			t.Errorf("%s: kept %t", name, kept)
 		}
-		if !tc.kept && (!got.Token.IsZero() || !got.Password.IsZero() || len(got.Cookies) > 0) {
+		if !tc.kept && (!got.Token.IsZero() || !got.Password.IsZero() || len(got.cookies) > 0) {
 			t.Errorf("%s: something is left: %v", name, got)
 		}
 	}
 }
 
-// And a client that is made for a changed profile sends nothing of the old account.
+// A client for a changed profile sends nothing of the old account.
 func TestChangedProfileSendsNothing(t *testing.T) {
 	t.Parallel()
 	other := serve(t, newHermes(t, "0.22.2"))

@@ -4,10 +4,11 @@ import (
 	"testing"
 	"time"
 
+	"hermes-mobile/internal/backoff"
 	"hermes-mobile/internal/leak"
 )
 
 func TestMain(m *testing.M) {
-	pause, pauseMost = time.Millisecond, 5*time.Millisecond
+	retry = backoff.Policy{Base: time.Millisecond, Max: 5 * time.Millisecond}
 	leak.Main(m)
 }

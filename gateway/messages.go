@@ -10,29 +10,29 @@ import (
 	"time"
 )
 
-// Message is one stored row of a session (api-facts §3). What the gateway stored is the truth of a conversation; what was
-// streamed is not.
+// Message is one stored row of a session (doc/hermes/api.md §3). The stored messages are the authoritative text of
+// a conversation; the deltas of a stream are not.
 type Message struct {
 	ID           int64
 	SessionID    string
 	Role         string // user, assistant or tool
-	Content      string // empty where the row is a tool call only; pictures come back as the word [screenshot]
+	Content      string // empty if the row only calls tools; images come back as the word [screenshot]
 	ToolCalls    []ToolCall
-	ToolCallID   string // of a tool's answer
+	ToolCallID   string // of a tool's result
 	ToolName     string
-	At           time.Time
-	FinishReason string // stop, tool_calls; empty where the turn was interrupted
+	Time         time.Time
+	FinishReason string // stop or tool_calls; empty if the turn was interrupted
 	Reasoning    string
-	Display      string // 0.22: hidden (do not show), failed_turn (written for a turn that failed)
+	Display      string // since 0.22: hidden (don't show it) or failed_turn (stored for a turn that failed)
 }
 
-// ToolCall is a call that a model asked for.
+// ToolCall is a call of a tool that the model requested.
 type ToolCall struct {
 	ID, Name  string
 	Arguments string // JSON
 }
 
-// UnmarshalJSON reads the gateway's form.
+// UnmarshalJSON decodes the form that the gateway sends.
 func (m *Message) UnmarshalJSON(data []byte) error {
 	var w struct {
 		ID        int64           `json:"id"`
@@ -48,7 +48,7 @@ func (m *Message) UnmarshalJSON(data []byte) error {
 		} `json:"tool_calls"`
 		ToolCallID   string          `json:"tool_call_id"`
 		ToolName     string          `json:"tool_name"`
-		At           instant         `json:"timestamp"`
+		At           jsonTime        `json:"timestamp"`
 		FinishReason string          `json:"finish_reason"`
 		Reasoning    json.RawMessage `json:"reasoning"`
 		Other        json.RawMessage `json:"reasoning_content"`
@@ -59,7 +59,7 @@ func (m *Message) UnmarshalJSON(data []byte) error {
 	}
 	*m = Message{
 		ID: w.ID, SessionID: w.SessionID, Role: w.Role, Content: contentText(w.Content), ToolCallID: w.ToolCallID, ToolName: w.ToolName,
-		At: w.At.Time, FinishReason: w.FinishReason, Reasoning: text(w.Reasoning), Display: w.Display,
+		Time: w.At.Time, FinishReason: w.FinishReason, Reasoning: text(w.Reasoning), Display: w.Display,
 	}
 	if m.Reasoning == "" {
 		m.Reasoning = text(w.Other)
@@ -74,7 +74,7 @@ func (m *Message) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// contentText is the text of a message: a string, or the text of its parts.
+// contentText returns the text of a message: a JSON string, or the text parts of a list.
 func contentText(raw json.RawMessage) string {
 	var parts []struct {
 		Text string `json:"text"`
@@ -91,27 +91,27 @@ func contentText(raw json.RawMessage) string {
 	return strings.Join(texts, "\n")
 }
 
-// maxMessages is the most messages of a page.
+// maxMessages is the largest page of messages.
 const maxMessages = 500
 
-// MessageQuery says which messages are wanted, always in the order in which they were written.
+// MessageQuery selects messages of a session. A page is always in the order in which the messages were stored.
 type MessageQuery struct {
-	Limit  int  // 500 where it is 0, and at most
-	Offset int  // from the beginning, or with Latest from the end
-	Latest bool // the last ones instead of the first
+	Limit  int  // messages per page: 0 means 500, which is also the maximum
+	Offset int  // messages to skip, from the first one, or with Latest from the last one
+	Latest bool // selects the last messages instead of the first ones
 }
 
-// MessagePage is a part of a session's messages.
+// MessagePage is one page of messages.
 type MessagePage struct {
-	SessionID string // whose messages these are: a session that was compressed goes on under another id
-	Moved     bool   // SessionID is not the one that was asked for; use it from here on
+	SessionID string // of these messages; a compressed session continues under another ID
+	Moved     bool   // SessionID is not the one that was asked for: use SessionID from now on
 	Messages  []Message
-	More      bool // there may be more beyond the page, away from the end it was counted from
+	More      bool // there may be more messages, away from the end that Offset counts from
 }
 
-// Messages returns messages of a session. 0.19 always sends all of them; what was asked for is cut out here then, so the
-// page is the same with each version.
-func (c *Client) Messages(ctx context.Context, sessionID string, q MessageQuery) (MessagePage, error) {
+// Messages returns one page of the messages of a session. Gateways of 0.19 always send all messages, so Messages
+// cuts the page out of them: the result is the same with every version.
+func (s *SessionService) Messages(ctx context.Context, sessionID string, q MessageQuery) (MessagePage, error) {
 	limit, offset := q.Limit, max(q.Offset, 0)
 	if limit <= 0 || limit > maxMessages {
 		limit = maxMessages
@@ -128,7 +128,7 @@ func (c *Client) Messages(ctx context.Context, sessionID string, q MessageQuery)
 		Data       []Message        `json:"data"`
 		Pagination *json.RawMessage `json:"pagination"`
 	}
-	if err := c.ask(ctx, "session_messages", []string{"session_id", sessionID}, query, nil, &list); err != nil {
+	if err := s.client.do(ctx, "session_messages", []string{"session_id", sessionID}, query, nil, &list); err != nil {
 		return MessagePage{}, err
 	}
 	page := MessagePage{SessionID: list.SessionID, Messages: list.Data}
@@ -152,13 +152,13 @@ func (c *Client) Messages(ctx context.Context, sessionID string, q MessageQuery)
 	return page, nil
 }
 
-// AllMessages yields the messages of a session from the first one on, each once. An error ends it. A session that goes on under
-// another id is followed; each message says whose it is.
-func (c *Client) AllMessages(ctx context.Context, sessionID string) iter.Seq2[Message, error] {
+// AllMessages yields every message of a session, from the first one on, each once. It follows a session that
+// continues under another ID; [Message.SessionID] names the session of each message. An error is yielded last.
+func (s *SessionService) AllMessages(ctx context.Context, sessionID string) iter.Seq2[Message, error] {
 	return func(yield func(Message, error) bool) {
-		had := map[int64]bool{}
+		yielded := map[int64]bool{}
 		for offset := 0; ; offset += maxMessages {
-			page, err := c.Messages(ctx, sessionID, MessageQuery{Offset: offset})
+			page, err := s.Messages(ctx, sessionID, MessageQuery{Offset: offset})
 			if err != nil {
 				yield(Message{}, err)
 				return
@@ -166,10 +166,10 @@ func (c *Client) AllMessages(ctx context.Context, sessionID string) iter.Seq2[Me
 			sessionID = page.SessionID
 			fresh := false
 			for _, m := range page.Messages {
-				if had[m.ID] {
+				if yielded[m.ID] {
 					continue
 				}
-				had[m.ID], fresh = true, true
+				yielded[m.ID], fresh = true, true
 				if !yield(m, nil) {
 					return
 				}

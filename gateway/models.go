@@ -8,20 +8,24 @@ import (
 	"time"
 )
 
-// Model is one entry of GET /v1/models. A Hermes gateway has one for itself and one for each alias of a model route.
+// ModelService lists the models of a gateway. It is the field Models of a [Client].
+type ModelService struct{ client *Client }
+
+// Model is one entry of GET /v1/models. A Hermes gateway lists itself, and one entry for each alias of a model
+// route.
 type Model struct {
 	ID, Owner string
-	Created   time.Time // a Hermes gateway says the present time
+	Created   time.Time // a Hermes gateway sends the current time
 
 	endpoints []string
 }
 
-// UnmarshalJSON reads OpenAI's form.
+// UnmarshalJSON decodes the form of OpenAI's API.
 func (m *Model) UnmarshalJSON(data []byte) error {
 	var w struct {
 		ID        string          `json:"id"`
 		Owner     string          `json:"owned_by"`
-		Created   instant         `json:"created"`
+		Created   jsonTime        `json:"created"`
 		Endpoints json.RawMessage `json:"supported_endpoints"`
 	}
 	if err := json.Unmarshal(data, &w); err != nil {
@@ -38,8 +42,8 @@ type modelList struct {
 	Data []Model `json:"data"`
 }
 
-// capabilities are what can be said of a server that has models and no capabilities: chat completions, which is the base of
-// that API, and responses where a model says so of itself.
+// capabilities returns what a server offers that lists models but no capabilities: chat completions, which every
+// such server has, and responses if one of its models says so.
 func (l modelList) capabilities() *Capabilities {
 	caps := &Capabilities{
 		Platform: string(OpenAI),
@@ -57,15 +61,15 @@ func (l modelList) capabilities() *Capabilities {
 	return caps
 }
 
-// Models lists the models that the gateway itself answers to.
-func (c *Client) Models(ctx context.Context) ([]Model, error) {
+// List returns the models that the gateway accepts as the model of a request.
+func (s *ModelService) List(ctx context.Context) ([]Model, error) {
 	var list modelList
-	err := c.ask(ctx, "models", nil, nil, nil, &list)
+	err := s.client.do(ctx, "models", nil, nil, nil, &list)
 	return list.Data, err
 }
 
-// Provider is one source of models that a gateway can use.
-type Provider struct {
+// ModelProvider is a source of models that the gateway can use.
+type ModelProvider struct {
 	Slug          string   `json:"slug"`
 	Name          string   `json:"name"`
 	Current       bool     `json:"is_current"`
@@ -76,13 +80,13 @@ type Provider struct {
 	Source        string   `json:"source"`
 	Authenticated bool     `json:"authenticated"`
 	AuthType      string   `json:"auth_type"`
-	KeyEnv        string   `json:"key_env"` // name of the setting that takes its key
-	Warning       string   `json:"warning"` // what is to be done before it can be used
+	KeyEnv        string   `json:"key_env"` // the environment variable that holds its key
+	Warning       string   `json:"warning"` // what must be done before it can be used
 }
 
-// UnmarshalJSON reads the gateway's form. Models are names, or objects with an id.
-func (p *Provider) UnmarshalJSON(data []byte) error {
-	type plainProvider Provider
+// UnmarshalJSON decodes the form that the gateway sends: models are names, or objects with an id.
+func (p *ModelProvider) UnmarshalJSON(data []byte) error {
+	type plainProvider ModelProvider
 	var w struct {
 		plainProvider
 		Models   []modelName `json:"models"`
@@ -91,7 +95,7 @@ func (p *Provider) UnmarshalJSON(data []byte) error {
 	if err := json.Unmarshal(data, &w); err != nil {
 		return err
 	}
-	*p = Provider(w.plainProvider)
+	*p = ModelProvider(w.plainProvider)
 	for _, name := range w.Models {
 		p.Models = append(p.Models, string(name))
 	}
@@ -116,21 +120,21 @@ func (n *modelName) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// ModelOptions are the models that a gateway can be told to use (0.22).
+// ModelOptions are the models that the gateway can be switched to, and the one in use.
 type ModelOptions struct {
-	Providers []Provider `json:"providers"`
-	Model     string     `json:"model"`    // in use
-	Provider  string     `json:"provider"` // in use
+	Providers []ModelProvider `json:"providers"`
+	Model     string          `json:"model"`    // in use
+	Provider  string          `json:"provider"` // in use
 }
 
-// ModelOptionsQuery says what is asked for.
+// ModelOptionsQuery selects model providers. The zero value selects all of them.
 type ModelOptionsQuery struct {
-	Refresh        bool // ask the providers anew, which takes longer
-	ConfiguredOnly bool // leave out providers without a key
+	Refresh        bool // asks the providers instead of the gateway's cache, which takes longer
+	ConfiguredOnly bool // leaves out providers without a key
 }
 
-// ModelOptions lists them. 0.19 does not offer it.
-func (c *Client) ModelOptions(ctx context.Context, q ModelOptionsQuery) (ModelOptions, error) {
+// Options returns the models of all providers that the gateway knows. It needs 0.22.
+func (s *ModelService) Options(ctx context.Context, q ModelOptionsQuery) (ModelOptions, error) {
 	query := url.Values{}
 	if q.Refresh {
 		query.Set("refresh", "1")
@@ -139,65 +143,6 @@ func (c *Client) ModelOptions(ctx context.Context, q ModelOptionsQuery) (ModelOp
 		query.Set("include_unconfigured", "0")
 	}
 	var options ModelOptions
-	err := c.ask(ctx, "model_options", nil, query, nil, &options)
+	err := s.client.do(ctx, "model_options", nil, query, nil, &options)
 	return options, err
-}
-
-// ModelLock is the model that a session was bound to.
-type ModelLock struct {
-	SessionID, Provider, Model string
-	State                      string // accepted
-}
-
-// LockModel binds a session to a model for its further turns (0.22).
-func (c *Client) LockModel(ctx context.Context, sessionID, provider, model string) (ModelLock, error) {
-	body := struct {
-		Model    string `json:"model"`
-		Provider string `json:"provider,omitempty"`
-	}{model, provider}
-	var answer struct {
-		SessionID string `json:"session_id"`
-		Runtime   struct {
-			Provider string `json:"provider"`
-			Model    string `json:"model"`
-			Lock     string `json:"model_lock"`
-		} `json:"runtime"`
-	}
-	err := c.ask(ctx, "session_model_lock", []string{"session_id", sessionID}, nil, body, &answer)
-	return ModelLock{SessionID: answer.SessionID, Provider: answer.Runtime.Provider, Model: answer.Runtime.Model, State: answer.Runtime.Lock}, err
-}
-
-// Skill is one skill that the agent has.
-type Skill struct {
-	Name        string `json:"name"`
-	Description string `json:"description"`
-	Category    string `json:"category"`
-}
-
-// Skills lists the skills.
-func (c *Client) Skills(ctx context.Context) ([]Skill, error) {
-	var list struct {
-		Data []Skill `json:"data"`
-	}
-	err := c.ask(ctx, "skills", nil, nil, nil, &list)
-	return list.Data, err
-}
-
-// Toolset is a group of tools, as it is set for turns over this API.
-type Toolset struct {
-	Name        string   `json:"name"`
-	Label       string   `json:"label"`
-	Description string   `json:"description"`
-	Enabled     bool     `json:"enabled"`
-	Configured  bool     `json:"configured"`
-	Tools       []string `json:"tools"`
-}
-
-// Toolsets lists the groups of tools. It takes the gateway a second.
-func (c *Client) Toolsets(ctx context.Context) ([]Toolset, error) {
-	var list struct {
-		Data []Toolset `json:"data"`
-	}
-	err := c.ask(ctx, "toolsets", nil, nil, nil, &list)
-	return list.Data, err
 }

@@ -10,15 +10,16 @@ import (
 	"time"
 )
 
-// SystemConnectivity watches the network by the means of the system: netlink on Linux. Elsewhere, and where a system does
-// not let programs listen (Android), Watch returns an error and the host program calls [Client.NetworkChanged].
-func SystemConnectivity() ConnectivityWatcher { return netlinkWatcher{settle: 500 * time.Millisecond} }
-
-type netlinkWatcher struct {
-	settle time.Duration // how long it must be quiet: one change of network is many messages
+// WatchNetwork calls changed after each change of the device's network, until ctx ends. It then returns nil. Several
+// changes within half a second count as one.
+//
+// It uses netlink and works on Linux only. On other systems, and where the system forbids it (Android), WatchNetwork
+// returns an error at once: call [Client.NetworkChanged] from the callbacks of the system instead.
+func WatchNetwork(ctx context.Context, changed func()) error {
+	return watchNetlink(ctx, changed, 500*time.Millisecond)
 }
 
-// Groups of rtnetlink(7): interfaces, addresses and routes.
+// Multicast groups of rtnetlink(7): interfaces, addresses and routes.
 const (
 	groupLink      = 0x1
 	groupIPv4Addr  = 0x10
@@ -27,20 +28,21 @@ const (
 	groupIPv6Route = 0x400
 )
 
-// Watch implements [ConnectivityWatcher].
-func (w netlinkWatcher) Watch(ctx context.Context, changed func()) error {
+// watchNetlink calls changed once settle has passed after the first message of a change: one change
+// of the network causes many messages.
+func watchNetlink(ctx context.Context, changed func(), settle time.Duration) error {
 	fd, err := syscall.Socket(syscall.AF_NETLINK, syscall.SOCK_RAW|syscall.SOCK_CLOEXEC|syscall.SOCK_NONBLOCK, syscall.NETLINK_ROUTE)
 	if err != nil {
-		return fmt.Errorf("netlink: %w", err)
+		return fmt.Errorf("gateway: watch the network: %w", err)
 	}
 	address := &syscall.SockaddrNetlink{Family: syscall.AF_NETLINK, Groups: groupLink | groupIPv4Addr | groupIPv4Route | groupIPv6Addr | groupIPv6Route}
 	if err := syscall.Bind(fd, address); err != nil {
 		syscall.Close(fd)
-		return fmt.Errorf("netlink: %w", err)
+		return fmt.Errorf("gateway: watch the network: %w", err)
 	}
 	socket := os.NewFile(uintptr(fd), "netlink")
 	defer socket.Close()
-	// What waits for messages and what waits for quiet are one loop: the deadline of the read is the end of the quiet.
+	// One loop reads messages and waits for settle: the end of settle is the deadline of the read.
 	defer context.AfterFunc(ctx, func() { socket.Close() })()
 	buffer := make([]byte, 64<<10)
 	waiting := false
@@ -52,27 +54,27 @@ func (w netlinkWatcher) Watch(ctx context.Context, changed func()) error {
 		case errors.Is(err, os.ErrDeadlineExceeded):
 			waiting = false
 			if err := socket.SetReadDeadline(time.Time{}); err != nil {
-				return fmt.Errorf("netlink: %w", err)
+				return fmt.Errorf("gateway: watch the network: %w", err)
 			}
 			changed()
 			continue
-		case errors.Is(err, syscall.ENOBUFS): // more happened than the system kept
+		case errors.Is(err, syscall.ENOBUFS): // the socket buffer overflowed: something changed
 		case err != nil:
-			return fmt.Errorf("netlink: %w", err)
+			return fmt.Errorf("gateway: watch the network: %w", err)
 		case !matters(buffer[:n]):
 			continue
 		}
-		if !waiting { // from the first message on, so that a stream of them cannot put it off for ever
+		if !waiting { // counted from the first message, so that a stream of them cannot delay it forever
 			waiting = true
-			if err := socket.SetReadDeadline(time.Now().Add(w.settle)); err != nil {
-				return fmt.Errorf("netlink: %w", err)
+			if err := socket.SetReadDeadline(time.Now().Add(settle)); err != nil {
+				return fmt.Errorf("gateway: watch the network: %w", err)
 			}
 		}
 	}
 }
 
-// matters reports whether messages say that something changed. Statistics of wireless interfaces come as messages of an
-// interface that changed nothing.
+// matters reports whether messages announce a change. Statistics of wireless interfaces arrive as
+// interface messages that change nothing.
 func matters(data []byte) bool {
 	messages, err := syscall.ParseNetlinkMessage(data)
 	if err != nil {
@@ -81,7 +83,7 @@ func matters(data []byte) bool {
 	for _, m := range messages {
 		switch m.Header.Type {
 		case syscall.RTM_NEWLINK:
-			const change = 12 // ifi_change of struct ifinfomsg
+			const change = 12 // offset of ifi_change in struct ifinfomsg
 			if len(m.Data) < change+4 || binary.NativeEndian.Uint32(m.Data[change:]) != 0 {
 				return true
 			}

@@ -10,7 +10,8 @@ import (
 	"time"
 )
 
-// changeAddress adds an address to the loopback interface, or takes it off. It needs the right to.
+// changeAddress adds an address to the loopback interface or removes it. It needs the privilege to
+// do so.
 func changeAddress(t *testing.T, add bool, ip netip.Addr) error {
 	t.Helper()
 	fd, err := syscall.Socket(syscall.AF_NETLINK, syscall.SOCK_RAW|syscall.SOCK_CLOEXEC, syscall.NETLINK_ROUTE)
@@ -54,7 +55,7 @@ func TestNetlinkSeesAnAddress(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() {
-		done <- netlinkWatcher{settle: 20 * time.Millisecond}.Watch(ctx, func() { seen <- struct{}{} })
+		done <- watchNetlink(ctx, func() { seen <- struct{}{} }, 20*time.Millisecond)
 	}()
 	defer func() {
 		cancel()
@@ -76,7 +77,7 @@ func TestNetlinkSeesAnAddress(t *testing.T) {
 			changeAddress(t, false, ip)
 		}
 	}()
-	// The watcher may have begun listening after the first change, so it is made until one is seen.
+	// The watcher may miss the first change, so repeat it until one is seen.
 	for {
 		select {
 		case <-seen:
@@ -117,14 +118,15 @@ func TestNetlinkMessagesThatMatter(t *testing.T) {
 	}
 }
 
-// A watcher of a client leads to another choice, and ends with the client.
+// A change that the watcher of a client reports leads to a new selection. The watcher ends with the
+// client.
 func TestWatcherOfAClient(t *testing.T) {
 	t.Parallel()
 	gw := newHermes(t, "0.22.2")
 	local, remote := serve(t, gw), serve(t, gw)
 	local.down()
 	w := &manual{event: make(chan chan struct{})}
-	c := client(t, Profile{Remote: remote.URL, Local: local.URL}, func(_ *Credentials, o *Options) { o.Watch = w })
+	c := client(t, Profile{Remote: remote.URL, Local: local.URL}, func(_ *Credentials, o *Options) { o.WatchNetwork = w.Watch })
 	on(t, c, Remote)
 	local.up()
 	told := make(chan struct{})

@@ -7,13 +7,11 @@ import (
 	"errors"
 )
 
-// SystemConnectivity watches the network by the means of the system: netlink on Linux. Elsewhere, and where a system does
-// not let programs listen (Android), Watch returns an error and the host program calls [Client.NetworkChanged].
-func SystemConnectivity() ConnectivityWatcher { return noWatcher{} }
-
-type noWatcher struct{}
-
-// Watch implements [ConnectivityWatcher].
-func (noWatcher) Watch(context.Context, func()) error {
-	return errors.New("this system is not watched")
+// WatchNetwork calls changed after each change of the device's network, until ctx ends. It then returns nil. Several
+// changes within half a second count as one.
+//
+// It uses netlink and works on Linux only. On other systems, and where the system forbids it (Android), WatchNetwork
+// returns an error at once: call [Client.NetworkChanged] from the callbacks of the system instead.
+func WatchNetwork(context.Context, func()) error {
+	return errors.New("gateway: watching the network is not supported on this system")
 }

@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// capsWith are the recorded capabilities of 0.22 with some features set.
+// capsWith returns the recorded capabilities of 0.22 with some features set.
 func capsWith(t *testing.T, features map[string]any) *Capabilities {
 	t.Helper()
 	var all map[string]any
@@ -25,12 +25,12 @@ func capsWith(t *testing.T, features map[string]any) *Capabilities {
 	}
 	data, err := json.Marshal(all)
 	must(t, err)
-	caps, err := ParseCapabilities(data)
+	caps, err := parseCapabilities(data)
 	must(t, err)
 	return caps
 }
 
-// kinds are the events of newer gateways among others.
+// kinds returns the events of newer gateways.
 func kinds(events []Event) (thoughts string, tasks []string) {
 	for _, e := range events {
 		switch e := e.(type) {
@@ -38,31 +38,32 @@ func kinds(events []Event) (thoughts string, tasks []string) {
 			thoughts += e.Text
 		case Status:
 			if strings.HasPrefix(e.Kind, "subagent.") {
-				tasks = append(tasks, e.Kind+" "+e.Delegation+" "+e.Text)
+				tasks = append(tasks, e.Kind+" "+e.DelegationID+" "+e.Text)
 			}
 		}
 	}
 	return thoughts, tasks
 }
 
-// TestEventsOfNewerGateways: what the model thinks is told of only where the gateway advertises it, and tasks of other agents only where
-// it advertises tools, on each way that has them. The reply is the same in any case.
+// TestEventsOfNewerGateways: in each mode that has them, reasoning is emitted only if the gateway
+// advertises it, and tasks of subagents only if it advertises tools. The reply is the same in any
+// case.
 func TestEventsOfNewerGateways(t *testing.T) {
 	t.Parallel()
-	ways := map[Way]func(g *fakeGateway){
-		WayRun: func(g *fakeGateway) {
+	ways := map[TurnMode]func(g *fakeGateway){
+		ModeRun: func(g *fakeGateway) {
 			g.on("POST /v1/runs", answer(202, created))
 			g.on("GET /v1/runs/run_1/events", stream(runEvents(`{"event":"reasoning.delta","delta":"hm "}`, `{"event":"reasoning.delta","text":"yes"}`,
 				`{"event":"subagent.start","delegation_id":"d1","text":"look it up"}`, `{"event":"subagent.complete","delegation_id":"d1","preview":"found","status":{"odd":true}}`,
 				`{"event":"message.delta","delta":"pie"}`, `{"event":"run.completed","output":"pie"}`)))
 		},
-		WaySession: func(g *fakeGateway) {
+		ModeSession: func(g *fakeGateway) {
 			g.on("GET /api/sessions/s/messages", answer(200, rows("s")))
 			g.on("POST /api/sessions/s/chat/stream", stream(sessionEvents("run.started", `{}`, "reasoning.delta", `{"delta":"hm "}`, "reasoning.delta", `{"text":"yes"}`,
 				"subagent.start", `{"delegation_id":"d1","text":"look it up"}`, "subagent.complete", `{"delegation_id":"d1","preview":"found"}`,
 				"assistant.delta", `{"delta":"pie"}`, "assistant.completed", `{"content":"pie"}`, "run.completed", `{"completed":true,"messages":[{"role":"assistant","content":"pie"}]}`, "done", `{}`)))
 		},
-		WayResponses: func(g *fakeGateway) {
+		ModeResponses: func(g *fakeGateway) {
 			g.on("POST /v1/responses", stream(`data: {"type":"response.created","response":{"id":"resp_1"}}
 
 data: {"type":"response.reasoning_text.delta","item_id":"rs_1","delta":"hm "}
@@ -82,8 +83,8 @@ data: {"type":"response.completed","response":{"id":"resp_1","status":"completed
 				tools := advertised != false
 				g := newGatewayWith(t, capsWith(t, map[string]any{"reasoning_streaming": advertised, "tool_progress_events": tools}))
 				script(g)
-				req := TurnRequest{Text: "hi", Way: way}
-				if way == WaySession {
+				req := TurnRequest{Text: "hi", Mode: way}
+				if way == ModeSession {
 					req.SessionID = "s"
 				}
 				events, ended := follow(t, start(t, g, req))
@@ -96,7 +97,7 @@ data: {"type":"response.completed","response":{"id":"resp_1","status":"completed
 					t.Errorf("told of the thoughts %q, want %q", thoughts, want)
 				}
 				told := "subagent.start d1 look it up|subagent.complete d1 found"
-				if !tools || way == WayResponses {
+				if !tools || way == ModeResponses {
 					told = ""
 				}
 				if got := strings.Join(tasks, "|"); got != told {
@@ -110,26 +111,26 @@ data: {"type":"response.completed","response":{"id":"resp_1","status":"completed
 	}
 }
 
-// TestUnknownEvents: events that nobody knows yet change nothing, whatever their members are called and hold.
+// TestUnknownEvents: unknown events change nothing, whatever their fields.
 func TestUnknownEvents(t *testing.T) {
 	t.Parallel()
 	odd := []string{`{"event":"clarify.request","type":"clarify.request","choices":[{"id":"a","label":"A"}],"text":{"markdown":"?"},"delta":["x"],"item":"a string","response":5,"timestamp":"now","run_id":%q,"session_id":"s"}`,
 		`{"event":"audio.delta","type":"response.audio.delta","delta":{"base64":"AA=="},"text":["x"],"content":[{"text":"THEIRS"}],"output":{"a":1},"run_id":%q,"session_id":"s"}`,
 		`{"event":"","type":"","delta":5,"run_id":%q,"session_id":"s"}`,
 		`{"event":"file.ready","type":"response.file.ready","args":"x","choices":"x","pattern_keys":{},"messages":"x","usage":"x","completed":"x","run_id":%q,"session_id":"s"}`}
-	for _, way := range []Way{WayRun, WaySession, WayResponses} {
+	for _, way := range []TurnMode{ModeRun, ModeSession, ModeResponses} {
 		t.Run(string(way), func(t *testing.T) {
 			g := newGateway(t, "0.22.2")
-			req := TurnRequest{Text: "hi", Way: way}
+			req := TurnRequest{Text: "hi", Mode: way}
 			var frames []string
 			for _, o := range odd {
 				frames = append(frames, fmt.Sprintf(o, "run_1"))
 			}
 			switch way {
-			case WayRun:
+			case ModeRun:
 				g.on("POST /v1/runs", answer(202, created))
 				g.on("GET /v1/runs/run_1/events", stream(": open\n\ndata: "+strings.Join(append(frames, `{"event":"message.delta","run_id":"run_1","delta":"pie"}`, `{"event":"run.completed","run_id":"run_1","output":"pie"}`), "\n\ndata: ")+"\n\n"))
-			case WaySession:
+			case ModeSession:
 				req.SessionID = "s"
 				g.on("GET /api/sessions/s/messages", answer(200, rows("s")))
 				pairs := []string{"run.started", `{}`}
@@ -138,7 +139,7 @@ func TestUnknownEvents(t *testing.T) {
 				}
 				g.on("POST /api/sessions/s/chat/stream", stream(sessionEvents(append(pairs, "assistant.delta", `{"delta":"pie"}`, "assistant.completed", `{"content":"pie"}`,
 					"run.completed", `{"completed":true,"messages":[{"role":"assistant","content":"pie"}]}`, "done", `{}`)...)))
-			case WayResponses:
+			case ModeResponses:
 				g.on("POST /v1/responses", stream("data: "+strings.Join(append(append([]string{`{"type":"response.created","response":{"id":"resp_1"}}`}, frames...), `{"type":"response.output_text.delta","item_id":"m","delta":"pie"}`,
 					`{"type":"response.completed","response":{"id":"resp_1","status":"completed","output":[{"id":"m","type":"message","content":[{"text":"pie"}]}],"usage":{"input_tokens":1,"output_tokens":1,"total_tokens":2}}}`), "\n\ndata: ")+"\n\n"))
 			}
@@ -150,11 +151,12 @@ func TestUnknownEvents(t *testing.T) {
 	}
 }
 
-// TestProfilesOfOneGateway: a gateway that serves several profiles has each below /p/<profile> with a key of its own. A client is of one
-// of them: its key goes nowhere else, and neither the other profile nor the main one is taken for it.
+// TestProfilesOfOneGateway: a gateway with several profiles serves each below /p/<profile> with a
+// key of its own. A client uses one of them: its key is sent nowhere else, and it accepts neither
+// the other profile nor the main one instead.
 func TestProfilesOfOneGateway(t *testing.T) {
 	t.Parallel()
-	for _, advertised := range []string{"", "/p/work"} { // paths with the part of the profile, or without
+	for _, advertised := range []string{"", "/p/work"} { // paths with the prefix of the profile, or without
 		keys := map[string]string{"": testToken, "work": "key-of-the-profile-work", "home": "key-of-the-profile-home"}
 		var all map[string]any
 		must(t, json.Unmarshal(recordedAnswers()["0.22.2"]["capabilities"].Body, &all))
@@ -189,7 +191,7 @@ func TestProfilesOfOneGateway(t *testing.T) {
 			return client(t, Profile{Remote: remote.URL + "/p/" + profile}, func(c *Credentials, _ *Options) { c.Token = NewSecret(key) })
 		}
 		work := of("work", keys["work"])
-		list, err := work.Models(t.Context())
+		list, err := work.Models.List(t.Context())
 		if err != nil || len(list) != 1 || list[0].ID != "hermes-work" {
 			t.Errorf("%q: the models of a profile are %v, %v", advertised, list, err)
 		}
@@ -197,14 +199,14 @@ func TestProfilesOfOneGateway(t *testing.T) {
 			t.Errorf("%q: the capabilities of a profile are %+v, %v", advertised, caps, err)
 		}
 		for profile, key := range map[string]string{"work": keys["home"], "home": keys[""]} {
-			if _, err := of(profile, key).Models(t.Context()); !errors.Is(err, ErrSignIn) {
+			if _, err := of(profile, key).Models.List(t.Context()); !errors.Is(err, ErrSignIn) {
 				t.Errorf("%q: %s takes another's key: %v", advertised, profile, err)
 			}
 		}
-		if _, err := of("nobody", keys["work"]).Models(t.Context()); err == nil {
+		if _, err := of("nobody", keys["work"]).Models.List(t.Context()); err == nil {
 			t.Errorf("%q: an unknown profile answers", advertised)
 		}
-		// What was kept for one is not for another.
+		// Credentials of one profile do not work for another.
 		kept := Credentials{Token: NewSecret(keys["work"])}.For(work.Profile())
 		other := work.Profile()
 		other.Remote = remote.URL + "/p/home"

@@ -8,25 +8,27 @@ import (
 	"time"
 )
 
-// Options are what a [Client] is made with besides its profile. The zero value works.
+// Options configure a [Client]. The zero value works.
 type Options struct {
-	RootCAs       *x509.CertPool // trusted authorities; nil: those of the system
-	Log           *slog.Logger   // nil: nothing is logged
-	ProbeTimeout  time.Duration  // for each step of proving the Local address; 0: 1.5 s
-	RemoteTimeout time.Duration  // for each step of proving the Remote address; 0: 15 s
+	RootCAs       *x509.CertPool // trusted CAs; nil means those of the system
+	Log           *slog.Logger   // nil means no logging
+	ProbeTimeout  time.Duration  // for each step of verifying the Local address; 0 means 1.5 s
+	RemoteTimeout time.Duration  // for each step of verifying the Remote address; 0 means 15 s
 
-	// Watch tells of changes of the network, such as [SystemConnectivity]; nil: the host program calls NetworkChanged.
-	Watch ConnectivityWatcher
-	// OnCredentials gets the credentials after a login, a refresh by the gateway or a logout, to be kept. OnProfile gets the
-	// profile when something was learnt. Both are called one at a time and must not call the client.
+	// WatchNetwork reports changes of the network until ctx ends; the function [WatchNetwork] fits.
+	// With nil, call [Client.NetworkChanged] yourself. An error is logged as a warning.
+	WatchNetwork func(ctx context.Context, changed func()) error
+	// OnCredentials is called with the credentials to store, after a login, a refresh by the
+	// gateway and a logout. OnProfile is called with the profile to store when the client learned
+	// something. They are called one at a time and must not call the client.
 	OnCredentials func(Credentials)
 	OnProfile     func(Profile)
 
-	Clock func() time.Time                                                     // nil: time.Now
-	Dial  func(ctx context.Context, network, address string) (net.Conn, error) // how connections are made; nil: net.Dialer
+	Clock func() time.Time                                                     // nil means time.Now
+	Dial  func(ctx context.Context, network, address string) (net.Conn, error) // makes connections; nil means a net.Dialer
 }
 
-func (o Options) filled() Options {
+func (o Options) withDefaults() Options {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
@@ -40,10 +42,4 @@ func (o Options) filled() Options {
 		o.Clock = time.Now
 	}
 	return o
-}
-
-// ConnectivityWatcher tells of changes of the network.
-type ConnectivityWatcher interface {
-	// Watch calls changed after each change until ctx ends, and then returns nil. An error means that it cannot watch here.
-	Watch(ctx context.Context, changed func()) error
 }

@@ -12,7 +12,8 @@ import (
 	"testing"
 )
 
-// relay is an address that leads to one host now and to another later, as an address does for a phone that moves.
+// relay is an address that leads to one host now and to another later, like an address for a phone
+// that moves.
 type relay struct {
 	listener net.Listener
 	mu       sync.Mutex
@@ -57,7 +58,7 @@ func (r *relay) run() {
 	}
 }
 
-// lead points the address elsewhere and ends the connections there are.
+// lead points the address elsewhere and closes the open connections.
 func (r *relay) lead(target string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -91,7 +92,8 @@ func (s *sentTo) Write(p []byte) (int, error) {
 	return s.relay.sent[s.target].Write(p)
 }
 
-// The address of the gateway at home is somebody else's in another network, and nobody told the client.
+// The address of the gateway at home belongs to another host in another network, and the client
+// does not know of the change.
 func TestPlainAddressThatLeadsElsewhere(t *testing.T) {
 	t.Parallel()
 	portal := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, "<html>Welcome") }), overPlain)
@@ -109,19 +111,19 @@ func TestPlainAddressThatLeadsElsewhere(t *testing.T) {
 	}
 	r.lead(portal.address)
 	on(t, c, Remote)
-	if _, err := c.CreateSession(t.Context(), NewSession{}); errors.Is(err, ErrNoRoute) {
+	if _, err := c.Sessions.Create(t.Context(), SessionParams{}); errors.Is(err, ErrNoRoute) {
 		t.Error(err)
 	}
 	portal.gotNothingSecret(testToken)
 	if sent := r.sentTo(portal.address); sent == "" || strings.Contains(sent, "Authorization") || strings.Contains(sent, testToken) {
 		t.Errorf("the portal was sent %q", sent)
 	}
-	// And a change made in that moment, on the connection that is gone.
+	// The same for a call that changes something, on the connection that is gone.
 	r.lead(home.address)
 	c.Foreground()
 	on(t, c, Local)
 	r.lead(portal.address)
-	if _, err := c.CreateSession(t.Context(), NewSession{}); err == nil {
+	if _, err := c.Sessions.Create(t.Context(), SessionParams{}); err == nil {
 		t.Error("a session was made at a portal")
 	}
 	if sent := r.sentTo(portal.address); strings.Contains(sent, "Authorization") || strings.Contains(sent, "POST") {
@@ -129,7 +131,7 @@ func TestPlainAddressThatLeadsElsewhere(t *testing.T) {
 	}
 }
 
-// A host that closes each connection after its answer is proven all the same.
+// A host that closes each connection after its response is verified all the same.
 func TestPlainWithoutKeepAlive(t *testing.T) {
 	t.Parallel()
 	gw := newHermes(t, "0.19.0")
@@ -140,7 +142,7 @@ func TestPlainWithoutKeepAlive(t *testing.T) {
 	on(t, client(t, Profile{Remote: closing.URL}), Remote)
 }
 
-// farConn says that its peer is somewhere in the internet.
+// farConn claims that its peer is on the internet.
 type farConn struct {
 	net.Conn
 	peer net.IP

@@ -1,21 +1,21 @@
 package gateway
 
 import (
-	"errors"
 	"fmt"
 	"strconv"
 	"strings"
 )
 
-// position is a place in the events of a run: the number of the last one, and where the text was.
+// position is a place in the events of a run: the number of the last event, and the state of the
+// text there.
 type position struct {
-	seq     int64 // -1: before the first
+	seq     int64 // -1 before the first event
 	segment int
 	has     bool
 	tool    bool
 }
 
-// parsePosition reads what String made, or a plain number.
+// parsePosition parses the result of String, or a bare number.
 func parsePosition(s string) (position, error) {
 	if s == "" {
 		return position{seq: -1}, nil
@@ -23,19 +23,19 @@ func parsePosition(s string) (position, error) {
 	var p position
 	number, rest, _ := strings.Cut(s, ".")
 	if _, err := fmt.Sscanf(number, "%d", &p.seq); err != nil || p.seq < 0 {
-		return p, errors.New("the position in the stream is not one of an event")
+		return p, fmt.Errorf("gateway: malformed stream position %q: use Meta.Position of an event", s)
 	}
 	if rest != "" {
 		if _, err := fmt.Sscanf(rest, "%d", &p.segment); err != nil || p.segment < 0 || p.segment > 1<<20 {
-			return p, errors.New("the position in the stream is not one of an event")
+			return p, fmt.Errorf("gateway: malformed stream position %q: use Meta.Position of an event", s)
 		}
 		p.has, p.tool = strings.Contains(rest, "t"), strings.Contains(rest, "c")
 	}
 	return p, nil
 }
 
-// advance takes the id of the next event. It is not fresh where it came before, and some were missed where it is not the
-// next one. A stream without ids always advances.
+// advance moves to the event with this ID. fresh is false if the event was seen before. missed is
+// true if events before it are missing. A stream without IDs always advances.
 func (p *position) advance(id []byte) (fresh, missed bool) {
 	if len(id) == 0 {
 		return true, false
@@ -52,7 +52,7 @@ func (p *position) advance(id []byte) (fresh, missed bool) {
 	return true, missed
 }
 
-// number is the plain number; empty before the first.
+// number returns the number of the last event, empty before the first.
 func (p *position) number() string {
 	if p.seq < 0 {
 		return ""
@@ -60,7 +60,8 @@ func (p *position) number() string {
 	return fmt.Sprint(p.seq)
 }
 
-// String is the position with the state of the text, so that a resumed turn numbers its segments on.
+// String returns the position with the state of the text, so that a resumed turn continues the
+// numbering of segments.
 func (p *position) String(d turnDecoder) string {
 	run, ok := d.(*runDecoder)
 	if !ok || p.seq < 0 {

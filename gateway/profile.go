@@ -11,79 +11,85 @@ import (
 	"strings"
 )
 
-// Schema is the version of the stored form of [Profile] that this package writes.
-const Schema = 2
+// ProfileSchema is the version of the stored form of [Profile] that this package writes.
+const ProfileSchema = 2
 
 // AuthMode is how a profile signs in.
 type AuthMode string
 
 // The ways to sign in.
 const (
-	AuthNone     AuthMode = "none"     // no credential is sent
-	AuthBearer   AuthMode = "bearer"   // a key in the Authorization header: API_SERVER_KEY of a Hermes gateway (api-facts §0.1)
-	AuthPassword AuthMode = "password" // a login for session cookies, where something before the gateway takes them (api-facts §10)
+	AuthNone     AuthMode = "none"     // sends no credential
+	AuthBearer   AuthMode = "bearer"   // sends a key in the Authorization header: API_SERVER_KEY of a Hermes gateway (doc/hermes/api.md §0.1)
+	AuthPassword AuthMode = "password" // signs in for session cookies, at a proxy or dashboard before the gateway (doc/hermes/api.md §10)
 )
 
-// Kind is what a profile expects at its addresses.
-type Kind string
+// ServerKind is the kind of server that a profile expects at its addresses.
+type ServerKind string
 
 // The kinds of servers.
 const (
-	Hermes Kind = ""       // a Hermes Agent gateway
-	OpenAI Kind = "openai" // any other server with OpenAI's HTTP API: turns without sessions, on the Remote address only
+	Hermes ServerKind = ""       // a Hermes Agent gateway
+	OpenAI ServerKind = "openai" // any other server with OpenAI's HTTP API: turns without sessions, at the Remote address only
 )
 
-// Jobs says whether the owner allows the routes of scheduled jobs, which no measured version advertises.
-type Jobs string
+// JobAccess says whether the owner allows the routes of scheduled jobs, which no measured version
+// advertises.
+type JobAccess string
 
-// The answers.
+// The values of [JobAccess].
 const (
-	JobsUnasked Jobs = ""    // the owner has not been asked; the job routes are not called
-	JobsOn      Jobs = "on"  // the job routes are called even if the gateway does not advertise them
-	JobsOff     Jobs = "off" // the job routes are called only if the gateway advertises them
+	JobsUnasked JobAccess = ""    // the owner was not asked; the client does not call the job routes
+	JobsOn      JobAccess = "on"  // the client calls the job routes even if the gateway does not advertise them
+	JobsOff     JobAccess = "off" // the client calls the job routes only if the gateway advertises them
 )
 
-// Profile is one logical gateway: up to two addresses of it, how to sign in, and what was learnt of it. It holds no secret;
-// those are [Credentials]. A Profile is a value; do not change one that others use.
+// Profile describes one gateway: its addresses, how to sign in, and what the client learned about
+// it. It holds no secret; those are [Credentials].
+//
+// A Profile is a value and is safe for concurrent use as long as no one changes it.
 type Profile struct {
-	Schema int    `json:"schema"` // of the stored form; 0 is taken for the current one
-	ID     string `json:"id"`     // of the host program
-	Name   string `json:"name"`
-	Kind   Kind   `json:"kind,omitempty"`
-	Remote string `json:"remote"`          // address that works from everywhere; required
-	Local  string `json:"local,omitempty"` // address of the same gateway at home, tried first
+	Schema int        `json:"schema"` // of the stored form; 0 means the current one
+	ID     string     `json:"id"`     // chosen by the host program
+	Name   string     `json:"name"`
+	Kind   ServerKind `json:"kind,omitempty"`
+	Remote string     `json:"remote"`          // works from everywhere; required
+	Local  string     `json:"local,omitempty"` // of the same gateway in the home network; tried first
 
 	Auth     AuthMode `json:"auth"`
-	Username string   `json:"username,omitempty"` // with AuthPassword
-	Insecure bool     `json:"insecure,omitempty"` // allows plain http to private networks; this machine is always allowed
+	Username string   `json:"username,omitempty"` // for AuthPassword
+	Insecure bool     `json:"insecure,omitempty"` // allows plain HTTP in private networks; on this machine it is always allowed
 
-	// Jobs allows scheduled jobs where the gateway has them and does not advertise them.
-	Jobs Jobs `json:"jobs,omitempty"`
+	// Jobs allows scheduled jobs on gateways that have but do not advertise them.
+	Jobs JobAccess `json:"jobs,omitempty"`
 
-	// Pinned keys: SHA-256 of a certificate's public key, as [KeyPin] writes it. A pinned key is asked for instead of a
-	// certificate chain.
+	// RemoteKey and LocalKey pin the public key of a certificate, in the form of [KeyPin]. The
+	// client checks a pinned key instead of the certificate chain.
 	RemoteKey string `json:"remote_key,omitempty"`
 	LocalKey  string `json:"local_key,omitempty"`
 
-	Identity    *Identity                  `json:"identity,omitempty"` // learnt; nil learns anew, to accept a gateway that was exchanged
-	Session     string                     `json:"session,omitempty"`  // selected by the person
+	Identity    *Identity                  `json:"identity,omitempty"` // learned; set it to nil to accept a replaced gateway
+	Session     string                     `json:"session,omitempty"`  // the session that the user selected
 	Preferences map[string]json.RawMessage `json:"preferences,omitempty"`
 
-	Migrated     bool `json:"migrated,omitempty"`      // was of an older schema once
-	MigratedFrom int  `json:"migrated_from,omitempty"` // of which
+	Migrated     bool `json:"migrated,omitempty"`      // was read from an older schema
+	MigratedFrom int  `json:"migrated_from,omitempty"` // that schema
 }
 
-// ProfileError names a field of a profile and what is wrong with it. It does not quote the value.
+// ProfileError names an invalid field of a profile and the problem. It does not contain the value,
+// which may be secret.
 type ProfileError struct {
-	Field   string // as in the stored form, such as remote
+	Field   string // name in the stored form, such as remote
 	Problem string
 }
 
-func (e *ProfileError) Error() string { return e.Field + " " + e.Problem }
+func (e *ProfileError) Error() string { return prefix + "profile: " + e.Field + " " + e.Problem }
 
-// ParseProfile reads a stored profile. One of an older schema is migrated and marked; one of a newer schema is refused, and
-// so is a member that this schema does not have: a misspelt pin that is left out silently would be no pin. Members that an
-// older schema did not have are left out. The profile is valid ([Profile.Validate]) where err is nil.
+// ParseProfile decodes a stored profile and validates it (see [Profile.Validate]). It migrates and
+// marks a profile of an older schema, and drops fields that the older schema did not have.
+//
+// It refuses a newer schema and unknown fields: silently ignoring a misspelled remote_key would
+// turn pinning off.
 func ParseProfile(data []byte) (Profile, error) {
 	raw, from, err := migrate(data)
 	if err != nil {
@@ -95,36 +101,36 @@ func ParseProfile(data []byte) (Profile, error) {
 	if err := decoder.Decode((*stored)(&p)); err != nil {
 		return Profile{}, malformed(err)
 	}
-	if from < Schema {
+	if from < ProfileSchema {
 		p.Migrated, p.MigratedFrom = true, from
 	}
-	p.Schema = Schema
+	p.Schema = ProfileSchema
 	return p, p.Validate()
 }
 
 // stored is Profile without its methods.
 type stored Profile
 
-// malformed says which member is malformed without its value, which may have been put into the wrong place.
+// malformed names the malformed field without its value, which may be a secret in the wrong place.
 func malformed(err error) error {
 	var typeErr *json.UnmarshalTypeError
 	if errors.As(err, &typeErr) && typeErr.Field != "" {
 		return &ProfileError{Field: typeErr.Field, Problem: "has the wrong type"}
 	}
 	if name, ok := strings.CutPrefix(err.Error(), "json: unknown field "); ok {
-		return &ProfileError{Field: strings.Trim(name, `"`), Problem: "is not known to this version"}
+		return &ProfileError{Field: strings.Trim(name, `"`), Problem: "is not a field that this version knows"}
 	}
-	return &ProfileError{Field: "profile", Problem: "is not JSON of a profile"}
+	return &ProfileError{Field: "profile", Problem: "is not the JSON form of a profile"}
 }
 
-// Validate names every problem, each as a [*ProfileError].
+// Validate checks the profile. The error joins one [*ProfileError] for each problem.
 func (p Profile) Validate() error {
 	var problems []error
 	bad := func(field, problem string) {
 		problems = append(problems, &ProfileError{Field: field, Problem: problem})
 	}
-	if p.Schema > Schema || p.Schema < 0 {
-		bad("schema", fmt.Sprintf("is %d; this version knows up to %d", p.Schema, Schema))
+	if p.Schema > ProfileSchema || p.Schema < 0 {
+		bad("schema", fmt.Sprintf("is %d, but this version supports at most %d", p.Schema, ProfileSchema))
 	}
 	if p.Kind != Hermes && p.Kind != OpenAI {
 		bad("kind", "must be empty or openai")
@@ -148,7 +154,7 @@ func (p Profile) Validate() error {
 		}
 	}
 	if p.Kind == OpenAI && p.Local != "" {
-		bad("local", "is for Hermes gateways only, since other servers cannot be told apart")
+		bad("local", "is supported for Hermes gateways only: other servers cannot be identified")
 	}
 	switch p.Auth {
 	case AuthNone, AuthBearer:
@@ -157,7 +163,7 @@ func (p Profile) Validate() error {
 			bad("username", "is missing")
 		}
 		if p.Kind == OpenAI {
-			bad("auth", "with a password is for Hermes gateways only")
+			bad("auth", "with a password is supported for Hermes gateways only")
 		}
 	default:
 		bad("auth", "must be none, bearer or password")
@@ -166,20 +172,21 @@ func (p Profile) Validate() error {
 		switch {
 		case pin.key == "":
 		case normalPin(pin.key) == "":
-			bad(pin.field, "must be the SHA-256 of a public key, 64 hexadecimal digits")
+			bad(pin.field, "must be the SHA-256 of a public key: 64 hexadecimal digits or base64")
 		case strings.HasPrefix(strings.ToLower(pin.address), "http:"):
-			bad(pin.field, "needs an address with https")
+			bad(pin.field, "needs an address that begins with https://")
 		}
 	}
 	for name, value := range p.Preferences {
 		if !json.Valid(value) {
-			bad("preferences."+name, "is not JSON")
+			bad("preferences."+name, "is not valid JSON")
 		}
 	}
 	return errors.Join(problems...)
 }
 
-// MarshalJSON writes the stored form. A profile whose address holds a password is refused with a [*ProfileError].
+// MarshalJSON encodes the stored form. It refuses a profile with an invalid address, which may
+// contain a password, with a [*ProfileError].
 func (p Profile) MarshalJSON() ([]byte, error) {
 	for field, address := range map[string]string{"remote": p.Remote, "local": p.Local} {
 		if address == "" {
@@ -189,20 +196,20 @@ func (p Profile) MarshalJSON() ([]byte, error) {
 			return nil, &ProfileError{Field: field, Problem: err.Error()}
 		}
 	}
-	p.Schema = Schema
+	p.Schema = ProfileSchema
 	return json.Marshal(stored(p))
 }
 
-// String tells the profile's name and nothing of its addresses.
+// String returns the profile's name and no address.
 func (p Profile) String() string { return fmt.Sprintf("profile %q", p.Name) }
 
-// Format writes String, whatever the verb.
+// Format writes [Profile.String] for every verb, so that no verb prints an address.
 func (p Profile) Format(f fmt.State, _ rune) { io.WriteString(f, p.String()) }
 
-// LogValue is what log/slog writes.
+// LogValue returns [Profile.String] for log/slog.
 func (p Profile) LogValue() slog.Value { return slog.StringValue(p.String()) }
 
-// clone keeps what the client learns out of the caller's copy.
+// clone returns a copy that shares nothing with p.
 func (p Profile) clone() Profile {
 	p.Preferences = maps.Clone(p.Preferences)
 	if p.Identity != nil {

@@ -5,14 +5,13 @@ import (
 	"fmt"
 )
 
-// Older forms of a stored profile:
+// migrations convert the forms of a stored profile, each to the next one:
 //
-//	0  no "schema"; one address as "url" (or "baseUrl", "remoteUrl") with "localUrl", and "authMode", "sessionId", "token", "password"
+//	0  without "schema"; one address as "url" ("baseUrl", "remoteUrl") with "localUrl"; "authMode",
+//	   "sessionId", "token", "password"
 //	1  "remote_url" and "local_url"; "auth_mode"
-//	2  what Profile says
-//
-// Each step makes the next form of the one before.
-var migrations = [Schema]func(map[string]json.RawMessage) map[string]json.RawMessage{
+//	2  the fields of Profile
+var migrations = [ProfileSchema]func(map[string]json.RawMessage) map[string]json.RawMessage{
 	func(old map[string]json.RawMessage) map[string]json.RawMessage {
 		return pick(old, map[string][]string{
 			"id": {"id"}, "name": {"name"}, "remote_url": {"remoteUrl", "baseUrl", "url", "remote"}, "local_url": {"localUrl", "local"},
@@ -28,7 +27,7 @@ var migrations = [Schema]func(map[string]json.RawMessage) map[string]json.RawMes
 		switch {
 		case mode == "username_password", mode == "" && text(next["username"]) != "":
 			mode = string(AuthPassword)
-		case mode == "": // a key was the only way before there was a choice
+		case mode == "": // a key was once the only way to sign in
 			mode = string(AuthBearer)
 		}
 		next["auth"], _ = json.Marshal(mode)
@@ -36,7 +35,8 @@ var migrations = [Schema]func(map[string]json.RawMessage) map[string]json.RawMes
 	},
 }
 
-// pick takes members over under new names: the first of the old names that is there and not null.
+// pick copies fields under new names. For each it uses the first of the old names that exists and
+// is not null.
 func pick(old map[string]json.RawMessage, names map[string][]string) map[string]json.RawMessage {
 	next := map[string]json.RawMessage{}
 	for name, before := range names {
@@ -50,13 +50,13 @@ func pick(old map[string]json.RawMessage, names map[string][]string) map[string]
 	return next
 }
 
-// migrate brings a stored profile to the current schema and says of which one it was.
+// migrate converts a stored profile to the current schema, and returns the schema it had.
 func migrate(data []byte) ([]byte, int, error) {
 	members, schema, err := schemaOf(data)
 	if err != nil {
 		return nil, 0, err
 	}
-	if schema == Schema {
+	if schema == ProfileSchema {
 		return data, schema, nil
 	}
 	for _, step := range migrations[schema:] {
@@ -78,14 +78,15 @@ func schemaOf(data []byte) (map[string]json.RawMessage, int, error) {
 	switch {
 	case schema < 0:
 		return nil, 0, &ProfileError{Field: "schema", Problem: "must not be negative"}
-	case schema > Schema:
-		return nil, 0, &ProfileError{Field: "schema", Problem: fmt.Sprintf("is %d and this version knows up to %d: the profile was written by a newer version, so update this one", schema, Schema)}
+	case schema > ProfileSchema:
+		return nil, 0, &ProfileError{Field: "schema", Problem: fmt.Sprintf("is %d, but this version supports at most %d: a newer version wrote the profile, so update this program", schema, ProfileSchema)}
 	}
 	return members, schema, nil
 }
 
-// LegacyCredentials returns the secrets that a profile of schema 0 still held in itself, so that nobody has to enter them
-// again: keep them encrypted and write the profile anew. Profiles of later schemas hold none.
+// LegacyCredentials returns the secrets that a profile of schema 0 contains. Store them encrypted
+// and write the profile again, so that the user need not enter them again. Profiles of later
+// schemas contain none.
 func LegacyCredentials(data []byte) (Credentials, error) {
 	profile, err := ParseProfile(data)
 	if err != nil {

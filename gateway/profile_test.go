@@ -11,7 +11,7 @@ import (
 
 func TestProfileRoundTrip(t *testing.T) {
 	p := Profile{
-		Schema: Schema, ID: "1", Name: "Home", Remote: "https://gateway.test/hermes", Local: "https://192.168.1.5:8642", Auth: AuthPassword, Username: "me", Insecure: true,
+		Schema: ProfileSchema, ID: "1", Name: "Home", Remote: "https://gateway.test/hermes", Local: "https://192.168.1.5:8642", Auth: AuthPassword, Username: "me", Insecure: true,
 		LocalKey: strings.Repeat("0a", 32), Identity: &Identity{Platform: "hermes-agent", Model: "m", Version: "0.22.2"}, Session: "s",
 		Preferences: map[string]json.RawMessage{"theme": json.RawMessage(`"dark"`)}, Migrated: true, MigratedFrom: 1,
 	}
@@ -42,13 +42,14 @@ func TestProfileMigration(t *testing.T) {
 			Profile{ID: "7", Remote: "https://gateway.test", Local: "https://home.test", Auth: AuthBearer, Preferences: map[string]json.RawMessage{"a": json.RawMessage("[1]")}, Migrated: true, MigratedFrom: 1}},
 		{"2", `{"schema":2,"id":"","name":"","remote":"https://gateway.test","auth":"bearer"}`, Profile{Remote: "https://gateway.test", Auth: AuthBearer}},
 	} {
-		tc.want.Schema = Schema
+		tc.want.Schema = ProfileSchema
 		got, err := ParseProfile([]byte(tc.in))
 		if err != nil || !reflect.DeepEqual(got, tc.want) {
 			t.Errorf("%s: %#v, %v\nwant %#v", tc.name, got, err, tc.want)
 			continue
 		}
-		// It is migrated once: what is written is current, keeps the mark, and has no secret.
+		// A profile is migrated once: what is written has the current form, the mark, and no
+		// secret.
 		data, err := json.Marshal(got)
 		if err != nil || strings.Contains(string(data), "secret") {
 			t.Errorf("%s: written as %s, %v", tc.name, data, err)
@@ -58,7 +59,7 @@ func TestProfileMigration(t *testing.T) {
 		}
 	}
 	creds, err := LegacyCredentials([]byte(`{"url":"https://gateway.test","token":"` + testToken + `"}`))
-	if err != nil || creds.Token.Reveal() != testToken || creds.Binding == "" {
+	if err != nil || creds.Token.Reveal() != testToken || creds.Account == "" {
 		t.Errorf("the key of schema 0 is %v, %v", creds, err)
 	}
 	if creds, err := LegacyCredentials([]byte(`{"schema":1,"remote_url":"https://gateway.test","token":"x"}`)); err != nil || !creds.Token.IsZero() {
@@ -97,7 +98,7 @@ func TestProfileRefusals(t *testing.T) {
 			t.Errorf("%s: the error quotes the value: %v", in, err)
 		}
 	}
-	// Every problem is named, not the first only.
+	// Validate names every problem, not only the first.
 	err := Profile{Auth: "x", Local: "gopher://h", LocalKey: "z"}.Validate()
 	for _, field := range []string{"remote", "auth", "local", "local_key"} {
 		if !strings.Contains(fmt.Sprint(err), field+" ") {

@@ -8,24 +8,24 @@ import (
 	"time"
 )
 
-// runRecord is GET /v1/runs/{id} (api-facts §5).
+// runRecord is the response of GET /v1/runs/{id} (doc/hermes/api.md §5).
 type runRecord struct {
 	turnFrame
 	Approval *turnFrame `json:"approval"`
 }
 
-// over reports whether the run came to its end.
+// over reports whether the run has ended.
 func (r runRecord) over() bool {
 	_, over := runStates["run."+r.Status]
 	return over
 }
 
-// runs reports whether the run is on its way. A state that this package does not know is neither.
+// runs reports whether the run is in progress. An unknown status is neither over nor in progress.
 func (r runRecord) runs() bool {
 	return slices.Contains([]string{"queued", "started", "running", "waiting_for_approval", "stopping"}, r.Status)
 }
 
-// runStatus asks for the state of a run.
+// runStatus asks for the status of a run.
 func (c *Client) runStatus(ctx context.Context, id string) (runRecord, error) {
 	var r runRecord
 	cn, err := c.connected(ctx)
@@ -39,43 +39,45 @@ func (c *Client) runStatus(ctx context.Context, id string) (runRecord, error) {
 		return r, err
 	}
 	err = cn.call(req, &r)
-	c.report(ctx, cn, err)
+	c.reportNetworkError(ctx, cn, err)
 	return r, err
 }
 
-// settlement is the search for the outcome of a turn whose stream is gone.
-type settlement struct {
-	began time.Time
-	moved time.Time // when something was last seen to happen
-	rows  int
-	looks int
-	told  bool // the reader knows that a question waits
+// reconciliation is the search for the outcome of a turn whose stream is gone.
+type reconciliation struct {
+	began      time.Time
+	progressed time.Time // when something last changed
+	rows       int
+	polls      int
+	reported   bool // the reader was told that the run waits for an approval
 }
 
-func newSettlement() *settlement { return &settlement{began: time.Now(), moved: time.Now()} }
+func newReconciliation() *reconciliation {
+	return &reconciliation{began: time.Now(), progressed: time.Now()}
+}
 
-// settle begins the search.
-func (t *Turn) settle() {
-	if t.settling == nil {
-		t.settling = newSettlement()
-		t.queue = append(t.queue, Status{Meta: t.here(), Kind: StatusSettling})
+// startReconcile starts the search.
+func (t *Turn) startReconcile() {
+	if t.reconciling == nil {
+		t.reconciling = newReconciliation()
+		t.queue = append(t.queue, Status{Meta: t.newMeta(), Kind: StatusSettling})
 	}
 }
 
-// look looks once, and waits before it does so again.
-func (t *Turn) look(ctx context.Context) error {
-	s := t.settling
-	if s.looks > 0 {
-		if err := wait(ctx, s.looks-1); err != nil {
+// poll searches once. It waits first if it is not the first time.
+func (t *Turn) poll(ctx context.Context) error {
+	s := t.reconciling
+	if s.polls > 0 {
+		if err := retry.Wait(ctx, s.polls-1); err != nil {
 			return err
 		}
 	}
-	s.looks++
+	s.polls++
 	o, found, err := t.lookup(ctx, s, func(e Event) { t.queue = append(t.queue, e) })
 	switch {
 	case err != nil && ctx.Err() != nil:
 		return ctx.Err()
-	case err != nil && !passing(err):
+	case err != nil && !isTemporary(err):
 		return err
 	case err == nil && found:
 		t.end(o)
@@ -83,9 +85,12 @@ func (t *Turn) look(ctx context.Context) error {
 	return nil
 }
 
-// Reconcile asks the gateway what became of the turn, and waits while it runs: the state of the run, and the rows that the
-// session has of it. An outcome that was [Unknown] may be known later. ctx bounds the wait; the errors are those of Events,
-// which may not be read meanwhile.
+// Reconcile asks the gateway for the outcome of the turn: the status of its run, and the rows that
+// its session stored. It waits while the turn runs. It can find the outcome of a turn that ended as
+// [Unknown].
+//
+// The errors are those of [Turn.Events], which must not be read at the same time. ctx limits the
+// wait.
 func (t *Turn) Reconcile(ctx context.Context) (Outcome, error) {
 	select {
 	case <-t.reader:
@@ -93,48 +98,49 @@ func (t *Turn) Reconcile(ctx context.Context) (Outcome, error) {
 	default:
 		return Outcome{}, errReading
 	}
-	for s := newSettlement(); ; s.looks++ {
+	for s := newReconciliation(); ; s.polls++ {
 		o, found, err := t.lookup(ctx, s, func(Event) {})
 		switch {
 		case err != nil && ctx.Err() != nil:
 			return Outcome{}, ctx.Err()
-		case err != nil && !passing(err):
+		case err != nil && !isTemporary(err):
 			return Outcome{}, err
 		case err == nil && found:
 			return o, nil
 		}
-		if err := wait(ctx, s.looks); err != nil {
+		if err := retry.Wait(ctx, s.polls); err != nil {
 			return Outcome{}, err
 		}
 	}
 }
 
-// lookup asks once. found is false while the turn may still move.
-func (t *Turn) lookup(ctx context.Context, s *settlement, emit func(Event)) (o Outcome, found bool, err error) {
-	lease := t.Lease()
-	patience := lease.Patience
+// lookup searches once. found is false while the turn may still change.
+func (t *Turn) lookup(ctx context.Context, s *reconciliation, emit func(Event)) (o Outcome, found bool, err error) {
+	handle := t.Handle()
+	timeout := handle.OutcomeTimeout
 	var record *runRecord
-	if lease.RunID != "" && (lease.Way == WayRun || lease.Way == WaySession && t.traits.newer) {
-		r, err := t.client.runStatus(ctx, lease.RunID)
+	if handle.RunID != "" && (handle.Mode == ModeRun || handle.Mode == ModeSession && t.traits.newer) {
+		r, err := t.client.runStatus(ctx, handle.RunID)
 		var refused *Error
 		switch {
 		case err == nil && r.runs():
-			s.moved = time.Now()
+			s.progressed = time.Now()
 			t.waiting(r, s, emit)
 			return o, false, nil
 		case err == nil && r.over():
 			record = &r
 		case errors.As(err, &refused) && refused.Status == http.StatusNotFound:
-			// The gateway was started anew, or the record is too old. A gateway that was asked to end goes on for about 20 s
-			// and may yet store the answer (api-facts §4.6), so the session is looked at for longer than that.
-			patience /= 4
+			// The gateway was restarted, or deleted the record. A gateway that shuts down works on
+			// for about 20 seconds and may still store the reply (doc/hermes/api.md §4.6), so the
+			// search in the session lasts longer than that.
+			timeout /= 4
 		case err == nil, errors.Is(err, ErrUnavailable):
-			// The state is of no use here: the session may know.
+			// The status does not help: the session may.
 		default:
 			return o, false, err
 		}
 	}
-	session := lease.SessionID
+	session := handle.SessionID
 	if record != nil && record.SessionID != "" {
 		session = record.SessionID
 	}
@@ -143,23 +149,23 @@ func (t *Turn) lookup(ctx context.Context, s *settlement, emit func(Event)) (o O
 		return o, false, err
 	}
 	if record != nil {
-		return t.recorded(record, session, rows), true, nil
+		return t.outcomeFromRun(record, session, rows), true, nil
 	}
 	if len(rows) != s.rows {
-		s.rows, s.moved = len(rows), time.Now()
+		s.rows, s.progressed = len(rows), time.Now()
 	}
-	if o, found := t.judge(rows); found {
+	if o, found := t.outcomeFromRows(rows); found {
 		o.SessionID = session
 		return o, true, nil
 	}
-	quiet := time.Since(s.moved)
+	quiet := time.Since(s.progressed)
 	switch {
-	case !readable, known && quiet >= patience, !known && quiet >= lease.Patience/4:
-		o = t.seen()
-		if t.lost && !known && readable && lease.After >= 0 {
-			o = Outcome{State: Absent, Err: ErrCut}
+	case !readable, known && quiet >= timeout, !known && quiet >= handle.OutcomeTimeout/4:
+		o = t.streamedOutcome()
+		if t.unconfirmed && !known && readable && handle.After >= 0 {
+			o = Outcome{State: Absent, Err: ErrStreamBroken}
 		}
-		if parts := spoken(rows); len(parts) > 0 {
+		if parts := replyTexts(rows); len(parts) > 0 {
 			o.Segments = parts
 		}
 		o.SessionID = session
@@ -168,26 +174,27 @@ func (t *Turn) lookup(ctx context.Context, s *settlement, emit func(Event)) (o O
 	return o, false, nil
 }
 
-// waiting tells the reader of a question that he may not have seen.
-func (t *Turn) waiting(r runRecord, s *settlement, emit func(Event)) {
+// waiting reports an approval request that the reader may not have seen.
+func (t *Turn) waiting(r runRecord, s *reconciliation, emit func(Event)) {
 	if r.Status != "waiting_for_approval" {
 		return
 	}
 	if r.Approval != nil {
-		if a, show := t.approvals.ask(r.Approval.approval(), "", true); show {
-			emit(ApprovalRequested{Meta: t.here(), Approval: a})
+		if a, show := t.approvals.add(r.Approval.approval(), "", true); show {
+			emit(ApprovalRequested{Meta: t.newMeta(), Approval: a})
 		}
 		return
 	}
-	if !s.told {
-		s.told = true
-		emit(Status{Meta: t.here(), Kind: StatusWaiting})
+	if !s.reported {
+		s.reported = true
+		emit(Status{Meta: t.newMeta(), Kind: StatusWaiting})
 	}
 }
 
-// rows returns what the session has of this turn; known is whether its message is there at all.
+// rows returns what the session stored of this turn. known is whether the message of the turn is
+// there, readable whether the session can be read.
 func (t *Turn) rows(ctx context.Context, session string) (rows []storedRow, known, readable bool, err error) {
-	if session == "" || !t.stored() {
+	if session == "" || !t.isStored() {
 		return nil, false, false, nil
 	}
 	cn, err := t.client.connected(ctx)
@@ -195,7 +202,7 @@ func (t *Turn) rows(ctx context.Context, session string) (rows []storedRow, know
 		return nil, false, false, err
 	}
 	stored, err := readTranscript(ctx, cn, session, 0)
-	t.client.report(ctx, cn, err)
+	t.client.reportNetworkError(ctx, cn, err)
 	var refused *Error
 	if errors.Is(err, ErrUnavailable) || errors.As(err, &refused) && refused.Status == http.StatusNotFound {
 		return nil, false, false, nil
@@ -203,21 +210,22 @@ func (t *Turn) rows(ctx context.Context, session string) (rows []storedRow, know
 	if err != nil {
 		return nil, false, false, err
 	}
-	lease := t.Lease()
-	rows, known = turnRows(stored.Rows, lease)
+	handle := t.Handle()
+	rows, known = turnRows(stored.Rows, handle)
 	return rows, known, true, nil
 }
 
-// turnRows cuts the rows of one turn out of a transcript: those between its message and the next one. A message with images
-// is stored with words of the gateway in their place (api-facts §4.8), so there it is the first one after the lease.
-func turnRows(all []storedRow, lease Lease) (rows []storedRow, known bool) {
+// turnRows returns the rows of one turn in a transcript: those between its message and the next
+// one. The gateway replaces the images of a message with words (doc/hermes/api.md §4.8), so a
+// message with images is the first one after the handle was made.
+func turnRows(all []storedRow, handle TurnHandle) (rows []storedRow, known bool) {
 	first := -1
 	for i, row := range all {
-		late := lease.After < 0 || row.number() > lease.After
-		if row.Role == "user" && late && (lease.Images > 0 || digest(row.text()) == lease.Digest) {
+		late := handle.After < 0 || row.number() > handle.After
+		if row.Role == "user" && late && (handle.Images > 0 || digest(row.text()) == handle.Digest) {
 			first = i
-			if lease.After >= 0 {
-				break // else the newest that reads so
+			if handle.After >= 0 {
+				break // otherwise the newest one with this text counts
 			}
 		}
 	}
@@ -231,26 +239,26 @@ func turnRows(all []storedRow, lease Lease) (rows []storedRow, known bool) {
 	return rows, true
 }
 
-// spoken is the text of rows.
-func spoken(rows []storedRow) []string {
+// replyTexts returns the texts of the rows that belong to the reply.
+func replyTexts(rows []storedRow) []string {
 	var texts []string
 	for _, row := range rows {
-		if row.spoken() {
+		if row.isReply() {
 			texts = append(texts, row.text())
 		}
 	}
 	return texts
 }
 
-// recorded is the outcome of a run that is over.
-func (t *Turn) recorded(r *runRecord, session string, rows []storedRow) Outcome {
+// outcomeFromRun returns the outcome of a run that is over.
+func (t *Turn) outcomeFromRun(r *runRecord, session string, rows []storedRow) Outcome {
 	o := r.outcome(runStates["run."+r.Status])
 	o.SessionID = session
-	if o.Segments = spoken(rows); len(o.Segments) == 0 {
-		o.Segments = t.seen().Segments
+	if o.Segments = replyTexts(rows); len(o.Segments) == 0 {
+		o.Segments = t.streamedOutcome().Segments
 	}
 	if out := r.Output; out != "" && o.State == Completed {
-		// The end of the reply is in the record; what stood before it is not.
+		// The record holds only the end of the reply, not the text before it.
 		switch n := len(o.Segments); {
 		case n == 0, len(rows) == 0:
 			o.Segments = []string{out}
@@ -261,12 +269,13 @@ func (t *Turn) recorded(r *runRecord, session string, rows []storedRow) Outcome 
 	return o
 }
 
-// judge says how a turn ended by its rows alone; found is false where they do not tell (api-facts §4.5, §4.6).
-func (t *Turn) judge(rows []storedRow) (o Outcome, found bool) {
+// outcomeFromRows tells from its rows how a turn ended. found is false if they do not tell
+// (doc/hermes/api.md §4.5, §4.6).
+func (t *Turn) outcomeFromRows(rows []storedRow) (o Outcome, found bool) {
 	if len(rows) == 0 {
 		return o, false
 	}
-	o.Segments = spoken(rows)
+	o.Segments = replyTexts(rows)
 	last := rows[len(rows)-1]
 	switch {
 	case last.Role != "assistant" || last.calls():
@@ -274,9 +283,9 @@ func (t *Turn) judge(rows []storedRow) (o Outcome, found bool) {
 	case last.DisplayKind == "failed_turn":
 		o.State, o.Err = Failed, &Error{Message: last.text()}
 	case last.DisplayKind != "hidden" && last.FinishReason != "":
-		o.State, o.Reason = Completed, last.FinishReason
+		o.State, o.FinishReason = Completed, last.FinishReason
 	default:
-		o.State, o.Err = Interrupted, ErrCut
+		o.State, o.Err = Interrupted, ErrStreamBroken
 		t.mu.Lock()
 		if t.stopped {
 			o.State, o.Err = Cancelled, nil
@@ -286,8 +295,8 @@ func (t *Turn) judge(rows []storedRow) (o Outcome, found bool) {
 	return o, true
 }
 
-// seen is the outcome by what the stream gave, where nobody knows better.
-func (t *Turn) seen() Outcome {
+// streamedOutcome returns the outcome according to the stream, for when nothing else is known.
+func (t *Turn) streamedOutcome() Outcome {
 	t.mu.Lock()
 	ended := t.ended
 	t.mu.Unlock()
@@ -298,10 +307,10 @@ func (t *Turn) seen() Outcome {
 	return o
 }
 
-// mend puts the text of an outcome right where events were missed.
-func (t *Turn) mend(ctx context.Context, o *Outcome) {
+// repairText replaces the text of an outcome with the stored one after events were missed.
+func (t *Turn) repairText(ctx context.Context, o *Outcome) {
 	if rows, known, _, err := t.rows(ctx, o.SessionID); err == nil && known {
-		if parts := spoken(rows); len(parts) > 0 {
+		if parts := replyTexts(rows); len(parts) > 0 {
 			o.Segments = parts
 			return
 		}

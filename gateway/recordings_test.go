@@ -12,11 +12,13 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"hermes-mobile/internal/sse"
 )
 
 var update = flag.Bool("update", false, "write the golden files anew")
 
-// recordings are the streams that real gateways sent.
+// recordings returns the streams that real gateways sent.
 func recordings(t testing.TB) []string {
 	t.Helper()
 	files, err := filepath.Glob("testdata/api/*/*.sse")
@@ -27,7 +29,7 @@ func recordings(t testing.TB) []string {
 	return files
 }
 
-// decoderFor is the decoder of a recording, by its name, bound to the turn that it is of.
+// decoderFor returns the decoder of a recording, chosen by its name and bound to its turn.
 func decoderFor(t testing.TB, file string, data []byte) turnDecoder {
 	name := filepath.Base(file)
 	first := func(key string) string {
@@ -49,7 +51,7 @@ func decoderFor(t testing.TB, file string, data []byte) turnDecoder {
 	return nil
 }
 
-// copies are events of the wire that say nothing of their own, with the reason.
+// copies are events that add nothing to others, with the reason.
 var copies = map[string]string{
 	"message.started":                       "the id of the message is in every event",
 	"tool.progress":                         "a copy of the visible text",
@@ -65,14 +67,14 @@ var copies = map[string]string{
 	"[DONE]":                                "nothing follows",
 }
 
-// Every recording is decoded to the same events as ever: none is lost and none is invented. A frame that gives nothing has
-// to be one that says nothing of its own.
+// Every recording is decoded to the same events as before: none is lost and none is invented. Only
+// events in copies may produce nothing.
 func TestRecordings(t *testing.T) {
 	for _, file := range recordings(t) {
 		data, err := os.ReadFile(file)
 		must(t, err)
 		d := decoderFor(t, file, data)
-		r := NewEventReader(bytes.NewReader(data), 0)
+		r := sse.NewReader(bytes.NewReader(data), maxEvent)
 		var golden bytes.Buffer
 		last := map[string]string{}
 		var reply Reply
@@ -112,7 +114,7 @@ func TestRecordings(t *testing.T) {
 	}
 }
 
-// news is what a value says that is not zero, and of its meta data what the one before did not say.
+// news returns the non-zero fields of a value, and of its meta data only what has changed.
 func news(t testing.TB, v any, last map[string]string) string {
 	t.Helper()
 	data, err := json.Marshal(v)
@@ -146,8 +148,8 @@ func btoi(b bool) int {
 	return 0
 }
 
-// wireName is what the gateway calls an event.
-func wireName(t testing.TB, ev ServerEvent) string {
+// wireName returns the gateway's name of an event.
+func wireName(t testing.TB, ev sse.Event) string {
 	if string(ev.Data) == "[DONE]" {
 		return "[DONE]"
 	}
@@ -172,12 +174,12 @@ func check(t testing.TB, file string, got []byte) {
 	}
 }
 
-// What a person reads is the same on every way, on both versions: the text of the transcript.
+// The visible text is the same in every mode and on both versions: that of the transcript.
 func TestRecordedTextIsTheTranscript(t *testing.T) {
 	for _, version := range []string{"0.19.0", "0.22.2"} {
 		var stored transcript
 		must(t, json.Unmarshal(recordedStream(t, version, "session_messages_after_tool.json"), &stored))
-		want := joinSegments(spoken(stored.Rows))
+		want := joinSegments(replyTexts(stored.Rows))
 		if want == "" {
 			t.Fatal("the transcript is empty")
 		}
@@ -195,7 +197,7 @@ func TestRecordedTextIsTheTranscript(t *testing.T) {
 				}
 				reply.Apply(e)
 			}
-			text := strings.ReplaceAll(reply.Text(), " \n\n", "\n\n") // responses keep the blank before a tool
+			text := strings.ReplaceAll(reply.Text(), " \n\n", "\n\n") // responses keep the blank before a tool call
 			if text != want || strings.ReplaceAll(ended.Outcome.Text(), " \n\n", "\n\n") != want || ended.Outcome.State != Completed {
 				t.Errorf("%s: streamed %q, ended %s %q, want %q", file, text, ended.Outcome.State, ended.Outcome.Text(), want)
 			}
@@ -205,7 +207,7 @@ func TestRecordedTextIsTheTranscript(t *testing.T) {
 
 func decodeAll(t testing.TB, d turnDecoder, data []byte) (events []Event) {
 	t.Helper()
-	r := NewEventReader(bytes.NewReader(data), 0)
+	r := sse.NewReader(bytes.NewReader(data), maxEvent)
 	for {
 		ev, err := r.Next()
 		if errors.Is(err, io.EOF) {
@@ -216,16 +218,17 @@ func decodeAll(t testing.TB, d turnDecoder, data []byte) (events []Event) {
 	}
 }
 
-// The states that the recordings end with, beside the golden files, so that a fault is not written into them by -update.
+// The final states of the recordings, kept apart from the golden files so that -update cannot hide
+// an error.
 func TestRecordedOutcomes(t *testing.T) {
-	for name, want := range map[string]State{
+	for name, want := range map[string]TurnState{
 		"0.19.0/chat_stream_plain": Completed, "0.19.0/chat_stream_error400": Failed, "0.19.0/chat_stream_error500": Failed, "0.19.0/chat_stream_error401": Failed,
 		"0.22.2/chat_stream_error400": Failed, "0.22.2/chat_stream_error401": Failed, "0.22.2/chat_stream_error500": Failed, "0.22.2/chat_stream_stopped": Cancelled, "0.19.0/chat_stream_stopped": Completed, "0.22.2/chat_stream_approval_deny": Completed,
 		"0.19.0/run_error400_events": Failed, "0.22.2/run_error400_events": Failed, "0.19.0/run_stopped_events": Cancelled, "0.22.2/run_stopped_events": Cancelled,
 		"0.22.2/run_media_events": Completed, "0.19.0/chat_completions_stream_error400": Failed, "0.22.2/chat_completions_stream_error400": Failed,
 		"0.22.2/chat_completions_stream_tool": Completed, "0.19.0/responses_stream_error400": Failed, "0.22.2/responses_stream_error400": Failed,
 		"0.22.2/responses_stream_reasoning": Completed, "0.22.2/chat_stream_empty_reply": Completed,
-		// Ends without a mark.
+		// Streams without an end mark.
 		"0.19.0/chat_stream_gateway_sigterm": Unknown, "0.22.2/chat_stream_gateway_sigkill": Unknown, "0.19.0/chat_stream_disconnect": Unknown,
 		"0.22.2/run_events_disconnect_events": Unknown, "0.19.0/chat_completions_stream_disconnect": Interrupted, "0.22.2/responses_stream_disconnect": Interrupted,
 	} {
@@ -241,5 +244,20 @@ func TestRecordedOutcomes(t *testing.T) {
 		if o.State != want || (o.Err == nil) != (want == Completed || want == Cancelled) {
 			t.Errorf("%s ended %s (%v), want %s", name, o.State, o.Err, want)
 		}
+	}
+}
+
+func BenchmarkDecode(b *testing.B) {
+	for _, name := range []string{"0.22.2/run_tool_events", "0.22.2/chat_stream_two_tools_multiline", "0.22.2/chat_completions_stream_tool", "0.22.2/responses_stream_tool"} {
+		file := "testdata/api/" + name + ".sse"
+		data, err := os.ReadFile(file)
+		must(b, err)
+		b.Run(name, func(b *testing.B) {
+			b.SetBytes(int64(len(data)))
+			b.ReportAllocs()
+			for b.Loop() {
+				decodeAll(b, decoderFor(b, file, data), data)
+			}
+		})
 	}
 }

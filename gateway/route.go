@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// RouteKind tells which of the two addresses of a profile a route uses.
+// RouteKind names the address of a profile that a route uses.
 type RouteKind string
 
 // The kinds of routes.
@@ -17,29 +17,30 @@ const (
 	Remote RouteKind = "remote"
 )
 
-// Route is the way a client uses now.
+// Route describes the address that a client uses.
 type Route struct {
 	Kind       RouteKind `json:"kind"`
+	LocalErr   error     `json:"-"` // why the Local address cannot be used; nil if it is used, or there is none
 	Since      time.Time `json:"since"`
-	Reason     string    `json:"reason"`     // why this one, in a plain sentence without any host
-	Generation uint64    `json:"generation"` // grows with each choice, so a later choice is never taken for an earlier one
+	Reason     string    `json:"reason"`     // why the client selected it, a sentence without any host
+	Generation uint64    `json:"generation"` // grows with each selection, and orders them
 }
 
-// NoRouteError says of each address why it cannot be used. It is [ErrNoRoute], and [ErrSignIn] or [ErrIdentity] where that
-// is the cause at one of them. Its text names no host.
+// NoRouteError says for each address why it cannot be used. It is [ErrNoRoute], and also
+// [ErrSignIn] or [ErrIdentity] if that is the reason. Its text names no host.
 type NoRouteError struct {
-	Local  error // nil: there is no such address, or it was not tried for want of a credential
+	Local  error // nil if the profile has none, or if it was not tried because there is no credential
 	Remote error
 }
 
 func (e *NoRouteError) Error() string {
 	if e.Local == nil {
-		return ErrNoRoute.Error() + ": " + e.Remote.Error()
+		return ErrNoRoute.Error() + ": " + withoutPrefix(e.Remote)
 	}
-	return ErrNoRoute.Error() + ": local address: " + e.Local.Error() + "; remote address: " + e.Remote.Error()
+	return ErrNoRoute.Error() + ": local address: " + withoutPrefix(e.Local) + "; remote address: " + withoutPrefix(e.Remote)
 }
 
-// Unwrap gives the causes.
+// Unwrap returns ErrNoRoute and the reasons.
 func (e *NoRouteError) Unwrap() []error {
 	causes := []error{ErrNoRoute}
 	for _, err := range []error{e.Local, e.Remote} {
@@ -50,7 +51,7 @@ func (e *NoRouteError) Unwrap() []error {
 	return causes
 }
 
-// Route returns the route of the newest choice; ok is false where there is none in use.
+// Route returns the route in use. ok is false if there is none.
 func (c *Client) Route() (route Route, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -60,9 +61,9 @@ func (c *Client) Route() (route Route, ok bool) {
 	return c.current.route, true
 }
 
-// Watch yields the route in use, if there is one, and then each newly chosen one, until ctx ends or the client is closed.
-// Who is slow gets the newest only.
-func (c *Client) Watch(ctx context.Context) iter.Seq[Route] {
+// WatchRoute yields the route in use, if any, and then each newly selected one, until ctx ends or
+// the client closes. A slow caller skips routes and gets the newest.
+func (c *Client) WatchRoute(ctx context.Context) iter.Seq[Route] {
 	return func(yield func(Route) bool) {
 		var last uint64
 		for {
@@ -87,22 +88,22 @@ func (c *Client) Watch(ctx context.Context) iter.Seq[Route] {
 	}
 }
 
-// choice is one choosing of a route, shared by all who wait for it.
-type choice struct {
+// routeSelection is one selection of a route, shared by all requests that wait for it.
+type routeSelection struct {
 	done chan struct{}
 	cn   *conn
 	err  error
 }
 
-// choose finds a route and makes it the current one. Where the network changed meanwhile what was found is worth nothing,
-// so it looks again, a few times.
-func (c *Client) choose(ch *choice) {
+// selectRoute finds a route and makes it the current one. If the network changes meanwhile, the
+// result is worthless and it tries again, at most three times.
+func (c *Client) selectRoute(ch *routeSelection) {
 	for range 3 {
 		c.mu.Lock()
 		epoch := c.epoch
 		c.stale = false
 		c.mu.Unlock()
-		ch.cn, ch.err = c.find()
+		ch.cn, ch.err = c.findRoute()
 		c.mu.Lock()
 		again := c.epoch != epoch && !c.closed
 		c.mu.Unlock()
@@ -113,71 +114,71 @@ func (c *Client) choose(ch *choice) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	defer close(ch.done)
-	c.choosing = nil
+	c.selecting = nil
 	if c.closed {
 		ch.cn, ch.err = nil, ErrClosed
 	}
 	c.current = ch.cn
 	if ch.cn == nil {
 		level := slog.LevelInfo
-		if problem := ch.err.Error(); problem == c.without {
-			level = slog.LevelDebug // it was said
+		if problem := ch.err.Error(); problem == c.lastProblem {
+			level = slog.LevelDebug // already logged
 		} else {
-			c.without = problem
+			c.lastProblem = problem
 		}
-		c.options.Log.Log(c.ctx, level, "no route to the gateway", "why", c.reason, "error", ch.err)
+		c.options.Log.Log(c.ctx, level, "no route to the gateway", "reason", c.reason, "err", ch.err)
 		return
 	}
-	c.without = ""
-	c.chosen++
-	ch.cn.route.Generation = c.chosen // before anybody else has it
+	c.lastProblem = ""
+	c.generation++
+	ch.cn.route.Generation = c.generation // set before another goroutine sees it
 	close(c.changed)
 	c.changed = make(chan struct{})
 	route := ch.cn.route
-	c.options.Log.Info("route to the gateway", "kind", route.Kind, "generation", route.Generation, "why", c.reason, "reason", route.Reason)
+	c.options.Log.Info("route selected", "route", route.Kind, "generation", route.Generation, "reason", c.reason, "because", route.Reason)
 }
 
-// find tries the Local address, and then Remote at once.
-func (c *Client) find() (*conn, error) {
-	reason := "the only address of this gateway"
+// findRoute tries the Local address, then immediately the Remote one.
+func (c *Client) findRoute() (*conn, error) {
+	reason := "the profile has one address"
 	var localErr error
-	if err := c.signedIn(c.ctx); err != nil {
+	if err := c.account.ensureSignedIn(c.ctx); err != nil {
 		c.mu.Lock()
-		c.note(Remote, err)
+		c.recordFailure(Remote, err)
 		c.mu.Unlock()
 		return nil, &NoRouteError{Remote: err}
 	}
 	if c.local != nil {
-		cn, err := c.prove(c.ctx, c.local)
+		cn, err := c.verify(c.ctx, c.local)
 		if err == nil {
-			cn.route.Reason = "the local address answers as this gateway"
+			cn.route.Reason = "the local address answers"
 			return cn, nil
 		}
 		c.mu.Lock()
-		c.note(Local, err)
+		c.recordFailure(Local, err)
 		c.mu.Unlock()
 		localErr = err
-		reason = "the local address is not used: " + plain(err)
+		reason = "the local address cannot be used: " + plainText(err)
 	}
-	cn, err := c.prove(c.ctx, c.remote)
+	cn, err := c.verify(c.ctx, c.remote)
 	if err == nil {
-		cn.route.Reason = reason
+		cn.route.Reason, cn.route.LocalErr = reason, localErr
 		return cn, nil
 	}
 	c.mu.Lock()
-	c.note(Remote, err)
+	c.recordFailure(Remote, err)
 	c.mu.Unlock()
 	return nil, &NoRouteError{Local: localErr, Remote: err}
 }
 
-// plain is an error without what a gateway said, which might be anything.
-func plain(err error) string {
+// plainText returns the text of an error without the gateway's own words, which could be anything.
+func plainText(err error) string {
 	var refused *Error
 	if !errors.As(err, &refused) {
-		return err.Error()
+		return withoutPrefix(err)
 	}
 	if errors.Is(err, ErrSignIn) {
 		return "the gateway refused the credential"
 	}
-	return (&Error{Status: refused.Status}).Error()
+	return withoutPrefix(&Error{Status: refused.Status})
 }

@@ -31,7 +31,8 @@ func TestLocalIsUsedWhereItAnswers(t *testing.T) {
 	}
 }
 
-// Whatever is at the local address: the remote one is used, and the credential stays here.
+// Whatever answers at the Local address: the client uses the Remote one, and the credential is not
+// sent.
 func TestLocalThatIsNotTheGateway(t *testing.T) {
 	t.Parallel()
 	page := func(w http.ResponseWriter, r *http.Request) {
@@ -91,7 +92,7 @@ func TestLocalThatIsNotTheGateway(t *testing.T) {
 			if !strings.Contains(route.Reason, tc.want) {
 				t.Errorf("the reason is %q, want it with %q", route.Reason, tc.want)
 			}
-			// With nothing at the remote address either, the error says both.
+			// If the Remote address does not answer either, the error names both.
 			remote.down()
 			c.NetworkChanged()
 			_, err := c.Connect(t.Context())
@@ -136,7 +137,7 @@ func TestLocalDownAndLater(t *testing.T) {
 	}
 }
 
-// A local address that comes and goes never leaves a reading request without an answer.
+// With a Local address that comes and goes, no GET stays without a response.
 func TestFlapping(t *testing.T) {
 	t.Parallel()
 	gw := newHermes(t, "0.22.2")
@@ -145,7 +146,7 @@ func TestFlapping(t *testing.T) {
 	last := uint64(0)
 	for range 5 {
 		on(t, c, Local)
-		local.down() // the next request fails on it and is made again on the other
+		local.down() // the next request fails on it and is repeated on the other
 		route := on(t, c, Remote)
 		if route.Generation <= last {
 			t.Fatalf("the generation fell from %d to %d", last, route.Generation)
@@ -159,20 +160,20 @@ func TestFlapping(t *testing.T) {
 	}
 }
 
-// What changes something is not made twice: it may have been done.
+// A call that changes something is not repeated: it may have been processed.
 func TestChangeIsNotRepeated(t *testing.T) {
 	t.Parallel()
 	gw := newHermes(t, "0.22.2")
 	gw.routes["POST /api/sessions"] = func(w http.ResponseWriter, r *http.Request) {
 		raw, _, err := http.NewResponseController(w).Hijack()
 		if err == nil {
-			raw.Close() // after it was read, without an answer
+			raw.Close() // after reading the request, without a response
 		}
 	}
 	remote := serve(t, gw)
 	c := client(t, Profile{Remote: remote.URL})
 	on(t, c, Remote)
-	if _, err := c.CreateSession(t.Context(), NewSession{Title: "x"}); err == nil {
+	if _, err := c.Sessions.Create(t.Context(), SessionParams{Title: "x"}); err == nil {
 		t.Fatal("a lost answer gave no error")
 	}
 	if n := strings.Count(remote.bytes(), "POST /api/sessions"); n != 1 {
@@ -184,7 +185,7 @@ func TestChangeIsNotRepeated(t *testing.T) {
 	on(t, c, Remote)
 }
 
-// A stream keeps its route when another one is chosen meanwhile.
+// A stream keeps its route when the client selects another one.
 func TestStreamKeepsItsRoute(t *testing.T) {
 	t.Parallel()
 	more := make(chan string)
@@ -212,7 +213,7 @@ func TestStreamKeepsItsRoute(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer resp.Body.Close()
-	// The local address answers nothing else any more: the next request goes elsewhere.
+	// The Local address answers nothing else any more: the next request uses the Remote one.
 	local.set(func(g *hermes) {
 		g.before = func(w http.ResponseWriter) bool { w.WriteHeader(http.StatusBadGateway); return true }
 	})
@@ -228,13 +229,13 @@ func TestStreamKeepsItsRoute(t *testing.T) {
 	if cn.route.Kind != Local || strings.Contains(remote.bytes(), "/chat/stream") {
 		t.Error("the stream was moved")
 	}
-	c.failed(cn, &linkError{cause: net.ErrClosed}) // late, of a route that is not in use any more
+	c.dropRoute(cn, &networkError{cause: net.ErrClosed}) // late, about a route that is no longer in use
 	if route, ok := c.Route(); !ok || route.Kind != Remote {
 		t.Error("a late failure of an old route ended the new one")
 	}
 }
 
-// Requests that need a route at the same time share one choice.
+// Requests that need a route at the same time share one selection.
 func TestOneChoiceForAll(t *testing.T) {
 	t.Parallel()
 	gw := newHermes(t, "0.22.2")
@@ -243,7 +244,7 @@ func TestOneChoiceForAll(t *testing.T) {
 	errs := make(chan error, 20)
 	for range cap(errs) {
 		go func() {
-			_, err := c.ListSessions(t.Context(), SessionQuery{})
+			_, err := c.Sessions.List(t.Context(), SessionQuery{})
 			errs <- err
 		}()
 	}
@@ -257,7 +258,7 @@ func TestOneChoiceForAll(t *testing.T) {
 	}
 }
 
-// What was found while the network changed is worth nothing.
+// A selection that the network changed under is discarded.
 func TestNetworkChangesMeanwhile(t *testing.T) {
 	t.Parallel()
 	gw := newHermes(t, "0.22.2")
@@ -286,13 +287,13 @@ func TestClose(t *testing.T) {
 	if err := <-done; !errors.Is(err, ErrClosed) {
 		t.Errorf("Connect ended with %v", err)
 	}
-	if _, err := c.ListSessions(t.Context(), SessionQuery{}); !errors.Is(err, ErrClosed) {
+	if _, err := c.Sessions.List(t.Context(), SessionQuery{}); !errors.Is(err, ErrClosed) {
 		t.Errorf("a closed client says %v", err)
 	}
 	if err := c.Close(); err != nil {
 		t.Errorf("closing again says %v", err)
 	}
-	for range c.Watch(t.Context()) {
+	for range c.WatchRoute(t.Context()) {
 		t.Error("a closed client has a route")
 	}
 }
@@ -306,7 +307,7 @@ func TestWatch(t *testing.T) {
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		for route := range c.Watch(c.ctx) {
+		for route := range c.WatchRoute(c.ctx) {
 			seen <- route
 		}
 	}()

@@ -6,17 +6,18 @@ import (
 	"unique"
 )
 
-// redacted stands wherever a secret would be printed.
+// redacted replaces secrets wherever they would be printed.
 const redacted = "[redacted]"
 
-// Secret is a token, password or cookie. It prints, formats, logs and marshals as "[redacted]": the value leaves it by
-// [Secret.Reveal] only. The zero value is no secret. A Secret may be copied, compared with == and used concurrently.
+// Secret is a token, password or cookie. It prints, formats, logs and marshals as "[redacted]";
+// only [Secret.Reveal] returns the value. The zero value is empty. Secrets can be copied, compared
+// with == and used concurrently.
 //
-// The value is behind a handle: fmt cannot call methods on unexported fields, so a struct that holds a Secret in one would
-// otherwise print it.
+// The value is behind a handle, because fmt cannot call methods on unexported fields: it would
+// print the value of a Secret in one.
 type Secret struct{ value unique.Handle[string] }
 
-// NewSecret keeps value as a secret. An empty value is no secret.
+// NewSecret returns a secret with the given value.
 func NewSecret(value string) Secret {
 	if value == "" {
 		return Secret{}
@@ -24,7 +25,7 @@ func NewSecret(value string) Secret {
 	return Secret{unique.Make(value)}
 }
 
-// Reveal returns the value, for the one place that sends or encrypts it.
+// Reveal returns the value. Call it only where the value is sent or encrypted.
 func (s Secret) Reveal() string {
 	if s.IsZero() {
 		return ""
@@ -32,10 +33,10 @@ func (s Secret) Reveal() string {
 	return s.value.Value()
 }
 
-// IsZero reports whether there is no secret.
+// IsZero reports whether the secret is empty.
 func (s Secret) IsZero() bool { return s == Secret{} }
 
-// String returns "[redacted]", or nothing where there is no secret.
+// String returns "[redacted]", or "" for an empty secret.
 func (s Secret) String() string {
 	if s.IsZero() {
 		return ""
@@ -43,11 +44,11 @@ func (s Secret) String() string {
 	return redacted
 }
 
-// GoString is String, for %#v.
+// GoString returns a redacted form for %#v.
 func (s Secret) GoString() string { return `gateway.Secret{` + s.String() + `}` }
 
-// MarshalJSON writes what String says.
+// MarshalJSON encodes the result of [Secret.String].
 func (s Secret) MarshalJSON() ([]byte, error) { return json.Marshal(s.String()) }
 
-// LogValue is what log/slog writes.
+// LogValue returns the result of [Secret.String] for log/slog.
 func (s Secret) LogValue() slog.Value { return slog.StringValue(s.String()) }

@@ -16,7 +16,7 @@ import (
 	"testing"
 )
 
-// What must never be shown: the secrets and hosts of these tests.
+// What must never be printed: the secrets and hosts of these tests.
 var forbidden = []string{testToken, testPassword, "at-secret", "rt-secret", "gateway.test", "127.0.0.1"}
 
 func scan(t *testing.T, where, shown string) {
@@ -28,12 +28,12 @@ func scan(t *testing.T, where, shown string) {
 	}
 }
 
-// show prints a value in every way that Go has.
+// show prints a value in every way that Go offers.
 func show(value any) string {
 	var out bytes.Buffer
 	for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x", "%d"} {
 		fmt.Fprintf(&out, verb+"\n", value)
-		if _, profile := value.(Profile); !profile { // whose addresses are no secret to who holds it
+		if _, profile := value.(Profile); !profile { // whoever holds a profile may see its addresses
 			fmt.Fprintf(&out, verb+"\n", struct{ a any }{value})
 		}
 	}
@@ -45,7 +45,7 @@ func show(value any) string {
 	return out.String()
 }
 
-// byName lets a client find a host by the name gateway.test.
+// byName lets a client reach a host by the name gateway.test.
 func byName(h *host) func(*Credentials, *Options) {
 	return func(_ *Credentials, o *Options) {
 		o.Dial = func(ctx context.Context, network, address string) (net.Conn, error) {
@@ -63,7 +63,7 @@ func TestNothingSecretIsShown(t *testing.T) {
 	var shown []any
 	keep := func(values ...any) { shown = append(shown, values...) }
 
-	// A gateway that quotes what it was sent in everything it says.
+	// A gateway that quotes the request in everything it sends.
 	gw := newHermes(t, "0.22.2")
 	gw.caps["model"] = "model of gateway.test " + testToken
 	quote := func(status int) http.HandlerFunc {
@@ -81,8 +81,8 @@ func TestNothingSecretIsShown(t *testing.T) {
 	c := client(t, Profile{Remote: "https://gateway.test", Name: "Home"}, byName(remote), logged)
 	on(t, c, Remote)
 	for _, err := range []error{
-		second(c.Toolsets(t.Context())), second(c.Skills(t.Context())), second(c.Models(t.Context())), second(c.Session(t.Context(), "nope")),
-		second(c.SearchSessions(t.Context(), "x")),
+		second(c.Tools.Toolsets(t.Context())), second(c.Tools.Skills(t.Context())), second(c.Models.List(t.Context())), second(c.Sessions.Get(t.Context(), "nope")),
+		second(c.Sessions.Search(t.Context(), "x")),
 	} {
 		if err == nil {
 			t.Fatal("a call that must fail did not")
@@ -90,12 +90,12 @@ func TestNothingSecretIsShown(t *testing.T) {
 		keep(err)
 	}
 	c.Reevaluate("because of gateway.test and " + testToken)
-	keep(c, c.Diagnostics(), c.Profile(), c.creds, c.creds.Token, &c.creds, map[string]Secret{"a": c.creds.Token})
+	keep(c, c.Diagnostics(), c.Profile(), c.account.creds, c.account.creds.Token, &c.account.creds, map[string]Secret{"a": c.account.creds.Token})
 	on(t, c, Remote)
 	route, _ := c.Route()
 	keep(route)
 
-	// Addresses that fail in every way.
+	// Addresses that fail in different ways.
 	for name, h := range map[string]*host{
 		"certificate": serve(t, gw, selfSigned), "plain": serve(t, gw, overPlain), "portal": serve(t, http.NotFoundHandler()),
 		"cut": serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { panic(http.ErrAbortHandler) })),
@@ -136,7 +136,7 @@ func TestNothingSecretIsShown(t *testing.T) {
 		bad.Close()
 	}
 
-	// A login, and one that is quoted.
+	// A login, and a login that is quoted.
 	d := newDashboard(t)
 	var creds Credentials
 	front := serve(t, d)
@@ -146,9 +146,9 @@ func TestNothingSecretIsShown(t *testing.T) {
 	}
 	d.routes["/v1/toolsets"] = quote(400)
 	on(t, signedIn, Remote)
-	keep(second(signedIn.Toolsets(t.Context())))
+	keep(second(signedIn.Tools.Toolsets(t.Context())))
 	secret, err := creds.Export()
-	keep(signedIn, signedIn.Diagnostics(), creds, creds.Cookies, secret, err)
+	keep(signedIn, signedIn.Diagnostics(), creds, creds.cookies, secret, err)
 	d.answer = func(w http.ResponseWriter, r *http.Request) bool { quote(422)(w, r); return true }
 	keep(signedIn.Login(t.Context(), NewSecret(testPassword)), signedIn.Diagnostics())
 	if _, err := ParseCredentials(NewSecret(`{"token":"` + testToken + `",`)); err == nil {
@@ -159,9 +159,9 @@ func TestNothingSecretIsShown(t *testing.T) {
 
 	c.Close()
 	signedIn.Close()
-	for i, value := range shown { // when nothing runs any more: with a wrong verb fmt looks into a client without its lock
+	for i, value := range shown { // at the end, when nothing runs: with a wrong verb fmt reads a client without its lock
 		shownAs := show(value)
-		if _, profile := value.(Profile); profile { // its stored form is for its addresses
+		if _, profile := value.(Profile); profile { // its stored form contains its addresses
 			shownAs = strings.ReplaceAll(shownAs, `"remote":"https://gateway.test"`, "")
 			shownAs = strings.ReplaceAll(shownAs, `model of gateway.test `+testToken, "")
 		}
@@ -182,7 +182,7 @@ func TestNothingSecretIsShown(t *testing.T) {
 
 func second[T any](_ T, err error) error { return err }
 
-// Diagnostics tell a person what they need, from a client that has seen trouble.
+// Diagnostics tell a user what they need, from a client that has had failures.
 func TestDiagnostics(t *testing.T) {
 	t.Parallel()
 	gw := newHermes(t, "0.22.2")
@@ -197,19 +197,19 @@ func TestDiagnostics(t *testing.T) {
 	if len(d.Failures) != maxFailures || d.Failures[0].Route != Local || d.Route == nil || d.Version != "0.22.2" || !d.Local || !d.SignedIn {
 		t.Errorf("diagnostics %+v", d)
 	}
-	for _, want := range []string{"route: remote", "the network changed", "0.22.2", "session_chat_stream", "local: the gateway cannot be reached"} {
+	for _, want := range []string{"route: remote", "network changed", "0.22.2", "session_chat_stream", "local: server cannot be reached"} {
 		if !strings.Contains(d.String(), want) {
 			t.Errorf("%q is not in\n%s", want, d)
 		}
 	}
 }
 
-// A program that dies with these values in its hands shows nothing of them either.
+// A program that panics with these values does not print them either.
 func TestPanicsShowNothing(t *testing.T) {
 	const which = "GATEWAY_TEST_PANIC"
 	values := map[string]func(c *Client) any{
-		"client": func(c *Client) any { return c }, "profile": func(c *Client) any { return c.Profile() }, "credentials": func(c *Client) any { return c.creds },
-		"secret": func(c *Client) any { return c.creds.Token }, "error": func(c *Client) any { return second(c.Connect(context.Background())) },
+		"client": func(c *Client) any { return c }, "profile": func(c *Client) any { return c.Profile() }, "credentials": func(c *Client) any { return c.account.creds },
+		"secret": func(c *Client) any { return c.account.creds.Token }, "error": func(c *Client) any { return second(c.Connect(context.Background())) },
 	}
 	if name := os.Getenv(which); name != "" {
 		c, err := New(Profile{Remote: "https://gateway.test:1", Auth: AuthBearer}, Credentials{Token: NewSecret(testToken), Password: NewSecret(testPassword)}, Options{

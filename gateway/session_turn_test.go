@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// sessionEvents is a stream of a session, one frame from each pair of name and payload.
+// sessionEvents returns a stream of a session, one frame for each pair of name and payload.
 func sessionEvents(pairs ...string) string {
 	var b strings.Builder
 	for i := 0; i+1 < len(pairs); i += 2 {
@@ -33,11 +33,11 @@ func sessionTurn(t *testing.T, version, events string) ([]Event, Ended, *fakeGat
 	g := newGateway(t, version)
 	g.on("GET /api/sessions/s/messages", answer(200, rows("s")), answer(200, rows("s", row(1, "user", "hi", ""), stopRow(2, "stored"))))
 	g.on("POST /api/sessions/s/chat/stream", stream(events))
-	list, ended := follow(t, start(t, g, TurnRequest{SessionID: "s", Text: "hi", Way: WaySession}))
+	list, ended := follow(t, start(t, g, TurnRequest{SessionID: "s", Text: "hi", Mode: ModeSession}))
 	return list, ended, g
 }
 
-// Events of another session or turn are never applied, whatever they are.
+// Events of another session or turn are never applied.
 func TestForeignEvents(t *testing.T) {
 	t.Parallel()
 	list, ended, _ := sessionTurn(t, "0.22.2", sessionEvents(
@@ -68,7 +68,7 @@ func TestForeignEvents(t *testing.T) {
 	}
 }
 
-// A gateway that goes on in a new session says so in the terminal events of the same run.
+// A gateway that continues in a new session says so in the terminal events of the same run.
 func TestCompressedSessionIsFollowed(t *testing.T) {
 	t.Parallel()
 	_, ended, _ := sessionTurn(t, "0.22.2", sessionEvents("run.started", `{}`, "assistant.delta", `{"delta":"a"}`,
@@ -79,14 +79,14 @@ func TestCompressedSessionIsFollowed(t *testing.T) {
 	}
 }
 
-// What the stream of a session says at its end, and what is stored where it does not.
+// How the stream of a session ends, and what is stored if it does not say so.
 func TestSessionEnds(t *testing.T) {
 	t.Parallel()
 	begin := []string{"run.started", `{}`, "assistant.delta", `{"delta":"pie"}`}
 	for name, tc := range map[string]struct {
 		version string
 		events  []string
-		state   State
+		state   TurnState
 		text    string
 		err     string
 	}{
@@ -97,7 +97,7 @@ func TestSessionEnds(t *testing.T) {
 		"completed without run.*": {"0.19.0", []string{"assistant.completed", `{"content":"piece"}`, "done", `{}`}, Completed, "stored", ""},
 		"a reply that replaces":   {"0.19.0", []string{"assistant.completed", `{"content":"other"}`, "run.completed", `{"completed":true,"messages":[{"role":"assistant","content":"pie"}]}`}, Completed, "other", ""},
 		"interrupted": {"0.22.2", []string{"assistant.completed", `{"content":"pie","completed":false,"interrupted":true}`,
-			"run.completed", `{"completed":false,"interrupted":true,"messages":[{"role":"assistant","content":"pie"}]}`}, Interrupted, "pie", "did not come to its end"},
+			"run.completed", `{"completed":false,"interrupted":true,"messages":[{"role":"assistant","content":"pie"}]}`}, Interrupted, "pie", "the turn ended early"},
 		"a frame that cannot be read": {"0.22.2", []string{"assistant.delta", `{"delta":"x"`, "run.completed", `{"completed":true}`}, Completed, "stored", ""},
 		"fields of other types": {"0.22.2", []string{"assistant.delta", `{"delta":7}`, "tool.started", `{"tool_name":[],"args":"no"}`, "assistant.delta", `{"delta":"ce","ts":"soon"}`,
 			"run.completed", `{"completed":true,"usage":"none"}`}, Completed, "pie\n\nce", ""},
@@ -118,14 +118,15 @@ func TestSessionEnds(t *testing.T) {
 	}
 }
 
-// A stream of a session that is cut is not sent again; what became of it is looked up, on 0.22 by its run.
+// A broken stream of a session is not sent again. The client looks up the outcome, on 0.22 by its
+// run.
 func TestSessionStreamIsCut(t *testing.T) {
 	t.Parallel()
 	events := sessionEvents("run.started", `{}`, "assistant.delta", `{"delta":"tok0 tok1"}`)
 	for name, tc := range map[string]struct {
 		version, status, rows string
 		first                 http.HandlerFunc
-		state                 State
+		state                 TurnState
 		text                  string
 	}{
 		"0.22 interrupts it":       {"0.22.2", `{"status":"cancelled"}`, rows("s", row(1, "user", "hi", ""), row(2, "assistant", "tok0 tok1 tok2", "")), cutStream(events), Cancelled, "tok0 tok1 tok2"},
@@ -145,7 +146,7 @@ func TestSessionStreamIsCut(t *testing.T) {
 			if tc.status != "" {
 				g.on("GET /v1/runs/run_1", answer(200, tc.status))
 			}
-			_, ended := follow(t, start(t, g, TurnRequest{SessionID: "s", Text: "hi", Way: WaySession}))
+			_, ended := follow(t, start(t, g, TurnRequest{SessionID: "s", Text: "hi", Mode: ModeSession}))
 			if ended.Outcome.State != tc.state || ended.Outcome.Text() != tc.text {
 				t.Errorf("outcome %+v", ended.Outcome)
 			}
@@ -156,7 +157,7 @@ func TestSessionStreamIsCut(t *testing.T) {
 	}
 }
 
-// Silence ends a stream; comments are life.
+// Silence ends a stream, comments keep it open.
 func TestIdleStream(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t, "0.19.0")
@@ -165,7 +166,7 @@ func TestIdleStream(t *testing.T) {
 	g.on("POST /api/sessions/s/chat/stream", func(w http.ResponseWriter, r *http.Request) {
 		stream(sessionEvents("run.started", `{}`))(w, r)
 		control := http.NewResponseController(w)
-		for range 40 { // together much longer than the limit
+		for range 40 { // together much longer than the timeout
 			_, _ = w.Write([]byte(": keepalive\n\n"))
 			_ = control.Flush()
 			time.Sleep(50 * time.Millisecond)
@@ -173,7 +174,7 @@ func TestIdleStream(t *testing.T) {
 		close(alive)
 		<-r.Context().Done()
 	})
-	turn := start(t, g, TurnRequest{SessionID: "s", Text: "hi", Way: WaySession, Idle: 1500 * time.Millisecond})
+	turn := start(t, g, TurnRequest{SessionID: "s", Text: "hi", Mode: ModeSession, IdleTimeout: 1500 * time.Millisecond})
 	_, ended := follow(t, turn)
 	select {
 	case <-alive:
@@ -185,7 +186,8 @@ func TestIdleStream(t *testing.T) {
 	}
 }
 
-// 0.19 has no lock of turns: those of one session go one after the other, those of others beside them. 0.22 queues itself.
+// 0.19 does not queue turns: the client runs those of one session one after the other, and those of
+// other sessions beside them. 0.22 queues them itself.
 func TestTurnsOfOneSession(t *testing.T) {
 	t.Parallel()
 	for version, serial := range map[string]bool{"0.19.0": true, "0.22.2": false} {
@@ -233,7 +235,8 @@ func TestTurnsOfOneSession(t *testing.T) {
 	}
 }
 
-// A run that was let go is waited for before the next turn of its session, and the line is forgotten in the end.
+// The client waits for a leftover run before the next turn of its session, and finally forgets the
+// queue.
 func TestLeftRunIsWaitedFor(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t, "0.19.0")
@@ -246,15 +249,15 @@ func TestLeftRunIsWaitedFor(t *testing.T) {
 	if n := len(g.requests("GET /v1/runs/run_1")); n != 3 {
 		t.Errorf("the run was asked for %d times", n)
 	}
-	if n := len(g.client.turns.lines); n != 0 {
+	if n := len(g.client.turns.sessions); n != 0 {
 		t.Errorf("%d lines are kept", n)
 	}
 }
 
-// A turn keeps to the route it began on while its stream lasts; what is asked later takes the new one.
+// A turn keeps its route while its stream lasts. Later calls use the new one.
 func TestRouteChangesMeanwhile(t *testing.T) {
 	t.Parallel()
-	for _, way := range []Way{WaySession, WayRun} {
+	for _, way := range []TurnMode{ModeSession, ModeRun} {
 		t.Run(string(way), func(t *testing.T) {
 			t.Parallel()
 			first, second := newGateway(t, "0.22.2"), newGateway(t, "0.22.2")
@@ -265,26 +268,26 @@ func TestRouteChangesMeanwhile(t *testing.T) {
 			first.on("POST /api/sessions/s/chat/stream", hold(sessionEvents("run.started", `{}`, "assistant.delta", `{"delta":"x"}`), release, ending))
 			second.on("GET /v1/runs/run_1/events", stream(runEvents(`{"event":"run.completed","output":"x"}`)))
 			second.on("POST /v1/runs/run_1/stop", answer(200, `{}`))
-			turn := start(t, first, TurnRequest{SessionID: "s", Text: "hi", Way: way})
-			if turn.Lease().Generation != 3 {
-				t.Errorf("lease %#v", turn.Lease())
+			turn := start(t, first, TurnRequest{SessionID: "s", Text: "hi", Mode: way})
+			if turn.Handle().Generation != 3 {
+				t.Errorf("lease %#v", turn.Handle())
 			}
 			first.moveTo(second, 4)
 			close(release)
 			if _, ended := follow(t, turn); ended.Outcome.State != Completed || ended.Outcome.Text() != "x" {
 				t.Errorf("outcome %+v", ended.Outcome)
 			}
-			if want := map[Way]uint64{WaySession: 3, WayRun: 4}[way]; turn.Lease().Generation != want {
-				t.Errorf("generation %d", turn.Lease().Generation)
+			if want := map[TurnMode]uint64{ModeSession: 3, ModeRun: 4}[way]; turn.Handle().Generation != want {
+				t.Errorf("generation %d", turn.Handle().Generation)
 			}
-			if n := len(second.asked); (n == 0) != (way == WaySession) {
+			if n := len(second.asked); (n == 0) != (way == ModeSession) {
 				t.Errorf("the new route was asked %d times", n)
 			}
 		})
 	}
 }
 
-// The context of the start bounds the start only.
+// The context of the start limits only the start.
 func TestStartContextEnds(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t, "0.22.2")
@@ -292,7 +295,7 @@ func TestStartContextEnds(t *testing.T) {
 	g.on("GET /api/sessions/s/messages", answer(200, rows("s")))
 	g.on("POST /api/sessions/s/chat/stream", hold(sessionEvents("run.started", `{}`), release, sessionEvents("assistant.delta", `{"delta":"x"}`, "run.completed", `{"completed":true}`)))
 	ctx, cancel := context.WithCancel(t.Context())
-	turn, err := g.client.StartTurn(ctx, TurnRequest{SessionID: "s", Text: "hi", Way: WaySession})
+	turn, err := g.client.StartTurn(ctx, TurnRequest{SessionID: "s", Text: "hi", Mode: ModeSession})
 	must(t, err)
 	defer turn.Close()
 	cancel()
@@ -302,7 +305,7 @@ func TestStartContextEnds(t *testing.T) {
 	}
 }
 
-// The stream of a session on 0.22 is stopped by its run, and answered there.
+// The stream of a session on 0.22 is stopped and answered by its run.
 func TestSessionStreamIsStopped(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t, "0.22.2")
@@ -316,7 +319,7 @@ func TestSessionStreamIsStopped(t *testing.T) {
 		close(release)
 		answer(200, `{"run_id":"run_1","status":"stopping"}`)(w, r)
 	})
-	turn := start(t, g, TurnRequest{SessionID: "s", Text: "hi", Way: WaySession})
+	turn := start(t, g, TurnRequest{SessionID: "s", Text: "hi", Mode: ModeSession})
 	var ended Ended
 	stopped := false
 	for event, err := range turn.Events(t.Context()) {
@@ -334,25 +337,26 @@ func TestSessionStreamIsStopped(t *testing.T) {
 	}
 }
 
-// An image is stored with other words than were sent: the turn is found all the same.
+// The stored text of a message with an image differs from what was sent: the turn is found all the
+// same.
 func TestCutTurnWithAnImage(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t, "0.19.0")
 	g.on("GET /api/sessions/s/messages", answer(200, rows("s", row(1, "user", "before", ""), stopRow(2, "old"))),
 		answer(200, rows("s", row(1, "user", "before", ""), stopRow(2, "old"), row(3, "user", "what\n[screenshot]", ""), stopRow(4, "a cat"))))
 	g.on("POST /api/sessions/s/chat/stream", cutStream(""))
-	_, ended := follow(t, start(t, g, TurnRequest{SessionID: "s", Text: "what", Images: []Image{{Mime: "image/png", Data: []byte("x")}}}))
+	_, ended := follow(t, start(t, g, TurnRequest{SessionID: "s", Text: "what", Images: []Image{{MIMEType: "image/png", Data: []byte("x")}}}))
 	if ended.Outcome.State != Completed || ended.Outcome.Text() != "a cat" {
 		t.Errorf("outcome %+v", ended.Outcome)
 	}
 }
 
-// A turn that is closed while its reader waits for an outcome lets the reader go.
+// Closing a turn ends the wait of its reader for the outcome.
 func TestCloseWhileSettling(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t, "0.19.0")
 	g.on("GET /v1/runs/run_1", answer(200, `{"status":"running"}`))
-	turn, err := g.client.ResumeTurn(t.Context(), Lease{Way: WayRun, RunID: "run_1", Idle: defaultIdle, Patience: defaultPatience}, "")
+	turn, err := g.client.ResumeTurn(t.Context(), TurnHandle{Mode: ModeRun, RunID: "run_1", IdleTimeout: defaultIdleTimeout, OutcomeTimeout: defaultOutcomeTimeout}, "")
 	must(t, err)
 	for _, err := range turn.Events(t.Context()) {
 		if err != nil {
@@ -365,7 +369,7 @@ func TestCloseWhileSettling(t *testing.T) {
 	}
 }
 
-// A reader that takes its time is not a gateway that is silent.
+// A slow reader is not a silent gateway.
 func TestSlowReader(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t, "0.22.2")
@@ -373,7 +377,7 @@ func TestSlowReader(t *testing.T) {
 	g.on("GET /api/sessions/s/messages", answer(200, rows("s")))
 	g.on("POST /api/sessions/s/chat/stream", hold(sessionEvents("assistant.delta", `{"delta":"x"}`), release, sessionEvents("run.completed", `{"completed":true}`)))
 	const idle = time.Second
-	turn := start(t, g, TurnRequest{SessionID: "s", Text: "hi", Way: WaySession, Idle: idle})
+	turn := start(t, g, TurnRequest{SessionID: "s", Text: "hi", Mode: ModeSession, IdleTimeout: idle})
 	for event, err := range turn.Events(t.Context()) {
 		must(t, err)
 		switch e := event.(type) {
@@ -386,7 +390,7 @@ func TestSlowReader(t *testing.T) {
 	}
 }
 
-// The events of a run on 0.19 are asked for once, whatever becomes of that call.
+// The events of a run on 0.19 are requested once, whatever the result.
 func TestOldGatewayHasOneReader(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t, "0.19.0")

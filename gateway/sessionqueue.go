@@ -5,75 +5,76 @@ import (
 	"sync"
 )
 
-// sessionQueue keeps the turns of one session apart, where the gateway has no lock for them: two at once would run on the
-// same history, and their rows would interleave (0.19, api-facts §4.5). The zero value is ready.
+// sessionQueue runs the turns of one session one after the other, for gateways that do not. Two
+// turns at once would run on the same history, and their rows would interleave (0.19,
+// doc/hermes/api.md §4.5). The zero value is ready for use.
 type sessionQueue struct {
-	mu    sync.Mutex
-	lines map[string]*sessionLine
+	mu       sync.Mutex
+	sessions map[string]*sessionEntry
 }
 
-// sessionLine is the line of one session. Its token is with the turn that runs.
-type sessionLine struct {
-	token chan struct{}
-	users int    // that hold or want the token
-	left  string // a run that goes on though nobody follows it
+// sessionEntry is the queue of one session. The running turn holds its token.
+type sessionEntry struct {
+	token    chan struct{}
+	users    int    // turns that hold or wait for the token
+	leftover string // ID of a run that continues without a reader
 }
 
-// enter waits until no other turn of the session runs. The caller gives the place back by leave, once.
-func (q *sessionQueue) enter(ctx context.Context, session string) (*sessionPlace, error) {
+// acquire waits until no other turn of the session runs. The caller must release the slot.
+func (q *sessionQueue) acquire(ctx context.Context, session string) (*sessionSlot, error) {
 	q.mu.Lock()
-	line := q.lines[session]
+	line := q.sessions[session]
 	if line == nil {
-		line = &sessionLine{token: make(chan struct{}, 1)}
+		line = &sessionEntry{token: make(chan struct{}, 1)}
 		line.token <- struct{}{}
-		if q.lines == nil {
-			q.lines = map[string]*sessionLine{}
+		if q.sessions == nil {
+			q.sessions = map[string]*sessionEntry{}
 		}
-		q.lines[session] = line
+		q.sessions[session] = line
 	}
 	line.users++
 	q.mu.Unlock()
 	select {
 	case <-line.token:
-		return &sessionPlace{queue: q, line: line, session: session}, nil
+		return &sessionSlot{queue: q, entry: line, session: session}, nil
 	case <-ctx.Done():
 		q.drop(session, line)
 		return nil, ctx.Err()
 	}
 }
 
-// drop forgets a line that nobody uses and that left no run.
-func (q *sessionQueue) drop(session string, line *sessionLine) {
+// drop deletes an entry without users and leftover run.
+func (q *sessionQueue) drop(session string, line *sessionEntry) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if line.users--; line.users == 0 && line.left == "" {
-		delete(q.lines, session)
+	if line.users--; line.users == 0 && line.leftover == "" {
+		delete(q.sessions, session)
 	}
 }
 
-// sessionPlace is the right to run a turn in a session.
-type sessionPlace struct {
+// sessionSlot is the right to run a turn in a session.
+type sessionSlot struct {
 	queue   *sessionQueue
-	line    *sessionLine
+	entry   *sessionEntry
 	session string
 	once    sync.Once
 }
 
-// left is the run that was left before this place was taken; empty where there is none.
-func (p *sessionPlace) left() string { return p.line.left }
+// leftover returns the run that continued before this slot was acquired, empty if there is none.
+func (p *sessionSlot) leftover() string { return p.entry.leftover }
 
-// settled says that the run that was left is over.
-func (p *sessionPlace) settled() { p.line.left = "" }
+// clearLeftover records that the leftover run has ended.
+func (p *sessionSlot) clearLeftover() { p.entry.leftover = "" }
 
-// leave gives the place to the next. run is what goes on without a reader; empty where the turn is over. A nil place is
-// none, and only the first call counts.
-func (p *sessionPlace) leave(run string) {
+// release passes the slot on. run is the ID of a run that continues without a reader, empty if the
+// turn has ended. A nil slot does nothing, and only the first call counts.
+func (p *sessionSlot) release(run string) {
 	if p == nil {
 		return
 	}
 	p.once.Do(func() {
-		p.line.left = run
-		p.line.token <- struct{}{}
-		p.queue.drop(p.session, p.line)
+		p.entry.leftover = run
+		p.entry.token <- struct{}{}
+		p.queue.drop(p.session, p.entry)
 	})
 }

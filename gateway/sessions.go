@@ -10,55 +10,61 @@ import (
 	"time"
 )
 
-// Session is one conversation at the gateway (api-facts §3). What a version does not say is the zero value.
+// SessionService lists, creates and changes the sessions of a gateway, and reads their messages. It is the field
+// Sessions of a [Client]. Each method needs an operation that the gateway advertises, and returns
+// [ErrUnavailable] without it. The routes are described in doc/hermes/api.md §3.
+type SessionService struct{ client *Client }
+
+// Session is one conversation that the gateway stores (doc/hermes/api.md §3). A field that the gateway's version
+// does not send is the zero value.
 type Session struct {
 	ID, Source, UserID string
-	Title              string // unique at the gateway; empty: none yet
+	Title              string // unique on the gateway; empty if the session has none
 	Model              string // of the newest turn
-	Preview            string // in lists only
-	Parent             string // the session it was forked from
+	Preview            string // set by List only
+	Parent             string // ID of the session it was forked from
 
-	Started, Ended, LastActive time.Time // LastActive in lists only
-	EndReason                  string    // an ended session takes further turns all the same
+	Started, Ended, LastActive time.Time // LastActive is set by List only
+	EndReason                  string    // an ended session still accepts turns
 
 	Messages, ToolCalls, ModelCalls                                     int
 	InputTokens, OutputTokens, CacheRead, CacheWritten, ReasoningTokens int64
 	EstimatedUSD, ActualUSD                                             float64
 
-	Pinned, Archived, Hidden, Internal bool // 0.22
+	Pinned, Archived, Hidden, Internal bool // since 0.22
 	HasInstructions, HasModelConfig    bool
 }
 
-// UnmarshalJSON reads the gateway's form.
+// UnmarshalJSON decodes the form that the gateway sends.
 func (s *Session) UnmarshalJSON(data []byte) error {
 	var w struct {
-		ID              string  `json:"id"`
-		Source          string  `json:"source"`
-		UserID          string  `json:"user_id"`
-		Model           string  `json:"model"`
-		Title           string  `json:"title"`
-		Preview         string  `json:"preview"`
-		Parent          string  `json:"parent_session_id"`
-		Started         instant `json:"started_at"`
-		Ended           instant `json:"ended_at"`
-		LastActive      instant `json:"last_active"`
-		EndReason       string  `json:"end_reason"`
-		Messages        int     `json:"message_count"`
-		ToolCalls       int     `json:"tool_call_count"`
-		ModelCalls      int     `json:"api_call_count"`
-		Input           int64   `json:"input_tokens"`
-		Output          int64   `json:"output_tokens"`
-		CacheRead       int64   `json:"cache_read_tokens"`
-		CacheWritten    int64   `json:"cache_write_tokens"`
-		Reasoning       int64   `json:"reasoning_tokens"`
-		Estimated       float64 `json:"estimated_cost_usd"`
-		Actual          float64 `json:"actual_cost_usd"`
-		Pinned          bool    `json:"pinned"`
-		Archived        bool    `json:"archived"`
-		Hidden          bool    `json:"hidden"`
-		Internal        bool    `json:"is_internal_child"`
-		HasInstructions bool    `json:"has_system_prompt"`
-		HasModelConfig  bool    `json:"has_model_config"`
+		ID              string   `json:"id"`
+		Source          string   `json:"source"`
+		UserID          string   `json:"user_id"`
+		Model           string   `json:"model"`
+		Title           string   `json:"title"`
+		Preview         string   `json:"preview"`
+		Parent          string   `json:"parent_session_id"`
+		Started         jsonTime `json:"started_at"`
+		Ended           jsonTime `json:"ended_at"`
+		LastActive      jsonTime `json:"last_active"`
+		EndReason       string   `json:"end_reason"`
+		Messages        int      `json:"message_count"`
+		ToolCalls       int      `json:"tool_call_count"`
+		ModelCalls      int      `json:"api_call_count"`
+		Input           int64    `json:"input_tokens"`
+		Output          int64    `json:"output_tokens"`
+		CacheRead       int64    `json:"cache_read_tokens"`
+		CacheWritten    int64    `json:"cache_write_tokens"`
+		Reasoning       int64    `json:"reasoning_tokens"`
+		Estimated       float64  `json:"estimated_cost_usd"`
+		Actual          float64  `json:"actual_cost_usd"`
+		Pinned          bool     `json:"pinned"`
+		Archived        bool     `json:"archived"`
+		Hidden          bool     `json:"hidden"`
+		Internal        bool     `json:"is_internal_child"`
+		HasInstructions bool     `json:"has_system_prompt"`
+		HasModelConfig  bool     `json:"has_model_config"`
 	}
 	if err := json.Unmarshal(data, &w); err != nil {
 		return err
@@ -80,13 +86,13 @@ const (
 	maxSessions     = 200
 )
 
-// SessionQuery says which sessions are listed.
+// SessionQuery selects sessions. The zero value selects all of them.
 type SessionQuery struct {
-	Source   string // such as api_server or telegram; empty: all
-	Title    string // exactly this one; 0.22, earlier gateways ignore it
-	Children bool   // also sessions that belong to another one
-	Limit    int    // of a page: 50 where it is 0, 200 at most
-	Offset   int
+	Source   string // such as api_server or telegram; empty selects all
+	Title    string // the exact title; gateways before 0.22 ignore it
+	Children bool   // includes sessions that belong to another one
+	Limit    int    // sessions per page: 0 means 50, at most 200
+	Offset   int    // sessions to skip
 }
 
 func (q SessionQuery) limit() int {
@@ -96,18 +102,18 @@ func (q SessionQuery) limit() int {
 	return min(q.Limit, maxSessions)
 }
 
-// SessionPage is a part of the list, the newest activity first. It may hold more than the limit: pinned sessions come in
-// addition, on each page.
+// SessionPage is one page of sessions, the most recently active first. It can hold more than Limit sessions,
+// because gateways add the pinned sessions to every page.
 type SessionPage struct {
 	Sessions      []Session
 	Limit, Offset int
-	More          bool // the next page, at Offset+Limit, may have something; it may be empty too
+	More          bool // the page at Offset+Limit may hold more sessions; it may also be empty
 }
 
-// ListSessions returns one page. It needs the operation sessions.
-func (c *Client) ListSessions(ctx context.Context, q SessionQuery) (SessionPage, error) {
+// List returns one page of sessions.
+func (s *SessionService) List(ctx context.Context, q SessionQuery) (SessionPage, error) {
 	limit, offset := q.limit(), max(q.Offset, 0)
-	// A limit of 0 is answered with no rows and "more", and a malformed one silently with the default (api-facts §3).
+	// A gateway answers limit 0 with no rows and "more", and ignores a malformed limit (doc/hermes/api.md §3).
 	query := url.Values{"limit": {strconv.Itoa(limit)}}
 	if offset > 0 {
 		query.Set("offset", strconv.Itoa(offset))
@@ -125,38 +131,38 @@ func (c *Client) ListSessions(ctx context.Context, q SessionQuery) (SessionPage,
 		Data []Session `json:"data"`
 		More bool      `json:"has_more"`
 	}
-	if err := c.ask(ctx, "sessions", nil, query, nil, &list); err != nil {
+	if err := s.client.do(ctx, "sessions", nil, query, nil, &list); err != nil {
 		return SessionPage{}, err
 	}
 	page := SessionPage{Sessions: list.Data, Limit: limit, Offset: offset}
-	plainRows := 0
-	for _, s := range list.Data {
-		if !s.Pinned {
-			plainRows++
+	unpinned := 0
+	for _, session := range list.Data {
+		if !session.Pinned {
+			unpinned++
 		}
 	}
-	page.More = len(list.Data) > 0 && (list.More || plainRows >= limit)
+	page.More = len(list.Data) > 0 && (list.More || unpinned >= limit)
 	return page, nil
 }
 
-// Sessions yields all sessions, page by page, each once. It ends with the first page that brings none it has not had: what a
-// page says of more to come is only that it was full. An error ends it.
-func (c *Client) Sessions(ctx context.Context, q SessionQuery) iter.Seq2[Session, error] {
+// All yields every session that q selects, page by page, each session once. It stops at the first page without a
+// new session, because a page says only that it was full, not that another follows. An error is yielded last.
+func (s *SessionService) All(ctx context.Context, q SessionQuery) iter.Seq2[Session, error] {
 	return func(yield func(Session, error) bool) {
-		had := map[string]bool{}
+		yielded := map[string]bool{}
 		for {
-			page, err := c.ListSessions(ctx, q)
+			page, err := s.List(ctx, q)
 			if err != nil {
 				yield(Session{}, err)
 				return
 			}
 			fresh := false
-			for _, s := range page.Sessions {
-				if had[s.ID] {
+			for _, session := range page.Sessions {
+				if yielded[session.ID] {
 					continue
 				}
-				had[s.ID], fresh = true, true
-				if !yield(s, nil) {
+				yielded[session.ID], fresh = true, true
+				if !yield(session, nil) {
 					return
 				}
 			}
@@ -168,15 +174,15 @@ func (c *Client) Sessions(ctx context.Context, q SessionQuery) iter.Seq2[Session
 	}
 }
 
-// SearchSessions finds sessions by text where a gateway advertises an operation session_search whose path has the variable
-// {query}. No gateway is known that does, and what another form would take is not guessed: those give ErrUnavailable.
-func (c *Client) SearchSessions(ctx context.Context, text string) ([]Session, error) {
+// Search returns the sessions that contain text. It needs an advertised operation session_search whose path has
+// the variable {query}. No known version of Hermes has one, so Search returns [ErrUnavailable] on all of them.
+func (s *SessionService) Search(ctx context.Context, text string) ([]Session, error) {
 	const operation = "session_search"
-	caps, err := c.Capabilities(ctx)
+	caps, err := s.client.Capabilities(ctx)
 	if err != nil {
 		return nil, err
 	}
-	endpoint, err := caps.Endpoint(operation)
+	endpoint, err := caps.endpoint(operation)
 	if err != nil {
 		return nil, err
 	}
@@ -186,39 +192,41 @@ func (c *Client) SearchSessions(ctx context.Context, text string) ([]Session, er
 	var list struct {
 		Data []Session `json:"data"`
 	}
-	err = c.ask(ctx, operation, []string{"query", text}, nil, nil, &list)
+	err = s.client.do(ctx, operation, []string{"query", text}, nil, nil, &list)
 	return list.Data, err
 }
 
-// NewSession is what a session begins with. All may be empty.
-type NewSession struct {
-	ID           string `json:"id,omitempty"` // 256 characters at most; use letters, digits, _ and - (api-facts §1.2)
+// SessionParams are the properties of a new session. All fields are optional.
+type SessionParams struct {
+	ID           string `json:"id,omitempty"` // at most 256 characters; use letters, digits, _ and -
 	Title        string `json:"title,omitempty"`
 	Instructions string `json:"system_prompt,omitempty"`
 	Model        string `json:"model,omitempty"`
-	Provider     string `json:"provider,omitempty"` // 0.22
+	Provider     string `json:"provider,omitempty"` // since 0.22
 }
 
 type sessionAnswer struct {
 	Session Session `json:"session"`
 }
 
-// CreateSession makes a session. A taken id is refused with session_exists, a taken title with invalid_title.
-func (c *Client) CreateSession(ctx context.Context, n NewSession) (Session, error) {
+// Create creates a session. An ID or a title that is in use is refused with an [*Error] whose Code is
+// session_exists or invalid_title.
+func (s *SessionService) Create(ctx context.Context, params SessionParams) (Session, error) {
 	var answer sessionAnswer
-	err := c.ask(ctx, "session_create", nil, nil, n, &answer)
+	err := s.client.do(ctx, "session_create", nil, nil, params, &answer)
 	return answer.Session, err
 }
 
-// Session returns one session. One that does not exist is refused with status 404.
-func (c *Client) Session(ctx context.Context, id string) (Session, error) {
+// Get returns one session. An unknown ID is an [*Error] with Status 404.
+func (s *SessionService) Get(ctx context.Context, id string) (Session, error) {
 	var answer sessionAnswer
-	err := c.ask(ctx, "session", []string{"session_id", id}, nil, nil, &answer)
+	err := s.client.do(ctx, "session", []string{"session_id", id}, nil, nil, &answer)
 	return answer.Session, err
 }
 
-// SessionChange says what of a session is changed: what is not nil. 0.19 knows Title and EndReason only, and refuses others.
-type SessionChange struct {
+// SessionUpdate holds the properties of a session to change: the fields that are not nil. A gateway of 0.19 knows
+// Title and EndReason only, and refuses the others.
+type SessionUpdate struct {
 	Title     *string `json:"title,omitempty"`
 	EndReason *string `json:"end_reason,omitempty"`
 	Pinned    *bool   `json:"pinned,omitempty"`
@@ -227,26 +235,52 @@ type SessionChange struct {
 	Unread    *bool   `json:"unread,omitempty"`
 }
 
-// UpdateSession changes a session and returns it.
-func (c *Client) UpdateSession(ctx context.Context, id string, change SessionChange) (Session, error) {
+// Update changes a session and returns it.
+func (s *SessionService) Update(ctx context.Context, id string, update SessionUpdate) (Session, error) {
 	var answer sessionAnswer
-	err := c.ask(ctx, "session_update", []string{"session_id", id}, nil, change, &answer)
+	err := s.client.do(ctx, "session_update", []string{"session_id", id}, nil, update, &answer)
 	return answer.Session, err
 }
 
-// RenameSession gives a session another title. A taken one is refused with invalid_title.
-func (c *Client) RenameSession(ctx context.Context, id, title string) (Session, error) {
-	return c.UpdateSession(ctx, id, SessionChange{Title: &title})
+// Rename changes the title of a session. A title that is in use is an [*Error] with Code invalid_title.
+func (s *SessionService) Rename(ctx context.Context, id, title string) (Session, error) {
+	return s.Update(ctx, id, SessionUpdate{Title: &title})
 }
 
-// DeleteSession removes a session. During a turn 0.22 refuses with session_active_turn; 0.19 deletes, and the turn is lost.
-func (c *Client) DeleteSession(ctx context.Context, id string) error {
-	return c.ask(ctx, "session_delete", []string{"session_id", id}, nil, nil, nil)
+// Delete deletes a session. While a turn runs in it, 0.22 refuses with Code session_active_turn. 0.19 deletes it,
+// and the turn is lost.
+func (s *SessionService) Delete(ctx context.Context, id string) error {
+	return s.client.do(ctx, "session_delete", []string{"session_id", id}, nil, nil, nil)
 }
 
-// ForkSession makes a session that goes on from the messages of another. Of n only ID and Title are used.
-func (c *Client) ForkSession(ctx context.Context, id string, n NewSession) (Session, error) {
+// Fork creates a session that continues from the messages of another one. It uses only ID and Title of params.
+func (s *SessionService) Fork(ctx context.Context, id string, params SessionParams) (Session, error) {
 	var answer sessionAnswer
-	err := c.ask(ctx, "session_fork", []string{"session_id", id}, nil, NewSession{ID: n.ID, Title: n.Title}, &answer)
+	err := s.client.do(ctx, "session_fork", []string{"session_id", id}, nil, SessionParams{ID: params.ID, Title: params.Title}, &answer)
 	return answer.Session, err
+}
+
+// ModelLock is the model that a session is bound to.
+type ModelLock struct {
+	SessionID, Provider, Model string
+	State                      string // accepted
+}
+
+// LockModel binds a session to a model for its next turns. An empty provider leaves the choice to the gateway. It
+// needs 0.22.
+func (s *SessionService) LockModel(ctx context.Context, sessionID, provider, model string) (ModelLock, error) {
+	body := struct {
+		Model    string `json:"model"`
+		Provider string `json:"provider,omitempty"`
+	}{model, provider}
+	var answer struct {
+		SessionID string `json:"session_id"`
+		Runtime   struct {
+			Provider string `json:"provider"`
+			Model    string `json:"model"`
+			Lock     string `json:"model_lock"`
+		} `json:"runtime"`
+	}
+	err := s.client.do(ctx, "session_model_lock", []string{"session_id", sessionID}, nil, body, &answer)
+	return ModelLock{SessionID: answer.SessionID, Provider: answer.Runtime.Provider, Model: answer.Runtime.Model, State: answer.Runtime.Lock}, err
 }

@@ -12,7 +12,7 @@ import (
 	"hermes-mobile/gateway"
 )
 
-// standIn answers as a gateway of 0.22 does, so that the examples can be run.
+// standIn answers as a gateway of 0.22 does, so that the examples run.
 func standIn() *httptest.Server {
 	mux := http.NewServeMux()
 	answer := func(pattern, body string) {
@@ -22,10 +22,13 @@ func standIn() *httptest.Server {
 	answer("GET /v1/models", `{"object":"list","data":[{"id":"llama"}]}`)
 	answer("GET /v1/capabilities", `{"platform":"hermes-agent","model":"hermes-agent","auth":{"type":"bearer"},
 		"features":{"run_submission":true,"run_events_sse":true,"runs_idempotency":true,"run_approval_response":true,"approval_events":true},
-		"endpoints":{"sessions":{"method":"GET","path":"/api/sessions"},"session_messages":{"method":"GET","path":"/api/sessions/{session_id}/messages"},
+		"endpoints":{"models":{"method":"GET","path":"/v1/models"},"sessions":{"method":"GET","path":"/api/sessions"},"session_create":{"method":"POST","path":"/api/sessions"},"session_messages":{"method":"GET","path":"/api/sessions/{session_id}/messages"},
 		"runs":{"method":"POST","path":"/v1/runs"},"run_status":{"method":"GET","path":"/v1/runs/{run_id}"},
 		"run_events":{"method":"GET","path":"/v1/runs/{run_id}/events"},"run_approval":{"method":"POST","path":"/v1/runs/{run_id}/approval"}}}`)
 	answer("GET /api/sessions/{id}/messages", `{"object":"list","session_id":"a","data":[]}`)
+	answer("POST /api/sessions", `{"session":{"id":"d","title":"Holidays"}}`)
+	answer("GET /api/jobs", `{"jobs":[{"id":"j1","name":"News","schedule_display":"every 120m","enabled":true,"state":"scheduled"}]}`)
+	answer("POST /api/jobs/{id}/pause", `{"job":{"id":"j1","name":"News","enabled":false,"state":"paused"}}`)
 	answer("POST /v1/runs", `{"run_id":"run_1","status":"started"}`)
 	mux.HandleFunc("GET /api/sessions", sessionPage)
 	mux.HandleFunc("POST /v1/chat/completions", func(w http.ResponseWriter, _ *http.Request) {
@@ -51,7 +54,7 @@ func writeJSON(w http.ResponseWriter, body string) {
 
 func sessionPage(w http.ResponseWriter, r *http.Request) {
 	all := []string{`{"id":"a","title":"Shopping"}`, `{"id":"b","title":"Garden"}`, `{"id":"c","title":"Taxes"}`}
-	offset, _ := strconv.Atoi(r.URL.Query().Get("offset")) // none is 0
+	offset, _ := strconv.Atoi(r.URL.Query().Get("offset")) // 0 if there is none
 	limit, err := strconv.Atoi(r.URL.Query().Get("limit"))
 	if err != nil {
 		limit = 50
@@ -61,7 +64,7 @@ func sessionPage(w http.ResponseWriter, r *http.Request) {
 	writeJSON(w, fmt.Sprintf(`{"object":"list","data":[%s],"has_more":%t}`, strings.Join(all[offset:end], ","), end < len(all)))
 }
 
-// standInRun is a run that asks once.
+// standInRun is a run that asks for one approval.
 type standInRun struct {
 	answered chan struct{}
 	once     sync.Once
@@ -94,12 +97,12 @@ func (s *standInRun) events(w http.ResponseWriter, r *http.Request) {
 		}
 		if seq > after {
 			fmt.Fprintf(w, "id: %d\ndata: {\"run_id\":\"run_1\",\"seq\":%d,%s}\n\n", seq, seq, event)
-			_ = http.NewResponseController(w).Flush() // a reader that left is noticed by its context
+			_ = http.NewResponseController(w).Flush() // detect a reader that left by its context
 		}
 	}
 }
 
-// connect makes a client of a stand-in.
+// connect returns a client of a stand-in.
 func connect(server *httptest.Server) *gateway.Client {
 	client, err := gateway.New(gateway.Profile{Remote: server.URL, Auth: gateway.AuthBearer},
 		gateway.Credentials{Token: gateway.NewSecret("api-server-key")}, gateway.Options{})

@@ -19,71 +19,72 @@ import (
 
 const userAgent = "hermes-mobile-gateway/1"
 
-// link is one address of the profile with its connections. There is one for each kind of route as long as the client lives.
-type link struct {
-	kind RouteKind
-	base *url.URL
-	http *http.Client
-	keys atomic.Pointer[string] // of the newest certificate that stands for itself
-	wait time.Duration          // for each step of proving
+// target is one address of the profile with its connections. It lives as long as the client.
+type target struct {
+	kind        RouteKind
+	base        *url.URL
+	http        *http.Client
+	keys        atomic.Pointer[string] // of the newest certificate that is pinned or self-signed
+	stepTimeout time.Duration          // for each step of verifying it
 }
 
-// newLink builds the HTTP client of an address. It speaks HTTP/1.1 without compression (a stream is passed on byte by byte),
-// follows no redirect, and uses no proxy: a proxy would see what is sent in plain http.
-func (c *Client) newLink(kind RouteKind, base *url.URL, pin string, wait time.Duration) *link {
-	l := &link{kind: kind, base: base, wait: wait}
+// newTarget builds the HTTP client of an address. It uses HTTP/1.1 without compression, so that
+// streams arrive without delay. It follows no redirect. It uses no proxy, which could read plain
+// HTTP.
+func (c *Client) newTarget(kind RouteKind, base *url.URL, pin string, wait time.Duration) *target {
+	t := &target{kind: kind, base: base, stepTimeout: wait}
 	config := &tls.Config{RootCAs: c.options.RootCAs, MinVersion: tls.VersionTLS12}
-	config.InsecureSkipVerify = pin != "" // the pinned key is what is verified instead, below
+	config.InsecureSkipVerify = pin != "" // VerifyConnection below checks the pinned key instead
 	config.VerifyConnection = func(state tls.ConnectionState) error {
-		leaf := state.PeerCertificates[0] // TLS has no server without one
+		leaf := state.PeerCertificates[0] // a TLS server always has one
 		selfSigned := len(state.VerifiedChains) > 0 && len(state.VerifiedChains[0]) == 1
 		if pin == "" && !selfSigned {
-			l.keys.Store(nil)
+			t.keys.Store(nil)
 			return nil
 		}
 		key := KeyPin(leaf)
 		if pin != "" && key != pin {
-			return &identityError{"its key is not the pinned one"}
+			return &identityError{"its public key is not the pinned one"}
 		}
-		if known := c.learntKey(kind); known != "" && known != key && pin == "" {
-			return &identityError{"its key is not what was learnt"}
+		if known := c.account.knownKey(kind); known != "" && known != key && pin == "" {
+			return &identityError{"its public key is not the one learned before"}
 		}
-		l.keys.Store(&key)
+		t.keys.Store(&key)
 		return nil
 	}
 	dial := func(ctx context.Context, network, address string) (net.Conn, error) {
 		if base.Scheme == "https" {
 			return c.dial(ctx, network, address)
 		}
-		return c.dialPlain(ctx, l, network, address)
+		return c.dialPlain(ctx, t, network, address)
 	}
-	l.http = &http.Client{
+	t.http = &http.Client{
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		Transport: &http.Transport{
 			DialContext: dial, TLSClientConfig: config, TLSHandshakeTimeout: 15 * time.Second,
 			DisableCompression: true, MaxIdleConnsPerHost: 4, IdleConnTimeout: 90 * time.Second, MaxResponseHeaderBytes: 256 << 10,
 		},
 	}
-	return l
+	return t
 }
 
-// key is that of the certificate, where it is pinned or self-signed.
-func (l *link) key() string {
-	if key := l.keys.Load(); key != nil {
+// key returns the public key of the certificate if it is pinned or self-signed.
+func (t *target) key() string {
+	if key := t.keys.Load(); key != nil {
 		return *key
 	}
 	return ""
 }
 
-// KeyPin is the pin of a certificate: SHA-256 of its public key (SubjectPublicKeyInfo) in hexadecimal digits. It stays the
-// same when the certificate is renewed with its key.
+// KeyPin returns the pin of a certificate: the SHA-256 of its public key (SubjectPublicKeyInfo) in
+// hexadecimal. It stays the same when the certificate is renewed with the same key.
 func KeyPin(certificate *x509.Certificate) string {
 	sum := sha256.Sum256(certificate.RawSubjectPublicKeyInfo)
 	return hex.EncodeToString(sum[:])
 }
 
-// normalPin reads a pin: hexadecimal, with colons or without, or base64 as in RFC 7469, with sha256: or sha256/ in front. A
-// malformed one is empty.
+// normalPin parses a pin: hexadecimal with or without colons, or base64 as in RFC 7469, with an
+// optional prefix "sha256:" or "sha256/". It returns "" for a malformed pin.
 func normalPin(pin string) string {
 	for _, prefix := range []string{"sha256:", "sha256/", "SHA256:"} {
 		pin = strings.TrimPrefix(pin, prefix)
@@ -97,12 +98,12 @@ func normalPin(pin string) string {
 	return ""
 }
 
-// dial connects, and keeps the connection so that Close ends it.
+// dial connects, and tracks the connection so that Close ends it.
 func (c *Client) dial(ctx context.Context, network, address string) (net.Conn, error) {
-	if !c.lines.enter() {
+	if !c.conns.beginDial() {
 		return nil, ErrClosed
 	}
-	defer c.lines.leave()
+	defer c.conns.endDial()
 	ctx, cancel := context.WithTimeout(ctx, 15*time.Second)
 	defer cancel()
 	defer context.AfterFunc(c.ctx, cancel)()
@@ -114,13 +115,13 @@ func (c *Client) dial(ctx context.Context, network, address string) (net.Conn, e
 	if err != nil {
 		return nil, err
 	}
-	return c.lines.keep(raw)
+	return c.conns.track(raw)
 }
 
-// dialPlain connects without TLS. Nothing vouches for the host then: the phone may have moved to another network where the
-// same address is somebody else's. So each connection shows that a Hermes gateway is at its end before a credential goes
-// over it.
-func (c *Client) dialPlain(ctx context.Context, l *link, network, address string) (net.Conn, error) {
+// dialPlain connects without TLS. Nothing proves the host's identity then: the phone may have
+// joined another network, where the same address belongs to another host. So each connection must
+// show that a Hermes gateway answers before a credential is sent over it.
+func (c *Client) dialPlain(ctx context.Context, t *target, network, address string) (net.Conn, error) {
 	raw, err := c.dial(ctx, network, address)
 	if err != nil {
 		return nil, err
@@ -131,20 +132,20 @@ func (c *Client) dialPlain(ctx context.Context, l *link, network, address string
 		return nil, errPlain
 	}
 	if c.kind == OpenAI {
-		return raw, nil // has no health of a known form
+		return raw, nil // other servers have no health check of a known form
 	}
-	if err := raw.SetDeadline(time.Now().Add(l.wait)); err != nil {
+	if err := raw.SetDeadline(time.Now().Add(t.stepTimeout)); err != nil {
 		raw.Close()
 		return nil, err
 	}
-	keep, err := proveLine(ctx, l, raw)
+	keep, err := verifyPlainConn(ctx, t, raw)
 	if err == nil {
 		err = raw.SetDeadline(time.Time{})
 	}
 	if err != nil || !keep {
 		raw.Close()
 	}
-	if err == nil && !keep { // one answer a connection: the next one is as good as this, a moment later
+	if err == nil && !keep { // the server closes after each response: trust the next connection, made a moment later
 		return c.dial(ctx, network, address)
 	}
 	if err != nil {
@@ -153,15 +154,16 @@ func (c *Client) dialPlain(ctx context.Context, l *link, network, address string
 	return raw, nil
 }
 
-// proveLine asks for the health over a connection, and says whether that can be used on.
-func proveLine(ctx context.Context, l *link, raw net.Conn) (keep bool, err error) {
+// verifyPlainConn sends a health request over a connection. keep reports whether the connection can
+// be reused.
+func verifyPlainConn(ctx context.Context, t *target, raw net.Conn) (keep bool, err error) {
 	stop := context.AfterFunc(ctx, func() { raw.SetDeadline(time.Unix(1, 0)) })
 	defer func() {
-		if !stop() && err == nil { // the deadline is past and would stay so
+		if !stop() && err == nil { // the deadline has passed and would stay set
 			err = ctx.Err()
 		}
 	}()
-	req, err := healthRequest(ctx, l.base)
+	req, err := healthRequest(ctx, t.base)
 	if err != nil {
 		return false, err
 	}

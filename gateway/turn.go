@@ -5,90 +5,93 @@ import (
 	"errors"
 	"io"
 	"iter"
-	"math/rand/v2"
 	"sync"
 	"time"
+
+	"hermes-mobile/internal/backoff"
+	"hermes-mobile/internal/sse"
 )
 
-// callTimeout bounds the calls of a turn that are no stream.
+// callTimeout limits each call about a turn that is not a stream.
 const callTimeout = 60 * time.Second
 
-// pause is how long to wait before the first repeat; it doubles up to pauseMost.
-var (
-	pause     = 250 * time.Millisecond
-	pauseMost = 10 * time.Second
-)
+// retry paces the repeats of a call.
+var retry = backoff.Policy{Base: 250 * time.Millisecond, Max: 10 * time.Second}
 
-// Turn is one turn of a conversation. All methods may be called concurrently, but there is one reader of Events at a time.
-// A turn starts no goroutine: it moves while its events are read. It must be closed.
+// Turn is one message and the agent's work on it. Start it with [Client.StartTurn], read
+// [Turn.Events] to its end, and close it.
+//
+// All methods may be called concurrently, but only one reader of Events at a time. A Turn starts no
+// goroutine: it advances only while its events are read.
 type Turn struct {
 	client    *Client
 	traits    turnTraits
-	onLease   func(Lease)
+	onHandle  func(TurnHandle)
 	approvals approvals
-	reader    chan struct{} // holds one token
-	posting   chan struct{} // holds one token: answers reach the gateway in order
+	reader    chan struct{} // a channel of one, taken by the reader of Events
+	posting   chan struct{} // a channel of one: answers reach the gateway in order
 
-	mu      sync.Mutex // guards what follows
-	lease   Lease
-	stream  *turnStream
-	streamc *conn // the route of the stream
-	closed  bool
-	stopped bool // Stop was called
-	place   *sessionPlace
-	ended   *Ended
-	leave   context.CancelFunc // ends the wait of the reader
+	mu         sync.Mutex // guards the fields below, up to cancelRead
+	handle     TurnHandle
+	stream     *turnStream
+	streamc    *conn // route of the stream
+	closed     bool
+	stopped    bool // Stop was called
+	slot       *sessionSlot
+	ended      *Ended
+	cancelRead context.CancelFunc // ends the wait of the reader
 
-	// What follows belongs to the reader of Events.
-	decoder  turnDecoder
-	queue    []Event
-	position position
-	gap      bool // events are missing, so the text is not whole
-	lost     bool // the reply of the call that started it was lost
-	settling *settlement
-	tries    int  // streams that gave nothing, one after the other
-	opened   bool // the events of the run were asked for
+	// The fields below belong to the reader of Events.
+	decoder     turnDecoder
+	queue       []Event
+	position    position
+	gap         bool // events were missed, so the text is incomplete
+	unconfirmed bool // the response to the call that started it was lost
+	reconciling *reconciliation
+	tries       int  // consecutive streams without events
+	opened      bool // the events of the run were requested before
 }
 
-func newTurn(c *Client, cn *conn, lease Lease, onLease func(Lease)) *Turn {
-	t := &Turn{client: c, traits: traits(cn), onLease: onLease, lease: lease, reader: make(chan struct{}, 1), posting: make(chan struct{}, 1)}
+func newTurn(c *Client, cn *conn, handle TurnHandle, onHandle func(TurnHandle)) *Turn {
+	t := &Turn{client: c, traits: traits(cn), onHandle: onHandle, handle: handle, reader: make(chan struct{}, 1), posting: make(chan struct{}, 1)}
 	t.reader <- struct{}{}
 	t.posting <- struct{}{}
 	t.position.seq = -1
 	return t
 }
 
-// Lease returns what the turn is bound to now.
-func (t *Turn) Lease() Lease {
+// Handle returns the current handle of the turn.
+func (t *Turn) Handle() TurnHandle {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.lease
+	return t.handle
 }
 
-// Way says how the turn is run.
-func (t *Turn) Way() Way { return t.Lease().Way }
+// Mode returns how the turn runs.
+func (t *Turn) Mode() TurnMode { return t.Handle().Mode }
 
-// setLease takes a new lease and tells the program.
-func (t *Turn) setLease(lease Lease) {
+// setHandle stores a new handle and passes it to the host program.
+func (t *Turn) setHandle(handle TurnHandle) {
 	t.mu.Lock()
-	same := t.lease == lease
-	t.lease = lease
+	same := t.handle == handle
+	t.handle = handle
 	t.mu.Unlock()
-	if !same && t.onLease != nil {
-		t.onLease(lease)
+	if !same && t.onHandle != nil {
+		t.onHandle(handle)
 	}
 }
 
-// errReading: two readers would each get half of the events.
-var errReading = errors.New("the events of the turn are being read already")
+// errReading prevents a second reader: each would get half of the events.
+var errReading = errors.New("gateway: the events of this turn already have a reader")
 
-// Events gives what happens until the turn is over; the last event is [Ended], and nothing comes after it. It waits for as
-// long as the turn takes, opens broken streams of runs anew where the gateway replays, and finds out the outcome where a
-// stream ended without saying it. The route is not chosen anew while a stream lasts.
+// Events yields the events of the turn as they happen. The last one is always [Ended]. Events
+// reopens broken streams of runs if the gateway replays events. It looks up the outcome if a stream
+// ends without one. The route stays the same while a stream lasts.
 //
-// An error ends the sequence and not the turn: ctx is done ([context.Context.Err]), the turn was closed ([ErrClosed]), or
-// the gateway refuses ([ErrSignIn], [ErrIdentity], [*Error]). Events may then be called again, as after a break out of the
-// loop, and goes on where it stopped. What fails in the turn itself is no error but an Ended.
+// A failure of the turn is no error but an Ended with [Failed]. An error ends the sequence, not the
+// turn: it is that of ctx, [ErrClosed] if the turn was closed, or a refusal by the gateway
+// ([ErrSignIn], [ErrIdentity], [*Error]). A second concurrent reader gets an error at once. After
+// an error, or a break out of the loop, Events may be called again and continues where it stopped.
 func (t *Turn) Events(ctx context.Context) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
 		select {
@@ -101,14 +104,14 @@ func (t *Turn) Events(ctx context.Context) iter.Seq2[Event, error] {
 		ctx, cancel := context.WithCancel(ctx)
 		defer cancel()
 		t.mu.Lock()
-		t.leave = cancel
+		t.cancelRead = cancel
 		t.mu.Unlock()
 		unwatch := context.AfterFunc(ctx, func() {
 			t.mu.Lock()
 			stream := t.stream
 			t.mu.Unlock()
 			if stream != nil {
-				stream.leave(context.Cause(ctx))
+				stream.interruptRead(context.Cause(ctx))
 			}
 		})
 		defer unwatch()
@@ -128,19 +131,19 @@ func (t *Turn) Events(ctx context.Context) iter.Seq2[Event, error] {
 	}
 }
 
-// nextEvent returns the next event of the queue, and fills that.
+// nextEvent returns the next event. It fills the queue if that is empty.
 func (t *Turn) nextEvent(ctx context.Context) (Event, error) {
 	for {
 		if len(t.queue) > 0 {
 			event := t.queue[0]
 			t.queue[0] = nil
 			if len(t.queue) == 1 {
-				t.queue = t.queue[:0] // the next event takes its room
+				t.queue = t.queue[:0] // the next event reuses the memory
 			} else {
 				t.queue = t.queue[1:]
 			}
 			if e, over := event.(Ended); over {
-				ended := e // of its own, or every event would make room for one
+				ended := e // a copy, so that only this event is moved to the heap
 				t.finish(&ended)
 			}
 			return event, nil
@@ -158,7 +161,7 @@ func (t *Turn) nextEvent(ctx context.Context) (Event, error) {
 		}
 		var err error
 		if stream == nil {
-			err = t.goOn(ctx)
+			err = t.advance(ctx)
 		} else {
 			err = t.read(ctx, stream, cn)
 		}
@@ -168,11 +171,11 @@ func (t *Turn) nextEvent(ctx context.Context) (Event, error) {
 	}
 }
 
-// read takes the next event of the stream.
+// read takes the next event from the stream.
 func (t *Turn) read(ctx context.Context, stream *turnStream, cn *conn) error {
 	ev, err := stream.next(ctx)
 	if err == nil {
-		t.take(ctx, ev, stream.reader.id)
+		t.take(ctx, ev)
 		return nil
 	}
 	t.dropStream()
@@ -193,33 +196,33 @@ func (t *Turn) read(ctx context.Context, stream *turnStream, cn *conn) error {
 	case sure:
 		t.end(outcome)
 		return nil
-	case stopped && !t.stored():
+	case stopped && !t.isStored():
 		outcome.State, outcome.Err = Cancelled, nil
 		t.end(outcome)
 		return nil
 	}
-	if err != io.EOF && !errors.Is(err, ErrTooBig) {
-		t.client.failed(cn, err)
+	if err != io.EOF && !errors.Is(err, ErrTooLarge) {
+		t.client.dropRoute(cn, err)
 	}
-	if !t.stored() {
+	if !t.isStored() {
 		t.end(outcome)
 		return nil
 	}
-	if t.Way() != WayRun || !t.traits.newer || errors.Is(err, ErrTooBig) {
-		t.settle()
+	if t.Mode() != ModeRun || !t.traits.newer || errors.Is(err, ErrTooLarge) {
+		t.startReconcile()
 		return nil
 	}
 	if t.tries == 0 {
-		t.queue = append(t.queue, Status{Meta: t.here(), Kind: StatusReconnecting})
+		t.queue = append(t.queue, Status{Meta: t.newMeta(), Kind: StatusReconnecting})
 	}
 	t.tries++
 	return nil
 }
 
-// take reads what an event of the stream means.
-func (t *Turn) take(ctx context.Context, ev ServerEvent, id []byte) {
-	if _, run := t.decoder.(*runDecoder); run { // the ids of other streams may be anything, and mean no place in them
-		fresh, missed := t.position.advance(id)
+// take decodes an event of the stream.
+func (t *Turn) take(ctx context.Context, ev sse.Event) {
+	if _, run := t.decoder.(*runDecoder); run { // only the IDs of a run's stream are positions
+		fresh, missed := t.position.advance(ev.ID)
 		if !fresh {
 			return
 		}
@@ -228,109 +231,108 @@ func (t *Turn) take(ctx context.Context, ev ServerEvent, id []byte) {
 	t.tries = 0
 	if d, ok := t.decoder.(deltaDecoder); ok {
 		if delta, ok := d.delta(ev); ok {
-			delta.Meta = t.complete(delta.Meta)
+			delta.Meta = t.fillMeta(delta.Meta)
 			t.queue = append(t.queue, delta)
 			return
 		}
 	}
-	ev.ID = string(id)
 	decoded := t.decoder.decode(ev, nil)
 	for _, event := range decoded {
-		t.queue = t.heed(ctx, event, t.queue)
+		t.queue = t.handleEvent(ctx, event, t.queue)
 	}
 }
 
-// heed does what an event asks of the turn, and keeps it for the reader where it is for him.
-func (t *Turn) heed(ctx context.Context, event Event, kept []Event) []Event {
-	lease := t.Lease()
+// handleEvent updates the turn after an event, and appends it to kept if the reader should see it.
+func (t *Turn) handleEvent(ctx context.Context, event Event, kept []Event) []Event {
+	handle := t.Handle()
 	switch e := event.(type) {
 	case Started:
-		if e.RunID != "" && lease.RunID == "" {
-			lease.RunID = e.RunID
-			t.setLease(lease)
+		if e.RunID != "" && handle.RunID == "" {
+			handle.RunID = e.RunID
+			t.setHandle(handle)
 		}
 	case Gap:
 		t.gap = true
 	case Reasoning:
-		if !lease.Reasoning {
+		if !handle.Reasoning {
 			return kept
 		}
 	case Status:
-		if (e.Kind == StatusSubagentStarted || e.Kind == StatusSubagentEnded) && !lease.ToolEvents {
+		if (e.Kind == StatusSubagentStarted || e.Kind == StatusSubagentEnded) && !handle.ToolEvents {
 			return kept
 		}
 	case ToolStarted:
-		t.approvals.tool(true)
-		if !lease.ToolEvents {
+		t.approvals.countTool(true)
+		if !handle.ToolEvents {
 			return kept
 		}
 	case ToolEnded:
-		t.approvals.tool(false)
+		t.approvals.countTool(false)
 		t.postDue(ctx, nil)
-		if !lease.ToolEvents {
+		if !handle.ToolEvents {
 			return kept
 		}
 	case ApprovalRequested:
-		if lease.Way == WayCompletions && lease.RunID == "" && e.RunID != "" {
-			lease.RunID = e.RunID // approvals of completions are answered under their id (api-facts §6)
-			t.setLease(lease)
+		if handle.Mode == ModeCompletions && handle.RunID == "" && e.RunID != "" {
+			handle.RunID = e.RunID // approvals of completions are answered under this ID (doc/hermes/api.md §6)
+			t.setHandle(handle)
 		}
 		var show bool
-		if e.Approval, show = t.approvals.ask(e.Approval, t.position.number(), true); !show {
+		if e.Approval, show = t.approvals.add(e.Approval, t.position.number(), true); !show {
 			return kept
 		}
 		event = e
 	case ApprovalAnswered:
-		ids := t.approvals.answered(e.Choice, e.count)
+		ids := t.approvals.resolved(e.Choice, e.count)
 		t.postDue(ctx, nil)
 		for _, id := range ids {
 			e.ApprovalID = id
-			kept = append(kept, e.stamp(t.complete(e.Meta)))
+			kept = append(kept, e.stamp(t.fillMeta(e.Meta)))
 		}
 		if len(ids) > 0 {
 			return kept
 		}
 	case Ended:
 		if t.gap || t.decoder.damaged() {
-			t.mend(ctx, &e.Outcome)
+			t.repairText(ctx, &e.Outcome)
 		}
 		event = e
 	}
-	return append(kept, event.stamp(t.complete(event.At())))
+	return append(kept, event.stamp(t.fillMeta(event.At())))
 }
 
-// here is where events belong that this package makes.
-func (t *Turn) here() Meta { return t.complete(Meta{Time: time.Now().UTC()}) }
+// newMeta returns the meta data of an event that this package makes.
+func (t *Turn) newMeta() Meta { return t.fillMeta(Meta{Time: time.Now().UTC()}) }
 
-// complete fills in what an event does not say.
-func (t *Turn) complete(m Meta) Meta {
-	lease := t.Lease()
+// fillMeta adds what an event does not say.
+func (t *Turn) fillMeta(m Meta) Meta {
+	handle := t.Handle()
 	if m.SessionID == "" {
-		m.SessionID = lease.SessionID
+		m.SessionID = handle.SessionID
 	}
 	if m.RunID == "" {
-		m.RunID = lease.RunID
+		m.RunID = handle.RunID
 	}
 	m.Position = t.position.String(t.decoder)
 	return m
 }
 
-// end makes outcome the end of the turn.
+// end queues the end of the turn.
 func (t *Turn) end(o Outcome) {
 	if o.SessionID == "" {
-		o.SessionID = t.Lease().SessionID
+		o.SessionID = t.Handle().SessionID
 	}
-	t.queue = append(t.queue, Ended{Meta: t.here(), Outcome: o})
+	t.queue = append(t.queue, Ended{Meta: t.newMeta(), Outcome: o})
 }
 
-// finish gives back what the turn held.
+// finish releases what the turn holds.
 func (t *Turn) finish(ended *Ended) {
 	t.mu.Lock()
 	t.ended = ended
-	place := t.place
+	slot := t.slot
 	t.mu.Unlock()
 	t.dropStream()
-	place.leave("")
+	slot.release("")
 }
 
 func (t *Turn) dropStream() {
@@ -343,8 +345,8 @@ func (t *Turn) dropStream() {
 	}
 }
 
-// keep makes s the stream of the turn, unless it was closed meanwhile.
-func (t *Turn) keep(s *turnStream, cn *conn) {
+// setStream makes s the stream of the turn, unless the turn was closed meanwhile.
+func (t *Turn) setStream(s *turnStream, cn *conn) {
 	t.mu.Lock()
 	closed := t.closed
 	if !closed {
@@ -356,33 +358,22 @@ func (t *Turn) keep(s *turnStream, cn *conn) {
 	}
 }
 
-// Close lets go of the turn. A run goes on at the gateway, and [Client.ResumeTurn] comes back to it; the other ways end
-// with their stream, but for a session of 0.19, which goes on unseen (api-facts §4.5). It may be called several times.
+// Close releases the turn and ends a read of its events. A run continues at the gateway;
+// [Client.ResumeTurn] returns to it. A turn in another mode ends with its stream, except on 0.19,
+// where the stream of a session runs on unseen (doc/hermes/api.md §4.5). Close may be called
+// several times.
 func (t *Turn) Close() {
 	t.mu.Lock()
 	run := ""
-	if t.ended == nil && t.lease.Way == WayRun {
-		run = t.lease.RunID
+	if t.ended == nil && t.handle.Mode == ModeRun {
+		run = t.handle.RunID
 	}
 	t.closed = true
-	place, leave := t.place, t.leave
+	slot, leave := t.slot, t.cancelRead
 	t.mu.Unlock()
 	if leave != nil {
 		leave()
 	}
 	t.dropStream()
-	place.leave(run)
-}
-
-// wait pauses before the n-th repeat, n from 0, with some jitter.
-func wait(ctx context.Context, n int) error {
-	d := min(pause<<min(n, 10), pauseMost)
-	timer := time.NewTimer(d/2 + rand.N(d/2+1))
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
+	slot.release(run)
 }

@@ -4,12 +4,11 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"strings"
 
 	"hermes-mobile/gateway"
 )
 
-// Follow a turn to its end and answer what it asks.
+// Follow a turn to its end and answer its approvals.
 func ExampleClient_StartTurn() {
 	server, client := connected()
 	defer server.Close()
@@ -45,17 +44,17 @@ func ExampleClient_StartTurn() {
 	// completed Let me look. All is tidy.
 }
 
-// Come back to a turn after the program was started anew: the lease is stored whenever it changes, and the position with
-// each event that was handled.
+// Resume a turn after a restart of the program: store the handle whenever it changes, and the
+// position of each event that was processed.
 func ExampleClient_ResumeTurn() {
 	server, client := connected()
 	defer server.Close()
 	ctx := context.Background()
-	var storedLease []byte
+	var storedHandle []byte
 	var storedPosition, approval string
 
-	turn, err := client.StartTurn(ctx, gateway.TurnRequest{SessionID: "a", Text: "Tidy up, please.", OnLease: func(l gateway.Lease) {
-		storedLease, _ = json.Marshal(l) // a lease can be marshalled
+	turn, err := client.StartTurn(ctx, gateway.TurnRequest{SessionID: "a", Text: "Tidy up, please.", OnHandle: func(h gateway.TurnHandle) {
+		storedHandle, _ = json.Marshal(h) // a handle can always be encoded
 	}})
 	if err != nil {
 		fmt.Println(err)
@@ -73,16 +72,16 @@ func ExampleClient_ResumeTurn() {
 		}
 	}
 	turn.Close()
-	client.Close() // the program ends here, and the run goes on
+	client.Close() // the program ends here, and the run continues
 
 	client = connect(server)
 	defer client.Close()
-	var lease gateway.Lease
-	if err := json.Unmarshal(storedLease, &lease); err != nil {
+	var handle gateway.TurnHandle
+	if err := json.Unmarshal(storedHandle, &handle); err != nil {
 		fmt.Println(err)
 		return
 	}
-	if turn, err = client.ResumeTurn(ctx, lease, storedPosition); err != nil {
+	if turn, err = client.ResumeTurn(ctx, handle, storedPosition); err != nil {
 		fmt.Println(err)
 		return
 	}
@@ -107,7 +106,7 @@ func ExampleClient_ResumeTurn() {
 	// completed
 }
 
-// Any server with OpenAI's API gives turns too; what was said before comes from the program.
+// Other servers with OpenAI's API run turns too. The program sends the history.
 func ExampleClient_StartTurn_openAI() {
 	server := standIn()
 	defer server.Close()
@@ -122,7 +121,7 @@ func ExampleClient_StartTurn_openAI() {
 	}
 	defer client.Close()
 	ctx := context.Background()
-	turn, err := client.StartTurn(ctx, gateway.TurnRequest{Text: "And in French?", Model: "llama", Way: gateway.WayCompletions, History: []gateway.Said{
+	turn, err := client.StartTurn(ctx, gateway.TurnRequest{Text: "And in French?", Model: "llama", Mode: gateway.ModeCompletions, History: []gateway.ChatMessage{
 		{Role: "user", Text: "What is hello in German?"}, {Role: "assistant", Text: "Hallo."},
 	}})
 	if err != nil {
@@ -142,25 +141,12 @@ func ExampleClient_StartTurn_openAI() {
 	// Output: completed Bonjour.
 }
 
-// A stream is read event by event, wherever it is cut.
-func ExampleEventReader() {
-	r := gateway.NewEventReader(strings.NewReader(": open\n\nevent: greeting\nid: 1\ndata: hello\ndata: world\n\n"), 0)
-	for {
-		ev, err := r.Next()
-		if err != nil {
-			break
-		}
-		fmt.Printf("%s %s %q\n", ev.Name, ev.ID, ev.Data)
-	}
-	// Output: greeting 1 "hello\nworld"
-}
-
-// The text of a reply is put together from its events.
+// Assemble the text of a reply from its events.
 func ExampleReply() {
 	var reply gateway.Reply
 	for _, event := range []gateway.Event{
 		gateway.Delta{Text: "Let me "}, gateway.Delta{Text: "look. "},
-		gateway.Commentary{Text: "Let me look."}, // the same text again, whole
+		gateway.Commentary{Text: "Let me look."}, // the same text again, in full
 		gateway.ToolStarted{Name: "terminal"},
 		gateway.Delta{Segment: 1, Text: "All is well."},
 	} {

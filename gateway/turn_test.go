@@ -14,7 +14,7 @@ import (
 
 const created = `{"run_id":"run_1","status":"started"}`
 
-// A run of 0.22 from its start to its end: what is asked, and what is told.
+// A run of 0.22 from start to end: the requests and the events.
 func TestRunIsFollowed(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t, "0.22.2")
@@ -23,11 +23,11 @@ func TestRunIsFollowed(t *testing.T) {
 	g.on("GET /api/sessions/s%201/messages", answer(200, rows("s 1", row(7, "user", "before", ""))))
 	g.on("POST /v1/runs", answer(202, `{"run_id":"`+id+`","status":"started","replayed":false}`))
 	g.on("GET /v1/runs/"+id+"/events", stream(string(events)))
-	var leases []Lease
-	turn := start(t, g, TurnRequest{SessionID: "s 1", Text: "KW_TOOL please", Instructions: "be kind", OnLease: func(l Lease) { leases = append(leases, l) }})
+	var leases []TurnHandle
+	turn := start(t, g, TurnRequest{SessionID: "s 1", Text: "KW_TOOL please", Instructions: "be kind", OnHandle: func(l TurnHandle) { leases = append(leases, l) }})
 	list, ended := follow(t, turn)
-	if turn.Way() != WayRun || ended.Outcome.State != Completed || ended.Outcome.Text() != "Let me look.\n\nThe tool said hello-from-tool." || ended.Outcome.Usage.Total != 36 {
-		t.Errorf("way %s, outcome %+v", turn.Way(), ended.Outcome)
+	if turn.Mode() != ModeRun || ended.Outcome.State != Completed || ended.Outcome.Text() != "Let me look.\n\nThe tool said hello-from-tool." || ended.Outcome.Usage.Total != 36 {
+		t.Errorf("way %s, outcome %+v", turn.Mode(), ended.Outcome)
 	}
 	if first, ok := list[0].(Started); !ok || first.RunID != id || first.SessionID != "s 1" {
 		t.Errorf("it begins with %+v", list[0])
@@ -40,7 +40,7 @@ func TestRunIsFollowed(t *testing.T) {
 	if body["input"] != "KW_TOOL please" || body["session_id"] != "s 1" || body["instructions"] != "be kind" || body["conversation_history"] != nil {
 		t.Errorf("asked with %s", post.Body)
 	}
-	if len(leases) != 2 || leases[0].RunID != "" || leases[1].RunID != id || leases[0].Key == "" || post.Header.Get("Idempotency-Key") != leases[0].Key {
+	if len(leases) != 2 || leases[0].RunID != "" || leases[1].RunID != id || leases[0].IdempotencyKey == "" || post.Header.Get("Idempotency-Key") != leases[0].IdempotencyKey {
 		t.Errorf("leases %+v, header %v", leases, post.Header)
 	}
 	if leases[0].After != 7 || leases[0].Endpoint != "/v1/runs" || leases[0].Generation != 3 || !leases[0].ToolEvents {
@@ -54,14 +54,14 @@ func TestRunIsFollowed(t *testing.T) {
 			t.Errorf("%s %s has a header that the gateway refuses", r.Method, r.Path)
 		}
 	}
-	// Read again, a turn that is over says so again.
+	// A turn that has ended repeats its end.
 	again, _ := follow(t, turn)
 	if len(again) != 1 {
 		t.Errorf("%d events after the end", len(again))
 	}
 }
 
-// 0.19 loads no history for a run, knows no keys, and has one reader.
+// 0.19 loads no history for a run, has no idempotency keys, and allows one reader.
 func TestRunOfOldGateway(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t, "0.19.0")
@@ -84,7 +84,8 @@ func TestRunOfOldGateway(t *testing.T) {
 	}
 }
 
-// A stream that breaks at any byte is followed on by its last id: every event comes once, in order.
+// A stream that breaks at any byte is continued after its last ID: every event arrives once, in
+// order.
 func TestRunCutAtEveryByte(t *testing.T) {
 	t.Parallel()
 	whole := runEvents(`{"event":"message.delta","delta":"One "}`, `{"event":"tool.started","tool":"x","preview":"p"}`, `{"event":"tool.completed","tool":"x","error":false}`,
@@ -104,7 +105,7 @@ func TestRunCutAtEveryByte(t *testing.T) {
 			if last != "" {
 				rest = whole[strings.Index(whole, "id: "+last+"\n"):]
 			}
-			stream(rest)(w, r) // with the last event once more, as a gateway might
+			stream(rest)(w, r) // repeats the last event, as a gateway might
 		})
 		events, ended := follow(t, start(t, g, TurnRequest{Text: "hi"}))
 		var got strings.Builder
@@ -133,14 +134,15 @@ func TestRunCutAtEveryByte(t *testing.T) {
 	}
 }
 
-// What a stream did not say is asked of the gateway, on 0.19 without a second reader.
+// The client asks the gateway for what a broken stream did not say, on 0.19 without a second
+// reader.
 func TestRunCutOnOldGateway(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		events http.HandlerFunc
 		status []http.HandlerFunc
 		rows   string
-		state  State
+		state  TurnState
 		text   string
 	}{
 		"cut, the run goes on": {cutStream("data: {\"event\":\"message.delta\",\"run_id\":\"run_1\",\"delta\":\"He\"}\n\n"),
@@ -174,7 +176,7 @@ func TestRunCutOnOldGateway(t *testing.T) {
 	}
 }
 
-// The reply of the call that starts a run is lost.
+// The response to the call that starts a run is lost.
 func TestLostReply(t *testing.T) {
 	t.Parallel()
 	t.Run("the key brings the same run", func(t *testing.T) {
@@ -197,7 +199,7 @@ func TestLostReply(t *testing.T) {
 		t.Parallel()
 		g := newGateway(t, "0.22.2")
 		g.on("POST /v1/runs", answer(409, `{"error":{"message":"other","code":"idempotency_key_conflict"}}`))
-		_, err := g.client.StartTurn(t.Context(), TurnRequest{Text: "hi", Key: "k"})
+		_, err := g.client.StartTurn(t.Context(), TurnRequest{Text: "hi", IdempotencyKey: "k"})
 		var refused *Error
 		if !errors.As(err, &refused) || refused.Code != "idempotency_key_conflict" || len(g.requests("POST /v1/runs")) != 1 {
 			t.Errorf("error %v", err)
@@ -205,7 +207,7 @@ func TestLostReply(t *testing.T) {
 	})
 	for name, tc := range map[string]struct {
 		rows  string
-		state State
+		state TurnState
 		text  string
 	}{
 		"0.19 ran it":         {rows("s", row(1, "user", "hi", ""), stopRow(2, "once")), Completed, "once"},
@@ -228,7 +230,7 @@ func TestLostReply(t *testing.T) {
 	}
 }
 
-// A program that was started anew goes on with what it stored.
+// A restarted program continues with what it stored.
 func TestResume(t *testing.T) {
 	t.Parallel()
 	frames := []string{`{"event":"message.delta","delta":"Let me "}`, `{"event":"message.delta","delta":"look."}`, `{"event":"tool.started","tool":"x"}`,
@@ -258,7 +260,7 @@ func TestResume(t *testing.T) {
 				break
 			}
 		}
-		stored, err := json.Marshal(turn.Lease())
+		stored, err := json.Marshal(turn.Handle())
 		must(t, err)
 		turn.Close()
 		for event, err := range turn.Events(t.Context()) {
@@ -266,9 +268,9 @@ func TestResume(t *testing.T) {
 				t.Fatalf("a closed turn gives %v, %v", event, err)
 			}
 		}
-		var lease Lease
-		must(t, json.Unmarshal(stored, &lease))
-		again, err := g.client.ResumeTurn(t.Context(), lease, last)
+		var handle TurnHandle
+		must(t, json.Unmarshal(stored, &handle))
+		again, err := g.client.ResumeTurn(t.Context(), handle, last)
 		must(t, err)
 		var ended Ended
 		for event, err := range again.Events(t.Context()) {
@@ -293,10 +295,10 @@ func TestSessionStream(t *testing.T) {
 	g := newGateway(t, "0.22.2")
 	g.on("GET /api/sessions/s-image/messages", answer(200, rows("s-image")))
 	g.on("POST /api/sessions/s-image/chat/stream", stream(string(recordedStream(t, "0.22.2", "chat_stream_image.sse"))))
-	turn := start(t, g, TurnRequest{SessionID: "s-image", Text: "KW_IMG what", Images: []Image{{Mime: "image/png", Data: []byte("png")}}})
+	turn := start(t, g, TurnRequest{SessionID: "s-image", Text: "KW_IMG what", Images: []Image{{MIMEType: "image/png", Data: []byte("png")}}})
 	_, ended := follow(t, turn)
-	if turn.Way() != WaySession || ended.Outcome.State != Completed || ended.Outcome.Text() != "images seen: 0 []" || turn.Lease().RunID == "" {
-		t.Errorf("way %s, outcome %+v", turn.Way(), ended.Outcome)
+	if turn.Mode() != ModeSession || ended.Outcome.State != Completed || ended.Outcome.Text() != "images seen: 0 []" || turn.Handle().RunID == "" {
+		t.Errorf("way %s, outcome %+v", turn.Mode(), ended.Outcome)
 	}
 	body := string(g.requests("POST /api/sessions/s-image/chat/stream")[0].Body)
 	if !strings.Contains(body, `"url":"data:image/png;base64,cG5n"`) || !strings.Contains(body, `"text":"KW_IMG what"`) {
@@ -304,7 +306,7 @@ func TestSessionStream(t *testing.T) {
 	}
 }
 
-// Approvals, stop and steer reach the run.
+// Approvals, Stop and Steer reach the run.
 func TestAnswerStopSteer(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t, "0.22.2")
@@ -325,7 +327,7 @@ func TestAnswerStopSteer(t *testing.T) {
 				t.Error("a choice that is not offered was taken")
 			}
 			must(t, turn.Answer(t.Context(), ApprovalAnswer{RequestID: ask.Approval.ID, Choice: "once"}))
-			if err := turn.Answer(t.Context(), ApprovalAnswer{RequestID: ask.Approval.ID, Choice: "deny"}); !errors.Is(err, ErrLate) {
+			if err := turn.Answer(t.Context(), ApprovalAnswer{RequestID: ask.Approval.ID, Choice: "deny"}); !errors.Is(err, ErrApprovalClosed) {
 				t.Errorf("a second answer gives %v", err)
 			}
 			must(t, turn.Steer(t.Context(), "left"))
@@ -351,7 +353,7 @@ func TestAnswerStopSteer(t *testing.T) {
 	}
 }
 
-// A reader that leaves is no end: the next one goes on.
+// A reader that leaves does not end the turn: the next one continues.
 func TestReaderMayLeave(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t, "0.22.2")
@@ -385,7 +387,7 @@ func TestReaderMayLeave(t *testing.T) {
 	}
 }
 
-// Events that the gateway kept no longer: the reader is told, and the text is put right at the end.
+// The gateway no longer has the events: the reader gets a Gap, and the full text at the end.
 func TestReplayIsTruncated(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t, "0.22.2")
@@ -403,7 +405,7 @@ func TestReplayIsTruncated(t *testing.T) {
 	}
 }
 
-// The events are gone, as after a restart of the gateway, and the state of the run is there.
+// The events are gone, as after a restart of the gateway, and the status of the run is there.
 func TestRunWithoutEvents(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t, "0.22.2")
@@ -416,7 +418,8 @@ func TestRunWithoutEvents(t *testing.T) {
 	}
 }
 
-// A gateway that is full, stops or starts is waited for; a refused credential is the reader's, and the turn goes on after it.
+// The client waits for a gateway that is full, stops or starts. A refused credential is returned to
+// the reader, and the turn continues after that.
 func TestFollowingMeetsTrouble(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t, "0.22.2")
@@ -474,15 +477,15 @@ func TestReaders(t *testing.T) {
 	}
 }
 
-// An outcome that was not known may be known later.
+// An unknown outcome can become known later.
 func TestReconcileLater(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t, "0.19.0")
 	g.on("GET /api/sessions/s/messages", answer(200, rows("s")), answer(200, rows("s", row(1, "user", "hi", ""))))
 	g.on("POST /v1/runs", answer(202, created))
 	g.on("GET /v1/runs/run_1/events", cutStream(""))
-	turn := start(t, g, TurnRequest{SessionID: "s", Text: "hi", Patience: 1})
-	if _, ended := follow(t, turn); ended.Outcome.State != Unknown || !errors.Is(ended.Outcome.Err, ErrCut) {
+	turn := start(t, g, TurnRequest{SessionID: "s", Text: "hi", OutcomeTimeout: 1})
+	if _, ended := follow(t, turn); ended.Outcome.State != Unknown || !errors.Is(ended.Outcome.Err, ErrStreamBroken) {
 		t.Fatalf("outcome %+v", ended.Outcome)
 	}
 	g.on("GET /api/sessions/s/messages", answer(200, rows("s", row(1, "user", "hi", ""), stopRow(2, "late"))))
@@ -492,11 +495,11 @@ func TestReconcileLater(t *testing.T) {
 	}
 }
 
-// Tools are told of only where the gateway advertises it.
+// Tool events are emitted only if the gateway advertises them.
 func TestToolEventsAreGated(t *testing.T) {
 	t.Parallel()
 	data := recordedStream(t, "0.22.2", "capabilities.json")
-	caps, err := ParseCapabilities(bytes.Replace(data, []byte(`"tool_progress_events": true`), []byte(`"tool_progress_events": false`), 1))
+	caps, err := parseCapabilities(bytes.Replace(data, []byte(`"tool_progress_events": true`), []byte(`"tool_progress_events": false`), 1))
 	must(t, err)
 	g := newGatewayWith(t, caps)
 	g.on("POST /v1/runs", answer(202, created))
@@ -510,7 +513,7 @@ func TestToolEventsAreGated(t *testing.T) {
 			t.Errorf("told of %+v", e)
 		}
 	}
-	if turn.Lease().ToolEvents || ended.Outcome.Text() != "a\n\nb" {
+	if turn.Handle().ToolEvents || ended.Outcome.Text() != "a\n\nb" {
 		t.Errorf("outcome %+v", ended.Outcome)
 	}
 }

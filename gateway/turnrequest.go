@@ -13,154 +13,160 @@ import (
 	"unicode/utf8"
 )
 
-// Limits of a gateway (api-facts §1.2).
+// Limits of a gateway (doc/hermes/api.md §1.2).
 const (
-	// MaxText is the most characters of one message: what is longer would be cut without a word.
-	MaxText = 65536
-	// MaxBody is the most bytes of one request. About 7 MB of images fit.
-	MaxBody = 10_000_000
+	// MaxMessageChars is the longest message, in characters. A gateway silently cuts longer ones.
+	MaxMessageChars = 65536
+	// MaxRequestBytes is the largest request, in bytes. It has room for about 7 MB of images.
+	MaxRequestBytes = 10_000_000
 )
 
-// What a lease has where the request does not say.
+// Timeouts of a turn if the request sets none.
 const (
-	defaultIdle     = 95 * time.Second // three missed keepalives of 0.19
-	defaultPatience = 2 * time.Minute
+	defaultIdleTimeout    = 95 * time.Second // three missed keepalives of 0.19
+	defaultOutcomeTimeout = 2 * time.Minute
 )
 
-// TurnRequest is what a turn is to be run with.
+// TurnRequest describes a turn. Text or Images are required.
 type TurnRequest struct {
-	// SessionID is the session that the turn belongs to. Without one it is run by itself, or on History.
+	// SessionID is the session that stores the turn. Without one the turn runs alone, or on
+	// History.
 	SessionID    string
-	Text         string // up to MaxText characters
+	Text         string // at most MaxMessageChars characters
 	Images       []Image
-	Instructions string // for this turn only; may be empty
-	Model        string // honoured by 0.22 and later, and by other servers
+	Instructions string // for this turn only
+	Model        string // needs 0.22 or another kind of server
 	Provider     string // as Model
-	// Key makes the turn the same one when it is started again, where the gateway knows keys (0.22: 24 h). Empty: one is made.
-	Key string
-	Way Way // empty: the best that is offered
-	// History is what was said before, for turns without a session.
-	History []Said
-	// Previous is the response before, for WayResponses: Outcome.ResponseID. History is not sent along with it.
-	Previous string
-	// Idle is how long a stream may be silent, comments counted as life. 0: 95 s, for 0.19 sends a comment each 30 s.
-	Idle time.Duration
-	// Patience is how long the outcome of a broken turn is looked for while nothing moves. 0: 2 minutes.
-	Patience time.Duration
-	// OnLease, where set, is called with the lease before anything is sent, and again whenever the lease changes. A program
-	// that stores it comes back to the turn after a crash. It is called by StartTurn and by the reader of Events.
-	OnLease func(Lease)
+	// IdempotencyKey makes a repeated start return the same run, on gateways that support it (0.22,
+	// for 24 hours). Empty means a random key.
+	IdempotencyKey string
+	Mode           TurnMode // empty means the best one that is offered
+	// History is the earlier conversation, for turns without a session.
+	History []ChatMessage
+	// PreviousResponseID continues a chain of ModeResponses: it is Outcome.ResponseID of the
+	// previous turn. History is not sent with it.
+	PreviousResponseID string
+	// IdleTimeout is how long a stream may be silent; comments count. 0 means 95 seconds, because
+	// 0.19 sends a comment every 30 seconds.
+	IdleTimeout time.Duration
+	// OutcomeTimeout is how long the outcome of a broken turn is searched while nothing changes. 0
+	// means 2 minutes.
+	OutcomeTimeout time.Duration
+	// OnHandle, if set, is called with the handle before anything is sent, and whenever it changes.
+	// Store it to resume the turn after a crash. StartTurn and the reader of Events call it.
+	OnHandle func(TurnHandle)
 }
 
-// Image is a picture of a message.
+// Image is a picture in a message.
 type Image struct {
-	Mime string // image/png, image/jpeg, image/gif or image/webp
-	Data []byte
+	MIMEType string // image/png, image/jpeg, image/gif or image/webp
+	Data     []byte
 }
 
-// Said is one message of a history.
-type Said struct {
+// ChatMessage is one message of a history.
+type ChatMessage struct {
 	Role string `json:"role"` // user, assistant or system
 	Text string `json:"content"`
 }
 
-// turnTraits are the differences of versions, by what is advertised (api-facts §0.7, §11).
+// turnTraits are the differences between versions, as far as they are advertised (doc/hermes/api.md
+// §0.7, §11).
 type turnTraits struct {
-	keyed bool // Idempotency-Key of runs is honoured
-	newer bool // 0.22: replay, sessions loaded by runs, a lock of turns, run ids of streams
-	hosts bool // it has sessions and runs at all
+	idempotent bool // runs support Idempotency-Key
+	newer      bool // 0.22: it replays events, loads the sessions of runs, queues turns, and streams run IDs
+	hermes     bool // it has sessions and runs at all
 }
 
 func traits(cn *conn) turnTraits {
 	keyed := cn.caps.Feature("runs_idempotency")
-	return turnTraits{keyed: keyed, newer: keyed || cn.caps.Feature("run_steer"), hosts: cn.caps.Offers("runs") || cn.caps.Offers("session_chat_stream")}
+	return turnTraits{idempotent: keyed, newer: keyed || cn.caps.Feature("run_steer"), hermes: cn.caps.Offers("runs") || cn.caps.Offers("session_chat_stream")}
 }
 
-// offers reports whether a way is there.
-func (w Way) offers(caps *Capabilities) bool {
-	switch w {
-	case WayRun:
+// offers reports whether the gateway offers the mode.
+func (m TurnMode) offers(caps *Capabilities) bool {
+	switch m {
+	case ModeRun:
 		return caps.streams("runs") && caps.Offers("run_status") && caps.streams("run_events")
-	case WaySession:
+	case ModeSession:
 		return caps.streams("session_chat_stream")
-	case WayResponses:
+	case ModeResponses:
 		return caps.streams("responses")
-	case WayCompletions:
+	case ModeCompletions:
 		return caps.Offers("chat_completions")
 	}
 	return false
 }
 
-// operation is the name of the call that starts a turn.
-func (w Way) operation() string {
-	return map[Way]string{WayRun: "runs", WaySession: "session_chat_stream", WayResponses: "responses", WayCompletions: "chat_completions"}[w]
+// operation returns the name of the call that starts a turn.
+func (m TurnMode) operation() string {
+	return map[TurnMode]string{ModeRun: "runs", ModeSession: "session_chat_stream", ModeResponses: "responses", ModeCompletions: "chat_completions"}[m]
 }
 
-// fits reports whether a request can go this way without a loss.
-func (w Way) fits(req TurnRequest) bool {
-	switch w {
-	case WayRun:
-		return len(req.Images) == 0 && req.Previous == ""
-	case WaySession:
-		return req.SessionID != "" && req.Previous == ""
-	case WayResponses:
+// fits reports whether the mode can carry the whole request.
+func (m TurnMode) fits(req TurnRequest) bool {
+	switch m {
+	case ModeRun:
+		return len(req.Images) == 0 && req.PreviousResponseID == ""
+	case ModeSession:
+		return req.SessionID != "" && req.PreviousResponseID == ""
+	case ModeResponses:
 		return req.SessionID == ""
 	default:
-		return req.SessionID == "" && req.Previous == ""
+		return req.SessionID == "" && req.PreviousResponseID == ""
 	}
 }
 
-// chooseWay picks the best way, or checks the one that is asked for.
-func chooseWay(caps *Capabilities, req TurnRequest) (Way, error) {
-	if req.Way != "" {
+// chooseMode returns the best mode, or checks the requested one.
+func chooseMode(caps *Capabilities, req TurnRequest) (TurnMode, error) {
+	if req.Mode != "" {
 		switch {
-		case req.Way.operation() == "":
-			return "", fmt.Errorf("way %q is not known: use one of the constants", string(req.Way))
-		case !req.Way.offers(caps):
-			return "", &UnavailableError{Operation: req.Way.operation()}
-		case !req.Way.fits(req):
-			return "", fmt.Errorf("a turn with these contents cannot go the way %q", string(req.Way))
+		case req.Mode.operation() == "":
+			return "", fmt.Errorf("gateway: unknown turn mode %q, use one of the Mode constants", string(req.Mode))
+		case !req.Mode.offers(caps):
+			return "", &UnavailableError{Operation: req.Mode.operation()}
+		case !req.Mode.fits(req):
+			return "", fmt.Errorf("gateway: turn mode %q cannot carry this request's session, images or previous response", string(req.Mode))
 		}
-		return req.Way, nil
+		return req.Mode, nil
 	}
-	for _, way := range []Way{WayRun, WaySession, WayResponses, WayCompletions} {
-		if way.fits(req) && way.offers(caps) {
-			return way, nil
+	for _, mode := range []TurnMode{ModeRun, ModeSession, ModeResponses, ModeCompletions} {
+		if mode.fits(req) && mode.offers(caps) {
+			return mode, nil
 		}
 	}
 	if req.SessionID != "" {
-		return "", &UnavailableError{Operation: WaySession.operation()}
+		return "", &UnavailableError{Operation: ModeSession.operation()}
 	}
-	return "", &UnavailableError{Operation: WayCompletions.operation()}
+	return "", &UnavailableError{Operation: ModeCompletions.operation()}
 }
 
-// check refuses what the gateway would refuse or silently cut.
+// check rejects requests that the gateway would refuse or silently cut.
 func (req TurnRequest) check(hosts bool) error {
 	if strings.TrimSpace(req.Text) == "" && len(req.Images) == 0 {
-		return errors.New("a turn needs a text or an image")
+		return errors.New("gateway: turn request has neither text nor images")
 	}
-	if n := utf8.RuneCountInString(req.Text); hosts && n > MaxText {
-		return fmt.Errorf("a message of %d characters; the gateway keeps %d: %w", n, MaxText, ErrTooBig)
+	if n := utf8.RuneCountInString(req.Text); hosts && n > MaxMessageChars {
+		return fmt.Errorf("%w: text has %d characters, the gateway keeps %d", ErrTooLarge, n, MaxMessageChars)
 	}
 	for _, image := range req.Images {
-		if !strings.HasPrefix(image.Mime, "image/") || strings.ContainsAny(image.Mime, ",; \r\n") || len(image.Data) == 0 {
-			return errors.New("an image needs a MIME type of image/… and data")
+		if !strings.HasPrefix(image.MIMEType, "image/") || strings.ContainsAny(image.MIMEType, ",; \r\n") || len(image.Data) == 0 {
+			return fmt.Errorf("gateway: image needs data and a MIME type such as image/png, got %d bytes of %q", len(image.Data), image.MIMEType)
 		}
 	}
 	return nil
 }
 
-// digest knows a text again in a transcript, where it may have lost blanks at its ends.
+// digest identifies a text in a transcript, which may have trimmed it.
 func digest(text string) string {
 	sum := sha256.Sum256([]byte(strings.TrimSpace(text)))
 	return hex.EncodeToString(sum[:12])
 }
 
 func (i Image) dataURL() string {
-	return "data:" + i.Mime + ";base64," + base64.StdEncoding.EncodeToString(i.Data)
+	return "data:" + i.MIMEType + ";base64," + base64.StdEncoding.EncodeToString(i.Data)
 }
 
-// parts is the message as chat parts; a string where there is no image.
+// parts returns the message as chat parts, or as a string if there is no image.
 func (req TurnRequest) parts() any {
 	if len(req.Images) == 0 {
 		return req.Text
@@ -175,8 +181,9 @@ func (req TurnRequest) parts() any {
 	return parts
 }
 
-// body is the request of a way, marshalled once: a repeat with the same key must be the same to the byte.
-func (req TurnRequest) body(way Way, caps *Capabilities, history []Said) (json.RawMessage, error) {
+// body encodes the request for a mode. It is encoded once, because a repeat with the same key must
+// be identical.
+func (req TurnRequest) body(mode TurnMode, caps *Capabilities, history []ChatMessage) (json.RawMessage, error) {
 	body := map[string]any{}
 	set := func(name, value string) {
 		if value != "" {
@@ -185,30 +192,30 @@ func (req TurnRequest) body(way Way, caps *Capabilities, history []Said) (json.R
 	}
 	set("model", req.Model)
 	set("provider", req.Provider)
-	switch way {
-	case WayRun:
+	switch mode {
+	case ModeRun:
 		body["input"] = req.Text
 		set("session_id", req.SessionID)
 		set("instructions", req.Instructions)
 		if len(history) > 0 {
 			body["conversation_history"] = history
 		}
-	case WaySession:
+	case ModeSession:
 		body["message"] = req.parts()
 		set("system_message", req.Instructions)
-	case WayResponses:
+	case ModeResponses:
 		body["stream"] = true
 		set("instructions", req.Instructions)
-		set("previous_response_id", req.Previous)
+		set("previous_response_id", req.PreviousResponseID)
 		body["input"] = req.responseInput()
 		if req.Model == "" {
 			set("model", caps.Model)
 		}
-	case WayCompletions:
+	case ModeCompletions:
 		body["stream"] = true
 		messages := []any{}
 		if req.Instructions != "" {
-			messages = append(messages, Said{Role: "system", Text: req.Instructions})
+			messages = append(messages, ChatMessage{Role: "system", Text: req.Instructions})
 		}
 		for _, said := range req.History {
 			messages = append(messages, said)
@@ -220,21 +227,22 @@ func (req TurnRequest) body(way Way, caps *Capabilities, history []Said) (json.R
 	}
 	data, err := json.Marshal(body)
 	if err != nil {
-		return nil, fmt.Errorf("request: %w", err)
+		return nil, fmt.Errorf("gateway: encode request: %w", err)
 	}
-	if len(data) > MaxBody {
-		return nil, fmt.Errorf("a request of %d bytes; the gateway takes %d: %w", len(data), MaxBody, ErrTooBig)
+	if len(data) > MaxRequestBytes {
+		return nil, fmt.Errorf("%w: request has %d bytes, the gateway accepts %d", ErrTooLarge, len(data), MaxRequestBytes)
 	}
 	return data, nil
 }
 
-// responseInput is the input of /v1/responses: a text, or messages where there is more than that.
+// responseInput returns the input of /v1/responses: a text, or a list of messages if there is more
+// than that.
 func (req TurnRequest) responseInput() any {
-	if len(req.Images) == 0 && (len(req.History) == 0 || req.Previous != "") {
+	if len(req.Images) == 0 && (len(req.History) == 0 || req.PreviousResponseID != "") {
 		return req.Text
 	}
 	var input []any
-	if req.Previous == "" {
+	if req.PreviousResponseID == "" {
 		for _, said := range req.History {
 			input = append(input, said)
 		}
@@ -249,5 +257,5 @@ func (req TurnRequest) responseInput() any {
 	return append(input, map[string]any{"role": "user", "content": parts})
 }
 
-// newKey is a key of idempotency that nobody used before.
+// newKey returns a new random idempotency key.
 func newKey() string { return "turn-" + rand.Text() }

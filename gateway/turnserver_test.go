@@ -31,7 +31,7 @@ func recordedStream(t testing.TB, version, name string) []byte {
 	return data
 }
 
-// request is what a scripted gateway was asked.
+// wanted is a request that a scripted gateway got.
 type wanted struct {
 	Method, Path, Query string
 	Header              http.Header
@@ -56,10 +56,11 @@ type fakeGateway struct {
 	turns map[string]int              // requests by route
 }
 
-// newGateway starts a gateway that advertises what version does. Answers are set with on before the turn starts.
+// newGateway starts a gateway that advertises what version does. Set its responses with on before
+// the turn starts.
 func newGateway(t testing.TB, version string) *fakeGateway {
 	t.Helper()
-	caps, err := ParseCapabilities(recordedStream(t, version, "capabilities.json"))
+	caps, err := parseCapabilities(recordedStream(t, version, "capabilities.json"))
 	must(t, err)
 	return newGatewayWith(t, caps)
 }
@@ -74,14 +75,18 @@ func newGatewayWith(t testing.TB, caps *Capabilities) *fakeGateway {
 	base, err := url.Parse(g.URL)
 	must(t, err)
 	g.client = clientOn(&conn{route: Route{Kind: Remote, Generation: 3}, base: base, http: &http.Client{Transport: transport}, caps: caps,
-		authorize: func(r *http.Request) { r.Header.Set("Authorization", "Bearer test-key") }, answered: func(*http.Response) {}})
+		authorize: func(r *http.Request) { r.Header.Set("Authorization", "Bearer test-key") }, onResponse: func(*http.Response) {}})
 	return g
 }
 
-// clientOn is a client that uses one proven route.
-func clientOn(cn *conn) *Client { return &Client{current: cn} }
+// clientOn returns a client that uses one verified route.
+func clientOn(cn *conn) *Client {
+	c := &Client{current: cn}
+	c.Sessions = &SessionService{c}
+	return c
+}
 
-// moveTo makes another gateway's route the one that the next request takes.
+// moveTo makes the route to another gateway the one for the next request.
 func (g *fakeGateway) moveTo(other *fakeGateway, generation uint64) {
 	cn := *other.client.current
 	cn.route.Generation = generation
@@ -114,14 +119,14 @@ func (g *fakeGateway) on(route string, handlers ...http.HandlerFunc) {
 	n := 0
 	g.route[route] = func(w http.ResponseWriter, r *http.Request) {
 		mu.Lock()
-		h := handlers[min(n, len(handlers)-1)] // the last one stays
+		h := handlers[min(n, len(handlers)-1)] // the last one repeats
 		n++
 		mu.Unlock()
 		h(w, r)
 	}
 }
 
-// requests returns what was asked of a route.
+// requests returns the requests for a route.
 func (g *fakeGateway) requests(route string) (list []wanted) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -133,7 +138,7 @@ func (g *fakeGateway) requests(route string) (list []wanted) {
 	return list
 }
 
-// answer is a JSON reply.
+// answer returns a handler for a JSON response.
 func answer(status int, body string) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json; charset=utf-8")
@@ -142,7 +147,7 @@ func answer(status int, body string) http.HandlerFunc {
 	}
 }
 
-// stream is a reply of server-sent events that ends cleanly.
+// stream returns a handler for an event stream that ends cleanly.
 func stream(body string) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/event-stream")
@@ -150,7 +155,8 @@ func stream(body string) http.HandlerFunc {
 	}
 }
 
-// cutStream is one that breaks off without its last chunk, as a killed process leaves it.
+// cutStream returns a handler for an event stream that breaks off without its last chunk, as when
+// the process is killed.
 func cutStream(body string) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		stream(body)(w, r)
@@ -160,10 +166,11 @@ func cutStream(body string) http.HandlerFunc {
 	}
 }
 
-// vanish reads the request and closes the connection without a word.
+// vanish reads the request and closes the connection without a response.
 func vanish(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }
 
-// hold keeps a stream open after body until release is closed or the reader is gone.
+// hold returns a handler that keeps a stream open after body until release is closed or the reader
+// is gone.
 func hold(body string, release <-chan struct{}, rest string) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		stream(body)(w, r)
@@ -200,8 +207,8 @@ func follow(t testing.TB, turn *Turn) ([]Event, Ended) {
 
 func start(t testing.TB, g *fakeGateway, req TurnRequest) *Turn {
 	t.Helper()
-	if req.Patience == 0 {
-		req.Patience = 200 * time.Millisecond
+	if req.OutcomeTimeout == 0 {
+		req.OutcomeTimeout = 200 * time.Millisecond
 	}
 	turn, err := g.client.StartTurn(t.Context(), req)
 	must(t, err)
@@ -209,7 +216,7 @@ func start(t testing.TB, g *fakeGateway, req TurnRequest) *Turn {
 	return turn
 }
 
-// reply is the text that the events make.
+// reply returns the text that the events produce.
 func reply(events []Event) string {
 	var r Reply
 	for _, e := range events {
@@ -220,7 +227,7 @@ func reply(events []Event) string {
 	return r.Text()
 }
 
-// rows is a transcript.
+// rows returns a transcript.
 func rows(session string, rows ...string) string {
 	return `{"object":"list","session_id":"` + session + `","data":[` + strings.Join(rows, ",") + `]}`
 }

@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"mime"
 	"net/http"
@@ -14,38 +13,48 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"hermes-mobile/internal/sse"
 )
 
-// silence is a stream that gave nothing for too long, not even a comment.
-type silence struct{}
+// idleTimeoutError means that a stream sent nothing for too long, not even a comment.
+type idleTimeoutError struct{}
 
-func (silence) Error() string { return "nothing came" }
-func (silence) Timeout() bool { return true }
+func (idleTimeoutError) Error() string { return "gateway: stream was silent for too long" }
+func (idleTimeoutError) Timeout() bool { return true }
 
-// turnStream is an open answer. Its life is its own: the context of a call that reads from it ends that call only after
-// the stream was closed.
+// maxEvent is the most bytes of one event of a stream. The text of a turn can contain an image: events of 7 MB have
+// been recorded (doc/hermes/api.md §4.1).
+const maxEvent = 16 << 20
+
+// byteOrderMark can begin a document or a stream.
+var byteOrderMark = []byte("\uFEFF")
+
+// turnStream is an open response. It has a context of its own: the end of a caller's context ends
+// the caller's read.
 type turnStream struct {
-	reader *EventReader
+	reader *sse.Reader
 	body   io.ReadCloser
 	ctx    context.Context
 	cancel context.CancelCauseFunc
 	idle   time.Duration
 	timer  *time.Timer
-	sse    bool   // it is labelled as a stream of events
-	known  bool   // its first bytes were looked at
-	peeked []byte // those, until they are read
+	sse    bool   // labeled as an event stream
+	known  bool   // the first bytes were checked
+	peeked []byte // those bytes, until they are read
 
 	mu      sync.Mutex
-	waiting bool // next is being called
+	reading bool // next is being called
 }
 
-// openStream does the call of a stream once. sent reports whether the gateway may have read the request.
+// openStream sends the call of a stream once. sent reports whether the gateway may have read the
+// request.
 func openStream(ctx context.Context, cn *conn, idle time.Duration, build func(context.Context) (*http.Request, error)) (s *turnStream, sent bool, err error) {
 	s = &turnStream{idle: idle}
 	s.ctx, s.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
 	stop := context.AfterFunc(ctx, func() { s.cancel(context.Cause(ctx)) })
 	defer stop()
-	s.timer = time.AfterFunc(idle, func() { s.cancel(silence{}) })
+	s.timer = time.AfterFunc(idle, func() { s.cancel(idleTimeoutError{}) })
 	defer s.timer.Stop()
 	var wrote atomic.Bool
 	req, err := build(traceSent(s.ctx, &wrote))
@@ -56,23 +65,23 @@ func openStream(ctx context.Context, cn *conn, idle time.Duration, build func(co
 	req.Header.Set("Accept", "text/event-stream, application/json;q=0.5")
 	resp, err := cn.send(req)
 	if err != nil {
-		err = s.explain(err)
+		err = s.explainTimeout(err)
 		s.cancel(nil)
 		return nil, wrote.Load(), err
 	}
-	kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type")) // nothing where it is malformed
+	kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type")) // empty if malformed
 	s.sse = kind == "text/event-stream"
 	s.body = resp.Body
-	s.reader = NewEventReader(s, 0)
+	s.reader = sse.NewReader(s, maxEvent)
 	return s, true, nil
 }
 
-// traceSent notes in wrote that a request left this machine.
+// traceSent sets wrote when a request leaves this machine.
 func traceSent(ctx context.Context, wrote *atomic.Bool) context.Context {
 	return httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{WroteHeaders: func() { wrote.Store(true) }})
 }
 
-// Read reads the body and gives up when nothing comes. Bytes of any kind are life, comments too.
+// Read reads the body, and fails when nothing arrives for the idle timeout. Comments count.
 func (s *turnStream) Read(p []byte) (int, error) {
 	if len(s.peeked) > 0 {
 		n := copy(p, s.peeked)
@@ -85,14 +94,15 @@ func (s *turnStream) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// errDocument says that an answer is one JSON document, which is the data of the event that comes with it.
-var errDocument = errors.New("the answer is a document and no stream of events")
+// errDocument means that a response is one JSON document: the data of the event that comes with the
+// error.
+var errDocument = errors.New("gateway: response is a document, not an event stream")
 
-// fields begin the lines of a stream of events.
+// fields start the lines of an event stream.
 var fields = [][]byte{[]byte("data:"), []byte("event:"), []byte("id:"), []byte("retry:"), []byte(":")}
 
-// document looks at the first bytes: servers and proxies label streams as documents and documents as streams. An answer that is
-// labelled as a stream is one unless it begins as JSON does.
+// document checks the first bytes, because servers and proxies label streams as documents and
+// documents as streams. A response labeled as a stream is one unless it starts like a JSON object.
 func (s *turnStream) document() (bool, error) {
 	s.known = true
 	buf := make([]byte, 0, 512)
@@ -103,7 +113,7 @@ func (s *turnStream) document() (bool, error) {
 		if enough := len(first) >= len("event:") || len(first) > 0 && (first[0] == '{' || s.sse); enough || err != nil || len(buf) == cap(buf) {
 			s.peeked = buf
 			if err != nil && err != io.EOF {
-				return false, s.explain(&linkError{cause: err})
+				return false, s.explainTimeout(&networkError{cause: err})
 			}
 			if len(first) > 0 && first[0] == '{' {
 				return true, nil
@@ -118,58 +128,63 @@ func (s *turnStream) whole() ([]byte, error) {
 	data, err := io.ReadAll(io.LimitReader(s, maxAnswer+1))
 	switch {
 	case err != nil:
-		return nil, s.explain(&linkError{cause: err})
+		return nil, s.explainTimeout(&networkError{cause: err})
 	case len(data) > maxAnswer:
-		return nil, fmt.Errorf("the answer: %w", ErrTooBig)
+		return nil, errResponseTooLarge
 	}
 	return bytes.TrimPrefix(data, byteOrderMark), nil
 }
 
-// next returns the next event, without its id, which is in reader.id. Its error is io.EOF, ErrTooBig, a [*linkError], or errDocument.
-// Whoever calls it calls leave when ctx ends: to watch ctx here would cost more than to read the event.
-func (s *turnStream) next(ctx context.Context) (ServerEvent, error) {
-	s.wait(true)
-	defer s.wait(false)
+// next returns the next event. The error is io.EOF, ErrTooLarge, a *networkError, or errDocument.
+// The caller must call interruptRead when ctx ends: watching ctx here would cost more than reading
+// the event.
+func (s *turnStream) next(ctx context.Context) (sse.Event, error) {
+	s.setReading(true)
+	defer s.setReading(false)
 	if ctx.Err() != nil {
 		s.cancel(context.Cause(ctx))
 	}
 	if !s.known {
 		document, err := s.document()
 		if err != nil {
-			return ServerEvent{}, err
+			return sse.Event{}, err
 		}
 		if document {
 			data, err := s.whole()
-			return ServerEvent{Data: data}, cmp.Or(err, errDocument)
+			return sse.Event{Data: data}, cmp.Or(err, errDocument)
 		}
 	}
-	ev, err := s.reader.next()
-	if err != nil && err != io.EOF && !errors.Is(err, ErrTooBig) {
-		err = s.explain(&linkError{cause: err})
+	ev, err := s.reader.Next()
+	switch {
+	case errors.Is(err, sse.ErrTooLarge):
+		err = errEventTooLarge
+	case err != nil && err != io.EOF:
+		err = s.explainTimeout(&networkError{cause: err})
 	}
 	return ev, err
 }
 
-func (s *turnStream) wait(waiting bool) {
+func (s *turnStream) setReading(waiting bool) {
 	s.mu.Lock()
-	s.waiting = waiting
+	s.reading = waiting
 	s.mu.Unlock()
 }
 
-// leave ends the stream where somebody waits for it. One that nobody reads from stays for the next reader.
-func (s *turnStream) leave(cause error) {
+// interruptRead ends the stream if a reader waits for it. Otherwise the stream stays open for the
+// next reader.
+func (s *turnStream) interruptRead(cause error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.waiting {
+	if s.reading {
 		s.cancel(cause)
 	}
 }
 
-// explain puts why this end gave up in the place of "cancelled".
-func (s *turnStream) explain(err error) error {
-	var link *linkError
-	if errors.As(err, &link) && errors.Is(context.Cause(s.ctx), silence{}) {
-		return &linkError{cause: silence{}}
+// explainTimeout replaces a cancellation with its cause, the idle timeout.
+func (s *turnStream) explainTimeout(err error) error {
+	var network *networkError
+	if errors.As(err, &network) && errors.Is(context.Cause(s.ctx), idleTimeoutError{}) {
+		return &networkError{cause: idleTimeoutError{}}
 	}
 	return err
 }

@@ -18,12 +18,12 @@ export CGO_ENABLED=0
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 bin=${BENCH_BIN:-bin/hermes-mobile}
-go build -trimpath -o "$work/bench" ./test/bench
+go build -C test/bench -trimpath -o "$work/bench" .
 profile=()
 if [ -n "${BENCH_PROFILE:-}" ]; then
   mkdir -p "$BENCH_PROFILE"
   bin=$work/profiled
-  go build -trimpath -o "$bin" ./test/bench/profiled
+  go build -C test/bench -trimpath -o "$bin" ./profiled
   profile=(-profile "$(cd "$BENCH_PROFILE" && pwd)")
 elif [ ! -x "$bin" ]; then
   make -s build
@@ -42,7 +42,7 @@ for part in idle fanout; do
   fi
 done
 if wants gateway "$@"; then # the clients that are compared, each in a program of its own
-  go build -trimpath -o "$work/reader" ./test/bench/reader
+  go build -C test/bench -trimpath -o "$work/reader" ./reader
   export BENCH_READER=$work/reader
   if (cd test/bench/openai && go build -trimpath -o "$work/openai" .) 2>"$work/why"; then
     export BENCH_OPENAI_GO=$work/openai

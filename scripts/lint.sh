@@ -10,7 +10,7 @@ if [ -n "$unformatted" ]; then
 fi
 go vet ./...
 go run honnef.co/go/tools/cmd/staticcheck@v0.8.2 ./...
-for module in test/bench/openai test/bench/yardstick/go; do # of their own, so that the product needs nothing of theirs
+for module in test/bench test/bench/openai test/bench/yardstick/go; do # of their own, so that the product needs nothing of theirs
   if ! (cd $module && go mod download) 2>/dev/null; then
     echo "$module: what it needs cannot be had here, left out"
     continue

@@ -20,7 +20,7 @@ const files = readdirSync(out, { recursive: true, withFileTypes: true })
 const version = createHash('sha256')
 for (const file of files) version.update(file + '\0').update(readFileSync(join(out, file)))
 await esbuild.build({
-  entryPoints: [join(root, 'src/worker/sw.ts')],
+  entryPoints: [join(root, 'src/worker/serviceWorker.ts')],
   outfile: join(out, 'sw.js'),
   bundle: true,
   minify: true,

@@ -232,7 +232,7 @@ func readToken(path string) (string, error) {
 
 // credentials makes sure that c has a token or a pairing code. On the server's own machine, the terminal
 // pairs itself.
-func credentials(ctx context.Context, c *device.Config, store *device.FileStore, target, data string) error {
+func credentials(ctx context.Context, c *device.Config, store device.Store, target, data string) error {
 	if c.Token != "" || c.PairCode != "" {
 		return nil
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"hermes-mobile/frame"
-	"hermes-mobile/internal/hub"
+	"hermes-mobile/internal/access"
 	"hermes-mobile/internal/server"
 )
 
@@ -64,7 +64,7 @@ func showInvitation(w io.Writer, inv server.Invitation) {
 	}
 	fmt.Fprintf(w, "User     %s\n", user)
 	if inv.Seconds > 0 {
-		fmt.Fprintf(w, "Token    expires %s after pairing\n", hub.LifeWords(time.Duration(inv.Seconds)*time.Second))
+		fmt.Fprintf(w, "Token    expires %s after pairing\n", access.FormatLife(time.Duration(inv.Seconds)*time.Second))
 	}
 	if inv.Fingerprint != "" {
 		fmt.Fprintf(w, "Pin      %s  (fingerprint of the server's CA, included in the link)\n", inv.Fingerprint)

@@ -1,13 +1,14 @@
-// Package devicetest is a scripted server of the device protocol for tests of clients: each connection is played by the
-// test itself, frame by frame, over a real WebSocket.
+// Package devicetest provides a scripted server of the device protocol for tests of clients. The test
+// itself plays the server on each connection, frame by frame, over a real WebSocket.
 //
 //	srv := devicetest.New(t)
-//	dev, _ := device.Open(ctx, device.Config{URL: srv.URL, …})
+//	dev, err := device.Open(t.Context(), device.Config{URL: srv.URL, …})
 //	conn := srv.Accept(nil)                    // hello, ready
 //	text := devicetest.Expect[*frame.Text](conn)
 //	conn.Send(&frame.Accepted{ID: text.ID})
 //
-// What the client sends goes through frame.DecodeUp: a frame that a real server refuses fails the test.
+// All frames of the client go through [frame.DecodeUp], so a frame that a real server rejects fails the
+// test. It is a package for tests: it has no compatibility promise beyond that of package device.
 package devicetest
 
 import (
@@ -25,10 +26,11 @@ import (
 	"hermes-mobile/frame"
 )
 
-// Patience is how long any verb waits before it fails the test.
+// Patience is how long a method waits for the client before it fails the test.
 const Patience = 10 * time.Second
 
-// Server is a listening server. Make it with New.
+// Server is a running server. [New] starts it. Its methods are safe for concurrent use, except those
+// that fail the test: call them from the goroutine of the test.
 type Server struct {
 	URL string // ws://127.0.0.1:port/ws
 
@@ -41,7 +43,7 @@ type Server struct {
 	handler http.Handler
 }
 
-// New starts a server that ends with the test.
+// New starts a server on the loopback interface. It ends with the test.
 func New(t testing.TB) *Server {
 	s := &Server{t: t, conns: make(chan *Conn, 64)}
 	s.http = httptest.NewServer(http.HandlerFunc(s.serve))
@@ -50,7 +52,7 @@ func New(t testing.TB) *Server {
 	return s
 }
 
-// Close ends the server and its connections; New has the test do it.
+// Close ends the server and the connections that nobody took. New registers it with the test.
 func (s *Server) Close() {
 	for {
 		select {
@@ -64,14 +66,14 @@ func (s *Server) Close() {
 	s.http.Close()
 }
 
-// Refuse answers the next upgrade with h instead; several queue up.
+// Refuse answers the next upgrade with h instead of accepting it. Several calls queue up.
 func (s *Server) Refuse(h func(http.ResponseWriter, *http.Request)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.refuse = append(s.refuse, h)
 }
 
-// Handle serves every path but /ws, for links to files.
+// Handle serves every path except /ws with h, for example links to files.
 func (s *Server) Handle(h http.Handler) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -103,12 +105,12 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	}
 	ws.SetReadLimit(frame.MaxFrame)
 	c := &Conn{t: s.t, ws: ws, up: make(chan frame.Up, 4096), gone: make(chan struct{})}
-	c.ctx, c.cancel = context.WithCancel(context.Background())
+	c.ctx, c.cancel = context.WithCancel(r.Context())
 	s.conns <- c
 	c.read()
 }
 
-// Next waits for the next connection; its hello was not read yet.
+// Next returns the next connection, before its hello. It fails the test after [Patience].
 func (s *Server) Next() *Conn {
 	s.t.Helper()
 	select {
@@ -116,23 +118,23 @@ func (s *Server) Next() *Conn {
 		s.t.Cleanup(c.Drop)
 		return c
 	case <-time.After(Patience):
-		s.t.Fatal("devicetest: no connection came")
+		s.t.Fatal("devicetest: the client did not connect")
 		return nil
 	}
 }
 
-// None fails the test when a connection comes within the time.
+// None fails the test when the client connects within d.
 func (s *Server) None(d time.Duration) {
 	s.t.Helper()
 	select {
 	case <-s.conns:
-		s.t.Fatal("devicetest: a connection came that should not")
+		s.t.Fatal("devicetest: the client connected unexpectedly")
 	case <-time.After(d):
 	}
 }
 
-// Accept waits for the next connection and its hello, and answers ready: the given one, or for nil that of an ordinary
-// server with everything on.
+// Accept waits for the next connection and its hello, and answers with ready. Nil stands for the answer
+// of [Ready].
 func (s *Server) Accept(ready *frame.Ready) *Conn {
 	s.t.Helper()
 	c := s.Next()
@@ -144,7 +146,8 @@ func (s *Server) Accept(ready *frame.Ready) *Conn {
 	return c
 }
 
-// Ready is what an ordinary server answers to a hello: approved, everything on, nothing to replay.
+// Ready returns the answer of an ordinary server to a hello: the device is approved, all capabilities are
+// on, and no frames follow.
 func Ready(h *frame.Hello) *frame.Ready {
 	r := &frame.Ready{
 		Session: frame.SessionPrefix + h.Device.ID, Protocol: frame.Protocol, Server: "hermes-mobile/test", Approved: true,
@@ -162,9 +165,9 @@ func Ready(h *frame.Hello) *frame.Ready {
 	return r
 }
 
-// Conn is the server's end of one connection, in the hands of the test.
+// Conn is the server's end of one connection.
 type Conn struct {
-	Hello *frame.Hello // after Accept
+	Hello *frame.Hello // set by Accept
 
 	t      testing.TB
 	ws     *websocket.Conn
@@ -172,7 +175,7 @@ type Conn struct {
 	cancel context.CancelFunc
 	up     chan frame.Up
 	gone   chan struct{}
-	err    error // after gone: why reading ended
+	err    error // valid after gone: why reading ended
 
 	mu   sync.Mutex
 	acks []frame.Ack
@@ -187,7 +190,7 @@ func (c *Conn) read() {
 			c.err = err
 			return
 		}
-		if odd != "" { // it was no message that a broken connection cut short
+		if odd != "" { // another message follows, so a broken connection did not cut it short
 			c.t.Errorf("devicetest: the client sent %s", odd)
 			odd = ""
 		}
@@ -210,7 +213,7 @@ func (c *Conn) read() {
 	}
 }
 
-// Expect waits for the next frame of the client, acks left out, and fails the test when it is of another type.
+// Expect returns the next frame of the client except acks, and fails the test for another type.
 func Expect[T frame.Up](c *Conn) T {
 	c.t.Helper()
 	f := c.Read()
@@ -221,26 +224,27 @@ func Expect[T frame.Up](c *Conn) T {
 	return want
 }
 
-// Read waits for the next frame of the client, acks left out.
+// Read returns the next frame of the client except acks. It fails the test after [Patience], and when the
+// client left.
 func (c *Conn) Read() frame.Up {
 	c.t.Helper()
 	select {
 	case f := <-c.up:
 		return f
 	case <-c.gone:
-		select { // what came before the end counts
+		select { // a frame before the end counts
 		case f := <-c.up:
 			return f
 		default:
 		}
 		c.t.Fatalf("devicetest: the client left: %v", c.err)
 	case <-time.After(Patience):
-		c.t.Fatal("devicetest: no frame came")
+		c.t.Fatal("devicetest: the client sent nothing")
 	}
 	return nil
 }
 
-// Silent fails the test when a frame, not counting acks, comes within the time.
+// Silent fails the test when the client sends a frame other than an ack within d.
 func (c *Conn) Silent(d time.Duration) {
 	c.t.Helper()
 	select {
@@ -250,14 +254,14 @@ func (c *Conn) Silent(d time.Duration) {
 	}
 }
 
-// Acks returns the acks that came so far.
+// Acks returns all acks so far.
 func (c *Conn) Acks() []frame.Ack {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return append([]frame.Ack(nil), c.acks...)
 }
 
-// Send writes frames to the client. It fails the test only when the connection should still be there.
+// Send writes frames to the client. It fails the test when writing fails.
 func (c *Conn) Send(frames ...frame.Down) {
 	c.t.Helper()
 	for _, f := range frames {
@@ -265,7 +269,7 @@ func (c *Conn) Send(frames ...frame.Down) {
 	}
 }
 
-// SendRaw writes one text message.
+// SendRaw writes one text message to the client. It fails the test when writing fails.
 func (c *Conn) SendRaw(s string) {
 	c.t.Helper()
 	ctx, cancel := context.WithTimeout(c.ctx, Patience)
@@ -275,20 +279,20 @@ func (c *Conn) SendRaw(s string) {
 	}
 }
 
-// Close closes the connection with a code and waits until it is closed.
+// Close closes the connection with a code, and waits until it is closed.
 func (c *Conn) Close(code frame.CloseCode, reason string) {
 	c.ws.Close(websocket.StatusCode(code), reason)
 	<-c.gone
 }
 
-// Drop breaks the connection without a word.
+// Drop breaks the connection without a close frame.
 func (c *Conn) Drop() {
 	c.cancel()
 	c.ws.CloseNow()
 	<-c.gone
 }
 
-// Left reports whether the client has left.
+// Left reports whether the client left.
 func (c *Conn) Left() bool {
 	select {
 	case <-c.gone:
@@ -298,7 +302,7 @@ func (c *Conn) Left() bool {
 	}
 }
 
-// Gone waits until the client has left, and returns the close code, -1 where there was none.
+// Gone waits until the client left, and returns its close code, -1 where there was none.
 func (c *Conn) Gone() frame.CloseCode {
 	c.t.Helper()
 	select {

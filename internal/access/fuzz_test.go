@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"hermes-mobile/internal/ratelimit"
 )
 
 // FuzzPairingFile: no content of Hermes' pairing files makes reading fail in another way than by saying that the file is damaged, approves
@@ -100,7 +102,7 @@ func FuzzClient(f *testing.F) {
 		if addr != who && proxies.Trusts(addr) {
 			t.Fatalf("%q, %q: the client is the proxy %v", first, second, addr)
 		}
-		if Network(addr) != Network(Network(addr)) {
+		if n := ratelimit.Network(addr); n != ratelimit.Network(n.Addr()) {
 			t.Fatalf("%v counts as two", addr)
 		}
 		r.Header.Set("X-Forwarded-Host", first)

@@ -1,13 +1,14 @@
 package access
 
 import (
-	"fmt"
 	"net/netip"
 	"sync"
 	"testing"
 	"time"
 
 	"pgregory.net/rapid"
+
+	"hermes-mobile/internal/ratelimit"
 )
 
 func wrong(g *Guard, addr netip.Addr, n int) {
@@ -39,7 +40,7 @@ func TestGuardDoubles(t *testing.T) {
 	}
 	c.pass(15*time.Minute + time.Second)
 	g.Blocked(other)
-	if len(g.known.entries) != 0 {
+	if g.known.Len() != 0 {
 		t.Error("not forgotten")
 	}
 	wrong(g, a, 10)
@@ -88,7 +89,7 @@ func TestGuardKeys(t *testing.T) {
 
 func TestGuardIsBounded(t *testing.T) {
 	g := NewGuard(newClock().now)
-	g.known.limit = 100
+	g.known = ratelimit.NewTable[netip.Prefix, guesses](100)
 	blocked := netip.MustParseAddr("203.0.113.5")
 	wrong(g, blocked, 10)
 	a := netip.MustParseAddr("10.0.0.0")
@@ -96,8 +97,8 @@ func TestGuardIsBounded(t *testing.T) {
 		g.Wrong(a)
 		a = a.Next()
 	}
-	if len(g.known.entries) != 100 || g.known.order.Len() != 100 {
-		t.Error(len(g.known.entries))
+	if g.known.Len() != 100 {
+		t.Error(g.known.Len())
 	}
 	if _, still := g.Blocked(blocked); !still {
 		t.Error("the blocked one was pushed out")
@@ -106,8 +107,8 @@ func TestGuardIsBounded(t *testing.T) {
 		wrong(g, a, 10)
 		a = a.Next()
 	}
-	if len(g.known.entries) != 100 {
-		t.Error(len(g.known.entries))
+	if g.known.Len() != 100 {
+		t.Error(g.known.Len())
 	}
 }
 
@@ -176,14 +177,7 @@ func TestLimiter(t *testing.T) {
 	}
 	c.pass(2 * time.Minute)
 	l.Allow("tel-3")
-	if len(l.known.entries) != 1 {
-		t.Error("not forgotten", len(l.known.entries))
-	}
-	l.known.limit = 10
-	for i := range 100 {
-		l.Allow(fmt.Sprint(i))
-	}
-	if len(l.known.entries) != 10 {
-		t.Error(len(l.known.entries))
+	if l.Len() != 1 {
+		t.Error("not forgotten", l.Len())
 	}
 }

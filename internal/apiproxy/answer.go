@@ -6,10 +6,11 @@ import (
 	"strconv"
 )
 
-// writeJSON writes an answer with its length, so that it has its end also where the connection goes on.
+// writeJSON writes an answer with its length, so the client sees its end on a persistent
+// connection.
 func writeJSON(w http.ResponseWriter, status int, v any) {
 	body, err := json.Marshal(v)
-	if err != nil { // none of ours
+	if err != nil { // never with our types
 		w.WriteHeader(http.StatusInternalServerError)
 		return
 	}
@@ -20,7 +21,7 @@ func writeJSON(w http.ResponseWriter, status int, v any) {
 	_, _ = w.Write(body)
 }
 
-// fault is an error as the API server and OpenAI write it.
+// fault is an error in the format of the API server and OpenAI.
 type fault struct {
 	Message string  `json:"message"`
 	Type    string  `json:"type"`
@@ -28,7 +29,7 @@ type fault struct {
 	Code    *string `json:"code"`
 }
 
-// refuse answers as the API server does. An empty code is null.
+// refuse answers with a fault. An empty code becomes null.
 func refuse(w http.ResponseWriter, status int, kind, code, message string) {
 	f := fault{Message: message, Type: kind}
 	if code != "" {
@@ -53,7 +54,7 @@ func noResponse(w http.ResponseWriter, id string) {
 
 func noJob(w http.ResponseWriter) { jobFault(w, http.StatusNotFound, "Job not found") }
 
-// jobFault is refuse for what is about jobs: there the API server has a form of its own.
+// jobFault answers a request about jobs, for which the API server has a format of its own.
 func jobFault(w http.ResponseWriter, status int, message string) {
 	writeJSON(w, status, map[string]string{"error": message})
 }

@@ -13,36 +13,38 @@ import (
 	"hermes-mobile/internal/store"
 )
 
-// Limits bound what one user, and all together, may use.
+// Limits bound what one user, and all users together, may use.
 type Limits struct {
 	Burst  int           // requests of a user at once
-	Every  time.Duration // after which another one is allowed
-	Open   int           // requests of a user at a time
+	Every  time.Duration // until one more is allowed
+	Open   int           // concurrent requests of a user
 	Turns  int           // of these, turns and streams of events
-	Bodies int64         // bytes of all bodies that are held at a time
+	Bodies int64         // bytes of all bodies in memory
 }
 
-// DefaultLimits leave room for an app with several sessions open, and for the ten turns that Hermes runs at a time.
+// DefaultLimits leave room for an app with several sessions open, and for the ten turns that Hermes
+// runs at a time.
 var DefaultLimits = Limits{Burst: 100, Every: 100 * time.Millisecond, Open: 24, Turns: 8, Bodies: 64 << 20}
 
-// Options are what a Front needs.
+// Options configure a Proxy.
 type Options struct {
 	Store   *store.Store
 	Users   *Users
 	URL     string // of the API server
-	Key     string // of the same
-	Jobs    bool   // the owner allows the routes of jobs though the API server does not advertise them
+	Key     string // of the API server
+	Jobs    bool   // allow the routes of jobs even if the API server doesn't advertise them
 	Log     *slog.Logger
 	Metrics *metrics.Set
 	Now     func() time.Time
 	Limits  Limits
-	// Client tells who makes a request, Base the scheme and host by which it came, Own whether a page of these is of this server.
+	// Client returns the address of a request, Base the scheme and host by which it arrived, and
+	// Own whether it comes from a page of this server.
 	Client func(*http.Request) netip.Addr
 	Base   func(*http.Request) string
 	Own    func(*http.Request) bool
 }
 
-// Proxy is the front door. Its methods may be called from any goroutine.
+// Proxy is the API proxy. It is safe for concurrent use.
 type Proxy struct {
 	o        Options
 	target   *url.URL
@@ -57,7 +59,7 @@ type Proxy struct {
 	offered  offered
 }
 
-// New makes a front door. Close it.
+// New returns an API proxy. The caller must close it.
 func New(o Options) (*Proxy, error) {
 	target, err := url.Parse(o.URL)
 	if err != nil {
@@ -66,6 +68,7 @@ func New(o Options) (*Proxy, error) {
 	if o.Limits == (Limits{}) {
 		o.Limits = DefaultLimits
 	}
+	o.Log = o.Log.With("component", "apiproxy")
 	f := &Proxy{o: o, target: target, upstream: newTransport(), guesses: newGuesses(o.Now), failures: newFailures(o.Log, o.Store, o.Now),
 		pace: newPace(o.Now, o.Limits), live: newLive(),
 		served: servedHere()}
@@ -73,20 +76,21 @@ func New(o Options) (*Proxy, error) {
 	return f, nil
 }
 
-// Close ends all requests that are under way. The store must still be open.
+// Close ends all running requests. The store must still be open.
 func (f *Proxy) Close() {
 	f.live.close()
 	f.failures.close()
 	f.upstream.CloseIdleConnections()
 }
 
-// EndUser ends the requests of a user who was removed or has another password.
+// EndUser ends the requests of a user who was removed or got another password.
 func (f *Proxy) EndUser(id string) { f.live.end(id, "") }
 
-// Prefixes are the paths that Handler serves; those that end in a slash with all below them.
+// Prefixes returns the paths that Handler serves. A path that ends in a slash includes all below
+// it.
 func Prefixes() []string { return []string{"/auth/", "/api/", "/v1/", "/health", "/login"} }
 
-// Handler serves the paths of Prefixes.
+// Handler returns the handler for Prefixes.
 func (f *Proxy) Handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /health", f.health)

@@ -11,52 +11,54 @@ import (
 )
 
 const (
-	// maxBody is what Hermes' API server takes.
+	// maxBody is the limit of Hermes' API server.
 	maxBody = 10_000_000
-	// smallBody is how much of a body needs no memory of the common budget: a user has few requests at a time.
+	// smallBody is how much of a body needs nothing of the memory budget, since a user has few
+	// requests at a time.
 	smallBody = 128 << 10
-	// largeBodies is how many larger ones of a user may be on their way at a time.
+	// largeBodies is how many larger bodies a user may send at a time.
 	largeBodies = 2
-	// firstPiece is how much memory a body gets before anything of it came.
+	// firstPiece is the size of a body's first buffer.
 	firstPiece = 4 << 10
-	// bodyTimeout is how long a body may take to come.
+	// bodyTimeout is the time for a body to arrive.
 	bodyTimeout = 2 * time.Minute
-	// lingerTimeout is how long a body that is not taken may go on coming.
+	// lingerTimeout is how long a rejected body may go on arriving.
 	lingerTimeout = 5 * time.Second
 )
 
-// Why a body is not taken.
+// Reasons for rejecting a body.
 var (
 	errTooLarge = errors.New("the body is too large")
-	errUserFull = errors.New("the user sends too many large bodies at a time")
-	errFull     = errors.New("too many large bodies come at a time")
+	errUserFull = errors.New("the user sends too many large bodies at once")
+	errFull     = errors.New("too many large bodies arrive at once")
 )
 
-// body is what a client sent, with the memory that it takes of the budget. That is given back once the API server has it.
+// body is a request's body with its share of the memory budget. The share is released once the API
+// server has the body.
 type body struct {
-	front *Proxy
+	proxy *Proxy
 	user  string
 	data  []byte
 	taken int64 // of the budget
-	large bool  // one of the user's large ones
+	large bool  // it counts toward largeBodies
 	once  sync.Once
 }
 
-// release gives back what the body takes.
+// release frees the body and its share of the budget.
 func (b *body) release() {
 	b.once.Do(func() {
-		b.front.held.Add(-b.taken)
+		b.proxy.held.Add(-b.taken)
 		if b.large {
-			b.front.pace.endLarge(b.user)
+			b.proxy.pace.endLarge(b.user)
 		}
 		b.data = nil
 	})
 }
 
-// readBody reads what was sent, as the API server wants to know its length, or answers the request. What was announced counts for
-// nothing: memory is taken as the bytes come.
+// readBody reads a body, because the API server needs its length, or answers the request. It takes
+// memory as the bytes arrive, whatever length was announced.
 func (f *Proxy) readBody(w http.ResponseWriter, r *http.Request, user string) (b *body, ok bool) {
-	b = &body{front: f, user: user}
+	b = &body{proxy: f, user: user}
 	if r.ContentLength == 0 || r.Body == nil {
 		return b, true
 	}
@@ -71,7 +73,7 @@ func (f *Proxy) readBody(w http.ResponseWriter, r *http.Request, user string) (b
 		return b, true
 	}
 	b.release()
-	_ = timer.EnableFullDuplex() // the answer does not wait for what is still to come
+	_ = timer.EnableFullDuplex() // the answer doesn't wait for the rest of the body
 	defer linger(r.Context(), w, r.Body)
 	w.Header().Set("Connection", "close")
 	tooMuch := (*http.MaxBytesError)(nil)
@@ -80,18 +82,18 @@ func (f *Proxy) readBody(w http.ResponseWriter, r *http.Request, user string) (b
 		refuse(w, http.StatusRequestEntityTooLarge, badRequest, "body_too_large", "Request body too large.")
 	case errors.Is(err, errUserFull):
 		w.Header().Set("Retry-After", "1")
-		refuse(w, http.StatusTooManyRequests, "rate_limit_error", "rate_limit_exceeded", "Too many large requests at once: try again when one of them has arrived.")
+		refuse(w, http.StatusTooManyRequests, "rate_limit_error", "rate_limit_exceeded", "Too many large requests at once. Try again when one of them has arrived.")
 	case errors.Is(err, errFull):
 		w.Header().Set("Retry-After", "1")
-		refuse(w, http.StatusServiceUnavailable, "server_error", "busy", "Too much is being sent at once: try again shortly.")
+		refuse(w, http.StatusServiceUnavailable, "server_error", "busy", "Too many large requests at once. Try again shortly.")
 	default:
-		refuse(w, http.StatusBadRequest, badRequest, "", "The request did not arrive whole.")
+		refuse(w, http.StatusBadRequest, badRequest, "", "The request is incomplete.")
 	}
 	return nil, false
 }
 
-// linger sends an answer that came before the end of a body, and lets more of the body come: many clients read no answer while they
-// are still sending, and a connection that is closed on them looks broken.
+// linger sends an answer before the end of a body, and goes on reading. Many clients read no answer
+// while they are sending, and a connection that closes on them looks broken.
 func linger(ctx context.Context, w http.ResponseWriter, rest io.Reader) {
 	timer, end := http.NewResponseController(w), time.Now().Add(lingerTimeout)
 	if timer.Flush() != nil || timer.SetReadDeadline(end) != nil {
@@ -105,9 +107,9 @@ func linger(ctx context.Context, w http.ResponseWriter, rest io.Reader) {
 	}
 }
 
-// read reads a body of a length, negative where that is not known.
+// read reads a body of a length, negative if unknown.
 func (b *body) read(from io.Reader, length int64) error {
-	if length > smallBody { // it need not be read to know that it is one too many
+	if length > smallBody { // reject it before reading
 		if err := b.enlarge(); err != nil {
 			return err
 		}
@@ -130,10 +132,10 @@ func (b *body) read(from io.Reader, length int64) error {
 	}
 }
 
-// grow doubles the memory of a body. While it is moved, both the old and the new count.
+// grow doubles the buffer of a body. While it copies, both buffers count.
 func (b *body) grow(length int64) error {
 	size := int64(2 * cap(b.data))
-	if whole := length + 1; length >= 0 && whole < size { // and one more to see its end
+	if whole := length + 1; length >= 0 && whole < size { // one more to see the end
 		size = max(whole, int64(cap(b.data))+1)
 	}
 	before := b.taken
@@ -141,8 +143,8 @@ func (b *body) grow(length int64) error {
 		if err := b.enlarge(); err != nil {
 			return err
 		}
-		if b.front.held.Add(size) > b.front.o.Limits.Bodies {
-			b.front.held.Add(-size)
+		if b.proxy.held.Add(size) > b.proxy.o.Limits.Bodies {
+			b.proxy.held.Add(-size)
 			return errFull
 		}
 		b.taken += size
@@ -151,27 +153,27 @@ func (b *body) grow(length int64) error {
 	copy(next, b.data)
 	b.data = next
 	b.taken -= before
-	b.front.held.Add(-before)
+	b.proxy.held.Add(-before)
 	return nil
 }
 
-// enlarge makes it one of the user's large bodies.
+// enlarge counts the body as a large one of its user.
 func (b *body) enlarge() error {
-	if !b.large && !b.front.pace.beginLarge(b.user) {
+	if !b.large && !b.proxy.pace.beginLarge(b.user) {
 		return errUserFull
 	}
 	b.large = true
 	return nil
 }
 
-// sent reads a body to the API server, and lets go of it at its end.
+// sent is the reader that the API server gets a body from. It frees the body at its end.
 type sent struct {
 	data []byte
 	done func()
 	gone atomic.Bool
 }
 
-// Read returns what comes next.
+// Read implements io.Reader.
 func (s *sent) Read(p []byte) (int, error) {
 	n := copy(p, s.data)
 	if s.data = s.data[n:]; len(s.data) == 0 {
@@ -184,7 +186,8 @@ func (s *sent) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// Close gives the memory back. The transport may close while it reads, so the text stays until that has ended.
+// Close frees the memory. The transport may close while it reads, so the data stays until the read
+// ends.
 func (s *sent) Close() error {
 	if !s.gone.Swap(true) && s.done != nil {
 		s.done()

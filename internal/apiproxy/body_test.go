@@ -58,16 +58,16 @@ func until(t *testing.T, what string, cond func() bool) {
 func (r *rig) larges(name string) int {
 	u, err := r.store.FrontUser(r.t.Context(), name)
 	ok(r.t, err)
-	r.front.pace.mu.Lock()
-	defer r.front.pace.mu.Unlock()
-	if p := r.front.pace.users[u.ID]; p != nil {
+	r.proxy.pace.mu.Lock()
+	defer r.proxy.pace.mu.Unlock()
+	if p := r.proxy.pace.users[u.ID]; p != nil {
 		return p.large
 	}
 	return 0
 }
 
-// TestAnnouncedBodies: bodies that are announced and do not come take nothing from others, and of one user two large ones are
-// waited for.
+// TestAnnouncedBodies: bodies that are announced and do not come take nothing from others, and of
+// one user two large ones are waited for.
 func TestAnnouncedBodies(t *testing.T) {
 	r := newRig(t)
 	anna, bert := r.login("anna"), r.login("bert")
@@ -82,7 +82,7 @@ func TestAnnouncedBodies(t *testing.T) {
 			t.Errorf("one more is answered with %d", status)
 		}
 	}
-	if n := r.front.held.Load(); n != 0 {
+	if n := r.proxy.held.Load(); n != 0 {
 		t.Errorf("%d bytes are taken of what did not come", n)
 	}
 	large := `{"title":"` + strings.Repeat("x", 4<<20) + `"}`
@@ -92,13 +92,13 @@ func TestAnnouncedBodies(t *testing.T) {
 
 	// What comes is counted as it comes.
 	waiting[0].send(`{"title":"` + strings.Repeat("x", 1<<20))
-	until(t, "it to count", func() bool { n := r.front.held.Load(); return n >= 1<<20 && n <= 4<<20 })
+	until(t, "it to count", func() bool { n := r.proxy.held.Load(); return n >= 1<<20 && n <= 4<<20 })
 	for _, u := range waiting {
 		_ = u.conn.Close()
 	}
-	until(t, "all to be given back", func() bool { return r.front.held.Load() == 0 && r.larges("anna") == 0 })
+	until(t, "all to be given back", func() bool { return r.proxy.held.Load() == 0 && r.larges("anna") == 0 })
 	anna.want(201, "POST", "/api/sessions", large)
-	until(t, "all to be given back", func() bool { return r.front.held.Load() == 0 && r.larges("anna")+r.larges("bert") == 0 })
+	until(t, "all to be given back", func() bool { return r.proxy.held.Load() == 0 && r.larges("anna")+r.larges("bert") == 0 })
 }
 
 // TestBodyBudget: where all that is large together is too much, what is small goes on.
@@ -110,7 +110,7 @@ func TestBodyBudget(t *testing.T) {
 	anna, bert := r.login("anna"), r.login("bert")
 	u := anna.announce("/api/sessions", 2<<20)
 	u.send(`{"title":"` + strings.Repeat("x", 3<<19))
-	until(t, "it to be held", func() bool { return r.front.held.Load() >= 3<<19 })
+	until(t, "it to be held", func() bool { return r.proxy.held.Load() >= 3<<19 })
 	bert.want(503, "POST", "/api/sessions", `{"title":"`+strings.Repeat("x", 2<<20)+`"}`, "busy")
 	for range 5 {
 		bert.want(201, "POST", "/api/sessions", `{"title":"`+strings.Repeat("x", 100<<10)+`"}`)
@@ -120,10 +120,11 @@ func TestBodyBudget(t *testing.T) {
 		t.Errorf("the one that was there before is answered with %d", status)
 	}
 	bert.want(201, "POST", "/api/sessions", `{"title":"`+strings.Repeat("x", 1<<20)+`"}`)
-	until(t, "all to be given back", func() bool { return r.front.held.Load() == 0 && r.larges("anna")+r.larges("bert") == 0 })
+	until(t, "all to be given back", func() bool { return r.proxy.held.Load() == 0 && r.larges("anna")+r.larges("bert") == 0 })
 }
 
-// TestBodyEndsWithItsWay: a turn that runs holds nothing of its question, so long turns with pictures do not count as large bodies.
+// TestBodyEndsWithItsWay: a turn that runs holds nothing of its question, so long turns with
+// pictures do not count as large bodies.
 func TestBodyEndsWithItsWay(t *testing.T) {
 	r := newRig(t)
 	c := r.login("anna")
@@ -134,7 +135,7 @@ func TestBodyEndsWithItsWay(t *testing.T) {
 		if resp.StatusCode != 200 {
 			t.Fatalf("%d", resp.StatusCode)
 		}
-		until(t, "it to be given back", func() bool { return r.front.held.Load() == 0 && r.larges("anna") == 0 })
+		until(t, "it to be given back", func() bool { return r.proxy.held.Load() == 0 && r.larges("anna") == 0 })
 	}
 	if n := r.counted("front_turns"); n != 4 {
 		t.Errorf("%v turns run", n)
@@ -145,8 +146,8 @@ func TestBodyEndsWithItsWay(t *testing.T) {
 	close(r.up.next)
 }
 
-// TestBodySizes: a body arrives as it was sent, whatever its length and the pieces it comes in, and takes no more memory than twice
-// its length.
+// TestBodySizes: a body arrives as it was sent, whatever its length and the pieces it comes in, and
+// takes no more memory than twice its length.
 func TestBodySizes(t *testing.T) {
 	r := newRig(t)
 	anna := r.login("anna")
@@ -161,7 +162,7 @@ func TestBodySizes(t *testing.T) {
 				length = int64(size)
 			}
 			for name, from := range map[string]io.Reader{"whole": strings.NewReader(text), "with its end": iotest.DataErrReader(strings.NewReader(text)), "halves": iotest.HalfReader(strings.NewReader(text))} {
-				b := &body{front: r.front, user: user.ID}
+				b := &body{proxy: r.proxy, user: user.ID}
 				if err := b.read(from, length); err != nil || string(b.data) != text {
 					t.Errorf("%d bytes by %s: %d arrived (%v)", size, name, len(b.data), err)
 				}
@@ -173,7 +174,7 @@ func TestBodySizes(t *testing.T) {
 			}
 		}
 	}
-	if n := r.front.held.Load(); n != 0 || r.larges("anna") != 0 {
+	if n := r.proxy.held.Load(); n != 0 || r.larges("anna") != 0 {
 		t.Errorf("%d bytes and %d bodies are still counted", n, r.larges("anna"))
 	}
 }

@@ -11,7 +11,7 @@ import (
 	"hermes-mobile/gateway"
 )
 
-// servedHere returns the operations that are here, by what the API server would call them.
+// servedHere returns the operations of this proxy, by the names of the API server.
 func servedHere() map[string]bool {
 	all := map[string]bool{operation("GET", "/health"): true, operation("GET", "/v1/health"): true}
 	for _, rt := range routes {
@@ -20,7 +20,7 @@ func servedHere() map[string]bool {
 	return all
 }
 
-// capabilities passes on what the API server can do, without what is not offered here.
+// capabilities passes on the API server's capabilities, without those that the proxy doesn't offer.
 func (f *Proxy) capabilities(w http.ResponseWriter, r *http.Request, c *call) {
 	f.forward(w, r, c.passage(func(resp *http.Response) error {
 		if resp.StatusCode != http.StatusOK {
@@ -68,15 +68,15 @@ func (f *Proxy) narrowed(all fields) ([]byte, error) {
 	return json.Marshal(all)
 }
 
-// jobPrefix is where the API server has its scheduled jobs.
+// jobPrefix is the path of scheduled jobs.
 const jobPrefix = "/api/jobs"
 
-// allowJobs adds the operations of jobs, which the API server has without advertising them.
+// allowJobs adds the operations of jobs, which the API server has but doesn't advertise.
 func allowJobs(endpoints fields) {
 	for name, raw := range endpoints {
 		var e struct{ Path string }
 		if name == "jobs" || json.Unmarshal(raw, &e) == nil && strings.HasPrefix(e.Path, jobPrefix) {
-			return // it does advertise them now
+			return // the API server advertises them
 		}
 	}
 	for name, e := range gateway.JobEndpoints() {
@@ -84,20 +84,21 @@ func allowJobs(endpoints fields) {
 	}
 }
 
-// offeredFor is how long the API server's word on its operations is taken.
+// offeredFor is how long the list of advertised operations is cached.
 const offeredFor = time.Minute
 
-// offerLimit is how long it has for that.
+// offerLimit bounds the request for it.
 const offerLimit = 5 * time.Second
 
-// offered is what the API server advertised last.
+// offered is the list that the API server advertised last.
 type offered struct {
 	mu    sync.Mutex
 	until time.Time
 	names map[string]bool // methods and paths, as operation writes them
 }
 
-// hasJob reports whether a route of jobs is there. The lock is held while the API server is asked, so it is asked once.
+// hasJob reports whether a route of jobs exists. It holds the lock during the request, so
+// concurrent callers share one.
 func (f *Proxy) hasJob(ctx context.Context, rt *route) bool {
 	if f.o.Jobs {
 		return true
@@ -123,7 +124,7 @@ func (f *Proxy) hasJob(ctx context.Context, rt *route) bool {
 	return f.offered.names[operation(rt.method, rt.path)]
 }
 
-// health is open to all: apps ask it before they log in.
+// health serves /health to everybody: apps request it before the login.
 func (f *Proxy) health(w http.ResponseWriter, r *http.Request) {
 	f.forward(w, r, passage{path: "/health"})
 }

@@ -6,14 +6,14 @@ import (
 	"time"
 )
 
-// Names of the cookies, as Hermes' own dashboard has them.
+// Names of the cookies, the same as in Hermes' dashboard.
 const (
 	accessCookie   = "hermes_session_at"
 	refreshCookie  = "hermes_session_rt"
 	providerCookie = "hermes_session_provider"
 )
 
-// How long they hold.
+// Lifetimes of the tokens.
 const (
 	accessLife  = 12 * time.Hour
 	refreshLife = 30 * 24 * time.Hour
@@ -22,7 +22,8 @@ const (
 // provider is the only way to log in.
 const provider = "basic"
 
-// cookieName is a name with the prefix by which a browser keeps other hosts and plain http from setting it.
+// cookieName returns the name of a cookie. Over https it has the prefix that keeps other hosts and
+// plain http from setting it.
 func cookieName(name string, encrypted bool) string {
 	if encrypted {
 		return "__Host-" + name
@@ -34,7 +35,7 @@ func (f *Proxy) encrypted(r *http.Request) bool {
 	return strings.HasPrefix(f.o.Base(r), "https://")
 }
 
-// cookie returns what a cookie of a request holds.
+// cookie returns the value of a request's cookie.
 func (f *Proxy) cookie(r *http.Request, name string) string {
 	c, err := r.Cookie(cookieName(name, f.encrypted(r)))
 	if err != nil {
@@ -52,7 +53,7 @@ func (f *Proxy) setCookie(w http.ResponseWriter, r *http.Request, name, value st
 	http.SetCookie(w, c)
 }
 
-// setCookies hands a pair of tokens out.
+// setCookies sets the cookies for a pair of tokens.
 func (f *Proxy) setCookies(w http.ResponseWriter, r *http.Request, access, refresh string) {
 	w.Header().Set("Cache-Control", "no-store")
 	f.setCookie(w, r, accessCookie, access, accessLife)
@@ -60,7 +61,7 @@ func (f *Proxy) setCookies(w http.ResponseWriter, r *http.Request, access, refre
 	f.setCookie(w, r, providerCookie, provider, refreshLife)
 }
 
-// clearCookies takes them back.
+// clearCookies removes the cookies.
 func (f *Proxy) clearCookies(w http.ResponseWriter, r *http.Request) {
 	for _, name := range []string{accessCookie, refreshCookie, providerCookie} {
 		f.setCookie(w, r, name, "", 0)

@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// FuzzFields: the API server sees of an object exactly what was checked here: each name once, with the value that was looked at.
+// FuzzFields: the API server sees of an object exactly what was checked here: each name once, with
+// the value that was looked at.
 func FuzzFields(f *testing.F) {
 	for _, body := range []string{"", "null", "[]", "{}", `{"session_id":"a","session_id":"b"}`, `{"session_id":null}`, `{"session_id":7}`, `{"session_id":"a","Session_ID":"b"}`, `{"a":{"a":[1,{"b":"c"}]}}`, `{"session_id":"\ud800"}`, "{}x", "\xef\xbb\xbf{}"} {
 		f.Add([]byte(body))

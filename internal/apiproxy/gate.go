@@ -6,7 +6,7 @@ import (
 	"strconv"
 )
 
-// gate lets users in, each within the limits, and serves a route.
+// gate serves a route to users who are logged in, within their limits.
 func (f *Proxy) gate(rt *route) http.Handler {
 	return http.HandlerFunc(func(plain http.ResponseWriter, r *http.Request) {
 		w := &counted{ResponseWriter: plain}
@@ -14,7 +14,7 @@ func (f *Proxy) gate(rt *route) http.Handler {
 			f.o.Metrics.FrontCalls.WithLabelValues(w.class()).Inc()
 		}()
 		if _, key := bearer(r); !key && rt.method != http.MethodGet && !f.sameSite(r) {
-			refuse(w, http.StatusForbidden, badRequest, "cross_origin", "A page of another origin may not change something here.")
+			refuse(w, http.StatusForbidden, badRequest, "cross_origin", "Pages of another origin may not make changes here.")
 			return
 		}
 		who, ok := f.known(w, r)
@@ -24,7 +24,7 @@ func (f *Proxy) gate(rt *route) http.Handler {
 		end, wait := f.pace.begin(who.id, rt.turn)
 		if wait > 0 {
 			w.Header().Set("Retry-After", strconv.Itoa(int(math.Ceil(wait.Seconds()))))
-			refuse(w, http.StatusTooManyRequests, "rate_limit_error", "rate_limit_exceeded", "Too many requests at once: try again shortly.")
+			refuse(w, http.StatusTooManyRequests, "rate_limit_error", "rate_limit_exceeded", "Too many requests. Try again shortly.")
 			return
 		}
 		defer end()
@@ -36,11 +36,11 @@ func (f *Proxy) gate(rt *route) http.Handler {
 		defer done()
 		r = r.WithContext(ctx)
 		if rt.turn && !f.holds(ctx, who) {
-			f.nobody(w, r) // the login ended before this request was among those that end with it
+			f.nobody(w, r) // the login ended before this request was registered with it
 			return
 		}
 		if rt.job && !f.hasJob(ctx, rt) {
-			jobFault(w, http.StatusNotFound, "Scheduled jobs are off here: Hermes does not advertise them, and the owner has not allowed them (MOBILE_API_JOBS)")
+			jobFault(w, http.StatusNotFound, "Scheduled jobs are off: Hermes doesn't advertise them, and the owner hasn't allowed them (MOBILE_API_JOBS)")
 			return
 		}
 		b, ok := f.readBody(w, r, who.id)
@@ -50,26 +50,26 @@ func (f *Proxy) gate(rt *route) http.Handler {
 		defer b.release()
 		c := &call{caller: who, route: rt, id: r.PathValue("id"), query: rt.only(r.URL.Query()), sent: b.release}
 		if rt.fields == nil {
-			b.release() // what was sent is of no use
+			b.release() // the route has no body
 		} else {
 			if c.in, ok = object(b.data); !ok {
 				badJSON(w)
 				return
 			}
-			b.data = nil // it is in the fields now
+			b.data = nil // the fields have it now
 			c.in.keep(rt.fields)
 		}
 		rt.handle(f, w, r, c)
 	})
 }
 
-// counted remembers how a request was answered.
+// counted records the status of an answer.
 type counted struct {
 	http.ResponseWriter
 	status int
 }
 
-// WriteHeader passes the status on.
+// WriteHeader implements http.ResponseWriter.
 func (c *counted) WriteHeader(status int) {
 	if c.status < 200 {
 		c.status = status
@@ -77,7 +77,7 @@ func (c *counted) WriteHeader(status int) {
 	c.ResponseWriter.WriteHeader(status)
 }
 
-// Write passes the answer on.
+// Write implements http.ResponseWriter.
 func (c *counted) Write(b []byte) (int, error) {
 	if c.status < 200 {
 		c.status = http.StatusOK
@@ -85,7 +85,7 @@ func (c *counted) Write(b []byte) (int, error) {
 	return c.ResponseWriter.Write(b)
 }
 
-// Unwrap lets an answer be flushed.
+// Unwrap implements the interface of http.ResponseController.
 func (c *counted) Unwrap() http.ResponseWriter { return c.ResponseWriter }
 
 func (c *counted) class() string {

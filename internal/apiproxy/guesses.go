@@ -1,138 +1,108 @@
 package apiproxy
 
 import (
-	"hash/maphash"
-	"math"
 	"net/netip"
 	"sync"
 	"time"
+
+	"hermes-mobile/internal/ratelimit"
 )
 
-// allowance is how often something may be done at once, and how much of that comes back each minute.
-type allowance struct{ size, perMinute float64 }
-
-// What is allowed of wrong passwords and keys. Right ones do not count.
+// Limits on wrong passwords and keys. Right ones don't count.
 var (
-	guessesNetwork = allowance{10, 10}  // of an address, or a /64 of IPv6
-	guessesRegion  = allowance{40, 40}  // of a /24, or a /48
-	guessesAll     = allowance{120, 60} // of all networks in which nobody has logged in yet
-	guessesAccount = allowance{10, 1}   // of an account, from anywhere
-	// loginsAccount is for logins with the right password: each is work, too.
-	loginsAccount = allowance{60, 60}
+	guessesNetwork = ratelimit.PerMinute(10, 10)  // of an address, or an IPv6 /64
+	guessesRegion  = ratelimit.PerMinute(40, 40)  // of a /24, or an IPv6 /48
+	guessesAll     = ratelimit.PerMinute(120, 60) // of all networks from which nobody has logged in yet
+	guessesAccount = ratelimit.PerMinute(10, 1)   // of an account, from anywhere
+	// loginsAccount limits logins with the right password: checking one is work too.
+	loginsAccount = ratelimit.PerMinute(60, 60)
 )
 
-// guessSlots is how many counts there are of each kind.
-const guessSlots = 8192
+const (
+	// maxGuessKeys bounds the counts of each kind. A count that is back at its limit takes no
+	// memory. Made-up names and addresses can't push out the others, because guessesAll limits them
+	// first.
+	maxGuessKeys = 8192
+	// maxAccountKey is how many bytes of a name tell accounts apart. No user has a longer name.
+	maxAccountKey = 64
+)
 
-// guesses counts wrong passwords and keys. It has a fixed number of counts, so whoever comes with many addresses or makes names up
-// takes no memory and pushes no other's count out; who shares a count by chance waits a little more.
+// guesses counts wrong passwords and keys.
 type guesses struct {
-	now  func() time.Time
-	seed maphash.Seed
+	networks, regions *ratelimit.Buckets[netip.Prefix]
+	accounts, logins  *ratelimit.Buckets[string]
+	all               *ratelimit.Buckets[struct{}]
 
-	mu                                  sync.Mutex
-	networks, regions, accounts, logins []bucket
-	known                               []bool // networks in which somebody has logged in
-	all                                 bucket
+	mu    sync.Mutex
+	known *ratelimit.Table[netip.Prefix, struct{}] // networks from which somebody has logged in
 }
-
-// bucket holds what is left of an allowance; the zero value is full.
-type bucket struct {
-	used float64
-	at   time.Time
-}
-
-// left says how long it takes until one can be taken: not at all where one is left.
-func (b *bucket) left(now time.Time, a allowance) (wait time.Duration) {
-	b.used = max(0, b.used-now.Sub(b.at).Minutes()*a.perMinute)
-	b.at = now
-	if over := b.used + 1 - a.size; over > 0 {
-		return time.Duration(math.Ceil(over / a.perMinute * float64(time.Minute)))
-	}
-	return 0
-}
-
-// take takes one, or says how long to wait for it.
-func (b *bucket) take(now time.Time, a allowance) (wait time.Duration) {
-	if wait = b.left(now, a); wait == 0 {
-		b.used++
-	}
-	return wait
-}
-
-func (b *bucket) giveBack() { b.used = max(0, b.used-1) }
 
 func newGuesses(now func() time.Time) *guesses {
-	return &guesses{now: now, seed: maphash.MakeSeed(), networks: make([]bucket, guessSlots), regions: make([]bucket, guessSlots), accounts: make([]bucket, guessSlots),
-		logins: make([]bucket, guessSlots), known: make([]bool, guessSlots)}
-}
-
-func (g *guesses) slot(key string) uint64 { return maphash.String(g.seed, key) % guessSlots }
-
-// network is what one customer has: an address, or a /64 of IPv6. region is what one provider hands out nearby.
-func network(a netip.Addr) (network, region string) {
-	a = a.Unmap().WithZone("")
-	bits, wide := 64, 48
-	if a.Is4() {
-		bits, wide = 32, 24
+	return &guesses{
+		networks: ratelimit.NewBuckets[netip.Prefix](guessesNetwork, maxGuessKeys, now),
+		regions:  ratelimit.NewBuckets[netip.Prefix](guessesRegion, maxGuessKeys, now),
+		accounts: ratelimit.NewBuckets[string](guessesAccount, maxGuessKeys, now),
+		logins:   ratelimit.NewBuckets[string](loginsAccount, maxGuessKeys, now),
+		all:      ratelimit.NewBuckets[struct{}](guessesAll, 1, now),
+		known:    ratelimit.NewTable[netip.Prefix, struct{}](maxGuessKeys),
 	}
-	n, errN := a.Prefix(bits)
-	r, errR := a.Prefix(wide)
-	if errN != nil || errR != nil {
-		return a.String(), a.String()
-	}
-	return n.String(), r.String()
 }
 
-// try is a password or a key that is being looked at. Until it is known to be right it counts as a guess.
-type try struct {
-	network, account uint64
-	taken            []*bucket
+// attempt is a password or a key that is being checked. It counts as a guess until one of its
+// methods settles it, which must happen once.
+type attempt struct {
+	of      *guesses
+	network netip.Prefix
+	account string
+	holds   []func(used bool)
 }
 
-// begin counts a try from an address, for an account or none, and says how long to wait where there were too many.
-func (g *guesses) begin(addr netip.Addr, account string) (t try, wait time.Duration) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	now := g.now()
-	near, wide := network(addr)
-	t = try{network: g.slot(near), account: g.slot(account)}
-	take := func(b *bucket, a allowance) bool {
-		if wait = b.take(now, a); wait == 0 {
-			t.taken = append(t.taken, b)
+// begin counts an attempt from an address for an account, or for none. If there were too many
+// guesses, it returns how long to wait.
+func (g *guesses) begin(addr netip.Addr, account string) (a *attempt, wait time.Duration) {
+	a = &attempt{of: g, network: ratelimit.Network(addr), account: account[:min(len(account), maxAccountKey)]}
+	add := func(settle func(bool), w time.Duration) bool {
+		if wait = w; wait == 0 {
+			a.holds = append(a.holds, settle)
 		}
 		return wait == 0
 	}
-	ok := take(&g.networks[t.network], guessesNetwork) && take(&g.regions[g.slot(wide)], guessesRegion) && (g.known[t.network] || take(&g.all, guessesAll))
-	if ok && account != "" {
-		if wait = g.logins[t.account].left(now, loginsAccount); wait == 0 {
-			take(&g.accounts[t.account], guessesAccount)
+	ok := add(g.networks.Hold(a.network)) && add(g.regions.Hold(ratelimit.Region(addr))) && (g.knows(a.network) || add(g.all.Hold(struct{}{})))
+	if ok && a.account != "" {
+		if wait = g.logins.Wait(a.account); wait == 0 {
+			add(g.accounts.Hold(a.account))
 		}
 	}
 	if wait > 0 {
-		g.forget(t)
+		a.canceled()
+		return nil, wait
 	}
-	return t, wait
+	return a, 0
 }
 
-// cancel takes a try back that came to nothing.
-func (g *guesses) cancel(t try) {
+func (g *guesses) knows(network netip.Prefix) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.forget(t)
+	return g.known.Get(network) != nil
 }
 
-// right takes a try back that was right, and counts the login.
-func (g *guesses) right(t try) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.forget(t)
-	g.known[t.network] = true
-	g.logins[t.account].take(g.now(), loginsAccount)
+// wrong counts the attempt as a guess.
+func (a *attempt) wrong() { a.settle(true) }
+
+// canceled forgets an attempt that came to no result.
+func (a *attempt) canceled() { a.settle(false) }
+
+// right forgets the attempt as a guess and counts the login.
+func (a *attempt) right() {
+	a.settle(false)
+	a.of.mu.Lock()
+	a.of.known.Touch(a.network, nil)
+	a.of.mu.Unlock()
+	a.of.logins.Take(a.account)
 }
 
-func (g *guesses) forget(t try) {
-	for _, b := range t.taken {
-		b.giveBack()
+func (a *attempt) settle(used bool) {
+	for _, hold := range a.holds {
+		hold(used)
 	}
 }

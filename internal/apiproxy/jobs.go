@@ -7,7 +7,7 @@ import (
 	"hermes-mobile/internal/store"
 )
 
-// listJobs shows the user's own jobs.
+// listJobs lists the user's own jobs.
 func (f *Proxy) listJobs(w http.ResponseWriter, r *http.Request, c *call) {
 	mine, err := f.o.Store.FrontOwned(r.Context(), c.caller.id, store.FrontJob)
 	if err != nil {
@@ -39,10 +39,12 @@ func (f *Proxy) listJobs(w http.ResponseWriter, r *http.Request, c *call) {
 	}))
 }
 
-// Where the result of a user's job may go: nowhere but into its own session. Chats of Telegram and the like are the owner's.
+// deliveries are the allowed targets of a job's result: only the user's own session. Chats of
+// Telegram and other channels belong to the owner.
 var deliveries = []string{"local", "origin"}
 
-// deliversHere reports whether the result of a job goes to nobody but its user; if not it has answered.
+// deliversHere reports whether the result of a job goes only to its user. If not, it answers the
+// request.
 func deliversHere(w http.ResponseWriter, c *call) bool {
 	raw, there := c.in["deliver"]
 	if !there {
@@ -56,7 +58,7 @@ func deliversHere(w http.ResponseWriter, c *call) bool {
 			}
 		}
 	}
-	jobFault(w, http.StatusBadRequest, "deliver must be local or origin: jobs of users of this server report nowhere else")
+	jobFault(w, http.StatusBadRequest, "deliver must be local or origin: jobs of this server's users can't deliver anywhere else")
 	return false
 }
 
@@ -86,7 +88,7 @@ func (f *Proxy) updateJob(w http.ResponseWriter, r *http.Request, c *call) {
 	}
 }
 
-// ownJob passes on what is about an own job.
+// ownJob passes on a request about one of the user's jobs.
 func (f *Proxy) ownJob(w http.ResponseWriter, r *http.Request, c *call) {
 	owner, err := f.ownerOf(r.Context(), store.FrontJob, c.id)
 	switch {

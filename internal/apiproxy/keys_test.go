@@ -23,7 +23,8 @@ func (r *rig) addKey(name, label string, life time.Duration) NewKey {
 // byKey is an app that has a key.
 func byKey(k NewKey) func(*http.Request) { return header("Authorization", "Bearer "+k.Secret.Reveal()) }
 
-// TestKey: with a key a program is its user, as with a login: the same sessions and limits, and no cookie in any answer.
+// TestKey: with a key a program is its user, as with a login: the same sessions and limits, and no
+// cookie in any answer.
 func TestKey(t *testing.T) {
 	r := newRig(t)
 	key := r.addKey("anna", "laptop", 0)
@@ -57,8 +58,8 @@ func TestKey(t *testing.T) {
 	}
 }
 
-// TestKeyIsNoCookie: no page can have a browser send a key, so there is nothing to protect it from; what cookies say beside it counts for
-// nothing, and a wrong key gets nothing from them.
+// TestKeyIsNoCookie: no page can have a browser send a key, so there is nothing to protect it from;
+// what cookies say beside it counts for nothing, and a wrong key gets nothing from them.
 func TestKeyIsNoCookie(t *testing.T) {
 	r := newRig(t)
 	key := r.addKey("anna", "", 0)
@@ -92,7 +93,8 @@ func TestKeyIsNoCookie(t *testing.T) {
 	}
 }
 
-// TestWrongKeysAreGuesses: they count for their network, for passwords too, and keep no right key out.
+// TestWrongKeysAreGuesses: they count for their network, for passwords too, and keep no right key
+// out.
 func TestWrongKeysAreGuesses(t *testing.T) {
 	r := newRig(t)
 	key := r.addKey("anna", "", 0)
@@ -100,7 +102,7 @@ func TestWrongKeysAreGuesses(t *testing.T) {
 	for i := range 30 {
 		resp := app.send(t.Context(), "GET", "/v1/models", "", header("Authorization", fmt.Sprint("Bearer hmk_wrong", i)))
 		_ = resp.Body.Close()
-		if want := 401; i >= int(guessesNetwork.size) {
+		if want := 401; i >= guessesNetwork.Burst {
 			want = 429
 			if resp.StatusCode != want || resp.Header.Get("Retry-After") == "" {
 				t.Errorf("guess %d: %d", i, resp.StatusCode)
@@ -124,22 +126,23 @@ func TestWrongKeysAreGuesses(t *testing.T) {
 	if status := r.try("203.0.113.1", "bert", "wrong"); status != 401 {
 		t.Errorf("a password from there: %d", status)
 	}
-	if n := strings.Count(r.logged(), "key rejected"); n == 0 || n > int(guessesNetwork.size) || strings.Contains(r.logged(), "hmk_") {
+	if n := strings.Count(r.logged(), "key rejected"); n == 0 || n > guessesNetwork.Burst || strings.Contains(r.logged(), "hmk_") {
 		t.Errorf("the log is\n%s", r.logged())
 	}
 }
 
-// TestKeyEnds: a key that was removed, has expired, or whose user is gone is good for nothing at once, and what streams by it ends.
+// TestKeyEnds: a key that was removed, has expired, or whose user is gone is good for nothing at
+// once, and what streams by it ends.
 func TestKeyEnds(t *testing.T) {
 	for name, end := range map[string]func(r *rig, k NewKey){
 		"removed": func(r *rig, k NewKey) {
 			ok(r.t, r.users.RemoveKey(r.t.Context(), k.ID))
-			r.front.EndKey(k.ID)
+			r.proxy.EndKey(k.ID)
 		},
 		"user removed": func(r *rig, _ NewKey) {
 			id, err := r.users.Remove(r.t.Context(), "anna")
 			ok(r.t, err)
-			r.front.EndUser(id)
+			r.proxy.EndUser(id)
 		},
 	} {
 		r := newRig(t)
@@ -181,14 +184,15 @@ func TestKeyEnds(t *testing.T) {
 		t.Errorf("before its end: %d", status)
 	}
 	r.clock.pass(time.Second)
-	for range 2 * int(guessesNetwork.size) { // a program that does not know is told, and guesses nothing
+	for range 2 * guessesNetwork.Burst { // a program that does not know is told, and guesses nothing
 		if status, text := app.do("GET", "/v1/models", "", byKey(key)); status != 401 || !strings.Contains(text, "expired") {
 			t.Fatalf("after it: %d %s", status, text)
 		}
 	}
 }
 
-// TestKeysOfUsers: what the owner sees of keys: never the key, and when it was last used; each act is in the audit log.
+// TestKeysOfUsers: what the owner sees of keys: never the key, and when it was last used; each act
+// is in the audit log.
 func TestKeysOfUsers(t *testing.T) {
 	r := newRig(t)
 	ctx := t.Context()

@@ -6,13 +6,13 @@ import (
 	"sync"
 )
 
-// Why a request ends before its answer does.
+// Reasons for ending a request early.
 var (
 	errEnded   = errors.New("the login has ended")
-	errClosing = errors.New("this server is stopping")
+	errClosing = errors.New("the server is stopping")
 )
 
-// live are the requests that are under way, so that a login that ends takes them along.
+// live has the running requests, so the end of a login can end them.
 type live struct {
 	mu   sync.Mutex
 	next int
@@ -26,7 +26,7 @@ type alive struct {
 
 func newLive() *live { return &live{all: map[int]alive{}} }
 
-// begin notes a request; done must be called when it is over.
+// begin registers a request. The caller must call done at its end.
 func (l *live) begin(ctx context.Context, user, login string) (_ context.Context, done func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	l.mu.Lock()

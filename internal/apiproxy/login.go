@@ -7,7 +7,6 @@ import (
 	"encoding/base64"
 	"encoding/hex"
 	"errors"
-	"log/slog"
 	"net/http"
 	"slices"
 	"time"
@@ -17,19 +16,19 @@ import (
 )
 
 const (
-	// refreshGrace is how long a refresh token is taken once more when one that it gave was used: requests at the same time
-	// all come with the old one.
+	// refreshGrace is how long a refresh token stays valid after its successor was used: concurrent
+	// requests all send the old one.
 	refreshGrace = time.Minute
-	// maxLogins is how many logins of a user hold at once; with one more the oldest ends.
+	// maxLogins is how many logins of a user are valid at once. One more ends the oldest.
 	maxLogins = 50
 )
 
-// caller is who makes a request.
+// caller is the user who makes a request.
 type caller struct {
 	id, name string
 	login    string
 	until    time.Time // of the access token, or the key
-	key      string    // hash of the key, empty where there are cookies
+	key      string    // hash of the key, empty with cookies
 }
 
 func newToken() (token, hash string) {
@@ -44,7 +43,7 @@ func hashToken(token string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// open begins a login, in the place of one that the request came with.
+// open begins a login. It replaces the login that the request came with.
 func (f *Proxy) open(w http.ResponseWriter, r *http.Request, user *store.FrontUser) error {
 	before, err := f.loginOf(r)
 	if err != nil {
@@ -73,7 +72,7 @@ func (f *Proxy) open(w http.ResponseWriter, r *http.Request, user *store.FrontUs
 	return err
 }
 
-// issue stores a pair of tokens, along with what else is done, and hands it out.
+// issue stores a pair of tokens together with other changes, and sets the cookies.
 func (f *Proxy) issue(w http.ResponseWriter, r *http.Request, c caller, parent string, also func(*store.Tx) error) error {
 	access, accessHash := newToken()
 	refresh, refreshHash := newToken()
@@ -95,7 +94,7 @@ func (f *Proxy) issue(w http.ResponseWriter, r *http.Request, c caller, parent s
 	return err
 }
 
-// token looks up what a cookie holds, nil where it is nothing of ours.
+// token looks up the token in a cookie, nil if there is none or it is unknown.
 func (f *Proxy) token(ctx context.Context, r *http.Request, name string) (*store.FrontToken, error) {
 	value := f.cookie(r, name)
 	if value == "" {
@@ -104,7 +103,7 @@ func (f *Proxy) token(ctx context.Context, r *http.Request, name string) (*store
 	return f.o.Store.FrontToken(ctx, hashToken(value))
 }
 
-// loginOf returns the login that the cookies of a request belong to, empty where there is none.
+// loginOf returns the login of a request's cookies, empty if there is none.
 func (f *Proxy) loginOf(r *http.Request) (string, error) {
 	for _, name := range []string{accessCookie, refreshCookie} {
 		if k, err := f.token(r.Context(), r, name); err != nil || k != nil {
@@ -117,10 +116,11 @@ func (f *Proxy) loginOf(r *http.Request) (string, error) {
 	return "", nil
 }
 
-// errNobody: the request has no login that holds.
+// errNobody reports that a request has no valid login.
 var errNobody = errors.New("nobody is logged in")
 
-// identify returns who makes a request. A refresh token alone is good as well: then the answer brings new cookies.
+// identify returns the user who makes a request. A refresh token alone is enough: then the answer
+// sets new cookies.
 func (f *Proxy) identify(w http.ResponseWriter, r *http.Request) (caller, error) {
 	now := f.o.Now()
 	k, err := f.token(r.Context(), r, accessCookie)
@@ -137,9 +137,9 @@ func (f *Proxy) identify(w http.ResponseWriter, r *http.Request) (caller, error)
 		return caller{}, errNobody
 	}
 	if !k.SpentAt.IsZero() && now.Sub(k.SpentAt) > refreshGrace {
-		// The client has a newer one and used it: somebody else has this one, or has the newer.
+		// The client has used a newer one, so somebody else has this token or the newer one.
 		f.o.Metrics.FrontLogins.WithLabelValues("reused").Inc()
-		f.failures.say(slog.LevelWarn, "login ended: an old refresh token of it came again", "user", k.Name, "addr", f.o.Client(r))
+		f.o.Log.Warn("login ended, its old refresh token was used again", "user", k.Name, "addr", f.o.Client(r))
 		err := f.endLogin(k.Login)
 		return caller{}, errors.Join(errNobody, err)
 	}
@@ -150,7 +150,7 @@ func (f *Proxy) identify(w http.ResponseWriter, r *http.Request) (caller, error)
 	return c, f.issue(w, r, c, k.Hash, func(*store.Tx) error { return nil })
 }
 
-// spend notes the first use of a token, after which the one that gave it is not needed any more.
+// spend records the first use of a token, which makes its predecessor obsolete.
 func (f *Proxy) spend(k *store.FrontToken, now time.Time) error {
 	if k.Parent == "" {
 		return nil
@@ -158,7 +158,7 @@ func (f *Proxy) spend(k *store.FrontToken, now time.Time) error {
 	return f.o.Store.Do(func(tx *store.Tx) error { return tx.SpendFrontToken(k.Parent, now) })
 }
 
-// holds reports whether a login has not ended, or a key was not removed.
+// holds reports whether a login is still valid, or a key still exists.
 func (f *Proxy) holds(ctx context.Context, c caller) bool {
 	if c.key != "" {
 		k, err := f.o.Store.FrontKey(ctx, c.key)
@@ -174,7 +174,7 @@ func (f *Proxy) endLogin(login string) error {
 	return err
 }
 
-// nobody answers a request without a login or key that holds.
+// nobody answers a request without a valid login or key.
 func (f *Proxy) nobody(w http.ResponseWriter, r *http.Request) {
 	if _, is := bearer(r); is {
 		noKey(w, "This API key was removed.")
@@ -189,7 +189,7 @@ func (f *Proxy) nobody(w http.ResponseWriter, r *http.Request) {
 	writeJSON(w, http.StatusUnauthorized, out)
 }
 
-// known returns who makes a request, or answers it.
+// known returns the user who makes a request, or answers the request.
 func (f *Proxy) known(w http.ResponseWriter, r *http.Request) (caller, bool) {
 	if token, is := bearer(r); is {
 		return f.holder(w, r, token)
@@ -202,8 +202,8 @@ func (f *Proxy) known(w http.ResponseWriter, r *http.Request) (caller, bool) {
 	case errors.Is(err, errNobody):
 		f.nobody(w, r)
 	default:
-		f.failures.say(slog.LevelError, "login not looked up", "err", err)
-		refuse(w, http.StatusServiceUnavailable, "server_error", "login_unavailable", "The login cannot be checked now.")
+		f.o.Log.Error("login not looked up", "err", err)
+		refuse(w, http.StatusServiceUnavailable, "server_error", "login_unavailable", "The login can't be checked right now.")
 	}
 	return c, false
 }

@@ -127,7 +127,8 @@ func TestRefresh(t *testing.T) {
 	if second[accessCookie] == "" || second[refreshCookie] == first[refreshCookie] || second[providerCookie] != provider {
 		t.Fatalf("the cookies are %v", second)
 	}
-	// A request at the same time comes with the old one; so does one whose answer was lost, however late.
+	// A request at the same time comes with the old one; so does one whose answer was lost, however
+	// late.
 	other := r.client()
 	other.setCookies(only("", first[refreshCookie]))
 	other.want(200, "GET", "/api/auth/me", "")
@@ -234,7 +235,7 @@ func TestUserGone(t *testing.T) {
 		streaming := c.send(t.Context(), "POST", "/api/sessions/"+made.Session.ID+"/chat/stream", `{"message":"x"}`)
 		id, err := change()
 		ok(t, err)
-		r.front.EndUser(id)
+		r.proxy.EndUser(id)
 		select {
 		case <-r.up.gone:
 		case <-time.After(10 * time.Second):

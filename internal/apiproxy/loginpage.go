@@ -48,13 +48,13 @@ var loginTemplate = template.Must(template.New("login").Parse(`<!doctype html>
 <button>{{.Words.Submit}}</button></form>{{end}}</main></body></html>
 `))
 
-// loginPolicy allows the page its style and a form to this server.
+// loginPolicy allows the page its style, and a form to this server.
 var loginPolicy = func() string {
 	sum := sha256.Sum256([]byte(loginStyle))
 	return "default-src 'none'; style-src 'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
 }()
 
-// loginView is what the login page shows.
+// loginView is the content of the login page.
 type loginView struct {
 	Words                 loginWords
 	Style                 template.CSS
@@ -71,7 +71,8 @@ func (v loginView) write(w http.ResponseWriter, status int) {
 	_ = loginTemplate.Execute(w, v)
 }
 
-// loginPage is GET /login, where login_url leads: a form, or a line for what shows no pages.
+// loginPage serves GET /login, which login_url names: a form for browsers, or a line of text for
+// other programs.
 func (f *Proxy) loginPage(w http.ResponseWriter, r *http.Request) {
 	if !strings.Contains(r.Header.Get("Accept"), "text/html") {
 		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
@@ -85,10 +86,10 @@ func (f *Proxy) loginPage(w http.ResponseWriter, r *http.Request) {
 	v.write(w, http.StatusOK)
 }
 
-// loginForm is POST /login: what the form of the page sends.
+// loginForm serves POST /login, the form of the page.
 func (f *Proxy) loginForm(w http.ResponseWriter, r *http.Request) {
 	if !f.sameSite(r) {
-		http.Error(w, "A page of another origin may not log in here.", http.StatusForbidden)
+		http.Error(w, "Pages of another origin may not log in here.", http.StatusForbidden)
 		return
 	}
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxLogin))
@@ -99,7 +100,7 @@ func (f *Proxy) loginForm(w http.ResponseWriter, r *http.Request) {
 	kind, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	in, err := url.ParseQuery(string(body))
 	if err != nil || kind != "application/x-www-form-urlencoded" {
-		http.Error(w, "The form was not sent as application/x-www-form-urlencoded.", http.StatusUnsupportedMediaType)
+		http.Error(w, "Send the form as application/x-www-form-urlencoded.", http.StatusUnsupportedMediaType)
 		return
 	}
 	next := in.Get("next")

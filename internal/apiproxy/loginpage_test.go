@@ -16,7 +16,8 @@ func (c *client) form(change ...func(*http.Request)) func(values url.Values) *ht
 	}
 }
 
-// TestLoginPage: login_url leads to a form that works without scripts, in the browser's language, under a policy of its own.
+// TestLoginPage: login_url leads to a form that works without scripts, in the browser's language,
+// under a policy of its own.
 func TestLoginPage(t *testing.T) {
 	r := newRig(t)
 	c := r.client()
@@ -66,7 +67,7 @@ func TestLoginPage(t *testing.T) {
 	r.client().want(413, "POST", "/login", strings.Repeat("x", maxLogin+1))
 
 	// A form is a login: wrong ones are guesses.
-	for range int(guessesNetwork.size) {
+	for range guessesNetwork.Burst {
 		_ = send(url.Values{"username": {"x"}, "password": {"wrong"}}).Body.Close()
 	}
 	resp = send(url.Values{"username": {"bert"}, "password": {password}})
@@ -89,8 +90,8 @@ func TestLoginWords(t *testing.T) {
 	}
 }
 
-// TestNextStaysHere: wherever a link to the login says that it goes on, a browser stays at this server, after the form and after
-// the login of an app.
+// TestNextStaysHere: wherever a link to the login says that it goes on, a browser stays at this
+// server, after the form and after the login of an app.
 func TestNextStaysHere(t *testing.T) {
 	r := newRig(t, wide)
 	here, err := url.Parse(r.url)
@@ -107,7 +108,8 @@ func TestNextStaysHere(t *testing.T) {
 		if resp.StatusCode != 303 || len(resp.Header.Values("Location")) != 1 || resp.Header.Get("X-Evil") != "" {
 			t.Errorf("next %.40q: %d", next, resp.StatusCode)
 		}
-		// What browsers do before they read an address: they drop tabs and line ends and take \ for /.
+		// What browsers do before they read an address: they drop tabs and line ends and take \ for
+		// /.
 		seen := strings.NewReplacer("\t", "", "\r", "", "\n", "", `\`, "/").Replace(strings.Trim(to, " \x00"))
 		at, err := here.Parse(seen)
 		if err != nil || at.Host != here.Host || at.Scheme != here.Scheme || strings.HasPrefix(seen, "//") || !strings.HasPrefix(seen, "/") {

@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"hermes-mobile/internal/leak"
+	"hermes-mobile/internal/loglimit"
 	"hermes-mobile/internal/metrics"
 	"hermes-mobile/internal/store"
 )
@@ -58,11 +59,11 @@ func (c *clock) pass(d time.Duration) {
 	c.at = c.at.Add(d)
 }
 
-// rig is a front door before a scripted API server.
+// rig is an API proxy in front of a scripted API server.
 type rig struct {
 	t     *testing.T
 	up    *upstream
-	front *Proxy
+	proxy *Proxy
 	users *Users
 	store *store.Store
 	clock *clock
@@ -88,7 +89,7 @@ func newRig(t *testing.T, change ...func(*Options)) *rig {
 	for _, name := range []string{"anna", "bert"} {
 		ok(t, r.users.Add(t.Context(), name, password))
 	}
-	o := Options{Store: s, Users: r.users, URL: r.up.URL, Key: upstreamKey, Jobs: true, Log: slog.New(slog.NewTextHandler(r.log, nil)), Metrics: metrics.New("test"), Now: r.clock.now,
+	o := Options{Store: s, Users: r.users, URL: r.up.URL, Key: upstreamKey, Jobs: true, Log: slog.New(loglimit.New(slog.NewTextHandler(r.log, nil))), Metrics: metrics.New("test"), Now: r.clock.now,
 		Client: func(q *http.Request) netip.Addr {
 			if addr := q.Header.Get("X-Test-Address"); addr != "" {
 				return netip.MustParseAddr(addr)
@@ -105,12 +106,12 @@ func newRig(t *testing.T, change ...func(*Options)) *rig {
 	for _, c := range change {
 		c(&o)
 	}
-	r.front, err = New(o)
+	r.proxy, err = New(o)
 	ok(t, err)
-	srv := httptest.NewServer(r.front.Handler())
+	srv := httptest.NewServer(r.proxy.Handler())
 	r.url = srv.URL
 	t.Cleanup(func() {
-		r.front.Close()
+		r.proxy.Close()
 		srv.Close()
 		if text := r.logged(); strings.Contains(text, password) || strings.Contains(text, upstreamKey) {
 			t.Errorf("the log holds a secret:\n%s", text)
@@ -149,7 +150,7 @@ func bodyOf(t *testing.T, resp *http.Response) string {
 // counted is the sum of a metric.
 func (r *rig) counted(name string) float64 {
 	r.t.Helper()
-	all, err := r.front.o.Metrics.Totals()
+	all, err := r.proxy.o.Metrics.Totals()
 	ok(r.t, err)
 	return all[name]
 }

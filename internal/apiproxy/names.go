@@ -10,23 +10,25 @@ import (
 	"hermes-mobile/internal/store"
 )
 
-// A session that a client names itself is called u<user>_<name> at the API server: so two users who choose the same name have
-// two sessions, and none can have that of a chat which the owner of the key, a channel or Hermes itself is yet to begin. The
-// user knows it by the name alone, which the answers say too.
+// A session that a client names itself is called u<user>_<name> at the API server. So two users who
+// choose the same name have two sessions, and no user can claim the session of a chat that the
+// owner of the key, a channel or Hermes itself hasn't begun yet. The user sees only the name, also
+// in answers.
 //
-// Names of the forms that Hermes gives are not taken: for the user, a name that Hermes has given and one of the user's own
-// must not look the same.
+// The proxy rejects names in the forms that Hermes generates. Otherwise a generated name and a
+// user's own name could look the same to the user.
 
-// hermesMade matches the ids that Hermes gives or derives: of days, of the API, of runs and answers, of jobs, of tasks in the
-// background, of rooms, of channels, and UUIDs.
+// hermesMade matches the ids that Hermes generates or derives: of days, of the API, of runs and
+// answers, of jobs, of background tasks, of rooms, of channels, and UUIDs.
 var hermesMade = regexp.MustCompile(`(?is)^(?:\d{8}_\d{6}_|(?:api|chatcmpl|front|sa)[-_]|(?:cron|run|bg|room|resp|preview|task)_|(?:cron_output|agent):|` +
 	`[0-9a-f]{32}$|[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$)`)
 
-// space begins the API server's ids of the sessions that a user has named.
+// space returns the prefix of the API server's ids for sessions that a user has named.
 func (c caller) space() string { return c.id + "_" }
 
-// resolve returns the API server's id of a session that a client names, and what that is to the user: own; free, where a new
-// session may have it; others, where it is somebody else's or of a form that clients may not choose.
+// resolve returns the API server's id of a session that a client names, and the user's standing:
+// own, free (a new session may get the id), or others (it belongs to somebody else, or clients may
+// not choose it).
 func (f *Proxy) resolve(ctx context.Context, c caller, named string) (id string, is standing, err error) {
 	if !sessionID(named) {
 		return "", others, nil
@@ -46,8 +48,8 @@ func (f *Proxy) resolve(ctx context.Context, c caller, named string) (id string,
 	return inner, free, nil
 }
 
-// nameForTurn returns the API server's id of a session that a turn names: an own one, or a new one, which is the user's from
-// then on. Another one it has answered.
+// nameForTurn returns the API server's id of a session that a turn names: the user's own, or a new
+// one, which becomes the user's. It answers requests with any other name.
 func (f *Proxy) nameForTurn(w http.ResponseWriter, r *http.Request, c *call, named string) (id string, may bool) {
 	if !sessionID(named) {
 		badSessionID(w)
@@ -63,22 +65,22 @@ func (f *Proxy) nameForTurn(w http.ResponseWriter, r *http.Request, c *call, nam
 	return id, err == nil && is != others
 }
 
-// chooseAnother says why a name cannot be that of a new session.
+// chooseAnother says why a new session can't have a name.
 func chooseAnother(named string) string {
 	if hermesMade.MatchString(named) {
-		return "Hermes gives ids of this form itself: choose another for a new session, such as chat-1, or let Hermes name it."
+		return "Hermes generates ids of this form: choose another id for a new session, such as chat-1, or let Hermes generate one."
 	}
-	return "This id is too long for a new session: choose a shorter one, or let Hermes name it."
+	return "This id is too long for a new session: choose a shorter one, or let Hermes generate one."
 }
 
-// shown is what the API server says of a user's sessions as the user knows them: by the names alone.
+// shown replaces the API server's ids of a user's sessions with the names that the user knows.
 func (c caller) shown(data []byte) []byte {
 	out, rest := unspace(data, []byte(c.space()), 0, true)
 	return append(out, rest...)
 }
 
-// unspace cuts space out where a text or a word begins with it. before is the byte before data. What may be its beginning at
-// the end of data is left over, unless nothing comes after.
+// unspace removes space at the start of texts and words. before is the byte before data. It holds
+// back a possible start of space at the end of data, unless that is the last data.
 func unspace(data, space []byte, before byte, last bool) (out, rest []byte) {
 	for len(space) > 0 {
 		at := bytes.Index(data, space)
@@ -112,19 +114,19 @@ func unspace(data, space []byte, before byte, last bool) (out, rest []byte) {
 	return append(out, data...), rest
 }
 
-// shownBody reads an answer as its user is shown it, as it comes.
+// shownBody rewrites an answer for its user as it arrives.
 type shownBody struct {
 	io.ReadCloser
 	space  []byte
-	end    func() // is called at the end of the answer
+	end    func() // called at the end of the answer
 	buf    []byte
 	ready  []byte // to be read
-	rest   []byte // of what was read, not yet looked at
+	rest   []byte // read but not yet examined
 	before byte
 	err    error
 }
 
-// Read returns what comes next.
+// Read implements io.Reader.
 func (b *shownBody) Read(p []byte) (int, error) {
 	for len(b.ready) == 0 {
 		if b.err != nil {

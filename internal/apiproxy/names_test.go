@@ -12,14 +12,16 @@ import (
 	"testing/iotest"
 )
 
-// hermesIDs are ids as Hermes gives or derives them: hermes_state_ids.py of 0.22, and what its API answers.
+// hermesIDs are ids as Hermes gives or derives them: hermes_state_ids.py of 0.22, and what its API
+// answers.
 var hermesIDs = []string{"api-0123456789abcdef", "API-0123456789ABCDEF", "api_1760000000_0123abcd", "cron_0123456789ab_20260101_120000", "cron_job-1_20260101_120000",
 	"run_0123456789abcdef0123456789abcdef", "bg_120000_abcdef", "bg_abcdef", "room_0123456789abcdef0123456789abcdef", "20260101_120000_abcdef", "20260101_120000_0123abcd",
 	"01234567-89ab-4cde-8f01-23456789abcd", "01234567-89AB-4CDE-8F01-23456789ABCD", "0123456789abcdef0123456789abcdef", "chatcmpl-0123456789abcdef0123456789abc",
 	"resp_0123456789abcdef0123456789ab", "agent:main:telegram:dm:1", "cron_output:0123456789ab:latest"}
 
-// TestHermesIDs: an id of a form that Hermes gives is nobody's by being named first, wherever a client can name one. When the
-// owner of the key, a channel or a job begins that session afterwards, no user sees it.
+// TestHermesIDs: an id of a form that Hermes gives is nobody's by being named first, wherever a
+// client can name one. When the owner of the key, a channel or a job begins that session
+// afterwards, no user sees it.
 func TestHermesIDs(t *testing.T) {
 	r := newRig(t, wide)
 	anna := r.login("anna")
@@ -27,11 +29,11 @@ func TestHermesIDs(t *testing.T) {
 	for _, id := range hermesIDs {
 		quoted, _ := json.Marshal(id)
 		for _, body := range []string{`{"id":%s}`, `{"session_id":%s}`, `{"id":"chat-1","session_id":"x","id":%s}`} {
-			anna.want(400, "POST", "/api/sessions", fmt.Sprintf(body, quoted), "invalid_session_id", "Hermes gives ids of this form itself")
+			anna.want(400, "POST", "/api/sessions", fmt.Sprintf(body, quoted), "invalid_session_id", "Hermes generates ids of this form")
 			anna.want(400, "POST", "/api/sessions/"+mine+"/fork", fmt.Sprintf(body, quoted), "invalid_session_id")
 		}
-		anna.want(404, "POST", "/v1/runs", fmt.Sprintf(`{"input":"x","session_id":%s}`, quoted), "session_not_found", "Hermes gives ids of this form itself")
-		if status, text := anna.do("POST", "/v1/chat/completions", `{"messages":[{"role":"user","content":"x"}]}`, header(sessionIDHeader, id)); status != 404 || !strings.Contains(text, "Hermes gives ids") {
+		anna.want(404, "POST", "/v1/runs", fmt.Sprintf(`{"input":"x","session_id":%s}`, quoted), "session_not_found", "Hermes generates ids of this form")
+		if status, text := anna.do("POST", "/v1/chat/completions", `{"messages":[{"role":"user","content":"x"}]}`, header(sessionIDHeader, id)); status != 404 || !strings.Contains(text, "Hermes generates ids") {
 			t.Errorf("%s: %d %s", id, status, text)
 		}
 		r.up.add(id, "") // by the owner of the key
@@ -46,8 +48,9 @@ func TestHermesIDs(t *testing.T) {
 	}
 }
 
-// TestNames: a name that a client chooses is the user's own. The API server never hears it alone, so it is neither another
-// user's session nor one of the owner of the key, also when all of them begin it at once; the user knows it by the name.
+// TestNames: a name that a client chooses is the user's own. The API server never hears it alone,
+// so it is neither another user's session nor one of the owner of the key, also when all of them
+// begin it at once; the user knows it by the name.
 func TestNames(t *testing.T) {
 	r := newRig(t, wide)
 	r.up.add("weekly", "") // of the owner of the key
@@ -109,7 +112,8 @@ func TestNames(t *testing.T) {
 	}
 	r.up.mu.Unlock()
 
-	// The one that the key has is not reached by its name, and a name of one's own is found wherever it is used.
+	// The one that the key has is not reached by its name, and a name of one's own is found
+	// wherever it is used.
 	anna.want(404, "GET", "/api/sessions/weekly", "")
 	anna.want(201, "POST", "/api/sessions", `{"id":"weekly"}`, `"id":"weekly"`)
 	anna.want(409, "POST", "/api/sessions", `{"id":"weekly"}`, `Session already exists: weekly"`)
@@ -175,7 +179,8 @@ func TestNamesInStreams(t *testing.T) {
 	}
 }
 
-// TestUnspace: what is cut out does not depend on the pieces that an answer comes in, and breaks no JSON.
+// TestUnspace: what is cut out does not depend on the pieces that an answer comes in, and breaks no
+// JSON.
 func TestUnspace(t *testing.T) {
 	c := caller{id: "uabcdef2345abcdef"}
 	space := c.space()
@@ -207,7 +212,8 @@ func TestUnspace(t *testing.T) {
 	}
 }
 
-// FuzzShown: whatever an answer is and however it comes, the client gets the same, and nothing but the user's own space is cut.
+// FuzzShown: whatever an answer is and however it comes, the client gets the same, and nothing but
+// the user's own space is cut.
 func FuzzShown(f *testing.F) {
 	c := caller{id: "uabcdef2345abcdef"}
 	f.Add([]byte(`{"id":"uabcdef2345abcdef_x","text":"\uabcdef2345abcdef_"}`), 7)

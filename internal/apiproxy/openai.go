@@ -10,7 +10,7 @@ import (
 	"hermes-mobile/internal/store"
 )
 
-// complete is POST /v1/chat/completions.
+// complete serves POST /v1/chat/completions.
 func (f *Proxy) complete(w http.ResponseWriter, r *http.Request, c *call) {
 	named := strings.TrimSpace(r.Header.Get(sessionIDHeader))
 	id, may := named, true
@@ -24,18 +24,18 @@ func (f *Proxy) complete(w http.ResponseWriter, r *http.Request, c *call) {
 	f.forward(w, r, p)
 }
 
-// mark puts the user's id before the conversation. Without a session Hermes makes its id out of the first words, and two
-// users who begin with the same would share one.
+// mark adds the user's id to the conversation. Without a session Hermes derives its id from the
+// first words, and two users who begin with the same words would share a session.
 func (f fields) mark(c caller) {
 	var list []json.RawMessage
 	if json.Unmarshal(f["messages"], &list) != nil || len(list) == 0 {
-		return // it will be refused
+		return // the API server will reject it
 	}
 	first, _ := json.Marshal(map[string]string{"role": "system", "content": "(user " + c.id + ")"})
 	f["messages"], _ = json.Marshal(append([]json.RawMessage{first}, list...))
 }
 
-// respond is POST /v1/responses.
+// respond serves POST /v1/responses.
 func (f *Proxy) respond(w http.ResponseWriter, r *http.Request, c *call) {
 	if !f.chained(w, r, c) {
 		return
@@ -51,7 +51,8 @@ func (f *Proxy) respond(w http.ResponseWriter, r *http.Request, c *call) {
 	f.forward(w, r, c.passage(f.began(c.caller, store.FrontResponse)))
 }
 
-// chained reports whether the response that a body goes on from is the user's; if not it has answered.
+// chained reports whether the response that a request continues belongs to the user. If not, it
+// answers the request.
 func (f *Proxy) chained(w http.ResponseWriter, r *http.Request, c *call) bool {
 	id, set, ok := c.in.text("previous_response_id")
 	if !ok {
@@ -71,7 +72,7 @@ func (f *Proxy) chained(w http.ResponseWriter, r *http.Request, c *call) bool {
 	return err == nil && owner == c.caller.id
 }
 
-// ownResponse passes on what is about an own response.
+// ownResponse passes on a request about one of the user's responses.
 func (f *Proxy) ownResponse(w http.ResponseWriter, r *http.Request, c *call) {
 	owner, err := f.ownerOf(r.Context(), store.FrontResponse, c.id)
 	switch {
@@ -90,7 +91,7 @@ func (f *Proxy) ownResponse(w http.ResponseWriter, r *http.Request, c *call) {
 	}))
 }
 
-// began notes that the session of a turn, and what its answer is called by, are the user's.
+// began records that the session of a turn, and the id of its answer, belong to the user.
 func (f *Proxy) began(c caller, kind string) func(*http.Response) error {
 	return func(resp *http.Response) error {
 		if id := resp.Header.Get(sessionIDHeader); sessionID(id) {
@@ -105,14 +106,14 @@ func (f *Proxy) began(c caller, kind string) func(*http.Response) error {
 	}
 }
 
-// answerName is what an answer is called by: it stands near its beginning. Quotes within a text are escaped, so that no text
-// looks like it.
+// answerName matches the id of an answer, which is near its beginning. Quotes within a text are
+// escaped, so no text looks like it.
 var answerName = regexp.MustCompile(`"id": ?"((?:chatcmpl-|resp_)[A-Za-z0-9_-]{8,100})"`)
 
-// maxHead is how much of an answer is searched for its name.
+// maxHead is how much of an answer is searched for its id.
 const maxHead = 64 << 10
 
-// named reads an answer and says what it is called by, before anybody else sees that.
+// named reads an answer and reports its id before the client sees it.
 type named struct {
 	io.ReadCloser
 	found func(id string) error
@@ -120,7 +121,7 @@ type named struct {
 	done  bool
 }
 
-// Read returns what comes next.
+// Read implements io.Reader.
 func (n *named) Read(p []byte) (int, error) {
 	got, err := n.ReadCloser.Read(p)
 	if n.done || got == 0 {

@@ -12,20 +12,21 @@ import (
 	"hermes-mobile/internal/store"
 )
 
-// standing is what an id is to a user.
+// standing is the relation of a user to an id.
 type standing int
 
 const (
-	others standing = iota // somebody else's, or of Hermes itself
+	others standing = iota // it belongs to somebody else, or to Hermes itself
 	own
-	free // there is nothing by this id
+	free // nothing has this id
 )
 
-// deepest bounds how far a session is followed to those that it came from.
+// deepest bounds how many ancestors of a session are followed.
 const deepest = 32
 
-// sessionID reports whether an id can be one of a session. Hermes does not check everywhere, and takes blanks off in some
-// places only: what is checked here and what it makes of it must be the same.
+// sessionID reports whether an id can be one of a session. Hermes doesn't check everywhere, and
+// trims spaces in some places only. The id that we check and the one that Hermes uses must be the
+// same.
 func sessionID(id string) bool {
 	return id != "" && strings.TrimSpace(id) == id && len(id) <= 256 && utf8.ValidString(id) && !strings.ContainsAny(id, "/\\") && !strings.Contains(id, "..") && id != "." &&
 		!strings.ContainsFunc(id, func(r rune) bool { return r < ' ' || r == 0x7f })
@@ -33,7 +34,7 @@ func sessionID(id string) bool {
 
 func sessionPath(id string) string { return "/api/sessions/" + url.PathEscape(id) }
 
-var errNoName = errors.New("its answer does not say what it made")
+var errNoName = errors.New("the API server's answer has no id")
 
 func (f *Proxy) claim(kind, id, user string) error {
 	if id == "" {
@@ -45,7 +46,7 @@ func (f *Proxy) claim(kind, id, user string) error {
 	return nil
 }
 
-// take is claim for what was just made.
+// take is claim for something that was just created.
 func (f *Proxy) take(kind, id, user string) error {
 	if id == "" {
 		return errNoName
@@ -71,8 +72,8 @@ func (f *Proxy) ownerOf(ctx context.Context, kind, id string) (string, error) {
 	return owner, err
 }
 
-// session says what a session is to a user. One that Hermes has made out of another, when that became too long or for a part
-// of its work, belongs to whom that belongs.
+// session returns the user's standing to a session. A session that Hermes derived from another,
+// because that grew too long or for a part of its work, belongs to the same user.
 func (f *Proxy) session(ctx context.Context, c caller, id string) (standing, error) {
 	at := id
 	for range deepest {
@@ -109,7 +110,8 @@ func (f *Proxy) session(ctx context.Context, c caller, id string) (standing, err
 	return others, nil
 }
 
-// run reports whether a run is a user's: it was started here, or it is that of a turn in an own session.
+// run reports whether a run belongs to the user: it was started here, or it is a turn in one of the
+// user's sessions.
 func (f *Proxy) run(ctx context.Context, c caller, id string) (bool, error) {
 	owner, err := f.ownerOf(ctx, store.FrontRun, id)
 	if err != nil || owner != "" {
@@ -125,7 +127,7 @@ func (f *Proxy) run(ctx context.Context, c caller, id string) (bool, error) {
 	return true, f.claim(store.FrontRun, id, c.id)
 }
 
-// sessionOf returns the session of a run, empty where Hermes knows no such run.
+// sessionOf returns the session of a run, empty if Hermes knows no such run.
 func (f *Proxy) sessionOf(ctx context.Context, run string) (string, error) {
 	var s struct {
 		Session string `json:"session_id"`
@@ -134,7 +136,7 @@ func (f *Proxy) sessionOf(ctx context.Context, run string) (string, error) {
 	return s.Session, err
 }
 
-// trouble answers where it could not be found out whose something is.
+// trouble answers if the owner of something can't be determined.
 func (f *Proxy) trouble(w http.ResponseWriter, r *http.Request, err error) {
 	if err == nil {
 		err = errors.New("unknown")

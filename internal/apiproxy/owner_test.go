@@ -292,8 +292,8 @@ func TestJobs(t *testing.T) {
 	anna.want(404, "GET", "/api/jobs/"+id, "")
 }
 
-// TestJobsThatAreNotAdvertised: without the owner's word the routes of jobs are there only while the API server advertises them, each
-// by itself, and it is asked once a minute.
+// TestJobsThatAreNotAdvertised: without the owner's word the routes of jobs are there only while
+// the API server advertises them, each by itself, and it is asked once a minute.
 func TestJobsThatAreNotAdvertised(t *testing.T) {
 	r := newRig(t, func(o *Options) { o.Jobs = false })
 	c := r.login("anna")

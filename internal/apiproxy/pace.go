@@ -3,9 +3,11 @@ package apiproxy
 import (
 	"sync"
 	"time"
+
+	"hermes-mobile/internal/ratelimit"
 )
 
-// pace bounds what each user does.
+// pace limits what each user does.
 type pace struct {
 	now    func() time.Time
 	limits Limits
@@ -15,7 +17,7 @@ type pace struct {
 }
 
 type usage struct {
-	bucket
+	requests           *ratelimit.Bucket
 	open, turns, large int
 }
 
@@ -23,19 +25,20 @@ func newPace(now func() time.Time, l Limits) *pace {
 	return &pace{now: now, limits: l, users: map[string]*usage{}}
 }
 
-// begin counts a request of a user. Where it is one too many it says how long to wait, else end must be called when it is over.
+// begin counts a request of a user. The caller must call end when the request is over. If the
+// request exceeds a limit, end is nil and wait says how long to wait.
 func (p *pace) begin(user string, turn bool) (end func(), wait time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	u := p.users[user]
 	if u == nil {
-		u = &usage{}
+		u = &usage{requests: ratelimit.NewBucket(ratelimit.Limit{Burst: p.limits.Burst, Every: p.limits.Every})}
 		p.users[user] = u
 	}
 	if u.open >= p.limits.Open || turn && u.turns >= p.limits.Turns {
 		return nil, time.Second
 	}
-	if wait := u.take(p.now(), allowance{float64(p.limits.Burst), float64(time.Minute) / float64(p.limits.Every)}); wait > 0 {
+	if wait := u.requests.Take(p.now()); wait > 0 {
 		return nil, wait
 	}
 	count := func(n int) {
@@ -52,7 +55,8 @@ func (p *pace) begin(user string, turn bool) (end func(), wait time.Duration) {
 	}, 0
 }
 
-// beginLarge counts a large body of a user, and reports whether it may come. Then endLarge must be called when it has come.
+// beginLarge counts a large body of a user and reports whether to read it. If so, the caller must
+// call endLarge when it has arrived.
 func (p *pace) beginLarge(user string) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

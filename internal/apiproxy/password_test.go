@@ -33,7 +33,8 @@ func TestUsers(t *testing.T) {
 	}
 }
 
-// TestRehash: who logs in after the work of a password has grown gets a better hash of it, and nobody else does.
+// TestRehash: who logs in after the work of a password has grown gets a better hash of it, and
+// nobody else does.
 func TestRehash(t *testing.T) {
 	r := newRig(t)
 	ctx := t.Context()

@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"io"
 	"log"
-	"log/slog"
 	"net"
 	"net/http"
 	"net/http/httputil"
@@ -22,10 +21,10 @@ import (
 )
 
 const (
-	dialPatience = 5 * time.Second
-	// askPatience bounds what the front door asks the API server of its own accord.
-	askPatience = 15 * time.Second
-	// maxAnswer bounds an answer that is read here and not only passed on.
+	dialTimeout = 5 * time.Second
+	// askTimeout bounds a request that the proxy itself makes to the API server.
+	askTimeout = 15 * time.Second
+	// maxAnswer bounds an answer that the proxy reads and doesn't only pass on.
 	maxAnswer = 64 << 20
 )
 
@@ -36,26 +35,27 @@ const (
 	idempotency      = "Idempotency-Key"
 )
 
-// passage is what becomes of a request on its way to the API server.
+// passage describes how a request reaches the API server.
 type passage struct {
 	path      string // escaped, of the API server
 	query     string
 	body      []byte
-	sent      func() // is called when the API server has the body
+	sent      func() // called when the API server has the body
 	caller    caller
-	in        *http.Request // as it came
-	sessionID string        // to be named by a header
-	key       string        // of the conversation, as the client calls it
-	// done sees the answer before the client does. With an error the client gets another one.
+	in        *http.Request // as received
+	sessionID string        // for the header
+	key       string        // of the conversation, as the client names it
+	// done sees the answer before the client does. If it returns an error, the client gets an error
+	// instead.
 	done func(*http.Response) error
 }
 
-// passage returns the way of a call to the API server, with what the route lets through.
+// passage returns the passage of a call, with the fields that the route allows.
 func (c *call) passage(done func(*http.Response) error) passage {
 	p := passage{path: c.path(), query: c.query, caller: c.caller, done: done}
 	if c.in != nil {
 		p.body, p.sent = c.in.body(), c.sent
-		c.in = nil // nothing but the passage holds it now
+		c.in = nil // only the passage holds it now
 	}
 	return p
 }
@@ -64,11 +64,11 @@ type passageKey struct{}
 
 func newTransport() *http.Transport {
 	return &http.Transport{
-		DialContext:         (&net.Dialer{Timeout: dialPatience}).DialContext,
-		TLSHandshakeTimeout: dialPatience,
+		DialContext:         (&net.Dialer{Timeout: dialTimeout}).DialContext,
+		TLSHandshakeTimeout: dialTimeout,
 		MaxIdleConnsPerHost: 16,
 		IdleConnTimeout:     time.Minute,
-		DisableCompression:  true, // what is streamed goes on as it comes
+		DisableCompression:  true, // streamed data passes on as it arrives
 	}
 }
 
@@ -79,11 +79,11 @@ func (f *Proxy) newProxy() *httputil.ReverseProxy {
 		Rewrite:        f.rewrite,
 		ModifyResponse: f.answered,
 		ErrorHandler:   f.failed,
-		ErrorLog:       log.New(io.Discard, "", 0), // what it would say is that a client is gone
+		ErrorLog:       log.New(io.Discard, "", 0), // it would only log that a client is gone
 	}
 }
 
-// forward sends a request to the API server and its answer back.
+// forward sends a request to the API server and the answer back.
 func (f *Proxy) forward(w http.ResponseWriter, r *http.Request, p passage) {
 	p.in = r
 	r = r.WithContext(context.WithValue(r.Context(), passageKey{}, &p))
@@ -100,7 +100,7 @@ func passageOf(r *http.Request) *passage {
 	return p
 }
 
-// address is a path of the API server.
+// address returns the URL of a path of the API server.
 func (f *Proxy) address(path, query string) *url.URL {
 	u := *f.target
 	u.RawPath = u.EscapedPath() + path
@@ -109,8 +109,8 @@ func (f *Proxy) address(path, query string) *url.URL {
 	return &u
 }
 
-// passed are the headers of a client that the API server is to see. All others stay here: cookies, Origin, which it refuses,
-// what proxies add, and what is for one connection only.
+// passed are the headers of a client that reach the API server. All others stay here: cookies,
+// Origin (which the API server rejects), headers of proxies, and those of one connection only.
 var passed = []string{"Accept", "Content-Type", "Last-Event-Id"}
 
 func (f *Proxy) rewrite(pr *httputil.ProxyRequest) {
@@ -137,25 +137,26 @@ func (f *Proxy) rewrite(pr *httputil.ProxyRequest) {
 	pr.Out.Header = h
 }
 
-// own makes a name that clients choose the user's own: two users who choose the same get two.
+// own makes a name that clients choose unique to the user: two users who choose the same name get
+// two different ones.
 func (c caller) own(name string) string {
 	sum := sha256.Sum256([]byte(c.id + "\n" + name))
 	return "front-" + c.id + "-" + hex.EncodeToString(sum[:16])
 }
 
-// returned are the headers of the API server that clients get. All others say something of its own connection, or are for
-// its own origin: cookies, CORS, and what seal writes.
+// returned are the headers of the API server that reach clients. The others describe its own
+// connection or its own origin: cookies, CORS, and those that seal sets.
 var returned = []string{"Content-Type", "Content-Encoding", "Retry-After", "X-Accel-Buffering", "Idempotency-Replayed"}
 
-// returnedPrefix begins the names of those that are Hermes' own.
+// returnedPrefix is the prefix of Hermes' own headers, which also reach clients.
 const returnedPrefix = "X-Hermes-"
 
-var errKey = errors.New("it refuses the key: MOBILE_API_KEY is not the API_SERVER_KEY of this Hermes")
+var errKey = errors.New("the API server rejects the key: MOBILE_API_KEY is not the API_SERVER_KEY of this Hermes")
 
 func (f *Proxy) answered(resp *http.Response) error {
 	p := passageOf(resp.Request)
 	if resp.StatusCode == http.StatusUnauthorized {
-		return errKey // it is the server's login that was refused, not the user's
+		return errKey // the API server rejected our key, not the user's login
 	}
 	for name := range resp.Header {
 		if !slices.Contains(returned, name) && !strings.HasPrefix(name, returnedPrefix) {
@@ -174,7 +175,7 @@ func (f *Proxy) answered(resp *http.Response) error {
 	return nil
 }
 
-// show has the client see its sessions by the names that it knows, and no trailers.
+// show gives sessions the names that the client knows, and drops trailers.
 func (p *passage) show(resp *http.Response) {
 	var space string
 	if p.caller.id != "" {
@@ -183,13 +184,13 @@ func (p *passage) show(resp *http.Response) {
 	if id := resp.Header.Get(sessionIDHeader); id != "" {
 		resp.Header.Set(sessionIDHeader, strings.TrimPrefix(id, space))
 	}
-	resp.Trailer = nil // and again when they have come
+	resp.Trailer = nil // and again when they have arrived
 	resp.Body = &shownBody{ReadCloser: resp.Body, space: []byte(space), end: func() { resp.Trailer = nil }}
-	resp.ContentLength = -1 // it may get shorter
+	resp.ContentLength = -1 // the body may get shorter
 	resp.Header.Del("Content-Length")
 }
 
-// failed answers where the API server has not.
+// failed answers if the API server doesn't.
 func (f *Proxy) failed(w http.ResponseWriter, r *http.Request, err error) {
 	if p := passageOf(r); p != nil {
 		r = p.in
@@ -200,24 +201,25 @@ func (f *Proxy) failed(w http.ResponseWriter, r *http.Request, err error) {
 		return
 	case errors.Is(cause, errClosing):
 		w.Header().Set("Retry-After", "1")
-		refuse(w, http.StatusServiceUnavailable, "server_error", "stopping", "This server is stopping.")
+		refuse(w, http.StatusServiceUnavailable, "server_error", "stopping", "The server is stopping.")
 		return
 	case r.Context().Err() != nil:
 		return // the client is gone
 	}
-	f.failures.say(slog.LevelWarn, "request to Hermes' API server failed", "err", withoutAddress(err))
+	f.o.Log.Warn("request to Hermes' API server failed", "err", withoutAddress(err))
 	code, message := "upstream_unavailable", "Hermes' API server does not answer."
 	if errors.Is(err, errKey) {
-		code, message = "upstream_key_refused", "Hermes' API server does not take the key of this server: its owner has to correct that."
+		code, message = "upstream_key_refused", "Hermes' API server rejects the key of this server: the owner must fix MOBILE_API_KEY."
 	}
 	if errors.Is(err, errStore) {
-		refuse(w, http.StatusServiceUnavailable, "server_error", "store_failed", "This server cannot store whose that is: try again.")
+		refuse(w, http.StatusServiceUnavailable, "server_error", "store_failed", "The server can't store the owner of that: try again.")
 		return
 	}
 	refuse(w, http.StatusBadGateway, "server_error", code, message)
 }
 
-// withoutAddress takes the address out of an error of the HTTP client, which may hold the id of a session.
+// withoutAddress removes the URL from an error of the HTTP client, because it may contain the id of
+// a session.
 func withoutAddress(err error) error {
 	if u := (*url.Error)(nil); errors.As(err, &u) {
 		return u.Err
@@ -225,14 +227,14 @@ func withoutAddress(err error) error {
 	return err
 }
 
-// errStore: what has to be noted of an answer could not be.
+// errStore reports that the owner of something could not be stored.
 var errStore = errors.New("the store failed")
 
-// whole reads an answer that has to be looked at, and leaves it to be passed on.
+// whole reads an answer that must be inspected, and restores its body.
 func whole(resp *http.Response) ([]byte, error) {
 	body, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer+1))
 	if err == nil && len(body) > maxAnswer {
-		err = errors.New("its answer is too long")
+		err = errors.New("the API server's answer is too long")
 	}
 	if err != nil {
 		return nil, err
@@ -249,9 +251,10 @@ func setBody(resp *http.Response, body []byte) {
 	resp.Header.Set("Content-Length", strconv.Itoa(len(body)))
 }
 
-// ask makes a request of the front door's own. A status of 500 and above is an error: it says nothing of what is asked for.
+// ask makes a request of the proxy itself. A status of 500 and above is an error, because it says
+// nothing about the thing asked for.
 func (f *Proxy) ask(ctx context.Context, path, query string, to any) (status int, err error) {
-	ctx, cancel := context.WithTimeout(ctx, askPatience)
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "", nil)
 	if err != nil {
@@ -269,18 +272,18 @@ func (f *Proxy) ask(ctx context.Context, path, query string, to any) (status int
 		return resp.StatusCode, errKey
 	}
 	if resp.StatusCode >= 500 {
-		return resp.StatusCode, fmt.Errorf("it answers with status %d", resp.StatusCode)
+		return resp.StatusCode, fmt.Errorf("the API server answers with status %d", resp.StatusCode)
 	}
 	if resp.StatusCode != http.StatusOK {
 		return resp.StatusCode, nil
 	}
 	if err := json.NewDecoder(io.LimitReader(resp.Body, maxAnswer)).Decode(to); err != nil {
-		return resp.StatusCode, fmt.Errorf("its answer cannot be read: %w", err)
+		return resp.StatusCode, fmt.Errorf("the API server's answer isn't valid JSON: %w", err)
 	}
 	return resp.StatusCode, nil
 }
 
-// Reach returns why the API server cannot be used.
+// Reach returns why the API server can't be used, nil if it can.
 func (f *Proxy) Reach(ctx context.Context) error {
 	var c struct{ Object string }
 	status, err := f.ask(ctx, "/v1/capabilities", "", &c)
@@ -288,9 +291,9 @@ func (f *Proxy) Reach(ctx context.Context) error {
 	case err != nil:
 		return withoutAddress(err)
 	case status != http.StatusOK:
-		return fmt.Errorf("it answers with status %d", status)
+		return fmt.Errorf("the API server answers with status %d", status)
 	case c.Object != "hermes.api_server.capabilities":
-		return errors.New("what answers there is no API server of Hermes")
+		return errors.New("the program at this address is not Hermes' API server")
 	}
 	return nil
 }

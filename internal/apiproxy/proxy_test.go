@@ -11,7 +11,8 @@ import (
 	"time"
 )
 
-// TestHeaders: the API server sees the key, what it needs, and nothing else; the client sees nothing of the key's.
+// TestHeaders: the API server sees the key, what it needs, and nothing else; the client sees
+// nothing of the key's.
 func TestHeaders(t *testing.T) {
 	r := newRig(t)
 	c := r.login("anna")
@@ -162,7 +163,7 @@ func TestBodies(t *testing.T) {
 	if len(r.up.seen) != before {
 		t.Errorf("the API server was asked %d times", len(r.up.seen)-before)
 	}
-	if n := r.front.held.Load(); n != 0 {
+	if n := r.proxy.held.Load(); n != 0 {
 		t.Errorf("%d bytes are counted still", n)
 	}
 }
@@ -197,12 +198,12 @@ func TestLimits(t *testing.T) {
 	_, _ = io.Copy(io.Discard, resp.Body)
 }
 
-// TestUpstreamTrouble: what is wrong behind the front door is never taken for a login that has ended.
+// TestUpstreamTrouble: a fault behind the proxy never looks like a login that has ended.
 func TestUpstreamTrouble(t *testing.T) {
 	r := newRig(t, func(o *Options) { o.Key = "another-key-than-it-has" })
 	c := r.login("anna")
 	c.want(502, "GET", "/v1/models", "", `"code":"upstream_key_refused"`, `"param":null`)
-	if err := r.front.Reach(t.Context()); err == nil || !strings.Contains(err.Error(), "refuses the key") {
+	if err := r.proxy.Reach(t.Context()); err == nil || !strings.Contains(err.Error(), "rejects the key") {
 		t.Errorf("%v", err)
 	}
 	r.up.Close()
@@ -210,7 +211,7 @@ func TestUpstreamTrouble(t *testing.T) {
 	c.want(502, "GET", "/api/sessions/x", "", "upstream_unavailable")
 	c.want(502, "GET", "/health", "", "upstream_unavailable")
 	c.want(200, "GET", "/api/auth/me", "")
-	if err := r.front.Reach(t.Context()); err == nil {
+	if err := r.proxy.Reach(t.Context()); err == nil {
 		t.Error("it is reached")
 	}
 	if n := r.counted("front_requests_total"); n != 3 {
@@ -218,7 +219,8 @@ func TestUpstreamTrouble(t *testing.T) {
 	}
 }
 
-// TestUnsure: where Hermes cannot say whose a session is, nobody gets it, and nobody is told that there is none.
+// TestUnsure: where Hermes cannot say whose a session is, nobody gets it, and nobody is told that
+// there is none.
 func TestUnsure(t *testing.T) {
 	r := newRig(t)
 	c := r.login("anna")
@@ -237,7 +239,7 @@ func TestClose(t *testing.T) {
 	id := c.session()
 	resp := c.send(t.Context(), "POST", "/api/sessions/"+id+"/chat/stream", `{"message":"x"}`)
 	defer resp.Body.Close()
-	r.front.Close()
+	r.proxy.Close()
 	if _, err := io.ReadAll(resp.Body); err == nil {
 		t.Error("the stream looks whole")
 	}

@@ -7,20 +7,22 @@ import (
 	"strings"
 )
 
-// route is one operation of the API server that users may call. What reaches the API server is written here and not taken
-// from the request: the path, the fields of the body, and the parameters of the query. Whatever else a client sends is
-// dropped, so that a field which a later Hermes gives a meaning does not pass unseen.
+// route is an operation of the API server that users may call. It lists everything that reaches the
+// API server: the path, the fields of the body, and the parameters of the query. The proxy drops
+// everything else that a client sends, so a field that a later Hermes gives a meaning doesn't pass
+// unnoticed.
 type route struct {
 	method, path string
-	turn         bool     // takes as long as the agent does
-	job          bool     // is there only where the API server advertises it, or the owner allows it
+	turn         bool     // it takes as long as the agent does
+	job          bool     // it exists only if the API server advertises it or the owner allows it
 	fields       []string // of the body; nil: no body is passed on
 	query        []string // parameters
 	handle       func(*Proxy, http.ResponseWriter, *http.Request, *call)
 }
 
-// Fields of the bodies, as the API server of 0.19 and 0.22 reads them. Left out on purpose: author and user (who says it),
-// source (which platform a session seems to be of), metadata (of Hermes' own telemetry), and the room, browser and notification fields.
+// Fields of the bodies, as the API servers of 0.19 and 0.22 read them. Omitted on purpose: author
+// and user (the speaker), source (the platform that a session seems to be of), metadata (Hermes'
+// own telemetry), and the room, browser and notification fields.
 var (
 	runtimeFields = []string{"model", "provider", "model_options", "require_model_lock"}
 	createFields  = append([]string{"id", "session_id", "title", "system_prompt"}, runtimeFields...)
@@ -82,21 +84,21 @@ var routes = []route{
 type call struct {
 	caller
 	route *route
-	id    string // the value of {id}: what the client names, and then what the API server calls it
+	id    string // the value of {id}: the client's name, later the API server's
 	query string
-	in    fields // of the body; nil where none is passed on
-	sent  func() // is called when the API server has the body
+	in    fields // of the body; nil if none is passed on
+	sent  func() // called when the API server has the body
 }
 
-// path is that of the API server.
+// path returns the path at the API server.
 func (c *call) path() string { return strings.Replace(c.route.path, "{id}", url.PathEscape(c.id), 1) }
 
-// only keeps the parameters of a query that the route has.
+// only returns the query with the route's parameters.
 func (rt *route) only(query url.Values) string {
 	kept := url.Values{}
 	for _, name := range rt.query {
 		if v, there := query[name]; there {
-			kept[name] = v[:1] // of several the API server takes the first
+			kept[name] = v[:1] // the API server reads the first of several
 		}
 	}
 	return kept.Encode()
@@ -104,7 +106,7 @@ func (rt *route) only(query url.Values) string {
 
 var pathVariable = regexp.MustCompile(`\{[^/}]*\}`)
 
-// operation names a method and a path whatever its variables are called.
+// operation returns a method and a path without the names of variables.
 func operation(method, path string) string {
 	return method + " " + pathVariable.ReplaceAllString(path, "{}")
 }

@@ -32,7 +32,8 @@ func (r *rig) ownThings(name string) map[string]string {
 	return ids
 }
 
-// odd writes a path otherwise: as it may be escaped without need, and with what some servers take off or read twice.
+// odd writes a path otherwise: as it may be escaped without need, and with what some servers take
+// off or read twice.
 var oddPaths = map[string]func(path string) string{
 	"as it is":        func(p string) string { return p },
 	"an escaped word": func(p string) string { return strings.Replace(p, "s", "%73", 1) },
@@ -82,8 +83,8 @@ func wellFormed(method, path string, ids map[string]string) bool {
 	return false
 }
 
-// TestPaths: however a client writes a path, what reaches the API server is a path of the table, with the id that was found to be
-// the user's.
+// TestPaths: however a client writes a path, what reaches the API server is a path of the table,
+// with the id that was found to be the user's.
 func TestPaths(t *testing.T) {
 	r := newRig(t, wide)
 	ids := r.ownThings("anna")
@@ -120,7 +121,8 @@ func TestPaths(t *testing.T) {
 	}
 }
 
-// FuzzPath: no path leads anywhere but to the operations of the table, and none makes the server fail.
+// FuzzPath: no path leads anywhere but to the operations of the table, and none makes the server
+// fail.
 func FuzzPath(f *testing.F) {
 	for _, odd := range oddPaths {
 		for _, path := range []string{"/v1/runs/run_a/stop", "/api/sessions/20260101_120000_a/chat/stream", "/v1/models"} {
@@ -176,8 +178,8 @@ func indexes[T any](list []T) []int {
 	return out
 }
 
-// TestFields: of a body and a query the API server sees what the table has, and nothing that would let a user speak for another,
-// reach a chat of the owner, or change more than the user's own.
+// TestFields: of a body and a query the API server sees what the table has, and nothing that would
+// let a user speak for another, reach a chat of the owner, or change more than the user's own.
 func TestFields(t *testing.T) {
 	r := newRig(t, wide)
 	ids := r.ownThings("anna")
@@ -253,7 +255,8 @@ func TestFields(t *testing.T) {
 	}
 }
 
-// TestJobsReportHere: a user's job reports to nobody but its user, from the beginning and when it is changed.
+// TestJobsReportHere: a user's job reports to nobody but its user, from the beginning and when it
+// is changed.
 func TestJobsReportHere(t *testing.T) {
 	r := newRig(t, wide)
 	c := r.login("anna")
@@ -276,8 +279,8 @@ func TestJobsReportHere(t *testing.T) {
 	}
 }
 
-// TestSealed: no answer of the API is kept, read as something else, or used by a page of another origin, whoever gives it; of the
-// API server's own connection nothing comes through.
+// TestSealed: no answer of the API is kept, read as something else, or used by a page of another
+// origin, whoever gives it; of the API server's own connection nothing comes through.
 func TestSealed(t *testing.T) {
 	r := newRig(t, wide)
 	c := r.login("anna")

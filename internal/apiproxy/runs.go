@@ -7,7 +7,7 @@ import (
 	"hermes-mobile/internal/store"
 )
 
-// startRun is POST /v1/runs.
+// startRun serves POST /v1/runs.
 func (f *Proxy) startRun(w http.ResponseWriter, r *http.Request, c *call) {
 	if !f.chained(w, r, c) {
 		return
@@ -41,7 +41,7 @@ func (f *Proxy) startRun(w http.ResponseWriter, r *http.Request, c *call) {
 		if err := f.claim(store.FrontRun, run.ID, c.caller.id); err != nil {
 			return err
 		}
-		// Without a session of its own it runs in one that is called like it, or in that of the key.
+		// Without a session of its own, a run uses one with its own id, or that of the key.
 		session, err := f.sessionOf(r.Context(), run.ID)
 		if err != nil || !sessionID(session) {
 			return err
@@ -50,7 +50,7 @@ func (f *Proxy) startRun(w http.ResponseWriter, r *http.Request, c *call) {
 	}))
 }
 
-// ownRun passes on what is about an own run.
+// ownRun passes on a request about one of the user's runs.
 func (f *Proxy) ownRun(w http.ResponseWriter, r *http.Request, c *call) {
 	mine := false
 	var err error

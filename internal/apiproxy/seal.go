@@ -2,8 +2,9 @@ package apiproxy
 
 import "net/http"
 
-// sealed writes the headers that keep a browser from making anything of an answer but data for who asked: no page, no script
-// or picture of another origin's page, no copy on disk. They are set when the answer begins, whoever gives it.
+// sealed sets the headers that keep a browser from treating an answer as anything but data: no
+// page, no script or image in another origin's page, no copy on disk. It sets them when the answer
+// begins, whichever handler writes it.
 func sealed(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { next.ServeHTTP(&seal{ResponseWriter: w}, r) })
 }
@@ -13,7 +14,8 @@ type seal struct {
 	begun bool
 }
 
-// WriteHeader begins the answer. Answers before the answer (1xx) stay here: they are of the API server's connection.
+// WriteHeader implements http.ResponseWriter. Informational answers (1xx) of the API server's
+// connection stay here.
 func (s *seal) WriteHeader(status int) {
 	if status < 200 {
 		return
@@ -36,17 +38,17 @@ func (s *seal) begin() {
 	}
 }
 
-// Write passes the answer on.
+// Write implements http.ResponseWriter.
 func (s *seal) Write(b []byte) (int, error) {
 	s.begin()
 	return s.ResponseWriter.Write(b)
 }
 
-// FlushError sends what there is.
+// FlushError implements the interface of http.ResponseController.
 func (s *seal) FlushError() error {
 	s.begin()
 	return http.NewResponseController(s.ResponseWriter).Flush()
 }
 
-// Unwrap is for http.ResponseController.
+// Unwrap implements the interface of http.ResponseController.
 func (s *seal) Unwrap() http.ResponseWriter { return s.ResponseWriter }

@@ -10,13 +10,13 @@ import (
 	"hermes-mobile/internal/store"
 )
 
-// pass sends a request on as it is.
+// pass passes on a request as it is.
 func (f *Proxy) pass(w http.ResponseWriter, r *http.Request, c *call) {
 	f.forward(w, r, c.passage(nil))
 }
 
-// findSession reports whether the session that a path names is the user's; if not it has answered. The call has the API
-// server's id of it then.
+// findSession reports whether the session in a path belongs to the user. If so, the call gets the
+// API server's id of it. If not, it answers the request.
 func (f *Proxy) findSession(w http.ResponseWriter, r *http.Request, c *call) bool {
 	named := c.id
 	id, is, err := f.resolve(r.Context(), c.caller, named)
@@ -32,7 +32,7 @@ func (f *Proxy) findSession(w http.ResponseWriter, r *http.Request, c *call) boo
 	return false
 }
 
-// ownSession passes on what is about an own session.
+// ownSession passes on a request about one of the user's sessions.
 func (f *Proxy) ownSession(w http.ResponseWriter, r *http.Request, c *call) {
 	if f.findSession(w, r, c) {
 		f.forward(w, r, c.passage(nil))
@@ -59,7 +59,7 @@ func (f *Proxy) forkSession(w http.ResponseWriter, r *http.Request, c *call) {
 	}
 }
 
-// make sends on what makes a session, and notes that the session is the user's.
+// make passes on a request that creates a session, and records its owner.
 func (f *Proxy) make(w http.ResponseWriter, r *http.Request, c *call) {
 	if !f.nameNew(w, r, c) {
 		return
@@ -80,11 +80,11 @@ func (f *Proxy) make(w http.ResponseWriter, r *http.Request, c *call) {
 	}))
 }
 
-// nameNew makes the id that a body gives a new session, if it gives one, one that only this user can have; a wrong one it has
-// answered.
+// nameNew replaces the id that a request gives a new session by one that only this user can have.
+// It answers requests with an invalid id.
 func (f *Proxy) nameNew(w http.ResponseWriter, r *http.Request, c *call) bool {
 	named := ""
-	for _, field := range []string{"session_id", "id"} { // of both the API server takes the second
+	for _, field := range []string{"session_id", "id"} { // the API server prefers the second
 		text, set, ok := c.in.text(field)
 		if !ok || set && !sessionID(text) {
 			badSessionID(w)
@@ -107,7 +107,7 @@ func (f *Proxy) nameNew(w http.ResponseWriter, r *http.Request, c *call) bool {
 		refuse(w, http.StatusBadRequest, badRequest, "invalid_session_id", chooseAnother(named))
 		return false
 	}
-	c.in.set("id", id) // of one that is there the API server says so
+	c.in.set("id", id) // the API server reports one that exists
 	return true
 }
 
@@ -118,13 +118,13 @@ const (
 	maxPages = 500
 )
 
-// row is what has to be known of a row of the list of sessions.
+// row has the fields of a listed session that decide its owner.
 type row struct {
 	ID     string
 	Parent string `json:"parent_session_id"`
 }
 
-// listSessions reads the API server's list as far as it must, and shows the user's own of it.
+// listSessions reads the API server's list as far as it must, and returns the user's own sessions.
 func (f *Proxy) listSessions(w http.ResponseWriter, r *http.Request, c *call) {
 	query, _ := url.ParseQuery(c.query)
 	number := func(name string, or, top int) int {
@@ -155,7 +155,7 @@ func (f *Proxy) listSessions(w http.ResponseWriter, r *http.Request, c *call) {
 			return
 		}
 		if status != http.StatusOK {
-			refuse(w, status, badRequest, "", "The API server does not list sessions so.")
+			refuse(w, status, badRequest, "", "The API server rejects this list request.")
 			return
 		}
 		for _, raw := range got.Data {
@@ -181,13 +181,13 @@ func (f *Proxy) listSessions(w http.ResponseWriter, r *http.Request, c *call) {
 	writeJSON(w, http.StatusOK, map[string]any{"object": "list", "data": list[min(offset, len(list)):], "limit": limit, "offset": offset, "has_more": more})
 }
 
-// inherited reports whether a session that came out of an own one is the user's, too.
+// inherited reports whether a session derived from the user's own also belongs to the user.
 func (f *Proxy) inherited(r *http.Request, c *call, id string) bool {
 	is, err := f.session(r.Context(), c.caller, id)
 	return err == nil && is == own
 }
 
-// fields are those of an object in JSON.
+// fields are the fields of a JSON object.
 type fields map[string]json.RawMessage
 
 func object(body []byte) (fields, bool) {
@@ -195,7 +195,7 @@ func object(body []byte) (fields, bool) {
 	return f, json.Unmarshal(body, &f) == nil && f != nil
 }
 
-// keep drops all fields but some.
+// keep drops all fields but the named ones.
 func (f fields) keep(names []string) {
 	for name := range f {
 		if !slices.Contains(names, name) {
@@ -204,10 +204,10 @@ func (f fields) keep(names []string) {
 	}
 }
 
-// set gives a field a text.
+// set sets a field to a text.
 func (f fields) set(name, value string) { f[name], _ = json.Marshal(value) }
 
-// text returns a field that is a text. One that is null or empty is not set, as for the API server.
+// text returns a text field. A field that is null or empty isn't set, as for the API server.
 func (f fields) text(name string) (value string, set, ok bool) {
 	raw, there := f[name]
 	if !there || string(raw) == "null" {
@@ -219,8 +219,9 @@ func (f fields) text(name string) (value string, set, ok bool) {
 	return value, value != "", true
 }
 
-// body writes the fields, each once: of two with the same name the API server must not see another than was checked.
+// body encodes the fields, each once: of two fields with the same name, the API server must not see
+// another than we checked.
 func (f fields) body() []byte {
-	b, _ := json.Marshal(f) // of raw JSON that was read
+	b, _ := json.Marshal(f) // never fails: the values are valid JSON
 	return b
 }

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
-	"log/slog"
 	"math"
 	"mime"
 	"net/http"
@@ -13,23 +12,23 @@ import (
 	"time"
 )
 
-// maxLogin is how many bytes the body of a login may have.
+// maxLogin is the maximum size of a login request in bytes.
 const maxLogin = 16 << 10
 
-// loginPath is where the login page is, as at the dashboard.
+// loginPath is the path of the login page, the same as in Hermes' dashboard.
 const loginPath = "/login"
 
-// problem is one item of a 422. Unlike the dashboard's it does not repeat what was sent.
+// problem is one item of a 422. Unlike the dashboard's, it doesn't repeat the input.
 type problem struct {
 	Type string   `json:"type"`
 	Loc  []string `json:"loc"`
 	Msg  string   `json:"msg"`
 }
 
-// credentials are the body of a login.
+// credentials are the fields of a login request.
 type credentials struct{ provider, username, password, next string }
 
-// readLogin reads a body, and returns what is wrong with it.
+// readLogin reads a login request, and returns what is wrong with it.
 func readLogin(body []byte) (c credentials, bad []problem) {
 	var fields map[string]json.RawMessage
 	if err := json.Unmarshal(body, &fields); err != nil || fields == nil {
@@ -52,16 +51,16 @@ func readLogin(body []byte) (c credentials, bad []problem) {
 	return c, bad
 }
 
-// detail answers as the dashboard does.
+// detail answers in the dashboard's format.
 func detail(w http.ResponseWriter, status int, what any) {
 	w.Header().Set("Cache-Control", "no-store")
 	writeJSON(w, status, map[string]any{"detail": what})
 }
 
-// passwordLogin is POST /auth/password-login.
+// passwordLogin serves POST /auth/password-login.
 func (f *Proxy) passwordLogin(w http.ResponseWriter, r *http.Request) {
 	if !f.sameSite(r) {
-		detail(w, http.StatusForbidden, "A page of another origin may not log in here")
+		detail(w, http.StatusForbidden, "Pages of another origin may not log in here")
 		return
 	}
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxLogin))
@@ -70,7 +69,7 @@ func (f *Proxy) passwordLogin(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != "application/json" && !strings.HasSuffix(kind, "+json") {
-		body = nil // as a form is to the dashboard
+		body = nil // the dashboard rejects forms the same way
 	}
 	c, bad := readLogin(body)
 	if len(bad) > 0 {
@@ -89,10 +88,10 @@ func (f *Proxy) passwordLogin(w http.ResponseWriter, r *http.Request) {
 	writeJSON(w, http.StatusOK, map[string]any{"ok": true, "next": localPath(c.next)})
 }
 
-// rejection is why somebody is not logged in.
+// rejection is the reason for a failed login.
 type rejection struct {
 	status int
-	detail string // as the dashboard says it
+	detail string // in the dashboard's words
 	wait   time.Duration
 }
 
@@ -102,14 +101,14 @@ func (no *rejection) head(w http.ResponseWriter) {
 	}
 }
 
-// busyWait is how long who comes to a full queue is told to wait.
+// busyWait is the Retry-After when the queue of logins is full.
 const busyWait = 5 * time.Second
 
 // signIn checks a name and a password, and begins a login.
 func (f *Proxy) signIn(w http.ResponseWriter, r *http.Request, name, password string) *rejection {
 	outcome := f.o.Metrics.FrontLogins.WithLabelValues
 	addr := f.o.Client(r)
-	t, wait := f.guesses.begin(addr, normal(name))
+	attempt, wait := f.guesses.begin(addr, normal(name))
 	if wait > 0 {
 		outcome("throttled").Inc()
 		f.failures.login(addr)
@@ -118,43 +117,45 @@ func (f *Proxy) signIn(w http.ResponseWriter, r *http.Request, name, password st
 	user, err := f.o.Users.check(r.Context(), name, password)
 	switch {
 	case errors.Is(err, errBusy):
-		f.guesses.cancel(t)
+		attempt.canceled()
 		outcome("busy").Inc()
 		return &rejection{http.StatusTooManyRequests, "Too many logins at once. Try again shortly.", busyWait}
 	case err != nil:
-		f.guesses.cancel(t)
-		if r.Context().Err() == nil { // else the client is gone
-			f.failures.say(slog.LevelError, "login not checked", "err", err)
+		attempt.canceled()
+		if r.Context().Err() == nil { // otherwise the client is gone
+			f.o.Log.Error("login not checked", "err", err)
 		}
-		return &rejection{status: http.StatusServiceUnavailable, detail: "The login cannot be checked now"}
+		return &rejection{status: http.StatusServiceUnavailable, detail: "The login can't be checked right now"}
 	case user == nil:
+		attempt.wrong()
 		outcome("wrong").Inc()
 		f.failures.login(addr)
-		f.failures.say(slog.LevelInfo, "login rejected", "addr", addr)
+		f.o.Log.Warn("login rejected", "addr", addr)
 		return &rejection{status: http.StatusUnauthorized, detail: "Invalid credentials"}
 	}
-	f.guesses.right(t)
+	attempt.right()
 	if err := f.open(w, r, user); err != nil {
-		f.failures.say(slog.LevelError, "login not stored", "err", err)
-		return &rejection{status: http.StatusServiceUnavailable, detail: "The login cannot be stored now"}
+		f.o.Log.Error("login not stored", "err", err)
+		return &rejection{status: http.StatusServiceUnavailable, detail: "The login can't be stored right now"}
 	}
 	outcome("ok").Inc()
 	return nil
 }
 
-// localPath is where a page goes after the login: nowhere off this server.
+// localPath returns the path to open after the login. It never leads to another server.
 func localPath(next string) string {
-	odd := func(r rune) bool { return r < ' ' || r == 0x7f || r == '\\' } // browsers drop some, and none belongs into a header
+	odd := func(r rune) bool { return r < ' ' || r == 0x7f || r == '\\' } // browsers drop some, and none belongs in a header
 	if !strings.HasPrefix(next, "/") || strings.HasPrefix(next, "//") || strings.ContainsFunc(next, odd) {
 		return "/"
 	}
 	return next
 }
 
-// logout is POST /auth/logout. Unlike the dashboard's it ends the login here, too, and not in the browser only.
+// logout serves POST /auth/logout. Unlike the dashboard, it ends the login here too, and not only
+// in the browser.
 func (f *Proxy) logout(w http.ResponseWriter, r *http.Request) {
 	if !f.sameSite(r) {
-		detail(w, http.StatusForbidden, "A page of another origin may not log out here")
+		detail(w, http.StatusForbidden, "Pages of another origin may not log out here")
 		return
 	}
 	login, err := f.loginOf(r)
@@ -162,8 +163,8 @@ func (f *Proxy) logout(w http.ResponseWriter, r *http.Request) {
 		err = f.endLogin(login)
 	}
 	if err != nil {
-		f.failures.say(slog.LevelError, "login not ended", "err", err)
-		detail(w, http.StatusServiceUnavailable, "The login cannot be ended now")
+		f.o.Log.Error("login not ended", "err", err)
+		detail(w, http.StatusServiceUnavailable, "The login can't be ended right now")
 		return
 	}
 	w.Header().Set("Cache-Control", "no-store")
@@ -172,7 +173,7 @@ func (f *Proxy) logout(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(http.StatusFound)
 }
 
-// me is GET /api/auth/me.
+// me serves GET /api/auth/me.
 func (f *Proxy) me(w http.ResponseWriter, r *http.Request) {
 	c, ok := f.known(w, r)
 	if !ok {
@@ -192,12 +193,13 @@ func (f *Proxy) me(w http.ResponseWriter, r *http.Request) {
 	}{c.name, "", c.name, "", provider, expires})
 }
 
-// providers is GET /api/auth/providers.
+// providers serves GET /api/auth/providers.
 func providers(w http.ResponseWriter, _ *http.Request) {
 	writeJSON(w, http.StatusOK, map[string]any{"providers": []any{map[string]any{"name": provider, "display_name": "Username & Password", "supports_password": true}}})
 }
 
-// sameSite reports whether a request may change something: it comes from no page, or from one of this server.
+// sameSite reports whether a request may make changes: it comes from no page, or from a page of
+// this server.
 func (f *Proxy) sameSite(r *http.Request) bool {
 	switch r.Header.Get("Sec-Fetch-Site") {
 	case "", "same-origin", "none":

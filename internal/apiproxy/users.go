@@ -16,20 +16,20 @@ import (
 	"hermes-mobile/internal/store"
 )
 
-// Cost is how much work a password is.
+// Cost is the cost of hashing a password.
 type Cost = passhash.Cost
 
-// Users are those who may log in. Its methods may be called from any goroutine.
+// Users manages the users of the API proxy. It is safe for concurrent use.
 type Users struct {
 	store *store.Store
 	cost  Cost
 	now   func() time.Time
-	work  chan struct{} // each password that is worked on has a place here, as it takes memory and a core
-	queue atomic.Int32  // logins that wait for one
-	dummy passhash.Hash // stands for the password of who is unknown
+	work  chan struct{} // one slot per password being hashed, since that takes memory and a core
+	queue atomic.Int32  // logins that wait for a slot
+	dummy passhash.Hash // checked for unknown names
 }
 
-// User is one of them, as the owner of the server sees it.
+// User is a user as the owner of the server sees them.
 type User struct {
 	ID        string     `json:"-"`
 	Name      string     `json:"name"`
@@ -38,16 +38,17 @@ type User struct {
 	SeenAt    *time.Time `json:"last_login_at"`
 }
 
-// atOnce is how many passwords are worked on at a time: half of the cores is left for those who are in.
+// atOnce returns how many passwords are hashed at a time. Half of the cores are left to users who
+// are logged in.
 func atOnce() int { return max(1, runtime.GOMAXPROCS(0)/2) }
 
-// maxQueue is how many logins wait for others.
+// maxQueue is how many logins may wait.
 const maxQueue = 16
 
-// errBusy: so many logins wait that another one must come later.
+// errBusy reports that too many logins are waiting.
 var errBusy = errors.New("too many logins at once")
 
-// NewUsers makes Users with passwords of a cost, zero for the default.
+// NewUsers returns Users with passwords of a cost, zero for the default.
 func NewUsers(s *store.Store, cost Cost, now func() time.Time) *Users {
 	if cost == (Cost{}) {
 		cost = passhash.DefaultCost
@@ -57,20 +58,20 @@ func NewUsers(s *store.Store, cost Cost, now func() time.Time) *Users {
 
 var userName = regexp.MustCompile(`^[a-z0-9][a-z0-9._@+-]{0,63}$`)
 
-// normal is a name as it is stored: who writes it in capitals means the same.
+// normal returns a name as it is stored, in lower case.
 func normal(name string) string { return strings.ToLower(strings.TrimSpace(name)) }
 
-// What a password may be.
+// Bounds of a password.
 const (
 	minPassword = 8
 	maxPassword = 1024 // bytes
 )
 
-// CheckPassword returns why a password cannot be taken.
+// CheckPassword returns why a password isn't allowed.
 func CheckPassword(password string) error {
 	switch {
 	case !utf8.ValidString(password) || strings.ContainsAny(password, "\x00\r\n"):
-		return errors.New("the password holds a line end or is not UTF-8: choose another")
+		return errors.New("the password contains a line break or isn't UTF-8: choose another")
 	case utf8.RuneCountInString(password) < minPassword:
 		return fmt.Errorf("the password is shorter than %d characters: choose a longer one", minPassword)
 	case len(password) > maxPassword:
@@ -101,11 +102,11 @@ func (u *Users) enter(ctx context.Context) error {
 
 func (u *Users) leave() { <-u.work }
 
-// Add makes a user.
+// Add creates a user.
 func (u *Users) Add(ctx context.Context, name, password string) error {
 	name = normal(name)
 	if !userName.MatchString(name) {
-		return fmt.Errorf("%q is no name of a user: it takes 1 to 64 of a-z 0-9 . _ @ + -, and begins with a letter or a digit", name)
+		return fmt.Errorf("invalid user name %q: use 1 to 64 of a-z 0-9 . _ @ + -, starting with a letter or a digit", name)
 	}
 	hash, err := u.hash(ctx, password)
 	if err != nil {
@@ -122,23 +123,23 @@ func (u *Users) Add(ctx context.Context, name, password string) error {
 		return err
 	}
 	if !added {
-		return fmt.Errorf("there is a user %s already: hermes-mobile users passwd changes the password", name)
+		return fmt.Errorf("user %s already exists: change the password with hermes-mobile users passwd", name)
 	}
 	return nil
 }
 
-// newID is what a user is called where a name could come again.
+// newID returns the id of a new user. Unlike a name, it never comes again.
 func newID() string { return "u" + strings.ToLower(rand.Text()[:16]) }
 
 func (u *Users) find(ctx context.Context, name string) (*store.FrontUser, error) {
 	user, err := u.store.FrontUser(ctx, normal(name))
 	if err == nil && user == nil {
-		err = fmt.Errorf("there is no user %q: hermes-mobile users list shows all", normal(name))
+		err = fmt.Errorf("no user %q: list the users with hermes-mobile users list", normal(name))
 	}
 	return user, err
 }
 
-// Remove drops a user and all logins, and returns the id.
+// Remove removes a user with all logins, and returns the id.
 func (u *Users) Remove(ctx context.Context, name string) (id string, err error) {
 	user, err := u.find(ctx, name)
 	if err != nil {
@@ -149,7 +150,7 @@ func (u *Users) Remove(ctx context.Context, name string) (id string, err error) 
 	})
 }
 
-// SetPassword gives a user another password, ends all logins, and returns the id.
+// SetPassword changes a user's password, ends all logins, and returns the id.
 func (u *Users) SetPassword(ctx context.Context, name, password string) (id string, err error) {
 	user, err := u.find(ctx, name)
 	if err != nil {
@@ -164,7 +165,7 @@ func (u *Users) SetPassword(ctx context.Context, name, password string) (id stri
 	})
 }
 
-// List returns all users, by name.
+// List returns all users, sorted by name.
 func (u *Users) List(ctx context.Context) ([]User, error) {
 	list := []User{}
 	all, err := u.store.FrontUsers(ctx)
@@ -179,7 +180,8 @@ func (u *Users) List(ctx context.Context) ([]User, error) {
 	return list, err
 }
 
-// check returns the user with this name and password, nil where there is none. It takes as long for a name that is unknown.
+// check returns the user with this name and password, nil if there is none. It takes as long for an
+// unknown name.
 func (u *Users) check(ctx context.Context, name, password string) (*store.FrontUser, error) {
 	user, err := u.store.FrontUser(ctx, normal(name))
 	if err != nil {
@@ -188,7 +190,7 @@ func (u *Users) check(ctx context.Context, name, password string) (*store.FrontU
 	stored := u.dummy
 	if user != nil {
 		if stored, err = passhash.Parse(user.Password); err != nil {
-			return nil, fmt.Errorf("user %s: the stored password cannot be read: %w; set it again with hermes-mobile users passwd", user.Name, err)
+			return nil, fmt.Errorf("user %s: stored password corrupt: %w; set it again with hermes-mobile users passwd", user.Name, err)
 		}
 	}
 	if len(password) > maxPassword {

@@ -164,7 +164,7 @@ func (a *App) Run(ctx context.Context) error {
 
 // use replaces the client and the agent with those of a profile.
 func (a *App) use(p gateway.Profile, c gateway.Credentials) {
-	client, err := gateway.New(p, c, gateway.Options{RootCAs: a.o.RootCAs, Log: a.o.Log, Watch: gateway.SystemConnectivity(),
+	client, err := gateway.New(p, c, gateway.Options{RootCAs: a.o.RootCAs, Log: a.o.Log, WatchNetwork: gateway.WatchNetwork,
 		OnProfile:     func(p gateway.Profile) { a.machine.KeepProfile(p) },
 		OnCredentials: func(c gateway.Credentials) { a.machine.KeepCredentials(p, c) }})
 	if err != nil { // unexpected: the compatibility test has passed
@@ -182,7 +182,7 @@ func (a *App) newAgent(p gateway.Profile, client *gateway.Client) agent.Agent {
 	if a.o.Agent != nil {
 		return a.o.Agent(Parts{Client: client, Files: a.parts.Files, Log: a.parts.Log})
 	}
-	return a.parts.Direct(client, gateway.Credentials{}.For(p).Binding[:16])
+	return a.parts.Direct(client, gateway.Credentials{}.For(p).Account[:16])
 }
 
 // Offline returns why the gateway is offline. It is nil while the gateway works, and during the first attempt.

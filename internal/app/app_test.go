@@ -201,7 +201,10 @@ func (r *rig) chatting(text string) string {
 	if _, err = d.Send(ctx, text); err != nil {
 		return err.Error()
 	}
-	for e := range d.Events(ctx) {
+	for e, err := range d.Events(ctx) {
+		if err != nil {
+			return err.Error()
+		}
 		if m, isMessage := e.(device.Message); isMessage && m.Final {
 			return m.Text
 		}
@@ -301,7 +304,8 @@ func TestAnotherGateway(t *testing.T) {
 	_, err = d.Send(ctx, "/demo approval")
 	ok(t, err)
 	said := false
-	for e := range d.Events(ctx) {
+	for e, err := range d.Events(ctx) {
+		ok(t, err)
 		switch e := e.(type) {
 		case device.CardShown:
 			if !said { // a turn is open now

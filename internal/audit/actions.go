@@ -1,16 +1,16 @@
 package audit
 
-// Action is a kind of act that the audit log records.
+// Action is a kind of act in the audit log.
 type Action struct {
-	Name    string // dotted: what it is done to, and what is done
+	Name    string // dotted: the object, and what happens to it
 	Meaning string // one line
-	Subject string // what the entry names as its subject; empty: nothing
+	Subject string // what the entry's subject is; empty: it has none
 }
 
-// Actions returns all kinds of acts, in the order of the documentation.
+// Actions returns all actions, in the order of the documentation.
 func Actions() []Action { return append([]Action(nil), actions...) }
 
-// Known reports whether there is an action of this name.
+// Known reports whether an action has this name.
 func Known(name string) bool {
 	for _, a := range actions {
 		if a.Name == name {

@@ -37,7 +37,8 @@ func TestActions(t *testing.T) {
 	}
 }
 
-// Every action that the program records is in the table, and every action of the table is recorded somewhere.
+// Every action that the program records is in the table, and every action of the table is recorded
+// somewhere.
 func TestActionsAreThoseOfTheProgram(t *testing.T) {
 	kinds := map[string]bool{}
 	for _, a := range Actions() {

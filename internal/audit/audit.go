@@ -1,5 +1,5 @@
-// Package audit carries who acts, and from where, in a context: from the request that began an act to
-// the transaction that records it in the audit log (internal/store).
+// Package audit carries the actor and their origin in a context, from the request that begins an
+// act to the transaction that records it in the audit log (internal/store).
 package audit
 
 import (
@@ -7,32 +7,32 @@ import (
 	"fmt"
 )
 
-// Actors that are not a device or a user.
+// Actors other than devices and users.
 const (
 	ActorServer = "server" // the server itself: expiry, sweeps, a reload of its settings
 	ActorSocket = "socket" // a command of hermes-mobile, over the admin socket
 	ActorAdmin  = "admin"  // the owner in the admin UI
-	ActorCode   = "code"   // whoever redeemed a pairing code
+	ActorCode   = "code"   // the person who redeemed a pairing code
 
-	ActorStranger = "stranger" // somebody who was not let in
+	ActorStranger = "stranger" // a client that was rejected
 )
 
-// ActorDevice is the actor of what a device did.
+// ActorDevice returns the actor for an act of a device.
 func ActorDevice(id string) string { return "device:" + id }
 
-// ActorUser is the actor of what a user did.
+// ActorUser returns the actor for an act of a user.
 func ActorUser(id string) string { return "user:" + id }
 
-// By says who acts and from where.
+// By is an actor with their origin.
 type By struct {
 	// Actor is one of the constants above, or the result of ActorDevice or ActorUser.
 	Actor string
-	// Origin is an address, or "uid N" at the other end of the admin socket. It is empty where the
+	// Origin is an address, or "uid N" for the other end of the admin socket. It is empty if the
 	// act began in the server.
 	Origin string
 }
 
-// String is for log lines.
+// String formats By for log lines.
 func (b By) String() string {
 	if b.Origin == "" {
 		return b.Actor
@@ -45,7 +45,7 @@ type key struct{}
 // With returns a context that carries by.
 func With(ctx context.Context, by By) context.Context { return context.WithValue(ctx, key{}, by) }
 
-// From returns who acts, which is the server where the context does not say.
+// From returns the actor of a context, the server if it has none.
 func From(ctx context.Context) By {
 	if by, ok := ctx.Value(key{}).(By); ok {
 		return by

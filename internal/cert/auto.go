@@ -16,6 +16,7 @@ import (
 
 	"github.com/caddyserver/certmagic"
 
+	"hermes-mobile/internal/backoff"
 	"hermes-mobile/internal/plaintext"
 )
 
@@ -101,19 +102,21 @@ func (a *auto) event(_ context.Context, what string, data map[string]any) error 
 
 // run obtains the first certificate. When it is there, certmagic renews it.
 func (a *auto) run(ctx context.Context) {
-	for wait := a.retry; ; wait = min(2*wait, lastRetry) {
+	retry := backoff.Policy{Base: a.retry, Max: lastRetry}
+	for n := 0; ; n++ {
 		err := a.obtain(ctx)
 		if err == nil || ctx.Err() != nil {
 			break
 		}
 		a.fault.set(err)
+		wait := retry.Delay(n)
 		a.log.Error("there is no certificate yet; it is asked for again by itself", "name", a.name, "again_in", wait, "error", err)
 		timer := time.NewTimer(wait)
 		select {
 		case <-timer.C:
 		case <-a.again:
 			timer.Stop()
-			wait = a.retry
+			n = 0
 		case <-ctx.Done():
 			timer.Stop()
 			return

@@ -88,7 +88,7 @@ func (m *Machine) setAuth(a Action) {
 
 // setJobs stores whether to use jobs that the gateway does not advertise. It changes neither addresses nor
 // credentials, so it needs no new test.
-func (m *Machine) setJobs(answer gateway.Jobs) error {
+func (m *Machine) setJobs(answer gateway.JobAccess) error {
 	if m.step != Done || m.saved == nil || answer != gateway.JobsOn && answer != gateway.JobsOff {
 		m.problems = []Problem{{Field: "jobs", Code: Invalid, Text: "Answer on or off, once the gateway is connected."}}
 		return nil

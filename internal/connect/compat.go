@@ -3,7 +3,6 @@ package connect
 import (
 	"context"
 	"errors"
-	"strings"
 	"sync"
 
 	"hermes-mobile/gateway"
@@ -125,7 +124,7 @@ func (t *compatTest) second(kind gateway.RouteKind) error {
 		attempt.OK, attempt.Version = true, version
 		t.p.Identity = learnt.Identity
 	case err == nil:
-		attempt = t.m.explain(t.ctx, attempt, t.p.Local, t.p.LocalKey, errors.New(strings.TrimPrefix(route.Reason, "the local address is not used: ")))
+		attempt = t.m.explain(t.ctx, attempt, t.p.Local, t.p.LocalKey, route.LocalErr)
 	case errors.As(err, &none) && none.Local != nil:
 		attempt = t.m.explain(t.ctx, attempt, t.p.Local, t.p.LocalKey, none.Local)
 	case errors.As(err, &none):
@@ -153,12 +152,12 @@ func (t *compatTest) connect(p gateway.Profile) (gateway.Route, gateway.Profile,
 	t.mu.Lock()
 	with := t.creds
 	t.mu.Unlock()
-	account := with.Binding
-	with.Binding = "" // the binding includes the remote address, which p may have replaced
+	account := with.Account
+	with.Account = "" // the account includes the remote address, which p may have replaced
 	client, err := gateway.New(p, with, gateway.Options{RootCAs: t.m.o.RootCAs, Log: t.m.o.Log, OnCredentials: func(c gateway.Credentials) {
 		t.mu.Lock()
 		defer t.mu.Unlock()
-		t.creds, t.creds.Binding = c, account
+		t.creds, t.creds.Account = c, account
 	}})
 	if err != nil {
 		return gateway.Route{}, p, "", err
@@ -170,7 +169,7 @@ func (t *compatTest) connect(p gateway.Profile) (gateway.Route, gateway.Profile,
 	}
 	version := ""
 	if caps, err := client.Capabilities(t.ctx); err == nil {
-		version, t.noJobs = caps.Version, !caps.OffersJobs()
+		version, t.noJobs = caps.Version, !caps.AdvertisesJobs()
 	}
 	return route, client.Profile(), version, nil
 }

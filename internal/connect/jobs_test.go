@@ -22,7 +22,7 @@ func TestJobsAreAskedForOnce(t *testing.T) {
 	if !s.NoJobs || s.Jobs != gateway.JobsUnasked {
 		t.Fatalf("after the test: %+v", s)
 	}
-	for _, odd := range []gateway.Jobs{"", "maybe"} {
+	for _, odd := range []gateway.JobAccess{"", "maybe"} {
 		if s = r.do(Done, Action{Do: SetJobs, Jobs: odd}); len(s.Problems) == 0 || s.Jobs != "" {
 			t.Errorf("%q is an answer: %+v", odd, s)
 		}

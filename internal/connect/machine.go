@@ -70,7 +70,7 @@ func New(o Options) (*Machine, error) {
 
 // fresh returns a new, empty profile.
 func fresh() gateway.Profile {
-	return gateway.Profile{Schema: gateway.Schema, ID: strings.ToLower(rand.Text()[:16]), Name: "Hermes", Auth: gateway.AuthBearer}
+	return gateway.Profile{Schema: gateway.ProfileSchema, ID: strings.ToLower(rand.Text()[:16]), Name: "Hermes", Auth: gateway.AuthBearer}
 }
 
 // resume decides the step for a stored profile and reads its credentials.
@@ -152,7 +152,7 @@ func (m *Machine) has() bool {
 	case gateway.AuthBearer:
 		return !c.Token.IsZero()
 	case gateway.AuthPassword:
-		return !c.Password.IsZero() || len(c.Cookies) > 0
+		return !c.Password.IsZero() || c.HasSession()
 	}
 	return false
 }

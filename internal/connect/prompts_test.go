@@ -120,7 +120,7 @@ func (atTerminal) Interactive() bool { return true }
 func TestJobsQuestion(t *testing.T) {
 	t.Parallel()
 	g := connecttest.Start(t, connecttest.WithToken(token))
-	for answer, want := range map[string]gateway.Jobs{"yes": gateway.JobsOn, "no": gateway.JobsOff, "-": gateway.JobsUnasked} {
+	for answer, want := range map[string]gateway.JobAccess{"yes": gateway.JobsOn, "no": gateway.JobsOff, "-": gateway.JobsUnasked} {
 		lines := []string{g.URL, "-", "token", token, "correct horse", "correct horse"}
 		if answer != "-" {
 			lines = append(lines, answer)

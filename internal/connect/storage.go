@@ -97,7 +97,7 @@ func (s *Storage) Credentials(p gateway.Profile) (gateway.Credentials, error) {
 
 // SaveCredentials stores the credentials of a profile. It deletes them if c is empty.
 func (s *Storage) SaveCredentials(p gateway.Profile, c gateway.Credentials) error {
-	if c = c.For(p); c.Token.IsZero() && c.Password.IsZero() && len(c.Cookies) == 0 {
+	if c = c.For(p); c.Token.IsZero() && c.Password.IsZero() && !c.HasSession() {
 		return s.Vault.Drop(bindingOf(p))
 	}
 	secret, err := c.Export()

@@ -97,7 +97,7 @@ func (m *Machine) explain(ctx context.Context, a Attempt, address, pinned string
 	switch {
 	case errors.Is(err, gateway.ErrSignIn):
 		a.Code = SignIn
-	case errors.Is(err, gateway.ErrIdentity), strings.HasPrefix(err.Error(), gateway.ErrIdentity.Error()):
+	case errors.Is(err, gateway.ErrIdentity):
 		a.Code = Other
 	}
 	if a.Code == SignIn || a.Code == Other && !strings.HasPrefix(address, "https://") {

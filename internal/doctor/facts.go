@@ -4,10 +4,10 @@ import (
 	"net/netip"
 	"time"
 
+	"hermes-mobile/internal/access"
 	"hermes-mobile/internal/agent/relay"
 	"hermes-mobile/internal/cert"
 	"hermes-mobile/internal/config"
-	"hermes-mobile/internal/hub"
 	"hermes-mobile/internal/quota"
 	"hermes-mobile/internal/setup"
 	"hermes-mobile/internal/store"
@@ -48,9 +48,9 @@ type Server struct {
 	PushOff     string     // why notifications do not work although they are on
 	Aging       []store.Aging
 
-	Devices   []hub.Refused // rejected at hello
-	Requests  []hub.Refused // rejected before hello; Code is the HTTP status
-	Forwarded []hub.Refused // untrusted peers that send forwarding headers
+	Devices   []access.Rejected // rejected at hello
+	Requests  []access.Rejected // rejected before hello; Code is the HTTP status
+	Forwarded []access.Rejected // untrusted peers that send forwarding headers
 	Strangers []strangers.Drops
 }
 

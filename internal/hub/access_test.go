@@ -28,7 +28,7 @@ func TestRevokeDevice(t *testing.T) {
 	w.post("d", agent.Say{ID: "s1", Text: "step", N: h.N}, agent.Ask{Card: approvalCard("c1", h.N)}, agent.Say{ID: "s2", Text: "said", Final: true})
 	c.send(&frame.Media{ID: "u1", Kind: "document", Filename: "f", Data: make([]byte, 5000), Parts: 3})
 	c.sync()
-	ok(t, w.hub.Revoke(ctx, "d"))
+	ok(t, w.hub.Owner().Revoke(ctx, "d"))
 	if code := c.closed(); code != int(frame.CloseNoAccess) {
 		t.Errorf("closed with %d", code)
 	}
@@ -45,7 +45,7 @@ func TestRevokeDevice(t *testing.T) {
 		t.Errorf("got %s", show(e))
 	}
 	w.idle() // nothing of it is handed over any more
-	ok(t, w.hub.Unbind(ctx, "d"))
+	ok(t, w.hub.Owner().Unbind(ctx, "d"))
 	c = w.connect("d", withUser("anna"), withResume(epoch, 1))
 	if !c.Ready.Resume.Lost || c.Ready.Resume.Epoch == epoch || c.Ready.Resume.To >= c.Ready.Resume.From {
 		t.Errorf("resumed %+v", c.Ready.Resume)
@@ -74,7 +74,7 @@ func TestUnbind(t *testing.T) {
 		t.Errorf("another token is refused with %s and %d", code, closed)
 	}
 	c.text("m1", "still here") // the bound connection is not touched by that
-	ok(t, w.hub.Unbind(ctx, "d"))
+	ok(t, w.hub.Owner().Unbind(ctx, "d"))
 	if code := c.closed(); code != int(frame.CloseTryLater) {
 		t.Errorf("closed with %d", code)
 	}
@@ -83,16 +83,16 @@ func TestUnbind(t *testing.T) {
 		t.Errorf("the first token is refused with %s", code)
 	}
 	for _, f := range []func() error{
-		func() error { return w.hub.Unbind(ctx, "nobody") },
-		func() error { return w.hub.Revoke(ctx, "nobody") },
-		func() error { return w.hub.Rename(ctx, "nobody", "x") },
+		func() error { return w.hub.Owner().Unbind(ctx, "nobody") },
+		func() error { return w.hub.Owner().Revoke(ctx, "nobody") },
+		func() error { return w.hub.Owner().Rename(ctx, "nobody", "x") },
 	} {
 		if err := f(); !errors.Is(err, hub.ErrUnknownDevice) {
 			t.Errorf("unknown device: %v", err)
 		}
 	}
-	ok(t, w.hub.Rename(ctx, "d", "Anna's\x00 phone"))
-	if d := value[[]hub.DeviceInfo](t)(w.hub.Devices(ctx)); len(d) != 1 || d[0].Name != "Anna's phone" || !d[0].Connected || d[0].Token != "extra" {
+	ok(t, w.hub.Owner().Rename(ctx, "d", "Anna's\x00 phone"))
+	if d := value[[]hub.DeviceInfo](t)(w.hub.Owner().Devices(ctx)); len(d) != 1 || d[0].Name != "Anna's phone" || !d[0].Connected || d[0].Token != "extra" {
 		t.Errorf("devices %+v", d)
 	}
 	until(t, "the sessions of unknown ids to leave memory", func() bool { return w.hub.Sessions() == 1 })
@@ -101,11 +101,11 @@ func TestUnbind(t *testing.T) {
 // A token that is taken away ends the connections that came with it: of devices and of senders; others stay.
 func TestTokenRemoved(t *testing.T) {
 	w := newWorld(t, nil)
-	code := w.invite(hub.Code{})
+	code := w.invite(access.PairingCode{})
 	paired := w.connect("paired", withPair(access.FormatCode(code)))
 	main, extra, sender := w.connect("main"), w.connect("extra", withToken(extraToken)), w.connect("s", withToken(deliverToken))
 	w.tokens.Replace([]access.Token{{Label: "main", Secret: token}, {Label: "extra", Secret: "another secret under the same label"}})
-	w.hub.TokensChanged(map[uint64]access.Token{hub.TokenSum(token): {}, hub.TokenSum("another secret under the same label"): {}})
+	w.hub.Owner().TokensChanged(map[uint64]access.Token{hub.TokenSum(token): {}, hub.TokenSum("another secret under the same label"): {}})
 	for _, c := range []*client{extra, sender} {
 		if code := c.closed(); code != int(frame.CloseNoAccess) {
 			t.Errorf("%s is closed with %d", c.id, code)
@@ -135,9 +135,9 @@ func TestTokenRemoved(t *testing.T) {
 // with the code, also after a restart, and nobody else may. Its first hello with its own token ends that.
 func TestPairingCutBeforeReady(t *testing.T) {
 	w := newWorld(t, func(o *hub.Options) { o.AllowAllUsers = false })
-	code := w.invite(hub.Code{})
+	code := w.invite(access.PairingCode{})
 	paired := func(id string) bool {
-		list, err := w.hub.Devices(ctx)
+		list, err := w.hub.Owner().Devices(ctx)
 		ok(t, err)
 		return len(list) == 1 && list[0].ID == id && list[0].Token == "device:"+id
 	}
@@ -169,13 +169,13 @@ func TestPairingCutBeforeReady(t *testing.T) {
 		t.Errorf("the code after it was used up: %s and %d", code, closed)
 	}
 	// A code is no way around the binding of a device that it did not pair, nor around its owner's no.
-	other := w.invite(hub.Code{})
+	other := w.invite(access.PairingCode{})
 	if code, _ := w.open("tel", withPair(other)).refusal(); code != frame.Forbidden {
 		t.Errorf("a fresh code for a bound device: %s", code)
 	}
 	w.connect("tab", withPair(other))
-	ok(t, w.hub.Revoke(ctx, "tab"))
-	ok(t, w.hub.Unbind(ctx, "tab"))
+	ok(t, w.hub.Owner().Revoke(ctx, "tab"))
+	ok(t, w.hub.Owner().Unbind(ctx, "tab"))
 	if code, _ := w.open("tab", withPair(other)).refusal(); code != frame.AuthFailed {
 		t.Errorf("the code of a device that was revoked: %s", code)
 	}
@@ -217,7 +217,7 @@ func TestApprovalOnLiveConnections(t *testing.T) {
 	w.idle()
 	user := value[access.User](t)(w.pairing.Approve(pending[0].RequestID))
 	for range 2 { // told twice, as by the command and by the watcher
-		ok(t, w.hub.UserApproved(ctx, user.UserID))
+		ok(t, w.hub.Owner().UserApproved(ctx, user.UserID))
 	}
 	for _, c := range []*client{c, second} {
 		expect[*frame.Approved](c)
@@ -235,7 +235,7 @@ func TestApprovalOnLiveConnections(t *testing.T) {
 	stranger := w.connect("g", withUser("bert"))
 
 	ok(t, w.pairing.Revoke("anna"))
-	ok(t, w.hub.UserRevoked(ctx, "anna"))
+	ok(t, w.hub.Owner().UserRevoked(ctx, "anna"))
 	for _, c := range []*client{c, second} {
 		if code := c.closed(); code != int(frame.CloseNoAccess) {
 			t.Errorf("closed with %d", code)
@@ -262,7 +262,7 @@ func TestRevokedAndLetInAnyway(t *testing.T) {
 	c := w.connect("d", withUser("anna"))
 	value[access.User](t)(w.pairing.ApproveUser("anna", ""))
 	ok(t, w.pairing.Revoke("anna"))
-	ok(t, w.hub.UserRevoked(ctx, "anna"))
+	ok(t, w.hub.Owner().UserRevoked(ctx, "anna"))
 	c.text("m1", "still here")
 	if code, _ := w.open("e", withUser("bert")).refusal(); code != frame.AuthFailed {
 		t.Errorf("a user who is not on the list is refused with %s", code)
@@ -317,7 +317,7 @@ func TestTokenOfOneDevice(t *testing.T) {
 	other, free := w.connect("tel-3", withToken(extraToken)), w.connect("tel-4")
 	list[1].Device = "tel-5"
 	w.tokens.Replace(list)
-	w.hub.TokensChanged(map[uint64]access.Token{hub.TokenSum(token): list[0], hub.TokenSum(extraToken): list[1], hub.TokenSum(bound): list[2]})
+	w.hub.Owner().TokensChanged(map[uint64]access.Token{hub.TokenSum(token): list[0], hub.TokenSum(extraToken): list[1], hub.TokenSum(bound): list[2]})
 	if code := other.closed(); code != int(frame.CloseNoAccess) {
 		t.Errorf("closed with %d", code)
 	}

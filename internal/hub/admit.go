@@ -7,60 +7,61 @@ import (
 	"time"
 
 	"hermes-mobile/frame"
+	"hermes-mobile/internal/access"
 	"hermes-mobile/internal/audit"
 	"hermes-mobile/internal/store"
 )
 
-// Bounds of what the holder of an app token may make the server keep for ever.
+// Bounds of what the holder of an app token can make the server store for ever.
 const (
 	maxUserDevices = 100 // of one user that are not revoked
 	maxUnapproved  = 100 // devices with one app token whose user was never approved
 )
 
-// user says as which user a hello comes.
-func (e *helloed) user(s *session) string {
+// user returns the user that a hello comes as.
+func (e *evHello) user() string {
 	switch {
 	case e.f.User.ID != "":
 		return e.f.User.ID
 	case e.code != nil && e.code.User != "":
 		return e.code.User
-	case s.dev != nil && s.dev.UserID != "" && e.grant.own: // whom it was paired for
-		return s.dev.UserID
+	case e.d.dev != nil && e.d.dev.UserID != "" && e.grant.own: // that it was paired for
+		return e.d.dev.UserID
 	}
 	return e.f.Device.ID
 }
 
-// again reports whether the device was paired by this code already, and comes again since the answer was lost.
-func (e *helloed) again() bool { return e.code != nil && e.code.Device != "" }
+// again reports whether the device was paired with this code already, and comes again because the answer was lost.
+func (e *evHello) again() bool { return e.code != nil && e.code.Device != "" }
 
-// refusal says why this hello is turned away, nil if it is not.
-func (e *helloed) refusal(s *session) *frame.Error {
-	h := s.hub
-	refusal := e.foreignDevice(s)
+// refusal returns why the hello is rejected, nil if it is not.
+func (e *evHello) refusal() *frame.Error {
+	h := e.d.hub
+	refusal := e.foreignDevice()
 	if refusal == nil && e.code != nil {
-		refusal = e.foreignCode(s)
+		refusal = e.foreignCode()
 	} else if refusal == nil {
-		refusal = e.foreignUser(s)
+		refusal = e.foreignUser()
 	}
 	switch {
 	case refusal != nil:
 		return refusal
-	case h.AllowedDevices.Set() && !h.AllowedDevices.Has(s.id):
+	case h.AllowedDevices.Set() && !h.AllowedDevices.Has(e.d.id):
 		return &frame.Error{Code: frame.AuthFailed, Message: "this device is not on the owner's list MOBILE_ALLOWED_DEVICES"}
-	case h.AllowedUsers.Set() && e.code == nil && !h.approved(e.user(s)):
+	case h.AllowedUsers.Set() && e.code == nil && !h.approved(e.user()):
 		return &frame.Error{Code: frame.AuthFailed, Message: "this user is neither on the owner's list MOBILE_ALLOWED_USERS nor approved"}
 	}
-	if s.conn != nil {
-		if after, ok := h.replaced.Allow(s.id); !ok {
+	if e.d.out.conn != nil {
+		if after, ok := h.replaced.Allow(e.d.id); !ok {
 			return &frame.Error{Code: frame.RateLimited, Message: "this device replaced its own connection too often: wait before the next try", RetryAfter: seconds(after)}
 		}
 	}
 	return nil
 }
 
-// foreignDevice says why the device is not the one that comes, or may not come.
-func (e *helloed) foreignDevice(s *session) *frame.Error {
-	d := s.dev
+// foreignDevice returns why the client is not the device that it names, or why that may not connect.
+func (e *evHello) foreignDevice() *frame.Error {
+	d := e.d.dev
 	if d == nil {
 		return nil
 	}
@@ -73,7 +74,7 @@ func (e *helloed) foreignDevice(s *session) *frame.Error {
 	case own && d.Expired(time.Now()):
 		return tokenExpired()
 	case !d.Bound():
-		return e.unbound(s)
+		return e.unbound()
 	case d.Label != e.grant.label:
 		return &frame.Error{Code: frame.Forbidden, Message: "this device id is bound to another token: choose another id, or have the owner run hermes-mobile devices unbind"}
 	case e.code != nil && !e.again() && !(d.Expired(time.Now()) && e.code.User == d.UserID):
@@ -82,11 +83,12 @@ func (e *helloed) foreignDevice(s *session) *frame.Error {
 	return nil
 }
 
-// unbound says why a device that was unbound may not come back like this: what waits for it, and what the agent remembers of its
-// conversation, is that of the user whom it had. Only the owner gives its id to somebody else, by a code that names the user.
-func (e *helloed) unbound(s *session) *frame.Error {
-	was := s.dev.WasUser
-	if was == "" || e.user(s) == was || e.code != nil && e.code.User != "" {
+// unbound returns why an unbound device may not come back like this. What waits for it, and what the agent remembers of its
+// conversation, belongs to its former user. Only the owner can give its id to somebody else, with a code that names the
+// user.
+func (e *evHello) unbound() *frame.Error {
+	was := e.d.dev.WasUser
+	if was == "" || e.user() == was || e.code != nil && e.code.User != "" {
 		return nil
 	}
 	return &frame.Error{Code: frame.Forbidden, Message: "this device id was another user's: choose another id, or have the owner make a code that names the user with hermes-mobile pair --user"}
@@ -96,23 +98,23 @@ func tokenExpired() *frame.Error {
 	return &frame.Error{Code: frame.AuthFailed, Message: "the token of this device has expired: have the owner make a pairing code for its user with hermes-mobile pair --user"}
 }
 
-// foreignCode says why a pairing code is not for the user who comes with it.
-func (e *helloed) foreignCode(s *session) *frame.Error {
-	h, user := s.hub, e.user(s)
+// foreignCode returns why a pairing code is not for the user who comes with it.
+func (e *evHello) foreignCode() *frame.Error {
+	h, user := e.d.hub, e.user()
 	switch {
 	case e.code.User != "" && e.code.User != user:
 		return &frame.Error{Code: frame.Forbidden, Message: "this pairing code is for another user: leave user.id out, or have the owner make a code for this user with hermes-mobile pair --user"}
-	case e.again() && s.dev != nil && s.dev.UserID == user:
+	case e.again() && e.d.dev != nil && e.d.dev.UserID == user:
 		return nil
-	case h.Pairing.Check() != nil: // who is approved cannot be seen, and nobody could be
-		return &frame.Error{Code: frame.Internal, Message: "the server cannot read its pairing files: try again later, the owner finds the reason in the log of the server"}
+	case h.Pairing.Check() != nil: // who is approved can't be read, and nobody could be approved
+		return &frame.Error{Code: frame.Internal, Message: "the server can't read its pairing files: try again later, the server's log says why"}
 	case e.code.User != "":
 		return nil
 	}
-	known, err := h.userKnown(s, user)
+	known, err := e.userKnown(user)
 	switch {
 	case err != nil:
-		h.storeFailed("look a user up", err)
+		h.storeFailed("look up a user", err)
 		return storeDown("")
 	case known:
 		h.Guard.Wrong(e.grant.addr) // or a code would tell which users there are
@@ -125,27 +127,28 @@ func userExists(user string) *frame.Error {
 	return &frame.Error{Code: frame.Forbidden, Message: fmt.Sprintf("user %s exists already and this pairing code is for a new one: choose another user.id, or have the owner run hermes-mobile pair --user %s", user, user)}
 }
 
-// userKnown reports whether a user exists: a device, an approval, an API user or the settings name it, or the id of a device
-// that is new.
-func (h *Hub) userKnown(s *session, user string) (bool, error) {
-	if h.Pairing.Approved(user) || h.AllowedUsers.Has(user) || h.Named.Has("user:"+user) || s.dev == nil && h.Named.Has(s.id) {
+// userKnown reports whether a user exists: a device, an approval, an API user or the settings name it, or the id of a new
+// device.
+func (e *evHello) userKnown(user string) (bool, error) {
+	h := e.d.hub
+	if h.Pairing.Approved(user) || h.AllowedUsers.Has(user) || h.Named.Has("user:"+user) || e.d.dev == nil && h.Named.Has(e.d.id) {
 		return true, nil
 	}
 	return h.store.UserKnown(h.ctx, user)
 }
 
-// foreignUser says why a device may not be this user's by its token. It stays that of the user whom it had. Another user must be
-// one whom nobody knows or, with an app token, one who has devices with that token.
-func (e *helloed) foreignUser(s *session) *frame.Error {
-	h, user := s.hub, e.user(s)
-	if s.dev != nil && s.dev.UserID == user {
+// foreignUser returns why a device may not become this user's with its token. A device keeps its user. Another user must be
+// unknown or, with an app token, have devices with that token.
+func (e *evHello) foreignUser() *frame.Error {
+	h, user := e.d.hub, e.user()
+	if e.d.dev != nil && e.d.dev.UserID == user {
 		return nil
 	}
 	if e.grant.own {
-		known, err := h.userKnown(s, user)
+		known, err := e.userKnown(user)
 		switch {
 		case err != nil:
-			h.storeFailed("look a user up", err)
+			h.storeFailed("look up a user", err)
 			return storeDown("")
 		case known:
 			return userTaken()
@@ -154,7 +157,7 @@ func (e *helloed) foreignUser(s *session) *frame.Error {
 	}
 	list, err := h.store.DevicesOf(h.ctx, user)
 	if err != nil {
-		h.storeFailed("look a user up", err)
+		h.storeFailed("look up a user", err)
 		return storeDown("")
 	}
 	if len(list) > 0 && !slices.ContainsFunc(list, func(d *store.Device) bool { return d.Label == e.grant.label }) {
@@ -167,8 +170,8 @@ func userTaken() *frame.Error {
 	return &frame.Error{Code: frame.Forbidden, Message: "this user id belongs to devices with another token: choose another user.id, or have the owner pair this device with hermes-mobile pair --user"}
 }
 
-// conflict is what a device is told of a reason for which it was not stored, nil where that was no such reason.
-func (e *helloed) conflict(err error) *frame.Error {
+// conflict returns the error for a device that was refused by the store, nil if err is another error.
+func (e *evHello) conflict(err error) *frame.Error {
 	switch {
 	case errors.Is(err, errCodeGone):
 		return &frame.Error{Code: frame.AuthFailed, Message: badCode}
@@ -177,43 +180,41 @@ func (e *helloed) conflict(err error) *frame.Error {
 	case errors.Is(err, store.ErrUserTaken):
 		return userTaken()
 	case errors.Is(err, store.ErrManyDevices):
-		return &frame.Error{Code: frame.Forbidden, Message: fmt.Sprintf("the user has %d devices, which is the most: have the owner revoke one that is not used any more, or pair this one with hermes-mobile pair --user", maxUserDevices)}
+		return &frame.Error{Code: frame.Forbidden, Message: fmt.Sprintf("the user has %d devices, which is the limit: have the owner revoke one that is no longer used, or pair this one with hermes-mobile pair --user", maxUserDevices)}
 	case errors.Is(err, store.ErrManyUnapproved):
-		return &frame.Error{Code: frame.Forbidden, Message: fmt.Sprintf("%d devices with this token wait for approval, which is the most: have the owner approve or revoke some, or pair this one with a code", maxUnapproved)}
+		return &frame.Error{Code: frame.Forbidden, Message: fmt.Sprintf("%d devices with this token wait for approval, which is the limit: have the owner approve or revoke some, or pair this one with a code", maxUnapproved)}
 	}
 	return nil
 }
 
-// turnAway ends a connection that is not let in.
-func (e *helloed) turnAway(s *session, refusal *frame.Error) {
-	h := s.hub
-	h.noteRefused(s.id, e.grant.addr, refusal)
-	h.logRefused(s.id, e.grant.addr, refusal.Code, refusal.Message)
+// reject closes a connection that is not admitted.
+func (e *evHello) reject(refusal *frame.Error) {
+	e.d.hub.noteRejected(e.d.id, e.grant.addr, refusal)
 	code := frame.CloseNoAccess
 	if refusal.Code.Retry() {
 		code = frame.CloseTryLater
 	}
-	e.c.refuse(refusal, code)
+	e.c.reject(refusal, code)
 }
 
 const badCode = "the pairing code is wrong, used or too old: make a new one with hermes-mobile pair"
 
-// wrongCode turns a connection away whose pairing code is not valid, and counts it as a guess.
-func (e *helloed) wrongCode(s *session) {
-	s.hub.Guard.Wrong(e.grant.addr)
-	e.turnAway(s, &frame.Error{Code: frame.AuthFailed, Message: badCode})
+// wrongCode rejects a connection whose pairing code is not valid, and counts it as a guess.
+func (e *evHello) wrongCode() {
+	e.d.hub.Guard.Wrong(e.grant.addr)
+	e.reject(&frame.Error{Code: frame.AuthFailed, Message: badCode})
 }
 
-// enter makes the device its user's.
-func (e *helloed) enter(tx *store.Tx, s *session, n *entrance, now time.Time) error {
-	d := &n.dev
+// enter stores that the device belongs to its user.
+func (e *evHello) enter(tx *store.Tx, n *entrance, now time.Time) error {
+	h, d := e.d.hub, &n.dev
 	var err error
 	switch {
 	case e.code == nil:
 		if err = tx.ClaimUser(d.N, d.UserID, d.Label); err == nil {
 			err = tx.FewDevices(d.N, d.UserID, maxUserDevices)
 		}
-	case e.code.User != "" && !s.hub.approved(d.UserID): // whoever else waits under this name would be approved with it
+	case e.code.User != "" && !h.approved(d.UserID): // other devices that wait under this name would be approved with it
 		err = tx.SoleDevice(d.N, d.UserID)
 	}
 	if err == nil && d.ApprovedAt.IsZero() && !e.grant.own {
@@ -221,13 +222,13 @@ func (e *helloed) enter(tx *store.Tx, s *session, n *entrance, now time.Time) er
 	}
 	if err == nil {
 		var answers time.Time
-		if s.hub.AnswerWait > 0 && (e.code == nil || !e.code.Trusted) {
-			answers = now.Add(s.hub.AnswerWait)
+		if h.AnswerWait > 0 && (e.code == nil || !e.code.Trusted) {
+			answers = now.Add(h.AnswerWait)
 		}
 		err = tx.EnterUser(d.N, d.UserID, now, answers)
 	}
 	if err == nil {
-		err = s.hub.announce(tx, noticeOf(d, frame.DeviceAdded, now), d.N)
+		err = h.announce(tx, noticeOf(d, frame.DeviceAdded, now), d.N)
 	}
 	if err != nil {
 		return err
@@ -239,7 +240,7 @@ func (e *helloed) enter(tx *store.Tx, s *session, n *entrance, now time.Time) er
 	return tx.AddAudit(entryOf(by, action, d.ID, detail))
 }
 
-// codeFor says in words what a code was made for.
+// codeFor describes what a code was made for.
 func codeFor(c *store.Invite) string {
 	words := "a new user"
 	if c.User != "" {
@@ -251,15 +252,15 @@ func codeFor(c *store.Invite) string {
 	return words
 }
 
-// entered: the device is its user's from now on, and that is stored.
-func (e *helloed) entered(s *session, n *entrance) {
-	h, d := s.hub, &n.dev
-	s.restrained()
+// entered is called when it is stored that the device belongs to its user.
+func (e *evHello) entered(n *entrance) {
+	h, d := e.d.hub, &n.dev
+	e.d.probation.reload()
 	h.tell(d.UserID, d.ID)
 	if e.code == nil {
 		h.log.Info("device added", "device", d.ID, "user", d.UserID, "token", d.Label, "addr", e.grant.addr)
 		return
 	}
 	h.log.Info("device paired", "device", d.ID, "name", d.Name, "user", d.UserID, "addr", e.grant.addr, "new_user", e.code.User == "", "trusted", e.code.Trusted)
-	h.paired.note(Paired{Code: codeName(e.code.Hash), ID: d.ID, Name: d.Name, User: d.UserID, At: time.Now().UTC().Truncate(time.Second)})
+	h.redeemed.Add(access.Paired{Code: access.CodeName(e.code.Hash), ID: d.ID, Name: d.Name, User: d.UserID, At: time.Now().UTC().Truncate(time.Second)})
 }

@@ -419,7 +419,7 @@ func TestPostToNobody(t *testing.T) {
 	}
 	w.hub.Post("unknown", nil, agent.Say{ID: "s", Text: "x", Final: true}) // done may be nil
 	c := w.connect("d")
-	ok(t, w.hub.Revoke(ctx, "d"))
+	ok(t, w.hub.Owner().Revoke(ctx, "d"))
 	c.closed()
 	if err := w.try("d", agent.Say{ID: "s", Text: "x", Final: true}); !errors.Is(err, agent.ErrNoDevice) {
 		t.Errorf("revoked device: %v", err)

@@ -145,10 +145,10 @@ func TestAgentFailsAtCalls(t *testing.T) {
 	}{
 		{answer{"", &agent.CallError{Code: "not_found", Message: "there is no such session: list them"}}, "not_found", "there is no such session: list them"},
 		{answer{"", fmt.Errorf("ask: %w", &agent.CallError{Code: "bad_params", Message: "title is missing"})}, "bad_params", "title is missing"},
-		{answer{"", fmt.Errorf("dial: %w", agent.ErrAway)}, "agent_away", "away"},
+		{answer{"", fmt.Errorf("dial: %w", agent.ErrAway)}, "agent_away", "offline"},
 		{answer{"", errors.New("secret reason")}, "internal", "the agent failed"},
-		{answer{`{"half":`, nil}, "internal", "cannot be read"},
-		{answer{"{\"a\":\"\xff\"}", nil}, "internal", "cannot be read"},
+		{answer{`{"half":`, nil}, "internal", "can't be read"},
+		{answer{"{\"a\":\"\xff\"}", nil}, "internal", "can't be read"},
 		{answer{`"` + strings.Repeat("a", agent.MaxResult) + `"`, nil}, "too_big", "ask for less"},
 	} {
 		id := fmt.Sprint("c", i)
@@ -220,7 +220,7 @@ func TestCallsEndWithTheServer(t *testing.T) {
 	a := caller.next(t)
 	go func() { <-a.ctx.Done(); a.answer <- answer{"", a.ctx.Err()} }()
 	w.close()
-	if r := c.result("c1"); r.Err == nil || r.Err.Code != "internal" || !strings.Contains(r.Err.Message, "stops") {
+	if r := c.result("c1"); r.Err == nil || r.Err.Code != "internal" || !strings.Contains(r.Err.Message, "stopping") {
 		t.Errorf("result %s", show(r))
 	}
 	if code := c.closed(); code != int(frame.CloseGoingAway) {
@@ -251,7 +251,7 @@ func TestCallsOfASharedConversation(t *testing.T) {
 	w, caller := callWorld(t, map[string][]string{"d": {"x.do"}}, nil)
 	w.connect("d", withUser("anna"))
 	member := w.connect("e", withUser("anna"))
-	ok(t, w.hub.Join(ctx, "e", "d"))
+	ok(t, w.hub.Owner().Join(ctx, "e", "d"))
 	member.closed()
 	member = w.connect("e", withUser("anna"))
 	if got := member.Ready.Capabilities.Call; !slices.Contains(got, "x.do") {

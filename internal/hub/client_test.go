@@ -15,7 +15,7 @@ import (
 	"github.com/coder/websocket"
 
 	"hermes-mobile/frame"
-	"hermes-mobile/internal/hub"
+	"hermes-mobile/internal/access"
 )
 
 // client is a device at the other end of a real WebSocket, spoken by another library than the server's.
@@ -65,9 +65,9 @@ func withPair(code string) option {
 }
 
 // invite makes a pairing code.
-func (w *world) invite(c hub.Code) string {
+func (w *world) invite(c access.PairingCode) string {
 	w.t.Helper()
-	code, _, _, err := w.hub.Invite(ctx, c, time.Minute)
+	code, _, _, err := w.hub.Owner().Invite(ctx, c, time.Minute)
 	ok(w.t, err)
 	return code
 }

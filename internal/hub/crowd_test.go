@@ -57,7 +57,7 @@ func TestSessionsLeaveMemory(t *testing.T) {
 	if err := w.try("nobody", agent.Working{}); err == nil {
 		t.Error("posted to nobody")
 	}
-	if _, err := w.hub.Deliver(ctx, "s", &frame.Deliver{To: "somebody", Text: "x"}); err != nil {
+	if _, err := w.hub.Owner().Deliver(ctx, "s", &frame.Deliver{To: "somebody", Text: "x"}); err != nil {
 		t.Error(err)
 	}
 	w.say("d", "3")
@@ -71,7 +71,7 @@ func TestCrowd(t *testing.T) {
 	if testing.Short() {
 		devices = 60
 	}
-	w := newWorld(t, func(o *hub.Options) { o.TurnLease = patience })
+	w := newWorld(t, func(o *hub.Options) { o.IdleTimeout = patience })
 	var agents sync.WaitGroup
 	w.agent.mu.Lock()
 	w.agent.onHand = func(h hand) bool {
@@ -156,11 +156,11 @@ func TestCrowd(t *testing.T) {
 				return
 			default:
 			}
-			if _, err := w.hub.Devices(ctx); err != nil {
+			if _, err := w.hub.Owner().Devices(ctx); err != nil {
 				t.Error(err)
 			}
-			_ = w.hub.Rename(ctx, fmt.Sprint("dev", i%devices), "renamed")
-			w.hub.TokensChanged(map[uint64]access.Token{hub.TokenSum(token): {}})
+			_ = w.hub.Owner().Rename(ctx, fmt.Sprint("dev", i%devices), "renamed")
+			w.hub.Owner().TokensChanged(map[uint64]access.Token{hub.TokenSum(token): {}})
 		}
 	})
 	wg.Wait()

@@ -199,7 +199,7 @@ func TestStoreFailsForATrail(t *testing.T) {
 	w.sql("DROP TRIGGER test_trail")
 	c.send(&frame.Ack{Seq: deliver("x2").Seq, Seen: true})
 	for end := time.Now().Add(time.Minute); ; time.Sleep(5 * time.Millisecond) {
-		list, err := w.hub.Deliveries(ctx, "d", "seen", 10)
+		list, err := w.hub.Owner().Deliveries(ctx, "d", "seen", 10)
 		ok(t, err)
 		if len(list) == 2 {
 			return
@@ -279,7 +279,7 @@ func TestStoreFailsForHello(t *testing.T) {
 		if err := w.try("new", agent.Say{ID: "s", Text: "x", Final: true}); err == nil {
 			t.Errorf("without table %s a message was stored", table)
 		}
-		if _, err := w.hub.Deliver(ctx, "s", &frame.Deliver{ID: table, To: "new", Text: "x"}); err != nil {
+		if _, err := w.hub.Owner().Deliver(ctx, "s", &frame.Deliver{ID: table, To: "new", Text: "x"}); err != nil {
 			t.Errorf("a delivery without table %s: %v", table, err)
 		}
 		w.sql("ALTER TABLE away RENAME TO " + table)
@@ -478,7 +478,7 @@ func TestGoneWhileRevoked(t *testing.T) {
 		exec("BEGIN IMMEDIATE") // nothing can be stored
 		c.send(&frame.Text{ID: "m1", Text: "this keeps the session busy"})
 		revoked := make(chan error, 1)
-		go func() { revoked <- w.hub.Revoke(ctx, "d") }()
+		go func() { revoked <- w.hub.Owner().Revoke(ctx, "d") }()
 		_ = c.ws.CloseNow()
 		until(t, "the connection to be gone", func() bool { return w.hub.Connections() == 0 })
 		exec("ROLLBACK")

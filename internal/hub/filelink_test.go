@@ -63,24 +63,24 @@ func (w *linkWorld) get(path string) int {
 func TestLinkEndsWithItsDevice(t *testing.T) {
 	t.Parallel()
 	for name, end := range map[string]func(w *linkWorld){
-		"the device is revoked": func(w *linkWorld) { ok(w.t, w.hub.Revoke(ctx, "tel")) },
+		"the device is revoked": func(w *linkWorld) { ok(w.t, w.hub.Owner().Revoke(ctx, "tel")) },
 		"the device is revoked and unbound": func(w *linkWorld) {
-			ok(w.t, w.hub.Revoke(ctx, "tel"))
-			ok(w.t, w.hub.Unbind(ctx, "tel"))
+			ok(w.t, w.hub.Owner().Revoke(ctx, "tel"))
+			ok(w.t, w.hub.Owner().Unbind(ctx, "tel"))
 		},
 		"another one has its id": func(w *linkWorld) {
-			ok(w.t, w.hub.Revoke(ctx, "tel"))
-			ok(w.t, w.hub.Unbind(ctx, "tel"))
-			w.pair("tel", hub.Code{User: "bert"})
+			ok(w.t, w.hub.Owner().Revoke(ctx, "tel"))
+			ok(w.t, w.hub.Owner().Unbind(ctx, "tel"))
+			w.pair("tel", access.PairingCode{User: "bert"})
 		},
-		"the device is unbound": func(w *linkWorld) { ok(w.t, w.hub.Unbind(ctx, "tel")) },
-		"the user is revoked":   func(w *linkWorld) { ok(w.t, w.hub.RevokeUser(ctx, "anna")) },
+		"the device is unbound": func(w *linkWorld) { ok(w.t, w.hub.Owner().Unbind(ctx, "tel")) },
+		"the user is revoked":   func(w *linkWorld) { ok(w.t, w.hub.Owner().RevokeUser(ctx, "anna")) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newLinkWorld(t)
-			tel := w.pair("tel", hub.Code{}, withUser("anna"))
-			other := w.pair("other", hub.Code{}, withUser("carla"))
+			tel := w.pair("tel", access.PairingCode{}, withUser("anna"))
+			other := w.pair("other", access.PairingCode{}, withUser("carla"))
 			link, others := w.file(tel), w.file(other)
 			if a, b := w.get(link), w.get(others); a != 200 || b != 200 {
 				t.Fatalf("before: %d and %d", a, b)
@@ -118,7 +118,7 @@ func TestLinkEndsWithItsToken(t *testing.T) {
 func TestLinkOfNoDevice(t *testing.T) {
 	t.Parallel()
 	w := newLinkWorld(t)
-	w.pair("tel", hub.Code{}, withUser("anna"))
+	w.pair("tel", access.PairingCode{}, withUser("anna"))
 	put := value[media.File](t)(w.files.Put([]byte("the content of the file")))
 	for _, owner := range []string{"", "tel", "down:23:gw-home", "device\n", "device\nx\n0\ntel", "device\n\n0\nnobody", "device\n\nno number\ntel"} {
 		if status := w.get(w.links.Sign(owner, put.Hash, "a.txt", "text/plain", time.Now().Add(time.Hour))); status != http.StatusForbidden {

@@ -5,15 +5,15 @@ import (
 	"sync"
 )
 
-// finisher does what follows from commits that nobody waited for, first come first served, in as many goroutines as can run at
-// once: one for each would cost more than what it does.
+// finisher runs what follows from commits that no goroutine waited for. It runs them in order, in as many goroutines as
+// can run at once: a goroutine for each would cost more than its work.
 type finisher struct {
 	mu      sync.Mutex
 	list    []func()
 	workers int
 }
 
-// do never blocks, and what it is given may not wait for other commits.
+// do queues f and never blocks. f must not wait for other commits.
 func (f *finisher) do(what func()) {
 	f.mu.Lock()
 	f.list = append(f.list, what)
@@ -31,7 +31,7 @@ func (f *finisher) work() {
 	for {
 		f.mu.Lock()
 		if len(f.list) == 0 {
-			f.list = nil // a crowd leaves nothing behind
+			f.list = nil // a burst leaves no memory behind
 			f.workers--
 			f.mu.Unlock()
 			return

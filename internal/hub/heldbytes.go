@@ -1,29 +1,26 @@
 package hub
 
-// outboxBytes bounds the bodies that wait for one device.
-const outboxBytes = 64 << 20
-
-// heldBytes counts the bytes of a device's outbox. Rows are not asked for their sizes one by one: what a device has
-// acknowledged in part stays counted, and only when that reaches the bound the store is asked what is true.
+// heldBytes counts the bytes of a device's outbox. The store is not asked for the size of each row: an entry that the
+// device has acknowledged stays counted, and only when the count reaches the limit the store is asked for the true one.
 type heldBytes struct {
-	bytes   int64 // at least what the outbox holds, with what is being stored
+	bytes   int64 // at least what the outbox holds, with entries that are being stored
 	storing int64 // the part of it that is not stored yet
-	known   int64 // Hub.sweeps when bytes was exact; negative: it may be too much
+	known   int64 // services.sweeps when bytes was exact; negative: it may be too high
 	cut     int64 // entries up to here are being dropped
 
-	// unsent is what unsentFits found, and holds while the others are what they were then: whoever delivers to a device whose
-	// outbox is full must not have it counted each time.
+	// unsent is the result of unsentFits, which holds while the others are the same: a sender that delivers to a device
+	// whose outbox is full must not have it counted each time.
 	unsent, unsentSeq, unsentAfter, unsentSweeps int64
 }
 
-// tooMuch marks a count that may be too high.
-const tooMuch = -1
+// tooHigh marks a count that may be too high.
+const tooHigh = -1
 
-// stored notes that an entry of a size was stored, or was not. freed are the bytes that were to be dropped for it.
+// stored notes that an entry of a size was stored, or was not. freed are the bytes that were dropped for it.
 func (h *heldBytes) stored(size, freed int64, err error) {
 	h.storing = max(h.storing-size, 0)
-	if err != nil { // what was to be dropped is there still
-		h.bytes, h.known, h.cut = max(h.bytes-size, 0)+freed, tooMuch, 0
+	if err != nil { // the entries that were to be dropped are still there
+		h.bytes, h.known, h.cut = max(h.bytes-size, 0)+freed, tooHigh, 0
 	}
 }
 
@@ -33,42 +30,42 @@ func (h *heldBytes) forgot(all bool) {
 		h.bytes = h.storing
 		return
 	}
-	h.known = tooMuch
+	h.known = tooHigh
 }
 
 // cutTo notes that entries of unknown sizes are being dropped.
-func (h *heldBytes) cutTo(seq int64) { h.cut, h.known = max(h.cut, seq), tooMuch }
+func (h *heldBytes) cutTo(seq int64) { h.cut, h.known = max(h.cut, seq), tooHigh }
 
-// makeRoom counts an entry of a size, and returns up to where older ones must go so that it fits, 0 if it does, and how
-// many bytes that frees. The oldest go first, as with the bound by entries.
-func (s *session) makeRoom(size int64) (drop, freed int64) {
-	h := &s.held
+// makeRoom counts an entry of a size. It returns the seq up to which older entries must go so that it fits, 0 if it fits,
+// and how many bytes that frees. The oldest go first, as with the limit by entries.
+func (o *outbox) makeRoom(size int64) (drop, freed int64) {
+	h := &o.held
 	defer func() {
 		h.bytes += size - freed
 		h.storing += size
 	}()
-	if s.heldFits(size) {
+	if o.fits(size) {
 		return 0, 0
 	}
-	upTo, freed, err := s.hub.store.OutboxOldest(s.hub.ctx, s.dev.N, max(s.dev.Floor, h.cut), h.bytes+size-s.hub.OutboxBytes)
-	if err != nil { // it is stored all the same, and the next one makes room for both
-		s.hub.storeFailed("look which entries are the oldest", err)
+	upTo, freed, err := o.store.OutboxOldest(o.ctx, o.dev.N, max(o.dev.Floor, h.cut), h.bytes+size-o.OutboxBytes)
+	if err != nil { // it is stored all the same, and the next entry makes room for both
+		o.storeFailed("find the oldest entries of an outbox", err)
 		return 0, 0
 	}
 	h.cut = max(h.cut, upTo)
 	return upTo, freed
 }
 
-// heldFits reports whether an entry of a size fits into the outbox without dropping others.
-func (s *session) heldFits(size int64) bool {
-	h, most := &s.held, s.hub.OutboxBytes
+// fits reports whether an entry of a size fits into the outbox without dropping others.
+func (o *outbox) fits(size int64) bool {
+	h, most := &o.held, o.OutboxBytes
 	if h.bytes+size <= most {
 		return true
 	}
-	if sweeps := s.hub.sweeps.Load(); h.known != sweeps {
-		stored, err := s.hub.store.OutboxBytes(s.hub.ctx, s.dev.N, max(s.dev.Floor, h.cut))
+	if sweeps := o.sweeps.Load(); h.known != sweeps {
+		stored, err := o.store.OutboxBytes(o.ctx, o.dev.N, max(o.dev.Floor, h.cut))
 		if err != nil {
-			s.hub.storeFailed("count the bytes of an outbox", err)
+			o.storeFailed("count the bytes of an outbox", err)
 			return false
 		}
 		h.bytes, h.known = stored+h.storing, sweeps
@@ -76,22 +73,19 @@ func (s *session) heldFits(size int64) bool {
 	return h.bytes+size <= most
 }
 
-// unsentFits reports whether an entry of a size fits beside what no connection was sent yet.
-func (s *session) unsentFits(size int64) bool {
-	if s.heldFits(size) {
+// unsentFits reports whether an entry of a size fits beside the entries that no connection was sent.
+func (o *outbox) unsentFits(size int64) bool {
+	if o.fits(size) {
 		return true
 	}
-	h, after, sweeps := &s.held, max(s.dev.Floor, s.dev.Sent), s.hub.sweeps.Load()
-	if h.unsentSeq != s.seq || h.unsentAfter != after || h.unsentSweeps != sweeps {
-		unsent, err := s.hub.store.OutboxBytes(s.hub.ctx, s.dev.N, after)
+	h, after, sweeps := &o.held, max(o.dev.Floor, o.dev.Sent), o.sweeps.Load()
+	if h.unsentSeq != o.seq || h.unsentAfter != after || h.unsentSweeps != sweeps {
+		unsent, err := o.store.OutboxBytes(o.ctx, o.dev.N, after)
 		if err != nil {
-			s.hub.storeFailed("count the bytes of an outbox", err)
+			o.storeFailed("count the bytes of an outbox", err)
 			return false
 		}
-		h.unsent, h.unsentSeq, h.unsentAfter, h.unsentSweeps = unsent, s.seq, after, sweeps
+		h.unsent, h.unsentSeq, h.unsentAfter, h.unsentSweeps = unsent, o.seq, after, sweeps
 	}
-	return h.unsent+size <= s.hub.OutboxBytes
+	return h.unsent+size <= o.OutboxBytes
 }
-
-// Swept tells the hub that a sweep of the store begins or has ended: outboxes may hold less than their sessions count.
-func (h *Hub) Swept() { h.sweeps.Add(1) }

@@ -215,8 +215,8 @@ func TestOutboxBytesStayTrue(t *testing.T) {
 		},
 		"it is wiped": func(w *world, _ *client, fill func(int)) {
 			fill(4)
-			ok(t, w.hub.Revoke(ctx, "d"))
-			ok(t, w.hub.Unbind(ctx, "d"))
+			ok(t, w.hub.Owner().Revoke(ctx, "d"))
+			ok(t, w.hub.Owner().Unbind(ctx, "d"))
 			w.connect("d")
 			fill(1)
 		},

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 
-	"hermes-mobile/internal/audit"
 	"hermes-mobile/internal/store"
 )
 
@@ -14,13 +13,14 @@ var (
 	ErrNotApproved = errors.New("nobody has approved this device's user yet: see hermes-mobile pairing list")
 )
 
-// Home returns the device that is the home channel, nil when none is. Where the device is not known any more, only its id is.
-func (h *Hub) Home(ctx context.Context) (*DeviceInfo, error) {
-	id := *h.home.Load()
+// Home returns the device that is the home channel, nil if there is none. Of a device that is no longer known it returns
+// only the id.
+func (o *Owner) Home(ctx context.Context) (*DeviceInfo, error) {
+	id := *o.hub.home.Load()
 	if id == "" {
 		return nil, nil
 	}
-	list, err := h.Devices(ctx)
+	list, err := o.Devices(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -32,55 +32,28 @@ func (h *Hub) Home(ctx context.Context) (*DeviceInfo, error) {
 	return &DeviceInfo{ID: id, Home: true}, nil
 }
 
-// isHome reports whether a device is the home channel.
-func (h *Hub) isHome(id string) bool { return id != "" && id == *h.home.Load() }
-
 // SetHome makes a device the home channel, as its own /sethome does.
-func (h *Hub) SetHome(ctx context.Context, id string) error {
-	return h.ask(ctx, id, func(s *session, b *batch, done func(error)) {
+func (o *Owner) SetHome(ctx context.Context, id string) error {
+	return o.ask(ctx, id, func(d *device, b *batch, done func(error)) {
 		switch {
-		case s.dev.Revoked:
+		case d.dev.Revoked:
 			done(ErrRevoked)
-		case !s.dev.Bound() || !h.approved(s.dev.UserID):
+		case !d.dev.Bound() || !o.hub.approved(d.dev.UserID):
 			done(ErrNotApproved)
 		default:
-			s.makeHome(ctx, b, done)
+			d.makeHome(ctx, b, done)
 		}
 	})
 }
 
-// ClearHome leaves no device as the home channel.
-func (h *Hub) ClearHome(ctx context.Context) error {
+// ClearHome makes no device the home channel.
+func (o *Owner) ClearHome(ctx context.Context) error {
 	none := ""
-	err := h.store.Do(func(tx *store.Tx) error {
+	err := o.hub.store.Do(func(tx *store.Tx) error {
 		return errors.Join(tx.SetMeta(metaHome, []byte{}), tx.Record(ctx, "home.cleared", "", ""))
 	})
 	if err == nil {
-		h.home.Store(&none)
+		o.hub.home.Store(&none)
 	}
 	return err
-}
-
-// makeHome makes the device the home channel, for whoever the context names.
-func (s *session) makeHome(ctx context.Context, b *batch, done func(error)) {
-	id := s.id
-	b.do(func(tx *store.Tx) error {
-		return errors.Join(tx.SetMeta(metaHome, []byte(id)), tx.Record(ctx, "home.set", id, ""))
-	}, func(err error) {
-		if err == nil {
-			s.hub.home.Store(&id)
-		}
-		if done != nil {
-			done(err)
-		}
-	})
-}
-
-// acts says that the device acts, from where it is connected.
-func (s *session) acts() context.Context {
-	by := audit.By{Actor: audit.ActorDevice(s.id)}
-	if s.conn != nil {
-		by.Origin = s.conn.addr.String()
-	}
-	return audit.With(context.Background(), by)
 }

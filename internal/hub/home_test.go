@@ -13,16 +13,16 @@ func TestHome(t *testing.T) {
 	w := newWorld(t, func(o *hub.Options) { o.AllowAllUsers = false })
 	home := func() string {
 		t.Helper()
-		if d := value[*hub.DeviceInfo](t)(w.hub.Home(ctx)); d != nil {
+		if d := value[*hub.DeviceInfo](t)(w.hub.Owner().Home(ctx)); d != nil {
 			return d.ID
 		}
 		return ""
 	}
-	if err := w.hub.SetHome(ctx, "d"); !errors.Is(err, hub.ErrUnknownDevice) {
+	if err := w.hub.Owner().SetHome(ctx, "d"); !errors.Is(err, hub.ErrUnknownDevice) {
 		t.Errorf("a device that nobody knows: %v", err)
 	}
 	w.connect("d", withUser("anna"))
-	if err := w.hub.SetHome(ctx, "d"); !errors.Is(err, hub.ErrNotApproved) {
+	if err := w.hub.Owner().SetHome(ctx, "d"); !errors.Is(err, hub.ErrNotApproved) {
 		t.Errorf("a device that nobody approved: %v", err)
 	}
 	if home() != "" {
@@ -30,7 +30,7 @@ func TestHome(t *testing.T) {
 	}
 	_, err := w.pairing.ApproveUser("anna", "")
 	ok(t, err)
-	ok(t, w.hub.SetHome(ctx, "d"))
+	ok(t, w.hub.Owner().SetHome(ctx, "d"))
 	w.restart()
 	if home() != "d" {
 		t.Errorf("the home channel is %q", home())
@@ -38,23 +38,23 @@ func TestHome(t *testing.T) {
 	c := w.connect("d", withUser("anna"))
 	deliver := func(id string) frame.Down {
 		t.Helper()
-		return value[frame.Down](t)(w.hub.Deliver(ctx, "s", &frame.Deliver{ID: id, To: "home", Text: id}))
+		return value[frame.Down](t)(w.hub.Owner().Deliver(ctx, "s", &frame.Deliver{ID: id, To: "home", Text: id}))
 	}
 	if d := deliver("x1"); d.(*frame.Delivered).Queued || c.message().Text != "x1" {
 		t.Errorf("delivered %s", show(d))
 	}
 	w.failWrites("meta")
-	if err := w.hub.ClearHome(ctx); err == nil || home() != "d" {
+	if err := w.hub.Owner().ClearHome(ctx); err == nil || home() != "d" {
 		t.Errorf("cleared in spite of the failing store: %v, %q", err, home())
 	}
 	w.healWrites("meta")
-	ok(t, w.hub.ClearHome(ctx))
+	ok(t, w.hub.Owner().ClearHome(ctx))
 	w.restart()
 	if e, is := deliver("x2").(*frame.Error); !is || e.Code != frame.DeviceOffline || home() != "" {
 		t.Errorf("without a home channel: %v, %q", e, home())
 	}
-	ok(t, w.hub.Revoke(ctx, "d"))
-	if err := w.hub.SetHome(ctx, "d"); !errors.Is(err, hub.ErrRevoked) {
+	ok(t, w.hub.Owner().Revoke(ctx, "d"))
+	if err := w.hub.Owner().SetHome(ctx, "d"); !errors.Is(err, hub.ErrRevoked) {
 		t.Errorf("a device that was revoked: %v", err)
 	}
 }

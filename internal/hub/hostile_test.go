@@ -67,9 +67,9 @@ func TestFramesOfAReplacedConnection(t *testing.T) {
 		case 0:
 			w.open(id)
 		case 1:
-			ok(t, w.hub.Revoke(ctx, id))
+			ok(t, w.hub.Owner().Revoke(ctx, id))
 		case 2:
-			ok(t, w.hub.Unbind(ctx, id))
+			ok(t, w.hub.Owner().Unbind(ctx, id))
 		}
 		wg.Wait()
 	}
@@ -86,7 +86,7 @@ func TestDeliveryTwiceAtOnce(t *testing.T) {
 		var wg sync.WaitGroup
 		for _, to := range []string{"a", "b"} {
 			wg.Go(func() {
-				d, err := w.hub.Deliver(ctx, "sender", &frame.Deliver{ID: id, To: to, Text: id})
+				d, err := w.hub.Owner().Deliver(ctx, "sender", &frame.Deliver{ID: id, To: to, Text: id})
 				if err != nil {
 					t.Error(err)
 				} else if _, is := d.(*frame.Delivered); !is {

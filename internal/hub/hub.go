@@ -1,283 +1,210 @@
-// Package hub holds the connections and the device sessions. It is the only place where frames become the words of
-// package chat and back.
+// Package hub holds the connections and the device sessions. It is the only place where frames become the terms of package
+// agent and back.
 //
-// Each device has a session, a serial queue that owns its state (session.go). The order of things is always: check,
-// store, then tell. A message is accepted when the inbox has it; a reply goes to the outbox before the socket; a card's
-// decision is stored before the agent hears it. A session is in memory while its device is connected or something of it
-// is unfinished; all of it can be read back from the store.
+// Each device has a session (session.go): a serial queue with the parts that it is made of (device.go). The order is always
+// the same: check, store, then tell. A message is acknowledged when the inbox has it. A reply is in the outbox before it is
+// on the socket. The decision of a card is stored before the agent hears it. A session is in memory while its device is
+// connected or something of it is unfinished. All of it can be read back from the store.
+//
+// doc/architecture.md draws the parts and the direction of their references.
 package hub
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"hash/maphash"
-	"log/slog"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"hermes-mobile/frame"
 	"hermes-mobile/internal/access"
 	"hermes-mobile/internal/agent"
-	"hermes-mobile/internal/media"
-	"hermes-mobile/internal/metrics"
-	"hermes-mobile/internal/push"
+	"hermes-mobile/internal/notify"
 	"hermes-mobile/internal/quota"
 	"hermes-mobile/internal/store"
 	"hermes-mobile/internal/wsconn"
 )
 
-// Options is what a hub is made of. All fields are needed unless they say otherwise.
-type Options struct {
-	Store   *store.Store
-	Files   *media.Store
-	Links   *media.Signer
-	Agent   agent.Agent
-	Tokens  *access.Tokens
-	Pairing *access.Pairing
-	Guard   *access.Guard
-	Keeper  *wsconn.Keeper
-	Metrics *metrics.Set
-	Log     *slog.Logger
+// ErrUnknownDevice is returned for an id that no device has.
+var ErrUnknownDevice = errors.New("no device has this id: hermes-mobile devices list shows the devices")
 
-	Version        string
-	AvatarURL      string // may be empty
-	PublicURL      string // may be empty: the Host of the request
-	AllowAllUsers  bool
-	AllowedUsers   access.List // empty: no list
-	AllowedDevices access.List // empty: no list
-	Named          access.List // devices, and users as user:ID, that the settings give something to, such as a gateway
-	PromptLife     time.Duration
-	MaxMedia       int64
-	OutboxEntries  int
-	OutboxBytes    int64 // of the bodies that wait for one device; 0: outboxBytes
-	RejectOffline  bool  // deliveries to devices that are away are refused
-	TurnLease      time.Duration
-	HelloTimeout   time.Duration
-
-	AnswerWait  time.Duration // for which a new device may not answer cards; 0: answerWait, negative: none
-	Push        *push.Sender  // nil: devices that are away are not notified
-	PushActions []byte        // key of the tokens by which a notification answers a card; nil: it cannot
-	PushWait    time.Duration // that a device has to come before it is notified; 0: pushWait
-	CallLife    time.Duration // that the agent has to answer a call; 0: callLife
-	LastMoments time.Duration // before the end of a connection, in which what was written may not have been read; 0: lastMoments
-	Room        int64         // see roomBytes; 0: that
-	OutboxLife  time.Duration // how long an entry waits for its device; 0: a week
-
-	Budget      *quota.Budget // of the data folder; nil: it has no bound
-	DeviceShare int64         // bytes that a device or a sender may store in a day; 0: any number
-	TokenShare  int64         // the same for all devices of one app token together
-	InboxWaits  int           // messages that may wait for the agent in one conversation; 0: inboxWaits
-	InboxBytes  int64         // bytes of these; 0: inboxBytes
-	InboxAll    int64         // bytes of these in all conversations together; 0: inboxAll
-}
-
-// Hub holds all sessions. Its methods may be called from several goroutines at once.
+// Hub holds all sessions. Its methods may be called concurrently.
 type Hub struct {
-	Options
-	store *store.Store
-	log   *slog.Logger
-	ctx   context.Context
-	end   context.CancelFunc
+	services
+	end context.CancelFunc
 
 	shards    [64]shard
 	seed      maphash.Seed
-	conns     connections // all that are open
+	conns     connections
 	sockets   wsconn.Options
-	work      tally
-	finish    finisher
+	arriving  *wsconn.Room // large frames that are being received
 	replaced  *access.Limiter
-	refusals  *Refusals
-	closing   atomic.Bool
-	home      atomic.Pointer[string]
-	failing   atomic.Int64 // unix ms of the last failure of the store
-	sharing   atomic.Bool  // some conversation is shared, or was
-	passed    atomic.Bool  // something is stored for devices to take, or was
-	grouping  sync.Mutex   // held while devices join or leave a conversation
-	admitting sync.Mutex   // held while a pairing code is redeemed, and while the approval of a user is taken away
-	approvals approvals
-	paired    pairings
+	rejected  *access.Rejections
+	grouping  sync.Mutex // held while devices join or leave a conversation
+	admitting sync.Mutex // held while a pairing code is redeemed, and while the approval of a user ends
+	approvals access.Approvals
+	redeemed  access.Redeemed
 	uses      tokenUses
-	pushes    pushes
-	asking    asking
-	shares    *quota.Shares
-	waiting   atomic.Int64 // bytes of the messages that wait for the agent
-	growth    atomic.Int64 // bytes of messages since the database was last measured
-	sweeps    atomic.Int64 // counts the beginnings and ends of sweeps
-
-	coming, unapplied *wsconn.Room    // see roomBytes
-	tested            *access.Limiter // of push.test, by device
 }
 
+// shard holds the sessions of a part of the devices.
 type shard struct {
 	mu       sync.Mutex
-	sessions map[string]*session
+	sessions map[string]*device
 }
 
-// New makes a hub. Its Start must be called before connections come.
+// New returns a hub. Its Start must be called before connections come.
 func New(o Options) *Hub {
-	h := &Hub{Options: o, store: o.Store, log: o.Log, seed: maphash.MakeSeed(), replaced: access.NewLimiter(time.Now),
-		refusals: NewRefusals(time.Now), tested: access.NewLimiter(time.Now)}
-	if h.PushWait <= 0 {
-		h.PushWait = pushWait
-	}
-	switch {
-	case h.AnswerWait == 0:
-		h.AnswerWait = answerWait
-	case h.AnswerWait < 0:
-		h.AnswerWait = 0
-	}
-	if h.LastMoments <= 0 {
-		h.LastMoments = lastMoments
-	}
-	if h.OutboxLife <= 0 {
-		h.OutboxLife = 7 * 24 * time.Hour
-	}
-	if h.CallLife <= 0 {
-		h.CallLife = callLife
-	}
-	if h.Room <= 0 {
-		h.Room = roomBytes
-	}
-	if h.OutboxBytes <= 0 {
-		h.OutboxBytes = outboxBytes
-	}
-	if h.InboxWaits <= 0 {
-		h.InboxWaits = inboxWaits
-	}
-	if h.InboxBytes <= 0 {
-		h.InboxBytes = inboxBytes
-	}
-	if h.InboxAll <= 0 {
-		h.InboxAll = inboxAll
-	}
+	h := &Hub{seed: maphash.MakeSeed(), replaced: access.NewLimiter(time.Now), rejected: access.NewRejections(time.Now)}
+	h.Options = o.withDefaults()
+	h.store, h.log = o.Store, o.Log
 	h.shares = quota.NewShares(nil)
-	h.coming, h.unapplied = wsconn.NewRoom(h.Room), wsconn.NewRoom(h.Room)
-	h.sockets = wsconn.Options{MaxMessage: frame.MaxHello, MaxQueue: maxQueue, LowWater: softQueue / 2, WriteStall: writeStall, Keeper: h.Keeper, Room: h.coming}
-	h.conns.open = map[*conn]struct{}{}
-	h.pushes.init()
-	h.asking.init()
+	h.arriving, h.unapplied = wsconn.NewRoom(h.Room), wsconn.NewRoom(h.Room)
+	h.sockets = wsconn.Options{MaxMessage: frame.MaxHello, MaxQueue: maxQueue, LowWater: softQueue / 2, WriteStall: writeStall, Keeper: h.Keeper, Room: h.arriving}
+	h.conns.open = map[*reader]struct{}{}
+	h.notifications = notify.New(notify.Options{Sender: h.Push, Key: h.PushActions, Wait: h.PushWait, Life: h.OutboxLife,
+		Store: h.store, Read: readNote, Metrics: h.Metrics, Log: h.log, Unregister: h.unregister})
+	h.calls.init()
 	h.ctx, h.end = context.WithCancel(context.Background())
 	for i := range h.shards {
-		h.shards[i].sessions = map[string]*session{}
+		h.shards[i].sessions = map[string]*device{}
 	}
 	return h
 }
 
 // Start wakes the sessions in which something is unfinished: messages that wait, messages without an end, cards.
 func (h *Hub) Start(ctx context.Context) error {
-	home, err := h.store.Meta(ctx, metaHome)
+	ids, err := h.load(ctx)
 	if err != nil {
 		return fmt.Errorf("start hub: %w", err)
+	}
+	for _, id := range ids {
+		h.post(id, &evWake{})
+	}
+	return nil
+}
+
+// load reads what all sessions share, and returns the devices for which something is unfinished.
+func (h *Hub) load(ctx context.Context) ([]string, error) {
+	home, err := h.store.Meta(ctx, metaHome)
+	if err != nil {
+		return nil, err
 	}
 	name := string(home)
 	h.home.Store(&name)
 	sharing, err := h.store.Sharing(ctx)
 	if err != nil {
-		return fmt.Errorf("start hub: %w", err)
+		return nil, err
 	}
 	h.sharing.Store(sharing)
 	if err := h.loadShares(ctx); err != nil {
-		return fmt.Errorf("start hub: %w", err)
+		return nil, err
 	}
 	passed, err := h.store.SharedAny(ctx)
 	if err != nil {
-		return fmt.Errorf("start hub: %w", err)
+		return nil, err
 	}
 	h.passed.Store(passed)
 	ids, err := h.store.Work(ctx)
-	if err != nil {
-		return fmt.Errorf("start hub: %w", err)
+	if err != nil || h.Push == nil {
+		return ids, err
 	}
-	if h.Push != nil {
-		due, err := h.store.NoticesDue(ctx)
-		if err != nil {
-			return fmt.Errorf("start hub: %w", err)
-		}
-		ids = append(ids, due...)
-	}
-	for _, id := range ids {
-		h.post(id, wake{})
-	}
-	return nil
+	due, err := h.store.NoticesDue(ctx)
+	return append(ids, due...), err
 }
-
-const metaHome = "home"
-
-// wake only makes a session read what was left.
-type wake struct{}
-
-func (wake) apply(*session, *batch) {}
-
-// fail makes another try later: what waits must not wait for somebody to write.
-func (e wake) fail(s *session, _ error) {
-	time.AfterFunc(wakeAgain, func() {
-		if !s.hub.closing.Load() {
-			s.hub.post(s.id, e)
-		}
-	})
-}
-
-const wakeAgain = 5 * time.Second
 
 func (h *Hub) shard(id string) *shard {
 	return &h.shards[maphash.String(h.seed, id)%uint64(len(h.shards))]
 }
 
-// session returns the session of a device, and makes it where there is none.
-func (h *Hub) session(id string) *session {
+// device returns the session of a device, and makes it if there is none.
+func (h *Hub) device(id string) *device {
 	sh := h.shard(id)
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
-	s := sh.sessions[id]
-	if s == nil {
-		s = &session{hub: h, id: id}
-		sh.sessions[id] = s
+	d := sh.sessions[id]
+	if d == nil {
+		d = newDevice(h, id)
+		sh.sessions[id] = d
 	}
-	return s
+	return d
 }
 
-// remove takes an idle session out. It is called with the session's lock held.
-func (h *Hub) remove(s *session) bool {
-	sh := h.shard(s.id)
+// inMemory returns the session of a device, nil if there is none.
+func (h *Hub) inMemory(id string) *device {
+	sh := h.shard(id)
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
-	if sh.sessions[s.id] != s {
+	return sh.sessions[id]
+}
+
+// remove takes an idle session out. The caller holds the session's lock.
+func (h *Hub) remove(d *device) bool {
+	sh := h.shard(d.id)
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	if sh.sessions[d.id] != d {
 		return false
 	}
-	delete(sh.sessions, s.id)
+	delete(sh.sessions, d.id)
 	return true
 }
 
-func (h *Hub) post(id string, e event) {
-	for !h.session(id).post(e) {
+// deviceEvent is an event that is posted by the id of its device.
+type deviceEvent interface {
+	event
+	bind(d *device)
+}
+
+// post gives the session of a device an event.
+func (h *Hub) post(id string, e deviceEvent) {
+	for {
+		d := h.device(id)
+		e.bind(d)
+		if d.session.post(e) {
+			return
+		}
 	}
 }
 
+// run has the session of a device run f.
+func (h *Hub) run(id string, f func(*device, *batch)) { h.post(id, &evDevice{f: f}) }
+
 // each calls f for every session that is in memory.
-func (h *Hub) each(f func(*session)) {
+func (h *Hub) each(f func(*device)) {
 	for i := range h.shards {
 		sh := &h.shards[i]
 		sh.mu.Lock()
-		list := make([]*session, 0, len(sh.sessions))
-		for _, s := range sh.sessions {
-			list = append(list, s)
+		list := make([]*device, 0, len(sh.sessions))
+		for _, d := range sh.sessions {
+			list = append(list, d)
 		}
 		sh.mu.Unlock()
-		for _, s := range list {
-			f(s)
+		for _, d := range list {
+			f(d)
 		}
 	}
+}
+
+// unregister makes a device forget an endpoint of notifications that is no longer valid, or that another device has.
+func (h *Hub) unregister(id, endpoint string) {
+	h.run(id, func(d *device, b *batch) {
+		b.flush()
+		if d.dev != nil {
+			d.notes.Unregister(noteBatch{b}, endpoint, nil)
+		}
+	})
 }
 
 // Post implements agent.Host.
 func (h *Hub) Post(device string, done func(error), events ...agent.Event) {
-	h.post(device, &said{events: events, done: done})
+	h.post(device, &evAgentReply{events: events, done: done})
 }
 
 // Changed implements agent.Host.
 func (h *Hub) Changed() {
-	h.each(func(s *session) { s.post(statusChanged{}) })
+	h.each(func(d *device) { d.session.run(d.agentChanged) })
 }
 
 // OpenCards implements agent.Host.
@@ -295,29 +222,13 @@ func (h *Hub) OpenCards(ctx context.Context, device string) ([]agent.Card, error
 		if row.State != store.CardOpen {
 			continue
 		}
-		c, err := readCard(row)
+		k, err := readCard(row)
 		if err != nil {
 			return nil, err
 		}
-		list = append(list, c.Card)
+		list = append(list, k.Card)
 	}
 	return list, nil
-}
-
-// approved reports whether a user may talk to the agent.
-func (h *Hub) approved(user string) bool {
-	return h.AllowAllUsers || h.AllowedUsers.Has(user) || h.Pairing.Approved(user)
-}
-
-// thrownOut reports whether a user is known not to be approved, so that what the agent still says to it is dropped. While
-// the pairing files cannot be read nobody is: a fault of the disk is no reason to lose a reply.
-func (h *Hub) thrownOut(user string) bool { return !h.approved(user) && h.Pairing.Check() == nil }
-
-// storeFailed notes that the store could not do its work. What was asked is refused by those who asked.
-func (h *Hub) storeFailed(what string, err error) {
-	h.failing.Store(time.Now().UnixMilli())
-	h.Metrics.StoreErrors.Inc()
-	h.log.Error("the store failed: "+what, "error", err)
 }
 
 // StoreFailedAt returns when the store last failed; zero if it never did.
@@ -328,14 +239,20 @@ func (h *Hub) StoreFailedAt() time.Time {
 	return time.Time{}
 }
 
-// Close ends everything: messages that are being streamed get their end, devices are told that the server goes away, and
+// Rejected returns the devices that were rejected again and again, and have not connected since.
+func (h *Hub) Rejected() []access.Rejected { return h.rejected.Often() }
+
+// Swept tells the hub that a sweep of the store begins or has ended: outboxes may hold less than their sessions count.
+func (h *Hub) Swept() { h.sweeps.Add(1) }
+
+// Close ends everything. Messages that are being streamed get their end, devices are told that the server goes away, and
 // what is written to them is flushed until ctx ends. No connection may be added any more.
 func (h *Hub) Close(ctx context.Context) {
 	h.closing.Store(true)
-	h.each(func(s *session) { s.post(shutdown{}) })
+	h.each(func(d *device) { d.session.run(d.shutdown) })
 	wait(ctx, h.work.Wait)
-	h.asking.close(ctx)
-	h.pushes.close(ctx)
+	h.calls.close(ctx)
+	h.notifications.Close(ctx)
 	for _, c := range h.conns.list() {
 		c.end(frame.CloseGoingAway, "the server stops: connect again")
 	}
@@ -352,47 +269,4 @@ func (h *Hub) Close(ctx context.Context) {
 	}
 	h.end()
 	h.work.Wait()
-}
-
-// tally counts what is being done. Unlike a sync.WaitGroup it may rise from zero while somebody waits: sessions begin to
-// work for whoever posts to them, also while the hub is being closed.
-type tally struct {
-	mu   sync.Mutex
-	n    int
-	zero chan struct{} // closed when n falls to zero; nil while nobody waits
-}
-
-func (t *tally) Add(n int) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.n += n; t.n == 0 && t.zero != nil {
-		close(t.zero)
-		t.zero = nil
-	}
-}
-
-func (t *tally) Done() { t.Add(-1) }
-
-// Wait returns when the count has been zero once.
-func (t *tally) Wait() {
-	t.mu.Lock()
-	if t.n == 0 {
-		t.mu.Unlock()
-		return
-	}
-	if t.zero == nil {
-		t.zero = make(chan struct{})
-	}
-	zero := t.zero
-	t.mu.Unlock()
-	<-zero
-}
-
-func wait(ctx context.Context, f func()) {
-	done := make(chan struct{})
-	go func() { defer close(done); f() }()
-	select {
-	case <-done:
-	case <-ctx.Done():
-	}
 }

@@ -122,7 +122,7 @@ func (w *world) start(a *scripted) {
 	o := hub.Options{Store: w.store, Files: w.files, Links: media.NewSigner(key), Agent: a, Tokens: w.tokens, Pairing: w.pairing,
 		Guard: access.NewGuard(time.Now), Keeper: wsconn.NewKeeper(25*time.Second, time.Minute), Metrics: metrics.New("test"),
 		Log: slog.New(slog.DiscardHandler), Version: "test", AllowAllUsers: true, PromptLife: 5 * time.Minute, MaxMedia: frame.MaxMedia,
-		OutboxEntries: 10_000, TurnLease: time.Minute, HelloTimeout: patience,
+		OutboxEntries: 10_000, IdleTimeout: time.Minute, HelloTimeout: patience,
 		AnswerWait: -1} // newcomer_test.go is about new devices that may not answer
 	if w.change != nil {
 		w.change(&o)

@@ -12,8 +12,10 @@ import (
 	"pgregory.net/rapid"
 
 	"hermes-mobile/frame"
+	"hermes-mobile/internal/access"
 	"hermes-mobile/internal/agent"
 	"hermes-mobile/internal/hub"
+	"hermes-mobile/internal/notify"
 	"hermes-mobile/internal/store"
 )
 
@@ -42,11 +44,11 @@ func (c *client) tooNew(ref string) {
 func TestNewDeviceMayNotAnswer(t *testing.T) {
 	t.Parallel()
 	w := newPushWorld(t, waiting)
-	phone := w.pair("phone", hub.Code{}, withUser("anna"))
+	phone := w.pair("phone", access.PairingCode{}, withUser("anna"))
 	if k := phone.Ready.Capabilities; !k.Prompt || k.AnswersIn != 0 || !k.AnswersAt.IsZero() {
 		t.Errorf("the first device of a user is told %+v", k)
 	}
-	tab := w.pair("tab", hub.Code{User: "anna"})
+	tab := w.pair("tab", access.PairingCode{User: "anna"})
 	k := tab.Ready.Capabilities
 	if k.Prompt || k.AnswersIn < 50 || k.AnswersIn > 60 || time.Until(k.AnswersAt) < 50*time.Second || time.Until(k.AnswersAt) > 62*time.Second {
 		t.Errorf("a new device is told %+v", k)
@@ -64,7 +66,7 @@ func TestNewDeviceMayNotAnswer(t *testing.T) {
 	tab.tooNew("v")
 	tab.send(&frame.Media{ID: "f", Kind: "document", Filename: "a", Data: []byte("x"), Parts: 1, Caption: "/approve"})
 	tab.tooNew("f")
-	if _, err := w.hub.Act(ctx, w.hub.ActionToken("tab", "c1", "once")); !errors.Is(err, hub.ErrActionTooNew) {
+	if _, err := w.hub.Act(ctx, w.hub.ActionToken("tab", "c1", "once")); !errors.Is(err, notify.ErrTooNew) {
 		t.Errorf("by a button: %v", err)
 	}
 	tab.text("m1", "but I may talk")
@@ -83,7 +85,7 @@ func TestNewDeviceMayNotAnswer(t *testing.T) {
 			t.Errorf("card %s is %+v (%v)", a, row, err)
 		}
 	}
-	desk := w.pair("desk", hub.Code{User: "anna", Trusted: true})
+	desk := w.pair("desk", access.PairingCode{User: "anna", Trusted: true})
 	if !desk.Ready.Capabilities.Prompt {
 		t.Errorf("a trusted device is told %+v", desk.Ready.Capabilities)
 	}
@@ -107,9 +109,9 @@ func TestNewDeviceMayNotAnswer(t *testing.T) {
 func TestDeviceAfterRevokedOnes(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, waiting)
-	w.pair("lost", hub.Code{}, withUser("anna"))
-	ok(t, w.hub.Revoke(ctx, "lost"))
-	if k := w.pair("found", hub.Code{User: "anna"}).Ready.Capabilities; !k.Prompt {
+	w.pair("lost", access.PairingCode{}, withUser("anna"))
+	ok(t, w.hub.Owner().Revoke(ctx, "lost"))
+	if k := w.pair("found", access.PairingCode{User: "anna"}).Ready.Capabilities; !k.Prompt {
 		t.Errorf("told %+v", k)
 	}
 }
@@ -118,8 +120,8 @@ func TestDeviceAfterRevokedOnes(t *testing.T) {
 func TestNewDeviceMayAnswerLater(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, brief)
-	w.pair("phone", hub.Code{}, withUser("anna"))
-	tab := w.pair("tab", hub.Code{User: "anna"})
+	w.pair("phone", access.PairingCode{}, withUser("anna"))
+	tab := w.pair("tab", access.PairingCode{User: "anna"})
 	if tab.Ready.Capabilities.AnswersIn != 1 { // rounded up
 		t.Errorf("told %+v", tab.Ready.Capabilities)
 	}
@@ -142,11 +144,11 @@ func TestNewDeviceMayAnswerLater(t *testing.T) {
 func TestJoiningAndRightsWait(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, waiting)
-	phone := w.pair("phone", hub.Code{}, withUser("anna"))
+	phone := w.pair("phone", access.PairingCode{}, withUser("anna"))
 	w.rights("phone", off("answer"))
 	w.rights("phone", map[string]bool{"answer": true})
 	find(phone, func(k *frame.CapabilitiesChanged) bool { return k.Capabilities.Prompt && k.Capabilities.AnswersIn == 0 })
-	tab := w.pair("tab", hub.Code{User: "anna", Trusted: true})
+	tab := w.pair("tab", access.PairingCode{User: "anna", Trusted: true})
 	w.rights("tab", off("call"))
 	w.rights("tab", map[string]bool{"call": true})
 	find(tab, func(k *frame.CapabilitiesChanged) bool { return k.Capabilities.Prompt })
@@ -159,8 +161,8 @@ func TestJoiningAndRightsWait(t *testing.T) {
 	tab.send(&frame.Answer{ID: "a1", PromptID: "c1", OptionID: "once"})
 	tab.tooNew("a1")
 
-	desk := w.pair("desk", hub.Code{User: "anna", Trusted: true})
-	ok(t, w.hub.Join(ctx, "desk", "phone"))
+	desk := w.pair("desk", access.PairingCode{User: "anna", Trusted: true})
+	ok(t, w.hub.Owner().Join(ctx, "desk", "phone"))
 	desk = w.connect("desk", own(desk))
 	if k := desk.Ready.Capabilities; k.Prompt || k.AnswersIn < 50 {
 		t.Errorf("a device that joined is told %+v", k)
@@ -168,7 +170,7 @@ func TestJoiningAndRightsWait(t *testing.T) {
 	w.post("phone", agent.Ask{Card: approvalCard("c2", 0)})
 	desk.send(&frame.Answer{ID: "a2", PromptID: "c2", OptionID: "once"})
 	desk.tooNew("a2")
-	if _, err := w.hub.Act(ctx, w.hub.ActionToken("desk", "c2", "once")); !errors.Is(err, hub.ErrActionRefused) && !errors.Is(err, hub.ErrActionTooNew) {
+	if _, err := w.hub.Act(ctx, w.hub.ActionToken("desk", "c2", "once")); !errors.Is(err, notify.ErrRejected) && !errors.Is(err, notify.ErrTooNew) {
 		t.Errorf("by a button: %v", err)
 	}
 	phone.send(&frame.Answer{ID: "a3", PromptID: "c2", OptionID: "deny"})
@@ -181,14 +183,14 @@ func TestJoiningAndRightsWait(t *testing.T) {
 func TestNewDeviceIsAnnounced(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, waiting)
-	phone := w.pair("phone", hub.Code{}, withUser("anna"), withNotices())
-	old := w.pair("old", hub.Code{User: "anna"}) // an app that knows nothing of notices
+	phone := w.pair("phone", access.PairingCode{}, withUser("anna"), withNotices())
+	old := w.pair("old", access.PairingCode{User: "anna"}) // an app that knows nothing of notices
 	first := expect[*frame.Notice](phone)
-	sleepy := w.pair("sleepy", hub.Code{User: "anna"}, withNotices(), withName("Sleepy"))
+	sleepy := w.pair("sleepy", access.PairingCode{User: "anna"}, withNotices(), withName("Sleepy"))
 	expect[*frame.Notice](phone)
 	sleepy.drop()
-	other := w.pair("other", hub.Code{}, withUser("bert"), withNotices())
-	tab := w.pair("tab", hub.Code{User: "anna"}, withNotices(), withName("Tablet"))
+	other := w.pair("other", access.PairingCode{}, withUser("bert"), withNotices())
+	tab := w.pair("tab", access.PairingCode{User: "anna"}, withNotices(), withName("Tablet"))
 
 	n := expect[*frame.Notice](phone)
 	if n.Kind != frame.DeviceAdded || n.Device.ID != "tab" || n.Device.Name != "Tablet" || n.User != "anna" || n.ID == "" || !n.Revocable || n.Seq <= first.Seq || time.Since(n.At) > patience {
@@ -207,11 +209,11 @@ func TestNewDeviceIsAnnounced(t *testing.T) {
 	}
 	// An app that showed notices and is replaced by an older one does not notice.
 	sleepy.drop()
-	w.pair("desk", hub.Code{User: "anna"})
+	w.pair("desk", access.PairingCode{User: "anna"})
 	until(t, "the notice to wait", func() bool { return w.info("sleepy").Waiting == 2 })
 	again := w.connect("sleepy", own(sleepy))
 	again.quiet()
-	ok(t, w.hub.Join(ctx, "desk", "phone"))
+	ok(t, w.hub.Owner().Join(ctx, "desk", "phone"))
 	w.rights("desk", off("write"))
 	w.rights("desk", map[string]bool{"write": true})
 	phone = w.connect("phone", own(phone), withNotices(), withResume(phone.Ready.Resume.Epoch, n.Seq))
@@ -230,10 +232,10 @@ func TestNewDeviceIsAnnounced(t *testing.T) {
 func TestRevokeFromADevice(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, brief)
-	phone := w.pair("phone", hub.Code{}, withUser("anna"), withNotices())
-	tab := w.pair("tab", hub.Code{User: "anna"}, withNotices())
-	last := w.pair("last", hub.Code{User: "anna"}, withNotices())
-	w.pair("other", hub.Code{}, withUser("bert"))
+	phone := w.pair("phone", access.PairingCode{}, withUser("anna"), withNotices())
+	tab := w.pair("tab", access.PairingCode{User: "anna"}, withNotices())
+	last := w.pair("last", access.PairingCode{User: "anna"}, withNotices())
+	w.pair("other", access.PairingCode{}, withUser("bert"))
 	refused := func(c *client, params, code string) {
 		t.Helper()
 		if r := c.call("devices.revoke", params); r.Err == nil || r.Err.Code != code {
@@ -315,10 +317,10 @@ func TestADeviceThatChangesItsUserIsNew(t *testing.T) {
 func TestPushOfANewDevice(t *testing.T) {
 	t.Parallel()
 	w := newPushWorld(t, waiting)
-	phone := w.pair("phone", hub.Code{}, withUser("anna"), withNotices())
+	phone := w.pair("phone", access.PairingCode{}, withUser("anna"), withNotices())
 	w.register(phone, map[string]any{"content": true})
 	phone.drop()
-	w.pair("tab", hub.Code{User: "anna"}, withName("Tab\u202elet"))
+	w.pair("tab", access.PairingCode{User: "anna"}, withName("Tab\u202elet"))
 	n := w.notified()
 	if n.Type != "notice" || n.Count != 1 || n.Title != "Hermes" || !strings.Contains(n.Body, "access") || !strings.Contains(n.raw.Body, `"kind":"device_added"`) || !strings.Contains(n.raw.Body, `"device":"Tab`) {
 		t.Errorf("notified of %s", n.raw.Body)
@@ -333,7 +335,7 @@ func TestPushOfANewDevice(t *testing.T) {
 	}
 	w.register(phone, nil)
 	phone.drop()
-	w.pair("desk", hub.Code{User: "anna"}, withName("Desk"))
+	w.pair("desk", access.PairingCode{User: "anna"}, withName("Desk"))
 	for range 2 {
 		if n := w.notified(); n.Type != "notice" || strings.Contains(n.raw.Body, "Desk") != (n.Title != "") {
 			t.Errorf("notified of %s", n.raw.Body)
@@ -346,8 +348,8 @@ func TestPushOfANewDevice(t *testing.T) {
 func TestJoinsWhileItAnswers(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, waiting)
-	phone := w.pair("phone", hub.Code{}, withUser("anna"))
-	tab := w.pair("tab", hub.Code{User: "anna", Trusted: true})
+	phone := w.pair("phone", access.PairingCode{}, withUser("anna"))
+	tab := w.pair("tab", access.PairingCode{User: "anna", Trusted: true})
 	for round := range 15 {
 		card := fmt.Sprint("c", round)
 		w.post("phone", agent.Ask{Card: approvalCard(card, 0)})
@@ -360,12 +362,12 @@ func TestJoinsWhileItAnswers(t *testing.T) {
 			}
 		})
 		wg.Go(func() { _, _ = w.hub.Act(ctx, w.hub.ActionToken("tab", card, "once")) })
-		wg.Go(func() { ok(t, w.hub.Join(ctx, "tab", "phone")) })
+		wg.Go(func() { ok(t, w.hub.Owner().Join(ctx, "tab", "phone")) })
 		wg.Wait()
 		tab = w.connect("tab", own(tab))
 		tab.send(&frame.Answer{ID: card, PromptID: card, OptionID: "once"})
 		tab.tooNew(card)
-		ok(t, w.hub.Leave(ctx, "tab"))
+		ok(t, w.hub.Owner().Leave(ctx, "tab"))
 		tab = w.connect("tab", own(tab))
 		phone.send(&frame.Answer{ID: card, PromptID: card, OptionID: "deny"})
 		if d := find(phone, func(d *frame.PromptDone) bool { return d.PromptID == card }); d.OptionID != "deny" {
@@ -378,14 +380,14 @@ func TestJoinsWhileItAnswers(t *testing.T) {
 func TestTransactionKnowsNewDevices(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, waiting)
-	w.pair("phone", hub.Code{}, withUser("anna"))
-	tab := w.pair("tab", hub.Code{User: "anna", Trusted: true})
+	w.pair("phone", access.PairingCode{}, withUser("anna"))
+	tab := w.pair("tab", access.PairingCode{User: "anna", Trusted: true})
 	w.post("tab", agent.Ask{Card: approvalCard("c1", 0)})
 	d := value[*store.Device](t)(w.store.Device(ctx, "tab"))
 	ok(t, w.store.Do(func(tx *store.Tx) error { return tx.WaitToAnswer(d.N, time.Now().Add(time.Hour)) })) // behind its back
 	tab.send(&frame.Answer{ID: "a1", PromptID: "c1", OptionID: "once"})
 	tab.tooNew("a1")
-	if _, err := w.hub.Act(ctx, w.hub.ActionToken("tab", "c1", "once")); !errors.Is(err, hub.ErrActionTooNew) {
+	if _, err := w.hub.Act(ctx, w.hub.ActionToken("tab", "c1", "once")); !errors.Is(err, notify.ErrTooNew) {
 		t.Errorf("by a button: %v", err)
 	}
 	if !w.hub.StoreFailedAt().IsZero() {
@@ -402,8 +404,8 @@ func TestTransactionKnowsNewDevices(t *testing.T) {
 func TestWaitAfterAClockWasSetBack(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, brief)
-	w.pair("phone", hub.Code{}, withUser("anna"))
-	tab := w.pair("tab", hub.Code{User: "anna"})
+	w.pair("phone", access.PairingCode{}, withUser("anna"))
+	tab := w.pair("tab", access.PairingCode{User: "anna"})
 	d := value[*store.Device](t)(w.store.Device(ctx, "tab"))
 	tab.drop()
 	ok(t, w.store.Do(func(tx *store.Tx) error { return tx.WaitToAnswer(d.N, time.Now().Add(24*time.Hour)) }))
@@ -483,7 +485,7 @@ func (m *newcomers) part(id string) {
 
 func (m *newcomers) pair(t *rapid.T) {
 	id, user, trusted := rapid.SampledFrom(newcomerIDs).Draw(t, "id"), rapid.SampledFrom([]string{"anna", "bert"}).Draw(t, "user"), rapid.Bool().Draw(t, "trusted")
-	code, _, _, err := m.w.hub.Invite(ctx, hub.Code{User: user, Trusted: trusted}, time.Minute)
+	code, _, _, err := m.w.hub.Owner().Invite(ctx, access.PairingCode{User: user, Trusted: trusted}, time.Minute)
 	if err != nil {
 		return
 	}
@@ -510,13 +512,13 @@ func (m *newcomers) app(t *rapid.T) {
 
 func (m *newcomers) join(t *rapid.T) {
 	a, b := rapid.SampledFrom(newcomerIDs).Draw(t, "id"), rapid.SampledFrom(newcomerIDs).Draw(t, "conversation")
-	if m.w.hub.Join(ctx, a, b) == nil {
+	if m.w.hub.Owner().Join(ctx, a, b) == nil {
 		m.devices[a].joined, m.devices[a].waits = b, true
 	}
 }
 
 func (m *newcomers) leave(t *rapid.T) {
-	if id := rapid.SampledFrom(newcomerIDs).Draw(t, "id"); m.w.hub.Leave(ctx, id) == nil {
+	if id := rapid.SampledFrom(newcomerIDs).Draw(t, "id"); m.w.hub.Owner().Leave(ctx, id) == nil {
 		m.devices[id].joined = ""
 	}
 }
@@ -527,7 +529,7 @@ func (m *newcomers) rights(t *rapid.T) {
 	if d == nil {
 		return
 	}
-	if _, err := m.w.hub.SetRights(ctx, id, map[string]bool{"answer": on}); err != nil {
+	if _, err := m.w.hub.Owner().SetRights(ctx, id, map[string]bool{"answer": on}); err != nil {
 		m.w.t.Fatalf("%v", err)
 	}
 	if on && !d.answers && d.user != "" && m.others(id, d.user) {
@@ -537,14 +539,14 @@ func (m *newcomers) rights(t *rapid.T) {
 }
 
 func (m *newcomers) revoke(t *rapid.T) {
-	if id := rapid.SampledFrom(newcomerIDs).Draw(t, "id"); m.w.hub.Revoke(ctx, id) == nil {
+	if id := rapid.SampledFrom(newcomerIDs).Draw(t, "id"); m.w.hub.Owner().Revoke(ctx, id) == nil {
 		m.part(id)
 		m.devices[id].revoked = true
 	}
 }
 
 func (m *newcomers) unbind(t *rapid.T) {
-	if id := rapid.SampledFrom(newcomerIDs).Draw(t, "id"); m.w.hub.Unbind(ctx, id) == nil {
+	if id := rapid.SampledFrom(newcomerIDs).Draw(t, "id"); m.w.hub.Owner().Unbind(ctx, id) == nil {
 		m.part(id)
 		m.devices[id].revoked, m.devices[id].user = false, ""
 	}

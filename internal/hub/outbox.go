@@ -1,85 +1,93 @@
 package hub
 
 import (
-	"encoding/json"
-	"fmt"
+	"context"
 	"time"
-
-	jsonv2 "github.com/go-json-experiment/json"
-	"github.com/go-json-experiment/json/jsontext"
 
 	"hermes-mobile/frame"
 	"hermes-mobile/internal/store"
 )
 
-// entry is what an outbox row holds, by its kind. Times and parts are worked out when it is sent.
-type entry struct {
-	seq     int64
-	ended   *stream           // that this message is the final of; nil where it was read from the store
-	Message *frame.Message    `json:"message,omitempty"`
-	Media   *frame.Media      `json:"media,omitempty"`
-	Hash    string            `json:"hash,omitempty"` // of the file
-	Prompt  *frame.Prompt     `json:"prompt,omitempty"`
-	Done    *frame.PromptDone `json:"done,omitempty"`
-	Echo    *frame.Echo       `json:"echo,omitempty"`
-	Notice  *frame.Notice     `json:"notice,omitempty"`
+// outbox holds what is stored for one device, and gives it to the live connection. seq numbers the entries. The connection
+// was given everything up to cursor. It lags if there are entries after that; then a pump reads them from the store as the
+// connection drains, and live-only frames are left out until it has caught up.
+type outbox struct {
+	*core
+	conn       *conn // nil: the device is not connected
+	lagging    bool
+	seq        int64 // of the newest entry
+	cursor     int64 // newest seq given to conn
+	part       int   // parts of the file after cursor that conn was given
+	count      int   // entries, at most
+	held       heldBytes
+	deliveries *deliveries
+	observer   observer
 }
 
-func (e *entry) kind() store.Kind {
-	switch {
-	case e.Message != nil:
-		return store.KindMessage
-	case e.Media != nil:
-		return store.KindMedia
-	case e.Prompt != nil:
-		return store.KindPrompt
-	case e.Echo != nil:
-		return store.KindEcho
-	case e.Notice != nil:
-		return store.KindNotice
-	}
-	return store.KindPromptDone
+// observer is told what happens to the outbox.
+type observer interface {
+	// entryStored is called when an entry is stored, after it was sent.
+	entryStored(e *entry)
+	// entryGiven is called when the connection was given an entry.
+	entryGiven(e *entry)
+	// flushSteps sends steps of messages that wait for their time, before an entry that is shown below them.
+	flushSteps()
+	// caughtUp is called when the connection lags no more, or is not given more for now.
+	caughtUp()
+	// mayRevoke reports whether the device may revoke another one.
+	mayRevoke(id string) (yes bool, other *store.Device, err error)
 }
 
-// encode is the form in which an entry is stored.
-func (e *entry) encode() []byte {
-	if m := e.Message; m != nil {
-		return append(m.AppendJSON(append(make([]byte, 0, len(m.Text)+160), `{"message":`...)), '}')
-	}
-	body, err := json.Marshal(e)
+// load reads the bounds of the outbox.
+func (o *outbox) load(ctx context.Context, dev *store.Device) error {
+	sweeps := o.sweeps.Load()
+	count, last, held, err := o.store.OutboxBounds(ctx, dev.N)
 	if err != nil {
-		panic(fmt.Sprintf("hub: encode an outbox entry: %v", err)) // strings and numbers only
+		return err
 	}
-	return body
+	o.count, o.seq = count, max(last, dev.Floor, dev.Sent)
+	o.held = heldBytes{bytes: held, known: sweeps}
+	return nil
 }
 
-// readEntry reads what encode made, or encoding/json in an older version. The newer library takes half the time, and a device that comes back waits for it.
-func readEntry(body []byte) (*entry, error) {
-	e := &entry{}
-	if err := jsonv2.Unmarshal(body, e, jsontext.AllowInvalidUTF8(true)); err != nil {
-		return nil, err
-	}
-	return e, nil
+func (o *outbox) idle() bool { return o.conn == nil }
+
+// unload forgets everything. The device is not connected.
+func (o *outbox) unload() {
+	o.seq, o.count, o.held, o.cursor, o.part, o.lagging = 0, 0, heldBytes{}, 0, 0, false
 }
 
-// append stores an entry in the outbox with whatever else op stores, and sends it then. after may be nil.
-func (s *session) append(b *batch, e *entry, op func(*store.Tx) error, after func(error)) {
-	s.seq++
-	e.seq = s.seq
+// restart makes the outbox empty and begin after seq.
+func (o *outbox) restart(epoch string, seq int64) {
+	o.dev.Epoch, o.dev.Floor, o.dev.Sent, o.count, o.held = epoch, seq, seq, 0, heldBytes{}
+}
+
+// begin makes c the live connection, which has everything up to seq.
+func (o *outbox) begin(c *conn, seq int64) {
+	o.conn, c.drainer = c, o
+	o.cursor, o.part = seq, 0
+	o.deliveries.written = seq
+	o.lagging = o.seq > seq
+}
+
+// append stores an entry with whatever op stores, and then sends it. after may be nil.
+func (o *outbox) append(b *batch, e *entry, op func(*store.Tx) error, after func(error)) {
+	o.seq++
+	e.seq = o.seq
 	body := e.encode()
-	device, size := s.dev.N, int64(len(body))
-	drop, freed := s.makeRoom(size)
-	if s.count >= s.hub.OutboxEntries {
-		if oldest := s.seq - int64(s.count); oldest > drop { // entries were allotted one after the other: this leaves room for one
+	device, size := o.dev.N, int64(len(body))
+	drop, freed := o.makeRoom(size)
+	if o.count >= o.OutboxEntries {
+		if oldest := o.seq - int64(o.count); oldest > drop { // entries have consecutive numbers: this leaves room for one
 			drop = oldest
-			s.held.cutTo(drop)
+			o.held.cutTo(drop)
 		}
 	} else {
-		s.count++ // now: others of the same batch count it; where storing fails it is an upper bound
+		o.count++ // now: others of the same batch count it; if storing fails it is an upper bound
 	}
 	if drop > 0 {
-		s.count = int(min(int64(s.count), s.seq-drop))
-		s.deliveriesSent() // or those would expire
+		o.count = int(min(int64(o.count), o.seq-drop))
+		o.deliveries.noteSent() // otherwise those would expire
 	}
 	b.do(func(tx *store.Tx) error {
 		if drop > 0 {
@@ -95,11 +103,11 @@ func (s *session) append(b *batch, e *entry, op func(*store.Tx) error, after fun
 		}
 		return nil
 	}, func(err error) {
-		s.held.stored(size, freed, err)
+		o.held.stored(size, freed, err)
 		if err == nil {
-			s.dev.Floor = max(s.dev.Floor, drop)
-			s.deliverEntry(e)
-			s.pushEntry(e)
+			o.dev.Floor = max(o.dev.Floor, drop)
+			o.deliver(e)
+			o.observer.entryStored(e)
 		}
 		if after != nil {
 			after(err)
@@ -107,209 +115,135 @@ func (s *session) append(b *batch, e *entry, op func(*store.Tx) error, after fun
 	})
 }
 
-// deliverEntry sends a stored entry to the live connection, unless older ones are still to come: then the pump brings it.
-func (s *session) deliverEntry(e *entry) {
-	if s.conn == nil || e.seq <= s.cursor { // a connection that began in the same batch has read it from the store
+// deliver sends a stored entry to the live connection, unless older ones must come first: then the pump brings it.
+func (o *outbox) deliver(e *entry) {
+	if o.conn == nil || e.seq <= o.cursor { // a connection that began in the same batch has read it from the store
 		return
 	}
 	if e.Prompt != nil || e.Media != nil {
-		s.overtake()
+		o.observer.flushSteps()
 	}
-	if s.behind || s.full() {
-		s.behind = true
-		s.await()
+	if o.lagging || o.conn.full() {
+		o.lagging = true
+		o.conn.await()
 		return
 	}
-	if s.send(e) {
-		s.behind = true
-		s.await()
+	if o.give(e) {
+		o.lagging = true
+		o.conn.await()
 	}
 }
 
-// full reports whether the connection has enough to write for now.
-func (s *session) full() bool { return s.conn.ws.Queued() >= softQueue }
-
-// await asks for an event when the connection's queue has drained.
-func (s *session) await() {
-	s.conn.waiting.Store(true)
-	if s.conn.ws.Queued() <= softQueue/2 {
-		s.conn.Drained(s.conn.ws) // it drained before we asked
-	}
-}
-
-// drained: what waited to be written to a connection has gone.
-type drained struct{ c *conn }
-
-func (e drained) apply(s *session, b *batch) {
-	b.then(func() {
-		if s.conn == e.c {
-			s.pump()
-		}
+// drained implements drainer.
+func (o *outbox) drained(c *conn) {
+	o.run(func(b *batch) {
+		b.then(func() {
+			if o.conn == c {
+				o.pump()
+			}
+		})
 	})
 }
 
-// pumpRows bounds what one read takes from the outbox.
+// pumpRows bounds the entries of one read.
 const pumpRows = 16
 
-// pump sends the backlog, as far as the connection takes it, and then what is live.
-func (s *session) pump() {
-	for s.behind {
-		if s.full() {
-			s.await()
+// pump sends the backlog as far as the connection accepts it, and then what is live.
+func (o *outbox) pump() {
+	for o.lagging {
+		if o.conn.full() {
+			o.conn.await()
 			return
 		}
-		rows, err := s.hub.store.Outbox(s.hub.ctx, s.dev.N, s.cursor, pumpRows)
+		rows, err := o.store.Outbox(o.ctx, o.dev.N, o.cursor, pumpRows)
 		if err != nil {
-			s.hub.storeFailed("read an outbox", err)
-			s.conn.send(storeDown(""))
-			s.conn.end(frame.CloseTryLater, "the store failed")
+			o.storeFailed("read an outbox", err)
+			o.conn.send(storeDown(""))
+			o.conn.end(frame.CloseTryLater, "the store failed")
 			return
 		}
 		for _, row := range rows {
-			if s.full() {
+			if o.conn.full() {
 				break
 			}
 			e, err := readEntry(row.Body)
 			if err != nil {
-				s.hub.log.Error("a stored frame cannot be read", "device", s.id, "seq", row.Seq, "error", err)
-				s.cursor = row.Seq
+				o.log.Error("stored frame corrupt", "device", o.id, "seq", row.Seq, "err", err)
+				o.cursor = row.Seq
 				continue
 			}
 			e.seq = row.Seq
-			if s.send(e) {
+			if o.give(e) {
 				break
 			}
 		}
-		if s.cursor >= s.seq || len(rows) == 0 {
-			s.behind = false
+		if o.cursor >= o.seq || len(rows) == 0 {
+			o.lagging = false
 		}
 	}
-	s.noteWritten()
-	s.showAgain()
-	s.flushStreams()
+	o.noteWritten()
+	o.observer.caughtUp()
 }
 
-// send gives an entry to the connection and moves the cursor. more: it is a file of which parts are still to be sent.
-func (s *session) send(e *entry) (more bool) {
-	c := s.conn
-	switch {
-	case e.Message != nil:
-		s.sendMessage(e)
-	case e.Media != nil:
-		if s.sendMedia(e) {
-			return true
-		}
-	case e.Prompt != nil:
-		p := *e.Prompt
-		p.Seq, p.TimeoutSeconds = e.seq, left(p.ExpiresAt)
-		c.send(&p)
-		if k := s.card(p.ID); k != nil {
-			k.again = false
-		}
-	case e.Done != nil:
-		d := *e.Done
-		d.Seq = e.seq
-		c.send(&d)
-	case e.Echo != nil:
-		f := *e.Echo
-		f.Seq = e.seq
-		if f.File != nil {
-			file := *f.File
-			file.URL = s.link(e.Hash, file.Filename, file.Mime)
-			f.File = &file
-		}
-		c.send(&f)
-	case e.Notice != nil && c.notices:
-		f := *e.Notice
-		f.Seq = e.seq
-		var err error
-		if f.Revocable, _, err = s.mayRevoke(f.Device.ID); err != nil {
-			s.hub.storeFailed("see whether a device may revoke another one", err)
-		}
-		c.send(&f)
+// live sends a frame that means something only now. A connection that lags does not get it: it is told the present state
+// when it has caught up.
+func (o *outbox) live(f frame.Down) {
+	if o.conn != nil && !o.lagging {
+		o.conn.send(f)
 	}
-	s.cursor, s.part = e.seq, 0
-	s.noteWritten()
-	s.noteGiven(e)
-	return false
 }
 
-// left is how many seconds a card has.
-func left(expires time.Time) int { return max(0, int(time.Until(expires).Seconds())) }
+// ready reports whether live frames can be sent.
+func (o *outbox) ready() bool { return o.conn != nil && !o.lagging }
 
-func (s *session) sendMessage(e *entry) {
-	m := *e.Message
-	m.Seq = e.seq
-	if m.Edit {
-		m.Chunk.Total = 1
-		if e.ended != nil && s.conn.tail {
-			e.ended.grows(s.conn, &m)
-		}
-		s.conn.step(&m)
+// noteWritten notes how far the outbox has left for the device.
+func (o *outbox) noteWritten() {
+	if o.conn.clear() {
+		o.deliveries.left(o.cursor)
+	}
+}
+
+// noteSent stores how far the device was sent its outbox, without waiting for it.
+func (o *outbox) noteSent() {
+	seq := o.deliveries.written
+	if o.dev == nil || seq <= o.dev.Sent {
 		return
 	}
-	pieces := chunks(m.Text, frame.MessageChunk)
-	replyTo := m.ReplyTo
-	for i, piece := range pieces {
-		m.Text, m.Chunk, m.Final = piece, frame.Chunk{Index: i, Total: len(pieces)}, i == len(pieces)-1
-		if m.ReplyTo = ""; m.Final {
-			m.ReplyTo = replyTo
-		}
-		s.conn.step(&m)
-	}
+	n := o.dev.N
+	o.dev.Sent = seq
+	o.later("note what was sent", func(tx *store.Tx) error { return tx.Sent(n, seq, time.Now()) }, nil)
 }
 
-// sendMedia gives the connection the next parts of a file. more: there are others to come, when it has room again.
-func (s *session) sendMedia(e *entry) (more bool) {
-	m := *e.Media
-	m.Seq = e.seq
-	if m.Size > s.hub.MaxMedia {
-		m.Parts, m.Final = 1, true
-		m.URL = s.link(e.Hash, m.Filename, m.Mime)
-		s.conn.send(&m)
+// forget drops the entries up to seq, which the device has stored. It reports whether there were any.
+func (o *outbox) forget(seq int64) bool {
+	if seq = min(seq, o.seq); seq <= o.dev.Floor {
 		return false
 	}
-	m.Parts = max(1, int((m.Size+frame.ChunkBytes-1)/frame.ChunkBytes))
-	for ; s.part < m.Parts; s.part++ {
-		if s.full() {
-			return true
-		}
-		data, err := s.hub.Files.ReadPart(e.Hash, int64(s.part)*frame.ChunkBytes, frame.ChunkBytes)
-		if err != nil {
-			s.hub.log.Error("a stored file cannot be read", "device", s.id, "seq", e.seq, "error", err)
-			s.conn.send(&frame.Error{Code: frame.Internal, Message: "the server lost a file that was on its way: ask the agent for it again", Ref: m.ID})
-			return false
-		}
-		m.Part, m.Final, m.Data = s.part, s.part == m.Parts-1, data
-		s.conn.write(frame.EncodeDown(&m))
-	}
-	return false
-}
-
-// forget drops from the outbox what the device has stored.
-func (s *session) forget(seq int64) {
-	if seq = min(seq, s.seq); seq <= s.dev.Floor {
-		return
-	}
-	n, dev := s.dev.N, s.dev
-	s.deliveriesAcked(seq, false)
-	s.later("forget what was acknowledged", func(tx *store.Tx) error { return tx.Forget(n, seq) })
+	n, dev := o.dev.N, o.dev
+	o.deliveries.acked(seq, false)
+	o.later("forget acknowledged entries", func(tx *store.Tx) error { return tx.Forget(n, seq) }, nil)
 	dev.Floor = seq
 	dev.Sent = max(dev.Sent, seq)
-	s.written = max(s.written, seq)
-	s.withdrawLater()
-	s.count = int(min(int64(s.count), s.seq-seq)) // an upper bound: numbers may have been skipped
-	s.held.forgot(seq == s.seq)
-	if seq > s.cursor {
-		s.cursor, s.part = seq, 0
+	o.deliveries.written = max(o.deliveries.written, seq)
+	o.count = int(min(int64(o.count), o.seq-seq)) // an upper bound: numbers may have been skipped
+	o.held.forgot(seq == o.seq)
+	if seq > o.cursor {
+		o.cursor, o.part = seq, 0
 	}
+	return true
 }
 
-// readPrompt returns the card that a stored entry shows, nil if it shows none.
-func readPrompt(body []byte) *frame.Prompt {
-	e, err := readEntry(body)
-	if err != nil {
-		return nil
+// cork makes one write of the frames that the connection is given until the returned function is called.
+func (o *outbox) cork() (uncork func()) {
+	c := o.conn
+	if c == nil {
+		return func() {}
 	}
-	return e.Prompt
+	c.ws.Cork()
+	return func() {
+		c.ws.Uncork()
+		if o.conn == c {
+			o.noteWritten()
+		}
+	}
 }

@@ -92,7 +92,7 @@ func TestOutboxFilledAtOnce(t *testing.T) {
 	}
 	w.post("d", events...)
 	w.say("d", "21")
-	if list := value[[]hub.DeviceInfo](t)(w.hub.Devices(ctx)); list[0].Waiting > 5 {
+	if list := value[[]hub.DeviceInfo](t)(w.hub.Owner().Devices(ctx)); list[0].Waiting > 5 {
 		t.Errorf("%d entries wait, 5 are allowed", list[0].Waiting)
 	}
 	c := w.connect("d", withResume("another", 0))
@@ -166,7 +166,7 @@ func TestClientWithoutCursorThatWasSlow(t *testing.T) {
 
 // live reports whether a device is connected.
 func (w *world) live(id string) bool {
-	for _, d := range value[[]hub.DeviceInfo](w.t)(w.hub.Devices(ctx)) {
+	for _, d := range value[[]hub.DeviceInfo](w.t)(w.hub.Owner().Devices(ctx)) {
 		if d.ID == id {
 			return d.Connected
 		}

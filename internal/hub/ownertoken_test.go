@@ -20,9 +20,9 @@ func (w *world) comesWith(id, secret string) *client {
 func TestRotate(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, unguarded)
-	c := w.pair("tel", hub.Code{})
+	c := w.pair("tel", access.PairingCode{})
 	old := c.secret
-	ok(t, w.hub.Rotate(ctx, "tel", nil))
+	ok(t, w.hub.Owner().Rotate(ctx, "tel", nil))
 	if code := c.closed(); code != int(frame.CloseGoingAway) {
 		t.Errorf("the connection is closed with %d", code)
 	}
@@ -50,8 +50,8 @@ func TestRotate(t *testing.T) {
 func TestRotateSurvivesALostAnswer(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, unguarded)
-	old := w.pair("tel", hub.Code{}).secret
-	ok(t, w.hub.Rotate(ctx, "tel", nil))
+	old := w.pair("tel", access.PairingCode{}).secret
+	ok(t, w.hub.Owner().Rotate(ctx, "tel", nil))
 	lost := w.comesWith("tel", old).Ready.Token
 	w.restart()
 	c := w.comesWith("tel", old)
@@ -73,7 +73,7 @@ func TestRotateSurvivesALostAnswer(t *testing.T) {
 func TestTokenKeptByWhomItWasGiven(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, unguarded)
-	c := w.pair("tel", hub.Code{})
+	c := w.pair("tel", access.PairingCode{})
 	for range 2 {
 		c.send(&frame.Ack{Token: true})
 	}
@@ -88,14 +88,14 @@ func TestTokenKeptByWhomItWasGiven(t *testing.T) {
 	app.send(&frame.Ack{Token: true})
 	app.send(&frame.Ping{ID: "p"})
 	expect[*frame.Pong](app)
-	if err := w.hub.Rotate(ctx, "app", nil); !errors.Is(err, hub.ErrNoOwnToken) {
+	if err := w.hub.Owner().Rotate(ctx, "app", nil); !errors.Is(err, hub.ErrNoOwnToken) {
 		t.Errorf("the token of an app is rotated: %v", err)
 	}
-	if err := w.hub.Rotate(ctx, "nobody", nil); !errors.Is(err, hub.ErrUnknownDevice) {
+	if err := w.hub.Owner().Rotate(ctx, "nobody", nil); !errors.Is(err, hub.ErrUnknownDevice) {
 		t.Errorf("nobody's token is rotated: %v", err)
 	}
-	ok(t, w.hub.Revoke(ctx, "tel"))
-	if err := w.hub.Rotate(ctx, "tel", nil); !errors.Is(err, hub.ErrNoOwnToken) {
+	ok(t, w.hub.Owner().Revoke(ctx, "tel"))
+	if err := w.hub.Owner().Rotate(ctx, "tel", nil); !errors.Is(err, hub.ErrNoOwnToken) {
 		t.Errorf("the token of a revoked device is rotated: %v", err)
 	}
 }
@@ -104,7 +104,7 @@ func TestTokenKeptByWhomItWasGiven(t *testing.T) {
 func TestCodeEndsWhenTheTokenIsKept(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, unguarded)
-	code := w.invite(hub.Code{})
+	code := w.invite(access.PairingCode{})
 	w.connect("tel", withPair(code))
 	c := w.connect("tel", withPair(code))
 	if c.Ready.Token == "" {
@@ -135,7 +135,7 @@ func TestTokensEnd(t *testing.T) {
 			guest = c
 		}
 	}
-	paired := w.pair("tel", hub.Code{Life: time.Second})
+	paired := w.pair("tel", access.PairingCode{Life: time.Second})
 	stays := w.connect("other")
 	if at := w.info("tel").ExpiresAt; at == nil || time.Until(*at) > time.Second {
 		t.Errorf("the owner sees that it ends at %v", at)
@@ -149,14 +149,14 @@ func TestTokensEnd(t *testing.T) {
 	w.open("tab", withToken(app)).refused(frame.AuthFailed, "this token expired on")
 	stays.send(&frame.Ping{ID: "p"})
 	expect[*frame.Pong](stays)
-	if err := w.hub.Rotate(ctx, "tel", nil); !errors.Is(err, hub.ErrTokenEnded) {
+	if err := w.hub.Owner().Rotate(ctx, "tel", nil); !errors.Is(err, hub.ErrTokenEnded) {
 		t.Errorf("an expired token is rotated without a word on its end: %v", err)
 	}
-	ok(t, w.hub.Rotate(ctx, "tel", new(time.Now().Add(time.Hour))))
+	ok(t, w.hub.Owner().Rotate(ctx, "tel", new(time.Now().Add(time.Hour))))
 	if c := w.comesWith("tel", paired.secret); c.Ready.Token == "" {
 		t.Errorf("the device whose token the owner extended gets %s", show(c.Ready))
 	}
-	ok(t, w.hub.Rotate(ctx, "tel", new(time.Time{})))
+	ok(t, w.hub.Owner().Rotate(ctx, "tel", new(time.Time{})))
 	if at := w.info("tel").ExpiresAt; at != nil {
 		t.Errorf("a token that never ends is shown to end at %v", at)
 	}
@@ -181,16 +181,6 @@ func TestTokenUse(t *testing.T) {
 	for label, at := range uses {
 		if at.Before(began) || at.After(time.Now()) {
 			t.Errorf("the token %s was used at %v", label, at)
-		}
-	}
-}
-
-func TestLifeWords(t *testing.T) {
-	t.Parallel()
-	for d, want := range map[time.Duration]string{time.Second: "1 second", 90 * time.Minute: "90 minutes", time.Hour: "1 hour", 12 * time.Hour: "12 hours",
-		24 * time.Hour: "1 day", 720 * time.Hour: "30 days", 90 * time.Second: "90 seconds"} {
-		if got := hub.LifeWords(d); got != want {
-			t.Errorf("%v is %q, want %q", d, got, want)
 		}
 	}
 }

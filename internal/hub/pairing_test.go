@@ -29,7 +29,7 @@ func unguarded(o *hub.Options) {
 }
 
 // pair connects a device by a pairing code.
-func (w *world) pair(id string, of hub.Code, opts ...option) *client {
+func (w *world) pair(id string, of access.PairingCode, opts ...option) *client {
 	w.t.Helper()
 	return w.connect(id, append([]option{withPair(w.invite(of))}, opts...)...)
 }
@@ -40,7 +40,7 @@ func own(c *client) option { return withToken(c.secret) }
 // info is a device as its owner sees it.
 func (w *world) info(id string) hub.DeviceInfo {
 	w.t.Helper()
-	for _, d := range value[[]hub.DeviceInfo](w.t)(w.hub.Devices(ctx)) {
+	for _, d := range value[[]hub.DeviceInfo](w.t)(w.hub.Owner().Devices(ctx)) {
 		if d.ID == id {
 			return d
 		}
@@ -73,18 +73,18 @@ func (w *world) audited(action string) (list []store.AuditEntry) {
 func TestCodeMakesANewUser(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, strict)
-	first := w.pair("tel", hub.Code{})
+	first := w.pair("tel", access.PairingCode{})
 	if !first.Ready.Approved || first.Ready.Token == "" || w.info("tel").User != "tel" {
 		t.Fatalf("the first device gets %s, and is %+v", show(first.Ready), w.info("tel"))
 	}
-	second := w.pair("tab", hub.Code{}, withUser("anna"))
+	second := w.pair("tab", access.PairingCode{}, withUser("anna"))
 	if !second.Ready.Approved || w.info("tab").User != "anna" {
 		t.Fatalf("a device of a new user gets %s, and is %+v", show(second.Ready), w.info("tab"))
 	}
 	if !w.pairing.Approved("anna") || !w.pairing.Approved("tel") {
 		t.Error("the new users are not approved")
 	}
-	paired := w.hub.Paired()
+	paired := w.hub.Owner().Paired()
 	if len(paired) != 2 || paired[1].ID != "tab" || paired[1].User != "anna" || paired[1].Code == "" {
 		t.Errorf("who redeemed codes: %+v", paired)
 	}
@@ -99,16 +99,16 @@ func TestPlainCodeIsNoWayIntoAUser(t *testing.T) {
 		o.Named = access.ParseList("user:routed,named-device")
 	})
 	w.connect("d", withUser("listed"))
-	w.pair("tel", hub.Code{User: "anna"})
+	w.pair("tel", access.PairingCode{User: "anna"})
 	value[access.User](t)(w.pairing.ApproveUser("approved", ""))
-	w.pair("lost", hub.Code{User: "carla"})
-	ok(t, w.hub.Revoke(ctx, "lost"))
+	w.pair("lost", access.PairingCode{User: "carla"})
+	ok(t, w.hub.Owner().Revoke(ctx, "lost"))
 	do := func(f func(*store.Tx) error) { t.Helper(); ok(t, w.store.Do(f)) }
 	do(func(tx *store.Tx) error {
 		_, err := tx.AddFrontUser(&store.FrontUser{ID: "u1", Name: "api-user"}, time.Now())
 		return err
 	})
-	code := w.invite(hub.Code{})
+	code := w.invite(access.PairingCode{})
 	for i, user := range []string{"anna", "approved", "listed", "routed", "carla", "api-user", "API-User"} {
 		w.open(fmt.Sprint("thief-", i), withPair(code), withUser(user)).refused(frame.Forbidden, "hermes-mobile pair --user "+user)
 	}
@@ -116,7 +116,7 @@ func TestPlainCodeIsNoWayIntoAUser(t *testing.T) {
 	for _, id := range []string{"anna", "approved", "api-user", "named-device"} {
 		w.open(id, withPair(code)).refused(frame.Forbidden, "exists already")
 	}
-	for _, d := range value[[]hub.DeviceInfo](t)(w.hub.Devices(ctx)) {
+	for _, d := range value[[]hub.DeviceInfo](t)(w.hub.Owner().Devices(ctx)) {
 		if strings.HasPrefix(d.ID, "thief") || d.ID == "anna" || d.ID == "named-device" {
 			t.Errorf("stored %+v", d)
 		}
@@ -124,15 +124,15 @@ func TestPlainCodeIsNoWayIntoAUser(t *testing.T) {
 	if c := w.connect("new", withPair(code), withUser("dora")); !c.Ready.Approved {
 		t.Error("the code is not good any more")
 	}
-	w.pair("named-device", hub.Code{User: "anna"}) // the owner says whose it is
+	w.pair("named-device", access.PairingCode{User: "anna"}) // the owner says whose it is
 }
 
 // Trying names with a code is guessing.
 func TestNamesAreNotTriedOut(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, strict)
-	w.pair("tel", hub.Code{User: "anna"})
-	code := w.invite(hub.Code{})
+	w.pair("tel", access.PairingCode{User: "anna"})
+	code := w.invite(access.PairingCode{})
 	for i := range 10 {
 		w.open(fmt.Sprint("t", i), withPair(code), withUser("anna")).refused(frame.Forbidden, "exists already")
 	}
@@ -146,11 +146,11 @@ func TestNamesAreNotTriedOut(t *testing.T) {
 func TestCodeForAUser(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, strict)
-	w.pair("tel", hub.Code{}, withUser("anna"))
-	code := w.invite(hub.Code{User: "anna"})
+	w.pair("tel", access.PairingCode{}, withUser("anna"))
+	code := w.invite(access.PairingCode{User: "anna"})
 	w.open("tab", withPair(code), withUser("bert")).refused(frame.Forbidden, "for another user")
 	tab := w.connect("tab", withPair(code)) // it says nothing
-	laptop := w.pair("laptop", hub.Code{User: "anna"}, withUser("anna"))
+	laptop := w.pair("laptop", access.PairingCode{User: "anna"}, withUser("anna"))
 	for _, c := range []*client{tab, laptop} {
 		if d := w.info(c.id); d.User != "anna" || !c.Ready.Approved {
 			t.Errorf("%s is %+v", c.id, d)
@@ -164,7 +164,7 @@ func TestCodeForAUser(t *testing.T) {
 		w.restart()
 	}
 	// Its token lets it be nobody else who is known.
-	w.pair("other", hub.Code{}, withUser("bert"))
+	w.pair("other", access.PairingCode{}, withUser("bert"))
 	value[access.User](t)(w.pairing.ApproveUser("carla", ""))
 	for _, user := range []string{"bert", "carla"} {
 		w.open("tab", own(tab), withUser(user)).refused(frame.Forbidden, "another token")
@@ -180,9 +180,9 @@ func TestCodeForAUser(t *testing.T) {
 func TestCodeForAUserWithStrangers(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, strict)
-	code := w.invite(hub.Code{User: "anna"})
+	code := w.invite(access.PairingCode{User: "anna"})
 	squatter := w.connect("squatter", withUser("anna"))
-	if _, _, _, err := w.hub.Invite(ctx, hub.Code{User: "anna"}, time.Minute); !errors.Is(err, hub.ErrUnapprovedDevices) {
+	if _, _, _, err := w.hub.Owner().Invite(ctx, access.PairingCode{User: "anna"}, time.Minute); !errors.Is(err, access.ErrUnapprovedDevices) {
 		t.Errorf("another code for anna: %v", err)
 	}
 	w.open("tel", withPair(code)).refused(frame.Forbidden, "not approved")
@@ -193,11 +193,11 @@ func TestCodeForAUserWithStrangers(t *testing.T) {
 	if m := squatter.message(); !strings.Contains(m.Text, "not approved") {
 		t.Errorf("the squatter got %s", show(m))
 	}
-	ok(t, w.hub.Revoke(ctx, "squatter"))
+	ok(t, w.hub.Owner().Revoke(ctx, "squatter"))
 	if c := w.connect("tel", withPair(code)); !c.Ready.Approved {
 		t.Errorf("after the squatter is revoked: %s", show(c.Ready))
 	}
-	if _, _, _, err := w.hub.Invite(ctx, hub.Code{User: "no id"}, time.Minute); !errors.Is(err, hub.ErrBadUser) {
+	if _, _, _, err := w.hub.Owner().Invite(ctx, access.PairingCode{User: "no id"}, time.Minute); !errors.Is(err, access.ErrBadUser) {
 		t.Errorf("a code for what is no user: %v", err)
 	}
 }
@@ -207,7 +207,7 @@ func TestOneCodeAtOnce(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, unguarded)
 	for round := range 10 {
-		code := w.invite(hub.Code{})
+		code := w.invite(access.PairingCode{})
 		in := w.race(func(i int) *client { return w.open(fmt.Sprintf("d%d-%d", round, i), withPair(code)) }, 4)
 		if in != 1 {
 			t.Fatalf("%d devices are in with one code", in)
@@ -221,7 +221,7 @@ func TestOneNewUserAtOnce(t *testing.T) {
 	w := newWorld(t, unguarded)
 	for round := range 10 {
 		user := fmt.Sprint("user", round)
-		codes := []string{w.invite(hub.Code{}), w.invite(hub.Code{}), w.invite(hub.Code{})}
+		codes := []string{w.invite(access.PairingCode{}), w.invite(access.PairingCode{}), w.invite(access.PairingCode{})}
 		in := w.race(func(i int) *client {
 			if i == 3 { // an app token is no way in either
 				return w.open(fmt.Sprintf("app%d", round), withUser(user))
@@ -262,9 +262,9 @@ func TestCodeWhileItsUserIsRevoked(t *testing.T) {
 	w := newWorld(t, unguarded)
 	for round := range 20 {
 		user := fmt.Sprint("user", round)
-		codes := []string{w.invite(hub.Code{User: user}), w.invite(hub.Code{User: user})}
+		codes := []string{w.invite(access.PairingCode{User: user}), w.invite(access.PairingCode{User: user})}
 		if round%2 == 0 { // a user with a device, and one whom only the approval names
-			w.connect(fmt.Sprint("first", round), withPair(w.invite(hub.Code{User: user})))
+			w.connect(fmt.Sprint("first", round), withPair(w.invite(access.PairingCode{User: user})))
 		} else {
 			value[access.User](t)(w.pairing.ApproveUser(user, ""))
 		}
@@ -277,7 +277,7 @@ func TestCodeWhileItsUserIsRevoked(t *testing.T) {
 				}
 			})
 		}
-		wg.Go(func() { ok(t, w.hub.RevokeUser(ctx, user)) })
+		wg.Go(func() { ok(t, w.hub.Owner().RevokeUser(ctx, user)) })
 		wg.Wait()
 		if w.pairing.Approved(user) {
 			t.Fatalf("round %d: the user is approved again", round)
@@ -292,15 +292,15 @@ func TestCodeWhileItsUserIsRevoked(t *testing.T) {
 func TestCodeAgain(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, strict)
-	w.pair("other", hub.Code{}, withUser("bert"))
-	code := w.invite(hub.Code{})
+	w.pair("other", access.PairingCode{}, withUser("bert"))
+	code := w.invite(access.PairingCode{})
 	first := w.connect("tel", withPair(code), withUser("anna"))
 	w.open("tel", withPair(code), withUser("bert")).refused(frame.Forbidden, "exists already")
 	again := w.connect("tel", withPair(code))
 	if again.Ready.Token == first.Ready.Token || w.info("tel").User != "anna" {
 		t.Errorf("again %s, %+v", show(again.Ready), w.info("tel"))
 	}
-	ok(t, w.hub.RevokeUser(ctx, "anna"))
+	ok(t, w.hub.Owner().RevokeUser(ctx, "anna"))
 	w.open("tel", withPair(code), withUser("anna")).refused(frame.AuthFailed, "pairing code")
 	if w.pairing.Approved("anna") {
 		t.Error("a used code approves a revoked user")
@@ -315,7 +315,7 @@ func TestCodeWhileThePairingFilesAreDamaged(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, strict)
 	value[access.User](t)(w.pairing.ApproveUser("anna", ""))
-	code := w.invite(hub.Code{})
+	code := w.invite(access.PairingCode{})
 	heal := w.damagePairing()
 	c := w.open("tel", withPair(code), withUser("anna"))
 	if e := expect[*frame.Error](c); e.Code != frame.Internal || c.closed() != int(frame.CloseTryLater) {
@@ -330,7 +330,7 @@ func TestPairingIsRecorded(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, strict)
 	by := audit.By{Actor: audit.ActorSocket, Origin: "uid 1000"}
-	code, name, _, err := w.hub.Invite(audit.With(ctx, by), hub.Code{User: "anna", Trusted: true}, time.Minute)
+	code, name, _, err := w.hub.Owner().Invite(audit.With(ctx, by), access.PairingCode{User: "anna", Trusted: true}, time.Minute)
 	ok(t, err)
 	made := w.audited("pair.code")
 	if len(made) != 1 || made[0].Actor != "socket" || made[0].Origin != "uid 1000" || made[0].Subject != "anna" || !strings.Contains(made[0].Detail, "trusted") {
@@ -341,7 +341,7 @@ func TestPairingIsRecorded(t *testing.T) {
 	if len(paired) != 1 || paired[0].Actor != "code" || paired[0].Origin != "127.0.0.1" || paired[0].Subject != "tel" || !strings.Contains(paired[0].Detail, "anna") {
 		t.Errorf("the device is recorded as %+v", paired)
 	}
-	if list := w.hub.Paired(); len(list) != 1 || list[0].Code != name {
+	if list := w.hub.Owner().Paired(); len(list) != 1 || list[0].Code != name {
 		t.Errorf("the code %s was redeemed by %+v", name, list)
 	}
 	w.connect("app", withUser("bert"))
@@ -357,7 +357,7 @@ func TestPairingIsRecorded(t *testing.T) {
 			t.Errorf("the code is in %+v", e)
 		}
 	}
-	ok(t, w.hub.RevokeUser(audit.With(ctx, by), "anna"))
+	ok(t, w.hub.Owner().RevokeUser(audit.With(ctx, by), "anna"))
 	if revoked := w.audited("user.revoked"); len(revoked) != 1 || revoked[0].Subject != "anna" || revoked[0].Actor != "socket" {
 		t.Errorf("the revocation is recorded as %+v", revoked)
 	}
@@ -373,12 +373,12 @@ func TestApprovalIsRecordedOnce(t *testing.T) {
 	pending, _, err := w.pairing.List()
 	ok(t, err)
 	by := audit.By{Actor: audit.ActorAdmin, Origin: "192.0.2.1"}
-	user := value[access.User](t)(w.hub.ApproveUser(audit.With(ctx, by), pending[0].RequestID))
-	ok(t, w.hub.SawApproval(ctx, user.UserID)) // as the watcher reports it
+	user := value[access.User](t)(w.hub.Owner().ApproveUser(audit.With(ctx, by), pending[0].RequestID))
+	ok(t, w.hub.Owner().SawApproval(ctx, user.UserID)) // as the watcher reports it
 	if list := w.audited("user.approved"); len(list) != 1 || list[0].Actor != "admin" || list[0].Subject != "anna" {
 		t.Errorf("recorded %+v", list)
 	}
-	ok(t, w.hub.SawApproval(ctx, "bert")) // of Hermes
+	ok(t, w.hub.Owner().SawApproval(ctx, "bert")) // of Hermes
 	if list := w.audited("user.approved"); len(list) != 2 || list[0].Actor != "server" || list[0].Subject != "bert" {
 		t.Errorf("recorded %+v", list)
 	}
@@ -389,12 +389,12 @@ func TestApprovalIsRecordedOnce(t *testing.T) {
 func TestUnbindTakesTheUser(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, strict)
-	tel := w.pair("tel", hub.Code{}, withUser("anna"))
+	tel := w.pair("tel", access.PairingCode{}, withUser("anna"))
 	epoch := tel.Ready.Resume.Epoch
 	tel.drop()
 	w.post("tel", agent.Say{ID: "s1", Text: "for anna's eyes", Final: true})
-	ok(t, w.hub.SetHome(ctx, "tel"))
-	ok(t, w.hub.Unbind(ctx, "tel"))
+	ok(t, w.hub.Owner().SetHome(ctx, "tel"))
+	ok(t, w.hub.Owner().Unbind(ctx, "tel"))
 	if d := w.info("tel"); d.User != "" || d.WasUser != "anna" || d.Token != "" || d.Approved {
 		t.Errorf("unbound it is %+v", d)
 	}
@@ -405,12 +405,12 @@ func TestUnbindTakesTheUser(t *testing.T) {
 	// With an app token: as anna it asks anew; as anybody else it may not have the id.
 	w.open("tel", withUser("thief")).refused(frame.Forbidden, "another user's")
 	w.open("tel").refused(frame.Forbidden, "another user's")
-	w.open("tel", withPair(w.invite(hub.Code{})), withUser("thief")).refused(frame.Forbidden, "another user's")
-	if _, err := w.hub.Deliver(ctx, "test", &frame.Deliver{To: "tel", Text: "x"}); err != nil {
+	w.open("tel", withPair(w.invite(access.PairingCode{})), withUser("thief")).refused(frame.Forbidden, "another user's")
+	if _, err := w.hub.Owner().Deliver(ctx, "test", &frame.Deliver{To: "tel", Text: "x"}); err != nil {
 		t.Error(err)
 	}
 	// With a code it is anna's again, and what waited comes.
-	back := w.pair("tel", hub.Code{}, withUser("anna"))
+	back := w.pair("tel", access.PairingCode{}, withUser("anna"))
 	if !back.Ready.Approved || back.Ready.Resume.Epoch != epoch {
 		t.Errorf("back with %s", show(back.Ready))
 	}
@@ -420,13 +420,13 @@ func TestUnbindTakesTheUser(t *testing.T) {
 	back.drop()
 	w.post("tel", agent.Say{ID: "s2", Text: "another for anna", Final: true})
 	// The owner gives the device to somebody else: nothing of anna's is left on it.
-	ok(t, w.hub.Unbind(ctx, "tel"))
-	bert := w.pair("tel", hub.Code{User: "bert"})
+	ok(t, w.hub.Owner().Unbind(ctx, "tel"))
+	bert := w.pair("tel", access.PairingCode{User: "bert"})
 	if r := bert.Ready.Resume; r.Epoch == epoch || r.To >= r.From {
 		t.Errorf("bert gets %s", show(bert.Ready))
 	}
 	bert.quiet()
-	if home, err := w.hub.Home(ctx); err != nil || home != nil {
+	if home, err := w.hub.Owner().Home(ctx); err != nil || home != nil {
 		t.Errorf("the home channel is %+v (%v)", home, err)
 	}
 	w.restart()
@@ -443,7 +443,7 @@ func TestUnbindWithAnAppToken(t *testing.T) {
 	tel.text("m1", "hello")
 	tel.drop()
 	w.post("tel", agent.Say{ID: "s1", Text: "for the approved one", Final: true})
-	ok(t, w.hub.Unbind(ctx, "tel"))
+	ok(t, w.hub.Owner().Unbind(ctx, "tel"))
 	c := w.connect("tel", withToken(extraToken))
 	if r := c.Ready.Resume; r.To >= r.From {
 		t.Errorf("any app token gets what waits: %+v", r)
@@ -456,15 +456,15 @@ func TestUnbindWithAnAppToken(t *testing.T) {
 		t.Errorf("got %s", show(m))
 	}
 	// A user with several devices keeps the approval and the others.
-	phone := w.pair("phone", hub.Code{}, withUser("anna"))
-	w.pair("tab", hub.Code{User: "anna"})
-	ok(t, w.hub.Unbind(ctx, "tab"))
+	phone := w.pair("phone", access.PairingCode{}, withUser("anna"))
+	w.pair("tab", access.PairingCode{User: "anna"})
+	ok(t, w.hub.Owner().Unbind(ctx, "tab"))
 	phone.text("m1", "still here")
 	for _, tok := range []string{token, extraToken} {
 		w.open("tab", withToken(tok), withUser("anna")).refused(frame.Forbidden, "another token")
 	}
-	w.open("tab", withPair(w.invite(hub.Code{})), withUser("anna")).refused(frame.Forbidden, "pair --user anna")
-	if c := w.pair("tab", hub.Code{User: "anna"}); !c.Ready.Approved {
+	w.open("tab", withPair(w.invite(access.PairingCode{})), withUser("anna")).refused(frame.Forbidden, "pair --user anna")
+	if c := w.pair("tab", access.PairingCode{User: "anna"}); !c.Ready.Approved {
 		t.Errorf("back with %s", show(c.Ready))
 	}
 	if list := w.audited("device.unbound"); len(list) != 2 || list[0].Subject != "tab" || !strings.Contains(list[0].Detail, "anna") {
@@ -476,16 +476,16 @@ func TestUnbindWithAnAppToken(t *testing.T) {
 func TestUnboundAndRevoked(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, strict)
-	w.pair("phone", hub.Code{}, withUser("anna"))
-	tab := w.pair("tab", hub.Code{User: "anna"})
+	w.pair("phone", access.PairingCode{}, withUser("anna"))
+	tab := w.pair("tab", access.PairingCode{User: "anna"})
 	tab.drop()
 	w.post("tab", agent.Say{ID: "s1", Text: "for anna", Final: true})
-	ok(t, w.hub.Unbind(ctx, "tab"))
-	ok(t, w.hub.RevokeUser(ctx, "anna"))
+	ok(t, w.hub.Owner().Unbind(ctx, "tab"))
+	ok(t, w.hub.Owner().RevokeUser(ctx, "anna"))
 	if d := w.info("tab"); d.Waiting != 0 {
 		t.Errorf("%d frames wait for a user who is out", d.Waiting)
 	}
-	if err := w.hub.Join(ctx, "tab", "phone"); err == nil {
+	if err := w.hub.Owner().Join(ctx, "tab", "phone"); err == nil {
 		t.Error("an unbound device joins a conversation")
 	}
 }

@@ -90,7 +90,7 @@ func (w *pushWorld) silent() {
 	if n := w.notified(); n.raw.Path != w.endpointOf(probe) {
 		w.t.Fatalf("%s of %v came unasked", n.raw.Body, n.IDs)
 	}
-	ok(w.t, w.hub.Revoke(ctx, probe)) // so that nothing else comes of it
+	ok(w.t, w.hub.Owner().Revoke(ctx, probe)) // so that nothing else comes of it
 }
 
 // endpointOf is the path of the endpoint that a device registered last.
@@ -199,7 +199,7 @@ func TestPushOfWhatWasSentIntoSilence(t *testing.T) {
 	w.away("d", nil)
 	w.open("d", slow()) // it reads nothing and answers no ping
 	until(t, "the device to be connected", func() bool {
-		list := value[[]hub.DeviceInfo](t)(w.hub.Devices(ctx))
+		list := value[[]hub.DeviceInfo](t)(w.hub.Owner().Devices(ctx))
 		return len(list) == 1 && list[0].Connected
 	})
 	m := say("into the dark")

@@ -7,6 +7,7 @@ import (
 	"hermes-mobile/frame"
 	"hermes-mobile/internal/agent"
 	"hermes-mobile/internal/hub"
+	"hermes-mobile/internal/notify"
 )
 
 // A card is marked where a person has to look closely, also when it is shown again after a restart, and no other is.
@@ -98,7 +99,7 @@ func TestPushActionNeedsTheWholeQuestion(t *testing.T) {
 				if strings.Contains(" "+tc.offers+" ", " "+o.ID+" ") {
 					continue
 				}
-				if got, err := w.hub.Act(ctx, w.hub.ActionToken("d", "c1", o.ID)); err != hub.ErrActionUnread {
+				if got, err := w.hub.Act(ctx, w.hub.ActionToken("d", "c1", o.ID)); err != notify.ErrCut {
 					t.Errorf("%s, which is not offered: %+v %v", o.ID, got, err)
 				}
 			}
@@ -126,7 +127,7 @@ func TestPushActionOfAMemberNeedsTheWholeQuestion(t *testing.T) {
 	if n := w.notified(); len(n.Actions) != 1 || n.Actions[0].ID != "deny" {
 		t.Errorf("%s", n.raw.Body)
 	}
-	if got, err := w.hub.Act(ctx, w.hub.ActionToken("tablet", "c1", "once")); err != hub.ErrActionUnread {
+	if got, err := w.hub.Act(ctx, w.hub.ActionToken("tablet", "c1", "once")); err != notify.ErrCut {
 		t.Errorf("%+v %v", got, err)
 	}
 	w.idle()

@@ -11,6 +11,7 @@ import (
 	"hermes-mobile/frame"
 	"hermes-mobile/internal/agent"
 	"hermes-mobile/internal/hub"
+	"hermes-mobile/internal/notify"
 	"hermes-mobile/internal/push/pushtest"
 )
 
@@ -128,7 +129,7 @@ func TestPushRegistrationsGo(t *testing.T) {
 	w := newPushWorld(t, unhurried)
 	left := func(n int64) int { return len(value[[][]byte](t)(w.store.Push(ctx, n))) }
 	w.away("d", nil)
-	ok(t, w.hub.Unbind(ctx, "d"))
+	ok(t, w.hub.Owner().Unbind(ctx, "d"))
 	if left(1) != 0 {
 		t.Error("an unbound device is still registered")
 	}
@@ -136,7 +137,7 @@ func TestPushRegistrationsGo(t *testing.T) {
 	w.post("d", say("one"))
 	w.notified()
 	w.post("d", say("two"))
-	ok(t, w.hub.Revoke(ctx, "d"))
+	ok(t, w.hub.Owner().Revoke(ctx, "d"))
 	if left(1) != 0 || len(value[[]string](t)(w.store.NoticesDue(ctx))) != 0 {
 		t.Error("a revoked device is still registered")
 	}
@@ -175,7 +176,7 @@ func TestPushAction(t *testing.T) {
 	t.Parallel()
 	w, tokens := actionWorld(t)
 	for _, forged := range []string{"", ".", "x.y", tokens["once"] + "x", strings.Replace(tokens["once"], ".", "", 1), strings.Split(tokens["once"], ".")[0] + "." + strings.Split(tokens["deny"], ".")[1]} {
-		if o, err := w.hub.Act(ctx, forged); err != hub.ErrActionForged {
+		if o, err := w.hub.Act(ctx, forged); err != notify.ErrForged {
 			t.Errorf("%q: %+v %v", forged, o, err)
 		}
 	}
@@ -210,8 +211,8 @@ func TestPushAction(t *testing.T) {
 func TestPushActionIsRefused(t *testing.T) {
 	t.Parallel()
 	w, tokens := actionWorld(t)
-	ok(t, w.hub.Revoke(ctx, "d"))
-	if o, err := w.hub.Act(ctx, tokens["once"]); err != hub.ErrActionRefused {
+	ok(t, w.hub.Owner().Revoke(ctx, "d"))
+	if o, err := w.hub.Act(ctx, tokens["once"]); err != notify.ErrRejected {
 		t.Errorf("of a revoked device: %+v %v", o, err)
 	}
 	w.idle()
@@ -229,10 +230,10 @@ func TestPushActionExpires(t *testing.T) {
 	if a := w.told(); !a.answer.Expired {
 		t.Fatalf("told %+v", a.answer)
 	}
-	if o, err := w.hub.Act(ctx, token); err != hub.ErrActionExpired && (err != nil || !o.Expired || o.OptionID != "deny") {
+	if o, err := w.hub.Act(ctx, token); err != notify.ErrExpired && (err != nil || !o.Expired || o.OptionID != "deny") {
 		t.Errorf("%+v %v", o, err)
 	}
-	until(t, "the token to expire", func() bool { _, err := w.hub.Act(ctx, token); return err == hub.ErrActionExpired })
+	until(t, "the token to expire", func() bool { _, err := w.hub.Act(ctx, token); return err == notify.ErrExpired })
 }
 
 // A token of one device is no good for the card of another, whoever signed it.
@@ -241,13 +242,13 @@ func TestPushActionOfAnotherDevice(t *testing.T) {
 	w, _ := actionWorld(t)
 	w.connect("e")
 	w.post("d", agent.Ask{Card: approvalCard("c2", 0)})
-	if _, err := w.hub.Act(ctx, w.hub.ActionToken("e", "c2", "once")); err != hub.ErrActionRefused {
+	if _, err := w.hub.Act(ctx, w.hub.ActionToken("e", "c2", "once")); err != notify.ErrRejected {
 		t.Errorf("another device's card: %v", err)
 	}
-	if _, err := w.hub.Act(ctx, w.hub.ActionToken("nobody", "c2", "once")); err != hub.ErrActionRefused {
+	if _, err := w.hub.Act(ctx, w.hub.ActionToken("nobody", "c2", "once")); err != notify.ErrRejected {
 		t.Errorf("an unknown device: %v", err)
 	}
-	if _, err := w.hub.Act(ctx, w.hub.ActionToken("d", "none", "once")); err != hub.ErrActionExpired {
+	if _, err := w.hub.Act(ctx, w.hub.ActionToken("d", "none", "once")); err != notify.ErrExpired {
 		t.Errorf("an unknown card: %v", err)
 	}
 	w.idle()
@@ -285,7 +286,7 @@ func TestPushActionsAreOffByDefault(t *testing.T) {
 	if n := w.notified(); n.Actions != nil {
 		t.Errorf("%s", n.raw.Body)
 	}
-	if _, err := w.hub.Act(ctx, w.hub.ActionToken("d", "c1", "once")); err != hub.ErrActionForged {
+	if _, err := w.hub.Act(ctx, w.hub.ActionToken("d", "c1", "once")); err != notify.ErrForged {
 		t.Errorf("signed with no key: %v", err)
 	}
 }

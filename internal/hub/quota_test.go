@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"hermes-mobile/frame"
+	"hermes-mobile/internal/access"
 	"hermes-mobile/internal/agent"
 	"hermes-mobile/internal/hub"
 	"hermes-mobile/internal/quota"
@@ -127,7 +128,7 @@ func TestShareOfAToken(t *testing.T) {
 	if refused != 2 {
 		t.Errorf("%d of 5 devices were refused, want 2", refused)
 	}
-	code, _, _, err := w.hub.Invite(ctx, hub.Code{}, patience)
+	code, _, _, err := w.hub.Owner().Invite(ctx, access.PairingCode{}, patience)
 	ok(t, err)
 	w.connect("paired", withPair(code)).accepted(file("f", 900<<10), "f")
 }
@@ -212,7 +213,7 @@ func TestShareOfASender(t *testing.T) {
 			t.Errorf("text %d gets %s", i, show(f))
 		}
 	}
-	if d, err := w.hub.Deliver(ctx, "owner", &frame.Deliver{ID: "o1", To: "d", Kind: "document", Data: make([]byte, 2<<20)}); err != nil || fmt.Sprintf("%T", d) != "*frame.Delivered" {
+	if d, err := w.hub.Owner().Deliver(ctx, "owner", &frame.Deliver{ID: "o1", To: "d", Kind: "document", Data: make([]byte, 2<<20)}); err != nil || fmt.Sprintf("%T", d) != "*frame.Delivered" {
 		t.Errorf("the owner's delivery gets %v, %v", d, err)
 	}
 	c.send(file("f", 700<<10)) // the addressee pays nothing
@@ -435,8 +436,8 @@ func TestInboxOfASharedConversation(t *testing.T) {
 	}
 	phone.rejects(&frame.Text{ID: "m5", Text: "x"}, "m5", frame.RateLimited)
 	tablet.rejects(&frame.Text{ID: "m6", Text: "x"}, "m6", frame.RateLimited)
-	ok(t, w.hub.Revoke(ctx, "phone")) // what waited is gone
-	ok(t, w.hub.Unbind(ctx, "phone"))
+	ok(t, w.hub.Owner().Revoke(ctx, "phone")) // what waited is gone
+	ok(t, w.hub.Owner().Unbind(ctx, "phone"))
 	w.connect("phone", withUser("anna")).text("m7", "x")
 }
 

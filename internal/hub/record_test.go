@@ -13,7 +13,7 @@ import (
 // deliveryStates lists the states of all deliveries, oldest first.
 func (w *world) deliveryStates() (list []string) {
 	w.t.Helper()
-	for _, d := range value[[]hub.DeliveryInfo](w.t)(w.hub.Deliveries(ctx, "", "", 100)) {
+	for _, d := range value[[]hub.DeliveryInfo](w.t)(w.hub.Owner().Deliveries(ctx, "", "", 100)) {
 		list = append(list, d.State)
 	}
 	slices.Reverse(list)
@@ -27,7 +27,7 @@ func (w *world) wantStates(want ...string) {
 
 func (w *world) deliver(id, text string) {
 	w.t.Helper()
-	d, err := w.hub.Deliver(ctx, "sender", &frame.Deliver{ID: id, To: "d", Text: text})
+	d, err := w.hub.Owner().Deliver(ctx, "sender", &frame.Deliver{ID: id, To: "d", Text: text})
 	ok(w.t, err)
 	if _, is := d.(*frame.Delivered); !is {
 		w.t.Fatalf("answered %s", show(d))
@@ -67,14 +67,14 @@ func TestDeliveryRecord(t *testing.T) {
 	w.connect("d", withResume(c.Ready.Resume.Epoch, got.Seq)).sync()
 	w.wantStates("seen", "seen", "delivered")
 
-	list := value[[]hub.DeliveryInfo](t)(w.hub.Deliveries(ctx, "d", "", 2))
+	list := value[[]hub.DeliveryInfo](t)(w.hub.Owner().Deliveries(ctx, "d", "", 2))
 	if len(list) != 2 || list[0].Source != "cron" || list[1].Job != "morning" || list[1].SentAt == nil || list[1].DeliveredAt == nil || list[1].SeenAt == nil || list[1].ExpiredAt != nil {
 		t.Errorf("the newest two: %+v", list)
 	}
-	if list := value[[]hub.DeliveryInfo](t)(w.hub.Deliveries(ctx, "d", "delivered", 10)); len(list) != 1 || list[0].Number != 3 {
+	if list := value[[]hub.DeliveryInfo](t)(w.hub.Owner().Deliveries(ctx, "d", "delivered", 10)); len(list) != 1 || list[0].Number != 3 {
 		t.Errorf("those delivered: %+v", list)
 	}
-	if list := value[[]hub.DeliveryInfo](t)(w.hub.Deliveries(ctx, "other", "", 10)); len(list) != 0 {
+	if list := value[[]hub.DeliveryInfo](t)(w.hub.Owner().Deliveries(ctx, "other", "", 10)); len(list) != 0 {
 		t.Errorf("those of another device: %+v", list)
 	}
 }
@@ -105,7 +105,7 @@ func TestDeliveryExpires(t *testing.T) {
 	}
 	w.post("d", agent.Say{ID: agent.NewID(), Text: "4", Final: true, Source: frame.SourceCron})
 	w.wantStates("sent", "expired", "queued", "queued")
-	ok(t, w.hub.Revoke(ctx, "d"))
+	ok(t, w.hub.Owner().Revoke(ctx, "d"))
 	w.wantStates("sent", "expired", "expired", "expired")
 }
 
@@ -120,6 +120,6 @@ func TestDeliverySentIsNotExpired(t *testing.T) {
 	w.wantStates("sent", "sent", "sent")
 	w.deliver("4", "4")
 	c.message()
-	ok(t, w.hub.Revoke(ctx, "d"))
+	ok(t, w.hub.Owner().Revoke(ctx, "d"))
 	w.wantStates("sent", "sent", "sent", "sent")
 }

@@ -8,12 +8,13 @@ import (
 	"hermes-mobile/frame"
 	"hermes-mobile/internal/agent"
 	"hermes-mobile/internal/hub"
+	"hermes-mobile/internal/notify"
 )
 
 // rights changes what a device may do, which it is told at once where it is connected.
 func (w *world) rights(id string, change map[string]bool) hub.Rights {
 	w.t.Helper()
-	return value[hub.Rights](w.t)(w.hub.SetRights(ctx, id, change))
+	return value[hub.Rights](w.t)(w.hub.Owner().SetRights(ctx, id, change))
 }
 
 func off(names ...string) map[string]bool {
@@ -229,7 +230,7 @@ func TestPushWithoutAnswer(t *testing.T) {
 	t.Parallel()
 	w, tokens := actionWorld(t)
 	w.rights("d", off("answer"))
-	if o, err := w.hub.Act(ctx, tokens["once"]); err != hub.ErrActionRefused {
+	if o, err := w.hub.Act(ctx, tokens["once"]); err != notify.ErrRejected {
 		t.Errorf("%+v %v", o, err)
 	}
 	w.post("d", agent.Ask{Card: approvalCard("c2", 0)})
@@ -252,14 +253,14 @@ func TestRightsAreKept(t *testing.T) {
 	}
 	w.rights("d", map[string]bool{"write": true})
 	c.quiet() // nothing has changed
-	if _, err := w.hub.SetRights(ctx, "d", map[string]bool{"write": false, "fly": true}); err == nil || !strings.Contains(err.Error(), `"fly"`) {
+	if _, err := w.hub.Owner().SetRights(ctx, "d", map[string]bool{"write": false, "fly": true}); err == nil || !strings.Contains(err.Error(), `"fly"`) {
 		t.Errorf("an unknown right: %v", err)
 	}
 	if r := w.rights("d", nil); !r.Write {
 		t.Error("half a change was made")
 	}
 	w.sql("CREATE TRIGGER test_rights BEFORE UPDATE OF may_call ON device BEGIN SELECT RAISE(ABORT, 'database or disk is full'); END")
-	if _, err := w.hub.SetRights(ctx, "d", off("call")); err == nil {
+	if _, err := w.hub.Owner().SetRights(ctx, "d", off("call")); err == nil {
 		t.Error("changed without being stored")
 	}
 	w.sql("DROP TRIGGER test_rights")
@@ -268,15 +269,15 @@ func TestRightsAreKept(t *testing.T) {
 	find[*frame.CapabilitiesChanged](c, nil)
 	w = w.crash()
 	w.connect("d", withName("Another"))
-	ok(t, w.hub.Unbind(ctx, "d"))
+	ok(t, w.hub.Owner().Unbind(ctx, "d"))
 	want := hub.Rights{Write: true}
 	if r := w.rights("d", nil); r != want {
 		t.Errorf("after a crash, a hello and an unbind: %+v", r)
 	}
-	if list := value[[]hub.DeviceInfo](t)(w.hub.Devices(ctx)); list[0].Rights != want {
+	if list := value[[]hub.DeviceInfo](t)(w.hub.Owner().Devices(ctx)); list[0].Rights != want {
 		t.Errorf("listed %+v", list[0])
 	}
-	if _, err := w.hub.SetRights(ctx, "nobody", off("call")); err != hub.ErrUnknownDevice {
+	if _, err := w.hub.Owner().SetRights(ctx, "nobody", off("call")); err != hub.ErrUnknownDevice {
 		t.Errorf("nobody's: %v", err)
 	}
 }

@@ -19,7 +19,7 @@ func (w *world) share() (phone, tablet *client) {
 	w.t.Helper()
 	w.connect("phone", withUser("anna"), withName("Phone"))
 	first := w.connect("tablet", withUser("anna"), withName("Tablet"))
-	ok(w.t, w.hub.Join(ctx, "tablet", "phone"))
+	ok(w.t, w.hub.Owner().Join(ctx, "tablet", "phone"))
 	if code := first.closed(); code != int(frame.CloseGoingAway) {
 		w.t.Errorf("the tablet's connection ended with %d, want one that says to come again", code)
 	}
@@ -373,15 +373,15 @@ func TestJoinIsRefused(t *testing.T) {
 		{"nobody", "phone", "nobody"},
 		{"third", "nobody", "nobody"},
 	} {
-		if err := w.hub.Join(ctx, x.id, x.conversation); err == nil || !strings.Contains(err.Error(), x.why) {
+		if err := w.hub.Owner().Join(ctx, x.id, x.conversation); err == nil || !strings.Contains(err.Error(), x.why) {
 			t.Errorf("%s joins %s: %v, want a word of %q", x.id, x.conversation, err, x.why)
 		}
 	}
-	if err := w.hub.Leave(ctx, "third"); err == nil {
+	if err := w.hub.Owner().Leave(ctx, "third"); err == nil {
 		t.Error("a device left what it had not joined")
 	}
-	ok(t, w.hub.Revoke(ctx, "third"))
-	if err := w.hub.Join(ctx, "third", "phone"); err == nil {
+	ok(t, w.hub.Owner().Revoke(ctx, "third"))
+	if err := w.hub.Owner().Join(ctx, "third", "phone"); err == nil {
 		t.Error("a revoked device joined")
 	}
 }
@@ -389,14 +389,20 @@ func TestJoinIsRefused(t *testing.T) {
 // The end of sharing, on every way: after it neither gets anything of the other.
 func TestSharingEnds(t *testing.T) {
 	for name, end := range map[string]func(w *world){
-		"the member leaves":          func(w *world) { ok(w.t, w.hub.Leave(ctx, "tablet")) },
-		"the member is revoked":      func(w *world) { ok(w.t, w.hub.Revoke(ctx, "tablet")); ok(w.t, w.hub.Unbind(ctx, "tablet")) },
-		"the lead is revoked":        func(w *world) { ok(w.t, w.hub.Revoke(ctx, "phone")); ok(w.t, w.hub.Unbind(ctx, "phone")) },
-		"the member is unbound":      func(w *world) { ok(w.t, w.hub.Unbind(ctx, "tablet")) },
-		"the lead is unbound":        func(w *world) { ok(w.t, w.hub.Unbind(ctx, "phone")) },
+		"the member leaves": func(w *world) { ok(w.t, w.hub.Owner().Leave(ctx, "tablet")) },
+		"the member is revoked": func(w *world) {
+			ok(w.t, w.hub.Owner().Revoke(ctx, "tablet"))
+			ok(w.t, w.hub.Owner().Unbind(ctx, "tablet"))
+		},
+		"the lead is revoked": func(w *world) {
+			ok(w.t, w.hub.Owner().Revoke(ctx, "phone"))
+			ok(w.t, w.hub.Owner().Unbind(ctx, "phone"))
+		},
+		"the member is unbound":      func(w *world) { ok(w.t, w.hub.Owner().Unbind(ctx, "tablet")) },
+		"the lead is unbound":        func(w *world) { ok(w.t, w.hub.Owner().Unbind(ctx, "phone")) },
 		"the member is another's":    func(w *world) { w.connect("tablet", withUser("ben")) },
 		"the lead is another's":      func(w *world) { w.connect("phone", withUser("ben")) },
-		"after a restart it is left": func(w *world) { w.restart(); ok(w.t, w.hub.Leave(ctx, "tablet")) },
+		"after a restart it is left": func(w *world) { w.restart(); ok(w.t, w.hub.Owner().Leave(ctx, "tablet")) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, nil)
@@ -404,7 +410,7 @@ func TestSharingEnds(t *testing.T) {
 			end(w)
 			for _, id := range []string{"phone", "tablet"} {
 				until(t, id+" to be alone", func() bool {
-					for _, d := range value[[]hub.DeviceInfo](t)(w.hub.Devices(ctx)) {
+					for _, d := range value[[]hub.DeviceInfo](t)(w.hub.Owner().Devices(ctx)) {
 						if d.Conversation != "" {
 							return false
 						}
@@ -435,7 +441,7 @@ func TestSharingEnds(t *testing.T) {
 
 func (w *world) userOf(id string) string {
 	w.t.Helper()
-	for _, d := range value[[]hub.DeviceInfo](w.t)(w.hub.Devices(ctx)) {
+	for _, d := range value[[]hub.DeviceInfo](w.t)(w.hub.Owner().Devices(ctx)) {
 		if d.ID == id {
 			return cmp.Or(d.User, d.WasUser)
 		}
@@ -449,11 +455,11 @@ func TestLeadIsTold(t *testing.T) {
 	w := newWorld(t, nil)
 	phone := w.connect("phone", withUser("anna"))
 	w.connect("tablet", withUser("anna"))
-	ok(t, w.hub.Join(ctx, "tablet", "phone"))
+	ok(t, w.hub.Owner().Join(ctx, "tablet", "phone"))
 	if f := expect[*frame.CapabilitiesChanged](phone); !f.Capabilities.Shared {
 		t.Errorf("told %s", show(f))
 	}
-	ok(t, w.hub.Leave(ctx, "tablet"))
+	ok(t, w.hub.Owner().Leave(ctx, "tablet"))
 	if f := expect[*frame.CapabilitiesChanged](phone); f.Capabilities.Shared {
 		t.Errorf("told %s", show(f))
 	}
@@ -463,7 +469,7 @@ func TestLeadIsTold(t *testing.T) {
 func TestDeliveryIsNotShared(t *testing.T) {
 	w := newWorld(t, nil)
 	phone, tablet := w.share()
-	d, err := w.hub.Deliver(ctx, "sender", &frame.Deliver{To: "phone", Text: "for you"})
+	d, err := w.hub.Owner().Deliver(ctx, "sender", &frame.Deliver{To: "phone", Text: "for you"})
 	ok(t, err)
 	if _, is := d.(*frame.Delivered); !is {
 		t.Fatalf("answered %s", show(d))

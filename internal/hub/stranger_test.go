@@ -8,6 +8,7 @@ import (
 	"github.com/coder/websocket"
 
 	"hermes-mobile/frame"
+	"hermes-mobile/internal/access"
 	"hermes-mobile/internal/agent"
 	"hermes-mobile/internal/hub"
 )
@@ -42,7 +43,7 @@ func TestFirstFrameIsSmall(t *testing.T) {
 // A code is no code before it was looked up: until then nothing more is read, and what was sent behind a right one counts.
 func TestNothingIsReadBeforeTheCodeIsChecked(t *testing.T) {
 	w := newWorld(t, nil)
-	code, _, _, err := w.hub.Invite(ctx, hub.Code{}, time.Minute)
+	code, _, _, err := w.hub.Owner().Invite(ctx, access.PairingCode{}, time.Minute)
 	ok(t, err)
 	release := w.holdDisk()
 	c := w.socket(false)

@@ -14,7 +14,7 @@ import (
 func (w *world) ids() map[string]bool {
 	w.t.Helper()
 	ids := map[string]bool{}
-	for _, d := range value[[]hub.DeviceInfo](w.t)(w.hub.Devices(ctx)) {
+	for _, d := range value[[]hub.DeviceInfo](w.t)(w.hub.Owner().Devices(ctx)) {
 		ids[d.ID] = true
 	}
 	return ids
@@ -34,22 +34,22 @@ func TestUnapprovedDevicesAreDropped(t *testing.T) {
 	for _, id := range []string{"stranger", "revoked", "approved-later", "addressee"} {
 		w.connect(id).leave()
 	}
-	w.pair("paired", hub.Code{}).leave()
+	w.pair("paired", access.PairingCode{}).leave()
 	w.connect("connected")
-	ok(t, w.hub.Revoke(ctx, "revoked"))
+	ok(t, w.hub.Owner().Revoke(ctx, "revoked"))
 	value[access.User](t)(w.pairing.ApproveUser("approved-later", ""))
 	value[access.User](t)(w.pairing.ApproveUser("addressee", ""))
-	if d, ok := value[frame.Down](t)(w.hub.Deliver(ctx, "owner", &frame.Deliver{ID: "d1", To: "addressee", Text: "hello"})).(*frame.Delivered); !ok {
+	if d, ok := value[frame.Down](t)(w.hub.Owner().Deliver(ctx, "owner", &frame.Deliver{ID: "d1", To: "addressee", Text: "hello"})).(*frame.Delivered); !ok {
 		t.Fatalf("the delivery is answered with %v", d)
 	}
-	ok(t, w.hub.RevokeUser(ctx, "addressee"))
+	ok(t, w.hub.Owner().RevokeUser(ctx, "addressee"))
 
-	ok(t, w.hub.DropUnapproved(ctx, time.Now().Add(-time.Hour)))
+	ok(t, w.hub.Owner().DropUnapproved(ctx, time.Now().Add(-time.Hour)))
 	if got := w.ids(); len(got) != 6 {
 		t.Errorf("devices of this minute were dropped: %v", got)
 	}
 	for range 2 {
-		ok(t, w.hub.DropUnapproved(ctx, time.Now().Add(time.Minute)))
+		ok(t, w.hub.Owner().DropUnapproved(ctx, time.Now().Add(time.Minute)))
 		got := w.ids()
 		for _, id := range []string{"revoked", "approved-later", "addressee", "paired", "connected"} {
 			if !got[id] {
@@ -73,7 +73,7 @@ func TestUnapprovedDevicesAreDropped(t *testing.T) {
 		t.Errorf("the device that was dropped gets %s", show(c.Ready))
 	}
 	value[access.User](t)(w.pairing.ApproveUser("stranger", ""))
-	ok(t, w.hub.UserApproved(ctx, "stranger"))
+	ok(t, w.hub.Owner().UserApproved(ctx, "stranger"))
 	expect[*frame.Approved](c)
 	c.text("m1", "hello")
 	if h := w.next(); h.Text != "hello" {
@@ -94,7 +94,7 @@ func TestDropWhileTheyCome(t *testing.T) {
 				done <- nil
 				return
 			default:
-				if err := w.hub.DropUnapproved(ctx, time.Now().Add(time.Minute)); err != nil {
+				if err := w.hub.Owner().DropUnapproved(ctx, time.Now().Add(time.Minute)); err != nil {
 					done <- err
 					return
 				}
@@ -132,12 +132,12 @@ func TestUnapprovedDevicesOfAToken(t *testing.T) {
 	}
 	w.connect("d7") // who is here may come again
 	w.connect("by-another", withToken(other))
-	w.pair("by-code", hub.Code{})
+	w.pair("by-code", access.PairingCode{})
 	value[access.User](t)(w.pairing.ApproveUser("d3", ""))
 	w.connect("d3")
 	w.connect("one-more")
 	w.open("too-many").refused(frame.Forbidden, "wait for approval")
-	ok(t, w.hub.Revoke(ctx, "d5"))
+	ok(t, w.hub.Owner().Revoke(ctx, "d5"))
 	w.connect("in-its-place")
 }
 
@@ -155,9 +155,9 @@ func TestDevicesOfAUser(t *testing.T) {
 	}
 	w.connect("d7", withUser("anna"))
 	w.connect("other", withUser("ben"))
-	w.pair("by-code", hub.Code{User: "anna"})
-	w.open("one-more", withUser("anna")).refused(frame.Forbidden, "the user has 100 devices, which is the most")
-	ok(t, w.hub.Revoke(ctx, "d1"))
-	ok(t, w.hub.Revoke(ctx, "d2"))
+	w.pair("by-code", access.PairingCode{User: "anna"})
+	w.open("one-more", withUser("anna")).refused(frame.Forbidden, "the user has 100 devices, which is the limit")
+	ok(t, w.hub.Owner().Revoke(ctx, "d1"))
+	ok(t, w.hub.Owner().Revoke(ctx, "d2"))
 	w.connect("one-more", withUser("anna"))
 }

@@ -1,133 +1,146 @@
-// Package loglimit bounds how many lines a log takes.
+// Package loglimit samples a log: it bounds how many lines a message may have.
 //
-// Anybody who reaches the port can cause lines: with a wrong token, a request that is no HTTP, a
-// hello for every connection. Without a bound they would fill the disk, and hide what matters. The
-// bound is one for all lines, so no line can be forgotten.
+// Anybody who reaches the port can cause lines, with a wrong token, a request that isn't HTTP, or a
+// hello on every connection. Without a bound such lines would fill the disk and hide what matters.
+// The handler covers every line of the program, so no call site can be forgotten.
 package loglimit
 
 import (
 	"context"
 	"log/slog"
+	"net/netip"
 	"sync"
 	"time"
+
+	"hermes-mobile/internal/ratelimit"
 )
 
 const (
-	// Burst is how many lines with one message are logged at once, when none was for a while.
+	// Burst is how many lines a message may have at once after a quiet time.
 	Burst = 100
-	// PerMinute is how many lines with one message are logged in a minute from then on.
+	// PerMinute is how many lines per minute a message may have from then on.
 	PerMinute = 30
-	// PerAddress is how many warnings with one message are logged for one address in a minute, so
-	// that one noisy address hides no other.
+	// PerAddress is how many warnings with one message an address may cause in any minute, so one
+	// noisy address hides no other. Addresses count by [ratelimit.Network].
 	PerAddress = 3
-	// maxMessages bounds what is remembered. Messages are constants, so it is never reached, unless
-	// a message holds what somebody has sent.
+	// maxMessages bounds the messages that are remembered. Messages are constants, so the bound is
+	// never reached unless a message contains text from outside.
 	maxMessages = 1000
+	// maxAddresses bounds the pairs of message and address that are remembered.
+	maxAddresses = 10_000
 )
 
-// Keys of attributes.
+// Attribute keys.
 const (
-	keyAddress = "addr"     // of whoever has caused a line
-	keyLeftOut = "left_out" // how many lines with this message were left out since the last one
+	keyAddress = "addr"     // the address that caused a line
+	keyLeftOut = "left_out" // how many lines with this message were dropped since the last one
 )
 
-// New bounds the lines that get through to h. A line that is logged after others were left out has
-// their number in the attribute left_out.
+// New returns a handler that passes a sample of the lines on to h. A line that follows dropped lines
+// has their number in the attribute left_out.
 func New(h slog.Handler) slog.Handler {
-	return &handler{Handler: h, limit: &limit{messages: map[string]*message{}}}
+	return &handler{Handler: h, sampler: newSampler()}
 }
 
 type handler struct {
 	slog.Handler
-	limit *limit // shared by all loggers made from the first
+	sampler *sampler // shared by all loggers derived from the first
 }
 
 // Handle implements slog.Handler.
 func (h *handler) Handle(ctx context.Context, r slog.Record) error {
-	ok, before := h.limit.take(&r)
+	ok, dropped := h.sampler.take(&r)
 	if !ok {
 		return nil
 	}
-	if before > 0 {
+	if dropped > 0 {
 		r = r.Clone()
-		r.AddAttrs(slog.Int(keyLeftOut, before))
+		r.AddAttrs(slog.Int(keyLeftOut, dropped))
 	}
 	return h.Handler.Handle(ctx, r)
 }
 
 // WithAttrs implements slog.Handler.
 func (h *handler) WithAttrs(attrs []slog.Attr) slog.Handler {
-	return &handler{h.Handler.WithAttrs(attrs), h.limit}
+	return &handler{h.Handler.WithAttrs(attrs), h.sampler}
 }
 
 // WithGroup implements slog.Handler.
 func (h *handler) WithGroup(name string) slog.Handler {
-	return &handler{h.Handler.WithGroup(name), h.limit}
+	return &handler{h.Handler.WithGroup(name), h.sampler}
 }
 
-type limit struct {
+type sampler struct {
+	addrs *ratelimit.Windows[source]
+
 	mu       sync.Mutex
 	messages map[string]*message
 }
 
-// message is what is known of the lines with one message.
+// message counts the lines with one message.
 type message struct {
-	at    time.Time // of the last line, logged or not
-	room  float64   // lines that may be logged now
-	left  int       // lines that were left out since the last one
-	began time.Time // of the minute that addresses are counted in
-	addrs map[string]int
+	lines   *ratelimit.Bucket
+	dropped int // lines since the last one that was logged
 }
 
-// take reports whether a line may be logged, and how many were left out before it.
-func (l *limit) take(r *slog.Record) (ok bool, before int) {
-	addr := ""
-	if r.Level >= slog.LevelWarn {
-		r.Attrs(func(a slog.Attr) bool {
-			if a.Key == keyAddress {
-				addr = a.Value.String()
-			}
-			return addr == ""
-		})
-	}
+// source is an address that causes lines with one message.
+type source struct{ message, network string }
+
+func newSampler() *sampler {
+	return &sampler{addrs: ratelimit.NewWindows[source](PerAddress, time.Minute, maxAddresses, time.Now), messages: map[string]*message{}}
+}
+
+// take reports whether to log a line, and how many lines were dropped before it.
+func (s *sampler) take(r *slog.Record) (ok bool, dropped int) {
 	now := r.Time
 	if now.IsZero() {
 		now = time.Now()
 	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	m := l.message(r.Message, now)
-	m.room = min(m.room+max(0, now.Sub(m.at).Minutes())*PerMinute, Burst)
-	m.at = now
-	if since := now.Sub(m.began); since < 0 || since >= time.Minute {
-		m.began, m.addrs = now, nil
+	network := networkOf(r)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	m := s.message(r.Message)
+	ok = m.lines.Wait(now) == 0
+	if ok && network != "" {
+		_, ok = s.addrs.AllowAt(now, source{r.Message, network})
 	}
-	if m.room < 1 || m.addrs[addr] >= PerAddress {
-		m.left++
+	if !ok {
+		m.dropped++
 		return false, 0
 	}
-	m.room--
-	before, m.left = m.left, 0
-	if addr != "" {
-		if m.addrs == nil {
-			m.addrs = map[string]int{}
-		}
-		m.addrs[addr]++
-	}
-	return true, before
+	m.lines.Take(now)
+	dropped, m.dropped = m.dropped, 0
+	return true, dropped
 }
 
-// message returns what is known of a message. When there are too many, those that are the newest
-// share one. Locked.
-func (l *limit) message(text string, now time.Time) *message {
-	m := l.messages[text]
-	if m == nil && len(l.messages) >= maxMessages {
+// networkOf returns the network that a warning is about, empty if there is none.
+func networkOf(r *slog.Record) (network string) {
+	if r.Level < slog.LevelWarn {
+		return ""
+	}
+	r.Attrs(func(a slog.Attr) bool {
+		if a.Key == keyAddress {
+			network = a.Value.String()
+			if addr, err := netip.ParseAddr(network); err == nil {
+				network = ratelimit.Network(addr).String()
+			}
+		}
+		return network == ""
+	})
+	return network
+}
+
+// message returns the count of a message. When there are too many, the newest share one. Callers
+// hold the lock.
+func (s *sampler) message(text string) *message {
+	m := s.messages[text]
+	if m == nil && len(s.messages) >= maxMessages {
 		text = ""
-		m = l.messages[text]
+		m = s.messages[text]
 	}
 	if m == nil {
-		m = &message{at: now, room: Burst, began: now}
-		l.messages[text] = m
+		m = &message{lines: ratelimit.NewBucket(ratelimit.PerMinute(Burst, PerMinute))}
+		s.messages[text] = m
 	}
 	return m
 }

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// world is a log at a time of its own.
+// world is a log with its own clock.
 type world struct {
 	out bytes.Buffer
 	h   slog.Handler
@@ -31,7 +31,7 @@ func (w *world) log(level slog.Level, text string, args ...any) {
 	_ = w.h.Handle(context.Background(), r)
 }
 
-// lines counts the lines with a text, and forgets all.
+// lines counts the lines that contain a text, and clears the log.
 func (w *world) lines(text string) int {
 	n := 0
 	for line := range strings.Lines(w.out.String()) {
@@ -43,7 +43,7 @@ func (w *world) lines(text string) int {
 	return n
 }
 
-// A flood of one message takes a burst of lines, then some in a minute, and hides no other message.
+// A flood of one message gets a burst of lines, then a steady rate, and hides no other message.
 func TestFlood(t *testing.T) {
 	w := start()
 	for range 10_000 {
@@ -60,7 +60,7 @@ func TestFlood(t *testing.T) {
 		w.log(slog.LevelDebug, "flood") // at every level
 	}
 	if text := w.out.String(); !strings.Contains(text, fmt.Sprint(keyLeftOut, "=", 10_000-Burst+39)) || !strings.Contains(text, fmt.Sprint(keyLeftOut, "=39")) {
-		t.Errorf("it does not say what was left out: %.500s", text)
+		t.Errorf("the dropped lines are not counted: %.500s", text)
 	}
 	if n := w.lines("msg=flood"); n < minutes*PerMinute-1 || n > minutes*PerMinute+1 {
 		t.Errorf("%d lines in %d minutes", n, minutes)
@@ -74,7 +74,7 @@ func TestFlood(t *testing.T) {
 	}
 }
 
-// A line that does not come often is logged as it is.
+// Rare lines are all logged, unchanged.
 func TestRareLines(t *testing.T) {
 	w := start()
 	for range 1000 {
@@ -82,15 +82,15 @@ func TestRareLines(t *testing.T) {
 		w.now = w.now.Add(2 * time.Second)
 	}
 	if text := w.out.String(); strings.Contains(text, keyLeftOut) {
-		t.Error("something was left out")
+		t.Error("lines were dropped")
 	}
 	if n := w.lines("msg=rare"); n != 1000 {
 		t.Errorf("%d lines", n)
 	}
 }
 
-// One address that causes a warning over and over hides no other address. A line that is no warning is not counted by its
-// address: those of many phones behind one are all wanted.
+// One address that repeats a warning hides no other address. Only warnings count by address: the
+// lines of many phones behind one address are all wanted.
 func TestAddresses(t *testing.T) {
 	w := start()
 	loud, quiet := netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("192.0.2.2")
@@ -100,10 +100,10 @@ func TestAddresses(t *testing.T) {
 	w.log(slog.LevelWarn, "rejected", "status", 403, "addr", quiet)
 	text := w.out.String()
 	if n := strings.Count(text, "addr=192.0.2.1"); n != PerAddress {
-		t.Errorf("%d lines of the loud one", n)
+		t.Errorf("%d lines of the noisy address", n)
 	}
 	if !strings.Contains(text, fmt.Sprint("addr=192.0.2.2 ", keyLeftOut, "=", 1000-PerAddress)) {
-		t.Errorf("the other one is not there: %s", text)
+		t.Errorf("the other address is missing: %s", text)
 	}
 	w.out.Reset()
 	w.now = w.now.Add(time.Minute)
@@ -117,19 +117,19 @@ func TestAddresses(t *testing.T) {
 	if n := w.lines("msg=rejected"); n != PerAddress {
 		t.Errorf("a minute later: %d lines", n)
 	}
-	// Very many addresses are one flood.
+	// A flood from very many addresses is bounded too.
 	for i := range 10_000 {
 		w.log(slog.LevelWarn, "rejected", "addr", netip.AddrFrom4([4]byte{10, 0, byte(i >> 8), byte(i)}))
 	}
 	if n := w.lines("msg=rejected"); n > Burst {
 		t.Errorf("%d lines", n)
 	}
-	if n := len(w.h.(*handler).limit.messages["rejected"].addrs); n > Burst {
+	if n := w.h.(*handler).sampler.addrs.Len(); n > Burst+PerMinute {
 		t.Errorf("%d addresses are remembered", n)
 	}
 }
 
-// Messages that hold what strangers send are bounded, too, in lines and in memory.
+// Messages that contain text from outside are bounded too, in lines and in memory.
 func TestMessagesThatDiffer(t *testing.T) {
 	w := start()
 	w.log(slog.LevelInfo, "known")
@@ -139,16 +139,16 @@ func TestMessagesThatDiffer(t *testing.T) {
 	if n := w.lines("made up"); n > maxMessages+Burst {
 		t.Errorf("%d lines", n)
 	}
-	if n := len(w.h.(*handler).limit.messages); n > maxMessages+1 {
+	if n := len(w.h.(*handler).sampler.messages); n > maxMessages+1 {
 		t.Errorf("%d messages are remembered", n)
 	}
 	w.log(slog.LevelInfo, "known")
 	if n := w.lines("known"); n != 1 {
-		t.Error("a message that was known is hidden by them")
+		t.Error("they hide a message that was known")
 	}
 }
 
-// A clock that is set back neither stops the log nor opens it.
+// Setting the clock back neither stops the log nor lifts the bound.
 func TestClockSetBack(t *testing.T) {
 	w := start()
 	for range 1000 {
@@ -172,7 +172,7 @@ func TestClockSetBack(t *testing.T) {
 	}
 }
 
-// Loggers that were made from one share its bound, and keep their attributes and groups.
+// Derived loggers share one bound and keep their attributes and groups.
 func TestDerivedLoggers(t *testing.T) {
 	var out bytes.Buffer
 	log := slog.New(New(slog.NewTextHandler(&out, &slog.HandlerOptions{Level: slog.LevelWarn})))

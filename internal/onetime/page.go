@@ -2,12 +2,13 @@ package onetime
 
 import "net/http"
 
-// FromPage reports whether a request comes from a page of this server, or from the person at the browser, and not from a page of
-// somebody else. own says which origins are the server's. Whatever writes or upgrades needs such an origin. document allows the
-// request to be a link on another page that a person follows.
+// FromPage reports whether a request comes from a page of this server or from the person at the
+// browser, and not from another site's page. own reports which origins are the server's. A request
+// that writes or upgrades needs such an origin. document allows a link on another page that a
+// person follows.
 //
-// For a browser, pages of other ports of a host are of the same site, and send its cookies along: a cookie alone says nothing of
-// the page.
+// Browsers treat pages at other ports of a host as the same site and send them its cookies: a
+// cookie alone proves nothing about the page.
 func FromPage(r *http.Request, own func(origin string) bool, document bool) bool {
 	origins := r.Header.Values("Origin")
 	if len(origins) > 1 || len(origins) == 1 && !own(origins[0]) {

@@ -157,7 +157,8 @@ func TestSessions(t *testing.T) {
 	}
 }
 
-// The cookie alone, which other ports get to see, is not enough where the secret of the page is wanted, and that is told once.
+// The cookie alone, which other ports get to see, is not enough where the secret of the page is
+// wanted, and that is told once.
 func TestPage(t *testing.T) {
 	c := &clock{time.Unix(1_800_000_000, 0)}
 	tickets := New(time.Hour, c.now)

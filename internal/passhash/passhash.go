@@ -1,6 +1,6 @@
-// Package passhash hashes passwords with argon2id, writes the hash in its usual form, and checks
-// passwords against it. One hash takes memory and a tenth of a second, so callers bound how many
-// they work on at a time.
+// Package passhash hashes passwords with argon2id, encodes hashes in their usual form, and checks
+// passwords against them. One hash takes memory and a tenth of a second, so callers must bound how
+// many they compute at a time.
 package passhash
 
 import (
@@ -14,22 +14,23 @@ import (
 	"golang.org/x/crypto/argon2"
 )
 
-// Cost is how much work a password is: memory in KiB, passes over it, and lanes.
+// Cost is the cost of a hash: memory in KiB, passes over it, and lanes.
 type Cost struct {
 	Memory, Passes uint32
 	Lanes          uint8
 }
 
-// DefaultCost takes about a tenth of a second on a small machine, and memory that it has twice over.
+// DefaultCost takes about a tenth of a second on a small machine, and half of its memory at most.
 var DefaultCost = Cost{Memory: 32 << 10, Passes: 3, Lanes: 1}
 
-// Prefix is how every hash in its usual form begins.
+// Prefix is the prefix of every encoded hash.
 const Prefix = "$argon2id$"
 
 const (
 	saltBytes = 16
 	hashBytes = 32
-	// A stored hash may have been damaged or written by another program: more work than this is refused.
+	// A stored hash may be corrupt or from another program, so Parse rejects a higher cost than
+	// this.
 	maxMemory = 256 << 10 // KiB
 	maxPasses = 64
 )
@@ -51,8 +52,8 @@ func New(c Cost, password string) Hash {
 	return Hash{c, salt, c.sum(password, salt, hashBytes)}
 }
 
-// Dummy returns a hash that no password is known for. It stands for the password of an unknown user, so that a check takes as
-// long as that of a known one.
+// Dummy returns a hash that no known password matches. It replaces the password of an unknown user,
+// so a check takes as long as that of a known one.
 func Dummy(c Cost) Hash {
 	salt, sum := make([]byte, saltBytes), make([]byte, hashBytes)
 	rand.Read(salt)
@@ -62,15 +63,15 @@ func Dummy(c Cost) Hash {
 
 var base = base64.RawStdEncoding
 
-// String returns the usual form, $argon2id$v=19$m=…,t=…,p=…$salt$sum.
+// String returns the encoded hash, $argon2id$v=19$m=…,t=…,p=…$salt$sum.
 func (h Hash) String() string {
 	return fmt.Sprintf("%sv=%d$m=%d,t=%d,p=%d$%s$%s", Prefix, argon2.Version, h.cost.Memory, h.cost.Passes, h.cost.Lanes, base.EncodeToString(h.salt), base.EncodeToString(h.sum))
 }
 
-// ErrForm is returned by Parse for a text that is not an argon2id hash, or is one that takes too much work.
+// ErrForm is returned by Parse for a text that isn't an argon2id hash, or whose cost is too high.
 var ErrForm = errors.New("not an argon2id hash")
 
-// Parse reads what String has written.
+// Parse decodes a hash that String has encoded.
 func Parse(s string) (h Hash, err error) {
 	parts := strings.Split(s, "$")
 	if len(parts) != 6 || parts[0] != "" || parts[1] != "argon2id" || parts[2] != fmt.Sprintf("v=%d", argon2.Version) {
@@ -89,12 +90,12 @@ func Parse(s string) (h Hash, err error) {
 	return h, nil
 }
 
-// Matches reports whether this is the hash of a password. It takes the work of the hash's cost.
+// Matches reports whether this is the hash of a password. It takes as long as computing the hash.
 func (h Hash) Matches(password string) bool {
 	return len(h.sum) > 0 && subtle.ConstantTimeCompare(h.sum, h.cost.sum(password, h.salt, len(h.sum))) == 1
 }
 
-// Weaker reports whether the hash was made with less work than one of cost c is.
+// Weaker reports whether the hash has a lower cost than c.
 func (h Hash) Weaker(c Cost) bool {
 	return h.cost.Memory < c.Memory || h.cost.Passes < c.Passes || len(h.sum) < hashBytes
 }

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// challengeLife is how long a challenge can be answered.
+// challengeLife is how long a challenge is valid.
 const challengeLife = 5 * time.Minute
 
 const (
@@ -18,9 +18,10 @@ const (
 	headSize   = expirySize + nonceSize
 )
 
-// challenges makes challenges that carry their own proof, so that asking for one costs no memory however many strangers do: when
-// it ends, a nonce, and a MAC over both and what the challenge is for. Only those that were answered rightly are remembered, until
-// they would have ended. It is not safe for concurrent use, and neither survives a restart.
+// challenges issues challenges that carry their own proof: the expiry, a nonce, and a MAC over both
+// and the purpose. So a request for one costs no memory, however many strangers make it. Only
+// challenges with a right answer are remembered, until they expire. It is not safe for concurrent
+// use. A restart invalidates all challenges.
 type challenges struct {
 	secret [32]byte
 	spent  map[[nonceSize]byte]time.Time
@@ -32,7 +33,7 @@ func newChallenges() *challenges {
 	return c
 }
 
-// issue makes a challenge for one use.
+// issue returns a challenge for one purpose.
 func (c *challenges) issue(use string, now time.Time) []byte {
 	head := make([]byte, headSize)
 	binary.BigEndian.PutUint64(head, uint64(now.Add(challengeLife).UnixMilli()))
@@ -47,7 +48,8 @@ func (c *challenges) mac(use string, head []byte) []byte {
 	return m.Sum(nil)
 }
 
-// valid reports whether a challenge, in base64url, was issued for this use, has not ended, and was not answered before.
+// valid reports whether a challenge, in base64url, was issued for this purpose, hasn't expired, and
+// wasn't answered before.
 func (c *challenges) valid(text, use string, now time.Time) bool {
 	head, ok := c.open(text, use)
 	if !ok || now.UnixMilli() >= int64(binary.BigEndian.Uint64(head)) {
@@ -57,7 +59,7 @@ func (c *challenges) valid(text, use string, now time.Time) bool {
 	return !spent
 }
 
-// spend keeps a challenge from being answered again.
+// spend marks a challenge as answered.
 func (c *challenges) spend(text, use string, now time.Time) {
 	for nonce, ends := range c.spent {
 		if !now.Before(ends) {

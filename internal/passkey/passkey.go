@@ -1,5 +1,6 @@
-// Package passkey lets the owner log in to the admin UI with passkeys (WebAuthn). A passkey belongs to one site, which is the
-// server at its public address or at localhost, and always wants its user verified, by a PIN or a fingerprint.
+// Package passkey lets the owner log in to the admin UI with passkeys (WebAuthn). A passkey belongs
+// to one site, which is the server at its public address or at localhost. It always requires user
+// verification, by a PIN or a fingerprint.
 package passkey
 
 import (
@@ -26,30 +27,31 @@ import (
 )
 
 const (
-	// maxPasskeys is how many passkeys there are at most.
+	// maxPasskeys is the maximum number of passkeys.
 	maxPasskeys = 32
-	// metaUser holds the handle under which authenticators keep the passkeys: there is one owner.
+	// metaUser is the store's key for the user handle. There is one owner.
 	metaUser = "passkey_user"
 	userSize = 32
 )
 
 // Errors of this package.
 var (
-	ErrUnknown  = errors.New("there is no such passkey: hermes-mobile admin passkeys list shows all")
-	ErrMany     = fmt.Errorf("there are %d passkeys already: remove one first", maxPasskeys)
-	ErrTwice    = errors.New("this passkey is registered already")
+	ErrUnknown  = errors.New("no such passkey: list them with hermes-mobile admin passkeys list")
+	ErrMany     = fmt.Errorf("the maximum of %d passkeys is reached: remove one first", maxPasskeys)
+	ErrTwice    = errors.New("this passkey is already registered")
 	ErrRejected = errors.New("passkey rejected")
-	// ErrCloned: the passkey's counter went back, so two copies of it may be in use.
-	ErrCloned = errors.New("the counter of the passkey went back, so it may have been copied")
+	// ErrCloned reports that the passkey's counter decreased, so two copies of it may be in use.
+	ErrCloned = errors.New("the passkey's counter decreased, so it may have been copied")
 )
 
-// Site is where passkeys are made and used.
+// Site is a site on which passkeys are registered and used.
 type Site struct {
 	ID     string // the host, as browsers bind passkeys to it
 	Origin string // scheme, host and port of the page
 }
 
-// SiteOf returns the site of an address. ok: browsers let pages there use passkeys, which takes https and a name, or localhost.
+// SiteOf returns the site of an address. ok says that browsers allow passkeys there: it is https
+// with a host name, or localhost.
 func SiteOf(address string) (site Site, ok bool) {
 	u, err := url.Parse(address)
 	if err != nil || u.Hostname() == "" {
@@ -66,34 +68,34 @@ func SiteOf(address string) (site Site, ok bool) {
 	return Site{ID: host, Origin: origin}, true
 }
 
-// Passkey is one of the owner's, as the owner sees it.
+// Passkey is one of the owner's passkeys.
 type Passkey struct {
 	ID        string     `json:"id"`
 	Name      string     `json:"name"`
-	Site      string     `json:"site"` // the host where it can be used
+	Site      string     `json:"site"` // the host on which it works
 	CreatedAt time.Time  `json:"created_at"`
 	UsedAt    *time.Time `json:"used_at,omitempty"`
 }
 
-// credential is what is stored of a passkey.
+// credential is the stored part of a passkey.
 type credential struct {
 	Site      string `json:"site"`
 	PublicKey []byte `json:"public_key"` // COSE
-	Synced    bool   `json:"synced"`     // its authenticator may copy it to others; this never changes
-	Count     uint32 `json:"count"`      // of signatures; 0: its authenticator does not count
+	Synced    bool   `json:"synced"`     // its authenticator may sync it to others; this never changes
+	Count     uint32 `json:"count"`      // of signatures; 0: its authenticator doesn't count
 }
 
-// Keys are the owner's passkeys. Its methods may be called from several goroutines at once.
+// Keys manages the owner's passkeys. It is safe for concurrent use.
 type Keys struct {
 	store *store.Store
 	log   *slog.Logger
 	now   func() time.Time
 
-	mu         sync.Mutex // from checking an answer until it is stored, so that each counts once
+	mu         sync.Mutex // held from the check of an answer until it is stored, so each counts once
 	challenges *challenges
 }
 
-// New returns the passkeys that a store holds.
+// New returns the passkeys of a store.
 func New(s *store.Store, log *slog.Logger, now func() time.Time) *Keys {
 	return &Keys{store: s, log: log, now: now, challenges: newChallenges()}
 }
@@ -121,7 +123,7 @@ func shown(p store.Passkey, c credential) Passkey {
 	return out
 }
 
-// Usable reports whether there is a passkey for a site.
+// Usable reports whether a site has a passkey.
 func (k *Keys) Usable(ctx context.Context, site Site) (bool, error) {
 	list, err := k.List(ctx)
 	for _, p := range list {
@@ -132,7 +134,7 @@ func (k *Keys) Usable(ctx context.Context, site Site) (bool, error) {
 	return false, err
 }
 
-// party speaks WebAuthn for a site.
+// party returns the WebAuthn relying party for a site.
 func party(site Site) (*webauthn.WebAuthn, error) {
 	life := webauthn.TimeoutConfig{Timeout: challengeLife, TimeoutUVD: challengeLife}
 	w, err := webauthn.New(&webauthn.Config{RPID: site.ID, RPDisplayName: "Hermes Mobile", RPOrigins: []string{site.Origin},
@@ -144,7 +146,7 @@ func party(site Site) (*webauthn.WebAuthn, error) {
 	return w, nil
 }
 
-// owner is the user of all passkeys.
+// owner is the WebAuthn user of all passkeys.
 type owner struct {
 	handle []byte
 	known  []webauthn.Credential
@@ -155,7 +157,7 @@ func (o owner) WebAuthnName() string                       { return "admin" }
 func (o owner) WebAuthnDisplayName() string                { return "Hermes Mobile admin" }
 func (o owner) WebAuthnCredentials() []webauthn.Credential { return o.known }
 
-// handle returns the owner's handle, which is made when it is needed first.
+// handle returns the owner's user handle, and creates it the first time.
 func (k *Keys) handle(ctx context.Context) ([]byte, error) {
 	made := make([]byte, userSize)
 	rand.Read(made)
@@ -166,15 +168,16 @@ func (k *Keys) handle(ctx context.Context) ([]byte, error) {
 	if err := k.store.Do(func(tx *store.Tx) error { return tx.AddMeta(metaUser, made) }); err != nil {
 		return nil, err
 	}
-	return k.store.Meta(ctx, metaUser) // somebody may have been quicker
+	return k.store.Meta(ctx, metaUser) // a concurrent call may have stored another
 }
 
-// use is what a challenge is for: it keeps kinds, sites and sessions apart.
+// use returns the purpose of a challenge, which separates kinds, sites and sessions.
 func use(kind string, site Site, binding string) string {
 	return kind + "\n" + site.Origin + "\n" + binding
 }
 
-// Begin returns what a browser needs to make a passkey, as JSON. Only the session that began can finish.
+// Begin returns the options with which a browser registers a passkey, as JSON. Only the session
+// that began can finish.
 func (k *Keys) Begin(ctx context.Context, site Site, session string) (*protocol.CredentialCreation, error) {
 	w, err := party(site)
 	if err != nil {
@@ -206,12 +209,12 @@ func (k *Keys) Begin(ctx context.Context, site Site, session string) (*protocol.
 			ResidentKey: protocol.ResidentKeyRequirementRequired, UserVerification: protocol.VerificationRequired}),
 		func(o *protocol.PublicKeyCredentialCreationOptions) error { o.Challenge = challenge; return nil })
 	if err != nil {
-		return nil, fmt.Errorf("begin a passkey: %w", err)
+		return nil, fmt.Errorf("begin a passkey registration: %w", err)
 	}
 	return creation, nil
 }
 
-// Finish stores the passkey that a browser made for a session, which the context names as the one who acts.
+// Finish stores the passkey that a browser registered in a session. The context names the actor.
 func (k *Keys) Finish(ctx context.Context, site Site, session, name string, answer []byte) (Passkey, error) {
 	w, err := party(site)
 	if err != nil {
@@ -229,7 +232,7 @@ func (k *Keys) Finish(ctx context.Context, site Site, session, name string, answ
 	defer k.mu.Unlock()
 	now, challenge, use := k.now(), parsed.Response.CollectedClientData.Challenge, use("register", site, session)
 	if !k.challenges.valid(challenge, use, now) {
-		return Passkey{}, rejected(errors.New("the challenge is of another request, too old, or was used before"))
+		return Passkey{}, rejected(errors.New("the challenge belongs to another request, has expired, or was already used"))
 	}
 	made, err := w.CreateCredential(owner{handle: handle}, webauthn.SessionData{Challenge: challenge, RelyingPartyID: site.ID, UserID: handle,
 		UserVerification: protocol.VerificationRequired, CredParams: webauthn.CredentialParametersDefault()}, parsed)
@@ -263,8 +266,8 @@ func (k *Keys) Finish(ctx context.Context, site Site, session, name string, answ
 	return shown(p, c), nil
 }
 
-// Ask returns what a browser needs to log in with a passkey, as JSON. step tells apart what a login is for: an answer to one step
-// is of no use in another.
+// Ask returns the options with which a browser logs in with a passkey, as JSON. step separates
+// logins: the answer to one step is invalid in another.
 func (k *Keys) Ask(site Site, step string) (*protocol.CredentialAssertion, error) {
 	w, err := party(site)
 	if err != nil {
@@ -273,16 +276,18 @@ func (k *Keys) Ask(site Site, step string) (*protocol.CredentialAssertion, error
 	k.mu.Lock()
 	challenge := k.challenges.issue(use("login", site, step), k.now())
 	k.mu.Unlock()
-	// No ids are given, so a stranger does not learn which passkeys there are: the authenticator knows its own.
+	// The options have no ids, so a stranger doesn't learn which passkeys exist. The authenticator
+	// knows its own.
 	assertion, _, err := w.BeginDiscoverableLogin(webauthn.WithChallenge(challenge), webauthn.WithUserVerification(protocol.VerificationRequired))
 	if err != nil {
-		return nil, fmt.Errorf("begin a login with a passkey: %w", err)
+		return nil, fmt.Errorf("begin a passkey login: %w", err)
 	}
 	return assertion, nil
 }
 
-// Check takes the answer of a browser and returns the passkey that gave it. The context names who logs in. An answer that proves
-// nothing is ErrRejected, and ErrCloned besides where the passkey's counter went back.
+// Check verifies the answer of a browser and returns its passkey. The context names who logs in.
+// For an invalid answer the error is ErrRejected, and also ErrCloned if the passkey's counter
+// decreased.
 func (k *Keys) Check(ctx context.Context, site Site, step string, answer []byte) (Passkey, error) {
 	w, err := party(site)
 	if err != nil {
@@ -300,7 +305,7 @@ func (k *Keys) Check(ctx context.Context, site Site, step string, answer []byte)
 	defer k.mu.Unlock()
 	now, challenge, use := k.now(), parsed.Response.CollectedClientData.Challenge, use("login", site, step)
 	if !k.challenges.valid(challenge, use, now) {
-		return Passkey{}, rejected(errors.New("the challenge is of another request, too old, or was used before"))
+		return Passkey{}, rejected(errors.New("the challenge belongs to another request, has expired, or was already used"))
 	}
 	p, err := k.store.Passkey(ctx, base64.RawURLEncoding.EncodeToString(parsed.RawID))
 	if err != nil {
@@ -314,14 +319,14 @@ func (k *Keys) Check(ctx context.Context, site Site, step string, answer []byte)
 		return Passkey{}, fmt.Errorf("passkey %s: %w", p.ID, err)
 	}
 	if c.Site != site.ID {
-		return Passkey{}, rejected(fmt.Errorf("the passkey is for %s", c.Site))
+		return Passkey{}, rejected(fmt.Errorf("the passkey belongs to %s", c.Site))
 	}
 	known := webauthn.Credential{ID: parsed.RawID, PublicKey: c.PublicKey, Flags: webauthn.CredentialFlags{UserVerified: true, BackupEligible: c.Synced},
 		Authenticator: webauthn.Authenticator{SignCount: c.Count}}
 	session := webauthn.SessionData{Challenge: challenge, RelyingPartyID: site.ID, UserVerification: protocol.VerificationRequired}
 	_, used, err := w.ValidatePasskeyLogin(func(_, user []byte) (webauthn.User, error) {
 		if !bytes.Equal(user, handle) {
-			return nil, errors.New("the passkey is of another user")
+			return nil, errors.New("the passkey belongs to another user")
 		}
 		return owner{handle, []webauthn.Credential{known}}, nil
 	}, session, parsed)
@@ -346,15 +351,15 @@ func (k *Keys) Check(ctx context.Context, site Site, step string, answer []byte)
 	}); err != nil {
 		return Passkey{}, err
 	}
-	if !found { // it was removed meanwhile
+	if !found { // removed in the meantime
 		return Passkey{}, rejected(ErrUnknown)
 	}
 	return shown(*p, c), nil
 }
 
-// suspect tells of a passkey whose counter went back.
+// suspect logs and records a passkey whose counter decreased.
 func (k *Keys) suspect(ctx context.Context, p *store.Passkey, had, got uint32) {
-	k.log.Error("passkey rejected: its counter went back, so it may have been copied; remove it", "passkey", p.ID, "name", p.Name, "counter", got, "expected_above", had)
+	k.log.Error("passkey rejected, its counter decreased, so it may have been copied: remove it", "passkey", p.ID, "name", p.Name, "counter", got, "expected_above", had)
 	if err := k.store.Do(func(tx *store.Tx) error {
 		return tx.Record(ctx, "passkey.suspect", p.ID, fmt.Sprintf("counter %d after %d", got, had))
 	}); err != nil {
@@ -362,10 +367,10 @@ func (k *Keys) suspect(ctx context.Context, p *store.Passkey, had, got uint32) {
 	}
 }
 
-// Rename gives a passkey another name.
+// Rename renames a passkey.
 func (k *Keys) Rename(ctx context.Context, id, name string) error {
 	if name = strings.TrimSpace(frame.CleanName(name)); name == "" {
-		return errors.New("the name is empty: give the passkey a name to tell it by")
+		return errors.New("the name is empty: give the passkey a name")
 	}
 	return k.change(func(tx *store.Tx) (bool, error) {
 		found, err := tx.RenamePasskey(id, name)
@@ -376,7 +381,7 @@ func (k *Keys) Rename(ctx context.Context, id, name string) error {
 	})
 }
 
-// Remove drops a passkey, by its id, or by its name where only one has that.
+// Remove removes a passkey by its id, or by its name if only one has that name.
 func (k *Keys) Remove(ctx context.Context, which string) (Passkey, error) {
 	list, err := k.List(ctx)
 	if err != nil {
@@ -404,7 +409,7 @@ func (k *Keys) Remove(ctx context.Context, which string) (Passkey, error) {
 			return true, tx.Record(ctx, "passkey.removed", fits[0].ID, fits[0].Name)
 		})
 	}
-	return Passkey{}, fmt.Errorf("%d passkeys are called %q: name one by its id", len(fits), which)
+	return Passkey{}, fmt.Errorf("%d passkeys have the name %q: give the id of one", len(fits), which)
 }
 
 func (k *Keys) change(do func(*store.Tx) (found bool, err error)) error {
@@ -418,7 +423,8 @@ func (k *Keys) change(do func(*store.Tx) (found bool, err error)) error {
 	return nil
 }
 
-// rejected says why an answer proves nothing, for the log: what the library keeps for developers is part of it.
+// rejected returns the reason for rejecting an answer, for the log, with the library's details for
+// developers.
 func rejected(err error) error {
 	var e *protocol.Error
 	if errors.As(err, &e) && e.DevInfo != "" {

@@ -257,7 +257,7 @@ func TestRegistrationIsTakenOnce(t *testing.T) {
 		t.Error(err)
 	}
 	r.add("x")
-	if _, err := r.keys.Remove(r.ctx, "x"); err == nil || !strings.Contains(err.Error(), "by its id") {
+	if _, err := r.keys.Remove(r.ctx, "x"); err == nil || !strings.Contains(err.Error(), "give the id") {
 		t.Errorf("two are called x: %v", err)
 	}
 }

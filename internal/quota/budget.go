@@ -1,8 +1,9 @@
-// Package quota bounds what the server stores on behalf of devices, senders of deliveries and the agent: the bytes below the
-// data folder, the space that stays free on its disk, and the bytes that one device or token may add in a day.
+// Package quota bounds what the server stores for devices, senders of deliveries and the agent: the
+// bytes below the data folder, the free space on its disk, and the bytes that one device or token
+// may add in a day.
 //
-// A [Budget] counts files in memory and measures the database, so a new file costs a few system calls and no walk over the
-// folder. [Shares] are counted in memory, too, and stored by their caller.
+// A [Budget] counts files in memory and measures the database, so a new file costs a few system
+// calls and no walk over the folder. [Shares] are counted in memory too. Their caller stores them.
 package quota
 
 import (
@@ -14,27 +15,27 @@ import (
 	"time"
 )
 
-// Reason tells which bound was reached. Metrics use it as a label.
+// Reason is the bound that was reached. Metrics use it as a label.
 type Reason string
 
 // The reasons.
 const (
-	Total Reason = "total" // what is stored below the data folder has reached MOBILE_MAX_DATA
+	Total Reason = "total" // the data folder has reached MOBILE_MAX_DATA
 	Disk  Reason = "disk"  // the disk of the data folder is nearly full
-	Share Reason = "share" // a device or token has stored as much as it may in one day
-	Inbox Reason = "inbox" // as many messages wait for the agent as may
+	Share Reason = "share" // a device or token has used up its share of the day
+	Inbox Reason = "inbox" // too many messages wait for the agent
 )
 
-// Full is the error for what was not stored because a bound was reached. Nothing of it was kept.
+// Full is the error for data that was not stored because a bound was reached.
 type Full struct {
 	Reason Reason
-	// Retry is how long it takes until the same thing may fit; zero where nobody knows.
+	// Retry is when the same data may fit, 0 if that isn't known.
 	Retry time.Duration
 	// Limit is the bound in bytes.
 	Limit int64
 }
 
-// Error is a sentence for a person: what happened, and what to do.
+// Error returns a sentence for people: what happened, and what to do.
 func (e *Full) Error() string {
 	switch e.Reason {
 	case Total:
@@ -57,8 +58,8 @@ func in(d time.Duration) string {
 	return fmt.Sprintf("in %d hours", (d+time.Hour-1)/time.Hour)
 }
 
-// Why returns the reason for which there was no room, empty where err is something else. The system's own error for a full
-// disk counts, too.
+// Why returns the bound that err is about, empty for any other error. The system's own error for a
+// full disk counts too.
 func Why(err error) Reason {
 	var full *Full
 	switch {
@@ -70,26 +71,28 @@ func Why(err error) Reason {
 	return ""
 }
 
-// DiskFull reports whether err is the system's error for a full disk or a user's exhausted disk quota.
+// DiskFull reports whether err is the system's error for a full disk or a user's exhausted disk
+// quota.
 func DiskFull(err error) bool {
 	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
 }
 
 const (
-	// DefaultLimit bounds the data folder where the owner sets nothing and the disk has more room than that.
+	// DefaultLimit bounds the data folder if the settings don't and the disk has more room.
 	DefaultLimit = 10 << 30
-	// reserveShare is the part of the limit, 1 in so many, that files never take: messages go on when files do not.
+	// reserveShare is the fraction of the limit, 1 in so many, that files never take. Messages
+	// still fit when files don't.
 	reserveShare = 8
-	// Free space below which new files are refused: a part of the disk, and at most so many bytes.
+	// Free space below which new files are rejected: a fraction of the disk, up to a maximum.
 	spareShare = 20
 	spareMost  = 1 << 30
-	// block is what disks allot at least, and entry what a file costs besides its content: a million files of one byte
-	// fill a disk, or its table of files, although they hold a megabyte.
+	// block is the minimum that a disk allocates, and entry the cost of a file besides its content.
+	// A million files of one byte hold a megabyte, and still fill a disk or its table of files.
 	block = 4 << 10
 	entry = 12 << 10
 )
 
-// Cost is what a file of some bytes counts, in bytes.
+// Cost returns how many bytes a file of a size counts.
 func Cost(size int64) int64 {
 	if size < 0 || size > math.MaxInt64-entry-2*block {
 		return math.MaxInt64
@@ -97,10 +100,11 @@ func Cost(size int64) int64 {
 	return entry + max(size+block-1, block)/block*block
 }
 
-// Spare is the free space on a disk of some size below which new files are refused: 5 % of it, and 1 GiB at most.
+// Spare returns the free space on a disk of a size below which new files are rejected: 5 % of it,
+// at most 1 GiB.
 func Spare(total uint64) uint64 { return min(total/spareShare, spareMost) }
 
-// Limit is the bound of a data folder for which the owner set none: 10 GiB, or what it holds already and half of the free
+// Limit returns the default bound of a data folder: 10 GiB, or its content and half of the free
 // space, whichever is less.
 func Limit(path string, used int64) int64 {
 	free, _, ok := Space(path)
@@ -110,25 +114,27 @@ func Limit(path string, used int64) int64 {
 	return max(min(DefaultLimit, used+int64(min(free/2, math.MaxInt64/2))), 1)
 }
 
-// Budget bounds what the data folder holds. A nil Budget has no bound. Safe for concurrent use.
+// Budget bounds the content of the data folder. A nil Budget has no bound. It is safe for
+// concurrent use.
 type Budget struct {
 	limit    int64
 	measure  func() (size, reusable int64)
 	space    func() (free, total uint64, ok bool)
 	files    atomic.Int64
-	database atomic.Int64 // as it was last measured
-	reusable atomic.Int64 // the part of it that is free within
+	database atomic.Int64 // at the last measurement
+	reusable atomic.Int64 // the free part of it
 }
 
-// Options are the parts of a Budget. Limit is needed.
+// Options configure a Budget. Limit is required.
 type Options struct {
 	Limit int64 // bytes
-	// Database tells the size of the database now, and how much of that is free within; nil: there is none.
+	// Database returns the size of the database, and how much of it is free inside. Nil: there is
+	// none.
 	Database func() (size, reusable int64)
-	Space    func() (free, total uint64, ok bool) // of the disk; nil: not known
+	Space    func() (free, total uint64, ok bool) // of the disk; nil: unknown
 }
 
-// NewBudget makes a budget of which nothing is used but for the database.
+// NewBudget returns a budget of which only the database is used.
 func NewBudget(o Options) *Budget {
 	b := &Budget{limit: max(o.Limit, 1), measure: o.Database, space: o.Space}
 	if b.measure == nil {
@@ -141,23 +147,23 @@ func NewBudget(o Options) *Budget {
 	return b
 }
 
-// Use is how much of a budget is used, in bytes.
+// Use is the used part of a budget, in bytes.
 type Use struct {
 	Limit    int64 `json:"limit"`
 	Files    int64 `json:"files"`    // stored files, copies for a gateway on this machine, and unfinished uploads
 	Database int64 `json:"database"` // with its journal
-	Reusable int64 `json:"reusable"` // of the database: what messages use before it grows
-	// FilesLimit is the bound for everything together beyond which new files are refused.
+	Reusable int64 `json:"reusable"` // free inside the database: messages use it before it grows
+	// FilesLimit is the total beyond which new files are rejected.
 	FilesLimit int64 `json:"files_limit"`
 }
 
-// Used is what files and database take together.
+// Used returns the bytes of files and database together.
 func (u Use) Used() int64 { return u.Files + u.Database }
 
-// Full reports whether not even messages fit.
+// Full reports whether even messages don't fit.
 func (u Use) Full() bool { return u.Used()-u.Reusable >= u.Limit }
 
-// Use measures the database and returns what is used.
+// Use measures the database and returns the use.
 func (b *Budget) Use() Use {
 	if b == nil {
 		return Use{}
@@ -166,14 +172,14 @@ func (b *Budget) Use() Use {
 	return b.last()
 }
 
-// last is what was used when the database was last measured.
+// last returns the use at the last measurement of the database.
 func (b *Budget) last() Use {
 	return Use{Limit: b.limit, Files: b.files.Load(), Database: b.database.Load(), Reusable: b.reusable.Load(), FilesLimit: b.filesLimit()}
 }
 
 func (b *Budget) filesLimit() int64 { return b.limit - b.limit/reserveShare }
 
-// Measure looks how large the database is now.
+// Measure measures the database.
 func (b *Budget) Measure() {
 	if b != nil {
 		size, reusable := b.measure()
@@ -182,7 +188,7 @@ func (b *Budget) Measure() {
 	}
 }
 
-// Take counts n more bytes of new files. The error is a *Full, and then nothing is counted.
+// Take counts n more bytes of new files. If they don't fit, it returns a *Full and counts nothing.
 func (b *Budget) Take(n int64) error {
 	if b == nil {
 		return nil
@@ -197,8 +203,8 @@ func (b *Budget) Take(n int64) error {
 	return nil
 }
 
-// TakeAccepted is Take for what belongs to something that was accepted already: it may use what is kept for messages, and is
-// not held back by a disk that is nearly full.
+// TakeAccepted is Take for data of something that was already accepted: it may use the reserve for
+// messages, and a nearly full disk doesn't hold it back.
 func (b *Budget) TakeAccepted(n int64) error {
 	if b == nil {
 		return nil
@@ -226,15 +232,15 @@ func (b *Budget) Give(n int64) {
 	}
 }
 
-// Recount replaces what is counted for files: before is what was counted when somebody began to look, found what was there.
-// What was stored or removed meanwhile stays counted.
+// Recount corrects the count of files: before is the count when the walk began, found the result.
+// Files stored or removed during the walk stay counted.
 func (b *Budget) Recount(before, found int64) {
 	if b != nil {
 		b.files.Add(found - before)
 	}
 }
 
-// Files returns what is counted for files.
+// Files returns the count of files in bytes.
 func (b *Budget) Files() int64 {
 	if b == nil {
 		return 0
@@ -245,9 +251,9 @@ func (b *Budget) Files() int64 {
 // Full reports whether not even messages fit, by the last measurement of the database.
 func (b *Budget) Full() bool { return b != nil && b.last().Full() }
 
-// add counts n bytes where everything together stays within a limit.
+// add counts n bytes if the total stays within a limit.
 func (b *Budget) add(n, limit int64) bool {
-	if n < 0 || n > limit { // and so no sum overflows
+	if n < 0 || n > limit { // so no sum overflows
 		return false
 	}
 	if b.files.Add(n)+b.database.Load() > limit {
@@ -257,7 +263,7 @@ func (b *Budget) add(n, limit int64) bool {
 	return true
 }
 
-// low reports whether n bytes more would leave too little free space on the disk.
+// low reports whether n more bytes would leave too little free space on the disk.
 func (b *Budget) low(n int64) bool {
 	free, total, ok := b.space()
 	if !ok || total == 0 {
@@ -269,7 +275,7 @@ func (b *Budget) low(n int64) bool {
 
 func (b *Budget) refuse(r Reason) error { return &Full{Reason: r, Limit: b.limit} }
 
-// Size is a number of bytes in words, such as 1.5 GiB.
+// Size formats a number of bytes, such as 1.5 GiB.
 func Size(n int64) string {
 	for _, u := range []struct {
 		name string

@@ -37,7 +37,8 @@ func reason(t testing.TB, err error) Reason {
 	return full.Reason
 }
 
-// Files stop before the limit, so that messages go on, and what was accepted goes up to it. What is given back can be taken again.
+// Files stop before the limit, so that messages go on, and what was accepted goes up to it. What is
+// given back can be taken again.
 func TestBudget(t *testing.T) {
 	database, reusable := int64(0), int64(0)
 	b := NewBudget(Options{Limit: 8000, Database: func() (int64, int64) { return database, reusable }})
@@ -105,7 +106,8 @@ func TestNoBudget(t *testing.T) {
 	b.Measure()
 }
 
-// A disk with little free space takes no new files, whatever the limit is. How little depends on its size.
+// A disk with little free space takes no new files, whatever the limit is. How little depends on
+// its size.
 func TestDiskIsLow(t *testing.T) {
 	for _, c := range []struct {
 		free, total uint64
@@ -174,7 +176,8 @@ func TestLimit(t *testing.T) {
 
 var noon = time.Date(2026, 5, 4, 12, 0, 0, 0, time.UTC)
 
-// A share is a day's, messages go on for a while when files do not, and one account does not use up another's.
+// A share is a day's, messages go on for a while when files do not, and one account does not use up
+// another's.
 func TestShares(t *testing.T) {
 	s := NewShares(nil)
 	phone, tablet, token := Account{"device:phone", 1000}, Account{"device:tablet", 1000}, Account{"token:main", 1600}
@@ -215,7 +218,8 @@ func TestShares(t *testing.T) {
 	}
 }
 
-// The end of the process, and a clock that is set over midnight and back, give nobody a fresh share.
+// The end of the process, and a clock that is set over midnight and back, give nobody a fresh
+// share.
 func TestSharesLast(t *testing.T) {
 	phone := Account{"device:phone", 1000}
 	var stored []Row
@@ -274,7 +278,8 @@ func TestOldAccountsAreDropped(t *testing.T) {
 	}
 }
 
-// Whatever is counted and returned, an account never holds more than its limit, and a sum never overflows.
+// Whatever is counted and returned, an account never holds more than its limit, and a sum never
+// overflows.
 func TestSharesProperty(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := NewShares(nil)

@@ -7,37 +7,40 @@ import (
 	"time"
 )
 
-// Account is what bytes are counted on: a device or a token. Limit is how many it may store in a day, 0 for any number.
+// Account is a device or a token whose bytes are counted. Limit is how many it may store in a day,
+// 0 for any number.
 type Account struct {
 	Name  string
 	Limit int64
 }
 
-// Row is the count of an account on one day, as the store keeps it. Days are counted since 1970, in UTC.
+// Row is the count of an account on one day, as the store keeps it. Days are counted since 1970 in
+// UTC.
 type Row struct {
 	Account    string
 	Day, Bytes int64
 }
 
-// saveEvery is how many bytes of messages are counted before the count is stored again: a row written with each text would cost
-// as much as the text. The end of the process forgets that much at most.
+// saveEvery is how many bytes of messages are counted before the count is stored again. A row for
+// each text would cost as much as the text. A crash loses at most that much of a count.
 const saveEvery = 1 << 20
 
-// Shares count what accounts store in a day. Counts are kept in memory and never read back while the process runs; what is to
-// be stored is handed to the caller. Messages may go on to one and a quarter of a limit, so that a device that used its share up
-// with files can still talk. Safe for concurrent use.
+// Shares count what accounts store in a day. Counts are in memory and never read back while the
+// process runs. The caller stores the rows. Messages may exceed a limit by a quarter, so a device
+// that used up its share with files can still chat. Shares are safe for concurrent use.
 type Shares struct {
 	mu       sync.Mutex
-	day      int64 // the newest that was seen
+	day      int64 // the newest day seen
 	accounts map[string]*account
 }
 
-// account holds the last two days, so that a clock that is set to and fro over midnight gives nobody a fresh share.
+// account has the last two days, so a clock that is set back and forth over midnight gives nobody a
+// fresh share.
 type account struct{ days [2]count }
 
 type count struct{ day, bytes, saved int64 }
 
-// NewShares returns shares with the counts that were stored.
+// NewShares returns shares with stored counts.
 func NewShares(stored []Row) *Shares {
 	s := &Shares{accounts: map[string]*account{}}
 	for _, r := range stored {
@@ -48,7 +51,7 @@ func NewShares(stored []Row) *Shares {
 	return s
 }
 
-// Day is the day of a time, in days since 1970.
+// Day returns the day of a time, in days since 1970.
 func Day(t time.Time) int64 {
 	seconds := t.Unix()
 	if seconds < 0 {
@@ -57,12 +60,12 @@ func Day(t time.Time) int64 {
 	return seconds / 86400
 }
 
-// untilTomorrow is how long the day of a time goes on.
+// untilTomorrow returns how long the day of a time lasts.
 func untilTomorrow(t time.Time) time.Duration {
 	return time.Duration(86400-max(t.Unix(), 0)%86400) * time.Second
 }
 
-// FileFits returns a *Full where n more bytes of files are more than one of the accounts may store today.
+// FileFits returns a *Full if n more bytes of files exceed the share of one of the accounts.
 func (s *Shares) FileFits(n int64, now time.Time, accounts ...Account) error {
 	return s.fits(n, now, accounts, func(limit int64) int64 { return limit })
 }
@@ -96,7 +99,7 @@ func (s *Shares) AddFile(n int64, now time.Time, accounts ...Account) []Row {
 	return s.add(n, 0, now, accounts)
 }
 
-// AddMessage counts n bytes and returns the rows to store, which are mostly none.
+// AddMessage counts n bytes and returns the rows to store, mostly none.
 func (s *Shares) AddMessage(n int64, now time.Time, accounts ...Account) []Row {
 	return s.add(n, saveEvery, now, accounts)
 }
@@ -123,7 +126,7 @@ func (s *Shares) add(n, every int64, now time.Time, accounts []Account) (rows []
 	return rows
 }
 
-// Return takes back what AddFile or AddMessage counted at a time: it was not stored after all.
+// Return undoes AddFile or AddMessage of a time for data that was not stored.
 func (s *Shares) Return(n int64, at time.Time, accounts ...Account) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -136,7 +139,7 @@ func (s *Shares) Return(n int64, at time.Time, accounts ...Account) {
 	}
 }
 
-// Used returns what an account has stored on the day of a time.
+// Used returns how many bytes an account has stored on the day of a time.
 func (s *Shares) Used(name string, now time.Time) int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -155,7 +158,7 @@ func (s *Shares) account(name string) *account {
 	return a
 }
 
-// on returns the count of a day. A day that is new takes the place of the older one.
+// on returns the count of a day. A new day replaces the older one.
 func (a *account) on(day int64) *count {
 	older := &a.days[0]
 	for i := range a.days {

@@ -2,6 +2,6 @@
 
 package quota
 
-// Space returns the bytes that are free for this process on the disk of a folder, and the size of the disk. ok is false
-// when the system does not say, as here.
+// Space returns the free bytes for this process on the disk of a folder, and the size of the disk.
+// ok is false if the system doesn't say, as here.
 func Space(string) (free, total uint64, ok bool) { return 0, 0, false }

@@ -4,8 +4,8 @@ package quota
 
 import "syscall"
 
-// Space returns the bytes that are free for this process on the disk of a folder, and the size of the disk. ok is false
-// when the system does not say.
+// Space returns the free bytes for this process on the disk of a folder, and the size of the disk.
+// ok is false if the system doesn't say.
 func Space(path string) (free, total uint64, ok bool) {
 	var st syscall.Statfs_t
 	if err := syscall.Statfs(path, &st); err != nil {

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"hermes-mobile/internal/onetime"
+	"hermes-mobile/internal/ratelimit"
 	"hermes-mobile/internal/store"
 )
 
@@ -28,7 +29,7 @@ func (r *rig) audited() []store.AuditEntry {
 func TestAdminLink(t *testing.T) {
 	r := start(t, "MOBILE_TOKEN="+mainToken)
 	now := time.Now()
-	r.server.owners = onetime.New(adminSessionLife, func() time.Time { return now })
+	r.server.logins.sessions = onetime.New(adminSessionLife, func() time.Time { return now })
 	_, port, _ := net.SplitHostPort(r.server.Addr().String())
 	link := r.link()
 	if !regexp.MustCompile(`^/admin/enter\?key=[A-Z2-7]{26}$`).MatchString(link) {
@@ -103,7 +104,8 @@ func TestAdminLink(t *testing.T) {
 	}
 }
 
-// A restart ends links and sessions, and what another server has given out is of no use, under whatever name.
+// A restart ends links and sessions, and what another server has given out is of no use, under
+// whatever name.
 func TestAdminCookieOfAnotherServer(t *testing.T) {
 	dir := folder(t)
 	r := startIn(t, dir, "MOBILE_TOKEN="+mainToken)
@@ -274,13 +276,15 @@ func TestAdminIsAudited(t *testing.T) {
 	}
 }
 
-// However many strangers try, the audit log gets a few entries a minute, and one that says how many more there were.
+// A flood of failed logins writes a few entries a minute to the audit log, and one with the number
+// of the others.
 func TestFailedLoginsDoNotFillTheAuditLog(t *testing.T) {
 	r := start(t, "MOBILE_TOKEN="+mainToken, "MOBILE_ADMIN_TOKEN="+adminSecret)
 	for i := range 50 {
 		r.ask(visit{host: "agent.example", path: "/admin/enter?key=x", headers: elsewhereHTTPS(fmt.Sprintf("192.0.2.%d", i))})
 	}
 	r.server.failed.endMinute(t.Context())
+	r.server.failed.recorded = ratelimit.NewWindows[string](maxFailed, failedEvery, maxActions, time.Now) // as after a minute
 	r.login("192.0.2.99", "wrong-wrong-wrong")
 	got := r.audited()
 	if len(got) != maxFailed+2 || got[0].Detail != "admin token" || got[1].Detail != fmt.Sprint(50-maxFailed, " more in the last minute") ||

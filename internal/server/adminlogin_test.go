@@ -52,7 +52,7 @@ func TestOwnerLogin(t *testing.T) {
 		}
 	}
 	c, resp := r.login("192.0.2.1", adminSecret)
-	if c == nil || c.Name != "__Host-hm_admin_"+r.server.port() || !c.Secure || !c.HttpOnly || c.SameSite != http.SameSiteStrictMode || c.Path != "/" || c.Domain != "" || c.MaxAge != 12*60*60 {
+	if c == nil || c.Name != "__Host-hm_admin_"+r.server.addresses.port() || !c.Secure || !c.HttpOnly || c.SameSite != http.SameSiteStrictMode || c.Path != "/" || c.Domain != "" || c.MaxAge != 12*60*60 {
 		t.Fatalf("%s: cookie %+v", resp.Status, c)
 	}
 	body := text(t, resp)
@@ -76,7 +76,7 @@ func TestOwnerLogin(t *testing.T) {
 	}
 	// The cookie under its other name, as plain http would have it, is worth nothing.
 	renamed := overview
-	renamed.cookie = &http.Cookie{Name: "hm_admin_" + r.server.port(), Value: c.Value}
+	renamed.cookie = &http.Cookie{Name: "hm_admin_" + r.server.addresses.port(), Value: c.Value}
 	if resp := r.ask(renamed); resp.StatusCode != http.StatusUnauthorized {
 		t.Errorf("renamed: %s", resp.Status)
 	}
@@ -92,7 +92,8 @@ func TestOwnerLogin(t *testing.T) {
 	}
 }
 
-// Wrong admin tokens count with all others from the address; while it is blocked the right one is no use either.
+// Wrong admin tokens count with all others from the address; while it is blocked the right one is
+// no use either.
 func TestOwnerGuesses(t *testing.T) {
 	r := start(t, "MOBILE_TOKEN="+mainToken, "MOBILE_ADMIN_TOKEN="+adminSecret)
 	for i := range 10 {
@@ -144,7 +145,7 @@ func TestOwnerLoginPlain(t *testing.T) {
 			t.Fatalf("%s: %+v", name, a)
 		}
 		c := resp.Cookies()[0]
-		if c.Name != "hm_admin_"+r.server.port() || c.Secure || !c.HttpOnly || c.SameSite != http.SameSiteStrictMode {
+		if c.Name != "hm_admin_"+r.server.addresses.port() || c.Secure || !c.HttpOnly || c.SameSite != http.SameSiteStrictMode {
 			t.Errorf("cookie %+v", c)
 		}
 		if !strings.Contains(r.log.String(), "unencrypted") {
@@ -156,7 +157,8 @@ func TestOwnerLoginPlain(t *testing.T) {
 	}
 }
 
-// By real TLS, with the server's own certificate; the forwarding header makes it come from elsewhere.
+// By real TLS, with the server's own certificate; the forwarding header makes it come from
+// elsewhere.
 func TestOwnerOverTLS(t *testing.T) {
 	r := start(t, "MOBILE_TLS=self", "MOBILE_TOKEN="+mainToken, "MOBILE_ADMIN_TOKEN="+adminSecret)
 	client, base := r.encrypted(), "https://"+r.server.Addr().String()
@@ -189,7 +191,7 @@ func TestOwnerOverTLS(t *testing.T) {
 		t.Fatalf("%+v", a)
 	}
 	c := resp.Cookies()[0]
-	if c.Name != "__Host-hm_admin_"+r.server.port() || !c.Secure || !c.HttpOnly || c.SameSite != http.SameSiteStrictMode || c.Path != "/" || c.Domain != "" {
+	if c.Name != "__Host-hm_admin_"+r.server.addresses.port() || !c.Secure || !c.HttpOnly || c.SameSite != http.SameSiteStrictMode || c.Path != "/" || c.Domain != "" {
 		t.Errorf("cookie %+v", c)
 	}
 	if resp := do(http.MethodGet, "/admin/api/overview", "", away, "Cookie: "+c.Name+"="+c.Value, ownerHeader+": "+a.Page); resp.StatusCode != http.StatusOK {
@@ -210,11 +212,11 @@ func TestAdminTokenAsHash(t *testing.T) {
 		if c, resp := r.login("192.0.2.1", adminSecret); c == nil {
 			t.Errorf("%s: %s", name, resp.Status)
 		}
-		if r.server.cfg.AdminToken != "" || r.server.latest.Load().AdminToken != "" {
+		if r.server.cfg.AdminToken != "" || r.server.sources.latest.Load().AdminToken != "" {
 			t.Errorf("%s: the server keeps what the settings say", name)
 		}
 		ok(t, r.server.Reload(settings(t, r.data, "MOBILE_TOKEN="+mainToken, "MOBILE_ADMIN_TOKEN="+setting)))
-		if r.server.latest.Load().AdminToken != "" {
+		if r.server.sources.latest.Load().AdminToken != "" {
 			t.Errorf("%s: after a reload the server keeps what the settings say", name)
 		}
 	}

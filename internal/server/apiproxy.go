@@ -3,108 +3,123 @@ package server
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"net/http"
-	"net/netip"
 	"time"
 
-	"hermes-mobile/internal/access"
 	"hermes-mobile/internal/apiproxy"
+	"hermes-mobile/internal/config"
 	"hermes-mobile/internal/doctor"
+	"hermes-mobile/internal/metrics"
+	"hermes-mobile/internal/store"
 )
 
-// reachPatience bounds how long a look at the machine waits for Hermes' API server.
-const reachPatience = 5 * time.Second
+// reachTimeout bounds how long a check of the machine waits for Hermes' API server.
+const reachTimeout = 5 * time.Second
 
-// openFront makes the front door of Hermes' API, where it is switched on. Its users can be kept in any case.
-func (s *Server) openFront() (err error) {
-	s.users = apiproxy.NewUsers(s.store, apiproxy.Cost{}, time.Now)
-	if !s.cfg.FrontAPI {
-		return nil
-	}
-	if s.cfg.APIKey == "" {
-		s.log.Error("the front door has no key for Hermes' API server", "do", "hermes-mobile setup --api, or set MOBILE_API_KEY")
-	}
-	s.log.Info("Hermes' API is served to users who log in", "url", s.cfg.APIURL)
-	s.front, err = apiproxy.New(apiproxy.Options{Store: s.store, Users: s.users, URL: s.cfg.APIURL, Key: s.cfg.APIKey.Reveal(), Jobs: s.cfg.APIJobs == "on", Log: s.log, Metrics: s.metrics, Now: time.Now,
-		Client: func(r *http.Request) netip.Addr { addr, _ := access.Client(r, s.proxies); return addr },
-		Base:   s.base,
-		Own: func(r *http.Request) bool {
-			// Behind a proxy that does not name the scheme the page is at the address of the settings.
-			return access.SameOrigin(r, s.base(r)) || s.cfg.PublicURL != "" && access.SameOrigin(r, s.cfg.PublicURL)
-		}})
-	return err
+// apiMount mounts the API proxy and manages its users.
+type apiMount struct {
+	cfg       *config.Config
+	addresses *addresses
+	users     *apiproxy.Users
+	proxy     *apiproxy.Proxy // nil: the settings don't serve Hermes' API
 }
 
-// mountFront serves the API beside everything else.
-func (s *Server) mountFront(mux *http.ServeMux) {
-	if s.front == nil {
+// newAPIMount creates the API proxy if the settings turn it on. The users can be managed in any
+// case.
+func newAPIMount(cfg *config.Config, a *addresses, s *store.Store, m *metrics.Set, log *slog.Logger) (*apiMount, error) {
+	mount := &apiMount{cfg: cfg, addresses: a, users: apiproxy.NewUsers(s, apiproxy.Cost{}, time.Now)}
+	if !cfg.FrontAPI {
+		return mount, nil
+	}
+	if own := log.With("component", "apiproxy"); cfg.APIKey == "" {
+		own.Error("no key for Hermes' API server: run hermes-mobile setup --api, or set MOBILE_API_KEY")
+	} else {
+		own.Info("serving Hermes' API to users who log in", "url", cfg.APIURL)
+	}
+	var err error
+	mount.proxy, err = apiproxy.New(apiproxy.Options{Store: s, Users: mount.users, URL: cfg.APIURL, Key: cfg.APIKey.Reveal(), Jobs: cfg.APIJobs == "on", Log: log,
+		Metrics: m, Now: time.Now, Client: a.client, Base: a.base, Own: a.sameOrigin})
+	return mount, err
+}
+
+// mount adds the paths of the API to a mux.
+func (m *apiMount) mount(mux *http.ServeMux) {
+	if m.proxy == nil {
 		return
 	}
-	h := s.front.Handler()
+	h := m.proxy.Handler()
 	for _, path := range apiproxy.Prefixes() {
 		mux.Handle(path, h)
 	}
 }
 
-// lookFront sees whether the front door leads somewhere, nil where there is none.
-func (s *Server) lookFront(ctx context.Context) *doctor.APIProxy {
-	if s.front == nil {
+// close ends all requests of the API.
+func (m *apiMount) close() {
+	if m.proxy != nil {
+		m.proxy.Close()
+	}
+}
+
+// check reports whether the API server behind the proxy works, nil if there is no proxy.
+func (m *apiMount) check(ctx context.Context) *doctor.APIProxy {
+	if m.proxy == nil {
 		return nil
 	}
-	f := &doctor.APIProxy{URL: s.cfg.APIURL, NoKey: s.cfg.APIKey == "", Users: -1}
-	if list, err := s.users.List(ctx); err == nil {
+	f := &doctor.APIProxy{URL: m.cfg.APIURL, NoKey: m.cfg.APIKey == "", Users: -1}
+	if list, err := m.users.List(ctx); err == nil {
 		f.Users = len(list)
 	}
 	if !f.NoKey {
-		bounded, cancel := context.WithTimeout(ctx, reachPatience)
+		bounded, cancel := context.WithTimeout(ctx, reachTimeout)
 		defer cancel()
-		f.Down = s.front.Reach(bounded)
+		f.Down = m.proxy.Reach(bounded)
 	}
 	return f
 }
 
-// endUser ends what a user is doing who may not any more.
-func (s *Server) endUser(id string, err error) error {
-	if err == nil && s.front != nil {
-		s.front.EndUser(id)
+// endUser ends the requests of a user who was removed or got another password.
+func (m *apiMount) endUser(id string, err error) error {
+	if err == nil && m.proxy != nil {
+		m.proxy.EndUser(id)
 	}
 	return err
 }
 
-func (s *Server) removeUser(ctx context.Context, c Command) (any, error) {
-	id, err := s.users.Remove(ctx, c.Name)
-	return nil, s.endUser(id, err)
+func (m *apiMount) removeUser(ctx context.Context, c Command) (any, error) {
+	id, err := m.users.Remove(ctx, c.Name)
+	return nil, m.endUser(id, err)
 }
 
-func (s *Server) setPassword(ctx context.Context, c Command) (any, error) {
-	id, err := s.users.SetPassword(ctx, c.Name, c.Password.Reveal())
-	return nil, s.endUser(id, err)
+func (m *apiMount) setPassword(ctx context.Context, c Command) (any, error) {
+	id, err := m.users.SetPassword(ctx, c.Name, c.Password.Reveal())
+	return nil, m.endUser(id, err)
 }
 
-// longestKeyLife bounds how long a key is valid.
-const longestKeyLife = 10 * 365 * 24 * time.Hour
+// maxKeyLife bounds the lifetime of a key.
+const maxKeyLife = 10 * 365 * 24 * time.Hour
 
-func (s *Server) addKey(ctx context.Context, c Command) (any, error) {
-	if c.Seconds < 0 || c.Seconds > int64(longestKeyLife/time.Second) {
-		return nil, fmt.Errorf("a key cannot be valid for %d seconds: give at most ten years, or nothing for one that does not expire", c.Seconds)
+func (m *apiMount) addKey(ctx context.Context, c Command) (any, error) {
+	if c.Seconds < 0 || c.Seconds > int64(maxKeyLife/time.Second) {
+		return nil, fmt.Errorf("a lifetime of %d seconds is out of range: give at most ten years, or nothing for a key that doesn't expire", c.Seconds)
 	}
-	k, err := s.users.AddKey(ctx, c.Name, c.Label, time.Duration(c.Seconds)*time.Second)
+	k, err := m.users.AddKey(ctx, c.Name, c.Label, time.Duration(c.Seconds)*time.Second)
 	if err != nil {
 		return nil, err
 	}
-	if s.front != nil {
-		base, _ := s.publicBase()
+	if m.proxy != nil {
+		base, _ := m.addresses.public()
 		k.BaseURL = base + "/v1"
 	}
 	return k, nil
 }
 
-func (s *Server) removeKey(ctx context.Context, c Command) (any, error) {
-	if err := s.users.RemoveKey(ctx, c.ID); err != nil {
+func (m *apiMount) removeKey(ctx context.Context, c Command) (any, error) {
+	if err := m.users.RemoveKey(ctx, c.ID); err != nil {
 		return nil, err
 	}
-	if s.front != nil {
-		s.front.EndKey(c.ID)
+	if m.proxy != nil {
+		m.proxy.EndKey(c.ID)
 	}
 	return nil, nil
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"net/url"
 	"regexp"
@@ -15,8 +16,8 @@ import (
 	"hermes-mobile/internal/store"
 )
 
-// adminActs names, for each request of the admin interface and the admin UI that is not a GET, the action under which the audit log records it.
-// It is empty for a request that changes nothing.
+// adminActs maps each request of the admin API and the admin UI that isn't a GET to its action in
+// the audit log. The action is empty for a request that changes nothing.
 var adminActs = map[string]string{
 	"POST /doctor/probe":     "",
 	"POST /home/look":        "",
@@ -52,53 +53,59 @@ var adminActs = map[string]string{
 	"POST /passkeys/remove": "passkey.removed",
 }
 
-func isRead(pattern string) bool { return strings.HasPrefix(pattern, "GET ") }
-
-// mustBeAudited ends a program whose admin interface has a request that nobody decided how to record.
+// mustBeAudited panics if adminActs has no entry for a request that may change something.
 func mustBeAudited(pattern string) {
-	if _, decided := adminActs[pattern]; !decided && !isRead(pattern) {
+	if _, decided := adminActs[pattern]; !decided && !strings.HasPrefix(pattern, "GET ") {
 		panic(fmt.Sprintf("server: %s has no entry in adminActs", pattern))
 	}
 }
 
-// record stores an entry of the audit log about an act of whoever the context names.
-func (s *Server) record(ctx context.Context, action, subject, detail string) error {
-	if err := s.store.Do(func(tx *store.Tx) error { return tx.Record(ctx, action, subject, detail) }); err != nil {
+// auditLog writes the audit log, and serves it.
+type auditLog struct {
+	store *store.Store
+	log   *slog.Logger
+}
+
+// record stores an entry about an act of the actor in the context.
+func (a *auditLog) record(ctx context.Context, action, subject, detail string) error {
+	if err := a.store.Do(func(tx *store.Tx) error { return tx.Record(ctx, action, subject, detail) }); err != nil {
 		return fmt.Errorf("record %s in the audit log: %w", action, err)
 	}
 	return nil
 }
 
-// recordAnyway records an act that is not refused where it cannot be: a store that fails keeps no owner from the admin UI, nor from
-// taking a token away. The log says what the audit log cannot.
-func (s *Server) recordAnyway(ctx context.Context, action, subject, detail string) {
-	if err := s.record(ctx, action, subject, detail); err != nil {
-		s.log.Error("audit entry not stored", "action", action, "err", err)
+// recordAnyway records an act that must not fail with the audit log: a store that fails must
+// neither lock the owner out of the admin UI nor keep a token alive. It logs an entry that it can't
+// store.
+func (a *auditLog) recordAnyway(ctx context.Context, action, subject, detail string) {
+	if err := a.record(ctx, action, subject, detail); err != nil {
+		a.log.Error("audit entry not stored", "action", action, "err", err)
 	}
 }
 
-// attempt carries out an act that cannot be stored in one transaction with its entry in the audit log. The entry is stored
-// first, and without it the act is refused. An act that fails gets a second entry that says so.
-func (s *Server) attempt(ctx context.Context, action, subject string, act func() error) error {
-	if err := s.record(ctx, action, subject, ""); err != nil {
+// attempt carries out an act that can't share a transaction with its entry in the audit log. It
+// stores the entry first and doesn't act if that fails. If the act fails, it adds a second entry
+// that says so.
+func (a *auditLog) attempt(ctx context.Context, action, subject string, act func() error) error {
+	if err := a.record(ctx, action, subject, ""); err != nil {
 		return err
 	}
 	err := act()
 	if err != nil {
-		s.recordAnyway(ctx, action, subject, "failed")
+		a.recordAnyway(ctx, action, subject, "failed")
 	}
 	return err
 }
 
-// recorded is a request of the program that the server is within. Its act is recorded first.
-func (s *Server) recorded(pattern string, h http.Handler) http.Handler {
+// recorded wraps a request of the program that embeds the server. It records the act first.
+func (a *auditLog) recorded(pattern string, h http.Handler) http.Handler {
 	mustBeAudited(pattern)
 	action := adminActs[pattern]
 	if action == "" {
 		return h
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if err := s.record(r.Context(), action, "", ""); err != nil {
+		if err := a.record(r.Context(), action, "", ""); err != nil {
 			answer(w, nil, err)
 			return
 		}
@@ -106,9 +113,9 @@ func (s *Server) recorded(pattern string, h http.Handler) http.Handler {
 	})
 }
 
-// AuditEntry is an entry of the audit log as commands, admin UI and exports show it.
+// AuditEntry is an entry of the audit log as the command line, the admin UI and exports show it.
 type AuditEntry struct {
-	Number  int64     `json:"number"` // rises; a gap is what was swept
+	Number  int64     `json:"number"` // increases; a gap means that entries expired
 	At      time.Time `json:"at"`
 	Actor   string    `json:"actor"`
 	Origin  string    `json:"origin,omitempty"`
@@ -123,12 +130,12 @@ func auditEntry(e store.AuditEntry) AuditEntry {
 
 const (
 	maxAuditPage = 500  // entries of a page
-	auditPiece   = 1000 // entries of an export that are in memory
+	auditPiece   = 1000 // entries that an export holds in memory
 )
 
 var actionPattern = regexp.MustCompile(`^[a-z0-9_.*]{0,64}$`)
 
-// auditFilter reads what a request asks for. A limit of 0 means all.
+// auditFilter reads the filter of a request. A limit of 0 means all.
 func auditFilter(q url.Values) (f store.AuditFilter, limit int, err error) {
 	number := func(name string) (n int64) {
 		text := q.Get(name)
@@ -137,7 +144,7 @@ func auditFilter(q url.Values) (f store.AuditFilter, limit int, err error) {
 		}
 		n, e := strconv.ParseInt(text, 10, 64)
 		if e != nil || n < 0 {
-			err = fmt.Errorf("%s is %q: it takes a whole number from 0", name, text)
+			err = fmt.Errorf("%s is %q: give a whole number from 0", name, text)
 		}
 		return n
 	}
@@ -145,26 +152,26 @@ func auditFilter(q url.Values) (f store.AuditFilter, limit int, err error) {
 	f.Action, f.Device = q.Get("action"), q.Get("device")
 	if text := q.Get("since"); text != "" {
 		if f.Since, err = time.Parse(time.RFC3339, text); err != nil {
-			err = fmt.Errorf("since is %q: it takes a time such as 2026-01-31T12:00:00Z", text)
+			err = fmt.Errorf("since is %q: give a time such as 2026-01-31T12:00:00Z", text)
 		}
 	}
 	if !actionPattern.MatchString(f.Action) {
-		err = fmt.Errorf("action is %q: it takes a name such as device.revoked, or device.* for several", f.Action)
+		err = fmt.Errorf("action is %q: give a name such as device.revoked, or device.* for several", f.Action)
 	}
 	return f, limit, err
 }
 
-// serveAudit answers with a page of the audit log, newest first.
-func (s *Server) serveAudit(w http.ResponseWriter, r *http.Request) {
+// serve answers with a page of the audit log, newest first.
+func (a *auditLog) serve(w http.ResponseWriter, r *http.Request) {
 	f, limit, err := auditFilter(r.URL.Query())
 	if err == nil && (limit < 1 || limit > maxAuditPage) {
-		err = fmt.Errorf("limit is %d: it takes a number from 1 to %d", limit, maxAuditPage)
+		err = fmt.Errorf("limit is %d: give a number from 1 to %d", limit, maxAuditPage)
 	}
 	if err != nil {
 		answer(w, nil, err)
 		return
 	}
-	list, err := s.store.Audit(r.Context(), f, limit)
+	list, err := a.store.Audit(r.Context(), f, limit)
 	page := make([]AuditEntry, 0, len(list))
 	for _, e := range list {
 		page = append(page, auditEntry(e))
@@ -172,16 +179,16 @@ func (s *Server) serveAudit(w http.ResponseWriter, r *http.Request) {
 	answer(w, page, err)
 }
 
-// exportAudit answers with the newest entries of the audit log as JSON lines, oldest first. A log that cannot be read to its end
-// breaks the connection, so that nobody takes a part for the whole.
-func (s *Server) exportAudit(w http.ResponseWriter, r *http.Request) {
+// export answers with the newest entries as JSON lines, oldest first. If the log can't be read to
+// its end, it breaks the connection, so nobody takes a part for the whole.
+func (a *auditLog) export(w http.ResponseWriter, r *http.Request) {
 	f, limit, err := auditFilter(r.URL.Query())
 	if err == nil && limit > 0 {
-		f.After, err = s.store.AuditStart(r.Context(), f, limit)
+		f.After, err = a.store.AuditStart(r.Context(), f, limit)
 	}
 	var list []store.AuditEntry
 	if err == nil {
-		list, err = s.store.AuditFrom(r.Context(), f, auditPiece)
+		list, err = a.store.AuditFrom(r.Context(), f, auditPiece)
 	}
 	if err != nil {
 		answer(w, nil, err)
@@ -193,13 +200,13 @@ func (s *Server) exportAudit(w http.ResponseWriter, r *http.Request) {
 	for len(list) > 0 {
 		for _, e := range list {
 			if lines.Encode(auditEntry(e)) != nil {
-				return // whoever asked is gone
+				return // the client is gone
 			}
 		}
 		f.After = list[len(list)-1].N
-		if list, err = s.store.AuditFrom(r.Context(), f, auditPiece); err != nil {
+		if list, err = a.store.AuditFrom(r.Context(), f, auditPiece); err != nil {
 			if !errors.Is(err, context.Canceled) {
-				s.log.Error("export the audit log", "err", err)
+				a.log.Error("audit export failed", "err", err)
 			}
 			panic(http.ErrAbortHandler)
 		}

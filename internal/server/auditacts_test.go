@@ -22,8 +22,8 @@ type deed struct {
 	subject string // that the entry names; "*": any
 }
 
-// deeds do everything that an owner can do over the admin interface, in an order in which all of it works. secrets are words that
-// stand for what must never be recorded.
+// deeds do everything that an owner can do over the admin interface, in an order in which all of it
+// works. secrets are words that stand for what must never be recorded.
 func (r *rig) deeds(secrets *[]string) []deed {
 	say := func(c Command) func() Command { return func() Command { return c } }
 	secret := func(text string) string {
@@ -64,8 +64,8 @@ func (r *rig) deeds(secrets *[]string) []deed {
 	}
 }
 
-// Everything that changes something leaves an entry that says who did it, from where, what, and to what. No entry holds a secret or
-// the words of a message.
+// Everything that changes something leaves an entry that says who did it, from where, what, and to
+// what. No entry holds a secret or the words of a message.
 func TestEveryActIsRecorded(t *testing.T) {
 	r := start(t, "MOBILE_TOKEN="+mainToken, "MOBILE_ADMIN_TOKEN="+adminSecret, "MOBILE_FRONT_API=1", "MOBILE_API_KEY="+otherToken, "MOBILE_ALLOW_ALL_USERS=0")
 	_, err := r.server.pairing.ApproveUser("carl", "")
@@ -116,7 +116,8 @@ func TestEveryActIsRecorded(t *testing.T) {
 	}
 	ok(t, r.server.Reload(r.cfg))
 	for pattern, action := range maps.All(adminActs) {
-		// That of hermes-mobile app has a test there, those of passkeys are tried in TestPasskeyInsteadOfTheToken.
+		// That of hermes-mobile app has a test there, those of passkeys are tried in
+		// TestPasskeyInsteadOfTheToken.
 		elsewhere := pattern == "POST /app/open" || strings.HasPrefix(action, "passkey.")
 		if action != "" && !done[pattern] && !elsewhere {
 			t.Errorf("%s is not tried by this test", pattern)

@@ -7,39 +7,44 @@ import (
 	"time"
 
 	"hermes-mobile/internal/audit"
+	"hermes-mobile/internal/ratelimit"
 )
 
 const (
-	// maxFailed is how many failed acts of a kind are recorded in a minute.
+	// maxFailed is how many failed acts of one action are recorded in any minute.
 	maxFailed   = 10
 	failedEvery = time.Minute
+	// maxActions bounds the actions that are counted. There are only a few.
+	maxActions = 100
 )
 
-// failures records acts of strangers that failed, such as logins with a wrong token. Of each action it records the first few of
-// a minute, and when the minute has ended how many more there were: a flood fills neither the disk nor the audit log.
+// failures records failed acts of strangers, such as logins with a wrong token. It records a few of
+// each action, and once a minute how many more there were. A flood therefore fills neither the disk
+// nor the audit log.
 type failures struct {
-	record func(ctx context.Context, action, subject, detail string)
+	record   func(ctx context.Context, action, subject, detail string)
+	recorded *ratelimit.Windows[string] // by action
 
 	mu   sync.Mutex
-	seen map[string]int // in this minute, by action
+	more map[string]int // that were not recorded in this minute, by action
 }
 
-func newFailures(record func(ctx context.Context, action, subject, detail string)) *failures {
-	return &failures{record: record, seen: map[string]int{}}
+func newFailures(record func(ctx context.Context, action, subject, detail string), now func() time.Time) *failures {
+	return &failures{record: record, recorded: ratelimit.NewWindows[string](maxFailed, failedEvery, maxActions, now), more: map[string]int{}}
 }
 
-// note records that somebody at an address failed at something, unless too many did.
+// note records a failed act of an address, or counts it.
 func (f *failures) note(ctx context.Context, action, origin, detail string) {
-	f.mu.Lock()
-	f.seen[action]++
-	n := f.seen[action]
-	f.mu.Unlock()
-	if n <= maxFailed {
-		f.record(audit.With(ctx, audit.By{Actor: audit.ActorStranger, Origin: origin}), action, "", detail)
+	if _, ok := f.recorded.Allow(action); !ok {
+		f.mu.Lock()
+		f.more[action]++
+		f.mu.Unlock()
+		return
 	}
+	f.record(audit.With(ctx, audit.By{Actor: audit.ActorStranger, Origin: origin}), action, "", detail)
 }
 
-// run ends each minute until ctx ends, and the last one then.
+// run writes the counts once a minute until ctx ends, and once more then.
 func (f *failures) run(ctx context.Context) {
 	tick := time.NewTicker(failedEvery)
 	defer tick.Stop()
@@ -56,12 +61,10 @@ func (f *failures) run(ctx context.Context) {
 
 func (f *failures) endMinute(ctx context.Context) {
 	f.mu.Lock()
-	seen := f.seen
-	f.seen = map[string]int{}
+	more := f.more
+	f.more = map[string]int{}
 	f.mu.Unlock()
-	for action, n := range seen {
-		if more := n - maxFailed; more > 0 {
-			f.record(ctx, action, "", fmt.Sprintf("%d more in the last minute", more))
-		}
+	for action, n := range more {
+		f.record(ctx, action, "", fmt.Sprintf("%d more in the last minute", n))
 	}
 }

@@ -17,22 +17,26 @@ import (
 	"hermes-mobile/internal/asowner"
 )
 
-// ErrNotRunning: no server answers on the data folder.
+// AdminSocket is the name of the admin socket in the data folder. Whoever may open it controls the
+// server.
+const AdminSocket = "admin.sock"
+
+// ErrNotRunning reports that no server answers on the data folder.
 var ErrNotRunning = errors.New("no server is running on this data folder")
 
-// Client speaks to the admin interface of a running server.
+// Client is a client of the admin API of a running server.
 type Client struct {
 	data string
 	http *http.Client
 }
 
-// NewClient makes a client for the server that runs on a data folder.
+// NewClient returns a client for the server that runs on a data folder.
 func NewClient(data string) *Client {
 	dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
 		var d net.Dialer
 		path := filepath.Join(data, AdminSocket)
 		var c net.Conn
-		err := asowner.Do(path, func() (err error) { // root does not speak to whatever a link leads to
+		err := asowner.Do(path, func() (err error) { // so root follows no link of another user
 			c, err = d.DialContext(ctx, "unix", path)
 			return err
 		})
@@ -41,18 +45,18 @@ func NewClient(data string) *Client {
 	return &Client{data: data, http: &http.Client{Transport: &http.Transport{DialContext: dial, DisableKeepAlives: true}}}
 }
 
-// Refused is why the server did not do what was asked.
+// Refused is the server's reason for rejecting a request.
 type Refused struct{ Code, Message string }
 
-// Error returns the server's sentence.
+// Error returns the server's message.
 func (e *Refused) Error() string { return e.Message }
 
-// Get asks for something and decodes the answer into out.
+// Get requests a path and decodes the answer into out.
 func (c *Client) Get(ctx context.Context, path string, out any) error {
 	return c.do(ctx, http.MethodGet, path, nil, out)
 }
 
-// Text asks for something that is not JSON.
+// Text requests a path whose answer isn't JSON.
 func (c *Client) Text(ctx context.Context, path string) (string, error) {
 	resp, err := c.send(ctx, http.MethodGet, path, nil)
 	if err != nil {
@@ -66,7 +70,7 @@ func (c *Client) Text(ctx context.Context, path string) (string, error) {
 	return string(text), nil
 }
 
-// Post has something done. out may be nil.
+// Post sends a command. out may be nil.
 func (c *Client) Post(ctx context.Context, path string, in Command, out any) error {
 	body, err := json.Marshal(in)
 	if err != nil {
@@ -75,7 +79,7 @@ func (c *Client) Post(ctx context.Context, path string, in Command, out any) err
 	return c.do(ctx, http.MethodPost, path, bytes.NewReader(body), out)
 }
 
-// Lines asks for something that is answered in lines, and gives each to f, which may use it until it returns.
+// Lines requests a path that answers in lines, and passes each to f. f must not keep the line.
 func (c *Client) Lines(ctx context.Context, path string, f func(line []byte) error) error {
 	resp, err := c.send(ctx, http.MethodGet, path, nil)
 	if err != nil {
@@ -109,7 +113,7 @@ func (c *Client) do(ctx context.Context, method, path string, body io.Reader, ou
 	return nil
 }
 
-// send makes a request and returns a good answer, whose body the caller closes.
+// send makes a request and returns an answer with status 200. The caller closes its body.
 func (c *Client) send(ctx context.Context, method, path string, body io.Reader) (*http.Response, error) {
 	req, err := http.NewRequestWithContext(ctx, method, "http://admin"+path, body)
 	if err != nil {

@@ -10,69 +10,57 @@ import (
 	"strconv"
 
 	"hermes-mobile/gateway"
-	"hermes-mobile/internal/access"
 	"hermes-mobile/internal/agent"
 	"hermes-mobile/internal/agent/direct"
+	"hermes-mobile/internal/config"
 	"hermes-mobile/internal/doctor"
 	"hermes-mobile/internal/neighbor"
 	"hermes-mobile/internal/store"
 )
 
-// Keys under which the direct agent's own things are kept.
+// Keys of the store for the direct agent.
 const (
 	metaDirectInstance = "direct_instance"
 	metaDirect         = "direct/" // and the conversation
 )
 
-// newDirect makes the agent that turns to Hermes' HTTP API.
-func (s *Server) newDirect(ctx context.Context) (agent.Agent, error) {
-	instance, err := s.remembered(ctx, metaDirectInstance, func() []byte { return []byte(access.NewSecret()[:8]) })
+// direct builds the agent that uses Hermes' HTTP API.
+func (a *agents) direct(ctx context.Context) (agent.Agent, error) {
+	instance, err := a.instance(ctx, metaDirectInstance)
 	if err != nil {
 		return nil, err
 	}
-	client, err := s.newGatewayClient()
+	client, err := a.gatewayClient()
 	if err != nil {
 		return nil, err
 	}
-	return &directAgent{Agent: direct.New(direct.Options{Client: client, Keep: keep{store: s.store}, Files: files{s.files}, Log: s.log,
-		Instance: string(instance), Model: s.cfg.APIModel, AllSessions: s.cfg.APISessions == "all",
-		Near: near(s.cfg.APIURL), HermesHome: s.cfg.HermesHome, Data: s.cfg.Data}), client: client}, nil
+	return &directAgent{Agent: direct.New(direct.Options{Client: client, Store: keep{store: a.store}, Files: files{a.files}, Log: a.log,
+		Instance: instance, Model: a.cfg.APIModel, AllSessions: a.cfg.APISessions == "all",
+		FindNeighbor: near(a.cfg.APIURL), HermesHome: a.cfg.HermesHome, Data: a.cfg.Data}), client: client}, nil
 }
 
-// newWithin makes the agent of the program that the server is within.
-func (s *Server) newWithin(ctx context.Context) (agent.Agent, error) {
-	instance, err := s.remembered(ctx, metaDirectInstance, func() []byte { return []byte(access.NewSecret()[:8]) })
-	if err != nil {
-		return nil, err
-	}
-	return s.within.agent(Parts{Files: files{s.files}, Log: s.log, Direct: func(client *gateway.Client, scope string) agent.Agent {
-		// Whoever has this machine has the gateway's credential, so all of its sessions are theirs.
-		return direct.New(direct.Options{Client: client, Keep: keep{s.store, scope + "/"}, Files: files{s.files}, Log: s.log,
-			Instance: string(instance) + "-" + scope, AllSessions: true})
-	}})
-}
-
-// newGatewayClient makes the client of the API that the settings name.
-func (s *Server) newGatewayClient() (*gateway.Client, error) {
-	// The owner wrote the address, so plain http is meant; the client allows it in private networks only.
-	profile := gateway.Profile{ID: "serve", Name: "serve", Remote: s.cfg.APIURL, Auth: gateway.AuthNone, Insecure: true}
-	profile.Jobs = gateway.Jobs(s.cfg.APIJobs)
-	if s.cfg.APIKind == "openai" {
+// gatewayClient returns a client of the API in the settings.
+func (a *agents) gatewayClient() (*gateway.Client, error) {
+	// The owner wrote the address, so plain http is intended. The client allows it in private
+	// networks only.
+	profile := gateway.Profile{ID: "serve", Name: "serve", Remote: a.cfg.APIURL, Auth: gateway.AuthNone, Insecure: true}
+	profile.Jobs = gateway.JobAccess(a.cfg.APIJobs)
+	if a.cfg.APIKind == "openai" {
 		profile.Kind = gateway.OpenAI
 	}
 	var credentials gateway.Credentials
-	if key := s.cfg.APIKey.Reveal(); key != "" {
+	if key := a.cfg.APIKey.Reveal(); key != "" {
 		profile.Auth = gateway.AuthBearer
 		credentials = gateway.Credentials{Token: gateway.NewSecret(key)}
 	}
-	client, err := gateway.New(profile, credentials, gateway.Options{Log: s.log})
+	client, err := gateway.New(profile, credentials, gateway.Options{Log: a.log})
 	if err != nil {
-		return nil, fmt.Errorf("the API of MOBILE_API_URL: %w", err)
+		return nil, fmt.Errorf("MOBILE_API_URL: %w", err)
 	}
 	return client, nil
 }
 
-// directAgent closes the client of its agent with it.
+// directAgent closes the client of its agent when the agent ends.
 type directAgent struct {
 	*direct.Agent
 	client *gateway.Client
@@ -84,20 +72,21 @@ func (a *directAgent) Run(ctx context.Context, host agent.Host) error {
 	return a.Agent.Run(ctx, host)
 }
 
-// api is how the agent finds its API, nil where another agent serves.
-func (s *Server) api() *doctor.API {
-	a, is := s.agent.(*directAgent)
+// apiState returns the state of the API that the direct agent uses, nil with another agent.
+func apiState(cfg *config.Config, current agent.Agent) *doctor.API {
+	a, is := current.(*directAgent)
 	if !is {
 		return nil
 	}
 	state := a.State()
-	u, err := url.Parse(s.cfg.APIURL)
-	return &doctor.API{URL: s.cfg.APIURL, NoKey: s.cfg.APIKey == "", KeyRefused: errors.Is(state.Err, gateway.ErrSignIn), Another: errors.Is(state.Err, gateway.ErrIdentity),
-		Down: state.Err, Version: state.Version, Older: state.Older, Elsewhere: s.cfg.APIKind != "hermes" || err == nil && !isLoopback(u.Hostname())}
+	u, err := url.Parse(cfg.APIURL)
+	return &doctor.API{URL: cfg.APIURL, NoKey: cfg.APIKey == "", KeyRefused: errors.Is(state.Err, gateway.ErrSignIn), Another: errors.Is(state.Err, gateway.ErrIdentity),
+		Down: state.Err, Version: state.Version, Older: state.Older, Elsewhere: cfg.APIKind != "hermes" || err == nil && !isLoopback(u.Hostname())}
 }
 
-// near looks for the process of the gateway that answers at an address of this machine; nil where that is of another one.
-func near(address string) func() (direct.Sees, bool) {
+// near returns a function that finds the process of the gateway that answers at an address of this
+// machine. It returns nil for an address of another machine.
+func near(address string) func() (direct.Neighbor, bool) {
 	u, err := url.Parse(address)
 	if err != nil || !isLoopback(u.Hostname()) {
 		return nil
@@ -110,7 +99,7 @@ func near(address string) func() (direct.Sees, bool) {
 	if u.Hostname() == "localhost" {
 		hosts = []string{"127.0.0.1", "::1"}
 	}
-	return func() (direct.Sees, bool) {
+	return func() (direct.Neighbor, bool) {
 		for _, host := range hosts {
 			if p, ok := neighbor.Listening(netip.AddrPortFrom(netip.MustParseAddr(host), uint16(port))); ok {
 				return p, true
@@ -125,7 +114,7 @@ func isLoopback(host string) bool {
 	return host == "localhost" || err == nil && ip.IsLoopback()
 }
 
-// keep has the agent remember in the store.
+// keep adapts the store to the memory of the direct agent.
 type keep struct {
 	store *store.Store
 	scope string

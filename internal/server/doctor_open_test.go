@@ -21,7 +21,8 @@ import (
 // opened are the codes of the issues about exposed parts.
 var opened = []string{"admin_open", "metrics_open", "health_open", "proxy_hides_client"}
 
-// A proxy that adds a proof of its own has strangers read what is not for them, and the doctor finds each part of it.
+// A proxy that adds a proof of its own has strangers read what is not for them, and the doctor
+// finds each part of it.
 func TestDoctorFindsWhatIsOpen(t *testing.T) {
 	const metrics = "a-token-for-metrics-0123456789abcdef"
 	r := start(t, "MOBILE_TOKEN="+mainToken, "MOBILE_METRICS_TOKEN="+metrics, "MOBILE_ADMIN_TOKEN="+adminSecret, "MOBILE_PUBLIC_URL=http://agent.example")
@@ -29,9 +30,9 @@ func TestDoctorFindsWhatIsOpen(t *testing.T) {
 	if p, list := r.tries(r.proxy(nil), slow); p.Result != doctor.PublicGood || len(list) != 0 {
 		t.Fatalf("a proxy as it should be: %+v %q", p, codesOf(list))
 	}
-	session, page := r.server.owners.Admit()
+	session, page := r.server.logins.sessions.Admit()
 	login := func(out *http.Request) {
-		out.AddCookie(&http.Cookie{Name: "hm_admin_" + r.server.port(), Value: session})
+		out.AddCookie(&http.Cookie{Name: "hm_admin_" + r.server.addresses.port(), Value: session})
 	}
 	for name, tt := range map[string]struct {
 		change func(*http.Request)
@@ -118,8 +119,8 @@ func (r *rig) forward() string {
 	return "http://" + l.Addr().String()
 }
 
-// What is in between and says nothing of who asks is found: a proxy that keeps Host or sets the server's own, and a TCP forward.
-// Nothing is open because of it.
+// What is in between and says nothing of who asks is found: a proxy that keeps Host or sets the
+// server's own, and a TCP forward. Nothing is open because of it.
 func TestDoctorFindsWhatHidesTheClient(t *testing.T) {
 	for _, environ := range [][]string{nil, {"MOBILE_ADMIN_TOKEN=" + adminSecret}} {
 		r := start(t, append(environ, "MOBILE_TOKEN="+mainToken)...)

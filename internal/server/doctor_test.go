@@ -43,7 +43,7 @@ func codesOf(list []doctor.Issue) (out []string) {
 	return out
 }
 
-// mustFind requires an issue whose text or fix contains says, and returns it.
+// mustFind demands a finding that says what it has to, and returns it.
 func mustFind(t testing.TB, list []doctor.Issue, code string, says ...string) doctor.Issue {
 	t.Helper()
 	i := slices.IndexFunc(list, func(f doctor.Issue) bool { return f.Code == code })
@@ -71,7 +71,8 @@ func mustNotFind(t testing.TB, list []doctor.Issue, codes ...string) {
 	}
 }
 
-// readyz is the page as its owner gets it, over the admin socket, when it has an issue, and its status.
+// readyz is the page as its owner gets it, over the admin socket, when it has a finding, and its
+// status.
 func (r *rig) readyz(code string) (status int, h Health) {
 	r.t.Helper()
 	until(r.t, code+" in /readyz", func() bool {
@@ -91,7 +92,8 @@ func startRelay(t *testing.T, environ ...string) *rig {
 	return start(t, append([]string{"MOBILE_TOKEN=" + mainToken, "MOBILE_AGENT=relay", "MOBILE_RELAY_ID=gw-home", "MOBILE_RELAY_SECRET=" + gatewaySecret}, environ...)...)
 }
 
-// home makes a Hermes home that is told of the server, with a gateway that seems to run: this process.
+// home makes a Hermes home that is told of the server, with a gateway that seems to run: this
+// process.
 func (r *rig) home() string {
 	r.t.Helper()
 	ok(r.t, os.MkdirAll(r.cfg.HermesHome, 0o700))
@@ -143,8 +145,8 @@ func (r *rig) joins() *websocket.Conn {
 	return ws
 }
 
-// The status, /readyz, and the doctor show the same issues. Strangers see only codes.
-func TestIssuesAreTheSameEverywhere(t *testing.T) {
+// The same findings are in the status, at /readyz and with the doctor; others learn codes only.
+func TestFindingsAreTheSameEverywhere(t *testing.T) {
 	r := startRelay(t)
 	found := mustFind(t, r.examined(), "hermes_missing", r.cfg.HermesHome)
 	var st Status
@@ -168,13 +170,13 @@ func TestIssuesAreTheSameEverywhere(t *testing.T) {
 func TestReadyzDoesNotWait(t *testing.T) {
 	release := make(chan struct{})
 	taken := make(chan struct{}, 10)
-	l := newLooks(func(ctx context.Context) *look {
+	l := newSnapshots(func(ctx context.Context) *snapshot {
 		taken <- struct{}{}
 		select {
 		case <-release:
 		case <-ctx.Done():
 		}
-		return &look{at: time.Now()}
+		return &snapshot{at: time.Now()}
 	})
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})
@@ -283,13 +285,14 @@ func TestDoctorGatewayRefused(t *testing.T) {
 				t.Errorf("readyz %d: messages are taken and wait", status)
 			}
 
-			// Once its settings are written anew they are not to blame any more, and it has to be restarted.
+			// Once its settings are written anew they are not to blame any more, and it has to be
+			// restarted.
 			if tc.code != "clock_skew" {
 				later := time.Now().Add(2 * time.Second)
 				ok(t, os.Chtimes(filepath.Join(r.cfg.HermesHome, ".env"), later, later))
 				list := r.examined()
 				mustNotFind(t, list, tc.code)
-				mustFind(t, list, "gateway_not_dialled", "its settings changed")
+				mustFind(t, list, "gateway_not_dialled", "its settings were changed")
 			}
 
 			// Let in, it is forgotten.
@@ -307,12 +310,12 @@ func TestDoctorGatewayComesAndGoes(t *testing.T) {
 	mustFind(t, list, "hermes_missing")
 	mustNotFind(t, list, "agent_away", "gateway_not_dialled")
 	home := r.home()
-	mustFind(t, r.examined(), "gateway_not_dialled", "pauses of up to 5 minutes", "by about")
+	mustFind(t, r.examined(), "gateway_not_dialled", "pauses up to 5 minutes", "at the latest")
 
 	// It was started before its settings were written.
 	started := time.Now().Add(-time.Hour)
 	ok(t, os.Chtimes(filepath.Join(home, "gateway.pid"), started, started))
-	mustFind(t, r.examined(), "gateway_not_dialled", "its settings changed at", "hermes gateway restart")
+	mustFind(t, r.examined(), "gateway_not_dialled", "its settings were changed at", "hermes gateway restart")
 
 	ws := r.joins()
 	if list := r.examined(); len(list) != 0 {
@@ -320,7 +323,7 @@ func TestDoctorGatewayComesAndGoes(t *testing.T) {
 	}
 	_ = ws.CloseNow()
 	until(t, "the gateway's end", func() bool { return !r.server.agent.Status("").Online })
-	mustFind(t, r.examined(), "agent_away", "gw-home is offline since", "The server queues messages")
+	mustFind(t, r.examined(), "agent_away", "gw-home is away since", "messages are accepted and wait")
 
 	ok(t, os.Remove(filepath.Join(home, "gateway.pid")))
 	list = r.examined()
@@ -337,7 +340,7 @@ func TestDoctorGatewayComesAndGoes(t *testing.T) {
 func TestDoctorGatewayLongOverdue(t *testing.T) {
 	r := startRelay(t)
 	home := r.home()
-	r.server.started = time.Now().Add(-20 * time.Minute)
+	r.server.health.started = time.Now().Add(-20 * time.Minute)
 	past := time.Now().Add(-time.Hour)
 	for _, name := range []string{"gateway.pid", "config.yaml", ".env"} {
 		ok(t, os.Chtimes(filepath.Join(home, name), past, past))

@@ -8,7 +8,8 @@ import (
 	"hermes-mobile/internal/cert"
 )
 
-// A certificate that the server makes itself is no matter; one that an authority has to give and does not is named.
+// A certificate that the server makes itself is no matter; one that an authority has to give and
+// does not is named.
 func TestDoctorCertificate(t *testing.T) {
 	r := start(t, "MOBILE_TLS=self")
 	for _, code := range codesOf(r.examined()) {
@@ -18,11 +19,12 @@ func TestDoctorCertificate(t *testing.T) {
 	}
 
 	r = start(t, "MOBILE_TLS=auto", "MOBILE_PUBLIC_URL=https://agent.example.com", "MOBILE_TLS_ACME=https://127.0.0.1:1/directory")
-	until(t, "the authority to be asked", func() bool { return r.server.Certificate().LastError != "" })
+	until(t, "the authority to be asked", func() bool { return r.server.addresses.certificate().LastError != "" })
 	mustFind(t, r.examined(), "certificate_missing", "no certificate yet", "SIGHUP")
 }
 
-// A certificate that can no longer be read is named while the one in use is still good, and not any more when it is mended.
+// A certificate that can no longer be read is named while the one in use is still good, and not any
+// more when it is mended.
 func TestDoctorCertificateNotRenewed(t *testing.T) {
 	dir := folder(t)
 	maker := start(t, "MOBILE_TLS=self")

@@ -17,7 +17,8 @@ import (
 	"hermes-mobile/internal/doctor"
 )
 
-// quick is the patience with what never comes, some that with what comes after something that must, slow that with what must.
+// quick is the patience with what never comes, some that with what comes after something that must,
+// slow that with what must.
 const (
 	quick = 300 * time.Millisecond
 	some  = 6 * time.Second
@@ -86,8 +87,8 @@ func TestDoctorProxyDropsUpgrades(t *testing.T) {
 	mustNotFind(t, list, "proxy_other_server", "proxy_buffers")
 }
 
-// holding is a proxy that passes the answer to an upgrade on, and after it holds one direction back for as long as the
-// connection lives.
+// holding is a proxy that passes the answer to an upgrade on, and after it holds one direction back
+// for as long as the connection lives.
 func (r *rig) holding(back, all bool) string {
 	r.t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -195,7 +196,8 @@ func TestDoctorAnotherServerAnswers(t *testing.T) {
 			t.Error(f.Text)
 		}
 	}
-	// What the server has not announced it does not answer, so nobody can find out by probes who it is; and a probe counts once.
+	// What the server has not announced it does not answer, so nobody can find out by probes who it
+	// is; and a probe counts once.
 	if status, body := r.get("/ws?probe=guessed"); status != http.StatusNotFound || strings.Contains(body, "hello") {
 		t.Errorf("%d %s", status, body)
 	}

@@ -2,158 +2,153 @@ package server
 
 import (
 	"context"
-	"crypto/sha256"
-	"crypto/subtle"
 	"encoding/json"
-	"errors"
-	"io/fs"
+	"log/slog"
 	"net/http"
-	"os"
-	"strings"
 	"time"
 
 	"hermes-mobile/internal/access"
+	"hermes-mobile/internal/agent"
 	"hermes-mobile/internal/agent/relay"
 	"hermes-mobile/internal/config"
 	"hermes-mobile/internal/doctor"
 	"hermes-mobile/internal/hub"
+	"hermes-mobile/internal/store"
+	"hermes-mobile/internal/strangers"
 )
-
-// Health is what /readyz answers, and what the status shows.
-type Health struct {
-	Ready bool `json:"ready"`
-	// Details reports whether issues have texts. Strangers get codes and severities only.
-	Details bool           `json:"details"`
-	Issues  []doctor.Issue `json:"findings"`
-}
-
-// Diagnosis is what the running server tells the doctor, who looks further from outside.
-type Diagnosis struct {
-	Issues    []doctor.Issue `json:"findings"` // complete, not shortened
-	Checked   []string       `json:"checked"`
-	PublicURL string         `json:"public_url,omitempty"`
-	Path      string         `json:"path"`
-}
 
 const (
 	// storeTrouble is how long a failure of the store counts.
 	storeTrouble = time.Minute
-	// statusPatience bounds how long the status waits for a new look at the machine, doctorPatience the same of the doctor.
-	statusPatience = 2 * time.Second
-	doctorPatience = 20 * time.Second
+	// statusTimeout bounds how long the status waits for a snapshot of the machine, doctorTimeout
+	// how long the doctor does.
+	statusTimeout = 2 * time.Second
+	doctorTimeout = 20 * time.Second
+	// fewAging is how many devices are named whose messages are about to expire.
+	fewAging = 20
 )
 
-// health is for the status: what was seen lately, and a new look where that does not take long.
-func (s *Server) health(ctx context.Context) Health {
-	return s.judge(s.looks.fresh(ctx, lookEvery, statusPatience))
+// health collects what the server knows about itself and the machine, and has the doctor judge it.
+type health struct {
+	cfg       *config.Config
+	log       *slog.Logger
+	started   time.Time
+	addresses *addresses
+	agent     agent.Agent
+	hub       *hub.Hub
+	store     *store.Store
+	storage   *storage
+	pairing   *access.Pairing
+	strangers *strangers.Listener
+	filter    *requestFilter
+	api       *apiMount
+	probes    *probes
+	pushOff   string           // why there are no notifications, if that isn't the owner's choice
+	letIn     []config.Gateway // with the one whose secret the server generated
+
+	hermes    versions
+	snapshots *snapshots
 }
 
-func (s *Server) judge(l *look) Health {
-	all := doctor.Check(s.facts(l))
-	return Health{Ready: doctor.Ready(all), Details: true, Issues: doctor.Shorten(all)}
+// prepare adds what follows from the other fields. The agent must be open.
+func (h *health) prepare() *health {
+	if _, is := h.agent.(*relay.Agent); is {
+		h.letIn = LetIn(h.cfg)
+	}
+	h.snapshots = newSnapshots(h.snapshot)
+	return h
 }
 
-// diagnose looks anew at everything.
-func (s *Server) diagnose(ctx context.Context) (Diagnosis, error) {
-	f := s.facts(s.looks.fresh(ctx, 0, doctorPatience))
-	return Diagnosis{doctor.Check(f), doctor.Checked(f), s.cfg.PublicURL, s.cfg.Path}, nil
+// snapshot looks at the machine around the server.
+func (h *health) snapshot(ctx context.Context) *snapshot {
+	s := &snapshot{at: time.Now(), folder: doctor.ProbeFolder(h.cfg.Data), proxy: h.api.check(ctx)}
+	if h.cfg.Agent != "demo" {
+		s.hermes = doctor.ProbeHermes(ctx, h.cfg, h.hermes.of)
+	}
+	aging, err := h.store.Aging(ctx, agingBefore(h.cfg, s.at), fewAging)
+	if err != nil && ctx.Err() == nil {
+		h.log.Warn("waiting messages not counted", "err", err)
+	}
+	s.aging = aging
+	return s
 }
 
-// facts are what the server knows of itself, at once, and what it has seen around it.
-func (s *Server) facts(l *look) *doctor.Facts {
+// agingBefore returns the time by which a waiting message has less than a day left, or less than
+// half of its lifetime.
+func agingBefore(cfg *config.Config, now time.Time) time.Time {
+	kept := time.Duration(cfg.OutboxDays) * 24 * time.Hour
+	return now.Add(-max(kept-24*time.Hour, kept/2))
+}
+
+// facts returns what the server knows about itself right now, with a snapshot of the machine.
+func (h *health) facts(snap *snapshot) *doctor.Facts {
 	now := time.Now()
-	agent := s.agent.Status("")
-	state := &doctor.Server{Address: s.listener.Addr().String(), Started: s.started, AgentOnline: agent.Online, AgentDetail: agent.Detail, API: s.api(),
-		Devices: s.hub.Refused(), Requests: s.requests.Often(), Forwarded: s.forwarded.Often(), Strangers: s.strangers.Drops(), PushOff: s.pushOff}
-	storage := s.budget.Use()
-	state.Storage = &storage
-	if at := s.hub.StoreFailedAt(); !at.IsZero() && now.Sub(at) < storeTrouble {
+	status := h.agent.Status("")
+	state := &doctor.Server{Address: h.addresses.listener.String(), Started: h.started, AgentOnline: status.Online, AgentDetail: status.Detail, API: apiState(h.cfg, h.agent),
+		Devices: h.hub.Rejected(), Requests: h.filter.rejected.Often(), Forwarded: h.filter.forwarded.Often(), Strangers: h.strangers.Drops(), PushOff: h.pushOff}
+	use := h.storage.budget.Use()
+	state.Storage = &use
+	if at := h.hub.StoreFailedAt(); !at.IsZero() && now.Sub(at) < storeTrouble {
 		state.StoreFailed = true
 	}
-	if r, ok := s.agent.(*relay.Agent); ok {
+	if r, ok := h.agent.(*relay.Agent); ok {
 		links := r.State()
 		state.Relay = &links
 	}
-	if s.certs != nil {
-		is := s.certs.State()
+	if certs := h.addresses.certs; certs != nil {
+		is := certs.State()
 		state.TLS = &is
 	}
-	f := &doctor.Facts{Now: now, Config: s.cfg, Warnings: doctor.StillTrue(s.cfg.Warnings), Gateways: s.letIn, Server: state, Pairing: s.pairing.Check()}
-	if l != nil {
-		f.Hermes, f.Folder, f.APIProxy, state.Aging = l.hermes, l.folder, l.front, l.aging
+	f := &doctor.Facts{Now: now, Config: h.cfg, Warnings: doctor.StillTrue(h.cfg.Warnings), Gateways: h.letIn, Server: state, Pairing: h.pairing.Check()}
+	if snap != nil {
+		f.Hermes, f.Folder, f.APIProxy, state.Aging = snap.hermes, snap.folder, snap.proxy, snap.aging
 	}
 	return f
 }
 
-// LetIn are the gateways that a server on these settings lets in; none where it would have to make a secret first.
-func LetIn(cfg *config.Config) []config.Gateway {
-	if len(cfg.Gateways) > 0 || !HasOwnGateway(cfg.Data) {
-		return cfg.Gateways
-	}
-	id, secret, err := OwnGateway(cfg.Data)
-	if err != nil {
-		return nil
-	}
-	return []config.Gateway{{ID: id, Secret: config.Secret(secret), Devices: []string{"*"}}}
+func (h *health) judge(snap *snapshot) Health {
+	all := doctor.Check(h.facts(snap))
+	return Health{Ready: doctor.Ready(all), Details: true, Issues: doctor.Shorten(all)}
 }
 
-// CheckPairing says why the pairing files cannot be read, and makes nothing: where there are none yet all is well.
-func CheckPairing(cfg *config.Config) error {
-	if _, err := os.Stat(pairingDir(cfg)); errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	p, err := OpenPairing(cfg)
-	if err != nil {
-		return err
-	}
-	return p.Check()
+// current returns the health for the status. It takes a new snapshot if that doesn't take long.
+func (h *health) current(ctx context.Context) Health {
+	return h.judge(h.snapshots.fresh(ctx, snapshotEvery, statusTimeout))
 }
 
-// ready says whether the server can take messages, and what stands in the way if not: to strangers in codes only. It waits for
-// nothing.
-func (s *Server) ready(w http.ResponseWriter, r *http.Request) {
-	s.answerReady(w, s.insider(r))
+// diagnose checks everything again.
+func (h *health) diagnose(ctx context.Context) Diagnosis {
+	f := h.facts(h.snapshots.fresh(ctx, 0, doctorTimeout))
+	return Diagnosis{doctor.Check(f), doctor.Checked(f), h.cfg.PublicURL, h.cfg.Path}
 }
 
-func (s *Server) answerReady(w http.ResponseWriter, details bool) {
-	report := s.judge(s.looks.last())
-	if report.Details = details; !details { // the texts name paths, devices and gateways
+// report returns everything the doctor finds: what the server knows, and its public address as seen
+// from this machine.
+func (h *health) report(ctx context.Context) doctor.Report {
+	found := h.diagnose(ctx)
+	f := &doctor.Facts{Now: time.Now(), Config: h.cfg, Warnings: h.cfg.Warnings}
+	if found.PublicURL != "" {
+		probe := h.probes.announce()
+		doctor.ProbePublic(ctx, f, found.PublicURL, found.Path, &probe)
+	}
+	return doctor.Conclude(append(found.Issues, doctor.CheckPublic(f)...), append(found.Checked, doctor.Checked(f)...))
+}
+
+// serveReady reports whether the server can accept messages, and the issues if not. It waits for
+// nothing. Without details it answers in codes only, because the texts name paths, devices and
+// gateways.
+func (h *health) serveReady(w http.ResponseWriter, details bool) {
+	report := h.judge(h.snapshots.last())
+	if report.Details = details; !details {
 		report.Issues = doctor.ForStrangers(report.Issues)
 	}
-	h := w.Header()
-	h.Set("Content-Type", "application/json")
-	h.Set("Cache-Control", "no-store")
-	h.Set("Cross-Origin-Resource-Policy", "same-origin")
-	h.Set("X-Content-Type-Options", "nosniff")
+	head := w.Header()
+	head.Set("Content-Type", "application/json")
+	head.Set("Cache-Control", "no-store")
+	head.Set("Cross-Origin-Resource-Policy", "same-origin")
+	head.Set("X-Content-Type-Options", "nosniff")
 	if !report.Ready {
 		w.WriteHeader(http.StatusServiceUnavailable)
 	}
 	_ = json.NewEncoder(w).Encode(report)
-}
-
-// noteProxies remembers peers that send forwarding headers and are not trusted: proxies that were forgotten, mostly.
-func (s *Server) noteProxies(next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if access.Forwarded(r.Header) {
-			if peer, err := access.Peer(r); err == nil && !s.proxies.Trusts(peer) {
-				s.forwarded.Note("", peer, "forwarded", "")
-			}
-		}
-		next.ServeHTTP(w, r)
-	})
-}
-
-// newRefusals makes the memories of who was turned away before the hub saw it.
-func newRefusals() (requests, forwarded *hub.Refusals) {
-	return hub.NewRefusals(time.Now), hub.NewRefusals(time.Now)
-}
-
-func bearer(r *http.Request) string {
-	token, _ := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
-	return token
-}
-
-func sameSecret(a, b string) bool {
-	x, y := sha256.Sum256([]byte(a)), sha256.Sum256([]byte(b))
-	return subtle.ConstantTimeCompare(x[:], y[:]) == 1
 }

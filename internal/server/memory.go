@@ -11,19 +11,19 @@ import (
 )
 
 const (
-	// memoryShare is how much of what the system lets the process have Go's collector may use, in
-	// percent. The rest is for what it does not manage, such as the database's pages.
+	// memoryShare is the percentage of the memory limit that Go's collector may use. The rest is
+	// for memory that it doesn't manage, such as the database's pages.
 	memoryShare = 90
-	// noMemoryLimit and above stands for no limit: version 1 of control groups has no word for it.
+	// noMemoryLimit and above means no limit: version 1 of control groups writes a large number.
 	noMemoryLimit = 1 << 60
 )
 
 // LimitMemory makes Go's collector work harder before this process reaches the memory limit of its
-// control group, as a container or a system unit has one. GOMEMLIMIT overrides it. root is the
+// control group, which a container or a systemd unit sets. GOMEMLIMIT overrides it. root is the
 // root of the file system.
 func LimitMemory(root fs.FS, log *slog.Logger) {
 	if os.Getenv("GOMEMLIMIT") != "" {
-		return // the runtime has read it
+		return // the runtime applies it
 	}
 	limit, file := memoryLimit(root)
 	if file == "" {
@@ -34,16 +34,16 @@ func LimitMemory(root fs.FS, log *slog.Logger) {
 	log.Info("memory limit set", "bytes", soft, "of", limit, "file", "/"+file)
 }
 
-// memoryLimit returns the lowest memory limit of the control groups that this process is in, and
-// the file that says it; none where there is no limit.
+// memoryLimit returns the lowest memory limit of the control groups of this process, and its file.
+// The file is empty if there is no limit.
 func memoryLimit(root fs.FS) (limit int64, file string) {
 	groups, err := fs.ReadFile(root, "proc/self/cgroup")
 	if err != nil {
-		return 0, "" // no Linux
+		return 0, "" // not Linux
 	}
 	look := func(mount, group string, names ...string) {
-		// Limits of the groups above hold, too. In a container the path may be that of the host, while
-		// the mount begins with the container's group: then only the last step finds something.
+		// Limits of parent groups apply too. In a container the path may be the host's, while the
+		// mount begins with the container's group: then only the last step finds a file.
 		for group = path.Clean("/" + group); ; group = path.Dir(group) {
 			for _, name := range names {
 				at := path.Join(mount, group, name)
@@ -72,7 +72,7 @@ func memoryLimit(root fs.FS) (limit int64, file string) {
 	return limit, file
 }
 
-// readLimit reads a file that holds a number of bytes, or max.
+// readLimit reads a file that contains a number of bytes, or "max".
 func readLimit(root fs.FS, name string) (n int64, ok bool) {
 	text, err := fs.ReadFile(root, name)
 	if err != nil {

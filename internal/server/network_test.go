@@ -26,8 +26,8 @@ func (r *rig) socket() *websocket.Conn {
 	return ws
 }
 
-// Settings that are read again: new tokens hold at once, connections with those that are gone end, others stay; settings
-// that are wrong change nothing.
+// Settings that are read again: new tokens hold at once, connections with those that are gone end,
+// others stay; settings that are wrong change nothing.
 func TestReload(t *testing.T) {
 	dir := folder(t)
 	r := startIn(t, dir, "MOBILE_TOKEN="+mainToken, "MOBILE_DELIVER_TOKENS="+otherToken)
@@ -57,7 +57,8 @@ func TestReload(t *testing.T) {
 	r.connect("tel-1", otherToken) // the label is the same, and so is the binding
 }
 
-// A token that is bound to a device when the settings are read again is no other's any more, in either form.
+// A token that is bound to a device when the settings are read again is no other's any more, in
+// either form.
 func TestReloadBindsTokens(t *testing.T) {
 	for form, more := range map[string][]string{"MOBILE_EXTRA_TOKENS=device:tel-1=": nil, "MOBILE_EXTRA_TOKENS=tel-1=": {"MOBILE_EXTRA_TOKENS_BIND=yes"}} {
 		dir := folder(t)
@@ -183,7 +184,8 @@ func TestMetrics(t *testing.T) {
 	}
 }
 
-// A link to a large file begins with the address by which the client reached the server, as a trusted proxy tells it.
+// A link to a large file begins with the address by which the client reached the server, as a
+// trusted proxy tells it.
 func TestBaseOfLinks(t *testing.T) {
 	for _, tc := range []struct {
 		name    string
@@ -227,11 +229,12 @@ func TestBaseOfLinks(t *testing.T) {
 	}
 }
 
-// A proxy keeps quiet connections to use them again. If we closed one first, what it sends at that moment would fail.
+// A proxy keeps quiet connections to use them again. If we closed one first, what it sends at that
+// moment would fail.
 func TestQuietConnectionsOutliveProxies(t *testing.T) {
 	r := start(t, "MOBILE_TOKEN="+mainToken)
 	const caddy = 2 * time.Minute // the longest of those in doc/operate.md
-	if got := r.server.httpServer(nil).IdleTimeout; got <= caddy {
+	if got := newHTTPServer(nil, r.server.log).IdleTimeout; got <= caddy {
 		t.Errorf("quiet connections are closed after %s, before the proxy forgets them", got)
 	}
 }

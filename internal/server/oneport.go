@@ -9,14 +9,15 @@ import (
 	"time"
 )
 
-// firstByteTimeout is how long a new connection may say nothing.
+// firstByteTimeout is how long a new connection may be silent.
 const firstByteTimeout = 10 * time.Second
 
 // handshake is the first byte of a TLS connection.
 const handshake = 0x16
 
-// onePort takes encrypted and plain connections on one port. What begins with a TLS handshake is handed out as a *tls.Conn,
-// everything else as it came. A connection that says nothing holds up nobody but itself.
+// onePort is a listener for TLS and plain connections on one port. It returns a connection that
+// begins with a TLS handshake as a *tls.Conn, and any other as it is. A silent connection holds up
+// no other.
 type onePort struct {
 	net.Listener
 	config  *tls.Config
@@ -28,7 +29,7 @@ type onePort struct {
 	work  sync.WaitGroup
 
 	mu     sync.Mutex
-	silent map[net.Conn]struct{} // have not said anything yet; nil: closed
+	silent map[net.Conn]struct{} // that have sent nothing yet; nil: closed
 }
 
 type accepted struct {
@@ -42,7 +43,7 @@ func newOnePort(l net.Listener, config *tls.Config, timeout time.Duration) *oneP
 	return o
 }
 
-// Accept returns the next connection that has said something.
+// Accept returns the next connection that has sent something.
 func (o *onePort) Accept() (net.Conn, error) {
 	select {
 	case a := <-o.ready:
@@ -52,7 +53,7 @@ func (o *onePort) Accept() (net.Conn, error) {
 	}
 }
 
-// Close ends the listener and what has said nothing, and waits for its goroutines.
+// Close closes the listener and its silent connections, and waits for its goroutines.
 func (o *onePort) Close() error {
 	err := net.ErrClosed
 	o.once.Do(func() {
@@ -73,18 +74,19 @@ func (o *onePort) accept() {
 	for {
 		c, err := o.Listener.Accept()
 		if err == nil {
-			o.work.Go(func() { o.look(c) })
+			o.work.Go(func() { o.detect(c) })
 			continue
 		}
-		// The HTTP server knows which errors pass; it waits a little before it asks again, and so do we.
-		if !o.hand(accepted{err: err}) || errors.Is(err, net.ErrClosed) {
+		// The HTTP server knows which errors are temporary. It waits a little before it accepts
+		// again.
+		if !o.deliver(accepted{err: err}) || errors.Is(err, net.ErrClosed) {
 			return
 		}
 	}
 }
 
-// look waits for the first byte of a connection and hands it out as what it is.
-func (o *onePort) look(c net.Conn) {
+// detect waits for the first byte of a connection and delivers the connection by its protocol.
+func (o *onePort) detect(c net.Conn) {
 	o.mu.Lock()
 	if o.silent == nil {
 		o.mu.Unlock()
@@ -110,13 +112,13 @@ func (o *onePort) look(c net.Conn) {
 	if first[0] == handshake {
 		out = tls.Server(out, o.config)
 	}
-	if !o.hand(accepted{conn: out}) {
+	if !o.deliver(accepted{conn: out}) {
 		_ = c.Close()
 	}
 }
 
-// hand reports whether somebody took it.
-func (o *onePort) hand(a accepted) bool {
+// deliver gives a connection to Accept. It reports false if the listener was closed.
+func (o *onePort) deliver(a accepted) bool {
 	select {
 	case o.ready <- a:
 		return true
@@ -125,7 +127,7 @@ func (o *onePort) hand(a accepted) bool {
 	}
 }
 
-// begun is a connection whose first byte was read already.
+// begun is a connection whose first byte was already read.
 type begun struct {
 	net.Conn
 	first []byte
@@ -141,10 +143,11 @@ func (b *begun) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// NetConn gives the connection below.
+// NetConn returns the underlying connection.
 func (b *begun) NetConn() net.Conn { return b.Conn }
 
-// SyscallConn gives the socket, which lets a quiet WebSocket wait without a buffer. By then the first byte has been read.
+// SyscallConn returns the socket, which lets an idle WebSocket wait without a buffer. It fails
+// until the first byte was read.
 func (b *begun) SyscallConn() (syscall.RawConn, error) {
 	if sc, ok := b.Conn.(syscall.Conn); ok && len(b.first) == 0 {
 		return sc.SyscallConn()

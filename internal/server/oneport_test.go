@@ -16,7 +16,6 @@ import (
 	"time"
 
 	"hermes-mobile/internal/cert"
-	"hermes-mobile/internal/config"
 )
 
 // elsewhere is a listener whose connections come from another address than they do.
@@ -55,10 +54,9 @@ func openPort(t *testing.T, timeout time.Duration) *port {
 	ok(t, err)
 	p := &port{t: t, from: &elsewhere{Listener: l}}
 	p.one = newOnePort(p.from, c.TLS(), timeout)
-	s := &Server{cfg: &config.Config{TLS: cert.Self}, certs: c, log: slog.New(slog.DiscardHandler)}
-	web := s.httpServer(s.encrypted(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	web := newHTTPServer(encrypted(c, cert.Self, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		fmt.Fprintf(w, "served, encrypted: %v", r.TLS != nil)
-	})))
+	})), slog.New(slog.DiscardHandler))
 	done := make(chan struct{})
 	go func() {
 		defer close(done)

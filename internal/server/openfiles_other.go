@@ -2,5 +2,5 @@
 
 package server
 
-// openFiles: there is no such limit.
+// openFiles returns 0: there is no such limit.
 func openFiles() int { return 0 }

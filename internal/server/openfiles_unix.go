@@ -4,7 +4,7 @@ package server
 
 import "syscall"
 
-// openFiles is how many files this process may have open; 0: it cannot be told.
+// openFiles returns how many files this process may have open, 0 if that isn't known.
 func openFiles() int {
 	var l syscall.Rlimit
 	if syscall.Getrlimit(syscall.RLIMIT_NOFILE, &l) != nil {

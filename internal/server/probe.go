@@ -13,15 +13,17 @@ import (
 	"hermes-mobile/internal/wsconn"
 )
 
-// Bounds of probes (package doctor says what they are).
+// Bounds of probes. Package doctor describes them.
 const (
-	maxProbes   = 8
-	probeLife   = time.Minute
-	probeLength = 15 * time.Second
+	maxProbes    = 8
+	probeLife    = time.Minute
+	probeTimeout = 15 * time.Second
 )
 
-// probes are the tries of the public address that the doctor has announced.
+// probes are the checks of the public address that the doctor has announced.
 type probes struct {
+	port string // of the listener
+
 	mu   sync.Mutex
 	list []probe
 	open map[*wsconn.Conn]bool
@@ -32,13 +34,10 @@ type probe struct {
 	until time.Time
 }
 
-// announceProbe makes a probe of the public address, and says which names a stranger might use there.
-func (s *Server) announceProbe() doctor.Probe {
-	return s.probes.announce([]string{net.JoinHostPort("127.0.0.1", s.port()), net.JoinHostPort("localhost", s.port()), "localhost"})
-}
-
-// announce makes a probe, good once and for a minute.
-func (p *probes) announce(hosts []string) doctor.Probe {
+// announce creates a probe, valid once and for a minute, with the host names that a stranger might
+// try.
+func (p *probes) announce() doctor.Probe {
+	hosts := []string{net.JoinHostPort("127.0.0.1", p.port), net.JoinHostPort("localhost", p.port), "localhost"}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if len(p.list) >= maxProbes {
@@ -49,7 +48,7 @@ func (p *probes) announce(hosts []string) doctor.Probe {
 	return n.Probe
 }
 
-// take returns a probe that was announced, once.
+// take returns an announced probe, once.
 func (p *probes) take(nonce string) (doctor.Probe, bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -62,7 +61,8 @@ func (p *probes) take(nonce string) (doctor.Probe, bool) {
 	return n.Probe, time.Now().Before(n.until)
 }
 
-// serve answers a request of the doctor, and reports whether it was one. here: it counts as one of a program on this machine.
+// serve answers a request of the doctor, and reports whether it was one. here says that it counts
+// as a request of a program on this machine.
 func (p *probes) serve(w http.ResponseWriter, r *http.Request, here bool) bool {
 	query := r.URL.Query()
 	if !query.Has(doctor.ProbeQuery) {
@@ -70,7 +70,7 @@ func (p *probes) serve(w http.ResponseWriter, r *http.Request, here bool) bool {
 	}
 	n, ok := p.take(query.Get(doctor.ProbeQuery))
 	if !ok {
-		http.Error(w, "This server did not announce such a probe.", http.StatusNotFound)
+		http.Error(w, "This server announced no such probe.", http.StatusNotFound)
 		return true
 	}
 	first := n.Line(1)
@@ -79,7 +79,7 @@ func (p *probes) serve(w http.ResponseWriter, r *http.Request, here bool) bool {
 		w.Header().Set(doctor.ProbeHere, r.RemoteAddr)
 		first += " " + r.RemoteAddr
 	}
-	ws, err := wsconn.Upgrade(w, r, &wsconn.Options{MaxMessage: 1 << 10, MaxQueue: 4 << 10, WriteStall: probeLength})
+	ws, err := wsconn.Upgrade(w, r, &wsconn.Options{MaxMessage: 1 << 10, MaxQueue: 4 << 10, WriteStall: probeTimeout})
 	if err != nil {
 		return true
 	}
@@ -89,13 +89,13 @@ func (p *probes) serve(w http.ResponseWriter, r *http.Request, here bool) bool {
 	}
 	p.open[ws] = true
 	p.mu.Unlock()
-	end := time.AfterFunc(probeLength, ws.CloseNow)
+	end := time.AfterFunc(probeTimeout, ws.CloseNow)
 	_ = ws.Send([]byte(first))
 	ws.Serve(&probeConn{of: p, probe: n, end: end})
 	return true
 }
 
-// close ends those that are open, when the server stops.
+// close ends open probes when the server stops.
 func (p *probes) close() {
 	p.mu.Lock()
 	list := slices.Collect(maps.Keys(p.open))
@@ -107,7 +107,7 @@ func (p *probes) close() {
 	}
 }
 
-// probeConn is the server's side of a probe.
+// probeConn is the server's end of a probe.
 type probeConn struct {
 	of    *probes
 	probe doctor.Probe

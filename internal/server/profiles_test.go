@@ -13,7 +13,8 @@ import (
 	"hermes-mobile/internal/store"
 )
 
-// The profiles of a gateway are those of the settings, else those that the Hermes of this machine says it serves. What is in its file may be anything.
+// The profiles of a gateway are those of the settings, else those that the Hermes of this machine
+// says it serves. What is in its file may be anything.
 func TestProfilesOfAGateway(t *testing.T) {
 	home := t.TempDir()
 	state := filepath.Join(home, "gateway_state.json")
@@ -31,7 +32,7 @@ func TestProfilesOfAGateway(t *testing.T) {
 		if err := os.WriteFile(state, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		s := &Server{cfg: &config.Config{HermesHome: home, HermesHomeExists: true}}
+		s := &agents{cfg: &config.Config{HermesHome: home, HermesHomeExists: true}}
 		if got := s.profiles("gw"); !slices.Equal(got, want) {
 			t.Errorf("%.80s: %q", text, got)
 		}
@@ -40,7 +41,7 @@ func TestProfilesOfAGateway(t *testing.T) {
 		t.Fatal(err)
 	}
 	two := []config.Gateway{{ID: "home", Profiles: []string{"default", "family"}}, {ID: "vps"}}
-	s := &Server{cfg: &config.Config{HermesHome: home, HermesHomeExists: true, Gateways: two}}
+	s := &agents{cfg: &config.Config{HermesHome: home, HermesHomeExists: true, Gateways: two}}
 	if got := s.profiles("home"); !slices.Equal(got, []string{"default", "family"}) {
 		t.Errorf("by the settings: %q", got)
 	}
@@ -56,16 +57,17 @@ func TestProfilesOfAGateway(t *testing.T) {
 	}
 }
 
-// A choice is there after a restart, one that could not be stored is not, and what cannot be read is left out.
+// A choice is there after a restart, one that could not be stored is not, and what cannot be read
+// is left out.
 func TestChosenProfilesAreKept(t *testing.T) {
 	dir := t.TempDir()
-	open := func() (*store.Store, *Server) {
+	open := func() (*store.Store, *agents) {
 		t.Helper()
 		db, err := store.Open(context.Background(), dir)
 		if err != nil {
 			t.Fatal(err)
 		}
-		return db, &Server{store: db, log: slog.New(slog.DiscardHandler)}
+		return db, &agents{store: db, log: slog.New(slog.DiscardHandler)}
 	}
 	db, s := open()
 	_, choose, err := s.chosenProfiles(context.Background())

@@ -4,67 +4,65 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"log/slog"
 	"mime"
 	"net/http"
-	"strconv"
 	"strings"
 
 	"hermes-mobile/internal/access"
+	"hermes-mobile/internal/config"
 	"hermes-mobile/internal/hub"
+	"hermes-mobile/internal/notify"
 	"hermes-mobile/internal/push"
 )
 
-// openPush makes what sends notifications, unless they are off. Without them the server works all the same, so what is
-// wrong with them does not keep it from starting.
-func (s *Server) openPush() {
-	subject, why := s.cfg.PushSubject()
+// openPush returns the sender of notifications, nil if they are off. off is the reason if that
+// isn't the owner's choice. The server works without notifications, so a problem with them doesn't
+// stop its start.
+func openPush(cfg *config.Config, log *slog.Logger) (sender *push.Sender, off string) {
+	subject, why := cfg.PushSubject()
 	if subject == "" {
-		if s.cfg.Push != "off" {
-			s.pushOff = why
-			s.log.Info("devices that are away are not notified", "why", why)
+		if cfg.Push == "off" {
+			return nil, ""
 		}
-		return
+		log.Info("notifications are off", "reason", why)
+		return nil, why
 	}
-	keys, err := push.OpenKeys(s.cfg.Data)
+	keys, err := push.OpenKeys(cfg.Data)
 	if err != nil {
-		s.pushOff = err.Error()
-		s.log.Error("devices that are away are not notified", "why", err)
-		return
+		log.Error("notifications are off", "err", err)
+		return nil, err.Error()
 	}
-	s.push = push.NewSender(push.Options{Keys: keys, Subject: subject, Hosts: s.cfg.PushHosts})
+	return push.NewSender(push.Options{Keys: keys, Subject: subject, Hosts: cfg.PushHosts}), ""
 }
 
-// pushKey signs the tokens by which notifications answer cards; nil: they may not.
-func (s *Server) pushKey() []byte {
-	if s.push == nil || !s.cfg.PushActions {
-		return nil
-	}
-	return s.linkKey[:] // its other use signs another kind of text
-}
-
-// pushActionPath is where a notification's button is answered.
+// pushActionPath receives the answer of a notification's button.
 const pushActionPath = "/push/action"
 
 const maxAction = 4 << 10
 
-// actionAnswer is what the button is told.
+// actionAnswer is the response to a button.
 type actionAnswer struct {
-	Done     bool   `json:"done"` // by this request
+	Done     bool   `json:"done"` // this request decided the card
 	OptionID string `json:"option_id,omitempty"`
 	Message  string `json:"message,omitempty"`
 }
 
-// pushAction decides a card by the token of a notification. The token is all that counts: there are no cookies, and pages
-// of other origins are turned away.
-func (s *Server) pushAction(w http.ResponseWriter, r *http.Request) {
-	addr, _ := access.Client(r, s.proxies)
-	if !access.OriginAllowed(r, s.origins) {
-		s.turnAway(w, addr, http.StatusForbidden, "a page of an origin that is not listed", "Pages of this origin may not answer questions: the owner can list it in MOBILE_ALLOWED_ORIGINS.")
+// pushActions decides cards by the token of a notification. Only the token counts: there are no
+// cookies, and pages of other origins are rejected.
+type pushActions struct {
+	hub    *hub.Hub
+	filter *requestFilter
+}
+
+// ServeHTTP implements http.Handler.
+func (p *pushActions) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	addr := p.filter.addresses.client(r)
+	if !access.OriginAllowed(r, p.filter.origins) {
+		p.filter.reject(w, addr, http.StatusForbidden, "origin not allowed", "Pages of this origin may not answer questions: the owner can add it to MOBILE_ALLOWED_ORIGINS.")
 		return
 	}
-	if after, blocked := s.guard.Blocked(addr); blocked {
-		w.Header().Set("Retry-After", strconv.Itoa(int(after.Seconds())+1))
-		s.turnAway(w, addr, http.StatusTooManyRequests, "too many wrong tokens", "Too many wrong tokens came from this address: wait before the next try.")
+	if p.filter.rejectBlocked(w, addr) {
 		return
 	}
 	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != "application/json" {
@@ -82,28 +80,28 @@ func (s *Server) pushAction(w http.ResponseWriter, r *http.Request) {
 		answerAction(w, http.StatusBadRequest, actionAnswer{Message: `Send an object with the "token" of the button.`})
 		return
 	}
-	outcome, err := s.hub.Act(r.Context(), body.Token)
+	outcome, err := p.hub.Act(r.Context(), body.Token)
 	switch {
-	case errors.Is(err, hub.ErrActionForged):
-		s.guard.Wrong(addr)
-		answerAction(w, http.StatusForbidden, actionAnswer{Message: spoken(err)})
-	case errors.Is(err, hub.ErrActionRefused), errors.Is(err, hub.ErrActionUnread), errors.Is(err, hub.ErrActionTooNew):
-		answerAction(w, http.StatusForbidden, actionAnswer{Message: spoken(err)})
-	case errors.Is(err, hub.ErrActionExpired):
-		answerAction(w, http.StatusGone, actionAnswer{Message: spoken(err)})
+	case errors.Is(err, notify.ErrForged):
+		p.filter.guard.Wrong(addr)
+		answerAction(w, http.StatusForbidden, actionAnswer{Message: sentence(err)})
+	case errors.Is(err, notify.ErrRejected), errors.Is(err, notify.ErrCut), errors.Is(err, notify.ErrTooNew):
+		answerAction(w, http.StatusForbidden, actionAnswer{Message: sentence(err)})
+	case errors.Is(err, notify.ErrExpired):
+		answerAction(w, http.StatusGone, actionAnswer{Message: sentence(err)})
 	case err != nil:
-		answerAction(w, http.StatusServiceUnavailable, actionAnswer{Message: "The server cannot use its store now, nothing was decided: try again."})
+		answerAction(w, http.StatusServiceUnavailable, actionAnswer{Message: "The server can't use its store right now, so nothing was decided: try again."})
 	case outcome.Expired:
 		answerAction(w, http.StatusGone, actionAnswer{OptionID: outcome.OptionID, Message: "Nobody answered in time, so this was decided: " + outcome.OptionID + "."})
 	case outcome.Before:
-		answerAction(w, http.StatusConflict, actionAnswer{OptionID: outcome.OptionID, Message: "This was decided already: " + outcome.OptionID + "."})
+		answerAction(w, http.StatusConflict, actionAnswer{OptionID: outcome.OptionID, Message: "This was already decided: " + outcome.OptionID + "."})
 	default:
 		answerAction(w, http.StatusOK, actionAnswer{Done: true, OptionID: outcome.OptionID})
 	}
 }
 
-// spoken makes an error a sentence.
-func spoken(err error) string {
+// sentence returns an error as a sentence.
+func sentence(err error) string {
 	text := err.Error()
 	return strings.ToUpper(text[:1]) + text[1:] + "."
 }

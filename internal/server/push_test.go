@@ -136,7 +136,7 @@ func TestPushAction(t *testing.T) {
 		t.Errorf("%d %s", status, text)
 	}
 	for _, again := range []string{once, deny} {
-		if status, text, _ := r.press(again); status != http.StatusConflict || text != `{"done":false,"option_id":"once","message":"This was decided already: once."}` {
+		if status, text, _ := r.press(again); status != http.StatusConflict || text != `{"done":false,"option_id":"once","message":"This was already decided: once."}` {
 			t.Errorf("again: %d %s", status, text)
 		}
 	}

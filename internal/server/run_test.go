@@ -17,8 +17,8 @@ import (
 	"hermes-mobile/internal/config"
 )
 
-// A whole life: start on a port of the system's choice, a talk, a stop within ten seconds that ends the connections with
-// the code for it, and a second life that knows what was said.
+// A whole life: start on a port of the system's choice, a talk, a stop within ten seconds that ends
+// the connections with the code for it, and a second life that knows what was said.
 func TestLife(t *testing.T) {
 	dir := folder(t)
 	r := startIn(t, dir, "MOBILE_TOKEN="+mainToken)
@@ -57,7 +57,8 @@ func TestLife(t *testing.T) {
 	d.message()
 }
 
-// A server that was killed leaves its socket behind: the next one starts all the same. One that runs keeps others out.
+// A server that was killed leaves its socket behind: the next one starts all the same. One that
+// runs keeps others out.
 func TestSecondServerOnTheFolder(t *testing.T) {
 	dir := folder(t)
 	r := startIn(t, dir)
@@ -165,13 +166,13 @@ func TestFirstToken(t *testing.T) {
 	dir := folder(t)
 	r := startIn(t, dir)
 	token := r.firstToken()
-	if len(token) != 64 || !r.server.madeTok {
+	if len(token) != 64 || !r.server.sources.made {
 		t.Errorf("%d characters", len(token))
 	}
 	r.connect("tel-1", token)
 	ok(t, r.stop())
 	r = startIn(t, dir)
-	if r.firstToken() != token || r.server.madeTok {
+	if r.firstToken() != token || r.server.sources.made {
 		t.Error("the second start made another one")
 	}
 	r.connect("tel-1", token)

@@ -1,31 +1,27 @@
-// Package server puts the parts together: settings, store, access, agent and hub behind one listener, and the admin
-// interface on a unix socket in the data folder. Hub and agents meet only here.
+// Package server connects the parts of the program: settings, store, access, agent and hub behind
+// one listener, and the admin API on a unix socket in the data folder. Hub and agents meet only
+// here.
+//
+// Server consists of parts. Each part is a struct with its own fields, gets what it needs when it
+// is created, and never sees Server itself. doc/architecture.md draws them.
 package server
 
 import (
 	"context"
 	"crypto/rand"
-	"errors"
 	"fmt"
-	stdlog "log"
+	"io"
 	"log/slog"
 	"net"
 	"net/http"
-	"net/netip"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	"hermes-mobile/internal/access"
 	"hermes-mobile/internal/agent"
-	"hermes-mobile/internal/apiproxy"
-	"hermes-mobile/internal/cert"
 	"hermes-mobile/internal/config"
-	"hermes-mobile/internal/doctor"
 	"hermes-mobile/internal/hub"
 	"hermes-mobile/internal/loglimit"
 	"hermes-mobile/internal/media"
@@ -33,7 +29,6 @@ import (
 	"hermes-mobile/internal/onetime"
 	"hermes-mobile/internal/passkey"
 	"hermes-mobile/internal/push"
-	"hermes-mobile/internal/quota"
 	"hermes-mobile/internal/store"
 	"hermes-mobile/internal/strangers"
 	"hermes-mobile/internal/web"
@@ -42,218 +37,184 @@ import (
 
 // Times of the running server.
 const (
-	pingEvery    = 25 * time.Second
-	silenceLimit = 60 * time.Second
-	helloTimeout = 10 * time.Second
-	turnLease    = 20 * time.Minute
-	closeTimeout = 8 * time.Second // SIGTERM is to be clean within ten seconds
-	keepAlive    = 3 * time.Minute // longer than proxies keep a quiet connection (Caddy: 2 min), or they use one that we are closing
+	pingEvery       = 25 * time.Second
+	silenceLimit    = 60 * time.Second
+	helloTimeout    = 10 * time.Second
+	turnIdleTimeout = 20 * time.Minute
+	closeTimeout    = 8 * time.Second // a stop takes at most ten seconds
 )
 
-// Server is a running or startable server.
-type Server struct {
-	cfg     *config.Config                // of the start; never changed
-	latest  atomic.Pointer[config.Config] // with the token lists as they were last read
-	version string
-	log     *slog.Logger
-	started time.Time
+// syncInterval bounds what a power loss costs with MOBILE_SYNC=interval.
+const syncInterval = 200 * time.Millisecond
 
-	store   *store.Store
+// Server is a server that listens. Run serves.
+type Server struct {
+	cfg      *config.Config // never changed
+	log      *slog.Logger
+	embedded embedding
+	linkKey  [32]byte
+
+	// What release closes.
+	admin     net.Listener
+	listener  net.Listener
+	strangers *strangers.Listener // below listener
+	store     *store.Store
+	push      *push.Sender // nil: there are no notifications
+
+	// What the parts share.
 	files   *media.Store
-	budget  *quota.Budget // of the data folder
 	tokens  *access.Tokens
 	pairing *access.Pairing
-	guard   *access.Guard
-	owners  *onetime.Tickets // links to the admin UI, and the logins there
-	proxies access.Proxies
-	origins []string
 	metrics *metrics.Set
 	keeper  *wsconn.Keeper
 	agent   agent.Agent
 	hub     *hub.Hub
 	page    *web.Page
-	push    *push.Sender // nil: there are no notifications
-	pushOff string       // why not, where the owner has not switched them off
-	users   *apiproxy.Users
-	front   *apiproxy.Proxy // nil: Hermes' API is not served
-	linkKey [32]byte
 
-	adminToken *adminToken
-	passkeys   *passkey.Keys
-	failed     *failures
-
-	looks     *looks
-	hermes    versions
-	letIn     []config.Gateway // also the one whose secret was made here
-	requests  *hub.Refusals
-	forwarded *hub.Refusals
-	probes    probes
-	turned    refusalLog
-
-	within    within
-	listener  net.Listener
-	strangers *strangers.Listener // below listener
-	certs     *cert.Certificates  // nil: without TLS
-	admin     net.Listener
-	madeTok   bool // no token was set: one was made
-
-	reload sync.Mutex
+	// The parts.
+	addresses   *addresses
+	filter      *requestFilter
+	sources     *tokenSources
+	reloader    *reloader
+	storage     *storage
+	audit       *auditLog
+	failed      *failures
+	api         *apiMount
+	probes      *probes
+	health      *health
+	logins      *logins
+	adminAPI    *adminAPI
+	maintenance *maintenance
+	banner      *banner
 }
 
-// syncInterval bounds what a power loss costs with MOBILE_SYNC=interval.
-const syncInterval = 200 * time.Millisecond
-
-// New opens everything a server needs and begins to listen. Close it, or Run it, which closes it. A program that has a server within
-// itself gives options.
+// New opens everything a server needs and listens. The caller must call Run, which closes it. A
+// program that embeds the server passes options.
 func New(ctx context.Context, cfg *config.Config, version string, log *slog.Logger, options ...Option) (s *Server, err error) {
 	token := cfg.AdminToken
-	cfg = withoutAdminToken(cfg) // only its hash is kept
-	log = slog.New(loglimit.New(log.Handler()))
-	s = &Server{cfg: cfg, version: version, log: log, started: time.Now(), tokens: &access.Tokens{}, guard: access.NewGuard(time.Now),
-		owners: onetime.New(adminSessionLife, time.Now), turned: refusalLog{log}, metrics: metrics.New(version), keeper: wsconn.NewKeeper(pingEvery, silenceLimit)}
+	cfg = withoutAdminToken(cfg) // the server keeps only its hash
+	s = &Server{cfg: cfg, log: slog.New(loglimit.New(log.Handler())), tokens: &access.Tokens{}, metrics: metrics.New(version),
+		keeper: wsconn.NewKeeper(pingEvery, silenceLimit)}
 	for _, option := range options {
-		option(&s.within)
+		option(&s.embedded)
 	}
-	s.failed = newFailures(s.recordAnyway)
-	s.latest.Store(cfg)
-	s.looks = newLooks(s.look)
-	s.requests, s.forwarded = newRefusals()
+	started := time.Now()
 	defer func() {
 		if err != nil {
 			s.release()
 		}
 	}()
 	if err := os.MkdirAll(cfg.Data, 0o700); err != nil {
-		return s, fmt.Errorf("the data folder cannot be made: %w; name another one with --data or MOBILE_DATA", err)
+		return s, fmt.Errorf("cannot create the data folder: %w; choose another with --data or MOBILE_DATA", err)
 	}
 	if s.admin, err = listenAdmin(ctx, cfg.Data); err != nil {
 		return s, err
 	}
-	if s.proxies, err = access.ParseProxies(cfg.TrustedProxies); err != nil {
+	if err = s.openNetwork(); err != nil {
 		return s, err
 	}
-	if s.origins, err = access.ParseOrigins(strings.Join(cfg.AllowedOrigins, ",")); err != nil {
+	s.sources = newTokenSources(cfg)
+	list, err := s.sources.load()
+	if err != nil {
 		return s, err
 	}
-	if s.listener, err = s.listen(); err != nil {
-		return s, err
-	}
-	s.strangers = s.boundStrangers(s.listener, openFiles())
-	s.listener = s.strangers
-	if err = s.openCertificate(); err != nil {
-		return s, err
-	}
-	if s.madeTok, err = s.loadTokens(); err != nil {
-		return s, err
-	}
-	if s.adminToken, err = newAdminToken(token); err != nil {
+	s.tokens.Replace(list)
+	adminToken, err := newAdminToken(token)
+	if err != nil {
 		return s, fmt.Errorf("MOBILE_ADMIN_TOKEN: %w", err)
 	}
 	if s.pairing, err = OpenPairing(cfg); err != nil {
 		return s, err
 	}
-	var durable []store.Option
-	if cfg.Sync == "interval" {
-		durable = append(durable, store.SyncEvery(syncInterval))
-	}
-	if s.store, err = store.Open(ctx, cfg.Data, durable...); err != nil {
+	if err = s.openStore(ctx); err != nil {
 		return s, err
 	}
-	if err = s.openPasskeys(); err != nil {
+	if err = checkPasskeySettings(cfg); err != nil {
 		return s, err
 	}
-	if s.files, err = media.OpenStore(filepath.Join(cfg.Data, "files")); err != nil {
+	if s.page, err = web.New(web.Options{Path: cfg.Path, AvatarURL: cfg.AvatarURL, Public: push.Public, Log: s.log, Base: s.addresses.base, App: s.embedded.guard != nil}); err != nil {
 		return s, err
 	}
-	if err = s.bound(ctx); err != nil {
+	if s.agent, err = (&agents{cfg: cfg, log: s.log, store: s.store, files: s.files, metrics: s.metrics, keeper: s.keeper, from: s.addresses.clientText, key: s.linkKey}).open(ctx, s.embedded.agent); err != nil {
 		return s, err
 	}
-	if s.page, err = web.New(web.Options{Path: cfg.Path, AvatarURL: cfg.AvatarURL, Public: push.Public, Log: log, Base: s.base, App: s.within.guard != nil}); err != nil {
+	if s.api, err = newAPIMount(cfg, s.addresses, s.store, s.metrics, s.log); err != nil {
 		return s, err
 	}
-	key, err := s.secretKey(ctx)
-	if err != nil {
-		return s, err
-	}
-	s.linkKey = key
-	links := media.NewSigner(key)
-	if s.agent, err = s.newAgent(ctx, key); err != nil {
-		return s, err
-	}
-	if err = s.openFront(); err != nil {
-		return s, err
-	}
-	s.openPush()
-	deviceShare, tokenShare := s.shares()
-	s.hub = hub.New(hub.Options{Push: s.push, PushActions: s.pushKey(), OutboxLife: time.Duration(cfg.OutboxDays) * 24 * time.Hour,
-		Store: s.store, Files: s.files, Links: links, Agent: s.agent, Tokens: s.tokens, Pairing: s.pairing, Guard: s.guard,
-		Keeper: s.keeper, Metrics: s.metrics, Log: log, Version: version, AvatarURL: cfg.AvatarURL, PublicURL: cfg.PublicURL,
-		AllowAllUsers: cfg.AllowAllUsers, AllowedUsers: set(cfg.AllowedUsers), AllowedDevices: set(cfg.AllowedDevices), Named: named(cfg),
-		PromptLife: time.Duration(cfg.PromptSeconds) * time.Second, MaxMedia: cfg.MaxMediaBytes, OutboxEntries: cfg.OutboxEntries,
-		OutboxBytes: cfg.OutboxBytes, Budget: s.budget, DeviceShare: deviceShare, TokenShare: tokenShare,
-		RejectOffline: cfg.OfflineDelivery == "reject", TurnLease: turnLease, HelloTimeout: helloTimeout})
+	var pushOff string
+	s.push, pushOff = openPush(cfg, s.log)
+	s.openHub(version)
+
+	s.reloader = &reloader{sources: s.sources, tokens: s.tokens, certs: s.addresses.certs, hub: s.hub, audit: s.audit, log: s.log}
+	s.probes = &probes{port: s.addresses.port()}
+	s.health = (&health{cfg: cfg, log: s.log, started: started, addresses: s.addresses, agent: s.agent, hub: s.hub, store: s.store, storage: s.storage,
+		pairing: s.pairing, strangers: s.strangers, filter: s.filter, api: s.api, probes: s.probes, pushOff: pushOff}).prepare()
+	s.logins = &logins{cfg: cfg, log: s.log, addresses: s.addresses, filter: s.filter, sessions: onetime.New(adminSessionLife, time.Now), token: adminToken,
+		tokens: s.tokens, passkeys: passkey.New(s.store, s.log, time.Now), audit: s.audit, failed: s.failed}
+	s.adminAPI = &adminAPI{cfg: cfg, version: version, started: started, log: s.log, addresses: s.addresses, store: s.store, storage: s.storage, metrics: s.metrics,
+		pairing: s.pairing, agent: s.agent, hub: s.hub, api: s.api, sources: s.sources, reloader: s.reloader, health: s.health, logins: s.logins, audit: s.audit, extra: s.embedded.admin}
+	s.maintenance = &maintenance{cfg: cfg, log: s.log, started: started, store: s.store, files: s.files, storage: s.storage, hub: s.hub}
+	s.banner = &banner{cfg: cfg, version: version, addresses: s.addresses, sources: s.sources, logins: s.logins}
 	return s, nil
 }
 
-func (s *Server) listen() (net.Listener, error) {
-	host, port := s.cfg.Host, s.cfg.Port
-	if s.within.listen != nil {
-		return s.within.listen()
-	}
-	l, err := net.Listen(network(host), net.JoinHostPort(host, strconv.Itoa(port)))
+// openNetwork opens the listener with its certificate.
+func (s *Server) openNetwork() error {
+	proxies, err := access.ParseProxies(s.cfg.TrustedProxies)
 	if err != nil {
-		return nil, fmt.Errorf("cannot listen: %w%s; end what uses the port, or choose another with --port or MOBILE_PORT", err, holder(err, host, port))
+		return err
 	}
-	return l, nil
-}
-
-// network keeps 0.0.0.0 from meaning every IPv6 address, too.
-func network(host string) string {
-	if ip := net.ParseIP(host); ip != nil && ip.To4() != nil {
-		return "tcp4"
+	origins, err := access.ParseOrigins(strings.Join(s.cfg.AllowedOrigins, ","))
+	if err != nil {
+		return err
 	}
-	return "tcp"
-}
-
-// holder names the program that has the port, where that is why it cannot be had.
-func holder(err error, host string, port int) string {
-	if doctor.InUse(err) {
-		if name := doctor.PortHolder(host, port); name != "" {
-			return " by " + name
-		}
+	if open := s.embedded.listen; open != nil {
+		s.listener, err = open()
+	} else {
+		s.listener, err = listen(s.cfg)
 	}
-	return ""
-}
-
-// named are the devices, and users as user:ID, that have a gateway of their own.
-func named(cfg *config.Config) access.List {
-	list := access.List{}
-	for _, g := range cfg.Gateways {
-		for _, d := range g.Devices {
-			list[d] = struct{}{}
-		}
+	if err != nil {
+		return err
 	}
-	return list
-}
-
-func set(ids []string) access.List { return access.ParseList(strings.Join(ids, ",")) }
-
-// OpenPairing opens the pairing files: Hermes' own where there is a Hermes home, else ours in the same form.
-func OpenPairing(cfg *config.Config) (*access.Pairing, error) {
-	return access.OpenPairing(pairingDir(cfg), "mobile")
-}
-
-func pairingDir(cfg *config.Config) string {
-	if cfg.HermesHomeExists {
-		return access.PairingDir(cfg.HermesHome)
+	s.strangers = boundStrangers(s.listener, openFiles(), proxies, s.metrics)
+	s.listener = s.strangers
+	s.addresses = &addresses{cfg: s.cfg, listener: s.listener.Addr(), proxies: proxies}
+	certs, err := openCertificate(s.cfg, s.listener, s.log)
+	if err != nil {
+		return err
 	}
-	return filepath.Join(cfg.Data, "pairing")
+	if s.addresses.certs = certs; certs != nil {
+		s.listener = newOnePort(s.listener, certs.TLS(), firstByteTimeout)
+	}
+	s.filter = newRequestFilter(s.log, s.addresses, origins, access.NewGuard(time.Now))
+	return nil
 }
 
-// secretKey signs links; it is made once for a data folder.
-func (s *Server) secretKey(ctx context.Context) (key [32]byte, err error) {
+// openStore opens the database and the files, under the storage budget.
+func (s *Server) openStore(ctx context.Context) (err error) {
+	var durable []store.Option
+	if s.cfg.Sync == "interval" {
+		durable = append(durable, store.SyncEvery(syncInterval))
+	}
+	if s.store, err = store.Open(ctx, s.cfg.Data, durable...); err != nil {
+		return err
+	}
+	s.audit = &auditLog{store: s.store, log: s.log}
+	s.failed = newFailures(s.audit.recordAnyway, time.Now)
+	if s.files, err = media.OpenStore(filepath.Join(s.cfg.Data, "files")); err != nil {
+		return err
+	}
+	if s.storage, err = newStorage(ctx, s.cfg, s.store, s.files, s.metrics, s.log); err != nil {
+		return err
+	}
+	s.linkKey, err = secretKey(ctx, s.store)
+	return err
+}
+
+// secretKey returns the key that signs links. It creates the key once for a data folder.
+func secretKey(ctx context.Context, s *store.Store) (key [32]byte, err error) {
 	const name = "link_key"
-	stored, err := s.store.Meta(ctx, name)
+	stored, err := s.Meta(ctx, name)
 	if err != nil {
 		return key, err
 	}
@@ -262,131 +223,93 @@ func (s *Server) secretKey(ctx context.Context) (key [32]byte, err error) {
 		return key, nil
 	}
 	rand.Read(key[:])
-	return key, s.store.Do(func(tx *store.Tx) error { return tx.SetMeta(name, key[:]) })
+	return key, s.Do(func(tx *store.Tx) error { return tx.SetMeta(name, key[:]) })
 }
 
-// Addr is the address the server listens on.
+// openHub creates the hub.
+func (s *Server) openHub(version string) {
+	cfg := s.cfg
+	var pushKey []byte // signs the tokens by which notifications answer cards; nil: they may not
+	if s.push != nil && cfg.PushActions {
+		pushKey = s.linkKey[:] // its other use signs another kind of text
+	}
+	deviceShare, tokenShare := s.storage.shares()
+	s.hub = hub.New(hub.Options{Push: s.push, PushActions: pushKey, OutboxLife: time.Duration(cfg.OutboxDays) * 24 * time.Hour,
+		Store: s.store, Files: s.files, Links: media.NewSigner(s.linkKey), Agent: s.agent, Tokens: s.tokens, Pairing: s.pairing, Guard: s.filter.guard,
+		Keeper: s.keeper, Metrics: s.metrics, Log: s.log, Version: version, AvatarURL: cfg.AvatarURL, PublicURL: cfg.PublicURL,
+		AllowAllUsers: cfg.AllowAllUsers, AllowedUsers: set(cfg.AllowedUsers), AllowedDevices: set(cfg.AllowedDevices), Named: named(cfg),
+		PromptLife: time.Duration(cfg.PromptSeconds) * time.Second, MaxMedia: cfg.MaxMediaBytes, OutboxEntries: cfg.OutboxEntries,
+		OutboxBytes: cfg.OutboxBytes, Budget: s.storage.budget, DeviceShare: deviceShare, TokenShare: tokenShare,
+		RejectOffline: cfg.OfflineDelivery == "reject", IdleTimeout: turnIdleTimeout, HelloTimeout: helloTimeout})
+}
+
+// handler serves everything that arrives over the network.
+func (s *Server) handler() http.Handler {
+	mux := http.NewServeMux()
+	mux.Handle(s.cfg.Path, &deviceEndpoint{hub: s.hub, filter: s.filter, probes: s.probes})
+	if h, ok := s.agent.(interface{ Handler() http.Handler }); ok {
+		relay := h.Handler()
+		mux.Handle("/relay", relay)
+		mux.Handle("/relay/", relay)
+	}
+	mux.Handle(media.LinkPrefix, media.Handler(s.files, media.NewSigner(s.linkKey), time.Now, s.hub.MayRead))
+	if s.push != nil && s.cfg.PushActions {
+		mux.Handle("POST "+pushActionPath, &pushActions{hub: s.hub, filter: s.filter})
+	}
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+		fmt.Fprintln(w, "ok")
+	})
+	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, r *http.Request) { s.health.serveReady(w, s.logins.insider(r)) })
+	mux.HandleFunc("GET /metrics", s.serveMetrics)
+	for _, path := range s.page.Paths() {
+		if path == "/" {
+			path = "/{$}"
+		}
+		mux.Handle("GET "+path, s.page)
+	}
+	s.api.mount(mux)
+	owner := (&adminUI{page: s.page, logins: s.logins, api: s.adminAPI}).handler()
+	mux.Handle(web.OwnerPath, owner)
+	mux.Handle(web.OwnerPath+"/", owner)
+	return s.filter.noteProxies(mux)
+}
+
+func (s *Server) serveMetrics(w http.ResponseWriter, r *http.Request) {
+	if !s.logins.insider(r) {
+		http.Error(w, "Metrics need MOBILE_METRICS_TOKEN as a bearer token, or a login to the admin UI. On the server's machine: hermes-mobile status --metrics", http.StatusForbidden)
+		return
+	}
+	w.Header().Set("Cache-Control", "no-store")
+	w.Header().Set("Cross-Origin-Resource-Policy", "same-origin")
+	w.Header().Set("X-Content-Type-Options", "nosniff")
+	s.metrics.Handler().ServeHTTP(w, r)
+}
+
+// Addr returns the address that the server listens on.
 func (s *Server) Addr() net.Addr { return s.listener.Addr() }
 
-// Run serves until ctx ends, then stops in order: no new connections, the agent ends, messages that are being streamed get
-// their end, devices are told, the store closes last.
-func (s *Server) Run(ctx context.Context) error {
-	defer s.release()
-	life, end := context.WithCancel(context.WithoutCancel(ctx))
-	defer end()
-	var work sync.WaitGroup
-	agentDone := make(chan struct{})
-	agentCtx, endAgent := context.WithCancel(life)
-	defer endAgent()
-	work.Go(func() { s.keeper.Run(life) })
-	if err := s.hub.Start(life); err != nil {
-		return err
-	}
-	go func() {
-		defer close(agentDone)
-		if err := s.agent.Run(agentCtx, s.hub); err != nil && agentCtx.Err() == nil {
-			s.log.Error("the agent ended", "error", err)
-		}
-	}()
-	work.Go(func() { s.pairing.Watch(life, s.pairingChanged(life)) })
-	work.Go(func() { s.sweep(life) })
-	work.Go(func() { s.failed.run(life) })
-	work.Go(func() { tidy(life, s.hub.Connections) })
-	work.Go(func() { s.looks.run(life) })
-	if s.certs != nil {
-		work.Go(func() { s.certs.Run(life) })
-	}
+// Banner writes the text for the start of the server. It shows no token. program is the name by
+// which the person called this program, for the commands in the text. screen says that w is a
+// terminal, which a person reads now and nothing keeps: only then does the banner contain a link
+// that opens the admin UI.
+func (s *Server) Banner(w io.Writer, program string, screen bool) { s.banner.print(w, program, screen) }
 
-	web := s.httpServer(unambiguous(unstalled(s.encrypted(s.guarded(s.handler())), bodyGrace, answerStall)))
-	s.strangers.Watch(web, func(r *http.Request) netip.Addr {
-		addr, _ := access.Client(r, s.proxies)
-		return addr
-	})
-	if s.certs != nil {
-		web.TLSNextProto = s.certs.Silent()
-	}
-	admin := s.socketServer()
-	failed := make(chan error, 2)
-	work.Go(func() { failed <- web.Serve(s.listener) })
-	work.Go(func() { failed <- admin.Serve(s.admin) })
+// Reload applies the token lists of newly read settings, ends the connections whose token is gone,
+// and looks for another certificate. The other settings stay. With nil it reads only the token
+// file.
+func (s *Server) Reload(cfg *config.Config) error { return s.reloader.settings(cfg) }
 
-	var err error
-	select {
-	case <-ctx.Done():
-	case err = <-failed:
-	}
-	s.log.Info("stopping")
-	grace, cancel := context.WithTimeout(life, closeTimeout)
-	defer cancel()
-	_ = s.listener.Close()
-	endAgent() // first: what it began is ended by the hub, and must not be ended by both
-	<-agentDone
-	if s.front != nil {
-		s.front.Close()
-	}
-	s.hub.Close(grace)
-	err = errors.Join(ignoreClosed(err), ignoreClosed(web.Shutdown(grace)), ignoreClosed(admin.Shutdown(grace)))
-	_ = web.Close()
-	_ = admin.Close()
-	s.probes.close()
-	end()
-	work.Wait()
-	return err
+// AdminLink returns a link that opens the admin UI once, within two minutes. The link is a secret:
+// show it to whoever may open the admin socket, and to nobody else. The context says who requests
+// it.
+func (s *Server) AdminLink(ctx context.Context) (AdminLink, error) { return s.logins.link(ctx) }
+
+// Invite creates a pairing code for a device of a user, for the program that embeds the server. The
+// device may answer cards at once.
+func (s *Server) Invite(ctx context.Context, user string) (Invitation, error) {
+	return s.adminAPI.invite(ctx, access.PairingCode{User: user, Trusted: true})
 }
 
-func ignoreClosed(err error) error {
-	if errors.Is(err, http.ErrServerClosed) || errors.Is(err, net.ErrClosed) || errors.Is(err, context.DeadlineExceeded) {
-		return nil
-	}
-	return err
-}
-
-func (s *Server) httpServer(h http.Handler) *http.Server {
-	return &http.Server{Handler: h, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: keepAlive, MaxHeaderBytes: 32 << 10,
-		ErrorLog: stdlog.New(handshakes{s.log}, "", 0)}
-}
-
-// release closes what New opened; the store last.
-func (s *Server) release() {
-	if s.listener != nil {
-		_ = s.listener.Close()
-	}
-	if s.admin != nil {
-		_ = s.admin.Close()
-	}
-	if s.certs != nil {
-		s.certs.Close()
-	}
-	if s.push != nil {
-		s.push.Close()
-	}
-	if s.front != nil {
-		s.front.Close()
-	}
-	if s.store != nil {
-		if err := s.store.Close(); err != nil {
-			s.log.Error("the store did not close cleanly", "error", err)
-		}
-		s.store = nil
-	}
-}
-
-// pairingChanged carries approvals and revocations to the live connections, whoever made them.
-func (s *Server) pairingChanged(ctx context.Context) func(access.Change) {
-	return func(c access.Change) {
-		if c.Err != nil {
-			s.log.Error("the pairing files cannot be read: nobody counts as approved until they can", "error", c.Err)
-			return
-		}
-		for _, user := range c.Approved {
-			if err := s.hub.SawApproval(ctx, user); err != nil {
-				s.log.Error("an approval could not be told", "user", user, "error", err)
-			}
-		}
-		for _, user := range c.Revoked {
-			if err := s.hub.SawRevocation(ctx, user); err != nil {
-				s.log.Error("a revocation could not be carried out", "user", user, "error", err)
-			}
-		}
-	}
-}
+// PagePaths returns the paths of the web page's files.
+func (s *Server) PagePaths() []string { return s.page.Paths() }

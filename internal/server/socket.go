@@ -2,16 +2,17 @@ package server
 
 import (
 	"context"
+	"log/slog"
 	"net"
 	"net/http"
 
 	"hermes-mobile/internal/audit"
 )
 
-// socketServer serves the admin interface on the admin socket, and notes for each connection which user of the machine is at the
-// other end.
-func (s *Server) socketServer() *http.Server {
-	srv := s.httpServer(s.adminHandler())
+// newSocketServer serves the admin API on the admin socket. It records which user of the machine is
+// at the other end of each connection.
+func newSocketServer(h http.Handler, log *slog.Logger) *http.Server {
+	srv := newHTTPServer(h, log)
 	srv.ConnContext = func(ctx context.Context, c net.Conn) context.Context {
 		return audit.With(ctx, audit.By{Actor: audit.ActorSocket, Origin: peerUser(c)})
 	}

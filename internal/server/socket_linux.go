@@ -6,7 +6,8 @@ import (
 	"syscall"
 )
 
-// peerUser is the user at the other end of a unix socket, as "uid N". The kernel says so, and nobody else can.
+// peerUser returns the user at the other end of a unix socket, as "uid N". The kernel reports it,
+// so nobody can forge it.
 func peerUser(c net.Conn) string {
 	unix, ok := c.(*net.UnixConn)
 	if !ok {

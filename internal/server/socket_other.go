@@ -4,5 +4,5 @@ package server
 
 import "net"
 
-// peerUser is not known on this system.
+// peerUser returns nothing: this system doesn't report the user.
 func peerUser(net.Conn) string { return "" }

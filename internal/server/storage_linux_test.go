@@ -11,8 +11,8 @@ import (
 	"hermes-mobile/frame"
 )
 
-// A real disk that gets full: new files are refused before it is, texts still go, what was accepted is there, and with room again files are
-// taken. The limit of the data folder does not matter.
+// A real disk that gets full: new files are refused before it is, texts still go, what was accepted
+// is there, and with room again files are taken. The limit of the data folder does not matter.
 func TestDiskIsLow(t *testing.T) {
 	dir := folder(t)
 	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "size=64m,mode=0700"); err != nil {

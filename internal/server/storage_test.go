@@ -17,7 +17,8 @@ import (
 	"hermes-mobile/internal/store"
 )
 
-// upload sends a file of a size in one frame and returns the error that it got, nil where it was accepted.
+// upload sends a file of a size in one frame and returns the error that it got, nil where it was
+// accepted.
 func (d *device) upload(id string, size int) *frame.Error {
 	d.t.Helper()
 	d.send(&frame.Media{ID: id, Kind: "document", Filename: "x.bin", Data: bytes.Repeat([]byte(id+"."), size/(len(id)+1)+1)[:size], Parts: 1})
@@ -71,8 +72,8 @@ func (r *rig) onDisk() (sum int64) {
 	return sum
 }
 
-// The limit is reached: files are refused and texts still go, the doctor, the status and the metrics say so, the disk holds no more than
-// was allowed. After a sweep there is room again.
+// The limit is reached: files are refused and texts still go, the doctor, the status and the
+// metrics say so, the disk holds no more than was allowed. After a sweep there is room again.
 func TestStorageLimit(t *testing.T) {
 	const limit = 32 << 20
 	r := start(t, "MOBILE_TOKEN="+mainToken, "MOBILE_MAX_DATA=32MiB", "MOBILE_MAX_DEVICE_DATA=1GiB")
@@ -138,30 +139,32 @@ func TestStorageLimit(t *testing.T) {
 		t.Errorf("readyz %d %s: messages are taken", code, body)
 	}
 
-	// The demo agent has answered all, so nothing refers to the files of devices any more. While room is short they go after two hours.
+	// The demo agent has answered all, so nothing refers to the files of devices any more. While
+	// room is short they go after two hours.
 	until(t, "the turns to end", func() bool {
 		used, err := r.server.store.Hashes(t.Context())
 		return err == nil && len(used) == 0
 	})
-	r.server.sweepOnce(t.Context(), time.Now().Add(filesKeptCrowded-time.Minute))
-	if used := r.server.budget.Use(); used.Files < 20<<20 {
+	r.server.maintenance.sweep(t.Context(), time.Now().Add(filesKeptCrowded-time.Minute))
+	if used := r.server.storage.budget.Use(); used.Files < 20<<20 {
 		t.Errorf("files went too soon: %+v", used)
 	}
-	r.server.sweepOnce(t.Context(), time.Now().Add(filesKeptCrowded+time.Minute))
-	if used := r.server.budget.Use(); used.Files > 1<<20 {
+	r.server.maintenance.sweep(t.Context(), time.Now().Add(filesKeptCrowded+time.Minute))
+	if used := r.server.storage.budget.Use(); used.Files > 1<<20 {
 		t.Errorf("after the sweep %+v", used)
 	}
 	if e := other.upload("o1", 1<<20); e != nil {
 		t.Errorf("after the sweep: %+v", e)
 	}
 	mustNotFind(t, r.issues(), "data_quota_near")
-	r.server.sweepOnce(t.Context(), time.Now().Add(filesKept-time.Hour))
-	if e := other.upload("o1", 1<<20); e != nil || r.server.budget.Use().Files < 1<<20 {
+	r.server.maintenance.sweep(t.Context(), time.Now().Add(filesKept-time.Hour))
+	if e := other.upload("o1", 1<<20); e != nil || r.server.storage.budget.Use().Files < 1<<20 {
 		t.Error("a file went before its time where there is room")
 	}
 }
 
-// What lies there already counts when the server starts: with a limit below it nothing new is taken, and all else works.
+// What lies there already counts when the server starts: with a limit below it nothing new is
+// taken, and all else works.
 func TestStorageLimitBelowWhatIsThere(t *testing.T) {
 	dir := folder(t)
 	r := startIn(t, dir, "MOBILE_TOKEN="+mainToken)
@@ -173,7 +176,7 @@ func TestStorageLimitBelowWhatIsThere(t *testing.T) {
 	}
 	ok(t, r.stop())
 	r = startIn(t, dir, "MOBILE_TOKEN="+mainToken, "MOBILE_MAX_DATA=32MiB", "MOBILE_MAX_DEVICE_DATA=1GiB")
-	if !strings.Contains(r.log.String(), "new files are refused") {
+	if !strings.Contains(r.log.String(), "new files are rejected") {
 		t.Error("the log does not say so")
 	}
 	list := r.issues()
@@ -196,7 +199,8 @@ func TestStorageLimitBelowWhatIsThere(t *testing.T) {
 	}
 }
 
-// Shares of a day are a tenth of the limit for a device, half of it for the devices of one token, and at least one file.
+// Shares of a day are a tenth of the limit for a device, half of it for the devices of one token,
+// and at least one file.
 func TestShares(t *testing.T) {
 	for _, c := range []struct {
 		environ       []string
@@ -207,7 +211,7 @@ func TestShares(t *testing.T) {
 		{[]string{"MOBILE_MAX_DATA=100MiB", "MOBILE_MAX_DEVICE_DATA=70MiB"}, 70 << 20, 70 << 20},
 	} {
 		r := start(t, c.environ...)
-		if device, token := r.server.shares(); device != c.device || token != c.token {
+		if device, token := r.server.storage.shares(); device != c.device || token != c.token {
 			t.Errorf("%v: %d and %d, want %d and %d", c.environ, device, token, c.device, c.token)
 		}
 		ok(t, r.stop())
@@ -218,7 +222,7 @@ func TestShares(t *testing.T) {
 func TestDefaultLimit(t *testing.T) {
 	r := start(t)
 	free, _, known := quota.Space(r.cfg.Data)
-	if u := r.server.budget.Use(); u.Limit > quota.DefaultLimit || known && u.Limit < min(quota.DefaultLimit, int64(free/2)*9/10) || u.Used() > u.Limit {
+	if u := r.server.storage.budget.Use(); u.Limit > quota.DefaultLimit || known && u.Limit < min(quota.DefaultLimit, int64(free/2)*9/10) || u.Used() > u.Limit {
 		t.Errorf("%+v with %d free", u, free)
 	}
 }
@@ -234,10 +238,10 @@ func TestSweepCompactsTheDatabase(t *testing.T) {
 			return tx.Append(dev.N, 1000+i, store.KindMessage, make([]byte, 1<<20), "", time.Now())
 		}))
 	}
-	before := r.server.budget.Use().Database
+	before := r.server.storage.budget.Use().Database
 	ok(t, r.server.store.Do(func(tx *store.Tx) error { return tx.Forget(dev.N, 2000) }))
-	r.server.sweepOnce(t.Context(), time.Now())
-	if after := r.server.budget.Use().Database; before < 100<<20 || after > 30<<20 {
+	r.server.maintenance.sweep(t.Context(), time.Now())
+	if after := r.server.storage.budget.Use().Database; before < 100<<20 || after > 30<<20 {
 		t.Errorf("the database has %d bytes, %d before", after, before)
 	}
 	r.connect("tel-2", mainToken).ask("m1", "still here?")

@@ -9,14 +9,14 @@ import (
 
 const (
 	tidyEvery = 5 * time.Second
-	tidyMin   = 200 // connections that came or went
-	// tidyStill is for how many looks their number stands still before: a connection rests, and gives its stack back, within two
-	// of the keeper's looks, which are as far apart.
+	tidyMin   = 200 // connections that were opened or closed
+	// tidyStill is for how many ticks their number must be stable. An idle connection gives its
+	// stack back within two ticks of the heartbeat, which has the same interval.
 	tidyStill = 3
 )
 
-// tidy gives back the memory that many connections needed while they came, or left when they went. The stack of each grew for its
-// hello; by themselves collections come rarely where nothing happens.
+// tidy returns memory to the system after many connections were opened or closed. The stack of each
+// grew for its hello, and collections are rare on an idle server.
 func tidy(ctx context.Context, connections func() int) {
 	tick := time.NewTicker(tidyEvery)
 	defer tick.Stop()
@@ -30,19 +30,19 @@ func tidy(ctx context.Context, connections func() int) {
 		if t.settled(connections()) {
 			runtime.GC()
 			runtime.GC()
-			debug.FreeOSMemory() // is the third
+			debug.FreeOSMemory() // the third collection
 		}
 	}
 }
 
-// crowd watches how many connections there are.
+// crowd watches the number of connections.
 type crowd struct {
-	tidied int // how many there were when it was last tidied
-	before int // at the last look
-	still  int // looks since the number moved
+	tidied int // the number at the last collection
+	before int // the number at the last tick
+	still  int // ticks since the number changed
 }
 
-// settled reports, once, that the number has changed by much and stands still now.
+// settled reports, once, that the number has changed by much and is stable now.
 func (c *crowd) settled(n int) bool {
 	moves := distance(n, c.before) > max(n/50, 2)
 	c.before = n

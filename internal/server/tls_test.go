@@ -51,7 +51,7 @@ func TestAddressesWithTLS(t *testing.T) {
 	ok(t, r.admin.Get(t.Context(), "/status", &st))
 	pin := st.TLS.Fingerprint
 	if st.Address != "wss://"+addr+"/app/ws" || st.Local != "http://"+addr || st.TLS.Mode != cert.Self || len(pin) != 64 || st.TLS.NotAfter.IsZero() ||
-		r.server.Certificate().Leaf != st.TLS.Leaf {
+		r.server.addresses.certificate().Leaf != st.TLS.Leaf {
 		t.Errorf("status %+v", st)
 	}
 	var inv Invitation
@@ -72,7 +72,7 @@ func TestAddressesWithoutTLS(t *testing.T) {
 	r := start(t)
 	var st Status
 	ok(t, r.admin.Get(t.Context(), "/status", &st))
-	if st.TLS.Mode != cert.Off || st.Local != "http://"+r.server.Addr().String() || r.server.Certificate().Mode != cert.Off {
+	if st.TLS.Mode != cert.Off || st.Local != "http://"+r.server.Addr().String() || r.server.addresses.certificate().Mode != cert.Off {
 		t.Errorf("status %+v", st)
 	}
 	var inv Invitation
@@ -81,14 +81,6 @@ func TestAddressesWithoutTLS(t *testing.T) {
 		t.Errorf("invitation %+v", inv)
 	}
 }
-
-// at is a listener that says it is somewhere.
-type at struct {
-	net.Listener
-	addr string
-}
-
-func (l at) Addr() net.Addr { return net.TCPAddrFromAddrPort(netip.MustParseAddrPort(l.addr)) }
 
 // A gateway beside the server is sent to where plain HTTP is served.
 func TestAddressForThisMachine(t *testing.T) {
@@ -103,16 +95,17 @@ func TestAddressForThisMachine(t *testing.T) {
 		{"192.0.2.7:1", "http://192.0.2.7:1", ""},
 	} {
 		for want, certs := range map[*string]*cert.Certificates{&tt.plain: nil, &tt.tls: {}} {
-			s := &Server{listener: at{addr: tt.addr}, certs: certs}
-			if got := s.localBase(); got != *want {
+			a := &addresses{listener: net.TCPAddrFromAddrPort(netip.MustParseAddrPort(tt.addr)), certs: certs}
+			if got := a.local(); got != *want {
 				t.Errorf("%s, with TLS: %v: %q, want %q", tt.addr, certs != nil, got, *want)
 			}
 		}
 	}
 }
 
-// Behind a public address the lines for a Hermes on this machine name the address on this machine all the same: a proxy
-// need not pass the gateway's path on, and Hermes does not know the server's own authority.
+// Behind a public address the lines for a Hermes on this machine name the address on this machine
+// all the same: a proxy need not pass the gateway's path on, and Hermes does not know the server's
+// own authority.
 func TestBannerNamesTheLocalAddress(t *testing.T) {
 	for _, mode := range []string{"off", "self"} {
 		r := start(t, "MOBILE_AGENT=relay", "MOBILE_PUBLIC_URL=https://agent.example.com", "MOBILE_TLS="+mode)
@@ -124,7 +117,8 @@ func TestBannerNamesTheLocalAddress(t *testing.T) {
 	}
 }
 
-// Phones come encrypted, programs of this machine plain; a proxy of this machine counts as it does without TLS.
+// Phones come encrypted, programs of this machine plain; a proxy of this machine counts as it does
+// without TLS.
 func TestBothKindsAreServed(t *testing.T) {
 	r := start(t, "MOBILE_TLS=self", "MOBILE_TOKEN="+mainToken, "MOBILE_MAX_MEDIA_BYTES=1048576", "MOBILE_METRICS_TOKEN="+otherToken)
 	addr := r.server.Addr().String()
@@ -182,7 +176,8 @@ func TestEndWithTLS(t *testing.T) {
 	}
 }
 
-// SIGHUP reads the certificate again, and new connections see it; a broken one is told and changes nothing.
+// SIGHUP reads the certificate again, and new connections see it; a broken one is told and changes
+// nothing.
 func TestReloadOfTheCertificate(t *testing.T) {
 	dir := folder(t)
 	first, second := start(t, "MOBILE_TLS=self"), start(t, "MOBILE_TLS=self")
@@ -196,20 +191,20 @@ func TestReloadOfTheCertificate(t *testing.T) {
 	}
 	write(first)
 	r := startIn(t, dir, "MOBILE_TLS=files", "MOBILE_TLS_CERT="+certPath, "MOBILE_TLS_KEY="+keyPath)
-	if got := r.server.Certificate(); got.Leaf != first.server.Certificate().Leaf || got.Fingerprint != "" {
+	if got := r.server.addresses.certificate(); got.Leaf != first.server.addresses.certificate().Leaf || got.Fingerprint != "" {
 		t.Fatalf("state %+v", got)
 	}
 	write(second)
 	ok(t, r.server.Reload(r.cfg))
-	want := second.server.Certificate().Leaf
-	if got := r.server.Certificate(); got.Leaf != want {
+	want := second.server.addresses.certificate().Leaf
+	if got := r.server.addresses.certificate(); got.Leaf != want {
 		t.Errorf("state %+v", got)
 	}
 	ok(t, os.WriteFile(keyPath, []byte("x"), 0o600))
 	if err := r.server.Reload(r.cfg); err == nil || !strings.Contains(err.Error(), "stays as it was") {
 		t.Errorf("error %v", err)
 	}
-	if got := r.server.Certificate(); got.Leaf != want || got.LastError == "" {
+	if got := r.server.addresses.certificate(); got.Leaf != want || got.LastError == "" {
 		t.Errorf("state %+v", got)
 	}
 	resp, err := second.encrypted().Get("https://" + r.server.Addr().String() + "/healthz")
@@ -217,7 +212,8 @@ func TestReloadOfTheCertificate(t *testing.T) {
 	_ = resp.Body.Close()
 }
 
-// What a start with a wrong certificate leaves is nothing: the same folder and port can be used at once.
+// What a start with a wrong certificate leaves is nothing: the same folder and port can be used at
+// once.
 func TestStartWithoutACertificate(t *testing.T) {
 	dir := folder(t)
 	cfg := settings(t, dir, "MOBILE_TLS=files", "MOBILE_TLS_CERT="+filepath.Join(dir, "c.pem"), "MOBILE_TLS_KEY="+filepath.Join(dir, "k.pem"))
@@ -231,7 +227,7 @@ func TestStartWithoutACertificate(t *testing.T) {
 func TestStrictTransportSecurity(t *testing.T) {
 	for mode, want := range map[string]string{"auto": "max-age=31536000", "self": "", "off": ""} {
 		r := start(t, "MOBILE_TLS="+mode, "MOBILE_TOKEN="+mainToken, "MOBILE_PUBLIC_URL=https://agent.example", "MOBILE_TLS_ACME=https://127.0.0.1:1/directory")
-		h := r.server.encrypted(r.server.handler())
+		h := encrypted(r.server.addresses.certs, r.server.cfg.TLS, r.server.handler())
 		for _, path := range []string{"/", "/healthz", "/admin", "/ws", "/nothing"} {
 			for _, encrypted := range []bool{true, false} {
 				q := httptest.NewRequest(http.MethodGet, "https://agent.example"+path, nil)

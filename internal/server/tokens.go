@@ -4,69 +4,61 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"path/filepath"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"hermes-mobile/internal/access"
+	"hermes-mobile/internal/cert"
 	"hermes-mobile/internal/config"
 	"hermes-mobile/internal/hub"
 )
 
-// tokenFile holds the tokens that `token add` and the first start made.
+// tokenFile has the tokens that `token add` and the first start created.
 const tokenFile = "tokens"
 
-// firstLabel is the label of the token that the first start makes.
+// firstLabel is the label of the token that the first start creates.
 const firstLabel = "app"
 
-// TokenInfo is a token as its owner sees it: never its secret.
-type TokenInfo struct {
-	Label  string `json:"label"`
-	Kind   string `json:"kind"`
-	Source string `json:"source"`
-	// Device is the id of the only device that it is good for.
-	Device string `json:"device,omitempty"`
-
-	Expires *time.Time `json:"expires_at,omitempty"`   // when it ends, or ended
-	Used    *time.Time `json:"last_used_at,omitempty"` // by a connection, to the minute
+// tokenSources reads the tokens of the settings and of the token file.
+type tokenSources struct {
+	cfg    *config.Config                // of the start
+	latest atomic.Pointer[config.Config] // with the token lists that were read last
+	made   bool                          // there was no token for apps, so load created one
 }
 
-// listTokens lists all tokens, and when each was last used.
-func (s *Server) listTokens(ctx context.Context) ([]TokenInfo, error) {
-	_, list, err := s.readTokens(s.latest.Load())
-	uses, failed := s.store.TokenUses(ctx)
-	for i := range list {
-		list[i].Used = hub.TimeOrNil(uses[list[i].Label])
-	}
-	return list, errors.Join(err, failed)
+func newTokenSources(cfg *config.Config) *tokenSources {
+	s := &tokenSources{cfg: cfg}
+	s.latest.Store(cfg)
+	return s
 }
 
-// loadTokens reads all tokens anew. made: there was none for apps, and one was made.
-func (s *Server) loadTokens() (made bool, err error) {
-	list, _, err := s.readTokens(s.cfg)
+// path returns the token file.
+func (s *tokenSources) path() string { return filepath.Join(s.cfg.Data, tokenFile) }
+
+// load reads all tokens. If there is none for apps, it creates one.
+func (s *tokenSources) load() ([]access.Token, error) {
+	list, _, err := s.read(s.cfg)
 	if err != nil {
-		return false, err
+		return nil, err
 	}
-	apps := 0
 	for _, t := range list {
 		if t.Kind == access.App {
-			apps++
+			return list, nil
 		}
 	}
-	if apps == 0 {
-		if _, err := access.AddToFile(s.tokenPath(), firstLabel, time.Time{}); err != nil {
-			return false, fmt.Errorf("make the first token: %w", err)
-		}
-		if list, _, err = s.readTokens(s.cfg); err != nil {
-			return false, err
-		}
+	if _, err := access.AddToFile(s.path(), firstLabel, time.Time{}); err != nil {
+		return nil, fmt.Errorf("create the first token: %w", err)
 	}
-	s.tokens.Replace(list)
-	return apps == 0, nil
+	s.made = true
+	list, _, err = s.read(s.cfg)
+	return list, err
 }
 
-func (s *Server) tokenPath() string { return filepath.Join(s.cfg.Data, tokenFile) }
-
-func (s *Server) readTokens(cfg *config.Config) (list []access.Token, info []TokenInfo, err error) {
+// read reads the tokens of given settings and of the token file.
+func (s *tokenSources) read(cfg *config.Config) (list []access.Token, info []TokenInfo, err error) {
 	names := access.Labels
 	add := func(source string, kind access.Kind, text config.Secret, label string) {
 		if text == "" {
@@ -88,7 +80,7 @@ func (s *Server) readTokens(cfg *config.Config) (list []access.Token, info []Tok
 	add("MOBILE_EXTRA_TOKENS", access.App, cfg.ExtraTokens, "")
 	names = access.Labels
 	add("MOBILE_DELIVER_TOKENS", access.Deliver, cfg.DeliverTokens, "")
-	file, e := access.LoadFile(filepath.Join(cfg.Data, tokenFile))
+	file, e := access.LoadFile(s.path())
 	if e != nil {
 		err = errors.Join(err, e)
 	}
@@ -102,52 +94,66 @@ func (s *Server) readTokens(cfg *config.Config) (list []access.Token, info []Tok
 	return list, info, err
 }
 
-// Reload takes the token lists of newly read settings into use and ends the connections whose token is gone, and looks for
-// another certificate. With nil the settings stay and only the token file is read again.
-func (s *Server) Reload(cfg *config.Config) error {
+// reloader reads the tokens and the certificate again while the server runs.
+type reloader struct {
+	sources *tokenSources
+	tokens  *access.Tokens
+	certs   *cert.Certificates // nil: without TLS
+	hub     *hub.Hub
+	audit   *auditLog
+	log     *slog.Logger
+
+	mu sync.Mutex
+}
+
+// settings applies the token lists of newly read settings, ends the connections whose token is
+// gone, and looks for another certificate. The other settings stay. With nil it reads only the
+// token file.
+func (r *reloader) settings(cfg *config.Config) error {
 	if cfg == nil {
-		return s.reloadTokens(nil)
+		return r.reload(nil)
 	}
 	var err error
-	if s.certs != nil {
-		err = s.certs.Reload()
+	if r.certs != nil {
+		err = r.certs.Reload()
 	}
-	err = errors.Join(err, s.reloadTokens(cfg))
+	err = errors.Join(err, r.reload(cfg))
 	outcome := ""
 	if err != nil {
 		outcome = "failed"
 	}
-	s.recordAnyway(context.Background(), "settings.reloaded", "", outcome)
+	r.audit.recordAnyway(context.Background(), "settings.reloaded", "", outcome)
 	return err
 }
 
-func (s *Server) reloadTokens(cfg *config.Config) error {
-	s.reload.Lock()
-	defer s.reload.Unlock()
+func (r *reloader) reload(cfg *config.Config) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	if cfg == nil {
-		cfg = s.latest.Load()
+		cfg = r.sources.latest.Load()
 	}
-	next := *s.cfg
+	next := *r.sources.cfg
 	next.Token, next.ExtraTokens, next.ExtraTokensBind, next.DeliverTokens = cfg.Token, cfg.ExtraTokens, cfg.ExtraTokensBind, cfg.DeliverTokens
-	list, _, err := s.readTokens(&next)
+	list, _, err := r.sources.read(&next)
 	if err != nil {
-		return fmt.Errorf("the tokens stay as they were: %w", err)
+		return fmt.Errorf("tokens not reloaded: %w", err)
 	}
-	s.latest.Store(&next)
-	s.tokens.Replace(list)
+	r.sources.latest.Store(&next)
+	r.tokens.Replace(list)
 	accepted := map[uint64]access.Token{}
 	for _, t := range list {
 		accepted[hub.TokenSum(t.Secret)] = t
 	}
-	s.hub.TokensChanged(accepted)
-	s.log.Info("tokens were read again", "tokens", len(list))
+	r.hub.Owner().TokensChanged(accepted)
+	r.log.Info("tokens reloaded", "tokens", len(list))
 	return nil
 }
 
-func (s *Server) addToken(label string, expires time.Time) (string, error) {
-	s.reload.Lock()
-	defer s.reload.Unlock()
-	_, info, err := s.readTokens(s.latest.Load())
+// addToken adds a token to the token file and returns its secret.
+func (r *reloader) addToken(label string, expires time.Time) (string, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	_, info, err := r.sources.read(r.sources.latest.Load())
 	if err != nil {
 		return "", err
 	}
@@ -155,10 +161,10 @@ func (s *Server) addToken(label string, expires time.Time) (string, error) {
 		if t.Label == label {
 			where := t.Source
 			if where == tokenFile {
-				where = "made with token add; hermes-mobile token remove takes it away"
+				where = "created with token add; hermes-mobile token remove removes it"
 			}
-			return "", fmt.Errorf("there is a token with the label %q already (%s): choose another label", label, where)
+			return "", fmt.Errorf("a token with the label %q exists (%s): choose another label", label, where)
 		}
 	}
-	return access.AddToFile(s.tokenPath(), label, expires)
+	return access.AddToFile(r.sources.path(), label, expires)
 }

@@ -112,14 +112,14 @@ func TestUnitHidesHermes(t *testing.T) {
 
 // TestUnitInTheManual: the manual shows the unit as it is written.
 func TestUnitInTheManual(t *testing.T) {
-	text, err := os.ReadFile("../../doc/operate.md")
+	text, err := os.ReadFile("../../doc/service.md")
 	must(t, err)
 	s, err := NewService(Systemd, Program{Binary: "/usr/local/bin/hermes-mobile", Data: ServerData, HermesHome: "/home/anna/.hermes",
 		Apart: &Apart{Account: ServerAccount, Pairing: "/home/anna/.hermes/platforms/pairing", Hermes: "anna"}})
 	must(t, err)
 	for _, u := range s.Units {
 		if _, unit, _ := strings.Cut(u.Text, "\n"); !strings.Contains(string(text), "# "+u.Path+"\n"+unit) {
-			t.Errorf("doc/operate.md does not show %s as it is written:\n# %s\n%s", u.Path, u.Path, unit)
+			t.Errorf("doc/service.md does not show %s as it is written:\n# %s\n%s", u.Path, u.Path, unit)
 		}
 	}
 }

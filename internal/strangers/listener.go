@@ -59,7 +59,7 @@ type Options struct {
 
 	// NetworkOf gives what counts as one network for an address, and false for a peer that stands
 	// for many clients, such as a proxy. Nil: all addresses are one network.
-	NetworkOf func(netip.Addr) (network netip.Addr, bounded bool)
+	NetworkOf func(netip.Addr) (network netip.Prefix, bounded bool)
 	// Changed is told how many strangers there are and how many bytes they count. It is called with
 	// a lock held, must not block, and may be nil.
 	Changed func(count int, bytes int64)
@@ -88,7 +88,7 @@ type Listener struct {
 	mu       sync.Mutex
 	open     int        // connections of any kind
 	all      *list.List // of *Stranger, the one that was quiet for longest in front
-	networks map[netip.Addr]*list.List
+	networks map[netip.Prefix]*list.List
 	bytes    int64
 	drops    map[Reason]Drops
 }
@@ -96,7 +96,7 @@ type Listener struct {
 // Listen bounds the connections of l. Connections that are not TCP pass unbounded.
 func Listen(l net.Listener, o Options) *Listener {
 	return &Listener{Listener: l, o: o, changed: make(chan struct{}, 1), done: make(chan struct{}), all: list.New(),
-		networks: map[netip.Addr]*list.List{}, drops: map[Reason]Drops{}}
+		networks: map[netip.Prefix]*list.List{}, drops: map[Reason]Drops{}}
 }
 
 // Accept returns the next connection as a *Conn. Where the bounds ask for it, other connections
@@ -254,9 +254,9 @@ func (l *Listener) link(s *Stranger, client netip.Addr) (out []dropped) {
 }
 
 // networkOf gives what an address counts as, and false where it stands for many clients.
-func (l *Listener) networkOf(addr netip.Addr) (netip.Addr, bool) {
+func (l *Listener) networkOf(addr netip.Addr) (netip.Prefix, bool) {
 	if l.o.NetworkOf == nil {
-		return netip.Addr{}, true
+		return netip.Prefix{}, true
 	}
 	return l.o.NetworkOf(addr)
 }

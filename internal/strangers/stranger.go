@@ -62,7 +62,7 @@ type Stranger struct {
 	gone     bool // closed
 
 	inAll, inNetwork *list.Element
-	network          netip.Addr
+	network          netip.Prefix
 	ofNetwork        *list.List
 }
 

@@ -41,7 +41,7 @@ func until(t testing.TB, what string, cond func() bool) {
 var proxy = netip.MustParseAddr("127.0.0.1")
 
 // each has every address but the proxy's count as a network.
-func each(a netip.Addr) (netip.Addr, bool) { return a, a != proxy }
+func each(a netip.Addr) (netip.Prefix, bool) { return netip.PrefixFrom(a, a.BitLen()), a != proxy }
 
 // world is an HTTP server behind a Listener. Its handler answers /slow when it is told to, hijacks /ws,
 // and admits where the request has credentials.

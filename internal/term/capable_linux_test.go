@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// Only a terminal that can move its cursor is drawn on.
+// The full screen needs a terminal that can move its cursor.
 func TestCapable(t *testing.T) {
 	pty, err := os.OpenFile("/dev/ptmx", os.O_RDWR, 0)
 	if err != nil {
@@ -23,13 +23,13 @@ func TestCapable(t *testing.T) {
 			t.Errorf("TERM=%q: %v", name, got)
 		}
 		if Capable(file) {
-			t.Errorf("TERM=%q: a file is taken for a terminal", name)
+			t.Errorf("TERM=%q: a file counts as a terminal", name)
 		}
 	}
 	if err := os.Unsetenv("TERM"); err != nil {
 		t.Fatal(err)
 	}
 	if Capable(pty) {
-		t.Error("a terminal without TERM is drawn on")
+		t.Error("a terminal without TERM counts as capable")
 	}
 }

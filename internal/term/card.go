@@ -11,7 +11,7 @@ import (
 	"hermes-mobile/frame"
 )
 
-// card is a question that is open. Texts are as a person must see them; ids are as they came.
+// card is an open card. Its texts are prepared for display; its ids are unchanged.
 type card struct {
 	id       string
 	kind     string
@@ -20,19 +20,19 @@ type card struct {
 	about    frame.Shown
 	options  []frame.Option
 	shown    time.Time
-	deadline time.Time // zero: none known
+	deadline time.Time // zero: unknown
 	selected int
-	asked    string // what was answered here and is on its way
-	receipt  string // id of the answer
+	asked    string // the answer under way
+	receipt  string // id of that answer
 
-	odd         bool // the server says that it needs a closer look
-	hiddenLabel bool // an option's label does not show as itself
+	odd         bool // the server says that the card needs a closer look
+	hiddenLabel bool // an option's label has characters that do not show as themselves
 
 	lines  []string // all texts, laid out for shape
 	shape  layout
-	scroll int  // the first of lines that is on the screen
-	page   int  // how many of them are
-	read   bool // their end was on the screen
+	scroll int  // the first line on the screen
+	page   int  // the number of lines on the screen
+	read   bool // the last line was on the screen
 }
 
 func newCard(p frame.Prompt, now time.Time) *card {
@@ -50,7 +50,7 @@ func newCard(p frame.Prompt, now time.Time) *card {
 			c.selected = i
 		}
 	}
-	// The seconds left are the server's; its clock may differ from ours.
+	// Use the seconds left, because the server's clock may differ from ours.
 	if p.TimeoutSeconds > 0 {
 		c.deadline = now.Add(time.Duration(p.TimeoutSeconds) * time.Second)
 	} else if !p.ExpiresAt.IsZero() {
@@ -59,13 +59,13 @@ func newCard(p frame.Prompt, now time.Time) *card {
 	return c
 }
 
-// same reports whether a card that is shown again asks what it asked before.
+// same reports whether a repeated card still asks the same question.
 func (c *card) same(other *card) bool {
 	return c.kind == other.kind && c.text.String() == other.text.String() && c.command.String() == other.command.String() &&
 		c.about.String() == other.about.String() && slices.Equal(c.options, other.options)
 }
 
-// title is the card in one line.
+// title returns the card in one line.
 func (c *card) title() string {
 	switch {
 	case len(c.command.Segments) > 0:
@@ -73,7 +73,7 @@ func (c *card) title() string {
 	case len(c.text.Segments) > 0:
 		return line(c.text.Folded())
 	}
-	return "A question of kind " + line(c.kind)
+	return "Card of kind " + line(c.kind)
 }
 
 func (c *card) label(option string) string {
@@ -85,18 +85,18 @@ func (c *card) label(option string) string {
 	return line(option)
 }
 
-// own reports whether the person may answer in their own words.
+// own reports whether the user may answer with a text.
 func (c *card) own() bool { return c.kind == frame.Clarify }
 
-// help says how the card is answered.
+// help tells how to answer the card.
 func (c *card) help() string {
 	if c.own() {
-		return "number or ↑↓, then Enter; or write your own answer"
+		return "Number or ↑↓, then Enter; or write your own answer"
 	}
-	return "number or ↑↓, then Enter"
+	return "Number or ↑↓, then Enter"
 }
 
-// end says how the card ended, in words.
+// end tells how the card ended.
 func (c *card) end(d device.CardDone) string {
 	said := c.label(d.OptionID)
 	switch {
@@ -114,7 +114,7 @@ func (c *card) end(d device.CardDone) string {
 	return "answered: " + said
 }
 
-// left is the time that is left, in words.
+// left returns the remaining time.
 func (c *card) left(now time.Time) string {
 	if c.deadline.IsZero() {
 		return ""
@@ -129,7 +129,7 @@ func (c *card) left(now time.Time) string {
 	return fmt.Sprintf("%d s left", s)
 }
 
-// card is the one that keys answer.
+// card returns the card that keys answer.
 func (m *model) card() *card {
 	if len(m.cards) == 0 {
 		return nil
@@ -138,10 +138,10 @@ func (m *model) card() *card {
 	return m.cards[m.chosen]
 }
 
-// reflex is how long a new card takes no keys: what the person was just typing is no answer.
+// reflex is how long a new card ignores keys: the user may have been typing something else.
 const reflex = 400 * time.Millisecond
 
-// cardKey answers with a key; false: it is no key for the card.
+// cardKey handles a key of the card. It reports false for any other key.
 func (m *model) cardKey(key string) bool {
 	c := m.card()
 	if c == nil || m.input.Value() != "" || m.writing != "" {
@@ -182,10 +182,10 @@ func (m *model) cardKey(key string) bool {
 	return true
 }
 
-// move scrolls the texts of the card.
+// move scrolls the card.
 func (c *card) move(by int) { c.scroll = min(max(c.scroll+by, 0), max(len(c.lines)-c.page, 0)) }
 
-// locked reports whether an option has to wait until the card was read to its end.
+// locked reports whether the user must read the card to its end before choosing the option.
 func (c *card) locked(o frame.Option) bool { return !c.read && frame.Grants(c.kind, o.ID) }
 
 func (m *model) choose(c *card, o frame.Option) {
@@ -205,7 +205,7 @@ func (m *model) answer(c *card, option, text, label string) {
 	}
 	o, err := m.chat.Answer(m.ctx, c.id, option, text)
 	if err != nil {
-		m.say("The answer could not be sent: %s", reason(err))
+		m.say("Could not send the answer: %s", reason(err))
 		return
 	}
 	c.asked, c.receipt = line(label), o.ID
@@ -213,11 +213,11 @@ func (m *model) answer(c *card, option, text, label string) {
 
 func (m *model) cardShown(p device.CardShown) {
 	for i, c := range m.cards {
-		if c.id == p.ID { // shown again: the same card with the time that is left
+		if c.id == p.ID { // a repeated card, with the remaining time
 			n := newCard(p.Prompt, m.now())
 			if c.same(n) {
 				c.deadline = n.deadline
-			} else { // another question under its id has to be read anew
+			} else { // another question under the same id must be read again
 				m.cards[i] = n
 			}
 			return

@@ -9,7 +9,7 @@ import (
 	"hermes-mobile/frame"
 )
 
-// Why a card needs a closer look.
+// The reasons why a card needs a closer look.
 const (
 	hiddenCommand = "This command contains characters that don't show as themselves."
 	hiddenText    = "This card contains characters that don't show as themselves."
@@ -17,7 +17,7 @@ const (
 	oddForServer  = "The server says this card needs a closer look."
 )
 
-// warnings say why the card needs a closer look. That it is long is seen.
+// warnings tell why the card needs a closer look. Its length is visible anyway.
 func (c *card) warnings() (list []string) {
 	switch {
 	case c.command.Hidden:
@@ -34,13 +34,13 @@ func (c *card) warnings() (list []string) {
 	return list
 }
 
-// piece is a part of a text that looks alike.
+// piece is a part of a text with one style.
 type piece struct {
 	text string
-	mark bool // it stands for what does not show as itself, or for a fold
+	mark bool // a mark for a hidden character, or the label of a fold
 }
 
-// rows are the lines of a text in pieces, with the labels of folds in their place.
+// rows returns the lines of a text in pieces, with labels in place of folds.
 func rows(s frame.Shown) [][]piece {
 	lines := [][]piece{{}}
 	add := func(text string, mark bool) {
@@ -70,8 +70,9 @@ func rows(s frame.Shown) [][]piece {
 	return lines
 }
 
-// commandLines lays a command out whole: each character of it has its place, so a line is filled up and not broken between
-// words. A line of the command begins with $ or >, what follows it of the same line with spaces.
+// commandLines lays out a whole command. Each character matters, so it fills lines instead of
+// breaking them between words. A line of the command begins with $ or >, and its continuation with
+// spaces.
 func commandLines(s frame.Shown, width int, plain, mark lipgloss.Style) (out []string) {
 	head := "$ "
 	for _, row := range rows(s) {
@@ -81,7 +82,7 @@ func commandLines(s frame.Shown, width int, plain, mark lipgloss.Style) (out []s
 	return out
 }
 
-// fillRow breaks one line of a command where the screen ends.
+// fillRow breaks one line of a command at the edge of the screen.
 func fillRow(row []piece, head string, width int, plain, mark lipgloss.Style) (out []string) {
 	width = max(width-len(head), 2)
 	var b strings.Builder
@@ -114,7 +115,7 @@ func fillRow(row []piece, head string, width int, plain, mark lipgloss.Style) (o
 	return out
 }
 
-// textLines lays a text of a card out, broken between words.
+// textLines lays out a text of a card, with breaks between words.
 func textLines(s frame.Shown, width int) []string {
 	return wrap(strings.ReplaceAll(strings.TrimRight(s.Folded(), "\n"), "\t", "    "), width)
 }

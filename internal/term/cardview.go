@@ -7,7 +7,7 @@ import (
 	"hermes-mobile/frame"
 )
 
-// lay lays out all texts of the card for the width of the screen.
+// lay lays out the texts of the card for the width of the screen.
 func (c *card) lay(m *model, width int) {
 	if c.lines != nil && c.shape == m.shape {
 		return
@@ -24,8 +24,8 @@ func (c *card) lay(m *model, width int) {
 	}
 }
 
-// cardPanel draws the chosen card above the input. A card whose texts have no room is scrolled, and what lets the agent do
-// something waits until their end was on the screen.
+// cardPanel draws the chosen card above the input. A long card scrolls, and its options that grant
+// something stay locked until its end was on the screen.
 func (m *model) cardPanel() []string {
 	c := m.card()
 	if c == nil {
@@ -37,7 +37,7 @@ func (m *model) cardPanel() []string {
 		head += m.style.dim.Render("  " + left)
 	}
 	if len(m.cards) > 1 {
-		head += m.style.dim.Render(fmt.Sprintf("  card %d of %d, Tab for the next", m.chosen+1, len(m.cards)))
+		head += m.style.dim.Render(fmt.Sprintf("  card %d of %d (Tab: next)", m.chosen+1, len(m.cards)))
 	}
 	above := []string{cut(head, width)}
 	for _, warning := range c.warnings() {
@@ -47,7 +47,8 @@ func (m *model) cardPanel() []string {
 	}
 
 	c.lay(m, width)
-	// The choices and what stands around the card have their room first, then the texts, of which a third of the screen is enough.
+	// The options and everything around the card get their space first, then the texts, which get
+	// at most a third of the screen.
 	room := m.height - len(m.header()) - 1 - m.input.Height() - 1 - len(above) - 1 - len(c.options) - 1 - 2
 	c.page = min(max(min(m.height/3, room), 1), len(c.lines))
 	c.move(0)
@@ -57,11 +58,11 @@ func (m *model) cardPanel() []string {
 	more := len(c.lines) - end
 	switch {
 	case room < c.page:
-		body = append(body, m.style.warn.Render(cut("the terminal is too small for this card: make it larger", width)))
+		body = append(body, m.style.warn.Render(cut("The terminal is too small for this card: enlarge it", width)))
 	case more > 0 && !c.read:
-		body = append(body, m.style.warn.Render(cut(fmt.Sprintf("%d more lines: PgDn or Shift+↓. Read to the end to allow", more), width)))
+		body = append(body, m.style.warn.Render(cut(fmt.Sprintf("%d more lines (PgDn, Shift+↓). Read to the end to allow", more), width)))
 	case len(c.lines) > c.page:
-		body = append(body, m.style.dim.Render(cut(fmt.Sprintf("lines %d to %d of %d: PgUp, PgDn, Shift+↑, Shift+↓", c.scroll+1, end, len(c.lines)), width)))
+		body = append(body, m.style.dim.Render(cut(fmt.Sprintf("Lines %d to %d of %d (PgUp, PgDn, Shift+↑↓)", c.scroll+1, end, len(c.lines)), width)))
 	}
 
 	for i, o := range c.options {
@@ -86,11 +87,11 @@ func (m *model) cardPanel() []string {
 	case wait != "":
 		body = append(body, m.style.warn.Render(cut(wait, width)))
 	case c.asked != "":
-		body = append(body, m.style.dim.Render(cut("sending: "+c.asked, width)))
+		body = append(body, m.style.dim.Render(cut("Sending: "+c.asked, width)))
 	case m.writing == c.id:
-		body = append(body, m.style.dim.Render("your own words below, Enter sends, Esc leaves"))
+		body = append(body, m.style.dim.Render("Write your own answer below. Enter sends it, Esc cancels."))
 	case c.own():
-		body = append(body, m.style.dim.Render(cut("number or ↑↓ and Enter, o for your own words", width)))
+		body = append(body, m.style.dim.Render(cut("Number or ↑↓, then Enter; o to write your own answer", width)))
 	default:
 		body = append(body, m.style.dim.Render(cut(c.help(), width)))
 	}

@@ -6,8 +6,9 @@ import (
 	"hermes-mobile/frame"
 )
 
-// clean makes a text from outside safe for the terminal, by the rule that holds for all clients (frame.Visible): newlines
-// stay, tabs become spaces, and what would steer the terminal, hide or turn the text becomes a visible mark.
+// clean makes a text from outside safe for the terminal, by the rule of all clients
+// (frame.Visible). Newlines stay, tabs become spaces, and characters that would control the
+// terminal, or hide or reorder text, become visible marks.
 func clean(s string) string {
 	plain := true
 	for i := range len(s) {
@@ -22,5 +23,5 @@ func clean(s string) string {
 	return strings.ReplaceAll(frame.Visible(s).String(), "\t", "    ")
 }
 
-// line is clean for a place that has one line.
+// line returns a clean text in one line.
 func line(s string) string { return strings.Join(strings.Fields(clean(s)), " ") }

@@ -34,10 +34,10 @@ func TestClean(t *testing.T) {
 	}
 }
 
-// hiding remembers what hides said.
+// hiding caches the results of hides.
 var hiding sync.Map
 
-// hides reports whether a character never shows as itself, whatever stands around it.
+// hides reports whether a character never shows as itself, in any context.
 func hides(r rune) bool {
 	if r < 0x80 {
 		return r != '\n' && (r < ' ' || r == 0x7f)
@@ -53,7 +53,7 @@ func hides(r rune) bool {
 	return yes
 }
 
-// safe fails when anything but text, newlines and colours is there.
+// safe fails for anything but text, newlines and colors.
 func safe(t interface{ Fatalf(string, ...any) }, s string) {
 	rest := s
 	for {
@@ -73,7 +73,7 @@ func safe(t interface{ Fatalf(string, ...any) }, s string) {
 		}
 	}
 	if !utf8.ValidString(rest) {
-		t.Fatalf("no UTF-8: %.200q", rest)
+		t.Fatalf("invalid UTF-8: %.200q", rest)
 	}
 }
 

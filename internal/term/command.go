@@ -13,14 +13,14 @@ import (
 	"hermes-mobile/frame"
 )
 
-// command is a line that this program understands itself. Every other line, with a slash or not, goes to the agent: /help
-// is the agent's.
+// command is a line that this program handles itself. Every other line goes to the agent, with or
+// without a slash: /help is a command of the agent.
 type command struct {
 	name string // send, steer, revoke, profile, stop, quit, keys
 	arg  string
 }
 
-// parseCommand reports whether a line is a command of ours.
+// parseCommand reports whether a line is a command of this program.
 func parseCommand(s string) (command, bool) {
 	word, arg, _ := strings.Cut(strings.TrimSpace(s), " ")
 	switch word {
@@ -44,7 +44,7 @@ func parseCommand(s string) (command, bool) {
 	return command{}, false
 }
 
-// splitPath takes the path off the front of `PATH caption`. A path with spaces is quoted, or has its spaces escaped.
+// splitPath splits `PATH caption`. A path with spaces is quoted, or has its spaces escaped.
 func splitPath(s string) (path, caption string) {
 	var b strings.Builder
 	var quote rune
@@ -88,11 +88,11 @@ func home(path string) string {
 	return path
 }
 
-// openFile makes ready what /send names. The caller closes the file when the receipt is there.
+// openFile opens the file of a /send command. The caller closes it when the receipt is there.
 func openFile(arg string) (*os.File, device.FileOptions, error) {
 	path, caption := splitPath(arg)
 	if path == "" {
-		return nil, device.FileOptions{}, fmt.Errorf("write the file after /send: /send PATH and a caption")
+		return nil, device.FileOptions{}, fmt.Errorf("/send needs a file: /send PATH CAPTION")
 	}
 	f, err := os.Open(home(path))
 	if err != nil {
@@ -100,7 +100,7 @@ func openFile(arg string) (*os.File, device.FileOptions, error) {
 	}
 	info, err := f.Stat()
 	if err == nil && !info.Mode().IsRegular() {
-		err = fmt.Errorf("%s is not a file that can be sent", path)
+		err = fmt.Errorf("%s: not a regular file", path)
 	}
 	if err != nil {
 		f.Close()
@@ -120,7 +120,8 @@ func typeOf(f *os.File) string {
 	return t
 }
 
-// complete finishes the path in `/send PA`: as far as the names agree, and with all that are possible.
+// complete completes the path in `/send PA` as far as it is unambiguous, and returns all
+// candidates.
 func complete(input string) (completed string, choices []string) {
 	arg, ok := strings.CutPrefix(input, "/send ")
 	if !ok {

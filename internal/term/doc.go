@@ -1,13 +1,16 @@
-// Package term is the terminal chat behind `hermes-mobile chat`: a full-screen program ([Run] with a terminal) and a line
-// mode for scripts (Options.Plain, or when input or output is no terminal).
+// Package term implements the terminal chat of `hermes-mobile chat`: a full-screen program ([Run]
+// with a terminal), and a line mode for scripts (Options.Plain, or when input or output is not a
+// terminal).
 //
 // Rules of the output:
 //
-//   - Whatever came from outside (texts, names, commands, errors) goes through clean before it is laid out, and what the
-//     references of markdown stand for goes through it again: no control character of a message reaches the terminal.
-//   - The connection line is always there and says what is true now, and what the person can do about it.
-//   - Standard output carries the chat and nothing else.
+//   - Everything from outside (texts, names, commands, errors) goes through clean before its layout, and
+//     the characters behind Markdown references go through it again. No control character of a message
+//     reaches the terminal.
+//   - The connection line is always there. It tells the current state and what the user can do about it.
+//   - Standard output carries only the chat.
 //
-// The full screen is one bubbletea model. A goroutine takes events off the device and hands each to the model; the event
-// counts as handled, and may be forgotten by the server, when the model has it on the screen (files: on the disk).
+// The full screen is one bubbletea model. A goroutine passes the events of the device to the model.
+// An event counts as handled, and the server may forget it, once it is on the screen, or a file on
+// the disk.
 package term

@@ -12,16 +12,16 @@ import (
 type kind int
 
 const (
-	mine   kind = iota // what the person wrote
-	reply              // what the agent wrote
-	upload             // a file on its way up
-	file               // a file that came
-	done               // a card, once it is over
-	tool               // what the agent is doing
-	notice             // what this program says
+	mine   kind = iota // a message of the user
+	reply              // a message of the agent
+	upload             // a file of the user
+	file               // a file of the agent
+	done               // a card that ended
+	tool               // the activity of a tool
+	notice             // a message of this program
 )
 
-// entry is one thing in the transcript. All texts in it are clean.
+// entry is one item of the transcript. All its texts are clean.
 type entry struct {
 	kind  kind
 	id    string
@@ -38,7 +38,7 @@ type entry struct {
 	shape layout
 }
 
-// mark is how far something that was sent has come.
+// mark is the progress of a sent message.
 type mark int
 
 const (
@@ -48,14 +48,14 @@ const (
 	failed
 )
 
-// layout is what the look of an entry depends on besides itself.
+// layout is everything outside an entry that its lines depend on.
 type layout struct {
 	width  int
 	dark   bool
 	colour bool
 }
 
-// changed makes the entry be laid out again.
+// changed discards the layout of the entry.
 func (e *entry) changed() { e.lines = nil }
 
 func (m *model) render(e *entry) []string {
@@ -83,7 +83,7 @@ func (m *model) draw(e *entry) []string {
 		if e.extra != "" {
 			head += s.dim.Render(" · " + e.extra)
 		}
-		if e.final { // a growing text is cheap to show plain, and half of a table is none
+		if e.final { // a growing text is plain: that is cheap, and a partial table is not a table
 			lines := m.md.render(e.text, width, paintOf(m.shape.dark, m.shape.colour))
 			return append(append([]string{cut(head, width)}, lines...), "")
 		}
@@ -120,14 +120,14 @@ func (m *model) tick(e *entry) string {
 	case accepted:
 		return m.style.good.Render("✓")
 	case queued:
-		return m.style.warn.Render("✓ waits for the agent")
+		return m.style.warn.Render("✓ waiting for the agent")
 	case failed:
 		return m.style.bad.Render("✗ " + e.why)
 	}
-	return m.style.dim.Render("… on its way")
+	return m.style.dim.Render("… sending")
 }
 
-// block is a headline with an indented body.
+// block returns a headline with an indented body.
 func (m *model) block(head string, body []string) []string {
 	out := make([]string, 0, len(body)+2)
 	out = append(out, cut(head, m.shape.width))
@@ -137,10 +137,10 @@ func (m *model) block(head string, body []string) []string {
 	return out
 }
 
-// keep is how many entries stay on the screen's memory.
+// keep is the number of entries in memory.
 const keep = 2000
 
-// transcript lays out everything, with a line where a new day begins.
+// transcript lays out all entries, with a line before each new day.
 func (m *model) transcript() []string {
 	var out []string
 	day := ""
@@ -158,7 +158,7 @@ func center(s string, width int) string {
 	return strings.Repeat(" ", max((width-lipgloss.Width(s))/2, 0)) + s
 }
 
-// add puts an entry at the end.
+// add appends an entry.
 func (m *model) add(e *entry) *entry {
 	if e.at.IsZero() {
 		e.at = m.now()

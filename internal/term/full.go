@@ -12,12 +12,12 @@ import (
 	"hermes-mobile/device"
 )
 
-// runFull is the full-screen chat.
+// runFull runs the full-screen chat.
 func runFull(ctx context.Context, o Options) error {
 	ctx, cancel := context.WithCancel(ctx)
 	options := []tea.ProgramOption{tea.WithContext(ctx), tea.WithInput(o.In), tea.WithOutput(o.Out)}
 	if _, ok := o.Out.(*os.File); !ok {
-		options = append(options, tea.WithWindowSize(80, 24)) // nobody can be asked
+		options = append(options, tea.WithWindowSize(80, 24)) // there is nobody to ask for the size
 	}
 	if o.NoColor {
 		options = append(options, tea.WithColorProfile(colorprofile.ASCII))
@@ -38,9 +38,9 @@ func runFull(ctx context.Context, o Options) error {
 	return err
 }
 
-// feed takes events off the device and hands each to the screen. A file is on the disk first: once the event counts as
-// handled the server may forget it. One that comes by link is fetched later, for that may take long.
-// Person says that somebody looks at the screen.
+// feed passes each event of the device to the screen. It saves a file first: once the event counts
+// as handled, the server may forget the file. A file with a link is downloaded later, because that
+// may take long. With person, somebody looks at the screen.
 func feed(ctx context.Context, d *device.Device, dir string, person bool, send func(tea.Msg)) {
 	for {
 		ev, handled, err := d.NextEvent(ctx)

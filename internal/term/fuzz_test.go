@@ -8,7 +8,8 @@ import (
 	"hermes-mobile/frame"
 )
 
-// FuzzMarkdown: whatever an agent says, it is shown in lines that fit, and nothing of it reaches the terminal as a command.
+// FuzzMarkdown checks that any text of an agent shows in lines that fit, and never reaches the
+// terminal as a control sequence.
 func FuzzMarkdown(f *testing.F) {
 	for _, text := range []string{"", "# a\n\n- b\n  - c\n\n> d\n\n```go\nfunc\n```\n", "|a|b|\n|-|-|\n|c|d|\n", "[a](http://b) ![c](d) <e@f> ~~g~~ **h** _i_ `j`", "\x1b]0;title\x07\x1b[2J\u009b1m",
 		"- [x] done\n1. one\n", "<b>html</b>\n<!-- x -->", "[a]: b\n[a]", "漢字👨‍👩‍👧e\u0301", "\u202eabc\u2066", "a\r\nb\rc\td", "\xff\xfe\xed\xa0\x80"} {

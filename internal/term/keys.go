@@ -10,14 +10,15 @@ import (
 	"hermes-mobile/frame"
 )
 
-const keysHelp = `Enter sends, Alt+Enter or Ctrl+J begins a new line, ↑ and ↓ bring back what you wrote.
-PgUp, PgDn, Ctrl+Home and Ctrl+End scroll. Ctrl+X or Esc stops the agent. Ctrl+R connects now. Ctrl+D or Ctrl+C leaves.
-Cards: 1 to 9 or ↑↓ and Enter answer, o answers a question in your own words, Tab goes to the next card. PgDn, PgUp and
-Shift+↑↓ scroll a long one: what it allows can be chosen once you have seen its end.
-/steer TEXT adds to the reply that is being written, where the agent can. /send PATH caption sends a file (Tab completes), /stop stops, /revoke DEVICE shuts a newer device of yours out, /profile NAME
-chooses a profile of an agent that has several, /keys shows this, /quit leaves. All else goes to the agent.`
+const keysHelp = `Enter sends. Alt+Enter or Ctrl+J starts a new line. ↑ and ↓ recall what you wrote.
+PgUp, PgDn, Ctrl+Home and Ctrl+End scroll. Ctrl+X or Esc stops the agent. Ctrl+R connects now. Ctrl+D or Ctrl+C quits.
+Cards: 1 to 9 or ↑↓, then Enter, answer a card. Press o to write your own answer, Tab for the next card. PgDn, PgUp and
+Shift+↑↓ scroll a long card; you can allow something only after you have seen its end.
+/steer TEXT adds to the running turn. /send PATH CAPTION sends a file (Tab completes the path). /stop stops the agent.
+/revoke DEVICE revokes a newer device of yours. /profile NAME chooses a profile, where the agent has several. /keys shows
+this help. /quit quits. Everything else goes to the agent.`
 
-// keyPress does what a key is for.
+// keyPress handles a key.
 func (m *model) keyPress(msg tea.KeyPressMsg) tea.Cmd {
 	k := msg.String()
 	if k != "tab" {
@@ -95,7 +96,7 @@ func (m *model) keyPress(msg tea.KeyPressMsg) tea.Cmd {
 	return cmd
 }
 
-// recall goes back (1) or forth (-1) in what the person wrote.
+// recall goes back (1) or forward (-1) in the user's earlier inputs.
 func (m *model) recall(step int) bool {
 	to := m.back + step
 	if to < 0 || to > len(m.past) {
@@ -121,19 +122,19 @@ func (m *model) setInput(s string) {
 	m.back = 0
 }
 
-// stop interrupts the turn. It may have to wait for a connection, so it does not hold up the screen.
+// stop interrupts the turn in the background, because it may have to wait for a connection.
 func (m *model) stop() tea.Cmd {
 	ctx, c := m.ctx, m.chat
 	return func() tea.Msg { return stoppedMsg{c.Stop(ctx)} }
 }
 
-// revoke shuts out another device. It may have to wait for a connection, too.
+// revoke revokes another device in the background.
 func (m *model) revoke(id string) tea.Cmd {
 	ctx, c := m.ctx, m.chat
 	return func() tea.Msg { return revokedMsg{id, c.RevokeDevice(ctx, id)} }
 }
 
-// enter sends what stands in the input.
+// enter sends the input.
 func (m *model) enter() tea.Cmd {
 	text := m.input.Value()
 	if strings.TrimSpace(text) == "" {
@@ -217,7 +218,7 @@ func (m *model) sendFile(arg string) bool {
 		m.say("Not sent: %s", reason(err))
 		return false
 	}
-	// The device reads from it until the receipt, or its own end.
+	// The device reads the file until the receipt, or until it closes.
 	go func() { <-out.Done(); f.Close() }()
 	e.id = out.ID
 	m.add(e)

@@ -11,7 +11,7 @@ import (
 	"hermes-mobile/internal/leak"
 )
 
-// childServer makes the test binary a chat in its terminal, with the server that it names.
+// childServer names the server with which the test binary chats in its terminal.
 const childServer = "TERM_TEST_SERVER"
 
 func TestMain(m *testing.M) {

@@ -10,16 +10,16 @@ import (
 	"github.com/yuin/goldmark/util"
 )
 
-// markdown renders final messages. It keeps what is the same for all of them.
+// markdown renders final messages. It holds what all of them share.
 type markdown struct {
 	parser parser.Parser
 	inks   map[paint]inks
 }
 
-// margin is the indentation of a message below its headline.
+// margin indents a message below its headline.
 const margin = 2
 
-// render lays out a cleaned text. No line is wider than width, which is at least 4.
+// render lays out a clean text. No line is wider than width, which must be at least 4.
 func (m *markdown) render(s string, width int, on paint) []string {
 	width = max(width, 4)
 	inner := width - margin
@@ -34,13 +34,14 @@ func (m *markdown) render(s string, width int, on paint) []string {
 		p := &page{source: []byte(s), paint: on, inks: m.inks[on]}
 		lines = p.blocks(m.parser.Parse(source.NewReader(p.source)), inner, false)
 	}
-	if !slices.ContainsFunc(lines, func(l string) bool { return l != "" }) { // link definitions alone show nothing
+	if !slices.ContainsFunc(lines, func(l string) bool { return l != "" }) { // only link definitions, which show nothing
 		lines = wrap(strings.Trim(s, "\n"), inner)
 	}
 	return indent(lines, strings.Repeat(" ", margin), strings.Repeat(" ", margin))
 }
 
-// newParser reads what GitHub reads: CommonMark with tables, strikethrough, task lists and bare addresses.
+// newParser returns a parser for GitHub's Markdown: CommonMark with tables, strikethrough, task
+// lists and bare addresses.
 func newParser() parser.Parser {
 	return parser.NewParser(
 		parser.WithBlockParsers(parser.DefaultBlockParsers()...),

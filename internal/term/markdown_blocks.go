@@ -10,19 +10,19 @@ import (
 	source "github.com/yuin/goldmark/text"
 )
 
-// page is one text on its way to lines.
+// page lays out one text.
 type page struct {
 	source []byte
 	paint  paint
 	inks   inks
-	// lead is what the next text begins with: the marks of list items that have no room of their own.
+	// lead begins the next text: the markers of list items that have no line of their own.
 	lead string
 }
 
-// narrow is the width below which nothing is indented further: a text of any depth stays readable.
+// narrow is the width below which indentation stops, so that a text of any depth stays readable.
 const narrow = 8
 
-// blocks lays out what is in a block, with an empty line between, unless it is tight.
+// blocks lays out the children of a block, with empty lines between them unless the block is tight.
 func (p *page) blocks(parent ast.Node, width int, tight bool) []string {
 	var out []string
 	for n := parent.FirstChild(); n != nil; n = n.NextSibling() {
@@ -30,7 +30,7 @@ func (p *page) blocks(parent ast.Node, width int, tight bool) []string {
 		if len(lines) > 0 && len(out) > 0 && !tight {
 			out = append(out, "")
 		}
-		if out == nil { // the lines of a deep text are not copied at each level
+		if out == nil { // avoid copying the lines of a deep text at each level
 			out = lines
 			continue
 		}
@@ -63,7 +63,7 @@ func (p *page) block(n ast.Node, width int) []string {
 		return p.list(n, width)
 	case *extast.Table:
 		return p.table(n, width)
-	case *ast.LinkReferenceDefinition: // its address is shown where it is used
+	case *ast.LinkReferenceDefinition: // its address appears where a link uses it
 		return nil
 	}
 	return p.blocks(n, width, false)
@@ -84,7 +84,7 @@ func (p *page) heading(n *ast.Heading, width int) []string {
 	return indent(lines, p.painted(mark, heading), strings.Repeat(" ", len(mark)))
 }
 
-// prose is the text of a block.
+// prose lays out the text of a block.
 func (p *page) prose(n ast.Node, l look) []cell {
 	var out prose
 	out.add(p.lead, aside)
@@ -93,7 +93,7 @@ func (p *page) prose(n ast.Node, l look) []cell {
 	return out.cells()
 }
 
-// code keeps its lines and spaces. Only what is too long is cut.
+// code keeps lines and spaces, and cuts only long lines.
 func (p *page) code(language string, from *source.Segments, width int) []string {
 	var out []string
 	if language != "" {
@@ -115,7 +115,7 @@ func (p *page) code(language string, from *source.Segments, width int) []string 
 	return append(out, indent(p.lines(lines), strings.Repeat(" ", step), strings.Repeat(" ", step))...)
 }
 
-// html is shown as it was written: there is nothing here to run it, and nothing should hide in it.
+// html shows HTML as written: nothing runs it here, and nothing may hide in it.
 func (p *page) html(n *ast.HTMLBlock, width int) []string {
 	s := string(n.Lines().Value(p.source))
 	if n.HasClosure() {
@@ -159,7 +159,7 @@ func (p *page) item(n ast.Node, mark string, width int, tight bool) []string {
 	return indent(lines, p.aside(mark), strings.Repeat(" ", step))
 }
 
-// lines paints characters that were broken into lines.
+// lines paints characters that are broken into lines.
 func (p *page) lines(cells [][]cell) []string {
 	out := make([]string, len(cells))
 	for i, l := range cells {
@@ -193,7 +193,8 @@ func (p *page) painted(s string, l look) string {
 
 func (p *page) aside(s string) string { return p.painted(s, aside) }
 
-// indent puts something before the first line, and something before the others. Empty lines stay empty below spaces.
+// indent adds one prefix to the first line and another to the rest. Empty lines stay empty when the
+// prefix is only spaces.
 func indent(lines []string, first, rest string) []string {
 	for i, l := range lines {
 		before := rest

@@ -3,17 +3,18 @@ package term
 import "strings"
 
 const (
-	// deepest is how many quotes and list items may begin in one line.
+	// deepest is the number of quotes and list items that may begin in one line.
 	deepest = 100
-	// readCost bounds the work of the parser, in steps of some nanoseconds.
+	// readCost limits the work of the parser, in steps of some nanoseconds.
 	readCost = 50_000_000
-	// cellCost is what one cell of a table costs.
+	// cellCost is the cost of a table cell.
 	cellCost = 30
 )
 
-// heavy reports whether a text would take too long to read as markdown. The time of the parser grows with the square of
-// the marks in one paragraph, with the rows of a table times its columns, and with the square of the depth of a line.
-// Such texts are made to do harm, or are data; they are shown as they are.
+// heavy reports whether parsing a text as Markdown would take too long. The time of the parser
+// grows with the square of the marks in a paragraph, with the rows of a table times its columns,
+// and with the square of the depth of a line. Such texts are attacks or data, and are shown as
+// plain text.
 func heavy(source string) bool {
 	cost, marks, bars, lines := 0, 0, 0, 0
 	end := func() {
@@ -25,7 +26,8 @@ func heavy(source string) bool {
 		if depth > deepest {
 			return true
 		}
-		// A paragraph ends at an empty line, and where a list item begins. Indented by more it may be part of the paragraph.
+		// A paragraph ends at an empty line, and at the start of a list item, which may be part of
+		// the paragraph if it is indented more.
 		if strings.TrimSpace(l) == "" || depth > 0 && startsItem(l) {
 			end()
 		}
@@ -47,7 +49,8 @@ func heavy(source string) bool {
 	return false
 }
 
-// depthOf counts the quotes and list items that may begin in a line, and those around them that its indentation may go on.
+// depthOf counts the quotes and list items that may begin in a line, and those that its indentation
+// may continue.
 func depthOf(l string) int {
 	rest := strings.TrimLeft(l, " ")
 	around := (len(l) - len(rest)) / 2
@@ -58,13 +61,13 @@ func depthOf(l string) int {
 			depth++
 		}
 	}
-	if depth == 0 { // indented code, say
+	if depth == 0 { // for example indented code
 		return 0
 	}
 	return around + depth
 }
 
-// startsItem reports whether a line begins a list item wherever it stands.
+// startsItem reports whether a line begins a list item in any context.
 func startsItem(l string) bool {
 	rest := strings.TrimLeft(l, " ")
 	return len(l)-len(rest) <= 3 && len(rest) > 2 && strings.IndexByte("-*+", rest[0]) >= 0 && rest[1] == ' ' && strings.TrimSpace(rest[2:]) != ""

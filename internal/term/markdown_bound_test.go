@@ -8,7 +8,8 @@ import (
 	"hermes-mobile/frame"
 )
 
-// Texts that are made to keep a parser busy end, within the memory of a small machine, and are shown.
+// Texts that attack the parser end in time, within the memory of a small machine, and show
+// something.
 func TestMarkdownBombsEnd(t *testing.T) {
 	const size = 1 << 17
 	fillUp := func(s string) string { return strings.Repeat(s, size/len(s)) }
@@ -60,7 +61,7 @@ func TestLongHonestTextsAreMarkdown(t *testing.T) {
 		"deep list": "- a\n  - b\n    - c\n      - d\n        - e\n",
 	} {
 		if heavy(s) {
-			t.Errorf("a %s of %d bytes is too much", name, len(s))
+			t.Errorf("a %s of %d bytes is too heavy", name, len(s))
 		}
 	}
 }

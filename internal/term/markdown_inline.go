@@ -60,7 +60,7 @@ func (p *page) inline(parent ast.Node, l look, out *prose) {
 	}
 }
 
-// marked puts the marks of markdown around a text that has no colours.
+// marked puts Markdown marks around a text without colors.
 func (p *page) marked(mark string, l look, out *prose, body func()) {
 	if p.paint != unpainted {
 		mark = ""
@@ -70,7 +70,7 @@ func (p *page) marked(mark string, l look, out *prose, body func()) {
 	out.add(mark, l)
 }
 
-// pointer is a link or an image: its text, and its address unless the text says it.
+// pointer shows a link or an image: its text, and its address unless the text is the address.
 func (p *page) pointer(n ast.Node, address string, l look, out *prose) {
 	from := out.text.Len()
 	p.inline(n, l|link, out)
@@ -85,7 +85,8 @@ func (p *page) pointer(n ast.Node, address string, l look, out *prose) {
 	}
 }
 
-// behind names the host of an address that begins with the name of another one, as in https://bank.example@evil.example.
+// behind returns the host of an address that begins with the name of another host, as in
+// https://bank.example@evil.example.
 func behind(address string) string {
 	u, err := url.Parse(address)
 	if err != nil || u.User == nil {
@@ -94,7 +95,7 @@ func behind(address string) string {
 	return " (" + line(u.Hostname()) + ")"
 }
 
-// span is the code in a line, which may go over a line end.
+// span shows a code span, which may contain a line end.
 func (p *page) span(n ast.Node) string {
 	var b strings.Builder
 	for c := n.FirstChild(); c != nil; c = c.NextSibling() {
@@ -105,7 +106,8 @@ func (p *page) span(n ast.Node) string {
 	return strings.ReplaceAll(b.String(), "\n", " ")
 }
 
-// unescape resolves what stands for another character. The result is clean: a reference can name a control character.
+// unescape resolves escapes and references. It cleans the result, because a reference can name a
+// control character.
 func unescape(s string) string {
 	if !strings.ContainsAny(s, `\&`) {
 		return s
@@ -132,10 +134,11 @@ func unescape(s string) string {
 	return b.String()
 }
 
-// longestReference is more than any name of a character has.
+// longestReference is longer than any name of a character.
 const longestReference = 40
 
-// reference reads the character that `&name;`, `&#10;` or `&#xa;` at the start of a text stands for, and how long that is.
+// reference returns the character of a `&name;`, `&#10;` or `&#xa;` at the start of a text, and the
+// length of the reference.
 func reference(s string) (shown string, n int) {
 	end := strings.IndexByte(s[:min(len(s), longestReference)], ';')
 	if end < 2 {

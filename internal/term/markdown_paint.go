@@ -6,11 +6,11 @@ import (
 	"charm.land/lipgloss/v2"
 )
 
-// paint says how rendered markdown is coloured.
+// paint tells how to color rendered Markdown.
 type paint int
 
 const (
-	unpainted paint = iota // the marks of markdown say what colours would
+	unpainted paint = iota // Markdown marks replace the colors
 	onDark
 	onLight
 )
@@ -25,7 +25,7 @@ func paintOf(dark, colour bool) paint {
 	return onLight
 }
 
-// look is what a piece of text is, as a set.
+// look is the style of a piece of text, as a set.
 type look uint16
 
 const (
@@ -36,10 +36,10 @@ const (
 	link
 	heading
 	title // a heading of the first level
-	aside // what helps to read but is not the text: bullets, bars, addresses
+	aside // decoration: bullets, bars, addresses
 )
 
-// colours of the terminal's own sixteen that can be read on such a background.
+// The terminal's own 16 colors that are readable on each background.
 var colours = map[paint]struct{ code, link, heading string }{
 	onDark:  {code: "11", link: "14", heading: "12"},
 	onLight: {code: "1", link: "6", heading: "4"},
@@ -62,11 +62,11 @@ func (l look) style(on paint) lipgloss.Style {
 		Underline(l&(link|title) != 0).Faint(l&aside != 0)
 }
 
-// inks holds the sequences around a text of each look that has been used.
+// inks caches the control sequences around a text for each look.
 type inks map[look][2]string
 
-// around takes the sequences from a letter that is rendered: lipgloss repeats them for each character of a text that is
-// underlined or struck.
+// around takes the sequences from a rendered letter, because lipgloss repeats them for each
+// character of an underlined or struck text.
 func (k inks) around(l look, on paint) (before, after string) {
 	ink, ok := k[l]
 	if !ok {

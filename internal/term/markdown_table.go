@@ -11,12 +11,12 @@ const (
 	between  = " │ "
 	crossing = "─┼─"
 	gap      = 3 // columns of each of them
-	// slimmest is the width down to which a column is squeezed: below it hardly a word is whole.
+	// slimmest is the least width of a squeezed column. Below it, hardly a word fits.
 	slimmest = 8
 )
 
-// table lays out columns, which are squeezed where they do not fit. Where there are too many of them, each row becomes a
-// list of what is in it.
+// table lays out columns, and squeezes them where they do not fit. With too many columns, it shows
+// each row as a list.
 func (p *page) table(t *extast.Table, width int) []string {
 	columns := len(t.Alignments)
 	room := width - gap*(columns-1)
@@ -55,7 +55,7 @@ func headerLook(row ast.Node) look {
 	return 0
 }
 
-// squeeze takes from the widest columns until all fit in a room.
+// squeeze narrows the widest columns until all columns fit.
 func squeeze(natural []int, room int) (widths []int, ok bool) {
 	sum := func(most int) int {
 		n := 0
@@ -126,7 +126,7 @@ func (p *page) rule(widths []int) string {
 	return p.aside(strings.Join(parts, crossing))
 }
 
-// records shows each row as lines of "column: value".
+// records returns each row as lines of "column: value".
 func (p *page) records(t *extast.Table, width int) []string {
 	header := t.FirstChild()
 	var out []string

@@ -12,11 +12,11 @@ import (
 	"pgregory.net/rapid"
 )
 
-var update = flag.Bool("update", false, "write the rendered documents anew")
+var update = flag.Bool("update", false, "write the rendered documents")
 
 var paints = map[paint]string{unpainted: "none", onDark: "dark", onLight: "light"}
 
-// TestMarkdownDocuments compares documents with what they looked like when a person last looked at them.
+// TestMarkdownDocuments compares rendered documents with versions that a person approved.
 func TestMarkdownDocuments(t *testing.T) {
 	documents, err := filepath.Glob("testdata/markdown/*.md")
 	if err != nil || len(documents) < 7 {
@@ -50,7 +50,7 @@ func TestMarkdownDocuments(t *testing.T) {
 			got, expected := strings.Split(b.String(), "\n"), strings.Split(string(want), "\n")
 			for i := range max(len(got), len(expected)) {
 				if i >= len(got) || i >= len(expected) || got[i] != expected[i] {
-					t.Fatalf("line %d of %s differs (-update writes it anew):\n%s", i+1, golden, strings.Join(got[i:min(i+5, len(got))], "\n"))
+					t.Fatalf("line %d of %s differs (-update writes it):\n%s", i+1, golden, strings.Join(got[i:min(i+5, len(got))], "\n"))
 				}
 			}
 		})
@@ -66,7 +66,7 @@ func fits(t interface{ Fatalf(string, ...any) }, lines []string, width int) {
 	}
 }
 
-// pieces are what random documents are made of.
+// pieces are the building blocks of random documents.
 var pieces = []string{"# ", "## ", "> ", "- ", "* ", "1. ", "12) ", "  ", "    ", "\n", "\n\n", "---\n", "===\n", "```go\n", "```\n", "~~~\n", "`", "``", "*", "**", "***",
 	"_", "~~", "[", "](", ")", "[a](http://example.org/x)", "![alt](b.png)", "<https://example.org>", "http://example.org/long/path ", "<b>", "<div>\n", "<!--", "-->",
 	"|", "| a | b |\n|---|:-:|\n| c | d |\n", "| 漢字 | 👨‍👩‍👧 | c | d | e | f |\n|---|---|---|---|---|---|\n| 1 | 2 |\n", "- [ ] ", "- [x] ", "word ", "verylongwordwithoutanyspace",
@@ -93,7 +93,7 @@ func TestMarkdownFitsAndIsSafe(t *testing.T) {
 	})
 }
 
-// Nothing that a person wrote is lost: the letters of a text come out in their order, whatever marks are around them.
+// Rendering loses nothing: the letters of a text keep their order, whatever marks are around them.
 func TestMarkdownKeepsLetters(t *testing.T) {
 	marks := []string{"# ", "> ", "- ", "1. ", "  ", "\n", "\n\n", "*", "**", "_", "~~", "`", "<b>", "|", "---\n", "[", "]", "(", ")", "\\"}
 	var md markdown

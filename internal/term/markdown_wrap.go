@@ -6,14 +6,14 @@ import (
 	"github.com/charmbracelet/x/ansi"
 )
 
-// prose is a text with its looks. It is cut into characters as a whole: one of them may be made of pieces that do not
-// look alike, and has a width only when they are together.
+// prose is a text with its looks. It splits into characters only as a whole: a character may
+// consist of pieces with different looks, and has a width only when they are together.
 type prose struct {
 	text  strings.Builder
 	looks []stretch
 }
 
-// stretch is the look of the text up to a place.
+// stretch is the look of the text up to a position.
 type stretch struct {
 	end  int
 	look look
@@ -61,11 +61,12 @@ func (p *prose) cells() []cell {
 	return out
 }
 
-// fill breaks a text into lines between words, and a word only where it is longer than a line. Its own line ends stay.
+// fill breaks a text between words, and inside a word only if the word is longer than a line. It
+// keeps the line ends of the text.
 func fill(cells []cell, width int) [][]cell {
 	width = max(width, 2) // of the widest character
 	var lines [][]cell
-	begin, used, last := 0, 0, -1 // where the line begins, its width so far, where it can be broken last
+	begin, used, last := 0, 0, -1 // the start of the line, its width so far, its last break
 	next := func(at int) { begin, used, last = at, 0, -1 }
 	spaces := func(at int) int {
 		for at < len(cells) && cells[at].is(" ") {
@@ -80,7 +81,7 @@ func fill(cells []cell, width int) [][]cell {
 			lines = append(lines, trim(cells[begin:at]))
 			at++
 			next(at)
-		case at == begin && c.width == 0: // it would change what stands before the line
+		case at == begin && c.width == 0: // it would combine with text before the line
 			at++
 			next(at)
 		case used+int(c.width) <= width:
@@ -105,8 +106,8 @@ func fill(cells []cell, width int) [][]cell {
 	return append(lines, trim(cells[begin:]))
 }
 
-// breaks reports whether a line may end between two characters: after a space, and around wide ones, whose scripts have
-// no spaces.
+// breaks reports whether a line may end between two characters: after a space, and around wide
+// characters, whose scripts have no spaces.
 func breaks(a, b cell) bool {
 	switch {
 	case b.is(" "):
@@ -119,7 +120,7 @@ func breaks(a, b cell) bool {
 	return !strings.Contains("、。，．：；！？）」』】》〉〕”’,.:;!?)]}…", b.text) && !strings.Contains("（「『【《〈〔“‘([{", a.text)
 }
 
-// chop breaks a text into lines of which each is full, for texts whose spaces count.
+// chop breaks a text into full lines, for texts whose spaces matter.
 func chop(cells []cell, width int) [][]cell {
 	width = max(width, 2)
 	var lines [][]cell
@@ -153,7 +154,7 @@ func widthOf(cells []cell) int {
 	return width
 }
 
-// wrap lays out a cleaned text as it is.
+// wrap lays out a clean text as it is.
 func wrap(s string, width int) []string {
 	var out []string
 	for l := range strings.SplitSeq(s, "\n") {

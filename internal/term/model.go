@@ -17,7 +17,7 @@ import (
 	"hermes-mobile/frame"
 )
 
-// chat is what the model needs of a *device.Device.
+// chat is the part of a *device.Device that the model uses.
 type chat interface {
 	Send(ctx context.Context, text string, opts ...device.SendOption) (*device.Outgoing, error)
 	SendFile(ctx context.Context, f device.FileOptions, opts ...device.SendOption) (*device.Outgoing, error)
@@ -53,16 +53,16 @@ type model struct {
 	status   device.Status
 	activity device.Activity
 	entries  []*entry
-	growing  map[string]bool // replies that are not final
+	growing  map[string]bool // replies that are not final yet
 	cards    []*card
 	chosen   int
-	writing  string // id of the card that is answered in own words
+	writing  string // id of the card for which the user writes an answer
 
-	past    []string // own inputs, oldest first
-	back    int      // how far back in past; 0: not at all
-	draft   string   // what stood there before
+	past    []string // the user's inputs, oldest first
+	back    int      // position in past, counted from the end; 0: not recalling
+	draft   string   // the input before recalling
 	choices string   // paths that Tab offers
-	unread  bool     // something came below what is on the screen
+	unread  bool     // there are new messages below the screen
 }
 
 // Messages of the model.
@@ -73,7 +73,7 @@ type (
 		err     error
 		handled func()
 	}
-	savedMsg struct { // a linked file has come, or not
+	savedMsg struct { // the download of a file ended
 		id, path string
 		err      error
 	}
@@ -83,7 +83,7 @@ type (
 		id  string
 		err error
 	}
-	profileMsg string // what became of /profile
+	profileMsg string // the result of /profile
 )
 
 func newModel(ctx context.Context, c chat, o Options) *model {
@@ -95,7 +95,7 @@ func newModel(ctx context.Context, c chat, o Options) *model {
 	m.shape = layout{width: 80, dark: true, colour: !o.NoColor}
 	m.input.ShowLineNumbers = false
 	m.input.Prompt = "› "
-	m.input.Placeholder = "Write a message, Enter sends"
+	m.input.Placeholder = "Write a message. Enter sends it."
 	m.input.CharLimit = frame.MaxText
 	m.input.DynamicHeight, m.input.MinHeight, m.input.MaxHeight = true, 1, 6
 	m.input.SetVirtualCursor(false)
@@ -111,7 +111,7 @@ func newModel(ctx context.Context, c chat, o Options) *model {
 	return m
 }
 
-// restore shows what an earlier run left unsent.
+// restore shows a message that an earlier run left unsent.
 func (m *model) restore(out *device.Outgoing) {
 	switch f := out.Frame.(type) {
 	case *frame.Text:
@@ -169,7 +169,7 @@ func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 			m.spin, cmd = m.spin.Update(msg)
 			m.spinning = cmd != nil
 		}
-		return m, cmd // nothing else moves
+		return m, cmd // nothing else changes
 	case tea.KeyPressMsg:
 		cmd = m.keyPress(msg)
 	case tea.MouseWheelMsg:
@@ -177,7 +177,7 @@ func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		m.unread = m.unread && !m.view.AtBottom()
 		return m, cmd
 	default:
-		m.input, cmd = m.input.Update(msg) // paste, the cursor's blinking
+		m.input, cmd = m.input.Update(msg) // paste, the blinking cursor
 	}
 	m.refresh()
 	return m, tea.Batch(cmd, m.animate())
@@ -188,7 +188,7 @@ func (m *model) busy() bool {
 	return m.activity.Typing || m.activity.Avatar == "thinking" || m.activity.Avatar == "speaking" || len(m.growing) > 0
 }
 
-// animate keeps what moves by itself moving, and only then: an idle chat costs nothing.
+// animate starts the timers of everything that moves. Without any, an idle chat costs nothing.
 func (m *model) animate() tea.Cmd {
 	var cmds []tea.Cmd
 	if m.busy() && !m.spinning {
@@ -206,7 +206,7 @@ func (m *model) animate() tea.Cmd {
 	return tea.Batch(cmds...)
 }
 
-// event takes over one event of the device.
+// event applies one event of the device.
 func (m *model) event(msg eventMsg) tea.Cmd {
 	switch ev := msg.ev.(type) {
 	case device.Message:
@@ -219,7 +219,7 @@ func (m *model) event(msg eventMsg) tea.Cmd {
 		case msg.path != "":
 			e.extra = "saved as " + line(msg.path)
 		default:
-			e.extra = "fetching …"
+			e.extra = "downloading …"
 			ctx, c, dir := m.ctx, m.chat, m.opts.SaveDir
 			return func() tea.Msg {
 				path, err := save(ctx, c, dir, ev)
@@ -242,11 +242,11 @@ func (m *model) event(msg eventMsg) tea.Cmd {
 		m.tool(ev)
 	case device.StatusChanged:
 		if m.status.State == device.Online && ev.State != device.Online {
-			clear(m.growing) // what was being written comes again with the next connection
+			clear(m.growing) // unfinished replies come again over the next connection
 		}
 		m.status = ev.Status
 	case device.HistoryLost:
-		m.say("The server no longer has everything since the last time: some messages may be missing, others come again.")
+		m.say("Some history may be missing or repeated.")
 	case device.Problem:
 		m.say("%s", reason(ev.Err))
 	}
@@ -276,7 +276,7 @@ func (m *model) message(ev device.Message) {
 	m.unread = m.unread || !m.view.AtBottom()
 }
 
-// tool folds what is said about one tool into one line.
+// tool shows all events of one tool in one line.
 func (m *model) tool(ev device.Tool) {
 	e := m.find(tool, ev.ID)
 	if e == nil {
@@ -294,7 +294,7 @@ func (m *model) receipt(ev device.Receipt) {
 	for _, c := range m.cards {
 		if c.receipt == ev.ID && ev.Err != nil { // the card stays open
 			c.asked, c.receipt = "", ""
-			m.say("The answer was not taken: %s", reason(ev.Err))
+			m.say("The server rejected the answer: %s", reason(ev.Err))
 			return
 		}
 	}
@@ -320,7 +320,7 @@ func (m *model) saved(msg savedMsg) {
 	if e := m.find(file, msg.id); e != nil {
 		e.extra = "saved as " + line(msg.path)
 		if msg.err != nil {
-			e.extra = "not fetched: " + reason(msg.err)
+			e.extra = "download failed: " + reason(msg.err)
 		}
 		e.changed()
 	}

@@ -18,7 +18,7 @@ import (
 	"hermes-mobile/frame"
 )
 
-// fake is a device that only notes what it is asked.
+// fake is a device that only records its calls.
 type fake struct {
 	asked  []string
 	err    error
@@ -68,7 +68,7 @@ func (f *fake) Download(_ context.Context, file device.File, w io.Writer) (int64
 	return int64(n), err
 }
 
-// screen is a model under test with a clock of its own.
+// screen is a model under test with its own clock.
 type screen struct {
 	*model
 	t     *testing.T
@@ -155,11 +155,11 @@ func TestMessagesAndReceipts(t *testing.T) {
 	s := newScreen(t)
 	s.keys("two<ctrl+j>lines<enter>")
 	s.did("send two\nlines")
-	s.shows("You", "two", "lines", "on its way", "Friday, 2 January 2026")
+	s.shows("You", "two", "lines", "sending", "Friday, 2 January 2026")
 	s.event(device.Receipt{ID: "m1", Queued: true})
-	s.shows("✓ waits for the agent")
+	s.shows("✓ waiting for the agent")
 	s.event(device.Receipt{ID: "m1"})
-	s.hides("waits for the agent")
+	s.hides("waiting for the agent")
 	s.keys("again<enter>")
 	s.event(device.Receipt{ID: "m2", Err: &frame.Error{Code: frame.TooBig, Message: "too long, cut it"}})
 	s.shows("✗ too long, cut it")
@@ -171,7 +171,7 @@ func TestMessagesAndReceipts(t *testing.T) {
 func TestReplyStreamsPlainAndEndsRendered(t *testing.T) {
 	s := newScreen(t)
 	s.event(device.Activity{Typing: true, Avatar: "thinking"})
-	s.shows("the agent is thinking")
+	s.shows("The agent is thinking")
 	s.event(device.Message{ID: "r", Text: "some **bo"})
 	s.shows("some **bo")
 	s.event(device.Message{ID: "r", Text: "some **bold** text\n\n- one\n- two", Final: true, Interrupted: true, Source: frame.SourceCron, Job: "daily\x1b"})
@@ -190,12 +190,12 @@ func TestReplyStreamsPlainAndEndsRendered(t *testing.T) {
 func TestLinkLossEndsWhatGrew(t *testing.T) {
 	s := newScreen(t)
 	s.event(device.Message{ID: "r", Text: "half"})
-	s.shows("the agent is working")
+	s.shows("The agent is working")
 	st := s.fake.status
 	st.State, st.Until, st.Err, st.Unconfirmed = device.Waiting, s.clock.Add(7*time.Second), errors.New("dial tcp 1.2.3.4:5: connection refused"), 2
 	s.event(device.StatusChanged{Status: st})
-	s.shows("offline", "ws://agent/ws", "connecting in 7 s (Ctrl+R now)", "2 not sent yet", "connection refused")
-	s.hides("the agent is working")
+	s.shows("Offline", "ws://agent/ws", "reconnecting in 7 s (Ctrl+R: now)", "2 not sent yet", "connection refused")
+	s.hides("The agent is working")
 	s.keys("<ctrl+r>")
 	s.did("reconnect")
 }
@@ -203,13 +203,13 @@ func TestLinkLossEndsWhatGrew(t *testing.T) {
 func TestConnectionLine(t *testing.T) {
 	now := time.Now()
 	for want, st := range map[string]device.Status{
-		"● online · ws://agent/ws":                {State: device.Online, Approved: true, Agent: frame.Online},
-		"online, the agent is offline":            {State: device.Online, Approved: true, Agent: frame.Away},
+		"● Online · ws://agent/ws":                {State: device.Online, Approved: true, Agent: frame.Online},
+		"Online, but the agent is offline":        {State: device.Online, Approved: true, Agent: frame.Away},
 		"Your code is ABCD2345":                   {State: device.Online, Pairing: "Your code is\nABCD2345"},
-		"get a pairing code":                      {State: device.Online},
-		"no access · the token is wrong · Ctrl+R": {State: device.NoAccess, Err: &device.NoAccessError{Code: frame.AuthFailed, Message: "the token is wrong"}},
-		"connected from somewhere else":           {State: device.Replaced, Err: device.ErrReplaced},
-		"connecting ·":                            {State: device.Connecting, Until: now},
+		"get an approval code":                    {State: device.Online},
+		"No access · the token is wrong · Ctrl+R": {State: device.NoAccess, Err: &device.NoAccessError{Code: frame.AuthFailed, Message: "the token is wrong"}},
+		"connected elsewhere":                     {State: device.Replaced, Err: device.ErrReplaced},
+		"Connecting ·":                            {State: device.Connecting, Until: now},
 	} {
 		s := newScreen(t)
 		s.event(device.StatusChanged{Status: st})
@@ -217,11 +217,12 @@ func TestConnectionLine(t *testing.T) {
 	}
 }
 
-// Where it is known why the agent is offline, the person reads it: it may be that somebody is in between.
+// The connection line tells the known reason why the agent is offline. Somebody may intercept the
+// connection.
 func TestConnectionLineTellsTheCause(t *testing.T) {
 	why := errors.New("the gateway's key has changed")
 	text, level := connection(device.Status{State: device.Online, Approved: true, Agent: frame.Away}, Options{AgentOffline: func() error { return why }}, time.Now())
-	if level != 1 || !strings.Contains(text, "the agent is offline: the gateway's key has changed") {
+	if level != 1 || !strings.Contains(text, "The agent is offline: the gateway's key has changed") {
 		t.Errorf("level %d: %s", level, text)
 	}
 }
@@ -241,11 +242,11 @@ func TestCardAnsweredByNumber(t *testing.T) {
 	s.did() // Enter confirms
 	s.keys("<enter>")
 	s.did("answer p1 deny ")
-	s.shows("sending: Deny")
+	s.shows("Sending: Deny")
 	s.keys("1<enter>")
 	s.did() // one answer
 	s.event(device.Receipt{ID: "m1", Err: &frame.Error{Code: frame.Forbidden, Message: "not yours"}})
-	s.shows("not yours", "number or ↑↓, then Enter")
+	s.shows("not yours", "Number or ↑↓, then Enter")
 	s.keys("<up><enter>")
 	s.did("answer p1 once ")
 	s.event(device.CardDone{ID: "p1", OptionID: "once"})
@@ -265,7 +266,7 @@ func TestSeveralCardsAndOwnWords(t *testing.T) {
 	s.keys("/help<enter>") // a command is none, also with a card open
 	s.did("send /help")
 	s.keys("o")
-	s.shows("your own words below")
+	s.shows("Write your own answer below")
 	s.keys("<esc>TSV please, 1<enter>")
 	s.did("answer b other TSV please, 1")
 	s.event(device.CardDone{ID: "b", OptionID: "other"})
@@ -299,7 +300,7 @@ func TestStop(t *testing.T) {
 	s.did("stop", "stop", "stop")
 }
 
-// run runs a command and what it is made of, but nothing that waits for a clock.
+// run runs a command and its parts, except those that wait for a timer.
 func run(cmd tea.Cmd) {
 	if cmd == nil {
 		return
@@ -328,7 +329,7 @@ func TestCommands(t *testing.T) {
 	s.keys("/keys<enter>")
 	s.shows("PgUp")
 	s.keys("/send nowhere.txt<enter>")
-	s.shows("Not sent: there is no file nowhere.txt")
+	s.shows("Not sent: nowhere.txt: no such file")
 	dir := t.TempDir()
 	os.WriteFile(filepath.Join(dir, "a file.txt"), []byte("12345"), 0o600)
 	s.keys("<ctrl+c>/send " + dir + "/a<tab>")
@@ -367,7 +368,7 @@ func TestFilesAndTools(t *testing.T) {
 	s.Update(eventMsg{ev: device.File{ID: "f", Kind: "image", Filename: "../x.png", Size: 2048, Caption: "look"}, path: "/tmp/x.png"})
 	s.shows("image x.png, 2.0 KiB", "look", "saved as /tmp/x.png")
 	s.event(device.File{ID: "g", Kind: "video", URL: "/x", Data: []byte("abc"), Filename: "v.mp4"})
-	s.shows("fetching")
+	s.shows("downloading")
 	s.Update(savedMsg{id: "g", path: "/tmp/v.mp4"})
 	s.shows("saved as /tmp/v.mp4")
 	for _, state := range []string{"started", "progress", "done"} {
@@ -386,20 +387,20 @@ func TestFollowsUnlessScrolledUp(t *testing.T) {
 	s.keys("<pgup>")
 	s.event(device.Message{ID: "new", Text: "the newest", Final: true})
 	s.hides("the newest")
-	s.shows("new messages below")
+	s.shows("New messages below")
 	s.keys("<pgdown><pgdown><pgdown>")
 	s.shows("the newest")
-	s.hides("new messages below")
+	s.hides("New messages below")
 	s.Update(tea.WindowSizeMsg{Width: 30, Height: 8}) // small, and still itself
 	s.shows("the newest")
 	s.Update(tea.WindowSizeMsg{Width: 1, Height: 1})
 	s.View()
 }
 
-// Profiles are listed and chosen where the agent has several; elsewhere /profile is a line for the agent.
+// With several profiles, /profile lists and chooses them. Otherwise /profile goes to the agent.
 func TestProfile(t *testing.T) {
 	f := &fake{status: device.Status{Capabilities: frame.Capabilities{Call: []string{"profiles.list", "profiles.choose"}}}}
-	for text, want := range map[string]string{"/profile": "Profiles: default, wo␛[2Jrk (in use). Choose one with /profile NAME.", "/profile work": "From now on you talk to the profile work."} {
+	for text, want := range map[string]string{"/profile": "Profiles: default, wo␛[2Jrk (in use). Choose one with /profile NAME.", "/profile work": "The conversation now uses the profile work."} {
 		c, ours := own(text, f)
 		if got := profile(t.Context(), f, c.arg); !ours || got != want {
 			t.Errorf("%s: %v %q", text, ours, got)
@@ -408,31 +409,32 @@ func TestProfile(t *testing.T) {
 	if !slices.Equal(f.asked, []string{"profile work"}) {
 		t.Errorf("asked %q", f.asked)
 	}
-	f.err = &device.CallError{CallError: frame.CallError{Code: "not_found", Message: "there is no profile of that name"}}
-	if got := profile(t.Context(), f, "x"); got != "x was not chosen: not_found: there is no profile of that name" {
+	f.err = &frame.CallError{Code: "not_found", Message: "there is no profile of that name"}
+	if got := profile(t.Context(), f, "x"); got != "Could not choose x: there is no profile of that name" {
 		t.Errorf("%q", got)
 	}
 	f.status.Capabilities.Call = nil
 	if _, ours := own("/profile work", f); ours {
-		t.Error("it is taken although there are no profiles")
+		t.Error("/profile is a command although there are no profiles")
 	}
 	if _, ours := own("/stop", f); !ours {
 		t.Error("/stop is not taken")
 	}
 }
 
-// A new device of the person is told of with how to revoke it, and nothing it calls itself steers the terminal.
+// A notice about a new device tells how to revoke it. The name of that device cannot control the
+// terminal.
 func TestNewDeviceIsTold(t *testing.T) {
 	s := newScreen(t)
 	s.event(device.Notice{Notice: frame.Notice{Kind: frame.DeviceAdded, Device: frame.NoticeDevice{ID: "tab-2", Name: "Tab\x1b[2Jlet\u202e", Platform: "ios"}, Revocable: true}})
 	seen := func() string { return strings.Join(strings.Fields(s.View().Content), " ") }
-	if v := seen(); !strings.Contains(v, "New device of yours: Tab␛[2Jlet") || !strings.Contains(v, "write /revoke tab-2") || strings.Contains(v, "\u202e") {
+	if v := seen(); !strings.Contains(v, "You have a new device: Tab␛[2Jlet") || !strings.Contains(v, "enter /revoke tab-2") || strings.Contains(v, "\u202e") {
 		t.Errorf("%s", v)
 	}
 	s.event(device.Notice{Notice: frame.Notice{Kind: frame.DeviceJoined, Device: frame.NoticeDevice{ID: "tab-2"}, Conversation: "tel-1"}})
 	s.event(device.Notice{Notice: frame.Notice{Kind: frame.RightsChanged, Device: frame.NoticeDevice{ID: "tab-2"}, Rights: []string{"write", "answer"}}})
 	s.event(device.Notice{Notice: frame.Notice{Kind: "teleported", Device: frame.NoticeDevice{ID: "tab-2"}}})
-	for _, want := range []string{"tab-2 takes part in the conversation of tel-1 now.", "has more rights now: write, answer.", "News of your device tab-2: teleported.", "ask the owner"} {
+	for _, want := range []string{"tab-2 joined the conversation of tel-1.", "got more rights: write, answer.", "Notice about your device tab-2: teleported.", "ask the owner"} {
 		if v := seen(); !strings.Contains(v, want) {
 			t.Errorf("%q is not in %s", want, v)
 		}
@@ -448,19 +450,19 @@ func TestNewDeviceIsTold(t *testing.T) {
 		}
 	}
 	s.asked(t, "/revoke tab-2", run, "revoke tab-2")
-	if v := seen(); !strings.Contains(v, "tab-2 is revoked") {
+	if v := seen(); !strings.Contains(v, "Revoked tab-2") {
 		t.Errorf("%s", v)
 	}
 	s.asked(t, "/revoke", run, "send /revoke")
 	s.asked(t, "/revoke the plan", run, "send /revoke the plan")
-	s.fake.err = &device.CallError{CallError: frame.CallError{Code: "forbidden", Message: "only those that came after it"}}
+	s.fake.err = &frame.CallError{Code: "forbidden", Message: "only those that came after it"}
 	run("/revoke tel-9")
-	if v := seen(); !strings.Contains(v, "tel-9 was not revoked") || !strings.Contains(v, "came after it") {
+	if v := seen(); !strings.Contains(v, "Could not revoke tel-9") || !strings.Contains(v, "came after it") {
 		t.Errorf("%s", v)
 	}
 }
 
-// asked runs a line, which must come to this.
+// asked enters a line, which must result in this call.
 func (s *screen) asked(t *testing.T, text string, run func(string), want string) {
 	t.Helper()
 	before := len(s.fake.asked)
@@ -470,7 +472,7 @@ func (s *screen) asked(t *testing.T, text string, run func(string), want string)
 	}
 }
 
-// A device that is new cannot answer yet, and says for how long.
+// A new device cannot answer cards yet, and tells for how long.
 func TestNewDeviceWaitsToAnswer(t *testing.T) {
 	s := newScreen(t)
 	status := s.fake.status
@@ -478,7 +480,7 @@ func TestNewDeviceWaitsToAnswer(t *testing.T) {
 	s.event(device.StatusChanged{Status: status})
 	s.event(device.CardShown{Prompt: frame.Prompt{ID: "c1", Kind: frame.ExecApproval, Command: "rm", Options: []frame.Option{{ID: "once", Label: "Allow"}, {ID: "deny", Label: "Deny", Style: "danger"}}}})
 	s.clock = s.clock.Add(time.Second)
-	if v := s.View().Content; !strings.Contains(v, "it can answer in 41 s") {
+	if v := s.View().Content; !strings.Contains(v, "it can answer cards in 41 s") {
 		t.Errorf("%s", v)
 	}
 	s.Update(tea.KeyPressMsg{Code: tea.KeyEnter})

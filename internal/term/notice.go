@@ -10,7 +10,7 @@ import (
 	"hermes-mobile/frame"
 )
 
-// announced says what a notice tells of another device, and what to do.
+// announced returns the text of a notice about another device, and what the user can do.
 func announced(n device.Notice) string {
 	name := cmp.Or(line(n.Device.Name), line(n.Device.ID))
 	about := line(n.Device.ID)
@@ -23,33 +23,33 @@ func announced(n device.Notice) string {
 	var what string
 	switch n.Kind {
 	case frame.DeviceAdded:
-		what = "New device of yours: " + name + "."
+		what = "You have a new device: " + name + "."
 	case frame.DeviceJoined:
-		what = name + " takes part in the conversation of " + line(n.Conversation) + " now."
+		what = name + " joined the conversation of " + line(n.Conversation) + "."
 	case frame.RightsChanged:
-		what = name + " has more rights now: " + line(strings.Join(n.Rights, ", ")) + "."
+		what = name + " got more rights: " + line(strings.Join(n.Rights, ", ")) + "."
 	default:
-		what = "News of your device " + name + ": " + line(n.Kind) + "."
+		what = "Notice about your device " + name + ": " + line(n.Kind) + "."
 	}
 	if n.Revocable {
-		return what + " If you don't know it, write /revoke " + line(n.Device.ID)
+		return what + " If you don't recognize it, enter /revoke " + line(n.Device.ID)
 	}
-	return what + " If you don't know it, ask the owner of the agent to revoke it."
+	return what + " If you don't recognize it, ask the owner of the agent to revoke it."
 }
 
-// revoked says what became of /revoke.
+// revoked returns the result of /revoke.
 func revoked(id string, err error) string {
 	if err != nil {
-		return fmt.Sprintf("%s was not revoked: %s", line(id), reason(err))
+		return fmt.Sprintf("Could not revoke %s: %s", line(id), reason(err))
 	}
-	return line(id) + " is revoked: it has lost its access."
+	return "Revoked " + line(id) + "."
 }
 
-// wait says for how long this device may not answer cards, empty where it may.
+// wait tells how long this device must wait before it can answer cards, empty where it need not.
 func wait(s device.Status, now time.Time) string {
 	left := s.AnswersAt.Sub(now)
 	if s.AnswersAt.IsZero() || left <= 0 {
 		return ""
 	}
-	return fmt.Sprintf("this device is new: it can answer in %d s", int((left+time.Second-1)/time.Second))
+	return fmt.Sprintf("This device is new: it can answer cards in %d s", int((left+time.Second-1)/time.Second))
 }

@@ -14,46 +14,49 @@ import (
 	"hermes-mobile/device"
 )
 
-// Options says whom to chat with and where. Either Device or Config is needed; every other zero value means a good default.
+// Options configures a chat. It needs either Device or Config. Every other zero value stands for a
+// good default.
 type Options struct {
-	// Device to chat with; it stays open afterwards. Nobody else may take events from it meanwhile.
+	// Device is the device to chat with. It stays open afterwards. Nobody else may read its events
+	// meanwhile.
 	Device *device.Device
-	// Config opens a device for the time of the chat when Device is nil.
+	// Config opens a device for the duration of the chat when Device is nil.
 	Config device.Config
-	// Address is shown in the connection line. Default: Config.URL.
+	// Address appears in the connection line. Default: Config.URL.
 	Address string
 
-	// AgentOffline says why the agent is offline, where that is known here; nil while it is not. It may be nil itself, and is called
-	// by one goroutine.
+	// AgentOffline returns why the agent is offline, where this program knows, and otherwise nil.
+	// It is optional. One goroutine calls it.
 	AgentOffline func() error
 
 	In  io.Reader // default os.Stdin
 	Out io.Writer // default os.Stdout
-	Err io.Writer // what went wrong, in line mode; default os.Stderr
+	Err io.Writer // errors and notices of the line mode; default os.Stderr
 
-	// SaveDir takes received files. Default: Downloads/hermes in the person's home.
+	// SaveDir is the folder for received files. Default: Downloads/hermes in the user's home.
 	SaveDir string
-	// NoColor leaves colours out. NO_COLOR in the environment does too.
+	// NoColor turns colors off, as NO_COLOR in the environment does.
 	NoColor bool
-	// Mouse lets the wheel scroll; the terminal's own selection then needs its modifier key.
+	// Mouse makes the wheel scroll. Selecting text in the terminal then needs its modifier key.
 	Mouse bool
-	// Plain is the line mode: one line of input is one message, replies come as plain text when they are whole, cards as
-	// numbered choices, and the end of the input ends the chat once the last answer is there. It is chosen by itself where
-	// In or Out is a file that is no terminal, or a terminal that cannot move its cursor.
+	// Plain selects the line mode: each input line is a message, replies come as plain text when
+	// they are complete, cards as numbered choices, and the end of the input ends the chat after
+	// the last reply. Run selects it automatically when In or Out is not a terminal, or one that
+	// cannot move its cursor.
 	Plain bool
 }
 
-// ErrNotApproved: the input of the line mode ended before this device was approved; what was written is kept, where the
-// device's Store is durable, and sent when it is.
-var ErrNotApproved = errors.New("this device is not approved yet: give the code above to the agent's owner, then try again")
+// ErrNotApproved: the input of the line mode ended before the approval of this device. A durable
+// Store keeps the messages, and the device sends them after the approval.
+var ErrNotApproved = errors.New("this device is not approved yet: give the approval code above to the agent's owner, then try again")
 
-// ErrUnanswered: the input of the line mode ended while the agent waits for the answer to a question.
-var ErrUnanswered = errors.New("the input ended while a question is open: answer it with a further line, or in another client before it expires")
+// ErrUnanswered: the input of the line mode ended while the agent waits for the answer to a card.
+var ErrUnanswered = errors.New("the input ended while a card is open: answer it with another line, or in another client before it expires")
 
-// offlineLimit is how long a script waits for an agent whose absence has a known cause.
+// offlineLimit is how long a script waits for an agent that is offline for a known reason.
 var offlineLimit = 5 * time.Second
 
-// why is the known cause of the agent's absence, in words; empty where there is none.
+// why returns the known reason why the agent is offline, empty where there is none.
 func (o Options) why() string {
 	if o.AgentOffline == nil {
 		return ""
@@ -64,12 +67,13 @@ func (o Options) why() string {
 	return ""
 }
 
-// closing is how long the device may take to say goodbye.
+// closing is how long the device may take to close.
 const closing = 3 * time.Second
 
-// Run chats until the person leaves (nil), the input of the line mode ends, or ctx ends (its error). In line mode it also
-// returns the reason why there can be no chat (*device.NoAccessError, device.ErrReplaced, ErrNotApproved, ErrUnanswered), or why a
-// message was refused; in full screen the person sees it and decides.
+// Run chats until the user quits (nil), the input of the line mode ends, or ctx ends (its error).
+// In line mode it also returns why a chat is impossible (*device.NoAccessError, device.ErrReplaced,
+// ErrNotApproved, ErrUnanswered), or why the server rejected a message. In full screen the user
+// sees these errors and decides.
 func Run(ctx context.Context, o Options) error {
 	if o.In == nil {
 		o.In = os.Stdin
@@ -104,14 +108,16 @@ func Run(ctx context.Context, o Options) error {
 	return runFull(ctx, o)
 }
 
-// terminal reports whether a stream is one; a stream that is no file (a test, an SSH session) is taken at its word.
+// terminal reports whether a stream is a terminal. A stream that is not a file, such as a test or
+// an SSH session, counts as one.
 func terminal(s any) bool {
 	f, ok := s.(*os.File)
 	return !ok || term.IsTerminal(f.Fd())
 }
 
-// Capable reports whether a stream is a terminal that can do more than print lines. Emacs' shell, the console of an editor, a serial
-// line, and docker exec without -e TERM cannot. A stream that is no file is taken at its word.
+// Capable reports whether a stream is a terminal that can do more than print lines. An Emacs shell,
+// the console of an editor, a serial line, and docker exec without -e TERM cannot. A stream that is
+// not a file counts as capable.
 func Capable(s any) bool {
 	if _, file := s.(*os.File); !file {
 		return true
@@ -120,7 +126,7 @@ func Capable(s any) bool {
 	return terminal(s) && (runtime.GOOS == "windows" && !set || name != "" && name != "dumb")
 }
 
-// downloads is where people look for files; it is made when the first one comes.
+// downloads returns the folder where users look for files. The first file creates it.
 func downloads() string {
 	if home, err := os.UserHomeDir(); err == nil {
 		return filepath.Join(home, "Downloads", "hermes")

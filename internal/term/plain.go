@@ -19,35 +19,36 @@ import (
 	"hermes-mobile/internal/plaintext"
 )
 
-// plain is the line mode. One goroutine runs it; lines and events come in by channels.
+// plain is the line mode. One goroutine runs it; lines and events come over channels.
 //
-// It is made for scripts: a line is taken when the agent is done with the one before, or has put a question. Only /stop,
-// /steer, /revoke and /quit are taken at once.
+// It is made for scripts: it handles a line when the agent is done with the previous one, or shows
+// a card. Only /stop, /steer, /revoke and /quit take effect at once.
 type plain struct {
 	ctx context.Context
 	d   *device.Device
 	o   Options
 
 	lines  <-chan string // closed at the end of the input
-	readTo error         // after lines was closed: why reading ended, nil for the end
-	ahead  *string       // read, but not its turn yet
+	readTo error         // after lines was closed: why reading failed, nil for the end of the input
+	ahead  *string       // a line that waits for its turn
 	eof    bool
 
 	open     map[string]bool // messages whose turn has not ended
-	answered bool            // something final came since the last message was sent
+	answered bool            // something final came since the last message
 	cards    []*card
 	tools    map[string]string
-	typing   bool      // as of the events: the device may know of an end before the last message was printed
-	coded    bool      // the pairing code was printed
-	offline  bool      // it was said that there is no connection
-	agentOff time.Time // since when it is known why the agent is offline; zero: it is not
-	quiet    time.Time // when something last happened
-	bad      error     // the first thing that went wrong; the chat goes on
-	unshown  error     // what came could not be printed: it stays with the server
+	typing   bool      // by the events: the device may know the end of the turn before the last message is printed
+	coded    bool      // the approval code was printed
+	offline  bool      // the lost connection was reported
+	agentOff time.Time // since when there is a known reason for the offline agent; otherwise zero
+	quiet    time.Time // the last event
+	bad      error     // the first error; the chat continues
+	unshown  error     // printing failed: the server keeps the event
 }
 
-// patience is how long a turn may be silent, without an indicator, after an answer that does not say what it answers.
-const patience = 3 * time.Second
+// silence is how long the line mode waits for more, without a typing indicator, after a reply that
+// does not name its message.
+const silence = 3 * time.Second
 
 func runPlain(ctx context.Context, o Options) error {
 	ctx, cancel := context.WithCancel(ctx)
@@ -76,7 +77,8 @@ func runPlain(ctx context.Context, o Options) error {
 	return err
 }
 
-// readLines reads the input on its own. Where the input cannot be interrupted (a terminal) it ends with the process.
+// readLines reads the input in a goroutine of its own. When reading cannot be interrupted, as on a
+// terminal, the goroutine ends with the process.
 func (p *plain) readLines() {
 	lines := make(chan string)
 	p.lines = lines
@@ -137,7 +139,7 @@ func (p *plain) run(events <-chan eventMsg, ended <-chan struct{}) error {
 				}
 			case own && c.name == "steer":
 				p.send(c.arg, device.Steer())
-			case own && c.name == "revoke": // it waits for nothing
+			case own && c.name == "revoke": // without waiting for the agent
 				fmt.Fprintln(p.o.Err, revoked(c.arg, p.d.RevokeDevice(p.ctx, c.arg)))
 			default:
 				p.ahead = &s
@@ -162,7 +164,8 @@ func (p *plain) run(events <-chan eventMsg, ended <-chan struct{}) error {
 	}
 }
 
-// agentOffline says why the agent is offline, once each time. A script that waits for an answer ends with it.
+// agentOffline reports why the agent is offline, once each time. It ends a script that waits for a
+// reply.
 func (p *plain) agentOffline() error {
 	why := ""
 	if st := p.d.Status(); st.State == device.Online && st.Agent == frame.Away {
@@ -182,10 +185,10 @@ func (p *plain) agentOffline() error {
 	return nil
 }
 
-// ready reports whether the next line may be taken.
+// ready reports whether the next line may be handled.
 func (p *plain) ready() bool { return p.card() != nil || p.idle() }
 
-// card is the oldest one without an answer.
+// card returns the oldest card without an answer.
 func (p *plain) card() *card {
 	for _, c := range p.cards {
 		if c.asked == "" {
@@ -195,16 +198,17 @@ func (p *plain) card() *card {
 	return nil
 }
 
-// idle reports whether the agent is done with everything that was sent.
+// idle reports whether the agent is done with all messages.
 func (p *plain) idle() bool {
 	if p.typing || p.d.Status().Unconfirmed > 0 || len(p.cards) > 0 {
 		return false
 	}
-	// Answers that do not say what they answer: something came, and then nothing more for a while.
-	return len(p.open) == 0 || p.answered && time.Since(p.quiet) > patience
+	// For replies that do not name their message: something came, and then nothing more for a
+	// while.
+	return len(p.open) == 0 || p.answered && time.Since(p.quiet) > silence
 }
 
-// stuck says why there will be no answer, when a person would have to do something.
+// stuck returns why there will be no reply unless a person does something.
 func (p *plain) stuck() error {
 	if p.coded && !p.d.Status().Approved {
 		return ErrNotApproved
@@ -215,13 +219,14 @@ func (p *plain) stuck() error {
 	return nil
 }
 
-// script reports whether nobody sits at the input who could wait for an approval.
+// script reports whether the input is not a terminal, so that nobody is there to wait for an
+// approval.
 func script(in io.Reader) bool {
 	f, ok := in.(*os.File)
 	return !ok || !term.IsTerminal(f.Fd())
 }
 
-// input does what a line says.
+// input handles a line.
 func (p *plain) input(s string) {
 	if c := p.card(); c != nil && p.answer(c, strings.TrimSpace(s)) {
 		return
@@ -232,7 +237,7 @@ func (p *plain) input(s string) {
 	case own && c.name == "profile":
 		p.print(profile(p.ctx, p.d, c.arg))
 	case own && c.name == "keys":
-		p.print("/steer TEXT adds to the running reply where the agent can, /send PATH caption sends a file, /stop stops, /revoke DEVICE shuts a newer device of yours out, /profile NAME chooses a profile of an agent that has several, /quit leaves; a number answers a card. All else goes to the agent.")
+		p.print("/steer TEXT adds to the running turn, /send PATH CAPTION sends a file, /stop stops the agent, /revoke DEVICE revokes a newer device of yours, /profile NAME chooses a profile, /quit quits. A number answers a card. Everything else goes to the agent.")
 	case own && c.name == "send":
 		f, o, err := openFile(c.arg)
 		if err != nil {
@@ -267,7 +272,8 @@ func (p *plain) sent(id string) {
 	p.quiet = time.Now()
 }
 
-// answer takes a line as the answer to a card: a number, the name of an option, or own words where they are asked for.
+// answer takes a line as the answer to a card: a number, the name of an option, or a text where the
+// card allows one.
 func (p *plain) answer(c *card, s string) bool {
 	option, text, label := "", "", s
 	if n, err := strconv.Atoi(s); err == nil && n >= 1 && n <= len(c.options) {
@@ -281,7 +287,7 @@ func (p *plain) answer(c *card, s string) bool {
 	}
 	switch {
 	case c.own() && option == frame.OtherOption:
-		p.print("write your answer:")
+		p.print("Write your answer:")
 		return true
 	case option == "" && c.own() && s != "":
 		option, text = frame.OtherOption, s
@@ -298,7 +304,7 @@ func (p *plain) answer(c *card, s string) bool {
 	return true
 }
 
-// event prints what happened. An error ends the chat.
+// event prints an event. An error ends the chat.
 func (p *plain) event(msg eventMsg) error {
 	switch ev := msg.ev.(type) {
 	case device.Message:
@@ -315,7 +321,7 @@ func (p *plain) event(msg eventMsg) error {
 			path, err = save(p.ctx, p.d, p.o.SaveDir, ev)
 		}
 		if err != nil {
-			p.problem(fmt.Errorf("%s was not saved: %w", safeName(ev.Filename), err))
+			p.problem(fmt.Errorf("save %s: %w", safeName(ev.Filename), err))
 			return nil
 		}
 		what, caption, _ := strings.Cut(describe(ev), "\n")
@@ -347,7 +353,7 @@ func (p *plain) event(msg eventMsg) error {
 	case device.Activity:
 		p.typing = ev.Typing
 	case device.HistoryLost:
-		fmt.Fprintln(p.o.Err, "some messages since the last time are lost at the server")
+		fmt.Fprintln(p.o.Err, "some history may be missing or repeated")
 	case device.Problem:
 		p.problem(ev.Err)
 	case device.StatusChanged:
@@ -357,7 +363,7 @@ func (p *plain) event(msg eventMsg) error {
 		case device.Waiting:
 			if ev.Err != nil && !p.offline {
 				p.offline = true
-				fmt.Fprintf(p.o.Err, "offline: %s; trying again\n", reason(ev.Err))
+				fmt.Fprintf(p.o.Err, "offline: %s; retrying\n", reason(ev.Err))
 			}
 		case device.Online:
 			p.offline = false
@@ -366,7 +372,7 @@ func (p *plain) event(msg eventMsg) error {
 	return nil
 }
 
-// over notes that a message was answered.
+// over records that a message was answered.
 func (p *plain) over(id string) {
 	delete(p.open, id)
 	p.answered = true
@@ -400,7 +406,8 @@ func (p *plain) shown(ev device.CardShown) {
 	p.ask(c)
 }
 
-// ask prints a card: all of its texts, then the choices. A command of one line that shows as it is stands in the headline.
+// ask prints a card: all of its texts, then the options. A plain one-line command is part of the
+// headline.
 func (p *plain) ask(c *card) {
 	command, head := c.command.Folded(), c.title()
 	if len(c.command.Segments) > 0 {
@@ -431,7 +438,7 @@ func (p *plain) ask(c *card) {
 	}
 }
 
-// indented prints a text of a card unless the headline says it already.
+// indented prints a text of a card unless it equals the headline.
 func (p *plain) indented(s frame.Shown, indent, head string) {
 	text := strings.ReplaceAll(strings.TrimRight(s.Folded(), "\n"), "\t", "    ")
 	if text != "" && line(text) != head {
@@ -441,11 +448,11 @@ func (p *plain) indented(s frame.Shown, indent, head string) {
 
 func (p *plain) print(format string, args ...any) {
 	if _, err := fmt.Fprintf(p.o.Out, format+"\n", args...); err != nil && p.unshown == nil {
-		p.unshown = fmt.Errorf("the reply could not be written, and waits at the server: %w", err)
+		p.unshown = fmt.Errorf("could not write the reply; the server keeps it: %w", err)
 	}
 }
 
-// problem tells what went wrong and keeps the first for the end.
+// problem prints an error and keeps the first one for the end.
 func (p *plain) problem(err error) {
 	fmt.Fprintln(p.o.Err, "! "+reason(err))
 	if p.bad == nil && !errors.Is(err, os.ErrClosed) {

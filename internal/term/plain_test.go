@@ -17,7 +17,7 @@ import (
 	"hermes-mobile/frame"
 )
 
-// buffer is a bytes.Buffer for two goroutines.
+// buffer is a bytes.Buffer that is safe for concurrent use.
 type buffer struct {
 	mu sync.Mutex
 	b  bytes.Buffer
@@ -35,7 +35,7 @@ func (b *buffer) String() string {
 	return b.b.String()
 }
 
-// talk is a line mode under test.
+// talk is a chat in line mode under test.
 type talk struct {
 	t        *testing.T
 	srv      *devicetest.Server
@@ -69,7 +69,7 @@ func (x *talk) wait() error {
 	}
 }
 
-// text takes a message and begins its turn.
+// text accepts a message and begins its turn.
 func text(t *testing.T, c *devicetest.Conn, want string) string {
 	t.Helper()
 	f := devicetest.Expect[*frame.Text](c)
@@ -127,7 +127,7 @@ func TestPlainCards(t *testing.T) {
 	if err := x.wait(); err != nil {
 		t.Fatal(err)
 	}
-	want := "? Allow this command? rm x\n  Deletes\n  1) Allow\n  2) Deny\n(answered: Deny)\n? Which?\n  1) Own words\nwrite your answer:\n(answered: my own)\ndone\n"
+	want := "? Allow this command? rm x\n  Deletes\n  1) Allow\n  2) Deny\n(answered: Deny)\n? Which?\n  1) Own words\nWrite your answer:\n(answered: my own)\ndone\n"
 	if x.out.String() != want {
 		t.Fatalf("%q, not %q", x.out.String(), want)
 	}
@@ -201,12 +201,13 @@ func TestPlainSaysWhyThereIsNoChat(t *testing.T) {
 	f := devicetest.Expect[*frame.Text](c)
 	c.Send(&frame.Error{Code: frame.TooBig, Message: "too long", Ref: f.ID})
 	var e *frame.Error
-	if err := x.wait(); !errors.As(err, &e) || x.out.String() != "" || !strings.Contains(x.err.String(), "! too long\n! there is no file nowhere") {
+	if err := x.wait(); !errors.As(err, &e) || x.out.String() != "" || !strings.Contains(x.err.String(), "! too long\n! nowhere: no such file") {
 		t.Fatal(err, x.out.String(), x.err.String())
 	}
 }
 
-// A script does not wait for an agent whose absence has a cause that no waiting mends; one that comes back in time goes on.
+// A script does not wait for an agent that is offline for a reason that waiting does not fix. It
+// continues when the agent comes back in time.
 func TestPlainEndsWhereTheAgentStaysOffline(t *testing.T) {
 	old := offlineLimit
 	t.Cleanup(func() { offlineLimit = old })
@@ -263,7 +264,7 @@ func TestPlainReconnectsInTheMiddle(t *testing.T) {
 	}
 }
 
-// The full screen runs over a stream that is no terminal as well: this is what an SSH server would do.
+// The full screen also runs over a stream that is not a terminal, as an SSH server would use it.
 func TestFullScreen(t *testing.T) {
 	srv := devicetest.New(t)
 	in, w := io.Pipe()
@@ -294,11 +295,11 @@ func TestFullScreen(t *testing.T) {
 	w.Close()
 	c.Gone()
 	if acks := c.Acks(); len(acks) == 0 || acks[len(acks)-1].Seq != 1 {
-		t.Fatal("what was on the screen was not acknowledged:", acks)
+		t.Fatal("an event on the screen was not acknowledged:", acks)
 	}
 }
 
-// What is to be added to the running turn is not held back until that is over.
+// A text for the running turn goes out at once, not after the turn.
 func TestPlainSteer(t *testing.T) {
 	x := start(t, strings.NewReader("hello\n/steer and milk\nmore\n"))
 	c := x.srv.Accept(nil)

@@ -9,14 +9,15 @@ import (
 	"hermes-mobile/device"
 )
 
-// profiler is what /profile needs of the device.
+// profiler is the part of a *device.Device that /profile uses.
 type profiler interface {
 	Status() device.Status
 	Profiles(ctx context.Context) ([]device.Profile, error)
 	ChooseProfile(ctx context.Context, name string) error
 }
 
-// own reports whether a line is a command of ours here: where the agent has no profiles to choose from, /profile is the agent's.
+// own reports whether a line is a command of this program now. Without profiles to choose from,
+// /profile goes to the agent.
 func own(s string, d profiler) (command, bool) {
 	c, ok := parseCommand(s)
 	if ok && c.name == "profile" && !slices.Contains(d.Status().Capabilities.Call, "profiles.choose") {
@@ -25,17 +26,17 @@ func own(s string, d profiler) (command, bool) {
 	return c, ok
 }
 
-// profile chooses a profile, or says which there are where none is named.
+// profile chooses a profile, or lists all of them when no name is given.
 func profile(ctx context.Context, d profiler, name string) string {
 	if name != "" {
 		if err := d.ChooseProfile(ctx, name); err != nil {
-			return fmt.Sprintf("%s was not chosen: %s", line(name), reason(err))
+			return fmt.Sprintf("Could not choose %s: %s", line(name), reason(err))
 		}
-		return "From now on you talk to the profile " + line(name) + "."
+		return "The conversation now uses the profile " + line(name) + "."
 	}
 	list, err := d.Profiles(ctx)
 	if err != nil {
-		return "The profiles cannot be listed: " + reason(err)
+		return "Could not list the profiles: " + reason(err)
 	}
 	var names []string
 	for _, p := range list {

@@ -16,7 +16,8 @@ import (
 	"hermes-mobile/frame"
 )
 
-// safeName makes a file name of what the agent calls a file: no folder, nothing hidden, nothing odd, at most 120 bytes.
+// safeName turns the agent's name for a file into a safe one: no folder, no hidden file, no special
+// characters, at most 120 bytes.
 func safeName(name string) string {
 	name = name[strings.LastIndexAny(name, `/\`)+1:]
 	name = strings.Map(func(r rune) rune {
@@ -26,8 +27,8 @@ func safeName(name string) string {
 		}
 		return r
 	}, name)
-	name = frame.Strip(name)                                      // fillers and the like count as letters
-	name = strings.TrimRight(strings.TrimLeft(name, ". -"), ". ") // no dot file, no option, nothing Windows cuts
+	name = frame.Strip(name)                                      // fillers count as printable letters
+	name = strings.TrimRight(strings.TrimLeft(name, ". -"), ". ") // not a dot file, not an option, nothing that Windows cuts off
 	if name == "" {
 		name = "file"
 	}
@@ -47,7 +48,8 @@ func safeName(name string) string {
 	return base + ext
 }
 
-// create makes a new file under a name that is free: name.ext, name-2.ext and so on. It never follows or replaces one.
+// create creates a file under a free name: name.ext, name-2.ext and so on. It never follows a link
+// or replaces a file.
 func create(dir, name string) (*os.File, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, err
@@ -64,15 +66,15 @@ func create(dir, name string) (*os.File, error) {
 			return f, err
 		}
 	}
-	return nil, fmt.Errorf("too many files are called %s", name)
+	return nil, fmt.Errorf("%s: too many files with this name", name)
 }
 
-// downloader is what fetches a file: *device.Device.
+// downloader is the part of a *device.Device that save uses.
 type downloader interface {
 	Download(context.Context, device.File, io.Writer) (int64, error)
 }
 
-// save stores a file and returns its path. Half a file is removed.
+// save stores a file and returns its path. It removes a partial file.
 func save(ctx context.Context, d downloader, dir string, f device.File) (path string, err error) {
 	if f.Err != nil {
 		return "", f.Err
@@ -92,7 +94,7 @@ func save(ctx context.Context, d downloader, dir string, f device.File) (path st
 	return out.Name(), err
 }
 
-// size is a number of bytes for people.
+// size formats a number of bytes.
 func size(n int64) string {
 	switch {
 	case n >= 1<<20:

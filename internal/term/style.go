@@ -7,7 +7,8 @@ import (
 	"github.com/charmbracelet/x/ansi"
 )
 
-// palette holds the styles of the screen. Colours are of the terminal's own sixteen, which fit its background.
+// palette holds the styles of the screen. It uses the terminal's own 16 colors, which suit its
+// background.
 type palette struct {
 	mine, agent, card, dim, good, warn, bad, bold, box lipgloss.Style
 }
@@ -32,7 +33,7 @@ func cut(s string, width int) string { return ansi.Truncate(s, max(width, 0), "â
 
 func strip(s string) string { return ansi.Strip(s) }
 
-// pad fills a styled text up to a number of lines.
+// pad extends a text to a number of lines.
 func pad(lines []string, height int) string {
 	for len(lines) < height {
 		lines = append(lines, "")

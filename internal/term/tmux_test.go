@@ -22,7 +22,7 @@ type tmux struct {
 func newTmux(t *testing.T, server string) *tmux {
 	t.Helper()
 	if _, err := exec.LookPath("tmux"); err != nil {
-		t.Skip("there is no tmux")
+		t.Skip("tmux is not installed")
 	}
 	dir, err := os.MkdirTemp("", "hm-tmux-") // the path of a socket is short
 	if err != nil {
@@ -50,7 +50,7 @@ func (x *tmux) do(args ...string) string {
 
 func (x *tmux) keys(keys ...string) { x.do(append([]string{"send-keys"}, keys...)...) }
 
-// shows waits until the screen shows all of the texts, and returns it without the frame of the card.
+// shows waits until the screen shows all texts, and returns it without the border of the card.
 func (x *tmux) shows(want ...string) string {
 	x.t.Helper()
 	for deadline := time.Now().Add(devicetest.Patience); ; time.Sleep(20 * time.Millisecond) {
@@ -71,7 +71,8 @@ func (x *tmux) shows(want ...string) string {
 	}
 }
 
-// On the screen of a real terminal a hostile command shows what it is, and nothing is allowed before its end was there.
+// On a real terminal, a hostile command shows what it is, and the user can allow nothing before its
+// end was on the screen.
 func TestHostileCommandsInARealTerminal(t *testing.T) {
 	srv := devicetest.New(t)
 	x := newTmux(t, srv.URL)
@@ -123,14 +124,14 @@ func TestHostileCommandsInARealTerminal(t *testing.T) {
 	c.Gone()
 }
 
-// press answers with a number until the card takes it: one that has just come takes no keys.
+// press answers with a number until the card accepts it, because a new card ignores keys.
 func (x *tmux) press(number string) {
 	x.t.Helper()
 	for deadline := time.Now().Add(devicetest.Patience); time.Now().Before(deadline); time.Sleep(100 * time.Millisecond) {
 		x.keys(number, "Enter")
-		if strings.Contains(x.do("capture-pane", "-p"), "sending: ") {
+		if strings.Contains(x.do("capture-pane", "-p"), "Sending: ") {
 			return
 		}
 	}
-	x.t.Fatalf("no answer is sent:\n%s", x.shows(""))
+	x.t.Fatalf("no answer was sent:\n%s", x.shows(""))
 }

@@ -6,7 +6,7 @@ import (
 	tea "charm.land/bubbletea/v2"
 )
 
-// resize takes the size of the terminal.
+// resize adopts the size of the terminal.
 func (m *model) resize(width, height int) {
 	m.width, m.height = max(width, 20), max(height, 6)
 	m.shape.width = m.width
@@ -14,7 +14,7 @@ func (m *model) resize(width, height int) {
 	m.refresh()
 }
 
-// refresh lays the transcript out and keeps the newest in sight, unless the person has scrolled up.
+// refresh lays out the transcript and keeps its end on the screen, unless the user scrolled up.
 func (m *model) refresh() {
 	follow := m.view.AtBottom()
 	m.view.SetWidth(m.width)
@@ -26,7 +26,8 @@ func (m *model) refresh() {
 	m.unread = m.unread && !m.view.AtBottom()
 }
 
-// panel is what stands between the transcript and the input: the card, and a line on what the agent does.
+// panel returns the lines between the transcript and the input: the card, and the state of the
+// agent.
 func (m *model) panel() []string {
 	lines := m.cardPanel()
 	state := ""
@@ -34,16 +35,16 @@ func (m *model) panel() []string {
 	case m.choices != "":
 		state = m.style.dim.Render(m.choices)
 	case m.busy():
-		what := "the agent is working"
+		what := "The agent is working"
 		switch m.activity.Avatar {
 		case "thinking":
-			what = "the agent is thinking"
+			what = "The agent is thinking"
 		case "speaking":
-			what = "the agent is answering"
+			what = "The agent is answering"
 		}
-		state = m.spin.View() + " " + m.style.dim.Render(what+" (Esc stops it)")
+		state = m.spin.View() + " " + m.style.dim.Render(what+" (Esc: stop)")
 	case m.unread:
-		state = m.style.warn.Render("↓ new messages below (Ctrl+End)")
+		state = m.style.warn.Render("↓ New messages below (Ctrl+End)")
 	}
 	return append(lines, cut(state, m.width))
 }
@@ -52,7 +53,8 @@ func (m *model) bodyHeight() int {
 	return max(m.height-len(m.header())-len(m.panel())-m.input.Height(), 1)
 }
 
-// header is the connection line. One that asks for something, with a pairing code say, takes up to three lines.
+// header returns the connection line. It has up to three lines when the user must do something, for
+// example with an approval code.
 func (m *model) header() []string {
 	text, level := connection(m.status, m.opts, m.now())
 	style := [...]struct {

@@ -12,30 +12,34 @@ import (
 	"hermes-mobile/frame"
 )
 
-// reason is an error in words for a person.
+// reason returns an error as a sentence for the user.
 func reason(err error) string {
 	var f *frame.Error
 	if errors.As(err, &f) {
 		return line(f.Message)
 	}
+	var call *frame.CallError
+	if errors.As(err, &call) {
+		return line(call.Message)
+	}
 	return strings.TrimPrefix(line(err.Error()), "device: ")
 }
 
-// Unreadable says in words why a file that a person named cannot be opened.
+// Unreadable explains why a file that the user named cannot be opened.
 func Unreadable(path string, err error) error {
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return fmt.Errorf("there is no file %s", path)
+		return fmt.Errorf("%s: no such file", path)
 	case errors.Is(err, fs.ErrPermission):
-		return fmt.Errorf("you have no right to read %s", path)
+		return fmt.Errorf("%s: permission denied: make the file readable", path)
 	}
-	return fmt.Errorf("%s cannot be read: %w", path, err)
+	return fmt.Errorf("%s: %w", path, err)
 }
 
-// peer is another device in words.
+// peer returns the display name of another device.
 func peer(p frame.Peer) string { return line(cmp.Or(p.Name, p.ID)) }
 
-// echo is what another device said, in words.
+// echo returns the text of a message from another device.
 func echo(e device.Echo) string {
 	if f, ok := e.Attachment(); ok {
 		return describe(f)
@@ -43,7 +47,7 @@ func echo(e device.Echo) string {
 	return clean(e.Text)
 }
 
-// describe is a file in one line.
+// describe returns a description of a file: one line, and its caption.
 func describe(f device.File) string {
 	kind := line(f.Kind)
 	if kind == "" {
@@ -69,7 +73,8 @@ func join(parts []string) string {
 	return strings.Join(out, " · ")
 }
 
-// connection is the connection line in words: how it stands, and what to do. Level is 0 for good, 1 for wait, 2 for bad.
+// connection returns the connection line: the state, and what the user can do. Level is 0 for good,
+// 1 for waiting, 2 for bad.
 func connection(s device.Status, o Options, now time.Time) (text string, level int) {
 	address := line(o.Address)
 	waits := ""
@@ -80,41 +85,41 @@ func connection(s device.Status, o Options, now time.Time) (text string, level i
 	case device.Online:
 		switch {
 		case !s.Approved && s.Pairing != "":
-			return "not approved yet · " + line(s.Pairing), 1
+			return "Not approved yet · " + line(s.Pairing), 1
 		case !s.Approved:
-			return "not approved yet · write a message to get a pairing code", 1
+			return "Not approved yet · send a message to get an approval code", 1
 		case s.Agent == frame.Away:
 			if why := o.why(); why != "" {
-				return "the agent is offline: " + why + " · messages wait for it", 1
+				return "The agent is offline: " + why + " · your messages wait", 1
 			}
-			return "online, the agent is offline · " + address + " · messages wait for it", 1
+			return "Online, but the agent is offline · " + address + " · your messages wait", 1
 		}
-		return "online · " + address + waits, 0
+		return "Online · " + address + waits, 0
 	case device.Connecting:
-		return "connecting · " + address + waits, 1
+		return "Connecting · " + address + waits, 1
 	case device.Waiting:
 		in := max(int(s.Until.Sub(now).Round(time.Second).Seconds()), 0)
-		text = fmt.Sprintf("offline · %s · connecting in %d s (Ctrl+R now)%s", address, in, waits)
+		text = fmt.Sprintf("Offline · %s · reconnecting in %d s (Ctrl+R: now)%s", address, in, waits)
 		if s.Err != nil {
 			text += " · " + short(s.Err)
 		}
 		return text, 1
 	case device.NoAccess:
-		text = "no access · "
+		text = "No access · "
 		var refused *device.NoAccessError
 		if errors.As(s.Err, &refused) {
 			text += line(refused.Message)
 		} else if s.Err != nil {
 			text += reason(s.Err)
 		}
-		return text + " · Ctrl+R tries again", 2
+		return text + " · Ctrl+R: try again", 2
 	case device.Replaced:
-		return "this device is connected from somewhere else now · Ctrl+R takes it back", 2
+		return "This device is connected elsewhere · Ctrl+R: connect here", 2
 	}
-	return "closed", 2
+	return "Closed", 2
 }
 
-// short is the end of a chain of network errors, which says most.
+// short returns the end of a chain of network errors, which tells most.
 func short(err error) string {
 	s := reason(err)
 	if i := strings.LastIndex(s, ": "); i >= 0 {

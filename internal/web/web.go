@@ -197,6 +197,6 @@ func (p *Page) policy(r *http.Request) string {
 	return "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob: data:; media-src 'self' blob: data:; " +
 		"connect-src " + connect + "; frame-src " + p.frame + "; manifest-src 'self'; worker-src 'self'; " +
 		"base-uri 'none'; form-action 'none'; frame-ancestors 'none'; " +
-		// HTML comes from DOMPurify alone, and a worker from the page's own address: web/src/view/trusted.ts.
+		// HTML comes from DOMPurify alone, and a worker from the page's own address: web/src/view/trustedTypes.ts.
 		"require-trusted-types-for 'script'; trusted-types dompurify hermes-mobile"
 }

@@ -1,4 +1,4 @@
-// Bundles the tests and the example for node, and the core as a web page would, and prints the core's size.
+// Bundles the tests and the example for Node, and the core as a web page would, and prints the size of the core.
 import { readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { gzipSync } from 'node:zlib'
 import { build } from 'esbuild'
@@ -11,7 +11,7 @@ await build({
   bundle: true, platform: 'node', format: 'esm', target: 'node20', packages: 'external', sourcemap: 'inline', outdir: 'build/test',
   outExtension: { '.js': '.mjs' }, logLevel: 'warning',
 })
-// Not bundled: it finds the package by its name, as an app does.
+// Not bundled: the example imports the package by its name, as an app does.
 await build({ entryPoints: ['example/client.ts'], format: 'esm', target: 'node20', outfile: 'build/example/client.mjs', logLevel: 'warning' })
 const { outputFiles } = await build({ entryPoints: ['src/index.ts'], bundle: true, minify: true, format: 'esm', target: 'es2022', write: false })
 const size = gzipSync(outputFiles[0].contents, { level: 9 }).length

@@ -1,4 +1,4 @@
-// The audio worklet of recordWav, for a page whose policy lets in no script that is made on the spot. It hands over what comes in.
+// The audio worklet of recordWav, for a page whose policy forbids scripts created on the spot. It passes on its input.
 registerProcessor('hermes-tap', class extends AudioWorkletProcessor {
   process([[samples]]) {
     if (samples) this.port.postMessage(samples.slice())

@@ -59,7 +59,8 @@ func (s *program) talk(id string, roots *x509.CertPool, text, answer string) {
 	ok(s.t, err)
 	ctx, cancel := context.WithTimeout(s.t.Context(), patience)
 	defer cancel()
-	for e := range d.Events(ctx) {
+	for e, err := range d.Events(ctx) {
+		ok(s.t, err)
 		if m, is := e.(device.Message); is && m.Final {
 			if m.Text != answer {
 				s.t.Errorf("%q is answered with %q", text, m.Text)

@@ -18,8 +18,8 @@ import (
 	"github.com/gobwas/ws"
 )
 
-// gateway is a scripted Hermes gateway: it dials /relay as a stock one does (relay-facts §3), acknowledges what comes, and
-// sends the ops it is told to.
+// gateway is a scripted Hermes gateway: it dials /relay as a stock one does (doc/hermes/relay.md
+// §3), acknowledges what comes, and sends the ops it is told to.
 type gateway struct {
 	*socket
 	ops      atomic.Int64 // sent

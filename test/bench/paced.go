@@ -147,7 +147,7 @@ func (x *paced) inbound(chat, mid, _ string) {
 	}
 }
 
-// play is the gateway's side of a conversation (relay-facts §4).
+// play is the gateway's side of a conversation (doc/hermes/relay.md §4).
 func (x *paced) play(ctx context.Context, c *conversation) {
 	sleep := func(d time.Duration) bool {
 		select {

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// A reply is streamed as a stock gateway does it (relay-facts §4): marks and typing, drafts with the whole text so far, a
-// final send, marks.
+// A reply is streamed as a stock gateway does it (doc/hermes/relay.md §4): marks and typing, drafts
+// with the whole text so far, a final send, marks.
 const (
 	replySteps  = 40
 	stepText    = "some words of it " // one step adds this

@@ -129,7 +129,7 @@ func newPhone(w *world, n int) (*phone, error) {
 	}
 	cfg := setup.Config()
 	if !w.bad {
-		cfg.Heartbeat, cfg.PongTimeout, cfg.DialTimeout, cfg.ReceiptTimeout, cfg.Backoff.Max = 0, 0, 0, 0, 200*time.Millisecond
+		cfg.Heartbeat, cfg.PongTimeout, cfg.DialTimeout, cfg.AckTimeout, cfg.Backoff.Max = 0, 0, 0, 0, 200*time.Millisecond
 	}
 	dev, err := device.Open(context.Background(), cfg)
 	if err != nil {
@@ -137,7 +137,10 @@ func newPhone(w *world, n int) (*phone, error) {
 	}
 	p.app = inside{dev}
 	w.loops.Go(func() {
-		for ev := range dev.Events(context.Background()) {
+		for ev, err := range dev.Events(context.Background()) {
+			if err != nil {
+				return // closed
+			}
 			p.hear(handset.Pack(ev))
 		}
 	})

@@ -109,7 +109,10 @@ func newWorldOn(t *testing.T, srv *server, seed uint64, cfg gateway.Config, bad 
 		t.Fatal(err)
 	}
 	w.loops.Go(func() {
-		for range w.sender.Events(context.Background()) {
+		for _, err := range w.sender.Events(context.Background()) {
+			if err != nil {
+				return // closed
+			}
 			w.changed()
 		}
 	})

@@ -484,7 +484,7 @@ func directGatewayRestarts(t *testing.T, w *world) {
 	p.Idle()
 
 	// Asked to end, the newer one finishes what it does, and the older one cuts the stream and stores the answer all the same
-	// (api-facts §4.6).
+	// (doc/hermes/api.md §4.6).
 	mark = p.Mark()
 	id = p.Say("FM:slow(4)")
 	Wait(p, mark, "some text", func(m device.Message) bool { return strings.Contains(m.Text, "Line 0001") })

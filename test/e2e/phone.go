@@ -55,7 +55,10 @@ func (p *Phone) open(s *Server) {
 	p.mu.Unlock()
 	go func() {
 		defer close(p.done)
-		for ev := range d.Events(ctx) {
+		for ev, err := range d.Events(ctx) {
+			if err != nil {
+				return // closed
+			}
 			p.mu.Lock()
 			p.events = append(p.events, ev)
 			close(p.news)

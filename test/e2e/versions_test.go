@@ -33,8 +33,8 @@ type prober struct {
 }
 
 var probes = []probe{
-	{"A message as text is a turn of the kind", func(p *prober) string { turn, _ := p.turn("FM:text(x)"); return string(turn.Way()) }},
-	{"A message with an image is a turn of the kind", func(p *prober) string { turn, _ := p.image("FM:text(x)"); return string(turn.Way()) }},
+	{"A message as text is a turn of the kind", func(p *prober) string { turn, _ := p.turn("FM:text(x)"); return string(turn.Mode()) }},
+	{"A message with an image is a turn of the kind", func(p *prober) string { turn, _ := p.image("FM:text(x)"); return string(turn.Mode()) }},
 	{"The reply is streamed", func(p *prober) string {
 		_, events := p.turn("FM:long(900)")
 		return yes(count[gateway.Delta](events) > 1)
@@ -68,7 +68,7 @@ var probes = []probe{
 	}},
 	{"Who comes back to a run hears its events again", func(p *prober) string {
 		turn, _ := p.turn("FM:long(900)")
-		again, err := p.client.ResumeTurn(p.t.Context(), turn.Lease(), "")
+		again, err := p.client.ResumeTurn(p.t.Context(), turn.Handle(), "")
 		if err != nil {
 			p.t.Fatal(err)
 		}
@@ -76,7 +76,7 @@ var probes = []probe{
 	}},
 	{"Who comes back to a run hears how it ended", func(p *prober) string {
 		turn, _ := p.turn("FM:text(whole)")
-		again, err := p.client.ResumeTurn(p.t.Context(), turn.Lease(), "")
+		again, err := p.client.ResumeTurn(p.t.Context(), turn.Handle(), "")
 		if err != nil {
 			p.t.Fatal(err)
 		}
@@ -90,14 +90,14 @@ var probes = []probe{
 	}},
 	{"A turn that runs can be told more (steer)", func(p *prober) string { return p.offers("run_steer") }},
 	{"Models of the providers can be listed and chosen", func(p *prober) string {
-		_, err := p.client.ModelOptions(p.t.Context(), gateway.ModelOptionsQuery{})
+		_, err := p.client.Models.Options(p.t.Context(), gateway.ModelOptionsQuery{})
 		return yes(err == nil)
 	}},
 	{"Sessions can be named, copied and deleted", func(p *prober) string {
 		ctx, id := p.t.Context(), p.session()
-		_, named := p.client.RenameSession(ctx, id, "named "+id)
-		fork, copied := p.client.ForkSession(ctx, id, gateway.NewSession{})
-		return yes(named == nil && copied == nil && p.client.DeleteSession(ctx, fork.ID) == nil)
+		_, named := p.client.Sessions.Rename(ctx, id, "named "+id)
+		fork, copied := p.client.Sessions.Fork(ctx, id, gateway.SessionParams{})
+		return yes(named == nil && copied == nil && p.client.Sessions.Delete(ctx, fork.ID) == nil)
 	}},
 	{"A long history comes in pages", func(p *prober) string {
 		_, paged := p.api.must("GET", "/api/sessions/"+p.session()+"/messages?limit=1", "")["pagination"]
@@ -105,7 +105,7 @@ var probes = []probe{
 	}},
 	{"Scheduled jobs are advertised", func(p *prober) string { return p.offersJobs() }},
 	{"Scheduled jobs work where you allow them (`MOBILE_API_JOBS=on`)", func(p *prober) string {
-		_, err := p.client.Jobs(p.t.Context())
+		_, err := p.client.Jobs.List(p.t.Context())
 		return yes(err == nil)
 	}},
 }
@@ -127,12 +127,12 @@ func count[T gateway.Event](events []gateway.Event) (n int) {
 }
 
 func (p *prober) picture() gateway.Image {
-	return gateway.Image{Mime: "image/png", Data: onePixel(p.t)}
+	return gateway.Image{MIMEType: "image/png", Data: onePixel(p.t)}
 }
 
 func (p *prober) session() string {
 	p.t.Helper()
-	s, err := p.client.CreateSession(p.t.Context(), gateway.NewSession{})
+	s, err := p.client.Sessions.Create(p.t.Context(), gateway.SessionParams{})
 	if err != nil {
 		p.t.Fatal(err)
 	}
@@ -217,7 +217,7 @@ func (p *prober) offers(operation string) string {
 
 func (p *prober) offersJobs() string {
 	caps, err := p.client.Capabilities(p.t.Context())
-	return yes(err == nil && caps.OffersJobs())
+	return yes(err == nil && caps.AdvertisesJobs())
 }
 
 func (p *prober) keyed(key, text string) (status int, run string) {

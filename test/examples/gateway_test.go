@@ -39,7 +39,7 @@ func TestGatewayExamples(t *testing.T) {
 			t.Errorf("doc/gateway.md does not show %s as it is; write it anew with -update", name)
 		}
 	}
-	for _, name := range []string{"ExampleClient_Connect", "ExampleClient_Sessions", "ExampleClient_StartTurn", "ExampleClient_ResumeTurn", "ExampleClient_StartTurn_openAI"} {
+	for _, name := range []string{"ExampleClient_Connect", "ExampleSessionService_All", "ExampleClient_StartTurn", "ExampleClient_ResumeTurn", "ExampleClient_StartTurn_openAI"} {
 		if shown[name] == "" {
 			t.Errorf("doc/gateway.md does not show %s", name)
 		}

@@ -2,14 +2,15 @@
 // what it is told by a script, and records everything it saw and did, so that a checker can compare it with what devices
 // saw. It never dies; its link does.
 //
-// What it does with an input follows from the text alone (see turn.go): "echo N X" is answered with "reply N X", "ask N"
-// with a card and then "decided N <option>", "file N" with "filed N" and a file, "take N" with "took N <sha256>" of the
-// file that came with it.
+// What it does with an input follows from the text alone (see turn.go): "echo N X" is answered with
+// "reply N X", "ask N" with a card and then "decided N <option>", "file N" with "filed N" and a
+// file, "take N" with "took N <sha256>" of the file that came with it.
 //
-// Facts that it follows are those of relay-facts §3 to §7, §10 and §11. In three points it is kinder than a stock one, so
-// that a test can demand more: marks (👀, ✅) that could not be sent come when the link is back, unless LoseMarks is set; a
-// file is fetched again until the server is back; a card whose result was lost is asked anew under another id, where the
-// stock one asks in words.
+// Facts that it follows are those of doc/hermes/relay.md §3 to §7, §10 and §11. In three points it
+// is kinder than a stock one, so that a test can demand more: marks (👀, ✅) that could not be sent
+// come when the link is back, unless LoseMarks is set; a file is fetched again until the server is
+// back; a card whose result was lost is asked anew under another id, where the stock one asks in
+// words.
 package gateway
 
 import (

@@ -61,7 +61,7 @@ func (g *Gateway) sendFile(in *Input, n string) {
 	}
 }
 
-// Upload puts a file on the server (relay-facts §5) and returns its address.
+// Upload puts a file on the server (doc/hermes/relay.md §5) and returns its address.
 func (g *Gateway) Upload(name string, data []byte) (string, error) {
 	g.cfg.OnOp("upload")
 	req, err := http.NewRequestWithContext(g.ctx, http.MethodPost, g.cfg.URL+"/relay/media", bytes.NewReader(data))

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// What is read of the server's frames (relay-facts §5, §6).
+// What is read of the server's frames (doc/hermes/relay.md §5, §6).
 type inboundFrame struct {
 	Type      string `json:"type"`
 	RequestID string `json:"requestId"`
@@ -152,7 +152,7 @@ func (g *Gateway) frame(l *link, line string) {
 	}
 }
 
-// inbound notes an event. A message_id that was seen before changes nothing (relay-facts §1).
+// inbound notes an event. A message_id that was seen before changes nothing (doc/hermes/relay.md §1).
 func (g *Gateway) inbound(f *inboundFrame) {
 	e := &f.Event
 	id := e.Source.ChatID

@@ -13,16 +13,16 @@ const name = "agent.example.com"
 
 var fenced = regexp.MustCompile("(?ms)^```([a-z]+)\n(.*?)^```$")
 
-// recipe reads the one block of a language in the section on proxies of doc/operate.md.
+// recipe reads the one block of a language in the section on proxies of doc/internet.md.
 func recipe(t *testing.T, language string) string {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join("..", "..", "doc", "operate.md"))
+	text, err := os.ReadFile(filepath.Join("..", "..", "doc", "internet.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, section, found := strings.Cut(string(text), "\n## Behind a reverse proxy\n")
+	_, section, found := strings.Cut(string(text), "\n## Put it behind a reverse proxy\n")
 	if !found {
-		t.Fatal("doc/operate.md has no section Behind a reverse proxy")
+		t.Fatal("doc/internet.md has no section Put it behind a reverse proxy")
 	}
 	section, _, _ = strings.Cut(section, "\n## ")
 	block := ""
@@ -31,12 +31,12 @@ func recipe(t *testing.T, language string) string {
 			continue
 		}
 		if block != "" {
-			t.Fatalf("doc/operate.md has two blocks %s on proxies", language)
+			t.Fatalf("doc/internet.md has two blocks %s on proxies", language)
 		}
 		block = m[2]
 	}
 	if block == "" {
-		t.Fatalf("doc/operate.md has no block %s on proxies", language)
+		t.Fatalf("doc/internet.md has no block %s on proxies", language)
 	}
 	return block
 }

@@ -13,7 +13,7 @@ import (
 	"strings"
 	"testing"
 
-	"hermes-mobile/gateway"
+	"hermes-mobile/internal/sse"
 )
 
 // event is one event as both readers see it.
@@ -66,7 +66,7 @@ func ours(t *testing.T, cuts [][]byte) (events []event) {
 		}
 		_ = out.Close()
 	}()
-	r := gateway.NewEventReader(in, 0)
+	r := sse.NewReader(in, 16<<20)
 	for {
 		ev, err := r.Next()
 		if errors.Is(err, io.EOF) {
@@ -75,7 +75,7 @@ func ours(t *testing.T, cuts [][]byte) (events []event) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		events = append(events, event{ev.Name, ev.ID, string(ev.Data)})
+		events = append(events, event{ev.Name, string(ev.ID), string(ev.Data)})
 	}
 }
 

@@ -16,7 +16,7 @@ import (
 	"hermes-mobile/test/gateway"
 )
 
-// largest is the largest file that a gateway takes (relay-facts §5).
+// largest is the largest file that a gateway takes (doc/hermes/relay.md §5).
 const largest = 25 << 20
 
 // content is a file of a length that no two share.

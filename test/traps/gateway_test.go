@@ -37,7 +37,7 @@ func TestNeverAnswers(t *testing.T) {
 	first := value[gateway.Frame](t)(mute.Next(soon(t), "inbound"))
 	until(t, "the owner to be told", func() bool {
 		out, err := s.CLI(soon(t), "status")
-		return err == nil && strings.Contains(out, "gateway   mute, stuck") && strings.Contains(out, "gateway   good, online")
+		return err == nil && strings.Contains(out, "gateway   mute, stalled") && strings.Contains(out, "gateway   good, online")
 	})
 	nothing(t, mute) // nothing more goes to a gateway that takes nothing
 	mute.Close()
@@ -358,7 +358,7 @@ func TestTypingEnds(t *testing.T) {
 	t.Parallel()
 	s := start(t)
 	g := hello(t, config(s, ""))
-	p := e2e.NewPhone(t, s, "tel", func(c *device.Config) { c.TypingLease = 10 * patience }) // not by the phone's own doing
+	p := e2e.NewPhone(t, s, "tel", func(c *device.Config) { c.TypingTimeout = 10 * patience }) // not by the phone's own doing
 	p.Online()
 	p.Say("work")
 	e := take(t, g, "work")

@@ -30,8 +30,9 @@ const (
 	direct   = "internal/agent/direct."
 )
 
-// traps is the list, in four parts: how a gateway goes deaf (relay-facts §7), how it goes and comes (§10), what failing
-// answers do to it (§11), and what has gone wrong in other programs of this kind.
+// traps is the list, in four parts: how a gateway stalls (doc/hermes/relay.md §7), how it goes and
+// comes (§10), what failing answers do to it (§11), and what has gone wrong in other programs of
+// this kind.
 var traps = []trap{
 	// §7, the table: what makes a gateway deaf for 30 s while a turn runs in that chat.
 	{"wedge: /approve or /deny in words, older", "sent, for there is no other way; what comes out meanwhile is shown, everything else waits",
@@ -125,7 +126,7 @@ var traps = []trap{
 	{"field 13: an answer as chat text", "a message, never both, never lost", []string{here + "TestAnswerInWords", relay + "TestClarifyWords", relay + "TestClarifyWordsUnsure"}},
 	{"field 14: clocks that differ", "a phone's clock is never asked, a gateway's difference is named", []string{hub + "TestCardSaysItsTime", relay + "TestToken", here + "TestOldToken"}},
 	{"field 15: a storm of pairing", "no request for who is known, one for who is not, limited", []string{here + "TestGuest", "internal/access.TestRequestLimits", hub + "TestReplacedTooOften"}},
-	{"field 16: a character that is cut between two reads", "is whole", []string{client + "TestEventReader", client + "TestRunCutAtEveryByte", "test/sse.TestReadersAgree"}},
+	{"field 16: a character that is cut between two reads", "is whole", []string{"internal/sse.TestReader", client + "TestRunCutAtEveryByte", "test/sse.TestReadersAgree"}},
 	{"field 17: the splitter", "joins back to the same, keeps clusters, a silly limit is refused",
 		[]string{hub + "TestChunksKeepClusters", hub + "TestChunksOfRealTexts", hub + "TestChunksRefusesASillyLimit", hub + "TestChunksEndSoon"}},
 	{"field 18: comments are all that comes", "they are life", []string{client + "TestIdleStream"}},
@@ -139,7 +140,7 @@ var traps = []trap{
 	{"field 24: locked out with others", "real people are not, forged addresses are not believed, memory is bounded",
 		[]string{"internal/server.TestUpgradeRefused", "internal/access.TestClient", "internal/access.TestGuardIsBounded", "internal/server.TestStrangersDoNotFillTheLog", "internal/loglimit.TestFlood"}},
 	{"field 25: a token in the address", "refused, and in no output", []string{here + "TestNoSecretInTheLog", "internal/server.TestUpgradeRefused", "internal/server.TestRefusalsAreLogged"}},
-	{"field 26: typing never ends", "it ends by itself", []string{here + "TestTypingEnds", relay + "TestAwayEndsTurn", hub + "TestLeaseEndsASilentTurn"}},
+	{"field 26: typing never ends", "it ends by itself", []string{here + "TestTypingEnds", relay + "TestAwayEndsTurn", hub + "TestIdleTimeoutEndsASilentTurn"}},
 	{"field 28: a stream with one mark of its end, none, or two", "usage alone is an end, none is an interruption that is told, a second one is nothing",
 		[]string{client + "TestCompletionsEnd", client + "TestSessionEnds"}},
 

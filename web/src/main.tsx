@@ -5,12 +5,12 @@ import './style/message.css'
 import './style/attached.css'
 import './style/panel.css'
 import './style/agent.css'
-import { begin } from './talk/here'
+import { start } from './conversation/currentClient'
 import { App } from './view/app'
 import { applyTheme } from './view/theme'
-import { work } from './worker/register'
+import { registerWorker } from './worker/register'
 
 applyTheme()
-void begin()
+void start()
 render(<App />, document.getElementById('app')!)
-work()
+registerWorker()

@@ -12,7 +12,7 @@ interface Finding {
   nodes: { target: string[]; failureSummary: string }[]
 }
 
-describe('for everyone', { skip: noBrowser, concurrency: 2 }, () => {
+describe('accessibility', { skip: noBrowser, concurrency: 2 }, () => {
   let server: Server
   let browser: Browser
   before(async () => {
@@ -24,7 +24,7 @@ describe('for everyone', { skip: noBrowser, concurrency: 2 }, () => {
     await server?.end()
   })
 
-  /** accessible looks at a screen in light and in dark. */
+  /** accessible checks a screen with axe in light and dark. */
   async function accessible(page: Page, screen: string): Promise<void> {
     for (const colorScheme of ['light', 'dark'] as const) {
       await page.emulateMedia({ colorScheme, reducedMotion: 'reduce' })
@@ -37,7 +37,7 @@ describe('for everyone', { skip: noBrowser, concurrency: 2 }, () => {
     }
   }
 
-  it('has no barrier on any screen of a phone', async () => {
+  it('has no axe violations on any screen of a phone', async () => {
     const visitor = await Visitor.come(browser, server, PHONE)
     const page = await visitor.open()
     await accessible(page, 'welcome by code')
@@ -45,10 +45,10 @@ describe('for everyone', { skip: noBrowser, concurrency: 2 }, () => {
     await accessible(page, 'welcome by token')
     await page.getByLabel('Token').fill(TOKEN)
     await page.getByRole('button', { name: 'Connect' }).click()
-    await page.getByRole('button', { name: 'Ask for a pairing code' }).waitFor()
+    await page.getByRole('button', { name: 'Get an approval code' }).waitFor()
     await accessible(page, 'not approved')
-    await page.getByRole('button', { name: 'Ask for a pairing code' }).click()
-    const code = await page.getByLabel('Pairing code').textContent()
+    await page.getByRole('button', { name: 'Get an approval code' }).click()
+    const code = await page.getByLabel('Approval code').textContent()
     await accessible(page, 'pairing code')
     await server.cli('pairing', 'approve', code!)
     await reads(page, 'You said: Hello!')
@@ -85,7 +85,7 @@ describe('for everyone', { skip: noBrowser, concurrency: 2 }, () => {
     assert.deepEqual(await visitor.leave(), [])
   })
 
-  it('has no barrier on a wide screen, connected or not', async () => {
+  it('has no axe violations on a wide screen, online or offline', async () => {
     const visitor = await Visitor.come(browser, server, DESKTOP)
     const page = await visitor.pair('Wide', 'eva')
     await say(page, 'hello')
@@ -98,7 +98,7 @@ describe('for everyone', { skip: noBrowser, concurrency: 2 }, () => {
     assert.deepEqual(await visitor.leave(), [])
   })
 
-  it('is used by keyboard alone', async () => {
+  it('works by keyboard alone', async () => {
     const visitor = await Visitor.come(browser, server, DESKTOP)
     const page = await visitor.pair('Keys')
     await page.locator('#composer').focus()
@@ -118,13 +118,13 @@ describe('for everyone', { skip: noBrowser, concurrency: 2 }, () => {
     await page.getByRole('dialog').waitFor()
     await page.keyboard.press('Escape')
     await page.getByRole('dialog').waitFor({ state: 'hidden' })
-    // Everything with a task can be reached, and shows where the focus is.
+    // Every control can be reached by keyboard and shows the focus.
     const lost = await page.evaluate(() => [...document.querySelectorAll<HTMLElement>('button, a, input, textarea, select')].filter((e) => e.tabIndex < 0 && !e.hasAttribute('aria-hidden')).map((e) => e.outerHTML))
     assert.deepEqual(lost, [])
     assert.deepEqual(await visitor.leave(), [])
   })
 
-  it('speaks Russian, and sets text of both directions right', async () => {
+  it('shows Russian, and text of both directions', async () => {
     const visitor = await Visitor.come(browser, server, { ...PHONE, locale: 'ru-RU' })
     const page = await visitor.open(await server.pairingLink())
     await page.getByRole('button', { name: 'Подключиться' }).click()

@@ -5,7 +5,7 @@ import { after, before, describe, it } from 'node:test'
 import type { Browser, BrowserContextOptions, Page } from 'playwright-core'
 import { Hermes } from './hermes'
 import { DESKTOP, launch, noBrowser, PHONE, reads, say, Server, until, Visitor } from './rig'
-import { CAPABILITIES, scripted } from './scripted'
+import { CAPABILITIES, scripted } from './scriptedServer'
 
 const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
 
@@ -14,7 +14,7 @@ interface Finding {
   nodes: { target: string[]; failureSummary: string }[]
 }
 
-/** accessible looks at a screen in light and in dark, and whether it fits. */
+/** accessible checks a screen with axe in light and dark, and that it fits. */
 async function accessible(page: Page, screen: string): Promise<void> {
   for (const colorScheme of ['light', 'dark'] as const) {
     await page.emulateMedia({ colorScheme, reducedMotion: 'reduce' })
@@ -25,14 +25,14 @@ async function accessible(page: Page, screen: string): Promise<void> {
     })
     assert.deepEqual(findings, [], `${screen} in ${colorScheme}`)
   }
-  const over = await page.evaluate(() => [...document.querySelectorAll('dialog[open], main, .bar, .head, aside')].filter((box) => box.scrollWidth > box.clientWidth + 1).map((box) => box.className))
+  const over = await page.evaluate(() => [...document.querySelectorAll('dialog[open], main, .session-bar, .chat-header, aside')].filter((box) => box.scrollWidth > box.clientWidth + 1).map((box) => box.className))
   assert.deepEqual(over, [], `${screen} is too wide`)
 }
 
 const dialog = (page: Page, name: string) => page.getByRole('dialog', { name })
 const close = (page: Page, name: string) => dialog(page, name).getByRole('button', { name: 'Close' }).click()
 
-describe('what the agent offers', { skip: noBrowser, concurrency: 3 }, () => {
+describe("the agent's profiles, models and jobs", { skip: noBrowser, concurrency: 3 }, () => {
   let browser: Browser
   before(async () => {
     browser = await launch()
@@ -56,18 +56,18 @@ describe('what the agent offers', { skip: noBrowser, concurrency: 3 }, () => {
       }
     })
 
-  it('the conversation goes on with another profile, where the agent has several', { timeout: 120_000 }, async () => {
+  it('switches the conversation to another profile', { timeout: 120_000 }, async () => {
     const server = await Server.start()
     try {
       const visitor = await Visitor.come(browser, server, PHONE)
       const page = await visitor.pair()
-      assert.equal(await page.locator('.bar').count(), 0)
+      assert.equal(await page.locator('.session-bar').count(), 0)
       await say(page, '/demo profiles')
       await page.getByRole('button', { name: 'Profile: default' }).click()
       await accessible(page, 'the profiles')
       await dialog(page, 'Profiles').getByRole('button', { name: 'default', pressed: true }).waitFor()
       await dialog(page, 'Profiles').getByRole('button', { name: 'work' }).click()
-      await page.getByText('You now talk to the profile work.').waitFor()
+      await page.getByText("You're now talking to the profile work.").waitFor()
       await page.getByRole('button', { name: 'Profile: work' }).waitFor()
       await say(page, '/demo profiles')
       await reads(page, 'you use work')
@@ -79,7 +79,7 @@ describe('what the agent offers', { skip: noBrowser, concurrency: 3 }, () => {
     }
   })
 
-  it('a profile that is gone meanwhile is refused in words', { timeout: 120_000 }, async () => {
+  it("explains why it can't switch to a deleted profile", { timeout: 120_000 }, async () => {
     const server = await Server.start()
     try {
       const visitor = await Visitor.come(browser, server)
@@ -98,18 +98,18 @@ describe('what the agent offers', { skip: noBrowser, concurrency: 3 }, () => {
     }
   })
 
-  visit('another model is chosen, answers, and can be left again', DESKTOP, async (visitor, hermes) => {
+  visit('switches to another model and back', DESKTOP, async (visitor, hermes) => {
     const page = await visitor.pair()
     await page.getByRole('button', { name: 'Model: small-model' }).click()
     await dialog(page, 'Models').getByRole('button', { name: 'small-model', pressed: true }).waitFor()
     await dialog(page, 'Models').getByRole('button', { name: 'acme/thinker-70b' }).click()
     await page.getByRole('button', { name: 'Model: acme/thinker-70b' }).waitFor()
-    await page.getByText('From now on acme/thinker-70b answers.').waitFor()
+    await page.getByText('acme/thinker-70b now answers.').waitFor()
     await say(page, 'who are you?')
     await reads(page, 'You said: who are you?')
     assert.equal(hermes.runs[0]!.model, 'acme/thinker-70b')
     assert.equal(hermes.runs[0]!.provider, 'open-router')
-    // What is typed chooses as well.
+    // A typed command selects a profile too.
     await say(page, '/model large-model')
     await page.getByRole('button', { name: 'Model: large-model' }).click()
     await dialog(page, 'Models').getByRole('button', { name: 'Let the agent choose' }).click()
@@ -117,28 +117,28 @@ describe('what the agent offers', { skip: noBrowser, concurrency: 3 }, () => {
     await say(page, 'and now?')
     await reads(page, 'You said: and now?')
     assert.equal(hermes.runs[1]!.model, undefined)
-    // A model that is gone meanwhile is refused in words.
+    // Selecting a deleted profile shows an error.
     const asked = () => hermes.asked.filter((what) => what === 'GET /api/model/options').length
     const before = asked()
     await page.getByRole('button', { name: 'Model: small-model' }).click()
     await until(() => asked() > before, 'the list was asked for')
-    await dialog(page, 'Models').getByRole('button', { name: 'large-model', disabled: false }).waitFor() // it has come
+    await dialog(page, 'Models').getByRole('button', { name: 'large-model', disabled: false }).waitFor() // the event has arrived
     hermes.providers = { custom: ['small-model'] }
     await dialog(page, 'Models').getByRole('button', { name: 'large-model' }).click()
     await dialog(page, 'Models').getByRole('alert').getByText('the gateway has no such model', { exact: false }).waitFor()
   })
 
-  visit('jobs are made, paused, resumed, run and deleted', PHONE, async (visitor, hermes) => {
+  visit('creates, pauses, resumes, runs and deletes jobs', PHONE, async (visitor, hermes) => {
     const page = await visitor.pair()
     await page.getByRole('button', { name: 'Sessions', exact: true }).click()
     await page.getByRole('button', { name: 'Scheduled jobs' }).click()
     const jobs = dialog(page, 'Scheduled jobs')
-    await jobs.getByText('No jobs yet.').waitFor()
+    await jobs.getByText('No jobs yet. Create one to have the agent work on a schedule.').waitFor()
     await jobs.getByRole('button', { name: 'New job' }).click()
     await until(() => page.evaluate(() => document.activeElement?.closest('form') !== null), 'the form has the focus')
     await jobs.getByLabel('Name').fill('Morning news')
     await jobs.getByLabel('Schedule').fill('nonsense')
-    await jobs.getByLabel('What the agent should do').fill('Tell me the news')
+    await jobs.getByLabel('What should the agent do?').fill('Tell me the news')
     await accessible(page, 'a new job')
     await jobs.getByRole('button', { name: 'Create' }).click()
     await jobs.getByRole('alert').getByText("Invalid schedule 'nonsense'", { exact: false }).waitFor()
@@ -156,25 +156,25 @@ describe('what the agent offers', { skip: noBrowser, concurrency: 3 }, () => {
     await job.getByText('(ok)').waitFor()
     await accessible(page, 'jobs')
     await job.getByRole('button', { name: 'Delete' }).click()
-    await dialog(page, 'Delete the job').getByRole('button', { name: 'Delete', exact: true }).click()
-    await jobs.getByText('No jobs yet.').waitFor()
+    await dialog(page, 'Delete job').getByRole('button', { name: 'Delete', exact: true }).click()
+    await jobs.getByText('No jobs yet. Create one to have the agent work on a schedule.').waitFor()
     await until(() => page.evaluate(() => document.activeElement?.matches('.jobs-panel')), 'the focus stays in the panel')
     assert.equal(hermes.jobs.size, 0)
   })
 
-  visit('a message tells what its turn cost', DESKTOP, async (visitor) => {
+  visit('shows the token usage of a turn', DESKTOP, async (visitor) => {
     const page = await visitor.pair()
     await say(page, 'count')
     await reads(page, 'You said: count')
     for (const side of ['.theirs', '.mine']) {
       await page.locator(side).last().hover()
       await page.locator(side).last().getByRole('button', { name: 'Actions' }).click()
-      await page.locator(side).last().getByText('Tokens of this turn: 1,200 in, 34 out, 1,234 in all').waitFor()
+      await page.locator(side).last().getByText('Tokens in this turn: 1,200 in, 34 out, 1,234 total').waitFor()
       await page.keyboard.press('Escape')
     }
   })
 
-  visit('the way to the agent is shown with its reason, and what to copy for help', DESKTOP, async (visitor, hermes) => {
+  visit('shows the route to the agent, its reason and the diagnostics', DESKTOP, async (visitor, hermes) => {
     await visitor.context.grantPermissions(['clipboard-read', 'clipboard-write'])
     const page = await visitor.pair()
     await page.getByRole('button', { name: 'Route to the agent: Remote' }).click()
@@ -182,7 +182,7 @@ describe('what the agent offers', { skip: noBrowser, concurrency: 3 }, () => {
     await route.getByText('0.22.2.post1').first().waitFor()
     assert.match((await route.locator('.reason').textContent())!, /\w+ \w+/)
     await accessible(page, 'the route')
-    await route.getByRole('button', { name: 'Copy the diagnostics' }).click()
+    await route.getByRole('button', { name: 'Copy diagnostics' }).click()
     await route.getByRole('status').getByText('Copied').waitFor()
     const copied = await page.evaluate(() => navigator.clipboard.readText())
     assert.match(copied, /0\.22\.2/)
@@ -191,7 +191,7 @@ describe('what the agent offers', { skip: noBrowser, concurrency: 3 }, () => {
     await page.getByRole('button', { name: 'Route to the agent: Remote' }).waitFor()
   })
 
-  visit('a gateway that cannot be reached is named where something is asked of it', DESKTOP, async (visitor, hermes) => {
+  visit('shows an unreachable gateway where a call fails', DESKTOP, async (visitor, hermes) => {
     hermes.has('Somewhere', ['a', 'b'])
     const page = await visitor.pair()
     const session = page.getByRole('region', { name: 'Sessions' }).getByRole('listitem').filter({ hasText: 'Somewhere' })
@@ -204,7 +204,7 @@ describe('what the agent offers', { skip: noBrowser, concurrency: 3 }, () => {
   })
 
   for (const [size, options] of Object.entries({ phone: PHONE, wide: DESKTOP })) {
-    visit(`has no barrier: ${size}`, options, async (visitor, hermes) => {
+    visit(`has no axe violations: ${size}`, options, async (visitor, hermes) => {
       hermes.has('A session with a rather long title, as they happen to be given', ['What about it, and is that all there is to say about it?', 'No.'])
       for (let i = 0; i < 7; i++) hermes.has('Session ' + i, ['hello', 'hello'], { source: 'telegram', hoursAgo: 30 * i })
       hermes.providers.many = Array.from({ length: 10 }, (_, i) => 'vendor/model-' + i)
@@ -226,7 +226,7 @@ describe('what the agent offers', { skip: noBrowser, concurrency: 3 }, () => {
       await dialog(page, 'Models').getByRole('button', { name: 'vendor/model-3' }).waitFor()
       await accessible(page, 'models')
       await close(page, 'Models')
-      // From right to left nothing is cut off either.
+      // Nothing is cut off from right to left either.
       await page.evaluate(() => (document.documentElement.dir = 'rtl'))
       await accessible(page, 'a session, from right to left')
       await opened()
@@ -245,7 +245,7 @@ describe('what the agent offers', { skip: noBrowser, concurrency: 3 }, () => {
     })
   }
 
-  visit('all of it can be done with the keyboard', DESKTOP, async (visitor, hermes) => {
+  visit('works by keyboard alone', DESKTOP, async (visitor, hermes) => {
     hermes.has('Keys', ['a', 'by keys'])
     const page = await visitor.pair()
     const open = page.locator('.session-open')
@@ -269,10 +269,10 @@ describe('what the agent offers', { skip: noBrowser, concurrency: 3 }, () => {
     await until(() => page.evaluate(() => document.activeElement?.matches('.model')), 'the focus is where it was')
   })
 
-  visit('only images are attached where the agent takes no others', PHONE, async (visitor) => {
+  visit('attaches only images if the agent accepts no other files', PHONE, async (visitor) => {
     const page = await visitor.pair()
     assert.equal(await page.getByRole('button', { name: 'Record a voice message' }).count(), 0)
-    await page.getByText('Write a message, or attach a file.').waitFor()
+    await page.getByText('Write a message or attach a file.').waitFor()
     await page.getByRole('button', { name: 'Attach' }).click()
     const menu = page.getByRole('group', { name: 'Attach' })
     assert.deepEqual((await menu.getByRole('button').allTextContents()).map((text) => text.trim()), ['Photo', 'Camera'])
@@ -285,7 +285,7 @@ describe('what the agent offers', { skip: noBrowser, concurrency: 3 }, () => {
         const event = how === 'paste' ? new ClipboardEvent('paste', { clipboardData: data, bubbles: true, cancelable: true }) : new DragEvent('drop', { dataTransfer: data, bubbles: true, cancelable: true })
         document.getElementById('composer')!.dispatchEvent(event)
       }, how)
-      await page.getByText(`${how}.pdf was not attached. The agent accepts only images right now.`).waitFor()
+      await page.getByText(`${how}.pdf wasn't attached. The agent accepts only images right now.`).waitFor()
     }
     assert.equal(await page.locator('.attached li').count(), 0)
     await page.evaluate(() => {
@@ -296,7 +296,7 @@ describe('what the agent offers', { skip: noBrowser, concurrency: 3 }, () => {
     await page.locator('.attached li').filter({ hasText: 'dot.gif' }).waitFor()
   })
 
-  it('what is not listed is not offered, and what was attached before the agent took less is kept', async () => {
+  it('offers only listed methods, and keeps attachments that the agent no longer accepts', async () => {
     const server = await Server.start()
     const visitor = await Visitor.come(browser, server)
     const less = {
@@ -333,7 +333,7 @@ describe('what the agent offers', { skip: noBrowser, concurrency: 3 }, () => {
     await page.getByText('Only to look at').waitFor()
     await page.locator('#composer').fill('look at this')
     await page.getByRole('button', { name: 'Send' }).click()
-    await page.getByText('notes.txt was not attached. The agent accepts only images and sound files').waitFor()
+    await page.getByText("notes.txt wasn't attached. The agent accepts only images and audio files").waitFor()
     await page.locator('.attached li').filter({ hasText: 'notes.txt' }).waitFor()
     assert.equal(await page.locator('#composer').inputValue(), 'look at this')
     assert.deepEqual(sent, [])
@@ -342,7 +342,7 @@ describe('what the agent offers', { skip: noBrowser, concurrency: 3 }, () => {
 
     await page.getByRole('button', { name: 'Route to the agent: Local' }).waitFor()
 
-    // Lists without what changes them.
+    // The agent offers lists without the methods that change them.
     for (const name of ['New session', 'Actions for Only to look at']) assert.equal(await page.getByRole('button', { name }).count(), 0, name)
     await page.getByRole('button', { name: 'Model: one' }).click()
     assert.ok(await dialog(page, 'Models').getByRole('button', { name: 'one' }).isDisabled())

@@ -5,7 +5,8 @@ import { promisify } from 'node:util'
 import type { Browser, Page } from 'playwright-core'
 import { DESKTOP, type Host, launch, online, reads, say, until, Visitor } from './rig'
 
-// The page with the direct agent and the real Hermes behind it. test/e2e starts both, and says here where they are.
+// The page with the direct agent and the real Hermes. test/e2e starts both and passes their
+// addresses.
 const { HERMES_JOURNEY_DIRECT: address = '', HERMES_JOURNEY_BINARY: binary = '', HERMES_JOURNEY_NEWER: newer } = process.env
 
 const host: Host = {
@@ -31,14 +32,14 @@ describe('the page with Hermes’ own API', { skip: !address && 'test/e2e runs t
     await browser?.close()
   })
 
-  it('goes through sessions, jobs, the model, the cost and the way', { timeout: 240_000 }, async () => {
+  it('uses sessions, jobs, models, usage and the route', { timeout: 240_000 }, async () => {
     const visitor = await Visitor.come(browser, host, DESKTOP)
     try {
       const page = await visitor.pair('Desk')
       await ask(page, 'FM:text(the first)', 'the first')
       await page.locator('.theirs').last().hover()
       await page.locator('.theirs').last().getByRole('button', { name: 'Actions' }).click()
-      await page.getByText(/Tokens of this turn: [\d,]+ in/).waitFor()
+      await page.getByText(/Tokens in this turn: [\d,]+ in/).waitFor()
 
       await pane(page).getByRole('button', { name: 'New session' }).click()
       await page.getByText('What can I do for you?').waitFor()
@@ -71,7 +72,7 @@ describe('the page with Hermes’ own API', { skip: !address && 'test/e2e runs t
       await jobs.getByRole('button', { name: 'New job' }).click()
       await jobs.getByLabel('Name').fill('Page ' + Date.now())
       await jobs.getByLabel('Schedule').fill('every 2h')
-      await jobs.getByLabel('What the agent should do').fill('FM:text(job)')
+      await jobs.getByLabel('What should the agent do?').fill('FM:text(job)')
       await jobs.getByRole('button', { name: 'Create' }).click()
       await jobs.getByText('every 120m').waitFor()
       await jobs.getByRole('button', { name: 'Pause' }).click()
@@ -79,8 +80,8 @@ describe('the page with Hermes’ own API', { skip: !address && 'test/e2e runs t
       await jobs.getByRole('button', { name: 'Resume' }).click()
       await jobs.getByRole('button', { name: 'Pause' }).waitFor()
       await jobs.getByRole('button', { name: 'Delete' }).click()
-      await page.getByRole('dialog', { name: 'Delete the job' }).getByRole('button', { name: 'Delete', exact: true }).click()
-      await jobs.getByText('No jobs yet.').waitFor()
+      await page.getByRole('dialog', { name: 'Delete job' }).getByRole('button', { name: 'Delete', exact: true }).click()
+      await jobs.getByText('No jobs yet. Create one to have the agent work on a schedule.').waitFor()
       await jobs.getByRole('button', { name: 'Close' }).click()
 
       await page.locator('.model').click()
@@ -96,7 +97,7 @@ describe('the page with Hermes’ own API', { skip: !address && 'test/e2e runs t
         const last = pane(page).getByRole('listitem').last()
         await last.getByRole('button', { name: /^Actions for/ }).click()
         await last.getByRole('button', { name: 'Delete' }).click()
-        await page.getByRole('dialog', { name: 'Delete the session' }).getByRole('button', { name: 'Delete', exact: true }).click()
+        await page.getByRole('dialog', { name: 'Delete session' }).getByRole('button', { name: 'Delete', exact: true }).click()
         await until(async () => (await pane(page).getByRole('listitem').count()) === left, `${left} sessions are left`)
       }
       await pane(page).getByText('No sessions yet', { exact: false }).waitFor()

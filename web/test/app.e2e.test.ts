@@ -13,7 +13,7 @@ const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.mi
 const TOKEN = 'token-that-nobody-may-see'
 const PHRASE = 'correct horse'
 
-/** Gateway is a Hermes gateway that says what it was told. */
+/** Gateway plays a Hermes gateway that repeats each message. */
 class Gateway {
   token = TOKEN
   url = ''
@@ -51,7 +51,7 @@ class Gateway {
     await new Promise((resolve) => this.server!.once('listening', resolve))
   }
 
-  /** echo is a turn that says what it was told. */
+  /** echo plays a turn that repeats the message. */
   private async echo(request: IncomingMessage, response: ServerResponse): Promise<void> {
     let body = ''
     for await (const part of request) body += String(part)
@@ -76,7 +76,7 @@ class Gateway {
   }
 }
 
-/** App is the real program, in a folder of its own. */
+/** App is the real program in its own folder. */
 class App implements Place {
   readonly data = mkdtempSync(join(tmpdir(), 'hermes-app-'))
   url = ''
@@ -106,7 +106,7 @@ class App implements Place {
     return /http:\S+key=\S+/.exec(this.output)![0]
   }
 
-  /** again starts the program once more, which gives an address of the one that runs. */
+  /** again starts the program a second time, which prints a link of the running one. */
   async again(): Promise<string> {
     this.output = ''
     const child = this.spawn()
@@ -155,7 +155,7 @@ describe('the direct client', { skip: noBrowser }, () => {
   const title = (page: Page, name: string) => page.getByRole('heading', { level: 1, name }).waitFor()
   const next = (page: Page) => page.getByRole('button', { name: 'Next' }).click()
 
-  it('goes from the setup to a conversation, and opens again without one', async () => {
+  it('goes through the setup once, then opens the conversation', async () => {
     const visitor = await Visitor.come(browser, app, PHONE)
     const answers: string[] = []
     visitor.context.on('response', (response) => {
@@ -177,9 +177,9 @@ describe('the direct client', { skip: noBrowser }, () => {
     await title(page, 'Local address')
     assert.equal(await page.getByLabel('Address').inputValue(), '')
     await page.getByLabel('Address').fill('http://192.168.7.7')
-    await page.getByText('This address is not encrypted').waitFor()
+    await page.getByText('Use this address without encryption').waitFor()
     await next(page)
-    await page.getByText('The address must begin with https://.').waitFor()
+    await page.getByText('The address must start with https://.').waitFor()
     await page.locator('input[type=url]').fill('https://no-such-host.invalid')
     await accessible(page, 'local address')
     await next(page)
@@ -188,16 +188,16 @@ describe('the direct client', { skip: noBrowser }, () => {
     await accessible(page, 'sign in')
     await next(page)
     await title(page, 'Stored credentials')
-    await page.getByLabel('Passphrase').fill(PHRASE)
-    await page.getByLabel('The same once more').fill('another')
+    await page.getByLabel('Passphrase', { exact: true }).fill(PHRASE)
+    await page.getByLabel('Repeat the passphrase').fill('another')
     await next(page)
-    await page.getByText('They differ.').waitFor()
+    await page.getByText("The passphrases don't match.").waitFor()
     await accessible(page, 'passphrase')
-    await page.getByLabel('The same once more').fill(PHRASE)
+    await page.getByLabel('Repeat the passphrase').fill(PHRASE)
     await next(page)
     await title(page, 'Test')
-    await page.getByText('The gateway refused the credential.').waitFor()
-    await page.getByText('Not tried: the other address has to show first which gateway is yours.').waitFor()
+    await page.getByText('The gateway rejected the credential.').waitFor()
+    await page.getByText('Not tested: the other address must first show which gateway is yours.').waitFor()
     assert.equal(await page.getByRole('button', { name: 'Continue without this address' }).count(), 0)
     await accessible(page, 'a test that did not pass')
     await page.getByRole('button', { name: 'Back' }).click()
@@ -205,18 +205,18 @@ describe('the direct client', { skip: noBrowser }, () => {
     await page.locator('input[type=password]').fill(TOKEN)
     await next(page)
     await title(page, 'Test')
-    await page.getByText('The name of the host is not known in this network.').waitFor()
+    await page.getByText("This network doesn't know the host name.").waitFor()
     await accessible(page, 'an address that does not work')
     await page.getByRole('button', { name: 'Continue without this address' }).click()
     await title(page, 'Ready')
-    await page.getByText('It works: Hermes 0.22.0.').waitFor()
+    await page.getByText('Works: Hermes 0.22.0.').waitFor()
     await accessible(page, 'ready')
     const jobs = page.getByRole('checkbox', { name: 'Show scheduled jobs' })
     assert.equal(await jobs.isChecked(), false)
     await jobs.click()
     await until(() => readFileSync(join(app.data, 'gateway.json'), 'utf8').includes('"jobs":"on"'), 'the answer is kept')
     await until(() => jobs.isChecked(), 'the page shows the answer')
-    await page.getByText('It works: Hermes 0.22.0.').waitFor()
+    await page.getByText('Works: Hermes 0.22.0.').waitFor()
     await page.getByRole('button', { name: 'Start the conversation' }).click()
     await online(page)
     await say(page, 'hello')
@@ -224,7 +224,7 @@ describe('the direct client', { skip: noBrowser }, () => {
 
     await page.getByRole('button', { name: 'Settings' }).click()
     await page.getByRole('button', { name: 'Connection diagnostics' }).click()
-    await page.getByText('Connected by the remote address.').waitFor()
+    await page.getByText('Connected through the remote address.').waitFor()
     const shown = await page.locator('pre').last().textContent()
     assert.match(shown!, /route: remote/)
     assert.ok(!shown!.includes(new URL(gateway.url).host), 'diagnostics name the host')
@@ -237,7 +237,7 @@ describe('the direct client', { skip: noBrowser }, () => {
     await online(page)
     await reads(page, 'You said: hello')
 
-    // The key stands in no history, and opens nothing a second time.
+    // The key is in no history entry and works only once.
     assert.equal(await page.evaluate(() => history.length), 2) // about:blank and the page
     const stranger = await Visitor.come(browser, app)
     const refused = await stranger.context.newPage()
@@ -246,7 +246,7 @@ describe('the direct client', { skip: noBrowser }, () => {
     assert.equal((await refused.goto(app.url + 'sw.js'))!.status(), 401)
     assert.deepEqual(await stranger.leave(), [])
 
-    // No secret is anywhere in plain.
+    // No secret is stored in plain text.
     const places: Record<string, string> = { 'what the page was told': answers.join('\n'), output: app.output, 'the arguments': readFileSync(`/proc/${app.pid}/cmdline`, 'utf8') }
     for (const name of readdirSync(app.data, { recursive: true, encoding: 'utf8' })) {
       if (statSync(join(app.data, name)).isFile()) places[name] = readFileSync(join(app.data, name), 'latin1')
@@ -254,7 +254,8 @@ describe('the direct client', { skip: noBrowser }, () => {
     for (const [place, text] of Object.entries(places)) for (const secret of [TOKEN, PHRASE]) assert.ok(!text.includes(secret), `a secret is in ${place}`)
     assert.ok(Object.keys(places).length > 6 && answers.length > 5)
 
-    // Closed and started again: the page says so, and goes on with the same history at the same address.
+    // After the program ends and starts again, the page says so, then continues with the same
+    // history at the same address.
     await app.down()
     const before = app.url
     await app.up()
@@ -264,7 +265,7 @@ describe('the direct client', { skip: noBrowser }, () => {
     await accessible(page, 'closed')
     await page.goto(await app.again())
     await title(page, 'Stored credentials')
-    await page.getByLabel('Passphrase').fill(PHRASE)
+    await page.getByLabel('Passphrase', { exact: true }).fill(PHRASE)
     await next(page)
     await reads(page, 'You said: hello')
     await online(page)
@@ -273,19 +274,19 @@ describe('the direct client', { skip: noBrowser }, () => {
     assert.deepEqual(await visitor.leave().then((list) => list.filter((line) => !/status of 401/.test(line))), [])
   })
 
-  it('asks to sign in again when the gateway refuses', async () => {
+  it('asks to sign in again when the gateway rejects the credential', async () => {
     const visitor = await Visitor.come(browser, app, DESKTOP)
     gateway.token = 'rotated-token'
     await app.down()
     const page = await visitor.open(await app.up())
     await title(page, 'Stored credentials')
-    await page.getByLabel('Passphrase').fill(PHRASE)
+    await page.getByLabel('Passphrase', { exact: true }).fill(PHRASE)
     await next(page)
     await until(async () => {
-      await page.reload() // it is refused a moment after it was opened
+      await page.reload() // the gateway rejects it a moment after the page opens
       return (await page.getByRole('heading', { level: 1, name: 'Sign in' }).count()) > 0 || (await page.getByRole('heading', { level: 1, name: 'Sign in' }).waitFor({ timeout: 500 }).then(() => true, () => false))
     }, 'the credential is asked for')
-    await page.getByRole('alert').filter({ hasText: 'refused' }).waitFor()
+    await page.getByRole('alert').filter({ hasText: 'rejected' }).waitFor()
     await page.locator('input[type=password]').fill('rotated-token')
     await next(page)
     await title(page, 'Ready')

@@ -33,11 +33,11 @@ describe('the audit log in the admin UI', { skip: noBrowser, concurrency: 1 }, (
         return violations.map(({ id, nodes }) => id + ': ' + nodes.map((node) => node.target.join(' ')).join(' | '))
       })
       assert.deepEqual(findings, [], colorScheme)
-      assert.ok((await page.evaluate(() => document.querySelector('.own')?.scrollWidth ?? 0)) <= (page.viewportSize()?.width ?? 0))
+      assert.ok((await page.evaluate(() => document.querySelector('.admin')?.scrollWidth ?? 0)) <= (page.viewportSize()?.width ?? 0))
     }
   }
 
-  /** enter opens the admin UI by a one-time link, and there the audit log. */
+  /** enter opens the audit log in the admin UI with a one-time link. */
   async function enter(owner: Visitor, server: Server): Promise<Page> {
     return owner.open((await adminLink(server)) + '#/audit')
   }
@@ -45,19 +45,19 @@ describe('the audit log in the admin UI', { skip: noBrowser, concurrency: 1 }, (
   const rows = (page: Page, text: string | RegExp) => page.getByRole('list', { name: 'Audit log' }).getByRole('listitem').filter({ hasText: text })
   const first = (page: Page) => page.getByRole('list', { name: 'Audit log' }).getByRole('listitem').first()
 
-  it('says so where no entry fits', async () => {
+  it('says when no entry matches', async () => {
     const bare = await Server.start()
     const owner = await Visitor.come(browser, bare)
     const page = await enter(owner, bare)
     await first(page).filter({ hasText: 'Login' }).filter({ hasText: 'one-time link' }).waitFor()
     await page.getByRole('combobox', { name: /^Changes to/ }).selectOption({ label: 'Tokens' })
-    await page.getByRole('status').filter({ hasText: 'No entry fits. Choose another filter.' }).waitFor()
+    await page.getByRole('status').filter({ hasText: 'No entries match. Choose another filter.' }).waitFor()
     await accessible(page)
     assert.deepEqual(await owner.leave(), [])
     await bare.end()
   })
 
-  it('shows what the owner does here and on the server, newest first, as it happens', async () => {
+  it('shows changes here and on the server live, newest first', async () => {
     const phone = await Visitor.come(browser, server, PHONE)
     await phone.pair('Kitchen')
     const owner = await Visitor.come(browser, server)
@@ -79,7 +79,7 @@ describe('the audit log in the admin UI', { skip: noBrowser, concurrency: 1 }, (
     await until(async () => (await rows(page, 'Device renamed').count()) === 0, 'only one kind is shown')
     await rows(page, 'Home channel cleared').waitFor()
     await page.getByRole('combobox', { name: /^Changes to/ }).selectOption({ label: 'Backups' })
-    await page.getByText('No entry fits.').waitFor()
+    await page.getByText('No entries match.').waitFor()
     await page.getByRole('combobox', { name: /^Changes to/ }).selectOption('')
     await page.getByRole('combobox', { name: /^Device/ }).selectOption({ index: 1 })
     await renamed.waitFor()
@@ -109,13 +109,13 @@ describe('the audit log in the admin UI', { skip: noBrowser, concurrency: 1 }, (
     await page.locator('p', { hasText: /^name 3$/ }).waitFor()
     await page.getByRole('button', { name: 'Show older entries' }).waitFor({ state: 'detached' })
     const shown = await rows(page, /./).count()
-    // New entries come above those that were loaded, and none is twice.
+    // New entries appear above the loaded ones, none twice.
     await server.cli('devices', 'rename', id, 'the newest')
     await first(page).filter({ hasText: 'the newest' }).waitFor()
     assert.equal(await rows(page, /./).count(), shown + 1)
 
     const download = page.waitForEvent('download')
-    await page.getByRole('button', { name: 'Export as JSON lines' }).click()
+    await page.getByRole('button', { name: 'Export as JSON Lines' }).click()
     const file = await download
     assert.match(file.suggestedFilename(), /^hermes-mobile-audit-\d{4}-\d\d-\d\d\.jsonl$/)
     const lines = readFileSync(await file.path(), 'utf8').trimEnd().split('\n').map((line) => JSON.parse(line) as { number: number; action: string; detail?: string })

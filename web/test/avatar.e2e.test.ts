@@ -9,7 +9,7 @@ import { DESKTOP, launch, noBrowser, reads, say, Server, until, Visitor } from '
 /** The sample of doc/clients.md, as a reader would copy it. */
 const sample = /^## The avatar page\n[\s\S]*?```html\n([\s\S]*?)```/m.exec(readFileSync('../doc/clients.md', 'utf8'))![1]!
 
-describe('the avatar page of the owner', { skip: noBrowser }, () => {
+describe("the owner's avatar page", { skip: noBrowser }, () => {
   let browser: Browser
   let stranger: Stranger | undefined
   let server: Server | undefined
@@ -23,7 +23,10 @@ describe('the avatar page of the owner', { skip: noBrowser }, () => {
     server = stranger = undefined
   })
 
-  /** shows starts a server whose avatar is a page with this content, below a path with a query. It returns the address of the page. */
+  /**
+   * shows starts a server with this avatar page, below a path and with a query. It returns the
+   * page's URL.
+   */
   async function shows(content: string, files: Record<string, string> = {}): Promise<string> {
     stranger = createServer((request, response) => {
       const file = files[request.url!]
@@ -37,12 +40,12 @@ describe('the avatar page of the owner', { skip: noBrowser }, () => {
   }
 
   async function frameOf(page: Page): Promise<Frame> {
-    const frame = await (await page.waitForSelector('iframe.face')).contentFrame()
+    const frame = await (await page.waitForSelector('iframe.agent-avatar')).contentFrame()
     await frame!.waitForLoadState()
     return frame!
   }
 
-  it('is called as the contract of clients.md says: its sample works in our page', async () => {
+  it('gets the calls that clients.md promises: its sample works in our page', async () => {
     await shows(sample)
     const visitor = await Visitor.come(browser, server!, { ...DESKTOP, permissions: ['microphone'] })
     const page = await visitor.pair()
@@ -67,7 +70,7 @@ describe('the avatar page of the owner', { skip: noBrowser }, () => {
     assert.deepEqual(await visitor.leave(), [])
   })
 
-  it('is called once where it listens to messages, too, and when it sets the object late', async () => {
+  it('gets each call once, also if it listens to messages too or sets the object late', async () => {
     const address = await shows(`<!doctype html><title>avatar</title><body><script>
       window.calls = []
       const note = (call) => (value) => { calls.push(call + ' ' + value); if (call === 'setState') throw new Error('a page may fail') }
@@ -93,7 +96,7 @@ describe('the avatar page of the owner', { skip: noBrowser }, () => {
     assert.deepEqual(trouble.filter((line) => !line.includes('a page may fail')), ['asked a stranger: ' + address.replace('avatar.html?mood=calm', 'beside.js')])
   })
 
-  it('reaches nothing of ours, however hostile it is', async () => {
+  it('reaches nothing of ours, however hostile', async () => {
     const address = await shows(`<!doctype html><body><script>
       window.hermesAvatar = { setState() {}, speak() {}, setVolume() {} }
       const tries = {
@@ -131,14 +134,14 @@ describe('the avatar page of the owner', { skip: noBrowser }, () => {
     assert.equal(got.length, 13)
     assert.equal(new URL(page.url()).origin + '/', server!.url)
     assert.deepEqual(cookies, [])
-    // Opened by itself it is at its own address, not at ours.
+    // Opened directly, it is at its own URL, not ours.
     const alone = await visitor.open(server!.url + 'avatar')
     assert.equal(alone.url(), address)
-    // The browser itself says of each try that it was refused.
+    // The browser logs each refused attempt.
     await visitor.leave()
   })
 
-  it('still shows where the server cannot fetch it', async () => {
+  it("is shown even if the server can't fetch it", async () => {
     const address = await shows('<title>no</title>')
     stranger!.removeAllListeners('request')
     stranger!.on('request', (request, response) => {

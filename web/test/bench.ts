@@ -1,15 +1,18 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Browser, CDPSession, Page } from 'playwright-core'
-import { Fast } from './fast'
+import { Fast } from './fastServer'
 import { GOAL, judge, score } from './lighthouse'
-import { prose, remember } from './long'
+import { prose, remember } from './longHistory'
 import { launch, noBrowser, online, PHONE, Server, until, Visitor } from './rig'
 
-// Measures the page in a browser. Each line that begins with a tab goes into the table of test/bench: figure, measured, expected.
-// It is no test: it fails where something is lost, never because of a time.
+// Measures the page in a browser. A line that starts with a tab goes into the table of test/bench:
+// figure, measured, expected. It fails if something is lost, never because of a time.
 
 const REPEAT = Number(process.env.BENCH_REPEAT ?? 3)
-/** A phone's network: what Chromium's own tools call Fast 4G, and what Lighthouse calls slow 4G, with the round trip on each request. */
+/**
+ * A phone's network: Chromium's Fast 4G and Lighthouse's slow 4G, with the round trip on each
+ * request.
+ */
 const NETWORKS = {
   'fast 4G': { latency: 165, downloadThroughput: (9 * 1024 * 1024) / 8, uploadThroughput: (1.5 * 1024 * 1024) / 8 },
   'slow 4G': { latency: 150, downloadThroughput: (1.6 * 1024 * 1024) / 8, uploadThroughput: (0.75 * 1024 * 1024) / 8 },
@@ -25,7 +28,7 @@ const add = (figure: string, measured: string, expected: string) => console.log(
 const middle = (values: number[]) => [...values].sort((a, b) => a - b)[values.length >> 1]!
 const spread = (values: number[], unit: string) => `${middle(values).toFixed(0)} ${unit} (${Math.min(...values).toFixed(0)} to ${Math.max(...values).toFixed(0)}, ${values.length} runs)`
 
-/** watch notes long tasks, the largest paint, and when the first message is on the screen. */
+/** watch records long tasks, the largest paint, and when the first message is on the screen. */
 async function watch(visitor: Visitor): Promise<void> {
   await visitor.context.addInitScript(() => {
     const seen: Watch = { long: [], lcp: 0, shown: 0 }

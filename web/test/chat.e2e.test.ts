@@ -15,49 +15,49 @@ describe('the conversation', { skip: noBrowser, concurrency: 2 }, () => {
     await server?.end()
   })
 
-  it('begins with a pairing link, whose code leaves the address bar', async () => {
+  it('starts with a pairing link and removes its code from the address bar', async () => {
     const visitor = await Visitor.come(browser, server, PHONE)
     const page = await visitor.open(await server.pairingLink())
     assert.equal(page.url(), server.url)
-    await page.getByLabel('Name of this device').fill('Pocket')
+    await page.getByLabel('Device name').fill('Pocket')
     await page.getByRole('button', { name: 'Connect' }).click()
     await online(page)
     assert.match(await server.cli('devices', 'list'), /Pocket/)
     await say(page, 'hello there')
     await reads(page, 'You said: hello there')
     await page.locator('.mine [data-progress=accepted]').waitFor()
-    // On a phone Enter begins a line.
+    // On a phone Enter starts a new line.
     await page.locator('#composer').fill('one')
     await page.keyboard.press('Enter')
     assert.equal(await page.locator('#composer').inputValue(), 'one\n')
-    // The owner sees that a delivery was shown.
+    // The owner sees that the device showed the delivery.
     const { id } = await page.evaluate(() => JSON.parse(localStorage.getItem('hermes.profile')!) as { id: string })
     await server.cli('deliver', '--to', id, '--text', 'The backup is done.')
     await reads(page, 'The backup is done.')
     await until(async () => /seen/.test(await server.cli('deliveries')), 'the delivery was seen')
-    // What was not sent is still there when the page is opened anew.
+    // An unsent draft survives a reload.
     await page.locator('#composer').fill('half a thought')
     await page.reload()
     await online(page)
     assert.equal(await page.locator('#composer').inputValue(), 'half a thought')
-    // A second code is refused in words.
+    // The page explains that a used code is rejected.
     await page.getByRole('button', { name: 'Settings' }).click()
     await page.getByRole('button', { name: 'Sign out' }).click()
     await page.getByRole('button', { name: 'Sign out' }).click()
     await page.getByLabel('Pairing link or code').fill('AAAA-BBBB')
     await page.getByRole('button', { name: 'Connect' }).click()
-    await page.getByRole('alert').filter({ hasText: 'The code is wrong' }).waitFor()
+    await page.getByRole('alert').filter({ hasText: 'This code is wrong' }).waitFor()
     await until(() => page.evaluate(async () => (await indexedDB.databases()).length === 0), 'nothing is kept')
     assert.deepEqual(await visitor.leave(), [])
   })
 
-  it('streams a reply without touching what is finished', async () => {
+  it('streams a reply without touching finished blocks', async () => {
     const visitor = await Visitor.come(browser, server)
     const page = await visitor.pair()
     await say(page, 'first\n\n- a\n- b')
     await reads(page, /You said: first/)
     await page.evaluate(() => {
-      // Marks that would be gone if the elements were made anew.
+      // Attributes that would be gone if the elements were recreated.
       document.querySelectorAll('.block').forEach((block) => ((block as HTMLElement & { kept?: boolean }).kept = true))
     })
     await say(page, '/demo stream 120')
@@ -68,7 +68,7 @@ describe('the conversation', { skip: noBrowser, concurrency: 2 }, () => {
     assert.deepEqual(await visitor.leave(), [])
   })
 
-  it('goes on with a stream after a reload, and shows everything once', async () => {
+  it('continues a stream after a reload and shows everything once', async () => {
     const visitor = await Visitor.come(browser, server)
     const page = await visitor.pair()
     await say(page, '/demo stream 400')
@@ -83,7 +83,7 @@ describe('the conversation', { skip: noBrowser, concurrency: 2 }, () => {
     assert.deepEqual(await visitor.leave(), [])
   })
 
-  it('shows formatting, code to copy, and a reply that was rewritten', async () => {
+  it('shows formatting, copies code, and shows a rewritten reply', async () => {
     const visitor = await Visitor.come(browser, server, { locale: 'en-GB', viewport: { width: 1280, height: 800 }, permissions: ['clipboard-read', 'clipboard-write'] })
     const page = await visitor.pair()
     await say(page, 'Look:\n```go\nfunc main() {}\n```\n\n| a | b |\n|---|---|\n| 1 | 2 |\n\n**bold** [site](https://example.com) ![far](https://example.com/x.png)')
@@ -102,7 +102,7 @@ describe('the conversation', { skip: noBrowser, concurrency: 2 }, () => {
     assert.deepEqual(await visitor.leave(), [])
   })
 
-  it('replies to a message, jumps to it, and follows the newest only when asked', async () => {
+  it('replies to a message, jumps to it, and follows new messages only at the end', async () => {
     const visitor = await Visitor.come(browser, server, { viewport: { width: 390, height: 600 }, locale: 'en-GB' })
     const page = await visitor.pair()
     await say(page, 'the very first')
@@ -124,7 +124,7 @@ describe('the conversation', { skip: noBrowser, concurrency: 2 }, () => {
     assert.deepEqual(await visitor.leave(), [])
   })
 
-  it('stops a turn, folds tools, marks what was cut', async () => {
+  it('stops a turn, folds tool calls, marks an interrupted reply', async () => {
     const visitor = await Visitor.come(browser, server)
     const page = await visitor.pair()
     await say(page, '/demo slow 60')
@@ -139,7 +139,7 @@ describe('the conversation', { skip: noBrowser, concurrency: 2 }, () => {
     assert.deepEqual(await visitor.leave(), [])
   })
 
-  it('shares a conversation: what another device says is one’s own', async () => {
+  it("shares a conversation: messages from another device are the user's own", async () => {
     const one = await Visitor.come(browser, server)
     const two = await Visitor.come(browser, server)
     const first = await one.pair('Laptop', 'anna')
@@ -159,8 +159,8 @@ describe('the conversation', { skip: noBrowser, concurrency: 2 }, () => {
     await until(async () => (await file.getAttribute('href'))?.startsWith('blob:'), 'the file of the other device is kept here') // its link expires
     await say(first, '/demo approval')
     await second.getByRole('button', { name: 'Deny' }).click()
-    await first.locator('.question').getByText('Answered by Tablet: Deny').waitFor()
-    await second.locator('.question').getByText('Answered: Deny').waitFor()
+    await first.locator('.card').getByText('Answered by Tablet: Deny').waitFor()
+    await second.locator('.card').getByText('Answered: Deny').waitFor()
     assert.deepEqual(await one.leave(), [])
     assert.deepEqual(await two.leave(), [])
   })

@@ -2,18 +2,18 @@ import assert from 'node:assert/strict'
 import { createHash } from 'node:crypto'
 import { after, before, describe, it } from 'node:test'
 import type { Browser, Page } from 'playwright-core'
-import { Gate } from './gate'
+import { Gate } from './throttledNetwork'
 import { DESKTOP, launch, noBrowser, online, PHONE, reads, say, Server, until, Visitor } from './rig'
-import { CAPABILITIES, scripted } from './scripted'
+import { CAPABILITIES, scripted } from './scriptedServer'
 
-/** attach chooses files by the menu. */
+/** attach chooses files in the menu. */
 async function attach(page: Page, ...files: { name: string; mimeType?: string; buffer: Buffer }[]): Promise<void> {
   await page.getByRole('button', { name: 'Attach' }).click()
   await page.locator('.menu input[type=file]').last().setInputFiles(files.map((file) => ({ mimeType: 'application/octet-stream', ...file })))
   await page.locator('.attached').getByText(files.at(-1)!.name).waitFor()
 }
 
-/** kept waits until so many attachments are on the disk. */
+/** kept waits until this many attachments are stored. */
 const kept = (page: Page, count: number) =>
   until(
     () =>
@@ -44,7 +44,7 @@ describe('the composer', { skip: noBrowser, concurrency: 2 }, () => {
     await server?.end()
   })
 
-  it('keeps what is attached until it is sent, taken off, or the person signs out', async () => {
+  it('keeps attachments until they are sent or removed, or the user signs out', async () => {
     const visitor = await Visitor.come(browser, server)
     const page = await visitor.pair()
     const bytes = Buffer.alloc(300_000, 'kept ')
@@ -74,7 +74,7 @@ describe('the composer', { skip: noBrowser, concurrency: 2 }, () => {
     assert.deepEqual(await visitor.leave(), [])
   })
 
-  it('shows how far an upload is, and goes on after a reload and after a cut, once', async () => {
+  it('shows upload progress, and resumes once after a reload or a lost connection', async () => {
     const gate = await Gate.start(server)
     try {
       const visitor = await Visitor.come(browser, gate.server)
@@ -116,23 +116,23 @@ describe('the composer', { skip: noBrowser, concurrency: 2 }, () => {
     assert.equal(await field.getAttribute('aria-controls'), await list.getAttribute('id'))
     await page.locator('[aria-live]').getByText(/^Commands: \d+$/).waitFor({ state: 'attached' })
     assert.equal(await active(), '/demo stream N')
-    await page.keyboard.press('ArrowUp') // round to the last
+    await page.keyboard.press('ArrowUp') // around to the last one
     assert.equal(await active(), '/sethome')
     await page.keyboard.press('ArrowDown')
     await page.keyboard.press('ArrowDown')
     assert.equal(await active(), '/demo pause N')
     assert.equal(await list.locator('[aria-selected=true]').count(), 1)
-    // It narrows with what is typed, also by a word of the name or the description.
+    // Typing narrows the list, also by a word of the name or the description.
     await field.pressSequentially('tw')
     assert.deepEqual(await list.locator('b').allTextContents(), ['/demo twice', '/demo two-cards'])
     await page.keyboard.press('Enter')
     assert.equal(await field.inputValue(), '/demo twice')
     await list.waitFor({ state: 'detached' })
     assert.equal(await field.getAttribute('aria-activedescendant'), null)
-    assert.equal(await page.locator('.mine').count(), 0) // it was taken, not sent
+    assert.equal(await page.locator('.mine').count(), 0) // the command was completed, not sent
     await page.keyboard.press('Enter')
     await reads(page, 'two')
-    // Tab takes one that needs more, and leaves room for it.
+    // Tab completes a command that takes arguments and adds a space.
     await field.pressSequentially('/demo str')
     await list.waitFor()
     await page.keyboard.press('Tab')
@@ -141,7 +141,7 @@ describe('the composer', { skip: noBrowser, concurrency: 2 }, () => {
     await field.pressSequentially('3')
     await page.keyboard.press('Enter')
     await reads(page, 'w1 w2 w3')
-    // Escape closes it, and what was typed is sent as it is.
+    // Escape closes the list, and the text is sent as it is.
     await field.pressSequentially('/demo im')
     await list.waitFor()
     await page.keyboard.press('Escape')
@@ -150,7 +150,7 @@ describe('the composer', { skip: noBrowser, concurrency: 2 }, () => {
     assert.equal(await list.count(), 0)
     await page.keyboard.press('Enter')
     await reads(page, 'You said: /demo imx')
-    // A command that is typed out is sent by Enter at once, and a tap takes one.
+    // Enter sends a complete command at once, and a tap completes one.
     await field.pressSequentially('/demo tool')
     await list.waitFor()
     await page.keyboard.press('Enter')
@@ -161,7 +161,7 @@ describe('the composer', { skip: noBrowser, concurrency: 2 }, () => {
     assert.deepEqual(await visitor.leave(), [])
   })
 
-  it('offers no commands where the agent has none, and no files where it takes none', async () => {
+  it('offers no commands or files if the agent supports none', async () => {
     const visitor = await Visitor.come(browser, server)
     const page = await scripted(visitor, { ready: { capabilities: { ...CAPABILITIES, media: false, audio: false } } })
     await page.locator('#composer').pressSequentially('/new')
@@ -170,7 +170,7 @@ describe('the composer', { skip: noBrowser, concurrency: 2 }, () => {
       dropped.items.add(new File(['dropped'], 'dropped.txt', { type: 'text/plain' }))
       document.body.dispatchEvent(new DragEvent('drop', { dataTransfer: dropped, bubbles: true, cancelable: true }))
     })
-    await page.getByText("The agent can't take files right now.").waitFor()
+    await page.getByText("The agent can't accept files right now.").waitFor()
     assert.equal(await page.locator('.attached').count(), 0)
     assert.equal(await page.getByRole('button', { name: 'Attach' }).count(), 0)
     assert.equal(await page.getByRole('button', { name: 'Record a voice message' }).count(), 0)
@@ -178,7 +178,7 @@ describe('the composer', { skip: noBrowser, concurrency: 2 }, () => {
     assert.deepEqual(await visitor.leave(), [])
   })
 
-  it('says the server’s limit before a file is sent', async () => {
+  it('shows the server’s limit before it sends a file', async () => {
     const visitor = await Visitor.come(browser, server)
     const page = await scripted(visitor, { ready: { capabilities: { ...CAPABILITIES, max_media_bytes: 2000 } } })
     await attach(page, { name: 'fits.bin', buffer: Buffer.alloc(2000) })
@@ -192,7 +192,7 @@ describe('the composer', { skip: noBrowser, concurrency: 2 }, () => {
     assert.deepEqual(await visitor.leave(), [])
   })
 
-  it('takes a picture with the camera of a phone', async () => {
+  it("takes a photo with a phone's camera", async () => {
     const visitor = await Visitor.come(browser, server, PHONE)
     const page = await visitor.pair()
     await page.getByRole('button', { name: 'Attach' }).click()
@@ -213,7 +213,7 @@ describe('the composer', { skip: noBrowser, concurrency: 2 }, () => {
     assert.deepEqual([...(await visitor.leave()), ...(await desk.leave())], [])
   })
 
-  it('shares a message where the system can', async () => {
+  it('shares a message if the system can', async () => {
     for (const can of [true, false]) {
       const visitor = await Visitor.come(browser, server)
       await visitor.context.addInitScript((there) => {

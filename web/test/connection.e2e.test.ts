@@ -16,7 +16,7 @@ describe('the connection', { skip: noBrowser, concurrency: 2 }, () => {
     await browser?.close()
   })
 
-  /** on gives a test a server of its own. */
+  /** on runs a test with its own server. */
   const on = (name: string, run: (server: Server) => Promise<void>, env?: Record<string, string>) =>
     it(name, async () => {
       const server = await Server.start(env)
@@ -27,7 +27,7 @@ describe('the connection', { skip: noBrowser, concurrency: 2 }, () => {
       }
     })
 
-  on('opens without a network, with the history, and sends when it is back', async (server) => {
+  on('opens offline with the history, and sends when it is back online', async (server) => {
     const visitor = await Visitor.come(browser, server, PHONE)
     const page = await visitor.pair()
     await say(page, 'remember this')
@@ -35,52 +35,52 @@ describe('the connection', { skip: noBrowser, concurrency: 2 }, () => {
     await say(page, '/demo image')
     await page.locator('.picture img').waitFor()
     await page.evaluate(() => navigator.serviceWorker.ready)
-    // Nothing of the server's words is kept by the worker.
+    // The worker caches nothing that the server sent.
     const kept = await page.evaluate(async () => (await Promise.all((await caches.keys()).map(async (name) => (await (await caches.open(name)).keys()).map((request) => request.url)))).flat())
     assert.ok(kept.length > 5 && kept.every((url) => !/\/media\/|\/ws|healthz/.test(url)), kept.join())
     await server.down('SIGKILL')
     await page.reload()
     await reads(page, 'You said: remember this')
     await page.locator('.picture img').waitFor()
-    await page.getByText('The connection was interrupted.').or(page.getByText('The server cannot be reached.')).first().waitFor()
+    await page.getByText('Connection lost.').or(page.getByText("Can't reach the server.")).first().waitFor()
     await say(page, 'written while away')
     await page.locator('[data-progress=waiting]').waitFor()
     await page.reload()
     await page.locator('.mine').filter({ hasText: 'written while away' }).waitFor()
     await server.up()
-    await page.getByRole('button', { name: 'Try now' }).click().catch(() => {}) // it may be quicker by itself
+    await page.getByRole('button', { name: 'Retry now' }).click().catch(() => {}) // it may already be back on its own
     await reads(page, 'You said: written while away')
     assert.equal(await page.locator('.mine').filter({ hasText: 'written while away' }).count(), 1)
     assert.equal(await page.locator('[data-progress=waiting]').count(), 0)
     assert.deepEqual(await visitor.leave(), [])
   })
 
-  on('says that it is offline, and is back without an error', async (server) => {
+  on('shows that it is offline, and reconnects without an error', async (server) => {
     const visitor = await Visitor.come(browser, server)
     const page = await visitor.pair()
     await visitor.context.setOffline(true)
-    await server.down('SIGKILL') // a browser that is told to be offline keeps its sockets
-    await page.getByText('This device is offline.').waitFor()
-    assert.equal(await page.getByText('cannot be reached').count(), 0)
+    await server.down('SIGKILL') // a browser in offline mode keeps its sockets
+    await page.getByText("You're offline.").waitFor()
+    assert.equal(await page.getByText("Can't reach the server").count(), 0)
     await say(page, 'later')
     await server.up()
     await visitor.context.setOffline(false)
     await reads(page, 'You said: later')
-    assert.equal(await page.getByText('cannot be reached').count(), 0)
+    assert.equal(await page.getByText("Can't reach the server").count(), 0)
     assert.deepEqual(await visitor.leave(), [])
   })
 
-  on('wakes up without a false alarm', async (server) => {
+  on('wakes up without a false warning', async (server) => {
     const visitor = await Visitor.come(browser, server, PHONE)
     const page = await visitor.pair()
     await page.evaluate(() => {
       const page = window as unknown as { told: string[] }
       page.told = []
-      new MutationObserver(() => page.told.push(document.querySelector('.lines')?.textContent ?? '')).observe(document.querySelector('.lines')!, { childList: true, subtree: true, characterData: true })
+      new MutationObserver(() => page.told.push(document.querySelector('.connection')?.textContent ?? '')).observe(document.querySelector('.connection')!, { childList: true, subtree: true, characterData: true })
     })
     const devtools = await visitor.context.newCDPSession(page)
     await devtools.send('Page.setWebLifecycleState', { state: 'frozen' })
-    await server.down('SIGKILL') // the connection dies while the phone sleeps
+    await server.down('SIGKILL') // the connection drops while the phone sleeps
     await server.up()
     await devtools.send('Page.setWebLifecycleState', { state: 'active' })
     await online(page)
@@ -91,7 +91,7 @@ describe('the connection', { skip: noBrowser, concurrency: 2 }, () => {
     assert.deepEqual(await visitor.leave(), [])
   })
 
-  on('is in one tab at a time, and the person says in which', async (server) => {
+  on('is in one tab at a time, which the user chooses', async (server) => {
     const visitor = await Visitor.come(browser, server)
     const first = await visitor.pair()
     await say(first, 'in the first')
@@ -111,20 +111,20 @@ describe('the connection', { skip: noBrowser, concurrency: 2 }, () => {
     assert.deepEqual(await visitor.leave(), [])
   })
 
-  on('tells that the agent is away and what waits for it', async (server) => {
+  on('shows that the agent is offline and how many messages wait', async (server) => {
     const visitor = await Visitor.come(browser, server)
     const page = await visitor.pair()
     await say(page, '/demo away 4')
     await page.getByText('Agent offline').waitFor()
     await say(page, 'are you there?')
     await page.locator('[data-progress=queued]').waitFor()
-    await page.getByText('1 message waits.').waitFor()
+    await page.getByText('1 message is waiting.').waitFor()
     await reads(page, 'You said: are you there?')
     await page.locator('[data-progress=queued]').waitFor({ state: 'detached' })
     assert.deepEqual(await visitor.leave(), [])
   })
 
-  on('lets a device in by token once the owner approves it, by itself', async (server) => {
+  on('lets a device with a token in as soon as the owner approves it', async (server) => {
     const visitor = await Visitor.come(browser, server, PHONE)
     const page = await visitor.open()
     await page.getByRole('button', { name: 'Address and token' }).click()
@@ -137,15 +137,15 @@ describe('the connection', { skip: noBrowser, concurrency: 2 }, () => {
     await page.getByLabel('Address').fill(`127.0.0.1:${server.port}`)
     await page.getByLabel('Token').fill(TOKEN)
     await page.getByRole('button', { name: 'Connect' }).click()
-    await page.getByRole('button', { name: 'Ask for a pairing code' }).click()
-    const code = await page.getByLabel('Pairing code').textContent()
+    await page.getByRole('button', { name: 'Get an approval code' }).click()
+    const code = await page.getByLabel('Approval code').textContent()
     await page.getByText(`hermes-mobile pairing approve ${code}`).waitFor()
     await server.cli('pairing', 'approve', code!)
-    await reads(page, 'You said: Hello!') // what was written first came through
+    await reads(page, 'You said: Hello!') // the earlier message arrived
     assert.equal(await page.locator('.mine').count(), 1)
-    // The token is in no place that a script of another page, or a log, could see.
+    // The token is nowhere that a script of another page, or a log, could see.
     assert.equal(await page.evaluate((token) => JSON.stringify({ ...localStorage }).includes(token) || document.cookie.includes(token), TOKEN), false)
-    // The owner takes the approval away, and the page says so.
+    // The owner revokes the approval, and the page says so.
     const { id } = await page.evaluate(() => JSON.parse(localStorage.getItem('hermes.profile')!) as { id: string })
     await server.cli('devices', 'revoke', id)
     await page.getByText('No access').waitFor()
@@ -153,7 +153,7 @@ describe('the connection', { skip: noBrowser, concurrency: 2 }, () => {
     assert.deepEqual(await visitor.leave(), [])
   })
 
-  it('drives the avatar page of the owner, in a frame that gets nothing else', async () => {
+  it("drives the owner's avatar page in a sandboxed frame", async () => {
     const stranger = createServer((_, response) => {
       response.setHeader('Content-Type', 'text/html')
       response.end(`<title>avatar</title><body style="background:#fc0"><script>
@@ -169,8 +169,8 @@ describe('the connection', { skip: noBrowser, concurrency: 2 }, () => {
     try {
       const visitor = await Visitor.come(browser, server)
       const page = await visitor.pair()
-      await page.locator('iframe.face').waitFor()
-      assert.equal(await page.locator('iframe.face').getAttribute('sandbox'), 'allow-scripts')
+      await page.locator('iframe.agent-avatar').waitFor()
+      assert.equal(await page.locator('iframe.agent-avatar').getAttribute('sandbox'), 'allow-scripts')
       await say(page, 'hello avatar')
       await reads(page, 'You said: hello avatar')
       const heard = () => page.frames().find((frame) => frame.url() === server.url + 'avatar')!.evaluate(() => (window as unknown as { heard: string[] }).heard)
@@ -178,7 +178,7 @@ describe('the connection', { skip: noBrowser, concurrency: 2 }, () => {
       const all = await heard()
       assert.ok(all.includes('setState thinking') && all.includes('setState speaking') && !all.includes('reached the page'), all.join())
       assert.deepEqual(await visitor.leave(), [])
-      // A page that is kept for opening offline learns of another choice of the owner.
+      // A page cached for offline use learns of the owner's new setting.
       delete server.env.MOBILE_AVATAR_URL
       await server.down()
       await server.up()
@@ -190,13 +190,13 @@ describe('the connection', { skip: noBrowser, concurrency: 2 }, () => {
       await server.up()
       await kept.reload()
       await online(kept)
-      await kept.locator('.face').waitFor()
+      await kept.locator('.agent-avatar').waitFor()
       await until(() => kept.evaluate(async (origin) => {
         const [name] = await caches.keys()
         return (await (await caches.open(name!)).match('./'))?.headers.get('Content-Security-Policy')?.includes(origin)
       }, new URL(address).origin), 'the kept page is renewed')
       await kept.reload()
-      await kept.locator('iframe.face').waitFor()
+      await kept.locator('iframe.agent-avatar').waitFor()
       await until(() => kept.frames().some((frame) => frame.url() === server.url + 'avatar'), 'the frame is there')
       await later.context.close()
     } finally {
@@ -221,13 +221,13 @@ describe('the connection', { skip: noBrowser, concurrency: 2 }, () => {
       }, icon.src)
       if (icon.sizes !== 'any') assert.equal(size, icon.sizes, icon.src)
     }
-    // A browser of the tests is in private mode, which is no fault of the page.
+    // A test browser is in private mode, which isn't the page's fault.
     const { installabilityErrors } = await devtools.send('Page.getInstallabilityErrors')
     assert.deepEqual(installabilityErrors.filter(({ errorId }) => errorId !== 'in-incognito'), [])
     assert.deepEqual(await visitor.leave(), [])
   })
 
-  it('offers a new version, and has the person say when', async () => {
+  it('offers a new version and lets the user choose when', async () => {
     const folder = join(process.cwd(), '../internal/web/dist')
     let version = 1
     const types: Record<string, string> = { '.html': 'text/html', '.js': 'text/javascript', '.css': 'text/css', '.svg': 'image/svg+xml', '.webmanifest': 'application/manifest+json', '.png': 'image/png' }
@@ -248,10 +248,10 @@ describe('the connection', { skip: noBrowser, concurrency: 2 }, () => {
       const page = await context.newPage()
       await page.goto(`http://127.0.0.1:${(files.address() as AddressInfo).port}/`)
       await page.evaluate(() => navigator.serviceWorker.ready)
-      await page.reload() // now it is the worker that answers
+      await page.reload() // now the worker answers
       version = 2
       await page.reload()
-      await page.getByText('A new version of the page is ready.').waitFor()
+      await page.getByText('A new version of this page is ready.').waitFor()
       const reloaded = page.waitForEvent('load')
       await page.getByRole('button', { name: 'Reload' }).click()
       await reloaded
@@ -262,7 +262,7 @@ describe('the connection', { skip: noBrowser, concurrency: 2 }, () => {
     }
   })
 
-  on('says when it is not alone: devices of the same person are listed beside the conversation', async (server) => {
+  on("lists the user's other devices beside the conversation", async (server) => {
     const one = await Visitor.come(browser, server)
     const two = await Visitor.come(browser, server)
     await one.pair('Laptop', 'ben')

@@ -15,12 +15,12 @@ describe('new devices', { skip: noBrowser, concurrency: 1 }, () => {
     await server?.end()
   })
 
-  it('tells of a new device, which waits to answer, and revokes it', async () => {
+  it("shows a notice of a new device, which can't answer yet, and revokes it", async () => {
     const phone = await Visitor.come(browser, server, PHONE)
     const page = await phone.pair('Pocket', 'anna')
     const thief = await Visitor.come(browser, server)
     const strange = await thief.pair('Strange <b>box</b>', 'anna', false)
-    const news = page.locator('[data-device-news]').filter({ hasText: 'Strange <b>box</b> is a new device of yours.' })
+    const news = page.locator('[data-device-news]').filter({ hasText: 'You have a new device: Strange <b>box</b>.' })
     await news.waitFor()
 
     await say(strange, '/demo approval')
@@ -28,11 +28,11 @@ describe('new devices', { skip: noBrowser, concurrency: 1 }, () => {
     await card.getByText(/This device is new\. It can answer in/).waitFor()
     assert.equal(await card.getByRole('button').count(), 0)
 
-    // What was told is still there after the page was closed, and nothing is revoked without being asked.
+    // The notice is still there after a reload, and revoking asks for confirmation.
     await page.reload()
     await online(page)
     await news.getByRole('button', { name: 'Revoke Strange' }).click()
-    await page.getByRole('dialog').getByText(/loses its access at once/).waitFor()
+    await page.getByRole('dialog').getByText(/loses access immediately/).waitFor()
     await page.keyboard.press('Escape')
     await say(strange, 'still here')
     await news.getByRole('button', { name: 'Revoke Strange' }).click()
@@ -46,7 +46,7 @@ describe('new devices', { skip: noBrowser, concurrency: 1 }, () => {
     await thief.leave()
   })
 
-  it('tells in another language, and lets nobody revoke who was there before', async () => {
+  it('shows notices in Russian, and offers no way to revoke an older device', async () => {
     const first = await Visitor.come(browser, server, PHONE)
     const older = await first.pair('Первый', 'bert')
     const second = await Visitor.come(browser, server, PHONE)

@@ -3,7 +3,7 @@ import { createServer, type IncomingMessage, type Server as Listener, type Serve
 import type { AddressInfo, Socket } from 'node:net'
 import { join } from 'node:path'
 
-/** What the real gateway of this version answered, see gateway/testdata. */
+/** The real gateway of this version answered this, see gateway/testdata. */
 const ANSWERS = JSON.parse(readFileSync(join(process.cwd(), '../gateway/testdata/answers/0.22.2.json'), 'utf8')) as Record<string, { body: Record<string, unknown> }>
 
 interface Row {
@@ -51,18 +51,18 @@ class Refusal extends Error {
   }
 }
 
-/** Hermes answers like the API server of Hermes 0.22.2, with a model that repeats what it is told. */
+/** Hermes answers like the API server of Hermes 0.22.2, with a model that repeats each message. */
 export class Hermes {
   readonly key = 'k'.repeat(32)
   readonly sessions = new Map<string, Session>()
   readonly jobs = new Map<string, Job>()
-  /** The requests that came, as method and path. */
+  /** The received requests, as method and path. */
   readonly asked: string[] = []
-  /** What runs were started with. */
+  /** The parameters of started runs. */
   readonly runs: Record<string, unknown>[] = []
   /** Providers and their models. */
   providers: Record<string, string[]> = { custom: ['small-model', 'large-model'], 'open-router': ['acme/thinker-70b'] }
-  /** What a request is answered with in place of the usual. */
+  /** Answers a request instead of the usual answer. */
   instead: (request: string) => { status: number; message: string } | undefined = () => undefined
   private readonly running = new Map<string, Run>()
   private readonly sockets = new Set<Socket>()
@@ -92,7 +92,7 @@ export class Hermes {
     await new Promise((resolve) => this.listener.close(resolve))
   }
 
-  /** has puts a session there that was held elsewhere. Its messages are of the person and the agent by turns. */
+  /** has adds a session that another client held. Its messages alternate between user and agent. */
   has(title: string, said: string[], { source = 'cli', hoursAgo = 1 } = {}): Session {
     const session = this.create(title, source)
     const at = Date.now() / 1000 - hoursAgo * 3600
@@ -100,7 +100,7 @@ export class Hermes {
     return session
   }
 
-  /** used puts the answer of a tool there. */
+  /** used adds the output of a tool. */
   used(session: Session, tool: string, output: string): void {
     this.say(session, 'tool', JSON.stringify({ output, exit_code: 0, error: null }), session.active + 1, tool)
   }
@@ -142,7 +142,7 @@ export class Hermes {
       give(status, body)
     } catch (error) {
       if (!(error instanceof Refusal)) throw error
-      // The jobs have a form of their own.
+      // Jobs have a format of their own.
       give(error.status, url.pathname.startsWith('/api/jobs') ? { error: error.message } : { error: { message: error.message, type: 'invalid_request_error', param: null, code: error.code } })
     }
   }

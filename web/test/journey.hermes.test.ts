@@ -8,9 +8,10 @@ import { after, before, describe, it } from 'node:test'
 import { promisify } from 'node:util'
 import type { Browser, BrowserContextOptions, Locator, Page } from 'playwright-core'
 import { DESKTOP, type Host, launch, online, PHONE, reads, say, until, Visitor } from './rig'
-import { Wire } from './wire'
+import { Wire } from './cuttableNetwork'
 
-// The page with the real Hermes behind it. test/e2e starts both, and says here where they are and what this version of Hermes can do.
+// The page with the real Hermes. test/e2e starts both, and passes their addresses and what this
+// version of Hermes supports.
 const { HERMES_JOURNEY: address = '', HERMES_JOURNEY_BINARY: binary = '', HERMES_JOURNEY_NEWER: newer } = process.env
 
 const host: Host = {
@@ -18,15 +19,18 @@ const host: Host = {
   cli: async (...args) => (await promisify(execFile)(binary, args)).stdout,
 }
 
-/** What the scripted model writes in a while, see fake_model.py. */
+/** What the scripted model writes over time, see fake_model.py. */
 const SLOW = Array.from({ length: 16 }, (_, i) => `Line ${String(i + 1).padStart(4, '0')}: the quick brown fox jumps over the lazy dog.`).join('\n')
 
 const theirs = (page: Page, text: string | RegExp) => page.locator('.theirs').filter({ hasText: text })
 const mine = (page: Page, text: string) => page.locator('.mine').filter({ hasText: text })
 const texts = (page: Page) => page.locator('.row .text').evaluateAll((all) => all.map((text) => (text as HTMLElement).innerText))
-/** idle waits until the turn is over: the page offers no stop any more. */
+/** idle waits until the turn ends: the page no longer offers to stop it. */
 const idle = (page: Page) => page.getByRole('button', { name: 'Stop the agent' }).waitFor({ state: 'detached' })
-/** underWay waits until a slow turn shows that it runs: by its first words, or by dots where this Hermes sends them at the end. */
+/**
+ * underWay waits until a slow turn is visible: by its first words, or by dots if this Hermes sends
+ * the text at the end.
+ */
 const underWay = (page: Page) => (newer ? theirs(page, 'Line 0001').last() : page.locator('.bubble.typing')).waitFor()
 const ask = async (page: Page, text: string, answer: string | RegExp) => {
   await say(page, text)
@@ -34,7 +38,7 @@ const ask = async (page: Page, text: string, answer: string | RegExp) => {
   await idle(page)
 }
 
-/** received gives the hashes of the files that the agent sent, as the page keeps them. */
+/** received returns the hashes of the files from the agent, as the page stores them. */
 async function received(page: Page): Promise<string[]> {
   const files = await page.evaluate(async () => {
     const result = <T>(request: IDBRequest<T>) => new Promise<T>((resolve, reject) => {
@@ -49,7 +53,7 @@ async function received(page: Page): Promise<string[]> {
   return files.map((bytes) => createHash('sha256').update(Buffer.from(bytes)).digest('hex'))
 }
 
-/** journey is a test with a visitor of its own, who leaves it in any case. */
+/** journey runs a test with its own visitor, who always leaves. */
 const journey = (name: string, browser: () => Browser, options: BrowserContextOptions, run: (visitor: Visitor, wire: Wire) => Promise<void>) =>
   it(name, { timeout: 240_000 }, async () => {
     const wire = await Wire.lay(host)
@@ -74,13 +78,13 @@ describe('the page with the real Hermes', { skip: !address && 'test/e2e runs thi
     rmSync(folder, { recursive: true, force: true })
   })
 
-  journey('chats: by pairing link, over a reload, a network that is gone and another tab', () => browser, PHONE, async (visitor, wire) => {
+  journey('chats over a reload, a lost network and another tab', () => browser, PHONE, async (visitor, wire) => {
     const page = await visitor.pair('Pocket')
     assert.equal(page.url(), wire.url) // the code is gone from the address bar
     await ask(page, 'FM:text(**bold** words)', 'bold words')
     await theirs(page, 'bold words').locator('strong').waitFor()
 
-    // The page is opened anew while the agent writes.
+    // The page reloads while the agent writes.
     await say(page, 'FM:slow(4)')
     await underWay(page)
     await page.reload()
@@ -88,7 +92,7 @@ describe('the page with the real Hermes', { skip: !address && 'test/e2e runs thi
     await idle(page)
     assert.deepEqual(await texts(page), ['FM:text(**bold** words)', 'bold words', 'FM:slow(4)', SLOW])
 
-    // The network goes while the agent writes, and the person goes on writing.
+    // The network fails while the agent writes, and the user keeps writing.
     await say(page, 'Again FM:slow(4)')
     await until(async () => (newer ? (await theirs(page, 'Line 0001').count()) === 2 : (await page.locator('.bubble.typing').count()) === 1), 'the second reply is under way')
     wire.cut()
@@ -96,7 +100,7 @@ describe('the page with the real Hermes', { skip: !address && 'test/e2e runs thi
     await say(page, 'FM:text(meanwhile)')
     await mine(page, 'meanwhile').locator('[data-progress=waiting]').waitFor()
     wire.mend()
-    await page.getByRole('button', { name: 'Try now' }).click().catch(() => {}) // it may be quicker by itself
+    await page.getByRole('button', { name: 'Retry now' }).click().catch(() => {}) // it may already be back on its own
     await theirs(page, 'meanwhile').waitFor()
     await mine(page, 'meanwhile').locator('[data-progress=accepted]').waitFor()
     await idle(page)
@@ -106,7 +110,7 @@ describe('the page with the real Hermes', { skip: !address && 'test/e2e runs thi
     assert.deepEqual(all.filter((text) => text.startsWith('FM:text(meanwhile')).length, 1)
     assert.equal(all.length, 8)
 
-    // Another tab shows the same, and goes on with it.
+    // Another tab shows the same and takes over.
     const second = await visitor.open()
     await online(second)
     await theirs(second, 'meanwhile').waitFor()
@@ -118,9 +122,9 @@ describe('the page with the real Hermes', { skip: !address && 'test/e2e runs thi
     assert.deepEqual(await texts(page), await texts(second))
   })
 
-  journey('is asked: approvals, questions, and a turn that is stopped', () => browser, PHONE, async (visitor) => {
+  journey('answers approvals and questions, and stops a turn', () => browser, PHONE, async (visitor) => {
     const page = await visitor.pair('Asked')
-    const card = (n: number): Locator => page.locator('.question').nth(n)
+    const card = (n: number): Locator => page.locator('.card').nth(n)
     const answers = page.locator('.theirs').filter({ hasText: 'tool said:' })
     await say(page, 'FM:slow(30)')
     await underWay(page)
@@ -149,13 +153,13 @@ describe('the page with the real Hermes', { skip: !address && 'test/e2e runs thi
       await idle(page)
       await say(page, 'FM:clarify')
       await card(3).locator('.options button').last().tap()
-      await card(3).getByLabel('In your own words').fill('Ultramarine, please')
+      await card(3).getByLabel('Your own answer').fill('Ultramarine, please')
       await card(3).getByRole('button', { name: 'Answer' }).tap()
       await reads(page, /tool said:.*Ultramarine, please/)
       await card(3).getByText('Answered: Ultramarine, please').waitFor()
       await idle(page)
       assert.equal(await answers.count(), 4)
-      assert.equal(await page.locator('.question button').count(), 0)
+      assert.equal(await page.locator('.card button').count(), 0)
     } else {
       for (const [answer, taken] of [['2', 'Blue'], ['Ultramarine, please', 'Ultramarine, please']] as const) {
         await say(page, 'FM:clarify')
@@ -168,7 +172,7 @@ describe('the page with the real Hermes', { skip: !address && 'test/e2e runs thi
     }
   })
 
-  journey('carries files, voice, and what comes while the page is closed', () => browser, { ...DESKTOP, permissions: ['microphone'] }, async (visitor) => {
+  journey('sends files and voice, and gets what arrives while it is closed', () => browser, { ...DESKTOP, permissions: ['microphone'] }, async (visitor) => {
     let page = await visitor.pair('Desk')
     const { id } = await page.evaluate(() => JSON.parse(localStorage.getItem('hermes.profile')!) as { id: string })
     const picture = Buffer.from('iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==', 'base64')
@@ -177,7 +181,7 @@ describe('the page with the real Hermes', { skip: !address && 'test/e2e runs thi
     await page.locator('.menu input[type=file]').last().setInputFiles({ name: 'view.png', mimeType: 'image/png', buffer: picture })
     await page.locator('.attached').getByText('view.png').waitFor()
     await say(page, 'FM:echo')
-    await reads(page, `image/png ${picture.length} bytes sha256=${hash}`) // what the model was given
+    await reads(page, `image/png ${picture.length} bytes sha256=${hash}`) // the model's input
     await idle(page)
 
     const path = join(folder, 'sent.png')
@@ -191,12 +195,12 @@ describe('the page with the real Hermes', { skip: !address && 'test/e2e runs thi
 
     await page.getByRole('button', { name: 'Record a voice message' }).click()
     await until(() => page.locator('.recorder meter').evaluate((meter) => (meter as HTMLMeterElement).value > 0), 'something is heard')
-    await page.getByText(/^0:(0[1-9]|[1-5]\d)$/).first().waitFor() // a busy machine may pass over the first second
+    await page.getByText(/^0:(0[1-9]|[1-5]\d)$/).first().waitFor() // a busy machine may skip the first second
     await page.getByRole('button', { name: 'Send the recording' }).click()
-    await reads(page, 'Hello from the fake model.') // test/e2e looks whether the model was given the transcript
+    await reads(page, 'Hello from the fake model.') // test/e2e checks that the model got the transcript
     await idle(page)
 
-    // The page is closed while the agent writes, and something is delivered.
+    // The page is closed while the agent writes and a delivery arrives.
     await say(page, 'FM:slow(3)')
     await underWay(page)
     const other = await visitor.context.newPage() // a browser without any page may end
@@ -218,7 +222,8 @@ describe('the page with the real Hermes', { skip: !address && 'test/e2e runs thi
   })
 })
 
-// The older Hermes takes nothing for half a minute after an answer to its question for approval, from any device: this comes last.
+// The older Hermes accepts nothing from any device for half a minute after an answer to its
+// approval question, so this comes last.
 describe('the page with the older Hermes', { skip: (!address && 'test/e2e runs this') || (newer && 'it asks by cards') }, () => {
   let browser: Browser
   before(async () => {
@@ -228,7 +233,7 @@ describe('the page with the older Hermes', { skip: (!address && 'test/e2e runs t
     await browser?.close()
   })
 
-  journey('is asked for approval in words', () => browser, PHONE, async (visitor) => {
+  journey('answers an approval in text', () => browser, PHONE, async (visitor) => {
     const page = await visitor.pair('Words')
     await say(page, 'FM:exec')
     await reads(page, '/approve')

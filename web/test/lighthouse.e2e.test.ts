@@ -3,7 +3,7 @@ import { describe, it } from 'node:test'
 import { GOAL, judge, score } from './lighthouse'
 import { noBrowser } from './rig'
 
-// How quick the page is depends on the machine: make bench measures that.
+// The page's speed depends on the machine. make bench measures it.
 const CATEGORIES = ['accessibility', 'best-practices'] as const
 
 describe('Lighthouse', { skip: noBrowser }, () => {

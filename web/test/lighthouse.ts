@@ -9,21 +9,24 @@ import { freePort, launchOpen, reads, say, Server, Visitor } from './rig'
 export type Form = 'mobile' | 'desktop'
 export type Category = 'performance' | 'accessibility' | 'best-practices'
 
-/** What a category has to reach, of 100. */
+/** The minimum score of a category, of 100. */
 export const GOAL = 95
 
 const SCREENS = {
   mobile: { mobile: true, width: 390, height: 844, deviceScaleFactor: 2, disabled: false },
   desktop: { mobile: false, width: 1280, height: 800, deviceScaleFactor: 1, disabled: false },
 }
-/** A desktop has a processor of its own and a cable. */
+/** A desktop has its own processor and a cable. */
 const CABLE = { rttMs: 40, throughputKbps: 10 * 1024, cpuSlowdownMultiplier: 1, requestLatencyMs: 0, downloadThroughputKbps: 0, uploadThroughputKbps: 0 }
 
 export function score(result: Result, category: Category): number {
   return Math.round((result.categories[category]?.score ?? 0) * 100)
 }
 
-/** judge has Lighthouse look at the chat of a paired browser, once for each form. Trouble is what happened that must not. */
+/**
+ * judge runs Lighthouse on the chat of a paired browser, once for each form factor. `trouble` lists
+ * unexpected events.
+ */
 export async function judge(forms: readonly Form[], categories: readonly Category[]): Promise<{ results: Result[]; trouble: string[] }> {
   const folder = mkdtempSync(join(tmpdir(), 'hermes-lighthouse-'))
   const strangers: string[] = []
@@ -49,7 +52,8 @@ export async function judge(forms: readonly Form[], categories: readonly Categor
     const results: Result[] = []
     for (const formFactor of forms) {
       const devtools = await context.newCDPSession(page)
-      // As on the first visit everything comes from the server, and only what was said is there.
+      // As on the first visit, everything comes from the server, and only the conversation is
+      // stored.
       await devtools.send('Storage.clearDataForOrigin', { origin: server.url, storageTypes: 'service_workers,cache_storage' })
       await devtools.send('Network.clearBrowserCache')
       await devtools.detach()

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { it } from 'node:test'
 import { realHost } from '../src/view/links'
 
-it('names the host behind a link whose text names another one', () => {
+it('shows the real host of a link whose text names another one', () => {
   for (const [said, href, host] of [
     ['https://bank.example', 'https://evil.example', 'evil.example'],
     ['bank.example', 'https://evil.example/bank.example', 'evil.example'],
@@ -27,7 +27,7 @@ it('names the host behind a link whose text names another one', () => {
   ] as const) assert.equal(realHost(said, href), host, `[${said}](${href})`)
 })
 
-it('says nothing where nothing misleads', () => {
+it("adds nothing to a link that doesn't mislead", () => {
   for (const [said, href] of [
     ['https://bank.example/a.b', 'https://bank.example/a.b'],
     ['bank.example', 'https://www.bank.example/x'],
@@ -45,7 +45,7 @@ it('says nothing where nothing misleads', () => {
   ] as const) assert.equal(realHost(said, href), '', `[${said}](${href})`)
 })
 
-it('takes no time for a long text', () => {
+it('handles a long text quickly', () => {
   const begun = Date.now()
   for (const piece of ['a.', 'a-', '1.', 'https://', 'a.b/', '.', 'https://a ', 'a.bc ', 'a_', '@', '\u0301.']) realHost(piece.repeat(50_000), 'https://evil.example')
   assert.ok(Date.now() - begun < 5000)

@@ -17,7 +17,7 @@ describe('files, voice and cards', { skip: noBrowser, concurrency: 2 }, () => {
     await server?.end()
   })
 
-  it('sends files by choice, paste and drop, whole', async () => {
+  it('sends chosen, pasted and dropped files completely', async () => {
     const visitor = await Visitor.come(browser, server)
     const page = await visitor.pair()
     const bytes = Buffer.alloc(700_000, 'hermes ')
@@ -41,7 +41,7 @@ describe('files, voice and cards', { skip: noBrowser, concurrency: 2 }, () => {
     await page.getByRole('button', { name: 'Send' }).click()
     await reads(page, 'pasted.txt 6')
     await reads(page, 'dropped.txt 7')
-    // What is too large is told before it is sent.
+    // A file over the limit is rejected before it is sent.
     await page.locator('input[type=file]').first().waitFor({ state: 'attached' }).catch(() => {})
     await page.getByRole('button', { name: 'Attach' }).click()
     await page.locator('.menu input[type=file]').last().setInputFiles({ name: 'huge.bin', mimeType: 'application/octet-stream', buffer: Buffer.alloc(3_000_001) })
@@ -50,7 +50,7 @@ describe('files, voice and cards', { skip: noBrowser, concurrency: 2 }, () => {
     assert.deepEqual(await visitor.leave(), [])
   })
 
-  it('offers a large picture in fewer pixels', async () => {
+  it('offers to shrink a large picture', async () => {
     const visitor = await Visitor.come(browser, server)
     const page = await visitor.pair()
     const picture = await page.evaluate(async () => {
@@ -67,18 +67,18 @@ describe('files, voice and cards', { skip: noBrowser, concurrency: 2 }, () => {
     })
     await page.getByRole('button', { name: 'Attach' }).click()
     await page.locator('.menu input[type=file]').first().setInputFiles({ name: 'big.jpeg', mimeType: 'image/jpeg', buffer: Buffer.from(picture) })
-    await page.getByLabel(/Smaller:/).check()
+    await page.getByLabel(/Send smaller:/).check()
     await page.getByRole('button', { name: 'Send' }).click()
     await reads(page, /received image big\.jpg/)
     assert.equal(await page.locator('.mine .picture img').evaluate((img) => (img as HTMLImageElement).naturalWidth), 1600)
     assert.deepEqual(await visitor.leave(), [])
   })
 
-  it('goes on with a file after the page was opened anew in the middle', async () => {
+  it('resumes an upload after a reload', async () => {
     const visitor = await Visitor.come(browser, server)
     const page = await visitor.pair()
     await visitor.context.setOffline(true)
-    await page.evaluate(() => window.dispatchEvent(new Event('pagehide'))) // the connection ends
+    await page.evaluate(() => window.dispatchEvent(new Event('pagehide'))) // the connection drops
     await page.locator('[data-state=waiting]').waitFor()
     await page.getByRole('button', { name: 'Attach' }).click()
     await page.locator('.menu input[type=file]').last().setInputFiles({ name: 'kept.bin', mimeType: 'application/octet-stream', buffer: Buffer.alloc(500_000, 1) })
@@ -91,14 +91,14 @@ describe('files, voice and cards', { skip: noBrowser, concurrency: 2 }, () => {
     assert.deepEqual(await visitor.leave(), [])
   })
 
-  it('shows pictures, films, recordings and files, and saves them', async () => {
+  it('shows pictures, videos, recordings and files, and saves them', async () => {
     const visitor = await Visitor.come(browser, server, PHONE)
     const page = await visitor.pair()
     await say(page, '/demo image')
     await page.locator('.picture').click()
-    await page.locator('dialog.large img').waitFor()
+    await page.locator('dialog.lightbox img').waitFor()
     await page.keyboard.press('Escape')
-    await page.locator('dialog.large').waitFor({ state: 'detached' })
+    await page.locator('dialog.lightbox').waitFor({ state: 'detached' })
     await say(page, '/demo voice')
     await page.getByRole('button', { name: 'Play' }).click()
     await until(() => page.locator('.player audio').evaluate((audio) => (audio as HTMLAudioElement).currentTime > 0), 'the recording plays')
@@ -111,7 +111,7 @@ describe('files, voice and cards', { skip: noBrowser, concurrency: 2 }, () => {
     const saved = page.waitForEvent('download')
     await page.getByRole('link', { name: 'Save demo.pdf' }).click()
     assert.match(readFileSync(await (await saved).path(), 'latin1'), /^%PDF/)
-    // Larger than a frame: it comes as a link, is fetched, and is still here when the link is not.
+    // Larger than a frame: it arrives as a link, is downloaded, and stays after the link expires.
     await say(page, '/demo file 4000000')
     await page.locator('.file').getByText('demo-4000000.bin').waitFor()
     const large = page.getByRole('link', { name: 'Save demo-4000000.bin' })
@@ -127,13 +127,13 @@ describe('files, voice and cards', { skip: noBrowser, concurrency: 2 }, () => {
     assert.deepEqual(await visitor.leave(), [])
   })
 
-  it('records a voice message as WAV of 16 kHz', async () => {
+  it('records a voice message as 16 kHz WAV', async () => {
     const visitor = await Visitor.come(browser, server, { ...DESKTOP, permissions: ['microphone'] })
     const page = await visitor.pair()
     await page.getByRole('button', { name: 'Record a voice message' }).click()
     await until(() => page.locator('.recorder meter').evaluate((meter) => (meter as HTMLMeterElement).value > 0), 'something is heard')
-    await page.getByText(/^0:(0[1-9]|[1-5]\d)$/).first().waitFor() // a busy machine may pass over the first second
-    assert.equal(await page.locator('.face').getAttribute('data-avatar'), 'listening')
+    await page.getByText(/^0:(0[1-9]|[1-5]\d)$/).first().waitFor() // a busy machine may skip the first second
+    assert.equal(await page.locator('.agent-avatar').getAttribute('data-avatar'), 'listening')
     await page.getByRole('button', { name: 'Send the recording' }).click()
     await reads(page, /received audio voice\.wav \d+ sha256:/)
     const header = await page.evaluate(async () => {
@@ -149,7 +149,7 @@ describe('files, voice and cards', { skip: noBrowser, concurrency: 2 }, () => {
     const { seconds, ...rest } = header
     assert.deepEqual(rest, { channels: 1, rate: 16_000, bits: 16 })
     assert.ok(seconds > 0.5, String(seconds))
-    // One that is discarded is not sent.
+    // A discarded recording isn't sent.
     await page.getByRole('button', { name: 'Record a voice message' }).click()
     await page.getByRole('button', { name: 'Discard the recording' }).click()
     await page.locator('#composer').waitFor()
@@ -161,30 +161,30 @@ describe('files, voice and cards', { skip: noBrowser, concurrency: 2 }, () => {
     const visitor = await Visitor.come(browser, server, PHONE)
     const page = await visitor.pair()
     await say(page, '/demo approval')
-    const card = page.locator('.question').first()
+    const card = page.locator('.card').first()
     assert.equal(await card.locator('.shell').textContent(), 'rm -rf build')
     await card.getByText(/^\d:\d\d$/).waitFor()
-    await page.reload() // an open card is there again
+    await page.reload() // an open card is shown again
     await card.getByRole('button', { name: 'Allow once' }).dblclick()
     await reads(page, 'approval: once')
     await card.getByText('Answered: Allow once').waitFor()
     assert.equal(await page.locator('.theirs').count(), 1)
     assert.equal(await card.getByRole('button').count(), 0)
     await say(page, '/demo clarify')
-    const question = page.locator('.question').nth(1)
+    const question = page.locator('.card').nth(1)
     await question.getByRole('button', { name: 'Something else' }).click()
-    await question.getByLabel('In your own words').fill('a spreadsheet')
+    await question.getByLabel('Your own answer').fill('a spreadsheet')
     await question.getByRole('button', { name: 'Answer' }).click()
     await reads(page, 'clarify: a spreadsheet')
     await question.getByText('Answered: a spreadsheet').waitFor()
     await say(page, '/demo confirm')
     await page.getByRole('button', { name: /cancel/i }).click()
     await reads(page, 'confirm: cancel')
-    // A card of a turn that was stopped is over.
+    // A card of a stopped turn is finished.
     await say(page, '/demo approval')
-    await page.locator('.question').nth(3).getByRole('button', { name: 'Deny' }).waitFor()
+    await page.locator('.card').nth(3).getByRole('button', { name: 'Deny' }).waitFor()
     await page.getByRole('button', { name: 'Stop the agent' }).click()
-    await page.locator('.question').nth(3).getByText('Expired without an answer.').waitFor()
+    await page.locator('.card').nth(3).getByText('Expired without an answer.').waitFor()
     assert.deepEqual(await visitor.leave(), [])
   })
 })

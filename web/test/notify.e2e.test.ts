@@ -4,11 +4,12 @@ import { createRequire } from 'node:module'
 import { after, afterEach, before, beforeEach, describe, it } from 'node:test'
 import type { Browser, BrowserContextOptions, Page } from 'playwright-core'
 import { DESKTOP, launch, noBrowser, online, PHONE, reads, say, Server, until, Visitor } from './rig'
-import { PushService, Subscriber } from './pushes'
+import { PushService, Subscriber } from './pushService'
 
 const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
 
-// One after the other, and each in a browser of its own: what the browser shows was seen to vanish when another visit ended.
+// One after another, each in its own browser: shown notifications were seen to vanish when another
+// visit ended.
 describe('notifications', { skip: noBrowser, concurrency: 1 }, () => {
   let server: Server
   let service: PushService
@@ -31,7 +32,7 @@ describe('notifications', { skip: noBrowser, concurrency: 1 }, () => {
   const state = (page: Page, name: string) => page.locator(`[data-notify=${name}]`).waitFor()
   const deliver = (to: string, text: string) => server.cli('deliver', '--to', to, '--text', text)
 
-  /** subscribed comes with notifications switched on. */
+  /** subscribed visits with notifications switched on. */
   async function subscribed(name: string, options: BrowserContextOptions = DESKTOP, user = ''): Promise<{ visitor: Visitor; phone: Subscriber; page: Page; id: string }> {
     const visitor = await Visitor.come(browser, server, options)
     const phone = await Subscriber.come(visitor, service)
@@ -44,7 +45,7 @@ describe('notifications', { skip: noBrowser, concurrency: 1 }, () => {
     return { visitor, phone, page, id: await device(page) }
   }
 
-  /** away leaves the page, and waits until the server has seen that. */
+  /** away leaves the page and waits until the server has noticed. */
   async function away(page: Page): Promise<void> {
     const left = await device(page)
     await page.goto('about:blank')
@@ -52,7 +53,7 @@ describe('notifications', { skip: noBrowser, concurrency: 1 }, () => {
     await until(async () => !(await connected()), 'the device is away')
   }
 
-  it('tell how much waits, and bring the person to it', async () => {
+  it('count what waits and open it', async () => {
     const { visitor, phone, page, id } = await subscribed('Pocket', PHONE)
     await away(page)
     await deliver(id, 'the first words')
@@ -66,31 +67,31 @@ describe('notifications', { skip: noBrowser, concurrency: 1 }, () => {
     assert.equal((await phone.shown())[0]!.title, 'Hermes')
     for (const odd of ['', 'no JSON', '{"type":"of the future"}', '{"type":"wake"}']) {
       await phone.deliver(odd)
-      await phone.shows('2 new messages', 'There is something new')
-      assert.equal(await phone.press('There is something new'), server.url)
+      await phone.shows('2 new messages', 'You have something new')
+      assert.equal(await phone.press('You have something new'), server.url)
       await phone.shows('2 new messages')
     }
 
     const opened = await phone.press('2 new messages')
     assert.equal(opened, `${server.url}#show=${second.id}`)
-    await phone.deliver(JSON.stringify(second)) // the click has closed it
+    await phone.deliver(JSON.stringify(second)) // the click closed it
     await phone.shows('2 new messages')
     await page.goto(opened)
-    await page.locator(`[data-id="${second.id}"].found`).waitFor()
+    await page.locator(`[data-id="${second.id}"].highlighted`).waitFor()
     assert.equal(new URL(page.url()).hash, '')
-    await phone.shows() // what was read is not shown any more, before the server says so
+    await phone.shows() // what was read is no longer shown, before the server says so
     assert.equal((await phone.receive()).type, 'withdraw')
     await phone.shows()
 
-    // Chosen with the page open.
+    // A notification is chosen while the page is open.
     await page.evaluate(() => (document.activeElement as HTMLElement).blur())
     await phone.show('late', { ...first, actions: [] })
     assert.equal(await phone.press('late'), '')
-    await page.locator(`[data-id="${first.ids[0]}"].found`).waitFor()
+    await page.locator(`[data-id="${first.ids[0]}"].highlighted`).waitFor()
     assert.deepEqual(await visitor.leave(), [])
   })
 
-  it('are all known to the browser, however many come at once', async () => {
+  it('are all listed by the browser, however many arrive at once', async () => {
     const { visitor, phone, page } = await subscribed('Crowded', PHONE)
     await away(page)
     const lost = await (await phone.worker()).evaluate(async () => {
@@ -118,7 +119,7 @@ describe('notifications', { skip: noBrowser, concurrency: 1 }, () => {
     assert.deepEqual(await visitor.leave(), [])
   })
 
-  it('say nothing to who looks at the page, and nothing of a test is lost', async () => {
+  it('stay away while the user looks at the page, except tests', async () => {
     const { visitor, phone, page } = await subscribed('Looking')
     await page.bringToFront()
     await phone.deliver('{"type":"message","ids":["x"],"count":1}')
@@ -127,7 +128,7 @@ describe('notifications', { skip: noBrowser, concurrency: 1 }, () => {
     assert.deepEqual(await visitor.leave(), [])
   })
 
-  it('have an approval answered, by whom it asks, once', async () => {
+  it('let the user answer an approval once', async () => {
     const desk = await Visitor.come(browser, server, DESKTOP)
     const work = await desk.pair('Desk', 'eva')
     const { visitor, phone, page, id } = await subscribed('Pocket', PHONE, 'eva')
@@ -135,12 +136,12 @@ describe('notifications', { skip: noBrowser, concurrency: 1 }, () => {
     await until(() => phone.called('push.register').at(-1)?.content === true, 'the server knows that words may be shown')
     await server.cli('devices', 'join', id, await device(work))
     await online(page)
-    // What has joined a conversation may not answer in its first minute there.
+    // A device that joined a conversation can't answer in its first minute there.
     await until(async () => !(JSON.parse(await server.cli('devices', 'list', '--json')) as { id: string; answers_at?: string }[]).find((one) => one.id === id)!.answers_at, 'it may answer')
     await away(page)
     const ask = async (command = '/demo approval') => {
       await say(work, command)
-      await work.locator('[data-card]:not(.over)').getByRole('button', { name: 'Allow once' }).first().waitFor()
+      await work.locator('[data-card]:not(.finished)').getByRole('button', { name: 'Allow once' }).first().waitFor()
       for (;;) {
         const notice = await phone.receive()
         if (notice.type === 'card') return notice
@@ -160,41 +161,41 @@ describe('notifications', { skip: noBrowser, concurrency: 1 }, () => {
 
     const denied = await ask()
     await until(async () => (await phone.shown()).some(({ tag }) => tag === 'card ' + denied.id), 'the second question is shown')
-    // A press that does not get through can be repeated.
+    // A press that fails to get through can be repeated.
     await visitor.context.route('**/push/action', (route) => route.abort())
     await phone.press(denied.body!, 'deny')
-    await until(async () => (await phone.shown()).some(({ body, buttons }) => body === `The server could not be reached. Try again, or open the page to see whether your answer arrived.\n${denied.body}` && buttons.length === 2), 'it says that the server was not reached')
-    assert.equal(await work.locator('[data-card]:not(.over)').count(), 1)
+    await until(async () => (await phone.shown()).some(({ body, buttons }) => body === `Couldn't reach the server. Try again, or open the page to see whether your answer arrived.\n${denied.body}` && buttons.length === 2), 'it says that the server was not reached')
+    assert.equal(await work.locator('[data-card]:not(.finished)').count(), 1)
     await visitor.context.unroute('**/push/action')
-    await phone.press('The server could not be reached', 'deny')
+    await phone.press("Couldn't reach the server", 'deny')
     await reads(work, 'approval: deny')
     await until(async () => (await phone.shown()).some(({ body }) => body.startsWith('Denied.')), 'it says that it was denied')
 
-    // Decided elsewhere: it goes, and a press that was faster than that is told so.
+    // Answered on another device: the notification closes, and an earlier press is told the result.
     const elsewhere = await ask()
     await until(async () => (await phone.shown()).some(({ tag, stays }) => tag === 'card ' + elsewhere.id && stays), 'the third question is shown')
-    await work.locator('[data-card]:not(.over)').getByRole('button', { name: 'Deny' }).click()
+    await work.locator('[data-card]:not(.finished)').getByRole('button', { name: 'Deny' }).click()
     await work.locator(`[data-card="${elsewhere.id}"]`).getByText('Answered: Deny').waitFor()
     await phone.press(elsewhere.body!, 'once')
-    await until(async () => (await phone.shown()).some(({ tag, body }) => tag === 'card ' + elsewhere.id && body.startsWith('It was decided already. Denied.')), 'it says that it was decided')
+    await until(async () => (await phone.shown()).some(({ tag, body }) => tag === 'card ' + elsewhere.id && body.startsWith('Already answered. Denied.')), 'it says that it was decided')
     const last = await ask()
     await until(async () => (await phone.shown()).some(({ tag, stays }) => tag === 'card ' + last.id && stays), 'the fourth question is shown')
-    await work.locator('[data-card]:not(.over)').getByRole('button', { name: 'Deny' }).click()
+    await work.locator('[data-card]:not(.finished)').getByRole('button', { name: 'Deny' }).click()
     while ((await phone.shown()).some(({ tag }) => tag === 'card ' + last.id)) await phone.receive() // until the withdrawal is among them
 
-    // What a notification cannot show whole can only be denied there.
+    // A card that a notification can't show whole can only be denied there.
     const odd = await ask('/demo odd')
     assert.deepEqual(odd.actions?.map(({ id }) => id), ['deny'])
     await until(async () => (await phone.shown()).some(({ tag, stays }) => tag === 'card ' + odd.id && stays), 'the question is shown')
     const shown = (await phone.shown()).find(({ tag }) => tag === 'card ' + odd.id)!
-    assert.deepEqual([shown.body, shown.buttons], [odd.body + '\nOpen to read all of it and to answer.', ['Deny']])
+    assert.deepEqual([shown.body, shown.buttons], [odd.body + '\nOpen to read all of it and answer.', ['Deny']])
     await phone.press(odd.body!, 'deny')
     await work.locator(`[data-card="${odd.id}"]`).getByText('Answered by Pocket: Deny').waitFor()
     assert.deepEqual(await visitor.leave(), [])
     assert.deepEqual(await desk.leave(), [])
   })
 
-  it('are chosen in the settings, and tested there', async () => {
+  it('are configured and tested in the settings', async () => {
     const { visitor, phone, page } = await subscribed('Chooser', PHONE)
     const register = () => phone.called('push.register').at(-1)!
     assert.deepEqual([register().kind, register().endpoint, register().content, register().quiet], ['webpush', phone.endpoint, false, undefined])
@@ -219,14 +220,14 @@ describe('notifications', { skip: noBrowser, concurrency: 1 }, () => {
       assert.deepEqual(findings, [], colorScheme)
     }
 
-    // It is said again with each connection, and holds for the next life of the page.
+    // The page repeats it with each connection and keeps it over a reload.
     const before = phone.called('push.register').length
     await page.reload()
     await online(page)
     await until(() => phone.called('push.register').length > before, 'it is registered again')
     assert.equal((register().quiet as { from: string }).from, '23:30')
 
-    // A subscription that the browser replaced.
+    // The browser replaced the subscription.
     const other = service.subscribe()
     await page.evaluate((made) => localStorage.setItem('test.subscription', JSON.stringify({ ...JSON.parse(localStorage.getItem('test.subscription')!), made })), other)
     await (await phone.worker()).evaluate(async () => {
@@ -250,7 +251,7 @@ describe('notifications', { skip: noBrowser, concurrency: 1 }, () => {
     assert.deepEqual(await visitor.leave(), [])
   })
 
-  it('end with signing out', async () => {
+  it('end with the sign-out', async () => {
     const { visitor, phone, page } = await subscribed('Leaving')
     await phone.deliver('{"type":"test","ids":[],"count":0}')
     await phone.shows('Notifications work.')
@@ -263,14 +264,14 @@ describe('notifications', { skip: noBrowser, concurrency: 1 }, () => {
     assert.deepEqual(await visitor.leave(), [])
   })
 
-  it('are not promised where the browser or the server gives none', async () => {
+  it('are unavailable without support by browser and server', async () => {
     const visitor = await Visitor.come(browser, server) // no permission
     const page = await visitor.pair('Blocked')
     await settings(page)
     await state(page, 'denied')
-    await page.getByText('The browser blocks notifications').waitFor()
+    await page.getByText('Your browser blocks notifications').waitFor()
     assert.equal(await page.getByLabel('Notify me').isDisabled(), true)
-    // Allowed meanwhile, in the settings of the browser.
+    // The user allows notifications in the browser's settings.
     await (await Subscriber.come(visitor, service)).permit()
     await state(page, 'off')
     assert.equal(await page.getByLabel('Notify me').isEnabled(), true)
@@ -290,7 +291,7 @@ describe('notifications', { skip: noBrowser, concurrency: 1 }, () => {
     }
   })
 
-  it('speak Russian', async () => {
+  it('are in Russian', async () => {
     const visitor = await Visitor.come(browser, server, { ...PHONE, locale: 'ru-RU' })
     const phone = await Subscriber.come(visitor, service)
     await phone.permit()
@@ -298,7 +299,7 @@ describe('notifications', { skip: noBrowser, concurrency: 1 }, () => {
     await page.getByRole('button', { name: 'Подключиться' }).click()
     await online(page)
     await page.getByRole('button', { name: 'Настройки' }).click()
-    await page.getByLabel('Уведомлять, когда страница закрыта').check()
+    await page.getByLabel('Уведомлять, когда страница не открыта').check()
     await state(page, 'on')
     await page.getByText('Включены.').waitFor()
     await phone.attach(page)
@@ -313,8 +314,8 @@ describe('notifications', { skip: noBrowser, concurrency: 1 }, () => {
   })
 })
 
-describe('a device that the owner revokes while its page is open', { skip: noBrowser }, () => {
-  it('is told so, stays away, keeps what was said, and can be paired anew', async () => {
+describe('a device that is revoked while its page is open', { skip: noBrowser }, () => {
+  it('says so, stays disconnected, keeps its history, and can be paired again', async () => {
     const service = await PushService.start()
     const server = await Server.start({ MOBILE_PUSH_CONTACT: 'mailto:owner@example.com', MOBILE_PUSH_HOSTS: PushService.host })
     const browser = await launch()
@@ -334,10 +335,10 @@ describe('a device that the owner revokes while its page is open', { skip: noBro
       const id = await page.evaluate(() => (JSON.parse(localStorage.getItem('hermes.profile')!) as { id: string }).id)
       await server.cli('devices', 'revoke', id)
       await page.locator('[data-state=noAccess]').waitFor()
-      await page.getByText('The server does not let this device in.').waitFor()
+      await page.getByText('The server rejected this device.').waitFor()
       await reads(page, 'You said: before it was lost')
       await until(() => page.evaluate(() => localStorage.getItem('test.subscription') === null), 'the browser takes no more notifications')
-      // What makes a page that was interrupted try again makes this one not.
+      // Events that make a disconnected page reconnect don't affect this one.
       const tried = sockets
       await page.evaluate(() => ['online', 'pageshow', 'focus'].forEach((type) => dispatchEvent(new Event(type))))
       await page.evaluate(() => document.dispatchEvent(new Event('visibilitychange')))

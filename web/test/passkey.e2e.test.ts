@@ -9,7 +9,10 @@ const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.mi
 const ADMIN = '8'.repeat(64)
 const ELSEWHERE = { 'X-Forwarded-For': '192.0.2.1' }
 
-/** Public is a server that its owner reaches from elsewhere. A browser takes localhost for an address that is as safe as https. */
+/**
+ * Public is a server that its owner reaches from elsewhere. A browser treats localhost as safe as
+ * https.
+ */
 class Public implements Host {
   private constructor(
     readonly server: Server,
@@ -32,7 +35,7 @@ class Public implements Host {
   }
 }
 
-/** Key is a virtual authenticator of a page, as a laptop with a fingerprint reader has one. */
+/** Key is a virtual authenticator of a page, like a laptop with a fingerprint reader. */
 class Key {
   private constructor(
     private readonly cdp: CDPSession,
@@ -48,12 +51,12 @@ class Key {
     return new Key(cdp, authenticatorId)
   }
 
-  /** verifies says whether its user is recognised. */
+  /** verifies sets whether it recognizes its user. */
   async verifies(isUserVerified: boolean): Promise<void> {
     await this.cdp.send('WebAuthn.setUserVerified', { authenticatorId: this.id, isUserVerified })
   }
 
-  /** copy gives what it holds, for another one. */
+  /** copy returns its contents for another authenticator. */
   async copy(): Promise<{ credentialId: string; signCount: number }> {
     const { credentials } = await this.cdp.send('WebAuthn.getCredentials', { authenticatorId: this.id })
     return credentials[0]!
@@ -97,18 +100,18 @@ describe('passkeys of the admin UI', { skip: noBrowser, concurrency: 1 }, () => 
 
   async function add(page: Page, name: string): Promise<void> {
     await page.getByRole('navigation').getByRole('link', { name: 'Tokens' }).click()
-    await keys(page).getByRole('button', { name: 'Add a passkey' }).click()
+    await keys(page).getByRole('button', { name: 'Add passkey' }).click()
     await page.getByRole('dialog').getByLabel('Name').fill(name)
     await page.keyboard.press('Enter')
     await keys(page).getByRole('listitem').filter({ hasText: name }).waitFor()
   }
 
-  /** leaves ends a visit in which logins were refused, which the browser notes by itself. */
+  /** leaves ends a visit with rejected logins, which the browser logs as errors. */
   async function leaves(visitor: Visitor): Promise<void> {
     assert.deepEqual((await visitor.leave()).filter((line) => !/status of 40[13]|status of 422/.test(line)), [])
   }
 
-  it('registers one, and opens the page with it instead of the token', async () => {
+  it('registers a passkey, and logs in with it instead of the token', async () => {
     const host = await Public.start('optional')
     const owner = await Visitor.come(browser, host, { ...DESKTOP, extraHTTPHeaders: ELSEWHERE })
     const page = await owner.open(host.url + 'admin')
@@ -118,13 +121,13 @@ describe('passkeys of the admin UI', { skip: noBrowser, concurrency: 1 }, () => 
     await page.keyboard.press('Enter')
     await entered(page)
     await page.getByRole('navigation').getByRole('link', { name: 'Tokens' }).click()
-    await keys(page).getByText('No passkey yet.').waitFor()
+    await keys(page).getByText('No passkeys yet.').waitFor()
     await add(page, 'Laptop')
     await keys(page).getByText('never used').waitFor()
     await accessible(page)
 
-    // The same authenticator does not take a second one.
-    await keys(page).getByRole('button', { name: 'Add a passkey' }).click()
+    // The same authenticator doesn't register a second passkey.
+    await keys(page).getByRole('button', { name: 'Add passkey' }).click()
     await page.getByRole('dialog').getByLabel('Name').fill('Again')
     await page.keyboard.press('Enter')
     await page.getByRole('dialog').getByRole('alert').filter({ hasText: 'already has a passkey' }).waitFor()
@@ -141,11 +144,11 @@ describe('passkeys of the admin UI', { skip: noBrowser, concurrency: 1 }, () => 
     await page.getByRole('navigation').getByRole('link', { name: 'Tokens' }).click()
     await keys(page).getByText(/used .* ago|used now/).waitFor()
 
-    // Somebody whom the authenticator does not recognise does not get in.
+    // A user whom the authenticator doesn't recognize can't log in.
     await page.getByRole('button', { name: 'Log out' }).click()
     await key.verifies(false)
     await page.getByRole('button', { name: 'Log in with a passkey' }).click()
-    await page.getByRole('alert').filter({ hasText: 'The browser stopped' }).waitFor()
+    await page.getByRole('alert').filter({ hasText: 'The browser cancelled' }).waitFor()
     await key.verifies(true)
     await page.getByRole('button', { name: 'Log in with a passkey' }).click()
     await entered(page)
@@ -158,7 +161,7 @@ describe('passkeys of the admin UI', { skip: noBrowser, concurrency: 1 }, () => 
     assert.match(await host.cli('admin', 'passkeys', 'list'), /^Old laptop +localhost /m)
     await keys(page).getByRole('button', { name: 'Remove Old laptop' }).click()
     await page.getByRole('dialog').getByRole('button', { name: 'Remove', exact: true }).click()
-    await keys(page).getByText('No passkey yet.').waitFor()
+    await keys(page).getByText('No passkeys yet.').waitFor()
 
     const log = await host.cli('audit', '--action', 'passkey.*')
     for (const action of ['added', 'login', 'renamed', 'removed']) assert.match(log, new RegExp(`admin +192\\.0\\.2\\.1 +passkey\\.${action} `))
@@ -166,7 +169,7 @@ describe('passkeys of the admin UI', { skip: noBrowser, concurrency: 1 }, () => 
     await host.server.end()
   })
 
-  it('can be required, so that the token is worth nothing elsewhere, and a link still works', async () => {
+  it('can be required instead of the token, while a link still works', async () => {
     const host = await Public.start('required')
     const owner = await Visitor.come(browser, host, { ...PHONE, extraHTTPHeaders: ELSEWHERE })
     const page = await owner.open(host.url + 'admin')
@@ -181,7 +184,7 @@ describe('passkeys of the admin UI', { skip: noBrowser, concurrency: 1 }, () => 
     await page.getByRole('button', { name: 'Log out' }).click()
     await page.getByRole('button', { name: 'Log in with a passkey' }).click()
     await entered(page)
-    // A lost one is removed on the server, and what it opened is closed.
+    // A lost passkey is removed on the server, which ends its logins.
     await host.cli('admin', 'passkeys', 'remove', 'Phone')
     await page.getByText('hermes-mobile admin', { exact: true }).waitFor()
     assert.equal(await page.getByRole('button', { name: 'Log in with a passkey' }).count(), 0)
@@ -189,20 +192,20 @@ describe('passkeys of the admin UI', { skip: noBrowser, concurrency: 1 }, () => 
     await entered(page)
     await page.getByLabel('Language').selectOption('ru')
     await page.getByRole('navigation').getByRole('link', { name: 'Токены' }).click()
-    await page.getByText('Сейчас подходит только ключ доступа').waitFor()
+    await page.getByText('Подходит только ключ доступа').waitFor()
     await accessible(page)
     await leaves(owner)
     await host.server.end()
   })
 
-  it('can follow the token, and a copy of it is noticed', async () => {
+  it('can be required after the token, and detect a copied passkey', async () => {
     const host = await Public.start('both')
     const owner = await Visitor.come(browser, host, { ...DESKTOP, extraHTTPHeaders: ELSEWHERE })
     const page = await owner.open(host.url + 'admin')
     const key = await Key.plug(page)
     await page.getByLabel('Admin token').fill(ADMIN)
     await page.keyboard.press('Enter')
-    await page.getByRole('alert').filter({ hasText: 'No passkey is registered' }).waitFor()
+    await page.getByRole('alert').filter({ hasText: 'No passkeys are registered' }).waitFor()
     await page.goto(await host.link())
     await entered(page)
     await add(page, 'Laptop')
@@ -216,7 +219,7 @@ describe('passkeys of the admin UI', { skip: noBrowser, concurrency: 1 }, () => 
     await entered(page)
     await login()
     await entered(page)
-    // Somebody has what the authenticator held then.
+    // An attacker copies the authenticator at this point.
     await key.forget(copy.credentialId)
     await key.take({ ...copy, signCount: 1 })
     await login()

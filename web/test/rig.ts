@@ -10,7 +10,10 @@ const run = promisify(execFile)
 export const BINARY = process.env.HERMES_MOBILE_BIN ?? join(process.cwd(), '../bin/hermes-mobile')
 export const TOKEN = '7'.repeat(64)
 
-/** freePort finds a port on which nothing listens, below those that systems hand out: one of these may be taken before a server asks for it by number. */
+/**
+ * freePort finds an unused port below those that systems assign, because one of these may be taken
+ * before a server binds to it.
+ */
 export async function freePort(): Promise<number> {
   for (;;) {
     const port = 10_000 + Math.floor(Math.random() * 20_000)
@@ -23,25 +26,28 @@ export async function freePort(): Promise<number> {
   }
 }
 
-/** Place is what a visitor comes to. */
+/** Place is what a visitor opens. */
 export interface Place {
   readonly url: string
   cli?(...args: string[]): Promise<string>
 }
 
-/** Host is a server, which has commands too. */
+/** Host is a server that also has commands. */
 export interface Host extends Place {
   cli(...args: string[]): Promise<string>
 }
 
-/** Server is the real binary in a folder of its own, with the demo agent where MOBILE_AGENT names no other. */
+/**
+ * Server is the real binary in its own folder, with the demo agent unless MOBILE_AGENT names
+ * another.
+ */
 export class Server implements Host {
   readonly data = mkdtempSync(join(tmpdir(), 'hermes-web-'))
   private process: ChildProcess | undefined
 
   private constructor(
     readonly port: number,
-    /** The owner's settings; they hold from the next up on. */
+    /** The owner's settings. Changes apply with the next up. */
     readonly env: Record<string, string>,
   ) {}
 
@@ -76,7 +82,7 @@ export class Server implements Host {
     rmSync(this.data, { recursive: true, force: true })
   }
 
-  /** cli runs a command of the binary on this server and gives what it printed. */
+  /** cli runs a command of the binary for this server and returns its output. */
   async cli(...args: string[]): Promise<string> {
     return (await run(BINARY, [...args, '--data', this.data], { env: { PATH: process.env.PATH, HOME: this.data } })).stdout
   }
@@ -86,18 +92,23 @@ export class Server implements Host {
   }
 }
 
-/** adminLink opens the admin UI once. The browser keeps a place that follows it, such as #/devices. */
+/**
+ * adminLink returns a one-time link to the admin UI. A fragment such as #/devices can follow it.
+ */
 export async function adminLink(host: Host): Promise<string> {
   return (JSON.parse(await host.cli('admin', '--json')) as { url: string }).url
 }
 
-/** pairingLink makes a link for a user, who may be known already, or for a new one. A trusted device may answer cards at once. */
+/**
+ * pairingLink returns a pairing link for an existing user, or for a new one. A trusted device can
+ * answer cards at once.
+ */
 export async function pairingLink(host: Place, user = '', trusted = true): Promise<string> {
   return (JSON.parse(await host.cli!('pair', '--json', ...(trusted ? ['--trusted'] : []), ...(user ? ['--user', user] : []))) as { link: string }).link
 }
 
 /** until waits for a condition. */
-/** How long is waited for what must come. The real Hermes on a machine with other work has taken more than 30 s for a turn. */
+/** The default timeout. The real Hermes on a busy machine has taken more than 30 s for a turn. */
 const PATIENCE = 90_000
 
 export async function until(condition: () => unknown, what: string, limit = PATIENCE): Promise<void> {
@@ -109,7 +120,7 @@ export async function until(condition: () => unknown, what: string, limit = PATI
 }
 
 const CHROMIUM = process.env.CHROMIUM || ['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome'].find((path) => existsSync(path))
-/** Why the tests in a browser are left out, where they are. */
+/** Why the tests in a browser are skipped, if they are. */
 export const noBrowser = CHROMIUM ? false : 'there is no Chromium: run test/web/install.sh as root, or name one with CHROMIUM'
 
 const OPTIONS = {
@@ -117,7 +128,7 @@ const OPTIONS = {
   args: [
     '--headless', '--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking', '--disable-component-update',
     '--disable-sync', '--use-fake-device-for-media-stream', '--use-fake-ui-for-media-stream', '--autoplay-policy=no-user-gesture-required',
-    // A browser asks its maker about many things by itself: nothing but this machine can be found.
+    // A browser contacts its vendor on its own, so only this machine can be resolved.
     '--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1, EXCLUDE localhost',
   ],
 }
@@ -126,7 +137,10 @@ export function launch(): Promise<Browser> {
   return chromium.launch(OPTIONS)
 }
 
-/** launchOpen starts a browser that other tools may drive by a port, with the data of one person in a folder. */
+/**
+ * launchOpen starts a browser that other tools can control through a port, with the profile in a
+ * folder.
+ */
 export function launchOpen(folder: string, port: number, more: string[] = []): Promise<BrowserContext> {
   return chromium.launchPersistentContext(folder, { ...OPTIONS, locale: 'en-GB', args: [...OPTIONS.args, `--remote-debugging-port=${port}`, ...more] })
 }
@@ -134,10 +148,10 @@ export function launchOpen(folder: string, port: number, more: string[] = []): P
 export const PHONE: BrowserContextOptions = { viewport: { width: 390, height: 844 }, hasTouch: true, isMobile: true, locale: 'en-GB' }
 export const DESKTOP: BrowserContextOptions = { viewport: { width: 1280, height: 800 }, locale: 'en-GB' }
 
-/** Visitor is a browser of one person, which notes everything that must not happen. */
+/** Visitor is one user's browser, which records everything that must not happen. */
 export class Visitor {
   readonly trouble: string[] = []
-  /** Requests to anybody but the server. */
+  /** Requests to anything but the server. */
   readonly strangers: string[] = []
 
   private constructor(
@@ -149,7 +163,7 @@ export class Visitor {
     return Visitor.of(await browser.newContext({ permissions: [], ...options }), server)
   }
 
-  /** of has a visitor in a browser that is there. */
+  /** of creates a visitor in an existing browser context. */
   static async of(context: BrowserContext, server: Place): Promise<Visitor> {
     const visitor = new Visitor(context, server)
     await visitor.context.addInitScript(() => {
@@ -169,17 +183,17 @@ export class Visitor {
     page.setDefaultTimeout(PATIENCE)
     page.on('pageerror', (error) => this.trouble.push(String(error.stack)))
     page.on('console', (message) => {
-      // Without a network the browser says so itself.
+      // Without a network the browser logs errors by itself.
       if (message.type() === 'error' && !/net::ERR_|WebSocket connection to .* failed/.test(message.text())) this.trouble.push(message.text())
     })
     await page.goto(url)
     return page
   }
 
-  /** pair comes in by a link of the owner. */
+  /** pair pairs the browser with a link from the owner. */
   async pair(name = 'Browser', user = '', trusted = true): Promise<Page> {
     const page = await this.open(await pairingLink(this.server, user, trusted))
-    await page.getByLabel('Name of this device').fill(name)
+    await page.getByLabel('Device name').fill(name)
     if (user) {
       await page.getByText('More', { exact: true }).click()
       await page.getByLabel('User').fill(user)
@@ -189,7 +203,7 @@ export class Visitor {
     return page
   }
 
-  /** leave ends the visit. It returns what happened that must not. */
+  /** leave ends the visit and returns what must not have happened. */
   async leave(): Promise<string[]> {
     for (const page of this.context.pages()) {
       const violations = await page.evaluate(() => (window as unknown as { violations?: string[] }).violations ?? []).catch(() => [])
@@ -204,14 +218,17 @@ export async function online(page: Page): Promise<void> {
   await page.waitForSelector('[data-state=online]')
 }
 
-/** say writes a text and sends it. Nothing can be written while a dialog is open, which may close a moment after what it did shows. */
+/**
+ * say sends a text. Nothing can be written while a dialog is open, and one may close a moment after
+ * its effect shows.
+ */
 export async function say(page: Page, text: string): Promise<void> {
   await page.locator('dialog[open]').waitFor({ state: 'detached' })
   await page.locator('#composer').fill(text)
   await page.getByRole('button', { name: 'Send' }).click()
 }
 
-/** reads waits for a message of the agent with this text. */
+/** reads waits for a message from the agent with this text. */
 export async function reads(page: Page, text: string | RegExp): Promise<void> {
   await page.locator('.theirs').filter({ hasText: text }).last().waitFor()
 }

@@ -29,5 +29,5 @@ await esbuild.build({
   logLevel: 'warning',
 })
 const files = tests.map((name) => join(out, name.replace('.ts', '.mjs')))
-const { status } = spawnSync(process.execPath, ['--enable-source-maps', '--test', '--test-concurrency=2', '--test-reporter=' + join(root, 'test/quiet.mjs'), ...files], { cwd: root, stdio: 'inherit' })
+const { status } = spawnSync(process.execPath, ['--enable-source-maps', '--test', '--test-concurrency=2', '--test-reporter=' + join(root, 'test/reporter.mjs'), ...files], { cwd: root, stdio: 'inherit' })
 process.exit(status ?? 1)

@@ -2,7 +2,7 @@ import type { Browser, BrowserContextOptions, Page } from 'playwright-core'
 import { Hermes } from './hermes'
 import { reads, say, Server, Visitor } from './rig'
 
-/** gateway takes the pictures of what an agent with sessions, models and jobs has to offer. */
+/** gateway takes screenshots of sessions, models, and jobs. */
 export async function gateway(browser: Browser, sizes: Record<string, BrowserContextOptions>, take: (page: Page, size: string, name: string) => Promise<void>): Promise<void> {
   const hermes = await Hermes.start()
   hermes.providers = { custom: ['small-model', 'large-model'], openrouter: ['anthropic/claude-sonnet-4.5', 'google/gemini-2.5-flash', 'openai/gpt-5-mini'] }
@@ -27,7 +27,7 @@ export async function gateway(browser: Browser, sizes: Record<string, BrowserCon
     await reads(page, 'You said: Book the room with the view')
     await page.getByText('Online', { exact: true }).waitFor()
     await page.locator('.theirs').last().getByRole('button', { name: 'Actions' }).click()
-    await page.getByText('Tokens of this turn').waitFor()
+    await page.getByText('Tokens in this turn').waitFor()
     await take(page, size, '16-session')
     await page.locator('.theirs').last().getByRole('button', { name: 'Actions' }).click()
     await opened()
@@ -46,7 +46,7 @@ export async function gateway(browser: Browser, sizes: Record<string, BrowserCon
       await jobs.getByRole('button', { name: 'New job' }).click()
       await jobs.getByLabel('Name').fill('Morning news')
       await jobs.getByLabel('Schedule').fill('0 7 * * *')
-      await jobs.getByLabel('What the agent should do').fill('Sum up the news of the night in five lines.')
+      await jobs.getByLabel('What should the agent do?').fill('Sum up the news of the night in five lines.')
       await jobs.getByRole('button', { name: 'Create' }).click()
     }
     await jobs.getByText('Sum up the news').waitFor()

@@ -2,7 +2,7 @@ import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import type { BrowserContextOptions, Page } from 'playwright-core'
 import { gateway } from './screens.gateway'
-import { PushService, Subscriber } from './pushes'
+import { PushService, Subscriber } from './pushService'
 import { adminLink, freePort, launch, online, reads, say, Server, TOKEN, until, Visitor } from './rig'
 
 const folder = join(process.cwd(), '../doc/screens')
@@ -29,7 +29,7 @@ const service = await PushService.start()
 const server = await Server.start({ MOBILE_PUSH_CONTACT: 'mailto:owner@example.com', MOBILE_PUSH_HOSTS: PushService.host })
 const browser = await launch()
 
-/** take makes the picture of a screen in light and in dark. */
+/** take takes screenshots in light and dark. */
 async function take(page: Page, size: string, name: string): Promise<void> {
   for (const colorScheme of ['light', 'dark'] as const) {
     await page.emulateMedia({ colorScheme, reducedMotion: 'reduce' })
@@ -49,17 +49,17 @@ for (const [size, options] of Object.entries(sizes)) {
   await take(page, size, '01-welcome')
   await page.getByRole('button', { name: 'Address and token' }).click()
   await page.getByLabel('Token').fill(TOKEN)
-  await page.getByLabel('Name of this device').fill(size === 'phone' ? 'Phone' : 'Desk')
+  await page.getByLabel('Device name').fill(size === 'phone' ? 'Phone' : 'Desk')
   await page.getByRole('button', { name: 'Connect' }).click()
-  await page.getByRole('button', { name: 'Ask for a pairing code' }).click()
-  const code = await page.getByLabel('Pairing code').textContent()
+  await page.getByRole('button', { name: 'Get an approval code' }).click()
+  const code = await page.getByLabel('Approval code').textContent()
   await take(page, size, '02-pairing-code')
   await server.cli('pairing', 'approve', code!)
   await reads(page, 'You said: Hello!')
   await page.getByRole('button', { name: 'Settings' }).click()
   await page.getByRole('button', { name: 'Clear history' }).click()
   await page.getByRole('group', { name: 'Clear history' }).getByRole('button', { name: 'Clear history' }).click()
-  await page.locator('.notice').getByRole('button', { name: 'Close' }).click()
+  await page.locator('.toast').getByRole('button', { name: 'Close' }).click()
   await page.getByText('What can I do for you?').waitFor()
   await take(page, size, '03-empty')
   const { id } = await page.evaluate(() => JSON.parse(localStorage.getItem('hermes.profile')!) as { id: string })
@@ -87,7 +87,7 @@ for (const [size, options] of Object.entries(sizes)) {
   await reads(page, 'approval: once')
   await say(page, '/demo clarify')
   await page.getByRole('button', { name: 'Something else' }).click()
-  await page.getByLabel('In your own words').fill('a spreadsheet')
+  await page.getByLabel('Your own answer').fill('a spreadsheet')
   await take(page, size, '07-question')
   await page.getByRole('button', { name: 'Answer' }).click()
   await reads(page, 'clarify: a spreadsheet')
@@ -107,12 +107,12 @@ for (const [size, options] of Object.entries(sizes)) {
   await take(page, size, '09-settings')
   await page.keyboard.press('Escape')
   await page.getByRole('button', { name: 'Remove budget.xlsx' }).click()
-  await page.getByRole('button', { name: 'Do not reply' }).click()
+  await page.getByRole('button', { name: 'Cancel reply' }).click()
   await page.locator('#composer').fill('')
   await server.down('SIGKILL')
   await page.locator('[data-state=waiting]').waitFor()
   await say(page, 'Are you still there?')
-  await page.getByText(/kept/).waitFor()
+  await page.getByText(/not sent yet/).waitFor()
   await take(page, size, '10-no-connection')
   await server.up()
   await visitor.leave()
@@ -123,7 +123,10 @@ await browser.close()
 await server.end()
 await service.end()
 
-/** owner shows the owner's page of a server that is in use: devices, somebody who asks to come in, deliveries, and something to put right. */
+/**
+ * owner fills the admin UI of a server in use: devices, a user who waits for approval, deliveries,
+ * and an issue.
+ */
 async function owner(): Promise<void> {
   const used = await Server.start({ MOBILE_PUBLIC_URL: `https://127.0.0.1:${await freePort()}` })
   const [kitchen, pocket, asking] = [await Visitor.come(browser, used), await Visitor.come(browser, used, sizes.phone), await Visitor.come(browser, used, sizes.phone)]
@@ -131,7 +134,7 @@ async function owner(): Promise<void> {
   const ids: string[] = []
   for (const [visitor, name, user] of [[kitchen, 'Kitchen tablet', 'anna'], [pocket, 'Pocket', 'anna']] as const) {
     const page = await visitor.open(await link())
-    await page.getByLabel('Name of this device').fill(name)
+    await page.getByLabel('Device name').fill(name)
     await page.getByText('More', { exact: true }).click()
     await page.getByLabel('User').fill(user)
     await page.getByRole('button', { name: 'Connect' }).click()
@@ -144,10 +147,10 @@ async function owner(): Promise<void> {
   await page.getByRole('button', { name: 'Address and token' }).click()
   await page.getByLabel('Address').fill(used.url.replace('http', 'ws') + 'ws')
   await page.getByLabel('Token').fill(TOKEN)
-  await page.getByLabel('Name of this device').fill('Visitor')
+  await page.getByLabel('Device name').fill('Visitor')
   await page.getByRole('button', { name: 'Connect' }).click()
-  await page.getByRole('button', { name: 'Ask for a pairing code' }).click()
-  await page.getByLabel('Pairing code').waitFor()
+  await page.getByRole('button', { name: 'Get an approval code' }).click()
+  await page.getByLabel('Approval code').waitFor()
   await used.cli('home', 'set', ids[0]!)
   await used.cli('deliver', '--to', ids[0]!, '--id', 'backup-2026-11-29', '--text', 'The backup is done.')
   await kitchen.context.pages()[0]!.locator('.theirs').filter({ hasText: 'The backup is done.' }).waitFor()
@@ -158,7 +161,7 @@ async function owner(): Promise<void> {
   for (const [size, options] of Object.entries(sizes)) {
     const visitor = await Visitor.come(browser, used, options)
     const page = await visitor.open(await adminLink(used))
-    // The doctor first: what he finds is told in the overview.
+    // The doctor first: the overview shows the number of its issues.
     for (const [number, place] of [[15, 'Doctor'], [11, 'Overview'], [12, 'Devices'], [13, 'Users'], [14, 'Deliveries']] as const) {
       await page.getByRole('navigation').getByRole('link', { name: place }).click()
       await page.getByRole('heading', { level: 2, name: place }).waitFor()

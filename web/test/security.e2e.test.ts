@@ -2,9 +2,9 @@ import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import type { Browser, Page } from 'playwright-core'
 import { launch, noBrowser, online, Server, until, Visitor } from './rig'
-import { scripted } from './scripted'
+import { scripted } from './scriptedServer'
 
-/** What a hostile text tries. RUN stands for a script that would show that it ran. */
+/** Attacks in texts. RUN stands for a script that would show that it ran. */
 const html = [
   '<script>RUN</script>', '<script src="data:text/javascript,RUN"></script>', '<img src=x onerror="RUN">', '<img src=x onerror=RUN>', '<svg onload="RUN">',
   '<svg><script>RUN</script></svg>', '<svg><animate onbegin="RUN" attributeName=x dur=1s>', '<body onload="RUN">', '<iframe src="javascript:RUN"></iframe>',
@@ -29,7 +29,7 @@ const markdown = [
 const scripts = ['window.ran++', 'top.ran=1', 'alert(1)', 'self["ra"+"n"]=1', 'eval(`ran=1`)']
 const corpus = [...html, ...markdown].flatMap((template, i) => [0, 1, 2].map((turn) => template.replaceAll('RUN', scripts[(i + turn) % scripts.length]!)))
 
-describe('hostile words', { skip: noBrowser }, () => {
+describe('hostile texts', { skip: noBrowser }, () => {
   let server: Server
   let browser: Browser
   before(async () => {
@@ -41,14 +41,14 @@ describe('hostile words', { skip: noBrowser }, () => {
     await server?.end()
   })
 
-  /** hostile has a server behind the page that says what `frames` holds. */
+  /** hostile connects the page to a server that sends `frames`. */
   const hostile = (visitor: Visitor, frames: object[], ready: object = {}) =>
     scripted(visitor, { ready: { session: corpus[0], server: corpus[1], resume: { epoch: 'e', from: 1, to: frames.length, lost: false }, ...ready }, frames: frames.map((frame, i) => ('seq' in frame ? { ...frame, seq: i + 1 } : frame)), answer: (frame) => {
       if (frame.t === 'call') return [{ t: 'result', id: frame.id, result: { devices: corpus.slice(0, 20).map((text, i) => ({ id: 'd' + i, name: text, connected: true, seen_at: text })) } }]
       return []
     } })
 
-  /** inspect looks for what must not be in the page. */
+  /** inspect looks for anything that must not be in the page. */
   async function inspect(page: Page): Promise<string[]> {
     return page.evaluate(() => {
       const found: string[] = []
@@ -84,7 +84,7 @@ describe('hostile words', { skip: noBrowser }, () => {
     const page = await hostile(visitor, frames)
     await page.locator(`[data-id=x${corpus.length - 1}]`).waitFor({ timeout: 60_000 })
     await page.locator('details.tools summary').last().click()
-    // A part of it is in the page at a time.
+    // Only a part of them is in the page at a time.
     const shown = new Set<string>()
     await until(async () => {
       assert.deepEqual(await inspect(page), [])
@@ -92,7 +92,7 @@ describe('hostile words', { skip: noBrowser }, () => {
       await page.locator('.list').evaluate((list) => list.scrollTo({ top: 0, behavior: 'instant' }))
       return shown.size === corpus.length
     }, 'all was shown', 60_000)
-    // What was kept is shown as harmlessly when it is read again.
+    // Stored texts are as harmless when they are shown again.
     await page.reload()
     await online(page)
     await page.waitForSelector('.row')
@@ -101,7 +101,7 @@ describe('hostile words', { skip: noBrowser }, () => {
     assert.deepEqual(await visitor.leave(), [])
   })
 
-  it('cannot be written by a slip of the page itself: the browser takes HTML from the cleaner only', async () => {
+  it("can't reach the DOM by mistake: the browser accepts HTML from DOMPurify only", async () => {
     for (const path of ['', 'admin']) {
       const visitor = await Visitor.come(browser, server)
       const page = await visitor.open(server.url + path)
@@ -129,11 +129,11 @@ describe('hostile words', { skip: noBrowser }, () => {
     }
   })
 
-  it('never run: addresses of an avatar', async () => {
+  it('never run as the URL of an avatar', async () => {
     for (const avatar_url of ['javascript:ran=1', 'JAVASCRIPT:top.ran=1', ' javascript:ran=1', 'data:text/html,<script>parent.ran=1</script>', 'vbscript:x', 'blob:x', '//evil.example/a', '"><script>ran=1</script>', 'file:///etc/passwd', 'https://', 'https://[']) {
       const visitor = await Visitor.come(browser, server)
       const page = await hostile(visitor, [], { avatar_url })
-      await page.locator('.face').waitFor()
+      await page.locator('.agent-avatar').waitFor()
       assert.equal(await page.locator('iframe').count(), 0, avatar_url)
       assert.deepEqual(await inspect(page), [])
       assert.deepEqual(await visitor.leave(), [])

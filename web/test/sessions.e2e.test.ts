@@ -10,7 +10,7 @@ const line = (page: Page, title: string) => pane(page).getByRole('listitem').fil
 const choose = (page: Page, title: string) => line(page, title).locator('.session-open').click()
 const confirm = (page: Page, button: string) => page.getByRole('dialog').getByRole('button', { name: button, exact: true }).click()
 
-describe('sessions of the gateway', { skip: noBrowser, concurrency: 3 }, () => {
+describe('Hermes sessions', { skip: noBrowser, concurrency: 3 }, () => {
   let browser: Browser
   before(async () => {
     browser = await launch()
@@ -19,7 +19,7 @@ describe('sessions of the gateway', { skip: noBrowser, concurrency: 3 }, () => {
     await browser?.close()
   })
 
-  /** visit is a test with a gateway and a server of its own. */
+  /** visit runs a test with its own gateway and server. */
   const visit = (name: string, options: BrowserContextOptions, run: (visitor: Visitor, hermes: Hermes) => Promise<void>, env: Record<string, string> = {}) =>
     it(name, { timeout: 120_000 }, async () => {
       const hermes = await Hermes.start()
@@ -35,7 +35,7 @@ describe('sessions of the gateway', { skip: noBrowser, concurrency: 3 }, () => {
       }
     })
 
-  visit('one is opened with its history, goes on, and is the same after a reload', DESKTOP, async (visitor, hermes) => {
+  visit('opens a session with its history, continues it, and restores it after a reload', DESKTOP, async (visitor, hermes) => {
     const trip = hermes.has('Trip to the sea', ['Where shall we go?', 'To **Split**, by train.'])
     hermes.used(trip, 'terminal', 'the timetable')
     hermes.say(trip, 'assistant', 'The train leaves at nine.', trip.active + 1)
@@ -58,30 +58,30 @@ describe('sessions of the gateway', { skip: noBrowser, concurrency: 3 }, () => {
     await page.reload()
     await online(page)
     await page.locator('.theirs').filter({ hasText: 'by train' }).waitFor()
-    assert.deepEqual(await texts(page), all) // the history ends where this device begins
+    assert.deepEqual(await texts(page), all) // the history ends where this device starts
 
-    // All that this device has is still there, each once.
+    // Everything of this device is still there, once.
     await page.getByRole('button', { name: 'All messages' }).click()
     await page.locator('.mine').filter({ hasText: 'before all that' }).waitFor()
     assert.deepEqual(await texts(page), ['before all that', 'You said: before all that', 'And back?', 'You said: And back?'])
     await choose(page, 'Trip to the sea')
     await page.locator('.theirs').filter({ hasText: 'by train' }).waitFor()
-    assert.deepEqual(await texts(page), all) // now all of it is from the gateway
+    assert.deepEqual(await texts(page), all) // now all of it comes from the gateway
 
-    // Deleted elsewhere, it is not shown any more.
+    // A session that was deleted elsewhere is no longer shown.
     hermes.sessions.delete(trip.id)
     await page.reload()
     await page.locator('.mine').filter({ hasText: 'before all that' }).waitFor()
     assert.equal(await page.getByRole('button', { name: 'All messages' }).count(), 0)
   })
 
-  visit('a long history comes in pages as one scrolls up, each message once', PHONE, async (visitor, hermes) => {
+  visit('loads a long history in pages while scrolling up, each message once', PHONE, async (visitor, hermes) => {
     hermes.has('Long', Array.from({ length: 240 }, (_, i) => `Message ${i + 1}.`))
     const page = await visitor.pair()
     await page.getByRole('button', { name: 'Sessions', exact: true }).click()
     await choose(page, 'Long')
     await page.locator('.row').filter({ hasText: 'Message 240.' }).waitFor()
-    assert.equal(await page.getByRole('dialog', { name: 'Sessions' }).count(), 0) // the drawer is closed
+    assert.equal(await page.getByRole('dialog', { name: 'Sessions' }).count(), 0) // the drawer closed
     const seen = new Set<string>()
     await until(async () => {
       for (const text of await texts(page)) seen.add(text)
@@ -94,7 +94,7 @@ describe('sessions of the gateway', { skip: noBrowser, concurrency: 3 }, () => {
     assert.deepEqual(shown, Array.from(shown, (_, i) => `Message ${i + 1}.`))
   })
 
-  visit('they are begun, named, copied and deleted', DESKTOP, async (visitor, hermes) => {
+  visit('creates, renames, copies and deletes sessions', DESKTOP, async (visitor, hermes) => {
     hermes.has('Taken', ['x', 'y'])
     const page = await visitor.pair()
     await say(page, 'first')
@@ -132,7 +132,8 @@ describe('sessions of the gateway', { skip: noBrowser, concurrency: 3 }, () => {
     await confirm(page, 'Delete')
     await line(page, 'Garden #2').waitFor({ state: 'detached' })
 
-    // The one that is shown: then this device shows what it has, and the next message begins another.
+    // Deleting the shown session shows this device's items, and the next message starts another
+    // session.
     await line(page, 'Garden').getByRole('button', { name: 'Actions for Garden' }).click()
     await line(page, 'Garden').getByRole('button', { name: 'Delete' }).click()
     await confirm(page, 'Delete')
@@ -143,45 +144,46 @@ describe('sessions of the gateway', { skip: noBrowser, concurrency: 3 }, () => {
     assert.deepEqual(await texts(page), ['first', 'You said: first', 'second', 'You said: second', 'third', 'You said: third'])
   })
 
-  visit('they are searched, and listed in pages', DESKTOP, async (visitor, hermes) => {
+  visit('searches sessions and lists them in pages', DESKTOP, async (visitor, hermes) => {
     for (let i = 1; i <= 45; i++) hermes.has(`Session ${i}`, [i === 40 ? 'about tomatoes' : 'about nothing', 'yes'], { hoursAgo: i })
     const page = await visitor.pair()
     await line(page, 'Session 30').waitFor()
     assert.equal(await pane(page).getByRole('listitem').count(), 30)
     await pane(page).getByRole('searchbox').fill('TOMATOES about')
-    await pane(page).getByText('No session shown matches.').waitFor()
-    await pane(page).getByRole('button', { name: 'Search in older ones too' }).click()
+    await pane(page).getByText('No matching session in this list.').waitFor()
+    await pane(page).getByRole('button', { name: 'Search older sessions' }).click()
     await line(page, 'Session 40').waitFor()
     assert.equal(await pane(page).getByRole('listitem').count(), 1)
     await pane(page).getByRole('searchbox').fill('')
     await line(page, 'Session 45').waitFor()
     assert.equal(await pane(page).getByRole('listitem').count(), 45)
-    assert.equal(await pane(page).getByRole('button', { name: 'Older sessions' }).count(), 0)
+    assert.equal(await pane(page).getByRole('button', { name: 'Show older sessions' }).count(), 0)
   })
 
-  visit('what the person types changes the session too, and the page says so', DESKTOP, async (visitor, hermes) => {
+  visit('says when a typed command changes the session', DESKTOP, async (visitor, hermes) => {
     hermes.has('Old', ['once', 'indeed'])
     const page = await visitor.pair()
     await choose(page, 'Old')
     await reads(page, 'indeed')
     await say(page, '/new')
-    await page.getByText('What you write now', { exact: false }).waitFor()
+    await page.getByText('Your next message', { exact: false }).waitFor()
     await say(page, 'fresh')
     await reads(page, 'You said: fresh')
     assert.equal(hermes.sessions.get(hermes.runs.at(-1)!.session_id as string)!.title, null)
-    await page.getByText('What you write now goes to “fresh”.').waitFor()
-    await page.getByRole('button', { name: 'Show it' }).click()
+    await page.getByText('Your next message goes to “fresh”.').waitFor()
+    await page.getByRole('button', { name: 'Open it' }).click()
     await until(async () => (await texts(page)).join() === 'fresh,You said: fresh', 'the new session is shown')
   })
 
-  visit('what the gateway refuses is said, and changes nothing', DESKTOP, async (visitor, hermes) => {
+  visit('shows what the gateway rejects, and changes nothing', DESKTOP, async (visitor, hermes) => {
     const gone = hermes.has('Gone', ['a', 'b'])
     const busy = hermes.has('Busy', ['c', 'd'])
     const page = await visitor.pair()
     await say(page, 'here')
     await reads(page, 'You said: here')
     await line(page, 'Gone').waitFor()
-    // Refused, not taken out: the list may be fetched anew before it is chosen.
+    // The gateway rejects it, rather than losing it, because the list may be loaded again before
+    // the click.
     hermes.instead = (request) => (request.includes(gone.id) ? { status: 404, message: 'Session not found' } : undefined)
     await choose(page, 'Gone')
     await pane(page).getByRole('alert').getByText('there is no such thing').waitFor()
@@ -194,7 +196,7 @@ describe('sessions of the gateway', { skip: noBrowser, concurrency: 3 }, () => {
     assert.ok(hermes.sessions.has(busy.id))
   })
 
-  visit('where each conversation has its own, others are not seen, nor the jobs', DESKTOP, async (visitor, hermes) => {
+  visit('hides the sessions and jobs of other conversations', DESKTOP, async (visitor, hermes) => {
     hermes.has('Of somebody else', ['a', 'b'])
     const page = await visitor.pair()
     await pane(page).getByText('No sessions yet').waitFor()

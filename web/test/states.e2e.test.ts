@@ -2,9 +2,9 @@ import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import type { Browser } from 'playwright-core'
 import { launch, noBrowser, reads, say, Server, Visitor } from './rig'
-import { scripted } from './scripted'
+import { scripted } from './scriptedServer'
 
-describe('states that are seldom', { skip: noBrowser, concurrency: 2 }, () => {
+describe('rare states', { skip: noBrowser, concurrency: 2 }, () => {
   let server: Server
   let browser: Browser
   before(async () => {
@@ -16,7 +16,7 @@ describe('states that are seldom', { skip: noBrowser, concurrency: 2 }, () => {
     await server?.end()
   })
 
-  it('a message that failed says why, and is sent again under its id', async () => {
+  it('shows why a message failed, and retries under the same id', async () => {
     const visitor = await Visitor.come(browser, server)
     const ids: unknown[] = []
     const page = await scripted(visitor, {
@@ -37,7 +37,7 @@ describe('states that are seldom', { skip: noBrowser, concurrency: 2 }, () => {
     assert.deepEqual(await visitor.leave(), [])
   })
 
-  it('scheduled messages are marked, cards of unknown kinds are shown, others’ answers are named', async () => {
+  it("marks scheduled messages, shows unknown kinds of cards, names another device's answer", async () => {
     const visitor = await Visitor.come(browser, server)
     const card = (id: string, kind: string, seconds = 300) => ({ t: 'prompt', id, kind, text: 'Card ' + id, options: [{ id: 'yes', label: 'Yes', style: 'primary' }], timeout_seconds: seconds, expires_at: '2000-01-01T00:00:00Z', seq: 0 })
     const page = await scripted(visitor, {
@@ -54,14 +54,14 @@ describe('states that are seldom', { skip: noBrowser, concurrency: 2 }, () => {
     await page.locator('.file').getByText('holo.x').waitFor()
     await page.locator('[data-card=gone]').getByText('Expired without an answer.').waitFor()
     await page.locator('[data-card=theirs]').getByText('Answered by Kitchen: Yes').waitFor()
-    await page.locator('[data-card=late]').getByText('The time is up.').waitFor() // whatever the clocks say
+    await page.locator('[data-card=late]').getByText('Time is up.').waitFor() // whatever the clocks say
     await page.locator('[data-card=new]').getByRole('button', { name: 'Yes' }).click()
     await page.locator('[data-card=new]').getByText('Answered: Yes').waitFor()
-    assert.equal(await page.locator('.question').getByRole('button').count(), 0)
+    assert.equal(await page.locator('.card').getByRole('button').count(), 0)
     assert.deepEqual(await visitor.leave(), [])
   })
 
-  it('what the agent cannot do is not offered', async () => {
+  it("hides what the agent doesn't support", async () => {
     const visitor = await Visitor.come(browser, server)
     const page = await scripted(visitor, { ready: { capabilities: { text: true, max_media_bytes: 1000, call: [] } } })
     await page.locator('#composer').fill('x')
@@ -70,34 +70,34 @@ describe('states that are seldom', { skip: noBrowser, concurrency: 2 }, () => {
     assert.deepEqual(await visitor.leave(), [])
   })
 
-  it('without the right to write or to answer nothing is offered, and all is shown', async () => {
+  it('is read-only without the rights to write and answer', async () => {
     const visitor = await Visitor.come(browser, server)
     const page = await visitor.pair('Wall')
     const { id } = (JSON.parse(await server.cli('devices', 'list', '--json')) as { id: string; name: string }[]).find(({ name }) => name === 'Wall')!
     await say(page, 'hello')
     await reads(page, 'You said: hello')
     await say(page, '/demo approval')
-    const card = page.locator('.question').last()
+    const card = page.locator('.card').last()
     await card.getByRole('button', { name: 'Deny' }).waitFor()
     await server.cli('devices', 'rights', id, '-answer')
-    await card.getByText('This device may read this question, not answer it.').waitFor()
+    await card.getByText("This device can read this card, but can't answer it.").waitFor()
     assert.equal(await card.getByRole('button').count(), 0)
     await page.locator('#composer').waitFor()
     await server.cli('devices', 'rights', id, '-write', '+answer')
-    await page.getByText('The owner lets this device only read.').waitFor()
+    await page.getByText('The owner has made this device read-only.').waitFor()
     assert.equal(await page.locator('#composer').count(), 0)
     assert.equal(await page.getByRole('button', { name: 'Reply' }).count(), 0)
     await card.getByRole('button', { name: 'Deny' }).click()
     await card.getByText('Answered: Deny').waitFor()
     await page.reload()
-    await page.getByText('The owner lets this device only read.').waitFor()
+    await page.getByText('The owner has made this device read-only.').waitFor()
     await server.cli('devices', 'rights', id, '+write')
     await say(page, 'again')
     await reads(page, 'You said: again')
     assert.deepEqual(await visitor.leave(), [])
   })
 
-  it('what could not be resumed is told, and nothing stands there twice', async () => {
+  it('says that history was lost, and shows nothing twice', async () => {
     const visitor = await Visitor.come(browser, server)
     const message = (id: string, seq: number) => ({ t: 'message', id, text: 'Message ' + id, chunk: { index: 0, total: 1 }, final: true, seq })
     const script = { ready: { resume: { epoch: 'e', from: 1, to: 2, lost: false } }, frames: [message('1', 1), message('2', 2)] }

@@ -3,7 +3,7 @@ import { after, before, describe, it } from 'node:test'
 import type { Browser } from 'playwright-core'
 import { launch, noBrowser, reads, say, Server, Visitor } from './rig'
 
-describe('a text while the agent works', { skip: noBrowser }, () => {
+describe('a text during a reply', { skip: noBrowser }, () => {
   let server: Server
   let browser: Browser
   before(async () => {

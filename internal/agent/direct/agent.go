@@ -16,12 +16,13 @@ import (
 
 	"hermes-mobile/gateway"
 	"hermes-mobile/internal/agent"
+	"hermes-mobile/internal/backoff"
 )
 
 // Options are what an agent is made of.
 type Options struct {
 	Client *gateway.Client
-	Keep   Keep
+	Store  Store
 	Files  agent.Files
 	Log    *slog.Logger
 	// Instance names this data folder in the keys of turns, so that a wiped folder does not repeat those of an earlier one.
@@ -33,39 +34,39 @@ type Options struct {
 	// that it began.
 	AllSessions bool
 	// ApprovalLife is how long the gateway waits for an answer; 0: as its version does unless its owner set another.
-	ApprovalLife time.Duration
+	ApprovalTimeout time.Duration
 	// Near finds the gateway's process where it runs on this machine and is known to see the same files; nil: it never is.
-	Near func() (Sees, bool)
+	FindNeighbor func() (Neighbor, bool)
 	// HermesHome is Hermes' home on this machine, of which only the caches are sent to phones, and Data the server's own, of which nothing is.
 	HermesHome, Data string
 	// Patience is gateway.TurnRequest's; 0: as that package has it.
-	Patience time.Duration
+	OutcomeTimeout time.Duration
 }
 
 // Sees tells whether a gateway finds the same file as this process at a path.
-type Sees interface{ Sees(path string) bool }
+type Neighbor interface{ Sees(path string) bool }
 
 // Agent implements agent.Agent and agent.Caller.
 type Agent struct {
 	Options
 	memory *memory
 	online atomic.Bool
-	look   chan struct{} // the route is in doubt
+	probe  chan struct{} // the route is in doubt
 	work   sync.WaitGroup
 
-	mu     sync.Mutex
-	host   agent.Host
-	ctx    context.Context // of Run; nil before
-	closed bool
-	turns  map[string]*turn // by device
-	caps   *gateway.Capabilities
-	err    error // why the gateway cannot be used; nil before the first look, too
-	detail string
-	listed []gateway.Model // models, when it was looked at last
-	busy   string          // why it takes no turns now
-	near   Sees            // nil: the gateway has other files
+	mu       sync.Mutex
+	host     agent.Host
+	ctx      context.Context // of Run; nil before
+	closed   bool
+	turns    map[string]*turn // by device
+	caps     *gateway.Capabilities
+	err      error // why the gateway cannot be used; nil before the first look, too
+	detail   string
+	listed   []gateway.Model // models, when it was looked at last
+	busy     string          // why it takes no turns now
+	neighbor Neighbor        // nil: the gateway has other files
 	// refusedKey is why it took the key when it was looked at, and refused it for a turn.
-	refusedKey error
+	credentialErr error
 }
 
 // State is what the owner is told of the way to the gateway.
@@ -80,7 +81,7 @@ type State struct {
 func (a *Agent) State() State {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	s := State{Online: a.online.Load(), Err: cmp.Or(a.err, a.refusedKey)}
+	s := State{Online: a.online.Load(), Err: cmp.Or(a.err, a.credentialErr)}
 	if a.caps != nil {
 		s.Version, s.Older = a.caps.Version, a.caps.Offers("runs") && !newer(a.caps)
 	}
@@ -97,7 +98,7 @@ func New(o Options) *Agent {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	return &Agent{Options: o, memory: newMemory(o.Keep, o.Log), look: make(chan struct{}, 1), turns: map[string]*turn{}, detail: "not connected yet"}
+	return &Agent{Options: o, memory: newMemory(o.Store, o.Log), probe: make(chan struct{}, 1), turns: map[string]*turn{}, detail: "not connected yet"}
 }
 
 // Name implements agent.Agent.
@@ -105,10 +106,11 @@ func (a *Agent) Name() string { return "direct" }
 
 const (
 	checkEvery = 30 * time.Second // how often a quiet gateway is looked at
-	firstRetry = time.Second
-	lastRetry  = 30 * time.Second
 	checkLimit = 15 * time.Second
 )
+
+// reconnect paces the probes of a gateway that cannot be used.
+var reconnect = backoff.Policy{Base: time.Second, Max: 30 * time.Second}
 
 // Run implements agent.Agent: it keeps the way to the gateway known.
 func (a *Agent) Run(ctx context.Context, host agent.Host) error {
@@ -116,11 +118,11 @@ func (a *Agent) Run(ctx context.Context, host agent.Host) error {
 	a.ctx, a.host = ctx, host
 	a.mu.Unlock()
 	host.Changed()
-	wait, retry := time.Duration(0), firstRetry
+	wait, failures := time.Duration(0), 0
 	for {
 		select {
 		case <-time.After(wait):
-		case <-a.look:
+		case <-a.probe:
 		case <-ctx.Done():
 			a.mu.Lock()
 			a.closed = true // no turn begins after this
@@ -129,9 +131,9 @@ func (a *Agent) Run(ctx context.Context, host agent.Host) error {
 			return nil
 		}
 		if a.check(ctx) {
-			wait, retry = checkEvery, firstRetry
+			wait, failures = checkEvery, 0
 		} else {
-			wait, retry = retry, min(2*retry, lastRetry)
+			wait, failures = reconnect.Delay(failures), failures+1
 		}
 	}
 }
@@ -141,14 +143,14 @@ func (a *Agent) check(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, checkLimit)
 	defer cancel()
 	var caps *gateway.Capabilities
-	models, err := a.Client.Models(ctx)
+	models, err := a.Client.Models.List(ctx)
 	if err == nil || errors.Is(err, gateway.ErrUnavailable) {
 		caps, err = a.Client.Capabilities(ctx)
 	}
 	detail := ""
 	switch {
 	case err != nil:
-		detail = err.Error()
+		detail = plainText(err)
 	default:
 		detail = "Hermes' API"
 		if !caps.Offers("runs") && !caps.Offers("session_chat_stream") {
@@ -161,15 +163,15 @@ func (a *Agent) check(ctx context.Context) bool {
 			detail += ", by the " + string(route.Kind) + " address"
 		}
 	}
-	near := a.beside()
-	if err == nil && a.Near != nil && (near == nil || !near.Sees(a.Data)) { // it was not there, or was started anew
-		near, _ = a.Near()
+	near := a.currentNeighbor()
+	if err == nil && a.FindNeighbor != nil && (near == nil || !near.Sees(a.Data)) { // it was not there, or was started anew
+		near, _ = a.FindNeighbor()
 	}
 	a.mu.Lock()
 	changed := a.online.Swap(err == nil) != (err == nil) || a.detail != detail
 	if err == nil {
-		changed = changed || (a.near == nil) != (near == nil)
-		a.caps, a.listed, a.near = caps, models, near
+		changed = changed || (a.neighbor == nil) != (near == nil)
+		a.caps, a.listed, a.neighbor = caps, models, near
 	}
 	a.err, a.detail = err, detail
 	a.mu.Unlock()
@@ -185,9 +187,9 @@ func (a *Agent) check(ctx context.Context) bool {
 }
 
 // doubt has the way to the gateway looked at now.
-func (a *Agent) doubt() {
+func (a *Agent) probeNow() {
 	select {
-	case a.look <- struct{}{}:
+	case a.probe <- struct{}{}:
 	default:
 	}
 }
@@ -202,20 +204,20 @@ func (a *Agent) Status(string) agent.Status {
 	}
 	if a.caps != nil {
 		s.Prompt = a.caps.Offers("run_approval")
-		s.Stop = stops(a.caps)
+		s.Stop = canStop(a.caps)
 		s.Steer = a.caps.Offers("run_steer")
 		s.Tool = a.caps.Feature("tool_progress_events")
 		s.Images = a.caps.Offers("session_chat_stream") || a.caps.Offers("chat_completions")
 	}
-	s.AnyFile = a.near != nil && s.Images
+	s.AnyFile = a.neighbor != nil && s.Images
 	return s
 }
 
 // beside is the gateway's process where it sees the same files as this one, nil where it does not.
-func (a *Agent) beside() Sees {
+func (a *Agent) currentNeighbor() Neighbor {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return a.near
+	return a.neighbor
 }
 
 // setBusy notes why the gateway takes no turns now; empty: it does.
@@ -230,10 +232,10 @@ func (a *Agent) setBusy(why string) {
 }
 
 // setRefused notes that the gateway refused the credential for a turn; nil: it took it.
-func (a *Agent) setRefused(err error) {
+func (a *Agent) setCredentialErr(err error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.refusedKey = err
+	a.credentialErr = err
 }
 
 // capabilities are what the gateway last said of itself; nil before it said anything.
@@ -246,7 +248,7 @@ func (a *Agent) capabilities() *gateway.Capabilities {
 // Admits implements agent.Agent: what is about the running turn passes.
 func (a *Agent) Admits(in agent.Input) bool {
 	c, _ := command(in)
-	return c != nil && c.aside || c == nil && a.joins(in) != nil
+	return c != nil && c.outOfBand || c == nil && a.joins(in) != nil
 }
 
 // Hand implements agent.Agent.
@@ -274,7 +276,7 @@ func (a *Agent) Hand(in agent.Input, taken func(error)) {
 	}
 	ctx, cancel := context.WithCancel(a.ctx)
 	t := newTurn(ctx, a, in, taken)
-	if c == nil || !c.aside {
+	if c == nil || !c.outOfBand {
 		a.turns[in.Device] = t
 	}
 	a.work.Add(1)
@@ -333,11 +335,11 @@ func newer(caps *gateway.Capabilities) bool {
 }
 
 // stops reports whether turns can be stopped: a gateway without runs ends a turn with its stream.
-func stops(caps *gateway.Capabilities) bool {
+func canStop(caps *gateway.Capabilities) bool {
 	return caps != nil && (caps.Offers("run_stop") || !caps.Offers("runs") && !caps.Offers("session_chat_stream"))
 }
 
 // away reports whether an error means that the gateway cannot be reached, rather than that it refused.
-func away(err error) bool {
+func unreachable(err error) bool {
 	return errors.Is(err, gateway.ErrNoRoute) || errors.Is(err, gateway.ErrUnreachable) || errors.Is(err, gateway.ErrSignIn) || errors.Is(err, gateway.ErrIdentity)
 }

@@ -2,22 +2,22 @@ package direct
 
 import (
 	"fmt"
-	"math/rand/v2"
 	"net/http"
 	"strings"
 	"time"
 
 	"hermes-mobile/gateway"
+	"hermes-mobile/internal/backoff"
 )
 
 var (
-	busyMost  = time.Minute     // the longest pause between two requests for one turn, unless the gateway asks for a longer one
-	busyLimit = time.Hour       // how long a turn waits for a gateway that has no room
-	busyTell  = 5 * time.Second // after which the user is told why nothing happens
+	busyMax    = time.Minute     // the longest pause between two requests for one turn, unless the gateway asks for a longer one
+	busyLimit  = time.Hour       // how long a turn waits for a gateway that has no room
+	busyNotice = 5 * time.Second // after which the user is told why nothing happens
 )
 
 // queue paces the requests for a turn while the gateway has no room for it.
-type queue struct {
+type busyQueue struct {
 	began time.Time // of the first refusal
 	tries int
 	told  bool
@@ -27,13 +27,13 @@ type queue struct {
 func busy(e *gateway.Error) bool {
 	switch e.Status {
 	case http.StatusTooManyRequests, http.StatusServiceUnavailable, http.StatusTooEarly, 529: // 529: overloaded, of several providers
-		return !spent(e)
+		return !quotaExhausted(e)
 	}
 	return false
 }
 
 // spent reports whether a refusal is about money or a quota, which waiting does not bring back.
-func spent(e *gateway.Error) bool {
+func quotaExhausted(e *gateway.Error) bool {
 	text := strings.ToLower(e.Code + " " + e.Message)
 	for _, word := range []string{"insufficient_quota", "quota_exceeded", "exceeded your current quota", "billing", "insufficient credits", "insufficient balance", "payment"} {
 		if strings.Contains(text, word) {
@@ -45,7 +45,7 @@ func spent(e *gateway.Error) bool {
 
 // wait pauses after a refusal, longer each time. It is false where the turn is over: it was stopped, or the gateway asks for a longer
 // wait than a turn lives; then why says so.
-func (q *queue) wait(t *turn, refused *gateway.Error) (goOn bool, why error) {
+func (q *busyQueue) wait(t *turn, refused *gateway.Error) (goOn bool, why error) {
 	now := time.Now()
 	if q.began.IsZero() {
 		q.began = now
@@ -54,37 +54,36 @@ func (q *queue) wait(t *turn, refused *gateway.Error) (goOn bool, why error) {
 	}
 	pause := refused.RetryAfter
 	if pause <= 0 {
-		pause = min(busyWait<<min(q.tries, 16), busyMost)
-		pause += rand.N(pause/4 + 1)
+		pause = backoff.Policy{Base: busyWait, Max: busyMax}.Delay(q.tries)
 	}
 	left := busyLimit - now.Sub(q.began)
 	if pause > left {
-		return false, &gateway.Error{Status: refused.Status, Code: refused.Code, Message: fmt.Sprintf("%s It has no room for this message within %s: send it again later.", ended(sentence(refused)), plain(max(busyLimit, refused.RetryAfter)))}
+		return false, &gateway.Error{Status: refused.Status, Code: refused.Code, Message: fmt.Sprintf("%s It has no room for this message within %s: send it again later.", withPeriod(sentence(refused)), durationText(max(busyLimit, refused.RetryAfter)))}
 	}
-	if !q.told && now.Sub(q.began)+pause >= busyTell {
-		if !t.pause(t.early, min(pause, max(0, busyTell-now.Sub(q.began)))) {
-			return false, t.early.Err()
+	if !q.told && now.Sub(q.began)+pause >= busyNotice {
+		if !t.pause(t.startCtx, min(pause, max(0, busyNotice-now.Sub(q.began)))) {
+			return false, t.startCtx.Err()
 		}
 		q.told = true
-		t.note("The gateway is busy, and your message waits: " + sentence(refused))
+		t.notice("The gateway is busy, and your message waits: " + sentence(refused))
 		pause -= min(pause, time.Since(now))
 	}
 	q.tries++
-	if !t.pause(t.early, pause) {
-		return false, t.early.Err()
+	if !t.pause(t.startCtx, pause) {
+		return false, t.startCtx.Err()
 	}
 	return true, nil
 }
 
 // over says that the gateway took the turn, or that it is not asked any more.
-func (q *queue) over(a *Agent) {
+func (q *busyQueue) over(a *Agent) {
 	if !q.began.IsZero() {
 		a.setBusy("")
 	}
 }
 
 // ended is a sentence with its full stop.
-func ended(s string) string {
+func withPeriod(s string) string {
 	if strings.HasSuffix(s, ".") || strings.HasSuffix(s, "!") || strings.HasSuffix(s, "?") {
 		return s
 	}
@@ -92,7 +91,7 @@ func ended(s string) string {
 }
 
 // plain is a duration for people.
-func plain(d time.Duration) string {
+func durationText(d time.Duration) string {
 	switch {
 	case d >= 2*time.Hour:
 		return fmt.Sprintf("%d hours", int(d.Round(time.Hour)/time.Hour))

@@ -34,9 +34,9 @@ var methods = []method{
 	{name: "models.choose", needs: "models", respond: (*Agent).chooseModel},
 	{name: "jobs.list", needs: "jobs", jobs: true, respond: (*Agent).listJobs},
 	{name: "jobs.create", needs: "job_create", jobs: true, respond: (*Agent).createJob},
-	{name: "jobs.pause", needs: "job_pause", jobs: true, respond: oneJob((*gateway.Client).PauseJob)},
-	{name: "jobs.resume", needs: "job_resume", jobs: true, respond: oneJob((*gateway.Client).ResumeJob)},
-	{name: "jobs.run", needs: "job_run", jobs: true, respond: oneJob((*gateway.Client).RunJob)},
+	{name: "jobs.pause", needs: "job_pause", jobs: true, respond: oneJob((*gateway.JobService).Pause)},
+	{name: "jobs.resume", needs: "job_resume", jobs: true, respond: oneJob((*gateway.JobService).Resume)},
+	{name: "jobs.run", needs: "job_run", jobs: true, respond: oneJob((*gateway.JobService).Run)},
 	{name: "jobs.delete", needs: "job_delete", jobs: true, respond: (*Agent).deleteJob},
 	{name: "usage.list", respond: (*Agent).listUsage},
 	{name: "route.show", respond: (*Agent).showRoute},
@@ -65,8 +65,8 @@ func (a *Agent) Call(ctx context.Context, call agent.Call) ([]byte, error) {
 	}
 	result, err := methods[at].respond(a, ctx, call.Device, call.Params)
 	if err != nil {
-		if away(err) {
-			a.doubt()
+		if unreachable(err) {
+			a.probeNow()
 		}
 		return nil, refusal(err)
 	}
@@ -100,7 +100,7 @@ func refusal(err error) error {
 	switch {
 	case errors.As(err, &own):
 		return own
-	case away(err):
+	case unreachable(err):
 		return &agent.CallError{Code: unavailable, Message: "the gateway cannot be used now: " + sentence(err)}
 	case errors.Is(err, gateway.ErrUnavailable):
 		return &agent.CallError{Code: unavailable, Message: sentence(err)}
@@ -115,7 +115,7 @@ func refusal(err error) error {
 var errNotFound = &agent.CallError{Code: agent.NotFound, Message: "there is no such thing, or it is not of this conversation"}
 
 // read takes the parameters of a call.
-func read(params []byte, to any) error {
+func decodeParams(params []byte, to any) error {
 	if err := json.Unmarshal(params, to); err != nil {
 		return &agent.CallError{Code: agent.BadParams, Message: "the parameters do not have the form that the protocol describes"}
 	}
@@ -135,9 +135,9 @@ func (a *Agent) listUsage(ctx context.Context, device string, _ []byte) (any, er
 }
 
 // jobsAre says whether scheduled jobs can be used, and on whose word.
-func jobsAre(caps *gateway.Capabilities) string {
+func jobAccess(caps *gateway.Capabilities) string {
 	switch {
-	case caps.OffersJobs():
+	case caps.AdvertisesJobs():
 		return "advertised"
 	case caps.Offers("jobs"):
 		return "allowed"
@@ -151,7 +151,7 @@ func (a *Agent) showRoute(context.Context, string, []byte) (any, error) {
 		out["version"] = caps.Version
 	}
 	if caps := a.capabilities(); caps != nil && a.AllSessions {
-		out["jobs"] = jobsAre(caps)
+		out["jobs"] = jobAccess(caps)
 	}
 	if route, ok := a.Client.Route(); ok {
 		out["kind"], out["reason"], out["since"] = route.Kind, route.Reason, route.Since.UTC().Truncate(time.Second)

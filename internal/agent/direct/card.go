@@ -15,9 +15,9 @@ import (
 // How long gateways wait for an answer where their settings say nothing else (api-facts §6), and how much earlier a card
 // ends, so that no answer comes too late.
 const (
-	lifeOlder = 60 * time.Second
-	lifeNewer = 300 * time.Second
-	lifeEarly = 2 * time.Second
+	timeoutOlder  = 60 * time.Second
+	timeoutNewer  = 300 * time.Second
+	timeoutMargin = 2 * time.Second
 )
 
 // approval is the agent's own part of a card.
@@ -52,13 +52,13 @@ func (t *turn) card(a gateway.Approval, others bool) agent.Card {
 	if c.Command == "" {
 		c.Text = "May I do this?"
 	}
-	c.Life = t.agent.ApprovalLife
+	c.Life = t.agent.ApprovalTimeout
 	if c.Life == 0 && newer(t.agent.capabilities()) {
-		c.Life = lifeNewer
+		c.Life = timeoutNewer
 	} else if c.Life == 0 {
-		c.Life = lifeOlder
+		c.Life = timeoutOlder
 	}
-	c.Life = max(c.Life-lifeEarly, time.Second)
+	c.Life = max(c.Life-timeoutMargin, time.Second)
 	return c
 }
 
@@ -69,53 +69,53 @@ func (a *Agent) answer(ctx context.Context, t *turn, card agent.Card, answer age
 		return nil // not a card of this agent: the agent was another one when it was asked
 	}
 	if t == nil {
-		return a.unfollowed(ctx, of.Device, card.N)
+		return a.answerWithoutTurn(ctx, of.Device, card.N)
 	}
 	running, left, err := t.followed(ctx)
 	switch {
 	case err != nil:
 		return agent.ErrAway
 	case left:
-		return a.unfollowed(ctx, of.Device, card.N)
+		return a.answerWithoutTurn(ctx, of.Device, card.N)
 	case running == nil:
 		return nil // it is begun anew, without this question
 	}
 	choice := gateway.ApprovalAnswer{RequestID: of.ID, Choice: answer.OptionID}
-	if of.ID == unseen || t.in.Handed && strings.HasPrefix(of.ID, "approval-") && !t.knows(of.ID) {
+	if of.ID == unseen || t.in.Handed && strings.HasPrefix(of.ID, "approval-") && !t.questions.has(of.ID) {
 		choice.RequestID = "" // a gateway without ids (0.19) that was asked before a restart: the oldest that waits
 	}
 	if answer.OptionID == allChoice {
 		choice.Choice, choice.All = "once", true
 	}
-	t.decided(of.ID, answer)
+	t.questions.decide(of.ID)
 	err = running.Answer(ctx, choice)
 	switch {
 	case err == nil:
 		if choice.All {
-			t.closeOthers(of.ID, "once")
+			t.post(t.questions.closeOthers(of.ID, "once")...)
 		}
 		return nil
-	case errors.Is(err, gateway.ErrLate):
+	case errors.Is(err, gateway.ErrApprovalClosed):
 		if !answer.Expired && !t.in.Handed { // an earlier life may have given it
-			t.note("The answer came too late: the gateway no longer waited for it.")
+			t.notice("The answer came too late: the gateway no longer waited for it.")
 		}
 		return nil
 	case ctx.Err() != nil:
 		return agent.ErrAway
 	case errors.Is(err, gateway.ErrClosed):
-		return a.unfollowed(ctx, of.Device, card.N)
-	case away(err):
-		a.doubt()
+		return a.answerWithoutTurn(ctx, of.Device, card.N)
+	case unreachable(err):
+		a.probeNow()
 		return agent.ErrAway
 	}
 	a.Log.Warn("the gateway did not take the answer to an approval", "device", t.in.Device, "error", err)
-	t.note("The gateway did not take the answer: " + strings.TrimSuffix(err.Error(), ".") + ".")
+	t.notice("The gateway did not take the answer: " + strings.TrimSuffix(plainText(err), ".") + ".")
 	return nil
 }
 
 // unfollowed is what is said to the answer for a turn that nobody follows. One that is still remembered was only left, by an
 // earlier life or because the gateway could not be reached, and is taken up again soon.
-func (a *Agent) unfollowed(ctx context.Context, device string, n int64) error {
+func (a *Agent) answerWithoutTurn(ctx context.Context, device string, n int64) error {
 	known, err := a.memory.get(ctx, device)
 	if err != nil || known.Turn != nil && known.Turn.N == n {
 		return agent.ErrAway
@@ -125,30 +125,21 @@ func (a *Agent) unfollowed(ctx context.Context, device string, n int64) error {
 
 // ask shows a question, unless an earlier life did. What was said before it is finished.
 func (t *turn) ask(r *reply, a gateway.Approval) {
-	t.mu.Lock()
-	open := 0
-	for _, q := range t.asked {
-		if q.approval == a.ID {
-			t.mu.Unlock()
-			return
-		}
-		if !q.decided {
-			open++
-		}
-	}
-	q := &question{approval: a.ID}
-	t.asked = append(t.asked, q)
 	known, before := t.askedBefore(a.ID)
-	if known {
-		q.card, q.decided = before, before == ""
-		t.mu.Unlock()
+	var card agent.Card
+	fresh := t.questions.add(a.ID, func(open int) (id string, decided bool) {
+		if known {
+			return before, before == ""
+		}
+		card = t.card(a, open > 0)
+		return card.ID, false
+	})
+	if !fresh || known {
 		return
 	}
-	card := t.card(a, open > 0)
-	q.card = card.ID
-	t.mu.Unlock()
 	t.tell(append(r.finish(), agent.Ask{Card: card})...)
-	t.change(func(b *begun) { b.Asked = append(slices.Clone(b.Asked), a.ID) }) // after it: rather asked twice than never
+	// After it: it is better to ask twice than never.
+	t.change(func(b *startedTurn) { b.Asked = append(slices.Clone(b.Asked), a.ID) })
 }
 
 // unseen is the id of a question whose words are lost with the events of a gateway that tells them once (0.19).
@@ -172,64 +163,4 @@ func (t *turn) askedBefore(id string) (known bool, card string) {
 	}
 	c, err := t.agent.memory.get(t.ctx, t.in.Device)
 	return err == nil && c.Turn != nil && c.Turn.N == t.in.N && slices.Contains(c.Turn.Asked, id), ""
-}
-
-// knows reports whether the gateway asked this in the present life.
-func (t *turn) knows(approval string) bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return slices.ContainsFunc(t.asked, func(q *question) bool { return q.approval == approval })
-}
-
-// decided notes that the person answered.
-func (t *turn) decided(approval string, answer agent.Answer) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	for _, q := range t.asked {
-		if q.approval == approval {
-			q.decided = true
-		}
-	}
-}
-
-// answered closes the card of an approval that somebody else answered.
-func (t *turn) answered(e gateway.ApprovalAnswered) {
-	t.mu.Lock()
-	var events []agent.Event
-	for _, q := range t.asked {
-		if q.approval == e.ApprovalID && !q.decided {
-			q.decided = true
-			events = append(events, agent.CloseCard{ID: q.card, OptionID: e.Choice})
-		}
-	}
-	t.mu.Unlock()
-	t.post(events...)
-}
-
-// closeOthers closes what an answer to all has decided, too.
-func (t *turn) closeOthers(approval, choice string) {
-	t.mu.Lock()
-	var events []agent.Event
-	for _, q := range t.asked {
-		if q.approval != approval && !q.decided {
-			q.decided = true
-			events = append(events, agent.CloseCard{ID: q.card, OptionID: choice})
-		}
-	}
-	t.mu.Unlock()
-	t.post(events...)
-}
-
-// closeAll ends the questions that nobody waits for any more.
-func (t *turn) closeAll() []agent.Event {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	var events []agent.Event
-	for _, q := range t.asked {
-		if !q.decided {
-			q.decided = true
-			events = append(events, agent.CloseCard{ID: q.card, Expired: true})
-		}
-	}
-	return events
 }

@@ -14,7 +14,7 @@ import (
 // slash is a command that is typed as a message. To Hermes' API they are plain text (api-facts §4), so they are ours.
 type slash struct {
 	name, args, about string
-	aside             bool // it is about the running turn, and does not wait for its end
+	outOfBand         bool // it is about the running turn, and does not wait for its end
 	offered           func(*gateway.Capabilities) bool
 	run               func(t *turn, args string) string
 }
@@ -24,12 +24,12 @@ var slashes []*slash
 func init() {
 	always := func(*gateway.Capabilities) bool { return true }
 	slashes = []*slash{
-		{name: "/new", args: "[title]", about: "begin a new session", offered: always, run: (*turn).slashNew},
-		{name: "/stop", about: "stop what is being done", aside: true, offered: stops, run: (*turn).slashStop},
-		{name: "/status", about: "say which session, model and gateway this is", aside: true, offered: always, run: (*turn).slashStatus},
-		{name: "/model", args: "[name]", about: "show the models, or choose one", offered: offers("models"), run: (*turn).slashModel},
-		{name: "/sethome", about: "have what is delivered to home come to this device", aside: true, offered: always, run: (*turn).slashHome},
-		{name: "/help", about: "list these commands", aside: true, offered: always, run: (*turn).slashHelp},
+		{name: "/new", args: "[title]", about: "begin a new session", offered: always, run: slashNew},
+		{name: "/stop", about: "stop what is being done", outOfBand: true, offered: canStop, run: slashStop},
+		{name: "/status", about: "say which session, model and gateway this is", outOfBand: true, offered: always, run: slashStatus},
+		{name: "/model", args: "[name]", about: "show the models, or choose one", offered: offers("models"), run: slashModel},
+		{name: "/sethome", about: "have what is delivered to home come to this device", outOfBand: true, offered: always, run: slashHome},
+		{name: "/help", about: "list these commands", outOfBand: true, offered: always, run: slashHelp},
 	}
 }
 
@@ -38,7 +38,7 @@ func offers(operation string) func(*gateway.Capabilities) bool {
 }
 
 // unknown answers a command that is none of ours: the gateway's API would hand it to the model as words.
-var unknown = &slash{aside: true, run: (*turn).slashUnknown}
+var unknown = &slash{outOfBand: true, run: slashUnknown}
 
 // commandForm is what a command looks like: one word behind the slash, so that a path is none.
 var commandForm = regexp.MustCompile(`^/[A-Za-z][\w-]{0,31}$`)
@@ -63,23 +63,23 @@ func command(in agent.Input) (*slash, string) {
 	return nil, ""
 }
 
-func (t *turn) slashUnknown(name string) string {
+func slashUnknown(t *turn, name string) string {
 	return "There is no command " + name + " on this connection. /help lists those there are."
 }
 
-func (t *turn) slashHome(string) string {
+func slashHome(t *turn, _ string) string {
 	t.post(agent.Home{})
 	return "This device is the home channel now: what is delivered to \"home\" comes here."
 }
 
-func (t *turn) slashNew(title string) string {
+func slashNew(t *turn, title string) string {
 	if !offers("session_create")(t.agent.capabilities()) {
-		if err := t.agent.open(t.early, t.in.Device, ""); err != nil {
+		if err := t.agent.switchSession(t.startCtx, t.in.Device, ""); err != nil {
 			return sentence(err)
 		}
 		return "A new conversation."
 	}
-	ctx, cancel := context.WithTimeout(t.early, callLimit)
+	ctx, cancel := context.WithTimeout(t.startCtx, callLimit)
 	defer cancel()
 	if _, err := t.agent.newSession(ctx, t.in.Device, title); err != nil {
 		return "No new session: " + sentence(err)
@@ -90,7 +90,7 @@ func (t *turn) slashNew(title string) string {
 	return "A new session."
 }
 
-func (t *turn) slashStop(string) string {
+func slashStop(t *turn, _ string) string {
 	running := t.agent.turnOf(t.in.Device)
 	if running == nil {
 		return "Nothing is being done."
@@ -99,7 +99,7 @@ func (t *turn) slashStop(string) string {
 	return ""
 }
 
-func (t *turn) slashStatus(string) string {
+func slashStatus(t *turn, _ string) string {
 	a := t.agent
 	known, err := a.memory.get(t.ctx, t.in.Device)
 	if err != nil {
@@ -119,8 +119,8 @@ func (t *turn) slashStatus(string) string {
 	return strings.TrimSpace(b.String())
 }
 
-func (t *turn) slashModel(name string) string {
-	ctx, cancel := context.WithTimeout(t.early, callLimit)
+func slashModel(t *turn, name string) string {
+	ctx, cancel := context.WithTimeout(t.startCtx, callLimit)
 	defer cancel()
 	known, err := t.agent.memory.get(ctx, t.in.Device)
 	if err != nil {
@@ -152,7 +152,7 @@ func (t *turn) slashModel(name string) string {
 	return "This gateway has no model " + name + ". /model lists those there are."
 }
 
-func (t *turn) slashHelp(string) string {
+func slashHelp(t *turn, _ string) string {
 	var b strings.Builder
 	for _, c := range t.agent.commands() {
 		fmt.Fprintf(&b, "- `%s` %s\n", strings.TrimSpace(c.Name+" "+c.Args), c.Description)

@@ -2,7 +2,6 @@ package direct
 
 import (
 	"errors"
-	"slices"
 	"strings"
 
 	"hermes-mobile/gateway"
@@ -13,7 +12,7 @@ import (
 // earlier life, or was not ready for one.
 func (t *turn) follow(running *gateway.Turn) (again bool) {
 	defer running.Close()
-	r := &reply{turn: t, skip: t.in.Texts}
+	r := &reply{turn: t, stored: t.in.Texts}
 	for {
 		over, again, err := t.read(running, r)
 		switch {
@@ -21,10 +20,10 @@ func (t *turn) follow(running *gateway.Turn) (again bool) {
 			return again // where the server stops the run goes on
 		case (errors.Is(err, gateway.ErrSignIn) || errors.Is(err, gateway.ErrIdentity)) && !t.isStopped():
 			// That is for the owner to mend. The run does not end by it.
-			t.agent.doubt()
+			t.agent.probeNow()
 			t.pause(t.ctx, busyWait)
 		default:
-			t.agent.doubt()
+			t.agent.probeNow()
 			t.ended(r, gateway.Outcome{State: gateway.Unknown, Err: err})
 			return false
 		}
@@ -39,26 +38,35 @@ func (t *turn) read(running *gateway.Turn, r *reply) (over, again bool, err erro
 		}
 		switch e := e.(type) {
 		case gateway.ToolStarted:
-			t.tell(append(r.finish(), t.toolStarted(e))...)
+			t.tell(append(r.finish(), t.steps.toolStarted(e))...)
 		case gateway.ToolEnded:
-			t.toolEnded(e)
+			if step, ok := t.steps.toolEnded(e); ok {
+				t.post(step)
+				if t.steps.none() { // the gateway waits for no approval any more (doc/hermes/api.md §6)
+					t.post(t.questions.closeAll()...)
+				}
+			}
 		case gateway.ApprovalRequested:
 			t.ask(r, e.Approval)
 		case gateway.ApprovalAnswered:
-			t.answered(e)
+			t.post(t.questions.answered(e)...)
 		case gateway.Status:
 			switch e.Kind {
 			case gateway.StatusReconnecting, gateway.StatusSettling:
-				t.agent.doubt()
+				t.agent.probeNow()
 			case gateway.StatusWaiting:
 				t.askUnseen(r)
 			case gateway.StatusSubagentStarted:
-				t.delegated(e)
+				if step, ok := t.steps.delegated(e); ok {
+					t.post(step)
+				}
 			case gateway.StatusSubagentEnded:
-				t.delegationEnded(e)
+				if step, ok := t.steps.delegationEnded(e); ok {
+					t.post(step)
+				}
 			}
 		case gateway.Ended:
-			if e.Outcome.State == gateway.Absent && t.resumed || t.premature(r, e.Outcome) {
+			if e.Outcome.State == gateway.Absent && t.resumed || t.failedLoading(r, e.Outcome) {
 				return true, true, nil
 			}
 			t.ended(r, e.Outcome)
@@ -67,7 +75,7 @@ func (t *turn) read(running *gateway.Turn, r *reply) (over, again bool, err erro
 			t.tell(r.apply(e)...)
 		}
 	}
-	return false, false, gateway.ErrCut
+	return false, false, gateway.ErrStreamBroken
 }
 
 // maxTries bounds the turns that are begun because the gateway was still loading: with the pauses between them that is two minutes.
@@ -75,14 +83,14 @@ const maxTries = 40
 
 // premature reports whether the turn failed only because the gateway was still loading, and is to be begun anew. What waited for the
 // gateway to come back is always among the first that it is asked.
-func (t *turn) premature(r *reply, o gateway.Outcome) bool {
-	if !errors.Is(o.Err, gateway.ErrLoading) || r.began() || t.tools > 0 || t.isStopped() {
+func (t *turn) failedLoading(r *reply, o gateway.Outcome) bool {
+	if !errors.Is(o.Err, gateway.ErrLoading) || r.hasOutput() || t.steps.tools > 0 || t.isStopped() {
 		return false
 	}
 	again := false
-	noted := t.change(func(b *begun) {
+	noted := t.change(func(b *startedTurn) {
 		if again = b.Tries < maxTries; again {
-			b.Tries, b.Lease = b.Tries+1, nil
+			b.Tries, b.Handle = b.Tries+1, nil
 		}
 	})
 	if again = again && noted; again {
@@ -94,27 +102,21 @@ func (t *turn) premature(r *reply, o gateway.Outcome) bool {
 // ended says the rest and ends the turn. It is forgotten only when its end is stored, so a crash in between has it looked
 // up again and not run again.
 func (t *turn) ended(r *reply, o gateway.Outcome) {
-	t.quiet()
-	events := append(r.end(o), t.closeAll()...)
-	for _, s := range t.steps {
-		s.State = "done"
-		if o.State != gateway.Completed {
-			s.State = "failed"
-		}
-		events = append(events, s)
-	}
-	if text := failure(o, r.given > 0 || t.in.Texts > 0, t.isStopped()); text != "" {
+	t.stopTyping()
+	events := append(r.end(o), t.questions.closeAll()...)
+	events = append(events, t.steps.end(o.State == gateway.Completed)...)
+	if text := failureText(o, r.finished > 0 || t.in.Texts > 0, t.isStopped()); text != "" {
 		events = append(events, t.say(agent.NewID(), text, true)) // no earlier life said it, for it would have ended the turn
 	}
 	events = append(events, t.settle(&o)...)
-	t.agent.learn(t, o)
+	t.agent.recordOutcome(t, o)
 	if t.store(append(events, agent.Done{N: t.in.N, Interrupted: o.State != gateway.Completed})...) {
 		t.forget()
 	}
 }
 
 // failure is what a person is told of a turn that did not end well.
-func failure(o gateway.Outcome, said, stopped bool) string {
+func failureText(o gateway.Outcome, said, stopped bool) string {
 	switch o.State {
 	case gateway.Completed:
 		return shortfall(o, said)
@@ -123,7 +125,7 @@ func failure(o gateway.Outcome, said, stopped bool) string {
 			return "The turn was stopped."
 		}
 	case gateway.Interrupted:
-		if text := whyCut(o.Reason, said); text != "" {
+		if text := cutReason(o.FinishReason, said); text != "" {
 			return text
 		}
 		return "The turn was interrupted at the gateway. What there is of the answer is above, if anything."
@@ -142,13 +144,13 @@ func failure(o gateway.Outcome, said, stopped bool) string {
 
 // shortfall is what a user is told of a reply that is not whole, or not there.
 func shortfall(o gateway.Outcome, said bool) string {
-	if text := whyCut(o.Reason, said); text != "" {
+	if text := cutReason(o.FinishReason, said); text != "" {
 		return text
 	}
 	switch {
 	case o.Partial:
 		return "A part of the reply could not be read, and is missing."
-	case !said && (o.Reason == "tool_calls" || o.Reason == "function_call"):
+	case !said && (o.FinishReason == "tool_calls" || o.FinishReason == "function_call"):
 		return "The model asked to run a tool, which it can only do behind a Hermes gateway."
 	case !said:
 		return "The model gave no answer."
@@ -158,7 +160,7 @@ func shortfall(o gateway.Outcome, said bool) string {
 
 // whyCut says why a model ended its reply early, by OpenAI's finish_reason and the words of other servers for the same; empty where
 // that is not the reason.
-func whyCut(reason string, said bool) string {
+func cutReason(reason string, said bool) string {
 	switch strings.ToLower(reason) {
 	case "length", "max_tokens", "max_output_tokens":
 		if said {
@@ -172,63 +174,4 @@ func whyCut(reason string, said bool) string {
 		return "The provider's content filter withheld the reply."
 	}
 	return ""
-}
-
-func (t *turn) toolStarted(e gateway.ToolStarted) agent.Event {
-	t.tools++
-	s := agent.ToolStep{ID: agent.NewID(), Name: e.Name, State: "started", Title: e.Preview, N: t.in.N}
-	t.steps = append(t.steps, s)
-	return s
-}
-
-// subagent is the name by which a task that another agent does is shown, as a step like that of a tool.
-const subagent = "subagent"
-
-func (t *turn) delegated(e gateway.Status) {
-	s := agent.ToolStep{ID: agent.NewID(), Name: subagent, State: "started", Title: e.Text, N: t.in.N}
-	if e.Delegation != "" {
-		if t.delegations == nil {
-			t.delegations = map[string]string{}
-		}
-		if _, again := t.delegations[e.Delegation]; again || len(t.delegations) == maxDelegations {
-			return
-		}
-		t.delegations[e.Delegation] = s.ID
-	}
-	t.steps = append(t.steps, s)
-	t.post(s)
-}
-
-// maxDelegations bounds the tasks of a turn that are told apart.
-const maxDelegations = 1000
-
-// delegationEnded ends the task that it names; a gateway that names none means the one that began first.
-func (t *turn) delegationEnded(e gateway.Status) {
-	id, named := t.delegations[e.Delegation]
-	at := slices.IndexFunc(t.steps, func(s agent.ToolStep) bool { return s.Name == subagent && (!named || s.ID == id) })
-	if at < 0 {
-		return
-	}
-	s := t.steps[at]
-	t.steps = slices.Delete(t.steps, at, at+1)
-	s.State, s.Text = "done", e.Text
-	t.post(s)
-}
-
-// toolEnded ends the tool that began first under this name, as gateways do not say which it was.
-func (t *turn) toolEnded(e gateway.ToolEnded) {
-	at := slices.IndexFunc(t.steps, func(s agent.ToolStep) bool { return s.Name == e.Name })
-	if at < 0 {
-		return
-	}
-	s := t.steps[at]
-	t.steps = slices.Delete(t.steps, at, at+1)
-	s.State, s.Text = "done", e.Preview
-	if e.Failed {
-		s.State = "failed"
-	}
-	t.post(s)
-	if len(t.steps) == 0 { // nobody waits for an answer any more (api-facts §6)
-		t.post(t.closeAll()...)
-	}
 }

@@ -237,7 +237,7 @@ func begin(t testing.TB, g string, d *disk, change ...func(*Options, *gateway.Pr
 	t.Helper()
 	l := &life{t: t, disk: d, over: make(chan struct{}), log: &bytes.Buffer{}, news: make(chan struct{}), online: make(chan struct{}, 1)}
 	profile := gateway.Profile{ID: "test", Name: "test", Remote: g, Auth: gateway.AuthBearer, Insecure: true, Jobs: gateway.JobsOn}
-	o := Options{Keep: l, Files: d, Instance: "i", Patience: 400 * time.Millisecond, Log: slog.New(slog.NewTextHandler(l.log, nil))}
+	o := Options{Store: l, Files: d, Instance: "i", OutcomeTimeout: 400 * time.Millisecond, Log: slog.New(slog.NewTextHandler(l.log, nil))}
 	for _, c := range change {
 		c(&o, &profile)
 	}

@@ -23,14 +23,14 @@ const (
 
 // attached reads the image that a person sent. beside is what the model reads of another file, which a gateway on this machine is handed
 // as the path of a copy.
-func (t *turn) attached() (images []gateway.Image, beside string, err error) {
+func (t *turn) attachment() (images []gateway.Image, beside string, err error) {
 	f := t.in.File
 	if f == nil {
 		return nil, "", nil
 	}
 	if f.Kind != "image" || f.Size > maxImage {
-		if near := t.agent.beside(); near != nil {
-			beside, err = t.copied(near, f)
+		if near := t.agent.currentNeighbor(); near != nil {
+			beside, err = t.copyForNeighbor(near, f)
 			return nil, beside, err
 		}
 	}
@@ -49,7 +49,7 @@ func (t *turn) attached() (images []gateway.Image, beside string, err error) {
 	if err != nil {
 		return nil, "", fmt.Errorf("the image cannot be read")
 	}
-	return []gateway.Image{{Mime: f.Mime, Data: data}}, "", nil
+	return []gateway.Image{{MIMEType: f.Mime, Data: data}}, "", nil
 }
 
 // inlined finds the images that Hermes puts into the text of a reply (api-facts §4.7).

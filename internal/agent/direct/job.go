@@ -38,7 +38,7 @@ type jobAnswer struct {
 }
 
 func (a *Agent) listJobs(ctx context.Context, _ string, _ []byte) (any, error) {
-	jobs, err := a.Client.Jobs(ctx)
+	jobs, err := a.Client.Jobs.List(ctx)
 	list := []jobInfo{}
 	for _, j := range jobs {
 		list = append(list, jobOf(j))
@@ -48,7 +48,7 @@ func (a *Agent) listJobs(ctx context.Context, _ string, _ []byte) (any, error) {
 
 func (a *Agent) createJob(ctx context.Context, _ string, params []byte) (any, error) {
 	var p struct{ Name, Schedule, Prompt string }
-	if err := read(params, &p); err != nil {
+	if err := decodeParams(params, &p); err != nil {
 		return nil, err
 	}
 	switch {
@@ -59,32 +59,32 @@ func (a *Agent) createJob(ctx context.Context, _ string, params []byte) (any, er
 	case p.Prompt == "":
 		return nil, missing("prompt")
 	}
-	j, err := a.Client.CreateJob(ctx, gateway.NewJob{Name: p.Name, Schedule: p.Schedule, Prompt: p.Prompt})
+	j, err := a.Client.Jobs.Create(ctx, gateway.JobParams{Name: p.Name, Schedule: p.Schedule, Prompt: p.Prompt})
 	return jobAnswer{jobOf(j)}, err
 }
 
 // oneJob is a call that does something with a job.
-func oneJob(do func(*gateway.Client, context.Context, string) (gateway.Job, error)) func(*Agent, context.Context, string, []byte) (any, error) {
+func oneJob(do func(*gateway.JobService, context.Context, string) (gateway.Job, error)) func(*Agent, context.Context, string, []byte) (any, error) {
 	return func(a *Agent, ctx context.Context, _ string, params []byte) (any, error) {
 		var p struct{ ID string }
-		if err := read(params, &p); err != nil {
+		if err := decodeParams(params, &p); err != nil {
 			return nil, err
 		}
 		if p.ID == "" {
 			return nil, missing("id")
 		}
-		j, err := do(a.Client, ctx, p.ID)
+		j, err := do(a.Client.Jobs, ctx, p.ID)
 		return jobAnswer{jobOf(j)}, err
 	}
 }
 
 func (a *Agent) deleteJob(ctx context.Context, _ string, params []byte) (any, error) {
 	var p struct{ ID string }
-	if err := read(params, &p); err != nil {
+	if err := decodeParams(params, &p); err != nil {
 		return nil, err
 	}
 	if p.ID == "" {
 		return nil, missing("id")
 	}
-	return done{true}, a.Client.DeleteJob(ctx, p.ID)
+	return done{true}, a.Client.Jobs.Delete(ctx, p.ID)
 }

@@ -22,7 +22,7 @@ import (
 const maxFileOut = 64 << 20
 
 // copied makes a copy of a file for a gateway on this machine, and returns what the model reads of it.
-func (t *turn) copied(near Sees, f *agent.File) (string, error) {
+func (t *turn) copyForNeighbor(near Neighbor, f *agent.File) (string, error) {
 	path, err := t.agent.Files.LocalCopy(f.Hash, f.Name)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -39,18 +39,18 @@ func (t *turn) copied(near Sees, f *agent.File) (string, error) {
 }
 
 // named finds the lines by which Hermes names a file on its own machine: its API hands none over (api-facts §4.7).
-var named = regexp.MustCompile(`(?m)^[ \t]*MEDIA:[ \t]*(\S.*?)[ \t]*$`)
+var mediaLine = regexp.MustCompile(`(?m)^[ \t]*MEDIA:[ \t]*(\S.*?)[ \t]*$`)
 
 // asVoice is how Hermes says that a sound is a voice message.
 const asVoice = "[[audio_as_voice]]"
 
 // noted has a note in the place of each file that is named and cannot be had.
-func noted(text string) string {
+func replaceMedia(text string) string {
 	if !strings.Contains(text, "MEDIA:") {
 		return text
 	}
-	return named.ReplaceAllStringFunc(text, func(line string) string {
-		return "*The file " + shownName(named.FindStringSubmatch(line)[1]) + " is on the gateway's machine. Its HTTP API hands no files over.*"
+	return mediaLine.ReplaceAllStringFunc(text, func(line string) string {
+		return "*The file " + shownName(mediaLine.FindStringSubmatch(line)[1]) + " is on the gateway's machine. Its HTTP API hands no files over.*"
 	})
 }
 
@@ -61,14 +61,14 @@ func shownName(path string) string {
 // files takes the files that a text names out of it. From a gateway on this machine they are read: each becomes one event, the file or why
 // it is not there, so that a turn that is followed again has as many. In the text of any other gateway a note stands in their place.
 func (t *turn) files(text string) (string, []agent.Event) {
-	near := t.agent.beside()
+	near := t.agent.currentNeighbor()
 	if near == nil || !strings.Contains(text, "MEDIA:") {
-		return noted(text), nil
+		return replaceMedia(text), nil
 	}
 	voice := strings.Contains(text, asVoice)
 	var events []agent.Event
-	text = named.ReplaceAllStringFunc(text, func(line string) string {
-		path := strings.Trim(named.FindStringSubmatch(line)[1], "`\"'")
+	text = mediaLine.ReplaceAllStringFunc(text, func(line string) string {
+		path := strings.Trim(mediaLine.FindStringSubmatch(line)[1], "`\"'")
 		file, err := t.agent.fetch(near, path)
 		if err != nil {
 			t.agent.Log.Info("a file that the agent named is not sent", "device", t.in.Device, "error", err)
@@ -111,7 +111,7 @@ func why(err error) string {
 var sounds = []string{".ogg", ".oga", ".opus", ".m4a", ".mp3", ".wav", ".aac", ".flac", ".weba"}
 
 // fetch reads a file that the gateway named into the store.
-func (a *Agent) fetch(near Sees, path string) (*agent.File, error) {
+func (a *Agent) fetch(near Neighbor, path string) (*agent.File, error) {
 	if rest, ok := strings.CutPrefix(path, "~/"); ok {
 		home, err := os.UserHomeDir() // the gateway's, too: it is of this account
 		if err != nil {
@@ -164,22 +164,22 @@ var (
 
 // private reports whether a file, whose path has no links, is not to be sent.
 func (a *Agent) private(path string) bool {
-	if rest, inside := below(a.HermesHome, path); inside {
+	if rest, inside := relativeTo(a.HermesHome, path); inside {
 		parts := strings.Split(rest, "/")
 		cache := slices.Contains(hermesCaches, parts[0]) && len(parts) > 1 || parts[0] == "cache" && len(parts) > 2
 		return !cache || hidden(rest)
 	}
-	if _, inside := below(a.Data, path); inside || hidden(path) {
+	if _, inside := relativeTo(a.Data, path); inside || hidden(path) {
 		return true
 	}
 	return slices.ContainsFunc(systemFolders, func(dir string) bool {
-		_, inside := below(dir, path)
+		_, inside := relativeTo(dir, path)
 		return inside
 	})
 }
 
 // below returns the way from a folder to a file in it.
-func below(dir, path string) (rest string, inside bool) {
+func relativeTo(dir, path string) (rest string, inside bool) {
 	if dir == "" {
 		return "", false
 	}

@@ -82,7 +82,7 @@ func TestFilesOfAGatewayOnThisMachine(t *testing.T) {
 	each(t, func(t *testing.T, v string) {
 		g, d := newGateway(t, v), newDisk()
 		l := begin(t, g.URL, d, func(o *Options, _ *gateway.Profile) {
-			o.Near, o.HermesHome, o.Data = func() (Sees, bool) { return sees{root, "/etc", "/proc", "/dev"}, true }, home, data
+			o.FindNeighbor, o.HermesHome, o.Data = func() (Neighbor, bool) { return sees{root, "/etc", "/proc", "/dev"}, true }, home, data
 		})
 		ok(t, receive(t, l.hand(message(1, "hi")), "taken"))
 		run := g.run(1)
@@ -127,7 +127,9 @@ func TestFilesOfAGatewayOnThisMachine(t *testing.T) {
 func TestFilesAreSentOnceAcrossLives(t *testing.T) {
 	root := folder(t)
 	ok(t, os.WriteFile(root+"/a.txt", []byte("a"), 0o600))
-	near := func(o *Options, _ *gateway.Profile) { o.Near = func() (Sees, bool) { return sees{root}, true } }
+	near := func(o *Options, _ *gateway.Profile) {
+		o.FindNeighbor = func() (Neighbor, bool) { return sees{root}, true }
+	}
 	g, d := newGateway(t, now), newDisk()
 	l := begin(t, g.URL, d, near)
 	ok(t, receive(t, l.hand(message(1, "hi")), "taken"))
@@ -153,7 +155,7 @@ func TestFilesForAGatewayOnThisMachine(t *testing.T) {
 		g, d := newGateway(t, v), newDisk()
 		c := &copies{disk: d, dir: root}
 		l := begin(t, g.URL, d, func(o *Options, _ *gateway.Profile) {
-			o.Near, o.Files = func() (Sees, bool) { return sees{root}, true }, c
+			o.FindNeighbor, o.Files = func() (Neighbor, bool) { return sees{root}, true }, c
 		})
 		if s := l.agent.Status(phone); !s.AnyFile || s.FilesIn {
 			t.Errorf("status %+v", s)

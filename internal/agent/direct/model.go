@@ -21,7 +21,7 @@ type modelInfo struct {
 func (a *Agent) models(ctx context.Context, known conversation) ([]modelInfo, error) {
 	var list []modelInfo
 	if caps := a.capabilities(); caps != nil && caps.Offers("model_options") {
-		options, err := a.Client.ModelOptions(ctx, gateway.ModelOptionsQuery{ConfiguredOnly: true})
+		options, err := a.Client.Models.Options(ctx, gateway.ModelOptionsQuery{ConfiguredOnly: true})
 		if err != nil {
 			return nil, err
 		}
@@ -32,7 +32,7 @@ func (a *Agent) models(ctx context.Context, known conversation) ([]modelInfo, er
 		}
 	}
 	if len(list) == 0 {
-		models, err := a.Client.Models(ctx)
+		models, err := a.Client.Models.List(ctx)
 		if err != nil {
 			return nil, err
 		}
@@ -41,7 +41,7 @@ func (a *Agent) models(ctx context.Context, known conversation) ([]modelInfo, er
 		case known.Model != "":
 		case len(models) == 1:
 			used = models[0].ID
-		case !keeps(a.capabilities()):
+		case !hasSessions(a.capabilities()):
 			used = pickModel(models, a.Model)
 		}
 		for _, m := range models {
@@ -57,7 +57,7 @@ func (a *Agent) models(ctx context.Context, known conversation) ([]modelInfo, er
 }
 
 // keeps reports whether the gateway has sessions, and with them a model of its own.
-func keeps(caps *gateway.Capabilities) bool {
+func hasSessions(caps *gateway.Capabilities) bool {
 	return caps != nil && (caps.Offers("runs") || caps.Offers("session_chat_stream"))
 }
 
@@ -108,7 +108,7 @@ func (a *Agent) listModels(ctx context.Context, device string, _ []byte) (any, e
 
 func (a *Agent) chooseModel(ctx context.Context, device string, params []byte) (any, error) {
 	var p struct{ ID, Provider string }
-	if err := read(params, &p); err != nil {
+	if err := decodeParams(params, &p); err != nil {
 		return nil, err
 	}
 	if p.ID != "" {

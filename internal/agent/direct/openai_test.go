@@ -154,9 +154,9 @@ func TestRefusalsThatStay(t *testing.T) {
 
 // While a server is busy the user is told, requests become rarer, and the turn ends after a time.
 func TestBusyServer(t *testing.T) {
-	oldTell, oldLimit, oldMost := busyTell, busyLimit, busyMost
-	t.Cleanup(func() { busyTell, busyLimit, busyMost = oldTell, oldLimit, oldMost })
-	busyTell, busyLimit, busyMost = 60*time.Millisecond, 2*time.Second, 10*time.Second
+	oldTell, oldLimit, oldMost := busyNotice, busyLimit, busyMax
+	t.Cleanup(func() { busyNotice, busyLimit, busyMax = oldTell, oldLimit, oldMost })
+	busyNotice, busyLimit, busyMax = 60*time.Millisecond, 2*time.Second, 10*time.Second
 	for _, status := range []int{429, 503, 529, 425} {
 		api, d := newOpenAPI(t, []string{"small"}, refuses(status, `{"error":{"message":"Overloaded"}}`)), newDisk()
 		l := api.begin(t, d)

@@ -12,16 +12,16 @@ import (
 type reply struct {
 	turn     *turn
 	segments []string
-	open     int    // the segment that is being said
-	said     string // what of it stands in finished messages
+	current  int    // the segment that is being said
+	sent     string // what of it stands in finished messages
 	id       string // the message that is being streamed; empty where nothing of it was posted
-	given    int    // messages and files that were finished
-	skip     int    // of those, what an earlier life had stored
-	blind    bool   // events are missing, so that only the end tells which segment is which
+	finished int    // messages and files that were finished
+	stored   int    // of those, what an earlier life had stored
+	gapped   bool   // events are missing, so that only the end tells which segment is which
 }
 
 // began reports whether anything was said.
-func (r *reply) began() bool { return r.given > 0 || r.skip > 0 || len(r.segments) > 0 }
+func (r *reply) hasOutput() bool { return r.finished > 0 || r.stored > 0 || len(r.segments) > 0 }
 
 // apply takes an event with text, and gives out what is to be said.
 func (r *reply) apply(e gateway.Event) []agent.Event {
@@ -33,8 +33,8 @@ func (r *reply) apply(e gateway.Event) []agent.Event {
 	case gateway.Commentary:
 		return r.stream(e.Index, e.Text)
 	case gateway.Gap:
-		r.skip, r.given = max(r.skip, r.given), 0
-		r.segments, r.open, r.said, r.blind = nil, 0, "", true
+		r.stored, r.finished = max(r.stored, r.finished), 0
+		r.segments, r.current, r.sent, r.gapped = nil, 0, "", true
 	}
 	return nil
 }
@@ -48,19 +48,19 @@ func (r *reply) at(segment int) string {
 
 // stream takes the text of a segment so far, says it as a step, and ends the message before it.
 func (r *reply) stream(segment int, text string) []agent.Event {
-	if r.blind || segment < r.open {
+	if r.gapped || segment < r.current {
 		return nil
 	}
 	var events []agent.Event
-	if segment > r.open {
+	if segment > r.current {
 		events = r.finish()
-		r.open, r.said = segment, ""
+		r.current, r.sent = segment, ""
 	}
 	for len(r.segments) <= segment {
 		r.segments = append(r.segments, "")
 	}
 	r.segments[segment] = text
-	if text = r.turn.unfinished(r.rest(text)); text == "" || r.given < r.skip {
+	if text = r.turn.visiblePartial(r.rest(text)); text == "" || r.finished < r.stored {
 		return events
 	}
 	if r.id == "" {
@@ -71,24 +71,24 @@ func (r *reply) stream(segment int, text string) []agent.Event {
 
 // rest is what of the open segment is not said yet, as a person reads it. What was said cannot be taken back.
 func (r *reply) rest(text string) string {
-	if r.said != "" {
-		after, goesOn := strings.CutPrefix(strings.TrimSpace(text), r.said)
+	if r.sent != "" {
+		after, goesOn := strings.CutPrefix(strings.TrimSpace(text), r.sent)
 		if !goesOn {
 			return ""
 		}
 		text = after
 	}
-	return shown(text)
+	return visible(text)
 }
 
 // finish ends the message of the open segment with what it has. A segment without text is none.
 func (r *reply) finish() []agent.Event {
-	whole := r.at(r.open)
+	whole := r.at(r.current)
 	text := r.rest(whole)
 	if text == "" {
 		return nil
 	}
-	r.said = strings.TrimSpace(whole)
+	r.sent = strings.TrimSpace(whole)
 	return r.final(text)
 }
 
@@ -107,16 +107,16 @@ func (r *reply) final(text string) []agent.Event {
 		events = append(events, r.turn.say(id, text, true))
 	}
 	events = append(events, files...)
-	past := min(max(r.skip-r.given, 0), len(events))
-	r.given += len(events)
+	past := min(max(r.stored-r.finished, 0), len(events))
+	r.finished += len(events)
 	return events[past:]
 }
 
 // end says what the outcome has and was not said. The outcome's segments are those that have text.
 func (r *reply) end(o gateway.Outcome) []agent.Event {
 	before := 0 // segments that were said whole
-	for _, s := range r.segments[:min(r.open, len(r.segments))] {
-		if shown(s) != "" {
+	for _, s := range r.segments[:min(r.current, len(r.segments))] {
+		if visible(s) != "" {
 			before++
 		}
 	}
@@ -126,14 +126,14 @@ func (r *reply) end(o gateway.Outcome) []agent.Event {
 	}
 	var events []agent.Event
 	for _, s := range list {
-		if shown(s) == "" {
+		if visible(s) == "" {
 			continue
 		}
 		if before--; before >= 0 {
 			continue
 		}
 		text := r.rest(s)
-		r.said = "" // it was of this segment
+		r.sent = "" // it was of this segment
 		if text != "" {
 			events = append(events, r.final(text)...)
 		}
@@ -148,7 +148,7 @@ func (r *reply) end(o gateway.Outcome) []agent.Event {
 }
 
 // shown is a segment as a person reads it, empty where there is nothing to read.
-func shown(text string) string {
+func visible(text string) string {
 	if text = strings.Trim(text, "\r\n"); strings.TrimSpace(text) == "" {
 		return ""
 	}
@@ -156,11 +156,11 @@ func shown(text string) string {
 }
 
 // unfinished is a text that is still being written, as a person reads it: a file is not shown as the letters that name it.
-func (t *turn) unfinished(text string) string {
-	if t.agent.beside() != nil {
-		text = strings.TrimSpace(named.ReplaceAllString(text, ""))
+func (t *turn) visiblePartial(text string) string {
+	if t.agent.currentNeighbor() != nil {
+		text = strings.TrimSpace(mediaLine.ReplaceAllString(text, ""))
 	} else {
-		text = noted(text)
+		text = replaceMedia(text)
 	}
 	const mark = "](data:image/"
 	if !strings.Contains(text, mark) {

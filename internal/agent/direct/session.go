@@ -17,25 +17,25 @@ func (a *Agent) session(ctx context.Context, device string, known conversation) 
 
 // newSession makes a session and has the conversation go on in it.
 func (a *Agent) newSession(ctx context.Context, device, title string) (string, error) {
-	s, err := a.Client.CreateSession(ctx, gateway.NewSession{Title: title})
+	s, err := a.Client.Sessions.Create(ctx, gateway.SessionParams{Title: title})
 	if err != nil {
 		return "", err
 	}
 	return s.ID, a.memory.change(ctx, device, func(c *conversation) {
 		c.Session = s.ID
-		c.own(s.ID)
+		c.addSession(s.ID)
 	})
 }
 
 // open has the conversation go on in a session. What was said without one is forgotten.
-func (a *Agent) open(ctx context.Context, device, session string) error {
+func (a *Agent) switchSession(ctx context.Context, device, session string) error {
 	return a.memory.change(ctx, device, func(c *conversation) {
 		c.Session, c.History, c.Response = session, nil, ""
 	})
 }
 
 // sees reports whether a conversation may see a session.
-func (a *Agent) sees(known conversation, session string) bool {
+func (a *Agent) maySee(known conversation, session string) bool {
 	return a.AllSessions || session == known.Session || slices.Contains(known.Sessions, session)
 }
 
@@ -46,14 +46,14 @@ const (
 )
 
 // learn keeps what the next turn needs of this one, and what it cost, once.
-func (a *Agent) learn(t *turn, o gateway.Outcome) {
+func (a *Agent) recordOutcome(t *turn, o gateway.Outcome) {
 	err := a.memory.change(context.WithoutCancel(t.ctx), t.in.Device, func(c *conversation) {
 		if c.Turn != nil && c.Turn.N == t.in.N {
-			if c.Turn.Learnt {
+			if c.Turn.Learned {
 				return
 			}
 			next := *c.Turn
-			next.Learnt = true
+			next.Learned = true
 			c.Turn = &next
 		}
 		if o.Usage.Total > 0 {
@@ -63,7 +63,7 @@ func (a *Agent) learn(t *turn, o gateway.Outcome) {
 			// The gateway may have gone on in another session (api-facts §12.11).
 			if o.SessionID != "" && o.SessionID != c.Session && t.session == c.Session {
 				c.Session = o.SessionID
-				c.own(o.SessionID)
+				c.addSession(o.SessionID)
 			}
 			return
 		}
@@ -71,7 +71,7 @@ func (a *Agent) learn(t *turn, o gateway.Outcome) {
 			return
 		}
 		c.Response = o.ResponseID
-		c.History = append(slices.Clone(c.History), gateway.Said{Role: "user", Text: t.text("")}, gateway.Said{Role: "assistant", Text: o.Text()})
+		c.History = append(slices.Clone(c.History), gateway.ChatMessage{Role: "user", Text: t.text("")}, gateway.ChatMessage{Role: "assistant", Text: o.Text()})
 		size := 0
 		for i := len(c.History) - 1; i >= 0; i-- {
 			if size += len(c.History[i].Text); size > maxHistoryBytes || len(c.History)-i > maxHistory {

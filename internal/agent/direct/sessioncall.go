@@ -64,7 +64,7 @@ func (a *Agent) listSessions(ctx context.Context, device string, params []byte) 
 		Limit  int
 		Cursor string
 	}
-	if err := read(params, &p); err != nil {
+	if err := decodeParams(params, &p); err != nil {
 		return nil, err
 	}
 	offset, err := fromCursor(p.Cursor)
@@ -87,11 +87,11 @@ func (a *Agent) listSessions(ctx context.Context, device string, params []byte) 
 		query.Source = "api_server"
 	}
 	n := 0
-	for s, err := range a.Client.Sessions(ctx, query) {
+	for s, err := range a.Client.Sessions.All(ctx, query) {
 		if err != nil {
 			return nil, err
 		}
-		if s.Hidden || s.Internal || !a.sees(known, s.ID) {
+		if s.Hidden || s.Internal || !a.maySee(known, s.ID) {
 			continue
 		}
 		if n++; n <= offset {
@@ -115,7 +115,7 @@ type sessionAnswer struct {
 
 func (a *Agent) createSession(ctx context.Context, device string, params []byte) (any, error) {
 	var p struct{ Title string }
-	if err := read(params, &p); err != nil {
+	if err := decodeParams(params, &p); err != nil {
 		return nil, err
 	}
 	id, err := a.newSession(ctx, device, p.Title)
@@ -126,7 +126,7 @@ func (a *Agent) createSession(ctx context.Context, device string, params []byte)
 }
 
 func (a *Agent) answerSession(ctx context.Context, device, id string) (any, error) {
-	s, err := a.Client.Session(ctx, id)
+	s, err := a.Client.Sessions.Get(ctx, id)
 	if err != nil {
 		return nil, err
 	}
@@ -135,14 +135,14 @@ func (a *Agent) answerSession(ctx context.Context, device, id string) (any, erro
 }
 
 // seen reads the id of a session that the conversation sees.
-func (a *Agent) seen(ctx context.Context, device, id string) (conversation, error) {
+func (a *Agent) checkSession(ctx context.Context, device, id string) (conversation, error) {
 	known, err := a.memory.get(ctx, device)
 	switch {
 	case err != nil:
 		return known, err
 	case id == "":
 		return known, missing("id")
-	case !a.sees(known, id):
+	case !a.maySee(known, id):
 		return known, errNotFound
 	}
 	return known, nil
@@ -152,16 +152,16 @@ type sessionParams struct{ ID, Title string }
 
 func (a *Agent) openSession(ctx context.Context, device string, params []byte) (any, error) {
 	var p sessionParams
-	if err := read(params, &p); err != nil {
+	if err := decodeParams(params, &p); err != nil {
 		return nil, err
 	}
-	if _, err := a.seen(ctx, device, p.ID); err != nil {
+	if _, err := a.checkSession(ctx, device, p.ID); err != nil {
 		return nil, err
 	}
-	if _, err := a.Client.Session(ctx, p.ID); err != nil {
+	if _, err := a.Client.Sessions.Get(ctx, p.ID); err != nil {
 		return nil, err
 	}
-	if err := a.open(ctx, device, p.ID); err != nil {
+	if err := a.switchSession(ctx, device, p.ID); err != nil {
 		return nil, err
 	}
 	return a.answerSession(ctx, device, p.ID)
@@ -169,17 +169,17 @@ func (a *Agent) openSession(ctx context.Context, device string, params []byte) (
 
 func (a *Agent) renameSession(ctx context.Context, device string, params []byte) (any, error) {
 	var p sessionParams
-	if err := read(params, &p); err != nil {
+	if err := decodeParams(params, &p); err != nil {
 		return nil, err
 	}
-	known, err := a.seen(ctx, device, p.ID)
+	known, err := a.checkSession(ctx, device, p.ID)
 	if err != nil {
 		return nil, err
 	}
 	if p.Title == "" {
 		return nil, missing("title")
 	}
-	s, err := a.Client.RenameSession(ctx, p.ID, p.Title)
+	s, err := a.Client.Sessions.Rename(ctx, p.ID, p.Title)
 	if err != nil {
 		return nil, err
 	}
@@ -188,18 +188,18 @@ func (a *Agent) renameSession(ctx context.Context, device string, params []byte)
 
 func (a *Agent) forkSession(ctx context.Context, device string, params []byte) (any, error) {
 	var p sessionParams
-	if err := read(params, &p); err != nil {
+	if err := decodeParams(params, &p); err != nil {
 		return nil, err
 	}
-	known, err := a.seen(ctx, device, p.ID)
+	known, err := a.checkSession(ctx, device, p.ID)
 	if err != nil {
 		return nil, err
 	}
-	s, err := a.Client.ForkSession(ctx, p.ID, gateway.NewSession{Title: p.Title})
+	s, err := a.Client.Sessions.Fork(ctx, p.ID, gateway.SessionParams{Title: p.Title})
 	if err != nil {
 		return nil, err
 	}
-	err = a.memory.change(ctx, device, func(c *conversation) { c.own(s.ID) })
+	err = a.memory.change(ctx, device, func(c *conversation) { c.addSession(s.ID) })
 	return sessionAnswer{info(s, known)}, err
 }
 
@@ -209,16 +209,16 @@ type done struct {
 
 func (a *Agent) deleteSession(ctx context.Context, device string, params []byte) (any, error) {
 	var p sessionParams
-	if err := read(params, &p); err != nil {
+	if err := decodeParams(params, &p); err != nil {
 		return nil, err
 	}
-	if _, err := a.seen(ctx, device, p.ID); err != nil {
+	if _, err := a.checkSession(ctx, device, p.ID); err != nil {
 		return nil, err
 	}
 	if a.works(ctx, p.ID) {
 		return nil, &agent.CallError{Code: refused, Message: "a turn runs in this session: stop it, or wait for its end"}
 	}
-	if err := a.Client.DeleteSession(ctx, p.ID); err != nil {
+	if err := a.Client.Sessions.Delete(ctx, p.ID); err != nil {
 		return nil, err
 	}
 	err := a.memory.change(ctx, device, func(c *conversation) {
@@ -237,7 +237,7 @@ func (a *Agent) works(ctx context.Context, session string) bool {
 	a.mu.Unlock()
 	return slices.ContainsFunc(devices, func(device string) bool {
 		known, err := a.memory.get(ctx, device)
-		return err == nil && (known.Session == session || known.Turn != nil && known.Turn.Lease != nil && known.Turn.Lease.SessionID == session)
+		return err == nil && (known.Session == session || known.Turn != nil && known.Turn.Handle != nil && known.Turn.Handle.SessionID == session)
 	})
 }
 
@@ -262,7 +262,7 @@ func (a *Agent) history(ctx context.Context, device string, params []byte) (any,
 		Limit  int
 		Cursor string
 	}
-	if err := read(params, &p); err != nil {
+	if err := decodeParams(params, &p); err != nil {
 		return nil, err
 	}
 	offset, err := fromCursor(p.Cursor)
@@ -275,7 +275,7 @@ func (a *Agent) history(ctx context.Context, device string, params []byte) (any,
 			return nil, err
 		}
 		p.ID = known.Session
-	} else if _, err := a.seen(ctx, device, p.ID); err != nil {
+	} else if _, err := a.checkSession(ctx, device, p.ID); err != nil {
 		return nil, err
 	}
 	type list struct {
@@ -287,7 +287,7 @@ func (a *Agent) history(ctx context.Context, device string, params []byte) (any,
 		return out, nil // nothing was said yet
 	}
 	limit := page(p.Limit)
-	got, err := a.Client.Messages(ctx, p.ID, gateway.MessageQuery{Latest: true, Limit: limit, Offset: offset})
+	got, err := a.Client.Sessions.Messages(ctx, p.ID, gateway.MessageQuery{Latest: true, Limit: limit, Offset: offset})
 	if err != nil {
 		return nil, err
 	}
@@ -301,7 +301,7 @@ func (a *Agent) history(ctx context.Context, device string, params []byte) (any,
 		case m.Role == "tool":
 			text = cutText(text, maxToolText)
 		default:
-			text = cutText(noted(shown(text)), maxShown)
+			text = cutText(replaceMedia(visible(text)), maxShown)
 		}
 		encoded, err := json.Marshal(text) // up to six times as long
 		if err != nil {
@@ -311,7 +311,7 @@ func (a *Agent) history(ctx context.Context, device string, params []byte) (any,
 			break
 		}
 		passed++
-		out.Messages = append(out.Messages, messageInfo{ID: m.ID, Role: m.Role, Text: text, At: m.At.UTC().Truncate(time.Second), Tool: m.ToolName})
+		out.Messages = append(out.Messages, messageInfo{ID: m.ID, Role: m.Role, Text: text, At: m.Time.UTC().Truncate(time.Second), Tool: m.ToolName})
 	}
 	slices.Reverse(out.Messages)
 	if got.More || passed < len(got.Messages) {

@@ -11,11 +11,11 @@ import (
 
 // start begins the turn at the gateway, or takes up the one of an earlier life.
 func (t *turn) start() (*gateway.Turn, error) {
-	known, err := t.agent.memory.get(t.early, t.in.Device)
+	known, err := t.agent.memory.get(t.startCtx, t.in.Device)
 	if err != nil {
 		return nil, err
 	}
-	images, beside, err := t.attached()
+	images, beside, err := t.attachment()
 	if err != nil {
 		return nil, err
 	}
@@ -29,49 +29,49 @@ func (t *turn) start() (*gateway.Turn, error) {
 	key := fmt.Sprintf("hermes-mobile-%s-%d", t.agent.Instance, t.in.N)
 	if b != nil && b.Tries > 0 {
 		key = fmt.Sprintf("%s-%d", key, b.Tries) // with the key of the one before it would be the run that failed
-		if b.Lease == nil && !t.pause(t.early, busyWait) {
-			return nil, t.early.Err()
+		if b.Handle == nil && !t.pause(t.startCtx, busyWait) {
+			return nil, t.startCtx.Err()
 		}
 	}
 	switch {
 	case b == nil && t.in.Handed && (!keyed || t.in.Steer): // one that was added to another turn has no run of its own
 		return nil, errLost // what was written down of it is gone
-	case b == nil || b.Lease == nil:
-	case b.Lease.RunID != "" || b.Lease.Way != gateway.WayRun || !keyed:
+	case b == nil || b.Handle == nil:
+	case b.Handle.RunID != "" || b.Handle.Mode != gateway.ModeRun || !keyed:
 		t.resumed = true
-		return t.resume(*b.Lease)
+		return t.resume(*b.Handle)
 	default:
-		known.Session, t.model, t.provider = b.Lease.SessionID, b.Model, b.Provider
+		known.Session, t.model, t.provider = b.Handle.SessionID, b.Model, b.Provider
 	}
-	if t.model == "" && !keeps(caps) {
+	if t.model == "" && !hasSessions(caps) {
 		t.model = t.agent.defaultModel()
 	}
 	req := gateway.TurnRequest{Text: t.text(beside), Images: images, Model: t.model, Provider: t.provider,
-		Key: key, Patience: t.agent.Patience, OnLease: t.remember}
+		IdempotencyKey: key, OutcomeTimeout: t.agent.OutcomeTimeout, OnHandle: t.remember}
 	if caps.Offers("session_create") {
-		if req.SessionID, err = t.agent.session(t.early, t.in.Device, known); err != nil {
+		if req.SessionID, err = t.agent.session(t.startCtx, t.in.Device, known); err != nil {
 			return nil, err
 		}
 	} else {
-		req.History, req.Previous = known.History, known.Response
+		req.History, req.PreviousResponseID = known.History, known.Response
 	}
 	running, err := t.request(req, keyed)
 	var refused *gateway.Error
 	if errors.As(err, &refused) && refused.Code == "idempotency_key_conflict" {
 		// It was begun, with other contents than can be told now.
-		if b == nil || b.Lease == nil {
+		if b == nil || b.Handle == nil {
 			return nil, errLost
 		}
-		t.remember(*b.Lease)
-		return t.resume(*b.Lease)
+		t.remember(*b.Handle)
+		return t.resume(*b.Handle)
 	}
 	return running, err
 }
 
 // resume takes up a turn by its lease.
-func (t *turn) resume(l gateway.Lease) (*gateway.Turn, error) {
+func (t *turn) resume(l gateway.TurnHandle) (*gateway.Turn, error) {
 	t.mu.Lock()
-	t.lease = &l
+	t.handle = &l
 	t.mu.Unlock()
 	t.session = l.SessionID
 	return t.agent.Client.ResumeTurn(t.ctx, l, "")
@@ -79,13 +79,13 @@ func (t *turn) resume(l gateway.Lease) (*gateway.Turn, error) {
 
 // request asks the gateway for a turn for as long as it has no place for it.
 func (t *turn) request(req gateway.TurnRequest, keyed bool) (*gateway.Turn, error) {
-	var waiting queue
+	var waiting busyQueue
 	defer func() { waiting.over(t.agent) }()
 	for fresh := false; ; {
 		t.session = req.SessionID
 		running, err := t.begin(req)
 		if err == nil {
-			t.agent.setRefused(nil)
+			t.agent.setCredentialErr(nil)
 			return running, nil
 		}
 		var refused *gateway.Error
@@ -94,7 +94,7 @@ func (t *turn) request(req gateway.TurnRequest, keyed bool) (*gateway.Turn, erro
 			// The session was deleted elsewhere.
 			t.refused()
 			fresh = true
-			if req.SessionID, err = t.agent.newSession(t.early, t.in.Device, ""); err != nil {
+			if req.SessionID, err = t.agent.newSession(t.startCtx, t.in.Device, ""); err != nil {
 				return nil, err
 			}
 		case answered && busy(refused):
@@ -106,9 +106,9 @@ func (t *turn) request(req gateway.TurnRequest, keyed bool) (*gateway.Turn, erro
 		case answered && refused.Code != "idempotency_key_conflict":
 			t.refused()
 			return nil, err
-		case errors.Is(err, context.DeadlineExceeded) && t.early.Err() == nil:
+		case errors.Is(err, context.DeadlineExceeded) && t.startCtx.Err() == nil:
 			// Either the turns before it take long, or the gateway did not answer in time.
-			if l := t.doubtful(); l != nil && !keyed {
+			if l := t.uncertainHandle(); l != nil && !keyed {
 				return t.resume(*l)
 			}
 		default:
@@ -118,24 +118,24 @@ func (t *turn) request(req gateway.TurnRequest, keyed bool) (*gateway.Turn, erro
 }
 
 func (t *turn) begin(req gateway.TurnRequest) (*gateway.Turn, error) {
-	ctx, cancel := context.WithTimeout(t.early, startLimit)
+	ctx, cancel := context.WithTimeout(t.startCtx, startLimit)
 	defer cancel()
 	return t.agent.Client.StartTurn(ctx, req)
 }
 
 // doubtful is the lease under which the gateway was asked, where it is not known what it did.
-func (t *turn) doubtful() *gateway.Lease {
+func (t *turn) uncertainHandle() *gateway.TurnHandle {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.lease
+	return t.handle
 }
 
 // refused says that the gateway does not have the turn.
 func (t *turn) refused() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.lease = nil
+	t.handle = nil
 	if t.stopped {
-		t.halt()
+		t.cancelStart()
 	}
 }

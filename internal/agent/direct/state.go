@@ -13,7 +13,7 @@ import (
 
 // Keep is where the agent remembers what a restart must not forget: one small value a conversation. Its methods may be
 // called concurrently.
-type Keep interface {
+type Store interface {
 	// Load returns a value, nil where there is none.
 	Load(ctx context.Context, key string) ([]byte, error)
 	// Save returns when the value is on the disk.
@@ -24,23 +24,23 @@ type Keep interface {
 type conversation struct {
 	Session string `json:"session,omitempty"` // of the gateway
 	// Sessions are those that were made here, the oldest first: what this conversation may see where it does not see all.
-	Sessions []string `json:"sessions,omitempty"`
-	Model    string   `json:"model,omitempty"`
-	Provider string   `json:"provider,omitempty"`
-	Turn     *begun   `json:"turn,omitempty"`
+	Sessions []string     `json:"sessions,omitempty"`
+	Model    string       `json:"model,omitempty"`
+	Provider string       `json:"provider,omitempty"`
+	Turn     *startedTurn `json:"turn,omitempty"`
 	// History and Response are what a gateway without sessions is told again.
-	History  []gateway.Said `json:"history,omitempty"`
-	Response string         `json:"response,omitempty"`
-	Usage    []usage        `json:"usage,omitempty"` // of the last turns, the oldest first
+	History  []gateway.ChatMessage `json:"history,omitempty"`
+	Response string                `json:"response,omitempty"`
+	Usage    []usage               `json:"usage,omitempty"` // of the last turns, the oldest first
 }
 
 // begun is a turn that was begun at the gateway and has no end here yet.
-type begun struct {
-	N      int64          `json:"n"`
-	Lease  *gateway.Lease `json:"lease,omitempty"`  // nil: the gateway does not have it
-	Asked  []string       `json:"asked,omitempty"`  // approvals that were shown, by id
-	Learnt bool           `json:"learnt,omitempty"` // what it leaves for the next turn is kept
-	Tries  int            `json:"tries,omitempty"`  // times that the gateway failed at it because it was still loading
+type startedTurn struct {
+	N       int64               `json:"n"`
+	Handle  *gateway.TurnHandle `json:"lease,omitempty"`  // nil: the gateway does not have it
+	Asked   []string            `json:"asked,omitempty"`  // approvals that were shown, by id
+	Learned bool                `json:"learnt,omitempty"` // what it leaves for the next turn is kept
+	Tries   int                 `json:"tries,omitempty"`  // times that the gateway failed at it because it was still loading
 
 	// What it was begun with, for a repeat of the start has to be the same.
 	Model    string `json:"model,omitempty"`
@@ -57,7 +57,7 @@ type usage struct {
 }
 
 // own makes a session one of the conversation.
-func (c *conversation) own(session string) {
+func (c *conversation) addSession(session string) {
 	if !slices.Contains(c.Sessions, session) {
 		c.Sessions = append(slices.Clone(c.Sessions), session)
 	}
@@ -70,15 +70,15 @@ const (
 
 // memory holds the conversations, read once and written before anything depends on them.
 type memory struct {
-	keep Keep
-	log  *slog.Logger
+	store Store
+	log   *slog.Logger
 
 	mu    sync.Mutex
 	known map[string]*conversation
 }
 
-func newMemory(keep Keep, log *slog.Logger) *memory {
-	return &memory{keep: keep, log: log, known: map[string]*conversation{}}
+func newMemory(keep Store, log *slog.Logger) *memory {
+	return &memory{store: keep, log: log, known: map[string]*conversation{}}
 }
 
 // get returns a copy of what is known of a device's conversation.
@@ -96,7 +96,7 @@ func (m *memory) load(ctx context.Context, device string) (*conversation, error)
 	if c := m.known[device]; c != nil {
 		return c, nil
 	}
-	data, err := m.keep.Load(ctx, device)
+	data, err := m.store.Load(ctx, device)
 	if err != nil {
 		return nil, fmt.Errorf("what is known of the conversation cannot be read: %w", err)
 	}
@@ -132,7 +132,7 @@ func (m *memory) change(ctx context.Context, device string, f func(*conversation
 	if err != nil {
 		return fmt.Errorf("the conversation cannot be stored: %w", err)
 	}
-	if err := m.keep.Save(ctx, device, data); err != nil {
+	if err := m.store.Save(ctx, device, data); err != nil {
 		return fmt.Errorf("the conversation cannot be stored: %w", err)
 	}
 	m.known[device] = &next

@@ -17,7 +17,7 @@ type addition struct {
 }
 
 // addAgain is how long to wait before a turn that asks the person something, or has just begun, is told again.
-var addAgain = 500 * time.Millisecond
+var addRetry = 500 * time.Millisecond
 
 const addInDoubt = "It isn't known whether the agent got this addition to its turn: the connection broke off at that moment. It wasn't sent again, so nothing is done twice."
 
@@ -76,7 +76,7 @@ func (t *turn) add(ctx context.Context, d *addition) {
 			t.post(agent.Say{ID: agent.NewID(), Text: addInDoubt, Final: true, ReplyTo: d.in.ID, N: d.in.N}, agent.Done{N: d.in.N})
 			return
 		}
-		if !t.pause(ctx, addAgain) {
+		if !t.pause(ctx, addRetry) {
 			back(agent.ErrAway)
 			return
 		}
@@ -129,7 +129,7 @@ func (t *turn) settle(o *gateway.Outcome) (events []agent.Event) {
 	t.mu.Unlock()
 	read := len(list)
 	if o != nil {
-		read -= unread(list, o.Unread)
+		read -= unread(list, o.UnreadSteer)
 	}
 	for i, d := range list {
 		if i >= read {

@@ -255,7 +255,7 @@ func TestAnswerToATurnNobodyFollows(t *testing.T) {
 		defer stop()
 		turn := newTurn(ctx, l.agent, message(1, "hi"), func(error) {})
 		card := turn.card(gateway.Approval{ID: "a1", Choices: []string{"once", "deny"}}, false)
-		turn.remember(gateway.Lease{})
+		turn.remember(gateway.TurnHandle{})
 		early := make(chan error, 1)
 		go func() { early <- l.agent.answer(t.Context(), turn, card, agent.Answer{OptionID: "once"}) }()
 		turn.over()

@@ -13,39 +13,31 @@ import (
 
 // turn is the work on one input, by a goroutine of its own.
 type turn struct {
-	agent *Agent
-	in    agent.Input
-	ctx   context.Context // of its work: what is done at the gateway goes on when it ends
-	early context.Context // ends with ctx, and with a stop as long as the gateway was not asked for the turn
-	halt  context.CancelFunc
-	taken func(error)   // once
-	begun chan struct{} // closed when running is known, nil where there will be none
-	quiet func()        // ends the signs of life
+	agent       *Agent
+	in          agent.Input
+	ctx         context.Context // of its work: what is done at the gateway goes on when it ends
+	startCtx    context.Context // ends with ctx, and with a stop as long as the gateway was not asked for the turn
+	cancelStart context.CancelFunc
+	taken       func(error)   // once
+	ready       chan struct{} // closed when running is known, nil where there will be none
+	stopTyping  func()        // ends the signs of life
+
+	questions questions
 
 	mu      sync.Mutex
 	known   bool // begun is closed
 	running *gateway.Turn
-	left    bool           // nobody works on it here any more
-	lease   *gateway.Lease // under which the gateway is being asked for the turn, or was
-	stopped bool           // by the person
-	asked   []*question
-	added   []*addition // to it, by the person
-	adding  sync.Mutex  // held while one is given; not with mu
+	left    bool                // nobody works on it here any more
+	handle  *gateway.TurnHandle // under which the gateway is being asked for the turn, or was
+	stopped bool                // by the person
+	added   []*addition         // to it, by the person
+	adding  sync.Mutex          // held while one is given; not with mu
 
 	// Of the turn's own goroutine.
 	session         string // that it began in
 	model, provider string
-	resumed         bool              // it was begun in an earlier life
-	steps           []agent.ToolStep  // tools that run
-	delegations     map[string]string // tasks of other agents: ids of their steps, by those of the gateway
-	tools           int               // that were begun
-}
-
-// question is an approval of this turn.
-type question struct {
-	approval string
-	card     string
-	decided  bool
+	resumed         bool // it was begun in an earlier life
+	steps           steps
 }
 
 const (
@@ -54,7 +46,7 @@ const (
 )
 
 // lifeSign is how often a turn that may be silent for hours says that it lives.
-var lifeSign = time.Minute
+var typingInterval = time.Minute
 
 // busyWait is how long to wait before a gateway that is full or away is asked again, where it does not say, and a store that
 // failed.
@@ -63,8 +55,8 @@ var busyWait = 3 * time.Second
 var errLost = errors.New("what became of this message cannot be found out. Look before you send it again")
 
 func newTurn(ctx context.Context, a *Agent, in agent.Input, taken func(error)) *turn {
-	t := &turn{agent: a, in: in, ctx: ctx, begun: make(chan struct{}), quiet: func() {}}
-	t.early, t.halt = context.WithCancel(ctx)
+	t := &turn{agent: a, in: in, ctx: ctx, ready: make(chan struct{}), stopTyping: func() {}, steps: steps{n: in.N}}
+	t.startCtx, t.cancelStart = context.WithCancel(ctx)
 	var once sync.Once
 	t.taken = func(err error) { once.Do(func() { taken(err) }) }
 	return t
@@ -131,11 +123,11 @@ func (t *turn) pause(ctx context.Context, d time.Duration) bool {
 }
 
 // note says something of ours beside the turn, so that it does not count as a part of its reply.
-func (t *turn) note(text string) { t.post(agent.Say{ID: agent.NewID(), Text: text, Final: true}) }
+func (t *turn) notice(text string) { t.post(agent.Say{ID: agent.NewID(), Text: text, Final: true}) }
 
 // end says a last text of ours and ends the turn, both or neither.
 func (t *turn) end(text string, interrupted bool) {
-	t.quiet()
+	t.stopTyping()
 	var events []agent.Event
 	if text != "" {
 		events = append(events, t.say(agent.NewID(), text, true))
@@ -147,7 +139,7 @@ func (t *turn) end(text string, interrupted bool) {
 
 // run works on the input until its turn has ended, or the server stops: then it is taken up again in the next life.
 func (t *turn) run() {
-	defer t.halt()
+	defer t.cancelStart()
 	defer t.over()
 	if c, rest := command(t.in); c != nil {
 		t.taken(nil)
@@ -161,8 +153,8 @@ func (t *turn) run() {
 		}
 		return
 	}
-	t.signs()
-	defer t.quiet()
+	t.keepTyping()
+	defer t.stopTyping()
 	for took := false; ; {
 		running, err := t.start()
 		switch {
@@ -177,17 +169,17 @@ func (t *turn) run() {
 		case t.ctx.Err() != nil:
 			t.taken(agent.ErrAway)
 			return
-		case t.isStopped() && !t.isAsked():
+		case t.isStopped() && !t.mayBeAtGateway():
 			t.taken(nil)
 			t.end("The turn was stopped.", true)
 			return
-		case away(err) && !t.rejected(err):
-			t.agent.doubt()
+		case unreachable(err) && !t.rejected(err):
+			t.agent.probeNow()
 			t.taken(agent.ErrAway)
 			if !took {
 				return
 			}
-			t.pause(t.early, busyWait)
+			t.pause(t.startCtx, busyWait)
 		default:
 			t.agent.Log.Warn("a turn was not begun", "device", t.in.Device, "error", err)
 			t.taken(nil)
@@ -209,7 +201,7 @@ func (t *turn) rejected(err error) bool {
 	if !errors.As(err, &refused) || !errors.Is(err, gateway.ErrSignIn) || !t.agent.check(t.ctx) {
 		return false
 	}
-	t.agent.setRefused(err)
+	t.agent.setCredentialErr(err)
 	return true
 }
 
@@ -217,21 +209,21 @@ func (t *turn) rejected(err error) bool {
 func (t *turn) advice(e *gateway.Error) string {
 	said := sentence(e)
 	if strings.Contains(strings.ToLower(e.Code+" "+e.Message), "model") && offers("models")(t.agent.capabilities()) {
-		return ended(said) + " Choose a model with /model."
+		return withPeriod(said) + " Choose a model with /model."
 	}
 	return said
 }
 
 // signs tells every minute that the turn lives, until quiet is called.
-func (t *turn) signs() {
+func (t *turn) keepTyping() {
 	ctx, cancel := context.WithCancel(t.ctx)
 	var work sync.WaitGroup
 	work.Go(func() {
-		for t.pause(ctx, lifeSign) {
+		for t.pause(ctx, typingInterval) {
 			t.post(agent.Working{})
 		}
 	})
-	t.quiet = func() { cancel(); work.Wait() }
+	t.stopTyping = func() { cancel(); work.Wait() }
 }
 
 // sentence is an error for people.
@@ -240,8 +232,11 @@ func sentence(err error) string {
 	if errors.As(err, &refused) && refused.Message != "" {
 		return refused.Message
 	}
-	return strings.TrimSuffix(err.Error(), ".") + "."
+	return strings.TrimSuffix(plainText(err), ".") + "."
 }
+
+// plainText returns the text of err without the name of package gateway, for people.
+func plainText(err error) string { return strings.TrimPrefix(err.Error(), "gateway: ") }
 
 // attach makes the running turn known.
 func (t *turn) attach(running *gateway.Turn) {
@@ -250,22 +245,22 @@ func (t *turn) attach(running *gateway.Turn) {
 	t.running = running
 	if !t.known {
 		t.known = true
-		close(t.begun)
+		close(t.ready)
 	}
 	if t.stopped {
-		t.interrupt(running)
+		t.stopAtGateway(running)
 	}
 }
 
 // detach says that the gateway does not work on the turn, which is begun anew.
 func (t *turn) detach() {
 	t.mu.Lock()
-	t.running, t.lease = nil, nil
+	t.running, t.handle = nil, nil
 	if t.stopped {
-		t.halt()
+		t.cancelStart()
 	}
 	t.mu.Unlock()
-	t.change(func(b *begun) { b.Lease = nil })
+	t.change(func(b *startedTurn) { b.Handle = nil })
 }
 
 // over says that nothing runs any more.
@@ -280,14 +275,14 @@ func (t *turn) over() {
 	t.running, t.left = nil, true
 	if !t.known {
 		t.known = true
-		close(t.begun)
+		close(t.ready)
 	}
 }
 
 // followed waits for the running turn; nil where there is none. left: and there will be none.
 func (t *turn) followed(ctx context.Context) (running *gateway.Turn, left bool, err error) {
 	select {
-	case <-t.begun:
+	case <-t.ready:
 		t.mu.Lock()
 		defer t.mu.Unlock()
 		return t.running, t.left, nil
@@ -307,14 +302,14 @@ func (t *turn) stop() {
 	t.stopped = true
 	switch {
 	case t.running != nil:
-		t.interrupt(t.running)
-	case t.lease == nil:
-		t.halt()
+		t.stopAtGateway(t.running)
+	case t.handle == nil:
+		t.cancelStart()
 	}
 }
 
 // interrupt has the gateway stop a turn, as soon as it can be reached; t.mu is held. Its events say how it ended.
-func (t *turn) interrupt(running *gateway.Turn) {
+func (t *turn) stopAtGateway(running *gateway.Turn) {
 	t.agent.work.Add(1)
 	go func() {
 		defer t.agent.work.Done()
@@ -323,8 +318,8 @@ func (t *turn) interrupt(running *gateway.Turn) {
 			err := running.Stop(ctx)
 			cancel()
 			var refused *gateway.Error
-			again := away(err) || errors.As(err, &refused) && refused.Status >= 429 || errors.Is(err, context.DeadlineExceeded)
-			unnamed := errors.Is(err, gateway.ErrUnavailable) && running.Lease().RunID == "" && newer(t.agent.capabilities()) // its first event says it
+			again := unreachable(err) || errors.As(err, &refused) && refused.Status >= 429 || errors.Is(err, context.DeadlineExceeded)
+			unnamed := errors.Is(err, gateway.ErrUnavailable) && running.Handle().RunID == "" && newer(t.agent.capabilities()) // its first event says it
 			switch {
 			case err == nil || !t.runs(running):
 				return
@@ -334,7 +329,7 @@ func (t *turn) interrupt(running *gateway.Turn) {
 			}
 			t.agent.Log.Warn("a turn could not be stopped", "device", t.in.Device, "error", err, "again", again)
 			if errors.Is(err, gateway.ErrUnavailable) {
-				t.note("This gateway cannot stop a turn of this kind. It goes on.")
+				t.notice("This gateway cannot stop a turn of this kind. It goes on.")
 			}
 			if !again {
 				return
@@ -358,10 +353,10 @@ func (t *turn) isStopped() bool {
 }
 
 // isAsked reports whether the gateway may have the turn.
-func (t *turn) isAsked() bool {
+func (t *turn) mayBeAtGateway() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.lease != nil
+	return t.handle != nil
 }
 
 // text is what the model reads: what the person replies to stands before it, and after it what comes with it.
@@ -377,21 +372,21 @@ func (t *turn) text(beside string) string {
 }
 
 // remember writes the lease down before the gateway hears of the turn, and whenever it changes.
-func (t *turn) remember(l gateway.Lease) {
+func (t *turn) remember(l gateway.TurnHandle) {
 	t.mu.Lock()
-	if t.stopped && t.lease == nil {
+	if t.stopped && t.handle == nil {
 		t.mu.Unlock()
 		return // nothing is sent any more
 	}
-	t.lease = &l
+	t.handle = &l
 	t.mu.Unlock()
-	t.change(func(b *begun) { b.Lease, b.Model, b.Provider = &l, t.model, t.provider })
+	t.change(func(b *startedTurn) { b.Handle, b.Model, b.Provider = &l, t.model, t.provider })
 }
 
 // change writes down what is known of the turn, and reports whether that could be done.
-func (t *turn) change(f func(*begun)) bool {
+func (t *turn) change(f func(*startedTurn)) bool {
 	err := t.agent.memory.change(context.WithoutCancel(t.ctx), t.in.Device, func(c *conversation) {
-		next := begun{N: t.in.N}
+		next := startedTurn{N: t.in.N}
 		if c.Turn != nil && c.Turn.N == t.in.N {
 			next = *c.Turn
 		}

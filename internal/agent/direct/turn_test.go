@@ -428,9 +428,9 @@ func TestHistoryIsBounded(t *testing.T) {
 
 // A turn that says nothing gives signs of life, and none when it is over.
 func TestSignsOfLife(t *testing.T) {
-	old := lifeSign
-	lifeSign = 5 * time.Millisecond
-	defer func() { lifeSign = old }()
+	old := typingInterval
+	typingInterval = 5 * time.Millisecond
+	defer func() { typingInterval = old }()
 	g, d := newGateway(t, now), newDisk()
 	l := begin(t, g.URL, d)
 	ok(t, receive(t, l.hand(message(1, "hi")), "taken"))

@@ -2,113 +2,86 @@ package relay
 
 import (
 	"context"
-	"crypto/sha256"
 	"errors"
 	"log/slog"
 	"maps"
 	"net/http"
 	"net/netip"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"hermes-mobile/internal/agent"
-	"hermes-mobile/internal/media"
 	"hermes-mobile/internal/neighbor"
 	"hermes-mobile/internal/wsconn"
 )
-
-// Gateway is one Hermes gateway that may dial in.
-type Gateway struct {
-	ID     string // GATEWAY_RELAY_ID; may contain colons
-	Secret string // GATEWAY_RELAY_SECRET
-	Name   string // for people; ID where empty
-	// Devices lists whom it serves: device ids, "user:<id>", or "*" for
-	// everybody whom no other list names. Empty means "*".
-	Devices []string
-	// Local says whether the gateway is on this machine and can read our files;
-	// nil: an older one is when it dials over loopback without a proxy between,
-	// and a newer one, which can also fetch files, when it is known to see them.
-	Local *bool
-	// PublicURL is where the gateway reaches us, for the addresses of files;
-	// empty: the host it dialled.
-	PublicURL string
-	// WakeURL is asked for while messages wait and the gateway is away; empty: nothing is.
-	WakeURL string
-}
-
-// Sees tells whether a gateway finds the same file as this process at a path.
-type Sees interface{ Sees(path string) bool }
 
 // Options configure an Agent.
 type Options struct {
 	Gateways []Gateway
 	Files    agent.Files
 	Log      *slog.Logger
-	// Now tells the time; time.Now when nil.
+	// Now returns the time. It is time.Now where nil.
 	Now func() time.Time
-	// Key makes the addresses of files unguessable; it should outlast a restart.
+	// Key makes the addresses of files unguessable. It should outlast a restart.
 	Key []byte
-	// Instance names this data folder: it goes into the ids of messages, so
-	// that those of a wiped folder are not taken for repeats by a gateway.
+	// Instance names this data folder. It goes into the ids of messages, so that a gateway does not
+	// take those of a wiped folder for repeats.
 	Instance string
-	// UserOf tells whose device it is, for Devices lists with "user:<id>". It
-	// must not call the agent.
+	// UserOf returns the user of a device, for Devices lists with "user:<id>". It must not call the
+	// agent.
 	UserOf func(device string) string
-	// From names who made a request, for log and status: behind a proxy that is
-	// not the peer. The peer when nil.
+	// From names who sent a request, for log and status: behind a proxy that is not the peer. It is the
+	// peer where nil.
 	From func(r *http.Request) string
-	// Near finds the gateway at the other end of a loopback connection, where it
-	// is known to see the same files as this process; neighbor.Connected when nil.
+	// Near finds the gateway at the other end of a loopback connection, if it is known to see the same
+	// files as this process. It is neighbor.Connected where nil.
 	Near func(local, remote netip.AddrPort) (Sees, bool)
-	// Profiles are the names of the profiles that a gateway serves; fewer than
-	// two: there is nothing to choose. It may read files; nil: none are known.
+	// Profiles returns the names of the profiles that a gateway serves. Fewer than two give no choice.
+	// It may read files. None are known where it is nil.
 	Profiles func(gateway string) []string
-	// Chosen are the profiles that were chosen in earlier lives, by
-	// conversation; Choose stores one.
+	// Chosen are the profiles that were chosen in earlier runs, by conversation. Choose stores one.
 	Chosen map[string]string
 	Choose func(ctx context.Context, device, profile string) error
-	// Keeper pings the sockets; nil leaves that to the gateways.
+	// Keeper sends the heartbeat of the sockets. Where it is nil, that is left to the gateways.
 	Keeper *wsconn.Keeper
-	// Known are versions that were learnt in an earlier life, by gateway id;
-	// Remember is called when one is learnt. It must be quick.
+	// Known are the versions that were learned in earlier runs, by gateway id. Remember is called when
+	// one is learned. It must be quick.
 	Known    map[string]Version
 	Remember func(id string, v Version)
-	// Steers tells whether a gateway that has just connected adds texts to running turns. It may block until ctx ends. Never, when nil.
+	// Steers reports whether a gateway that has just connected adds texts to running turns. It may block
+	// until ctx ends. No gateway does where it is nil.
 	Steers func(ctx context.Context, id string) bool
-	// Count is called for things worth counting, see the Count constants of
-	// metrics.go. It must be quick.
+	// Count is called for things worth counting, with one of the Count constants. It must be quick.
 	Count func(what, gateway string)
 }
 
-// Agent speaks with all gateways. It implements agent.Agent.
+// Agent speaks with all gateways. It implements agent.Agent, agent.Waker and agent.Caller.
 type Agent struct {
-	log     *slog.Logger
-	opt     Options
-	files   agent.Files
-	signer  *media.Signer
-	routes  atomic.Pointer[routes]
-	wake    chan struct{}
-	begun   chan struct{} // closed by Run
-	setting sync.Mutex    // one SetGateways at a time
-	users   sync.Map      // whose a device is, see userOf
-	usersN  atomic.Int64
-	work    sync.WaitGroup // goroutines that prepare something
-
+	log      *slog.Logger
+	opt      Options
+	env      environment
+	links    *fileLinks
 	profiles profiles
+
+	routes  atomic.Pointer[routes]
+	owners  owners
+	setting sync.Mutex // one SetGateways at a time
+
+	wake  chan struct{}
+	begun chan struct{}  // closed by Run
+	work  sync.WaitGroup // goroutines of run
 
 	mu          sync.Mutex
 	host        agent.Host
 	ctx         context.Context // of Run; nil before and after
-	links       map[*link]struct{}
+	open        map[*link]struct{}
 	lastRefusal *Refusal
-	refusedLast map[string]Refusal // by configured id; "": who could not be told
+	refusedLast map[string]Refusal // by configured id; "": those that could not be identified
 	refusals    int64
 
-	tick      time.Duration // how often the clock looks while something runs
-	wakeAgain time.Duration // between the first two requests that wake a gateway
+	tick time.Duration // how often the clock looks while something runs
 }
 
 var (
@@ -117,17 +90,8 @@ var (
 	_ agent.Caller = (*Agent)(nil)
 )
 
-// routes say which gateway serves whom. They are replaced as a whole.
-type routes struct {
-	byID     map[string]*gateway
-	list     []*gateway
-	device   map[string]*gateway // exact id, or "user:<id>"
-	fallback *gateway            // the first with "*"
-	byUser   bool                // there is a "user:<id>"
-}
-
-// closePatience is how long gateways have to answer the close at the end of Run.
-const closePatience = 2 * time.Second
+// closeTimeout is how long gateways have to answer the close frame at the end of Run.
+const closeTimeout = 2 * time.Second
 
 // New returns an agent. It does nothing before Run.
 func New(o Options) *Agent {
@@ -147,12 +111,16 @@ func New(o Options) *Agent {
 		o.Instance = "0"
 	}
 	a := &Agent{
-		log: o.Log, opt: o, files: o.Files, wake: make(chan struct{}, 1), begun: make(chan struct{}), links: map[*link]struct{}{}, refusedLast: map[string]Refusal{},
-		signer: media.NewSigner(sha256.Sum256(append([]byte("hermes-mobile relay media 1\x00"), o.Key...))),
-		tick:   100 * time.Millisecond, wakeAgain: wakeAgain,
+		log: o.Log.With("component", "relay"), opt: o, wake: make(chan struct{}, 1), begun: make(chan struct{}),
+		open: map[*link]struct{}{}, refusedLast: map[string]Refusal{}, tick: 100 * time.Millisecond,
+		links: newFileLinks(o.Key, o.Now), owners: owners{ask: o.UserOf, now: o.Now},
 	}
 	a.profiles.served, a.profiles.chosen = map[string][]string{}, map[string]string{}
 	maps.Copy(a.profiles.chosen, o.Chosen)
+	a.env = environment{
+		now: o.Now, log: a.log, count: a.count, host: a.getHost, run: a.run, kick: a.kick, serves: a.serves, unlink: a.unlink,
+		learned: o.Remember, steers: o.Steers, instance: o.Instance, files: o.Files, links: a.links, profiles: &a.profiles,
+	}
 	a.routes.Store(&routes{})
 	a.SetGateways(o.Gateways)
 	return a
@@ -161,103 +129,44 @@ func New(o Options) *Agent {
 // Name implements agent.Agent.
 func (a *Agent) Name() string { return "relay" }
 
-func (a *Agent) now() time.Time { return a.opt.Now() }
-
 func (a *Agent) count(what, gateway string) {
 	if a.opt.Count != nil {
 		a.opt.Count(what, gateway)
 	}
 }
 
-// SetGateways replaces the gateways. A connection is closed when its gateway is
-// gone from the list, with 4401, after which it never dials again (relay-facts
-// §3), or has another secret, with 1012, so that it dials again with that.
+// SetGateways replaces the gateways. The connection of a gateway that is not listed any more is closed
+// with 4401, after which it never dials again (doc/hermes/relay.md §3). The connection of one with
+// another secret is closed with 1012, so that it dials again with that.
 func (a *Agent) SetGateways(list []Gateway) {
 	a.setting.Lock()
 	defer a.setting.Unlock()
 	old := a.routes.Load()
-	next := &routes{byID: map[string]*gateway{}, device: map[string]*gateway{}}
-	for _, cfg := range list {
-		if cfg.ID == "" || next.byID[cfg.ID] != nil {
-			continue
-		}
-		if cfg.Name == "" {
-			cfg.Name = cfg.ID
-		}
-		cfg.Devices = slices.Clone(cfg.Devices)
+	next := newRoutes(list, func(cfg Gateway) *gateway {
 		g := old.byID[cfg.ID]
 		if g == nil {
-			g = newGateway(a, cfg)
-		} else if before := g.cfg.Swap(&cfg); before.Secret != cfg.Secret {
-			g.do(func() { g.dropLink(closeRestart, "the secret has changed") })
+			return newGateway(cfg, a.env, a.opt.Known[cfg.ID])
 		}
-		next.byID[cfg.ID] = g
-		next.list = append(next.list, g)
-		if len(cfg.Devices) == 0 {
-			cfg.Devices = []string{"*"}
-		}
-		for _, d := range cfg.Devices {
-			if d == "*" {
-				if next.fallback == nil {
-					next.fallback = g
-				}
-			} else if next.device[d] == nil {
-				next.device[d] = g
-				next.byUser = next.byUser || strings.HasPrefix(d, "user:")
-			}
-		}
-	}
+		g.configure(cfg)
+		return g
+	})
 	a.routes.Store(next)
 	for id, g := range old.byID {
 		if next.byID[id] == nil {
 			g.retire(closeRevoked, "unauthorized")
 		}
 	}
+	a.changed()
+}
+
+func (a *Agent) changed() {
 	if h := a.getHost(); h != nil {
 		h.Changed()
 	}
 }
 
 // serves returns the gateway of a device, or nil. No lock may be held.
-func (a *Agent) serves(device string) *gateway {
-	r := a.routes.Load()
-	if g := r.device[device]; g != nil {
-		return g
-	}
-	if r.byUser && a.opt.UserOf != nil {
-		if u := a.userOf(device); u != "" {
-			if g := r.device["user:"+u]; g != nil {
-				return g
-			}
-		}
-	}
-	return r.fallback
-}
-
-// userOf asks whose a device is, and remembers it for a moment: it is asked for
-// every op of a gateway.
-func (a *Agent) userOf(device string) string {
-	type entry struct {
-		user string
-		at   time.Time
-	}
-	now := a.now()
-	if e, ok := a.users.Load(device); ok && now.Sub(e.(entry).at).Abs() < keepUser {
-		return e.(entry).user
-	}
-	u := a.opt.UserOf(device)
-	if a.usersN.Add(1) > maxUsers {
-		a.usersN.Store(0)
-		a.users.Clear()
-	}
-	a.users.Store(device, entry{u, now})
-	return u
-}
-
-const (
-	keepUser = 10 * time.Second
-	maxUsers = 10_000
-)
+func (a *Agent) serves(device string) *gateway { return a.routes.Load().of(device, &a.owners) }
 
 func (a *Agent) getHost() agent.Host {
 	a.mu.Lock()
@@ -265,15 +174,15 @@ func (a *Agent) getHost() agent.Host {
 	return a.host
 }
 
-// running returns the context of Run, nil when it does not run.
+// running returns the context of Run, or nil while it does not run.
 func (a *Agent) running() context.Context {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.ctx
 }
 
-// Run implements agent.Agent. When ctx ends all gateways are told 1001, after
-// which they dial again by themselves.
+// Run implements agent.Agent. When ctx ends, all gateways are told 1001, after which they dial again by
+// themselves.
 func (a *Agent) Run(ctx context.Context, host agent.Host) error {
 	a.mu.Lock()
 	if a.host != nil {
@@ -284,12 +193,39 @@ func (a *Agent) Run(ctx context.Context, host agent.Host) error {
 	close(a.begun)
 	a.mu.Unlock()
 
+	a.tickUntil(ctx)
+
+	a.mu.Lock()
+	a.ctx = nil
+	links := slices.Collect(maps.Keys(a.open))
+	a.mu.Unlock()
+	for _, l := range links {
+		l.close(closeGoingAway, "going away")
+	}
+	a.work.Wait()
+	for _, g := range a.routes.Load().list {
+		g.retire(closeGoingAway, "going away")
+	}
+	cut := time.AfterFunc(closeTimeout, func() {
+		for _, l := range links {
+			l.conn.CloseNow()
+		}
+	})
+	defer cut.Stop()
+	for _, l := range links {
+		<-l.conn.Done()
+	}
+	return nil
+}
+
+// tickUntil is the clock of all gateways.
+func (a *Agent) tickUntil(ctx context.Context) {
 	timer := time.NewTimer(a.tick)
 	defer timer.Stop()
-	for ctx.Err() == nil {
+	for {
 		select {
 		case <-ctx.Done():
-			continue
+			return
 		case <-a.wake:
 			timer.Reset(a.tick)
 			continue
@@ -306,36 +242,10 @@ func (a *Agent) Run(ctx context.Context, host agent.Host) error {
 			timer.Reset(max(time.Second, a.tick))
 		}
 	}
-
-	a.mu.Lock()
-	a.ctx = nil
-	links := make([]*link, 0, len(a.links))
-	for l := range a.links {
-		links = append(links, l)
-	}
-	a.mu.Unlock()
-	for _, l := range links {
-		l.close(closeGoingAway, "going away")
-	}
-	a.work.Wait()
-	for _, g := range a.routes.Load().list {
-		g.retire(closeGoingAway, "going away")
-	}
-	cut := time.AfterFunc(closePatience, func() {
-		for _, l := range links {
-			l.conn.CloseNow()
-		}
-	})
-	defer cut.Stop()
-	for _, l := range links {
-		<-l.conn.Done()
-	}
-	return nil
 }
 
-// goDo runs f in a goroutine that Run waits for. It reports false, and runs
-// nothing, when Run is over.
-func (a *Agent) goDo(f func(ctx context.Context)) bool {
+// run runs f in a goroutine that Run waits for. It reports false, and runs nothing, when Run has ended.
+func (a *Agent) run(f func(ctx context.Context)) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.ctx == nil {
@@ -346,7 +256,7 @@ func (a *Agent) goDo(f func(ctx context.Context)) bool {
 	return true
 }
 
-// kick makes the clock look soon.
+// kick has the clock look soon.
 func (a *Agent) kick() {
 	select {
 	case a.wake <- struct{}{}:
@@ -370,7 +280,7 @@ func (a *Agent) Hand(in agent.Input, taken func(error)) {
 		taken(agent.ErrAway)
 		return
 	}
-	g.hand(in, taken)
+	g.submit(in, taken)
 }
 
 // Admits implements agent.Agent.
@@ -382,16 +292,7 @@ func (a *Agent) Admits(in agent.Input) bool {
 // Stop implements agent.Agent.
 func (a *Agent) Stop(device string) {
 	if g := a.serves(device); g != nil {
-		g.do(func() {
-			c := g.convos[device]
-			switch {
-			case c == nil:
-			case c.turn != nil:
-				g.stopTurn(c)
-			case g.online() && a.now().Sub(c.stray) < strayTyping:
-				g.sendInterrupt(c) // the gateway works by itself
-			}
-		})
+		g.stop(device)
 	}
 }
 
@@ -402,11 +303,47 @@ func (a *Agent) Answer(card agent.Card, answer agent.Answer, taken func(error)) 
 	switch {
 	case err != nil || g == nil:
 		// Nobody waits for it any more.
-		a.log.Warn("relay: a card's gateway is not configured", "card", card.ID, "gateway", st.Gateway)
+		a.log.Warn("answer dropped: the gateway of its card is not configured", "card", card.ID, "gateway", st.Gateway)
 		taken(nil)
 	case a.running() == nil:
 		taken(agent.ErrAway)
 	default:
-		g.answerCard(card, st, answer, taken)
+		g.answer(card, st, answer, taken)
 	}
+}
+
+// Waits implements agent.Waker.
+func (a *Agent) Waits(device string) {
+	if g := a.serves(device); g != nil && g.config().WakeURL != "" {
+		g.wake()
+	}
+}
+
+// State describes all gateways.
+func (a *Agent) State() State {
+	a.mu.Lock()
+	s := State{Refusals: a.refusals}
+	if a.lastRefusal != nil {
+		r := *a.lastRefusal
+		s.LastRefusal = &r
+	}
+	for _, r := range a.refusedLast {
+		s.RefusedLast = append(s.RefusedLast, r)
+	}
+	a.mu.Unlock()
+	slices.SortFunc(s.RefusedLast, func(x, y Refusal) int { return y.At.Compare(x.At) })
+	for _, g := range a.routes.Load().list {
+		s.Gateways = append(s.Gateways, g.state())
+	}
+	return s
+}
+
+// GatewayOf describes the gateway that serves a device. It returns nil if none does.
+func (a *Agent) GatewayOf(device string) *GatewayState {
+	g := a.serves(device)
+	if g == nil {
+		return nil
+	}
+	s := g.state()
+	return &s
 }

@@ -6,46 +6,63 @@ import (
 	"encoding/base64"
 	"encoding/hex"
 	"fmt"
-	"net/http"
 	"strconv"
 	"strings"
 	"time"
-
-	"hermes-mobile/internal/strangers"
 )
 
 const (
-	// tokenLife is what a gateway adds to its clock for exp (relay-facts §3).
+	// tokenLife is what a gateway adds to its clock for exp (doc/hermes/relay.md §3).
 	tokenLife = 300 * time.Second
-	// tokenGrace is the clock difference that is allowed after exp.
+	// tokenGrace is the difference of clocks that is allowed after exp.
 	tokenGrace = 2 * time.Minute
-	// tokenAhead is how far in the future exp may lie: tokenLife and a clock
-	// that is five minutes fast.
+	// tokenAhead is how far in the future exp may be: tokenLife and a clock that is five minutes fast.
 	tokenAhead = 10 * time.Minute
-	// maxBearer bounds what is decoded, in bytes.
+	// maxBearer bounds a token in bytes.
 	maxBearer = 4 << 10
 )
 
-// refusal says why a bearer was not accepted, in words for the owner. It never
-// holds any part of the bearer but the id of a gateway that is configured.
+// Refusal describes a connection or request that was rejected.
+type Refusal struct {
+	At      time.Time
+	Gateway string // where it could be identified and is configured
+	Kind    RefusalKind
+	From    string
+	Reason  string
+	Skew    time.Duration // the gateway's clock minus ours, where the signature was right
+}
+
+// RefusalKind says what is wrong with a bearer token.
+type RefusalKind string
+
+// The kinds of refusals.
+const (
+	NoBearer    RefusalKind = "no bearer" // the gateway has no id and secret
+	BadBearer   RefusalKind = "bad bearer"
+	UnknownID   RefusalKind = "unknown id"
+	WrongSecret RefusalKind = "wrong secret"
+	ClockOff    RefusalKind = "clock off" // the token is too old or from the future
+)
+
+// refusal says why a bearer token was rejected, in words for the owner. It never holds any part of the
+// token except the id of a gateway that is configured.
 type refusal struct {
 	Gateway string // configured id, or empty
 	Kind    RefusalKind
 	Reason  string
-	// Skew is the gateway's clock minus ours, where the signature was right.
-	Skew time.Duration
+	Skew    time.Duration // see Refusal
 }
 
-// verify checks "Bearer <token>" (relay-facts §3): the token is base64url of
-// "<id>:<exp>:<hex hmac_sha256("<id>:<exp>", secret)>", split from the right,
-// because an id may contain colons. secret returns the secret of a gateway.
+// verify checks "Bearer <token>" (doc/hermes/relay.md §3). The token is the base64url of
+// "<id>:<exp>:<hex hmac_sha256("<id>:<exp>", secret)>". It is split from the right because an id may
+// contain colons. secret returns the secret of a gateway.
 func verify(header string, secret func(id string) (string, bool), now time.Time) (id string, no *refusal) {
 	scheme, token, ok := strings.Cut(strings.TrimSpace(header), " ")
 	switch {
 	case header == "":
-		return "", &refusal{Kind: NoBearer, Reason: "no bearer: set both relay id and relay secret in the gateway"}
+		return "", &refusal{Kind: NoBearer, Reason: "no bearer token: set both relay id and relay secret in the gateway"}
 	case !ok || !strings.EqualFold(scheme, "Bearer") || len(token) > maxBearer:
-		return "", &refusal{Kind: BadBearer, Reason: "not a bearer"}
+		return "", &refusal{Kind: BadBearer, Reason: "not a bearer token"}
 	}
 	raw, err := base64.RawURLEncoding.DecodeString(strings.TrimRight(strings.TrimSpace(token), "="))
 	if err != nil {
@@ -61,7 +78,7 @@ func verify(header string, secret func(id string) (string, bool), now time.Time)
 		return "", &refusal{Kind: BadBearer, Reason: "malformed token"}
 	}
 	key, known := secret(payload)
-	mac := hmac.New(sha256.New, []byte(key)) // also for an unknown id: no difference in time
+	mac := hmac.New(sha256.New, []byte(key)) // also for an unknown id, so that it takes as long
 	mac.Write([]byte(signed))
 	want := hex.AppendEncode(nil, mac.Sum(nil))
 	same := hmac.Equal(want, []byte(sig))
@@ -74,9 +91,9 @@ func verify(header string, secret func(id string) (string, bool), now time.Time)
 	skew := time.Unix(exp, 0).Add(-tokenLife).Sub(now).Round(time.Second)
 	switch left := time.Unix(exp, 0).Sub(now); {
 	case left < -tokenGrace:
-		return "", &refusal{Gateway: payload, Kind: ClockOff, Skew: skew, Reason: fmt.Sprintf("the token is old: is the gateway's clock %s behind ours?", -skew)}
+		return "", &refusal{Gateway: payload, Kind: ClockOff, Skew: skew, Reason: fmt.Sprintf("token expired: the gateway's clock may be %s behind ours", -skew)}
 	case left > tokenAhead:
-		return "", &refusal{Gateway: payload, Kind: ClockOff, Skew: skew, Reason: fmt.Sprintf("the token is from the future: is the gateway's clock %s ahead of ours?", skew)}
+		return "", &refusal{Gateway: payload, Kind: ClockOff, Skew: skew, Reason: fmt.Sprintf("token from the future: the gateway's clock may be %s ahead of ours", skew)}
 	}
 	return payload, nil
 }
@@ -87,47 +104,4 @@ func cutLast(s string) (before, after string, ok bool) {
 		return "", "", false
 	}
 	return s[:i], s[i+1:], true
-}
-
-// authorize returns the gateway whose bearer the request carries, or nil when it
-// has been answered with 401.
-func (a *Agent) authorize(w http.ResponseWriter, r *http.Request) *gateway {
-	gws := a.routes.Load().byID
-	headers := r.Header.Values("Authorization")
-	header := ""
-	if len(headers) == 1 {
-		header = headers[0]
-	}
-	id, no := verify(header, func(id string) (string, bool) {
-		g, ok := gws[id]
-		if !ok {
-			return "", false
-		}
-		return g.config().Secret, true
-	}, a.now())
-	if no == nil {
-		strangers.Admit(r.Context())
-		return gws[id]
-	}
-	a.refused(r, no)
-	w.Header().Set("WWW-Authenticate", "Bearer")
-	http.Error(w, "unauthorized", http.StatusUnauthorized)
-	return nil
-}
-
-func (a *Agent) refused(r *http.Request, no *refusal) {
-	a.count(CountRefused, no.Gateway)
-	from := a.opt.From(r)
-	a.mu.Lock()
-	a.lastRefusal = &Refusal{At: a.now(), Gateway: no.Gateway, Kind: no.Kind, From: from, Reason: no.Reason, Skew: no.Skew}
-	a.refusedLast[no.Gateway] = *a.lastRefusal
-	a.refusals++
-	n := a.refusals
-	a.mu.Unlock()
-	path := r.URL.Path
-	if strings.HasPrefix(path, mediaPath) {
-		path = mediaPath // what follows names a file, or is as long as a stranger likes
-	}
-	a.log.Warn("relay: a gateway was refused", "gateway", no.Gateway, "reason", no.Reason, "addr", from,
-		"path", path, "clock_difference", no.Skew, "refused_so_far", n)
 }

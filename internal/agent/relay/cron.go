@@ -3,12 +3,9 @@ package relay
 import (
 	"regexp"
 	"strings"
-
-	"hermes-mobile/internal/agent"
 )
 
-// The wrapper that the gateway's scheduler puts around a job's text
-// (relay-facts §8):
+// The wrapper that the gateway's scheduler puts around the text of a job (doc/hermes/relay.md §8):
 //
 //	Cronjob Response: <name>
 //	(job_id: <id>)
@@ -22,8 +19,8 @@ var (
 	cronFoot = regexp.MustCompile(`\n\nTo (?:stop|manage) [^\n]*\z`)
 )
 
-// unwrapCron takes the wrapper off. Without one (cron.wrap_response: false) the
-// text stays as it is and the job is known by its id only.
+// unwrapCron removes the wrapper and returns the name and the text of a job. A text without wrapper
+// (cron.wrap_response: false) stays as it is, and its job is known by the id only.
 func unwrapCron(text, jobID string) (job, inner string) {
 	m := cronHead.FindStringSubmatch(text)
 	if m == nil || m[2] != jobID {
@@ -40,18 +37,4 @@ func unwrapCron(text, jobID string) (job, inner string) {
 		inner = ""
 	}
 	return job, inner
-}
-
-// opCron takes a scheduled message. It never belongs to a turn, whatever runs.
-func (g *gateway) opCron(c *convo, a *action) {
-	job, text := unwrapCron(string(a.Content), string(a.Metadata.JobID))
-	if strings.TrimSpace(text) == "" {
-		text = string(a.Content)
-	}
-	id := agent.NewID()
-	if strings.TrimSpace(text) == "" {
-		g.answer(a.requestID, result{Success: true, MessageID: id})
-		return
-	}
-	g.store(c.device, a.bytes, g.settle(a, id), agent.Say{ID: id, Text: text, Final: true, Source: "cron", Job: job})
 }

@@ -41,7 +41,7 @@ func TestNeverTwice(t *testing.T) {
 			}
 			p = r.dial()
 			p.nothing()
-			r.pass(doubtWait + time.Second)
+			r.pass(idleDoubt + time.Second)
 			p.nothing()
 			if f := r.h.finals("tel"); len(f) != 1 || f[0].Text != messageInDoubt || f[0].N != 1 || f[0].ReplyTo != "app-1" {
 				t.Errorf("the person is told %+v", f)
@@ -68,9 +68,9 @@ func TestDoubtDispelled(t *testing.T) {
 			if v != Older {
 				p.react("tel", "m1-x", eyes, false)
 			}
-			r.pass(doubtWait / 2)
+			r.pass(idleDoubt / 2)
 			p.reply("tel", "m1-x", "paid")
-			r.pass(doubtWait)
+			r.pass(idleDoubt)
 			if v != Older {
 				p.end("tel", "m1-x")
 			}
@@ -138,7 +138,7 @@ func TestDoubtAfterACrash(t *testing.T) {
 		r.a.Hand(agent.Input{N: 7, Device: "tel", ID: "app-7", Text: "from before", Handed: true, Texts: texts}, rc.taken)
 		p := r.dial()
 		p.nothing()
-		r.pass(typingGone + time.Second)
+		r.pass(idleUntyped + time.Second)
 		r.until("ended", func() bool { return len(r.h.dones("tel")) == 1 })
 		told := 0
 		for _, f := range r.h.finals("tel") {
@@ -170,7 +170,7 @@ func TestAnswerNeverTwice(t *testing.T) {
 			r.until("settled", func() bool { return rc.is(nil) })
 			p = r.dial()
 			p.nothing()
-			r.pass(doubtWait + time.Second)
+			r.pass(idleDoubt + time.Second)
 			if f := r.h.finals("tel"); len(f) != 1 || f[0].Text != answerInDoubt {
 				t.Errorf("the person is told %+v", f)
 			}

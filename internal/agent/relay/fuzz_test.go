@@ -40,18 +40,18 @@ func FuzzFrame(f *testing.F) {
 		if decode(b, &env) != nil {
 			return
 		}
-		a := readAction(&env)
-		text, _ := cutCursor(string(a.Content))
+		a := decodeAction(&env)
+		text, _ := cutCursor(a.Content)
 		if len(interimText(text)) > len(text) {
 			t.Error("a step grew")
 		}
-		if _, inner := unwrapCron(text, string(a.Metadata.JobID)); len(inner) > len(text) {
+		if _, inner := unwrapCron(text, a.Metadata.JobID); len(inner) > len(text) {
 			t.Error("a cron text grew")
 		}
 		splitApproval(text)
-		nonceOf(string(a.PromptID))
-		c := &convo{finals: []*final{{replyID: "m", text: "x"}}}
-		c.repeat(a, c.op)
+		nonceOf(a.PromptID)
+		fs := finals{list: []*final{{replyID: "m", text: "x"}}}
+		fs.repeated(a, time.Time{})
 	})
 }
 
@@ -66,7 +66,7 @@ func sameOp(t *testing.T, line []byte) (quick bool) {
 	if err := decode(line, &want); err != nil {
 		t.Fatalf("%s was read, and decoding it says %v", line, err)
 	}
-	wantAction := readAction(&want)
+	wantAction := decodeAction(&want)
 	want.Action = nil // it is read already
 	if !reflect.DeepEqual(env, want) || !reflect.DeepEqual(a, wantAction) {
 		t.Fatalf("%s\nwas read as %+v %+v\nand decodes to %+v %+v", line, env, *a, want, *wantAction)

@@ -1,396 +1,449 @@
 package relay
 
 import (
-	"errors"
+	"context"
 	"log/slog"
-	"sync"
 	"sync/atomic"
 	"time"
 
 	"hermes-mobile/internal/agent"
 )
 
-const (
-	wedgeAfter   = time.Second      // an ack that takes longer (relay-facts §5: 2 to 5 ms)
-	deafAfter    = 2 * time.Minute  // without an ack the connection is given up: the longest wedge takes 30 s (relay-facts §7)
-	keepUnacked  = 2 * time.Minute  // how long an event that was written is kept while the gateway is away
-	answerWithin = 20 * time.Second // a gateway waits 30 s (relay-facts §4)
-	maxTries     = 8                // an event over which so many connections were lost is refused
-	softPending  = 256              // stores not yet done, above which interim ops wait
-	hardPending  = 2048             // above which the connection is closed with 1013
-	hardBytes    = 64 << 20         // likewise, in bytes of text
-	maxConvos    = 100_000
-	maxTold      = 256 // what is kept for use again
-)
+// helloWithin is how long a gateway has for its hello after it connected.
+const helloWithin = 30 * time.Second
 
-// gateway is the state of one configured gateway, see the package's
-// documentation for who may touch it.
-type gateway struct {
-	a   *Agent
-	log *slog.Logger
-	cfg atomic.Pointer[Gateway]
+// ops are the ops that we announce (doc/hermes/relay.md §3).
+var ops = []string{"send", "edit", "typing", "delete", "draft", "prompt", "send_media", "react"}
 
-	mu      sync.Mutex
-	later_  []func() // to be told after unlocking, in order
-	told    []func() // empty, of the last time, to be used again
-	telling bool
-	retired bool
+// maxMessageLength is announced so large that replies are not split: the hub splits them for the device
+// (doc/protocol.md §4).
+const maxMessageLength = 500_000
 
-	// The connection.
-	link        *link // nil: away
-	ready       bool  // a hello was answered
-	idle        bool  // it said going_idle, and no hello came since
-	names       []string
-	connectedAt time.Time
-	wasLocal    bool // the last connection came from this machine
-	helloAt     time.Time
-	awaySince   time.Time
-	replacedAt  []time.Time // of connections still alive, by newer ones
-	steers      bool        // it adds texts to running turns, as far as is known
-	newerHere   bool        // this connection has brought an op that only newer gateways send
-	version     Version
-	detail      string        // of the last status
-	waking      chan struct{} // closed when it has come; nil: nobody wakes it
-	wakeNext    time.Time     // before which it is not woken again
-	wakeErr     string        // why it could not be woken the last time
-	known       string        // name that frames proved to be one the gateway knows (relay-facts §9)
-
-	// What goes to it: the wedge rule (relay-facts §7) allows one event at a time.
-	queue    []*item
-	inflight *item // == queue[0]
-	wedged   bool
-	wedges   int64
-	lastWedge,
-	wedgedAt time.Time
-	pongs      int64     // that came
-	pinged     time.Time // when we last did, beside the keeper
-	unanswered time.Time // since when no pong has come; zero: none is due
-
-	// What came from it and is being stored.
-	waiting      map[string]time.Time // since when an outbound op is worked on, by requestId, of this connection
-	held         []string             // requestIds of interim ops, answered when the hub is quick again
-	pending      int                  // stores not yet done
-	pendingBytes int
-	openBytes    int // of messages that are not final
-	badLines     int64
-	noted        map[string]*noted // by the text of the line
-
-	// Prompts.
-	nonce string // of the process now, where a prompt showed it
-	dead  string // of the process before, where known
-
-	convos  map[string]*convo
-	active  map[*convo]struct{} // those the clock must look at
-	stops   bool                // an interrupt may be due
-	swept   time.Time
-	watched bool // the clock will look soon by itself
+// environment is what a gateway needs of the agent. Its functions may be called under the lock of the
+// gateway, except serves.
+type environment struct {
+	now      func() time.Time
+	log      *slog.Logger
+	count    func(what, gateway string)
+	host     func() agent.Host
+	run      func(func(ctx context.Context)) bool // runs a function in a goroutine that the agent waits for
+	kick     func()                               // has the clock look soon
+	serves   func(device string) *gateway         // may ask the hub
+	unlink   func(*link)
+	learned  func(gateway string, v Version)                // may be nil
+	steers   func(ctx context.Context, gateway string) bool // may be nil
+	instance string
+	files    agent.Files
+	links    *fileLinks
+	profiles *profiles
 }
 
-func newGateway(a *Agent, cfg Gateway) *gateway {
-	g := &gateway{
-		a: a, log: a.log.With("gateway", cfg.ID), version: a.opt.Known[cfg.ID],
-		waiting: map[string]time.Time{}, convos: map[string]*convo{}, noted: map[string]*noted{}, active: map[*convo]struct{}{},
-		awaySince: a.now(),
-	}
+// gateway is one configured gateway: its parts and its conversations. Its lock is that of seq.
+type gateway struct {
+	cfg atomic.Pointer[Gateway]
+	env environment
+	log *slog.Logger
+
+	seq           sequencer
+	reports       reports
+	wire          wire
+	traits        traits
+	answers       answers
+	queue         queue
+	rounds        rounds
+	files         fileRoute
+	waker         waker
+	limited       *rateLog
+	conversations conversations
+
+	interrupts bool   // one may be due
+	watched    bool   // the clock will look soon by itself
+	detail     string // of the last status
+}
+
+func newGateway(cfg Gateway, env environment, version Version) *gateway {
+	g := &gateway{env: env, log: env.log.With("gateway", cfg.ID)}
 	g.cfg.Store(&cfg)
+	id := cfg.ID
+	count := func(what string) { env.count(what, id) }
+	g.limited = newRateLog(g.log, env.now)
+	g.seq.after = g.watch
+	g.reports = reports{seq: &g.seq, host: env.host, overload: g.wire.overload, gone: g.forget, drained: g.answers.release}
+	g.wire = wire{now: env.now, log: g.log, count: count, down: g.down, offlineSince: env.now()}
+	g.traits = traits{log: g.log, version: version, learned: g.learned}
+	g.answers = answers{now: env.now, limited: g.limited, wire: &g.wire, reports: &g.reports, waiting: map[string]time.Time{}}
+	g.queue = queue{now: env.now, log: g.log, count: count, wire: &g.wire, traits: &g.traits, reports: &g.reports, onAck: g.sendInterrupts}
+	g.rounds = rounds{now: env.now, wire: &g.wire}
+	g.files = fileRoute{config: g.config, seq: &g.seq, log: g.log, run: env.run, files: env.files, links: env.links, wire: &g.wire, traits: &g.traits}
+	g.waker = waker{lock: &g.seq, log: g.log, run: env.run, url: func() string { return g.config().WakeURL }, again: wakeAgain}
+	p := &parts{
+		now: env.now, log: g.log, limited: g.limited, count: count, run: env.run, instance: env.instance, config: g.config,
+		seq: &g.seq, reports: &g.reports, wire: &g.wire, traits: &g.traits, answers: &g.answers, queue: &g.queue, rounds: &g.rounds,
+		profiles: env.profiles, links: env.links, files: &g.files,
+	}
+	g.conversations = conversations{now: env.now, all: map[string]*conversation{}, active: map[*conversation]struct{}{}}
+	g.conversations.make = func(device string) *conversation { return newConversation(device, p, g.conversations.wake) }
 	return g
 }
 
 func (g *gateway) config() *Gateway { return g.cfg.Load() }
 
-// do changes the state, and then tells others what is to be told. If somebody
-// else is telling, it is left to them: the order is kept and nobody waits.
-func (g *gateway) do(f func()) {
-	g.mu.Lock()
-	f()
+// watch has the clock look soon if there is something to look at.
+func (g *gateway) watch() {
 	if !g.watched && g.busy() {
 		g.watched = true
-		g.a.kick()
+		g.env.kick()
 	}
-	if g.telling {
-		g.mu.Unlock()
-		return
-	}
-	g.telling = true
-	for len(g.later_) > 0 {
-		batch := g.later_
-		g.later_, g.told = g.told, nil
-		g.mu.Unlock()
-		for _, tell := range batch {
-			tell()
-		}
-		clear(batch)
-		g.mu.Lock()
-		if cap(batch) <= maxTold {
-			g.told = batch[:0]
-		}
-	}
-	g.telling = false
-	g.mu.Unlock()
-}
-
-// later notes what is to be told after unlocking.
-func (g *gateway) later(tell func()) { g.later_ = append(g.later_, tell) }
-
-func (g *gateway) changed() {
-	g.later(func() {
-		if h := g.a.getHost(); h != nil {
-			h.Changed()
-		}
-	})
-}
-
-// post gives events to a device.
-func (g *gateway) post(device string, events ...agent.Event) {
-	g.later(func() { g.a.getHost().Post(device, nil, events...) })
-}
-
-// store gives events to a device and calls then with the outcome, locked.
-func (g *gateway) store(device string, size int, then func(err error), events ...agent.Event) {
-	g.pending++
-	g.pendingBytes += size
-	g.later(func() {
-		g.a.getHost().Post(device, func(err error) {
-			g.do(func() {
-				g.pending--
-				g.pendingBytes -= size
-				if errors.Is(err, agent.ErrNoDevice) {
-					g.forget(device)
-				}
-				then(err)
-				g.release()
-			})
-		}, events...)
-	})
-	if g.pending > hardPending || g.pendingBytes > hardBytes {
-		g.overload("stores")
-	}
-}
-
-// overload closes the connection of a gateway that sends more than can be held.
-func (g *gateway) overload(of string) {
-	if g.link == nil {
-		return
-	}
-	g.log.Warn("relay: the gateway sends more than can be held, closing", "of", of, "pending", g.pending)
-	g.a.count(CountOverload, g.config().ID)
-	g.dropLink(closeTryLater, "too fast")
-}
-
-// release answers the interim ops that were held while the hub was slow.
-func (g *gateway) release() {
-	if g.pending > softPending || len(g.held) == 0 {
-		return
-	}
-	for _, id := range g.held {
-		g.answer(id, result{Success: true})
-	}
-	g.held = nil
-}
-
-// slow reports whether the hub is behind: then steps of messages are left out.
-func (g *gateway) slow() bool { return g.pending > softPending }
-
-// online reports whether an event could be sent now.
-func (g *gateway) online() bool { return g.link != nil && g.ready && !g.idle && !g.retired }
-
-// An item is one event for the gateway.
-type item struct {
-	id      string // its bufferId, too
-	frame   []byte
-	device  string
-	written time.Time // zero: not on this connection
-	sent    bool      // was written on some connection: the gateway may have it
-	tries   int
-	wrote   func()      // locked, when it is written; may be nil
-	acked   func()      // locked
-	refused func(error) // locked: it will not be sent any more
-	lost    func()      // locked: it was written, whether it arrived is not known, and it may not be sent again
-	command bool        // a word that the gateway carries out itself
-	joins   *turn       // that it is to be added to
-	given   agent.Given // what is stored before it is written, where the gateway does not know repeats
-	noting  bool        // that is being stored
-	noted   bool        // it was
-}
-
-func (g *gateway) enqueue(it *item) {
-	g.queue = append(g.queue, it)
-	g.pump()
-}
-
-// pump sends the next event if none is on its way.
-func (g *gateway) pump() {
-	if g.inflight != nil || !g.online() || len(g.queue) == 0 {
-		return
-	}
-	it := g.queue[0]
-	if it.tries >= maxTries {
-		g.log.Error("relay: the gateway could not take an event", "event", it.id, "tries", it.tries)
-		g.queue = g.queue[1:]
-		g.takeBack(it)
-		it.refused(errors.New("the agent's gateway could not take this message"))
-		g.pump()
-		return
-	}
-	if g.noteFirst(it) {
-		return
-	}
-	if !g.link.send(it.frame) {
-		return // the connection is being closed
-	}
-	it.written, it.sent = g.a.now(), true
-	it.tries++
-	g.inflight = it
-	if it.wrote != nil {
-		it.wrote()
-	}
-}
-
-// ack takes an inbound_ack (relay-facts §5). Others than of the event that is on
-// its way are repeats.
-func (g *gateway) ack(bufferID string) {
-	it := g.inflight
-	if it == nil || it.id != bufferID {
-		return
-	}
-	g.inflight = nil
-	g.queue = g.queue[1:]
-	if g.wedged {
-		g.wedged = false
-		g.log.Info("relay: the gateway takes events again", "after", g.a.now().Sub(it.written).Round(time.Millisecond))
-		g.changed()
-	}
-	it.acked()
-	g.stopsDue()
-	g.pump()
-}
-
-// unqueue gives back what was not sent, all of it or what was never written. What may have arrived at a gateway that does not
-// know repeats is never sent again.
-func (g *gateway) unqueue(all bool) {
-	keep := g.queue[:0:0]
-	for _, it := range g.queue {
-		switch {
-		case it.sent && !g.version.dropsRepeats():
-			it.lost()
-		case it.sent && !all:
-			keep = append(keep, it)
-		default:
-			g.takeBack(it)
-			it.refused(agent.ErrAway)
-		}
-	}
-	g.queue = keep
-	g.inflight = nil
-	for c := range g.active {
-		if it := c.parked; it != nil {
-			c.parked = nil
-			it.refused(agent.ErrAway)
-		}
-	}
-}
-
-// stopsDue sends the interrupts that could not be sent before.
-func (g *gateway) stopsDue() {
-	if !g.stops {
-		return
-	}
-	g.stops = false
-	for c := range g.active {
-		if c.turn != nil && c.turn.stopDue {
-			g.interrupt(c)
-			g.stops = g.stops || c.turn.stopDue
-		}
-	}
-}
-
-// dropLink closes the connection; linkGone follows at once.
-func (g *gateway) dropLink(code int, reason string) {
-	if l := g.link; l != nil {
-		l.close(code, reason)
-		g.linkGone(l)
-	}
-}
-
-// linkGone is called when a connection is over, or is not to be heard any more.
-func (g *gateway) linkGone(l *link) {
-	if g.link != l {
-		return
-	}
-	g.link, g.ready, g.wedged, g.unanswered = nil, false, false, time.Time{}
-	g.awaySince = g.a.now()
-	clear(g.waiting)
-	g.held = nil
-	for _, c := range g.convos {
-		c.receipts = 0 // a confirmation that was lost comes no more
-	}
-	for _, it := range g.queue {
-		it.written = time.Time{}
-	}
-	g.unqueue(false)
-	g.changed()
-}
-
-// retire ends everything: the gateway is not configured any more, or the agent ends.
-func (g *gateway) retire(code int, reason string) {
-	g.do(func() {
-		g.retired = true
-		g.awake()
-		g.dropLink(code, reason)
-		g.unqueue(true)
-		if code != closeRevoked {
-			return // the hub knows what runs, and hands it again after the restart
-		}
-		for c := range g.active {
-			if c.turn != nil {
-				g.endTurn(c, true)
-			}
-		}
-		g.expireCards("")
-	})
 }
 
 // busy reports whether the clock has something to look at.
 func (g *gateway) busy() bool {
-	return len(g.queue) > 0 || len(g.waiting) > 0 || len(g.active) > 0 || g.link != nil && !g.ready
+	return len(g.queue.list) > 0 || len(g.answers.waiting) > 0 || len(g.conversations.active) > 0 || g.wire.link != nil && !g.wire.ready
 }
 
-// clock looks at all that depends on time and reports whether it should look
-// again soon.
+// clock looks at everything that depends on time, and reports whether it should look again soon.
 func (g *gateway) clock() (busy bool) {
-	g.do(func() {
-		now := g.a.now()
-		if l := g.link; l != nil && !g.ready && now.Sub(g.connectedAt) > helloWithin {
-			g.log.Warn("relay: no hello from the gateway")
-			g.dropLink(closeTryLater, "no hello")
+	g.seq.do(func() {
+		now := g.env.now()
+		if w := &g.wire; w.link != nil && !w.ready && now.Sub(w.connectedAt) > helloWithin {
+			g.log.Warn("no hello from the gateway, closing the connection")
+			w.close(closeTryLater, "no hello")
 		}
-		if it := g.inflight; it != nil && !g.wedged && now.Sub(it.written) > wedgeAfter {
-			g.wedged, g.lastWedge, g.wedgedAt = true, now, it.written
-			g.wedges++
-			g.log.Warn("relay: no receipt for an event: the gateway's reader is stuck, it usually takes 30 s", "event", it.id)
-			g.a.count(CountWedge, g.config().ID)
-			g.changed()
+		g.queue.clock(now)
+		if g.wire.link == nil && len(g.queue.list) > 0 && now.Sub(g.wire.offlineSince) > keepUnacked {
+			g.giveBack(true)
 		}
-		if it := g.inflight; it != nil && now.Sub(it.written) > deafAfter {
-			g.log.Warn("relay: still no receipt for the event, closing: the gateway dials again and gets it once more", "event", it.id, "tries", it.tries)
-			g.dropLink(closeTryLater, "takes no events")
-		}
-		if g.link == nil && len(g.queue) > 0 && now.Sub(g.awaySince) > keepUnacked {
-			g.unqueue(true)
-		}
-		for id, since := range g.waiting {
-			if now.Sub(since) > answerWithin {
-				g.answer(id, result{Error: "the connector is busy, try again"})
-			}
-		}
-		for c := range g.active {
-			g.lookAt(c, now)
-		}
-		if now.Sub(g.swept) > time.Minute {
-			g.sweep(now)
-		}
+		g.answers.expire(now)
+		g.conversations.clock(now)
 		busy = g.busy()
 		g.watched = busy
 	})
 	return busy
+}
+
+// forget drops what is known of a device that is gone.
+func (g *gateway) forget(device string) { g.conversations.forget(device) }
+
+// learned remembers the version of the gateway, which decides what devices may do.
+func (g *gateway) learned(v Version) {
+	if remember := g.env.learned; remember != nil {
+		id := g.config().ID
+		g.seq.later(func() { remember(id, v) })
+	}
+	g.reports.changed()
+}
+
+// connected makes l the gateway's connection.
+func (g *gateway) connected(l *link) {
+	g.seq.do(func() {
+		if g.wire.retired {
+			l.close(closeRestart, "configuration changed")
+			return
+		}
+		g.wire.connect(l)
+		g.rounds.reset()
+		g.traits.connected()
+	})
+}
+
+// closed implements linkOwner.
+func (g *gateway) closed(l *link, err error) {
+	g.env.unlink(l)
+	g.seq.do(func() {
+		if g.wire.link == l {
+			g.log.Info("gateway disconnected", "err", err, "idle", g.wire.idle)
+		}
+		g.wire.lost(l)
+	})
+}
+
+// down forgets what belongs to a connection that is over.
+func (g *gateway) down() {
+	g.queue.reset()
+	g.rounds.reset()
+	g.answers.reset()
+	for _, c := range g.conversations.all {
+		c.cards.disconnected()
+	}
+	g.giveBack(false)
+	g.reports.changed()
+}
+
+// giveBack returns to the hub what was not sent, all of it or what was never written.
+func (g *gateway) giveBack(all bool) {
+	g.queue.giveBack(all)
+	for c := range g.conversations.active {
+		c.inputs.giveBack()
+	}
+}
+
+// badLine implements linkOwner.
+func (g *gateway) badLine(size int) { g.seq.do(func() { g.wire.badLine(size) }) }
+
+// pong implements linkOwner.
+func (g *gateway) pong(l *link) {
+	g.seq.do(func() {
+		if g.wire.link != l {
+			return
+		}
+		stood, more := g.rounds.pong(), false
+		for c := range g.conversations.active {
+			more = c.inputs.pong(stood) || more
+		}
+		if more {
+			g.rounds.ping()
+		}
+	})
+}
+
+// frame implements linkOwner. It runs in the reader of the socket and never waits.
+func (g *gateway) frame(l *link, env *envelope, act *action) {
+	var owner *gateway
+	if act != nil && act.ChatID != "" {
+		owner = g.env.serves(act.ChatID) // may ask the hub: not under the lock
+	}
+	g.seq.do(func() {
+		if g.wire.link != l {
+			return // replaced by a newer connection
+		}
+		switch env.Type {
+		case "hello":
+			g.hello(env.Platform)
+		case "outbound":
+			g.outbound(env, act, owner == g)
+		case "inbound_ack":
+			g.queue.ack(env.BufferID)
+		case "going_idle":
+			g.goingIdle()
+		}
+	})
+}
+
+// hello answers one of a gateway's names (doc/hermes/relay.md §3). Events may follow, and first of all
+// the one that was not acknowledged (§10).
+func (g *gateway) hello(name string) {
+	if name == "" {
+		name = "relay"
+	}
+	g.traits.addName(name)
+	g.wire.send(encode(descriptorFrame{Type: "descriptor", Descriptor: descriptor{
+		ContractVersion: 1, Platform: name, Label: "Mobile", MaxMessageLength: maxMessageLength,
+		SupportsDraftStreaming: true, SupportsEdit: true, MarkdownDialect: "markdown", LenUnit: "chars",
+		Emoji: "\U0001f4f1", SupportedOps: ops,
+	}}))
+	if !g.wire.hello() {
+		return
+	}
+	g.waker.stop()
+	g.askSteers()
+	for c := range g.conversations.active {
+		c.connected(g.wire.offlineSince, g.wire.helloAt)
+	}
+	g.sendInterrupts()
+	g.queue.pump()
+	g.reports.changed()
+}
+
+// askSteers finds out whether the gateway adds texts to running turns. The answer comes from its
+// settings, which it read when it started.
+func (g *gateway) askSteers() {
+	if g.env.steers == nil {
+		return
+	}
+	id, l := g.config().ID, g.wire.link
+	g.env.run(func(ctx context.Context) {
+		steers := g.env.steers(ctx, id)
+		g.seq.do(func() {
+			if g.wire.link == l && g.traits.steers != steers {
+				g.traits.steers = steers
+				g.reports.changed()
+			}
+		})
+	})
+}
+
+// goingIdle handles the end of the gateway's process (doc/hermes/relay.md §10). Its prompts end with
+// it.
+func (g *gateway) goingIdle() {
+	g.wire.send(encode(struct {
+		Type string `json:"type"`
+	}{"going_idle_ack"}))
+	if g.wire.idle {
+		return
+	}
+	g.wire.idle = true
+	g.limited.write(slog.LevelInfo, "gateway stopping or restarting")
+	g.traits.processEnds()
+	g.conversations.expireCards("")
+	for _, c := range g.conversations.all {
+		c.inputs.goingIdle()
+	}
+	for c := range g.conversations.active {
+		c.endBy(c.turns.goingIdle())
+	}
+	g.reports.changed()
+}
+
+// outbound handles one op of the gateway (doc/hermes/relay.md §4). Every one is answered. ours says
+// whether this gateway serves its device.
+func (g *gateway) outbound(env *envelope, a *action, ours bool) {
+	if !g.answers.begin(a.requestID) {
+		return
+	}
+	g.traits.saw(a)
+	g.traits.proveName(env.Platform)
+	if a.fault != "" {
+		g.answers.fail(a, a.fault)
+		return
+	}
+	device := a.ChatID
+	if !ours {
+		g.env.count(CountForeign, g.config().ID)
+		g.limited.write(slog.LevelWarn, "op for a device of another gateway", "op", clip(a.Op), "device", clip(device))
+		g.answers.fail(a, "this device is not served by this gateway")
+		return
+	}
+	c := g.conversations.all[device]
+	switch a.Op {
+	case "typing":
+		g.answers.interim(a, "")
+		if c != nil {
+			c.typing()
+		}
+	case "react":
+		g.answers.interim(a, "")
+		if c == nil && endsByMark(a) { // after our restart, when nothing was submitted yet
+			c = g.conversations.of(device)
+		}
+		if c != nil {
+			c.react(a)
+		}
+	case "get_chat_info":
+		g.answers.give(a.requestID, result{Success: true, ChatInfo: &chatInfo{Name: device, Type: "dm"}})
+	case "draft", "edit", "send", "prompt", "send_media":
+		if c == nil {
+			if c = g.conversations.of(device); c == nil {
+				g.answers.fail(a, "too many conversations")
+				return
+			}
+		}
+		if nonce := nonceOf(a.PromptID); a.Op == "prompt" && g.traits.process(nonce) {
+			g.conversations.expireCards(nonce)
+		}
+		c.op(a)
+		g.conversations.touched(c)
+	case "delete":
+		g.answers.fail(a, "messages cannot be deleted")
+	default:
+		g.answers.fail(a, "unsupported op")
+	}
+}
+
+// submit gives an input of a user to the gateway. ack is called after unlocking.
+func (g *gateway) submit(in agent.Input, ack func(error)) {
+	g.seq.do(func() {
+		c := g.conversations.of(in.Device)
+		later := g.acks(ack)
+		if c == nil || g.wire.retired {
+			later(agent.ErrAway)
+			return
+		}
+		c.submit(in, later)
+		g.interrupts = g.interrupts || c.stopDue()
+	})
+}
+
+// answer tells the gateway how a card was decided. ack is called after unlocking.
+func (g *gateway) answer(card agent.Card, st cardState, answer agent.Answer, ack func(error)) {
+	g.seq.do(func() {
+		c := g.conversations.of(st.Chat)
+		later := g.acks(ack)
+		if c == nil || !g.wire.online() {
+			later(agent.ErrAway)
+			return
+		}
+		c.cards.answer(card, st, answer, later)
+	})
+}
+
+func (g *gateway) acks(ack func(error)) func(error) {
+	return func(err error) { g.seq.later(func() { ack(err) }) }
+}
+
+// admits reports whether an input may be submitted while a turn of its conversation runs.
+func (g *gateway) admits(in agent.Input) bool {
+	g.seq.Lock()
+	defer g.seq.Unlock()
+	c := g.conversations.all[in.Device]
+	return c != nil && c.admits(&in)
+}
+
+// stop interrupts the running turn of a device.
+func (g *gateway) stop(device string) {
+	g.seq.do(func() {
+		if c := g.conversations.all[device]; c != nil {
+			c.stop()
+			g.interrupts = g.interrupts || c.stopDue()
+		}
+	})
+}
+
+// sendInterrupts sends the interrupts that could not be sent before.
+func (g *gateway) sendInterrupts() {
+	if !g.interrupts {
+		return
+	}
+	g.interrupts = false
+	for c := range g.conversations.active {
+		if c.stopDue() {
+			c.interrupt()
+			g.interrupts = g.interrupts || c.stopDue()
+		}
+	}
+}
+
+// profile returns the profile that a conversation uses without a choice.
+func (g *gateway) profile(device string) (name string) {
+	g.seq.Lock()
+	defer g.seq.Unlock()
+	if c := g.conversations.all[device]; c != nil {
+		name = c.identity.named
+	}
+	if name == "" {
+		return defaultProfile
+	}
+	return name
+}
+
+// configure changes the settings of the gateway.
+func (g *gateway) configure(cfg Gateway) {
+	if before := g.cfg.Swap(&cfg); before.Secret != cfg.Secret {
+		g.seq.do(func() { g.wire.close(closeRestart, "the secret has changed") })
+	}
+}
+
+// wake begins to wake the gateway unless it is online.
+func (g *gateway) wake() {
+	g.seq.Lock()
+	defer g.seq.Unlock()
+	if !g.wire.online() && !g.wire.retired {
+		g.waker.start()
+	}
+}
+
+// retire ends everything: the gateway is not configured any more, or the agent ends.
+func (g *gateway) retire(code int, reason string) {
+	g.seq.do(func() {
+		g.wire.retired = true
+		g.waker.stop()
+		g.wire.close(code, reason)
+		g.giveBack(true)
+		if code != closeRevoked {
+			return // the hub knows what runs, and submits it again after the restart
+		}
+		for c := range g.conversations.active {
+			c.abandon()
+		}
+		g.conversations.expireCards("")
+	})
 }

@@ -297,9 +297,9 @@ func (r *rig) settle() {
 	r.t.Helper()
 	r.until("settled", func() bool {
 		for _, g := range r.a.routes.Load().list {
-			g.mu.Lock()
-			quiet := !g.telling && len(g.later_) == 0 && g.pending == 0
-			g.mu.Unlock()
+			g.seq.Lock()
+			quiet := g.seq.quiet() && g.reports.pending == 0
+			g.seq.Unlock()
 			if !quiet {
 				return false
 			}

@@ -89,7 +89,7 @@ func TestWedge(t *testing.T) {
 	}
 	r.pass(1500 * time.Millisecond)
 	st := r.a.State().Gateways[0]
-	if !st.Wedged || st.Wedges != 1 || st.Waiting != 2 || !strings.Contains(r.a.Status("one").Detail, "stuck") {
+	if !st.Wedged || st.Wedges != 1 || st.Waiting != 2 || !strings.Contains(r.a.Status("one").Detail, "stalled") {
 		t.Errorf("state %+v", st)
 	}
 	// What comes out meanwhile is answered and shown.
@@ -249,7 +249,7 @@ func TestHundredReconnects(t *testing.T) {
 		t.Errorf("%d finals, %d turns ended", n, d)
 	}
 	r.a.mu.Lock()
-	links := len(r.a.links)
+	links := len(r.a.open)
 	r.a.mu.Unlock()
 	if links != 0 {
 		t.Errorf("%d connections are kept", links)
@@ -505,9 +505,9 @@ func (p *peer) sync2() {
 
 func (r *rig) pendingStores() int {
 	g := r.a.serves("tel")
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return g.pending
+	g.seq.Lock()
+	defer g.seq.Unlock()
+	return g.reports.pending
 }
 
 func TestStoreFailure(t *testing.T) {
@@ -524,9 +524,9 @@ func TestStoreFailure(t *testing.T) {
 	}
 	r.settle()
 	g := r.a.serves("tel")
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.convos["unknown-1"] != nil {
+	g.seq.Lock()
+	defer g.seq.Unlock()
+	if g.conversations.all["unknown-1"] != nil {
 		t.Error("an unknown device is kept")
 	}
 }

@@ -99,13 +99,13 @@ func TestMediaFromAgent(t *testing.T) {
 	same(t, r.texts("tel"), "a caption\nhttps://example.org/a%20b.png?x=1")
 	// Another gateway's, guessed, changed, for the other direction, too old.
 	other := r.upload("b", "sb", "x", "image/png", "x.png")
-	down := strings.TrimPrefix(r.a.fileDown("gw", &agent.File{Hash: f.File.Hash, Name: "x"}), "/relay/media/")
+	down := strings.TrimPrefix(r.a.links.down("gw", &agent.File{Hash: f.File.Hash, Name: "x"}), "/relay/media/")
 	for _, bad := range []string{other, "", "x", id[:len(id)-2] + "AA", down, id + "/x"} {
 		if res := p.op(media1("image", "http://x/relay/media/"+bad)); res["success"] == true {
 			t.Errorf("%q is taken", bad)
 		}
 	}
-	r.clock.add(mediaLife)
+	r.clock.add(fileLinkLife)
 	if res := p.op(media1("image", "http://x/relay/media/"+id)); res["success"] == true {
 		t.Error("an old one is taken")
 	}
@@ -143,7 +143,7 @@ func TestNoRoomForFiles(t *testing.T) {
 		r.dial()
 		rc := &receipt{}
 		r.a.Hand(agent.Input{N: 1, Device: "tel", ID: "m1", Kind: agent.Media, File: &agent.File{Kind: "image", Mime: "image/png", Name: "a.png", Hash: strings.Repeat("a", 64), Size: 1}}, rc.taken)
-		r.until("the person to be told", func() bool { return rc.is(errNoRoom) })
+		r.until("the person to be told", func() bool { return rc.is(errNoSpace) })
 	}
 	r := newRig(t, func(o *Options) { o.Files = crowded{o.Files, errors.New("the disk is broken")} })
 	if status, text, _ := r.http("POST", r.srv.URL+"/relay/media", "gw", "s3cret", "x"); status != 500 || strings.Contains(text, "broken") {
@@ -163,10 +163,10 @@ func TestMediaIDsOutliveRestart(t *testing.T) {
 	}
 }
 
-// sight is a gateway that sees our files, or none of them.
-type sight bool
+// seesAll is a gateway that sees our files, or none of them.
+type seesAll bool
 
-func (s sight) Sees(string) bool { return bool(s) }
+func (s seesAll) Sees(string) bool { return bool(s) }
 
 func TestFileToAgent(t *testing.T) {
 	remote, here := false, true
@@ -180,10 +180,10 @@ func TestFileToAgent(t *testing.T) {
 	}{
 		{"newer", Newer, nil, nil, "", false},
 		{"newer, address given", Newer, nil, nil, "https://phone.example/x/", false},
-		{"newer that sees our files", Newer, nil, sight(true), "", true},
-		{"newer in a container on this machine", Newer, nil, sight(false), "", false},
+		{"newer that sees our files", Newer, nil, seesAll(true), "", true},
+		{"newer in a container on this machine", Newer, nil, seesAll(false), "", false},
 		{"newer on this machine by the settings", Newer, &here, nil, "", true},
-		{"newer elsewhere by the settings", Newer, &remote, sight(true), "", false},
+		{"newer elsewhere by the settings", Newer, &remote, seesAll(true), "", false},
 		{"unknown on this machine", Unknown, nil, nil, "", false},
 		{"unknown elsewhere", Unknown, &remote, nil, "", false},
 		{"older on this machine", Older, nil, nil, "", true},
@@ -297,7 +297,7 @@ func TestFileAddressBehindProxy(t *testing.T) {
 func TestFileWithoutACopyIsFetched(t *testing.T) {
 	r := newRig(t, func(o *Options) {
 		o.Known = map[string]Version{"gw": Newer}
-		o.Near = func(_, _ netip.AddrPort) (Sees, bool) { return sight(true), true }
+		o.Near = func(_, _ netip.AddrPort) (Sees, bool) { return seesAll(true), true }
 		o.Files = noCopies{o.Files}
 	})
 	p := r.dial()

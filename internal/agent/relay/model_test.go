@@ -58,9 +58,9 @@ func TestAnyOps(t *testing.T) {
 			}
 			for _, card := range r.h.asks("tel") {
 				g := r.a.serves("tel")
-				g.do(func() { g.cardGone(g.convos["tel"], card.ID) })
+				g.seq.do(func() { g.conversations.all["tel"].cards.gone(card.ID) })
 			}
-			r.pass(leaseCard + time.Minute)
+			r.pass(idleCard + time.Minute)
 			begun, final := map[string]bool{}, map[string]bool{}
 			ended := map[int64]int{}
 			for _, e := range r.h.all("tel") {
@@ -119,7 +119,7 @@ func TestLogIsDiscreet(t *testing.T) {
 			t.Errorf("%q is in the log:\n%s", word, s)
 		}
 	}
-	if !strings.Contains(s, "stuck") || !strings.Contains(s, "wrong secret") {
+	if !strings.Contains(s, "stalled") || !strings.Contains(s, "wrong secret") {
 		t.Errorf("the log says too little:\n%s", s)
 	}
 }

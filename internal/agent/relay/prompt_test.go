@@ -123,7 +123,7 @@ func TestClarifyWords(t *testing.T) {
 	r.until("taken", func() bool { return rc.is(nil) })
 	// Nobody answered: the agent is told to go on, as soon as the press was
 	// confirmed.
-	r.pass(receiptWithin + 1)
+	r.pass(confirmWithin + 1)
 	p.ok(clarify("aa.2"))
 	rc = r.answer(r.h.asks("tel")[1], agent.Answer{Expired: true})
 	p.event()
@@ -147,7 +147,7 @@ func TestClarifyWordsUnsure(t *testing.T) {
 		t.Errorf("%v", src)
 	}
 	p.nothing()
-	r.pass(receiptWithin + 2e9)
+	r.pass(confirmWithin + 2e9)
 	if !rc.is(nil) {
 		t.Error("never settled")
 	}

@@ -283,7 +283,7 @@ func (pl *player) down(v jsontext.Value) {
 	wait := func(needAck bool) {
 		parked := false
 		g := pl.a.routes.Load().list[0]
-		g.do(func() { c := g.convos[d]; parked = c != nil && c.parked != nil })
+		g.seq.do(func() { c := g.conversations.all[d]; parked = c != nil && c.inputs.parked != nil })
 		if parked { // the recorded connector did not wait
 			pl.rest()
 		}
@@ -356,9 +356,10 @@ func (pl *player) down(v jsontext.Value) {
 		in.File = &agent.File{Kind: kind, Mime: ev.Media[0].Mime, Name: ev.Media[0].Filename, Hash: pl.files.put(pl.t, "content"), Size: 7}
 	}
 	g := pl.a.serves(d)
-	g.mu.Lock()
-	running := g.convos[d] != nil && g.convos[d].turn != nil
-	g.mu.Unlock()
+	g.seq.Lock()
+	c := g.conversations.all[d]
+	running := c != nil && c.turns.running != nil
+	g.seq.Unlock()
 	if running && !pl.a.Admits(in) {
 		// A hub would hold it back; the recorded connector did not.
 		fmt.Fprintf(&pl.out, "(held back: %q)\n", in.Text)

@@ -13,9 +13,9 @@ func (r *rig) rest() {
 		r.pass(restSession)
 		parked := false
 		for _, g := range r.a.routes.Load().list {
-			g.do(func() {
-				for c := range g.active {
-					parked = parked || c.parked != nil
+			g.seq.do(func() {
+				for c := range g.conversations.active {
+					parked = parked || c.inputs.parked != nil
 				}
 			})
 		}

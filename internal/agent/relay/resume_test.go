@@ -51,7 +51,7 @@ func killed(t *testing.T, edits bool) (*rig, *peer) {
 	r.until("gone", func() bool { return !r.a.Status("tel").Online })
 	r.pass(8 * time.Second)
 	p = r.dial()
-	r.pass(typingGone + 10*time.Second) // it loads for long
+	r.pass(idleUntyped + 10*time.Second) // it loads for long
 	if d := r.h.dones("tel"); len(d) != 0 {
 		t.Fatalf("the turn ended before the gateway went on with it: %+v", d)
 	}
@@ -159,17 +159,20 @@ func TestWaitsForWhatIsResumed(t *testing.T) {
 			t.Fatalf("then came %v", ev)
 		}
 		if resumes {
-			for range 10 {
-				r.pass(2 * time.Second)
+			for i := range 10 {
+				r.pass(time.Duration(i) * time.Second) // its event loop stands still now and then
 				p.ok(obj("op", "typing", "chat_id", "tel"))
+				p.nothing()
 			}
+			r.pass(idleUntyped - time.Second)
 			p.nothing()
 			p.ok(obj("op", "send", "chat_id", "tel", "content", "the rest", "metadata", obj("notify", true)))
+			r.pass(settleMax + time.Second)
 		} else {
 			r.pass(resumeSign - time.Second)
 			p.nothing()
+			r.pass(2 * time.Second)
 		}
-		r.pass(resumeSign + restMax)
 		if ev := p.event(); ev["text"] != "and now" {
 			t.Errorf("then came %v", ev)
 		}

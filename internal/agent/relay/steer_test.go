@@ -108,7 +108,7 @@ func TestSteerAnsweredAfter(t *testing.T) {
 	p.ok(obj("op", "send", "chat_id", "tel", "content", "It ended.", "reply_to", "m1-x", "metadata", obj("notify", true)))
 	r.pass(time.Second)
 	r.wantReplies(map[string]int64{"Once upon a time.": 1, "It ended.": 2})
-	if c := r.a.serves("tel").convos["tel"]; c.question {
+	if c := r.a.serves("tel").conversations.all["tel"]; c.turns.question {
 		t.Error("a reply was taken for a question")
 	}
 }

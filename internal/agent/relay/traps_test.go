@@ -146,7 +146,7 @@ func TestNeverAcks(t *testing.T) {
 	same(t, r.texts("three"), "still talking")
 	p.nothing()
 	for try := 1; try < maxTries; try++ {
-		r.pass(deafAfter + time.Second)
+		r.pass(giveUpAfter + time.Second)
 		p.cut(closeTryLater)
 		p = r.dial()
 		if again := p.expect("inbound"); again["bufferId"] != id {
@@ -154,7 +154,7 @@ func TestNeverAcks(t *testing.T) {
 		}
 		p.nothing()
 	}
-	r.pass(deafAfter + time.Second)
+	r.pass(giveUpAfter + time.Second)
 	p.cut(closeTryLater)
 	r.dial()
 	r.until("given up", func() bool { return first.calls() == 1 })
@@ -238,7 +238,7 @@ func TestCardOfACrashedGateway(t *testing.T) {
 	rc := r.answer(card, agent.Answer{OptionID: "once"})
 	p.event() // it acknowledges, and ignores it
 	r.until("told", func() bool { return rc.is(nil) })
-	r.pass(typingGone - 2*time.Second)
+	r.pass(idleUntyped - 2*time.Second)
 	if len(r.h.dones("tel")) != 0 {
 		t.Error("ended before it could have begun to work")
 	}
@@ -302,10 +302,10 @@ func TestOpenMessagesAreBounded(t *testing.T) {
 	}
 	r.pass(quietStream + 2*time.Second)
 	g := r.a.routes.Load().list[0]
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.openBytes != 0 {
-		t.Errorf("%d bytes are still held", g.openBytes)
+	g.seq.Lock()
+	defer g.seq.Unlock()
+	if g.reports.openBytes != 0 {
+		t.Errorf("%d bytes are still held", g.reports.openBytes)
 	}
 }
 
@@ -332,7 +332,7 @@ func TestLogIsBounded(t *testing.T) {
 			p.send(obj("type", "hello", "platform", "relay"))
 			p.expect("descriptor")
 		}
-		r.pass(notedEvery)
+		r.pass(logEvery)
 	}
 	r.h.set(false, errors.New("disk full"))
 	for range each {

@@ -202,7 +202,7 @@ func TestTurnEnds(t *testing.T) {
 		t.Fatal("ended while it types")
 	}
 	p.ok(obj("op", "draft", "chat_id", "tel", "draft_id", 5, "content", "half a", "metadata", obj("reply_to_message_id", mid)))
-	r.pass(leaseNewer + time.Second)
+	r.pass(idleNewer + time.Second)
 	if d := done(4); d == nil || !d.Interrupted {
 		t.Fatal("the lease did not end it")
 	}
@@ -217,7 +217,7 @@ func TestTurnEnds(t *testing.T) {
 	if done(40) != nil {
 		t.Fatal("ended while the gateway may still be starting")
 	}
-	r.pass(unheard - startupGrace + time.Second)
+	r.pass(idleUnseen - startupGrace + time.Second)
 	if d := done(40); d == nil || !d.Interrupted {
 		t.Fatal("nothing was heard, and it goes on")
 	}
@@ -257,7 +257,7 @@ func TestAwayEndsTurn(t *testing.T) {
 	p.turn("tel", 1, "hi")
 	p.conn.CloseNow()
 	r.until("gone", func() bool { return !r.a.Status("tel").Online })
-	r.pass(leaseAway - time.Second)
+	r.pass(idleLost - time.Second)
 	if len(r.h.dones("tel")) != 0 {
 		t.Error("ended too early")
 	}
@@ -345,7 +345,7 @@ func TestHanded(t *testing.T) {
 		interrupted bool
 	}{{8, 1, false}, {9, 0, true}} {
 		r.a.Hand(agent.Input{N: c.n, Device: "tel", Handed: true, Texts: c.texts}, func(error) {})
-		r.pass(handedQuiet + time.Second)
+		r.pass(idleAdopted + time.Second)
 		d := r.h.dones("tel")
 		if last := d[len(d)-1]; last.N != c.n || last.Interrupted != c.interrupted {
 			t.Errorf("%+v: %v", c, last)
@@ -386,7 +386,7 @@ func TestSilenceOverLostLinks(t *testing.T) {
 		if len(r.h.dones("tel")) > 0 {
 			t.Fatal("ended by the time in which it could not be heard")
 		}
-		r.pass(typingGone / 3)
+		r.pass(idleUntyped / 3)
 	}
 	r.until("ended", func() bool { return len(r.h.dones("tel")) == 1 })
 }
@@ -398,7 +398,7 @@ func TestMarkedBeforeItIsHanded(t *testing.T) {
 	p := r.dial()
 	r.a.Hand(agent.Input{N: 7, Device: "tel", ID: "app-7", Text: "ended before", Handed: true, Texts: 1}, func(error) {})
 	p.end("tel", "m8-x")
-	r.pass(typingGone + time.Second)
+	r.pass(idleUntyped + time.Second)
 	if d := r.h.dones("tel"); len(d) != 1 || d[0].N != 7 {
 		t.Fatalf("%v", d)
 	}

@@ -5,56 +5,63 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"net/url"
+	"sync"
 	"time"
 )
 
-// A gateway that sleeps is woken by a GET of an address that its owner has set, while messages wait for it. Whatever is behind it
-// is the owner's: private addresses, too. Nothing is sent along and nothing of the answer is used.
 const (
 	wakeTime  = 10 * time.Second // for one request
-	wakeAgain = 30 * time.Second // until the next one, and twice as long each time
+	wakeAgain = 30 * time.Second // until the next request, and twice as long each time
 	wakeSlow  = 15 * time.Minute // at most
-	wakeTries = 24               // attempts, about five hours; the next message starts again
+	wakeTries = 24               // requests, about five hours; the next message starts again
 	wakeBody  = 4 << 10          // bytes of the response that are read and discarded
 )
 
-// Waits implements agent.Waker.
-func (a *Agent) Waits(device string) {
-	if g := a.serves(device); g != nil && g.config().WakeURL != "" {
-		g.wake()
-	}
+// waker wakes a gateway that sleeps, by a GET of an address that its owner has set, while messages wait
+// for it. Whatever is behind the address is the owner's, so it may be private. The request carries
+// nothing, and nothing of the response is used.
+type waker struct {
+	lock  sync.Locker // of the gateway
+	log   *slog.Logger
+	run   func(func(ctx context.Context)) bool // runs a function in a goroutine of the agent
+	url   func() string                        // empty: the gateway is not woken
+	again time.Duration                        // between the first two requests
+
+	came chan struct{} // closed when the gateway has come; nil: nobody wakes it
+	next time.Time     // before which it is not woken again
+	err  string        // why the last request failed
 }
 
-// wake begins to wake the gateway, unless that is under way or it is there.
-func (g *gateway) wake() {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.online() || g.retired || g.waking != nil {
+// start begins to wake the gateway unless that is under way. The lock must be held.
+func (w *waker) start() {
+	if w.came != nil {
 		return
 	}
 	came := make(chan struct{})
-	if g.a.goDo(func(ctx context.Context) { g.keepWaking(ctx, came) }) {
-		g.waking = came
+	if w.run(func(ctx context.Context) { w.loop(ctx, came) }) {
+		w.came = came
 	}
 }
 
-// awake ends the waking. The lock must be held.
-func (g *gateway) awake() {
-	if g.waking != nil {
-		close(g.waking)
-		g.waking = nil
+// stop ends the waking. The lock must be held.
+func (w *waker) stop() {
+	if w.came != nil {
+		close(w.came)
+		w.came = nil
 	}
-	g.wakeErr = ""
+	w.err = ""
 }
 
-// keepWaking asks again and again, ever more rarely, until the gateway has come. The first request of a waking that follows another
-// one closely waits as long as that one's next would have: a gateway that falls asleep at once is not asked in a loop.
-func (g *gateway) keepWaking(ctx context.Context, came <-chan struct{}) {
-	g.mu.Lock()
-	pause := max(0, time.Until(g.wakeNext))
-	g.mu.Unlock()
+// loop sends requests, ever more rarely, until the gateway has come. If it was woken shortly before,
+// the first request waits as long as the next one then would have: a gateway that falls asleep at once
+// is not woken in a loop.
+func (w *waker) loop(ctx context.Context, came chan struct{}) {
+	w.lock.Lock()
+	pause := max(0, time.Until(w.next))
+	w.lock.Unlock()
 	for try := range wakeTries {
 		select {
 		case <-time.After(pause):
@@ -63,38 +70,39 @@ func (g *gateway) keepWaking(ctx context.Context, came <-chan struct{}) {
 		case <-ctx.Done():
 			return
 		}
-		address := g.config().WakeURL
-		if address == "" { // the owner has taken it away
+		address := w.url()
+		if address == "" { // the owner has removed it
 			break
 		}
-		pause = min(g.a.wakeAgain<<min(try, 10), wakeSlow)
-		g.mu.Lock()
-		g.wakeNext = time.Now().Add(pause) // before the request: the gateway may come, and sleep again, before it is answered
-		g.mu.Unlock()
+		pause = min(w.again<<min(try, 10), wakeSlow)
+		w.lock.Lock()
+		w.next = time.Now().Add(pause) // before the request: the gateway may come, and sleep again, before it is answered
+		w.lock.Unlock()
 		err := wakeOnce(ctx, address)
 		if ctx.Err() != nil {
 			return
 		}
-		g.mu.Lock()
-		g.wakeErr = ""
+		w.lock.Lock()
+		w.err = ""
 		if err != nil {
-			g.wakeErr = err.Error()
+			w.err = err.Error()
 		}
-		g.mu.Unlock()
+		w.lock.Unlock()
 		if err != nil {
-			g.log.Warn("gateway not woken", "url", shownURL(address), "err", err, "again", pause)
+			w.log.Warn("gateway not woken", "url", withoutSecrets(address), "err", err, "again", pause)
 		} else {
-			g.log.Info("gateway woken", "url", shownURL(address), "again", pause)
+			w.log.Info("gateway woken", "url", withoutSecrets(address), "again", pause)
 		}
 	}
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.waking == came {
-		g.waking = nil
+	w.lock.Lock()
+	defer w.lock.Unlock()
+	if w.came == came {
+		w.came = nil
 	}
 }
 
-// wakeOnce makes one request. Errors do not hold the query of the address, which may be a secret.
+// wakeOnce sends one request. Its errors do not contain the query of the address, which may be a
+// secret.
 func wakeOnce(ctx context.Context, address string) error {
 	ctx, cancel := context.WithTimeout(ctx, wakeTime)
 	defer cancel()
@@ -118,14 +126,15 @@ func wakeOnce(ctx context.Context, address string) error {
 	return nil
 }
 
-// wakeClient follows no redirect: it would be somebody else's choice of an address. Connections are not kept.
+// wakeClient follows no redirect, which would be somebody else's choice of an address. It keeps no
+// connections.
 var wakeClient = &http.Client{
 	Transport:     &http.Transport{Proxy: http.ProxyFromEnvironment, DisableKeepAlives: true, MaxResponseHeaderBytes: 64 << 10, TLSHandshakeTimeout: wakeTime},
 	CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 }
 
-// shownURL is an address without what may be a secret in it.
-func shownURL(text string) string {
+// withoutSecrets returns an address without its query and user.
+func withoutSecrets(text string) string {
 	u, err := url.Parse(text)
 	if err != nil {
 		return ""

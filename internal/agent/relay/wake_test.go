@@ -62,7 +62,7 @@ func newWakeRig(t *testing.T, url string, again time.Duration) (*rig, *lockedLog
 		o.Gateways[0].WakeURL = url
 		o.Log = slog.New(slog.NewTextHandler(log, nil))
 	})
-	r.a.wakeAgain = again
+	r.a.serves("tel").waker.again = again
 	r.begin()
 	return r, log
 }
@@ -83,7 +83,7 @@ func TestWake(t *testing.T) {
 		t.Errorf("it was asked with %s %s %v", last.Method, last.URL, last.Header)
 	}
 	p := r.dial()
-	r.until("nobody wakes it", func() bool { g := r.a.serves("tel"); g.mu.Lock(); defer g.mu.Unlock(); return g.waking == nil })
+	r.until("nobody wakes it", func() bool { g := r.a.serves("tel"); g.seq.Lock(); defer g.seq.Unlock(); return g.waker.came == nil })
 	before := s.asked.Load()
 	for range 50 {
 		r.a.Waits("tel")

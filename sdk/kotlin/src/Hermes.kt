@@ -13,20 +13,20 @@ import org.json.JSONObject
 
 data class Cursor(val epoch: String, val seq: Long)
 
-/** What outlives the app: the token in the key store, the rest in a file or a database. */
+/** The state that outlives the app: the token in the key store, the rest in a file or a database. */
 interface Store {
     val deviceId: String
     val pairCode: String? // the first time only
     var token: String?
     var cursor: Cursor?
-    val unsent: LinkedHashMap<String, String> // frames without receipt, by id
+    val unsent: LinkedHashMap<String, String> // frames without an ack, by id
 }
 
-/** What the person sees. It is called on a thread of the client's own. */
+/** The user interface. The client calls it on its own thread. */
 interface Ui {
     fun message(id: String, text: String, final: Boolean) // redraw the one with this id
     fun part(file: JSONObject) // join data by id until final, or fetch url
-    fun card(card: JSONObject) // shown by the rule of protocol.md §7
+    fun card(card: JSONObject) // show it as protocol.md §7 says
     fun cardDone(id: String, option: String)
     fun typing(on: Boolean)
     fun status(text: String)
@@ -35,7 +35,7 @@ interface Ui {
 class Hermes(private val url: String, private val store: Store, private val ui: Ui) : WebSocketListener() {
     private val http = OkHttpClient.Builder().pingInterval(25, TimeUnit.SECONDS).build()
     private val timer = Executors.newSingleThreadScheduledExecutor()
-    private val pieces = HashMap<String, Array<String>>() // of long replies
+    private val pieces = HashMap<String, Array<String>>() // chunks of long replies
     private var socket: WebSocket? = null
     private var attempt = 0
     private var epoch = ""
@@ -51,7 +51,7 @@ class Hermes(private val url: String, private val store: Store, private val ui: 
         http.dispatcher.executorService.shutdown()
     }
 
-    /** Kept first, then sent; again after the next ready where no receipt came. */
+    /** Stores the message first, then sends it, and again after the next ready until its ack. */
     @Synchronized fun send(text: String) = keep(JSONObject().put("t", "text").put("text", text))
 
     @Synchronized fun answer(card: String, option: String, words: String? = null) =
@@ -80,7 +80,7 @@ class Hermes(private val url: String, private val store: Store, private val ui: 
                 if (store.cursor?.epoch != epoch || f.getJSONObject("resume").getBoolean("lost")) store.cursor = null
                 if (f.has("token")) store.token = f.getString("token")
                 ui.status("online")
-                if (f.optBoolean("approved")) resend(webSocket) else store.unsent.values.firstOrNull()?.let { webSocket.send(it) } // gets a pairing code
+                if (f.optBoolean("approved")) resend(webSocket) else store.unsent.values.firstOrNull()?.let { webSocket.send(it) } // gets an approval code
             }
             "approved" -> resend(webSocket)
             "accepted" -> store.unsent.remove(id)
@@ -92,12 +92,12 @@ class Hermes(private val url: String, private val store: Store, private val ui: 
             "media" -> ui.part(f)
             "prompt" -> ui.card(f)
             "prompt_done" -> {
-                store.unsent.values.removeIf { JSONObject(it).optString("prompt_id") == id } // it is the receipt of an answer
+                store.unsent.values.removeIf { JSONObject(it).optString("prompt_id") == id } // it acknowledges the answer
                 ui.cardDone(id, f.optString("option_id"))
             }
             "typing" -> ui.typing(!f.optBoolean("stop"))
-        } // every other type is ignored
-        // After the frame itself was stored. A piece moves nothing, and a card that is shown again may be ahead of what was missed.
+        } // ignore every other type
+        // Move the cursor after storing the frame. A piece does not move it, and a repeated card may come before missed frames.
         val seq = f.optLong("seq")
         if (f.optString("t") != "prompt" && f.optBoolean("final", true) && seq > (store.cursor?.seq ?: 0)) {
             store.cursor = Cursor(epoch, seq)
@@ -105,7 +105,7 @@ class Hermes(private val url: String, private val store: Store, private val ui: 
         }
     }
 
-    /** A streamed step is the whole text; a long reply comes in pieces. */
+    /** An edit holds the whole text so far; a long reply comes in chunks. */
     private fun whole(id: String, f: JSONObject): String {
         val chunk = f.optJSONObject("chunk")
         val total = chunk?.optInt("total") ?: 1

@@ -1,7 +1,7 @@
 import java.util.concurrent.CountDownLatch
 import org.json.JSONObject
 
-/** Asks for a card, denies it, and prints what it hears: for the tests. */
+/** Requests a card, denies it, and prints the events, for the tests. */
 fun main() {
     val store = object : Store {
         override val deviceId = "kotlin-1"

@@ -1,9 +1,9 @@
-// client.ts sends one message and prints the answer.
+// client.ts sends one message and prints the reply.
 import { existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { MemoryStore, open } from '@hermes-mobile/sdk'
 import { WebSocket } from 'ws' // a browser, and Node from version 22, has its own
 
-/** FileStore keeps the cursor, unsent messages and the device's token. A web page does the same with localStorage or IndexedDB. */
+/** FileStore stores the cursor, unsent messages and the device's token. A web page does the same with localStorage or IndexedDB. */
 class FileStore extends MemoryStore {
   constructor(private readonly file: string) {
     super(existsSync(file) ? JSON.parse(readFileSync(file, 'utf8')) : {})
@@ -22,7 +22,7 @@ const device = await open({
   store: new FileStore('my-device.json'),
   WebSocket,
 })
-await device.waitOnline() // it throws the sentence for the person
+await device.waitOnline() // throws an error with a message for the user
 await device.send('What is the weather?')
 for await (const event of device.events()) {
   if (event.type === 'message' && event.final) {
@@ -30,7 +30,7 @@ for await (const event of device.events()) {
     break
   }
   if (event.type === 'card') {
-    console.log(event.text, event.command) // ask the person; this one never says yes
+    console.log(event.text, event.command) // ask the user; this example always denies
     if (event.kind === 'exec_approval') await device.answer(event.id, 'deny')
   }
 }

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// The committed files are those of the package frame and of its vectors.
+// The committed files match the package frame and its vectors.
 func TestGeneratedFilesAreCurrent(t *testing.T) {
 	for file, made := range map[string]struct {
 		generate func(string) ([]byte, error)
@@ -26,12 +26,12 @@ func TestGeneratedFilesAreCurrent(t *testing.T) {
 			t.Fatal(err)
 		}
 		if !bytes.Equal(got, want) {
-			t.Errorf("%s is not what %s says; write it anew with: go run ./sdk/ts/generate", file, made.from)
+			t.Errorf("%s does not match %s; regenerate it with: go run ./sdk/ts/generate", file, made.from)
 		}
 	}
 }
 
-// A frame that was added to the package and forgotten here is told.
+// A frame type that is missing from the registry is an error.
 func TestForgottenFrame(t *testing.T) {
 	source, err := read(folder("../../../frame"))
 	if err != nil {
@@ -43,7 +43,7 @@ func TestForgottenFrame(t *testing.T) {
 	}
 }
 
-// A class that was added to the table and forgotten here is told, and so is a character of two classes.
+// A class that this command does not know is an error, and so is a character with two classes.
 func TestForgottenClass(t *testing.T) {
 	for table, want := range map[string]string{
 		`{"classes":{"brandnew":[[1,2]]}}`:                     "brandnew",

@@ -1,5 +1,5 @@
-// Command generate writes what the TypeScript SDK has from Go: the types, codes and limits of the package frame, and the classes of
-// characters of testdata/visible:
+// Command generate writes the files that the TypeScript SDK derives from Go: the types, codes and
+// limits of the package frame, and the character classes of testdata/visible:
 //
 //	go run ./sdk/ts/generate
 package main
@@ -19,7 +19,7 @@ func main() {
 	}
 }
 
-// write makes one file from what it comes from.
+// write generates one file from its source.
 func write(file string, generate func(string) ([]byte, error), from string) error {
 	text, err := generate(folder(from))
 	if err != nil {
@@ -28,7 +28,7 @@ func write(file string, generate func(string) ([]byte, error), from string) erro
 	return os.WriteFile(folder(file), text, 0o644)
 }
 
-// folder is a place beside this file, whatever the working folder is.
+// folder returns a path relative to this file, whatever the working directory is.
 func folder(path string) string {
 	_, here, _, _ := runtime.Caller(0)
 	return filepath.Join(filepath.Dir(here), path)

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"go/ast"
@@ -19,16 +18,14 @@ import (
 	"hermes-mobile/frame"
 )
 
-// frames are all there are. What the package has besides is an error of read, so none can be forgotten.
+// upFrames and downFrames come from the registry of the package frame, so a new frame is here, too.
 var (
-	upFrames = []frame.Up{&frame.Hello{}, &frame.Text{}, &frame.Audio{}, &frame.Media{}, &frame.Answer{}, &frame.Stop{}, &frame.Ack{},
-		&frame.Deliver{}, &frame.Ping{}, &frame.Call{}}
-	downFrames = []frame.Down{&frame.Ready{}, &frame.CapabilitiesChanged{}, &frame.Approved{}, &frame.Accepted{}, &frame.Delivered{},
-		&frame.Message{}, &frame.Media{}, &frame.Prompt{}, &frame.PromptDone{}, &frame.Echo{}, &frame.Notice{}, &frame.Typing{}, &frame.Avatar{}, &frame.Tool{},
-		&frame.Pong{}, &frame.Result{}, &frame.Error{}}
+	upFrames   = frame.UpTypes()
+	downFrames = frame.DownTypes()
 )
 
-// source is what the files of the package say and reflection does not: comments, constants, and what there is at all.
+// source holds what reflection cannot see in the package: comments, constants, and the names of all
+// frame types.
 type source struct {
 	up, down []string
 	docs     map[string]string // of a type, or of Type.Field
@@ -113,11 +110,12 @@ func (s *source) typeDocs(d *ast.GenDecl, t *ast.TypeSpec) {
 	}
 }
 
-// constants evaluates those of one file, by the name of their type; untyped ones have none.
+// constants evaluates the exported constants of one file, by the name of their type. Untyped
+// constants have the empty name.
 func (s *source) constants(files *token.FileSet, file *ast.File) error {
 	conf := types.Config{Importer: importer.Default(), Error: func(error) {}}
 	info := &types.Info{Defs: map[*ast.Ident]types.Object{}}
-	conf.Check("frame", files, []*ast.File{file}, info) // one file misses names of the others, never those of its constants
+	conf.Check("frame", files, []*ast.File{file}, info) // the file lacks names of the others, but never those of its constants
 	for _, d := range file.Decls {
 		gen, ok := d.(*ast.GenDecl)
 		if !ok || gen.Tok != token.CONST {
@@ -142,18 +140,18 @@ func (s *source) constants(files *token.FileSet, file *ast.File) error {
 	return nil
 }
 
-// check holds the lists of this command against the package.
+// check reports frame types that implement Up or Down but are not in the registry.
 func (s *source) check() error {
 	var errs []error
 	compare := func(list string, have []string, want []string) {
 		for _, name := range have {
 			if name != "Unknown" && !slices.Contains(want, name) {
-				errs = append(errs, fmt.Errorf("frame.%s is not in %s of read.go: add it", name, list))
+				errs = append(errs, fmt.Errorf("frame.%s is not in %s: add it to registry.go", name, list))
 			}
 		}
 	}
-	compare("upFrames", s.up, typeNames(upFrames))
-	compare("downFrames", s.down, typeNames(downFrames))
+	compare("upTypes", s.up, typeNames(upFrames))
+	compare("downTypes", s.down, typeNames(downFrames))
 	return errors.Join(errs...)
 }
 
@@ -165,14 +163,5 @@ func typeNames[T any](frames []T) []string {
 	return names
 }
 
-// wireName is the type of a frame on the wire.
-func wireName(encoded []byte) string {
-	var head struct{ T string }
-	if json.Unmarshal(encoded, &head) != nil {
-		return ""
-	}
-	return head.T
-}
-
-// line brings a comment into one line.
+// line joins a comment into one line.
 func line(s string) string { return strings.Join(strings.Fields(s), " ") }

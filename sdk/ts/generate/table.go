@@ -10,7 +10,8 @@ import (
 	"unicode"
 )
 
-// classLetters are how the table names the classes; the SDK knows them by these letters. P is what shows as itself.
+// classLetters maps the class names of the table to the letters that the SDK uses. P is a character
+// that shows as itself.
 var classLetters = map[string]byte{"hidden": 'H', "unassigned": 'U', "blank": 'B', "combining": 'C', "joiner": 'J', "selector": 'S', "rtl": 'R', "jamo": 'K'}
 
 type span struct {
@@ -18,8 +19,8 @@ type span struct {
 	class       byte
 }
 
-// generateTable writes the classes of characters as one string: the letter of a class, and in base 36 how many code points have it, from
-// U+0000 on.
+// generateTable writes the character classes as one string of runs from U+0000 on: the letter of a
+// class and, in base 36, the number of code points.
 func generateTable(path string) ([]byte, error) {
 	content, err := os.ReadFile(path)
 	if err != nil {
@@ -63,7 +64,7 @@ func generateTable(path string) ([]byte, error) {
 
 	var out strings.Builder
 	fmt.Fprintf(&out, "// Made from testdata/visible/table.json by `go run ./sdk/ts/generate`. Do not edit.\n\n")
-	fmt.Fprintf(&out, "/** The classes of all characters of Unicode %s: the letter of a class and, in base 36, how many code points have it. */\n", table.Unicode)
+	fmt.Fprintf(&out, "/** The classes of all characters of Unicode %s as runs: the letter of a class and, in base 36, the number of code points. */\n", table.Unicode)
 	fmt.Fprintf(&out, "export const CLASSES =\n  '%s'\n", runs.String())
 	names := make([]string, 0, len(table.Sets))
 	for name := range table.Sets {

@@ -12,7 +12,8 @@ import (
 	"hermes-mobile/frame"
 )
 
-// Down, the decoder fills in what is absent, so every field is there. Up, what may be left out may be left out.
+// direction tells which fields are optional. Down, the decoder fills in absent fields, so every
+// field is there. Up, a field that may be left out is optional.
 type direction bool
 
 const (
@@ -35,23 +36,23 @@ func generate(dir string) ([]byte, error) {
 	w := &writer{source: s, done: map[string]bool{}}
 	w.line("// Made from the Go package frame by `go run ./sdk/ts/generate`. Do not edit.")
 	w.line("")
-	w.line("/** The version of the device protocol that this package speaks, as in ready.protocol. */")
+	w.line("/** The version of the device protocol that this package implements, as in ready.protocol. */")
 	w.line("export const PROTOCOL = %d", frame.Protocol)
 	w.codes("Code", "The reason in an error frame (doc/protocol.md §10).")
 	w.numbers("CloseCode", "The close codes the server uses (doc/protocol.md §1), and what each asks of the client.")
-	w.numbers("", "Limits of the protocol, in bytes unless they say otherwise (doc/protocol.md §1, §3, §5).")
+	w.numbers("", "Limits of the protocol, in bytes unless noted otherwise (doc/protocol.md §1, §3, §5).")
 	w.line("")
-	w.line("/** Whether the agent can be reached now; empty before the first ready. While it is away messages are accepted and wait. */")
+	w.line("/** Whether the server can reach the agent now; empty before the first ready. While the agent is away (offline), the server queues messages. */")
 	w.line("export type AgentState = '' | 'online' | 'away'")
 
 	var upNames, downNames []string
 	for _, f := range upFrames {
 		t := reflect.TypeOf(f).Elem()
-		upNames = append(upNames, w.frame(t, wireName(frame.EncodeUp(f)), up))
+		upNames = append(upNames, w.frame(t, frame.UpName(f), up))
 	}
 	for _, f := range downFrames {
 		t := reflect.TypeOf(f).Elem()
-		downNames = append(downNames, w.frame(t, wireName(frame.EncodeDown(f)), down))
+		downNames = append(downNames, w.frame(t, frame.DownName(f), down))
 	}
 	w.union("Up", "A frame from a device to the server.", upNames)
 	w.union("Down", "A frame from the server to a device.", downNames)
@@ -67,7 +68,7 @@ func (w *writer) doc(indent, text string) {
 	}
 }
 
-// codes writes constants that are words, as a type.
+// codes writes string constants as a union type.
 func (w *writer) codes(kind, doc string) {
 	w.line("")
 	w.doc("", doc)
@@ -78,7 +79,7 @@ func (w *writer) codes(kind, doc string) {
 	}
 }
 
-// numbers writes each constant as one of its own, so that a bundle holds only what is used.
+// numbers writes one export for each constant, so that a bundle holds only those it uses.
 func (w *writer) numbers(kind, doc string) {
 	w.line("")
 	w.line("// %s", doc)
@@ -88,7 +89,7 @@ func (w *writer) numbers(kind, doc string) {
 	}
 }
 
-// constantName makes MaxFrame MAX_FRAME.
+// constantName turns MaxFrame into MAX_FRAME.
 func constantName(name string) string {
 	var b strings.Builder
 	for i, r := range name {
@@ -106,11 +107,11 @@ func (w *writer) union(name, doc string, members []string) {
 	w.line("export type %s = %s", name, strings.Join(members, " | "))
 }
 
-// frame writes the interface of one frame and of what is in it, and returns its name.
+// frame writes the interface of one frame and of the structs in it, and returns its name.
 func (w *writer) frame(t reflect.Type, wire string, d direction) string {
 	name := t.Name()
 	if d == up && name == "Media" {
-		name = "MediaUp" // the one type that goes both ways
+		name = "MediaUp" // the only type that goes both ways
 	}
 	w.object(t, name, wire, d)
 	return name
@@ -147,14 +148,14 @@ func (w *writer) object(t reflect.Type, name, wire string, d direction) {
 	w.line("}")
 }
 
-// onlyDown are the fields of Media that a device does not send.
+// onlyDown lists the fields of Media that only a server sends.
 var onlyDown = []string{"Final", "ReplyTo", "Source", "URL", "Seq"}
 
-// field is a member as it is on the wire.
+// field is a member of a frame on the wire.
 type field struct {
 	reflect.StructField
 	wire string
-	omit bool // left out where it says nothing
+	omit bool // omitted when empty
 	raw  bool // any JSON
 }
 
@@ -179,7 +180,7 @@ var (
 	agentType = reflect.TypeFor[frame.AgentState]()
 )
 
-// structOf is the struct in a pointer, a list or itself; nil for all else.
+// structOf returns the struct type of a struct, a pointer or a list, and nil for anything else.
 func structOf(t reflect.Type) reflect.Type {
 	for t.Kind() == reflect.Pointer || t.Kind() == reflect.Slice {
 		t = t.Elem()
@@ -204,7 +205,7 @@ func typeName(t reflect.Type) string {
 	case bytesType:
 		return "Uint8Array"
 	case codeType:
-		return "Code | (string & {})" // a later server may have more
+		return "Code | (string & {})" // a later server may send others
 	case agentType:
 		return "AgentState"
 	}
@@ -225,10 +226,11 @@ func typeName(t reflect.Type) string {
 	panic("a frame has a field of type " + t.String() + ": teach typeName about it")
 }
 
-// shapes writes what the decoder goes by: for each frame its fields with what an absent one says.
+// shapes writes the table that drives the decoder: the fields of each frame with the values of
+// absent ones.
 func (w *writer) shapes() {
 	w.line("")
-	w.line("/** What an absent field says: a value of its type, 'bytes' for base64, 'any' for any JSON, a list for a list. A name with ? stays absent. */")
+	w.line("/** The value of an absent field, 'bytes' for base64, 'any' for any JSON, a list for a list. A field whose name ends in ? stays absent. */")
 	w.line("export type Shape = '' | 0 | false | 'bytes' | 'any' | readonly [Shape] | { [name: string]: Shape }")
 	w.line("")
 	var inner []reflect.Type
@@ -251,7 +253,7 @@ func (w *writer) shapes() {
 	w.line("/** The frames that the server sends, by their type. */")
 	w.line("export const DOWN: { [type in Down['t']]: { [name: string]: Shape } } = {")
 	for _, f := range downFrames {
-		w.line("  %s: %s,", wireName(frame.EncodeDown(f)), shape(reflect.TypeOf(f).Elem()))
+		w.line("  %s: %s,", frame.DownName(f), shape(reflect.TypeOf(f).Elem()))
 	}
 	w.line("}")
 }

@@ -1,21 +1,21 @@
 import { encode } from './codec.js'
 import type { Link } from './link.js'
 
-/** So many handled events, or so long after the first of them, make an ack. */
+/** An ack goes out after this many handled events, or this long after the first of them. */
 const EVERY = 50
 const AFTER = 250
 
-/** Acks tells the server how far the app got (doc/protocol.md §4): not with each event, and not late. */
+/** Acks tells the server how far the app has handled events (doc/protocol.md §4): not with each event, but soon. */
 export class Acks {
   private seq = 0
   private seen = false
   private count = 0
   private timer: ReturnType<typeof setTimeout> | undefined
 
-  /** now is the link to write to, where there is one that takes acks. */
+  /** now returns the connection to write to, where there is one that takes acks. */
   constructor(private readonly now: () => Link | undefined) {}
 
-  /** Everything up to seq is stored; seen: a person was shown it. */
+  /** note records that everything up to seq is stored, and with seen that the user saw it. */
   note(seq: number, seen = false): void {
     this.seq = seq
     this.seen ||= seen
@@ -28,7 +28,7 @@ export class Acks {
     this.clear()
   }
 
-  /** clear forgets what is owed: the next hello says it. */
+  /** clear forgets the ack that is due, because the next hello replaces it. */
   clear(): void {
     clearTimeout(this.timer)
     this.timer = undefined

@@ -1,6 +1,6 @@
 import type { Inbox } from './inbox.js'
 
-/** Activity is what the indicator and the avatar show; both go off by themselves when no sign of work follows. */
+/** Activity holds the typing indicator and the avatar. Both turn off when no sign of work follows. */
 export class Activity {
   typing = false
   avatar = 'idle'
@@ -26,7 +26,7 @@ export class Activity {
     this.set(false, 'idle')
   }
 
-  /** A sign of work: a piece of a reply, a tool, a card. */
+  /** sign records a sign of work: a piece of a reply, a tool, a card. */
   sign(): void {
     clearTimeout(this.timer)
     if (this.typing || (this.avatar !== 'idle' && this.avatar !== '')) this.timer = setTimeout(() => this.off(), this.lease)

@@ -1,15 +1,15 @@
 import type { FileEvent } from './events.js'
 import type { Media, Message } from './frames.js'
 
-/** Reply is a message that is coming in: whole texts with additions, or pieces of one text (doc/protocol.md §4). */
+/** Reply is a message under way: whole texts with additions, or chunks of one text (doc/protocol.md §4). */
 export class Reply {
   private whole = ''
   private pieces: string[] | undefined
 
-  /** False: the text is as it was, because an addition does not fit what is here. A whole frame repairs that. */
+  /** Returns false for an addition that does not fit the text so far. A frame with the whole text fixes that. */
   take(m: Message): boolean {
     if (m.append !== undefined) {
-      // A string's length counts UTF-16 code units, as `at` does; without it the addition goes to the end.
+      // The length of a string counts UTF-16 code units, as `at` does. Without `at` the addition goes to the end.
       if (m.at > this.whole.length) return false
       this.whole = this.whole.slice(0, m.at || undefined) + m.append
     } else if (m.edit || m.chunk.total <= 1) {
@@ -27,7 +27,7 @@ export class Reply {
   }
 }
 
-/** Incoming is a file that is coming in, part by part in order (doc/protocol.md §5). */
+/** Incoming is a file under way, part by part in order (doc/protocol.md §5). */
 export class Incoming {
   private parts: Uint8Array[] = []
   private bytes = 0
@@ -41,12 +41,12 @@ export class Incoming {
     this.file = { type: 'file', id, kind, mime, filename, caption, size, replyTo: first.reply_to, source, url }
   }
 
-  /** True: the file is complete, or its error says why it never will be. */
+  /** Returns true when the file is complete, or when its error says why it never will be. */
   take(m: Media): boolean {
     const f = this.file
     f.caption ||= m.caption
     if (f.error) {
-      // It is over, and goes on to its end only.
+      // The file failed. Only its last part matters.
     } else if (m.part !== this.parts.length) {
       this.fail(`part ${m.part} came where part ${this.parts.length} was due`)
     } else if (this.bytes + m.data.length > this.limit) {
@@ -72,7 +72,7 @@ export class Incoming {
   }
 }
 
-/** join makes one array of many. */
+/** join concatenates arrays. */
 export function join(parts: Uint8Array[], bytes: number): Uint8Array {
   const whole = new Uint8Array(bytes)
   let at = 0

@@ -1,55 +1,55 @@
 /**
- * The avatar: a web page that shows what the agent is doing. The page defines `window.hermesAvatar`; an app with a web view calls that.
- * Here are both ends for a page that stands in a sandboxed frame, where only messages get through.
+ * The avatar: a web page that shows what the agent is doing. The page defines `window.hermesAvatar`, which an app with a web view calls.
+ * This module has both ends for a page in a sandboxed frame, which only messages reach.
  *
  * @packageDocumentation
  */
 import type { Device } from './device.js'
 import type { ActivityEvent } from './events.js'
 
-/** What an avatar shows. */
+/** The state that an avatar shows. */
 export type AvatarState = 'idle' | 'thinking' | 'speaking'
 
 /** The object `window.hermesAvatar` of an avatar page. */
 export interface Avatar {
   setState(state: AvatarState): void
-  /** Say or show a line of the agent. */
+  /** Says or shows a line of the agent. */
   speak(text: string): void
-  /** How loud the microphone is while the person records, 0 to 1. */
+  /** The level of the microphone while the user records, 0 to 1. */
   setVolume(level: number): void
 }
 
-/** What an avatar follows, beside a Device: something of the app's own that tells of activity. */
+/** A source of activity that an avatar can follow: a Device, or an object of the app. */
 export interface TellsActivity {
   on(type: 'activity', listener: (event: ActivityEvent) => void): () => void
 }
 
 /** An avatar in a frame. */
 export interface AvatarFrame extends Avatar {
-  /** Shows what a device tells from now on; it returns what ends that. */
+  /** Shows the activity of a device from now on. It returns a function that ends that. */
   follow(device: Pick<Device, 'on'> | TellsActivity): () => void
-  /** Ends it; the frame stays. */
+  /** Stops driving the frame, which stays. */
   close(): void
 }
 
-/** hello asks a page that was there first to say ready. */
+/** hello asks a page that loaded earlier to say ready. */
 type Message = { hermesAvatar: 'ready' | 'hello' } | { [call in keyof Avatar]: { hermesAvatar: call; value: Parameters<Avatar[call]>[0] } }[keyof Avatar]
 
 const states: readonly string[] = ['idle', 'thinking', 'speaking']
 
-/** stateOf reads a state; one that is not known is shown as idle. */
+/** stateOf returns a known state. An unknown one is idle. */
 export function stateOf(state: string): AvatarState {
   return states.includes(state) ? (state as AvatarState) : 'idle'
 }
 
 /**
- * avatarFrame drives the page in a frame (`<iframe sandbox="allow-scripts" src="…">`). What is said before the page is there reaches it then,
- * and so does the state when the page loads anew. origin: who may be in the frame, for one that keeps its origin; a sandboxed one has none.
+ * avatarFrame drives the page in a frame (`<iframe sandbox="allow-scripts" src="…">`). A page that loads, or reloads, gets the latest line
+ * and the state. origin restricts a frame that keeps its origin; a sandboxed one has none.
  */
 export function avatarFrame(frame: HTMLIFrameElement, origin = '*', host: Window = window): AvatarFrame {
   let ready = false
   let state: AvatarState = 'idle'
-  let line: string | undefined // waits for the page
+  let line: string | undefined // waiting for the page
   const post = (message: Message) => frame.contentWindow?.postMessage(message, origin)
   const hear = (event: MessageEvent<Message | null>) => {
     if (event.source !== frame.contentWindow || event.data?.hermesAvatar !== 'ready') return
@@ -80,8 +80,8 @@ export function avatarFrame(frame: HTMLIFrameElement, origin = '*', host: Window
 }
 
 /**
- * avatarPage is the other end, in the page: it makes the avatar `window.hermesAvatar` for web views, and has it hear the frame's owner, whom it tells
- * that it is there. It returns what ends that.
+ * avatarPage is the other end, in the page. It sets `window.hermesAvatar` for web views, and connects it to the owner of the frame. It
+ * returns a function that ends that.
  */
 export function avatarPage(avatar: Avatar, page: Window & { hermesAvatar?: Avatar } = window): () => void {
   page.hermesAvatar = avatar
@@ -94,7 +94,7 @@ export function avatarPage(avatar: Avatar, page: Window & { hermesAvatar?: Avata
     else if (call === 'speak' && typeof value === 'string') avatar.speak(value)
     else if (call === 'setVolume' && typeof value === 'number') avatar.setVolume(volumeOf(value))
   }
-  if (page.parent === page) return () => {} // a web view: nobody is around it
+  if (page.parent === page) return () => {} // a web view, without a parent
   page.addEventListener('message', hear)
   greet()
   return () => page.removeEventListener('message', hear)

@@ -1,7 +1,7 @@
 import { fromBase64, toBase64 } from './base64.js'
 import { DOWN, type Down, type Shape, type Up } from './frames.js'
 
-/** A frame of a type that this version does not know, as JSON; an app that does may read it. */
+/** A frame of a type that this version does not know, as JSON, for an app that does. */
 export interface UnknownFrame {
   t: '?'
   type: string
@@ -9,21 +9,21 @@ export interface UnknownFrame {
 }
 
 /**
- * decode reads one text message of a server as a client must: what is absent or null gets what it says then, unknown fields
- * are dropped, an unknown type gives an UnknownFrame. It throws for what no server of this protocol sends.
+ * decode reads one text message of a server as a client must: it fills in absent and null fields, drops unknown fields, and returns
+ * an UnknownFrame for an unknown type. It throws for a message that no server of this protocol sends.
  */
 export function decode(text: string): Down | UnknownFrame {
   const frame: unknown = JSON.parse(text)
-  if (!isObject(frame)) throw new SyntaxError('a frame is a JSON object')
+  if (!isObject(frame)) throw new SyntaxError('a frame must be a JSON object')
   const type = frame.t ?? ''
-  if (typeof type !== 'string') throw new SyntaxError('the type of a frame is a string')
+  if (typeof type !== 'string') throw new SyntaxError('the type of a frame must be a string')
   if (!Object.hasOwn(DOWN, type)) return { t: '?', type, frame }
   return { t: type, ...(fill(DOWN[type as Down['t']], frame, type) as object) } as Down
 }
 
-/** encode writes a frame as a device sends it. */
+/** encode returns a frame as a device sends it. */
 export function encode(frame: Up): string {
-  // Not the value that is handed over: a Buffer of Node has made something else of itself by then.
+  // Do not use the value parameter: a Buffer of Node has already converted itself.
   return JSON.stringify(frame, function (this: Record<string, unknown>, key, value: unknown) {
     return this[key] instanceof Uint8Array ? toBase64(this[key]) : value
   })
@@ -57,5 +57,5 @@ function fill(shape: Shape, value: unknown, name: string): unknown {
 }
 
 function wrong(name: string): SyntaxError {
-  return new SyntaxError('a frame has a field of a wrong type: ' + name)
+  return new SyntaxError('a field of a frame has the wrong type: ' + name)
 }

@@ -1,14 +1,14 @@
 import type { Acks } from './acks.js'
 import { decode, encode } from './codec.js'
 import type { Settings } from './config.js'
-import { LinkLostError, NoAccessError, ReplacedError } from './errors.js'
+import { frameError, LinkLostError, NoAccessError, ReplacedError } from './errors.js'
 import { CLOSE_NO_ACCESS, CLOSE_REPLACED, CLOSE_TOO_BIG, type Error as ErrorFrame, type Hello, type Ready } from './frames.js'
 import { FROZEN, Link } from './link.js'
 import { seconds, type Outbox } from './outgoing.js'
-import { fillReady, frameError } from './receive.js'
+import { fillReady } from './receive.js'
 import type { Status } from './status.js'
 
-/** What the connector serves: the device. */
+/** The parts of the device that the connector uses. */
 export interface Host {
   readonly current: Readonly<Status>
   readonly acks: Acks
@@ -16,35 +16,35 @@ export interface Host {
   change(changes: Partial<Status>): void
   hello(): Hello
   online(link: Link, ready: Ready): void
-  /** One text message after ready; it returns an error frame that belongs to nothing. */
+  /** Handles one text message after ready. It returns an error frame without a ref. */
   take(link: Link, text: string): ErrorFrame | undefined
   offline(): void
-  /** Whether a pairing code is worth a try after this refusal. */
+  /** Reports whether the pairing code is worth a try after this rejection. */
   pairInstead(refused: NoAccessError): boolean
 }
 
-/** How one attempt, with the connection it may have made, came to its end. */
+/** How one attempt ended, with the connection it may have made. */
 interface Attempt {
   error: Error
-  /** The server asked to wait so long. */
+  /** The wait that the server requested. */
   after: number
-  /** How long it was online. */
+  /** How long the connection was online. */
   online: number
 }
 
-/** The loop has room again, and fetches what was left to the server. */
+/** The loop has space again, and fetches the frames that were left to the server. */
 export const catchUp = new LinkLostError()
 
-/** An attempt that is older when the page or the network comes back is given up for a new one. */
+/** When the page or the network comes back, an attempt older than this gives way to a new one. */
 const STALE = 5_000
 
-/** Connector connects again and again until close, or until it is pointless and nobody asks for it. */
+/** Connector connects again and again until close, or until a retry is pointless and nobody requests one. */
 export class Connector {
-  /** The connection that is or becomes the live one. */
+  /** The live connection, or the one under way. */
   link: Link | undefined
   private closed = false
   private suspended = false
-  private trouble = Date.now() // since when there is no connection, as far as somebody was awake to want one
+  private trouble = Date.now() // since when connecting has failed while the page was awake
   private nudge: (() => void) | undefined // ends the sleep
 
   constructor(
@@ -83,13 +83,13 @@ export class Connector {
     }
   }
 
-  /** delay is the random wait before attempt n, from 0. */
+  /** delay returns the random wait before attempt n, counted from 0. */
   delay(n: number): number {
     const { min, max } = this.settings.backoff
-    return Math.random() * Math.min(max, min * 2 ** n)
+    return (1 - Math.random() / 2) * Math.min(max, min * 2 ** n)
   }
 
-  /** reconnect tries at once, whatever ended the last connection; a live one is probed. */
+  /** reconnect connects at once, whatever ended the last connection, and probes a live one. */
   reconnect(): void {
     const { state } = this.host.current
     this.suspended = false
@@ -98,22 +98,22 @@ export class Connector {
     else if (state === 'connecting') {
       if (this.link && Date.now() - this.link.began > STALE) this.link.end()
     } else if (state !== 'closed') {
-      this.host.change({ state: 'connecting', until: 0, error: undefined }) // at once, so that nobody sees the old end
+      this.host.change({ state: 'connecting', until: 0, error: undefined }) // at once, so that nobody sees the old error
       this.nudge?.()
     }
   }
 
-  /** wake is reconnect for a sign that the page or the network is back, which changes no refusal. */
+  /** wake is reconnect for a page or network that is back, which does not lift a rejection. */
   wake(): void {
     if (this.wanted()) this.reconnect()
   }
 
-  /** doubt looks whether a live connection still lives. */
+  /** doubt checks whether a live connection still works. */
   doubt(): void {
     if (this.host.current.state === 'online') this.link?.probe()
   }
 
-  /** suspend ends the connection, until reconnect or wake. */
+  /** suspend ends the connection until reconnect or wake. */
   suspend(): void {
     if (!this.wanted()) return
     this.suspended = true
@@ -135,7 +135,7 @@ export class Connector {
     return !['noAccess', 'replaced', 'closed'].includes(this.host.current.state)
   }
 
-  /** sleep waits; true: it was ended early. */
+  /** sleep waits. It returns true when it ended early. */
   private sleep(ms: number): Promise<boolean> {
     const began = Date.now()
     return new Promise((resolve) => {
@@ -171,7 +171,7 @@ export class Connector {
     try {
       link = new Link(settings.WebSocket, settings.url, settings, () => link.send(encode(host.hello())), received)
     } catch (error) {
-      // The platform refuses the address itself, as a page of https does with ws.
+      // The platform rejects the address, as an https page does with ws.
       return { error: new NoAccessError((error as Error).message), after: 0, online: 0 }
     }
     this.link = link
@@ -183,13 +183,13 @@ export class Connector {
       host.offline()
     }
     const after = said ? seconds(said.retry_after) : 0
-    // Before ready the words say it too, where the close frame was lost.
+    // Before ready the error frame says it, too, where the close frame was lost.
     if (code === CLOSE_NO_ACCESS || (code > 0 && !since && (said?.code === 'auth_failed' || said?.code === 'forbidden'))) {
       return { error: noAccess(said, error), after, online }
     }
     if (code === CLOSE_REPLACED) return { error: new ReplacedError(), after, online }
     if (code === CLOSE_TOO_BIG && since) host.outbox.tooBig()
-    const status = /^Unexpected server response: (40[0134])/.exec(error.message)?.[1] // the words of ws; a browser says nothing
+    const status = /^Unexpected server response: (40[0134])/.exec(error.message)?.[1] // the text of ws; a browser tells nothing
     if (status) {
       const refused = `the server answered HTTP ${status}: check the address, and whether this origin may connect`
       return { error: new NoAccessError(refused, '', Number(status)), after, online }
@@ -206,9 +206,9 @@ function decodeOrNothing(text: string): ReturnType<typeof decode> | undefined {
   }
 }
 
-/** noAccess makes the reason out of the last error frame, or of the close frame where there was none. */
+/** noAccess takes the reason from the last error frame, or from the close frame where there was none. */
 function noAccess(said: ErrorFrame | undefined, error: Error): NoAccessError {
   return said
     ? new NoAccessError(said.message, said.code)
-    : new NoAccessError(error.message || "the server refuses this device: check the token, or ask the agent's owner")
+    : new NoAccessError(error.message || "the server rejects this device: check the token, or ask the agent's owner")
 }

@@ -19,37 +19,37 @@ import type { Saved } from './store.js'
 import { Upload, type FileToSend } from './upload.js'
 import { surroundingsHere, watch } from './wake.js'
 
-/** How something is sent. */
+/** Options of a message or file. */
 export interface SendOptions {
-  /** The message id, 1 to 128 printable characters, where the app has its own. An id that is still on its way gives the same Outgoing. */
+  /** The message id, 1 to 128 printable characters. Sending an id that is still on its way returns the same Outgoing. */
   id?: string
-  /** Id of the message that this one answers. */
+  /** The id of the message that this one answers. */
   replyTo?: string
   /**
-   * Adds a text to the turn that runs when the server gets it: the agent reads it in the midst of its work. Where no turn runs, or the
-   * agent cannot (Capabilities.steer), it waits for its own turn like any other. It may still be answered by a reply of its own.
+   * Adds the text to the running turn, so the agent reads it while it works. Without a running turn, or with an agent that
+   * cannot (Capabilities.steer), the text waits for its own turn. The agent may answer it with a separate reply.
    */
   steer?: boolean
 }
 
-/** A delivery to another device or to `home` (doc/protocol.md §8). Without id one is made. */
+/** A delivery to another device or to `home` (doc/protocol.md §8). The id is optional. */
 export type Delivery = Omit<Deliver, 't' | 'require_live'> & { requireLive?: boolean }
 
-/** One of several agents behind one gateway, with settings, memory and sessions of its own. */
+/** One of several agents behind a gateway, with its own settings, memory and sessions. */
 export interface Profile {
   name: string
   /** The conversation uses it. */
   current: boolean
 }
 
-/** An event, and what to call once it is handled. */
+/** An event, and the function to call once it is handled. */
 export interface Held {
   event: Event
   handled(): Promise<void>
 }
 
 /**
- * open checks the configuration, loads the store and starts to connect; it does not wait for the connection: see
+ * open checks the configuration, loads the store and starts to connect. It does not wait for the connection: see
  * Device.waitOnline. A device lives until Device.close.
  */
 export async function open(config: Config): Promise<Device> {
@@ -57,7 +57,7 @@ export async function open(config: Config): Promise<Device> {
   return new Device(full, await full.store.load())
 }
 
-/** Device is one installation and its connection. Make it with open. */
+/** Device is one installation and its connection. open creates it. */
 export class Device {
   /** @internal */ readonly inbox: Inbox
   /** @internal */ readonly outbox: Outbox
@@ -74,11 +74,11 @@ export class Device {
 
   private live: Link | undefined // while online
   private token: string
-  private pairing: boolean // use the pair code next
-  private paired = false // the pair code was used up
+  private pairing: boolean // use the pairing code next
+  private paired = false // the pairing code was redeemed
   private cursor: Cursor // handled by the app and stored
   private storing: Promise<unknown> = Promise.resolve()
-  private loop: object | undefined // who takes events
+  private loop: object | undefined // the reader of the events
 
   /** @internal */
   constructor(
@@ -90,8 +90,8 @@ export class Device {
     this.cursor = saved.cursor ?? { epoch: '', seq: 0 }
     this.place = { epoch: this.cursor.epoch, position: new Position(this.cursor.seq) }
     this.inbox = new Inbox(settings.queueBytes)
-    this.indicator = new Activity(this.inbox, settings.typingLease, () => this.listeners.tell('activity', () => ({ type: 'activity', ...this.activity })))
-    this.outbox = new Outbox(settings.store, this.inbox, this.current, settings.receiptTimeout, () => this.change({ unconfirmed: this.outbox.all.size }))
+    this.indicator = new Activity(this.inbox, settings.typingTimeout, () => this.listeners.tell('activity', () => ({ type: 'activity', ...this.activity })))
+    this.outbox = new Outbox(settings.store, this.inbox, this.current, settings.ackTimeout, () => this.change({ unconfirmed: this.outbox.all.size }))
     this.outbox.restore(saved.queue ?? [])
     this.acks = new Acks(() => (this.current.capabilities.resume ? this.live : undefined))
     this.receiver = new Receiver(this)
@@ -101,17 +101,17 @@ export class Device {
     this.ended = this.connector.run().then(() => this.shut())
   }
 
-  /** How things stand now. Each change also comes as an event. */
+  /** The current status. Each change also comes as an event. */
   get status(): Status {
     return { ...this.current }
   }
 
-  /** What the indicator and the avatar show now. */
+  /** What the typing indicator and the avatar show now. */
   get activity(): { typing: boolean; avatar: string } {
     return { typing: this.indicator.typing, avatar: this.indicator.avatar }
   }
 
-  /** waitOnline returns when the device is online. It throws the NoAccessError or ReplacedError that ended the attempts, a ClosedError, or the signal's reason. */
+  /** waitOnline waits until the device is online. It throws the NoAccessError or ReplacedError that ended the attempts, a ClosedError, or the signal's reason. */
   async waitOnline({ signal }: Waiting = {}): Promise<void> {
     for (;;) {
       check(signal)
@@ -124,8 +124,8 @@ export class Device {
   }
 
   /**
-   * reconnect tries again now: while waiting, and after noAccess and replaced. While online it checks whether the connection still
-   * lives. In a browser that happens by itself when the page or the network comes back; elsewhere call it when the app does.
+   * reconnect connects now, while waiting and after noAccess or replaced. While online it checks whether the connection still
+   * works. A browser does that automatically when the page or the network comes back; elsewhere call it when the app does.
    */
   reconnect(): void {
     this.connector.reconnect()
@@ -137,8 +137,8 @@ export class Device {
   }
 
   /**
-   * close tells the server how far the app got and closes the connection. Loops end, waiting calls throw a ClosedError, messages
-   * without receipt stay in the store.
+   * close acknowledges the handled events and closes the connection. Loops end, waiting calls throw a ClosedError, and messages
+   * without an ack stay in the store.
    */
   async close(): Promise<void> {
     this.connector.close()
@@ -147,12 +147,13 @@ export class Device {
   }
 
   /**
-   * events is what happens, one event after the other, until the signal or close ends it. An event is handled when the loop asks for
-   * the next one or is left: only then the cursor moves and the server may forget it. Leaving it by an exception cannot be told from
-   * break; where that must bring the event again, use next. There is one loop at a time; a later one goes on where the earlier stopped.
+   * events returns the events of the device, one after the other, until the signal or close ends it. An event counts as handled when
+   * the loop asks for the next one or ends. Only then the cursor moves, and the server may forget the event. A loop cannot tell an
+   * exception from break: where an exception must bring the event again, use next. There is one loop at a time. A later loop
+   * continues where the earlier one stopped.
    *
-   * A slow loop loses nothing durable: up to Config.queueBytes wait in memory, of steps and states only the newest; then durable
-   * events are left to the server, and fetched when the loop has caught up.
+   * A slow loop loses nothing durable. Up to Config.queueBytes of events wait in memory; edits and states keep only the newest. Then
+   * the device leaves durable events to the server, and fetches them when the loop has caught up.
    */
   events({ signal }: Waiting = {}): AsyncIterableIterator<Event> {
     let held: Queued | undefined
@@ -180,8 +181,8 @@ export class Device {
   }
 
   /**
-   * next is events for a program whose handling ends elsewhere. It waits for the next event and gives it with the function to call
-   * once it is handled; without that call the next one gives the same event again. It throws a ClosedError or the signal's reason.
+   * next returns the next event for a program that handles it elsewhere. The program calls handled once it has handled the event;
+   * without that call, next returns the same event again. It throws a ClosedError or the signal's reason.
    */
   async next({ signal }: Waiting = {}): Promise<Held> {
     this.claim(this)
@@ -203,12 +204,13 @@ export class Device {
   }
 
   /**
-   * on calls the listener for each event of a type, or of all with `*`, and returns what ends that. Events go out one after the other,
-   * in order, each once its listeners have ended, promises included. They begin to flow with the first listener of `message` or `*`,
-   * so add the others before it; and there is no loop over events beside them. `status` and `activity` are told at once and in any case.
+   * on calls the listener for each event of a type, or of all types with `*`, and returns a function that removes it. Events go out in
+   * order, one after the other, each once the listeners of the previous one have ended, including their promises. They start with the
+   * first listener of `message` or `*`, so add the others before it. Listeners and a loop over events exclude each other. `status` and
+   * `activity` go out at once, in any case.
    *
-   * A durable event of which a listener throws or rejects is not handled. The platform reports the error, the events after it go out, and the
-   * server is told of none of them: after the next reconnect, or the next start, it and what followed come again. So store by id.
+   * When a listener throws or rejects, a durable event is not handled. The platform reports the error, and later events go out, but the
+   * device acknowledges none of them: after the next reconnect or start, that event and those after it come again. So store by id.
    */
   on<T extends Event['type']>(type: T, listener: (event: EventOf<T>) => unknown): () => void
   on(type: '*', listener: (event: Event) => unknown): () => void
@@ -227,10 +229,10 @@ export class Device {
   }
 
   /**
-   * send takes a message for the agent: it is in the store once the promise is kept, and is sent, again and again where needed, until the
-   * server has it; messages and voice messages stay in order. It does not wait for a connection. While the device is not approved, the
-   * first message makes the server give a pairing code (Status.pairing), and everything waits for the approval. It throws a FrameError
-   * for what no server takes, a ClosedError, or what the store throws.
+   * send queues a text for the agent. Once the promise resolves, the text is in the store, and the device sends it until the server has
+   * it. Texts and voice messages stay in order. send does not wait for a connection. While the device is not approved, the server
+   * answers the first message with an approval code (Status.pairing), and everything waits for the approval. It throws a FrameError for
+   * a text that no server accepts, a ClosedError, or the error of the store.
    */
   async send(text: string, options: SendOptions = {}): Promise<Outgoing> {
     const id = messageID(options)
@@ -240,21 +242,22 @@ export class Device {
     return this.outbox.add(id, { t: 'text', id, text, reply_to: options.replyTo || undefined, steer: options.steer || undefined }, 'talk')
   }
 
-  /** sendVoice takes a voice message of at most 8 MiB, like send. wav of 16 kHz, mono, is best understood. text: what the app recognised itself. */
+  /** sendVoice queues a voice message of at most 8 MiB (MAX_AUDIO), as send does for a text. wav of 16 kHz, mono, works best. text is optional: the speech that the app recognized itself. */
   async sendVoice(format: 'wav' | 'ogg' | 'm4a' | 'mp3' | 'webm', data: Uint8Array, text = '', options: SendOptions = {}): Promise<Outgoing> {
     const id = messageID(options)
     if (!/^(wav|ogg|m4a|mp3|webm)$/.test(format) || data.length === 0) {
-      throw new FrameError('bad_frame', 'a voice message is wav, ogg, m4a, mp3 or webm, and not empty', id)
+      throw new FrameError('bad_frame', 'a voice message must be wav, ogg, m4a, mp3 or webm, and not empty', id)
     }
-    if (data.length > MAX_AUDIO) throw new FrameError('too_big', 'the voice message is larger than 8 MiB: send it in several', id)
+    if (data.length > MAX_AUDIO) throw new FrameError('too_big', `the voice message exceeds the limit of ${MAX_AUDIO >> 20} MiB: record several shorter ones`, id)
     checkText(text, id)
     this.offer('voice messages', (c) => c.audio)
     return this.outbox.add(id, { t: 'audio', id, format, data, text: text || undefined }, 'talk')
   }
 
   /**
-   * sendFile takes a file for the agent. It is sent in parts behind all messages, and as a whole again after a drop, with the same id.
-   * Unlike a message it does not survive the end of the page or process: openUploads of `@hermes-mobile/sdk/uploads` is for that.
+   * sendFile queues a file for the agent. The device sends it in parts, after all messages, and again as a whole after a reconnect, with
+   * the same id. Unlike a message, a file does not survive the end of the page or process: for that, use openUploads of
+   * `@hermes-mobile/sdk/uploads`.
    */
   async sendFile(file: FileToSend, options: Omit<SendOptions, 'replyTo'> = {}): Promise<Outgoing> {
     const id = messageID(options)
@@ -265,38 +268,38 @@ export class Device {
   }
 
   /**
-   * answer answers a card with one of its options, or a clarify card with own words (option then `other` or empty). It is kept and sent
-   * like a message. The receipt says that it arrived; what was done is said by cardDone.
+   * answer answers a card with one of its options, or a clarify card with a text (then option is `other` or empty). The device stores and
+   * sends it like a message. The receipt tells that the server has the answer; cardDone tells how the card ended.
    */
   async answer(card: string, option: string, text = ''): Promise<Outgoing> {
-    if (!card || (!option && !text.trim())) throw new FrameError('bad_frame', 'an answer names its card, and has an option or a text')
+    if (!card || (!option && !text.trim())) throw new FrameError('bad_frame', 'an answer needs the id of its card, and an option or a text')
     checkText(text, card)
     const id = newID()
     return this.outbox.add(id, { t: 'prompt', id, prompt_id: card, option_id: option || undefined, text: text || undefined }, 'aside')
   }
 
-  /** seen tells the server that a person was shown everything handled so far. */
+  /** seen tells the server that the user saw everything handled so far. */
   seen(): void {
     if (this.cursor.seq > 0) this.acks.note(this.cursor.seq, true)
   }
 
-  /** What has no receipt yet, in the order it was added. After open it holds what an earlier life left in the store. */
+  /** pending returns everything without a receipt, in order. After open it holds what an earlier run left in the store. */
   pending(): Outgoing[] {
     return [...this.outbox.all.values()]
   }
 
-  /** stop interrupts the running turn. It waits for a connection, and returns once the frame is written. */
+  /** stop interrupts the running turn. It waits for a connection, and resolves once the frame is written. */
   async stop({ signal }: Waiting = {}): Promise<void> {
-    const id = newID() // the same on each attempt: a stop must not hit the turn after
+    const id = newID() // the same in each attempt, so that a repeated stop does not hit the next turn
     for (;;) {
       await this.waitOnline({ signal })
       this.offer('stop', (c) => c.stop)
       if (this.calls.send(this.live, { t: 'stop', id })) return
-      await until(this.listeners.changed(), signal) // the link is gone, which the status does not say yet
+      await until(this.listeners.changed(), signal) // the connection is gone, but the status does not tell yet
     }
   }
 
-  /** ping measures the way to the server's program and back, in milliseconds. */
+  /** ping measures the round trip to the server's program, in milliseconds. */
   async ping({ signal }: Waiting = {}): Promise<number> {
     await this.waitOnline({ signal })
     const began = Date.now()
@@ -305,8 +308,9 @@ export class Device {
   }
 
   /**
-   * call asks the server for something (doc/protocol.md §9). It waits for a connection, and is never repeated by itself. It throws the
-   * server's CallError or FrameError, an UnsupportedError where the method is not offered, a LinkLostError, and what waitOnline throws.
+   * call requests something of the server (doc/protocol.md §9). It waits for a connection, and never repeats a request. It throws the
+   * server's CallError or FrameError, an UnsupportedError for a method that the server does not offer, a LinkLostError, or the errors of
+   * waitOnline.
    */
   async call<T = unknown>(method: string, params: object = {}, { signal }: Waiting = {}): Promise<T> {
     await this.waitOnline({ signal })
@@ -317,27 +321,27 @@ export class Device {
   }
 
   /**
-   * revokeDevice shuts out another device of the user that came after this one, such as one that a notice tells of. It loses its
-   * connection, its token, and what waits for it. It throws what call throws.
+   * revokeDevice revokes another device of the user that came after this one, such as one that a notice reports. That device loses its
+   * connection, its token, and everything that waits for it. It throws the errors of call.
    */
   async revokeDevice(id: string, waiting: Waiting = {}): Promise<void> {
     await this.call('devices.revoke', { id }, waiting)
   }
 
-  /** profiles lists the profiles of the agent that the conversation can choose from. It throws what call throws. */
+  /** profiles returns the profiles that the conversation can use. It throws the errors of call. */
   async profiles(waiting: Waiting = {}): Promise<Profile[]> {
     return (await this.call<{ profiles: Profile[] }>('profiles.list', {}, waiting)).profiles
   }
 
-  /** chooseProfile has the conversation use a profile from its next turn on, on all devices that share it. It throws what call throws. */
+  /** chooseProfile makes the conversation use a profile from its next turn on, for all devices that share it. It throws the errors of call. */
   async chooseProfile(name: string, waiting: Waiting = {}): Promise<void> {
     await this.call('profiles.choose', { name }, waiting)
   }
 
   /**
-   * deliver sends a text, a file or both to another device or to `home`, and waits until the server has it; it needs a delivery token.
-   * It is repeated under its id across reconnects until the signal ends it; it is not kept in the store. It throws the server's FrameError
-   * and what waitOnline throws.
+   * deliver sends a text, a file or both to another device or to `home`, and waits until the server has it. It needs a delivery token. It
+   * repeats the delivery under its id across reconnects until the signal aborts, but does not store it. It throws the server's FrameError
+   * or the errors of waitOnline.
    */
   async deliver({ requireLive, id = newID(), ...delivery }: Delivery, { signal }: Waiting = {}): Promise<{ queued: boolean }> {
     for (;;) {
@@ -354,12 +358,12 @@ export class Device {
     }
   }
 
-  /** download gives a file's bytes: from its data, or from its link, going on where that broke. A link lives an hour. It throws the file's error, a DownloadError, a ClosedError or the signal's reason. */
+  /** download returns the bytes of a file, from its data or its link. After a broken connection it continues at the same place. A link is valid for an hour. It throws the file's error, a DownloadError, a ClosedError or the signal's reason. */
   download(file: FileEvent, options: DownloadOptions = {}): Promise<Uint8Array> {
     return fetchWhole(this.fetcher(), file, options)
   }
 
-  /** downloadTo is download piece by piece, for what is too large for memory. It gives the number of bytes. */
+  /** downloadTo downloads a file piece by piece, for files too large for memory. It returns the number of bytes. */
   downloadTo(file: FileEvent, write: (bytes: Uint8Array) => void | Promise<void>, options: DownloadOptions = {}): Promise<number> {
     return fetchFile(this.fetcher(), file, write, options)
   }
@@ -368,7 +372,7 @@ export class Device {
     return { fetch: this.settings.fetch, base: this.settings.url, pause: (n, signal) => this.pause(this.connector.delay(n), signal) }
   }
 
-  /** pause waits; close and the signal end it with an error. */
+  /** pause waits. close and the signal end it with an error. */
   private async pause(ms: number, signal?: AbortSignal): Promise<void> {
     let timer: ReturnType<typeof setTimeout> | undefined
     const over = new Promise<void>((resolve) => (timer = setTimeout(resolve, ms)))
@@ -380,7 +384,7 @@ export class Device {
     if (this.current.state === 'closed') throw new ClosedError()
   }
 
-  /** offer refuses what the agent cannot do now; before the first ready nothing is known. */
+  /** offer throws for something that the agent does not support now. Before the first ready nothing is known. */
   private offer(what: string, can: (c: Capabilities) => boolean): void {
     if (this.current.agent !== '' && !can(this.current.capabilities)) throw new UnsupportedError(what)
   }
@@ -394,18 +398,18 @@ export class Device {
   }
 
   private claim(by: object): void {
-    if (this.loop && this.loop !== by) throw new Error('somebody takes the events already: a loop over events, next, or listeners of on')
+    if (this.loop && this.loop !== by) throw new Error('the events already have a reader: a loop over events, next, or listeners of on')
     this.loop = by
   }
 
-  /** flow hands events to the listeners. */
+  /** flow passes events to the listeners. */
   private async flow(): Promise<void> {
     while (this.listeners.flowing) {
       const q = await this.inbox.take()
       if (!q) return
       if (!this.listeners.flowing) this.inbox.settle(false)
       else {
-        // What was not handled is left out of the acks, and so is all that follows: an ack names the last of all.
+        // An event that was not handled must not be acknowledged, and neither must later ones: an ack covers all before it.
         if (!(await this.listeners.dispatch(q.event)) && q.place) q.place.missed = true
         await this.handled(q)
       }
@@ -413,13 +417,13 @@ export class Device {
     this.loop = undefined
   }
 
-  /** handled removes an event, stores the cursor and lets the server know in time. */
+  /** handled removes an event, stores the cursor, and schedules the ack. */
   private async handled(q: Queued): Promise<void> {
     this.inbox.settle(true)
     const { place, seq = 0 } = q
     if (seq > 0 && place === this.place && !place.missed && (seq > this.cursor.seq || place.epoch !== this.cursor.epoch)) {
       const cursor = { epoch: place.epoch, seq }
-      // Stored first, then told: the server forgets what it is told.
+      // Store first, then acknowledge: the server forgets what the device acknowledges.
       if ((await this.keep(cursor)) && place === this.place) {
         this.cursor = cursor
         this.acks.note(seq)
@@ -434,7 +438,7 @@ export class Device {
     return kept
   }
 
-  /** take takes one text message after ready; it returns an error frame that belongs to nothing. @internal */
+  /** take handles one text message after ready. It returns an error frame without a ref. @internal */
   take(link: Link, text: string): ErrorFrame | undefined {
     return this.receiver.take(link, text)
   }
@@ -446,7 +450,7 @@ export class Device {
     return {
       t: 'hello', ...(usePair ? { pair } : { token: token || this.token }), device, user,
       accept: [...(delta ? ['delta', 'tail'] : []), ...(tools ? ['tool'] : []), ...(notices ? ['notice'] : [])],
-      // What is only in memory is not claimed: the server would forget it.
+      // Never claim events that are only in memory: the server would forget them.
       resume: this.cursor.epoch ? this.cursor : undefined,
     }
   }
@@ -458,7 +462,7 @@ export class Device {
     return (this.pairing = true)
   }
 
-  /** online takes over what ready says. @internal */
+  /** online adopts what ready says. @internal */
   online(link: Link, r: Ready): void {
     if (r.token) {
       this.token = r.token
@@ -476,26 +480,26 @@ export class Device {
     this.outbox.attach(link)
   }
 
-  /** resume lines the cursor up with what the server is about to send. */
+  /** resume aligns the cursor with what the server is about to send. */
   private resume(s: Span): void {
     if (!s.epoch) {
-      // No outbox there: nothing is numbered, and a cursor means nothing.
+      // A server without an outbox numbers nothing, and a cursor means nothing.
       this.settle('', 0)
     } else if (s.epoch !== this.place.epoch || s.lost) {
       if (this.cursor.epoch) this.inbox.push({ event: { type: 'historyLost' } })
       const at = Math.max(s.from - 1, 0)
       this.settle(s.epoch, at)
       this.cursor = { epoch: s.epoch, seq: at }
-      // From here on this device resumes: what it was sent and did not handle must come again, even before the first ack.
+      // From here on this device resumes: events that it does not handle must come again, even before the first ack.
       void this.keep(this.cursor)
-    } else if (this.place.missed) this.settle(s.epoch, this.cursor.seq) // it comes again, and what followed it
+    } else if (this.place.missed) this.settle(s.epoch, this.cursor.seq) // the missed event comes again, with those after it
   }
 
   private settle(epoch: string, at: number): void {
     this.place = { epoch, position: new Position(at) }
   }
 
-  /** offline takes back what only a live connection has. @internal */
+  /** offline takes back everything that only a live connection has. @internal */
   offline(): void {
     this.live = undefined
     this.outbox.detach()
@@ -504,7 +508,7 @@ export class Device {
     this.indicator.off()
   }
 
-  /** shut is the end: nobody may wait any longer. */
+  /** shut ends the device and everybody who waits. */
   private shut(): void {
     this.unwatch?.()
     this.change({ state: 'closed', until: 0 })

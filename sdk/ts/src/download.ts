@@ -2,25 +2,25 @@ import { join } from './assemble.js'
 import { DownloadError } from './errors.js'
 import type { FileEvent } from './events.js'
 
-/** How a file is fetched. */
+/** Options of a download. */
 export interface DownloadOptions {
   signal?: AbortSignal
-  /** Called with the bytes so far; total is 0 where it is not known. */
+  /** Called with the bytes so far. total is 0 where unknown. */
   progress?: (received: number, total: number) => void
 }
 
-/** Where and how downloads are made. */
+/** The parts of the device that downloads use. */
 export interface Fetcher {
   fetch: typeof fetch
-  /** The server's address, by which a link that is no whole one is read. */
+  /** The address of the server, to resolve relative links. */
   base: string
-  /** Waits before attempt n; it throws when the device was closed or the signal aborted. */
+  /** Waits before attempt n. It throws when the device was closed or the signal aborted. */
   pause(n: number, signal?: AbortSignal): Promise<void>
 }
 
 /**
- * fetchFile hands the file over piece by piece: from data, or from the link, going on where it broke until the signal ends it.
- * It returns the number of bytes.
+ * fetchFile writes a file piece by piece, from data or from the link. After a broken connection it continues at the same place
+ * until the signal aborts. It returns the number of bytes.
  */
 export async function fetchFile(
   by: Fetcher,
@@ -51,7 +51,7 @@ export async function fetchFile(
     try {
       await fetchFrom(by, url, total, take, signal)
       if (!file.size || total === file.size) return total
-      if (total > file.size) throw new DownloadError(`${total} bytes came where ${file.size} were due`)
+      if (total > file.size) throw new DownloadError(`the file has ${total} bytes instead of ${file.size}`)
     } catch (error) {
       if (error instanceof WriteError) throw error.cause
       if (error instanceof DownloadError) throw error
@@ -61,52 +61,52 @@ export async function fetchFile(
   }
 }
 
-/** fetchWhole is fetchFile into memory. */
+/** fetchWhole fetches a file into memory. */
 export async function fetchWhole(by: Fetcher, file: FileEvent, options: DownloadOptions): Promise<Uint8Array> {
   const parts: Uint8Array[] = []
   const bytes = await fetchFile(by, file, (part) => void parts.push(part), options)
   return join(parts, bytes)
 }
 
-/** WriteError keeps an error of the app apart from those of the network. */
+/** WriteError marks an error of the app, as opposed to one of the network. */
 class WriteError extends Error {
   constructor(override readonly cause: unknown) {
     super()
   }
 }
 
-/** fileURL makes the link absolute. It is on this server: another scheme than the web's is never followed. */
+/** fileURL returns the absolute form of a link. Only http and https are allowed. */
 function fileURL(link: string, base: string): string {
   let url: URL
   try {
     url = new URL(link, base.replace(/^ws/, 'http'))
   } catch {
-    throw new DownloadError('the link is no address')
+    throw new DownloadError('the link is not an address')
   }
-  if (!/^https?:$/.test(url.protocol)) throw new DownloadError('the link is no web address')
+  if (!/^https?:$/.test(url.protocol)) throw new DownloadError('the link is not a web address')
   return url.href
 }
 
-/** fetchFrom gets what follows the first `from` bytes. */
+/** fetchFrom fetches the file from an offset on. */
 async function fetchFrom(by: Fetcher, url: string, from: number, take: (bytes: Uint8Array) => Promise<void>, signal?: AbortSignal): Promise<void> {
   const init: RequestInit = { credentials: 'omit', headers: from > 0 ? { Range: `bytes=${from}-` } : {} }
   if (signal) init.signal = signal
   const response = await by.fetch(url, init)
   const { status } = response
   if (status === 429 || status >= 500) throw new Error(`HTTP ${status}`)
-  if (status === 403 || status === 410) throw new DownloadError('the link has expired or is not for this device', status)
-  if (status !== 200 && status !== 206) throw new DownloadError(response.statusText.toLowerCase() || 'the file could not be fetched', status)
-  // A page of another host may not be shown the range that came; a server sends the one that was asked for.
+  if (status === 403 || status === 410) throw new DownloadError('the link expired or is not for this device', status)
+  if (status !== 200 && status !== 206) throw new DownloadError(response.statusText.toLowerCase() || 'could not fetch the file', status)
+  // A page of another host may not see the range; a server sends the requested one.
   const range = response.headers.get('Content-Range') ?? `bytes ${from}-`
-  if (status === 206 && !range.startsWith(`bytes ${from}-`)) throw new DownloadError('another part of the file came than was asked for')
-  let skip = status === 200 ? from : 0 // all of it again
+  if (status === 206 && !range.startsWith(`bytes ${from}-`)) throw new DownloadError('the server sent another part of the file')
+  let skip = status === 200 ? from : 0 // the server sends the whole file
   const piece = async (bytes: Uint8Array) => {
     const rest = bytes.subarray(Math.min(skip, bytes.length))
     skip -= bytes.length - rest.length
     if (rest.length > 0) await take(rest)
   }
   const reader = response.body?.getReader?.()
-  if (!reader) return piece(new Uint8Array(await response.arrayBuffer())) // React Native has the body as a whole only
+  if (!reader) return piece(new Uint8Array(await response.arrayBuffer())) // React Native has no streams
   try {
     for (;;) {
       const { done, value } = await reader.read()

@@ -1,28 +1,33 @@
-import type { Code } from './frames.js'
+import type { Code, Error as ErrorFrame } from './frames.js'
 
-/** An error frame of the server, or what it would have said: one plain sentence, and what to do (doc/protocol.md §10). */
+/** An error frame of the server, or the one it would send: one plain sentence that says what to do (doc/protocol.md §10). */
 export class FrameError extends Error {
   override name = 'FrameError'
   constructor(
     readonly code: Code | (string & {}),
     message: string,
-    /** The id of what it is about; empty where there is none. */
+    /** The id of the frame it is about; empty where there is none. */
     readonly ref = '',
-    /** Seconds; 0 where it does not apply. */
+    /** In seconds; 0 where it does not apply. */
     readonly retryAfter = 0,
   ) {
     super(message)
   }
 }
 
-/** Why the device stopped trying (doc/protocol.md §1: close code 1008, or a refused upgrade where the platform tells). */
+/** frameError turns an error frame into an error that can be thrown. */
+export function frameError(frame: ErrorFrame): FrameError {
+  return new FrameError(frame.code, frame.message, frame.ref, frame.retry_after)
+}
+
+/** Says why the device stopped trying (doc/protocol.md §1): close code 1008, or a rejected upgrade where the platform tells. */
 export class NoAccessError extends Error {
   override name = 'NoAccessError'
   constructor(
     message: string,
     /** auth_failed, forbidden or bad_frame; empty where the server gave none. */
     readonly code: Code | (string & {}) = '',
-    /** HTTP status of a refused upgrade, else 0. A browser does not tell it. */
+    /** HTTP status of a rejected upgrade, otherwise 0. A browser does not tell it. */
     readonly status = 0,
   ) {
     super(message)
@@ -37,7 +42,7 @@ export class ReplacedError extends Error {
   }
 }
 
-/** close was called. */
+/** Device.close was called. */
 export class ClosedError extends Error {
   override name = 'ClosedError'
   constructor() {
@@ -45,7 +50,7 @@ export class ClosedError extends Error {
   }
 }
 
-/** The connection broke before the answer came; whether the server did it is not known. */
+/** The connection broke before the answer came. The server may or may not have acted. */
 export class LinkLostError extends Error {
   override name = 'LinkLostError'
   constructor() {
@@ -53,7 +58,7 @@ export class LinkLostError extends Error {
   }
 }
 
-/** The agent cannot do this now, by its capabilities. Nothing was sent. */
+/** The agent does not support this now, according to its capabilities. Nothing was sent. */
 export class UnsupportedError extends Error {
   override name = 'UnsupportedError'
   constructor(readonly what: string) {
@@ -61,7 +66,7 @@ export class UnsupportedError extends Error {
   }
 }
 
-/** The server's reason for not doing a call. */
+/** Says why a call failed. */
 export class CallError extends Error {
   override name = 'CallError'
   constructor(
@@ -72,12 +77,12 @@ export class CallError extends Error {
   }
 }
 
-/** An answer that a new attempt does not change: a link that has expired, a file that is gone. */
+/** A download that a retry cannot fix: an expired link, or a missing file. */
 export class DownloadError extends Error {
   override name = 'DownloadError'
   constructor(
     message: string,
-    /** HTTP status; 0 where there was none. */
+    /** HTTP status; 0 where there was no response. */
     readonly status = 0,
   ) {
     super(message)

@@ -2,37 +2,37 @@ import type { Echo, Notice, NoticeDevice, Option, Peer } from './frames.js'
 import type { Status } from './status.js'
 
 /**
- * A reply as it stands: redraw the one with this id. Until final, text is what there is so far and a later event replaces it;
- * such steps are live only, and a slow loop sees the newest. The final one is durable.
+ * The current state of a reply: redraw the one with this id. Until final, text is the text so far, and a later event replaces it.
+ * Such edits are live only, and a slow loop sees only the newest. The final one is durable.
  */
 export interface MessageEvent {
   type: 'message'
   id: string
   text: string
   final: boolean
-  /** The turn was cut, and this is what there was. */
+  /** The turn ended early, and this is the text so far. */
   interrupted: boolean
-  /** Id of the message that began the turn. */
+  /** The id of the message that began the turn. */
   replyTo: string
-  /** `cron` for a scheduled message, else empty. */
+  /** `cron` for a scheduled message, otherwise empty. */
   source: string
-  /** The scheduled job's name. */
+  /** The name of the scheduled job. */
   job: string
 }
 
 /**
- * A complete file from the agent: data holds it, or url names where Device.download fetches it, or error says why it could not
- * be taken. filename is as the server sent it. Durable.
+ * A complete file from the agent. Either data holds the content, or Device.download fetches it from url, or error says why the
+ * device did not accept it. The server chose filename. Durable.
  */
 export interface FileEvent {
   type: 'file'
   id: string
-  /** image, voice, video, document, animation, audio, or one not known yet. */
+  /** image, voice, video, document, animation, audio, or one of a later version. */
   kind: string
   mime: string
   filename: string
   caption: string
-  /** Bytes; 0 where not known. */
+  /** In bytes; 0 where unknown. */
   size: number
   replyTo: string
   source: string
@@ -43,21 +43,21 @@ export interface FileEvent {
 }
 
 /**
- * A question card, to be answered with Device.answer until cardDone. again: it was shown before, after a reconnect for example,
- * and the seconds left are new. It is the same card when the id is.
+ * A card. The user answers it with Device.answer until cardDone. again marks a card that came before, for example before a
+ * reconnect; its remaining seconds are new.
  */
 export interface CardEvent {
   type: 'card'
   id: string
-  /** exec_approval, slash_confirm, clarify, or one not known yet. */
+  /** exec_approval, slash_confirm, clarify, or one of a later version. */
   kind: string
   text: string
   /** With exec_approval. */
   command: string
   description: string
   /**
-   * It holds characters that do not show as themselves, or is longer than a screen: show it with `@hermes-mobile/sdk/visible`, and let nobody
-   * allow it who has not seen its end. Servers that do not say so exist, so ask `odd` of that module, too.
+   * The card holds characters that do not show as themselves, or is longer than a screen. Show it with `@hermes-mobile/sdk/visible`, and
+   * let only users allow it who saw its end. Older servers do not set this, so call `odd` of that module, too.
    */
   odd: boolean
   options: Option[]
@@ -67,7 +67,7 @@ export interface CardEvent {
   again: boolean
 }
 
-/** How a card ended. optionId is what was done, which may differ from what was asked. Durable. */
+/** How a card ended. optionId is the option that took effect, which may differ from the answer. Durable. */
 export interface CardDoneEvent {
   type: 'cardDone'
   id: string
@@ -77,7 +77,7 @@ export interface CardDoneEvent {
   by?: Peer
 }
 
-/** What another device of a shared conversation said: show it as the person's own. Durable. */
+/** A message that another device of a shared conversation sent. Show it as the user's own. Durable. */
 export interface EchoEvent {
   type: 'echo'
   id: string
@@ -89,39 +89,39 @@ export interface EchoEvent {
 }
 
 /**
- * Another device of the user is new, has joined a conversation, or has more rights; with Config.notices only. Show it to a person.
- * Where it is revocable, Device.revokeDevice shuts that device out. Durable.
+ * Another device of the user is new, joined a conversation, or got more rights. It needs Config.notices. Show it to the user.
+ * Where it is revocable, Device.revokeDevice revokes that device. Durable.
  */
 export interface NoticeEvent {
   type: 'notice'
   id: string
-  /** device_added, device_joined, rights_changed, or one not known yet. */
+  /** device_added, device_joined, rights_changed, or one of a later version. */
   kind: string
   device: NoticeDevice
   user: string
-  /** With device_joined, the device whose conversation it has joined. */
+  /** With device_joined, the device whose conversation it joined. */
   conversation: string
-  /** With rights_changed, the rights that it was given: write, answer, call. */
+  /** With rights_changed, the rights it got: write, answer, call. */
   rights: string[]
   /** By the server's clock, RFC 3339. */
   at: string
   revocable: boolean
 }
 
-/** The end of something that was sent: the server has it, or error says why it never will. */
+/** The result of sending a message, a file or an answer: the server acknowledged it, or error says why it never will. */
 export interface ReceiptEvent {
   type: 'receipt'
   id: string
-  /** The server had it already. */
+  /** The server already had it. */
   duplicate: boolean
-  /** The agent is away and gets it later. */
+  /** The agent is offline and gets it later. */
   queued: boolean
-  /** This server gives no receipts: it was written to the connection, no more is known. */
+  /** The server sends no acks: the device wrote it to the connection and knows no more. */
   unconfirmed: boolean
   error?: Error
 }
 
-/** What the indicator and the avatar show. It goes off by itself when signs of work stop or the link drops. */
+/** The state of the typing indicator and the avatar. Both turn off when signs of work stop or the connection drops. */
 export interface ActivityEvent {
   type: 'activity'
   typing: boolean
@@ -129,7 +129,7 @@ export interface ActivityEvent {
   avatar: string
 }
 
-/** What the agent is doing; with Config.tools only. */
+/** What the agent is doing. It needs Config.tools. */
 export interface ToolEvent {
   type: 'tool'
   id: string
@@ -141,33 +141,32 @@ export interface ToolEvent {
   turn: string
 }
 
-/** The status has changed. A slow loop sees the newest only. */
+/** The status changed. A slow loop sees only the newest. */
 export interface StatusEvent {
   type: 'status'
   status: Status
 }
 
 /**
- * The server could not go on from where this device was. What it still has follows, some of it perhaps seen before; what fell
- * between is gone.
+ * The server could not resume where this device was. It sends what it still has, so some history may be missing or repeated.
  */
 export interface HistoryLostEvent {
   type: 'historyLost'
 }
 
-/** An error that belongs to nothing that was sent: an error frame without ref, a frame that could not be read, a Store that failed. */
+/** An error that concerns no message of the app: an error frame without a ref, a malformed frame, or a failed Store. */
 export interface ProblemEvent {
   type: 'problem'
   error: Error
 }
 
-/** A frame of a type this version does not know, for an app that does. */
+/** A frame of a type that this version does not know, for an app that does. */
 export interface UnknownEvent {
   type: 'unknown'
   frame: Record<string, unknown>
 }
 
-/** What comes out of Device.events and Device.on. Ignore the types you do not know. */
+/** An event of Device.events and Device.on. Ignore types that you do not know. */
 export type Event =
   | MessageEvent
   | FileEvent
@@ -186,7 +185,7 @@ export type Event =
 /** The event of a type. */
 export type EventOf<T extends Event['type']> = Extract<Event, { type: T }>
 
-/** echoEvent brings an echo into the form for apps. */
+/** echoEvent converts an echo frame into an event. */
 export function echoEvent(e: Echo): EchoEvent {
   const event: EchoEvent = { type: 'echo', id: e.id, from: e.from, text: e.text, replyTo: e.reply_to }
   if (e.file) {
@@ -195,7 +194,7 @@ export function echoEvent(e: Echo): EchoEvent {
   return event
 }
 
-/** noticeEvent brings a notice into the form for apps. */
+/** noticeEvent converts a notice frame into an event. */
 export function noticeEvent({ t: _, seq: __, ...notice }: Notice): NoticeEvent {
   return { type: 'notice', ...notice }
 }

@@ -1,45 +1,45 @@
 // Made from the Go package frame by `go run ./sdk/ts/generate`. Do not edit.
 
-/** The version of the device protocol that this package speaks, as in ready.protocol. */
+/** The version of the device protocol that this package implements, as in ready.protocol. */
 export const PROTOCOL = 1
 
 /** The reason in an error frame (doc/protocol.md §10). */
 export type Code =
-  /** AuthFailed: the token or pairing code is wrong, or the device or user is not allowed. Closed with 1008; do not retry. */
+  /** AuthFailed: the token or pairing code is wrong, or the device or user is not allowed. The server closes with 1008. Do not retry. */
   | 'auth_failed'
-  /** Unsupported: the server does not know this frame type. The connection goes on; do not retry. */
+  /** Unsupported: the server does not know this frame type. The connection stays open. Do not retry. */
   | 'unsupported_frame'
-  /** Forbidden: this connection may not do that: a device bound to another token, a card of another device, a delivery from outside. Do not retry. */
+  /** Forbidden: this connection may not do that. The device is bound to another token, for example, or the card belongs to another device. Do not retry. */
   | 'forbidden'
-  /** TooBig: a frame, text, file or upload is over its limit. Do not retry the same content. */
+  /** TooBig: a frame, text, file or upload exceeds its limit. Do not retry with the same content. */
   | 'too_big'
-  /** BadFrame: the frame is malformed or contradicts an earlier one. Do not retry the same content. */
+  /** BadFrame: the frame is malformed or contradicts an earlier one. Do not retry with the same content. */
   | 'bad_frame'
-  /** DeviceOffline: a delivery's addressee is unknown, not approved, away where it must be live, or its outbox is full. Retry later if the device may come back. */
+  /** DeviceOffline: the recipient of a delivery is unknown or not approved, is offline while the delivery requires it live, or has a full outbox. Retry later if the device may come back. */
   | 'device_offline'
-  /** RateLimited: too often; retry after Error.RetryAfter seconds. */
+  /** RateLimited: too many requests. Retry after Error.RetryAfter seconds. */
   | 'rate_limited'
-  /** NoSpace: the server has no room for this file: its storage limit is reached, its disk is nearly full, or the device has used up its share of the day. Messages without files still go. The same file may fit later, Error.RetryAfter seconds from now where that is known. */
+  /** NoSpace: the server has no space for this file: its storage limit is reached, its disk is nearly full, or the device has used its daily quota. Messages without files still work. Retry the file later, after Error.RetryAfter seconds where the server gives them. */
   | 'no_space'
-  /** Internal: the server could not do it, for example because its disk is full. Nothing was taken; retry later with the same id. */
+  /** Internal: the server failed, for example because its disk is full. It stored nothing. Retry later with the same id. */
   | 'internal'
 
 // The close codes the server uses (doc/protocol.md §1), and what each asks of the client.
 /** CloseGoingAway: the server stops or restarts. Reconnect. */
 export const CLOSE_GOING_AWAY = 1001
-/** CloseNoAccess: no access. Do not reconnect; tell the person. */
+/** CloseNoAccess: access denied. Do not reconnect; tell the user. */
 export const CLOSE_NO_ACCESS = 1008
-/** CloseTooBig: a frame was larger than MaxFrame. Reconnect, and do not send it again. */
+/** CloseTooBig: a frame was larger than MaxFrame. Reconnect, and do not send that frame again. */
 export const CLOSE_TOO_BIG = 1009
-/** CloseTryLater: overloaded, too slow a reader, or no hello in time. Reconnect with back-off; nothing durable is lost. */
+/** CloseTryLater: the server is overloaded, the client reads too slowly, or it sent no hello in time. Reconnect with back-off. Nothing durable is lost. */
 export const CLOSE_TRY_LATER = 1013
-/** CloseReplaced: a newer connection of the same device took over. Do not reconnect by itself. */
+/** CloseReplaced: a newer connection of the same device took over. Do not reconnect automatically. */
 export const CLOSE_REPLACED = 4409
 
-// Limits of the protocol, in bytes unless they say otherwise (doc/protocol.md §1, §3, §5).
-/** one frame as it is on the wire */
+// Limits of the protocol, in bytes unless noted otherwise (doc/protocol.md §1, §3, §5).
+/** one frame on the wire */
 export const MAX_FRAME = 16777216
-/** hello as it is on the wire, which comes from somebody who has shown no token yet */
+/** a hello on the wire; its sender has not authenticated yet */
 export const MAX_HELLO = 4096
 /** text of one message, UTF-8 */
 export const MAX_TEXT = 1048576
@@ -55,7 +55,7 @@ export const MIN_CHUNK = 4096
 export const MAX_PARTS = 2048
 /** unfinished uploads of a device */
 export const MAX_UPLOADS = 8
-/** nesting of a frame, the frame itself counted */
+/** nesting of a frame, including the frame itself */
 export const MAX_DEPTH = 64
 /** characters of a message id, device id or user id */
 export const MAX_ID = 128
@@ -63,28 +63,28 @@ export const MAX_ID = 128
 export const MAX_NAME = 128
 /** code points of one chunk of a reply that is not streamed */
 export const MESSAGE_CHUNK = 4000
-/** code points of a text or command that is shown; a card with more is odd (doc/protocol.md §7) */
+/** code points of a text or command; a card with more is odd (doc/protocol.md §7) */
 export const MAX_SHOWN_CHARS = 2000
-/** its lines */
+/** lines of a text or command; a card with more is odd */
 export const MAX_SHOWN_LINES = 30
 /** code points of an option's label */
 export const MAX_SHOWN_LABEL = 200
-/** blank lines in a row that are shown; more are folded */
+/** blank lines in a row; more are folded */
 export const MAX_BLANK_LINES = 3
-/** spaces or tabs in a row that are shown; more are folded */
+/** spaces or tabs in a row; more are folded */
 export const MAX_BLANKS = 40
-/** equal marks in a row that are shown; more are folded */
+/** equal marks in a row; more are folded */
 export const MAX_SAME_MARKS = 8
 /** combining marks on one character; each further one is shown as a mark */
 export const MAX_STACK = 4
-/** PromptSeconds is how long a question card lives by default. */
+/** PromptSeconds is the default lifetime of a card, in seconds. */
 export const PROMPT_SECONDS = 300
 export const SESSION_PREFIX = 'mobile:'
 
-/** Whether the agent can be reached now; empty before the first ready. While it is away messages are accepted and wait. */
+/** Whether the server can reach the agent now; empty before the first ready. While the agent is away (offline), the server queues messages. */
 export type AgentState = '' | 'online' | 'away'
 
-/** Device is one installation of an app. ID is 1 to 128 characters of A-Z a-z 0-9 . _ - : @ and must stay the same; the rest is optional, for display, and cut to 128 characters. */
+/** Device is one installation of an app. ID is 1 to 128 characters of A-Z a-z 0-9 . _ - : @ and must never change. The other fields are optional, for display, and cut to 128 characters. */
 export interface Device {
   id: string
   name?: string
@@ -92,13 +92,13 @@ export interface Device {
   app?: string
 }
 
-/** User is who owns one or more devices. ID has the form of a device id and defaults to it. */
+/** User owns one or more devices. ID follows the rules of a device id, and defaults to it. */
 export interface User {
   id?: string
   name?: string
 }
 
-/** Cursor says what a client has stored: every durable frame up to Seq of the outbox life Epoch (doc/protocol.md §4). */
+/** Cursor tells what a client has stored: every durable frame up to Seq of the outbox that Epoch names (doc/protocol.md §4). */
 export interface Cursor {
   epoch: string
   seq: number
@@ -109,27 +109,27 @@ export interface Hello {
   t: 'hello'
   /** the app's or the device's own token */
   token?: string
-  /** a one-time pairing code instead of a token */
+  /** a pairing code, instead of a token */
   pair?: string
   device: Device
   user?: User
   /** opt-in features: AcceptDelta, AcceptTail, AcceptTool, AcceptNotice */
   accept?: string[]
-  /** Resume is the cursor of a client that keeps one. A malformed one decodes to a cursor of no epoch, which matches none. */
+  /** Resume is the cursor of a client that keeps one. A malformed cursor decodes to one without an epoch, which matches no outbox. */
   resume?: Cursor
 }
 
-/** Text is a message to the agent. ID is the client's own, 1 to 128 printable characters, the same when it is sent again; without one the message cannot be protected from doubles. */
+/** Text is a message to the agent. The client chooses ID, 1 to 128 printable characters, and repeats it when it sends the message again. Without an ID the server cannot detect a duplicate. */
 export interface Text {
   t: 'text'
   id?: string
   text: string
   reply_to?: string
-  /** to be added to the turn that runs; else it waits for its own */
+  /** add the text to the running turn; otherwise it waits for its own turn */
   steer?: boolean
 }
 
-/** Audio is a voice message. Format is wav, ogg, m4a, mp3 or webm; Text, where the app recognised the speech itself, goes to the agent beside the file. */
+/** Audio is a voice message. Format is wav, ogg, m4a, mp3 or webm. Text is optional: where the app recognized the speech itself, the agent gets it beside the file. */
 export interface Audio {
   t: 'audio'
   id?: string
@@ -138,7 +138,7 @@ export interface Audio {
   text?: string
 }
 
-/** Media is a file or a part of one, in either direction (doc/protocol.md §5). Up, Kind is image, video, document or audio; down also voice and animation. Down, the last part has Final; a file over the limit comes with URL and no Data. Size is that of the whole file, in bytes; up it is optional, and a hint by which the server refuses early what has no room. */
+/** Media is a file or a part of one, in either direction (doc/protocol.md §5). Up, Kind is image, video, document or audio; down it can also be voice or animation. Down, the last part has Final, and a file over the limit has a URL and no Data. Size is the size of the whole file in bytes. Up it is an optional hint with which the server rejects a file early where it has no space. */
 export interface MediaUp {
   t: 'media'
   id?: string
@@ -152,7 +152,7 @@ export interface MediaUp {
   data?: Uint8Array
 }
 
-/** Answer is the answer to a question card (t is "prompt"). Either OptionID, or Text, or OptionID "other" with Text. */
+/** Answer answers a card (t is "prompt"). It holds OptionID, or Text, or OptionID "other" with Text. */
 export interface Answer {
   t: 'prompt'
   id?: string
@@ -167,7 +167,7 @@ export interface Stop {
   id?: string
 }
 
-/** Ack says that everything up to Seq is stored on the device; Seen, that a person was shown it; Token, that the token which Ready gave is stored (doc/protocol.md §8). */
+/** Ack acknowledges that the device stored everything up to Seq. Seen: the user saw it. Token: the device stored the token that Ready gave it (doc/protocol.md §8). */
 export interface Ack {
   t: 'ack'
   seq: number
@@ -175,7 +175,7 @@ export interface Ack {
   token?: boolean
 }
 
-/** Deliver sends a text, a file or both to another device (doc/protocol.md §8). To is a device id, mobile:<device id>, or home. File fields are used when Data is set. */
+/** Deliver sends a text, a file or both to another device (doc/protocol.md §8). To is a device id, mobile:<device id>, or home. Kind, Mime and Filename describe the file in Data. */
 export interface Deliver {
   t: 'deliver'
   id?: string
@@ -188,13 +188,13 @@ export interface Deliver {
   require_live?: boolean
 }
 
-/** Ping is answered by Pong, for platforms that cannot see WebSocket control frames. */
+/** Ping requests a Pong, for platforms that hide WebSocket control frames. */
 export interface Ping {
   t: 'ping'
   id?: string
 }
 
-/** Call asks for something of the control plane (doc/protocol.md §9); it is answered by Result. Params is a JSON object. */
+/** Call requests something of the control plane (doc/protocol.md §9). The server answers with a Result. Params is a JSON object; nil is an empty one. */
 export interface Call {
   t: 'call'
   id: string
@@ -202,7 +202,7 @@ export interface Call {
   params?: unknown
 }
 
-/** Capabilities says what this agent connection can do now. Absent or false means: do not use. Sizes are in bytes. */
+/** Capabilities tells what this connection to the agent supports now. Absent or false means: do not use. Sizes are in bytes. */
 export interface Capabilities {
   text: boolean
   audio: boolean
@@ -215,16 +215,16 @@ export interface Capabilities {
   resume: boolean
   accepted: boolean
   stop: boolean
-  /** a text may be added to the turn that runs: see Text.Steer */
+  /** the agent can add a text to the running turn: see Text.Steer */
   steer: boolean
   delta: boolean
   tool: boolean
   media_url: boolean
   push: boolean
-  /** the conversation is shared with other devices */
+  /** other devices share the conversation */
   shared: boolean
   call: string[]
-  /** MediaKinds are the kinds of files that the agent takes, where it does not take all: see Media.Kind. */
+  /** MediaKinds lists the kinds of files that the agent accepts, where it does not accept all: see Media.Kind. */
   media_kinds: string[]
   max_media_bytes: number
   max_frame_bytes: number
@@ -233,12 +233,12 @@ export interface Capabilities {
   min_chunk_bytes: number
   max_uploads: number
   prompt_seconds: number
-  /** AnswersAt is when a device that is new may answer cards, and AnswersIn how many seconds that is away, rounded up. Until then Prompt is false. Both are absent where the device does not wait. */
+  /** AnswersAt is when a new device may answer cards, and AnswersIn the seconds until then, rounded up. Until then Prompt is false. Both are absent where the device need not wait. */
   answers_at: string
   answers_in: number
 }
 
-/** Span tells what follows a Ready: durable frames from From to To (nothing where From > To). Lost: the client's cursor could not be honoured, and all there is comes again. */
+/** Span tells which durable frames follow a Ready: those from From to To, none where From > To. Lost: the server cannot resume at the client's cursor and sends all it has. */
 export interface Span {
   epoch: string
   from: number
@@ -246,7 +246,7 @@ export interface Span {
   lost: boolean
 }
 
-/** Ready answers an accepted Hello. Token is set only after pairing: the device's own, to be kept and used from then on. */
+/** Ready answers an accepted Hello. Token is set only after pairing: it is the device's own token, which the device stores and uses from then on. */
 export interface Ready {
   t: 'ready'
   session: string
@@ -260,19 +260,19 @@ export interface Ready {
   token: string
 }
 
-/** CapabilitiesChanged replaces what Ready said (t is "capabilities"). */
+/** CapabilitiesChanged replaces the capabilities and agent state of Ready (t is "capabilities"). */
 export interface CapabilitiesChanged {
   t: 'capabilities'
   capabilities: Capabilities
   agent: AgentState
 }
 
-/** Approved tells a waiting device that it was approved. */
+/** Approved tells a waiting device that the owner approved it. */
 export interface Approved {
   t: 'approved'
 }
 
-/** Accepted is the receipt for a message: it is stored and will reach the agent. Queued: the agent is away. */
+/** Accepted acknowledges a message: the server stored it, and it will reach the agent. Queued: the agent is offline. */
 export interface Accepted {
   t: 'accepted'
   id: string
@@ -280,20 +280,20 @@ export interface Accepted {
   queued: boolean
 }
 
-/** Delivered is the receipt for a Deliver. Queued: the device is away and gets it later. */
+/** Delivered acknowledges a Deliver. Queued: the device is offline and gets it later. */
 export interface Delivered {
   t: 'delivered'
   id: string
   queued: boolean
 }
 
-/** Chunk tells which piece of a long reply a Message is. */
+/** Chunk numbers the pieces of a long reply. */
 export interface Chunk {
   index: number
   total: number
 }
 
-/** Message is a reply or a piece of one (doc/protocol.md §4). Without Append, Text is the chunk's text, or with Edit the whole text so far. With Append, only what was added after At UTF-16 code units comes, or at the end where At is 0: then Edit says nothing, and without it the frame is written as short as a client takes it that asked for AcceptTail. Final messages carry Seq. */
+/** Message is a reply or a piece of one (doc/protocol.md §4). Without Append, Text is the text of the chunk, or with Edit the whole text so far. With Append, the frame carries only the text added after At UTF-16 code units, or at the end where At is 0. Then Edit has no meaning; leaving it out gives the short form that AcceptTail allows. Final messages have a Seq. */
 export interface Message {
   t: 'message'
   id: string
@@ -305,14 +305,14 @@ export interface Message {
   final: boolean
   interrupted: boolean
   reply_to: string
-  /** SourceCron for scheduled messages, else empty */
+  /** SourceCron for scheduled messages, otherwise empty */
   source: string
-  /** the scheduled job's name */
+  /** name of the scheduled job */
   job: string
   seq: number
 }
 
-/** Media is a file or a part of one, in either direction (doc/protocol.md §5). Up, Kind is image, video, document or audio; down also voice and animation. Down, the last part has Final; a file over the limit comes with URL and no Data. Size is that of the whole file, in bytes; up it is optional, and a hint by which the server refuses early what has no room. */
+/** Media is a file or a part of one, in either direction (doc/protocol.md §5). Up, Kind is image, video, document or audio; down it can also be voice or animation. Down, the last part has Final, and a file over the limit has a URL and no Data. Size is the size of the whole file in bytes. Up it is an optional hint with which the server rejects a file early where it has no space. */
 export interface Media {
   t: 'media'
   id: string
@@ -338,7 +338,7 @@ export interface Option {
   style: string
 }
 
-/** Prompt is a question card (doc/protocol.md §7). Command and Description come with exec_approval. Odd: it holds characters that do not show as themselves, or is longer than a screen, so a person must look closely. */
+/** Prompt is a card: a question to the user (doc/protocol.md §7). Command and Description come with exec_approval. Odd: it holds characters that do not show as themselves, or is longer than a screen, so the user must look closely. */
 export interface Prompt {
   t: 'prompt'
   id: string
@@ -354,13 +354,13 @@ export interface Prompt {
   seq: number
 }
 
-/** Peer is a device of a shared conversation (doc/protocol.md §8), with its name for display, which may be empty. */
+/** Peer is a device of a shared conversation (doc/protocol.md §8). Name is for display and may be empty. */
 export interface Peer {
   id: string
   name: string
 }
 
-/** PromptDone says how a card ended. PromptID and ID are the same. In a shared conversation By is the device that answered. */
+/** PromptDone tells how a card ended. PromptID and ID are the same. In a shared conversation, By is the device that answered. */
 export interface PromptDone {
   t: 'prompt_done'
   prompt_id: string
@@ -371,7 +371,7 @@ export interface PromptDone {
   seq: number
 }
 
-/** EchoFile is the file or voice message (kind voice) of an Echo. Size is in bytes; URL as in Media. */
+/** EchoFile is the file or voice message (kind voice) of an Echo. Size is in bytes. URL is as in Media. */
 export interface EchoFile {
   kind: string
   mime: string
@@ -380,7 +380,7 @@ export interface EchoFile {
   url: string
 }
 
-/** Echo is what another device of a shared conversation said (doc/protocol.md §8). ID is the message's own, by which replies name it; Text is its text or caption. */
+/** Echo is a message that another device of a shared conversation sent (doc/protocol.md §8). ID is the id of the message, as replies name it. Text is its text or caption. */
 export interface Echo {
   t: 'echo'
   id: string
@@ -391,37 +391,37 @@ export interface Echo {
   seq: number
 }
 
-/** NoticeDevice is the device that a Notice is about. Name and Platform are what it says of itself, and may be empty. */
+/** NoticeDevice is the device that a Notice is about. The device itself reports Name and Platform, which may be empty. */
 export interface NoticeDevice {
   id: string
   name: string
   platform: string
 }
 
-/** Notice tells a device what happened to another device of its user (doc/protocol.md §8). It comes to clients that asked for AcceptNotice. Revocable: this device may revoke the other one, with the call devices.revoke. */
+/** Notice tells a device what happened to another device of its user (doc/protocol.md §8). Only clients that requested AcceptNotice get it. Revocable: this device may revoke the other one, with the call devices.revoke. */
 export interface Notice {
   t: 'notice'
   id: string
-  /** DeviceAdded, DeviceJoined, RightsChanged, or one that is not known yet */
+  /** DeviceAdded, DeviceJoined, RightsChanged, or one of a later version */
   kind: string
   device: NoticeDevice
   user: string
-  /** Conversation is the device whose conversation it has joined, with DeviceJoined. */
+  /** Conversation is the device whose conversation it joined, with DeviceJoined. */
   conversation: string
-  /** Rights are those that it was given, with RightsChanged: write, answer, call. */
+  /** Rights lists the rights it got, with RightsChanged: write, answer, call. */
   rights: string[]
   at: string
   revocable: boolean
   seq: number
 }
 
-/** Typing: the agent works, or with Stop it is done. */
+/** Typing tells that the agent works, or with Stop that it is done. */
 export interface Typing {
   t: 'typing'
   stop: boolean
 }
 
-/** Avatar is the state to show: idle, thinking or speaking. */
+/** Avatar is the state that the avatar shows: idle, thinking or speaking. */
 export interface Avatar {
   t: 'avatar'
   state: string
@@ -438,20 +438,20 @@ export interface Tool {
   turn: string
 }
 
-/** Pong answers Ping with the server's time. */
+/** Pong answers a Ping with the server's time. */
 export interface Pong {
   t: 'pong'
   id: string
   time: string
 }
 
-/** CallError is why a call was not done. */
+/** CallError says why a call failed. It is also a Go error. */
 export interface CallError {
   code: string
   message: string
 }
 
-/** Result answers Call: Result holds JSON, or Err says why not. */
+/** Result answers a Call: Result holds JSON, or Err says why the call failed. */
 export interface Result {
   t: 'result'
   id: string
@@ -459,7 +459,7 @@ export interface Result {
   error?: CallError
 }
 
-/** Error is an error frame, and a Go error. Message is one plain sentence that says what to do; Ref is the id of the frame it is about; RetryAfter is in seconds, zero where it does not apply. */
+/** Error is an error frame, and a Go error. Message is one plain sentence that says what to do. Ref is the id of the frame it is about. RetryAfter is in seconds, zero where it does not apply. */
 export interface Error {
   t: 'error'
   code: Code | (string & {})
@@ -474,7 +474,7 @@ export type Up = Hello | Text | Audio | MediaUp | Answer | Stop | Ack | Deliver 
 /** A frame from the server to a device. */
 export type Down = Ready | CapabilitiesChanged | Approved | Accepted | Delivered | Message | Media | Prompt | PromptDone | Echo | Notice | Typing | Avatar | Tool | Pong | Result | Error
 
-/** What an absent field says: a value of its type, 'bytes' for base64, 'any' for any JSON, a list for a list. A name with ? stays absent. */
+/** The value of an absent field, 'bytes' for base64, 'any' for any JSON, a list for a list. A field whose name ends in ? stays absent. */
 export type Shape = '' | 0 | false | 'bytes' | 'any' | readonly [Shape] | { [name: string]: Shape }
 
 const capabilities = { text: false, audio: false, media: false, prompt: false, edit: false, typing: false, avatar: false, deliver: false, resume: false, accepted: false, stop: false, steer: false, delta: false, tool: false, media_url: false, push: false, shared: false, call: [''], media_kinds: [''], max_media_bytes: 0, max_frame_bytes: 0, chunk_bytes: 0, max_parts: 0, min_chunk_bytes: 0, max_uploads: 0, prompt_seconds: 0, answers_at: '', answers_in: 0 } as const

@@ -1,26 +1,26 @@
 import type { Event } from './events.js'
 import type { Place } from './position.js'
 
-/** An event on its way to the loop. */
+/** An event that waits for the loop. */
 export interface Queued {
   event: Event
-  /** Bytes, about. */
+  /** Bytes, approximately. */
   size?: number
-  /** Of a durable event: where it came. */
+  /** Where a durable event came from. */
   place?: Place
-  /** What the cursor is once this one is handled; 0 for live events. */
+  /** The cursor once this event is handled; 0 for live events. */
   seq?: number
-  /** A newer live event of the same key replaces this one. */
+  /** A newer live event with the same key replaces this one. */
   key?: string
-  /** May be dropped when the inbox is full. */
+  /** Dropped when the inbox is full. */
   spare?: boolean
 }
 
-/** Inbox is what waits for the loop. take and settle belong to one consumer. */
+/** Inbox holds the events that wait for the loop. One consumer at a time calls take and settle. */
 export class Inbox {
   private items: Queued[] = []
   private bytes = 0
-  private taken = false // items[0] is in the hands of the loop
+  private taken = false // the loop has items[0]
   private stopped = false
   private wake = () => {}
 
@@ -35,13 +35,13 @@ export class Inbox {
   }
 
   /**
-   * push adds an event, whatever the limit, unless it is spare. A live event with a key takes the place of an older one that waits
-   * behind the last durable one: the loop sees the newest state, and never one from before a durable event late.
+   * push adds an event regardless of the limit, unless it is spare. A live event with a key replaces an earlier one that waits behind
+   * the last durable event, so the loop sees the newest state, and never a state from before a durable event after it.
    */
   push(q: Queued): void {
     if (q.spare && this.full) return
     this.bytes += weight(q)
-    // The states of a moment stand close together; looking further back would cost more than one event too many.
+    // Events that replace one another are close together. Looking further back would cost more than an event too many.
     const first = Math.max(this.taken ? 1 : 0, this.items.length - 64)
     for (let i = this.items.length - 1; q.key && i >= first && !this.items[i]!.seq; i--) {
       if (this.items[i]!.key === q.key) {
@@ -54,7 +54,7 @@ export class Inbox {
     this.wake()
   }
 
-  /** take waits for the next event and leaves it in place until settle. undefined: the signal or stop ended the wait. */
+  /** take waits for the next event, which stays in place until settle. It returns undefined when the signal or stop ended the wait. */
   async take(signal?: AbortSignal): Promise<Queued | undefined> {
     while (!this.stopped && !signal?.aborted) {
       if (this.items.length > 0) {
@@ -72,7 +72,7 @@ export class Inbox {
     return undefined
   }
 
-  /** settle ends what take began: the event is handled and removed, or stays the next one. */
+  /** settle completes a take: it removes a handled event, or leaves it as the next one. */
   settle(handled: boolean): void {
     if (!this.taken) return
     this.taken = false

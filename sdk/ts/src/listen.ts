@@ -2,28 +2,28 @@ import type { Event } from './events.js'
 
 type Listener = (event: Event) => unknown
 
-/** Listeners are what was added with Device.on. */
+/** Listeners holds the functions that Device.on added. */
 export class Listeners {
   private all = new Map<string, Set<Listener>>()
-  private due = new Map<string, () => Event>() // states to be told
+  private due = new Map<string, () => Event>() // states to report
   private waiters: (() => void)[] = []
 
   add(type: string, listener: Listener): () => void {
-    const own: Listener = (event) => listener(event) // so that the same function may be added twice
+    const own: Listener = (event) => listener(event) // so that the same function can be added twice
     const set = this.all.get(type) ?? new Set()
     this.all.set(type, set.add(own))
     return () => void set.delete(own)
   }
 
-  /** Whether somebody takes the messages. */
+  /** Whether somebody listens to messages. */
   get flowing(): boolean {
     return this.of('message').length + this.of('*').length > 0
   }
 
-  /** dispatch calls the listeners of an event, one after the other; false: one of them threw or rejected. The others are called all the same. */
+  /** dispatch calls all listeners of an event, one after the other. It returns false when one of them threw or rejected. */
   async dispatch(event: Event): Promise<boolean> {
     let handled = true
-    const states = event.type === 'status' || event.type === 'activity' // were told
+    const states = event.type === 'status' || event.type === 'activity' // tell has reported them
     for (const listener of [...(states ? [] : this.of(event.type)), ...this.of('*')]) {
       try {
         await listener(event)
@@ -35,13 +35,13 @@ export class Listeners {
     return handled
   }
 
-  /** tell brings a state to its listeners at once: the newest, after what is going on now. */
+  /** tell reports the newest state to its listeners, right after the current call. */
   tell(type: 'status' | 'activity', state: () => Event): void {
     if (this.due.size === 0) queueMicrotask(() => this.bring())
     this.due.set(type, state)
   }
 
-  /** changed is kept when the next state was told. */
+  /** changed resolves after the next report of a state. */
   changed(): Promise<void> {
     return new Promise((resolve) => this.waiters.push(resolve))
   }
@@ -67,7 +67,7 @@ export class Listeners {
   }
 }
 
-/** uncaught reports an error where the platform reports those that nobody caught. */
+/** uncaught reports an error the way the platform reports uncaught errors. */
 function uncaught(error: unknown): void {
   setTimeout(() => {
     throw error

@@ -1,5 +1,5 @@
 /**
- * Records voice messages as the agent understands them best: WAV, 16 kHz, mono, 16 bit.
+ * Records voice messages in the format that agents understand best: WAV, 16 kHz, mono, 16 bit.
  *
  * @packageDocumentation
  */

@@ -9,25 +9,25 @@ import type { Status } from './status.js'
 import type { Entry, Store } from './store.js'
 import type { Upload } from './upload.js'
 
-/** talk: texts and voice messages, one after the other. files: one after the other, behind all else. aside: each for itself. */
+/** talk: texts and voice messages, one after the other. files: one after the other, after everything else. aside: each on its own. */
 type Lane = 'talk' | 'files' | 'aside'
 
-/** What is known when something that was sent comes to its end. */
+/** The result of sending something. */
 export type Receipt = Omit<ReceiptEvent, 'type'>
 
-/** Something on its way to the server: a message, a file, an answer. */
+/** A message, a file or an answer on its way to the server. */
 export class Outgoing {
-  /** @internal */ sentOn: Link | undefined // written on this link, for the last time at sentAt
-  /** @internal */ sentAt = 0 // or refused
-  /** @internal */ hold = 0 // so long after that it may be sent again
-  /** @internal */ tries = 0 // refusals that a wait may cure
+  /** @internal */ sentOn: Link | undefined // the last connection that carried it, at sentAt
+  /** @internal */ sentAt = 0 // or rejected
+  /** @internal */ hold = 0 // the wait after that before it may be sent again
+  /** @internal */ tries = 0 // rejections that a wait may cure
   private finish!: (receipt: Receipt) => void
   private readonly done: Promise<Receipt>
 
   /** @internal */
   constructor(
     readonly id: string,
-    /** What is sent, for display; of a file its first part, without data. undefined: a frame of a later version. */
+    /** The frame, for display; for a file its first part without data. undefined for a frame of a later version. */
     readonly frame: Text | Audio | Answer | MediaUp | undefined,
     /** @internal */ readonly lane: Lane,
     /** @internal */ readonly text: string, // encoded; empty for a file
@@ -44,8 +44,8 @@ export class Outgoing {
   }
 
   /**
-   * The receipt, once the server has it. It throws the FrameError with which the server refused it for good, or a ClosedError when
-   * the device was closed first; what is in the Store is sent next time.
+   * Waits for the receipt. It throws the FrameError with which the server rejected the message for good, or a ClosedError when the
+   * device was closed first; the next run sends what is in the Store.
    */
   async wait(): Promise<Receipt> {
     const receipt = await this.done
@@ -54,14 +54,14 @@ export class Outgoing {
   }
 }
 
-/** A file's next part is handed over once so little is left to write: a message gets in between. */
+/** The next part of a file goes to the socket once its backlog is this small, so that messages get in between. */
 const FILL = 64 << 10
-/** Sockets do not tell when they have written. */
+/** Sockets do not tell when they have written, so this is how often to check. */
 const LOOK_AGAIN = 20
 
-/** Outbox holds what has no receipt yet, and writes it to the live link. */
+/** Outbox holds everything without an ack, and writes it to the live connection. */
 export class Outbox {
-  readonly all = new Map<string, Outgoing>() // in the order they were added
+  readonly all = new Map<string, Outgoing>() // in the order of add
   private link: Link | undefined
   private busy = false
   private timer: ReturnType<typeof setTimeout> | undefined
@@ -72,11 +72,11 @@ export class Outbox {
     private readonly store: Store,
     private readonly inbox: Inbox,
     private readonly status: Status,
-    private readonly receiptTimeout: number,
+    private readonly ackTimeout: number,
     private readonly changed: () => void,
   ) {}
 
-  /** restore queues what an earlier life left. A frame of a later version is sent as it is, each for itself. */
+  /** restore queues the frames of an earlier run. It sends a frame of a later version unchanged, on its own. */
   restore(entries: Entry[]): void {
     for (const { id, frame } of entries) {
       let parsed: { t?: unknown; data?: unknown }
@@ -84,7 +84,7 @@ export class Outbox {
         parsed = JSON.parse(frame) as Text
         if (parsed.t === 'audio') parsed.data = fromBase64(parsed.data as string)
       } catch {
-        continue // nothing a server could take
+        continue // no server can accept it
       }
       const talk = parsed.t === 'text' || parsed.t === 'audio'
       this.all.set(id, new Outgoing(id, talk || parsed.t === 'prompt' ? (parsed as Text) : undefined, talk ? 'talk' : 'aside', frame))
@@ -92,7 +92,7 @@ export class Outbox {
     this.status.unconfirmed = this.all.size
   }
 
-  /** add stores and queues; the store comes first, for what is in the queue is sent at any moment. */
+  /** add stores and queues a frame, in this order, because the queue may go out at any moment. */
   add(id: string, frame: Text | Audio | Answer | MediaUp, lane: Lane, upload?: Upload): Promise<Outgoing> {
     const added = this.adding.then(async () => {
       if (this.closed) throw new ClosedError()
@@ -110,7 +110,7 @@ export class Outbox {
     return added
   }
 
-  /** attach gives it a live link; all that has no receipt is due on it. */
+  /** attach sets the live connection. Everything without an ack is due on it. */
   attach(link: Link): void {
     this.link = link
     this.kick()
@@ -121,13 +121,13 @@ export class Outbox {
     clearTimeout(this.timer)
   }
 
-  /** again makes everything without receipt due on the same link: after approval. */
+  /** again makes everything without an ack due again, after the approval. */
   again(): void {
     for (const o of this.all.values()) o.sentOn = undefined
     this.kick()
   }
 
-  /** settle ends something with its receipt. What is not there any more had its receipt before. */
+  /** settle ends an outgoing frame with its receipt. One that is gone had its receipt before. */
   settle(id: string, receipt: Partial<Receipt> = {}): void {
     const o = this.all.get(id)
     if (!o) return
@@ -135,18 +135,18 @@ export class Outbox {
     this.inbox.push({ event: { type: 'receipt', ...o.end(receipt) } })
     this.changed()
     this.kick()
-    // Where that fails it is sent once more by the next life, and the server drops it as a double.
+    // If that fails, the next run sends it once more, and the server drops the duplicate.
     if (!o.upload) void attempt(this.inbox, () => this.store.remove(id))
   }
 
-  /** answered settles what was answered to a card: prompt_done is its receipt (doc/protocol.md §7). */
+  /** answered settles every answer to a card: prompt_done acknowledges them (doc/protocol.md §7). */
   answered(card: string): void {
     for (const o of [...this.all.values()]) {
       if (o.frame?.t === 'prompt' && o.frame.prompt_id === card) this.settle(o.id)
     }
   }
 
-  /** refused takes an error frame that names something of ours: it is final, or a wait may cure it. */
+  /** refused handles an error frame that names a frame of ours. Either it is final, or a wait may help. */
   refused(e: ErrorFrame): void {
     const o = this.all.get(e.ref)
     if (!o) return
@@ -154,30 +154,30 @@ export class Outbox {
       const wait = Math.min(1000 * 2 ** o.tries++, 30_000)
       o.sentAt = Date.now()
       o.hold = Math.max(wait, seconds(e.retry_after))
-      o.sentOn = undefined // a file begins anew
+      o.sentOn = undefined // a file starts over
       this.kick()
     } else if (e.code !== 'forbidden' || this.status.approved) {
-      // Else it is for want of approval, and sent again after that.
+      // Otherwise the approval is missing, and the frame goes out again after it.
       this.settle(e.ref, { error: new FrameError(e.code, e.message, e.ref, e.retry_after) })
     }
   }
 
-  /** tooBig ends what made the server close with 1009: the largest that was sent. Sending it again would end every connection. */
+  /** tooBig ends the frame for which the server closed with 1009: the largest one sent. Sending it again would end every connection. */
   tooBig(): void {
     let worst: Outgoing | undefined
     const size = (o: Outgoing) => (o.upload ? (o.upload.partSize * 4) / 3 : o.text.length)
     for (const o of this.all.values()) if (o.sentAt > 0 && (!worst || size(o) > size(worst))) worst = o
-    if (worst) this.settle(worst.id, { error: new FrameError('too_big', 'the server takes no frame of this size', worst.id) })
+    if (worst) this.settle(worst.id, { error: new FrameError('too_big', 'the server accepts no frame of this size', worst.id) })
   }
 
-  /** close ends every wait for a receipt. */
+  /** close ends everything that waits for a receipt. */
   close(): void {
     this.closed = true
     this.detach()
     for (const o of this.all.values()) o.end({ error: new ClosedError() })
   }
 
-  /** kick writes what is due, if that is not going on already. */
+  /** kick starts writing what is due, unless that is under way. */
   kick(): void {
     if (!this.busy) void this.write()
   }
@@ -193,12 +193,12 @@ export class Outbox {
       }
       if (due.upload) await this.writePart(link, due, due.upload)
       else if (link.send(due.text)) this.wrote(due)
-      else break // its end is on the way
+      else break // the connection is about to end
     }
     this.busy = false
   }
 
-  /** next picks what to write: answers, messages, and a part of a file when nothing else is there; or says how long to wait. */
+  /** next picks what to write: answers, messages, and a part of a file when there is nothing else. Otherwise it returns how long to wait. */
   private next(link: Link): Outgoing | number {
     const now = Date.now()
     let wait = Infinity
@@ -219,7 +219,7 @@ export class Outbox {
     if (talk) return this.mark(talk, link, now)
     if (!file?.upload) return wait
     const u = file.upload
-    const within = file.sentOn === link && u.next < u.parts // in the middle of a series
+    const within = file.sentOn === link && u.next < u.parts // in the middle of the file
     const due = this.due(link, file, now)
     if (!within && due > 0) return Math.min(wait, due)
     if (link.buffered > FILL) return Math.min(wait, LOOK_AGAIN)
@@ -235,14 +235,14 @@ export class Outbox {
   }
 
   /**
-   * due tells how long until a frame may be sent, again where it was: now on a new link, later where the receipt is missing. A
-   * device that is not approved gets no receipts but a pairing code for its first message: there the messages are sent once a
-   * link, and all again after approval.
+   * due returns the time until a frame may be sent, or sent again: at once on a new connection, later when the ack is missing. The
+   * server acknowledges nothing before it approved the device, and answers its first message with an approval code. Until then
+   * messages go out once per connection, and after the approval all of them go out again.
    */
   private due(link: Link, o: Outgoing, now: number): number {
     if (!this.status.approved && (o.lane !== 'talk' || o.sentOn === link)) return Infinity
-    o.sentAt = Math.min(o.sentAt, now) // a clock that was set back must hold nothing up
-    return o.sentAt + Math.max(o.hold, o.sentOn === link ? this.receiptTimeout : 0) - now
+    o.sentAt = Math.min(o.sentAt, now) // setting the clock back must not delay anything
+    return o.sentAt + Math.max(o.hold, o.sentOn === link ? this.ackTimeout : 0) - now
   }
 
   private async writePart(link: Link, o: Outgoing, u: Upload): Promise<void> {
@@ -254,26 +254,26 @@ export class Outbox {
       this.settle(o.id, { error: error as Error })
       return
     }
-    // Meanwhile the link may be another, or the series refused.
+    // Meanwhile the connection may have changed, or the server may have rejected the file.
     if (this.link !== link || o.sentOn !== link || u.next !== part + 1 || !this.all.has(o.id) || !link.send(encode(frame))) return
     o.sentAt = Date.now()
     const done = Math.min((part + 1) * u.partSize, u.size)
-    queueMicrotask(() => u.progress?.(done, u.size)) // what the app throws there does not end the writing
+    queueMicrotask(() => u.progress?.(done, u.size)) // an exception of the app must not end the writing
     if (u.next === u.parts) this.wrote(o)
   }
 
-  /** wrote notes that the whole of it is on its way. A server without receipts leaves it at that. */
+  /** wrote records that a whole frame is on its way. A server that sends no acks settles it with that. */
   private wrote(o: Outgoing): void {
     if (!this.status.capabilities.accepted) this.settle(o.id, { unconfirmed: true })
   }
 }
 
-/** seconds reads a retry_after; what is absurdly far away is cut to an hour. */
+/** seconds converts a retry_after to milliseconds, at most an hour. */
 export function seconds(n: number): number {
   return Math.min(Math.max(n, 0), 3600) * 1000
 }
 
-/** attempt tells the app of a Store that fails, and goes on. */
+/** attempt runs a call of the Store, and reports its failure to the app. */
 export async function attempt(inbox: Inbox, act: () => unknown): Promise<boolean> {
   try {
     await act()
@@ -284,10 +284,10 @@ export async function attempt(inbox: Inbox, act: () => unknown): Promise<boolean
   }
 }
 
-/** checkText refuses a text that no server takes. */
+/** checkText throws for a text that no server accepts. */
 export function checkText(text: string, id: string): void {
-  // A code unit has three bytes at most.
+  // A code unit has at most three bytes.
   if (text.length * 3 > MAX_TEXT && new TextEncoder().encode(text).length > MAX_TEXT) {
-    throw new FrameError('too_big', 'the text is longer than 1 MiB: send it as a file', id)
+    throw new FrameError('too_big', `the text exceeds the limit of ${MAX_TEXT >> 20} MiB: send it as a file`, id)
   }
 }

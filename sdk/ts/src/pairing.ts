@@ -1,16 +1,16 @@
 import { address } from './config.js'
 
-/** What a pairing link says (doc/protocol.md §8). */
+/** The content of a pairing link (doc/protocol.md §8). */
 export interface PairingLink {
-  /** Address of the WebSocket, for Config.url. */
+  /** The address of the WebSocket, for Config.url. */
   url: string
-  /** The one-time code, for Config.pair. */
+  /** The pairing code, for Config.pair. */
   pair: string
-  /** SHA-256 of the server's certificate, where the link names one. A browser cannot check it; other platforms can. */
+  /** The SHA-256 of the server's certificate, where the link has it. A browser cannot check it; other platforms can. */
   fingerprint?: string
 }
 
-/** parsePairingLink reads `https://host[:port]/#pair=CODE[&path=/x][&fingerprint=…]`. undefined: the text is no such link. */
+/** parsePairingLink parses `https://host[:port]/#pair=CODE[&path=/x][&fingerprint=…]`. It returns undefined for any other text. */
 export function parsePairingLink(text: string): PairingLink | undefined {
   const [base = '', fragment = ''] = text.trim().split('#')
   const word = (name: string) => {
@@ -24,6 +24,6 @@ export function parsePairingLink(text: string): PairingLink | undefined {
     const fingerprint = word('fingerprint')
     return { url: address(base.replace(/\/$/, '') + path), pair, ...(fingerprint && { fingerprint }) }
   } catch {
-    return undefined // no address, or a damaged escape
+    return undefined // not an address, or a broken escape
   }
 }

@@ -3,7 +3,7 @@ import { Incoming, Reply } from './assemble.js'
 import type { Calls } from './call.js'
 import { decode } from './codec.js'
 import type { Settings } from './config.js'
-import { FrameError } from './errors.js'
+import { frameError } from './errors.js'
 import { echoEvent, noticeEvent, type Event, type MessageEvent } from './events.js'
 import type { Error as ErrorFrame, Media, Message, Prompt, PromptDone, Ready } from './frames.js'
 import type { Inbox } from './inbox.js'
@@ -12,7 +12,7 @@ import type { Outbox } from './outgoing.js'
 import type { Place } from './position.js'
 import { answersAt, type Status } from './status.js'
 
-/** What the receiver works on: the device. */
+/** The parts of the device that the receiver uses. */
 export interface Parts {
   readonly inbox: Inbox
   readonly outbox: Outbox
@@ -21,7 +21,7 @@ export interface Parts {
   readonly settings: Settings
   readonly calls: Calls
   readonly place: Place
-  /** Tells of a changed status. */
+  /** Changes the status. */
   change(changes: Partial<Status>): void
 }
 
@@ -29,18 +29,18 @@ export interface Parts {
 export class Receiver {
   private replies = new Map<string, Reply>()
   private files = new Map<string, Incoming>()
-  private cards = new Map<string, boolean>() // id to whether it is open
+  private cards = new Map<string, boolean>() // id to whether the card is open
 
   constructor(private readonly parts: Parts) {}
 
-  /** drop forgets what is unfinished: the link dropped. */
+  /** drop forgets unfinished messages and files, because the connection dropped. */
   drop(): void {
     this.replies.clear()
     this.files.clear()
     this.parts.place.position.cut()
   }
 
-  /** take takes one text message after ready. It returns the last word of the server where that is an error that belongs to nothing. */
+  /** take handles one text message after ready. It returns an error frame without a ref. */
   take(link: Link, text: string): ErrorFrame | undefined {
     const { inbox, outbox, indicator, calls } = this.parts
     let f: ReturnType<typeof decode>
@@ -109,11 +109,11 @@ export class Receiver {
     return this.parts.place.position.fresh(seq)
   }
 
-  /** durable hands a durable event to the loop, or leaves it to the server where there is no room. */
+  /** durable queues a durable event for the loop, or leaves it to the server where the inbox is full. */
   private durable(link: Link, event: Event, key: string, seq: number, size: number): void {
     const { inbox, place } = this.parts
     link.behind ||= seq > 0 && inbox.full
-    if (seq > 0 && link.behind) return // position.done was not called: it is still to come
+    if (seq > 0 && link.behind) return // without position.done, the frame comes again
     inbox.push({ event, size, place, seq: place.position.done(key, seq) })
   }
 
@@ -124,7 +124,7 @@ export class Receiver {
     const reply = this.replies.get(m.id) ?? new Reply()
     this.replies.set(m.id, reply)
     if (!reply.take(m)) {
-      if (m.final) link.end() // it is not taken: what comes after a reconnect is whole
+      if (m.final) link.end() // without position.done, the whole message comes after a reconnect
       return
     }
     const text = reply.text()
@@ -133,7 +133,7 @@ export class Receiver {
     const key = 'message ' + id
     if (final) {
       this.replies.delete(id)
-      if (!current.approved && m.seq === 0) this.parts.change({ pairing: text }) // what is numbered is from before
+      if (!current.approved && m.seq === 0) this.parts.change({ pairing: text }) // a message with a seq dates from an earlier approval
       this.durable(link, event, key, m.seq, text.length)
     } else {
       place.position.begin(key, m.seq)
@@ -158,11 +158,11 @@ export class Receiver {
     this.durable(link, file.file, key, m.seq, file.file.data?.length ?? 0)
   }
 
-  /** A card comes again after a reconnect with its first seq, ahead of what was missed: its seq never moves the cursor, its id tells what came before. */
+  /** After a reconnect a card comes again with its first seq, before the frames that the device missed. So its seq never moves the cursor, and its id tells whether it came before. */
   private card(p: Prompt): void {
     this.parts.indicator.sign()
     const known = this.cards.get(p.id)
-    if (known === false) return // replayed, and over long since
+    if (known === false) return // a replay of a card that ended long ago
     this.remember(p.id, true)
     const { t: _, session, seq, timeout_seconds, expires_at, ...card } = p
     const event: Event = { type: 'card', ...card, timeoutSeconds: timeout_seconds, expiresAt: expires_at, again: known === true }
@@ -176,10 +176,10 @@ export class Receiver {
     this.remember(id, false)
     const event: Event = { type: 'cardDone', id, optionId: p.option_id, expired: p.expired, ...(p.by && { by: p.by }) }
     if (p.seq > 0 && this.fresh(p.seq)) this.durable(link, event, '', p.seq, 0)
-    else if (known !== false) this.parts.inbox.push({ event }) // what a late answer is told has no seq, or an old one
+    else if (known !== false) this.parts.inbox.push({ event }) // the response to a late answer has no seq, or an old one
   }
 
-  /** remember keeps what is known about a card; of those that are over, a bounded number. */
+  /** remember records a card. It forgets closed ones when there are too many. */
   private remember(id: string, open: boolean): void {
     if (this.cards.size > 1024) for (const [old, still] of this.cards) if (!still) this.cards.delete(old)
     this.cards.set(id, open)
@@ -195,12 +195,7 @@ export class Receiver {
   }
 }
 
-/** frameError makes an error frame one that can be thrown. */
-export function frameError(e: ErrorFrame): FrameError {
-  return new FrameError(e.code, e.message, e.ref, e.retry_after)
-}
-
-/** fillReady says what a server of the reference leaves out: there is nothing about approval and the agent, so nothing to wait for. */
+/** fillReady adds what a reference server leaves out: without approval and agent state there is nothing to wait for. */
 export function fillReady(r: Ready): Ready {
   return { ...r, approved: r.approved || r.protocol === 0, agent: r.agent || 'online' }
 }

@@ -2,20 +2,20 @@ import { decode } from './codec.js'
 import type { AgentState, Capabilities, CapabilitiesChanged } from './frames.js'
 
 /**
- * How the connection stands. `connecting`: an attempt is under way. `online`: ready came. `waiting`: the next attempt is at
- * Status.until, or at Device.reconnect after Device.suspend. `noAccess`: the server refuses this device. `replaced`: a newer
- * connection of the same device took over. Those two last until Device.reconnect. `closed` is the end.
+ * The state of the connection. `connecting`: an attempt is under way. `online`: the server sent ready. `waiting`: the next
+ * attempt is at Status.until, or at Device.reconnect after Device.suspend. `noAccess`: the server rejects this device.
+ * `replaced`: a newer connection of the same device took over. These two last until Device.reconnect. `closed` is final.
  */
 export type State = 'connecting' | 'online' | 'waiting' | 'noAccess' | 'replaced' | 'closed'
 
-/** Everything a connection line shows. From session on, the last known values stay while the device is not online. */
+/** Everything that a connection line shows. From session on, values stay at their last known while the device is not online. */
 export interface Status {
   state: State
-  /** While waiting, when the next attempt is made, in milliseconds like Date.now(); 0 where none is planned. */
+  /** While waiting, the time of the next attempt, in milliseconds like Date.now(); 0 where none is planned. */
   until: number
   /**
-   * What to tell the person: why there is no access, or, once Config.patience is over, why no connection comes about. A short
-   * interruption, a phone that wakes up, or a server that restarts is no error.
+   * The error to show: why there is no access or, after Config.patience, why connecting fails. A short interruption, a phone that
+   * wakes up, or a server that restarts is not an error.
    */
   error?: Error
   /** When state began, in milliseconds like Date.now(). */
@@ -27,25 +27,25 @@ export interface Status {
   server: string
   /** A page to show as the avatar, where the owner set one. */
   avatarUrl: string
-  /** What works now. What is false must not be offered. */
+  /** What the connection to the agent supports now. Do not offer what is false. */
   capabilities: Capabilities
   /** Empty before the first ready. */
   agent: AgentState
   approved: boolean
-  /** What the server said to a device that is not approved: holds the pairing code. */
+  /** The server's message to a device without approval; it holds the approval code. */
   pairing: string
 
-  /** When this device may answer cards, in milliseconds like Date.now(): a new device waits for a while. 0: it does not wait. */
+  /** When this device may answer cards, in milliseconds like Date.now(): a new device waits for a while. 0: it need not wait. */
   answersAt: number
 
-  /** Messages, files and answers without receipt. */
+  /** The number of messages, files and answers without an ack. */
   unconfirmed: number
 }
 
-/** answersAt is Status.answersAt for capabilities that came just now: the two clocks may differ, seconds do not. */
+/** answersAt returns Status.answersAt for capabilities that have just come. It counts seconds, because the two clocks may differ. */
 export const answersAt = ({ answers_in }: Capabilities): number => (answers_in > 0 ? Date.now() + answers_in * 1000 : 0)
 
-/** noStatus is how a device begins. */
+/** noStatus returns the status of a new device. */
 export function noStatus(): Status {
   const { capabilities } = decode('{"t":"capabilities"}') as CapabilitiesChanged
   return {

@@ -1,38 +1,37 @@
 import type { Cursor } from './frames.js'
 
 /**
- * Store keeps what must outlive a connection and, when it is durable, the page or process. Each method may return at once
- * or give a promise, so localStorage, IndexedDB, AsyncStorage and a file are all the same here. One Device uses a Store at
- * a time.
+ * Store holds the state that must outlive a connection and, when it is durable, the page or process. Each method may return
+ * at once or return a promise, so localStorage, IndexedDB, AsyncStorage and files all work. One Device uses a Store at a time.
  */
 export interface Store {
-  /** Everything kept. It is called once, by open. */
+  /** Returns the whole state. open calls it once. */
   load(): Saved | Promise<Saved>
-  /** How far the app has handled events. Losing the newest one only means seeing some events again. */
+  /** Stores how far the app has handled events. If the newest cursor gets lost, some events come again. */
   setCursor(cursor: Cursor): void | Promise<void>
-  /** The device's own token, a secret. */
+  /** Stores the device's own token, a secret. */
   setToken(token: string): void | Promise<void>
-  /** Adds an outgoing frame behind those there are. Once it is done the frame must survive what the Store promises. */
+  /** Appends an outgoing frame. Once it is done, the frame must be as durable as the Store promises. */
   add(entry: Entry): void | Promise<void>
-  /** Forgets an outgoing frame; one that is not there is no error. */
+  /** Removes an outgoing frame. An unknown id is not an error. */
   remove(id: string): void | Promise<void>
 }
 
-/** What a Store holds; nothing of it where it is new. */
+/** The content of a Store; empty for a new one. */
 export interface Saved {
   cursor?: Cursor
   token?: string
-  /** In the order they were added. */
+  /** In the order of add. */
   queue?: Entry[]
 }
 
-/** An outgoing frame without receipt, as it goes on the wire. */
+/** An outgoing frame without an ack, as it goes on the wire. */
 export interface Entry {
   id: string
   frame: string
 }
 
-/** A Store that forgets everything with the page or process, unless a class that extends it keeps what load gives whenever changed is called. */
+/** A Store that forgets everything at the end of the page or process. A class that extends it can save the result of load whenever changed is called. */
 export class MemoryStore implements Store {
   private saved: Saved & { queue: Entry[] }
 
@@ -64,6 +63,6 @@ export class MemoryStore implements Store {
     return this.changed()
   }
 
-  /** Does nothing here. */
+  /** Called after each change. Does nothing here. */
   protected changed(): void | Promise<void> {}
 }

@@ -1,6 +1,6 @@
 /**
- * Files that are sent after all, also when the page is closed or the process ends in the middle: they are kept until the server has them, and
- * the next life sends them again under the same id, by which the server drops a double.
+ * Files that survive the end of the page or process during the upload. A store keeps them until the server has them. The next run sends
+ * them again under the same id, by which the server drops duplicates.
  *
  * @packageDocumentation
  */
@@ -10,23 +10,23 @@ import { ClosedError, FrameError } from './errors.js'
 import type { Outgoing } from './outgoing.js'
 import type { FileToSend } from './upload.js'
 
-/** A file that waits for its receipt. A browser's IndexedDB keeps it as it is, where its data is a Blob or bytes. */
+/** A file that waits for its receipt. A browser's IndexedDB can store it unchanged when its data is a Blob or bytes. */
 export interface KeptFile extends Omit<FileToSend, 'progress'> {
-  /** Of the message. */
+  /** The id of the message. */
   id: string
 }
 
-/** Where such files are kept. Each method may return at once or give a promise. One Uploads uses it at a time. */
+/** Stores such files. Each method may return at once or return a promise. One Uploads uses it at a time. */
 export interface FileStore {
-  /** What is kept, in the order it was added. It is called once. */
+  /** Returns the files in the order of add. It is called once. */
   load(): KeptFile[] | Promise<KeptFile[]>
-  /** Once it is done the file must survive what the store promises. */
+  /** Once it is done, the file must be as durable as the store promises. */
   add(file: KeptFile): void | Promise<void>
-  /** Forgets a file; one that is not there is no error. */
+  /** Removes a file. An unknown id is not an error. */
   remove(id: string): void | Promise<void>
 }
 
-/** Uploads sends files of one device and keeps them until they have their receipt. Make it with openUploads. */
+/** Uploads sends files of one device and stores them until their receipt. openUploads creates it. */
 export class Uploads {
   /** @internal */
   constructor(
@@ -34,7 +34,7 @@ export class Uploads {
     private readonly store: FileStore,
   ) {}
 
-  /** send is Device.sendFile with a store: the file is kept once the promise is kept, until it has its receipt or is refused. */
+  /** send is Device.sendFile with a store: once the promise resolves, the store has the file until its receipt. */
   async send({ progress, ...file }: FileToSend, { id = newID() } = {}): Promise<Outgoing> {
     await this.store.add({ ...file, id })
     try {
@@ -52,7 +52,7 @@ export class Uploads {
     return outgoing
   }
 
-  /** A file is forgotten with its receipt. What the end of the device cut off stays, and so does what the store fails to forget: the server knows it by its id. */
+  /** Removes a file with its receipt. A file that the end of the device interrupted stays, and so does one that the store fails to remove: the server knows it by its id. */
   private async settle(outgoing: Outgoing): Promise<void> {
     try {
       await outgoing.wait().catch((error: unknown) => {
@@ -60,27 +60,27 @@ export class Uploads {
       })
       await this.store.remove(outgoing.id)
     } catch {
-      // The next life sends it.
+      // The next run sends it.
     }
   }
 }
 
-/** What is told of files that an earlier life left. */
+/** Options for the files of an earlier run. */
 export interface Leftovers {
-  /** As FileToSend.progress. */
+  /** Like FileToSend.progress. */
   progress?: (file: KeptFile, sent: number, total: number) => void
-  /** It cannot be sent, because it is larger than the server takes now, and is forgotten. What the server refuses comes as an event `receipt`. */
+  /** Called for a file that exceeds the server's current limit, and is removed. Files that the server rejects come as an event `receipt`. */
   refused?: (file: KeptFile, error: FrameError) => void
 }
 
-/** openUploads sends what an earlier life left, and gives what sends more. */
+/** openUploads sends the files of an earlier run, and returns an Uploads for more. */
 export async function openUploads(device: Device, store: FileStore, { progress, refused }: Leftovers = {}): Promise<Uploads> {
   const uploads = new Uploads(device, store)
   for (const file of await store.load()) {
     try {
       await uploads.begin(file, (sent, total) => progress?.(file, sent, total))
     } catch (error) {
-      // An agent that takes no files now, or a device that was closed: it stays for the next life.
+      // The agent accepts no files now, or the device was closed: the file stays for the next run.
       if (!(error instanceof FrameError)) continue
       await store.remove(file.id)
       refused?.(file, error)

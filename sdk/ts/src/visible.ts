@@ -1,6 +1,6 @@
 /**
- * What a person must see before deciding on a card (doc/protocol.md §7): characters that do not show as themselves become visible marks, and
- * long blank runs are folded. The Go package frame has the same functions, and the same vectors (testdata/visible).
+ * Shows the texts of a card the way a person must see them before deciding (doc/protocol.md §7): characters that do not show as themselves
+ * become visible marks, and long blank runs fold. The Go package frame has the same functions and vectors (testdata/visible).
  *
  * @packageDocumentation
  */
@@ -8,33 +8,33 @@ import { MAX_BLANK_LINES, MAX_BLANKS, MAX_SAME_MARKS, MAX_SHOWN_CHARS, MAX_SHOWN
 import { CLASSES, HANGUL, IDEOGRAPHS, PICTOGRAPHS, SCRIPTS } from './visible-table.js'
 
 /**
- * A piece of a text. `text`: characters that show as themselves. `mark`: marks that stand for characters which do not, such as `[U+202E]` or ␛.
- * The others are folds: `lines` of so many blank lines, `spaces` of so many spaces or tabs, `marks` of the same mark so many times.
+ * A piece of a text. `text`: characters that show as themselves. `mark`: visible marks for characters that do not, such as `[U+202E]` or ␛.
+ * The others are folds: blank lines (`lines`), spaces or tabs (`spaces`), or repetitions of one mark (`marks`).
  */
 export interface Segment {
   kind: 'text' | 'mark' | 'lines' | 'spaces' | 'marks'
-  /** What to show; of a fold, once it was opened. */
+  /** The text to show; of a fold, the text to show once the user opens it. */
   text: string
-  /** How many a fold holds; 0 where it is none. */
+  /** The length of a fold; 0 for any other segment. */
   count: number
 }
 
-/** A text as a person must see it. */
+/** A text the way a person must see it. */
 export interface Shown {
   segments: Segment[]
-  /** It holds characters that do not show as themselves or, in a command, change the order of others. */
+  /** Some characters do not show as themselves or, in a command, reorder others. */
   hidden: boolean
-  /** It holds a long run of blank lines or spaces. */
+  /** There is a long run of blank lines or spaces. */
   blank: boolean
-  /** It is longer than a screen: 2,000 code points or 30 lines. */
+  /** The text is longer than a screen: 2,000 code points or 30 lines. */
   long: boolean
-  /** Any of these: it needs a closer look. */
+  /** Any of these: the text needs a closer look. */
   odd: boolean
 }
 
 /**
- * visible shows a text for people: a question, a description, a label, a name. Line ends of Windows become plain ones. What honest text is made
- * of stays as it is: joiners within emoji and after letters of scripts that need them, one variation selector after a character that has
+ * visible prepares a text for people: a question, a description, a label, a name. It turns Windows line ends into plain ones. It keeps what
+ * honest text needs: joiners within emoji and after letters of scripts that use them, one variation selector after a character that has
  * variations, spaces of other widths, and tabs.
  */
 export function visible(text: string): Shown {
@@ -42,30 +42,30 @@ export function visible(text: string): Shown {
 }
 
 /**
- * visibleCommand shows a command. It is strict: joiners, variation selectors, spaces of other widths and unassigned characters are marks, too. A
- * tab is shown as ␉ and is not odd. Letters written from right to left stay as they are and count as hidden: show a command from left to right,
- * each of its {@link rightToLeft} words isolated.
+ * visibleCommand prepares a command. It is strict: joiners, variation selectors, spaces of other widths and unassigned characters become
+ * marks, too. It shows a tab as ␉, which does not make the command odd. Right-to-left letters stay as they are and count as hidden: show a
+ * command from left to right, with each of its {@link rightToLeft} words isolated.
  */
 export function visibleCommand(command: string): Shown {
   return segments(command, true)
 }
 
-/** whole is the text with its marks, and with its folds opened. */
+/** whole returns the text with its marks and with all folds open. */
 export function whole({ segments }: Shown): string {
   return segments.map(({ text }) => text).join('')
 }
 
-/** folded is the text with its marks, and in the place of each fold what {@link foldLabel} says. */
+/** folded returns the text with its marks and with {@link foldLabel} in place of each fold. */
 export function folded({ segments }: Shown, label = foldLabel): string {
   return segments.map((s) => (s.count ? label(s) + (s.kind === 'lines' && s.text.endsWith('\n') ? '\n' : '') : s.text)).join('')
 }
 
-/** foldLabel is what stands for a fold until it is opened, in English. */
+/** foldLabel returns the English text that replaces a fold until the user opens it. */
 export function foldLabel({ kind, text, count }: Segment): string {
   return kind === 'lines' ? `… ${count} blank lines …` : kind === 'spaces' ? `… ${count} spaces …` : `… ${count} × ${text.slice(0, text.length / count)} …`
 }
 
-/** What odd looks at. A CardEvent is one. */
+/** The part of a card that odd checks. A CardEvent has it. */
 export interface CardTexts {
   text: string
   command: string
@@ -73,7 +73,7 @@ export interface CardTexts {
   options: Pick<Option, 'id' | 'label'>[]
 }
 
-/** odd reports whether a card needs a closer look before it is answered. The server says so, too, by CardEvent.odd, unless it is an older one. */
+/** odd reports whether a card needs a closer look before the user answers it. Servers also set CardEvent.odd, except older ones. */
 export function odd({ text, command, description, options }: CardTexts): boolean {
   return visible(text).odd || visibleCommand(command).odd || visible(description).odd || options.some((option) => {
     const label = option.label || option.id
@@ -82,9 +82,9 @@ export function odd({ text, command, description, options }: CardTexts): boolean
 }
 
 /**
- * grants reports whether an option of a card lets the agent do something, so that it may be chosen only by somebody who saw the whole card. Of an
- * approval and a confirmation these are all options but the safe one, of a clarify card none. Of an unknown kind all count that are not known to
- * be safe.
+ * grants reports whether an option of a card lets the agent do something, so that only a user who saw the whole card may choose it. Of an
+ * approval and a confirmation, that is every option except the safe one; of a clarify card, none. Of an unknown kind, it is every option not
+ * known to be safe.
  */
 export function grants(kind: string, option: string): boolean {
   switch (kind) {
@@ -98,7 +98,7 @@ export function grants(kind: string, option: string): boolean {
   return option !== 'deny' && option !== 'cancel'
 }
 
-/** rightToLeft splits what is shown of a command: every second piece is a word that is written from right to left, to be isolated (`<bdi>`). */
+/** rightToLeft splits a shown command: every second piece is a right-to-left word, which must be isolated (`<bdi>`). */
 export function rightToLeft(text: string): string[] {
   const pieces = ['']
   for (const c of text) {
@@ -146,13 +146,13 @@ const TEXT_SELECTOR = 0xfe0e
 const EMOJI_SELECTOR = 0xfe0f
 const ENCLOSING_KEYCAP = 0x20e3
 
-/** mark is what stands for a character that does not show as itself. */
+/** mark returns the visible mark for a character that does not show as itself. */
 function mark(r: number): string {
   if (r < 0x20) return String.fromCodePoint(0x2400 + r) // its picture, as in ␛ for escape
   return r === 0x7f ? '␡' : `[U+${r.toString(16).toUpperCase().padStart(4, '0')}]`
 }
 
-/** points are the code points of a text. Half a surrogate pair is what every other decoder makes of it. */
+/** points returns the code points of a text, with lone surrogates replaced as every other decoder does. */
 function points(text: string): number[] {
   return Array.from(text, (c) => {
     const r = c.codePointAt(0)!
@@ -164,8 +164,8 @@ function segments(text: string, command: boolean): Shown {
   const runes = points(text)
   const list: Segment[] = []
   let prev = 0 // the last ordinary character; 0 after a mark or a line end
-  let base = false // a combining mark has a character to stand on
-  let stack = 0 // combining marks that stand on it
+  let base = false // a combining mark has a base character
+  let stack = 0 // combining marks on that character
   let hidden = false
   let blank = false
 
@@ -265,7 +265,7 @@ function segments(text: string, command: boolean): Shown {
       }
     }
   }
-  /** blanks adds blank lines, as a fold where there are many. */
+  /** blanks adds blank lines, as a fold when there are many. */
   const blanks = (from: number, to: number, count: number) => {
     if (count > MAX_BLANK_LINES) {
       blank = true

@@ -1,4 +1,4 @@
-/** What tells that a page was away and is back, or that the network changed. */
+/** Signals that a page was in the background and is back, or that the network changed. */
 export interface Surroundings {
   /** online, offline, pageshow, pagehide. */
   window?: EventTarget
@@ -6,23 +6,23 @@ export interface Surroundings {
   document?: EventTarget & { readonly visibilityState?: string }
 }
 
-/** What the signs do. */
+/** The reactions to these signals. */
 export interface Sleeper {
-  /** Look whether the connection lives; where there is none, try at once. */
+  /** Check the connection, or connect at once where there is none. */
   wake(): void
-  /** Look whether the connection lives. */
+  /** Check the connection. */
   doubt(): void
   /** Close the connection until wake. */
   suspend(): void
 }
 
-/** surroundingsHere are those of a browser; empty elsewhere. */
+/** surroundingsHere returns those of a browser, undefined elsewhere. */
 export function surroundingsHere(): Surroundings {
   const { window, document } = globalThis as { window?: EventTarget; document?: EventTarget }
   return window?.addEventListener && document?.addEventListener ? { window, document } : {}
 }
 
-/** watch ties the signs to a device, and returns what unties them. */
+/** watch connects the signals to a device, and returns a function that disconnects them. */
 export function watch(sleeper: Sleeper, { window, document }: Surroundings): () => void {
   const ties: (() => void)[] = []
   const tie = (target: EventTarget | undefined, type: string, act: () => void) => {
@@ -32,7 +32,7 @@ export function watch(sleeper: Sleeper, { window, document }: Surroundings): () 
   }
   tie(window, 'online', () => sleeper.wake())
   tie(window, 'offline', () => sleeper.doubt())
-  // A page with an open connection is not kept for the back button; one that closed it is, and comes back with pageshow.
+  // The browser does not cache a page with an open connection for the back button. A page that closed it comes back with pageshow.
   tie(window, 'pagehide', () => sleeper.suspend())
   tie(window, 'pageshow', () => sleeper.wake())
   tie(document, 'resume', () => sleeper.wake())

@@ -4,7 +4,7 @@ import { avatarFrame, avatarPage, type Avatar } from '../src/avatar.js'
 import { Scripted } from './scripted.js'
 import { eventually } from './wait.js'
 
-/** A window that is sent messages, with who sent them and from where. */
+/** A window that receives messages, with their sender and origin. */
 class FakeWindow extends EventTarget {
   parent: FakeWindow = this
   hermesAvatar?: Avatar
@@ -15,10 +15,10 @@ class FakeWindow extends EventTarget {
   }
 
   postMessage(_data: unknown, _target: string): void {
-    throw new Error('a window is sent messages by another one')
+    throw new Error('a window receives messages only from another one')
   }
 
-  /** The window as another one holds it. */
+  /** The window as another one sees it. */
   from(source: FakeWindow): FakeWindow {
     const post = (data: unknown, target: string) => {
       this.targets.push(target)
@@ -49,7 +49,7 @@ function setUp(origin?: string, early = false) {
   return { host, page, avatar, calls, driver, load }
 }
 
-test('a page in a frame does what the host says', () => {
+test('a page in a frame follows the host', () => {
   const { page, avatar, calls, driver, load } = setUp()
   driver.setState('thinking')
   driver.speak('too early')
@@ -66,17 +66,17 @@ test('a page in a frame does what the host says', () => {
   end()
   driver.setState('thinking')
   assert.deepEqual(calls, [])
-  load() // the page was loaded anew
+  load() // the page reloads
   assert.deepEqual(calls, ['thinking'])
 })
 
-test('a page that was there first is found', () => {
+test('the host finds a page that loaded earlier', () => {
   const { calls, driver } = setUp(undefined, true)
   driver.setState('speaking')
   assert.deepEqual(calls, ['idle', 'speaking'])
 })
 
-test('strangers are not heard', () => {
+test('messages of strangers are ignored', () => {
   const { host, page, calls, driver, load } = setUp()
   load()
   calls.length = 0
@@ -92,7 +92,7 @@ test('strangers are not heard', () => {
   assert.deepEqual(calls, [])
 })
 
-test('a frame that keeps its origin is held to it', () => {
+test('a frame that keeps its origin must match it', () => {
   const { page, calls, driver, load } = setUp('https://agent.example.com')
   load()
   driver.speak('for you')
@@ -114,7 +114,7 @@ test('it follows a device', () => {
   assert.equal(off, 1)
 })
 
-test('it follows the SDK’s own device', async () => {
+test('it follows a device of the SDK', async () => {
   const server = await Scripted.start()
   try {
     const { calls, driver, load } = setUp()
@@ -131,7 +131,7 @@ test('it follows the SDK’s own device', async () => {
   }
 })
 
-test('in a web view there is nobody around', () => {
+test('a page in a web view works without a parent', () => {
   const page = new FakeWindow('https://agent.example.com')
   const avatar = { setState() {}, speak() {}, setVolume() {} }
   avatarPage(avatar, page as never)()

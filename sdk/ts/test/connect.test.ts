@@ -12,7 +12,7 @@ describe('connecting', () => {
   })
   afterEach(() => server.stop())
 
-  test('hello says who and what is wanted, ready is the status', async () => {
+  test('hello names the device and its features, ready becomes the status', async () => {
     const device = await server.open({ device: { id: 'tel-1', name: 'Phone', app: 'demo/1' }, user: { id: 'anna' }, tools: true })
     assert.equal(device.status.state, 'connecting')
     const peer = await server.peer()
@@ -29,7 +29,7 @@ describe('connecting', () => {
     await eventually('the new capabilities', () => device.status.agent === 'online' && !device.status.capabilities.media)
   })
 
-  test('a server of the reference says little, and works', async () => {
+  test('a reference server works without optional fields', async () => {
     const device = await server.open({ delta: false })
     const peer = await server.peer()
     assert.deepEqual((await peer.next('hello')).accept, [])
@@ -42,7 +42,7 @@ describe('connecting', () => {
     assert.equal((await within('the end', sent.wait())).unconfirmed, true)
   })
 
-  test('a pairing code is used once, then the own token', async () => {
+  test('the pairing code is used once, then the own token', async () => {
     const store = new MemoryStore()
     const device = await server.open({ token: undefined, pair: '7KQ4-M2XD', store })
     const first = await server.peer()
@@ -57,7 +57,7 @@ describe('connecting', () => {
     assert.equal('pair' in second, false)
   })
 
-  test('a new token is acknowledged once it is stored, and is what comes next', async () => {
+  test('a new token is acknowledged once it is stored, and used in the next hello', async () => {
     let failing = true
     const store = new MemoryStore()
     store.setToken('old')
@@ -71,7 +71,7 @@ describe('connecting', () => {
     assert.equal((await first.welcome({ token: 'lost' })).token, 'old')
     await device.send('one')
     await first.next('text')
-    assert.deepEqual(first.got.filter((frame) => frame.t === 'ack'), [], 'it acknowledges a token that it could not store')
+    assert.deepEqual(first.got.filter((frame) => frame.t === 'ack'), [], 'acknowledged a token that the store rejected')
     failing = false
     first.socket.terminate()
     const second = await server.peer()
@@ -80,7 +80,7 @@ describe('connecting', () => {
     assert.equal(store.load().token, 'new')
   })
 
-  test('a pairing code helps where the stored token was refused', async () => {
+  test('the pairing code is used when the server rejects the stored token', async () => {
     const store = new MemoryStore()
     store.setToken('old')
     const device = await server.open({ token: undefined, pair: '7KQ4-M2XD', store })
@@ -93,7 +93,7 @@ describe('connecting', () => {
     assert.equal(store.load().token, 'new')
   })
 
-  test('1008 ends the attempts, and says why', async () => {
+  test('1008 ends the attempts, and the error says why', async () => {
     const device = await server.open()
     const peer = await server.peer()
     await peer.next('hello')
@@ -112,7 +112,7 @@ describe('connecting', () => {
     assert.equal(server.peers.length, 2)
   })
 
-  test('the words of a refusal count where the close frame was lost', async () => {
+  test('the error frame counts when the close frame was lost', async () => {
     const device = await server.open()
     const peer = await server.peer()
     await peer.next('hello')
@@ -122,7 +122,7 @@ describe('connecting', () => {
     await assert.rejects(within('the end', device.waitOnline()), NoAccessError)
   })
 
-  test('a revoked device is told on the live connection', async () => {
+  test('a live connection reports that the device was revoked', async () => {
     const device = await server.open()
     const peer = await server.peer()
     await peer.welcome()
@@ -132,7 +132,7 @@ describe('connecting', () => {
     assert.equal(device.status.error?.message, 'revoked by the owner')
   })
 
-  test('4409 ends the attempts, and nothing but reconnect begins them again', async () => {
+  test('4409 ends the attempts until reconnect', async () => {
     const window = new EventTarget()
     const device = await server.open({ surroundings: { window } })
     const peer = await server.peer()
@@ -160,12 +160,12 @@ describe('connecting', () => {
     assert.ok(device.status.error instanceof FrameError)
   })
 
-  test('attempts are spread over a growing time', async () => {
+  test('the wait between attempts grows and is jittered', async () => {
     const bounds: number[] = []
     let port = ''
     class Nowhere extends WebSocket {
       constructor() {
-        super('ws://127.0.0.1:1/') // nothing listens there
+        super('ws://127.0.0.1:1/') // no server listens there
         port = this.url
       }
     }
@@ -175,24 +175,25 @@ describe('connecting', () => {
     })
     await eventually('attempts', () => bounds.length >= 6)
     assert.ok(port.includes('127.0.0.1'))
-    assert.ok(bounds.every((wait, n) => wait <= Math.min(8, 2 * 2 ** n) + 1), String(bounds))
-    assert.equal(device.status.error, undefined) // it is no error yet
+    const most = (n: number) => Math.min(8, 2 * 2 ** n)
+    assert.ok(bounds.every((wait, n) => wait >= most(n) / 2 - 1 && wait <= most(n) + 1), String(bounds))
+    assert.equal(device.status.error, undefined) // not an error yet
   })
 
-  test('failing to connect becomes an error when patience is over', async () => {
+  test('failing to connect becomes an error after the patience', async () => {
     const device = await server.open({ patience: 1, connectTimeout: 20 })
     await eventually('an error', () => device.status.state === 'waiting' && device.status.error)
     await assert.rejects(within('the signal', device.waitOnline({ signal: AbortSignal.timeout(1) })), { name: 'TimeoutError' })
   })
 
-  test('a refused upgrade is final where the platform tells', async () => {
+  test('a rejected upgrade is final where the platform tells', async () => {
     const device = await server.open({ url: server.address + '/elsewhere' })
     const refused = await within('the end', device.waitOnline().catch((error: unknown) => error))
     assert.ok(refused instanceof NoAccessError)
     assert.ok(refused.status >= 400)
   })
 
-  test('after a drop it goes on from the cursor', async () => {
+  test('after a drop the device resumes at its cursor', async () => {
     const store = new MemoryStore()
     const device = await server.open({ store })
     const got = new Collected(device)
@@ -211,7 +212,7 @@ describe('connecting', () => {
     assert.deepEqual(got.finals(), ['one', 'two', 'three'])
   })
 
-  test('another life of the outbox is told', async () => {
+  test('a new epoch of the outbox is reported', async () => {
     const store = new MemoryStore()
     store.setCursor({ epoch: 'e0', seq: 40 })
     const device = await server.open({ store })
@@ -224,7 +225,7 @@ describe('connecting', () => {
     assert.deepEqual(store.load().cursor, { epoch: 'e1', seq: 7 })
   })
 
-  test('close says how far the app got, and ends who waits', async () => {
+  test('close acknowledges handled events, and ends waiting calls', async () => {
     const device = await server.open()
     const got = new Collected(device)
     const peer = await server.peer()
@@ -262,7 +263,7 @@ describe('connecting', () => {
   })
 })
 
-test('what cannot work is refused at once', async () => {
+test('an invalid configuration throws at once', async () => {
   const good: Config = { url: 'wss://a.example.com', device: { id: 'tel-1' }, WebSocket }
   for (const bad of [
     { url: 'agent' }, { url: 'ftp://a.example.com' }, { url: 'wss://a.example.com/ws?token=abc' }, { url: 'wss://me:pw@a.example.com' }, { url: '' },

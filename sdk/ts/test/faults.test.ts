@@ -7,7 +7,7 @@ import { Proxy, type Fault } from './proxy.js'
 import { RealServer } from './real.js'
 import { Collected, eventually, within } from './wait.js'
 
-const quick = { backoff: { min: 5, max: 40 }, heartbeat: 150, pongTimeout: 10_000, connectTimeout: 10_000, receiptTimeout: 2_000 }
+const quick = { backoff: { min: 5, max: 40 }, heartbeat: 150, pongTimeout: 10_000, connectTimeout: 10_000, ackTimeout: 2_000 }
 
 async function openAt(url: string, id: string, config: Partial<Config> = {}): Promise<Device> {
   const device = await open({ url, token: RealServer.token, device: { id }, WebSocket, surroundings: false, ...quick, ...config })
@@ -16,9 +16,9 @@ async function openAt(url: string, id: string, config: Partial<Config> = {}): Pr
 }
 
 const devices: Device[] = []
-after(() => Promise.all(devices.map((device) => device.close()))) // a test that failed leaves its own open
+after(() => Promise.all(devices.map((device) => device.close()))) // a failed test leaves its device open
 
-/** talk sends messages through a bad network, and checks that each is answered once, in order. */
+/** talk sends messages through a bad network, and checks that each gets one reply, in order. */
 async function talk(url: string, id: string, count: number, fault?: () => Promise<void>, config: Partial<Config> = {}): Promise<Collected> {
   const device = await openAt(url, id, config)
   const got = new Collected(device)
@@ -29,7 +29,7 @@ async function talk(url: string, id: string, count: number, fault?: () => Promis
   }
   for (const outgoing of sent) await within('a receipt', outgoing.wait())
   await eventually('all answers', () => got.finals().length >= count)
-  // A further round trip: what was doubled would have come before its answer.
+  // One more round trip: duplicates would have come before its reply.
   await (await device.send('/demo twice', { id: id + '-last' })).wait()
   await got.first('message', (message) => message.final && message.text === 'two')
   assert.deepEqual(got.finals(), [...sent.map((_, n) => `You said: message ${n}`), 'one', 'two'])
@@ -58,28 +58,28 @@ describe('against the real server', { concurrency: 3 }, () => {
     return proxy
   }
 
-  test('connections cut in the middle of frames lose nothing and double nothing', async () => {
-    // Upgrade, hello and ready are some 1,500 bytes: these fall into the greeting, the frames after it, and in between.
+  test('connections cut inside frames lose and duplicate nothing', async () => {
+    // Upgrade, hello and ready are about 1,500 bytes: the cuts hit the greeting, the frames after it, and in between.
     const faults = [150, 900, 1_300, 1_550, 1_600, 1_700, 1_800, 2_000].map((cutAfter) => ({ cutAfter }))
     const proxy = await through(...faults)
     await talk(proxy.url, 'cut', 24)
     assert.ok(proxy.connections > 6, `${proxy.connections} connections`)
   })
 
-  test('half-open connections are found and replaced', async () => {
+  test('half-open connections are detected and replaced', async () => {
     const faults = [200, 1_000, 1_600, 1_900].map((hangAfter) => ({ hangAfter }))
     const proxy = await through(...faults)
     await talk(proxy.url, 'hang', 8, undefined, { pongTimeout: 150, connectTimeout: 500 })
     assert.ok(proxy.connections > 3, `${proxy.connections} connections`)
   })
 
-  test('a slow network is no dead one', async () => {
+  test('a slow network does not count as dead', async () => {
     const proxy = await through({ delay: 40 })
     await talk(proxy.url, 'slow', 4)
     assert.equal(proxy.connections, 1)
   })
 
-  test('a receipt that is cut off is no second message', async () => {
+  test('a lost ack causes no second message', async () => {
     const cutAt = '"t":"accepted"'
     const proxy = await through({ cutAt }, { cutAt }, {}, {})
     const got = await talk(proxy.url, 'receipt', 3)
@@ -99,11 +99,11 @@ describe('against the real server', { concurrency: 3 }, () => {
     await got.first('message', (message) => message.final)
     assert.deepEqual(got.finals(), [`received document big.bin 2000000 sha256:${hash} text:look`])
     assert.equal(progress.at(-1), data.length)
-    assert.ok(progress.some((n, i) => n < (progress[i - 1] ?? 0))) // it began anew
+    assert.ok(progress.some((n, i) => n < (progress[i - 1] ?? 0))) // it started over
     await device.close()
   })
 
-  test('a large file comes by its link, going on where it broke', async () => {
+  test('a large file comes by its link, and resumes after a break', async () => {
     const proxy = await through({}, { cutAfter: 3_000_000 }, { cutAfter: 4_000_000 })
     const device = await openAt(proxy.url, 'download')
     const got = new Collected(device)
@@ -120,14 +120,14 @@ describe('against the real server', { concurrency: 3 }, () => {
     await device.close()
   })
 
-  test('of two with one device id the newer stays, and they do not fight', async () => {
+  test('of two devices with one id the newer stays connected', async () => {
     const proxy = await through()
     const first = await openAt(proxy.url, 'twin')
     await within('online', first.waitOnline())
     const second = await openAt(proxy.url, 'twin')
     await within('online', second.waitOnline())
     await eventually('the first is replaced', () => first.status.state === 'replaced')
-    await talk(proxy.url, 'other', 2) // time passes
+    await talk(proxy.url, 'other', 2) // let time pass
     assert.equal(first.status.state, 'replaced')
     assert.equal(second.status.state, 'online')
     assert.equal(proxy.connections, 3)
@@ -137,7 +137,7 @@ describe('against the real server', { concurrency: 3 }, () => {
     await Promise.all([first.close(), second.close()])
   })
 
-  test('a new life of the app goes on with cursor and queue', async () => {
+  test('a new run of the app resumes with cursor and queue', async () => {
     const proxy = await through()
     const store = new MemoryStore()
     const one = await openAt(proxy.url, 'life', { store })
@@ -190,7 +190,7 @@ describe('against the real server', { concurrency: 3 }, () => {
     await Promise.all([device.close(), sender.close()])
   })
 
-  test('the WebSocket of the platform is used, and one is asked for where there is none', async (t) => {
+  test('the WebSocket of the platform is the default, and an error names a missing one', async (t) => {
     const scope = globalThis as { WebSocket?: unknown }
     const own = scope.WebSocket
     t.after(() => (scope.WebSocket = own))
@@ -222,7 +222,7 @@ describe('against the real server', { concurrency: 3 }, () => {
     const url = `ws://127.0.0.1:${server.port}/ws`
     const user = { id: 'anna' }
     const one = await openAt(url, 'share-1', { user })
-    await within('online', one.waitOnline()) // the first device of its user, so it may answer at once
+    await within('online', one.waitOnline()) // the user’s first device may answer at once
     const two = await openAt(url, 'share-2', { user, device: { id: 'share-2', name: 'Tablet' } })
     const [first, second] = [new Collected(one), new Collected(two)]
     await Promise.all([one, two].map((device) => within('online', device.waitOnline())))
@@ -252,7 +252,7 @@ test('a server that is killed and comes back', async () => {
   }
 })
 
-test('without approval there is a pairing code', async () => {
+test('without approval there is an approval code', async () => {
   const server = await RealServer.start({ MOBILE_ALLOW_ALL_USERS: '0' })
   try {
     const device = await openAt(`ws://127.0.0.1:${server.port}/ws`, 'stranger')

@@ -19,7 +19,7 @@ async function withServer(request: ((q: IncomingMessage, r: ServerResponse) => v
 }
 
 describe('files up', () => {
-  test('a file goes in parts, and begins anew after a drop', () =>
+  test('a file goes in parts, and starts over after a drop', () =>
     withServer(undefined, async (server) => {
       const device = await server.open()
       const data = bytes(600_000)
@@ -69,7 +69,7 @@ describe('files up', () => {
       assert.ok(most < 500_000, `${most} bytes waited in the socket`)
     }))
 
-  test('the server’s limits are obeyed', () =>
+  test('a device obeys the limits of the server', () =>
     withServer(undefined, async (server) => {
       const device = await server.open()
       const peer = await server.peer()
@@ -91,11 +91,11 @@ describe('files up', () => {
       const short = await device.sendFile({ data: { size: 9, slice: () => ({ arrayBuffer: () => Promise.resolve(new ArrayBuffer(3)) }) } })
       await device.sendFile({ data: bytes(9), name: 'good.bin' })
       await assert.rejects(within('the end', broken.wait()), /unplugged/)
-      await assert.rejects(within('the end', short.wait()), /has changed/)
+      await assert.rejects(within('the end', short.wait()), /changed during/)
       assert.equal((await peer.next('media')).filename, 'good.bin')
     }))
 
-  test('what the app throws while it is told of the progress does not end the writing', () =>
+  test('an exception in the progress callback does not end the writing', () =>
     withServer(undefined, async (server) => {
       const others = process.listeners('uncaughtException')
       process.removeAllListeners('uncaughtException')
@@ -114,7 +114,7 @@ describe('files up', () => {
       assert.equal((await peer.next()).text, 'next')
     }))
 
-  test('a series that is refused for a while begins anew', () =>
+  test('a file that is rejected for a while starts over', () =>
     withServer(undefined, async (server) => {
       const device = await server.open()
       const peer = await server.peer()
@@ -125,7 +125,7 @@ describe('files up', () => {
       assert.equal((await peer.next('media')).part, 0)
     }))
 
-  test('a file for which the server has no room ends, and the app decides when to try again', () =>
+  test('a file for which the server has no space fails, and the app decides when to retry', () =>
     withServer(undefined, async (server) => {
       const device = await server.open()
       const peer = await server.peer()
@@ -145,7 +145,7 @@ describe('files down', () => {
     type: 'file', id: 'f', kind: 'document', mime: '', filename: 'x', caption: '', size, replyTo: '', source: '', url,
   })
 
-  test('a link that breaks goes on where it broke', () => {
+  test('a broken download resumes where it broke', () => {
     const asked: (string | undefined)[] = []
     return withServer((q, r) => {
       asked.push(q.headers.range)
@@ -176,7 +176,7 @@ describe('files down', () => {
     })
   })
 
-  test('an expired link, a gone file, too much, and an address of another kind are final', () =>
+  test('an expired link, a missing file, too many bytes, and another scheme are final', () =>
     withServer((q, r) => {
       if (q.url === '/more') r.writeHead(200).end(content)
       else r.writeHead(q.url === '/old' ? 403 : 404).end()
@@ -194,7 +194,7 @@ describe('files down', () => {
       assert.equal(await fails(linked('http://')), 0)
     }))
 
-  test('what the app throws ends it, and so do the signal and close', () =>
+  test('an exception of the app, the signal and close end a download', () =>
     withServer((q, r) => (q.url === '/busy' ? r.writeHead(503).end() : r.writeHead(200).end(content)), async (server) => {
       const device = await server.open({ backoff: { min: 3_600_000, max: 3_600_000 } })
       const write = () => {
@@ -211,7 +211,7 @@ describe('files down', () => {
       await within('the end', closed)
     }))
 
-  test('a platform that has no streams gives the body as a whole', () =>
+  test('a platform without streams returns the whole body', () =>
     withServer((_, r) => r.writeHead(200).end(content), async (server) => {
       const whole: typeof fetch = async (...args) => {
         const response = await fetch(...args)

@@ -11,7 +11,7 @@ const run = promisify(execFile)
 const folder = join(process.cwd(), '../kotlin')
 const plugin = 'org.jetbrains.kotlin:kotlin-maven-plugin:2.2.21:compile'
 
-/** compile makes the classes anew where the sources changed. It returns the class path, or why there is none. */
+/** compile compiles the classes when the sources changed. It returns the class path, or why there is none. */
 async function compile(): Promise<{ classpath?: string; why?: string }> {
   for (const tool of ['mvn', 'java']) {
     if (!process.env.PATH!.split(delimiter).some((dir) => existsSync(join(dir, tool)))) return { why: `${tool} is not here` }
@@ -35,7 +35,7 @@ async function compile(): Promise<{ classpath?: string; why?: string }> {
 }
 
 // The Kotlin client of doc/clients.md.
-test('the Kotlin client is compiled, and talks to the server', async (t) => {
+test('the Kotlin client compiles, and talks to the server', async (t) => {
   const { classpath, why } = await compile()
   if (!classpath) return t.skip(why)
   const server = await RealServer.start()

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { mock, test } from 'node:test'
 import { Link, type Socket } from '../src/link.js'
 
-/** FakeSocket is a socket in the hands of a test, for what depends on the clock. */
+/** FakeSocket is a socket that a test controls, for behavior that depends on the clock. */
 class FakeSocket implements Socket {
   static last: FakeSocket
   readyState = 0
@@ -37,7 +37,7 @@ class FakeSocket implements Socket {
   }
 }
 
-/** make gives a live link whose clock the test turns. */
+/** make returns a live link whose clock the test controls. */
 function make(t: { after(f: () => void): void }) {
   mock.timers.enable({ apis: ['setTimeout', 'Date'], now: 1_000_000 })
   t.after(() => mock.timers.reset())
@@ -51,10 +51,10 @@ function make(t: { after(f: () => void): void }) {
   return { link, socket, received, ending: () => ending, tick: (ms: number) => mock.timers.tick(ms) }
 }
 
-/** settled lets promises run that are kept already. */
+/** settled lets resolved promises run. */
 const settled = () => new Promise<void>((resolve) => setImmediate(resolve))
 
-test('silence is answered with a ping, and a half-open connection is found', async (t) => {
+test('the device pings a silent server, and detects a half-open connection', async (t) => {
   const { socket, tick, ending } = make(t)
   tick(29_999)
   assert.deepEqual(socket.sent, [])
@@ -62,14 +62,14 @@ test('silence is answered with a ping, and a half-open connection is found', asy
   assert.deepEqual(socket.sent, ['{"t":"ping"}'])
   tick(15_000)
   assert.equal(socket.closedWith, 1000)
-  tick(1_000) // nobody says goodbye
+  tick(1_000) // no close frame comes
   await settled()
   assert.equal(ending()?.code, 0)
   assert.match(ending()!.error.message, /ping/)
   assert.equal(socket.terminated, true)
 })
 
-test('anything that is heard counts', async (t) => {
+test('any message counts as a sign of life', async (t) => {
   const { socket, tick, received } = make(t)
   tick(20_000)
   socket.onmessage?.({ data: '{"t":"typing"}' })
@@ -84,7 +84,7 @@ test('anything that is heard counts', async (t) => {
   assert.equal(received.length, 2)
 })
 
-test('an upload that goes on is a sign of life', async (t) => {
+test('the progress of an upload is a sign of life', async (t) => {
   const { socket, tick } = make(t)
   socket.bufferedAmount = 900_000
   tick(30_000)
@@ -93,15 +93,15 @@ test('an upload that goes on is a sign of life', async (t) => {
     tick(15_000)
   }
   assert.equal(socket.closedWith, undefined)
-  tick(15_000) // nothing moves any more
+  tick(15_000) // no more progress
   assert.equal(socket.closedWith, 1000)
 })
 
-test('a page that slept hears before it judges', async (t) => {
+test('a page that slept reads its messages before it gives up', async (t) => {
   const { socket, tick } = make(t)
   tick(30_000)
   assert.equal(socket.sent.length, 1)
-  // The clock goes on while timers and messages are frozen, and then the timer comes first.
+  // The clock runs while timers and messages are frozen, and then the timer fires first.
   const late = Date.now() + 3_600_000
   mock.method(Date, 'now', () => late)
   tick(15_000)
@@ -110,7 +110,7 @@ test('a page that slept hears before it judges', async (t) => {
   mock.restoreAll()
 })
 
-test('a clock that is set back hides no dead connection', async (t) => {
+test('setting the clock back hides no dead connection', async (t) => {
   const { socket, tick } = make(t)
   const { now } = Date
   mock.method(Date, 'now', () => now() - 3_600_000)
@@ -121,7 +121,7 @@ test('a clock that is set back hides no dead connection', async (t) => {
   mock.restoreAll()
 })
 
-test('a probe finds a dead connection soon, and a live one is kept', async (t) => {
+test('a probe detects a dead connection soon, and keeps a live one', async (t) => {
   const { link, socket, tick } = make(t)
   link.probe()
   assert.equal(socket.sent.length, 1)
@@ -134,7 +134,7 @@ test('a probe finds a dead connection soon, and a live one is kept', async (t) =
   assert.equal(socket.closedWith, 1000)
 })
 
-test('a connection that does not come about is given up', async (t) => {
+test('the device gives up a connection that does not open', async (t) => {
   mock.timers.enable({ apis: ['setTimeout', 'Date'] })
   t.after(() => mock.timers.reset())
   let opened = 0

@@ -6,7 +6,7 @@ import { encodeWav, levelOf, recordWav, Resampler, type Recording } from '../src
 const sine = (frequency: number, rate: number, seconds: number, loud = 0.5) =>
   Float32Array.from({ length: Math.round(rate * seconds) }, (_, i) => loud * Math.sin((2 * Math.PI * frequency * i) / rate))
 
-/** resample pushes pieces of odd sizes, as they come. */
+/** resample pushes pieces of odd sizes. */
 function resample(samples: Float32Array, from: number, to: number, piece = 997): Float32Array {
   const resampler = new Resampler(from, to)
   const out: number[] = []
@@ -38,21 +38,21 @@ describe('the resampler', () => {
     })
   }
 
-  test('what 16 kHz cannot hold does not fold back', () => {
+  test('frequencies above 8 kHz do not alias', () => {
     for (const frequency of [9_500, 12_000, 15_000, 20_000]) {
       const left = decibel(power(resample(sine(frequency, 48_000, 1), 48_000, 16_000)) / 0.125)
       assert.ok(left < -60, `${frequency} Hz: ${left.toFixed(1)} dB are left`)
     }
   })
 
-  test('pieces make no difference', () => {
+  test('the size of the pieces does not matter', () => {
     const input = sine(440, 44_100, 0.5)
     const whole = resample(input, 44_100, 16_000, input.length)
     for (const piece of [1, 128, 4_096]) assert.deepEqual(resample(input, 44_100, 16_000, piece), whole, `pieces of ${piece}`)
   })
 })
 
-test('a WAV file is what its header says', () => {
+test('a WAV file matches its header', () => {
   const file = Buffer.from(encodeWav(Float32Array.from([0, 1, -1, 2, -2, 0.5]), 16_000))
   assert.equal(file.toString('latin1', 0, 4) + file.toString('latin1', 8, 16) + file.toString('latin1', 36, 40), 'RIFFWAVEfmt data')
   assert.deepEqual([file.readUInt32LE(4), file.readUInt16LE(20), file.readUInt16LE(22), file.readUInt32LE(24), file.readUInt32LE(28), file.readUInt16LE(34), file.readUInt32LE(40)],
@@ -60,7 +60,7 @@ test('a WAV file is what its header says', () => {
   assert.deepEqual([...new Int16Array(file.buffer, file.byteOffset + 44, 6)], [0, 32767, -32767, 32767, -32767, 16384])
 })
 
-test('the level is between silence and all there is', () => {
+test('the level is between 0 and 1', () => {
   assert.equal(levelOf(new Float32Array(100)), 0)
   assert.equal(levelOf(new Float32Array(0)), 0)
   assert.equal(levelOf(new Float32Array(100).fill(1)), 1)
@@ -68,7 +68,7 @@ test('the level is between silence and all there is', () => {
   assert.ok(Math.abs(levelOf(sine(100, 16_000, 1, 0.1)) - 0.62) < 0.02)
 })
 
-/** A browser's sound, as far as a recording uses it; with worklets or without. */
+/** The part of a browser's audio that a recording uses, with or without worklets. */
 class FakeAudio {
   tracks = 0
   closed = 0
@@ -121,7 +121,7 @@ describe('a recording', () => {
       assert.equal(audio.tracks, 1)
       audio.say(sine(440, 48_000, 2))
       const wav = Buffer.from(await recording.stop())
-      assert.equal(audio.tracks, 0) // the microphone's light goes off
+      assert.equal(audio.tracks, 0) // the microphone is off
       assert.equal(audio.closed, 1)
       assert.equal(wav.readUInt32LE(24), 16_000)
       assert.ok(Math.abs(wav.length - 44 - 64_000) <= 4, `${wav.length} bytes`)
@@ -132,7 +132,7 @@ describe('a recording', () => {
     })
   }
 
-  test('by a worklet from an address, which says what the one made on the spot says', async (t) => {
+  test('by a worklet from an address, with the same code as the built-in one', async (t) => {
     const scope = globalThis as { AudioWorkletNode?: unknown }
     const audio = new FakeAudio(48_000, true)
     scope.AudioWorkletNode = class {
@@ -155,7 +155,7 @@ describe('a recording', () => {
 
   const full = async (audio: FakeAudio, options = {}): Promise<Recording> => recordWav({ audio: audio.parts, ...options })
 
-  test('ends by itself when it is full', async () => {
+  test('ends when it is full', async () => {
     const audio = new FakeAudio(16_000, false)
     const recording = await full(audio, { maxBytes: 10_044 })
     audio.say(sine(440, 16_000, 1))
@@ -166,7 +166,7 @@ describe('a recording', () => {
     assert.equal(await recording.stop(), wav)
   })
 
-  test('is forgotten when it is cancelled', async () => {
+  test('is discarded by cancel', async () => {
     const audio = new FakeAudio(16_000, false)
     const recording = await full(audio)
     audio.say(sine(440, 16_000, 1))
@@ -175,7 +175,7 @@ describe('a recording', () => {
     assert.equal(audio.tracks, 0)
   })
 
-  test('leaves a microphone open that is not its own, and tells where there is none', async () => {
+  test('leaves a microphone of the app open, and reports a missing one', async () => {
     const audio = new FakeAudio(16_000, false)
     let stopped = 0
     const recording = await full(audio, { stream: { getTracks: () => [{ stop: () => stopped++ }] } })

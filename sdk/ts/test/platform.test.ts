@@ -3,14 +3,14 @@ import { execFile } from 'node:child_process'
 import { test } from 'node:test'
 import { promisify } from 'node:util'
 
-/** What browsers and Node have, and React Native may not. */
+/** Globals of browsers and Node that React Native may lack. */
 const missing = [
   'window', 'document', 'navigator', 'location', 'localStorage', 'indexedDB', 'WebSocket', 'fetch', 'crypto', 'Blob', 'File', 'URL', 'Event', 'EventTarget', 'AudioContext',
   'AudioWorkletNode', 'HTMLElement', 'MessageEvent', 'structuredClone', 'TextDecoder', 'TextEncoder', 'Buffer', 'process', 'queueMicrotask',
 ]
 
 for (const entry of ['index', 'mic', 'avatar', 'uploads']) {
-  test(`${entry} is imported where there is nothing of a browser`, async () => {
+  test(`${entry} can be imported without the globals of a browser`, async () => {
     const script = `const say = process.stdout.write.bind(process.stdout)
       for (const name of ${JSON.stringify(missing)}) delete globalThis[name]
       say(Object.keys(await import('./dist/${entry}.js')).join())`

@@ -1,19 +1,19 @@
 import { once } from 'node:events'
 import { connect, createServer, type AddressInfo, type Server, type Socket } from 'node:net'
 
-/** What happens to one TCP connection. */
+/** The fault of one TCP connection. */
 export interface Fault {
-  /** The connection is reset after so many bytes, both ways together. */
+  /** Reset the connection after this many bytes, both ways together. */
   cutAfter?: number
-  /** It goes silent after so many bytes: nothing is forwarded, nothing closed. */
+  /** Go silent after this many bytes: forward nothing, close nothing. */
   hangAfter?: number
-  /** Each piece waits so long, in milliseconds. */
+  /** Delay each piece, in milliseconds. */
   delay?: number
-  /** The server's words at which the connection is reset, before they are forwarded. */
+  /** Reset the connection at this text of the server, before forwarding it. */
   cutAt?: string
 }
 
-/** Proxy is a bad network before a server: the n-th connection has the n-th fault, those after the last have none. */
+/** Proxy is a bad network before a server. The n-th connection has the n-th fault; later connections have none. */
 export class Proxy {
   private readonly open = new Set<Socket>()
   connections = 0
@@ -37,7 +37,7 @@ export class Proxy {
     return `ws://127.0.0.1:${(this.server.address() as AddressInfo).port}/ws`
   }
 
-  /** cut resets all connections there are. */
+  /** cut resets all connections. */
   cut(): void {
     for (const socket of this.open) socket.resetAndDestroy()
   }

@@ -8,7 +8,7 @@ import { eventually } from './wait.js'
 
 const program = join(process.cwd(), '../..', 'bin/hermes-mobile')
 
-/** RealServer is the built program with the demo agent, on a data folder of its own. */
+/** RealServer is the built program with the demo agent and its own data folder. */
 export class RealServer {
   static readonly token = 'app-token-of-the-sdk-tests-0123456789'
   static readonly deliverToken = 'deliver-token-of-the-sdk-tests-01234'
@@ -32,7 +32,7 @@ export class RealServer {
     }
   }
 
-  /** start returns once it listens; after the first time on the same port. */
+  /** start resolves once the server listens. Later starts use the same port. */
   async start(): Promise<void> {
     this.log = ''
     const child = (this.process = spawn(program, ['serve'], { env: this.env, stdio: ['ignore', 'pipe', 'pipe'] }))
@@ -46,7 +46,7 @@ export class RealServer {
     this.port = Number(said[1])
   }
 
-  /** kill ends it as a crash does. */
+  /** kill ends the server like a crash. */
   async kill(): Promise<void> {
     this.process!.kill('SIGKILL')
     if (this.process!.exitCode === null && this.process!.signalCode === null) await once(this.process!, 'exit')

@@ -12,7 +12,7 @@ describe('receiving', () => {
   })
   afterEach(() => server.stop())
 
-  test('additions count UTF-16 units, and one that does not fit waits for a whole text', async () => {
+  test('additions count UTF-16 units, and a misfit waits for a whole text', async () => {
     const device = await server.open()
     const got = new Collected(device)
     const peer = await server.peer()
@@ -31,7 +31,7 @@ describe('receiving', () => {
     assert.deepEqual(last, { type: 'message', id: 'r1', text: 'all of it', final: true, interrupted: false, replyTo: 'm1', source: '', job: '' })
   })
 
-  test('a final may only add; one that does not fit is not taken, and comes whole on the next connection', async () => {
+  test('a final message may be an addition; a misfit comes whole over the next connection', async () => {
     const device = await server.open()
     const got = new Collected(device)
     const peer = await server.peer()
@@ -52,7 +52,7 @@ describe('receiving', () => {
     assert.deepEqual(got.finals().slice(3), ['one two', 'after'])
   })
 
-  test('pieces are joined, and the cursor waits for the last', async () => {
+  test('chunks are joined, and the cursor waits for the last', async () => {
     const device = await server.open()
     const got = new Collected(device)
     const peer = await server.peer()
@@ -70,7 +70,7 @@ describe('receiving', () => {
     assert.deepEqual(got.finals(), ['between', 'abc'])
   })
 
-  test('files are put together, and what is wrong with one is told', async () => {
+  test('files are assembled, and a broken one has an error', async () => {
     const device = await server.open({ maxFileBytes: 8 })
     const got = new Collected(device)
     const peer = await server.peer()
@@ -116,7 +116,7 @@ describe('receiving', () => {
     await revoked
   })
 
-  test('profiles are listed and chosen', async () => {
+  test('a device lists and chooses profiles', async () => {
     const device = await server.open()
     const peer = await server.peer()
     await peer.welcome({ capabilities: { ...capabilities, call: ['profiles.list', 'profiles.choose'] } })
@@ -132,7 +132,7 @@ describe('receiving', () => {
     await assert.rejects(chosen, { code: 'not_found' })
   })
 
-  test('a new device knows by its own clock when it may answer', async () => {
+  test('a new device knows by its own clock when it may answer cards', async () => {
     const device = await server.open()
     const got = new Collected(device)
     const peer = await server.peer()
@@ -165,8 +165,8 @@ describe('receiving', () => {
     assert.equal((await peer.next('ack')).seq, 2)
   })
 
-  test('the indicator goes off by itself', async () => {
-    const device = await server.open({ typingLease: 30 })
+  test('the indicator turns off after the timeout', async () => {
+    const device = await server.open({ typingTimeout: 30 })
     const got = new Collected(device)
     const peer = await server.peer()
     await peer.welcome()
@@ -182,7 +182,7 @@ describe('receiving', () => {
     await off()
   })
 
-  test('an event counts once its handling has ended', async () => {
+  test('an event counts once its handling ended', async () => {
     const device = await server.open()
     const peer = await server.peer()
     await peer.welcome()
@@ -195,23 +195,23 @@ describe('receiving', () => {
       }
     }
     assert.equal((await message()).event.text, 'one')
-    const again = await message() // it was not handled
+    const again = await message() // the first was not handled
     assert.equal(again.event.text, 'one')
     assert.equal(peer.got.filter((f) => f.t === 'ack').length, 0)
     await again.handled()
     await again.handled() // twice is harmless
     assert.equal((await peer.next('ack')).seq, 1)
-    for await (const event of device.events()) if (event.type === 'message') break // leaving handles it, too
+    for await (const event of device.events()) if (event.type === 'message') break // break handles the event, too
     assert.equal((await peer.next('ack')).seq, 2)
     device.seen()
     assert.deepEqual(await peer.next('ack'), { t: 'ack', seq: 2, seen: true })
   })
 
-  test('what a listener did not handle is not acknowledged, and comes again', async (t) => {
+  test('an event that a listener did not handle is not acknowledged, and comes again', async (t) => {
     const errors: string[] = []
     const uncaught = (error: Error) => void errors.push(error.message)
     const others = process.listeners('uncaughtException')
-    process.removeAllListeners('uncaughtException') // the runner fails a test on what it hears there
+    process.removeAllListeners('uncaughtException') // the runner fails a test for uncaught exceptions
     process.on('uncaughtException', uncaught)
     t.after(() => {
       process.off('uncaughtException', uncaught)
@@ -251,10 +251,10 @@ describe('receiving', () => {
     second.send(two, three, finalMessage('r4', 'four', 4))
     assert.equal((await second.next('ack')).seq, 4)
     assert.deepEqual(got, ['one', 'three', 'two', 'three', 'four'])
-    assert.deepEqual(also, ['one', 'two', 'three', 'two', 'three', 'four']) // the other listener is told each time
+    assert.deepEqual(also, ['one', 'two', 'three', 'two', 'three', 'four']) // the other listener gets each event every time
     assert.deepEqual(cursors, [0, 1, 2, 3, 4])
     assert.deepEqual(errors, ['the disk is full'])
-    second.socket.terminate() // all is handled: nothing comes twice from here on
+    second.socket.terminate() // everything is handled: nothing repeats from here on
     const third = await server.peer()
     await third.welcome({ resume: { epoch: 'e1', from: 5, to: 4, lost: false } })
     third.send(finalMessage('r4', 'four', 4), finalMessage('r5', 'five', 5))
@@ -273,7 +273,7 @@ describe('receiving', () => {
     assert.ok(peer.got.filter((f) => f.t === 'ack').length < 20)
   })
 
-  test('listeners are called in order, and a fault of one ends nothing', async () => {
+  test('listeners are called in order, and an exception of one ends nothing', async () => {
     const device = await server.open()
     const seen: string[] = []
     const states: string[] = []
@@ -289,7 +289,7 @@ describe('receiving', () => {
     const pong = device.ping()
     peer.send({ t: 'pong', id: (await peer.next('ping')).id })
     await pong
-    assert.equal(seen.length, 0) // nothing flows yet
+    assert.equal(seen.length, 0) // events have not started
     const off = device.on('message', async ({ text }) => {
       await Promise.resolve()
       seen.push(text)
@@ -306,17 +306,17 @@ describe('receiving', () => {
     assert.equal((await peer.next('ack')).seq, 1)
   })
 
-  test('there is one who takes the events', async () => {
+  test('the events have one reader', async () => {
     const device = await server.open()
     const loop = device.events()
     const first = loop.next()
-    await assert.rejects(device.events().next(), /somebody takes the events/)
-    await assert.rejects(device.next(), /somebody takes the events/)
-    assert.throws(() => device.on('message', () => {}), /somebody takes the events/)
+    await assert.rejects(device.events().next(), /already have a reader/)
+    await assert.rejects(device.next(), /already have a reader/)
+    assert.throws(() => device.on('message', () => {}), /already have a reader/)
     await first
     await loop.return!()
     const off = device.on('message', () => {})
-    await assert.rejects(device.next(), /somebody takes the events/)
+    await assert.rejects(device.next(), /already have a reader/)
     off()
   })
 
@@ -332,7 +332,7 @@ describe('receiving', () => {
         if (frame.t === 'ping') peer.send({ t: 'pong', id: frame.id })
       })
     }
-    server.serve = (peer) => void serve(peer).catch(() => {}) // one that is closed is sent to all the same
+    server.serve = (peer) => void serve(peer).catch(() => {}) // sending to a closed connection fails
     await within('all has come', device.ping())
     const got: Event[] = []
     const loop = (async () => {
@@ -348,7 +348,7 @@ describe('receiving', () => {
   })
 })
 
-test('the cursor never passes what is unfinished', () => {
+test('the cursor never passes an unfinished message', () => {
   const p = new Position(10)
   p.begin('file', 11)
   assert.equal(p.done('', 12), 10)
@@ -356,7 +356,7 @@ test('the cursor never passes what is unfinished', () => {
   assert.ok(p.fresh(11))
   assert.equal(p.done('', 14), 10)
   assert.equal(p.done('file', 11), 14)
-  assert.ok(!p.fresh(13)) // numbers skip
+  assert.ok(!p.fresh(13)) // seq may skip numbers
   p.begin('again', 15)
   p.cut()
   assert.equal(p.done('', 16), 16)

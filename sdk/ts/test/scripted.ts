@@ -22,7 +22,7 @@ export class Peer {
     for (const frame of frames) this.socket.send(JSON.stringify(frame))
   }
 
-  /** The next frame that is no ack, or the next of a type. */
+  /** Returns the next frame that is not an ack, or the next of a type. */
   async next(type?: string): Promise<Frame> {
     return eventually(`a frame ${type ?? ''}`, () => {
       while (this.read < this.got.length) {
@@ -33,7 +33,7 @@ export class Peer {
     })
   }
 
-  /** Takes the hello and answers it. */
+  /** Reads the hello and answers it. */
   async welcome(ready: Frame = {}): Promise<Frame> {
     const hello = await this.next('hello')
     this.send(readyFrame(ready))
@@ -58,10 +58,10 @@ export function finalMessage(id: string, text: string, seq: number, more: Frame 
   return { t: 'message', id, text, chunk: { index: 0, total: 1 }, final: true, seq, ...more }
 }
 
-/** Scripted is a server that says what a test tells it to. */
+/** Scripted is a server that a test controls frame by frame. */
 export class Scripted {
   readonly peers: Peer[] = []
-  /** Called for each connection, where a test has no script but a behaviour. */
+  /** Called for each connection, for tests with a behavior instead of a script. */
   serve: ((peer: Peer) => void) | undefined
   private taken = 0
   private devices: Device[] = []
@@ -89,13 +89,13 @@ export class Scripted {
     return `ws://127.0.0.1:${(this.http.address() as AddressInfo).port}`
   }
 
-  /** The next connection. */
+  /** Returns the next connection. */
   async peer(): Promise<Peer> {
     const n = this.taken++
     return eventually('a connection', () => this.peers[n])
   }
 
-  /** A device of this server. It ends with it. */
+  /** Opens a device of this server. It ends with the server. */
   async open(config: Partial<Config> = {}): Promise<Device> {
     const device = await open({
       url: this.address, token: 'secret', device: { id: 'tel-1' }, WebSocket, surroundings: false, backoff: { min: 1, max: 5 }, ...config,

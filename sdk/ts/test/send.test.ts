@@ -13,7 +13,7 @@ describe('sending', () => {
 
   const accept = (peer: Peer, id: string) => peer.send({ t: 'accepted', id, duplicate: false, queued: false })
 
-  test('messages go one after the other, and again under their id until the receipt', async () => {
+  test('messages go one after the other, and again under their id until the ack', async () => {
     const store = new MemoryStore()
     const device = await server.open({ store })
     const one = await device.send('one')
@@ -28,7 +28,7 @@ describe('sending', () => {
     const second = await server.peer()
     await second.welcome()
     assert.deepEqual(await second.next(), sent)
-    assert.equal(second.got.length, 2) // the other waits for its turn
+    assert.equal(second.got.length, 2) // the other one waits for its turn
     second.send({ t: 'accepted', id: one.id, duplicate: true, queued: true })
     assert.deepEqual(await one.wait(), { id: one.id, duplicate: true, queued: true, unconfirmed: false })
     assert.deepEqual(await second.next(), { t: 'text', id: 'mine', text: 'two', reply_to: 'r9', steer: true })
@@ -39,8 +39,8 @@ describe('sending', () => {
     assert.equal(device.status.unconfirmed, 0)
   })
 
-  test('a missing receipt on a live connection makes it go again', async () => {
-    const device = await server.open({ receiptTimeout: 20 })
+  test('without an ack on a live connection the message goes again', async () => {
+    const device = await server.open({ ackTimeout: 20 })
     const peer = await server.peer()
     await peer.welcome()
     const sent = await device.send('one')
@@ -49,8 +49,8 @@ describe('sending', () => {
     await sent.wait()
   })
 
-  test('a clock that is set back holds nothing up', async (t) => {
-    const device = await server.open({ receiptTimeout: 200 })
+  test('setting the clock back delays nothing', async (t) => {
+    const device = await server.open({ ackTimeout: 200 })
     const peer = await server.peer()
     await peer.welcome()
     const sent = await device.send('one')
@@ -62,7 +62,7 @@ describe('sending', () => {
     await sent.wait()
   })
 
-  test('what an earlier life left goes first, in order', async () => {
+  test('messages of an earlier run go first, in order', async () => {
     const store = new MemoryStore()
     store.add({ id: 'a', frame: '{"t":"text","id":"a","text":"A"}' })
     store.add({ id: 'damaged', frame: '{"t":' })
@@ -79,11 +79,11 @@ describe('sending', () => {
       order.push(id as string)
       accept(peer, id as string)
     }
-    assert.deepEqual(order, ['f', 'a', 'b', 'c']) // what is not known is sent for itself
+    assert.deepEqual(order, ['f', 'a', 'b', 'c']) // an unknown frame goes on its own
     await eventually('all gone', () => store.load().queue!.length === 1)
   })
 
-  test('an error is final, or a wait cures it', async () => {
+  test('an error is final, or a wait helps', async () => {
     const device = await server.open()
     const got = new Collected(device)
     const peer = await server.peer()
@@ -103,7 +103,7 @@ describe('sending', () => {
     assert.equal(got.of('problem').length, 0)
   })
 
-  test('a device that is not approved learns its code, and sends again when it is', async () => {
+  test('a device without approval gets its code, and sends again after the approval', async () => {
     const device = await server.open()
     const sent = await device.send('hello')
     await device.answer('card', 'once')
@@ -120,7 +120,7 @@ describe('sending', () => {
     assert.equal(device.status.pairing, '')
   })
 
-  test('a card is answered, and what ended it is the receipt', async () => {
+  test('the end of a card acknowledges its answer', async () => {
     const device = await server.open()
     const got = new Collected(device)
     const peer = await server.peer()
@@ -138,34 +138,34 @@ describe('sending', () => {
     peer.send({ t: 'prompt_done', prompt_id: 'c1', id: 'c1', option_id: 'other', expired: false, seq: 4, by: { id: 'tab-1', name: 'Tablet' } })
     await answer.wait()
     assert.deepEqual(await got.first('cardDone'), { type: 'cardDone', id: 'c1', optionId: 'other', expired: false, by: { id: 'tab-1', name: 'Tablet' } })
-    peer.send(card, finalMessage('r', 'x', 5)) // replayed, and over
+    peer.send(card, finalMessage('r', 'x', 5)) // a replay of a card that ended
     await got.first('message')
     assert.equal(got.of('card').length, 1)
     await assert.rejects(device.answer('c1', ''), FrameError)
   })
 
-  test('a store that fails is told, and the message is not taken', async () => {
+  test('a failed store is reported, and rejects the message', async () => {
     const broken: Store = {
       load: () => Promise.resolve({}), setCursor: () => Promise.reject(new Error('full')), setToken: () => {}, remove: () => {},
       add: () => {
-        throw new Error('no room')
+        throw new Error('no space')
       },
     }
     const device = await server.open({ store: broken })
     const got = new Collected(device)
-    await assert.rejects(device.send('x'), /no room/)
+    await assert.rejects(device.send('x'), /no space/)
     assert.equal(device.pending().length, 0)
     const peer = await server.peer()
     await peer.welcome()
     peer.send(finalMessage('r1', 'one', 1))
     assert.match((await got.first('problem')).error.message, /full/)
-    await got.first('message') // it goes on
-    await device.close() // which would tell what is owed
+    await got.first('message') // the device keeps running
+    await device.close() // which would send a due ack
     await eventually('the end', () => peer.closed)
     assert.equal(peer.got.filter((f) => f.t === 'ack').length, 0)
   })
 
-  test('what no server takes is refused at once', async () => {
+  test('an invalid message throws at once', async () => {
     const device = await server.open()
     await assert.rejects(device.send('  \n'), { code: 'bad_frame' })
     await assert.rejects(device.send('ä'.repeat(600_000)), { code: 'too_big' })
@@ -178,9 +178,9 @@ describe('sending', () => {
     assert.equal(device.pending().length, 1)
   })
 
-  test('what the agent cannot do is refused, once that is known', async () => {
+  test('an unsupported feature throws once the capabilities are known', async () => {
     const device = await server.open()
-    await device.sendVoice('wav', new Uint8Array(4)) // nothing is known yet
+    await device.sendVoice('wav', new Uint8Array(4)) // the capabilities are unknown yet
     const peer = await server.peer()
     await peer.welcome({ capabilities: { accepted: true } })
     await device.waitOnline()
@@ -192,7 +192,7 @@ describe('sending', () => {
     await assert.rejects(device.deliver({ to: 'tel-2', text: 'x' }), UnsupportedError)
   })
 
-  test('a frame that the server finds too large is not sent again', async () => {
+  test('a frame that is too large for the server is not sent again', async () => {
     const device = await server.open()
     const voice = await device.sendVoice('wav', new Uint8Array([1, 2, 3]), 'words')
     const text = await device.send('after')

@@ -9,7 +9,7 @@ import { Collected, eventually } from './wait.js'
 
 const bytes = (n: number) => Uint8Array.from({ length: n }, (_, i) => i % 251)
 
-/** A disk, as far as a store needs one. */
+/** A disk for the store. */
 class Disk implements FileStore {
   files: KeptFile[] = []
   broken = false
@@ -28,7 +28,7 @@ describe('files that outlive the page', () => {
   })
   afterEach(() => server.stop())
 
-  test('what was cut is sent whole by the next life, under its id', async () => {
+  test('the next run sends an interrupted file whole, under its id', async () => {
     const disk = new Disk()
     const first = await server.open()
     const peer = await server.peer()
@@ -54,7 +54,7 @@ describe('files that outlive the page', () => {
     assert.deepEqual(told.at(-1), [sent.id, 1])
   })
 
-  test('what is refused is forgotten, and told', async () => {
+  test('a rejected file is removed and reported', async () => {
     const disk = new Disk()
     const device = await server.open()
     const peer = await server.peer()
@@ -73,7 +73,7 @@ describe('files that outlive the page', () => {
     await eventually('it is forgotten', () => disk.files.length === 0)
   })
 
-  test('an agent that takes no files now costs nothing', async () => {
+  test('an agent without file support loses no file', async () => {
     const disk = new Disk()
     disk.files = [{ id: 'old', data: bytes(10) }]
     const device = await server.open()
@@ -85,7 +85,7 @@ describe('files that outlive the page', () => {
   })
 })
 
-test('the server takes a file once, however often it is sent', async () => {
+test('the server accepts a file once, however often it is sent', async () => {
   const server = await RealServer.start()
   const devices: Device[] = []
   const connect = async () => {
@@ -95,7 +95,7 @@ test('the server takes a file once, however often it is sent', async () => {
   }
   try {
     const disk = new Disk()
-    disk.broken = true // it forgets nothing
+    disk.broken = true // remove fails
     const first = await connect()
     const got = new Collected(first)
     await (await (await openUploads(first, disk)).send({ data: bytes(700_000), name: 'once.bin' })).wait()

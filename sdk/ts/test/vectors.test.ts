@@ -18,7 +18,7 @@ interface Vector {
   expect: { type?: string; fields?: Record<string, unknown>; error?: string }
 }
 
-// The vectors are for every implementation; the Go package frame runs the same files.
+// The vectors serve every implementation. The Go package frame runs the same files.
 const root = join('../..', 'testdata/frames')
 const vectors = readdirSync(root, { recursive: true, encoding: 'utf8' })
   .filter((name) => name.endsWith('.json'))
@@ -26,7 +26,7 @@ const vectors = readdirSync(root, { recursive: true, encoding: 'utf8' })
 
 const spellOut = (parts: Repeat[]) => parts.map(({ text, times }) => text.repeat(times)).join('')
 
-/** plain leaves out what says nothing, and spells the rest in one way. */
+/** plain drops empty values and normalizes the rest. */
 function plain(value: any): any {
   if (value instanceof Uint8Array) return toBase64(value)
   if (Array.isArray(value)) return value.map(plain)
@@ -41,7 +41,7 @@ function plain(value: any): any {
   return says
 }
 
-test('what a server sends is understood', () => {
+test('decode returns the expected fields', () => {
   let count = 0
   for (const v of vectors.filter((vector) => vector.direction === 'down')) {
     count++
@@ -52,11 +52,11 @@ test('what a server sends is understood', () => {
   assert.ok(count >= 50, `${count} vectors of down frames`)
 })
 
-test('what a device sends says what it should', () => {
+test('encode writes the expected fields', () => {
   const types = new Set<string>()
   for (const v of vectors.filter((vector) => vector.direction === 'up' && vector.expect.type)) {
     const fields = plain(v.expect.fields ?? {}) as Record<string, any>
-    if (fields.resume === 'malformed') continue // an SDK writes none
+    if (fields.resume === 'malformed') continue // the SDK never writes one
     const bytes = v.expect.type !== 'call' && fields.data !== undefined ? { data: new Uint8Array(Buffer.from(fields.data as string, 'base64')) } : {}
     const written = encode({ t: v.expect.type, ...fields, ...bytes } as frame.Up)
     const { t, ...read } = JSON.parse(written) as Record<string, unknown>
@@ -68,11 +68,11 @@ test('what a device sends says what it should', () => {
   assert.deepEqual([...types].sort(), ['ack', 'audio', 'call', 'deliver', 'hello', 'media', 'ping', 'prompt', 'stop', 'text'])
 })
 
-test('a Buffer is bytes like others', () => {
+test('a Buffer encodes like other bytes', () => {
   assert.equal(encode({ t: 'audio', format: 'wav', data: Buffer.from([0, 1, 2]) }), '{"t":"audio","format":"wav","data":"AAEC"}')
 })
 
-test('what is no frame is refused', () => {
+test('decode throws for malformed frames', () => {
   for (const bad of ['', 'x', '[]', '"text"', 'null', '7', '{"t":5}', '{"t":"message","id":5}', '{"t":"message","chunk":[]}', '{"t":"prompt","options":{}}',
     '{"t":"media","data":"%"}', '{"t":"media","data":7}']) {
     assert.throws(() => decode(bad), Error, bad)
@@ -86,7 +86,7 @@ test('a frame cannot reach into the prototypes', () => {
   assert.deepEqual({ ...f }, { t: 'error', code: '', message: 'm', ref: '', retry_after: 0 })
 })
 
-test('fields of a name from elsewhere in a frame are its own', () => {
+test('a field named like an inherited property is ignored', () => {
   const f = decode('{"t":"ready","capabilities":{"call":["a",null]},"hasOwnProperty":1}') as frame.Ready
   assert.deepEqual(f.capabilities.call, ['a', ''])
   assert.equal(f.capabilities.text, false)

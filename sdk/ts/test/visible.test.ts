@@ -34,7 +34,7 @@ test('options grant as the vectors say', () => {
   for (const { kind, option, grants: want } of vectors) assert.equal(grants(kind, option), want, `${option} of ${kind}`)
 })
 
-test('half a surrogate pair is what other decoders make of it', () => {
+test('a lone surrogate becomes a replacement character', () => {
   for (const text of ['a\ud800b', 'a\udc00', '\udc00\ud800']) {
     const got = visibleCommand(text)
     assert.equal(whole(got), whole(visibleCommand(text.replace(/[\ud800-\udfff]/g, '\ufffd'))))
@@ -42,13 +42,13 @@ test('half a surrogate pair is what other decoders make of it', () => {
   }
 })
 
-test('words from right to left are told apart, each with its accents', () => {
+test('right-to-left words are split off with their accents', () => {
   assert.deepEqual(rightToLeft('cat \u05d0\u05b8\u05d1 > \u05d2'), ['cat ', '\u05d0\u05b8\u05d1', ' > ', '\u05d2'])
   assert.deepEqual(rightToLeft('\u05d0'), ['', '\u05d0'])
   assert.deepEqual(rightToLeft('e\u0301'), ['e\u0301'])
 })
 
-/** strings are made to be shown as something else. The same seed gives the same ones. */
+/** strings returns texts that pretend to be something else. The same seed gives the same texts. */
 function strings(count: number, seed: number): string[] {
   const next = () => ((seed = (Math.imul(seed, 1664525) + 1013904223) >>> 0) / 2 ** 32)
   const pieces = ['a', 'Z', '7', '#', '/', ' ', '\n', '\t', '\r', '\r\n', '\x1b', '\x7f', '\x9b', '\u202e', '\u2066', '\u200b', '\u200c', '\u200d', '\ufe0f', '\ufe0e', '\ufe00',
@@ -65,7 +65,7 @@ function strings(count: number, seed: number): string[] {
 }
 
 test('any text is shown as the package frame shows it', { timeout: 300_000 }, (t) => {
-  // Each character of Unicode once, then texts that are made of the nasty ones.
+  // Each character of Unicode once, then texts of the nasty ones.
   const every = Array.from({ length: 0x1100 }, (_, page) => Array.from({ length: 256 }, (_, i) => page * 256 + i)
     .filter((r) => r < 0xd800 || r > 0xdfff).map((r) => 'a' + String.fromCodePoint(r)).join('-'))
   const texts = [...every, ...strings(3000, Date.now() >>> 0)]

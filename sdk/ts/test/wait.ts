@@ -1,26 +1,26 @@
 import type { Device, Event, EventOf } from '../src/index.js'
 
-/** How long a condition may take on a busy machine before a test gives up. */
+/** How long a test waits for a condition on a busy machine, in milliseconds. */
 const PATIENCE = Number(process.env.PATIENCE ?? 30_000)
 
-/** eventually looks again and again until the condition holds. */
+/** eventually polls until the condition holds. */
 export async function eventually<T>(what: string, condition: () => T | Promise<T>): Promise<NonNullable<T>> {
   for (const end = Date.now() + PATIENCE; ; ) {
     const value = await condition()
     if (value) return value
-    if (Date.now() > end) throw new Error('never: ' + what)
+    if (Date.now() > end) throw new Error('timed out: ' + what)
     await new Promise((resolve) => setTimeout(resolve, 5))
   }
 }
 
-/** within is a promise that must be kept before the patience ends. */
+/** within returns a promise that must resolve in time. */
 export async function within<T>(what: string, promise: Promise<T>): Promise<T> {
   let timer: NodeJS.Timeout | undefined
-  const late = new Promise<never>((_, reject) => (timer = setTimeout(() => reject(new Error('never: ' + what)), PATIENCE)))
+  const late = new Promise<never>((_, reject) => (timer = setTimeout(() => reject(new Error('timed out: ' + what)), PATIENCE)))
   return Promise.race([promise, late]).finally(() => clearTimeout(timer))
 }
 
-/** Collected is what came out of a device. */
+/** Collected holds the events of a device. */
 export class Collected {
   readonly events: Event[] = []
   readonly ended: Promise<void>
@@ -40,11 +40,11 @@ export class Collected {
 
   first<T extends Event['type']>(type: T, is: (event: EventOf<T>) => boolean = () => true): Promise<EventOf<T>> {
     return eventually(`an event ${type}`, () => this.of(type).find(is)).catch((error: Error) => {
-      throw new Error(`${error.message}; what came last: ${JSON.stringify(this.events.slice(-8)).slice(0, 2000)}`)
+      throw new Error(`${error.message}; last events: ${JSON.stringify(this.events.slice(-8)).slice(0, 2000)}`)
     })
   }
 
-  /** Texts of the final messages. */
+  /** The texts of the final messages. */
   finals(): string[] {
     return this.of('message').filter((message) => message.final).map((message) => message.text)
   }

@@ -3,7 +3,7 @@ import { afterEach, beforeEach, describe, test } from 'node:test'
 import { finalMessage, Scripted } from './scripted.js'
 import { Collected, eventually, within } from './wait.js'
 
-/** A page: what happens to it is dispatched by the test. */
+/** A page whose events the test dispatches. */
 class Page {
   readonly window = new EventTarget()
   readonly document = Object.assign(new EventTarget(), { visibilityState: 'visible' })
@@ -28,7 +28,7 @@ describe('a page that comes back', () => {
   })
   afterEach(() => server.stop())
 
-  test('a page that is left closes, and goes on when it is shown again', async () => {
+  test('a page that is left closes its connection, and resumes when it is shown again', async () => {
     const device = await server.open({ surroundings: page })
     const got = new Collected(device)
     const first = await server.peer()
@@ -50,7 +50,7 @@ describe('a page that comes back', () => {
     assert.ok(!got.of('status').some(({ status }) => status.error))
   })
 
-  test('a page that is shown before its connection has closed connects all the same', async () => {
+  test('a page that is shown before its connection closed connects, too', async () => {
     const device = await server.open({ surroundings: page })
     await (await server.peer()).welcome()
     await device.waitOnline()
@@ -65,7 +65,7 @@ describe('a page that comes back', () => {
     ['the network is back', (p: Page) => p.window.dispatchEvent(new Event('online'))],
     ['the page is resumed', (p: Page) => p.document.dispatchEvent(new Event('resume'))],
   ] as const) {
-    test(`${name}: the next attempt is made at once, and there is no error meanwhile`, async () => {
+    test(`${name}: the device connects at once, without an error meanwhile`, async () => {
       const device = await server.open({ surroundings: page, backoff: { min: 3_600_000, max: 3_600_000 } })
       const errors: unknown[] = []
       device.on('status', ({ status }) => errors.push(status.error))
@@ -82,7 +82,7 @@ describe('a page that comes back', () => {
     })
   }
 
-  test('a live connection is asked whether it lives', async () => {
+  test('a live connection is checked', async () => {
     const device = await server.open({ surroundings: page })
     const peer = await server.peer()
     await peer.welcome()
@@ -103,13 +103,13 @@ describe('a page that comes back', () => {
     const device = await server.open({ surroundings: page, pongTimeout: 20 })
     await (await server.peer()).welcome()
     await device.waitOnline()
-    page.show() // and no pong comes
+    page.show() // and the pong is missing
     await (await server.peer()).welcome()
     await within('online', device.waitOnline())
     assert.equal(device.status.error, undefined)
   })
 
-  test('close unties it', async () => {
+  test('close removes the listeners', async () => {
     const device = await server.open({ surroundings: page })
     await (await server.peer()).welcome()
     await device.waitOnline()

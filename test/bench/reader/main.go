@@ -13,16 +13,16 @@ import (
 func main() {
 	measure.Main(func(s measure.Server) (measure.Read, string, error) {
 		profile := gateway.Profile{Kind: gateway.OpenAI, Remote: s.URL, Auth: gateway.AuthBearer}
-		way := gateway.WayCompletions
+		way := gateway.ModeCompletions
 		if s.Way == "runs" {
-			profile.Kind, way = gateway.Hermes, gateway.WayRun
+			profile.Kind, way = gateway.Hermes, gateway.ModeRun
 		}
 		client, err := gateway.New(profile, gateway.Credentials{Token: gateway.NewSecret(s.Key)}, gateway.Options{})
 		if err != nil {
 			return nil, "", err
 		}
 		return func(ctx context.Context, model string, on func(string)) error {
-			turn, err := client.StartTurn(ctx, gateway.TurnRequest{Text: "go", Model: model, Way: way})
+			turn, err := client.StartTurn(ctx, gateway.TurnRequest{Text: "go", Model: model, Mode: way})
 			if err != nil {
 				return err
 			}

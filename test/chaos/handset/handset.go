@@ -21,7 +21,7 @@ type Setup struct {
 // Config is that of the SDK, patient and quick as the tests want it.
 func (s *Setup) Config() device.Config {
 	return device.Config{URL: s.URL, Token: s.Token, Device: frame.Device{ID: s.ID, Name: "Phone"}, User: frame.User{ID: s.User}, NoDelta: s.NoDelta,
-		Heartbeat: time.Second, PongTimeout: 2 * time.Second, DialTimeout: 3 * time.Second, ReceiptTimeout: 5 * time.Second,
+		Heartbeat: time.Second, PongTimeout: 2 * time.Second, DialTimeout: 3 * time.Second, AckTimeout: 5 * time.Second,
 		Backoff: device.Backoff{Min: 20 * time.Millisecond, Max: time.Second, Stable: time.Second}}
 }
 

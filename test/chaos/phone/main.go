@@ -1,7 +1,7 @@
 //go:build unix
 
 // Program phone is a phone of test/chaos as a process of its own, so that it can be killed like one: it keeps what it has to
-// in a device.FileStore, does what it is told on its standard input, and says on its standard output what its app was shown.
+// in a store of device.NewFileStore, does what it is told on its standard input, and says on its standard output what its app was shown.
 // An event counts as handled when it is said: then the SDK moves its cursor.
 package main
 
@@ -46,7 +46,10 @@ func run(setup string) error {
 	out := &output{enc: json.NewEncoder(os.Stdout), dev: dev}
 	var loop sync.WaitGroup
 	loop.Go(func() {
-		for ev := range dev.Events(ctx) {
+		for ev, err := range dev.Events(ctx) {
+			if err != nil {
+				return // closed
+			}
 			out.say(handset.Said{Event: handset.Pack(ev)})
 		}
 	})

@@ -1,4 +1,4 @@
-// Command client sends one message and prints the answer.
+// Command client sends one message and prints the reply.
 package main
 
 import (
@@ -28,12 +28,15 @@ func main() {
 	}
 	defer dev.Close(ctx)
 	if err := dev.WaitOnline(ctx); err != nil {
-		log.Fatal(err) // the sentence for the person is in it
+		log.Fatal(err) // holds a message for the user
 	}
 	if _, err := dev.Send(ctx, "What is the weather?"); err != nil {
 		log.Fatal(err)
 	}
-	for ev := range dev.Events(ctx) {
+	for ev, err := range dev.Events(ctx) {
+		if err != nil {
+			log.Fatal(err)
+		}
 		switch ev := ev.(type) {
 		case device.Message:
 			if ev.Final {
@@ -41,7 +44,7 @@ func main() {
 				return
 			}
 		case device.CardShown:
-			fmt.Println(ev.Text, ev.Command) // ask the person; this one never says yes
+			fmt.Println(ev.Text, ev.Command) // ask the user; this example always denies
 			if ev.Kind == frame.ExecApproval {
 				dev.Answer(ctx, ev.ID, "deny", "")
 			}

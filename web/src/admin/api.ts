@@ -1,34 +1,36 @@
-import { read, write } from '../keep/profile'
-import { t } from '../words/words'
+import { readLocal, writeLocal } from '../storage/localStorage'
+import { t } from '../i18n/i18n'
 
 /**
- * Access is how far the server lets this browser get: it is in, only a one-time link lets it in, the admin token or a passkey does,
- * too, a passkey must follow the token, or nothing does before it comes by https.
+ * Access is what the server allows this browser to do: use its session, log in with a one-time link
+ * only, log in with the admin token or a passkey too, follow the token with a passkey, or nothing
+ * before it switches to HTTPS.
  */
 export interface Access {
   access: 'session' | 'link' | 'login' | 'passkey' | 'encrypt'
-  /** The secret of this page, told once: see keepPage. */
+  /** The secret of this page, sent once: see savePageSecret. */
   page?: string
   plain: boolean
-  /** What a login can begin with. */
+  /** How a login can start. */
   token?: boolean
   passkey?: boolean
 }
 
-/** Where the secret of the page is in localStorage. */
-const PAGE = 'hermes.admin'
-let page = ''
+/** The localStorage key of the page's secret. */
+const PAGE_SECRET_KEY = 'hermes.admin'
+let pageSecret = ''
 
 /**
- * keepPage keeps the secret that each request needs beside the cookie, or forgets it where it is empty. A browser shows the cookie to
- * every port of this host, and this only to pages of this one.
+ * savePageSecret stores the secret that each request needs besides the cookie. An empty one deletes
+ * it. A browser sends the cookie to every port of this host, but shows the secret only to pages of
+ * this origin.
  */
-export function keepPage(secret: string): void {
-  page = secret // for a browser that keeps nothing
-  write(PAGE, secret)
+export function savePageSecret(secret: string): void {
+  pageSecret = secret // for a browser that stores nothing
+  writeLocal(PAGE_SECRET_KEY, secret)
 }
 
-export interface Finding {
+export interface Issue {
   code: string
   severity: 'error' | 'warning' | 'note'
   about?: string
@@ -39,7 +41,7 @@ export interface Finding {
 
 export interface Report {
   well: boolean
-  findings: Finding[]
+  findings: Issue[]
   checked: string[]
 }
 
@@ -53,7 +55,7 @@ export interface Device {
   app?: string
   user: string
   user_name?: string
-  /** Of an unbound device: whose is what waits for it. */
+  /** Of an unbound device: the user whose messages wait for it. */
   was_user?: string
   token: string
   connected: boolean
@@ -62,9 +64,9 @@ export interface Device {
   home: boolean
   conversation?: string
   rights: Record<Right, boolean>
-  /** When it may answer cards, where it may not yet. */
+  /** When it can answer cards, if it can't yet. */
   answers_at?: string
-  /** When its own token ends, or ended. */
+  /** When its own token expires or expired. */
   expires_at?: string
   /** Its own token is being replaced. */
   rotating?: boolean
@@ -100,7 +102,7 @@ export interface Status {
   connected: number
   pending: number
   tls: { mode: string; not_after?: string; last_error?: string }
-  health: { ready: boolean; findings: Finding[] }
+  health: { ready: boolean; findings: Issue[] }
 }
 
 export interface Pending {
@@ -124,8 +126,8 @@ export interface Token {
   last_used_at?: string
 }
 
-/** Paired is a device that has redeemed a pairing code lately, by the name of the code. */
-export interface Paired {
+/** PairedDevice is a device that redeemed a pairing code recently. `code` is the code's name. */
+export interface PairedDevice {
   code: string
   id: string
   name: string
@@ -138,13 +140,13 @@ export interface Overview {
   devices: Device[]
   home: { device: Device | null }
   pairing: { pending: Pending[]; approved: User[] }
-  paired: Paired[]
+  paired: PairedDevice[]
   tokens: Token[]
   totals: Record<string, number> | null
   problems: string[]
 }
 
-export interface Invited {
+export interface NewPairingCode {
   name: string
   user?: string
   code: string
@@ -181,8 +183,8 @@ export interface AuditEntry {
   detail?: string
 }
 
-/** Refusal is what the server did not do, and why. */
-export class Refusal extends Error {
+/** RequestError is a request that the server rejected, and the reason. */
+export class RequestError extends Error {
   constructor(
     readonly status: number,
     readonly code: string,
@@ -192,37 +194,40 @@ export class Refusal extends Error {
   }
 }
 
-const PATIENCE = 90_000
+const TIMEOUT = 90_000
 
-/** request asks the server for something, or with a body has it do something. What is refused is thrown. */
+/**
+ * request sends a GET, or a POST if there is a body. It throws RequestError if the server rejects
+ * it.
+ */
 async function request(path: string, body?: object): Promise<Response> {
-  const headers: Record<string, string> = { 'X-Hermes-Mobile-Admin': read(PAGE) || page || '1' }
+  const headers: Record<string, string> = { 'X-Hermes-Mobile-Admin': readLocal(PAGE_SECRET_KEY) || pageSecret || '1' }
   if (body) headers['Content-Type'] = 'application/json'
   let response: Response
   try {
-    response = await fetch('admin/api' + path, { method: body ? 'POST' : 'GET', headers, body: body && JSON.stringify(body), cache: 'no-store', signal: AbortSignal.timeout(PATIENCE) })
+    response = await fetch('admin/api' + path, { method: body ? 'POST' : 'GET', headers, body: body && JSON.stringify(body), cache: 'no-store', signal: AbortSignal.timeout(TIMEOUT) })
   } catch {
-    throw new Refusal(0, 'unreachable', t('unreachable'))
+    throw new RequestError(0, 'unreachable', t('unreachable'))
   }
   if (response.ok) return response
   const answer = (await response.json().catch(() => ({}))) as { code?: string; message?: string }
-  throw new Refusal(response.status, answer.code ?? '', answer.message ?? response.statusText)
+  throw new RequestError(response.status, answer.code ?? '', answer.message ?? response.statusText)
 }
 
-/** ask gives the server's answer. */
-export async function ask<T>(path: string, body?: object): Promise<T> {
+/** requestJSON returns the server's answer. */
+export async function requestJSON<T>(path: string, body?: object): Promise<T> {
   return (await (await request(path, body)).json().catch(() => ({}))) as T
 }
 
-/** download saves the server's answer as a file of this name. An answer that breaks off is not saved. */
+/** download saves the server's answer as a file. It saves nothing if the answer breaks off. */
 export async function download(path: string, name: string): Promise<void> {
   const response = await request(path)
   const blob = await response.blob().catch(() => {
-    throw new Refusal(0, 'unreachable', t('unreachable'))
+    throw new RequestError(0, 'unreachable', t('unreachable'))
   })
   const link = document.createElement('a')
   link.href = URL.createObjectURL(blob)
   link.download = name
   link.click()
-  setTimeout(() => URL.revokeObjectURL(link.href), PATIENCE)
+  setTimeout(() => URL.revokeObjectURL(link.href), TIMEOUT)
 }

@@ -1,9 +1,9 @@
 import { signal } from '@preact/signals'
-import { complain } from '../view/notice'
-import { t, type Key } from '../words/words'
+import { showError } from '../view/toast'
+import { t, type Key } from '../i18n/i18n'
 import { download, type AuditEntry } from './api'
-import { audit, auditFilter, olderAudit, overview } from './state'
-import { called, precise } from './format'
+import { audit, auditFilter, loadOlderAudit, overview } from './state'
+import { deviceName, dateTimeSeconds } from './format'
 
 const actions: Record<string, Key> = {
   'pair.code': 'auditPairCode', 'device.paired': 'auditDevicePaired', 'device.renamed': 'auditDeviceRenamed', 'device.rights': 'auditDeviceRights',
@@ -15,10 +15,10 @@ const actions: Record<string, Key> = {
   'passkey.added': 'auditPasskeyAdded', 'passkey.renamed': 'auditPasskeyRenamed', 'passkey.removed': 'auditPasskeyRemoved', 'passkey.login': 'auditPasskeyLogin', 'passkey.suspect': 'auditPasskeySuspect',
   'settings.reloaded': 'auditSettingsReloaded', 'backup.written': 'auditBackupWritten', 'backup.restored': 'auditBackupRestored',
 }
-/** What can be filtered by: the part of an action's name before its dot. */
+/** The filters: the part of an action's name before its dot. */
 const kinds: Record<string, Key> = {
-  pair: 'auditPairCode', device: 'ownDevices', user: 'ownPeople', token: 'ownTokens', home: 'ownHome', delivery: 'ownDeliveries', api_user: 'auditApiUsers', admin: 'auditAdmin',
-  passkey: 'keyTitle',   settings: 'settings', backup: 'auditBackups',
+  pair: 'auditPairCode', device: 'adminDevices', user: 'adminUsers', token: 'adminTokens', home: 'adminHome', delivery: 'adminDeliveries', api_user: 'auditApiUsers', admin: 'auditAdmin',
+  passkey: 'passkeys',   settings: 'settings', backup: 'auditBackups',
 }
 const actors: Record<string, Key> = { socket: 'auditBySocket', admin: 'auditAdmin', code: 'auditByCode', stranger: 'auditByStranger', server: 'server' }
 /** Actions whose subject is a device. */
@@ -32,16 +32,16 @@ const action = (name: string) => (actions[name] ? t(actions[name]) : name)
 
 /** actor names who acted. */
 function actor(name: string): string {
-  if (name.startsWith('device:')) return t('auditByDevice', { name: called(name.slice(7)) })
-  if (name.startsWith('user:')) return t('ownUser', { name: name.slice(5) })
+  if (name.startsWith('device:')) return t('auditByDevice', { name: deviceName(name.slice(7)) })
+  if (name.startsWith('user:')) return t('adminUser', { name: name.slice(5) })
   return actors[name] ? t(actors[name]) : name
 }
 
-/** busily runs one thing at a time. */
-async function busily(busy: typeof loading, run: () => Promise<void>): Promise<void> {
+/** runOnce runs a task unless it is already running. */
+async function runOnce(busy: typeof loading, run: () => Promise<void>): Promise<void> {
   if (busy.peek()) return
   busy.value = true
-  await run().catch(complain)
+  await run().catch(showError)
   busy.value = false
 }
 
@@ -49,45 +49,45 @@ async function busily(busy: typeof loading, run: () => Promise<void>): Promise<v
 export function Audit() {
   const list = audit.value
   const { kind, device } = auditFilter.value
-  const save = () => busily(exporting, () => download('/audit/export', `hermes-mobile-audit-${new Date().toISOString().slice(0, 10)}.jsonl`))
+  const save = () => runOnce(exporting, () => download('/audit/export', `hermes-mobile-audit-${new Date().toISOString().slice(0, 10)}.jsonl`))
   return (
     <>
-      <p class="quiet">{t('auditHint')}</p>
-      <div class="own-filter">
+      <p class="muted">{t('auditHint')}</p>
+      <div class="admin-filter">
         <label>{t('auditKind')}
           <select value={kind} onChange={(e) => (auditFilter.value = { device, kind: e.currentTarget.value })}>
-            <option value="">{t('ownAll')}</option>
+            <option value="">{t('adminAll')}</option>
             {Object.entries(kinds).map(([name, key]) => <option key={name} value={name}>{t(key)}</option>)}
           </select>
         </label>
-        <label>{t('ownDevice')}
+        <label>{t('adminDevice')}
           <select value={device} onChange={(e) => (auditFilter.value = { kind, device: e.currentTarget.value })}>
-            <option value="">{t('ownAll')}</option>
-            {overview.value!.devices.map(({ id }) => <option key={id} value={id}>{called(id)}</option>)}
+            <option value="">{t('adminAll')}</option>
+            {overview.value!.devices.map(({ id }) => <option key={id} value={id}>{deviceName(id)}</option>)}
           </select>
         </label>
       </div>
-      <div class="own-actions"><button type="button" class="small" disabled={exporting.value} onClick={save}>{t('auditExport')}</button></div>
-      {list?.entries.length === 0 && <p class="quiet" role="status">{t(kind || device ? 'auditNoneFits' : 'auditNone')}</p>}
-      <ol class="own-rows" aria-label={t('ownAudit')} aria-busy={!list}>{list?.entries.map((entry) => <Row key={entry.number} entry={entry} />)}</ol>
-      {list?.more && <div class="own-actions"><button type="button" class="small" disabled={loading.value} onClick={() => busily(loading, olderAudit)}>{t('auditMore')}</button></div>}
+      <div class="admin-actions"><button type="button" class="small" disabled={exporting.value} onClick={save}>{t('auditExport')}</button></div>
+      {list?.entries.length === 0 && <p class="muted" role="status">{t(kind || device ? 'auditNoMatch' : 'auditNone')}</p>}
+      <ol class="admin-rows" aria-label={t('auditTitle')} aria-busy={!list}>{list?.entries.map((entry) => <Row key={entry.number} entry={entry} />)}</ol>
+      {list?.more && <div class="admin-actions"><button type="button" class="small" disabled={loading.value} onClick={() => runOnce(loading, loadOlderAudit)}>{t('auditMore')}</button></div>}
     </>
   )
 }
 
 function Row({ entry: e }: { entry: AuditEntry }) {
-  const name = onDevices.test(e.action) && e.subject ? called(e.subject) : ''
+  const name = onDevices.test(e.action) && e.subject ? deviceName(e.subject) : ''
   const bad = failed.test(e.action) || e.detail === 'failed'
   return (
-    <li class="own-row">
-      <div class="own-row-head">
+    <li class="admin-row">
+      <div class="admin-row-head">
         <strong>{action(e.action)}</strong>
         {name && name !== e.subject && <bdi>{name}</bdi>}
         {e.subject && <bdi><code>{e.subject}</code></bdi>}
-        {bad && <span class="own-badge bad">{t('auditFailed')}</span>}
+        {bad && <span class="admin-badge bad">{t('auditFailed')}</span>}
       </div>
-      {e.detail && e.detail !== 'failed' && <p class="quiet"><bdi>{e.detail}</bdi></p>}
-      <p class="quiet"><bdi>{actor(e.actor)}</bdi>{e.origin && <> · <bdi>{e.origin}</bdi></>} · <time dateTime={e.at}>{precise(e.at)}</time></p>
+      {e.detail && e.detail !== 'failed' && <p class="muted"><bdi>{e.detail}</bdi></p>}
+      <p class="muted"><bdi>{actor(e.actor)}</bdi>{e.origin && <> · <bdi>{e.origin}</bdi></>} · <time dateTime={e.at}>{dateTimeSeconds(e.at)}</time></p>
     </li>
   )
 }

@@ -1,4 +1,4 @@
-/** State says in a word or two how something is. */
-export function State({ good, text }: { good: boolean; text: string }) {
-  return <span class={good ? 'own-badge good' : 'own-badge'}>{text}</span>
+/** Badge shows a state in a word or two. */
+export function Badge({ good, text }: { good: boolean; text: string }) {
+  return <span class={good ? 'admin-badge good' : 'admin-badge'}>{text}</span>
 }

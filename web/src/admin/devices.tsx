@@ -1,100 +1,103 @@
 import { Icon } from '../view/icon'
-import { count, t } from '../words/words'
+import { count, t } from '../i18n/i18n'
 import { rights, type Device, type Right } from './api'
-import { State } from './badge'
-import { ask } from '../view/dialog'
-import { nameOf, sentence } from '../view/name'
-import { act, overview } from './state'
-import { ago, called, ends } from './format'
+import { Badge } from './badge'
+import { openDialog } from '../view/dialog'
+import { displayName, textWithNames } from '../view/displayName'
+import { submit, overview } from './state'
+import { relativeTime, deviceName, expiryText } from './format'
 
-/** Devices lists what is or was connected, and what the owner can do with each. */
+/** Devices lists the devices that are or were connected, with the owner's actions for each. */
 export function Devices() {
   const { devices } = overview.value!
   return (
     <>
       <Home />
-      {devices.length === 0 && <p class="quiet">{t('ownNoDevices')}</p>}
-      <ul class="own-rows">{devices.map((device) => <Row key={device.id} device={device} />)}</ul>
+      {devices.length === 0 && <p class="muted">{t('adminNoDevices')}</p>}
+      <ul class="admin-rows">{devices.map((device) => <Row key={device.id} device={device} />)}</ul>
     </>
   )
 }
 
-/** Home says which device is the home channel, and lets it be another one or none. */
+/** Home shows the home channel's device and lets the owner choose another one or none. */
 function Home() {
   const { home, devices } = overview.value!
   const fit = devices.filter((device) => device.approved && !device.revoked && !device.conversation)
   const set = () =>
-    ask({
-      title: t('ownHome'), text: t('ownHomeHint'), label: t('ownSet'),
-      field: { label: t('ownDevice'), value: home.device?.id ?? fit[0]!.id, options: fit.map((device) => ({ value: device.id, label: label(device) })) },
-      run: (id) => act('/home/set', { id }),
+    openDialog({
+      title: t('adminHome'), text: t('adminHomeHint'), label: t('adminSet'),
+      field: { label: t('adminDevice'), value: home.device?.id ?? fit[0]!.id, options: fit.map((device) => ({ value: device.id, label: label(device) })) },
+      run: (id) => submit('/home/set', { id }),
     })
   return (
-    <div class="own-row own-home">
-      <div class="own-row-head"><strong>{t('ownHome')}</strong><bdi>{home.device ? called(home.device.id) : t('ownNone')}</bdi></div>
-      <div class="own-actions">
-        <button type="button" class="small" disabled={fit.length === 0} onClick={set}>{t('ownSet')}</button>
-        {home.device && <button type="button" class="small" onClick={() => void act('/home/clear')}>{t('ownClear')}</button>}
+    <div class="admin-row admin-home">
+      <div class="admin-row-head"><strong>{t('adminHome')}</strong><bdi>{home.device ? deviceName(home.device.id) : t('adminNone')}</bdi></div>
+      <div class="admin-actions">
+        <button type="button" class="small" disabled={fit.length === 0} onClick={set}>{t('adminSet')}</button>
+        {home.device && <button type="button" class="small" onClick={() => void submit('/home/clear')}>{t('adminClear')}</button>}
       </div>
     </div>
   )
 }
 
-const label = (device: Device) => (device.name && device.name !== device.id ? `${nameOf(device.name)} (${device.id})` : device.id)
+const label = (device: Device) => (device.name && device.name !== device.id ? `${displayName(device.name)} (${device.id})` : device.id)
 
 function Row({ device }: { device: Device }) {
   const { id } = device
-  const name = nameOf(device.name || id)
+  const name = displayName(device.name || id)
   const own = device.token === 'device:' + id
   const facts = [
-    device.user && device.user !== id ? t('ownUser', { name: nameOf(device.user_name || device.user) }) : '',
-    device.was_user ? t('ownWasUser', { name: nameOf(device.was_user) }) : '',
-    nameOf([device.app, device.platform].filter(Boolean).join(', ')),
-    own ? t('ownOwnToken') : device.token ? t('ownByToken', { label: device.token }) : t('ownUnbound'),
-    own && ends(device.expires_at), device.rotating && t('ownRotating'),
+    device.user && device.user !== id ? t('adminUser', { name: displayName(device.user_name || device.user) }) : '',
+    device.was_user ? t('adminFormerUser', { name: displayName(device.was_user) }) : '',
+    displayName([device.app, device.platform].filter(Boolean).join(', ')),
+    own ? t('adminOwnToken') : device.token ? t('adminByToken', { label: device.token }) : t('adminUnbound'),
+    own && expiryText(device.expires_at), device.rotating && t('adminRotating'),
   ].filter(Boolean)
-  const rename = () => ask({ title: t('ownRename'), label: t('save'), field: { label: t('ownName'), value: device.name }, run: (next) => act('/devices/rename', { id, name: next }) })
+  const rename = () => openDialog({ title: t('adminRename'), label: t('save'), field: { label: t('adminName'), value: device.name }, run: (next) => submit('/devices/rename', { id, name: next }) })
   const rotate = () =>
-    ask({ title: t('ownRotate'), text: t('ownRotateSure', { name }), label: t('ownRotate'), run: () => act('/devices/rotate', { id }) })
-  const unbind = () => ask({ title: t('ownUnbind'), text: t('ownUnbindSure', { name }), label: t('ownUnbind'), run: () => act('/devices/unbind', { id }) })
-  const revoke = () => ask({ title: t('ownRevoke'), text: t('ownRevokeSure', { name }), label: t('ownRevoke'), danger: true, run: () => act('/devices/revoke', { id }) })
+    openDialog({ title: t('adminRotate'), text: t('adminRotateConfirm', { name }), label: t('adminRotate'), run: () => submit('/devices/rotate', { id }) })
+  const unbind = () => openDialog({ title: t('adminUnbind'), text: t('adminUnbindConfirm', { name }), label: t('adminUnbind'), run: () => submit('/devices/unbind', { id }) })
+  const revoke = () => openDialog({ title: t('adminRevoke'), text: t('adminRevokeConfirm', { name }), label: t('adminRevoke'), danger: true, run: () => submit('/devices/revoke', { id }) })
   return (
-    <li class="own-row" data-device={id}>
-      <div class="own-row-head">
+    <li class="admin-row" data-device={id}>
+      <div class="admin-row-head">
         <strong><bdi>{name}</bdi></strong>
-        {device.revoked ? <span class="own-badge bad">{t('ownRevoked')}</span> : !device.approved ? <span class="own-badge wait">{t('ownNotApproved')}</span> : null}
-        <State good={device.connected} text={device.connected ? t('deviceOnline') : t('ownSeen', { when: ago(device.seen_at) })} />
-        {device.answers_at && <span class="own-badge wait" title={t('ownNewHint')}>{t('ownNew')}</span>}
-        {device.home && <span class="own-badge">{t('ownHome')}</span>}
+        {device.revoked ? <span class="admin-badge bad">{t('adminRevoked')}</span> : !device.approved ? <span class="admin-badge wait">{t('adminNotApproved')}</span> : null}
+        <Badge good={device.connected} text={device.connected ? t('deviceOnline') : t('adminSeen', { when: relativeTime(device.seen_at) })} />
+        {device.answers_at && <span class="admin-badge wait" title={t('adminNewHint')}>{t('adminNew')}</span>}
+        {device.home && <span class="admin-badge">{t('adminHome')}</span>}
       </div>
-      <p class="quiet"><code dir="ltr">{id}</code> · {facts.map((fact, i) => <>{i > 0 && ' · '}<bdi>{fact}</bdi></>)}</p>
-      {device.conversation && <p class="quiet">{sentence('ownJoined', { name: called(device.conversation) })}</p>}
-      {device.waiting > 0 && <p class="own-wait"><Icon name="clock" />{count('queued', device.waiting)}</p>}
+      <p class="muted"><code dir="ltr">{id}</code> · {facts.map((fact, i) => <>{i > 0 && ' · '}<bdi>{fact}</bdi></>)}</p>
+      {device.conversation && <p class="muted">{textWithNames('adminJoined', { name: deviceName(device.conversation) })}</p>}
+      {device.waiting > 0 && <p class="admin-waiting"><Icon name="clock" />{count('queued', device.waiting)}</p>}
       <Rights device={device} />
-      <div class="own-actions" role="group" aria-label={t('ownActionsOf', { name })}>
-        <button type="button" class="small" onClick={rename}>{t('ownRename')}</button>
+      <div class="admin-actions" role="group" aria-label={t('adminActionsOf', { name })}>
+        <button type="button" class="small" onClick={rename}>{t('adminRename')}</button>
         <Share device={device} />
-        {own && !device.revoked && !device.rotating && <button type="button" class="small" onClick={rotate}>{t('ownRotate')}</button>}
-        <button type="button" class="small" onClick={unbind}>{t('ownUnbind')}</button>
-        {!device.revoked && <button type="button" class="small own-danger" onClick={revoke}>{t('ownRevoke')}</button>}
+        {own && !device.revoked && !device.rotating && <button type="button" class="small" onClick={rotate}>{t('adminRotate')}</button>}
+        <button type="button" class="small" onClick={unbind}>{t('adminUnbind')}</button>
+        {!device.revoked && <button type="button" class="small admin-danger" onClick={revoke}>{t('adminRevoke')}</button>}
       </div>
     </li>
   )
 }
 
-const rightWords = { write: 'ownRightWrite', answer: 'ownRightAnswer', call: 'ownRightCall' } as const
+const rightWords = { write: 'adminRightWrite', answer: 'adminRightAnswer', call: 'adminRightCall' } as const
 
-/** Rights are switches for what a device may do. One shows what the server has said, not what was asked of it. */
+/**
+ * Rights has a switch for each right of a device. A switch shows the server's state, not the
+ * requested one.
+ */
 function Rights({ device: { id, name, rights: has } }: { device: Device }) {
   const change = async (input: HTMLInputElement, right: Right) => {
     const on = input.checked
     input.checked = has[right]
     input.disabled = true
-    await act('/devices/rights', { id, rights: { [right]: on } })
+    await submit('/devices/rights', { id, rights: { [right]: on } })
     input.disabled = false
   }
   return (
-    <div class="own-rights" role="group" aria-label={t('ownRights', { name: nameOf(name || id) })}>
+    <div class="admin-rights" role="group" aria-label={t('adminRights', { name: displayName(name || id) })}>
       {rights.map((right) => (
         <label key={right}><input type="checkbox" role="switch" checked={has[right]} onChange={(e) => void change(e.currentTarget, right)} />{t(rightWords[right])}</label>
       ))}
@@ -102,16 +105,16 @@ function Rights({ device: { id, name, rights: has } }: { device: Device }) {
   )
 }
 
-/** Share lets a device take part in the conversation of another one of its user, or go back to its own. */
+/** Share lets a device join the conversation of another device of its user, or leave it. */
 function Share({ device }: { device: Device }) {
-  if (device.conversation) return <button type="button" class="small" onClick={() => void act('/devices/leave', { id: device.id })}>{t('ownLeave')}</button>
+  if (device.conversation) return <button type="button" class="small" onClick={() => void submit('/devices/leave', { id: device.id })}>{t('adminLeave')}</button>
   const others = overview.value!.devices.filter((other) => other.user === device.user && device.user && other.id !== device.id && !other.conversation && !other.revoked)
   if (device.revoked || others.length === 0) return null
   const join = () =>
-    ask({
-      title: t('ownJoin'), text: t('ownJoinHint'), label: t('ownJoin'),
-      field: { label: t('ownJoinWhich'), value: others[0]!.id, options: others.map((other) => ({ value: other.id, label: label(other) })) },
-      run: (conversation) => act('/devices/join', { id: device.id, name: conversation }),
+    openDialog({
+      title: t('adminJoin'), text: t('adminJoinHint'), label: t('adminJoin'),
+      field: { label: t('adminJoinWhich'), value: others[0]!.id, options: others.map((other) => ({ value: other.id, label: label(other) })) },
+      run: (conversation) => submit('/devices/join', { id: device.id, name: conversation }),
     })
-  return <button type="button" class="small" onClick={join}>{t('ownJoin')}</button>
+  return <button type="button" class="small" onClick={join}>{t('adminJoin')}</button>
 }

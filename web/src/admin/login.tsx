@@ -1,29 +1,32 @@
 import { useState } from 'preact/hooks'
-import { t, type Key } from '../words/words'
-import { Choices } from './choices'
-import { access, login, passkeyLogin, spent } from './state'
-import { supported } from './webauthn'
+import { t, type Key } from '../i18n/i18n'
+import { DisplaySettings } from './displaySettings'
+import { access, login, passkeyLogin, linkSpent } from './state'
+import { passkeysSupported } from './webauthn'
 
 const reasons: Record<string, Key> = {
-  wrong_token: 'ownWrongToken', rate_limited: 'ownTooMany', busy: 'ownBusy', shared_token: 'ownSharedToken', encrypt: 'ownEncrypt', unreachable: 'unreachable', foreign: 'ownForeign',
-  wrong_passkey: 'keyWrong', copied_passkey: 'keyCopied', no_passkey: 'keyNoneYet', passkey: 'keyNeeded', stopped: 'keyStopped', store: 'keyStore',
+  wrong_token: 'adminWrongToken', rate_limited: 'adminTooMany', busy: 'adminBusy', shared_token: 'adminSharedToken', encrypt: 'adminEncrypt', unreachable: 'unreachable', foreign: 'adminForeign',
+  wrong_passkey: 'passkeyWrong', copied_passkey: 'passkeyCopied', no_passkey: 'passkeyNoneYet', passkey: 'passkeyNeeded', stopped: 'passkeyAborted', store: 'passkeyStore',
 }
 
-/** Login says how to get in: by a link from the server's machine, and where the server takes it, by the admin token. */
+/**
+ * Login shows the ways to log in: a link from the server's machine and, if the server accepts them,
+ * the admin token and passkeys.
+ */
 export function Login() {
   const way = access.value?.access
   return (
     <main class="screen">
       <div class="card-panel">
-        <h1>{t('ownTitle')}</h1>
-        {spent.value && <p class="problem" role="alert">{t('ownLinkSpent')}</p>}
-        {way === 'encrypt' && <p role="alert">{t('ownEncrypt')}</p>}
-        {way === 'login' && access.value?.plain && <p class="problem">{t('ownPlain')}</p>}
+        <h1>{t('adminTitle')}</h1>
+        {linkSpent.value && <p class="problem" role="alert">{t('adminLinkSpent')}</p>}
+        {way === 'encrypt' && <p role="alert">{t('adminEncrypt')}</p>}
+        {way === 'login' && access.value?.plain && <p class="problem">{t('adminPlain')}</p>}
         {way === 'login' && access.value?.passkey && <PasskeyButton />}
         {way === 'login' && access.value?.token && <TokenForm />}
-        <p>{t(way === 'login' ? 'ownRunInstead' : 'ownRun')}</p>
+        <p>{t(way === 'login' ? 'adminRunInstead' : 'adminRun')}</p>
         <div class="command"><code>hermes-mobile admin</code></div>
-        <Choices />
+        <DisplaySettings />
       </div>
     </main>
   )
@@ -41,15 +44,15 @@ function PasskeyButton() {
     setWrong(code && t(reasons[code] ?? 'unreachable'))
   }
   return (
-    <div class="own-form">
-      <button type="button" class="primary wide" disabled={busy || !supported()} onClick={enter}>{t('keyLogin')}</button>
-      {!supported() && <p class="problem">{t('keyUnsupported')}</p>}
+    <div class="admin-form">
+      <button type="button" class="primary wide" disabled={busy || !passkeysSupported()} onClick={enter}>{t('passkeyLogin')}</button>
+      {!passkeysSupported() && <p class="problem">{t('passkeyUnsupported')}</p>}
       <p class="problem" role="alert">{wrong}</p>
     </div>
   )
 }
 
-/** TokenForm asks for the admin token. It is sent once and not kept. */
+/** TokenForm asks for the admin token. It sends the token once and doesn't store it. */
 function TokenForm() {
   const [token, setToken] = useState('')
   const [busy, setBusy] = useState(false)
@@ -63,12 +66,12 @@ function TokenForm() {
     if (!code) setToken('')
   }
   return (
-    <form class="own-form" onSubmit={submit}>
-      <label>{t('ownToken')}<small>{t('ownTokenHint')}</small>
+    <form class="admin-form" onSubmit={submit}>
+      <label>{t('adminToken')}<small>{t('adminTokenHint')}</small>
         <input type="password" value={token} onInput={(e) => setToken(e.currentTarget.value)} autocomplete="current-password" maxLength={512} required aria-invalid={wrong ? true : undefined} />
       </label>
       <p class="problem" role="alert">{wrong}</p>
-      <button type="submit" class={access.value?.passkey ? 'wide' : 'primary wide'} disabled={busy}>{t('ownLogin')}</button>
+      <button type="submit" class={access.value?.passkey ? 'wide' : 'primary wide'} disabled={busy}>{t('adminLogin')}</button>
     </form>
   )
 }

@@ -3,9 +3,10 @@ import '../style/base.css'
 import '../style/panel.css'
 import './admin.css'
 import { applyTheme } from '../view/theme'
-import { Owner } from './owner'
-import { begin } from './state'
+import { AdminApp } from './app'
+import './messages'
+import { start } from './state'
 
 applyTheme()
-render(<Owner />, document.getElementById('app')!)
-begin()
+render(<AdminApp />, document.getElementById('app')!)
+start()

@@ -1,8 +1,8 @@
-import { ask } from './api'
+import { requestJSON } from './api'
 
 /**
- * Requests and answers of WebAuthn hold bytes, which the server reads and writes in base64url. Browsers can do that themselves, but
- * not all that are in use.
+ * WebAuthn requests and answers contain bytes, which the server reads and writes as base64url.
+ * Browsers can convert these, but not all that are in use do.
  */
 const fromText = (text: string) => Uint8Array.from(atob(text.replace(/-/g, '+').replace(/_/g, '/')), (c) => c.charCodeAt(0))
 const toText = (bytes: ArrayBuffer) => btoa(String.fromCharCode(...new Uint8Array(bytes))).replace(/\+/g, '-').replace(/\//g, '_').replace(/=+$/, '')
@@ -21,26 +21,26 @@ export interface GetOptions {
   publicKey: Omit<PublicKeyCredentialRequestOptions, 'challenge'> & { challenge: string }
 }
 
-/** supported says whether this browser has passkeys at all. */
-export const supported = () => typeof PublicKeyCredential === 'function' && !!navigator.credentials
+/** passkeysSupported reports whether this browser supports passkeys. */
+export const passkeysSupported = () => typeof PublicKeyCredential === 'function' && !!navigator.credentials
 
-const common = (credential: PublicKeyCredential) => ({ id: credential.id, rawId: toText(credential.rawId), type: credential.type, clientExtensionResults: {} })
+const credentialFields = (credential: PublicKeyCredential) => ({ id: credential.id, rawId: toText(credential.rawId), type: credential.type, clientExtensionResults: {} })
 
-/** create has the browser make a passkey, and gives what the server wants to see of it. */
-export async function create({ publicKey: o }: CreateOptions): Promise<object> {
+/** createPasskey has the browser create a passkey and returns the server's view of it. */
+export async function createPasskey({ publicKey: o }: CreateOptions): Promise<object> {
   const made = (await navigator.credentials.create({
     publicKey: { ...o, challenge: fromText(o.challenge), user: { ...o.user, id: fromText(o.user.id) }, excludeCredentials: o.excludeCredentials?.map((one) => ({ ...one, id: fromText(one.id) })) },
   })) as PublicKeyCredential
   const response = made.response as AuthenticatorAttestationResponse
-  return { ...common(made), response: { clientDataJSON: toText(response.clientDataJSON), attestationObject: toText(response.attestationObject) } }
+  return { ...credentialFields(made), response: { clientDataJSON: toText(response.clientDataJSON), attestationObject: toText(response.attestationObject) } }
 }
 
-/** get has the browser answer with a passkey. */
-async function get({ publicKey: o }: GetOptions): Promise<object> {
+/** getAssertion has the browser sign with a passkey. */
+async function getAssertion({ publicKey: o }: GetOptions): Promise<object> {
   const got = (await navigator.credentials.get({ publicKey: { ...o, challenge: fromText(o.challenge), allowCredentials: [] } })) as PublicKeyCredential
   const response = got.response as AuthenticatorAssertionResponse
   return {
-    ...common(got),
+    ...credentialFields(got),
     response: {
       clientDataJSON: toText(response.clientDataJSON), authenticatorData: toText(response.authenticatorData), signature: toText(response.signature),
       userHandle: response.userHandle ? toText(response.userHandle) : undefined,
@@ -48,11 +48,11 @@ async function get({ publicKey: o }: GetOptions): Promise<object> {
   }
 }
 
-/** answers logs in with a passkey, for options that the server gave or is asked for. */
-export async function answers<T>(options?: GetOptions): Promise<T> {
-  const credential = await get(options ?? (await ask<GetOptions>('/passkey/ask', {})))
-  return ask<T>('/passkey/login', { credential })
+/** authenticate logs in with a passkey, using the given options or new ones from the server. */
+export async function authenticate<T>(options?: GetOptions): Promise<T> {
+  const credential = await getAssertion(options ?? (await requestJSON<GetOptions>('/passkey/ask', {})))
+  return requestJSON<T>('/passkey/login', { credential })
 }
 
-/** stopped says whether a person or the browser broke it off, rather than the server. */
-export const stopped = (error: unknown) => error instanceof DOMException
+/** wasAborted reports whether the user or the browser, not the server, ended the request. */
+export const wasAborted = (error: unknown) => error instanceof DOMException

@@ -1,6 +1,6 @@
 import { effect, signal, untracked, type Signal } from '@preact/signals'
 import type { Device, Status } from '@hermes-mobile/sdk'
-import type { Conversation } from '../talk/conversation'
+import type { Conversation } from '../conversation/conversation'
 import { Calls } from './calls'
 import { Sessions } from './sessions'
 
@@ -11,22 +11,22 @@ export interface Model {
   current: boolean
 }
 
-/** Where the agent's gateway is reached. */
+/** Route is the address by which the server reaches the agent's gateway. */
 export interface Route {
-  /** local or remote; undefined: no way is open. */
+  /** local or remote. undefined: there is no route. */
   kind?: string
   reason: string
   since?: string
   version?: string
-  /** Whether scheduled jobs can be used, and on whose word: advertised, allowed (by the owner) or off. */
+  /** Whether scheduled jobs can be used, and why: advertised, allowed (by the owner), or off. */
   jobs?: string
-  /** For whoever looks for a fault. It holds no secret. */
+  /** For troubleshooting. It contains no secret. */
   diagnostics: string
 }
 
-/** What a turn cost. */
+/** Usage is the number of tokens that a turn used. */
 export interface Usage {
-  /** Of the person's message. */
+  /** The id of the user's message. */
   id: string
   input_tokens: number
   output_tokens: number
@@ -46,24 +46,30 @@ export interface Job {
   last_status?: string
 }
 
-/** After a reply there may be more of them: what is shown beside is asked for anew once it is quiet. */
-const QUIET = 400
+/**
+ * More replies may follow the first. The page refreshes sessions and route after this pause, in
+ * milliseconds.
+ */
+const REFRESH_DELAY = 400
 
-/** Agent is what the agent offers beside the conversation, where it does. */
+/**
+ * Agent holds what the agent offers besides the conversation: sessions, models, the route, and
+ * usage.
+ */
 export class Agent {
   readonly calls: Calls
   readonly sessions: Sessions
   readonly models = signal<readonly Model[]>([])
   readonly route = signal<Route | undefined>(undefined)
-  private readonly end: () => void
+  private readonly stopWatching: () => void
   private timer: ReturnType<typeof setTimeout> | undefined
 
   constructor(device: Device, status: Signal<Status>, conversation: Conversation, self: string, durable: boolean) {
     this.calls = new Calls(device, status)
     this.sessions = new Sessions(this.calls, conversation, self, durable)
     let before = ''
-    this.end = effect(() => {
-      // The methods, and whether the agent is there: with either everything may be different.
+    this.stopWatching = effect(() => {
+      // If the methods or the agent's state change, everything else may have changed too.
       const { state, agent, approved, capabilities } = status.value
       const now = [state, agent, approved, ...capabilities.call].join(' ')
       if (now === before) return
@@ -73,41 +79,46 @@ export class Agent {
   }
 
   private async refresh(): Promise<void> {
-    await Promise.all([this.after(), this.calls.offers('models.list') && this.loadModels().catch(() => {})])
+    await Promise.all([this.refreshAfterReply(), this.calls.canCall('models.list') && this.loadModels().catch(() => {})])
   }
 
-  /** replied: what the agent said may have changed the sessions, and the way it came is known anew. */
-  replied(toCommand: boolean): void {
+  /** onReply refreshes the sessions and the route, which a reply may have changed. */
+  onReply(toCommand: boolean): void {
     clearTimeout(this.timer)
-    this.timer = setTimeout(() => void (toCommand ? this.refresh() : this.after()), QUIET)
+    this.timer = setTimeout(() => void (toCommand ? this.refresh() : this.refreshAfterReply()), REFRESH_DELAY)
   }
 
-  private async after(): Promise<void> {
-    await Promise.all([this.calls.offers('sessions.list') && this.sessions.refresh(), this.calls.offers('route.show') && this.loadRoute().catch(() => {})])
+  private async refreshAfterReply(): Promise<void> {
+    await Promise.all([this.calls.canCall('sessions.list') && this.sessions.refresh(), this.calls.canCall('route.show') && this.loadRoute().catch(() => {})])
   }
 
   async loadModels(): Promise<void> {
-    this.models.value = (await this.calls.ask<{ models: Model[] }>('models.list')).models
+    this.models.value = (await this.calls.call<{ models: Model[] }>('models.list')).models
   }
 
-  /** choose has the turns of the conversation use a model; undefined: the one of the gateway's own choice. */
-  async choose(model: Model | undefined): Promise<void> {
-    await this.calls.ask('models.choose', model ? { id: model.id, ...(model.provider && { provider: model.provider }) } : { id: '' })
+  /**
+   * chooseModel selects the model of the conversation's turns. undefined selects the gateway's own
+   * choice.
+   */
+  async chooseModel(model: Model | undefined): Promise<void> {
+    await this.calls.call('models.choose', model ? { id: model.id, ...(model.provider && { provider: model.provider }) } : { id: '' })
     await this.loadModels()
   }
 
   async loadRoute(): Promise<void> {
-    this.route.value = await this.calls.ask<Route>('route.show')
+    this.route.value = await this.calls.call<Route>('route.show')
   }
 
-  /** usage is what the turn of a message cost; undefined: that is not known, or not any more. */
+  /**
+   * usage returns the token usage of a message's turn, or undefined if the agent doesn't know it.
+   */
   async usage(id: string): Promise<Usage | undefined> {
-    return (await this.calls.ask<{ turns: Usage[] }>('usage.list')).turns.find((turn) => turn.id === id)
+    return (await this.calls.call<{ turns: Usage[] }>('usage.list')).turns.find((turn) => turn.id === id)
   }
 
   close(): void {
     clearTimeout(this.timer)
-    this.end()
+    this.stopWatching()
     this.sessions.close()
   }
 }

@@ -1,28 +1,34 @@
 import type { Device, Status } from '@hermes-mobile/sdk'
 import type { Signal } from '@preact/signals'
 
-/** A call of the agent is given up after this time. The server itself waits for 30 seconds. */
-const LIMIT = 40_000
+/** The timeout of a call, in milliseconds. The server's own timeout is 30 seconds. */
+const TIMEOUT = 40_000
 
-/** Calls are what the agent answers beside the conversation (doc/protocol.md §9), each only while it is offered. */
+/** Calls sends calls to the agent (doc/protocol.md §9). */
 export class Calls {
   constructor(
     private readonly device: Device,
     readonly status: Signal<Status>,
   ) {}
 
-  /** has tells whether a method is there, as far as is known: it stays while the connection is gone. */
-  has(method: string): boolean {
+  /**
+   * supports reports whether the agent offers a method. It keeps the last known answer while the
+   * connection is down.
+   */
+  supports(method: string): boolean {
     const { approved, capabilities } = this.status.value
     return approved && capabilities.call.includes(method)
   }
 
-  /** offers tells whether a method can be called now. A component that asks is drawn anew when that changes. */
-  offers(method: string): boolean {
-    return this.status.value.state === 'online' && this.has(method)
+  /**
+   * canCall reports whether a method can be called now. Components that use it redraw when that
+   * changes.
+   */
+  canCall(method: string): boolean {
+    return this.status.value.state === 'online' && this.supports(method)
   }
 
-  ask<T>(method: string, params: object = {}): Promise<T> {
-    return this.device.call<T>(method, params, { signal: AbortSignal.timeout(LIMIT) })
+  call<T>(method: string, params: object = {}): Promise<T> {
+    return this.device.call<T>(method, params, { signal: AbortSignal.timeout(TIMEOUT) })
   }
 }

@@ -1,90 +1,95 @@
 import { batch, computed, effect, signal, untracked } from '@preact/signals'
-import { read, write } from '../keep/profile'
-import type { Conversation, View } from '../talk/conversation'
+import { readLocal, writeLocal } from '../storage/localStorage'
+import type { Conversation, View } from '../conversation/conversation'
 import type { Calls } from './calls'
-import { ask, pastOf, type Page } from './past'
+import { fetchPage, sessionHistory, type HistoryPage } from './sessionHistory'
 
-/** A session of the gateway: one of its conversations. */
+/** A Hermes session. */
 export interface Session {
   id: string
   title: string
   preview: string
-  /** Of the last activity, RFC 3339. */
+  /** The time of the last activity, RFC 3339. */
   at: string
   messages: number
   source: string
   current: boolean
 }
 
-interface List {
+interface SessionPage {
   sessions: Session[]
   cursor?: string
 }
 
-/** So many are listed at a time. */
-const PAGE = 30
+/** The number of sessions in a request. */
+const PAGE_SIZE = 30
 
-/** viewOf is where the session is kept that a device shows. */
-export const viewOf = (device: string) => 'hermes.session.' + device
+/** viewKey is the localStorage key of the session that a device shows. */
+export const viewKey = (device: string) => 'hermes.session.' + device
 
-/** Sessions are those that this conversation sees, the newest activity first. It goes on in one of them, the current one. */
+/**
+ * Sessions holds the Hermes sessions that this conversation can open, the most recently active
+ * first. The conversation continues in one of them, the current one.
+ */
 export class Sessions {
   readonly list = signal<readonly Session[]>([])
   /** There are older ones. */
-  readonly more = computed(() => this.cursor.value !== '')
-  /** Undefined: not asked yet, or the next message begins one. */
+  readonly hasMore = computed(() => this.cursor.value !== '')
+  /** undefined: not loaded yet, or the next message starts one. */
   readonly current = computed(() => this.list.value.find((session) => session.current))
-  readonly known = signal(false)
-  /** Why the list could not be had. */
+  readonly loaded = signal(false)
+  /** Why the list couldn't be loaded. */
   readonly problem = signal<unknown>(undefined)
   private readonly cursor = signal('')
-  private readonly ends: (() => void)[]
+  private readonly cleanups: (() => void)[]
 
   constructor(
     private readonly calls: Calls,
     private readonly conversation: Conversation,
     device: string,
-    /** Whether the browser keeps what came, so that a view can be shown again after a reload. */
+    /**
+     * Whether the browser stores the conversation, so that a view can be restored after a reload.
+     */
     durable: boolean,
   ) {
-    this.ends = [
+    this.cleanups = [
       effect(() => {
         const view = conversation.view.value
-        if (durable) write(viewOf(device), view ? JSON.stringify(view) : '')
+        if (durable) writeLocal(viewKey(device), view ? JSON.stringify(view) : '')
       }),
-      // What was shown before a reload, as soon as there is somebody to ask.
+      // Restore the view from before a reload once the agent can be asked.
       effect(() => {
-        if (calls.offers('sessions.history')) untracked(() => this.resume())
+        if (calls.canCall('sessions.history')) untracked(() => this.resume())
       }),
     ]
   }
 
   private resumed = false
 
-  /** resume shows the history of the session that an earlier life of the page showed. */
+  /** resume loads the history of the session that was shown before a reload. */
   private resume(): void {
     const view = this.conversation.view.peek()
     if (!view || this.resumed) return
     this.resumed = true
-    this.conversation.from(pastOf(this.calls, view.session, view.last))
-    void this.conversation.earlier().catch((error: { code?: string }) => {
-      this.resumed = false // again with the next connection, or when somebody scrolls
-      if (error.code === 'not_found') return this.conversation.leave() // it was deleted elsewhere
+    this.conversation.setHistory(sessionHistory(this.calls, view.session, view.last))
+    void this.conversation.loadEarlier().catch((error: { code?: string }) => {
+      this.resumed = false // try again with the next connection or when the user scrolls
+      if (error.code === 'not_found') return this.conversation.closeView() // another device deleted it
     })
   }
 
   close(): void {
-    this.ends.forEach((end) => end())
+    this.cleanups.forEach((end) => end())
   }
 
-  /** refresh asks for the newest ones; as many as are shown stay shown. */
+  /** refresh loads the newest sessions, as many as are shown. */
   async refresh(): Promise<void> {
     try {
-      const { sessions, cursor = '' } = await this.calls.ask<List>('sessions.list', { limit: Math.max(PAGE, Math.min(200, this.list.peek().length)) })
+      const { sessions, cursor = '' } = await this.calls.call<SessionPage>('sessions.list', { limit: Math.max(PAGE_SIZE, Math.min(200, this.list.peek().length)) })
       batch(() => {
         this.list.value = sessions
         this.cursor.value = cursor
-        this.known.value = true
+        this.loaded.value = true
         this.problem.value = undefined
       })
     } catch (error) {
@@ -92,9 +97,9 @@ export class Sessions {
     }
   }
 
-  /** older shows the next page. */
-  async older(): Promise<void> {
-    const { sessions, cursor = '' } = await this.calls.ask<List>('sessions.list', { limit: PAGE, cursor: this.cursor.peek() })
+  /** loadOlder adds the next page. */
+  async loadOlder(): Promise<void> {
+    const { sessions, cursor = '' } = await this.calls.call<SessionPage>('sessions.list', { limit: PAGE_SIZE, cursor: this.cursor.peek() })
     const had = new Set(this.list.peek().map(({ id }) => id))
     batch(() => {
       this.list.value = [...this.list.peek(), ...sessions.filter(({ id }) => !had.has(id))]
@@ -102,49 +107,49 @@ export class Sessions {
     })
   }
 
-  /** open has the conversation go on in a session, and shows what was said there. */
+  /** open continues the conversation in a session and shows its history. */
   async open({ id, title, preview }: Session): Promise<void> {
-    const first: Page = this.calls.offers('sessions.history') ? await ask(this.calls, id) : { messages: [] }
-    await this.calls.ask('sessions.open', { id })
+    const first: HistoryPage = this.calls.canCall('sessions.history') ? await fetchPage(this.calls, id) : { messages: [] }
+    await this.calls.call('sessions.open', { id })
     const last = Math.max(0, ...first.messages.map((message) => message.id))
     this.resumed = true
-    await this.conversation.look({ session: id, title: title || preview, last }, pastOf(this.calls, id, last, first))
+    await this.conversation.openView({ session: id, title: title || preview, last }, sessionHistory(this.calls, id, last, first))
     await this.refresh()
   }
 
-  /** create begins a session. Nothing was said there yet. */
+  /** create starts a session, which has no history yet. */
   async create(): Promise<void> {
-    const { session } = await this.calls.ask<{ session: Session }>('sessions.create')
+    const { session } = await this.calls.call<{ session: Session }>('sessions.create')
     this.resumed = true
-    await this.conversation.look({ session: session.id, title: session.title, last: 0 }, pastOf(this.calls, session.id, 0, { messages: [] }))
+    await this.conversation.openView({ session: session.id, title: session.title, last: 0 }, sessionHistory(this.calls, session.id, 0, { messages: [] }))
     await this.refresh()
   }
 
   async rename(session: Session, title: string): Promise<void> {
-    const answer = await this.calls.ask<{ session: Session }>('sessions.rename', { id: session.id, title })
+    const answer = await this.calls.call<{ session: Session }>('sessions.rename', { id: session.id, title })
     const view = this.conversation.view.peek()
     if (view?.session === session.id) this.conversation.view.value = { ...view, title: answer.session.title }
     await this.refresh()
   }
 
-  /** fork makes a copy that goes its own way. The conversation stays where it is. */
+  /** fork copies a session. The conversation stays in the current one. */
   async fork(session: Session): Promise<Session> {
-    const answer = await this.calls.ask<{ session: Session }>('sessions.fork', { id: session.id })
+    const answer = await this.calls.call<{ session: Session }>('sessions.fork', { id: session.id })
     await this.refresh()
     return answer.session
   }
 
   async remove(session: Session): Promise<void> {
-    await this.calls.ask('sessions.delete', { id: session.id })
-    if (this.conversation.view.peek()?.session === session.id) await this.conversation.leave()
+    await this.calls.call('sessions.delete', { id: session.id })
+    if (this.conversation.view.peek()?.session === session.id) await this.conversation.closeView()
     await this.refresh()
   }
 }
 
-/** shownBefore is the session that a device showed in an earlier life of the page. */
-export function shownBefore(device: string): View | undefined {
+/** savedView returns the session that the device showed before a reload. */
+export function savedView(device: string): View | undefined {
   try {
-    const view = JSON.parse(read(viewOf(device))) as View
+    const view = JSON.parse(readLocal(viewKey(device))) as View
     return view.session && Number.isFinite(view.floor) && Number.isFinite(view.last) ? view : undefined
   } catch {
     return undefined

@@ -1,10 +1,10 @@
-import { t } from '../words/words'
+import { t } from '../i18n/i18n'
 
-/** So long the browser may take for its own push service. */
-const SUBSCRIBING = 30_000
+/** How long the browser may take to reach its push service, in milliseconds. */
+const SUBSCRIBE_TIMEOUT = 30_000
 
-/** within waits for something that may never come. */
-export async function within<T>(promise: Promise<T>, ms: number, what: string): Promise<T> {
+/** withTimeout rejects with the error `what` if a promise takes too long. */
+export async function withTimeout<T>(promise: Promise<T>, ms: number, what: string): Promise<T> {
   let timer: ReturnType<typeof setTimeout> | undefined
   const late = new Promise<never>((_, reject) => (timer = setTimeout(() => reject(new Error(what)), ms)))
   try {
@@ -14,27 +14,30 @@ export async function within<T>(promise: Promise<T>, ms: number, what: string): 
   }
 }
 
-/** registered is the service worker of the page, where it is at work. */
-export function registered(): Promise<ServiceWorkerRegistration> {
-  return within(navigator.serviceWorker.ready, 10_000, t('notifyNoWorker'))
+/** readyWorker returns the page's service worker once it is active. */
+export function readyWorker(): Promise<ServiceWorkerRegistration> {
+  return withTimeout(navigator.serviceWorker.ready, 10_000, t('notifyNoWorker'))
 }
 
-/** subscribed gives the browser's subscription for the server's key, and makes it where there is none. */
-export async function subscribed(key: string): Promise<PushSubscription> {
-  const { pushManager } = await registered()
+/**
+ * ensureSubscription returns the browser's subscription for the server's key, and creates it if
+ * needed.
+ */
+export async function ensureSubscription(key: string): Promise<PushSubscription> {
+  const { pushManager } = await readyWorker()
   const known = await pushManager.getSubscription()
   if (known && sameKey(known.options.applicationServerKey, key)) return known
   await known?.unsubscribe()
   try {
-    return await within(pushManager.subscribe({ userVisibleOnly: true, applicationServerKey: key }), SUBSCRIBING, t('notifyNoService'))
+    return await withTimeout(pushManager.subscribe({ userVisibleOnly: true, applicationServerKey: key }), SUBSCRIBE_TIMEOUT, t('notifyNoService'))
   } catch (error) {
     throw (error as Error).name === 'AbortError' ? new Error(t('notifyNoService')) : error
   }
 }
 
-/** unsubscribe has the browser take nothing more from its push service. */
+/** unsubscribe ends the browser's subscription. */
 export async function unsubscribe(): Promise<void> {
-  const { pushManager } = await registered()
+  const { pushManager } = await readyWorker()
   await (await pushManager.getSubscription())?.unsubscribe()
 }
 

@@ -1,16 +1,17 @@
 import { useEffect } from 'preact/hooks'
-import { invitation, starting, talk } from '../talk/here'
-import { direct } from '../setup/api'
-import { Direct } from '../setup/screen'
-import { language, t } from '../words/words'
-import { Boundary } from './boundary'
+import { openedInvitation, starting, currentClient } from '../conversation/currentClient'
+import { isDirectClient } from '../connect/api'
+import { DirectClient } from '../connect/screen'
+import { language, t } from '../i18n/i18n'
+import { ErrorBoundary } from './errorBoundary'
 import { Chat } from './chat'
-import { spoken } from './notice'
-import { Notices } from './notices'
-import { Waiting } from './waiting'
-import { Welcome, pairingAgain } from './welcome'
+import { announcement } from './toast'
+import { Toasts } from './toasts'
+import { AwaitingApproval } from './approval'
+import { pairingAgain } from './state'
+import { Welcome } from './welcome'
 
-/** App picks the screen: getting in, waiting for the owner, or the conversation. */
+/** App chooses the screen: pairing, approval, or the conversation. */
 export function App() {
   const lang = language.value
   useEffect(() => {
@@ -19,29 +20,32 @@ export function App() {
   }, [lang])
   return (
     <>
-      <Boundary of={talk.value} instead={() => <Broken />}><Screen /></Boundary>
-      <Notices />
-      <div class="hidden" role="status" aria-live="polite">{spoken.value}</div>
+      <ErrorBoundary resetKey={currentClient.value} fallback={() => <BrokenPage />}><Screen /></ErrorBoundary>
+      <Toasts />
+      <div class="hidden" role="status" aria-live="polite">{announcement.value}</div>
     </>
   )
 }
 
-/** Broken stands where a whole screen cannot be drawn. What was said is still on this device and at the server. */
-function Broken() {
+/**
+ * BrokenPage replaces a screen that can't be drawn. The messages are still on this device and at
+ * the server.
+ */
+function BrokenPage() {
   return (
-    <main class="screen"><div class="card-panel problem" role="alert"><h1>{t('brokenTitle')}</h1><p>{t('brokenText')}</p><button type="button" onClick={() => location.reload()}>{t('reload')}</button></div></main>
+    <main class="screen"><div class="card-panel problem" role="alert"><h1>{t('pageErrorTitle')}</h1><p>{t('pageErrorText')}</p><button type="button" onClick={() => location.reload()}>{t('reload')}</button></div></main>
   )
 }
 
 function Screen() {
   if (starting.value) return <main class="screen" aria-busy="true" />
-  if (direct) return <Direct />
-  const here = talk.value
-  if (!here || pairingAgain.value) return <Welcome invitation={invitation.value} />
-  const { state, approved } = here.status.value
-  const fresh = here.conversation.order.value.length === 0
-  // A device that the owner has not let in, and which has nothing to show.
-  if (!approved && state === 'online') return <Waiting talk={here} />
-  if (!approved && fresh && here.status.value.agent !== '' && state !== 'noAccess' && state !== 'replaced') return <Waiting talk={here} />
-  return <Chat talk={here} key={here.profile.id} />
+  if (isDirectClient) return <DirectClient />
+  const client = currentClient.value
+  if (!client || pairingAgain.value) return <Welcome invitation={openedInvitation.value} />
+  const { state, approved } = client.status.value
+  const fresh = client.conversation.order.value.length === 0
+  // A device that isn't approved and has nothing to show.
+  if (!approved && state === 'online') return <AwaitingApproval client={client} />
+  if (!approved && fresh && client.status.value.agent !== '' && state !== 'noAccess' && state !== 'replaced') return <AwaitingApproval client={client} />
+  return <Chat client={client} key={client.profile.id} />
 }

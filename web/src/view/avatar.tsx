@@ -1,4 +1,7 @@
-/** The built-in avatar: a calm face that thinks, speaks and listens. level, 0 to 1, is how loud the person speaks. */
+/**
+ * Avatar is the built-in avatar, a face that thinks, speaks, and listens. level is the loudness of
+ * the user's voice, 0 to 1.
+ */
 export function Avatar({ state, level = 0 }: { state: string; level?: number }) {
   return (
     <svg class={`avatar avatar-${state}`} viewBox="0 0 64 64" aria-hidden="true" focusable="false">

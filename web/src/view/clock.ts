@@ -1,13 +1,13 @@
 import { signal } from '@preact/signals'
 import { useEffect } from 'preact/hooks'
-import { locale } from '../words/words'
+import { locale } from '../i18n/i18n'
 
-/** The time, once a second while something on the screen counts. */
+/** The time, updated each second while something on the screen counts. */
 const now = signal(Date.now())
 let watchers = 0
 let timer: ReturnType<typeof setInterval> | undefined
 
-/** useNow gives the time and draws anew each second, while `counting`. */
+/** useNow returns the time and redraws each second while `counting`. */
 export function useNow(counting: boolean): number {
   useEffect(() => {
     if (!counting) return
@@ -20,16 +20,19 @@ export function useNow(counting: boolean): number {
   return counting ? Math.max(now.value, Date.now()) : Date.now()
 }
 
-/** known tells whether a time is one: what an agent or an older page wrote may be anything. Of one that is none nothing is said. */
-const known = (at: number) => Math.abs(at) <= 8.64e15
+/**
+ * isValidTime reports whether a time can be formatted. An agent or an older page may have written
+ * anything.
+ */
+const isValidTime = (at: number) => Math.abs(at) <= 8.64e15
 
-export function time(at: number): string {
-  if (!known(at)) return ''
+export function formatTime(at: number): string {
+  if (!isValidTime(at)) return ''
   return new Intl.DateTimeFormat(locale.value, { hour: 'numeric', minute: '2-digit' }).format(at)
 }
 
-export function day(at: number): string {
-  if (!known(at)) return ''
+export function formatDay(at: number): string {
+  if (!isValidTime(at)) return ''
   const then = new Date(at)
   const today = new Date()
   const days = Math.round((new Date(today).setHours(0, 0, 0, 0) - new Date(then).setHours(0, 0, 0, 0)) / 86_400_000)
@@ -41,11 +44,11 @@ export function day(at: number): string {
   return new Intl.DateTimeFormat(locale.value, { weekday: 'long', day: 'numeric', month: 'long', year }).format(at)
 }
 
-/** date is the shortest way to say when something was. */
-export function date(at: number): string {
-  if (!known(at)) return ''
-  if (sameDay(at, Date.now())) return time(at)
-  if (sameDay(at, Date.now() - 86_400_000)) return day(at)
+/** formatDate is the shortest form of a date or time. */
+export function formatDate(at: number): string {
+  if (!isValidTime(at)) return ''
+  if (sameDay(at, Date.now())) return formatTime(at)
+  if (sameDay(at, Date.now() - 86_400_000)) return formatDay(at)
   const year = new Date(at).getFullYear() === new Date().getFullYear() ? undefined : 'numeric'
   return new Intl.DateTimeFormat(locale.value, { day: 'numeric', month: 'short', year }).format(at)
 }
@@ -54,12 +57,12 @@ export function sameDay(a: number, b: number): boolean {
   return new Date(a).toDateString() === new Date(b).toDateString()
 }
 
-export function minutes(seconds: number): string {
+export function formatDuration(seconds: number): string {
   const whole = Math.max(0, Math.floor(seconds))
   return `${Math.floor(whole / 60)}:${String(whole % 60).padStart(2, '0')}`
 }
 
-export function bytes(n: number): string {
+export function formatBytes(n: number): string {
   const units = ['byte', 'kilobyte', 'megabyte', 'gigabyte'] as const
   const power = Math.min(3, Math.max(0, Math.floor(Math.log2(Math.max(n, 1)) / 10)))
   const unit = units[power]!

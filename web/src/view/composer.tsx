@@ -1,47 +1,49 @@
 import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks'
-import { read, write } from '../keep/profile'
-import { words } from '../talk/item'
-import type { Talk } from '../talk/talk'
-import { t } from '../words/words'
-import { kindOf, takes } from '../talk/kind'
-import { Attached, kindRefused, take } from './attachment'
-import { useAway } from './away'
-import { answering } from './chat'
+import { readLocal, writeLocal } from '../storage/localStorage'
+import { itemText } from '../conversation/item'
+import type { Client } from '../conversation/client'
+import { t } from '../i18n/i18n'
+import { mediaKind, acceptsKind } from '../conversation/mediaKind'
+import { AttachmentRow, kindRejectedText, prepareAttachment } from './attachment'
+import { useOutside } from './outside'
 import { Icon } from './icon'
-import { useMedia } from './media'
-import { complain, inform } from './notice'
-import { Commands, suggests, usePalette } from './palette'
+import { useMediaQuery } from './mediaQuery'
+import { showError, showToast } from './toast'
+import { CommandList, comboboxProps, useCommandPalette } from './commandPalette'
 import { Recorder } from './recorder'
+import { replyTarget } from './state'
 import type { AddToReply } from './steer'
 
-/** Composer is where the person writes, attaches and records. What is not sent stays, also when the page is closed. */
-export function Composer({ talk }: { talk: Talk }) {
-  const draft = 'hermes.draft.' + talk.profile.id
-  const [text, show] = useState(() => read(draft))
+/**
+ * Composer is where the user writes, attaches files, and records. Unsent input survives a reload.
+ */
+export function Composer({ client }: { client: Client }) {
+  const draft = 'hermes.draft.' + client.profile.id
+  const [text, show] = useState(() => readLocal(draft))
   const setText = (text: string) => {
     show(text)
-    write(draft, text) // at once: the page may be gone with the next key
+    writeLocal(draft, text) // immediately: the page may be gone with the next key
   }
   const [menu, setMenu] = useState(false)
   const [over, setOver] = useState(false)
   const [recording, setRecording] = useState(false)
   const field = useRef<HTMLTextAreaElement>(null)
   const choice = useRef<HTMLDivElement>(null)
-  useAway(menu, choice, () => setMenu(false))
-  const touch = useMedia('(pointer: coarse)')
-  const { capabilities, agent, state } = talk.status.value
-  const { typing, avatar } = talk.activity.value
-  const known = agent !== '' // before the first contact nothing is known, and nothing is forbidden
-  const may = (kind: string) => !known || takes(capabilities, kind)
-  const quoted = answering.value
-  const files = talk.attachments.list.value
-  const palette = usePalette(talk, text)
+  useOutside(menu, choice, () => setMenu(false))
+  const touch = useMediaQuery('(pointer: coarse)')
+  const { capabilities, agent, state } = client.status.value
+  const { typing, avatar } = client.activity.value
+  const known = agent !== '' // before the first connection nothing is known, so nothing is forbidden
+  const may = (kind: string) => !known || acceptsKind(capabilities, kind)
+  const quoted = replyTarget.value
+  const files = client.attachments.list.value
+  const palette = useCommandPalette(client, text)
   const busy = state === 'online' && (typing || avatar !== 'idle') && capabilities.stop
   const empty = !text.trim() && files.length === 0
   const steers = busy && capabilities.steer && !recording && files.length === 0 && /^\s*[^\s/]/.test(text)
   const [Steer, setSteer] = useState<{ View: typeof AddToReply }>()
   useEffect(() => {
-    if (steers && !Steer) void import('./steer').then(({ AddToReply }) => setSteer({ View: AddToReply })).catch(() => {}) // it waits for its turn then
+    if (steers && !Steer) void import('./steer').then(({ AddToReply }) => setSteer({ View: AddToReply })).catch(() => {}) // then the text waits for its own turn
   }, [steers])
 
   useLayoutEffect(() => {
@@ -52,15 +54,15 @@ export function Composer({ talk }: { talk: Talk }) {
 
   const attach = async (list: Iterable<File>) => {
     setMenu(false)
-    if (known && !capabilities.media) return inform(t('noFiles'))
+    if (known && !capabilities.media) return showToast(t('noFiles'))
     for (const file of list) {
-      if (known && !takes(capabilities, kindOf(file.type))) {
-        inform(kindRefused(file.name, capabilities))
+      if (known && !acceptsKind(capabilities, mediaKind(file.type))) {
+        showToast(kindRejectedText(file.name, capabilities))
         continue
       }
-      const taken = await take(file, capabilities.max_media_bytes)
-      if (typeof taken === 'string') inform(taken)
-      else void talk.attachments.add(taken)
+      const taken = await prepareAttachment(file, capabilities.max_media_bytes)
+      if (typeof taken === 'string') showToast(taken)
+      else void client.attachments.add(taken)
     }
     field.current?.focus()
   }
@@ -68,23 +70,23 @@ export function Composer({ talk }: { talk: Talk }) {
   const send = async (event?: Event, steer = false) => {
     event?.preventDefault()
     if (empty) return
-    // Attached while the agent took it: nothing is sent, and nothing lost.
-    const refused = known && files.find((file) => !takes(capabilities, kindOf(file.blob.type)))
-    if (refused) return inform(capabilities.media ? kindRefused(refused.name, capabilities) : t('noFiles'))
+    // The agent accepted the file when it was attached. Send nothing and keep it.
+    const refused = known && files.find((file) => !acceptsKind(capabilities, mediaKind(file.blob.type)))
+    if (refused) return showToast(capabilities.media ? kindRejectedText(refused.name, capabilities) : t('noFiles'))
     const words = text.trim()
     setText('')
-    talk.attachments.take()
-    answering.value = undefined
+    client.attachments.take()
+    replyTarget.value = undefined
     field.current?.focus()
     try {
-      if (files.length === 0) await talk.sending.say(words, quoted, steer)
+      if (files.length === 0) await client.sender.sendText(words, quoted, steer)
       for (const [i, file] of files.entries()) {
         const { blob, name } = file.reduce && file.smaller ? file.smaller : file
-        await talk.sending.file({ id: file.id, blob, name, caption: i === 0 ? words : '' })
-        await talk.attachments.remove(file.id)
+        await client.sender.sendFile({ id: file.id, blob, name, caption: i === 0 ? words : '' })
+        await client.attachments.remove(file.id)
       }
     } catch (error) {
-      complain(error)
+      showError(error)
     }
   }
 
@@ -95,7 +97,7 @@ export function Composer({ talk }: { talk: Talk }) {
     field.current?.focus()
   }
 
-  /** inPalette does what a key does there; false: it is not for the palette. */
+  /** inPalette handles a key in the palette. It returns false if the key isn't for the palette. */
   const inPalette = (event: KeyboardEvent): boolean => {
     const { found, active } = palette
     if (found.length === 0 || event.isComposing || event.ctrlKey || event.metaKey || event.altKey || event.shiftKey) return false
@@ -111,7 +113,7 @@ export function Composer({ talk }: { talk: Talk }) {
   const key = (event: KeyboardEvent) => {
     if (inPalette(event)) return
     if (event.key === 'Enter' && !event.shiftKey && !event.isComposing && (!touch || event.ctrlKey || event.metaKey)) void send(event)
-    if (event.key === 'Escape') answering.value = undefined
+    if (event.key === 'Escape') replyTarget.value = undefined
   }
 
   const paste = (event: ClipboardEvent) => {
@@ -121,7 +123,7 @@ export function Composer({ talk }: { talk: Talk }) {
     void attach(list)
   }
 
-  // A file may be dropped anywhere on the page.
+  // A file can be dropped anywhere on the page.
   useEffect(() => {
     const hasFiles = (e: DragEvent) => e.dataTransfer?.types.includes('Files')
     const drag = (e: DragEvent) => {
@@ -147,18 +149,18 @@ export function Composer({ talk }: { talk: Talk }) {
   })
 
   return (
-    <form class={`composer ${over ? 'over' : ''}`} onSubmit={send}>
+    <form class={`composer ${over ? 'dragging' : ''}`} onSubmit={send}>
       {quoted && (
-        <div class="answering">
-          <Icon name="reply" /><span class="answering-words" dir="auto"><b>{quoted.mine ? t('you') : t('agent')}</b> {words(quoted).slice(0, 160)}</span>
-          <button type="button" class="round" aria-label={t('cancelReply')} onClick={() => (answering.value = undefined)}><Icon name="close" /></button>
+        <div class="reply-target">
+          <Icon name="reply" /><span class="reply-target-text" dir="auto"><b>{quoted.mine ? t('you') : t('agent')}</b> {itemText(quoted).slice(0, 160)}</span>
+          <button type="button" class="round" aria-label={t('cancelReply')} onClick={() => (replyTarget.value = undefined)}><Icon name="close" /></button>
         </div>
       )}
-      {files.length > 0 && <ul class="attached" aria-label={t('attached')}>{files.map((file) => <Attached key={file.id} file={file} attachments={talk.attachments} />)}</ul>}
-      {!recording && <Commands palette={palette} take={complete} />}
-      {over && <div class="drop" aria-hidden="true">{t('dropHere')}</div>}
+      {files.length > 0 && <ul class="attached" aria-label={t('attached')}>{files.map((file) => <AttachmentRow key={file.id} file={file} attachments={client.attachments} />)}</ul>}
+      {!recording && <CommandList palette={palette} take={complete} />}
+      {over && <div class="drop-zone" aria-hidden="true">{t('dropHere')}</div>}
       {steers && Steer && <Steer.View add={() => void send(undefined, true)} />}
-      {recording ? <Recorder talk={talk} done={() => setRecording(false)} /> : (
+      {recording ? <Recorder client={client} done={() => setRecording(false)} /> : (
         <div class="compose-line">
           {(!known || capabilities.media) && (
             <div class="attach" ref={choice} onKeyDown={(e) => e.key === 'Escape' && setMenu(false)}>
@@ -176,13 +178,13 @@ export function Composer({ talk }: { talk: Talk }) {
             </div>
           )}
           <textarea id="composer" ref={field} rows={1} value={text} dir="auto" aria-label={t('message')} placeholder={t('message')} enterkeyhint={touch ? 'enter' : 'send'}
-            {...(palette.found.length > 0 && suggests(palette))}
+            {...(palette.found.length > 0 && comboboxProps(palette))}
             onInput={(e) => setText(e.currentTarget.value)} onKeyDown={key} onPaste={paste} />
-          {busy && <button type="button" class="round stop" aria-label={t('stop')} onClick={() => void talk.device.stop({ signal: AbortSignal.timeout(5000) }).catch(complain)}><Icon name="stop" /></button>}
+          {busy && <button type="button" class="round stop" aria-label={t('stop')} onClick={() => void client.device.stop({ signal: AbortSignal.timeout(5000) }).catch(showError)}><Icon name="stop" /></button>}
           {empty && (!known || capabilities.audio) ? (
             !busy && <button type="button" class="round" aria-label={t('record')} onClick={() => setRecording(true)}><Icon name="mic" /></button>
           ) : (
-            (!busy || !empty) && <button type="submit" class="round primary" aria-label={t(steers ? 'sendAfter' : 'send')} disabled={empty}><Icon name="send" /></button>
+            (!busy || !empty) && <button type="submit" class="round primary" aria-label={t(steers ? 'sendAfterReply' : 'send')} disabled={empty}><Icon name="send" /></button>
           )}
         </div>
       )}
@@ -199,7 +201,7 @@ interface PickerProps {
   take: (files: Iterable<File>) => Promise<void>
 }
 
-/** Picker is a line of the menu that opens the system's choice of files. */
+/** Picker is a menu item that opens the system's file dialog. */
 function Picker({ icon, label, accept, multiple, capture, take }: PickerProps) {
   const input = useRef<HTMLInputElement>(null)
   return (

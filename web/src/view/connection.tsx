@@ -1,68 +1,71 @@
 import { signal } from '@preact/signals'
-import { takeOver } from '../talk/here'
-import type { Talk } from '../talk/talk'
-import { count, t } from '../words/words'
+import { takeOver } from '../conversation/currentClient'
+import type { Client } from '../conversation/client'
+import { count, t } from '../i18n/i18n'
 import { useNow } from './clock'
-import { explain } from './explain'
-import { pairingAgain } from './welcome'
+import { errorText } from './errorText'
+import { pairingAgain } from './state'
 
-/** Whether the browser has a network at all, as far as it knows. */
-const network = signal(navigator.onLine)
-addEventListener('online', () => (network.value = true))
-addEventListener('offline', () => (network.value = false))
+/** Whether the browser believes that it has a network. */
+const browserOnline = signal(navigator.onLine)
+addEventListener('online', () => (browserOnline.value = true))
+addEventListener('offline', () => (browserOnline.value = false))
 
-/** queued counts what waits for the agent. */
-function queued(talk: Talk): number {
-  return talk.conversation.order.value.filter((key) => talk.conversation.at(key)?.value.progress === 'queued').length
+/** queuedCount counts the messages that wait for the agent. */
+function queuedCount(client: Client): number {
+  return client.conversation.order.value.filter((key) => client.conversation.signalFor(key)?.value.progress === 'queued').length
 }
 
-/** stateOf gives the word for the connection, and how good it is. */
-export function stateOf(talk: Talk): { tone: 'good' | 'wait' | 'bad'; text: string } {
-  const { state, agent } = talk.status.value
+/** connectionState returns the state of the connection as text, and its tone. */
+export function connectionState(client: Client): { tone: 'good' | 'wait' | 'bad'; text: string } {
+  const { state, agent } = client.status.value
   if (state === 'online') {
-    if (agent === 'away') return { tone: 'wait', text: t('agentAway') }
-    const { typing, avatar } = talk.activity.value
+    if (agent === 'away') return { tone: 'wait', text: t('agentOffline') }
+    const { typing, avatar } = client.activity.value
     return { tone: 'good', text: typing || avatar !== 'idle' ? t(avatar === 'speaking' ? 'speaking' : 'thinking') : t('online') }
   }
   if (state === 'noAccess') return { tone: 'bad', text: t('noAccess') }
-  if (state === 'replaced') return { tone: 'wait', text: t('elsewhere') }
-  if (!network.value) return { tone: 'wait', text: t('offline') }
+  if (state === 'replaced') return { tone: 'wait', text: t('openElsewhere') }
+  if (!browserOnline.value) return { tone: 'wait', text: t('offline') }
   return { tone: 'wait', text: t(state === 'waiting' ? 'noConnection' : 'connecting') }
 }
 
-/** Connection is what is wrong with the connection, and what to do. Nothing is there while all is well. */
-export function Connection({ talk }: { talk: Talk }) {
-  return <div class="lines" role="status"><Line talk={talk} /></div>
+/**
+ * ConnectionNotice says what is wrong with the connection and what to do. It is empty if all is
+ * well.
+ */
+export function ConnectionNotice({ client }: { client: Client }) {
+  return <div class="connection" role="status"><ConnectionLine client={client} /></div>
 }
 
-function Line({ talk }: { talk: Talk }) {
-  const { state, until, error, agent, unconfirmed } = talk.status.value
+function ConnectionLine({ client }: { client: Client }) {
+  const { state, until, error, agent, unconfirmed } = client.status.value
   const now = useNow(state === 'waiting' && until > 0)
-  const kept = unconfirmed > 0 ? ' ' + count('kept', unconfirmed) : ''
-  const again = <button type="button" class="small" onClick={() => talk.device.reconnect()}>{t('retryNow')}</button>
+  const kept = unconfirmed > 0 ? ' ' + count('unsent', unconfirmed) : ''
+  const again = <button type="button" class="small" onClick={() => client.device.reconnect()}>{t('retryNow')}</button>
   switch (state) {
     case 'online': {
       if (agent !== 'away') return null
-      const n = queued(talk)
-      return <p class="line">{t('agentAwayText')}{n > 0 && ' ' + count('queued', n)}</p>
+      const n = queuedCount(client)
+      return <p class="connection-line">{t('agentOfflineText')}{n > 0 && ' ' + count('queued', n)}</p>
     }
     case 'replaced':
-      return <p class="line">{t('replaced')} <button type="button" class="small" onClick={() => void takeOver()}>{t('useHere')}</button></p>
+      return <p class="connection-line">{t('replaced')} <button type="button" class="small" onClick={() => void takeOver()}>{t('useHere')}</button></p>
     case 'noAccess':
       return (
-        <p class="line bad"><span dir="auto">{t('noAccessText')} {explain(error ?? '')}</span> {again}
+        <p class="connection-line bad"><span dir="auto">{t('noAccessText')} {errorText(error ?? '')}</span> {again}
           <button type="button" class="small" onClick={() => (pairingAgain.value = true)}>{t('pairAgain')}</button>
         </p>
       )
     case 'waiting':
       return (
-        <p class="line">{network.value ? t(error ? 'unreachable' : 'interrupted') : t('offlineText')}{kept}{' '}
-          {network.value && until > 0 && <span class="quiet" aria-hidden="true">{count('nextTry', Math.max(0, Math.ceil((until - now) / 1000)))} </span>}
+        <p class="connection-line">{browserOnline.value ? t(error ? 'unreachable' : 'interrupted') : t('offlineText')}{kept}{' '}
+          {browserOnline.value && until > 0 && <span class="muted" aria-hidden="true">{count('nextTry', Math.max(0, Math.ceil((until - now) / 1000)))} </span>}
           {again}
         </p>
       )
     case 'connecting':
-      return error || kept ? <p class="line">{t(error ? 'unreachable' : 'connecting')}{kept}</p> : null
+      return error || kept ? <p class="connection-line">{t(error ? 'unreachable' : 'connecting')}{kept}</p> : null
     case 'closed':
       return null
   }

@@ -1,38 +1,41 @@
 import { signal } from '@preact/signals'
 import { useLayoutEffect, useRef, useState } from 'preact/hooks'
-import { t } from '../words/words'
-import { explain } from './explain'
+import { t } from '../i18n/i18n'
+import { errorText } from './errorText'
 import { Icon } from './icon'
 
-/** Question is what a person is asked before something is done. */
-export interface Question {
+/** DialogRequest is a question that the user answers before something happens. */
+export interface DialogRequest {
   title: string
   text?: string
-  /** What the button says. */
+  /** The label of the button. */
   label: string
   danger?: boolean
-  /** A text, or one of several, that goes with it. */
+  /** A text or choice to fill in. */
   field?: { label: string; value: string; longest?: number; options?: { value: string; label: string }[] }
-  /** Where the focus goes if what had it is gone after this: a selector. */
+  /** A selector for the focus if the focused element is gone afterwards. */
   back?: string
-  /** What it gives is false where it was refused and that is told elsewhere; what it throws is told here. */
+  /**
+   * Resolves to false if it was rejected and the error is shown elsewhere. The dialog shows an
+   * error that it throws.
+   */
   run(value: string): Promise<unknown>
 }
 
-const question = signal<Question | undefined>(undefined)
+const request = signal<DialogRequest | undefined>(undefined)
 
-export function ask(next: Question): void {
-  question.value = next
+export function openDialog(next: DialogRequest): void {
+  request.value = next
 }
 
-/** Dialog shows the question that is open. It stays open until the server has answered, and where it refused. */
+/** Dialog shows the open question. It stays open until the server accepts the answer. */
 export function Dialog() {
-  const open = question.value
+  const open = request.value
   const dialog = useRef<HTMLDialogElement>(null)
   const [value, setValue] = useState('')
   const [busy, setBusy] = useState(false)
   const [problem, setProblem] = useState('')
-  useLayoutEffect(() => { // at once: the next key is for what is in it
+  useLayoutEffect(() => { // immediately: the next key is for the dialog
     if (!open) return
     setValue(open.field?.value ?? '')
     setBusy(false)
@@ -42,7 +45,7 @@ export function Dialog() {
   const close = () => dialog.current?.close()
   const closed = () => {
     if (open?.back && document.activeElement === document.body) document.querySelector<HTMLElement>(open.back)?.focus()
-    question.value = undefined
+    request.value = undefined
   }
   const submit = async (event: Event) => {
     event.preventDefault()
@@ -52,7 +55,7 @@ export function Dialog() {
     try {
       if (await open.run(value)) close()
     } catch (error) {
-      setProblem(explain(error))
+      setProblem(errorText(error))
     } finally {
       setBusy(false)
     }

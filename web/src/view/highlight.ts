@@ -21,19 +21,19 @@ import typescript from 'highlight.js/lib/languages/typescript'
 import xml from 'highlight.js/lib/languages/xml'
 import yaml from 'highlight.js/lib/languages/yaml'
 import DOMPurify from 'dompurify'
-import { TRUSTED } from './trusted'
+import { TRUSTED_OUTPUT } from './trustedTypes'
 
 const languages = { bash, c, cpp, csharp, css, diff, go, ini, java, javascript, json, kotlin, php, python, ruby, rust, sql, swift, typescript, xml, yaml }
 for (const [name, language] of Object.entries(languages)) hljs.registerLanguage(name, language)
 
-/** More than this takes longer than it helps. */
-const LONGEST = 50_000
+/** Longer code takes more time than the colours are worth. */
+const MAX_LENGTH = 50_000
 
-/** highlight colours a piece of code by the language that its class names. */
+/** highlight colours a piece of code by the language in its class. */
 export function highlight(code: HTMLElement): void {
   const language = code.className.replace('language-', '')
   const text = code.textContent ?? ''
-  if (!hljs.getLanguage(language) || text.length > LONGEST || code.childElementCount > 0) return
+  if (!hljs.getLanguage(language) || text.length > MAX_LENGTH || code.childElementCount > 0) return
   const { value } = hljs.highlight(text, { language, ignoreIllegals: true })
-  code.innerHTML = DOMPurify.sanitize(value, { ALLOWED_TAGS: ['span'], ALLOWED_ATTR: ['class'], ...TRUSTED })
+  code.innerHTML = DOMPurify.sanitize(value, { ALLOWED_TAGS: ['span'], ALLOWED_ATTR: ['class'], ...TRUSTED_OUTPUT })
 }

@@ -1,4 +1,4 @@
-/** The page's own drawings, 24 by 24, in the colour of the text. */
+/** The page's own icons, 24 by 24, in the colour of the text. */
 const paths = {
   send: 'M4 12 20 4l-5 16-3-6.5L4 12Zm8 1.5L20 4',
   stop: 'M7 7h10v10H7z',

@@ -1,11 +1,14 @@
 import { visible, whole } from '@hermes-mobile/sdk/visible'
 
-/** A name of a host, and what follows it in an address. The last part of the name is of letters, or it is an address of four numbers. */
+/**
+ * A host name, and what follows it in a URL. Its last part consists of letters, or it is an IPv4
+ * address.
+ */
 const NAME = /(?<![\p{L}\p{N}\p{M}_.\u3002\uff0e\uff61-])((?:[\p{L}\p{N}][\p{L}\p{N}\p{M}_-]*[.\u3002\uff0e\uff61])+(?:xn--[a-z0-9-]+|[\p{L}\p{M}]{2,})|\d{1,3}(?:\.\d{1,3}){3})(?::\d+)?(?:[/?#\\]\S*)?/gu
 
 /**
- * realHost gives the host that a link leads to where its text names another one, or where its address begins with the name of another one, as in
- * https://bank.example@evil.example. It is empty where nothing misleads.
+ * realHost returns the host of a link if its text names another one, or if its URL starts with
+ * another one, as in https://bank.example@evil.example. It is empty if nothing misleads.
  */
 export function realHost(said: string, href: string): string {
   const target = parse(href)
@@ -33,7 +36,10 @@ function parse(address: string): URL | undefined {
 
 const domain = (mail: string) => parse('https://' + mail.slice(mail.lastIndexOf('@') + 1))?.hostname ?? ''
 
-/** markLink makes a link show what it is: its text has marks for what does not show as itself, and the host that it leads to where it names another. */
+/**
+ * markLink reveals what a link is: it marks invisible characters in its text, and adds the real
+ * host if the text names another one.
+ */
 export function markLink(node: Node): void {
   if (node.nodeName !== 'A') return
   const link = node as HTMLAnchorElement

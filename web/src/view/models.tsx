@@ -1,17 +1,17 @@
 import { useEffect, useState } from 'preact/hooks'
 import type { Model } from '../agent/agent'
-import type { Talk } from '../talk/talk'
-import { t } from '../words/words'
-import { useAct } from './act'
+import type { Client } from '../conversation/client'
+import { t } from '../i18n/i18n'
+import { useAction } from './action'
 import { Icon } from './icon'
-import { inform } from './notice'
+import { showToast } from './toast'
 import { Panel, Problem } from './panel'
 
-/** ModelChoice shows the model that the agent uses now, and lets the person choose another. */
-export function ModelChoice({ talk }: { talk: Talk }) {
-  const { agent } = talk
+/** ModelChoice shows the agent's current model and lets the user choose another. */
+export function ModelChoice({ client }: { client: Client }) {
+  const { agent } = client
   const [open, setOpen] = useState(false)
-  if (!agent.calls.has('models.list')) return null
+  if (!agent.calls.supports('models.list')) return null
   const current = agent.models.value.find((model) => model.current)
   const close = () => setOpen(false)
   return (
@@ -19,29 +19,29 @@ export function ModelChoice({ talk }: { talk: Talk }) {
       <button type="button" class="small model" aria-haspopup="dialog" onClick={() => setOpen(true)} aria-label={current ? t('modelIs', { name: current.name }) : t('models')}>
         <span dir="ltr">{current ? current.name : t('models')}</span><Icon name="down" />
       </button>
-      <Panel title={t('models')} open={open} close={close}><Models talk={talk} close={close} /></Panel>
+      <Panel title={t('models')} open={open} close={close}><ModelList client={client} close={close} /></Panel>
     </>
   )
 }
 
-function Models({ talk, close }: { talk: Talk; close: () => void }) {
-  const { agent } = talk
-  const [sought, setSought] = useState('')
-  const { busy, problem, act } = useAct()
-  useEffect(() => void act(() => agent.loadModels()), [talk])
+function ModelList({ client, close }: { client: Client; close: () => void }) {
+  const { agent } = client
+  const [query, setSought] = useState('')
+  const { busy, problem, run } = useAction()
+  useEffect(() => void run(() => agent.loadModels()), [client])
   const all = agent.models.value
-  const wanted = sought.toLocaleLowerCase()
+  const wanted = query.toLocaleLowerCase()
   const found = all.filter(({ id, name, provider = '' }) => `${id} ${name} ${provider}`.toLocaleLowerCase().includes(wanted))
-  const chooses = agent.calls.has('models.choose')
+  const chooses = agent.calls.supports('models.choose')
   const choose = async (model: Model | undefined) => {
-    if (!(await act(() => agent.choose(model)))) return
+    if (!(await run(() => agent.chooseModel(model)))) return
     close()
-    inform(model ? t('modelChosen', { name: model.name }) : t('modelOwn'))
+    showToast(model ? t('modelChosen', { name: model.name }) : t('modelReset'))
   }
   return (
     <>
-      <p class="quiet">{t('modelsText')}</p>
-      {all.length > 8 && <input type="search" value={sought} aria-label={t('searchModels')} placeholder={t('searchModels')} onInput={(e) => setSought(e.currentTarget.value)} />}
+      <p class="muted">{t('modelsText')}</p>
+      {all.length > 8 && <input type="search" value={query} aria-label={t('searchModels')} placeholder={t('searchModels')} onInput={(e) => setSought(e.currentTarget.value)} />}
       <Problem text={problem} />
       {[...new Set(found.map(({ provider = '' }) => provider))].map((provider) => (
         <section key={provider} class="models">
@@ -55,7 +55,7 @@ function Models({ talk, close }: { talk: Talk; close: () => void }) {
           </ul>
         </section>
       ))}
-      {found.length === 0 && !busy && <p class="quiet">{t('noModels')}</p>}
+      {found.length === 0 && !busy && <p class="muted">{t('noModels')}</p>}
       {chooses && <button type="button" class="wide" disabled={busy} onClick={() => void choose(undefined)}>{t('modelDefault')}</button>}
     </>
   )

@@ -1,31 +1,31 @@
 import type { ComponentChildren } from 'preact'
 import { useId, useLayoutEffect, useRef } from 'preact/hooks'
-import { t } from '../words/words'
-import { Boundary } from './boundary'
+import { t } from '../i18n/i18n'
+import { ErrorBoundary } from './errorBoundary'
 import { Icon } from './icon'
 
 interface Props {
   title: string
   open: boolean
   close: () => void
-  /** A drawer stands at the edge, where the writing begins. */
+  /** A drawer is at the edge where lines start. */
   drawer?: boolean
   children: ComponentChildren
 }
 
-/** Panel is a dialog. What is in it is there while it is open. */
+/** Panel is a dialog. Its content exists while it is open. */
 export function Panel({ title, open, close, drawer, children }: Props) {
   const dialog = useRef<HTMLDialogElement>(null)
   const opener = useRef<Element | null>(null)
   const id = useId()
-  useLayoutEffect(() => { // at once: the next key is for what is in it
+  useLayoutEffect(() => { // immediately: the next key is for the panel
     if (open) {
       opener.current = document.activeElement
       dialog.current!.showModal()
       return
     }
     dialog.current!.close()
-    // What had the focus may have been switched off meanwhile, and then a browser does not always give it back.
+    // The focused element may be disabled by now, and then not every browser restores the focus.
     if (document.activeElement === document.body) (opener.current as HTMLElement | null)?.focus()
   }, [open])
   return (
@@ -33,14 +33,16 @@ export function Panel({ title, open, close, drawer, children }: Props) {
       {open && (
         <div class="panel-inner">
           <header><h2 id={id}>{title}</h2><button type="button" class="round" aria-label={t('close')} onClick={close}><Icon name="close" /></button></header>
-          <Boundary of={title} instead={() => <Problem text={t('brokenTitle')} />}>{children}</Boundary>
+          <ErrorBoundary resetKey={title} fallback={() => <Problem text={t('pageErrorTitle')} />}>{children}</ErrorBoundary>
         </div>
       )}
     </dialog>
   )
 }
 
-/** Problem says what went wrong, as the server or the gateway put it. A screen reader reads it when it comes. */
+/**
+ * Problem shows an error in the server's or the gateway's own words. A screen reader announces it.
+ */
 export function Problem({ text }: { text: string }) {
   return <div role="alert">{text && <p class="problem" dir="auto">{text}</p>}</div>
 }

@@ -1,30 +1,33 @@
 import type { Profile } from '@hermes-mobile/sdk'
 import { useEffect, useState } from 'preact/hooks'
-import type { Talk } from '../talk/talk'
-import { t } from '../words/words'
-import { useAct } from './act'
+import type { Client } from '../conversation/client'
+import { t } from '../i18n/i18n'
+import { useAction } from './action'
 import { Icon } from './icon'
-import { inform } from './notice'
+import { showToast } from './toast'
 import { Panel, Problem } from './panel'
 
-/** ProfileChoice shows the profile that the conversation talks to, and lets the user choose another. It is loaded where there are several. */
-export function ProfileChoice({ talk }: { talk: Talk }) {
-  const { calls } = talk.agent
+/**
+ * ProfileChoice shows the conversation's profile and lets the user choose another. It is loaded
+ * only if there are several.
+ */
+export function ProfileChoice({ client }: { client: Client }) {
+  const { calls } = client.agent
   const [profiles, setProfiles] = useState<readonly Profile[]>([])
   const [open, setOpen] = useState(false)
-  const { busy, problem, act } = useAct()
-  const load = async () => setProfiles((await calls.ask<{ profiles: Profile[] }>('profiles.list')).profiles)
-  const offered = calls.offers('profiles.list')
+  const { busy, problem, run } = useAction()
+  const load = async () => setProfiles((await calls.call<{ profiles: Profile[] }>('profiles.list')).profiles)
+  const offered = calls.canCall('profiles.list')
   useEffect(() => {
-    if (offered) void act(load)
-  }, [talk, offered, open]) // a device that shares the conversation may have chosen another
-  if (!calls.has('profiles.list')) return null
+    if (offered) void run(load)
+  }, [client, offered, open]) // another device of the conversation may have chosen one
+  if (!calls.supports('profiles.list')) return null
   const current = profiles.find((profile) => profile.current)
   const close = () => setOpen(false)
   const choose = async ({ name }: Profile) => {
-    if (!(await act(() => calls.ask('profiles.choose', { name }).then(load)))) return
+    if (!(await run(() => calls.call('profiles.choose', { name }).then(load)))) return
     close()
-    inform(t('profileChosen', { name }))
+    showToast(t('profileChosen', { name }))
   }
   return (
     <>
@@ -32,13 +35,13 @@ export function ProfileChoice({ talk }: { talk: Talk }) {
         <span dir="auto">{current ? current.name : t('profiles')}</span><Icon name="down" />
       </button>
       <Panel title={t('profiles')} open={open} close={close}>
-        <p class="quiet">{t('profilesText')}</p>
+        <p class="muted">{t('profilesText')}</p>
         <Problem text={problem} />
         <section class="models">
           <ul>
             {profiles.map((profile) => (
               <li key={profile.name}>
-                <button type="button" aria-pressed={profile.current} disabled={busy || !calls.offers('profiles.choose')} onClick={() => void choose(profile)}>
+                <button type="button" aria-pressed={profile.current} disabled={busy || !calls.canCall('profiles.choose')} onClick={() => void choose(profile)}>
                   <span dir="auto">{profile.name}</span>{profile.current && <Icon name="check" />}
                 </button>
               </li>

@@ -1,14 +1,14 @@
 import type { Recording } from '@hermes-mobile/sdk/mic'
 import { useEffect, useRef, useState } from 'preact/hooks'
-import type { Talk } from '../talk/talk'
-import { t } from '../words/words'
-import { minutes } from './clock'
-import { loudness } from './face'
+import type { Client } from '../conversation/client'
+import { t } from '../i18n/i18n'
+import { formatDuration } from './clock'
+import { loudness } from './agentAvatar'
 import { Icon } from './icon'
-import { complain, inform } from './notice'
+import { showError, showToast } from './toast'
 
-/** Recorder records a voice message; done closes it. A recording that is as long as a message may be is sent. */
-export function Recorder({ talk, done }: { talk: Talk; done: () => void }) {
+/** Recorder records a voice message. done closes it. A recording of the maximum length is sent. */
+export function Recorder({ client, done }: { client: Client; done: () => void }) {
   const recording = useRef<Recording>(undefined)
   const [seconds, setSeconds] = useState(0)
   const [ready, setReady] = useState(false)
@@ -17,22 +17,22 @@ export function Recorder({ talk, done }: { talk: Talk; done: () => void }) {
     let over = false
     const start = async () => {
       if (!navigator.mediaDevices?.getUserMedia) throw new Error('microphoneNeedsHttps')
-      const { record } = await import('../talk/microphone')
+      const { record } = await import('../conversation/microphone')
       const made = await record((level) => (loudness.value = level))
       if (over) return made.cancel()
       recording.current = made
       setReady(true)
       const wav = await made.wav
-      if (wav.length <= 44) return // it was discarded, or nothing was heard
+      if (wav.length <= 44) return // it was discarded, or is empty
       if (recording.current === made) {
         recording.current = undefined
-        inform(t('recordingFull'))
+        showToast(t('recordingFull'))
         done()
       }
-      await talk.sending.voice(wav).catch(complain)
+      await client.sender.sendRecording(wav).catch(showError)
     }
     start().catch((error: Error) => {
-      inform(t(error.message === 'microphoneNeedsHttps' ? 'microphoneNeedsHttps' : 'noMicrophone'))
+      showToast(t(error.message === 'microphoneNeedsHttps' ? 'microphoneNeedsHttps' : 'noMicrophone'))
       if (!over) done()
     })
     return () => {
@@ -59,7 +59,7 @@ export function Recorder({ talk, done }: { talk: Talk; done: () => void }) {
   return (
     <div class="recorder" role="group" aria-label={t('recording')} onKeyDown={(e) => e.key === 'Escape' && done()}>
       <button type="button" class="round" aria-label={t('discardRecording')} onClick={done}><Icon name="trash" /></button>
-      <span class="recorder-words"><span class="dot" />{minutes(seconds)}<Level /></span>
+      <span class="recorder-text"><span class="dot" />{formatDuration(seconds)}<Level /></span>
       <button type="button" class="round primary" aria-label={t('sendRecording')} disabled={!ready} onClick={send} ref={(button) => { if (ready && document.activeElement === document.body) button?.focus() }}><Icon name="send" /></button>
     </div>
   )

@@ -1,87 +1,87 @@
 import { useState } from 'preact/hooks'
 import type { Session } from '../agent/sessions'
-import type { Talk } from '../talk/talk'
-import { count, t } from '../words/words'
-import { useAct } from './act'
-import { date } from './clock'
-import { ask } from './dialog'
-import { explain } from './explain'
+import type { Client } from '../conversation/client'
+import { count, t } from '../i18n/i18n'
+import { useAction } from './action'
+import { formatDate } from './clock'
+import { openDialog } from './dialog'
+import { errorText } from './errorText'
 import { Icon } from './icon'
-import { announce, inform } from './notice'
+import { announce, showToast } from './toast'
 import { Problem } from './panel'
 
-/** The longest title that Hermes takes, in characters. */
-const TITLE = 100
+/** The maximum length of a title in Hermes, in characters. */
+const MAX_TITLE = 100
 
-export function titleOf({ title = '', preview = '' }: { title?: string; preview?: string }): string {
+export function sessionTitle({ title = '', preview = '' }: { title?: string; preview?: string }): string {
   return title || preview || t('untitled')
 }
 
-/** Sessions lists the sessions of the gateway. One is the current one, and the conversation can go on in any of them. */
-export function Sessions({ talk, done = () => {} }: { talk: Talk; done?: () => void }) {
-  const { calls, sessions } = talk.agent
-  const [sought, setSought] = useState('')
-  const { busy, problem, act } = useAct()
+/** SessionList lists the Hermes sessions. The conversation can continue in any of them. */
+export function SessionList({ client, done = () => {} }: { client: Client; done?: () => void }) {
+  const { calls, sessions } = client.agent
+  const [query, setSought] = useState('')
+  const { busy, problem, run } = useAction()
   const list = sessions.list.value
-  const found = list.filter((session) => fits(session, sought))
-  const online = talk.status.value.state === 'online'
+  const found = list.filter((session) => matches(session, query))
+  const online = client.status.value.state === 'online'
   const failed = sessions.problem.value
   const go = async (what: () => Promise<unknown>) => {
-    if (!(await act(what))) return
+    if (!(await run(what))) return
     done()
-    announce(t('sessionShown', { title: titleOf(talk.conversation.view.peek() ?? {}) }))
+    announce(t('sessionShown', { title: sessionTitle(client.conversation.view.peek() ?? {}) }))
   }
   return (
     <section class="sessions" aria-label={t('sessions')} tabindex={-1}>
-      {calls.has('sessions.create') && <button type="button" class="wide" disabled={!online || busy} onClick={() => void go(() => sessions.create())}><Icon name="add" />{t('newSession')}</button>}
-      {(list.length > 5 || sought) && <input type="search" value={sought} aria-label={t('searchSessions')} placeholder={t('searchSessions')} dir="auto" onInput={(e) => setSought(e.currentTarget.value)} />}
-      <Problem text={problem || (failed ? explain(failed) : '')} />
-      <p class="hidden" role="status">{sought && count('sessionsFound', found.length)}</p>
+      {calls.supports('sessions.create') && <button type="button" class="wide" disabled={!online || busy} onClick={() => void go(() => sessions.create())}><Icon name="add" />{t('newSession')}</button>}
+      {(list.length > 5 || query) && <input type="search" value={query} aria-label={t('searchSessions')} placeholder={t('searchSessions')} dir="auto" onInput={(e) => setSought(e.currentTarget.value)} />}
+      <Problem text={problem || (failed ? errorText(failed) : '')} />
+      <p class="hidden" role="status">{query && count('sessionsFound', found.length)}</p>
       {found.length > 0 ? (
         <ul>
-          {found.map((session) => <Line key={session.id} talk={talk} session={session} open={() => void go(() => sessions.open(session))} busy={busy || !online} />)}
+          {found.map((session) => <SessionRow key={session.id} client={client} session={session} open={() => void go(() => sessions.open(session))} busy={busy || !online} />)}
         </ul>
       ) : (
-        sessions.known.value && <p class="quiet nothing">{t(sought ? 'noSessionFound' : 'noSessions')}</p>
+        sessions.loaded.value && <p class="muted empty-list">{t(query ? 'noSessionFound' : 'noSessions')}</p>
       )}
-      {sessions.more.value && <button type="button" class="wide" disabled={!online || busy} onClick={() => void act(() => sessions.older())}>{t(sought ? 'searchOlder' : 'olderSessions')}</button>}
+      {sessions.hasMore.value && <button type="button" class="wide" disabled={!online || busy} onClick={() => void run(() => sessions.loadOlder())}>{t(query ? 'searchOlder' : 'olderSessions')}</button>}
     </section>
   )
 }
 
-function fits({ title, preview }: Session, sought: string): boolean {
+function matches({ title, preview }: Session, query: string): boolean {
   const text = `${title}\n${preview}`.toLocaleLowerCase()
-  return sought.toLocaleLowerCase().split(/\s+/).every((word) => text.includes(word))
+  return query.toLocaleLowerCase().split(/\s+/).every((word) => text.includes(word))
 }
 
-function Line({ talk, session, open, busy }: { talk: Talk; session: Session; open: () => void; busy: boolean }) {
-  const { calls, sessions } = talk.agent
+function SessionRow({ client, session, open, busy }: { client: Client; session: Session; open: () => void; busy: boolean }) {
+  const { calls, sessions } = client.agent
   const [more, setMore] = useState(false)
-  const title = titleOf(session)
+  const title = sessionTitle(session)
   const at = Date.parse(session.at)
-  const acts = (['rename', 'fork', 'delete'] as const).filter((what) => calls.has('sessions.' + what))
+  const acts = (['rename', 'fork', 'delete'] as const).filter((what) => calls.supports('sessions.' + what))
   const done = <T,>(what: T) => (setMore(false), what)
-  const rename = () => ask({
-    title: t('renameSession'), label: t('rename'), field: { label: t('sessionTitle'), value: session.title, longest: TITLE },
+  const rename = () => openDialog({
+    title: t('renameSession'), label: t('rename'), field: { label: t('sessionTitle'), value: session.title, longest: MAX_TITLE },
     run: async (title) => done((await sessions.rename(session, title.trim()), true)),
   })
   const fork = async () => {
     const copy = await sessions.fork(session)
-    inform(t('forked', { title: titleOf(copy) }))
+    showToast(t('forked', { title: sessionTitle(copy) }))
   }
-  const remove = () => ask({
-    title: t('deleteSession'), text: t('deleteSessionSure', { title }), label: t('delete'), danger: true, back: '.sessions', run: async () => done((await sessions.remove(session), true)),
+  const remove = () => openDialog({
+    title: t('deleteSession'), text: t('deleteSessionConfirm', { title }), label: t('delete'), danger: true, back: '.sessions', run: async () => done((await sessions.remove(session), true)),
   })
-  const { problem, act } = useAct()
+  const { problem, run } = useAction()
   return (
     <li class={session.current ? 'current' : ''} onKeyDown={(e) => e.key === 'Escape' && more && (e.preventDefault(), setMore(false))}>
       <div class="session">
         <button type="button" class="session-open" aria-current={session.current ? 'true' : undefined} disabled={busy} onClick={open}>
           <b dir="auto">{title}</b>
-          {session.title && session.preview && session.preview !== session.title && <span class="quiet" dir="auto">{session.preview}</span>}
+          {session.title && session.preview && session.preview !== session.title && <span class="muted" dir="auto">{session.preview}</span>}
           <small>
-            {session.current && <span class="now">{t('currentSession')}</span>}
-            {at > 0 && <time dateTime={session.at}>{date(at)}</time>}
+            {session.current && <span class="current-badge">{t('currentSession')}</span>}
+            {at > 0 && <time dateTime={session.at}>{formatDate(at)}</time>}
             <span>{count('messagesIn', session.messages)}</span>
             {session.source !== 'api_server' && <span dir="auto">{session.source}</span>}
           </small>
@@ -91,7 +91,7 @@ function Line({ talk, session, open, busy }: { talk: Talk; session: Session; ope
       {more && (
         <div class="session-acts" role="group" aria-label={t('sessionActions', { title })}>
           {acts.includes('rename') && <button type="button" class="small" disabled={busy} onClick={rename}>{t('rename')}</button>}
-          {acts.includes('fork') && <button type="button" class="small" disabled={busy} onClick={async () => (await act(fork)) && setMore(false)}>{t('fork')}</button>}
+          {acts.includes('fork') && <button type="button" class="small" disabled={busy} onClick={async () => (await run(fork)) && setMore(false)}>{t('fork')}</button>}
           {acts.includes('delete') && <button type="button" class="small danger" disabled={busy} onClick={remove}>{t('delete')}</button>}
           <Problem text={problem} />
         </div>

@@ -1,36 +1,36 @@
 import type { RefObject } from 'preact'
 import { useState } from 'preact/hooks'
-import { direct } from '../setup/api'
-import { GatewayEntries } from '../setup/entry'
-import { rename, signOut } from '../talk/here'
-import type { Talk } from '../talk/talk'
-import { chooseLanguage, language, languages, t, type Language } from '../words/words'
+import { isDirectClient } from '../connect/api'
+import { GatewaySettings } from '../connect/gatewaySettings'
+import { renameDevice, signOut } from '../conversation/currentClient'
+import type { Client } from '../conversation/client'
+import { chooseLanguage, language, languages, t, type Language } from '../i18n/i18n'
 import { Icon } from './icon'
-import { inform } from './notice'
-import { Notifications } from './notifications'
+import { showToast } from './toast'
+import { NotificationSettings } from './notificationSettings'
 import { chooseTheme, theme, themes, type Theme } from './theme'
 
 const themeWords = { auto: 'themeAuto', light: 'themeLight', dark: 'themeDark' } as const
 
-/** Settings is what the person can choose on this device. */
-export function Settings({ talk, dialog }: { talk: Talk; dialog: RefObject<HTMLDialogElement | null> }) {
-  const [name, setName] = useState(talk.profile.name)
+/** Settings are the user's choices on this device. */
+export function Settings({ client, dialog }: { client: Client; dialog: RefObject<HTMLDialogElement | null> }) {
+  const [name, setName] = useState(client.profile.name)
   const [sure, setSure] = useState<'' | 'clear' | 'out'>('')
-  const { session, server } = talk.status.value
+  const { session, server } = client.status.value
   const close = () => dialog.current?.close()
   const clear = async () => {
-    await talk.conversation.clear()
+    await client.conversation.clear()
     setSure('')
     close()
-    inform(t('cleared'))
+    showToast(t('cleared'))
   }
   return (
     <dialog class="panel" ref={dialog} aria-labelledby="settings-title" onClose={() => setSure('')} onClick={(e) => e.target === dialog.current && close()}>
       <div class="panel-inner">
         <header><h2 id="settings-title">{t('settings')}</h2><button type="button" class="round" aria-label={t('close')} onClick={close}><Icon name="close" /></button></header>
-        <form onSubmit={(e) => { e.preventDefault(); void rename(name) }}>
-          <label>{t('deviceName')}<span class="beside"><input value={name} onInput={(e) => setName(e.currentTarget.value)} maxLength={60} dir="auto" autocomplete="off" />
-            {name.trim() && name !== talk.profile.name ? <button type="submit">{t('save')}</button> : null}</span></label>
+        <form onSubmit={(e) => { e.preventDefault(); void renameDevice(name) }}>
+          <label>{t('deviceName')}<span class="field-with-button"><input value={name} onInput={(e) => setName(e.currentTarget.value)} maxLength={60} dir="auto" autocomplete="off" />
+            {name.trim() && name !== client.profile.name ? <button type="submit">{t('save')}</button> : null}</span></label>
         </form>
         <label>{t('language')}
           <select value={language.value} onChange={(e) => chooseLanguage(e.currentTarget.value as Language)}>
@@ -42,24 +42,24 @@ export function Settings({ talk, dialog }: { talk: Talk; dialog: RefObject<HTMLD
             {themes.map((one) => <option key={one} value={one}>{t(themeWords[one])}</option>)}
           </select>
         </label>
-        <Notifications notifying={talk.notifying} />
-        {!talk.durable && <p class="problem">{t('notDurable')}</p>}
+        <NotificationSettings notifications={client.notifications} />
+        {!client.durable && <p class="problem">{t('historyNotSaved')}</p>}
         <dl class="facts">
           <dt>{t('conversation')}</dt><dd dir="ltr">{session || '–'}</dd>
           <dt>{t('server')}</dt><dd dir="ltr">{server || '–'}</dd>
         </dl>
-        <Sure question={t('clearSure')} label={t('clearHistory')} open={sure === 'clear'} ask={() => setSure('clear')} cancel={() => setSure('')} run={clear} />
-        {direct ? <GatewayEntries close={close} /> : <Sure question={t('signOutSure')} label={t('signOut')} open={sure === 'out'} ask={() => setSure('out')} cancel={() => setSure('')} run={() => { close(); void signOut() }} />}
+        <ConfirmButton question={t('clearConfirm')} label={t('clearHistory')} open={sure === 'clear'} ask={() => setSure('clear')} cancel={() => setSure('')} run={clear} />
+        {isDirectClient ? <GatewaySettings close={close} /> : <ConfirmButton question={t('signOutConfirm')} label={t('signOut')} open={sure === 'out'} ask={() => setSure('out')} cancel={() => setSure('')} run={() => { close(); void signOut() }} />}
       </div>
     </dialog>
   )
 }
 
-/** Sure asks once more before something is gone. */
-function Sure({ question, label, open, ask, cancel, run }: { question: string; label: string; open: boolean; ask: () => void; cancel: () => void; run: () => void }) {
+/** ConfirmButton asks again before it deletes something. */
+function ConfirmButton({ question, label, open, ask, cancel, run }: { question: string; label: string; open: boolean; ask: () => void; cancel: () => void; run: () => void }) {
   if (!open) return <button type="button" class="wide" onClick={ask}>{label}</button>
   return (
-    <div class="sure" role="group" aria-label={label}>
+    <div class="confirm" role="group" aria-label={label}>
       <p>{question}</p>
       <button type="button" class="danger" onClick={run}>{label}</button>
       <button type="button" onClick={cancel}>{t('cancel')}</button>

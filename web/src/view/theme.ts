@@ -1,15 +1,15 @@
 import { signal } from '@preact/signals'
-import { read, write } from '../keep/profile'
+import { readLocal, writeLocal } from '../storage/localStorage'
 
 export const themes = ['auto', 'light', 'dark'] as const
 export type Theme = (typeof themes)[number]
 
-const CHOSEN = 'hermes.theme'
+const STORAGE_KEY = 'hermes.theme'
 
-export const theme = signal<Theme>(themes.find((name) => name === read(CHOSEN)) ?? 'auto')
+export const theme = signal<Theme>(themes.find((name) => name === readLocal(STORAGE_KEY)) ?? 'auto')
 
 export function chooseTheme(next: Theme): void {
-  write(CHOSEN, next === 'auto' ? '' : next)
+  writeLocal(STORAGE_KEY, next === 'auto' ? '' : next)
   theme.value = next
   applyTheme()
 }

@@ -1,20 +1,17 @@
-import { signal } from '@preact/signals'
 import { useState } from 'preact/hooks'
-import { deviceName } from '../keep/profile'
-import { addressHere, elsewhere, readAddress, readInvitation, type Invitation } from '../talk/entrance'
-import { enter, talk } from '../talk/here'
-import { t } from '../words/words'
+import { deviceName } from '../storage/profile'
+import { socketAddress, otherServerPage, parseAddress, parseInvitation, type Invitation } from '../conversation/address'
+import { pairDevice, currentClient } from '../conversation/currentClient'
+import { t } from '../i18n/i18n'
 import { Avatar } from './avatar'
-import { explain } from './explain'
+import { errorText } from './errorText'
+import { pairingAgain } from './state'
 
-/** A person who is in, or was, and pairs anew. */
-export const pairingAgain = signal(false)
-
-/** Welcome gets a device in: by a link that was opened, a code, or a token. */
+/** Welcome pairs a device with an opened link, a code, or a token. */
 export function Welcome({ invitation }: { invitation?: Invitation }) {
-  const [way, setWay] = useState<'code' | 'token'>('code')
+  const [method, setMethod] = useState<'code' | 'token'>('code')
   const [link, setLink] = useState('')
-  const [address, setAddress] = useState(addressHere())
+  const [address, setAddress] = useState(socketAddress())
   const [token, setToken] = useState('')
   const [name, setName] = useState(deviceName())
   const [user, setUser] = useState('')
@@ -24,21 +21,21 @@ export function Welcome({ invitation }: { invitation?: Invitation }) {
   const [used, setUsed] = useState(false)
   const linked = used ? undefined : invitation
 
-  /** wanted reads the form; a string says what is wrong with it. */
-  const wanted = (): Invitation | string => {
+  /** parseForm reads the form. A string says what is wrong with it. */
+  const parseForm = (): Invitation | string => {
     if (linked) return linked
-    if (way === 'code') return readInvitation(link) ?? t('noSuchLink')
-    const url = readAddress(address)
-    if (!url) return t('noSuchAddress')
-    return token.trim() ? { url, token: token.trim() } : t('noToken')
+    if (method === 'code') return parseInvitation(link) ?? t('invalidPairingCode')
+    const url = parseAddress(address)
+    if (!url) return t('invalidAddress')
+    return token.trim() ? { url, token: token.trim() } : t('tokenRequired')
   }
 
   const submit = async (event: Event) => {
     event.preventDefault()
-    const found = wanted()
+    const found = parseForm()
     setOther('')
     if (typeof found === 'string') return setProblem(found)
-    const page = elsewhere(found.url)
+    const page = otherServerPage(found.url)
     if (page) {
       setProblem(t('otherServer'))
       return setOther(found.pair ? `${page}#pair=${encodeURIComponent(found.pair)}&path=${encodeURIComponent(new URL(found.url).pathname)}` : page)
@@ -46,10 +43,10 @@ export function Welcome({ invitation }: { invitation?: Invitation }) {
     setBusy(true)
     setProblem('')
     try {
-      await enter(found, name.trim() || deviceName(), user.trim())
+      await pairDevice(found, name.trim() || deviceName(), user.trim())
       pairingAgain.value = false
     } catch (error) {
-      setProblem(found.pair && (error as { code?: string }).code === 'auth_failed' ? t('codeRefused') : explain(error))
+      setProblem(found.pair && (error as { code?: string }).code === 'auth_failed' ? t('codeRejected') : errorText(error))
       if (linked) setUsed(true)
     } finally {
       setBusy(false)
@@ -64,18 +61,18 @@ export function Welcome({ invitation }: { invitation?: Invitation }) {
         <p>{linked ? t('welcomeLinked') : t('welcomeText')}</p>
         {!linked && (
           <div class="tabs" role="group" aria-label={t('howToEnter')}>
-            <button type="button" aria-pressed={way === 'code'} onClick={() => setWay('code')}>{t('byCode')}</button>
-            <button type="button" aria-pressed={way === 'token'} onClick={() => setWay('token')}>{t('byToken')}</button>
+            <button type="button" aria-pressed={method === 'code'} onClick={() => setMethod('code')}>{t('byCode')}</button>
+            <button type="button" aria-pressed={method === 'token'} onClick={() => setMethod('token')}>{t('byToken')}</button>
           </div>
         )}
-        {!linked && way === 'code' && (
+        {!linked && method === 'code' && (
           <label>
             {t('linkOrCode')}
             <input value={link} onInput={(e) => setLink(e.currentTarget.value)} autocomplete="off" autocapitalize="characters" spellcheck={false} dir="ltr" placeholder="7KQ4-M2XD" />
             <small>{t('linkHint')} <code dir="ltr">hermes-mobile pair</code></small>
           </label>
         )}
-        {!linked && way === 'token' && (
+        {!linked && method === 'token' && (
           <>
             <label>{t('address')}<input value={address} onInput={(e) => setAddress(e.currentTarget.value)} autocomplete="off" spellcheck={false} dir="ltr" inputMode="url" /></label>
             <label>{t('token')}<input type="password" value={token} onInput={(e) => setToken(e.currentTarget.value)} autocomplete="off" spellcheck={false} dir="ltr" /></label>
@@ -84,11 +81,11 @@ export function Welcome({ invitation }: { invitation?: Invitation }) {
         <label>{t('deviceName')}<input value={name} onInput={(e) => setName(e.currentTarget.value)} maxLength={60} dir="auto" autocomplete="off" /></label>
         <details>
           <summary>{t('more')}</summary>
-          <label>{t('person')}<input value={user} onInput={(e) => setUser(e.currentTarget.value)} maxLength={128} pattern="[A-Za-z0-9._:@\-]*" dir="ltr" autocomplete="off" spellcheck={false} /><small>{t('personHint')}</small></label>
+          <label>{t('user')}<input value={user} onInput={(e) => setUser(e.currentTarget.value)} maxLength={128} pattern="[A-Za-z0-9._:@\-]*" dir="ltr" autocomplete="off" spellcheck={false} /><small>{t('userHint')}</small></label>
         </details>
         {problem && <p class="problem" role="alert" dir="auto">{problem} {other && <a href={other}>{other.replace(/#.*/, '')}</a>}</p>}
         <button type="submit" class="primary wide" disabled={busy}>{busy ? t('connecting') : t('connect')}</button>
-        {talk.value && <button type="button" class="link" onClick={() => (pairingAgain.value = false)}>{t('back')}</button>}
+        {currentClient.value && <button type="button" class="link" onClick={() => (pairingAgain.value = false)}>{t('back')}</button>}
       </form>
     </main>
   )

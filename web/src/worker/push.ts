@@ -1,73 +1,79 @@
-import { readNotice, Speech, without, type Notice } from '../notify/notice'
-import { forget, recall } from '../notify/memory'
-import { press } from '../notify/press'
-import { alone, place } from '../notify/shown'
+import { parseNotice, NotificationTexts, withoutIDs, type PushNotice } from '../notify/notification'
+import { clearWorkerState, loadWorkerState } from '../notify/workerState'
+import { sendAction } from '../notify/action'
+import { exclusively, showNotification } from '../notify/display'
 import { page, worker, type PageWindow } from './scope'
 
-/** So long a page that is looked at may take to fetch what a notification would tell of. */
-const PAGE_ANSWERS = 6000
+/** How long a visible page may take to fetch what a notification is about, in milliseconds. */
+const PAGE_TIMEOUT = 6000
 
-/** So long the browser's database may take to answer: after a wake it can hang. */
-const DATABASE_ANSWERS = 1500
+/** How long the browser's database may take, in milliseconds. It can hang after a wake-up. */
+const DATABASE_TIMEOUT = 1500
 
-const pause = (time: number) => new Promise<undefined>((resolve) => setTimeout(() => resolve(undefined), time))
+const delay = (time: number) => new Promise<undefined>((resolve) => setTimeout(() => resolve(undefined), time))
 
-/** Browsers that take notifications away from a page whose push shows nothing, whatever the reason. */
-const demanding = /AppleWebKit/.test(worker.navigator.userAgent) && !/Chrom(e|ium)/.test(worker.navigator.userAgent)
+/**
+ * Whether the browser revokes notifications from a page whose push shows nothing, whatever the
+ * reason.
+ */
+const requiresNotification = /AppleWebKit/.test(worker.navigator.userAgent) && !/Chrom(e|ium)/.test(worker.navigator.userAgent)
 
 worker.addEventListener('push', (event: { data: { text(): string } | null; waitUntil(done: Promise<unknown>): void }) => {
-  event.waitUntil(pushed(event.data?.text() ?? ''))
+  event.waitUntil(onPush(event.data?.text() ?? ''))
 })
 
-worker.addEventListener('notificationclick', (event: { action: string; notification: { data: { notice?: Notice } | null; close(): void }; waitUntil(done: Promise<unknown>): void }) => {
+worker.addEventListener('notificationclick', (event: { action: string; notification: { data: { notice?: PushNotice } | null; close(): void }; waitUntil(done: Promise<unknown>): void }) => {
   const { action, notification } = event
   const notice = notification.data?.notice
   notification.close()
-  event.waitUntil(notice?.actions.some(({ id }) => id === action) ? answer(notice, action) : visit(notice))
+  event.waitUntil(notice?.actions.some(({ id }) => id === action) ? runAction(notice, action) : openPage(notice))
 })
 
 worker.addEventListener('pushsubscriptionchange', (event: { oldSubscription?: PushSubscription; waitUntil(done: Promise<unknown>): void }) => {
   event.waitUntil(resubscribe(event.oldSubscription))
 })
 
-async function pushed(data: string): Promise<void> {
-  const notice = readNotice(data)
-  if (notice.type === 'withdraw') return alone(() => withdraw(notice.ids))
-  if (notice.type !== 'test' && (await beingRead())) return alone(pretend)
-  await show(notice)
-  if (notice.type === 'test') for (const window of await windows()) window.postMessage({ arrived: true })
+async function onPush(data: string): Promise<void> {
+  const notice = parseNotice(data)
+  if (notice.type === 'withdraw') return exclusively(() => withdraw(notice.ids))
+  if (notice.type !== 'test' && (await pageWillFetch())) return exclusively(showPlaceholder)
+  await showNotice(notice)
+  if (notice.type === 'test') for (const window of await pageWindows()) window.postMessage({ arrived: true })
 }
 
-function show(notice: Notice): Promise<void> {
-  return alone(() => paint(notice))
+function showNotice(notice: PushNotice): Promise<void> {
+  return exclusively(() => displayNotice(notice))
 }
 
-async function paint(notice: Notice, quietly = false): Promise<void> {
+async function displayNotice(notice: PushNotice, quietly = false): Promise<void> {
   const most = (Notification as unknown as { maxActions?: number }).maxActions ?? 0
-  const { title, options } = (await speech()).picture(notice, most, quietly)
-  await place(worker.registration, title, options)
+  const { title, options } = (await loadTexts()).render(notice, most, quietly)
+  await showNotification(worker.registration, title, options)
 }
 
-/** speech are the words in the language of the page. A database that does not answer must not keep a notification back. */
-async function speech(): Promise<Speech> {
-  const { language } = await Promise.race([recall(page), pause(DATABASE_ANSWERS)]).catch(() => undefined) ?? { language: undefined }
+/**
+ * loadTexts returns the texts in the language of the page. A database that hangs must not hold back
+ * a notification.
+ */
+async function loadTexts(): Promise<NotificationTexts> {
+  const { language } = await Promise.race([loadWorkerState(page), delay(DATABASE_TIMEOUT)]).catch(() => undefined) ?? { language: undefined }
   const wanted = [language ?? '', ...worker.navigator.languages].map((tag) => tag.slice(0, 2))
-  return new Speech(wanted.find((tag) => tag === 'en' || tag === 'ru') === 'ru' ? 'ru' : 'en')
+  return new NotificationTexts(wanted.find((tag) => tag === 'en' || tag === 'ru') === 'ru' ? 'ru' : 'en')
 }
 
-/** windows are those that show the page, the last used first. */
-async function windows(): Promise<PageWindow[]> {
+/** pageWindows returns the windows that show the page, the last used first. */
+async function pageWindows(): Promise<PageWindow[]> {
   const all = await worker.clients.matchAll({ type: 'window', includeUncontrolled: true })
   return all.filter(({ url }) => url.replace(/[?#].*/s, '') === page)
 }
 
-/** beingRead asks the page that a person looks at whether it gets from the server itself what a notification would tell of. */
-async function beingRead(): Promise<boolean> {
-  const window = (await windows()).find(({ focused, visibilityState }) => focused && visibilityState === 'visible')
+/** pageWillFetch asks the visible page whether it gets the news from the server itself. */
+async function pageWillFetch(): Promise<boolean> {
+  const window = (await pageWindows()).find(({ focused, visibilityState }) => focused && visibilityState === 'visible')
   if (!window) return false
   const { port1, port2 } = new MessageChannel()
   return new Promise((resolve) => {
-    const timer = setTimeout(() => resolve(false), PAGE_ANSWERS)
+    const timer = setTimeout(() => resolve(false), PAGE_TIMEOUT)
     port1.onmessage = ({ data }) => {
       clearTimeout(timer)
       resolve(data === true)
@@ -76,50 +82,53 @@ async function beingRead(): Promise<boolean> {
   })
 }
 
-/** withdraw closes what needs no attention any more, and puts the rest right. */
+/** withdraw closes notifications that need no attention any more, and corrects the others. */
 async function withdraw(ids: string[]): Promise<void> {
   for (const shown of await worker.registration.getNotifications()) {
     const notice = shown.data?.notice
-    const left = notice && without(notice, ids)
+    const left = notice && withoutIDs(notice, ids)
     if (!notice || left === notice) continue
-    if (left && notice.type !== 'card') await paint(left, true)
+    if (left && notice.type !== 'card') await displayNotice(left, true)
     else if (!left) shown.close()
   }
-  await pretend()
+  await showPlaceholder()
 }
 
-/** pretend shows something to a browser that demands it, and nothing to the person. */
-async function pretend(): Promise<void> {
-  if (!demanding) return
+/** showPlaceholder satisfies a browser that requires a notification, without bothering the user. */
+async function showPlaceholder(): Promise<void> {
+  if (!requiresNotification) return
   const shown = (await worker.registration.getNotifications()).at(-1)?.data?.notice
-  if (shown) return paint(shown, true)
-  await worker.registration.showNotification('Hermes', { body: (await speech()).say('noticeNothing'), tag: 'nothing', silent: true })
+  if (shown) return displayNotice(shown, true)
+  await worker.registration.showNotification('Hermes', { body: (await loadTexts()).text('noticeNothing'), tag: 'nothing', silent: true })
   for (const one of await worker.registration.getNotifications()) if (one.tag === 'nothing') one.close()
 }
 
-/** answer gives the answer of a button, and tells what became of it in the place of the question. */
-async function answer(notice: Notice, action: string): Promise<void> {
-  const { words, again } = await press(new URL('push/action', page).href, notice.actions.find(({ id }) => id === action)!, notice.actions, await speech())
-  await show({ ...notice, type: 'outcome', outcome: words, actions: again ? notice.actions : [] })
+/** runAction sends the answer of a button and shows the outcome in place of the question. */
+async function runAction(notice: PushNotice, action: string): Promise<void> {
+  const { text, retry } = await sendAction(new URL('push/action', page).href, notice.actions.find(({ id }) => id === action)!, notice.actions, await loadTexts())
+  await showNotice({ ...notice, type: 'outcome', outcome: text, actions: retry ? notice.actions : [] })
 }
 
-/** visit brings the person to the page, and the page to what the notification told of. */
-async function visit(notice?: Notice): Promise<void> {
+/** openPage brings the user to the page, and the page to the notification's item. */
+async function openPage(notice?: PushNotice): Promise<void> {
   const id = notice?.id ?? ''
-  const [window] = await windows()
+  const [window] = await pageWindows()
   if (!window) {
     await worker.clients.openWindow(page + (id && '#show=' + encodeURIComponent(id)))
     return
   }
   window.postMessage({ show: id })
-  await window.focus().catch(() => {}) // a browser may find that this is no time for it
+  await window.focus().catch(() => {}) // a browser may not allow the focus now
 }
 
-/** resubscribe replaces a subscription that the browser gave up. The page tells the server of it, now or when it is opened. */
+/**
+ * resubscribe replaces a subscription that the browser dropped. The page tells the server, now or
+ * when it is opened.
+ */
 async function resubscribe(old?: PushSubscription): Promise<void> {
-  const { key } = await recall(page)
+  const { key } = await loadWorkerState(page)
   const applicationServerKey = old?.options.applicationServerKey ?? key
-  if (!applicationServerKey) return forget(page) // notifications are off
+  if (!applicationServerKey) return clearWorkerState(page) // notifications are off
   await worker.registration.pushManager.subscribe({ userVisibleOnly: true, applicationServerKey })
-  for (const window of await windows()) window.postMessage({ renew: true })
+  for (const window of await pageWindows()) window.postMessage({ renew: true })
 }

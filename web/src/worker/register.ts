@@ -1,17 +1,20 @@
-import { inform } from '../view/notice'
-import { workerAddress } from '../view/trusted'
-import { t } from '../words/words'
+import { showToast } from '../view/toast'
+import { workerAddress } from '../view/trustedTypes'
+import { t } from '../i18n/i18n'
 
-/** work has the page open without a network, where the browser allows it: on https and on this machine. A new version waits for a word. */
-export function work(): void {
+/**
+ * registerWorker makes the page open without a network, on HTTPS and on this machine. A new version
+ * waits for the user to reload.
+ */
+export function registerWorker(): void {
   if (!('serviceWorker' in navigator) || !isSecureContext) return
   let asked = false
   navigator.serviceWorker.addEventListener('controllerchange', () => {
     if (asked) location.reload()
   })
   const ask = (worker: ServiceWorker | null) => {
-    if (!worker || !navigator.serviceWorker.controller) return // the first one is no news
-    inform(t('newVersion'), { label: t('reload'), run: () => {
+    if (!worker || !navigator.serviceWorker.controller) return // the first one isn't an update
+    showToast(t('newVersion'), { label: t('reload'), run: () => {
       asked = true
       worker.postMessage('now')
     } })
@@ -25,6 +28,6 @@ export function work(): void {
       })
     })
   }, () => {
-    // Without it the page works, and needs the network to open.
+    // The page works without it, but needs the network to open.
   })
 }

@@ -1,4 +1,4 @@
-/** What a service worker has around it, as far as it is used here. */
+/** The part of a service worker's global scope that is used here. */
 export interface PageWindow {
   url: string
   focused: boolean
@@ -7,18 +7,18 @@ export interface PageWindow {
   postMessage(message: unknown, transfer?: Transferable[]): void
 }
 
-export interface Shown {
+export interface ShownNotification {
   tag: string
-  data: { notice?: import('../notify/notice').Notice } | null
+  data: { notice?: import('../notify/notification').PushNotice } | null
   close(): void
 }
 
-export interface Scope {
+export interface WorkerScope {
   registration: {
     scope: string
     pushManager: PushManager
     showNotification(title: string, options: object): Promise<void>
-    getNotifications(filter?: { tag: string }): Promise<Shown[]>
+    getNotifications(filter?: { tag: string }): Promise<ShownNotification[]>
   }
   clients: {
     claim(): Promise<void>
@@ -31,6 +31,6 @@ export interface Scope {
   addEventListener(type: string, listener: (event: any) => void): void
 }
 
-export const worker = self as unknown as Scope
-/** The address of the page. */
+export const worker = self as unknown as WorkerScope
+/** The URL of the page. */
 export const page = new URL('./', self.location.href).href

@@ -2,44 +2,44 @@ import { MAX_AUDIO } from '../frames.js'
 import { Resampler } from './resample.js'
 import { encodeWav, levelOf } from './wav.js'
 
-/** What the agent understands best. */
+/** The sample rate that agents understand best. */
 const RATE = 16_000
 
-/** How a recording is made. */
+/** Options of a recording. */
 export interface RecordOptions {
-  /** Told some ten times a second how loud it is, 0 to 1: for a meter, or for the avatar. */
+  /** Called about ten times a second with the level, 0 to 1, for a meter or the avatar. */
   level?: (level: number) => void
-  /** The largest file, in bytes; a recording that reaches it ends. Default: what a voice message may have, some four minutes. */
+  /** The largest file, in bytes. A recording that reaches it ends. Default: the limit of a voice message, about four minutes. */
   maxBytes?: number
-  /** A microphone that is open already; it stays open. */
+  /** An open microphone to use; it stays open. */
   stream?: MediaStream
   /**
-   * Address of the recording's audio worklet, the file `@hermes-mobile/sdk/worklet.js`, for a page whose policy forbids scripts from `blob:`.
-   * Without it the worklet is made on the spot. Where neither may be, the browser's older script processor records.
+   * The address of the audio worklet, the file `@hermes-mobile/sdk/worklet.js`, for a page whose policy forbids scripts from `blob:`. Without
+   * it, the worklet is created on the spot. Where neither is allowed, the browser's older script processor records.
    */
   worklet?: string | URL
   /** The platform's parts, for tests. */
   audio?: { AudioContext: typeof AudioContext; mediaDevices?: Pick<MediaDevices, 'getUserMedia'> }
 }
 
-/** A recording that goes on. */
+/** A running recording. */
 export interface Recording {
-  /** The WAV file, for Device.sendVoice, once the recording has ended: by stop, or because it is full. After cancel it is empty. */
+  /** Resolves to the WAV file, for Device.sendVoice, when the recording ends: by stop, or because it is full. After cancel the file is empty. */
   readonly wav: Promise<Uint8Array>
-  /** Ends the recording and gives the file. */
+  /** Ends the recording and returns the file. */
   stop(): Promise<Uint8Array>
-  /** Ends the recording and forgets it. */
+  /** Ends the recording and discards it. */
   cancel(): void
 }
 
-/** recordWav opens the microphone and records 16 kHz, mono, 16 bit. Call it in the handler of a tap: some browsers allow sound only there. */
+/** recordWav opens the microphone and records 16 kHz, mono, 16 bit. Call it in the handler of a tap, because some browsers allow sound only there. */
 export async function recordWav(options: RecordOptions = {}): Promise<Recording> {
   const audio = options.audio ?? {
     AudioContext: globalThis.AudioContext ?? (globalThis as { webkitAudioContext?: typeof AudioContext }).webkitAudioContext,
     mediaDevices: globalThis.navigator?.mediaDevices,
   }
   if (!audio.AudioContext || (!options.stream && !audio.mediaDevices)) {
-    throw new Error('this page cannot record: open it by https, in a browser that has a microphone')
+    throw new Error('this page cannot record: open it over https, in a browser with a microphone')
   }
   const context = new audio.AudioContext()
   let stream: MediaStream | undefined
@@ -95,7 +95,7 @@ async function record(context: AudioContext, stream: MediaStream, release: () =>
   const source = context.createMediaStreamSource(stream)
   const tap = await tapOn(context, take, options.worklet)
   source.connect(tap)
-  tap.connect(context.destination) // what leads nowhere is not run; it is silent
+  tap.connect(context.destination) // an unconnected node does not run; this one is silent
   return {
     wav,
     stop: () => {
@@ -106,7 +106,7 @@ async function record(context: AudioContext, stream: MediaStream, release: () =>
   }
 }
 
-/** Meter tells the level when so many samples have come. */
+/** Meter reports the level after a number of samples. */
 class Meter {
   private loudest = 0
   private count = 0
@@ -125,7 +125,7 @@ class Meter {
   }
 }
 
-/** What worklet.js of the package says, too: it hands over what comes in. */
+/** The same code as worklet.js of the package: it passes on its input. */
 const program = `registerProcessor('hermes-tap', class extends AudioWorkletProcessor {
   process([[samples]]) {
     if (samples) this.port.postMessage(samples.slice())
@@ -133,7 +133,7 @@ const program = `registerProcessor('hermes-tap', class extends AudioWorkletProce
   }
 })`
 
-/** tapOn is a node that hands over what goes through it: a worklet, or where that is not to be had the older script processor. */
+/** tapOn returns a node that passes on its input: a worklet or, where none is available, the older script processor. */
 async function tapOn(context: AudioContext, take: (samples: Float32Array) => void, worklet?: string | URL): Promise<AudioNode> {
   const made = worklet ? '' : URL.createObjectURL(new Blob([program], { type: 'text/javascript' }))
   try {
@@ -142,7 +142,7 @@ async function tapOn(context: AudioContext, take: (samples: Float32Array) => voi
     node.port.onmessage = (event: MessageEvent<Float32Array>) => take(event.data)
     return node
   } catch {
-    // No worklets here, or the page's policy lets none in.
+    // The browser has no worklets, or the policy of the page forbids them.
     const node = context.createScriptProcessor(4096, 1, 1)
     node.onaudioprocess = (event) => take(event.inputBuffer.getChannelData(0).slice())
     return node

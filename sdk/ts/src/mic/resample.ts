@@ -1,11 +1,11 @@
-/** Zero crossings of the filter on each side: enough that what would fold back is some 60 dB down. */
+/** Zero crossings of the filter on each side: enough to suppress aliases by about 60 dB. */
 const CROSSINGS = 24
-/** Values of the filter that are kept between two crossings. */
+/** Values of the filter between two crossings. */
 const STEPS = 256
-/** Where the filter begins to cut, as a share of what the lower rate can hold. */
+/** The start of the cutoff, as a fraction of the band of the lower rate. */
 const EDGE = 0.92
 
-/** filter is one side of a windowed sinc. It is the same for all rates, and stretched. */
+/** filter is one side of a windowed sinc. All rates use the same filter, stretched. */
 const filter = Float64Array.from({ length: CROSSINGS * STEPS + 2 }, (_, i) => {
   const x = i / STEPS
   if (x >= CROSSINGS) return 0
@@ -13,15 +13,15 @@ const filter = Float64Array.from({ length: CROSSINGS * STEPS + 2 }, (_, i) => {
   return window * (x === 0 ? 1 : Math.sin(Math.PI * x) / (Math.PI * x))
 })
 
-/** Resampler brings sound from one rate to another, piece by piece. What the lower rate cannot hold is filtered out. */
+/** Resampler converts sound from one rate to another, piece by piece. It filters out what the lower rate cannot represent. */
 export class Resampler {
-  private readonly cutoff: number // as a share of what the input can hold
-  private readonly reach: number // input samples that an output sample looks at, on each side
+  private readonly cutoff: number // as a fraction of the band of the input
+  private readonly reach: number // input samples that an output sample uses, on each side
   private input: Float32Array
-  private passed = 0 // input samples that are needed no more
+  private passed = 0 // input samples that are no longer needed
   private made = 0 // output samples
 
-  /** Both rates are whole numbers, in samples a second. */
+  /** Both rates are whole numbers, in samples per second. */
   constructor(
     private readonly from: number,
     private readonly to: number,
@@ -31,14 +31,14 @@ export class Resampler {
     this.input = new Float32Array(this.reach) // silence before the beginning
   }
 
-  /** push takes what came next and gives what is certain by now. */
+  /** push adds input and returns the output that is complete. */
   push(samples: Float32Array): Float32Array {
     const input = new Float32Array(this.input.length + samples.length)
     input.set(this.input)
     input.set(samples, this.input.length)
     const output: number[] = []
     for (;;) {
-      // In whole numbers, so that a long recording is as exact as a short one.
+      // In whole numbers, so that a long recording is as precise as a short one.
       const place = this.made * this.from
       const beyond = place % this.to
       const first = (place - beyond) / this.to - this.passed
@@ -53,12 +53,12 @@ export class Resampler {
     }
   }
 
-  /** flush gives the rest, as if silence followed. */
+  /** flush returns the rest, as if silence followed. */
   flush(): Float32Array {
     return this.push(new Float32Array(this.reach))
   }
 
-  /** sample weighs the input from first on; its middle is `reach` and a fraction further. */
+  /** sample weighs the input from first on. The center is `reach` plus a fraction further. */
   private sample(input: Float32Array, first: number, fraction: number): number {
     let sum = 0
     for (let i = 0; i <= 2 * this.reach; i++) {

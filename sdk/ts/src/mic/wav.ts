@@ -1,4 +1,4 @@
-/** encodeWav writes sound from -1 to 1 as a WAV file of one channel and 16 bit. */
+/** encodeWav returns sound from -1 to 1 as a WAV file with one channel and 16 bit. */
 export function encodeWav(samples: Float32Array, rate: number): Uint8Array {
   const bytes = samples.length * 2
   const view = new DataView(new ArrayBuffer(44 + bytes))
@@ -19,7 +19,7 @@ export function encodeWav(samples: Float32Array, rate: number): Uint8Array {
   return new Uint8Array(view.buffer)
 }
 
-/** levelOf is how loud a piece of sound is, 0 to 1, in steps as ears hear them: 60 dB are the whole. */
+/** levelOf returns the level of a piece of sound, 0 to 1, on a logarithmic scale of 60 dB. */
 export function levelOf(samples: Float32Array): number {
   let sum = 0
   for (const sample of samples) sum += sample * sample

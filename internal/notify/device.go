@@ -1,0 +1,329 @@
+package notify
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"time"
+
+	"hermes-mobile/frame"
+	"hermes-mobile/internal/push"
+	"hermes-mobile/internal/store"
+)
+
+// maxNotified bounds the ids in one notification.
+const maxNotified = 32
+
+// Batch collects what a session stores in one transaction, and what follows from it.
+type Batch interface {
+	// Do stores something, then calls after with the outcome.
+	Do(op func(*store.Tx) error, after func(error))
+	// Then calls f once everything that was added before is stored. It does not call f if storing failed.
+	Then(f func())
+	// Flush stores what was added so far.
+	Flush()
+}
+
+// State describes a session at one moment.
+type State struct {
+	Context   context.Context // of reads from the store
+	N         int64           // number of the device in the store, 0 if there is no device
+	User      string
+	Epoch     string
+	Connected bool
+	Muted     bool  // the device must not be notified: it is revoked, or the server stops
+	Sent      int64 // the device was sent its outbox up to here
+	Floor     int64 // the outbox begins after this seq
+	Newest    int64 // seq of the newest entry
+}
+
+// Host is the session of a device, as its notifications see it.
+type Host interface {
+	// Post runs f in the session. It does nothing if the session has ended.
+	Post(f func(Batch))
+	// State describes the session now.
+	State() State
+	// Rejected reports whether the device's user has lost the access to the agent.
+	Rejected() bool
+	// MayAnswer reports whether the device may answer cards now.
+	MayAnswer() bool
+	// StoreFailed reports an operation of the store that failed.
+	StoreFailed(op string, err error)
+}
+
+// Note is an entry of an outbox that a person should see. One of the fields is set.
+type Note struct {
+	Message *frame.Message
+	Media   *frame.Media
+	Prompt  *frame.Prompt
+	Notice  *frame.Notice
+}
+
+// Device holds the notifications of one device: the endpoints it has registered, and what it is shown. The zero value
+// belongs to a device that wants none. Its methods must be called in the device's session.
+type Device struct {
+	service *Service
+	host    Host
+	id      string
+
+	targets []push.Target
+	shown   []store.Notice // that are not withdrawn
+	over    []string       // ids that need no attention any more
+	unsure  int64          // entries from this seq on may not have arrived although they were sent; 0: all have
+
+	due, withdrawal *time.Timer // nil: not running
+}
+
+// NewDevice returns the notifications of a device. [Device.Load] reads them.
+func (s *Service) NewDevice(id string, host Host) Device {
+	return Device{service: s, host: host, id: id}
+}
+
+// Load reads the endpoints and the notifications of a device from the store.
+func (d *Device) Load(ctx context.Context, n int64) error {
+	d.Reset()
+	if !d.service.Enabled() {
+		return nil
+	}
+	bodies, err := d.service.Store.Push(ctx, n)
+	if err != nil || len(bodies) == 0 {
+		return err
+	}
+	var targets []push.Target
+	for _, body := range bodies {
+		var t push.Target
+		if err := json.Unmarshal(body, &t); err != nil {
+			d.service.Log.Error("stored push endpoint corrupt", "device", d.id, "err", err)
+			continue
+		}
+		targets = append(targets, t)
+	}
+	shown, err := d.service.Store.Notices(ctx, n)
+	if err != nil {
+		return err
+	}
+	d.targets, d.shown = targets, shown
+	return nil
+}
+
+// Reset forgets everything, as after the device was revoked.
+func (d *Device) Reset() {
+	d.Stop()
+	d.targets, d.shown, d.over, d.unsure = nil, nil, nil, 0
+}
+
+// Idle reports whether no timer is running.
+func (d *Device) Idle() bool { return d.due == nil && d.withdrawal == nil }
+
+// Stop stops the timers.
+func (d *Device) Stop() {
+	stop(&d.due)
+	stop(&d.withdrawal)
+}
+
+func stop(t **time.Timer) {
+	if *t != nil {
+		(*t).Stop()
+		*t = nil
+	}
+}
+
+// start arms a timer that runs f in the session, unless it is running.
+func (d *Device) start(t **time.Timer, wait time.Duration, f func(Batch)) {
+	if *t == nil {
+		*t = time.AfterFunc(max(wait, 0), func() { d.host.Post(f) })
+	}
+}
+
+// wanted reports whether the device wants notifications and may have them.
+func (d *Device) wanted() bool {
+	if len(d.targets) == 0 {
+		return false
+	}
+	st := d.host.State()
+	return st.N != 0 && !st.Muted
+}
+
+// Connected is called when the device has connected. It gets what waits over the connection.
+func (d *Device) Connected() {
+	d.unsure = 0
+	stop(&d.due)
+}
+
+// Lost is called when a connection ended after a silence. A phone that falls asleep says nothing, and what was written
+// until the server noticed is lost. So the device must be notified of that, too.
+func (d *Device) Lost(silence time.Duration) {
+	if !d.wanted() {
+		return
+	}
+	st := d.host.State()
+	seq, err := d.service.Store.FirstSince(st.Context, st.N, time.Now().Add(-silence))
+	if err != nil {
+		d.host.StoreFailed("read what was sent to a silent device", err)
+		return
+	}
+	d.unsure = seq
+}
+
+// Update arms a notification of the entries that wait, unless the device is connected.
+func (d *Device) Update() {
+	if !d.wanted() {
+		return
+	}
+	if st := d.host.State(); !st.Connected && st.Newest > d.unread(st) {
+		d.start(&d.due, d.service.Wait, d.notifyDue)
+	}
+}
+
+// unread is the seq up to which the device was sent its outbox, as far as is known.
+func (d *Device) unread(st State) int64 {
+	sent := st.Sent
+	if d.unsure > 0 {
+		sent = min(sent, d.unsure-1)
+	}
+	return max(sent, st.Floor)
+}
+
+// notifyDue notifies the device, which had the time to connect.
+func (d *Device) notifyDue(b Batch) {
+	b.Flush()
+	d.due = nil
+	st := d.host.State()
+	if !d.wanted() || st.Connected || d.host.Rejected() {
+		return
+	}
+	from := d.unread(st)
+	u, err := d.service.Store.Unread(st.Context, st.N, from, maxNotified)
+	if err == nil && u.Fresh > 0 {
+		err = d.notify(b, st, u, from)
+	}
+	if err != nil {
+		d.host.StoreFailed("read what waits for a device", err)
+		d.Update()
+	}
+}
+
+// notify marks all entries after from as notified, then sends the notification.
+func (d *Device) notify(b Batch, st State, u store.Unread, from int64) error {
+	newest := slices.IndexFunc(u.List, func(e store.UnreadEntry) bool { return e.Kind == store.KindPrompt && !e.Known }) // a card waits for an answer
+	if newest < 0 {
+		newest = slices.IndexFunc(u.List, func(e store.UnreadEntry) bool { return !e.Known })
+	}
+	if newest < 0 { // the device was notified of all but older entries
+		return nil
+	}
+	rows, err := d.service.Store.Outbox(st.Context, st.N, u.List[newest].Seq-1, 1)
+	if err != nil || len(rows) == 0 {
+		return err
+	}
+	note, err := d.service.Read(rows[0].Body)
+	if err != nil {
+		return err
+	}
+	now := time.Now()
+	targets := d.loud(now)
+	n := summary{Note: note, id: u.List[newest].ID, count: u.Count, life: d.service.Life - now.Sub(rows[0].At)}
+	for _, unread := range slices.Backward(u.List) { // the oldest first
+		n.ids = append(n.ids, unread.ID)
+	}
+	if note.Prompt != nil {
+		n.life = time.Until(note.Prompt.ExpiresAt)
+	}
+	shown := len(targets) > 0
+	b.Do(func(tx *store.Tx) error { return tx.AddNotices(st.N, from, shown, now) }, func(err error) {
+		if err != nil {
+			d.Update()
+		}
+		if err != nil || !shown {
+			return
+		}
+		for _, unread := range slices.Backward(u.List) { // the oldest first, as Load reads them
+			if !unread.Known {
+				d.shown = append(d.shown, unread.Notice)
+			}
+		}
+		for _, t := range targets {
+			d.service.send(d.id, t, d.compose(n, t))
+		}
+	})
+	return nil
+}
+
+// loud returns the endpoints that have no quiet hours now.
+func (d *Device) loud(now time.Time) []push.Target {
+	var list []push.Target
+	for _, t := range d.targets {
+		if !t.Quiet.At(now) {
+			list = append(list, t)
+		}
+	}
+	return list
+}
+
+// Done notes that messages, files or cards need no attention any more.
+func (d *Device) Done(ids ...string) {
+	for _, n := range d.shown {
+		if slices.Contains(ids, n.ID) && !slices.Contains(d.over, n.ID) {
+			d.over = append(d.over, n.ID)
+		}
+	}
+	d.UpdateShown()
+}
+
+// UpdateShown arms the withdrawal of notifications that need no attention any more. What else is over by then is
+// withdrawn with them.
+func (d *Device) UpdateShown() {
+	if len(d.shown) == 0 || !d.wanted() {
+		return
+	}
+	if floor := d.host.State().Floor; slices.ContainsFunc(d.shown, func(n store.Notice) bool { return d.isOver(n, floor) }) {
+		d.start(&d.withdrawal, d.service.Wait/3, d.withdrawDue)
+	}
+}
+
+// isOver reports whether a notification needs no attention any more.
+func (d *Device) isOver(n store.Notice, floor int64) bool {
+	return n.Seq <= floor || slices.Contains(d.over, n.ID)
+}
+
+func (d *Device) withdrawDue(b Batch) {
+	b.Flush()
+	d.withdrawal = nil
+	if !d.wanted() {
+		return
+	}
+	st := d.host.State()
+	var over []store.Notice
+	for _, n := range d.shown {
+		if d.isOver(n, st.Floor) {
+			over = append(over, n)
+		}
+	}
+	if len(over) == 0 {
+		return
+	}
+	b.Do(func(tx *store.Tx) error {
+		for _, n := range over {
+			if err := tx.Withdraw(st.N, n.Seq); err != nil {
+				return err
+			}
+		}
+		return tx.DropNotices(st.N)
+	}, func(err error) {
+		if err != nil {
+			d.UpdateShown()
+			return
+		}
+		ids := make([]string, 0, len(over))
+		for _, n := range over {
+			ids = append(ids, n.ID)
+		}
+		d.shown = slices.DeleteFunc(d.shown, func(n store.Notice) bool { return slices.Contains(over, n) })
+		d.over = slices.DeleteFunc(d.over, func(id string) bool { return slices.Contains(ids, id) })
+		for _, t := range d.loud(time.Now()) {
+			if t.Encrypted() { // an endpoint that cannot be told what to withdraw would only ring again
+				d.service.send(d.id, t, d.composeWithdrawal(ids))
+			}
+		}
+	})
+}

@@ -1,1 +1,0 @@
-import{c as e,t}from"./jsxRuntime-ANYEpPg9.js";import{g as n}from"./notices-B8EPRMaO.js";function r({add:r}){return t(`button`,{type:`button`,class:`steer`,title:e(`addToReplyWhy`),onClick:r,children:[t(n,{name:`add`}),e(`addToReply`)]})}export{r as AddToReply};

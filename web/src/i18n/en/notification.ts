@@ -1,0 +1,21 @@
+/** The texts of notifications, in English. The service worker bundles these and no others. */
+export const notification = {
+  noticeMessages: { one: '{n} new message', other: '{n} new messages' },
+  noticeFile: 'Hermes sent a file',
+  noticeCard: 'Hermes is waiting for your answer',
+  noticeReview: 'Open to read all of it and answer.',
+  noticeDevice: "Your devices: {name}. If you don't know it, open the page and revoke it.",
+  noticeDevices: 'One of your devices changed. Open the page to review it.',
+  noticeWake: 'You have something new',
+  noticeTest: 'Notifications work.',
+  noticeNothing: 'Nothing new',
+  noticeAllow: 'Allow',
+  noticeDeny: 'Deny',
+  noticeAllowed: 'Allowed.',
+  noticeDenied: 'Denied.',
+  noticeAnswered: 'Answered: {what}',
+  noticeBefore: 'Already answered.',
+  noticeOver: 'The time to answer has run out.',
+  noticeRejected: "The server didn't accept your answer. Open the page to see why.",
+  noticeNotReached: "Couldn't reach the server. Try again, or open the page to see whether your answer arrived.",
+}

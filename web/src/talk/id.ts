@@ -1,4 +1,0 @@
-/** newID makes an id that nobody else has. A page of plain http has getRandomValues but no randomUUID. */
-export function newID(): string {
-  return Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) => byte.toString(16).padStart(2, '0')).join('')
-}
