@@ -1,10 +1,11 @@
 // Package asowner keeps root from following the links of other users.
 //
-// A command that root runs in the home of another user reads and writes files in folders which that user controls. The user
-// can put a link there that leads to any file of the machine. So root does such work with the file rights of that user: a
-// link then leads no further than its owner could go anyway, and new files belong to the user.
+// When root runs a command in another user's home, it reads and writes files in folders that this user
+// controls. The user can put a link there to any file of the machine. So root does such work with the file
+// rights of that user: a link then leads no further than the user could go anyway, and new files belong to
+// the user.
 //
-// A process that is not root works with its own rights. Everything here is a plain call then.
+// A process that is not root works with its own rights, and all functions are plain calls.
 package asowner
 
 import (
@@ -24,22 +25,22 @@ type User struct {
 	Home     string // empty: there is no account
 }
 
-// ErrOtherUser says that root would have to work in a folder of another user, on a system where it cannot take that user's
-// rights.
+// ErrOtherUser means that root would have to work in another user's folder, on a system where it can't take
+// that user's rights.
 var ErrOtherUser = errors.New("the folder belongs to another user")
 
-// ErrNotRegular says that a path is a pipe, a device or a folder where a file is expected.
+// ErrNotRegular means that a path is a pipe, a device, or a folder instead of a file.
 var ErrNotRegular = errors.New("not a regular file")
 
-// ErrTooLarge says that a file is larger than its reader allows.
+// ErrTooLarge means that a file is larger than its reader allows.
 var ErrTooLarge = errors.New("the file is too large")
 
-// Do calls f. Where the process is root and another user controls path, f runs with the file rights of that user. It must not
-// start goroutines or processes that depend on them.
+// Do calls f. If the process is root and another user controls path, f runs with the file rights of that user.
+// f must not start goroutines or processes that depend on them.
 func Do(path string, f func() error) error { return do(path, f) }
 
-// Of returns the user who controls path. ok is false where that is nobody but root, or where the process is not root and so
-// has no rights to give up.
+// Of returns the user who controls path. ok is false if only root does, or if the process is not root and has
+// no rights to give up.
 func Of(path string) (u User, ok bool, err error) { return of(path) }
 
 // Open opens a regular file to read it, with the rights of the user who controls its path. It never waits: a pipe or a
@@ -60,7 +61,7 @@ func Open(path string) (f *os.File, info fs.FileInfo, err error) {
 	return f, info, err
 }
 
-// ReadFile reads a whole file of at most limit bytes, as Open opens it.
+// ReadFile reads a file of at most limit bytes, opened as by Open.
 func ReadFile(path string, limit int64) ([]byte, fs.FileInfo, error) {
 	f, info, err := Open(path)
 	if err != nil {
@@ -77,8 +78,8 @@ func ReadFile(path string, limit int64) ([]byte, fs.FileInfo, error) {
 	return data, info, nil
 }
 
-// RunAs makes a command that is not started yet run with the rights of the user who controls all these paths: root must not
-// run what others have written. It is an error where several users do.
+// RunAs makes a command run with the rights of the user who controls all these paths: root must not run files
+// that others can write. It fails if several users control them.
 func RunAs(cmd *exec.Cmd, paths ...string) error {
 	var who *User
 	for _, path := range paths {
@@ -87,7 +88,7 @@ func RunAs(cmd *exec.Cmd, paths ...string) error {
 			return err
 		}
 		if other && who != nil && who.UID != u.UID {
-			return fmt.Errorf("root does not run %s: it belongs to %s, and would work for %s", cmd.Path, u.Name, who.Name)
+			return fmt.Errorf("root does not run %s: it belongs to %s, but would run as %s", cmd.Path, u.Name, who.Name)
 		}
 		if other {
 			who = &u
@@ -102,10 +103,10 @@ func RunAs(cmd *exec.Cmd, paths ...string) error {
 	return runAs(cmd, *who)
 }
 
-// refused says why a user may not do what root was asked to do for them.
+// refused explains a permission error of work that root does with a user's rights.
 func refused(err error, u User) error {
 	if !errors.Is(err, fs.ErrPermission) {
 		return err
 	}
-	return fmt.Errorf("%w (root works in folders of %s with the rights of %s only: if this is a link to a file of another user, put the file itself there)", err, u.Name, u.Name)
+	return fmt.Errorf("%w (in folders of %s, root uses only the rights of %s: replace a link to another user's file with the file itself)", err, u.Name, u.Name)
 }

@@ -51,7 +51,7 @@ func controller(path string) (*syscall.Stat_t, error) {
 		}
 		st, ok := info.Sys().(*syscall.Stat_t)
 		if !ok {
-			return nil, fmt.Errorf("%s: its owner is not known", name)
+			return nil, fmt.Errorf("%s: unknown owner", name)
 		}
 		if st.Uid != 0 && (info.IsDir() || info.Mode()&fs.ModeSymlink != 0) {
 			return st, nil
@@ -117,7 +117,7 @@ func do(path string, f func() error) error {
 	}
 	back, err := u.become()
 	if err != nil {
-		return fmt.Errorf("root cannot take the rights of %s to work in a folder of theirs: %w", u.Name, err)
+		return fmt.Errorf("take the rights of %s to work in their folder: %w", u.Name, err)
 	}
 	defer back()
 	return refused(f(), u)

@@ -1,4 +1,5 @@
-// Package atomicfile replaces files: whoever reads one sees the old or the new one whole, also after a crash or a loss of power.
+// Package atomicfile replaces files atomically: a reader sees the whole old or the whole new file, even after
+// a crash or a power loss.
 package atomicfile
 
 import (
@@ -10,24 +11,24 @@ import (
 	"syscall"
 )
 
-// Draft is what is to take a file's place.
+// Draft is the new file before it replaces the old one.
 type Draft struct {
 	*os.File        // open, of mode 0600
-	Path     string // of the file; where it is a link, of what it leads to
+	Path     string // of the file to replace, with links followed if Options.FollowLink is set
 }
 
 // Options say how a file is replaced.
 type Options struct {
 	Mode fs.FileMode // of the new file; 0: 0600
-	// FollowLink keeps a symbolic link and replaces what it leads to. Without it the link itself is replaced.
+	// FollowLink replaces the target of a symbolic link. Without it, Replace replaces the link itself.
 	FollowLink bool
-	// Prepare changes the draft, as its owner or mode, once its content is on the disk.
+	// Prepare can change the draft, such as its owner or mode, after its content is written.
 	Prepare func(*Draft) error
-	// Check is asked last, just before the draft takes the file's place. The old file stays where it fails.
+	// Check runs just before the draft replaces the file. If it fails, the old file stays.
 	Check func(path string) error
 }
 
-// Replace writes a file.
+// Replace replaces a file with data, or creates it.
 func Replace(path string, data []byte, o Options) (err error) {
 	if real, e := filepath.EvalSymlinks(path); o.FollowLink && e == nil {
 		path = real
@@ -69,13 +70,14 @@ func Replace(path string, data []byte, o Options) (err error) {
 		return err
 	}
 	placed = true
-	if e := SyncFolder(filepath.Dir(path)); e != nil && !errors.Is(e, fs.ErrPermission) { // one that may be written and not be read
+	if e := SyncFolder(filepath.Dir(path)); e != nil && !errors.Is(e, fs.ErrPermission) { // the folder may be writable but not readable
 		return e
 	}
 	return nil
 }
 
-// SyncFolder makes the names in a folder outlast a loss of power. Where the system or the file system cannot do that, it does nothing.
+// SyncFolder makes the names in a folder survive a power loss. It does nothing if the system or the file system
+// does not support that.
 func SyncFolder(dir string) error {
 	if runtime.GOOS == "windows" {
 		return nil // NTFS journals names itself
@@ -86,7 +88,7 @@ func SyncFolder(dir string) error {
 	}
 	err = d.Sync()
 	if errors.Is(err, errors.ErrUnsupported) || errors.Is(err, syscall.EINVAL) {
-		err = nil // some network file systems know no such thing
+		err = nil // some network file systems do not support it
 	}
 	return errors.Join(err, d.Close())
 }

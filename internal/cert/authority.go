@@ -26,35 +26,35 @@ const (
 	leafKey       = "server.key"
 )
 
-// skew is how much a phone's clock may be behind ours.
+// skew is how far a phone's clock may be behind ours.
 const skew = time.Hour
 
-// authority signs the server's certificates.
+// authority is the server's own CA. It signs the server's certificates.
 type authority struct {
 	cert *x509.Certificate
 	key  *ecdsa.PrivateKey
 }
 
-// openAuthority reads the authority, and makes it the first time. It is never replaced: every phone would have to be
-// paired again.
+// openAuthority reads the CA, or creates it the first time. It never replaces an existing CA, because all phones
+// would have to pair again.
 func openAuthority(dir string, now time.Time, log *slog.Logger) (*authority, error) {
 	certPath, keyPath := filepath.Join(dir, authorityCert), filepath.Join(dir, authorityKey)
 	cert, certErr := os.ReadFile(certPath)
 	key, keyErr := os.ReadFile(keyPath)
 	noCert, noKey := errors.Is(certErr, fs.ErrNotExist), errors.Is(keyErr, fs.ErrNotExist)
 	_, leafErr := os.Stat(filepath.Join(dir, leafCert))
-	unused := errors.Is(leafErr, fs.ErrNotExist) // a first start that was cut off: no phone has seen it
+	unused := errors.Is(leafErr, fs.ErrNotExist) // an interrupted first start: no phone has seen it
 	switch {
 	case noCert && noKey, (noCert || noKey) && unused:
 		switch {
 		case !unused:
-			log.Warn("the server's own authority is gone and made anew: phones must be paired again", "file", certPath)
+			log.Warn("own CA missing, creating a new one: phones must pair again", "file", certPath)
 		case noCert != noKey:
-			log.Warn("the server's own authority was left unfinished and is made anew", "file", certPath)
+			log.Warn("own CA incomplete, creating a new one", "file", certPath)
 		}
 		return makeAuthority(certPath, keyPath, now)
 	case certErr != nil || keyErr != nil:
-		return nil, fmt.Errorf("the server's own authority cannot be read: %w; %s", errors.Join(certErr, keyErr), restore(certPath, keyPath))
+		return nil, fmt.Errorf("read the server's own CA: %w; %s", errors.Join(certErr, keyErr), restore(certPath, keyPath))
 	}
 	pair, err := tls.X509KeyPair(cert, key)
 	if err != nil {
@@ -62,17 +62,17 @@ func openAuthority(dir string, now time.Time, log *slog.Logger) (*authority, err
 	}
 	ec, ok := pair.PrivateKey.(*ecdsa.PrivateKey)
 	if !ok || !pair.Leaf.IsCA {
-		return nil, fmt.Errorf("%s is not an authority that this program made; %s", certPath, restore(certPath, keyPath))
+		return nil, fmt.Errorf("%s is not a CA created by this program; %s", certPath, restore(certPath, keyPath))
 	}
 	if now.After(pair.Leaf.NotAfter) {
-		log.Warn("the server's own authority has expired; paired phones go on, other programs may not. For a new one stop the server, delete its files, start it, and pair the phones again",
+		log.Warn("own CA expired: paired phones still trust it; to replace it, stop the server, delete its files, start the server, and pair the phones again",
 			"file", certPath, "not_after", pair.Leaf.NotAfter)
 	}
 	return &authority{pair.Leaf, ec}, protect(keyPath, log)
 }
 
 func restore(certPath, keyPath string) string {
-	return fmt.Sprintf("put both back from a backup, or delete %s and %s to have a new one made, and pair every phone again", certPath, keyPath)
+	return fmt.Sprintf("restore both from a backup, or delete %s and %s to create a new CA, and pair every phone again", certPath, keyPath)
 }
 
 func makeAuthority(certPath, keyPath string, now time.Time) (*authority, error) {
@@ -89,19 +89,19 @@ func makeAuthority(certPath, keyPath string, now time.Time) (*authority, error) 
 		KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageCRLSign}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
 	if err != nil {
-		return nil, fmt.Errorf("make the server's own authority: %w", err)
+		return nil, fmt.Errorf("create the server's own CA: %w", err)
 	}
 	cert, err := x509.ParseCertificate(der)
 	if err != nil {
 		return nil, err
 	}
 	if err := errors.Join(writeKey(keyPath, key), writeCerts(certPath, der)); err != nil {
-		return nil, fmt.Errorf("store the server's own authority: %w", err)
+		return nil, fmt.Errorf("store the server's own CA: %w", err)
 	}
 	return &authority{cert, key}, nil
 }
 
-// issue makes a certificate of the server for these names and addresses.
+// issue creates a certificate of the server for these names and addresses.
 func (a *authority) issue(names []string, now time.Time) (*tls.Certificate, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -119,7 +119,7 @@ func (a *authority) issue(names []string, now time.Time) (*tls.Certificate, erro
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, a.cert, key.Public(), a.key)
 	if err != nil {
-		return nil, fmt.Errorf("make the server's certificate: %w", err)
+		return nil, fmt.Errorf("create the server's certificate: %w", err)
 	}
 	leaf, err := x509.ParseCertificate(der)
 	if err != nil {

@@ -20,7 +20,7 @@ import (
 	"hermes-mobile/internal/plaintext"
 )
 
-// acmeProtocol is what an authority asks for when it checks by TLS-ALPN-01 (RFC 8737).
+// acmeProtocol is the ALPN protocol of a TLS-ALPN-01 challenge (RFC 8737).
 const acmeProtocol = "acme-tls/1"
 
 // Waits between two tries for the first certificate. A server at home often starts before its network does, so the first
@@ -30,7 +30,7 @@ const (
 	lastRetry  = 6 * time.Hour
 )
 
-// auto has the certificate from an ACME authority. Certmagic keeps, renews and hands it out.
+// auto gets the certificate from an ACME CA. Certmagic stores, renews, and provides it.
 type auto struct {
 	name   string
 	log    *slog.Logger
@@ -42,12 +42,12 @@ type auto struct {
 	end    context.CancelFunc
 	closed sync.Once
 	retry  time.Duration
-	again  chan struct{} // asks for a try now
+	again  chan struct{} // triggers an immediate attempt
 }
 
 func openAuto(o Options, f *fault) (*auto, error) {
 	if len(o.Hosts) == 0 {
-		return nil, errors.New("there is no name to have a certificate for")
+		return nil, errors.New("no host name for the certificate: set MOBILE_PUBLIC_URL")
 	}
 	dir, err := makeFolder(o.Data)
 	if err != nil {
@@ -57,13 +57,13 @@ func openAuto(o Options, f *fault) (*auto, error) {
 	if o.RootFile != "" {
 		pem, err := os.ReadFile(o.RootFile)
 		if err != nil {
-			return nil, fmt.Errorf("the root of the ACME server cannot be read: %w; see MOBILE_TLS_ACME_ROOT", err)
+			return nil, fmt.Errorf("read the root certificate of the ACME server (MOBILE_TLS_ACME_ROOT): %w", err)
 		}
 		if pem, err = plaintext.Trim(pem); err != nil {
 			return nil, fmt.Errorf("%s: %w", o.RootFile, err)
 		}
 		if roots = x509.NewCertPool(); !roots.AppendCertsFromPEM(pem) {
-			return nil, fmt.Errorf("%s holds no certificate: MOBILE_TLS_ACME_ROOT names a PEM file with the root of the ACME server", o.RootFile)
+			return nil, fmt.Errorf("%s contains no certificate: set MOBILE_TLS_ACME_ROOT to a PEM file with the root certificate of the ACME server", o.RootFile)
 		}
 	}
 	a := &auto{name: o.Hosts[0], log: o.Log, fault: f, retry: cmp.Or(o.retry, firstRetry), again: make(chan struct{}, 1)}
@@ -73,34 +73,34 @@ func openAuto(o Options, f *fault) (*auto, error) {
 		GetConfigForCert: func(certmagic.Certificate) (*certmagic.Config, error) { return a.config, nil }})
 	a.config = certmagic.New(a.cache, certmagic.Config{
 		Storage: newStorage(dir), Logger: logger, OnEvent: a.event,
-		DefaultServerName: a.name, FallbackServerName: a.name, // there is one certificate, whatever a phone asks for
-		OCSP: certmagic.OCSPConfig{DisableStapling: true}, // a start must not wait for somebody's responder
+		DefaultServerName: a.name, FallbackServerName: a.name, // the same certificate for every name that a phone requests
+		OCSP: certmagic.OCSPConfig{DisableStapling: true}, // a start must not wait for an OCSP responder
 	})
 	a.issuer = newIssuer(a.life, a.config, o, roots)
 	a.config.Issuers = []certmagic.Issuer{a.issuer}
 	if _, err := a.config.CacheManagedCertificate(a.life, a.name); err == nil {
-		o.Log.Info("the certificate of the last start is used", "name", a.name, "not_after", a.current().NotAfter)
+		o.Log.Info("certificate loaded", "name", a.name, "not_after", a.current().NotAfter)
 	}
 	return a, nil
 }
 
-// event is called by certmagic when something happened to the certificate.
+// event handles certmagic's events about the certificate.
 func (a *auto) event(_ context.Context, what string, data map[string]any) error {
 	switch what {
 	case "cert_obtained":
 		a.fault.set(nil)
-		a.log.Info("a certificate was obtained", "name", a.name, "renewal", data["renewal"])
+		a.log.Info("certificate obtained", "name", a.name, "renewal", data["renewal"])
 	case "cert_failed":
 		err, _ := data["error"].(error)
-		if renewal, _ := data["renewal"].(bool); renewal && a.life.Err() == nil { // else it is told by run, or the server stops
+		if renewal, _ := data["renewal"].(bool); renewal && a.life.Err() == nil { // otherwise run reports it, or the server is stopping
 			a.fault.set(err)
-			a.log.Error("the certificate was not renewed; it is tried again by itself", "name", a.name, "error", err)
+			a.log.Error("certificate renewal failed, retrying", "name", a.name, "err", err)
 		}
 	}
 	return nil
 }
 
-// run obtains the first certificate. When it is there, certmagic renews it.
+// run obtains the first certificate. After that, certmagic renews it.
 func (a *auto) run(ctx context.Context) {
 	retry := backoff.Policy{Base: a.retry, Max: lastRetry}
 	for n := 0; ; n++ {
@@ -110,7 +110,7 @@ func (a *auto) run(ctx context.Context) {
 		}
 		a.fault.set(err)
 		wait := retry.Delay(n)
-		a.log.Error("there is no certificate yet; it is asked for again by itself", "name", a.name, "again_in", wait, "error", err)
+		a.log.Error("obtaining a certificate failed, retrying", "name", a.name, "delay", wait, "err", err)
 		timer := time.NewTimer(wait)
 		select {
 		case <-timer.C:
@@ -129,12 +129,12 @@ func (a *auto) obtain(ctx context.Context) error {
 	c, err := a.config.CacheManagedCertificate(ctx, a.name)
 	if err == nil {
 		if c.NeedsRenewal(a.config) {
-			return a.cache.RenewManagedCertificates(a.life) // it may have ended while the server was down
+			return a.cache.RenewManagedCertificates(a.life) // it may have expired while the server was down
 		}
 		return nil
 	}
 	if !errors.Is(err, fs.ErrNotExist) {
-		a.log.Warn("the stored certificate is damaged, another one is asked for", "name", a.name, "error", err)
+		a.log.Warn("stored certificate damaged, requesting a new one", "name", a.name, "err", err)
 		if err := a.config.Storage.Delete(ctx, certmagic.StorageKeys.CertsSitePrefix(a.issuer.IssuerKey(), a.name)); err != nil {
 			return err
 		}
@@ -146,7 +146,7 @@ func (a *auto) obtain(ctx context.Context) error {
 	return err
 }
 
-// reload tries now what is waited for: the first certificate, or a renewal if it is time.
+// reload retries immediately: the first certificate, or a renewal if it is due.
 func (a *auto) reload() error {
 	select {
 	case a.again <- struct{}{}:

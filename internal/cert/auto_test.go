@@ -112,7 +112,7 @@ func TestAutoRoot(t *testing.T) {
 		t.Errorf("no file: %v", err)
 	}
 	ok(t, os.WriteFile(w.o.RootFile, []byte("x"), 0o600))
-	if _, err := Open(w.o); err == nil || !strings.Contains(err.Error(), "holds no certificate") {
+	if _, err := Open(w.o); err == nil || !strings.Contains(err.Error(), "contains no certificate") {
 		t.Errorf("no certificate: %v", err)
 	}
 }

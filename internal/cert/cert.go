@@ -1,5 +1,5 @@
-// Package cert keeps the certificate that the server shows to phones: one of an ACME authority, one of a small authority of
-// its own, or one from files that somebody else writes. It is the only package that speaks to certmagic.
+// Package cert manages the server's certificate: from an ACME CA, from the server's own CA, or from files that
+// another program writes. Only this package uses certmagic.
 package cert
 
 import (
@@ -18,7 +18,7 @@ import (
 	"time"
 )
 
-// The modes, as MOBILE_TLS has them.
+// The modes of MOBILE_TLS.
 const (
 	Off   = "off"
 	Auto  = "auto"
@@ -29,20 +29,20 @@ const (
 // Folder is the name of the folder for certificates in the data folder.
 const Folder = "certificates"
 
-// Options say which certificate is wanted.
+// Options configures the certificate.
 type Options struct {
-	Mode string // Auto, Self or Files
+	Mode string // Auto, Self, or Files
 	Data string // the data folder
 	Log  *slog.Logger
 
-	// Hosts are the names and addresses by which phones reach the server, besides those of the machine itself. Auto takes
-	// the first one.
+	// Hosts are the names and addresses by which phones reach the server, besides those of the machine itself.
+	// Auto uses the first one.
 	Hosts []string
 
 	// For Auto.
-	Email     string // for the authority to write to; may be empty
+	Email     string // contact for the CA; may be empty
 	Directory string // URL of the ACME directory
-	RootFile  string // certificates that the ACME server's own is checked by; empty: those of the system
+	RootFile  string // root certificates for the ACME server; empty: the system's
 	Host      string // the address that the server listens on
 	Port      int    // its port
 
@@ -50,24 +50,24 @@ type Options struct {
 	CertFile, KeyFile string
 
 	now   func() time.Time // for tests; nil: time.Now
-	every time.Duration    // for tests: between two looks; 0: as the mode needs
-	retry time.Duration    // for tests: before the second try of Auto; 0: firstRetry
+	every time.Duration    // for tests: between two checks; 0: the mode's default
+	retry time.Duration    // for tests: before the second attempt of Auto; 0: firstRetry
 	names func() []string  // for tests: names and addresses of the machine; nil: the real ones
 }
 
-// State is how the certificate is: for the owner, and for health checks.
+// State is the state of the certificate, for the owner and for health checks.
 type State struct {
 	Mode        string    `json:"mode"`
 	Names       []string  `json:"names,omitempty"`       // of the certificate in use
-	NotAfter    time.Time `json:"not_after,omitzero"`    // its end; zero: there is none yet
+	NotAfter    time.Time `json:"not_after,omitzero"`    // end of its validity; zero: none yet
 	Leaf        string    `json:"certificate,omitempty"` // its SHA-256
-	Fingerprint string    `json:"fingerprint,omitempty"` // what phones pin: the SHA-256 of the own authority
-	Chain       []string  `json:"chain,omitempty"`       // what is wrong with it as phones see it, in sentences
-	LastError   string    `json:"last_error,omitempty"`  // of making, renewing or reading; empty since that worked again
+	Fingerprint string    `json:"fingerprint,omitempty"` // the SHA-256 of the own CA, which phones pin
+	Chain       []string  `json:"chain,omitempty"`       // problems of the chain as phones see it
+	LastError   string    `json:"last_error,omitempty"`  // of creating, renewing, or reading; empty after a success
 	LastErrorAt time.Time `json:"last_error_at,omitzero"`
 }
 
-// String says it in a line.
+// String formats the state in one line.
 func (s State) String() string {
 	text := s.Mode
 	switch {
@@ -76,7 +76,7 @@ func (s State) String() string {
 	case s.NotAfter.IsZero():
 		text += ", no certificate yet"
 	case s.Fingerprint != "":
-		text += ", until " + s.NotAfter.Local().Format(time.DateOnly) + " and renewed by itself, fingerprint " + s.Fingerprint
+		text += ", until " + s.NotAfter.Local().Format(time.DateOnly) + ", renewed automatically, fingerprint " + s.Fingerprint
 	default:
 		text += ", until " + s.NotAfter.Local().Format(time.DateOnly) + ", for " + strings.Join(s.Names, ", ")
 	}
@@ -86,7 +86,7 @@ func (s State) String() string {
 	return text
 }
 
-// source is one way to come by a certificate.
+// source is a source of the certificate.
 type source interface {
 	get(*tls.ClientHelloInfo) (*tls.Certificate, error)
 	current() *x509.Certificate // nil: none yet
@@ -97,14 +97,14 @@ type source interface {
 	close()
 }
 
-// Certificates hands out the server's certificate. Close it in the end.
+// Certificates provides the server's certificate. Call Close when done.
 type Certificates struct {
 	mode   string
 	source source
 	fault  *fault
 }
 
-// Open reads or makes what is needed. With Auto the certificate may come later: see Run.
+// Open reads or creates the certificate. With Auto, Run may obtain it later.
 func Open(o Options) (*Certificates, error) {
 	if o.now == nil {
 		o.now = time.Now
@@ -119,7 +119,7 @@ func Open(o Options) (*Certificates, error) {
 	case Files:
 		c.source, err = openFiles(o, c.fault)
 	default:
-		err = fmt.Errorf("there is no way %q to come by a certificate", o.Mode)
+		err = fmt.Errorf("unknown TLS mode %q", o.Mode)
 	}
 	if err != nil {
 		return nil, err
@@ -127,21 +127,21 @@ func Open(o Options) (*Certificates, error) {
 	return c, nil
 }
 
-// makeFolder makes the folder for certificates and returns its path.
+// makeFolder creates the folder for certificates and returns its path.
 func makeFolder(data string) (string, error) {
 	dir := filepath.Join(data, Folder)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return "", fmt.Errorf("the folder for certificates cannot be made: %w", err)
+		return "", fmt.Errorf("create the folder for certificates: %w", err)
 	}
 	return dir, os.Chmod(dir, 0o700)
 }
 
-// TLS returns the settings for connections. They offer HTTP/1.1 alone, which WebSocket upgrades need.
+// TLS returns the configuration for connections. It offers only HTTP/1.1, which WebSocket upgrades need.
 func (c *Certificates) TLS() *tls.Config {
 	return &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: c.source.get, NextProtos: append([]string{"http/1.1"}, c.protocols()...)}
 }
 
-// protocols are those of an ACME authority, on which nothing is ever said after the handshake.
+// protocols are the ALPN protocols of an ACME CA, which sends nothing after the handshake.
 func (c *Certificates) protocols() []string {
 	if c.mode == Auto {
 		return []string{acmeProtocol}
@@ -149,7 +149,7 @@ func (c *Certificates) protocols() []string {
 	return nil
 }
 
-// Silent returns what closes connections that were made only to see a certificate, for http.Server.TLSNextProto.
+// Silent returns handlers for http.Server.TLSNextProto that close connections made only to see a certificate.
 func (c *Certificates) Silent() map[string]func(*http.Server, *tls.Conn, http.Handler) {
 	m := map[string]func(*http.Server, *tls.Conn, http.Handler){}
 	for _, p := range c.protocols() {
@@ -158,22 +158,22 @@ func (c *Certificates) Silent() map[string]func(*http.Server, *tls.Conn, http.Ha
 	return m
 }
 
-// Run obtains, renews and reads again until ctx ends.
+// Run obtains, renews, and reloads the certificate until ctx ends.
 func (c *Certificates) Run(ctx context.Context) { c.source.run(ctx) }
 
-// Reload looks at once whether there is another certificate to use.
+// Reload checks immediately for a new certificate.
 func (c *Certificates) Reload() error { return c.source.reload() }
 
-// Challenge answers a request by which an ACME authority checks that this server has the name. It reports whether the
-// request was one.
+// Challenge answers an HTTP challenge of an ACME CA. It reports whether the request was one.
 func (c *Certificates) Challenge(w http.ResponseWriter, r *http.Request) bool {
 	return c.source.challenge(w, r)
 }
 
-// Fingerprint is what phones pin: the SHA-256 of the own authority's certificate in hex. Empty where phones need no pin.
+// Fingerprint returns the SHA-256 of the own CA's certificate in hex, which phones pin. It is empty if phones need
+// no pin.
 func (c *Certificates) Fingerprint() string { return c.source.fingerprint() }
 
-// State says how the certificate is.
+// State returns the state of the certificate.
 func (c *Certificates) State() State {
 	s := State{Mode: c.mode, Fingerprint: c.source.fingerprint()}
 	s.LastError, s.LastErrorAt = c.fault.last()
@@ -186,7 +186,7 @@ func (c *Certificates) State() State {
 	return s
 }
 
-// Close ends what Open began.
+// Close stops the background work of Open.
 func (c *Certificates) Close() { c.source.close() }
 
 func sum(c *x509.Certificate) string {
@@ -202,7 +202,7 @@ func namesOf(c *x509.Certificate) []string {
 	return names
 }
 
-// fault is the last thing that went wrong, until it works again.
+// fault is the last error, until the next success.
 type fault struct {
 	now  func() time.Time
 	mu   sync.Mutex
@@ -210,7 +210,7 @@ type fault struct {
 	at   time.Time
 }
 
-// set notes an error, or with nil that there is none any more. It reports whether that is news.
+// set records an error, or clears it with nil. It reports whether that is a change.
 func (f *fault) set(err error) (news bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -10,18 +10,18 @@ import (
 	"time"
 )
 
-// maxChain is how many certificates of a file are looked at. A chain has two to four.
+// maxChain is the largest number of certificates that ChainFaults checks. A chain has two to four.
 const maxChain = 50
 
-// ChainFaults says what is wrong with the certificates that a server shows, the server's own first, in sentences. Browsers on
-// computers fetch an intermediate certificate that is missing, and phones do not, so a chain that works for its owner may be the
-// reason why phones refuse the server. roots are the authorities that are known; nil: those of this machine.
+// ChainFaults describes the problems of the chain that a server sends, with the server's certificate first.
+// Browsers on computers fetch a missing intermediate certificate, but phones do not. So a chain that works for
+// its owner may make phones reject the server. roots are the known CAs; nil: those of this machine.
 func ChainFaults(chain []*x509.Certificate, roots *x509.CertPool, now time.Time) (faults []string) {
 	if len(chain) == 0 {
 		return nil
 	}
 	if len(chain) > maxChain {
-		return []string{fmt.Sprintf("there are %d certificates, of which phones read a few", len(chain))}
+		return []string{fmt.Sprintf("there are %d certificates, but phones read only a few", len(chain))}
 	}
 	say := func(format string, args ...any) { faults = append(faults, fmt.Sprintf(format, args...)) }
 	path := []int{0}
@@ -31,28 +31,29 @@ func ChainFaults(chain []*x509.Certificate, roots *x509.CertPool, now time.Time)
 			break
 		}
 		if c := chain[next]; now.After(c.NotAfter) {
-			say("the intermediate certificate of %s expired at %s UTC", subjectName(c), c.NotAfter.UTC().Format(time.DateTime))
+			say("the intermediate certificate %s expired at %s UTC", subjectName(c), c.NotAfter.UTC().Format(time.DateTime))
 		}
 		path, top = append(path, next), chain[next]
 	}
 	if leaf := chain[0]; len(path) == 1 && !signsItself(leaf) && !known(leaf, roots, now) {
-		say("the chain is missing: there is the server's certificate alone, and not that of %s, which signed it", issuerName(leaf))
+		say("the intermediate certificates are missing: the server sends only its own certificate, without that of %s, which signed it", issuerName(leaf))
 	}
 	if !slices.IsSorted(path) {
-		say("the certificates are in the wrong order: the one of the server comes first, and each is followed by the one that signed it")
+		say("the certificates are in the wrong order: the server's must come first, and each one's signer must follow it")
 	}
 	for i, c := range chain {
 		switch {
 		case slices.ContainsFunc(chain[:i], c.Equal):
-			say("certificate %d (%s) is there twice", i+1, subjectName(c))
+			say("certificate %d (%s) is a duplicate", i+1, subjectName(c))
 		case !slices.Contains(path, i) && !relatedTo(c, chain, path):
-			say("certificate %d (%s) has nothing to do with the server's", i+1, subjectName(c))
+			say("certificate %d (%s) is unrelated to the server's", i+1, subjectName(c))
 		}
 	}
 	return faults
 }
 
-// issuerOf finds who signed a certificate among the rest of a chain: one that is still valid where there are several. -1: nobody did.
+// issuerOf returns the index of the certificate that signed c, or -1. If there are several, it prefers one that
+// is still valid.
 func issuerOf(c *x509.Certificate, chain []*x509.Certificate, path []int, now time.Time) int {
 	found := -1
 	for i, other := range chain {
@@ -66,7 +67,7 @@ func issuerOf(c *x509.Certificate, chain []*x509.Certificate, path []int, now ti
 	return found
 }
 
-// relatedTo reports whether a certificate is another one of an authority of the path, as where authorities sign one another.
+// relatedTo reports whether a certificate is another one of a CA on the path, as with cross-signed CAs.
 func relatedTo(c *x509.Certificate, chain []*x509.Certificate, path []int) bool {
 	return slices.ContainsFunc(path, func(i int) bool {
 		return bytes.Equal(chain[i].RawIssuer, c.RawSubject) || bytes.Equal(chain[i].RawSubject, c.RawSubject)
@@ -77,7 +78,7 @@ func signsItself(c *x509.Certificate) bool {
 	return bytes.Equal(c.RawSubject, c.RawIssuer)
 }
 
-// known reports whether an authority that is known signed a certificate itself. That it has expired is another question.
+// known reports whether a known CA signed a certificate directly. It ignores the expiry.
 func known(c *x509.Certificate, roots *x509.CertPool, now time.Time) bool {
 	if now.After(c.NotAfter) {
 		now = c.NotAfter
@@ -89,7 +90,7 @@ func known(c *x509.Certificate, roots *x509.CertPool, now time.Time) bool {
 	return err == nil
 }
 
-// subjectName and issuerName name a certificate for a person: what it says is of strangers, so it is quoted.
+// subjectName and issuerName name a certificate for display. They quote the text, because it comes from a stranger.
 func subjectName(c *x509.Certificate) string { return fmt.Sprintf("%.100q", c.Subject.String()) }
 func issuerName(c *x509.Certificate) string  { return fmt.Sprintf("%.100q", c.Issuer.String()) }
 

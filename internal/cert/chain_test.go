@@ -91,15 +91,15 @@ func TestChainFaults(t *testing.T) {
 		"signed by two roots":                 {[]signed{leaf, inter, crossed}, known, nil},
 		"both forms of a root":                {[]signed{leaf, inter, root, crossed}, known, nil},
 		"an expired one beside a valid one":   {[]signed{leaf, expired, inter}, known, nil},
-		"alone":                               {[]signed{leaf}, known, []string{`the server's certificate alone, and not that of "CN=inter"`}},
-		"alone and expired":                   {[]signed{old}, known, []string{"the chain is missing"}},
-		"directly of an unknown root":         {[]signed{direct}, nobody, []string{`not that of "CN=root"`}},
-		"another's intermediate":              {[]signed{leaf, second}, known, []string{"the chain is missing", `certificate 2 ("CN=second") has nothing to do`}},
-		"one too many":                        {[]signed{leaf, inter, other}, known, []string{`certificate 3 ("CN=other") has nothing to do`}},
-		"another server's":                    {[]signed{leaf, inter, stranger}, known, []string{`certificate 3 ("CN=stranger.example.com") has nothing to do`}},
-		"twice":                               {[]signed{leaf, inter, inter}, known, []string{`certificate 3 ("CN=inter") is there twice`}},
-		"the server's twice":                  {[]signed{leaf, leaf, inter}, known, []string{`certificate 2 ("CN=agent.example.com") is there twice`}},
-		"expired intermediate":                {[]signed{leaf, expired}, known, []string{`the intermediate certificate of "CN=inter" expired at ` + expired.NotAfter.UTC().Format("2006-01-02")}},
+		"alone":                               {[]signed{leaf}, known, []string{`without that of "CN=inter"`}},
+		"alone and expired":                   {[]signed{old}, known, []string{"the intermediate certificates are missing"}},
+		"directly of an unknown root":         {[]signed{direct}, nobody, []string{`without that of "CN=root"`}},
+		"another's intermediate":              {[]signed{leaf, second}, known, []string{"the intermediate certificates are missing", `certificate 2 ("CN=second") is unrelated`}},
+		"one too many":                        {[]signed{leaf, inter, other}, known, []string{`certificate 3 ("CN=other") is unrelated`}},
+		"another server's":                    {[]signed{leaf, inter, stranger}, known, []string{`certificate 3 ("CN=stranger.example.com") is unrelated`}},
+		"twice":                               {[]signed{leaf, inter, inter}, known, []string{`certificate 3 ("CN=inter") is a duplicate`}},
+		"the server's twice":                  {[]signed{leaf, leaf, inter}, known, []string{`certificate 2 ("CN=agent.example.com") is a duplicate`}},
+		"expired intermediate":                {[]signed{leaf, expired}, known, []string{`the intermediate certificate "CN=inter" expired at ` + expired.NotAfter.UTC().Format("2006-01-02")}},
 		"in the wrong order":                  {[]signed{deep, inter, second}, known, []string{"in the wrong order"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -163,12 +163,12 @@ func TestChainOfFiles(t *testing.T) {
 		return w
 	}
 	w := write(leaf.pem())
-	if st := w.open().State(); len(st.Chain) != 1 || !strings.Contains(st.Chain[0], "the chain is missing") || !w.log.has("phones may refuse the server") {
+	if st := w.open().State(); len(st.Chain) != 1 || !strings.Contains(st.Chain[0], "the intermediate certificates are missing") || !w.log.has("phones may reject the server") {
 		t.Errorf("a certificate alone: %+v", st)
 	}
 	w = write(leaf.pem(), inter.pem())
 	c := w.open()
-	if st := c.State(); len(st.Chain) != 0 || w.log.has("phones may refuse") {
+	if st := c.State(); len(st.Chain) != 0 || w.log.has("phones may reject") {
 		t.Errorf("a whole chain: %+v", st)
 	}
 	w.clock.add(2, 0, 0)
@@ -184,7 +184,7 @@ func TestChainOfFiles(t *testing.T) {
 		if len(parts[0]) == len(params) {
 			place = " 2:"
 		}
-		if _, err := Open(w.o); err == nil || !strings.Contains(err.Error(), "the first certificate must be the server's") || !strings.Contains(err.Error(), "place"+place) || strings.Contains(err.Error(), "does not match") {
+		if _, err := Open(w.o); err == nil || !strings.Contains(err.Error(), "the first certificate must be the server's") || !strings.Contains(err.Error(), "belongs to certificate"+place) || strings.Contains(err.Error(), "does not match") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

@@ -17,9 +17,9 @@ import (
 	"hermes-mobile/internal/plaintext"
 )
 
-// lookEvery is how often the files are read for a change. Reading them is the only sign that holds on every file system,
-// and for links that others put elsewhere.
-const lookEvery = 10 * time.Second
+// pollEvery is how often the server reads the files to detect a change. Nothing else is reliable on every file
+// system and with symbolic links.
+const pollEvery = 10 * time.Second
 
 // pair is a certificate as it was read.
 type pair struct {
@@ -28,7 +28,7 @@ type pair struct {
 	chain     []*x509.Certificate // of tls
 }
 
-// files takes the certificate from two files that another program writes.
+// files reads the certificate from two files that another program writes.
 type files struct {
 	certFile, keyFile string
 	log               *slog.Logger
@@ -44,7 +44,7 @@ type files struct {
 func openFiles(o Options, f *fault) (*files, error) {
 	s := &files{certFile: o.CertFile, keyFile: o.KeyFile, log: o.Log, now: o.now, every: o.every, fault: f}
 	if s.every == 0 {
-		s.every = lookEvery
+		s.every = pollEvery
 	}
 	p, err := s.read()
 	if err != nil {
@@ -54,15 +54,15 @@ func openFiles(o Options, f *fault) (*files, error) {
 	return s, nil
 }
 
-// read reads both files. An error says which one is wrong.
+// read reads both files. An error names the wrong one.
 func (s *files) read() (*pair, error) {
 	p := &pair{}
 	var err error
 	if p.cert, err = os.ReadFile(s.certFile); err != nil {
-		return nil, fmt.Errorf("the certificate cannot be read: %w; see MOBILE_TLS_CERT and the mode of the file", err)
+		return nil, fmt.Errorf("read the certificate (MOBILE_TLS_CERT): %w", err)
 	}
 	if p.key, err = os.ReadFile(s.keyFile); err != nil {
-		return nil, fmt.Errorf("the certificate's key cannot be read: %w; see MOBILE_TLS_KEY and the mode of the file", err)
+		return nil, fmt.Errorf("read the private key (MOBILE_TLS_KEY): %w", err)
 	}
 	for file, text := range map[string]*[]byte{s.certFile: &p.cert, s.keyFile: &p.key} {
 		if *text, err = plaintext.Trim(*text); err != nil {
@@ -74,10 +74,10 @@ func (s *files) read() (*pair, error) {
 	}
 	c, err := tls.X509KeyPair(p.cert, p.key)
 	if n := placeOf(p.cert, p.key); err != nil && n > 1 {
-		return nil, fmt.Errorf("%s: the first certificate must be the server's, and the key in %s belongs to the one at place %d: put that one first, then the one that signed it, and so on", s.certFile, s.keyFile, n)
+		return nil, fmt.Errorf("%s: the first certificate must be the server's, but the key in %s belongs to certificate %d: put that one first, then its signer, and so on", s.certFile, s.keyFile, n)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("%s and %s are no certificate with its key: %w; the first holds the certificate with its chain, the second the key of the same certificate, both as PEM",
+		return nil, fmt.Errorf("%s and %s are not a certificate and its key: %w; the first must contain the certificate and its chain, the second its private key, both as PEM",
 			s.certFile, s.keyFile, err)
 	}
 	p.tls, p.chain = &c, parsed(&c)
@@ -88,17 +88,17 @@ func (s *files) take(p *pair) {
 	s.use.Store(p)
 	leaf := p.tls.Leaf
 	for _, text := range s.faults() {
-		s.log.Warn("certificate chain incomplete or damaged: phones may refuse the server", "file", s.certFile, "reason", text)
+		s.log.Warn("certificate chain incomplete or damaged: phones may reject the server", "file", s.certFile, "reason", text)
 	}
 	if s.now().After(leaf.NotAfter) {
-		s.log.Warn("the certificate has expired: phones refuse it until its file is renewed", "file", s.certFile, "not_after", leaf.NotAfter)
+		s.log.Warn("certificate expired: phones reject it", "file", s.certFile, "not_after", leaf.NotAfter)
 		return
 	}
-	s.log.Info("a certificate was read", "file", s.certFile, "names", namesOf(leaf), "not_after", leaf.NotAfter)
+	s.log.Info("certificate loaded", "file", s.certFile, "names", namesOf(leaf), "not_after", leaf.NotAfter)
 }
 
-// look reads the files and takes what is new. With a broken pair the old one stays.
-func (s *files) look() error {
+// check reads the files and uses a new pair. If the new pair is invalid, the old one stays.
+func (s *files) check() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	p, err := s.read()
@@ -118,33 +118,33 @@ func (s *files) run(ctx context.Context) {
 			return
 		case <-tick.C:
 		}
-		err := s.look()
+		err := s.check()
 		if err == nil {
 			failed = 0
 			s.fault.set(nil)
-		} else if failed++; failed > 1 && s.fault.set(err) { // once may be the moment between two writes
-			s.log.Error("the certificate was not read again, the old one stays in use", "error", err)
+		} else if failed++; failed > 1 && s.fault.set(err) { // a single failure may be the moment between two writes
+			s.log.Error("certificate reload failed, keeping the old one", "err", err)
 		}
 	}
 }
 
 func (s *files) reload() error {
-	err := s.look()
+	err := s.check()
 	s.fault.set(err)
 	if err != nil {
-		return fmt.Errorf("the certificate stays as it was: %w", err)
+		return fmt.Errorf("reload the certificate (the old one stays in use): %w", err)
 	}
 	return nil
 }
 
-// faults are those of the chain in use, at this moment.
+// faults returns the present problems of the chain in use.
 func (s *files) faults() []string { return ChainFaults(s.use.Load().chain, s.roots, s.now()) }
 
 func (s *files) get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	if p := s.use.Load(); p != nil {
 		return p.tls, nil
 	}
-	return nil, errors.New("there is no certificate")
+	return nil, errors.New("no certificate")
 }
 
 func (s *files) current() *x509.Certificate                        { return s.use.Load().tls.Leaf }

@@ -75,7 +75,7 @@ func TestFilesBroken(t *testing.T) {
 		"garbage": func() { ok(t, os.WriteFile(certPath, []byte("x"), 0o600)) },
 	} {
 		damage()
-		if err := c.Reload(); err == nil || !strings.Contains(err.Error(), "stays as it was") {
+		if err := c.Reload(); err == nil || !strings.Contains(err.Error(), "the old one stays in use") {
 			t.Errorf("%s: %v", name, err)
 		}
 		if st := c.State(); st.Leaf != first.Leaf || st.LastError == "" || st.LastErrorAt.IsZero() || sum(shown(t, c)[0]) != first.Leaf {
@@ -92,14 +92,14 @@ func TestFilesBroken(t *testing.T) {
 	w.run(c)
 	ok(t, os.WriteFile(keyPath, []byte("x"), 0o600))
 	until(t, "the error", func() bool { return c.State().LastError != "" })
-	until(t, "a line in the log", func() bool { return w.log.has("the old one stays in use") })
+	until(t, "a line in the log", func() bool { return w.log.has("keeping the old one") })
 	for range 3 { // looks later
 		at := c.State().LastErrorAt
 		w.clock.add(0, 0, 1)
 		until(t, "another look", func() bool { return c.State().LastErrorAt.After(at) })
 	}
 	w.log.mu.Lock()
-	if n := strings.Count(w.log.b.String(), "the old one stays in use"); n != 1 {
+	if n := strings.Count(w.log.b.String(), "keeping the old one"); n != 1 {
 		t.Errorf("it was logged %d times", n)
 	}
 	w.log.mu.Unlock()
@@ -117,13 +117,13 @@ func TestFilesAtTheStart(t *testing.T) {
 	}{
 		"no certificate": {func(c, _ string) { ok(t, os.Remove(c)) }, "MOBILE_TLS_CERT"},
 		"no key":         {func(_, k string) { ok(t, os.Remove(k)) }, "MOBILE_TLS_KEY"},
-		"mismatch":       {func(c, _ string) { written(t, c, "", "x.example") }, "are no certificate with its key"},
-		"garbage":        {func(c, _ string) { ok(t, os.WriteFile(c, []byte("x"), 0o600)) }, "are no certificate with its key"},
+		"mismatch":       {func(c, _ string) { written(t, c, "", "x.example") }, "are not a certificate and its key"},
+		"garbage":        {func(c, _ string) { ok(t, os.WriteFile(c, []byte("x"), 0o600)) }, "are not a certificate and its key"},
 		"turned round": {func(c, k string) {
 			ok(t, os.Rename(c, c+"2"))
 			ok(t, os.Rename(k, c))
 			ok(t, os.Rename(c+"2", k))
-		}, "the first holds the certificate"},
+		}, "the first must contain the certificate"},
 	} {
 		w, certPath, keyPath := filesWorld(t)
 		tt.damage(certPath, keyPath)
@@ -134,7 +134,7 @@ func TestFilesAtTheStart(t *testing.T) {
 	w, _, _ := filesWorld(t)
 	w.clock.add(1, 1, 0)
 	w.open()
-	if !w.log.has("the certificate has expired") {
+	if !w.log.has("certificate expired") {
 		t.Error("an expired certificate is not told of")
 	}
 }

@@ -17,7 +17,8 @@ import (
 // issuer orders certificates by ACME.
 type issuer struct {
 	*certmagic.ACMEIssuer
-	// rehearsal is tried first after a failure: Let's Encrypt bears few failures of the real one. nil: there is none.
+	// rehearsal is the staging CA, used first after a failure: Let's Encrypt allows few failures of the real one.
+	// nil: none.
 	rehearsal *certmagic.ACMEIssuer
 	life      context.Context // certmagic's own contexts do not end with the server
 	host      string
@@ -33,7 +34,7 @@ func newIssuer(life context.Context, config *certmagic.Config, o Options, roots 
 		directory = certmagic.LetsEncryptProductionCA
 	}
 	client := func(directory string) *certmagic.ACMEIssuer {
-		// TestCA keeps certmagic from choosing another authority for its tries, which Issue does.
+		// TestCA keeps certmagic from selecting another CA for its attempts. Issue does that.
 		return certmagic.NewACMEIssuer(config, certmagic.ACMEIssuer{CA: directory, TestCA: directory, Email: o.Email, Agreed: true, TrustedRoots: roots,
 			ListenHost: o.Host, AltTLSALPNPort: o.Port, HTTPProxy: oneRequest, Logger: config.Logger})
 	}
@@ -44,14 +45,14 @@ func newIssuer(life context.Context, config *certmagic.Config, o Options, roots 
 	return i
 }
 
-// oneRequest has each request use a connection of its own: certmagic's client would leave its connections open, with their
-// goroutines, beyond the end of the server. It is asked for the proxy of each request, which is the only way in.
+// oneRequest makes each request use its own connection: certmagic's client would keep its connections and their
+// goroutines after the server stops. The hook for the proxy of a request is the only place to do that.
 func oneRequest(r *http.Request) (*url.URL, error) {
 	r.Close = true
 	return http.ProxyFromEnvironment(r)
 }
 
-// PreCheck is asked before an order, and settles the account.
+// PreCheck runs before an order and sets up the account.
 func (i *issuer) PreCheck(ctx context.Context, names []string, interactive bool) error {
 	err := i.ACMEIssuer.PreCheck(ctx, names, interactive)
 	if i.rehearsal != nil {
@@ -60,13 +61,13 @@ func (i *issuer) PreCheck(ctx context.Context, names []string, interactive bool)
 	return err
 }
 
-// Issue makes one try. Who calls it tries again.
+// Issue makes one attempt. The caller retries.
 func (i *issuer) Issue(ctx context.Context, csr *x509.CertificateRequest) (*certmagic.IssuedCertificate, error) {
 	i.order.Lock()
 	defer i.order.Unlock()
 	ctx, cancel := i.within(ctx)
 	defer cancel()
-	// What counts as a repeat is not held up by certmagic's limiter, which has a goroutine for ever. One name needs no limit.
+	// An order marked as a retry bypasses certmagic's rate limiter, whose goroutine never ends. One name needs no limit.
 	tries := 1
 	ctx = context.WithValue(ctx, certmagic.AttemptsCtxKey, &tries)
 	port := i.httpPort()
@@ -84,14 +85,14 @@ func (i *issuer) Issue(ctx context.Context, csr *x509.CertificateRequest) (*cert
 	return c, nil
 }
 
-// GetRenewalInfo asks the authority when to renew.
+// GetRenewalInfo asks the CA when to renew.
 func (i *issuer) GetRenewalInfo(ctx context.Context, c certmagic.Certificate) (acme.RenewalInfo, error) {
 	ctx, cancel := i.within(ctx)
 	defer cancel()
 	return i.ACMEIssuer.GetRenewalInfo(ctx, c)
 }
 
-// within returns a context that ends with the server, too.
+// within returns a context that also ends with the server.
 func (i *issuer) within(ctx context.Context) (context.Context, func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	stop := context.AfterFunc(i.life, cancel)
@@ -101,8 +102,8 @@ func (i *issuer) within(ctx context.Context) (context.Context, func()) {
 	}
 }
 
-// httpPort is where HTTP-01 is answered: port 80 where it can be had, else the server's own port, to which a router may
-// forward port 80.
+// httpPort returns the port for HTTP-01 challenges: port 80 if it is available, otherwise the server's own port, to
+// which a router may forward port 80.
 func (i *issuer) httpPort() int {
 	l, err := net.Listen("tcp", net.JoinHostPort(i.host, strconv.Itoa(certmagic.HTTPChallengePort)))
 	if err != nil {
@@ -112,7 +113,7 @@ func (i *issuer) httpPort() int {
 	return certmagic.HTTPChallengePort
 }
 
-// wait returns when no order is under way.
+// wait waits until no order is in progress.
 func (i *issuer) wait() {
 	i.order.Lock()
 	defer i.order.Unlock()

@@ -8,7 +8,7 @@ import (
 	"go.uber.org/zap/zapcore"
 )
 
-// zapLogger lets certmagic write to our log. Its notes on progress are for debugging; our own lines tell the owner.
+// zapLogger forwards certmagic's log to ours. Its progress messages are for debugging only.
 func zapLogger(log *slog.Logger) *zap.Logger {
 	return zap.New(&core{log: log})
 }
@@ -40,7 +40,7 @@ func (c *core) Check(e zapcore.Entry, to *zapcore.CheckedEntry) *zapcore.Checked
 
 // Write logs an entry.
 func (c *core) Write(e zapcore.Entry, fields []zapcore.Field) error {
-	c.log.Log(context.Background(), level(e.Level), "acme: "+e.Message, attrs(fields)...)
+	c.log.Log(context.Background(), level(e.Level), e.Message, append(attrs(fields), slog.String("component", "acme"))...)
 	return nil
 }
 

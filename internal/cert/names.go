@@ -9,17 +9,17 @@ import (
 	"strings"
 )
 
-// dnsName is what may stand in a certificate as a name.
+// dnsName matches names that a certificate may contain.
 var dnsName = regexp.MustCompile(`^[a-z0-9_]([a-z0-9_-]*[a-z0-9_])?(\.[a-z0-9_]([a-z0-9_-]*[a-z0-9_])?)*$`)
 
-// machineNames are the names and addresses by which programs and phones can reach this machine, as far as it knows.
+// machineNames returns the known names and addresses of this machine.
 func machineNames() []string {
 	names := []string{"localhost", "127.0.0.1", "::1"}
 	if host, err := os.Hostname(); err == nil {
 		first, _, _ := strings.Cut(host, ".")
 		names = append(names, host, first, first+".local")
 	}
-	addrs, _ := net.InterfaceAddrs() // an error leaves those above, and the next look finds the rest
+	addrs, _ := net.InterfaceAddrs() // on an error, the next check finds the rest
 	for _, a := range addrs {
 		if n, ok := a.(*net.IPNet); ok && (n.IP.IsGlobalUnicast() || n.IP.IsLoopback()) {
 			names = append(names, n.IP.String())
@@ -28,7 +28,7 @@ func machineNames() []string {
 	return names
 }
 
-// sorted brings names and addresses into the form of a certificate, each once, without those that cannot stand in one.
+// sorted normalizes names and addresses for a certificate, without duplicates and invalid ones.
 func sorted(names []string) []string {
 	var out []string
 	for _, name := range names {

@@ -20,8 +20,8 @@ const (
 	checkEvery     = time.Minute
 )
 
-// self is a small authority of the server's own. Phones pin the authority, so that the certificate below it can be
-// renewed, and get other names, as often as it likes.
+// self uses the server's own CA. Phones pin the CA, so the server can renew its certificate and change the names in
+// it at any time.
 type self struct {
 	dir   string
 	hosts []string
@@ -53,7 +53,7 @@ func openSelf(o Options, f *fault) (*self, error) {
 	}
 	leaf, err := readLeaf(s.dir)
 	if err != nil {
-		s.log.Warn("the server's certificate is made anew; paired phones go on", "because", err)
+		s.log.Warn("certificate unreadable, creating a new one", "err", err)
 	} else if leaf != nil {
 		s.use.Store(leaf)
 		if err := protect(filepath.Join(s.dir, leafKey), s.log); err != nil {
@@ -66,7 +66,7 @@ func openSelf(o Options, f *fault) (*self, error) {
 	return s, nil
 }
 
-// check makes a new certificate where the present one does not do.
+// check creates a new certificate if the present one is unsuitable.
 func (s *self) check() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -80,27 +80,27 @@ func (s *self) check() error {
 		return err
 	}
 	if err := writeLeaf(s.dir, leaf); err != nil {
-		return fmt.Errorf("the server's certificate cannot be stored: %w", err)
+		return fmt.Errorf("store the server's certificate: %w", err)
 	}
 	s.use.Store(leaf)
-	s.log.Info("a certificate was made", "because", why, "names", namesOf(leaf.Leaf), "not_after", leaf.Leaf.NotAfter)
+	s.log.Info("certificate created", "reason", why, "names", namesOf(leaf.Leaf), "not_after", leaf.Leaf.NotAfter)
 	return nil
 }
 
-// lacking says why the certificate must be made anew; empty: it does.
+// lacking returns why the certificate must be replaced. It is empty if the certificate is suitable.
 func (s *self) lacking(wanted []string) string {
 	c := s.use.Load()
 	switch {
 	case c == nil:
-		return "there is none"
+		return "no certificate"
 	case c.Leaf.CheckSignatureFrom(s.ca.cert) != nil || len(c.Certificate) != 2 || string(c.Certificate[1]) != string(s.ca.cert.Raw):
-		return "it is of another authority"
+		return "other CA"
 	case s.now().AddDate(0, 0, renewDays).After(c.Leaf.NotAfter):
-		return "it ends soon"
+		return "expires soon"
 	}
 	for _, name := range wanted {
 		if c.Leaf.VerifyHostname(name) != nil {
-			return "it lacks " + name
+			return "missing name " + name
 		}
 	}
 	return ""
@@ -122,7 +122,7 @@ func (s *self) run(ctx context.Context) {
 func (s *self) reload() error {
 	err := s.check()
 	if s.fault.set(err) && err != nil {
-		s.log.Error("no new certificate could be made, the old one stays in use", "error", err)
+		s.log.Error("creating a certificate failed, keeping the old one", "err", err)
 	}
 	return err
 }

@@ -127,7 +127,7 @@ func TestSelfCannotStore(t *testing.T) {
 	if st := c.State(); st.Leaf != first.Leaf || st.LastErrorAt.IsZero() || sum(shown(t, c)[0]) != first.Leaf {
 		t.Errorf("state %+v", st)
 	}
-	until(t, "a line in the log", func() bool { return w.log.has("no new certificate could be made") })
+	until(t, "a line in the log", func() bool { return w.log.has("creating a certificate failed") })
 	ok(t, os.Remove(w.path("")))
 	ok(t, os.Mkdir(w.path(""), 0o700))
 	until(t, "it to work again", func() bool { return c.State().LastError == "" && c.State().Leaf != first.Leaf })
@@ -170,7 +170,7 @@ func TestSelfDamagedFiles(t *testing.T) {
 				ok(w.t, err)
 				ok(w.t, os.WriteFile(w.path(name), b, 0o600))
 			}
-		}, err: "not an authority"},
+		}, err: "not a CA created by this program"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			w := newWorld(t, Self)
@@ -200,7 +200,7 @@ func TestSelfFirstStartCutOff(t *testing.T) {
 	for _, name := range []string{authorityCert, leafCert, leafKey} {
 		ok(t, os.Remove(w.path(name)))
 	}
-	if len(shown(t, w.open())) != 2 || !w.log.has("left unfinished") {
+	if len(shown(t, w.open())) != 2 || !w.log.has("own CA incomplete") {
 		t.Error("no chain, or nobody is told")
 	}
 }
@@ -211,7 +211,7 @@ func TestSelfNewAuthority(t *testing.T) {
 	first := w.open().State()
 	ok(t, os.Remove(w.path(authorityCert)))
 	ok(t, os.Remove(w.path(authorityKey)))
-	if st := w.open().State(); st.Fingerprint == first.Fingerprint || !w.log.has("phones must be paired again") {
+	if st := w.open().State(); st.Fingerprint == first.Fingerprint || !w.log.has("phones must pair again") {
 		t.Errorf("state %+v", st)
 	}
 }
@@ -229,7 +229,7 @@ func TestSelfProtectsKeys(t *testing.T) {
 			t.Errorf("%q has mode %o", name, got)
 		}
 	}
-	if !w.log.has("could be read by other users") {
+	if !w.log.has("readable by other users") {
 		t.Error("nobody is told")
 	}
 }
@@ -240,7 +240,7 @@ func TestSelfAuthorityExpired(t *testing.T) {
 	first := w.open().State()
 	w.clock.add(authorityYears, 0, 1)
 	c := w.open()
-	if st := c.State(); st.Fingerprint != first.Fingerprint || st.NotAfter.Before(w.clock.now()) || !w.log.has("own authority has expired") {
+	if st := c.State(); st.Fingerprint != first.Fingerprint || st.NotAfter.Before(w.clock.now()) || !w.log.has("own CA expired") {
 		t.Errorf("state %+v", st)
 	}
 }

@@ -7,8 +7,8 @@ import (
 	"github.com/caddyserver/certmagic"
 )
 
-// storage keeps certmagic's files. Its locks are in memory: one server uses the folder, and lock files would have a
-// goroutine each that outlives them.
+// storage stores certmagic's files. Its locks are in memory: only one server uses the folder, and each lock file
+// would leave a goroutine behind.
 type storage struct {
 	*certmagic.FileStorage
 	mu    sync.Mutex
@@ -38,7 +38,7 @@ func (s *storage) Lock(ctx context.Context, name string) error {
 	}
 }
 
-// TryLock takes the lock of a name if it is free.
+// TryLock acquires the lock of a name if it is free.
 func (s *storage) TryLock(_ context.Context, name string) (bool, error) {
 	select {
 	case s.lock(name) <- struct{}{}:
@@ -48,7 +48,7 @@ func (s *storage) TryLock(_ context.Context, name string) (bool, error) {
 	}
 }
 
-// Unlock gives it back.
+// Unlock releases the lock of a name.
 func (s *storage) Unlock(_ context.Context, name string) error {
 	<-s.lock(name)
 	return nil

@@ -16,7 +16,7 @@ import (
 	"hermes-mobile/internal/atomicfile"
 )
 
-// readLeaf reads the server's certificate; nil without an error: there is none.
+// readLeaf reads the server's certificate. It returns nil without an error if there is none.
 func readLeaf(dir string) (*tls.Certificate, error) {
 	c, err := tls.LoadX509KeyPair(filepath.Join(dir, leafCert), filepath.Join(dir, leafKey))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -28,7 +28,8 @@ func readLeaf(dir string) (*tls.Certificate, error) {
 	return &c, nil
 }
 
-// writeLeaf stores a certificate with its key. A crash in between leaves two that do not fit, and a new one is made.
+// writeLeaf stores a certificate and its key. After a crash in between, the two do not match, and the server creates
+// a new pair.
 func writeLeaf(dir string, c *tls.Certificate) error {
 	return errors.Join(writeKey(filepath.Join(dir, leafKey), c.PrivateKey.(*ecdsa.PrivateKey)), writeCerts(filepath.Join(dir, leafCert), c.Certificate...))
 }
@@ -51,12 +52,12 @@ func writeCerts(path string, ders ...[]byte) error {
 	return atomicfile.Replace(path, b.Bytes(), atomicfile.Options{Mode: 0o644})
 }
 
-// protect takes a key away from other users of the machine.
+// protect removes the permissions of other users from a key file.
 func protect(path string, log *slog.Logger) error {
 	fi, err := os.Stat(path)
 	if err != nil || fi.Mode().Perm()&0o077 == 0 {
 		return err
 	}
-	log.Warn("a key could be read by other users of this machine; its mode is set right", "file", path, "mode", fmt.Sprintf("%04o", fi.Mode().Perm()))
+	log.Warn("private key was readable by other users, fixing its mode", "file", path, "mode", fmt.Sprintf("%04o", fi.Mode().Perm()))
 	return os.Chmod(path, 0o600)
 }

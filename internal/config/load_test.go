@@ -247,7 +247,7 @@ func TestMarks(t *testing.T) {
 	}
 	const wide = "\xff\xfeM\x00O\x00"
 	mustLoad(t, fixture{environ: []string{"MOBILE_AGENT=demo"}, dotenv: wide}.sources(t),
-		"~/.hermes/.env is ignored: the text is UTF-16 and not UTF-8: save it again as UTF-8 (PowerShell: Out-File -Encoding utf8)")
+		"~/.hermes/.env is ignored: the text is UTF-16, not UTF-8: save it as UTF-8 (PowerShell: Out-File -Encoding utf8)")
 	if _, _, err := Load(fixture{environ: []string{"MOBILE_AGENT=demo"}, yaml: wide}.sources(t)); err == nil || !strings.Contains(err.Error(), "UTF-16") {
 		t.Errorf("settings in UTF-16: %v", err)
 	}

@@ -140,7 +140,7 @@ func TestCertificateChain(t *testing.T) {
 				mustFind(t, list, "certificate_untrusted", "between")
 				return
 			}
-			mustFind(t, list, "certificate_chain", `"CN=between"`, "the chain is missing", "fullchain")
+			mustFind(t, list, "certificate_chain", `"CN=between"`, "the intermediate certificates are missing", "fullchain")
 			mustNotFind(t, list, "certificate_untrusted")
 			if Well(list) {
 				t.Error("all is well")
@@ -148,6 +148,6 @@ func TestCertificateChain(t *testing.T) {
 		})
 	}
 	e := &checker{Facts: &Facts{Now: time.Now(), Config: &config.Config{}}}
-	e.ownCertificate(cert.State{Mode: cert.Files, NotAfter: time.Now().Add(60 * 24 * time.Hour), Names: []string{"agent.example.com"}, Chain: []string{"the chain is missing: x"}})
-	mustFind(t, e.list, "certificate_chain", "agent.example.com", "the chain is missing")
+	e.ownCertificate(cert.State{Mode: cert.Files, NotAfter: time.Now().Add(60 * 24 * time.Hour), Names: []string{"agent.example.com"}, Chain: []string{"the intermediate certificates are missing: x"}})
+	mustFind(t, e.list, "certificate_chain", "agent.example.com", "the intermediate certificates are missing")
 }

@@ -1,7 +1,8 @@
-// Package dotenv reads Hermes' .env as Hermes does. Hermes reads it with python-dotenv, 1.2.2 in the releases 0.19 and 0.22; the
-// grammar is that one's, expression by expression, since both programs must see the same values.
+// Package dotenv parses Hermes' .env as Hermes does. Hermes uses python-dotenv (1.2.2 in its releases 0.19 and
+// 0.22). Both programs must see the same values, so this package has the same grammar, expression by
+// expression.
 //
-// Every entry knows where it is in the text, so that one can be changed and all others stay byte for byte.
+// Each entry has its position in the text, so that a program can edit one and keep all others byte for byte.
 package dotenv
 
 import (
@@ -12,19 +13,19 @@ import (
 	"hermes-mobile/internal/plaintext"
 )
 
-// Entry is one binding of a file, or a line that cannot be read.
+// Entry is one variable of a file, or an unreadable line.
 type Entry struct {
 	Key   string
-	Value string // without quotes and escapes; ${NAME} stands as it is, see [Expand]
+	Value string // without quotes and escapes, but with ${NAME}, see [Expand]
 	Bare  bool   // a key without "=", which sets nothing
-	Bad   bool   // not readable: python-dotenv skips it
-	Line  int    // where the key is, from 1
+	Bad   bool   // unreadable: python-dotenv skips it
+	Line  int    // of the key, from 1
 
-	Start, End int // bytes of the whole entry from its first character, its line end included
-	From, To   int // bytes of the value as it is written, its quotes included; equal where it is empty
+	Start, End int // byte offsets of the whole entry, its line end included
+	From, To   int // byte offsets of the value as written, its quotes included; equal if it is empty
 }
 
-// Go's regexp prefers the leftmost alternatives as Python's does. Only \s differs: Python's covers Unicode.
+// Go's regexp prefers the leftmost alternative, as Python's does. Only \s differs: Python's covers Unicode.
 const (
 	blank     = `[\s\v\x1c-\x1f\x{85}\p{Z}]`
 	blankLine = `[\t\v\f\x1c-\x1f\x{85}\p{Z}]` // blank without line ends
@@ -52,14 +53,15 @@ var (
 
 var escapes = map[byte]string{'\\': `\`, '\'': `'`, '"': `"`, 'a': "\a", 'b': "\b", 'f': "\f", 'n': "\n", 'r': "\r", 't': "\t", 'v': "\v"}
 
-// reader walks over a text.
+// reader scans a text.
 type reader struct {
 	text string
 	at   int
 	line int
 }
 
-// take consumes what re matches here and returns its first group, or the whole match if it has none.
+// take consumes the match of re at the current position. It returns the first group, or the whole match if
+// there is none.
 func (r *reader) take(re *regexp.Regexp) (string, bool) {
 	m := re.FindStringSubmatch(r.text[r.at:])
 	if m == nil {
@@ -72,8 +74,8 @@ func (r *reader) take(re *regexp.Regexp) (string, bool) {
 
 func (r *reader) next(prefix string) bool { return strings.HasPrefix(r.text[r.at:], prefix) }
 
-// Parse returns the entries of a file in their order, comments and blank lines left out. It never fails: a line that cannot be
-// read is an entry that says so.
+// Parse returns the entries of a file in order, without comments and blank lines. It never fails: an
+// unreadable line is an entry with Bad set.
 func Parse(text string) []Entry {
 	r := &reader{text: text, line: 1}
 	if r.next(plaintext.BOM) {
@@ -125,7 +127,7 @@ func (r *reader) entry() (e Entry, ok bool) {
 	return e, ok
 }
 
-// value reads a value and says where it ends as it is written.
+// value parses a value and returns its end in the text.
 func (r *reader) value() (value string, end int, ok bool) {
 	switch {
 	case r.next("'"):
@@ -166,8 +168,8 @@ func Expand(s string, lookup func(name string) (string, bool)) string {
 	})
 }
 
-// Get returns the value of a variable as Hermes has it: that of its last line, with ${NAME} replaced by the lines before, and by
-// environ where they have none. environ may be nil.
+// Get returns the value of a variable as Hermes sees it: the value of its last line, with ${NAME} expanded from
+// earlier lines, or else from environ. environ may be nil.
 func Get(text, name string, environ func(string) (string, bool)) (string, bool) {
 	set := map[string]string{}
 	lookup := func(name string) (string, bool) {
@@ -184,7 +186,7 @@ func Get(text, name string, environ func(string) (string, bool)) (string, bool) 
 		if e.Bad {
 			continue
 		}
-		value := "" // of a name alone, for the lines below it
+		value := "" // a name without a value is empty for the lines below it
 		if !e.Bare {
 			value = Expand(e.Value, lookup)
 		}
@@ -197,7 +199,7 @@ func Get(text, name string, environ func(string) (string, bool)) (string, bool) 
 	return v, ok && !bare
 }
 
-// Lines are the entries of one variable.
+// Lines returns the entries of one variable.
 func Lines(text, name string) []Entry {
 	return slices.DeleteFunc(Parse(text), func(e Entry) bool { return e.Bad || e.Key != name })
 }

@@ -1,4 +1,4 @@
-// Package plaintext takes the marks of editors off text that people write: settings, tokens, certificates, and what is piped in.
+// Package plaintext removes byte-order marks from text that users write or pipe in, and rejects UTF-16.
 package plaintext
 
 import (
@@ -8,13 +8,13 @@ import (
 	"io"
 )
 
-// BOM is the byte-order mark that editors on Windows put before UTF-8. One at the beginning is no part of a text.
+// BOM is the byte-order mark that editors on Windows put before UTF-8. It is not part of the text.
 const BOM = "\ufeff"
 
-// ErrEncoding says that a text is no UTF-8 but UTF-16 or UTF-32, which is what > writes in Windows PowerShell 5.
-var ErrEncoding = errors.New("the text is UTF-16 and not UTF-8: save it again as UTF-8 (PowerShell: Out-File -Encoding utf8)")
+// ErrEncoding means that a text is UTF-16 or UTF-32, which > writes in Windows PowerShell 5.
+var ErrEncoding = errors.New("the text is UTF-16, not UTF-8: save it as UTF-8 (PowerShell: Out-File -Encoding utf8)")
 
-// Trim takes one byte-order mark off the beginning of a text.
+// Trim removes one byte-order mark from the beginning of a text.
 func Trim(text []byte) ([]byte, error) {
 	if wide(text) {
 		return nil, ErrEncoding
@@ -22,7 +22,7 @@ func Trim(text []byte) ([]byte, error) {
 	return bytes.TrimPrefix(text, []byte(BOM)), nil
 }
 
-// wide reports whether a text begins as UTF-16 or UTF-32 does: with its mark, or with a zero in one of two bytes.
+// wide reports whether a text begins like UTF-16 or UTF-32: with its mark, or with a zero in one of two bytes.
 func wide(text []byte) bool {
 	if bytes.HasPrefix(text, []byte{0xff, 0xfe}) || bytes.HasPrefix(text, []byte{0xfe, 0xff}) || bytes.HasPrefix(text, []byte{0, 0, 0xfe, 0xff}) {
 		return true
@@ -35,7 +35,7 @@ func wide(text []byte) bool {
 	return little || big
 }
 
-// Reader reads a text without the mark at its beginning. UTF-16 is an error of its first Read.
+// Reader reads a text without the mark at its beginning. For UTF-16, its first Read fails.
 func Reader(r io.Reader) io.Reader { return &reader{in: bufio.NewReader(r)} }
 
 type reader struct {
@@ -46,7 +46,7 @@ type reader struct {
 func (r *reader) Read(p []byte) (int, error) {
 	if !r.begun {
 		r.begun = true
-		// One byte is enough to know that there is no mark: a person at a terminal need not write three.
+		// One byte can rule out a mark, so a user at a terminal need not type three.
 		if first, _ := r.in.Peek(1); len(first) == 1 && (first[0] == 0xef || first[0] == 0xff || first[0] == 0xfe) {
 			head, _ := r.in.Peek(len(BOM))
 			if wide(head) {

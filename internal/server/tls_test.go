@@ -199,7 +199,7 @@ func TestReloadOfTheCertificate(t *testing.T) {
 		t.Errorf("state %+v", got)
 	}
 	ok(t, os.WriteFile(keyPath, []byte("x"), 0o600))
-	if err := r.server.Reload(r.cfg); err == nil || !strings.Contains(err.Error(), "stays as it was") {
+	if err := r.server.Reload(r.cfg); err == nil || !strings.Contains(err.Error(), "the old one stays in use") {
 		t.Errorf("error %v", err)
 	}
 	if got := r.server.addresses.certificate(); got.Leaf != want || got.LastError == "" {

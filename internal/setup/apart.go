@@ -12,19 +12,19 @@ import (
 	"hermes-mobile/internal/shellquote"
 )
 
-// The server's account and data folder as a service of the system.
+// The server's account and data folder as a system service.
 const (
 	ServerAccount = "hermes-mobile"
 	ServerData    = "/var/lib/hermes-mobile"
 )
 
-// Apart is what a server under an account of its own needs beside its units: the account, its data folder, and the pairing
-// files of Hermes shared between the two accounts by a group.
+// Apart is what a server with its own account needs besides its units: the account, its data folder, and
+// Hermes' pairing files, which the two accounts share through a group.
 type Apart struct {
 	Account string // of the server; its group has the same name
 	Data    string
-	Pairing string // the folder of the pairing files
-	Hermes  string // the account that owns it, or will
+	Pairing string // folder of the pairing files
+	Hermes  string // account that owns that folder, or will own it
 
 	missing struct {
 		account, member, data, shared bool
@@ -33,22 +33,23 @@ type Apart struct {
 	hermesUID, hermesGID int
 }
 
-// ErrApart says why a server cannot have an account of its own here.
-var ErrApart = errors.New("the service cannot have an account of its own")
+// ErrApart means that the server can't have its own account here.
+var ErrApart = errors.New("the service can't have its own account")
 
-// CheckApart reports why a service cannot start a program on a data folder: it has another account, and homes are hidden from it.
+// CheckApart returns an error if a service with its own account can't run a program on a data folder: homes
+// are hidden from it.
 func CheckApart(binary, data string) error {
 	if below(data, append([]string{"/tmp", "/var/tmp"}, hiddenHomes...)...) {
-		return fmt.Errorf("%w: its data folder cannot be %s, in a folder that is hidden from it; name another one with --data, such as %s", ErrApart, data, ServerData)
+		return fmt.Errorf("%w: its data folder can't be %s, which is hidden from it; use another one with --data, such as %s", ErrApart, data, ServerData)
 	}
 	real, err := filepath.EvalSymlinks(binary)
 	if err != nil {
 		return err
 	}
 	for _, path := range []string{binary, real} {
-		fix := fmt.Sprintf("install -m 755 %s /usr/local/bin/hermes-mobile, and run that one", shellquote.Word(binary))
+		fix := fmt.Sprintf("run install -m 755 %s /usr/local/bin/hermes-mobile, and use that one", shellquote.Word(binary))
 		if below(path, append([]string{"/tmp", "/var/tmp"}, hiddenHomes...)...) {
-			return fmt.Errorf("%w: it cannot run %s, in a folder that is hidden from it: %s", ErrApart, path, fix)
+			return fmt.Errorf("%w: it can't run %s, which is hidden from it: %s", ErrApart, path, fix)
 		}
 		for dir := path; ; dir = filepath.Dir(dir) {
 			info, err := os.Stat(dir)
@@ -56,7 +57,7 @@ func CheckApart(binary, data string) error {
 				return err
 			}
 			if info.Mode().Perm()&0o001 == 0 {
-				return fmt.Errorf("%w: other accounts cannot enter or run %s: %s", ErrApart, dir, fix)
+				return fmt.Errorf("%w: other accounts can't enter or run %s: %s", ErrApart, dir, fix)
 			}
 			if dir == filepath.Dir(dir) {
 				break
@@ -66,10 +67,10 @@ func CheckApart(binary, data string) error {
 	return nil
 }
 
-// NewApart finds out what is missing. It must be asked for by root.
+// NewApart finds out what is missing. Only root may call it.
 func NewApart(data, pairing string) (*Apart, error) {
 	a := &Apart{Account: ServerAccount, Data: data, Pairing: pairing}
-	return a, a.look()
+	return a, a.probe()
 }
 
 // Done reports whether nothing is missing.
@@ -77,7 +78,7 @@ func (a *Apart) Done() bool {
 	return a == nil || !a.missing.account && !a.missing.member && !a.missing.data && !a.missing.shared
 }
 
-// Commands are what makes what is missing, as a person would type it.
+// Commands returns the commands that create what is missing.
 func (a *Apart) Commands() (list []string) {
 	if a == nil {
 		return nil
@@ -110,21 +111,21 @@ func (a *Apart) usermod() []string {
 	return []string{"usermod", "--append", "--groups", a.Account, a.Hermes}
 }
 
-// Notes are for the owner to know.
+// Notes returns notes for the owner.
 func (a *Apart) Notes() (list []string) {
 	if a == nil {
 		return nil
 	}
 	if a.hermesUID == 0 {
-		list = append(list, "Hermes runs as root here: its agent can do everything on this machine, also answer its own approval cards; run Hermes under an account of its own")
+		list = append(list, "Hermes runs as root, so its agent can do anything on this machine, including answering its own approval cards; run Hermes under its own account")
 	}
 	if a.missing.member {
-		list = append(list, fmt.Sprintf("%s joins the group %s, which counts from the next login on: log %s out and in again, then restart the gateway", a.Hermes, a.Account, a.Hermes))
+		list = append(list, fmt.Sprintf("%s joins the group %s at its next login: log %s out and in again, then restart the gateway", a.Hermes, a.Account, a.Hermes))
 	}
 	return list
 }
 
-// Prepare makes the account and its data folder, and lets the account of Hermes into its group.
+// Prepare creates the account and its data folder, and adds Hermes' account to its group.
 func (a *Apart) Prepare(ctx context.Context) error {
 	if a == nil {
 		return nil
@@ -135,7 +136,7 @@ func (a *Apart) Prepare(ctx context.Context) error {
 	return nil
 }
 
-// share is how a folder was before its files were shared, for an undo.
+// share is the state of a folder before setup shared its files, for an undo.
 type share struct {
 	Path    string      `json:"path"`
 	Account string      `json:"account"` // whose files in it become those of the folder's owner

@@ -16,8 +16,8 @@ import (
 	"hermes-mobile/internal/asowner"
 )
 
-// look finds out what is there already.
-func (a *Apart) look() error {
+// probe finds out what already exists.
+func (a *Apart) probe() error {
 	owner, other, err := asowner.Of(a.Pairing)
 	if err != nil {
 		return err
@@ -30,11 +30,11 @@ func (a *Apart) look() error {
 		a.Hermes, a.hermesUID, a.hermesGID = owner.Name, owner.UID, owner.GID
 	}
 	if a.Hermes == a.Account {
-		return fmt.Errorf("%w: Hermes has the account %s already; run Hermes under another one", ErrApart, a.Account)
+		return fmt.Errorf("%w: Hermes already uses the account %s; run Hermes under another one", ErrApart, a.Account)
 	}
 	for _, name := range []string{a.Hermes, a.Account} {
 		if strings.ContainsAny(name, " \t\"'\\%$") {
-			return fmt.Errorf("%w: %q cannot stand in a unit", ErrApart, name)
+			return fmt.Errorf("%w: a unit file can't contain %q", ErrApart, name)
 		}
 	}
 	account, err := user.Lookup(a.Account)
@@ -113,7 +113,7 @@ func (a *Apart) prepare(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		// Only its parent must be there: a folder made for a wrong path would stay.
+		// Only its parent must exist: a folder created for a mistyped path would stay.
 		if err := os.Mkdir(a.Data, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 			return err
 		}
@@ -130,8 +130,8 @@ func (a *Apart) prepare(ctx context.Context) error {
 	return nil
 }
 
-// chownAll gives all below a folder to a user. It follows no link out of it, and leaves a file that has a second name, which may
-// be one of somebody else.
+// chownAll gives everything in a folder to a user. It follows no link out of the folder, and skips files with
+// a second hard link, which may belong to another user.
 func chownAll(dir string, uid, gid int) error {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
@@ -161,7 +161,7 @@ func run(ctx context.Context, command []string) error {
 	return nil
 }
 
-// before is how the pairing folder is now.
+// before returns the present state of the pairing folder.
 func (a *Apart) before() (*share, error) {
 	s := &share{Path: a.Pairing, Account: a.Account, GID: a.hermesGID, Mode: 0o700}
 	err := asowner.Do(a.Pairing, func() error {
@@ -197,11 +197,11 @@ func (a *Apart) share() error {
 	})
 }
 
-// undo takes a folder back from the group.
+// undo revokes the group's access to a folder.
 func (s *share) undo() error {
 	uid := -1
 	if account, err := user.Lookup(s.Account); err == nil {
-		uid, _, _ = ids(account) // without an account no file is its
+		uid, _, _ = ids(account) // without an account, no file belongs to it
 	}
 	return eachFile(s.Path, func(folder *os.File, _ int) error {
 		return errors.Join(folder.Chown(-1, s.GID), folder.Chmod(s.Mode))
@@ -213,9 +213,9 @@ func (s *share) undo() error {
 	})
 }
 
-// eachFile calls one function for a folder, which is made where it is missing, and another for each regular file in it. Root
-// changes owners and modes there while other users can exchange what is in the folder, so it holds on to what it has looked at:
-// it follows no link, and takes no file that has a second name elsewhere.
+// eachFile calls one function for a folder, which it creates if needed, and another for each regular file in
+// it. Root changes owners and modes there while other users can replace the folder's content. So eachFile
+// keeps what it checked open, follows no link, and skips files with a second hard link.
 func eachFile(dir string, folder func(f *os.File, owner int) error, file func(f *os.File, owner, folderOwner int) error) error {
 	var d *os.File
 	if err := asowner.Do(dir, func() (err error) {
@@ -235,7 +235,7 @@ func eachFile(dir string, folder func(f *os.File, owner int) error, file func(f 
 	}
 	owner := int(st.Uid)
 	if u, other, err := asowner.Of(dir); err != nil || other && u.UID != owner || !other && owner != 0 {
-		return errors.Join(err, fmt.Errorf("%s belongs to uid %d, and the folders above it to another account", dir, owner))
+		return errors.Join(err, fmt.Errorf("%s belongs to uid %d, but the folders above it belong to another account", dir, owner))
 	}
 	if err := folder(d, owner); err != nil {
 		return err

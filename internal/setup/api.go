@@ -18,30 +18,30 @@ const (
 	envAPIPort = "API_SERVER_PORT"
 )
 
-// stepAPI marks a run that switched the API server on.
+// stepAPI marks a run that enabled the API server.
 const stepAPI = "API server"
 
 // minAPIKey is the shortest key with which Hermes starts its API server.
 const minAPIKey = 16
 
-// API is where the API server of a Hermes home answers, for our side.
+// API describes the API server of a Hermes home for this server's settings.
 type API struct {
 	URL      string `json:"url"`
 	KeyName  string `json:"key_name"`
 	KeyPlace string `json:"key_file"`
-	// FromHere: our own server finds the key there without being told.
+	// FromHere reports that a server on this machine finds the key by itself.
 	FromHere bool `json:"key_found_by_itself"`
 }
 
-// NewAPIKey makes a key for the API server.
+// NewAPIKey creates a key for the API server.
 func NewAPIKey() string {
 	var b [32]byte
 	rand.Read(b[:])
 	return hex.EncodeToString(b[:])
 }
 
-// NewAPIPlan works out how the API server of a home is switched on. What is there stays: only without a key the one that is
-// given is written. With an empty one the plan is for showing.
+// NewAPIPlan plans how to enable the API server of a home. It keeps existing settings, and writes key only if
+// the home has none. With an empty key, the plan is only for display.
 func NewAPIPlan(home Home, key string) (*Plan, API, error) {
 	env, config, err := readBoth(home)
 	if err != nil {
@@ -79,7 +79,7 @@ func NewAPIPlan(home Home, key string) (*Plan, API, error) {
 			return nil, api, err
 		}
 	case len(there) < minAPIKey:
-		return nil, api, fmt.Errorf("%s in %s has %d characters, and Hermes starts its API server with %d or more only: take that line out and run this again", api.KeyName, api.KeyPlace, len(there), minAPIKey)
+		return nil, api, fmt.Errorf("%s in %s has %d characters, but Hermes requires at least %d: remove that line and run this again", api.KeyName, api.KeyPlace, len(there), minAPIKey)
 	}
 	if on, _ := getenv(env.Before, envAPIOn); !yes(on) {
 		if err := env.set(envAPIOn, "true"); err != nil {
@@ -101,7 +101,7 @@ func NewAPIPlan(home Home, key string) (*Plan, API, error) {
 	return p, api, nil
 }
 
-// apiURL is where an API server with these settings is reached from its own machine.
+// apiURL returns the address of an API server with these settings, from its own machine.
 func apiURL(host, port string) string {
 	if ip := net.ParseIP(host); host == "" || ip != nil && ip.IsUnspecified() {
 		host = "127.0.0.1"
@@ -112,7 +112,7 @@ func apiURL(host, port string) string {
 	return "http://" + net.JoinHostPort(host, port)
 }
 
-// yes is what Hermes takes for it.
+// yes reports whether Hermes reads a value as yes.
 func yes(s string) bool {
 	switch strings.ToLower(strings.TrimSpace(s)) {
 	case "true", "1", "yes", "on":

@@ -10,8 +10,8 @@ import (
 	"github.com/goccy/go-yaml/token"
 )
 
-// A config.yaml is a file of somebody else, and the serving process reads it when it is asked how things stand. So the work
-// on it is bounded before it begins.
+// A config.yaml is not under our control, and the running server reads it for the doctor. So its size limits
+// are checked before parsing.
 const (
 	maxNodes = 100_000 // after aliases were followed
 	maxMarks = 100_000 // colons, commas, brackets and dashes, of which each key or value has one at least
@@ -23,12 +23,12 @@ const (
 	fewLines = 500
 )
 
-// tooMuch says that a file is too much to look at.
+// tooMuch returns the error that a file is too large to parse.
 func tooMuch(line int, format string, args ...any) *Broken {
-	return &Broken{Line: line, Problem: fmt.Sprintf(format, args...) + " are too much to be worked on", Huge: true}
+	return &Broken{Line: line, Problem: fmt.Sprintf(format, args...) + ": too large to edit", Huge: true}
 }
 
-// bounded refuses a text before anything is made of it.
+// bounded rejects a text that is too large to parse.
 func bounded(text string) error {
 	marks, line, open := 0, 1, 0
 	for l := range strings.Lines(text) {
@@ -99,7 +99,7 @@ func parseTokens(text string) (*ast.File, error) {
 			case *ast.MappingValueNode:
 				values = append(values, n)
 			default:
-				return nil, &Broken{Line: first.Position.Line, Problem: "the top level is no map of keys"}
+				return nil, &Broken{Line: first.Position.Line, Problem: "the top level is not a map of keys"}
 			}
 		}
 		if whole == nil {

@@ -7,29 +7,31 @@ import (
 	"time"
 )
 
-// Where Hermes looks for its home channel; it reads .env anew in each turn and before each job. Without the plug-in it knows the connection as "relay" only, for which /sethome is
-// refused from 0.22 on. With it the variable decides where a job goes, and config.yaml what is told to the model and to whom
-// notices go; Hermes' own /sethome writes both.
+// Where Hermes looks for its home channel. It reads .env in each turn and before each job. Without the plugin
+// it knows the connection only as "relay", for which Hermes 0.22 and newer rejects /sethome. With the plugin,
+// the variable decides where jobs go, and config.yaml decides what the model knows and where notices go.
+// Hermes' own /sethome writes both.
 const (
 	envRelayHome  = "RELAY_HOME_CHANNEL"
 	envPluginHome = "MOBILE_HOME_CHANNEL"
 	channelPath   = "platforms." + pluginPlatform + ".home_channel"
 )
 
-// stepChannel marks a run that wrote the home channel, which can be taken back alone.
+// stepChannel marks a run that wrote the home channel, which can be reverted alone.
 const stepChannel = "home channel"
 
-// Channel is what a Hermes home says of its home channel.
+// Channel is the home channel in the files of a Hermes home.
 type Channel struct {
-	// Gateway is the id by which this Hermes dials a server; empty where it dials none.
+	// Gateway is the id of this Hermes' gateway. It is empty if the home is not set up.
 	Gateway string
-	// Plugin: it has the plug-in, and the connection has the platform's name.
+	// Plugin reports that the plugin is installed and the connection has the platform's name.
 	Plugin bool
-	// Variable is where it looks, and Device what stands there.
+	// Variable is the variable that Hermes reads, and Device is its value.
 	Variable, Device string
 }
 
-// ReadChannel reads what a Hermes home says. named: its gateway has proved that it knows the platform's name.
+// ReadChannel reads the home channel of a Hermes home. named reports that its gateway has shown that it knows
+// the platform's name.
 func ReadChannel(home Home, named bool) (Channel, error) {
 	env, config, err := readBoth(home)
 	if err != nil {
@@ -67,7 +69,7 @@ func readBoth(home Home) (env, config *File, err error) {
 	return env, config, err
 }
 
-// NewChannelPlan works out how Hermes is told that a device of a user is its home channel.
+// NewChannelPlan plans how to make a user's device the home channel of Hermes.
 func NewChannelPlan(home Home, c Channel, device, user string) (*Plan, error) {
 	env, config, err := readBoth(home)
 	if err != nil {
@@ -92,7 +94,7 @@ func NewChannelPlan(home Home, c Channel, device, user string) (*Plan, error) {
 	return p, nil
 }
 
-// channelWants are the values of config.yaml. Ids need no escapes in quotes.
+// channelWants returns the values for config.yaml. Ids need no escapes in quotes.
 func channelWants(device, user string) (list []want) {
 	for _, v := range [][2]string{{"platform", pluginPlatform}, {"chat_id", device}, {"name", device}, {"user_id", user}} {
 		list = append(list, want{path: strings.Split(channelPath+"."+v[0], "."), text: `"` + v[1] + `"`})
@@ -100,8 +102,8 @@ func channelWants(device, user string) (list []want) {
 	return list
 }
 
-// WriteChannel writes a plan of NewChannelPlan in the place of an earlier one, so that what is noted is how it was before the
-// first of them.
+// WriteChannel reverts an earlier home channel and writes a new plan. So the undo record always holds the
+// state before the first one.
 func WriteChannel(data string, home Home, c Channel, device, user string, now time.Time) (p *Plan, backups []string, err error) {
 	if p, err = NewChannelPlan(home, c, device, user); err != nil || len(p.ByHand) > 0 || p.Done() {
 		return p, nil, err
@@ -117,20 +119,20 @@ func WriteChannel(data string, home Home, c Channel, device, user string, now ti
 	return p, backups, err
 }
 
-// UndoChannel takes back what WriteChannel wrote, and nothing else.
+// UndoChannel reverts what WriteChannel wrote, and nothing else.
 func UndoChannel(data, home string) ([]Undone, error) { return undo(data, home, stepChannel) }
 
-// ChannelByHand says what to write on the machine of a Hermes elsewhere. relay and plugin say which of the two ways may be the
-// right one there.
+// ChannelByHand returns what to write on the machine of another Hermes. relay and plugin select the forms that
+// may be right there.
 func ChannelByHand(device, user string, relay, plugin bool) string {
 	var parts []string
 	if relay {
 		parts = append(parts, "  add to ~/.hermes/.env:\n    "+envRelayHome+"="+device)
 	}
 	if plugin {
-		parts = append(parts, fmt.Sprintf("  add to ~/.hermes/.env:\n    %s=%s\n  and to ~/.hermes/config.yaml, or merge with the keys that are there:\n"+
+		parts = append(parts, fmt.Sprintf("  add to ~/.hermes/.env:\n    %s=%s\n  and to ~/.hermes/config.yaml (merge with existing keys):\n"+
 			"    platforms: {%s: {home_channel: {platform: %s, chat_id: %q, name: %q, user_id: %q}}}",
 			envPluginHome, device, pluginPlatform, pluginPlatform, device, device, user))
 	}
-	return strings.Join(parts, "\nor, where it has the plug-in (GATEWAY_RELAY_PLATFORMS="+pluginPlatforms+"):\n")
+	return strings.Join(parts, "\nor, if it has the plugin (GATEWAY_RELAY_PLATFORMS="+pluginPlatforms+"):\n")
 }

@@ -1,9 +1,9 @@
-// Package setup connects the Hermes of this machine to the server: it finds the Hermes home and version, works out the few
-// keys that Hermes' config.yaml and .env need, shows them, writes them, and takes them back.
+// Package setup connects the Hermes on this machine to the server. It finds the Hermes home and version,
+// plans the few keys that Hermes' config.yaml and .env need, shows them, writes them, and reverts them.
 //
-// The files belong to somebody else, so nothing is ever written out anew from a parsed form. An edit is made in the text, at
-// a place that the parsed form names; the outcome is parsed again and must say the same as before, apart from the keys that
-// were to be set. Where no edit stands that test, the owner is told what to write by hand.
+// The files belong to Hermes and its owner, so setup never rewrites them from a parsed form. It edits the
+// text at a place that the parsed form gives. Then it parses the result again, which must equal the original
+// except for the wanted keys. If no edit passes that test, the owner gets the keys to write by hand.
 //
-// The package asks nothing and prints nothing: hermes-mobile setup does.
+// The package asks nothing and prints nothing: the command hermes-mobile setup does.
 package setup

@@ -16,23 +16,23 @@ import (
 	"hermes-mobile/internal/plaintext"
 )
 
-// Broken is a config.yaml that is not touched, because it is not what Hermes can read.
+// Broken is the error for a config.yaml that setup does not touch, because Hermes can't read it.
 type Broken struct {
 	Line    int
 	Problem string
-	// Huge: Hermes may well read it, and it is too much to be worked on here.
+	// Huge reports that the file is too large for setup, although Hermes may read it.
 	Huge bool
 }
 
-// Error names the line and what is wrong with it.
+// Error names the line, the problem, and the fix.
 func (e *Broken) Error() string {
 	if e.Huge {
-		return fmt.Sprintf("config.yaml, line %d: %s; it is left as it is: write the keys yourself", e.Line, e.Problem)
+		return fmt.Sprintf("config.yaml, line %d: %s (file unchanged): write the keys yourself", e.Line, e.Problem)
 	}
-	return fmt.Sprintf("config.yaml, line %d: %s; it is left as it is: repair it first", e.Line, e.Problem)
+	return fmt.Sprintf("config.yaml, line %d: %s (file unchanged): fix it first", e.Line, e.Problem)
 }
 
-// document is a config.yaml: its text in lines, its tree for places, its values to compare.
+// document is a parsed config.yaml: its lines, its tree for positions, and its values for comparing.
 type document struct {
 	bom      string
 	lines    []string // each with its line end
@@ -47,11 +47,11 @@ type document struct {
 func parse(text []byte) (d *document, err error) {
 	defer func() {
 		if r := recover(); r != nil { // the library's: a strange file must not look like a fault of ours
-			d, err = nil, &Broken{Line: 1, Problem: fmt.Sprintf("it cannot be read: %v", r)}
+			d, err = nil, &Broken{Line: 1, Problem: fmt.Sprintf("unreadable: %v", r)}
 		}
 	}()
 	if i := firstInvalid(text); i >= 0 {
-		return nil, &Broken{Line: 1 + bytes.Count(text[:i], []byte("\n")), Problem: "a byte that is not UTF-8, or a zero"}
+		return nil, &Broken{Line: 1 + bytes.Count(text[:i], []byte("\n")), Problem: "a byte that is not UTF-8, or a NUL"}
 	}
 	d = &document{step: 2}
 	rest, marked := strings.CutPrefix(string(text), plaintext.BOM)
@@ -63,7 +63,7 @@ func parse(text []byte) (d *document, err error) {
 	// The parser sees plain line ends; the lines keep their own.
 	plain := strings.ReplaceAll(rest, "\r\n", "\n")
 	if i := strings.IndexByte(plain, '\r'); i >= 0 {
-		return nil, &Broken{Line: 1 + strings.Count(plain[:i], "\n"), Problem: "a carriage return that ends no line"}
+		return nil, &Broken{Line: 1 + strings.Count(plain[:i], "\n"), Problem: "a carriage return inside a line"}
 	}
 	file, err := parseTokens(plain)
 	if err != nil {
@@ -80,7 +80,7 @@ func parse(text []byte) (d *document, err error) {
 			}
 		}
 		if seen {
-			return nil, &Broken{Line: docLine(doc), Problem: "a second document begins, which Hermes cannot read"}
+			return nil, &Broken{Line: docLine(doc), Problem: "a second document begins, which Hermes can't read"}
 		}
 		seen, d.root = true, doc.Body
 		if doc.End != nil {
@@ -126,14 +126,15 @@ func firstInvalid(text []byte) int {
 	return -1
 }
 
-// broken takes the place and the reason from the library's error, whose own text quotes the file, secrets and all.
+// broken takes the position and the reason from the library's error, whose own text quotes the file, including
+// secrets.
 func broken(err error) error {
 	if own := (*Broken)(nil); errors.As(err, &own) {
 		return own
 	}
-	b := &Broken{Line: 1, Problem: "not valid YAML: " + err.Error()}
+	b := &Broken{Line: 1, Problem: "invalid YAML: " + err.Error()}
 	if e := yaml.Error(nil); errors.As(err, &e) {
-		b.Problem = "not valid YAML: " + e.GetMessage()
+		b.Problem = "invalid YAML: " + e.GetMessage()
 		if t := e.GetToken(); t != nil && t.Position != nil {
 			b.Line = t.Position.Line
 		}
@@ -141,7 +142,7 @@ func broken(err error) error {
 	return b
 }
 
-// checkRoot makes sure that the top level is a map, or nothing.
+// checkRoot checks that the top level is a map or empty.
 func (d *document) checkRoot() error {
 	switch n := bare(d.root).(type) {
 	case nil:
@@ -160,7 +161,7 @@ func (d *document) checkRoot() error {
 	return nil
 }
 
-// learnStep takes over the indentation that the file itself has.
+// learnStep detects the file's indentation.
 func (d *document) learnStep() {
 	entries, flow := entriesOf(d.root)
 	if flow {
@@ -178,7 +179,7 @@ func (d *document) learnStep() {
 	}
 }
 
-// bytes puts lines together again.
+// bytes joins the lines.
 func (d *document) bytes(lines []string) []byte { return []byte(d.bom + strings.Join(lines, "")) }
 
 // eol is the line end of the file: that of its first line.

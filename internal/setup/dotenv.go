@@ -12,34 +12,34 @@ import (
 	"hermes-mobile/internal/plaintext"
 )
 
-// Of Hermes' .env only our own lines are changed.
+// Setup changes only its own lines of Hermes' .env.
 
-// simple values need no quotes, whatever reads them.
+// simple matches values that need no quotes for any reader.
 var simple = regexp.MustCompile(`^[A-Za-z0-9_.:/@%+,=-]+$`)
 
-// getenv returns the value that counts. An empty one counts as not set.
+// getenv returns the effective value. An empty value counts as not set.
 func getenv(text []byte, name string) (string, bool) {
 	v, _ := dotenv.Get(string(text), name, os.LookupEnv)
 	return v, v != ""
 }
 
-var errUnwritable = errors.New("the id or the secret has a sign that a .env cannot hold: choose others")
+var errUnwritable = errors.New("the id or the secret contains a character that .env can't hold: use others")
 
-// EnvError is a .env in which no line can be written without a change to another.
+// EnvError is the error for a .env in which setup can't write a line without changing another.
 type EnvError struct {
-	Line int // the first that cannot be read; 0: there is none
+	Line int // the first unreadable line; 0: none
 	Name string
 }
 
-// Error says what to do.
+// Error describes the problem and the fix.
 func (e *EnvError) Error() string {
 	if e.Line > 0 {
-		return fmt.Sprintf(".env, line %d: a quote is not closed, so %s cannot be written below it: close the quote first", e.Line, e.Name)
+		return fmt.Sprintf(".env, line %d: unclosed quote, so setup can't write %s below it: close the quote first", e.Line, e.Name)
 	}
-	return fmt.Sprintf(".env: %s cannot be written without a change to other lines: write it yourself", e.Name)
+	return fmt.Sprintf(".env: setup can't write %s without changing other lines: write it yourself", e.Name)
 }
 
-// setenv gives a variable a value: in its place where it stands, else at the end. Of several lines for it one is left.
+// setenv sets a variable: in place if it exists, otherwise at the end. It removes duplicate lines.
 func setenv(text []byte, name, value string) ([]byte, *Change, error) {
 	old, there := getenv(text, name)
 	if there && old == value {
@@ -59,7 +59,7 @@ func setenv(text []byte, name, value string) ([]byte, *Change, error) {
 	return out, &Change{Key: name, Old: old, New: value}, nil
 }
 
-// putenv is setenv with a value as it is to be written.
+// putenv is setenv with the value as written, quotes included.
 func putenv(text []byte, name, written string) ([]byte, error) {
 	s := string(text)
 	mine := slices.DeleteFunc(dotenv.Lines(s, name), func(e dotenv.Entry) bool { return e.Bare })
@@ -74,12 +74,12 @@ func putenv(text []byte, name, written string) ([]byte, error) {
 		s += name + "=" + written + eol
 	} else {
 		last := mine[len(mine)-1]
-		if strings.HasPrefix(s[last.To:], "#") { // a comment right after a quote; after a plain value it would be part of it
+		if strings.HasPrefix(s[last.To:], "#") { // a comment right after a quote would become part of a plain value
 			written += " "
 		}
 		s = s[:last.From] + written + s[last.To:]
 	}
-	// The last of several lines counts, and a name without a value takes back what stands above it.
+	// The last line counts, and a name without a value clears the lines above it.
 	kept := false
 	for _, e := range slices.Backward(dotenv.Lines(s, name)) {
 		if e.Bare == kept {
@@ -95,7 +95,7 @@ func putenv(text []byte, name, written string) ([]byte, error) {
 	return []byte(s), err
 }
 
-// openQuote is the first line that cannot be read; 0: there is none.
+// openQuote returns the first unreadable line, or 0.
 func openQuote(text string) int {
 	for _, e := range dotenv.Parse(text) {
 		if e.Bad {
@@ -117,7 +117,7 @@ func unsetenv(text []byte, name string) []byte {
 	return []byte(s)
 }
 
-// othersKept makes sure that a text says of all other variables what it said before.
+// othersKept checks that all other variables are unchanged.
 func othersKept(before, after, name string) error {
 	others := func(text string) []dotenv.Entry {
 		return slices.DeleteFunc(dotenv.Parse(text), func(e dotenv.Entry) bool { return e.Key == name || e.Bad })

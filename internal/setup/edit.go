@@ -9,7 +9,7 @@ import (
 	"github.com/goccy/go-yaml/token"
 )
 
-// want is one value that config.yaml is to have.
+// want is one value that config.yaml must have.
 type want struct {
 	path []string
 	text string // as it is written
@@ -20,7 +20,7 @@ type want struct {
 
 func (w want) key() string { return strings.Join(w.path, ".") }
 
-// Change is one key that was set, or is to be.
+// Change is one key that setup changes.
 type Change struct {
 	Key string `json:"key"`
 	Old string `json:"old,omitempty"` // as it was written; empty where it was not there
@@ -35,16 +35,16 @@ type Change struct {
 	text []string
 }
 
-// ByHand is an edit that cannot be made without a risk to the rest of the file.
+// ByHand is an edit that would risk the rest of the file.
 type ByHand struct {
 	Key, Value string
 	Line       int
 	Reason     string
 }
 
-// Error says what the owner is to write.
+// Error says what the owner must write.
 func (e *ByHand) Error() string {
-	return fmt.Sprintf("config.yaml, line %d: %s; write it yourself: %s: %s", e.Line, e.Reason, e.Key, e.Value)
+	return fmt.Sprintf("config.yaml, line %d: %s; add it yourself: %s: %s", e.Line, e.Reason, e.Key, e.Value)
 }
 
 // A candidate is a text that may be the right one; verify decides.
@@ -72,7 +72,7 @@ func apply(text []byte, w want) ([]byte, *Change, error) {
 			return out, &c.change, nil
 		}
 	}
-	return nil, nil, &ByHand{w.key(), w.text, d.near(w.path), "this key cannot be set without a change to others (by an anchor, an alias or an unusual form)"}
+	return nil, nil, &ByHand{w.key(), w.text, d.near(w.path), "setup can't set this key without changing others (because of an anchor, an alias, or an unusual form)"}
 }
 
 // near is the line of the last key of a path that is there.
@@ -167,7 +167,7 @@ func (d *document) candidates(w want) ([]candidate, error) {
 		case null:
 			return d.fill(e, value, flow, w, i+1), nil
 		case !isMapping(e.Value):
-			return nil, &ByHand{w.key(), w.text, line(e), strings.Join(w.path[:i+1], ".") + " is no map of keys of its own"}
+			return nil, &ByHand{w.key(), w.text, line(e), strings.Join(w.path[:i+1], ".") + " is not a map"}
 		}
 		n = e.Value
 	}
@@ -384,11 +384,11 @@ func (d *document) replace(e *ast.MappingValueNode, value ast.Node, w want) ([]c
 		out := d.behindColon(e, w.text, c)
 		return append(d.swap(value, w.text, c), out...), nil
 	case *ast.MappingNode, *ast.MappingValueNode, *ast.SequenceNode, *ast.LiteralNode:
-		return nil, &ByHand{w.key(), w.text, line(e), w.key() + " has a value of another form"}
+		return nil, &ByHand{w.key(), w.text, line(e), w.key() + " has an unexpected type"}
 	}
 	row, from, to, ok := d.span(value)
 	if !ok {
-		return nil, &ByHand{w.key(), w.text, line(e), w.key() + " has a value over several lines"}
+		return nil, &ByHand{w.key(), w.text, line(e), w.key() + " has a multi-line value"}
 	}
 	c.Old, c.Line = d.lines[row-1][from:to], row
 	return d.swap(value, w.text, c), nil
@@ -410,5 +410,5 @@ func (d *document) addItem(e *ast.MappingValueNode, value ast.Node, flow bool, l
 		return []candidate{{d.withLines(d.back(limit, x.Values[len(x.Values)-1].GetToken().Position.Line, indent), text), c},
 			{d.withLines(x.Start.Position.Line-1, text), c}}, nil
 	}
-	return nil, &ByHand{w.key(), "- " + w.text, line(e), w.key() + " is no list"}
+	return nil, &ByHand{w.key(), "- " + w.text, line(e), w.key() + " is not a list"}
 }

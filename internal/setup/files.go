@@ -13,7 +13,7 @@ import (
 	"hermes-mobile/internal/asowner"
 )
 
-// Files is what a Hermes home says, to be looked at only.
+// Files is a read-only view of the settings of a Hermes home.
 type Files struct {
 	// Broken is why config.yaml cannot be read; nothing of it is known then.
 	Broken error

@@ -34,7 +34,7 @@ var profileName = regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,63}$`)
 // Homes returns the Hermes home at a path and, if that is a main one, its profiles. The first is the one at the path.
 func Homes(path string) (list []Home, err error) {
 	if path == "" {
-		return nil, fmt.Errorf("there is no home directory to look for Hermes in")
+		return nil, fmt.Errorf("no home directory found: set HERMES_HOME")
 	}
 	if path, err = filepath.Abs(path); err != nil {
 		return nil, err
@@ -84,5 +84,5 @@ func Pick(list []Home, profile string) (Home, error) {
 		}
 		names = append(names, h.Name())
 	}
-	return Home{}, fmt.Errorf("there is no profile %q: there is %s", profile, strings.Join(names, ", "))
+	return Home{}, fmt.Errorf("there is no profile %q: use one of %s", profile, strings.Join(names, ", "))
 }

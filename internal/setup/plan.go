@@ -11,18 +11,18 @@ import (
 	"hermes-mobile/internal/plaintext"
 )
 
-// Options say what Hermes is to be told.
+// Options are the settings that Hermes gets.
 type Options struct {
 	Home    Home
 	Version Version
 	URL     string // of the server, as the gateway reaches it
-	// ID and Secret let the gateway in. Without a secret the plan is for showing only.
+	// ID and Secret are the gateway's credentials. Without a secret, the plan is only for display.
 	ID, Secret string
-	// Accepted are further pairs that the server lets in: one that .env has already stays.
+	// Accepted are all pairs that the server accepts. If .env already has one of them, it stays.
 	Accepted map[string]string
-	Replace  bool // the settings of another connector
+	Replace  bool // replace the settings of another connector
 	Plugin   bool
-	// Apart is for a server with an account of its own; nil: it has that of its owner.
+	// Apart is for a server with its own account; nil: it uses its owner's account.
 	Apart *Apart
 }
 
@@ -40,20 +40,20 @@ func (f *File) changed() bool {
 	return !f.Exists && len(f.After) > 0 || !bytes.Equal(f.Before, f.After)
 }
 
-// Plan is what is to be written, worked out and checked, and nothing written yet.
+// Plan is a checked set of changes that are not written yet.
 type Plan struct {
 	Options
 	Files []*File
-	// Conflicts are settings of another connector, which need a yes of their own.
+	// Conflicts are settings of another connector, which need a separate consent.
 	Conflicts []string
-	// Notes are for the owner to know.
+	// Notes are notes for the owner.
 	Notes []string
-	// ByHand is what could not be worked out.
+	// ByHand are the keys that the owner must set.
 	ByHand []*ByHand
-	step   string // what kind of run it is, see step.Kind
+	step   string // kind of the run, see step.Kind
 }
 
-// Names of Hermes' files and of the variables that are set.
+// Names of Hermes' files and of the variables that setup writes.
 const (
 	configFile   = "config.yaml"
 	envFile      = ".env"
@@ -63,11 +63,12 @@ const (
 	envPlatforms = "GATEWAY_RELAY_PLATFORMS"
 )
 
-// ErrPlugin: the plug-in would break this version.
-var ErrPlugin = errors.New("the plug-in needs Hermes 0.22 or newer: older ones look up the chat's connection by the plug-in's name, find none, and then approvals, questions, streaming and scheduled jobs fail")
+// ErrPlugin means that the plugin would break this version of Hermes.
+var ErrPlugin = errors.New("the plugin requires Hermes 0.22 or newer: in older versions approvals, questions, streaming, and scheduled jobs would fail")
 
-// wants are the values that config.yaml needs, in the order in which they are written. The relay stands in both places: by the
-// first alone the gateway does not connect, and unlike the environment variable they leave other messengers on.
+// wants returns the values that config.yaml needs, in the order of writing. The relay address is in two
+// places: with the first alone the gateway does not connect. Unlike the environment variable, these keys leave
+// other messengers enabled.
 func wants(v Version, url string, plugin bool) []want {
 	url = strings.TrimRight(url, "/")
 	path := func(key string) []string { return strings.Split(key, ".") }
@@ -80,8 +81,8 @@ func wants(v Version, url string, plugin bool) []want {
 		list = append(list, want{path: path("streaming.enabled"), text: "true"})
 	}
 	list = append(list,
-		want{path: path("display.busy_ack_enabled"), text: "false"}, // its ack makes the gateway deaf for half a minute
-		want{path: path("display.busy_input_mode"), text: "steer"},  // our own queue holds what is to wait
+		want{path: path("display.busy_ack_enabled"), text: "false"}, // its ack stalls the gateway for half a minute
+		want{path: path("display.busy_input_mode"), text: "steer"},  // the server's own queue holds messages back
 		want{path: path("display.platforms.relay.tool_progress"), text: `"off"`, also: []string{"false"}})
 	if plugin {
 		list = append(list,
@@ -91,20 +92,20 @@ func wants(v Version, url string, plugin bool) []want {
 	return list
 }
 
-// NewPlan works out what has to be written. An error means that nothing can be.
+// NewPlan plans the changes. It returns an error if setup can't write anything.
 func NewPlan(o Options) (*Plan, error) {
 	if o.Plugin && !o.Version.Plugins() {
 		if o.Version.known() {
 			return nil, fmt.Errorf("%w (this is %s)", ErrPlugin, o.Version)
 		}
-		return nil, fmt.Errorf("%w; the version of this one is unknown, name it with --hermes-version", ErrPlugin)
+		return nil, fmt.Errorf("%w (the version is unknown: set it with --hermes-version)", ErrPlugin)
 	}
 	p := &Plan{Options: o}
 	env, config, err := readBoth(o.Home)
 	if err != nil {
 		return nil, err
 	}
-	p.Files = []*File{env, config} // the secret first: a gateway that restarts in between has the old address
+	p.Files = []*File{env, config} // the secret comes first: a gateway that restarts in between still has the old address
 	if err := p.planConfig(config); err != nil {
 		return nil, err
 	}
@@ -119,10 +120,10 @@ func NewPlan(o Options) (*Plan, error) {
 	return p, nil
 }
 
-// maxFile bounds what is read of a file of Hermes.
+// maxFile is the largest file of Hermes that setup reads.
 const maxFile = 8 << 20
 
-// readFile reads a file for a plan; mode is for one that is not there.
+// readFile reads a file for a plan. mode is for a file that does not exist yet.
 func readFile(path string, mode fs.FileMode) (*File, error) {
 	f := &File{Path: path, Mode: mode}
 	text, info, err := asowner.ReadFile(path, maxFile)
@@ -151,19 +152,19 @@ func (p *Plan) planConfig(f *File) error {
 	for _, w := range list {
 		old, _ := lookup(before.value, w.path)
 		if s, ok := old.(string); ok && s != "" && w.path[len(w.path)-1] == "relay_url" && !before.has(w) {
-			p.conflict("config.yaml: %s is %s, the address of another connector: a gateway has one, and would leave that one", w.key(), hideUser(s))
+			p.conflict("config.yaml: %s is %s, the address of another connector, which the gateway would leave", w.key(), hideUser(s))
 		}
 	}
 	if err := p.apply(f, list); err != nil {
 		return err
 	}
 	if on, _ := lookup(before.value, []string{"streaming", "enabled"}); on == true && p.Version.known() && !p.Version.Streams() {
-		p.note("config.yaml: streaming.enabled is on, and Hermes %s cannot stream over a relay: phones get a first fragment and then the rest; set it to false if no other messenger needs it", p.Version)
+		p.note("config.yaml: streaming.enabled is on, but Hermes %s can't stream over a relay, so replies arrive in two pieces; set it to false if no other messenger needs it", p.Version)
 	}
 	return nil
 }
 
-// apply sets values in config.yaml, and notes those that have to be set by hand.
+// apply sets values in config.yaml, and collects those that the owner must set by hand.
 func (p *Plan) apply(f *File, list []want) error {
 	if strings.Count(string(f.After), "\n") > fewLines {
 		d, err := parse(f.After)
@@ -177,7 +178,7 @@ func (p *Plan) apply(f *File, list []want) error {
 	return p.applyEach(f, list)
 }
 
-// set gives a variable of .env a value.
+// set sets a variable of .env.
 func (f *File) set(name, value string) error {
 	out, c, err := setenv(f.After, name, value)
 	if err != nil {
@@ -191,9 +192,9 @@ func (f *File) set(name, value string) error {
 
 func (p *Plan) planEnv(f *File) error {
 	if old, ok := getenv(f.Before, envURL); ok {
-		p.note(".env: %s is set, and moves to config.yaml: as a variable it makes Hermes 0.22 switch every other messenger (Telegram, …) off", envURL)
+		p.note(".env: setup moves %s to config.yaml, because the variable makes Hermes 0.22 disable every other messenger (Telegram, …)", envURL)
 		if strings.TrimRight(old, "/") != strings.TrimRight(p.URL, "/") {
-			p.conflict(".env: %s is %s, the address of another connector: a gateway has one, and would leave that one", envURL, hideUser(old))
+			p.conflict(".env: %s is %s, the address of another connector, which the gateway would leave", envURL, hideUser(old))
 		}
 		f.After = unsetenv(f.After, envURL)
 		f.Changes = append(f.Changes, Change{Key: envURL, Old: old})
@@ -204,7 +205,7 @@ func (p *Plan) planEnv(f *File) error {
 		p.ID, p.Secret = id, secret
 	}
 	if hasID && id != p.ID || hasSecret && p.Secret != "" && secret != p.Secret {
-		p.conflict(".env: %s and %s are set, and are not those that the server on this data folder lets in", envID, envSecret)
+		p.conflict(".env: %s and %s are set to values that the server on this data folder does not accept", envID, envSecret)
 	}
 	if err := f.set(envID, p.ID); err != nil {
 		return err
@@ -218,7 +219,7 @@ func (p *Plan) planEnv(f *File) error {
 	switch {
 	case p.Plugin:
 		if !hasPlatform(names, pluginPlatform) {
-			p.note("with the plug-in Hermes knows the connection as %s as well as %s: each device's conversation begins anew in Hermes, its earlier session stays in the list, and an undo goes back to it", pluginPlatform, relayPlatform)
+			p.note("with the plugin, Hermes knows the connection as %s as well as %s: each device starts a new conversation in Hermes. The earlier session stays in the list, and an undo returns to it", pluginPlatform, relayPlatform)
 		}
 		if !hasPlatform(names, pluginPlatform) || !hasPlatform(names, relayPlatform) {
 			if err := f.set(envPlatforms, pluginPlatforms); err != nil {
@@ -226,7 +227,7 @@ func (p *Plan) planEnv(f *File) error {
 			}
 		}
 	case hasNames && p.Version.Plugins() && hasPlatform(names, pluginPlatform) && !p.pluginThere():
-		p.note(".env: %s=%s without the plug-in: scheduled jobs cannot be delivered; run this with --plugin, or take the line out", envPlatforms, names)
+		p.note(".env: %s=%s is set without the plugin, so Hermes can't deliver scheduled jobs; run this with --plugin, or remove the line", envPlatforms, names)
 	}
 	p.protect(f)
 	return nil
@@ -242,10 +243,10 @@ func hasPlatform(names, platform string) bool {
 	return false
 }
 
-// protect takes the rights of others off a .env that is written.
+// protect removes the permissions of other users from a .env that setup writes.
 func (p *Plan) protect(f *File) {
 	if f.changed() && f.Exists && f.Mode&0o077 != 0 {
-		p.note(".env: others could read it: its mode becomes 600")
+		p.note(".env: other users could read it, so setup changes its mode to 600")
 		f.Mode = 0o600
 	}
 }
@@ -258,7 +259,7 @@ func (p *Plan) conflict(format string, args ...any) {
 	p.Conflicts = append(p.Conflicts, fmt.Sprintf(format, args...))
 }
 
-// hideUser keeps a password in an address from being shown.
+// hideUser removes the user and the password from an address.
 func hideUser(url string) string {
 	if scheme, rest, ok := strings.Cut(url, "://"); ok {
 		host, path, _ := strings.Cut(rest, "/")
@@ -279,11 +280,11 @@ func (p *Plan) Done() bool {
 	return len(p.ByHand) == 0 && p.Apart.Done()
 }
 
-// Restart is how the gateway is started again.
+// Restart returns the command that restarts the gateway.
 func (p *Plan) Restart() string {
 	hermes := "hermes"
 	if p.Home.Profile != "" {
 		hermes += " -p " + p.Home.Profile
 	}
-	return fmt.Sprintf("%s gateway restart (or end it and start it again: %s gateway run)", hermes, hermes)
+	return fmt.Sprintf("%s gateway restart (or stop it and run: %s gateway run)", hermes, hermes)
 }

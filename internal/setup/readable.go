@@ -28,7 +28,7 @@ func (d *document) readable(v Version, strict bool) error {
 	text := strings.ReplaceAll(strings.Join(d.lines, ""), "\r\n", "\n")
 	c.signs(text)
 	if d.root == nil && regexp.MustCompile(`(?m)^\.\.\.`).MatchString(text) && !regexp.MustCompile(`(?m)^---`).MatchString(text) {
-		c.refuse(1, "an end of a document that has no beginning")
+		c.refuse(1, "an end of a document without a beginning")
 	}
 	if c.err == nil && d.root != nil {
 		c.node(d.root, 0)
@@ -49,7 +49,7 @@ type checker struct {
 
 func (c *checker) refuse(line int, format string, args ...any) {
 	if c.err == nil || line < c.err.Line {
-		c.err = &Broken{Line: line, Problem: fmt.Sprintf(format, args...) + ", which " + c.who + " refuses"}
+		c.err = &Broken{Line: line, Problem: fmt.Sprintf(format, args...) + ", which " + c.who + " rejects"}
 	}
 }
 
@@ -68,7 +68,7 @@ func (c *checker) signs(text string) {
 			c.refuse(line, "a tab at the beginning")
 		case r == 0x85 || r == 0x2028 || r == 0x2029:
 			if what[i] == commented || c.older && what[i] != quoted {
-				c.refuse(line, "the character U+%04X, an end of a line in YAML 1.1", r)
+				c.refuse(line, "the character U+%04X, a line break in YAML 1.1", r)
 			}
 		case !printable(r):
 			c.refuse(line, "the control character U+%04X", r)
@@ -93,7 +93,7 @@ func (c *checker) node(n ast.Node, depth int) {
 	case *ast.AnchorNode:
 		name := x.Name.GetToken().Value
 		if _, twice := c.anchors[name]; twice && c.older {
-			c.refuse(rowOf(x), "the anchor &%s is there twice", name)
+			c.refuse(rowOf(x), "the duplicate anchor &%s", name)
 		}
 		c.anchors[name] = x.Value
 		c.node(x.Value, depth+1)
@@ -139,11 +139,11 @@ func (c *checker) tag(n *ast.TagNode) {
 	switch name {
 	case "int":
 		if _, ok := yamlInt(s.Value); !ok {
-			c.refuse(rowOf(n), "%q is no %s", s.Value, tag)
+			c.refuse(rowOf(n), "%q is not a valid %s", s.Value, tag)
 		}
 	case "float":
 		if _, err := strconv.ParseFloat(strings.ReplaceAll(s.Value, "_", ""), 64); err != nil {
-			c.refuse(rowOf(n), "%q is no %s", s.Value, tag)
+			c.refuse(rowOf(n), "%q is not a valid %s", s.Value, tag)
 		}
 	}
 }
@@ -155,20 +155,20 @@ func (c *checker) mapping(n ast.Node, depth int) {
 		row := line(e)
 		if _, merge := e.Key.(*ast.MergeKeyNode); merge {
 			if !c.mergeable(e.Value) {
-				c.refuse(row, "a << that names no map")
+				c.refuse(row, "a << without a map")
 			}
 			if seen["<<"] && c.newer {
-				c.refuse(row, "the key << is there twice")
+				c.refuse(row, "the duplicate key <<")
 			}
 			seen["<<"] = true
 		} else {
 			id, shown := keyID(e.Key)
 			if seen[id] && c.newer {
-				c.refuse(row, "the key %s is there twice", shown)
+				c.refuse(row, "the duplicate key %s", shown)
 			}
 			seen[id] = true
 			if _, explicit := e.Key.(*ast.MappingKeyNode); !explicit && utf8.RuneCountInString(shown) > 1024 {
-				c.refuse(row, "a key of more than 1024 characters")
+				c.refuse(row, "a key with more than 1024 characters")
 			}
 			c.node(e.Key, depth+1)
 		}
@@ -272,7 +272,7 @@ func (c *checker) plain(n *ast.StringNode) {
 		}
 		at := time.Date(f[1], time.Month(f[2]), f[3], f[4], f[5], f[6], 0, time.UTC)
 		if f[1] == 0 || at.Month() != time.Month(f[2]) || at.Day() != f[3] || f[4] > 23 || f[5] > 59 || f[6] > 59 {
-			c.refuse(rowOf(n), "%s without quotes, a date that there is not", n.Value)
+			c.refuse(rowOf(n), "%s without quotes, an invalid date", n.Value)
 		}
 	}
 }

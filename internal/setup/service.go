@@ -12,7 +12,7 @@ import (
 	"hermes-mobile/internal/shellquote"
 )
 
-// Service is what starts the server with the machine or the session.
+// Service starts the server with the machine or the user's session.
 type Service struct {
 	Kind  string   // one of Kinds
 	Units []Unit   // none: the steps are all
@@ -56,13 +56,13 @@ func ServiceKind(word string, root bool) string {
 func NewService(kind string, p Program) (*Service, error) {
 	for _, s := range []string{p.Binary, p.Data, p.HermesHome} {
 		if strings.ContainsAny(s, "\"\r\n\x00") {
-			return nil, fmt.Errorf("%q cannot stand in a service", s)
+			return nil, fmt.Errorf("a service definition can't contain %q", s)
 		}
 	}
 	switch kind {
 	case Systemd:
 		if p.Apart == nil {
-			return nil, errors.New("there is no account for the service")
+			return nil, errors.New("no account for the service")
 		}
 		return systemd(p), nil
 	case SystemdUser:
@@ -72,7 +72,7 @@ func NewService(kind string, p Program) (*Service, error) {
 	case "windows":
 		return windows(p), nil
 	}
-	return nil, fmt.Errorf("%q is no service: choose one of %s", kind, strings.Join(Kinds, ", "))
+	return nil, fmt.Errorf("unknown kind %q: choose one of %s", kind, strings.Join(Kinds, ", "))
 }
 
 // Files are the service's files for a plan.
@@ -190,7 +190,7 @@ func windows(p Program) *Service {
 func Binary() (string, error) {
 	path, err := os.Executable()
 	if err != nil {
-		return "", fmt.Errorf("the path of this program: %w", err)
+		return "", fmt.Errorf("find the path of this program: %w", err)
 	}
 	return path, nil
 }

@@ -6,17 +6,17 @@ import (
 	"strings"
 )
 
-// hiddenSecret stands for the secret where a plan is shown.
+// hiddenSecret replaces the secret in the output.
 const hiddenSecret = "<secret>"
 
-// Shown is a file of the plan as a person sees it.
+// Shown is a file of the plan for display.
 type Shown struct {
 	Path  string   `json:"path"`
 	New   bool     `json:"new,omitempty"`
 	Lines []string `json:"lines"`
 }
 
-// Show returns what is to be written, line by line, without the secret and without what else is in a line.
+// Show returns the changes line by line, without the secret and without the rest of a line.
 func (p *Plan) Show() (list []Shown) {
 	for _, f := range p.Files {
 		if !f.changed() {
@@ -30,7 +30,7 @@ func (p *Plan) Show() (list []Shown) {
 			s.Lines = showConfig(f.Changes)
 		default:
 			if f.Exists {
-				s.Lines = append(s.Lines, "  the whole file becomes:")
+				s.Lines = append(s.Lines, "  new content of the file:")
 			}
 			for l := range strings.Lines(string(f.After)) {
 				s.Lines = append(s.Lines, "+ "+strings.TrimRight(l, "\r\n"))
@@ -92,7 +92,7 @@ func showConfig(changes []Change) (out []string) {
 	return out
 }
 
-// Remote is what to paste on the machine of a Hermes elsewhere, secret and all. newer leaves no doubt about the version.
+// Remote returns what to paste on another machine with Hermes, including the secret.
 func Remote(url, id, secret string, v Version) string {
 	url = strings.TrimRight(url, "/")
 	streaming := ""
@@ -100,7 +100,7 @@ func Remote(url, id, secret string, v Version) string {
 	case v.Streams():
 		streaming = "streaming: {enabled: true}\n"
 	case !v.known():
-		streaming = "streaming: {enabled: true}    # Hermes 0.20 and newer; leave this line out on 0.19\n"
+		streaming = "streaming: {enabled: true}    # Hermes 0.20 and newer; omit this line on 0.19\n"
 	}
 	return fmt.Sprintf(`On the machine of Hermes, add to ~/.hermes/.env (chmod 600; anybody who has the secret can pose as your agent):
 

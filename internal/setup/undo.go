@@ -17,7 +17,7 @@ import (
 	"hermes-mobile/internal/dotenv"
 )
 
-// stateFile in the data folder says what was written where, so that it can be undone. It holds no secret.
+// stateFile in the data folder records what setup wrote where, for the undo. It contains no secret.
 const stateFile = "setup.json"
 
 // step is one run that wrote something.
@@ -77,7 +77,7 @@ func recall(folder string) (list []step, err error) {
 		err = json.Unmarshal(text, &list)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("what was written cannot be known: %w", err)
+		return nil, fmt.Errorf("read the record of changes: %w", err)
 	}
 	return list, nil
 }
@@ -128,7 +128,7 @@ func (p *Plan) remember(data string, s step) error {
 // Undone says what became of one file.
 type Undone struct {
 	Path string `json:"path"`
-	What string `json:"what"` // "restored", "removed", "as before", "our keys taken out", "no longer shared", or "left"
+	What string `json:"what"` // "restored", "removed", "as before", "our keys removed", "no longer shared", or "left"
 	// Left are the keys of ours that are in it still, because they were changed since or cannot be taken out alone.
 	Left []string `json:"left,omitempty"`
 	// Backup is the file as it was, where it was not put back.
@@ -140,7 +140,7 @@ const (
 	undoneRestored = "restored"
 	undoneRemoved  = "removed"
 	undoneBefore   = "as before"
-	undonePart     = "our keys taken out"
+	undonePart     = "our keys removed"
 	undoneLeft     = "left"
 	undoneAlone    = "no longer shared"
 )
@@ -160,7 +160,7 @@ func undo(data, home, kind string) (list []Undone, err error) {
 		return list, err
 	}
 	if u, other, err := asowner.Of(ownNotes); err != nil || other {
-		return list, errors.Join(err, fmt.Errorf("%s belongs to %s, so what it says was not undone", ownNotes, u.Name))
+		return list, errors.Join(err, fmt.Errorf("%s belongs to %s, so setup did not undo what it records", ownNotes, u.Name))
 	}
 	return undoFrom(ownNotes, home, kind, list)
 }

@@ -19,10 +19,10 @@ const deepest = 100
 
 func (v *values) of(n ast.Node, depth int) (any, error) {
 	if depth > deepest {
-		return nil, tooMuch(rowOf(n), "aliases in a circle, or maps more than %d deep,", deepest)
+		return nil, tooMuch(rowOf(n), "circular aliases, or maps more than %d deep", deepest)
 	}
 	if v.nodes++; v.nodes > maxNodes {
-		return nil, tooMuch(rowOf(n), "aliases that stand for more than %d keys and values", maxNodes)
+		return nil, tooMuch(rowOf(n), "aliases that expand to more than %d keys and values", maxNodes)
 	}
 	switch x := n.(type) {
 	case nil:

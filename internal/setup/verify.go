@@ -9,7 +9,7 @@ import (
 	"github.com/goccy/go-yaml"
 )
 
-var errDiffers = errors.New("the file would say something else")
+var errDiffers = errors.New("the edit would change other settings")
 
 // verify checks an edit: after says what before says, has every comment of it, and has the wanted value besides.
 func verify(before, after []byte, w want) error {

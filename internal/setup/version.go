@@ -71,7 +71,7 @@ const askFor = 15 * time.Second
 func FindVersion(ctx context.Context, home string) (v Version, how string) {
 	program := findProgram(home)
 	if program == "" {
-		return v, "no hermes program was found on PATH or in the usual places"
+		return v, "no hermes program found on PATH or in the usual places"
 	}
 	if v, ok := ask(ctx, program, home); ok {
 		return v, program + " --version"
@@ -79,7 +79,7 @@ func FindVersion(ctx context.Context, home string) (v Version, how string) {
 	if v, path := installed(program); v.known() {
 		return v, path
 	}
-	return v, program + " does not say its version"
+	return v, program + " does not report its version"
 }
 
 // LookVersion is FindVersion without a process: it only looks at what is installed. path is the program, empty where there is

@@ -14,7 +14,7 @@ import (
 )
 
 // ErrConflict: the plan would replace the settings of another connector, and Replace is not set.
-var ErrConflict = errors.New("this Hermes is set up for another connector")
+var ErrConflict = errors.New("this Hermes uses another connector")
 
 // Write keeps a backup of each file, notes in the data folder how to undo, and writes the files. It returns the backups.
 func (p *Plan) Write(data string, now time.Time) (backups []string, err error) {
@@ -24,7 +24,7 @@ func (p *Plan) Write(data string, now time.Time) (backups []string, err error) {
 	case len(p.Conflicts) > 0 && !p.Replace:
 		return nil, ErrConflict
 	case p.step != stepChannel && p.Secret == "":
-		return nil, errors.New("there is no secret to write")
+		return nil, errors.New("no secret to write")
 	}
 	s := step{Kind: p.step, Home: p.Home.Path, Time: now.UTC().Truncate(time.Second)}
 	for _, f := range p.Files {
@@ -39,7 +39,7 @@ func (p *Plan) Write(data string, now time.Time) (backups []string, err error) {
 			}
 			r.Mode = info.Mode().Perm()
 			if r.Backup, err = backup(f, now); err != nil {
-				return backups, fmt.Errorf("nothing was written, because no backup can be made: %w", err)
+				return backups, fmt.Errorf("nothing was written: create a backup: %w", err)
 			}
 			backups = append(backups, r.Backup)
 		}
@@ -59,7 +59,7 @@ func (p *Plan) Write(data string, now time.Time) (backups []string, err error) {
 	}
 	// Before the files: what is half done can be undone, too.
 	if err := p.remember(data, s); err != nil {
-		return backups, fmt.Errorf("nothing was written, because no note for --undo can be made: %w", err)
+		return backups, fmt.Errorf("nothing was written: record the changes for --undo: %w", err)
 	}
 	for _, f := range p.Files {
 		if !f.changed() {
@@ -153,7 +153,7 @@ func copyBeside(f *File, now time.Time) (string, error) {
 	}
 }
 
-var errMeanwhile = errors.New("it was changed by somebody else meanwhile: run this again")
+var errMeanwhile = errors.New("another program changed the file meanwhile: run this again")
 
 // replace writes a file as a whole: who reads it sees the old or the new one. A link stays one. The file must still be what
 // it was when the change was worked out.

@@ -161,7 +161,7 @@ func TestSetupPlugin(t *testing.T) {
 	// A job that is made before the plug-in is there goes on reporting with it.
 	old := job{"origin", away, away}
 	w.makeJobs(t, []job{old})
-	if out, err := w.server.CLI(t.Context(), "setup", "--yes", "--plugin", "--wait", "1ms"); err == nil || !strings.Contains(out, "begins anew") || !strings.Contains(out, "was not restarted") {
+	if out, err := w.server.CLI(t.Context(), "setup", "--yes", "--plugin", "--wait", "1ms"); err == nil || !strings.Contains(out, "starts a new conversation") || !strings.Contains(out, "was not restarted") {
 		t.Errorf("setup --plugin beside a gateway that runs: %v\n%s", err, out)
 	}
 	w.gateway.Stop()
