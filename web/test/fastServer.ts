@@ -62,7 +62,7 @@ export class FastServer implements Host {
     let rest: Buffer = Buffer.alloc(0)
     socket.on('data', (data: Buffer) => {
       rest = Buffer.concat([rest, data])
-      for (let text; ([text, rest] = readFrame(rest)), text !== undefined; ) {
+      for (let text: string | undefined; ([text, rest] = readFrame(rest)), text !== undefined; ) {
         if (!text.startsWith('{')) continue
         const frame = JSON.parse(text) as { t: string; id?: string }
         if (frame.t === 'hello') this.say(READY)

@@ -80,7 +80,7 @@ describe('rendering', { skip: noBrowser, concurrency: 2 }, () => {
   /** built returns the elements of a message without the colours of code, which come later. */
   const built = (page: Page, id: string) => page.locator(`[data-id=${id}] .block`).evaluateAll((blocks) => blocks.map((block) => {
     const copy = block.cloneNode(true) as HTMLElement
-    copy.querySelectorAll('code').forEach((code) => (code.textContent = code.textContent))
+    copy.querySelectorAll('code').forEach((code) => code.replaceChildren(code.textContent))
     return copy.innerHTML.replace(/ data-highlighted="yes"| hljs/g, '')
   }))
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import type { Page } from 'playwright-core'
-import { noBrowser, online, serverRig, until, Visitor } from './rig'
+import { noBrowser, online, serverRig, until, type Visitor } from './rig'
 import { scripted } from './scriptedServer'
 
 /** Attacks in texts. RUN stands for a script that would show that it ran. */
