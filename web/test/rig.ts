@@ -122,7 +122,7 @@ export async function until(condition: () => unknown, what: string, limit = TIME
 
 const CHROMIUM = process.env.CHROMIUM || ['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome'].find((path) => existsSync(path))
 /** Why the tests in a browser are skipped, if they are. */
-export const noBrowser = CHROMIUM ? false : 'there is no Chromium: run test/web/install.sh as root, or name one with CHROMIUM'
+export const noBrowser = CHROMIUM ? false : 'Chromium is missing: run test/web/install.sh as root, or set CHROMIUM to its path'
 
 const OPTIONS = {
   executablePath: CHROMIUM,
