@@ -1,4 +1,5 @@
-// Builds the page into internal/web/dist, or into the folder that is given, and with it the service worker, which lists the page's files.
+// Builds the page into internal/web/dist or the given folder, and then the service worker, which
+// lists the page's files.
 import { createHash } from 'node:crypto'
 import { readdirSync, readFileSync } from 'node:fs'
 import { join, relative, resolve } from 'node:path'
@@ -10,7 +11,7 @@ const root = fileURLToPath(new URL('.', import.meta.url))
 const out = resolve(process.argv[2] ?? join(root, '../internal/web/dist'))
 await build({ configFile: join(root, 'vite.config.ts'), logLevel: 'warn', build: { outDir: out } })
 
-/** The owner's page is for one person and always asks its server: it is not kept. */
+/** The service worker caches every file except the admin UI's, which always needs the server. */
 const kept = (file) => file !== 'admin.html' && !file.startsWith('assets/admin-')
 const files = readdirSync(out, { recursive: true, withFileTypes: true })
   .filter((entry) => entry.isFile())

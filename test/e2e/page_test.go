@@ -14,8 +14,7 @@ import (
 	"hermes-mobile/test/hermes"
 )
 
-// TestPage has a person use the web page in a real browser, with the real Hermes behind it. What is done there stands in
-// web/test/journey.hermes.test.ts.
+// TestPage runs web/test/journey.hermes.test.ts: a user in a real browser, with the real Hermes.
 func TestPage(t *testing.T) {
 	if why := noPage(); why != "" {
 		t.Skip(why)
@@ -29,7 +28,7 @@ func TestPage(t *testing.T) {
 	})
 }
 
-// TestPageDirect has a person use what Hermes' own API has to offer: web/test/agent.hermes.test.ts.
+// TestPageDirect runs web/test/agent.hermes.test.ts: a user of what Hermes' API offers.
 func TestPageDirect(t *testing.T) {
 	if why := noPage(); why != "" {
 		t.Skip(why)
@@ -39,7 +38,7 @@ func TestPageDirect(t *testing.T) {
 	})
 }
 
-// journey runs a test of the page, and tells it by a variable where the server is.
+// journey runs a test of the page. The variable passes the server's address.
 func (w *world) journey(t *testing.T, name, variable string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 3*patience)
@@ -61,7 +60,7 @@ func (w *world) journey(t *testing.T, name, variable string) {
 	t.Logf("%s", out)
 }
 
-// heardVoice reports whether the model was given a transcript of half a second of sound, or more.
+// heardVoice reports whether the model got a transcript of at least half a second of sound.
 func (w *world) heardVoice() bool {
 	for _, text := range w.transcripts() {
 		var size int
@@ -77,7 +76,7 @@ func (w *world) heardVoice() bool {
 	return false
 }
 
-// transcripts are what the model made of voice messages.
+// transcripts returns the transcripts of voice messages.
 func (w *world) transcripts() (list []string) {
 	for _, r := range w.model.Requests() {
 		if r.Kind == "transcription" {
@@ -87,18 +86,18 @@ func (w *world) transcripts() (list []string) {
 	return list
 }
 
-// noPage says what is missing for tests of the web page, or nothing.
+// noPage returns what the tests of the web page lack, or an empty string.
 func noPage() string {
 	if out, err := exec.Command("bash", filepath.Join("..", "web", "node.sh")).CombinedOutput(); err != nil {
 		return strings.TrimSpace(string(out))
 	}
 	if _, err := os.Stat(filepath.Join("..", "..", "web", "node_modules", "playwright-core")); err != nil {
-		return "the packages of the web page are not installed: run test/web/packages.sh"
+		return "the packages of the web page are missing: run test/web/packages.sh"
 	}
 	for _, path := range []string{os.Getenv("CHROMIUM"), "/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"} {
 		if _, err := os.Stat(path); path != "" && err == nil {
 			return ""
 		}
 	}
-	return "there is no Chromium: run test/web/install.sh as root, or name one with CHROMIUM"
+	return "Chromium is missing: run test/web/install.sh as root, or set CHROMIUM to its path"
 }

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# The browser for the tests of the web page: Debian's Chromium, where it can be installed. Quiet.
+# Installs Debian's Chromium for the browser tests of the web page, if it can. Quiet.
 set -euo pipefail
 for name in chromium chromium-browser google-chrome; do
   if command -v "$name" >/dev/null; then exit 0; fi
 done
 if [ "$(id -u)" != 0 ] || ! command -v apt-get >/dev/null; then
-  echo "there is no Chromium, and no right to install it: run test/web/install.sh as root, or name one with CHROMIUM" >&2
+  echo "Chromium is missing: run test/web/install.sh as root, or set CHROMIUM to its path" >&2
   exit 1
 fi
 log=$(mktemp)

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The packages of the web page, as its lock file names them; quick where they are there. Quiet.
+# Installs the packages of the web page from its lock file, if they changed. Quiet.
 set -euo pipefail
 cd "$(dirname "$0")/../../web"
 lock=$(sha256sum package-lock.json | cut -c1-64)

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
-import { after, before, describe, it } from 'node:test'
-import type { Browser, Page } from 'playwright-core'
-import { DESKTOP, launch, noBrowser, online, PHONE, reads, say, Server, TOKEN, Visitor } from './rig'
+import { describe, it } from 'node:test'
+import type { Page } from 'playwright-core'
+import { DESKTOP, noBrowser, online, PHONE, reads, say, serverRig, TOKEN } from './rig'
 
 const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
 
@@ -13,16 +13,7 @@ interface Finding {
 }
 
 describe('accessibility', { skip: noBrowser, concurrency: 2 }, () => {
-  let server: Server
-  let browser: Browser
-  before(async () => {
-    server = await Server.start()
-    browser = await launch()
-  })
-  after(async () => {
-    await browser?.close()
-    await server?.end()
-  })
+  const rig = serverRig()
 
   /** accessible checks a screen with axe in light and dark. */
   async function accessible(page: Page, screen: string): Promise<void> {
@@ -38,7 +29,7 @@ describe('accessibility', { skip: noBrowser, concurrency: 2 }, () => {
   }
 
   it('has no axe violations on any screen of a phone', async () => {
-    const visitor = await Visitor.come(browser, server, PHONE)
+    const visitor = await rig.visit(PHONE)
     const page = await visitor.open()
     await accessible(page, 'welcome by code')
     await page.getByRole('button', { name: 'Address and token' }).click()
@@ -50,7 +41,7 @@ describe('accessibility', { skip: noBrowser, concurrency: 2 }, () => {
     await page.getByRole('button', { name: 'Get an approval code' }).click()
     const code = await page.getByLabel('Approval code').textContent()
     await accessible(page, 'pairing code')
-    await server.cli('pairing', 'approve', code!)
+    await rig.server.cli('pairing', 'approve', code!)
     await reads(page, 'You said: Hello!')
     await say(page, '# Title\n\n- one\n- [x] two\n\n> quote\n\n| a | b |\n|---|---|\n| 1 | 2 |\n\n`code` [link](https://example.com)\n\n```go\nfunc main() {}\n```')
     await reads(page, 'func main')
@@ -86,7 +77,7 @@ describe('accessibility', { skip: noBrowser, concurrency: 2 }, () => {
   })
 
   it('has no axe violations on a wide screen, online or offline', async () => {
-    const visitor = await Visitor.come(browser, server, DESKTOP)
+    const visitor = await rig.visit(DESKTOP)
     const page = await visitor.pair('Wide', 'eva')
     await say(page, 'hello')
     await reads(page, 'You said: hello')
@@ -99,7 +90,7 @@ describe('accessibility', { skip: noBrowser, concurrency: 2 }, () => {
   })
 
   it('works by keyboard alone', async () => {
-    const visitor = await Visitor.come(browser, server, DESKTOP)
+    const visitor = await rig.visit(DESKTOP)
     const page = await visitor.pair('Keys')
     await page.locator('#composer').focus()
     await page.keyboard.type('one')
@@ -125,8 +116,8 @@ describe('accessibility', { skip: noBrowser, concurrency: 2 }, () => {
   })
 
   it('shows Russian, and text of both directions', async () => {
-    const visitor = await Visitor.come(browser, server, { ...PHONE, locale: 'ru-RU' })
-    const page = await visitor.open(await server.pairingLink())
+    const visitor = await rig.visit({ ...PHONE, locale: 'ru-RU' })
+    const page = await visitor.open(await rig.server.pairingLink())
     await page.getByRole('button', { name: 'Подключиться' }).click()
     await online(page)
     assert.equal(await page.evaluate(() => document.documentElement.lang), 'ru')

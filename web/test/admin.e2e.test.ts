@@ -2,9 +2,9 @@ import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { createServer as createHttpServer } from 'node:http'
 import { createRequire } from 'node:module'
-import { after, before, describe, it } from 'node:test'
-import type { Browser, Page } from 'playwright-core'
-import { adminLink, DESKTOP, launch, noBrowser, online, PHONE, reads, say, Server, until, Visitor } from './rig'
+import { describe, it } from 'node:test'
+import type { Page } from 'playwright-core'
+import { adminLink, DESKTOP, noBrowser, online, PHONE, reads, say, Server, serverRig, until, Visitor } from './rig'
 
 const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
 const ADMIN = '8'.repeat(64)
@@ -16,16 +16,7 @@ interface Finding {
 }
 
 describe('the admin UI', { skip: noBrowser, concurrency: 1 }, () => {
-  let server: Server
-  let browser: Browser
-  before(async () => {
-    server = await Server.start({ MOBILE_ADMIN_TOKEN: ADMIN })
-    browser = await launch()
-  })
-  after(async () => {
-    await browser?.close()
-    await server?.end()
-  })
+  const rig = serverRig({ MOBILE_ADMIN_TOKEN: ADMIN })
 
   async function accessible(page: Page, screen: string): Promise<void> {
     for (const colorScheme of ['light', 'dark'] as const) {
@@ -46,12 +37,12 @@ describe('the admin UI', { skip: noBrowser, concurrency: 1 }, () => {
   const confirm = (page: Page, button: string) => page.getByRole('dialog').getByRole('button', { name: button, exact: true }).click()
 
   it('renames and revokes a connected phone', async () => {
-    const phone = await Visitor.come(browser, server, PHONE)
+    const phone = await rig.visit(PHONE)
     const chat = await phone.pair('Kitchen')
     await say(chat, 'hello')
     await reads(chat, 'You said: hello')
-    const owner = await Visitor.come(browser, server)
-    const page = await owner.open(await adminLink(server))
+    const owner = await rig.visit()
+    const page = await owner.open(await adminLink(rig.server))
     await go(page, 'Devices')
     const device = row(page, 'Kitchen').filter({ hasText: 'online' })
     await device.getByRole('button', { name: 'Rename' }).click()
@@ -77,10 +68,10 @@ describe('the admin UI', { skip: noBrowser, concurrency: 1 }, () => {
   })
 
   it('isolates names and marks invisible characters in them', async () => {
-    const phone = await Visitor.come(browser, server, PHONE)
+    const phone = await rig.visit(PHONE)
     await phone.pair('Gar\u202eden\u200b \u05d0\u05d1')
-    const owner = await Visitor.come(browser, server)
-    const page = await owner.open(await adminLink(server) + '#/devices')
+    const owner = await rig.visit()
+    const page = await owner.open(await adminLink(rig.server) + '#/devices')
     await row(page, 'Garden').locator('strong > bdi').first().waitFor()
     assert.deepEqual(await row(page, 'Garden').locator('strong > bdi').allInnerTexts(), ['Garden \u05d0\u05d1'])
     await go(page, 'Users')
@@ -90,10 +81,10 @@ describe('the admin UI', { skip: noBrowser, concurrency: 1 }, () => {
   })
 
   it('changes the rights of a phone', async () => {
-    const phone = await Visitor.come(browser, server, PHONE)
+    const phone = await rig.visit(PHONE)
     const chat = await phone.pair('Wall')
-    const owner = await Visitor.come(browser, server)
-    const page = await owner.open(await adminLink(server) + '#/devices')
+    const owner = await rig.visit()
+    const page = await owner.open(await adminLink(rig.server) + '#/devices')
     const write = row(page, 'Wall').getByRole('group', { name: 'Rights of Wall' }).getByRole('switch', { name: 'Write and send files' })
     assert.equal(await write.isChecked(), true)
     await write.focus()
@@ -101,7 +92,7 @@ describe('the admin UI', { skip: noBrowser, concurrency: 1 }, () => {
     await chat.getByText('The owner has made this device read-only.').waitFor()
     await until(async () => !(await write.isChecked()), 'the switch is off')
     await row(page, 'Wall').getByRole('switch', { name: 'Answer cards' }).click()
-    await until(async () => /may not write or answer/.test(await server.cli('devices', 'list')), 'the device may not answer')
+    await until(async () => /may not write or answer/.test(await rig.server.cli('devices', 'list')), 'the device may not answer')
     await accessible(page, 'rights')
     await page.reload()
     await write.waitFor()
@@ -115,8 +106,8 @@ describe('the admin UI', { skip: noBrowser, concurrency: 1 }, () => {
   })
 
   it('approves and revokes a user', async () => {
-    const phone = await Visitor.come(browser, server, PHONE)
-    const { token } = JSON.parse(await server.cli('token', 'add', 'asking', '--json')) as { token: string }
+    const phone = await rig.visit(PHONE)
+    const { token } = JSON.parse(await rig.server.cli('token', 'add', 'asking', '--json')) as { token: string }
     const chat = await phone.open()
     await chat.getByRole('button', { name: 'Address and token' }).click()
     await chat.getByLabel('Token').fill(token)
@@ -124,8 +115,8 @@ describe('the admin UI', { skip: noBrowser, concurrency: 1 }, () => {
     await chat.getByRole('button', { name: 'Connect' }).click()
     await chat.getByRole('button', { name: 'Get an approval code' }).click()
     await chat.getByLabel('Approval code').waitFor()
-    const owner = await Visitor.come(browser, server, PHONE)
-    const page = await owner.open(await adminLink(server) + '#/people')
+    const owner = await rig.visit(PHONE)
+    const page = await owner.open(await adminLink(rig.server) + '#/people')
     await accessible(page, 'a request')
     const user = (await page.locator('.admin-row').filter({ has: page.getByRole('button', { name: /^Approve / }) }).locator('code').textContent())!
     await page.getByRole('button', { name: 'Approve Visitor' }).click()
@@ -139,13 +130,13 @@ describe('the admin UI', { skip: noBrowser, concurrency: 1 }, () => {
   })
 
   it('pairs a phone with a QR code', async () => {
-    const owner = await Visitor.come(browser, server)
-    const page = await owner.open(await adminLink(server) + '#/people')
+    const owner = await rig.visit()
+    const page = await owner.open(await adminLink(rig.server) + '#/people')
     await page.getByRole('button', { name: 'Create pairing code' }).click()
     await page.getByRole('img', { name: 'QR code of the pairing link' }).waitFor()
     await accessible(page, 'a code')
     const link = (await page.locator('.command code').textContent())!
-    const phone = await Visitor.come(browser, server, PHONE)
+    const phone = await rig.visit(PHONE)
     const chat = await phone.open(link)
     await chat.getByLabel('Device name').fill('Scanned')
     await chat.getByRole('button', { name: 'Connect' }).click()
@@ -153,21 +144,21 @@ describe('the admin UI', { skip: noBrowser, concurrency: 1 }, () => {
     await page.getByText(/^Scanned is paired and belongs to /).waitFor()
 
     // A code for an existing user names that user, and so does the device it lets in.
-    const user = (await server.cli('devices', 'list')).match(/^\S+ +Scanned +(\S+) /m)![1]!
+    const user = (await rig.server.cli('devices', 'list')).match(/^\S+ +Scanned +(\S+) /m)![1]!
     await page.getByLabel('The device belongs to').selectOption(user)
     await page.getByRole('switch', { name: /^Trusted device/ }).click()
     await page.getByLabel("The device's token expires").selectOption({ label: 'After 30 days' })
     await page.getByRole('button', { name: 'Create another code' }).click()
     await page.getByText(/^For a device of /).waitFor()
     await accessible(page, 'a code for a user')
-    const second = await Visitor.come(browser, server)
+    const second = await rig.visit()
     const desk = await second.open((await page.locator('.command code').textContent())!)
     await desk.getByLabel('Device name').fill('Second')
     await desk.getByRole('button', { name: 'Connect' }).click()
     await online(desk)
     await page.getByText(/^Second is paired and belongs to /).waitFor()
     await chat.locator('[data-device-news]').filter({ hasText: 'You have a new device: Second.' }).waitFor()
-    assert.match(await server.cli('devices', 'list'), new RegExp(`Second +${user} `))
+    assert.match(await rig.server.cli('devices', 'list'), new RegExp(`Second +${user} `))
     await second.leave()
     await go(page, 'Devices')
     await row(page, 'Scanned').first().waitFor()
@@ -177,7 +168,7 @@ describe('the admin UI', { skip: noBrowser, concurrency: 1 }, () => {
     await page.getByRole('dialog').getByLabel('Device').selectOption({ label: (await page.getByRole('dialog').locator('option', { hasText: 'Scanned' }).textContent())! })
     await confirm(page, 'Choose')
     await page.locator('.admin-home').filter({ hasText: 'Scanned' }).waitFor()
-    await server.cli('deliver', '--to', 'home', '--id', 'news-1', '--text', 'News')
+    await rig.server.cli('deliver', '--to', 'home', '--id', 'news-1', '--text', 'News')
     await reads(chat, 'News')
     await page.getByRole('button', { name: 'Clear' }).click()
     await page.locator('.admin-home').filter({ hasText: 'none' }).waitFor()
@@ -196,11 +187,11 @@ describe('the admin UI', { skip: noBrowser, concurrency: 1 }, () => {
   })
 
   it('lets a device join and leave another conversation', async () => {
-    const [one, two] = [await Visitor.come(browser, server, PHONE), await Visitor.come(browser, server)]
+    const [one, two] = [await rig.visit(PHONE), await rig.visit()]
     await one.pair('Pocket', 'anna')
     await two.pair('Desk', 'anna')
-    const owner = await Visitor.come(browser, server)
-    const page = await owner.open(await adminLink(server) + '#/devices')
+    const owner = await rig.visit()
+    const page = await owner.open(await adminLink(rig.server) + '#/devices')
     await row(page, 'Desk').getByRole('button', { name: 'Join a conversation' }).click()
     await confirm(page, 'Join a conversation')
     await row(page, 'Shares the conversation of Pocket.').getByRole('button', { name: 'Leave the conversation' }).click()
@@ -210,15 +201,15 @@ describe('the admin UI', { skip: noBrowser, concurrency: 1 }, () => {
   })
 
   it('creates a token, shows it once, and removes it', async () => {
-    const owner = await Visitor.come(browser, server)
-    const page = await owner.open(await adminLink(server) + '#/tokens')
+    const owner = await rig.visit()
+    const page = await owner.open(await adminLink(rig.server) + '#/tokens')
     await page.getByLabel('New app token').fill('tablet')
     await page.getByRole('button', { name: 'Add' }).click()
     const secret = (await page.locator('[data-secret]').textContent())!
     assert.match(secret, /^[0-9a-f]{64}$/)
     await row(page, 'Created on this server').filter({ hasText: 'tablet' }).waitFor()
     await accessible(page, 'a new token')
-    const phone = await Visitor.come(browser, server, PHONE)
+    const phone = await rig.visit(PHONE)
     const chat = await phone.open()
     await chat.getByRole('button', { name: 'Address and token' }).click()
     await chat.getByLabel('Token').fill(secret)
@@ -236,10 +227,10 @@ describe('the admin UI', { skip: noBrowser, concurrency: 1 }, () => {
   })
 
   it("replaces a phone's own token", async () => {
-    const phone = await Visitor.come(browser, server, PHONE)
+    const phone = await rig.visit(PHONE)
     const chat = await phone.pair('Larder')
-    const owner = await Visitor.come(browser, server)
-    const page = await owner.open(await adminLink(server) + '#/devices')
+    const owner = await rig.visit()
+    const page = await owner.open(await adminLink(rig.server) + '#/devices')
     await row(page, 'Larder').filter({ hasText: 'its own token' }).getByRole('button', { name: 'Replace token' }).click()
     await confirm(page, 'Replace token')
     await go(page, 'Audit log')
@@ -252,7 +243,7 @@ describe('the admin UI', { skip: noBrowser, concurrency: 1 }, () => {
 
   it('lists issues with their fixes, and checks again', async () => {
     const ill = await Server.start({ MOBILE_PUBLIC_URL: 'https://127.0.0.1:1' })
-    const owner = await Visitor.come(browser, ill)
+    const owner = await Visitor.come(rig.browser, ill)
     const page = await owner.open(await adminLink(ill))
     await go(page, 'Doctor')
     const finding = row(page, '127.0.0.1:1')
@@ -273,8 +264,8 @@ describe('the admin UI', { skip: noBrowser, concurrency: 1 }, () => {
 
   it('has no axe violations in any section, on a phone and a desktop, in both languages', async () => {
     for (const device of [PHONE, DESKTOP]) {
-      const owner = await Visitor.come(browser, server, device)
-      const page = await owner.open(await adminLink(server))
+      const owner = await rig.visit(device)
+      const page = await owner.open(await adminLink(rig.server))
       for (const place of PLACES) {
         await go(page, place)
         await page.getByRole('heading', { level: 2, name: place }).waitFor()
@@ -295,7 +286,7 @@ describe('the admin UI', { skip: noBrowser, concurrency: 1 }, () => {
   })
 
   it('shows the agent and its gateways', async () => {
-    const owner = await Visitor.come(browser, server)
+    const owner = await rig.visit()
     // The demo agent has no gateways, so the answer gets some of a relay agent.
     await owner.context.route('**/admin/api/overview', async (route) => {
       const response = await route.fetch()
@@ -305,7 +296,7 @@ describe('the admin UI', { skip: noBrowser, concurrency: 1 }, () => {
       all.status.relay = { Gateways: [{ ...gateway, ID: 'gw-1', Name: 'Home', Online: true }, { ...gateway, ID: 'gw-2', Name: '', Online: false, Wedges: 3 }], Refusals: 0 }
       await route.fulfill({ response, json: all })
     })
-    const page = await owner.open(await adminLink(server))
+    const page = await owner.open(await adminLink(rig.server))
     await row(page, 'Gateway Home').filter({ hasText: 'online since 3 hours ago' }).filter({ hasText: 'running turns: 2' }).waitFor()
     await row(page, 'Gateway gw-2').filter({ hasText: 'offline since 3 hours ago' }).filter({ hasText: 'stalls: 3' }).waitFor()
     await page.locator('.admin-numbers div').filter({ hasText: 'Gateways online' }).filter({ hasText: '1 / 2' }).waitFor()
@@ -314,10 +305,10 @@ describe('the admin UI', { skip: noBrowser, concurrency: 1 }, () => {
   })
 
   it('is never cached by the browser or the service worker', async () => {
-    const owner = await Visitor.come(browser, server)
+    const owner = await rig.visit()
     const page = await owner.pair('Same browser')
     await page.evaluate(() => navigator.serviceWorker.ready)
-    await page.goto(await adminLink(server))
+    await page.goto(await adminLink(rig.server))
     await page.getByRole('heading', { level: 1, name: 'Admin UI' }).waitFor()
     await page.getByRole('heading', { level: 2, name: 'Overview' }).waitFor()
     const kept = await page.evaluate(async () => (await Promise.all((await caches.keys()).map(async (name) => (await (await caches.open(name)).keys()).map((request) => request.url)))).flat())
@@ -327,7 +318,7 @@ describe('the admin UI', { skip: noBrowser, concurrency: 1 }, () => {
 
   it('says that data may be out of date while the server is down, and asks for a new link afterwards', async () => {
     const gone = await Server.start()
-    const owner = await Visitor.come(browser, gone)
+    const owner = await Visitor.come(rig.browser, gone)
     const page = await owner.open(await adminLink(gone))
     await page.getByRole('heading', { level: 2, name: 'Overview' }).waitFor()
     await gone.down('SIGKILL')
@@ -342,8 +333,8 @@ describe('the admin UI', { skip: noBrowser, concurrency: 1 }, () => {
   })
 
   it('works by keyboard alone', async () => {
-    const owner = await Visitor.come(browser, server)
-    const page = await owner.open(await adminLink(server))
+    const owner = await rig.visit()
+    const page = await owner.open(await adminLink(rig.server))
     await page.getByRole('navigation').getByRole('link', { name: 'Tokens' }).focus()
     await page.keyboard.press('Enter')
     await page.getByLabel('New app token').focus()
@@ -358,16 +349,16 @@ describe('the admin UI', { skip: noBrowser, concurrency: 1 }, () => {
   })
 
   it('opens with a one-time link and leaves no key behind', async () => {
-    const owner = await Visitor.come(browser, server, PHONE)
+    const owner = await rig.visit(PHONE)
     // A visitor without a link sees only how to get one.
-    const bare = await owner.open(server.url + 'admin')
+    const bare = await owner.open(rig.server.url + 'admin')
     await bare.getByText('hermes-mobile admin', { exact: true }).waitFor()
     assert.equal(await bare.getByLabel('Admin token').count(), 0)
     await accessible(bare, 'the way in')
-    const link = await adminLink(server)
+    const link = await adminLink(rig.server)
     const page = await owner.open(link + '#/devices')
     await page.getByRole('heading', { level: 2, name: 'Devices' }).waitFor()
-    assert.equal(page.url(), server.url + 'admin#/devices')
+    assert.equal(page.url(), rig.server.url + 'admin#/devices')
     assert.equal(await page.evaluate(() => document.cookie), '')
     assert.equal(await page.evaluate(() => document.referrer), '')
     await page.goBack()
@@ -378,15 +369,15 @@ describe('the admin UI', { skip: noBrowser, concurrency: 1 }, () => {
     await bare.goto(link)
     await bare.getByRole('heading', { level: 2, name: 'Overview' }).waitFor()
 
-    const stranger = await Visitor.come(browser, server)
+    const stranger = await rig.visit()
     const late = await stranger.open(link)
     await late.getByText('This link was already used or is older than two minutes').waitFor()
     await late.getByText('hermes-mobile admin', { exact: true }).waitFor()
-    assert.equal(late.url(), server.url + 'admin')
+    assert.equal(late.url(), rig.server.url + 'admin')
     await accessible(late, 'a link that is spent')
     await late.getByLabel('Language').selectOption('ru')
     await late.getByText('Эта ссылка уже использована').waitFor()
-    await late.goto(await adminLink(server))
+    await late.goto(await adminLink(rig.server))
     await late.getByRole('navigation').waitFor()
     assert.equal(await late.getByText('Эта ссылка уже использована').count(), 0)
     assert.deepEqual(await owner.leave(), [])
@@ -401,21 +392,21 @@ describe('the admin UI', { skip: noBrowser, concurrency: 1 }, () => {
     })
     await new Promise<void>((resolve) => preview.listen(0, '127.0.0.1', resolve))
     preview.unref() // a failing test does not wait for it
-    const owner = await Visitor.come(browser, server)
-    const page = await owner.open(await adminLink(server))
+    const owner = await rig.visit()
+    const page = await owner.open(await adminLink(rig.server))
     await page.getByRole('heading', { level: 2, name: 'Overview' }).waitFor()
     const other = await owner.context.newPage()
     await other.goto(`http://127.0.0.1:${(preview.address() as { port: number }).port}/`)
     const cookie = seen.find((line) => line.includes('hm_admin_'))
     assert.ok(cookie, 'the browser sends the cookie to other ports: this is what the secret of the page is for')
-    const asks = (path: string, headers: Record<string, string>) => fetch(server.url + 'admin/api' + path, { headers: { Cookie: cookie, ...headers } })
+    const asks = (path: string, headers: Record<string, string>) => fetch(rig.server.url + 'admin/api' + path, { headers: { Cookie: cookie, ...headers } })
     assert.equal((await asks('/overview', { 'X-Hermes-Mobile-Admin': '1' })).status, 401)
     assert.equal(((await (await asks('/session', { 'X-Hermes-Mobile-Admin': '1' })).json()) as { access: string }).access, 'link')
     const secret = (await page.evaluate(() => localStorage.getItem('hermes.admin')))!
     assert.equal((await asks('/overview', { 'X-Hermes-Mobile-Admin': secret })).status, 200)
     // Another tab of the same page is logged in at once. After a logout no tab is.
     const tab = await owner.context.newPage()
-    await tab.goto(server.url + 'admin')
+    await tab.goto(rig.server.url + 'admin')
     await tab.getByRole('heading', { level: 2, name: 'Overview' }).waitFor()
     await tab.getByRole('button', { name: 'Log out' }).click()
     await page.getByText('Run this command on the server').waitFor()
@@ -427,8 +418,8 @@ describe('the admin UI', { skip: noBrowser, concurrency: 1 }, () => {
 
   it('rejects other pages of this host despite the cookie', async () => {
     const neighbour = await Server.start()
-    const owner = await Visitor.come(browser, server)
-    const page = await owner.open(await adminLink(server))
+    const owner = await rig.visit()
+    const page = await owner.open(await adminLink(rig.server))
     await page.getByRole('heading', { level: 2, name: 'Overview' }).waitFor()
     // Another port is another origin but the same site, so SameSite cookies are sent.
     const other = await owner.context.newPage()
@@ -441,7 +432,7 @@ describe('the admin UI', { skip: noBrowser, concurrency: 1 }, () => {
       ]
       for (const [path, init] of tries) results.push(await fetch(url + path, init).then(async (r) => `${r.type} ${(await r.text()).length}`, () => 'refused'))
       return results
-    }, server.url)
+    }, rig.server.url)
     assert.deepEqual(got, ['refused', 'refused', 'refused', 'refused']) // CORP blocks even the opaque answer
     await owner.context.close()
     await neighbour.end()
@@ -449,13 +440,13 @@ describe('the admin UI', { skip: noBrowser, concurrency: 1 }, () => {
 
   it('requires the admin token from other machines', async () => {
     const proxied = { 'X-Forwarded-For': '192.0.2.1' }
-    const stranger = await Visitor.come(browser, server, { ...PHONE, extraHTTPHeaders: proxied })
-    const refused = await stranger.open(server.url + 'admin')
+    const stranger = await rig.visit({ ...PHONE, extraHTTPHeaders: proxied })
+    const refused = await stranger.open(rig.server.url + 'admin')
     await refused.getByText('works over HTTPS only').waitFor()
     await stranger.leave()
 
     const plain = await Server.start({ MOBILE_ADMIN_TOKEN: ADMIN, MOBILE_PUBLIC_URL: 'http://agent.example' })
-    const owner = await Visitor.come(browser, plain, { ...PHONE, extraHTTPHeaders: proxied })
+    const owner = await Visitor.come(rig.browser, plain, { ...PHONE, extraHTTPHeaders: proxied })
     const page = await owner.open(plain.url + 'admin')
     await page.getByText('cross the network unencrypted').waitFor()
     await accessible(page, 'the login')
@@ -478,7 +469,7 @@ describe('the admin UI', { skip: noBrowser, concurrency: 1 }, () => {
 
   it('is hidden from other machines without an admin token', async () => {
     const bare = await Server.start()
-    const stranger = await Visitor.come(browser, bare, { extraHTTPHeaders: { 'X-Forwarded-For': '192.0.2.1' } })
+    const stranger = await Visitor.come(rig.browser, bare, { extraHTTPHeaders: { 'X-Forwarded-For': '192.0.2.1' } })
     const page = await stranger.context.newPage()
     const answer = await page.goto(bare.url + 'admin')
     assert.equal(answer?.status(), 404)

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
-import { after, before, describe, it } from 'node:test'
-import type { Browser, BrowserContextOptions, Page } from 'playwright-core'
+import { describe, it } from 'node:test'
+import type { BrowserContextOptions, Page } from 'playwright-core'
 import { Hermes } from './hermes'
-import { DESKTOP, launch, noBrowser, PHONE, reads, say, Server, until, Visitor } from './rig'
+import { browserRig, DESKTOP, noBrowser, PHONE, reads, say, Server, until, Visitor } from './rig'
 import { CAPABILITIES, scripted } from './scriptedServer'
 
 const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
@@ -33,19 +33,13 @@ const dialog = (page: Page, name: string) => page.getByRole('dialog', { name })
 const close = (page: Page, name: string) => dialog(page, name).getByRole('button', { name: 'Close' }).click()
 
 describe("the agent's profiles, models and jobs", { skip: noBrowser, concurrency: 3 }, () => {
-  let browser: Browser
-  before(async () => {
-    browser = await launch()
-  })
-  after(async () => {
-    await browser?.close()
-  })
+  const rig = browserRig()
 
   const visit = (name: string, options: BrowserContextOptions, run: (visitor: Visitor, hermes: Hermes) => Promise<void>) =>
     it(name, { timeout: 120_000 }, async () => {
       const hermes = await Hermes.start()
       const server = await Server.start(hermes.env)
-      const visitor = await Visitor.come(browser, server, options)
+      const visitor = await Visitor.come(rig.browser, server, options)
       try {
         await run(visitor, hermes)
         assert.deepEqual(await visitor.leave(), [])
@@ -59,7 +53,7 @@ describe("the agent's profiles, models and jobs", { skip: noBrowser, concurrency
   it('switches the conversation to another profile', { timeout: 120_000 }, async () => {
     const server = await Server.start()
     try {
-      const visitor = await Visitor.come(browser, server, PHONE)
+      const visitor = await Visitor.come(rig.browser, server, PHONE)
       const page = await visitor.pair()
       assert.equal(await page.locator('.session-bar').count(), 0)
       await say(page, '/demo profiles')
@@ -82,7 +76,7 @@ describe("the agent's profiles, models and jobs", { skip: noBrowser, concurrency
   it("explains why it can't switch to a deleted profile", { timeout: 120_000 }, async () => {
     const server = await Server.start()
     try {
-      const visitor = await Visitor.come(browser, server)
+      const visitor = await Visitor.come(rig.browser, server)
       const page = await scripted(visitor, { ready: { capabilities: { ...CAPABILITIES, call: ['profiles.list', 'profiles.choose'] } }, answer: ({ t, id, method }) => {
         if (t !== 'call') return []
         if (method === 'profiles.list') return [{ t: 'result', id, result: { profiles: [{ name: 'default', current: true }, { name: '<b>work</b>\u202e', current: false }] } }]
@@ -298,7 +292,7 @@ describe("the agent's profiles, models and jobs", { skip: noBrowser, concurrency
 
   it('offers only listed methods, and keeps attachments that the agent no longer accepts', async () => {
     const server = await Server.start()
-    const visitor = await Visitor.come(browser, server)
+    const visitor = await Visitor.come(rig.browser, server)
     const less = {
       text: true, media: true, audio: false, media_kinds: ['image', 'audio'], call: ['sessions.list', 'jobs.list', 'models.list', 'route.show'], max_media_bytes: 1000, max_frame_bytes: 16777216, chunk_bytes: 1000,
       max_parts: 10, min_chunk_bytes: 1, max_uploads: 8,

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
-import { after, before, describe, it } from 'node:test'
+import { describe, it } from 'node:test'
 import { promisify } from 'node:util'
-import type { Browser, Page } from 'playwright-core'
-import { DESKTOP, type Host, launch, online, reads, say, until, Visitor } from './rig'
+import type { Page } from 'playwright-core'
+import { browserRig, DESKTOP, type Host, online, reads, say, until, Visitor } from './rig'
 
 // The page with the direct agent and the real Hermes. test/e2e starts both and passes their
 // addresses.
@@ -24,16 +24,10 @@ const ask = async (page: Page, text: string, answer: string) => {
 }
 
 describe('the page with Hermes’ own API', { skip: !address && 'test/e2e runs this' }, () => {
-  let browser: Browser
-  before(async () => {
-    browser = await launch()
-  })
-  after(async () => {
-    await browser?.close()
-  })
+  const rig = browserRig()
 
   it('uses sessions, jobs, models, usage and the route', { timeout: 240_000 }, async () => {
-    const visitor = await Visitor.come(browser, host, DESKTOP)
+    const visitor = await Visitor.come(rig.browser, host, DESKTOP)
     try {
       const page = await visitor.pair('Desk')
       await ask(page, 'FM:text(the first)', 'the first')

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
-import { after, before, describe, it } from 'node:test'
-import type { Browser, Page } from 'playwright-core'
-import { adminLink, launch, noBrowser, PHONE, Server, until, Visitor } from './rig'
+import { describe, it } from 'node:test'
+import type { Page } from 'playwright-core'
+import { adminLink, noBrowser, PHONE, Server, serverRig, until, Visitor } from './rig'
 
 const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
 
@@ -13,16 +13,7 @@ interface Finding {
 }
 
 describe('the audit log in the admin UI', { skip: noBrowser, concurrency: 1 }, () => {
-  let server: Server
-  let browser: Browser
-  before(async () => {
-    server = await Server.start()
-    browser = await launch()
-  })
-  after(async () => {
-    await browser?.close()
-    await server?.end()
-  })
+  const rig = serverRig()
 
   async function accessible(page: Page): Promise<void> {
     for (const colorScheme of ['light', 'dark'] as const) {
@@ -47,7 +38,7 @@ describe('the audit log in the admin UI', { skip: noBrowser, concurrency: 1 }, (
 
   it('says when no entry matches', async () => {
     const bare = await Server.start()
-    const owner = await Visitor.come(browser, bare)
+    const owner = await Visitor.come(rig.browser, bare)
     const page = await enter(owner, bare)
     await first(page).filter({ hasText: 'Login' }).filter({ hasText: 'one-time link' }).waitFor()
     await page.getByRole('combobox', { name: /^Changes to/ }).selectOption({ label: 'Tokens' })
@@ -58,10 +49,10 @@ describe('the audit log in the admin UI', { skip: noBrowser, concurrency: 1 }, (
   })
 
   it('shows changes here and on the server live, newest first', async () => {
-    const phone = await Visitor.come(browser, server, PHONE)
+    const phone = await rig.visit(PHONE)
     await phone.pair('Kitchen')
-    const owner = await Visitor.come(browser, server)
-    const page = await enter(owner, server)
+    const owner = await rig.visit()
+    const page = await enter(owner, rig.server)
     await page.getByRole('navigation').getByRole('link', { name: 'Devices' }).click()
     await page.getByRole('button', { name: 'Rename' }).click()
     await page.getByRole('dialog').getByLabel('Name').fill('Hall \u202elive')
@@ -69,7 +60,7 @@ describe('the audit log in the admin UI', { skip: noBrowser, concurrency: 1 }, (
     await page.getByRole('navigation').getByRole('link', { name: 'Audit log' }).click()
     const renamed = rows(page, 'Device renamed').first()
     await renamed.filter({ hasText: 'Admin UI' }).filter({ hasText: '127.0.0.1' }).waitFor()
-    await server.cli('home', 'clear')
+    await rig.server.cli('home', 'clear')
     await first(page).filter({ hasText: 'Home channel cleared' }).filter({ hasText: 'Command on the server' }).filter({ hasText: /uid \d+/ }).waitFor()
     await accessible(page)
     await renamed.locator('p', { hasText: /^Hall live$/ }).waitFor()
@@ -96,12 +87,12 @@ describe('the audit log in the admin UI', { skip: noBrowser, concurrency: 1 }, (
   })
 
   it('shows older entries on demand, by keyboard, and exports all of them', async () => {
-    const phone = await Visitor.come(browser, server, PHONE)
+    const phone = await rig.visit(PHONE)
     await phone.pair('Many')
-    const id = (JSON.parse(await server.cli('devices', 'list', '--json')) as { id: string; name: string }[]).find(({ name }) => name === 'Many')!.id
-    for (let i = 0; i < 120; i++) await server.cli('devices', 'rename', id, `name ${i}`)
-    const owner = await Visitor.come(browser, server, PHONE)
-    const page = await enter(owner, server)
+    const id = (JSON.parse(await rig.server.cli('devices', 'list', '--json')) as { id: string; name: string }[]).find(({ name }) => name === 'Many')!.id
+    for (let i = 0; i < 120; i++) await rig.server.cli('devices', 'rename', id, `name ${i}`)
+    const owner = await rig.visit(PHONE)
+    const page = await enter(owner, rig.server)
     await page.locator('p', { hasText: /^name 119$/ }).waitFor()
     assert.equal(await rows(page, /./).count(), 100)
     await page.getByRole('button', { name: 'Show older entries' }).focus()
@@ -110,7 +101,7 @@ describe('the audit log in the admin UI', { skip: noBrowser, concurrency: 1 }, (
     await page.getByRole('button', { name: 'Show older entries' }).waitFor({ state: 'detached' })
     const shown = await rows(page, /./).count()
     // New entries appear above the loaded ones, none twice.
-    await server.cli('devices', 'rename', id, 'the newest')
+    await rig.server.cli('devices', 'rename', id, 'the newest')
     await first(page).filter({ hasText: 'the newest' }).waitFor()
     assert.equal(await rows(page, /./).count(), shown + 1)
 
@@ -122,7 +113,7 @@ describe('the audit log in the admin UI', { skip: noBrowser, concurrency: 1 }, (
     assert.equal(lines.length, shown + 1)
     assert.ok(lines.every(({ number }, i) => i === 0 || number > lines[i - 1]!.number))
     assert.equal(lines.at(-1)!.detail, 'the newest')
-    assert.equal((await server.cli('audit', '--json', '--limit', '0')).trimEnd().split('\n').length, lines.length)
+    assert.equal((await rig.server.cli('audit', '--json', '--limit', '0')).trimEnd().split('\n').length, lines.length)
     assert.deepEqual(await owner.leave(), [])
     await phone.leave()
   })

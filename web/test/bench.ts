@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Browser, CDPSession, Page } from 'playwright-core'
-import { Fast } from './fastServer'
+import { FastServer } from './fastServer'
 import { GOAL, judge, score } from './lighthouse'
 import { prose, remember } from './longHistory'
 import { launch, noBrowser, online, PHONE, Server, until, Visitor } from './rig'
@@ -120,7 +120,7 @@ async function longHistory(browser: Browser, server: Server): Promise<void> {
 async function edits(browser: Browser, server: Server): Promise<void> {
   const text = prose(20 << 10)
   for (const rate of [1, 4]) {
-    const fast = await Fast.before(server)
+    const fast = await FastServer.before(server)
     const visitor = await Visitor.come(browser, fast, PHONE)
     await watch(visitor)
     const page = await visitor.open(fast.url + '#pair=AAAA-BBBB')

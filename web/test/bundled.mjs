@@ -1,4 +1,4 @@
-// Bundles a program of this folder and runs it: node test/bundled.mjs screens
+// Bundles and runs a program of this folder: node test/bundled.mjs screens
 import { spawnSync } from 'node:child_process'
 import { mkdirSync, mkdtempSync, rmSync } from 'node:fs'
 import { join } from 'node:path'

@@ -1,28 +1,18 @@
 import assert from 'node:assert/strict'
-import { after, before, describe, it } from 'node:test'
-import type { Browser } from 'playwright-core'
-import { launch, noBrowser, online, PHONE, reads, say, Server, until, Visitor } from './rig'
+import { describe, it } from 'node:test'
+import { noBrowser, online, PHONE, reads, say, serverRig, until } from './rig'
 
 describe('the conversation', { skip: noBrowser, concurrency: 2 }, () => {
-  let server: Server
-  let browser: Browser
-  before(async () => {
-    server = await Server.start()
-    browser = await launch()
-  })
-  after(async () => {
-    await browser?.close()
-    await server?.end()
-  })
+  const rig = serverRig()
 
   it('starts with a pairing link and removes its code from the address bar', async () => {
-    const visitor = await Visitor.come(browser, server, PHONE)
-    const page = await visitor.open(await server.pairingLink())
-    assert.equal(page.url(), server.url)
+    const visitor = await rig.visit(PHONE)
+    const page = await visitor.open(await rig.server.pairingLink())
+    assert.equal(page.url(), rig.server.url)
     await page.getByLabel('Device name').fill('Pocket')
     await page.getByRole('button', { name: 'Connect' }).click()
     await online(page)
-    assert.match(await server.cli('devices', 'list'), /Pocket/)
+    assert.match(await rig.server.cli('devices', 'list'), /Pocket/)
     await say(page, 'hello there')
     await reads(page, 'You said: hello there')
     await page.locator('.mine [data-progress=accepted]').waitFor()
@@ -32,9 +22,9 @@ describe('the conversation', { skip: noBrowser, concurrency: 2 }, () => {
     assert.equal(await page.locator('#composer').inputValue(), 'one\n')
     // The owner sees that the device showed the delivery.
     const { id } = await page.evaluate(() => JSON.parse(localStorage.getItem('hermes.profile')!) as { id: string })
-    await server.cli('deliver', '--to', id, '--text', 'The backup is done.')
+    await rig.server.cli('deliver', '--to', id, '--text', 'The backup is done.')
     await reads(page, 'The backup is done.')
-    await until(async () => /seen/.test(await server.cli('deliveries')), 'the delivery was seen')
+    await until(async () => /seen/.test(await rig.server.cli('deliveries')), 'the delivery was seen')
     // An unsent draft survives a reload.
     await page.locator('#composer').fill('half a thought')
     await page.reload()
@@ -52,7 +42,7 @@ describe('the conversation', { skip: noBrowser, concurrency: 2 }, () => {
   })
 
   it('streams a reply without touching finished blocks', async () => {
-    const visitor = await Visitor.come(browser, server)
+    const visitor = await rig.visit()
     const page = await visitor.pair()
     await say(page, 'first\n\n- a\n- b')
     await reads(page, /You said: first/)
@@ -69,7 +59,7 @@ describe('the conversation', { skip: noBrowser, concurrency: 2 }, () => {
   })
 
   it('continues a stream after a reload and shows everything once', async () => {
-    const visitor = await Visitor.come(browser, server)
+    const visitor = await rig.visit()
     const page = await visitor.pair()
     await say(page, '/demo stream 400')
     await page.locator('.theirs').filter({ hasText: 'w20' }).waitFor()
@@ -84,7 +74,7 @@ describe('the conversation', { skip: noBrowser, concurrency: 2 }, () => {
   })
 
   it('shows formatting, copies code, and shows a rewritten reply', async () => {
-    const visitor = await Visitor.come(browser, server, { locale: 'en-GB', viewport: { width: 1280, height: 800 }, permissions: ['clipboard-read', 'clipboard-write'] })
+    const visitor = await rig.visit({ locale: 'en-GB', viewport: { width: 1280, height: 800 }, permissions: ['clipboard-read', 'clipboard-write'] })
     const page = await visitor.pair()
     await say(page, 'Look:\n```go\nfunc main() {}\n```\n\n| a | b |\n|---|---|\n| 1 | 2 |\n\n**bold** [site](https://example.com) ![far](https://example.com/x.png)')
     await reads(page, 'bold')
@@ -103,7 +93,7 @@ describe('the conversation', { skip: noBrowser, concurrency: 2 }, () => {
   })
 
   it('replies to a message, jumps to it, and follows new messages only at the end', async () => {
-    const visitor = await Visitor.come(browser, server, { viewport: { width: 390, height: 600 }, locale: 'en-GB' })
+    const visitor = await rig.visit({ viewport: { width: 390, height: 600 }, locale: 'en-GB' })
     const page = await visitor.pair()
     await say(page, 'the very first')
     await reads(page, 'You said: the very first')
@@ -125,7 +115,7 @@ describe('the conversation', { skip: noBrowser, concurrency: 2 }, () => {
   })
 
   it('stops a turn, folds tool calls, marks an interrupted reply', async () => {
-    const visitor = await Visitor.come(browser, server)
+    const visitor = await rig.visit()
     const page = await visitor.pair()
     await say(page, '/demo slow 60')
     await page.getByRole('button', { name: 'Stop the agent' }).click()
@@ -140,14 +130,14 @@ describe('the conversation', { skip: noBrowser, concurrency: 2 }, () => {
   })
 
   it("shares a conversation: messages from another device are the user's own", async () => {
-    const one = await Visitor.come(browser, server)
-    const two = await Visitor.come(browser, server)
+    const one = await rig.visit()
+    const two = await rig.visit()
     const first = await one.pair('Laptop', 'anna')
     const second = await two.pair('Tablet', 'anna')
-    const devices = JSON.parse(await server.cli('devices', 'list', '--json')) as { devices?: { id: string; name: string }[] }
+    const devices = JSON.parse(await rig.server.cli('devices', 'list', '--json')) as { devices?: { id: string; name: string }[] }
     const list = devices.devices ?? (devices as unknown as { id: string; name: string }[])
     const id = (name: string) => list.find((device) => device.name === name)!.id
-    await server.cli('devices', 'join', id('Tablet'), id('Laptop'))
+    await rig.server.cli('devices', 'join', id('Tablet'), id('Laptop'))
     await until(() => second.evaluate(() => document.querySelector('[data-state=online]') !== null), 'the tablet is back')
     await say(first, 'from the laptop')
     await second.locator('.mine').filter({ hasText: 'From Laptop' }).filter({ hasText: 'from the laptop' }).waitFor()

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import { createHash } from 'node:crypto'
-import { after, before, describe, it } from 'node:test'
-import type { Browser, Page } from 'playwright-core'
-import { Gate } from './throttledNetwork'
-import { DESKTOP, launch, noBrowser, online, PHONE, reads, say, Server, until, Visitor } from './rig'
+import { describe, it } from 'node:test'
+import type { Page } from 'playwright-core'
+import { ThrottledNetwork } from './throttledNetwork'
+import { DESKTOP, noBrowser, online, PHONE, reads, say, serverRig, until, Visitor } from './rig'
 import { CAPABILITIES, scripted } from './scriptedServer'
 
 /** attach chooses files in the menu. */
@@ -33,19 +33,10 @@ const kept = (page: Page, count: number) =>
 const sum = (buffer: Buffer) => createHash('sha256').update(buffer).digest('hex')
 
 describe('the composer', { skip: noBrowser, concurrency: 2 }, () => {
-  let server: Server
-  let browser: Browser
-  before(async () => {
-    server = await Server.start()
-    browser = await launch()
-  })
-  after(async () => {
-    await browser?.close()
-    await server?.end()
-  })
+  const rig = serverRig()
 
   it('keeps attachments until they are sent or removed, or the user signs out', async () => {
-    const visitor = await Visitor.come(browser, server)
+    const visitor = await rig.visit()
     const page = await visitor.pair()
     const bytes = Buffer.alloc(300_000, 'kept ')
     await attach(page, { name: 'one.bin', buffer: bytes }, { name: 'two.bin', buffer: Buffer.from('two') }, { name: 'three.bin', buffer: Buffer.from('three') })
@@ -75,9 +66,9 @@ describe('the composer', { skip: noBrowser, concurrency: 2 }, () => {
   })
 
   it('shows upload progress, and resumes once after a reload or a lost connection', async () => {
-    const gate = await Gate.start(server)
+    const gate = await ThrottledNetwork.start(rig.server)
     try {
-      const visitor = await Visitor.come(browser, gate.server)
+      const visitor = await Visitor.come(rig.browser, gate.server)
       const page = await visitor.pair()
       const bar = page.getByRole('progressbar', { name: 'Uploading' })
       for (const [name, interrupt] of [['reloaded.bin', () => page.reload()], ['cut.bin', () => gate.cut()]] as const) {
@@ -104,7 +95,7 @@ describe('the composer', { skip: noBrowser, concurrency: 2 }, () => {
   })
 
   it('offers the agent’s commands to the keyboard', async () => {
-    const visitor = await Visitor.come(browser, server)
+    const visitor = await rig.visit()
     const page = await visitor.pair()
     const field = page.locator('#composer')
     const list = page.getByRole('listbox', { name: 'Commands' })
@@ -162,7 +153,7 @@ describe('the composer', { skip: noBrowser, concurrency: 2 }, () => {
   })
 
   it('offers no commands or files if the agent supports none', async () => {
-    const visitor = await Visitor.come(browser, server)
+    const visitor = await rig.visit()
     const page = await scripted(visitor, { ready: { capabilities: { ...CAPABILITIES, media: false, audio: false } } })
     await page.locator('#composer').pressSequentially('/new')
     await page.evaluate(() => {
@@ -179,7 +170,7 @@ describe('the composer', { skip: noBrowser, concurrency: 2 }, () => {
   })
 
   it('shows the server’s limit before it sends a file', async () => {
-    const visitor = await Visitor.come(browser, server)
+    const visitor = await rig.visit()
     const page = await scripted(visitor, { ready: { capabilities: { ...CAPABILITIES, max_media_bytes: 2000 } } })
     await attach(page, { name: 'fits.bin', buffer: Buffer.alloc(2000) })
     await page.getByRole('button', { name: 'Attach' }).click()
@@ -193,7 +184,7 @@ describe('the composer', { skip: noBrowser, concurrency: 2 }, () => {
   })
 
   it("takes a photo with a phone's camera", async () => {
-    const visitor = await Visitor.come(browser, server, PHONE)
+    const visitor = await rig.visit(PHONE)
     const page = await visitor.pair()
     await page.getByRole('button', { name: 'Attach' }).click()
     const chooser = page.waitForEvent('filechooser')
@@ -205,7 +196,7 @@ describe('the composer', { skip: noBrowser, concurrency: 2 }, () => {
     await page.locator('.attached').getByText('photo.png').waitFor()
     await page.getByRole('button', { name: 'Send' }).click()
     await reads(page, 'received image photo.png')
-    const desk = await Visitor.come(browser, server, DESKTOP)
+    const desk = await rig.visit(DESKTOP)
     const other = await desk.pair()
     await other.getByRole('button', { name: 'Attach' }).click()
     await other.getByRole('button', { name: 'Photo or video' }).waitFor()
@@ -215,7 +206,7 @@ describe('the composer', { skip: noBrowser, concurrency: 2 }, () => {
 
   it('shares a message if the system can', async () => {
     for (const can of [true, false]) {
-      const visitor = await Visitor.come(browser, server)
+      const visitor = await rig.visit()
       await visitor.context.addInitScript((there) => {
         const shared: unknown[] = []
         Object.assign(window, { shared })

@@ -1,20 +1,13 @@
 import assert from 'node:assert/strict'
-import { after, before, describe, it } from 'node:test'
+import { describe, it } from 'node:test'
 import { readFileSync } from 'node:fs'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { extname, join } from 'node:path'
-import type { Browser } from 'playwright-core'
-import { launch, noBrowser, online, PHONE, reads, say, Server, TOKEN, until, Visitor } from './rig'
+import { browserRig, noBrowser, online, PHONE, reads, say, Server, TOKEN, until, Visitor } from './rig'
 
 describe('the connection', { skip: noBrowser, concurrency: 2 }, () => {
-  let browser: Browser
-  before(async () => {
-    browser = await launch()
-  })
-  after(async () => {
-    await browser?.close()
-  })
+  const rig = browserRig()
 
   /** on runs a test with its own server. */
   const on = (name: string, run: (server: Server) => Promise<void>, env?: Record<string, string>) =>
@@ -28,7 +21,7 @@ describe('the connection', { skip: noBrowser, concurrency: 2 }, () => {
     })
 
   on('opens offline with the history, and sends when it is back online', async (server) => {
-    const visitor = await Visitor.come(browser, server, PHONE)
+    const visitor = await Visitor.come(rig.browser, server, PHONE)
     const page = await visitor.pair()
     await say(page, 'remember this')
     await reads(page, 'You said: remember this')
@@ -56,7 +49,7 @@ describe('the connection', { skip: noBrowser, concurrency: 2 }, () => {
   })
 
   on('shows that it is offline, and reconnects without an error', async (server) => {
-    const visitor = await Visitor.come(browser, server)
+    const visitor = await Visitor.come(rig.browser, server)
     const page = await visitor.pair()
     await visitor.context.setOffline(true)
     await server.down('SIGKILL') // a browser in offline mode keeps its sockets
@@ -71,7 +64,7 @@ describe('the connection', { skip: noBrowser, concurrency: 2 }, () => {
   })
 
   on('wakes up without a false warning', async (server) => {
-    const visitor = await Visitor.come(browser, server, PHONE)
+    const visitor = await Visitor.come(rig.browser, server, PHONE)
     const page = await visitor.pair()
     await page.evaluate(() => {
       const page = window as unknown as { told: string[] }
@@ -92,7 +85,7 @@ describe('the connection', { skip: noBrowser, concurrency: 2 }, () => {
   })
 
   on('is in one tab at a time, which the user chooses', async (server) => {
-    const visitor = await Visitor.come(browser, server)
+    const visitor = await Visitor.come(rig.browser, server)
     const first = await visitor.pair()
     await say(first, 'in the first')
     await reads(first, 'You said: in the first')
@@ -112,7 +105,7 @@ describe('the connection', { skip: noBrowser, concurrency: 2 }, () => {
   })
 
   on('shows that the agent is offline and how many messages wait', async (server) => {
-    const visitor = await Visitor.come(browser, server)
+    const visitor = await Visitor.come(rig.browser, server)
     const page = await visitor.pair()
     await say(page, '/demo away 4')
     await page.getByText('Agent offline').waitFor()
@@ -125,7 +118,7 @@ describe('the connection', { skip: noBrowser, concurrency: 2 }, () => {
   })
 
   on('lets a device with a token in as soon as the owner approves it', async (server) => {
-    const visitor = await Visitor.come(browser, server, PHONE)
+    const visitor = await Visitor.come(rig.browser, server, PHONE)
     const page = await visitor.open()
     await page.getByRole('button', { name: 'Address and token' }).click()
     await page.getByLabel('Token').fill('9'.repeat(64))
@@ -167,7 +160,7 @@ describe('the connection', { skip: noBrowser, concurrency: 2 }, () => {
     const address = `http://127.0.0.1:${(stranger.address() as AddressInfo).port}/avatar.html`
     const server = await Server.start({ MOBILE_AVATAR_URL: address })
     try {
-      const visitor = await Visitor.come(browser, server)
+      const visitor = await Visitor.come(rig.browser, server)
       const page = await visitor.pair()
       await page.locator('iframe.agent-avatar').waitFor()
       assert.equal(await page.locator('iframe.agent-avatar').getAttribute('sandbox'), 'allow-scripts')
@@ -182,7 +175,7 @@ describe('the connection', { skip: noBrowser, concurrency: 2 }, () => {
       delete server.env.MOBILE_AVATAR_URL
       await server.down()
       await server.up()
-      const later = await Visitor.come(browser, server)
+      const later = await Visitor.come(rig.browser, server)
       const kept = await later.pair()
       await kept.evaluate(() => navigator.serviceWorker.ready)
       server.env.MOBILE_AVATAR_URL = address
@@ -206,7 +199,7 @@ describe('the connection', { skip: noBrowser, concurrency: 2 }, () => {
   })
 
   on('can be installed', async (server) => {
-    const visitor = await Visitor.come(browser, server, PHONE)
+    const visitor = await Visitor.come(rig.browser, server, PHONE)
     const page = await visitor.open()
     await page.evaluate(() => navigator.serviceWorker.ready)
     const devtools = await visitor.context.newCDPSession(page)
@@ -243,7 +236,7 @@ describe('the connection', { skip: noBrowser, concurrency: 2 }, () => {
       }
     })
     await new Promise<void>((resolve) => files.listen(0, '127.0.0.1', resolve))
-    const context = await browser.newContext({ locale: 'en-GB' })
+    const context = await rig.browser.newContext({ locale: 'en-GB' })
     try {
       const page = await context.newPage()
       await page.goto(`http://127.0.0.1:${(files.address() as AddressInfo).port}/`)
@@ -263,8 +256,8 @@ describe('the connection', { skip: noBrowser, concurrency: 2 }, () => {
   })
 
   on("lists the user's other devices beside the conversation", async (server) => {
-    const one = await Visitor.come(browser, server)
-    const two = await Visitor.come(browser, server)
+    const one = await Visitor.come(rig.browser, server)
+    const two = await Visitor.come(rig.browser, server)
     await one.pair('Laptop', 'ben')
     const page = await two.pair('Desk', 'ben')
     await page.locator('.devices').getByText('Laptop').waitFor()

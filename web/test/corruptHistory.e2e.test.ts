@@ -1,20 +1,11 @@
 import assert from 'node:assert/strict'
-import { after, before, describe, it } from 'node:test'
-import type { Browser, Page } from 'playwright-core'
-import { DESKTOP, launch, noBrowser, online, PHONE, reads, say, Server, until, Visitor } from './rig'
+import { describe, it } from 'node:test'
+import type { Page } from 'playwright-core'
+import { DESKTOP, noBrowser, online, PHONE, reads, say, serverRig, until } from './rig'
 import { CAPABILITIES, scripted } from './scriptedServer'
 
 describe('a corrupt history', { skip: noBrowser, concurrency: 2 }, () => {
-  let server: Server
-  let browser: Browser
-  before(async () => {
-    server = await Server.start()
-    browser = await launch()
-  })
-  after(async () => {
-    await browser?.close()
-    await server?.end()
-  })
+  const rig = serverRig()
 
   const deviceOf = (page: Page) => page.evaluate(() => (JSON.parse(localStorage.getItem('hermes.profile')!) as { id: string }).id)
 
@@ -34,11 +25,11 @@ describe('a corrupt history', { skip: noBrowser, concurrency: 2 }, () => {
     }, rows)
 
   it('shows endlessly nested texts and the messages after them, also after a reload', async () => {
-    const visitor = await Visitor.come(browser, server, PHONE)
+    const visitor = await rig.visit(PHONE)
     const page = await visitor.pair()
     const id = await deviceOf(page)
     const texts = ['- '.repeat(1500) + 'lists', '>'.repeat(4000) + 'quotes', '1. '.repeat(3000) + 'numbers', '['.repeat(20_000) + 'brackets', '*a **b '.repeat(4000) + 'stars']
-    for (const text of texts) await server.cli('deliver', '--to', id, '--text', text)
+    for (const text of texts) await rig.server.cli('deliver', '--to', id, '--text', text)
     for (const end of ['lists', 'quotes', 'numbers', 'brackets', 'stars']) await reads(page, end)
     await say(page, 'after it')
     await reads(page, 'You said: after it')
@@ -49,7 +40,7 @@ describe('a corrupt history', { skip: noBrowser, concurrency: 2 }, () => {
   })
 
   it('opens with any stored rows and shows the valid ones', async () => {
-    const visitor = await Visitor.come(browser, server)
+    const visitor = await rig.visit()
     const page = await visitor.pair()
     await say(page, 'first')
     await reads(page, 'You said: first')
@@ -67,7 +58,7 @@ describe('a corrupt history', { skip: noBrowser, concurrency: 2 }, () => {
   })
 
   it('contains the error of one row', async () => {
-    const visitor = await Visitor.come(browser, server)
+    const visitor = await rig.visit()
     await visitor.context.addInitScript(() => {
       const real = Date.prototype.toISOString
       Date.prototype.toISOString = function () {
@@ -98,7 +89,7 @@ describe('a corrupt history', { skip: noBrowser, concurrency: 2 }, () => {
 
   for (const [name, options] of Object.entries({ phone: PHONE, desktop: DESKTOP }))
     it(`survives any answer of an agent, on a ${name}`, async () => {
-      const visitor = await Visitor.come(browser, server, options)
+      const visitor = await rig.visit(options)
       const page = await scripted(visitor, {
         ready: { avatar_url: 'https://[', capabilities: { ...CAPABILITIES, call: Object.keys(odd) } },
         answer: ({ t, id, method }) => (t === 'call' ? [{ t: 'result', id, result: odd[String(method)] }] : t === 'text' ? [{ t: 'accepted', id, duplicate: false, queued: false }] : []),
@@ -120,7 +111,7 @@ describe('a corrupt history', { skip: noBrowser, concurrency: 2 }, () => {
     })
 
   it('contains the error of a part around the conversation', async () => {
-    const visitor = await Visitor.come(browser, server)
+    const visitor = await rig.visit()
     await visitor.context.addInitScript(() => {
       const real = String.prototype.toLocaleLowerCase
       String.prototype.toLocaleLowerCase = function (...args) {

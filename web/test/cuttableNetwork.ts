@@ -5,7 +5,7 @@ import type { Host } from './rig'
  * CuttableNetwork is a network between one browser and a server that tests can cut. A browser in
  * offline mode would keep its sockets.
  */
-export class Wire implements Host {
+export class CuttableNetwork implements Host {
   private readonly sockets = new Set<Socket>()
   private whole = true
 
@@ -14,7 +14,7 @@ export class Wire implements Host {
     private readonly listener: Listener,
   ) {}
 
-  static async lay(host: Host): Promise<Wire> {
+  static async lay(host: Host): Promise<CuttableNetwork> {
     const { hostname, port } = new URL(host.url)
     const listener = createServer((near) => {
       if (!wire.whole) return near.destroy()
@@ -29,7 +29,7 @@ export class Wire implements Host {
         one.pipe(other)
       }
     })
-    const wire = new Wire(host, listener)
+    const wire = new CuttableNetwork(host, listener)
     await new Promise<void>((resolve) => listener.listen(0, '127.0.0.1', resolve))
     return wire
   }

@@ -1,24 +1,14 @@
 import assert from 'node:assert/strict'
-import { after, before, describe, it } from 'node:test'
-import type { Browser } from 'playwright-core'
-import { launch, noBrowser, online, PHONE, reads, say, Server, until, Visitor } from './rig'
+import { describe, it } from 'node:test'
+import { noBrowser, online, PHONE, reads, say, serverRig, until } from './rig'
 
 describe('new devices', { skip: noBrowser, concurrency: 1 }, () => {
-  let server: Server
-  let browser: Browser
-  before(async () => {
-    server = await Server.start()
-    browser = await launch()
-  })
-  after(async () => {
-    await browser?.close()
-    await server?.end()
-  })
+  const rig = serverRig()
 
   it("shows a notice of a new device, which can't answer yet, and revokes it", async () => {
-    const phone = await Visitor.come(browser, server, PHONE)
+    const phone = await rig.visit(PHONE)
     const page = await phone.pair('Pocket', 'anna')
-    const thief = await Visitor.come(browser, server)
+    const thief = await rig.visit()
     const strange = await thief.pair('Strange <b>box</b>', 'anna', false)
     const news = page.locator('[data-device-news]').filter({ hasText: 'You have a new device: Strange <b>box</b>.' })
     await news.waitFor()
@@ -39,7 +29,7 @@ describe('new devices', { skip: noBrowser, concurrency: 1 }, () => {
     await page.getByRole('dialog').getByRole('button', { name: 'Revoke', exact: true }).click()
     await strange.getByText('No access').first().waitFor()
     await news.getByText('You revoked this device.').waitFor()
-    assert.match(await server.cli('devices', 'list'), /Strange.*revoked/)
+    assert.match(await rig.server.cli('devices', 'list'), /Strange.*revoked/)
     await page.reload()
     await news.getByText('You revoked this device.').waitFor()
     assert.deepEqual(await phone.leave(), [])
@@ -47,17 +37,17 @@ describe('new devices', { skip: noBrowser, concurrency: 1 }, () => {
   })
 
   it('shows notices in Russian, and offers no way to revoke an older device', async () => {
-    const first = await Visitor.come(browser, server, PHONE)
+    const first = await rig.visit(PHONE)
     const older = await first.pair('Первый', 'bert')
-    const second = await Visitor.come(browser, server, PHONE)
+    const second = await rig.visit(PHONE)
     const page = await second.pair('Второй', 'bert')
     await page.evaluate(() => localStorage.setItem('hermes.language', 'ru'))
     await page.reload()
     await online(page)
     await older.locator('[data-device-news]').filter({ hasText: 'Второй' }).waitFor()
-    const id = /^(\S+) +Первый /m.exec(await server.cli('devices', 'list'))![1]!
-    await server.cli('devices', 'rights', id, '-write')
-    await server.cli('devices', 'rights', id, '+write')
+    const id = /^(\S+) +Первый /m.exec(await rig.server.cli('devices', 'list'))![1]!
+    await rig.server.cli('devices', 'rights', id, '-write')
+    await rig.server.cli('devices', 'rights', id, '+write')
     const news = page.locator('[data-device-news]').filter({ hasText: 'У устройства Первый стало больше прав.' })
     await news.getByText('попросите владельца').waitFor()
     assert.equal(await news.getByRole('button').count(), 0)

@@ -10,7 +10,7 @@ import type { Host } from './rig'
  * much as a test wants. Unlike scripted, it uses a real socket: nothing of the test runs in the
  * page.
  */
-export class Fast implements Host {
+export class FastServer implements Host {
   private socket: Duplex | undefined
 
   private constructor(
@@ -18,7 +18,7 @@ export class Fast implements Host {
     private readonly listener: Listener,
   ) {}
 
-  static async before(host: Host): Promise<Fast> {
+  static async before(host: Host): Promise<FastServer> {
     const listener = createServer((request, response) => {
       const far = ask(new URL(request.url!, host.url), { method: request.method, headers: request.headers }, (answer) => {
         response.writeHead(answer.statusCode!, answer.headers)
@@ -27,7 +27,7 @@ export class Fast implements Host {
       far.on('error', () => response.destroy())
       request.pipe(far)
     })
-    const fast = new Fast(host, listener)
+    const fast = new FastServer(host, listener)
     listener.on('upgrade', (request, socket) => fast.take(request, socket))
     await new Promise<void>((resolve) => listener.listen(0, '127.0.0.1', resolve))
     return fast
@@ -62,7 +62,7 @@ export class Fast implements Host {
     let rest: Buffer = Buffer.alloc(0)
     socket.on('data', (data: Buffer) => {
       rest = Buffer.concat([rest, data])
-      for (let text; ([text, rest] = readFrame(rest)), text !== undefined; ) {
+      for (let text: string | undefined; ([text, rest] = readFrame(rest)), text !== undefined; ) {
         if (!text.startsWith('{')) continue
         const frame = JSON.parse(text) as { t: string; id?: string }
         if (frame.t === 'hello') this.say(READY)

@@ -4,11 +4,11 @@ import { createHash } from 'node:crypto'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { after, before, describe, it } from 'node:test'
+import { after, describe, it } from 'node:test'
 import { promisify } from 'node:util'
 import type { Browser, BrowserContextOptions, Locator, Page } from 'playwright-core'
-import { DESKTOP, type Host, launch, online, PHONE, reads, say, until, Visitor } from './rig'
-import { Wire } from './cuttableNetwork'
+import { browserRig, DESKTOP, type Host, online, PHONE, reads, say, until, Visitor } from './rig'
+import { CuttableNetwork } from './cuttableNetwork'
 
 // The page with the real Hermes. test/e2e starts both, and passes their addresses and what this
 // version of Hermes supports.
@@ -54,9 +54,9 @@ async function received(page: Page): Promise<string[]> {
 }
 
 /** journey runs a test with its own visitor, who always leaves. */
-const journey = (name: string, browser: () => Browser, options: BrowserContextOptions, run: (visitor: Visitor, wire: Wire) => Promise<void>) =>
+const journey = (name: string, browser: () => Browser, options: BrowserContextOptions, run: (visitor: Visitor, wire: CuttableNetwork) => Promise<void>) =>
   it(name, { timeout: 240_000 }, async () => {
-    const wire = await Wire.lay(host)
+    const wire = await CuttableNetwork.lay(host)
     const visitor = await Visitor.come(browser(), wire, options)
     try {
       await run(visitor, wire)
@@ -68,17 +68,11 @@ const journey = (name: string, browser: () => Browser, options: BrowserContextOp
   })
 
 describe('the page with the real Hermes', { skip: !address && 'test/e2e runs this', concurrency: 3 }, () => {
-  let browser: Browser
+  const rig = browserRig()
   const folder = mkdtempSync(join(tmpdir(), 'hermes-journey-'))
-  before(async () => {
-    browser = await launch()
-  })
-  after(async () => {
-    await browser?.close()
-    rmSync(folder, { recursive: true, force: true })
-  })
+  after(() => rmSync(folder, { recursive: true, force: true }))
 
-  journey('chats over a reload, a lost network and another tab', () => browser, PHONE, async (visitor, wire) => {
+  journey('chats over a reload, a lost network and another tab', () => rig.browser, PHONE, async (visitor, wire) => {
     const page = await visitor.pair('Pocket')
     assert.equal(page.url(), wire.url) // the code is gone from the address bar
     await ask(page, 'FM:text(**bold** words)', 'bold words')
@@ -122,7 +116,7 @@ describe('the page with the real Hermes', { skip: !address && 'test/e2e runs thi
     assert.deepEqual(await texts(page), await texts(second))
   })
 
-  journey('answers approvals and questions, and stops a turn', () => browser, PHONE, async (visitor) => {
+  journey('answers approvals and questions, and stops a turn', () => rig.browser, PHONE, async (visitor) => {
     const page = await visitor.pair('Asked')
     const card = (n: number): Locator => page.locator('.card').nth(n)
     const answers = page.locator('.theirs').filter({ hasText: 'tool said:' })
@@ -172,7 +166,7 @@ describe('the page with the real Hermes', { skip: !address && 'test/e2e runs thi
     }
   })
 
-  journey('sends files and voice, and gets what arrives while it is closed', () => browser, { ...DESKTOP, permissions: ['microphone'] }, async (visitor) => {
+  journey('sends files and voice, and gets what arrives while it is closed', () => rig.browser, { ...DESKTOP, permissions: ['microphone'] }, async (visitor) => {
     let page = await visitor.pair('Desk')
     const { id } = await page.evaluate(() => JSON.parse(localStorage.getItem('hermes.profile')!) as { id: string })
     const picture = Buffer.from('iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==', 'base64')
@@ -225,15 +219,9 @@ describe('the page with the real Hermes', { skip: !address && 'test/e2e runs thi
 // The older Hermes accepts nothing from any device for half a minute after an answer to its
 // approval question, so this comes last.
 describe('the page with the older Hermes', { skip: (!address && 'test/e2e runs this') || (newer && 'it asks by cards') }, () => {
-  let browser: Browser
-  before(async () => {
-    browser = await launch()
-  })
-  after(async () => {
-    await browser?.close()
-  })
+  const rig = browserRig()
 
-  journey('answers an approval in text', () => browser, PHONE, async (visitor) => {
+  journey('answers an approval in text', () => rig.browser, PHONE, async (visitor) => {
     const page = await visitor.pair('Words')
     await say(page, 'FM:exec')
     await reads(page, '/approve')

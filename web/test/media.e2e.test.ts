@@ -1,24 +1,14 @@
 import assert from 'node:assert/strict'
 import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
-import { after, before, describe, it } from 'node:test'
-import type { Browser } from 'playwright-core'
-import { DESKTOP, launch, noBrowser, online, PHONE, reads, say, Server, until, Visitor } from './rig'
+import { describe, it } from 'node:test'
+import { DESKTOP, noBrowser, online, PHONE, reads, say, serverRig, until } from './rig'
 
 describe('files, voice and cards', { skip: noBrowser, concurrency: 2 }, () => {
-  let server: Server
-  let browser: Browser
-  before(async () => {
-    server = await Server.start({ MOBILE_MAX_MEDIA_BYTES: '3000000' })
-    browser = await launch()
-  })
-  after(async () => {
-    await browser?.close()
-    await server?.end()
-  })
+  const rig = serverRig({ MOBILE_MAX_MEDIA_BYTES: '3000000' })
 
   it('sends chosen, pasted and dropped files completely', async () => {
-    const visitor = await Visitor.come(browser, server)
+    const visitor = await rig.visit()
     const page = await visitor.pair()
     const bytes = Buffer.alloc(700_000, 'hermes ')
     await page.getByRole('button', { name: 'Attach' }).click()
@@ -51,7 +41,7 @@ describe('files, voice and cards', { skip: noBrowser, concurrency: 2 }, () => {
   })
 
   it('offers to shrink a large picture', async () => {
-    const visitor = await Visitor.come(browser, server)
+    const visitor = await rig.visit()
     const page = await visitor.pair()
     const picture = await page.evaluate(async () => {
       const canvas = document.createElement('canvas')
@@ -75,7 +65,7 @@ describe('files, voice and cards', { skip: noBrowser, concurrency: 2 }, () => {
   })
 
   it('resumes an upload after a reload', async () => {
-    const visitor = await Visitor.come(browser, server)
+    const visitor = await rig.visit()
     const page = await visitor.pair()
     await visitor.context.setOffline(true)
     await page.evaluate(() => window.dispatchEvent(new Event('pagehide'))) // the connection drops
@@ -92,7 +82,7 @@ describe('files, voice and cards', { skip: noBrowser, concurrency: 2 }, () => {
   })
 
   it('shows pictures, videos, recordings and files, and saves them', async () => {
-    const visitor = await Visitor.come(browser, server, PHONE)
+    const visitor = await rig.visit(PHONE)
     const page = await visitor.pair()
     await say(page, '/demo image')
     await page.locator('.picture').click()
@@ -128,7 +118,7 @@ describe('files, voice and cards', { skip: noBrowser, concurrency: 2 }, () => {
   })
 
   it('records a voice message as 16 kHz WAV', async () => {
-    const visitor = await Visitor.come(browser, server, { ...DESKTOP, permissions: ['microphone'] })
+    const visitor = await rig.visit({ ...DESKTOP, permissions: ['microphone'] })
     const page = await visitor.pair()
     await page.getByRole('button', { name: 'Record a voice message' }).click()
     await until(() => page.locator('.recorder meter').evaluate((meter) => (meter as HTMLMeterElement).value > 0), 'something is heard')
@@ -158,7 +148,7 @@ describe('files, voice and cards', { skip: noBrowser, concurrency: 2 }, () => {
   })
 
   it('answers cards once, in the card', async () => {
-    const visitor = await Visitor.come(browser, server, PHONE)
+    const visitor = await rig.visit(PHONE)
     const page = await visitor.pair()
     await say(page, '/demo approval')
     const card = page.locator('.card').first()

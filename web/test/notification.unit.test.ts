@@ -75,7 +75,7 @@ describe('a button of a notification', () => {
   const pressed = async (answer: Response | Error, speech = english) => {
     let sent: unknown
     globalThis.fetch = async (url, init) => {
-      sent = [url, init?.method, init?.body, init?.credentials, (init?.headers as Record<string, string>)['Content-Type']]
+      sent = [url, init?.method, init?.body, init?.credentials, new Headers(init?.headers).get('Content-Type')]
       if (answer instanceof Error) throw answer
       return answer
     }

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
-import { after, before, describe, it } from 'node:test'
-import type { Browser, CDPSession, Page } from 'playwright-core'
-import { DESKTOP, freePort, launch, noBrowser, PHONE, Server, until, Visitor, type Host } from './rig'
+import { describe, it } from 'node:test'
+import type { CDPSession, Page } from 'playwright-core'
+import { browserRig, DESKTOP, freePort, type Host, noBrowser, PHONE, Server, until, Visitor } from './rig'
 
 const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
 const ADMIN = '8'.repeat(64)
@@ -77,11 +77,7 @@ interface Finding {
 }
 
 describe('passkeys of the admin UI', { skip: noBrowser, concurrency: 1 }, () => {
-  let browser: Browser
-  before(async () => {
-    browser = await launch()
-  })
-  after(() => browser?.close())
+  const rig = browserRig()
 
   async function accessible(page: Page): Promise<void> {
     for (const colorScheme of ['light', 'dark'] as const) {
@@ -113,7 +109,7 @@ describe('passkeys of the admin UI', { skip: noBrowser, concurrency: 1 }, () => 
 
   it('registers a passkey, and logs in with it instead of the token', async () => {
     const host = await Public.start('optional')
-    const owner = await Visitor.come(browser, host, { ...DESKTOP, extraHTTPHeaders: ELSEWHERE })
+    const owner = await Visitor.come(rig.browser, host, { ...DESKTOP, extraHTTPHeaders: ELSEWHERE })
     const page = await owner.open(host.url + 'admin')
     const key = await Key.plug(page)
     await page.getByLabel('Admin token').fill(ADMIN)
@@ -171,7 +167,7 @@ describe('passkeys of the admin UI', { skip: noBrowser, concurrency: 1 }, () => 
 
   it('can be required instead of the token, while a link still works', async () => {
     const host = await Public.start('required')
-    const owner = await Visitor.come(browser, host, { ...PHONE, extraHTTPHeaders: ELSEWHERE })
+    const owner = await Visitor.come(rig.browser, host, { ...PHONE, extraHTTPHeaders: ELSEWHERE })
     const page = await owner.open(host.url + 'admin')
     await page.getByText('hermes-mobile admin', { exact: true }).waitFor()
     assert.equal(await page.getByLabel('Admin token').count(), 0)
@@ -200,7 +196,7 @@ describe('passkeys of the admin UI', { skip: noBrowser, concurrency: 1 }, () => 
 
   it('can be required after the token, and detect a copied passkey', async () => {
     const host = await Public.start('both')
-    const owner = await Visitor.come(browser, host, { ...DESKTOP, extraHTTPHeaders: ELSEWHERE })
+    const owner = await Visitor.come(rig.browser, host, { ...DESKTOP, extraHTTPHeaders: ELSEWHERE })
     const page = await owner.open(host.url + 'admin')
     const key = await Key.plug(page)
     await page.getByLabel('Admin token').fill(ADMIN)

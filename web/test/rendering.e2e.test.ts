@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict'
-import { after, before, describe, it } from 'node:test'
-import type { Browser, Page } from 'playwright-core'
+import { describe, it } from 'node:test'
+import type { Page } from 'playwright-core'
 import { MAX_ROWS, GROW_BY } from '../src/view/listRange'
-import { Fast } from './fastServer'
+import { FastServer } from './fastServer'
 import { prose, remember } from './longHistory'
-import { launch, noBrowser, online, PHONE, Server, until, Visitor } from './rig'
+import { noBrowser, online, PHONE, serverRig, until, Visitor } from './rig'
 
 /**
  * Text that is parsed differently once it continues: lists over blank lines, headings under their
@@ -58,21 +58,12 @@ interface Seen {
 }
 
 describe('rendering', { skip: noBrowser, concurrency: 2 }, () => {
-  let server: Server
-  let browser: Browser
-  before(async () => {
-    server = await Server.start()
-    browser = await launch()
-  })
-  after(async () => {
-    await browser?.close()
-    await server?.end()
-  })
+  const rig = serverRig()
 
-  const drawing = (name: string, run: (page: Page, fast: Fast) => Promise<void>) =>
+  const drawing = (name: string, run: (page: Page, fast: FastServer) => Promise<void>) =>
     it(name, { timeout: 60_000 }, async () => {
-      const fast = await Fast.before(server)
-      const visitor = await Visitor.come(browser, fast, PHONE)
+      const fast = await FastServer.before(rig.server)
+      const visitor = await Visitor.come(rig.browser, fast, PHONE)
       try {
         const page = await visitor.open(fast.url + '#pair=AAAA-BBBB')
         await page.getByRole('button', { name: 'Connect' }).click()
@@ -89,7 +80,7 @@ describe('rendering', { skip: noBrowser, concurrency: 2 }, () => {
   /** built returns the elements of a message without the colours of code, which come later. */
   const built = (page: Page, id: string) => page.locator(`[data-id=${id}] .block`).evaluateAll((blocks) => blocks.map((block) => {
     const copy = block.cloneNode(true) as HTMLElement
-    copy.querySelectorAll('code').forEach((code) => (code.textContent = code.textContent))
+    copy.querySelectorAll('code').forEach((code) => code.replaceChildren(code.textContent))
     return copy.innerHTML.replace(/ data-highlighted="yes"| hljs/g, '')
   }))
 

@@ -1,4 +1,4 @@
-// A reporter that tells of failures, and of numbers at the end.
+// A test reporter that prints failures, skipped tests, and the totals.
 export default async function* quiet(source) {
   let passed = 0
   let failed = 0

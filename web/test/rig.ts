@@ -3,6 +3,7 @@ import { existsSync, mkdtempSync, rmSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { after, before } from 'node:test'
 import { promisify } from 'node:util'
 import { chromium, type Browser, type BrowserContext, type BrowserContextOptions, type Page } from 'playwright-core'
 
@@ -107,21 +108,21 @@ export async function pairingLink(host: Place, user = '', trusted = true): Promi
   return (JSON.parse(await host.cli!('pair', '--json', ...(trusted ? ['--trusted'] : []), ...(user ? ['--user', user] : []))) as { link: string }).link
 }
 
-/** until waits for a condition. */
 /** The default timeout. The real Hermes on a busy machine has taken more than 30 s for a turn. */
-const PATIENCE = 90_000
+const TIMEOUT = 90_000
 
-export async function until(condition: () => unknown, what: string, limit = PATIENCE): Promise<void> {
+/** until waits for a condition. */
+export async function until(condition: () => unknown, what: string, limit = TIMEOUT): Promise<void> {
   for (const end = Date.now() + limit; ; ) {
     if (await condition()) return
-    if (Date.now() > end) throw new Error('waited in vain until ' + what)
+    if (Date.now() > end) throw new Error('timed out waiting until ' + what)
     await new Promise((resolve) => setTimeout(resolve, 50))
   }
 }
 
 const CHROMIUM = process.env.CHROMIUM || ['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome'].find((path) => existsSync(path))
 /** Why the tests in a browser are skipped, if they are. */
-export const noBrowser = CHROMIUM ? false : 'there is no Chromium: run test/web/install.sh as root, or name one with CHROMIUM'
+export const noBrowser = CHROMIUM ? false : 'Chromium is missing: run test/web/install.sh as root, or set CHROMIUM to its path'
 
 const OPTIONS = {
   executablePath: CHROMIUM,
@@ -180,7 +181,7 @@ export class Visitor {
 
   async open(url = this.server.url): Promise<Page> {
     const page = await this.context.newPage()
-    page.setDefaultTimeout(PATIENCE)
+    page.setDefaultTimeout(TIMEOUT)
     page.on('pageerror', (error) => this.trouble.push(String(error.stack)))
     page.on('console', (message) => {
       // Without a network the browser logs errors by itself.
@@ -212,6 +213,46 @@ export class Visitor {
     await this.context.close()
     return [...this.trouble, ...this.strangers.map((url) => 'asked a stranger: ' + url)]
   }
+}
+
+/** BrowserRig is the browser that the tests of a describe share. */
+export class BrowserRig {
+  browser!: Browser
+}
+
+/** ServerRig is the browser and the server that the tests of a describe share. */
+export class ServerRig extends BrowserRig {
+  server!: Server
+
+  /** visit opens a browser context of its own for one user. */
+  visit(options?: BrowserContextOptions): Promise<Visitor> {
+    return Visitor.come(this.browser, this.server, options)
+  }
+}
+
+/** browserRig starts a browser before the tests of a describe, and closes it after them. */
+export function browserRig(): BrowserRig {
+  const rig = new BrowserRig()
+  share(rig)
+  return rig
+}
+
+/** serverRig starts a server with these settings and a browser, and ends both after the tests. */
+export function serverRig(env?: Record<string, string>): ServerRig {
+  const rig = new ServerRig()
+  before(async () => {
+    rig.server = await Server.start(env)
+  })
+  share(rig)
+  after(() => rig.server?.end())
+  return rig
+}
+
+function share(rig: BrowserRig): void {
+  before(async () => {
+    rig.browser = await launch()
+  })
+  after(() => rig.browser?.close())
 }
 
 export async function online(page: Page): Promise<void> {

@@ -1,4 +1,5 @@
-// Bundles the tests whose names hold one of the words given, or all, and runs them: node test/run.mjs unit
+// Bundles and runs the tests whose names contain one of the arguments, or all:
+// node test/run.mjs unit
 import { spawnSync } from 'node:child_process'
 import { mkdirSync, mkdtempSync, readdirSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
@@ -9,7 +10,7 @@ const root = fileURLToPath(new URL('..', import.meta.url))
 const words = process.argv.slice(2)
 const tests = readdirSync(join(root, 'test')).filter((name) => name.endsWith('.test.ts') && (words.length === 0 || words.some((word) => name.includes(word))))
 mkdirSync(join(root, '.cache'), { recursive: true })
-const out = mkdtempSync(join(root, '.cache/test-')) // its own, for the same tests may run twice at a time
+const out = mkdtempSync(join(root, '.cache/test-')) // a new one, because the same tests may run twice at a time
 process.on('exit', () => rmSync(out, { recursive: true, force: true }))
 await esbuild.build({
   entryPoints: tests.map((name) => join(root, 'test', name)),

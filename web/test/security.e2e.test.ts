@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
-import { after, before, describe, it } from 'node:test'
-import type { Browser, Page } from 'playwright-core'
-import { launch, noBrowser, online, Server, until, Visitor } from './rig'
+import { describe, it } from 'node:test'
+import type { Page } from 'playwright-core'
+import { noBrowser, online, serverRig, until, type Visitor } from './rig'
 import { scripted } from './scriptedServer'
 
 /** Attacks in texts. RUN stands for a script that would show that it ran. */
@@ -30,16 +30,7 @@ const scripts = ['window.ran++', 'top.ran=1', 'alert(1)', 'self["ra"+"n"]=1', 'e
 const corpus = [...html, ...markdown].flatMap((template, i) => [0, 1, 2].map((turn) => template.replaceAll('RUN', scripts[(i + turn) % scripts.length]!)))
 
 describe('hostile texts', { skip: noBrowser }, () => {
-  let server: Server
-  let browser: Browser
-  before(async () => {
-    server = await Server.start()
-    browser = await launch()
-  })
-  after(async () => {
-    await browser?.close()
-    await server?.end()
-  })
+  const rig = serverRig()
 
   /** hostile connects the page to a server that sends `frames`. */
   const hostile = (visitor: Visitor, frames: object[], ready: object = {}) =>
@@ -69,7 +60,7 @@ describe('hostile texts', { skip: noBrowser }, () => {
   }
 
   it(`never run: ${corpus.length} texts as messages, names, captions, cards and tools`, async () => {
-    const visitor = await Visitor.come(browser, server)
+    const visitor = await rig.visit()
     const data = Buffer.from('x').toString('base64')
     const frames = corpus.flatMap((text, i): object[] => {
       const id = 'x' + i
@@ -103,8 +94,8 @@ describe('hostile texts', { skip: noBrowser }, () => {
 
   it("can't reach the DOM by mistake: the browser accepts HTML from DOMPurify only", async () => {
     for (const path of ['', 'admin']) {
-      const visitor = await Visitor.come(browser, server)
-      const page = await visitor.open(server.url + path)
+      const visitor = await rig.visit()
+      const page = await visitor.open(rig.server.url + path)
       const got = await page.evaluate(() => {
         const tries: (() => unknown)[] = [
           () => (document.createElement('div').innerHTML = '<b>x</b>'),
@@ -131,7 +122,7 @@ describe('hostile texts', { skip: noBrowser }, () => {
 
   it('never run as the URL of an avatar', async () => {
     for (const avatar_url of ['javascript:ran=1', 'JAVASCRIPT:top.ran=1', ' javascript:ran=1', 'data:text/html,<script>parent.ran=1</script>', 'vbscript:x', 'blob:x', '//evil.example/a', '"><script>ran=1</script>', 'file:///etc/passwd', 'https://', 'https://[']) {
-      const visitor = await Visitor.come(browser, server)
+      const visitor = await rig.visit()
       const page = await hostile(visitor, [], { avatar_url })
       await page.locator('.agent-avatar').waitFor()
       assert.equal(await page.locator('iframe').count(), 0, avatar_url)

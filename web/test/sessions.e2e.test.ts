@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
-import { after, before, describe, it } from 'node:test'
-import type { Browser, BrowserContextOptions, Page } from 'playwright-core'
+import { describe, it } from 'node:test'
+import type { BrowserContextOptions, Page } from 'playwright-core'
 import { Hermes } from './hermes'
-import { DESKTOP, launch, noBrowser, online, PHONE, reads, say, Server, until, Visitor } from './rig'
+import { browserRig, DESKTOP, noBrowser, online, PHONE, reads, say, Server, until, Visitor } from './rig'
 
 const texts = (page: Page) => page.locator('.row .text').evaluateAll((all) => all.map((text) => (text as HTMLElement).innerText.trim()))
 const pane = (page: Page) => page.getByRole('region', { name: 'Sessions' })
@@ -11,20 +11,14 @@ const choose = (page: Page, title: string) => line(page, title).locator('.sessio
 const confirm = (page: Page, button: string) => page.getByRole('dialog').getByRole('button', { name: button, exact: true }).click()
 
 describe('Hermes sessions', { skip: noBrowser, concurrency: 3 }, () => {
-  let browser: Browser
-  before(async () => {
-    browser = await launch()
-  })
-  after(async () => {
-    await browser?.close()
-  })
+  const rig = browserRig()
 
   /** visit runs a test with its own gateway and server. */
   const visit = (name: string, options: BrowserContextOptions, run: (visitor: Visitor, hermes: Hermes) => Promise<void>, env: Record<string, string> = {}) =>
     it(name, { timeout: 120_000 }, async () => {
       const hermes = await Hermes.start()
       const server = await Server.start({ ...hermes.env, ...env })
-      const visitor = await Visitor.come(browser, server, options)
+      const visitor = await Visitor.come(rig.browser, server, options)
       try {
         await run(visitor, hermes)
         assert.deepEqual(await visitor.leave(), [])

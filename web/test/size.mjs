@@ -1,4 +1,5 @@
-// Prints how much the first screen costs on the wire, and fails where that is too much: node test/size.mjs FOLDER
+// Prints the compressed size of the first screen, and fails if it exceeds the limit:
+// node test/size.mjs FOLDER
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { gzipSync } from 'node:zlib'

@@ -1,23 +1,13 @@
 import assert from 'node:assert/strict'
-import { after, before, describe, it } from 'node:test'
-import type { Browser } from 'playwright-core'
-import { launch, noBrowser, reads, say, Server, Visitor } from './rig'
+import { describe, it } from 'node:test'
+import { noBrowser, reads, say, serverRig } from './rig'
 import { scripted } from './scriptedServer'
 
 describe('rare states', { skip: noBrowser, concurrency: 2 }, () => {
-  let server: Server
-  let browser: Browser
-  before(async () => {
-    server = await Server.start()
-    browser = await launch()
-  })
-  after(async () => {
-    await browser?.close()
-    await server?.end()
-  })
+  const rig = serverRig()
 
   it('shows why a message failed, and retries under the same id', async () => {
-    const visitor = await Visitor.come(browser, server)
+    const visitor = await rig.visit()
     const ids: unknown[] = []
     const page = await scripted(visitor, {
       answer: (frame) => {
@@ -38,7 +28,7 @@ describe('rare states', { skip: noBrowser, concurrency: 2 }, () => {
   })
 
   it("marks scheduled messages, shows unknown kinds of cards, names another device's answer", async () => {
-    const visitor = await Visitor.come(browser, server)
+    const visitor = await rig.visit()
     const card = (id: string, kind: string, seconds = 300) => ({ t: 'prompt', id, kind, text: 'Card ' + id, options: [{ id: 'yes', label: 'Yes', style: 'primary' }], timeout_seconds: seconds, expires_at: '2000-01-01T00:00:00Z', seq: 0 })
     const page = await scripted(visitor, {
       frames: [
@@ -62,7 +52,7 @@ describe('rare states', { skip: noBrowser, concurrency: 2 }, () => {
   })
 
   it("hides what the agent doesn't support", async () => {
-    const visitor = await Visitor.come(browser, server)
+    const visitor = await rig.visit()
     const page = await scripted(visitor, { ready: { capabilities: { text: true, max_media_bytes: 1000, call: [] } } })
     await page.locator('#composer').fill('x')
     await page.locator('#composer').fill('')
@@ -71,19 +61,19 @@ describe('rare states', { skip: noBrowser, concurrency: 2 }, () => {
   })
 
   it('is read-only without the rights to write and answer', async () => {
-    const visitor = await Visitor.come(browser, server)
+    const visitor = await rig.visit()
     const page = await visitor.pair('Wall')
-    const { id } = (JSON.parse(await server.cli('devices', 'list', '--json')) as { id: string; name: string }[]).find(({ name }) => name === 'Wall')!
+    const { id } = (JSON.parse(await rig.server.cli('devices', 'list', '--json')) as { id: string; name: string }[]).find(({ name }) => name === 'Wall')!
     await say(page, 'hello')
     await reads(page, 'You said: hello')
     await say(page, '/demo approval')
     const card = page.locator('.card').last()
     await card.getByRole('button', { name: 'Deny' }).waitFor()
-    await server.cli('devices', 'rights', id, '-answer')
+    await rig.server.cli('devices', 'rights', id, '-answer')
     await card.getByText("This device can read this card, but can't answer it.").waitFor()
     assert.equal(await card.getByRole('button').count(), 0)
     await page.locator('#composer').waitFor()
-    await server.cli('devices', 'rights', id, '-write', '+answer')
+    await rig.server.cli('devices', 'rights', id, '-write', '+answer')
     await page.getByText('The owner has made this device read-only.').waitFor()
     assert.equal(await page.locator('#composer').count(), 0)
     assert.equal(await page.getByRole('button', { name: 'Reply' }).count(), 0)
@@ -91,14 +81,14 @@ describe('rare states', { skip: noBrowser, concurrency: 2 }, () => {
     await card.getByText('Answered: Deny').waitFor()
     await page.reload()
     await page.getByText('The owner has made this device read-only.').waitFor()
-    await server.cli('devices', 'rights', id, '+write')
+    await rig.server.cli('devices', 'rights', id, '+write')
     await say(page, 'again')
     await reads(page, 'You said: again')
     assert.deepEqual(await visitor.leave(), [])
   })
 
   it('says that history was lost, and shows nothing twice', async () => {
-    const visitor = await Visitor.come(browser, server)
+    const visitor = await rig.visit()
     const message = (id: string, seq: number) => ({ t: 'message', id, text: 'Message ' + id, chunk: { index: 0, total: 1 }, final: true, seq })
     const script = { ready: { resume: { epoch: 'e', from: 1, to: 2, lost: false } }, frames: [message('1', 1), message('2', 2)] }
     const page = await scripted(visitor, script)

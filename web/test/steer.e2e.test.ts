@@ -1,22 +1,12 @@
 import assert from 'node:assert/strict'
-import { after, before, describe, it } from 'node:test'
-import type { Browser } from 'playwright-core'
-import { launch, noBrowser, reads, say, Server, Visitor } from './rig'
+import { describe, it } from 'node:test'
+import { noBrowser, reads, say, serverRig } from './rig'
 
 describe('a text during a reply', { skip: noBrowser }, () => {
-  let server: Server
-  let browser: Browser
-  before(async () => {
-    server = await Server.start()
-    browser = await launch()
-  })
-  after(async () => {
-    await browser?.close()
-    await server?.end()
-  })
+  const rig = serverRig()
 
   it('is added to the running reply, or sent after it', async () => {
-    const visitor = await Visitor.come(browser, server)
+    const visitor = await rig.visit()
     const page = await visitor.pair()
     const add = page.getByRole('button', { name: 'Add to this reply' })
     await page.locator('#composer').fill('nothing runs')

@@ -6,7 +6,7 @@ import type { Server } from './rig'
  * ThrottledNetwork is a network in front of a server that can hold back what the page sends and cut
  * every connection.
  */
-export class Gate {
+export class ThrottledNetwork {
   private readonly sockets = new Set<Socket>()
   private held = false
   /** The bytes that the page may still send on each connection after close. */
@@ -19,11 +19,11 @@ export class Gate {
     listener.on('connection', (client) => this.serve(client))
   }
 
-  static async start(target: Server): Promise<Gate> {
+  static async start(target: Server): Promise<ThrottledNetwork> {
     const listener = createServer()
     listener.listen(0, '127.0.0.1')
     await once(listener, 'listening')
-    return new Gate(listener, target)
+    return new ThrottledNetwork(listener, target)
   }
 
   /** The server as it is reached through this network. */

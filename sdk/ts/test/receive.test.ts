@@ -342,7 +342,7 @@ describe('receiving', () => {
       }
     })()
     await within('all of them', loop)
-    const numbers = got.flatMap((event) => (event.type === 'message' ? [parseInt(event.text)] : []))
+    const numbers = got.flatMap((event) => (event.type === 'message' ? [parseInt(event.text, 10)] : []))
     assert.deepEqual(numbers, Array.from({ length: total }, (_, n) => n + 1))
     assert.ok(server.peers.length > 1)
   })

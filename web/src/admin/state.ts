@@ -95,7 +95,7 @@ async function loadNewAudit(): Promise<void> {
   if (wanted !== auditFilter.peek()) return
   const shown = audit.peek()
   const last = page.at(-1)?.number ?? 0
-  if (shown && shown.entries.some(({ number }) => number === last)) audit.value = { entries: [...page, ...shown.entries.filter(({ number }) => number < last)], more: shown.more }
+  if (shown?.entries.some(({ number }) => number === last)) audit.value = { entries: [...page, ...shown.entries.filter(({ number }) => number < last)], more: shown.more }
   else audit.value = { entries: page, more: page.length === AUDIT_PAGE }
 }
 

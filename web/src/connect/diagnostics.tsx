@@ -36,7 +36,7 @@ export function DiagnosticsPanel({ dialog, open }: { dialog: RefObject<HTMLDialo
     <div class="panel-inner">
       <header><h2 id="diagnosis-title">{t('connectionDiagnostics')}</h2><button type="button" class="round" aria-label={t('close')} onClick={close}><Icon name="close" /></button></header>
       <p role="status">{busy ? t('connecting') : route ? t(route.kind === 'local' ? 'connectedLocal' : 'connectedRemote') : t('notConnected')}</p>
-      <pre dir="ltr" tabIndex={0} aria-label={t('connectionDiagnostics')}>{found?.text}</pre>
+      <pre dir="ltr" role="region" tabIndex={0} aria-label={t('connectionDiagnostics')}>{found?.text}</pre>
       <button type="button" class="wide" disabled={busy} onClick={() => void load(true)}>{t('connectReconnect')}</button>
       <button type="button" class="wide" disabled={!found} onClick={() => void copy()}>{t('copy')}</button>
     </div>

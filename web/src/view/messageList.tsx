@@ -64,7 +64,7 @@ export function MessageList({ client }: { client: Client }) {
 
   useEffect(() => {
     const item = last && conversation.get(last)
-    if (item && item.mine && !item.from) {
+    if (item?.mine && !item.from) {
       follows.current = true
       if (shown.peek().last !== undefined) shown.value = newest(order)
       toEnd()
