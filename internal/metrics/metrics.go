@@ -37,7 +37,7 @@ type Set struct {
 	FrontLogins *prometheus.CounterVec // outcome: ok, wrong, throttled, reused
 	FrontCalls  *prometheus.CounterVec // status: 2xx, 4xx, …
 	FrontTurns  prometheus.Gauge
-	Gateway     *prometheus.CounterVec // event: refused, wedge, bad_line, …
+	Gateway     *prometheus.CounterVec // event: the Count constants of agent/relay
 
 	Strangers        prometheus.Gauge
 	StrangerBytes    prometheus.Gauge

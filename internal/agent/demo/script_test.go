@@ -2,6 +2,7 @@ package demo
 
 import (
 	"crypto/sha256"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -137,7 +138,7 @@ func TestAway(t *testing.T) {
 	}
 	taken := make(chan error, 1)
 	s.agent.Hand(agent.Input{N: 9, Device: "d", Text: "x"}, func(err error) { taken <- err })
-	if err := <-taken; err != agent.ErrAway {
+	if err := <-taken; !errors.Is(err, agent.ErrAway) {
 		t.Errorf("an input is taken while it is away: %v", err)
 	}
 	if st := receive(t, s.host.moved, "the agent to be back"); !st.Online {

@@ -16,7 +16,7 @@ const (
 	// confirmWithin is how long after its ack a card's answer may be confirmed by a message.
 	confirmWithin = 3 * time.Second
 	// confirmEarly is how long after it was written an answer may be confirmed before its ack, if the
-	// confirmation ever overtakes that.
+	// confirmation ever comes first.
 	confirmEarly = 250 * time.Millisecond
 	// maxConfirmation bounds the text of a confirmation, in bytes.
 	maxConfirmation = 200

@@ -84,7 +84,7 @@ func (r *rest) holds(command, steers bool) bool {
 	return steers && now.Sub(r.ended) < settleMax && r.lagging()
 }
 
-// stood begins the rest anew because the event loop stood still: an older gateway had none of the
+// stood begins the rest again because the event loop stood still: an older gateway had none of the
 // time that has passed.
 func (r *rest) stood() {
 	if now := r.rounds.now(); now.Sub(r.ended) < restMax {

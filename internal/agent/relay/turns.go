@@ -255,7 +255,7 @@ func (ts *turns) react(a *action) {
 	t.sign, t.doubt = now, ""
 	switch {
 	case a.Emoji == eyes && !a.Remove:
-		// Once, or twice in gateways with several profiles, or anew after the marks of queueing.
+		// Once, or twice in gateways with several profiles, or again after the marks of queueing.
 		t.marked, t.endAt, t.queued = true, time.Time{}, time.Time{}
 	case a.Emoji == eyes:
 		ts.over(t, now, lingerEyes)
@@ -294,7 +294,7 @@ func (ts *turns) sawSend(a *action) {
 	if known.newerHere || t == nil || !t.acked || t.adopted || a.Metadata.JobID != "" || t.began.Before(ts.wire.connectedAt) {
 		return
 	}
-	if known.version.hasAllOps() && !(a.Metadata.Notify && a.replyID() == t.mid) {
+	if known.version.hasAllOps() && (!a.Metadata.Notify || a.replyID() != t.mid) {
 		return // a notice of a gateway that starts; only a whole turn shows a downgrade
 	}
 	known.setVersion(Older)

@@ -125,12 +125,3 @@ func (w *wire) sharesID() bool {
 	}
 	return n >= often
 }
-
-// fromHere reports whether the gateway dialed from this machine, now or, where it is offline, the
-// last time.
-func (w *wire) fromHere() bool {
-	if w.link != nil {
-		return w.link.local
-	}
-	return w.wasLocal
-}
