@@ -145,8 +145,8 @@ func (r *rig) joins() *websocket.Conn {
 	return ws
 }
 
-// The same findings are in the status, at /readyz and with the doctor; others learn codes only.
-func TestFindingsAreTheSameEverywhere(t *testing.T) {
+// The status, /readyz, and the doctor show the same issues. Strangers see only codes.
+func TestIssuesAreTheSameEverywhere(t *testing.T) {
 	r := startRelay(t)
 	found := mustFind(t, r.examined(), "hermes_missing", r.cfg.HermesHome)
 	var st Status
