@@ -35,7 +35,7 @@ type State struct {
 	// Jobs is the user's answer to whether to use scheduled jobs that the gateway does not advertise. NoJobs
 	// reports that the question applies: the tested gateway advertises no jobs, as no measured version does.
 	Jobs   gateway.JobAccess `json:"jobs"`
-	NoJobs bool         `json:"no_jobs"`
+	NoJobs bool              `json:"no_jobs"`
 
 	Vault    VaultState `json:"vault"`
 	Problems []Problem  `json:"problems"` // of the last action
@@ -113,7 +113,7 @@ type Action struct {
 	// Secret is the token, the password, or the passphrase. An empty one keeps the stored one.
 	Secret gateway.Secret    `json:"-"`
 	Kind   gateway.RouteKind `json:"kind,omitempty"` // of the address whose key the user trusts
-	Jobs   gateway.JobAccess      `json:"jobs,omitempty"`
+	Jobs   gateway.JobAccess `json:"jobs,omitempty"`
 	Pin    string            `json:"pin,omitempty"`
 }
 

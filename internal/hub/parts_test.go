@@ -217,14 +217,14 @@ func TestDeliveriesWatermarks(t *testing.T) {
 	for _, step := range []struct {
 		what string
 		do   func()
-		want store.Trail // of the deliveries that were not seen
+		want store.Watermark // of the deliveries that were not seen
 	}{
-		{"one was sent", func() {}, store.Trail{Last: 2, Sent: 1}},
-		{"both are acknowledged", func() { r.deliveries.acked(2, false) }, store.Trail{Last: 2, Sent: 2, Acked: 2}},
-		{"both were seen", func() { r.deliveries.acked(2, true) }, store.Trail{}},
+		{"one was sent", func() {}, store.Watermark{Last: 2, Sent: 1}},
+		{"both are acknowledged", func() { r.deliveries.acked(2, false) }, store.Watermark{Last: 2, Sent: 2, Acked: 2}},
+		{"both were seen", func() { r.deliveries.acked(2, true) }, store.Watermark{}},
 	} {
 		step.do()
-		if got, err := r.store.Trail(r.core.ctx, r.core.dev.N); err != nil || got != step.want {
+		if got, err := r.store.Watermark(r.core.ctx, r.core.dev.N); err != nil || got != step.want {
 			t.Errorf("%s: %+v, want %+v, %v", step.what, got, step.want, err)
 		}
 	}
