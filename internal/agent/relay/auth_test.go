@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Made with the gateway's own code in Python (relay-facts §3), not with ours.
+// Made with the gateway's own code in Python (doc/hermes/relay.md §3), not with ours.
 var tokens = []struct{ id, secret, token string }{
 	{"gw-any-id", "s3cret", "Z3ctYW55LWlkOjE4MDAwMDAzMDA6ZTAyYzk0MDhlZjY3MWU5NDhmOGFlYzkzZWYzZDYxYWU0ZjdmZDdhZGVlNzI0YjQ1MmRlYmNhMzc1NDAxMmYwMw"},
 	{"gw:with:colons", "pässwörd", "Z3c6d2l0aDpjb2xvbnM6MTgwMDAwMDMwMDpjZTVhOTBhMDQ3MWJjY2NkZDg0NGI3MDI3MDY2MDRhNGM3MzJiYTdlY2QxNTY0MWI3OThhMWE2YzY3MDA2MDNh"},

@@ -75,7 +75,7 @@ func TestSeveralNames(t *testing.T) {
 	}
 }
 
-// relay-facts §7: one event at a time, and nothing while its receipt is missing.
+// doc/hermes/relay.md §7: one event at a time, and nothing while its receipt is missing.
 func TestWedge(t *testing.T) {
 	r := newRig(t, nil)
 	p := r.dial()
@@ -113,7 +113,7 @@ func TestWedge(t *testing.T) {
 	}
 }
 
-// relay-facts §10: after a reconnect what has no receipt is sent again with the
+// doc/hermes/relay.md §10: after a reconnect what has no receipt is sent again with the
 // same ids, what has one is not; what was never written goes back to the hub.
 func TestReplay(t *testing.T) {
 	r := newRig(t, nil)

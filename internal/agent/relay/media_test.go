@@ -128,7 +128,7 @@ func (f crowded) Put(io.Reader, int64) (string, int64, error)       { return "",
 func (f crowded) LocalCopy(string, string) (path string, err error) { return "", f.err }
 
 // No room for a file of the agent: the upload is refused with a status and a sentence that say so, and the gateway tells its user by
-// itself (relay-facts §5). No room for the copy that an older gateway needs: the person is told, and the message is not silently lost.
+// itself (doc/hermes/relay.md §5). No room for the copy that an older gateway needs: the person is told, and the message is not silently lost.
 func TestNoRoomForFiles(t *testing.T) {
 	for _, err := range []error{fmt.Errorf("media: store file: %w", &quota.Full{Reason: quota.Total}), fmt.Errorf("media: %w", &os.PathError{Op: "write", Path: "x", Err: syscall.ENOSPC})} {
 		r := newRig(t, func(o *Options) { o.Files = crowded{o.Files, err} })

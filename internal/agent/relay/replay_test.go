@@ -20,8 +20,8 @@ import (
 
 var update = flag.Bool("update", false, "write the expected transcripts anew")
 
-// TestRecordings plays what real gateways sent (testdata/<version>/*.jsonl, made
-// of the recordings in fixtures/relay) and compares what comes out with a
+// TestRecordings plays what real gateways sent (testdata/<version>/*.jsonl)
+// and compares what comes out with a
 // transcript beside it. The recorded connector's frames are what a hub would have
 // made the agent do at that moment.
 func TestRecordings(t *testing.T) {

@@ -116,7 +116,7 @@ func TestEditForm(t *testing.T) {
 	same(t, r.texts("tel")[7:], "⚙️ one\n⚙️ two")
 }
 
-// relay-facts §7, §10: a stream that was cut goes on as a new message, with the
+// doc/hermes/relay.md §7, §10: a stream that was cut goes on as a new message, with the
 // rest or with the whole.
 func TestStreamCut(t *testing.T) {
 	r := newRig(t, nil)

@@ -27,7 +27,7 @@ func (p *peer) cut(code websocket.StatusCode) {
 	}
 }
 
-// relay-facts §7, row by row: what makes a gateway deaf waits while a turn runs, what does not may pass. The one exception
+// doc/hermes/relay.md §7, row by row: what makes a gateway deaf waits while a turn runs, what does not may pass. The one exception
 // is the answer to an approval in an older gateway, for which there is no other way.
 func TestWedgeTable(t *testing.T) {
 	for name, version := range map[string]Version{"older": Older, "newer": Newer} {
