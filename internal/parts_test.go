@@ -22,7 +22,9 @@ var partPackages = []struct {
 	pkg         string
 	maxBackward float64
 }{
+	{"internal/agent/relay", 0.10},
 	{"internal/hub", 0.10},
+	{"internal/server", 0.10},
 }
 
 // maxMethods bounds the methods of one type.

@@ -224,7 +224,7 @@ func TestDeliveriesWatermarks(t *testing.T) {
 		{"both were seen", func() { r.deliveries.acked(2, true) }, store.Watermark{}},
 	} {
 		step.do()
-		if got, err := r.store.Watermark(r.core.ctx, r.core.dev.N); err != nil || got != step.want {
+		if got, err := r.store.Deliveries().Watermark(r.core.ctx, r.core.dev.N); err != nil || got != step.want {
 			t.Errorf("%s: %+v, want %+v, %v", step.what, got, step.want, err)
 		}
 	}

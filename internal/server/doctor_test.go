@@ -144,13 +144,8 @@ func (r *rig) joins() *websocket.Conn {
 	return ws
 }
 
-<<<<<<< HEAD
-// The status, /readyz and the doctor report the same issues. Others get codes only.
-func TestFindingsAreTheSameEverywhere(t *testing.T) {
-=======
 // The status, /readyz, and the doctor show the same issues. Strangers see only codes.
 func TestIssuesAreTheSameEverywhere(t *testing.T) {
->>>>>>> w-cli
 	r := startRelay(t)
 	found := mustFind(t, r.examined(), "hermes_missing", r.cfg.HermesHome)
 	var st Status
