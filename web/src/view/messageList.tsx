@@ -63,7 +63,7 @@ export function MessageList({ client }: { client: Client }) {
   }, [])
 
   useEffect(() => {
-    const item = last && conversation.get(last)
+    const item = last === undefined ? undefined : conversation.get(last)
     if (item?.mine && !item.from) {
       follows.current = true
       if (shown.peek().last !== undefined) shown.value = newest(order)
