@@ -1,1 +1,0 @@
-import{c as e,t}from"./jsxRuntime-A1b36TTL.js";import{g as n}from"./toasts-CT-1GHVI.js";function r({add:r}){return t(`button`,{type:`button`,class:`steer`,title:e(`addToReplyHint`),onClick:r,children:[t(n,{name:`add`}),e(`addToReply`)]})}export{r as AddToReply};
