@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strconv"
 	"time"
+
+	"hermes-mobile/frame"
 )
 
 // Part is one media frame of a device with its data decoded (protocol §5). An
@@ -35,7 +37,9 @@ type Upload struct {
 
 // maxMeta bounds in bytes the names and the caption of a series, which the
 // limits for data do not count. It is the limit of a text (protocol §3).
-const maxMeta = 1 << 20
+const maxMeta = frame.MaxText
+
+var metaTooBig = fmt.Sprintf("The caption and the names of a file must stay below %d MiB.", maxMeta>>20)
 
 // maxDropped is how many dropped series an assembler remembers. A device that
 // goes on with more than that many at once gets its late parts taken as new
@@ -199,7 +203,7 @@ func (a *Assembler) shape(p Part) *Refusal {
 	case int64(len(p.Data)) > a.limits.MaxFile || p.Size > a.limits.MaxFile:
 		return a.fileTooBig()
 	case len(p.Kind)+len(p.Mime)+len(p.Filename)+len(p.Caption) > maxMeta:
-		return tooBig("The caption and the names of a file must stay below 1 MiB.")
+		return tooBig(metaTooBig)
 	}
 	return nil
 }

@@ -14,7 +14,7 @@ type series struct {
 
 	whole  int64           // bytes that the whole file has, as the device says; 0 when it does not
 	count  int             // how many parts it will have
-	parts  map[int]segment // those that came; a map, since one part of 2048 must not cost 2048 entries
+	parts  map[int]segment // those that came; a map, because one part of many must not cost an entry for each
 	size   int64           // bytes of all parts
 	memory int64           // bytes of the parts that are in memory
 	spool  string          // path of the temporary file, empty while all is in memory
@@ -59,7 +59,7 @@ func (s *series) contradicts(p Part) *Refusal {
 		total += max(len(f.got), len(*f.held))
 	}
 	if total > maxMeta {
-		return tooBig("The caption and the names of a file must stay below 1 MiB.")
+		return tooBig(metaTooBig)
 	}
 	return nil
 }
