@@ -87,9 +87,9 @@ type Config struct {
 	roomWait time.Duration
 }
 
-// Backoff is the wait between attempts: a random time between half of d and d, where d is Min·2ⁿ and at
-// most Max. The exponent n counts the attempts since a connection last stayed up for Stable. The
-// defaults are 0.5 s, 30 s and 10 s.
+// Backoff is the wait between attempts: a random time between half of d and d, where d is Min·2ⁿ
+// and at most Max. The exponent n counts the attempts since a connection last stayed up for Stable.
+// The defaults are 0.5 s, 30 s and 10 s.
 type Backoff struct {
 	Min, Max, Stable time.Duration
 }

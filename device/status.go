@@ -36,18 +36,18 @@ func (s State) String() string {
 
 // The errors of a device. The package comment lists the typed ones.
 var (
-	// ErrClosed: Close was called.
+	// ErrClosed means that Close was called.
 	ErrClosed = errors.New("device: closed")
-	// ErrLinkLost: the connection broke before the answer came. The server may or may not have
-	// acted.
+	// ErrLinkLost means that the connection broke before the answer came. The server may or may not
+	// have acted.
 	ErrLinkLost = errors.New("device: the connection broke before the answer came")
-	// ErrUnsupported: the agent does not support this now, according to its capabilities. Nothing
-	// was sent.
+	// ErrUnsupported means that the agent does not support this now, according to its capabilities.
+	// Nothing was sent.
 	ErrUnsupported = errors.New("device: the agent does not offer this now")
-	// ErrReplaced: a newer connection of the same device took over.
+	// ErrReplaced means that a newer connection of the same device took over.
 	ErrReplaced = errors.New("device: a newer connection of this device took over")
-	// ErrEventsInUse: another Events loop or NextEvent is running. A device has one reader at a
-	// time.
+	// ErrEventsInUse means that another Events loop or NextEvent is running. A device has one
+	// reader at a time.
 	ErrEventsInUse = errors.New("device: another Events loop is running")
 )
 

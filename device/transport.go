@@ -11,9 +11,9 @@ import (
 	"time"
 )
 
-// ErrFingerprint: the server's certificate is not the pinned one, and the pinned one did not sign
-// it. Status.Err holds it while the device keeps trying. Either somebody intercepts the connection,
-// or the server has a new certificate and needs a new pairing.
+// ErrFingerprint means that the server's certificate is not the pinned one, and the pinned one did
+// not sign it. Status.Err holds it while the device keeps trying. Either somebody intercepts the
+// connection, or the server has a new certificate and needs a new pairing.
 var ErrFingerprint = errors.New("device: the server's certificate is not the one this device was paired with")
 
 // client returns the HTTP client for the upgrade and for downloads. With own, the device ends its

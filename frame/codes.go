@@ -1,37 +1,39 @@
 package frame
 
 // Code is the reason in an error frame (doc/protocol.md §10). A later server may send codes that
-// are
-// not listed here.
+// are not listed here.
 type Code string
 
 // The error codes. Each says when the server sends it and whether a retry can help.
 const (
-	// AuthFailed: the token or pairing code is wrong, or the device or user is not allowed. The
-	// server closes with 1008. Do not retry.
+	// AuthFailed means that the token or pairing code is wrong, or the device or user is not
+	// allowed. The server closes with 1008. Do not retry.
 	AuthFailed Code = "auth_failed"
-	// Unsupported: the server does not know this frame type. The connection stays open. Do not
-	// retry.
+	// Unsupported means that the server does not know this frame type. The connection stays open.
+	// Do not retry.
 	Unsupported Code = "unsupported_frame"
-	// Forbidden: this connection may not do that. The device is bound to another token, for
-	// example, or the card belongs to another device. Do not retry.
+	// Forbidden means that this connection may not do that. The device is bound to another token,
+	// for example, or the card belongs to another device. Do not retry.
 	Forbidden Code = "forbidden"
-	// TooBig: a frame, text, file or upload exceeds its limit. Do not retry with the same content.
-	TooBig Code = "too_big"
-	// BadFrame: the frame is malformed or contradicts an earlier one. Do not retry with the same
+	// TooBig means that a frame, text, file or upload exceeds its limit. Do not retry with the same
 	// content.
+	TooBig Code = "too_big"
+	// BadFrame means that the frame is malformed or contradicts an earlier one. Do not retry with
+	// the same content.
 	BadFrame Code = "bad_frame"
-	// DeviceOffline: the recipient of a delivery is unknown or not approved, is offline while the
-	// delivery requires it live, or has a full outbox. Retry later if the device may come back.
+	// DeviceOffline means that the recipient of a delivery is unknown or not approved, is offline
+	// while the delivery requires it live, or has a full outbox. Retry later if the device may come
+	// back.
 	DeviceOffline Code = "device_offline"
-	// RateLimited: too many requests. Retry after Error.RetryAfter seconds.
+	// RateLimited means that the device sends too many requests. Retry after Error.RetryAfter
+	// seconds.
 	RateLimited Code = "rate_limited"
-	// NoSpace: the server has no space for this file: its storage limit is reached, its disk is
-	// nearly full, or the device has used its daily quota. Messages without files still work. Retry
-	// the file later, after Error.RetryAfter seconds where the server gives them.
+	// NoSpace means that the server has no space for this file: its storage limit is reached, its
+	// disk is nearly full, or the device has used its daily quota. Messages without files still
+	// work. Retry the file later, after Error.RetryAfter seconds where the server gives them.
 	NoSpace Code = "no_space"
-	// Internal: the server failed, for example because its disk is full. It stored nothing. Retry
-	// later with the same id.
+	// Internal means that the server failed, for example because its disk is full. It stored
+	// nothing. Retry later with the same id.
 	Internal Code = "internal"
 )
 
@@ -45,23 +47,23 @@ type CloseCode int
 
 // The close codes the server uses, and what each asks of the client.
 const (
-	// CloseGoingAway: the server stops or restarts. Reconnect.
+	// CloseGoingAway means that the server stops or restarts. Reconnect.
 	CloseGoingAway CloseCode = 1001
-	// CloseNoAccess: access denied. Do not reconnect; tell the user.
+	// CloseNoAccess means that the server denies access. Do not reconnect; tell the user.
 	CloseNoAccess CloseCode = 1008
-	// CloseTooBig: a frame was larger than MaxFrame. Reconnect, and do not send that frame again.
+	// CloseTooBig means that a frame was larger than MaxFrame. Reconnect, and do not send that
+	// frame again.
 	CloseTooBig CloseCode = 1009
-	// CloseTryLater: the server is overloaded, the client reads too slowly, or it sent no hello in
-	// time. Reconnect with back-off. Nothing durable is lost.
+	// CloseTryLater means that the server is overloaded, the client reads too slowly, or it sent no
+	// hello in time. Reconnect with back-off. Nothing durable is lost.
 	CloseTryLater CloseCode = 1013
-	// CloseReplaced: a newer connection of the same device took over. Do not reconnect
+	// CloseReplaced means that a newer connection of the same device took over. Do not reconnect
 	// automatically.
 	CloseReplaced CloseCode = 4409
 )
 
 // Reconnect reports whether a client should reconnect automatically after this close code. A code
-// that
-// this protocol does not name counts as a lost connection: reconnect.
+// that this protocol does not name counts as a lost connection: reconnect.
 func (c CloseCode) Reconnect() bool {
 	return c != CloseNoAccess && c != CloseReplaced
 }

@@ -177,8 +177,7 @@ const (
 const OtherOption = "other"
 
 // The safe options: DenyOption of an exec_approval card, CancelOption of a slash_confirm card. They
-// apply
-// when nobody answers in time.
+// apply when nobody answers in time.
 const (
 	DenyOption   = "deny"
 	CancelOption = "cancel"

@@ -1,5 +1,5 @@
-// Package devicetest provides a scripted server of the device protocol for tests of clients. The test
-// itself plays the server on each connection, frame by frame, over a real WebSocket.
+// Package devicetest provides a scripted server of the device protocol for tests of clients. The
+// test itself plays the server on each connection, frame by frame, over a real WebSocket.
 //
 //	srv := devicetest.New(t)
 //	dev, err := device.Open(t.Context(), device.Config{URL: srv.URL, …})
@@ -7,8 +7,9 @@
 //	text := devicetest.Expect[*frame.Text](conn)
 //	conn.Send(&frame.Accepted{ID: text.ID})
 //
-// All frames of the client go through [frame.DecodeUp], so a frame that a real server rejects fails the
-// test. It is a package for tests: it has no compatibility promise beyond that of package device.
+// All frames of the client go through [frame.DecodeUp], so a frame that a real server rejects fails
+// the test. It is a package for tests: it has no compatibility promise beyond that of package
+// device.
 package devicetest
 
 import (
@@ -29,8 +30,8 @@ import (
 // Patience is how long a method waits for the client before it fails the test.
 const Patience = 10 * time.Second
 
-// Server is a running server. [New] starts it. Its methods are safe for concurrent use, except those
-// that fail the test: call them from the goroutine of the test.
+// Server is a running server. [New] starts it. Its methods are safe for concurrent use, except
+// those that fail the test: call them from the goroutine of the test.
 type Server struct {
 	URL string // ws://127.0.0.1:port/ws
 
@@ -105,7 +106,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	}
 	ws.SetReadLimit(frame.MaxFrame)
 	c := &Conn{t: s.t, ws: ws, up: make(chan frame.Up, 4096), gone: make(chan struct{})}
-	c.ctx, c.cancel = context.WithCancel(r.Context())
+	c.ctx, c.cancel = context.WithCancel(context.WithoutCancel(r.Context()))
 	s.conns <- c
 	c.read()
 }
@@ -133,8 +134,8 @@ func (s *Server) None(d time.Duration) {
 	}
 }
 
-// Accept waits for the next connection and its hello, and answers with ready. Nil stands for the answer
-// of [Ready].
+// Accept waits for the next connection and its hello, and answers with ready. Nil stands for the
+// answer of [Ready].
 func (s *Server) Accept(ready *frame.Ready) *Conn {
 	s.t.Helper()
 	c := s.Next()
@@ -146,8 +147,8 @@ func (s *Server) Accept(ready *frame.Ready) *Conn {
 	return c
 }
 
-// Ready returns the answer of an ordinary server to a hello: the device is approved, all capabilities are
-// on, and no frames follow.
+// Ready returns the answer of an ordinary server to a hello: the device is approved, all
+// capabilities are on, and no frames follow.
 func Ready(h *frame.Hello) *frame.Ready {
 	r := &frame.Ready{
 		Session: frame.SessionPrefix + h.Device.ID, Protocol: frame.Protocol, Server: "hermes-mobile/test", Approved: true,
@@ -224,8 +225,8 @@ func Expect[T frame.Up](c *Conn) T {
 	return want
 }
 
-// Read returns the next frame of the client except acks. It fails the test after [Patience], and when the
-// client left.
+// Read returns the next frame of the client except acks. It fails the test after [Patience], and
+// when the client left.
 func (c *Conn) Read() frame.Up {
 	c.t.Helper()
 	select {

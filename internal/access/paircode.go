@@ -21,7 +21,7 @@ type PairingCode struct {
 
 // Reasons for which no pairing code is made.
 var (
-	ErrBadUser = errors.New("a user id is 1 to 128 characters of A-Z a-z 0-9 . _ - : @")
+	ErrBadUser = fmt.Errorf("a user id is 1 to %d characters of A-Z a-z 0-9 . _ - : @", frame.MaxID)
 	// ErrUnapprovedDevices is returned because a code would also let in the devices that wait for
 	// approval.
 	ErrUnapprovedDevices = errors.New("the user is not approved, and unapproved devices wait under that name: approve the user with hermes-mobile pairing approve, or revoke these devices")

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"hermes-mobile/frame"
 )
 
 // minSecret is the minimum length of a token or secret in characters. A shorter one can be guessed, and
@@ -19,11 +21,9 @@ const minSecret = 16
 const maxToken = 512
 
 var (
-	hostName = regexp.MustCompile(`^(?i)[a-z0-9_]([a-z0-9_-]*[a-z0-9_])?(\.[a-z0-9_]([a-z0-9_-]*[a-z0-9_])?)*\.?$`)
-	allDigit = regexp.MustCompile(`(^|\.)[0-9]+\.?$`) // a mistyped address, not a name
-	urlPath  = regexp.MustCompile(`^(/[A-Za-z0-9._~-]+)+$`)
-	// idForm matches device.id and user.id of the protocol.
-	idForm    = regexp.MustCompile(`^[A-Za-z0-9._:@-]{1,128}$`)
+	hostName  = regexp.MustCompile(`^(?i)[a-z0-9_]([a-z0-9_-]*[a-z0-9_])?(\.[a-z0-9_]([a-z0-9_-]*[a-z0-9_])?)*\.?$`)
+	allDigit  = regexp.MustCompile(`(^|\.)[0-9]+\.?$`) // a mistyped address, not a name
+	urlPath   = regexp.MustCompile(`^(/[A-Za-z0-9._~-]+)+$`)
 	labelForm = regexp.MustCompile(`^[A-Za-z0-9._-]{1,64}$`)
 )
 
@@ -161,8 +161,8 @@ func setIDs(to *[]string, v, what string) error {
 		return errCommas
 	}
 	for _, id := range items {
-		if !idForm.MatchString(id) {
-			return problemf("is not a list of %s: %q is invalid, use 1 to 128 of A-Z a-z 0-9 . _ - : @, separated by commas", what, shorten(id))
+		if !frame.ValidID(id) {
+			return problemf("is not a list of %s: %q is invalid, use 1 to %d of A-Z a-z 0-9 . _ - : @, separated by commas", what, shorten(id), frame.MaxID)
 		}
 	}
 	*to = items

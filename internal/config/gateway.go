@@ -9,6 +9,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/goccy/go-yaml/ast"
+
+	"hermes-mobile/frame"
 )
 
 // maxGatewayID limits an id to a length that fits a log line and a bearer token.
@@ -115,7 +117,7 @@ func setDevices(to *[]string, v string) error {
 		return errCommas
 	}
 	for _, d := range items {
-		if d != "*" && !idForm.MatchString(strings.TrimPrefix(d, "user:")) {
+		if d != "*" && !frame.ValidID(strings.TrimPrefix(d, "user:")) {
 			return problemf(`is not a list of devices: %q is invalid, use device ids, "user:<id>", or "*"`, shorten(d))
 		}
 	}

@@ -2,7 +2,10 @@ package config
 
 import (
 	"slices"
+	"strconv"
 	"strings"
+
+	"hermes-mobile/frame"
 )
 
 // Kind is the format of a setting's value.
@@ -178,10 +181,10 @@ var table = []Key{
 	{Name: "MOBILE_AVATAR_URL", Kind: URL,
 		Help: "web page that apps show as the avatar",
 		set:  func(c *Config, v string) error { return setAvatarURL(&c.AvatarURL, v) }},
-	{Name: "MOBILE_PROMPT_SECONDS", Kind: Number, Default: "300",
+	{Name: "MOBILE_PROMPT_SECONDS", Kind: Number, Default: strconv.Itoa(frame.PromptSeconds),
 		Help: "seconds until a question card expires, unless the agent sets a time",
 		set:  func(c *Config, v string) error { return setNumber(&c.PromptSeconds, v, 1, 86400) }},
-	{Name: "MOBILE_MAX_MEDIA_BYTES", Kind: Number, Default: "8388608",
+	{Name: "MOBILE_MAX_MEDIA_BYTES", Kind: Number, Default: strconv.Itoa(frame.MaxMedia),
 		Help: "largest file in either direction, in bytes, from 1048576 (1 MiB) to 1073741824 (1 GiB)",
 		set:  func(c *Config, v string) error { return setNumber(&c.MaxMediaBytes, v, 1<<20, 1<<30) }},
 	{Name: "MOBILE_OUTBOX_DAYS", Kind: Number, Default: "7",

@@ -3,6 +3,7 @@ package hub
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"net/http"
 	"net/netip"
@@ -257,7 +258,7 @@ func (c *reader) admit() {
 func (c *reader) TooBig(*wsconn.Conn) {
 	if c.guest != nil {
 		c.hub.Metrics.StrangersDropped.WithLabelValues("hello_size").Inc()
-		c.send(&frame.Error{Code: frame.TooBig, Message: "a hello may have 4 KiB: shorten its names and ids"})
+		c.send(&frame.Error{Code: frame.TooBig, Message: fmt.Sprintf("the hello exceeds the limit of %d KiB: shorten its names and ids", frame.MaxHello>>10)})
 		return
 	}
 	c.send(&frame.Error{Code: frame.TooBig, Message: "a frame may have 16 MiB: send files in parts"})

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strconv"
 	"time"
+
+	"hermes-mobile/frame"
 )
 
 // Part is one media frame of a device with its data decoded (doc/protocol.md §5). An empty metadata
@@ -35,7 +37,9 @@ type Upload struct {
 
 // maxMeta bounds the names and the caption of a series in bytes, which the limits for data don't
 // count. It is the limit of a text (doc/protocol.md §3).
-const maxMeta = 1 << 20
+const maxMeta = frame.MaxText
+
+var metaTooBig = fmt.Sprintf("The caption and the names of a file must stay below %d MiB.", maxMeta>>20)
 
 // maxDropped is how many dropped series an assembler remembers. If a device continues more than
 // that many at once, their late parts count as new series, which have the other limits.
@@ -195,7 +199,7 @@ func (a *Assembler) shape(p Part) *Refusal {
 	case int64(len(p.Data)) > a.limits.MaxFile || p.Size > a.limits.MaxFile:
 		return a.fileTooBig()
 	case len(p.Kind)+len(p.Mime)+len(p.Filename)+len(p.Caption) > maxMeta:
-		return tooBig("The caption and the names of a file must stay below 1 MiB.")
+		return tooBig(metaTooBig)
 	}
 	return nil
 }

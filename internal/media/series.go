@@ -14,7 +14,7 @@ type series struct {
 
 	whole  int64           // size of the whole file according to the device; 0: unknown
 	count  int             // number of parts
-	parts  map[int]segment // received; a map, since one part of 2048 must not cost 2048 entries
+	parts  map[int]segment // received; a map, because one part of many must not cost an entry for each
 	size   int64           // bytes of all parts
 	memory int64           // bytes of the parts that are in memory
 	spool  string          // path of the temporary file, empty while everything is in memory
@@ -59,7 +59,7 @@ func (s *series) contradicts(p Part) *Refusal {
 		total += max(len(f.got), len(*f.held))
 	}
 	if total > maxMeta {
-		return tooBig("The caption and the names of a file must stay below 1 MiB.")
+		return tooBig(metaTooBig)
 	}
 	return nil
 }

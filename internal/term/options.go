@@ -46,11 +46,12 @@ type Options struct {
 	Plain bool
 }
 
-// ErrNotApproved: the input of the line mode ended before the approval of this device. A durable
-// Store keeps the messages, and the device sends them after the approval.
+// ErrNotApproved means that the input of the line mode ended before the approval of this device. A
+// durable Store keeps the messages, and the device sends them after the approval.
 var ErrNotApproved = errors.New("this device is not approved yet: give the approval code above to the agent's owner, then try again")
 
-// ErrUnanswered: the input of the line mode ended while the agent waits for the answer to a card.
+// ErrUnanswered means that the input of the line mode ended while the agent waits for the answer to
+// a card.
 var ErrUnanswered = errors.New("the input ended while a card is open: answer it with another line, or in another client before it expires")
 
 // offlineLimit is how long a script waits for an agent that is offline for a known reason.

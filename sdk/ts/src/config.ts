@@ -1,4 +1,4 @@
-import type { Device as DeviceInfo, User } from './frames.js'
+import { MAX_ID, type Device as DeviceInfo, type User } from './frames.js'
 import type { SocketConstructor } from './link.js'
 import { MemoryStore, type Store } from './store.js'
 import type { Surroundings } from './wake.js'
@@ -63,7 +63,7 @@ export type Settings = Required<Omit<Config, 'token' | 'pair' | 'user' | 'surrou
 /** settings checks a Config and fills in the defaults. */
 export function settings(config: Config): Settings {
   for (const [name, id] of [['device.id', config.device?.id ?? ''], ['user.id', config.user?.id || 'x']] as const) {
-    if (!/^[\w.:@-]{1,128}$/.test(id)) throw new TypeError(name + ' must be 1 to 128 characters of A-Z a-z 0-9 . _ - : @')
+    if (!/^[\w.:@-]+$/.test(id) || id.length > MAX_ID) throw new TypeError(`${name} must be 1 to ${MAX_ID} characters of A-Z a-z 0-9 . _ - : @`)
   }
   const socket = config.WebSocket ?? (globalThis as { WebSocket?: SocketConstructor }).WebSocket
   if (!socket) throw new TypeError('this platform has no WebSocket: set Config.WebSocket, for example to that of the package ws')

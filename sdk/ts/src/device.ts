@@ -7,7 +7,7 @@ import { catchUp, Connector } from './connect.js'
 import { fetchFile, fetchWhole, type DownloadOptions, type Fetcher } from './download.js'
 import { CallError, ClosedError, FrameError, UnsupportedError, type NoAccessError } from './errors.js'
 import type { Event, EventOf, FileEvent } from './events.js'
-import { MAX_AUDIO, type Capabilities, type Cursor, type Deliver, type Delivered, type Error as ErrorFrame, type Hello, type Ready, type Result, type Span } from './frames.js'
+import { MAX_AUDIO, MAX_ID, type Capabilities, type Cursor, type Deliver, type Delivered, type Error as ErrorFrame, type Hello, type Ready, type Result, type Span } from './frames.js'
 import { Inbox, type Queued } from './inbox.js'
 import type { Link } from './link.js'
 import { Listeners } from './listen.js'
@@ -521,6 +521,6 @@ export class Device {
 }
 
 function messageID({ id = newID() }: SendOptions): string {
-  if (!/^[^\p{C}\p{Zl}\p{Zp}]{1,128}$/u.test(id)) throw new FrameError('bad_frame', 'a message id must be 1 to 128 printable characters')
+  if (!/^[^\p{C}\p{Zl}\p{Zp}]+$/u.test(id) || [...id].length > MAX_ID) throw new FrameError('bad_frame', `a message id must be 1 to ${MAX_ID} printable characters`)
   return id
 }
