@@ -136,7 +136,7 @@ func here(c *device.Config, st server.Status) error {
 	return nil
 }
 
-// pin stores the fingerprint from a link, and returns the stored one if there is none.
+// pin stores the fingerprint from a link. If the link has none, it returns the stored one.
 func pin(dir, given string) (string, error) {
 	path := filepath.Join(dir, "fingerprint")
 	if given == "" {

@@ -61,7 +61,7 @@ type State struct {
 	Names       []string  `json:"names,omitempty"`       // of the certificate in use
 	NotAfter    time.Time `json:"not_after,omitzero"`    // end of its validity; zero: none yet
 	Leaf        string    `json:"certificate,omitempty"` // its SHA-256
-	Fingerprint string    `json:"fingerprint,omitempty"` // the SHA-256 of the own CA, which phones pin
+	Fingerprint string    `json:"fingerprint,omitempty"` // the SHA-256 of the server's own CA, which phones pin
 	Chain       []string  `json:"chain,omitempty"`       // problems of the chain as phones see it
 	LastError   string    `json:"last_error,omitempty"`  // of creating, renewing, or reading; empty after a success
 	LastErrorAt time.Time `json:"last_error_at,omitzero"`
@@ -169,8 +169,8 @@ func (c *Certificates) Challenge(w http.ResponseWriter, r *http.Request) bool {
 	return c.source.challenge(w, r)
 }
 
-// Fingerprint returns the SHA-256 of the own CA's certificate in hex, which phones pin. It is empty if phones need
-// no pin.
+// Fingerprint returns the SHA-256 of the certificate of the server's own CA in hex. Phones pin it. It is
+// empty if phones need no pin.
 func (c *Certificates) Fingerprint() string { return c.source.fingerprint() }
 
 // State returns the state of the certificate.

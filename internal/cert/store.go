@@ -16,7 +16,7 @@ import (
 	"hermes-mobile/internal/atomicfile"
 )
 
-// readLeaf reads the server's certificate. It returns nil without an error if there is none.
+// readLeaf reads the server's certificate. It returns nil and no error before the first one exists.
 func readLeaf(dir string) (*tls.Certificate, error) {
 	c, err := tls.LoadX509KeyPair(filepath.Join(dir, leafCert), filepath.Join(dir, leafKey))
 	if errors.Is(err, fs.ErrNotExist) {

@@ -234,7 +234,8 @@ func sentence(err error) string {
 	return strings.ToUpper(text[:1]) + strings.TrimSuffix(text[1:], ".") + "."
 }
 
-// Plain reports whether what a person typed as an address goes without encryption, which is to be agreed to. This machine needs no word.
+// Plain reports whether an address that the user typed means a connection without encryption, which the
+// user must agree to. Addresses of this machine need no consent.
 func Plain(address string) bool {
 	u, err := url.Parse(complete(address))
 	return err == nil && u.Scheme == "http" && u.Hostname() != "localhost" && !strings.HasPrefix(u.Hostname(), "127.") && u.Hostname() != "::1"

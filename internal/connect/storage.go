@@ -34,7 +34,7 @@ func NewStorage(dir string, v *vault.Vault) *Storage {
 	return &Storage{Vault: v, path: filepath.Join(dir, ProfileFile)}
 }
 
-// Profile reads the profile. It returns ErrNoProfile if there is none. A profile of the first schema still
+// Profile reads the profile. It returns ErrNoProfile if none is saved. A profile of the first schema still
 // contains its credentials: the caller must save these legacy credentials and the profile.
 func (s *Storage) Profile() (p gateway.Profile, legacy gateway.Credentials, err error) {
 	s.mu.Lock()

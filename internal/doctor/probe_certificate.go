@@ -12,7 +12,7 @@ import (
 )
 
 // ProbeCertificate fetches the certificate at an https address. It accepts any certificate: expired, for
-// another name, or from an unknown CA. ok is false if there is none.
+// another name, or from an unknown CA. ok is false if it gets no certificate.
 func ProbeCertificate(ctx context.Context, address string, now time.Time) (c Certificate, ok bool) {
 	u, err := url.Parse(address)
 	if err != nil || u.Scheme != "https" {

@@ -52,7 +52,7 @@ func (p Probe) Line(n int) string { return fmt.Sprintf("hermes-mobile %s %d", p.
 
 // Prober probes the public address.
 type Prober struct {
-	// Patience is how long each step may take.
+	// Timeout bounds each step of the probe.
 	Timeout time.Duration
 }
 

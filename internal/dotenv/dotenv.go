@@ -61,7 +61,7 @@ type reader struct {
 }
 
 // take consumes the match of re at the current position. It returns the first group, or the whole match if
-// there is none.
+// re has no groups.
 func (r *reader) take(re *regexp.Regexp) (string, bool) {
 	m := re.FindStringSubmatch(r.text[r.at:])
 	if m == nil {

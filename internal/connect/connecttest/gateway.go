@@ -21,7 +21,8 @@ import (
 	"time"
 )
 
-// Gateway is a fake Hermes gateway, over TLS unless it is to be without. It is trusted by nobody: its certificate is signed by itself.
+// Gateway is a fake Hermes gateway. It serves TLS with a self-signed certificate, which no client trusts,
+// unless a test asks for plain HTTP.
 type Gateway struct {
 	URL  string
 	Cert *x509.Certificate
