@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"encoding/json"
+	"errors"
 	"net/http"
 	"strings"
 	"testing"
@@ -111,8 +112,8 @@ func TestReasonOfFailedStream(t *testing.T) {
 		g := openai(t, "chat_completions")
 		g.on("POST /v1/chat/completions", stream(body+"\n\n"+doneMark))
 		_, ended := follow(t, start(t, g, TurnRequest{Text: "hi"}))
-		refused, ok := ended.Outcome.Err.(*Error)
-		if ended.Outcome.State != Failed || !ok || refused.Message != want {
+		var refused *Error
+		if ended.Outcome.State != Failed || !errors.As(ended.Outcome.Err, &refused) || refused.Message != want {
 			t.Errorf("%s: %s %v, want %q", body, ended.Outcome.State, ended.Outcome.Err, want)
 		}
 	}
@@ -136,8 +137,8 @@ func TestRefusalForms(t *testing.T) {
 		g := openai(t, "chat_completions")
 		g.on("POST /v1/chat/completions", answer(422, body))
 		_, err := g.client.StartTurn(t.Context(), TurnRequest{Text: "hi"})
-		got, ok := err.(*Error)
-		if !ok || got.Status != 422 || got.Message != want.Message || got.Code != want.Code {
+		var got *Error
+		if !errors.As(err, &got) || got.Status != 422 || got.Message != want.Message || got.Code != want.Code {
 			t.Errorf("%s: %#v, want message %q code %q", body, err, want.Message, want.Code)
 		}
 	}
@@ -145,7 +146,7 @@ func TestRefusalForms(t *testing.T) {
 	g := openai(t, "chat_completions")
 	g.on("POST /v1/chat/completions", long)
 	_, err := g.client.StartTurn(t.Context(), TurnRequest{Text: "hi"})
-	if e, ok := err.(*Error); !ok || len(e.Message) > maxReason+4 || !json.Valid([]byte(`"`+e.Message+`"`)) {
+	if e := (*Error)(nil); !errors.As(err, &e) || len(e.Message) > maxReason+4 || !json.Valid([]byte(`"`+e.Message+`"`)) {
 		t.Errorf("a message of %d bytes", len(err.Error()))
 	}
 }

@@ -220,10 +220,10 @@ func TestAnnouncedSize(t *testing.T) {
 	if _, err := a.Add(Part{ID: "h", Data: pattern(4096), Parts: 3}, t0); err != nil {
 		t.Fatal(err)
 	}
-	if err := a.Refuse(Part{ID: "h", Data: pattern(4096), Part: 1, Parts: 3}, broken); err != broken {
+	if err := a.Refuse(Part{ID: "h", Data: pattern(4096), Part: 1, Parts: 3}, broken); !errors.Is(err, broken) {
 		t.Errorf("%v", err)
 	}
-	if _, err := a.Add(Part{ID: "h", Data: pattern(4096), Part: 2, Parts: 3}, t0); err != broken {
+	if _, err := a.Add(Part{ID: "h", Data: pattern(4096), Part: 2, Parts: 3}, t0); !errors.Is(err, broken) {
 		t.Errorf("a later part of a refused upload gives %v", err)
 	}
 }

@@ -2,6 +2,7 @@ package sse
 
 import (
 	"bytes"
+	"errors"
 	"io"
 	"os"
 	"path/filepath"
@@ -25,11 +26,11 @@ func FuzzReader(f *testing.F) {
 	f.Add([]byte("\uFEFFdata: a\r\rid: 1\x00\r\ndata\n\n"))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		whole, err := read(NewReader(bytes.NewReader(data), maxEvent))
-		if err != io.EOF {
+		if !errors.Is(err, io.EOF) {
 			t.Fatalf("the reader failed: %v", err)
 		}
 		pieces, err := read(NewReader(iotest.OneByteReader(bytes.NewReader(data)), maxEvent))
-		if err != io.EOF || pieces != whole {
+		if !errors.Is(err, io.EOF) || pieces != whole {
 			t.Fatalf("by bytes: %s, %v\nwhole: %s", pieces, err, whole)
 		}
 		if utf8.Valid(data) {

@@ -75,7 +75,7 @@ func TestReader(t *testing.T) {
 			for kind, source := range map[string]io.Reader{"whole": strings.NewReader(tc.in), "by bytes": iotest.OneByteReader(strings.NewReader(tc.in)),
 				"with the end": iotest.DataErrReader(strings.NewReader(tc.in)), "halves": iotest.HalfReader(strings.NewReader(tc.in))} {
 				got, err := read(NewReader(source, maxEvent))
-				if got = strings.ReplaceAll(strings.TrimSuffix(got, "\n"), "\n", "|"); got != tc.want || err != io.EOF {
+				if got = strings.ReplaceAll(strings.TrimSuffix(got, "\n"), "\n", "|"); got != tc.want || !errors.Is(err, io.EOF) {
 					t.Errorf("%s: %s, %v; want %s", kind, got, err, tc.want)
 				}
 			}

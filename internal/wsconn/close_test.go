@@ -36,7 +36,7 @@ func TestCloseByPeer(t *testing.T) {
 			} else {
 				p.expectEnd()
 			}
-			if err := r.awaitClosed(t); err != tc.want {
+			if err := r.awaitClosed(t); !errors.Is(err, tc.want) {
 				t.Errorf("%s: closed with %v, want %v", name, err, tc.want)
 			}
 			if len(r.got) != 1 {
@@ -72,7 +72,7 @@ func TestCloseByUs(t *testing.T) {
 			p.send(text("thrown away"))
 			p.send(masked(ws.OpClose, true, closeBody(1008, "")))
 			p.expectEnd()
-			if err := r.awaitClosed(t); err != (CloseError{Code: 1008, Reason: reason[:122], Local: true}) {
+			if err := r.awaitClosed(t); !errors.Is(err, CloseError{Code: 1008, Reason: reason[:122], Local: true}) {
 				t.Fatalf("closed with %v", err)
 			}
 			if len(r.got) != 0 {
@@ -96,7 +96,7 @@ func TestCloseByUsCoderWebsocket(t *testing.T) {
 	if _, _, err = p.Read(ctx); websocket.CloseStatus(err) != 1013 {
 		t.Fatalf("peer got %v", err)
 	}
-	if err := r.awaitClosed(t); err != (CloseError{Code: 1013, Reason: "slow", Local: true}) {
+	if err := r.awaitClosed(t); !errors.Is(err, CloseError{Code: 1013, Reason: "slow", Local: true}) {
 		t.Fatalf("closed with %v", err)
 	}
 }
@@ -151,7 +151,7 @@ func TestCloseOfDeadPeer(t *testing.T) {
 			}
 			begin := time.Now()
 			c.Close(1001, "going away")
-			if err := r.awaitClosed(t); err != (CloseError{Code: 1001, Reason: "going away", Local: true}) {
+			if err := r.awaitClosed(t); !errors.Is(err, CloseError{Code: 1001, Reason: "going away", Local: true}) {
 				t.Fatalf("closed with %v", err)
 			}
 			limit := closeWait + closeWait/2
@@ -239,7 +239,7 @@ func TestCloseBeforeServe(t *testing.T) {
 			_ = p.Close()
 			<-(<-conns).Done()
 			if serve {
-				if err := r.awaitClosed(t); err != (CloseError{Code: 1013, Reason: "too many", Local: true}) {
+				if err := r.awaitClosed(t); !errors.Is(err, CloseError{Code: 1013, Reason: "too many", Local: true}) {
 					t.Fatalf("closed with %v", err)
 				}
 			}

@@ -2,6 +2,7 @@ package wsconn
 
 import (
 	"bytes"
+	"errors"
 	"io"
 	"net"
 	"path/filepath"
@@ -66,7 +67,7 @@ func FuzzFrames(f *testing.F) {
 			if !slices.Equal(got.got, want.got) || got.big != want.big {
 				t.Fatalf("cut %d: %q, %d too big; whole: %q, %d", cut, got.got, got.big, want.got, want.big)
 			}
-			if len(got.closed) != 1 || got.late || got.closed[0] != want.closed[0] {
+			if len(got.closed) != 1 || got.late || !errors.Is(got.closed[0], want.closed[0]) {
 				t.Fatalf("cut %d: closed with %v; whole: %v", cut, got.closed, want.closed)
 			}
 		}
@@ -119,7 +120,7 @@ func FuzzRest(f *testing.F) {
 		if !slices.Equal(got.got, want.got) || got.big != want.big {
 			t.Fatalf("resting: %q, %d too big; else: %q, %d", got.got, got.big, want.got, want.big)
 		}
-		if len(got.closed) != 1 || got.late || got.closed[0] != want.closed[0] {
+		if len(got.closed) != 1 || got.late || !errors.Is(got.closed[0], want.closed[0]) {
 			t.Fatalf("resting: closed with %v; else: %v", got.closed, want.closed)
 		}
 	})
@@ -131,7 +132,7 @@ func TestAnnouncedSizeReservesNothing(t *testing.T) {
 	for _, brought := range []int{0, 10, 10_000, 100_000, 1_000_000} {
 		in := bytes.NewReader(slices.Concat(h, make([]byte, brought)))
 		c := newConn(&cutConn{in: in, cut: 5000}, nil, &Options{MaxMessage: 16 << 20})
-		if err := c.readAll(); err != io.EOF {
+		if err := c.readAll(); !errors.Is(err, io.EOF) {
 			t.Fatal(err)
 		}
 		held := 0

@@ -2,6 +2,7 @@ package wsconn
 
 import (
 	"bytes"
+	"errors"
 	"strings"
 	"sync"
 	"testing"
@@ -55,7 +56,7 @@ func TestRoomOfLargeMessages(t *testing.T) {
 				p.send(stream)
 				p.expectClose(CodeTryLater)
 				_ = p.Close()
-				if err, is := r.awaitClosed(t).(CloseError); !is || err.Code != CodeTryLater || len(r.got) != 0 {
+				if err := (CloseError{}); !errors.As(r.awaitClosed(t), &err) || err.Code != CodeTryLater || len(r.got) != 0 {
 					t.Errorf("closed with %v, got %d messages", err, len(r.got))
 				}
 			}
