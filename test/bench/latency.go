@@ -92,7 +92,7 @@ func startProbe() (*probe, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer l.Close()
+	defer func() { _ = l.Close() }()
 	b := &probe{stop: make(chan struct{})}
 	if b.out, err = net.Dial("tcp", l.Addr().String()); err != nil {
 		return nil, err

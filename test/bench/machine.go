@@ -55,7 +55,7 @@ func syncRate(dir string) (perSecond float64, worst time.Duration, err error) {
 	if err != nil {
 		return 0, 0, err
 	}
-	defer os.Remove(f.Name())
+	defer func() { _ = os.Remove(f.Name()) }()
 	defer f.Close()
 	line := make([]byte, 256)
 	begin, n := time.Now(), 0

@@ -99,7 +99,7 @@ func run() error {
 	if s.dir, err = os.MkdirTemp(*dir, "hermes-mobile-bench-"); err != nil {
 		return err
 	}
-	defer os.RemoveAll(s.dir)
+	defer func() { _ = os.RemoveAll(s.dir) }()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 

@@ -110,7 +110,7 @@ func start(ctx context.Context, s *suite) error {
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(f.data)
+	defer func() { _ = os.RemoveAll(f.data) }()
 	var killed, ended []float64
 	for range s.repeat {
 		for _, afterKill := range []bool{true, false} {

@@ -211,7 +211,7 @@ func (p *process) emptied(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	defer db.Close()
+	defer func() { _ = db.Close() }()
 	for {
 		var waiting bool
 		if err := db.QueryRowContext(ctx, "SELECT EXISTS (SELECT 1 FROM outbox)").Scan(&waiting); err != nil {

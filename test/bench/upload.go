@@ -82,9 +82,12 @@ func uploadOnce(ctx context.Context, s *suite, n int) (r uploaded, err error) {
 		if err != nil {
 			return r, err
 		}
-		defer d.Close(context.WithoutCancel(ctx))
+		defer func() { _ = d.Close(context.WithoutCancel(ctx)) }()
 		work.Go(func() {
-			for range d.Events(talking) { // nothing of them matters here
+			for _, err := range d.Events(talking) { // the loop acknowledges the events, and uses none
+				if err != nil {
+					return
+				}
 			}
 		})
 		if err := d.WaitOnline(ctx); err != nil {

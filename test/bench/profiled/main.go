@@ -37,7 +37,7 @@ func run() error {
 	}
 	if addr := os.Getenv("BENCH_PPROF"); addr != "" {
 		profiles := &http.Server{Addr: addr, ReadHeaderTimeout: 10 * time.Second}
-		defer profiles.Close()
+		defer func() { _ = profiles.Close() }()
 		go func() { _ = profiles.ListenAndServe() }()
 	}
 	return s.Run(ctx)
