@@ -13,7 +13,7 @@ import (
 	"hermes-mobile/internal/atomicfile"
 )
 
-// ErrConflict: the plan would replace the settings of another connector, and Replace is not set.
+// ErrConflict means that the plan would replace the settings of another connector, and Replace is not set.
 var ErrConflict = errors.New("this Hermes uses another connector")
 
 // Write keeps a backup of each file, notes in the data folder how to undo, and writes the files. It returns the backups.
