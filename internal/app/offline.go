@@ -43,7 +43,7 @@ func DiagnoseFolder(ctx context.Context, o Options) (Diagnostics, error) {
 		return d, fmt.Errorf("create the gateway's client: %w", failed)
 	}
 	if client != nil {
-		defer client.Close()
+		defer func() { _ = client.Close() }()
 		_, _ = client.Connect(ctx) // diagnostics show the result
 	}
 	return diagnose(o.Version, time.Time{}, machine, client), nil

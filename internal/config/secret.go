@@ -2,7 +2,6 @@ package config
 
 import (
 	"fmt"
-	"io"
 	"log/slog"
 )
 
@@ -31,11 +30,11 @@ func (s Secret) GoString() string { return fmt.Sprintf("config.Secret(%q)", s.St
 func (s Secret) Format(f fmt.State, verb rune) {
 	switch {
 	case verb == 'v' && f.Flag('#'):
-		io.WriteString(f, s.GoString())
+		fmt.Fprint(f, s.GoString())
 	case verb == 'q':
 		fmt.Fprintf(f, "%q", s.String())
 	default:
-		io.WriteString(f, s.String())
+		fmt.Fprint(f, s.String())
 	}
 }
 

@@ -162,7 +162,7 @@ func (t *compatTest) connect(p gateway.Profile) (gateway.Route, gateway.Profile,
 	if err != nil {
 		return gateway.Route{}, p, "", err
 	}
-	defer client.Close()
+	defer func() { _ = client.Close() }()
 	route, err := client.Connect(t.ctx)
 	if err != nil {
 		return route, p, "", err

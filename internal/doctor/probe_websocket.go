@@ -118,7 +118,7 @@ func (pr Prober) try(ctx context.Context, address string, p Probe, hidden *bool)
 		}
 		return PublicUnreachable, reason(err)
 	}
-	defer ws.CloseNow()
+	defer func() { _ = ws.CloseNow() }()
 	read := func(want string) error {
 		return step(func(ctx context.Context) error {
 			_, text, err := ws.Read(ctx)

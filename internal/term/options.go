@@ -99,7 +99,7 @@ func Run(ctx context.Context, o Options) error {
 		defer func() {
 			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), closing)
 			defer cancel()
-			d.Close(ctx)
+			_ = d.Close(ctx) // the user leaves, and cannot wait longer
 		}()
 		o.Device = d
 	}
