@@ -49,7 +49,7 @@ func quiet(t *testing.T, cfg device.Config) *app {
 	}
 	a := &app{Device: d, t: t, more: make(chan struct{}, 1)}
 	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), devicetest.Patience)
+		ctx, cancel := context.WithTimeout(context.Background(), devicetest.Timeout)
 		defer cancel()
 		if err := d.Close(ctx); err != nil {
 			t.Error("close:", err)
@@ -88,7 +88,7 @@ func (a *app) listen(body func(device.Event)) {
 // expect waits for the next event of a type that satisfies ok, and skips all others.
 func expect[T device.Event](a *app, ok func(T) bool) T {
 	a.t.Helper()
-	timeout := time.After(devicetest.Patience)
+	timeout := time.After(devicetest.Timeout)
 	for {
 		a.mu.Lock()
 		for a.next < len(a.evs) {
@@ -131,7 +131,7 @@ func final(id string) func(device.Message) bool {
 // eventually waits for a condition that no event announces.
 func eventually(t *testing.T, what string, ok func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(devicetest.Patience); !ok(); time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(devicetest.Timeout); !ok(); time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatal("not reached: " + what)
 		}

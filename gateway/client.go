@@ -116,7 +116,7 @@ func (c *Client) targets() (all []*target) {
 	return all
 }
 
-// connected returns the route in use, and selects one if there is none. Concurrent callers share
+// connected returns the route in use, and selects one first if necessary. Concurrent callers share
 // one selection, which continues when the caller that started it leaves.
 func (c *Client) connected(ctx context.Context) (*conn, error) {
 	c.mu.Lock()

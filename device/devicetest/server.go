@@ -27,8 +27,8 @@ import (
 	"hermes-mobile/frame"
 )
 
-// Patience is how long a method waits for the client before it fails the test.
-const Patience = 10 * time.Second
+// Timeout is how long a method waits for the client before it fails the test.
+const Timeout = 10 * time.Second
 
 // Server is a running server. [New] starts it. Its methods are safe for concurrent use, except
 // those that fail the test: call them from the goroutine of the test.
@@ -111,14 +111,14 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	c.read()
 }
 
-// Next returns the next connection, before its hello. It fails the test after [Patience].
+// Next returns the next connection, before its hello. It fails the test after [Timeout].
 func (s *Server) Next() *Conn {
 	s.t.Helper()
 	select {
 	case c := <-s.conns:
 		s.t.Cleanup(c.Drop)
 		return c
-	case <-time.After(Patience):
+	case <-time.After(Timeout):
 		s.t.Fatal("devicetest: the client did not connect")
 		return nil
 	}
@@ -225,7 +225,7 @@ func Expect[T frame.Up](c *Conn) T {
 	return want
 }
 
-// Read returns the next frame of the client except acks. It fails the test after [Patience], and
+// Read returns the next frame of the client except acks. It fails the test after [Timeout], and
 // when the client left.
 func (c *Conn) Read() frame.Up {
 	c.t.Helper()
@@ -239,7 +239,7 @@ func (c *Conn) Read() frame.Up {
 		default:
 		}
 		c.t.Fatalf("devicetest: the client left: %v", c.err)
-	case <-time.After(Patience):
+	case <-time.After(Timeout):
 		c.t.Fatal("devicetest: the client sent nothing")
 	}
 	return nil
@@ -273,7 +273,7 @@ func (c *Conn) Send(frames ...frame.Down) {
 // SendRaw writes one text message to the client. It fails the test when writing fails.
 func (c *Conn) SendRaw(s string) {
 	c.t.Helper()
-	ctx, cancel := context.WithTimeout(c.ctx, Patience)
+	ctx, cancel := context.WithTimeout(c.ctx, Timeout)
 	defer cancel()
 	if err := c.ws.Write(ctx, websocket.MessageText, []byte(s)); err != nil {
 		c.t.Fatal(fmt.Errorf("devicetest: %w", err))
@@ -309,7 +309,7 @@ func (c *Conn) Gone() frame.CloseCode {
 	select {
 	case <-c.gone:
 		return frame.CloseCode(websocket.CloseStatus(c.err))
-	case <-time.After(Patience):
+	case <-time.After(Timeout):
 		c.t.Fatal("devicetest: the client did not leave")
 		return 0
 	}

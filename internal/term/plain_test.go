@@ -63,7 +63,7 @@ func (x *talk) wait() error {
 	select {
 	case err := <-x.end:
 		return err
-	case <-time.After(devicetest.Patience):
+	case <-time.After(devicetest.Timeout):
 		x.t.Fatalf("it did not end; out %q err %q", x.out.String(), x.err.String())
 		return nil
 	}
@@ -232,7 +232,7 @@ func TestPlainEndsWhereTheAgentStaysOffline(t *testing.T) {
 		t.Errorf("told %d times: %q", n, x.err.String())
 	}
 
-	offlineLimit = devicetest.Patience
+	offlineLimit = devicetest.Timeout
 	x = start(t, strings.NewReader("hello\n"), offline)
 	c := x.srv.Next()
 	r := devicetest.Ready(devicetest.Expect[*frame.Hello](c))
@@ -278,7 +278,7 @@ func TestFullScreen(t *testing.T) {
 	io.WriteString(w, "hi\r")
 	m := devicetest.Expect[*frame.Text](c)
 	c.Send(&frame.Accepted{ID: m.ID}, &frame.Message{ID: "r", Text: "**hello** there", Final: true, ReplyTo: m.ID, Seq: 1})
-	for deadline := time.Now().Add(devicetest.Patience); !strings.Contains(out.String(), "there"); time.Sleep(5 * time.Millisecond) {
+	for deadline := time.Now().Add(devicetest.Timeout); !strings.Contains(out.String(), "there"); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatalf("%q", out.String())
 		}
@@ -289,7 +289,7 @@ func TestFullScreen(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-	case <-time.After(devicetest.Patience):
+	case <-time.After(devicetest.Timeout):
 		t.Fatal("it did not end")
 	}
 	w.Close()

@@ -53,7 +53,7 @@ func (x *tmux) keys(keys ...string) { x.do(append([]string{"send-keys"}, keys...
 // shows waits until the screen shows all texts, and returns it without the border of the card.
 func (x *tmux) shows(want ...string) string {
 	x.t.Helper()
-	for deadline := time.Now().Add(devicetest.Patience); ; time.Sleep(20 * time.Millisecond) {
+	for deadline := time.Now().Add(devicetest.Timeout); ; time.Sleep(20 * time.Millisecond) {
 		var lines []string
 		for l := range strings.Lines(x.do("capture-pane", "-p")) {
 			lines = append(lines, strings.TrimSpace(strings.Trim(strings.TrimSpace(l), "│")))
@@ -127,7 +127,7 @@ func TestHostileCommandsInARealTerminal(t *testing.T) {
 // press answers with a number until the card accepts it, because a new card ignores keys.
 func (x *tmux) press(number string) {
 	x.t.Helper()
-	for deadline := time.Now().Add(devicetest.Patience); time.Now().Before(deadline); time.Sleep(100 * time.Millisecond) {
+	for deadline := time.Now().Add(devicetest.Timeout); time.Now().Before(deadline); time.Sleep(100 * time.Millisecond) {
 		x.keys(number, "Enter")
 		if strings.Contains(x.do("capture-pane", "-p"), "Sending: ") {
 			return
