@@ -94,7 +94,8 @@ func (f *Proxy) issue(w http.ResponseWriter, r *http.Request, c caller, parent s
 	return err
 }
 
-// token looks up the token in a cookie. It returns nil if the cookie is missing or the token unknown.
+// token looks up the token in a cookie. It returns nil if the cookie is missing or the token
+// unknown.
 func (f *Proxy) token(ctx context.Context, r *http.Request, name string) (*store.APIToken, error) {
 	value := f.cookie(r, name)
 	if value == "" {

@@ -14,9 +14,9 @@ var errNoBrowser = errors.New("no browser found")
 // openingTime is how long OpenBrowser waits for the opening program to report a failure.
 const openingTime = 3 * time.Second
 
-// OpenBrowser opens an address in the system's browser. After an error, the user must open it. Other users
-// of this machine may see the address in the arguments of the opening program. So the address must work
-// only once and for a short time.
+// OpenBrowser opens an address in the system's browser. After an error, the user must open it.
+// Other users of this machine may see the address in the arguments of the opening program. So the
+// address must work only once and for a short time.
 func OpenBrowser(address string) error {
 	var name string
 	var args []string
@@ -40,8 +40,8 @@ func OpenBrowser(address string) error {
 	if err := cmd.Start(); err != nil {
 		return errNoBrowser
 	}
-	// The started program may be the browser itself, which outlives this one. So OpenBrowser waits only for
-	// an early failure.
+	// The started program may be the browser itself, which outlives this one. So OpenBrowser waits
+	// only for an early failure.
 	done := make(chan error, 1)
 	go func() { done <- cmd.Wait() }()
 	late := time.NewTimer(openingTime)

@@ -10,15 +10,16 @@ import (
 	"hermes-mobile/internal/onetime"
 )
 
-// enterPath is the path of the links that open the page. The page's service worker never answers it.
+// enterPath is the path of the links that open the page. The page's service worker never answers
+// it.
 const enterPath = "/app/enter"
 
-// Guard checks every request that arrives over the loopback interface, which every program and web page
-// on this machine can reach. It is safe for concurrent use.
+// Guard checks every request that arrives over the loopback interface, which every program and web
+// page on this machine can reach. It is safe for concurrent use.
 //
-// Guard requires the exact Host, so a foreign name that resolves to 127.0.0.1 fails (DNS rebinding). It
-// requires the page's own Origin on every request that writes or upgrades. Every path needs the cookie of
-// a session that a one-time link opened.
+// Guard requires the exact Host, so a foreign name that resolves to 127.0.0.1 fails (DNS
+// rebinding). It requires the page's own Origin on every request that writes or upgrades. Every
+// path needs the cookie of a session that a one-time link opened.
 type Guard struct {
 	origin  string // http://127.0.0.1:port
 	hosts   []string
@@ -70,8 +71,8 @@ func (g *Guard) before(next http.Handler) http.Handler {
 	})
 }
 
-// enter exchanges the key of a link for a cookie. It redirects to the page, so that the key stays out of
-// the browser's history.
+// enter exchanges the key of a link for a cookie. It redirects to the page, so that the key stays
+// out of the browser's history.
 func (g *Guard) enter(w http.ResponseWriter, r *http.Request) {
 	session, err := g.tickets.Exchange(r)
 	switch {

@@ -10,8 +10,8 @@ import (
 	"hermes-mobile/internal/agent"
 )
 
-// link is the server's agent. It forwards every call to the agent of the current gateway, which setup can
-// replace at any time. It is offline while no gateway is set up.
+// link is the server's agent. It forwards every call to the agent of the current gateway, which
+// setup can replace at any time. It is offline while no gateway is set up.
 type link struct {
 	log       *slog.Logger
 	signedOut func() // called when the gateway rejects the credential
@@ -41,8 +41,8 @@ func newLink(log *slog.Logger, signedOut func()) *link {
 	return &link{log: log, signedOut: signedOut, wake: make(chan struct{}, 1), turning: map[turn]bool{}}
 }
 
-// begin sets the context and the wait group of the connection checks. Setup in the terminal may finish
-// before the app starts. begin then starts the check that replace could not.
+// begin sets the context and the wait group of the connection checks. Setup in the terminal may
+// finish before the app starts. begin then starts the check that replace could not.
 func (l *link) begin(ctx context.Context, work *sync.WaitGroup) {
 	l.mu.Lock()
 	l.ctx, l.work = ctx, work
@@ -53,8 +53,8 @@ func (l *link) begin(ctx context.Context, work *sync.WaitGroup) {
 	}
 }
 
-// replace makes another agent the current one, as soon as the current one has ended. It connects the new
-// agent's client.
+// replace makes another agent the current one, as soon as the current one has ended. It connects
+// the new agent's client.
 func (l *link) replace(client *gateway.Client, agent agent.Agent) {
 	next := &change{agent, client}
 	l.mu.Lock()
@@ -119,7 +119,8 @@ func (l *link) Run(ctx context.Context, host agent.Host) error {
 	}
 }
 
-// run starts an agent. It returns a function that stops the agent, closes its client, and ends its turns.
+// run starts an agent. It returns a function that stops the agent, closes its client, and ends its
+// turns.
 func (l *link) run(ctx context.Context, c *change, host agent.Host) (end func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	done := make(chan struct{})
@@ -154,8 +155,8 @@ func (l *link) run(ctx context.Context, c *change, host agent.Host) (end func())
 	}
 }
 
-// watching is the host of one agent. It keeps the list of open turns, and checks the credential when the
-// agent goes offline.
+// watching is the host of one agent. It keeps the list of open turns, and checks the credential
+// when the agent goes offline.
 type watching struct {
 	agent.Host
 	link *link

@@ -18,15 +18,15 @@ import (
 // origin, and the port is part of the origin.
 const portFile = "port"
 
-// The range lies below the ports that systems assign to outgoing connections. So the port is usually free
-// again at the next start.
+// The range lies below the ports that systems assign to outgoing connections. So the port is
+// usually free again at the next start.
 const (
 	firstPort = 20000
 	lastPort  = 32000
 )
 
-// listen listens on the requested port. If asked is 0, it listens on the stored port, or else on a free
-// one.
+// listen listens on the requested port. If asked is 0, it listens on the stored port, or else on a
+// free one.
 func listen(data string, asked int) (net.Listener, int, error) {
 	path := filepath.Join(data, portFile)
 	try := func(port int) (net.Listener, int, error) {

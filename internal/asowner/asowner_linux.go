@@ -31,9 +31,9 @@ func of(path string) (User, bool, error) {
 	return userOf(info), true, nil
 }
 
-// controller returns the first folder or link along a path that belongs to another user. That user controls
-// everything below it, whoever owns it. Nil means that only root can change the path. The file at its end
-// may belong to any user.
+// controller returns the first folder or link along a path that belongs to another user. That user
+// controls everything below it, whoever owns it. Nil means that only root can change the path. The
+// file at its end may belong to any user.
 func controller(path string) (*syscall.Stat_t, error) {
 	abs, err := filepath.Abs(path)
 	if err != nil {
@@ -82,8 +82,8 @@ func parts(path string) []string {
 	return strings.FieldsFunc(path, func(r rune) bool { return r == '/' })
 }
 
-// userOf returns the owner of a folder or link. An owner without an account, as in a container, gets the
-// folder's group.
+// userOf returns the owner of a folder or link. An owner without an account, as in a container,
+// gets the folder's group.
 func userOf(st *syscall.Stat_t) User {
 	u := User{UID: int(st.Uid), GID: int(st.Gid), Name: "uid " + strconv.Itoa(int(st.Uid))}
 	if account, err := user.LookupId(strconv.Itoa(u.UID)); err == nil {
@@ -125,8 +125,8 @@ func do(path string, f func() error) error {
 	return refused(f(), u)
 }
 
-// become gives this thread, and no other, the file rights of a user. Go starts no new thread from a locked
-// one, so none inherits them. back restores the rights of root.
+// become gives this thread, and no other, the file rights of a user. Go starts no new thread from a
+// locked one, so none inherits them. back restores the rights of root.
 func (u User) become() (back func(), err error) {
 	before, err := syscall.Getgroups()
 	if err != nil {
@@ -158,14 +158,15 @@ func runAs(cmd *exec.Cmd, u User) error {
 	return nil
 }
 
-// current returns an id of this thread. The call with an invalid id changes nothing and returns the current
-// one.
+// current returns an id of this thread. The call with an invalid id changes nothing and returns the
+// current one.
 func current(call uintptr) int {
 	id, _, _ := syscall.RawSyscall(call, ^uintptr(0), 0, 0)
 	return int(id)
 }
 
-// set changes an id of this thread. The call itself reports no failure, so set compares the id afterwards.
+// set changes an id of this thread. The call itself reports no failure, so set compares the id
+// afterwards.
 func set(call uintptr, id int) error {
 	_, _, _ = syscall.RawSyscall(call, uintptr(id), 0, 0)
 	if current(call) != id {

@@ -62,8 +62,8 @@ func TestFilesBelongToTheOwnerOfTheFolder(t *testing.T) {
 	}
 }
 
-// Root follows a link in another user's folder only to files that this user may read or write, whichever
-// part of the path the link is.
+// Root follows a link in another user's folder only to files that this user may read or write,
+// whichever part of the path the link is.
 func TestLinksLeadNoFurtherThanTheirOwner(t *testing.T) {
 	root(t)
 	dir := theirs(t)
@@ -134,8 +134,8 @@ func TestWhoControlsAPath(t *testing.T) {
 	}
 }
 
-// Only the thread of the call has the other rights, and only during the call, even among many concurrent
-// calls and goroutines.
+// Only the thread of the call has the other rights, and only during the call, even among many
+// concurrent calls and goroutines.
 func TestOtherGoroutinesKeepTheirRights(t *testing.T) {
 	root(t)
 	dir := theirs(t)
@@ -200,7 +200,8 @@ func TestReadFileNeverWaits(t *testing.T) {
 	}
 }
 
-// Root runs a program as another user if that user owns the program, or the folder that it works in.
+// Root runs a program as another user if that user owns the program, or the folder that it works
+// in.
 func TestRunAs(t *testing.T) {
 	root(t)
 	dir := theirs(t)

@@ -16,8 +16,8 @@ import (
 
 const nonblock = syscall.O_NONBLOCK
 
-// of returns the owner of the nearest folder that exists. That is enough here: these systems have no rights
-// per thread, so root never works in the folders of other users.
+// of returns the owner of the nearest folder that exists. That is enough here: these systems have
+// no rights per thread, so root never works in the folders of other users.
 func of(path string) (User, bool, error) {
 	if os.Geteuid() != 0 {
 		return User{}, false, nil

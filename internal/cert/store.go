@@ -28,8 +28,8 @@ func readLeaf(dir string) (*tls.Certificate, error) {
 	return &c, nil
 }
 
-// writeLeaf stores a certificate and its key. After a crash in between, the two do not match, and the server creates
-// a new pair.
+// writeLeaf stores a certificate and its key. After a crash in between, the two do not match, and
+// the server creates a new pair.
 func writeLeaf(dir string, c *tls.Certificate) error {
 	return errors.Join(writeKey(filepath.Join(dir, leafKey), c.PrivateKey.(*ecdsa.PrivateKey)), writeCerts(filepath.Join(dir, leafCert), c.Certificate...))
 }

@@ -15,8 +15,8 @@ import (
 // listening is the state of a listening socket in /proc/net/tcp.
 const listening = "0A"
 
-// PortHolder describes the program that listens on a port of a host. It returns an empty string if the
-// program is unknown, for example because it belongs to another user.
+// PortHolder describes the program that listens on a port of a host. It returns an empty string if
+// the program is unknown, for example because it belongs to another user.
 func PortHolder(host string, port int) string {
 	sockets := map[string]bool{}
 	for _, table := range []string{"/proc/net/tcp", "/proc/net/tcp6"} {
@@ -54,8 +54,9 @@ func PortHolder(host string, port int) string {
 	return ""
 }
 
-// collides reports whether a socket on an address, in the format of /proc/net/tcp, keeps another socket from
-// listening on a host. A host name or an unspecified address collides with every socket.
+// collides reports whether a socket on an address, in the format of /proc/net/tcp, keeps another
+// socket from listening on a host. A host name or an unspecified address collides with every
+// socket.
 func collides(written, host string) bool {
 	wanted, err := netip.ParseAddr(host)
 	raw, bad := hex.DecodeString(written)

@@ -10,8 +10,8 @@ import (
 // drift is the maximum difference between two readings of a start time, in ticks of 10 ms.
 const drift = 200
 
-// alive reports whether the process that a gateway recorded still runs. It returns false for a later process
-// with the same id, and for a zombie.
+// alive reports whether the process that a gateway recorded still runs. It returns false for a
+// later process with the same id, and for a zombie.
 func alive(pid int, started int64) bool {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
@@ -26,8 +26,8 @@ func alive(pid int, started int64) bool {
 	return started == 0 || err != nil || max(now-started, started-now) <= drift
 }
 
-// environ returns the environment that a process was started with. It returns nil if this process may not
-// read it.
+// environ returns the environment that a process was started with. It returns nil if this process
+// may not read it.
 func environ(pid int) []string {
 	if pid <= 0 {
 		return nil

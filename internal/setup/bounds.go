@@ -10,14 +10,14 @@ import (
 	"github.com/goccy/go-yaml/token"
 )
 
-// A config.yaml is not under our control, and the running server reads it for the doctor. So its size limits
-// are checked before parsing.
+// A config.yaml is not under our control, and the running server reads it for the doctor. So its
+// size limits are checked before parsing.
 const (
 	maxNodes = 100_000 // with every alias expanded
 	maxMarks = 100_000 // colons, commas, brackets, and dashes: every key or value has at least one
 	maxOpen  = 1000    // nested brackets, braces, and dashes
-	// maxTogether is the maximum number of lines of one top-level key. The parser's time is quadratic in the
-	// number of keys of a map, and every key adds a level of recursion.
+	// maxTogether is the maximum number of lines of one top-level key. The parser's time is
+	// quadratic in the number of keys of a map, and every key adds a level of recursion.
 	maxTogether = 5000
 	// fewLines is the maximum number of lines of a text that is parsed as a whole.
 	fewLines = 500
@@ -61,8 +61,8 @@ func bounded(text string) error {
 	return nil
 }
 
-// parseTokens parses a text. It parses a long one in parts, so that the time grows with its length and not
-// with the square of it.
+// parseTokens parses a text. It parses a long one in parts, so that the time grows with its length
+// and not with the square of it.
 func parseTokens(text string) (*ast.File, error) {
 	if err := bounded(text); err != nil {
 		return nil, err
@@ -116,7 +116,8 @@ func parseTokens(text string) (*ast.File, error) {
 	return &ast.File{Docs: []*ast.DocumentNode{{BaseNode: &ast.BaseNode{}, Body: ast.Mapping(values[0].GetToken(), false, values...)}}}, nil
 }
 
-// topLevel splits tokens before each top-level key. It doesn't split a text that is more than one block map.
+// topLevel splits tokens before each top-level key. It doesn't split a text that is more than one
+// block map.
 func topLevel(tokens token.Tokens) []token.Tokens {
 	var parts []token.Tokens
 	column, begin, flow, lastLine := 0, 0, 0, 0

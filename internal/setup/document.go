@@ -32,7 +32,8 @@ func (e *Broken) Error() string {
 	return fmt.Sprintf("config.yaml, line %d: %s (file unchanged): fix it first", e.Line, e.Problem)
 }
 
-// document is a parsed config.yaml: its lines, its tree for positions, and its values for comparing.
+// document is a parsed config.yaml: its lines, its tree for positions, and its values for
+// comparing.
 type document struct {
 	bom      string
 	lines    []string // each with its line end
@@ -126,8 +127,8 @@ func firstInvalid(text []byte) int {
 	return -1
 }
 
-// broken takes the position and the reason from the library's error, whose own text quotes the file, including
-// secrets.
+// broken takes the position and the reason from the library's error, whose own text quotes the
+// file, including secrets.
 func broken(err error) error {
 	if own := (*Broken)(nil); errors.As(err, &own) {
 		return own
@@ -223,7 +224,8 @@ func isMapping(n ast.Node) bool {
 	return false
 }
 
-// name returns the key of an entry. It is "" for merged and explicit ("? …") keys, which are never ours.
+// name returns the key of an entry. It is "" for merged and explicit ("? …") keys, which are never
+// ours.
 func name(e *ast.MappingValueNode) string {
 	if _, ok := e.Key.(*ast.StringNode); !ok {
 		return ""
@@ -231,8 +233,8 @@ func name(e *ast.MappingValueNode) string {
 	return e.Key.GetToken().Value
 }
 
-// find returns the effective entry of a key and its index. As in Hermes, the last of several duplicate keys
-// counts.
+// find returns the effective entry of a key and its index. As in Hermes, the last of several
+// duplicate keys counts.
 func find(list []*ast.MappingValueNode, key string) (int, *ast.MappingValueNode) {
 	for i, e := range slices.Backward(list) {
 		if name(e) == key {

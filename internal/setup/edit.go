@@ -25,7 +25,8 @@ type Change struct {
 	Key string `json:"key"`
 	Old string `json:"old,omitempty"` // the old text in YAML; empty if the key was missing
 	New string `json:"new"`
-	// Line is the line of the key if setup changes text on that line. It is 0 if setup adds whole lines.
+	// Line is the line of the key if setup changes text on that line. It is 0 if setup adds whole
+	// lines.
 	Line int `json:"line,omitempty"`
 	// From is the index of the first element of the key's path that setup adds, or -1 if all exist.
 	From int `json:"from"`
@@ -116,7 +117,8 @@ func (w want) matches(v any) bool {
 	return s == unquoted(w.text) || slices.Contains(w.also, s)
 }
 
-// truth returns "true" or "false" for a boolean that only YAML 1.1 knows, otherwise an empty string.
+// truth returns "true" or "false" for a boolean that only YAML 1.1 knows, otherwise an empty
+// string.
 func truth(s string) string {
 	switch strings.ToLower(s) {
 	case "yes", "on":
@@ -249,8 +251,8 @@ func (d *document) insert(n ast.Node, list []*ast.MappingValueNode, flow bool, l
 	}
 }
 
-// back moves a limit back over blank lines, and over comments with too little indent to belong to the lines
-// above them.
+// back moves a limit back over blank lines, and over comments with too little indent to belong to
+// the lines above them.
 func (d *document) back(limit, first, indent int) int {
 	for limit > first {
 		text := strings.TrimLeft(d.lines[limit-1], " ")
@@ -263,8 +265,8 @@ func (d *document) back(limit, first, indent int) int {
 	return limit
 }
 
-// intoBraces inserts text before the closing brace or bracket, or after the opening one. filled reports
-// whether there are other entries, so a comma is needed.
+// intoBraces inserts text before the closing brace or bracket, or after the opening one. filled
+// reports whether there are other entries, so a comma is needed.
 func (d *document) intoBraces(open, end *token.Position, filled bool, text string, c Change) []candidate {
 	var out []candidate
 	put := func(row, col int, text string) {
@@ -339,8 +341,8 @@ func (d *document) swap(n ast.Node, text string, c Change) []candidate {
 	return []candidate{{lines, c}}
 }
 
-// span returns the line of a value, and its byte range in that line. ok is false if the value isn't on a
-// single line.
+// span returns the line of a value, and its byte range in that line. ok is false if the value isn't
+// on a single line.
 func (d *document) span(n ast.Node) (row, from, to int, ok bool) {
 	t := n.GetToken()
 	if t == nil || t.Position == nil || t.Position.Line > len(d.lines) || t.Position.Column < 1 {

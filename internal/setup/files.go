@@ -64,8 +64,8 @@ func ReadFiles(home Home) (*Files, error) {
 	return f, nil
 }
 
-// Refused returns the reason why a version of Hermes rejects config.yaml, which may be valid YAML otherwise.
-// It returns nil if Hermes accepts it.
+// Refused returns the reason why a version of Hermes rejects config.yaml, which may be valid YAML
+// otherwise. It returns nil if Hermes accepts it.
 func (f *Files) Refused(v Version) error {
 	if f.document == nil {
 		return f.Broken
@@ -79,7 +79,8 @@ func (f *Files) TooMuch() bool {
 	return errors.As(f.Broken, &b) && b.Huge
 }
 
-// Env returns a variable of .env, or else of the gateway's environment. An empty one counts as not set.
+// Env returns a variable of .env, or else of the gateway's environment. An empty one counts as not
+// set.
 func (f *Files) Env(name string) (string, bool) {
 	if v, ok := getenv(f.env, name); ok {
 		return v, true
@@ -99,8 +100,8 @@ func (f *Files) EnvWhere(name string) string {
 // inheritable are the prefixes of the variables that Inherit reads.
 var inheritable = []string{"GATEWAY_RELAY_", "HERMES_GATEWAY_", "API_SERVER_", publicOwn}
 
-// Inherit reads the environment of a running gateway, which a service or a container may set, if this process
-// may read it. A variable in .env takes precedence, as in Hermes.
+// Inherit reads the environment of a running gateway, which a service or a container may set, if
+// this process may read it. A variable in .env takes precedence, as in Hermes.
 func (f *Files) Inherit(p Process) {
 	f.inherited = map[string]string{}
 	for _, line := range environ(p.PID) {

@@ -31,7 +31,8 @@ func (h Home) Name() string { return cmp.Or(h.Profile, mainProfile) }
 // profileName matches the names that Hermes accepts for profiles, and so for their folders.
 var profileName = regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,63}$`)
 
-// Homes returns the Hermes home at a path and, if that is a main one, its profiles. The first is the one at the path.
+// Homes returns the Hermes home at a path and, if that is a main one, its profiles. The first is
+// the one at the path.
 func Homes(path string) (list []Home, err error) {
 	if path == "" {
 		return nil, fmt.Errorf("no home directory found: set HERMES_HOME")

@@ -8,7 +8,8 @@ import (
 	"hermes-mobile/internal/asowner"
 )
 
-// FailedJob is a scheduled job of Hermes whose last result did not reach the chat that it reports to.
+// FailedJob is a scheduled job of Hermes whose last result did not reach the chat that it reports
+// to.
 type FailedJob struct {
 	Name string
 	Why  string // the reason that Hermes recorded
@@ -17,8 +18,8 @@ type FailedJob struct {
 // maxJobName is the maximum number of characters of a name or reason. Both are untrusted text.
 const maxJobName = 200
 
-// FailedJobs returns the jobs of a home that report over a relay and whose last result was not delivered. It
-// returns nil if the file of jobs has an unexpected format.
+// FailedJobs returns the jobs of a home that report over a relay and whose last result was not
+// delivered. It returns nil if the file of jobs has an unexpected format.
 func FailedJobs(home Home) (list []FailedJob) {
 	text, _, err := asowner.ReadFile(filepath.Join(home.Path, "cron", "jobs.json"), maxFile)
 	if err != nil {

@@ -2,7 +2,8 @@ package setup
 
 import "strings"
 
-// kind is the part of YAML syntax that a byte belongs to. It tells where a character is an indicator.
+// kind is the part of YAML syntax that a byte belongs to. It tells where a character is an
+// indicator.
 type kind byte
 
 const (
@@ -13,8 +14,8 @@ const (
 	inFlow    // structure within brackets or braces
 )
 
-// kinds returns the kind of each byte of a text whose line breaks are "\n". The result is meaningful only for
-// valid YAML.
+// kinds returns the kind of each byte of a text whose line breaks are "\n". The result is
+// meaningful only for valid YAML.
 func kinds(text string) []kind {
 	s := &kindScanner{text: text, kinds: make([]kind, len(text))}
 	for at := 0; at < len(text); {
@@ -37,8 +38,8 @@ func (s *kindScanner) mark(from, to int, k kind) {
 	}
 }
 
-// line scans one line, and every scalar that begins on it and ends later. It returns the start of the next
-// line.
+// line scans one line, and every scalar that begins on it and ends later. It returns the start of
+// the next line.
 func (s *kindScanner) line(start int) int {
 	i, node, key := start, true, -1 // node: a node may begin here; key: the column of the line's innermost collection
 	for i < len(s.text) && s.text[i] != '\n' {
@@ -112,8 +113,8 @@ func (s *kindScanner) quote(i int) int {
 	return len(s.text)
 }
 
-// block marks the lines of the block scalar whose indicator is at i. It returns the start of the line after
-// them. It returns false if there is no block scalar at i.
+// block marks the lines of the block scalar whose indicator is at i. It returns the start of the
+// line after them. It returns false if there is no block scalar at i.
 func (s *kindScanner) block(start, i, key int) (int, bool) {
 	head := strings.TrimRight(s.text[i+1:lineEnd(s.text, i)], "\n")
 	if j := strings.Index(head, "#"); j > 0 {

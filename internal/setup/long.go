@@ -10,8 +10,8 @@ import (
 	"github.com/goccy/go-yaml"
 )
 
-// Setup edits a long config.yaml in parts, because it parses and checks the text several times per edit. That
-// takes too long for the whole file. A part is a top-level key and everything below it.
+// Setup edits a long config.yaml in parts, because it parses and checks the text several times per
+// edit. That takes too long for the whole file. A part is a top-level key and everything below it.
 
 // part is a part of a file, with the wanted values in it.
 type part struct {
@@ -20,7 +20,8 @@ type part struct {
 	wants    []want
 }
 
-// applyLong is apply for a long file that is a block map without anchors. It returns false for any other file.
+// applyLong is apply for a long file that is a block map without anchors. It returns false for any
+// other file.
 func (p *Plan) applyLong(d *document, f *File, list []want) (bool, error) {
 	entries, flow := entriesOf(d.root)
 	if flow || len(entries) < 2 || d.end != len(d.lines) || column(entries[0]) != 1 || strings.ContainsAny(string(f.After), "&*") {
@@ -40,7 +41,8 @@ func (p *Plan) applyLong(d *document, f *File, list []want) (bool, error) {
 		}
 		parts[i].wants = append(parts[i].wants, w)
 	}
-	// The parts are edited from the last to the first, so no edit moves another part. New keys keep their order.
+	// The parts are edited from the last to the first, so no edit moves another part. New keys keep
+	// their order.
 	slices.SortStableFunc(parts, func(a, b *part) int { return cmp.Compare(b.from, a.from) })
 	lines, changes, end := d.lines, []Change{}, len(d.lines)
 	for _, at := range parts {

@@ -5,13 +5,13 @@ import (
 	"path/filepath"
 )
 
-// The name-only plug-in gives Hermes 0.22 the platform's name. Without the name, Hermes rejects /sethome and
-// "deliver: mobile". The traffic goes through the relay.
+// The name-only plug-in gives Hermes 0.22 the platform's name. Without the name, Hermes rejects
+// /sethome and "deliver: mobile". The traffic goes through the relay.
 const (
 	pluginName     = "mobile-platform"
 	pluginPlatform = "mobile"
-	// relayPlatform is the name without the plug-in. Jobs that a chat created before the plug-in report to
-	// that name. Without the name, they fail silently.
+	// relayPlatform is the name without the plug-in. Jobs that a chat created before the plug-in
+	// report to that name. Without the name, they fail silently.
 	relayPlatform   = "relay"
 	pluginPlatforms = pluginPlatform + "," + relayPlatform
 )

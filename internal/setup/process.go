@@ -17,9 +17,9 @@ type Process struct {
 	Since time.Time // the approximate start time
 }
 
-// A running gateway holds a lock on gateway.lock. It writes its process id and start time to that file and to
-// gateway.pid. The start time tells it from a later process with the same id. A gateway that was killed
-// leaves both files behind.
+// A running gateway holds a lock on gateway.lock. It writes its process id and start time to that
+// file and to gateway.pid. The start time tells it from a later process with the same id. A gateway
+// that was killed leaves both files behind.
 const (
 	pidFile  = "gateway.pid"
 	lockFile = "gateway.lock"
@@ -28,8 +28,9 @@ const (
 // maxRecord is the maximum size of such a file.
 const maxRecord = 64 << 10
 
-// Running finds the running gateway of a home, as `hermes gateway status` does. A gateway that serves all
-// profiles belongs to the main home, so Running also searches the main home of a profile.
+// Running finds the running gateway of a home, as `hermes gateway status` does. A gateway that
+// serves all profiles belongs to the main home, so Running also searches the main home of a
+// profile.
 func Running(home Home) (Process, bool) {
 	paths := []string{home.Path}
 	if home.Profile != "" {

@@ -9,7 +9,8 @@ import (
 	"hermes-mobile/internal/asowner"
 )
 
-// locked reports whether a process holds the lock of a file. To test it, locked briefly takes a shared lock.
+// locked reports whether a process holds the lock of a file. To test it, locked briefly takes a
+// shared lock.
 func locked(path string) bool {
 	f, _, err := asowner.Open(path)
 	if err != nil {

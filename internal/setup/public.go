@@ -10,8 +10,8 @@ import (
 	"hermes-mobile/internal/asowner"
 )
 
-// The public plugin is a WebSocket platform inside the gateway. It has the same name, port, and path as this
-// server, and registers the same platform as our plug-in.
+// The public plugin is a WebSocket platform inside the gateway. It has the same name, port, and
+// path as this server, and registers the same platform as our plug-in.
 const (
 	publicName = "hermes-mobile"
 	publicPort = 8787
@@ -31,7 +31,8 @@ type PublicPlugin struct {
 	Port    int  // the port that it listens on
 }
 
-// PublicPlugin finds the public plugin: a folder whose manifest has its name, or a folder of that name.
+// PublicPlugin finds the public plugin: a folder whose manifest has its name, or a folder of that
+// name.
 func (f *Files) PublicPlugin() (p PublicPlugin, there bool) {
 	root := filepath.Join(f.home, "plugins")
 	var entries []os.DirEntry

@@ -12,10 +12,10 @@ import (
 	"github.com/goccy/go-yaml/ast"
 )
 
-// readable returns an error if Hermes rejects a config.yaml that our own parser accepts. Hermes then continues
-// with its defaults, so setup must not write to such a file. Hermes reads YAML 1.1: 0.19 with PyYAML, 0.22
-// with ruamel.yaml. The two are strict in different places. If the version is unknown, strict applies the
-// rules of both.
+// readable returns an error if Hermes rejects a config.yaml that our own parser accepts. Hermes
+// then continues with its defaults, so setup must not write to such a file. Hermes reads YAML 1.1:
+// 0.19 with PyYAML, 0.22 with ruamel.yaml. The two are strict in different places. If the version
+// is unknown, strict applies the rules of both.
 func (d *document) readable(v Version, strict bool) error {
 	c := &checker{older: v.known() && v.less(newer) || !v.known() && strict, newer: v.known() && !v.less(newer) || !v.known() && strict, anchors: map[string]ast.Node{}}
 	switch {
@@ -203,8 +203,8 @@ func (c *checker) mergeable(n ast.Node) bool {
 	return false
 }
 
-// keyID returns an id that is equal for two keys if Hermes reads them as the same key. It also returns the
-// key's text for messages.
+// keyID returns an id that is equal for two keys if Hermes reads them as the same key. It also
+// returns the key's text for messages.
 func keyID(n ast.Node) (id, shown string) {
 	if k, ok := n.(*ast.MappingKeyNode); ok {
 		return keyID(k.Value)
@@ -259,8 +259,8 @@ func yamlInt(s string) (*big.Int, bool) {
 
 var timestampForm = regexp.MustCompile(`^(\d{4})-(\d\d?)-(\d\d?)(?:(?:[Tt]|[ \t]+)(\d\d?):(\d\d):(\d\d)(?:\.\d*)?(?:[ \t]*(?:Z|[-+]\d\d?(?::\d\d)?))?)?$`)
 
-// plain checks an unquoted scalar. If YAML 1.1 reads it as a type other than text, it must be valid for that
-// type.
+// plain checks an unquoted scalar. If YAML 1.1 reads it as a type other than text, it must be valid
+// for that type.
 func (c *checker) plain(n *ast.StringNode) {
 	if t := n.GetToken(); t.Indicator != 0 {
 		return

@@ -9,8 +9,9 @@ import (
 	"github.com/goccy/go-yaml/ast"
 )
 
-// revert undoes one change. It returns false if the key has another value than setup wrote, or can't be
-// removed without changing other settings. If the key is already gone, there is nothing to undo.
+// revert undoes one change. It returns false if the key has another value than setup wrote, or
+// can't be removed without changing other settings. If the key is already gone, there is nothing to
+// undo.
 func revert(text []byte, c Change) ([]byte, bool) {
 	w := want{path: strings.Split(c.Key, "."), text: c.New, item: c.Item}
 	d, err := parse(text)
@@ -76,7 +77,8 @@ func (d *document) without(w want, c Change) [][]string {
 		}
 		return out
 	}
-	// Remove the maps that setup created for this key if they hold nothing else, otherwise the key alone.
+	// Remove the maps that setup created for this key if they hold nothing else, otherwise the key
+	// alone.
 	var out [][]string
 	for top := c.From; top <= last; top++ {
 		if slices.Contains(alone[top+1:], false) {
@@ -194,8 +196,8 @@ func (d *document) withoutItem(value ast.Node, w want) [][]string {
 	return nil
 }
 
-// dropKey removes a key of a block map and everything below it. It returns false if that would change
-// anything else.
+// dropKey removes a key of a block map and everything below it. It returns false if that would
+// change anything else.
 func (d *document) dropKey(path []string) ([]byte, bool) {
 	n, limit := d.root, d.end
 	var e *ast.MappingValueNode

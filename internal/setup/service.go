@@ -38,8 +38,8 @@ type Program struct {
 	Apart                    *Apart // for Systemd
 }
 
-// ServiceKind returns the kind for a word that the user chose. "auto" means the service manager of this system,
-// and systemd means the user's own instance unless root asks.
+// ServiceKind returns the kind for a word that the user chose. "auto" means the service manager of
+// this system, and systemd means the user's own instance unless root asks.
 func ServiceKind(word string, root bool) string {
 	if word == "auto" {
 		word = map[string]string{"darwin": "launchd", "windows": "windows"}[runtime.GOOS]
@@ -89,7 +89,8 @@ func (s *Service) Files() (list []*File, err error) {
 	return list, nil
 }
 
-// unitWord quotes a word for a unit file, where % and \ are special characters. So is $ in a command.
+// unitWord quotes a word for a unit file, where % and \ are special characters. So is $ in a
+// command.
 func unitWord(s string, command bool) string {
 	s = strings.NewReplacer(`\`, `\\`, `%`, `%%`).Replace(s)
 	if command {
@@ -98,8 +99,8 @@ func unitWord(s string, command bool) string {
 	return `"` + s + `"`
 }
 
-// systemdUser returns a unit for the user's own systemd instance. It runs under the same account as all other
-// programs of the user.
+// systemdUser returns a unit for the user's own systemd instance. It runs under the same account as
+// all other programs of the user.
 func systemdUser(p Program) *Service {
 	return &Service{Kind: SystemdUser, Units: []Unit{{Path: filepath.Join(p.User, ".config", "systemd", "user", "hermes-mobile.service"),
 		Text: fmt.Sprintf(`# Written by hermes-mobile setup --service.
@@ -180,8 +181,8 @@ func launchd(p Program) *Service {
 		Steps: []string{"launchctl bootstrap gui/$(id -u) " + shellquote.Word(path)}}
 }
 
-// windows returns a scheduled task, because the server doesn't implement the protocol of the service manager.
-// The task runs with the rights of its user and no more.
+// windows returns a scheduled task, because the server doesn't implement the protocol of the
+// service manager. The task runs with the rights of its user and no more.
 func windows(p Program) *Service {
 	return &Service{Kind: "windows", Steps: []string{
 		`schtasks /Create /TN "hermes-mobile" /SC ONLOGON /RL LIMITED /F /TR "\"` + p.Binary + `\" serve --data \"` + p.Data + `\""`,

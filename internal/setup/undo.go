@@ -17,8 +17,8 @@ import (
 	"hermes-mobile/internal/dotenv"
 )
 
-// stateFile is the file in the data folder that records the changes of setup, so that they can be undone.
-// It contains no secret.
+// stateFile is the file in the data folder that records the changes of setup, so that they can be
+// undone. It contains no secret.
 const stateFile = "setup.json"
 
 // step is one run of setup that wrote files.
@@ -47,12 +47,12 @@ func sum(b []byte) string {
 	return hex.EncodeToString(s[:])
 }
 
-// ownNotes is the folder of root's record when setup wrote to folders of several users. Whoever can change
-// the record decides which files an undo removes and restores, and with whose rights.
+// ownNotes is the folder of root's record when setup wrote to folders of several users. Whoever can
+// change the record decides which files an undo removes and restores, and with whose rights.
 var ownNotes = "/etc/hermes-mobile"
 
-// notesFor returns the folder for the record of a run. It is the data folder, unless that folder and one of
-// the files belong to different users.
+// notesFor returns the folder for the record of a run. It is the data folder, unless that folder
+// and one of the files belong to different users.
 func notesFor(data string, paths []string) (string, error) {
 	keeper, other, err := asowner.Of(data)
 	if err != nil || os.Geteuid() != 0 {
@@ -133,7 +133,8 @@ func (p *Plan) remember(data string, s step) error {
 type Undone struct {
 	Path string `json:"path"`
 	What string `json:"what"` // "restored", "removed", "as before", "our keys removed", "no longer shared", or "left"
-	// Left lists our keys that are still in the file: somebody changed them, or they can't be removed alone.
+	// Left lists our keys that are still in the file: somebody changed them, or they can't be
+	// removed alone.
 	Left []string `json:"left,omitempty"`
 	// Backup is the path of the file's original, if it wasn't restored.
 	Backup string `json:"backup,omitempty"`
@@ -149,8 +150,8 @@ const (
 	undoneAlone    = "no longer shared"
 )
 
-// Undo undoes all changes to a home, the newest first. It restores a file byte for byte if nobody changed
-// it since. From a changed file it removes only our keys.
+// Undo undoes all changes to a home, the newest first. It restores a file byte for byte if nobody
+// changed it since. From a changed file it removes only our keys.
 func Undo(data, home string) (list []Undone, err error) { return undo(data, home, "") }
 
 // undo undoes the runs of one kind. An empty kind means all runs.
@@ -210,8 +211,8 @@ func undoFrom(folder, home, kind string, list []Undone) ([]Undone, error) {
 	return list, nil
 }
 
-// merge keeps one entry per file. If several runs changed a file, the first run decides its state, because
-// it is undone last.
+// merge keeps one entry per file. If several runs changed a file, the first run decides its state,
+// because it is undone last.
 func merge(list []Undone, u Undone) []Undone {
 	for i, o := range list {
 		if o.Path != u.Path {
@@ -305,8 +306,8 @@ func (r record) part(u Undone, now []byte) (Undone, error) {
 	return u, r.forget()
 }
 
-// forgetChannels removes variables that Hermes wrote for us: the home channels of our devices, which /sethome
-// sets.
+// forgetChannels removes variables that Hermes wrote for us: the home channels of our devices,
+// which /sethome sets.
 func (r record) forgetChannels(text, old []byte) []byte {
 	if !slices.ContainsFunc(r.Changes, func(c Change) bool { return c.Key == envID || c.Key == envPlatforms }) {
 		return text

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// The units for systemd. The server gets its own account. So programs of the account that runs Hermes,
-// including the agent, can neither read its files nor connect to its admin socket.
+// The units for systemd. The server gets its own account. So programs of the account that runs
+// Hermes, including the agent, can neither read its files nor connect to its admin socket.
 
 // UnitFolder is the folder of the system's units.
 const UnitFolder = "/etc/systemd/system"

@@ -7,8 +7,9 @@ import (
 	"github.com/goccy/go-yaml/ast"
 )
 
-// values converts a tree to values that can be compared. Maps keep their order and their duplicate keys. The
-// keys of a merge ("<<") come first. So the last key of a name is the effective one, as in Hermes.
+// values converts a tree to values that can be compared. Maps keep their order and their duplicate
+// keys. The keys of a merge ("<<") come first. So the last key of a name is the effective one, as
+// in Hermes.
 type values struct {
 	anchors map[string]ast.Node
 	nodes   int // converted so far, with every alias expanded
@@ -98,8 +99,8 @@ func (v *values) mapping(n ast.Node, depth int) (any, error) {
 	return append(merged, own...), nil
 }
 
-// parts returns the maps of a merge: a single map, or the maps of a list. The first one in a list takes
-// precedence, so it comes last.
+// parts returns the maps of a merge: a single map, or the maps of a list. The first one in a list
+// takes precedence, so it comes last.
 func parts(v any) (list []yaml.MapSlice) {
 	switch x := v.(type) {
 	case yaml.MapSlice:

@@ -11,8 +11,8 @@ import (
 
 var errDiffers = errors.New("the edit would change other settings")
 
-// verify checks an edit. The new text must have the same settings and comments as the old one, and the wanted
-// value.
+// verify checks an edit. The new text must have the same settings and comments as the old one, and
+// the wanted value.
 func verify(before, after []byte, w want) error {
 	a, err := parse(before)
 	if err != nil {
@@ -28,8 +28,8 @@ func verify(before, after []byte, w want) error {
 	return nil
 }
 
-// same reports whether a and b are equal except for the value at the path. It compares duplicate keys one by
-// one, because both have them.
+// same reports whether a and b are equal except for the value at the path. It compares duplicate
+// keys one by one, because both have them.
 func same(a, b any, path []string, w want) bool {
 	if path == nil {
 		return reflect.DeepEqual(a, b)

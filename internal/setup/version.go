@@ -66,8 +66,9 @@ func ParseVersion(text string) (Version, bool) {
 // askFor bounds the time of hermes --version. Hermes 0.19 looks for updates before it ends.
 const askFor = 15 * time.Second
 
-// FindVersion runs the hermes program of this machine to get its version. If that fails, it reads the version
-// of the installed package. how is the source of the version, or the reason why it is unknown.
+// FindVersion runs the hermes program of this machine to get its version. If that fails, it reads
+// the version of the installed package. how is the source of the version, or the reason why it is
+// unknown.
 func FindVersion(ctx context.Context, home string) (v Version, how string) {
 	program := findProgram(home)
 	if program == "" {
@@ -82,8 +83,8 @@ func FindVersion(ctx context.Context, home string) (v Version, how string) {
 	return v, program + " does not report its version"
 }
 
-// LookVersion returns the version of the installed package. Unlike FindVersion, it runs no program. path is
-// the hermes program, or empty if it isn't found.
+// LookVersion returns the version of the installed package. Unlike FindVersion, it runs no program.
+// path is the hermes program, or empty if it isn't found.
 func LookVersion(home string) (v Version, path string) {
 	if path = findProgram(home); path != "" {
 		v, _ = installed(path)
@@ -157,8 +158,8 @@ func ask(ctx context.Context, program, home string) (Version, bool) {
 	return Version{}, false
 }
 
-// installed finds the package hermes-agent in the Python environment of a program. It returns the package's
-// version and path.
+// installed finds the package hermes-agent in the Python environment of a program. It returns the
+// package's version and path.
 func installed(program string) (Version, string) {
 	envs := []string{filepath.Dir(filepath.Dir(program))}
 	if real, err := filepath.EvalSymlinks(program); err == nil {

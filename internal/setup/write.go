@@ -13,11 +13,12 @@ import (
 	"hermes-mobile/internal/atomicfile"
 )
 
-// ErrConflict means that the plan would replace the settings of another connector, and Replace is not set.
+// ErrConflict means that the plan would replace the settings of another connector, and Replace is
+// not set.
 var ErrConflict = errors.New("this Hermes uses another connector")
 
-// Write makes a backup of each file, records in the data folder how to undo the changes, and writes the files.
-// It returns the paths of the backups.
+// Write makes a backup of each file, records in the data folder how to undo the changes, and writes
+// the files. It returns the paths of the backups.
 func (p *Plan) Write(data string, now time.Time) (backups []string, err error) {
 	switch {
 	case len(p.ByHand) > 0:
@@ -76,7 +77,8 @@ func (p *Plan) Write(data string, now time.Time) (backups []string, err error) {
 	return backups, nil
 }
 
-// sealed returns the changes of a file without secret values. A SHA-256 is enough to recognize them later.
+// sealed returns the changes of a file without secret values. A SHA-256 is enough to recognize them
+// later.
 func sealed(f *File) []Change {
 	list := make([]Change, len(f.Changes))
 	for i, c := range f.Changes {
@@ -156,8 +158,8 @@ func copyBeside(f *File, now time.Time) (string, error) {
 
 var errMeanwhile = errors.New("another program changed the file meanwhile: run this again")
 
-// replace replaces a file atomically, so readers see either the old or the new content. It follows a link
-// instead of replacing it. It fails if the file has changed since the plan was made.
+// replace replaces a file atomically, so readers see either the old or the new content. It follows
+// a link instead of replacing it. It fails if the file has changed since the plan was made.
 func replace(path string, before, after []byte, existed bool, mode fs.FileMode) error {
 	return asowner.Do(path, func() error { return rename(path, before, after, existed, mode) })
 }

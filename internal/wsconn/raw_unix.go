@@ -8,8 +8,8 @@ import (
 	"syscall"
 )
 
-// rawConn returns the raw socket under nc. It returns nil for TLS and for an in-memory pipe, which are
-// then read as plain streams.
+// rawConn returns the raw socket under nc. It returns nil for TLS and for an in-memory pipe, which
+// are then read as plain streams.
 func rawConn(nc net.Conn) syscall.RawConn {
 	sc, ok := nc.(syscall.Conn)
 	if !ok {

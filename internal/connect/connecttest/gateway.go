@@ -1,4 +1,5 @@
-// Package connecttest has a gateway for tests of the wizard. It answers the requests by which a client recognizes a gateway.
+// Package connecttest has a gateway for tests of the wizard. It answers the requests by which a
+// client recognizes a gateway.
 package connecttest
 
 import (
@@ -21,8 +22,8 @@ import (
 	"time"
 )
 
-// Gateway is a fake Hermes gateway. It serves TLS with a self-signed certificate, which no client trusts,
-// unless a test asks for plain HTTP.
+// Gateway is a fake Hermes gateway. It serves TLS with a self-signed certificate, which no client
+// trusts, unless a test asks for plain HTTP.
 type Gateway struct {
 	URL  string
 	Cert *x509.Certificate

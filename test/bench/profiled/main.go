@@ -1,5 +1,5 @@
-// Profiled is the server with net/http/pprof on the address BENCH_PPROF: the product has no such door. It takes its
-// settings from the environment only.
+// Profiled is the server with net/http/pprof on the address BENCH_PPROF: the product has no such
+// door. It takes its settings from the environment only.
 package main
 
 import (
