@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// labelled answers with a body under the given content type.
+// labelled returns a handler that answers with a body and a content type.
 func labelled(kind, body string) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", kind)
@@ -20,7 +20,7 @@ func labelled(kind, body string) http.HandlerFunc {
 
 func chunkOf(choice string) string { return `data: {"id":"c1","choices":[` + choice + `]}` + "\n\n" }
 
-// Whatever the form of a server's text, none of it is lost silently.
+// The client loses no text of a reply silently, whatever form the server sends it in.
 func TestCompletionForms(t *testing.T) {
 	t.Parallel()
 	const document = `{"id":"c1","choices":[{"message":{"role":"assistant","content":"Hello world."},"finish_reason":"stop"}]}`

@@ -11,7 +11,8 @@ import (
 	"unicode/utf8"
 )
 
-// FuzzReader: the events do not depend on how the bytes arrive, and hold nothing that was not sent.
+// FuzzReader checks that the events do not depend on how the bytes arrive, and contain only bytes
+// that were sent.
 func FuzzReader(f *testing.F) {
 	files, err := filepath.Glob("../../gateway/testdata/api/*/*.sse")
 	must(f, err)

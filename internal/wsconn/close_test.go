@@ -101,8 +101,8 @@ func TestCloseByUsCoderWebsocket(t *testing.T) {
 	}
 }
 
-// What is queued comes before the close frame, and the time for it does not
-// run out while the peer takes it.
+// Close writes the queued messages before the close frame. Its time limit does not run out while the
+// peer reads.
 func TestCloseFlushes(t *testing.T) {
 	p, c, r := connect(t, Options{MaxQueue: 1 << 20})
 	n := fill(t, c, 10_000)
@@ -138,8 +138,7 @@ func TestAbortDropsTheQueue(t *testing.T) {
 	}
 }
 
-// A peer that does nothing is gone some seconds after Close, whether it fails to
-// read or to answer.
+// Close ends within some seconds if the peer does not read, or does not answer.
 func TestCloseOfDeadPeer(t *testing.T) {
 	t.Parallel()
 	for name, full := range map[string]bool{"does not answer": false, "does not read": true} {
@@ -156,7 +155,7 @@ func TestCloseOfDeadPeer(t *testing.T) {
 			}
 			limit := closeWait + closeWait/2
 			if full {
-				limit += closeWait // the kernel may take some of what is queued, which looks as if the peer read
+				limit += closeWait // the kernel may buffer some of the queue, which looks as if the peer read
 			}
 			if d := time.Since(begin); d > limit {
 				t.Fatalf("took %v", d)

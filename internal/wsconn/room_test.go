@@ -11,8 +11,8 @@ import (
 	"github.com/gobwas/ws"
 )
 
-// Large messages of all connections share one room: who finds none is told to try later, small
-// messages need none, and the message that has it is not lost.
+// The large messages of all connections share one memory budget. When it is exhausted, the peer gets
+// "try again later". Small messages need no budget, and a message that has its share is not lost.
 func TestRoomOfLargeMessages(t *testing.T) {
 	t.Parallel()
 	for name, tr := range transports {
@@ -44,7 +44,7 @@ func TestRoomOfLargeMessages(t *testing.T) {
 			small.send(text(strings.Repeat("y", largeBuffer)))
 			smalls.await(t, "the largest that needs no room", func() bool { return len(smalls.got) == 2 })
 
-			for _, cut := range []int{size, 1000} { // in one frame, and in many
+			for _, cut := range []int{size, 1000} { // one frame, then many
 				p, r := join()
 				var stream []byte
 				op := ws.OpText
@@ -70,7 +70,7 @@ func TestRoomOfLargeMessages(t *testing.T) {
 			next, r := join()
 			next.send(text(large))
 			r.awaitMessages(t, "t:"+large)
-			next.send(m[:len(m)/2]) // and goes away in the middle of it
+			next.send(m[:len(m)/2]) // the peer disconnects in the middle of its message
 			awaitCondition(t, "the room to be taken", func() bool { return room.Held() > 0 })
 			_ = next.Close()
 			awaitCondition(t, "the room to be free", func() bool { return room.Held() == 0 })
@@ -78,7 +78,7 @@ func TestRoomOfLargeMessages(t *testing.T) {
 	}
 }
 
-// Who waits for room has it as soon as there is some, and no more than there is is ever held.
+// A waiting peer gets memory as soon as enough is free, and the budget is never exceeded.
 func TestRoomIsShared(t *testing.T) {
 	t.Parallel()
 	room := NewRoom(100)
@@ -104,7 +104,7 @@ func TestRoomIsShared(t *testing.T) {
 	}
 }
 
-// A message in frames of one byte costs a few buffers, not one for each of them.
+// A message in frames of one byte costs a few buffers, not one per frame.
 func TestManyTinyFragments(t *testing.T) {
 	const size = 300_000
 	stream := masked(ws.OpText, false, "{")
