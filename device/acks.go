@@ -37,7 +37,7 @@ func newAcks(store Store, in *inbox, wake chan struct{}, cursor frame.Cursor) *a
 	return &acks{store: store, in: in, wake: wake, cursor: cursor, epoch: cursor.Epoch}
 }
 
-// current returns the cursor to resume from, nil where there is none. It never claims events that
+// current returns the cursor to resume from, or nil. It never claims events that
 // are only in memory: the server would forget them.
 func (a *acks) current() *frame.Cursor {
 	a.mu.Lock()
@@ -112,7 +112,7 @@ func (a *acks) wait(now time.Time) (time.Duration, bool) {
 	return max(ackAfter-now.Sub(a.since), 0), true
 }
 
-// take returns the ack that is due, nil where there is none.
+// take returns the ack that is due, or nil.
 func (a *acks) take() *frame.Ack {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -69,7 +69,7 @@ func (c *calls) submit(data []byte) (*urgent, error) {
 	return u, nil
 }
 
-// next returns the next frame to write, nil where there is none.
+// next returns the next frame to write, or nil.
 func (c *calls) next() *urgent {
 	c.mu.Lock()
 	defer c.mu.Unlock()

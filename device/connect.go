@@ -127,7 +127,7 @@ func (c *connector) connect() ending {
 	if conn == nil {
 		return end
 	}
-	defer conn.CloseNow()
+	defer func() { _ = conn.CloseNow() }()   // after a goodbye it is already closed
 	conn.SetReadLimit(frame.MaxFrame + 1024) // the server may count its limit differently by a few bytes
 	l.conn = conn
 	ready, end := c.greet(l)
@@ -200,7 +200,7 @@ func (c *connector) serve(l *link) error {
 		}
 	}
 	l.end(err)
-	l.conn.CloseNow()
+	_ = l.conn.CloseNow() // the link has its reason
 	helpers.Wait()
 
 	switch frame.CloseCode(websocket.CloseStatus(err)) {

@@ -61,7 +61,7 @@ type CardDone struct {
 type Echo struct{ frame.Echo }
 
 // Attachment returns the file or voice message of the echo, for [Device.Download]. It reports false
-// where there is none.
+// for an echo without a file.
 func (e Echo) Attachment() (f File, ok bool) {
 	if e.File == nil {
 		return File{}, false

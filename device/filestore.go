@@ -147,7 +147,7 @@ func (f *fileStore) tidy() {
 		files, _ := os.ReadDir(dir)
 		for _, file := range files {
 			if strings.HasPrefix(file.Name(), halfWritten) {
-				os.Remove(filepath.Join(dir, file.Name()))
+				_ = os.Remove(filepath.Join(dir, file.Name())) // the next start tries again
 			}
 		}
 	}
@@ -160,7 +160,7 @@ func (f *fileStore) replace(name string, data []byte, sync bool) error {
 		if err != nil {
 			return err
 		}
-		defer os.Remove(tmp.Name())
+		defer func() { _ = os.Remove(tmp.Name()) }() // it is gone after the rename
 		_, err = tmp.Write(data)
 		if err == nil && sync {
 			err = tmp.Sync()
@@ -173,7 +173,7 @@ func (f *fileStore) replace(name string, data []byte, sync bool) error {
 		}
 		// The name is durable only once its folder is. Not every system can sync a folder.
 		if dir, err := os.Open(filepath.Dir(name)); err == nil {
-			dir.Sync()
+			_ = dir.Sync()
 			dir.Close()
 		}
 		return nil

@@ -88,7 +88,7 @@ func (l *link) sayGoodbye(ctx context.Context, ack []byte) {
 	if ack != nil && l.send(ack) != nil {
 		return
 	}
-	l.conn.Close(websocket.StatusNormalClosure, "")
+	_ = l.conn.Close(websocket.StatusNormalClosure, "") // the device closes either way
 }
 
 // fragment is the largest WebSocket frame that send writes, in bytes. A pong must fit between the

@@ -43,9 +43,9 @@ func DecodeUp(data []byte) (Up, error) {
 	if err == nil {
 		return f, nil
 	}
-	e := err.(*Error)
-	if r.walk(func(string, jsontext.Value) {}) != nil {
-		return nil, e // it has no fields to name it by
+	var e *Error
+	if !errors.As(err, &e) || r.walk(func(string, jsontext.Value) {}) != nil {
+		return nil, err // the frame has no fields to name it by
 	}
 	e.Ref = r.ref()
 	if t.name == "media" {

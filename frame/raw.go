@@ -68,7 +68,7 @@ func (r raw) walk(visit func(name string, value jsontext.Value)) error {
 		end := int(d.InputOffset())
 		visit(name, jsontext.Value(r[end-len(value):end]))
 	}
-	if _, err := d.ReadToken(); err != io.EOF {
+	if _, err := d.ReadToken(); !errors.Is(err, io.EOF) {
 		return &Error{Code: BadFrame, Message: "data follows the JSON object: send one object in one message"}
 	}
 	return nil
@@ -88,7 +88,7 @@ func malformed(err error) error {
 
 // member returns the value of a member, nil where it is absent or null.
 func (r raw) member(name string) (value jsontext.Value) {
-	r.walk(func(n string, v jsontext.Value) {
+	_ = r.walk(func(n string, v jsontext.Value) { // a malformed frame has the members that were read
 		if n == name && v.Kind() != 'n' {
 			value = v
 		}

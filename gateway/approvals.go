@@ -106,7 +106,7 @@ func (b *approvals) record(a ApprovalAnswer) (*question, error) {
 }
 
 // due returns the next request whose answer can be sent now, and marks it as sent. It returns nil
-// if there is none.
+// if no answer is due.
 func (b *approvals) due() (*question, ApprovalAnswer) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

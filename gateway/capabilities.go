@@ -109,8 +109,8 @@ func (c *Capabilities) Feature(name string) bool {
 }
 
 // endpoint returns the advertised endpoint of an operation. The error is an [*UnavailableError] if
-// there is none, if its method is not the expected one, or if the gateway lists the operation's
-// feature as off.
+// the gateway advertises no endpoint, if its method is not the expected one, or if the gateway
+// lists the operation's feature as off.
 func (c *Capabilities) endpoint(operation string) (Endpoint, error) {
 	if c != nil {
 		known := operations[operation]

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"strings"
 	"sync"
@@ -117,7 +116,7 @@ func (c *Client) targets() (all []*target) {
 	return all
 }
 
-// connected returns the route in use, and selects one if there is none. Concurrent callers share
+// connected returns the route in use, and selects one first if necessary. Concurrent callers share
 // one selection, which continues when the caller that started it leaves.
 func (c *Client) connected(ctx context.Context) (*conn, error) {
 	c.mu.Lock()
@@ -243,7 +242,7 @@ func (c *Client) String() string {
 }
 
 // Format writes [Client.String] for every verb, so that no verb prints an address or a secret.
-func (c *Client) Format(f fmt.State, _ rune) { io.WriteString(f, c.String()) }
+func (c *Client) Format(f fmt.State, _ rune) { fmt.Fprint(f, c.String()) }
 
 // LogValue returns [Client.String] for log/slog.
 func (c *Client) LogValue() slog.Value { return slog.StringValue(c.String()) }

@@ -61,7 +61,7 @@ func (l *connTracker) closeAll() {
 	l.conns = nil
 	l.mu.Unlock()
 	for one := range open {
-		one.Close()
+		_ = one.Close()
 	}
 	l.dialing.Wait()
 }

@@ -12,8 +12,8 @@ var (
 	// ErrUnavailable means that this gateway does not advertise the operation. Nothing was sent.
 	// See [UnavailableError].
 	ErrUnavailable = errors.New("gateway: operation is not offered by this gateway")
-	// ErrSignIn means that the gateway refused the credential, or that there is none and one is
-	// needed. Sign in again, or enter another key.
+	// ErrSignIn means that the gateway rejected the credential, or that it needs one and the client
+	// has none. Sign in again, or enter another key.
 	ErrSignIn = errors.New("gateway: sign-in required")
 	// ErrUnreachable means that a request failed below HTTP. Whether the gateway processed it is
 	// unknown unless the method says so.

@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"encoding/json"
+	"errors"
 	"net/http"
 	"strings"
 	"testing"
@@ -9,7 +10,7 @@ import (
 	"time"
 )
 
-// labelled answers with a body under the given content type.
+// labelled returns a handler that answers with a body and a content type.
 func labelled(kind, body string) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", kind)
@@ -19,7 +20,7 @@ func labelled(kind, body string) http.HandlerFunc {
 
 func chunkOf(choice string) string { return `data: {"id":"c1","choices":[` + choice + `]}` + "\n\n" }
 
-// Whatever the form of a server's text, none of it is lost silently.
+// The client loses no text of a reply silently, whatever form the server sends it in.
 func TestCompletionForms(t *testing.T) {
 	t.Parallel()
 	const document = `{"id":"c1","choices":[{"message":{"role":"assistant","content":"Hello world."},"finish_reason":"stop"}]}`
@@ -111,8 +112,8 @@ func TestReasonOfFailedStream(t *testing.T) {
 		g := openai(t, "chat_completions")
 		g.on("POST /v1/chat/completions", stream(body+"\n\n"+doneMark))
 		_, ended := follow(t, start(t, g, TurnRequest{Text: "hi"}))
-		refused, ok := ended.Outcome.Err.(*Error)
-		if ended.Outcome.State != Failed || !ok || refused.Message != want {
+		var refused *Error
+		if ended.Outcome.State != Failed || !errors.As(ended.Outcome.Err, &refused) || refused.Message != want {
 			t.Errorf("%s: %s %v, want %q", body, ended.Outcome.State, ended.Outcome.Err, want)
 		}
 	}
@@ -136,8 +137,8 @@ func TestRefusalForms(t *testing.T) {
 		g := openai(t, "chat_completions")
 		g.on("POST /v1/chat/completions", answer(422, body))
 		_, err := g.client.StartTurn(t.Context(), TurnRequest{Text: "hi"})
-		got, ok := err.(*Error)
-		if !ok || got.Status != 422 || got.Message != want.Message || got.Code != want.Code {
+		var got *Error
+		if !errors.As(err, &got) || got.Status != 422 || got.Message != want.Message || got.Code != want.Code {
 			t.Errorf("%s: %#v, want message %q code %q", body, err, want.Message, want.Code)
 		}
 	}
@@ -145,7 +146,7 @@ func TestRefusalForms(t *testing.T) {
 	g := openai(t, "chat_completions")
 	g.on("POST /v1/chat/completions", long)
 	_, err := g.client.StartTurn(t.Context(), TurnRequest{Text: "hi"})
-	if e, ok := err.(*Error); !ok || len(e.Message) > maxReason+4 || !json.Valid([]byte(`"`+e.Message+`"`)) {
+	if e := (*Error)(nil); !errors.As(err, &e) || len(e.Message) > maxReason+4 || !json.Valid([]byte(`"`+e.Message+`"`)) {
 		t.Errorf("a message of %d bytes", len(err.Error()))
 	}
 }

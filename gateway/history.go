@@ -17,7 +17,7 @@ type transcript struct {
 	Rows      []storedRow `json:"data"`
 }
 
-// last returns the ID of the newest row, 0 if there is none.
+// last returns the ID of the newest row, or 0 without rows.
 func (t transcript) last() int64 {
 	if len(t.Rows) == 0 {
 		return 0

@@ -38,7 +38,7 @@ func watchNetlink(ctx context.Context, changed func(), settle time.Duration) err
 	}
 	address := &syscall.SockaddrNetlink{Family: syscall.AF_NETLINK, Groups: groupLink | groupIPv4Addr | groupIPv4Route | groupIPv6Addr | groupIPv6Route}
 	if err := syscall.Bind(fd, address); err != nil {
-		syscall.Close(fd)
+		_ = syscall.Close(fd)
 		return fmt.Errorf("gateway: watch the network: %w", err)
 	}
 	socket := os.NewFile(uintptr(fd), "netlink")

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"maps"
 	"strings"
@@ -204,7 +203,7 @@ func (p Profile) MarshalJSON() ([]byte, error) {
 func (p Profile) String() string { return fmt.Sprintf("profile %q", p.Name) }
 
 // Format writes [Profile.String] for every verb, so that no verb prints an address.
-func (p Profile) Format(f fmt.State, _ rune) { io.WriteString(f, p.String()) }
+func (p Profile) Format(f fmt.State, _ rune) { fmt.Fprint(f, p.String()) }
 
 // LogValue returns [Profile.String] for log/slog.
 func (p Profile) LogValue() slog.Value { return slog.StringValue(p.String()) }

@@ -96,7 +96,7 @@ func (t *Turn) advance(ctx context.Context) error {
 	}
 	if err == nil {
 		t.setStream(stream, cn)
-		t.postDue(ctx, nil) // answers that could not be sent before
+		_ = t.postDue(ctx, nil) // answers that could not be sent before; posted records what failed
 		return nil
 	}
 	t.client.reportNetworkError(ctx, cn, err)

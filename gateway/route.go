@@ -20,7 +20,7 @@ const (
 // Route describes the address that a client uses.
 type Route struct {
 	Kind       RouteKind `json:"kind"`
-	LocalErr   error     `json:"-"` // why the Local address cannot be used; nil if it is used, or there is none
+	LocalErr   error     `json:"-"` // why the Local address cannot be used; nil if it is used or not set
 	Since      time.Time `json:"since"`
 	Reason     string    `json:"reason"`     // why the client selected it, a sentence without any host
 	Generation uint64    `json:"generation"` // grows with each selection, and orders them
@@ -51,7 +51,7 @@ func (e *NoRouteError) Unwrap() []error {
 	return causes
 }
 
-// Route returns the route in use. ok is false if there is none.
+// Route returns the route in use. ok is false if no route is selected.
 func (c *Client) Route() (route Route, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -60,7 +60,7 @@ type sessionSlot struct {
 	once    sync.Once
 }
 
-// leftover returns the run that continued before this slot was acquired, empty if there is none.
+// leftover returns the run that continued before this slot was acquired, or an empty string.
 func (p *sessionSlot) leftover() string { return p.entry.leftover }
 
 // clearLeftover records that the leftover run has ended.

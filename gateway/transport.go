@@ -157,7 +157,7 @@ func (c *Client) dialPlain(ctx context.Context, t *target, network, address stri
 // verifyPlainConn sends a health request over a connection. keep reports whether the connection can
 // be reused.
 func verifyPlainConn(ctx context.Context, t *target, raw net.Conn) (keep bool, err error) {
-	stop := context.AfterFunc(ctx, func() { raw.SetDeadline(time.Unix(1, 0)) })
+	stop := context.AfterFunc(ctx, func() { _ = raw.SetDeadline(time.Unix(1, 0)) }) // fails on a closed connection only
 	defer func() {
 		if !stop() && err == nil { // the deadline has passed and would stay set
 			err = ctx.Err()

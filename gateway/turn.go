@@ -201,7 +201,7 @@ func (t *Turn) read(ctx context.Context, stream *turnStream, cn *conn) error {
 		t.end(outcome)
 		return nil
 	}
-	if err != io.EOF && !errors.Is(err, ErrTooLarge) {
+	if !errors.Is(err, io.EOF) && !errors.Is(err, ErrTooLarge) {
 		t.client.dropRoute(cn, err)
 	}
 	if !t.isStored() {
@@ -268,7 +268,7 @@ func (t *Turn) handleEvent(ctx context.Context, event Event, kept []Event) []Eve
 		}
 	case ToolEnded:
 		t.approvals.countTool(false)
-		t.postDue(ctx, nil)
+		_ = t.postDue(ctx, nil) // posted records what failed
 		if !handle.ToolEvents {
 			return kept
 		}
@@ -284,7 +284,7 @@ func (t *Turn) handleEvent(ctx context.Context, event Event, kept []Event) []Eve
 		event = e
 	case ApprovalAnswered:
 		ids := t.approvals.resolved(e.Choice, e.count)
-		t.postDue(ctx, nil)
+		_ = t.postDue(ctx, nil) // posted records what failed
 		for _, id := range ids {
 			e.ApprovalID = id
 			kept = append(kept, e.stamp(t.fillMeta(e.Meta)))

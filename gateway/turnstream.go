@@ -112,7 +112,7 @@ func (s *turnStream) document() (bool, error) {
 		first := bytes.TrimLeft(bytes.TrimPrefix(buf, byteOrderMark), " \t\r\n")
 		if enough := len(first) >= len("event:") || len(first) > 0 && (first[0] == '{' || s.sse); enough || err != nil || len(buf) == cap(buf) {
 			s.peeked = buf
-			if err != nil && err != io.EOF {
+			if err != nil && !errors.Is(err, io.EOF) {
 				return false, s.explainTimeout(&networkError{cause: err})
 			}
 			if len(first) > 0 && first[0] == '{' {
@@ -158,7 +158,7 @@ func (s *turnStream) next(ctx context.Context) (sse.Event, error) {
 	switch {
 	case errors.Is(err, sse.ErrTooLarge):
 		err = errEventTooLarge
-	case err != nil && err != io.EOF:
+	case err != nil && !errors.Is(err, io.EOF):
 		err = s.explainTimeout(&networkError{cause: err})
 	}
 	return ev, err

@@ -136,7 +136,7 @@ func here(c *device.Config, st server.Status) error {
 	return nil
 }
 
-// pin stores the fingerprint from a link, and returns the stored one if there is none.
+// pin stores the fingerprint from a link. If the link has none, it returns the stored one.
 func pin(dir, given string) (string, error) {
 	path := filepath.Join(dir, "fingerprint")
 	if given == "" {
@@ -149,7 +149,8 @@ func pin(dir, given string) (string, error) {
 	return given, atomicfile.Replace(path, []byte(given+"\n"), atomicfile.Options{})
 }
 
-// aim configures a connection to an address, or to a link from "pair" with its code in the fragment.
+// aim configures a connection to an address, or to a link from "pair" with its code in the
+// fragment.
 func aim(c *device.Config, target string) error {
 	u, err := url.Parse(target)
 	if err != nil || u.Host == "" {
@@ -230,8 +231,8 @@ func readToken(path string) (string, error) {
 	return "", fmt.Errorf("%s: the first line holds no token", path)
 }
 
-// credentials makes sure that c has a token or a pairing code. On the server's own machine, the terminal
-// pairs itself.
+// credentials makes sure that c has a token or a pairing code. On the server's own machine, the
+// terminal pairs itself.
 func credentials(ctx context.Context, c *device.Config, store device.Store, target, data string) error {
 	if c.Token != "" || c.PairCode != "" {
 		return nil

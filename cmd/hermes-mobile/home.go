@@ -111,8 +111,8 @@ func (h *homing) note(format string, args ...any) {
 	h.result.Notes = append(h.result.Notes, fmt.Sprintf(format, args...))
 }
 
-// hermes finds the Hermes home on this machine whose gateway is one of these. The home is empty if there
-// is none.
+// hermes finds the Hermes home on this machine whose gateway is one of these. It returns an empty
+// home if no home matches.
 func (h *homing) hermes(gateways ...relay.GatewayState) (setup.Home, setup.Channel, error) {
 	homes, err := setup.Homes(h.cfg.HermesHome)
 	if err != nil && h.profile == "" {

@@ -282,14 +282,14 @@ func (c *Conn) SendRaw(s string) {
 
 // Close closes the connection with a code, and waits until it is closed.
 func (c *Conn) Close(code frame.CloseCode, reason string) {
-	c.ws.Close(websocket.StatusCode(code), reason)
+	_ = c.ws.Close(websocket.StatusCode(code), reason) // the device may have closed it first
 	<-c.gone
 }
 
 // Drop breaks the connection without a close frame.
 func (c *Conn) Drop() {
 	c.cancel()
-	c.ws.CloseNow()
+	_ = c.ws.CloseNow()
 	<-c.gone
 }
 

@@ -77,11 +77,11 @@ func (p Proxies) Trusts(addr netip.Addr) bool {
 // Client returns the address that a request comes from, and whether that is a program on this
 // machine (doc/protocol.md §1).
 //
-// For a trusted peer it is the last address in X-Forwarded-For that isn't itself trusted. If there
-// is none, or an entry right of it isn't an address, it is the peer's: an entry is only as good as
-// those after it. Headers of other peers change nothing, except that a request with any forwarding
-// header never counts as one of this machine. The address is invalid if the peer has none (a Unix
-// socket).
+// For a trusted peer it is the last address in X-Forwarded-For that isn't itself trusted. It is the
+// peer's own address if every entry is trusted, or if an entry further right isn't an address: an
+// entry is only as good as those after it. Headers of other peers change nothing, except that a
+// request with any forwarding header never counts as one of this machine. The address is invalid if
+// the peer has none (a Unix socket).
 func Client(r *http.Request, p Proxies) (addr netip.Addr, loopback bool) {
 	if peer, err := netip.ParseAddrPort(r.RemoteAddr); err == nil {
 		addr = peer.Addr().Unmap().WithZone("")

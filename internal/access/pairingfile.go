@@ -222,7 +222,7 @@ func (p *Pairing) limits() (limits, error) {
 	return l, err
 }
 
-// time returns a time of the record, zero if there is none.
+// time returns a time of the record, or zero if the record lacks it.
 func (l limits) time(key string) (time.Time, error) {
 	raw, found := l.record[key]
 	if !found {

@@ -66,10 +66,11 @@ func (t Token) For(device string) bool { return t.Device == "" || t.Device == de
 type Names uint8
 
 const (
-	// Labels: `name=token` gives a token a label, and `device:id=token` binds one to a device.
+	// Labels means that `name=token` gives a token a label, and `device:id=token` binds one to a
+	// device.
 	Labels Names = iota
-	// Devices: `name=token` binds a token to the device of that id, as in lists of the Hermes
-	// plugin hermes-mobile.
+	// Devices means that `name=token` binds a token to the device of that id, as in lists of the
+	// Hermes plugin hermes-mobile.
 	Devices
 )
 

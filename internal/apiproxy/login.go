@@ -94,7 +94,8 @@ func (f *Proxy) issue(w http.ResponseWriter, r *http.Request, c caller, parent s
 	return err
 }
 
-// token looks up the token in a cookie, nil if there is none or it is unknown.
+// token looks up the token in a cookie. It returns nil if the cookie is missing or the token
+// unknown.
 func (f *Proxy) token(ctx context.Context, r *http.Request, name string) (*store.APIToken, error) {
 	value := f.cookie(r, name)
 	if value == "" {
@@ -103,7 +104,7 @@ func (f *Proxy) token(ctx context.Context, r *http.Request, name string) (*store
 	return f.o.Store.API().Token(ctx, hashToken(value))
 }
 
-// loginOf returns the login of a request's cookies, empty if there is none.
+// loginOf returns the login that a request's cookies belong to, or an empty string.
 func (f *Proxy) loginOf(r *http.Request) (string, error) {
 	for _, name := range []string{accessCookie, refreshCookie} {
 		if k, err := f.token(r.Context(), r, name); err != nil || k != nil {

@@ -13,11 +13,14 @@ import (
 // complete serves POST /v1/chat/completions.
 func (f *Proxy) complete(w http.ResponseWriter, r *http.Request, c *call) {
 	named := strings.TrimSpace(r.Header.Get(sessionIDHeader))
-	id, may := named, true
+	var id string
 	if named == "" {
 		c.in.mark(c.caller)
-	} else if id, may = f.nameForTurn(w, r, c, named); !may {
-		return
+	} else {
+		var may bool
+		if id, may = f.nameForTurn(w, r, c, named); !may {
+			return
+		}
 	}
 	p := c.passage(f.began(c.caller, store.APIRun))
 	p.sessionID = id

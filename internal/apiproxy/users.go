@@ -180,8 +180,8 @@ func (u *Users) List(ctx context.Context) ([]User, error) {
 	return list, err
 }
 
-// check returns the user with this name and password, nil if there is none. It takes as long for an
-// unknown name.
+// check returns the user with this name and password, or nil. It takes as long for an unknown name,
+// so the time doesn't tell which names exist.
 func (u *Users) check(ctx context.Context, name, password string) (*store.APIUser, error) {
 	user, err := u.store.API().User(ctx, normal(name))
 	if err != nil {

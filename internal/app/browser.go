@@ -8,14 +8,15 @@ import (
 	"time"
 )
 
-// errNoBrowser: there is nothing here that could open a page.
-var errNoBrowser = errors.New("there is no browser to open")
+// errNoBrowser means that this system has no program to open a page with.
+var errNoBrowser = errors.New("no browser found")
 
-// openingTime is how long a program that opens pages may take to say that it cannot.
+// openingTime is how long OpenBrowser waits for the opening program to report a failure.
 const openingTime = 3 * time.Second
 
-// OpenBrowser has the system open an address. An error means that the person has to do it. The address is in the arguments of the
-// program that opens it, where others may see it for a moment: so it is good once and for a short time.
+// OpenBrowser opens an address in the system's browser. After an error, the user must open it.
+// Other users of this machine may see the address in the arguments of the opening program. So the
+// address must work only once and for a short time.
 func OpenBrowser(address string) error {
 	var name string
 	var args []string
@@ -39,7 +40,8 @@ func OpenBrowser(address string) error {
 	if err := cmd.Start(); err != nil {
 		return errNoBrowser
 	}
-	// What was started may be the browser itself, which outlives this program: it is not waited for longer than to hear that it failed.
+	// The started program may be the browser itself, which outlives this one. So OpenBrowser waits
+	// only for an early failure.
 	done := make(chan error, 1)
 	go func() { done <- cmd.Wait() }()
 	late := time.NewTimer(openingTime)

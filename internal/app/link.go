@@ -10,28 +10,28 @@ import (
 	"hermes-mobile/internal/agent"
 )
 
-// link is the agent that the server has: it passes everything on to the agent of the gateway that is set up, which may be exchanged, and
-// is away where there is none.
+// link is the server's agent. It forwards every call to the agent of the current gateway, which
+// setup can replace at any time. It is offline while no gateway is set up.
 type link struct {
 	log       *slog.Logger
-	signedOut func() // the gateway refuses the credential
+	signedOut func() // called when the gateway rejects the credential
 
 	mu      sync.Mutex
 	ctx     context.Context
 	work    *sync.WaitGroup // nil before begin
-	agent   agent.Agent     // of now; nil: none
-	newest  *change         // what is to be, until Run takes it
+	agent   agent.Agent     // the current one; nil: no gateway
+	newest  *change         // the next one, until Run starts it
 	wake    chan struct{}
-	turning map[turn]bool // those that are open
+	turning map[turn]bool // the open turns
 }
 
-// turn is that of one input.
+// turn identifies the turn of one input.
 type turn struct {
 	device string
 	n      int64
 }
 
-// change is another agent with its client.
+// change is a new agent and its client.
 type change struct {
 	agent  agent.Agent
 	client *gateway.Client
@@ -41,7 +41,8 @@ func newLink(log *slog.Logger, signedOut func()) *link {
 	return &link{log: log, signedOut: signedOut, wake: make(chan struct{}, 1), turning: map[turn]bool{}}
 }
 
-// begin says who waits for what replace starts, or has to start: a setup in the terminal may be quicker than the app.
+// begin sets the context and the wait group of the connection checks. Setup in the terminal may
+// finish before the app starts. begin then starts the check that replace could not.
 func (l *link) begin(ctx context.Context, work *sync.WaitGroup) {
 	l.mu.Lock()
 	l.ctx, l.work = ctx, work
@@ -52,7 +53,8 @@ func (l *link) begin(ctx context.Context, work *sync.WaitGroup) {
 	}
 }
 
-// replace has another agent take over as soon as the one of now has ended, and connects its client.
+// replace makes another agent the current one, as soon as the current one has ended. It connects
+// the new agent's client.
 func (l *link) replace(client *gateway.Client, agent agent.Agent) {
 	next := &change{agent, client}
 	l.mu.Lock()
@@ -60,7 +62,7 @@ func (l *link) replace(client *gateway.Client, agent agent.Agent) {
 	l.newest = next
 	work := l.work
 	l.mu.Unlock()
-	if passed != nil { // it never ran
+	if passed != nil { // its agent never ran
 		_ = passed.client.Close()
 	}
 	select {
@@ -72,7 +74,7 @@ func (l *link) replace(client *gateway.Client, agent agent.Agent) {
 	}
 }
 
-// check connects, to learn whether the credential is still good.
+// check connects a client, and calls signedOut if the gateway rejects the credential.
 func (l *link) check(client *gateway.Client) {
 	var none *gateway.NoRouteError
 	if _, err := client.Connect(l.ctx); errors.As(err, &none) && errors.Is(none.Remote, gateway.ErrSignIn) {
@@ -105,7 +107,7 @@ func (l *link) Run(ctx context.Context, host agent.Host) error {
 		l.mu.Lock()
 		taken := l.newest == nil
 		l.mu.Unlock()
-		if taken { // with the wake before: it came between that wake and its taking
+		if taken { // with the wake before this one: replace ran between that wake and the read of newest
 			continue
 		}
 		end()
@@ -117,7 +119,8 @@ func (l *link) Run(ctx context.Context, host agent.Host) error {
 	}
 }
 
-// run starts an agent, and returns what ends it with all that is its own.
+// run starts an agent. It returns a function that stops the agent, closes its client, and ends its
+// turns.
 func (l *link) run(ctx context.Context, c *change, host agent.Host) (end func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	done := make(chan struct{})
@@ -127,11 +130,11 @@ func (l *link) run(ctx context.Context, c *change, host agent.Host) (end func())
 	go func() {
 		defer close(done)
 		if err := c.agent.Run(ctx, &watching{Host: host, link: l, of: c}); err != nil && ctx.Err() == nil {
-			l.log.Error("the agent ended", "error", err)
+			l.log.Error("agent failed", "err", err)
 		}
 	}()
 	return func() {
-		stopping := ctx.Err() != nil // the server ends what is open itself then
+		stopping := ctx.Err() != nil // the server stops, and ends the open turns itself
 		l.mu.Lock()
 		l.agent = nil
 		l.mu.Unlock()
@@ -152,7 +155,8 @@ func (l *link) run(ctx context.Context, c *change, host agent.Host) (end func())
 	}
 }
 
-// watching is the host of an agent: it notes which turns have ended, and looks why the agent goes away.
+// watching is the host of one agent. It keeps the list of open turns, and checks the credential
+// when the agent goes offline.
 type watching struct {
 	agent.Host
 	link *link
@@ -185,12 +189,14 @@ func (w *watching) Post(device string, done func(error), events ...agent.Event) 
 	w.Host.Post(device, done, events...)
 }
 
+// ended removes a turn from the open ones.
 func (l *link) ended(device string, n int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	delete(l.turning, turn{device, n})
 }
 
+// now returns the current agent, or nil.
 func (l *link) now() agent.Agent {
 	l.mu.Lock()
 	defer l.mu.Unlock()

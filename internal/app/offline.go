@@ -12,8 +12,8 @@ import (
 	"hermes-mobile/internal/vault"
 )
 
-// DiagnoseFolder returns the diagnostics of the app on a data folder. It asks the running app, or connects to
-// the gateway itself if none is running.
+// DiagnoseFolder returns the diagnostics of the app on a data folder. It asks the running app, or
+// connects to the gateway itself if none is running.
 func DiagnoseFolder(ctx context.Context, o Options) (Diagnostics, error) {
 	var d Diagnostics
 	if err := server.NewClient(o.Data).Get(ctx, "/app/diagnostics", &d); err == nil {
@@ -43,7 +43,7 @@ func DiagnoseFolder(ctx context.Context, o Options) (Diagnostics, error) {
 		return d, fmt.Errorf("create the gateway's client: %w", failed)
 	}
 	if client != nil {
-		defer client.Close()
+		defer func() { _ = client.Close() }()
 		_, _ = client.Connect(ctx) // diagnostics show the result
 	}
 	return diagnose(o.Version, time.Time{}, machine, client), nil

@@ -14,16 +14,19 @@ import (
 	"hermes-mobile/internal/atomicfile"
 )
 
-// portFile keeps the port: a browser keeps the page's history by its origin, of which the port is a part.
+// portFile is the file in the data folder that stores the port. A browser keeps the page's data per
+// origin, and the port is part of the origin.
 const portFile = "port"
 
-// Ports are taken below those that systems give to outgoing connections, so that one is free again at the next start.
+// The range lies below the ports that systems assign to outgoing connections. So the port is
+// usually free again at the next start.
 const (
 	firstPort = 20000
 	lastPort  = 32000
 )
 
-// listen takes the port that was asked for, or that of the last time, or any.
+// listen listens on the requested port. If asked is 0, it listens on the stored port, or else on a
+// free one.
 func listen(data string, asked int) (net.Listener, int, error) {
 	path := filepath.Join(data, portFile)
 	try := func(port int) (net.Listener, int, error) {
@@ -33,13 +36,13 @@ func listen(data string, asked int) (net.Listener, int, error) {
 	if asked != 0 {
 		l, port, err := try(asked)
 		if err != nil {
-			return nil, 0, fmt.Errorf("cannot listen on port %d: %w; choose another with --port", asked, err)
+			return nil, 0, fmt.Errorf("listen on port %d: %w: choose another port with --port", asked, err)
 		}
 		return l, port, nil
 	}
 	text, err := os.ReadFile(path)
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
-		return nil, 0, fmt.Errorf("the port of the last time: %w", err)
+		return nil, 0, fmt.Errorf("read the stored port: %w", err)
 	}
 	kept, convErr := strconv.Atoi(strings.TrimSpace(string(text)))
 	known := err == nil && convErr == nil && kept > 0 && kept < 1<<16
@@ -57,14 +60,14 @@ func listen(data string, asked int) (net.Listener, int, error) {
 		if err != nil {
 			continue
 		}
-		if known { // for this time only: the page's history is at the other one
+		if known { // for this run only: the page's data belongs to the stored port
 			return l, port, nil
 		}
 		if err := atomicfile.Replace(path, fmt.Appendf(nil, "%d\n", port), atomicfile.Options{}); err != nil {
 			_ = l.Close()
-			return nil, 0, fmt.Errorf("keep the port: %w", err)
+			return nil, 0, fmt.Errorf("store the port: %w", err)
 		}
 		return l, port, nil
 	}
-	return nil, 0, errors.New("no port of the loopback interface could be taken: name one with --port")
+	return nil, 0, errors.New("no free port found on 127.0.0.1: choose one with --port")
 }

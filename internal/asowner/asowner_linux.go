@@ -17,7 +17,7 @@ import (
 
 const nonblock = syscall.O_NONBLOCK
 
-// maxLinks bounds the links of one path, as the kernel does.
+// maxLinks is the maximum number of links in a path, as in the kernel.
 const maxLinks = 40
 
 func of(path string) (User, bool, error) {
@@ -31,9 +31,9 @@ func of(path string) (User, bool, error) {
 	return userOf(info), true, nil
 }
 
-// controller returns the first folder or link on the way to a path that belongs to another user: everything below it is under
-// that user's control, whatever it belongs to. Nil means that only root can change the way; a file at its end may belong to
-// anybody.
+// controller returns the first folder or link along a path that belongs to another user. That user
+// controls everything below it, whoever owns it. Nil means that only root can change the path. The
+// file at its end may belong to any user.
 func controller(path string) (*syscall.Stat_t, error) {
 	abs, err := filepath.Abs(path)
 	if err != nil {
@@ -71,17 +71,19 @@ func controller(path string) (*syscall.Stat_t, error) {
 		if filepath.IsAbs(target) {
 			at = "/"
 		}
-		// The parts of a link are walked one by one: ".." leads up from where the link stands.
+		// controller checks each part of the target. ".." leads up from the folder of the link.
 		rest = append(parts(target), rest...)
 	}
 	return nil, nil
 }
 
+// parts returns the names in a path.
 func parts(path string) []string {
 	return strings.FieldsFunc(path, func(r rune) bool { return r == '/' })
 }
 
-// userOf looks up who an owner is. One without an account, as in a container, has the group of the folder.
+// userOf returns the owner of a folder or link. An owner without an account, as in a container,
+// gets the folder's group.
 func userOf(st *syscall.Stat_t) User {
 	u := User{UID: int(st.Uid), GID: int(st.Gid), Name: "uid " + strconv.Itoa(int(st.Uid))}
 	if account, err := user.LookupId(strconv.Itoa(u.UID)); err == nil {
@@ -105,7 +107,7 @@ func do(path string, f func() error) error {
 	}
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	if current(sysSetfsuid) != 0 { // within another Do, whose user it stays with
+	if current(sysSetfsuid) != 0 { // f runs inside another Do, and keeps its user
 		return f()
 	}
 	u, other, err := of(path)
@@ -117,13 +119,14 @@ func do(path string, f func() error) error {
 	}
 	back, err := u.become()
 	if err != nil {
-		return fmt.Errorf("take the rights of %s to work in their folder: %w", u.Name, err)
+		return fmt.Errorf("switch to the file rights of %s, who owns the folder: %w", u.Name, err)
 	}
 	defer back()
 	return refused(f(), u)
 }
 
-// become gives this thread the file rights of a user. They are the thread's own: Go starts no other thread from a locked one.
+// become gives this thread, and no other, the file rights of a user. Go starts no new thread from a
+// locked one, so none inherits them. back restores the rights of root.
 func (u User) become() (back func(), err error) {
 	before, err := syscall.Getgroups()
 	if err != nil {
@@ -131,9 +134,9 @@ func (u User) become() (back func(), err error) {
 	}
 	gid := current(sysSetfsgid)
 	back = func() {
-		// The user id comes first, since it brings back the rights to change the others.
+		// The user id comes first, because only root may change the groups.
 		if set(sysSetfsuid, 0) != nil || set(sysSetfsgid, gid) != nil || setGroups(before) != nil {
-			panic("asowner: the rights of root cannot be taken back") // the thread must not do anything else
+			panic("asowner: cannot restore the rights of root") // the thread must not run any other code
 		}
 	}
 	if err := setGroups(u.Groups); err != nil {
@@ -155,13 +158,15 @@ func runAs(cmd *exec.Cmd, u User) error {
 	return nil
 }
 
-// current returns the id that a thread has: one that cannot be set leaves it, and the call answers with it.
+// current returns an id of this thread. The call with an invalid id changes nothing and returns the
+// current one.
 func current(call uintptr) int {
 	id, _, _ := syscall.RawSyscall(call, ^uintptr(0), 0, 0)
 	return int(id)
 }
 
-// set sets an id of this thread. The call itself never says that it failed.
+// set changes an id of this thread. The call itself reports no failure, so set compares the id
+// afterwards.
 func set(call uintptr, id int) error {
 	_, _, _ = syscall.RawSyscall(call, uintptr(id), 0, 0)
 	if current(call) != id {
@@ -170,9 +175,9 @@ func set(call uintptr, id int) error {
 	return nil
 }
 
-// setGroups sets the groups of this thread; syscall.Setgroups would do it for all threads.
+// setGroups sets the groups of this thread. syscall.Setgroups would set them for all threads.
 func setGroups(gids []int) error {
-	list := make([]uint32, len(gids)+1) // with room, so that there is an address
+	list := make([]uint32, len(gids)+1) // one longer, because an empty slice has no address to pass
 	for i, g := range gids {
 		list[i] = uint32(g)
 	}

@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// somebody is a user without an account and without any right.
+// somebody is the id of a user without an account or any rights.
 const somebody = 54321
 
 func root(t *testing.T) {
@@ -23,12 +23,12 @@ func root(t *testing.T) {
 	}
 }
 
-// theirs makes a folder that belongs to somebody, in one of root.
+// theirs creates a folder that belongs to somebody, inside a folder of root.
 func theirs(t *testing.T) string {
 	t.Helper()
 	base := t.TempDir()
 	for dir := base; strings.HasPrefix(dir, os.TempDir()+"/"); dir = filepath.Dir(dir) {
-		ok(t, os.Chmod(dir, 0o755)) // whoever may enter the first may enter the others
+		ok(t, os.Chmod(dir, 0o755)) // so that other users can reach the folder
 	}
 	dir := filepath.Join(base, "home")
 	ok(t, os.Mkdir(dir, 0o700))
@@ -62,14 +62,14 @@ func TestFilesBelongToTheOwnerOfTheFolder(t *testing.T) {
 	}
 }
 
-// A link in a folder of somebody else leads root nowhere that its owner could not go, to read or to write, and whatever part
-// of the path it is.
+// Root follows a link in another user's folder only to files that this user may read or write,
+// whichever part of the path the link is.
 func TestLinksLeadNoFurtherThanTheirOwner(t *testing.T) {
 	root(t)
 	dir := theirs(t)
 	secrets := t.TempDir()
 	secret := filepath.Join(secrets, "secret")
-	for _, mode := range []fs.FileMode{0o600, 0o640, 0o660} { // readable to the group of root, too
+	for _, mode := range []fs.FileMode{0o600, 0o640, 0o660} { // the group of root may read the last two
 		ok(t, os.WriteFile(secret, []byte("of root"), mode))
 		ok(t, os.Chmod(secret, mode))
 		for _, l := range [][2]string{{"file", secret}, {"folder", secrets}, {"hop", filepath.Join(dir, "file")}} {
@@ -105,7 +105,7 @@ func TestWhoControlsAPath(t *testing.T) {
 	mine := filepath.Join(base, "mine")
 	ok(t, os.Mkdir(mine, 0o755))
 	inside := filepath.Join(dir, "of-root")
-	ok(t, os.Mkdir(inside, 0o755)) // belongs to root, and somebody can exchange it
+	ok(t, os.Mkdir(inside, 0o755)) // belongs to root, but somebody can replace it
 	ok(t, os.Symlink(dir, filepath.Join(mine, "to-them")))
 	ok(t, os.Symlink("../home/of-root", filepath.Join(mine, "through-them")))
 	ok(t, os.Symlink(mine, filepath.Join(mine, "to-mine")))
@@ -121,7 +121,7 @@ func TestWhoControlsAPath(t *testing.T) {
 			t.Errorf("%s: %+v %v %v", path, u, other, err)
 		}
 	}
-	file := filepath.Join(mine, "file") // of somebody, in a folder that only root can change
+	file := filepath.Join(mine, "file") // belongs to somebody, in a folder that only root can change
 	ok(t, os.WriteFile(file, nil, 0o600))
 	ok(t, os.Chown(file, somebody, somebody))
 	if u, other, err := Of(file); err != nil || other {
@@ -134,7 +134,8 @@ func TestWhoControlsAPath(t *testing.T) {
 	}
 }
 
-// The rights are those of one thread, for as long as the call takes, also where many calls and other goroutines work at once.
+// Only the thread of the call has the other rights, and only during the call, even among many
+// concurrent calls and goroutines.
 func TestOtherGoroutinesKeepTheirRights(t *testing.T) {
 	root(t)
 	dir := theirs(t)
@@ -146,12 +147,12 @@ func TestOtherGoroutinesKeepTheirRights(t *testing.T) {
 			for range 50 {
 				if err := Do(dir, func() error {
 					if _, err := os.ReadFile(secret); !errors.Is(err, fs.ErrPermission) {
-						return errors.New("somebody reads what is root's")
+						return errors.New("somebody can read a file of root")
 					}
-					// Within another folder of root it stays with the user.
+					// A nested call in a folder of root keeps the rights of the user.
 					return Do(filepath.Dir(secret), func() error {
 						if _, err := os.ReadFile(secret); !errors.Is(err, fs.ErrPermission) {
-							return errors.New("a call within gives the rights of root back")
+							return errors.New("a nested call restores the rights of root")
 						}
 						return nil
 					})
@@ -181,7 +182,7 @@ func TestReadFileNeverWaits(t *testing.T) {
 			t.Error(err)
 		}
 	case <-time.After(20 * time.Second):
-		t.Fatal("it waits for somebody to write")
+		t.Fatal("ReadFile waits for a writer of the pipe")
 	}
 	if _, _, err := ReadFile(filepath.Dir(pipe), 10); !errors.Is(err, ErrNotRegular) {
 		t.Errorf("a folder: %v", err)
@@ -199,7 +200,8 @@ func TestReadFileNeverWaits(t *testing.T) {
 	}
 }
 
-// Root runs a program of somebody else, or one that works in their folder, as that user.
+// Root runs a program as another user if that user owns the program, or the folder that it works
+// in.
 func TestRunAs(t *testing.T) {
 	root(t)
 	dir := theirs(t)
@@ -216,7 +218,7 @@ func TestRunAs(t *testing.T) {
 	}
 	cmd := exec.CommandContext(t.Context(), script)
 	if err := RunAs(cmd, script, other); err == nil {
-		t.Error("a program of one user is run for another")
+		t.Error("RunAs accepts the program of one user for the folder of another")
 	}
 	cmd = exec.CommandContext(t.Context(), "/bin/sh", "-c", "id -u")
 	ok(t, RunAs(cmd, "/bin/sh", t.TempDir()))

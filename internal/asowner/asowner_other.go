@@ -2,7 +2,7 @@
 
 package asowner
 
-// These systems have no root whose rights every folder yields to.
+// These systems have no root that may access every folder.
 
 import "os/exec"
 

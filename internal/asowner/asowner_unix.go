@@ -16,8 +16,8 @@ import (
 
 const nonblock = syscall.O_NONBLOCK
 
-// of takes the nearest folder that is there for the answer: these systems have no rights of a thread, so root does not work
-// for others at all.
+// of returns the owner of the nearest folder that exists. That is enough here: these systems have
+// no rights per thread, so root never works in the folders of other users.
 func of(path string) (User, bool, error) {
 	if os.Geteuid() != 0 {
 		return User{}, false, nil

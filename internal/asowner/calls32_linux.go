@@ -4,7 +4,7 @@ package asowner
 
 import "syscall"
 
-// The calls without 32 take ids of 16 bits here.
+// On these architectures, the calls without the suffix 32 take 16-bit ids.
 const (
 	sysSetfsuid  = syscall.SYS_SETFSUID32
 	sysSetfsgid  = syscall.SYS_SETFSGID32

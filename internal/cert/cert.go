@@ -1,5 +1,5 @@
-// Package cert manages the server's certificate: from an ACME CA, from the server's own CA, or from files that
-// another program writes. Only this package uses certmagic.
+// Package cert manages the server's certificate: from an ACME CA, from the server's own CA, or from
+// files that another program writes. Only this package uses certmagic.
 package cert
 
 import (
@@ -35,8 +35,8 @@ type Options struct {
 	Data string // the data folder
 	Log  *slog.Logger
 
-	// Hosts are the names and addresses by which phones reach the server, besides those of the machine itself.
-	// Auto uses the first one.
+	// Hosts are the names and addresses by which phones reach the server, besides those of the
+	// machine itself. Auto uses the first one.
 	Hosts []string
 
 	// For Auto.
@@ -61,7 +61,7 @@ type State struct {
 	Names       []string  `json:"names,omitempty"`       // of the certificate in use
 	NotAfter    time.Time `json:"not_after,omitzero"`    // end of its validity; zero: none yet
 	Leaf        string    `json:"certificate,omitempty"` // its SHA-256
-	Fingerprint string    `json:"fingerprint,omitempty"` // the SHA-256 of the own CA, which phones pin
+	Fingerprint string    `json:"fingerprint,omitempty"` // the SHA-256 of the server's own CA, which phones pin
 	Chain       []string  `json:"chain,omitempty"`       // problems of the chain as phones see it
 	LastError   string    `json:"last_error,omitempty"`  // of creating, renewing, or reading; empty after a success
 	LastErrorAt time.Time `json:"last_error_at,omitzero"`
@@ -136,7 +136,8 @@ func makeFolder(data string) (string, error) {
 	return dir, os.Chmod(dir, 0o700)
 }
 
-// TLS returns the configuration for connections. It offers only HTTP/1.1, which WebSocket upgrades need.
+// TLS returns the configuration for connections. It offers only HTTP/1.1, which WebSocket upgrades
+// need.
 func (c *Certificates) TLS() *tls.Config {
 	return &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: c.source.get, NextProtos: append([]string{"http/1.1"}, c.protocols()...)}
 }
@@ -169,8 +170,8 @@ func (c *Certificates) Challenge(w http.ResponseWriter, r *http.Request) bool {
 	return c.source.challenge(w, r)
 }
 
-// Fingerprint returns the SHA-256 of the own CA's certificate in hex, which phones pin. It is empty if phones need
-// no pin.
+// Fingerprint returns the SHA-256 of the certificate of the server's own CA in hex. Phones pin it.
+// It is empty if phones need no pin.
 func (c *Certificates) Fingerprint() string { return c.source.fingerprint() }
 
 // State returns the state of the certificate.

@@ -16,7 +16,7 @@ import (
 	"hermes-mobile/internal/atomicfile"
 )
 
-// readLeaf reads the server's certificate. It returns nil without an error if there is none.
+// readLeaf reads the server's certificate. It returns nil and no error before the first one exists.
 func readLeaf(dir string) (*tls.Certificate, error) {
 	c, err := tls.LoadX509KeyPair(filepath.Join(dir, leafCert), filepath.Join(dir, leafKey))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -28,8 +28,8 @@ func readLeaf(dir string) (*tls.Certificate, error) {
 	return &c, nil
 }
 
-// writeLeaf stores a certificate and its key. After a crash in between, the two do not match, and the server creates
-// a new pair.
+// writeLeaf stores a certificate and its key. After a crash in between, the two do not match, and
+// the server creates a new pair.
 func writeLeaf(dir string, c *tls.Certificate) error {
 	return errors.Join(writeKey(filepath.Join(dir, leafKey), c.PrivateKey.(*ecdsa.PrivateKey)), writeCerts(filepath.Join(dir, leafCert), c.Certificate...))
 }

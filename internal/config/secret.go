@@ -2,7 +2,6 @@ package config
 
 import (
 	"fmt"
-	"io"
 	"log/slog"
 )
 
@@ -26,16 +25,16 @@ func (s Secret) String() string {
 // GoString hides the value from %#v.
 func (s Secret) GoString() string { return fmt.Sprintf("config.Secret(%q)", s.String()) }
 
-// Format hides the value from every verb. Without it, fmt prints the value in its complaint about a wrong
-// verb such as %d.
+// Format hides the value from every verb. Without it, fmt prints the value in its complaint about a
+// wrong verb such as %d.
 func (s Secret) Format(f fmt.State, verb rune) {
 	switch {
 	case verb == 'v' && f.Flag('#'):
-		io.WriteString(f, s.GoString())
+		fmt.Fprint(f, s.GoString())
 	case verb == 'q':
 		fmt.Fprintf(f, "%q", s.String())
 	default:
-		io.WriteString(f, s.String())
+		fmt.Fprint(f, s.String())
 	}
 }
 

@@ -86,8 +86,8 @@ func (m *Machine) setAuth(a Action) {
 	}
 }
 
-// setJobs stores whether to use jobs that the gateway does not advertise. It changes neither addresses nor
-// credentials, so it needs no new test.
+// setJobs stores whether to use jobs that the gateway does not advertise. It changes neither
+// addresses nor credentials, so it needs no new test.
 func (m *Machine) setJobs(answer gateway.JobAccess) error {
 	if m.step != Done || m.saved == nil || answer != gateway.JobsOn && answer != gateway.JobsOff {
 		m.problems = []Problem{{Field: "jobs", Code: Invalid, Text: "Answer on or off, once the gateway is connected."}}
@@ -234,7 +234,8 @@ func sentence(err error) string {
 	return strings.ToUpper(text[:1]) + strings.TrimSuffix(text[1:], ".") + "."
 }
 
-// Plain reports whether what a person typed as an address goes without encryption, which is to be agreed to. This machine needs no word.
+// Plain reports whether an address that the user typed means a connection without encryption, which
+// the user must agree to. Addresses of this machine need no consent.
 func Plain(address string) bool {
 	u, err := url.Parse(complete(address))
 	return err == nil && u.Scheme == "http" && u.Hostname() != "localhost" && !strings.HasPrefix(u.Hostname(), "127.") && u.Hostname() != "::1"

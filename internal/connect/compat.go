@@ -8,9 +8,10 @@ import (
 	"hermes-mobile/gateway"
 )
 
-// compatTest is one run of the compatibility test. It verifies one address after the other. It sends the
-// credential to the second address only after the first one has identified the gateway: an address without
-// proof, such as plain http in a foreign network, must not get the credential first.
+// compatTest is one run of the compatibility test. It verifies one address after the other. It
+// sends the credential to the second address only after the first one has identified the gateway:
+// an address without proof, such as plain http in a foreign network, must not get the credential
+// first.
 type compatTest struct {
 	m      *Machine
 	ctx    context.Context
@@ -69,9 +70,9 @@ func (t *compatTest) known(kind gateway.RouteKind) bool {
 	return t.saved.Remote == t.p.Remote && t.saved.RemoteKey == t.p.RemoteKey
 }
 
-// mayGoOn reports whether to test the second address although the first does not answer: if the gateway is
-// known and the second address proves its identity. So a user at home can sign in again while the remote
-// address is down.
+// mayGoOn reports whether to test the second address although the first does not answer: if the
+// gateway is known and the second address proves its identity. So a user at home can sign in again
+// while the remote address is down.
 func (t *compatTest) mayGoOn(first, second gateway.RouteKind) bool {
 	return t.known(first) && outOfReach(t.result[first]) && !Plain(t.address(second))
 }
@@ -162,7 +163,7 @@ func (t *compatTest) connect(p gateway.Profile) (gateway.Route, gateway.Profile,
 	if err != nil {
 		return gateway.Route{}, p, "", err
 	}
-	defer client.Close()
+	defer func() { _ = client.Close() }()
 	route, err := client.Connect(t.ctx)
 	if err != nil {
 		return route, p, "", err
@@ -174,8 +175,8 @@ func (t *compatTest) connect(p gateway.Profile) (gateway.Route, gateway.Profile,
 	return route, client.Profile(), version, nil
 }
 
-// conclude decides whether the test passed: at least one address works, and each other one works or is
-// unchanged since it last passed and only out of reach.
+// conclude decides whether the test passed: at least one address works, and each other one works or
+// is unchanged since it last passed and only out of reach.
 func (t *compatTest) conclude() (r Result) {
 	any, all := false, true
 	for _, kind := range []gateway.RouteKind{gateway.Local, gateway.Remote} {

@@ -34,7 +34,7 @@ func NewLines(in io.Reader, out io.Writer) *Lines {
 	return l
 }
 
-// Tell implements Prompter.
+// Show implements Prompter.
 func (l *Lines) Show(text string) { fmt.Fprintln(l.out, text) }
 
 func (l *Lines) line(title string) (string, error) {
@@ -47,7 +47,7 @@ func (l *Lines) line(title string) (string, error) {
 	return text, nil
 }
 
-// Present implements Prompter.
+// Interactive implements Prompter.
 func (l *Lines) Interactive() bool { return l.hidden != nil }
 
 // Text implements Prompter.

@@ -36,7 +36,7 @@ const (
 	wide   = 100
 )
 
-// Present implements Prompter.
+// Interactive implements Prompter.
 func (s Screen) Interactive() bool { return true }
 
 // Text implements Prompter.

@@ -15,7 +15,8 @@ import (
 // ProfileFile is the name of the profile in the data folder. It holds no secret.
 const ProfileFile = "gateway.json"
 
-// secretName is the vault's name for the credentials, which are one secret that contains its binding.
+// secretName is the vault's name for the credentials, which are one secret that contains its
+// binding.
 const secretName = "credentials"
 
 // ErrNoProfile means that no gateway was connected yet.
@@ -34,8 +35,9 @@ func NewStorage(dir string, v *vault.Vault) *Storage {
 	return &Storage{Vault: v, path: filepath.Join(dir, ProfileFile)}
 }
 
-// Profile reads the profile. It returns ErrNoProfile if there is none. A profile of the first schema still
-// contains its credentials: the caller must save these legacy credentials and the profile.
+// Profile reads the profile. It returns ErrNoProfile if none is saved. A profile of the first
+// schema still contains its credentials: the caller must save these legacy credentials and the
+// profile.
 func (s *Storage) Profile() (p gateway.Profile, legacy gateway.Credentials, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -81,8 +83,9 @@ func bindingOf(p gateway.Profile) vault.Binding {
 	return b
 }
 
-// Credentials returns the stored credentials of a profile, and never those of another gateway or account. The
-// error is gateway.ErrSignIn if they are unreadable, and vault.ErrNone if there are none.
+// Credentials returns the stored credentials of a profile, and never those of another gateway or
+// account. The error is gateway.ErrSignIn if they are unreadable, and vault.ErrNone if there are
+// none.
 func (s *Storage) Credentials(p gateway.Profile) (gateway.Credentials, error) {
 	secrets, err := s.Vault.Load(bindingOf(p))
 	if err != nil {

@@ -12,11 +12,11 @@ import (
 	"strings"
 )
 
-// listening is the state of a socket that listens, as /proc/net/tcp writes it.
+// listening is the state of a listening socket in /proc/net/tcp.
 const listening = "0A"
 
-// PortHolder names the program that listens on a port of an address, in words: empty where it cannot be told, as with the
-// program of another user.
+// PortHolder describes the program that listens on a port of a host. It returns an empty string if
+// the program is unknown, for example because it belongs to another user.
 func PortHolder(host string, port int) string {
 	sockets := map[string]bool{}
 	for _, table := range []string{"/proc/net/tcp", "/proc/net/tcp6"} {
@@ -43,7 +43,7 @@ func PortHolder(host string, port int) string {
 	for _, dir := range processes {
 		entries, err := os.ReadDir(dir)
 		if err != nil {
-			continue // of another user
+			continue // the process belongs to another user
 		}
 		for _, e := range entries {
 			if link, err := os.Readlink(filepath.Join(dir, e.Name())); err == nil && sockets[link] {
@@ -54,22 +54,23 @@ func PortHolder(host string, port int) string {
 	return ""
 }
 
-// collides reports whether a socket on an address, as /proc/net/tcp writes it, keeps another from listening on a host. A host
-// that is a name, or every address, meets them all.
+// collides reports whether a socket on an address, in the format of /proc/net/tcp, keeps another
+// socket from listening on a host. A host name or an unspecified address collides with every
+// socket.
 func collides(written, host string) bool {
 	wanted, err := netip.ParseAddr(host)
 	raw, bad := hex.DecodeString(written)
 	if err != nil || bad != nil || wanted.IsUnspecified() {
 		return true
 	}
-	for i := 0; i+4 <= len(raw); i += 4 { // words of four bytes in the order of the machine
+	for i := 0; i+4 <= len(raw); i += 4 { // 32-bit words in the byte order of the machine
 		binary.BigEndian.PutUint32(raw[i:], binary.NativeEndian.Uint32(raw[i:]))
 	}
 	addr, ok := netip.AddrFromSlice(raw)
 	return !ok || addr.IsUnspecified() || addr.Unmap() == wanted.Unmap()
 }
 
-// process names a process by its folder in /proc.
+// process describes a process, given its folder in /proc.
 func process(dir string) string {
 	name, err := os.Readlink(filepath.Join(dir, "exe"))
 	name = strings.TrimSuffix(filepath.Base(name), " (deleted)")

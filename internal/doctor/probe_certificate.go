@@ -11,8 +11,8 @@ import (
 	"hermes-mobile/internal/cert"
 )
 
-// ProbeCertificate fetches the certificate at an https address. It accepts any certificate: expired, for
-// another name, or from an unknown CA. ok is false if there is none.
+// ProbeCertificate fetches the certificate at an https address. It accepts any certificate:
+// expired, for another name, or from an unknown CA. ok is false if it gets no certificate.
 func ProbeCertificate(ctx context.Context, address string, now time.Time) (c Certificate, ok bool) {
 	u, err := url.Parse(address)
 	if err != nil || u.Scheme != "https" {

@@ -33,7 +33,7 @@ func ProbePort(host string, port int) *Port {
 // triedPorts is the number of ports that FreePort tries.
 const triedPorts = 20
 
-// FreePort returns a free port just above port, or 0 if there is none.
+// FreePort returns the first free port above port. It returns 0 if the next triedPorts are taken.
 func FreePort(host string, port int) int {
 	for n := port + 1; n <= min(port+triedPorts, 65535); n++ {
 		if p := ProbePort(host, n); p != nil && !p.Taken {

@@ -18,8 +18,8 @@ import (
 )
 
 // A probe is a WebSocket on the path for devices, so it takes the same route as an app. The server
-// identifies itself, then waits for a message before it sends another. So buffering in either direction
-// shows.
+// identifies itself, then waits for a message before it sends another. So buffering in either
+// direction shows.
 //
 //	doctor                              server
 //	  GET /ws?probe=<nonce>  upgrade ->
@@ -27,19 +27,21 @@ import (
 //	  "go on" ->
 //	  <- "hermes-mobile <answer> 2"
 //
-// If the server takes the probe for a program on its own machine, the first line ends with the address of
-// its peer. The server answers a request without an Upgrade header with 426 and the same data in headers.
+// If the server takes the probe for a program on its own machine, the first line ends with the
+// address of its peer. The server answers a request without an Upgrade header with 426 and the same
+// data in headers.
 
 // Probe holds the secrets that the server and the doctor share for one run.
 type Probe struct {
 	Nonce  string `json:"nonce"`  // identifies the probe
 	Answer string `json:"answer"` // identifies the server
-	// Hosts are the Host headers of requests from the server's own machine. A stranger can send them, too.
+	// Hosts are the Host headers of requests from the server's own machine. A stranger can send
+	// them, too.
 	Hosts []string `json:"hosts"`
 }
 
-// ProbeQuery is the URL parameter of the nonce. Without a WebSocket, ProbeHeader holds the answer and
-// ProbeHere the peer. ProbeWord is the message that the doctor sends.
+// ProbeQuery is the URL parameter of the nonce. Without a WebSocket, ProbeHeader holds the answer
+// and ProbeHere the peer. ProbeWord is the message that the doctor sends.
 const (
 	ProbeQuery  = "probe"
 	ProbeHeader = "Hermes-Mobile-Probe"
@@ -52,7 +54,7 @@ func (p Probe) Line(n int) string { return fmt.Sprintf("hermes-mobile %s %d", p.
 
 // Prober probes the public address.
 type Prober struct {
-	// Patience is how long each step may take.
+	// Timeout bounds each step of the probe.
 	Timeout time.Duration
 }
 
@@ -67,8 +69,8 @@ func (pr Prober) Run(ctx context.Context, public, path string, p Probe) *Public 
 	return out
 }
 
-// client returns a client for the public address that follows no redirects. dialed, if not nil, gets the
-// local address of each connection.
+// client returns a client for the public address that follows no redirects. dialed, if not nil,
+// gets the local address of each connection.
 func client(dialed func(net.Addr)) *http.Client {
 	dial := func(ctx context.Context, network, addr string) (net.Conn, error) {
 		var d net.Dialer
@@ -82,8 +84,8 @@ func client(dialed func(net.Addr)) *http.Client {
 	return &http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 }
 
-// try connects as an app does. It sets hidden if a proxy makes the probe look as if it came from the
-// server's own machine: the server then sees another peer than this end of the connection.
+// try connects as an app does. It sets hidden if a proxy makes the probe look as if it came from
+// the server's own machine: the server then sees another peer than this end of the connection.
 func (pr Prober) try(ctx context.Context, address string, p Probe, hidden *bool) (PublicResult, string) {
 	var mu sync.Mutex
 	var own []string
@@ -118,7 +120,7 @@ func (pr Prober) try(ctx context.Context, address string, p Probe, hidden *bool)
 		}
 		return PublicUnreachable, reason(err)
 	}
-	defer ws.CloseNow()
+	defer func() { _ = ws.CloseNow() }()
 	read := func(want string) error {
 		return step(func(ctx context.Context) error {
 			_, text, err := ws.Read(ctx)

@@ -1,8 +1,9 @@
-// Package dotenv parses Hermes' .env as Hermes does. Hermes uses python-dotenv (1.2.2 in its releases 0.19 and
-// 0.22). Both programs must see the same values, so this package has the same grammar, expression by
-// expression.
+// Package dotenv parses Hermes' .env as Hermes does. Hermes uses python-dotenv (1.2.2 in its
+// releases 0.19 and 0.22). Both programs must see the same values, so this package has the same
+// grammar, expression by expression.
 //
-// Each entry has its position in the text, so that a program can edit one and keep all others byte for byte.
+// Each entry has its position in the text, so that a program can edit one and keep all others byte
+// for byte.
 package dotenv
 
 import (
@@ -25,7 +26,8 @@ type Entry struct {
 	From, To   int // byte offsets of the value as written, its quotes included; equal if it is empty
 }
 
-// Go's regexp prefers the leftmost alternative, as Python's does. Only \s differs: Python's covers Unicode.
+// Go's regexp prefers the leftmost alternative, as Python's does. Only \s differs: Python's covers
+// Unicode.
 const (
 	blank     = `[\s\v\x1c-\x1f\x{85}\p{Z}]`
 	blankLine = `[\t\v\f\x1c-\x1f\x{85}\p{Z}]` // blank without line ends
@@ -60,8 +62,8 @@ type reader struct {
 	line int
 }
 
-// take consumes the match of re at the current position. It returns the first group, or the whole match if
-// there is none.
+// take consumes the match of re at the current position. It returns the first group, or the whole
+// match if re has no groups.
 func (r *reader) take(re *regexp.Regexp) (string, bool) {
 	m := re.FindStringSubmatch(r.text[r.at:])
 	if m == nil {
@@ -74,8 +76,8 @@ func (r *reader) take(re *regexp.Regexp) (string, bool) {
 
 func (r *reader) next(prefix string) bool { return strings.HasPrefix(r.text[r.at:], prefix) }
 
-// Parse returns the entries of a file in order, without comments and blank lines. It never fails: an
-// unreadable line is an entry with Bad set.
+// Parse returns the entries of a file in order, without comments and blank lines. It never fails:
+// an unreadable line is an entry with Bad set.
 func Parse(text string) []Entry {
 	r := &reader{text: text, line: 1}
 	if r.next(plaintext.BOM) {
@@ -168,8 +170,8 @@ func Expand(s string, lookup func(name string) (string, bool)) string {
 	})
 }
 
-// Get returns the value of a variable as Hermes sees it: the value of its last line, with ${NAME} expanded from
-// earlier lines, or else from environ. environ may be nil.
+// Get returns the value of a variable as Hermes sees it: the value of its last line, with ${NAME}
+// expanded from earlier lines, or else from environ. environ may be nil.
 func Get(text, name string, environ func(string) (string, bool)) (string, bool) {
 	set := map[string]string{}
 	lookup := func(name string) (string, bool) {

@@ -1,6 +1,7 @@
 package hub_test
 
 import (
+	"errors"
 	"strings"
 	"testing"
 
@@ -101,7 +102,7 @@ func TestPushActionNeedsTheWholeQuestion(t *testing.T) {
 				if strings.Contains(" "+tc.offers+" ", " "+o.ID+" ") {
 					continue
 				}
-				if got, err := w.hub.Act(ctx, w.hub.ActionToken("d", "c1", o.ID)); err != notify.ErrCut {
+				if got, err := w.hub.Act(ctx, w.hub.ActionToken("d", "c1", o.ID)); !errors.Is(err, notify.ErrCut) {
 					t.Errorf("%s, which is not offered: %+v %v", o.ID, got, err)
 				}
 			}
@@ -129,7 +130,7 @@ func TestPushActionOfAMemberNeedsTheWholeQuestion(t *testing.T) {
 	if n := w.notified(); len(n.Actions) != 1 || n.Actions[0].ID != "deny" {
 		t.Errorf("%s", n.raw.Body)
 	}
-	if got, err := w.hub.Act(ctx, w.hub.ActionToken("tablet", "c1", "once")); err != notify.ErrCut {
+	if got, err := w.hub.Act(ctx, w.hub.ActionToken("tablet", "c1", "once")); !errors.Is(err, notify.ErrCut) {
 		t.Errorf("%+v %v", got, err)
 	}
 	w.idle()

@@ -2,6 +2,7 @@ package hub_test
 
 import (
 	"encoding/json"
+	"errors"
 	"net/http"
 	"strings"
 	"sync/atomic"
@@ -178,7 +179,7 @@ func TestPushAction(t *testing.T) {
 	t.Parallel()
 	w, tokens := actionWorld(t)
 	for _, forged := range []string{"", ".", "x.y", tokens["once"] + "x", strings.Replace(tokens["once"], ".", "", 1), strings.Split(tokens["once"], ".")[0] + "." + strings.Split(tokens["deny"], ".")[1]} {
-		if o, err := w.hub.Act(ctx, forged); err != notify.ErrForged {
+		if o, err := w.hub.Act(ctx, forged); !errors.Is(err, notify.ErrForged) {
 			t.Errorf("%q: %+v %v", forged, o, err)
 		}
 	}
@@ -214,7 +215,7 @@ func TestPushActionIsRefused(t *testing.T) {
 	t.Parallel()
 	w, tokens := actionWorld(t)
 	ok(t, w.hub.Owner().Revoke(ctx, "d"))
-	if o, err := w.hub.Act(ctx, tokens["once"]); err != notify.ErrRejected {
+	if o, err := w.hub.Act(ctx, tokens["once"]); !errors.Is(err, notify.ErrRejected) {
 		t.Errorf("of a revoked device: %+v %v", o, err)
 	}
 	w.idle()
@@ -232,10 +233,10 @@ func TestPushActionExpires(t *testing.T) {
 	if a := w.told(); !a.answer.Expired {
 		t.Fatalf("told %+v", a.answer)
 	}
-	if o, err := w.hub.Act(ctx, token); err != notify.ErrExpired && (err != nil || !o.Expired || o.OptionID != "deny") {
+	if o, err := w.hub.Act(ctx, token); !errors.Is(err, notify.ErrExpired) && (err != nil || !o.Expired || o.OptionID != "deny") {
 		t.Errorf("%+v %v", o, err)
 	}
-	until(t, "the token to expire", func() bool { _, err := w.hub.Act(ctx, token); return err == notify.ErrExpired })
+	until(t, "the token to expire", func() bool { _, err := w.hub.Act(ctx, token); return errors.Is(err, notify.ErrExpired) })
 }
 
 // A token of one device is no good for the card of another, whoever signed it.
@@ -244,13 +245,13 @@ func TestPushActionOfAnotherDevice(t *testing.T) {
 	w, _ := actionWorld(t)
 	w.connect("e")
 	w.post("d", agent.Ask{Card: approvalCard("c2", 0)})
-	if _, err := w.hub.Act(ctx, w.hub.ActionToken("e", "c2", "once")); err != notify.ErrRejected {
+	if _, err := w.hub.Act(ctx, w.hub.ActionToken("e", "c2", "once")); !errors.Is(err, notify.ErrRejected) {
 		t.Errorf("another device's card: %v", err)
 	}
-	if _, err := w.hub.Act(ctx, w.hub.ActionToken("nobody", "c2", "once")); err != notify.ErrRejected {
+	if _, err := w.hub.Act(ctx, w.hub.ActionToken("nobody", "c2", "once")); !errors.Is(err, notify.ErrRejected) {
 		t.Errorf("an unknown device: %v", err)
 	}
-	if _, err := w.hub.Act(ctx, w.hub.ActionToken("d", "none", "once")); err != notify.ErrExpired {
+	if _, err := w.hub.Act(ctx, w.hub.ActionToken("d", "none", "once")); !errors.Is(err, notify.ErrExpired) {
 		t.Errorf("an unknown card: %v", err)
 	}
 	w.idle()
@@ -288,7 +289,7 @@ func TestPushActionsAreOffByDefault(t *testing.T) {
 	if n := w.notified(); n.Actions != nil {
 		t.Errorf("%s", n.raw.Body)
 	}
-	if _, err := w.hub.Act(ctx, w.hub.ActionToken("d", "c1", "once")); err != notify.ErrForged {
+	if _, err := w.hub.Act(ctx, w.hub.ActionToken("d", "c1", "once")); !errors.Is(err, notify.ErrForged) {
 		t.Errorf("signed with no key: %v", err)
 	}
 }

@@ -1,6 +1,7 @@
 package hub_test
 
 import (
+	"errors"
 	"slices"
 	"strings"
 	"testing"
@@ -230,7 +231,7 @@ func TestPushWithoutAnswer(t *testing.T) {
 	t.Parallel()
 	w, tokens := actionWorld(t)
 	w.rights("d", off("answer"))
-	if o, err := w.hub.Act(ctx, tokens["once"]); err != notify.ErrRejected {
+	if o, err := w.hub.Act(ctx, tokens["once"]); !errors.Is(err, notify.ErrRejected) {
 		t.Errorf("%+v %v", o, err)
 	}
 	w.post("d", agent.Ask{Card: approvalCard("c2", 0)})
@@ -277,7 +278,7 @@ func TestRightsAreKept(t *testing.T) {
 	if list := value[[]hub.DeviceInfo](t)(w.hub.Owner().Devices(ctx)); list[0].Rights != want {
 		t.Errorf("listed %+v", list[0])
 	}
-	if _, err := w.hub.Owner().SetRights(ctx, "nobody", off("call")); err != hub.ErrUnknownDevice {
+	if _, err := w.hub.Owner().SetRights(ctx, "nobody", off("call")); !errors.Is(err, hub.ErrUnknownDevice) {
 		t.Errorf("nobody's: %v", err)
 	}
 }

@@ -15,11 +15,10 @@ import (
 	"hermes-mobile/internal/store"
 )
 
-// ErrNoOwnToken: a device that came with a token of apps has none of its own that could be
-// replaced.
+// ErrNoOwnToken means that a device uses a token for apps, so it has no token of its own to replace.
 var ErrNoOwnToken = errors.New("this device has no token of its own: it comes with the token of an app, so replace that (hermes-mobile token), or pair the device")
 
-// ErrTokenEnded: the token has expired, and the request does not say when the new one expires.
+// ErrTokenEnded means that the token has expired, and the request does not say when the new one expires.
 var ErrTokenEnded = errors.New("the token of this device has expired: set the lifetime of the new one with --expires")
 
 // Rotate replaces a device's own token. The device gets the new token at its next hello, and the

@@ -10,14 +10,15 @@ import (
 	"go.uber.org/goleak"
 )
 
-// patience is how long goroutines have that end by themselves, such as timers and connections that close. goleak alone gives them less
-// than half a second, which a busy machine may need.
-const patience = 20 * time.Second
+// timeout is how long goroutines may take to end by themselves, such as those of timers and of
+// closing connections. goleak allows less than half a second, which is too short on a busy machine.
+const timeout = 20 * time.Second
 
-// Main is a whole TestMain: it runs the tests, and fails where they leave goroutines behind.
+// Main implements a whole TestMain: it runs the tests, and fails if they leave goroutines behind.
 func Main(m *testing.M) { os.Exit(Status(m.Run())) }
 
-// Status is what the test program is to end with: code, or 1 where that is 0 and goroutines are left, which it says.
+// Status returns the exit code of the test program. It turns a 0 into a 1 if goroutines are left,
+// and prints them.
 func Status(code int) int {
 	if code != 0 {
 		return code
@@ -38,7 +39,7 @@ func None(t testing.TB, options ...goleak.Option) {
 }
 
 func find(options ...goleak.Option) error {
-	for end := time.Now().Add(patience); ; {
+	for end := time.Now().Add(timeout); ; {
 		if err := goleak.Find(options...); err == nil || time.Now().After(end) {
 			return err
 		}

@@ -7,7 +7,7 @@ import (
 
 func TestMain(m *testing.M) { Main(m) }
 
-// What ends by itself, though later than goleak alone would wait, is no leak.
+// A goroutine that ends by itself is no leak, even if goleak alone would not wait long enough.
 func TestNoneWaits(t *testing.T) {
 	timer := time.NewTimer(time.Second)
 	go func() { <-timer.C }()

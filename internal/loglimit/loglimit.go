@@ -113,7 +113,7 @@ func (s *sampler) take(r *slog.Record) (ok bool, dropped int) {
 	return true, dropped
 }
 
-// networkOf returns the network that a warning is about, empty if there is none.
+// networkOf returns the network that a warning is about, or an empty string.
 func networkOf(r *slog.Record) (network string) {
 	if r.Level < slog.LevelWarn {
 		return ""

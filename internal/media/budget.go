@@ -54,7 +54,7 @@ func (s *Store) Count(ctx context.Context) (found int64, err error) {
 	return found, nil
 }
 
-// costOf returns what the budget counts for a file, 0 if there is none.
+// costOf returns what the budget counts for a file: 0 if it is missing or not a regular file.
 func (s *Store) costOf(path string) int64 {
 	info, err := os.Lstat(path)
 	if err != nil || !info.Mode().IsRegular() {

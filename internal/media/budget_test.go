@@ -21,7 +21,7 @@ import (
 	"hermes-mobile/internal/quota"
 )
 
-// bounded is a new store with a budget.
+// bounded returns a new store with a budget.
 func bounded(t testing.TB, limit int64) (*Store, *quota.Budget) {
 	t.Helper()
 	s, b := newStore(t), quota.NewBudget(quota.Options{Limit: limit})
@@ -37,12 +37,12 @@ func bind(t interface{ Fatal(...any) }, s *Store, b *quota.Budget) {
 	s.Bound(b, counted)
 }
 
-// onDisk is what the budget must count for a folder: each file by what it costs, temporary ones by
-// their bytes.
+// onDisk returns what the budget must count for a folder: the cost of each file, and the bytes of
+// temporary ones.
 func onDisk(t interface{ Fatal(...any) }, s *Store) (sum int64) {
 	err := filepath.WalkDir(s.dir, func(path string, e fs.DirEntry, err error) error {
 		if errors.Is(err, fs.ErrNotExist) {
-			return nil // goes while others work
+			return nil // another goroutine removed it
 		}
 		if err != nil || e.IsDir() {
 			return err
@@ -64,8 +64,8 @@ func onDisk(t interface{ Fatal(...any) }, s *Store) (sum int64) {
 	return sum
 }
 
-// Whatever is stored, repeated, copied, given up, swept or cannot be written, the budget counts
-// what is on the disk, and counting anew changes nothing.
+// The budget counts exactly the files on the disk, whether uploads are stored, repeated, copied,
+// abandoned, swept, or fail. A recount changes nothing.
 func TestBudgetCountsWhatIsThere(t *testing.T) {
 	full := fullDisk(t)
 	rapid.Check(t, func(rt *rapid.T) {
@@ -140,10 +140,10 @@ func TestBudgetCountsWhatIsThere(t *testing.T) {
 	})
 }
 
-// A file for which there is no room leaves nothing, and one that fits is still taken, as is one
-// that is there already.
+// A file that exceeds the budget leaves nothing behind. A file that fits is still accepted, and so is
+// one that is already stored.
 func TestNoRoom(t *testing.T) {
-	const limit = 8 * 64 << 10 // seven eighths are for files
+	const limit = 8 * 64 << 10 // seven eighths of it are for files
 	for name, put := range map[string]func(s *Store, data []byte) (File, error){
 		"at once": func(s *Store, data []byte) (File, error) { return s.Put(data) },
 		"as it comes": func(s *Store, data []byte) (File, error) {
@@ -179,7 +179,7 @@ func TestNoRoom(t *testing.T) {
 			if f, err := put(s, pattern(60<<10)); err != nil || !s.Has(f.Hash) {
 				t.Errorf("what fits gives %v", err)
 			}
-			if err := b.Take(b.Use().FilesLimit - b.Files()); err != nil { // nothing is left
+			if err := b.Take(b.Use().FilesLimit - b.Files()); err != nil { // the budget is used up
 				t.Fatal(err)
 			}
 			if f, err := s.Put(pattern(100 << 10)); f != first || err != nil {
@@ -189,8 +189,8 @@ func TestNoRoom(t *testing.T) {
 	}
 }
 
-// A device that says how large its file is, is told at the first part that it does not fit. Saying
-// too little helps nobody, and a size that is no size does no harm.
+// If a device announces the size of a file that does not fit, the first part is rejected. A size that
+// is too small gains nothing, and an invalid size does no harm.
 func TestAnnouncedSize(t *testing.T) {
 	a := NewAssembler(Limits{MaxFile: 64 << 10}, newStore(t))
 	if _, err := a.Add(Part{ID: "f", Data: pattern(4096), Parts: 20, Size: 64<<10 + 1}, t0); code(err) != "too_big" {
@@ -220,15 +220,15 @@ func TestAnnouncedSize(t *testing.T) {
 	if _, err := a.Add(Part{ID: "h", Data: pattern(4096), Parts: 3}, t0); err != nil {
 		t.Fatal(err)
 	}
-	if err := a.Refuse(Part{ID: "h", Data: pattern(4096), Part: 1, Parts: 3}, broken); err != broken {
+	if err := a.Refuse(Part{ID: "h", Data: pattern(4096), Part: 1, Parts: 3}, broken); !errors.Is(err, broken) {
 		t.Errorf("%v", err)
 	}
-	if _, err := a.Add(Part{ID: "h", Data: pattern(4096), Part: 2, Parts: 3}, t0); err != broken {
+	if _, err := a.Add(Part{ID: "h", Data: pattern(4096), Part: 2, Parts: 3}, t0); !errors.Is(err, broken) {
 		t.Errorf("a later part of a refused upload gives %v", err)
 	}
 }
 
-// Files of one byte take a block each on a disk, and a place in its table of files.
+// A file of one byte takes a whole block of the disk, and an inode.
 func TestTinyFilesCount(t *testing.T) {
 	s, _ := bounded(t, 8<<20)
 	for i := range 10_000 {
@@ -242,8 +242,8 @@ func TestTinyFilesCount(t *testing.T) {
 	t.Error("files of one byte cost nothing")
 }
 
-// A copy for the agent may use what is kept for messages, but not more than the limit: the same
-// content under ever new names is no way around it.
+// A copy for the agent may use the space reserved for messages, but not exceed the limit, even if the
+// same content gets ever new names.
 func TestCopiesCount(t *testing.T) {
 	s, b := bounded(t, 800<<10)
 	f := mustPut(t, s, pattern(60<<10))
@@ -268,8 +268,7 @@ func TestCopiesCount(t *testing.T) {
 	}
 }
 
-// What an earlier process left is counted when the store opens, but for unfinished uploads, which
-// are gone.
+// A store that opens counts the files of earlier processes. Their unfinished uploads are removed.
 func TestBudgetAfterARestart(t *testing.T) {
 	s, b := bounded(t, 1<<30)
 	mustPut(t, s, pattern(1000))
@@ -291,8 +290,8 @@ func TestBudgetAfterARestart(t *testing.T) {
 	}
 }
 
-// Many at once never have more on the disk than the limit, and what they were told is stored is
-// there.
+// Concurrent uploads never exceed the limit on the disk, and every file that was reported as stored
+// exists.
 func TestBudgetManyAtOnce(t *testing.T) {
 	const limit = 4 << 20
 	s, b := bounded(t, limit)

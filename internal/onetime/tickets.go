@@ -164,7 +164,7 @@ func (t *Tickets) EndOthers(r *http.Request, cookie string) {
 	t.sessions = kept
 }
 
-// session returns the session of a request's cookie, nil if there is none.
+// session returns the session of a request's cookie, or nil.
 func (t *Tickets) session(r *http.Request, cookie string) *ticket {
 	for _, c := range r.CookiesNamed(cookie) {
 		if at := t.find(&t.sessions, c.Value); at >= 0 {
@@ -193,7 +193,7 @@ func (t *Tickets) add(list *[]ticket, most int, life time.Duration) string {
 	return secret
 }
 
-// find returns the index of a secret, -1 if there is none. It always compares every ticket.
+// find returns the index of a secret, or -1. It always compares every ticket.
 func (t *Tickets) find(list *[]ticket, secret string) int {
 	sum := sha256.Sum256([]byte(secret))
 	t.drop(list)

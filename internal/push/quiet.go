@@ -24,10 +24,10 @@ func (q *Quiet) Check() error {
 	case !isClock(q.To):
 		return errors.New(`"quiet.to" must be a time such as 07:00`)
 	case q.From == q.To:
-		return errors.New(`"quiet.from" and "quiet.to" are the same time: leave "quiet" away, or unregister`)
+		return errors.New(`"quiet.from" and "quiet.to" are the same time: omit "quiet", or unregister`)
 	}
 	if _, err := zone(q.TZ); err != nil {
-		return fmt.Errorf(`"quiet.tz" must be the name of a time zone such as Europe/Berlin, and there is none called %q`, q.TZ)
+		return fmt.Errorf(`"quiet.tz" must be the name of a time zone such as Europe/Berlin: %q is unknown`, q.TZ)
 	}
 	return nil
 }

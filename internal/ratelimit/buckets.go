@@ -70,7 +70,7 @@ func (b *Buckets[K]) Len() int {
 	return b.known.Len()
 }
 
-// bucket returns the bucket of a key, a new one if there is none. Callers hold the lock.
+// bucket returns the bucket of a key, and creates it if necessary. Callers hold the lock.
 func (b *Buckets[K]) bucket(key K, now time.Time) *Bucket {
 	full := func(k **Bucket) bool { return (*k).full(now) }
 	b.known.Sweep(full)

@@ -23,7 +23,7 @@ func NewTable[K comparable, V any](most int) *Table[K, V] {
 // Len returns how many keys there are.
 func (t *Table[K, V]) Len() int { return len(t.entries) }
 
-// Get returns the value of a key, nil if there is none. The key doesn't count as used.
+// Get returns the value of a key, or nil. The key doesn't count as used.
 func (t *Table[K, V]) Get(key K) *V {
 	if e, ok := t.entries[key]; ok {
 		return &e.Value.(*entry[K, V]).value

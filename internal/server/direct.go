@@ -68,7 +68,7 @@ type directAgent struct {
 
 // Run implements agent.Agent.
 func (a *directAgent) Run(ctx context.Context, host agent.Host) error {
-	defer a.client.Close()
+	defer func() { _ = a.client.Close() }()
 	return a.Agent.Run(ctx, host)
 }
 

@@ -54,14 +54,14 @@ type Server struct {
 	embedded embedding
 	linkKey  [32]byte
 
-	// What release closes.
+	// Closed by release.
 	admin     net.Listener
 	listener  net.Listener
 	strangers *strangers.Listener // below listener
 	store     *store.Store
 	push      *push.Sender // nil: there are no notifications
 
-	// What the parts share.
+	// Shared by the parts.
 	files   *media.Store
 	tokens  *access.Tokens
 	pairing *access.Pairing

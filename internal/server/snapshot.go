@@ -77,7 +77,7 @@ func (s *snapshots) end() {
 	}
 }
 
-// last returns the newest snapshot, nil if there is none yet. It requests another one if that is
+// last returns the newest snapshot, or nil before the first one. It requests another one if that is
 // old.
 func (s *snapshots) last() *snapshot {
 	newest, _ := s.request(time.Now().Add(-readyEvery))

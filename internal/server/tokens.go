@@ -38,7 +38,7 @@ func newTokenSources(cfg *config.Config) *tokenSources {
 // path returns the token file.
 func (s *tokenSources) path() string { return filepath.Join(s.cfg.Data, tokenFile) }
 
-// load reads all tokens. If there is none for apps, it creates one.
+// load reads all tokens. It creates one for apps if they have none.
 func (s *tokenSources) load() ([]access.Token, error) {
 	list, _, err := s.read(s.cfg)
 	if err != nil {

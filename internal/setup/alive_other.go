@@ -4,7 +4,7 @@ package setup
 
 import "os"
 
-// alive reports whether there is a process with the id that a gateway wrote down.
+// alive reports whether the process id that a gateway recorded is in use.
 func alive(pid int, _ int64) bool {
 	p, err := os.FindProcess(pid)
 	if err != nil {
@@ -14,5 +14,5 @@ func alive(pid int, _ int64) bool {
 	return true
 }
 
-// environ: what a process was started with cannot be seen here.
+// environ returns nil: these systems don't show the environment of a process.
 func environ(int) []string { return nil }

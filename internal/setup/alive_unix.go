@@ -7,11 +7,11 @@ import (
 	"syscall"
 )
 
-// alive reports whether there is a process with the id that a gateway wrote down.
+// alive reports whether the process id that a gateway recorded is in use.
 func alive(pid int, _ int64) bool {
 	err := syscall.Kill(pid, 0)
 	return err == nil || errors.Is(err, syscall.EPERM)
 }
 
-// environ: what a process was started with cannot be seen here.
+// environ returns nil: these systems don't show the environment of a process.
 func environ(int) []string { return nil }

@@ -10,20 +10,20 @@ import (
 	"github.com/goccy/go-yaml/token"
 )
 
-// A config.yaml is not under our control, and the running server reads it for the doctor. So its size limits
-// are checked before parsing.
+// A config.yaml is not under our control, and the running server reads it for the doctor. So its
+// size limits are checked before parsing.
 const (
-	maxNodes = 100_000 // after aliases were followed
-	maxMarks = 100_000 // colons, commas, brackets and dashes, of which each key or value has one at least
-	maxOpen  = 1000    // brackets, braces and dashes that are open at once
-	// maxTogether is how many lines one key of the top level may have. The parser takes a time that grows with the square of the
-	// keys of a map, and goes deeper with each.
+	maxNodes = 100_000 // with every alias expanded
+	maxMarks = 100_000 // colons, commas, brackets, and dashes: every key or value has at least one
+	maxOpen  = 1000    // nested brackets, braces, and dashes
+	// maxTogether is the maximum number of lines of one top-level key. The parser's time is
+	// quadratic in the number of keys of a map, and every key adds a level of recursion.
 	maxTogether = 5000
-	// fewLines are parsed in one go.
+	// fewLines is the maximum number of lines of a text that is parsed as a whole.
 	fewLines = 500
 )
 
-// tooMuch returns the error that a file is too large to parse.
+// tooMuch returns the error for a file that is too large to parse.
 func tooMuch(line int, format string, args ...any) *Broken {
 	return &Broken{Line: line, Problem: fmt.Sprintf(format, args...) + ": too large to edit", Huge: true}
 }
@@ -32,7 +32,7 @@ func tooMuch(line int, format string, args ...any) *Broken {
 func bounded(text string) error {
 	marks, line, open := 0, 1, 0
 	for l := range strings.Lines(text) {
-		nested := 0 // what may begin a node within a node, one behind the other
+		nested := 0 // indicators on this line that may each begin a nested node
 		for i := range len(l) {
 			switch l[i] {
 			case ',', ':':
@@ -61,7 +61,8 @@ func bounded(text string) error {
 	return nil
 }
 
-// parseTokens makes trees of a text: of a long one part by part, so that the time grows with its length and not with the square.
+// parseTokens parses a text. It parses a long one in parts, so that the time grows with its length
+// and not with the square of it.
 func parseTokens(text string) (*ast.File, error) {
 	if err := bounded(text); err != nil {
 		return nil, err
@@ -115,7 +116,8 @@ func parseTokens(text string) (*ast.File, error) {
 	return &ast.File{Docs: []*ast.DocumentNode{{BaseNode: &ast.BaseNode{}, Body: ast.Mapping(values[0].GetToken(), false, values...)}}}, nil
 }
 
-// topLevel cuts tokens before each key of the top level. Where there is more than a map of keys it cuts nothing.
+// topLevel splits tokens before each top-level key. It doesn't split a text that is more than one
+// block map.
 func topLevel(tokens token.Tokens) []token.Tokens {
 	var parts []token.Tokens
 	column, begin, flow, lastLine := 0, 0, 0, 0
@@ -132,7 +134,7 @@ func topLevel(tokens token.Tokens) []token.Tokens {
 				parts = append(parts, tokens[begin:i])
 				begin = i
 			case t.Type == token.MappingStartType || t.Type == token.SequenceStartType || t.Type == token.TagType || t.Type == token.AnchorType:
-				return []token.Tokens{tokens} // in braces, or with something said of the whole
+				return []token.Tokens{tokens} // in braces, or with a tag or an anchor for the whole text
 			default:
 				column = t.Position.Column
 			}

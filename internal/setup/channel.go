@@ -7,10 +7,10 @@ import (
 	"time"
 )
 
-// Where Hermes looks for its home channel. It reads .env in each turn and before each job. Without the plugin
-// it knows the connection only as "relay", for which Hermes 0.22 and newer rejects /sethome. With the plugin,
-// the variable decides where jobs go, and config.yaml decides what the model knows and where notices go.
-// Hermes' own /sethome writes both.
+// The places where Hermes looks for its home channel. It reads .env in each turn and before each job.
+// Without the plugin it knows the connection only as "relay", for which Hermes 0.22 and newer rejects
+// /sethome. With the plugin, the variable decides where jobs go, and config.yaml decides what the
+// model knows and where notices go. Hermes' own /sethome writes both.
 const (
 	envRelayHome  = "RELAY_HOME_CHANNEL"
 	envPluginHome = "MOBILE_HOME_CHANNEL"

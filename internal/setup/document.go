@@ -32,21 +32,22 @@ func (e *Broken) Error() string {
 	return fmt.Sprintf("config.yaml, line %d: %s (file unchanged): fix it first", e.Line, e.Problem)
 }
 
-// document is a parsed config.yaml: its lines, its tree for positions, and its values for comparing.
+// document is a parsed config.yaml: its lines, its tree for positions, and its values for
+// comparing.
 type document struct {
 	bom      string
 	lines    []string // each with its line end
-	root     ast.Node // a mapping; nil where there are comments at most
+	root     ast.Node // a map; nil if the file has at most comments
 	end      int      // lines from here on are past the document
-	value    any      // in order, with double keys twice
+	value    any      // in the order of the file, including duplicate keys
 	comments []string
-	step     int // by how much this file indents
+	step     int // indent per level, in spaces
 }
 
 // parse reads a config.yaml.
 func parse(text []byte) (d *document, err error) {
 	defer func() {
-		if r := recover(); r != nil { // the library's: a strange file must not look like a fault of ours
+		if r := recover(); r != nil { // the library panics on some files, which must not look like a bug of setup
 			d, err = nil, &Broken{Line: 1, Problem: fmt.Sprintf("unreadable: %v", r)}
 		}
 	}()
@@ -60,7 +61,7 @@ func parse(text []byte) (d *document, err error) {
 	}
 	d.lines = slices.Collect(strings.Lines(rest))
 	d.end = len(d.lines)
-	// The parser sees plain line ends; the lines keep their own.
+	// The parser gets line breaks of the form "\n". The stored lines keep their own.
 	plain := strings.ReplaceAll(rest, "\r\n", "\n")
 	if i := strings.IndexByte(plain, '\r'); i >= 0 {
 		return nil, &Broken{Line: 1 + strings.Count(plain[:i], "\n"), Problem: "a carriage return inside a line"}
@@ -126,8 +127,8 @@ func firstInvalid(text []byte) int {
 	return -1
 }
 
-// broken takes the position and the reason from the library's error, whose own text quotes the file, including
-// secrets.
+// broken takes the position and the reason from the library's error, whose own text quotes the
+// file, including secrets.
 func broken(err error) error {
 	if own := (*Broken)(nil); errors.As(err, &own) {
 		return own
@@ -182,7 +183,7 @@ func (d *document) learnStep() {
 // bytes joins the lines.
 func (d *document) bytes(lines []string) []byte { return []byte(d.bom + strings.Join(lines, "")) }
 
-// eol is the line end of the file: that of its first line.
+// eol returns the line break of the file's first line, which new lines get as well.
 func (d *document) eol() string {
 	if len(d.lines) > 0 && strings.HasSuffix(d.lines[0], "\r\n") {
 		return "\r\n"
@@ -190,7 +191,7 @@ func (d *document) eol() string {
 	return "\n"
 }
 
-// bare takes anchor and tag off a node.
+// bare returns a node without its anchor and tag.
 func bare(n ast.Node) ast.Node {
 	for {
 		switch x := n.(type) {
@@ -223,7 +224,8 @@ func isMapping(n ast.Node) bool {
 	return false
 }
 
-// name is the key of an entry; "" for merged and explicit ("? …") keys, which are never ours.
+// name returns the key of an entry. It is "" for merged and explicit ("? …") keys, which are never
+// ours.
 func name(e *ast.MappingValueNode) string {
 	if _, ok := e.Key.(*ast.StringNode); !ok {
 		return ""
@@ -231,7 +233,8 @@ func name(e *ast.MappingValueNode) string {
 	return e.Key.GetToken().Value
 }
 
-// find returns the entry that counts, with its index: of double keys the last, as with Hermes.
+// find returns the effective entry of a key and its index. As in Hermes, the last of several
+// duplicate keys counts.
 func find(list []*ast.MappingValueNode, key string) (int, *ast.MappingValueNode) {
 	for i, e := range slices.Backward(list) {
 		if name(e) == key {
@@ -244,7 +247,7 @@ func find(list []*ast.MappingValueNode, key string) (int, *ast.MappingValueNode)
 func line(e *ast.MappingValueNode) int   { return e.Key.GetToken().Position.Line }
 func column(e *ast.MappingValueNode) int { return e.Key.GetToken().Position.Column }
 
-// at is the byte offset in a line of a column that counts characters from 1.
+// at returns the byte offset of a column, which counts characters from 1.
 func at(text string, column int) int {
 	for i := range text {
 		if column--; column == 0 {

@@ -12,10 +12,10 @@ import (
 // want is one value that config.yaml must have.
 type want struct {
 	path []string
-	text string // as it is written
-	// also are further forms that mean the same to Hermes.
+	text string // the value in YAML
+	// also lists other values that mean the same to Hermes.
 	also []string
-	item bool // the text is one item of a list, which may have others
+	item bool // the text is an item of a list, which may have other items
 }
 
 func (w want) key() string { return strings.Join(w.path, ".") }
@@ -23,37 +23,38 @@ func (w want) key() string { return strings.Join(w.path, ".") }
 // Change is one key that setup changes.
 type Change struct {
 	Key string `json:"key"`
-	Old string `json:"old,omitempty"` // as it was written; empty where it was not there
+	Old string `json:"old,omitempty"` // the old text in YAML; empty if the key was missing
 	New string `json:"new"`
-	// Line is where the key stands, where the text of a line is changed rather than one added.
+	// Line is the line of the key if setup changes text on that line. It is 0 if setup adds whole
+	// lines.
 	Line int `json:"line,omitempty"`
-	// From is the first element of the key's path that was added, -1 where none was.
+	// From is the index of the first element of the key's path that setup adds, or -1 if all exist.
 	From int `json:"from"`
-	// Item: the value is an item of a list.
+	// Item reports whether the value is an item of a list.
 	Item bool `json:"item,omitempty"`
-	// text are the lines that were added, if whole lines were.
+	// text holds the added lines, if setup adds whole lines.
 	text []string
 }
 
-// ByHand is an edit that would risk the rest of the file.
+// ByHand is the error for an edit that would risk the rest of the file.
 type ByHand struct {
 	Key, Value string
 	Line       int
 	Reason     string
 }
 
-// Error says what the owner must write.
+// Error returns the reason, and the line that the owner must add.
 func (e *ByHand) Error() string {
 	return fmt.Sprintf("config.yaml, line %d: %s; add it yourself: %s: %s", e.Line, e.Reason, e.Key, e.Value)
 }
 
-// A candidate is a text that may be the right one; verify decides.
+// candidate is an edited text that may be correct. verify decides.
 type candidate struct {
 	lines  []string
 	change Change
 }
 
-// apply sets one value. It returns no change where the value is right already.
+// apply sets one value. The change is nil if the value is already set.
 func apply(text []byte, w want) ([]byte, *Change, error) {
 	d, err := parse(text)
 	if err != nil {
@@ -75,7 +76,7 @@ func apply(text []byte, w want) ([]byte, *Change, error) {
 	return nil, nil, &ByHand{w.key(), w.text, d.near(w.path), "setup can't set this key without changing others (because of an anchor, an alias, or an unusual form)"}
 }
 
-// near is the line of the last key of a path that is there.
+// near returns the line of the last existing key of a path.
 func (d *document) near(path []string) int {
 	n, l := d.root, 1
 	for _, key := range path {
@@ -89,7 +90,7 @@ func (d *document) near(path []string) int {
 	return l
 }
 
-// has reports whether a value is right already.
+// has reports whether the document already has a value.
 func (d *document) has(w want) bool {
 	v, ok := lookup(d.value, w.path)
 	if !ok {
@@ -102,20 +103,22 @@ func (d *document) has(w want) bool {
 	if w.matches(v) {
 		return true
 	}
-	// Hermes reads YAML 1.1, where a plain yes or off is a truth value.
+	// Hermes reads YAML 1.1, where an unquoted yes or off is a boolean.
 	s, _ := v.(string)
 	return truth(s) != "" && truth(s) == w.text && d.plain(w.path)
 }
 
-// matches reports whether a decoded value is the one wanted.
+// matches reports whether a decoded value equals the wanted one.
 func (w want) matches(v any) bool {
 	s := fmt.Sprint(v)
 	if _, isText := v.(string); isText == (w.text == "true" || w.text == "false") {
-		return slices.Contains(w.also, s) // "true" is a text to Hermes, and true is none
+		return slices.Contains(w.also, s) // Hermes reads "true" as text, and true as a boolean
 	}
 	return s == unquoted(w.text) || slices.Contains(w.also, s)
 }
 
+// truth returns "true" or "false" for a boolean that only YAML 1.1 knows, otherwise an empty
+// string.
 func truth(s string) string {
 	switch strings.ToLower(s) {
 	case "yes", "on":
@@ -126,7 +129,7 @@ func truth(s string) string {
 	return ""
 }
 
-// plain reports whether a value is written without quotes.
+// plain reports whether a value has no quotes in the text.
 func (d *document) plain(path []string) bool {
 	n := d.root
 	for _, key := range path {
@@ -142,7 +145,7 @@ func (d *document) plain(path []string) bool {
 
 func unquoted(s string) string { return strings.Trim(s, `"`) }
 
-// candidates works out where a value can be put.
+// candidates returns the possible edits that set a value, the best first.
 func (d *document) candidates(w want) ([]candidate, error) {
 	if d.root == nil {
 		return d.appendTop(w), nil
@@ -174,7 +177,7 @@ func (d *document) candidates(w want) ([]candidate, error) {
 	return nil, nil
 }
 
-// block writes the rest of a path as lines.
+// block returns the lines of a nested map, for the elements of a path from index from on.
 func (d *document) block(w want, from, indent int) []string {
 	var out []string
 	for i, key := range w.path[from:] {
@@ -187,7 +190,7 @@ func (d *document) block(w want, from, indent int) []string {
 	return out
 }
 
-// braces writes the rest of a path for the inside of a map in braces.
+// braces returns an entry of a map in braces, for the elements of a path from index from on.
 func (w want) braces(from int) string {
 	if from == len(w.path)-1 {
 		return w.path[from] + ": " + w.value()
@@ -195,7 +198,7 @@ func (w want) braces(from int) string {
 	return w.path[from] + ": {" + w.braces(from+1) + "}"
 }
 
-// value is what stands behind a key that is new.
+// value returns the value of a new key. For a list, it is a list of one item.
 func (w want) value() string {
 	if w.item {
 		return "[" + w.text + "]"
@@ -218,7 +221,7 @@ func (d *document) appendTop(w want) []candidate {
 	return []candidate{{d.withLines(d.end, lines), w.lines(0, lines)}}
 }
 
-// withLines inserts lines. A file without a line end at its end stays one.
+// withLines inserts lines at an index. A file whose last line has no line break keeps that form.
 func (d *document) withLines(at int, add []string) []string {
 	out := slices.Clone(d.lines[:at])
 	add = slices.Clone(add)
@@ -229,7 +232,7 @@ func (d *document) withLines(at int, add []string) []string {
 	return slices.Concat(out, add, d.lines[at:])
 }
 
-// insert puts the rest of a path into a mapping, behind what it has.
+// insert adds the elements of a path from index from on to a map, after its other entries.
 func (d *document) insert(n ast.Node, list []*ast.MappingValueNode, flow bool, limit int, w want, from int) []candidate {
 	if flow {
 		m, ok := bare(n).(*ast.MappingNode)
@@ -248,7 +251,8 @@ func (d *document) insert(n ast.Node, list []*ast.MappingValueNode, flow bool, l
 	}
 }
 
-// back steps over blank lines, and over comments that stand too far left to belong to what is above them.
+// back moves a limit back over blank lines, and over comments with too little indent to belong to
+// the lines above them.
 func (d *document) back(limit, first, indent int) int {
 	for limit > first {
 		text := strings.TrimLeft(d.lines[limit-1], " ")
@@ -261,7 +265,8 @@ func (d *document) back(limit, first, indent int) int {
 	return limit
 }
 
-// intoBraces puts text before the closing brace or bracket, or behind the opening one.
+// intoBraces inserts text before the closing brace or bracket, or after the opening one. filled
+// reports whether there are other entries, so a comma is needed.
 func (d *document) intoBraces(open, end *token.Position, filled bool, text string, c Change) []candidate {
 	var out []candidate
 	put := func(row, col int, text string) {
@@ -279,7 +284,7 @@ func (d *document) intoBraces(open, end *token.Position, filled bool, text strin
 		put(end.Line, end.Column, text)
 		return out
 	}
-	// Behind the last entry: before the blanks that stand in front of the end.
+	// The text goes directly after the last entry, before any space in front of the closing brace.
 	row := end.Line
 	head := d.lines[row-1][:at(d.lines[row-1], end.Column)]
 	for strings.TrimSpace(head) == "" && row > open.Line {
@@ -300,7 +305,7 @@ func (d *document) intoBraces(open, end *token.Position, filled bool, text strin
 	return out
 }
 
-// fill gives a key without a value its first keys.
+// fill adds the first entries to a key that has no value.
 func (d *document) fill(e *ast.MappingValueNode, null ast.Node, flow bool, w want, from int) []candidate {
 	var out []candidate
 	if !flow {
@@ -311,7 +316,7 @@ func (d *document) fill(e *ast.MappingValueNode, null ast.Node, flow bool, w wan
 	return append(out, d.behindColon(e, "{"+w.braces(from)+"}", w.added(from, line(e)))...)
 }
 
-// behindColon puts a value behind the colon of a key that has none.
+// behindColon inserts a value after the colon of a key that has no value.
 func (d *document) behindColon(e *ast.MappingValueNode, text string, c Change) []candidate {
 	pos := e.GetToken().Position
 	l := d.lines[pos.Line-1]
@@ -324,7 +329,7 @@ func (d *document) behindColon(e *ast.MappingValueNode, text string, c Change) [
 	return []candidate{{lines, c}}
 }
 
-// swap puts a text in the place of a value that stands on one line.
+// swap replaces a value that is on a single line.
 func (d *document) swap(n ast.Node, text string, c Change) []candidate {
 	row, from, to, ok := d.span(n)
 	if !ok {
@@ -336,7 +341,8 @@ func (d *document) swap(n ast.Node, text string, c Change) []candidate {
 	return []candidate{{lines, c}}
 }
 
-// span is where a value stands: its line, and the bytes in it.
+// span returns the line of a value, and its byte range in that line. ok is false if the value isn't
+// on a single line.
 func (d *document) span(n ast.Node) (row, from, to int, ok bool) {
 	t := n.GetToken()
 	if t == nil || t.Position == nil || t.Position.Line > len(d.lines) || t.Position.Column < 1 {
@@ -346,7 +352,7 @@ func (d *document) span(n ast.Node) (row, from, to int, ok bool) {
 	l := d.lines[row-1]
 	from = at(l, t.Position.Column)
 	for from < len(l) && l[from] == ' ' {
-		from++ // behind a tag the column is that of the blank
+		from++ // after a tag, the parser reports the column of the space
 	}
 	rest := strings.TrimRight(l[from:], "\r\n")
 	length := -1
@@ -375,7 +381,7 @@ func (d *document) span(n ast.Node) (row, from, to int, ok bool) {
 	return row, from, from + length, length > 0
 }
 
-// replace gives a key that is there another value.
+// replace changes the value of an existing key.
 func (d *document) replace(e *ast.MappingValueNode, value ast.Node, w want) ([]candidate, error) {
 	c := Change{Key: w.key(), New: w.text, Line: line(e), From: -1}
 	switch value.(type) {
@@ -394,7 +400,7 @@ func (d *document) replace(e *ast.MappingValueNode, value ast.Node, w want) ([]c
 	return d.swap(value, w.text, c), nil
 }
 
-// addItem adds an item to a list that is there.
+// addItem adds an item to an existing list.
 func (d *document) addItem(e *ast.MappingValueNode, value ast.Node, flow bool, limit int, w want) ([]candidate, error) {
 	c := w.added(len(w.path), line(e))
 	switch x := value.(type) {

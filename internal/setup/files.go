@@ -15,23 +15,23 @@ import (
 
 // Files is a read-only view of the settings of a Hermes home.
 type Files struct {
-	// Broken is why config.yaml cannot be read; nothing of it is known then.
+	// Broken is the error of an unreadable config.yaml. Its settings are unknown then.
 	Broken error
-	// Changed is when one of the two files was written last.
+	// Changed is the time of the last change to either file.
 	Changed time.Time
-	// EnvPath and ConfigPath are where they are, or would be.
+	// EnvPath and ConfigPath are the paths of the files, which may not exist yet.
 	EnvPath, ConfigPath string
-	// EnvMode are the rights of .env, where it is there and holds the secret of a gateway; 0 otherwise.
+	// EnvMode is the file mode of .env if it contains the secret of a gateway, otherwise 0.
 	EnvMode fs.FileMode
 
-	document  *document // nil: it is broken
+	document  *document // nil: config.yaml is broken
 	config    any
 	env       []byte
 	inherited map[string]string
 	home      string
 }
 
-// ReadFiles reads config.yaml and .env of a Hermes home. One that is missing is empty.
+// ReadFiles reads config.yaml and .env of a Hermes home. It treats a missing file as an empty one.
 func ReadFiles(home Home) (*Files, error) {
 	f := &Files{home: home.Path, ConfigPath: filepath.Join(home.Path, configFile), EnvPath: filepath.Join(home.Path, envFile)}
 	config, err := readFile(f.ConfigPath, 0)
@@ -53,7 +53,7 @@ func ReadFiles(home Home) (*Files, error) {
 		f.config, f.document = d.value, d
 	}
 	for _, path := range []string{f.ConfigPath, f.EnvPath} {
-		_ = asowner.Do(path, func() error { // one that is not there was not changed
+		_ = asowner.Do(path, func() error { // a missing file has no time of change
 			info, err := os.Stat(path)
 			if err == nil && info.ModTime().After(f.Changed) {
 				f.Changed = info.ModTime()
@@ -64,7 +64,8 @@ func ReadFiles(home Home) (*Files, error) {
 	return f, nil
 }
 
-// Refused is why the Hermes of a version does not read config.yaml, also where it is valid YAML otherwise; nil: it does.
+// Refused returns the reason why a version of Hermes rejects config.yaml, which may be valid YAML
+// otherwise. It returns nil if Hermes accepts it.
 func (f *Files) Refused(v Version) error {
 	if f.document == nil {
 		return f.Broken
@@ -72,13 +73,14 @@ func (f *Files) Refused(v Version) error {
 	return f.document.readable(v, false)
 }
 
-// TooMuch reports whether config.yaml is too much to be looked at here, which says nothing of whether Hermes reads it.
+// TooMuch reports whether config.yaml is too large to parse here. Hermes may still accept it.
 func (f *Files) TooMuch() bool {
 	b := (*Broken)(nil)
 	return errors.As(f.Broken, &b) && b.Huge
 }
 
-// Env returns a variable of .env, or one that the gateway was started with; an empty one counts as not set.
+// Env returns a variable of .env, or else of the gateway's environment. An empty one counts as not
+// set.
 func (f *Files) Env(name string) (string, bool) {
 	if v, ok := getenv(f.env, name); ok {
 		return v, true
@@ -87,7 +89,7 @@ func (f *Files) Env(name string) (string, bool) {
 	return v, v != ""
 }
 
-// EnvWhere says where a variable that Env returns stands.
+// EnvWhere returns the source of a variable that Env returns.
 func (f *Files) EnvWhere(name string) string {
 	if _, ok := getenv(f.env, name); ok {
 		return f.EnvPath
@@ -95,11 +97,11 @@ func (f *Files) EnvWhere(name string) string {
 	return "the environment of the gateway"
 }
 
-// inheritable are the variables of a gateway's process that matter here.
+// inheritable are the prefixes of the variables that Inherit reads.
 var inheritable = []string{"GATEWAY_RELAY_", "HERMES_GATEWAY_", "API_SERVER_", publicOwn}
 
-// Inherit takes over what a gateway was started with, by a service or a container, where that can be seen. What .env says
-// counts more, as it does to Hermes.
+// Inherit reads the environment of a running gateway, which a service or a container may set, if
+// this process may read it. A variable in .env takes precedence, as in Hermes.
 func (f *Files) Inherit(p Process) {
 	f.inherited = map[string]string{}
 	for _, line := range environ(p.PID) {
@@ -110,10 +112,10 @@ func (f *Files) Inherit(p Process) {
 	}
 }
 
-// Value returns what stands in config.yaml at a path such as gateway.relay_url.
+// Value returns the value in config.yaml at a path such as gateway.relay_url.
 func (f *Files) Value(path string) (any, bool) { return lookup(f.config, strings.Split(path, ".")) }
 
-// Text is Value for a text; "" where there is none.
+// Text returns the text in config.yaml at a path, or an empty string.
 func (f *Files) Text(path string) string {
 	v, _ := f.Value(path)
 	s, _ := v.(string)
@@ -126,7 +128,7 @@ func (f *Files) Keys(path string) []string {
 	return keysOf(v)
 }
 
-// Has reports whether a list at a path has an item.
+// Has reports whether the list at a path has an item.
 func (f *Files) Has(path, item string) bool {
 	v, _ := f.Value(path)
 	list, _ := v.([]any)
@@ -138,18 +140,18 @@ func (f *Files) Has(path, item string) bool {
 	return false
 }
 
-// Plugin says how much of the plug-in that setup offers is there.
+// Plugin reports which parts of setup's plug-in are installed.
 type Plugin struct {
 	Name     string // of its folder, and in plugins.enabled
-	Platform string // that it registers
-	Manifest bool   // plugin.yaml
-	Code     bool   // __init__.py
-	Enabled  bool   // in config.yaml
-	Named    bool   // GATEWAY_RELAY_PLATFORMS names its platform
-	Old      bool   // and that of the time before it, by which older jobs report
+	Platform string // the platform that it registers
+	Manifest bool   // plugin.yaml exists
+	Code     bool   // __init__.py exists
+	Enabled  bool   // config.yaml enables it
+	Named    bool   // GATEWAY_RELAY_PLATFORMS contains its platform
+	Old      bool   // and the relay's earlier platform, to which older jobs report
 }
 
-// Plugin looks for the plug-in.
+// Plugin inspects the plug-in.
 func (f *Files) Plugin() Plugin {
 	there := func(file string) bool {
 		path := filepath.Join(f.home, "plugins", pluginName, file)
@@ -168,5 +170,5 @@ func (f *Files) Plugin() Plugin {
 	return p
 }
 
-// HideUser keeps a password in an address from being shown.
+// HideUser returns an address without its user and password.
 func HideUser(url string) string { return hideUser(url) }

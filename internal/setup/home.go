@@ -18,20 +18,21 @@ import (
 type Home struct {
 	Path    string `json:"path"`
 	Profile string `json:"profile,omitempty"` // empty: the main one
-	// Active: hermes without -p uses this one.
+	// Active reports whether hermes without -p uses this home.
 	Active bool `json:"-"`
 }
 
-// The main home's name, as hermes -p takes it.
+// The name of the main home for hermes -p.
 const mainProfile = "default"
 
-// Name is what hermes -p takes.
+// Name returns the name for hermes -p.
 func (h Home) Name() string { return cmp.Or(h.Profile, mainProfile) }
 
-// profileName is what Hermes accepts as a profile's name, and with it as the name of its folder.
+// profileName matches the names that Hermes accepts for profiles, and so for their folders.
 var profileName = regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,63}$`)
 
-// Homes returns the Hermes home at a path and, if that is a main one, its profiles. The first is the one at the path.
+// Homes returns the Hermes home at a path and, if that is a main one, its profiles. The first is
+// the one at the path.
 func Homes(path string) (list []Home, err error) {
 	if path == "" {
 		return nil, fmt.Errorf("no home directory found: set HERMES_HOME")
@@ -58,7 +59,7 @@ func homes(path string) ([]Home, error) {
 		return []Home{{Path: path, Profile: filepath.Base(path), Active: true}}, nil
 	}
 	list := []Home{{Path: path}}
-	entries, _ := os.ReadDir(filepath.Join(path, "profiles")) // most have none
+	entries, _ := os.ReadDir(filepath.Join(path, "profiles")) // most homes have no profiles
 	for _, e := range entries {
 		dir := filepath.Join(path, "profiles", e.Name())
 		if info, err := os.Stat(dir); err == nil && info.IsDir() && profileName.MatchString(e.Name()) {

@@ -8,17 +8,18 @@ import (
 	"hermes-mobile/internal/asowner"
 )
 
-// FailedJob is a scheduled job of Hermes whose last result did not reach the chat that it reports to.
+// FailedJob is a scheduled job of Hermes whose last result did not reach the chat that it reports
+// to.
 type FailedJob struct {
 	Name string
-	Why  string // as Hermes wrote it down
+	Why  string // the reason that Hermes recorded
 }
 
-// maxJobName bounds what is shown of a name or reason: both are texts of others.
+// maxJobName is the maximum number of characters of a name or reason. Both are untrusted text.
 const maxJobName = 200
 
-// FailedJobs lists the jobs of a home that report over a relay and whose last result was not delivered. Where the file is not
-// as expected there is nothing to say.
+// FailedJobs returns the jobs of a home that report over a relay and whose last result was not
+// delivered. It returns nil if the file of jobs has an unexpected format.
 func FailedJobs(home Home) (list []FailedJob) {
 	text, _, err := asowner.ReadFile(filepath.Join(home.Path, "cron", "jobs.json"), maxFile)
 	if err != nil {
@@ -56,7 +57,7 @@ func FailedJobs(home Home) (list []FailedJob) {
 	return list
 }
 
-// oneLine makes a text of somebody else fit for a line.
+// oneLine shortens an untrusted text to a single line.
 func oneLine(s string) string {
 	s = strings.Join(strings.Fields(strings.ToValidUTF8(s, "")), " ")
 	if r := []rune(s); len(r) > maxJobName {

@@ -2,19 +2,20 @@ package setup
 
 import "strings"
 
-// kind says what a byte of a YAML text is part of, as far as signs mean something else there.
+// kind is the part of YAML syntax that a byte belongs to. It tells where a character is an
+// indicator.
 type kind byte
 
 const (
-	structure kind = iota // indicators, blanks and plain scalars
+	structure kind = iota // indicators, spaces, and plain scalars
 	commented
 	quoted
 	blockText // the lines of a literal or folded scalar
 	inFlow    // structure within brackets or braces
 )
 
-// kinds tells the kind of each byte of a text with plain line ends. It need be right for texts that a reader of YAML takes; for
-// others any answer will do.
+// kinds returns the kind of each byte of a text whose line breaks are "\n". The result is
+// meaningful only for valid YAML.
 func kinds(text string) []kind {
 	s := &kindScanner{text: text, kinds: make([]kind, len(text))}
 	for at := 0; at < len(text); {
@@ -23,21 +24,24 @@ func kinds(text string) []kind {
 	return s.kinds
 }
 
+// kindScanner is the state of kinds.
 type kindScanner struct {
 	text  string
 	kinds []kind
 	flow  int
 }
 
+// mark sets the kind of the bytes from to to-1.
 func (s *kindScanner) mark(from, to int, k kind) {
 	for i := from; i < to; i++ {
 		s.kinds[i] = k
 	}
 }
 
-// line goes over one line, and over what begins on it and ends later. It returns where the next line begins.
+// line scans one line, and every scalar that begins on it and ends later. It returns the start of
+// the next line.
 func (s *kindScanner) line(start int) int {
-	i, node, key := start, true, -1 // node: a node may begin here; key: where the innermost collection of the line begins
+	i, node, key := start, true, -1 // node: a node may begin here; key: the column of the line's innermost collection
 	for i < len(s.text) && s.text[i] != '\n' {
 		c := s.text[i]
 		if s.flow > 0 {
@@ -92,7 +96,7 @@ func (s *kindScanner) line(start int) int {
 	return min(i+1, len(s.text))
 }
 
-// quote returns where a quoted scalar ends.
+// quote returns the end of the quoted scalar that begins at i.
 func (s *kindScanner) quote(i int) int {
 	q := s.text[i]
 	for i++; i < len(s.text); i++ {
@@ -109,7 +113,8 @@ func (s *kindScanner) quote(i int) int {
 	return len(s.text)
 }
 
-// block marks the lines of a block scalar whose indicator is at i, and returns where the line after them begins.
+// block marks the lines of the block scalar whose indicator is at i. It returns the start of the
+// line after them. It returns false if there is no block scalar at i.
 func (s *kindScanner) block(start, i, key int) (int, bool) {
 	head := strings.TrimRight(s.text[i+1:lineEnd(s.text, i)], "\n")
 	if j := strings.Index(head, "#"); j > 0 {
@@ -127,7 +132,7 @@ func (s *kindScanner) block(start, i, key int) (int, bool) {
 		}
 	}
 	parent := key
-	if parent < 0 { // a document, or an item of a list: what is left of the indicator
+	if parent < 0 { // the whole document, or an item of a list: the last dash left of the indicator counts
 		parent = strings.LastIndexAny(s.text[start:i], "-?")
 	}
 	if indent > 0 {
@@ -151,7 +156,7 @@ func (s *kindScanner) block(start, i, key int) (int, bool) {
 	return at, true
 }
 
-// lineEnd is where the line that holds i ends, its line end included.
+// lineEnd returns the end of the line that contains i, including its line break.
 func lineEnd(text string, i int) int {
 	if j := strings.IndexByte(text[i:], '\n'); j >= 0 {
 		return i + j + 1

@@ -10,17 +10,18 @@ import (
 	"github.com/goccy/go-yaml"
 )
 
-// A long config.yaml is edited in its parts: each edit is worked out and checked several times, which takes too long for the
-// whole. A part is a key of the top level with what is below it.
+// Setup edits a long config.yaml in parts, because it parses and checks the text several times per
+// edit. That takes too long for the whole file. A part is a top-level key and everything below it.
 
-// part is a piece of a file and the values that belong into it.
+// part is a part of a file, with the wanted values in it.
 type part struct {
 	key      string
-	from, to int // lines; equal where the key is new
+	from, to int // lines; equal if the key is new
 	wants    []want
 }
 
-// applyLong is apply for a long file that is a plain map of keys without anchors. It reports whether it was one.
+// applyLong is apply for a long file that is a block map without anchors. It returns false for any
+// other file.
 func (p *Plan) applyLong(d *document, f *File, list []want) (bool, error) {
 	entries, flow := entriesOf(d.root)
 	if flow || len(entries) < 2 || d.end != len(d.lines) || column(entries[0]) != 1 || strings.ContainsAny(string(f.After), "&*") {
@@ -40,7 +41,8 @@ func (p *Plan) applyLong(d *document, f *File, list []want) (bool, error) {
 		}
 		parts[i].wants = append(parts[i].wants, w)
 	}
-	// From the end to the beginning, so that no edit moves the place of another; what is new keeps its order.
+	// The parts are edited from the last to the first, so no edit moves another part. New keys keep
+	// their order.
 	slices.SortStableFunc(parts, func(a, b *part) int { return cmp.Compare(b.from, a.from) })
 	lines, changes, end := d.lines, []Change{}, len(d.lines)
 	for _, at := range parts {
@@ -62,7 +64,7 @@ func (p *Plan) applyLong(d *document, f *File, list []want) (bool, error) {
 			text.After = []byte(strings.ReplaceAll(string(text.After), "\n", "\r\n"))
 		}
 		new = slices.Collect(strings.Lines(string(text.After)))
-		if at.from == at.to { // behind what was there and what came before
+		if at.from == at.to { // a new key goes after the existing and the earlier new ones
 			lines = (&document{lines: lines}).withLines(end, new)
 			end += len(new)
 			continue
@@ -86,7 +88,7 @@ func (p *Plan) applyLong(d *document, f *File, list []want) (bool, error) {
 	return true, nil
 }
 
-// applyEach sets values one by one, and notes those that have to be set by hand.
+// applyEach sets values one by one, and collects those that the owner must set by hand.
 func (p *Plan) applyEach(f *File, list []want) error {
 	for _, w := range list {
 		out, c, err := apply(f.After, w)
@@ -104,7 +106,7 @@ func (p *Plan) applyEach(f *File, list []want) error {
 	return nil
 }
 
-// onlyIn reports whether two values of files differ in the parts only, and in what came behind.
+// onlyIn reports whether two files differ only in some parts, including new parts at the end.
 func onlyIn(before, after any, parts []*part) bool {
 	a, _ := before.(yaml.MapSlice)
 	b, _ := after.(yaml.MapSlice)

@@ -2,8 +2,8 @@
 
 package setup
 
-// copyOwner does nothing: such systems have no owner to give a file to.
+// copyOwner does nothing: these systems have no file owners to copy.
 func copyOwner(string, string) {}
 
-// Hidden: such systems do not say whose a folder is.
+// Hidden returns false: these systems don't report the owner of a folder.
 func Hidden(Home) bool { return false }

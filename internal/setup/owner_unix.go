@@ -12,8 +12,9 @@ import (
 	"hermes-mobile/internal/asowner"
 )
 
-// copyOwner gives a file to the owner of another, where root replaces a file of somebody else in a folder of its own. In a
-// folder of that user the file is theirs already, and the group is one of theirs.
+// copyOwner gives a file the owner of another file. It matters when root replaces another user's
+// file in a folder of root. In a folder of that user, the new file already belongs to them and to
+// one of their groups.
 func copyOwner(path, like string) {
 	if os.Geteuid() != 0 {
 		return
@@ -25,7 +26,8 @@ func copyOwner(path, like string) {
 	}
 }
 
-// Hidden reports whether a Hermes home belongs to another account and its settings cannot be seen from this one.
+// Hidden reports whether a Hermes home belongs to another account, and this one can't read its
+// settings.
 func Hidden(home Home) bool {
 	if os.Geteuid() == 0 {
 		return false

@@ -5,13 +5,13 @@ import (
 	"path/filepath"
 )
 
-// The name-only plug-in: it gives Hermes 0.22 the platform's name, without which /sethome and "deliver: mobile" are refused.
-// The relay carries the traffic.
+// The name-only plug-in gives Hermes 0.22 the platform's name. Without the name, Hermes rejects
+// /sethome and "deliver: mobile". The traffic goes through the relay.
 const (
 	pluginName     = "mobile-platform"
 	pluginPlatform = "mobile"
-	// relayPlatform is the name without the plug-in. Jobs that were made in a chat before it report by that name, and without it
-	// they fail without a word.
+	// relayPlatform is the name without the plug-in. Jobs that a chat created before the plug-in
+	// report to that name. Without the name, they fail silently.
 	relayPlatform   = "relay"
 	pluginPlatforms = pluginPlatform + "," + relayPlatform
 )
@@ -23,7 +23,7 @@ var (
 	pluginCode []byte
 )
 
-// planPlugin adds the plug-in's two files. What is there already is replaced, and comes back with an undo.
+// planPlugin adds the plug-in's two files. It replaces existing files, which an undo restores.
 func (p *Plan) planPlugin() error {
 	for _, part := range []struct {
 		name string

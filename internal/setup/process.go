@@ -11,24 +11,26 @@ import (
 	"hermes-mobile/internal/asowner"
 )
 
-// Process is a gateway that runs.
+// Process is a running gateway.
 type Process struct {
-	PID   int       // 0 where it cannot be told: it runs in a container, say
-	Since time.Time // about
+	PID   int       // 0 if it is unknown, for example because the gateway runs in a container
+	Since time.Time // the approximate start time
 }
 
-// A running gateway holds a lock on gateway.lock and has written who it is there and in gateway.pid: process id, and a start
-// time that tells it from a later process with the same id. Both files may be left by one that was killed.
+// A running gateway holds a lock on gateway.lock. It writes its process id and start time to that
+// file and to gateway.pid. The start time tells it from a later process with the same id. A gateway
+// that was killed leaves both files behind.
 const (
 	pidFile  = "gateway.pid"
 	lockFile = "gateway.lock"
 )
 
-// maxRecord bounds what is read of such a file.
+// maxRecord is the maximum size of such a file.
 const maxRecord = 64 << 10
 
-// Running finds the gateway that runs on a home, as `hermes gateway status` does. One that serves all profiles belongs to the
-// main home.
+// Running finds the running gateway of a home, as `hermes gateway status` does. A gateway that
+// serves all profiles belongs to the main home, so Running also searches the main home of a
+// profile.
 func Running(home Home) (Process, bool) {
 	paths := []string{home.Path}
 	if home.Profile != "" {
@@ -42,6 +44,7 @@ func Running(home Home) (Process, bool) {
 	return Process{}, false
 }
 
+// runningIn finds the running gateway whose files are in a home.
 func runningIn(home string) (Process, bool) {
 	var since time.Time
 	for _, name := range []string{pidFile, lockFile} {
@@ -61,14 +64,14 @@ func runningIn(home string) (Process, bool) {
 			return Process{PID: pid, Since: info.ModTime()}, true
 		}
 	}
-	// Its process cannot be seen from here; the lock can.
+	// The process may be invisible from here, as in a container. The lock is visible.
 	if locked(filepath.Join(home, lockFile)) {
 		return Process{Since: since}, true
 	}
 	return Process{}, false
 }
 
-// readRecord reads {"pid": 1, "start_time": 2, …}, or the bare number that old releases wrote.
+// readRecord parses {"pid": 1, "start_time": 2, …}, or the bare process id that old releases wrote.
 func readRecord(text []byte) (pid int, started int64, ok bool) {
 	var r struct {
 		PID     int    `json:"pid"`

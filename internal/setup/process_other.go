@@ -2,5 +2,5 @@
 
 package setup
 
-// locked: these systems have no such lock.
+// locked returns false, because these systems have no such lock.
 func locked(string) bool { return false }

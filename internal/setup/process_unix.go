@@ -9,13 +9,14 @@ import (
 	"hermes-mobile/internal/asowner"
 )
 
-// locked reports whether somebody holds the lock of a file. Asking takes a shared one for a moment.
+// locked reports whether a process holds the lock of a file. To test it, locked briefly takes a
+// shared lock.
 func locked(path string) bool {
 	f, _, err := asowner.Open(path)
 	if err != nil {
 		return false
 	}
-	defer f.Close() // and with it our own lock
+	defer f.Close() // which also releases our own lock
 	err = syscall.Flock(int(f.Fd()), syscall.LOCK_SH|syscall.LOCK_NB)
 	return errors.Is(err, syscall.EWOULDBLOCK)
 }

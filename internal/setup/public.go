@@ -10,32 +10,33 @@ import (
 	"hermes-mobile/internal/asowner"
 )
 
-// The public plugin: a WebSocket platform within the gateway itself that has our name, port and path, and registers the platform
-// that ours registers, too.
+// The public plugin is a WebSocket platform inside the gateway. It has the same name, port, and
+// path as this server, and registers the same platform as our plug-in.
 const (
 	publicName = "hermes-mobile"
 	publicPort = 8787
 	publicOwn  = "MOBILE_PORT"
 )
 
-// maxManifest bounds what is read of a plugin's manifest, and maxPlugins how many are looked at.
+// Limits of the search for the public plugin.
 const (
-	maxManifest = 64 << 10
-	maxPlugins  = 500
+	maxManifest = 64 << 10 // bytes of a manifest
+	maxPlugins  = 500      // folders
 )
 
 // PublicPlugin is the public plugin hermes-mobile in a Hermes home.
 type PublicPlugin struct {
 	Folder  string
 	Enabled bool // in config.yaml
-	Port    int  // that it listens on
+	Port    int  // the port that it listens on
 }
 
-// PublicPlugin looks for the public plugin: a folder of its name, or one whose manifest has it.
+// PublicPlugin finds the public plugin: a folder whose manifest has its name, or a folder of that
+// name.
 func (f *Files) PublicPlugin() (p PublicPlugin, there bool) {
 	root := filepath.Join(f.home, "plugins")
 	var entries []os.DirEntry
-	_ = asowner.Do(root, func() (err error) { // most homes have none
+	_ = asowner.Do(root, func() (err error) { // most homes have no plug-ins
 		entries, err = os.ReadDir(root)
 		return err
 	})
@@ -44,7 +45,7 @@ func (f *Files) PublicPlugin() (p PublicPlugin, there bool) {
 		folder := filepath.Join(root, e.Name())
 		name = manifestName(folder)
 		if name == "" && e.Name() == publicName && asowner.Do(folder, func() error { _, err := os.Stat(filepath.Join(folder, "__init__.py")); return err }) == nil {
-			name = publicName // a manifest that cannot be read
+			name = publicName // its manifest is unreadable
 		}
 		if strings.ReplaceAll(name, "_", "-") == publicName {
 			p.Folder, there = folder, true
@@ -66,7 +67,7 @@ func (f *Files) PublicPlugin() (p PublicPlugin, there bool) {
 	return p, true
 }
 
-// manifestName is the name that a plugin's manifest gives it, empty where there is none.
+// manifestName returns the name in a plug-in's manifest, or an empty string.
 func manifestName(folder string) string {
 	for _, file := range []string{"plugin.yaml", "plugin.yml"} {
 		text, _, err := asowner.ReadFile(filepath.Join(folder, file), maxManifest)

@@ -12,9 +12,10 @@ import (
 	"github.com/goccy/go-yaml/ast"
 )
 
-// readable finds what Hermes refuses in a config.yaml that our own parser takes. Hermes goes on with its defaults then, so
-// nothing may be written into such a file. Both versions read YAML 1.1: 0.19 with PyYAML, 0.22 with ruamel.yaml, which are
-// stricter in different places. strict refuses what either does, where the version is not known.
+// readable returns an error if Hermes rejects a config.yaml that our own parser accepts. Hermes
+// then continues with its defaults, so setup must not write to such a file. Hermes reads YAML 1.1:
+// 0.19 with PyYAML, 0.22 with ruamel.yaml. The two are strict in different places. If the version
+// is unknown, strict applies the rules of both.
 func (d *document) readable(v Version, strict bool) error {
 	c := &checker{older: v.known() && v.less(newer) || !v.known() && strict, newer: v.known() && !v.less(newer) || !v.known() && strict, anchors: map[string]ast.Node{}}
 	switch {
@@ -39,24 +40,25 @@ func (d *document) readable(v Version, strict bool) error {
 	return nil
 }
 
-// checker looks for the first thing that is refused.
+// checker finds the first line that Hermes rejects.
 type checker struct {
 	who          string
-	older, newer bool // it has to be readable for these
+	older, newer bool // the versions whose rules apply
 	anchors      map[string]ast.Node
 	err          *Broken
 }
 
+// refuse records a problem, unless one on an earlier line is known.
 func (c *checker) refuse(line int, format string, args ...any) {
 	if c.err == nil || line < c.err.Line {
 		c.err = &Broken{Line: line, Problem: fmt.Sprintf(format, args...) + ", which " + c.who + " rejects"}
 	}
 }
 
-// signs looks at characters that readers of YAML 1.1 do not take, or take for the end of a line.
+// signs checks for characters that YAML 1.1 forbids or reads as a line break.
 func (c *checker) signs(text string) {
 	what := kinds(text)
-	line, fresh := 1, true // fresh: only blanks since the line began
+	line, fresh := 1, true // fresh: the line has only spaces and tabs so far
 	for i, r := range text {
 		switch {
 		case r == '\n':
@@ -79,12 +81,12 @@ func (c *checker) signs(text string) {
 	}
 }
 
-// printable are the characters that may be in a file of YAML 1.1.
+// printable reports whether YAML 1.1 allows a character.
 func printable(r rune) bool {
 	return r == '\t' || r == '\n' || r == '\r' || r >= 0x20 && r <= 0x7e || r == 0x85 || r >= 0xa0 && r <= 0xd7ff || r >= 0xe000 && r <= 0xfffd || r >= 0x10000 && r <= utf8.MaxRune
 }
 
-// node walks over a tree. Its depth is bounded by parse.
+// node checks a tree. parse bounds its depth.
 func (c *checker) node(n ast.Node, depth int) {
 	if depth > 4*deepest || c.err != nil {
 		return
@@ -111,6 +113,7 @@ func (c *checker) node(n ast.Node, depth int) {
 	}
 }
 
+// rowOf returns the line of a node, or 1 if it is unknown.
 func rowOf(n ast.Node) int {
 	if t := n.GetToken(); t != nil && t.Position != nil {
 		return t.Position.Line
@@ -118,9 +121,10 @@ func rowOf(n ast.Node) int {
 	return 1
 }
 
-// standardTags are the tags that a safe reader of YAML knows.
+// standardTags are the tags that the safe loaders of both libraries know.
 var standardTags = map[string]bool{"null": true, "bool": true, "int": true, "float": true, "str": true, "binary": true, "timestamp": true, "omap": true, "pairs": true, "set": true, "seq": true, "map": true}
 
+// tag checks a tag, and that its value has the form that the tag requires.
 func (c *checker) tag(n *ast.TagNode) {
 	tag := n.GetToken().Value
 	name, ok := strings.CutPrefix(tag, "!!")
@@ -148,6 +152,7 @@ func (c *checker) tag(n *ast.TagNode) {
 	}
 }
 
+// mapping checks the keys and values of a map.
 func (c *checker) mapping(n ast.Node, depth int) {
 	entries, _ := entriesOf(n)
 	seen := map[string]bool{}
@@ -176,7 +181,7 @@ func (c *checker) mapping(n ast.Node, depth int) {
 	}
 }
 
-// mergeable reports whether a value may stand behind <<: a map, or a list of maps.
+// mergeable reports whether a value is valid for the key <<: a map, or a list of maps.
 func (c *checker) mergeable(n ast.Node) bool {
 	for range deepest {
 		switch x := bare(n).(type) {
@@ -198,7 +203,8 @@ func (c *checker) mergeable(n ast.Node) bool {
 	return false
 }
 
-// keyID is the same for two keys that are one to Hermes, and how the key is shown.
+// keyID returns an id that is equal for two keys if Hermes reads them as the same key. It also
+// returns the key's text for messages.
 func keyID(n ast.Node) (id, shown string) {
 	if k, ok := n.(*ast.MappingKeyNode); ok {
 		return keyID(k.Value)
@@ -242,7 +248,7 @@ func keyID(n ast.Node) (id, shown string) {
 	return "text " + shown, shown
 }
 
-// yamlInt reads a whole number of YAML 1.1.
+// yamlInt parses an integer in YAML 1.1.
 func yamlInt(s string) (*big.Int, bool) {
 	s = strings.ReplaceAll(s, "_", "")
 	if strings.HasPrefix(strings.TrimLeft(s, "+-"), "0o") {
@@ -253,7 +259,8 @@ func yamlInt(s string) (*big.Int, bool) {
 
 var timestampForm = regexp.MustCompile(`^(\d{4})-(\d\d?)-(\d\d?)(?:(?:[Tt]|[ \t]+)(\d\d?):(\d\d):(\d\d)(?:\.\d*)?(?:[ \t]*(?:Z|[-+]\d\d?(?::\d\d)?))?)?$`)
 
-// plain looks at a scalar that has no quotes: what YAML 1.1 takes for something else than a text has to be that.
+// plain checks an unquoted scalar. If YAML 1.1 reads it as a type other than text, it must be valid
+// for that type.
 func (c *checker) plain(n *ast.StringNode) {
 	if t := n.GetToken(); t.Indicator != 0 {
 		return
@@ -268,7 +275,7 @@ func (c *checker) plain(n *ast.StringNode) {
 		}
 		var f [7]int
 		for i := 1; i < len(m); i++ {
-			f[i], _ = strconv.Atoi(m[i]) // digits, or nothing
+			f[i], _ = strconv.Atoi(m[i]) // digits, or an empty group
 		}
 		at := time.Date(f[1], time.Month(f[2]), f[3], f[4], f[5], f[6], 0, time.UTC)
 		if f[1] == 0 || at.Month() != time.Month(f[2]) || at.Day() != f[3] || f[4] > 23 || f[5] > 59 || f[6] > 59 {

@@ -9,8 +9,9 @@ import (
 	"github.com/goccy/go-yaml/ast"
 )
 
-// revert takes one change back. It returns false where the key has another value than the one that was set, or cannot be
-// taken out without touching others; a key that is gone is taken back already.
+// revert undoes one change. It returns false if the key has another value than setup wrote, or
+// can't be removed without changing other settings. If the key is already gone, there is nothing to
+// undo.
 func revert(text []byte, c Change) ([]byte, bool) {
 	w := want{path: strings.Split(c.Key, "."), text: c.New, item: c.Item}
 	d, err := parse(text)
@@ -33,7 +34,7 @@ func revert(text []byte, c Change) ([]byte, bool) {
 	return nil, false
 }
 
-// gone reports whether a change is out of the text.
+// gone reports whether a text no longer contains a change.
 func gone(text []byte, w want, c Change) bool {
 	d, err := parse(text)
 	if err != nil {
@@ -44,12 +45,12 @@ func gone(text []byte, w want, c Change) bool {
 	case c.Item:
 		return !d.has(w)
 	case c.Old == "" || c.Old == "null":
-		return !there || !w.matches(v) // a merge may have one below it
+		return !there || !w.matches(v) // a merge ("<<") may bring another value
 	}
 	return there
 }
 
-// without works out texts in which a change is taken back.
+// without returns possible texts without a change, the best first.
 func (d *document) without(w want, c Change) [][]string {
 	var chain []*ast.MappingValueNode
 	flows := []bool{}
@@ -76,7 +77,8 @@ func (d *document) without(w want, c Change) [][]string {
 		}
 		return out
 	}
-	// Maps that were made for this key, and hold nothing else now, go with it; or else the key alone.
+	// Remove the maps that setup created for this key if they hold nothing else, otherwise the key
+	// alone.
 	var out [][]string
 	for top := c.From; top <= last; top++ {
 		if slices.Contains(alone[top+1:], false) {
@@ -91,12 +93,8 @@ func (d *document) without(w want, c Change) [][]string {
 			continue
 		}
 		out = append(out, d.cutLines(line(chain[top])-1, end))
-		if top > 0 && alone[top] && flows[top] == flows[top-1] {
-			// The map above was there, without keys: written out as such it stays one.
-			continue
-		}
 	}
-	// A map that stood without a value got one on its own line.
+	// A key without a value got a map on its own line. Remove that map and keep the key.
 	if c.From > 0 && c.From <= last {
 		if m, ok := bare(chain[c.From-1].Value).(*ast.MappingNode); ok && m.IsFlowStyle && m.End != nil && m.Start.Position.Line == m.End.Position.Line && alone[c.From] {
 			out = append(out, d.cutSpan(m.Start.Position.Line, m.Start.Position.Column, m.End.Position.Column+1))
@@ -105,7 +103,7 @@ func (d *document) without(w want, c Change) [][]string {
 	return out
 }
 
-// lastLine is the last line of a value that was written by us, in one line.
+// lastLine returns the last line of a value that setup wrote.
 func lastLine(n ast.Node) int {
 	if s, ok := n.(*ast.SequenceNode); ok && s.End != nil {
 		return s.End.Position.Line
@@ -113,16 +111,17 @@ func lastLine(n ast.Node) int {
 	return n.GetToken().Position.Line
 }
 
+// cutLines removes the lines with the indexes from to to-1.
 func (d *document) cutLines(from, to int) []string {
 	out := slices.Concat(d.lines[:from], d.lines[to:])
 	if to == len(d.lines) && from > 0 && !strings.HasSuffix(d.lines[to-1], "\n") {
 		out = slices.Clone(out)
-		out[from-1] = strings.TrimRight(out[from-1], "\r\n") // as the file was
+		out[from-1] = strings.TrimRight(out[from-1], "\r\n") // the file had no line break at its end
 	}
 	return out
 }
 
-// cutSpan takes columns from..to-1 out of a line.
+// cutSpan removes the columns from to to-1 of a line.
 func (d *document) cutSpan(row, from, to int) []string {
 	l := d.lines[row-1]
 	out := slices.Clone(d.lines)
@@ -130,7 +129,7 @@ func (d *document) cutSpan(row, from, to int) []string {
 	return out
 }
 
-// cutEntry takes an entry out of a map in braces, with one comma.
+// cutEntry removes an entry of a map in braces, and one comma.
 func (d *document) cutEntry(e *ast.MappingValueNode, leaf ast.Node) [][]string {
 	row, from := line(e), column(e)
 	to := 0
@@ -155,7 +154,7 @@ func (d *document) cutEntry(e *ast.MappingValueNode, leaf ast.Node) [][]string {
 	return d.cutListed(row, from, to)
 }
 
-// cutListed takes columns from..to-1 out of a line, with the comma before or behind them.
+// cutListed removes the columns from to to-1 of a line, and the comma before or after them.
 func (d *document) cutListed(row, from, to int) [][]string {
 	l := d.lines[row-1]
 	head, tail := l[:at(l, from)], l[at(l, to):]
@@ -174,6 +173,7 @@ func (d *document) cutListed(row, from, to int) [][]string {
 	return append(out, cut(head, tail))
 }
 
+// withoutItem returns possible texts without an item of a list.
 func (d *document) withoutItem(value ast.Node, w want) [][]string {
 	s, ok := value.(*ast.SequenceNode)
 	if !ok {
@@ -196,7 +196,8 @@ func (d *document) withoutItem(value ast.Node, w want) [][]string {
 	return nil
 }
 
-// dropKey takes a key of a map in lines out with all below it, and nothing else.
+// dropKey removes a key of a block map and everything below it. It returns false if that would
+// change anything else.
 func (d *document) dropKey(path []string) ([]byte, bool) {
 	n, limit := d.root, d.end
 	var e *ast.MappingValueNode

@@ -22,23 +22,24 @@ type Service struct {
 // Unit is one file of a service.
 type Unit struct{ Path, Text string }
 
-// Kinds are the services that can be made. SystemdUser is for people who are not root.
+// Kinds are the supported kinds of services. SystemdUser is for users other than root.
 var Kinds = []string{Systemd, SystemdUser, "launchd", "windows"}
 
-// The services of systemd.
+// The kinds for systemd.
 const (
 	Systemd     = "systemd"
 	SystemdUser = "systemd-user"
 )
 
-// Program says what a service starts.
+// Program describes the program that a service starts.
 type Program struct {
 	Binary, Data, HermesHome string
 	User                     string // the user's home folder
 	Apart                    *Apart // for Systemd
 }
 
-// ServiceKind is the service that a word asks for on this system: systemd is that of the user where it is not root who asks.
+// ServiceKind returns the kind for a word that the user chose. "auto" means the service manager of
+// this system, and systemd means the user's own instance unless root asks.
 func ServiceKind(word string, root bool) string {
 	if word == "auto" {
 		word = map[string]string{"darwin": "launchd", "windows": "windows"}[runtime.GOOS]
@@ -52,7 +53,7 @@ func ServiceKind(word string, root bool) string {
 	return word
 }
 
-// NewService works out a service of one of the Kinds.
+// NewService returns the service of a kind, which must be one of Kinds.
 func NewService(kind string, p Program) (*Service, error) {
 	for _, s := range []string{p.Binary, p.Data, p.HermesHome} {
 		if strings.ContainsAny(s, "\"\r\n\x00") {
@@ -75,7 +76,7 @@ func NewService(kind string, p Program) (*Service, error) {
 	return nil, fmt.Errorf("unknown kind %q: choose one of %s", kind, strings.Join(Kinds, ", "))
 }
 
-// Files are the service's files for a plan.
+// Files returns the service's files for a plan.
 func (s *Service) Files() (list []*File, err error) {
 	for _, u := range s.Units {
 		f, err := readFile(u.Path, 0o644)
@@ -88,7 +89,8 @@ func (s *Service) Files() (list []*File, err error) {
 	return list, nil
 }
 
-// unitWord writes a path for a unit file: there % and \ mean something, and $ does in a command.
+// unitWord quotes a word for a unit file, where % and \ are special characters. So is $ in a
+// command.
 func unitWord(s string, command bool) string {
 	s = strings.NewReplacer(`\`, `\\`, `%`, `%%`).Replace(s)
 	if command {
@@ -97,7 +99,8 @@ func unitWord(s string, command bool) string {
 	return `"` + s + `"`
 }
 
-// systemdUser is a unit of the user's own manager. It runs under the account of the user, and so does what the user runs.
+// systemdUser returns a unit for the user's own systemd instance. It runs under the same account as
+// all other programs of the user.
 func systemdUser(p Program) *Service {
 	return &Service{Kind: SystemdUser, Units: []Unit{{Path: filepath.Join(p.User, ".config", "systemd", "user", "hermes-mobile.service"),
 		Text: fmt.Sprintf(`# Written by hermes-mobile setup --service.
@@ -143,7 +146,7 @@ WantedBy=default.target
 func launchd(p Program) *Service {
 	text := func(s string) string {
 		var b strings.Builder
-		_ = xml.EscapeText(&b, []byte(s)) // a builder takes everything
+		_ = xml.EscapeText(&b, []byte(s)) // writes to a strings.Builder never fail
 		return b.String()
 	}
 	path := filepath.Join(p.User, "Library", "LaunchAgents", "hermes-mobile.plist")
@@ -178,15 +181,15 @@ func launchd(p Program) *Service {
 		Steps: []string{"launchctl bootstrap gui/$(id -u) " + shellquote.Word(path)}}
 }
 
-// windows registers a task, since the server does not speak to the service manager. It runs with the rights of its user and
-// no more.
+// windows returns a scheduled task, because the server doesn't implement the protocol of the
+// service manager. The task runs with the rights of its user and no more.
 func windows(p Program) *Service {
 	return &Service{Kind: "windows", Steps: []string{
 		`schtasks /Create /TN "hermes-mobile" /SC ONLOGON /RL LIMITED /F /TR "\"` + p.Binary + `\" serve --data \"` + p.Data + `\""`,
 		`schtasks /Run /TN "hermes-mobile"`}}
 }
 
-// Binary is the path of this program, as a service starts it.
+// Binary returns the path of this program, for use in a service.
 func Binary() (string, error) {
 	path, err := os.Executable()
 	if err != nil {

@@ -17,27 +17,28 @@ import (
 	"hermes-mobile/internal/dotenv"
 )
 
-// stateFile in the data folder records what setup wrote where, for the undo. It contains no secret.
+// stateFile is the file in the data folder that records the changes of setup, so that they can be
+// undone. It contains no secret.
 const stateFile = "setup.json"
 
-// step is one run that wrote something.
+// step is one run of setup that wrote files.
 type step struct {
 	Kind  string    `json:"kind,omitempty"` // empty, stepChannel or stepAPI
 	Home  string    `json:"home"`
 	Time  time.Time `json:"time"`
 	Files []record  `json:"files"`
-	Made  []string  `json:"made,omitempty"` // folders
+	Made  []string  `json:"made,omitempty"` // the folders that it created
 	Share *share    `json:"share,omitempty"`
 }
 
-// record is what became of one file.
+// record describes the changes to one file.
 type record struct {
 	Path    string      `json:"path"`
 	Existed bool        `json:"existed"`
 	Backup  string      `json:"backup,omitempty"`
 	Mode    fs.FileMode `json:"mode,omitempty"`
-	Before  string      `json:"before"` // sums of the content
-	After   string      `json:"after"`
+	Before  string      `json:"before"` // SHA-256 of the content before
+	After   string      `json:"after"`  // and after
 	Changes []Change    `json:"changes,omitempty"`
 }
 
@@ -46,11 +47,12 @@ func sum(b []byte) string {
 	return hex.EncodeToString(s[:])
 }
 
-// ownNotes is where root keeps its notes when it has written into folders of several users: whoever may change them decides
-// what an undo removes and restores, and with whose rights.
+// ownNotes is the folder of root's record when setup wrote to folders of several users. Whoever can
+// change the record decides which files an undo removes and restores, and with whose rights.
 var ownNotes = "/etc/hermes-mobile"
 
-// notesFor returns the folder for the notes of a run: the data folder, unless it belongs to another user than one of the files.
+// notesFor returns the folder for the record of a run. It is the data folder, unless that folder
+// and one of the files belong to different users.
 func notesFor(data string, paths []string) (string, error) {
 	keeper, other, err := asowner.Of(data)
 	if err != nil || os.Geteuid() != 0 {
@@ -68,6 +70,7 @@ func notesFor(data string, paths []string) (string, error) {
 	return data, nil
 }
 
+// recall reads the record in a folder.
 func recall(folder string) (list []step, err error) {
 	text, _, err := asowner.ReadFile(filepath.Join(folder, stateFile), maxFile)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -82,12 +85,13 @@ func recall(folder string) (list []step, err error) {
 	return list, nil
 }
 
+// save writes the record in a folder, or removes it if it is empty.
 func save(folder string, list []step) error {
 	path := filepath.Join(folder, stateFile)
 	if len(list) == 0 {
 		err := asowner.Do(path, func() error { return os.Remove(path) })
 		if folder == ownNotes {
-			_ = os.Remove(folder) // unless something is in it
+			_ = os.Remove(folder) // fails if it has other files
 		}
 		if !errors.Is(err, fs.ErrNotExist) {
 			return err
@@ -102,7 +106,7 @@ func save(folder string, list []step) error {
 	return replace(path, before, append(text, '\n'), err == nil, 0o600)
 }
 
-// remember notes a run of the plan.
+// remember adds a run to the record.
 func (p *Plan) remember(data string, s step) error {
 	if err := asowner.Do(data, func() error { return os.MkdirAll(data, 0o700) }); err != nil {
 		return err
@@ -125,17 +129,18 @@ func (p *Plan) remember(data string, s step) error {
 	return save(folder, append(list, s))
 }
 
-// Undone says what became of one file.
+// Undone is the result of an undo for one file.
 type Undone struct {
 	Path string `json:"path"`
 	What string `json:"what"` // "restored", "removed", "as before", "our keys removed", "no longer shared", or "left"
-	// Left are the keys of ours that are in it still, because they were changed since or cannot be taken out alone.
+	// Left lists our keys that are still in the file: somebody changed them, or they can't be
+	// removed alone.
 	Left []string `json:"left,omitempty"`
-	// Backup is the file as it was, where it was not put back.
+	// Backup is the path of the file's original, if it wasn't restored.
 	Backup string `json:"backup,omitempty"`
 }
 
-// What Undone says.
+// Values of Undone.What.
 const (
 	undoneRestored = "restored"
 	undoneRemoved  = "removed"
@@ -145,13 +150,13 @@ const (
 	undoneAlone    = "no longer shared"
 )
 
-// Undo takes back all that was written into a home, the last first. A file that nobody changed since is put back byte for
-// byte; out of another only our keys are taken.
+// Undo undoes all changes to a home, the newest first. It restores a file byte for byte if nobody
+// changed it since. From a changed file it removes only our keys.
 func Undo(data, home string) (list []Undone, err error) { return undo(data, home, "") }
 
-// undo takes back the runs of one kind, or with an empty one all.
+// undo undoes the runs of one kind. An empty kind means all runs.
 func undo(data, home, kind string) (list []Undone, err error) {
-	// Notes that another user can change are followed with that user's rights only.
+	// If another user can change the record, setup acts on it only with that user's rights.
 	err = asowner.Do(data, func() (err error) {
 		list, err = undoFrom(data, home, kind, list)
 		return err
@@ -194,8 +199,8 @@ func undoFrom(folder, home, kind string, list []Undone) ([]Undone, error) {
 		}
 		for _, dir := range slices.Backward(s.Made) {
 			_ = asowner.Do(dir, func() error {
-				_ = os.RemoveAll(filepath.Join(dir, "__pycache__")) // Python's, of the plug-in
-				return os.Remove(dir)                               // unless something is in it
+				_ = os.RemoveAll(filepath.Join(dir, "__pycache__")) // Python's cache of the plug-in
+				return os.Remove(dir)                               // fails if it has other files
 			})
 		}
 		steps = slices.Delete(steps, i, i+1)
@@ -206,7 +211,8 @@ func undoFrom(folder, home, kind string, list []Undone) ([]Undone, error) {
 	return list, nil
 }
 
-// merge keeps one entry for each file: of several runs the first decides what it is now, as it was undone last.
+// merge keeps one entry per file. If several runs changed a file, the first run decides its state,
+// because it is undone last.
 func merge(list []Undone, u Undone) []Undone {
 	for i, o := range list {
 		if o.Path != u.Path {
@@ -222,6 +228,7 @@ func merge(list []Undone, u Undone) []Undone {
 	return append(list, u)
 }
 
+// undo restores or removes one file, or removes our keys from it.
 func (r record) undo() (Undone, error) {
 	u := Undone{Path: r.Path, What: undoneBefore}
 	now, _, err := asowner.ReadFile(r.Path, maxFile)
@@ -252,7 +259,7 @@ func (r record) undo() (Undone, error) {
 	return r.part(u, now)
 }
 
-// forget removes the backup of a file that is as it was.
+// forget removes the backup of a file that is restored.
 func (r record) forget() error {
 	if r.Backup == "" {
 		return nil
@@ -263,11 +270,11 @@ func (r record) forget() error {
 	return nil
 }
 
-// part takes our keys out of a file that others changed since.
+// part removes our keys from a file that others changed since.
 func (r record) part(u Undone, now []byte) (Undone, error) {
 	u.What, u.Backup = undonePart, r.Backup
 	text := now
-	old, _, _ := asowner.ReadFile(r.Backup, maxFile) // without it what was there before is lost
+	old, _, _ := asowner.ReadFile(r.Backup, maxFile) // without the backup, the old values are lost
 	switch filepath.Base(r.Path) {
 	case envFile:
 		for _, c := range r.Changes {
@@ -299,7 +306,8 @@ func (r record) part(u Undone, now []byte) (Undone, error) {
 	return u, r.forget()
 }
 
-// forgetChannels takes out what Hermes has written for us: the home channels that /sethome chose among our devices.
+// forgetChannels removes variables that Hermes wrote for us: the home channels of our devices,
+// which /sethome sets.
 func (r record) forgetChannels(text, old []byte) []byte {
 	if !slices.ContainsFunc(r.Changes, func(c Change) bool { return c.Key == envID || c.Key == envPlatforms }) {
 		return text
@@ -312,7 +320,7 @@ func (r record) forgetChannels(text, old []byte) []byte {
 	return text
 }
 
-// forgetPlatform takes the settings of our platform out, where Hermes has written them for us.
+// forgetPlatform removes the settings of our platform if Hermes wrote them for us.
 func (r record) forgetPlatform(text, old []byte) []byte {
 	if !slices.ContainsFunc(r.Changes, func(c Change) bool { return strings.HasPrefix(c.Key, "plugins.enabled") }) {
 		return text
@@ -332,11 +340,11 @@ func (r record) forgetPlatform(text, old []byte) []byte {
 	v, _ := lookup(d.value, path)
 	for _, key := range keysOf(v) {
 		if key != "home_channel" && key != "enabled" {
-			return text // somebody's own
+			return text // somebody added own settings
 		}
 	}
 	if _, had := lookup(before.value, path[:1]); !had && len(keysOf(mustLookup(d.value, path[:1]))) == 1 {
-		path = path[:1] // it holds nothing else, and was not there
+		path = path[:1] // "platforms" is new, and holds nothing else
 	}
 	if out, ok := d.dropKey(path); ok {
 		return out
@@ -349,7 +357,7 @@ func mustLookup(v any, path []string) any {
 	return out
 }
 
-// revertEnv takes one variable back.
+// revertEnv undoes the change of one variable.
 func revertEnv(text, old []byte, c Change, u *Undone) []byte {
 	value, there := getenv(text, c.Key)
 	_, had := getenv(old, c.Key)
@@ -358,7 +366,7 @@ func revertEnv(text, old []byte, c Change, u *Undone) []byte {
 		u.Left = append(u.Left, c.Key)
 	case had:
 		lines := slices.DeleteFunc(dotenv.Lines(string(old), c.Key), func(e dotenv.Entry) bool { return e.Bare })
-		last := lines[len(lines)-1] // as it was written, since ${NAME} may be in it
+		last := lines[len(lines)-1] // the text of the line, because its value may contain ${NAME}
 		if next, err := putenv(text, c.Key, string(old)[last.From:last.To]); err == nil {
 			return next
 		}

@@ -6,10 +6,10 @@ import (
 	"strings"
 )
 
-// The units of the system's own manager. The server has an account of its own there, so that programs of the account that
-// runs Hermes, the agent among them, neither read its files nor speak to its admin socket.
+// The units for systemd. The server gets its own account. So programs of the account that runs
+// Hermes, including the agent, can neither read its files nor connect to its admin socket.
 
-// UnitFolder is where the system's units are.
+// UnitFolder is the folder of the system's units.
 const UnitFolder = "/etc/systemd/system"
 
 // Names of the units.
@@ -23,6 +23,7 @@ const (
 // hiddenHomes are the folders that ProtectHome= hides.
 var hiddenHomes = []string{"/home", "/root", "/run/user"}
 
+// below reports whether a path is one of some folders, or inside one.
 func below(path string, folders ...string) bool {
 	for _, f := range folders {
 		if path == f || strings.HasPrefix(path, f+"/") {
@@ -32,6 +33,7 @@ func below(path string, folders ...string) bool {
 	return false
 }
 
+// systemd returns the units that run a program under systemd.
 func systemd(p Program) *Service {
 	a := p.Apart
 	folder := "ReadWritePaths=" + unitWord(p.Data, false)
@@ -49,7 +51,7 @@ Wants=network-online.target hermes-mobile-pairing.path hermes-mobile-pairing.ser
 After=network-online.target hermes-mobile-pairing.service
 
 [Service]
-# An account of its own: what runs under the account of Hermes cannot answer its approval cards.
+# The server's own account: programs of the Hermes account cannot answer its approval cards.
 User=%[1]s
 Group=%[1]s
 ExecStart=%[2]s serve
@@ -58,7 +60,7 @@ Environment=%[3]s
 Environment=%[4]s
 EnvironmentFile=-%[5]s
 %[6]s
-# The data folder is opened to the group for one thing: the copies of files that the agent is sent.
+# The group may enter the data folder for one reason: to read the copies of files sent to the agent.
 UMask=0077
 Restart=always
 RestartSec=2
@@ -66,7 +68,7 @@ TimeoutStopSec=15
 LimitNOFILE=65536
 LimitCORE=0
 
-# Of Hermes it sees the pairing files and nothing else.
+# The server sees only the pairing files of Hermes.
 ProtectHome=tmpfs%[7]s
 BindPaths=-%[8]s
 
@@ -103,7 +105,7 @@ WantedBy=multi-user.target
 		unitWord(a.Pairing, false))
 	watch := fmt.Sprintf(`# Written by hermes-mobile setup --service.
 [Unit]
-Description=Pairing files that Hermes has written
+Description=Watch the pairing files that Hermes writes
 
 [Path]
 PathChanged=%s
@@ -111,11 +113,11 @@ Unit=%s
 `, strings.ReplaceAll(a.Pairing, "%", "%%"), shareUnit)
 	open := fmt.Sprintf(`# Written by hermes-mobile setup --service.
 [Unit]
-Description=Open the pairing files that Hermes has written to the group %[2]s
+Description=Give the group %[2]s access to the pairing files of Hermes
 StartLimitIntervalSec=0
 
 [Service]
-# Hermes writes them for its own account only. That account opens them again; nobody else could.
+# Hermes writes them for its own account only, so only that account can give others access.
 Type=oneshot
 User=%[1]s
 ExecStart=/usr/bin/find %[3]s -maxdepth 1 -type f -user %[1]s ! -perm -0060 -exec /bin/chmod g+rw {} +

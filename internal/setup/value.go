@@ -7,16 +7,18 @@ import (
 	"github.com/goccy/go-yaml/ast"
 )
 
-// values turns a tree into values to compare: maps in their order, with double keys twice. Keys of a merge ("<<") come first,
-// so that the last of a name is the one that counts, as it is to Hermes.
+// values converts a tree to values that can be compared. Maps keep their order and their duplicate
+// keys. The keys of a merge ("<<") come first. So the last key of a name is the effective one, as
+// in Hermes.
 type values struct {
 	anchors map[string]ast.Node
-	nodes   int // so far, with those that aliases bring
+	nodes   int // converted so far, with every alias expanded
 }
 
-// deepest bounds how far aliases may lead: a file could hold itself.
+// deepest is the maximum depth with every alias expanded. An alias could contain itself.
 const deepest = 100
 
+// of converts a node.
 func (v *values) of(n ast.Node, depth int) (any, error) {
 	if depth > deepest {
 		return nil, tooMuch(rowOf(n), "circular aliases, or maps more than %d deep", deepest)
@@ -54,7 +56,7 @@ func (v *values) of(n ast.Node, depth int) (any, error) {
 		return v.mapping(x, depth)
 	case *ast.CommentGroupNode:
 		return nil, nil
-	case *ast.StringNode: // most are
+	case *ast.StringNode: // the most common case
 		return x.Value, nil
 	}
 	var out any
@@ -62,6 +64,7 @@ func (v *values) of(n ast.Node, depth int) (any, error) {
 	return out, err
 }
 
+// mapping converts a map.
 func (v *values) mapping(n ast.Node, depth int) (any, error) {
 	merged, own := yaml.MapSlice{}, yaml.MapSlice{}
 	entries, _ := entriesOf(n)
@@ -96,7 +99,8 @@ func (v *values) mapping(n ast.Node, depth int) (any, error) {
 	return append(merged, own...), nil
 }
 
-// parts are the maps that a merge names: one, or a list of which the first counts most.
+// parts returns the maps of a merge: a single map, or the maps of a list. The first one in a list
+// takes precedence, so it comes last.
 func parts(v any) (list []yaml.MapSlice) {
 	switch x := v.(type) {
 	case yaml.MapSlice:

@@ -11,7 +11,8 @@ import (
 
 var errDiffers = errors.New("the edit would change other settings")
 
-// verify checks an edit: after says what before says, has every comment of it, and has the wanted value besides.
+// verify checks an edit. The new text must have the same settings and comments as the old one, and
+// the wanted value.
 func verify(before, after []byte, w want) error {
 	a, err := parse(before)
 	if err != nil {
@@ -27,21 +28,22 @@ func verify(before, after []byte, w want) error {
 	return nil
 }
 
-// same reports whether b is a, except for what stands at the path. Double keys are compared one by one: they are in both.
+// same reports whether a and b are equal except for the value at the path. It compares duplicate
+// keys one by one, because both have them.
 func same(a, b any, path []string, w want) bool {
 	if path == nil {
 		return reflect.DeepEqual(a, b)
 	}
 	if len(path) == 0 {
 		if !w.item {
-			return true // has looked at it
+			return true // the caller has checked it with has
 		}
 		old, _ := a.([]any)
 		list, ok := b.([]any)
 		return ok && len(list) == len(old)+1 && reflect.DeepEqual(slices.DeleteFunc(slices.Clone(list), func(v any) bool { return v == any(unquoted(w.text)) }),
 			append([]any{}, old...))
 	}
-	// A key without a value, or a file without keys, is filled.
+	// A key without a value, or an empty file, may become a map.
 	old, isMap := a.(yaml.MapSlice)
 	now, ok := b.(yaml.MapSlice)
 	if !ok || !isMap && a != nil {
@@ -63,7 +65,7 @@ func same(a, b any, path []string, w want) bool {
 		return len(now) == len(old)+1 && same(nil, now[j].Value, path[1:], w) && reflect.DeepEqual(normal(old), normal(slices.Delete(slices.Clone(now), j, j+1)))
 	}
 	if len(path) == 1 && len(now) == len(old)+1 {
-		// What a merge brought in gets a value of its own.
+		// A key that came from a merge gets its own value.
 		return reflect.DeepEqual(normal(old), normal(slices.Delete(slices.Clone(now), j, j+1)))
 	}
 	if i != j || len(old) != len(now) {
@@ -84,10 +86,10 @@ func same(a, b any, path []string, w want) bool {
 	return true
 }
 
-// normal makes an empty map one value.
+// normal returns a copy of a map that is never nil, so that all empty maps are equal.
 func normal(m yaml.MapSlice) yaml.MapSlice { return append(yaml.MapSlice{}, m...) }
 
-// lookup returns the value at a path: of double keys the last.
+// lookup returns the value at a path. The last of several duplicate keys counts.
 func lookup(v any, path []string) (any, bool) {
 	for _, key := range path {
 		m, ok := v.(yaml.MapSlice)
@@ -108,7 +110,7 @@ func lookup(v any, path []string) (any, bool) {
 	return v, v != nil
 }
 
-// keysOf are the keys of a map, in their order.
+// keysOf returns the keys of a map in their order.
 func keysOf(v any) (keys []string) {
 	m, _ := v.(yaml.MapSlice)
 	for _, e := range m {

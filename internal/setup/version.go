@@ -18,17 +18,17 @@ import (
 	"hermes-mobile/internal/asowner"
 )
 
-// Version is a release of Hermes, as far as it matters here. The zero value is unknown.
+// Version is the major and minor version of Hermes. The zero value means unknown.
 type Version struct{ Major, Minor int }
 
 var (
 	streams = Version{0, 20} // the first release that streams over a relay
-	newer   = Version{0, 22} // the first that knows platforms of plug-ins, and reads its config.yaml by another library
+	newer   = Version{0, 22} // the first release with platforms of plug-ins, and with another YAML library
 )
 
 func (v Version) known() bool { return v != Version{} }
 
-// Streams reports whether replies can be streamed over a relay.
+// Streams reports whether Hermes can stream replies over a relay.
 func (v Version) Streams() bool { return v.known() && !v.less(streams) }
 
 // Plugins reports whether a plug-in can give the relay's chats a name of their own.
@@ -38,7 +38,7 @@ func (v Version) less(o Version) bool {
 	return cmp.Or(cmp.Compare(v.Major, o.Major), cmp.Compare(v.Minor, o.Minor)) < 0
 }
 
-// String is the version, or "unknown".
+// String returns the version, or "unknown".
 func (v Version) String() string {
 	if !v.known() {
 		return "unknown"
@@ -46,12 +46,12 @@ func (v Version) String() string {
 	return fmt.Sprintf("%d.%d", v.Major, v.Minor)
 }
 
-// MarshalText writes it as String does.
+// MarshalText returns the same text as String.
 func (v Version) MarshalText() ([]byte, error) { return []byte(v.String()), nil }
 
 var versionForm = regexp.MustCompile(`(?:^|[^0-9.])v?(\d{1,4})\.(\d{1,4})(?:\.[0-9A-Za-z.+-]+)?(?:[^0-9.]|$)`)
 
-// ParseVersion reads a version such as 0.22.2, and the first one in a longer text.
+// ParseVersion returns the first version in a text, such as 0.22.2.
 func ParseVersion(text string) (Version, bool) {
 	m := versionForm.FindStringSubmatch(text)
 	if m == nil {
@@ -63,11 +63,12 @@ func ParseVersion(text string) (Version, bool) {
 	return v, v.known()
 }
 
-// askFor bounds how long hermes --version may take: 0.19 looks for updates first.
+// askFor bounds the time of hermes --version. Hermes 0.19 looks for updates before it ends.
 const askFor = 15 * time.Second
 
-// FindVersion asks the hermes program of this machine for its version, or else looks at what is installed beside it. how
-// says where it came from, or why it is unknown.
+// FindVersion runs the hermes program of this machine to get its version. If that fails, it reads
+// the version of the installed package. how is the source of the version, or the reason why it is
+// unknown.
 func FindVersion(ctx context.Context, home string) (v Version, how string) {
 	program := findProgram(home)
 	if program == "" {
@@ -82,8 +83,8 @@ func FindVersion(ctx context.Context, home string) (v Version, how string) {
 	return v, program + " does not report its version"
 }
 
-// LookVersion is FindVersion without a process: it only looks at what is installed. path is the program, empty where there is
-// none.
+// LookVersion returns the version of the installed package. Unlike FindVersion, it runs no program.
+// path is the hermes program, or empty if it isn't found.
 func LookVersion(home string) (v Version, path string) {
 	if path = findProgram(home); path != "" {
 		v, _ = installed(path)
@@ -94,10 +95,10 @@ func LookVersion(home string) (v Version, path string) {
 // Known reports whether the version is known.
 func (v Version) Known() bool { return v.known() }
 
-// Before reports whether a version is older than another; an unknown one is not.
+// Before reports whether a version is older than another. It is false for an unknown version.
 func (v Version) Before(o Version) bool { return v.known() && v.less(o) }
 
-// findProgram looks for hermes on PATH and where its installers put it.
+// findProgram finds the hermes program on PATH, or in the folders that its installers use.
 func findProgram(home string) string {
 	if path, err := exec.LookPath("hermes"); err == nil {
 		return path
@@ -148,7 +149,7 @@ func ask(ctx context.Context, program, home string) (Version, bool) {
 	lines := bufio.NewScanner(out)
 	for lines.Scan() {
 		if v, ok := ParseVersion(lines.Text()); ok && strings.Contains(strings.ToLower(lines.Text()), "hermes") {
-			cancel() // what follows is of no use
+			cancel() // the rest of the output doesn't matter
 			_ = cmd.Wait()
 			return v, true
 		}
@@ -157,7 +158,8 @@ func ask(ctx context.Context, program, home string) (Version, bool) {
 	return Version{}, false
 }
 
-// installed reads the version from the packages of the program's own environment.
+// installed finds the package hermes-agent in the Python environment of a program. It returns the
+// package's version and path.
 func installed(program string) (Version, string) {
 	envs := []string{filepath.Dir(filepath.Dir(program))}
 	if real, err := filepath.EvalSymlinks(program); err == nil {

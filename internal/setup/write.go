@@ -13,10 +13,12 @@ import (
 	"hermes-mobile/internal/atomicfile"
 )
 
-// ErrConflict: the plan would replace the settings of another connector, and Replace is not set.
+// ErrConflict means that the plan would replace the settings of another connector, and Replace is
+// not set.
 var ErrConflict = errors.New("this Hermes uses another connector")
 
-// Write keeps a backup of each file, notes in the data folder how to undo, and writes the files. It returns the backups.
+// Write makes a backup of each file, records in the data folder how to undo the changes, and writes
+// the files. It returns the paths of the backups.
 func (p *Plan) Write(data string, now time.Time) (backups []string, err error) {
 	switch {
 	case len(p.ByHand) > 0:
@@ -57,7 +59,7 @@ func (p *Plan) Write(data string, now time.Time) (backups []string, err error) {
 	if s.Made, err = makeDirs(p.Files); err != nil {
 		return backups, err
 	}
-	// Before the files: what is half done can be undone, too.
+	// The record comes before the files, so that an interrupted run can be undone, too.
 	if err := p.remember(data, s); err != nil {
 		return backups, fmt.Errorf("nothing was written: record the changes for --undo: %w", err)
 	}
@@ -75,21 +77,22 @@ func (p *Plan) Write(data string, now time.Time) (backups []string, err error) {
 	return backups, nil
 }
 
-// sealed are the changes without values that are secret: a sum is enough to know them again.
+// sealed returns the changes of a file without secret values. A SHA-256 is enough to recognize them
+// later.
 func sealed(f *File) []Change {
 	list := make([]Change, len(f.Changes))
 	for i, c := range f.Changes {
 		if list[i] = c; filepath.Base(f.Path) == envFile {
 			list[i] = Change{Key: c.Key, New: sum([]byte(c.New))}
 			if c.New == "" {
-				list[i].New = "" // taken out
+				list[i].New = "" // the variable was removed
 			}
 		}
 	}
 	return list
 }
 
-// makeDirs makes the folders of new files, and returns those that were missing.
+// makeDirs creates the missing folders of new files, and returns them.
 func makeDirs(files []*File) (made []string, err error) {
 	for _, f := range files {
 		if f.Exists || !f.changed() {
@@ -116,7 +119,7 @@ func makeDirs(files []*File) (made []string, err error) {
 	return made, nil
 }
 
-// backup copies a file beside itself, readable by nobody else.
+// backup copies a file to the same folder. Only the owner can read the copy.
 func backup(f *File, now time.Time) (name string, err error) {
 	err = asowner.Do(f.Path, func() (err error) {
 		name, err = copyBeside(f, now)
@@ -125,7 +128,7 @@ func backup(f *File, now time.Time) (name string, err error) {
 	return name, err
 }
 
-// backupInfix stands between the name of a file and the time of its backup.
+// backupInfix separates the name of a file from the time in the name of its backup.
 const backupInfix = ".hermes-mobile-"
 
 func copyBeside(f *File, now time.Time) (string, error) {
@@ -155,8 +158,8 @@ func copyBeside(f *File, now time.Time) (string, error) {
 
 var errMeanwhile = errors.New("another program changed the file meanwhile: run this again")
 
-// replace writes a file as a whole: who reads it sees the old or the new one. A link stays one. The file must still be what
-// it was when the change was worked out.
+// replace replaces a file atomically, so readers see either the old or the new content. It follows
+// a link instead of replacing it. It fails if the file has changed since the plan was made.
 func replace(path string, before, after []byte, existed bool, mode fs.FileMode) error {
 	return asowner.Do(path, func() error { return rename(path, before, after, existed, mode) })
 }

@@ -21,8 +21,8 @@ const lineExtra = 64
 
 // Event is one event of a stream. Its ID and Data are valid until the next call of [Reader.Next].
 type Event struct {
-	Name string // value of the "event" field; empty if there is none, which the standard calls "message"
-	ID   []byte // value of the "id" field of this event; empty if there is none
+	Name string // value of the "event" field; empty without that field, which the standard calls "message"
+	ID   []byte // value of the "id" field of this event; empty without that field
 	Data []byte // without the last line break
 }
 

@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// maxEvent is the limit where a test needs none.
+// maxEvent is the limit for tests that do not test the limit.
 const maxEvent = 16 << 20
 
 func must(t testing.TB, err error) {
@@ -31,7 +31,7 @@ func recorded(t testing.TB, name string) []byte {
 	return data
 }
 
-// read gives all events of a stream, one a line, and how it ended.
+// read returns all events of a stream, one per line, and the error that ended it.
 func read(r *Reader) (string, error) {
 	var b strings.Builder
 	for {
@@ -75,7 +75,7 @@ func TestReader(t *testing.T) {
 			for kind, source := range map[string]io.Reader{"whole": strings.NewReader(tc.in), "by bytes": iotest.OneByteReader(strings.NewReader(tc.in)),
 				"with the end": iotest.DataErrReader(strings.NewReader(tc.in)), "halves": iotest.HalfReader(strings.NewReader(tc.in))} {
 				got, err := read(NewReader(source, maxEvent))
-				if got = strings.ReplaceAll(strings.TrimSuffix(got, "\n"), "\n", "|"); got != tc.want || err != io.EOF {
+				if got = strings.ReplaceAll(strings.TrimSuffix(got, "\n"), "\n", "|"); got != tc.want || !errors.Is(err, io.EOF) {
 					t.Errorf("%s: %s, %v; want %s", kind, got, err, tc.want)
 				}
 			}
@@ -83,7 +83,7 @@ func TestReader(t *testing.T) {
 	}
 }
 
-// A frame is given out when its last byte is there, not when the next one comes.
+// The reader returns an event when its last byte arrives, not when the next event begins.
 func TestReaderDoesNotWait(t *testing.T) {
 	t.Parallel()
 	for _, frame := range []string{"data: a\n\n", "data: a\r\r", "data: a\r\n\r\n"} {
@@ -112,7 +112,8 @@ func TestReaderRemembers(t *testing.T) {
 	}
 }
 
-// Up to the limit an event is whole, above it the stream is refused, and memory stays bounded.
+// The reader returns an event up to the limit completely. It rejects a stream with a larger one, and
+// its memory stays bounded.
 func TestReaderLimit(t *testing.T) {
 	t.Parallel()
 	const limit = 100
@@ -164,7 +165,7 @@ type silent struct{}
 
 func (silent) Read([]byte) (int, error) { return 0, nil }
 
-// An event costs few allocations however it comes.
+// An event costs few allocations, however its bytes arrive.
 func TestReaderAllocations(t *testing.T) {
 	data := recorded(t, "0.22.2/run_tool_events.sse")
 	many := bytes.Repeat(data, 100)

@@ -61,7 +61,7 @@ func Open(ctx context.Context, dir string, opts ...Option) (*Store, error) {
 		o(s)
 	}
 	if err := s.open(ctx, path); err != nil {
-		s.shut()
+		_ = s.shut() // the first error says why
 		return nil, fmt.Errorf("open store %s: %w%s", path, err, hint(err))
 	}
 	if s.journal.every > 0 {
@@ -175,7 +175,7 @@ func (s *Store) Backup(ctx context.Context, path string) (err error) {
 	_ = f.Close()
 	db, err := sql.Open("sqlite", source(s.path)) // the readers' connections may write nothing at all
 	if err == nil {
-		defer db.Close()
+		defer func() { _ = db.Close() }() // it only reads
 		if _, err = db.ExecContext(ctx, "VACUUM INTO ?", path); err == nil {
 			err = markCopy(ctx, path)
 		}
@@ -196,9 +196,8 @@ func markCopy(ctx context.Context, path string) error {
 	if err != nil {
 		return err
 	}
-	defer db.Close()
 	_, err = db.ExecContext(ctx, "INSERT INTO meta(k, v) VALUES(?, x'01') ON CONFLICT(k) DO NOTHING", metaCopy)
-	return err
+	return errors.Join(err, db.Close())
 }
 
 // afterRestore begins a new epoch of every outbox in a database that was restored from a copy.
@@ -221,7 +220,7 @@ func (s *Store) rows(ctx context.Context, name string, scan func(*sql.Rows) erro
 	if err != nil {
 		return fmt.Errorf("%s: %w", name, err)
 	}
-	defer rows.Close()
+	defer func() { _ = rows.Close() }() // rows.Err has its error
 	for rows.Next() {
 		if err := scan(rows); err != nil {
 			return fmt.Errorf("%s: %w", name, err)

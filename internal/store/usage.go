@@ -71,7 +71,7 @@ func (s *Store) Compact(ctx context.Context) (freed int64, err error) {
 	if err != nil {
 		return 0, fmt.Errorf("compact the store: %w", err)
 	}
-	defer db.Close()
+	defer func() { _ = db.Close() }() // every statement has reported its error
 	db.SetMaxOpenConns(1)
 	var pages, free, page int64
 	for _, p := range []struct {

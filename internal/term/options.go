@@ -57,7 +57,7 @@ var ErrUnanswered = errors.New("the input ended while a card is open: answer it 
 // offlineLimit is how long a script waits for an agent that is offline for a known reason.
 var offlineLimit = 5 * time.Second
 
-// why returns the known reason why the agent is offline, empty where there is none.
+// why returns the reason why the agent is offline, or an empty string if it is unknown.
 func (o Options) why() string {
 	if o.AgentOffline == nil {
 		return ""
@@ -99,7 +99,7 @@ func Run(ctx context.Context, o Options) error {
 		defer func() {
 			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), closing)
 			defer cancel()
-			d.Close(ctx)
+			_ = d.Close(ctx) // the user leaves, and cannot wait longer
 		}()
 		o.Device = d
 	}

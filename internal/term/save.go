@@ -86,7 +86,7 @@ func save(ctx context.Context, d downloader, dir string, f device.File) (path st
 	defer func() {
 		err = errors.Join(err, out.Close())
 		if err != nil {
-			os.Remove(out.Name())
+			_ = os.Remove(out.Name())
 			path = ""
 		}
 	}()

@@ -84,8 +84,8 @@ func (k *keyringBackend) works() bool {
 	return err == nil
 }
 
-// reachable keeps the D-Bus library from starting a bus of its own if there is none: it would store
-// nothing and keep running.
+// reachable keeps the D-Bus library from starting a bus of its own on a machine without one.
+// That bus would store nothing and keep running.
 func reachable() bool {
 	switch runtime.GOOS {
 	case "darwin", "windows":

@@ -118,7 +118,7 @@ type Vault struct {
 	back  backend
 }
 
-// Open opens the vault of a data folder, and chooses its kind if there is none yet. A vault that
+// Open opens the vault of a data folder, and chooses its kind the first time. A vault that
 // needs a passphrase is no error: State reports it. Open may wait while the system asks the person
 // to unlock the keyring.
 func Open(o Options) (*Vault, error) {

@@ -52,7 +52,7 @@ type file struct {
 // Page serves the files of the page. It is safe for concurrent use.
 type Page struct {
 	files  map[string]*file
-	avatar *avatar // nil: there is none
+	avatar *avatar // nil: no avatar is set
 	frame  string  // the origins that may be framed
 	base   func(*http.Request) string
 }

@@ -36,7 +36,7 @@ func TestCloseByPeer(t *testing.T) {
 			} else {
 				p.expectEnd()
 			}
-			if err := r.awaitClosed(t); err != tc.want {
+			if err := r.awaitClosed(t); !errors.Is(err, tc.want) {
 				t.Errorf("%s: closed with %v, want %v", name, err, tc.want)
 			}
 			if len(r.got) != 1 {
@@ -72,7 +72,7 @@ func TestCloseByUs(t *testing.T) {
 			p.send(text("thrown away"))
 			p.send(masked(ws.OpClose, true, closeBody(1008, "")))
 			p.expectEnd()
-			if err := r.awaitClosed(t); err != (CloseError{Code: 1008, Reason: reason[:122], Local: true}) {
+			if err := r.awaitClosed(t); !errors.Is(err, CloseError{Code: 1008, Reason: reason[:122], Local: true}) {
 				t.Fatalf("closed with %v", err)
 			}
 			if len(r.got) != 0 {
@@ -96,13 +96,13 @@ func TestCloseByUsCoderWebsocket(t *testing.T) {
 	if _, _, err = p.Read(ctx); websocket.CloseStatus(err) != 1013 {
 		t.Fatalf("peer got %v", err)
 	}
-	if err := r.awaitClosed(t); err != (CloseError{Code: 1013, Reason: "slow", Local: true}) {
+	if err := r.awaitClosed(t); !errors.Is(err, CloseError{Code: 1013, Reason: "slow", Local: true}) {
 		t.Fatalf("closed with %v", err)
 	}
 }
 
-// What is queued comes before the close frame, and the time for it does not
-// run out while the peer takes it.
+// Close writes the queued messages before the close frame. Its time limit does not run out while the
+// peer reads.
 func TestCloseFlushes(t *testing.T) {
 	p, c, r := connect(t, Options{MaxQueue: 1 << 20})
 	n := fill(t, c, 10_000)
@@ -138,8 +138,7 @@ func TestAbortDropsTheQueue(t *testing.T) {
 	}
 }
 
-// A peer that does nothing is gone some seconds after Close, whether it fails to
-// read or to answer.
+// Close ends within some seconds if the peer does not read, or does not answer.
 func TestCloseOfDeadPeer(t *testing.T) {
 	t.Parallel()
 	for name, full := range map[string]bool{"does not answer": false, "does not read": true} {
@@ -151,12 +150,12 @@ func TestCloseOfDeadPeer(t *testing.T) {
 			}
 			begin := time.Now()
 			c.Close(1001, "going away")
-			if err := r.awaitClosed(t); err != (CloseError{Code: 1001, Reason: "going away", Local: true}) {
+			if err := r.awaitClosed(t); !errors.Is(err, CloseError{Code: 1001, Reason: "going away", Local: true}) {
 				t.Fatalf("closed with %v", err)
 			}
 			limit := closeWait + closeWait/2
 			if full {
-				limit += closeWait // the kernel may take some of what is queued, which looks as if the peer read
+				limit += closeWait // the kernel may buffer some of the queue, which looks as if the peer read
 			}
 			if d := time.Since(begin); d > limit {
 				t.Fatalf("took %v", d)
@@ -239,7 +238,7 @@ func TestCloseBeforeServe(t *testing.T) {
 			_ = p.Close()
 			<-(<-conns).Done()
 			if serve {
-				if err := r.awaitClosed(t); err != (CloseError{Code: 1013, Reason: "too many", Local: true}) {
+				if err := r.awaitClosed(t); !errors.Is(err, CloseError{Code: 1013, Reason: "too many", Local: true}) {
 					t.Fatalf("closed with %v", err)
 				}
 			}

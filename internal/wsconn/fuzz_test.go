@@ -2,6 +2,7 @@ package wsconn
 
 import (
 	"bytes"
+	"errors"
 	"io"
 	"net"
 	"path/filepath"
@@ -12,7 +13,7 @@ import (
 	"github.com/gobwas/ws"
 )
 
-// cutConn is a peer whose bytes come in pieces of cut and who takes everything.
+// cutConn is a peer whose bytes arrive in pieces of cut bytes. It reads everything.
 type cutConn struct {
 	in  *bytes.Reader
 	cut int
@@ -28,7 +29,7 @@ func (*cutConn) SetDeadline(time.Time) error      { return nil }
 func (*cutConn) SetReadDeadline(time.Time) error  { return nil }
 func (*cutConn) SetWriteDeadline(time.Time) error { return nil }
 
-// play gives the bytes to a connection and returns what its handler was told.
+// play passes bytes to a connection and returns the calls of its handler.
 func play(t *testing.T, stream []byte, cut int) *recorder {
 	nc := &cutConn{in: bytes.NewReader(stream), cut: cut}
 	r := &recorder{}
@@ -39,7 +40,7 @@ func play(t *testing.T, stream []byte, cut int) *recorder {
 	case <-time.After(patience):
 		t.Fatal("does not end")
 	}
-	// All that was written is whole frames, and after a close frame nothing.
+	// The connection wrote only complete frames, and nothing after a close frame.
 	for closed := false; nc.out.Len() > 0; {
 		f, err := readFrame(&nc.out)
 		if err != nil || closed {
@@ -50,8 +51,8 @@ func play(t *testing.T, stream []byte, cut int) *recorder {
 	return r
 }
 
-// FuzzFrames: whatever a peer sends, and however the bytes are cut, the handler is
-// told the same and is told the end once.
+// FuzzFrames checks that the calls of the handler do not depend on how the peer's bytes are split,
+// and that Closed is called once.
 func FuzzFrames(f *testing.F) {
 	f.Add([]byte{})
 	f.Add(text("hello"))
@@ -66,20 +67,20 @@ func FuzzFrames(f *testing.F) {
 			if !slices.Equal(got.got, want.got) || got.big != want.big {
 				t.Fatalf("cut %d: %q, %d too big; whole: %q, %d", cut, got.got, got.big, want.got, want.big)
 			}
-			if len(got.closed) != 1 || got.late || got.closed[0] != want.closed[0] {
+			if len(got.closed) != 1 || got.late || !errors.Is(got.closed[0], want.closed[0]) {
 				t.Fatalf("cut %d: closed with %v; whole: %v", cut, got.closed, want.closed)
 			}
 		}
 	})
 }
 
-// FuzzRest: the same holds where the connection is told to rest between any two pieces.
+// FuzzRest checks the same for a connection that may rest between any two pieces.
 func FuzzRest(f *testing.F) {
 	f.Add(text("hello"), uint16(1))
 	f.Add(slices.Concat(masked(ws.OpPong, true, ""), masked(ws.OpText, false, "a"), masked(ws.OpPing, true, "p"), masked(ws.OpContinuation, true, "b")), uint16(3))
 	f.Add(slices.Concat(text(string(make([]byte, 9000))), masked(ws.OpClose, true, closeBody(1000, "bye")), text("late")), uint16(2000))
 	f.Add([]byte{0x82, 0xff, 0, 0, 1, 0, 0, 0, 0, 0, 1, 2, 3, 4, 5}, uint16(7))
-	l, err := net.Listen("unix", filepath.Join(f.TempDir(), "s")) // of TCP there are not ports enough
+	l, err := net.Listen("unix", filepath.Join(f.TempDir(), "s")) // TCP would run out of ports
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -106,7 +107,7 @@ func FuzzRest(f *testing.F) {
 				if isTimeout(err) {
 					t.Fatal("nobody reads")
 				}
-				break // it had enough
+				break // the connection has closed
 			}
 		}
 		c.rest()
@@ -119,19 +120,19 @@ func FuzzRest(f *testing.F) {
 		if !slices.Equal(got.got, want.got) || got.big != want.big {
 			t.Fatalf("resting: %q, %d too big; else: %q, %d", got.got, got.big, want.got, want.big)
 		}
-		if len(got.closed) != 1 || got.late || got.closed[0] != want.closed[0] {
+		if len(got.closed) != 1 || got.late || !errors.Is(got.closed[0], want.closed[0]) {
 			t.Fatalf("resting: closed with %v; else: %v", got.closed, want.closed)
 		}
 	})
 }
 
-// A frame that announces much and brings little holds little.
+// A frame that announces a large payload and delivers little uses little memory.
 func TestAnnouncedSizeReservesNothing(t *testing.T) {
 	h := []byte{0x82, 0xff, 0, 0, 0, 0, 1, 0, 0, 0, 1, 2, 3, 4} // 16 MiB
 	for _, brought := range []int{0, 10, 10_000, 100_000, 1_000_000} {
 		in := bytes.NewReader(slices.Concat(h, make([]byte, brought)))
 		c := newConn(&cutConn{in: in, cut: 5000}, nil, &Options{MaxMessage: 16 << 20})
-		if err := c.readAll(); err != io.EOF {
+		if err := c.readAll(); !errors.Is(err, io.EOF) {
 			t.Fatal(err)
 		}
 		held := 0

@@ -8,8 +8,8 @@ import (
 	"syscall"
 )
 
-// rawConn returns the raw socket under nc, nil if there is none (TLS, an in-memory pipe): then the
-// connection is a plain stream.
+// rawConn returns the raw socket under nc. It returns nil for TLS and for an in-memory pipe, which
+// are then read as plain streams.
 func rawConn(nc net.Conn) syscall.RawConn {
 	sc, ok := nc.(syscall.Conn)
 	if !ok {

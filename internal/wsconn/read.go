@@ -119,7 +119,7 @@ func (c *Conn) releaseMessage() {
 // read is the reading goroutine.
 func (c *Conn) read() {
 	err := c.readAll()
-	if err == errRest {
+	if errors.Is(err, errRest) {
 		go c.park()
 		return
 	}
@@ -333,15 +333,15 @@ func (c *Conn) frame(b []byte) (more bool, err error) {
 	in := &c.in
 	in.buf.src.Reset(b)
 	h, err := ws.ReadHeaderBuffer(&in.buf.src, in.buf.hdr[:])
-	if err == io.EOF || err == io.ErrUnexpectedEOF {
-		return true, nil
-	}
-	if err == nil {
+	switch {
+	case err == nil:
 		state := ws.StateServerSide
 		if in.frag {
 			state |= ws.StateFragmented
 		}
 		err = ws.CheckHeader(h, state)
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+		return true, nil
 	}
 	if err != nil {
 		c.protocolError(err)

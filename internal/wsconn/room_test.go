@@ -2,6 +2,7 @@ package wsconn
 
 import (
 	"bytes"
+	"errors"
 	"strings"
 	"sync"
 	"testing"
@@ -10,8 +11,8 @@ import (
 	"github.com/gobwas/ws"
 )
 
-// Large messages of all connections share one room: who finds none is told to try later, small
-// messages need none, and the message that has it is not lost.
+// The large messages of all connections share one memory budget. When it is exhausted, the peer gets
+// "try again later". Small messages need no budget, and a message that has its share is not lost.
 func TestRoomOfLargeMessages(t *testing.T) {
 	t.Parallel()
 	for name, tr := range transports {
@@ -43,7 +44,7 @@ func TestRoomOfLargeMessages(t *testing.T) {
 			small.send(text(strings.Repeat("y", largeBuffer)))
 			smalls.await(t, "the largest that needs no room", func() bool { return len(smalls.got) == 2 })
 
-			for _, cut := range []int{size, 1000} { // in one frame, and in many
+			for _, cut := range []int{size, 1000} { // one frame, then many
 				p, r := join()
 				var stream []byte
 				op := ws.OpText
@@ -55,7 +56,7 @@ func TestRoomOfLargeMessages(t *testing.T) {
 				p.send(stream)
 				p.expectClose(CodeTryLater)
 				_ = p.Close()
-				if err, is := r.awaitClosed(t).(CloseError); !is || err.Code != CodeTryLater || len(r.got) != 0 {
+				if err := (CloseError{}); !errors.As(r.awaitClosed(t), &err) || err.Code != CodeTryLater || len(r.got) != 0 {
 					t.Errorf("closed with %v, got %d messages", err, len(r.got))
 				}
 			}
@@ -69,7 +70,7 @@ func TestRoomOfLargeMessages(t *testing.T) {
 			next, r := join()
 			next.send(text(large))
 			r.awaitMessages(t, "t:"+large)
-			next.send(m[:len(m)/2]) // and goes away in the middle of it
+			next.send(m[:len(m)/2]) // the peer disconnects in the middle of its message
 			awaitCondition(t, "the room to be taken", func() bool { return room.Held() > 0 })
 			_ = next.Close()
 			awaitCondition(t, "the room to be free", func() bool { return room.Held() == 0 })
@@ -77,7 +78,7 @@ func TestRoomOfLargeMessages(t *testing.T) {
 	}
 }
 
-// Who waits for room has it as soon as there is some, and no more than there is is ever held.
+// A waiting peer gets memory as soon as enough is free, and the budget is never exceeded.
 func TestRoomIsShared(t *testing.T) {
 	t.Parallel()
 	room := NewRoom(100)
@@ -103,7 +104,7 @@ func TestRoomIsShared(t *testing.T) {
 	}
 }
 
-// A message in frames of one byte costs a few buffers, not one for each of them.
+// A message in frames of one byte costs a few buffers, not one per frame.
 func TestManyTinyFragments(t *testing.T) {
 	const size = 300_000
 	stream := masked(ws.OpText, false, "{")

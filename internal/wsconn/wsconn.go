@@ -47,7 +47,7 @@ type Options struct {
 	// Use it for handlers that never wait.
 	Batch bool
 
-	// Room bounds the memory of the incoming large messages of all connections. If there is none,
+	// Room bounds the memory of the incoming large messages of all connections. If it is exhausted,
 	// the peer waits some seconds, then the connection closes with 1013. Nil: no limit.
 	Room *Room
 

@@ -18,9 +18,9 @@ const (
 	latencyFor   = 20 * time.Second
 )
 
-// latency measures how much later a device has what the gateway wrote. Steps come far apart, so the server holds none of them back for its
-// limit of eight a second. A bare loopback socket beside it, whose both ends are in this process, tells how much of that is
-// the machine and this process.
+// latency measures how much later a device has what the gateway wrote. Steps come far apart, so the
+// server holds none of them back for its limit of eight a second. A bare loopback socket beside it,
+// whose both ends are in this process, tells how much of that is the machine and this process.
 func latency(ctx context.Context, s *suite) error {
 	kinds := []string{"all frames", "of them the steps of a reply", "of them the first step, a row in the store before it", "of them the final, a commit before it",
 		"beside it, a bare loopback socket"}
@@ -92,7 +92,7 @@ func startProbe() (*probe, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer l.Close()
+	defer func() { _ = l.Close() }()
 	b := &probe{stop: make(chan struct{})}
 	if b.out, err = net.Dial("tcp", l.Addr().String()); err != nil {
 		return nil, err

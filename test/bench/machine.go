@@ -49,13 +49,14 @@ func load() string {
 	return strings.Join(f[:min(3, len(f))], " ")
 }
 
-// syncRate is how many single writes the disk makes durable in a second: the base of everything that is durable.
+// syncRate is how many single writes the disk makes durable in a second: the base of everything
+// that is durable.
 func syncRate(dir string) (perSecond float64, worst time.Duration, err error) {
 	f, err := os.Create(filepath.Join(dir, "sync"))
 	if err != nil {
 		return 0, 0, err
 	}
-	defer os.Remove(f.Name())
+	defer func() { _ = os.Remove(f.Name()) }()
 	defer f.Close()
 	line := make([]byte, 256)
 	begin, n := time.Now(), 0

@@ -1,8 +1,11 @@
-// Bench measures a built hermes-mobile as a process of its own: its size, memory and CPU an idle device, CPU a streamed frame,
-// the latency and the bytes of a streamed reply, durable accepts a second, fan-out, what a device costs that does not read, uploads, a storm of reconnects,
-// the time to start, and the web page in a browser. This process is the load: devices and a scripted Hermes gateway on loopback. It counts every receipt and every reply, and fails when one is missing; it never
-// fails because of a time. In idle, stream and fanout the yardsticks take part in turn, minimal servers that get the same
-// frames. The part gateway measures package gateway and the direct agent, beside other clients.
+// Bench measures a built hermes-mobile as a process of its own: its size, memory and CPU an idle
+// device, CPU a streamed frame, the latency and the bytes of a streamed reply, durable accepts a
+// second, fan-out, what a device costs that does not read, uploads, a storm of reconnects, the time
+// to start, and the web page in a browser. This process is the load: devices and a scripted Hermes
+// gateway on loopback. It counts every receipt and every reply, and fails when one is missing; it
+// never fails because of a time. In idle, stream and fanout the yardsticks take part in turn,
+// minimal servers that get the same frames. The part gateway measures package gateway and the
+// direct agent, beside other clients.
 //
 //	bench -bin bin/hermes-mobile [NAME …]
 package main
@@ -99,7 +102,7 @@ func run() error {
 	if s.dir, err = os.MkdirTemp(*dir, "hermes-mobile-bench-"); err != nil {
 		return err
 	}
-	defer os.RemoveAll(s.dir)
+	defer func() { _ = os.RemoveAll(s.dir) }()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 

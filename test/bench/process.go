@@ -19,7 +19,8 @@ import (
 	"time"
 )
 
-// Tokens and ids of the servers that are started here; they listen on loopback only and live for minutes.
+// Tokens and ids of the servers that are started here; they listen on loopback only and live for
+// minutes.
 const (
 	appToken     = "bench0bench0bench0bench0bench0bench0bench0bench0bench0bench0be01"
 	metricsToken = "bench0bench0bench0bench0bench0bench0bench0bench0bench0bench0be03"
@@ -45,7 +46,7 @@ func freeAddr() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	defer l.Close()
+	defer func() { _ = l.Close() }()
 	return l.Addr().String(), nil
 }
 
@@ -213,12 +214,13 @@ func get(ctx context.Context, url, token string) (io.ReadCloser, error) {
 	return resp.Body, nil
 }
 
-// sweeping is time for the sweeper, until which a collection has found what is garbage but not freed it.
+// sweeping is time for the sweeper, until which a collection has found what is garbage but not
+// freed it.
 const sweeping = time.Second
 
-// live is the memory that is in use after a collection: heap and stacks. There is no way to ask the server for a
-// collection, but its own metrics make garbage, so they are read until it has made four: each halves the
-// stacks that are larger than they need to be.
+// live is the memory that is in use after a collection: heap and stacks. There is no way to ask the
+// server for a collection, but its own metrics make garbage, so they are read until it has made
+// four: each halves the stacks that are larger than they need to be.
 func (p *process) live(ctx context.Context) (float64, error) {
 	first, err := p.metrics(ctx)
 	if err != nil {
@@ -242,8 +244,8 @@ func (p *process) live(ctx context.Context) (float64, error) {
 	return 0, errors.New("the server made no collection")
 }
 
-// capture writes a CPU profile of the next seconds and what is allocated in them, and then the live heap, where profiles
-// were asked for. The function it returns waits for that.
+// capture writes a CPU profile of the next seconds and what is allocated in them, and then the live
+// heap, where profiles were asked for. The function it returns waits for that.
 func (s *suite) capture(ctx context.Context, p *process, name string, d time.Duration) (wait func()) {
 	if s.profile == "" {
 		return func() {}

@@ -12,8 +12,9 @@ import (
 	"hermes-mobile/internal/store"
 )
 
-// What is stored in start. Nearly all of it is written straight into the database, which takes seconds where a server takes
-// minutes; the newest fiftieth comes through a server that is killed, so that a log of that life is left behind.
+// What is stored in start. Nearly all of it is written straight into the database, which takes
+// seconds where a server takes minutes; the newest fiftieth comes through a server that is killed,
+// so that a log of that life is left behind.
 const (
 	storedEach   = 100 // frames a device
 	newestShare  = 50
@@ -103,14 +104,14 @@ func stockStore(ctx context.Context, data string, devices int) (epoch string, er
 	return epoch, err
 }
 
-// start measures the time from the start of the process to the first ready, with much stored: after a kill, and after an
-// orderly end.
+// start measures the time from the start of the process to the first ready, with much stored: after
+// a kill, and after an orderly end.
 func start(ctx context.Context, s *suite) error {
 	f, err := s.stock(ctx)
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(f.data)
+	defer func() { _ = os.RemoveAll(f.data) }()
 	var killed, ended []float64
 	for range s.repeat {
 		for _, afterKill := range []bool{true, false} {
@@ -137,8 +138,8 @@ func start(ctx context.Context, s *suite) error {
 	return nil
 }
 
-// firstReady connects a device as soon as it can, with the cursor of one that has nothing yet, and sees to it afterwards that
-// all that was stored for it comes.
+// firstReady connects a device as soon as it can, with the cursor of one that has nothing yet, and
+// sees to it afterwards that all that was stored for it comes.
 func (p *process) firstReady(ctx context.Context, f *stocked) (time.Duration, error) {
 	if err := p.await(ctx); err != nil {
 		return 0, err

@@ -25,8 +25,8 @@ type full struct {
 	rate, cpu float64 // deliveries a second of the filling, and µs of the server for one
 }
 
-// fill makes the folder. All of it goes through a server, whose process is killed in the end: that is the worse way
-// to leave a database behind.
+// fill makes the folder. All of it goes through a server, whose process is killed in the end: that
+// is the worse way to leave a database behind.
 func (s *suite) fill(ctx context.Context) (*full, error) {
 	p, err := s.serve(ctx, "full")
 	if err != nil {
@@ -173,10 +173,12 @@ func stormOnce(ctx context.Context, s *suite) (r stormed, err error) {
 	return r, nil
 }
 
-// atOnce is how many devices of a storm are shaking hands at a time: the kernel's queue of the listener has room for them.
+// atOnce is how many devices of a storm are shaking hands at a time: the kernel's queue of the
+// listener has room for them.
 const atOnce = 512
 
-// rejoin connects all devices with the cursor of a client that has nothing yet, and notes when each dialled.
+// rejoin connects all devices with the cursor of a client that has nothing yet, and notes when each
+// dialled.
 func (f *fleet) rejoin(ctx context.Context, addr string, filled *full, dialled []time.Time, on func(*device, string, []byte)) error {
 	var next atomic.Int64
 	var work sync.WaitGroup
@@ -204,14 +206,14 @@ func (f *fleet) rejoin(ctx context.Context, addr string, filled *full, dialled [
 	return nil
 }
 
-// emptied waits until nothing waits for anybody any more. It looks into the database, since asking the server for its devices
-// would give it thousands of questions to answer meanwhile.
+// emptied waits until nothing waits for anybody any more. It looks into the database, since asking
+// the server for its devices would give it thousands of questions to answer meanwhile.
 func (p *process) emptied(ctx context.Context) error {
 	db, err := sql.Open("sqlite", "file:"+filepath.Join(p.data, store.File)+"?mode=ro&_pragma=busy_timeout(10000)")
 	if err != nil {
 		return err
 	}
-	defer db.Close()
+	defer func() { _ = db.Close() }()
 	for {
 		var waiting bool
 		if err := db.QueryRowContext(ctx, "SELECT EXISTS (SELECT 1 FROM outbox)").Scan(&waiting); err != nil {

@@ -23,13 +23,15 @@ const (
 	uploadBytes = 8 << 20
 	uploadMany  = 50
 
-	// uploadCap is what the server holds of all uploads at a time: frames that come, frames that are not applied (64 MiB each, roomBytes
-	// of internal/hub), and parts of unfinished files. The rest waits in the sockets. A collector lets the memory grow to twice of what is held.
+	// uploadCap is what the server holds of all uploads at a time: frames that come, frames that
+	// are not applied (64 MiB each, roomBytes of internal/hub), and parts of unfinished files. The
+	// rest waits in the sockets. A collector lets the memory grow to twice of what is held.
 	uploadCap = 64 + 64 + 8 // MiB
 )
 
-// uploads measures what files cost that devices send, by the client library as an app would: one of 8 MiB, and fifty of them at once.
-// The gateway fetches each as a stock one does, one after the other, and each must have the hash it was sent with.
+// uploads measures what files cost that devices send, by the client library as an app would: one of
+// 8 MiB, and fifty of them at once. The gateway fetches each as a stock one does, one after the
+// other, and each must have the hash it was sent with.
 func uploads(ctx context.Context, s *suite) error {
 	for _, n := range []int{1, uploadMany} {
 		var idle, more, took, closed []float64
@@ -82,9 +84,12 @@ func uploadOnce(ctx context.Context, s *suite, n int) (r uploaded, err error) {
 		if err != nil {
 			return r, err
 		}
-		defer d.Close(context.WithoutCancel(ctx))
+		defer func() { _ = d.Close(context.WithoutCancel(ctx)) }()
 		work.Go(func() {
-			for range d.Events(talking) { // nothing of them matters here
+			for _, err := range d.Events(talking) { // the loop acknowledges the events, and uses none
+				if err != nil {
+					return
+				}
 			}
 		})
 		if err := d.WaitOnline(ctx); err != nil {

@@ -1,6 +1,7 @@
 package direct
 
 import (
+	"errors"
 	"net/http"
 	"slices"
 	"testing"
@@ -66,10 +67,10 @@ func TestSteerUnread(t *testing.T) {
 	run.end("completed", object{"output": "done", "completed": true, "pending_steer": "not read"})
 	l.done(1)
 	ok(t, receive(t, read, "taken"))
-	if err := receive(t, unread, "the refusal"); err != agent.ErrOwnTurn {
+	if err := receive(t, unread, "the refusal"); !errors.Is(err, agent.ErrOwnTurn) {
 		t.Errorf("it was told %v", err)
 	}
-	if err := receive(t, l.hand(toAdd(4, 1, "late")), "the refusal"); err != agent.ErrOwnTurn {
+	if err := receive(t, l.hand(toAdd(4, 1, "late")), "the refusal"); !errors.Is(err, agent.ErrOwnTurn) {
 		t.Errorf("the late one was told %v", err)
 	}
 
@@ -80,7 +81,7 @@ func TestSteerUnread(t *testing.T) {
 	refused := l.hand(toAdd(2, 1, "deaf"))
 	run.complete("done")
 	l.done(1)
-	if err := receive(t, refused, "the refusal"); err != agent.ErrOwnTurn {
+	if err := receive(t, refused, "the refusal"); !errors.Is(err, agent.ErrOwnTurn) {
 		t.Errorf("it was told %v", err)
 	}
 }

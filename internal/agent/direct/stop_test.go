@@ -223,7 +223,7 @@ func TestApprovalAfterRestart(t *testing.T) {
 		card := l.asks(1)[0]
 		l.kill()
 		l = begin(t, g.URL, d)
-		if err := l.answer(card, agent.Answer{OptionID: "once"}); err != agent.ErrAway {
+		if err := l.answer(card, agent.Answer{OptionID: "once"}); !errors.Is(err, agent.ErrAway) {
 			t.Fatalf("before its turn is taken up again: %v", err)
 		}
 		d.cards[card.ID] = card

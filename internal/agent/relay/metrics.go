@@ -1,6 +1,6 @@
 package relay
 
-// What Options.Count is called with.
+// Names that the agent passes to Options.Count.
 const (
 	CountRefused  = "refused"  // an upgrade or a file request without a valid bearer token
 	CountWedge    = "wedge"    // an event was not acknowledged in time: the gateway stalled (doc/hermes/relay.md §7)

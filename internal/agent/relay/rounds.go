@@ -60,8 +60,9 @@ const (
 // §7): an older one for its answer, a newer one for the card that asks whether the command is meant.
 // So a command waits while the gateway rests.
 //
-// Where a text joins the running turn, a text that comes during the rest joins a turn that is over,
-// and nobody reads it before the next one. So such a text waits for some rounds, too.
+// Some gateways add a text to the running turn. A text that arrives during the rest then joins a turn
+// that has ended, and the model doesn't read it before the next turn. So such a text waits for some
+// rounds, too.
 type rest struct {
 	rounds *rounds
 	ended  time.Time // when the last turn was over

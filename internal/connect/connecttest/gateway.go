@@ -1,4 +1,5 @@
-// Package connecttest has a gateway for tests of the wizard. It answers the requests by which a client recognizes a gateway.
+// Package connecttest provides a fake gateway for tests of the wizard. The gateway answers the
+// requests by which a client recognizes a gateway.
 package connecttest
 
 import (
@@ -21,7 +22,8 @@ import (
 	"time"
 )
 
-// Gateway is a fake Hermes gateway, over TLS unless it is to be without. It is trusted by nobody: its certificate is signed by itself.
+// Gateway is a fake Hermes gateway. It serves TLS with a self-signed certificate, which no client
+// trusts, unless a test asks for plain HTTP.
 type Gateway struct {
 	URL  string
 	Cert *x509.Certificate
@@ -36,24 +38,24 @@ type Gateway struct {
 	server   *httptest.Server
 }
 
-// Option changes a gateway.
+// Option configures a Gateway.
 type Option func(*Gateway)
 
-// WithToken has it want a bearer token.
+// WithToken makes the gateway require a bearer token.
 func WithToken(token string) Option { return func(g *Gateway) { g.token = token } }
 
-// WithLogin has it want a login.
+// WithLogin makes the gateway require a login.
 func WithLogin(user, password string) Option {
 	return func(g *Gateway) { g.user, g.password = user, password }
 }
 
-// WithModel names its model, by which one gateway differs from another.
+// WithModel sets the model. Tests tell gateways apart by their models.
 func WithModel(model string) Option { return func(g *Gateway) { g.model = model } }
 
-// WithoutTLS has it speak plain http, as a gateway does on its own machine.
+// WithoutTLS makes the gateway serve plain HTTP, as a local gateway does.
 func WithoutTLS() Option { return func(g *Gateway) { g.plain = true } }
 
-// Start starts a gateway on this machine for the time of a test.
+// Start starts a gateway on this machine, and stops it at the end of the test.
 func Start(t testing.TB, options ...Option) *Gateway {
 	t.Helper()
 	g := &Gateway{model: "hermes-agent"}
@@ -99,7 +101,7 @@ func Start(t testing.TB, options ...Option) *Gateway {
 		g.mu.Unlock()
 		mux.ServeHTTP(w, r)
 	}))
-	g.server.Config.ErrorLog = log.New(io.Discard, "", 0) // handshakes that fail on purpose
+	g.server.Config.ErrorLog = log.New(io.Discard, "", 0) // some tests let handshakes fail
 	if g.plain {
 		g.server.Start()
 	} else {
@@ -113,7 +115,7 @@ func Start(t testing.TB, options ...Option) *Gateway {
 	return g
 }
 
-// Roots trust this gateway and the others given.
+// Roots returns a pool with the certificates of some gateways.
 func Roots(gateways ...*Gateway) *x509.CertPool {
 	pool := x509.NewCertPool()
 	for _, g := range gateways {
@@ -124,14 +126,14 @@ func Roots(gateways ...*Gateway) *x509.CertPool {
 	return pool
 }
 
-// Model is the gateway's model.
+// Model returns the gateway's model.
 func (g *Gateway) Model() string {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.model
 }
 
-// Become changes the model: it is another gateway now.
+// Become changes the model, so that clients see a different gateway at the same address.
 func (g *Gateway) Become(model string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -145,21 +147,21 @@ func (g *Gateway) SetToken(token string) {
 	g.token = token
 }
 
-// Seen are the requests that came, as "GET /health".
+// Seen returns the requests so far, such as "GET /health".
 func (g *Gateway) Seen() []string {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return append([]string{}, g.seen...)
 }
 
-// Stop ends it before the test does.
+// Stop stops the gateway before the end of the test.
 func (g *Gateway) Stop() { g.server.Close() }
 
 func endpoint(method, path string) map[string]any {
 	return map[string]any{"method": method, "path": path}
 }
 
-// echo is a turn that says what it was told.
+// echo writes the event stream of a turn that repeats its input.
 func echo(w http.ResponseWriter, input string) {
 	w.Header().Set("Content-Type", "text/event-stream")
 	text := "You said: " + input

@@ -115,7 +115,7 @@ func (s *source) typeDocs(d *ast.GenDecl, t *ast.TypeSpec) {
 func (s *source) constants(files *token.FileSet, file *ast.File) error {
 	conf := types.Config{Importer: importer.Default(), Error: func(error) {}}
 	info := &types.Info{Defs: map[*ast.Ident]types.Object{}}
-	conf.Check("frame", files, []*ast.File{file}, info) // the file lacks names of the others, but never those of its constants
+	_, _ = conf.Check("frame", files, []*ast.File{file}, info) // the file lacks names of the others, but never those of its constants
 	for _, d := range file.Decls {
 		gen, ok := d.(*ast.GenDecl)
 		if !ok || gen.Tok != token.CONST {

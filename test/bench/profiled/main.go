@@ -1,5 +1,5 @@
-// Profiled is the server with net/http/pprof on the address BENCH_PPROF: the product has no such door. It takes its
-// settings from the environment only.
+// Profiled is the server with net/http/pprof on the address BENCH_PPROF: the product has no such
+// door. It takes its settings from the environment only.
 package main
 
 import (
@@ -37,7 +37,7 @@ func run() error {
 	}
 	if addr := os.Getenv("BENCH_PPROF"); addr != "" {
 		profiles := &http.Server{Addr: addr, ReadHeaderTimeout: 10 * time.Second}
-		defer profiles.Close()
+		defer func() { _ = profiles.Close() }()
 		go func() { _ = profiles.ListenAndServe() }()
 	}
 	return s.Run(ctx)

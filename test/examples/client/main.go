@@ -26,7 +26,7 @@ func main() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	defer dev.Close(ctx)
+	defer func() { _ = dev.Close(ctx) }()
 	if err := dev.WaitOnline(ctx); err != nil {
 		log.Fatal(err) // holds a message for the user
 	}
@@ -46,7 +46,9 @@ func main() {
 		case device.CardShown:
 			fmt.Println(ev.Text, ev.Command) // ask the user; this example always denies
 			if ev.Kind == frame.ExecApproval {
-				dev.Answer(ctx, ev.ID, "deny", "")
+				if _, err := dev.Answer(ctx, ev.ID, "deny", ""); err != nil {
+					log.Print(err)
+				}
 			}
 		}
 	}
