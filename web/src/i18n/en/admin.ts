@@ -160,7 +160,7 @@ export const admin = {
   adminRemoveNamed: 'Remove {label}',
   // Audit log
   auditTitle: 'Audit log',
-  auditHint: 'Who changed what, newest first. The log contains no secrets or messages.',
+  auditHint: 'Changes and who made them, newest first. The log contains no secrets or messages.',
   auditKind: 'Changes to',
   auditExport: 'Export as JSON Lines',
   auditMore: 'Show older entries',
