@@ -3,7 +3,7 @@
 VERSION ?= $(shell git describe --tags --always 2>/dev/null || echo 0.1.0)
 BIN     := bin/hermes-mobile
 
-.PHONY: run build test lint unit sdk sdk-docs e2e web web-build screens conformance bench profile chaos fuzz clean
+.PHONY: run build test quick lint unit sdk sdk-docs e2e web web-build screens conformance bench profile chaos fuzz clean
 
 run: build
 	@./$(BIN) serve
@@ -13,6 +13,9 @@ build:
 
 test:
 	@bash scripts/test.sh
+
+quick:
+	@bash scripts/quick.sh
 
 lint:
 	@bash scripts/lint.sh

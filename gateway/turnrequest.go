@@ -17,7 +17,7 @@ import (
 const (
 	// MaxMessageChars is the longest message, in characters. A gateway silently cuts longer ones.
 	MaxMessageChars = 65536
-	// MaxRequestBytes is the largest request, in bytes. It holds about 7 MB of images.
+	// MaxRequestBytes is the largest request, in bytes. About 7 MB of images fit into it.
 	MaxRequestBytes = 10_000_000
 )
 

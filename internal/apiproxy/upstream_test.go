@@ -12,7 +12,8 @@ import (
 	"testing"
 )
 
-// upstream plays the API server as api-facts has it: what it is asked it remembers.
+// upstream is a fake API server that answers as doc/hermes/api.md §1 to §9 describe, and records the
+// requests that it gets.
 type upstream struct {
 	*httptest.Server
 	mu       sync.Mutex

@@ -45,7 +45,7 @@ type conn struct {
 	// The rest belongs to the session.
 	told     bool      // the device was told the present state
 	approved bool      // the device knows that it is approved
-	given    string    // hash of the own token in its ready frame
+	given    string    // hash of the device token in its ready frame
 	expires  time.Time // of the token it authenticated with; zero: never
 }
 

@@ -23,7 +23,7 @@ const tooHigh = -1
 // dropped for it.
 func (h *heldBytes) stored(size, freed int64, err error) {
 	h.storing = max(h.storing-size, 0)
-	if err != nil { // the entries that were to be dropped are still there
+	if err != nil { // the transaction failed, so the entries to drop are still there
 		h.bytes, h.known, h.cut = max(h.bytes-size, 0)+freed, tooHigh, 0
 	}
 }

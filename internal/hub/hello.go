@@ -57,7 +57,7 @@ func (e *evHello) apply(b *batch) {
 		}
 	})
 	if e.code != nil {
-		b.flush() // before another code is looked at
+		b.flush() // the batch must be stored before the next code is checked
 	}
 }
 

@@ -65,8 +65,8 @@ func (o *Owner) RevokeUser(ctx context.Context, user string) error {
 	return o.UserRevoked(ctx, user)
 }
 
-// unapprove ends the approval of a user, and the codes by which it could come back. A code that is
-// being redeemed is waited for.
+// unapprove ends the approval of a user, and deletes the pairing codes that would approve the user
+// again. It first waits until no device is redeeming a code.
 func (o *Owner) unapprove(ctx context.Context, user, detail string) error {
 	o.hub.admitting.Lock()
 	defer o.hub.admitting.Unlock()

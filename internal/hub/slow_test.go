@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"fmt"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -13,6 +12,8 @@ import (
 
 	"hermes-mobile/frame"
 	"hermes-mobile/internal/agent"
+	"hermes-mobile/internal/hub"
+	"hermes-mobile/internal/metrics"
 )
 
 // A slow reader with a long backlog: whatever happens live while it drains comes after it, and
@@ -69,24 +70,17 @@ func TestLiveNeverOvertakesTheBacklog(t *testing.T) {
 // A client that floods pings and reads nothing of the answers is cut off with 1013; another does
 // not notice.
 func TestPingFlood(t *testing.T) {
-	w := newWorld(t, nil)
+	var counts *metrics.Set
+	w := newWorld(t, func(o *hub.Options) { counts = o.Metrics })
 	good := w.connect("good")
 	c := w.open("d", slow())
 	until(t, "the device to be connected", func() bool { return w.live("d") })
 	ping := frame.EncodeUp(&frame.Ping{ID: strings.Repeat("p", 128)})
-	flooded, enough := make(chan int, 1), make(chan struct{})
+	flooded := make(chan int, 1)
 	go func() {
 		n := 0
-		done := sync.OnceFunc(func() { close(enough) })
-		defer done() // where the connection ended before
-		for ; n < 1<<20; n++ {
-			if c.ws.Write(ctx, websocket.MessageText, ping) != nil {
-				break
-			}
-			if n == 140_000 { // more than what may wait was asked for
-				c.startReading()
-				done()
-			}
+		for n < 1<<20 && c.ws.Write(ctx, websocket.MessageText, ping) == nil {
+			n++
 		}
 		flooded <- n
 	}()
@@ -95,7 +89,14 @@ func TestPingFlood(t *testing.T) {
 	if m := good.message(); m.Text != "fine" {
 		t.Errorf("reply %s", show(m))
 	}
-	<-enough
+	// It reads only after more answers wait than may.
+	for value[map[string]float64](t)(counts.Totals())["device_closes_total"] == 0 {
+		if len(flooded) > 0 {
+			t.Fatalf("%d pings did not end the connection", <-flooded)
+		}
+		time.Sleep(time.Millisecond)
+	}
+	c.startReading()
 	if code := c.closed(); code != int(frame.CloseTryLater) {
 		t.Errorf("closed with %d, want 1013", code)
 	}

@@ -77,7 +77,7 @@ var (
 func follow(t *testing.T, s *Server, home string, v hermes.Version) {
 	t.Helper()
 	var text []byte
-	for end := time.Now().Add(patience); !strings.Contains(string(text), "restart the gateway"); time.Sleep(10 * time.Millisecond) {
+	for end := time.Now().Add(patience); !strings.Contains(string(text), "Then start the gateway again"); time.Sleep(10 * time.Millisecond) {
 		var err error
 		if text, err = os.ReadFile(s.log.Name()); err != nil || time.Now().After(end) {
 			t.Fatalf("no banner came: %v\n%s", err, text)
@@ -85,7 +85,7 @@ func follow(t *testing.T, s *Server, home string, v hermes.Version) {
 	}
 	_, said, ok := strings.Cut(string(text), "Hermes is not connected yet.")
 	command := regexp.MustCompile(`(?m)^ +(.* >> .*/\.env.*)$`).FindStringSubmatch(said)
-	_, said, ok2 := strings.Cut(said, "add to config.yaml there\n\n")
+	_, said, ok2 := strings.Cut(said, "Add to config.yaml there:\n\n")
 	config, _, ok3 := strings.Cut(said, "\n\n")
 	if !ok || !ok2 || !ok3 || command == nil {
 		t.Fatalf("the banner says\n%s", text)
@@ -94,7 +94,7 @@ func follow(t *testing.T, s *Server, home string, v hermes.Version) {
 		t.Fatalf("%s: %v\n%s", command[1], err, out)
 	}
 	if v == hermes.V019 {
-		config = regexp.MustCompile(`(?m)^.*leave this line out on 0\.19\n`).ReplaceAllString(config, "")
+		config = regexp.MustCompile(`(?m)^.*omit this line on 0\.19\n`).ReplaceAllString(config, "")
 	}
 	if err := os.WriteFile(filepath.Join(home, "config.yaml"), []byte(config+"\n"), 0o600); err != nil {
 		t.Fatal(err)

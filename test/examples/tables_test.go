@@ -73,7 +73,7 @@ func auditActions() string {
 }
 
 // sourceOfFact is where a comment says the fact comes from. The table leaves it out.
-var sourceOfFact = regexp.MustCompile(` \((?:relay-facts|doc/).*`)
+var sourceOfFact = regexp.MustCompile(` \(doc/.*`)
 
 func source(t *testing.T, path ...string) string {
 	t.Helper()

@@ -41,10 +41,10 @@ func offers(operation string) func(*gateway.Capabilities) bool {
 // unknown answers an unknown command, which the gateway's API would pass to the model as text.
 var unknown = &slash{outOfBand: true, run: slashUnknown}
 
-// commandForm is the form of a command: one word after the slash, so that a path is none.
+// commandForm matches a command: a slash and one word. A path has more slashes and doesn't match.
 var commandForm = regexp.MustCompile(`^/[A-Za-z][\w-]{0,31}$`)
 
-// command returns the command of an input, nil if it is none.
+// command returns the command of an input and its arguments, or nil if the input is no command.
 func command(in agent.Input) (*slash, string) {
 	if in.Kind != agent.Text || !strings.HasPrefix(in.Text, "/") {
 		return nil, ""

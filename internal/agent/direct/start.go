@@ -77,7 +77,7 @@ func (t *turn) resume(l gateway.TurnHandle) (*gateway.Turn, error) {
 	return t.agent.Client.ResumeTurn(t.ctx, l, "")
 }
 
-// request asks the gateway for a turn until it has room for it.
+// request asks the gateway to start a turn, and retries while the gateway is at its turn limit.
 func (t *turn) request(req gateway.TurnRequest, keyed bool) (*gateway.Turn, error) {
 	var waiting busyQueue
 	defer func() { waiting.over(t.agent) }()

@@ -50,9 +50,9 @@ const (
 	restPongs = 20
 	restMax   = 30 * time.Second // no stall is longer
 
-	// settleMax is how long a text waits. After that the session is free, or the loop stands still for
-	// long.
-	settleMax = 5 * time.Second
+	// settleMax is how long a text waits for these rounds. An event loop that stood still for 5 s was
+	// seen on a busy machine: the text then stayed unread until the next one.
+	settleMax = restMax
 )
 
 // rest is the time after a turn in which the gateway still holds the session of its conversation. A

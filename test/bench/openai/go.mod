@@ -4,7 +4,7 @@ go 1.26.8
 
 require (
 	github.com/openai/openai-go/v3 v3.99.0
-	hermes-mobile v0.0.0
+	hermes-mobile/test/bench v0.0.0
 )
 
 require (
@@ -15,4 +15,7 @@ require (
 	github.com/tidwall/sjson v1.2.5 // indirect
 )
 
-replace hermes-mobile => ../../..
+replace (
+	hermes-mobile => ../../..
+	hermes-mobile/test/bench => ..
+)
