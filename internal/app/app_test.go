@@ -44,7 +44,7 @@ func ok(t testing.TB, err error) {
 	}
 }
 
-// journal is what the app writes.
+// journal collects the log of the app.
 type journal struct {
 	mu sync.Mutex
 	b  bytes.Buffer
@@ -62,7 +62,7 @@ func (j *journal) String() string {
 	return j.b.String()
 }
 
-// rig is a running app, with a browser that has opened it.
+// rig is a running app and a browser that has opened it.
 type rig struct {
 	*App
 	t      *testing.T
@@ -75,7 +75,7 @@ type rig struct {
 	mu     sync.Mutex
 }
 
-// folder makes a data folder with a path that is short enough for a socket.
+// folder creates a data folder with a path that is short enough for a socket.
 func folder(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "app")
@@ -94,7 +94,7 @@ func start(t *testing.T, dir string, gateways ...*connecttest.Gateway) *rig {
 	return begin(t, dir, false, gateways...)
 }
 
-// begin starts an app with the direct agent, or with the demo agent in its place.
+// begin starts an app with the direct agent, or with the demo agent instead.
 func begin(t *testing.T, dir string, scripted bool, gateways ...*connecttest.Gateway) *rig {
 	t.Helper()
 	r := &rig{t: t, dir: dir, log: &journal{}}
@@ -140,7 +140,7 @@ func (r *rig) enter() {
 	}
 }
 
-// ask is a request of the page.
+// ask sends a request as the page does.
 func ask[T any](r *rig, method, path string, body any) T {
 	r.t.Helper()
 	data, err := json.Marshal(body)
@@ -182,7 +182,8 @@ func until(t testing.TB, what string, cond func() bool) {
 	}
 }
 
-// chatting opens a device by the app's own client, says something, and returns the reply, or what went wrong.
+// chatting opens a device with the app's own client and sends a message. It returns the reply, or the
+// error.
 func (r *rig) chatting(text string) string {
 	r.t.Helper()
 	code, err := r.PairingCode(r.t.Context())
@@ -212,7 +213,8 @@ func (r *rig) chatting(text string) string {
 	return "no reply"
 }
 
-// From nothing to a conversation, and again at the next start; no secret of it is anywhere but in the vault.
+// The app connects for the first time, chats, and does so again at the next start. Its secrets are only
+// in the vault.
 func TestSetupToChat(t *testing.T) {
 	t.Parallel()
 	g := connecttest.Start(t, connecttest.WithToken(token))
@@ -282,7 +284,7 @@ func TestSetupToChat(t *testing.T) {
 	}
 }
 
-// The agent is exchanged while a turn runs: the turn ends, and what is said next goes to the new one.
+// Replacing the agent during a turn ends that turn, and the next message goes to the new agent.
 func TestAnotherGateway(t *testing.T) {
 	t.Parallel()
 	g, other := connecttest.Start(t), connecttest.Start(t)
@@ -329,7 +331,7 @@ func TestAnotherGateway(t *testing.T) {
 	t.Fatal("no reply of the new one")
 }
 
-// Nothing is asked of anybody before connecting is done, and what a person writes meanwhile waits.
+// The app sends nothing to an agent before it is connected. Messages from before wait.
 func TestBeforeSetup(t *testing.T) {
 	t.Parallel()
 	g := connecttest.Start(t)
@@ -352,7 +354,7 @@ func TestBeforeSetup(t *testing.T) {
 	}
 }
 
-// The gateway refuses the credential at a later start: the setup opens where it is entered.
+// If the gateway rejects the credential at a later start, setup opens at the step that asks for it.
 func TestRefusedLater(t *testing.T) {
 	t.Parallel()
 	g := connecttest.Start(t, connecttest.WithToken(token))
@@ -372,7 +374,8 @@ func TestRefusedLater(t *testing.T) {
 	}
 }
 
-// It refuses while the app runs: the same, and what was written meanwhile is answered after that.
+// The same happens if the gateway rejects the credential while the app runs. Messages from meanwhile
+// are answered afterwards.
 func TestRefusedWhileRunning(t *testing.T) {
 	t.Parallel()
 	g := connecttest.Start(t, connecttest.WithToken(token))
@@ -436,7 +439,7 @@ func TestDiagnoseStopped(t *testing.T) {
 	}
 }
 
-// Under a passphrase diagnostics ask for it, where somebody is there, and say what to do where nobody is.
+// With a passphrase, diagnostics ask a user who is present for it. Without one, they say what to do.
 func TestDiagnoseUnderAPassphrase(t *testing.T) {
 	t.Parallel()
 	g := connecttest.Start(t, connecttest.WithToken(token))

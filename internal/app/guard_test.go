@@ -25,7 +25,8 @@ func newWall() *wall {
 	return w
 }
 
-// try makes a request; header lines come in pairs. It reports whether the request passed.
+// try sends a request and reports whether the guard passed it. The headers are pairs of name and
+// value.
 func (w *wall) try(method, target string, header ...string) (*http.Response, bool) {
 	r := httptest.NewRequest(method, target, nil)
 	for i := 0; i < len(header); i += 2 {

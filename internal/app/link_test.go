@@ -28,7 +28,7 @@ type nobody struct{ agent.Host }
 
 func (nobody) Changed() {}
 
-// A gateway that is set up before the app runs is connected to when it does, and its agent takes over.
+// If setup finishes before the app runs, the app connects to that gateway and runs its agent.
 func TestSetUpBeforeTheAppRuns(t *testing.T) {
 	asked := make(chan struct{}, 1)
 	g := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
@@ -53,8 +53,8 @@ func TestSetUpBeforeTheAppRuns(t *testing.T) {
 	<-agent.runs
 }
 
-// Two agents that are set up one right after the other: the second is taken with the wake of the first, and its own wake, which
-// finds nothing new, does not end it.
+// If setup makes two agents in quick succession, the link starts the second one at the wake of the
+// first. The second wake then finds nothing new, and must not end that agent.
 func TestAgentIsNotEndedByALateWake(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	var work sync.WaitGroup

@@ -19,8 +19,8 @@ func apiPlan(t *testing.T, home, key string) (*Plan, API) {
 	return p, api
 }
 
-// TestAPIPlan: what is missing is written and what is there stays, a second run finds nothing to do, and an undo puts
-// every byte back.
+// TestAPIPlan checks that a plan adds missing settings and keeps existing ones. A second run finds
+// nothing to do, and an undo restores every byte.
 func TestAPIPlan(t *testing.T) {
 	for name, tc := range map[string]struct{ config, env, want, url string }{
 		"nothing":       {"a: 1\n", "# mine\nX=y\n", "# mine\nX=y\nAPI_SERVER_KEY=" + testKey + "\nAPI_SERVER_ENABLED=true\n", "http://127.0.0.1:8642"},
@@ -65,7 +65,8 @@ func TestAPIPlan(t *testing.T) {
 	}
 }
 
-// TestAPIPlanRefuses: a key with which Hermes does not start is named, and a plan without a key writes nothing.
+// TestAPIPlanRefuses checks that the plan names a key with which Hermes does not start, and that a
+// plan without a key writes nothing.
 func TestAPIPlanRefuses(t *testing.T) {
 	home, data := install(t, nil, []byte("API_SERVER_KEY=short\n"))
 	if _, _, err := NewAPIPlan(Home{Path: home}, testKey); err == nil || !strings.Contains(err.Error(), "5 characters") || strings.Contains(err.Error(), "short\n") {

@@ -14,7 +14,7 @@ import (
 	"github.com/goccy/go-yaml/lexer"
 )
 
-// bomb are aliases that stand for nine times as much with each line.
+// bomb returns aliases that expand to nine times as much with each line.
 func bomb(lines int) string {
 	text := "a0: &a0 [x,x,x,x,x,x,x,x,x]\n"
 	for i := 1; i < lines; i++ {
@@ -23,7 +23,7 @@ func bomb(lines int) string {
 	return text
 }
 
-// work measures what looking at a text costs.
+// work measures the time and memory of parsing a text.
 func work(t *testing.T, text string) (took time.Duration, bytes uint64, err error) {
 	t.Helper()
 	var before, after runtime.MemStats
@@ -35,7 +35,7 @@ func work(t *testing.T, text string) (took time.Duration, bytes uint64, err erro
 	return took, after.TotalAlloc - before.TotalAlloc, err
 }
 
-// Whatever is in a file of Hermes, looking at it costs a bounded time and memory.
+// Parsing any file of Hermes costs bounded time and memory.
 func TestBoundedWork(t *testing.T) {
 	for name, tc := range map[string]struct {
 		text string
@@ -63,7 +63,7 @@ func TestBoundedWork(t *testing.T) {
 	}
 }
 
-// A file of 20,000 keys is looked at, written and undone quickly, and all of it stays.
+// Setup parses, edits, and restores a file of 20,000 keys quickly, and keeps all of it.
 func TestManyKeys(t *testing.T) {
 	for name, text := range map[string]string{"flat": "", "with ours in the middle": "display:\n  skin: a # mine\nplatforms: {telegram: {enabled: true}}\n"} {
 		var b strings.Builder
@@ -102,7 +102,7 @@ func TestManyKeys(t *testing.T) {
 	}
 }
 
-// A long file gets what a short one gets, whatever is in it, and its undo takes it out again.
+// A long file gets the same settings as a short one, whatever it contains, and an undo removes them.
 func TestLongIsAsShort(t *testing.T) {
 	var filler strings.Builder
 	for i := range fewLines + 10 {
@@ -155,7 +155,7 @@ func TestLongIsAsShort(t *testing.T) {
 	}
 }
 
-// A text that is parsed in parts has the same values and places as one that is parsed as a whole.
+// A text that is parsed in parts has the same values and positions as one that is parsed as a whole.
 func TestPartsAreTheWhole(t *testing.T) {
 	for file, text := range corpus(t) {
 		plain := strings.ReplaceAll(strings.TrimPrefix(string(text), "\ufeff"), "\r\n", "\n")
@@ -193,7 +193,7 @@ func TestPartsAreTheWhole(t *testing.T) {
 	}
 }
 
-// A pipe, a folder or a file without an end is no settings file.
+// Setup rejects a pipe, a folder, and an endless file as a settings file.
 func TestFilesThatAreNone(t *testing.T) {
 	home, _ := install(t, nil, nil)
 	if err := os.Mkdir(filepath.Join(home, configFile), 0o700); err != nil {

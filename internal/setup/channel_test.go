@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// channel reads what a home says of its home channel.
+// channel returns the home channel in the files of a home.
 func channel(t *testing.T, home string) Channel {
 	t.Helper()
 	c, err := ReadChannel(Home{Path: home}, false)
@@ -29,7 +29,8 @@ func writeChannel(t *testing.T, home, data, device string) {
 	}
 }
 
-// TestChannel: whatever the files look like, the home channel is set, replaced and taken back, and all else stays.
+// TestChannel sets, replaces, and reverts the home channel in files of many forms. Nothing else may
+// change.
 func TestChannel(t *testing.T) {
 	for file, text := range corpus(t) {
 		if strings.HasPrefix(file, "broken-") || strings.HasPrefix(file, "hand-") {
@@ -70,7 +71,7 @@ func TestChannel(t *testing.T) {
 	}
 }
 
-// TestChannelAfterOthers: what Hermes and setup wrote since stays.
+// TestChannelAfterOthers checks that later changes by Hermes and by setup stay.
 func TestChannelAfterOthers(t *testing.T) {
 	home, data := install(t, []byte("a: 1 # x\n"), []byte("A=1\n"))
 	o := options(home)
@@ -105,7 +106,7 @@ func TestChannelAfterOthers(t *testing.T) {
 	}
 }
 
-// TestChannelByHand: where an edit would touch other keys nothing is written at all.
+// TestChannelByHand checks that setup writes nothing if an edit would touch other keys.
 func TestChannelByHand(t *testing.T) {
 	home, data := install(t, []byte("plugins: {enabled: [mobile-platform]}\nx: &m {chat_id: a}\nplatforms: {mobile: {home_channel: *m}}\n"),
 		[]byte("GATEWAY_RELAY_PLATFORMS=mobile\n"))

@@ -45,8 +45,9 @@ func edit(text []byte, list []want) (out []byte, changes []Change, err error) {
 	return text, changes, errors.Join(errs...)
 }
 
-// TestCorpus: each file gets all values, says all else that it said, is right the second time, and can be taken back key by
-// key. Files named broken-* are refused, those named hand-* are left to the owner in part.
+// TestCorpus writes all values to each file. Each file keeps its other settings, a second run changes
+// nothing, and every key can be reverted alone. Setup rejects the files named broken-*, and leaves a
+// part of the files named hand-* to the owner.
 func TestCorpus(t *testing.T) {
 	for file, text := range corpus(t) {
 		for form, list := range map[string][]want{"new": wants(Version{0, 22}, testURL, true), "old": wants(Version{0, 19}, testURL, false)} {
@@ -87,7 +88,8 @@ func TestCorpus(t *testing.T) {
 	}
 }
 
-// checkKept: every line that was not changed in place is still there, in its order, with its line end.
+// checkKept checks that every line that was not changed in place is still there, in the same order and
+// with the same line break.
 func checkKept(t *testing.T, before, after []byte) {
 	t.Helper()
 	if bytes.Contains(before, []byte("\r\n")) && !bytes.Contains(before, []byte("mixed")) && bytes.Count(after, []byte("\n")) != bytes.Count(after, []byte("\r\n")) {

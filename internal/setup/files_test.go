@@ -54,7 +54,7 @@ func TestReadFiles(t *testing.T) {
 	}
 }
 
-// A gateway is there when its lock is held or its process is the one that is written down.
+// A gateway runs if a process holds its lock, or if the recorded process exists.
 func TestRunning(t *testing.T) {
 	home := Home{Path: t.TempDir()}
 	write := func(name, text string) {

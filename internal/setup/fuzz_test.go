@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// FuzzEdit: no file makes it fail in another way than by an error, and what it writes it finds right the second time.
+// FuzzEdit checks that an edit of any file succeeds or returns an error, and that a second run finds
+// nothing to change.
 func FuzzEdit(f *testing.F) {
 	for _, text := range []string{"", "a: 1\n", "display: {a: b}\n", "display:\n  x: |\n    y\n# z", "a: &b {c: d}\ne: *b\n", "? a\n: b\n", "a:\n- b\n", "\ufeffa: 1\r\n"} {
 		f.Add([]byte(text))
@@ -24,7 +25,8 @@ func FuzzEdit(f *testing.F) {
 	})
 }
 
-// FuzzSetenv: no .env makes it fail, what is set is found again, a second time changes nothing, and what is ours alone is changed.
+// FuzzSetenv checks that setenv works on any .env. It finds the variable afterwards, a second call
+// changes nothing, and no other variable changes.
 func FuzzSetenv(f *testing.F) {
 	for _, text := range []string{"", "A=1\n", "X=old", "  export X = old # c\nB=2\n", "X=\"a\nb\"\n", "X='\\''", "\ufeffX=1\r\nX=2\r\n", "=\nX\n'X'=1\n", "A=\"b\nX=1\n", "X=$(a)\x00\n\xff"} {
 		f.Add([]byte(text))
@@ -47,7 +49,7 @@ func FuzzSetenv(f *testing.F) {
 	})
 }
 
-// FuzzVersion: a version is read from anything or from nothing, and read again from what it is written as.
+// FuzzVersion checks that ParseVersion accepts any text, and parses what String returns.
 func FuzzVersion(f *testing.F) {
 	for _, text := range []string{"", "0.22.2", "Hermes Agent v0.19.0 (2026)", "9999.9999", "1.2.3.4", "a1.2b", "\xff0.1"} {
 		f.Add(text)

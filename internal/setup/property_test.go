@@ -12,7 +12,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// words that make files in which our keys stand half there, in odd places and with odd values.
+// words are parts of files that contain some of our keys, in odd places and with odd values.
 var (
 	keyWords   = []string{"gateway", "relay_url", "platforms", "relay", "extra", "enabled", "display", "busy_ack_enabled", "busy_input_mode", "streaming", "plugins", "a", "\"b c\"", "ü"}
 	valueWords = []string{"1", "true", "off", "queue", "\"a # b\"", "'it''s'", "x y", "é", "null", "~", "", "{}", "[]", "[a, 'b']", "\"http://127.0.0.1:8787\"", "|\n%  text\n%  # more", ">-\n%  text\n\n%  end"}
@@ -20,7 +20,7 @@ var (
 	lineWords  = []string{"", "", "", "\n", "# left\n", "%# here\n", "%  # right\n"}
 )
 
-// drawMap writes a map, in lines or in braces.
+// drawMap draws a map in lines or in braces.
 func drawMap(t *rapid.T, indent string, depth int) string {
 	var b strings.Builder
 	step := rapid.SampledFrom([]string{"  ", "    "}).Draw(t, "step")
@@ -59,8 +59,8 @@ func drawBraces(t *rapid.T, depth int) string {
 	return "{" + pad + strings.Join(parts, ", ") + pad + "}"
 }
 
-// TestAnyFile: whatever is in a file, what is written says all of it besides our keys, is right the second time, and says the
-// old again when our keys are taken out.
+// TestAnyFile checks any file: the result keeps every other setting, a second run changes nothing, and
+// reverting our keys restores the old settings.
 func TestAnyFile(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		text := drawMap(t, "", 2)
@@ -111,7 +111,7 @@ func TestAnyFile(t *testing.T) {
 	})
 }
 
-// full drops what has no value: a map that was made for a key without one may stay, empty.
+// full drops keys without a value, because an empty map that was created for such a key may stay.
 func full(v any) any {
 	out := map[string]any{}
 	var walk func(path string, v any)

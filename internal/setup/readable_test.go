@@ -8,7 +8,8 @@ import (
 	"testing"
 )
 
-// answer is what the readers of the real Hermes make of a config.yaml: empty where they read it. test/readers asks them.
+// answer is a config.yaml with the errors of the YAML readers of the real Hermes, which test/readers
+// records. An error is empty if that version accepts the file.
 type answer struct {
 	Text  string `json:"text"`
 	Older string `json:"0.19"`
@@ -27,7 +28,7 @@ func answers(t testing.TB) (list []answer) {
 	return list
 }
 
-// reads is what our reader makes of a text for a version.
+// reads returns the result of our reader for a text and a version.
 func reads(text string, v Version, strict bool) error {
 	d, err := parse([]byte(text))
 	if err == nil {
@@ -36,7 +37,7 @@ func reads(text string, v Version, strict bool) error {
 	return err
 }
 
-// cautious are texts that Hermes reads and that are left alone all the same.
+// cautious are texts that Hermes accepts, but setup does not edit.
 var cautious = map[string]string{
 	"null\n": "a file that says nothing in this way", "~\n": "the same", "[]\n": "a list, which Hermes takes for nothing", "a: \"\\ud800\"\n": "half of a character",
 	"a: 1\rb: 2\r": "line ends of old Macs", "a: 1\r\n\rb: 2\n": "the same", "a: &x\n": "an anchor of nothing", "a: &x [*x]\n": "a circle", "&x a: *x\n": "an anchor on a key",
@@ -44,7 +45,7 @@ var cautious = map[string]string{
 	"? [a, b]\n: c\n":       "a key that is a list", "[a, b]: c\n": "the same", "a: " + strings.Repeat("[", 200) + strings.Repeat("]", 200) + "\n": "200 lists in one another",
 }
 
-// What the Hermes of a version refuses is refused with a line and a reason, and what it reads is read.
+// Setup rejects exactly the files that a version of Hermes rejects, with a line and a reason.
 func TestReadable(t *testing.T) {
 	for _, a := range answers(t) {
 		for name, tc := range map[string]struct {

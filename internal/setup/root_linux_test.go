@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// ids that no account has.
+// Ids of users without an account.
 const (
 	hermesUser = 54501
 	serverUser = 54502
@@ -28,7 +28,7 @@ func asRoot(t *testing.T) {
 	t.Cleanup(func() { ownNotes = before })
 }
 
-// give makes all below a folder somebody's, and lets the others enter the folders above.
+// give changes the owner of everything below a folder, and lets other users enter the folders above it.
 func give(t *testing.T, dir string, uid int) {
 	t.Helper()
 	for up := filepath.Dir(dir); strings.HasPrefix(up, os.TempDir()+"/"); up = filepath.Dir(up) {
@@ -39,7 +39,7 @@ func give(t *testing.T, dir string, uid int) {
 	}))
 }
 
-// owned fails where something below a folder is not a user's.
+// owned fails the test if anything below a folder does not belong to a user.
 func owned(t *testing.T, dir string, uid uint32) {
 	t.Helper()
 	must(t, filepath.WalkDir(dir, func(path string, _ fs.DirEntry, err error) error {
@@ -56,7 +56,8 @@ func owned(t *testing.T, dir string, uid uint32) {
 	}))
 }
 
-// What root writes into the home of somebody belongs to that user: files, folders, backups, and what an undo puts back.
+// Everything that root writes to the home of a user belongs to that user: files, folders, backups, and
+// what an undo restores.
 func TestRootWritesAsTheOwner(t *testing.T) {
 	asRoot(t)
 	for name, keeper := range map[string]int{"its own data folder": 0, "the user's data folder": hermesUser, "the server's data folder": serverUser} {
@@ -92,7 +93,7 @@ func TestRootWritesAsTheOwner(t *testing.T) {
 	}
 }
 
-// Links that the owner of a home puts there lead root nowhere else.
+// Links that the owner of a home creates lead root to no other files.
 func TestRootFollowsNoLinks(t *testing.T) {
 	asRoot(t)
 	const mine = "GATEWAY_RELAY_ID=of-root\nGATEWAY_RELAY_SECRET=s3cret-of-root\n"
@@ -160,7 +161,8 @@ func TestRootFollowsNoLinks(t *testing.T) {
 	}
 }
 
-// Who can change the notes of earlier runs, or the files beside them, does not decide what root removes and restores.
+// A user who can change the record of earlier runs, or the backups, does not decide what root removes
+// and restores.
 func TestForgedNotes(t *testing.T) {
 	asRoot(t)
 	victims := t.TempDir()
@@ -202,7 +204,7 @@ func TestForgedNotes(t *testing.T) {
 	}
 }
 
-// Root asks a program of somebody for its version with that user's rights.
+// Root runs another user's program with that user's rights to get its version.
 func TestVersionOfAnotherUsersHermes(t *testing.T) {
 	asRoot(t)
 	home, _ := install(t, nil, nil)

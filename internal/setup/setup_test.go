@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// install makes a Hermes home with these files.
+// install creates a Hermes home with some files.
 func install(t *testing.T, config, env []byte) (home, data string) {
 	t.Helper()
 	home, data = filepath.Join(t.TempDir(), ".hermes"), filepath.Join(t.TempDir(), "data")
@@ -68,7 +68,7 @@ func write(t *testing.T, p *Plan, data string) []string {
 	return backups
 }
 
-// files lists what is below a folder, with content and mode.
+// files returns everything below a folder, with content and mode.
 func files(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	list := map[string]string{}
@@ -103,7 +103,8 @@ func sameFiles(t *testing.T, got, want map[string]string) {
 	}
 }
 
-// TestWriteAndUndo: written once, a second run finds nothing to do, and an undo puts back every byte and mode.
+// TestWriteAndUndo checks that a second run finds nothing to do, and that an undo restores every byte
+// and mode.
 func TestWriteAndUndo(t *testing.T) {
 	for file, text := range corpus(t) {
 		if strings.HasPrefix(file, "broken-") || strings.HasPrefix(file, "hand-") {
@@ -162,7 +163,7 @@ func TestWriteAndUndo(t *testing.T) {
 	}
 }
 
-// TestFreshHome: what was made is removed.
+// TestFreshHome checks that an undo removes everything that setup created.
 func TestFreshHome(t *testing.T) {
 	home, data := install(t, nil, nil)
 	before := files(t, home)
@@ -186,7 +187,7 @@ func TestFreshHome(t *testing.T) {
 	}
 }
 
-// TestTwoRuns: what two runs wrote is undone as one.
+// TestTwoRuns checks that one undo reverts two runs.
 func TestTwoRuns(t *testing.T) {
 	home, data := install(t, []byte("model: x # y\n"), []byte("A=b"))
 	before := files(t, home)
@@ -208,7 +209,7 @@ func TestTwoRuns(t *testing.T) {
 	sameFiles(t, files(t, home), before)
 }
 
-// TestUndoAfterOthers: what the owner wrote since stays, and only our keys go.
+// TestUndoAfterOthers checks that an undo removes only our keys, and keeps the owner's later changes.
 func TestUndoAfterOthers(t *testing.T) {
 	home, data := install(t, []byte("display: # mine\n  busy_input_mode: steer\n  busy_ack_enabled: true\n"), []byte("A=1\nGATEWAY_RELAY_URL=http://127.0.0.1:8787\n"))
 	write(t, plan(t, options(home)), data)
@@ -234,7 +235,7 @@ func TestUndoAfterOthers(t *testing.T) {
 	}
 }
 
-// TestConflicts: another connector's settings are not replaced unasked.
+// TestConflicts checks that setup does not replace another connector's settings without consent.
 func TestConflicts(t *testing.T) {
 	for name, tc := range map[string]struct{ config, env string }{
 		"config":   {"gateway: {relay_url: https://other.example.com}\n", ""},
@@ -257,7 +258,7 @@ func TestConflicts(t *testing.T) {
 	}
 }
 
-// TestKeptPair: an id and a secret that the server lets in stay, and nothing moves that is right.
+// TestKeptPair checks that an accepted id and secret stay, and that correct settings do not change.
 func TestKeptPair(t *testing.T) {
 	home, _ := install(t, nil, []byte("export GATEWAY_RELAY_ID='gw mine' # x\nGATEWAY_RELAY_SECRET=\"a b c\"\n"))
 	o := options(home)
@@ -268,7 +269,8 @@ func TestKeptPair(t *testing.T) {
 	}
 }
 
-// TestPluginRefused: it would break 0.19, and may break what is unknown.
+// TestPluginRefused checks that setup rejects the plug-in for 0.19, which it would break, and for an
+// unknown version.
 func TestPluginRefused(t *testing.T) {
 	home, _ := install(t, nil, nil)
 	for _, v := range []Version{{0, 19}, {0, 21}, {}} {
@@ -280,7 +282,7 @@ func TestPluginRefused(t *testing.T) {
 	}
 }
 
-// TestMeanwhile: a file that changed after the plan is not written over.
+// TestMeanwhile checks that setup does not overwrite a file that changed after the plan.
 func TestMeanwhile(t *testing.T) {
 	home, data := install(t, []byte("a: 1\n"), nil)
 	p := plan(t, options(home))
@@ -319,7 +321,8 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// TestUndoAfterHermes: what Hermes wrote for our devices, by /sethome, goes with the rest; what is its owner's stays.
+// TestUndoAfterHermes checks that an undo also removes what Hermes' /sethome wrote for our devices, and
+// keeps the settings of the owner.
 func TestUndoAfterHermes(t *testing.T) {
 	for name, tc := range map[string]struct{ config, env, added, wantConfig, wantEnv string }{
 		"nothing before": {"model: x\n", "A=1\n", "platforms:\n  mobile:\n    home_channel:\n      platform: mobile\n      chat_id: tel-1\n", "model: x\n", "A=1\n"},
@@ -366,7 +369,8 @@ func TestUndoAfterHermes(t *testing.T) {
 	}
 }
 
-// TestCatalogHasThePlugin: the package for Hermes' plugin catalog is what setup installs.
+// TestCatalogHasThePlugin checks that the package for Hermes' plug-in catalog equals the plug-in that
+// setup installs.
 func TestCatalogHasThePlugin(t *testing.T) {
 	folder := filepath.Join("..", "..", "contrib", "plugin-catalog", pluginName)
 	files := map[string][]byte{"plugin.yaml": pluginManifest, "__init__.py": pluginCode}

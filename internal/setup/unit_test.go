@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// units writes the units of a service into a folder and returns their paths by name.
+// units writes the units of a service to a folder and returns their paths by name.
 func units(t *testing.T, s *Service) map[string]string {
 	t.Helper()
 	list := map[string]string{}
@@ -33,7 +33,7 @@ func sampleProgram(t *testing.T) Program {
 		Apart: &Apart{Account: "hermes-mobile", Pairing: "/home/a b/100%/platforms/pairing", Hermes: "daemon"}}
 }
 
-// TestUnits: systemd reads what is written without a complaint.
+// TestUnits checks that systemd accepts the units without a warning.
 func TestUnits(t *testing.T) {
 	analyze := systemdAnalyze(t)
 	p := sampleProgram(t)
@@ -61,7 +61,7 @@ func TestUnits(t *testing.T) {
 	}
 }
 
-// TestUnitExposure: the unit of the system is among the most confined that systemd knows.
+// TestUnitExposure checks that the system's unit is among the most confined by systemd's measure.
 func TestUnitExposure(t *testing.T) {
 	analyze := systemdAnalyze(t)
 	for _, home := range []string{"/home/anna/.hermes", "/opt/hermes"} {
@@ -93,7 +93,8 @@ func systemdAnalyze(t *testing.T) string {
 	return path
 }
 
-// TestUnitHidesHermes: of Hermes the server sees the pairing files only, wherever its home is.
+// TestUnitHidesHermes checks that the server sees only the pairing files of Hermes, wherever its home
+// is.
 func TestUnitHidesHermes(t *testing.T) {
 	p := sampleProgram(t)
 	for home, hide := range map[string]bool{"/home/anna/.hermes": false, "/root/.hermes": false, "/opt/hermes": true, "/home2/x": true} {
@@ -110,7 +111,7 @@ func TestUnitHidesHermes(t *testing.T) {
 	}
 }
 
-// TestUnitInTheManual: the manual shows the unit as it is written.
+// TestUnitInTheManual checks that the manual shows the unit that setup writes.
 func TestUnitInTheManual(t *testing.T) {
 	text, err := os.ReadFile("../../doc/service.md")
 	must(t, err)
