@@ -85,8 +85,8 @@ func (e *evHello) foreignDevice() *frame.Error {
 	return nil
 }
 
-// unbound returns why an unbound device may not come back like this. What waits for it, and what
-// the agent remembers of its conversation, belongs to its former user. Only the owner can give its
+// unbound returns why an unbound device may not return with this hello, or nil if it may. Its outbox
+// and the agent's memory of its conversation belong to its former user. Only the owner can give its
 // id to somebody else, with a code that names the user.
 func (e *evHello) unbound() *frame.Error {
 	was := e.d.dev.WasUser

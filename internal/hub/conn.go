@@ -39,7 +39,7 @@ type conn struct {
 
 	loopback bool // it comes from this machine
 
-	// What the hello asked for.
+	// The options that the hello asked for.
 	delta, tail, tool, notices bool // tail only with delta
 
 	// The rest belongs to the session.

@@ -11,12 +11,12 @@ import (
 	"hermes-mobile/internal/store"
 )
 
-// Devices of one user may share a conversation: that of one of them, the primary, which the others,
-// the participants, have joined. The primary's session is the conversation: it has the turn, the
-// cards and the waiting inputs. Every device keeps its own outbox, connection and acks. What a
-// participant sends is stored as input of the primary's conversation. What is durable down is
+// Devices of one user may share the conversation of one of them, the primary. The others, the
+// participants, have joined it. The primary's session is the conversation: it has the turn, the
+// cards and the waiting inputs. Every device keeps its own outbox, connection and acks. Messages
+// from a participant are stored as inputs of the primary's conversation. Durable frames down are
 // stored for all devices at once, and each session takes its own copy into its outbox, so that a
-// crash at any moment leaves no device without it. What is live only is passed on to the devices
+// crash at any moment leaves no device without them. Live frames are only passed on to the devices
 // that are connected (mirror.go).
 
 // group is a device's part in a shared conversation.

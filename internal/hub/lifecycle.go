@@ -66,7 +66,7 @@ func (d *device) wiped(epoch string, seq int64) {
 	d.out.restart(epoch, seq)
 }
 
-// entitle makes new rights take effect. What the device had sent before stays accepted.
+// entitle applies new rights at once. Messages that the device sent before stay accepted.
 func (d *device) entitle(r Rights) {
 	d.dev.Rights = r
 	if !r.Write {

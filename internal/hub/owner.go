@@ -128,9 +128,9 @@ func (o *Owner) Rename(ctx context.Context, id, name string) error {
 }
 
 // Unbind makes a device forget the token it is bound to, its user, its own token and its
-// revocation. It closes the live connection, which may be of the wrong app. What waits for the
-// device is kept for its user. If it was the only device of the user, the user's approval ends:
-// otherwise any app token could come as that user.
+// revocation. It closes the live connection, which may be of the wrong app. The device's outbox is
+// kept for its user. If it was the user's only device, it ends the user's approval, since otherwise
+// any app token could name that user.
 func (o *Owner) Unbind(ctx context.Context, id string) error {
 	if err := o.unapproveLast(ctx, id); err != nil {
 		return err

@@ -284,7 +284,7 @@ func (c *reader) Closed(_ *wsconn.Conn, err error) {
 }
 
 // silence returns how long the device may have been offline when its connection ended with err.
-// What was written meanwhile may never have arrived.
+// Frames written during that time may never have arrived.
 func (c *reader) silence(err error) time.Duration {
 	switch {
 	case errors.Is(err, wsconn.ErrSilent):
