@@ -50,8 +50,8 @@ type Proxy struct {
 	target   *url.URL
 	proxy    *httputil.ReverseProxy
 	upstream *http.Transport
-	guesses  *guesses
 	failures *failures
+	logins   *logins
 	pace     *pace
 	live     *live
 	served   map[string]bool
@@ -69,9 +69,9 @@ func New(o Options) (*Proxy, error) {
 		o.Limits = DefaultLimits
 	}
 	o.Log = o.Log.With("component", "apiproxy")
-	f := &Proxy{o: o, target: target, upstream: newTransport(), guesses: newGuesses(o.Now), failures: newFailures(o.Log, o.Store, o.Now),
-		pace: newPace(o.Now, o.Limits), live: newLive(),
-		served: servedHere()}
+	f := &Proxy{o: o, target: target, upstream: newTransport(), failures: newFailures(o.Log, o.Store, o.Now),
+		pace: newPace(o.Now, o.Limits), live: newLive(), served: servedHere()}
+	f.logins = &logins{o: &f.o, guesses: newGuesses(o.Now), failures: f.failures, live: f.live}
 	f.proxy = f.newProxy()
 	return f, nil
 }
@@ -96,12 +96,12 @@ func (f *Proxy) Handler() http.Handler {
 	mux.HandleFunc("GET /health", f.health)
 	mux.HandleFunc("GET /v1/health", f.health)
 
-	mux.HandleFunc("GET "+loginPath, f.loginPage)
-	mux.HandleFunc("POST "+loginPath, f.loginForm)
+	mux.HandleFunc("GET "+loginPath, f.logins.loginPage)
+	mux.HandleFunc("POST "+loginPath, f.logins.loginForm)
 	mux.HandleFunc("GET /api/auth/providers", providers)
-	mux.HandleFunc("POST /auth/password-login", f.passwordLogin)
-	mux.HandleFunc("POST /auth/logout", f.logout)
-	mux.HandleFunc("GET /api/auth/me", f.me)
+	mux.HandleFunc("POST /auth/password-login", f.logins.passwordLogin)
+	mux.HandleFunc("POST /auth/logout", f.logins.logout)
+	mux.HandleFunc("GET /api/auth/me", f.logins.me)
 
 	for i := range routes {
 		rt := &routes[i]

@@ -31,21 +31,21 @@ func cookieName(name string, encrypted bool) string {
 	return name
 }
 
-func (f *Proxy) encrypted(r *http.Request) bool {
-	return strings.HasPrefix(f.o.Base(r), "https://")
+func (l *logins) encrypted(r *http.Request) bool {
+	return strings.HasPrefix(l.o.Base(r), "https://")
 }
 
 // cookie returns the value of a request's cookie.
-func (f *Proxy) cookie(r *http.Request, name string) string {
-	c, err := r.Cookie(cookieName(name, f.encrypted(r)))
+func (l *logins) cookie(r *http.Request, name string) string {
+	c, err := r.Cookie(cookieName(name, l.encrypted(r)))
 	if err != nil {
 		return ""
 	}
 	return c.Value
 }
 
-func (f *Proxy) setCookie(w http.ResponseWriter, r *http.Request, name, value string, life time.Duration) {
-	encrypted := f.encrypted(r)
+func (l *logins) setCookie(w http.ResponseWriter, r *http.Request, name, value string, life time.Duration) {
+	encrypted := l.encrypted(r)
 	c := &http.Cookie{Name: cookieName(name, encrypted), Value: value, Path: "/", MaxAge: int(life / time.Second), HttpOnly: true, Secure: encrypted, SameSite: http.SameSiteLaxMode}
 	if value == "" {
 		c.MaxAge = -1
@@ -54,16 +54,16 @@ func (f *Proxy) setCookie(w http.ResponseWriter, r *http.Request, name, value st
 }
 
 // setCookies sets the cookies for a pair of tokens.
-func (f *Proxy) setCookies(w http.ResponseWriter, r *http.Request, access, refresh string) {
+func (l *logins) setCookies(w http.ResponseWriter, r *http.Request, access, refresh string) {
 	w.Header().Set("Cache-Control", "no-store")
-	f.setCookie(w, r, accessCookie, access, accessLife)
-	f.setCookie(w, r, refreshCookie, refresh, refreshLife)
-	f.setCookie(w, r, providerCookie, provider, refreshLife)
+	l.setCookie(w, r, accessCookie, access, accessLife)
+	l.setCookie(w, r, refreshCookie, refresh, refreshLife)
+	l.setCookie(w, r, providerCookie, provider, refreshLife)
 }
 
 // clearCookies removes the cookies.
-func (f *Proxy) clearCookies(w http.ResponseWriter, r *http.Request) {
+func (l *logins) clearCookies(w http.ResponseWriter, r *http.Request) {
 	for _, name := range []string{accessCookie, refreshCookie, providerCookie} {
-		f.setCookie(w, r, name, "", 0)
+		l.setCookie(w, r, name, "", 0)
 	}
 }

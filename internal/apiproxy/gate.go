@@ -13,11 +13,11 @@ func (f *Proxy) gate(rt *route) http.Handler {
 		defer func() {
 			f.o.Metrics.FrontCalls.WithLabelValues(w.class()).Inc()
 		}()
-		if _, key := bearer(r); !key && rt.method != http.MethodGet && !f.sameSite(r) {
+		if _, key := bearer(r); !key && rt.method != http.MethodGet && !f.logins.sameSite(r) {
 			refuse(w, http.StatusForbidden, badRequest, "cross_origin", "Pages of another origin may not make changes here.")
 			return
 		}
-		who, ok := f.known(w, r)
+		who, ok := f.logins.known(w, r)
 		if !ok {
 			return
 		}
@@ -35,8 +35,8 @@ func (f *Proxy) gate(rt *route) http.Handler {
 		ctx, done := f.live.begin(r.Context(), who.id, who.login)
 		defer done()
 		r = r.WithContext(ctx)
-		if rt.turn && !f.holds(ctx, who) {
-			f.nobody(w, r) // the login ended before this request was registered with it
+		if rt.turn && !f.logins.holds(ctx, who) {
+			f.logins.nobody(w, r) // the login ended before this request was registered with it
 			return
 		}
 		if rt.job && !f.hasJob(ctx, rt) {

@@ -171,20 +171,20 @@ func bearer(r *http.Request) (token string, there bool) {
 }
 
 // holder returns the user of a key, or answers the request.
-func (f *Proxy) holder(w http.ResponseWriter, r *http.Request, token string) (caller, bool) {
+func (l *logins) holder(w http.ResponseWriter, r *http.Request, token string) (caller, bool) {
 	var k *store.APIKey
 	var err error
 	if strings.HasPrefix(token, keyPrefix) {
-		k, err = f.o.Store.API().Key(r.Context(), hashToken(token))
+		k, err = l.o.Store.API().Key(r.Context(), hashToken(token))
 	}
-	now := f.o.Now()
+	now := l.o.Now()
 	switch {
 	case err != nil:
-		f.o.Log.Error("key not looked up", "err", err)
+		l.o.Log.Error("key not looked up", "err", err)
 		refuse(w, http.StatusServiceUnavailable, "server_error", "login_unavailable", "The key can't be checked right now.")
 		return caller{}, false
 	case k == nil:
-		f.wrongKey(w, r, "Incorrect API key provided.")
+		l.wrongKey(w, r, "Incorrect API key provided.")
 		return caller{}, false
 	case !k.Until.IsZero() && !now.Before(k.Until):
 		// The key was valid once, so this is no guess.
@@ -192,27 +192,27 @@ func (f *Proxy) holder(w http.ResponseWriter, r *http.Request, token string) (ca
 		return caller{}, false
 	}
 	if now.Sub(k.UsedAt) >= useEvery {
-		if err := f.o.Store.Do(func(tx *store.Tx) error { return tx.API().UseKey(k.ID, now) }); err != nil {
-			f.o.Log.Error("last use of key not stored", "err", err)
+		if err := l.o.Store.Do(func(tx *store.Tx) error { return tx.API().UseKey(k.ID, now) }); err != nil {
+			l.o.Log.Error("last use of key not stored", "err", err)
 		}
 	}
 	return caller{id: k.User, name: k.Name, login: keyLogin(k.ID), until: k.Until, key: k.Hash}, true
 }
 
 // wrongKey answers a request with an unknown key, which counts as a guess.
-func (f *Proxy) wrongKey(w http.ResponseWriter, r *http.Request, text string) {
-	addr := f.o.Client(r)
-	f.failures.login(addr)
-	attempt, wait := f.guesses.begin(addr, "")
+func (l *logins) wrongKey(w http.ResponseWriter, r *http.Request, text string) {
+	addr := l.o.Client(r)
+	l.failures.login(addr)
+	attempt, wait := l.guesses.begin(addr, "")
 	if wait > 0 {
-		f.o.Metrics.FrontLogins.WithLabelValues("throttled").Inc()
+		l.o.Metrics.FrontLogins.WithLabelValues("throttled").Inc()
 		w.Header().Set("Retry-After", strconv.Itoa(int(math.Ceil(wait.Seconds()))))
 		refuse(w, http.StatusTooManyRequests, "rate_limit_error", "rate_limit_exceeded", "Too many wrong API keys. Try again shortly.")
 		return
 	}
 	attempt.wrong()
-	f.o.Metrics.FrontLogins.WithLabelValues("wrong_key").Inc()
-	f.o.Log.Warn("key rejected", "addr", addr)
+	l.o.Metrics.FrontLogins.WithLabelValues("wrong_key").Inc()
+	l.o.Log.Warn("key rejected", "addr", addr)
 	noKey(w, text)
 }
 

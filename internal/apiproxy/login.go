@@ -23,6 +23,14 @@ const (
 	maxLogins = 50
 )
 
+// logins are the logins of users, with cookies or with a key: they find out who makes a request.
+type logins struct {
+	o        *Options
+	guesses  *guesses
+	failures *failures
+	live     *live // requests of a login end with it
+}
+
 // caller is the user who makes a request.
 type caller struct {
 	id, name string
@@ -44,12 +52,12 @@ func hashToken(token string) string {
 }
 
 // open begins a login. It replaces the login that the request came with.
-func (f *Proxy) open(w http.ResponseWriter, r *http.Request, user *store.APIUser) error {
-	before, err := f.loginOf(r)
+func (l *logins) open(w http.ResponseWriter, r *http.Request, user *store.APIUser) error {
+	before, err := l.loginOf(r)
 	if err != nil {
 		return err
 	}
-	logins, err := f.o.Store.API().Logins(r.Context(), user.ID)
+	logins, err := l.o.Store.API().Logins(r.Context(), user.ID)
 	if err != nil {
 		return err
 	}
@@ -57,8 +65,8 @@ func (f *Proxy) open(w http.ResponseWriter, r *http.Request, user *store.APIUser
 	if before != "" {
 		over = append(over, before)
 	}
-	now := f.o.Now()
-	err = f.issue(w, r, caller{id: user.ID, login: rand.Text()}, "", func(tx *store.Tx) error {
+	now := l.o.Now()
+	err = l.issue(w, r, caller{id: user.ID, login: rand.Text()}, "", func(tx *store.Tx) error {
 		for _, login := range over {
 			if err := tx.API().EndLogin(login); err != nil {
 				return err
@@ -67,17 +75,17 @@ func (f *Proxy) open(w http.ResponseWriter, r *http.Request, user *store.APIUser
 		return tx.API().SeenUser(user.ID, now)
 	})
 	for _, login := range over {
-		f.live.end("", login)
+		l.live.end("", login)
 	}
 	return err
 }
 
 // issue stores a pair of tokens together with other changes, and sets the cookies.
-func (f *Proxy) issue(w http.ResponseWriter, r *http.Request, c caller, parent string, also func(*store.Tx) error) error {
+func (l *logins) issue(w http.ResponseWriter, r *http.Request, c caller, parent string, also func(*store.Tx) error) error {
 	access, accessHash := newToken()
 	refresh, refreshHash := newToken()
-	now := f.o.Now()
-	err := f.o.Store.Do(func(tx *store.Tx) error {
+	now := l.o.Now()
+	err := l.o.Store.Do(func(tx *store.Tx) error {
 		if err := also(tx); err != nil {
 			return err
 		}
@@ -89,25 +97,25 @@ func (f *Proxy) issue(w http.ResponseWriter, r *http.Request, c caller, parent s
 		return tx.API().AddToken(k, now)
 	})
 	if err == nil {
-		f.setCookies(w, r, access, refresh)
+		l.setCookies(w, r, access, refresh)
 	}
 	return err
 }
 
 // token looks up the token in a cookie. It returns nil if the cookie is missing or the token
 // unknown.
-func (f *Proxy) token(ctx context.Context, r *http.Request, name string) (*store.APIToken, error) {
-	value := f.cookie(r, name)
+func (l *logins) token(ctx context.Context, r *http.Request, name string) (*store.APIToken, error) {
+	value := l.cookie(r, name)
 	if value == "" {
 		return nil, nil
 	}
-	return f.o.Store.API().Token(ctx, hashToken(value))
+	return l.o.Store.API().Token(ctx, hashToken(value))
 }
 
 // loginOf returns the login that a request's cookies belong to, or an empty string.
-func (f *Proxy) loginOf(r *http.Request) (string, error) {
+func (l *logins) loginOf(r *http.Request) (string, error) {
 	for _, name := range []string{accessCookie, refreshCookie} {
-		if k, err := f.token(r.Context(), r, name); err != nil || k != nil {
+		if k, err := l.token(r.Context(), r, name); err != nil || k != nil {
 			if err != nil {
 				return "", err
 			}
@@ -122,16 +130,16 @@ var errNobody = errors.New("nobody is logged in")
 
 // identify returns the user who makes a request. A refresh token alone is enough: then the answer
 // sets new cookies.
-func (f *Proxy) identify(w http.ResponseWriter, r *http.Request) (caller, error) {
-	now := f.o.Now()
-	k, err := f.token(r.Context(), r, accessCookie)
+func (l *logins) identify(w http.ResponseWriter, r *http.Request) (caller, error) {
+	now := l.o.Now()
+	k, err := l.token(r.Context(), r, accessCookie)
 	if err != nil {
 		return caller{}, err
 	}
 	if k != nil && !k.Refresh && now.Before(k.Until) {
-		return caller{id: k.User, name: k.Name, login: k.Login, until: k.Until}, f.spend(k, now)
+		return caller{id: k.User, name: k.Name, login: k.Login, until: k.Until}, l.spend(k, now)
 	}
-	if k, err = f.token(r.Context(), r, refreshCookie); err != nil {
+	if k, err = l.token(r.Context(), r, refreshCookie); err != nil {
 		return caller{}, err
 	}
 	if k == nil || !k.Refresh || !now.Before(k.Until) {
@@ -139,71 +147,71 @@ func (f *Proxy) identify(w http.ResponseWriter, r *http.Request) (caller, error)
 	}
 	if !k.SpentAt.IsZero() && now.Sub(k.SpentAt) > refreshGrace {
 		// The client has used a newer one, so somebody else has this token or the newer one.
-		f.o.Metrics.FrontLogins.WithLabelValues("reused").Inc()
-		f.o.Log.Warn("login ended, its old refresh token was used again", "user", k.Name, "addr", f.o.Client(r))
-		err := f.endLogin(k.Login)
+		l.o.Metrics.FrontLogins.WithLabelValues("reused").Inc()
+		l.o.Log.Warn("login ended, its old refresh token was used again", "user", k.Name, "addr", l.o.Client(r))
+		err := l.endLogin(k.Login)
 		return caller{}, errors.Join(errNobody, err)
 	}
-	if err := f.spend(k, now); err != nil {
+	if err := l.spend(k, now); err != nil {
 		return caller{}, err
 	}
 	c := caller{id: k.User, name: k.Name, login: k.Login, until: now.Add(accessLife)}
-	return c, f.issue(w, r, c, k.Hash, func(*store.Tx) error { return nil })
+	return c, l.issue(w, r, c, k.Hash, func(*store.Tx) error { return nil })
 }
 
 // spend records the first use of a token, which makes its predecessor obsolete.
-func (f *Proxy) spend(k *store.APIToken, now time.Time) error {
+func (l *logins) spend(k *store.APIToken, now time.Time) error {
 	if k.Parent == "" {
 		return nil
 	}
-	return f.o.Store.Do(func(tx *store.Tx) error { return tx.API().SpendToken(k.Parent, now) })
+	return l.o.Store.Do(func(tx *store.Tx) error { return tx.API().SpendToken(k.Parent, now) })
 }
 
 // holds reports whether a login is still valid, or a key still exists.
-func (f *Proxy) holds(ctx context.Context, c caller) bool {
+func (l *logins) holds(ctx context.Context, c caller) bool {
 	if c.key != "" {
-		k, err := f.o.Store.API().Key(ctx, c.key)
+		k, err := l.o.Store.API().Key(ctx, c.key)
 		return err == nil && k != nil
 	}
-	logins, err := f.o.Store.API().Logins(ctx, c.id)
+	logins, err := l.o.Store.API().Logins(ctx, c.id)
 	return err == nil && slices.Contains(logins, c.login)
 }
 
-func (f *Proxy) endLogin(login string) error {
-	err := f.o.Store.Do(func(tx *store.Tx) error { return tx.API().EndLogin(login) })
-	f.live.end("", login)
+func (l *logins) endLogin(login string) error {
+	err := l.o.Store.Do(func(tx *store.Tx) error { return tx.API().EndLogin(login) })
+	l.live.end("", login)
 	return err
 }
 
 // nobody answers a request without a valid login or key.
-func (f *Proxy) nobody(w http.ResponseWriter, r *http.Request) {
+func (l *logins) nobody(w http.ResponseWriter, r *http.Request) {
 	if _, is := bearer(r); is {
 		noKey(w, "This API key was removed.")
 		return
 	}
 	w.Header().Set("Cache-Control", "no-store")
 	out := map[string]string{"error": "unauthenticated", "detail": "Unauthorized", "reason": "no_cookie", "login_url": loginPath}
-	if f.cookie(r, accessCookie) != "" || f.cookie(r, refreshCookie) != "" {
+	if l.cookie(r, accessCookie) != "" || l.cookie(r, refreshCookie) != "" {
 		out["error"], out["reason"] = "session_expired", "invalid_or_expired_session"
-		f.clearCookies(w, r)
+		l.clearCookies(w, r)
 	}
 	writeJSON(w, http.StatusUnauthorized, out)
 }
 
 // known returns the user who makes a request, or answers the request.
-func (f *Proxy) known(w http.ResponseWriter, r *http.Request) (caller, bool) {
+func (l *logins) known(w http.ResponseWriter, r *http.Request) (caller, bool) {
 	if token, is := bearer(r); is {
-		return f.holder(w, r, token)
+		return l.holder(w, r, token)
 	}
-	c, err := f.identify(w, r)
+	c, err := l.identify(w, r)
 	switch {
 	case err == nil:
 		strangers.Admit(r.Context())
 		return c, true
 	case errors.Is(err, errNobody):
-		f.nobody(w, r)
+		l.nobody(w, r)
 	default:
-		f.o.Log.Error("login not looked up", "err", err)
+		l.o.Log.Error("login not looked up", "err", err)
 		refuse(w, http.StatusServiceUnavailable, "server_error", "login_unavailable", "The login can't be checked right now.")
 	}
 	return c, false

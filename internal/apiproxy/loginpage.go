@@ -73,22 +73,22 @@ func (v loginView) write(w http.ResponseWriter, status int) {
 
 // loginPage serves GET /login, which login_url names: a form for browsers, or a line of text for
 // other programs.
-func (f *Proxy) loginPage(w http.ResponseWriter, r *http.Request) {
+func (l *logins) loginPage(w http.ResponseWriter, r *http.Request) {
 	if !strings.Contains(r.Header.Get("Accept"), "text/html") {
 		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 		_, _ = io.WriteString(w, "This is the API of a Hermes Agent. Apps log in with POST /auth/password-login, or send an API key as a bearer token.\n")
 		return
 	}
 	v := loginView{Words: wordsFor(r), Next: r.URL.Query().Get("next")}
-	if c, err := f.identify(w, r); err == nil {
+	if c, err := l.identify(w, r); err == nil {
 		v.In = strings.Replace(v.Words.In, "%s", c.name, 1)
 	}
 	v.write(w, http.StatusOK)
 }
 
 // loginForm serves POST /login, the form of the page.
-func (f *Proxy) loginForm(w http.ResponseWriter, r *http.Request) {
-	if !f.sameSite(r) {
+func (l *logins) loginForm(w http.ResponseWriter, r *http.Request) {
+	if !l.sameSite(r) {
 		http.Error(w, "Pages of another origin may not log in here.", http.StatusForbidden)
 		return
 	}
@@ -104,7 +104,7 @@ func (f *Proxy) loginForm(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	next := in.Get("next")
-	no := f.signIn(w, r, in.Get("username"), in.Get("password"))
+	no := l.signIn(w, r, in.Get("username"), in.Get("password"))
 	if no == nil {
 		if next == "" {
 			next = loginPath

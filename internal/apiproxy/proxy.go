@@ -197,7 +197,7 @@ func (f *Proxy) failed(w http.ResponseWriter, r *http.Request, err error) {
 	}
 	switch cause := context.Cause(r.Context()); {
 	case errors.Is(cause, errEnded):
-		f.nobody(w, r)
+		f.logins.nobody(w, r)
 		return
 	case errors.Is(cause, errClosing):
 		w.Header().Set("Retry-After", "1")

@@ -58,8 +58,8 @@ func detail(w http.ResponseWriter, status int, what any) {
 }
 
 // passwordLogin serves POST /auth/password-login.
-func (f *Proxy) passwordLogin(w http.ResponseWriter, r *http.Request) {
-	if !f.sameSite(r) {
+func (l *logins) passwordLogin(w http.ResponseWriter, r *http.Request) {
+	if !l.sameSite(r) {
 		detail(w, http.StatusForbidden, "Pages of another origin may not log in here")
 		return
 	}
@@ -80,7 +80,7 @@ func (f *Proxy) passwordLogin(w http.ResponseWriter, r *http.Request) {
 		detail(w, http.StatusNotFound, "Unknown provider")
 		return
 	}
-	if no := f.signIn(w, r, c.username, c.password); no != nil {
+	if no := l.signIn(w, r, c.username, c.password); no != nil {
 		no.head(w)
 		detail(w, no.status, no.detail)
 		return
@@ -105,16 +105,16 @@ func (no *rejection) head(w http.ResponseWriter) {
 const busyWait = 5 * time.Second
 
 // signIn checks a name and a password, and begins a login.
-func (f *Proxy) signIn(w http.ResponseWriter, r *http.Request, name, password string) *rejection {
-	outcome := f.o.Metrics.FrontLogins.WithLabelValues
-	addr := f.o.Client(r)
-	attempt, wait := f.guesses.begin(addr, normal(name))
+func (l *logins) signIn(w http.ResponseWriter, r *http.Request, name, password string) *rejection {
+	outcome := l.o.Metrics.FrontLogins.WithLabelValues
+	addr := l.o.Client(r)
+	attempt, wait := l.guesses.begin(addr, normal(name))
 	if wait > 0 {
 		outcome("throttled").Inc()
-		f.failures.login(addr)
+		l.failures.login(addr)
 		return &rejection{http.StatusTooManyRequests, "Too many login attempts. Try again shortly.", wait}
 	}
-	user, err := f.o.Users.check(r.Context(), name, password)
+	user, err := l.o.Users.check(r.Context(), name, password)
 	switch {
 	case errors.Is(err, errBusy):
 		attempt.canceled()
@@ -123,19 +123,19 @@ func (f *Proxy) signIn(w http.ResponseWriter, r *http.Request, name, password st
 	case err != nil:
 		attempt.canceled()
 		if r.Context().Err() == nil { // otherwise the client is gone
-			f.o.Log.Error("login not checked", "err", err)
+			l.o.Log.Error("login not checked", "err", err)
 		}
 		return &rejection{status: http.StatusServiceUnavailable, detail: "The login can't be checked right now"}
 	case user == nil:
 		attempt.wrong()
 		outcome("wrong").Inc()
-		f.failures.login(addr)
-		f.o.Log.Warn("login rejected", "addr", addr)
+		l.failures.login(addr)
+		l.o.Log.Warn("login rejected", "addr", addr)
 		return &rejection{status: http.StatusUnauthorized, detail: "Invalid credentials"}
 	}
 	attempt.right()
-	if err := f.open(w, r, user); err != nil {
-		f.o.Log.Error("login not stored", "err", err)
+	if err := l.open(w, r, user); err != nil {
+		l.o.Log.Error("login not stored", "err", err)
 		return &rejection{status: http.StatusServiceUnavailable, detail: "The login can't be stored right now"}
 	}
 	outcome("ok").Inc()
@@ -153,29 +153,29 @@ func localPath(next string) string {
 
 // logout serves POST /auth/logout. Unlike the dashboard, it ends the login here too, and not only
 // in the browser.
-func (f *Proxy) logout(w http.ResponseWriter, r *http.Request) {
-	if !f.sameSite(r) {
+func (l *logins) logout(w http.ResponseWriter, r *http.Request) {
+	if !l.sameSite(r) {
 		detail(w, http.StatusForbidden, "Pages of another origin may not log out here")
 		return
 	}
-	login, err := f.loginOf(r)
+	login, err := l.loginOf(r)
 	if err == nil && login != "" {
-		err = f.endLogin(login)
+		err = l.endLogin(login)
 	}
 	if err != nil {
-		f.o.Log.Error("login not ended", "err", err)
+		l.o.Log.Error("login not ended", "err", err)
 		detail(w, http.StatusServiceUnavailable, "The login can't be ended right now")
 		return
 	}
 	w.Header().Set("Cache-Control", "no-store")
-	f.clearCookies(w, r)
+	l.clearCookies(w, r)
 	w.Header().Set("Location", loginPath)
 	w.WriteHeader(http.StatusFound)
 }
 
 // me serves GET /api/auth/me.
-func (f *Proxy) me(w http.ResponseWriter, r *http.Request) {
-	c, ok := f.known(w, r)
+func (l *logins) me(w http.ResponseWriter, r *http.Request) {
+	c, ok := l.known(w, r)
 	if !ok {
 		return
 	}
@@ -200,11 +200,11 @@ func providers(w http.ResponseWriter, _ *http.Request) {
 
 // sameSite reports whether a request may make changes: it comes from no page, or from a page of
 // this server.
-func (f *Proxy) sameSite(r *http.Request) bool {
+func (l *logins) sameSite(r *http.Request) bool {
 	switch r.Header.Get("Sec-Fetch-Site") {
 	case "", "same-origin", "none":
 	default:
 		return false
 	}
-	return len(r.Header.Values("Origin")) == 0 || f.o.Own(r)
+	return len(r.Header.Values("Origin")) == 0 || l.o.Own(r)
 }

@@ -86,7 +86,7 @@ func (b *banner) relay(w io.Writer, program string) {
 
     gateway: {relay_url: "%s"}
     platforms: {relay: {enabled: true, extra: {relay_url: "%s"}}}
-    streaming: {enabled: true}    # Hermes 0.22 and newer; omit this line on 0.19
+    streaming: {enabled: true}    # Hermes 0.20 and newer; omit this line on 0.19
     display: {busy_ack_enabled: false, busy_input_mode: steer, platforms: {relay: {tool_progress: "off"}}}
 
   Then start the gateway again:  hermes gateway run
