@@ -43,7 +43,7 @@ type Agent interface {
 	// Hand submits an input, which begins a turn that the agent ends with Done. The agent calls taken, the
 	// ack, exactly once, from any goroutine. nil means that the input is safe with the agent: a crash of
 	// this process would not lose it, or the agent accepts that it is submitted again with Input.Handed.
-	// ErrAway has the hub keep it. Any other error rejects it for good, in words for the user.
+	// After ErrAway the hub keeps it. Any other error rejects it for good, in words for the user.
 	Hand(in Input, taken func(error))
 	// Admits reports whether an input may be submitted while a turn of its conversation is running.
 	Admits(in Input) bool
@@ -51,8 +51,8 @@ type Agent interface {
 	// usual.
 	Stop(device string)
 	// Answer tells the agent how a card was decided. taken is the ack as in Hand: nil settles the card, and
-	// ErrAway has the hub keep the decision and tell it again. A decision may also be told again after a
-	// restart.
+	// After ErrAway the hub keeps the decision and calls Answer again when the agent is back. It may also
+	// call it again after a restart.
 	Answer(card Card, answer Answer, taken func(error))
 }
 
